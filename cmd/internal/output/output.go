@@ -1,0 +1,316 @@
+// Package output is the single place where a result becomes text, in four
+// formats: aligned text for people, JSON for programs, CSV for one table of raw
+// numbers, Markdown for a pull request. It knows no word of the domain.
+//
+// A verb builds one Document: a headline that answers the question in a
+// sentence, tables of typed cells, footnotes, and the value that JSON carries.
+package output
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+)
+
+// Format is a way of writing a Document.
+type Format string
+
+// The formats.
+const (
+	Text     Format = "text"
+	JSON     Format = "json"
+	CSV      Format = "csv"
+	Markdown Format = "md"
+)
+
+// Formats lists them in the order help shows them.
+var Formats = []string{string(Text), string(JSON), string(CSV), string(Markdown)}
+
+// ParseFormat reads a format's name.
+func ParseFormat(s string) (Format, error) {
+	for _, f := range Formats {
+		if s == f {
+			return Format(s), nil
+		}
+	}
+	return "", fmt.Errorf("unknown format %q: want %s", s, strings.Join(Formats, ", "))
+}
+
+// Kind is how people read a column; CSV writes its raw value whatever the kind.
+type Kind int
+
+// The kinds of columns, with the raw unit of their cells.
+const (
+	Label    Kind = iota // text, left-aligned
+	Count                // integers
+	Ratio                // dimensionless, three decimals: 1.234
+	Percent              // a fraction, shown as 12.3 %
+	Duration             // nanoseconds, shown in the unit that fits the column
+	Bytes                // bytes, shown as KiB, MiB or GiB
+	Real                 // a number of no fixed unit, four significant digits
+)
+
+// Column is a heading. Name is for people; Key is the CSV header and carries
+// the unit ("total_ns"). An empty Key means Name.
+type Column struct {
+	Name string
+	Key  string
+	Kind Kind
+}
+
+// Table holds rows of cells: string, bool, any integer or float type. A NaN, an
+// infinity or nil means undefined: "–" for people, an empty cell in CSV.
+type Table struct {
+	Name    string // selects the table with --table
+	Title   string
+	Columns []Column
+	Rows    [][]any
+}
+
+// Document is one result.
+type Document struct {
+	Headline string
+	Tables   []Table
+	Notes    []string // footnotes: warnings and the meaning of columns
+	Value    any      // what JSON carries
+}
+
+// Write renders d. For CSV, which holds one table, name selects it; the first
+// is the default. An unknown name is an error that lists the known ones.
+func Write(w io.Writer, f Format, name string, d Document) error {
+	switch f {
+	case JSON:
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		e.SetEscapeHTML(false)
+		return e.Encode(d.Value)
+	case CSV:
+		t, err := d.table(name)
+		if err != nil {
+			return err
+		}
+		return t.csv(w)
+	}
+	tables := d.Tables
+	if name != "" {
+		t, err := d.table(name)
+		if err != nil {
+			return err
+		}
+		tables = []Table{t}
+	}
+	_, err := io.WriteString(w, d.render(f, tables))
+	return err
+}
+
+func (d Document) table(name string) (Table, error) {
+	var names []string
+	for _, t := range d.Tables {
+		if name == "" || t.Name == name {
+			return t, nil
+		}
+		names = append(names, t.Name)
+	}
+	return Table{}, fmt.Errorf("no table %q in this result: want one of %s", name, strings.Join(names, ", "))
+}
+
+func (d Document) render(f Format, tables []Table) string {
+	var b strings.Builder
+	if d.Headline != "" {
+		b.WriteString(d.Headline + "\n")
+	}
+	for _, t := range tables {
+		b.WriteString("\n")
+		if t.Title != "" {
+			if f == Markdown {
+				b.WriteString("### ")
+			}
+			b.WriteString(t.Title + "\n")
+			if f == Markdown {
+				b.WriteString("\n")
+			}
+		}
+		b.WriteString(t.pretty(f) + "\n")
+	}
+	if len(d.Notes) > 0 {
+		b.WriteString("\n")
+	}
+	for i, n := range d.Notes {
+		if f == Markdown {
+			fmt.Fprintf(&b, "%d. %s\n", i+1, n)
+		} else {
+			fmt.Fprintf(&b, "[%d] %s\n", i+1, n)
+		}
+	}
+	return b.String()
+}
+
+func (t Table) pretty(f Format) string {
+	p := table.NewWriter()
+	style := table.StyleLight
+	style.Format.Header = text.FormatDefault
+	style.Options = table.Options{SeparateHeader: true}
+	style.Box.PaddingLeft, style.Box.PaddingRight = "", "  "
+	p.SetStyle(style)
+	p.SuppressTrailingSpaces()
+	head := make(table.Row, len(t.Columns))
+	configs := make([]table.ColumnConfig, len(t.Columns))
+	for i, c := range t.Columns {
+		unit, _ := t.scale(i)
+		head[i] = c.Name
+		if unit != "" {
+			head[i] = c.Name + " (" + unit + ")"
+		}
+		configs[i] = table.ColumnConfig{Number: i + 1, Align: text.AlignRight, AlignHeader: text.AlignRight}
+		if c.Kind == Label {
+			configs[i].Align, configs[i].AlignHeader = text.AlignLeft, text.AlignLeft
+		}
+	}
+	p.SetColumnConfigs(configs)
+	p.AppendHeader(head)
+	for _, row := range t.Rows {
+		cells := make(table.Row, len(row))
+		for i, v := range row {
+			cells[i] = t.cell(i, v)
+		}
+		p.AppendRow(cells)
+	}
+	if f == Markdown {
+		return p.RenderMarkdown()
+	}
+	return p.Render()
+}
+
+// scale is the unit of a Duration or Bytes column and what a raw value is
+// divided by: one unit per column, chosen by its largest cell.
+func (t Table) scale(col int) (unit string, div float64) {
+	most := 0.0
+	for _, row := range t.Rows {
+		if x, ok := number(row[col]); ok {
+			most = max(most, math.Abs(x))
+		}
+	}
+	switch t.Columns[col].Kind {
+	case Duration:
+		switch {
+		case most >= 1e10:
+			return "s", 1e9
+		case most >= 1e7:
+			return "ms", 1e6
+		case most >= 1e4:
+			return "µs", 1e3
+		}
+		return "ns", 1
+	case Bytes:
+		switch {
+		case most >= 1<<30:
+			return "GiB", 1 << 30
+		case most >= 1<<20:
+			return "MiB", 1 << 20
+		case most >= 1<<10:
+			return "KiB", 1 << 10
+		}
+		return "B", 1
+	}
+	return "", 1
+}
+
+// number is the numeric value of a cell, false for text and undefined.
+func number(v any) (float64, bool) {
+	switch x := v.(type) {
+	case int:
+		return float64(x), true
+	case int32:
+		return float64(x), true
+	case int64:
+		return float64(x), true
+	case float64:
+		return x, !math.IsNaN(x) && !math.IsInf(x, 0)
+	case interface{ Float64() float64 }:
+		f := x.Float64()
+		return f, !math.IsNaN(f) && !math.IsInf(f, 0)
+	}
+	return 0, false
+}
+
+func (t Table) cell(col int, v any) string {
+	switch x := v.(type) {
+	case nil:
+		return "–"
+	case string:
+		return x
+	case bool:
+		if x {
+			return "yes"
+		}
+		return "no"
+	}
+	x, ok := number(v)
+	if !ok {
+		return "–"
+	}
+	_, div := t.scale(col)
+	switch t.Columns[col].Kind {
+	case Count, Label:
+		return strconv.FormatFloat(x, 'f', -1, 64)
+	case Ratio:
+		return strconv.FormatFloat(x, 'f', 3, 64)
+	case Percent:
+		return strconv.FormatFloat(100*x, 'f', 1, 64) + " %"
+	case Duration, Bytes:
+		if div == 1 {
+			return strconv.FormatFloat(x, 'f', 0, 64)
+		}
+		return strconv.FormatFloat(x/div, 'f', 2, 64)
+	}
+	return strconv.FormatFloat(x, 'g', 4, 64)
+}
+
+func (t Table) csv(w io.Writer) error {
+	c := csv.NewWriter(w)
+	head := make([]string, len(t.Columns))
+	for i, col := range t.Columns {
+		head[i] = col.Key
+		if col.Key == "" {
+			head[i] = col.Name
+		}
+	}
+	if err := c.Write(head); err != nil {
+		return err
+	}
+	for _, row := range t.Rows {
+		cells := make([]string, len(row))
+		for i, v := range row {
+			cells[i] = raw(v)
+		}
+		if err := c.Write(cells); err != nil {
+			return err
+		}
+	}
+	c.Flush()
+	return c.Error()
+}
+
+func raw(v any) string {
+	switch x := v.(type) {
+	case nil:
+		return ""
+	case string:
+		return x
+	case bool:
+		return strconv.FormatBool(x)
+	case int64:
+		return strconv.FormatInt(x, 10) // never through a float: times exceed 2^53
+	}
+	if x, ok := number(v); ok {
+		return strconv.FormatFloat(x, 'g', -1, 64)
+	}
+	return ""
+}

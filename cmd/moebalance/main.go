@@ -1,0 +1,18 @@
+// Command moebalance answers how much speed uneven expert load costs a
+// mixture-of-experts model in production inference, where, and what would win
+// it back. Each verb is one file: flags in, one call into the packages below,
+// one document out.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/moebalance/moebalance/cmd/internal/output"
+)
+
+// resultFlags are the flags of every verb that yields data.
+type resultFlags struct {
+	format string
+	table  string
+	file   string
+}
+
+func (f *resultFlags) bind(c *cobra.Command) {
+	c.Flags().StringVar(&f.format, "format", "text", "text, json, csv or md")
+	c.Flags().StringVar(&f.table, "table", "", "only this table of the result (csv holds one: default the first)")
+	c.Flags().StringVarP(&f.file, "output", "o", "", "write the result to this `FILE` instead of stdout")
+	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(output.Formats, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// check finds a bad flag before any work is done.
+func (f *resultFlags) check() error {
+	if _, err := output.ParseFormat(f.format); err != nil {
+		return withCode(exitUsage, fmt.Errorf("--format: %w", err))
+	}
+	if f.file == "" {
+		return nil
+	}
+	if dir := filepath.Dir(f.file); !isDir(dir) {
+		return usagef("--output: no folder %q to write %q in", dir, filepath.Base(f.file))
+	}
+	return nil
+}
+
+// write renders the document to stdout, or to the file: into a temporary one
+// beside it, renamed when it is whole, so that nothing half-written is left.
+func (f *resultFlags) write(c *cobra.Command, d output.Document) error {
+	format, err := output.ParseFormat(f.format)
+	if err != nil {
+		return withCode(exitUsage, err)
+	}
+	render := func(w io.Writer) error { return output.Write(w, format, f.table, d) }
+	if f.file == "" {
+		err = render(c.OutOrStdout())
+	} else {
+		err = writeFile(f.file, render)
+	}
+	if err == nil && (format == output.CSV || f.table != "") {
+		for i, note := range d.Notes {
+			fmt.Fprintf(c.ErrOrStderr(), "[%d] %s\n", i+1, note)
+		}
+	}
+	return err
+}
+
+// writeFile writes a file whole or not at all.
+func writeFile(path string, render func(io.Writer) error) (err error) {
+	tmp, err := os.CreateTemp(filepath.Dir(path), ".moebalance-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, tmp.Close(), os.Remove(tmp.Name()))
+		}
+	}()
+	if err = render(tmp); err != nil {
+		return err
+	}
+	if err = tmp.Chmod(0o644); err != nil {
+		return err
+	}
+	if err = tmp.Close(); err != nil {
+		return err
+	}
+	return os.Rename(tmp.Name(), path)
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// version is the tool's own version, written into every JSON result.
+const version = "0.1.0"
+
+// The exit codes, as --help and the README list them.
+const (
+	exitDone          = 0   // done, and every gate that was asked for passed
+	exitFailed        = 1   // could not: unreadable, corrupt, unsupported, internal
+	exitUsage         = 2   // asked wrongly
+	exitGate          = 3   // done, and a gate failed
+	exitNotComparable = 4   // the arms are not comparable, or balance is not proved
+	exitInconclusive  = 5   // no verdict where one was demanded
+	exitInterrupted   = 130 // interrupted
+)
+
+// codeError is an error with an exit code of its own.
+type codeError struct {
+	code int
+	err  error
+}
+
+func (e *codeError) Error() string { return e.err.Error() }
+func (e *codeError) Unwrap() error { return e.err }
+
+// usagef is an error about how the tool was asked.
+func usagef(format string, args ...any) error {
+	return &codeError{exitUsage, fmt.Errorf(format, args...)}
+}
+
+// withCode gives err the exit code; nil stays nil.
+func withCode(code int, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &codeError{code, err}
+}
+
+// run is the whole program with its streams handed in; it returns the exit
+// code. Results go to stdout, everything else to stderr.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	root := rootCmd()
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitDone
+	}
+	if text := err.Error(); text != "" {
+		fmt.Fprintf(stderr, "moebalance: %s\n", text)
+	}
+	var coded *codeError
+	switch {
+	case errors.As(err, &coded):
+		return coded.code
+	case ctx.Err() != nil:
+		return exitInterrupted
+	}
+	return exitFailed
+}
+
+func rootCmd() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "moebalance",
+		Short: "what uneven expert load costs a mixture-of-experts model, and where",
+		Long: `moebalance measures how much speed uneven expert load costs a mixture-of-experts
+model in production inference, where, and what would win it back.
+
+Exit codes: 0 done and every gate passed; 1 could not; 2 asked wrongly;
+3 a gate failed; 4 the arms are not comparable or balance is not proved;
+5 inconclusive where a verdict was demanded; 130 interrupted.`,
+		Version:           version,
+		SilenceUsage:      true,
+		SilenceErrors:     true,
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+		RunE:              needsVerb,
+	}
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return usagef("%s: %w; see '%s --help'", c.Name(), err, c.CommandPath())
+	})
+	root.AddCommand(verbs()...)
+	return root
+}
+
+// verbs lists the commands in the order help shows them.
+func verbs() []*cobra.Command {
+	return []*cobra.Command{}
+}
+
+// needsVerb is what a command that only groups others does: it names them.
+func needsVerb(c *cobra.Command, args []string) error {
+	var names []string
+	for _, sub := range c.Commands() {
+		if sub.IsAvailableCommand() {
+			names = append(names, sub.Name())
+		}
+	}
+	if len(args) > 0 {
+		hint := ""
+		if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+			hint = fmt.Sprintf("; did you mean %q?", near[0])
+		}
+		return usagef("unknown verb %q for '%s': want one of %s%s", args[0], c.CommandPath(), strings.Join(names, ", "), hint)
+	}
+	return usagef("'%s' needs a verb: one of %s; see '%s --help'", c.CommandPath(), strings.Join(names, ", "), c.CommandPath())
+}
+
+// argCount checks the number of positional arguments and says what they are.
+// most < 0 means any number.
+func argCount(least, most int, what string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) < least || (most >= 0 && len(args) > most) {
+			return usagef("%s: want %s, have %d arguments; see '%s --help'", c.Name(), what, len(args), c.CommandPath())
+		}
+		return nil
+	}
+}

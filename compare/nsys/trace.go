@@ -1,0 +1,209 @@
+// Package nsys reads Nsight Systems exports and attributes their GPU time to
+// ranks, steps, layers, phases and experts.
+//
+// An export is a SQLite database of lazily created tables whose columns move
+// between versions. The package opens it read-only, probes what is there,
+// streams each table once in order, and reduces it to a Trace: small, mergeable
+// over exports, and independent of the order in which they are merged. What the
+// capture did not record stays "unknown"; it never becomes zero.
+//
+// It decides nothing about two arms; package compare does.
+package nsys
+
+import "github.com/moebalance/moebalance/router"
+
+// Phase is a part of a step. The names are those of reports, flags and JSON.
+type Phase string
+
+// The phases. Unknown is kernel time that neither a range nor a kernel name
+// places; it is reported, never hidden.
+const (
+	PhaseRouter        Phase = "router"
+	PhaseDispatch      Phase = "dispatch"
+	PhaseExperts       Phase = "experts"
+	PhaseCombine       Phase = "combine"
+	PhaseAttention     Phase = "attention"
+	PhaseOther         Phase = "other compute"
+	PhaseCommunication Phase = "communication"
+	PhaseUnknown       Phase = "unknown"
+)
+
+// Basis says how a time came to belong to an expert.
+type Basis string
+
+const (
+	// Observed time is that of launches inside a range of the expert's own.
+	Observed Basis = "observed"
+	// Allocated time is a grouped kernel's time split by recorded load: a model,
+	// and labelled so wherever it is shown.
+	Allocated Basis = "allocated"
+)
+
+// None is the layer, step or expert of time that belongs to none.
+const None = -1
+
+// Trace is what one or several exports say, reduced. Its JSON keys are a
+// contract; DESIGN and README list them.
+type Trace struct {
+	SchemaVersion int              `json:"schema_version"`
+	Kind          string           `json:"kind"` // always "trace"
+	Arm           string           `json:"arm"`  // normal, perfect, mixed, or empty when the captures do not say
+	ArmEvidence   string           `json:"arm_evidence"`
+	Ranks         []Rank           `json:"ranks"`
+	Exports       []Export         `json:"exports"`
+	Coverage      Coverage         `json:"coverage"`
+	Kernels       []KernelStat     `json:"kernels"`
+	Phases        []PhaseStat      `json:"phases"`
+	Cells         []Cell           `json:"cells"`
+	Experts       []ExpertStat     `json:"experts"`
+	Imbalance     []ImbalanceStat  `json:"imbalance"`
+	Stragglers    []StragglerStat  `json:"stragglers"`
+	Collectives   []CollectiveStat `json:"collectives"`
+	Warnings      []Warning        `json:"warnings"`
+}
+
+// SchemaVersion is the version of Trace's JSON.
+const SchemaVersion = 1
+
+// Warning is something the reader of a result must know. Code is stable and
+// for programs, Text for people; Subject names the export or rank concerned.
+type Warning struct {
+	Code    string `json:"code"`
+	Subject string `json:"subject,omitempty"`
+	Text    string `json:"text"`
+}
+
+// Rank is one expert-parallel process and the evidence that it has this number:
+// "flag", "environment", "mpi_ranks", "file name" or "device ordinal".
+type Rank struct {
+	Rank     int    `json:"rank"`
+	Export   string `json:"export"` // base name of the file
+	PID      int64  `json:"pid"`
+	DeviceID int64  `json:"device_id"`
+	Evidence string `json:"evidence"`
+}
+
+// Export is one file and what its probe found.
+type Export struct {
+	Path          string    `json:"path"`
+	NsysVersion   string    `json:"nsys_version"`   // empty before 2022, which recorded none
+	SchemaVersion string    `json:"schema_version"` // likewise
+	Kernels       int64     `json:"kernels"`
+	Launches      int64     `json:"launches"`
+	Ranges        int64     `json:"ranges"`
+	Ranks         []int     `json:"ranks"`
+	GraphMode     string    `json:"graph_mode"` // "none", "node" or "graph"
+	Warnings      []Warning `json:"warnings"`
+}
+
+// Coverage says how much of the GPU time the attribution reached. The shares
+// are of GPUNS, in [0, 1], and undefined without GPU time.
+type Coverage struct {
+	GPUNS       int64         `json:"gpu_ns"`       // Σ of kernel durations
+	LaunchShare router.Number `json:"launch_share"` // kernels whose launch row exists
+	LayerShare  router.Number `json:"layer_share"`  // kernels placed in a layer
+	ExpertShare router.Number `json:"expert_share"` // kernels placed in one expert, observed only
+}
+
+// Stats are the statistics every group of durations carries, in nanoseconds.
+// The standard deviation is that of a sample (divisor n−1) and undefined for
+// one instance; the median of an even count is the mean of the middle two.
+type Stats struct {
+	Instances int64         `json:"instances"`
+	TotalNS   int64         `json:"total_ns"`
+	MeanNS    router.Number `json:"mean_ns"`
+	MedianNS  router.Number `json:"median_ns"`
+	MinNS     int64         `json:"min_ns"`
+	MaxNS     int64         `json:"max_ns"`
+	StdDevNS  router.Number `json:"stddev_ns"`
+	P90NS     router.Number `json:"p90_ns"`
+	P99NS     router.Number `json:"p99_ns"`
+}
+
+// KernelStat groups kernels by name over all ranks.
+type KernelStat struct {
+	Name  string `json:"name"`
+	Phase Phase  `json:"phase"` // by the kernel's own name
+	Stats
+}
+
+// PhaseStat is the kernel time of one rank, layer and phase over all steps.
+type PhaseStat struct {
+	Rank  int   `json:"rank"`
+	Layer int   `json:"layer"` // None outside every layer
+	Phase Phase `json:"phase"`
+	// CollectiveNS is the part of TotalNS in collective kernels, which is
+	// mostly waiting for the slowest rank and never counts as work.
+	CollectiveNS int64 `json:"collective_ns"`
+	// BusyNS is the length of the union of the kernels' intervals: at most
+	// TotalNS, less where kernels overlap.
+	BusyNS int64 `json:"busy_ns"`
+	Stats
+}
+
+// Cell is the kernel time of one rank, step, layer and phase: the grain at
+// which arms are compared and imbalance is computed.
+type Cell struct {
+	Rank         int   `json:"rank"`
+	Step         int   `json:"step"`
+	Layer        int   `json:"layer"`
+	Phase        Phase `json:"phase"`
+	Instances    int64 `json:"instances"`
+	TotalNS      int64 `json:"total_ns"`
+	CollectiveNS int64 `json:"collective_ns"`
+	BusyNS       int64 `json:"busy_ns"`
+}
+
+// ExpertStat is the kernel time of one expert on one rank over all steps.
+type ExpertStat struct {
+	Rank   int   `json:"rank"`
+	Layer  int   `json:"layer"`
+	Expert int   `json:"expert"`
+	Basis  Basis `json:"basis"`
+	Slots  int64 `json:"slots"` // recorded load; 0 with LoadKnown false when not recorded
+	Known  bool  `json:"slots_known"`
+	Stats
+}
+
+// ImbalanceStat is the imbalance of one layer at one level. MaxOverMean is the
+// mean over steps of each step's max/mean: never the ratio of sums, in which a
+// hot rank that alternates would cancel.
+type ImbalanceStat struct {
+	Layer       int           `json:"layer"`
+	Level       string        `json:"level"`    // "rank" or "expert"
+	Quantity    string        `json:"quantity"` // "time" or "load"
+	Steps       int           `json:"steps"`
+	Parts       int           `json:"parts"`
+	MaxOverMean router.Number `json:"max_over_mean"`
+	Imbalance   router.Number `json:"imbalance"`
+	Floor       router.Number `json:"floor"`    // load only
+	NullP95     router.Number `json:"null_p95"` // load only, where the shape is known
+	Flagged     bool          `json:"flagged"`  // imbalance beyond the threshold above the floor (and, for load, above the null)
+	Worst       int           `json:"worst"`    // the rank or expert that is the maximum in most steps; the lowest on a tie
+}
+
+// StragglerStat is what one layer loses to its slowest rank: the mean over
+// steps of (max over ranks − mean over ranks) of compute time, collectives left
+// out. Nanoseconds per step.
+type StragglerStat struct {
+	Layer      int           `json:"layer"`
+	Steps      int           `json:"steps"`
+	LossNS     router.Number `json:"loss_ns"`
+	MeanNS     router.Number `json:"mean_ns"`
+	MaxNS      router.Number `json:"max_ns"`
+	WorstRank  int           `json:"worst_rank"`
+	WorstSteps int           `json:"worst_steps"` // in how many steps WorstRank was the slowest
+}
+
+// CollectiveStat splits the collectives of one rank, layer and phase into wait
+// (until the last rank arrived) and transfer (from then on). Undefined where
+// ranks cannot be aligned.
+type CollectiveStat struct {
+	Rank       int           `json:"rank"`
+	Layer      int           `json:"layer"`
+	Phase      Phase         `json:"phase"`
+	Instances  int64         `json:"instances"`
+	TotalNS    int64         `json:"total_ns"`
+	WaitNS     router.Number `json:"wait_ns"`
+	TransferNS router.Number `json:"transfer_ns"`
+}

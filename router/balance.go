@@ -1,0 +1,97 @@
+package router
+
+import (
+	"math"
+	"slices"
+)
+
+// Balance describes how evenly a total is spread over n parts: slots over
+// experts, slots over ranks, or nanoseconds over ranks. All ratios are
+// dimensionless and undefined (see Number) when the total is zero or there are
+// no parts.
+type Balance struct {
+	Parts        int    `json:"parts"`         // n
+	Total        Number `json:"total"`         // Σx
+	Max          Number `json:"max"`           // max x
+	MaxOverMean  Number `json:"max_over_mean"` // max/mean, in [1, n]; 1 is best
+	Imbalance    Number `json:"imbalance"`     // max/mean − 1, in [0, n−1]; the number the 10 % threshold is about
+	Balancedness Number `json:"balancedness"`  // mean/max, in (0, 1]; what SGLang, vLLM and LMSYS print
+	CV           Number `json:"cv"`            // population standard deviation (divisor n) over mean, in [0, √(n−1)]
+	Gini         Number `json:"gini"`          // Σ(2i−n−1)·x₍ᵢ₎ / (n·Σx) over ascending x, in [0, 1)
+	Active       int    `json:"active"`        // parts with x > 0
+	Worst        int    `json:"worst"`         // index of the largest part, the lowest one on a tie; −1 without parts
+}
+
+// BalanceOf computes the Balance of the parts, which must not be negative.
+func BalanceOf[T int64 | float64](parts []T) Balance {
+	b := Balance{
+		Parts: len(parts), Worst: -1,
+		Max: Undefined(), MaxOverMean: Undefined(), Imbalance: Undefined(),
+		Balancedness: Undefined(), CV: Undefined(), Gini: Undefined(),
+	}
+	if len(parts) == 0 {
+		return b
+	}
+	n := float64(len(parts))
+	sorted := make([]float64, len(parts))
+	var total, most float64
+	for i, p := range parts {
+		x := float64(p)
+		sorted[i] = x
+		total += x
+		if x > 0 {
+			b.Active++
+		}
+		if b.Worst < 0 || x > most {
+			b.Worst, most = i, x
+		}
+	}
+	b.Total, b.Max = Number(total), Number(most)
+	if total == 0 {
+		return b
+	}
+	mean := total / n
+	slices.Sort(sorted)
+	var squares, ranked float64
+	for i, x := range sorted {
+		squares += (x - mean) * (x - mean)
+		ranked += (2*float64(i+1) - n - 1) * x
+	}
+	b.MaxOverMean = Number(most / mean)
+	b.Imbalance = Number(most/mean - 1)
+	b.Balancedness = Number(mean / most)
+	b.CV = Number(math.Sqrt(squares/n) / mean)
+	b.Gini = Number(ranked / (n * total))
+	return b
+}
+
+// Floor is the smallest max/mean that any assignment of total indivisible
+// slots to n equal parts can reach:
+//
+//	⌈total/n⌉·n / total
+//
+// It is at least 1 and undefined for no slots or no parts. A flag compares with
+// the floor: one token of top-2 over 16 experts cannot do better than 8.
+func Floor(total int64, parts int) Number {
+	if total <= 0 || parts <= 0 {
+		return Undefined()
+	}
+	n := int64(parts)
+	return Number(float64((total+n-1)/n*n) / float64(total))
+}
+
+// GainBound is the largest throughput gain (as a fraction, 0.1 for 10 %) that
+// perfect balance can bring when a share f of the step is expert compute whose
+// time follows the busiest rank, and b = mean/max is its balancedness:
+//
+//	gain ≤ 1/(1 − f + f·b) − 1
+//
+// f and b lie in [0, 1]; outside, or for f·b and f such that the denominator is
+// zero, the bound is undefined. It does not hold in weight-streaming decode,
+// where time follows active experts instead of slots.
+func GainBound(f, b float64) Number {
+	if !(f >= 0 && f <= 1 && b >= 0 && b <= 1) || 1-f+f*b <= 0 {
+		return Undefined()
+	}
+	return Number(1/(1-f+f*b) - 1)
+}

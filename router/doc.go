@@ -1,0 +1,14 @@
+// Package router is the ground of moebalance: the exact mathematics of
+// mixture-of-experts routing and of its balance.
+//
+// It holds the words that every other package speaks (Shape, Layout, Mode,
+// Load, Balance), the routing methods that turn one row of logits into chosen
+// experts, and the plans that assign experts to tokens so that nobody waits for
+// anybody. Slices go in and values come out: the package reads no file, no
+// clock and no environment, prints nothing, and imports nothing of ours.
+//
+// Notation in the comments: T tokens per rank, E routed experts, k experts per
+// token (top-k), R expert-parallel ranks, L = E/R experts per rank, G groups of
+// which a token may use tg. A slot is one (token, chosen expert) pair, so T
+// tokens make T·k slots.
+package router

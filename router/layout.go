@@ -1,0 +1,150 @@
+package router
+
+import "fmt"
+
+// Mode says whose tokens the ranks of one layer hold.
+type Mode string
+
+const (
+	// DEP is data-parallel attention with expert parallelism: every rank has
+	// tokens of its own, and the layer routes all of them together.
+	DEP Mode = "dep"
+	// TEP is tensor-parallel attention with expert parallelism: all ranks hold
+	// the same tokens and must agree on their routing.
+	TEP Mode = "tep"
+)
+
+// ParseMode reads "dep" or "tep".
+func ParseMode(s string) (Mode, error) {
+	switch m := Mode(s); m {
+	case DEP, TEP:
+		return m, nil
+	}
+	return "", fmt.Errorf("unknown mode %q: want dep (own tokens per rank) or tep (the same tokens on all ranks)", s)
+}
+
+// Place is one physical copy of an expert.
+type Place struct {
+	Rank  int // the rank that holds the copy
+	Local int // its position among that rank's copies
+}
+
+// Layout says which rank owns which expert. It is immutable; the zero value
+// has no ranks. With replicas an expert has several places, on different ranks.
+type Layout struct {
+	held   [][]int32 // by rank: the logical expert of each local position
+	places [][]Place // by expert: where its copies are, in rank order
+	equal  int       // E/R when the layout is contiguous and divides; 0 otherwise
+}
+
+// Contiguous gives rank r the experts [r·E/R, (r+1)·E/R). When R does not
+// divide E the first E mod R ranks own one expert more, as TensorRT-LLM's
+// base class splits them.
+func Contiguous(experts, ranks int) (Layout, error) {
+	if experts < 1 || ranks < 1 || ranks > experts {
+		return Layout{}, fmt.Errorf("%w: want between 1 and %d ranks for %d experts, have %d", ErrShape, max(experts, 0), experts, ranks)
+	}
+	held := make([][]int32, ranks)
+	next := int32(0)
+	for r := range held {
+		n := experts / ranks
+		if r < experts%ranks {
+			n++
+		}
+		held[r] = make([]int32, n)
+		for i := range held[r] {
+			held[r][i] = next
+			next++
+		}
+	}
+	l := newLayout(experts, held)
+	if experts%ranks == 0 {
+		l.equal = experts / ranks
+	}
+	return l, nil
+}
+
+// Placed takes a given placement: held[r] lists the logical experts whose
+// copies rank r holds, in local order. Every expert needs at least one copy;
+// one rank may not hold the same expert twice.
+func Placed(experts int, held [][]int32) (Layout, error) {
+	if experts < 1 || len(held) < 1 {
+		return Layout{}, fmt.Errorf("%w: want at least 1 expert and 1 rank, have %d and %d", ErrShape, experts, len(held))
+	}
+	for r, local := range held {
+		seen := make(map[int32]bool, len(local))
+		for _, e := range local {
+			if e < 0 || int(e) >= experts {
+				return Layout{}, fmt.Errorf("%w: rank %d holds expert %d, want 0 to %d", ErrShape, r, e, experts-1)
+			}
+			if seen[e] {
+				return Layout{}, fmt.Errorf("%w: rank %d holds expert %d twice", ErrShape, r, e)
+			}
+			seen[e] = true
+		}
+	}
+	l := newLayout(experts, held)
+	for e, places := range l.places {
+		if len(places) == 0 {
+			return Layout{}, fmt.Errorf("%w: no rank holds expert %d", ErrShape, e)
+		}
+	}
+	return l, nil
+}
+
+func newLayout(experts int, held [][]int32) Layout {
+	l := Layout{held: make([][]int32, len(held)), places: make([][]Place, experts)}
+	for r, local := range held {
+		l.held[r] = append([]int32(nil), local...)
+		for i, e := range local {
+			l.places[e] = append(l.places[e], Place{Rank: r, Local: i})
+		}
+	}
+	return l
+}
+
+// Ranks is R.
+func (l Layout) Ranks() int { return len(l.held) }
+
+// Experts is E, the logical experts.
+func (l Layout) Experts() int { return len(l.places) }
+
+// Held lists the logical experts of rank r in local order. The slice belongs
+// to the layout and must not be changed.
+func (l Layout) Held(r int) []int32 { return l.held[r] }
+
+// Places lists the copies of expert e in rank order. The slice belongs to the
+// layout and must not be changed.
+func (l Layout) Places(e int) []Place { return l.places[e] }
+
+// Replicated reports whether any expert has more than one copy.
+func (l Layout) Replicated() bool {
+	copies := 0
+	for _, local := range l.held {
+		copies += len(local)
+	}
+	return copies > len(l.places)
+}
+
+// PerRank is L = E/R and true for a contiguous layout whose ranks divide the
+// experts, the case in which owner(e) = e/L.
+func (l Layout) PerRank() (int, bool) { return l.equal, l.equal > 0 }
+
+// RankLoad turns slots per expert into slots per rank. The slots of an expert
+// with several copies are divided evenly among them, the remainder going to the
+// first copies in rank order: that is what a dispatcher which deals slots out in
+// turn does. len(perExpert) must be Experts.
+func (l Layout) RankLoad(perExpert []int64) []int64 {
+	out := make([]int64, l.Ranks())
+	for e, n := range perExpert {
+		places := l.places[e]
+		share, rest := n/int64(len(places)), n%int64(len(places))
+		for i, p := range places {
+			out[p.Rank] += share
+			if int64(i) < rest {
+				out[p.Rank]++
+			}
+		}
+	}
+	return out
+}
