@@ -1,0 +1,96 @@
+package output
+
+import (
+	"math"
+	"strings"
+	"testing"
+)
+
+func sample() Document {
+	return Document{
+		Headline: "Rank 2 waits least.",
+		Tables: []Table{{
+			Name:  "phases",
+			Title: "Phases",
+			Columns: []Column{
+				{Name: "phase"},
+				{Name: "launches", Key: "instances", Kind: Count},
+				{Name: "total", Key: "total_ns", Kind: Duration},
+				{Name: "max/mean", Key: "max_over_mean", Kind: Ratio},
+				{Name: "imbalance", Kind: Percent},
+				{Name: "size", Key: "size_bytes", Kind: Bytes},
+			},
+			Rows: [][]any{
+				{"experts", int64(384), int64(9_007_199_254_740_993), 1.25, 0.25, int64(3 << 20)},
+				{"a | b", 1, int64(2_500_000), math.NaN(), nil, int64(1 << 19)},
+			},
+		}, {Name: "empty", Columns: []Column{{Name: "only"}}}},
+		Notes: []string{"time is kernel time"},
+		Value: map[string]any{"schema_version": 1, "note": "<a>"},
+	}
+}
+
+func render(t *testing.T, f Format, table string) string {
+	t.Helper()
+	var b strings.Builder
+	if err := Write(&b, f, table, sample()); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// A duration above 2^53 must reach CSV digit for digit; undefined cells are
+// empty, never 0 and never NaN.
+func TestCSVIsRaw(t *testing.T) {
+	want := "phase,instances,total_ns,max_over_mean,imbalance,size_bytes\n" +
+		"experts,384,9007199254740993,1.25,0.25,3145728\n" +
+		"a | b,1,2500000,,,524288\n"
+	if got := render(t, CSV, ""); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+func TestTextUnitsAndUndefined(t *testing.T) {
+	got := render(t, Text, "phases")
+	for _, want := range []string{"Rank 2 waits least.", "total (s)", "9007199.25", "1.250", "25.0 %", "size (MiB)", "0.50", "–", "[1] time is kernel time"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	if strings.Contains(got, "NaN") {
+		t.Errorf("NaN reached the reader:\n%s", got)
+	}
+}
+
+func TestMarkdownEscapesPipes(t *testing.T) {
+	if got := render(t, Markdown, ""); !strings.Contains(got, `a \| b`) || !strings.Contains(got, "### Phases") {
+		t.Errorf("got\n%s", got)
+	}
+}
+
+func TestJSONIsTheValue(t *testing.T) {
+	want := "{\n  \"note\": \"<a>\",\n  \"schema_version\": 1\n}\n"
+	if got := render(t, JSON, ""); got != want {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestUnknownTableNamesTheKnownOnes(t *testing.T) {
+	for _, f := range []Format{CSV, Text} {
+		err := Write(&strings.Builder{}, f, "nope", sample())
+		if err == nil || !strings.Contains(err.Error(), "phases, empty") {
+			t.Errorf("%s: got %v", f, err)
+		}
+	}
+}
+
+func TestParseFormat(t *testing.T) {
+	for _, name := range Formats {
+		if f, err := ParseFormat(name); err != nil || string(f) != name {
+			t.Errorf("%s: got %q, %v", name, f, err)
+		}
+	}
+	if _, err := ParseFormat("xml"); err == nil {
+		t.Error("xml was accepted")
+	}
+}
