@@ -1,0 +1,128 @@
+package router
+
+import (
+	"encoding/json"
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+func near(t *testing.T, what string, got Number, want float64) {
+	t.Helper()
+	if math.Abs(float64(got)-want) > 1e-12 {
+		t.Errorf("%s: got %v, want %v", what, float64(got), want)
+	}
+}
+
+// Slots 2, 4, 6, 0 on four ranks: total 12, mean 3, max 6.
+//
+//	max/mean 2, mean/max 0.5
+//	CV: deviations −1, 1, 3, −3; squares 1+1+9+9 = 20; √(20/4)/3 = √5/3
+//	Gini: ascending 0, 2, 4, 6; Σ(2i−5)x = −3·0 −1·2 +1·4 +3·6 = 20; 20/(4·12)
+func TestBalanceByHand(t *testing.T) {
+	b := BalanceOf([]int64{2, 4, 6, 0})
+	near(t, "total", b.Total, 12)
+	near(t, "max", b.Max, 6)
+	near(t, "max/mean", b.MaxOverMean, 2)
+	near(t, "imbalance", b.Imbalance, 1)
+	near(t, "balancedness", b.Balancedness, 0.5)
+	near(t, "cv", b.CV, math.Sqrt(5)/3)
+	near(t, "gini", b.Gini, 20.0/48)
+	if b.Parts != 4 || b.Active != 3 || b.Worst != 2 {
+		t.Errorf("parts %d active %d worst %d, want 4, 3, 2", b.Parts, b.Active, b.Worst)
+	}
+}
+
+// The identity that ties the three published numbers together: TensorRT-LLM's
+// blog reports 1.564 for max/mean − 1, which is 2.564 and 0.390 elsewhere.
+func TestBalanceNamesOfOneNumber(t *testing.T) {
+	b := BalanceOf([]float64{2.564, 0.436, 0}) // mean 1
+	near(t, "imbalance", b.Imbalance, 1.564)
+	near(t, "balancedness", b.Balancedness, 1/2.564)
+}
+
+func TestBalanceUndefined(t *testing.T) {
+	for name, b := range map[string]Balance{
+		"no parts": BalanceOf([]int64{}),
+		"no load":  BalanceOf([]int64{0, 0, 0}),
+	} {
+		for what, n := range map[string]Number{"max/mean": b.MaxOverMean, "imbalance": b.Imbalance, "balancedness": b.Balancedness, "cv": b.CV, "gini": b.Gini} {
+			if n.Defined() {
+				t.Errorf("%s: %s is %v, want undefined", name, what, n)
+			}
+		}
+	}
+}
+
+// Renaming the experts permutes the parts and leaves every number alone;
+// scaling the load leaves every ratio alone.
+func TestBalanceLaws(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		parts := make([]float64, 1+r.IntN(40))
+		for i := range parts {
+			parts[i] = float64(r.IntN(1000))
+		}
+		parts[0]++
+		b := BalanceOf(parts)
+		if b.MaxOverMean < 1-1e-12 || float64(b.MaxOverMean) > float64(len(parts))+1e-9 || b.Gini < -1e-12 || b.Gini >= 1 {
+			t.Fatalf("out of range: %+v", b)
+		}
+		if f := Floor(int64(b.Total), len(parts)); f > b.MaxOverMean+1e-12 {
+			t.Fatalf("floor %v above max/mean %v", f, b.MaxOverMean)
+		}
+		scaled := make([]float64, len(parts))
+		for i, p := range r.Perm(len(parts)) {
+			scaled[p] = 3 * parts[i]
+		}
+		s := BalanceOf(scaled)
+		near(t, "max/mean", s.MaxOverMean, float64(b.MaxOverMean))
+		near(t, "cv", s.CV, float64(b.CV))
+		near(t, "gini", s.Gini, float64(b.Gini))
+	}
+}
+
+func TestFloor(t *testing.T) {
+	near(t, "2 slots over 16 experts", Floor(2, 16), 8)
+	near(t, "divides", Floor(64, 8), 1)
+	near(t, "65 over 8", Floor(65, 8), 9*8.0/65)
+	for _, n := range []Number{Floor(0, 4), Floor(4, 0)} {
+		if n.Defined() {
+			t.Errorf("floor of nothing is %v, want undefined", n)
+		}
+	}
+}
+
+// The table of the field: a gain of 10 % at f = 0.3, 0.5, 0.7 needs a
+// balancedness of 0.697, 0.818, 0.870; max/mean 1.10 allows 2.8, 4.8, 6.8 %.
+func TestGainBound(t *testing.T) {
+	for _, c := range []struct{ f, b, gain float64 }{
+		{0.3, 0.697, 0.100}, {0.5, 0.818, 0.100}, {0.7, 0.870, 0.100},
+		{0.3, 1 / 1.1, 0.028}, {0.5, 1 / 1.1, 0.048}, {0.7, 1 / 1.1, 0.068},
+	} {
+		if got := GainBound(c.f, c.b); math.Abs(float64(got)-c.gain) > 5e-4 {
+			t.Errorf("f=%v b=%v: got %v, want %v", c.f, c.b, got, c.gain)
+		}
+	}
+	for _, c := range [][2]float64{{-0.1, 0.5}, {0.5, 1.2}, {1, 0}, {math.NaN(), 1}} {
+		if got := GainBound(c[0], c[1]); got.Defined() {
+			t.Errorf("f=%v b=%v: got %v, want undefined", c[0], c[1], got)
+		}
+	}
+}
+
+func TestNumberRoundTrip(t *testing.T) {
+	for _, n := range []Number{0, -1.5, 1.0 / 3, Undefined(), Number(math.Inf(1))} {
+		text, err := json.Marshal(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var back Number = 42
+		if err := json.Unmarshal(text, &back); err != nil {
+			t.Fatal(err)
+		}
+		if n.Defined() != back.Defined() || n.Defined() && n != back {
+			t.Errorf("%v became %s became %v", float64(n), text, float64(back))
+		}
+	}
+}

@@ -1,0 +1,129 @@
+package router
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func TestContiguous(t *testing.T) {
+	l, err := Contiguous(8, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := l.Held(2); !reflect.DeepEqual(got, []int32{4, 5}) {
+		t.Errorf("rank 2 holds %v, want 4 and 5", got)
+	}
+	if per, ok := l.PerRank(); per != 2 || !ok {
+		t.Errorf("per rank %d %v, want 2", per, ok)
+	}
+	if got := l.RankLoad([]int64{1, 2, 3, 4, 5, 6, 7, 8}); !reflect.DeepEqual(got, []int64{3, 7, 11, 15}) {
+		t.Errorf("rank load %v", got)
+	}
+}
+
+// 7 experts on 3 ranks: the remainder of one goes to the first rank.
+func TestContiguousRemainder(t *testing.T) {
+	l, err := Contiguous(7, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := [][]int32{{0, 1, 2}, {3, 4}, {5, 6}}
+	for r, held := range want {
+		if !reflect.DeepEqual(l.Held(r), held) {
+			t.Errorf("rank %d holds %v, want %v", r, l.Held(r), held)
+		}
+	}
+	if _, ok := l.PerRank(); ok {
+		t.Error("a layout with a remainder claims equal ranks")
+	}
+}
+
+// Expert 0 has copies on both ranks: its 5 slots split 3 and 2.
+func TestReplicas(t *testing.T) {
+	l, err := Placed(3, [][]int32{{0, 1}, {2, 0}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !l.Replicated() || !reflect.DeepEqual(l.Places(0), []Place{{0, 0}, {1, 1}}) {
+		t.Errorf("places of expert 0: %v", l.Places(0))
+	}
+	if got := l.RankLoad([]int64{5, 1, 2}); !reflect.DeepEqual(got, []int64{4, 4}) {
+		t.Errorf("rank load %v, want 4 and 4", got)
+	}
+}
+
+// No slot is lost or made, whatever the layout.
+func TestRankLoadConserves(t *testing.T) {
+	counts := []int64{9, 0, 4, 4, 1, 100, 3, 2, 2, 7, 5}
+	for ranks := 1; ranks <= len(counts); ranks++ {
+		l, err := Contiguous(len(counts), ranks)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var sum int64
+		for _, n := range l.RankLoad(counts) {
+			sum += n
+		}
+		if sum != 137 {
+			t.Errorf("%d ranks carry %d slots, want 137", ranks, sum)
+		}
+	}
+}
+
+func TestBadLayouts(t *testing.T) {
+	bad := func(what string, err error) {
+		t.Helper()
+		if !errors.Is(err, ErrShape) {
+			t.Errorf("%s: got %v, want ErrShape", what, err)
+		}
+	}
+	_, err := Contiguous(4, 5)
+	bad("more ranks than experts", err)
+	_, err = Contiguous(0, 0)
+	bad("nothing", err)
+	_, err = Placed(3, [][]int32{{0, 1}})
+	bad("an expert without a home", err)
+	_, err = Placed(2, [][]int32{{0, 0}, {1}})
+	bad("twice on one rank", err)
+	_, err = Placed(2, [][]int32{{0, 2}, {1}})
+	bad("an expert that does not exist", err)
+}
+
+func TestShapeValidate(t *testing.T) {
+	for _, c := range []struct {
+		shape Shape
+		fault string
+	}{
+		{Shape{Experts: 256, TopK: 8, Groups: 8, TopKGroups: 4}, ""},
+		{Shape{Experts: 128, TopK: 4}, ""},
+		{Shape{Experts: 8, TopK: 2, Groups: 1}, ""},
+		{Shape{}, "at least 1 expert"},
+		{Shape{Experts: 4, TopK: 5}, "between 1 and 4"},
+		{Shape{Experts: 10, TopK: 2, Groups: 4, TopKGroups: 2}, "do not divide"},
+		{Shape{Experts: 16, TopK: 2, Groups: 4, TopKGroups: 5}, "between 1 and 4 groups"},
+		{Shape{Experts: 16, TopK: 5, Groups: 4, TopKGroups: 1}, "cannot hold top-5"},
+		{Shape{Experts: 16, TopK: 2, Groups: -1}, "0 or more groups"},
+	} {
+		err := c.shape.Validate()
+		if c.fault == "" && err != nil || c.fault != "" && (!errors.Is(err, ErrShape) || !strings.Contains(err.Error(), c.fault)) {
+			t.Errorf("%+v: got %v, want %q", c.shape, err, c.fault)
+		}
+	}
+}
+
+func TestLoadMerges(t *testing.T) {
+	a, b := NewLoad(3), NewLoad(3)
+	a.Add([]int32{0, 2, 2})
+	b.Add([]int32{1})
+	if err := a.Merge(b); err != nil || a.Total() != 4 || a.PerExpert[1] != 1 {
+		t.Errorf("merged %v, %v", a, err)
+	}
+	if err := a.Merge(NewLoad(2)); !errors.Is(err, ErrShape) {
+		t.Errorf("merging different sizes: %v", err)
+	}
+	if _, err := ParseMode("dp"); err == nil || !strings.Contains(err.Error(), "dep") {
+		t.Errorf("mode dp: %v", err)
+	}
+}
