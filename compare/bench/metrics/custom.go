@@ -1,0 +1,135 @@
+package metrics
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Custom is a metric the user finds in an output by a pattern of their own.
+type Custom struct {
+	Name           string
+	Unit           string
+	HigherIsBetter bool
+	// Exactly one of the two is set.
+	Pattern *regexp.Regexp // matched against every text line; the first group, or the whole match, is the number
+	Path    []string       // members from the root of any JSON object; a number selects an element of a list
+}
+
+// ParseCustom reads NAME[:UNIT[:higher|lower]]=PATTERN. A pattern that begins
+// with "$." is a path into a JSON object ($.performance.total_latency_ms, also
+// $.runs[0].latency and $['key.with.dots']), anything else a regular expression
+// (RE2) whose first group is the number. Without a direction, higher is better.
+func ParseCustom(s string) (Custom, error) {
+	name, pattern, ok := strings.Cut(s, "=")
+	if !ok || name == "" || pattern == "" {
+		return Custom{}, fmt.Errorf("metric %q: want NAME=REGEX or NAME=$.json.path", s)
+	}
+	parts := strings.Split(name, ":")
+	c := Custom{Name: parts[0], HigherIsBetter: true}
+	if c.Name == "" || len(parts) > 3 {
+		return Custom{}, fmt.Errorf("metric %q: want NAME, NAME:UNIT or NAME:UNIT:lower before the equals sign", s)
+	}
+	if len(parts) > 1 {
+		c.Unit = parts[1]
+	}
+	if len(parts) == 3 {
+		switch parts[2] {
+		case "higher":
+		case "lower":
+			c.HigherIsBetter = false
+		default:
+			return Custom{}, fmt.Errorf("metric %q: want direction higher or lower, found %q", s, parts[2])
+		}
+	}
+	var err error
+	if strings.HasPrefix(pattern, "$.") || strings.HasPrefix(pattern, "$[") {
+		c.Path, err = parsePath(pattern[1:])
+	} else {
+		c.Pattern, err = regexp.Compile(pattern)
+	}
+	if err != nil {
+		return Custom{}, fmt.Errorf("metric %q: %w", c.Name, err)
+	}
+	return c, nil
+}
+
+var pathStep = regexp.MustCompile(`^(?:\.([^.\[\]'"]+)|\[(\d+)\]|\['([^']+)'\]|\["([^"]+)"\])`)
+
+func parsePath(s string) ([]string, error) {
+	var path []string
+	for rest := s; rest != ""; {
+		m := pathStep.FindStringSubmatch(rest)
+		if m == nil {
+			return nil, fmt.Errorf("path %q: want .key, [0] or ['key'] at %q", "$"+s, rest)
+		}
+		path = append(path, m[1]+m[2]+m[3]+m[4])
+		rest = rest[len(m[0]):]
+	}
+	return path, nil
+}
+
+func (c Custom) definition() string {
+	if c.Pattern != nil {
+		return "custom/" + c.Pattern.String()
+	}
+	return "custom/$." + strings.Join(c.Path, ".")
+}
+
+// text looks for the pattern in a line.
+func (c Custom) text(rec record, t *tally) {
+	if c.Pattern == nil {
+		return
+	}
+	m := c.Pattern.FindStringSubmatch(rec.text)
+	if m == nil {
+		return
+	}
+	found := m[0]
+	if len(m) > 1 {
+		found = m[1]
+	}
+	v, err := strconv.ParseFloat(strings.ReplaceAll(found, ",", ""), 64)
+	if err != nil {
+		t.fail(fmt.Errorf("metric %q: line %d: want a number where the pattern matches, found %q", c.Name, rec.line, found))
+		return
+	}
+	n, _ := number(v)
+	t.metric(rec.line, Metric{c.Name, c.Unit, c.HigherIsBetter, n, c.definition()})
+}
+
+// object follows the path.
+func (c Custom) object(rec record, t *tally) {
+	if c.Path == nil {
+		return
+	}
+	var v any = rec.doc
+	for _, step := range c.Path {
+		switch x := v.(type) {
+		case *object:
+			next, ok, err := x.get(step)
+			if err != nil {
+				t.fail(fmt.Errorf("metric %q: line %d: %w", c.Name, rec.line, err))
+			}
+			if !ok {
+				return
+			}
+			v = next
+		case *list:
+			i, err := strconv.Atoi(step)
+			if err != nil || i >= len(x.items) {
+				return
+			}
+			v = x.items[i]
+		default:
+			return
+		}
+	}
+	n, ok := number(v)
+	if !ok {
+		t.fail(fmt.Errorf("metric %q: line %d: want a number at %s, found %s", c.Name, rec.line, c.definition(), kind(v)))
+		return
+	}
+	t.metric(rec.line, Metric{c.Name, c.Unit, c.HigherIsBetter, n, c.definition()})
+}

@@ -1,0 +1,130 @@
+package metrics
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+// fields takes members out of one object for one tally. A path names members
+// of members with "/" between them, because keys hold dots ("memory.total").
+type fields struct {
+	o    *object
+	line int
+	t    *tally
+}
+
+// value follows a path; absent or null is not ok.
+func (f fields) value(path string) (any, bool) {
+	var v any = f.o
+	for key := range strings.SplitSeq(path, "/") {
+		o, ok := v.(*object)
+		if !ok {
+			return nil, false
+		}
+		next, ok, err := o.get(key)
+		if err != nil {
+			f.t.fail(fmt.Errorf("%s: line %d: %w", f.t.format, f.line, err))
+		}
+		if !ok || err != nil {
+			return nil, false
+		}
+		v = next
+	}
+	return v, v != nil
+}
+
+func (f fields) wrong(path, want string, v any) {
+	f.t.fail(fmt.Errorf("%s: line %d: want %s in %q, found %s", f.t.format, f.line, want, path, kind(v)))
+}
+
+func kind(v any) string {
+	switch x := v.(type) {
+	case *object:
+		return "an object"
+	case *list:
+		return "a list"
+	case string:
+		return fmt.Sprintf("the text %.40q", x)
+	case nil:
+		return "nothing"
+	}
+	return fmt.Sprint(v)
+}
+
+// need is a number that must be there.
+func (f fields) need(path string) router.Number {
+	v, ok := f.value(path)
+	if !ok {
+		f.t.fail(fmt.Errorf("%s: line %d: required key %q is missing", f.t.format, f.line, path))
+		return router.Undefined()
+	}
+	n, ok := number(v)
+	if !ok {
+		f.wrong(path, "a number", v)
+	}
+	return n
+}
+
+// number is a number that may be absent.
+func (f fields) number(path string) (router.Number, bool) {
+	v, ok := f.value(path)
+	if !ok {
+		return router.Undefined(), false
+	}
+	n, ok := number(v)
+	if !ok {
+		f.wrong(path, "a number", v)
+	}
+	return n, ok
+}
+
+// whole is a whole number that must be there.
+func (f fields) whole(path string) int64 {
+	n := float64(f.need(path))
+	if f.t.err == nil && (n != math.Trunc(n) || math.Abs(n) > 1<<31) {
+		f.wrong(path, "a whole number", n)
+		return 0
+	}
+	if math.IsNaN(n) {
+		return 0
+	}
+	return int64(n)
+}
+
+// work copies a number of things, if it is there.
+func (f fields) work(path, what string, into *Count) {
+	if n, ok := f.number(path); ok {
+		f.t.count(f.line, what, into, float64(n))
+	}
+}
+
+func (f fields) flag(path string) bool {
+	v, _ := f.value(path)
+	b, ok := v.(bool)
+	if !ok {
+		f.wrong(path, "true or false", v)
+	}
+	return b
+}
+
+// list is a list of numbers that may be absent. One that was longer than
+// MaxElements is refused rather than averaged over its first part.
+func (f fields) list(path string) ([]router.Number, bool) {
+	v, ok := f.value(path)
+	if !ok {
+		return nil, false
+	}
+	n, ok := numbers(v)
+	if !ok {
+		f.wrong(path, "a list of numbers", v)
+		return nil, false
+	}
+	if cut := v.(*list).dropped; cut > 0 {
+		f.t.note("%q has %d values more than the %d that are kept of a document: not used", path, cut, MaxElements)
+		return nil, false
+	}
+	return n, true
+}

@@ -1,0 +1,112 @@
+package metrics
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+)
+
+func open(t *testing.T, name string) *os.File {
+	t.Helper()
+	f, err := os.Open("../../../testdata/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+func TestParseRunsReadsTheRecordedPairs(t *testing.T) {
+	runs, err := ParseRuns(open(t, "pairs-abba.jsonl"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(runs) != 12 {
+		t.Fatalf("have %d runs, want 12", len(runs))
+	}
+	// A B, B A, …: the order the launches ran in.
+	for i, r := range runs {
+		want := i%4 == 1 || i%4 == 2
+		if !r.Proof.Claimed || r.Proof.Perfect != want || r.Proof.Ranks != 4 {
+			t.Errorf("run %d: proof %+v, want perfect %v on 4 ranks", i, r.Proof, want)
+		}
+	}
+	m, ok := runs[0].Metric("token_throughput")
+	if !ok || m.Value != 399378.73984891246 || m.Unit != "tok/s" || !m.HigherIsBetter || runs[0].Primary != m.Name {
+		t.Errorf("first run: %+v, primary %q", m, runs[0].Primary)
+	}
+	if len(runs[0].Steps) != 0 {
+		t.Errorf("warm-up iterations became %d steps", len(runs[0].Steps))
+	}
+}
+
+func TestParseWorkloadLine(t *testing.T) {
+	in := "starting\r\n{\"perfect_router\": false, \"ranks\": 2, \"tokens_per_rank\": 3, \"tokens_per_second\": 12.5, " +
+		"\"iteration_ms\": [4, 1, 2, 3], \"expert_max_over_mean\": [2, 3], \"rank_max_over_mean\": [1.5, NaN]}\n"
+	r, err := Parse(strings.NewReader(in), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]float64{"token_throughput": 12.5, "step_time_mean": 2.5, "step_time_p50": 2.5, "step_time_min": 1} {
+		if m, _ := r.Metric(name); float64(m.Value) != want {
+			t.Errorf("%s = %v, want %v", name, m.Value, want)
+		}
+	}
+	if len(r.Steps) != 4 || len(r.Proof.Layers) != 2 || r.Proof.Layers[1].RankMaxOverMean.Defined() || r.Proof.Layers[1].ExpertMaxOverMean != 3 {
+		t.Errorf("steps %v, layers %v", r.Steps, r.Proof.Layers)
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	line := `{"perfect_router": false, "ranks": 2, "tokens_per_rank": 3, "tokens_per_second": 12.5}`
+	for name, c := range map[string]struct{ in, want string }{
+		"empty":           {"", "output is empty"},
+		"no result":       {"hello\nworld\n", "in 2 lines"},
+		"cut object":      {line[:40], "line 1 ends before"},
+		"two launches":    {line + "\n" + strings.Replace(line, "12.5", "13", 1), "appears twice with different values"},
+		"duplicate key":   {strings.Replace(line, "}", `, "ranks": 4}`, 1), `key "ranks" appears twice`},
+		"text for number": {strings.Replace(line, "12.5", `"fast"`, 1), "want a number"},
+		"utf-16":          {"\xff\xfeh\x00", "UTF-16"},
+	} {
+		_, err := Parse(strings.NewReader(c.in), nil)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: error %v, want %q", name, err, c.want)
+		}
+	}
+	if _, err := Parse(strings.NewReader("x"), nil); !errors.Is(err, ErrUnrecognised) {
+		t.Errorf("error %v is not ErrUnrecognised", err)
+	}
+}
+
+func TestCustomMetrics(t *testing.T) {
+	var custom []Custom
+	for _, s := range []string{`speed:tok/s=speed = ([\d.,]+)`, "wait:ms:lower=$.a.b[1]", "dotted=$.a['x.y']"} {
+		c, err := ParseCustom(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		custom = append(custom, c)
+	}
+	in := "\x1b[32mspeed = 1,234.5 tok/s\x1b[0m\n{\"a\": {\"b\": [1, 7], \"x.y\": -2}}\n"
+	r, err := Parse(strings.NewReader(in), custom)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]float64{"speed": 1234.5, "wait": 7, "dotted": -2} {
+		if m, ok := r.Metric(name); !ok || float64(m.Value) != want {
+			t.Errorf("%s = %v, want %v", name, m.Value, want)
+		}
+	}
+	if m, _ := r.Metric("wait"); m.HigherIsBetter || m.Unit != "ms" || r.Primary != "speed" || r.Format != "custom" {
+		t.Errorf("%+v in %q with primary %q", m, r.Format, r.Primary)
+	}
+	if _, err := Parse(strings.NewReader("speed = 1\nspeed = 2\n"), custom[:1]); err == nil || !errors.Is(err, errTwice) {
+		t.Errorf("two values of one metric: error %v", err)
+	}
+	for _, bad := range []string{"", "a", "a=", "=x", "a:b:c:d=x", "a:b:up=x", "a=(", "a=$.b..c", "a=$.b["} {
+		if _, err := ParseCustom(bad); err == nil {
+			t.Errorf("ParseCustom(%q) passed", bad)
+		}
+	}
+}

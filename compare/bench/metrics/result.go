@@ -1,0 +1,82 @@
+package metrics
+
+import "github.com/moebalance/moebalance/router"
+
+// Result is what one launch of a benchmark reported.
+type Result struct {
+	Format  string   `json:"format"`  // which tool and layout, such as "moebalance-workload" or "trtllm-bench/report-json"
+	Primary string   `json:"primary"` // the metric to compare unless another is asked for: a custom one if given, else the format's throughput
+	Metrics []Metric `json:"metrics"` // in the format's own order, custom metrics first; names are unique
+	Work    Work     `json:"work"`
+	Proof   Proof    `json:"proof"`
+	Steps   []Step   `json:"steps,omitempty"`
+	// Warnings are things a reader of the numbers should know, one line each.
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// Metric returns the metric of that name.
+func (r Result) Metric(name string) (Metric, bool) {
+	for _, m := range r.Metrics {
+		if m.Name == name {
+			return m, true
+		}
+	}
+	return Metric{}, false
+}
+
+// Count is a number of things that an output may not mention. The zero value
+// is unknown.
+type Count struct {
+	N     int64 `json:"n"`
+	Known bool  `json:"known"`
+}
+
+// Exactly is a known count.
+func Exactly(n int64) Count { return Count{N: n, Known: true} }
+
+// Work is how much a launch did, as far as its output says. Two arms are only
+// comparable when they did the same.
+type Work struct {
+	Requests     Count `json:"requests"`
+	InputTokens  Count `json:"input_tokens"`
+	OutputTokens Count `json:"output_tokens"`
+	Errors       Count `json:"errors"` // failed requests
+}
+
+// Proof is what the output itself says about the treatment. It is evidence of
+// the launch's own making, weaker than a trace and stronger than a variable in
+// the environment.
+type Proof struct {
+	Claimed bool           `json:"claimed"`          // the output says whether its routing was perfect
+	Perfect bool           `json:"perfect"`          // what it says; meaningless unless Claimed
+	Ranks   int            `json:"ranks,omitempty"`  // expert-parallel ranks; 0 unknown
+	Layers  []LayerBalance `json:"layers,omitempty"` // in layer order
+}
+
+// LayerBalance is the load of one layer as the launch measured it, over all its
+// ranks. Undefined where the output does not say.
+type LayerBalance struct {
+	Layer             int           `json:"layer"` // 0, 1, … in the order of the output
+	ExpertMaxOverMean router.Number `json:"expert_max_over_mean"`
+	RankMaxOverMean   router.Number `json:"rank_max_over_mean"`
+}
+
+// Step is one iteration of an engine: what it ran and how long it took. Counts
+// that the log does not state are −1.
+type Step struct {
+	Iter            int64         `json:"iter"`             // the log's own number; the position in the output where it has none
+	Rank            int           `json:"rank"`             // −1 when the log does not say
+	Requests        int64         `json:"requests"`         // scheduled requests
+	ContextTokens   int64         `json:"context_tokens"`   // prompt tokens in the step; 0 is a pure decode step
+	GeneratedTokens int64         `json:"generated_tokens"` // decode tokens, draft tokens included
+	TimeMS          router.Number `json:"time_ms"`          // by Clock
+	Clock           string        `json:"clock"`            // which time: "gpu_forward", "device_step", "host_step", "elapsed", "iteration"
+	Warmup          bool          `json:"warmup"`           // cut by rule, see CutWarmup
+}
+
+// The limits that keep memory constant however long the output is.
+const (
+	MaxLine     = 64 << 10 // bytes of a text line that are looked at; JSON has no such limit
+	MaxElements = 1 << 18  // values kept of one JSON document; the rest is read and counted
+	MaxSteps    = 1 << 17  // iteration rows kept; later ones are counted in a warning
+)

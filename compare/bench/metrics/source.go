@@ -1,0 +1,205 @@
+package metrics
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+)
+
+// record is one thing found in an output: a line of text, or an object with
+// what stood before it on its line already taken off.
+type record struct {
+	line int    // counted from 1
+	text string // without colour codes and rank prefix; "" for an object
+	doc  *object
+	rank int // the rank a launcher's prefix names; −1 without one
+}
+
+// source streams the records of an output. Carriage returns end a line as
+// newlines do, which takes progress bars apart from the results they overwrite.
+type source struct {
+	in      *bufio.Reader
+	line    int
+	started bool
+	// cut is the first object that did not parse, for the error message when
+	// nothing else was found.
+	cut  error
+	long int // text lines longer than MaxLine
+}
+
+func newSource(r io.Reader) *source {
+	return &source{in: bufio.NewReaderSize(r, 64<<10), line: 1}
+}
+
+var (
+	colour = regexp.MustCompile(`\x1b(?:\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])`)
+	// "0: " of srun and the documents' logs, "[1,0]<stdout>:" of mpirun,
+	// "(Worker_TP0 pid=12) " of vLLM. Only these may stand before a record.
+	rankPrefix = regexp.MustCompile(`^(?:(\d+): ?|\[\d+,(\d+)\](?:<std(?:out|err)>)?: ?|\((?:\w+ )*\w*?(\d+)? ?pid=\d+(?:, ip=[^)]*)?\) )`)
+	// "[11/20/2026-10:00:00] [TRT-LLM] [RANK 0] [I] ", "[TensorRT-LLM][INFO] ".
+	logPrefix = regexp.MustCompile(`^(?:\[[^\[\]{}]{1,64}\] ?)+`)
+)
+
+// prefixBytes is how far into a line the brace of an object may stand.
+const prefixBytes = 512
+
+// next returns the next record, or io.EOF.
+func (s *source) next() (record, error) {
+	if err := s.start(); err != nil {
+		return record{}, err
+	}
+	for {
+		head, err := s.in.Peek(prefixBytes)
+		if len(head) == 0 {
+			if err == nil || errors.Is(err, bufio.ErrBufferFull) {
+				err = io.EOF
+			}
+			return record{}, err
+		}
+		if end := bytes.IndexAny(head, "\r\n"); end >= 0 {
+			head = head[:end]
+		}
+		if at, rank := objectAt(head); at >= 0 {
+			if rec, ok := s.object(at, rank); ok {
+				return rec, nil
+			}
+			continue
+		}
+		return s.textLine()
+	}
+}
+
+// start takes a byte order mark off the beginning of the output.
+func (s *source) start() error {
+	if s.started {
+		return nil
+	}
+	s.started = true
+	head, _ := s.in.Peek(3)
+	switch {
+	case bytes.HasPrefix(head, []byte("\xef\xbb\xbf")):
+		_, err := s.in.Discard(3)
+		return err
+	case bytes.HasPrefix(head, []byte("\xff\xfe")), bytes.HasPrefix(head, []byte("\xfe\xff")):
+		return errors.New("output is UTF-16, want UTF-8: convert it, for example with iconv -f utf-16 -t utf-8")
+	}
+	return nil
+}
+
+// objectAt finds the brace of an object at the beginning of a line, after
+// prefixes; −1 when the line is text.
+func objectAt(head []byte) (at, rank int) {
+	rank = -1
+	if bytes.IndexByte(head, '{') < 0 {
+		return -1, rank
+	}
+	for at < len(head) {
+		rest := head[at:]
+		switch c := rest[0]; {
+		case c == '{':
+			return at, rank
+		case c == ' ' || c == '\t':
+			at++
+			continue
+		}
+		if m := rankPrefix.FindSubmatch(rest); m != nil {
+			rank = prefixRank(m)
+			at += len(m[0])
+			continue
+		}
+		if m := logPrefix.Find(rest); m != nil {
+			at += len(m)
+			continue
+		}
+		if m := colour.FindIndex(rest); m != nil && m[0] == 0 {
+			at += m[1]
+			continue
+		}
+		return -1, rank
+	}
+	return -1, rank
+}
+
+func prefixRank(m [][]byte) int {
+	for _, digits := range m[1:] {
+		if len(digits) == 0 || len(digits) > 6 {
+			continue
+		}
+		rank := 0
+		for _, c := range digits {
+			rank = 10*rank + int(c-'0')
+		}
+		return rank
+	}
+	return -1
+}
+
+// object reads the object that begins at bytes from here; not ok means it did
+// not parse, and the source stands where reading goes on.
+func (s *source) object(at, rank int) (record, bool) {
+	if _, err := s.in.Discard(at); err != nil {
+		return record{}, false
+	}
+	began := s.line
+	doc, err := decodeObject(s.in, &s.line)
+	if err != nil && s.cut == nil {
+		s.cut = fmt.Errorf("the object that begins on line %d %w", began, asCut(err))
+	}
+	return record{line: began, doc: doc, rank: rank}, err == nil
+}
+
+func asCut(err error) error {
+	if errors.Is(err, errCut) {
+		return err
+	}
+	return fmt.Errorf("does not parse: %w", err)
+}
+
+// textLine reads up to the next line end and keeps at most MaxLine bytes.
+func (s *source) textLine() (record, error) {
+	rec := record{line: s.line, rank: -1}
+	var kept []byte
+	total := 0
+	for {
+		piece, err := s.in.Peek(max(1, s.in.Buffered()))
+		if len(piece) == 0 {
+			if err != io.EOF {
+				return record{}, err
+			}
+			break
+		}
+		end := bytes.IndexAny(piece, "\r\n")
+		if end >= 0 {
+			piece = piece[:end+1]
+		}
+		total += len(piece)
+		kept = append(kept, piece[:min(len(piece), MaxLine-len(kept))]...)
+		last := piece[len(piece)-1]
+		if _, err := s.in.Discard(len(piece)); err != nil {
+			return record{}, err
+		}
+		if last == '\n' {
+			s.line++
+		}
+		if end >= 0 {
+			break
+		}
+	}
+	if total > MaxLine {
+		s.long++
+	}
+	kept = bytes.TrimRight(kept, "\r\n")
+	if bytes.IndexByte(kept, 0x1b) >= 0 {
+		kept = colour.ReplaceAll(kept, nil)
+	}
+	if m := rankPrefix.FindSubmatch(kept); m != nil {
+		rec.rank = prefixRank(m)
+		kept = kept[len(m[0]):]
+	}
+	rec.text = strings.ToValidUTF8(string(kept), "\uFFFD")
+	return rec, nil
+}

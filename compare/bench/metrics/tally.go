@@ -1,0 +1,102 @@
+package metrics
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+// tally is what one format has found in an output so far.
+type tally struct {
+	format  string
+	metrics []Metric
+	lines   []int // where each metric was found
+	work    Work
+	proof   Proof
+	steps   []Step
+	cutRows int // iteration rows beyond MaxSteps
+	notes   []string
+	found   bool  // the format has recognised itself
+	err     error // the first contradiction
+}
+
+// fail keeps the first error.
+func (t *tally) fail(err error) {
+	if t.err == nil {
+		t.err = err
+	}
+}
+
+// metric records a metric. The same metric again must have the same value:
+// a warm-up report and a main report in one output are two launches.
+func (t *tally) metric(line int, m Metric) {
+	for i, old := range t.metrics {
+		if old.Name != m.Name {
+			continue
+		}
+		if !sameNumber(old.Value, m.Value) || old.Definition != m.Definition {
+			t.fail(fmt.Errorf("%s: metric %q %w: %g on line %d and %g on line %d; hand over the output of one launch",
+				t.format, m.Name, errTwice, float64(old.Value), t.lines[i], float64(m.Value), line))
+		}
+		return
+	}
+	t.metrics, t.lines = append(t.metrics, m), append(t.lines, line)
+}
+
+// count records a number of things, which must not contradict an earlier one.
+func (t *tally) count(line int, what string, into *Count, v float64) {
+	n := Exactly(int64(v))
+	switch {
+	case math.IsNaN(v) || math.IsInf(v, 0) || v < 0 || v > 1<<53 || v != math.Trunc(v):
+		t.fail(fmt.Errorf("%s: line %d: want a whole number of %s, found %g", t.format, line, what, v))
+	case into.Known && *into != n:
+		t.fail(fmt.Errorf("%s: the number of %s %w: %d and, on line %d, %d; hand over the output of one launch",
+			t.format, what, errTwice, into.N, line, n.N))
+	default:
+		*into = n
+	}
+}
+
+func (t *tally) step(s Step) {
+	if len(t.steps) >= MaxSteps {
+		t.cutRows++
+		return
+	}
+	t.steps = append(t.steps, s)
+}
+
+func (t *tally) note(format string, args ...any) {
+	t.notes = append(t.notes, fmt.Sprintf(format, args...))
+}
+
+func sameNumber(a, b router.Number) bool {
+	return a == b || !a.Defined() && !b.Defined()
+}
+
+// number is the float of a decoded value; an infinity or NaN is undefined.
+func number(v any) (router.Number, bool) {
+	x, ok := v.(float64)
+	if !ok {
+		return router.Undefined(), false
+	}
+	if math.IsInf(x, 0) {
+		x = math.NaN()
+	}
+	return router.Number(x), true
+}
+
+// numbers are the floats of a decoded array, all of which must be numbers.
+func numbers(v any) ([]router.Number, bool) {
+	l, ok := v.(*list)
+	if !ok {
+		return nil, false
+	}
+	out := make([]router.Number, len(l.items))
+	for i, item := range l.items {
+		if out[i], ok = number(item); !ok {
+			return nil, false
+		}
+	}
+	return out, true
+}
