@@ -1,0 +1,94 @@
+package safetensors
+
+import (
+	"fmt"
+	"strings"
+)
+
+// DType is the element type of a tensor, spelled as in the file.
+type DType string
+
+// The element types that are read and written. The F8 kinds are handled as raw
+// bytes. Types narrower than a byte are refused by name.
+const (
+	Bool       DType = "BOOL"
+	U8         DType = "U8"
+	I8         DType = "I8"
+	F8E5M2     DType = "F8_E5M2"
+	F8E4M3     DType = "F8_E4M3"
+	F8E8M0     DType = "F8_E8M0"
+	F8E5M2FNUZ DType = "F8_E5M2FNUZ"
+	F8E4M3FNUZ DType = "F8_E4M3FNUZ"
+	I16        DType = "I16"
+	U16        DType = "U16"
+	F16        DType = "F16"
+	BF16       DType = "BF16"
+	I32        DType = "I32"
+	U32        DType = "U32"
+	F32        DType = "F32"
+	F64        DType = "F64"
+	I64        DType = "I64"
+	U64        DType = "U64"
+)
+
+// Size is the bytes of one element, 0 for an unknown type.
+func (d DType) Size() int64 {
+	switch d {
+	case Bool, U8, I8, F8E5M2, F8E4M3, F8E8M0, F8E5M2FNUZ, F8E4M3FNUZ:
+		return 1
+	case I16, U16, F16, BF16:
+		return 2
+	case I32, U32, F32:
+		return 4
+	case F64, I64, U64:
+		return 8
+	}
+	return 0
+}
+
+// Tensor describes one tensor of a file.
+type Tensor struct {
+	Name  string
+	DType DType
+	Shape []int64 // outermost dimension first; empty for a scalar
+	Begin int64   // first byte, counted from the end of the header
+	End   int64   // one past the last byte
+}
+
+// Bytes is End − Begin.
+func (t Tensor) Bytes() int64 { return t.End - t.Begin }
+
+// Elements is the product of the dimensions, 1 for a scalar.
+func (t Tensor) Elements() int64 { return t.Bytes() / t.DType.Size() }
+
+// String names the tensor the way errors do: `"logits" F32 [8 256]`.
+func (t Tensor) String() string {
+	return fmt.Sprintf("%q %s %s", t.Name, t.DType, strings.ReplaceAll(fmt.Sprint(t.Shape), " ", "×"))
+}
+
+// byteSize is the product of the dimensions times the element size, false when
+// it is negative, overflows, or the type is unknown.
+func byteSize(d DType, shape []int64) (int64, bool) {
+	size := d.Size()
+	if size == 0 {
+		return 0, false
+	}
+	const most = 1<<63 - 1
+	empty := false
+	for _, n := range shape {
+		switch {
+		case n < 0:
+			return 0, false
+		case n == 0:
+			empty = true
+		case size > most/n:
+			return 0, false
+		default:
+			size *= n
+		}
+	}
+	if empty {
+		return 0, true
+	}
+	return size, true
+}

@@ -1,0 +1,103 @@
+package safetensors
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+)
+
+// Int64s reads a tensor of any integer type, or BOOL, in row-major order. A U64
+// above 2⁶³ − 1 is an error.
+func (f *File) Int64s(name string) ([]int64, error) {
+	b, t, err := f.Bytes(name)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]int64, t.Elements())
+	le := binary.LittleEndian
+	for i := range out {
+		switch t.DType {
+		case Bool, U8:
+			out[i] = int64(b[i])
+		case I8:
+			out[i] = int64(int8(b[i]))
+		case U16:
+			out[i] = int64(le.Uint16(b[2*i:]))
+		case I16:
+			out[i] = int64(int16(le.Uint16(b[2*i:])))
+		case U32:
+			out[i] = int64(le.Uint32(b[4*i:]))
+		case I32:
+			out[i] = int64(int32(le.Uint32(b[4*i:])))
+		case I64, U64:
+			out[i] = int64(le.Uint64(b[8*i:]))
+			if t.DType == U64 && out[i] < 0 {
+				return nil, fmt.Errorf("%q: tensor %q element %d: %d does not fit 63 bits", f.name, name, i, uint64(out[i]))
+			}
+		default:
+			return nil, fmt.Errorf("%q: tensor %q: want integers, have %s", f.name, name, t.DType)
+		}
+	}
+	return out, nil
+}
+
+// Float32s reads a tensor of type F32, F16, BF16 or F64 in row-major order; F64
+// is rounded to the nearest float32, ties to even.
+func (f *File) Float32s(name string) ([]float32, error) {
+	b, t, err := f.Bytes(name)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]float32, t.Elements())
+	if t.DType == F64 {
+		for i := range out {
+			out[i] = float32(math.Float64frombits(binary.LittleEndian.Uint64(b[8*i:])))
+		}
+		return out, nil
+	}
+	if err := Decode(out, b, t.DType); err != nil {
+		return nil, fmt.Errorf("%q: tensor %q: %w", f.name, name, err)
+	}
+	return out, nil
+}
+
+// Decode turns little-endian F32, F16 or BF16 bytes into float32, exactly.
+// len(src) must be len(dst) elements.
+func Decode(dst []float32, src []byte, d DType) error {
+	le := binary.LittleEndian
+	if int64(len(src)) != int64(len(dst))*d.Size() {
+		return fmt.Errorf("decoding %s: want %d bytes for %d elements, have %d", d, int64(len(dst))*d.Size(), len(dst), len(src))
+	}
+	switch d {
+	case F32:
+		for i := range dst {
+			dst[i] = math.Float32frombits(le.Uint32(src[4*i:]))
+		}
+	case BF16:
+		for i := range dst {
+			dst[i] = BFloat16ToFloat32(le.Uint16(src[2*i:]))
+		}
+	case F16:
+		for i := range dst {
+			dst[i] = Float16ToFloat32(le.Uint16(src[2*i:]))
+		}
+	default:
+		return fmt.Errorf("want F32, BF16 or F16, have %s", d)
+	}
+	return nil
+}
+
+// Encode appends the little-endian bytes of x, rounded to F32, F16 or BF16 to
+// nearest, ties to even.
+func Encode(dst []byte, x float32, d DType) ([]byte, error) {
+	le := binary.LittleEndian
+	switch d {
+	case F32:
+		return le.AppendUint32(dst, math.Float32bits(x)), nil
+	case BF16:
+		return le.AppendUint16(dst, Float32ToBFloat16(x)), nil
+	case F16:
+		return le.AppendUint16(dst, Float32ToFloat16(x)), nil
+	}
+	return dst, fmt.Errorf("want F32, BF16 or F16, have %s", d)
+}

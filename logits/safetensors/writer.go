@@ -1,0 +1,110 @@
+package safetensors
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+)
+
+// Header encodes the start of a file: length, JSON, and spaces up to a multiple
+// of 8 bytes. The tensors' bytes follow it in the order given; their Begin and
+// End are ignored and assigned. Each tensor must begin at a multiple of its
+// element size, which wide types first always gives: readers that map a file
+// into memory need it.
+func Header(metadata map[string]string, tensors []Tensor) ([]byte, error) {
+	buf := append(make([]byte, lengthBytes), '{')
+	field := func(key string, value any) error {
+		k, err := json.Marshal(key)
+		if err != nil {
+			return err
+		}
+		v, err := json.Marshal(value)
+		if err != nil {
+			return err
+		}
+		if len(buf) > lengthBytes+1 {
+			buf = append(buf, ',')
+		}
+		buf = append(append(append(buf, k...), ':'), v...)
+		return nil
+	}
+	if len(metadata) > 0 {
+		// encoding/json writes maps in the order of their keys.
+		if err := field(metadataKey, metadata); err != nil {
+			return nil, err
+		}
+	}
+	type entry struct {
+		DType   DType    `json:"dtype"`
+		Shape   []int64  `json:"shape"`
+		Offsets [2]int64 `json:"data_offsets"`
+	}
+	seen := map[string]bool{metadataKey: true}
+	var end int64
+	for _, t := range tensors {
+		size, ok := byteSize(t.DType, t.Shape)
+		switch {
+		case seen[t.Name]:
+			return nil, fmt.Errorf("writing tensor %q: the name is taken", t.Name)
+		case !ok || end+size < end:
+			return nil, fmt.Errorf("writing tensor %q: shape %v of %q is impossible", t.Name, t.Shape, t.DType)
+		case end%t.DType.Size() != 0:
+			return nil, fmt.Errorf("writing tensor %q: want an offset that is a multiple of %d, have %d: put wider types first", t.Name, t.DType.Size(), end)
+		}
+		seen[t.Name] = true
+		shape := append([]int64{}, t.Shape...)
+		if err := field(t.Name, entry{t.DType, shape, [2]int64{end, end + size}}); err != nil {
+			return nil, err
+		}
+		end += size
+	}
+	buf = append(buf, '}')
+	for len(buf)%8 != 0 {
+		buf = append(buf, ' ')
+	}
+	if len(buf)-lengthBytes > maxHeader {
+		return nil, fmt.Errorf("writing a header of %d bytes: want at most %d", len(buf)-lengthBytes, maxHeader)
+	}
+	binary.LittleEndian.PutUint64(buf, uint64(len(buf)-lengthBytes))
+	return buf, nil
+}
+
+// Write writes a whole file from tensors in memory, the widest types first and
+// by name among equals. The keys of data are the names; each value must be as
+// long as its tensor's shape says.
+func Write(w io.Writer, metadata map[string]string, tensors []Tensor, data map[string][]byte) error {
+	order := slices.Clone(tensors)
+	slices.SortFunc(order, func(a, b Tensor) int {
+		if a.DType.Size() != b.DType.Size() {
+			return int(b.DType.Size() - a.DType.Size())
+		}
+		if a.Name < b.Name {
+			return -1
+		}
+		return 1
+	})
+	head, err := Header(metadata, order)
+	if err != nil {
+		return err
+	}
+	for _, t := range order {
+		if size, _ := byteSize(t.DType, t.Shape); int64(len(data[t.Name])) != size {
+			return fmt.Errorf("writing tensor %q: want %d bytes, have %d", t.Name, size, len(data[t.Name]))
+		}
+	}
+	if len(data) != len(order) {
+		return fmt.Errorf("writing %d tensors, have the data of %d (%v)", len(order), len(data), slices.Sorted(maps.Keys(data)))
+	}
+	if _, err := w.Write(head); err != nil {
+		return err
+	}
+	for _, t := range order {
+		if _, err := w.Write(data[t.Name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
