@@ -1,0 +1,120 @@
+package bench
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Command is what one launch starts: the command of its arm, or a server and
+// the client that measures it. Words may hold the placeholders {arm}, {launch}
+// (the position in the order, from 0), {pair} (from 0, −1 outside pairs) and
+// {out} (a fresh folder of the launch for files of its own).
+type Command struct {
+	Normal  []string `json:"normal"`            // the measured command of the normal arm
+	Perfect []string `json:"perfect,omitempty"` // of the perfect arm; empty: the same
+
+	Server       []string      `json:"server,omitempty"` // started first and ended after the measured command
+	Ready        string        `json:"ready,omitempty"`  // URL that answers 2xx once the server is ready
+	ReadyTimeout time.Duration `json:"ready_timeout_ns,omitempty"`
+}
+
+// Of is the arm's measured command, placeholders not yet filled.
+func (c Command) Of(arm Arm) []string {
+	if arm == Perfect && len(c.Perfect) > 0 {
+		return c.Perfect
+	}
+	return c.Normal
+}
+
+// treated are the words that the treatment must reach: the server's where there
+// is one, for that is where the experts are.
+func (c Command) treated(arm Arm) []string {
+	if len(c.Server) > 0 {
+		return c.Server
+	}
+	return c.Of(arm)
+}
+
+func (c Command) check(t Treatment) error {
+	if len(c.Normal) == 0 {
+		return fmt.Errorf("no command to launch")
+	}
+	if (len(c.Server) == 0) != (c.Ready == "") {
+		return fmt.Errorf("a server needs the URL that says it is ready, and the other way round")
+	}
+	for _, words := range [][]string{c.Normal, c.Perfect, c.Server} {
+		for _, word := range words {
+			for _, name := range t.Names() {
+				if strings.Contains(word, name+"=") {
+					return fmt.Errorf("the command sets %s itself (%q): leave it out, it is what distinguishes the arms", name, word)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// place is what the placeholders of one launch stand for.
+type place struct {
+	launch Launch
+	out    string
+}
+
+// fill replaces the placeholders in words. A word that holds none is kept.
+func (p place) fill(words []string) []string {
+	r := strings.NewReplacer(
+		"{arm}", string(p.launch.Arm),
+		"{launch}", fmt.Sprint(p.launch.Position),
+		"{pair}", fmt.Sprint(p.launch.Pair),
+		"{out}", p.out,
+	)
+	filled := slices.Clone(words)
+	for i, w := range filled {
+		filled[i] = r.Replace(w)
+	}
+	return filled
+}
+
+// Words splits a command line as a POSIX shell does, with quotes and
+// backslashes but without expanding anything: no variables, globs or pipes.
+func Words(line string) ([]string, error) {
+	var words []string
+	var word strings.Builder
+	open, quote, escaped := false, rune(0), false
+	for _, r := range line {
+		switch {
+		case escaped:
+			if quote == '"' && !strings.ContainsRune("\"\\$`", r) {
+				word.WriteRune('\\') // inside double quotes it escapes only these
+			}
+			word.WriteRune(r)
+			escaped = false
+		case r == '\\' && quote != '\'':
+			escaped, open = true, true
+		case quote != 0 && r == quote:
+			quote = 0
+		case quote != 0:
+			word.WriteRune(r)
+		case r == '\'' || r == '"':
+			quote, open = r, true
+		case r == ' ' || r == '\t' || r == '\n':
+			if open {
+				words = append(words, word.String())
+				word.Reset()
+				open = false
+			}
+		default:
+			word.WriteRune(r)
+			open = true
+		}
+	}
+	if quote != 0 || escaped {
+		return nil, fmt.Errorf("unfinished quote or backslash in %q", line)
+	}
+	if open {
+		words = append(words, word.String())
+	}
+	return words, nil
+}

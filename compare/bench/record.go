@@ -1,0 +1,171 @@
+package bench
+
+import (
+	"time"
+
+	"github.com/moebalance/moebalance/compare/bench/metrics"
+	"github.com/moebalance/moebalance/router"
+)
+
+// Arm is one of the two things compared.
+type Arm string
+
+// The arms.
+const (
+	Normal  Arm = "normal"  // the learned router
+	Perfect Arm = "perfect" // balanced routing
+)
+
+// Arms lists both, in the order reports show them.
+var Arms = []Arm{Normal, Perfect}
+
+// Kind says what a launch is for.
+type Kind string
+
+// The kinds of launches. Only those of Timed and Floor are counted.
+const (
+	WarmUp   Kind = "warm-up" // before the first pair; its result is kept and not counted
+	Timed    Kind = "timed"   // one launch of a pair
+	Floor    Kind = "floor"   // one launch of an A/A pair: normal against normal, which shows the noise
+	Profiled Kind = "profile" // after the last pair, under the profiler, never counted
+)
+
+// State is how far a launch or an attempt at one has come.
+type State string
+
+// The states. A launch is Planned until an attempt at it has finished; an
+// attempt is Running, and then one of the others for good.
+const (
+	Planned     State = "planned"
+	Running     State = "running"
+	Finished    State = "finished"    // ran, and its output was read
+	Failed      State = "failed"      // exit code, time limit or unreadable output
+	Interrupted State = "interrupted" // ended by us, or found unfinished when the campaign was resumed
+)
+
+// Launch is one place in the order of a campaign: one start of the command, to
+// be finished exactly once.
+type Launch struct {
+	Position int  `json:"position"` // in the order of launching, from 0
+	Kind     Kind `json:"kind"`
+	Arm      Arm  `json:"arm"`
+	Pair     int  `json:"pair"`  // from 0 within its kind; −1 where launches are not paired
+	Place    int  `json:"place"` // 0 launched first in its pair, 1 second
+	// Attempts are the starts so far, oldest first. At most one is Finished, and
+	// it is the last.
+	Attempts []Attempt `json:"attempts"`
+}
+
+// Done returns the attempt that finished, false while there is none.
+func (l Launch) Done() (Attempt, bool) {
+	if n := len(l.Attempts); n > 0 && l.Attempts[n-1].State == Finished {
+		return l.Attempts[n-1], true
+	}
+	return Attempt{}, false
+}
+
+// Attempt is one start of the command, with everything that is needed to see
+// later whether it may be compared with another.
+type Attempt struct {
+	Number      int               `json:"number"`  // from 1
+	Session     int               `json:"session"` // which call of Run started it, from 1
+	State       State             `json:"state"`
+	StartedAt   time.Time         `json:"started_at"`
+	DurationNS  int64             `json:"duration_ns"` // wall time of the command; 0 while unknown
+	ExitCode    int               `json:"exit_code"`   // −1 when ended by a signal or never known
+	Error       string            `json:"error,omitempty"`
+	Folder      string            `json:"folder"` // of its raw output, below the campaign folder
+	Arguments   []string          `json:"arguments"`
+	Environment map[string]string `json:"environment"` // allow-listed names, secrets redacted
+	Files       []File            `json:"files,omitempty"`
+	GPUs        []GPU             `json:"gpus,omitempty"`
+	LinesFound  []Found           `json:"lines_found,omitempty"` // matches of the treatment's proof line
+	Result      *metrics.Result   `json:"result,omitempty"`      // nil unless Finished
+	Warnings    []string          `json:"warnings,omitempty"`
+}
+
+// File is a file that must be the same in every launch.
+type File struct {
+	Path   string `json:"path"`
+	SHA256 string `json:"sha256"`
+	Bytes  int64  `json:"bytes"`
+}
+
+// Found is how often a rank printed the treatment's proof line.
+type Found struct {
+	Rank  int `json:"rank"` // −1 where the line does not name one
+	Times int `json:"times"`
+}
+
+// Pair is two finished launches that are compared with each other.
+type Pair struct {
+	Number int  `json:"number"` // from 0
+	Kind   Kind `json:"kind"`   // Timed or Floor
+	// First is the arm launched first. In a Floor pair both are Normal: the
+	// first launch then stands as Base and the second as Other.
+	First Arm     `json:"first"`
+	Base  Attempt `json:"base"`  // the Normal launch
+	Other Attempt `json:"other"` // the Perfect launch; in a Floor pair the second Normal one
+	// Split is true when the campaign was interrupted between the two launches,
+	// so that they were not neighbours in time.
+	Split bool `json:"split"`
+}
+
+// Standing is what a proof amounts to.
+type Standing string
+
+// The standings.
+const (
+	Balanced   Standing = "balanced"
+	Unbalanced Standing = "not balanced"
+	Unproved   Standing = "unproved"
+)
+
+// Proof says how one rank of one arm was routed, over all its counted launches,
+// and how that is known. It proves its arm when Standing is what the arm wants:
+// Balanced for Perfect, Unbalanced for Normal.
+type Proof struct {
+	Arm      Arm      `json:"arm"`
+	Rank     int      `json:"rank"` // −1: the evidence covers all ranks together, or names none
+	Launches int      `json:"launches"`
+	Standing Standing `json:"standing"`
+	Evidence string   `json:"evidence"` // one line: what was seen, and where
+	// The worst layer's max/mean over the launches, in the sense of the arm:
+	// the largest of the Perfect arm, the smallest of the Normal one. Undefined
+	// where the output reports no load.
+	RankMaxOverMean   router.Number `json:"rank_max_over_mean"`
+	ExpertMaxOverMean router.Number `json:"expert_max_over_mean"`
+}
+
+// Proves reports whether the rank was routed as its arm wants.
+func (p Proof) Proves() bool {
+	return p.Arm == Perfect && p.Standing == Balanced || p.Arm == Normal && p.Standing == Unbalanced
+}
+
+// Outcome is how a check ended.
+type Outcome string
+
+// The outcomes. A failed check makes the arms incomparable; a warning does not.
+const (
+	Passed  Outcome = "passed"
+	Warned  Outcome = "warning"
+	Broken  Outcome = "failed"
+	Unknown Outcome = "unknown" // there was nothing to check with
+)
+
+// Check is one question about whether the arms may be compared.
+type Check struct {
+	Name    string  `json:"name"` // stable, for programs: "equal_work", "only_one_difference", …
+	Outcome Outcome `json:"outcome"`
+	Text    string  `json:"text"` // one line: what was compared and found
+}
+
+// Evidence is all that a campaign found, ready to be judged.
+type Evidence struct {
+	Spec   Spec     `json:"spec"`
+	Pairs  []Pair   `json:"pairs"`  // finished Timed pairs, in order
+	Floor  []Pair   `json:"floor"`  // finished A/A pairs
+	Halves []Launch `json:"halves"` // finished launches whose other half is missing
+	Proofs []Proof  `json:"proofs"`
+	Checks []Check  `json:"checks"`
+}

@@ -1,0 +1,47 @@
+package bench
+
+import "math"
+
+// Looks are the numbers of pairs after which a campaign that runs until it is
+// decided looks at its pairs, ending with the cap; nil if the cap is too low
+// for the first look to be able to decide.
+//
+// The rule: with K looks, each spends (1−confidence)/K of the error, so the
+// chance that any of the K intervals misses the true gain is at most
+// 1−confidence, whatever the dependence between looks (Bonferroni). A look with
+// n pairs can decide only if 2/2ⁿ ≤ (1−confidence)/K, the least two-sided error
+// of the exact signed-rank interval; the first look is the smallest even n for
+// which that holds, and each further one is half as large again, rounded up to
+// an even number so that blocks of the order are whole.
+func Looks(most int, confidence float64) []int {
+	for first := 4; first <= most; first += 2 {
+		looks := looksFrom(first, most)
+		if math.Exp2(float64(1-first)) <= (1-confidence)/float64(len(looks)) {
+			return looks
+		}
+	}
+	return nil
+}
+
+func looksFrom(first, most int) []int {
+	var looks []int
+	for n := first; n < most; n = (3*n/2 + 1) / 2 * 2 {
+		looks = append(looks, n)
+	}
+	return append(looks, most)
+}
+
+// LookConfidence is the confidence of the interval at each look: 1−(1−c)/K.
+func LookConfidence(most int, confidence float64) float64 {
+	return 1 - (1-confidence)/float64(max(1, len(Looks(most, confidence))))
+}
+
+// fewestForLooks is the least cap with which a sequence of looks can decide.
+func fewestForLooks(confidence float64) int {
+	for most := 2; most < 1000; most++ {
+		if len(Looks(most, confidence)) > 0 {
+			return most
+		}
+	}
+	return 1000
+}

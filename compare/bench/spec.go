@@ -1,0 +1,167 @@
+package bench
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Spec is everything that defines a campaign. It is stored before the first
+// launch and does not change afterwards.
+type Spec struct {
+	Design    Design    `json:"design"`
+	Treatment Treatment `json:"treatment"`
+	Command   Command   `json:"command"`
+
+	// Metric is the one that decides; empty means the output's own primary one.
+	Metric string   `json:"metric"`
+	Custom []string `json:"custom,omitempty"` // numbers to read by rules of the user's own, as metrics.ParseCustom reads them
+	// Output is the file that holds the results, with placeholders; empty means
+	// the command's stdout.
+	Output string `json:"output,omitempty"`
+
+	Ranks         int      `json:"ranks"`          // ranks that must prove the treatment; 0: those seen
+	Same          []string `json:"same,omitempty"` // files that must not change between launches
+	WorkTolerance float64  `json:"work_tolerance"` // relative difference of work allowed within a pair
+
+	// Threshold is the gain that counts as significant, as a fraction.
+	Threshold float64 `json:"threshold"`
+	// Confidence of the interval, in (0, 1). Under UntilDecide it is that of
+	// the whole sequence of looks.
+	Confidence float64 `json:"confidence"`
+
+	Timeout  time.Duration `json:"timeout_ns"`   // per launch; 0 is none
+	CoolDown time.Duration `json:"cool_down_ns"` // between launches
+	Retries  int           `json:"retries"`      // further attempts at a launch that failed
+}
+
+// Check reports what is wrong with s, before anything is started.
+func (s Spec) Check() error {
+	if err := s.Design.Check(); err != nil {
+		return err
+	}
+	if err := s.Treatment.Check(); err != nil {
+		return err
+	}
+	if err := s.Command.check(s.Treatment); err != nil {
+		return err
+	}
+	if s.Design.UntilDecide && len(Looks(s.Design.Pairs, s.Confidence)) == 0 {
+		return fmt.Errorf("a cap of %d pairs is too low to decide anything at %g %% confidence: want at least %d",
+			s.Design.Pairs, 100*s.Confidence, fewestForLooks(s.Confidence))
+	}
+	switch {
+	case !(s.Confidence > 0 && s.Confidence < 1):
+		return fmt.Errorf("confidence %g: want a fraction between 0 and 1, such as 0.95", s.Confidence)
+	case !(s.WorkTolerance >= 0 && s.WorkTolerance < 1):
+		return fmt.Errorf("work tolerance %g: want a fraction from 0 to below 1", s.WorkTolerance)
+	case s.Timeout < 0 || s.CoolDown < 0:
+		return fmt.Errorf("negative time limit or cool-down")
+	case s.Retries < 0 || s.Retries > 100:
+		return fmt.Errorf("%d retries: want 0 to 100", s.Retries)
+	case s.Ranks < 0:
+		return fmt.Errorf("%d ranks: want 0 (those seen) or more", s.Ranks)
+	}
+	return nil
+}
+
+// Treatment is how the arms differ: variables of the environment, and how a
+// launch can be seen to have taken them up.
+type Treatment struct {
+	Name    string            `json:"name"`
+	Perfect map[string]string `json:"perfect"` // variables set in the perfect arm and removed in the normal one
+	// Off is the value a launcher passes in the normal arm, where it must pass
+	// one: "0", or empty for "leave it out".
+	Off string `json:"off"`
+	// Line is a regular expression of a line that a rank prints when it takes
+	// the treatment up. A group named "rank" holds the rank's number.
+	Line string `json:"line,omitempty"`
+	Note string `json:"note,omitempty"` // what the treatment is not
+}
+
+// Treatments are those known by name. Sources: the engines' own switches, as
+// tensorrt_llm/_torch/modules/fused_moe/routing.py,
+// vllm/model_executor/layers/fused_moe/routing_simulator.py and
+// sglang/srt/layers/moe/topk.py read them.
+var Treatments = []Treatment{
+	{
+		Name:    "trtllm",
+		Perfect: map[string]string{"ENABLE_PERFECT_ROUTER": "1"},
+		Off:     "0",
+		Line:    `Precomputing perfect router logits for \d+ common batch sizes(?: \(ep_rank=(?P<rank>\d+)\))?`,
+	},
+	{
+		Name:    "vllm",
+		Perfect: map[string]string{"VLLM_MOE_ROUTING_SIMULATION_STRATEGY": "uniform_random"},
+		Note:    "vLLM's uniform_random routing is balanced on average only: at small batches it is less even than a perfect router",
+	},
+	{
+		Name:    "sglang",
+		Perfect: map[string]string{"SGLANG_SIMULATE_ROUND_ROBIN_EXPERTS": "1"},
+		Off:     "0",
+	},
+}
+
+// ParseTreatment reads a treatment's name, or "env:NAME=VALUE" for one of the
+// user's own.
+func ParseTreatment(s string) (Treatment, error) {
+	var names []string
+	for _, t := range Treatments {
+		if t.Name == s {
+			return t, nil
+		}
+		names = append(names, t.Name)
+	}
+	rest, own := strings.CutPrefix(s, "env:")
+	name, value, ok := strings.Cut(rest, "=")
+	if !own || !ok || name == "" {
+		return Treatment{}, fmt.Errorf("unknown treatment %q: want %s or env:NAME=VALUE", s, strings.Join(names, ", "))
+	}
+	return Treatment{Name: s, Perfect: map[string]string{name: value}}, nil
+}
+
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// Check reports what is wrong with t.
+func (t Treatment) Check() error {
+	for _, name := range t.Names() {
+		if !variableName.MatchString(name) {
+			return fmt.Errorf("%q cannot be the name of an environment variable", name)
+		}
+		if t.Perfect[name] == t.Off {
+			return fmt.Errorf("%s=%q is the same in both arms", name, t.Off)
+		}
+	}
+	if _, err := regexp.Compile(t.Line); err != nil {
+		return fmt.Errorf("proof line: %w", err)
+	}
+	return nil
+}
+
+// Names are the variables of the treatment, sorted.
+func (t Treatment) Names() []string {
+	names := make([]string, 0, len(t.Perfect))
+	for name := range t.Perfect {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Environ is base as the arm sees it: with the variables in the perfect arm,
+// without them in the normal one.
+func (t Treatment) Environ(base []string, arm Arm) []string {
+	env := slices.DeleteFunc(slices.Clone(base), func(kv string) bool {
+		name, _, _ := strings.Cut(kv, "=")
+		_, ours := t.Perfect[name]
+		return ours
+	})
+	if arm == Perfect {
+		for _, name := range t.Names() {
+			env = append(env, name+"="+t.Perfect[name])
+		}
+	}
+	return env
+}
