@@ -2,6 +2,8 @@ package safetensors
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 )
 
@@ -66,29 +68,22 @@ func (t Tensor) String() string {
 	return fmt.Sprintf("%q %s %s", t.Name, t.DType, strings.ReplaceAll(fmt.Sprint(t.Shape), " ", "×"))
 }
 
-// byteSize is the product of the dimensions times the element size, false when
-// it is negative, overflows, or the type is unknown.
+// byteSize is the product of the dimensions times the element size, 0 when any
+// dimension is 0; false when a dimension is negative, the product does not fit,
+// or the type is unknown.
 func byteSize(d DType, shape []int64) (int64, bool) {
 	size := d.Size()
-	if size == 0 {
+	if size == 0 || slices.ContainsFunc(shape, func(n int64) bool { return n < 0 }) {
 		return 0, false
 	}
-	const most = 1<<63 - 1
-	empty := false
-	for _, n := range shape {
-		switch {
-		case n < 0:
-			return 0, false
-		case n == 0:
-			empty = true
-		case size > most/n:
-			return 0, false
-		default:
-			size *= n
-		}
-	}
-	if empty {
+	if slices.Contains(shape, 0) {
 		return 0, true
+	}
+	for _, n := range shape {
+		if size > math.MaxInt64/n {
+			return 0, false
+		}
+		size *= n
 	}
 	return size, true
 }

@@ -1,0 +1,308 @@
+package safetensors
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// raw is a file with the given header text and data, the length filled in.
+func raw(header, data string) []byte {
+	b := binary.LittleEndian.AppendUint64(nil, uint64(len(header)))
+	return append(append(b, header...), data...)
+}
+
+func read(b []byte) (*File, error) {
+	return Read("x.safetensors", bytes.NewReader(b), int64(len(b)))
+}
+
+// sample holds two tensors and metadata, written by hand.
+func sample() []byte {
+	return raw(`{"__metadata__":{"format":"pt"},"a":{"dtype":"I32","shape":[2,2],"data_offsets":[0,16]},"b":{"dtype":"U8","shape":[3],"data_offsets":[16,19]}}  `,
+		"\x01\x00\x00\x00\x02\x00\x00\x00\x03\x00\x00\x00\xff\xff\xff\xff\x07\x08\x09")
+}
+
+func TestReadHandMadeFile(t *testing.T) {
+	f, err := read(sample())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := f.Metadata(); !reflect.DeepEqual(got, map[string]string{"format": "pt"}) {
+		t.Errorf("metadata %v", got)
+	}
+	if a, err := f.Int64s("a"); err != nil || !slices.Equal(a, []int64{1, 2, 3, -1}) {
+		t.Errorf("a = %v, %v", a, err)
+	}
+	if b, err := f.Int64s("b"); err != nil || !slices.Equal(b, []int64{7, 8, 9}) {
+		t.Errorf("b = %v, %v", b, err)
+	}
+	tensor, err := f.Tensor("a")
+	if err != nil || tensor.String() != `"a" I32 [2×2]` || tensor.Elements() != 4 {
+		t.Errorf("tensor %v, %v", tensor, err)
+	}
+	if all, err := io.ReadAll(f.Section(tensor)); err != nil || len(all) != 16 {
+		t.Errorf("section: %d bytes, %v", len(all), err)
+	}
+	if _, err := f.Int64s("c"); !errors.Is(err, ErrNoTensor) || !strings.Contains(err.Error(), "have a, b") {
+		t.Errorf("missing tensor: %v", err)
+	}
+	if err := f.ReadAt(tensor, make([]byte, 4), 13); err == nil {
+		t.Error("read past a tensor's end")
+	}
+	if _, err := f.Float32s("a"); err == nil {
+		t.Error("integers read as floats")
+	}
+}
+
+func TestEveryCutIsTruncated(t *testing.T) {
+	whole := sample()
+	for n := range whole {
+		if _, err := read(whole[:n]); !errors.Is(err, ErrTruncated) {
+			t.Fatalf("cut at byte %d of %d: %v", n, len(whole), err)
+		}
+	}
+	var format *FormatError
+	if _, err := read(append(whole, 0)); !errors.As(err, &format) || format.Offset != int64(len(whole)) {
+		t.Fatalf("one byte more: %v", err)
+	}
+}
+
+// A file that shrinks after its size was taken must not pass for a whole one.
+func TestShrinkingFile(t *testing.T) {
+	whole := sample()
+	f, err := Read("x", bytes.NewReader(whole[:len(whole)-1]), int64(len(whole)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Int64s("b"); !errors.Is(err, ErrTruncated) {
+		t.Fatalf("got %v", err)
+	}
+}
+
+func TestHostileHeaders(t *testing.T) {
+	const ok = `"dtype":"U8","shape":[4]`
+	for name, c := range map[string]struct {
+		file []byte
+		want string
+	}{
+		"huge header":        {append([]byte{0, 0, 0, 0, 1, 0, 0, 0}, make([]byte, 8)...), "at most 100000000"},
+		"largest length":     {bytes.Repeat([]byte{255}, 16), "at most 100000000"},
+		"empty header":       {raw("", ""), "too early"},
+		"array header":       {raw(`[]`, ""), "want {"},
+		"null header":        {raw(`null`, ""), "want {"},
+		"cut JSON":           {raw(`{"a":`, ""), "JSON"},
+		"text after JSON":    {raw(`{} {}`, ""), "only spaces"},
+		"not UTF-8":          {raw("{\"\xff\":{"+ok+`,"data_offsets":[0,4]}}`, "0123"), "UTF-8"},
+		"tensor no object":   {raw(`{"a":7}`, ""), "want {"},
+		"no dtype":           {raw(`{"a":{"shape":[4],"data_offsets":[0,4]}}`, "0123"), "unsupported dtype"},
+		"unknown dtype":      {raw(`{"a":{"dtype":"F4","shape":[4],"data_offsets":[0,4]}}`, "0123"), `unsupported dtype "F4"`},
+		"dtype number":       {raw(`{"a":{"dtype":1,"shape":[4],"data_offsets":[0,4]}}`, "0123"), "want a string"},
+		"no shape":           {raw(`{"a":{"dtype":"U8","data_offsets":[0,4]}}`, "0123"), "no shape"},
+		"no offsets":         {raw(`{"a":{`+ok+`}}`, "0123"), "data_offsets"},
+		"one offset":         {raw(`{"a":{`+ok+`,"data_offsets":[4]}}`, "0123"), "data_offsets"},
+		"backward offsets":   {raw(`{"a":{`+ok+`,"data_offsets":[4,0]}}`, "0123"), "begin ≤ end"},
+		"negative offset":    {raw(`{"a":{`+ok+`,"data_offsets":[-4,0]}}`, "0123"), "whole numbers"},
+		"negative shape":     {raw(`{"a":{"dtype":"U8","shape":[-1,-4],"data_offsets":[0,4]}}`, "0123"), "whole numbers"},
+		"fraction in shape":  {raw(`{"a":{"dtype":"U8","shape":[4.0],"data_offsets":[0,4]}}`, "0123"), "whole numbers"},
+		"exponent in shape":  {raw(`{"a":{"dtype":"U8","shape":[4e0],"data_offsets":[0,4]}}`, "0123"), "whole numbers"},
+		"string in shape":    {raw(`{"a":{"dtype":"U8","shape":["4"],"data_offsets":[0,4]}}`, "0123"), "whole numbers"},
+		"shape too small":    {raw(`{"a":{"dtype":"U8","shape":[3],"data_offsets":[0,4]}}`, "0123"), "needs 3 bytes"},
+		"shape overflows":    {raw(`{"a":{"dtype":"U8","shape":[4294967296,4294967296],"data_offsets":[0,0]}}`, ""), "overflows"},
+		"bytes overflow":     {raw(`{"a":{"dtype":"F64","shape":[2305843009213693952],"data_offsets":[0,0]}}`, ""), "overflows"},
+		"beyond 63 bits":     {raw(`{"a":{"dtype":"U8","shape":[9223372036854775808],"data_offsets":[0,0]}}`, ""), "whole numbers"},
+		"data past the end":  {raw(`{"a":{`+ok+`,"data_offsets":[0,4]}}`, "012"), "promises 4"},
+		"hole at the start":  {raw(`{"a":{`+ok+`,"data_offsets":[1,5]}}`, "01234"), "belong to no tensor"},
+		"hole between":       {raw(`{"a":{`+ok+`,"data_offsets":[0,4]},"b":{`+ok+`,"data_offsets":[5,9]}}`, "012345678"), "belong to no tensor"},
+		"overlap":            {raw(`{"a":{`+ok+`,"data_offsets":[0,4]},"b":{`+ok+`,"data_offsets":[3,7]}}`, "0123456"), "overlaps"},
+		"same bytes twice":   {raw(`{"a":{`+ok+`,"data_offsets":[0,4]},"b":{`+ok+`,"data_offsets":[0,4]}}`, "0123"), "overlaps"},
+		"trailing bytes":     {raw(`{"a":{`+ok+`,"data_offsets":[0,4]}}`, "01234"), "1 bytes after"},
+		"duplicate tensor":   {raw(`{"a":{`+ok+`,"data_offsets":[0,4]},"a":{`+ok+`,"data_offsets":[4,8]}}`, "01234567"), "twice"},
+		"duplicate field":    {raw(`{"a":{"dtype":"U8","dtype":"I8","shape":[4],"data_offsets":[0,4]}}`, "0123"), "twice"},
+		"duplicate metadata": {raw(`{"__metadata__":{"a":"1","a":"2"}}`, ""), "twice"},
+		"metadata number":    {raw(`{"__metadata__":{"a":1}}`, ""), "want a string"},
+		"metadata no object": {raw(`{"__metadata__":"x"}`, ""), "want {"},
+		"Git LFS pointer":    {[]byte("version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12\n"), "git lfs pull"},
+		"zero-sized hole":    {raw(`{"a":{"dtype":"U8","shape":[0],"data_offsets":[2,2]}}`, "01"), "belong to no tensor"},
+		"deep unknown field": {raw(`{"a":{"x":`+strings.Repeat("[", 20000)+`}}`, ""), "not JSON"},
+	} {
+		_, err := read(c.file)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want something about %q", name, err, c.want)
+		}
+		var format *FormatError
+		if err != nil && !errors.As(err, &format) {
+			t.Errorf("%s: %T is no *FormatError", name, err)
+		}
+		if err != nil && strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: more than one line: %q", name, err)
+		}
+	}
+}
+
+func TestUnusualButValid(t *testing.T) {
+	for name, file := range map[string][]byte{
+		"no tensors":     raw(`{}`, ""),
+		"scalar":         raw(`{"a":{"dtype":"F32","shape":[],"data_offsets":[0,4]}}`, "0123"),
+		"zero elements":  raw(`{"a":{"dtype":"F32","shape":[0,9223372036854775807],"data_offsets":[0,0]},"b":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}`, "0"),
+		"unknown field":  raw(`{"a":{"dtype":"U8","note":{"x":[1]},"shape":[1],"data_offsets":[0,1]}}`, "0"),
+		"out of order":   raw(`{"b":{"dtype":"U8","shape":[1],"data_offsets":[1,2]},"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}`, "01"),
+		"every raw kind": raw(`{"a":{"dtype":"F8_E4M3","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"F8_E5M2","shape":[1],"data_offsets":[1,2]}}`, "01"),
+	} {
+		f, err := read(file)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		for i, tensor := range f.Tensors() {
+			if _, _, err := f.Bytes(tensor.Name); err != nil {
+				t.Errorf("%s: tensor %d: %v", name, i, err)
+			}
+		}
+	}
+}
+
+func TestRealCaptures(t *testing.T) {
+	paths, err := filepath.Glob("../../testdata/*/counts-*/rank*.safetensors")
+	if err != nil || len(paths) != 16 {
+		t.Fatalf("want 16 captured count files, have %d (%v)", len(paths), err)
+	}
+	for _, path := range paths {
+		f, err := Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tensor := range f.Tensors() {
+			counts, err := f.Int64s(tensor.Name)
+			if err != nil || int64(len(counts)) != tensor.Elements() {
+				t.Errorf("%s %v: %d elements, %v", path, tensor, len(counts), err)
+			}
+			var sum int64
+			for _, n := range counts {
+				sum += n
+			}
+			// 1024 tokens per rank, top-4 of 32 or top-8 of 256 experts.
+			if want := map[int64]int64{32: 4096, 256: 8192}[tensor.Elements()]; sum != want {
+				t.Errorf("%s %v: %d slots, want %d", path, tensor, sum, want)
+			}
+		}
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestIntegerAndFloatKinds(t *testing.T) {
+	le := binary.LittleEndian
+	tensors := map[string]struct {
+		dtype DType
+		bytes []byte
+		want  []int64
+	}{
+		"bool": {Bool, []byte{0, 1}, []int64{0, 1}},
+		"i8":   {I8, []byte{0x80, 0x7f}, []int64{-128, 127}},
+		"u16":  {U16, []byte{0xff, 0xff}, []int64{65535}},
+		"i16":  {I16, []byte{0xff, 0xff}, []int64{-1}},
+		"u32":  {U32, []byte{0xff, 0xff, 0xff, 0xff}, []int64{1<<32 - 1}},
+		"i64":  {I64, le.AppendUint64(nil, 1<<63), []int64{math.MinInt64}},
+		"u64":  {U64, le.AppendUint64(nil, 1<<63-1), []int64{math.MaxInt64}},
+		"big":  {U64, le.AppendUint64(nil, 1<<63), nil},
+		"f16":  {F16, []byte{0x00, 0x3c, 0x00, 0xc0}, nil},
+		"bf16": {BF16, []byte{0x80, 0x3f, 0x00, 0xc0}, nil},
+		"f32":  {F32, le.AppendUint32(le.AppendUint32(nil, math.Float32bits(1)), math.Float32bits(-2)), nil},
+		"f64":  {F64, le.AppendUint64(le.AppendUint64(nil, math.Float64bits(1)), math.Float64bits(-2)), nil},
+	}
+	var list []Tensor
+	data := map[string][]byte{}
+	for name, c := range tensors {
+		list = append(list, Tensor{Name: name, DType: c.dtype, Shape: []int64{int64(len(c.bytes)) / c.dtype.Size()}})
+		data[name] = c.bytes
+	}
+	var file bytes.Buffer
+	if err := Write(&file, nil, list, data); err != nil {
+		t.Fatal(err)
+	}
+	f, err := read(file.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range tensors {
+		if got, err := f.Int64s(name); (err == nil) != (c.want != nil) || !slices.Equal(got, c.want) {
+			t.Errorf("%s: got %v, %v, want %v", name, got, err, c.want)
+		}
+	}
+	for _, name := range []string{"f16", "bf16", "f32", "f64"} {
+		if got, err := f.Float32s(name); err != nil || !slices.Equal(got, []float32{1, -2}) {
+			t.Errorf("%s: got %v, %v, want 1 and -2", name, got, err)
+		}
+	}
+}
+
+func TestOpenSaysWhatIsWrong(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := Open(dir); err == nil || !strings.Contains(err.Error(), "folder") {
+		t.Errorf("folder: %v", err)
+	}
+	if _, err := Open(filepath.Join(dir, "none")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("missing: %v", err)
+	}
+	empty := filepath.Join(dir, "empty")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(empty); !errors.Is(err, ErrTruncated) {
+		t.Errorf("empty: %v", err)
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add(sample())
+	f.Add(raw(`{}`, ""))
+	f.Add(raw(`{"a":{"dtype":"F32","shape":[],"data_offsets":[0,4]}}`, "0123"))
+	if b, err := os.ReadFile("../../testdata/gptoss-ep4-ranks/counts-normal/rank0.safetensors"); err == nil {
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		file, err := read(b)
+		if err != nil {
+			return
+		}
+		// What is accepted can be written and read back, byte for byte.
+		var total int64
+		data := map[string][]byte{}
+		for _, tensor := range file.Tensors() {
+			content, _, err := file.Bytes(tensor.Name)
+			if err != nil {
+				t.Fatalf("accepted, but %v", err)
+			}
+			data[tensor.Name] = content
+			total += int64(len(content))
+		}
+		if total > int64(len(b)) {
+			t.Fatalf("%d tensor bytes in a file of %d", total, len(b))
+		}
+		var again bytes.Buffer
+		if err := Write(&again, file.Metadata(), file.Tensors(), data); err != nil {
+			t.Fatal(err)
+		}
+		back, err := read(again.Bytes())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, want := range data {
+			if got, _, err := back.Bytes(name); err != nil || !bytes.Equal(got, want) {
+				t.Fatalf("tensor %q changed: %v", name, err)
+			}
+		}
+		if !reflect.DeepEqual(back.Metadata(), file.Metadata()) {
+			t.Fatalf("metadata changed: %v, %v", file.Metadata(), back.Metadata())
+		}
+	})
+}
