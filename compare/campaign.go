@@ -1,0 +1,139 @@
+package compare
+
+import "github.com/moebalance/moebalance/router"
+
+// Campaign is what a paired campaign recorded, in plain values: the input of
+// Judge. Zero values of Threshold, Confidence and Tolerance mean the defaults.
+type Campaign struct {
+	Command    string // as a shell would read it
+	Metric     Metric
+	Threshold  float64 // of the verdict, a fraction; DefaultThreshold
+	Confidence float64 // asked of the intervals; DefaultConfidence
+	Tolerance  float64 // relative difference at which work still counts as equal; DefaultTolerance
+	Seed       uint64  // of the methods that draw
+	// Launches are all launches, in any order. Of several ok launches of one
+	// arm in one pair the earliest counts.
+	Launches []Launch
+	// Ranks is how many ranks must prove their arm, 0 when not known.
+	Ranks int
+	Proof []Proof
+	// Compared says that environment, arguments and files of the arms were
+	// recorded and compared; Differences are what was found to differ.
+	Compared    bool
+	Differences []Difference
+	// Checks are what the caller checked itself (hardware, clocks, other
+	// processes); they go into the result before those of Judge, and a failed
+	// one makes the verdict invalid.
+	Checks []Check
+}
+
+// DefaultTolerance is the relative difference in work below which two launches
+// still did the same: a request more or less in a hundred.
+const DefaultTolerance = 0.01
+
+// Launch is one start of the benchmark command.
+type Launch struct {
+	Pair     int // label of its pair
+	Arm      Arm
+	Position int // place in the order of launches, over the whole campaign
+	// Control marks the launches of an A/A pair: two of the normal arm, the
+	// noise floor. They never enter the gain.
+	Control bool
+	Status  string // StatusOK, or why there is no value
+	Value   float64
+	Note    string // retries, interruptions: shown with the pair
+	// Work is what the launch did, by name (WorkRequests, …). A name that is
+	// absent is unknown, not zero.
+	Work map[string]float64
+}
+
+// StatusOK is the status of a launch that gave its value.
+const StatusOK = "ok"
+
+// Names of work that Judge treats specially or that are usual; others are
+// compared the same way.
+const (
+	WorkRequests     = "requests"
+	WorkInputTokens  = "input_tokens"
+	WorkOutputTokens = "output_tokens"
+	WorkErrors       = "errors" // requests that failed: must be within the tolerance of the requests
+)
+
+// Proof is the evidence that one rank ran the arm it should have: perfect
+// routing in the perfect arm, and not in the normal one.
+type Proof struct {
+	Arm      Arm    `json:"arm"`
+	Rank     int    `json:"rank"`
+	Proved   bool   `json:"proved"`
+	Evidence string `json:"evidence"` // what was seen, or what was missing
+}
+
+// Difference is something in which the recorded arms differ.
+type Difference struct {
+	Kind     string `json:"kind"` // environment, argument, file, hardware
+	Name     string `json:"name"`
+	Normal   string `json:"normal"`
+	Perfect  string `json:"perfect"`
+	Declared bool   `json:"declared"` // part of the treatment
+}
+
+// CheckStatus is the outcome of a check.
+type CheckStatus string
+
+// The outcomes. Only Fail makes a campaign invalid; Unknown says that what the
+// check needs was not recorded.
+const (
+	Pass    CheckStatus = "pass"
+	Warn    CheckStatus = "warn"
+	Fail    CheckStatus = "fail"
+	Unknown CheckStatus = "unknown"
+)
+
+// Check is one question about a campaign's validity and its answer.
+type Check struct {
+	Name   string      `json:"name"`
+	Status CheckStatus `json:"status"`
+	Text   string      `json:"text"`
+}
+
+// Pair is one pair of launches as results show it: every one, complete or not.
+type Pair struct {
+	Pair int `json:"pair"`
+	// Order is "AB" when the normal launch (A) ran first, "BA" when the perfect
+	// one did, "AA" for a control pair, empty when only one launch is known.
+	Order string `json:"order"`
+	// Normal and Perfect are the metric's values. A control pair has its first
+	// launch under Normal and its second under Perfect.
+	Normal  router.Number `json:"normal"`
+	Perfect router.Number `json:"perfect"`
+	Gain    router.Number `json:"gain"`   // fraction; of a control pair the change from first to second
+	Status  string        `json:"status"` // PairComplete, PairIncomplete or PairControl
+	Note    string        `json:"note"`
+}
+
+// The states of a pair. Only complete pairs enter the gain.
+const (
+	PairComplete   = "complete"
+	PairIncomplete = "incomplete"
+	PairControl    = "control"
+)
+
+// CampaignResult is the result of the bench verb.
+type CampaignResult struct {
+	SchemaVersion int           `json:"schema_version"`
+	Kind          string        `json:"kind"` // always "bench"
+	Command       string        `json:"command"`
+	Metric        Metric        `json:"metric"`
+	Threshold     float64       `json:"threshold"` // fraction
+	Pairs         []Pair        `json:"pairs"`     // by pair
+	Gain          Gain          `json:"gain"`
+	Verdict       Verdict       `json:"verdict"`
+	PairsNeeded   router.Number `json:"pairs_needed"` // in all, to decide an inconclusive campaign
+	Reasons       []string      `json:"reasons"`
+	Proof         []Proof       `json:"proof"` // by arm and rank
+	Differences   []Difference  `json:"differences"`
+	Checks        []Check       `json:"checks"`
+}
+
+// CampaignSchema is the version of CampaignResult's JSON.
+const CampaignSchema = 1

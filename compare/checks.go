@@ -1,0 +1,268 @@
+package compare
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/moebalance/moebalance/compare/stats"
+)
+
+// The names of Judge's checks.
+const (
+	CheckProof       = "treatment proved"
+	CheckDifference  = "only one difference"
+	CheckWork        = "equal work"
+	CheckPairs       = "complete pairs"
+	CheckOrder       = "balanced order"
+	CheckOrderEffect = "order effect"
+	CheckDrift       = "drift"
+	CheckNoise       = "noise floor"
+	CheckSign        = "sign of the gain"
+)
+
+// driftLevel is the level of the tests of order effect and drift.
+const driftLevel = 0.05
+
+func (c Campaign) checks(sessions []session, pairs []Pair, g Gain) []Check {
+	checks := []Check{
+		c.checkProof(),
+		c.checkDifferences(),
+		c.checkWork(sessions),
+		checkPairs(pairs),
+		checkOrder(pairs),
+		c.checkOrderEffect(pairs),
+		c.checkDrift(sessions),
+	}
+	if noise, ok := checkNoise(pairs, g); ok {
+		checks = append(checks, noise)
+	}
+	return append(checks, checkSign(g))
+}
+
+// checkProof wants every rank of both arms proved, and, where the number of
+// ranks is known, none missing.
+func (c Campaign) checkProof() Check {
+	var missing []string
+	ranks := 0
+	for _, arm := range Arms {
+		seen := map[int]bool{}
+		for _, p := range c.Proof {
+			if p.Arm != arm {
+				continue
+			}
+			seen[p.Rank] = true
+			if !p.Proved {
+				missing = append(missing, fmt.Sprintf("%s arm, rank %d: %s", arm, p.Rank, p.Evidence))
+			}
+		}
+		if len(seen) == 0 {
+			missing = append(missing, fmt.Sprintf("%s arm: no evidence from any rank", arm))
+			continue
+		}
+		for r := range c.Ranks {
+			if !seen[r] {
+				missing = append(missing, fmt.Sprintf("%s arm, rank %d: no evidence", arm, r))
+			}
+		}
+		ranks = max(ranks, len(seen))
+	}
+	if len(missing) > 0 {
+		return Check{CheckProof, Fail, strings.Join(missing, "; ")}
+	}
+	return Check{CheckProof, Pass, fmt.Sprintf("balanced on %d ranks of the perfect arm and on none of the normal arm", ranks)}
+}
+
+func (c Campaign) checkDifferences() Check {
+	var declared, other []string
+	for _, d := range c.Differences {
+		text := fmt.Sprintf("%s %s: %q against %q", d.Kind, d.Name, d.Normal, d.Perfect)
+		if d.Declared {
+			declared = append(declared, text)
+		} else {
+			other = append(other, text)
+		}
+	}
+	switch {
+	case len(other) > 0:
+		return Check{CheckDifference, Fail, "the arms also differ in " + strings.Join(other, "; ")}
+	case !c.Compared:
+		return Check{CheckDifference, Unknown, "environment, arguments and files of the arms were not recorded"}
+	case len(declared) == 0:
+		return Check{CheckDifference, Fail, "nothing differs between the arms: the treatment was not applied"}
+	}
+	return Check{CheckDifference, Pass, strings.Join(declared, "; ")}
+}
+
+// checkWork compares what the two launches of each complete pair did.
+func (c Campaign) checkWork(sessions []session) Check {
+	names := map[string]bool{}
+	var unequal, half []string
+	for _, s := range sessions {
+		if s.normal == nil || s.perfect == nil {
+			continue
+		}
+		for name := range s.normal.Work {
+			names[name] = true
+		}
+		for name := range s.perfect.Work {
+			names[name] = true
+		}
+		for _, name := range slices.Sorted(maps.Keys(names)) {
+			a, inNormal := s.normal.Work[name]
+			b, inPerfect := s.perfect.Work[name]
+			switch {
+			case inNormal != inPerfect:
+				half = append(half, fmt.Sprintf("pair %d: %s known for one launch only", s.number, name))
+			case name == WorkErrors:
+				unequal = append(unequal, c.tooManyErrors(s, a, b)...)
+			case math.Abs(a-b) > c.Tolerance*max(math.Abs(a), math.Abs(b)):
+				unequal = append(unequal, fmt.Sprintf("pair %d: %s %g against %g", s.number, name, a, b))
+			}
+		}
+	}
+	switch {
+	case len(unequal) > 0:
+		return Check{CheckWork, Fail, fmt.Sprintf("%s (tolerance %g %%)", strings.Join(unequal, "; "), 100*c.Tolerance)}
+	case len(names) == 0:
+		return Check{CheckWork, Unknown, "no launch reported requests or tokens"}
+	case len(half) > 0:
+		return Check{CheckWork, Warn, strings.Join(half, "; ")}
+	}
+	return Check{CheckWork, Pass, fmt.Sprintf("%s within %g %% in every pair", strings.Join(slices.Sorted(maps.Keys(names)), ", "), 100*c.Tolerance)}
+}
+
+// tooManyErrors lists the launches whose failed requests exceed the tolerance
+// of their requests; without a count of requests any error is too many.
+func (c Campaign) tooManyErrors(s session, normal, perfect float64) []string {
+	var out []string
+	for i, errors := range []float64{normal, perfect} {
+		launch := []*Launch{s.normal, s.perfect}[i]
+		if errors > c.Tolerance*launch.Work[WorkRequests] {
+			out = append(out, fmt.Sprintf("pair %d: %g requests of the %s launch failed", s.number, errors, launch.Arm))
+		}
+	}
+	return out
+}
+
+func checkPairs(pairs []Pair) Check {
+	var open []string
+	complete := 0
+	for _, p := range pairs {
+		switch p.Status {
+		case PairComplete:
+			complete++
+		case PairIncomplete:
+			open = append(open, fmt.Sprint(p.Pair))
+		}
+	}
+	if len(open) > 0 {
+		return Check{CheckPairs, Warn, fmt.Sprintf("%d complete; not complete and left out: pair %s", complete, strings.Join(open, ", "))}
+	}
+	return Check{CheckPairs, Pass, fmt.Sprintf("%d complete, none left out", complete)}
+}
+
+// byOrder splits the log gains of complete pairs by which launch ran first.
+func byOrder(pairs []Pair) (normalFirst, perfectFirst []float64) {
+	for _, p := range pairs {
+		if p.Status != PairComplete {
+			continue
+		}
+		if p.Order == "AB" {
+			normalFirst = append(normalFirst, math.Log1p(float64(p.Gain)))
+		} else {
+			perfectFirst = append(perfectFirst, math.Log1p(float64(p.Gain)))
+		}
+	}
+	return normalFirst, perfectFirst
+}
+
+func checkOrder(pairs []Pair) Check {
+	ab, ba := byOrder(pairs)
+	text := fmt.Sprintf("normal first in %d pairs, perfect first in %d", len(ab), len(ba))
+	if d := len(ab) - len(ba); d < -1 || d > 1 {
+		return Check{CheckOrder, Warn, text + ": drift does not cancel"}
+	}
+	return Check{CheckOrder, Pass, text}
+}
+
+// checkOrderEffect asks whether running second changes the value.
+func (c Campaign) checkOrderEffect(pairs []Pair) Check {
+	ab, ba := byOrder(pairs)
+	e := stats.OrderEffect(ab, ba, c.Confidence)
+	if math.IsNaN(e.P) {
+		return Check{CheckOrderEffect, Unknown, "too few pairs in both orders"}
+	}
+	text := fmt.Sprintf("running second changes a launch by %s (p = %.2g)", percent(fraction(e.Estimate)), e.P)
+	if e.P < driftLevel {
+		return Check{CheckOrderEffect, Warn, text + "; a balanced order cancels it"}
+	}
+	return Check{CheckOrderEffect, Pass, text}
+}
+
+// checkDrift fits one slope to the log values of both arms over the launches'
+// positions. Drift is harmless in a balanced order; when one arm always ran
+// first it cannot be told from the gain.
+func (c Campaign) checkDrift(sessions []session) Check {
+	var x, y []float64
+	var group []int
+	sameOrder := map[bool]bool{}
+	for _, s := range sessions {
+		if s.control || s.normal == nil || s.perfect == nil || math.IsNaN(LogGain(s.normal.Value, s.perfect.Value, true)) {
+			continue
+		}
+		for arm, l := range []*Launch{s.normal, s.perfect} {
+			x = append(x, float64(l.Position))
+			y = append(y, math.Log(l.Value))
+			group = append(group, arm)
+		}
+		sameOrder[s.normal.Position <= s.perfect.Position] = true
+	}
+	slope := stats.CommonSlope(x, y, group, c.Confidence)
+	if math.IsNaN(slope.P) {
+		return Check{CheckDrift, Unknown, "too few launches"}
+	}
+	span := slices.Max(x) - slices.Min(x)
+	text := fmt.Sprintf("the values change by %s from first to last launch (p = %.2g)", percent(fraction(slope.Estimate*span)), slope.P)
+	switch {
+	case slope.P >= driftLevel:
+		return Check{CheckDrift, Pass, text}
+	case len(sameOrder) == 1:
+		return Check{CheckDrift, Fail, text + ", and one arm always ran first: drift cannot be told from gain; alternate the order"}
+	}
+	return Check{CheckDrift, Warn, text + "; a balanced order cancels it"}
+}
+
+// checkNoise compares the gain with what A/A pairs show between equal arms;
+// false when there are none.
+func checkNoise(pairs []Pair, g Gain) (Check, bool) {
+	n, most := 0, 0.0
+	for _, p := range pairs {
+		if p.Status == PairControl {
+			n++
+			most = max(most, math.Abs(math.Log1p(float64(p.Gain))))
+		}
+	}
+	if n == 0 {
+		return Check{}, false
+	}
+	text := fmt.Sprintf("equal launches differ by up to %.1f %% in %d control pairs", 100*math.Expm1(most), n)
+	if math.Abs(math.Log1p(float64(g.Estimate))) <= most {
+		return Check{CheckNoise, Warn, text + ": no less than the gain"}, true
+	}
+	return Check{CheckNoise, Pass, text}, true
+}
+
+// checkSign flags a perfect router that is slower, which balance alone cannot
+// explain.
+func checkSign(g Gain) Check {
+	switch {
+	case !g.Estimate.Defined():
+		return Check{CheckSign, Unknown, "no complete pair"}
+	case g.Estimate < 0:
+		return Check{CheckSign, Warn, fmt.Sprintf("perfect routing is slower (%s): at small batches it wakes more experts than real traffic does; see the active experts", percent(g.Estimate))}
+	}
+	return Check{CheckSign, Pass, "perfect routing is not slower"}
+}

@@ -1,0 +1,164 @@
+package compare
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+// Judge turns a campaign into its result: pairs, gain, checks and verdict.
+// Validity comes first: a failed check makes the verdict Invalid whatever the
+// gain, and the gain is still shown. The same campaign gives the same result,
+// whatever the order of its launches, proofs and differences.
+func Judge(c Campaign) CampaignResult {
+	c = c.withDefaults()
+	sessions := pairUp(c.Launches)
+	var logs []float64
+	pairs := make([]Pair, len(sessions))
+	for i, s := range sessions {
+		pairs[i] = s.pair(c.Metric)
+		if pairs[i].Status == PairComplete {
+			logs = append(logs, LogGain(s.normal.Value, s.perfect.Value, c.Metric.HigherIsBetter))
+		}
+	}
+	r := CampaignResult{
+		SchemaVersion: CampaignSchema, Kind: "bench",
+		Command: c.Command, Metric: c.Metric, Threshold: c.Threshold,
+		Pairs: pairs, Gain: gainOfLogs(logs, c.Confidence, c.Seed),
+		PairsNeeded: router.Undefined(),
+		Proof:       c.Proof, Differences: c.Differences,
+	}
+	r.Checks = append(slices.Clone(c.Checks), c.checks(sessions, pairs, r.Gain)...)
+	if r.Reasons = failures(r.Checks); len(r.Reasons) > 0 {
+		r.Verdict = Invalid
+		return r
+	}
+	r.Verdict = Decide(r.Gain, c.Threshold)
+	if r.Verdict == Inconclusive {
+		r.PairsNeeded = PairsNeeded(r.Gain, c.Threshold, c.Confidence)
+	}
+	r.Reasons = explain(r.Verdict, r.Gain, c.Threshold, c.Confidence, r.PairsNeeded)
+	return r
+}
+
+// withDefaults fills in what was left zero and sorts copies of the lists.
+func (c Campaign) withDefaults() Campaign {
+	if c.Threshold == 0 {
+		c.Threshold = DefaultThreshold
+	}
+	if c.Confidence == 0 {
+		c.Confidence = DefaultConfidence
+	}
+	if c.Tolerance == 0 {
+		c.Tolerance = DefaultTolerance
+	}
+	c.Launches = append([]Launch{}, c.Launches...)
+	slices.SortStableFunc(c.Launches, func(a, b Launch) int {
+		return cmp.Or(cmp.Compare(a.Pair, b.Pair), cmp.Compare(a.Position, b.Position), cmp.Compare(a.Arm, b.Arm))
+	})
+	c.Proof = append([]Proof{}, c.Proof...)
+	slices.SortStableFunc(c.Proof, func(a, b Proof) int {
+		return cmp.Or(cmp.Compare(a.Arm, b.Arm), cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Evidence, b.Evidence))
+	})
+	c.Differences = append([]Difference{}, c.Differences...)
+	slices.SortStableFunc(c.Differences, func(a, b Difference) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+	})
+	return c
+}
+
+func failures(checks []Check) []string {
+	var reasons []string
+	for _, c := range checks {
+		if c.Status == Fail {
+			reasons = append(reasons, c.Name+": "+c.Text)
+		}
+	}
+	return reasons
+}
+
+// session is the launches of one pair, sorted out.
+type session struct {
+	number          int
+	control         bool
+	normal, perfect *Launch // the launches that count; of a control pair the first and second
+	notes           []string
+}
+
+// pairUp groups launches, sorted by pair and position, into sessions.
+func pairUp(launches []Launch) []session {
+	var out []session
+	for from := 0; from < len(launches); {
+		to := from
+		for to < len(launches) && launches[to].Pair == launches[from].Pair {
+			to++
+		}
+		out = append(out, newSession(launches[from:to]))
+		from = to
+	}
+	return out
+}
+
+func newSession(launches []Launch) session {
+	s := session{number: launches[0].Pair, control: launches[0].Control}
+	for i := range launches {
+		l := &launches[i]
+		note := l.Note
+		if l.Status != StatusOK {
+			note = strings.TrimSuffix(string(l.Arm)+" launch "+l.Status+": "+l.Note, ": ")
+		} else {
+			s.take(l)
+		}
+		if note != "" {
+			s.notes = append(s.notes, note)
+		}
+	}
+	return s
+}
+
+// take keeps the first ok launch of each side.
+func (s *session) take(l *Launch) {
+	side := &s.normal
+	if l.Arm == Perfect || (s.control && s.normal != nil) {
+		side = &s.perfect
+	}
+	if *side == nil {
+		*side = l
+	}
+}
+
+func (s session) pair(m Metric) Pair {
+	p := Pair{
+		Pair: s.number, Status: PairIncomplete, Note: strings.Join(s.notes, "; "),
+		Normal: router.Undefined(), Perfect: router.Undefined(), Gain: router.Undefined(),
+	}
+	if s.normal != nil {
+		p.Normal = router.Number(s.normal.Value)
+	}
+	if s.perfect != nil {
+		p.Perfect = router.Number(s.perfect.Value)
+	}
+	if s.normal == nil || s.perfect == nil {
+		return p
+	}
+	switch {
+	case s.control:
+		p.Order = "AA"
+	case s.normal.Position <= s.perfect.Position:
+		p.Order = "AB"
+	default:
+		p.Order = "BA"
+	}
+	p.Gain = fraction(LogGain(s.normal.Value, s.perfect.Value, m.HigherIsBetter))
+	switch {
+	case !p.Gain.Defined():
+		p.Note = strings.TrimPrefix(p.Note+"; no gain: want two positive values", "; ")
+	case s.control:
+		p.Status = PairControl
+	default:
+		p.Status = PairComplete
+	}
+	return p
+}
