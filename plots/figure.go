@@ -1,0 +1,140 @@
+package plots
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"html"
+	"io"
+	"strings"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgimg"
+	"gonum.org/v1/plot/vg/vgsvg"
+)
+
+// ErrNothing is wrapped by every refusal to draw a figure without data.
+var ErrNothing = errors.New("nothing to draw")
+
+// pngDPI makes a PNG twice as fine as a page at 100 %.
+const pngDPI = 192
+
+// Figure is one drawing and the words around it. It is immutable.
+type Figure struct {
+	Name    string // file stem, such as "expert-time"
+	Title   string // the question the figure answers
+	Caption string // shape, basis, units: what a reader must know to trust it
+	Alt     string // the answer in words, for those who do not see the figure
+
+	legend []key
+	panels [][]*plot.Plot // rows of panels of equal size
+	height vg.Length      // of the panels together
+}
+
+// SVG writes the figure as a stand-alone SVG document with title and caption.
+// The text stays text, in Liberation Sans or what the reader's machine has of
+// the same metrics.
+func (f Figure) SVG(w io.Writer) error {
+	_, err := io.WriteString(w, `<?xml version="1.0" encoding="UTF-8"?>`+"\n"+f.svg(true))
+	return err
+}
+
+// Inline is the figure as an <svg> element for a page that shows the title and
+// the caption itself: no XML declaration, no fixed size (its aspect comes from
+// the view box), and a name and description for screen readers.
+func (f Figure) Inline() string { return f.svg(false) }
+
+// PNG writes the figure with title and caption at 192 dots per inch.
+func (f Figure) PNG(w io.Writer) error {
+	width, height := f.size(true)
+	c := vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(pngDPI), vgimg.UseBackgroundColor(paper))
+	f.draw(draw.New(c), true)
+	_, err := vgimg.PngCanvas{Canvas: c}.WriteTo(w)
+	return err
+}
+
+// fallback is what stands in for Liberation Sans: faces of the same metrics.
+const fallback = "font-family:'Liberation Sans',Arial,Helvetica,sans-serif;font-variant:normal"
+
+func (f Figure) svg(alone bool) string {
+	width, height := f.size(alone)
+	c := vgsvg.New(width, height)
+	d := draw.New(c)
+	if alone {
+		fillBox(d, paper, d.Rectangle)
+	}
+	f.draw(d, alone)
+	var b bytes.Buffer
+	_, _ = c.WriteTo(&b) // a bytes.Buffer takes everything
+	_, body, _ := strings.Cut(b.String(), "xlink\">")
+	body = strings.ReplaceAll(body, "font-family:Liberation Sans;font-variant:none", fallback)
+	head := fmt.Sprintf(`<svg viewBox="0 0 %g %g" role="img"`, width.Points(), height.Points())
+	if alone {
+		head += fmt.Sprintf(` width="%gpt" height="%gpt" xmlns="http://www.w3.org/2000/svg"`, width.Points(), height.Points())
+	}
+	return fmt.Sprintf("%s>\n<title>%s</title>\n<desc>%s</desc>%s", head, html.EscapeString(f.Title), html.EscapeString(f.Alt), body)
+}
+
+// size is the whole figure's, with room for the words if they are drawn.
+func (f Figure) size(words bool) (w, h vg.Length) {
+	h = f.height + legendHeight(f.legend) + 2*margin
+	if words {
+		h += vg.Length(titleSize)*1.6 + captionHeight(f.Caption)
+	}
+	return figureWidth, h
+}
+
+func (f Figure) draw(c draw.Canvas, words bool) {
+	c = draw.Crop(c, margin, -margin, margin, -margin)
+	if words {
+		c.FillText(boldStyle(titleSize, ink), vg.Point{X: c.Min.X, Y: c.Max.Y}, f.Title)
+		c.Max.Y -= vg.Length(titleSize) * 1.6
+		low := draw.Crop(c, 0, 0, 0, captionHeight(f.Caption)-(c.Max.Y-c.Min.Y))
+		drawCaption(low, f.Caption)
+		c.Min.Y += captionHeight(f.Caption)
+	}
+	drawLegend(c, f.legend)
+	c.Max.Y -= legendHeight(f.legend)
+	tiles := draw.Tiles{Rows: len(f.panels), Cols: len(f.panels[0]), PadX: 14, PadY: 10}
+	for row, canvases := range plot.Align(f.panels, tiles, c) {
+		for col, canvas := range canvases {
+			f.panels[row][col].Draw(canvas)
+		}
+	}
+}
+
+const captionLine = textSize * 1.35 * vg.Length(1)
+
+func captionHeight(caption string) vg.Length {
+	if caption == "" {
+		return 0
+	}
+	return vg.Length(len(wrap(caption)))*captionLine + 6
+}
+
+func drawCaption(c draw.Canvas, caption string) {
+	sty := textStyle(textSize, softInk)
+	at := vg.Point{X: c.Min.X, Y: c.Max.Y - 6}
+	for _, l := range wrap(caption) {
+		c.FillText(sty, at, l)
+		at.Y -= captionLine
+	}
+}
+
+// wrap breaks text into lines that fit the figure.
+func wrap(s string) []string {
+	sty := textStyle(textSize, softInk)
+	var lines []string
+	current := ""
+	for _, word := range strings.Fields(s) {
+		longer := strings.TrimSpace(current + " " + word)
+		if current != "" && sty.Width(longer) > figureWidth-2*margin {
+			lines = append(lines, current)
+			longer = word
+		}
+		current = longer
+	}
+	return append(lines, current)
+}

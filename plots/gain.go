@@ -1,0 +1,99 @@
+package plots
+
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+)
+
+// GainSpec is a paired gain: one value per pair of launches and what was
+// estimated from them. All values are fractions: 0.1 is a gain of 10 %.
+type GainSpec struct {
+	Name, Title, Caption, Alt string
+	Pairs                     []float64 // in the order run; NaN for a pair without a value
+	Estimate, Low, High       float64   // NaN where undefined
+	Confidence                float64   // of the interval, such as 0.95
+	Threshold                 float64   // the gain at which imbalance counts as significant
+}
+
+// PairedGain draws one point per pair, the estimate as a line, its interval as
+// a band, the threshold dashed and zero as a thin line. Without a single pair
+// the error wraps ErrNothing.
+func PairedGain(s GainSpec) (Figure, error) {
+	if !known(meanKnown(s.Pairs)) {
+		return Figure{}, fmt.Errorf("paired gain %q: %w: want at least one pair", s.Title, ErrNothing)
+	}
+	f := Figure{Name: s.Name, Title: s.Title, Caption: s.Caption, Alt: s.Alt, height: 250}
+	low, high := 0.0, max(0, s.Threshold)
+	for _, v := range append([]float64{s.Low, s.High, s.Estimate}, s.Pairs...) {
+		if known(v) {
+			low, high = min(low, v), max(high, v)
+		}
+	}
+	pad := (high - low) * 0.08
+	if pad == 0 {
+		pad = 0.01
+	}
+	names := make([]int, len(s.Pairs))
+	for i := range names {
+		names[i] = i + 1
+	}
+	p := newPanel("", "pair, in the order run", "throughput gain, perfect over normal")
+	p.X.Tick.Marker = indexTicks{names, 24}
+	p.Y.Tick.Marker = valueTicks{6, " %"}
+	p.Y.Min, p.Y.Max = 100*(low-pad), 100*(high+pad)
+	p.Add(rules{}, &gain{s})
+	f.panels = [][]*plot.Plot{{p}}
+	f.legend = []key{glyphKey("one pair", pairGlyph)}
+	if known(s.Estimate) {
+		f.legend = append(f.legend, lineKey("Hodges–Lehmann estimate "+percent(s.Estimate), line(blue, 1.6)))
+	}
+	if known(s.Low) && known(s.High) {
+		label := fmt.Sprintf("%g %% interval, %s to %s", 100*s.Confidence, percent(s.Low), percent(s.High))
+		f.legend = append(f.legend, fillKey(label, tint(blue, 0.22)))
+	}
+	f.legend = append(f.legend, lineKey("threshold "+percent(s.Threshold), thresholdLine))
+	return f, nil
+}
+
+var (
+	pairGlyph     = draw.GlyphStyle{Color: ink, Radius: 3.5, Shape: draw.CircleGlyph{}}
+	thresholdLine = line(vermillion, 1.4, 6, 3)
+)
+
+// percent writes a fraction with one decimal: 0.1234 as "12.3 %".
+func percent(v float64) string {
+	if !known(v) {
+		return "–"
+	}
+	return fmt.Sprintf("%.1f %%", 100*v+0) // + 0 turns −0 into 0
+}
+
+type gain struct{ GainSpec }
+
+// DataRange implements plot.DataRanger for x; the chart sets y.
+func (g *gain) DataRange() (xmin, xmax, ymin, ymax float64) {
+	return -0.5, float64(len(g.Pairs)) - 0.5, math.Inf(1), math.Inf(-1)
+}
+
+// Plot implements plot.Plotter.
+func (g *gain) Plot(c draw.Canvas, p *plot.Plot) {
+	x, y := p.Transforms(&c)
+	at := func(v float64) vg.Length { return y(100 * v) }
+	if known(g.Low) && known(g.High) {
+		fillBox(c, tint(blue, 0.22), box(c.Min.X, at(g.Low), c.Max.X, at(g.High)))
+	}
+	acrossLine(c, line(softInk, 0.8), at(0))
+	acrossLine(c, thresholdLine, at(g.Threshold))
+	if known(g.Estimate) {
+		acrossLine(c, line(blue, 1.6), at(g.Estimate))
+	}
+	for i, v := range g.Pairs {
+		if known(v) {
+			c.DrawGlyphNoClip(pairGlyph, vg.Point{X: x(float64(i)), Y: at(v)})
+		}
+	}
+}

@@ -1,0 +1,106 @@
+package plots
+
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+)
+
+// ScatterSpec is time against load: one point per rank and layer, one cloud per
+// arm. Observed times only: an allocated time follows load by construction and
+// proves nothing.
+type ScatterSpec struct {
+	Name, Title, Caption, Alt string
+	LoadLabel, TimeLabel      string // without units: slots and the time unit are added
+	Clouds                    []Cloud
+}
+
+// Cloud is the points of one arm: slots and nanoseconds, equally many.
+type Cloud struct {
+	Name   string
+	Slots  []float64
+	TimeNS []float64
+	Fit    Fit
+}
+
+// Fit is a least-squares line of time over load. It is drawn where Slope and
+// Intercept are known.
+type Fit struct {
+	SlopeNS     float64 // nanoseconds per slot
+	InterceptNS float64 // nanoseconds at no slots
+	R2          float64 // share of the variance of time that load explains, in [0, 1]
+	Points      int
+}
+
+// Scatter draws the clouds with their lines, both axes from zero so that the
+// eye judges proportion and not just slope. Points with an unknown coordinate
+// are left out; without any other the error wraps ErrNothing.
+func Scatter(s ScatterSpec) (Figure, error) {
+	f := Figure{Name: s.Name, Title: s.Title, Caption: s.Caption, Alt: s.Alt, height: 270}
+	mostX, mostY, points := 0.0, 0.0, 0
+	for i, cloud := range s.Clouds {
+		if len(cloud.Slots) != len(cloud.TimeNS) {
+			return Figure{}, fmt.Errorf("scatter %q: want as many times as loads, have %d and %d", cloud.Name, len(cloud.TimeNS), len(cloud.Slots))
+		}
+		for j := range cloud.Slots {
+			if known(cloud.Slots[j]) && known(cloud.TimeNS[j]) {
+				mostX, mostY = max(mostX, cloud.Slots[j]), max(mostY, cloud.TimeNS[j])
+				points++
+			}
+		}
+		f.legend = append(f.legend, glyphKey(cloud.Name, cloudGlyph(i)))
+		if known(cloud.Fit.SlopeNS) && known(cloud.Fit.InterceptNS) && cloud.Fit.Points > 1 {
+			f.legend = append(f.legend, lineKey(fmt.Sprintf("%s: r² %.2f", cloud.Name, cloud.Fit.R2), cloudLine(i)))
+		}
+	}
+	if points == 0 {
+		return Figure{}, fmt.Errorf("scatter %q: %w: want at least one point with a load and a time", s.Title, ErrNothing)
+	}
+	unit := TimeUnit(mostY)
+	p := newPanel("", s.LoadLabel+" (slots)", s.TimeLabel+" ("+unit.Name+")")
+	p.X.Tick.Marker, p.Y.Tick.Marker = valueTicks{8, ""}, valueTicks{6, ""}
+	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = 0, headroom(mostX), 0, headroom(mostY/unit.Per)
+	p.Add(rules{}, &scatter{s.Clouds, unit.Per})
+	f.panels = [][]*plot.Plot{{p}}
+	return f, nil
+}
+
+// cloudGlyph differs by shape as well as by colour.
+func cloudGlyph(i int) draw.GlyphStyle {
+	shapes := []draw.GlyphDrawer{draw.CircleGlyph{}, draw.PyramidGlyph{}, draw.BoxGlyph{}, draw.CrossGlyph{}}
+	return draw.GlyphStyle{Color: seriesColor(i), Radius: 3, Shape: shapes[i%4]}
+}
+
+func cloudLine(i int) draw.LineStyle {
+	if i == 0 {
+		return line(shade(seriesColor(i)), 1.2)
+	}
+	return line(shade(seriesColor(i)), 1.2, 5, 3)
+}
+
+type scatter struct {
+	clouds []Cloud
+	per    float64
+}
+
+// Plot implements plot.Plotter.
+func (s *scatter) Plot(c draw.Canvas, p *plot.Plot) {
+	x, y := p.Transforms(&c)
+	for i, cloud := range s.clouds {
+		low, high := math.Inf(1), math.Inf(-1)
+		for j, slots := range cloud.Slots {
+			if known(slots) && known(cloud.TimeNS[j]) {
+				c.DrawGlyphNoClip(cloudGlyph(i), vg.Point{X: x(slots), Y: y(cloud.TimeNS[j] / s.per)})
+				low, high = min(low, slots), max(high, slots)
+			}
+		}
+		fit := func(at float64) vg.Length { return y((cloud.Fit.InterceptNS + cloud.Fit.SlopeNS*at) / s.per) }
+		if known(cloud.Fit.SlopeNS) && known(cloud.Fit.InterceptNS) && cloud.Fit.Points > 1 {
+			ends := []vg.Point{{X: x(low), Y: fit(low)}, {X: x(high), Y: fit(high)}}
+			c.StrokeLines(cloudLine(i), c.ClipLinesXY(ends)...)
+		}
+	}
+}

@@ -1,0 +1,182 @@
+package plots
+
+import (
+	"fmt"
+	"image/color"
+	"math"
+	"strings"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+)
+
+// StackSpec is the time of every rank by phase, one panel per arm on one scale.
+type StackSpec struct {
+	Name, Title, Caption, Alt string
+	Per                       string   // "per step", or "in the capture" where steps are not marked
+	Phases                    []string // from the line upwards
+	Arms                      []Stack
+}
+
+// Stack is one arm: nanoseconds by rank. Work[rank][phase] is compute; Wait and
+// Transfer[rank] are the two parts of collectives. Where the two cannot be told
+// apart Wait is NaN and Transfer holds both.
+type Stack struct {
+	Name     string
+	Ranks    []int
+	Work     [][]float64
+	Wait     []float64
+	Transfer []float64
+}
+
+// phaseColors are given by position in StackSpec.Phases.
+var phaseColors = []color.NRGBA{vermillion, orange, blue, skyBlue, green, purple, yellow}
+
+// manyRanks is the number of ranks from which two panels no longer fit side by
+// side.
+const manyRanks = 24
+
+// PhaseStacks draws work upwards from the zero line, stacked by phase, and
+// collectives downwards, transfer solid and wait hatched: waiting is the shadow
+// of another rank's work, so it never stands on top of work. Arms must be
+// rectangular with at most seven phases; without any time the error wraps
+// ErrNothing.
+func PhaseStacks(s StackSpec) (Figure, error) {
+	if err := s.check(); err != nil {
+		return Figure{}, err
+	}
+	f := Figure{Name: s.Name, Title: s.Title, Caption: s.Caption, Alt: s.Alt}
+	up, down := s.reach()
+	if up == 0 && down == 0 {
+		return Figure{}, fmt.Errorf("phases %q: %w: want at least one rank with time", s.Title, ErrNothing)
+	}
+	unit := TimeUnit(max(up, down))
+	for _, a := range s.Arms {
+		p := newPanel(a.Name, "rank", "time "+s.Per+" ("+unit.Name+")")
+		p.X.Tick.Marker = indexTicks{a.Ranks, 12}
+		p.Y.Tick.Marker = unsigned{valueTicks{6, ""}}
+		p.Y.Min, p.Y.Max = -down/unit.Per*1.06, headroom(up/unit.Per)
+		p.Add(rules{}, &stack{a, unit.Per})
+		if len(a.Ranks) > manyRanks || len(f.panels) == 0 {
+			f.panels = append(f.panels, nil)
+			f.height += 260
+		}
+		f.panels[len(f.panels)-1] = append(f.panels[len(f.panels)-1], p)
+	}
+	for i, phase := range s.Phases {
+		f.legend = append(f.legend, fillKey(phase, phaseColors[i]))
+	}
+	f.legend = append(f.legend, collectiveKeys(s.Arms)...)
+	return f, nil
+}
+
+func (s StackSpec) check() error {
+	if len(s.Phases) > len(phaseColors) {
+		return fmt.Errorf("phases %q: want at most %d, have %d", s.Title, len(phaseColors), len(s.Phases))
+	}
+	for _, a := range s.Arms {
+		if len(a.Work) != len(a.Ranks) || len(a.Wait) != len(a.Ranks) || len(a.Transfer) != len(a.Ranks) {
+			return fmt.Errorf("phases of %q: want values for %d ranks, have %d, %d and %d",
+				a.Name, len(a.Ranks), len(a.Work), len(a.Wait), len(a.Transfer))
+		}
+		for r, work := range a.Work {
+			if len(work) != len(s.Phases) {
+				return fmt.Errorf("phases of %q rank %d: want %d values, have %d", a.Name, a.Ranks[r], len(s.Phases), len(work))
+			}
+		}
+	}
+	return nil
+}
+
+// reach is the tallest stack of work and the deepest of collectives.
+func (s StackSpec) reach() (up, down float64) {
+	for _, a := range s.Arms {
+		for r := range a.Ranks {
+			up = max(up, sumKnown(a.Work[r]))
+			down = max(down, sumKnown([]float64{a.Wait[r], a.Transfer[r]}))
+		}
+	}
+	return up, down
+}
+
+// unsigned labels negative ticks with their absolute value: below the line is a
+// direction, not a sign.
+type unsigned struct{ valueTicks }
+
+// Ticks implements plot.Ticker.
+func (u unsigned) Ticks(low, high float64) []plot.Tick {
+	ticks := u.valueTicks.Ticks(low, high)
+	for i := range ticks {
+		ticks[i].Label = strings.TrimPrefix(ticks[i].Label, "-")
+	}
+	return ticks
+}
+
+var (
+	transferFill = tint(waitInk, 0.75)
+	waitGround   = tint(waitInk, 0.15)
+)
+
+func collectiveKeys(arms []Stack) []key {
+	any, split := 0.0, false
+	for _, a := range arms {
+		any += sumKnown(a.Wait) + sumKnown(a.Transfer)
+		split = split || known(meanKnown(a.Wait))
+	}
+	switch {
+	case any == 0:
+		return nil
+	case !split:
+		return []key{fillKey("below the line: collectives, wait and transfer together", transferFill)}
+	}
+	return []key{
+		fillKey("below the line: collective transfer", transferFill),
+		hatchKey("collective wait", waitGround, softInk),
+	}
+}
+
+func sumKnown(values []float64) float64 {
+	sum := 0.0
+	for _, v := range values {
+		if known(v) {
+			sum += v
+		}
+	}
+	return sum
+}
+
+type stack struct {
+	Stack
+	per float64
+}
+
+// DataRange implements plot.DataRanger for x; the chart sets y.
+func (s *stack) DataRange() (xmin, xmax, ymin, ymax float64) {
+	return -0.5, float64(len(s.Ranks)) - 0.5, math.Inf(1), math.Inf(-1)
+}
+
+// Plot implements plot.Plotter.
+func (s *stack) Plot(c draw.Canvas, p *plot.Plot) {
+	x, y := p.Transforms(&c)
+	for r := range s.Ranks {
+		left, right := x(float64(r)-groupShare/2), x(float64(r)+groupShare/2)
+		slice := func(from, to float64) vg.Rectangle { return box(left, y(from/s.per), right, y(to/s.per)) }
+		base := 0.0
+		for phase, v := range s.Work[r] {
+			if known(v) && v > 0 {
+				fillBox(c, phaseColors[phase], slice(base, base+v))
+				base += v
+			}
+		}
+		base = 0
+		if v := s.Transfer[r]; known(v) && v > 0 {
+			fillBox(c, transferFill, slice(-v, 0))
+			base = v
+		}
+		if v := s.Wait[r]; known(v) && v > 0 {
+			hatchBox(c, waitGround, softInk, slice(-base-v, -base))
+		}
+	}
+	acrossLine(c, line(ink, 0.8), y(0))
+}
