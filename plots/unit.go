@@ -63,6 +63,9 @@ func largest(lists ...[]float64) float64 {
 	return most
 }
 
+// nan is the unknown value.
+var nan = math.NaN()
+
 // known reports a finite value.
 func known(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 

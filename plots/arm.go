@@ -1,0 +1,120 @@
+package plots
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/moebalance/moebalance/compare/nsys"
+)
+
+// Arm is a trace under the name that figures show it by: "normal", "perfect",
+// or whatever the reader called it. The functions that take arms put them on
+// one scale, over the union of their ranks, layers and experts.
+type Arm struct {
+	Name  string
+	Trace *nsys.Trace
+}
+
+// steps are the numbered steps of the arm's cells, ascending.
+func (a Arm) steps() []int {
+	seen := map[int]bool{}
+	for _, c := range a.Trace.Cells {
+		if c.Step != nsys.None {
+			seen[c.Step] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(seen))
+}
+
+// cells are those of numbered steps, or all where the capture marks no steps.
+func (a Arm) cells() []nsys.Cell {
+	if len(a.steps()) == 0 {
+		return a.Trace.Cells
+	}
+	var out []nsys.Cell
+	for _, c := range a.Trace.Cells {
+		if c.Step != nsys.None {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// divisor turns a sum over the arm's cells into a mean over its steps.
+func (a Arm) divisor() float64 { return float64(max(1, len(a.steps()))) }
+
+// per says what divisor divides by.
+func per(arms []Arm) string {
+	for _, a := range arms {
+		if len(a.steps()) > 0 {
+			return "per step"
+		}
+	}
+	return "in the capture"
+}
+
+// work is the time of a cell in kernels that are not collectives.
+func work(c nsys.Cell) float64 { return float64(c.TotalNS - c.CollectiveNS) }
+
+// ranks are the ranks of all arms, ascending.
+func ranks(arms []Arm) []int {
+	seen := map[int]bool{}
+	for _, a := range arms {
+		for _, r := range a.Trace.Ranks {
+			seen[r.Rank] = true
+		}
+		for _, c := range a.Trace.Cells {
+			seen[c.Rank] = true
+		}
+		for _, e := range a.Trace.Experts {
+			seen[e.Rank] = true
+		}
+	}
+	delete(seen, nsys.None)
+	return slices.Sorted(maps.Keys(seen))
+}
+
+// position maps the numbers of a sorted list to their places in it.
+func position(numbers []int) map[int]int {
+	at := make(map[int]int, len(numbers))
+	for i, n := range numbers {
+		at[n] = i
+	}
+	return at
+}
+
+// shape is the caption's first half: what was measured, in numbers.
+func shape(arms []Arm) string {
+	var steps []string
+	for _, a := range arms {
+		if n := len(a.steps()); n > 0 {
+			steps = append(steps, fmt.Sprint(n))
+		}
+	}
+	parts := []string{plural(len(ranks(arms)), "rank")}
+	if layers, experts := expertAxes(arms); len(experts) > 0 {
+		parts = append(parts, plural(len(layers), "layer"), plural(len(experts), "expert"))
+	}
+	if len(steps) > 0 {
+		parts = append(parts, strings.Join(slices.Compact(steps), " and ")+" steps")
+	}
+	return strings.Join(parts, ", ")
+}
+
+func plural(n int, word string) string {
+	if n == 1 {
+		return "1 " + word
+	}
+	return fmt.Sprintf("%d %ss", n, word)
+}
+
+// unknowns is a list of n unknown values.
+func unknowns(n int) []float64 {
+	out := make([]float64, n)
+	for i := range out {
+		out[i] = nan
+	}
+	return out
+}

@@ -1,0 +1,144 @@
+package plots
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/router"
+)
+
+// RankTimes is the time of each rank's expert kernels, as a mean over steps. A
+// rank without a single such kernel is unknown, not idle.
+func RankTimes(arms ...Arm) BarSpec {
+	groups := ranks(arms)
+	at := position(groups)
+	s := BarSpec{
+		Name: "rank-time", Title: "Which ranks take longest over their experts?",
+		GroupLabel: "rank", ValueLabel: "expert time " + per(arms), Groups: groups, Nanoseconds: true, Mean: true,
+		Caption: fmt.Sprintf("%s. Observed time of kernels in the experts phase, collectives left out, summed over layers, mean over steps. "+
+			"A hot rank that changes from layer to layer or step to step cancels here: the loss per layer shows it.", shape(arms)),
+	}
+	for _, a := range arms {
+		values := unknowns(len(groups))
+		for _, c := range a.cells() {
+			if c.Phase == nsys.PhaseExperts && c.Rank != nsys.None {
+				addKnown(&values[at[c.Rank]], work(c)/a.divisor())
+			}
+		}
+		s.Series = append(s.Series, BarSeries{a.Name, values, nan})
+	}
+	s.Alt = s.answer()
+	return s
+}
+
+// RankLoads is the recorded slots of each rank, over all layers. Its floor is
+// the largest rank's share when all slots are spread as evenly as whole slots
+// can be, layer by layer: Σ over layers of ⌈slots/ranks⌉.
+func RankLoads(arms ...Arm) BarSpec {
+	groups := ranks(arms)
+	at := position(groups)
+	s := BarSpec{
+		Name: "rank-load", Title: "Which ranks get the load?",
+		GroupLabel: "rank", ValueLabel: "load", Groups: groups, Unit: "slots", Mean: true,
+		Caption: fmt.Sprintf("%s. Recorded slots of the experts each rank holds, summed over layers. The floor is the least the largest can be.", shape(arms)),
+	}
+	for _, a := range arms {
+		values := unknowns(len(groups))
+		layers := map[int]int64{}
+		for _, e := range a.Trace.Experts {
+			if e.Known && e.Rank != nsys.None {
+				addKnown(&values[at[e.Rank]], float64(e.Slots))
+				layers[e.Layer] += e.Slots
+			}
+		}
+		s.Series = append(s.Series, BarSeries{a.Name, values, floorSlots(layers, len(groups))})
+	}
+	s.Alt = s.answer()
+	return s
+}
+
+// floorSlots is the least that the busiest of n ranks can hold.
+func floorSlots(layers map[int]int64, n int) float64 {
+	if len(layers) == 0 || n == 0 {
+		return nan
+	}
+	sum := 0.0
+	for _, slots := range layers {
+		if f := router.Floor(slots, n); f.Defined() {
+			sum += f.Float64() * float64(slots) / float64(n)
+		}
+	}
+	return sum
+}
+
+// RankLayerTimes is the heat map of expert time by layer and rank.
+func RankLayerTimes(arms ...Arm) HeatSpec {
+	columns := ranks(arms)
+	at := position(columns)
+	seen := map[int]bool{}
+	for _, a := range arms {
+		for _, c := range a.cells() {
+			if c.Phase == nsys.PhaseExperts && c.Layer != nsys.None {
+				seen[c.Layer] = true
+			}
+		}
+	}
+	layers := slices.Sorted(maps.Keys(seen))
+	rows := position(layers)
+	s := HeatSpec{
+		Name: "rank-layer-time", Title: "Which ranks are slow in which layers?",
+		RowLabel: "layer", ColumnLabel: "rank", Quantity: "time",
+		Caption: shape(arms) + ". Observed time of kernels in the experts phase, collectives left out, over all steps. Each cell is relative to the mean over ranks of its layer.",
+	}
+	var answers []string
+	for _, a := range arms {
+		g := Grid{Name: a.Name, Rows: layers, Columns: columns}
+		for range layers {
+			g.Values = append(g.Values, unknowns(len(columns)))
+		}
+		for _, c := range a.cells() {
+			if c.Phase == nsys.PhaseExperts && c.Layer != nsys.None && c.Rank != nsys.None {
+				addKnown(&g.Values[rows[c.Layer]][at[c.Rank]], work(c))
+			}
+		}
+		s.Grids = append(s.Grids, g)
+		answers = append(answers, g.extreme("layer", "rank"))
+	}
+	s.Alt = strings.Join(answers, " ")
+	return s
+}
+
+// addKnown adds to a sum that may still be unknown.
+func addKnown(sum *float64, v float64) {
+	if !known(*sum) {
+		*sum = 0
+	}
+	*sum += v
+}
+
+// answer says in words what the bars show: the largest group of each series and
+// how far above the mean it stands.
+func (s BarSpec) answer() string {
+	var out []string
+	for _, series := range s.Series {
+		worst := -1
+		for i, v := range series.Values {
+			if known(v) && (worst < 0 || v > series.Values[worst]) {
+				worst = i
+			}
+		}
+		mean := meanKnown(series.Values)
+		switch {
+		case worst < 0:
+			out = append(out, series.Name+": nothing recorded.")
+		case mean > 0:
+			out = append(out, fmt.Sprintf("%s: %s %d is largest, %.2f × the mean.", series.Name, s.GroupLabel, s.Groups[worst], series.Values[worst]/mean))
+		default:
+			out = append(out, series.Name+": all zero.")
+		}
+	}
+	return strings.Join(out, " ")
+}
