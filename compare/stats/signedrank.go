@@ -10,7 +10,7 @@ import (
 
 // MaxExactPairs is the number of pairs up to which signed-rank probabilities
 // are exact. Above it they come from the normal approximation with continuity
-// and tie corrections, whose error at that size is below 2·10⁻⁴ in p.
+// and tie corrections, whose two-sided p is off by at most 0.001 there.
 const MaxExactPairs = 200
 
 // RankTest is the result of SignedRank.
