@@ -96,7 +96,9 @@ Exit codes: 0 done and every gate passed; 1 could not; 2 asked wrongly;
 
 // verbs lists the commands in the order help shows them.
 func verbs() []*cobra.Command {
-	return []*cobra.Command{}
+	return []*cobra.Command{
+		countsCmd(),
+	}
 }
 
 // needsVerb is what a command that only groups others does: it names them.

@@ -1,0 +1,305 @@
+package counts
+
+import (
+	"fmt"
+	"math/bits"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+// The two levels at which a load is spread.
+const (
+	LevelRank   = "rank"
+	LevelExpert = "expert"
+)
+
+// Options says how a record is judged. The zero value takes everything from the
+// record, with a threshold of 0.
+type Options struct {
+	Ranks     int        // EP size, in place of the record's; experts contiguous unless Placement is given
+	Placement *Placement // where the experts are, in place of the record's
+	// Shape supplies the model's top-k and groups, which change what chance gives;
+	// nil takes the record's top-k and no groups. Its experts must be the record's.
+	Shape     *router.Shape
+	Threshold float64 // of router.Flagged, as a fraction
+	Null      router.NullOptions
+}
+
+// LayerBalance is the balance of one layer at one level: each number is computed
+// per step and then averaged over the steps with any load, so that a busy rank
+// that alternates does not cancel. All are undefined without such a step.
+type LayerBalance struct {
+	Layer        int           `json:"layer"`
+	Level        string        `json:"level"` // "rank" or "expert"
+	Steps        int           `json:"steps"`
+	Dropped      int           `json:"dropped_steps"` // steps without any load, left out
+	Parts        int           `json:"parts"`         // ranks or experts
+	MaxOverMean  router.Number `json:"max_over_mean"`
+	Imbalance    router.Number `json:"imbalance"`    // max_over_mean − 1
+	Balancedness router.Number `json:"balancedness"` // mean of mean/max, not 1/max_over_mean
+	CV           router.Number `json:"cv"`
+	Gini         router.Number `json:"gini"`
+	Active       router.Number `json:"active"` // parts with any load
+	Floor        router.Number `json:"floor"`  // of max_over_mean
+	NullMedian   router.Number `json:"null_median"`
+	NullP95      router.Number `json:"null_p95"`
+	NullActive   router.Number `json:"null_active"` // expert level only
+	Flagged      bool          `json:"flagged"`     // see router.Flagged
+	Worst        int           `json:"worst"`       // the part that is the largest in most steps, the lowest one on a tie; −1 without any
+	WorstSteps   int           `json:"worst_steps"` // in how many
+}
+
+// Summary is the balance over layers: the mean of the layers' means.
+type Summary struct {
+	Level        string        `json:"level"`
+	Layers       int           `json:"layers"`  // with any load
+	Flagged      int           `json:"flagged"` // how many of them
+	MaxOverMean  router.Number `json:"max_over_mean"`
+	Imbalance    router.Number `json:"imbalance"`
+	Balancedness router.Number `json:"balancedness"`
+	WorstLayer   int           `json:"worst_layer"` // of the largest max_over_mean, the lowest one on a tie; −1 without any
+	WorstMax     router.Number `json:"worst_max_over_mean"`
+	WorstFloor   router.Number `json:"worst_floor"` // of that layer
+}
+
+// Imbalance computes the balance of every layer at the levels that the record
+// allows, rank before expert, in the order of the layers. An error means that
+// the options contradict the record; warnings say what could not be compared.
+func (r *Record) Imbalance(o Options) ([]LayerBalance, []Warning, error) {
+	j, err := newJudge(r, o)
+	if err != nil {
+		return nil, nil, fmt.Errorf("judging %q: %w", r.Source, err)
+	}
+	byLayer := map[int][]Step{}
+	for _, s := range r.Steps {
+		byLayer[s.Layer] = append(byLayer[s.Layer], s)
+	}
+	var out []LayerBalance
+	for _, layer := range r.Layers() {
+		rank, expert := newMean(layer, LevelRank), newMean(layer, LevelExpert)
+		for _, s := range byLayer[layer] {
+			if err := j.step(s, rank, expert); err != nil {
+				return nil, nil, fmt.Errorf("judging %q: layer %d: %w", r.Source, layer, err)
+			}
+		}
+		for _, m := range []*mean{rank, expert} {
+			if m.Parts > 0 {
+				out = append(out, m.balance(o.Threshold))
+			}
+		}
+	}
+	return out, j.warnings, nil
+}
+
+// Summarize averages the layers of one level.
+func Summarize(layers []LayerBalance, level string) Summary {
+	s := Summary{
+		Level: level, WorstLayer: -1, WorstMax: router.Undefined(), WorstFloor: router.Undefined(),
+		MaxOverMean: router.Undefined(), Imbalance: router.Undefined(), Balancedness: router.Undefined(),
+	}
+	var most, balancedness router.Number
+	for _, l := range layers {
+		if l.Level != level || l.Steps == 0 {
+			continue
+		}
+		s.Layers++
+		most += l.MaxOverMean
+		balancedness += l.Balancedness
+		if l.Flagged {
+			s.Flagged++
+		}
+		if s.WorstLayer < 0 || l.MaxOverMean > s.WorstMax {
+			s.WorstLayer, s.WorstMax, s.WorstFloor = l.Layer, l.MaxOverMean, l.Floor
+		}
+	}
+	if n := router.Number(s.Layers); n > 0 {
+		s.MaxOverMean, s.Imbalance, s.Balancedness = most/n, most/n-1, balancedness/n
+	}
+	return s
+}
+
+// judge knows where the experts are and what chance gives.
+type judge struct {
+	shape    router.Shape
+	place    *Placement // nil when ranks cannot be told from experts
+	received bool       // the record's own counts per rank are used
+	null     router.NullOptions
+	known    map[nullKey]router.Null
+	warnings []Warning
+}
+
+type nullKey struct {
+	layer  int // 0 where all layers share a layout
+	tokens int64
+}
+
+func newJudge(r *Record, o Options) (*judge, error) {
+	j := &judge{shape: router.Shape{Experts: r.Experts, TopK: r.TopK}, null: o.Null, known: map[nullKey]router.Null{}}
+	if o.Shape != nil {
+		if r.Experts > 0 && o.Shape.Experts != r.Experts || r.TopK > 0 && o.Shape.TopK != r.TopK {
+			return nil, fmt.Errorf("the model has %d experts and top-%d, the record %d and %d", o.Shape.Experts, o.Shape.TopK, r.Experts, r.TopK)
+		}
+		j.shape = *o.Shape
+	}
+	asked := o.Ranks > 0 || o.Placement != nil
+	if asked && r.Experts == 0 {
+		return nil, fmt.Errorf("only ranks were counted, so other ranks or placements cannot be computed")
+	}
+	var err error
+	switch {
+	case o.Placement != nil:
+		j.place = o.Placement
+		if o.Ranks > 0 && o.Ranks != o.Placement.Ranks {
+			return nil, fmt.Errorf("%d ranks asked for, but the placement has %d", o.Ranks, o.Placement.Ranks)
+		}
+	case o.Ranks > 0:
+		j.place, err = Contiguous(r.Experts, o.Ranks)
+	case r.Placement != nil:
+		j.place = r.Placement
+	case r.Ranks > 0 && r.Experts > 0:
+		j.place, err = Contiguous(r.Experts, r.Ranks)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if j.place != nil && j.place.Experts != r.Experts {
+		return nil, fmt.Errorf("the placement is of %d experts, the record of %d", j.place.Experts, r.Experts)
+	}
+	j.received = !asked
+	switch {
+	case j.place == nil && r.Ranks == 0 && len(r.Steps) > 0:
+		j.warn(r, "no_ranks", "the number of ranks is not recorded, so only experts are judged: give the EP size")
+	case j.place != nil && j.place.replicated():
+		j.warn(r, "even_replicas", "slots of replicated experts are taken to be divided evenly among the copies, where the record does not count ranks")
+	}
+	if j.shape.TopK == 0 && len(r.Steps) > 0 {
+		j.warn(r, "no_top_k", "the experts per token are not recorded, so nothing is compared with chance: name the model")
+	}
+	if r.Window {
+		j.warn(r, "window", "each step is a sum over many forward passes: busy ranks that alternate cancel, and the true imbalance is at least this")
+	}
+	return j, nil
+}
+
+func (j *judge) warn(r *Record, code, text string) {
+	j.warnings = append(j.warnings, Warning{Code: code, Subject: r.Source, Text: text})
+}
+
+// step adds one step to the means of its layer.
+func (j *judge) step(s Step, rank, expert *mean) error {
+	var layout router.Layout
+	perRank := s.Received
+	if j.place != nil {
+		var err error
+		if layout, err = j.place.Layout(s.Layer); err != nil {
+			return err
+		}
+		if s.Load.PerExpert != nil && (perRank == nil || !j.received) {
+			perRank = layout.RankLoad(s.Load.PerExpert)
+		}
+	}
+	null, err := j.chance(layout, s)
+	if err != nil {
+		return err
+	}
+	total := s.total()
+	if perRank != nil {
+		rank.add(router.BalanceOf(perRank), router.Floor(total, len(perRank)), null.RankMedian, null.RankP95, router.Undefined())
+	}
+	if s.Load.PerExpert != nil {
+		expert.add(s.Load.Experts(), router.Floor(total, len(s.Load.PerExpert)), null.ExpertMedian, null.ExpertP95, null.ActiveMean)
+	}
+	return nil
+}
+
+// chance is the null of a step, undefined where the shape is not known. Token
+// counts above 64 are rounded to 6 significant bits, so that a long record does
+// not need a simulation per step: at most 0.8 % of the tokens, and half of that
+// of the imbalance.
+func (j *judge) chance(layout router.Layout, s Step) (router.Null, error) {
+	none := router.Null{
+		RankMedian: router.Undefined(), RankP95: router.Undefined(),
+		ExpertMedian: router.Undefined(), ExpertP95: router.Undefined(), ActiveMean: router.Undefined(),
+	}
+	if j.shape.TopK == 0 || j.shape.Experts == 0 {
+		return none, nil
+	}
+	tokens := s.total() / int64(j.shape.TopK)
+	if shift := bits.Len64(uint64(tokens)) - 6; shift > 0 {
+		tokens = (tokens + 1<<(shift-1)) >> shift << shift
+	}
+	key := nullKey{tokens: tokens}
+	if j.place != nil && !j.place.uniform() {
+		key.layer = s.Layer
+	}
+	if known, ok := j.known[key]; ok {
+		return known, nil
+	}
+	rankless := layout.Ranks() == 0
+	if rankless {
+		var err error
+		if layout, err = router.Contiguous(j.shape.Experts, 1); err != nil {
+			return none, err
+		}
+	}
+	null, err := router.NullOf(j.shape, layout, tokens, j.null)
+	if err != nil {
+		return none, err
+	}
+	if rankless {
+		null.RankMedian, null.RankP95 = router.Undefined(), router.Undefined()
+	}
+	j.known[key] = null
+	return null, nil
+}
+
+// mean accumulates one layer at one level.
+type mean struct {
+	LayerBalance
+	worst []int // steps in which each part is the largest
+}
+
+func newMean(layer int, level string) *mean {
+	return &mean{LayerBalance: LayerBalance{Layer: layer, Level: level, Worst: -1}}
+}
+
+// add adds one step; the zero values of LayerBalance serve as running sums.
+func (m *mean) add(b router.Balance, floor, median, p95, active router.Number) {
+	m.Parts = b.Parts
+	if b.Total == 0 {
+		m.Dropped++
+		return
+	}
+	if m.worst == nil {
+		m.worst = make([]int, b.Parts)
+	}
+	m.Steps++
+	m.worst[b.Worst]++
+	m.MaxOverMean += b.MaxOverMean
+	m.Balancedness += b.Balancedness
+	m.CV += b.CV
+	m.Gini += b.Gini
+	m.Active += router.Number(b.Active)
+	m.Floor += floor
+	m.NullMedian += median
+	m.NullP95 += p95
+	m.NullActive += active
+}
+
+// balance divides the sums by the steps.
+func (m *mean) balance(threshold float64) LayerBalance {
+	out, n := m.LayerBalance, router.Number(m.Steps)
+	for _, v := range []*router.Number{
+		&out.MaxOverMean, &out.Balancedness, &out.CV, &out.Gini, &out.Active, &out.Floor, &out.NullMedian, &out.NullP95, &out.NullActive,
+	} {
+		*v /= n // 0/0 is NaN: undefined
+	}
+	out.Imbalance = out.MaxOverMean - 1
+	out.Flagged = router.Flagged(out.MaxOverMean, out.Floor, out.NullP95, threshold)
+	for part, steps := range m.worst {
+		if steps > out.WorstSteps {
+			out.Worst, out.WorstSteps = part, steps
+		}
+	}
+	return out
+}

@@ -1,0 +1,222 @@
+package counts
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/moebalance/moebalance/logits/safetensors"
+	"github.com/moebalance/moebalance/router"
+)
+
+// The names in a TensorRT-LLM expert-statistics folder, as
+// tensorrt_llm/_torch/expert_statistic.py writes them. Later versions put
+// files of other meaning beside the counts, under names that an older glob
+// (rank*.safetensors) would sum by mistake.
+const tensorrtMeta = "meta_info.json"
+
+var (
+	tensorrtCounts = regexp.MustCompile(`^rank(\d{1,5})\.safetensors$`)
+	tensorrtOther  = regexp.MustCompile(`^(rank\d+_raw|cooccurrence_rank\d+|token_selected_experts_rank\d+)\.safetensors$|^rank\d+_numtokens\.json$`)
+	tensorrtPickle = regexp.MustCompile(`^rank_?\d+\.pkl$`)
+	tensorrtKey    = regexp.MustCompile(`^(\d{1,18})_(\d{1,5})$`)
+)
+
+// cellKey is one iteration of one layer.
+type cellKey struct {
+	iteration int64
+	layer     int
+}
+
+// readTensorRT reads a folder of rank{r}.safetensors. Each holds tensors
+// "{iteration}_{layer}" of slots that rank's own tokens chose, so the load is
+// the sum over the files, and the number of files is the EP size.
+func readTensorRT(dir string) (*Record, error) {
+	r := &Record{Source: dir, Format: "TensorRT-LLM expert statistics", Sent: map[int][]router.Load{}}
+	meta, err := readTensorRTMeta(filepath.Join(dir, tensorrtMeta))
+	if err != nil {
+		return nil, err
+	}
+	r.Experts, r.TopK = meta.Experts, meta.TopK
+	files, err := tensorrtFiles(dir, r)
+	if err != nil {
+		return nil, err
+	}
+	r.Ranks = len(files)
+	if meta.Ranks > 0 && meta.Ranks != r.Ranks {
+		return nil, fmt.Errorf("%s says ep_size %d, the folder holds %d rank files", tensorrtMeta, meta.Ranks, r.Ranks)
+	}
+	loads := map[cellKey]router.Load{}
+	for rank, name := range files {
+		if err := addTensorRTRank(r, loads, filepath.Join(dir, name), rank); err != nil {
+			return nil, err
+		}
+	}
+	for key, load := range loads {
+		r.Steps = append(r.Steps, Step{Iteration: key.iteration, Layer: key.layer, Load: load})
+	}
+	if r, err = r.finish(); err != nil {
+		return nil, err
+	}
+	r.warnAboutGaps()
+	r.warnAboutSameSources()
+	return r, nil
+}
+
+type tensorrtInfo struct {
+	Experts int `json:"num_experts"`
+	TopK    int `json:"num_experts_per_token"`
+	Ranks   int `json:"ep_size"` // only some versions
+}
+
+func readTensorRTMeta(path string) (info tensorrtInfo, err error) {
+	text, err := readWhole(path)
+	if err != nil {
+		return info, err
+	}
+	if err := json.Unmarshal(text, &info); err != nil {
+		return info, fmt.Errorf("%s: %w", tensorrtMeta, err)
+	}
+	if info.Experts < 1 || info.Experts > maxExperts || info.TopK < 1 || info.TopK > info.Experts || info.Ranks < 0 {
+		return info, fmt.Errorf("%s: want num_experts between 1 and %d and num_experts_per_token between 1 and num_experts, have %d and %d", tensorrtMeta, maxExperts, info.Experts, info.TopK)
+	}
+	return info, nil
+}
+
+// tensorrtFiles lists the count files in rank order, without a gap.
+func tensorrtFiles(dir string, r *Record) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	byRank := map[int]string{}
+	var other, pickles []string
+	for _, entry := range entries {
+		name := entry.Name()
+		switch m := tensorrtCounts.FindStringSubmatch(name); {
+		case m != nil:
+			rank, _ := strconv.Atoi(m[1]) // five digits at most
+			if byRank[rank] != "" {
+				return nil, fmt.Errorf("%s and %s are both the file of rank %d", byRank[rank], name, rank)
+			}
+			byRank[rank] = name
+		case tensorrtOther.MatchString(name):
+			other = append(other, name)
+		case tensorrtPickle.MatchString(name):
+			pickles = append(pickles, name)
+		}
+	}
+	if len(byRank) == 0 {
+		if len(pickles) > 0 {
+			return nil, fmt.Errorf("want rank0.safetensors, have only %s: pickled statistics of early versions are not read; record again with a version that writes safetensors", strings.Join(pickles, ", "))
+		}
+		return nil, fmt.Errorf("want rank0.safetensors, rank1.safetensors, … beside %s, have none; statistics are saved only when the iteration counter reaches the end of EXPERT_STATISTIC_ITER_RANGE", tensorrtMeta)
+	}
+	files := make([]string, len(byRank))
+	for rank := range files {
+		if files[rank] = byRank[rank]; files[rank] == "" {
+			return nil, fmt.Errorf("%d rank files, but none of rank %d: every source rank's counts are part of the load", len(byRank), rank)
+		}
+	}
+	if len(other) > 0 {
+		r.warn("other_statistics", "left out %d files of other statistics (%s): they do not hold counts", len(other), strings.Join(other, ", "))
+	}
+	return files, nil
+}
+
+// addTensorRTRank adds one rank's file. Every file must cover the same
+// iterations and layers.
+func addTensorRTRank(r *Record, loads map[cellKey]router.Load, path string, rank int) (err error) {
+	f, err := safetensors.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	name := filepath.Base(path)
+	tensors := f.Tensors()
+	if rank > 0 && len(tensors) != len(loads) {
+		return fmt.Errorf("%s holds %d iterations × layers, rank 0 holds %d: was the run cut short?", name, len(tensors), len(loads))
+	}
+	for _, t := range tensors {
+		m := tensorrtKey.FindStringSubmatch(t.Name)
+		if m == nil {
+			return fmt.Errorf("%s: want tensors named iteration_layer, have %q", name, t.Name)
+		}
+		iteration, _ := strconv.ParseInt(m[1], 10, 64)
+		layer, _ := strconv.Atoi(m[2])
+		key := cellKey{iteration, layer}
+		if len(t.Shape) != 1 || t.Shape[0] != int64(r.Experts) {
+			return fmt.Errorf("%s: tensor %v: want %d experts, as %s says", name, t, r.Experts, tensorrtMeta)
+		}
+		values, err := f.Int64s(t.Name)
+		if err != nil {
+			return err
+		}
+		if err := checkCounts(values); err != nil {
+			return fmt.Errorf("%s: tensor %v: expert %w", name, t, err)
+		}
+		if rank == 0 {
+			if _, ok := loads[key]; ok {
+				return fmt.Errorf("%s: iteration %d, layer %d is recorded twice", name, iteration, layer)
+			}
+			loads[key] = router.NewLoad(r.Experts)
+		}
+		load, ok := loads[key]
+		if !ok {
+			return fmt.Errorf("%s holds iteration %d, layer %d, which rank 0 lacks", name, iteration, layer)
+		}
+		r.send(layer, rank, values)
+		for e, n := range values {
+			load.PerExpert[e] += n
+		}
+	}
+	return nil
+}
+
+// send adds to what a source rank sent in a layer.
+func (r *Record) send(layer, source int, values []int64) {
+	for len(r.Sent[layer]) <= source {
+		r.Sent[layer] = append(r.Sent[layer], router.NewLoad(r.Experts))
+	}
+	for e, n := range values {
+		r.Sent[layer][source].PerExpert[e] += n
+	}
+}
+
+// warnAboutGaps says which iterations are missing and whether every layer has
+// all of them.
+func (r *Record) warnAboutGaps() {
+	iterations, layers := r.Iterations(), r.Layers()
+	if n := len(iterations); n > 1 && iterations[n-1]-iterations[0] != int64(n-1) {
+		r.warn("missing_iterations", "iterations %d to %d are recorded with gaps: %d of %d", iterations[0], iterations[n-1], n, iterations[n-1]-iterations[0]+1)
+	}
+	if want := len(iterations) * len(layers); len(r.Steps) != want {
+		r.warn("incomplete_grid", "%d iterations of %d layers should be %d counts, have %d", len(iterations), len(layers), want, len(r.Steps))
+	}
+}
+
+// warnAboutSameSources says when all ranks sent exactly the same: with
+// tensor-parallel attention they hold the same tokens, which are then counted
+// once per rank. A balanced plan sends equal counts as well, but even ones;
+// those are not suspicious.
+func (r *Record) warnAboutSameSources() {
+	uneven := false
+	for _, layer := range r.Layers() {
+		first := r.Sent[layer][0].PerExpert
+		for _, sent := range r.Sent[layer] {
+			if !slices.Equal(sent.PerExpert, first) {
+				return
+			}
+		}
+		uneven = uneven || slices.Max(first)-slices.Min(first) > 1
+	}
+	if r.Ranks > 1 && uneven {
+		r.warn("same_sources", "all %d ranks recorded the same counts: if they hold the same tokens (tep), the load is %d times too large; its balance is not affected", r.Ranks, r.Ranks)
+	}
+}
