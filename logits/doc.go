@@ -1,0 +1,17 @@
+// Package logits turns plans into router logits and keeps them: for one rank and
+// one batch size, a matrix for which the model's own routing method picks
+// exactly the experts of the plan, all with the same weight.
+//
+//	c, err := logits.Open(dir, logits.Spec{Model: "deepseek-v3", Gate: gate, Layout: layout, Mode: router.DEP})
+//	e, err := c.Get(rank, tokens) // read from the cache, or made and kept
+//	row := e.Row(nil, 0)          // float32 [experts]
+//
+// A cache is a folder of safetensors files, one per rank and batch size. Each
+// says in its metadata all that it depends on, and is named after that, so that
+// two models, layouts or element types can never meet in one file. Files are
+// written aside, synced and renamed: whatever else happens, an entry is whole
+// or absent. Nothing in this package needs a lock to read.
+//
+// The package stands on router, which knows how experts are chosen; it does not
+// know where tokens come from or what the engine does with the logits.
+package logits
