@@ -56,9 +56,11 @@ type Trace struct {
 	Phases        []PhaseStat      `json:"phases"`
 	Cells         []Cell           `json:"cells"`
 	Experts       []ExpertStat     `json:"experts"`
+	Graphs        []GraphStat      `json:"graphs"`
 	Imbalance     []ImbalanceStat  `json:"imbalance"`
 	Stragglers    []StragglerStat  `json:"stragglers"`
 	Collectives   []CollectiveStat `json:"collectives"`
+	Alignment     []Alignment      `json:"alignment"`
 	Warnings      []Warning        `json:"warnings"`
 }
 
@@ -74,7 +76,8 @@ type Warning struct {
 }
 
 // Rank is one expert-parallel process and the evidence that it has this number:
-// "flag", "environment", "mpi_ranks", "file name" or "device ordinal".
+// "flag", "environment", "mpi_ranks", "file name", "device ordinal" or, where
+// several processes use the same device, "process order".
 type Rank struct {
 	Rank     int    `json:"rank"`
 	Export   string `json:"export"` // base name of the file
@@ -206,4 +209,25 @@ type CollectiveStat struct {
 	TotalNS    int64         `json:"total_ns"`
 	WaitNS     router.Number `json:"wait_ns"`
 	TransferNS router.Number `json:"transfer_ns"`
+}
+
+// GraphStat is one CUDA graph of one rank in a capture that recorded graphs
+// whole (--cuda-graph-trace=graph). Its kernels, and with them its phases, are
+// hidden: its time is in no other number of the trace.
+type GraphStat struct {
+	Rank  int   `json:"rank"`
+	Graph int64 `json:"graph_id"`
+	Stats
+}
+
+// Alignment is how one rank's clock was brought to the lowest rank's: OffsetNS
+// is added to its times. Basis is "one report" (the same clock), "session time"
+// or "collective ends"; ResidualNS is the median distance that is left between
+// the ends of the same collective, the accuracy of wait and transfer.
+type Alignment struct {
+	Rank        int           `json:"rank"`
+	Basis       string        `json:"basis"`
+	OffsetNS    int64         `json:"offset_ns"`
+	Collectives int           `json:"collectives"`
+	ResidualNS  router.Number `json:"residual_ns"`
 }

@@ -1,0 +1,227 @@
+package nsys
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// Libraries annotate their own calls in domains of their own. Their ranges are
+// never steps, layers or phases of the model.
+var libraryDomains = []string{"nccl", "cccl", "cub", "thrust", "cublas", "cublaslt", "cudnn", "cufft", "cusparse", "cusolver", "nvshmem", "ucx", "libcudacxx", "libkvikio"}
+
+// attribution places every kernel of a recording.
+type attribution struct {
+	rec     *recording
+	labels  []label // by name
+	places  []place
+	index   map[place]int32
+	calls   []int32 // place of each call
+	births  []int32 // place of each graph node at its creation
+	classes []class // by name; computed for kernels' names only
+	// what is worth a warning
+	renumbered bool
+	orphans    int64 // replayed kernels whose node was created outside the capture
+}
+
+// attribute finds the place of every call and of every graph node's birth.
+func attribute(rec *recording, patterns *Patterns) *attribution {
+	a := &attribution{rec: rec, index: map[place]int32{}}
+	a.intern(nowhere)
+	a.labels = make([]label, len(rec.names))
+	named := make([]bool, len(rec.names))
+	user := make([]bool, len(rec.domains))
+	for i, d := range rec.domains {
+		user[i] = !slices.Contains(libraryDomains, strings.ToLower(d))
+	}
+	lines := make([]timeline, len(rec.threads))
+	for _, r := range rec.ranges {
+		if !user[r.domain] {
+			continue
+		}
+		if !named[r.name] {
+			a.labels[r.name], named[r.name] = patterns.label(rec.names[r.name]), true
+		}
+		if l := a.labels[r.name]; !l.empty() {
+			t := &lines[r.thread]
+			t.marks = append(t.marks, mark{r.start, r.end, l})
+		}
+	}
+	a.sortNodes()
+	for i, c := range rec.calls {
+		t := &lines[c.thread]
+		t.moments = append(t.moments, moment{c.start, int32(i)})
+	}
+	for i, n := range rec.nodes {
+		t := &lines[n.thread]
+		t.moments = append(t.moments, moment{n.at, int32(len(rec.calls) + i)})
+	}
+	at := make([]int32, len(rec.calls)+len(rec.nodes))
+	last, number := nowhere, int32(0)
+	for i := range lines {
+		lines[i].sortMarks()
+		a.renumbered = lines[i].numberSteps() || a.renumbered
+		lines[i].locate(func(target int32, p place) {
+			if p != last {
+				last, number = p, a.intern(p)
+			}
+			at[target] = number
+		})
+	}
+	a.calls, a.births = at[:len(rec.calls)], at[len(rec.calls):]
+	return a
+}
+
+func (a *attribution) intern(p place) int32 {
+	i, ok := a.index[p]
+	if !ok {
+		i = int32(len(a.places))
+		a.index[p] = i
+		a.places = append(a.places, p)
+	}
+	return i
+}
+
+func (a *attribution) sortNodes() {
+	slices.SortStableFunc(a.rec.nodes, func(x, y node) int {
+		return cmp.Or(cmp.Compare(x.process, y.process), cmp.Compare(x.id, y.id), cmp.Compare(x.at, y.at))
+	})
+}
+
+// birth is the node's latest row that is not after the given time, its first
+// row if all are, and −1 without one: ids come again after a graph is destroyed.
+func (a *attribution) birth(process int32, id, before int64) int32 {
+	nodes := a.rec.nodes
+	after, _ := slices.BinarySearchFunc(nodes, node{process: process, id: id, at: before}, func(n, t node) int {
+		return cmp.Or(cmp.Compare(n.process, t.process), cmp.Compare(n.id, t.id), cmp.Or(cmp.Compare(n.at, t.at), -1))
+	})
+	same := func(i int) bool { return i >= 0 && i < len(nodes) && nodes[i].process == process && nodes[i].id == id }
+	switch {
+	case same(after - 1):
+		return int32(after - 1)
+	case same(after):
+		return int32(after)
+	}
+	return -1
+}
+
+// roots follows every node from clone to clone to the node that was created
+// while a stream was captured. It is −1 where the chain leaves the capture or
+// bites its own tail.
+func (a *attribution) roots() []int32 {
+	const unknown, walking = -2, -3
+	roots := make([]int32, len(a.rec.nodes))
+	for i := range roots {
+		roots[i] = unknown
+	}
+	var path []int32
+	for i := range roots {
+		at, root := int32(i), int32(-1)
+		path = path[:0]
+		for at >= 0 && roots[at] == unknown {
+			roots[at] = walking
+			path = append(path, at)
+			n := a.rec.nodes[at]
+			if n.origin == 0 || n.origin == n.id {
+				root = at
+				break
+			}
+			at = a.birth(n.process, n.origin, n.at)
+			if at >= 0 && roots[at] >= -1 {
+				root = roots[at]
+			}
+		}
+		for _, p := range path {
+			roots[p] = root
+		}
+	}
+	return roots
+}
+
+// ledgers splits the kernels by the process and device they ran on and gives
+// each its final place: a range's word for the phase before the kernel's name,
+// the range at capture before the range at replay.
+func (a *attribution) ledgers() []*ledger {
+	roots := a.roots()
+	units := map[unit]*ledger{}
+	var order []*ledger
+	var last *ledger
+	of := func(u unit) *ledger {
+		if last == nil || last.unit != u {
+			l := units[u]
+			if l == nil {
+				l = &ledger{unit: u}
+				units[u] = l
+				order = append(order, l)
+			}
+			last = l
+		}
+		return last
+	}
+	a.classes = make([]class, len(a.rec.names))
+	merged := map[[2]int32]int32{}
+	for _, k := range a.rec.kernels {
+		l := of(unit{k.process, k.device})
+		at := int32(0)
+		if k.call >= 0 {
+			at = a.calls[k.call]
+			l.launchedNS += k.end - k.start
+		}
+		if k.node != 0 {
+			l.replayed++
+			root := int32(-1)
+			if b := a.birth(k.process, k.node, k.start); b >= 0 {
+				root = roots[b]
+			}
+			if root >= 0 {
+				at = a.replay(merged, at, a.births[root])
+			} else {
+				a.orphans++
+			}
+		}
+		l.events = append(l.events, event{start: k.start, duration: k.end - k.start, place: a.phased(at, k.name), name: k.name})
+	}
+	for _, g := range a.rec.graphs {
+		l := of(unit{g.process, g.device})
+		step := int32(None)
+		if g.call >= 0 {
+			step = a.places[a.calls[g.call]].Step
+		}
+		l.graphs = append(l.graphs, graphEvent{Graph: g.graph, Step: step, Start: g.start, NS: g.end - g.start})
+	}
+	slices.SortFunc(order, func(x, y *ledger) int {
+		return cmp.Or(cmp.Compare(x.unit.process, y.unit.process), cmp.Compare(x.unit.device, y.unit.device))
+	})
+	return order
+}
+
+// replay is the place of a kernel replayed at one place whose node was created
+// at another: the step is the replay's, the rest the creation's where it says.
+func (a *attribution) replay(merged map[[2]int32]int32, replayed, created int32) int32 {
+	key := [2]int32{replayed, created}
+	if i, ok := merged[key]; ok {
+		return i
+	}
+	p, c := a.places[replayed], a.places[created]
+	if c.Layer != None || c.Phase != "" || c.Expert != None {
+		p.Layer, p.Phase, p.Expert = c.Layer, c.Phase, c.Expert
+	}
+	i := a.intern(p)
+	merged[key] = i
+	return i
+}
+
+// phased is the place with the phase of the kernel's name where no range gave
+// one.
+func (a *attribution) phased(at, name int32) int32 {
+	c := &a.classes[name]
+	if c.phase == "" {
+		*c = classify(a.rec.names[name])
+	}
+	if a.places[at].Phase != "" {
+		return at
+	}
+	p := a.places[at]
+	p.Phase = c.phase
+	return a.intern(p)
+}

@@ -1,0 +1,190 @@
+package nsys
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+// meeting is a collective of one rank in the capture's own time.
+type meeting struct {
+	start, end int64
+}
+
+// venue is where collectives of several ranks are the same one: the k-th of a
+// venue on one rank meets the k-th of it on every other.
+type venue struct {
+	Step, Layer int32
+	Phase       Phase
+	name        string
+}
+
+func (v venue) compare(o venue) int {
+	return cmp.Or(cmp.Compare(v.Step, o.Step), cmp.Compare(v.Layer, o.Layer), comparePhases(v.Phase, o.Phase), cmp.Compare(v.name, o.name))
+}
+
+// collectives fills Collectives and Alignment.
+//
+// Ranks of one report share its clock; reports are aligned by their session
+// start times, and then by the ends of collectives: all ranks leave a blocking
+// one together, so a rank's clock is moved by the median difference of its ends
+// from the lowest rank's. A rank waits until the last rank arrives, in aligned
+// time and never longer than its own kernel lasts; the rest is transfer.
+func (r *reduction) collectives() {
+	byRank := make([]map[venue][]meeting, len(r.parts))
+	venues := map[venue]bool{}
+	for i, p := range r.parts {
+		byRank[i] = p.meetings()
+		for v := range byRank[i] {
+			venues[v] = true
+		}
+	}
+	order := slices.SortedFunc(maps.Keys(venues), venue.compare)
+	matched := map[venue]bool{}
+	for _, v := range order {
+		matched[v] = len(r.parts) > 1
+		for i := range byRank {
+			matched[v] = matched[v] && len(byRank[i][v]) == len(byRank[0][v])
+		}
+	}
+	reason := r.unalignable(order, matched)
+	offsets := r.align(order, matched, byRank, reason == "")
+	type group struct {
+		layer int32
+		phase Phase
+	}
+	for i, p := range r.parts {
+		index, stats := map[group]int{}, []CollectiveStat(nil)
+		for _, v := range order {
+			list := byRank[i][v]
+			if len(list) == 0 {
+				continue
+			}
+			g := group{v.Layer, v.Phase}
+			at, ok := index[g]
+			if !ok {
+				at = len(stats)
+				index[g] = at
+				stats = append(stats, CollectiveStat{Rank: p.rank.Rank, Layer: int(v.Layer), Phase: v.Phase})
+			}
+			s := &stats[at]
+			for k, m := range list {
+				s.Instances++
+				s.TotalNS += m.end - m.start
+				if reason != "" || !matched[v] {
+					s.WaitNS, s.TransferNS = router.Undefined(), router.Undefined()
+					continue
+				}
+				last := m.start
+				for j := range byRank {
+					last = max(last, byRank[j][v][k].start+offsets[j]-offsets[i])
+				}
+				wait := min(last, m.end) - m.start
+				s.WaitNS += router.Number(wait)
+				s.TransferNS += router.Number(m.end - m.start - wait)
+			}
+		}
+		slices.SortFunc(stats, func(a, b CollectiveStat) int {
+			return cmp.Or(cmp.Compare(a.Layer, b.Layer), comparePhases(a.Phase, b.Phase))
+		})
+		r.trace.Collectives = append(r.trace.Collectives, stats...)
+	}
+}
+
+// meetings lists a rank's collective kernels by venue in order of time.
+func (p part) meetings() map[venue][]meeting {
+	collective := make([]bool, len(p.of.names))
+	for i, name := range p.of.names {
+		collective[i] = classify(name).collective
+	}
+	list := map[venue][]meeting{}
+	for i := range p.events {
+		e := &p.events[i]
+		if !collective[e.name] {
+			continue
+		}
+		at := p.of.places[e.place]
+		v := venue{at.Step, at.Layer, at.Phase, normalKernelName(p.of.names[e.name])}
+		list[v] = append(list[v], meeting{e.start, e.start + e.duration})
+	}
+	return list
+}
+
+// unalignable is the reason why nobody's wait can be told, empty when it can.
+func (r *reduction) unalignable(order []venue, matched map[venue]bool) string {
+	if len(order) == 0 {
+		return "no collectives"
+	}
+	reason := ""
+	common := slices.ContainsFunc(order, func(v venue) bool { return matched[v] })
+	clocks := map[*digest]bool{}
+	timed := true
+	for _, p := range r.parts {
+		clocks[p.of] = true
+		timed = timed && p.of.session != 0
+	}
+	world := 0
+	for _, d := range r.digests {
+		world = max(world, d.world)
+	}
+	switch {
+	case len(r.parts) < 2:
+		reason = "only one rank was given"
+	case world > len(r.parts):
+		reason = fmt.Sprintf("%d of the run's %d ranks were given, and any of the others may have been the last to arrive", len(r.parts), world)
+	case !common:
+		reason = "the ranks' collectives do not correspond"
+	case len(clocks) > 1 && !timed:
+		reason = "not every export records when its session started"
+	}
+	if reason != "" {
+		r.warn("no_wait", "", "wait and transfer of collectives are unknown: "+reason)
+	}
+	return reason
+}
+
+// align returns what to add to each rank's times, and fills Alignment.
+func (r *reduction) align(order []venue, matched map[venue]bool, byRank []map[venue][]meeting, possible bool) []int64 {
+	offsets := make([]int64, len(r.parts))
+	if !possible {
+		return offsets
+	}
+	base := r.parts[0].of
+	for i, p := range r.parts {
+		a := Alignment{Rank: p.rank.Rank, Basis: "one report", ResidualNS: router.Undefined()}
+		offset := int64(0)
+		if p.of != base {
+			a.Basis = "session time"
+			offset = p.of.session - base.session
+		}
+		var apart []int64
+		for _, v := range order {
+			if matched[v] {
+				for k, m := range byRank[i][v] {
+					apart = append(apart, byRank[0][v][k].end-(m.end+offset))
+				}
+			}
+		}
+		a.Collectives = len(apart)
+		if len(apart) > 0 {
+			slices.Sort(apart)
+			if p.of != base {
+				shift := apart[(len(apart)-1)/2]
+				a.Basis, offset = "collective ends", offset+shift
+				for k := range apart {
+					apart[k] -= shift
+				}
+			}
+			for k := range apart {
+				apart[k] = max(apart[k], -apart[k])
+			}
+			a.ResidualNS = StatsOf(apart).MedianNS
+		}
+		offsets[i], a.OffsetNS = offset, offset
+		r.trace.Alignment = append(r.trace.Alignment, a)
+	}
+	return offsets
+}

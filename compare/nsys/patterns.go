@@ -1,0 +1,161 @@
+package nsys
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Patterns turn the names of ranges into steps, layers, experts and phases.
+// Each is a regular expression with some of the named groups step, layer,
+// expert (decimal numbers) and phase (a word of phaseWords). For each group the
+// first pattern that gives it decides, user's patterns before the built-in ones.
+//
+// A step group that matches nothing stands for a step without a number: such
+// steps are numbered in the order in which they begin.
+type Patterns struct {
+	rules []rule
+}
+
+// rule is one pattern, and the phase it means if it has no such group.
+type rule struct {
+	re     *regexp.Regexp
+	phase  Phase
+	groups []string
+}
+
+// label is what a range's name says. The numbers are None where it says
+// nothing, and step unnumbered for a step without a number.
+type label struct {
+	step, layer, expert int32
+	phase               Phase
+}
+
+const unnumbered = -2
+
+func (l label) empty() bool {
+	return l.step == None && l.layer == None && l.expert == None && l.phase == ""
+}
+
+// builtIn are the default patterns with their sources.
+var builtIn = []struct {
+	pattern string
+	phase   Phase
+	source  string
+}{
+	{`^\[Executor\] _forward_step (?P<step>\d+)`, "", "TensorRT-LLM pyexecutor"},
+	{`^layer_wise_benchmarks layer_idx (?P<layer>\d+)`, "", "TensorRT-LLM layer_wise_benchmarks"},
+	{`^b=\d+ s=\d+ .*\bEP\d+(?P<step>)$`, "", "TensorRT-LLM layer_wise_benchmarks runs"},
+	{`^(?:step|iteration|iter|forward_step|decode_step)[ _:#=]*(?P<step>\d+)\b`, "", "usual step markers"},
+	{`^ProfilerStep#(?P<step>\d+)`, "", "PyTorch profiler"},
+	{`^execute_(?:model|context)\b.*(?P<step>)`, "", "vLLM model runner"},
+	{`^layer (?P<layer>\d+) (?P<phase>router|dispatch|experts|combine|attention)$`, "", "the captures in testdata"},
+	{`^layer (?P<layer>\d+) expert (?P<expert>\d+)$`, PhaseExperts, "the captures in testdata"},
+	{`(?:^|[._ /'"])(?:layers?|h|blocks?)[._ \[](?P<layer>\d+)(?:\b|_)`, "", "PyTorch and vLLM module names: model.layers.3.mlp"},
+	{`(?:^|[._ /])experts?[._ \[](?P<expert>\d+)(?:\b|_)`, PhaseExperts, "PyTorch module names: mlp.experts.17"},
+	{`(?i)(?:^|[._ /])(?P<phase>router|dispatch|experts|combine|attention)(?:$|[:'" (])`, "", "the phases by their own names"},
+	{`(?:^|[._ /])(?:gate|router|topk)(?:$|[:'" (])|^\w*(?:MoE|V3)Gate\b|Router\b`, PhaseRouter, "module and class names: mlp.gate, DeepseekV3Gate"},
+	{`(?:^|[._ /])(?:self_attn|attn|mla_attn)\b|^(?:MLA|Attention|\w+Attention)$`, PhaseAttention, "module and class names: self_attn, MLA"},
+	{`^(?:FusedMoE|SharedFusedMoE|\w*FusedMoE\w*)$|(?:^|[._ /])(?:shared_experts?|experts)\b`, PhaseExperts, "class names: FusedMoE, CutlassFusedMoE"},
+}
+
+// NewPatterns puts the user's patterns before the built-in ones. An error names
+// the pattern and what is wrong with it.
+func NewPatterns(user ...string) (*Patterns, error) {
+	p := &Patterns{}
+	for _, text := range user {
+		if err := p.add(text, ""); err != nil {
+			return nil, err
+		}
+	}
+	for _, b := range builtIn {
+		if err := p.add(b.pattern, b.phase); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+func (p *Patterns) add(text string, phase Phase) error {
+	re, err := regexp.Compile(text)
+	if err != nil {
+		return fmt.Errorf("pattern %q: %w", text, err)
+	}
+	r := rule{re: re, phase: phase, groups: re.SubexpNames()}
+	named := phase != ""
+	for _, g := range r.groups {
+		switch g {
+		case "step", "layer", "expert", "phase":
+			named = true
+		case "":
+		default:
+			return fmt.Errorf("pattern %q: unknown group %q, want step, layer, expert or phase", text, g)
+		}
+	}
+	if !named {
+		return fmt.Errorf("pattern %q: want a named group, such as (?P<layer>\\d+)", text)
+	}
+	p.rules = append(p.rules, r)
+	return nil
+}
+
+// label reads one name. A number beyond 31 bits is not one.
+func (p *Patterns) label(name string) label {
+	l := label{step: None, layer: None, expert: None}
+	for _, r := range p.rules {
+		at := r.re.FindStringSubmatchIndex(name)
+		if at == nil {
+			continue
+		}
+		for g, group := range r.groups {
+			if group == "" || at[2*g] < 0 {
+				continue
+			}
+			text := name[at[2*g]:at[2*g+1]]
+			switch group {
+			case "step":
+				setNumber(&l.step, text, unnumbered)
+			case "layer":
+				setNumber(&l.layer, text, None)
+			case "expert":
+				setNumber(&l.expert, text, None)
+			case "phase":
+				if l.phase == "" {
+					l.phase = phaseOf(text)
+				}
+			}
+		}
+		if l.phase == "" {
+			l.phase = r.phase
+		}
+	}
+	return l
+}
+
+// setNumber keeps what an earlier pattern found.
+func setNumber(to *int32, text string, empty int32) {
+	if *to != None {
+		return
+	}
+	if text == "" {
+		*to = empty
+		return
+	}
+	if n, err := strconv.ParseInt(text, 10, 32); err == nil && n >= 0 {
+		*to = int32(n)
+	}
+}
+
+// phaseWords are the words a phase group may match, letter case aside.
+var phaseWords = map[string]Phase{
+	"router": PhaseRouter, "gate": PhaseRouter, "routing": PhaseRouter, "topk": PhaseRouter,
+	"dispatch": PhaseDispatch, "permute": PhaseDispatch,
+	"experts": PhaseExperts, "expert": PhaseExperts, "moe": PhaseExperts,
+	"combine": PhaseCombine, "finalize": PhaseCombine, "unpermute": PhaseCombine,
+	"attention": PhaseAttention, "attn": PhaseAttention, "mla": PhaseAttention,
+	"other": PhaseOther, "communication": PhaseCommunication,
+}
+
+// phaseOf reads a word; an unknown one gives no phase.
+func phaseOf(word string) Phase { return phaseWords[strings.ToLower(word)] }

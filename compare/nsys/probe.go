@@ -1,0 +1,180 @@
+package nsys
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"zombiezen.com/go/sqlite"
+)
+
+// probe is what an export says about itself, before its events are read.
+type probe struct {
+	nsysVersion   string
+	schemaVersion string
+	environment   map[string]string // allowed variables only
+	environments  int               // variables recorded, of any name
+	mpiRanks      map[int64]int     // rank by global process id
+	session       int64             // UTC nanoseconds of the capture's zero; 0 when not recorded
+	graphLaunches int64             // API calls that launched a CUDA graph
+	losses        []string          // diagnostics that mean lost events
+	unsupported   string            // diagnostic that says why CUDA was not traced
+	slice         string            // what a partial export was limited to
+}
+
+// The variables that are ever looked at. An export holds the whole environment
+// of the profiled process; nothing outside this list leaves the file.
+var (
+	rankVariables  = []string{"RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID"}
+	worldVariables = []string{"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE", "SLURM_NTASKS"}
+)
+
+const armVariable = "ENABLE_PERFECT_ROUTER"
+
+func allowed(name string) bool {
+	if name == armVariable {
+		return true
+	}
+	for _, list := range [][]string{rankVariables, worldVariables} {
+		for _, v := range list {
+			if v == name {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// read fills in the probe. Tables that are not there leave their part empty.
+func (p *probe) read(conn *sqlite.Conn, db *database) error {
+	p.environment, p.mpiRanks = map[string]string{}, map[int64]int{}
+	for _, step := range []func(*sqlite.Conn, *database) error{
+		p.readExportData, p.readCaptureData, p.readSession, p.readRanks, p.readDiagnostics, p.countGraphLaunches,
+	} {
+		if err := step(conn, db); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readExportData reads the table that was EXPORT_META_DATA before 2023.3.1 and
+// META_DATA_EXPORT since; files of 2021 have neither.
+func (p *probe) readExportData(conn *sqlite.Conn, db *database) error {
+	table := "META_DATA_EXPORT"
+	if !db.has(table) {
+		table = "EXPORT_META_DATA"
+	}
+	return metadata(conn, db, table, func(name, value string) {
+		switch name {
+		case "EXPORT_PRODUCT_VERSION":
+			p.nsysVersion = value
+		case "EXPORT_SCHEMA_VERSION":
+			p.schemaVersion = value
+		case "EXPORT_PARAM_TABLES_TO_EXPORT", "EXPORT_PARAM_TIMES_TO_EXPORT":
+			if value != "" {
+				what := strings.ToLower(strings.TrimSuffix(strings.TrimPrefix(name, "EXPORT_PARAM_"), "_TO_EXPORT"))
+				p.slice = strings.TrimPrefix(p.slice+", "+what+" "+value, ", ")
+			}
+		}
+	})
+}
+
+func (p *probe) readCaptureData(conn *sqlite.Conn, db *database) error {
+	return metadata(conn, db, "META_DATA_CAPTURE", func(name, value string) {
+		if !strings.HasSuffix(name, ":ENVIRONMENT_VARIABLE") {
+			return
+		}
+		p.environments++
+		key, quoted, _ := strings.Cut(value, "=")
+		if !allowed(key) {
+			return
+		}
+		if v, err := strconv.Unquote(quoted); err == nil {
+			quoted = v
+		}
+		p.environment[key] = quoted
+	})
+}
+
+// metadata visits a table of names and values, in which names repeat.
+func metadata(conn *sqlite.Conn, db *database, table string, visit func(name, value string)) error {
+	if !db.has(table, "name", "value") {
+		return nil
+	}
+	return query(conn, "SELECT name, value FROM "+table+" ORDER BY rowid", func(row *sqlite.Stmt) error {
+		visit(row.ColumnText(0), row.ColumnText(1))
+		return nil
+	})
+}
+
+func (p *probe) readSession(conn *sqlite.Conn, db *database) error {
+	if !db.has(sessionTable, "utcEpochNs") {
+		return nil
+	}
+	return query(conn, "SELECT utcEpochNs FROM "+sessionTable+" LIMIT 1", func(row *sqlite.Stmt) error {
+		p.session = row.ColumnInt64(0)
+		return nil
+	})
+}
+
+// readRanks reads MPI_RANKS, the only table that states ranks.
+func (p *probe) readRanks(conn *sqlite.Conn, db *database) error {
+	if !db.has("MPI_RANKS", "globalTid", "rank") {
+		return nil
+	}
+	return query(conn, "SELECT globalTid, rank FROM MPI_RANKS", func(row *sqlite.Stmt) error {
+		if rank := row.ColumnInt64(1); rank >= 0 && rank < maxRanks {
+			p.mpiRanks[row.ColumnInt64(0)&processMask] = int(rank)
+		}
+		return nil
+	})
+}
+
+// maxRanks bounds a rank that anybody can mean.
+const maxRanks = 1 << 20
+
+// Diagnostics that mean lost events, and those that say why nothing was traced.
+// Other texts may hold paths and are never shown.
+var (
+	lossText        = regexp.MustCompile(`(?i)^Not all \w+ events might have been collected|Some CUPTI events might be missing|events? (?:were|was) (?:lost|dropped)`)
+	unsupportedText = regexp.MustCompile(`(?i)installed CUDA driver version .{0,80}is not supported|CUPTI[^.]{0,80}(?:fail|error|not (?:supported|permitted))|No CUDA events collected`)
+)
+
+func (p *probe) readDiagnostics(conn *sqlite.Conn, db *database) error {
+	if !db.has("DIAGNOSTIC_EVENT", "text") {
+		return nil
+	}
+	return query(conn, "SELECT DISTINCT text FROM DIAGNOSTIC_EVENT ORDER BY rowid", func(row *sqlite.Stmt) error {
+		text := row.ColumnText(0)
+		if m := lossText.FindString(text); m != "" {
+			p.losses = append(p.losses, strings.ToValidUTF8(m, "\uFFFD"))
+		}
+		if m := unsupportedText.FindString(text); m != "" && p.unsupported == "" {
+			p.unsupported = strings.ToValidUTF8(m, "\uFFFD")
+		}
+		return nil
+	})
+}
+
+// countGraphLaunches counts the calls that replayed a graph, whatever version
+// suffix their name carries.
+func (p *probe) countGraphLaunches(conn *sqlite.Conn, db *database) error {
+	if !db.has(callTable, "nameId") || !db.has(stringTable, "id", "value") {
+		return nil
+	}
+	var ids []string
+	err := query(conn, "SELECT id FROM "+stringTable+" WHERE value LIKE 'cudaGraphLaunch%' OR value LIKE 'cuGraphLaunch%'", func(row *sqlite.Stmt) error {
+		ids = append(ids, strconv.FormatInt(row.ColumnInt64(0), 10))
+		return nil
+	})
+	if err != nil || len(ids) == 0 {
+		return err
+	}
+	sql := fmt.Sprintf("SELECT count(*) FROM %s WHERE nameId IN (%s)", callTable, strings.Join(ids, ","))
+	return query(conn, sql, func(row *sqlite.Stmt) error {
+		p.graphLaunches = row.ColumnInt64(0)
+		return nil
+	})
+}

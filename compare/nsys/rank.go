@@ -1,0 +1,176 @@
+package nsys
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+)
+
+// The evidence by which a rank got its number, strongest first.
+const (
+	byFlag         = "flag"
+	byEnvironment  = "environment"
+	byMPI          = "mpi_ranks"
+	byFileName     = "file name"
+	byDevice       = "device ordinal"
+	byProcessOrder = "process order"
+)
+
+// assignRanks gives every unit of an export its rank by the strongest evidence
+// there is. Flag, environment and file name speak of one process, so they count
+// only where the export holds one unit; the environment recorded is that of the
+// command that was profiled, which in a report of several processes is their
+// launcher.
+func assignRanks(path string, rec *recording, p *probe, ledgers []*ledger, flag map[string]int) error {
+	set := func(l *ledger, rank int, evidence string) {
+		l.rank = Rank{
+			Rank: rank, Export: filepath.Base(path), PID: pidOf(rec.processes[l.unit.process]),
+			DeviceID: int64(l.unit.device), Evidence: evidence,
+		}
+	}
+	if rank, ok := flagged(flag, path); ok {
+		if len(ledgers) != 1 {
+			return fmt.Errorf("%w: %q holds %d processes or devices, so one rank cannot be given for it", ErrRank, path, len(ledgers))
+		}
+		set(ledgers[0], rank, byFlag)
+		return nil
+	}
+	if len(ledgers) == 1 {
+		if rank, ok := p.rankVariable(); ok {
+			set(ledgers[0], rank, byEnvironment)
+			return nil
+		}
+	}
+	if rankByMPI(rec, p, ledgers, set) {
+		return nil
+	}
+	if len(ledgers) == 1 {
+		if rank, ok := rankInName(path); ok {
+			set(ledgers[0], rank, byFileName)
+			return nil
+		}
+	}
+	devices := map[int32]bool{}
+	for _, l := range ledgers {
+		devices[l.unit.device] = true
+	}
+	for i, l := range ledgers {
+		if len(devices) == len(ledgers) {
+			set(l, int(l.unit.device), byDevice)
+		} else {
+			set(l, i, byProcessOrder) // ledgers come in the order of processes
+		}
+	}
+	return nil
+}
+
+// flagged looks a path up in the flags: as given, by base name, or "" for all.
+func flagged(flag map[string]int, path string) (int, bool) {
+	for _, key := range []string{path, filepath.Base(path), ""} {
+		if rank, ok := flag[key]; ok {
+			return rank, true
+		}
+	}
+	return 0, false
+}
+
+func (p *probe) rankVariable() (int, bool) { return p.number(rankVariables) }
+
+// number is the first of the variables that holds a rank or a count of ranks.
+func (p *probe) number(variables []string) (int, bool) {
+	for _, v := range variables {
+		if n, err := strconv.Atoi(p.environment[v]); err == nil && n >= 0 && n < maxRanks {
+			return n, true
+		}
+	}
+	return 0, false
+}
+
+// rankByMPI uses MPI_RANKS when it names the process of every unit, each once.
+func rankByMPI(rec *recording, p *probe, ledgers []*ledger, set func(*ledger, int, string)) bool {
+	seen := map[int]bool{}
+	for _, l := range ledgers {
+		rank, ok := p.mpiRanks[rec.processes[l.unit.process]]
+		if !ok || seen[rank] {
+			return false
+		}
+		seen[rank] = true
+	}
+	for _, l := range ledgers {
+		set(l, p.mpiRanks[rec.processes[l.unit.process]], byMPI)
+	}
+	return true
+}
+
+var rankName = regexp.MustCompile(`(?i)(?:^|[^a-z])r(?:ank)?[._-]?(\d{1,6})(?:[^0-9a-z]|$)`)
+
+// rankInName reads "normal.rank3.sqlite", "report_np8_rank3.sqlite", "x-r3.sqlite".
+func rankInName(path string) (int, bool) {
+	m := rankName.FindStringSubmatch(filepath.Base(path))
+	if m == nil {
+		return 0, false
+	}
+	n, err := strconv.Atoi(m[1])
+	return n, err == nil
+}
+
+// checkRanks refuses two units of the same number: their times would be added.
+func (r *reduction) checkRanks() error {
+	for i := 1; i < len(r.parts); i++ {
+		a, b := r.parts[i-1].rank, r.parts[i].rank
+		if a.Rank == b.Rank {
+			return fmt.Errorf("%w: %q (by %s) and %q (by %s) are both rank %d; give --rank FILE=N, or name the exports of one run only",
+				ErrRank, a.Export, a.Evidence, b.Export, b.Evidence, a.Rank)
+		}
+	}
+	return nil
+}
+
+// armOf says which arm a capture is of, and why.
+func (p *probe) arm() (arm, evidence string) {
+	value, ok := p.environment[armVariable]
+	switch {
+	case ok && (value == "1" || value == "true" || value == "True" || value == "ON"):
+		return "perfect", armVariable + "=" + value
+	case ok:
+		return "normal", armVariable + "=" + value
+	case p.environments > 0:
+		return "normal", fmt.Sprintf("%s is not among the %d recorded environment variables", armVariable, p.environments)
+	}
+	return "", "no environment recorded"
+}
+
+// arm is the arm all exports agree on, or mixed.
+func (r *reduction) arm() {
+	for i, d := range r.digests {
+		switch {
+		case i == 0:
+			r.trace.Arm, r.trace.ArmEvidence = d.arm, d.armEvidence
+		case d.arm != r.trace.Arm:
+			r.trace.Arm, r.trace.ArmEvidence = "mixed", "the exports are of different arms"
+			r.warn("mixed_arms", "", "the exports are of different arms: times of both are taken together")
+			return
+		case d.armEvidence != r.trace.ArmEvidence:
+			r.trace.ArmEvidence = "the environment recorded in each export"
+		}
+	}
+}
+
+// graphs fills Graphs.
+func (r *reduction) graphs() {
+	for _, p := range r.parts {
+		times := map[int64][]int64{}
+		for _, g := range p.graphs {
+			times[g.Graph] = append(times[g.Graph], g.NS)
+		}
+		for graph, ns := range times {
+			r.trace.Graphs = append(r.trace.Graphs, GraphStat{Rank: p.rank.Rank, Graph: graph, Stats: StatsOf(ns)})
+		}
+	}
+	slices.SortFunc(r.trace.Graphs, func(a, b GraphStat) int {
+		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Graph, b.Graph))
+	})
+}

@@ -1,0 +1,206 @@
+package nsys
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"zombiezen.com/go/sqlite"
+)
+
+// launched finds who ran because of a call: the executions by (process,
+// correlation id). The pair is the key; a correlation id alone repeats in every
+// process of the capture.
+type launched struct {
+	byProcess map[int32]*correlations
+	bare      bool // the export records no process: everything is one
+	pairs     int
+}
+
+// correlations are the distinct ids of one process, and where each one's
+// executions begin in order.
+type correlations struct {
+	ids   []int64 // ascending
+	dense []int32 // position in ids by id − ids[0], −1 for none; nil where ids are sparse
+	first int32   // the number of ids[0] among all processes' ids
+}
+
+// newLaunched numbers the distinct (process, id) pairs. keys may be in any
+// order and repeat.
+func newLaunched(keys []launchKey, bare bool) *launched {
+	slices.SortFunc(keys, launchKey.compare)
+	l := &launched{byProcess: map[int32]*correlations{}, bare: bare}
+	number := int32(0)
+	for i, k := range keys {
+		if i > 0 && keys[i-1] == k {
+			continue
+		}
+		c := l.byProcess[k.process]
+		if c == nil {
+			c = &correlations{first: number}
+			l.byProcess[k.process] = c
+		}
+		c.ids = append(c.ids, k.id)
+		number++
+	}
+	l.pairs = int(number)
+	for _, c := range l.byProcess {
+		c.index()
+	}
+	return l
+}
+
+type launchKey struct {
+	id      int64
+	process int32
+}
+
+func (k launchKey) compare(o launchKey) int {
+	if k.process != o.process {
+		return int(k.process) - int(o.process)
+	}
+	switch {
+	case k.id < o.id:
+		return -1
+	case k.id > o.id:
+		return 1
+	}
+	return 0
+}
+
+// find is the number of a pair, −1 when nothing ran under it.
+func (l *launched) find(process int32, id int64) int32 {
+	c := l.byProcess[process]
+	if c == nil {
+		return -1
+	}
+	return c.find(id)
+}
+
+// index builds the direct table where it costs no more than a few times the
+// ids themselves.
+func (c *correlations) index() {
+	low, high := c.ids[0], c.ids[len(c.ids)-1]
+	width := uint64(high) - uint64(low) + 1
+	if width == 0 || width > uint64(16*len(c.ids)+1024) {
+		return
+	}
+	c.dense = make([]int32, width)
+	for i := range c.dense {
+		c.dense[i] = -1
+	}
+	for i, id := range c.ids {
+		c.dense[id-low] = int32(i)
+	}
+}
+
+// find is the number of the pair of this process with the id.
+func (c *correlations) find(id int64) int32 {
+	if c.dense != nil {
+		at := uint64(id) - uint64(c.ids[0])
+		if at >= uint64(len(c.dense)) || c.dense[at] < 0 {
+			return -1
+		}
+		return c.first + c.dense[at]
+	}
+	i, ok := slices.BinarySearch(c.ids, id)
+	if !ok {
+		return -1
+	}
+	return c.first + int32(i)
+}
+
+// launchKeys are the pairs of everything that ran.
+func (w *workReader) launchKeys() []launchKey {
+	keys := make([]launchKey, 0, len(w.kernels)+len(w.moves)+len(w.runs))
+	for _, list := range [][]kernel{w.kernels, w.moves} {
+		for _, k := range list {
+			if k.correlate != notRecorded {
+				keys = append(keys, launchKey{k.correlate, k.process})
+			}
+		}
+	}
+	for _, g := range w.runs {
+		if g.correlate != notRecorded {
+			keys = append(keys, launchKey{g.correlate, g.process})
+		}
+	}
+	return keys
+}
+
+// readCalls reads the table of API calls in two halves at once.
+func readCalls(ctx context.Context, db *database, l *launched, processes map[int64]int32) ([]*callReader, error) {
+	if !db.has(callTable, "correlationId", "globalTid", "start", "end") {
+		return nil, nil
+	}
+	var last int64
+	err := db.each(ctx, func(conn *sqlite.Conn) error {
+		return query(conn, "SELECT ifnull(max(rowid), 0) FROM "+callTable, func(row *sqlite.Stmt) error {
+			last = row.ColumnInt64(0)
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	part := func(from, to int64) *callReader {
+		return &callReader{db: db, launched: l, processes: processes, from: from, to: to, threads: newNumbering()}
+	}
+	parts := []*callReader{part(math.MinInt64, last/2), part(last/2, math.MaxInt64)}
+	return parts, db.each(ctx, parts[0].read, parts[1].read)
+}
+
+// callReader reads one stretch of the table of API calls and keeps those that
+// launched something.
+type callReader struct {
+	db        *database
+	launched  *launched
+	processes map[int64]int32
+	from, to  int64 // rows, from exclusive
+	threads   *numbering
+	hits      []hit
+	rows      int64
+	trouble   trouble
+}
+
+// hit is a call and the number of the pair it launched.
+type hit struct {
+	call
+	pair int32
+}
+
+func (r *callReader) read(conn *sqlite.Conn) error {
+	stmt, _, err := conn.PrepareTransient("SELECT " + r.db.columns(callTable, "correlationId", "globalTid", "start", "end") +
+		" FROM " + callTable + " WHERE rowid > ? AND rowid <= ?")
+	if err != nil {
+		return err
+	}
+	stmt.BindInt64(1, r.from)
+	stmt.BindInt64(2, r.to)
+	last, found := int64(-1), (*correlations)(nil)
+	return visitRows(stmt, func(row *sqlite.Stmt) error {
+		r.rows++
+		tid := row.ColumnInt64(1)
+		if process := tid & processMask; process != last {
+			last, found = process, nil
+			if p, ok := r.processes[process]; ok || r.launched.bare {
+				found = r.launched.byProcess[p]
+			}
+		}
+		if found == nil {
+			return nil
+		}
+		id := row.ColumnInt64(0)
+		pair := found.find(id)
+		if pair < 0 || id == 0 && row.ColumnType(0) == sqlite.TypeNull {
+			return nil
+		}
+		c := call{start: row.ColumnInt64(2), end: row.ColumnInt64(3)}
+		if !r.trouble.believable(c.start, c.end) {
+			return nil
+		}
+		c.thread = r.threads.of(tid)
+		r.hits = append(r.hits, hit{c, pair})
+		return nil
+	})
+}

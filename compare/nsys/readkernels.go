@@ -1,0 +1,133 @@
+package nsys
+
+import (
+	"fmt"
+	"math"
+
+	"zombiezen.com/go/sqlite"
+)
+
+// workReader reads what ran on the GPU: kernels, whole graphs and, for
+// statistics, copies and fills; and the births of graph nodes.
+type workReader struct {
+	db        *database
+	how       depth
+	names     *numbering // ids into StringIds
+	processes *numbering
+	threads   *numbering // of graph nodes' births
+	kernels   []kernel
+	moves     []kernel // copies and fills
+	runs      []graphRun
+	nodes     []node
+	end       int64
+	total     uint64
+	trouble   trouble
+}
+
+func (w *workReader) read(conn *sqlite.Conn) error {
+	n, err := w.db.rows(conn, kernelTable)
+	if err != nil {
+		return err
+	}
+	w.kernels = make([]kernel, 0, n)
+	w.trouble.bare = w.db.has(kernelTable) && !w.db.has(kernelTable, "globalPid")
+	if err := w.readWork(conn, kernelTable, &w.kernels); err != nil {
+		return err
+	}
+	if w.how == forStatistics {
+		for _, table := range []string{copyTable, fillTable} {
+			if err := w.readWork(conn, table, &w.moves); err != nil {
+				return err
+			}
+		}
+	}
+	if err := w.readGraphs(conn); err != nil {
+		return err
+	}
+	return w.readNodes(conn)
+}
+
+// readWork appends one table of executions.
+func (w *workReader) readWork(conn *sqlite.Conn, table string, to *[]kernel) error {
+	if !w.db.has(table, "start", "end") {
+		return nil
+	}
+	name := "demangledName"
+	if !w.db.has(table, name) {
+		name = "shortName"
+	}
+	columns := w.db.columns(table, "start", "end", "correlationId", "globalPid", name, "deviceId", "streamId", "graphNodeId")
+	graphs := w.db.has(table, "graphNodeId")
+	return query(conn, "SELECT "+columns+" FROM "+table, func(row *sqlite.Stmt) error {
+		k := kernel{start: row.ColumnInt64(0), end: row.ColumnInt64(1), call: -1}
+		if !w.trouble.believable(k.start, k.end) {
+			return nil
+		}
+		k.correlate = nullable(row, 2)
+		k.process = w.processes.of(row.ColumnInt64(3))
+		k.name = w.names.of(row.ColumnInt64(4))
+		k.device = clamp32(row.ColumnInt64(5))
+		k.stream = clamp32(row.ColumnInt64(6))
+		if graphs {
+			k.node = row.ColumnInt64(7)
+		}
+		w.end = max(w.end, k.end)
+		if w.total += uint64(k.end - k.start); w.total > math.MaxInt64 {
+			return fmt.Errorf("the sum of the times in %s overflows 64 bits: %w", table, ErrDamaged)
+		}
+		*to = append(*to, k)
+		return nil
+	})
+}
+
+func (w *workReader) readGraphs(conn *sqlite.Conn) error {
+	if !w.db.has(graphTable, "start", "end") {
+		return nil
+	}
+	columns := w.db.columns(graphTable, "start", "end", "correlationId", "globalPid", "deviceId", "graphId")
+	return query(conn, "SELECT "+columns+" FROM "+graphTable, func(row *sqlite.Stmt) error {
+		g := graphRun{start: row.ColumnInt64(0), end: row.ColumnInt64(1), call: -1}
+		if !w.trouble.believable(g.start, g.end) {
+			return nil
+		}
+		g.correlate = nullable(row, 2)
+		g.process = w.processes.of(row.ColumnInt64(3))
+		g.device = clamp32(row.ColumnInt64(4))
+		g.graph = row.ColumnInt64(5)
+		w.end = max(w.end, g.end)
+		w.runs = append(w.runs, g)
+		return nil
+	})
+}
+
+func (w *workReader) readNodes(conn *sqlite.Conn) error {
+	if !w.db.has(nodeTable, "start", "globalTid", "graphNodeId") {
+		return nil
+	}
+	columns := w.db.columns(nodeTable, "start", "globalTid", "graphNodeId", "originalGraphNodeId")
+	return query(conn, "SELECT "+columns+" FROM "+nodeTable, func(row *sqlite.Stmt) error {
+		n := node{at: row.ColumnInt64(0), id: row.ColumnInt64(2), origin: row.ColumnInt64(3)}
+		if n.at < -timeLimit || n.at > timeLimit {
+			w.trouble.outOfRange++
+			return nil
+		}
+		tid := row.ColumnInt64(1)
+		n.thread, n.process = w.threads.of(tid), w.processes.of(tid&processMask)
+		w.nodes = append(w.nodes, n)
+		return nil
+	})
+}
+
+// notRecorded is the correlation id of an event that has none.
+const notRecorded = math.MinInt64
+
+// nullable is the value of a column, notRecorded where it is NULL.
+func nullable(row *sqlite.Stmt, col int) int64 {
+	if row.ColumnType(col) == sqlite.TypeNull {
+		return notRecorded
+	}
+	return row.ColumnInt64(col)
+}
+
+// clamp32 fits a device or stream number; real ones are small.
+func clamp32(v int64) int32 { return int32(min(max(v, math.MinInt32), math.MaxInt32)) }

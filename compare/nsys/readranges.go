@@ -1,0 +1,141 @@
+package nsys
+
+import (
+	"strings"
+
+	"zombiezen.com/go/sqlite"
+)
+
+// Event types of NVTX_EVENTS (ENUM_NSYS_EVENT_TYPE; the same in every version
+// from 2021 to 2026).
+const (
+	eventPushPop        = 59
+	eventStartEnd       = 60
+	eventImportPushPop  = 70
+	eventImportStartEnd = 71
+	eventDomain         = 75
+)
+
+// rangeReader reads the named ranges. A name is plain text in the row or the
+// id of a registered string; reading only one of the two loses ranges.
+type rangeReader struct {
+	db      *database
+	how     depth
+	texts   *interner  // names in the rows
+	ids     *numbering // names by id into StringIds
+	threads *numbering
+	domains domains
+	ranges  []span // names of registered strings are ^number in ids until finish
+	end     int64  // the last time at which a range begins or ends
+	buffer  []byte
+	trouble trouble
+}
+
+// registered marks a span's name as a number in ids instead of texts.
+const registered = int32(1) << 30
+
+func (r *rangeReader) read(conn *sqlite.Conn) error {
+	if !r.db.has(rangeTable, "start", "eventType") {
+		return nil
+	}
+	columns := r.db.columns(rangeTable, "start", "end", "eventType", "text", "textId", "globalTid", "endGlobalTid", "domainId")
+	sql := "SELECT " + columns + " FROM " + rangeTable + " WHERE eventType IN (59, 60, 70, 71, 75)"
+	return query(conn, sql, func(row *sqlite.Stmt) error {
+		thread := r.threads.of(row.ColumnInt64(5))
+		domain := r.domains.of(row.ColumnInt64(5)&processMask, row.ColumnInt64(7))
+		kind := row.ColumnInt64(2)
+		if kind == eventDomain {
+			r.domains.texts[domain] = r.name(row)
+			return nil
+		}
+		s := span{start: row.ColumnInt64(0), thread: thread, domain: domain}
+		s.end = openEnd
+		if row.ColumnType(1) != sqlite.TypeNull {
+			s.end = row.ColumnInt64(1)
+			if !r.trouble.believable(s.start, s.end) {
+				return nil
+			}
+			r.end = max(r.end, s.end)
+		} else if !r.trouble.believable(s.start, timeLimit) {
+			return nil
+		} else {
+			r.trouble.openRanges++
+		}
+		r.end = max(r.end, s.start)
+		switch {
+		case row.ColumnType(6) != sqlite.TypeNull && row.ColumnInt64(6) != row.ColumnInt64(5):
+			s.style = crossThread
+		case kind == eventStartEnd || kind == eventImportStartEnd:
+			s.style = startEnd
+		}
+		s.name = r.name(row)
+		r.ranges = append(r.ranges, s)
+		return nil
+	})
+}
+
+// openEnd is the end of a range that was never closed, until the capture's end
+// is known.
+const openEnd = timeLimit + 1
+
+func (r *rangeReader) name(row *sqlite.Stmt) int32 {
+	if row.ColumnType(3) == sqlite.TypeNull {
+		if row.ColumnType(4) == sqlite.TypeNull {
+			return r.texts.bytes(nil)
+		}
+		return registered + r.ids.of(row.ColumnInt64(4))
+	}
+	n := row.ColumnLen(3)
+	if cap(r.buffer) < n {
+		r.buffer = make([]byte, 2*n)
+	}
+	text := r.buffer[:row.ColumnBytes(3, r.buffer[:n])]
+	if r.how == forAnalysis {
+		text = withoutInstance(text)
+	}
+	return r.texts.bytes(text)
+}
+
+// withoutInstance cuts what PyTorch appends to an operator's name to make it
+// unique: sequence number, sizes and operator ids.
+func withoutInstance[T []byte | string](name T) T {
+	s := string(name)
+	for _, mark := range []string{", op_id = ", ", seq = ", ", sizes = ", ", input_op_ids = "} {
+		if i := strings.Index(s, mark); i >= 0 {
+			s = s[:i]
+		}
+	}
+	return name[:len(s)]
+}
+
+// domains numbers the range domains of all processes; 0 is the default one.
+type domains struct {
+	index  map[domainKey]int32
+	texts  []int32 // the domain's name; −1 when no row names it
+	last   domainKey
+	recent int32
+}
+
+type domainKey struct{ process, id int64 }
+
+func newDomains() domains {
+	return domains{index: map[domainKey]int32{}, texts: []int32{-1}}
+}
+
+func (d *domains) of(process, id int64) int32 {
+	if id == 0 {
+		return 0
+	}
+	key := domainKey{process, id}
+	if key == d.last && d.recent > 0 {
+		return d.recent
+	}
+	i, ok := d.index[key]
+	if !ok {
+		i = int32(len(d.texts))
+		d.index[key] = i
+		d.texts = append(d.texts, -1)
+	}
+	d.last, d.recent = key, i
+	return i
+}

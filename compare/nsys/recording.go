@@ -1,0 +1,143 @@
+package nsys
+
+// recording is one capture as plain events, whatever program and file format
+// they came from: the boundary between reading and analysing. A source fills
+// one in; analysis sees nothing else of the file.
+//
+// Times are nanoseconds since the capture's own zero, within ±timeLimit. The
+// int32 fields index the tables of the same recording; −1 means not recorded.
+type recording struct {
+	names     []string // kernels' and ranges', each once
+	processes []int64  // global process ids
+	threads   []thread
+	domains   []string // of ranges; domains[0] is the default one, ""
+	kernels   []kernel
+	moves     []kernel // copies and fills, read for statistics only
+	calls     []call   // only those that launched a kernel or a graph
+	ranges    []span
+	nodes     []node     // graph nodes' creations and clones, by id within a process
+	graphs    []graphRun // whole graphs, where the capture hid their kernels
+
+	launches   int64 // rows of the table of API calls, with or without a kernel
+	graphCalls int64 // calls that launched a graph, counted where graphs occur
+	end        int64 // the capture's last time, at which open ranges close
+	rangesEnd  int64 // the last time at which a range begins or ends
+	session    int64 // UTC nanoseconds of the capture's zero; 0 when not recorded
+	trouble    trouble
+}
+
+// timeLimit bounds believable times: 2^53 ns are 104 days, and a sum of 1024
+// such durations still fits 64 bits.
+const timeLimit = int64(1) << 53
+
+// thread is one thread of one process.
+type thread struct {
+	id      int64 // serialized global thread id
+	process int32
+}
+
+// kernel is one execution on the GPU.
+type kernel struct {
+	start, end int64
+	correlate  int64 // correlation id, unique within a process at best
+	node       int64 // graph node that was replayed; 0 outside graphs
+	name       int32
+	process    int32
+	device     int32
+	stream     int32
+	call       int32 // the call that launched it
+}
+
+// call is one API call on a thread.
+type call struct {
+	start, end int64
+	thread     int32
+}
+
+// span is one named range on the thread that began it.
+type span struct {
+	start, end int64
+	thread     int32
+	name       int32
+	domain     int32
+	style      style
+}
+
+// style is how a range was made.
+type style uint8
+
+const (
+	pushPop style = iota
+	startEnd
+	crossThread // started on one thread and ended on another
+)
+
+// node is the birth of a graph node: created while a stream was captured, or
+// cloned from origin when the graph was instantiated.
+type node struct {
+	id, origin int64 // origin is 0 for a node that is not a clone
+	at         int64
+	thread     int32
+	process    int32
+}
+
+// graphRun is one launch of a whole graph, seen from outside.
+type graphRun struct {
+	start, end int64
+	correlate  int64
+	graph      int64
+	process    int32
+	device     int32
+	call       int32
+}
+
+// interner numbers strings by first sight. index finds a known one without
+// allocating.
+type interner struct {
+	index map[string]int32
+	names []string
+}
+
+func newInterner() *interner { return &interner{index: map[string]int32{}} }
+
+func (n *interner) bytes(b []byte) int32 {
+	if i, ok := n.index[string(b)]; ok {
+		return i
+	}
+	return n.add(string(b))
+}
+
+func (n *interner) add(s string) int32 {
+	if i, ok := n.index[s]; ok {
+		return i
+	}
+	i := int32(len(n.names))
+	n.index[s] = i
+	n.names = append(n.names, s)
+	return i
+}
+
+// numbering gives the values of a column small numbers by first sight, with
+// the last one remembered because neighbours repeat.
+type numbering struct {
+	index  map[int64]int32
+	values []int64
+	last   int64
+	number int32
+}
+
+func newNumbering() *numbering { return &numbering{index: map[int64]int32{}, number: -1} }
+
+func (n *numbering) of(v int64) int32 {
+	if v == n.last && n.number >= 0 {
+		return n.number
+	}
+	i, ok := n.index[v]
+	if !ok {
+		i = int32(len(n.values))
+		n.index[v] = i
+		n.values = append(n.values, v)
+	}
+	n.last, n.number = v, i
+	return i
+}

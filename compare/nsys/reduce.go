@@ -1,0 +1,224 @@
+package nsys
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+// reduction turns digests into a Trace.
+type reduction struct {
+	digests []*digest
+	options Options
+	trace   *Trace
+	parts   []part // one per rank, in rank order
+	names   *interner
+	classes []class
+}
+
+// part is one rank's ledger with its digest.
+type part struct {
+	*ledger
+	of *digest
+}
+
+// reduce computes the result of the digests taken together. Their order does
+// not matter.
+func reduce(digests []*digest, options Options) (*Trace, error) {
+	r := &reduction{digests: slices.Clone(digests), options: options, trace: newTrace(), names: newInterner()}
+	slices.SortStableFunc(r.digests, func(a, b *digest) int {
+		return cmp.Or(slices.Compare(a.export.Ranks, b.export.Ranks), cmp.Compare(a.export.Path, b.export.Path))
+	})
+	for _, d := range r.digests {
+		for _, l := range d.ledgers {
+			r.parts = append(r.parts, part{l, d})
+		}
+		r.trace.Exports = append(r.trace.Exports, d.export)
+	}
+	slices.SortStableFunc(r.parts, func(a, b part) int { return cmp.Compare(a.rank.Rank, b.rank.Rank) })
+	if err := r.checkRanks(); err != nil {
+		return nil, err
+	}
+	for _, p := range r.parts {
+		r.trace.Ranks = append(r.trace.Ranks, p.rank)
+	}
+	r.arm()
+	r.kernels()
+	r.cells()
+	r.experts()
+	r.graphs()
+	r.imbalance()
+	r.stragglers()
+	r.collectives()
+	r.coverage()
+	return r.trace, nil
+}
+
+func newTrace() *Trace {
+	return &Trace{
+		SchemaVersion: SchemaVersion, Kind: "trace",
+		Ranks: []Rank{}, Exports: []Export{}, Kernels: []KernelStat{}, Phases: []PhaseStat{}, Cells: []Cell{},
+		Experts: []ExpertStat{}, Graphs: []GraphStat{}, Imbalance: []ImbalanceStat{}, Stragglers: []StragglerStat{},
+		Collectives: []CollectiveStat{}, Alignment: []Alignment{}, Warnings: []Warning{},
+	}
+}
+
+func (r *reduction) warn(code, subject, text string) {
+	r.trace.Warnings = append(r.trace.Warnings, Warning{Code: code, Subject: subject, Text: text})
+}
+
+// kernels groups by name over all ranks, the most time first.
+func (r *reduction) kernels() {
+	number := map[*digest][]int32{}
+	for _, d := range r.digests {
+		to := make([]int32, len(d.names))
+		for i, name := range d.names {
+			to[i] = r.names.add(name)
+		}
+		number[d] = to
+	}
+	r.classes = make([]class, len(r.names.names))
+	for i, name := range r.names.names {
+		r.classes[i] = classify(name)
+	}
+	lists, tables := make([][]event, len(r.parts)), make([][]int32, len(r.parts))
+	for i, p := range r.parts {
+		lists[i], tables[i] = p.events, number[p.of]
+	}
+	g := groupDurations(lists, len(r.names.names), func(list int, e *event) int32 { return tables[list][e.name] })
+	for i, name := range r.names.names {
+		if s := g.stats(i); s.Instances > 0 {
+			r.trace.Kernels = append(r.trace.Kernels, KernelStat{Name: name, Phase: r.classes[i].phase, Stats: s})
+		}
+	}
+	slices.SortFunc(r.trace.Kernels, func(a, b KernelStat) int {
+		return cmp.Or(cmp.Compare(b.TotalNS, a.TotalNS), cmp.Compare(b.Instances, a.Instances), cmp.Compare(a.Name, b.Name))
+	})
+}
+
+// cells fills Cells and Phases of every rank.
+func (r *reduction) cells() {
+	for _, p := range r.parts {
+		cellOf, cells := groupPlaces(p.of.places, func(l place) place { l.Expert = None; return l })
+		phaseOf, phases := groupPlaces(p.of.places, func(l place) place { l.Expert, l.Step = None, None; return l })
+		collective := make([]bool, len(p.of.names))
+		for i, name := range p.of.names {
+			collective[i] = classify(name).collective
+		}
+		cell, phase := make([]Cell, len(cells)), make([]PhaseStat, len(phases))
+		cellBusy, phaseBusy := make([]busy, len(cells)), make([]busy, len(phases))
+		for i := range p.events {
+			e := &p.events[i]
+			c, f := cellOf[e.place], phaseOf[e.place]
+			cell[c].Instances++
+			cell[c].TotalNS += e.duration
+			if collective[e.name] {
+				cell[c].CollectiveNS += e.duration
+				phase[f].CollectiveNS += e.duration
+			}
+			cellBusy[c].add(e.start, e.duration)
+			phaseBusy[f].add(e.start, e.duration)
+		}
+		g := groupDurations([][]event{p.events}, len(phases), func(_ int, e *event) int32 { return phaseOf[e.place] })
+		for i, at := range cells {
+			if cell[i].Instances == 0 {
+				continue
+			}
+			c := cell[i]
+			c.Rank, c.Step, c.Layer, c.Phase, c.BusyNS = p.rank.Rank, int(at.Step), int(at.Layer), at.Phase, cellBusy[i].ns
+			r.trace.Cells = append(r.trace.Cells, c)
+		}
+		for i, at := range phases {
+			s := phase[i]
+			s.Stats = g.stats(i)
+			if s.Instances == 0 {
+				continue
+			}
+			s.Rank, s.Layer, s.Phase, s.BusyNS = p.rank.Rank, int(at.Layer), at.Phase, phaseBusy[i].ns
+			r.trace.Phases = append(r.trace.Phases, s)
+		}
+	}
+	slices.SortFunc(r.trace.Cells, func(a, b Cell) int {
+		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Step, b.Step), cmp.Compare(a.Layer, b.Layer), comparePhases(a.Phase, b.Phase))
+	})
+	slices.SortFunc(r.trace.Phases, func(a, b PhaseStat) int {
+		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Layer, b.Layer), comparePhases(a.Phase, b.Phase))
+	})
+}
+
+// groupPlaces numbers the places that fall together under a key.
+func groupPlaces(places []place, key func(place) place) (groupOf []int32, groups []place) {
+	index := map[place]int32{}
+	groupOf = make([]int32, len(places))
+	for i, p := range places {
+		k := key(p)
+		g, ok := index[k]
+		if !ok {
+			g = int32(len(groups))
+			index[k] = g
+			groups = append(groups, k)
+		}
+		groupOf[i] = g
+	}
+	return groupOf, groups
+}
+
+// phaseOrder is the order of a layer's work, in which tables list the phases.
+var phaseOrder = []Phase{PhaseAttention, PhaseRouter, PhaseDispatch, PhaseExperts, PhaseCombine, PhaseOther, PhaseCommunication, PhaseUnknown}
+
+func comparePhases(a, b Phase) int {
+	return cmp.Or(cmp.Compare(slices.Index(phaseOrder, a), slices.Index(phaseOrder, b)), cmp.Compare(a, b))
+}
+
+// experts lists what ranges of their own show of single experts.
+func (r *reduction) experts() {
+	for _, p := range r.parts {
+		of, groups := groupPlaces(p.of.places, func(l place) place {
+			if l.Expert == None {
+				return nowhere
+			}
+			return place{Step: None, Layer: l.Layer, Expert: l.Expert}
+		})
+		g := groupDurations([][]event{p.events}, len(groups), func(_ int, e *event) int32 { return of[e.place] })
+		for i, at := range groups {
+			s := g.stats(i)
+			if at.Expert == None || s.Instances == 0 {
+				continue
+			}
+			r.trace.Experts = append(r.trace.Experts, ExpertStat{
+				Rank: p.rank.Rank, Layer: int(at.Layer), Expert: int(at.Expert), Basis: Observed, Stats: s,
+			})
+		}
+	}
+	r.loadExperts()
+	slices.SortFunc(r.trace.Experts, func(a, b ExpertStat) int {
+		return cmp.Or(cmp.Compare(a.Layer, b.Layer), cmp.Compare(a.Expert, b.Expert), cmp.Compare(a.Rank, b.Rank))
+	})
+}
+
+// coverage sums what the attribution reached.
+func (r *reduction) coverage() {
+	var total, launched, layered, expert int64
+	for _, p := range r.parts {
+		launched += p.launchedNS
+		for i := range p.events {
+			e := &p.events[i]
+			total += e.duration
+			at := &p.of.places[e.place]
+			if at.Layer != None {
+				layered += e.duration
+			}
+			if at.Expert != None {
+				expert += e.duration
+			}
+		}
+	}
+	share := func(part int64) router.Number {
+		if total == 0 {
+			return router.Undefined()
+		}
+		return router.Number(float64(part) / float64(total))
+	}
+	r.trace.Coverage = Coverage{GPUNS: total, LaunchShare: share(launched), LayerShare: share(layered), ExpertShare: share(expert)}
+}

@@ -1,0 +1,106 @@
+package nsys
+
+import (
+	"math"
+	"slices"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+// StatsOf computes the statistics of durations in nanoseconds, which it sorts
+// in place. Of none it gives zero instances and undefined means.
+//
+// The p-th percentile is the nearest rank: the smallest duration that at least
+// p % of the instances do not exceed, ⌈p·n/100⌉ in ascending order (from 1). It
+// is always one of the durations.
+func StatsOf(durations []int64) Stats {
+	s := Stats{
+		Instances: int64(len(durations)),
+		MeanNS:    router.Undefined(), MedianNS: router.Undefined(), StdDevNS: router.Undefined(),
+		P90NS: router.Undefined(), P99NS: router.Undefined(),
+	}
+	n := len(durations)
+	if n == 0 {
+		return s
+	}
+	slices.Sort(durations)
+	for _, d := range durations {
+		s.TotalNS += d
+	}
+	mean := float64(s.TotalNS) / float64(n)
+	s.MeanNS = router.Number(mean)
+	s.MinNS, s.MaxNS = durations[0], durations[n-1]
+	s.MedianNS = router.Number((float64(durations[(n-1)/2]) + float64(durations[n/2])) / 2)
+	s.P90NS = router.Number(durations[(90*n+99)/100-1])
+	s.P99NS = router.Number(durations[(99*n+99)/100-1])
+	if n > 1 {
+		var squares float64
+		for _, d := range durations {
+			squares += (float64(d) - mean) * (float64(d) - mean)
+		}
+		s.StdDevNS = router.Number(math.Sqrt(squares / float64(n-1)))
+	}
+	return s
+}
+
+// grouping collects durations by group in one counting pass: no slice per
+// group, no map per row.
+type grouping struct {
+	ends      []int // where each group's durations end
+	durations []int64
+}
+
+// groupDurations sorts the events' durations into groups 0…n−1; a negative
+// group leaves an event out.
+func groupDurations(lists [][]event, n int, groupOf func(list int, e *event) int32) *grouping {
+	g := &grouping{ends: make([]int, n+1)}
+	each := func(visit func(group int32, d int64)) {
+		for i, list := range lists {
+			for j := range list {
+				if group := groupOf(i, &list[j]); group >= 0 {
+					visit(group, list[j].duration)
+				}
+			}
+		}
+	}
+	each(func(group int32, _ int64) { g.ends[group+1]++ })
+	for i := range n {
+		g.ends[i+1] += g.ends[i]
+	}
+	g.durations = make([]int64, g.ends[n])
+	each(func(group int32, d int64) {
+		g.durations[g.ends[group]] = d
+		g.ends[group]++
+	})
+	return g
+}
+
+// stats are the statistics of one group.
+func (g *grouping) stats(group int) Stats {
+	from := 0
+	if group > 0 {
+		from = g.ends[group-1]
+	}
+	return StatsOf(g.durations[from:g.ends[group]])
+}
+
+// busy is the length of the union of intervals that are added in the order of
+// their starts.
+type busy struct {
+	ns    int64
+	until int64
+	begun bool
+}
+
+func (b *busy) add(start, duration int64) {
+	end := start + duration
+	if !b.begun || start >= b.until {
+		b.ns += duration
+		b.until, b.begun = end, true
+		return
+	}
+	if end > b.until {
+		b.ns += end - b.until
+		b.until = end
+	}
+}
