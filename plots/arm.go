@@ -71,6 +71,9 @@ func ranks(arms []Arm) []int {
 		for _, e := range a.Trace.Experts {
 			seen[e.Rank] = true
 		}
+		for _, c := range a.Trace.Collectives {
+			seen[c.Rank] = true
+		}
 	}
 	delete(seen, nsys.None)
 	return slices.Sorted(maps.Keys(seen))

@@ -13,7 +13,8 @@ import (
 // estimated from them. All values are fractions: 0.1 is a gain of 10 %.
 type GainSpec struct {
 	Name, Title, Caption, Alt string
-	Pairs                     []float64 // in the order run; NaN for a pair without a value
+	Numbers                   []int     // of the pairs
+	Pairs                     []float64 // the gain of each, in the order run; NaN for a pair without one
 	Estimate, Low, High       float64   // NaN where undefined
 	Confidence                float64   // of the interval, such as 0.95
 	Threshold                 float64   // the gain at which imbalance counts as significant
@@ -23,6 +24,9 @@ type GainSpec struct {
 // a band, the threshold dashed and zero as a thin line. Without a single pair
 // the error wraps ErrNothing.
 func PairedGain(s GainSpec) (Figure, error) {
+	if len(s.Numbers) != len(s.Pairs) {
+		return Figure{}, fmt.Errorf("paired gain %q: want %d numbers of pairs, have %d", s.Title, len(s.Pairs), len(s.Numbers))
+	}
 	if !known(meanKnown(s.Pairs)) {
 		return Figure{}, fmt.Errorf("paired gain %q: %w: want at least one pair", s.Title, ErrNothing)
 	}
@@ -37,12 +41,8 @@ func PairedGain(s GainSpec) (Figure, error) {
 	if pad == 0 {
 		pad = 0.01
 	}
-	names := make([]int, len(s.Pairs))
-	for i := range names {
-		names[i] = i + 1
-	}
 	p := newPanel("", "pair, in the order run", "throughput gain, perfect over normal")
-	p.X.Tick.Marker = indexTicks{names, 24}
+	p.X.Tick.Marker = indexTicks{s.Numbers, 24}
 	p.Y.Tick.Marker = valueTicks{6, " %"}
 	p.Y.Min, p.Y.Max = 100*(low-pad), 100*(high+pad)
 	p.Add(rules{}, &gain{s})

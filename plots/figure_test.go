@@ -1,0 +1,255 @@
+package plots
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"image/png"
+	"io"
+	"math"
+	"strings"
+	"testing"
+
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/recorder"
+)
+
+// upTo is 0, 1, … n−1.
+func upTo(n int) []int {
+	out := make([]int, n)
+	for i := range out {
+		out[i] = i
+	}
+	return out
+}
+
+// wave is n positive values that differ, around level.
+func wave(n int, level float64) []float64 {
+	out := make([]float64, n)
+	for i := range out {
+		out[i] = level * (1 + 0.5*math.Sin(float64(3*i+1)))
+	}
+	return out
+}
+
+func waveGrid(name string, rows, columns int) Grid {
+	g := Grid{Name: name, Rows: upTo(rows), Columns: upTo(columns)}
+	for i := range rows {
+		g.Values = append(g.Values, wave(columns, float64(1000*(i+1))))
+	}
+	return g
+}
+
+// gallery is every kind of figure over the given numbers of ranks, layers,
+// experts, steps and pairs.
+func gallery(t *testing.T, ranks, layers, experts, steps int) []Figure {
+	t.Helper()
+	var out []Figure
+	add := func(f Figure, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, f)
+	}
+	words := "256 experts, top-8 & more <of> the same, to make a caption that is long enough to need a second line in every figure of this gallery."
+	normal, perfect := waveGrid("normal", layers, experts), waveGrid("perfect", layers, experts)
+	normal.Values[0][experts/2] = math.NaN()
+	normal.Cuts = []int{experts / 2}
+	if experts == 1 {
+		normal.Values[0][0] = 5
+	}
+	add(HeatMap(HeatSpec{Name: "heat", Title: "Which <experts>?", Caption: words, Alt: "a & b", RowLabel: "layer", ColumnLabel: "expert", Quantity: "time", Grids: []Grid{normal, perfect}}))
+	add(BarChart(BarSpec{Name: "bars", Title: "Which ranks?", Caption: words, GroupLabel: "rank", ValueLabel: "time", Groups: upTo(ranks), Nanoseconds: true, Mean: true,
+		Series: []BarSeries{{"normal", wave(ranks, 2e6), 2e6}, {"perfect", wave(ranks, 1e6), math.NaN()}}}))
+	stack := func(name string) Stack {
+		s := Stack{Name: name, Ranks: upTo(ranks), Wait: wave(ranks, 3e5), Transfer: wave(ranks, 1e5)}
+		for range ranks {
+			s.Work = append(s.Work, wave(7, 1e6))
+		}
+		return s
+	}
+	phases := []string{"experts", "attention", "router", "dispatch", "combine", "other compute", "unknown"}
+	add(PhaseStacks(StackSpec{Name: "phases", Title: "Where?", Caption: words, Per: "per step", Phases: phases, Arms: []Stack{stack("normal"), stack("perfect")}}))
+	add(PairedGain(GainSpec{Name: "gain", Title: "How much?", Caption: words, Numbers: upTo(steps), Pairs: wave(steps, 0.2), Estimate: 0.2, Low: 0.1, High: 0.3, Confidence: 0.95, Threshold: 0.1}))
+	add(Scatter(ScatterSpec{Name: "scatter", Title: "Follows?", Caption: words, LoadLabel: "load", TimeLabel: "time",
+		Clouds: []Cloud{{"normal", wave(ranks, 4000), wave(ranks, 4e5), Fit{100, 0, 0.9, ranks}}, {"perfect", wave(ranks, 3000), wave(ranks, 3e5), Fit{100, 0, 1, ranks}}}}))
+	add(StepLines(StepSpec{Name: "steps", Title: "When?", Caption: words, Arms: []Steps{{"normal", upTo(steps), wave(steps, 3e6), wave(steps, 2e6)}, {"perfect", upTo(steps), wave(steps, 2e6), wave(steps, 2e6)}}}))
+	return out
+}
+
+var sizes = []struct{ ranks, layers, experts, steps int }{{1, 1, 1, 1}, {4, 3, 32, 6}, {64, 61, 256, 100}}
+
+// The same figure is the same bytes, and SVG is well-formed with nothing
+// fetched from elsewhere.
+func TestFigureBytes(t *testing.T) {
+	for _, n := range sizes[:2] {
+		for i, f := range gallery(t, n.ranks, n.layers, n.experts, n.steps) {
+			again := gallery(t, n.ranks, n.layers, n.experts, n.steps)[i]
+			svg, png1 := render(t, f.SVG), render(t, f.PNG)
+			if svg != render(t, again.SVG) || png1 != render(t, again.PNG) {
+				t.Errorf("%s: two renderings differ", f.Name)
+			}
+			checkXML(t, f.Name, svg)
+			checkXML(t, f.Name+" inline", f.Inline())
+			if strings.Contains(f.Inline(), "http") || strings.Contains(f.Inline(), "<?xml") {
+				t.Errorf("%s: the inline figure refers to something outside", f.Name)
+			}
+			img, err := png.Decode(strings.NewReader(png1))
+			if err != nil {
+				t.Fatalf("%s: %v", f.Name, err)
+			}
+			if w := img.Bounds().Dx(); w < 1800 || w > 1900 { // 700 pt at 192 dpi are 1866 pixels
+				t.Errorf("%s: PNG is %d pixels wide", f.Name, w)
+			}
+		}
+	}
+}
+
+func render(t *testing.T, write func(io.Writer) error) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := write(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func checkXML(t *testing.T, name, doc string) {
+	t.Helper()
+	d := xml.NewDecoder(strings.NewReader(doc))
+	for {
+		if _, err := d.Token(); err == io.EOF {
+			return
+		} else if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+}
+
+// Every piece of horizontal text stays inside its figure and clear of every
+// other, from one expert on one rank to 256 experts, 61 layers and 64 ranks.
+func TestLabelsDoNotOverlap(t *testing.T) {
+	for _, n := range sizes {
+		for _, f := range gallery(t, n.ranks, n.layers, n.experts, n.steps) {
+			name := fmt.Sprintf("%s with %d ranks", f.Name, n.ranks)
+			width, height := f.size(true)
+			texts := horizontalText(f)
+			if len(texts) < 4 {
+				t.Errorf("%s: only %d texts", name, len(texts))
+			}
+			for i, a := range texts {
+				if a.Min.X < 0 || a.Min.Y < 0 || a.Max.X > width || a.Max.Y > height {
+					t.Errorf("%s: %q leaves the figure: %v of %g×%g", name, a.text, a.Rectangle, width, height)
+				}
+				for _, b := range texts[:i] {
+					if a.Min.X < b.Max.X && b.Min.X < a.Max.X && a.Min.Y < b.Max.Y && b.Min.Y < a.Max.Y {
+						t.Errorf("%s: %q overlaps %q", name, a.text, b.text)
+					}
+				}
+			}
+		}
+	}
+}
+
+type placed struct {
+	vg.Rectangle
+	text string
+}
+
+// horizontalText draws the figure on a recorder and returns the boxes of its
+// unrotated text. A box is as high as the capitals: 0.7 of the size.
+func horizontalText(f Figure) (out []placed) {
+	var rec recorder.Canvas
+	w, h := f.size(true)
+	f.draw(draw.NewCanvas(&rec, w, h), true)
+	depth, rotated := 0, 0
+	for _, a := range rec.Actions {
+		switch a := a.(type) {
+		case *recorder.Push:
+			depth++
+		case *recorder.Pop:
+			depth--
+			if depth < rotated {
+				rotated = 0
+			}
+		case *recorder.Rotate:
+			rotated = depth
+		case *recorder.FillString:
+			if rotated == 0 {
+				style := textStyle(a.Size.Points(), ink)
+				style.Font = a.Font
+				width := style.Width(a.String)
+				out = append(out, placed{box(a.Point.X, a.Point.Y, a.Point.X+width, a.Point.Y+a.Size*0.7), a.String})
+			}
+		}
+	}
+	return out
+}
+
+func TestNothingToDraw(t *testing.T) {
+	holes := Grid{Name: "normal", Rows: []int{0}, Columns: []int{0}, Values: [][]float64{{math.NaN()}}}
+	for name, draw := range map[string]func() (Figure, error){
+		"no grids":   func() (Figure, error) { return HeatMap(HeatSpec{}) },
+		"no rows":    func() (Figure, error) { return HeatMap(HeatSpec{Grids: []Grid{{}}}) },
+		"only holes": func() (Figure, error) { return HeatMap(HeatSpec{Grids: []Grid{holes}}) },
+		"no bars":    func() (Figure, error) { return BarChart(BarSpec{}) },
+		"unknown bars": func() (Figure, error) {
+			return BarChart(BarSpec{Groups: []int{0}, Series: []BarSeries{{Values: []float64{math.NaN()}}}})
+		},
+		"no phases": func() (Figure, error) { return PhaseStacks(StackSpec{}) },
+		"idle ranks": func() (Figure, error) {
+			return PhaseStacks(StackSpec{Arms: []Stack{{Ranks: []int{0}, Work: [][]float64{{}}, Wait: []float64{0}, Transfer: []float64{0}}}})
+		},
+		"no pairs":        func() (Figure, error) { return PairedGain(GainSpec{}) },
+		"no points":       func() (Figure, error) { return Scatter(ScatterSpec{}) },
+		"no steps":        func() (Figure, error) { return StepLines(StepSpec{}) },
+		"no traces":       func() (Figure, error) { return BarChart(RankTimes()) },
+		"no trace's heat": func() (Figure, error) { return HeatMap(ExpertTimes()) },
+	} {
+		if _, err := draw(); !errors.Is(err, ErrNothing) {
+			t.Errorf("%s: want ErrNothing, have %v", name, err)
+		} else if !strings.Contains(err.Error(), "want at least one") {
+			t.Errorf("%s: %q does not say what was wanted", name, err)
+		}
+	}
+}
+
+func TestShapesThatContradict(t *testing.T) {
+	for name, draw := range map[string]func() (Figure, error){
+		"ragged grid": func() (Figure, error) {
+			return HeatMap(HeatSpec{Grids: []Grid{{Rows: []int{0}, Columns: []int{0, 1}, Values: [][]float64{{1}}}}})
+		},
+		"missing row": func() (Figure, error) { return HeatMap(HeatSpec{Grids: []Grid{{Rows: []int{0}}}}) },
+		"missing bar": func() (Figure, error) {
+			return BarChart(BarSpec{Groups: []int{0, 1}, Series: []BarSeries{{Values: []float64{1}}}})
+		},
+		"missing rank": func() (Figure, error) { return PhaseStacks(StackSpec{Arms: []Stack{{Ranks: []int{0}}}}) },
+		"missing phase": func() (Figure, error) {
+			return PhaseStacks(StackSpec{Phases: []string{"experts"}, Arms: []Stack{{Ranks: []int{0}, Work: [][]float64{{}}, Wait: []float64{0}, Transfer: []float64{0}}}})
+		},
+		"many phases":    func() (Figure, error) { return PhaseStacks(StackSpec{Phases: make([]string, 8)}) },
+		"missing number": func() (Figure, error) { return PairedGain(GainSpec{Pairs: []float64{0.1}}) },
+		"missing time":   func() (Figure, error) { return Scatter(ScatterSpec{Clouds: []Cloud{{Slots: []float64{1}}}}) },
+		"missing mean": func() (Figure, error) {
+			return StepLines(StepSpec{Arms: []Steps{{Numbers: []int{0}, MaxNS: []float64{1}}}})
+		},
+	} {
+		if _, err := draw(); err == nil || errors.Is(err, ErrNothing) || !strings.Contains(err.Error(), "want") {
+			t.Errorf("%s: want an error about the shape, have %v", name, err)
+		}
+	}
+}
+
+func TestDurations(t *testing.T) {
+	for ns, want := range map[float64]string{
+		0: "0 ns", 999: "999 ns", 1000: "1.00 µs", 12345: "12.3 µs", 999_000: "999 µs", 1e6: "1.00 ms", 2.5e9: "2.50 s", 3e11: "300 s", -1500: "-1.50 µs",
+		math.NaN(): "–", math.Inf(1): "–",
+	} {
+		if got := Duration(ns); got != want {
+			t.Errorf("Duration(%g) = %q, want %q", ns, got, want)
+		}
+	}
+}

@@ -1,0 +1,112 @@
+package page
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/moebalance/moebalance/compare"
+	"github.com/moebalance/moebalance/plots"
+	"github.com/moebalance/moebalance/router"
+)
+
+// ceiling answers what perfect balance would win, with its interval and the
+// verdict.
+func (p Page) ceiling() (section, error) {
+	s := section{ID: "ceiling", Title: "What would perfect balance win at most?"}
+	var said []string
+	for i, in := range p.campaigns() {
+		c := in.Campaign
+		said = append(said, verdictSentence(c))
+		s.addList(c.Reasons)
+		spec := gainSpec(c)
+		if i > 0 {
+			spec.Name = fmt.Sprintf("%s-%d", spec.Name, i+1)
+		}
+		if err := s.addFigure(plots.PairedGain(spec)); err != nil {
+			return s, err
+		}
+		s.addTable(intervalTable(c))
+		s.addTable(pairTable(in))
+		s.addTable(differenceTable(c))
+	}
+	s.Answer = strings.Join(said, " ")
+	return s, nil
+}
+
+func verdictSentence(c *compare.CampaignResult) string {
+	g := c.Gain
+	if !g.Estimate.Defined() {
+		return fmt.Sprintf("Verdict: %s. No complete pair of launches.", c.Verdict)
+	}
+	interval := "no interval: too few pairs"
+	if g.Low.Defined() && g.High.Defined() {
+		interval = fmt.Sprintf("%s interval %s to %s", share(g.Confidence), change(g.Low), change(g.High))
+	}
+	return fmt.Sprintf("Verdict: %s. Perfect routing changes throughput by %s (%s, %s; threshold %s).",
+		c.Verdict, change(g.Estimate), interval, count(g.N, "pair"), share(router.Number(c.Threshold)))
+}
+
+func gainSpec(c *compare.CampaignResult) plots.GainSpec {
+	g := c.Gain
+	s := plots.GainSpec{
+		Name: "gain", Title: "What would perfect balance win at most?",
+		Estimate: g.Estimate.Float64(), Low: g.Low.Float64(), High: g.High.Float64(),
+		Confidence: g.Confidence.Float64(), Threshold: c.Threshold,
+		Caption: fmt.Sprintf("%s of launches; %s (%s). Gain is the ratio of the two launches of a pair, minus 1; launches are the unit of replication.", count(g.N, "complete pair"), c.Metric.Name, c.Metric.Unit),
+		Alt:     verdictSentence(c),
+	}
+	for _, p := range c.Pairs {
+		if p.Status == compare.PairComplete {
+			s.Numbers, s.Pairs = append(s.Numbers, p.Pair), append(s.Pairs, p.Gain.Float64())
+		}
+	}
+	return s
+}
+
+// intervalTable sets the exact interval beside the others.
+func intervalTable(c *compare.CampaignResult) table {
+	g := c.Gain
+	t := table{
+		Caption: "The gain by several methods",
+		Columns: append(text("method"), numeric("estimate", "low", "high", "confidence", "p of no gain")...),
+	}
+	if g.N == 0 {
+		return t
+	}
+	t.Rows = append(t.Rows,
+		row("Hodges–Lehmann, exact signed rank (decides)", change(g.Estimate), change(g.Low), change(g.High), share(g.Confidence), amount(g.P)),
+		row("geometric mean, Student's t", change(g.TEstimate), change(g.TLow), change(g.THigh), share(g.TConfidence), missing),
+	)
+	if g.BCaLow.Defined() {
+		t.Rows = append(t.Rows, row("geometric mean, BCa bootstrap", change(g.TEstimate), change(g.BCaLow), change(g.BCaHigh), share(g.TConfidence), missing))
+	}
+	if g.PSignFlip.Defined() {
+		t.Rows = append(t.Rows, row("sign-flip permutation of the mean", missing, missing, missing, missing, amount(g.PSignFlip)))
+	}
+	return t
+}
+
+func pairTable(in Input) table {
+	c := in.Campaign
+	t := table{
+		Caption: fmt.Sprintf("Every pair of %s: %s (%s)", in.Name, c.Metric.Name, c.Metric.Unit),
+		Columns: append(append(numeric("pair"), text("order")...), append(numeric("normal", "perfect", "gain"), text("status", "note")...)...),
+	}
+	for _, p := range c.Pairs {
+		t.Rows = append(t.Rows, row(p.Pair, orMissing(p.Order), amount(p.Normal), amount(p.Perfect), change(p.Gain), p.Status, p.Note))
+	}
+	t.Folded = len(t.Rows) > 12
+	return t
+}
+
+func differenceTable(c *compare.CampaignResult) table {
+	t := table{Caption: "In what the arms differ", Columns: text("kind", "name", "normal", "perfect", "declared")}
+	for _, d := range c.Differences {
+		declared := cell{Text: "yes"}
+		if !d.Declared {
+			declared = cell{Text: "no", Mark: bad}
+		}
+		t.Rows = append(t.Rows, row(d.Kind, d.Name, orMissing(d.Normal), orMissing(d.Perfect), declared))
+	}
+	return t
+}

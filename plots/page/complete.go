@@ -1,0 +1,201 @@
+package page
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/moebalance/moebalance/compare"
+	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/router"
+)
+
+// lowCoverage is the share of GPU time in layers below which the answers per
+// layer rest on too little of the capture.
+const lowCoverage = 0.5
+
+// complete answers whether the data is whole and balance is verified.
+func (p Page) complete() (section, error) {
+	s := section{ID: "complete", Title: "Is the data complete, and is balance verified?"}
+	var said []string
+	for _, in := range p.campaigns() {
+		said = append(said, proofSentence(in.Campaign))
+		s.addTable(checksTable(in))
+		s.addTable(proofTable(in))
+	}
+	for _, in := range p.caches() {
+		said = append(said, cacheSentence(in.Cache))
+		s.addTable(cacheTable(in))
+	}
+	if len(p.arms) > 0 {
+		said = append(said, p.coverageSentence())
+		s.addTable(p.coverageTable())
+		s.addTable(p.exportsTable())
+	}
+	if w := p.warnings(); len(w) > 0 {
+		s.addText("What the readers of the files want known:")
+		s.addList(w)
+	}
+	s.Answer = strings.Join(said, " ")
+	return s, nil
+}
+
+var checkMarks = map[compare.CheckStatus]mark{compare.Pass: good, compare.Warn: warn, compare.Fail: bad}
+
+func checksTable(in Input) table {
+	t := table{Caption: "Checks of " + in.Name, Columns: text("check", "status", "what was found")}
+	for _, c := range in.Campaign.Checks {
+		t.Rows = append(t.Rows, row(c.Name, cell{Text: string(c.Status), Mark: checkMarks[c.Status]}, c.Text))
+	}
+	return t
+}
+
+func proofTable(in Input) table {
+	t := table{Caption: "Proof that each rank ran its arm, in " + in.Name, Columns: append(append(text("arm"), numeric("rank")...), text("proved", "evidence")...)}
+	for _, pr := range in.Campaign.Proof {
+		proved := cell{Text: "yes", Mark: good}
+		if !pr.Proved {
+			proved = cell{Text: "no", Mark: bad}
+		}
+		rank := number(pr.Rank)
+		if pr.Rank < 0 {
+			rank = "all"
+		}
+		t.Rows = append(t.Rows, row(string(pr.Arm), rank, proved, pr.Evidence))
+	}
+	t.Folded = len(t.Rows) > 16
+	return t
+}
+
+func proofSentence(c *compare.CampaignResult) string {
+	proved, failed := map[compare.Arm]int{}, 0
+	for _, pr := range c.Proof {
+		if pr.Proved {
+			proved[pr.Arm]++
+		} else {
+			failed++
+		}
+	}
+	var broken []string
+	for _, check := range c.Checks {
+		if check.Status == compare.Fail {
+			broken = append(broken, check.Name)
+		}
+	}
+	switch {
+	case len(broken) > 0:
+		return fmt.Sprintf("No: the campaign fails its checks (%s), so its gain decides nothing.", strings.Join(broken, ", "))
+	case len(c.Proof) == 0 || failed > 0:
+		return "The campaign does not prove which routing each arm had."
+	}
+	return fmt.Sprintf("The campaign passes its checks, and each arm's routing is proved (normal: %s, perfect: %s).",
+		count(proved[compare.Normal], "proof"), count(proved[compare.Perfect], "proof"))
+}
+
+func cacheTable(in Input) table {
+	t := table{
+		Caption: "Balance of the logits in " + in.Name + ", over all ranks together",
+		Columns: append(numeric("tokens per rank", "experts, max/mean", "their floor", "ranks, max/mean", "their floor", "active experts", "of at most"), text("at the floor")...),
+	}
+	for _, b := range in.Cache.Balance {
+		even := cell{Text: "yes", Mark: good}
+		if !b.even() {
+			even = cell{Text: "no", Mark: bad}
+		}
+		t.Rows = append(t.Rows, row(b.TokensPerRank, b.ExpertMaxOverMean, b.ExpertFloor, b.RankMaxOverMean, b.RankFloor, b.ActiveExperts, b.ActiveIdeal, even))
+	}
+	return t
+}
+
+func cacheSentence(c *Cache) string {
+	even := 0
+	for _, b := range c.Balance {
+		if b.even() {
+			even++
+		}
+	}
+	return fmt.Sprintf("The balanced logits reach the floor of both experts and ranks at %d of %s.", even, count(len(c.Balance), "batch size"))
+}
+
+func (p Page) coverageSentence() string {
+	var parts []string
+	for _, a := range p.arms {
+		parts = append(parts, fmt.Sprintf("%s of the GPU time of %s", share(a.Trace.Coverage.LayerShare), a.Name))
+	}
+	return "The traces place " + strings.Join(parts, " and ") + " in a layer."
+}
+
+func (p Page) coverageTable() table {
+	t := table{
+		Caption: "How much of the GPU time the traces explain",
+		Columns: append(text("trace"), numeric("ranks", "GPU time", "with a launch", "placed in a layer", "placed in an expert (observed)")...),
+	}
+	for _, a := range p.arms {
+		c := a.Trace.Coverage
+		layers := cell{Text: share(c.LayerShare)}
+		if !(c.LayerShare >= lowCoverage) {
+			layers.Mark = warn
+		}
+		t.Rows = append(t.Rows, row(a.Name, len(a.Trace.Ranks), duration(router.Number(c.GPUNS)), share(c.LaunchShare), layers, share(c.ExpertShare)))
+	}
+	return t
+}
+
+func (p Page) exportsTable() table {
+	t := table{
+		Caption: "The exports", Folded: true,
+		Columns: append(text("trace", "export", "nsys", "CUDA graphs", "ranks"), numeric("kernels", "launches", "ranges")...),
+	}
+	for _, a := range p.arms {
+		for _, e := range a.Trace.Exports {
+			ranks := strings.Trim(fmt.Sprint(e.Ranks), "[]")
+			t.Rows = append(t.Rows, row(a.Name, base(e.Path), orMissing(e.NsysVersion), orMissing(e.GraphMode), orMissing(ranks), e.Kernels, e.Launches, e.Ranges))
+		}
+	}
+	return t
+}
+
+// base is the last element of a path of either kind of system.
+func base(path string) string { return path[strings.LastIndexAny(path, `/\`)+1:] }
+
+func orMissing(s string) string {
+	if s == "" {
+		return missing
+	}
+	return s
+}
+
+// warnings lists those of all inputs, each once.
+func (p Page) warnings() (out []string) {
+	seen := map[string]bool{}
+	add := func(from, subject, text string) {
+		if subject != "" {
+			from += ", " + base(subject)
+		}
+		if line := from + ": " + text; !seen[line] {
+			seen[line] = true
+			out = append(out, line)
+		}
+	}
+	for _, a := range p.arms {
+		for _, list := range append([][]nsys.Warning{a.Trace.Warnings}, exportWarnings(a.Trace)...) {
+			for _, w := range list {
+				add(a.Name, w.Subject, w.Text)
+			}
+		}
+	}
+	for _, in := range p.inputs {
+		if in.Counts != nil {
+			for _, w := range in.Counts.Warnings {
+				add(in.Name, w.Subject, w.Text)
+			}
+		}
+	}
+	return out
+}
+
+func exportWarnings(t *nsys.Trace) (out [][]nsys.Warning) {
+	for _, e := range t.Exports {
+		out = append(out, e.Warnings)
+	}
+	return out
+}

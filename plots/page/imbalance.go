@@ -1,0 +1,166 @@
+package page
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/plots"
+	"github.com/moebalance/moebalance/router"
+)
+
+// shownRows is how many rows of a long table stand open; all are in a folded
+// one below it.
+const shownRows = 10
+
+// uneven is the imbalance of one layer, from a trace or from recorded counts.
+type uneven struct {
+	From            string
+	Layer           int
+	Level, Quantity string
+	Basis           string
+	Imbalance       router.Number
+	MaxOverMean     router.Number
+	Floor, NullP95  router.Number
+	Flagged         bool
+	Worst, Steps    int
+}
+
+// imbalance answers how uneven ranks and layers are, and whether that is more
+// than the floor and chance allow.
+func (p Page) imbalance() (section, error) {
+	s := section{ID: "imbalance", Title: "How imbalanced, on which ranks and layers, above the noise floor?"}
+	all := p.unevenness()
+	s.Answer = imbalanceSentence(all)
+	if len(p.arms) > 0 {
+		for _, spec := range []plots.BarSpec{plots.RankTimes(p.arms...), plots.RankLoads(p.arms...)} {
+			if err := s.addFigure(plots.BarChart(spec)); err != nil {
+				return s, err
+			}
+		}
+		for _, spec := range []plots.HeatSpec{plots.RankLayerTimes(p.arms...), plots.ExpertTimes(p.arms...), plots.ExpertLoads(p.arms...)} {
+			if err := s.addFigure(plots.HeatMap(spec)); err != nil {
+				return s, err
+			}
+		}
+	}
+	t := unevenTable(all[:min(len(all), shownRows)])
+	t.Caption = "The layers with the largest imbalance"
+	s.addTable(t)
+	if len(all) > shownRows {
+		t = unevenTable(all)
+		t.Caption, t.Folded = fmt.Sprintf("All %d rows", len(all)), true
+		s.addTable(t)
+	}
+	return s, nil
+}
+
+// unevenness collects the imbalance of all layers, the flagged and largest
+// first; undefined ones come last.
+func (p Page) unevenness() (out []uneven) {
+	for _, a := range p.arms {
+		for _, i := range a.Trace.Imbalance {
+			out = append(out, uneven{
+				From: a.Name, Layer: i.Layer, Level: i.Level, Quantity: i.Quantity, Basis: basisOf(a.Trace, i),
+				Imbalance: i.Imbalance, MaxOverMean: i.MaxOverMean, Floor: i.Floor, NullP95: i.NullP95,
+				Flagged: i.Flagged, Worst: i.Worst, Steps: i.Steps,
+			})
+		}
+	}
+	for _, in := range p.inputs {
+		if in.Counts == nil {
+			continue
+		}
+		for _, l := range in.Counts.Imbalance {
+			out = append(out, uneven{
+				From: base(l.Source), Layer: l.Layer, Level: l.Level, Quantity: "load", Basis: "recorded",
+				Imbalance: l.Imbalance, MaxOverMean: l.MaxOverMean, Floor: l.Floor, NullP95: l.NullP95,
+				Flagged: l.Flagged, Worst: l.Worst, Steps: l.Steps,
+			})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b uneven) int {
+		switch {
+		case a.Flagged != b.Flagged && a.Flagged:
+			return -1
+		case a.Flagged != b.Flagged:
+			return 1
+		case a.Imbalance.Defined() != b.Imbalance.Defined() && a.Imbalance.Defined():
+			return -1
+		case a.Imbalance.Defined() != b.Imbalance.Defined():
+			return 1
+		}
+		return cmp.Compare(b.Imbalance, a.Imbalance)
+	})
+	return out
+}
+
+// basisOf says how the numbers of an imbalance came about.
+func basisOf(t *nsys.Trace, i nsys.ImbalanceStat) string {
+	if i.Quantity == "load" {
+		return "recorded"
+	}
+	if i.Level == "expert" {
+		for _, e := range t.Experts {
+			if e.Layer == i.Layer && e.Basis == nsys.Allocated {
+				return string(nsys.Allocated)
+			}
+		}
+	}
+	return string(nsys.Observed)
+}
+
+func unevenTable(rows []uneven) table {
+	t := table{Columns: slices.Concat(text("arm or source"), numeric("layer"), text("of", "basis"), numeric("imbalance", "max/mean", "floor", "null, 95 %"), text("flagged"), numeric("worst", "steps"))}
+	for _, u := range rows {
+		flagged := cell{Text: "no"}
+		if u.Flagged {
+			flagged = cell{Text: "yes", Mark: bad}
+		}
+		t.Rows = append(t.Rows, row(u.From, number(u.Layer), u.Quantity+" over "+u.Level+"s", u.Basis,
+			share(u.Imbalance), u.MaxOverMean, u.Floor, u.NullP95, flagged, u.Level+" "+number(u.Worst), u.Steps))
+	}
+	return t
+}
+
+// imbalanceSentence names, per arm and kind of imbalance, how many layers are
+// flagged and the worst one. Rank time comes first: it is what steps wait for.
+func imbalanceSentence(all []uneven) string {
+	type group struct{ from, level, quantity string }
+	rank := func(u uneven) int {
+		return slices.Index([]string{"rank time", "rank load", "expert load", "expert time"}, u.Level+" "+u.Quantity)
+	}
+	sorted := slices.Clone(all)
+	slices.SortStableFunc(sorted, func(a, b uneven) int {
+		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(rank(a), rank(b)))
+	})
+	var out []string
+	for from := 0; from < len(sorted); {
+		first := sorted[from]
+		key := group{first.From, first.Level, first.Quantity}
+		to, flagged := from, 0
+		for to < len(sorted) && (group{sorted[to].From, sorted[to].Level, sorted[to].Quantity}) == key {
+			if sorted[to].Flagged {
+				flagged++
+			}
+			to++
+		}
+		// Within a group the order is still flagged first, largest first.
+		if first.Level == "rank" && first.Imbalance.Defined() {
+			out = append(out, fmt.Sprintf("%s: %s over ranks is flagged in %d of %s, worst in layer %s (%s over the mean, rank %s; floor %s).",
+				first.From, first.Quantity, flagged, count(to-from, "layer"), number(first.Layer), share(first.Imbalance), number(first.Worst), floorText(first)))
+		}
+		from = to
+	}
+	return strings.Join(out, " ")
+}
+
+// floorText is the floor as an imbalance; times have none of their own.
+func floorText(u uneven) string {
+	if !u.Floor.Defined() {
+		return "0 % for time"
+	}
+	return share(u.Floor - 1)
+}

@@ -1,0 +1,89 @@
+package page
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/moebalance/moebalance/compare"
+	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/router"
+)
+
+// next says what to do with the answers, each with the number it rests on.
+func (p Page) next() (section, error) {
+	s := section{ID: "next", Title: "What to do next"}
+	var steps []string
+	for _, in := range p.campaigns() {
+		steps = append(steps, afterVerdict(in.Campaign))
+	}
+	if len(p.campaigns()) == 0 {
+		steps = append(steps, "Measure the ceiling: no paired campaign was given, and neither load nor time imbalance says by itself how much throughput balance would win. Run 'moebalance bench' on your benchmark command, with at least 6 pairs.")
+	}
+	steps = append(steps, p.afterTraces()...)
+	s.addList(steps)
+	return s, nil
+}
+
+func afterVerdict(c *compare.CampaignResult) string {
+	g := c.Gain
+	switch {
+	case c.Verdict == compare.Invalid:
+		return "Repair the campaign before believing its gain: " + strings.Join(c.Reasons, "; ") + "."
+	case c.Verdict == compare.Inconclusive && c.PairsNeeded.Defined():
+		return fmt.Sprintf("Run more pairs: about %s in all should decide between above and below %s (there are %d). Resume the same campaign, its launches are kept.", amount(c.PairsNeeded), share(router.Number(c.Threshold)), g.N)
+	case c.Verdict == compare.Inconclusive:
+		return fmt.Sprintf("Treat the gain as near the threshold of %s: no practical number of pairs would decide it. Lower the spread between launches (%s on the log scale) or decide by cost.", share(router.Number(c.Threshold)), share(g.LogSD))
+	case c.Verdict == compare.Significant:
+		return fmt.Sprintf("Balance the experts: up to %s of throughput is to be won (at least %s with %s confidence). Replicate or re-place the hot experts of the layers named above, then measure again; a real balancer reaches only part of this ceiling.", change(g.Estimate), change(g.Low), share(g.Confidence))
+	case g.High < 0:
+		return fmt.Sprintf("Leave the routing alone: perfect routing is slower here (%s). At small batches it wakes more experts than real traffic does; compare the active experts before drawing more from this.", change(g.Estimate))
+	}
+	return fmt.Sprintf("Look elsewhere for speed: even perfect balance wins at most %s, below the threshold of %s.", change(g.High), share(router.Number(c.Threshold)))
+}
+
+func (p Page) afterTraces() (steps []string) {
+	if len(p.arms) == 0 {
+		return []string{"See where the time goes: no trace was given. Run 'moebalance profile' on both arms and give the exports to this report."}
+	}
+	var thin, unloaded []string
+	for _, a := range p.arms {
+		if !(a.Trace.Coverage.LayerShare >= lowCoverage) {
+			thin = append(thin, fmt.Sprintf("%s (%s)", a.Name, share(a.Trace.Coverage.LayerShare)))
+		}
+		if !anySlots(a.Trace) {
+			unloaded = append(unloaded, a.Name)
+		}
+		if s, ok := worstLayer(a.Trace); ok && a.Name != string(compare.Perfect) {
+			steps = append(steps, fmt.Sprintf("Start with layer %d of %s: it loses most to its slowest rank, %s per step, with rank %d the slowest in %d of %d steps.", s.Layer, a.Name, duration(s.LossNS), s.WorstRank, s.WorstSteps, s.Steps))
+		}
+	}
+	if len(thin) > 0 {
+		steps = append(steps, "Capture again with NVTX ranges for layers and phases: little of the GPU time could be placed in "+strings.Join(thin, " and ")+".")
+	}
+	if len(unloaded) > 0 {
+		steps = append(steps, "Record expert statistics in the same steps as the trace: without loads, whether time follows routing stays open for "+strings.Join(unloaded, " and ")+".")
+	}
+	if len(p.arms) == 1 {
+		steps = append(steps, "Trace the other arm too: only the difference between normal and perfect shows which phases balance would shorten.")
+	}
+	return steps
+}
+
+func anySlots(t *nsys.Trace) bool {
+	for _, e := range t.Experts {
+		if e.Known {
+			return true
+		}
+	}
+	return false
+}
+
+// worstLayer is the layer with the largest straggler loss, the first on a tie.
+func worstLayer(t *nsys.Trace) (worst nsys.StragglerStat, ok bool) {
+	for _, s := range t.Stragglers {
+		if s.LossNS > 0 && s.Layer != nsys.None && (!ok || s.LossNS > worst.LossNS) {
+			worst, ok = s, true
+		}
+	}
+	return worst, ok
+}

@@ -1,0 +1,153 @@
+package page
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"html/template"
+	"io"
+
+	"github.com/moebalance/moebalance/compare"
+	"github.com/moebalance/moebalance/plots"
+)
+
+// Page is a report, ready to be written. It is immutable.
+type Page struct {
+	title    string
+	inputs   []Input
+	arms     []plots.Arm // of the traces, normal before perfect
+	facts    []fact
+	sections []section
+}
+
+// fact is one of the numbers at the head of the page.
+type fact struct {
+	Name, Value, Note string
+	Mark              mark
+}
+
+// New builds a page from at least one input. It is an error when there is
+// nothing to report, or when two inputs would have to be told apart and cannot.
+func New(title string, inputs []Input) (Page, error) {
+	p := Page{title: title, inputs: inputs}
+	if len(inputs) == 0 {
+		return Page{}, errors.New("building a report: want at least one result, have none")
+	}
+	for _, in := range inputs {
+		if in.Trace == nil && in.Campaign == nil && in.Cache == nil && in.Counts == nil {
+			return Page{}, fmt.Errorf("building a report: input %q holds no result", in.Name)
+		}
+	}
+	p.arms = armsOf(inputs)
+	for _, build := range []func() (section, error){p.complete, p.imbalance, p.timeLoad, p.where, p.ceiling, p.next} {
+		s, err := build()
+		if err != nil {
+			return Page{}, fmt.Errorf("building a report: %w", err)
+		}
+		if len(s.Blocks) > 0 {
+			p.sections = append(p.sections, s)
+		}
+	}
+	p.facts = p.summary()
+	return p, nil
+}
+
+// armsOf names the traces: by their arm where the capture says it and no other
+// trace has the same, by their input otherwise. The normal arm comes first and
+// the perfect one second, so that an arm has the same colour on every page.
+func armsOf(inputs []Input) []plots.Arm {
+	times := map[string]int{}
+	for _, in := range inputs {
+		if in.Trace != nil {
+			times[in.Trace.Arm]++
+		}
+	}
+	var first, second, rest []plots.Arm
+	for _, in := range inputs {
+		switch t := in.Trace; {
+		case t == nil:
+		case t.Arm == "" || times[t.Arm] > 1:
+			rest = append(rest, plots.Arm{Name: in.Name, Trace: t})
+		case t.Arm == string(compare.Normal):
+			first = append(first, plots.Arm{Name: t.Arm, Trace: t})
+		case t.Arm == string(compare.Perfect):
+			second = append(second, plots.Arm{Name: t.Arm, Trace: t})
+		default:
+			rest = append(rest, plots.Arm{Name: t.Arm, Trace: t})
+		}
+	}
+	return append(append(first, second...), rest...)
+}
+
+// campaigns are the inputs of that kind.
+func (p Page) campaigns() (out []Input) {
+	for _, in := range p.inputs {
+		if in.Campaign != nil {
+			out = append(out, in)
+		}
+	}
+	return out
+}
+
+// caches are the inputs of that kind.
+func (p Page) caches() (out []Input) {
+	for _, in := range p.inputs {
+		if in.Cache != nil {
+			out = append(out, in)
+		}
+	}
+	return out
+}
+
+// Figures are the page's figures in the order they appear. Their names are
+// distinct.
+func (p Page) Figures() (out []plots.Figure) {
+	for _, s := range p.sections {
+		for _, b := range s.Blocks {
+			if b.Figure != nil {
+				out = append(out, *b.Figure)
+			}
+		}
+	}
+	return out
+}
+
+// addFigure appends a figure unless there is nothing to draw in it.
+func (s *section) addFigure(f plots.Figure, err error) error {
+	if errors.Is(err, plots.ErrNothing) {
+		return nil
+	}
+	if err == nil {
+		s.Blocks = append(s.Blocks, block{Figure: &f})
+	}
+	return err
+}
+
+func (s *section) addText(text string)   { s.Blocks = append(s.Blocks, block{Text: text}) }
+func (s *section) addList(list []string) { s.Blocks = append(s.Blocks, block{List: list}) }
+
+// addTable appends a table that has rows.
+func (s *section) addTable(t table) {
+	if len(t.Rows) > 0 {
+		s.Blocks = append(s.Blocks, block{Table: &t})
+	}
+}
+
+//go:embed page.html
+var source string
+
+//go:embed page.css
+var style string
+
+var layout = template.Must(template.New("page").Parse(source))
+
+// Write writes the page as one HTML document.
+func (p Page) Write(w io.Writer) error {
+	return layout.Execute(w, struct {
+		Title    string
+		Style    template.CSS
+		Facts    []fact
+		Sections []section
+		Words    []word
+	}{p.title, template.CSS(style), p.facts, p.sections, words})
+}

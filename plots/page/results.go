@@ -1,0 +1,50 @@
+package page
+
+import (
+	"github.com/moebalance/moebalance/compare/counts"
+	"github.com/moebalance/moebalance/router"
+)
+
+// Cache is what the page reads of a 'logits verify' result.
+type Cache struct {
+	Balance []CacheBalance `json:"balance"`
+	Entries []CacheEntry   `json:"entries"`
+}
+
+// CacheBalance is the balance of one batch size over all ranks together.
+type CacheBalance struct {
+	TokensPerRank     int           `json:"tokens_per_rank"`
+	ExpertMaxOverMean router.Number `json:"expert_max_over_mean"`
+	ExpertFloor       router.Number `json:"expert_floor"`
+	RankMaxOverMean   router.Number `json:"rank_max_over_mean"`
+	RankFloor         router.Number `json:"rank_floor"`
+	ActiveExperts     int           `json:"active_experts"`
+	ActiveIdeal       int           `json:"active_experts_ideal"`
+}
+
+// CacheEntry is one file of the cache.
+type CacheEntry struct {
+	Path   string `json:"path"`
+	Model  string `json:"model"`
+	Plan   string `json:"plan"`
+	Status string `json:"status"`
+}
+
+// Counts is what the page reads of a 'counts' result.
+type Counts struct {
+	Imbalance []CountsLayer    `json:"imbalance"`
+	Warnings  []counts.Warning `json:"warnings"`
+}
+
+// CountsLayer is the balance of one layer of one source.
+type CountsLayer struct {
+	Source string `json:"source"`
+	counts.LayerBalance
+}
+
+// even reports that experts and ranks are both at their floor, give or take the
+// rounding of a ratio of two integers.
+func (b CacheBalance) even() bool {
+	at := func(v, floor router.Number) bool { return v.Float64() <= floor.Float64()*(1+1e-9) }
+	return at(b.ExpertMaxOverMean, b.ExpertFloor) && at(b.RankMaxOverMean, b.RankFloor)
+}

@@ -1,0 +1,60 @@
+package page
+
+import (
+	"fmt"
+
+	"github.com/moebalance/moebalance/compare"
+)
+
+// summary is the head of the page: the few numbers that answer it.
+func (p Page) summary() (facts []fact) {
+	for _, in := range p.campaigns() {
+		facts = append(facts, campaignFact(in.Campaign))
+	}
+	for _, a := range p.arms {
+		lost, mean := loss(a.Trace)
+		if lost.Defined() {
+			facts = append(facts, fact{"Straggler loss, " + a.Name, share(lost / mean), duration(lost) + " per step, of the mean rank's compute time", plain})
+		}
+	}
+	for _, u := range p.unevenness() {
+		if u.Level == "rank" && u.Imbalance.Defined() {
+			m := good
+			if u.Flagged {
+				m = bad
+			}
+			facts = append(facts, fact{"Largest rank imbalance", share(u.Imbalance), fmt.Sprintf("%s, %s, layer %s; floor %s", u.Quantity, u.From, number(u.Layer), floorText(u)), m})
+			break
+		}
+	}
+	for _, in := range p.caches() {
+		facts = append(facts, cacheFact(in.Cache))
+	}
+	return facts
+}
+
+var verdictMarks = map[compare.Verdict]mark{
+	compare.Significant: bad, compare.NotSignificant: good, compare.Inconclusive: warn, compare.Invalid: bad,
+}
+
+func campaignFact(c *compare.CampaignResult) fact {
+	note := string(c.Verdict)
+	if c.Gain.Low.Defined() && c.Gain.High.Defined() {
+		note += fmt.Sprintf("; %s to %s at %s, %s", change(c.Gain.Low), change(c.Gain.High), share(c.Gain.Confidence), count(c.Gain.N, "pair"))
+	}
+	return fact{"Gain of perfect balance", change(c.Gain.Estimate), note, verdictMarks[c.Verdict]}
+}
+
+func cacheFact(c *Cache) fact {
+	even := 0
+	for _, b := range c.Balance {
+		if b.even() {
+			even++
+		}
+	}
+	m := good
+	if even < len(c.Balance) {
+		m = warn
+	}
+	return fact{"Balanced logits at the floor", fmt.Sprintf("%d of %d", even, len(c.Balance)), "batch sizes, experts and ranks", m}
+}

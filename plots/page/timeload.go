@@ -1,0 +1,39 @@
+package page
+
+import (
+	"fmt"
+
+	"github.com/moebalance/moebalance/plots"
+)
+
+// timeLoad answers whether time follows load.
+func (p Page) timeLoad() (section, error) {
+	s := section{ID: "time-load", Title: "Does time follow load?"}
+	if len(p.arms) == 0 {
+		return s, nil
+	}
+	spec := plots.TimeAgainstLoad(p.arms...)
+	if err := s.addFigure(plots.Scatter(spec)); err != nil {
+		return s, err
+	}
+	if len(s.Blocks) == 0 {
+		s.Answer = "Not known: the traces carry no recorded load."
+		s.addText("Give the engine's expert statistics of the same steps to the trace verb, and this section sets each rank's or expert's time against its slots. Without them an uneven time may have causes other than routing.")
+		return s, nil
+	}
+	s.Answer = spec.Alt
+	t := table{
+		Caption: "Least squares of " + spec.TimeLabel + " over " + spec.LoadLabel,
+		Columns: append(text("arm"), numeric("points", "time per slot", "time at no load", "variance explained by load (r²)")...),
+	}
+	for _, c := range spec.Clouds {
+		f := c.Fit
+		r2 := missing
+		if f.R2 == f.R2 {
+			r2 = fmt.Sprintf("%.3f", f.R2)
+		}
+		t.Rows = append(t.Rows, row(c.Name, f.Points, plots.Duration(f.SlopeNS), plots.Duration(f.InterceptNS), r2))
+	}
+	s.addTable(t)
+	return s, nil
+}

@@ -1,0 +1,129 @@
+package page
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/plots"
+	"github.com/moebalance/moebalance/router"
+)
+
+// where answers whether time goes to compute or to communication, and which
+// layers lose most to their slowest rank.
+func (p Page) where() (section, error) {
+	s := section{ID: "where", Title: "Compute or communication?"}
+	if len(p.arms) == 0 {
+		return s, nil
+	}
+	phases := plots.PhaseTimes(p.arms...)
+	s.Answer = strings.TrimSpace(phases.Alt + " " + p.lossSentence())
+	if err := s.addFigure(plots.PhaseStacks(phases)); err != nil {
+		return s, err
+	}
+	s.addTable(phaseTable(phases))
+	if err := s.addFigure(plots.BarChart(plots.LayerLosses(p.arms...))); err != nil {
+		return s, err
+	}
+	if err := s.addFigure(plots.StepLines(plots.StepTimes(p.arms...))); err != nil {
+		return s, err
+	}
+	s.addTable(p.lossTable())
+	s.addTable(p.kernelTable())
+	return s, nil
+}
+
+// phaseTable is the figure's numbers as means over ranks.
+func phaseTable(spec plots.StackSpec) table {
+	t := table{Caption: "Time " + spec.Per + " by phase, mean over ranks (observed)", Columns: text("phase")}
+	for _, a := range spec.Arms {
+		t.Columns = append(t.Columns, numeric(a.Name)...)
+	}
+	line := func(name string, of func(a plots.Stack, rank int) float64) {
+		cells := row(name)
+		for _, a := range spec.Arms {
+			sum := 0.0
+			for r := range a.Ranks {
+				sum += of(a, r)
+			}
+			cells = append(cells, row(plots.Duration(sum/float64(len(a.Ranks))))...)
+		}
+		t.Rows = append(t.Rows, cells)
+	}
+	for i, phase := range spec.Phases {
+		line(phase, func(a plots.Stack, r int) float64 { return a.Work[r][i] })
+	}
+	line("collectives, wait", func(a plots.Stack, r int) float64 { return a.Wait[r] })
+	line("collectives, transfer (or both, where the wait is not known)", func(a plots.Stack, r int) float64 { return a.Transfer[r] })
+	return t
+}
+
+// loss is what one arm loses per step to its slowest ranks, summed over layers,
+// and the mean compute time it stands beside.
+func loss(t *nsys.Trace) (lost, mean router.Number) {
+	for _, s := range t.Stragglers {
+		if s.LossNS.Defined() && s.MeanNS.Defined() {
+			lost, mean = lost+s.LossNS, mean+s.MeanNS
+		}
+	}
+	if len(t.Stragglers) == 0 {
+		return router.Undefined(), router.Undefined()
+	}
+	return lost, mean
+}
+
+func (p Page) lossSentence() string {
+	var out []string
+	for _, a := range p.arms {
+		if lost, mean := loss(a.Trace); lost.Defined() {
+			out = append(out, fmt.Sprintf("%s loses %s per step to its slowest ranks, %s of the mean rank's compute time.", a.Name, duration(lost), share(lost/mean)))
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+func (p Page) lossTable() table {
+	t := table{
+		Caption: "Straggler loss by layer, per step (observed compute, collectives left out)", Folded: true,
+		Columns: append(text("arm"), numeric("layer", "loss", "mean rank", "slowest rank", "worst rank", "slowest in steps", "of")...),
+	}
+	for _, a := range p.arms {
+		sorted := slices.Clone(a.Trace.Stragglers)
+		slices.SortStableFunc(sorted, func(a, b nsys.StragglerStat) int { return cmp.Compare(b.LossNS, a.LossNS) })
+		for _, l := range sorted {
+			t.Rows = append(t.Rows, row(a.Name, number(l.Layer), duration(l.LossNS), duration(l.MeanNS), duration(l.MaxNS), number(l.WorstRank), l.WorstSteps, l.Steps))
+		}
+	}
+	return t
+}
+
+// kernelTable lists each arm's kernels with the most time.
+func (p Page) kernelTable() table {
+	t := table{
+		Caption: "The kernels with the most time (observed, all ranks)", Folded: true,
+		Columns: slices.Concat(text("arm", "phase"), numeric("total", "share", "instances", "median"), text("kernel")),
+	}
+	for _, a := range p.arms {
+		sorted := slices.Clone(a.Trace.Kernels)
+		slices.SortStableFunc(sorted, func(a, b nsys.KernelStat) int {
+			return cmp.Or(cmp.Compare(b.TotalNS, a.TotalNS), cmp.Compare(a.Name, b.Name))
+		})
+		for _, k := range sorted[:min(len(sorted), shownRows)] {
+			of := router.Number(float64(k.TotalNS) / float64(a.Trace.Coverage.GPUNS))
+			t.Rows = append(t.Rows, row(a.Name, string(k.Phase), duration(router.Number(k.TotalNS)), share(of), k.Instances, duration(k.MedianNS), shorten(k.Name)))
+		}
+	}
+	return t
+}
+
+// shorten keeps the start of a long kernel name, whose rest is template
+// arguments.
+func shorten(name string) string {
+	const most = 90
+	if runes := []rune(name); len(runes) > most {
+		return string(runes[:most]) + "…"
+	}
+	return name
+}
