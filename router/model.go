@@ -1,0 +1,76 @@
+package router
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Model is how a published model routes, and the sizes that a benchmark of its
+// expert layers needs.
+type Model struct {
+	Name  string `json:"name"`  // as --model takes it: "deepseek-v3"
+	Title string `json:"title"` // for people: "DeepSeek-V3"
+	Shape
+	Method       Method  `json:"method"`
+	Scale        float32 `json:"scale"`             // routed scaling factor on the combine weights; 1 where there is none
+	Bias         bool    `json:"bias"`              // a learned correction bias is added to the scores before selection
+	Hidden       int     `json:"hidden_size"`       // width of a token
+	Intermediate int     `json:"intermediate_size"` // width inside one routed expert
+	Layers       int     `json:"layers"`            // all decoder layers
+	MoELayers    int     `json:"moe_layers"`        // those with routed experts
+	Dense        []int   `json:"dense_layers"`      // those without, in order; never nil
+	LogitsDType  string  `json:"logits_dtype"`      // in which engines keep the router logits: "f32" or "bf16"
+	Source       string  `json:"source"`            // the published config.json
+}
+
+// IsMoE reports whether a layer, counted from 0, has routed experts.
+func (m Model) IsMoE(layer int) bool {
+	return layer >= 0 && layer < m.Layers && !slices.Contains(m.Dense, layer)
+}
+
+// FindModel returns the preset of that name. Case does not matter, and neither
+// does the owner in front of a Hugging Face name: "openai/gpt-oss-120b" is
+// "gpt-oss-120b". The error proposes the nearest name and lists all of them.
+func FindModel(name string) (Model, error) {
+	wanted := strings.ToLower(name[strings.LastIndex(name, "/")+1:])
+	models := Models()
+	names := make([]string, len(models))
+	near, least := "", len(wanted)/2+1
+	for i, m := range models {
+		if m.Name == wanted {
+			return m, nil
+		}
+		names[i] = m.Name
+		if d := editDistance(wanted, m.Name); d < least {
+			near, least = m.Name, d
+		}
+	}
+	hint := ""
+	if near != "" {
+		hint = fmt.Sprintf("did you mean %q? ", near)
+	}
+	return Model{}, fmt.Errorf("unknown model %q: %sthe presets are %s; any other model can be read from its config.json", name, hint, strings.Join(names, ", "))
+}
+
+// editDistance is the least number of letters to insert, delete or replace to
+// turn a into b (Levenshtein).
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j+1]+1, row[j]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,245 @@
+package router
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func readConfig(t testing.TB, name string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("..", "testdata", "configs", name+".json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// Every preset must be what its published config says. A config does not carry
+// the preset's name, title and source.
+func TestPresetsAreTheirConfigs(t *testing.T) {
+	for _, want := range Models() {
+		got, err := ParseConfig(readConfig(t, want.Name))
+		if err != nil {
+			t.Errorf("%s: %v", want.Name, err)
+			continue
+		}
+		got.Name, got.Title, got.Source = want.Name, want.Title, want.Source
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: config says\n%+v\npreset says\n%+v", want.Name, got, want)
+		}
+		if err := want.Validate(); err != nil {
+			t.Errorf("%s: %v", want.Name, err)
+		}
+	}
+}
+
+// Numbers that are well known, independent of the fixtures: layers with routed
+// experts and the experts' share of the weights (3 matrices of
+// hidden × intermediate each).
+func TestPresetSizes(t *testing.T) {
+	for name, want := range map[string]struct {
+		moeLayers int
+		billions  float64
+	}{
+		"gpt-oss-20b":      {24, 19.1},  // 24·32·3·2880·2880 = 19.1e9 of 20.9e9
+		"gpt-oss-120b":     {36, 114.7}, // of 116.8e9
+		"deepseek-v3":      {58, 653.9}, // 58·256·3·7168·2048, of 671e9
+		"kimi-k2":          {60, 1014.7},
+		"deepseek-v2-lite": {26, 14.4}, // of 15.7e9
+		"qwen3-30b-a3b":    {48, 29.0}, // of 30.5e9
+		"qwen3-235b-a22b":  {94, 227.1},
+		"qwen3-next":       {48, 77.3},
+		"glm-4.5":          {89, 336.0}, // of 355e9
+		"mixtral-8x7b":     {32, 45.1},  // of 46.7e9
+		"mixtral-8x22b":    {56, 135.3}, // of 141e9
+		"llama-4-scout":    {48, 96.6},  // of 109e9
+		"llama-4-maverick": {24, 386.5}, // of 400e9
+		"minimax-m2":       {62, 224.7}, // of 230e9
+	} {
+		m, err := FindModel(name)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		billions := float64(m.MoELayers*m.Experts) * 3 * float64(m.Hidden*m.Intermediate) / 1e9
+		if m.MoELayers != want.moeLayers || billions < want.billions-0.06 || billions > want.billions+0.06 {
+			t.Errorf("%s: %d layers with experts of %.2f billion weights, want %d and %.1f", name, m.MoELayers, billions, want.moeLayers, want.billions)
+		}
+	}
+}
+
+func TestFindModel(t *testing.T) {
+	for _, name := range []string{"deepseek-v3", "DeepSeek-V3", "deepseek-ai/DeepSeek-V3"} {
+		if m, err := FindModel(name); err != nil || m.Name != "deepseek-v3" {
+			t.Errorf("FindModel(%q) = %q, %v", name, m.Name, err)
+		}
+	}
+	for name, near := range map[string]string{"deepseekv3": `"deepseek-v3"`, "gpt-oss-120": `"gpt-oss-120b"`, "qwen3-30b": `"qwen3-30b-a3b"`} {
+		if _, err := FindModel(name); err == nil || !strings.Contains(err.Error(), "did you mean "+near) {
+			t.Errorf("FindModel(%q): %v, want a hint at %s", name, err, near)
+		}
+	}
+	if _, err := FindModel("zzz"); err == nil || strings.Contains(err.Error(), "did you mean") || !strings.Contains(err.Error(), "minimax-m2") {
+		t.Errorf("FindModel(zzz): %v, want the list without a hint", err)
+	}
+	if _, err := FindModel(""); err == nil {
+		t.Error("an empty name found a model")
+	}
+}
+
+func TestEditDistance(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want int
+	}{{"", "", 0}, {"", "abc", 3}, {"kitten", "sitting", 3}, {"abc", "abc", 0}, {"abc", "ab", 1}} {
+		if got := editDistance(c.a, c.b); got != c.want {
+			t.Errorf("editDistance(%q, %q) = %d, want %d", c.a, c.b, got, c.want)
+		}
+	}
+}
+
+func TestModelsAreFreshAndNamedOnce(t *testing.T) {
+	seen := map[string]bool{}
+	for _, m := range Models() {
+		if seen[m.Name] {
+			t.Errorf("%s stands twice", m.Name)
+		}
+		seen[m.Name] = true
+	}
+	a := Models()
+	for i := range a {
+		for j := range a[i].Dense {
+			a[i].Dense[j] = -1
+		}
+	}
+	for _, m := range Models() {
+		if slices.Contains(m.Dense, -1) {
+			t.Errorf("%s: a caller's change shows in the next call", m.Name)
+		}
+	}
+}
+
+func TestModelLayers(t *testing.T) {
+	maverick, _ := FindModel("llama-4-maverick")
+	v3, _ := FindModel("deepseek-v3")
+	for _, c := range []struct {
+		m     Model
+		layer int
+		want  bool
+	}{{maverick, 0, false}, {maverick, 1, true}, {maverick, 47, true}, {maverick, 48, false}, {v3, 2, false}, {v3, 3, true}, {v3, 60, true}, {v3, 61, false}, {v3, -1, false}} {
+		if got := c.m.IsMoE(c.layer); got != c.want {
+			t.Errorf("%s layer %d: %v, want %v", c.m.Name, c.layer, got, c.want)
+		}
+	}
+}
+
+// The ways in which families say which layers have experts, worked by hand.
+func TestConfigLayers(t *testing.T) {
+	base := `{"model_type":"mixtral","num_local_experts":8,"num_experts_per_tok":2,"hidden_size":4,"intermediate_size":4,"num_hidden_layers":6`
+	for extra, dense := range map[string][]int{
+		``:                                {},
+		`,"first_k_dense_replace":2`:      {0, 1},
+		`,"moe_layer_freq":2`:             {1, 3, 5},
+		`,"moe_layer_freq":[0,1,1,1,1,0]`: {0, 5},
+		`,"first_k_dense_replace":1,"moe_layer_freq":2`:   {0, 1, 3, 5},
+		`,"decoder_sparse_step":2`:                        {0, 2, 4},
+		`,"decoder_sparse_step":1,"mlp_only_layers":[3]`:  {3},
+		`,"interleave_moe_layer_step":3`:                  {0, 1, 3, 4},
+		`,"interleave_moe_layer_step":2,"moe_layers":[5]`: {0, 1, 2, 3, 4},
+	} {
+		m, err := ParseConfig([]byte(base + extra + `}`))
+		if err != nil || !slices.Equal(m.Dense, dense) || m.MoELayers != 6-len(dense) {
+			t.Errorf("%s: dense %v, %d with experts, %v; want %v", extra, m.Dense, m.MoELayers, err, dense)
+		}
+	}
+}
+
+func TestConfigMethods(t *testing.T) {
+	base := `"num_experts":8,"num_experts_per_tok":2,"hidden_size":4,"intermediate_size":4,"num_hidden_layers":2`
+	for extra, want := range map[string]Method{
+		`"model_type":"qwen3_moe"`:                                                        Default, // the family's default is not to normalize
+		`"model_type":"qwen3_moe","norm_topk_prob":true`:                                  RenormalizeNaive,
+		`"model_type":"qwen3_next"`:                                                       RenormalizeNaive,
+		`"model_type":"hunyuan_v1_moe","moe_topk":[2,2]`:                                  RenormalizeNaive,
+		`"model_type":"new","scoring_func":"sigmoid","topk_method":"noaux_tc"`:            DeepSeekV3,
+		`"model_type":"new","scoring_func":"sigmoid","norm_topk_prob":true`:               SigmoidRenorm,
+		`"model_type":"new","scoring_func":"softmax","norm_topk_prob":true`:               RenormalizeNaive,
+		`"model_type":"new","scoring_func":"sqrtsoftplus"`:                                DeepSeekV4,
+		`"model_type":"glm4_moe","n_group":1,"topk_group":1,"routed_scaling_factor":null`: DeepSeekV3,
+		`"model_type":"deepseek_v2","topk_method":"group_limited_greedy","n_group":1`:     Default, // one group limits nothing
+	} {
+		m, err := ParseConfig([]byte(`{` + extra + `,` + base + `}`))
+		if err != nil || m.Method != want || m.Scale != 1 {
+			t.Errorf("%s: method %q, scale %v, %v; want %q", extra, m.Method, m.Scale, err, want)
+		}
+	}
+	m, err := ParseConfig([]byte(`{"model_type":"minimax_m2","use_routing_bias":false,` + base + `}`))
+	if err != nil || m.Bias {
+		t.Errorf("a config without routing bias: %v, %v", m.Bias, err)
+	}
+}
+
+func TestConfigRefusals(t *testing.T) {
+	base := `"num_experts":8,"num_experts_per_tok":2,"hidden_size":4,"intermediate_size":4,"num_hidden_layers":2`
+	for config, want := range map[string]string{
+		``:                                       "unexpected end",
+		`[]`:                                     "cannot unmarshal",
+		`{"model_type":"llama","hidden_size":4}`: "no routed experts",
+		`{"model_type":"mixtral","num_local_experts":8}`: "no experts per token",
+		`{"model_type":"mixtral","num_local_experts":8,"num_experts_per_tok":9,"hidden_size":4,"intermediate_size":4,"num_hidden_layers":2}`: "top-k between 1 and 8",
+		`{"model_type":"mixtral","num_local_experts":8,"num_experts_per_tok":2}`:                                                             "num_hidden_layers",
+		`{"model_type":"mixtral","num_local_experts":8,"num_experts_per_tok":2,"num_hidden_layers":2}`:                                       "hidden_size",
+		`{"model_type":"new",` + base + `}`:    "routing method is not known",
+		`{"model_type":"phimoe",` + base + `}`: "sparse mixer",
+		`{"model_type":"deepseek_v2","topk_method":"group_limited_greedy","n_group":2,"topk_group":1,` + base + `}`: "group_limited_greedy",
+		`{"model_type":"mixtral","n_group":2,"topk_group":1,` + base + `}`:                                          "which has none",
+		`{"model_type":"deepseek_v3","n_group":3,"topk_group":1,` + base + `}`:                                      "do not divide",
+		`{"model_type":"hunyuan_v1_moe","moe_topk":[2,3],` + base + `}`:                                             "layers differ",
+		`{"model_type":"mixtral","moe_layer_freq":[1],` + base + `}`:                                                "lists 1 layers",
+		`{"model_type":"mixtral","moe_layer_freq":-1,` + base + `}`:                                                 "at least 1",
+		`{"model_type":"mixtral","first_k_dense_replace":2,` + base + `}`:                                           "none of its 2 layers",
+		`{"model_type":"llama4","text_config":7}`:                                                                   "text_config",
+	} {
+		if m, err := ParseConfig([]byte(config)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %+v, %v; want an error with %q", config, m, err, want)
+		}
+	}
+}
+
+func TestModelJSON(t *testing.T) {
+	want, _ := FindModel("deepseek-v3")
+	b, err := json.Marshal(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{`"experts":256`, `"top_k":8`, `"groups":8`, `"top_k_groups":4`, `"method":`, `"moe_layers":58`, `"dense_layers":[0,1,2]`} {
+		if !strings.Contains(string(b), key) {
+			t.Errorf("no %s in %s", key, b)
+		}
+	}
+	var got Model
+	if err := json.Unmarshal(b, &got); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("read back %+v, %v", got, err)
+	}
+}
+
+func FuzzParseConfig(f *testing.F) {
+	for _, m := range Models() {
+		f.Add(readConfig(f, m.Name))
+	}
+	f.Add([]byte(`{"text_config":{"text_config":{}}}`))
+	f.Fuzz(func(t *testing.T, config []byte) {
+		m, err := ParseConfig(config)
+		if err != nil {
+			return
+		}
+		if err := m.Validate(); err != nil || m.MoELayers < 1 || m.MoELayers+len(m.Dense) != m.Layers || m.Method == "" {
+			t.Errorf("accepted %+v: %v", m, err)
+		}
+	})
+}
