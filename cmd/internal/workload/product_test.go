@@ -1,0 +1,75 @@
+package workload
+
+import (
+	"math"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/gonum"
+)
+
+func TestProductEqualsNestedLoops(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, dim := range [][3]int{{1, 1, 1}, {3, 5, 7}, {64, 192, 10}, {65, 193, 33}, {130, 400, 3}} {
+		rows, columns, inner := dim[0], dim[1], dim[2]
+		x, w := uniform(rng, rows*inner, 1), uniform(rng, columns*inner, 1)
+		out := make([]float32, rows*columns)
+		product(out, x, w, rows, columns, inner)
+		for i := range rows {
+			for j := range columns {
+				var want float64
+				for k := range inner {
+					want += float64(x[i*inner+k]) * float64(w[j*inner+k])
+				}
+				if d := math.Abs(float64(out[i*columns+j]) - want); d > 1e-4 {
+					t.Fatalf("%v: element %d, %d is %v, want %v", dim, i, j, out[i*columns+j], want)
+				}
+			}
+		}
+	}
+}
+
+// gonum's parallel product allocates its channel and goroutines; its serial one
+// allocates nothing. A rank must never use the parallel one.
+func TestProductStaysOnItsGoroutine(t *testing.T) {
+	const rows, columns, inner = 3 * tileRows, 2*tileColumns + 1, 8
+	x, w, out := make([]float32, rows*inner), make([]float32, columns*inner), make([]float32, rows*columns)
+	if n := testing.AllocsPerRun(5, func() { product(out, x, w, rows, columns, inner) }); n != 0 {
+		t.Errorf("product allocates %v times: gonum went parallel", n)
+	}
+	whole := func() {
+		gonum.Implementation{}.Sgemm(blas.NoTrans, blas.Trans, rows, columns, inner, 1, x, inner, w, inner, 0, out, columns)
+	}
+	if n := testing.AllocsPerRun(5, whole); n == 0 {
+		t.Error("gonum's own product of this size allocates nothing: this test no longer tells serial from parallel")
+	}
+}
+
+func TestBarrierLetsNobodyPassEarly(t *testing.T) {
+	const parties, rounds = 5, 200
+	b := newBarrier(parties)
+	arrived, lasts := make([]int, rounds), 0
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for range parties {
+		all.Go(func() {
+			for round := range rounds {
+				mu.Lock()
+				arrived[round]++
+				mu.Unlock()
+				b.wait(func() { lasts++ })
+				mu.Lock()
+				if arrived[round] != parties {
+					t.Errorf("round %d: passed with %d of %d arrived", round, arrived[round], parties)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+	if lasts != rounds {
+		t.Errorf("the last arrival's work ran %d times in %d rounds", lasts, rounds)
+	}
+}

@@ -1,0 +1,147 @@
+package workload
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+// phase is a part of a layer; a rank works in each and then waits for the others.
+type phase int
+
+const (
+	dispatch phase = iota // normalise, gate, route, pack
+	experts               // the matrix products of the experts a rank owns
+	combine               // weighted sum into the hidden states
+	phases
+)
+
+// rank is one rank's memory. Others read its packed rows and write into its
+// returned rows between the barriers that separate the phases.
+type rank struct {
+	id       int
+	m        *model
+	router   *router.Router
+	balanced []float32 // logits that replace the gate's; nil without
+
+	hidden   []float32 // [T, H]
+	normal   []float32 // [T, H], normalised
+	logits   []float32 // [T, E]
+	ids      []int32   // [T, k]
+	weights  []float32 // [T, k]
+	place    []int     // [T·k]: the packed row of a slot
+	start    []int     // [E+1]: the first packed row of an expert
+	packed   []float32 // [T·k, H], in the order of experts: what the rank sends
+	returned []float32 // [T·k, H]: what comes back
+	up, gate []float32 // scratch of an expert
+
+	work, wait [phases]time.Duration // of the timed steps
+	err        error
+}
+
+func newRank(id int, m *model) (*rank, error) {
+	c := m.c
+	slots := c.Tokens * c.Gate.Shape.TopK
+	r := &rank{
+		id: id, m: m,
+		hidden: make([]float32, c.Tokens*c.Hidden), normal: make([]float32, c.Tokens*c.Hidden),
+		logits: make([]float32, c.Tokens*c.Gate.Shape.Experts),
+		ids:    make([]int32, slots), weights: make([]float32, slots),
+		place: make([]int, slots), start: make([]int, c.Gate.Shape.Experts+1),
+		packed: make([]float32, slots*c.Hidden), returned: make([]float32, slots*c.Hidden),
+		up: make([]float32, tileRows*c.Intermediate),
+	}
+	if c.Activation == SwiGLU {
+		r.gate = make([]float32, tileRows*c.Intermediate)
+	}
+	var err error
+	if r.router, err = router.NewRouter(c.Gate); err != nil {
+		return nil, err
+	}
+	if c.Balanced == nil {
+		return r, nil
+	}
+	if r.balanced, err = c.Balanced(id); err != nil {
+		return nil, err
+	}
+	if len(r.balanced) != len(r.logits) {
+		return nil, fmt.Errorf("balanced logits of rank %d: want %d × %d values, have %d", id, c.Tokens, c.Gate.Shape.Experts, len(r.balanced))
+	}
+	return r, nil
+}
+
+// dispatch routes the rank's tokens in a layer and packs a row per slot.
+func (r *rank) dispatch(l int) error {
+	c, layer := r.m.c, &r.m.layers[l]
+	normalise(r.normal, r.hidden, c.Tokens, c.Hidden)
+	e := c.Gate.Shape.Experts
+	product(r.logits, r.normal, layer.gate, c.Tokens, e, c.Hidden)
+	for t := range c.Tokens {
+		for i, b := range layer.bias {
+			r.logits[t*e+i] += b
+		}
+	}
+	if r.balanced != nil {
+		copy(r.logits, r.balanced)
+	}
+	k := c.Gate.Shape.TopK
+	for t := range c.Tokens {
+		if _, err := r.router.Route(r.logits[t*e:(t+1)*e], r.ids[t*k:(t+1)*k], r.weights[t*k:(t+1)*k]); err != nil {
+			return fmt.Errorf("layer %d, token %d of rank %d: %w", l, t, r.id, err)
+		}
+	}
+	r.pack()
+	return nil
+}
+
+// pack sorts the slots by expert, token order within one, and copies the rows.
+func (r *rank) pack() {
+	h, k := r.m.c.Hidden, r.m.c.Gate.Shape.TopK
+	clear(r.start)
+	for _, e := range r.ids {
+		r.start[e+1]++
+	}
+	for e := 1; e < len(r.start); e++ {
+		r.start[e] += r.start[e-1]
+	}
+	for slot, e := range r.ids {
+		row := r.start[e]
+		r.start[e]++
+		r.place[slot] = row
+		t := slot / k
+		copy(r.packed[row*h:(row+1)*h], r.normal[t*h:(t+1)*h])
+	}
+	// Every start has moved to its expert's end, which is the next one's start.
+	copy(r.start[1:], r.start[:len(r.start)-1])
+	r.start[0] = 0
+}
+
+// run computes the experts this rank owns on the rows of all ranks.
+func (r *rank) run(l int, all []*rank) {
+	c := r.m.c
+	h := c.Hidden
+	for _, e := range r.m.layout.Held(r.id) {
+		x := &r.m.layers[l].experts[e]
+		for _, from := range all {
+			for row, end := from.start[e], from.start[e+1]; row < end; {
+				n := min(tileRows, end-row)
+				x.forward(from.returned[row*h:], from.packed[row*h:], r.up, r.gate, n, h, c.Intermediate)
+				row += n
+			}
+		}
+	}
+}
+
+// combine adds the weighted rows that came back to the hidden states.
+func (r *rank) combine() {
+	h, k := r.m.c.Hidden, r.m.c.Gate.Shape.TopK
+	for slot, row := range r.place {
+		w := r.weights[slot]
+		back := r.returned[row*h : (row+1)*h]
+		state := r.hidden[slot/k*h : (slot/k+1)*h]
+		for i, v := range back {
+			state[i] += w * v
+		}
+	}
+}

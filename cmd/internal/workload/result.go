@@ -1,0 +1,77 @@
+package workload
+
+import (
+	"time"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+// Result is what one launch measured; the command prints it as one JSON line.
+// Times are wall time. Loads are over all ranks together.
+type Result struct {
+	SchemaVersion   int          `json:"schema_version"`
+	Kind            string       `json:"kind"` // "workload"
+	PerfectRouter   bool         `json:"perfect_router"`
+	Router          string       `json:"router"`  // the routing method
+	Experts         string       `json:"experts"` // "loop": one product per expert and matrix
+	Shape           router.Shape `json:"shape"`
+	Hidden          int          `json:"hidden"`
+	Intermediate    int          `json:"intermediate"`
+	Activation      string       `json:"activation"`
+	Layers          int          `json:"layers"`
+	Ranks           int          `json:"ranks"`
+	RanksPerCore    float64      `json:"ranks_per_core"` // above 1 the ranks share cores and imbalance costs less than it would
+	TokensPerRank   int          `json:"tokens_per_rank"`
+	Steps           int          `json:"steps"`
+	Warmup          int          `json:"warmup"`
+	Skew            float64      `json:"skew"`
+	Seed            uint64       `json:"seed"`
+	InputTokens     int64        `json:"input_tokens"`      // Ranks·TokensPerRank·Steps
+	TokensPerSecond float64      `json:"tokens_per_second"` // InputTokens over the sum of IterationMS
+	StepMS          float64      `json:"step_ms"`           // mean of IterationMS
+	IterationMS     []float64    `json:"iteration_ms"`      // every timed step, from the moment all ranks begin to the moment the last one ends
+
+	// Per layer, the mean over the timed steps of max/mean in a step.
+	ExpertMaxOverMean []router.Number `json:"expert_max_over_mean"`
+	RankMaxOverMean   []router.Number `json:"rank_max_over_mean"`
+	// What the best assignment could reach in a step.
+	ExpertFloor router.Number `json:"expert_floor"`
+	RankFloor   router.Number `json:"rank_floor"`
+	// Slots per layer and rank over all timed steps; a row adds up to
+	// InputTokens·TopK.
+	RankSlots [][]int64 `json:"rank_slots"`
+
+	// Per rank, milliseconds of the mean step in which it worked, and in which
+	// it waited for others after the phase.
+	DispatchMS     []float64 `json:"dispatch_ms"`
+	DispatchWaitMS []float64 `json:"dispatch_wait_ms"`
+	ExpertsMS      []float64 `json:"experts_ms"`
+	ExpertsWaitMS  []float64 `json:"experts_wait_ms"`
+	CombineMS      []float64 `json:"combine_ms"`
+	CombineWaitMS  []float64 `json:"combine_wait_ms"`
+
+	statistics statistics
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// perStep spreads each rank's time in a phase over the timed steps.
+func perStep(ranks []*rank, steps int, of func(*rank) time.Duration) []float64 {
+	out := make([]float64, len(ranks))
+	for i, r := range ranks {
+		out[i] = milliseconds(of(r)) / float64(steps)
+	}
+	return out
+}
+
+// times fills in what the ranks measured.
+func (res *Result) times(ranks []*rank) {
+	for p, into := range map[phase][2]*[]float64{
+		dispatch: {&res.DispatchMS, &res.DispatchWaitMS},
+		experts:  {&res.ExpertsMS, &res.ExpertsWaitMS},
+		combine:  {&res.CombineMS, &res.CombineWaitMS},
+	} {
+		*into[0] = perStep(ranks, res.Steps, func(r *rank) time.Duration { return r.work[p] })
+		*into[1] = perStep(ranks, res.Steps, func(r *rank) time.Duration { return r.wait[p] })
+	}
+}

@@ -1,0 +1,189 @@
+package workload
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+// Run builds the model, runs the warm-up and the timed steps, and returns what
+// it measured. It stops between two steps when the context ends.
+func Run(ctx context.Context, c Config) (Result, error) {
+	l, err := newLaunch(c)
+	if err != nil {
+		return Result{}, err
+	}
+	return l.run(ctx)
+}
+
+// run lets the ranks live until the last step, an error or the end of ctx.
+func (l *launch) run(ctx context.Context) (Result, error) {
+	var running sync.WaitGroup
+	for _, r := range l.ranks {
+		running.Go(func() { l.live(ctx, r) })
+	}
+	running.Wait()
+	for _, r := range l.ranks {
+		if r.err != nil {
+			return Result{}, r.err
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return Result{}, err
+	}
+	l.finish()
+	return l.result, nil
+}
+
+// newLaunch checks the configuration and builds everything a launch needs.
+func newLaunch(c Config) (*launch, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	m, err := newModel(c)
+	if err != nil {
+		return nil, err
+	}
+	l := &launch{m: m, gather: newBarrier(c.Ranks), result: c.emptyResult()}
+	for id := range c.Ranks {
+		r, err := newRank(id, m)
+		if err != nil {
+			return nil, err
+		}
+		l.ranks = append(l.ranks, r)
+	}
+	return l, nil
+}
+
+func (c Config) emptyResult() Result {
+	slots := int64(c.Ranks) * int64(c.Tokens) * int64(c.Gate.Shape.TopK)
+	res := Result{
+		SchemaVersion: 1, Kind: "workload",
+		PerfectRouter: c.Balanced != nil, Router: string(c.Gate.Method), Experts: "loop",
+		Shape: c.Gate.Shape, Hidden: c.Hidden, Intermediate: c.Intermediate, Activation: c.Activation, Layers: c.Layers,
+		Ranks: c.Ranks, RanksPerCore: float64(c.Ranks) / float64(runtime.GOMAXPROCS(0)),
+		TokensPerRank: c.Tokens, Steps: c.Steps, Warmup: c.Warmup, Skew: c.Skew, Seed: c.Seed,
+		InputTokens:       int64(c.Ranks) * int64(c.Tokens) * int64(c.Steps),
+		ExpertMaxOverMean: make([]router.Number, c.Layers), RankMaxOverMean: make([]router.Number, c.Layers),
+		ExpertFloor: router.Floor(slots, c.Gate.Shape.Experts), RankFloor: router.Floor(slots, c.Ranks),
+		RankSlots: make([][]int64, c.Layers),
+	}
+	for l := range res.RankSlots {
+		res.RankSlots[l] = make([]int64, c.Ranks)
+	}
+	return res
+}
+
+// launch is one run of the model: its ranks, where they meet, and what they find.
+type launch struct {
+	m      *model
+	ranks  []*rank
+	gather *barrier
+	began  time.Duration
+	over   bool // set at a barrier, so that all ranks leave after the same step
+	result Result
+}
+
+// live is one rank's life.
+func (l *launch) live(ctx context.Context, r *rank) {
+	c := l.m.c
+	for step := range c.Warmup + c.Steps {
+		timed := step >= c.Warmup
+		l.m.embed(r.hidden, step, r.id)
+		l.gather.wait(func() {
+			l.over = ctx.Err() != nil
+			l.began = c.Clock()
+		})
+		if l.over {
+			return
+		}
+		for layer := range c.Layers {
+			l.layer(r, layer, timed)
+		}
+		l.gather.wait(func() { l.endStep(timed) })
+		if l.over {
+			return
+		}
+	}
+}
+
+// layer takes a rank through the phases of one layer.
+func (l *launch) layer(r *rank, layer int, timed bool) {
+	for p := range phases {
+		from := l.m.c.Clock()
+		switch {
+		case r.err != nil: // come along to the barriers; the launch ends with this step
+		case p == dispatch:
+			r.err = r.dispatch(layer)
+		case p == experts:
+			r.run(layer, l.ranks)
+		case p == combine:
+			r.combine()
+		}
+		done := l.m.c.Clock()
+		l.gather.wait(func() {
+			if p == dispatch && timed {
+				l.count(layer)
+			}
+		})
+		if timed {
+			r.work[p] += done - from
+			r.wait[p] += l.m.c.Clock() - done
+		}
+	}
+}
+
+// count adds a layer's routing of one step to the result.
+func (l *launch) count(layer int) {
+	load := router.NewLoad(l.m.c.Gate.Shape.Experts)
+	var bySource [][]int64
+	for _, r := range l.ranks {
+		load.Add(r.ids)
+		if l.m.c.Record {
+			own := router.NewLoad(l.m.c.Gate.Shape.Experts)
+			own.Add(r.ids)
+			bySource = append(bySource, own.PerExpert)
+		}
+	}
+	l.result.ExpertMaxOverMean[layer] += load.Experts().MaxOverMean
+	l.result.RankMaxOverMean[layer] += load.Ranks(l.m.layout).MaxOverMean
+	for i, n := range l.m.layout.RankLoad(load.PerExpert) {
+		l.result.RankSlots[layer][i] += n
+	}
+	if l.m.c.Record {
+		if layer == 0 {
+			l.result.statistics = append(l.result.statistics, nil)
+		}
+		last := len(l.result.statistics) - 1
+		l.result.statistics[last] = append(l.result.statistics[last], bySource)
+	}
+}
+
+// endStep runs while all ranks wait at the end of a step.
+func (l *launch) endStep(timed bool) {
+	if timed {
+		l.result.IterationMS = append(l.result.IterationMS, milliseconds(l.m.c.Clock()-l.began))
+	}
+	for _, r := range l.ranks {
+		l.over = l.over || r.err != nil
+	}
+}
+
+// finish turns sums into means.
+func (l *launch) finish() {
+	res := &l.result
+	for layer := range res.ExpertMaxOverMean {
+		res.ExpertMaxOverMean[layer] /= router.Number(res.Steps)
+		res.RankMaxOverMean[layer] /= router.Number(res.Steps)
+	}
+	var total float64
+	for _, ms := range res.IterationMS {
+		total += ms
+	}
+	res.StepMS = total / float64(res.Steps)
+	res.TokensPerSecond = float64(res.InputTokens) / total * 1e3
+	res.times(l.ranks)
+}
