@@ -82,7 +82,7 @@ func (c Custom) text(rec record, t *tally) {
 	if c.Pattern == nil {
 		return
 	}
-	m := c.Pattern.FindStringSubmatch(rec.text)
+	m := c.Pattern.FindStringSubmatch(rec.raw)
 	if m == nil {
 		return
 	}

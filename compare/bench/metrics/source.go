@@ -14,7 +14,8 @@ import (
 // what stood before it on its line already taken off.
 type record struct {
 	line int    // counted from 1
-	text string // without colour codes and rank prefix; "" for an object
+	raw  string // without colour codes; "" for an object
+	text string // and without what a launcher or logger put before it
 	doc  *object
 	rank int // the rank a launcher's prefix names; −1 without one
 }
@@ -35,14 +36,43 @@ func newSource(r io.Reader) *source {
 	return &source{in: bufio.NewReaderSize(r, 64<<10), line: 1}
 }
 
+// What may stand before a record: colour codes, a launcher's rank ("0: " of
+// srun, "[1,0]<stdout>:" of mpirun, "(Worker_TP0 pid=12) " of vLLM), and
+// TensorRT-LLM's log head ("[11/20/2026-10:00:00] [TRT-LLM] [RANK 0] [I] ").
 var (
-	colour = regexp.MustCompile(`\x1b(?:\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])`)
-	// "0: " of srun and the documents' logs, "[1,0]<stdout>:" of mpirun,
-	// "(Worker_TP0 pid=12) " of vLLM. Only these may stand before a record.
+	colour     = regexp.MustCompile(`\x1b(?:\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])`)
 	rankPrefix = regexp.MustCompile(`^(?:(\d+): ?|\[\d+,(\d+)\](?:<std(?:out|err)>)?: ?|\((?:\w+ )*\w*?(\d+)? ?pid=\d+(?:, ip=[^)]*)?\) )`)
-	// "[11/20/2026-10:00:00] [TRT-LLM] [RANK 0] [I] ", "[TensorRT-LLM][INFO] ".
-	logPrefix = regexp.MustCompile(`^(?:\[[^\[\]{}]{1,64}\] ?)+`)
+	logPrefix  = regexp.MustCompile(`^(?:\[(?:\d[^\[\]{}]{0,40}|TRT-LLM|TensorRT-LLM|_torch|RANK (\d+)|I|W|E|F|V|INFO|WARNING|ERROR)\] ?)+`)
 )
+
+// prefix is the length of what stands before a record, and the rank it names;
+// −1 without one.
+func prefix(head []byte) (length, rank int) {
+	rank = -1
+	for length < len(head) {
+		rest := head[length:]
+		if rest[0] == ' ' || rest[0] == '\t' {
+			length++
+			continue
+		}
+		m := rankPrefix.FindSubmatch(rest)
+		if m == nil {
+			m = logPrefix.FindSubmatch(rest)
+		}
+		if m == nil {
+			if at := colour.FindIndex(rest); at != nil && at[0] == 0 {
+				length += at[1]
+				continue
+			}
+			break
+		}
+		length += len(m[0])
+		if r := prefixRank(m); r >= 0 {
+			rank = r
+		}
+	}
+	return length, rank
+}
 
 // prefixBytes is how far into a line the brace of an object may stand.
 const prefixBytes = 512
@@ -63,11 +93,13 @@ func (s *source) next() (record, error) {
 		if end := bytes.IndexAny(head, "\r\n"); end >= 0 {
 			head = head[:end]
 		}
-		if at, rank := objectAt(head); at >= 0 {
-			if rec, ok := s.object(at, rank); ok {
-				return rec, nil
+		if bytes.IndexByte(head, '{') >= 0 {
+			if at, rank := prefix(head); at < len(head) && head[at] == '{' {
+				if rec, ok := s.object(at, rank); ok {
+					return rec, nil
+				}
+				continue
 			}
-			continue
 		}
 		return s.textLine()
 	}
@@ -90,40 +122,7 @@ func (s *source) start() error {
 	return nil
 }
 
-// objectAt finds the brace of an object at the beginning of a line, after
-// prefixes; −1 when the line is text.
-func objectAt(head []byte) (at, rank int) {
-	rank = -1
-	if bytes.IndexByte(head, '{') < 0 {
-		return -1, rank
-	}
-	for at < len(head) {
-		rest := head[at:]
-		switch c := rest[0]; {
-		case c == '{':
-			return at, rank
-		case c == ' ' || c == '\t':
-			at++
-			continue
-		}
-		if m := rankPrefix.FindSubmatch(rest); m != nil {
-			rank = prefixRank(m)
-			at += len(m[0])
-			continue
-		}
-		if m := logPrefix.Find(rest); m != nil {
-			at += len(m)
-			continue
-		}
-		if m := colour.FindIndex(rest); m != nil && m[0] == 0 {
-			at += m[1]
-			continue
-		}
-		return -1, rank
-	}
-	return -1, rank
-}
-
+// prefixRank is the number that a prefix's submatches hold.
 func prefixRank(m [][]byte) int {
 	for _, digits := range m[1:] {
 		if len(digits) == 0 || len(digits) > 6 {
@@ -196,10 +195,11 @@ func (s *source) textLine() (record, error) {
 	if bytes.IndexByte(kept, 0x1b) >= 0 {
 		kept = colour.ReplaceAll(kept, nil)
 	}
-	if m := rankPrefix.FindSubmatch(kept); m != nil {
-		rec.rank = prefixRank(m)
-		kept = kept[len(m[0]):]
+	at := 0
+	if at, rec.rank = prefix(kept[:min(len(kept), prefixBytes)]); at == len(kept) {
+		at = 0 // a line of nothing but prefixes is text
 	}
-	rec.text = strings.ToValidUTF8(string(kept), "\uFFFD")
+	rec.raw = strings.ToValidUTF8(string(kept), "\uFFFD")
+	rec.text = strings.ToValidUTF8(string(kept[at:]), "\uFFFD")
 	return rec, nil
 }
