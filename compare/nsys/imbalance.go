@@ -99,6 +99,34 @@ func (r *reduction) imbalance() {
 	slices.SortStableFunc(r.trace.Imbalance, func(a, b ImbalanceStat) int {
 		return cmp.Or(cmp.Compare(a.Layer, b.Layer), cmp.Compare(b.Level, a.Level), cmp.Compare(b.Quantity, a.Quantity))
 	})
+	r.overall()
+}
+
+// overall averages the layers of each level and quantity.
+func (r *reduction) overall() {
+	for _, level := range []string{LevelRank, LevelExpert} {
+		for _, quantity := range []string{QuantityTime, QuantityLoad} {
+			o := OverallStat{Level: level, Quantity: quantity, WorstLayer: None}
+			for _, s := range r.trace.Imbalance {
+				if s.Level != level || s.Quantity != quantity || !s.MaxOverMean.Defined() {
+					continue
+				}
+				o.Layers++
+				o.MaxOverMean += s.MaxOverMean
+				if s.Flagged {
+					o.Flagged++
+				}
+				if o.WorstLayer == None || s.MaxOverMean > o.WorstMaxOverMean {
+					o.WorstLayer, o.WorstMaxOverMean = s.Layer, s.MaxOverMean
+				}
+			}
+			if o.Layers > 0 {
+				o.MaxOverMean /= router.Number(o.Layers)
+				o.Imbalance = o.MaxOverMean - 1
+				r.trace.Overall = append(r.trace.Overall, o)
+			}
+		}
+	}
 }
 
 // addImbalance averages max/mean over the steps in which anybody worked.

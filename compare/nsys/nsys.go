@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 
 	"zombiezen.com/go/sqlite"
@@ -33,14 +34,14 @@ func Read(ctx context.Context, paths []string, o Options) (*Trace, error) {
 
 // digestAll reads every path; the error is that of the first path that has one.
 func digestAll(ctx context.Context, paths []string, o Options) ([]*digest, error) {
-	digests, errs := make([]*digest, len(paths)), make([]error, len(paths))
+	found, errs := make([][]*digest, len(paths)), make([]error, len(paths))
 	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
 	var wait sync.WaitGroup
 	for i, path := range paths {
 		wait.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			digests[i], errs[i] = digestExport(ctx, path, o)
+			found[i], errs[i] = digestFile(ctx, path, o)
 		})
 	}
 	wait.Wait()
@@ -49,7 +50,19 @@ func digestAll(ctx context.Context, paths []string, o Options) ([]*digest, error
 			return nil, err
 		}
 	}
-	return digests, nil
+	return slices.Concat(found...), nil
+}
+
+// digestFile reads an export or the summary of some.
+func digestFile(ctx context.Context, path string, o Options) ([]*digest, error) {
+	if isSummary(path) {
+		return readSummary(path)
+	}
+	d, err := digestExport(ctx, path, o)
+	if err != nil {
+		return nil, err
+	}
+	return []*digest{d}, nil
 }
 
 // digestExport opens, probes, reads and attributes one export.

@@ -59,7 +59,7 @@ func newTrace() *Trace {
 	return &Trace{
 		SchemaVersion: SchemaVersion, Kind: "trace",
 		Ranks: []Rank{}, Exports: []Export{}, Kernels: []KernelStat{}, Phases: []PhaseStat{}, Cells: []Cell{},
-		Experts: []ExpertStat{}, Graphs: []GraphStat{}, Imbalance: []ImbalanceStat{}, Stragglers: []StragglerStat{},
+		Experts: []ExpertStat{}, Graphs: []GraphStat{}, Imbalance: []ImbalanceStat{}, Overall: []OverallStat{}, Stragglers: []StragglerStat{},
 		Collectives: []CollectiveStat{}, Alignment: []Alignment{}, Warnings: []Warning{},
 	}
 }

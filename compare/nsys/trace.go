@@ -58,6 +58,7 @@ type Trace struct {
 	Experts       []ExpertStat     `json:"experts"`
 	Graphs        []GraphStat      `json:"graphs"`
 	Imbalance     []ImbalanceStat  `json:"imbalance"`
+	Overall       []OverallStat    `json:"overall"`
 	Stragglers    []StragglerStat  `json:"stragglers"`
 	Collectives   []CollectiveStat `json:"collectives"`
 	Alignment     []Alignment      `json:"alignment"`
@@ -183,6 +184,19 @@ type ImbalanceStat struct {
 	NullP95     router.Number `json:"null_p95"` // load only, where the shape is known
 	Flagged     bool          `json:"flagged"`  // imbalance beyond the threshold above the floor (and, for load, above the null)
 	Worst       int           `json:"worst"`    // the rank or expert that is the maximum in most steps; the lowest on a tie
+}
+
+// OverallStat is an imbalance over layers: the mean of the layers' means, and
+// the worst layer, the lowest one on a tie.
+type OverallStat struct {
+	Level            string        `json:"level"`
+	Quantity         string        `json:"quantity"`
+	Layers           int           `json:"layers"`
+	Flagged          int           `json:"flagged_layers"`
+	MaxOverMean      router.Number `json:"max_over_mean"`
+	Imbalance        router.Number `json:"imbalance"`
+	WorstLayer       int           `json:"worst_layer"`
+	WorstMaxOverMean router.Number `json:"worst_max_over_mean"`
 }
 
 // StragglerStat is what one layer loses to its slowest rank: the mean over

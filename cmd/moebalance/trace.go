@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/moebalance/moebalance/compare/counts"
+	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/router"
+)
+
+type traceOptions struct {
+	ranks     []string
+	steps     []string
+	layers    []string
+	experts   []string
+	counts    string
+	summary   string
+	threshold float64
+	failAbove float64
+	out       resultFlags
+}
+
+func traceCmd() *cobra.Command {
+	var o traceOptions
+	c := &cobra.Command{
+		Use:   "trace EXPORT…",
+		Short: "where the GPU time goes: layers, ranks, phases, experts",
+		Long: `trace reads the SQLite exports of Nsight Systems (2021 to 2026) of one run, one
+per rank or one of all ranks, and says where the GPU time went.
+
+A kernel belongs to the ranges (NVTX) that were open on the thread when it was
+launched, for a CUDA graph when it was captured. Steps, layers, experts and
+phases come from the ranges' names; without a range, the phase comes from the
+kernel's name, and is unknown rather than guessed.
+
+Per layer, time of expert compute is compared over ranks: max/mean in each step,
+then the mean over steps. Straggler loss is max over ranks − mean over ranks of
+compute time per step. Collectives are mostly waiting for the slowest rank: they
+are split into wait and transfer and never count as compute.
+An expert's time is observed where it has ranges of its own; where one kernel
+serves all, --counts allocates its time by recorded load, and says so.`,
+		Example: `  moebalance trace testdata/gptoss-ep4-loop/normal.sqlite
+  moebalance trace --counts testdata/deepseek-ep4-ranks/counts-normal testdata/deepseek-ep4-ranks/normal.rank?.sqlite
+  moebalance trace --format csv --table experts testdata/gptoss-ep4-loop/normal.sqlite`,
+		Args: argCount(1, -1, "at least one export"),
+		RunE: func(c *cobra.Command, paths []string) error { return o.run(c, paths) },
+	}
+	f := c.Flags()
+	f.StringArrayVar(&o.ranks, "rank", nil, "`FILE=N` or N: the rank of an export, in place of what it says itself")
+	f.StringArrayVar(&o.steps, "step-pattern", nil, "regular expression with a group (?P<step>…) for names of ranges, before the built-in ones")
+	f.StringArrayVar(&o.layers, "layer-pattern", nil, "likewise with (?P<layer>…)")
+	f.StringArrayVar(&o.experts, "expert-pattern", nil, "likewise with (?P<expert>…)")
+	f.StringVar(&o.counts, "counts", "", "`DIR` or file of expert statistics of the same run")
+	f.StringVar(&o.summary, "summary", "", "write a summary of the exports to this `FILE` for a later trace of summaries, and nothing else")
+	f.Float64Var(&o.threshold, "threshold", 0.10, "flag an imbalance above this fraction")
+	f.Float64Var(&o.failAbove, "fail-above", 0, "exit 3 when any layer's imbalance of expert time over ranks is above this fraction")
+	o.out.bind(c)
+	return c
+}
+
+// check finds bad flags before a file is opened, and turns them into options.
+func (o *traceOptions) check() (nsys.Options, error) {
+	n := nsys.Options{Threshold: o.threshold, Rank: map[string]int{}}
+	if !(o.threshold >= 0) {
+		return n, usagef("--threshold: want a fraction of at least 0, have %v", o.threshold)
+	}
+	if !(o.failAbove >= 0) {
+		return n, usagef("--fail-above: want a fraction of at least 0, have %v", o.failAbove)
+	}
+	for _, r := range o.ranks {
+		file, number, named := strings.Cut(r, "=")
+		if !named {
+			file, number = "", r
+		}
+		rank, err := strconv.Atoi(number)
+		if err != nil || rank < 0 {
+			return n, usagef("--rank: want FILE=N or N with N of at least 0, have %q", r)
+		}
+		n.Rank[file] = rank
+	}
+	var user []string
+	for _, p := range []struct {
+		flag, group string
+		given       []string
+	}{{"step-pattern", "step", o.steps}, {"layer-pattern", "layer", o.layers}, {"expert-pattern", "expert", o.experts}} {
+		for _, text := range p.given {
+			if !strings.Contains(text, "(?P<"+p.group+">") && !strings.Contains(text, "(?<"+p.group+">") {
+				return n, usagef("--%s: want a group (?P<%s>…) in %q", p.flag, p.group, text)
+			}
+			user = append(user, text)
+		}
+	}
+	var err error
+	if n.Patterns, err = nsys.NewPatterns(user...); err != nil {
+		return n, withCode(exitUsage, err)
+	}
+	return n, o.out.check()
+}
+
+func (o *traceOptions) run(c *cobra.Command, paths []string) error {
+	options, err := o.check()
+	if err != nil {
+		return err
+	}
+	if o.summary != "" {
+		return writeFile(o.summary, func(w io.Writer) error { return nsys.Summarize(c.Context(), w, paths, options) })
+	}
+	if o.counts != "" {
+		if options.Recorded, err = recordedLoad(o.counts, o.threshold); err != nil {
+			return err
+		}
+	}
+	t, err := readTrace(c.Context(), paths, options)
+	if err != nil {
+		return err
+	}
+	if err := o.out.write(c, traceDocument(t)); err != nil {
+		return err
+	}
+	if c.Flags().Changed("fail-above") {
+		return traceGate(t, o.failAbove)
+	}
+	return nil
+}
+
+// readTrace reads the exports of one arm.
+func readTrace(ctx context.Context, paths []string, o nsys.Options) (*nsys.Trace, error) {
+	return nsys.Read(ctx, paths, o)
+}
+
+// recordedLoad reads expert statistics into what a trace can use of them.
+func recordedLoad(path string, threshold float64) (nsys.Recorded, error) {
+	record, err := counts.Read(path)
+	if err != nil {
+		return nsys.Recorded{}, err
+	}
+	layers, _, err := record.Imbalance(counts.Options{Threshold: threshold})
+	if err != nil {
+		return nsys.Recorded{}, err
+	}
+	r := nsys.Recorded{Load: record.ByLayer(), Layout: map[int]router.Layout{}}
+	for _, l := range layers {
+		r.Imbalance = append(r.Imbalance, nsys.ImbalanceStat{
+			Layer: l.Layer, Level: l.Level, Quantity: nsys.QuantityLoad, Steps: l.Steps, Parts: l.Parts,
+			MaxOverMean: l.MaxOverMean, Imbalance: l.Imbalance, Floor: l.Floor, NullP95: l.NullP95, Flagged: l.Flagged, Worst: l.Worst,
+		})
+	}
+	placement := record.Placement
+	if placement == nil && record.Ranks > 0 {
+		if placement, err = counts.Contiguous(record.Experts, record.Ranks); err != nil {
+			return nsys.Recorded{}, fmt.Errorf("reading expert statistics %q: %w", path, err)
+		}
+	}
+	for layer := range r.Load {
+		if placement == nil {
+			break
+		}
+		if r.Layout[layer], err = placement.Layout(layer); err != nil {
+			return nsys.Recorded{}, err
+		}
+	}
+	return r, nil
+}
+
+// traceGate fails on the worst layer.
+func traceGate(t *nsys.Trace, limit float64) error {
+	for _, o := range t.Overall {
+		if o.Level != nsys.LevelRank || o.Quantity != nsys.QuantityTime {
+			continue
+		}
+		if over := float64(o.WorstMaxOverMean) - 1; over > limit {
+			return withCode(exitGate, fmt.Errorf("expert time of layer %d is %.1f %% over the ranks' mean, above %.1f %%", o.WorstLayer, 100*over, 100*limit))
+		}
+		return nil
+	}
+	return withCode(exitFailed, fmt.Errorf("--fail-above: no layer's expert time is known on two ranks or more, so there is nothing to judge"))
+}
+
+// base names a file in tables, where folders only take room.
+func base(path string) string { return filepath.Base(path) }

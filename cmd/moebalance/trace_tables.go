@@ -1,0 +1,181 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/moebalance/moebalance/cmd/internal/output"
+	"github.com/moebalance/moebalance/compare/nsys"
+)
+
+// traceDocument lays a trace out for people; JSON carries it as it is.
+func traceDocument(t *nsys.Trace) output.Document {
+	return output.Document{
+		Headline: traceHeadline(t),
+		Tables: []output.Table{
+			imbalanceTable(t), stragglerTable(t), phaseTable(t), collectiveTable(t), expertTable(t), kernelTable(t), exportTable(t), rankTable(t),
+		},
+		Notes: traceNotes(t),
+		Value: t,
+	}
+}
+
+func traceHeadline(t *nsys.Trace) string {
+	arm := t.Arm
+	if arm == "" {
+		arm = "unknown arm"
+	}
+	for _, o := range t.Overall {
+		if o.Level == nsys.LevelRank && o.Quantity == nsys.QuantityTime {
+			return fmt.Sprintf("%s: expert time over %d ranks is %.1f %% uneven on average over %d layers, %.1f %% in layer %d: %d flagged",
+				arm, len(t.Ranks), 100*o.Imbalance, o.Layers, 100*(o.WorstMaxOverMean-1), o.WorstLayer, o.Flagged)
+		}
+	}
+	return fmt.Sprintf("%s: %d ranks; no layer's expert time is known on two of them, so nothing is said about imbalance", arm, len(t.Ranks))
+}
+
+// traceNotes are the warnings, each once, with how many exports have it.
+func traceNotes(t *nsys.Trace) []string {
+	var notes []string
+	subjects := map[string][]string{}
+	add := func(w nsys.Warning) {
+		if len(subjects[w.Text]) == 0 {
+			notes = append(notes, w.Text)
+		}
+		subjects[w.Text] = append(subjects[w.Text], w.Subject)
+	}
+	for _, w := range t.Warnings {
+		add(w)
+	}
+	for _, e := range t.Exports {
+		for _, w := range e.Warnings {
+			add(w)
+		}
+	}
+	for i, text := range notes {
+		if s := subjects[text]; s[0] != "" {
+			notes[i] = fmt.Sprintf("%s: %s", s[0], text)
+			if len(s) > 1 {
+				notes[i] = fmt.Sprintf("%s and %d more: %s", s[0], len(s)-1, text)
+			}
+		}
+	}
+	return notes
+}
+
+// orNone shows None as undefined.
+func orNone(n int) any {
+	if n == nsys.None {
+		return nil
+	}
+	return n
+}
+
+func imbalanceTable(t *nsys.Trace) output.Table {
+	out := output.Table{Name: "imbalance", Title: "Imbalance per layer, mean over steps", Columns: []output.Column{
+		{Name: "layer", Kind: output.Count}, {Name: "level"}, {Name: "of", Key: "quantity"}, {Name: "steps", Kind: output.Count}, {Name: "parts", Kind: output.Count},
+		{Name: "max/mean", Key: "max_over_mean", Kind: output.Ratio}, {Name: "imbalance", Kind: output.Percent},
+		{Name: "floor", Kind: output.Ratio}, {Name: "null p95", Key: "null_p95", Kind: output.Ratio}, {Name: "flagged"}, {Name: "worst", Kind: output.Count},
+	}}
+	for _, s := range t.Imbalance {
+		out.Rows = append(out.Rows, []any{s.Layer, s.Level, s.Quantity, s.Steps, s.Parts, s.MaxOverMean, s.Imbalance, s.Floor, s.NullP95, s.Flagged, orNone(s.Worst)})
+	}
+	return out
+}
+
+func stragglerTable(t *nsys.Trace) output.Table {
+	out := output.Table{Name: "stragglers", Title: "Compute time per step and layer, collectives left out", Columns: []output.Column{
+		{Name: "layer", Kind: output.Count}, {Name: "steps", Kind: output.Count}, {Name: "loss", Key: "loss_ns", Kind: output.Duration},
+		{Name: "mean", Key: "mean_ns", Kind: output.Duration}, {Name: "max", Key: "max_ns", Kind: output.Duration},
+		{Name: "slowest rank", Key: "worst_rank", Kind: output.Count}, {Name: "in steps", Key: "worst_steps", Kind: output.Count},
+	}}
+	for _, s := range t.Stragglers {
+		out.Rows = append(out.Rows, []any{s.Layer, s.Steps, s.LossNS, s.MeanNS, s.MaxNS, orNone(s.WorstRank), s.WorstSteps})
+	}
+	return out
+}
+
+func phaseTable(t *nsys.Trace) output.Table {
+	out := output.Table{Name: "phases", Title: "GPU time per rank, layer and phase", Columns: []output.Column{
+		{Name: "rank", Kind: output.Count}, {Name: "layer", Kind: output.Count}, {Name: "phase"}, {Name: "kernels", Key: "instances", Kind: output.Count},
+		{Name: "total", Key: "total_ns", Kind: output.Duration}, {Name: "collective", Key: "collective_ns", Kind: output.Duration}, {Name: "busy", Key: "busy_ns", Kind: output.Duration},
+		{Name: "mean", Key: "mean_ns", Kind: output.Duration}, {Name: "median", Key: "median_ns", Kind: output.Duration},
+		{Name: "p90", Key: "p90_ns", Kind: output.Duration}, {Name: "p99", Key: "p99_ns", Kind: output.Duration}, {Name: "max", Key: "max_ns", Kind: output.Duration},
+	}}
+	for _, s := range t.Phases {
+		out.Rows = append(out.Rows, []any{s.Rank, orNone(s.Layer), string(s.Phase), s.Instances, s.TotalNS, s.CollectiveNS, s.BusyNS, s.MeanNS, s.MedianNS, s.P90NS, s.P99NS, s.MaxNS})
+	}
+	return out
+}
+
+func collectiveTable(t *nsys.Trace) output.Table {
+	out := output.Table{Name: "collectives", Title: "Collectives: waiting for the last rank, and transfer", Columns: []output.Column{
+		{Name: "rank", Kind: output.Count}, {Name: "layer", Kind: output.Count}, {Name: "phase"}, {Name: "instances", Kind: output.Count},
+		{Name: "total", Key: "total_ns", Kind: output.Duration}, {Name: "wait", Key: "wait_ns", Kind: output.Duration}, {Name: "transfer", Key: "transfer_ns", Kind: output.Duration},
+	}}
+	for _, s := range t.Collectives {
+		out.Rows = append(out.Rows, []any{s.Rank, orNone(s.Layer), string(s.Phase), s.Instances, s.TotalNS, s.WaitNS, s.TransferNS})
+	}
+	return out
+}
+
+func expertTable(t *nsys.Trace) output.Table {
+	out := output.Table{Name: "experts", Title: "Time per expert", Columns: []output.Column{
+		{Name: "layer", Kind: output.Count}, {Name: "expert", Kind: output.Count}, {Name: "rank", Kind: output.Count}, {Name: "basis"}, {Name: "slots", Kind: output.Count},
+		{Name: "instances", Kind: output.Count}, {Name: "total", Key: "total_ns", Kind: output.Duration}, {Name: "mean", Key: "mean_ns", Kind: output.Duration},
+		{Name: "median", Key: "median_ns", Kind: output.Duration}, {Name: "max", Key: "max_ns", Kind: output.Duration},
+	}}
+	for _, s := range t.Experts {
+		var slots any
+		if s.Known {
+			slots = s.Slots
+		}
+		out.Rows = append(out.Rows, []any{orNone(s.Layer), s.Expert, s.Rank, string(s.Basis), slots, s.Instances, s.TotalNS, s.MeanNS, s.MedianNS, s.MaxNS})
+	}
+	return out
+}
+
+// kernelNameWidth keeps a row of the kernels' table on one line; JSON has the
+// whole name.
+const kernelNameWidth = 70
+
+func kernelTable(t *nsys.Trace) output.Table {
+	out := output.Table{Name: "kernels", Title: "Kernels, all ranks", Columns: []output.Column{
+		{Name: "share", Kind: output.Percent}, {Name: "total", Key: "total_ns", Kind: output.Duration}, {Name: "instances", Kind: output.Count},
+		{Name: "mean", Key: "mean_ns", Kind: output.Duration}, {Name: "median", Key: "median_ns", Kind: output.Duration},
+		{Name: "std dev", Key: "stddev_ns", Kind: output.Duration}, {Name: "phase by name", Key: "phase"}, {Name: "name"},
+	}}
+	for _, s := range t.Kernels {
+		var share any
+		if t.Coverage.GPUNS > 0 {
+			share = float64(s.TotalNS) / float64(t.Coverage.GPUNS)
+		}
+		name := []rune(strings.ReplaceAll(s.Name, "\n", " "))
+		if len(name) > kernelNameWidth {
+			name = append(name[:kernelNameWidth-1], '…')
+		}
+		out.Rows = append(out.Rows, []any{share, s.TotalNS, s.Instances, s.MeanNS, s.MedianNS, s.StdDevNS, string(s.Phase), string(name)})
+	}
+	return out
+}
+
+func exportTable(t *nsys.Trace) output.Table {
+	out := output.Table{Name: "exports", Title: "Exports", Columns: []output.Column{
+		{Name: "file"}, {Name: "nsys", Key: "nsys_version"}, {Name: "schema", Key: "schema_version"}, {Name: "kernels", Kind: output.Count},
+		{Name: "API calls", Key: "launches", Kind: output.Count}, {Name: "ranges", Kind: output.Count}, {Name: "CUDA graphs", Key: "graph_mode"},
+	}}
+	for _, e := range t.Exports {
+		out.Rows = append(out.Rows, []any{base(e.Path), e.NsysVersion, e.SchemaVersion, e.Kernels, e.Launches, e.Ranges, e.GraphMode})
+	}
+	return out
+}
+
+func rankTable(t *nsys.Trace) output.Table {
+	out := output.Table{Name: "ranks", Title: "Ranks and the evidence for them", Columns: []output.Column{
+		{Name: "rank", Kind: output.Count}, {Name: "by", Key: "evidence"}, {Name: "file", Key: "export"}, {Name: "process", Key: "pid", Kind: output.Count}, {Name: "device", Key: "device_id", Kind: output.Count},
+	}}
+	for _, r := range t.Ranks {
+		out.Rows = append(out.Rows, []any{r.Rank, r.Evidence, r.Export, r.PID, r.DeviceID})
+	}
+	return out
+}

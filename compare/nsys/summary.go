@@ -1,0 +1,247 @@
+package nsys
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+)
+
+// A summary file holds the digests of exports: every kernel as its start,
+// duration, place and name, and nothing of the capture's environment. Any
+// number of a Trace, medians included, follows from it exactly as from the
+// exports. It is one gzip stream:
+//
+//	magic line
+//	uvarint  length of the header
+//	header   JSON, see summaryHeader
+//	per rank of each export, in the header's order, four columns of varints:
+//	starts (differences, signed), durations, places, names
+const summaryMagic = "moebalance trace summary 1\n"
+
+// summaryLimit bounds the header, which holds names and places.
+const summaryLimit = 1 << 28
+
+type summaryHeader struct {
+	Exports []summaryExport `json:"exports"`
+}
+
+type summaryExport struct {
+	Export      Export        `json:"export"`
+	Arm         string        `json:"arm"`
+	ArmEvidence string        `json:"arm_evidence"`
+	World       int           `json:"world"`
+	Session     int64         `json:"session_utc_ns"`
+	Names       []string      `json:"names"`
+	Places      []place       `json:"places"`
+	Ranks       []summaryRank `json:"ranks"`
+}
+
+type summaryRank struct {
+	Rank       Rank         `json:"rank"`
+	Graphs     []graphEvent `json:"graphs,omitempty"`
+	LaunchedNS int64        `json:"launched_ns"`
+	Replayed   int64        `json:"replayed"`
+	Events     int          `json:"events"`
+}
+
+// Summarize reads exports (or summaries) and writes one summary of them to w.
+// Read takes summaries wherever it takes exports.
+func Summarize(ctx context.Context, w io.Writer, paths []string, o Options) error {
+	digests, err := digestAll(ctx, paths, o)
+	if err != nil {
+		return err
+	}
+	if _, err := reduce(digests, o); err != nil {
+		return err // what cannot be reduced here cannot be merged later
+	}
+	return writeSummary(w, digests)
+}
+
+func writeSummary(w io.Writer, digests []*digest) error {
+	zip, err := gzip.NewWriterLevel(w, gzip.BestSpeed)
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriterSize(zip, 1<<16)
+	var head summaryHeader
+	for _, d := range digests {
+		e := summaryExport{Export: d.export, Arm: d.arm, ArmEvidence: d.armEvidence, World: d.world, Session: d.session, Names: d.names, Places: d.places}
+		for _, l := range d.ledgers {
+			e.Ranks = append(e.Ranks, summaryRank{Rank: l.rank, Graphs: l.graphs, LaunchedNS: l.launchedNS, Replayed: l.replayed, Events: len(l.events)})
+		}
+		head.Exports = append(head.Exports, e)
+	}
+	text, err := json.Marshal(head)
+	if err != nil {
+		return err
+	}
+	if len(text) > summaryLimit {
+		return fmt.Errorf("the names of ranges and kernels take %d bytes, want at most %d in a summary", len(text), summaryLimit)
+	}
+	var buf [binary.MaxVarintLen64]byte
+	put := func(v uint64) { _, err = out.Write(buf[:binary.PutUvarint(buf[:], v)]) }
+	_, _ = out.WriteString(summaryMagic)
+	put(uint64(len(text)))
+	_, _ = out.Write(text)
+	for _, d := range digests {
+		for _, l := range d.ledgers {
+			last := int64(0)
+			for _, e := range l.events {
+				put(zigzag(e.start - last))
+				last = e.start
+			}
+			for _, e := range l.events {
+				put(uint64(e.duration))
+			}
+			for _, e := range l.events {
+				put(uint64(e.place))
+			}
+			for _, e := range l.events {
+				put(uint64(e.name))
+			}
+		}
+	}
+	return errors.Join(err, out.Flush(), zip.Close())
+}
+
+func zigzag(v int64) uint64   { return uint64(v<<1) ^ uint64(v>>63) }
+func unzigzag(u uint64) int64 { return int64(u>>1) ^ -int64(u&1) }
+
+// isSummary looks for the magic line behind a gzip header.
+func isSummary(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	zip, err := gzip.NewReader(bufio.NewReader(f))
+	if err != nil {
+		return false
+	}
+	head := make([]byte, len(summaryMagic))
+	_, err = io.ReadFull(zip, head)
+	return err == nil && bytes.HasPrefix(head, []byte("moebalance trace summary "))
+}
+
+// readSummary reads the digests of a summary file. Everything in it is checked:
+// a damaged one gives an error that wraps ErrDamaged or ErrTruncated.
+func readSummary(path string) ([]*digest, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	digests, err := decodeSummary(f)
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, fmt.Errorf("the summary %q is %w; write it again", path, ErrTruncated)
+	case err != nil:
+		return nil, fmt.Errorf("the summary %q is %w: %v; write it again", path, ErrDamaged, err)
+	}
+	return digests, nil
+}
+
+func decodeSummary(r io.Reader) ([]*digest, error) {
+	zip, err := gzip.NewReader(bufio.NewReader(r))
+	if err != nil {
+		return nil, err
+	}
+	in := bufio.NewReaderSize(zip, 1<<16)
+	head, err := summaryHead(in)
+	if err != nil {
+		return nil, err
+	}
+	digests := []*digest{}
+	for _, e := range head.Exports {
+		d := &digest{export: e.Export, arm: e.Arm, armEvidence: e.ArmEvidence, world: e.World, session: e.Session, names: e.Names, places: e.Places}
+		for _, s := range e.Ranks {
+			l := &ledger{rank: s.Rank, graphs: s.Graphs, launchedNS: s.LaunchedNS, replayed: s.Replayed}
+			if l.events, err = readEvents(in, s.Events, len(d.places), len(d.names)); err != nil {
+				return nil, err
+			}
+			d.ledgers = append(d.ledgers, l)
+		}
+		digests = append(digests, d)
+	}
+	if _, err := in.ReadByte(); err != io.EOF {
+		if err == nil {
+			err = errors.New("there are bytes behind its end")
+		}
+		return nil, err
+	}
+	return digests, nil
+}
+
+func summaryHead(in *bufio.Reader) (head summaryHeader, err error) {
+	magic := make([]byte, len(summaryMagic))
+	if _, err := io.ReadFull(in, magic); err != nil {
+		return head, err
+	}
+	if string(magic) != summaryMagic {
+		return head, fmt.Errorf("want the line %q, have %q", summaryMagic, magic)
+	}
+	n, err := binary.ReadUvarint(in)
+	if err != nil {
+		return head, err
+	}
+	if n > summaryLimit {
+		return head, fmt.Errorf("want a header of at most %d bytes, have %d", summaryLimit, n)
+	}
+	var text bytes.Buffer
+	if _, err := io.CopyN(&text, in, int64(n)); err != nil {
+		return head, err
+	}
+	return head, json.Unmarshal(text.Bytes(), &head)
+}
+
+// readEvents reads the four columns of one rank. Memory grows with what is
+// there, not with what the header promises.
+func readEvents(in *bufio.Reader, n, places, names int) ([]event, error) {
+	if n < 0 {
+		return nil, fmt.Errorf("want 0 or more events, have %d", n)
+	}
+	events := make([]event, 0, min(n, 1<<16))
+	last, total := int64(0), uint64(0)
+	for range n {
+		u, err := binary.ReadUvarint(in)
+		if err != nil {
+			return nil, err
+		}
+		if last += unzigzag(u); last < -timeLimit || last > timeLimit {
+			return nil, fmt.Errorf("an event starts at %d ns, beyond %d", last, timeLimit)
+		}
+		events = append(events, event{start: last})
+	}
+	column := func(limit uint64, set func(*event, uint64)) error {
+		for i := range events {
+			u, err := binary.ReadUvarint(in)
+			if err != nil {
+				return err
+			}
+			if u >= limit {
+				return fmt.Errorf("want a value below %d, have %d", limit, u)
+			}
+			set(&events[i], u)
+		}
+		return nil
+	}
+	err := column(uint64(2*timeLimit)+1, func(e *event, u uint64) { e.duration = int64(u); total = min(total+u, math.MaxInt64+1) })
+	if err == nil && total > math.MaxInt64 {
+		err = errors.New("the sum of its times overflows 64 bits")
+	}
+	if err == nil {
+		err = column(uint64(places), func(e *event, u uint64) { e.place = int32(u) })
+	}
+	if err == nil {
+		err = column(uint64(names), func(e *event, u uint64) { e.name = int32(u) })
+	}
+	return events, err
+}
