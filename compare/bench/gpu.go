@@ -11,7 +11,8 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// GPU is one GPU as the driver showed it at the start of a launch.
+// GPU is one GPU as the driver showed it during a launch: clocks, temperature
+// and power of the last look, processes of the first.
 type GPU struct {
 	Index        int           `json:"index"`
 	UUID         string        `json:"uuid"`
@@ -28,6 +29,7 @@ type GPU struct {
 type GPUProcess struct {
 	PID  int    `json:"pid"`
 	Name string `json:"name"`
+	Ours bool   `json:"ours"` // started by the campaign
 }
 
 // gpuFields are what nvidia-smi is asked for, in the order parseGPUs reads.

@@ -34,10 +34,11 @@ const (
 type State string
 
 // The states. A launch is Planned until an attempt at it has finished; an
-// attempt is Running, and then one of the others for good.
+// attempt is Running, perhaps Ran, and then one of the others for good.
 const (
 	Planned     State = "planned"
 	Running     State = "running"
+	Ran         State = "ran"         // ended with code 0; its output is not read yet
 	Finished    State = "finished"    // ran, and its output was read
 	Failed      State = "failed"      // exit code, time limit or unreadable output
 	Interrupted State = "interrupted" // ended by us, or found unfinished when the campaign was resumed
@@ -97,20 +98,6 @@ type Found struct {
 	Times int `json:"times"`
 }
 
-// Pair is two finished launches that are compared with each other.
-type Pair struct {
-	Number int  `json:"number"` // from 0
-	Kind   Kind `json:"kind"`   // Timed or Floor
-	// First is the arm launched first. In a Floor pair both are Normal: the
-	// first launch then stands as Base and the second as Other.
-	First Arm     `json:"first"`
-	Base  Attempt `json:"base"`  // the Normal launch
-	Other Attempt `json:"other"` // the Perfect launch; in a Floor pair the second Normal one
-	// Split is true when the campaign was interrupted between the two launches,
-	// so that they were not neighbours in time.
-	Split bool `json:"split"`
-}
-
 // Standing is what a proof amounts to.
 type Standing string
 
@@ -160,12 +147,22 @@ type Check struct {
 	Text    string  `json:"text"` // one line: what was compared and found
 }
 
-// Evidence is all that a campaign found, ready to be judged.
+// Difference is something recorded in which the arms differ.
+type Difference struct {
+	Kind    string `json:"kind"` // "environment", "argument", "file" or "gpu"
+	Name    string `json:"name"`
+	Normal  string `json:"normal"`
+	Perfect string `json:"perfect"`
+	// Declared differences are the treatment itself, or words of two commands
+	// that the spec gives one to each arm.
+	Declared bool `json:"declared"`
+}
+
+// Evidence is all that a campaign found beside the values: what a judge needs
+// to know whether the arms may be compared.
 type Evidence struct {
-	Spec   Spec     `json:"spec"`
-	Pairs  []Pair   `json:"pairs"`  // finished Timed pairs, in order
-	Floor  []Pair   `json:"floor"`  // finished A/A pairs
-	Halves []Launch `json:"halves"` // finished launches whose other half is missing
-	Proofs []Proof  `json:"proofs"`
-	Checks []Check  `json:"checks"`
+	Proofs      []Proof      `json:"proofs"`   // by arm, then rank
+	Compared    bool         `json:"compared"` // environment, arguments and files of both arms were recorded
+	Differences []Difference `json:"differences"`
+	Checks      []Check      `json:"checks"`
 }

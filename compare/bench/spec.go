@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/moebalance/moebalance/compare/bench/metrics"
 )
 
 // Spec is everything that defines a campaign. It is stored before the first
@@ -32,6 +34,9 @@ type Spec struct {
 	// the whole sequence of looks.
 	Confidence float64 `json:"confidence"`
 
+	// Profile is how the profiled pair is recorded; needed if the design has one.
+	Profile *Profile `json:"profile,omitempty"`
+
 	Timeout  time.Duration `json:"timeout_ns"`   // per launch; 0 is none
 	CoolDown time.Duration `json:"cool_down_ns"` // between launches
 	Retries  int           `json:"retries"`      // further attempts at a launch that failed
@@ -47,6 +52,17 @@ func (s Spec) Check() error {
 	}
 	if err := s.Command.check(s.Treatment); err != nil {
 		return err
+	}
+	if _, err := s.custom(); err != nil {
+		return err
+	}
+	if s.Design.Profiled != (s.Profile != nil) {
+		return fmt.Errorf("a profiled pair and the way to profile it belong together")
+	}
+	if s.Profile != nil {
+		if err := s.Profile.Check(); err != nil {
+			return err
+		}
 	}
 	if s.Design.UntilDecide && len(Looks(s.Design.Pairs, s.Confidence)) == 0 {
 		return fmt.Errorf("a cap of %d pairs is too low to decide anything at %g %% confidence: want at least %d",
@@ -65,6 +81,19 @@ func (s Spec) Check() error {
 		return fmt.Errorf("%d ranks: want 0 (those seen) or more", s.Ranks)
 	}
 	return nil
+}
+
+// custom reads the rules of Custom.
+func (s Spec) custom() ([]metrics.Custom, error) {
+	var rules []metrics.Custom
+	for _, text := range s.Custom {
+		rule, err := metrics.ParseCustom(text)
+		if err != nil {
+			return nil, err
+		}
+		rules = append(rules, rule)
+	}
+	return rules, nil
 }
 
 // Treatment is how the arms differ: variables of the environment, and how a

@@ -1,0 +1,227 @@
+package bench
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Campaign is a spec, the order of its launches, and what came of them so far.
+type Campaign struct {
+	Folder   string
+	ID       string // marks the processes of this campaign
+	Created  time.Time
+	Spec     Spec
+	Launches []Launch // in the order of launching
+	Sessions int      // calls of Run so far
+	Decided  int      // pairs after which a look decided; 0 while none has
+
+	store store
+	lock  *os.File // nil when open only for reading
+}
+
+// Errors a caller can act on.
+var (
+	ErrBusy   = errors.New("another process is running this campaign")
+	ErrExists = errors.New("the folder already holds a campaign with finished launches")
+)
+
+// Create lays down a new campaign in folder, which is made if it is missing. A
+// campaign in which no launch ever finished is replaced; any other is ErrExists.
+func Create(folder string, spec Spec, now time.Time) (*Campaign, error) {
+	if err := spec.Check(); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return nil, err
+	}
+	lock, err := takeLock(folder)
+	if err != nil {
+		return nil, err
+	}
+	if err := clearUnstarted(folder); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	id := make([]byte, 8)
+	rand.Read(id) // never fails
+	if err := createStore(folder, hex.EncodeToString(id), now, spec, spec.Design.Plan()); err != nil {
+		return nil, errors.Join(fmt.Errorf("writing the campaign in %s: %w", folder, err), lock.Close())
+	}
+	return openLocked(folder, lock)
+}
+
+// clearUnstarted removes a campaign without a finished launch.
+func clearUnstarted(folder string) error {
+	path := filepath.Join(folder, storeName)
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	old, err := Open(folder)
+	if err != nil {
+		return err
+	}
+	finished := old.Finished()
+	if err := old.Close(); err != nil {
+		return err
+	}
+	if finished > 0 {
+		return fmt.Errorf("%s: %w (%d): resume it, or choose another folder", folder, ErrExists, finished)
+	}
+	return errors.Join(removeStore(folder), os.RemoveAll(filepath.Join(folder, launchesFolder)))
+}
+
+func removeStore(folder string) error {
+	var errs []error
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		if err := os.Remove(filepath.Join(folder, storeName) + suffix); err != nil && !errors.Is(err, os.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Open opens a campaign for reading, also while another process runs it.
+func Open(folder string) (*Campaign, error) {
+	s, err := openStore(folder, false)
+	if err != nil {
+		return nil, err
+	}
+	return loadFrom(folder, s, nil)
+}
+
+// Resume opens a campaign to go on with it. The error is ErrBusy if another
+// process is at it.
+func Resume(folder string) (*Campaign, error) {
+	if _, err := os.Stat(filepath.Join(folder, storeName)); err != nil {
+		return Open(folder) // for its error
+	}
+	lock, err := takeLock(folder)
+	if err != nil {
+		return nil, err
+	}
+	return openLocked(folder, lock)
+}
+
+func openLocked(folder string, lock *os.File) (*Campaign, error) {
+	s, err := openStore(folder, true)
+	if err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	return loadFrom(folder, s, lock)
+}
+
+func loadFrom(folder string, s store, lock *os.File) (*Campaign, error) {
+	c, err := s.load()
+	c.Folder, c.store, c.lock = folder, s, lock
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", folder, err), c.Close())
+	}
+	return &c, nil
+}
+
+const lockName = "campaign.lock"
+
+func takeLock(folder string) (*os.File, error) {
+	lock, err := lockFile(filepath.Join(folder, lockName))
+	if isLocked(err) {
+		return nil, fmt.Errorf("%s: %w: wait for it to end", folder, ErrBusy)
+	}
+	return lock, err
+}
+
+// Close gives the campaign back.
+func (c *Campaign) Close() error {
+	err := c.store.db.Close()
+	if c.lock != nil {
+		err = errors.Join(err, c.lock.Close())
+	}
+	return err
+}
+
+// Discard removes a campaign that has nothing to show: no launch finished and
+// nothing was printed. It closes the campaign and reports whether it went.
+func (c *Campaign) Discard() (gone bool, err error) {
+	if c.Finished() > 0 || c.printedAnything() {
+		return false, c.Close()
+	}
+	err = errors.Join(c.store.db.Close(), removeStore(c.Folder),
+		os.RemoveAll(filepath.Join(c.Folder, launchesFolder)), os.Remove(filepath.Join(c.Folder, lockName)), c.lock.Close())
+	// The folder itself goes only if nothing of anybody else's is in it.
+	_ = os.Remove(c.Folder)
+	return err == nil, err
+}
+
+func (c *Campaign) printedAnything() bool {
+	printed := false
+	_ = filepath.WalkDir(filepath.Join(c.Folder, launchesFolder), func(_ string, entry os.DirEntry, err error) error {
+		if err == nil && entry.Type().IsRegular() {
+			if info, err := entry.Info(); err == nil && info.Size() > 0 {
+				printed = true
+			}
+		}
+		return nil
+	})
+	return printed
+}
+
+// Finished counts the launches that are done.
+func (c *Campaign) Finished() int {
+	n := 0
+	for _, l := range c.Launches {
+		if _, ok := l.Done(); ok {
+			n++
+		}
+	}
+	return n
+}
+
+// next is the first launch of the order that is still to be done, nil when the
+// campaign is complete.
+func (c *Campaign) next() *Launch {
+	for i := range c.Launches {
+		l := &c.Launches[i]
+		if _, done := l.Done(); done {
+			continue
+		}
+		if c.Decided > 0 && (l.Kind == Timed || l.Kind == Floor) {
+			continue // a look has made these superfluous
+		}
+		return l
+	}
+	return nil
+}
+
+// Left counts the launches still to be done; under UntilDecide it is an upper
+// bound.
+func (c *Campaign) Left() int {
+	n := 0
+	for _, l := range c.Launches {
+		_, done := l.Done()
+		if !done && (c.Decided == 0 || l.Kind == WarmUp || l.Kind == Profiled) {
+			n++
+		}
+	}
+	return n
+}
+
+// Pairs are the finished pairs of a kind in order, each as its first and its
+// second launch.
+func (c *Campaign) Pairs(kind Kind) [][2]Launch {
+	var pairs [][2]Launch
+	for i, l := range c.Launches {
+		if l.Kind != kind || l.Place == 0 {
+			continue
+		}
+		first := c.Launches[i-1] // a plan puts the launches of a pair side by side
+		_, doneFirst := first.Done()
+		_, doneSecond := l.Done()
+		if doneFirst && doneSecond {
+			pairs = append(pairs, [2]Launch{first, l})
+		}
+	}
+	return pairs
+}

@@ -1,0 +1,239 @@
+package bench
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+// Evidence is what the finished launches say about the treatment and about
+// everything else that may have differed between the arms.
+func (c *Campaign) Evidence() Evidence {
+	e := Evidence{Proofs: c.wantedProofs(), Differences: []Difference{}}
+	pairs := c.Pairs(Timed)
+	seen := make(map[Difference]bool)
+	for _, pair := range pairs {
+		normal, perfect := armsOf(pair)
+		e.Compared = true
+		for _, d := range c.differences(normal, perfect) {
+			if !seen[d] {
+				seen[d] = true
+				e.Differences = append(e.Differences, d)
+			}
+		}
+	}
+	e.Checks = c.checks()
+	return e
+}
+
+// armsOf are the finished attempts of a timed pair by arm.
+func armsOf(pair [2]Launch) (normal, perfect Attempt) {
+	a, _ := pair[0].Done()
+	b, _ := pair[1].Done()
+	if pair[0].Arm == Perfect {
+		return b, a
+	}
+	return a, b
+}
+
+// wantedProofs are the proofs, with an unproved one for each rank that the spec
+// names and of which there is none.
+func (c *Campaign) wantedProofs() []Proof {
+	proofs := c.proofs()
+	if c.Spec.Ranks == 0 {
+		return proofs
+	}
+	for _, arm := range Arms {
+		for rank := range c.Spec.Ranks {
+			covered := slices.ContainsFunc(proofs, func(p Proof) bool {
+				return p.Arm == arm && (p.Rank == rank || p.Rank == AllRanks)
+			})
+			if !covered {
+				proofs = append(proofs, Proof{Arm: arm, Rank: rank, Standing: Unproved, Evidence: "no evidence of this rank",
+					RankMaxOverMean: router.Undefined(), ExpertMaxOverMean: router.Undefined()})
+			}
+		}
+	}
+	sortProofs(proofs)
+	return proofs
+}
+
+// differences compares what was recorded of the two launches of a pair.
+func (c *Campaign) differences(normal, perfect Attempt) []Difference {
+	var found []Difference
+	names := slices.Sorted(maps.Keys(normal.Environment))
+	for name := range maps.Keys(perfect.Environment) {
+		if _, both := normal.Environment[name]; !both {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		a, inNormal := normal.Environment[name]
+		b, inPerfect := perfect.Environment[name]
+		if a == b && inNormal == inPerfect {
+			continue
+		}
+		_, declared := c.Spec.Treatment.Perfect[name]
+		found = append(found, Difference{"environment", name, setTo(a, inNormal), setTo(b, inPerfect), declared})
+	}
+	if d, differ := c.arguments(normal, perfect); differ {
+		found = append(found, d)
+	}
+	for i, f := range normal.Files {
+		if i < len(perfect.Files) && perfect.Files[i].SHA256 != f.SHA256 {
+			found = append(found, Difference{"file", f.Path, f.SHA256, perfect.Files[i].SHA256, false})
+		}
+	}
+	if a, b := identities(normal.GPUs), identities(perfect.GPUs); a != b && a != "" && b != "" {
+		found = append(found, Difference{"gpu", "identity", a, b, false})
+	}
+	return found
+}
+
+func setTo(value string, set bool) string {
+	if !set {
+		return "not set"
+	}
+	return value
+}
+
+// arguments compares the words of the arms, as the spec gives them. The words
+// themselves differ anyway in placeholders and in what launchers pass on.
+func (c *Campaign) arguments(normal, perfect Attempt) (Difference, bool) {
+	a, b := c.Spec.Command.Of(Normal), c.Spec.Command.Of(Perfect)
+	if !slices.Equal(a, b) {
+		return Difference{"argument", "command", Quote(a), Quote(b), true}, true
+	}
+	words := slices.Concat(c.Spec.Command.Server, a)
+	if slices.ContainsFunc(words, func(w string) bool { return strings.Contains(w, "{arm}") }) {
+		return Difference{"argument", "{arm}", Quote(normal.Arguments), Quote(perfect.Arguments), true}, true
+	}
+	return Difference{}, false
+}
+
+// identities names GPUs by what must not change.
+func identities(gpus []GPU) string {
+	var ids []string
+	for _, g := range gpus {
+		ids = append(ids, g.UUID+" "+g.Driver)
+	}
+	slices.Sort(ids)
+	return strings.Join(ids, ", ")
+}
+
+// checks asks what only the launches themselves can answer. Work, order and
+// drift are for the judge, who has the values.
+func (c *Campaign) checks() []Check {
+	checks := []Check{c.checkFiles(), c.checkSessions(), c.checkRetries()}
+	if gpus, ok := c.checkGPUs(); ok {
+		checks = append(checks, gpus...)
+	}
+	if note := c.Spec.Treatment.Note; note != "" {
+		checks = append(checks, Check{"treatment", Warned, note})
+	}
+	if text := c.launcherWarnings(); text != "" {
+		checks = append(checks, Check{"launcher", Warned, text})
+	}
+	return checks
+}
+
+// checkFiles wants the files of the spec unchanged over the whole campaign.
+func (c *Campaign) checkFiles() Check {
+	const name = "same files"
+	if len(c.Spec.Same) == 0 {
+		return Check{name, Unknown, "no file was named that must stay the same"}
+	}
+	first := make(map[string]string)
+	for _, l := range c.Launches {
+		a, ok := l.Done()
+		if !ok {
+			continue
+		}
+		for _, f := range a.Files {
+			if have, known := first[f.Path]; known && have != f.SHA256 {
+				return Check{name, Broken, fmt.Sprintf("%s changed before launch %d (SHA-256 %.12s, was %.12s)", f.Path, l.Position, f.SHA256, have)}
+			}
+			first[f.Path] = f.SHA256
+		}
+	}
+	return Check{name, Passed, fmt.Sprintf("%d files had the same content at every launch", len(c.Spec.Same))}
+}
+
+// checkSessions warns of pairs whose launches were not neighbours in time.
+func (c *Campaign) checkSessions() Check {
+	const name = "one session"
+	var split []string
+	sessions := make(map[int]bool)
+	for _, pair := range c.Pairs(Timed) {
+		a, _ := pair[0].Done()
+		b, _ := pair[1].Done()
+		sessions[a.Session], sessions[b.Session] = true, true
+		if a.Session != b.Session {
+			split = append(split, fmt.Sprint(pair[0].Pair))
+		}
+	}
+	switch {
+	case len(split) > 0:
+		return Check{name, Warned, fmt.Sprintf("the campaign was interrupted inside pair %s, whose launches are not neighbours", strings.Join(split, ", "))}
+	case len(sessions) > 1:
+		return Check{name, Passed, fmt.Sprintf("run in %d sessions, interrupted between pairs only", len(sessions))}
+	}
+	return Check{name, Passed, "all pairs were run without an interruption"}
+}
+
+// checkRetries tells of attempts that failed or were cut off before the one that
+// counts.
+func (c *Campaign) checkRetries() Check {
+	const name = "first attempts"
+	failed, cut, left := 0, 0, 0
+	for _, l := range c.Launches {
+		for _, a := range l.Attempts {
+			switch a.State {
+			case Failed:
+				failed++
+			case Interrupted:
+				cut++
+			}
+			if slices.ContainsFunc(a.Warnings, func(w string) bool { return w == leftBehind }) {
+				left++
+			}
+		}
+	}
+	if failed+cut+left == 0 {
+		return Check{name, Passed, "every launch ended well at its first attempt"}
+	}
+	return Check{name, Warned, fmt.Sprintf("%d attempts failed and %d were cut off before the launch was done; %d launches left processes behind", failed, cut, left)}
+}
+
+// launcherWarnings are the other things said about launches, each once.
+func (c *Campaign) launcherWarnings() string {
+	var texts []string
+	for _, l := range c.Launches {
+		a, ok := l.Done()
+		if !ok {
+			continue
+		}
+		for _, w := range a.Warnings {
+			if w != leftBehind && !slices.Contains(texts, w) {
+				texts = append(texts, w)
+			}
+		}
+	}
+	return strings.Join(texts, "; ")
+}
+
+// Exports are the profiler's exports of an arm's profiled launch, sorted.
+func (c *Campaign) Exports(arm Arm) []string {
+	for _, l := range c.Launches {
+		if a, ok := l.Done(); ok && l.Kind == Profiled && l.Arm == arm {
+			paths, _ := filepath.Glob(filepath.Join(c.Folder, a.Folder, outName, "*.sqlite"))
+			return paths
+		}
+	}
+	return nil
+}

@@ -1,0 +1,79 @@
+package bench
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+// Drift between the arms beyond which the GPUs' state is worth a warning.
+const (
+	clockTolerance       = 0.02 // relative difference of the mean SM clock
+	temperatureTolerance = 5.0  // °C, likewise
+)
+
+// checkGPUs compares what nvidia-smi showed beside the launches; false when it
+// was never asked.
+func (c *Campaign) checkGPUs() ([]Check, bool) {
+	seen := false
+	strangers := make(map[string]bool)
+	var clock, heat [2]mean
+	for i, arm := range Arms {
+		for _, a := range c.counted(arm) {
+			for _, g := range a.GPUs {
+				seen = true
+				clock[i].add(g.ClockMHz)
+				heat[i].add(g.TemperatureC)
+				for _, p := range g.Processes {
+					if !p.Ours {
+						strangers[fmt.Sprintf("%s (GPU %d)", p.Name, g.Index)] = true
+					}
+				}
+			}
+		}
+	}
+	if !seen {
+		return nil, false
+	}
+	others := Check{"other processes", Passed, "no other process used the GPUs at the start of a launch"}
+	if len(strangers) > 0 {
+		others = Check{"other processes", Warned, "also on the GPUs: " + strings.Join(slices.Sorted(maps.Keys(strangers)), ", ")}
+	}
+	checks := []Check{others}
+	if a, b := clock[0].value(), clock[1].value(); a > 0 && b > 0 {
+		checks = append(checks, alike("clocks", math.Abs(a-b) <= clockTolerance*max(a, b), "SM clock in the launches: normal %.0f MHz, perfect %.0f MHz", a, b))
+	}
+	if a, b := heat[0].value(), heat[1].value(); a > 0 && b > 0 {
+		checks = append(checks, alike("temperature", math.Abs(a-b) <= temperatureTolerance, "in the launches: normal %.1f °C, perfect %.1f °C", a, b))
+	}
+	return checks, true
+}
+
+// alike is a check of a quantity that should hardly differ between the arms.
+func alike(name string, ok bool, format string, normal, perfect float64) Check {
+	outcome := Passed
+	if !ok {
+		outcome = Warned
+	}
+	return Check{name, outcome, fmt.Sprintf(format, normal, perfect)}
+}
+
+// mean of the numbers that are defined.
+type mean struct {
+	sum float64
+	n   int
+}
+
+func (m *mean) add(v router.Number) {
+	if v.Defined() {
+		m.sum += v.Float64()
+		m.n++
+	}
+}
+
+// value is NaN of no numbers.
+func (m mean) value() float64 { return m.sum / float64(m.n) }

@@ -1,0 +1,293 @@
+package bench
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/moebalance/moebalance/compare/bench/metrics"
+)
+
+// launchesFolder holds one folder per attempt, below the campaign folder.
+const launchesFolder = "launches"
+
+// The files of an attempt's folder. What the command writes for itself goes to
+// the folder "out" beside them.
+const (
+	stdoutName       = "stdout.log"
+	stderrName       = "stderr.log"
+	serverStdoutName = "server-stdout.log"
+	serverStderrName = "server-stderr.log"
+	outName          = "out"
+)
+
+// launch finishes one place of the order, with as many attempts as the spec
+// allows in this session.
+func (r *runner) launch(ctx context.Context, l *Launch) error {
+	for try := 0; ; try++ {
+		a, err := r.attempt(ctx, l)
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case try >= r.Spec.Retries || errors.Is(err, errUnusable):
+			folder := filepath.Join(r.Folder, a.Folder)
+			return &LaunchError{Launch: *l, Attempt: a, Folder: folder, Err: err}
+		}
+	}
+}
+
+// errUnusable marks output that another attempt would only repeat.
+var errUnusable = errors.New("the output cannot be used")
+
+// attempt starts the command once and sees it through. The attempt is on disk
+// as Running before the command starts, as Ran when it has ended well, and as
+// Finished when its output is read: a kill between any two of these loses
+// nothing and counts nothing twice.
+func (r *runner) attempt(ctx context.Context, l *Launch) (Attempt, error) {
+	number := len(l.Attempts) + 1
+	a := Attempt{
+		Number: number, Session: r.session, State: Running, StartedAt: r.host.Now(), ExitCode: -1,
+		Folder: filepath.Join(launchesFolder, fmt.Sprintf("%05d-%s-%d", l.Position, l.Arm, number)),
+	}
+	s, err := r.prepare(*l, &a)
+	if err != nil {
+		return a, err
+	}
+	l.Attempts = append(l.Attempts, a)
+	last := &l.Attempts[number-1]
+	if err := r.save(*l, *last); err != nil {
+		return *last, err
+	}
+	r.report(Event{Stage: Starting, Launch: *l, Attempt: *last})
+
+	gpus := r.watchGPUs(ctx)
+	code, runErr := s.run(ctx)
+	last.DurationNS = int64(r.host.Now().Sub(a.StartedAt))
+	last.ExitCode, last.Warnings = code, s.warnings
+	last.GPUs = gpus(&last.Warnings)
+	if runErr == nil {
+		last.State = Ran
+		if err := r.save(*l, *last); err != nil {
+			return *last, err
+		}
+		runErr = r.read(l, last)
+	} else {
+		last.State, last.Error = Failed, runErr.Error()
+		if ctx.Err() != nil {
+			last.State = Interrupted
+		}
+		if err := r.save(*l, *last); err != nil {
+			return *last, err
+		}
+	}
+	r.report(Event{Stage: Ended, Launch: *l, Attempt: *last})
+	return *last, runErr
+}
+
+// prepare fills in what an attempt is about to do: its folder, words and
+// environment. Nothing has been started yet.
+func (r *runner) prepare(l Launch, a *Attempt) (*starter, error) {
+	folder, err := filepath.Abs(filepath.Join(r.Folder, a.Folder))
+	if err != nil {
+		return nil, err
+	}
+	out := filepath.Join(folder, outName)
+	if err := os.RemoveAll(folder); err != nil { // of an attempt that was never written down
+		return nil, err
+	}
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return nil, err
+	}
+	if a.Files, err = r.hashes.files(r.Spec.Same); err != nil {
+		return nil, fmt.Errorf("a file that must stay the same: %w", err)
+	}
+	env := r.Spec.Treatment.Environ(r.host.Environ, l.Arm)
+	a.Environment = recordEnvironment(env, r.Spec.Treatment)
+	s := &starter{host: r.host, env: append(env, fmt.Sprintf("%s%d", r.marker(), l.Position)), folder: folder, timeout: r.Spec.Timeout}
+	p := place{l, out}
+	cmd := r.Spec.Command
+	s.words, s.server = p.fill(cmd.Of(l.Arm)), p.fill(cmd.Server)
+	s.ready, s.readyTimeout = p.fill([]string{cmd.Ready})[0], cmd.ReadyTimeout
+	carrier := &s.words
+	if len(s.server) > 0 {
+		carrier = &s.server
+	}
+	var warning string
+	if *carrier, warning = carry(*carrier, r.Spec.Treatment, l.Arm, r.version((*carrier)[0])); warning != "" {
+		s.warnings = append(s.warnings, warning)
+	}
+	if l.Kind == Profiled && r.Spec.Profile != nil {
+		*carrier = r.Spec.Profile.Wrap(*carrier, out)
+		s.env = r.Spec.Profile.Environ(s.env)
+	}
+	a.Arguments = append(append([]string{}, s.server...), s.words...)
+	return s, nil
+}
+
+// gpuInterval is the time between looks at the GPUs.
+const gpuInterval = 15 * time.Second
+
+// watchGPUs looks at the GPUs beside the launch, so that it costs no time; the
+// returned function ends that and returns what was seen.
+func (r *runner) watchGPUs(ctx context.Context) func(warnings *[]string) []GPU {
+	if r.host.GPUs == nil {
+		return func(*[]string) []GPU { return nil }
+	}
+	var gpus []GPU
+	var failed error
+	ended, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		gpus, failed = r.lookAtGPUs(ctx)
+		for failed == nil {
+			select {
+			case <-ended:
+				return
+			case <-time.After(gpuInterval):
+			}
+			if now, err := r.lookAtGPUs(ctx); err == nil && len(now) == len(gpus) {
+				for i := range now {
+					now[i].Processes = gpus[i].Processes
+				}
+				gpus = now
+			}
+		}
+	}()
+	return func(warnings *[]string) []GPU {
+		close(ended)
+		<-done
+		if failed != nil {
+			*warnings = append(*warnings, failed.Error())
+		}
+		return gpus
+	}
+}
+
+func (r *runner) lookAtGPUs(ctx context.Context) ([]GPU, error) {
+	ctx, cancel := context.WithTimeout(ctx, gpuInterval)
+	defer cancel()
+	gpus, err := r.host.GPUs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ours := marked(r.marker())
+	for i := range gpus {
+		for j := range gpus[i].Processes {
+			p := &gpus[i].Processes[j]
+			p.Ours = slices.Contains(ours, p.PID)
+		}
+	}
+	return gpus, nil
+}
+
+// read turns the output of an attempt that ran into its result. The attempt
+// ends Finished or Failed, and is on disk.
+func (r *runner) read(l *Launch, a *Attempt) error {
+	err := r.readOutput(l, a)
+	a.State = Finished
+	if err != nil {
+		a.State, a.Error = Failed, err.Error()
+	}
+	return errors.Join(err, r.save(*l, *a))
+}
+
+func (r *runner) readOutput(l *Launch, a *Attempt) error {
+	folder := filepath.Join(r.Folder, a.Folder)
+	found, err := findLines(r.Spec.Treatment.Line, folder)
+	if err != nil {
+		return err
+	}
+	a.LinesFound = found
+	if l.Kind == Profiled {
+		return nil // measured under the profiler: not a result
+	}
+	result, err := r.parse(*l, folder)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errUnusable, err)
+	}
+	name := r.Spec.Metric
+	if name == "" {
+		name = result.Primary
+	}
+	m, ok := result.Metric(name)
+	switch {
+	case !ok:
+		return fmt.Errorf("%w: no metric %q in it: want one of %s", errUnusable, name, metricNames(result))
+	case !m.Value.Defined():
+		return fmt.Errorf("%w: its %s is not a number", errUnusable, name)
+	}
+	result.Steps = nil // they are in the raw output, and can be many
+	a.Result = &result
+	return nil
+}
+
+// parse reads the output from where the spec says it is.
+func (r *runner) parse(l Launch, folder string) (metrics.Result, error) {
+	path := filepath.Join(folder, stdoutName)
+	if r.Spec.Output != "" {
+		out, err := filepath.Abs(filepath.Join(folder, outName))
+		if err != nil {
+			return metrics.Result{}, err
+		}
+		path = place{l, out}.fill([]string{r.Spec.Output})[0]
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(r.host.Folder, path)
+		}
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return metrics.Result{}, fmt.Errorf("the command left no result file: %w", err)
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.Size() == 0 {
+		return metrics.Result{}, fmt.Errorf("the command printed nothing on stdout: want a benchmark's report there, or name the file it writes")
+	}
+	return metrics.Parse(bufio.NewReaderSize(f, 1<<16), r.custom)
+}
+
+func metricNames(r metrics.Result) string {
+	var names []string
+	for _, m := range r.Metrics {
+		names = append(names, m.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// Tail is the last line of a file that is not blank, cut to a readable length;
+// "" if there is none.
+func Tail(path string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	const reach = 4 << 10
+	if info, err := f.Stat(); err == nil && info.Size() > reach {
+		if _, err := f.Seek(-reach, io.SeekEnd); err != nil {
+			return ""
+		}
+	}
+	text, err := io.ReadAll(io.LimitReader(f, reach))
+	if err != nil {
+		return ""
+	}
+	lines := strings.FieldsFunc(string(text), func(r rune) bool { return r == '\n' || r == '\r' })
+	for i := len(lines) - 1; i >= 0; i-- {
+		if line := strings.TrimSpace(lines[i]); line != "" {
+			if len(line) > 200 {
+				line = strings.ToValidUTF8(line[:200], "") + "…"
+			}
+			return line
+		}
+	}
+	return ""
+}

@@ -1,0 +1,216 @@
+package bench
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Profile says how a command is put under Nsight Systems: the switches that the
+// TensorRT-LLM and vLLM performance pages use, one report per rank.
+type Profile struct {
+	Nsys string `json:"nsys"` // the program; "nsys" where empty
+	// Windows are the iterations to record, "A-B" or several with commas between,
+	// as TLLM_PROFILE_START_STOP takes them. Empty records the whole run.
+	Windows string `json:"windows,omitempty"`
+	// Legacy names an older variable for Windows: TLLM_GPTM_PROFILE_START_STOP of
+	// gptManagerBenchmark or TLLM_GPTS_PROFILE_START_STOP of gptSessionBenchmark.
+	Legacy     string `json:"legacy,omitempty"`
+	GraphTrace string `json:"graph_trace"` // "node" (each kernel of a CUDA graph) or "graph" (the graph as one, cheap)
+	PythonGIL  bool   `json:"python_gil"`  // record who holds Python's lock
+	GPUMetrics bool   `json:"gpu_metrics"` // sample the GPUs' counters, which needs permission from the driver
+	TorchTrace string `json:"torch_trace,omitempty"`
+	// Set are further variables of the command's, such as those of an arm.
+	Set map[string]string `json:"set,omitempty"`
+	// Rank is the only rank to profile; negative profiles every rank.
+	Rank int `json:"rank"`
+}
+
+// Legacies are the older names of the window variable.
+var Legacies = []string{"TLLM_GPTM_PROFILE_START_STOP", "TLLM_GPTS_PROFILE_START_STOP"}
+
+var windowList = regexp.MustCompile(`^\d+(-\d+)?(,\d+(-\d+)?)*$`)
+
+// Check reports what is wrong with p.
+func (p Profile) Check() error {
+	if p.GraphTrace != "node" && p.GraphTrace != "graph" {
+		return fmt.Errorf("graph trace %q: want node or graph", p.GraphTrace)
+	}
+	if p.Legacy != "" && !slices.Contains(Legacies, p.Legacy) {
+		return fmt.Errorf("unknown window variable %q: want %s", p.Legacy, strings.Join(Legacies, " or "))
+	}
+	if p.Windows == "" {
+		if p.Legacy != "" {
+			return fmt.Errorf("%s without the iterations to record", p.Legacy)
+		}
+		return nil
+	}
+	if !windowList.MatchString(p.Windows) {
+		return fmt.Errorf("iterations %q: want A-B, or several with commas between, such as 100-150", p.Windows)
+	}
+	for _, w := range strings.Split(p.Windows, ",") {
+		from, to, ranged := strings.Cut(w, "-")
+		a, errA := strconv.Atoi(from)
+		b, errB := strconv.Atoi(to)
+		if errA != nil || ranged && (errB != nil || b < a) {
+			return fmt.Errorf("iterations %q: want the first before the last", w)
+		}
+	}
+	return nil
+}
+
+// Variables are what the environment of the profiled command needs.
+func (p Profile) Variables() map[string]string {
+	v := map[string]string{
+		"TLLM_NVTX_DEBUG":         "1", // ranges inside the executor
+		"TLLM_PROFILE_RECORD_GC":  "1",
+		"TLLM_LLMAPI_ENABLE_NVTX": "1",
+	}
+	if p.Windows != "" {
+		name := "TLLM_PROFILE_START_STOP"
+		if p.Legacy != "" {
+			name = p.Legacy
+		}
+		v[name] = p.Windows
+	}
+	if p.TorchTrace != "" {
+		v["TLLM_TORCH_PROFILE_TRACE"] = p.TorchTrace
+	}
+	maps.Copy(v, p.Set)
+	return v
+}
+
+// treatment carries the variables through launchers like those of an arm.
+func (p Profile) treatment() Treatment { return Treatment{Name: "profile", Perfect: p.Variables()} }
+
+// Environ is env with the variables set.
+func (p Profile) Environ(env []string) []string { return p.treatment().Environ(env, Perfect) }
+
+// Mark stands, in a command, for the place where the profiler goes. Without it
+// the place is found: behind a launcher's own options, else in front.
+const Mark = "{nsys}"
+
+// Wrap is the command under the profiler, its reports in folder as
+// report.rank<R>.nsys-rep and .sqlite. The rank is what Open MPI, MPICH or Slurm
+// told the process; without any of them it is 0.
+func (p Profile) Wrap(words []string, folder string) []string {
+	wrapper := []string{"sh", "-c", p.script(folder), "moebalance-profile"}
+	if at := slices.Index(words, Mark); at >= 0 {
+		return slices.Concat(words[:at], wrapper, words[at+1:])
+	}
+	words, _ = carry(words, p.treatment(), Perfect, "")
+	at := programAt(words)
+	return slices.Concat(words[:at], wrapper, words[at:])
+}
+
+// script runs in each rank's place and becomes the profiler, or the command
+// itself on ranks that are not profiled.
+func (p Profile) script(folder string) string {
+	var b strings.Builder
+	b.WriteString(`rank="${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-${SLURM_PROCID:-${PMIX_RANK:-0}}}}"; `)
+	if p.Rank >= 0 {
+		fmt.Fprintf(&b, `[ "$rank" = %d ] || exec "$@"; `, p.Rank)
+	}
+	fmt.Fprintf(&b, `exec %s -o %s"$rank" "$@"`, Quote(p.nsys()), Quote([]string{filepath.Join(folder, "report.rank")}))
+	return b.String()
+}
+
+// nsys is the profiler with its switches.
+func (p Profile) nsys() []string {
+	program := p.Nsys
+	if program == "" {
+		program = "nsys"
+	}
+	trace := "cuda,nvtx"
+	if p.PythonGIL {
+		trace += ",python-gil"
+	}
+	words := []string{program, "profile", "-f", "true", "-t", trace, "--cuda-graph-trace", p.GraphTrace,
+		"--trace-fork-before-exec=true", "--export=sqlite"}
+	if p.Windows != "" {
+		end := "stop"
+		if n := strings.Count(p.Windows, ",") + 1; n > 1 {
+			end = fmt.Sprintf("repeat:%d", n)
+		}
+		words = append(words, "-c", "cudaProfilerApi", "--capture-range-end="+end)
+	}
+	if p.GPUMetrics {
+		words = append(words, "--gpu-metrics-devices=all")
+	}
+	return words
+}
+
+// Script is the profiled command as a shell script that can be read, changed
+// and run by hand.
+func (p Profile) Script(words []string, folder string) string {
+	var b strings.Builder
+	b.WriteString("#!/bin/sh\n# The command under Nsight Systems, one report per rank.\n")
+	t := p.treatment()
+	for _, name := range t.Names() {
+		fmt.Fprintf(&b, "export %s=%s\n", name, Quote([]string{t.Perfect[name]}))
+	}
+	fmt.Fprintf(&b, "mkdir -p %s\nexec %s\n", Quote([]string{folder}), Quote(p.Wrap(words, folder)))
+	return b.String()
+}
+
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
+
+// Quote writes words as a POSIX shell reads them back.
+func Quote(words []string) string {
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		quoted[i] = w
+		if !plainWord.MatchString(w) {
+			quoted[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(quoted, " ")
+}
+
+// taking are the options of launchers that take the following words as values,
+// and how many. All others stand alone or hold their value after "=".
+var taking = map[string]map[string]int{
+	"mpirun": {
+		"-n": 1, "-np": 1, "--np": 1, "-c": 1, "-N": 1, "-npernode": 1, "-x": 1, "-H": 1, "-host": 1, "--host": 1,
+		"-hostfile": 1, "--hostfile": 1, "-machinefile": 1, "--machinefile": 1, "-f": 1, "-hosts": 1, "-ppn": 1,
+		"--map-by": 1, "-map-by": 1, "--bind-to": 1, "-bind-to": 1, "--rank-by": 1, "-wdir": 1, "--wdir": 1, "-wd": 1,
+		"-mca": 2, "--mca": 2, "-genv": 2, "-env": 2, "-genvlist": 1, "--output-filename": 1, "--prefix": 1, "--rankfile": 1, "-rf": 1,
+	},
+	"srun": {
+		"-n": 1, "-N": 1, "-p": 1, "-A": 1, "-t": 1, "-J": 1, "-o": 1, "-e": 1, "-w": 1, "-x": 1, "-c": 1, "-G": 1, "-D": 1, "-q": 1, "-m": 1,
+		"--ntasks": 1, "--nodes": 1, "--partition": 1, "--account": 1, "--time": 1, "--job-name": 1, "--nodelist": 1, "--gpus": 1,
+		"--ntasks-per-node": 1, "--gpus-per-node": 1, "--gpus-per-task": 1, "--cpus-per-task": 1, "--mem": 1, "--export": 1, "--chdir": 1,
+		"--container-image": 1, "--container-name": 1, "--container-mounts": 1, "--container-workdir": 1,
+	},
+}
+
+// programAt is where the program stands in a command: behind the launcher and
+// its options, or at the front.
+func programAt(words []string) int {
+	if len(words) == 0 {
+		return 0
+	}
+	launcher := filepath.Base(words[0])
+	if launcher == "mpiexec" || launcher == "orterun" || launcher == "prun" {
+		launcher = "mpirun"
+	}
+	options, ok := taking[launcher]
+	if !ok {
+		return 0
+	}
+	for i := 1; i < len(words); i++ {
+		switch w := words[i]; {
+		case w == "--":
+			return min(i+1, len(words))
+		case !strings.HasPrefix(w, "-"):
+			return i
+		default:
+			i += options[w]
+		}
+	}
+	return len(words)
+}

@@ -1,0 +1,236 @@
+package bench
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+// AllRanks is the rank of evidence that covers all ranks together or names none.
+const AllRanks = -1
+
+// findLines counts, per rank, the lines of an attempt's logs that match the
+// pattern; nil without a pattern. A line is looked at up to 64 KiB.
+func findLines(pattern, folder string) ([]Found, error) {
+	if pattern == "" {
+		return nil, nil
+	}
+	line, err := regexp.Compile(pattern)
+	if err != nil {
+		return nil, fmt.Errorf("proof line: %w", err)
+	}
+	times := make(map[int]int)
+	for _, name := range []string{stdoutName, stderrName, serverStdoutName, serverStderrName} {
+		if err := countLines(filepath.Join(folder, name), line, times); err != nil {
+			return nil, err
+		}
+	}
+	found := make([]Found, 0, len(times))
+	for rank, n := range times {
+		found = append(found, Found{rank, n})
+	}
+	slices.SortFunc(found, func(a, b Found) int { return a.Rank - b.Rank })
+	return found, nil
+}
+
+func countLines(path string, line *regexp.Regexp, times map[int]int) error {
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	group := line.SubexpIndex("rank")
+	r := bufio.NewReaderSize(f, 64<<10)
+	for {
+		text, err := r.ReadSlice('\n')
+		if m := line.FindSubmatch(text); m != nil {
+			rank := AllRanks
+			if group >= 0 && len(m[group]) > 0 {
+				if n, err := strconv.Atoi(string(bytes.TrimSpace(m[group]))); err == nil {
+					rank = n
+				}
+			}
+			times[rank]++
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil && err != bufio.ErrBufferFull {
+			return fmt.Errorf("reading %s: %w", path, err)
+		}
+	}
+}
+
+// The marks that reported loads must reach. A perfect arm's layer may exceed
+// the floor by what indivisible loads cost; a normal arm is proved unbalanced by
+// one layer beyond what rounding can explain.
+const (
+	balancedWithin   = 1.05 // max/mean over ranks of every layer of a perfect launch, at most
+	unbalancedBeyond = 1.01 // max/mean over ranks or experts of some layer of a normal launch, more than this
+)
+
+// proofs says, for each arm, how its ranks were routed over all counted
+// launches. One launch that lacks the evidence leaves its arm unproved.
+func (c *Campaign) proofs() []Proof {
+	proofs := []Proof{}
+	for _, arm := range Arms {
+		ranks := make(map[int]*Proof)
+		for _, a := range c.counted(arm) {
+			for _, p := range c.Spec.Treatment.prove(arm, a) {
+				if have, ok := ranks[p.Rank]; ok {
+					have.merge(p)
+				} else {
+					ranks[p.Rank] = &p
+				}
+			}
+		}
+		launches := len(c.counted(arm))
+		for _, p := range ranks {
+			if p.Launches < launches {
+				p.Standing = Unproved
+				p.Evidence = fmt.Sprintf("evidence in %d of %d launches only: %s", p.Launches, launches, p.Evidence)
+			}
+			proofs = append(proofs, *p)
+		}
+	}
+	sortProofs(proofs)
+	return proofs
+}
+
+func sortProofs(proofs []Proof) {
+	slices.SortFunc(proofs, func(a, b Proof) int {
+		if a.Arm != b.Arm {
+			return slices.Index(Arms, a.Arm) - slices.Index(Arms, b.Arm)
+		}
+		return a.Rank - b.Rank
+	})
+}
+
+// counted are the finished attempts of an arm that enter the comparison.
+func (c *Campaign) counted(arm Arm) []Attempt {
+	var attempts []Attempt
+	for _, l := range c.Launches {
+		if a, ok := l.Done(); ok && l.Arm == arm && l.Kind == Timed {
+			attempts = append(attempts, a)
+		}
+	}
+	return attempts
+}
+
+// merge takes a further launch's evidence for the same rank into p: the weaker
+// of the two standings holds, with its evidence.
+func (p *Proof) merge(o Proof) {
+	p.Launches += o.Launches
+	if p.Proves() && !o.Proves() {
+		p.Standing, p.Evidence = o.Standing, o.Evidence
+	}
+	worse := func(a, b router.Number) router.Number {
+		switch {
+		case !a.Defined():
+			return b
+		case !b.Defined():
+			return a
+		case p.Arm == Perfect:
+			return max(a, b)
+		}
+		return min(a, b)
+	}
+	p.RankMaxOverMean = worse(p.RankMaxOverMean, o.RankMaxOverMean)
+	p.ExpertMaxOverMean = worse(p.ExpertMaxOverMean, o.ExpertMaxOverMean)
+}
+
+// prove says what one launch's output proves about its ranks. The output's own
+// word with its loads goes before a line in the log.
+func (t Treatment) prove(arm Arm, a Attempt) []Proof {
+	if a.Result != nil && a.Result.Proof.Claimed {
+		return proveByOutput(arm, a)
+	}
+	if t.Line == "" {
+		return []Proof{{Arm: arm, Rank: AllRanks, Launches: 1, Standing: Unproved,
+			Evidence:        "the output does not say how it was routed, and no proof line is known for this treatment",
+			RankMaxOverMean: router.Undefined(), ExpertMaxOverMean: router.Undefined()}}
+	}
+	return t.proveByLine(arm, a)
+}
+
+// proveByOutput judges a launch by what its own report says: whether its router
+// was perfect, and the loads it measured, which must agree.
+func proveByOutput(arm Arm, a Attempt) []Proof {
+	said := a.Result.Proof
+	p := Proof{Arm: arm, Rank: AllRanks, Launches: 1, Standing: Unbalanced,
+		RankMaxOverMean: router.Undefined(), ExpertMaxOverMean: router.Undefined()}
+	for _, l := range said.Layers {
+		p.RankMaxOverMean = most(p.RankMaxOverMean, l.RankMaxOverMean)
+		p.ExpertMaxOverMean = most(p.ExpertMaxOverMean, l.ExpertMaxOverMean)
+	}
+	loads := "it reports no loads"
+	if p.RankMaxOverMean.Defined() {
+		loads = fmt.Sprintf("its worst layer has max/mean %.3f over ranks", p.RankMaxOverMean)
+	}
+	if p.ExpertMaxOverMean.Defined() {
+		loads += fmt.Sprintf(", %.3f over experts", p.ExpertMaxOverMean)
+	}
+	switch {
+	case said.Perfect && p.RankMaxOverMean > balancedWithin: // false where undefined
+		p.Standing, p.Evidence = Unproved, "the output says perfect router, but "+loads
+	case said.Perfect:
+		p.Standing, p.Evidence = Balanced, "the output says perfect router, and "+loads
+	case p.RankMaxOverMean <= unbalancedBeyond && p.ExpertMaxOverMean <= unbalancedBeyond:
+		p.Standing, p.Evidence = Balanced, "the output says learned router, but "+loads
+	default:
+		p.Evidence = "the output says learned router, and " + loads
+	}
+	if said.Ranks <= 1 {
+		return []Proof{p}
+	}
+	proofs := make([]Proof, said.Ranks)
+	for rank := range proofs {
+		proofs[rank] = p
+		proofs[rank].Rank = rank
+	}
+	return proofs
+}
+
+func most(a, b router.Number) router.Number {
+	if !a.Defined() {
+		return b
+	}
+	if !b.Defined() {
+		return a
+	}
+	return max(a, b)
+}
+
+// proveByLine judges a launch by the lines its ranks printed. Their absence
+// from the normal arm counts only beside their presence in the perfect one,
+// which the judge demands anyway.
+func (t Treatment) proveByLine(arm Arm, a Attempt) []Proof {
+	proof := func(rank int, standing Standing, format string, args ...any) Proof {
+		return Proof{Arm: arm, Rank: rank, Launches: 1, Standing: standing, Evidence: fmt.Sprintf(format, args...),
+			RankMaxOverMean: router.Undefined(), ExpertMaxOverMean: router.Undefined()}
+	}
+	if len(a.LinesFound) == 0 {
+		standing := Unbalanced
+		if arm == Perfect {
+			standing = Unproved
+		}
+		return []Proof{proof(AllRanks, standing, "no line matches %q", t.Line)}
+	}
+	var proofs []Proof
+	for _, f := range a.LinesFound {
+		proofs = append(proofs, proof(f.Rank, Balanced, "%d lines match %q", f.Times, t.Line))
+	}
+	return proofs
+}

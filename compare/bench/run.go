@@ -1,0 +1,260 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/moebalance/moebalance/compare/bench/metrics"
+)
+
+// Host is the machine that a campaign runs on, handed in by the caller.
+type Host struct {
+	Environ    []string // of the commands, before the treatment
+	Executable string   // started where a command's first word is "moebalance" and no such program is on the path
+	Folder     string   // commands run here; empty: the current folder
+
+	Now   func() time.Time
+	Sleep func(context.Context, time.Duration) error
+	// GPUs is asked at the start of every launch, beside it; nil records none.
+	GPUs     func(context.Context) ([]GPU, error)
+	Patience Patience
+	// Decide says at a look whether the pairs so far decide the campaign at that
+	// confidence. Needed only under UntilDecide.
+	Decide func(c *Campaign, confidence float64) (bool, error)
+	// Accept looks at the campaign once its first pair is finished; an error ends
+	// Run before more time is spent on arms that cannot be compared. May be nil.
+	Accept func(*Campaign) error
+	Report func(Event) // told what happens; nil tells nobody
+}
+
+// Stage is a moment in a launch.
+type Stage string
+
+// The stages that an Event can tell of.
+const (
+	Starting Stage = "starting"
+	Ended    Stage = "ended"   // finished, failed or interrupted
+	Cooling  Stage = "cooling" // waiting before the next launch
+	Cleaning Stage = "cleaning"
+	Looked   Stage = "looked" // at the pairs so far, under UntilDecide
+)
+
+// Event tells of one step of a campaign.
+type Event struct {
+	Stage   Stage
+	Launch  Launch  // a copy; its last attempt is Attempt
+	Attempt Attempt // zero before Starting
+	Done    int     // launches finished
+	Left    int     // launches still to be done
+	Text    string  // where there is more to say
+}
+
+// LaunchError is a launch that failed for good.
+type LaunchError struct {
+	Launch  Launch
+	Attempt Attempt
+	Folder  string // of the raw output; "" if there is none
+	Err     error
+}
+
+func (e *LaunchError) Error() string {
+	where := ""
+	if e.Folder != "" {
+		where = "; its output is in " + e.Folder
+	}
+	return fmt.Sprintf("launch %d (%s, %s): %v%s", e.Launch.Position, e.Launch.Kind, e.Launch.Arm, e.Err, where)
+}
+
+func (e *LaunchError) Unwrap() error { return e.Err }
+
+// ErrNotFound is a command that does not exist.
+var ErrNotFound = errors.New("command not found")
+
+// Resolve finds the program of every command of the spec, so that a name that
+// is mistyped is found before a campaign exists.
+func (h Host) Resolve(c Command) error {
+	for _, words := range [][]string{c.Normal, c.Perfect, c.Server} {
+		if len(words) == 0 {
+			continue
+		}
+		if _, err := h.program(words[0]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ownName is this program's name: it can always be started.
+const ownName = "moebalance"
+
+func (h Host) program(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	switch {
+	case err == nil:
+		return filepath.Abs(path)
+	case name == ownName && h.Executable != "":
+		return h.Executable, nil
+	}
+	return "", fmt.Errorf("%w: %q is neither a program on the path nor an executable file: check the spelling, or give its whole path", ErrNotFound, name)
+}
+
+// Run works the campaign off from where it stands until every launch is done, a
+// look has decided it, a launch fails for good (*LaunchError), or ctx ends: then
+// the running command is ended with everything it started, and the error is the
+// cause of ctx. Whatever was finished is kept; Run can be called again.
+func (c *Campaign) Run(ctx context.Context, h Host) error {
+	if c.lock == nil {
+		return errors.New("the campaign is open for reading only")
+	}
+	if c.next() == nil {
+		return nil
+	}
+	session, err := c.store.begin(h.Now(), "")
+	if err != nil {
+		return fmt.Errorf("writing the campaign: %w", err)
+	}
+	c.Sessions = session
+	r := runner{Campaign: c, host: h, session: session, hashes: make(fileHasher), versions: make(map[string]string)}
+	if r.custom, err = c.Spec.custom(); err != nil {
+		return err
+	}
+	if err := r.recover(); err != nil {
+		return err
+	}
+	for first := true; ; first = false {
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		if err := r.accept(); err != nil {
+			return err
+		}
+		if err := r.look(); err != nil {
+			return err
+		}
+		l := c.next()
+		if l == nil {
+			return nil
+		}
+		if !first {
+			if err := r.coolDown(ctx, *l); err != nil {
+				return err
+			}
+		}
+		if err := r.launch(ctx, l); err != nil {
+			return err
+		}
+	}
+}
+
+// runner is one call of Run.
+type runner struct {
+	*Campaign
+	host     Host
+	session  int
+	hashes   fileHasher
+	versions map[string]string // what launchers print for --version
+	custom   []metrics.Custom
+}
+
+func (r *runner) report(e Event) {
+	if r.host.Report != nil {
+		e.Done, e.Left = r.Finished(), r.Left()
+		r.host.Report(e)
+	}
+}
+
+// recover settles what an earlier session left behind when it was killed: its
+// processes are ended, a launch that had already ended is read, and one that
+// had not is marked and will be started again.
+func (r *runner) recover() error {
+	for i := range r.Launches {
+		l := &r.Launches[i]
+		if len(l.Attempts) == 0 {
+			continue
+		}
+		last := &l.Attempts[len(l.Attempts)-1]
+		switch last.State {
+		case Running:
+			r.report(Event{Stage: Cleaning, Launch: *l, Attempt: *last, Text: "ending what an earlier run left behind"})
+			ended := endMarked(r.marker(), r.host.Patience)
+			last.State, last.ExitCode = Interrupted, -1
+			last.Error = fmt.Sprintf("the bench process ended before the command did (%d processes of it were still running)", ended)
+			if err := r.save(*l, *last); err != nil {
+				return err
+			}
+		case Ran:
+			if err := r.read(l, last); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// marker is the beginning of the environment entry that the campaign's
+// processes carry.
+func (r *runner) marker() string { return markerName + "=" + r.ID + "/" }
+
+// markerName is the variable that tells the processes of a campaign.
+const markerName = "MOEBALANCE_LAUNCH"
+
+// accept asks, after the first pair and before the second, whether to go on.
+func (r *runner) accept() error {
+	if r.host.Accept == nil || len(r.Pairs(Timed)) != 1 {
+		return nil
+	}
+	if l := r.next(); l == nil || l.Kind != Timed || l.Place != 0 {
+		return nil
+	}
+	return r.host.Accept(r.Campaign)
+}
+
+// look decides, at the pairs that the sequential rule names, whether to go on.
+func (r *runner) look() error {
+	d := r.Spec.Design
+	if !d.UntilDecide || r.Decided > 0 || r.host.Decide == nil {
+		return nil
+	}
+	pairs := len(r.Pairs(Timed))
+	for _, n := range Looks(d.Pairs, r.Spec.Confidence) {
+		if n != pairs {
+			continue
+		}
+		decided, err := r.host.Decide(r.Campaign, LookConfidence(d.Pairs, r.Spec.Confidence))
+		if err != nil {
+			return err
+		}
+		text := fmt.Sprintf("%d pairs do not decide yet", pairs)
+		if decided {
+			text = fmt.Sprintf("%d pairs decide", pairs)
+			r.Decided = pairs
+			if err := r.store.decide(pairs); err != nil {
+				return fmt.Errorf("writing the campaign: %w", err)
+			}
+		}
+		r.report(Event{Stage: Looked, Text: text})
+	}
+	return nil
+}
+
+func (r *runner) coolDown(ctx context.Context, l Launch) error {
+	if r.Spec.CoolDown == 0 {
+		return nil
+	}
+	r.report(Event{Stage: Cooling, Launch: l, Text: r.Spec.CoolDown.String()})
+	if err := r.host.Sleep(ctx, r.Spec.CoolDown); err != nil {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+func (r *runner) save(l Launch, a Attempt) error {
+	if err := r.store.save(l.Position, a); err != nil {
+		return fmt.Errorf("writing launch %d into the campaign: %w", l.Position, err)
+	}
+	return nil
+}

@@ -1,0 +1,274 @@
+package bench
+
+import (
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	_ "modernc.org/sqlite" // the driver "sqlite"
+
+	"github.com/moebalance/moebalance/compare/bench/metrics"
+)
+
+// StoreVersion is the version of the campaign file's tables.
+const StoreVersion = 1
+
+// storeName is the campaign file below the campaign folder.
+const storeName = "campaign.sqlite"
+
+// store is the campaign file. Every write is one transaction that is on disk
+// before the next step is taken.
+type store struct{ db *sql.DB }
+
+const tables = `
+CREATE TABLE campaign (
+	one         INTEGER PRIMARY KEY CHECK (one = 1),
+	id          TEXT NOT NULL,
+	created_ns  INTEGER NOT NULL,
+	spec        TEXT NOT NULL,
+	decided     INTEGER               -- pairs after which a look decided
+);
+CREATE TABLE session (
+	number      INTEGER PRIMARY KEY,
+	started_ns  INTEGER NOT NULL,
+	note        TEXT NOT NULL DEFAULT ''
+);
+CREATE TABLE launch (
+	position    INTEGER PRIMARY KEY,
+	kind        TEXT NOT NULL,
+	arm         TEXT NOT NULL,
+	pair        INTEGER NOT NULL,
+	place       INTEGER NOT NULL
+);
+CREATE TABLE attempt (
+	position    INTEGER NOT NULL REFERENCES launch (position),
+	number      INTEGER NOT NULL,
+	session     INTEGER NOT NULL REFERENCES session (number),
+	state       TEXT NOT NULL,
+	started_ns  INTEGER NOT NULL,
+	duration_ns INTEGER NOT NULL,
+	exit_code   INTEGER NOT NULL,
+	error       TEXT NOT NULL,
+	folder      TEXT NOT NULL,
+	record      TEXT NOT NULL,
+	PRIMARY KEY (position, number)
+);
+CREATE UNIQUE INDEX finished_once ON attempt (position) WHERE state = 'finished';
+`
+
+// record is the part of an attempt that is stored as one JSON text.
+type record struct {
+	Arguments   []string          `json:"arguments,omitempty"`
+	Environment map[string]string `json:"environment,omitempty"`
+	Files       []File            `json:"files,omitempty"`
+	GPUs        []GPU             `json:"gpus,omitempty"`
+	LinesFound  []Found           `json:"lines_found,omitempty"`
+	Result      *metrics.Result   `json:"result,omitempty"`
+	Warnings    []string          `json:"warnings,omitempty"`
+}
+
+// dsn names the file to the driver. Only with the "file:" scheme are the
+// parameters honoured.
+func dsn(path, parameters string) (string, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	return (&url.URL{Scheme: "file", Path: abs, RawQuery: parameters}).String(), nil
+}
+
+func openDB(path, parameters string) (*sql.DB, error) {
+	name, err := dsn(path, parameters)
+	if err != nil {
+		return nil, err
+	}
+	db, err := sql.Open("sqlite", name)
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(1)
+	return db, nil
+}
+
+// createStore writes a new campaign file, whole or not at all.
+func createStore(folder, id string, created time.Time, spec Spec, plan []Launch) (err error) {
+	path := filepath.Join(folder, storeName)
+	draft := path + ".new"
+	if err := os.Remove(draft); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	db, err := openDB(draft, "_pragma=journal_mode(OFF)&_pragma=synchronous(FULL)")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err = errors.Join(err, db.Close()); err != nil {
+			_ = os.Remove(draft) // the error that matters is the one that led here
+			return
+		}
+		err = os.Rename(draft, path)
+	}()
+	text, err := json.Marshal(spec)
+	if err != nil {
+		return err
+	}
+	tx, err := db.Begin()
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	if _, err := tx.Exec(tables); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(fmt.Sprintf("PRAGMA user_version = %d", StoreVersion)); err != nil {
+		return err
+	}
+	if _, err := tx.Exec("INSERT INTO campaign (one, id, created_ns, spec) VALUES (1, ?, ?, ?)", id, created.UnixNano(), string(text)); err != nil {
+		return err
+	}
+	insert, err := tx.Prepare("INSERT INTO launch (position, kind, arm, pair, place) VALUES (?, ?, ?, ?, ?)")
+	if err != nil {
+		return err
+	}
+	defer insert.Close()
+	for _, l := range plan {
+		if _, err := insert.Exec(l.Position, l.Kind, l.Arm, l.Pair, l.Place); err != nil {
+			return err
+		}
+	}
+	return tx.Commit()
+}
+
+// openStore opens the campaign file to read and, if asked, to write.
+func openStore(folder string, write bool) (store, error) {
+	path := filepath.Join(folder, storeName)
+	if _, err := os.Stat(path); err != nil {
+		return store{}, fmt.Errorf("%s holds no campaign: want a folder that 'moebalance bench' made, with a %s in it", folder, storeName)
+	}
+	parameters := "mode=ro&_pragma=busy_timeout(5000)"
+	if write {
+		parameters = "_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=foreign_keys(1)"
+	} else if _, err := os.Stat(path + "-wal"); err != nil {
+		parameters += "&immutable=1" // nobody is writing: readable even where we may not write
+	}
+	db, err := openDB(path, parameters)
+	if err != nil {
+		return store{}, err
+	}
+	var version int
+	if err := db.QueryRow("PRAGMA user_version").Scan(&version); err != nil {
+		db.Close()
+		return store{}, fmt.Errorf("%s is not a campaign file: %w", path, err)
+	}
+	if version != StoreVersion {
+		db.Close()
+		return store{}, fmt.Errorf("%s has version %d: this program reads version %d", path, version, StoreVersion)
+	}
+	return store{db}, nil
+}
+
+// load reads the whole campaign.
+func (s store) load() (c Campaign, err error) {
+	var spec string
+	var created int64
+	var decided sql.NullInt64
+	if err := s.db.QueryRow("SELECT id, created_ns, spec, decided FROM campaign").Scan(&c.ID, &created, &spec, &decided); err != nil {
+		return c, fmt.Errorf("reading the campaign: %w", err)
+	}
+	if err := json.Unmarshal([]byte(spec), &c.Spec); err != nil {
+		return c, fmt.Errorf("reading the campaign's spec: %w", err)
+	}
+	c.Created, c.Decided = time.Unix(0, created).UTC(), int(decided.Int64)
+	if err := s.db.QueryRow("SELECT count(*) FROM session").Scan(&c.Sessions); err != nil {
+		return c, fmt.Errorf("reading the sessions: %w", err)
+	}
+	if c.Launches, err = s.launches(); err != nil {
+		return c, fmt.Errorf("reading the launches: %w", err)
+	}
+	return c, nil
+}
+
+func (s store) launches() ([]Launch, error) {
+	rows, err := s.db.Query("SELECT position, kind, arm, pair, place FROM launch ORDER BY position")
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var launches []Launch
+	for rows.Next() {
+		var l Launch
+		if err := rows.Scan(&l.Position, &l.Kind, &l.Arm, &l.Pair, &l.Place); err != nil {
+			return nil, err
+		}
+		if l.Position != len(launches) {
+			return nil, fmt.Errorf("position %d follows %d: the order has a gap", l.Position, len(launches)-1)
+		}
+		launches = append(launches, l)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return launches, s.attempts(launches)
+}
+
+// attempts reads every attempt into its launch.
+func (s store) attempts(launches []Launch) error {
+	rows, err := s.db.Query(`SELECT position, number, session, state, started_ns, duration_ns, exit_code, error, folder, record
+		FROM attempt ORDER BY position, number`)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var position int
+		var started int64
+		var text string
+		var a Attempt
+		if err := rows.Scan(&position, &a.Number, &a.Session, &a.State, &started, &a.DurationNS, &a.ExitCode, &a.Error, &a.Folder, &text); err != nil {
+			return err
+		}
+		if position < 0 || position >= len(launches) {
+			return fmt.Errorf("an attempt at position %d of %d", position, len(launches))
+		}
+		var r record
+		if err := json.Unmarshal([]byte(text), &r); err != nil {
+			return fmt.Errorf("the record of launch %d: %w", position, err)
+		}
+		a.StartedAt = time.Unix(0, started).UTC()
+		a.Arguments, a.Environment, a.Files, a.GPUs = r.Arguments, r.Environment, r.Files, r.GPUs
+		a.LinesFound, a.Result, a.Warnings = r.LinesFound, r.Result, r.Warnings
+		launches[position].Attempts = append(launches[position].Attempts, a)
+	}
+	return rows.Err()
+}
+
+// save writes an attempt, new or changed.
+func (s store) save(position int, a Attempt) error {
+	text, err := json.Marshal(record{a.Arguments, a.Environment, a.Files, a.GPUs, a.LinesFound, a.Result, a.Warnings})
+	if err != nil {
+		return err
+	}
+	_, err = s.db.Exec(`INSERT INTO attempt (position, number, session, state, started_ns, duration_ns, exit_code, error, folder, record)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT (position, number) DO UPDATE SET state = excluded.state, duration_ns = excluded.duration_ns,
+			exit_code = excluded.exit_code, error = excluded.error, record = excluded.record`,
+		position, a.Number, a.Session, a.State, a.StartedAt.UnixNano(), a.DurationNS, a.ExitCode, a.Error, a.Folder, string(text))
+	return err
+}
+
+// begin writes down that a session has started and returns its number.
+func (s store) begin(now time.Time, note string) (number int, err error) {
+	err = s.db.QueryRow("INSERT INTO session (started_ns, note) VALUES (?, ?) RETURNING number", now.UnixNano(), note).Scan(&number)
+	return number, err
+}
+
+// decide writes down that the pairs so far have decided the campaign.
+func (s store) decide(pairs int) error {
+	_, err := s.db.Exec("UPDATE campaign SET decided = ?", pairs)
+	return err
+}
