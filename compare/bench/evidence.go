@@ -144,7 +144,7 @@ func (c *Campaign) checks() []Check {
 
 // checkFiles wants the files of the spec unchanged over the whole campaign.
 func (c *Campaign) checkFiles() Check {
-	const name = "same files"
+	const name = "same_files"
 	if len(c.Spec.Same) == 0 {
 		return Check{name, Unknown, "no file was named that must stay the same"}
 	}
@@ -166,7 +166,7 @@ func (c *Campaign) checkFiles() Check {
 
 // checkSessions warns of pairs whose launches were not neighbours in time.
 func (c *Campaign) checkSessions() Check {
-	const name = "one session"
+	const name = "one_session"
 	var split []string
 	sessions := make(map[int]bool)
 	for _, pair := range c.Pairs(Timed) {
@@ -189,7 +189,7 @@ func (c *Campaign) checkSessions() Check {
 // checkRetries tells of attempts that failed or were cut off before the one that
 // counts.
 func (c *Campaign) checkRetries() Check {
-	const name = "first attempts"
+	const name = "first_attempts"
 	failed, cut, left := 0, 0, 0
 	for _, l := range c.Launches {
 		for _, a := range l.Attempts {

@@ -39,9 +39,9 @@ func (c *Campaign) checkGPUs() ([]Check, bool) {
 	if !seen {
 		return nil, false
 	}
-	others := Check{"other processes", Passed, "no other process used the GPUs at the start of a launch"}
+	others := Check{"other_processes", Passed, "no other process used the GPUs at the start of a launch"}
 	if len(strangers) > 0 {
-		others = Check{"other processes", Warned, "also on the GPUs: " + strings.Join(slices.Sorted(maps.Keys(strangers)), ", ")}
+		others = Check{"other_processes", Warned, "also on the GPUs: " + strings.Join(slices.Sorted(maps.Keys(strangers)), ", ")}
 	}
 	checks := []Check{others}
 	if a, b := clock[0].value(), clock[1].value(); a > 0 && b > 0 {

@@ -175,6 +175,10 @@ func proveByOutput(arm Arm, a Attempt) []Proof {
 		p.RankMaxOverMean = most(p.RankMaxOverMean, l.RankMaxOverMean)
 		p.ExpertMaxOverMean = most(p.ExpertMaxOverMean, l.ExpertMaxOverMean)
 	}
+	who := "the report says"
+	if said.Ranks > 1 {
+		who = fmt.Sprintf("the report says for all %d ranks:", said.Ranks)
+	}
 	loads := "it reports no loads"
 	if p.RankMaxOverMean.Defined() {
 		loads = fmt.Sprintf("its worst layer has max/mean %.3f over ranks", p.RankMaxOverMean)
@@ -184,13 +188,13 @@ func proveByOutput(arm Arm, a Attempt) []Proof {
 	}
 	switch {
 	case said.Perfect && p.RankMaxOverMean > balancedWithin: // false where undefined
-		p.Standing, p.Evidence = Unproved, "the output says perfect router, but "+loads
+		p.Standing, p.Evidence = Unproved, who+" perfect router, but "+loads
 	case said.Perfect:
-		p.Standing, p.Evidence = Balanced, "the output says perfect router, and "+loads
+		p.Standing, p.Evidence = Balanced, who+" perfect router, and "+loads
 	case p.RankMaxOverMean <= unbalancedBeyond && p.ExpertMaxOverMean <= unbalancedBeyond:
-		p.Standing, p.Evidence = Balanced, "the output says learned router, but "+loads
+		p.Standing, p.Evidence = Balanced, who+" learned router, but "+loads
 	default:
-		p.Evidence = "the output says learned router, and " + loads
+		p.Evidence = who + " learned router, and " + loads
 	}
 	if said.Ranks <= 1 {
 		return []Proof{p}

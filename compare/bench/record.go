@@ -142,7 +142,7 @@ const (
 
 // Check is one question about whether the arms may be compared.
 type Check struct {
-	Name    string  `json:"name"` // stable, for programs: "equal_work", "only_one_difference", …
+	Name    string  `json:"name"` // stable, for programs: "same_files", "one_session", …
 	Outcome Outcome `json:"outcome"`
 	Text    string  `json:"text"` // one line: what was compared and found
 }

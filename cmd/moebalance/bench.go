@@ -1,0 +1,210 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/moebalance/moebalance/compare"
+	"github.com/moebalance/moebalance/compare/bench"
+)
+
+func benchCmd() *cobra.Command {
+	var o benchOptions
+	c := &cobra.Command{
+		Use:   "bench [flags] -- COMMAND…",
+		Short: "paired campaign: normal and perfect launches, interleaved",
+		Long: `bench launches a benchmark command again and again, alternately with the learned
+router (normal arm) and with balanced routing (perfect arm), and says by how much
+perfect routing is faster, how sure that is, and whether it is more than
+--threshold. A launch is the unit: requests and steps within one do not count.
+
+COMMAND is any program whose report is known (trtllm-bench, serving clients of
+TensorRT-LLM, vLLM and SGLang, AIPerf, the built-in workload, …) or from which
+--metric NAME=REGEX can read a number. Its words may hold {arm}, {launch}, {pair}
+and {out}, a fresh folder of the launch. The arm is set in the environment, by
+--treatment; options of mpirun, srun and docker that pass it on are added.
+
+The order is drawn from --seed and stored before the first launch. Everything is
+kept in the campaign folder: campaign.sqlite and the raw output of every launch.
+After an interruption or a crash 'bench --resume DIR' goes on where it stopped,
+and for a finished campaign shows the result again. --until-decided looks at the
+pairs several times, each look with its share of the error (1−confidence)/looks,
+and stops when the interval lies on one side of the threshold; --pairs is the cap.
+
+The verdict is invalid, exit 4, unless every rank is proved to have been balanced
+in the perfect arm and not in the normal one, by the report itself or by a line
+in its log (--proof), and the arms differ in nothing else that was recorded.
+
+The gain is the ratio of perfect to normal per pair, on the log scale: the
+Hodges–Lehmann estimate with the exact signed-rank interval. 6 pairs are the
+least that can give 95 %.`,
+		Example: `  moebalance bench --pairs 6 -- moebalance workload
+  moebalance bench --pairs 8 --same data.jsonl -- trtllm-bench --model M throughput --dataset data.jsonl
+  moebalance bench --server 'trtllm-serve M' --ready http://localhost:8000/health --client 'python client.py --save {out}/r.json' --result {out}/r.json`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, words []string) error { return o.run(c, words) },
+	}
+	o.bind(c)
+	c.AddCommand(datasetCmd())
+	return c
+}
+
+// run starts or resumes a campaign, sees it through and writes its result.
+func (o *benchOptions) run(c *cobra.Command, words []string) error {
+	if err := o.check(c, words); err != nil {
+		return err
+	}
+	campaign, err := o.open(words)
+	if err != nil {
+		return err
+	}
+	if note := o.profileNote; note != "" {
+		fmt.Fprintln(c.ErrOrStderr(), "moebalance: "+note)
+	}
+	runErr := o.runCampaign(c.Context(), campaign, c.ErrOrStderr())
+	if runErr != nil && !errors.Is(runErr, errNotComparable) {
+		return o.stopped(campaign, runErr)
+	}
+	result := judgeCampaign(campaign)
+	if err := campaign.Close(); err != nil {
+		return err
+	}
+	if err := o.out.write(c, benchDocument(result)); err != nil {
+		return err
+	}
+	return o.gates(result)
+}
+
+// open creates the campaign of the flags, or opens the one to resume.
+func (o *benchOptions) open(words []string) (*bench.Campaign, error) {
+	if o.resume != "" {
+		campaign, err := bench.Resume(o.resume)
+		if err != nil {
+			return nil, fmt.Errorf("bench: %w", err)
+		}
+		return campaign, nil
+	}
+	spec, err := o.spec(words)
+	if err != nil {
+		return nil, err
+	}
+	if err := spec.Check(); err != nil {
+		return nil, withCode(exitUsage, fmt.Errorf("bench: %w", err))
+	}
+	if err := thisHost().Resolve(spec.Command); err != nil {
+		return nil, withCode(exitUsage, fmt.Errorf("bench: %w", err))
+	}
+	for _, path := range spec.Same {
+		if _, err := os.Stat(path); err != nil {
+			return nil, fmt.Errorf("bench: a file that must stay the same: %w", err)
+		}
+	}
+	folder := o.campaign
+	if folder == "" {
+		folder = "moebalance-bench-" + time.Now().Format("20060102-150405")
+	}
+	campaign, err := bench.Create(folder, spec, time.Now())
+	switch {
+	case errors.Is(err, bench.ErrExists):
+		return nil, withCode(exitUsage, fmt.Errorf("bench: %w; 'moebalance bench --resume %s' goes on with it", err, folder))
+	case err != nil:
+		return nil, fmt.Errorf("bench: %w", err)
+	}
+	return campaign, nil
+}
+
+// thisHost is the machine we run on.
+func thisHost() bench.Host {
+	executable, _ := os.Executable() // without it, a command named moebalance must be on the path
+	h := bench.Host{
+		Environ: os.Environ(), Executable: executable,
+		Now: time.Now, Sleep: sleep, Patience: bench.DefaultPatience,
+	}
+	if smi, err := exec.LookPath("nvidia-smi"); err == nil {
+		h.GPUs = func(ctx context.Context) ([]bench.GPU, error) { return bench.NvidiaSMI(ctx, smi) }
+	}
+	return h
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// errNotComparable stops a campaign after its first pair.
+var errNotComparable = errors.New("the arms of the first pair cannot be compared")
+
+func (o *benchOptions) runCampaign(ctx context.Context, campaign *bench.Campaign, stderr io.Writer) error {
+	h := thisHost()
+	h.Decide = func(c *bench.Campaign, confidence float64) (bool, error) {
+		verdict := judgeAt(c, confidence).Verdict
+		return verdict == compare.Significant || verdict == compare.NotSignificant, nil
+	}
+	if !o.keepGoing {
+		h.Accept = func(c *bench.Campaign) error {
+			if judgeCampaign(c).Verdict == compare.Invalid {
+				return errNotComparable
+			}
+			return nil
+		}
+	}
+	progress := newBenchProgress(stderr, o.quiet)
+	defer progress.close()
+	h.Report = progress.event
+	return campaign.Run(ctx, h)
+}
+
+// stopped says why a campaign ended before its end, and how to go on. One that
+// has nothing to show is removed.
+func (o *benchOptions) stopped(campaign *bench.Campaign, cause error) error {
+	folder, finished, total := campaign.Folder, campaign.Finished(), len(campaign.Launches)
+	gone, err := false, error(nil)
+	if o.resume == "" {
+		gone, err = campaign.Discard()
+	} else {
+		err = campaign.Close()
+	}
+	if err != nil {
+		cause = errors.Join(cause, err)
+	}
+	var failed *bench.LaunchError
+	switch {
+	case errors.Is(cause, context.Canceled):
+		cause = fmt.Errorf("bench: interrupted after %d of %d launches; go on with: moebalance bench --resume %s", finished, total, folder)
+		if gone {
+			cause = errors.New("bench: interrupted before any launch had finished")
+		}
+		return withCode(exitInterrupted, cause)
+	case errors.As(cause, &failed) && gone:
+		failed.Folder = "" // it had no output
+		return fmt.Errorf("bench: %w", failed)
+	case finished > 0:
+		return fmt.Errorf("bench: %w; %d of %d launches are kept: once it is mended, go on with: moebalance bench --resume %s", cause, finished, total, folder)
+	}
+	return fmt.Errorf("bench: %w", cause)
+}
+
+// gates turns the result into the exit code that was asked for.
+func (o *benchOptions) gates(r benchResult) error {
+	switch {
+	case r.Verdict == compare.Invalid:
+		return withCode(exitNotComparable, fmt.Errorf("bench: invalid: %s", strings.Join(r.Reasons, "; ")))
+	case o.failAbove.given && r.Gain.Low.Float64() > o.failAbove.fraction:
+		return withCode(exitGate, fmt.Errorf("bench: the gain is above %.4g %%: %s", 100*o.failAbove.fraction, r.Reasons[0]))
+	case o.requireVerdict && r.Verdict == compare.Inconclusive:
+		return withCode(exitInconclusive, fmt.Errorf("bench: inconclusive: %s", strings.Join(r.Reasons, "; ")))
+	}
+	return nil
+}

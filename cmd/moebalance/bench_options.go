@@ -1,0 +1,223 @@
+package main
+
+import (
+	"fmt"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/moebalance/moebalance/compare"
+	"github.com/moebalance/moebalance/compare/bench"
+)
+
+// benchOptions are the flags of bench.
+type benchOptions struct {
+	pairs        int
+	untilDecided bool
+	floorPairs   int
+	warmUps      int
+	order        string
+	seed         uint64
+
+	treatment      string
+	proof          string
+	ranks          int
+	perfectCommand string
+	server, client string
+	ready          string
+	readyTimeout   time.Duration
+
+	metrics       []string
+	result        string
+	same          []string
+	workTolerance share
+	threshold     share
+	confidence    float64
+
+	timeout   time.Duration
+	coolDown  time.Duration
+	retries   int
+	keepGoing bool
+
+	profile     bool
+	windows     string
+	profileNote string // why a profiled pair that was asked for is left out
+
+	campaign       string
+	resume         string
+	requireVerdict bool
+	failAbove      share
+	quiet          bool
+	out            resultFlags
+}
+
+func (o *benchOptions) bind(c *cobra.Command) {
+	o.threshold = share{fraction: compare.DefaultThreshold}
+	o.workTolerance = share{fraction: compare.DefaultTolerance}
+	f := c.Flags()
+	f.IntVar(&o.pairs, "pairs", 6, "pairs of launches; with --until-decided the most (then 24 unless given)")
+	f.BoolVar(&o.untilDecided, "until-decided", false, "stop as soon as a look at the pairs decides")
+	f.IntVar(&o.floorPairs, "aa-pairs", 0, "further pairs of two normal launches, which show the noise")
+	f.IntVar(&o.warmUps, "warm-up", 0, "launches of each arm before the first pair, not counted")
+	f.StringVar(&o.order, "order", string(bench.ABBA), "which arm goes first: abba (blocks of two pairs) or random (within pairs)")
+	f.Uint64Var(&o.seed, "seed", 1, "of the order")
+
+	f.StringVar(&o.treatment, "treatment", "trtllm", "how the arms differ: trtllm, vllm, sglang or env:NAME=VALUE")
+	f.StringVar(&o.proof, "proof", "", "a line matching this `REGEX` proves balance; its group (?P<rank>…) is the rank")
+	f.IntVar(&o.ranks, "ranks", 0, "how many ranks must prove their arm; 0 for those seen")
+	f.StringVar(&o.perfectCommand, "perfect-command", "", "another `COMMAND` for the perfect arm, as one quoted line")
+	f.StringVar(&o.server, "server", "", "start this `COMMAND` first, and end it after the client")
+	f.StringVar(&o.ready, "ready", "", "the server is ready once this `URL` answers 2xx")
+	f.DurationVar(&o.readyTimeout, "ready-timeout", 30*time.Minute, "how long to wait for that")
+	f.StringVar(&o.client, "client", "", "the measured `COMMAND` beside --server, instead of one after --")
+
+	f.StringArrayVar(&o.metrics, "metric", nil, "the `NAME` to compare, or NAME[:UNIT[:higher|lower]]=REGEX or =$.json.path to read one")
+	f.StringVar(&o.result, "result", "", "read the report from this `FILE` instead of stdout; may hold {out}")
+	f.StringArrayVar(&o.same, "same", nil, "a `FILE` (data, configuration) that must stay the same; may be repeated")
+	f.Var(&o.workTolerance, "work-tolerance", "difference in requests and tokens allowed within a pair")
+	f.Var(&o.threshold, "threshold", "a gain above this counts as significant: 10, 10% and 0.1 are the same")
+	f.Float64Var(&o.confidence, "confidence", compare.DefaultConfidence, "of the interval, a fraction")
+
+	f.DurationVar(&o.timeout, "timeout", 0, "end a launch that takes longer, and count it as failed; 0 for no limit")
+	f.DurationVar(&o.coolDown, "cool-down", 0, "wait between launches")
+	f.IntVar(&o.retries, "retries", 0, "further attempts at a launch that failed")
+	f.BoolVar(&o.keepGoing, "keep-going", false, "go on even if the first pair shows that the arms cannot be compared")
+
+	f.BoolVar(&o.profile, "profile", false, "after the timed pairs, one pair under nsys; its exports are for 'moebalance compare'")
+	f.StringVar(&o.windows, "profile-iterations", "", "iterations that the profiled pair records, `A-B`; default the whole run")
+
+	f.StringVar(&o.campaign, "campaign", "", "keep the campaign in this new `DIR` (default moebalance-bench-DATE-TIME)")
+	f.StringVar(&o.resume, "resume", "", "go on with the campaign in this `DIR`, or show its result")
+	f.BoolVar(&o.requireVerdict, "require-verdict", false, "exit 5 when the result is inconclusive")
+	f.Var(&o.failAbove, "fail-above", "exit 3 when the whole interval of the gain lies above this")
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "no lines about launches on stderr")
+	o.out.bind(c)
+	_ = c.RegisterFlagCompletionFunc("order", cobra.FixedCompletions([]string{string(bench.ABBA), string(bench.Random)}, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// whileResuming are the flags that mean something beside --resume: the rest is
+// the campaign's own.
+var whileResuming = map[string]bool{
+	"resume": true, "require-verdict": true, "fail-above": true, "quiet": true, "keep-going": true,
+	"format": true, "table": true, "output": true,
+}
+
+func (o *benchOptions) check(c *cobra.Command, words []string) error {
+	if o.resume != "" {
+		var idle []string
+		c.Flags().Visit(func(f *pflag.Flag) {
+			if !whileResuming[f.Name] {
+				idle = append(idle, "--"+f.Name)
+			}
+		})
+		if len(idle) > 0 || len(words) > 0 {
+			return usagef("bench --resume goes on with what the campaign was made with: leave out the command and %s", strings.Join(append(idle, "other flags of a new one"), ", "))
+		}
+		return o.out.check()
+	}
+	if o.untilDecided && !c.Flags().Changed("pairs") {
+		o.pairs = 24
+	}
+	switch {
+	case len(words) == 0 && o.client == "":
+		return usagef("bench: want a command after --, such as 'moebalance bench -- moebalance workload'; see 'moebalance bench --help'")
+	case len(words) > 0 && o.client != "":
+		return usagef("bench: want the measured command after -- or as --client, not both")
+	case (o.server == "") != (o.ready == ""):
+		return usagef("bench: --server and --ready belong together")
+	case o.client != "" && o.server == "":
+		return usagef("bench: --client goes beside --server; a command alone goes after --")
+	}
+	return o.out.check()
+}
+
+// spec is the campaign that the flags ask for.
+func (o *benchOptions) spec(words []string) (bench.Spec, error) {
+	s := bench.Spec{
+		Design: bench.Design{Pairs: o.pairs, FloorPairs: o.floorPairs, WarmUps: o.warmUps,
+			Order: bench.Order(o.order), Seed: o.seed, UntilDecide: o.untilDecided},
+		Command: bench.Command{Normal: words, Ready: o.ready, ReadyTimeout: o.readyTimeout},
+		Output:  o.result, Ranks: o.ranks, Same: o.same,
+		WorkTolerance: o.workTolerance.fraction, Threshold: o.threshold.fraction, Confidence: o.confidence,
+		Timeout: o.timeout, CoolDown: o.coolDown, Retries: o.retries,
+	}
+	for _, line := range []struct {
+		flag, text string
+		into       *[]string
+	}{{"client", o.client, &s.Command.Normal}, {"server", o.server, &s.Command.Server}, {"perfect-command", o.perfectCommand, &s.Command.Perfect}} {
+		if line.text == "" {
+			continue
+		}
+		split, err := bench.Words(line.text)
+		if err != nil {
+			return s, usagef("--%s: %w", line.flag, err)
+		}
+		*line.into = split
+	}
+	for _, m := range o.metrics {
+		name, _, rule := strings.Cut(m, "=")
+		if rule {
+			s.Custom = append(s.Custom, m)
+			name, _, _ = strings.Cut(name, ":")
+		}
+		if s.Metric == "" {
+			s.Metric = name
+		}
+	}
+	var err error
+	if s.Treatment, err = bench.ParseTreatment(o.treatment); err != nil {
+		return s, withCode(exitUsage, fmt.Errorf("--treatment: %w", err))
+	}
+	if o.proof != "" {
+		s.Treatment.Line = o.proof
+	}
+	o.addProfile(&s)
+	return s, nil
+}
+
+// addProfile adds the profiled pair, or says why there is none.
+func (o *benchOptions) addProfile(s *bench.Spec) {
+	if !o.profile {
+		return
+	}
+	nsys, err := exec.LookPath("nsys")
+	if err != nil {
+		o.profileNote = "no profiled pair: nsys is not on the path; install Nsight Systems, or leave out --profile"
+		return
+	}
+	s.Design.Profiled = true
+	s.Profile = &bench.Profile{Nsys: nsys, Windows: o.windows, GraphTrace: "node", Rank: -1}
+}
+
+// share is a flag for a fraction that people write as a percentage: 10, 10% and
+// 0.1 are the same, and so are 0.5% and 0.005.
+type share struct {
+	fraction float64
+	given    bool
+}
+
+func (s *share) Set(text string) error {
+	number, percent := strings.CutSuffix(strings.TrimSpace(text), "%")
+	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+	if err != nil || !(v >= 0 && v <= 1000) {
+		return fmt.Errorf("want a percentage such as 10 or 10%%, or a fraction below 1 such as 0.1")
+	}
+	if percent || v >= 1 {
+		v /= 100
+	}
+	s.fraction, s.given = v, true
+	return nil
+}
+
+func (s *share) String() string {
+	if s.fraction == 0 {
+		return ""
+	}
+	return strconv.FormatFloat(100*s.fraction, 'g', -1, 64) + "%"
+}
+
+func (s *share) Type() string { return "percent" }

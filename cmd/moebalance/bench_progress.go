@@ -1,0 +1,94 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+	"golang.org/x/term"
+
+	"github.com/moebalance/moebalance/compare/bench"
+)
+
+// benchProgress tells on stderr how a campaign goes: a line for each launch that
+// has ended, and on a terminal a bar below the lines.
+type benchProgress struct {
+	w     io.Writer
+	quiet bool
+	bars  *mpb.Progress // nil unless stderr is a terminal
+	bar   *mpb.Bar
+}
+
+func newBenchProgress(stderr io.Writer, quiet bool) *benchProgress {
+	p := &benchProgress{w: stderr, quiet: quiet}
+	if f, ok := stderr.(*os.File); ok && !quiet && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd())) {
+		p.bars = mpb.New(mpb.WithOutput(stderr), mpb.WithWidth(40))
+		p.w = p.bars
+	}
+	return p
+}
+
+// event takes one event of the campaign.
+func (p *benchProgress) event(e bench.Event) {
+	if p.quiet {
+		return
+	}
+	if p.bars != nil {
+		if p.bar == nil {
+			p.bar = p.bars.AddBar(0, mpb.PrependDecorators(decor.CountersNoUnit("%d of %d launches")),
+				mpb.AppendDecorators(decor.Elapsed(decor.ET_STYLE_MMSS)))
+		}
+		p.bar.SetTotal(int64(e.Done+e.Left), false)
+		p.bar.SetCurrent(int64(e.Done))
+	}
+	if line := describeEvent(e); line != "" {
+		fmt.Fprintln(p.w, line)
+	}
+}
+
+func (p *benchProgress) close() {
+	if p.bars == nil {
+		return
+	}
+	if p.bar != nil {
+		p.bar.Abort(true)
+	}
+	p.bars.Wait()
+}
+
+// describeEvent is the line for an event, "" for those that need none.
+func describeEvent(e bench.Event) string {
+	switch e.Stage {
+	case bench.Ended:
+		return fmt.Sprintf("launch %d of %d: %s: %s", e.Launch.Position+1, e.Done+e.Left, describeLaunch(e.Launch), describeAttempt(e.Attempt))
+	case bench.Looked, bench.Cleaning:
+		return e.Text
+	}
+	return ""
+}
+
+func describeLaunch(l bench.Launch) string {
+	switch l.Kind {
+	case bench.Timed:
+		return fmt.Sprintf("pair %d, %s", l.Pair, l.Arm)
+	case bench.Floor:
+		return fmt.Sprintf("A/A pair %d, %s", l.Pair, l.Arm)
+	}
+	return fmt.Sprintf("%s, %s", l.Kind, l.Arm)
+}
+
+func describeAttempt(a bench.Attempt) string {
+	took := time.Duration(a.DurationNS).Round(time.Millisecond)
+	if a.State != bench.Finished {
+		return fmt.Sprintf("%s after %s: %s", a.State, took, a.Error)
+	}
+	if a.Result != nil {
+		if m, ok := a.Result.Metric(a.Result.Primary); ok {
+			return fmt.Sprintf("%.6g %s in %s", m.Value, m.Unit, took)
+		}
+	}
+	return fmt.Sprintf("done in %s", took)
+}

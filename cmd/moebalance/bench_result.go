@@ -1,0 +1,199 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/moebalance/moebalance/cmd/internal/output"
+	"github.com/moebalance/moebalance/compare"
+	"github.com/moebalance/moebalance/compare/bench"
+	"github.com/moebalance/moebalance/compare/bench/metrics"
+)
+
+// benchResult is the JSON of bench: the judged campaign, and where it lies.
+type benchResult struct {
+	compare.CampaignResult
+	Version  string        `json:"version"` // of this program
+	Campaign campaignState `json:"campaign"`
+}
+
+// campaignState is how far a campaign has come.
+type campaignState struct {
+	Folder       string              `json:"folder"`
+	Treatment    string              `json:"treatment"`
+	Order        string              `json:"order"`
+	Seed         uint64              `json:"seed"`
+	Launches     int                 `json:"launches"` // finished
+	Left         int                 `json:"left"`     // still to be launched
+	Sessions     int                 `json:"sessions"`
+	DecidedAfter int                 `json:"decided_after_pairs"` // 0 unless a look decided
+	Format       string              `json:"format"`              // of the benchmark's report
+	Exports      map[string][]string `json:"exports"`             // of the profiled pair, by arm
+}
+
+// judgeCampaign judges what a campaign has so far, at its own confidence; under
+// the sequential rule that of one look.
+func judgeCampaign(c *bench.Campaign) benchResult {
+	confidence := c.Spec.Confidence
+	if c.Spec.Design.UntilDecide {
+		confidence = bench.LookConfidence(c.Spec.Design.Pairs, confidence)
+	}
+	return judgeAt(c, confidence)
+}
+
+func judgeAt(c *bench.Campaign, confidence float64) benchResult {
+	e := c.Evidence()
+	in := compare.Campaign{
+		Command: bench.Quote(c.Spec.Command.Normal), Threshold: c.Spec.Threshold, Confidence: confidence,
+		Tolerance: c.Spec.WorkTolerance, Seed: c.Spec.Design.Seed, Compared: e.Compared,
+	}
+	format := ""
+	for _, l := range c.Launches {
+		if l.Kind == bench.Timed || l.Kind == bench.Floor {
+			if launch, ok := judgedLaunch(c, l, &in, &format); ok {
+				in.Launches = append(in.Launches, launch)
+			}
+		}
+	}
+	for _, p := range e.Proofs {
+		in.Proof = append(in.Proof, compare.Proof{Arm: compare.Arm(p.Arm), Rank: p.Rank, Proved: p.Proves(), Evidence: p.Evidence})
+	}
+	for _, d := range e.Differences {
+		in.Differences = append(in.Differences, compare.Difference(d))
+	}
+	for _, check := range e.Checks {
+		in.Checks = append(in.Checks, compare.Check{Name: check.Name, Status: statuses[check.Outcome], Text: check.Text})
+	}
+	return benchResult{CampaignResult: compare.Judge(in), Version: version, Campaign: campaignState{
+		Folder: c.Folder, Treatment: c.Spec.Treatment.Name, Order: string(c.Spec.Design.Order), Seed: c.Spec.Design.Seed,
+		Launches: c.Finished(), Left: c.Left(), Sessions: c.Sessions, DecidedAfter: c.Decided, Format: format,
+		Exports: map[string][]string{string(bench.Normal): exportsOf(c, bench.Normal), string(bench.Perfect): exportsOf(c, bench.Perfect)},
+	}}
+}
+
+// exportsOf is an empty list, never null, where nothing was profiled.
+func exportsOf(c *bench.Campaign, arm bench.Arm) []string {
+	return append([]string{}, c.Exports(arm)...)
+}
+
+var statuses = map[bench.Outcome]compare.CheckStatus{
+	bench.Passed: compare.Pass, bench.Warned: compare.Warn, bench.Broken: compare.Fail, bench.Unknown: compare.Unknown,
+}
+
+// judgedLaunch is a launch as the judge wants it, false if it was never started.
+// Control pairs are numbered behind the timed ones.
+func judgedLaunch(c *bench.Campaign, l bench.Launch, in *compare.Campaign, format *string) (compare.Launch, bool) {
+	if len(l.Attempts) == 0 {
+		return compare.Launch{}, false
+	}
+	a := l.Attempts[len(l.Attempts)-1]
+	j := compare.Launch{Pair: l.Pair, Arm: compare.Arm(l.Arm), Position: l.Position, Control: l.Kind == bench.Floor,
+		Status: string(a.State), Note: attemptNote(l)}
+	if j.Control {
+		j.Pair += c.Spec.Design.Pairs
+	}
+	if a.Result == nil {
+		return j, true
+	}
+	name := c.Spec.Metric
+	if name == "" {
+		name = a.Result.Primary
+	}
+	m, ok := a.Result.Metric(name)
+	if !ok {
+		j.Status = "without " + name
+		return j, true
+	}
+	this := compare.Metric{Name: m.Name, Unit: m.Unit, HigherIsBetter: m.HigherIsBetter}
+	if in.Metric == (compare.Metric{}) {
+		in.Metric, *format = this, a.Result.Format
+	}
+	if in.Metric != this || *format != a.Result.Format {
+		j.Status = fmt.Sprintf("reports %s of %s, not %s of %s", m.Name, a.Result.Format, in.Metric.Name, *format)
+		return j, true
+	}
+	j.Status, j.Value, j.Work = compare.StatusOK, m.Value.Float64(), workOf(a.Result.Work)
+	return j, true
+}
+
+// attemptNote tells of the attempts before the last.
+func attemptNote(l bench.Launch) string {
+	var notes []string
+	for _, a := range l.Attempts {
+		if a.Error != "" {
+			notes = append(notes, fmt.Sprintf("attempt %d %s: %s", a.Number, a.State, a.Error))
+		}
+	}
+	return strings.Join(notes, "; ")
+}
+
+func workOf(w metrics.Work) map[string]float64 {
+	work := make(map[string]float64)
+	for name, count := range map[string]metrics.Count{
+		compare.WorkRequests: w.Requests, compare.WorkInputTokens: w.InputTokens,
+		compare.WorkOutputTokens: w.OutputTokens, compare.WorkErrors: w.Errors,
+	} {
+		if count.Known {
+			work[name] = float64(count.N)
+		}
+	}
+	return work
+}
+
+// benchDocument renders the result: the verdict first, then every pair, then
+// what it rests on.
+func benchDocument(r benchResult) output.Document {
+	unit := r.Metric.Unit
+	if unit == "" {
+		unit = r.Metric.Name
+	}
+	pairs := output.Table{Name: "pairs", Title: fmt.Sprintf("Pairs, %s in %s (AB: normal first)", r.Metric.Name, unit), Columns: []output.Column{
+		{Name: "pair", Kind: output.Count}, {Name: "order"}, {Name: "normal", Kind: output.Real}, {Name: "perfect", Kind: output.Real},
+		{Name: "gain", Key: "gain", Kind: output.Percent}, {Name: "status"}, {Name: "note"}}}
+	for _, p := range r.Pairs {
+		pairs.Rows = append(pairs.Rows, []any{p.Pair, p.Order, p.Normal, p.Perfect, p.Gain, p.Status, p.Note})
+	}
+	gain := output.Table{Name: "gain", Title: "Gain of perfect over normal", Columns: []output.Column{
+		{Name: "method"}, {Name: "estimate", Kind: output.Percent}, {Name: "low", Kind: output.Percent}, {Name: "high", Kind: output.Percent},
+		{Name: "confidence", Kind: output.Percent}, {Name: "pairs", Kind: output.Count}}}
+	g := r.Gain
+	gain.Rows = [][]any{
+		{"Hodges–Lehmann, exact signed-rank", g.Estimate, g.Low, g.High, g.Confidence, g.N},
+		{"geometric mean, Student's t", g.TEstimate, g.TLow, g.THigh, g.TConfidence, g.N},
+	}
+	proof := output.Table{Name: "proof", Title: "Proof of the treatment", Columns: []output.Column{
+		{Name: "arm"}, {Name: "rank"}, {Name: "proved"}, {Name: "evidence"}}}
+	for _, p := range r.Proof {
+		rank := "all"
+		if p.Rank != bench.AllRanks {
+			rank = fmt.Sprint(p.Rank)
+		}
+		proof.Rows = append(proof.Rows, []any{string(p.Arm), rank, p.Proved, p.Evidence})
+	}
+	checks := output.Table{Name: "checks", Title: "Checks", Columns: []output.Column{{Name: "check"}, {Name: "status"}, {Name: "text"}}}
+	for _, c := range r.Checks {
+		checks.Rows = append(checks.Rows, []any{c.Name, string(c.Status), c.Text})
+	}
+	return output.Document{Headline: benchHeadline(r), Tables: []output.Table{pairs, gain, proof, checks}, Notes: benchNotes(r), Value: r}
+}
+
+func benchHeadline(r benchResult) string {
+	return fmt.Sprintf("%s: %s", r.Verdict, strings.Join(r.Reasons, "; "))
+}
+
+func benchNotes(r benchResult) []string {
+	notes := []string{"the campaign is in " + r.Campaign.Folder}
+	if r.Campaign.Left > 0 {
+		notes = append(notes, fmt.Sprintf("%d launches are still to be done: moebalance bench --resume %s", r.Campaign.Left, r.Campaign.Folder))
+	}
+	if r.Campaign.DecidedAfter > 0 {
+		notes = append(notes, fmt.Sprintf("stopped by the sequential rule after %d pairs; the confidence is that of one look", r.Campaign.DecidedAfter))
+	}
+	normal, perfect := r.Campaign.Exports[string(bench.Normal)], r.Campaign.Exports[string(bench.Perfect)]
+	if len(normal) > 0 && len(perfect) > 0 {
+		slices.Sort(normal)
+		notes = append(notes, fmt.Sprintf("the profiled pair: moebalance trace %s", bench.Quote(append(slices.Clone(normal), perfect...))))
+	}
+	return notes
+}

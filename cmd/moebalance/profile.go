@@ -1,0 +1,105 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/moebalance/moebalance/compare/bench"
+)
+
+type profileOptions struct {
+	bench.Profile
+	folder  string
+	perfect bool
+	dryRun  bool
+}
+
+func profileCmd() *cobra.Command {
+	var o profileOptions
+	c := &cobra.Command{
+		Use:   "profile [flags] -- COMMAND…",
+		Short: "the same command under nsys, one report per rank",
+		Long: `profile runs a command under Nsight Systems with the switches that the
+TensorRT-LLM and vLLM performance pages use, and leaves one report per rank,
+DIR/report.rank0.nsys-rep with its .sqlite beside it, for 'moebalance trace'.
+
+Behind mpirun, mpiexec and srun the profiler is put in front of each rank's
+program, where the rank is known from OMPI_COMM_WORLD_RANK, PMI_RANK or
+SLURM_PROCID; elsewhere in front of the whole command. {nsys} as a word of the
+command says where it goes instead.
+
+--iterations records only some steps of a TensorRT-LLM engine
+(TLLM_PROFILE_START_STOP); without it the whole run is recorded, start-up too.
+--cuda-graph-trace node sees the kernels inside CUDA graphs and slows small ones
+down; graph leaves durations alone and hides what is inside.`,
+		Example: `  moebalance profile --dry-run --iterations 100-150 -- trtllm-bench --model M throughput --dataset data.jsonl
+  moebalance profile --dry-run --rank 0 -- mpirun -n 4 python serve.py
+  moebalance profile --dry-run --perfect -- srun -n 8 trtllm-llmapi-launch trtllm-serve M`,
+		Args: argCount(1, -1, "a command after --"),
+		RunE: func(c *cobra.Command, words []string) error { return o.run(c, words) },
+	}
+	f := c.Flags()
+	f.StringVar(&o.Windows, "iterations", "", "record these iterations only, `A-B[,C-D…]`")
+	f.StringVar(&o.Legacy, "iterations-variable", "", "pass them in this older `NAME`: TLLM_GPTM_PROFILE_START_STOP or TLLM_GPTS_PROFILE_START_STOP")
+	f.StringVar(&o.GraphTrace, "cuda-graph-trace", "node", "node or graph")
+	f.BoolVar(&o.PythonGIL, "python-gil", false, "also record who holds Python's interpreter lock")
+	f.BoolVar(&o.GPUMetrics, "gpu-metrics", false, "also sample the GPUs' counters; the driver must allow it")
+	f.StringVar(&o.TorchTrace, "torch-trace", "", "also write PyTorch's own trace to this `FILE` (TLLM_TORCH_PROFILE_TRACE)")
+	f.IntVar(&o.Rank, "rank", -1, "profile this rank only; -1 for all")
+	f.StringVar(&o.Nsys, "nsys", "nsys", "the profiler's `PROGRAM`")
+	f.StringVar(&o.folder, "dir", "moebalance-profile", "write the reports into this `DIR`")
+	f.BoolVar(&o.perfect, "perfect", false, "the perfect arm: sets "+perfectRouterVariable+"=1")
+	f.BoolVar(&o.dryRun, "dry-run", false, "print the command as a shell script, and start nothing")
+	return c
+}
+
+func (o *profileOptions) run(c *cobra.Command, words []string) error {
+	if err := o.Check(); err != nil {
+		return withCode(exitUsage, fmt.Errorf("profile: %w", err))
+	}
+	if o.perfect {
+		o.Set = map[string]string{perfectRouterVariable: "1"}
+	}
+	folder, err := filepath.Abs(o.folder)
+	if err != nil {
+		return err
+	}
+	if o.dryRun {
+		_, err := io.WriteString(c.OutOrStdout(), o.Script(words, o.folder))
+		return err
+	}
+	for _, program := range []string{o.Nsys, words[0]} {
+		if _, err := exec.LookPath(program); err != nil {
+			return withCode(exitUsage, fmt.Errorf("profile: %q is not a program on the path: install it, or see --dry-run for what would be run", program))
+		}
+	}
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return fmt.Errorf("profile: %w", err)
+	}
+	wrapped := o.Wrap(words, folder)
+	cmd := exec.CommandContext(c.Context(), wrapped[0], wrapped[1:]...)
+	cmd.Env = o.Environ(os.Environ())
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.InOrStdin(), c.OutOrStdout(), c.ErrOrStderr()
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // nsys then still writes its report
+	err = cmd.Run()
+	reports, _ := filepath.Glob(filepath.Join(folder, "report.rank*"))
+	switch {
+	case c.Context().Err() != nil:
+		return withCode(exitInterrupted, errors.New("profile: interrupted"))
+	case err != nil:
+		return fmt.Errorf("profile: the command failed: %w", err)
+	case len(reports) == 0:
+		return fmt.Errorf("profile: the command ended well, but nsys left no report in %s: were the iterations reached?", o.folder)
+	}
+	for _, path := range reports {
+		fmt.Fprintln(c.ErrOrStderr(), path)
+	}
+	return nil
+}
