@@ -88,22 +88,27 @@ func position(numbers []int) map[int]int {
 	return at
 }
 
-// shape is the caption's first half: what was measured, in numbers.
+// shape is the first half of a caption: ranks, layers and experts.
 func shape(arms []Arm) string {
+	parts := []string{plural(len(ranks(arms)), "rank")}
+	if layers, experts := expertAxes(arms); len(experts) > 0 {
+		parts = append(parts, plural(len(layers), "layer"), plural(len(experts), "expert"))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// timedShape adds the steps that times are means over.
+func timedShape(arms []Arm) string {
 	var steps []string
 	for _, a := range arms {
 		if n := len(a.steps()); n > 0 {
 			steps = append(steps, fmt.Sprint(n))
 		}
 	}
-	parts := []string{plural(len(ranks(arms)), "rank")}
-	if layers, experts := expertAxes(arms); len(experts) > 0 {
-		parts = append(parts, plural(len(layers), "layer"), plural(len(experts), "expert"))
+	if steps = slices.Compact(steps); len(steps) == 0 {
+		return shape(arms)
 	}
-	if len(steps) > 0 {
-		parts = append(parts, strings.Join(slices.Compact(steps), " and ")+" steps")
-	}
-	return strings.Join(parts, ", ")
+	return shape(arms) + ", " + strings.Join(steps, " and ") + " steps"
 }
 
 func plural(n int, word string) string {

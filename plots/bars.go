@@ -105,19 +105,21 @@ func (b *bars) DataRange() (xmin, xmax, ymin, ymax float64) {
 	return -0.5, float64(b.groups) - 0.5, math.Inf(1), math.Inf(-1)
 }
 
-// groupShare is the part of a group's width that its bars fill.
-const groupShare = 0.78
+// groupShare is the part of a group's width that its bars fill: less where
+// there are few groups, so that bars stay bars.
+func groupShare(groups int) float64 { return min(0.78, 0.3+0.06*float64(groups)) }
 
 // Plot implements plot.Plotter.
 func (b *bars) Plot(c draw.Canvas, p *plot.Plot) {
 	x, y := p.Transforms(&c)
-	width := groupShare / float64(len(b.series))
+	share := groupShare(b.groups)
+	width := share / float64(len(b.series))
 	for s, series := range b.series {
 		for g, v := range series.Values {
 			if !known(v) {
 				continue
 			}
-			left := float64(g) - groupShare/2 + float64(s)*width
+			left := float64(g) - share/2 + float64(s)*width
 			fillBox(c, seriesColor(s), box(x(left), y(0), x(left+width), y(v/b.per)))
 		}
 	}

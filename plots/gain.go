@@ -52,7 +52,7 @@ func PairedGain(s GainSpec) (Figure, error) {
 		f.legend = append(f.legend, lineKey("Hodges–Lehmann estimate "+percent(s.Estimate), line(blue, 1.6)))
 	}
 	if known(s.Low) && known(s.High) {
-		label := fmt.Sprintf("%g %% interval, %s to %s", 100*s.Confidence, percent(s.Low), percent(s.High))
+		label := fmt.Sprintf("%.3g"+nbsp+"%% interval, %s to %s", 100*s.Confidence, percent(s.Low), percent(s.High))
 		f.legend = append(f.legend, fillKey(label, tint(blue, 0.22)))
 	}
 	f.legend = append(f.legend, lineKey("threshold "+percent(s.Threshold), thresholdLine))
@@ -69,7 +69,7 @@ func percent(v float64) string {
 	if !known(v) {
 		return "–"
 	}
-	return fmt.Sprintf("%.1f %%", 100*v+0) // + 0 turns −0 into 0
+	return fmt.Sprintf("%.1f"+nbsp+"%%", 100*v+0) // + 0 turns −0 into 0
 }
 
 type gain struct{ GainSpec }

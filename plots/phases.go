@@ -24,8 +24,8 @@ func PhaseTimes(arms ...Arm) StackSpec {
 		column[p] = i
 	}
 	s := StackSpec{
-		Name: "phase-time", Title: "Compute or communication?", Per: per(arms),
-		Caption: shape(arms) + ". Observed kernel time by rank, mean over steps. Work stands above the line; collectives hang below it, because most of their time " +
+		Name: "phase-time", Title: "Where does the time of each rank go?", Per: per(arms),
+		Caption: timedShape(arms) + ". Observed kernel time by rank, mean over steps. Work stands above the line; collectives hang below it, because most of their time " +
 			"is spent waiting for the slowest rank and would be counted twice if it were added to the work.",
 	}
 	used := make([]bool, len(phaseOrder))

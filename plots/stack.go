@@ -9,6 +9,8 @@ import (
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/moebalance/moebalance/compare/nsys"
 )
 
 // StackSpec is the time of every rank by phase, one panel per arm on one scale.
@@ -30,8 +32,13 @@ type Stack struct {
 	Transfer []float64
 }
 
-// phaseColors are given by position in StackSpec.Phases.
-var phaseColors = []color.NRGBA{vermillion, orange, blue, skyBlue, green, purple, yellow}
+// phaseColors belong to the phases by name, so that a phase looks the same on
+// every page. Communication has none: its work counts as other compute.
+var phaseColors = map[string]color.NRGBA{
+	string(nsys.PhaseExperts): vermillion, string(nsys.PhaseAttention): orange, string(nsys.PhaseRouter): blue,
+	string(nsys.PhaseDispatch): skyBlue, string(nsys.PhaseCombine): green, string(nsys.PhaseOther): purple,
+	string(nsys.PhaseUnknown): yellow,
+}
 
 // manyRanks is the number of ranks from which two panels no longer fit side by
 // side.
@@ -40,7 +47,7 @@ const manyRanks = 24
 // PhaseStacks draws work upwards from the zero line, stacked by phase, and
 // collectives downwards, transfer solid and wait hatched: waiting is the shadow
 // of another rank's work, so it never stands on top of work. Arms must be
-// rectangular with at most seven phases; without any time the error wraps
+// rectangular with phases of package nsys; without any time the error wraps
 // ErrNothing.
 func PhaseStacks(s StackSpec) (Figure, error) {
 	if err := s.check(); err != nil {
@@ -57,23 +64,25 @@ func PhaseStacks(s StackSpec) (Figure, error) {
 		p.X.Tick.Marker = indexTicks{a.Ranks, 12}
 		p.Y.Tick.Marker = unsigned{valueTicks{6, ""}}
 		p.Y.Min, p.Y.Max = -down/unit.Per*1.06, headroom(up/unit.Per)
-		p.Add(rules{}, &stack{a, unit.Per})
+		p.Add(rules{}, &stack{a, s.Phases, unit.Per})
 		if len(a.Ranks) > manyRanks || len(f.panels) == 0 {
 			f.panels = append(f.panels, nil)
 			f.height += 260
 		}
 		f.panels[len(f.panels)-1] = append(f.panels[len(f.panels)-1], p)
 	}
-	for i, phase := range s.Phases {
-		f.legend = append(f.legend, fillKey(phase, phaseColors[i]))
+	for _, phase := range s.Phases {
+		f.legend = append(f.legend, fillKey(phase, phaseColors[phase]))
 	}
 	f.legend = append(f.legend, collectiveKeys(s.Arms)...)
 	return f, nil
 }
 
 func (s StackSpec) check() error {
-	if len(s.Phases) > len(phaseColors) {
-		return fmt.Errorf("phases %q: want at most %d, have %d", s.Title, len(phaseColors), len(s.Phases))
+	for _, phase := range s.Phases {
+		if _, ok := phaseColors[phase]; !ok {
+			return fmt.Errorf("phases %q: unknown phase %q: want those of a trace", s.Title, phase)
+		}
 	}
 	for _, a := range s.Arms {
 		if len(a.Work) != len(a.Ranks) || len(a.Wait) != len(a.Ranks) || len(a.Transfer) != len(a.Ranks) {
@@ -148,7 +157,8 @@ func sumKnown(values []float64) float64 {
 
 type stack struct {
 	Stack
-	per float64
+	phases []string
+	per    float64
 }
 
 // DataRange implements plot.DataRanger for x; the chart sets y.
@@ -159,13 +169,14 @@ func (s *stack) DataRange() (xmin, xmax, ymin, ymax float64) {
 // Plot implements plot.Plotter.
 func (s *stack) Plot(c draw.Canvas, p *plot.Plot) {
 	x, y := p.Transforms(&c)
+	share := groupShare(len(s.Ranks))
 	for r := range s.Ranks {
-		left, right := x(float64(r)-groupShare/2), x(float64(r)+groupShare/2)
+		left, right := x(float64(r)-share/2), x(float64(r)+share/2)
 		slice := func(from, to float64) vg.Rectangle { return box(left, y(from/s.per), right, y(to/s.per)) }
 		base := 0.0
-		for phase, v := range s.Work[r] {
+		for i, v := range s.Work[r] {
 			if known(v) && v > 0 {
-				fillBox(c, phaseColors[phase], slice(base, base+v))
+				fillBox(c, phaseColors[s.phases[i]], slice(base, base+v))
 				base += v
 			}
 		}

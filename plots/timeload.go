@@ -21,8 +21,8 @@ func TimeAgainstLoad(arms ...Arm) ScatterSpec {
 		grain, points = "expert", expertPoints
 	}
 	s.LoadLabel = "recorded load of one " + grain + " in one layer"
-	s.TimeLabel = "its expert kernels, " + per(arms)
-	s.Caption = fmt.Sprintf("%s. One point per layer and %s: observed kernel time, mean over steps, against recorded slots. Lines are least squares.", shape(arms), grain)
+	s.TimeLabel = "time of its expert kernels " + per(arms)
+	s.Caption = fmt.Sprintf("%s. One point per layer and %s: observed kernel time, mean over steps, against recorded slots. Lines are least squares.", timedShape(arms), grain)
 	var answers []string
 	for _, a := range arms {
 		c := points(a)

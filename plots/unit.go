@@ -33,8 +33,11 @@ func Duration(ns float64) string {
 		return "–"
 	}
 	u := TimeUnit(math.Abs(ns) * 10) // two or three digits before the point, not five
-	return digits3(ns/u.Per) + " " + u.Name
+	return digits3(ns/u.Per) + nbsp + u.Name
 }
+
+// nbsp keeps a number and its unit on one line.
+const nbsp = "\u00a0"
 
 // digits3 writes three significant digits without an exponent.
 func digits3(v float64) string {

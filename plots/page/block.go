@@ -5,6 +5,7 @@ import (
 	"html/template"
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/moebalance/moebalance/plots"
 	"github.com/moebalance/moebalance/router"
@@ -77,6 +78,25 @@ type cell struct {
 	Numeric bool
 }
 
+// Class is the cell's style: numbers to the right, marks in colour, sentences
+// broken into lines.
+func (c cell) Class() string {
+	var names []string
+	if c.Numeric {
+		names = append(names, "n")
+	}
+	if c.Mark != plain {
+		names = append(names, string(c.Mark))
+	}
+	if len(c.Text) > longText {
+		names = append(names, "long")
+	}
+	return strings.Join(names, " ")
+}
+
+// longText is the length from which a cell breaks into lines.
+const longText = 36
+
 // row makes unmarked cells of text, integers, Numbers (as ratios) and cells.
 func row(values ...any) (out []cell) {
 	for _, v := range values {
@@ -108,7 +128,7 @@ func share(v router.Number) string {
 	if !v.Defined() {
 		return missing
 	}
-	return fmt.Sprintf("%.1f %%", 100*v.Float64()+0) // + 0 turns −0 into 0
+	return percentage("%.1f", v)
 }
 
 // change writes a fraction as a signed percentage.
@@ -116,7 +136,21 @@ func change(v router.Number) string {
 	if !v.Defined() {
 		return missing
 	}
-	return fmt.Sprintf("%+.1f %%", 100*v.Float64())
+	return percentage("%+.1f", v)
+}
+
+// percentage keeps number and sign on one line.
+func percentage(format string, v router.Number) string {
+	s := fmt.Sprintf(format, 100*v.Float64()+0) // + 0 turns −0 into 0
+	return minus(s) + "\u00a0%"
+}
+
+// minus writes a real minus for a leading hyphen.
+func minus(s string) string {
+	if rest, negative := strings.CutPrefix(s, "-"); negative {
+		return "−" + rest
+	}
+	return s
 }
 
 func duration(ns router.Number) string { return plots.Duration(ns.Float64()) }

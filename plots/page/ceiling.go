@@ -29,6 +29,12 @@ func (p Page) ceiling() (section, error) {
 		s.addTable(pairTable(in))
 		s.addTable(differenceTable(c))
 	}
+	for _, c := range p.compared {
+		if c.Ceiling.GainBound.Defined() {
+			said = append(said, ceilingSentence(c))
+			s.addTable(ceilingTable(c))
+		}
+	}
 	s.Answer = strings.Join(said, " ")
 	return s, nil
 }

@@ -2,6 +2,7 @@ package page
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/moebalance/moebalance/compare"
@@ -31,8 +32,11 @@ func (p Page) complete() (section, error) {
 		s.addTable(p.coverageTable())
 		s.addTable(p.exportsTable())
 	}
+	for _, c := range p.compared {
+		said = append(said, comparedSentence(c))
+	}
 	if w := p.warnings(); len(w) > 0 {
-		s.addText("What the readers of the files want known:")
+		s.addText("What to know about the data:")
 		s.addList(w)
 	}
 	s.Answer = strings.Join(said, " ")
@@ -164,16 +168,20 @@ func orMissing(s string) string {
 	return s
 }
 
-// warnings lists those of all inputs, each once.
+// warnings lists what all inputs warn of, each text once with the places it is
+// about, in the order of their first appearance.
 func (p Page) warnings() (out []string) {
-	seen := map[string]bool{}
+	var texts []string
+	places := map[string][]string{}
 	add := func(from, subject, text string) {
-		if subject != "" {
-			from += ", " + base(subject)
+		if !slices.Contains(texts, text) {
+			texts = append(texts, text)
 		}
-		if line := from + ": " + text; !seen[line] {
-			seen[line] = true
-			out = append(out, line)
+		if subject != "" {
+			from = base(subject)
+		}
+		if !slices.Contains(places[text], from) {
+			places[text] = append(places[text], from)
 		}
 	}
 	for _, a := range p.arms {
@@ -183,6 +191,11 @@ func (p Page) warnings() (out []string) {
 			}
 		}
 	}
+	for _, c := range p.compared {
+		for _, w := range c.Warnings {
+			add("comparison", w.Subject, w.Text)
+		}
+	}
 	for _, in := range p.inputs {
 		if in.Counts != nil {
 			for _, w := range in.Counts.Warnings {
@@ -190,7 +203,19 @@ func (p Page) warnings() (out []string) {
 			}
 		}
 	}
+	for _, text := range texts {
+		out = append(out, fmt.Sprintf("%s (%s)", text, few(places[text])))
+	}
 	return out
+}
+
+// few lists the first names and counts the rest.
+func few(names []string) string {
+	const most = 3
+	if len(names) <= most+1 {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
 func exportWarnings(t *nsys.Trace) (out [][]nsys.Warning) {

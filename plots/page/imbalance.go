@@ -33,7 +33,10 @@ type uneven struct {
 func (p Page) imbalance() (section, error) {
 	s := section{ID: "imbalance", Title: "How imbalanced, on which ranks and layers, above the noise floor?"}
 	all := p.unevenness()
-	s.Answer = imbalanceSentence(all)
+	if found := imbalanceSentences(all); len(found) > 0 {
+		s.Answer = found[0]
+		s.addList(found[1:])
+	}
 	if len(p.arms) > 0 {
 		for _, spec := range []plots.BarSpec{plots.RankTimes(p.arms...), plots.RankLoads(p.arms...)} {
 			if err := s.addFigure(plots.BarChart(spec)); err != nil {
@@ -125,9 +128,9 @@ func unevenTable(rows []uneven) table {
 	return t
 }
 
-// imbalanceSentence names, per arm and kind of imbalance, how many layers are
+// imbalanceSentences name, per arm and kind of imbalance, how many layers are
 // flagged and the worst one. Rank time comes first: it is what steps wait for.
-func imbalanceSentence(all []uneven) string {
+func imbalanceSentences(all []uneven) (out []string) {
 	type group struct{ from, level, quantity string }
 	rank := func(u uneven) int {
 		return slices.Index([]string{"rank time", "rank load", "expert load", "expert time"}, u.Level+" "+u.Quantity)
@@ -136,7 +139,6 @@ func imbalanceSentence(all []uneven) string {
 	slices.SortStableFunc(sorted, func(a, b uneven) int {
 		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(rank(a), rank(b)))
 	})
-	var out []string
 	for from := 0; from < len(sorted); {
 		first := sorted[from]
 		key := group{first.From, first.Level, first.Quantity}
@@ -149,18 +151,26 @@ func imbalanceSentence(all []uneven) string {
 		}
 		// Within a group the order is still flagged first, largest first.
 		if first.Level == "rank" && first.Imbalance.Defined() {
-			out = append(out, fmt.Sprintf("%s: %s over ranks is flagged in %d of %s, worst in layer %s (%s over the mean, rank %s; floor %s).",
-				first.From, first.Quantity, flagged, count(to-from, "layer"), number(first.Layer), share(first.Imbalance), number(first.Worst), floorText(first)))
+			out = append(out, fmt.Sprintf("%s: %s over ranks is flagged in %d of %s, worst in layer %s: rank %s has %s over the mean%s.",
+				first.From, first.Quantity, flagged, count(to-from, "layer"), number(first.Layer), number(first.Worst), share(first.Imbalance), noise(first)))
 		}
 		from = to
 	}
-	return strings.Join(out, " ")
+	return out
 }
 
-// floorText is the floor as an imbalance; times have none of their own.
-func floorText(u uneven) string {
-	if !u.Floor.Defined() {
-		return "0 % for time"
+// noise says what of an imbalance is no fault of the routing: its floor, and
+// what chance gives. Times have neither.
+func noise(u uneven) string {
+	var parts []string
+	if u.Floor.Defined() {
+		parts = append(parts, "floor "+share(u.Floor-1))
 	}
-	return share(u.Floor - 1)
+	if u.NullP95.Defined() {
+		parts = append(parts, "chance up to "+share(u.NullP95-1))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(parts, ", ") + ")"
 }

@@ -22,6 +22,7 @@ type Input struct {
 	Campaign *compare.CampaignResult
 	Cache    *Cache
 	Counts   *Counts
+	Compared *compare.TraceComparison
 }
 
 // readers decode each kind of result and name the schema version understood.
@@ -34,6 +35,7 @@ var readers = []struct {
 	{"bench", compare.CampaignSchema, func(in *Input, b []byte) error { return into(&in.Campaign, b) }},
 	{"logits verify", 1, func(in *Input, b []byte) error { return into(&in.Cache, b) }},
 	{"counts", 1, func(in *Input, b []byte) error { return into(&in.Counts, b) }},
+	{"compare", compare.TraceSchema, func(in *Input, b []byte) error { return into(&in.Compared, b) }},
 }
 
 // Read takes the JSON result of a verb and recognises it by its kind. Anything
@@ -74,4 +76,14 @@ func Read(name string, r io.Reader) (Input, error) {
 func into[T any](at **T, b []byte) error {
 	*at = new(T)
 	return json.Unmarshal(b, *at)
+}
+
+// results counts the pointers that are set.
+func (in Input) results() (n int) {
+	for _, set := range []bool{in.Trace != nil, in.Campaign != nil, in.Cache != nil, in.Counts != nil, in.Compared != nil} {
+		if set {
+			n++
+		}
+	}
+	return n
 }

@@ -16,6 +16,7 @@ type Page struct {
 	title    string
 	inputs   []Input
 	arms     []plots.Arm // of the traces, normal before perfect
+	compared []compare.TraceComparison
 	facts    []fact
 	sections []section
 }
@@ -34,11 +35,12 @@ func New(title string, inputs []Input) (Page, error) {
 		return Page{}, errors.New("building a report: want at least one result, have none")
 	}
 	for _, in := range inputs {
-		if in.Trace == nil && in.Campaign == nil && in.Cache == nil && in.Counts == nil {
-			return Page{}, fmt.Errorf("building a report: input %q holds no result", in.Name)
+		if in.results() != 1 {
+			return Page{}, fmt.Errorf("building a report: input %q: want exactly one result, have %d", in.Name, in.results())
 		}
 	}
 	p.arms = armsOf(inputs)
+	p.compared = comparisons(p.arms, inputs)
 	for _, build := range []func() (section, error){p.complete, p.imbalance, p.timeLoad, p.where, p.ceiling, p.next} {
 		s, err := build()
 		if err != nil {
@@ -123,8 +125,14 @@ func (s *section) addFigure(f plots.Figure, err error) error {
 	return err
 }
 
-func (s *section) addText(text string)   { s.Blocks = append(s.Blocks, block{Text: text}) }
-func (s *section) addList(list []string) { s.Blocks = append(s.Blocks, block{List: list}) }
+func (s *section) addText(text string) { s.Blocks = append(s.Blocks, block{Text: text}) }
+
+// addList appends a list that has entries.
+func (s *section) addList(list []string) {
+	if len(list) > 0 {
+		s.Blocks = append(s.Blocks, block{List: list})
+	}
+}
 
 // addTable appends a table that has rows.
 func (s *section) addTable(t table) {

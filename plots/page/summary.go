@@ -23,7 +23,7 @@ func (p Page) summary() (facts []fact) {
 			if u.Flagged {
 				m = bad
 			}
-			facts = append(facts, fact{"Largest rank imbalance", share(u.Imbalance), fmt.Sprintf("%s, %s, layer %s; floor %s", u.Quantity, u.From, number(u.Layer), floorText(u)), m})
+			facts = append(facts, fact{"Largest rank imbalance", share(u.Imbalance), fmt.Sprintf("%s, %s, layer %s%s", u.Quantity, u.From, number(u.Layer), noise(u)), m})
 			break
 		}
 	}

@@ -3,9 +3,11 @@ package page
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
+	"github.com/moebalance/moebalance/compare"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/plots"
 	"github.com/moebalance/moebalance/router"
@@ -16,14 +18,21 @@ import (
 func (p Page) where() (section, error) {
 	s := section{ID: "where", Title: "Compute or communication?"}
 	if len(p.arms) == 0 {
+		for _, c := range p.compared {
+			s.addComparison(c)
+		}
 		return s, nil
 	}
 	phases := plots.PhaseTimes(p.arms...)
-	s.Answer = strings.TrimSpace(phases.Alt + " " + p.lossSentence())
+	s.Answer = p.lossSentence()
 	if err := s.addFigure(plots.PhaseStacks(phases)); err != nil {
 		return s, err
 	}
+	s.addList(p.lopsided())
 	s.addTable(phaseTable(phases))
+	for _, c := range p.compared {
+		s.addComparison(c)
+	}
 	if err := s.addFigure(plots.BarChart(plots.LayerLosses(p.arms...))); err != nil {
 		return s, err
 	}
@@ -33,6 +42,12 @@ func (p Page) where() (section, error) {
 	s.addTable(p.lossTable())
 	s.addTable(p.kernelTable())
 	return s, nil
+}
+
+func (s *section) addComparison(c compare.TraceComparison) {
+	s.addTable(phaseChanges(c))
+	s.addTable(rankSpeeds(c))
+	s.addTable(lossChanges(c))
 }
 
 // phaseTable is the figure's numbers as means over ranks.
@@ -82,6 +97,26 @@ func (p Page) lossSentence() string {
 		}
 	}
 	return strings.Join(out, " ")
+}
+
+// lopsided names the arms of which one step holds most of the collective time,
+// as when ranks start a capture at different moments.
+func (p Page) lopsided() (out []string) {
+	for _, a := range p.arms {
+		total, bySteps := int64(0), map[int]int64{}
+		for _, c := range a.Trace.Cells {
+			if c.Step != nsys.None {
+				total += c.CollectiveNS
+				bySteps[c.Step] += c.CollectiveNS
+			}
+		}
+		for _, step := range slices.Sorted(maps.Keys(bySteps)) {
+			if part := router.Number(bySteps[step]) / router.Number(total); len(bySteps) > 2 && part > 0.5 {
+				out = append(out, fmt.Sprintf("Step %d alone holds %s of the collective time of %s: ranks that reach a capture at different moments wait once for each other, and no routing changes that.", step, share(part), a.Name))
+			}
+		}
+	}
+	return out
 }
 
 func (p Page) lossTable() table {

@@ -1,0 +1,122 @@
+package page
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/moebalance/moebalance/compare"
+	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/plots"
+	"github.com/moebalance/moebalance/router"
+)
+
+// comparisons are those given, and, where none is, that of the traces when one
+// is the normal and one the perfect arm.
+func comparisons(arms []plots.Arm, inputs []Input) (out []compare.TraceComparison) {
+	for _, in := range inputs {
+		if in.Compared != nil {
+			out = append(out, *in.Compared)
+		}
+	}
+	named := len(arms) == 2 && arms[0].Name == string(compare.Normal) && arms[1].Name == string(compare.Perfect)
+	if len(out) == 0 && named {
+		out = append(out, compare.CompareTraces(arms[0].Trace, arms[1].Trace))
+	}
+	return out
+}
+
+// comparedSentence says whether the traces are a pair of arms.
+func comparedSentence(c compare.TraceComparison) string {
+	if !c.Comparable {
+		return "The traces cannot be compared as two arms: " + strings.Join(c.Reasons, "; ") + "."
+	}
+	return fmt.Sprintf("The traces are a pair of arms over %s and %s.", count(len(c.Ranks), "rank"), count(len(c.Layers), "layer"))
+}
+
+// changeColumns head a table of times in both arms.
+func changeColumns(of ...column) []column {
+	return slices.Concat(of, numeric("normal", "perfect", "difference", "of normal"))
+}
+
+func changeCells(c compare.Change) []any {
+	return []any{duration(c.NormalNS), duration(c.PerfectNS), signed(c.DifferenceNS), change(c.DifferenceNS / c.NormalNS)}
+}
+
+// signed writes a difference of times with its sign.
+func signed(ns router.Number) string {
+	if ns > 0 {
+		return "+" + duration(ns)
+	}
+	return minus(duration(ns))
+}
+
+// phaseChanges says in which phases the arms differ.
+func phaseChanges(c compare.TraceComparison) table {
+	t := table{
+		Caption: "Where the arms differ: time per step, mean over ranks (observed)",
+		Columns: slices.Concat(changeColumns(text("phase", "kind")...), numeric("slowest rank, normal", "slowest rank, perfect")),
+	}
+	for _, p := range c.Phases {
+		kind := "work"
+		if p.Collective {
+			kind = "collectives, wait and transfer"
+		}
+		cells := append([]any{string(p.Phase), kind}, changeCells(p.Change)...)
+		t.Rows = append(t.Rows, row(append(cells, duration(p.NormalSlowestNS), duration(p.PerfectSlowestNS))...))
+	}
+	if len(t.Rows) > 0 {
+		t.Rows = append(t.Rows, row(append(append([]any{"GPU time of the step", "all"}, changeCells(c.Step)...), missing, missing)...))
+	}
+	return t
+}
+
+// lossChanges says which layers lose less to their slowest rank.
+func lossChanges(c compare.TraceComparison) table {
+	t := table{Caption: "Straggler loss per step and layer in both arms", Columns: changeColumns(numeric("layer")...)}
+	for _, s := range c.Stragglers {
+		t.Rows = append(t.Rows, row(append([]any{layerName(s.Layer)}, changeCells(s.Change)...)...))
+	}
+	t.Folded = len(t.Rows) > shownRows
+	return t
+}
+
+func layerName(n int) string {
+	if n == nsys.None {
+		return "outside"
+	}
+	return number(n)
+}
+
+// rankSpeeds separates what a rank's hardware costs from what its load costs.
+func rankSpeeds(c compare.TraceComparison) table {
+	t := table{
+		Caption: "Load or hardware: each rank's expert work against the mean rank's",
+		Columns: numeric("rank", "normal", "perfect", "hardware (perfect over its mean)", "load (normal with the hardware divided out)"),
+	}
+	for _, r := range c.RankSpeeds {
+		t.Rows = append(t.Rows, row(r.Rank, duration(r.NormalNS), duration(r.PerfectNS), r.Hardware, r.Load))
+	}
+	t.Folded = len(t.Rows) > 2*shownRows
+	return t
+}
+
+// ceilingTable is the chain from the load that the traces show to the most that
+// balance could win.
+func ceilingTable(c compare.TraceComparison) table {
+	k := c.Ceiling
+	t := table{Caption: "The bound from the traces: gain ≤ 1/(1 − f + f·b) − 1", Columns: slices.Concat(text("quantity"), numeric("value"), text("meaning"))}
+	t.Rows = [][]cell{
+		row("f, expert share", share(k.ExpertShare), "expert work of each layer's slowest rank over the GPU time of a step, normal arm"),
+		row("b, balancedness", k.Balancedness, "mean over slowest rank's expert work, normal arm; 1 is even"),
+		row("b of the perfect arm", k.PerfectBalancedness, "what hardware and noise leave below 1"),
+		row("bound of the gain", change(k.GainBound), "the most that balance could add to throughput"),
+		row("fall of the step's GPU time, as a gain", change(k.StepGain), "one launch of each arm under a profiler: an observation, no verdict"),
+	}
+	return t
+}
+
+func ceilingSentence(c compare.TraceComparison) string {
+	k := c.Ceiling
+	return fmt.Sprintf("The traces bound the gain at %s (experts are %s of the step, balancedness %s).", change(k.GainBound), share(k.ExpertShare), ratio(k.Balancedness))
+}
