@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -22,6 +23,7 @@ type traceOptions struct {
 	experts   []string
 	counts    string
 	summary   string
+	like      string
 	threshold float64
 	failAbove float64
 	out       resultFlags
@@ -59,6 +61,7 @@ serves all, --counts allocates its time by recorded load, and says so.`,
 	f.StringArrayVar(&o.experts, "expert-pattern", nil, "likewise with (?P<expert>…)")
 	f.StringVar(&o.counts, "counts", "", "`DIR` or file of expert statistics of the same run")
 	f.StringVar(&o.summary, "summary", "", "write a summary of the exports to this `FILE` for a later trace of summaries, and nothing else")
+	f.StringVar(&o.like, "like-nsys", "", "print the CSV of 'nsys stats' for this `REPORT` instead: "+strings.Join(nsys.LikeReports, ", "))
 	f.Float64Var(&o.threshold, "threshold", 0.10, "flag an imbalance above this fraction")
 	f.Float64Var(&o.failAbove, "fail-above", 0, "exit 3 when any layer's imbalance of expert time over ranks is above this fraction")
 	o.out.bind(c)
@@ -97,6 +100,12 @@ func (o *traceOptions) check() (nsys.Options, error) {
 			user = append(user, text)
 		}
 	}
+	if o.like != "" && !slices.Contains(nsys.LikeReports, o.like) {
+		return n, usagef("--like-nsys: unknown report %q: want one of %s", o.like, strings.Join(nsys.LikeReports, ", "))
+	}
+	if o.like != "" && o.summary != "" {
+		return n, usagef("--like-nsys and --summary: want one of them")
+	}
 	var err error
 	if n.Patterns, err = nsys.NewPatterns(user...); err != nil {
 		return n, withCode(exitUsage, err)
@@ -108,6 +117,9 @@ func (o *traceOptions) run(c *cobra.Command, paths []string) error {
 	options, err := o.check()
 	if err != nil {
 		return err
+	}
+	if o.like != "" {
+		return o.likeNsys(c, paths)
 	}
 	if o.summary != "" {
 		return writeFile(o.summary, func(w io.Writer) error { return nsys.Summarize(c.Context(), w, paths, options) })
@@ -128,6 +140,18 @@ func (o *traceOptions) run(c *cobra.Command, paths []string) error {
 		return traceGate(t, o.failAbove)
 	}
 	return nil
+}
+
+// likeNsys prints one of the profiler's own reports.
+func (o *traceOptions) likeNsys(c *cobra.Command, paths []string) error {
+	if len(paths) != 1 {
+		return usagef("--like-nsys: want one export, have %d", len(paths))
+	}
+	print := func(w io.Writer) error { return nsys.LikeNsys(c.Context(), w, paths[0], o.like) }
+	if o.out.file != "" {
+		return writeFile(o.out.file, print)
+	}
+	return print(c.OutOrStdout())
 }
 
 // readTrace reads the exports of one arm.

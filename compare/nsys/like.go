@@ -1,0 +1,224 @@
+package nsys
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// LikeReports are the reports of 'nsys stats' that LikeNsys prints.
+var LikeReports = []string{"cuda_gpu_kern_sum", "nvtx_kern_sum", "nvtx_gpu_proj_sum"}
+
+// LikeNsys writes what 'nsys stats --report NAME --format csv' of 2023.4 prints
+// for the export, to the byte: the same columns, rows, order and rounding. It is
+// how users convince themselves that both read the same capture; its numbers
+// are defined by the profiler and not by this package:
+//
+//   - a range contains an operation when its thread made the whole launching
+//     call inside it, so an operation belongs to all ranges around it;
+//   - a projected range lasts from its first operation's start to its last one's
+//     end, idle time included.
+func LikeNsys(ctx context.Context, w io.Writer, path, report string) error {
+	if !slices.Contains(LikeReports, report) {
+		return fmt.Errorf("unknown report %q: want one of %s", report, strings.Join(LikeReports, ", "))
+	}
+	db, err := openDatabase(ctx, path)
+	if err != nil {
+		return err
+	}
+	rec, err := read(ctx, db, forStatistics)
+	if err != nil {
+		return err
+	}
+	var rows [][]string
+	switch report {
+	case "cuda_gpu_kern_sum":
+		rows = kernelSum(rec)
+	case "nvtx_kern_sum":
+		rows, err = rangeKernelSum(rec)
+	default:
+		rows, err = projectionSum(rec)
+	}
+	if err != nil {
+		return err
+	}
+	return writeReport(w, rows)
+}
+
+// writeReport prints rows with a field quoted only where it must be, and the
+// blank line that ends a report.
+func writeReport(w io.Writer, rows [][]string) error {
+	var b strings.Builder
+	for _, row := range rows {
+		for i, field := range row {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			if strings.ContainsAny(field, ",\"\r\n") {
+				field = `"` + strings.ReplaceAll(field, `"`, `""`) + `"`
+			}
+			b.WriteString(field)
+		}
+		b.WriteByte('\n')
+	}
+	b.WriteByte('\n')
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// tenth rounds to one decimal, halves away from zero as SQLite does; undefined
+// is 0.0 there.
+func tenth(v float64) string {
+	if math.IsNaN(v) {
+		v = 0
+	}
+	return strconv.FormatFloat(math.Round(v*10)/10, 'f', 1, 64)
+}
+
+func whole(v int64) string { return strconv.FormatInt(v, 10) }
+
+// figures are the columns from average to standard deviation.
+func figures(s Stats) []string {
+	return []string{tenth(float64(s.MeanNS)), tenth(float64(s.MedianNS)), whole(s.MinNS), whole(s.MaxNS), tenth(float64(s.StdDevNS))}
+}
+
+// kernelSum is cuda_gpu_kern_sum: kernels by name over all processes.
+func kernelSum(rec *recording) [][]string {
+	byName := map[int32][]int64{}
+	var total int64
+	for _, k := range rec.kernels {
+		byName[k.name] = append(byName[k.name], k.end-k.start)
+		total += k.end - k.start
+	}
+	type group struct {
+		name string
+		Stats
+	}
+	var groups []group
+	for name, durations := range byName {
+		groups = append(groups, group{rec.names[name], StatsOf(durations)})
+	}
+	slices.SortFunc(groups, func(a, b group) int {
+		return cmp.Or(cmp.Compare(b.TotalNS, a.TotalNS), cmp.Compare(b.Instances, a.Instances), cmp.Compare(a.name, b.name))
+	})
+	rows := [][]string{{"Time (%)", "Total Time (ns)", "Instances", "Avg (ns)", "Med (ns)", "Min (ns)", "Max (ns)", "StdDev (ns)", "Name"}}
+	for _, g := range groups {
+		row := []string{tenth(100 * float64(g.TotalNS) / float64(total)), whole(g.TotalNS), whole(g.Instances)}
+		rows = append(rows, append(append(row, figures(g.Stats)...), g.name))
+	}
+	return rows
+}
+
+// containment finds the ranges around every call.
+type containment struct {
+	rec   *recording
+	order []int32 // ranges by thread, start and −end
+	calls []int32 // calls by thread and start
+}
+
+// pairsLimit bounds the pairs of range and call, which a capture with absurdly
+// deep nesting multiplies.
+const pairsLimit = 1 << 28
+
+func newContainment(rec *recording) *containment {
+	c := &containment{rec: rec, calls: make([]int32, len(rec.calls))}
+	for i, r := range rec.ranges {
+		if r.style != crossThread {
+			c.order = append(c.order, int32(i))
+		}
+	}
+	slices.SortStableFunc(c.order, func(x, y int32) int {
+		a, b := &rec.ranges[x], &rec.ranges[y]
+		return cmp.Or(cmp.Compare(a.thread, b.thread), cmp.Compare(a.start, b.start), cmp.Compare(b.end, a.end))
+	})
+	for i := range c.calls {
+		c.calls[i] = int32(i)
+	}
+	slices.SortStableFunc(c.calls, func(x, y int32) int {
+		a, b := &rec.calls[x], &rec.calls[y]
+		return cmp.Or(cmp.Compare(a.thread, b.thread), cmp.Compare(a.start, b.start))
+	})
+	return c
+}
+
+// nest counts, for every range that counts, the ranges around it (level) and
+// those directly inside it, of which it is the tightest (child).
+func (c *containment) nest(counts func(rng int32) bool) (level, child []int32) {
+	level, child = make([]int32, len(c.rec.ranges)), make([]int32, len(c.rec.ranges))
+	var open []int32
+	for _, i := range c.order {
+		if !counts(i) {
+			continue
+		}
+		r := &c.rec.ranges[i]
+		for len(open) > 0 {
+			if top := &c.rec.ranges[open[len(open)-1]]; top.thread == r.thread && top.end >= r.end {
+				break
+			}
+			open = open[:len(open)-1]
+		}
+		level[i] = int32(len(open))
+		if len(open) > 0 {
+			child[open[len(open)-1]]++
+		}
+		open = append(open, i)
+	}
+	return level, child
+}
+
+// each visits every pair of a call and a range that contains it.
+func (c *containment) each(visit func(call, rng int32)) error {
+	var open []int32
+	next, pairs := 0, 0
+	for _, i := range c.calls {
+		call := &c.rec.calls[i]
+		for ; next < len(c.order); next++ {
+			r := &c.rec.ranges[c.order[next]]
+			if r.thread > call.thread || r.thread == call.thread && r.start > call.start {
+				break
+			}
+			if r.thread == call.thread {
+				open = c.prune(open, r.thread, r.start)
+				open = append(open, c.order[next])
+			}
+		}
+		open = c.prune(open, call.thread, call.start)
+		for _, rng := range open {
+			if r := &c.rec.ranges[rng]; r.thread == call.thread && r.end >= call.end {
+				visit(i, rng)
+			}
+		}
+		if pairs += len(open); pairs > pairsLimit {
+			return fmt.Errorf("ranges nest so deeply that more than %d pairs of range and call would have to be visited: %w", pairsLimit, ErrDamaged)
+		}
+	}
+	return nil
+}
+
+// prune takes ended ranges off the top.
+func (c *containment) prune(open []int32, thread int32, at int64) []int32 {
+	for n := len(open); n > 0; n-- {
+		if top := &c.rec.ranges[open[n-1]]; top.thread == thread && top.end >= at {
+			break
+		}
+		open = open[:n-1]
+	}
+	return open
+}
+
+// title is a range's name as the reports print it: with its domain, if it has
+// one.
+func (c *containment) title(rng int32) string {
+	r := &c.rec.ranges[rng]
+	if r.domain == 0 {
+		return c.rec.names[r.name]
+	}
+	return c.rec.domains[r.domain] + ":" + c.rec.names[r.name]
+}
+
+var styleNames = map[style]string{pushPop: "PushPop", startEnd: "StartEnd"}
