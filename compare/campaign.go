@@ -1,6 +1,10 @@
 package compare
 
-import "github.com/moebalance/moebalance/router"
+import (
+	"fmt"
+
+	"github.com/moebalance/moebalance/router"
+)
 
 // Campaign is what a paired campaign recorded, in plain values: the input of
 // Judge. Zero values of Threshold, Confidence and Tolerance mean the defaults.
@@ -63,9 +67,20 @@ const (
 // routing in the perfect arm, and not in the normal one.
 type Proof struct {
 	Arm      Arm    `json:"arm"`
-	Rank     int    `json:"rank"`
+	Rank     int    `json:"rank"` // AllRanks where the evidence covers all together
 	Proved   bool   `json:"proved"`
 	Evidence string `json:"evidence"` // what was seen, or what was missing
+}
+
+// AllRanks is the rank of evidence that covers all ranks of an arm together.
+const AllRanks = -1
+
+// where names the arm and rank in a sentence.
+func (p Proof) where() string {
+	if p.Rank == AllRanks {
+		return fmt.Sprintf("%s arm", p.Arm)
+	}
+	return fmt.Sprintf("%s arm, rank %d", p.Arm, p.Rank)
 }
 
 // Difference is something in which the recorded arms differ.

@@ -10,17 +10,17 @@ import (
 	"github.com/moebalance/moebalance/compare/stats"
 )
 
-// The names of Judge's checks.
+// The names of Judge's checks; stable, for programs.
 const (
-	CheckProof       = "treatment proved"
-	CheckDifference  = "only one difference"
-	CheckWork        = "equal work"
-	CheckPairs       = "complete pairs"
-	CheckOrder       = "balanced order"
-	CheckOrderEffect = "order effect"
+	CheckProof       = "treatment_proved"
+	CheckDifference  = "only_one_difference"
+	CheckWork        = "equal_work"
+	CheckPairs       = "complete_pairs"
+	CheckOrder       = "balanced_order"
+	CheckOrderEffect = "order_effect"
 	CheckDrift       = "drift"
-	CheckNoise       = "noise floor"
-	CheckSign        = "sign of the gain"
+	CheckNoise       = "noise_floor"
+	CheckSign        = "sign_of_gain"
 )
 
 // driftLevel is the level of the tests of order effect and drift.
@@ -46,7 +46,6 @@ func (c Campaign) checks(sessions []session, pairs []Pair, g Gain) []Check {
 // ranks is known, none missing.
 func (c Campaign) checkProof() Check {
 	var missing []string
-	ranks := 0
 	for _, arm := range Arms {
 		seen := map[int]bool{}
 		for _, p := range c.Proof {
@@ -55,7 +54,7 @@ func (c Campaign) checkProof() Check {
 			}
 			seen[p.Rank] = true
 			if !p.Proved {
-				missing = append(missing, fmt.Sprintf("%s arm, rank %d: %s", arm, p.Rank, p.Evidence))
+				missing = append(missing, p.where()+": "+p.Evidence)
 			}
 		}
 		if len(seen) == 0 {
@@ -63,16 +62,15 @@ func (c Campaign) checkProof() Check {
 			continue
 		}
 		for r := range c.Ranks {
-			if !seen[r] {
+			if !seen[r] && !seen[AllRanks] {
 				missing = append(missing, fmt.Sprintf("%s arm, rank %d: no evidence", arm, r))
 			}
 		}
-		ranks = max(ranks, len(seen))
 	}
 	if len(missing) > 0 {
 		return Check{CheckProof, Fail, strings.Join(missing, "; ")}
 	}
-	return Check{CheckProof, Pass, fmt.Sprintf("balanced on %d ranks of the perfect arm and on none of the normal arm", ranks)}
+	return Check{CheckProof, Pass, "routing was balanced in the perfect arm and not in the normal arm, on every rank"}
 }
 
 func (c Campaign) checkDifferences() Check {

@@ -73,7 +73,7 @@ func failures(checks []Check) []string {
 	var reasons []string
 	for _, c := range checks {
 		if c.Status == Fail {
-			reasons = append(reasons, c.Name+": "+c.Text)
+			reasons = append(reasons, strings.ReplaceAll(c.Name, "_", " ")+": "+c.Text)
 		}
 	}
 	return reasons

@@ -1,0 +1,93 @@
+package compare
+
+import (
+	"github.com/moebalance/moebalance/router"
+)
+
+// Ceiling stands between the load that the traces show and the throughput that
+// a campaign measures: the most that balance could win, and what the traces
+// themselves won.
+type Ceiling struct {
+	// ExpertShare is f of the normal arm: expert work of the slowest rank of
+	// each layer over the GPU time of the step, mean over steps, in [0, 1].
+	ExpertShare router.Number `json:"expert_share"`
+	// Balancedness is b of the normal arm: per step the layers' mean expert work
+	// over the layers' slowest, mean over steps, in (0, 1].
+	Balancedness router.Number `json:"balancedness"`
+	// PerfectBalancedness is the same of the perfect arm: what hardware and noise
+	// leave below 1.
+	PerfectBalancedness router.Number `json:"perfect_balancedness"`
+	// GainBound is 1/(1 − f + f·b) − 1, a fraction (see router.GainBound).
+	GainBound router.Number `json:"gain_bound"`
+	// StepGain is the fall of the step's GPU time as a gain: normal/perfect − 1.
+	// One launch of each arm, under a profiler: no verdict rests on it.
+	StepGain router.Number `json:"step_gain"`
+	// StragglerLoss is the time of a step that ranks spent less than their
+	// slowest peer, work of all phases, over all layers.
+	StragglerLoss Change `json:"straggler_loss"`
+}
+
+func (p pair) ceiling(step Change) Ceiling {
+	c := Ceiling{
+		ExpertShare: p.normal.expertShare(), Balancedness: p.normal.balancedness(),
+		PerfectBalancedness: p.perfect.balancedness(), StepGain: step.Ratio - 1,
+		StragglerLoss: changeOf(p.normal.loss(every), p.perfect.loss(every)),
+	}
+	c.GainBound = router.GainBound(float64(c.ExpertShare), float64(c.Balancedness))
+	return c
+}
+
+// expertShare is the mean over steps of slowest expert work over GPU time.
+func (g *grid) expertShare() router.Number {
+	return average(quotients(g.slowest(expertBlock, workOf), g.mean(block{every, every}, busyOf)))
+}
+
+// balancedness is the mean over steps of mean over slowest expert work.
+func (g *grid) balancedness() router.Number {
+	return average(quotients(g.mean(expertBlock, workOf), g.slowest(expertBlock, workOf)))
+}
+
+// quotients divides step by step, leaving out steps with nothing to divide by.
+func quotients(over, under []float64) []float64 {
+	var out []float64
+	for s := range over {
+		if under[s] > 0 {
+			out = append(out, over[s]/under[s])
+		}
+	}
+	return out
+}
+
+// RankSpeed separates load from hardware. The perfect arm gives every rank the
+// same load, so what its ranks differ in is the hardware; dividing the normal
+// arm's time by it leaves the load.
+type RankSpeed struct {
+	Rank      int           `json:"rank"`
+	NormalNS  router.Number `json:"normal_ns"`  // expert work per step
+	PerfectNS router.Number `json:"perfect_ns"` // likewise
+	// Hardware is the rank's perfect time over the mean of all ranks': above 1
+	// for a slower GPU.
+	Hardware router.Number `json:"hardware"`
+	// Load is the rank's normal/perfect ratio over the mean of all ranks': its
+	// relative load with the hardware divided out.
+	Load router.Number `json:"load"`
+}
+
+// rankSpeeds is empty without expert work on some rank of either arm.
+func (p pair) rankSpeeds() []RankSpeed {
+	rows := make([]RankSpeed, len(p.normal.ranks))
+	perfect, ratio := make([]float64, len(rows)), make([]float64, len(rows))
+	for r, rank := range p.normal.ranks {
+		c := changeOf(p.normal.ofRank(r, expertBlock, workOf), p.perfect.ofRank(r, expertBlock, workOf))
+		if !(c.NormalNS > 0 && c.PerfectNS > 0) {
+			return []RankSpeed{}
+		}
+		rows[r] = RankSpeed{Rank: rank, NormalNS: c.NormalNS, PerfectNS: c.PerfectNS}
+		perfect[r], ratio[r] = float64(c.PerfectNS), float64(c.Ratio)
+	}
+	for r := range rows {
+		rows[r].Hardware = router.Number(perfect[r]) / average(perfect)
+		rows[r].Load = router.Number(ratio[r]) / average(ratio)
+	}
+	return rows
+}

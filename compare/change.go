@@ -1,0 +1,40 @@
+package compare
+
+import (
+	"math"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+// Change is a time in both arms, in nanoseconds per step. Without a step on
+// one side the numbers that need it are undefined.
+type Change struct {
+	NormalNS  router.Number `json:"normal_ns"`  // mean over steps of the mean over ranks
+	PerfectNS router.Number `json:"perfect_ns"` // likewise
+	// DifferenceNS is perfect − normal: negative where perfect routing is faster.
+	DifferenceNS router.Number `json:"difference_ns"`
+	// DifferenceSDNS is how far the difference of one step of each arm lies
+	// from DifferenceNS: √(s²ₙ + s²ₚ), from the variances over steps (divisor
+	// n−1). Steps of one launch are not independent launches: it describes the
+	// traces, and bounds nothing.
+	DifferenceSDNS router.Number `json:"difference_sd_ns"`
+	Ratio          router.Number `json:"ratio"` // normal / perfect; undefined where perfect has no time
+}
+
+// changeOf compares two series of per-step times.
+func changeOf(normal, perfect []float64) Change {
+	n, p := average(normal), average(perfect)
+	c := Change{
+		NormalNS: n, PerfectNS: p, DifferenceNS: p - n, Ratio: router.Undefined(),
+		DifferenceSDNS: router.Number(math.Sqrt(variance(normal) + variance(perfect))),
+	}
+	if p > 0 {
+		c.Ratio = n / p
+	}
+	return c
+}
+
+// nothing reports whether neither arm has any time here.
+func (c Change) nothing() bool {
+	return !(c.NormalNS > 0) && !(c.PerfectNS > 0)
+}

@@ -1,0 +1,206 @@
+package compare
+
+import (
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/router"
+)
+
+// phases in the order of a layer's work, which is that of every table.
+var phases = []nsys.Phase{
+	nsys.PhaseAttention, nsys.PhaseRouter, nsys.PhaseDispatch, nsys.PhaseExperts, nsys.PhaseCombine,
+	nsys.PhaseOther, nsys.PhaseCommunication, nsys.PhaseUnknown,
+}
+
+// amount is kernel time of one cell in nanoseconds. Work is time in kernels
+// that compute; collective kernels mostly wait and are kept apart.
+type amount struct {
+	work, collective, busy, instances int64
+}
+
+func (a *amount) add(b amount) {
+	a.work += b.work
+	a.collective += b.collective
+	a.busy += b.busy
+	a.instances += b.instances
+}
+
+// grid is the cells of one arm over the ranks and layers that both arms have.
+// Its steps are its own: steps of different runs do not correspond.
+type grid struct {
+	ranks, layers, steps []int
+	cells                []amount // [step][rank][layer][phase]
+	dropped              []int    // steps that some compared rank lacks
+	outsideNS, allNS     int64    // kernel time of the compared ranks outside every step, and all of it
+	stepless             bool     // no step is marked: the whole capture stands as one
+}
+
+// newGrid lays out the cells of t. A step counts when every compared rank has
+// it. Where no step is marked at all, the capture is one step.
+func newGrid(t *nsys.Trace, ranks, layers []int) *grid {
+	g := &grid{ranks: ranks, layers: layers}
+	seen := map[int]map[int]bool{} // step → ranks
+	for _, c := range t.Cells {
+		if !slices.Contains(ranks, c.Rank) {
+			continue
+		}
+		g.allNS += c.TotalNS
+		if seen[c.Step] == nil {
+			seen[c.Step] = map[int]bool{}
+		}
+		seen[c.Step][c.Rank] = true
+		if c.Step == nsys.None {
+			g.outsideNS += c.TotalNS
+		}
+	}
+	if g.stepless = len(seen) == 1 && seen[nsys.None] != nil; !g.stepless {
+		delete(seen, nsys.None)
+	} else {
+		g.outsideNS = 0
+	}
+	for _, step := range slices.Sorted(maps.Keys(seen)) {
+		if len(seen[step]) == len(ranks) {
+			g.steps = append(g.steps, step)
+		} else {
+			g.dropped = append(g.dropped, step)
+		}
+	}
+	g.fill(t.Cells)
+	return g
+}
+
+func (g *grid) fill(cells []nsys.Cell) {
+	g.cells = make([]amount, len(g.steps)*len(g.ranks)*len(g.layers)*len(phases))
+	step, rank, layer, phase := places(g.steps), places(g.ranks), places(g.layers), places(phases)
+	for _, c := range cells {
+		s, inSteps := step[c.Step]
+		r, inRanks := rank[c.Rank]
+		l, inLayers := layer[c.Layer]
+		p, known := phase[c.Phase]
+		if !known {
+			p = phase[nsys.PhaseUnknown]
+		}
+		if inSteps && inRanks && inLayers {
+			g.at(s, r, l, p).add(amount{c.TotalNS - c.CollectiveNS, c.CollectiveNS, c.BusyNS, c.Instances})
+		}
+	}
+}
+
+// places is the position of each value in the list.
+func places[T comparable](list []T) map[T]int {
+	at := make(map[T]int, len(list))
+	for i, v := range list {
+		at[v] = i
+	}
+	return at
+}
+
+func (g *grid) at(step, rank, layer, phase int) *amount {
+	return &g.cells[((step*len(g.ranks)+rank)*len(g.layers)+layer)*len(phases)+phase]
+}
+
+// every stands for all layers or all phases.
+const every = -1
+
+// block is a part of a step: one layer and one phase, or every one of either.
+type block struct{ layer, phase int }
+
+// sum adds up a block of one rank in one step.
+func (g *grid) sum(step, rank int, b block) amount {
+	var total amount
+	for layer := range g.layers {
+		if b.layer != every && b.layer != layer {
+			continue
+		}
+		if b.phase != every {
+			total.add(*g.at(step, rank, layer, b.phase))
+			continue
+		}
+		for phase := range phases {
+			total.add(*g.at(step, rank, layer, phase))
+		}
+	}
+	return total
+}
+
+// quantity picks one number of an amount.
+type quantity func(amount) int64
+
+func workOf(a amount) int64       { return a.work }
+func collectiveOf(a amount) int64 { return a.collective }
+func busyOf(a amount) int64       { return a.busy }
+
+// mean is, step by step, the mean over ranks of a quantity of a block.
+func (g *grid) mean(b block, of quantity) []float64 {
+	means := make([]float64, len(g.steps))
+	for s := range g.steps {
+		var total int64
+		for r := range g.ranks {
+			total += of(g.sum(s, r, b))
+		}
+		means[s] = float64(total) / float64(len(g.ranks))
+	}
+	return means
+}
+
+// slowest is, step by step, the sum over the block's layers of the maximum over
+// ranks: what the block takes when the ranks wait for each other after every
+// layer.
+func (g *grid) slowest(b block, of quantity) []float64 {
+	slowest := make([]float64, len(g.steps))
+	for s := range g.steps {
+		for layer := range g.layers {
+			if b.layer != every && b.layer != layer {
+				continue
+			}
+			var most int64
+			for r := range g.ranks {
+				most = max(most, of(g.sum(s, r, block{layer, b.phase})))
+			}
+			slowest[s] += float64(most)
+		}
+	}
+	return slowest
+}
+
+// ofRank is, step by step, a quantity of a block of one rank.
+func (g *grid) ofRank(rank int, b block, of quantity) []float64 {
+	values := make([]float64, len(g.steps))
+	for s := range g.steps {
+		values[s] = float64(of(g.sum(s, rank, b)))
+	}
+	return values
+}
+
+// instances is the kernels of a block per step and rank.
+func (g *grid) instances(b block) router.Number {
+	return average(g.mean(b, func(a amount) int64 { return a.instances }))
+}
+
+// average is the mean, undefined for no values.
+func average(values []float64) router.Number {
+	if len(values) == 0 {
+		return router.Undefined()
+	}
+	var sum float64
+	for _, v := range values {
+		sum += v
+	}
+	return router.Number(sum / float64(len(values)))
+}
+
+// variance has divisor n−1 and is undefined below two values.
+func variance(values []float64) float64 {
+	if len(values) < 2 {
+		return math.NaN()
+	}
+	mean := float64(average(values))
+	var squares float64
+	for _, v := range values {
+		squares += (v - mean) * (v - mean)
+	}
+	return squares / float64(len(values)-1)
+}

@@ -1,0 +1,249 @@
+package compare
+
+import (
+	"testing"
+
+	"github.com/moebalance/moebalance/compare/nsys"
+)
+
+// cell is a short way to write one: work and collective time of a phase.
+func cell(rank, step, layer int, phase nsys.Phase, work, collective int64) nsys.Cell {
+	return nsys.Cell{
+		Rank: rank, Step: step, Layer: layer, Phase: phase, Instances: 1,
+		TotalNS: work + collective, CollectiveNS: collective, BusyNS: work + collective,
+	}
+}
+
+// alternating is two ranks that take turns at being hot, and their balanced
+// twin: one layer, experts and a collective that waits for the slower rank.
+func alternating() (normal, perfect *nsys.Trace) {
+	normal = &nsys.Trace{Arm: "normal", Cells: []nsys.Cell{
+		cell(0, 0, 3, nsys.PhaseExperts, 30, 0), cell(0, 0, 3, nsys.PhaseCombine, 0, 5),
+		cell(1, 0, 3, nsys.PhaseExperts, 10, 0), cell(1, 0, 3, nsys.PhaseCombine, 0, 25),
+		cell(0, 1, 3, nsys.PhaseExperts, 10, 0), cell(0, 1, 3, nsys.PhaseCombine, 0, 25),
+		cell(1, 1, 3, nsys.PhaseExperts, 30, 0), cell(1, 1, 3, nsys.PhaseCombine, 0, 5),
+	}}
+	perfect = &nsys.Trace{Arm: "perfect"}
+	for step := range 3 { // another number of steps: times are per step
+		for rank := range 2 {
+			perfect.Cells = append(perfect.Cells,
+				cell(rank, step, 3, nsys.PhaseExperts, 20, 0), cell(rank, step, 3, nsys.PhaseCombine, 0, 5))
+		}
+	}
+	return normal, perfect
+}
+
+func TestCompareTracesByHand(t *testing.T) {
+	c := CompareTraces(alternating())
+	if !c.Comparable || len(c.Reasons) > 0 {
+		t.Fatalf("not comparable: %v", c.Reasons)
+	}
+	// Every rank is busy 35 in each normal step and 25 in each perfect one.
+	checkNear(t, "normal step", float64(c.Step.NormalNS), 35, 0)
+	checkNear(t, "perfect step", float64(c.Step.PerfectNS), 25, 0)
+	checkNear(t, "step gain", float64(c.Ceiling.StepGain), 0.4, 1e-12)
+	// Both arms do the same expert work, 20 per rank; the slowest rank does 30
+	// in each normal step, although over the capture the ranks are equal.
+	experts, combine := c.Phases[0], c.Phases[1]
+	if experts.Phase != nsys.PhaseExperts || experts.Collective || combine.Phase != nsys.PhaseCombine || !combine.Collective || len(c.Phases) != 2 {
+		t.Fatalf("phases: %+v", c.Phases)
+	}
+	checkNear(t, "expert difference", float64(experts.DifferenceNS), 0, 0)
+	checkNear(t, "slowest normal", float64(experts.NormalSlowestNS), 30, 0)
+	checkNear(t, "slowest perfect", float64(experts.PerfectSlowestNS), 20, 0)
+	checkNear(t, "combine", float64(combine.DifferenceNS), -10, 0)
+	if combine.NormalSlowestNS.Defined() {
+		t.Error("the slowest of a collective must be undefined")
+	}
+	// Loss 30 − 20 in each normal step. f = 30/35, b = 20/30:
+	// 1/(1 − 30/35 + 20/35) − 1 = 35/25 − 1.
+	checkNear(t, "loss", float64(c.Ceiling.StragglerLoss.NormalNS), 10, 0)
+	checkNear(t, "loss, perfect", float64(c.Ceiling.StragglerLoss.PerfectNS), 0, 0)
+	checkNear(t, "f", float64(c.Ceiling.ExpertShare), 30.0/35, 1e-15)
+	checkNear(t, "b", float64(c.Ceiling.Balancedness), 20.0/30, 1e-15)
+	checkNear(t, "bound", float64(c.Ceiling.GainBound), 0.4, 1e-12)
+	checkNear(t, "b, perfect", float64(c.Ceiling.PerfectBalancedness), 1, 0)
+	if len(c.Stragglers) != 1 || c.Stragglers[0].Layer != 3 {
+		t.Fatalf("stragglers: %+v", c.Stragglers)
+	}
+	checkNear(t, "layer loss", float64(c.Stragglers[0].Change.DifferenceNS), -10, 0)
+	if len(c.Steps) != 5 || c.Normal.Steps != 2 || c.Perfect.Steps != 3 {
+		t.Errorf("steps: %+v", c.Steps)
+	}
+}
+
+func TestSpreadOverSteps(t *testing.T) {
+	// Steps of 10 and 14 against 6 and 6: s²ₙ = 8, s²ₚ = 0.
+	c := changeOf([]float64{10, 14}, []float64{6, 6})
+	checkNear(t, "difference", float64(c.DifferenceNS), -6, 0)
+	checkNear(t, "spread", float64(c.DifferenceSDNS), 2.8284271, 1e-6)
+	checkNear(t, "ratio", float64(c.Ratio), 2, 0)
+	one := changeOf([]float64{10}, []float64{6, 6})
+	if one.DifferenceSDNS.Defined() {
+		t.Error("one step has no spread")
+	}
+	none := changeOf(nil, []float64{0})
+	if none.NormalNS.Defined() || none.DifferenceNS.Defined() || none.Ratio.Defined() {
+		t.Errorf("no step: have %+v, want undefined", none)
+	}
+	if zero := changeOf([]float64{1}, []float64{0}); zero.Ratio.Defined() || zero.DifferenceNS != -1 {
+		t.Errorf("nothing in perfect: have %+v", zero)
+	}
+}
+
+// Load and hardware: rank 1 is a GPU 1.5 times as slow, and rank 0 has twice
+// the load of rank 1 in the normal arm.
+func TestRankSpeeds(t *testing.T) {
+	normal := &nsys.Trace{Cells: []nsys.Cell{cell(0, 0, 0, nsys.PhaseExperts, 160, 0), cell(1, 0, 0, nsys.PhaseExperts, 120, 0)}}
+	perfect := &nsys.Trace{Cells: []nsys.Cell{cell(0, 0, 0, nsys.PhaseExperts, 80, 0), cell(1, 0, 0, nsys.PhaseExperts, 120, 0)}}
+	rows := CompareTraces(normal, perfect).RankSpeeds
+	if len(rows) != 2 {
+		t.Fatalf("have %+v", rows)
+	}
+	checkNear(t, "hardware 0", float64(rows[0].Hardware), 0.8, 1e-15) // 80/100
+	checkNear(t, "hardware 1", float64(rows[1].Hardware), 1.2, 1e-15)
+	checkNear(t, "load 0", float64(rows[0].Load), 2/1.5, 1e-15) // ratios 2 and 1, mean 1.5
+	checkNear(t, "load 1", float64(rows[1].Load), 1/1.5, 1e-15)
+	perfect.Cells = perfect.Cells[:1]
+	if rows := CompareTraces(normal, perfect).RankSpeeds; len(rows) != 1 {
+		t.Errorf("a rank of one side only: have %+v, want the common one", rows)
+	}
+}
+
+func warned(c TraceComparison, code, subject string) bool {
+	for _, w := range c.Warnings {
+		if w.Code == code && w.Subject == subject {
+			return true
+		}
+	}
+	return false
+}
+
+func TestUnequalSidesAreSaidNotMixed(t *testing.T) {
+	normal, perfect := alternating()
+	normal.Cells = append(normal.Cells,
+		cell(2, 0, 3, nsys.PhaseExperts, 1000, 0),         // a rank of its own
+		cell(0, 0, 4, nsys.PhaseExperts, 1000, 0),         // a layer of its own
+		cell(0, 9, 3, nsys.PhaseExperts, 1000, 0),         // a step that rank 1 lacks
+		cell(0, nsys.None, 3, nsys.PhaseExperts, 1000, 0)) // outside every step
+	c := CompareTraces(normal, perfect)
+	for _, code := range []string{"unequal_ranks", "unequal_layers", "partial_steps", "outside_steps"} {
+		if !warned(c, code, "normal") {
+			t.Errorf("no warning %s of the normal arm in %+v", code, c.Warnings)
+		}
+		if warned(c, code, "perfect") {
+			t.Errorf("warning %s of the perfect arm, which lacks nothing", code)
+		}
+	}
+	checkNear(t, "normal step", float64(c.Step.NormalNS), 35, 0)
+	if len(c.Ranks) != 2 || len(c.Layers) != 1 || c.Normal.Steps != 2 {
+		t.Errorf("compared ranks %v, layers %v, steps %d", c.Ranks, c.Layers, c.Normal.Steps)
+	}
+}
+
+func TestCaptureWithoutSteps(t *testing.T) {
+	normal := &nsys.Trace{Cells: []nsys.Cell{cell(0, nsys.None, nsys.None, nsys.PhaseOther, 7, 0)}}
+	perfect := &nsys.Trace{Cells: []nsys.Cell{cell(0, nsys.None, nsys.None, nsys.PhaseOther, 5, 0)}}
+	c := CompareTraces(normal, perfect)
+	checkNear(t, "capture", float64(c.Step.DifferenceNS), -2, 0)
+	if !warned(c, "no_steps", "normal") || !warned(c, "no_steps", "perfect") || warned(c, "outside_steps", "normal") {
+		t.Errorf("warnings: %+v", c.Warnings)
+	}
+	if len(c.Layers) != 0 || len(c.LayerTimes) != 1 || c.LayerTimes[0].Layer != nsys.None {
+		t.Errorf("layers %v, %+v", c.Layers, c.LayerTimes)
+	}
+	if c.Ceiling.ExpertShare.Defined() && c.Ceiling.ExpertShare != 0 || c.Ceiling.GainBound.Defined() {
+		t.Errorf("no expert work, no bound: have %+v", c.Ceiling)
+	}
+}
+
+func TestEmptyTraces(t *testing.T) {
+	c := CompareTraces(&nsys.Trace{}, &nsys.Trace{})
+	if c.Comparable || len(c.Reasons) == 0 || c.Step.NormalNS.Defined() {
+		t.Errorf("have %+v, want nothing to compare", c)
+	}
+}
+
+func TestSidesRefused(t *testing.T) {
+	cases := []struct {
+		what            string
+		normal, perfect string
+		comparable      bool
+		warning         string
+	}{
+		{"as named", "normal", "perfect", true, ""},
+		{"unknown", "", "", true, "arm_unknown"},
+		{"half known", "normal", "", true, "arm_unknown"},
+		{"other half", "", "perfect", true, "arm_unknown"},
+		{"swapped", "perfect", "normal", false, ""},
+		{"both perfect", "perfect", "perfect", false, ""},
+		{"both normal", "normal", "normal", false, ""},
+		{"mixed", "mixed", "perfect", false, ""},
+		{"perfect given as normal", "perfect", "", false, ""},
+	}
+	for _, k := range cases {
+		normal, perfect := alternating()
+		normal.Arm, perfect.Arm = k.normal, k.perfect
+		c := CompareTraces(normal, perfect)
+		if c.Comparable != k.comparable || c.Comparable != (len(c.Reasons) == 0) {
+			t.Errorf("%s: comparable %v, reasons %v", k.what, c.Comparable, c.Reasons)
+		}
+		if k.warning != "" && !warned(c, k.warning, "") {
+			t.Errorf("%s: no warning %s in %+v", k.what, k.warning, c.Warnings)
+		}
+	}
+	normal, perfect := alternating()
+	normal.Arm, perfect.Arm = "", ""
+	if c := CompareTraces(perfect, normal); c.Comparable {
+		t.Error("the balanced side given as normal: want balance not proved")
+	}
+	if c := CompareTraces(normal, normal); c.Comparable {
+		t.Error("the same recording twice: want it refused")
+	}
+}
+
+func TestKernelFamilies(t *testing.T) {
+	kernel := func(name string, n, ns int64) nsys.KernelStat {
+		return nsys.KernelStat{Name: name, Stats: nsys.Stats{Instances: n, TotalNS: ns}}
+	}
+	normal := &nsys.Trace{Kernels: []nsys.KernelStat{
+		kernel("nvjet_sm90_tst_256x128_64x4_2x1_v_bz_NNT", 2, 50),
+		kernel("nvjet_sm90_tst_64x8_64x16_4x1_v_bz_NNT", 3, 60),
+		kernel("void silu<(int)4, float>(T1 *)", 1, 5),
+		kernel("void only_here(long)", 1, 500),
+	}}
+	perfect := &nsys.Trace{Kernels: []nsys.KernelStat{
+		kernel("nvjet_sm90_tst_192x128_64x5_2x4_v_bz_NNT", 1, 10),
+		kernel("silu<4u, float>(T1*)", 1, 5), // another demangler's spelling
+	}}
+	rows := kernelFamilies(normal, perfect)
+	if len(rows) != 3 {
+		t.Fatalf("have %+v, want three families", rows)
+	}
+	first, second, third := rows[0], rows[1], rows[2]
+	if first.Family != "only_here" || first.Elsewhere || first.TotalNS != 500 || first.Arm != Normal {
+		t.Errorf("first: %+v", first)
+	}
+	if second.Family != "nvjet_sm90_tst_#_#_#_v_bz_NNT" || !second.Elsewhere || second.TotalNS != 110 || second.Instances != 5 || len(second.Names) != 2 {
+		t.Errorf("second: %+v", second)
+	}
+	if third.Arm != Perfect || third.TotalNS != 10 {
+		t.Errorf("third: %+v", third)
+	}
+}
+
+func TestActiveExperts(t *testing.T) {
+	normal, perfect := alternating()
+	for e := range 20 {
+		normal.Experts = append(normal.Experts, nsys.ExpertStat{Layer: 3, Expert: e, Stats: nsys.Stats{Instances: 1}})
+		perfect.Experts = append(perfect.Experts, nsys.ExpertStat{Layer: 3, Expert: e, Known: true, Slots: int64(e % 2), Stats: nsys.Stats{Instances: 1}})
+	}
+	perfect.Experts = append(perfect.Experts, nsys.ExpertStat{Layer: 9, Expert: 1, Stats: nsys.Stats{Instances: 1}})
+	c := CompareTraces(normal, perfect)
+	if len(c.Active) != 1 || c.Active[0] != (ActiveExperts{Layer: 3, Normal: 20, Perfect: 10}) {
+		t.Errorf("have %+v", c.Active)
+	}
+	if !warned(c, "fewer_active_experts", "perfect") {
+		t.Error("half the experts idle: want a warning")
+	}
+}

@@ -1,0 +1,143 @@
+package compare
+
+import (
+	"cmp"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/moebalance/moebalance/compare/nsys"
+)
+
+// KernelFamily is a group of kernels that only one arm launched. Libraries
+// choose a kernel by problem size, so an arm with uneven loads shows variants
+// that the other does not; a whole family in one arm only means that the arms
+// ran different code.
+type KernelFamily struct {
+	Arm       Arm      `json:"arm"`
+	Family    string   `json:"family"` // the kernel's name without arguments and tile sizes
+	Elsewhere bool     `json:"family_in_other_arm"`
+	Names     []string `json:"names"` // the variants, as recorded
+	Instances int64    `json:"instances"`
+	TotalNS   int64    `json:"total_ns"`
+}
+
+// kernelFamilies lists them by arm, the most time first.
+func kernelFamilies(normal, perfect *nsys.Trace) []KernelFamily {
+	rows := append(onlyIn(Normal, normal, perfect), onlyIn(Perfect, perfect, normal)...)
+	return append([]KernelFamily{}, rows...)
+}
+
+func onlyIn(arm Arm, own, other *nsys.Trace) []KernelFamily {
+	names, families := map[string]bool{}, map[string]bool{}
+	for _, k := range other.Kernels {
+		names[plainName(k.Name)] = true
+		families[familyName(k.Name)] = true
+	}
+	byFamily := map[string]*KernelFamily{}
+	for _, k := range own.Kernels {
+		if names[plainName(k.Name)] {
+			continue
+		}
+		name := familyName(k.Name)
+		f := byFamily[name]
+		if f == nil {
+			f = &KernelFamily{Arm: arm, Family: name, Elsewhere: families[name]}
+			byFamily[name] = f
+		}
+		f.Names = append(f.Names, k.Name)
+		f.Instances += k.Instances
+		f.TotalNS += k.TotalNS
+	}
+	var rows []KernelFamily
+	for _, name := range slices.Sorted(maps.Keys(byFamily)) {
+		f := byFamily[name]
+		slices.Sort(f.Names)
+		rows = append(rows, *f)
+	}
+	slices.SortStableFunc(rows, func(a, b KernelFamily) int { return cmp.Compare(b.TotalNS, a.TotalNS) })
+	return rows
+}
+
+var (
+	// casts are the template arguments that demanglers of different versions
+	// write as (int)4, (unsigned int)4, 4u or 4.
+	casts    = regexp.MustCompile(`\((?:int|bool|long|unsigned int|unsigned long|unsigned char)\)(-?\d)`)
+	suffixes = regexp.MustCompile(`\b(\d+)(?:u|ul|l|UL|L|U)\b`)
+	spaces   = regexp.MustCompile(`\s+`)
+	tiles    = regexp.MustCompile(`\d+x\d+(?:x\d+)*`)
+)
+
+// plainName spells a kernel's name the same way for every demangler.
+func plainName(name string) string {
+	name = casts.ReplaceAllString(strings.TrimPrefix(name, "void "), "$1")
+	name = suffixes.ReplaceAllString(name, "$1")
+	name = strings.ReplaceAll(name, "(anonymous namespace)", "<unnamed>")
+	return spaces.ReplaceAllString(name, "")
+}
+
+// familyName is the name up to its template or call arguments, with tile sizes
+// replaced by "#". A name that opens with a bracket is kept whole.
+func familyName(name string) string {
+	name = strings.TrimPrefix(name, "void ")
+	name = strings.ReplaceAll(strings.ReplaceAll(name, "(anonymous namespace)", "unnamed"), "<unnamed>", "unnamed")
+	if i := strings.IndexAny(name, "<("); i > 0 {
+		name = name[:i]
+	}
+	return tiles.ReplaceAllString(name, "#")
+}
+
+// ActiveExperts is how many experts of a layer each arm was seen to use, where
+// both sides recorded it.
+type ActiveExperts struct {
+	Layer   int `json:"layer"`
+	Normal  int `json:"normal"`
+	Perfect int `json:"perfect"`
+}
+
+func activeExperts(normal, perfect *nsys.Trace) []ActiveExperts {
+	inNormal, inPerfect := activeByLayer(normal), activeByLayer(perfect)
+	rows := []ActiveExperts{}
+	for _, layer := range slices.Sorted(maps.Keys(inNormal)) {
+		if p, ok := inPerfect[layer]; ok {
+			rows = append(rows, ActiveExperts{layer, len(inNormal[layer]), len(p)})
+		}
+	}
+	return rows
+}
+
+// activeByLayer is the experts that had slots, or kernels where no load was
+// recorded.
+func activeByLayer(t *nsys.Trace) map[int]map[int]bool {
+	active := map[int]map[int]bool{}
+	for _, e := range t.Experts {
+		if e.Known && e.Slots == 0 || !e.Known && e.Instances == 0 {
+			continue
+		}
+		if active[e.Layer] == nil {
+			active[e.Layer] = map[int]bool{}
+		}
+		active[e.Layer][e.Expert] = true
+	}
+	return active
+}
+
+// balanceChanges joins the imbalance that both sides measured.
+func balanceChanges(normal, perfect *nsys.Trace) []BalanceChange {
+	type key struct {
+		layer           int
+		level, quantity string
+	}
+	other := map[key]nsys.ImbalanceStat{}
+	for _, s := range perfect.Imbalance {
+		other[key{s.Layer, s.Level, s.Quantity}] = s
+	}
+	rows := []BalanceChange{}
+	for _, s := range normal.Imbalance {
+		if o, ok := other[key{s.Layer, s.Level, s.Quantity}]; ok {
+			rows = append(rows, BalanceChange{s.Layer, s.Level, s.Quantity, s.MaxOverMean, o.MaxOverMean})
+		}
+	}
+	return rows
+}

@@ -1,0 +1,151 @@
+package compare
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/moebalance/moebalance/compare/nsys"
+)
+
+func sideOf(t *nsys.Trace, g *grid) Side {
+	s := Side{Arm: t.Arm, Evidence: t.ArmEvidence, Exports: []string{}, Ranks: ranksOf(t), Steps: len(g.steps)}
+	for _, e := range t.Exports {
+		s.Exports = append(s.Exports, e.Path)
+	}
+	return s
+}
+
+func ranksOf(t *nsys.Trace) []int {
+	seen := map[int]bool{}
+	for _, c := range t.Cells {
+		seen[c.Rank] = true
+	}
+	return sorted(seen)
+}
+
+// layersOf lists the layers that hold time, nsys.None first where there is time
+// outside layers.
+func layersOf(t *nsys.Trace) []int {
+	seen := map[int]bool{}
+	for _, c := range t.Cells {
+		seen[c.Layer] = true
+	}
+	return sorted(seen)
+}
+
+func sorted(set map[int]bool) []int {
+	return slices.AppendSeq(make([]int, 0, len(set)), slices.Values(slices.Sorted(maps.Keys(set))))
+}
+
+// judgeSides asks whether these are the two arms of one run.
+func (c *TraceComparison) judgeSides(normal, perfect *nsys.Trace) {
+	refuse := func(format string, args ...any) {
+		c.Comparable = false
+		c.Reasons = append(c.Reasons, fmt.Sprintf(format, args...))
+	}
+	if len(c.Ranks) == 0 {
+		refuse("the sides have no rank in common: normal has %s, perfect has %s", list(c.Normal.Ranks, nil), list(c.Perfect.Ranks, nil))
+	}
+	if rank, same := sameRecording(normal, perfect); same {
+		refuse("rank %d is the same recording on both sides", rank)
+	}
+	isNormal, isPerfect := c.Normal.Arm == string(Normal), c.Perfect.Arm == string(Perfect)
+	switch {
+	case c.Normal.Arm == string(Perfect) && c.Perfect.Arm == string(Normal):
+		refuse("the arms are swapped: the normal side says perfect (%s) and the perfect side says normal (%s)", c.Normal.Evidence, c.Perfect.Evidence)
+	case c.Normal.Arm == "" && c.Perfect.Arm == "":
+		c.warn("arm_unknown", "", "neither side records which arm it is: they are taken as named")
+	default:
+		if !isNormal && c.Normal.Arm != "" {
+			refuse("the normal side is not the normal arm but %s (%s)", c.Normal.Arm, c.Normal.Evidence)
+		}
+		if !isPerfect && c.Perfect.Arm != "" {
+			refuse("the perfect side is not the perfect arm but %s (%s)", c.Perfect.Arm, c.Perfect.Evidence)
+		}
+		if isNormal != isPerfect && (c.Normal.Arm == "" || c.Perfect.Arm == "") {
+			c.warn("arm_unknown", "", "only one side records which arm it is")
+		}
+	}
+	c.judgeBalance(refuse)
+}
+
+// judgeBalance asks the traces' own times whether perfect routing was balanced,
+// and more so than normal routing.
+func (c *TraceComparison) judgeBalance(refuse func(string, ...any)) {
+	if len(c.Ranks) < 2 || !c.Ceiling.Balancedness.Defined() || !c.Ceiling.PerfectBalancedness.Defined() {
+		return
+	}
+	inNormal, inPerfect := 1/float64(c.Ceiling.Balancedness), 1/float64(c.Ceiling.PerfectBalancedness)
+	text := fmt.Sprintf("expert compute over ranks has max/mean %.3f in the normal arm and %.3f in the perfect arm (per step and layer)", inNormal, inPerfect)
+	switch {
+	case inPerfect > 1+DefaultThreshold && inPerfect > inNormal:
+		refuse("balance is not proved: %s", text)
+	case inPerfect > 1+DefaultThreshold:
+		c.warn("perfect_not_balanced", string(Perfect), text+": uneven hardware, or routing that is not balanced")
+	case inPerfect > inNormal:
+		c.warn("arms_look_alike", "", text+": no imbalance to remove, or the sides are swapped")
+	}
+}
+
+// sameRecording is the first rank whose cells are identical on both sides, which
+// no two launches are.
+func sameRecording(normal, perfect *nsys.Trace) (rank int, same bool) {
+	other := cellsByRank(perfect)
+	own := cellsByRank(normal)
+	for _, rank := range slices.Sorted(maps.Keys(own)) {
+		if slices.Equal(own[rank], other[rank]) {
+			return rank, true
+		}
+	}
+	return 0, false
+}
+
+func cellsByRank(t *nsys.Trace) map[int][]nsys.Cell {
+	cells := map[int][]nsys.Cell{}
+	for _, c := range t.Cells {
+		cells[c.Rank] = append(cells[c.Rank], c)
+	}
+	return cells
+}
+
+// caveats are what a reader must know before drawing conclusions.
+func (c *TraceComparison) caveats() {
+	steps := func(s Side) string { return fmt.Sprintf("%d steps", s.Steps) }
+	c.warn("one_launch", "", fmt.Sprintf("one launch of each arm (%s against %s): the spread over steps says nothing about other launches; a verdict needs a paired campaign", steps(c.Normal), steps(c.Perfect)))
+	var normal, perfect int
+	for _, a := range c.Active {
+		normal, perfect = normal+a.Normal, perfect+a.Perfect
+	}
+	if float64(perfect) < (1-activeMargin)*float64(normal) {
+		c.warn("fewer_active_experts", string(Perfect), fmt.Sprintf("perfect routing uses %d experts where normal routing uses %d (over all layers): at small batches it reads fewer weights, which is not balance", perfect, normal))
+	}
+}
+
+// activeMargin is the share by which the perfect arm may use fewer experts
+// before its times are said to be about something else than balance.
+const activeMargin = 0.05
+
+// list writes numbers without those in the second list: "3, 4".
+func list(numbers, without []int) string {
+	var out []string
+	for _, n := range numbers {
+		switch {
+		case slices.Contains(without, n):
+		case n == nsys.None:
+			out = append(out, "none")
+		default:
+			out = append(out, fmt.Sprint(n))
+		}
+	}
+	if len(out) == 0 {
+		return "none"
+	}
+	return strings.Join(out, ", ")
+}
+
+func compareWarnings(a, b nsys.Warning) int {
+	return cmp.Or(cmp.Compare(a.Code, b.Code), cmp.Compare(a.Subject, b.Subject), cmp.Compare(a.Text, b.Text))
+}

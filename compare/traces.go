@@ -1,0 +1,278 @@
+package compare
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/router"
+)
+
+// TraceComparison says where the difference between two sets of traces lies.
+// All times are per step and, unless said otherwise, means over ranks. Work and
+// collectives are rows of their own: a collective kernel mostly waits for the
+// slowest rank, so a fall in it is the echo of a fall in some rank's work.
+type TraceComparison struct {
+	SchemaVersion int    `json:"schema_version"`
+	Kind          string `json:"kind"` // always "compare"
+	// Comparable is false when the sides cannot be one normal and one perfect
+	// arm of the same run; Reasons then say why. The numbers are filled in all
+	// the same where they can be.
+	Comparable bool     `json:"comparable"`
+	Reasons    []string `json:"reasons"`
+
+	Normal  Side  `json:"normal"`
+	Perfect Side  `json:"perfect"`
+	Ranks   []int `json:"ranks"`  // compared: those of both sides
+	Layers  []int `json:"layers"` // likewise, without the time outside layers
+
+	// Step is the GPU time of a step: per rank the union of its kernels within
+	// each layer and phase, added up. Idle gaps between kernels are not in it.
+	Step       Change            `json:"step"`
+	Ceiling    Ceiling           `json:"ceiling"`
+	Phases     []PhaseChange     `json:"phases"`
+	LayerTimes []LayerChange     `json:"layer_times"`
+	RankTimes  []RankChange      `json:"rank_times"`
+	Stragglers []StragglerChange `json:"stragglers"`
+	Balance    []BalanceChange   `json:"balance"`
+	RankSpeeds []RankSpeed       `json:"rank_speeds"`
+	Steps      []StepTime        `json:"steps"`
+	Kernels    []KernelFamily    `json:"kernels"`
+	Active     []ActiveExperts   `json:"active_experts"`
+	Warnings   []nsys.Warning    `json:"warnings"`
+}
+
+// TraceSchema is the version of TraceComparison's JSON.
+const TraceSchema = 1
+
+// Side is what one set of traces says about itself.
+type Side struct {
+	Arm      string   `json:"arm"` // as recorded: normal, perfect, mixed, or empty when the captures do not say
+	Evidence string   `json:"evidence"`
+	Exports  []string `json:"exports"`
+	Ranks    []int    `json:"ranks"`
+	Steps    int      `json:"steps"` // compared
+}
+
+// PhaseChange is one phase over all compared layers.
+type PhaseChange struct {
+	Phase      nsys.Phase `json:"phase"`
+	Collective bool       `json:"collective"` // time in collective kernels; otherwise work
+	Change
+	// The slowest rank of every layer, added over layers: what the phase takes
+	// when ranks wait for each other after each layer. Work only; undefined for
+	// collectives, whose longest time is that of the rank that waited most.
+	NormalSlowestNS  router.Number `json:"normal_slowest_ns"`
+	PerfectSlowestNS router.Number `json:"perfect_slowest_ns"`
+	NormalInstances  router.Number `json:"normal_instances"` // kernels per step and rank, of both kinds
+	PerfectInstances router.Number `json:"perfect_instances"`
+}
+
+// LayerChange is one phase of one layer; Layer is nsys.None outside layers.
+type LayerChange struct {
+	Layer int `json:"layer"`
+	PhaseChange
+}
+
+// RankChange is one phase of one rank over all compared layers.
+type RankChange struct {
+	Rank       int        `json:"rank"`
+	Phase      nsys.Phase `json:"phase"`
+	Collective bool       `json:"collective"`
+	Change
+}
+
+// StragglerChange is what a layer loses to its slowest rank: the mean over
+// steps of (maximum − mean over ranks) of its work in all phases. Layer is
+// nsys.None for the time outside layers.
+type StragglerChange struct {
+	Layer  int    `json:"layer"`
+	Change Change `json:"loss"`
+}
+
+// BalanceChange is the imbalance that each side measured for itself, where both
+// did: max/mean of time or load over ranks or experts, see nsys.ImbalanceStat.
+type BalanceChange struct {
+	Layer    int           `json:"layer"`
+	Level    string        `json:"level"`
+	Quantity string        `json:"quantity"`
+	Normal   router.Number `json:"normal_max_over_mean"`
+	Perfect  router.Number `json:"perfect_max_over_mean"`
+}
+
+// StepTime is one step of one arm: its GPU time, mean over ranks.
+type StepTime struct {
+	Arm     Arm           `json:"arm"`
+	Step    int           `json:"step"`
+	MeanNS  router.Number `json:"mean_ns"`
+	Experts router.Number `json:"experts_slowest_ns"` // expert work of the slowest rank of each layer
+}
+
+// CompareTraces compares the traces of a normal and a perfect arm. What both
+// have is compared, what only one has is named in the warnings and left out;
+// numbers are per step, so the arms may have recorded different numbers of
+// steps. It does not fail: sides that are no pair of arms come back with
+// Comparable false.
+func CompareTraces(normal, perfect *nsys.Trace) TraceComparison {
+	c := TraceComparison{
+		SchemaVersion: TraceSchema, Kind: "compare", Comparable: true, Reasons: []string{},
+		Ranks: []int{}, Layers: []int{}, Warnings: []nsys.Warning{},
+	}
+	ranks := c.common("ranks", ranksOf(normal), ranksOf(perfect))
+	layers := c.common("layers", layersOf(normal), layersOf(perfect))
+	c.Ranks = append(c.Ranks, ranks...)
+	for _, l := range layers {
+		if l != nsys.None {
+			c.Layers = append(c.Layers, l)
+		}
+	}
+	p := pair{newGrid(normal, ranks, layers), newGrid(perfect, ranks, layers)}
+	c.Normal, c.Perfect = sideOf(normal, p.normal), sideOf(perfect, p.perfect)
+	c.warnOfSteps(Normal, p.normal)
+	c.warnOfSteps(Perfect, p.perfect)
+	whole := block{every, every}
+	c.Step = p.change(whole, busyOf)
+	c.Phases = p.phases()
+	c.LayerTimes = p.layerTimes()
+	c.RankTimes = p.rankTimes()
+	c.Stragglers = p.stragglers()
+	c.RankSpeeds = p.rankSpeeds()
+	c.Ceiling = p.ceiling(c.Step)
+	c.Steps = append(stepTimes(Normal, p.normal), stepTimes(Perfect, p.perfect)...)
+	c.Balance = balanceChanges(normal, perfect)
+	c.Kernels = kernelFamilies(normal, perfect)
+	c.Active = activeExperts(normal, perfect)
+	c.judgeSides(normal, perfect)
+	c.caveats()
+	return c
+}
+
+// common returns what both sides have and warns of what one lacks.
+func (c *TraceComparison) common(what string, normal, perfect []int) []int {
+	both := []int{}
+	for _, v := range normal {
+		if slices.Contains(perfect, v) {
+			both = append(both, v)
+		}
+	}
+	for arm, own := range map[Arm][]int{Normal: normal, Perfect: perfect} {
+		if len(own) == len(both) {
+			continue
+		}
+		c.warn("unequal_"+what, string(arm), fmt.Sprintf("%s %s are in the %s arm only: left out", what, list(own, both), arm))
+	}
+	slices.SortFunc(c.Warnings, compareWarnings)
+	return both
+}
+
+func (c *TraceComparison) warnOfSteps(arm Arm, g *grid) {
+	if g.stepless {
+		c.warn("no_steps", string(arm), fmt.Sprintf("no range marks the steps of the %s arm: its whole capture counts as one step, and arms with different numbers of steps do not compare", arm))
+	}
+	if len(g.dropped) > 0 {
+		c.warn("partial_steps", string(arm), fmt.Sprintf("steps %s of the %s arm are not on every compared rank: left out", list(g.dropped, nil), arm))
+	}
+	if g.outsideNS > 0 {
+		c.warn("outside_steps", string(arm), fmt.Sprintf("%.1f %% of the %s arm's kernel time lies outside every step: left out", 100*float64(g.outsideNS)/float64(g.allNS), arm))
+	}
+}
+
+func (c *TraceComparison) warn(code, subject, text string) {
+	c.Warnings = append(c.Warnings, nsys.Warning{Code: code, Subject: subject, Text: text})
+}
+
+// pair is the grids of both arms over the same ranks and layers.
+type pair struct{ normal, perfect *grid }
+
+func (p pair) change(b block, of quantity) Change {
+	return changeOf(p.normal.mean(b, of), p.perfect.mean(b, of))
+}
+
+// kinds are the two sorts of time that tables keep apart.
+var kinds = []struct {
+	collective bool
+	of         quantity
+}{{false, workOf}, {true, collectiveOf}}
+
+func (p pair) phases() []PhaseChange { return p.blocks(every) }
+
+// blocks lists the phases of one layer, or of every one, that have any time.
+func (p pair) blocks(layer int) []PhaseChange {
+	rows := []PhaseChange{}
+	for i, phase := range phases {
+		b := block{layer, i}
+		for _, kind := range kinds {
+			row := PhaseChange{
+				Phase: phase, Collective: kind.collective, Change: p.change(b, kind.of),
+				NormalSlowestNS: router.Undefined(), PerfectSlowestNS: router.Undefined(),
+				NormalInstances: p.normal.instances(b), PerfectInstances: p.perfect.instances(b),
+			}
+			if row.nothing() {
+				continue
+			}
+			if !kind.collective {
+				row.NormalSlowestNS = average(p.normal.slowest(b, workOf))
+				row.PerfectSlowestNS = average(p.perfect.slowest(b, workOf))
+			}
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+func (p pair) layerTimes() []LayerChange {
+	rows := []LayerChange{}
+	for i, layer := range p.normal.layers {
+		for _, row := range p.blocks(i) {
+			rows = append(rows, LayerChange{layer, row})
+		}
+	}
+	return rows
+}
+
+func (p pair) rankTimes() []RankChange {
+	rows := []RankChange{}
+	for r, rank := range p.normal.ranks {
+		for i, phase := range phases {
+			for _, kind := range kinds {
+				b := block{every, i}
+				row := RankChange{rank, phase, kind.collective, changeOf(p.normal.ofRank(r, b, kind.of), p.perfect.ofRank(r, b, kind.of))}
+				if !row.nothing() {
+					rows = append(rows, row)
+				}
+			}
+		}
+	}
+	return rows
+}
+
+func (p pair) stragglers() []StragglerChange {
+	rows := []StragglerChange{}
+	for i, layer := range p.normal.layers {
+		rows = append(rows, StragglerChange{layer, changeOf(p.normal.loss(i), p.perfect.loss(i))})
+	}
+	return rows
+}
+
+// loss is, step by step, the straggler loss of a layer or of every one.
+func (g *grid) loss(layer int) []float64 {
+	b := block{layer, every}
+	loss := g.slowest(b, workOf)
+	for s, mean := range g.mean(b, workOf) {
+		loss[s] -= mean
+	}
+	return loss
+}
+
+func stepTimes(arm Arm, g *grid) []StepTime {
+	mean := g.mean(block{every, every}, busyOf)
+	experts := g.slowest(expertBlock, workOf)
+	rows := []StepTime{}
+	for s, step := range g.steps {
+		rows = append(rows, StepTime{arm, step, router.Number(mean[s]), router.Number(experts[s])})
+	}
+	return rows
+}
+
+// expertBlock is expert compute over all layers.
+var expertBlock = block{every, slices.Index(phases, nsys.PhaseExperts)}
