@@ -26,6 +26,7 @@ type File struct {
 	name     string
 	r        io.ReaderAt
 	closer   io.Closer
+	size     int64
 	data     int64 // offset of the first tensor byte
 	tensors  []Tensor
 	byName   map[string]int
@@ -88,7 +89,7 @@ func Read(name string, r io.ReaderAt, size int64) (*File, error) {
 	case end < size-data:
 		return nil, &FormatError{Name: name, Offset: data + end, Msg: fmt.Sprintf("%d bytes after the last tensor", size-data-end)}
 	}
-	f := &File{name: name, r: r, data: data, tensors: h.tensors, metadata: h.metadata, byName: make(map[string]int, len(h.tensors))}
+	f := &File{name: name, r: r, size: size, data: data, tensors: h.tensors, metadata: h.metadata, byName: make(map[string]int, len(h.tensors))}
 	for i, t := range f.tensors {
 		f.byName[t.Name] = i
 	}
@@ -130,6 +131,9 @@ func (f *File) Close() error {
 
 // Name is the path or display name the file was opened with.
 func (f *File) Name() string { return f.name }
+
+// Size is the length of the file in bytes.
+func (f *File) Size() int64 { return f.size }
 
 // Metadata is the header's __metadata__ map; empty when there is none. The
 // caller owns it.

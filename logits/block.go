@@ -1,0 +1,83 @@
+package logits
+
+import (
+	"encoding/binary"
+	"math"
+
+	"github.com/moebalance/moebalance/logits/safetensors"
+)
+
+// blockBytes is about how many bytes of rows are written or read at a time.
+const blockBytes = 1 << 20
+
+// Levels are the two values that an entry's logits take: High for the experts
+// of the plan, Low for all others. Both are exact in every element type.
+type Levels struct {
+	High float32 `json:"high"`
+	Low  float32 `json:"low"`
+}
+
+// encode is the value's bit pattern in the element type, rounded to nearest.
+func (d DType) encode(x float32) uint32 {
+	switch d {
+	case BFloat16:
+		return uint32(safetensors.Float32ToBFloat16(x))
+	case Float16:
+		return uint32(safetensors.Float32ToFloat16(x))
+	}
+	return math.Float32bits(x)
+}
+
+// block is a run of encoded rows. It is filled with the background once; show
+// then writes only the chosen positions and restores those of the rows before,
+// so that a row costs k stores however many experts there are.
+type block struct {
+	experts, topK int
+	size          int // bytes per element
+	high, low     uint32
+	buf           []byte
+	shown         []int32 // the ids whose positions hold High now
+}
+
+func newBlock(experts, topK int, d DType, v Levels) *block {
+	b := &block{experts: experts, topK: topK, size: int(d.stored().Size()), high: d.encode(v.High), low: d.encode(v.Low)}
+	rows := max(1, blockBytes/b.rowBytes())
+	b.buf = make([]byte, rows*b.rowBytes())
+	for at := 0; at < len(b.buf); at += b.size {
+		b.set(b.buf[at:], b.low)
+	}
+	b.shown = make([]int32, 0, rows*topK)
+	return b
+}
+
+func (b *block) rowBytes() int { return b.experts * b.size }
+
+// rows is how many rows fit.
+func (b *block) rows() int { return len(b.buf) / b.rowBytes() }
+
+// show returns the encoded rows in which the given experts are chosen, k per
+// row, at most rows of them. The bytes are valid until the next call.
+func (b *block) show(ids []int32) []byte {
+	b.put(b.shown, b.low)
+	b.shown = append(b.shown[:0], ids...)
+	b.put(ids, b.high)
+	return b.buf[:len(ids)/b.topK*b.rowBytes()]
+}
+
+func (b *block) put(ids []int32, value uint32) {
+	row := b.buf
+	for len(ids) > 0 {
+		for _, e := range ids[:b.topK] {
+			b.set(row[int(e)*b.size:], value)
+		}
+		ids, row = ids[b.topK:], row[b.rowBytes():]
+	}
+}
+
+func (b *block) set(at []byte, value uint32) {
+	if b.size == 2 {
+		binary.LittleEndian.PutUint16(at, uint16(value))
+		return
+	}
+	binary.LittleEndian.PutUint32(at, value)
+}

@@ -1,0 +1,236 @@
+package logits
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync"
+
+	"github.com/moebalance/moebalance/logits/safetensors"
+	"github.com/moebalance/moebalance/router"
+)
+
+// Cache is a folder of entries and a spec to make more of them. Its methods may
+// be called from several goroutines, and several processes may use the same
+// folder at once.
+type Cache struct {
+	dir   string
+	spec  Spec
+	mu    sync.Mutex
+	idle  []*maker            // makers waiting for work
+	plans map[int]router.Plan // by tokens per rank
+}
+
+// Open uses the folder, made if it is absent, as a cache for a spec. What
+// killed writers left behind is removed.
+func Open(dir string, spec Spec) (*Cache, error) {
+	spec, err := spec.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := spec.plan(1); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	if _, err := sweep(dir); err != nil {
+		return nil, err
+	}
+	return &Cache{dir: dir, spec: spec, plans: map[int]router.Plan{}}, nil
+}
+
+// Spec is what the cache was opened for, its empty fields filled.
+func (c *Cache) Spec() Spec { return c.spec }
+
+// plan is the plan for a batch size, made once.
+func (c *Cache) plan(tokens int) (router.Plan, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p, ok := c.plans[tokens]; ok {
+		return p, nil
+	}
+	p, err := c.spec.plan(tokens)
+	if err == nil {
+		c.plans[tokens] = p
+	}
+	return p, err
+}
+
+// Path is where the entry of a rank and batch size lies or would lie.
+func (c *Cache) Path(rank, tokens int) (string, error) {
+	if rank < 0 || rank >= c.spec.Layout.Ranks() {
+		return "", fmt.Errorf("%w: want a rank from 0 to %d, have %d", ErrSpec, c.spec.Layout.Ranks()-1, rank)
+	}
+	p, err := c.plan(tokens)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(c.dir, address(c.spec.identify(p.Name(), rank, tokens))), nil
+}
+
+// Get returns the entry of a rank and batch size: read from the folder when it
+// is there, made and kept when it is not. An entry that is there but damaged is
+// an error; Fill replaces it.
+func (c *Cache) Get(rank, tokens int) (*Entry, error) {
+	path, err := c.Path(rank, tokens)
+	if err != nil {
+		return nil, err
+	}
+	e, err := ReadEntry(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return e, err
+	}
+	if _, err := c.write(path, rank, tokens); err != nil {
+		return nil, err
+	}
+	if err := syncDir(c.dir); err != nil {
+		return nil, err
+	}
+	return ReadEntry(path)
+}
+
+// Written is one entry that Fill looked at.
+type Written struct {
+	Path    string
+	Rank    int
+	Tokens  int
+	Bytes   int64
+	Finding Finding
+	New     bool // it was written now; otherwise it was there
+}
+
+// Fill makes sure of the entries of the given ranks and batch sizes and writes
+// those that are missing or whose file is not whole. It works on as many
+// entries at once as there are processors. The result is in the order of the
+// batch sizes, then of the ranks. each, when not nil, is called after every
+// entry, from one goroutine at a time.
+func (c *Cache) Fill(ctx context.Context, ranks, tokens []int, each func(Written)) ([]Written, error) {
+	list := make([]Written, 0, len(ranks)*len(tokens))
+	for _, t := range tokens {
+		for _, r := range ranks {
+			list = append(list, Written{Rank: r, Tokens: t})
+		}
+	}
+	// The largest batches first, so that no processor is left with one at the end.
+	order := make([]int, len(list))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return list[b].Tokens - list[a].Tokens })
+	var report sync.Mutex
+	err := parallel(ctx, len(order), func(i int) error {
+		w := &list[order[i]]
+		err := c.ensure(w)
+		if err == nil && each != nil {
+			report.Lock()
+			defer report.Unlock()
+			each(*w)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return list, syncDir(c.dir)
+}
+
+// ensure looks whether an entry is there and whole, and writes it if not.
+func (c *Cache) ensure(w *Written) error {
+	path, err := c.Path(w.Rank, w.Tokens)
+	if err != nil {
+		return err
+	}
+	w.Path = path
+	if r, bytes, err := peek(path); err == nil {
+		w.Bytes, w.Finding = bytes, r.Finding
+		return nil
+	}
+	m, err := c.write(path, w.Rank, w.Tokens)
+	w.Bytes, w.Finding, w.New = m.bytes, m.finding, true
+	return err
+}
+
+// peek reads the record of an entry without its rows, and its size.
+func peek(path string) (r Record, bytes int64, err error) {
+	f, err := safetensors.Open(path)
+	if err != nil {
+		return Record{}, 0, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	r, err = readRecord(f)
+	return r, f.Size(), err
+}
+
+// write makes an entry aside and puts it in its place.
+func (c *Cache) write(path string, rank, tokens int) (made, error) {
+	plan, err := c.plan(tokens)
+	if err != nil {
+		return made{}, err
+	}
+	m, err := c.borrow()
+	if err != nil {
+		return made{}, err
+	}
+	defer c.giveBack(m)
+	p, err := newPending(path)
+	if err != nil {
+		return made{}, err
+	}
+	out, err := m.make(plan, rank, tokens, p)
+	if err != nil {
+		return made{}, fmt.Errorf("writing entry %q: %w", path, errors.Join(err, p.discard()))
+	}
+	return out, p.commit()
+}
+
+func (c *Cache) borrow() (*maker, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n := len(c.idle); n > 0 {
+		m := c.idle[n-1]
+		c.idle = c.idle[:n-1]
+		return m, nil
+	}
+	return newMaker(c.spec)
+}
+
+func (c *Cache) giveBack(m *maker) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.idle = append(c.idle, m)
+}
+
+// parallel calls work for 0 to n−1 on all processors, in order of starting, and
+// stops at the first error or when the context ends.
+func parallel(ctx context.Context, n int, work func(int) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var (
+		wg   sync.WaitGroup
+		mu   sync.Mutex
+		next int
+	)
+	take := func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		next++
+		return next - 1
+	}
+	for range min(n, runtime.GOMAXPROCS(0)) {
+		wg.Go(func() {
+			for i := take(); i < n && ctx.Err() == nil; i = take() {
+				if err := work(i); err != nil {
+					cancel(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return context.Cause(ctx)
+}

@@ -1,0 +1,90 @@
+package logits
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+
+	"github.com/moebalance/moebalance/logits/safetensors"
+)
+
+// Entry is the logits of one rank for one batch size, in memory.
+type Entry struct {
+	Record
+	// IDs are the experts of each token, row-major [Tokens, TopK], in the order
+	// of the plan's slots.
+	IDs []int32
+	// Logits are the little-endian values, row-major [Tokens, Experts], in the
+	// spec's element type; nil when only ids are kept.
+	Logits []byte
+}
+
+// Row decodes the logits of one token into dst, which is grown as needed, and
+// returns it. It panics without logits or for a token out of range.
+func (e *Entry) Row(dst []float32, token int) []float32 {
+	n := e.Spec.Gate.Shape.Experts
+	if cap(dst) < n {
+		dst = make([]float32, n)
+	}
+	dst = dst[:n]
+	stored := e.Spec.DType.stored()
+	bytes := n * int(stored.Size())
+	if err := safetensors.Decode(dst, e.Logits[token*bytes:(token+1)*bytes], stored); err != nil {
+		panic(err) // lengths and type are of our own making
+	}
+	return dst
+}
+
+// ReadEntry reads an entry into memory: its record is held against its name, and
+// its bytes against their checksum.
+func ReadEntry(path string) (*Entry, error) {
+	f, err := safetensors.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	e, err := readEntry(f)
+	if err != nil {
+		return nil, fmt.Errorf("entry %q: %w", path, errors.Join(err, f.Close()))
+	}
+	return e, f.Close()
+}
+
+func readEntry(f *safetensors.File) (*Entry, error) {
+	r, err := readRecord(f)
+	if err != nil {
+		return nil, err
+	}
+	e := &Entry{Record: r}
+	crc := uint32(0)
+	for _, t := range f.Tensors() {
+		b := make([]byte, t.Bytes())
+		if err := f.ReadAt(t, b, 0); err != nil {
+			return nil, err
+		}
+		crc = crc32.Update(crc, castagnoli, b)
+		switch t.Name {
+		case tensorIDs:
+			e.IDs = decodeIDs(nil, b)
+		case tensorLogits:
+			e.Logits = b
+		}
+	}
+	return e, r.checksums(crc)
+}
+
+// checksums holds the checksum of the tensors' bytes against the record's.
+func (r Record) checksums(crc uint32) error {
+	if found := checksumText(crc); found != r.checksum {
+		return fmt.Errorf("content damaged: want checksum %s, found %s", r.checksum, found)
+	}
+	return nil
+}
+
+// decodeIDs appends little-endian int32 values.
+func decodeIDs(dst []int32, b []byte) []int32 {
+	for ; len(b) >= 4; b = b[4:] {
+		dst = append(dst, int32(binary.LittleEndian.Uint32(b)))
+	}
+	return dst
+}

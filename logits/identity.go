@@ -1,0 +1,164 @@
+package logits
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+// schema names the format of an entry. It changes when a reader of the old one
+// would misunderstand the new one.
+const schema = "moebalance.logits/1"
+
+// The metadata keys that say what an entry is. All of them, and nothing else,
+// make its address.
+const (
+	keySchema  = "schema"
+	keyModel   = "model"
+	keyMethod  = "method"
+	keyExperts = "experts"
+	keyTopK    = "top_k"
+	keyGroups  = "groups"
+	keyTopKG   = "top_k_groups"
+	keyScale   = "scale"
+	keyBias    = "bias_sha256" // of the little-endian float32 values, or "none"
+	keyLayout  = "layout"      // "contiguous", or JSON: per rank the experts it holds
+	keyRanks   = "ranks"
+	keyMode    = "mode"
+	keyRank    = "rank"
+	keyTokens  = "tokens_per_rank"
+	keyLayer   = "layer"
+	keyPlanner = "planner"      // the plan's name as it was asked for
+	keyPlan    = "plan"         // the algorithm that served it, with its version
+	keyKnobs   = "plan_options" // JSON, without the method
+	keyDType   = "dtype"
+	keyContent = "content" // "logits" or "ids"
+	keyHigh    = "high"    // logit of a chosen expert
+	keyLow     = "low"     // logit of any other
+)
+
+// The metadata keys that say what was found while writing.
+const (
+	keyStatus     = "status"
+	keyMoved      = "projected_rows"
+	keyImpossible = "infeasible_experts"
+	keyMargin     = "bias_spread_survived"
+	keyChecksum   = "checksum" // CRC-32C of all tensor bytes in file order
+)
+
+const (
+	noBias        = "none"
+	contiguous    = "contiguous"
+	contentLogits = "logits"
+	contentIDs    = "ids"
+	suffix        = ".safetensors"
+)
+
+// identify is the part of an entry's metadata that says what it is.
+func (s Spec) identify(plan string, rank, tokens int) map[string]string {
+	shape, levels := s.Gate.Shape, levelsOf(s.Gate)
+	content := contentLogits
+	if s.IDsOnly {
+		content = contentIDs
+	}
+	return map[string]string{
+		keySchema: schema,
+		keyModel:  s.Model, keyMethod: string(s.Gate.Method),
+		keyExperts: strconv.Itoa(shape.Experts), keyTopK: strconv.Itoa(shape.TopK),
+		keyGroups: strconv.Itoa(shape.Groups), keyTopKG: strconv.Itoa(shape.TopKGroups),
+		keyScale: float(s.Gate.Scale), keyBias: biasHash(s.Gate.Bias),
+		keyLayout: layoutText(s.Layout), keyRanks: strconv.Itoa(s.Layout.Ranks()), keyMode: string(s.Mode),
+		keyRank: strconv.Itoa(rank), keyTokens: strconv.Itoa(tokens),
+		keyLayer: strconv.Itoa(s.Layer), keyPlanner: s.Plan, keyPlan: plan, keyKnobs: knobsText(s.Knobs), keyDType: string(s.DType), keyContent: content,
+		keyHigh: float(levels.High), keyLow: float(levels.Low),
+	}
+}
+
+func float(x float32) string { return strconv.FormatFloat(float64(x), 'g', -1, 32) }
+
+// biasHash is the SHA-256 of the bias as little-endian float32 values.
+func biasHash(bias []float32) string {
+	if bias == nil {
+		return noBias
+	}
+	sum := sha256.Sum256(biasBytes(bias))
+	return hex.EncodeToString(sum[:])
+}
+
+func biasBytes(bias []float32) []byte {
+	b := make([]byte, 0, 4*len(bias))
+	for _, x := range bias {
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
+	}
+	return b
+}
+
+// knobsText spells a plan's options out. The method is left out: it is the
+// gate's, which has a key of its own.
+func knobsText(o router.PlanOptions) string {
+	o.Method = ""
+	text, err := json.Marshal(o)
+	if err != nil {
+		return fmt.Sprintf("%+v", o) // only for numbers that are not finite, which no plan takes
+	}
+	return string(text)
+}
+
+// layoutText names a contiguous layout and spells out any other.
+func layoutText(l router.Layout) string {
+	held := make([][]int32, l.Ranks())
+	for r := range held {
+		held[r] = l.Held(r)
+	}
+	plain, err := router.Contiguous(l.Experts(), l.Ranks())
+	same := err == nil
+	for r := 0; same && r < len(held); r++ {
+		same = slices.Equal(held[r], plain.Held(r))
+	}
+	if same {
+		return contiguous
+	}
+	text, err := json.Marshal(held)
+	if err != nil {
+		panic(err) // numbers always marshal
+	}
+	return string(text)
+}
+
+// address is the file name of an entry: a prefix for people, and 128 bits of the
+// hash of its whole identity.
+func address(id map[string]string) string {
+	h := sha256.New()
+	for _, key := range slices.Sorted(maps.Keys(id)) {
+		fmt.Fprintf(h, "%q=%q\n", key, id[key])
+	}
+	parts := []string{
+		slug(id[keyModel]), "e" + id[keyExperts], "k" + id[keyTopK], id[keyMode] + id[keyRanks], slug(id[keyPlanner]),
+		id[keyDType], "r" + id[keyRank], "t" + id[keyTokens], hex.EncodeToString(h.Sum(nil)[:16]),
+	}
+	if id[keyContent] == contentIDs {
+		parts[5] = contentIDs
+	}
+	return strings.Join(parts, "_") + suffix
+}
+
+// slug keeps a name's letters, digits, dots and dashes, at most 48 of them.
+func slug(name string) string {
+	s := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '.', r == '-':
+			return r
+		}
+		return '-'
+	}, name)
+	return strings.TrimLeft(s[:min(len(s), 48)], ".")
+}

@@ -1,0 +1,76 @@
+package logits
+
+import (
+	"math"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+// saturated is the logit at which a float32 sigmoid has long been exactly 1, and
+// its negative one at which it is 1e-14, while e³² is still far from overflow in
+// kernels that compute it directly. It is exact in every element type.
+const saturated = 32
+
+// highest is the largest logit ever used, a power of two below float16's 65504.
+const highest = 1 << 15
+
+// levelsOf is ±32 for every gate: the chosen experts of a token are equal, so
+// their combine weights are, and the gap to the others is as large as a softmax
+// or sigmoid can tell apart. Only the square root of a softplus has no upper
+// bound: there High rises in powers of two until its score clears the spread of
+// the gate's bias by 1.
+func levelsOf(g router.Gate) Levels {
+	v := Levels{High: saturated, Low: -saturated}
+	if g.Method == router.DeepSeekV4 {
+		for v.High < highest && sqrtSoftplus(v.High) < spread(g.Bias)+1 {
+			v.High *= 2
+		}
+	}
+	return v
+}
+
+// spread is max − min of a bias, 0 without one.
+func spread(bias []float32) float64 {
+	if len(bias) == 0 {
+		return 0
+	}
+	low, high := bias[0], bias[0]
+	for _, b := range bias {
+		low, high = min(low, b), max(high, b)
+	}
+	return float64(high) - float64(low)
+}
+
+// margin is the largest spread of a correction bias, max − min over the
+// experts, that the two levels survive whatever the single values are: a bias
+// with a smaller spread, known or not, leaves every choice as it is. fewest is
+// the least number of chosen experts that a token has in one of its groups.
+//
+//	ungrouped, or two and more in each group:  score(High) − score(Low)
+//	a group entered for a single expert:       half of that
+//
+// The first keeps every chosen expert above every other, and the sum of a chosen
+// group's two best above any other group's. With one chosen expert the second
+// best of its group is background, and two biased ones elsewhere may pass it.
+// Methods without a bias survive any: the margin is infinite.
+func margin(g router.Gate, v Levels, fewest int) float64 {
+	var gap float64
+	switch {
+	case !g.Method.Biased():
+		return math.Inf(1)
+	case g.Method == router.DeepSeekV4:
+		gap = sqrtSoftplus(v.High) - sqrtSoftplus(v.Low)
+	default:
+		gap = sigmoid(v.High) - sigmoid(v.Low)
+	}
+	if g.Shape.Grouped() && g.Shape.GroupSize() > 1 && fewest < 2 {
+		return gap / 2
+	}
+	return gap
+}
+
+func sigmoid(x float32) float64 { return 1 / (1 + math.Exp(-float64(x))) }
+
+func sqrtSoftplus(x float32) float64 {
+	return math.Sqrt(math.Max(float64(x), 0) + math.Log1p(math.Exp(-math.Abs(float64(x)))))
+}

@@ -1,0 +1,198 @@
+package logits
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"maps"
+	"slices"
+
+	"github.com/moebalance/moebalance/logits/safetensors"
+	"github.com/moebalance/moebalance/router"
+)
+
+// castagnoli is the polynomial of CRC-32C, which processors compute in hardware.
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// checksumText is how a checksum is written; always of the same length.
+func checksumText(crc uint32) string { return fmt.Sprintf("crc32c:%08x", crc) }
+
+// maker writes entries of one spec. It keeps scratch space, so it is for one
+// goroutine; what it holds grows with the largest batch size by k numbers per
+// token, and not with the ranks.
+type maker struct {
+	spec   Spec
+	router *router.Router
+	block  *block
+	levels Levels
+	ids    []int32
+	row    []float32 // one row of decoded logits, all background between uses
+	picked []int32
+	chunk  []byte
+	census census
+}
+
+func newMaker(s Spec) (*maker, error) {
+	r, err := router.NewRouter(s.Gate)
+	if err != nil {
+		return nil, err
+	}
+	shape := s.Gate.Shape
+	m := &maker{
+		spec: s, router: r, levels: levelsOf(s.Gate),
+		row: make([]float32, shape.Experts), picked: make([]int32, shape.TopK), census: newCensus(shape),
+	}
+	m.block = newBlock(shape.Experts, shape.TopK, s.DType, m.levels)
+	for e := range m.row {
+		m.row[e] = m.levels.Low
+	}
+	return m, nil
+}
+
+// made says what one written entry is.
+type made struct {
+	ids     []int32 // the experts the entry holds; valid until the next make
+	bytes   int64
+	finding Finding
+}
+
+// make writes the entry of a rank: the tensors in file order as they are made,
+// then, when its checksum is known, the header in front of them.
+func (m *maker) make(plan router.Plan, rank, tokens int, w io.WriterAt) (made, error) {
+	shape := m.spec.Gate.Shape
+	m.ids = slices.Grow(m.ids[:0], tokens*shape.TopK)[:tokens*shape.TopK]
+	plan.Fill(m.ids, rank)
+	finding, err := m.settle(m.ids)
+	if err != nil {
+		return made{}, err
+	}
+	meta := maps.Clone(m.spec.identify(plan.Name(), rank, tokens))
+	finding.note(meta)
+	meta[keyChecksum] = checksumText(0)
+	tensors := m.spec.tensors(tokens)
+	head, err := safetensors.Header(meta, tensors)
+	if err != nil {
+		return made{}, err
+	}
+	out := summer{w: w, at: int64(len(head))}
+	m.writeIDs(&out)
+	out.write(biasBytes(m.spec.Gate.Bias))
+	if !m.spec.IDsOnly {
+		step := m.block.rows() * shape.TopK
+		for ids := m.ids; len(ids) > 0; ids = ids[min(step, len(ids)):] {
+			out.write(m.block.show(ids[:min(step, len(ids))]))
+		}
+	}
+	if out.err != nil {
+		return made{}, out.err
+	}
+	meta[keyChecksum] = checksumText(out.crc)
+	if head, err = safetensors.Header(meta, tensors); err != nil {
+		return made{}, err
+	}
+	_, err = w.WriteAt(head, 0)
+	return made{ids: m.ids, bytes: out.at, finding: finding}, err
+}
+
+// writeIDs writes the chosen experts as little-endian int32, in chunks.
+func (m *maker) writeIDs(out *summer) {
+	for ids := m.ids; len(ids) > 0; {
+		n := min(len(ids), blockBytes/4)
+		m.chunk = m.chunk[:0]
+		for _, e := range ids[:n] {
+			m.chunk = binary.LittleEndian.AppendUint32(m.chunk, uint32(e))
+		}
+		out.write(m.chunk)
+		ids = ids[n:]
+	}
+}
+
+// summer writes at a moving offset and keeps the checksum and the first error.
+type summer struct {
+	w   io.WriterAt
+	at  int64
+	crc uint32
+	err error
+}
+
+func (s *summer) write(b []byte) {
+	if s.err != nil || len(b) == 0 {
+		return
+	}
+	s.crc = crc32.Update(s.crc, castagnoli, b)
+	var n int
+	n, s.err = s.w.WriteAt(b, s.at)
+	s.at += int64(n)
+}
+
+// settle routes the planned rows that the two levels alone do not decide, and
+// puts what the router picks in their place, so that an entry never promises
+// what its logits do not do. Without a bias, a row of k distinct experts in no
+// more groups than the gate allows is picked as it stands.
+func (m *maker) settle(ids []int32) (Finding, error) {
+	gate := m.spec.Gate
+	f := Finding{Status: Exact}
+	for row := range slices.Chunk(ids, gate.Shape.TopK) {
+		if gate.Bias == nil && !m.census.tooMany(row) {
+			continue
+		}
+		moved, err := m.settleRow(row, &f)
+		if err != nil {
+			return f, err
+		}
+		if moved {
+			f.Moved++
+		}
+	}
+	switch {
+	case len(f.Impossible) > 0:
+		f.Status = Infeasible
+		slices.Sort(f.Impossible)
+	case f.Moved > 0:
+		f.Status = Projected
+	}
+	f.Margin = margin(gate, m.levels, m.census.fewest(ids))
+	return f, nil
+}
+
+// settleRounds bounds how often a row is routed anew. Showing the router's own
+// pick at High keeps it in front of what it had beaten already, so one round
+// settles a row; only group scores can make it take more.
+const settleRounds = 8
+
+func (m *maker) settleRow(row []int32, f *Finding) (moved bool, err error) {
+	for range settleRounds {
+		same, err := m.picks(row)
+		if err != nil || same {
+			return moved, err
+		}
+		if !moved {
+			for _, e := range unreachable(row, m.spec.Gate) {
+				if !slices.Contains(f.Impossible, e) {
+					f.Impossible = append(f.Impossible, e)
+				}
+			}
+		}
+		moved = true
+		copy(row, m.picked)
+	}
+	return moved, fmt.Errorf("the correction bias of %s lets no set of experts stand: routing %v gives other ones each time", m.spec.Model, row)
+}
+
+// picks routes the logits that show a row and reports whether they bring back
+// the same set. What the router picked is left in m.picked.
+func (m *maker) picks(row []int32) (same bool, err error) {
+	for _, e := range row {
+		m.row[e] = m.levels.High
+	}
+	_, err = m.router.Route(m.row, m.picked, nil)
+	same = true
+	for _, e := range m.picked {
+		same = same && m.row[e] == m.levels.High
+	}
+	for _, e := range row {
+		m.row[e] = m.levels.Low
+	}
+	return same, err
+}

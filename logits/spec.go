@@ -1,0 +1,87 @@
+package logits
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+// ErrSpec is wrapped by the errors about specs that no cache can serve.
+var ErrSpec = errors.New("impossible logits spec")
+
+// maxExperts bounds what an entry may claim before memory is asked for it.
+// Routing kernels pack an expert's index into 16 bits.
+const maxExperts = 1 << 16
+
+// Spec is everything that a family of entries depends on but rank and batch
+// size. Two specs that differ in any field never share an entry.
+type Spec struct {
+	Model  string        // the name reports show, such as "deepseek-v3"
+	Gate   router.Gate   // routing method, shape, scaling factor, correction bias
+	Layout router.Layout // which rank owns which expert
+	Mode   router.Mode   // DEP or TEP; "" is DEP
+	Layer  int           // the plan's phase; layer 0 is unshifted
+	Plan   string        // name of the plan as router.NewPlan takes it; "" is the diagonal one
+	// Knobs are the plan's options; their Method is always the gate's.
+	Knobs router.PlanOptions
+	DType DType // element type of the logits; "" is float32
+	// IDsOnly keeps the chosen experts and no logits: k numbers per token
+	// instead of E.
+	IDsOnly bool
+}
+
+// withDefaults fills the fields that may be left empty and checks the rest.
+func (s Spec) withDefaults() (Spec, error) {
+	if s.Plan == "" {
+		s.Plan = "diagonal"
+	}
+	if s.DType == "" {
+		s.DType = Float32
+	}
+	if s.Mode == "" {
+		s.Mode = router.DEP
+	}
+	if s.Gate.Scale == 0 {
+		s.Gate.Scale = 1
+	}
+	s.Knobs.Method = s.Gate.Method
+	_, dtypeErr := ParseDType(string(s.DType))
+	_, modeErr := router.ParseMode(string(s.Mode))
+	shape := s.Gate.Shape
+	switch {
+	case s.Model == "":
+		return s, fmt.Errorf("%w: want a model name, have none", ErrSpec)
+	case dtypeErr != nil:
+		return s, fmt.Errorf("%w: %w", ErrSpec, dtypeErr)
+	case modeErr != nil:
+		return s, fmt.Errorf("%w: %w", ErrSpec, modeErr)
+	case shape.Experts > maxExperts:
+		return s, fmt.Errorf("%w: want at most %d experts, have %d", ErrSpec, maxExperts, shape.Experts)
+	case s.Layout.Experts() != shape.Experts:
+		return s, fmt.Errorf("%w: a layout of %d experts for a gate of %d", ErrSpec, s.Layout.Experts(), shape.Experts)
+	case s.Layer < 0:
+		return s, fmt.Errorf("%w: want layer 0 or more, have %d", ErrSpec, s.Layer)
+	}
+	if _, err := router.NewRouter(s.Gate); err != nil {
+		return s, fmt.Errorf("%w: %w", ErrSpec, err)
+	}
+	return s, nil
+}
+
+// problem is what the plan for a batch size has to solve.
+func (s Spec) problem(tokens int) router.Problem {
+	p := router.Problem{Shape: s.Gate.Shape, Layout: s.Layout, Mode: s.Mode, Layer: s.Layer, Tokens: make([]int, s.Layout.Ranks())}
+	for r := range p.Tokens {
+		p.Tokens[r] = tokens
+	}
+	return p
+}
+
+// plan is the plan for a batch size.
+func (s Spec) plan(tokens int) (router.Plan, error) {
+	if tokens < 0 {
+		return nil, fmt.Errorf("%w: want 0 or more tokens, have %d", ErrSpec, tokens)
+	}
+	return router.NewPlan(s.Plan, s.problem(tokens), s.Knobs)
+}

@@ -1,0 +1,225 @@
+package logits
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/moebalance/moebalance/logits/safetensors"
+	"github.com/moebalance/moebalance/router"
+)
+
+// Survey is what a folder of entries holds.
+type Survey struct {
+	Entries  []Listed   // by name
+	Balances []Balanced // by model, then in the order of batch sizes
+}
+
+// Listed is one entry of a survey.
+type Listed struct {
+	Path   string
+	Bytes  int64
+	Record *Record // nil when the file could not be read so far
+	Err    error   // why the entry is not what it says, or not there
+}
+
+// Balanced is the balance of one batch size over all ranks together.
+type Balanced struct {
+	Record       // of one of the ranks; Rank has no meaning
+	Experts      router.Balance
+	Ranks        router.Balance
+	ExpertFloor  router.Number
+	RankFloor    router.Number
+	ActiveIdeal  int   // the most experts that the slots can touch: min(E, slots)
+	MissingRanks []int // ranks without a good entry; the balance is then undefined
+	Entries      int   // that are there
+	Bytes        int64 // of them
+}
+
+// ErrMissing is wrapped by the errors of entries that a survey expected.
+var ErrMissing = errors.New("entry is missing")
+
+// Verify proves every entry of a folder: whole, undamaged, under the name its
+// content has, made by the plan it names, and routed by the exact method of its
+// gate, token by token, to the experts it promises with equal weights. A batch
+// size that lacks ranks gets an entry that says so. each, when not nil, is
+// called after every file, from one goroutine at a time. The error is about the
+// folder; those of entries are in the survey.
+func Verify(ctx context.Context, dir string, each func(done, total int)) (Survey, error) {
+	return survey(ctx, dir, each, func(c *checker, f *safetensors.File) (Record, []int32, error) { return c.check(f) })
+}
+
+// List reads the records and experts of a folder's entries, but no logits, and
+// proves nothing beyond their form.
+func List(ctx context.Context, dir string, each func(done, total int)) (Survey, error) {
+	return survey(ctx, dir, each, func(c *checker, f *safetensors.File) (Record, []int32, error) {
+		r, err := readRecord(f)
+		if err == nil {
+			c.spec = r.Spec
+			_, err = c.readIDs(f, f.Tensors()[0], 0)
+		}
+		return r, c.stored, err
+	})
+}
+
+func survey(ctx context.Context, dir string, each func(done, total int), look func(*checker, *safetensors.File) (Record, []int32, error)) (Survey, error) {
+	files, err := entryFiles(dir)
+	if err != nil {
+		return Survey{}, err
+	}
+	s := Survey{Entries: make([]Listed, len(files))}
+	sum := gatherer{groups: map[string]*group{}}
+	checkers := sync.Pool{New: func() any { return new(checker) }}
+	done := 0
+	err = parallel(ctx, len(files), func(i int) error {
+		c := checkers.Get().(*checker)
+		defer checkers.Put(c)
+		l := Listed{Path: filepath.Join(dir, files[i])}
+		var ids []int32
+		l.Record, ids, l.Bytes, l.Err = open(l.Path, c, look)
+		s.Entries[i] = l
+		sum.mu.Lock()
+		defer sum.mu.Unlock()
+		sum.add(l, ids)
+		done++
+		if each != nil {
+			each(done, len(files))
+		}
+		return nil
+	})
+	if err != nil {
+		return Survey{}, err
+	}
+	balances, missing := sum.finish(dir, s.Entries)
+	return Survey{Entries: append(s.Entries, missing...), Balances: balances}, nil
+}
+
+// entryFiles lists the files of a folder that are entries or pretend to be, by
+// name. Temporaries of writers at work are passed over.
+func entryFiles(dir string) ([]string, error) {
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var files []string
+	for _, e := range list {
+		if !e.IsDir() && strings.HasSuffix(e.Name(), suffix) && !strings.HasPrefix(e.Name(), ".") {
+			files = append(files, e.Name())
+		}
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("folder %q holds no entries (*%s): make some with 'moebalance logits generate --cache %s'", dir, suffix, dir)
+	}
+	return files, nil
+}
+
+func open(path string, c *checker, look func(*checker, *safetensors.File) (Record, []int32, error)) (r *Record, ids []int32, size int64, err error) {
+	f, err := safetensors.Open(path)
+	if err != nil {
+		if info, statErr := os.Stat(path); statErr == nil {
+			size = info.Size()
+		}
+		return nil, nil, size, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	record, ids, err := look(c, f)
+	if record.Spec.Model != "" {
+		r = &record
+	}
+	return r, ids, f.Size(), err
+}
+
+// group gathers the entries of one batch size.
+type group struct {
+	Balanced
+	family string
+	load   router.Load
+	good   []bool // by rank: its entry is there and good
+}
+
+type gatherer struct {
+	mu     sync.Mutex
+	groups map[string]*group
+}
+
+// add takes one entry into its group's load. In tep mode all ranks hold the same
+// tokens, which count once.
+func (g *gatherer) add(l Listed, ids []int32) {
+	if l.Record == nil {
+		return
+	}
+	r := *l.Record
+	family := r.family()
+	key := fmt.Sprintf("%s t%d", family, r.Tokens)
+	b := g.groups[key]
+	if b == nil {
+		b = &group{
+			Balanced: Balanced{Record: r},
+			family:   family,
+			load:     router.NewLoad(r.Spec.Gate.Shape.Experts),
+			good:     make([]bool, r.Spec.Layout.Ranks()),
+		}
+		g.groups[key] = b
+	}
+	b.Bytes += l.Bytes
+	b.Entries++
+	if l.Err != nil {
+		return
+	}
+	if r.Spec.Mode == router.DEP || !slices.Contains(b.good, true) {
+		b.load.Add(ids)
+	}
+	b.good[r.Rank] = true
+}
+
+// finish turns the groups into balances and names the entries that are missing.
+func (g *gatherer) finish(dir string, there []Listed) (balances []Balanced, missing []Listed) {
+	paths := make(map[string]bool, len(there))
+	for _, l := range there {
+		paths[l.Path] = true
+	}
+	groups := slices.SortedFunc(maps.Values(g.groups), func(a, b *group) int {
+		return cmp.Or(
+			cmp.Compare(a.Spec.Model, b.Spec.Model), cmp.Compare(a.Spec.Plan, b.Spec.Plan),
+			cmp.Compare(a.Spec.DType, b.Spec.DType), cmp.Compare(a.family, b.family), cmp.Compare(a.Tokens, b.Tokens))
+	})
+	for _, b := range groups {
+		for rank, good := range b.good {
+			if good {
+				continue
+			}
+			b.MissingRanks = append(b.MissingRanks, rank)
+			r := b.Record
+			r.Rank = rank
+			path := filepath.Join(dir, address(r.Spec.identify(r.PlanName, rank, r.Tokens)))
+			if !paths[path] {
+				missing = append(missing, Listed{Path: path, Record: &r, Err: fmt.Errorf("%w: want one for each of %d ranks, found none for rank %d", ErrMissing, len(b.good), rank)})
+			}
+		}
+		b.weigh()
+		balances = append(balances, b.Balanced)
+	}
+	return balances, missing
+}
+
+// weigh computes the balance, which stays undefined while ranks are missing.
+func (b *group) weigh() {
+	shape, layout := b.Spec.Gate.Shape, b.Spec.Layout
+	slots := int64(b.Tokens) * int64(shape.TopK)
+	if b.Spec.Mode == router.DEP {
+		slots *= int64(layout.Ranks())
+	}
+	b.ExpertFloor, b.RankFloor = router.Floor(slots, shape.Experts), router.Floor(slots, layout.Ranks())
+	b.ActiveIdeal = int(min(slots, int64(shape.Experts)))
+	b.Experts, b.Ranks = router.BalanceOf[int64](nil), router.BalanceOf[int64](nil)
+	if len(b.MissingRanks) == 0 {
+		b.Experts, b.Ranks = b.load.Experts(), b.load.Ranks(layout)
+	}
+}
