@@ -119,6 +119,14 @@ func addKnown(sum *float64, v float64) {
 	*sum += v
 }
 
+// value writes one bar's height.
+func (s BarSpec) value(v float64) string {
+	if s.Nanoseconds {
+		return Duration(v)
+	}
+	return fmt.Sprintf("%.0f%s%s", v, nbsp, s.Unit)
+}
+
 // answer says in words what the bars show: the largest group of each series and
 // how far above the mean it stands.
 func (s BarSpec) answer() string {
@@ -135,7 +143,7 @@ func (s BarSpec) answer() string {
 		case worst < 0:
 			out = append(out, series.Name+": nothing recorded.")
 		case mean > 0:
-			out = append(out, fmt.Sprintf("%s: %s %d is largest, %.2f × the mean.", series.Name, s.GroupLabel, s.Groups[worst], series.Values[worst]/mean))
+			out = append(out, fmt.Sprintf("%s: %s %d is largest, %s, %.2f × the mean.", series.Name, s.GroupLabel, s.Groups[worst], s.value(series.Values[worst]), series.Values[worst]/mean))
 		default:
 			out = append(out, series.Name+": all zero.")
 		}

@@ -101,6 +101,7 @@ func verbs() []*cobra.Command {
 		profileCmd(),
 		traceCmd(),
 		countsCmd(),
+		reportCmd(),
 		workloadCmd(),
 		modelsCmd(),
 	}

@@ -27,8 +27,9 @@ type fact struct {
 	Mark              mark
 }
 
-// New builds a page from at least one input. It is an error when there is
-// nothing to report, or when two inputs would have to be told apart and cannot.
+// New builds a page from at least one input. Without a title it is
+// named after the inputs. It is an error when there is
+// nothing to report.
 func New(title string, inputs []Input) (Page, error) {
 	p := Page{title: title, inputs: inputs}
 	if len(inputs) == 0 {
@@ -38,6 +39,9 @@ func New(title string, inputs []Input) (Page, error) {
 		if in.results() != 1 {
 			return Page{}, fmt.Errorf("building a report: input %q: want exactly one result, have %d", in.Name, in.results())
 		}
+	}
+	if title == "" {
+		p.title = titleOf(inputs)
 	}
 	p.arms = armsOf(inputs)
 	p.compared = comparisons(p.arms, inputs)
@@ -158,4 +162,17 @@ func (p Page) Write(w io.Writer) error {
 		Sections []section
 		Words    []word
 	}{p.title, template.CSS(style), p.facts, p.sections, words})
+}
+
+// titleOf is the heading of a page that was given none: the benchmark's
+// command, or the names of the inputs.
+func titleOf(inputs []Input) string {
+	var names []string
+	for _, in := range inputs {
+		if in.Campaign != nil && in.Campaign.Command != "" {
+			return shorten(in.Campaign.Command)
+		}
+		names = append(names, in.Name)
+	}
+	return few(names)
 }

@@ -153,8 +153,7 @@ func (p Page) kernelTable() table {
 	return t
 }
 
-// shorten keeps the start of a long kernel name, whose rest is template
-// arguments.
+// shorten keeps the start of a long command or kernel name.
 func shorten(name string) string {
 	const most = 90
 	if runes := []rune(name); len(runes) > most {

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/moebalance/moebalance/plots"
+	"github.com/moebalance/moebalance/plots/page"
+)
+
+type reportOptions struct {
+	title     string
+	file      string
+	png       string
+	svg       string
+	threshold float64
+}
+
+func reportCmd() *cobra.Command {
+	var o reportOptions
+	c := &cobra.Command{
+		Use:   "report CAMPAIGN|RESULT…",
+		Short: "one self-contained HTML page with its plots",
+		Long: `report puts results together into one HTML page that stands alone: figures inline,
+no script, nothing fetched. It asks, in this order: is the data complete and
+balance verified; how imbalanced, on which ranks and layers, above the floor and
+above chance; does time follow load; compute or communication; what would perfect
+balance win at most; what next. Sections appear for the inputs given.
+
+Inputs, in any order and number: the JSON of bench, trace, compare, counts or
+logits verify (--format json -o FILE); campaign folders; folders of expert
+statistics; exports of Nsight Systems and summaries of them, which are grouped by
+the arm they say they are. Numbers are defined by the verbs that make them and
+explained at the end of the page.
+
+Without -o, --png and --svg the page goes to stdout.`,
+		Example: `  moebalance report -o report.html testdata/gptoss-ep4-loop/normal.sqlite testdata/gptoss-ep4-loop/perfect.sqlite
+  moebalance report -o report.html moebalance-bench-20261120-180000 normal.json perfect.json
+  moebalance report --png figures --svg figures testdata/deepseek-ep4-ranks/*.sqlite`,
+		Args: argCount(1, -1, "at least one campaign folder, result or export"),
+		RunE: func(c *cobra.Command, paths []string) error { return o.run(c, paths) },
+	}
+	f := c.Flags()
+	f.StringVar(&o.title, "title", "", "heading of the page (default the benchmark's command or the inputs)")
+	f.StringVarP(&o.file, "output", "o", "", "write the page to this `FILE`")
+	f.StringVar(&o.png, "png", "", "write each figure as PNG into this `DIR`, which is made if missing")
+	f.StringVar(&o.svg, "svg", "", "likewise as SVG")
+	f.Float64Var(&o.threshold, "threshold", 0.10, "flag an imbalance above this fraction, in exports and expert statistics read directly")
+	return c
+}
+
+// check finds a bad flag before any input is opened.
+func (o *reportOptions) check() error {
+	if !(o.threshold >= 0) {
+		return usagef("--threshold: want a fraction of at least 0, have %v", o.threshold)
+	}
+	if dir := filepath.Dir(o.file); o.file != "" && !isDir(dir) {
+		return usagef("--output: no folder %q to write %q in", dir, filepath.Base(o.file))
+	}
+	for _, dir := range []string{o.png, o.svg} {
+		if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+			return usagef("want a folder for figures, but %q is a file", dir)
+		}
+	}
+	return nil
+}
+
+func (o *reportOptions) run(c *cobra.Command, paths []string) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	inputs, err := readReportInputs(c.Context(), paths, o.threshold)
+	if err != nil {
+		return err
+	}
+	p, err := page.New(o.title, inputs)
+	if err != nil {
+		return err
+	}
+	if err := writeFigures(p.Figures(), o.png, "png", plots.Figure.PNG); err != nil {
+		return err
+	}
+	if err := writeFigures(p.Figures(), o.svg, "svg", plots.Figure.SVG); err != nil {
+		return err
+	}
+	switch {
+	case o.file != "":
+		return writeFile(o.file, p.Write)
+	case o.png == "" && o.svg == "":
+		return p.Write(c.OutOrStdout())
+	}
+	return nil
+}
+
+// writeFigures writes each figure to a file of its own in dir; an empty dir
+// writes nothing.
+func writeFigures(figures []plots.Figure, dir, suffix string, write func(plots.Figure, io.Writer) error) error {
+	if dir == "" {
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	for _, f := range figures {
+		path := filepath.Join(dir, f.Name+"."+suffix)
+		if err := writeFile(path, func(w io.Writer) error { return write(f, w) }); err != nil {
+			return fmt.Errorf("writing %s: %w", path, err)
+		}
+	}
+	return nil
+}
