@@ -1,0 +1,110 @@
+package router
+
+import "slices"
+
+// floors are loads that no assignment of a problem can stay below. Each is a
+// bound by counting, not by search: an assignment that reaches it is optimal,
+// one that does not may still be.
+//
+// rank: N·k slots over R ranks, of which rank p can take at most N times the
+// experts it holds. With h(x) = Σₚ min(x, N·Lₚ), the floor is the least x with
+// h(x) ≥ N·k; for equal ranks that is ⌈N·k/R⌉. Groups add that one token meets
+// at most `reach` ranks (see reach), so some rank gets at least ⌈k/reach⌉.
+//
+// expert: ⌈N·k/E⌉, or more where ranks hold unequally many experts: no rank may
+// exceed its own floor F, so the floor is the least x with Σₚ min(F, x·Lₚ) ≥ N·k.
+// Ranks come first because the step waits for the slowest rank. With replicas it
+// is ⌈N·k/E⌉.
+//
+// pair: the same as rank for the tokens of one source.
+type floors struct {
+	shape      Shape
+	held       []int64 // experts by rank
+	replicated bool
+	reach      int
+	rank       int64
+	expert     int64
+}
+
+func floorsOf(p Problem) floors {
+	f := floors{shape: p.Shape, replicated: p.Layout.Replicated(), reach: reach(p)}
+	for r := range p.Layout.Ranks() {
+		f.held = append(f.held, int64(len(p.Layout.Held(r))))
+	}
+	tokens := int64(p.total())
+	slots := tokens * int64(p.Shape.TopK)
+	f.rank = f.pair(int(tokens))
+	f.expert = (slots + int64(p.Shape.Experts) - 1) / int64(p.Shape.Experts)
+	if !f.replicated {
+		f.expert = least(f.expert, func(x int64) bool {
+			sum := int64(0)
+			for _, n := range f.held {
+				sum += min(f.rank, x*n)
+			}
+			return sum >= slots
+		})
+	}
+	return f
+}
+
+// pair is the floor of one source with so many tokens over its targets.
+func (f floors) pair(tokens int) int64 {
+	if tokens == 0 {
+		return 0
+	}
+	n, ranks := int64(tokens), int64(len(f.held))
+	slots := n * int64(f.shape.TopK)
+	even := max((slots+ranks-1)/ranks, int64((f.shape.TopK+f.reach-1)/f.reach))
+	return least(even, func(x int64) bool {
+		sum := int64(0)
+		for _, held := range f.held {
+			sum += min(x, n*held)
+		}
+		return sum >= slots
+	})
+}
+
+// least is the smallest x ≥ from that is enough; enough must stay true once it is.
+func least(from int64, enough func(int64) bool) int64 {
+	low, high := from, from
+	for step := int64(1); !enough(high); step *= 2 {
+		low, high = high+1, high+step
+	}
+	for low < high {
+		if mid := (low + high) / 2; enough(mid) {
+			high = mid
+		} else {
+			low = mid + 1
+		}
+	}
+	return high
+}
+
+// reach is the most ranks one token can meet: at most k, and with groups at most
+// as many as the TopKGroups groups with copies on the most ranks touch in all.
+func reach(p Problem) int {
+	ranks := p.Layout.Ranks()
+	if !p.Shape.Grouped() {
+		return min(ranks, p.Shape.TopK)
+	}
+	size := p.Shape.GroupSize()
+	touched := make([]map[int]bool, p.Shape.Groups)
+	for e := range p.Shape.Experts {
+		if e%size == 0 {
+			touched[e/size] = map[int]bool{}
+		}
+		for _, place := range p.Layout.Places(e) {
+			touched[e/size][place.Rank] = true
+		}
+	}
+	var counts []int
+	for _, t := range touched {
+		counts = append(counts, len(t))
+	}
+	slices.Sort(counts)
+	sum := 0
+	for _, n := range counts[len(counts)-p.Shape.TopKGroups:] {
+		sum += n
+	}
+	return min(ranks, p.Shape.TopK, sum)
+}

@@ -1,0 +1,243 @@
+package router
+
+import (
+	"fmt"
+	"slices"
+)
+
+// diagonal is our own plan. It deals slots to blocks, and inside a block takes
+// the experts in turn. A block is what one rank holds of one group: the whole
+// rank when there are no groups, the rank when groups span several ranks, the
+// group when a rank holds several.
+//
+// Blocks are arranged as `outer` places of `inner` blocks each:
+//
+//	no groups       one place, its blocks are the ranks
+//	R = G·inner     places are groups, blocks the ranks of a group
+//	G = R·inner     places are ranks, blocks the groups of a rank
+//
+// A token visits `window` places one after the other and takes `laps` slots at
+// each, and the next token goes on where it stopped. At each place the slots of
+// one sender go round its blocks (its visits do, when blocks are groups: one
+// visit must stay in one group), and at each block they go round its experts.
+// All three circles go on from sender to sender (see tile), and from layer to
+// layer. It follows, with N tokens of all ranks together:
+//
+//   - a token's places are distinct or go on to further blocks, so it uses at
+//     most `window` ≤ TopKGroups groups and no expert twice;
+//   - blocks of a place differ by at most one slot (visit), so ranks do, and
+//     equally loaded ranks have experts that differ by at most one;
+//   - active experts are min(E, N·k);
+//   - senders with equally many tokens start at different ranks and move in
+//     lockstep, so no rank receives from two of them in one step;
+//   - the row of one sender is as flat as its walk: within one slot without groups.
+//
+// Layouts this does not fit are left to levelled.
+type diagonal struct {
+	problem Problem
+	circles
+	start []int     // by sender: its first place
+	enter [][]int32 // by sender: the first block of each place
+	first [][]int32 // by sender: the first expert of each block, an index into cells
+	tail  tail
+}
+
+// circles is the shape of a diagonal plan.
+type circles struct {
+	outer, inner int
+	window, laps int
+	visits       bool    // blocks go on per visit, not per slot
+	fixed        []int32 // experts that every token takes: those of ranks too small for an even share
+	cells        []int32 // the experts of all blocks in order
+	edge         []int32 // block b owns cells[edge[b]:edge[b+1]]
+}
+
+func newDiagonal(p Problem, _ PlanOptions) (Plan, error) {
+	if c, ok := circlesOf(p); ok {
+		return c.plan(p), nil
+	}
+	return newLevelled(p), nil
+}
+
+// Name is "diagonal/1".
+func (d *diagonal) Name() string { return "diagonal/1" }
+
+// circlesOf fits the circles to a problem; ok is false where they do not fit:
+// replicas, groups that ranks cut across, a top-k that does not divide over the
+// groups, or a remainder that would fall on one rank in lumps.
+func circlesOf(p Problem) (c circles, ok bool) {
+	if p.Layout.Replicated() {
+		return c, false
+	}
+	if !p.Shape.Grouped() {
+		return flatCircles(p), true
+	}
+	per, divides := p.Layout.PerRank()
+	ranks, groups, size := p.Layout.Ranks(), p.Shape.Groups, p.Shape.GroupSize()
+	if !divides || (ranks%groups != 0 && groups%ranks != 0) {
+		return c, false
+	}
+	most := min(p.Shape.TopKGroups, p.Shape.TopK)
+	c.window, c.laps = evenWindow(p.Shape)
+	if c.laps > (p.Shape.TopK+most-1)/most {
+		return c, false
+	}
+	c.visits = ranks < groups
+	c.outer, c.inner = min(ranks, groups), max(ranks, groups)/min(ranks, groups)
+	block := min(per, size)
+	for e := range p.Shape.Experts {
+		c.cells = append(c.cells, int32(e))
+	}
+	for b := 0; b <= c.outer*c.inner; b++ {
+		c.edge = append(c.edge, int32(b*block))
+	}
+	lumps := c.visits && c.laps > 1 && c.window*p.total()%c.outer != 0
+	return c, !lumps
+}
+
+// evenWindow divides the slots of a token evenly over as many groups as it can:
+// `laps` slots in each of `window` groups. Without groups the window is 1.
+func evenWindow(s Shape) (window, laps int) {
+	if !s.Grouped() {
+		return 1, s.TopK
+	}
+	window = min(s.TopKGroups, s.TopK)
+	for s.TopK%window != 0 {
+		window--
+	}
+	return window, s.TopK / window
+}
+
+// flatCircles is one place whose blocks are the ranks, the largest first, less
+// the ranks that hold fewer experts than an even share of a token: every token
+// takes all of theirs.
+func flatCircles(p Problem) circles {
+	order := make([]int, p.Layout.Ranks())
+	for r := range order {
+		order[r] = r
+	}
+	held := func(r int) []int32 { return p.Layout.Held(r) }
+	slices.SortStableFunc(order, func(a, b int) int { return len(held(b)) - len(held(a)) })
+	c := circles{outer: 1, window: 1, laps: p.Shape.TopK}
+	for len(order) > 0 {
+		smallest := held(order[len(order)-1])
+		if len(smallest)*len(order) >= c.laps {
+			break
+		}
+		c.fixed = append(c.fixed, smallest...)
+		c.laps -= len(smallest)
+		order = order[:len(order)-1]
+	}
+	c.inner = len(order)
+	c.edge = append(c.edge, 0)
+	for _, r := range order {
+		c.cells = append(c.cells, held(r)...)
+		c.edge = append(c.edge, int32(len(c.cells)))
+	}
+	return c
+}
+
+// plan lays the walks of all senders end to end on every circle.
+func (c circles) plan(p Problem) *diagonal {
+	d := &diagonal{problem: p, circles: c, tail: c.tailOf(p)}
+	senders := p.senders()
+	d.start = make([]int, len(senders))
+	if c.laps == 0 {
+		return d
+	}
+	own := make([]int, len(senders)) // places each sender visits
+	class := make([]int, len(senders))
+	for s, t := range senders {
+		own[s] = c.window * (t - d.tail.of(s))
+		if t == 0 {
+			class[s] = -1
+		}
+	}
+	before := p.Layer * c.window * p.total() // visits of the layers before
+	d.start = tile(own, class, c.outer, before%c.outer)
+
+	d.enter = matrix(len(senders)+1, c.outer)
+	d.first = matrix(len(senders)+1, len(c.edge)-1)
+	for place := range c.outer {
+		d.layPlace(place, own, cover(before, c.outer, place))
+	}
+	return d
+}
+
+// layPlace lays the walks round the blocks of one place and the experts of
+// those blocks. The last row of enter and first is where they all end: the
+// tail goes on from there.
+func (d *diagonal) layPlace(place int, own []int, before int) {
+	perVisit, perStep := d.laps, 1 // steps round the blocks per visit, slots per step
+	if d.visits {
+		perVisit, perStep = 1, d.laps
+	}
+	if d.tail.tokens > 0 {
+		// With a tail a layer is not a whole number of visits, but it is flat:
+		// the layers before have dealt all their slots out over the places.
+		before = cover(d.problem.Layer*d.problem.total()*d.problem.Shape.TopK, d.outer, place)
+	} else {
+		before *= perVisit
+	}
+	steps := make([]int, len(own))
+	class := make([]int, len(own))
+	total := 0
+	for s, n := range own {
+		steps[s] = perVisit * coverFrom(d.start[s], n, d.outer, place)
+		total += steps[s]
+		class[s] = d.start[s]
+		if n == 0 || d.visits {
+			class[s] = -1
+		}
+	}
+	from := before % d.inner
+	enter := append(tile(steps, class, d.inner, from), (from+total)%d.inner)
+	for s, y := range enter {
+		d.enter[s][place] = int32(y)
+	}
+	for y := range d.inner {
+		b := place*d.inner + y
+		size := int(d.edge[b+1] - d.edge[b])
+		slots := perStep * cover(before, d.inner, y)
+		for s := range d.first {
+			d.first[s][b] = d.edge[b] + int32(slots%size)
+			if s < len(steps) {
+				slots += perStep * coverFrom(enter[s], steps[s], d.inner, y)
+			}
+		}
+	}
+}
+
+func matrix(rows, cols int) [][]int32 {
+	all := make([]int32, rows*cols)
+	m := make([][]int32, rows)
+	for i := range m {
+		m[i] = all[i*cols : (i+1)*cols]
+	}
+	return m
+}
+
+// Fill writes the slots of a token place by place, lap after lap.
+func (d *diagonal) Fill(dst []int32, rank int) {
+	checkFill(d.problem, dst, rank)
+	sender := d.problem.sender(rank)
+	w := walk{circles: &d.circles, place: d.start[sender]}
+	main := len(dst) - d.tail.of(sender)*d.problem.Shape.TopK
+	if d.laps == 0 {
+		w.fixedOnly(dst)
+		return
+	}
+	w.begin(d.enter[sender], d.first[sender])
+	w.fill(dst[:main])
+	if main < len(dst) {
+		w.begin(d.enter[len(d.enter)-1], d.first[len(d.first)-1])
+		w.fillTail(dst[main:], &d.tail, sender)
+	}
+}
+
+// checkFill panics when a caller hands Fill the wrong room or rank.
+func checkFill(p Problem, dst []int32, rank int) {
+	if want := p.Tokens[rank] * p.Shape.TopK; len(dst) != want {
+		panic(fmt.Sprintf("router: filling the plan of rank %d: want room for %d ids, have %d", rank, want, len(dst)))
+	}
+}

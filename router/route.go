@@ -1,0 +1,301 @@
+package router
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// ErrLogits is wrapped by every error about logits that cannot be routed.
+var ErrLogits = errors.New("logits cannot be routed")
+
+// Gate is what a model's router is made of.
+type Gate struct {
+	Method Method
+	Shape  Shape
+	// Scale multiplies the combine weights: routed_scaling_factor. 0 means 1.
+	// Only the methods that are Biased know it.
+	Scale float32
+	// Bias is added to the score of each expert when choosing, and never to a
+	// weight: e_score_correction_bias, one value per expert. Nil is no bias.
+	// Only the methods that are Biased know it.
+	Bias []float32
+}
+
+// Validate says what is impossible about a gate: a shape that contradicts
+// itself, groups or a bias or a scale that the method does not know, a bias of
+// the wrong length or with a value that is not finite.
+func (g Gate) Validate() error {
+	if _, err := ParseMethod(string(g.Method)); err != nil {
+		return err
+	}
+	if err := g.Shape.Validate(); err != nil {
+		return err
+	}
+	if g.Shape.Grouped() && !g.Method.GroupLimited() {
+		return fmt.Errorf("%w: %s does not limit tokens to groups, and the shape has %d groups", ErrShape, g.Method, g.Shape.Groups)
+	}
+	if !g.Method.Biased() && (g.Bias != nil || (g.Scale != 0 && g.Scale != 1)) {
+		return fmt.Errorf("%s has no correction bias and no scaling factor; want neither, have %d bias values and a factor of %v", g.Method, len(g.Bias), g.Scale)
+	}
+	if g.Scale < 0 || math.IsNaN(float64(g.Scale)) || math.IsInf(float64(g.Scale), 0) {
+		return fmt.Errorf("want a finite scaling factor that is not negative, have %v", g.Scale)
+	}
+	if g.Bias != nil && len(g.Bias) != g.Shape.Experts {
+		return fmt.Errorf("%w: want %d bias values, one per expert, have %d", ErrShape, g.Shape.Experts, len(g.Bias))
+	}
+	for e, b := range g.Bias {
+		if math.IsNaN(float64(b)) || math.IsInf(float64(b), 0) {
+			return fmt.Errorf("the correction bias of expert %d is %v; want a finite value", e, b)
+		}
+	}
+	return nil
+}
+
+// Router routes tokens one row of logits at a time. It keeps scratch space, so
+// it is for one goroutine; make one per goroutine.
+type Router struct {
+	method Method
+	shape  Shape
+	scale  float32
+	bias   []float32 // one per expert, zeros without a bias; nil if the method has none
+	score  []float32 // what the method chooses by, per expert
+	best   ranking   // the chosen experts
+	groups ranking   // the chosen groups
+	open   []bool    // by group: may its experts be chosen
+}
+
+// NewRouter makes a router of a valid gate.
+func NewRouter(g Gate) (*Router, error) {
+	if err := g.Validate(); err != nil {
+		return nil, fmt.Errorf("making a router: %w", err)
+	}
+	r := &Router{
+		method: g.Method, shape: g.Shape, scale: g.Scale,
+		score: make([]float32, g.Shape.Experts),
+		best:  newRanking(g.Shape.TopK),
+	}
+	if r.scale == 0 {
+		r.scale = 1
+	}
+	if g.Method.Biased() {
+		r.bias = make([]float32, g.Shape.Experts)
+		copy(r.bias, g.Bias)
+	}
+	if g.Shape.Grouped() {
+		r.groups = newRanking(g.Shape.TopKGroups)
+		r.open = make([]bool, g.Shape.Groups)
+	}
+	return r, nil
+}
+
+// Route chooses the experts of one token. logits has one value per expert,
+// already rounded to the dtype the engine would hold them in. ids and weights
+// receive TopK values each, in falling order of the score the method chooses
+// by; among equal scores the lower expert index comes first and wins. weights
+// may be nil when they are not wanted.
+//
+// tie reports that equal scores decided: another order among them (of experts
+// at the k-boundary, or of groups at the group boundary) would have chosen a
+// different set of experts.
+//
+// NaN is refused, and so are infinities that leave a weight undefined; the
+// error wraps ErrLogits and names the expert. Route allocates nothing unless it
+// returns an error.
+func (r *Router) Route(logits []float32, ids []int32, weights []float32) (tie bool, err error) {
+	if len(logits) != r.shape.Experts || len(ids) != r.shape.TopK || (weights != nil && len(weights) != r.shape.TopK) {
+		return false, fmt.Errorf("%w: want %d logits and room for %d choices, have %d, and room for %d ids and %d weights",
+			ErrShape, r.shape.Experts, r.shape.TopK, len(logits), len(ids), len(weights))
+	}
+	if err := r.rate(logits); err != nil {
+		return false, err
+	}
+	tie = r.choose()
+	copy(ids, r.best.index)
+	if weights != nil {
+		err = r.weigh(logits, weights)
+	}
+	return tie, err
+}
+
+// rate fills score with what the method chooses by.
+func (r *Router) rate(logits []float32) error {
+	for e, x := range logits {
+		if x != x {
+			return fmt.Errorf("%w: the logit of expert %d is NaN", ErrLogits, e)
+		}
+	}
+	switch r.method.scoring() {
+	case byLogit:
+		copy(r.score, logits)
+	case bySoftmax:
+		return r.softmax(logits)
+	case bySigmoid:
+		for e, x := range logits {
+			r.score[e] = sigmoid(x)
+		}
+	case bySqrtSoftplus:
+		for e, x := range logits {
+			r.score[e] = sqrtSoftplus(x)
+		}
+	}
+	for e, b := range r.bias {
+		r.score[e] += b
+	}
+	return nil
+}
+
+// softmax fills score with eˣ⁻ᵐ / Σeˣ⁻ᵐ, m the largest logit; sums run in
+// float64 over rising expert indices.
+func (r *Router) softmax(logits []float32) error {
+	most := float64(slices.Max(logits))
+	if math.IsInf(most, 0) {
+		return fmt.Errorf("%w: the softmax of a largest logit of %v is undefined", ErrLogits, most)
+	}
+	sum := 0.0
+	for _, x := range logits {
+		sum += math.Exp(float64(x) - most)
+	}
+	for e, x := range logits {
+		r.score[e] = float32(math.Exp(float64(x)-most) / sum)
+	}
+	return nil
+}
+
+// choose finds the best experts of score and says whether equal ones decided.
+func (r *Router) choose() (tie bool) {
+	r.best.reset()
+	if !r.shape.Grouped() {
+		for e, s := range r.score {
+			r.best.offer(int32(e), s)
+		}
+		return r.best.tied
+	}
+	r.rankGroups()
+	size := r.shape.GroupSize()
+	for g, open := range r.open {
+		if open {
+			for i, s := range r.score[g*size : (g+1)*size] {
+				r.best.offer(int32(g*size+i), s)
+			}
+		}
+	}
+	return r.best.tied || (r.groups.tied && r.groupTieDecided())
+}
+
+// rankGroups opens the groups with the largest sums of two scores.
+func (r *Router) rankGroups() {
+	size := r.shape.GroupSize()
+	r.groups.reset()
+	for g := range r.open {
+		r.open[g] = false
+		r.groups.offer(int32(g), topTwo(r.score[g*size:(g+1)*size]))
+	}
+	for _, g := range r.groups.index {
+		r.open[g] = true
+	}
+}
+
+// topTwo is the sum of the two largest scores, or the only score.
+func topTwo(scores []float32) float32 {
+	if len(scores) == 1 {
+		return scores[0]
+	}
+	first, second := scores[0], scores[1]
+	if second > first {
+		first, second = second, first
+	}
+	for _, s := range scores[2:] {
+		if s > first {
+			first, second = s, first
+		} else if s > second {
+			second = s
+		}
+	}
+	return first + second
+}
+
+// groupTieDecided reports, when groups tied at the group boundary, whether
+// opening another of them would have changed the chosen experts: it would if an
+// expert of an open tied group was chosen, or if a closed tied group holds an
+// expert that could have been.
+func (r *Router) groupTieDecided() bool {
+	size := r.shape.GroupSize()
+	edge := r.groups.last()
+	for _, e := range r.best.index {
+		if topTwo(r.score[int(e)/size*size:][:size]) == edge {
+			return true
+		}
+	}
+	for g, open := range r.open {
+		scores := r.score[g*size : (g+1)*size]
+		if !open && topTwo(scores) == edge && slices.Max(scores) >= r.best.last() {
+			return true
+		}
+	}
+	return false
+}
+
+// weigh fills weights for the chosen experts.
+func (r *Router) weigh(logits, weights []float32) error {
+	chosen := r.best.index
+	switch r.method {
+	case Default:
+		copy(weights, r.best.value)
+	case Llama4:
+		for i, e := range chosen {
+			weights[i] = sigmoid(logits[e])
+		}
+	case Renormalize:
+		return renormalize(logits, chosen, weights)
+	case RenormalizeNaive:
+		copy(weights, r.best.value)
+		share(weights, 0, 1)
+	case DeepSeekV4:
+		for i, e := range chosen {
+			if math.IsInf(float64(logits[e]), 1) {
+				return fmt.Errorf("%w: the logit of expert %d is +Inf, which leaves its weight undefined", ErrLogits, e)
+			}
+			weights[i] = sqrtSoftplus(logits[e])
+		}
+		share(weights, tiny, r.scale)
+	default:
+		for i, e := range chosen {
+			weights[i] = sigmoid(logits[e])
+		}
+		share(weights, tiny, r.scale)
+	}
+	return nil
+}
+
+// tiny keeps a sum of scores from being zero; DeepSeek-V3's own constant.
+const tiny = 1e-20
+
+// share divides each weight by their sum plus eps, then multiplies by scale;
+// all of it in float32, summing in the order of the weights.
+func share(weights []float32, eps, scale float32) {
+	var sum float32
+	for _, w := range weights {
+		sum += w
+	}
+	for i, w := range weights {
+		weights[i] = w / (sum + eps) * scale
+	}
+}
+
+// renormalize is the softmax over the chosen logits alone, the largest first.
+func renormalize(logits []float32, chosen []int32, weights []float32) error {
+	most := float64(logits[chosen[0]])
+	if math.IsInf(most, 0) {
+		return fmt.Errorf("%w: the softmax of a largest logit of %v (expert %d) is undefined", ErrLogits, most, chosen[0])
+	}
+	sum := 0.0
+	for _, e := range chosen {
+		sum += math.Exp(float64(logits[e]) - most)
+	}
+	for i, e := range chosen {
+		weights[i] = float32(math.Exp(float64(logits[e])-most) / sum)
+	}
+	return nil
+}

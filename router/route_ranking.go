@@ -1,0 +1,47 @@
+package router
+
+// ranking keeps the n best of the values offered to it, the largest first.
+// Values must be offered in rising order of their index: a later equal value
+// then never displaces an earlier one, which is the rule that ties go to the
+// lower index.
+type ranking struct {
+	index []int32
+	value []float32
+	room  int  // places still free
+	tied  bool // a value equal to the last kept one was turned away
+}
+
+func newRanking(n int) ranking {
+	return ranking{index: make([]int32, n), value: make([]float32, n), room: n}
+}
+
+func (r *ranking) reset() { r.room, r.tied = len(r.index), false }
+
+// last is the smallest kept value; only for a full ranking.
+func (r *ranking) last() float32 { return r.value[len(r.value)-1] }
+
+func (r *ranking) offer(index int32, value float32) {
+	n := len(r.value)
+	if r.room == 0 {
+		if value <= r.value[n-1] {
+			r.tied = r.tied || value == r.value[n-1]
+			return
+		}
+		pushed := r.value[n-1]
+		r.insert(n-1, index, value)
+		// The value pushed out ties with the new last one, or nothing that was
+		// ever turned away does: those were all at most the value pushed out.
+		r.tied = pushed == r.value[n-1]
+		return
+	}
+	r.insert(n-r.room, index, value)
+	r.room--
+}
+
+// insert puts the value at its place among the first i, which it may extend by one.
+func (r *ranking) insert(i int, index int32, value float32) {
+	for ; i > 0 && value > r.value[i-1]; i-- {
+		r.index[i], r.value[i] = r.index[i-1], r.value[i-1]
+	}
+	r.index[i], r.value[i] = index, value
+}
