@@ -56,7 +56,7 @@ func (f Figure) PNG(w io.Writer) error {
 }
 
 // fallback is what stands in for Liberation Sans: faces of the same metrics.
-const fallback = "font-family:'Liberation Sans',Arial,Helvetica,sans-serif;font-variant:normal"
+const fallback = "font-family:'Liberation Sans',Arial,Helvetica,sans-serif;"
 
 func (f Figure) svg(alone bool) string {
 	width, height := f.size(alone)
@@ -69,7 +69,7 @@ func (f Figure) svg(alone bool) string {
 	var b bytes.Buffer
 	_, _ = c.WriteTo(&b) // a bytes.Buffer takes everything
 	_, body, _ := strings.Cut(b.String(), "xlink\">")
-	body = strings.ReplaceAll(body, "font-family:Liberation Sans;font-variant:none", fallback)
+	body = strings.ReplaceAll(body, "font-family:Liberation Sans;", fallback)
 	head := fmt.Sprintf(`<svg viewBox="0 0 %g %g" role="img"`, width.Points(), height.Points())
 	if alone {
 		head += fmt.Sprintf(` width="%gpt" height="%gpt" xmlns="http://www.w3.org/2000/svg"`, width.Points(), height.Points())

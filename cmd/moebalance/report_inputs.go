@@ -73,7 +73,7 @@ var exportMarks = []string{"SQLite format 3\x00", "\x1f\x8b", "version https://g
 func reportKindOf(path string) (reportKind, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return 0, err
+		return 0, fmt.Errorf("report: want a result, a campaign folder or an export: %w", err)
 	}
 	if info.IsDir() {
 		if _, err := os.Stat(filepath.Join(path, campaignFile)); err == nil {

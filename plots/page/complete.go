@@ -48,7 +48,7 @@ var checkMarks = map[compare.CheckStatus]mark{compare.Pass: good, compare.Warn: 
 func checksTable(in Input) table {
 	t := table{Caption: "Checks of " + in.Name, Columns: text("check", "status", "what was found")}
 	for _, c := range in.Campaign.Checks {
-		t.Rows = append(t.Rows, row(c.Name, cell{Text: string(c.Status), Mark: checkMarks[c.Status]}, c.Text))
+		t.Rows = append(t.Rows, row(strings.ReplaceAll(c.Name, "_", " "), cell{Text: string(c.Status), Mark: checkMarks[c.Status]}, c.Text))
 	}
 	return t
 }

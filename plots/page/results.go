@@ -42,9 +42,9 @@ type CountsLayer struct {
 	counts.LayerBalance
 }
 
-// even reports that experts and ranks are both at their floor, give or take the
-// rounding of a ratio of two integers.
+// even reports that experts and ranks are both known to be at their floor, give
+// or take the rounding of a ratio of two integers.
 func (b CacheBalance) even() bool {
-	at := func(v, floor router.Number) bool { return v.Float64() <= floor.Float64()*(1+1e-9) }
+	at := func(v, floor router.Number) bool { return floor >= 1 && v >= 1 && v <= floor*(1+1e-9) }
 	return at(b.ExpertMaxOverMean, b.ExpertFloor) && at(b.RankMaxOverMean, b.RankFloor)
 }

@@ -1,0 +1,245 @@
+package plots
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/router"
+)
+
+// small is a trace of 2 ranks, layers 1 and 2, steps 5 and 6 and 4 experts, two
+// per rank. Each rank's expert work is, in microseconds:
+//
+//	          layer 1        layer 2
+//	step   rank 0 rank 1  rank 0 rank 1
+//	  5       10     30      20     20
+//	  6       30     10      20     20
+//
+// Each step and layer also has a dispatch phase of 4 µs per rank, of which 3 µs
+// are collectives, and a kernel outside every step takes 1 ms.
+func small() *nsys.Trace {
+	t := &nsys.Trace{Ranks: []nsys.Rank{{Rank: 0}, {Rank: 1}}}
+	for step, rows := range map[int][2][2]int64{5: {{10, 30}, {20, 20}}, 6: {{30, 10}, {20, 20}}} {
+		for i, row := range rows {
+			for rank, us := range row {
+				t.Cells = append(t.Cells,
+					nsys.Cell{Rank: rank, Step: step, Layer: i + 1, Phase: nsys.PhaseExperts, TotalNS: us * 1000},
+					nsys.Cell{Rank: rank, Step: step, Layer: i + 1, Phase: nsys.PhaseDispatch, TotalNS: 4000, CollectiveNS: 3000})
+			}
+		}
+	}
+	t.Cells = append(t.Cells, nsys.Cell{Rank: 0, Step: nsys.None, Layer: nsys.None, Phase: nsys.PhaseOther, TotalNS: 1e6})
+	for layer := 1; layer <= 2; layer++ {
+		for e := range 4 {
+			t.Experts = append(t.Experts, nsys.ExpertStat{
+				Rank: e / 2, Layer: layer, Expert: e, Basis: nsys.Observed, Known: true, Slots: int64(100 * (e + 1)),
+				Stats: nsys.Stats{TotalNS: int64(1000 * (e + 1) * layer)},
+			})
+		}
+		t.Stragglers = append(t.Stragglers, nsys.StragglerStat{Layer: layer, Steps: 2, LossNS: router.Number(10000 * (2 - layer)), WorstRank: 1})
+	}
+	for rank := range 2 {
+		// 12 µs of collectives per rank in all: 9 waiting, 3 transferring.
+		t.Collectives = append(t.Collectives, nsys.CollectiveStat{Rank: rank, Layer: 1, Phase: nsys.PhaseDispatch, TotalNS: 12000, WaitNS: 9000, TransferNS: 3000})
+	}
+	return t
+}
+
+func TestRankTimes(t *testing.T) {
+	s := RankTimes(Arm{"normal", small()})
+	// Rank 0: (10+30+20+20)/2 steps = 40 µs per step, and so has rank 1: the
+	// rank that alternates cancels, which the caption says.
+	checkValues(t, "rank times", s.Series[0].Values, []float64{40000, 40000})
+	if !strings.Contains(s.Caption, "cancels") || s.ValueLabel != "expert time per step" {
+		t.Errorf("caption %q, label %q", s.Caption, s.ValueLabel)
+	}
+	if want := "2 ranks, 2 layers, 4 experts, 2 steps"; !strings.HasPrefix(s.Caption, want) {
+		t.Errorf("caption %q does not begin with the shape %q", s.Caption, want)
+	}
+}
+
+func TestRankLoads(t *testing.T) {
+	s := RankLoads(Arm{"normal", small()})
+	// Per layer rank 0 holds experts 0 and 1: 100+200; rank 1 300+400. Two layers.
+	checkValues(t, "rank loads", s.Series[0].Values, []float64{600, 1400})
+	if s.Series[0].Floor != 1000 { // 2 layers · ⌈1000/2⌉
+		t.Errorf("floor %g, want 1000", s.Series[0].Floor)
+	}
+	odd := small()
+	odd.Experts = odd.Experts[:1]
+	odd.Experts[0].Slots = 3
+	if s := RankLoads(Arm{"normal", odd}); s.Series[0].Floor != 2 { // ⌈3/2⌉ on the busiest of two
+		t.Errorf("floor of 3 slots on 2 ranks %g, want 2", s.Series[0].Floor)
+	} else if v := s.Series[0].Values; v[0] != 3 || !math.IsNaN(v[1]) {
+		t.Errorf("loads %v, want 3 and unknown", v)
+	}
+	if want := "normal: rank 1 is largest, 1400" + nbsp + "slots, 1.40 × the mean."; s.Alt != want {
+		t.Errorf("alt %q, want %q", s.Alt, want)
+	}
+}
+
+func TestRankLayerTimes(t *testing.T) {
+	s := RankLayerTimes(Arm{"normal", small()})
+	checkValues(t, "layer 1", s.Grids[0].Values[0], []float64{40000, 40000})
+	checkValues(t, "layer 2", s.Grids[0].Values[1], []float64{40000, 40000})
+	if !slices.Equal(s.Grids[0].Rows, []int{1, 2}) {
+		t.Errorf("layers %v", s.Grids[0].Rows)
+	}
+}
+
+func TestExpertHeat(t *testing.T) {
+	perfect := small()
+	perfect.Experts = perfect.Experts[1:] // expert 0 of layer 1 was never seen
+	s := ExpertTimes(Arm{"normal", small()}, Arm{"perfect", perfect})
+	checkValues(t, "layer 2", s.Grids[0].Values[1], []float64{2000, 4000, 6000, 8000})
+	checkValues(t, "layer 1 without expert 0", s.Grids[1].Values[0], []float64{nan, 2000, 3000, 4000})
+	if !slices.Equal(s.Grids[0].Cuts, []int{2}) {
+		t.Errorf("cuts %v, want one before expert 2", s.Grids[0].Cuts)
+	}
+	if !strings.Contains(s.Caption, "observed") {
+		t.Errorf("caption %q does not say how the times came about", s.Caption)
+	}
+	perfect.Experts[0].Basis = nsys.Allocated
+	if s := ExpertTimes(Arm{"perfect", perfect}); !strings.Contains(s.Caption, "partly") {
+		t.Errorf("caption %q hides that some times are allocated", s.Caption)
+	}
+	if want := "normal: the largest is 1.60 × its layer's mean (layer 1, expert 3)."; !strings.HasPrefix(s.Alt, want) {
+		t.Errorf("alt %q, want %q", s.Alt, want) // 4000 over the mean 2500
+	}
+}
+
+// An expert with copies on several ranks counts with their sum, and draws no
+// boundary between ranks.
+func TestReplicatedExpert(t *testing.T) {
+	trace := small()
+	copied := trace.Experts[0]
+	copied.Rank = 1
+	trace.Experts = append(trace.Experts, copied)
+	s := ExpertTimes(Arm{"normal", trace})
+	checkValues(t, "layer 1", s.Grids[0].Values[0], []float64{2000, 2000, 3000, 4000})
+	if s.Grids[0].Cuts != nil {
+		t.Errorf("cuts %v, want none", s.Grids[0].Cuts)
+	}
+}
+
+func TestLayerLosses(t *testing.T) {
+	other := small()
+	other.Stragglers = []nsys.StragglerStat{{Layer: 7, LossNS: router.Undefined()}}
+	s := LayerLosses(Arm{"normal", small()}, Arm{"perfect", other})
+	checkValues(t, "normal", s.Series[0].Values, []float64{10000, 0, nan})
+	checkValues(t, "perfect", s.Series[1].Values, []float64{nan, nan, nan})
+	if !slices.Equal(s.Groups, []int{1, 2, 7}) {
+		t.Errorf("layers %v", s.Groups)
+	}
+}
+
+func TestPhaseTimes(t *testing.T) {
+	s := PhaseTimes(Arm{"normal", small()})
+	if !slices.Equal(s.Phases, []string{"experts", "dispatch"}) {
+		t.Fatalf("phases %v: only those with work in a step are wanted", s.Phases)
+	}
+	a := s.Arms[0]
+	checkValues(t, "work of rank 0", a.Work[0], []float64{40000, 2000}) // 2 layers · (4−3) µs of dispatch per step
+	// 6 µs of collectives per step and rank, of which 9/12 waiting.
+	checkValues(t, "wait", a.Wait, []float64{4500, 4500})
+	checkValues(t, "transfer", a.Transfer, []float64{1500, 1500})
+
+	unaligned := small()
+	unaligned.Collectives[0].WaitNS = router.Undefined()
+	a = PhaseTimes(Arm{"normal", unaligned}).Arms[0]
+	checkValues(t, "wait where clocks cannot be aligned", a.Wait, []float64{nan, 4500})
+	checkValues(t, "its transfer", a.Transfer, []float64{6000, 1500})
+}
+
+func TestStepTimes(t *testing.T) {
+	a := StepTimes(Arm{"normal", small()}).Arms[0]
+	// Step 5: rank 0 10+20+2 µs, rank 1 30+20+2; step 6 the reverse.
+	if !slices.Equal(a.Numbers, []int{5, 6}) {
+		t.Fatalf("steps %v", a.Numbers)
+	}
+	checkValues(t, "slowest", a.MaxNS, []float64{52000, 52000})
+	checkValues(t, "mean", a.MeanNS, []float64{42000, 42000})
+}
+
+func TestTimeAgainstLoad(t *testing.T) {
+	s := TimeAgainstLoad(Arm{"normal", small()})
+	c := s.Clouds[0]
+	// Experts have kernels of their own: layer 1 costs 1000(e+1)/2 ns at
+	// 100(e+1) slots, layer 2 twice that.
+	checkValues(t, "slots", c.Slots, []float64{100, 200, 300, 400, 100, 200, 300, 400})
+	checkValues(t, "times", c.TimeNS, []float64{500, 1000, 1500, 2000, 1000, 2000, 3000, 4000})
+	// Both lines go through 0; their mean slope is (5+10)/2 ns per slot.
+	if math.Abs(c.Fit.SlopeNS-7.5) > 1e-9 || math.Abs(c.Fit.InterceptNS) > 1e-6 || c.Fit.Points != 8 {
+		t.Errorf("fit %+v, want 7.5 ns per slot through 0 over 8 points", c.Fit)
+	}
+	grouped := small()
+	for i := range grouped.Experts {
+		grouped.Experts[i].Basis = nsys.Allocated
+	}
+	c = TimeAgainstLoad(Arm{"normal", grouped}).Clouds[0]
+	// Allocated times prove nothing: one point per layer and rank, 300 and 700
+	// slots against the observed 20 µs per step of each.
+	checkValues(t, "slots of ranks", c.Slots, []float64{300, 700, 300, 700})
+	checkValues(t, "times of ranks", c.TimeNS, []float64{20000, 20000, 20000, 20000})
+
+	grouped.Experts[0].Known = false
+	c = TimeAgainstLoad(Arm{"normal", grouped}).Clouds[0]
+	checkValues(t, "ranks whose load is known in full", c.Slots, []float64{700, 300, 700})
+}
+
+func TestFit(t *testing.T) {
+	if f := fitOf([]float64{5, 5, 5}, []float64{1, 2, 3}); known(f.SlopeNS) || known(f.R2) {
+		t.Errorf("equal loads have no slope, have %+v", f)
+	}
+	if f := fitOf([]float64{1, 2}, []float64{1, 2}); known(f.SlopeNS) {
+		t.Errorf("two points fit anything, have %+v", f)
+	}
+	if f := fitOf([]float64{1, 2, 3}, []float64{3, 5, 7}); math.Abs(f.SlopeNS-2) > 1e-12 || math.Abs(f.InterceptNS-1) > 1e-12 || math.Abs(f.R2-1) > 1e-12 {
+		t.Errorf("3, 5, 7 is 1 + 2x, have %+v", f)
+	}
+}
+
+// A trace without steps, ranks or anything at all draws what it has and refuses
+// the rest with ErrNothing.
+func TestPoorTraces(t *testing.T) {
+	stepless := small()
+	for i := range stepless.Cells {
+		stepless.Cells[i].Step = nsys.None
+	}
+	s := RankTimes(Arm{"normal", stepless})
+	checkValues(t, "whole capture", s.Series[0].Values, []float64{80000, 80000})
+	if s.ValueLabel != "expert time in the capture" {
+		t.Errorf("label %q", s.ValueLabel)
+	}
+	for _, trace := range []*nsys.Trace{{}, {Ranks: []nsys.Rank{{Rank: 3}}}} {
+		a := Arm{"empty", trace}
+		for name, draw := range map[string]func() (Figure, error){
+			"experts": func() (Figure, error) { return HeatMap(ExpertTimes(a)) },
+			"loads":   func() (Figure, error) { return HeatMap(ExpertLoads(a)) },
+			"ranks":   func() (Figure, error) { return BarChart(RankTimes(a)) },
+			"layers":  func() (Figure, error) { return BarChart(LayerLosses(a)) },
+			"phases":  func() (Figure, error) { return PhaseStacks(PhaseTimes(a)) },
+			"steps":   func() (Figure, error) { return StepLines(StepTimes(a)) },
+			"scatter": func() (Figure, error) { return Scatter(TimeAgainstLoad(a)) },
+			"grid":    func() (Figure, error) { return HeatMap(RankLayerTimes(a)) },
+		} {
+			if _, err := draw(); !errors.Is(err, ErrNothing) {
+				t.Errorf("%s of an empty trace: want ErrNothing, have %v", name, err)
+			}
+		}
+	}
+}
+
+func checkValues(t *testing.T, name string, got, want []float64) {
+	t.Helper()
+	same := func(a, b float64) bool {
+		return math.IsNaN(a) && math.IsNaN(b) || math.Abs(a-b) <= 1e-9*math.Abs(b)
+	}
+	if !slices.EqualFunc(got, want, same) {
+		t.Errorf("%s: %v, want %v", name, got, want)
+	}
+}

@@ -1,0 +1,131 @@
+package plots
+
+import (
+	"flag"
+	"math"
+	"os"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden figure")
+
+// balanced is a grid whose rows are even, up to noise of one part in a million,
+// at different levels.
+func balanced() Grid {
+	g := Grid{Name: "perfect", Rows: []int{3, 4, 5}, Columns: upTo(8), Cuts: []int{4}}
+	for i := range g.Rows {
+		row := make([]float64, 8)
+		for j := range row {
+			row[j] = 1e6 * float64(i+1) * (1 + 1e-6*float64(j%3))
+		}
+		g.Values = append(g.Values, row)
+	}
+	return g
+}
+
+// Perfect balance is a plain field: the scale does not stretch itself over
+// noise, and layers of different cost look alike.
+func TestBalancedHeatMapIsPlain(t *testing.T) {
+	f, err := HeatMap(HeatSpec{
+		Name: "heat-balanced", Title: "Which experts take the time, and in which layers?", Alt: "perfect: the largest is 1.00 × its layer's mean.",
+		Caption: "2 ranks, 3 layers, 8 experts. Times are observed.", RowLabel: "layer", ColumnLabel: "expert", Quantity: "time", Grids: []Grid{balanced()},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	svg := render(t, f.SVG)
+	const golden = "testdata/heat-balanced.svg"
+	if *update {
+		if err := os.WriteFile(golden, []byte(svg), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if svg != string(want) {
+		t.Errorf("the figure differs from %s; look at it, then run the test with -update", golden)
+	}
+	// The legend's bar draws every level once; the field adds one path of the
+	// middle level, whose neutral grey is #DCDCDC, and no other colour twice.
+	if strings.Count(svg, "<text") != strings.Count(svg, "'Liberation Sans',Arial") {
+		t.Error("a text has no typeface to fall back on")
+	}
+	if n := strings.Count(svg, "#DCDCDC"); n != 2 {
+		t.Errorf("the neutral colour is drawn %d times, want 2: legend and field", n)
+	}
+}
+
+func TestLevels(t *testing.T) {
+	for v, want := range map[float64]int{0: 0, 0.5: 10, 1: 20, 1.01: 20, 1.03: 21, 1.5: 30, 2: 40, 17: 40} {
+		if got := level(v); got != want {
+			t.Errorf("level(%g) = %d, want %d of %d", v, got, want, heatLevels)
+		}
+	}
+	if colors := heatColors(); len(colors) != heatLevels {
+		t.Errorf("%d colours, want %d", len(colors), heatLevels)
+	}
+}
+
+func TestRelativeToRow(t *testing.T) {
+	nan := math.NaN()
+	g := Grid{Values: [][]float64{{1, 2, 3}, {4, nan, 12}, {0, 0, 0}, {nan, nan, nan}}}
+	// Means: 2; (4+12)/2 = 8; 0; none.
+	want := [][]float64{{0.5, 1, 1.5}, {0.5, nan, 1.5}, {nan, nan, nan}, {nan, nan, nan}}
+	for i, row := range g.RelativeToRow() {
+		for j, v := range row {
+			if v != want[i][j] && !(math.IsNaN(v) && math.IsNaN(want[i][j])) {
+				t.Errorf("row %d column %d: %g, want %g", i, j, v, want[i][j])
+			}
+		}
+	}
+}
+
+// Unknown cells are hatched and named in the legend; without any there is no
+// such entry.
+func TestUnknownCellsAreHatched(t *testing.T) {
+	g := balanced()
+	spec := HeatSpec{Title: "?", Quantity: "time", Grids: []Grid{g}}
+	whole, err := HeatMap(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Values[1][2] = math.NaN()
+	holed, err := HeatMap(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(whole.Inline(), "nothing recorded") || !strings.Contains(holed.Inline(), "nothing recorded") {
+		t.Error("the legend explains hatching exactly when a cell is unknown: it does not")
+	}
+}
+
+func TestTicks(t *testing.T) {
+	if got := len((indexTicks{upTo(256), 17}).Ticks(0, 255)); got != 16 { // 256 in steps of 16
+		t.Errorf("256 experts get %d labels, want 16", got)
+	}
+	if got := (indexTicks{[]int{3, 4, 5}, 17}).Ticks(0, 2); len(got) != 3 || got[2].Label != "5" {
+		t.Errorf("three layers get %v, want 3, 4 and 5", got)
+	}
+	for _, c := range []struct {
+		low, high float64
+		want      string
+	}{
+		{0, 10, "0 2 4 6 8 10"},
+		{0, 0.35, "0.0 0.1 0.2 0.3"}, // 0.35/6 = 0.058 → 0.1
+		{-0.3, 12, "0 5 10"},         // 12.3/6 = 2.05 → 5
+		{0, 1, "0.0 0.2 0.4 0.6 0.8 1.0"},
+		{7, 7, "7"},
+		{0, 1e12, "0 200000000000 400000000000 600000000000 800000000000 1000000000000"},
+	} {
+		var labels []string
+		for _, tick := range (valueTicks{6, ""}).Ticks(c.low, c.high) {
+			labels = append(labels, tick.Label)
+		}
+		if got := strings.Join(labels, " "); got != c.want {
+			t.Errorf("ticks of %g to %g are %q, want %q", c.low, c.high, got, c.want)
+		}
+	}
+}
