@@ -1,16 +1,21 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+	"golang.org/x/term"
 
+	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/router"
@@ -118,6 +123,10 @@ func (o *traceOptions) run(c *cobra.Command, paths []string) error {
 	if err != nil {
 		return err
 	}
+	options.Converter = reportConverter()
+	progress, done := readingBar(c.ErrOrStderr(), paths)
+	defer done()
+	options.Progress = progress
 	if o.like != "" {
 		return o.likeNsys(c, paths)
 	}
@@ -129,11 +138,15 @@ func (o *traceOptions) run(c *cobra.Command, paths []string) error {
 			return err
 		}
 	}
-	t, err := readTrace(c.Context(), paths, options)
+	t, err := nsys.Read(c.Context(), paths, options)
 	if err != nil {
 		return err
 	}
-	if err := o.out.write(c, traceDocument(t)); err != nil {
+	document := traceDocument(t)
+	if o.out.table == "" && o.out.format != string(output.CSV) {
+		document = overview(t)
+	}
+	if err := o.out.write(c, document); err != nil {
 		return err
 	}
 	if c.Flags().Changed("fail-above") {
@@ -154,9 +167,36 @@ func (o *traceOptions) likeNsys(c *cobra.Command, paths []string) error {
 	return print(c.OutOrStdout())
 }
 
-// readTrace reads the exports of one arm.
-func readTrace(ctx context.Context, paths []string, o nsys.Options) (*nsys.Trace, error) {
-	return nsys.Read(ctx, paths, o)
+// reportConverter finds the profiler's own program, for reports given in place
+// of exports; without one they are refused with the command to run.
+func reportConverter() nsys.Converter {
+	program, err := exec.LookPath("nsys")
+	if err != nil {
+		return nsys.Converter{}
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return nsys.Converter{}
+	}
+	return nsys.Converter{Nsys: program, Cache: filepath.Join(cache, "moebalance", "exports")}
+}
+
+// readingBar shows the bytes read so far, if stderr is a terminal; done takes it
+// away.
+func readingBar(stderr io.Writer, paths []string) (progress func(bytes int64), done func()) {
+	f, ok := stderr.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return nil, func() {}
+	}
+	var total int64
+	for _, path := range paths {
+		if info, err := os.Stat(path); err == nil {
+			total += info.Size()
+		}
+	}
+	bars := mpb.New(mpb.WithOutput(stderr), mpb.WithWidth(40))
+	bar := bars.AddBar(total, mpb.BarRemoveOnComplete(), mpb.PrependDecorators(decor.Name("reading "), decor.CountersKibiByte("% .1f / % .1f")))
+	return bar.IncrInt64, func() { bar.Abort(true); bars.Wait() }
 }
 
 // recordedLoad reads expert statistics into what a trace can use of them.

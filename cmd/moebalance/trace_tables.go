@@ -6,18 +6,36 @@ import (
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/router"
 )
 
-// traceDocument lays a trace out for people; JSON carries it as it is.
+// traceDocument lays a trace out for people; JSON carries it as it is. All its
+// tables can be chosen by name; overview keeps those that stay small whatever
+// the number of layers, experts and kernels.
 func traceDocument(t *nsys.Trace) output.Document {
 	return output.Document{
 		Headline: traceHeadline(t),
 		Tables: []output.Table{
-			imbalanceTable(t), stragglerTable(t), phaseTable(t), collectiveTable(t), expertTable(t), kernelTable(t), exportTable(t), rankTable(t),
+			imbalanceTable(t), stragglerTable(t), phaseTable(t), collectiveTable(t), expertTable(t), kernelTable(t),
+			cellTable(t), graphTable(t), timeTable(t), alignmentTable(t), exportTable(t), rankTable(t),
 		},
 		Notes: traceNotes(t),
 		Value: t,
 	}
+}
+
+// overview is what people see who asked for no table: the layers' imbalance,
+// the time by rank and phase, and where the numbers come from.
+func overview(t *nsys.Trace) output.Document {
+	d := traceDocument(t)
+	d.Tables = nil
+	for _, table := range []output.Table{imbalanceTable(t), stragglerTable(t), timeTable(t), graphTable(t), exportTable(t), rankTable(t)} {
+		if len(table.Rows) > 0 {
+			d.Tables = append(d.Tables, table)
+		}
+	}
+	d.Notes = append(d.Notes, "more with --table phases, collectives, experts, kernels, cells or alignment; everything with --format json")
+	return d
 }
 
 func traceHeadline(t *nsys.Trace) string {
@@ -30,6 +48,9 @@ func traceHeadline(t *nsys.Trace) string {
 			return fmt.Sprintf("%s: expert time over %d ranks is %.1f %% uneven on average over %d layers, %.1f %% in layer %d: %d flagged",
 				arm, len(t.Ranks), 100*o.Imbalance, o.Layers, 100*(o.WorstMaxOverMean-1), o.WorstLayer, o.Flagged)
 		}
+	}
+	if len(t.Ranks) == 1 {
+		return arm + ": one rank, so nothing is said about imbalance"
 	}
 	return fmt.Sprintf("%s: %d ranks; no layer's expert time is known on two of them, so nothing is said about imbalance", arm, len(t.Ranks))
 }
@@ -108,6 +129,46 @@ func phaseTable(t *nsys.Trace) output.Table {
 	return out
 }
 
+// timeTable sums each rank's time over its layers: work by phase, and waiting
+// and transfer of the collectives apart from it.
+func timeTable(t *nsys.Trace) output.Table {
+	out := output.Table{Name: "time", Title: "GPU time by rank, collectives apart", Columns: []output.Column{{Name: "rank", Kind: output.Count}}}
+	work := map[int]map[nsys.Phase]int64{}
+	collective, total := map[int]int64{}, map[nsys.Phase]int64{}
+	for _, s := range t.Phases {
+		if work[s.Rank] == nil {
+			work[s.Rank] = map[nsys.Phase]int64{}
+		}
+		work[s.Rank][s.Phase] += s.TotalNS - s.CollectiveNS
+		total[s.Phase] += s.TotalNS - s.CollectiveNS
+		collective[s.Rank] += s.CollectiveNS
+	}
+	var phases []nsys.Phase
+	for _, p := range nsys.Phases() {
+		if total[p] > 0 {
+			phases = append(phases, p)
+			out.Columns = append(out.Columns, output.Column{Name: string(p), Key: strings.ReplaceAll(string(p), " ", "_") + "_ns", Kind: output.Duration})
+		}
+	}
+	out.Columns = append(out.Columns, output.Column{Name: "collectives", Key: "collective_ns", Kind: output.Duration},
+		output.Column{Name: "wait", Key: "wait_ns", Kind: output.Duration}, output.Column{Name: "transfer", Key: "transfer_ns", Kind: output.Duration})
+	for _, r := range t.Ranks {
+		row := []any{r.Rank}
+		for _, p := range phases {
+			row = append(row, work[r.Rank][p])
+		}
+		var wait, transfer router.Number
+		for _, c := range t.Collectives {
+			if c.Rank == r.Rank {
+				wait += c.WaitNS
+				transfer += c.TransferNS
+			}
+		}
+		out.Rows = append(out.Rows, append(row, collective[r.Rank], wait, transfer))
+	}
+	return out
+}
+
 func collectiveTable(t *nsys.Trace) output.Table {
 	out := output.Table{Name: "collectives", Title: "Collectives: waiting for the last rank, and transfer", Columns: []output.Column{
 		{Name: "rank", Kind: output.Count}, {Name: "layer", Kind: output.Count}, {Name: "phase"}, {Name: "instances", Kind: output.Count},
@@ -155,6 +216,40 @@ func kernelTable(t *nsys.Trace) output.Table {
 			name = append(name[:kernelNameWidth-1], '…')
 		}
 		out.Rows = append(out.Rows, []any{share, s.TotalNS, s.Instances, s.MeanNS, s.MedianNS, s.StdDevNS, string(s.Phase), string(name)})
+	}
+	return out
+}
+
+func cellTable(t *nsys.Trace) output.Table {
+	out := output.Table{Name: "cells", Title: "GPU time per rank, step, layer and phase", Columns: []output.Column{
+		{Name: "rank", Kind: output.Count}, {Name: "step", Kind: output.Count}, {Name: "layer", Kind: output.Count}, {Name: "phase"}, {Name: "kernels", Key: "instances", Kind: output.Count},
+		{Name: "total", Key: "total_ns", Kind: output.Duration}, {Name: "collective", Key: "collective_ns", Kind: output.Duration}, {Name: "busy", Key: "busy_ns", Kind: output.Duration},
+	}}
+	for _, c := range t.Cells {
+		out.Rows = append(out.Rows, []any{c.Rank, orNone(c.Step), orNone(c.Layer), string(c.Phase), c.Instances, c.TotalNS, c.CollectiveNS, c.BusyNS})
+	}
+	return out
+}
+
+func graphTable(t *nsys.Trace) output.Table {
+	out := output.Table{Name: "graphs", Title: "CUDA graphs recorded whole", Columns: []output.Column{
+		{Name: "rank", Kind: output.Count}, {Name: "graph", Key: "graph_id", Kind: output.Count}, {Name: "launches", Key: "instances", Kind: output.Count},
+		{Name: "total", Key: "total_ns", Kind: output.Duration}, {Name: "mean", Key: "mean_ns", Kind: output.Duration},
+		{Name: "median", Key: "median_ns", Kind: output.Duration}, {Name: "max", Key: "max_ns", Kind: output.Duration},
+	}}
+	for _, g := range t.Graphs {
+		out.Rows = append(out.Rows, []any{g.Rank, g.Graph, g.Instances, g.TotalNS, g.MeanNS, g.MedianNS, g.MaxNS})
+	}
+	return out
+}
+
+func alignmentTable(t *nsys.Trace) output.Table {
+	out := output.Table{Name: "alignment", Title: "How the ranks' clocks were brought together", Columns: []output.Column{
+		{Name: "rank", Kind: output.Count}, {Name: "by", Key: "basis"}, {Name: "offset", Key: "offset_ns", Kind: output.Duration},
+		{Name: "collectives", Kind: output.Count}, {Name: "median left", Key: "residual_ns", Kind: output.Duration},
+	}}
+	for _, a := range t.Alignment {
+		out.Rows = append(out.Rows, []any{a.Rank, a.Basis, a.OffsetNS, a.Collectives, a.ResidualNS})
 	}
 	return out
 }

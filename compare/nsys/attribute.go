@@ -18,10 +18,17 @@ type attribution struct {
 	index   map[place]int32
 	calls   []int32 // place of each call
 	births  []int32 // place of each graph node at its creation
+	roots   []int32 // of each graph node, see findRoots
+	replays map[[2]int32]int32
 	classes []class // by name; computed for kernels' names only
 	// what is worth a warning
-	renumbered bool
-	orphans    int64 // replayed kernels whose node was created outside the capture
+	renumbered   bool
+	orphans      int64 // replayed kernels whose node was created outside the capture
+	lastWork     int64 // when the last kernel or graph ended
+	marksSeen    int   // ranges whose name says something
+	marksAfter   int   // of these, the ones that begin after lastWork
+	stepsSeen    int   // steps by thread and number
+	stepsWithout int   // of these, the ones in which nothing ran
 }
 
 // attribute finds the place of every call and of every graph node's birth.
@@ -48,14 +55,7 @@ func attribute(rec *recording, patterns *Patterns) *attribution {
 		}
 	}
 	a.sortNodes()
-	for i, c := range rec.calls {
-		t := &lines[c.thread]
-		t.moments = append(t.moments, moment{c.start, int32(i)})
-	}
-	for i, n := range rec.nodes {
-		t := &lines[n.thread]
-		t.moments = append(t.moments, moment{n.at, int32(len(rec.calls) + i)})
-	}
+	a.addMoments(lines)
 	at := make([]int32, len(rec.calls)+len(rec.nodes))
 	last, number := nowhere, int32(0)
 	for i := range lines {
@@ -69,7 +69,68 @@ func attribute(rec *recording, patterns *Patterns) *attribution {
 		})
 	}
 	a.calls, a.births = at[:len(rec.calls)], at[len(rec.calls):]
+	a.lookForEnd(lines)
 	return a
+}
+
+// lookForEnd compares the ranges with what ran: a capture whose kernels stop
+// while its ranges go on has lost the rest.
+func (a *attribution) lookForEnd(lines []timeline) {
+	a.lastWork = -timeLimit
+	for _, k := range a.rec.kernels {
+		a.lastWork = max(a.lastWork, k.end)
+	}
+	for _, g := range a.rec.graphs {
+		a.lastWork = max(a.lastWork, g.end)
+	}
+	type step struct {
+		process int32
+		number  int32
+	}
+	ran := map[step]bool{}
+	for i, c := range a.rec.calls {
+		if n := a.places[a.calls[i]].Step; n != None {
+			ran[step{a.rec.threads[c.thread].process, n}] = true
+		}
+	}
+	for i, line := range lines {
+		for _, m := range line.marks {
+			a.marksSeen++
+			if m.start > a.lastWork {
+				a.marksAfter++
+			}
+			if m.step == None {
+				continue
+			}
+			a.stepsSeen++
+			if !ran[step{a.rec.threads[i].process, m.step}] {
+				a.stepsWithout++
+			}
+		}
+	}
+}
+
+// addMoments asks for the place of every call and every graph node's birth, in
+// one pass to count and one to fill.
+func (a *attribution) addMoments(lines []timeline) {
+	count := make([]int, len(lines))
+	for _, c := range a.rec.calls {
+		count[c.thread]++
+	}
+	for _, n := range a.rec.nodes {
+		count[n.thread]++
+	}
+	for i, n := range count {
+		lines[i].moments = make([]moment, 0, n)
+	}
+	for i, c := range a.rec.calls {
+		t := &lines[c.thread]
+		t.moments = append(t.moments, moment{c.start, int32(i)})
+	}
+	for i, n := range a.rec.nodes {
+		t := &lines[n.thread]
+		t.moments = append(t.moments, moment{n.at, int32(len(a.rec.calls) + i)})
+	}
 }
 
 func (a *attribution) intern(p place) int32 {
@@ -105,10 +166,10 @@ func (a *attribution) birth(process int32, id, before int64) int32 {
 	return -1
 }
 
-// roots follows every node from clone to clone to the node that was created
+// findRoots follows every node from clone to clone to the node that was created
 // while a stream was captured. It is −1 where the chain leaves the capture or
 // bites its own tail.
-func (a *attribution) roots() []int32 {
+func (a *attribution) findRoots() []int32 {
 	const unknown, walking = -2, -3
 	roots := make([]int32, len(a.rec.nodes))
 	for i := range roots {
@@ -138,68 +199,84 @@ func (a *attribution) roots() []int32 {
 	return roots
 }
 
-// ledgers splits the kernels by the process and device they ran on and gives
-// each its final place: a range's word for the phase before the kernel's name,
-// the range at capture before the range at replay.
+// ledgers splits what ran by the process and device it ran on, in their order,
+// and gives each kernel its final place.
 func (a *attribution) ledgers() []*ledger {
-	roots := a.roots()
-	units := map[unit]*ledger{}
-	var order []*ledger
-	var last *ledger
-	of := func(u unit) *ledger {
-		if last == nil || last.unit != u {
-			l := units[u]
-			if l == nil {
-				l = &ledger{unit: u}
-				units[u] = l
-				order = append(order, l)
-			}
-			last = l
-		}
-		return last
-	}
 	a.classes = make([]class, len(a.rec.names))
-	merged := map[[2]int32]int32{}
-	for _, k := range a.rec.kernels {
-		l := of(unit{k.process, k.device})
-		at := int32(0)
+	a.roots = a.findRoots()
+	a.replays = map[[2]int32]int32{}
+	units := unitLedgers{index: map[unit]*ledger{}, room: len(a.rec.kernels) / max(1, len(a.rec.processes))}
+	for i := range a.rec.kernels {
+		k := &a.rec.kernels[i]
+		l := units.of(unit{k.process, k.device})
 		if k.call >= 0 {
-			at = a.calls[k.call]
 			l.launchedNS += k.end - k.start
 		}
 		if k.node != 0 {
 			l.replayed++
-			root := int32(-1)
-			if b := a.birth(k.process, k.node, k.start); b >= 0 {
-				root = roots[b]
-			}
-			if root >= 0 {
-				at = a.replay(merged, at, a.births[root])
-			} else {
-				a.orphans++
-			}
 		}
-		l.events = append(l.events, event{start: k.start, duration: k.end - k.start, place: a.phased(at, k.name), name: k.name})
+		l.events = append(l.events, event{start: k.start, duration: k.end - k.start, place: a.placeOf(k), name: k.name})
 	}
 	for _, g := range a.rec.graphs {
-		l := of(unit{g.process, g.device})
 		step := int32(None)
 		if g.call >= 0 {
 			step = a.places[a.calls[g.call]].Step
 		}
+		l := units.of(unit{g.process, g.device})
 		l.graphs = append(l.graphs, graphEvent{Graph: g.graph, Step: step, Start: g.start, NS: g.end - g.start})
 	}
-	slices.SortFunc(order, func(x, y *ledger) int {
-		return cmp.Or(cmp.Compare(x.unit.process, y.unit.process), cmp.Compare(x.unit.device, y.unit.device))
+	slices.SortFunc(units.list, func(x, y *ledger) int {
+		return cmp.Or(cmp.Compare(a.rec.processes[x.unit.process], a.rec.processes[y.unit.process]), cmp.Compare(x.unit.device, y.unit.device))
 	})
-	return order
+	return units.list
+}
+
+// unitLedgers finds the ledger of a unit; neighbours mostly share one.
+type unitLedgers struct {
+	index map[unit]*ledger
+	list  []*ledger
+	last  *ledger
+	room  int // for events of a new ledger
+}
+
+func (u *unitLedgers) of(key unit) *ledger {
+	if u.last == nil || u.last.unit != key {
+		u.last = u.index[key]
+		if u.last == nil {
+			u.last = &ledger{unit: key, events: make([]event, 0, u.room)}
+			u.index[key] = u.last
+			u.list = append(u.list, u.last)
+		}
+	}
+	return u.last
+}
+
+// placeOf is a kernel's final place: the range at capture before the range at
+// replay, a range's word for the phase before the kernel's name.
+func (a *attribution) placeOf(k *kernel) int32 {
+	at := int32(0)
+	if k.call >= 0 {
+		at = a.calls[k.call]
+	}
+	if k.node != 0 {
+		root := int32(-1)
+		if b := a.birth(k.process, k.node, k.start); b >= 0 {
+			root = a.roots[b]
+		}
+		if root >= 0 {
+			at = a.replay(at, a.births[root])
+		} else {
+			a.orphans++
+		}
+	}
+	return a.phased(at, k.name)
 }
 
 // replay is the place of a kernel replayed at one place whose node was created
 // at another: the step is the replay's, the rest the creation's where it says.
-func (a *attribution) replay(merged map[[2]int32]int32, replayed, created int32) int32 {
+func (a *attribution) replay(replayed, created int32) int32 {
 	key := [2]int32{replayed, created}
-	if i, ok := merged[key]; ok {
+	if i, ok := a.replays[key]; ok {
 		return i
 	}
 	p, c := a.places[replayed], a.places[created]
@@ -207,7 +284,7 @@ func (a *attribution) replay(merged map[[2]int32]int32, replayed, created int32)
 		p.Layer, p.Phase, p.Expert = c.Layer, c.Phase, c.Expert
 	}
 	i := a.intern(p)
-	merged[key] = i
+	a.replays[key] = i
 	return i
 }
 

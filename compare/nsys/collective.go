@@ -96,10 +96,7 @@ func (r *reduction) collectives() {
 
 // meetings lists a rank's collective kernels by venue in order of time.
 func (p part) meetings() map[venue][]meeting {
-	collective := make([]bool, len(p.of.names))
-	for i, name := range p.of.names {
-		collective[i] = classify(name).collective
-	}
+	collective := p.of.collectives()
 	list := map[venue][]meeting{}
 	for i := range p.events {
 		e := &p.events[i]

@@ -3,6 +3,7 @@ package nsys
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -18,7 +19,10 @@ type Options struct {
 	Rank      map[string]int // ranks given by hand, by path or base name; "" means every export
 	Threshold float64        // of router.Flagged, as a fraction
 	Recorded  Recorded
-	Progress  func(doneBytes, totalBytes int64) // called as exports are finished; may be nil
+	Converter Converter // for reports given in place of exports
+	// Progress is told the size of each file when it has been read, from
+	// whichever goroutine read it; nil tells nobody.
+	Progress func(bytes int64)
 }
 
 // Read reads exports of one run, together, each on its own processor as far as
@@ -42,6 +46,9 @@ func digestAll(ctx context.Context, paths []string, o Options) ([]*digest, error
 			slots <- struct{}{}
 			defer func() { <-slots }()
 			found[i], errs[i] = digestFile(ctx, path, o)
+			if info, err := os.Stat(path); err == nil && o.Progress != nil {
+				o.Progress(info.Size())
+			}
 		})
 	}
 	wait.Wait()
@@ -58,16 +65,23 @@ func digestFile(ctx context.Context, path string, o Options) ([]*digest, error) 
 	if isSummary(path) {
 		return readSummary(path)
 	}
-	d, err := digestExport(ctx, path, o)
+	export := path
+	if info, err := os.Stat(path); err == nil && !info.IsDir() && isReport(path) && o.Converter.Nsys != "" {
+		if export, err = o.Converter.convert(ctx, path); err != nil {
+			return nil, err
+		}
+	}
+	d, err := digestExport(ctx, export, path, o)
 	if err != nil {
 		return nil, err
 	}
 	return []*digest{d}, nil
 }
 
-// digestExport opens, probes, reads and attributes one export.
-func digestExport(ctx context.Context, path string, o Options) (*digest, error) {
-	db, err := openDatabase(ctx, path)
+// digestExport opens, probes, reads and attributes one export, which is shown
+// under the name that the user gave.
+func digestExport(ctx context.Context, export, path string, o Options) (*digest, error) {
+	db, err := openDatabase(ctx, export)
 	if err != nil {
 		return nil, err
 	}
@@ -165,6 +179,12 @@ func describe(path string, rec *recording, p *probe, a *attribution, ledgers []*
 	}
 	if a.orphans > 0 {
 		warn("graph_capture", "%d of %d replayed kernels come from graphs captured outside the recording: their layer is unknown", a.orphans, replayed)
+	}
+	if a.stepsWithout > 0 {
+		warn("ended_early", "%d of %d steps have ranges but no kernels: the capture ended early or lost them, and these steps count nowhere", a.stepsWithout, a.stepsSeen)
+	}
+	if a.marksAfter > 0 {
+		warn("ended_early", "ranges go on for %.1f ms after the last kernel ended (%d of %d named ranges begin then): the capture of kernels ended early", float64(rec.rangesEnd-a.lastWork)/1e6, a.marksAfter, a.marksSeen)
 	}
 	if a.renumbered {
 		warn("steps_renumbered", "steps without a number, or with one that repeats, are numbered in the order in which they began")

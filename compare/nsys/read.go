@@ -159,7 +159,12 @@ func (m *merger) calls(readers []*callReader, l *launched) {
 	for i := range first {
 		first[i] = -1
 	}
-	var next []int32
+	hits := 0
+	for _, r := range readers {
+		hits += len(r.hits)
+	}
+	next := make([]int32, 0, hits)
+	m.rec.calls = make([]call, 0, hits)
 	for _, r := range readers {
 		number := m.renumber(r.threads)
 		m.trouble.add(r.trouble)

@@ -175,6 +175,7 @@ func (r *callReader) read(conn *sqlite.Conn) error {
 	if err != nil {
 		return err
 	}
+	r.hits = make([]hit, 0, r.launched.pairs/2+r.launched.pairs/16)
 	stmt.BindInt64(1, r.from)
 	stmt.BindInt64(2, r.to)
 	last, found := int64(-1), (*correlations)(nil)

@@ -38,6 +38,11 @@ func (r *rangeReader) read(conn *sqlite.Conn) error {
 	if !r.db.has(rangeTable, "start", "eventType") {
 		return nil
 	}
+	n, err := r.db.rows(conn, rangeTable)
+	if err != nil {
+		return err
+	}
+	r.ranges = make([]span, 0, n)
 	columns := r.db.columns(rangeTable, "start", "end", "eventType", "text", "textId", "globalTid", "endGlobalTid", "domainId")
 	sql := "SELECT " + columns + " FROM " + rangeTable + " WHERE eventType IN (59, 60, 70, 71, 75)"
 	return query(conn, sql, func(row *sqlite.Stmt) error {

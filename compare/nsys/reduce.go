@@ -2,7 +2,9 @@ package nsys
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/moebalance/moebalance/router"
 )
@@ -44,14 +46,17 @@ func reduce(digests []*digest, options Options) (*Trace, error) {
 		r.trace.Ranks = append(r.trace.Ranks, p.rank)
 	}
 	r.arm()
-	r.kernels()
+	var wait sync.WaitGroup
+	wait.Go(r.kernels)
 	r.cells()
+	wait.Wait()
 	r.experts()
 	r.graphs()
 	r.imbalance()
 	r.stragglers()
 	r.collectives()
 	r.coverage()
+	r.unevenRanks()
 	return r.trace, nil
 }
 
@@ -97,54 +102,65 @@ func (r *reduction) kernels() {
 	})
 }
 
-// cells fills Cells and Phases of every rank.
+// cells fills Cells and Phases, the ranks side by side.
 func (r *reduction) cells() {
-	for _, p := range r.parts {
-		cellOf, cells := groupPlaces(p.of.places, func(l place) place { l.Expert = None; return l })
-		phaseOf, phases := groupPlaces(p.of.places, func(l place) place { l.Expert, l.Step = None, None; return l })
-		collective := make([]bool, len(p.of.names))
-		for i, name := range p.of.names {
-			collective[i] = classify(name).collective
-		}
-		cell, phase := make([]Cell, len(cells)), make([]PhaseStat, len(phases))
-		cellBusy, phaseBusy := make([]busy, len(cells)), make([]busy, len(phases))
-		for i := range p.events {
-			e := &p.events[i]
-			c, f := cellOf[e.place], phaseOf[e.place]
-			cell[c].Instances++
-			cell[c].TotalNS += e.duration
-			if collective[e.name] {
-				cell[c].CollectiveNS += e.duration
-				phase[f].CollectiveNS += e.duration
-			}
-			cellBusy[c].add(e.start, e.duration)
-			phaseBusy[f].add(e.start, e.duration)
-		}
-		g := groupDurations([][]event{p.events}, len(phases), func(_ int, e *event) int32 { return phaseOf[e.place] })
-		for i, at := range cells {
-			if cell[i].Instances == 0 {
-				continue
-			}
-			c := cell[i]
-			c.Rank, c.Step, c.Layer, c.Phase, c.BusyNS = p.rank.Rank, int(at.Step), int(at.Layer), at.Phase, cellBusy[i].ns
-			r.trace.Cells = append(r.trace.Cells, c)
-		}
-		for i, at := range phases {
-			s := phase[i]
-			s.Stats = g.stats(i)
-			if s.Instances == 0 {
-				continue
-			}
-			s.Rank, s.Layer, s.Phase, s.BusyNS = p.rank.Rank, int(at.Layer), at.Phase, phaseBusy[i].ns
-			r.trace.Phases = append(r.trace.Phases, s)
-		}
+	cells, phases := make([][]Cell, len(r.parts)), make([][]PhaseStat, len(r.parts))
+	var wait sync.WaitGroup
+	for i, p := range r.parts {
+		wait.Go(func() { cells[i], phases[i] = p.cells() })
 	}
-	slices.SortFunc(r.trace.Cells, func(a, b Cell) int {
-		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Step, b.Step), cmp.Compare(a.Layer, b.Layer), comparePhases(a.Phase, b.Phase))
+	wait.Wait()
+	r.trace.Cells = append(r.trace.Cells, slices.Concat(cells...)...)
+	r.trace.Phases = append(r.trace.Phases, slices.Concat(phases...)...)
+}
+
+// cells sums one rank by step, layer and phase, and by layer and phase.
+func (p part) cells() (cells []Cell, phases []PhaseStat) {
+	cellOf, cellAt := groupPlaces(p.of.places, func(l place) place { l.Expert = None; return l })
+	phaseOf, phaseAt := groupPlaces(p.of.places, func(l place) place { l.Expert, l.Step = None, None; return l })
+	collective := p.of.collectives()
+	cells, phases = make([]Cell, len(cellAt)), make([]PhaseStat, len(phaseAt))
+	cellBusy, phaseBusy := make([]busy, len(cells)), make([]busy, len(phases))
+	for i := range p.events {
+		e := &p.events[i]
+		c, f := cellOf[e.place], phaseOf[e.place]
+		cells[c].Instances++
+		cells[c].TotalNS += e.duration
+		if collective[e.name] {
+			cells[c].CollectiveNS += e.duration
+			phases[f].CollectiveNS += e.duration
+		}
+		cellBusy[c].add(e.start, e.duration)
+		phaseBusy[f].add(e.start, e.duration)
+	}
+	g := groupDurations([][]event{p.events}, len(phases), func(_ int, e *event) int32 { return phaseOf[e.place] })
+	for i, at := range cellAt {
+		c := &cells[i]
+		c.Rank, c.Step, c.Layer, c.Phase, c.BusyNS = p.rank.Rank, int(at.Step), int(at.Layer), at.Phase, cellBusy[i].ns
+	}
+	for i, at := range phaseAt {
+		s := &phases[i]
+		s.Rank, s.Layer, s.Phase, s.BusyNS, s.Stats = p.rank.Rank, int(at.Layer), at.Phase, phaseBusy[i].ns, g.stats(i)
+	}
+	// places of other ranks in the same export have no kernels here
+	cells = slices.DeleteFunc(cells, func(c Cell) bool { return c.Instances == 0 })
+	phases = slices.DeleteFunc(phases, func(s PhaseStat) bool { return s.Instances == 0 })
+	slices.SortFunc(cells, func(a, b Cell) int {
+		return cmp.Or(cmp.Compare(a.Step, b.Step), cmp.Compare(a.Layer, b.Layer), comparePhases(a.Phase, b.Phase))
 	})
-	slices.SortFunc(r.trace.Phases, func(a, b PhaseStat) int {
-		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Layer, b.Layer), comparePhases(a.Phase, b.Phase))
+	slices.SortFunc(phases, func(a, b PhaseStat) int {
+		return cmp.Or(cmp.Compare(a.Layer, b.Layer), comparePhases(a.Phase, b.Phase))
 	})
+	return cells, phases
+}
+
+// collectives says of each name of the digest whether it is a collective.
+func (d *digest) collectives() []bool {
+	is := make([]bool, len(d.names))
+	for i, name := range d.names {
+		is[i] = classify(name).collective
+	}
+	return is
 }
 
 // groupPlaces numbers the places that fall together under a key.
@@ -195,6 +211,24 @@ func (r *reduction) experts() {
 	slices.SortFunc(r.trace.Experts, func(a, b ExpertStat) int {
 		return cmp.Or(cmp.Compare(a.Layer, b.Layer), cmp.Compare(a.Expert, b.Expert), cmp.Compare(a.Rank, b.Rank))
 	})
+}
+
+// unevenRanks warns of ranks with far fewer kernels than the others: they ended
+// early, lost data, or are not of the same run.
+func (r *reduction) unevenRanks() {
+	if len(r.parts) < 2 {
+		return
+	}
+	counts := make([]int64, len(r.parts))
+	for i, p := range r.parts {
+		counts[i] = int64(len(p.events) + len(p.graphs))
+	}
+	median := float64(StatsOf(slices.Clone(counts)).MedianNS)
+	for i, p := range r.parts {
+		if float64(counts[i]) < median/2 {
+			r.warn("few_kernels", p.rank.Export, fmt.Sprintf("rank %d has %d kernels where the median rank has %.0f: its capture ended early or lost data", p.rank.Rank, counts[i], median))
+		}
+	}
 }
 
 // coverage sums what the attribution reached.

@@ -10,7 +10,11 @@
 // It decides nothing about two arms; package compare does.
 package nsys
 
-import "github.com/moebalance/moebalance/router"
+import (
+	"slices"
+
+	"github.com/moebalance/moebalance/router"
+)
 
 // Phase is a part of a step. The names are those of reports, flags and JSON.
 type Phase string
@@ -27,6 +31,10 @@ const (
 	PhaseCommunication Phase = "communication"
 	PhaseUnknown       Phase = "unknown"
 )
+
+// Phases lists all phases in the order of a layer's work, in which tables show
+// them.
+func Phases() []Phase { return slices.Clone(phaseOrder) }
 
 // Basis says how a time came to belong to an expert.
 type Basis string

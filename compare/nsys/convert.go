@@ -1,0 +1,70 @@
+package nsys
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// Converter turns reports (.nsys-rep, .qdrep) into exports with the profiler's
+// own program. The zero value converts nothing.
+type Converter struct {
+	Nsys  string // path of the program nsys
+	Cache string // folder for exports, made when needed
+}
+
+// convert returns the export of a report: the one in the cache, named after the
+// report's content, or a new one. Nothing is written beside the report.
+func (c Converter) convert(ctx context.Context, report string) (string, error) {
+	sum, err := contentSum(report)
+	if err != nil {
+		return "", err
+	}
+	export := filepath.Join(c.Cache, sum+".sqlite")
+	if _, err := os.Stat(export); err == nil {
+		return export, nil
+	}
+	if err := os.MkdirAll(c.Cache, 0o700); err != nil {
+		return "", fmt.Errorf("making the folder for exports of reports: %w", err)
+	}
+	dir, err := os.MkdirTemp(c.Cache, "export-*")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(dir)
+	made := filepath.Join(dir, "export.sqlite")
+	cmd := exec.CommandContext(ctx, c.Nsys, "export", "--type", "sqlite", "--output", made, report)
+	if text, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("exporting %q with %s: %w: %s", report, filepath.Base(c.Nsys), err, lastLine(text))
+	}
+	if _, err := os.Stat(made); err != nil {
+		return "", fmt.Errorf("exporting %q with %s: it reported success but wrote no export", report, filepath.Base(c.Nsys))
+	}
+	return export, os.Rename(made, export)
+}
+
+func contentSum(path string) (sum string, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16]), nil
+}
+
+// lastLine is the last line of a program's output that says anything.
+func lastLine(text []byte) string {
+	lines := strings.Split(strings.TrimSpace(strings.ToValidUTF8(string(text), "\uFFFD")), "\n")
+	return strings.TrimSpace(lines[len(lines)-1])
+}
