@@ -39,8 +39,8 @@ func (c *checker) check(f *safetensors.File) (r Record, ids []int32, err error) 
 		return r, nil, fmt.Errorf("made by plan %q, and this program makes %q: generate it anew", r.PlanName, plan.Name())
 	}
 	tensors := f.Tensors()
-	crc := uint32(0)
-	if crc, err = c.readIDs(f, tensors[0], crc); err != nil {
+	var crc uint32
+	if crc, err = c.readIDs(f, tensors[0], r.Spec.Gate.Shape); err != nil {
 		return r, nil, err
 	}
 	rest := tensors[1:]
@@ -73,8 +73,9 @@ func (c *checker) adopt(r Record) error {
 	return nil
 }
 
-// readIDs reads the chosen experts and holds them to the experts there are.
-func (c *checker) readIDs(f *safetensors.File, t safetensors.Tensor, crc uint32) (uint32, error) {
+// readIDs reads the chosen experts, the first tensor of an entry, and holds them
+// to the experts there are. It returns the checksum so far.
+func (c *checker) readIDs(f *safetensors.File, t safetensors.Tensor, shape router.Shape) (crc uint32, err error) {
 	c.stored = c.stored[:0]
 	for at := int64(0); at < t.Bytes(); at += int64(len(c.rows)) {
 		c.rows = slices.Grow(c.rows[:0], blockBytes)[:min(blockBytes, t.Bytes()-at)]
@@ -84,7 +85,6 @@ func (c *checker) readIDs(f *safetensors.File, t safetensors.Tensor, crc uint32)
 		crc = crc32.Update(crc, castagnoli, c.rows)
 		c.stored = decodeIDs(c.stored, c.rows)
 	}
-	shape := c.spec.Gate.Shape
 	for i, e := range c.stored {
 		row := c.stored[i-i%shape.TopK : i]
 		if e < 0 || int(e) >= shape.Experts || slices.Contains(row, e) {

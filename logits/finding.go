@@ -25,6 +25,12 @@ const (
 	Infeasible Status = "infeasible"
 )
 
+// Worse is the worse of two statuses.
+func (s Status) Worse(other Status) Status {
+	order := []Status{Exact, Projected, Infeasible}
+	return order[max(slices.Index(order, s), slices.Index(order, other))]
+}
+
 // Finding is what was found out about an entry when it was written.
 type Finding struct {
 	Status Status
@@ -33,7 +39,7 @@ type Finding struct {
 	// in ascending order.
 	Impossible []int32
 	// Margin is the largest spread of a correction bias that the logits
-	// survive; +Inf for methods that add none. See the README on margins.
+	// survive; +Inf for methods that add none.
 	Margin float64
 }
 

@@ -22,15 +22,15 @@ const highest = 1 << 15
 func levelsOf(g router.Gate) Levels {
 	v := Levels{High: saturated, Low: -saturated}
 	if g.Method == router.DeepSeekV4 {
-		for v.High < highest && sqrtSoftplus(v.High) < spread(g.Bias)+1 {
+		for v.High < highest && sqrtSoftplus(v.High) < Spread(g.Bias)+1 {
 			v.High *= 2
 		}
 	}
 	return v
 }
 
-// spread is max − min of a bias, 0 without one.
-func spread(bias []float32) float64 {
+// Spread is max − min of a correction bias, 0 without one.
+func Spread(bias []float32) float64 {
 	if len(bias) == 0 {
 		return 0
 	}

@@ -37,10 +37,11 @@ type Balanced struct {
 	Ranks        router.Balance
 	ExpertFloor  router.Number
 	RankFloor    router.Number
-	ActiveIdeal  int   // the most experts that the slots can touch: min(E, slots)
-	MissingRanks []int // ranks without a good entry; the balance is then undefined
-	Entries      int   // that are there
-	Bytes        int64 // of them
+	ActiveIdeal  int    // the most experts that the slots can touch: min(E, slots)
+	Worst        Status // of the good entries
+	MissingRanks []int  // ranks without a good entry; the balance is then undefined
+	Entries      int    // that are there
+	Bytes        int64  // of them
 }
 
 // ErrMissing is wrapped by the errors of entries that a survey expected.
@@ -62,8 +63,7 @@ func List(ctx context.Context, dir string, each func(done, total int)) (Survey, 
 	return survey(ctx, dir, each, func(c *checker, f *safetensors.File) (Record, []int32, error) {
 		r, err := readRecord(f)
 		if err == nil {
-			c.spec = r.Spec
-			_, err = c.readIDs(f, f.Tensors()[0], 0)
+			_, err = c.readIDs(f, f.Tensors()[0], r.Spec.Gate.Shape)
 		}
 		return r, c.stored, err
 	})
@@ -161,7 +161,7 @@ func (g *gatherer) add(l Listed, ids []int32) {
 	b := g.groups[key]
 	if b == nil {
 		b = &group{
-			Balanced: Balanced{Record: r},
+			Balanced: Balanced{Record: r, Worst: Exact},
 			family:   family,
 			load:     router.NewLoad(r.Spec.Gate.Shape.Experts),
 			good:     make([]bool, r.Spec.Layout.Ranks()),
@@ -177,6 +177,7 @@ func (g *gatherer) add(l Listed, ids []int32) {
 		b.load.Add(ids)
 	}
 	b.good[r.Rank] = true
+	b.Worst = b.Worst.Worse(r.Finding.Status)
 }
 
 // finish turns the groups into balances and names the entries that are missing.
@@ -217,9 +218,26 @@ func (b *group) weigh() {
 		slots *= int64(layout.Ranks())
 	}
 	b.ExpertFloor, b.RankFloor = router.Floor(slots, shape.Experts), router.Floor(slots, layout.Ranks())
+	if _, equal := layout.PerRank(); !equal {
+		b.ExpertFloor, b.RankFloor = b.unequalFloors()
+	}
 	b.ActiveIdeal = int(min(slots, int64(shape.Experts)))
 	b.Experts, b.Ranks = router.BalanceOf[int64](nil), router.BalanceOf[int64](nil)
 	if len(b.MissingRanks) == 0 {
 		b.Experts, b.Ranks = b.load.Experts(), b.load.Ranks(layout)
 	}
+}
+
+// unequalFloors are the floors where ranks own unequally many experts, or copies
+// of them: they depend on the layout, and a certificate of the plan states them.
+func (b *group) unequalFloors() (expert, rank router.Number) {
+	plan, err := b.Spec.plan(b.Tokens)
+	if err != nil {
+		return router.Undefined(), router.Undefined()
+	}
+	c, err := router.Certify(b.Spec.problem(b.Tokens), plan)
+	if err != nil {
+		return router.Undefined(), router.Undefined()
+	}
+	return c.Expert.FloorOverMean, c.Rank.FloorOverMean
 }

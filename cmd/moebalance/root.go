@@ -97,6 +97,7 @@ Exit codes: 0 done and every gate passed; 1 could not; 2 asked wrongly;
 // verbs lists the commands in the order help shows them.
 func verbs() []*cobra.Command {
 	return []*cobra.Command{
+		logitsCmd(),
 		benchCmd(),
 		profileCmd(),
 		traceCmd(),

@@ -1,0 +1,210 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+	"golang.org/x/term"
+
+	"github.com/moebalance/moebalance/logits/safetensors"
+	"github.com/moebalance/moebalance/router"
+)
+
+func logitsCmd() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "logits",
+		Short: "balanced routing logits, cached per batch size",
+		Long: `logits makes, proves and lists router logits for which a model's own routing
+method spreads the tokens evenly: over ranks, over experts, and with the most
+experts active. They are kept as safetensors files, one per rank and batch size,
+each with the tensors logits [tokens, experts] and expert_ids [tokens, top-k].`,
+		RunE: needsVerb,
+	}
+	c.AddCommand(logitsGenerateCmd(), logitsVerifyCmd(), logitsListCmd())
+	return c
+}
+
+// gateFlags choose a gate and the ranks its experts lie on.
+type gateFlags struct {
+	model, config      string
+	experts, topK      int
+	groups, topKGroups int
+	method             string
+	scale              float32
+	biasFile           string
+	biasTensor         string
+	ranks              int
+	placement          string
+	mode               string
+}
+
+func (g *gateFlags) bind(f *pflag.FlagSet) {
+	f.StringVar(&g.model, "model", "", "a preset, such as gpt-oss-120b or deepseek-v3; see 'moebalance models'")
+	f.StringVar(&g.config, "config", "", "read the model from this Hugging Face config.json `FILE`")
+	f.IntVar(&g.experts, "experts", 0, "routed experts of a layer, in place of --model")
+	f.IntVar(&g.topK, "top-k", 0, "experts per token, with --experts")
+	f.IntVar(&g.groups, "groups", 0, "equal groups of experts, with --experts (default none)")
+	f.IntVar(&g.topKGroups, "top-k-groups", 0, "groups one token may use, with --groups")
+	f.StringVar(&g.method, "method", "", "routing method, in place of the model's; with --experts the default is Renormalize, or DeepSeekV3 with --groups")
+	f.Float32Var(&g.scale, "scale", 0, "routed scaling factor of the combine weights (default the model's, or 1)")
+	f.StringVar(&g.biasFile, "bias", "", "read the correction bias from this checkpoint: a safetensors `FILE`, the index of a sharded one, or its folder")
+	f.StringVar(&g.biasTensor, "bias-tensor", "", "`NAME` of the bias, such as model.layers.3.mlp.gate.e_score_correction_bias")
+	f.IntVar(&g.ranks, "ep", 0, "expert-parallel ranks")
+	f.StringVar(&g.placement, "placement", "", "JSON `FILE` with the experts each rank holds, [[0,1],[2,3]], replicas allowed (default contiguous)")
+	f.StringVar(&g.mode, "mode", string(router.DEP), "dep: each rank has its own tokens; tep: all ranks hold the same")
+}
+
+func (g *gateFlags) check() error {
+	named := 0
+	for _, given := range []bool{g.model != "", g.config != "", g.experts != 0} {
+		if given {
+			named++
+		}
+	}
+	switch {
+	case named != 1:
+		return usagef("want one of --model, --config and --experts, have %d of them", named)
+	case g.experts == 0 && (g.topK != 0 || g.groups != 0 || g.topKGroups != 0):
+		return usagef("--top-k, --groups and --top-k-groups describe --experts, and a model has its own")
+	case g.experts != 0 && g.topK == 0:
+		return usagef("--experts needs --top-k")
+	case (g.biasFile == "") != (g.biasTensor == ""):
+		return usagef("--bias and --bias-tensor go together")
+	case g.ranks < 0 || (g.ranks == 0) == (g.placement == ""):
+		return usagef("want --ep with at least 1 rank, or --placement")
+	}
+	_, err := router.ParseMode(g.mode)
+	return withCode(exitUsage, err)
+}
+
+// gate reads what the flags name.
+func (g *gateFlags) gate() (name string, gate router.Gate, dtype string, err error) {
+	m, err := g.find()
+	if err != nil {
+		return "", router.Gate{}, "", err
+	}
+	gate = router.Gate{Method: m.Method, Shape: m.Shape, Scale: m.Scale}
+	if g.method != "" {
+		if gate.Method, err = router.ParseMethod(g.method); err != nil {
+			return "", gate, "", withCode(exitUsage, fmt.Errorf("--method: %w", err))
+		}
+	}
+	if g.scale != 0 {
+		gate.Scale = g.scale
+	}
+	if g.biasFile != "" {
+		if gate.Bias, _, err = safetensors.ReadTensor(g.biasFile, g.biasTensor); err != nil {
+			return "", gate, "", fmt.Errorf("--bias: %w", err)
+		}
+	}
+	return m.Name, gate, m.LogitsDType, withCode(exitUsage, gate.Validate())
+}
+
+func (g *gateFlags) find() (router.Model, error) {
+	switch {
+	case g.model != "":
+		m, err := router.FindModel(g.model)
+		return m, withCode(exitUsage, err)
+	case g.config != "":
+		return readModelConfig(g.config)
+	}
+	m := router.Model{Name: fmt.Sprintf("e%dk%d", g.experts, g.topK), Scale: 1, LogitsDType: "bf16", Method: router.Renormalize}
+	m.Shape = router.Shape{Experts: g.experts, TopK: g.topK, Groups: g.groups, TopKGroups: g.topKGroups}
+	if m.Grouped() {
+		m.Name = fmt.Sprintf("e%dk%dg%d-%d", g.experts, g.topK, g.groups, g.topKGroups)
+		m.Method, m.LogitsDType = router.DeepSeekV3, "f32"
+	}
+	return m, nil
+}
+
+// layout places the experts of the gate.
+func (g *gateFlags) layout(experts int) (router.Layout, error) {
+	if g.placement == "" {
+		l, err := router.Contiguous(experts, g.ranks)
+		return l, withCode(exitUsage, err)
+	}
+	text, err := os.ReadFile(g.placement)
+	if err != nil {
+		return router.Layout{}, err
+	}
+	var held [][]int32
+	if err := json.Unmarshal(text, &held); err != nil {
+		return router.Layout{}, fmt.Errorf("--placement %q: want a JSON list of experts for each rank: %w", g.placement, err)
+	}
+	l, err := router.Placed(experts, held)
+	if err != nil {
+		return l, fmt.Errorf("--placement %q: %w", g.placement, err)
+	}
+	return l, nil
+}
+
+// planFlags choose a plan and its knobs.
+type planFlags struct {
+	name   string
+	knobs  router.PlanOptions
+	counts string
+}
+
+func (p *planFlags) bind(f *pflag.FlagSet) {
+	f.StringVar(&p.name, "plan", router.PlanNames()[0], "how slots are assigned to experts: "+strings.Join(router.PlanNames(), ", "))
+	f.Uint64Var(&p.knobs.Seed, "seed", 0, "of the plans uniform and zipf")
+	f.Float64Var(&p.knobs.Imbalance, "imbalance", 0, "max/mean - 1 over the ranks that the plan target aims at, as a fraction")
+	f.Float64Var(&p.knobs.Hotness, "hotness", 0, "share of all slots, 0 to 1, that a hotspot plan sends to the hot one on top of an even share of the rest")
+	f.IntVar(&p.knobs.Hot, "hot", 0, "the hot rank or expert of a hotspot plan")
+	f.Float64Var(&p.knobs.Exponent, "exponent", 0, "of the plan zipf; 0 is balanced")
+	f.StringVar(&p.counts, "counts", "", "JSON `FILE` with recorded slots per expert, [12,0,7], for the plan replay")
+}
+
+func (p *planFlags) check() error {
+	if !slices.Contains(router.PlanNames(), p.name) {
+		return usagef("--plan: want %s, have %q", strings.Join(router.PlanNames(), ", "), p.name)
+	}
+	if (p.name == "replay") != (p.counts != "") {
+		return usagef("--plan replay and --counts go together")
+	}
+	return nil
+}
+
+// options reads what the flags name.
+func (p *planFlags) options() (router.PlanOptions, error) {
+	o := p.knobs
+	if p.counts == "" {
+		return o, nil
+	}
+	text, err := os.ReadFile(p.counts)
+	if err != nil {
+		return o, err
+	}
+	if err := json.Unmarshal(text, &o.Counts); err != nil {
+		return o, fmt.Errorf("--counts %q: want a JSON list of slots per expert: %w", p.counts, err)
+	}
+	return o, nil
+}
+
+// countBar shows done of total on a terminal and nothing elsewhere.
+func countBar(stderr io.Writer, what string) (show func(done, total int), stop func()) {
+	f, ok := stderr.(*os.File)
+	if !ok || os.Getenv("TERM") == "dumb" || !term.IsTerminal(int(f.Fd())) {
+		return func(int, int) {}, func() {}
+	}
+	bars := mpb.New(mpb.WithOutput(stderr), mpb.WithWidth(40))
+	bar := bars.AddBar(0, mpb.PrependDecorators(decor.CountersNoUnit("%d of %d "+what)))
+	show = func(done, total int) {
+		bar.SetTotal(int64(total), false)
+		bar.SetCurrent(int64(done))
+	}
+	return show, func() { bar.Abort(true); bars.Wait() }
+}
+
+// shapeText is a gate in words: "256 experts, top-8, 4 of 8 groups, DeepSeekV3".
+func shapeText(g router.Gate) string {
+	return strings.Join([]string{g.Shape.String(), string(g.Method)}, ", ")
+}

@@ -1,0 +1,217 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/moebalance/moebalance/cmd/internal/output"
+	"github.com/moebalance/moebalance/logits"
+	"github.com/moebalance/moebalance/router"
+)
+
+func logitsVerifyCmd() *cobra.Command {
+	var out resultFlags
+	c := &cobra.Command{
+		Use:   "verify FOLDER",
+		Short: "prove every entry by routing it; exit 3 if one fails",
+		Long: `verify reads back every entry of a cache folder and proves that it is what it
+says: whole, undamaged, under the name that its content has, as the plan it names
+would make it, and routed by the exact mathematics of the model's method, token
+by token, to the experts it promises with equal weights.
+
+The balance is over all ranks together. max/mean is the largest load over the
+mean load, over experts and over ranks; the floor is the least that indivisible
+slots allow; active experts are those with any token, beside the most that so
+many slots can touch. A batch size that lacks the entries of some ranks fails.
+
+Exits 3 when an entry fails, 1 when the folder cannot be read.`,
+		Example: `  moebalance logits verify /tmp/logits
+  moebalance logits verify --format json /tmp/logits`,
+		Args: argCount(1, 1, "one cache folder"),
+		RunE: func(c *cobra.Command, args []string) error { return verifyCache(c, args[0], &out) },
+	}
+	out.bind(c)
+	return c
+}
+
+// verifyResult is the JSON of logits verify.
+type verifyResult struct {
+	SchemaVersion int             `json:"schema_version"`
+	Kind          string          `json:"kind"` // always "logits verify"
+	Balance       []cacheBalance  `json:"balance"`
+	Entries       []verifiedEntry `json:"entries"`
+}
+
+// cacheBalance is the balance of one batch size over all ranks together; its
+// numbers are null while entries are missing or bad.
+type cacheBalance struct {
+	Model              string        `json:"model"`
+	Method             router.Method `json:"method"`
+	TokensPerRank      int           `json:"tokens_per_rank"`
+	ExpertMaxOverMean  router.Number `json:"expert_max_over_mean"`
+	ExpertFloor        router.Number `json:"expert_floor"`
+	RankMaxOverMean    router.Number `json:"rank_max_over_mean"`
+	RankFloor          router.Number `json:"rank_floor"`
+	ActiveExperts      router.Number `json:"active_experts"`
+	ActiveExpertsIdeal int           `json:"active_experts_ideal"`
+}
+
+// verifiedEntry is one entry. Where the file cannot be read, what it would say
+// is null.
+type verifiedEntry struct {
+	Path          string         `json:"path"`
+	Model         *string        `json:"model"`
+	Method        *router.Method `json:"method"`
+	Experts       *int           `json:"experts"`
+	TopK          *int           `json:"top_k"`
+	Ranks         *int           `json:"ranks"`
+	Rank          *int           `json:"rank"`
+	TokensPerRank *int           `json:"tokens_per_rank"`
+	DType         *logits.DType  `json:"dtype"`
+	Plan          *string        `json:"plan"`
+	Status        string         `json:"status"` // exact, projected, infeasible, or "failed: " and why
+}
+
+func verifyCache(c *cobra.Command, dir string, out *resultFlags) error {
+	if err := out.check(); err != nil {
+		return err
+	}
+	show, stop := countBar(c.ErrOrStderr(), "entries")
+	survey, err := logits.Verify(c.Context(), dir, show)
+	stop()
+	if err != nil {
+		return err
+	}
+	if err := out.write(c, verifyDocument(dir, survey)); err != nil {
+		return err
+	}
+	return verdict(survey)
+}
+
+// verdict is nil when every entry is what it says, and names the first that is not.
+func verdict(s logits.Survey) error {
+	failed := 0
+	var first error
+	for _, e := range s.Entries {
+		if e.Err == nil {
+			continue
+		}
+		if failed++; first == nil {
+			first = e.Err
+			if errors.Is(e.Err, logits.ErrMissing) {
+				first = fmt.Errorf("%q: %w", e.Path, e.Err)
+			}
+		}
+	}
+	if failed == 0 {
+		return nil
+	}
+	return withCode(exitGate, fmt.Errorf("logits verify: %d of %d entries failed; the first: %w", failed, len(s.Entries), first))
+}
+
+func verifyDocument(dir string, s logits.Survey) output.Document {
+	result := verifyResult{SchemaVersion: 1, Kind: "logits verify", Balance: []cacheBalance{}, Entries: []verifiedEntry{}}
+	for _, b := range s.Balances {
+		result.Balance = append(result.Balance, cacheBalanceOf(b))
+	}
+	failed := 0
+	var faults [][]any
+	for _, e := range s.Entries {
+		v := verifiedEntryOf(e)
+		result.Entries = append(result.Entries, v)
+		if e.Err != nil {
+			failed++
+			faults = append(faults, []any{e.Path, e.Err.Error()})
+		}
+	}
+	d := output.Document{Tables: []output.Table{balanceTable(s)}, Value: result}
+	d.Headline = fmt.Sprintf("%d entries in %s: every one whole, under its own name, as its plan says, and routed to the experts it promises", len(s.Entries), dir)
+	if failed > 0 {
+		d.Headline = fmt.Sprintf("%d of %d entries in %s failed", failed, len(s.Entries), dir)
+		d.Tables = append(d.Tables, output.Table{
+			Name: "failed", Title: "Failed entries", Columns: []output.Column{{Name: "path"}, {Name: "why"}}, Rows: faults,
+		})
+	}
+	return d
+}
+
+func cacheBalanceOf(b logits.Balanced) cacheBalance {
+	active := router.Undefined()
+	if len(b.MissingRanks) == 0 {
+		active = router.Number(b.Experts.Active)
+	}
+	return cacheBalance{
+		Model: b.Spec.Model, Method: b.Spec.Gate.Method, TokensPerRank: b.Tokens,
+		ExpertMaxOverMean: b.Experts.MaxOverMean, ExpertFloor: b.ExpertFloor,
+		RankMaxOverMean: b.Ranks.MaxOverMean, RankFloor: b.RankFloor,
+		ActiveExperts: active, ActiveExpertsIdeal: b.ActiveIdeal,
+	}
+}
+
+func verifiedEntryOf(e logits.Listed) verifiedEntry {
+	v := verifiedEntry{Path: e.Path}
+	if r := e.Record; r != nil {
+		s, ranks := r.Spec, r.Spec.Layout.Ranks()
+		v.Model, v.Method, v.Experts, v.TopK = &s.Model, &s.Gate.Method, &s.Gate.Shape.Experts, &s.Gate.Shape.TopK
+		v.Ranks, v.Rank, v.TokensPerRank, v.DType, v.Plan = &ranks, &r.Rank, &r.Tokens, &s.DType, &r.PlanName
+		v.Status = string(r.Finding.Status)
+	}
+	if e.Err != nil {
+		v.Status = "failed: " + e.Err.Error()
+	}
+	return v
+}
+
+// balanceTable shows balance beside its floor, one row per batch size.
+func balanceTable(s logits.Survey) output.Table {
+	t := output.Table{Name: "balance", Title: "Balance over all ranks together", Columns: []output.Column{
+		{Name: "model"}, {Name: "method"}, {Name: "plan"}, {Name: "mode"}, {Name: "dtype"},
+		{Name: "ranks", Kind: output.Count}, {Name: "tokens/rank", Key: "tokens_per_rank", Kind: output.Count},
+		{Name: "expert max/mean", Key: "expert_max_over_mean", Kind: output.Ratio}, {Name: "floor", Key: "expert_floor", Kind: output.Ratio},
+		{Name: "rank max/mean", Key: "rank_max_over_mean", Kind: output.Ratio}, {Name: "floor", Key: "rank_floor", Kind: output.Ratio},
+		{Name: "active experts", Key: "active_experts", Kind: output.Count}, {Name: "possible", Key: "active_experts_ideal", Kind: output.Count},
+		{Name: "entries", Kind: output.Count}, {Name: "size", Key: "bytes", Kind: output.Bytes}, {Name: "status"},
+	}}
+	for _, b := range s.Balances {
+		v, content := cacheBalanceOf(b), string(b.Spec.DType)
+		if b.Spec.IDsOnly {
+			content = "ids only"
+		}
+		t.Rows = append(t.Rows, []any{
+			v.Model, string(v.Method), b.PlanName, string(b.Spec.Mode), content, b.Spec.Layout.Ranks(), v.TokensPerRank,
+			v.ExpertMaxOverMean, v.ExpertFloor, v.RankMaxOverMean, v.RankFloor, v.ActiveExperts, v.ActiveExpertsIdeal,
+			b.Entries, b.Bytes, balanceStatus(b),
+		})
+	}
+	return t
+}
+
+// balanceStatus is the worst status of a batch size's entries, or which are bad.
+func balanceStatus(b logits.Balanced) string {
+	if n := len(b.MissingRanks); n > 0 {
+		return fmt.Sprintf("%d of %d ranks missing or bad (%s)", n, b.Spec.Layout.Ranks(), rangesText(b.MissingRanks))
+	}
+	return string(b.Worst)
+}
+
+// rangesText shortens ascending numbers: 0-2, 5.
+func rangesText(list []int) string {
+	text := ""
+	for i := 0; i < len(list); {
+		j := i
+		for j+1 < len(list) && list[j+1] == list[j]+1 {
+			j++
+		}
+		if i > 0 {
+			text += ", "
+		}
+		text += fmt.Sprint(list[i])
+		if j > i {
+			text += fmt.Sprintf("-%d", list[j])
+		}
+		i = j + 1
+	}
+	return text
+}
