@@ -14,6 +14,7 @@ type fields struct {
 	o    *object
 	line int
 	t    *tally
+	rule string // how the tool takes percentiles, see metricOf
 }
 
 // value follows a path; absent or null is not ok.
@@ -127,4 +128,43 @@ func (f fields) list(path string) ([]router.Number, bool) {
 		return nil, false
 	}
 	return n, true
+}
+
+// spread reads an object of percentiles, minimum, maximum and mean. A mean that
+// the report also gives beside it is not repeated.
+func (f fields) spread(path, family string) {
+	v, ok := f.value(path)
+	if !ok {
+		return
+	}
+	o, ok := v.(*object)
+	if !ok {
+		f.wrong(path, "an object of percentiles", v)
+		return
+	}
+	for _, key := range o.keys {
+		name, ok := aggregateName(key)
+		if !ok {
+			continue
+		}
+		if n, ok := f.number(path + "/" + key); ok {
+			f.put(family+"_"+name, n)
+		}
+	}
+}
+
+func (f fields) put(name string, n router.Number) {
+	f.t.metric(f.line, metricOf(name, f.rule, "", n))
+}
+
+// metric copies a number times a factor, if it is there.
+func (f fields) metric(path, name string, factor float64) {
+	if n, ok := f.number(path); ok {
+		f.put(name, n*router.Number(factor))
+	}
+}
+
+// needMetric copies a number that must be there.
+func (f fields) needMetric(path, name string, factor float64) {
+	f.put(name, f.need(path)*router.Number(factor))
 }

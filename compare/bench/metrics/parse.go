@@ -21,6 +21,18 @@ type layout struct {
 // layouts in the order they are tried; the first that fits takes the object.
 var layouts = []layout{
 	{workloadFormat, isWorkload, readWorkload},
+	{iterationFormat, isIterationDict, readIterationDict},
+	{iterationFormat, isIterationData, readIterationData},
+	{trtllmReportFormat, isTRTLLMReport, readTRTLLMReport},
+	{sglangFormat + "/json", isSGLang, readSGLang},
+	{servingFormat + "/json", isServing, readServing},
+	{vllmThroughputFormat + "/json", isVLLMThroughput, readVLLMThroughput},
+	{vllmLatencyFormat + "/json", isVLLMLatency, readVLLMLatency},
+	{oneBatchFormat, isOneBatch, readOneBatch},
+	{oneBatchServerFormat, isOneBatchServer, readOneBatchServer},
+	{aiperfFormat + "/aggregate", isAIPerfAggregate, refuse("this is AIPerf's summary over several runs: hand over the export of each run")},
+	{aiperfFormat + "/records", isAIPerfRecord, refuse("these are AIPerf's rows per request: hand over profile_export_aiperf.json")},
+	{aiperfFormat, isAIPerf, readAIPerf},
 }
 
 // Parse reads the output of one launch. Custom metrics must be found, too; with
@@ -86,23 +98,17 @@ func ParseRuns(r io.Reader, custom []Custom) ([]Result, error) {
 type parser struct {
 	wanted  []Custom
 	custom  *tally
-	tallies []*tally // of the formats found, in the order they were found
+	texts   []*tally // one for each of textFormats
+	objects []*tally // of the layouts found, in the order they were found
 	records int
 }
 
 func newParser(custom []Custom) *parser {
-	return &parser{wanted: custom, custom: &tally{format: "custom"}}
-}
-
-func (p *parser) tally(format string) *tally {
-	for _, t := range p.tallies {
-		if t.format == format {
-			return t
-		}
+	p := &parser{wanted: custom, custom: newTally("custom")}
+	for _, f := range textFormats {
+		p.texts = append(p.texts, newTally(f.name))
 	}
-	t := &tally{format: format}
-	p.tallies = append(p.tallies, t)
-	return t
+	return p
 }
 
 func (p *parser) offer(rec record) {
@@ -110,63 +116,146 @@ func (p *parser) offer(rec record) {
 		return
 	}
 	p.records++
-	for _, c := range p.wanted {
-		if rec.doc != nil {
-			c.object(rec, p.custom)
-		} else {
-			c.text(rec, p.custom)
-		}
-	}
-	if rec.doc == nil {
+	if rec.doc != nil {
+		p.object(rec)
 		return
+	}
+	for _, c := range p.wanted {
+		c.text(rec, p.custom)
+	}
+	for i, f := range textFormats {
+		f.line(rec, p.texts[i])
+	}
+}
+
+func (p *parser) object(rec record) {
+	for _, c := range p.wanted {
+		c.object(rec, p.custom)
 	}
 	for _, l := range layouts {
 		if l.is(rec.doc) {
-			l.read(rec.doc, rec.line, p.tally(l.format))
+			t := p.layoutTally(l.format)
+			t.found = true
+			l.read(rec.doc, rec.line, t)
 			return
 		}
 	}
 }
 
-// result puts the tallies together.
-func (p *parser) result(cut error) (Result, error) {
-	for _, t := range append([]*tally{p.custom}, p.tallies...) {
-		if t.err != nil {
-			return Result{}, t.err
+// layoutTally is the tally of a format of objects. Rows of an iteration log go
+// to one place whether they are objects or text.
+func (p *parser) layoutTally(format string) *tally {
+	for _, of := range [][]*tally{p.objects, p.texts} {
+		for _, t := range of {
+			if t.format == format {
+				return t
+			}
 		}
+	}
+	t := newTally(format)
+	p.objects = append(p.objects, t)
+	return t
+}
+
+// found ends the formats that recognised themselves and returns them; an
+// iteration log apart, for it may accompany any report.
+func (p *parser) found() (reports []*tally, log *tally, err error) {
+	for i, t := range p.texts {
+		if !t.found {
+			continue
+		}
+		if finish := textFormats[i].finish; finish != nil && t.err == nil {
+			finish(t)
+		}
+		t.demand(textFormats[i].needs)
+		if t.iterations != nil {
+			log = t
+		} else {
+			reports = append(reports, t)
+		}
+	}
+	reports = append(reports, p.objects...)
+	for _, t := range append([]*tally{p.custom, log}, reports...) {
+		if t != nil && t.err != nil {
+			return nil, nil, t.err
+		}
+	}
+	return reports, log, nil
+}
+
+// result puts the tallies together. cut is the first object that did not parse.
+func (p *parser) result(cut error) (Result, error) {
+	reports, log, err := p.found()
+	if err != nil {
+		return Result{}, err
 	}
 	for _, c := range p.wanted {
 		if _, ok := (Result{Metrics: p.custom.metrics}).Metric(c.Name); !ok {
 			return Result{}, fmt.Errorf("metric %q: %s matches nothing in the output", c.Name, c.definition())
 		}
 	}
-	var formats []string
-	for _, t := range p.tallies {
-		formats = append(formats, t.format)
-	}
-	switch {
-	case len(formats) > 1:
-		return Result{}, fmt.Errorf("results of several tools in one output: %s; hand over the output of one", strings.Join(formats, ", "))
-	case len(formats) == 0 && len(p.wanted) == 0:
-		return Result{}, p.nothing(cut)
-	case len(formats) == 0:
-		return Result{Format: p.custom.format, Primary: p.wanted[0].Name, Metrics: p.custom.metrics, Warnings: p.custom.notes}, nil
-	}
-	t := p.tallies[0]
-	out := Result{Format: t.format, Work: t.work, Proof: t.proof, Steps: t.steps, Warnings: append(p.custom.notes, t.notes...)}
-	out.Metrics = p.custom.metrics
-	for _, m := range t.metrics {
-		if _, taken := out.Metric(m.Name); !taken {
-			out.Metrics = append(out.Metrics, m)
+	if len(reports) > 1 {
+		var names []string
+		for _, t := range reports {
+			names = append(names, t.format)
 		}
+		return Result{}, fmt.Errorf("reports of several kinds in one output: %s; hand over one of them", strings.Join(names, ", "))
 	}
-	if len(out.Metrics) > 0 {
-		out.Primary = out.Metrics[0].Name
+	out := Result{Format: p.custom.format, Metrics: p.custom.metrics, Warnings: p.custom.notes}
+	if log != nil {
+		reports = append(reports, log)
 	}
-	if t.cutRows > 0 {
-		out.Warnings = append(out.Warnings, fmt.Sprintf("%d iteration rows beyond the first %d were not kept", t.cutRows, MaxSteps))
+	if len(reports) == 0 && len(p.wanted) == 0 {
+		return Result{}, p.nothing(cut)
+	}
+	for i, t := range reports {
+		out.add(t, i == 0)
+	}
+	out.Primary = out.primary(len(p.wanted) > 0)
+	if cut != nil {
+		out.Warnings = append(out.Warnings, cut.Error()+": not used")
 	}
 	return out, nil
+}
+
+// preferred are the metrics to compare by, best first: throughput of what the
+// router works on, then of requests, then times.
+var preferred = []string{
+	"output_throughput", "token_throughput", "total_throughput", "request_throughput", "step_time_mean", "batch_latency_mean",
+}
+
+// primary is the metric to compare unless another is asked for: the first
+// custom one, else the first preferred one, else the first of all.
+func (r *Result) primary(custom bool) string {
+	if len(r.Metrics) == 0 {
+		return ""
+	}
+	for _, name := range preferred {
+		if _, ok := r.Metric(name); ok && !custom {
+			return name
+		}
+	}
+	return r.Metrics[0].Name
+}
+
+// add takes over what a tally holds. Metrics that are there already stay: a
+// custom metric hides the format's own of that name.
+func (r *Result) add(t *tally, first bool) {
+	if first {
+		r.Format, r.Work, r.Proof = t.format, t.work, t.proof
+	}
+	for _, m := range t.metrics {
+		if _, taken := r.Metric(m.Name); !taken {
+			r.Metrics = append(r.Metrics, m)
+		}
+	}
+	if len(t.steps) > 0 {
+		r.Steps = t.steps
+	}
+	r.Warnings = append(r.Warnings, t.notes...)
+	if t.cutRows > 0 {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("%d iteration rows beyond the first %d were not kept", t.cutRows, MaxSteps))
+	}
 }
 
 // nothing says why no result was found.

@@ -5,8 +5,8 @@ import "github.com/moebalance/moebalance/router"
 // Result is what one launch of a benchmark reported.
 type Result struct {
 	Format  string   `json:"format"`  // which tool and layout, such as "moebalance-workload" or "trtllm-bench/report-json"
-	Primary string   `json:"primary"` // the metric to compare unless another is asked for: a custom one if given, else the format's throughput
-	Metrics []Metric `json:"metrics"` // in the format's own order, custom metrics first; names are unique
+	Primary string   `json:"primary"` // the metric to compare unless another is asked for: the first custom one, else the format's throughput, else its time; "" without metrics
+	Metrics []Metric `json:"metrics"` // custom ones first, then in the order of the output; names are unique
 	Work    Work     `json:"work"`
 	Proof   Proof    `json:"proof"`
 	Steps   []Step   `json:"steps,omitempty"`

@@ -3,6 +3,8 @@ package metrics
 import (
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/moebalance/moebalance/router"
 )
@@ -17,8 +19,25 @@ type tally struct {
 	steps   []Step
 	cutRows int // iteration rows beyond MaxSteps
 	notes   []string
-	found   bool  // the format has recognised itself
-	err     error // the first contradiction
+	side    map[string]float64 // what a format needs to remember until its end
+	// iterations is set by the first row of an iteration log.
+	iterations *iterations
+	found      bool  // the format has recognised itself
+	err        error // the first contradiction
+}
+
+func newTally(format string) *tally {
+	return &tally{format: format, side: map[string]float64{}}
+}
+
+// demand fails when a report that was found lacks one of the metrics a whole
+// one has, each given by its alternatives.
+func (t *tally) demand(needs [][]string) {
+	for _, alternatives := range needs {
+		if !slices.ContainsFunc(t.metrics, func(m Metric) bool { return slices.Contains(alternatives, m.Name) }) {
+			t.fail(fmt.Errorf("%s: the report has no %s: it is cut, or of a release that is not known", t.format, strings.Join(alternatives, ", ")))
+		}
+	}
 }
 
 // fail keeps the first error.
@@ -66,6 +85,13 @@ func (t *tally) step(s Step) {
 	t.steps = append(t.steps, s)
 }
 
+// noteOnce adds a warning that is not there yet.
+func (t *tally) noteOnce(text string) {
+	if !slices.Contains(t.notes, text) {
+		t.notes = append(t.notes, text)
+	}
+}
+
 func (t *tally) note(format string, args ...any) {
 	t.notes = append(t.notes, fmt.Sprintf(format, args...))
 }
@@ -99,4 +125,8 @@ func numbers(v any) ([]router.Number, bool) {
 		}
 	}
 	return out, true
+}
+
+func notANumber(format string, line int, what, found string) error {
+	return fmt.Errorf("%s: line %d: want a number for %s, found %q", format, line, what, found)
 }

@@ -26,17 +26,17 @@ func isWorkload(o *object) bool {
 //
 // The H200 program's first_iterations_ms are its warm-up and are not used.
 func readWorkload(o *object, line int, t *tally) {
-	f := fields{o: o, line: line, t: t}
+	f := fields{o: o, line: line, t: t, rule: workloadFormat + ", linear"}
 	rate := f.need("tokens_per_second")
-	t.metric(line, Metric{"token_throughput", "tok/s", true, rate, "token_throughput/ranks·tokens·steps over timed seconds"})
+	f.put("token_throughput", rate)
 	if steps, ok := f.list("iteration_ms"); ok && len(steps) > 0 {
 		for i, ms := range steps {
 			t.step(Step{Iter: int64(i), Rank: -1, Requests: -1, ContextTokens: -1, GeneratedTokens: -1, TimeMS: ms, Clock: "elapsed"})
 		}
 		mean, median, least := summary(steps)
-		t.metric(line, Metric{"step_time_mean", "ms", false, mean, "step_time_mean/elapsed"})
-		t.metric(line, Metric{"step_time_p50", "ms", false, median, "step_time_p50/elapsed, linear"})
-		t.metric(line, Metric{"step_time_min", "ms", false, least, "step_time_min/elapsed"})
+		f.put("step_time_mean", mean)
+		f.put("step_time_p50", median)
+		f.put("step_time_min", least)
 	}
 	f.work("requests", "requests", &t.work.Requests)
 	f.work("input_tokens", "input tokens", &t.work.InputTokens)

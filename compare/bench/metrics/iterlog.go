@@ -1,0 +1,265 @@
+package metrics
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+// iterationFormat is an engine's iteration log: TensorRT-LLM's --iteration_log
+// (one Python dict per line), its lines under print_iter_log, and the
+// --log_iteration_data objects of its C++ benchmarks.
+const iterationFormat = "iteration-log"
+
+// The clocks, best first. Under TensorRT-LLM's overlap scheduler iterLatencyMS
+// spans about two loops, and the device time a row prints is that of the row
+// before it (tensorrt_llm/_torch/pyexecutor/py_executor.py).
+const (
+	gpuForward = "gpu_forward"
+	deviceStep = "device_step"
+	hostStep   = "host_step"
+	elapsed    = "elapsed"
+	iteration  = "iteration"
+)
+
+// clockKeys are the names of the times in rows, in the order of preference.
+var clockKeys = []struct{ key, clock string }{
+	{"gpuForwardTimeMS", gpuForward},
+	{"prevDeviceStepTimeMS", deviceStep},
+	{"prev_device_step_time", deviceStep},
+	{"hostStepTimeMS", hostStep},
+	{"host_step_time", hostStep},
+	{"elapsed_time", elapsed},
+	{"iterLatencyMS", iteration},
+}
+
+// row is one line of an iteration log before its time is chosen.
+type row struct {
+	step  Step
+	times map[string]router.Number // by key; undefined for "N/A" and null
+}
+
+// iterations is what a log remembers from row to row.
+type iterations struct {
+	clock string      // of the whole log: the best that its first row has
+	last  map[int]int // by rank: where its last row is in the steps
+	gaps  int64       // iterations that are missing between two rows of a rank
+}
+
+func (t *tally) row(r row) {
+	if t.iterations == nil {
+		t.iterations = &iterations{last: map[int]int{}}
+		for _, c := range clockKeys {
+			if _, ok := r.times[c.key]; ok {
+				t.iterations.clock = c.clock
+				break
+			}
+		}
+	}
+	it := t.iterations
+	t.found = true
+	r.step.Clock = it.clock
+	time := router.Undefined()
+	for _, c := range clockKeys {
+		if v, ok := r.times[c.key]; ok && c.clock == it.clock {
+			time = v
+			break
+		}
+	}
+	previous, have := it.last[r.step.Rank]
+	next := have && r.step.Iter == t.steps[previous].Iter+1
+	if have && r.step.Iter > t.steps[previous].Iter+1 {
+		it.gaps += r.step.Iter - t.steps[previous].Iter - 1
+	}
+	switch {
+	case it.clock != deviceStep:
+		r.step.TimeMS = time
+	default: // the time is that of the row before
+		r.step.TimeMS = router.Undefined()
+		if next {
+			t.steps[previous].TimeMS = time
+		}
+	}
+	before := len(t.steps)
+	t.step(r.step)
+	if len(t.steps) > before && (have || len(it.last) < maxRanks) {
+		it.last[r.step.Rank] = before
+	}
+}
+
+// maxRanks bounds what a hostile log can make the parser remember.
+const maxRanks = 1 << 16
+
+// finishIterations cuts the warm-up and summarises the rest.
+func finishIterations(t *tally) {
+	it := t.iterations
+	if it.gaps > 0 {
+		t.note("%d iterations are missing between the rows of the iteration log", it.gaps)
+	}
+	if it.clock == "" {
+		t.noteOnce("this iteration log has no step times")
+		return
+	}
+	if it.clock == iteration {
+		t.noteOnce("iterLatencyMS spans about two steps under the overlap scheduler: compare it only with itself")
+	}
+	var kept []router.Number
+	for _, i := range cutWarmup(t.steps) {
+		if t.steps[i].TimeMS.Defined() {
+			kept = append(kept, t.steps[i].TimeMS)
+		}
+	}
+	if len(kept) == 0 {
+		t.noteOnce("no steady decode step is left in the iteration log after its warm-up")
+		return
+	}
+	mean, median, _ := summary(kept)
+	what := it.clock + " of steady full decode batches"
+	t.metric(0, metricOf("step_time_mean", "", "mean "+what, mean))
+	t.metric(0, metricOf("step_time_p50", "", "median "+what, median))
+	t.note("%d of %d iteration rows are steady full decode batches", len(kept), len(t.steps))
+}
+
+// isIterationDict recognises a row of --iteration_log and of /metrics.
+func isIterationDict(o *object) bool {
+	return o.has("iter") && (o.has("iterLatencyMS") || o.has("hostStepTimeMS"))
+}
+
+func readIterationDict(o *object, line int, t *tally) {
+	f := fields{o: o, line: line, t: t}
+	r := row{step: Step{Iter: f.whole("iter"), Rank: -1, Requests: -1, ContextTokens: -1, GeneratedTokens: -1}, times: map[string]router.Number{}}
+	for key, into := range map[string]*int64{
+		"inflightBatchingStats/numScheduledRequests": &r.step.Requests,
+		"inflightBatchingStats/numCtxTokens":         &r.step.ContextTokens,
+		"inflightBatchingStats/numGenRequests":       &r.step.GeneratedTokens,
+	} {
+		if v, ok := f.number(key); ok && v >= 0 && v < 1<<53 {
+			*into = int64(v)
+		}
+	}
+	for _, key := range []string{"attentionDpRank", "rank"} {
+		if v, ok := f.number(key); ok && v >= 0 && v < 1<<31 {
+			r.step.Rank = int(v)
+		}
+	}
+	for _, c := range clockKeys {
+		if o.has(c.key) {
+			v, _ := f.number(c.key)
+			r.times[c.key] = v
+		}
+	}
+	if v, ok := f.number("statsDroppedFrames"); ok && v > 0 {
+		t.noteOnce("the engine dropped statistics rows: the iteration log has holes")
+	}
+	if spec, ok := f.value("specDecodingStats"); ok {
+		if drafts, ok := (fields{o: o, line: line, t: t}).number("specDecodingStats/numDraftTokens"); ok && drafts > 0 && spec != nil {
+			t.noteOnce(speculation)
+		}
+	}
+	t.row(r)
+}
+
+// isIterationData recognises a row of --log_iteration_data.
+func isIterationData(o *object) bool { return o.has("Iteration Counter", "Scheduled Requests") }
+
+func readIterationData(o *object, line int, t *tally) {
+	f := fields{o: o, line: line, t: t}
+	r := row{step: Step{Iter: f.whole("Iteration Counter"), Rank: -1, Requests: f.whole("Scheduled Requests"), ContextTokens: -1, GeneratedTokens: -1}}
+	if v, ok := f.number("Total Context Tokens"); ok && v >= 0 && v < 1<<53 {
+		r.step.ContextTokens = int64(v)
+	}
+	if v, ok := f.number("Generation Requests"); ok && v >= 0 && v < 1<<53 {
+		r.step.GeneratedTokens = int64(v)
+	}
+	t.row(r)
+}
+
+// iterationText are the lines of print_iter_log, of which there are four
+// layouts. They are read by key: between "iter = " and "states = " as
+// "key = value" or "key: value", and the states as a Python dict of integers.
+var iterationText = textFormat{name: iterationFormat, line: readIterationLine, finish: finishIterations}
+
+func readIterationLine(rec record, t *tally) {
+	at := strings.Index(rec.text, "iter = ")
+	states := strings.Index(rec.text, "states = {")
+	if at < 0 || states < at {
+		return
+	}
+	r := row{step: Step{Rank: rec.rank, Requests: -1, ContextTokens: -1, GeneratedTokens: -1}, times: map[string]router.Number{}}
+	iter := false
+	for part := range strings.SplitSeq(rec.text[at:states], ", ") {
+		key, value, ok := strings.Cut(part, " = ")
+		if !ok {
+			key, value, ok = strings.Cut(part, ": ")
+		}
+		if !ok {
+			continue
+		}
+		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
+		switch key {
+		case "iter":
+			n, err := strconv.ParseInt(value, 10, 64)
+			iter = err == nil
+			r.step.Iter = n
+		case "global_rank":
+			if n, err := strconv.Atoi(value); err == nil && n >= 0 {
+				r.step.Rank = n
+			}
+		case "num_scheduled_requests":
+			r.step.Requests = wholeText(value)
+		default:
+			if isClock(key) {
+				r.times[key] = span(value)
+			}
+		}
+	}
+	if !iter {
+		t.noteOnce(fmt.Sprintf("line %d looks like an iteration row and has no iteration number", rec.line))
+		return
+	}
+	for part := range strings.SplitSeq(strings.Trim(rec.text[states+len("states = "):], "{} "), ", ") {
+		key, value, _ := strings.Cut(part, ": ")
+		switch strings.Trim(key, "'") {
+		case "num_ctx_tokens":
+			r.step.ContextTokens = wholeText(value)
+		case "num_generation_tokens":
+			r.step.GeneratedTokens = wholeText(value)
+		}
+	}
+	t.row(r)
+}
+
+func isClock(key string) bool {
+	for _, c := range clockKeys {
+		if c.key == key {
+			return true
+		}
+	}
+	return false
+}
+
+func wholeText(s string) int64 {
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || n < 0 {
+		return -1
+	}
+	return n
+}
+
+// span reads "12.5ms" or "0.0125s" in milliseconds; "N/A" is undefined.
+func span(s string) router.Number {
+	factor := 1.0
+	number, ok := strings.CutSuffix(s, "ms")
+	if !ok {
+		if number, ok = strings.CutSuffix(s, "s"); ok {
+			factor = 1e3
+		}
+	}
+	v, err := strconv.ParseFloat(number, 64)
+	if err != nil || !router.Number(v).Defined() {
+		return router.Undefined()
+	}
+	return router.Number(v * factor)
+}

@@ -1,0 +1,63 @@
+package metrics
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+const mlperfRule = "mlperf loadgen"
+
+// mlperfText is mlperf_log_summary.txt of MLPerf's load generator
+// (mlcommons/inference, loadgen/results.cc). A result that it calls INVALID is
+// refused.
+var mlperfText = textFormat{
+	name:  "mlperf/summary",
+	line:  readMLPerfLine,
+	needs: [][]string{{"output_throughput", "request_throughput", "request_latency_p90", "request_latency_mean"}},
+}
+
+// In loadgen's labels the colon has white space on either side or neither.
+var (
+	mlperfVerdict = regexp.MustCompile(`^Result is\s*: (\w+)$`)
+	mlperfSpread  = regexp.MustCompile(`^(?:(\d{2}\.\d+) percentile|(Min|Max|Mean)) (first token latency|time to output token|latency) \(ns\)$`)
+)
+
+var mlperfLabels = map[string]entry{
+	"Samples per second":           {metric: "request_throughput"},
+	"Completed samples per second": {metric: "request_throughput"},
+	"Tokens per second":            {metric: "output_throughput"},
+	"Completed tokens per second":  {metric: "output_throughput"},
+}
+
+var mlperfFamily = map[string]string{"latency": "request_latency", "first token latency": "ttft", "time to output token": "tpot"}
+
+func readMLPerfLine(rec record, t *tally) {
+	if m := mlperfVerdict.FindStringSubmatch(strings.TrimSpace(rec.text)); m != nil {
+		t.found = true
+		if m[1] != "VALID" {
+			t.fail(fmt.Errorf("%s: line %d: MLPerf calls this result %s: mend the run, its numbers do not count", t.format, rec.line, m[1]))
+		}
+		return
+	}
+	label, v, ok := labelled(rec.text)
+	if !ok {
+		return
+	}
+	if e, ok := mlperfLabels[label]; ok {
+		e.take(rec, mlperfRule, v, t)
+		return
+	}
+	m := mlperfSpread.FindStringSubmatch(label)
+	if m == nil {
+		return
+	}
+	stat, _ := aggregateName(m[2])
+	if m[1] != "" {
+		stat = "p" + strings.TrimSuffix(strings.TrimRight(m[1], "0"), ".")
+	}
+	if m[1] == "50.00" {
+		stat = "p50"
+	}
+	entry{metric: mlperfFamily[m[3]] + "_" + stat, factor: 1e-6}.take(rec, mlperfRule, v, t)
+}

@@ -1,0 +1,127 @@
+package metrics
+
+import "strings"
+
+// The serving clients: trtllm-serve's benchmark_serving.py and vLLM's "bench
+// serve", of which it is a fork, and SGLang's bench_serving. All take
+// percentiles as numpy does.
+const (
+	servingFormat = "serving"
+	servingRule   = "serving client, linear"
+	sglangFormat  = "sglang-serving"
+	sglangRule    = "sglang client, linear"
+)
+
+// servingText is the block under " Serving Benchmark Result ", which all three
+// print; SGLang's begins with its backend.
+var servingText = textFormat{
+	name:  servingFormat + "/stdout",
+	line:  readServingLine,
+	needs: [][]string{{"output_throughput"}, {"request_throughput"}, {"duration"}},
+}
+
+var servingLabels = map[string]entry{
+	"Successful requests":             {metric: "requests", count: requests},
+	"Failed requests":                 {metric: "failed requests", count: failures},
+	"Benchmark duration (s)":          {metric: "duration", factor: 1e3},
+	"Total input tokens":              {metric: "input tokens", count: inputTokens},
+	"Total generated tokens":          {metric: "output tokens", count: outputTokens},
+	"Request throughput (req/s)":      {metric: "request_throughput"},
+	"Request goodput (req/s)":         {metric: "request_goodput"},
+	"Input token throughput (tok/s)":  {metric: "input_throughput"},
+	"Output token throughput (tok/s)": {metric: "output_throughput"},
+	"Total Token throughput (tok/s)":  {metric: "total_throughput"},
+	"Total token throughput (tok/s)":  {metric: "total_throughput"},
+	"User throughput (tok/s)":         {metric: "user_throughput"},
+}
+
+// servingFamily are the words of "P99 TTFT (ms)".
+var servingFamily = map[string]string{
+	"TTFT": "ttft", "TPOT": "tpot", "ITL": "itl", "E2EL": "request_latency", "E2E Latency": "request_latency",
+}
+
+func readServingLine(rec record, t *tally) {
+	if title := strings.Trim(rec.text, "= "); title == "Serving Benchmark Result" || title == "Serving Benchmark Result (warmup)" {
+		t.found = true
+		return
+	}
+	if !t.found {
+		return
+	}
+	rule := servingRule
+	if t.side["sglang"] == 1 {
+		rule = sglangRule
+	}
+	if backend, ok := strings.CutPrefix(rec.text, "Backend:"); ok && strings.HasPrefix(strings.TrimSpace(backend), "sglang") {
+		t.side["sglang"], t.format = 1, sglangFormat+"/stdout"
+		return
+	}
+	label, v, ok := labelled(rec.text)
+	if !ok {
+		return
+	}
+	if e, ok := servingLabels[label]; ok {
+		e.take(rec, rule, v, t)
+		return
+	}
+	label, ok = strings.CutSuffix(label, " (ms)")
+	first, family, two := strings.Cut(label, " ")
+	name, known := aggregateName(first)
+	if word, ours := servingFamily[family]; ok && two && known && ours {
+		entry{metric: word + "_" + name}.take(rec, rule, v, t)
+	}
+}
+
+// isServing recognises the JSON of the trtllm-serve and vLLM clients, isSGLang
+// that of SGLang's.
+func isServing(o *object) bool {
+	return o.has("completed", "request_throughput", "output_throughput", "duration") && !isSGLang(o)
+}
+
+func isSGLang(o *object) bool {
+	return o.has("completed", "request_throughput", "output_throughput", "duration", "input_throughput") &&
+		(o.has("dataset_name") || o.has("total_output_tokens_retokenized") || o.has("mean_e2e_latency_ms"))
+}
+
+func readServing(o *object, line int, t *tally) {
+	f := fields{o: o, line: line, t: t, rule: servingRule}
+	f.serving(map[string]string{"ttft": "ttft", "tpot": "tpot", "itl": "itl", "e2el": "request_latency"})
+	f.metric("total_token_throughput", "total_throughput", 1)
+	f.metric("user_throughput", "user_throughput", 1)
+	// trtllm-serve's key really ends in a colon.
+	f.metric("request_goodput:", "request_goodput", 1)
+	f.metric("request_goodput", "request_goodput", 1)
+	f.work("failed", "failed requests", &t.work.Errors)
+	if asked, ok := f.number("num_prompts"); ok && !t.work.Errors.Known && t.work.Requests.Known {
+		t.work.Errors = Exactly(max(0, int64(asked)-t.work.Requests.N))
+	}
+}
+
+func readSGLang(o *object, line int, t *tally) {
+	f := fields{o: o, line: line, t: t, rule: sglangRule}
+	f.serving(map[string]string{"ttft": "ttft", "tpot": "tpot", "itl": "itl", "e2e_latency": "request_latency"})
+	f.metric("input_throughput", "input_throughput", 1)
+	f.metric("total_throughput", "total_throughput", 1)
+	if accepted, ok := f.number("accept_length"); ok && accepted > 1 {
+		t.noteOnce(speculation)
+	}
+}
+
+// serving reads what the clients have in common: totals, and keys such as
+// "p99_ttft_ms".
+func (f fields) serving(families map[string]string) {
+	f.needMetric("output_throughput", "output_throughput", 1)
+	f.needMetric("request_throughput", "request_throughput", 1)
+	f.needMetric("duration", "duration", 1e3)
+	f.work("completed", "requests", &f.t.work.Requests)
+	f.work("total_input_tokens", "input tokens", &f.t.work.InputTokens)
+	f.work("total_output_tokens", "output tokens", &f.t.work.OutputTokens)
+	for _, key := range f.o.keys {
+		middle, ok := strings.CutSuffix(key, "_ms")
+		first, family, two := strings.Cut(middle, "_")
+		name, known := aggregateName(first)
+		if word, ours := families[family]; ok && two && known && ours {
+			f.metric(key, word+"_"+name, 1)
+		}
+	}
+}

@@ -1,0 +1,75 @@
+package metrics
+
+import (
+	"strconv"
+	"strings"
+)
+
+// textFormat is a kind of printed report: what its lines mean, and what must be
+// there. Lines are offered to all formats; one that has seen its anchor counts
+// as found.
+type textFormat struct {
+	name string
+	// line reads a line into the tally; found is set on t when the line can only
+	// be of this format.
+	line func(rec record, t *tally)
+	// needs are the metrics a whole report has, each by its alternatives.
+	needs [][]string
+	// finish, where set, draws conclusions at the end of a report that was found.
+	finish func(t *tally)
+}
+
+// textFormats in the order their names are listed.
+var textFormats = []textFormat{
+	trtllmText,
+	servingText,
+	vllmThroughputText,
+	vllmLatencyText,
+	gptManagerText,
+	gptSessionText,
+	mlperfText,
+	iterationText,
+}
+
+// labelled takes "Label:   value" apart. The label may hold colons, the value
+// may not hold spaces.
+func labelled(text string) (label string, v float64, ok bool) {
+	at := strings.LastIndexByte(text, ':')
+	if at < 0 {
+		return "", 0, false
+	}
+	v, err := strconv.ParseFloat(strings.TrimSpace(text[at+1:]), 64)
+	if err != nil {
+		return "", 0, false
+	}
+	return strings.Join(strings.Fields(text[:at]), " "), v, true
+}
+
+// entry is what a label of a report means: a metric times a factor, or a number
+// of things.
+type entry struct {
+	metric string
+	factor float64 // 0 means 1
+	own    string  // definition, where it is not the vocabulary's
+	count  func(*Work) *Count
+	anchor bool // the line can only be of this format
+}
+
+// take puts a labelled value into the tally.
+func (e entry) take(rec record, rule string, v float64, t *tally) {
+	t.found = t.found || e.anchor
+	if e.count != nil {
+		t.count(rec.line, e.metric, e.count(&t.work), v)
+		return
+	}
+	if e.factor != 0 {
+		v *= e.factor
+	}
+	n, _ := number(v)
+	t.metric(rec.line, metricOf(e.metric, rule, e.own, n))
+}
+
+func requests(w *Work) *Count     { return &w.Requests }
+func inputTokens(w *Work) *Count  { return &w.InputTokens }
+func outputTokens(w *Work) *Count { return &w.OutputTokens }
+func failures(w *Work) *Count     { return &w.Errors }

@@ -1,0 +1,158 @@
+package metrics
+
+import (
+	"math"
+	"regexp"
+	"strings"
+)
+
+// trtllmRule is how trtllm-bench takes percentiles: sorted[int(n·q)], no
+// interpolation, so p99 is the maximum below 101 requests
+// (tensorrt_llm/bench/dataclasses/general.py).
+const trtllmRule = "trtllm-bench, sorted[floor(n·q)]"
+
+const trtllmReportFormat = "trtllm-bench/report-json"
+
+// trtllmText is what trtllm-bench prints, in three generations of labels:
+//
+//	a  Token Throughput (tokens/sec)           about 0.12 to 0.17
+//	b  Total Output Throughput (tokens/sec)    about 0.18 and 0.19
+//	c  … and Per User Output Speed (tps/user)  0.20 and later
+//
+// (tensorrt_llm/bench/dataclasses/reporting.py and its predecessors).
+var trtllmText = textFormat{
+	name:   "trtllm-bench/stdout",
+	line:   readTRTLLMLine,
+	needs:  [][]string{{"output_throughput"}, {"request_throughput"}, {"duration"}},
+	finish: finishTRTLLMText,
+}
+
+var trtllmLabels = map[string]entry{
+	"Token Throughput (tokens/sec)":                    {metric: "output_throughput", anchor: true},
+	"Total Output Throughput (tokens/sec)":             {metric: "output_throughput", anchor: true},
+	"Total Token Throughput (tokens/sec)":              {metric: "total_throughput", anchor: true},
+	"Request Throughput (req/sec)":                     {metric: "request_throughput", anchor: true},
+	"Total Latency (ms)":                               {metric: "duration"},
+	"Average request latency (ms)":                     {metric: "request_latency_mean"},
+	"Per User Output Throughput (tokens/sec/user)":     {metric: "user_throughput"},
+	"Per User Output Throughput [w/ ctx] (tps/user)":   {metric: "user_throughput"},
+	"Per GPU Output Throughput (tokens/sec/gpu)":       {metric: "gpu_throughput"},
+	"Per GPU Output Throughput (tps/gpu)":              {metric: "gpu_throughput"},
+	"Average time-to-first-token (ms)":                 {metric: "ttft_mean"},
+	"Average time-to-first-token [TTFT] (ms)":          {metric: "ttft_mean"},
+	"Average inter-token latency (ms)":                 {metric: "tpot_mean"},
+	"Average time-per-output-token [TPOT] (ms)":        {metric: "tpot_mean"},
+	"Per User Output Speed [1/TPOT] (tokens/sec/user)": {metric: "user_speed"},
+	"Per User Output Speed (tps/user)":                 {metric: "user_speed"},
+	"Number of requests":                               {metric: "requests", count: requests},
+}
+
+// trtllmSpread is "[TPOT] P50    :", of the second generation on.
+var trtllmSpread = regexp.MustCompile(`^\[(TPOT|TTFT|Latency|GTPS)\] (MINIMUM|MAXIMUM|AVERAGE|P\d{1,2})$`)
+
+var trtllmFamily = map[string]string{"TPOT": "tpot", "TTFT": "ttft", "Latency": "request_latency", "GTPS": "user_speed"}
+
+func readTRTLLMLine(rec record, t *tally) {
+	if strings.HasPrefix(rec.text, "= DECODING STATISTICS") {
+		t.noteOnce(speculation)
+		return
+	}
+	label, v, ok := labelled(rec.text)
+	if !ok {
+		return
+	}
+	if e, ok := trtllmLabels[label]; ok {
+		t.side["generation"] = max(t.side["generation"], generation(label))
+		e.take(rec, trtllmRule, v, t)
+		return
+	}
+	if m := trtllmSpread.FindStringSubmatch(label); m != nil {
+		name, _ := aggregateName(m[2])
+		entry{metric: trtllmFamily[m[1]] + "_" + name}.take(rec, trtllmRule, v, t)
+		return
+	}
+	switch label {
+	case "Average Input Length (tokens)":
+		t.side["input"] = v
+	case "Average Output Length (tokens)":
+		t.side["output"] = v
+	}
+}
+
+// speculation is the warning about decoding statistics.
+const speculation = "speculative decoding was on: its acceptance depends on the text, which a perfect router makes meaningless; compare step times of equal batches"
+
+// finishTRTLLMText names the generation, which its labels show.
+func finishTRTLLMText(t *tally) {
+	t.format += "-" + string("abc"[int(t.side["generation"])])
+	finishTRTLLM(t)
+}
+
+// generation is what a label says at least: 0, 1 or 2 for a, b or c.
+func generation(label string) float64 {
+	switch {
+	case strings.Contains(label, "(tps/"):
+		return 2
+	case strings.HasPrefix(label, "Total ") && strings.HasSuffix(label, "Throughput (tokens/sec)"):
+		return 1
+	}
+	return 0
+}
+
+// finishTRTLLM turns mean lengths into token counts.
+func finishTRTLLM(t *tally) {
+	if !t.work.Requests.Known {
+		return
+	}
+	n := float64(t.work.Requests.N)
+	if mean, ok := t.side["input"]; ok && !t.work.InputTokens.Known {
+		t.work.InputTokens = wholeTokens(n * mean)
+	}
+	if mean, ok := t.side["output"]; ok && !t.work.OutputTokens.Known {
+		t.work.OutputTokens = wholeTokens(n * mean)
+	}
+}
+
+// wholeTokens is the count that requests times a mean length stands for.
+func wholeTokens(v float64) Count {
+	if math.IsNaN(v) || v < 0 || v > 1<<53 {
+		return Count{}
+	}
+	return Exactly(int64(math.Round(v)))
+}
+
+// isTRTLLMReport recognises --report_json of trtllm-bench (get_statistics_dict).
+func isTRTLLMReport(o *object) bool {
+	return o.has("performance", "request_info") && o.has("engine") || o.has("performance", "world_info")
+}
+
+func readTRTLLMReport(o *object, line int, t *tally) {
+	f := fields{o: o, line: line, t: t, rule: trtllmRule}
+	f.needMetric("performance/system_output_throughput_tok_s", "output_throughput", 1)
+	f.needMetric("performance/request_throughput_req_s", "request_throughput", 1)
+	f.needMetric("performance/total_latency_ms", "duration", 1)
+	f.metric("performance/system_total_throughput_tok_s", "total_throughput", 1)
+	f.metric("performance/output_throughput_per_user_tok_s", "user_throughput", 1)
+	f.metric("performance/output_throughput_per_gpu_tok_s", "gpu_throughput", 1)
+	f.metric("performance/avg_request_latency_ms", "request_latency_mean", 1)
+	f.spread("performance/request_latency_percentiles_ms", "request_latency")
+	f.metric("streaming_metrics/token_output_speed_tok_s", "user_speed", 1)
+	f.metric("streaming_metrics/avg_ttft_ms", "ttft_mean", 1)
+	f.metric("streaming_metrics/avg_tpot_ms", "tpot_mean", 1)
+	f.spread("streaming_metrics/tpot_percentiles", "tpot")
+	f.spread("streaming_metrics/ttft_percentiles", "ttft")
+	f.spread("streaming_metrics/gen_tps_percentiles", "user_speed")
+	f.work("request_info/num_requests", "requests", &t.work.Requests)
+	for key, side := range map[string]string{"request_info/avg_input_length": "input", "request_info/avg_output_length": "output"} {
+		if v, ok := f.number(key); ok && v.Defined() {
+			t.side[side] = float64(v)
+		}
+	}
+	finishTRTLLM(t)
+	if v, ok := f.number("world_info/ep_size"); ok && v > 0 && v < 1<<20 {
+		t.proof.Ranks = int(v)
+	}
+	if _, ok := f.value("decoding_stats"); ok {
+		t.noteOnce(speculation)
+	}
+}

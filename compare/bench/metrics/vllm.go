@@ -1,0 +1,117 @@
+package metrics
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+const (
+	vllmRule             = "vllm bench latency, linear"
+	vllmThroughputFormat = "vllm-throughput"
+	vllmLatencyFormat    = "vllm-latency"
+)
+
+// vllmThroughputText is the line of "vllm bench throughput". Releases that
+// print two numbers mean requests and prompt-and-generated tokens.
+var vllmThroughputText = textFormat{
+	name:  vllmThroughputFormat + "/stdout",
+	line:  readVLLMThroughputLine,
+	needs: [][]string{{"request_throughput"}, {"total_throughput"}},
+}
+
+var vllmThroughput = regexp.MustCompile(`^Throughput: ([\d.eE+-]+) requests/s, ([\d.eE+-]+) (?:total )?tokens/s(?:, ([\d.eE+-]+) output tokens/s)?$`)
+
+func readVLLMThroughputLine(rec record, t *tally) {
+	if m := vllmThroughput.FindStringSubmatch(rec.text); m != nil {
+		if m[3] != "" {
+			takeText(rec, "output_throughput", "", m[3], t)
+		}
+		takeText(rec, "total_throughput", "", m[2], t)
+		takeText(rec, "request_throughput", "", m[1], t)
+		t.found = true
+		return
+	}
+	label, v, ok := labelled(rec.text)
+	switch {
+	case !ok:
+	case label == "Total num prompt tokens":
+		t.count(rec.line, "input tokens", &t.work.InputTokens, v)
+	case label == "Total num output tokens":
+		t.count(rec.line, "output tokens", &t.work.OutputTokens, v)
+	}
+}
+
+// takeText is entry.take for a number that is still text.
+func takeText(rec record, name, rule, text string, t *tally) {
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		t.fail(notANumber(t.format, rec.line, name, text))
+		return
+	}
+	entry{metric: name}.take(rec, rule, v, t)
+}
+
+// isVLLMThroughput recognises the JSON of "vllm bench throughput". Its
+// tokens_per_second counts prompt and generated tokens; the generated ones alone
+// are only on stdout.
+func isVLLMThroughput(o *object) bool {
+	return o.has("elapsed_time", "num_requests", "total_num_tokens", "requests_per_second", "tokens_per_second")
+}
+
+func readVLLMThroughput(o *object, line int, t *tally) {
+	f := fields{o: o, line: line, t: t}
+	f.needMetric("tokens_per_second", "total_throughput", 1)
+	f.needMetric("requests_per_second", "request_throughput", 1)
+	f.needMetric("elapsed_time", "duration", 1e3)
+	f.work("num_requests", "requests", &t.work.Requests)
+	t.noteOnce("tokens_per_second of vllm bench throughput counts prompt tokens too; generated tokens per second are only on its stdout")
+}
+
+// vllmLatencyText is what "vllm bench latency" prints.
+var vllmLatencyText = textFormat{
+	name:  vllmLatencyFormat + "/stdout",
+	line:  readVLLMLatencyLine,
+	needs: [][]string{{"batch_latency_mean"}},
+}
+
+var vllmLatency = regexp.MustCompile(`^(?:(Avg)|(\d{1,2})% percentile) latency: ([\d.eE+-]+) seconds$`)
+
+func readVLLMLatencyLine(rec record, t *tally) {
+	m := vllmLatency.FindStringSubmatch(rec.text)
+	if m == nil {
+		return
+	}
+	name := "batch_latency_mean"
+	if m[1] == "" {
+		name = "batch_latency_p" + m[2]
+	}
+	v, err := strconv.ParseFloat(m[3], 64)
+	if err != nil {
+		t.fail(notANumber(t.format, rec.line, name, m[3]))
+		return
+	}
+	t.found = true
+	entry{metric: name, factor: 1e3}.take(rec, vllmRule, v, t)
+}
+
+// isVLLMLatency recognises the JSON of "vllm bench latency", in seconds.
+func isVLLMLatency(o *object) bool { return o.has("avg_latency", "latencies", "percentiles") }
+
+func readVLLMLatency(o *object, line int, t *tally) {
+	f := fields{o: o, line: line, t: t, rule: vllmRule}
+	f.needMetric("avg_latency", "batch_latency_mean", 1e3)
+	v, _ := f.value("percentiles")
+	if p, ok := v.(*object); ok {
+		for _, key := range p.keys {
+			if percentile.MatchString("p" + strings.TrimSpace(key)) {
+				f.metric("percentiles/"+key, "batch_latency_p"+strings.TrimSpace(key), 1e3)
+			}
+		}
+	}
+	if runs, ok := f.list("latencies"); ok {
+		for i, s := range runs {
+			t.step(Step{Iter: int64(i), Rank: -1, Requests: -1, ContextTokens: -1, GeneratedTokens: -1, TimeMS: 1e3 * s, Clock: "elapsed"})
+		}
+	}
+}
