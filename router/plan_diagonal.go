@@ -36,10 +36,12 @@ import (
 type diagonal struct {
 	problem Problem
 	circles
-	start []int     // by sender: its first place
-	enter [][]int32 // by sender: the first block of each place
-	first [][]int32 // by sender: the first expert of each block, an index into cells
-	tail  tail
+	tails   []tail
+	endings []ending // by sender
+	start   []int    // by sender: its first place
+	// By row, one for each sender and then one for each tail:
+	enter [][]int32 // the first block of each place
+	first [][]int32 // the first expert of each block, an index into cells
 }
 
 // circles is the shape of a diagonal plan.
@@ -139,73 +141,74 @@ func flatCircles(p Problem) circles {
 
 // plan lays the walks of all senders end to end on every circle.
 func (c circles) plan(p Problem) *diagonal {
-	d := &diagonal{problem: p, circles: c, tail: c.tailOf(p)}
-	senders := p.senders()
-	d.start = make([]int, len(senders))
+	d := &diagonal{problem: p, circles: c, start: make([]int, len(p.senders()))}
 	if c.laps == 0 {
 		return d
 	}
-	own := make([]int, len(senders)) // places each sender visits
-	class := make([]int, len(senders))
-	for s, t := range senders {
-		own[s] = c.window * (t - d.tail.of(s))
-		if t == 0 {
+	d.tails, d.endings = c.tailsOf(p)
+	own := make([]int, len(p.senders())) // places each sender visits
+	class := make([]int, len(own))
+	for s, tokens := range p.senders() {
+		own[s] = c.window * (tokens - d.endings[s].tokens)
+		if own[s] == 0 {
 			class[s] = -1
 		}
 	}
 	before := p.Layer * c.window * p.total() // visits of the layers before
 	d.start = tile(own, class, c.outer, before%c.outer)
 
-	d.enter = matrix(len(senders)+1, c.outer)
-	d.first = matrix(len(senders)+1, len(c.edge)-1)
+	rows := len(own) + len(d.tails)
+	d.enter, d.first = matrix(rows, c.outer), matrix(rows, len(c.edge)-1)
 	for place := range c.outer {
-		d.layPlace(place, own, cover(before, c.outer, place))
+		d.layPlace(place, own)
 	}
 	return d
 }
 
 // layPlace lays the walks round the blocks of one place and the experts of
-// those blocks. The last row of enter and first is where they all end: the
-// tail goes on from there.
-func (d *diagonal) layPlace(place int, own []int, before int) {
+// those blocks: first of all senders, then of all tails.
+func (d *diagonal) layPlace(place int, own []int) {
 	perVisit, perStep := d.laps, 1 // steps round the blocks per visit, slots per step
 	if d.visits {
 		perVisit, perStep = 1, d.laps
 	}
-	if d.tail.tokens > 0 {
-		// With a tail a layer is not a whole number of visits, but it is flat:
-		// the layers before have dealt all their slots out over the places.
-		before = cover(d.problem.Layer*d.problem.total()*d.problem.Shape.TopK, d.outer, place)
-	} else {
-		before *= perVisit
-	}
-	steps := make([]int, len(own))
-	class := make([]int, len(own))
-	total := 0
+	steps, class := make([]int, len(d.enter)), make([]int, len(d.enter))
 	for s, n := range own {
 		steps[s] = perVisit * coverFrom(d.start[s], n, d.outer, place)
-		total += steps[s]
 		class[s] = d.start[s]
 		if n == 0 || d.visits {
 			class[s] = -1
 		}
 	}
-	from := before % d.inner
-	enter := append(tile(steps, class, d.inner, from), (from+total)%d.inner)
-	for s, y := range enter {
-		d.enter[s][place] = int32(y)
+	for i := range d.tails {
+		steps[len(own)+i] = d.tails[i].entries(place)
+		class[len(own)+i] = d.outer + d.tails[i].from
+	}
+	before := d.before(place, perVisit)
+	enter := tile(steps, class, d.inner, before%d.inner)
+	for row, y := range enter {
+		d.enter[row][place] = int32(y)
 	}
 	for y := range d.inner {
 		b := place*d.inner + y
 		size := int(d.edge[b+1] - d.edge[b])
 		slots := perStep * cover(before, d.inner, y)
-		for s := range d.first {
-			d.first[s][b] = d.edge[b] + int32(slots%size)
-			if s < len(steps) {
-				slots += perStep * coverFrom(enter[s], steps[s], d.inner, y)
-			}
+		for row := range d.first {
+			d.first[row][b] = d.edge[b] + int32(slots%size)
+			slots += perStep * coverFrom(enter[row], steps[row], d.inner, y)
 		}
 	}
+}
+
+// before is how many steps the layers before this one have made round the blocks
+// of a place. With tails a layer is no whole number of visits, but its slots are
+// even over the places.
+func (d *diagonal) before(place, perVisit int) int {
+	past := d.problem.Layer * d.problem.total()
+	if len(d.tails) > 0 {
+		return cover(past*d.problem.Shape.TopK, d.outer, place)
+	}
+	return perVisit * cover(past*d.window, d.outer, place)
 }
 
 func matrix(rows, cols int) [][]int32 {
@@ -222,16 +225,18 @@ func (d *diagonal) Fill(dst []int32, rank int) {
 	checkFill(d.problem, dst, rank)
 	sender := d.problem.sender(rank)
 	w := walk{circles: &d.circles, place: d.start[sender]}
-	main := len(dst) - d.tail.of(sender)*d.problem.Shape.TopK
 	if d.laps == 0 {
 		w.fixedOnly(dst)
 		return
 	}
+	end := d.endings[sender]
+	main := len(dst) - end.tokens*d.problem.Shape.TopK
 	w.begin(d.enter[sender], d.first[sender])
 	w.fill(dst[:main])
-	if main < len(dst) {
-		w.begin(d.enter[len(d.enter)-1], d.first[len(d.first)-1])
-		w.fillTail(dst[main:], &d.tail, sender)
+	if end.tail >= 0 {
+		row := len(d.endings) + end.tail
+		w.begin(d.enter[row], d.first[row])
+		w.fillTail(dst[main:], &d.tails[end.tail], end.skip)
 	}
 }
 

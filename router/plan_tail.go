@@ -1,53 +1,77 @@
 package router
 
-// tail is the end of a grouped diagonal plan whose visits cannot be spread
-// evenly over the places: with three tokens of top-8, each on 4 of 8 groups,
-// half of the groups would get two slots more than the others. The last few
-// tokens then take their slots from a list that runs through the places one
-// after the other, each as often as an even spread allows:
+// tail is the end of a grouped diagonal plan whose visits do not spread evenly
+// over the places: after three tokens of top-8, each with two slots in each of 4
+// of 8 groups, half of the groups have had two slots more than the others. The
+// last few tokens then take their slots from a list that runs through the places
+// one after the other, each as often as an even spread allows:
 //
 //	places 0 0 0 1 1 1 2 2 | 2 3 3 3 4 4 4 5 | 5 5 6 6 6 7 7 7
 //
-// The zero tail has no tokens.
+// Every sender that can has a tail of its own, which makes its row even. The
+// others share one.
 type tail struct {
 	tokens int
 	topK   int
-	from   int   // the place the list begins at
-	each   int   // entries of every place …
-	more   int   // … and of the first `more` places one more
-	places int   // on the list
-	mine   []int // by sender: how many of its last tokens are on the list
+	from   int // the place the list begins at
+	each   int // entries of every place …
+	more   int // … and of the first `more` places one more
+	places int // of the circle
 }
 
-// of is the number of tail tokens of a sender.
-func (t *tail) of(sender int) int {
-	if t.tokens == 0 {
-		return 0
-	}
-	return t.mine[sender]
+// ending is a sender's part of a tail: the last tokens of the sender are tokens
+// skip, skip+1, … of the tail.
+type ending struct {
+	tail   int // index, −1 without
+	skip   int
+	tokens int
 }
 
-// tailOf finds the shortest tail that leaves the other tokens an even spread
-// and keeps its own within the groups a token may use. There is none where the
-// spread is even already, or when no tail does that.
-func (c circles) tailOf(p Problem) tail {
-	total := p.total()
-	if c.visits || c.outer == 1 || c.inner%c.laps == 0 || c.window*total%c.outer == 0 {
-		return tail{}
+// tailsOf gives every sender its ending. There are no tails where spreads are
+// even already; some senders have none if no tail does better for them.
+func (c circles) tailsOf(p Problem) (tails []tail, endings []ending) {
+	senders := p.senders()
+	endings = make([]ending, len(senders))
+	for s := range endings {
+		endings[s].tail = -1
 	}
-	for n := 1; n <= min(total, 4*c.outer); n++ {
-		slots := n * p.Shape.TopK
-		t := tail{
-			tokens: n, topK: p.Shape.TopK, places: c.outer,
-			from: p.Layer * total * p.Shape.TopK % c.outer,
-			each: slots / c.outer, more: slots % c.outer,
-		}
-		if c.window*(total-n)%c.outer == 0 && t.fits(p.Shape) {
-			t.assign(p.senders())
-			return t
+	if c.visits || c.outer == 1 || c.inner%c.laps == 0 {
+		return nil, endings
+	}
+	shared := make([]int, len(senders)) // tokens of senders without a tail of their own
+	total := 0
+	for s, tokens := range senders {
+		if t, ok := c.shortestTail(p.Shape, tokens); ok {
+			endings[s] = ending{tail: len(tails), tokens: t.tokens}
+			tails = append(tails, t)
+		} else {
+			shared[s] = tokens
+			total += tokens
 		}
 	}
-	return tail{}
+	if t, ok := c.shortestTail(p.Shape, total); ok {
+		shareTail(endings, shared, len(tails), t.tokens)
+		tails = append(tails, t)
+	}
+	c.layTails(p, tails)
+	return tails, endings
+}
+
+// shortestTail is the shortest tail that leaves the other tokens an even spread
+// and keeps its own within the groups a token may use. ok is false if the spread
+// is even without one, and if no tail does that.
+func (c circles) shortestTail(s Shape, tokens int) (t tail, ok bool) {
+	if c.window*tokens%c.outer == 0 {
+		return tail{}, false
+	}
+	for n := 1; n <= min(tokens, 4*c.outer); n++ {
+		slots := n * s.TopK
+		t := tail{tokens: n, topK: s.TopK, places: c.outer, each: slots / c.outer, more: slots % c.outer}
+		if c.window*(tokens-n)%c.outer == 0 && t.fits(s) {
+			return t, true
+		}
+	}
+	return tail{}, false
 }
 
 // fits reports whether every token of the list stays within its groups and
@@ -81,28 +105,54 @@ func (t *tail) place(slot int) int {
 	return (t.from + t.more + (slot-long)/t.each) % t.places
 }
 
-// assign gives each token of the list to the sender with the most tokens left,
-// the lowest on a tie.
-func (t *tail) assign(senders []int) {
-	t.mine = make([]int, len(senders))
-	for range t.tokens {
+// entries is how often a place is on the list.
+func (t *tail) entries(place int) int {
+	return t.each + coverFrom(t.from, t.more, t.places, place)
+}
+
+// shareTail gives each token of a shared tail to the sender with the most tokens
+// left, the lowest on a tie; a sender's tokens follow each other.
+func shareTail(endings []ending, left []int, index, tokens int) {
+	for range tokens {
 		most := 0
-		for s, n := range senders {
-			if n-t.mine[s] > senders[most]-t.mine[most] {
+		for s, n := range left {
+			if n > left[most] {
 				most = s
 			}
 		}
-		t.mine[most]++
+		left[most]--
+		endings[most].tail = index
+		endings[most].tokens++
+	}
+	skip := 0
+	for s := range endings {
+		if endings[s].tail == index {
+			endings[s].skip = skip
+			skip += endings[s].tokens
+		}
 	}
 }
 
-// fillTail deals out the tail tokens of one sender, walking the whole list so
-// that all senders agree on it; only the sender's own part is written.
-func (w *walk) fillTail(dst []int32, t *tail, sender int) {
-	skip := 0
-	for _, n := range t.mine[:sender] {
-		skip += n * t.topK
+// layTails turns the lists so that their longer places lie end to end; lists of
+// senders in lockstep begin at different places.
+func (c circles) layTails(p Problem, tails []tail) {
+	if len(tails) == 0 {
+		return
 	}
+	more, class := make([]int, len(tails)), make([]int, len(tails))
+	for i, t := range tails {
+		more[i] = t.more
+	}
+	from := p.Layer * p.total() * p.Shape.TopK % c.outer
+	for i, at := range tile(more, class, c.outer, from) {
+		tails[i].from = at
+	}
+}
+
+// fillTail writes one sender's tokens of a tail. It walks the list from its
+// beginning, so that all senders of a shared one agree on it.
+func (w *walk) fillTail(dst []int32, t *tail, skip int) {
+	skip *= t.topK
 	for slot := range skip + len(dst) {
 		e := w.take(w.step(t.place(slot)))
 		if slot >= skip {
