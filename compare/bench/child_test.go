@@ -1,0 +1,202 @@
+package bench
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The test binary plays the benchmark command, too: with childVariable set it
+// does what that names and exits.
+const childVariable = "BENCH_TEST_CHILD"
+
+func TestMain(m *testing.M) {
+	if mode := os.Getenv(childVariable); mode != "" {
+		os.Exit(playChild(mode, os.Args[1:]))
+	}
+	os.Exit(m.Run())
+}
+
+// report prints a result like the built-in workload's, a tenth faster in the
+// perfect arm.
+func report(w io.Writer) {
+	perfect := os.Getenv("ENABLE_PERFECT_ROUTER") == "1"
+	rate, over := 1000.0, 1.5
+	if perfect {
+		rate, over = 1100, 1
+	}
+	fmt.Fprintf(w, `{"perfect_router":%t,"ranks":2,"tokens_per_rank":8,"tokens_per_second":%g,"expert_max_over_mean":[%g],"rank_max_over_mean":[%g]}`+"\n",
+		perfect, rate, over, over)
+}
+
+func playChild(mode string, args []string) int {
+	switch mode {
+	case "report":
+		report(os.Stdout)
+	case "log": // appends its arguments to the file named first, waits, reports
+		f, err := os.OpenFile(args[0], os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+		if err != nil {
+			return 9
+		}
+		fmt.Fprintln(f, strings.Join(args[1:], " "), os.Getpid())
+		f.Close()
+		wait, _ := time.ParseDuration(os.Getenv("BENCH_TEST_WAIT"))
+		time.Sleep(wait)
+		report(os.Stdout)
+	case "replay": // prints the n-th line of its arm from a recorded campaign
+		n, _ := strconv.Atoi(args[1])
+		return replay(args[0], n)
+	case "fail":
+		fmt.Fprintln(os.Stderr, "CUDA out of memory")
+		return 3
+	case "fail-once": // fails until the file named first exists
+		if _, err := os.Stat(args[0]); err != nil {
+			return touch(args[0])
+		}
+		report(os.Stdout)
+	case "silent":
+	case "chatter":
+		fmt.Println("nothing of interest")
+	case "nan":
+		fmt.Println(`{"perfect_router":false,"ranks":2,"tokens_per_rank":8,"tokens_per_second":NaN}`)
+	case "stubborn": // ignores being asked to end, and so does what it started
+		signal.Ignore(os.Interrupt, syscall.SIGTERM)
+		grandchild := exec.Command("sh", "-c", `trap "" INT TERM; while :; do sleep 0.05; done`)
+		if err := grandchild.Start(); err != nil {
+			return 9
+		}
+		fmt.Println(grandchild.Process.Pid)
+		time.Sleep(time.Minute)
+	case "litter": // ends well and leaves a process behind
+		if err := exec.Command("sleep", "60").Start(); err != nil {
+			return 9
+		}
+		report(os.Stdout)
+	case "file":
+		f, err := os.Create(args[0])
+		if err != nil {
+			return 9
+		}
+		report(f)
+		f.Close()
+		fmt.Println("report written")
+	case "flood": // a long log, then the report
+		megabytes, _ := strconv.Atoi(args[0])
+		line := bytes.Repeat([]byte("x"), 1023)
+		w := bufio.NewWriterSize(os.Stdout, 1<<20)
+		for range megabytes << 10 {
+			w.Write(line)
+			w.WriteByte('\n')
+		}
+		report(w)
+		w.Flush()
+	case "server":
+		return serve(args[0])
+	case "client":
+		resp, err := http.Get(args[0])
+		if err != nil {
+			return 9
+		}
+		defer resp.Body.Close()
+		io.Copy(os.Stdout, resp.Body)
+	case "bench": // a bench process of its own, to be killed
+		c, err := Resume(args[0])
+		if err == nil {
+			err = c.Run(context.Background(), testHost("log"))
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
+	return 0
+}
+
+func touch(path string) int {
+	if err := os.WriteFile(path, nil, 0o644); err != nil {
+		return 9
+	}
+	fmt.Fprintln(os.Stderr, "a port was taken")
+	return 1
+}
+
+func replay(path string, n int) int {
+	want := fmt.Sprintf(`"perfect_router": %t`, os.Getenv("ENABLE_PERFECT_ROUTER") == "1")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return 9
+	}
+	for line := range strings.Lines(string(text)) {
+		if !strings.Contains(line, want) {
+			continue
+		}
+		if n == 0 {
+			fmt.Print(line)
+			return 0
+		}
+		n--
+	}
+	return 8
+}
+
+// serve answers once it has thought for a moment, until it is asked to end.
+func serve(addr string) int {
+	time.Sleep(100 * time.Millisecond)
+	mux := http.NewServeMux()
+	mux.HandleFunc("/health", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("/bench", func(w http.ResponseWriter, _ *http.Request) { report(w) })
+	if err := http.ListenAndServe(addr, mux); err != nil {
+		return 9
+	}
+	return 0
+}
+
+// testHost runs children of the mode.
+func testHost(mode string) Host {
+	env := []string{childVariable + "=" + mode, "PATH=" + os.Getenv("PATH"), "GOMAXPROCS=1", "BENCH_TEST_WAIT=" + os.Getenv("BENCH_TEST_WAIT")}
+	return Host{
+		Environ: env, Now: time.Now,
+		Sleep:    func(context.Context, time.Duration) error { return nil },
+		Patience: Patience{Interrupt: 50 * time.Millisecond, Terminate: 50 * time.Millisecond},
+	}
+}
+
+// testSpec is a campaign of the test binary with these arguments.
+func testSpec(t *testing.T, pairs int, args ...string) Spec {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	trtllm, err := ParseTreatment("trtllm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Spec{
+		Design: Design{Pairs: pairs, Order: ABBA, Seed: 1}, Treatment: trtllm,
+		Command: Command{Normal: append([]string{self}, args...)}, Threshold: 0.1, Confidence: 0.95, WorkTolerance: 0.01,
+	}
+}
+
+// create lays down a campaign in a fresh folder.
+func create(t *testing.T, spec Spec) *Campaign {
+	t.Helper()
+	c, err := Create(filepath.Join(t.TempDir(), "campaign"), spec, time.Unix(1, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}

@@ -1,0 +1,217 @@
+package bench
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/moebalance/moebalance/compare/stats"
+)
+
+// letters writes a plan as N and P per launch, lower case for warm-ups, f for
+// floor launches, with a space between pairs.
+func letters(plan []Launch) string {
+	var b strings.Builder
+	for _, l := range plan {
+		c := strings.ToUpper(string(l.Arm[:1]))
+		switch l.Kind {
+		case WarmUp:
+			c = strings.ToLower(c)
+		case Floor:
+			c = "f"
+		case Profiled:
+			c = "*" + c
+		}
+		b.WriteString(c)
+		if l.Place == 1 {
+			b.WriteString(" ")
+		}
+	}
+	return strings.TrimSpace(b.String())
+}
+
+func TestPlanIsTheSeeds(t *testing.T) {
+	d := Design{Pairs: 6, FloorPairs: 2, WarmUps: 1, Profiled: true, Order: ABBA, Seed: 7}
+	if a, b := letters(d.Plan()), letters(d.Plan()); a != b {
+		t.Fatalf("the same design gave %s and %s", a, b)
+	}
+	other := d
+	other.Seed = 8
+	differs := false
+	for seed := range uint64(20) {
+		other.Seed = seed
+		differs = differs || letters(other.Plan()) != letters(d.Plan())
+	}
+	if !differs {
+		t.Error("20 seeds gave one order")
+	}
+	// Floor pairs stand after pairs 3 and 6: (i+1)·2 ≥ (j+1)·6.
+	shape := strings.NewReplacer("N", "x", "P", "x").Replace(letters(d.Plan()))
+	if want := "np xx xx xx ff xx xx xx ff *x*x"; shape != want {
+		t.Errorf("the plan has the shape %q, want %q", shape, want)
+	}
+}
+
+// Laws of every plan: each pair has one launch of each arm side by side, and
+// over an even number of pairs each arm goes first equally often.
+func TestPlansAreBalanced(t *testing.T) {
+	for _, order := range Orders {
+		for pairs := 1; pairs <= 25; pairs++ {
+			for seed := range uint64(8) {
+				d := Design{Pairs: pairs, FloorPairs: int(seed) % 4, WarmUps: int(seed) % 3, Order: order, Seed: seed}
+				plan := d.Plan()
+				if want := 2 * (d.WarmUps + d.Pairs + d.FloorPairs); len(plan) != want {
+					t.Fatalf("%v: %d launches, want %d", d, len(plan), want)
+				}
+				normalFirst := 0
+				var blocks []Arm
+				for i, l := range plan {
+					if l.Position != i {
+						t.Fatalf("%v: position %d at %d", d, l.Position, i)
+					}
+					if l.Kind != Timed || l.Place != 0 {
+						continue
+					}
+					if next := plan[i+1]; next.Pair != l.Pair || next.Arm == l.Arm || next.Place != 1 {
+						t.Fatalf("%v: %+v is followed by %+v", d, l, next)
+					}
+					if l.Arm == Normal {
+						normalFirst++
+					}
+					blocks = append(blocks, l.Arm)
+				}
+				if diff := 2*normalFirst - pairs; diff < -1 || diff > 1 {
+					t.Errorf("%v: normal first in %d of %d pairs", d, normalFirst, pairs)
+				}
+				if order == ABBA {
+					for i := 0; i+1 < len(blocks); i += 2 {
+						if blocks[i] == blocks[i+1] {
+							t.Errorf("%v: pairs %d and %d start with the same arm", d, i, i+1)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestDesignCheck(t *testing.T) {
+	for _, d := range []Design{
+		{Pairs: 0, Order: ABBA}, {Pairs: MostPairs + 1, Order: ABBA}, {Pairs: 6}, {Pairs: 6, Order: "aabb"},
+		{Pairs: 6, Order: ABBA, FloorPairs: -1}, {Pairs: 6, Order: ABBA, WarmUps: -1},
+	} {
+		if d.Check() == nil {
+			t.Errorf("%+v passed", d)
+		}
+	}
+	if err := (Design{Pairs: 6, Order: Random}).Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A linear drift of 3 % over the session and noise of 0.4 % per launch, no gain:
+// with the default order the exact signed-rank test at 5 % must not be fooled
+// more than 6 % of the time. A plan of normal always first fails this.
+func TestDriftDoesNotLookLikeAGain(t *testing.T) {
+	const trials = 2000
+	r := rand.New(rand.NewPCG(1, 2))
+	fooled := func(plan func(seed uint64) []Launch) float64 {
+		n := 0
+		for trial := range trials {
+			launches := plan(uint64(trial))
+			diffs := make([]float64, len(launches)/2)
+			for i, l := range launches {
+				v := 0.03*float64(i)/float64(len(launches)-1) + 0.004*r.NormFloat64()
+				if l.Arm == Normal {
+					v = -v
+				}
+				diffs[l.Pair] += v
+			}
+			if stats.SignedRank(diffs).P <= 0.05 {
+				n++
+			}
+		}
+		return float64(n) / trials
+	}
+	for _, order := range Orders {
+		rate := fooled(func(seed uint64) []Launch { return Design{Pairs: 10, Order: order, Seed: seed}.Plan() })
+		if rate > 0.06 {
+			t.Errorf("%s: %.1f %% of null campaigns look significant, want at most 6 %%", order, 100*rate)
+		}
+	}
+	naive := fooled(func(uint64) []Launch {
+		plan := Design{Pairs: 10, Order: ABBA}.Plan()
+		for i := range plan {
+			plan[i].Arm = Arms[i%2]
+		}
+		return plan
+	})
+	if naive < 0.06 {
+		t.Errorf("a fixed order is fooled in %.1f %% only: the simulation shows nothing", 100*naive)
+	}
+}
+
+func TestLooks(t *testing.T) {
+	for _, c := range []struct {
+		most       int
+		confidence float64
+		want       []int
+	}{
+		// One look at 6: 2/2⁶ = 0.031 ≤ 0.05.
+		{6, 0.95, []int{6}},
+		// 6, 10 would need 0.031 ≤ 0.05/2; 8, 10: 0.0078 ≤ 0.025.
+		{10, 0.95, []int{8, 10}},
+		// 8, 12, 18, 24: K = 4, 0.0078 ≤ 0.0125.
+		{24, 0.95, []int{8, 12, 18, 24}},
+		{5, 0.95, nil},
+		// 2/2⁸ = 0.0078 ≤ 0.01 for one look.
+		{8, 0.99, []int{8}},
+	} {
+		if got := Looks(c.most, c.confidence); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("Looks(%d, %g) = %v, want %v", c.most, c.confidence, got, c.want)
+		}
+	}
+	if got, want := LookConfidence(24, 0.95), 0.9875; got != want {
+		t.Errorf("LookConfidence(24, 0.95) = %v, want %v", got, want)
+	}
+	if got := fewestForLooks(0.95); got != 6 {
+		t.Errorf("the least cap at 95 %% is %d, want 6", got)
+	}
+}
+
+// The whole sequence must miss a true gain at most 5 % of the time, though it
+// looks four times.
+func TestLooksKeepTheirError(t *testing.T) {
+	const trials = 4000
+	r := rand.New(rand.NewPCG(3, 4))
+	looks, confidence := Looks(24, 0.95), LookConfidence(24, 0.95)
+	missed := 0
+	for range trials {
+		diffs := make([]float64, 24)
+		for i := range diffs {
+			diffs[i] = r.NormFloat64()
+		}
+		for _, n := range looks {
+			if !stats.HodgesLehmann(diffs[:n], confidence).Contains(0) {
+				missed++
+				break
+			}
+		}
+	}
+	if rate := float64(missed) / trials; rate > 0.05 || rate < 0.005 {
+		t.Errorf("%.2f %% of sequences miss the truth, want at most 5 %% and not nearly none", 100*rate)
+	}
+}
+
+func ExampleDesign_Plan() {
+	for _, l := range (Design{Pairs: 2, Order: ABBA, Seed: 1}).Plan() {
+		fmt.Println(l.Position, l.Kind, l.Pair, l.Arm)
+	}
+	// Output:
+	// 0 timed 0 perfect
+	// 1 timed 0 normal
+	// 2 timed 1 normal
+	// 3 timed 1 perfect
+}

@@ -1,0 +1,523 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The recorded campaign of 12 launches on 4 H200s, replayed: the values come
+// back in the file's order, whatever the order of launching.
+func TestReplayedCampaign(t *testing.T) {
+	recorded, err := filepath.Abs("../../testdata/pairs-abba.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := create(t, testSpec(t, 6, recorded, "{pair}"))
+	if err := c.Run(context.Background(), testHost("replay")); err != nil {
+		t.Fatal(err)
+	}
+	// tokens_per_second of the first and last line of each arm.
+	want := map[Arm][2]float64{Normal: {399378.73984891246, 401643.2}, Perfect: {455670.7811535223, 460708.3}}
+	pairs := c.Pairs(Timed)
+	if len(pairs) != 6 {
+		t.Fatalf("%d pairs, want 6", len(pairs))
+	}
+	for i, at := range []int{0, 5} {
+		normal, perfect := armsOf(pairs[at])
+		for arm, a := range map[Arm]Attempt{Normal: normal, Perfect: perfect} {
+			m, _ := a.Result.Metric(a.Result.Primary)
+			if got := m.Value.Float64(); got < want[arm][i]*(1-1e-5) || got > want[arm][i]*(1+1e-5) {
+				t.Errorf("pair %d, %s: %v, want about %v", at, arm, got, want[arm][i])
+			}
+		}
+	}
+	e := c.Evidence()
+	if len(e.Proofs) != 8 {
+		t.Errorf("%d proofs, want one for each of 4 ranks in 2 arms", len(e.Proofs))
+	}
+	for _, p := range e.Proofs {
+		if !p.Proves() || p.Launches != 6 {
+			t.Errorf("%+v does not prove its arm over 6 launches", p)
+		}
+	}
+	if want := (Difference{"environment", "ENABLE_PERFECT_ROUTER", "not set", "1", true}); len(e.Differences) != 1 || e.Differences[0] != want {
+		t.Errorf("differences %+v, want only %+v", e.Differences, want)
+	}
+	again, err := Open(c.Folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	if a, b := fmt.Sprintf("%+v", again.Evidence()), fmt.Sprintf("%+v", e); a != b {
+		t.Errorf("read back:\n%s\nwas\n%s", a, b)
+	}
+	if again.Left() != 0 || again.Finished() != 12 {
+		t.Errorf("%d finished and %d left, want 12 and 0", again.Finished(), again.Left())
+	}
+}
+
+func TestFailures(t *testing.T) {
+	for mode, want := range map[string]string{
+		"fail":    `exit code 3; the last it said was "CUDA out of memory"`,
+		"silent":  "printed nothing on stdout",
+		"chatter": "no benchmark result found",
+		"nan":     "token_throughput is not a number",
+	} {
+		t.Run(mode, func(t *testing.T) {
+			spec := testSpec(t, 1)
+			spec.Retries = 2
+			c := create(t, spec)
+			err := c.Run(context.Background(), testHost(mode))
+			var failed *LaunchError
+			if !errors.As(err, &failed) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+				t.Fatalf("error %v, want one line with %q", err, want)
+			}
+			// Another attempt would not change what is printed.
+			attempts := 1
+			if mode == "fail" {
+				attempts = 3
+			}
+			if got := c.Launches[0].Attempts; len(got) != attempts || got[attempts-1].State != Failed {
+				t.Errorf("attempts %+v, want %d failed ones", got, attempts)
+			}
+			gone, err := c.Discard()
+			if err != nil || gone != (mode == "silent") {
+				t.Errorf("discarded: %t, %v; want it gone only without output", gone, err)
+			}
+		})
+	}
+}
+
+func TestRetriesAreRecorded(t *testing.T) {
+	spec := testSpec(t, 1, filepath.Join(t.TempDir(), "flag"))
+	spec.Retries = 1
+	c := create(t, spec)
+	if err := c.Run(context.Background(), testHost("fail-once")); err != nil {
+		t.Fatal(err)
+	}
+	first := c.Launches[0].Attempts
+	if len(first) != 2 || first[0].State != Failed || first[1].State != Finished || first[0].ExitCode != 1 {
+		t.Fatalf("attempts %+v, want a failed and a finished one", first)
+	}
+	for _, check := range c.Evidence().Checks {
+		if check.Name == "first_attempts" && check.Outcome != Warned {
+			t.Errorf("%+v, want a warning", check)
+		}
+	}
+}
+
+func TestUnknownMetricNamesTheKnown(t *testing.T) {
+	spec := testSpec(t, 1)
+	spec.Metric = "goodput"
+	err := create(t, spec).Run(context.Background(), testHost("report"))
+	if err == nil || !strings.Contains(err.Error(), "token_throughput") {
+		t.Errorf("error %v, want the known metrics in it", err)
+	}
+}
+
+// alive reports whether a process runs.
+func alive(pid int) bool {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && !strings.Contains(string(text), ") Z ")
+}
+
+// A command that ignores every polite signal, with a grandchild that does too:
+// both are gone when the time limit has passed.
+func TestTimeLimitEndsTheWholeGroup(t *testing.T) {
+	spec := testSpec(t, 1)
+	spec.Timeout = 400 * time.Millisecond
+	c := create(t, spec)
+	began := time.Now()
+	err := c.Run(context.Background(), testHost("stubborn"))
+	if err == nil || !strings.Contains(err.Error(), "time limit of 400ms passed") {
+		t.Fatalf("error %v, want the time limit", err)
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("took %v", took)
+	}
+	text, err := os.ReadFile(filepath.Join(c.Folder, c.Launches[0].Attempts[0].Folder, stdoutName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	grandchild, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatalf("the child printed %q", text)
+	}
+	if alive(grandchild) {
+		t.Errorf("process %d, which the command had started, still runs", grandchild)
+		syscall.Kill(grandchild, syscall.SIGKILL)
+	}
+}
+
+func TestLeftoversAreEnded(t *testing.T) {
+	c := create(t, testSpec(t, 1))
+	began := time.Now()
+	if err := c.Run(context.Background(), testHost("litter")); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("took %v: waited for what was left behind", took)
+	}
+	if w := c.Launches[0].Attempts[0].Warnings; len(w) != 1 || w[0] != leftBehind {
+		t.Errorf("warnings %q, want %q", w, leftBehind)
+	}
+}
+
+// finishedOnce wants every launch finished, exactly once and last.
+func finishedOnce(t *testing.T, c *Campaign) {
+	t.Helper()
+	for _, l := range c.Launches {
+		done := 0
+		for _, a := range l.Attempts {
+			if a.State == Finished {
+				done++
+			}
+		}
+		if _, last := l.Done(); done != 1 || !last {
+			t.Errorf("launch %d has the attempts %+v, want one finished, last", l.Position, l.Attempts)
+		}
+	}
+}
+
+func TestInterruptAndResume(t *testing.T) {
+	t.Setenv("BENCH_TEST_WAIT", "150ms")
+	log := filepath.Join(t.TempDir(), "log")
+	c := create(t, testSpec(t, 3, log, "{launch}", "{arm}"))
+	ctx, cancel := context.WithCancel(context.Background())
+	h := testHost("log")
+	h.Report = func(e Event) {
+		if e.Stage == Starting && e.Launch.Position == 3 {
+			time.AfterFunc(50*time.Millisecond, cancel)
+		}
+	}
+	if err := c.Run(ctx, h); !errors.Is(err, context.Canceled) {
+		t.Fatalf("error %v, want the interrupt", err)
+	}
+	if l := c.Launches[3]; len(l.Attempts) != 1 || l.Attempts[0].State != Interrupted {
+		t.Fatalf("the running launch has %+v, want one interrupted attempt", l.Attempts)
+	}
+	folder := c.Folder
+	if _, err := Resume(folder); !errors.Is(err, ErrBusy) {
+		t.Errorf("a second writer got %v, want ErrBusy", err)
+	}
+	reader, err := Open(folder)
+	if err != nil {
+		t.Fatalf("reading beside the writer: %v", err)
+	}
+	if reader.Finished() != 3 {
+		t.Errorf("the reader sees %d finished launches, want 3", reader.Finished())
+	}
+	reader.Close()
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Create(folder, c.Spec, time.Now()); !errors.Is(err, ErrExists) {
+		t.Errorf("a new campaign over three finished launches: %v, want ErrExists", err)
+	}
+	c, err = Resume(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	h.Report = nil
+	if err := c.Run(context.Background(), h); err != nil {
+		t.Fatal(err)
+	}
+	finishedOnce(t, c)
+	// Launch 2 began pair 1 before the interrupt, launch 3 ended it afterwards.
+	for _, check := range c.Evidence().Checks {
+		if check.Name == "one_session" && (check.Outcome != Warned || !strings.Contains(check.Text, "inside pair 1")) {
+			t.Errorf("%+v, want a warning about pair 1", check)
+		}
+	}
+	// Every launch but the interrupted one ran once, in the order of the plan.
+	text, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var order []string
+	for line := range strings.Lines(string(text)) {
+		order = append(order, strings.Fields(line)[0])
+	}
+	if got, want := strings.Join(order, " "), "0 1 2 3 3 4 5"; got != want {
+		t.Errorf("ran %s, want %s", got, want)
+	}
+}
+
+// The bench process is killed with its command running: resuming ends what it
+// left behind, and finishes every launch exactly once.
+func TestKillAndResume(t *testing.T) {
+	t.Setenv("BENCH_TEST_WAIT", "250ms")
+	log := filepath.Join(t.TempDir(), "log")
+	c := create(t, testSpec(t, 2, log, "{launch}"))
+	folder := c.Folder
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := exec.Command(self, folder)
+	other.Env = append(os.Environ(), childVariable+"=bench")
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for until := time.Now().Add(10 * time.Second); len(lines) < 2 && time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
+		text, _ := os.ReadFile(log)
+		lines = strings.Split(strings.TrimSpace(string(text)), "\n")
+	}
+	other.Process.Kill()
+	other.Wait()
+	if len(lines) != 2 {
+		t.Fatalf("the log holds %q, want the second launch running", lines)
+	}
+	orphan, err := strconv.Atoi(strings.Fields(lines[1])[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !alive(orphan) {
+		t.Fatal("the command did not outlive its bench process: nothing is tested")
+	}
+
+	t.Setenv("BENCH_TEST_WAIT", "1ms")
+	c, err = Resume(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	h := testHost("log")
+	h.Report = func(e Event) {
+		if e.Stage == Starting && alive(orphan) {
+			t.Error("a launch starts beside what the killed process left behind")
+		}
+	}
+	if err := c.Run(context.Background(), h); err != nil {
+		t.Fatal(err)
+	}
+	finishedOnce(t, c)
+	second := c.Launches[1].Attempts
+	if len(second) != 2 || second[0].State != Interrupted || !strings.Contains(second[0].Error, "1 processes") {
+		t.Errorf("attempts of the launch that was cut off: %+v", second)
+	}
+}
+
+// A process killed after its command ended and before its output was read: the
+// output is read, and the command not run again.
+func TestEndedLaunchIsReadNotRepeated(t *testing.T) {
+	c := create(t, testSpec(t, 1))
+	if err := c.Run(context.Background(), testHost("report")); err != nil {
+		t.Fatal(err)
+	}
+	a := c.Launches[1].Attempts[0]
+	a.State, a.Result = Ran, nil
+	if err := c.store.save(1, a); err != nil {
+		t.Fatal(err)
+	}
+	folder := c.Folder
+	c.Close()
+	c, err := Resume(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, done := c.Launches[1].Done(); done {
+		t.Fatal("the launch counts as finished before its output is read")
+	}
+	h := testHost("fail")
+	if err := c.Run(context.Background(), h); err != nil {
+		t.Fatalf("%v: the command was started again", err)
+	}
+	finishedOnce(t, c)
+}
+
+func TestServerAndClient(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := listener.Addr().String()
+	listener.Close()
+	spec := testSpec(t, 1)
+	self := spec.Command.Normal[0]
+	spec.Command = Command{
+		Server: []string{"env", childVariable + "=server", self, addr}, Ready: "http://" + addr + "/health", ReadyTimeout: 10 * time.Second,
+		Normal: []string{"env", childVariable + "=client", self, "http://" + addr + "/bench"},
+	}
+	c := create(t, spec)
+	if err := c.Run(context.Background(), testHost("silent")); err != nil {
+		t.Fatal(err)
+	}
+	finishedOnce(t, c)
+	for _, p := range c.Evidence().Proofs {
+		if !p.Proves() {
+			t.Errorf("%+v: the server of this arm did not get the treatment", p)
+		}
+	}
+	if answers(context.Background(), spec.Command.Ready) {
+		t.Error("the server still answers")
+	}
+
+	spec.Command.Server = []string{"env", childVariable + "=fail", self}
+	c = create(t, spec)
+	if err := c.Run(context.Background(), testHost("silent")); err == nil || !strings.Contains(err.Error(), "ended before it was ready") {
+		t.Errorf("error %v, want that the server ended", err)
+	}
+	spec.Command.Server = []string{"sleep", "60"}
+	spec.Command.ReadyTimeout = 300 * time.Millisecond
+	c = create(t, spec)
+	if err := c.Run(context.Background(), testHost("silent")); err == nil || !strings.Contains(err.Error(), "did not answer") {
+		t.Errorf("error %v, want that the server did not answer", err)
+	}
+}
+
+func TestResultFromAFile(t *testing.T) {
+	spec := testSpec(t, 1, "{out}/report.json")
+	spec.Output = "{out}/report.json"
+	c := create(t, spec)
+	if err := c.Run(context.Background(), testHost("file")); err != nil {
+		t.Fatal(err)
+	}
+	finishedOnce(t, c)
+	c = create(t, spec)
+	if err := c.Run(context.Background(), testHost("report")); err == nil || !strings.Contains(err.Error(), "left no result file") {
+		t.Errorf("error %v, want that there is no file", err)
+	}
+}
+
+func TestWarmUpFloorAndCoolDown(t *testing.T) {
+	spec := testSpec(t, 2)
+	spec.Design.WarmUps, spec.Design.FloorPairs, spec.CoolDown = 1, 1, time.Hour
+	c := create(t, spec)
+	h := testHost("report")
+	slept := 0
+	h.Sleep = func(_ context.Context, d time.Duration) error {
+		if d != time.Hour {
+			t.Errorf("slept %v", d)
+		}
+		slept++
+		return nil
+	}
+	if err := c.Run(context.Background(), h); err != nil {
+		t.Fatal(err)
+	}
+	finishedOnce(t, c)
+	if slept != 7 {
+		t.Errorf("cooled down %d times between 8 launches, want 7", slept)
+	}
+	if got := len(c.Pairs(Floor)); got != 1 {
+		t.Errorf("%d A/A pairs, want 1", got)
+	}
+	// Only the launches of timed pairs count for the proof.
+	for _, p := range c.Evidence().Proofs {
+		if p.Launches != 2 {
+			t.Errorf("%+v counts %d launches, want 2", p, p.Launches)
+		}
+	}
+}
+
+func TestUntilDecided(t *testing.T) {
+	spec := testSpec(t, 12)
+	spec.Design.UntilDecide = true // looks at 8 and 12
+	c := create(t, spec)
+	h := testHost("report")
+	var looks []int
+	h.Decide = func(c *Campaign, confidence float64) (bool, error) {
+		if confidence != 0.975 {
+			t.Errorf("confidence %v, want 1 − 0.05/2", confidence)
+		}
+		looks = append(looks, len(c.Pairs(Timed)))
+		return true, nil
+	}
+	if err := c.Run(context.Background(), h); err != nil {
+		t.Fatal(err)
+	}
+	if len(looks) != 1 || looks[0] != 8 || c.Decided != 8 || c.Left() != 0 || c.Finished() != 16 {
+		t.Errorf("looked at %v, decided after %d, %d finished, %d left; want one look at 8 pairs", looks, c.Decided, c.Finished(), c.Left())
+	}
+	folder := c.Folder
+	c.Close()
+	c, err := Resume(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.Run(context.Background(), h); err != nil || c.Finished() != 16 {
+		t.Errorf("resuming a decided campaign: %v, %d launches", err, c.Finished())
+	}
+}
+
+func TestAcceptStopsAfterTheFirstPair(t *testing.T) {
+	c := create(t, testSpec(t, 3))
+	h := testHost("report")
+	refuse := errors.New("no")
+	h.Accept = func(*Campaign) error { return refuse }
+	if err := c.Run(context.Background(), h); !errors.Is(err, refuse) || c.Finished() != 2 {
+		t.Errorf("%v after %d launches, want to stop after the first pair", err, c.Finished())
+	}
+}
+
+func TestCommandNotFound(t *testing.T) {
+	h := testHost("report")
+	err := h.Resolve(Command{Normal: []string{"no-such-benchmark"}})
+	if !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), `"no-such-benchmark"`) {
+		t.Errorf("error %v", err)
+	}
+	h.Executable = "/somewhere/moebalance"
+	if path, err := h.program("moebalance"); err != nil || filepath.Base(path) != "moebalance" {
+		t.Errorf("moebalance resolves to %q, %v", path, err)
+	}
+}
+
+// A long log goes to disk and is read from there: memory stays small.
+func TestLongOutputStaysOnDisk(t *testing.T) {
+	megabytes := 64
+	if testing.Short() {
+		megabytes = 8
+	}
+	c := create(t, testSpec(t, 1, strconv.Itoa(megabytes)))
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	if err := c.Run(context.Background(), testHost("flood")); err != nil {
+		t.Fatal(err)
+	}
+	runtime.ReadMemStats(&after)
+	if grown := int64(after.HeapSys) - int64(before.HeapSys); grown > 40<<20 {
+		t.Errorf("the heap grew by %d MiB over 2 × %d MiB of output, want under 40", grown>>20, megabytes)
+	}
+	finishedOnce(t, c)
+}
+
+// The tool's own time per launch, beside the command's.
+func BenchmarkLaunch(b *testing.B) {
+	trtllm, _ := ParseTreatment("trtllm")
+	spec := Spec{Design: Design{Pairs: (b.N + 1) / 2, Order: ABBA}, Treatment: trtllm, Confidence: 0.95,
+		Command: Command{Normal: []string{"sh", "-c", `echo "{\"perfect_router\":true,\"ranks\":2,\"tokens_per_rank\":8,\"tokens_per_second\":1}"`}}}
+	c, err := Create(b.TempDir(), spec, time.Unix(1, 0))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer c.Close()
+	b.ResetTimer()
+	if err := c.Run(context.Background(), testHost("report")); err != nil {
+		b.Fatal(err)
+	}
+	var inside int64
+	for _, l := range c.Launches {
+		inside += l.Attempts[0].DurationNS
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds()-inside)/float64(len(c.Launches))/1e6, "own-ms/launch")
+}
