@@ -1,0 +1,147 @@
+package nsys
+
+import (
+	"math/rand/v2"
+	"testing"
+)
+
+// slowPlace looks at every mark for every moment.
+func slowPlace(marks []mark, at int64) place {
+	p := nowhere
+	var step, layer, expert, phase *mark
+	better := func(best **mark, m *mark) {
+		b := *best
+		if b == nil || m.start > b.start || m.start == b.start && m.end <= b.end {
+			*best = m
+		}
+	}
+	for i := range marks {
+		m := &marks[i]
+		if m.start > at || m.end < at {
+			continue
+		}
+		if m.step != None {
+			better(&step, m)
+		}
+		if m.layer != None {
+			better(&layer, m)
+		}
+		if m.expert != None {
+			better(&expert, m)
+		}
+		if m.phase != "" {
+			better(&phase, m)
+		}
+	}
+	if step != nil {
+		p.Step = step.step
+	}
+	if layer != nil {
+		p.Layer = layer.layer
+	}
+	if expert != nil {
+		p.Expert = expert.expert
+	}
+	if phase != nil {
+		p.Phase = phase.phase
+	}
+	return p
+}
+
+// Ranges that nest, overlap, touch, are empty or repeat: the sweep and the slow
+// search agree on every moment.
+func TestLocateAgreesWithSearch(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 300 {
+		var line timeline
+		width := int64(1 + rng.IntN(60))
+		for i := range rng.IntN(40) {
+			start := rng.Int64N(width)
+			m := mark{start: start, end: start + rng.Int64N(width), label: label{step: None, layer: None, expert: None}}
+			n := int32(i)
+			switch rng.IntN(4) {
+			case 0:
+				m.step = n
+			case 1:
+				m.layer = n
+			case 2:
+				m.layer, m.expert, m.phase = n, n, PhaseExperts
+			default:
+				m.phase = phaseOrder[rng.IntN(len(phaseOrder))]
+			}
+			line.marks = append(line.marks, m)
+		}
+		for i := range rng.IntN(50) {
+			line.moments = append(line.moments, moment{rng.Int64N(2 * width), int32(i)})
+		}
+		at := map[int32]int64{}
+		for _, m := range line.moments {
+			at[m.target] = m.at
+		}
+		line.sortMarks()
+		seen := 0
+		line.locate(func(target int32, got place) {
+			seen++
+			if want := slowPlace(line.marks, at[target]); got != want {
+				t.Fatalf("at %d of %+v:\nwant %+v\nhave %+v", at[target], line.marks, want, got)
+			}
+		})
+		if seen != len(at) {
+			t.Fatalf("want %d moments, have %d", len(at), seen)
+		}
+	}
+}
+
+func TestMillionNestedRanges(t *testing.T) {
+	const n = 1_000_000
+	var line timeline
+	for i := range int64(n) {
+		line.marks = append(line.marks, mark{start: i, end: 3*n - i, label: label{step: None, layer: int32(i), expert: None}})
+	}
+	for i := range int64(100) {
+		line.moments = append(line.moments, moment{n + i*n/100, int32(i)})
+	}
+	line.sortMarks()
+	line.locate(func(target int32, got place) {
+		// at n + 10 000 i the marks with 3n − m ≥ n + 10 000 i are open
+		if want := min(int32(n)-1, int32(2*n-int(target)*n/100)); got.Layer != want {
+			t.Fatalf("moment %d: want layer %d, have %d", target, want, got.Layer)
+		}
+	})
+}
+
+func TestStepsWithoutNumberAndRepeatedOnes(t *testing.T) {
+	steps := func(marks ...mark) (numbers []int32, renumbered bool) {
+		line := timeline{marks: marks}
+		line.sortMarks()
+		renumbered = line.numberSteps()
+		for _, m := range line.marks {
+			numbers = append(numbers, m.step)
+		}
+		return numbers, renumbered
+	}
+	m := func(start, end int64, step int32) mark {
+		return mark{start, end, label{step: step, layer: None, expert: None}}
+	}
+	for _, c := range []struct {
+		what       string
+		marks      []mark
+		want       []int32
+		renumbered bool
+	}{
+		{"numbered once each: kept", []mark{m(0, 9, 7), m(10, 19, 8)}, []int32{7, 8}, false},
+		{"a number twice: by order", []mark{m(0, 9, 3), m(10, 19, 3)}, []int32{0, 1}, true},
+		{"no numbers: by order", []mark{m(10, 19, unnumbered), m(0, 9, unnumbered)}, []int32{0, 1}, true},
+		{"an unnumbered one inside a numbered one is part of it", []mark{m(0, 9, 5), m(1, 8, unnumbered), m(10, 19, 6)}, []int32{5, None, 6}, false},
+	} {
+		got, renumbered := steps(c.marks...)
+		if len(got) != len(c.want) || renumbered != c.renumbered {
+			t.Fatalf("%s: have %v, %v", c.what, got, renumbered)
+		}
+		for i := range got {
+			if got[i] != c.want[i] {
+				t.Errorf("%s: want %v, have %v", c.what, c.want, got)
+			}
+		}
+	}
+}
