@@ -9,7 +9,7 @@ import (
 func TestWords(t *testing.T) {
 	for line, want := range map[string][]string{
 		``:                           nil,
-		`  a  b	c `:                {"a", "b", "c"},
+		`  a  b	c `:                  {"a", "b", "c"},
 		`python 'a b' "c d"`:         {"python", "a b", "c d"},
 		`a'b'"c"d`:                   {"abcd"},
 		`'' ""`:                      {"", ""},

@@ -1,0 +1,367 @@
+package bench
+
+import (
+	"context"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/moebalance/moebalance/compare/bench/metrics"
+	"github.com/moebalance/moebalance/router"
+)
+
+func TestRecordEnvironment(t *testing.T) {
+	trtllm, _ := ParseTreatment("trtllm")
+	got := recordEnvironment([]string{"HOME=/root", "CUDA_VISIBLE_DEVICES=0,1", "NCCL_DEBUG=a=b", "VLLM_API_KEY=xyz",
+		"TRTLLM_AUTH_TOKEN=q", "ENABLE_PERFECT_ROUTER=1", "SLURM_JOB_ID=7"}, trtllm)
+	want := map[string]string{"CUDA_VISIBLE_DEVICES": "0,1", "NCCL_DEBUG": "a=b", "VLLM_API_KEY": redacted,
+		"TRTLLM_AUTH_TOKEN": redacted, "ENABLE_PERFECT_ROUTER": "1"}
+	if len(got) != len(want) {
+		t.Errorf("recorded %v, want %v", got, want)
+	}
+	for name, value := range want {
+		if got[name] != value {
+			t.Errorf("%s is recorded as %q, want %q", name, got[name], value)
+		}
+	}
+}
+
+func TestHashesFollowTheFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f")
+	if err := os.WriteFile(path, []byte("abc"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	h := make(fileHasher)
+	// SHA-256("abc"), FIPS 180-2, appendix B.1.
+	const abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+	for range 2 {
+		if f, err := h.hash(path); err != nil || f.SHA256 != abc || f.Bytes != 3 {
+			t.Fatalf("%+v, %v; want %s", f, err, abc)
+		}
+	}
+	if err := os.WriteFile(path, []byte("abd"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(path, time.Time{}, time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if f, err := h.hash(path); err != nil || f.SHA256 == abc {
+		t.Errorf("the changed file still has the hash %s, %v", f.SHA256, err)
+	}
+	for _, path := range []string{filepath.Dir(path), path + "x"} {
+		if _, err := h.hash(path); err == nil {
+			t.Errorf("%s was hashed", path)
+		}
+	}
+}
+
+// A file that changes between launches breaks the check, and is a difference
+// between the arms if it changed inside a pair.
+func TestChangedFileIsSeen(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(file, []byte("a"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	spec := testSpec(t, 1)
+	spec.Same = []string{file}
+	c := create(t, spec)
+	h := testHost("report")
+	h.Report = func(e Event) {
+		if e.Stage == Ended && e.Launch.Position == 0 {
+			os.WriteFile(file, []byte("longer"), 0o644)
+		}
+	}
+	if err := c.Run(context.Background(), h); err != nil {
+		t.Fatal(err)
+	}
+	e := c.Evidence()
+	if check := e.Checks[0]; check.Name != "same_files" || check.Outcome != Broken || !strings.Contains(check.Text, file) {
+		t.Errorf("%+v, want a failed check naming the file", check)
+	}
+	found := false
+	for _, d := range e.Differences {
+		found = found || d.Kind == "file" && d.Name == file && !d.Declared
+	}
+	if !found {
+		t.Errorf("differences %+v, want the file among them", e.Differences)
+	}
+}
+
+// Resumed under another environment, a pair differs in more than its treatment.
+func TestOtherVariableIsSeen(t *testing.T) {
+	c := create(t, testSpec(t, 1))
+	h := testHost("report")
+	ctx, cancel := context.WithCancel(context.Background())
+	h.Report = func(e Event) {
+		if e.Stage == Ended {
+			cancel()
+		}
+	}
+	if err := c.Run(ctx, h); err == nil {
+		t.Fatal("was not interrupted")
+	}
+	h.Report = nil
+	h.Environ = append(h.Environ, "NCCL_ALGO=Ring")
+	if err := c.Run(context.Background(), h); err != nil {
+		t.Fatal(err)
+	}
+	// Seed 1 launches the perfect arm first: the variable is the normal one's.
+	want := Difference{"environment", "NCCL_ALGO", "Ring", "not set", false}
+	if e := c.Evidence(); len(e.Differences) != 2 || e.Differences[1] != want {
+		t.Errorf("differences %+v, want %+v among them", e.Differences, want)
+	}
+}
+
+func TestDeclaredArguments(t *testing.T) {
+	for name, spoil := range map[string]func(*Spec){
+		"{arm}": func(s *Spec) { s.Command.Normal = append(s.Command.Normal, "--name={arm}") },
+		"command": func(s *Spec) {
+			s.Command.Perfect = append(append([]string{}, s.Command.Normal...), "--balanced")
+		},
+	} {
+		spec := testSpec(t, 1)
+		spoil(&spec)
+		c := create(t, spec)
+		if err := c.Run(context.Background(), testHost("report")); err != nil {
+			t.Fatal(err)
+		}
+		e := c.Evidence()
+		if n := len(e.Differences); n != 2 || e.Differences[1].Kind != "argument" || e.Differences[1].Name != name || !e.Differences[1].Declared {
+			t.Errorf("%s: differences %+v", name, e.Differences)
+		}
+	}
+}
+
+func said(perfect bool, ranks int, loads ...float64) Attempt {
+	p := metrics.Proof{Claimed: true, Perfect: perfect, Ranks: ranks}
+	for i := 0; i+1 < len(loads); i += 2 {
+		p.Layers = append(p.Layers, metrics.LayerBalance{Layer: i / 2, RankMaxOverMean: router.Number(loads[i]), ExpertMaxOverMean: router.Number(loads[i+1])})
+	}
+	return Attempt{Result: &metrics.Result{Proof: p}}
+}
+
+func TestProveByOutput(t *testing.T) {
+	nan := math.NaN()
+	for name, c := range map[string]struct {
+		arm   Arm
+		a     Attempt
+		ranks int
+		want  Standing
+	}{
+		"perfect and balanced":          {Perfect, said(true, 4, 1, 1, 1.01, 1.2), 4, Balanced},
+		"perfect without loads":         {Perfect, said(true, 1), 1, Balanced},
+		"perfect by its word only":      {Perfect, said(true, 2, 1, 1, 1.4, 1.6), 2, Unproved},
+		"flag not seen":                 {Perfect, said(false, 2, 1.4, 1.6), 2, Unbalanced},
+		"normal and skewed":             {Normal, said(false, 2, 1.4, 2), 2, Unbalanced},
+		"normal, ranks even by chance":  {Normal, said(false, 2, 1, 2), 2, Unbalanced},
+		"normal but balanced":           {Normal, said(false, 2, 1, 1), 2, Balanced},
+		"normal without loads":          {Normal, said(false, 2), 2, Unbalanced},
+		"normal told to be perfect":     {Normal, said(true, 2, 1, 1), 2, Balanced},
+		"a layer without a rank's load": {Perfect, said(true, 1, nan, 1), 1, Balanced},
+	} {
+		proofs := Treatment{}.prove(c.arm, c.a)
+		if len(proofs) != c.ranks {
+			t.Errorf("%s: %d proofs, want one per rank", name, len(proofs))
+		}
+		for _, p := range proofs {
+			if p.Standing != c.want {
+				t.Errorf("%s: %s (%s), want %s", name, p.Standing, p.Evidence, c.want)
+			}
+		}
+	}
+}
+
+// The lines are those that TensorRT-LLM prints, of the older and the newer kind.
+func TestProveByLine(t *testing.T) {
+	trtllm, _ := ParseTreatment("trtllm")
+	folder := t.TempDir()
+	log := "0: [TRT-LLM] [I] start\n" +
+		"1: Precomputing perfect router logits for 22 common batch sizes (ep_rank=1)...\n" +
+		strings.Repeat("y", 200<<10) + "\n" + // longer than the reader's buffer
+		"Precomputing perfect router logits for 22 common batch sizes (ep_rank=0)...\r\n"
+	if err := os.WriteFile(filepath.Join(folder, stderrName), []byte(log), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	found, err := findLines(trtllm.Line, folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found) != 2 || found[0] != (Found{0, 1}) || found[1] != (Found{1, 1}) {
+		t.Fatalf("found %+v, want ranks 0 and 1 once", found)
+	}
+	if err := os.WriteFile(filepath.Join(folder, stdoutName), []byte("Precomputing perfect router logits for 22 common batch sizes...\nit has no newline: Precomputing perfect router logits for 3 common batch sizes"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if found, err = findLines(trtllm.Line, folder); err != nil || len(found) != 3 || found[0] != (Found{AllRanks, 2}) {
+		t.Fatalf("found %+v, %v; want two lines without a rank", found, err)
+	}
+
+	lines := func(ranks ...int) Attempt {
+		a := Attempt{Result: &metrics.Result{}}
+		for _, r := range ranks {
+			a.LinesFound = append(a.LinesFound, Found{r, 1})
+		}
+		return a
+	}
+	for name, c := range map[string]struct {
+		arm    Arm
+		a      Attempt
+		proves bool
+	}{
+		"perfect with lines":    {Perfect, lines(0, 1), true},
+		"perfect without lines": {Perfect, lines(), false},
+		"normal without lines":  {Normal, lines(), true},
+		"normal with lines":     {Normal, lines(0), false},
+	} {
+		for _, p := range trtllm.prove(c.arm, c.a) {
+			if p.Proves() != c.proves {
+				t.Errorf("%s: %+v", name, p)
+			}
+		}
+	}
+	if p := (Treatment{}).prove(Perfect, lines()); len(p) != 1 || p[0].Proves() {
+		t.Errorf("without a line to look for: %+v", p)
+	}
+}
+
+// campaignOf is a finished campaign of these attempts, by arm.
+func campaignOf(spec Spec, normal, perfect []Attempt) *Campaign {
+	spec.Design = Design{Pairs: len(normal), Order: ABBA}
+	c := &Campaign{Spec: spec, Launches: spec.Design.Plan()}
+	for i, l := range c.Launches {
+		a := normal[l.Pair]
+		if l.Arm == Perfect {
+			a = perfect[l.Pair]
+		}
+		a.Number, a.Session, a.State = 1, 1, Finished
+		c.Launches[i].Attempts = []Attempt{a}
+	}
+	return c
+}
+
+func TestProofOverLaunches(t *testing.T) {
+	trtllm, _ := ParseTreatment("trtllm")
+	spec := Spec{Treatment: trtllm}
+	skewed, even := said(false, 2, 1.5, 2), said(true, 2, 1, 1)
+	standing := func(c *Campaign) map[Arm][]Proof {
+		by := make(map[Arm][]Proof)
+		for _, p := range c.Evidence().Proofs {
+			by[p.Arm] = append(by[p.Arm], p)
+		}
+		return by
+	}
+	by := standing(campaignOf(spec, []Attempt{skewed, said(false, 2, 1.3, 3)}, []Attempt{even, said(true, 2, 1.02, 1)}))
+	if len(by[Normal]) != 2 || len(by[Perfect]) != 2 {
+		t.Fatalf("proofs %+v", by)
+	}
+	for _, p := range append(by[Normal], by[Perfect]...) {
+		if !p.Proves() || p.Launches != 2 {
+			t.Errorf("%+v", p)
+		}
+	}
+	// The least uneven normal launch and the least even perfect one are shown.
+	if v := by[Normal][0].RankMaxOverMean; v != 1.3 {
+		t.Errorf("normal arm shows max/mean %v, want 1.3", v)
+	}
+	if v := by[Perfect][0].RankMaxOverMean; v != 1.02 {
+		t.Errorf("perfect arm shows max/mean %v, want 1.02", v)
+	}
+	// One launch of two that never saw the switch spoils its arm.
+	by = standing(campaignOf(spec, []Attempt{skewed, skewed}, []Attempt{even, said(false, 2, 1.5, 2)}))
+	for _, p := range by[Perfect] {
+		if p.Proves() {
+			t.Errorf("%+v proves the perfect arm", p)
+		}
+	}
+	// A rank that proved itself in one launch of two only.
+	line := func(ranks ...int) Attempt {
+		a := Attempt{Result: &metrics.Result{}}
+		for _, r := range ranks {
+			a.LinesFound = append(a.LinesFound, Found{r, 1})
+		}
+		return a
+	}
+	by = standing(campaignOf(spec, []Attempt{line(), line()}, []Attempt{line(0, 1), line(0)}))
+	if p := by[Perfect]; len(p) != 2 || !p[0].Proves() || p[1].Proves() || !strings.Contains(p[1].Evidence, "1 of 2") {
+		t.Errorf("proofs of the perfect arm %+v, want rank 1 unproved", p)
+	}
+	// Ranks that the spec names and nobody has seen.
+	spec.Ranks = 3
+	by = standing(campaignOf(spec, []Attempt{line()}, []Attempt{line(0, 1)}))
+	if p := by[Perfect]; len(p) != 3 || p[2].Rank != 2 || p[2].Proves() {
+		t.Errorf("proofs of the perfect arm %+v, want rank 2 missing", p)
+	}
+}
+
+func TestGPUs(t *testing.T) {
+	gpus, err := parseGPUs("0, GPU-aa, NVIDIA H200, 580.159.04, 1980, 3201, 41, 120.55\n" +
+		"1, GPU-bb, NVIDIA H200, 580.159.04, [N/A], 3201, [Not Supported], 76.00\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g := gpus[0]; len(gpus) != 2 || g.UUID != "GPU-aa" || g.Name != "NVIDIA H200" || g.ClockMHz != 1980 || g.TemperatureC != 41 || g.PowerW != 120.55 {
+		t.Errorf("read %+v", gpus)
+	}
+	if gpus[1].ClockMHz.Defined() || gpus[1].TemperatureC.Defined() {
+		t.Errorf("what the driver does not know became %+v", gpus[1])
+	}
+	if err := parseGPUProcesses("GPU-bb, 77, /usr/bin/python3\nGPU-aa, [Not Found], x\nGPU-zz, 5, y\n", gpus); err != nil {
+		t.Fatal(err)
+	}
+	if len(gpus[0].Processes) != 0 || len(gpus[1].Processes) != 1 || gpus[1].Processes[0] != (GPUProcess{77, "/usr/bin/python3", false}) {
+		t.Errorf("processes %+v", gpus)
+	}
+	for _, text := range []string{"No devices were found", "x, GPU, n, d, 1, 2, 3, 4"} {
+		if _, err := parseGPUs(text); err == nil {
+			t.Errorf("%q passed", text)
+		}
+	}
+}
+
+func FuzzParseGPUs(f *testing.F) {
+	f.Add("0, GPU-aa, NVIDIA H200, 580.159.04, 1980, 3201, 41, 120.55\n", "GPU-aa, 1, x\n")
+	f.Fuzz(func(t *testing.T, cards, processes string) {
+		gpus, err := parseGPUs(cards)
+		if err == nil {
+			_ = parseGPUProcesses(processes, gpus)
+		}
+	})
+}
+
+// A program that answers like nvidia-smi, with a stranger on the GPU: it is
+// seen, and our own processes are told from it.
+func TestGPUsBesideLaunches(t *testing.T) {
+	smi := filepath.Join(t.TempDir(), "nvidia-smi")
+	script := "#!/bin/sh\ncase $1 in\n--query-gpu*) echo '0, GPU-aa, H, 1, 1500, 1, 40, 1';;\n*) echo 'GPU-aa, 1, stranger';;\nesac\n"
+	if err := os.WriteFile(smi, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	c := create(t, testSpec(t, 1))
+	h := testHost("report")
+	h.GPUs = func(ctx context.Context) ([]GPU, error) { return NvidiaSMI(ctx, smi) }
+	if err := c.Run(context.Background(), h); err != nil {
+		t.Fatal(err)
+	}
+	byName := make(map[string]Check)
+	for _, check := range c.Evidence().Checks {
+		byName[check.Name] = check
+	}
+	if check := byName["other_processes"]; check.Outcome != Warned || !strings.Contains(check.Text, "stranger (GPU 0)") {
+		t.Errorf("%+v, want a warning about the stranger", check)
+	}
+	if check := byName["clocks"]; check.Outcome != Passed || !strings.Contains(check.Text, "1500 MHz") {
+		t.Errorf("%+v", check)
+	}
+
+	warm := func(mhz, celsius float64) Attempt {
+		return Attempt{GPUs: []GPU{{UUID: "a", ClockMHz: router.Number(mhz), TemperatureC: router.Number(celsius)}}}
+	}
+	// 1900 against 1800 MHz is 5.3 %, 50 against 56 °C is 6: both are warned of.
+	checks, ok := campaignOf(Spec{}, []Attempt{warm(1900, 50)}, []Attempt{warm(1800, 56)}).checkGPUs()
+	if !ok || len(checks) != 3 || checks[1].Outcome != Warned || checks[2].Outcome != Warned {
+		t.Errorf("checks %+v, want warnings about clocks and temperature", checks)
+	}
+}

@@ -1,0 +1,160 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func TestProfileSwitches(t *testing.T) {
+	p := Profile{Windows: "100-150", GraphTrace: "node", PythonGIL: true, GPUMetrics: true, Rank: -1}
+	if got, want := Quote(p.nsys()), "nsys profile -f true -t cuda,nvtx,python-gil --cuda-graph-trace node --trace-fork-before-exec=true "+
+		"--export=sqlite -c cudaProfilerApi --capture-range-end=stop --gpu-metrics-devices=all"; got != want {
+		t.Errorf("switches\n%s\nwant\n%s", got, want)
+	}
+	v := p.Variables()
+	if v["TLLM_PROFILE_START_STOP"] != "100-150" || v["TLLM_NVTX_DEBUG"] != "1" || v["TLLM_PROFILE_RECORD_GC"] != "1" || v["TLLM_LLMAPI_ENABLE_NVTX"] != "1" {
+		t.Errorf("variables %v", v)
+	}
+	p = Profile{Windows: "0,5-9", Legacy: "TLLM_GPTS_PROFILE_START_STOP", GraphTrace: "graph", TorchTrace: "t.json"}
+	if got := Quote(p.nsys()); !strings.Contains(got, "--capture-range-end=repeat:2") || strings.Contains(got, "gpu-metrics") {
+		t.Errorf("switches %s", got)
+	}
+	if v := p.Variables(); v["TLLM_GPTS_PROFILE_START_STOP"] != "0,5-9" || v["TLLM_PROFILE_START_STOP"] != "" || v["TLLM_TORCH_PROFILE_TRACE"] != "t.json" {
+		t.Errorf("variables %v", v)
+	}
+	if got := Quote(Profile{GraphTrace: "node"}.nsys()); strings.Contains(got, "cudaProfilerApi") {
+		t.Errorf("without iterations the whole run is recorded, but: %s", got)
+	}
+}
+
+func TestProfileCheck(t *testing.T) {
+	for _, p := range []Profile{
+		{}, {GraphTrace: "full"}, {GraphTrace: "node", Windows: "9-3"}, {GraphTrace: "node", Windows: "a"}, {GraphTrace: "node", Windows: "1-2,"},
+		{GraphTrace: "node", Legacy: "X", Windows: "1"}, {GraphTrace: "node", Legacy: Legacies[0]},
+	} {
+		if p.Check() == nil {
+			t.Errorf("%+v passed", p)
+		}
+	}
+	for _, w := range []string{"", "5", "1-1", "1-4,7-8,12"} {
+		if err := (Profile{GraphTrace: "node", Windows: w}).Check(); err != nil {
+			t.Errorf("%q: %v", w, err)
+		}
+	}
+}
+
+func TestProgramAt(t *testing.T) {
+	for line, want := range map[string]string{
+		"prog -n 4":             "prog",
+		"mpirun -n 4 prog -n 2": "prog",
+		"mpirun --mca btl self -x A --tag-output p q": "p",
+		"mpirun --map-by=node -H a,b p":               "p",
+		"mpiexec -genv A 1 -ppn 2 p":                  "p",
+		"srun -N 2 --ntasks-per-node=4 --mpi=pmix p":  "p",
+		"srun --container-image x.sqsh -- p --a":      "p",
+		"/opt/bin/mpirun -np 2 p":                     "p",
+		"mpirun -n 4":                                 "",
+	} {
+		words, _ := Words(line)
+		at := programAt(words)
+		got := ""
+		if at < len(words) {
+			got = words[at]
+		}
+		if got != want {
+			t.Errorf("%q: the program is %q, want %q", line, got, want)
+		}
+	}
+}
+
+func TestProfileScript(t *testing.T) {
+	p := Profile{GraphTrace: "node", Rank: 2, Set: map[string]string{"ENABLE_PERFECT_ROUTER": "1"}}
+	want := `#!/bin/sh
+# The command under Nsight Systems, one report per rank.
+export ENABLE_PERFECT_ROUTER=1
+export TLLM_LLMAPI_ENABLE_NVTX=1
+export TLLM_NVTX_DEBUG=1
+export TLLM_PROFILE_RECORD_GC=1
+mkdir -p 'my reports'
+exec mpirun -x ENABLE_PERFECT_ROUTER=1 -x TLLM_LLMAPI_ENABLE_NVTX=1 -x TLLM_NVTX_DEBUG=1 -x TLLM_PROFILE_RECORD_GC=1 -n 4 sh -c 'rank="${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-${SLURM_PROCID:-${PMIX_RANK:-0}}}}"; [ "$rank" = 2 ] || exec "$@"; exec nsys profile -f true -t cuda,nvtx --cuda-graph-trace node --trace-fork-before-exec=true --export=sqlite -o '\''my reports/report.rank'\''"$rank" "$@"' moebalance-profile prog 'a b'
+`
+	if got := p.Script([]string{"mpirun", "-n", "4", "prog", "a b"}, "my reports"); got != want {
+		t.Errorf("script\n%s\nwant\n%s", got, want)
+	}
+	if got := p.Wrap([]string{"launcher", "-x", Mark, "prog"}, "d"); !reflect.DeepEqual(got[:3], []string{"launcher", "-x", "sh"}) || got[len(got)-1] != "prog" {
+		t.Errorf("with the mark: %q", got)
+	}
+}
+
+// The wrapper, run as each launcher would: with a program in nsys's place that
+// writes down its report's name, and then runs the rest like nsys does.
+func TestWrapperFindsItsRank(t *testing.T) {
+	dir := t.TempDir()
+	nsys := filepath.Join(dir, "fake nsys")
+	script := "#!/bin/sh\nwhile [ \"$1\" != -o ]; do shift; done\necho profiled \"$2\"\nshift 2\nexec \"$@\"\n"
+	if err := os.WriteFile(nsys, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		variable string
+		only     int
+		want     string
+	}{
+		{"OMPI_COMM_WORLD_RANK=3", -1, "profiled " + dir + "/report.rank3\nhello it's me"},
+		{"PMI_RANK=1", -1, "profiled " + dir + "/report.rank1\nhello it's me"},
+		{"SLURM_PROCID=2", 2, "profiled " + dir + "/report.rank2\nhello it's me"},
+		{"SLURM_PROCID=1", 2, "hello it's me"},
+		{"NONE=1", -1, "profiled " + dir + "/report.rank0\nhello it's me"},
+	} {
+		p := Profile{Nsys: nsys, GraphTrace: "node", Rank: c.only}
+		words := p.Wrap([]string{"echo", "hello", "it's me"}, dir)
+		cmd := exec.Command(words[0], words[1:]...)
+		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), c.variable}
+		out, err := cmd.CombinedOutput()
+		if err != nil || strings.TrimSpace(string(out)) != c.want {
+			t.Errorf("%s: printed %q, %v; want %q", c.variable, out, err, c.want)
+		}
+	}
+}
+
+// A profiled pair comes last, is never a result, and its exports are found.
+func TestProfiledPair(t *testing.T) {
+	nsys := filepath.Join(t.TempDir(), "nsys")
+	script := "#!/bin/sh\nwhile [ \"$1\" != -o ]; do shift; done\ntouch \"$2.sqlite\"\nshift 2\nexec \"$@\"\n"
+	if err := os.WriteFile(nsys, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	spec := testSpec(t, 1)
+	spec.Design.Profiled = true
+	spec.Profile = &Profile{Nsys: nsys, GraphTrace: "node", Rank: -1}
+	c := create(t, spec)
+	if err := c.Run(context.Background(), testHost("report")); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(c.Launches); n != 4 || c.Launches[2].Kind != Profiled || c.Finished() != 4 {
+		t.Fatalf("%d launches, %d finished", n, c.Finished())
+	}
+	if a, _ := c.Launches[2].Done(); a.Result != nil {
+		t.Error("the profiled launch has a result")
+	}
+	for _, arm := range Arms {
+		if got := c.Exports(arm); len(got) != 1 || filepath.Base(got[0]) != "report.rank0.sqlite" {
+			t.Errorf("exports of the %s arm: %q", arm, got)
+		}
+	}
+	if got := len(c.Pairs(Timed)); got != 1 {
+		t.Errorf("%d timed pairs, want 1", got)
+	}
+}
+
+func ExampleProfile_Wrap() {
+	p := Profile{GraphTrace: "graph", Rank: -1}
+	fmt.Println(p.Wrap([]string{"vllm", "bench", "throughput"}, "reports")[:2])
+	// Output: [sh -c]
+}

@@ -1,0 +1,251 @@
+package bench
+
+import (
+	"database/sql"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/moebalance/moebalance/compare/bench/metrics"
+	"github.com/moebalance/moebalance/router"
+)
+
+// fullAttempt has something in every field that is stored.
+func fullAttempt() Attempt {
+	return Attempt{
+		Number: 1, Session: 1, State: Finished, StartedAt: time.Unix(5, 7).UTC(), DurationNS: 1 << 60, ExitCode: 0,
+		Error: "none; 'quoted'", Folder: "launches/0", Arguments: []string{"a", "b c"},
+		Environment: map[string]string{"X": "1"}, Files: []File{{"f", "ab", 3}},
+		GPUs:       []GPU{{Index: 1, UUID: "GPU-1", Name: "N", Driver: "1", ClockMHz: 5, MemoryMHz: 6, TemperatureC: 7, PowerW: 8, Processes: []GPUProcess{{9, "p", true}}}},
+		LinesFound: []Found{{-1, 2}}, Warnings: []string{"w"},
+		Result: &metrics.Result{Format: "f", Primary: "x", Metrics: []metrics.Metric{{Name: "x", Unit: "u", HigherIsBetter: true, Value: 3}},
+			Work:  metrics.Work{Requests: metrics.Exactly(4)},
+			Proof: metrics.Proof{Claimed: true, Ranks: 2, Layers: []metrics.LayerBalance{{ExpertMaxOverMean: 1, RankMaxOverMean: 2}}}},
+	}
+}
+
+func TestStoreReturnsWhatWasSaved(t *testing.T) {
+	spec := testSpec(t, 2, "x")
+	spec.Same, spec.Custom, spec.Retries, spec.Timeout = []string{"a"}, []string{"m=1(.*)"}, 3, time.Second
+	spec.Profile = &Profile{GraphTrace: "node", Rank: -1, Set: map[string]string{"A": "1"}}
+	spec.Design.Profiled = true
+	c := create(t, spec)
+	if _, err := c.store.begin(time.Unix(1, 0), ""); err != nil {
+		t.Fatal(err)
+	}
+	want := fullAttempt()
+	if err := c.store.save(2, want); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Open(c.Folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	if !reflect.DeepEqual(again.Spec, spec) {
+		t.Errorf("the spec came back as\n%+v\nwant\n%+v", again.Spec, spec)
+	}
+	if got := again.Launches[2].Attempts; len(got) != 1 || !reflect.DeepEqual(got[0], want) {
+		t.Errorf("the attempt came back as\n%+v\nwant\n%+v", got, want)
+	}
+	if again.ID != c.ID || len(c.ID) != 16 || !again.Created.Equal(time.Unix(1, 0)) {
+		t.Errorf("id %q and time %v, want %q and the time of Create", again.ID, again.Created, c.ID)
+	}
+}
+
+// The file itself refuses a second finished attempt at one launch.
+func TestStoreFinishesOnce(t *testing.T) {
+	c := create(t, testSpec(t, 1, "x"))
+	if _, err := c.store.begin(time.Unix(1, 0), ""); err != nil {
+		t.Fatal(err)
+	}
+	a := fullAttempt()
+	if err := c.store.save(0, a); err != nil {
+		t.Fatal(err)
+	}
+	a.Number = 2
+	if err := c.store.save(0, a); err == nil {
+		t.Error("a launch finished twice")
+	}
+	if err := c.store.save(99, a); err == nil {
+		t.Error("an attempt at a launch that is not in the plan was stored")
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	dir := t.TempDir()
+	check := func(name, want string) {
+		t.Helper()
+		_, err := Open(dir)
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: error %v, want one line with %q", name, err, want)
+		}
+		if _, err := Resume(dir); err == nil {
+			t.Errorf("%s: resumed", name)
+		}
+	}
+	check("an empty folder", "holds no campaign")
+	if entries, _ := os.ReadDir(dir); len(entries) != 0 {
+		t.Errorf("opening left %v behind", entries)
+	}
+	path := filepath.Join(dir, storeName)
+	write := func(text string) {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n" + strings.Repeat("x", 200))
+	check("a text file", "not a campaign file")
+	write("")
+	check("an empty file", "has version 0")
+	os.Remove(path)
+	db, err := sql.Open("sqlite", "file:"+path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Exec("PRAGMA user_version = 99"); err != nil {
+		t.Fatal(err)
+	}
+	db.Close()
+	check("a later version", "has version 99")
+}
+
+// A campaign file cut anywhere is refused or read; it never panics, and never
+// shows launches that are not there.
+func TestCutStore(t *testing.T) {
+	c := create(t, testSpec(t, 2, "x"))
+	folder := c.Folder
+	c.Close()
+	whole, err := os.ReadFile(filepath.Join(folder, storeName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for cut := 0; cut < len(whole); cut += 509 {
+		if err := os.WriteFile(filepath.Join(dir, storeName), whole[:cut], 0o644); err != nil {
+			t.Fatal(err)
+		}
+		got, err := Open(dir)
+		if err == nil {
+			if len(got.Launches) != 4 {
+				t.Errorf("cut at %d of %d: %d launches", cut, len(whole), len(got.Launches))
+			}
+			got.Close()
+		}
+	}
+}
+
+// A campaign without a finished launch may be replaced.
+func TestCreateReplacesTheUnstarted(t *testing.T) {
+	c := create(t, testSpec(t, 1, "x"))
+	folder := c.Folder
+	if _, err := Create(folder, c.Spec, time.Now()); err == nil {
+		t.Error("created over a campaign that is open")
+	}
+	id := c.ID
+	c.Close()
+	again, err := Create(folder, testSpec(t, 2, "x"), time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	if again.ID == id || len(again.Launches) != 4 {
+		t.Errorf("the new campaign has id %s and %d launches", again.ID, len(again.Launches))
+	}
+}
+
+func TestOpenReadOnlyFolder(t *testing.T) {
+	if os.Getuid() == 0 {
+		t.Skip("the superuser can write everywhere")
+	}
+	c := create(t, testSpec(t, 1, "x"))
+	folder := c.Folder
+	c.Close()
+	if err := os.Chmod(folder, 0o555); err != nil {
+		t.Fatal(err)
+	}
+	defer os.Chmod(folder, 0o755)
+	got, err := Open(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got.Close()
+}
+
+// bigCampaign has 10,000 finished launches.
+func bigCampaign(t testing.TB, folder string) {
+	t.Helper()
+	trtllm, _ := ParseTreatment("trtllm")
+	c, err := Create(folder, Spec{Design: Design{Pairs: 5000, Order: ABBA}, Treatment: trtllm, Confidence: 0.95,
+		Command: Command{Normal: []string{"x"}}}, time.Unix(1, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.store.begin(time.Unix(1, 0), ""); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.store.db.Exec("PRAGMA synchronous = OFF"); err != nil {
+		t.Fatal(err)
+	}
+	a := fullAttempt()
+	for _, l := range c.Launches {
+		if err := c.store.save(l.Position, a); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestBigCampaignOpensQuickly(t *testing.T) {
+	if testing.Short() {
+		t.Skip("writes 10,000 launches")
+	}
+	folder := t.TempDir()
+	bigCampaign(t, folder)
+	began := time.Now()
+	c, err := Open(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	// About 0.25 s on two cores; the limit allows for a busy machine.
+	if took := time.Since(began); took > 2*time.Second || c.Finished() != 10_000 {
+		t.Errorf("opened %d launches in %v, want 10,000 in under a second", c.Finished(), took)
+	}
+}
+
+func BenchmarkOpen10000(b *testing.B) {
+	folder := b.TempDir()
+	bigCampaign(b, folder)
+	for b.Loop() {
+		c, err := Open(folder)
+		if err != nil {
+			b.Fatal(err)
+		}
+		c.Close()
+	}
+}
+
+func TestUndefinedNumbersSurviveTheStore(t *testing.T) {
+	c := create(t, testSpec(t, 1, "x"))
+	if _, err := c.store.begin(time.Unix(1, 0), ""); err != nil {
+		t.Fatal(err)
+	}
+	a := fullAttempt()
+	a.Result.Metrics[0].Value = router.Undefined()
+	if err := c.store.save(0, a); err != nil {
+		t.Fatal(err)
+	}
+	launches, err := c.store.launches()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := launches[0].Attempts[0].Result.Metrics[0].Value; v.Defined() {
+		t.Errorf("undefined came back as %v", v)
+	}
+}
