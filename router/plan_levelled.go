@@ -1,41 +1,50 @@
 package router
 
+import "slices"
+
 // levelled is the diagonal plan for layouts that its circles do not fit:
 // replicas, groups that ranks cut across, a top-k that does not divide over the
-// groups. It deals slot by slot, each to the rank with the fewest slots so far;
-// among equals to the one this sender has sent the fewest; then the first from
-// a place that moves on with every slot. On that rank it takes the expert with
-// the fewest slots per copy that the token may still take. Nothing is proved
-// about the outcome; the certificate measures it against the floors.
+// groups. It deals slot by slot. Of the experts the token may still take, each
+// rank offers the one with the fewest slots per copy, and the slot goes to the
+// lowest
+//
+//	slots of the rank + (slots of the expert per copy)·(experts of the rank) / 16
+//
+// among equals to the rank this sender has sent the fewest; then the first from
+// a place that moves on with every slot. The second term keeps a rank that the
+// token's groups force upon it from always giving the same experts; it is light
+// enough to leave the ranks first.
+//
+// Nothing is proved about the outcome; the certificate measures it against the
+// floors. Over the shapes of the tests ranks stay within one slot of their floor
+// and experts on theirs.
 //
 // The next slot of an expert with several copies lands on the next copy in
-// turn, as Layout.RankLoad counts it.
-//
-// Senders are dealt one after the other. What they leave is kept, so that Fill
-// repeats only one of them.
+// turn, as Layout.RankLoad counts it. Senders are dealt one after the other.
+// What they leave is kept, so that Fill repeats only one of them; a slot costs
+// time of the order of the experts.
 type levelled struct {
 	problem Problem
-	group   int // experts per group
-	limit   int // groups a token may use
-	before  []*ledger
+	size    int      // experts per group
+	limit   int      // groups a token may use
+	before  []ledger // by sender: what was dealt before it
 }
 
 // ledger is the load dealt out so far.
 type ledger struct {
-	expert []int32
-	rank   []int32
+	expert, rank []int32
 }
 
 func newLevelled(p Problem) *levelled {
-	l := &levelled{problem: p, group: p.Shape.GroupSize(), limit: 1}
+	l := &levelled{problem: p, size: p.Shape.GroupSize(), limit: 1}
 	if p.Shape.Grouped() {
 		l.limit = p.Shape.TopKGroups
 	}
-	book := &ledger{make([]int32, p.Shape.Experts), make([]int32, p.Layout.Ranks())}
+	book := ledger{make([]int32, p.Shape.Experts), make([]int32, p.Layout.Ranks())}
 	dst := make([]int32, p.Shape.TopK)
 	for s, tokens := range p.senders() {
 		l.before = append(l.before, book.clone())
-		d := l.deal(book, s)
+		d := l.dealer(book, s)
 		for range tokens {
 			d.token(dst)
 		}
@@ -43,17 +52,18 @@ func newLevelled(p Problem) *levelled {
 	return l
 }
 
-func (l *ledger) clone() *ledger {
-	return &ledger{append([]int32(nil), l.expert...), append([]int32(nil), l.rank...)}
+func (l ledger) clone() ledger {
+	return ledger{slices.Clone(l.expert), slices.Clone(l.rank)}
 }
 
 // Name is "diagonal-levelled/1".
 func (l *levelled) Name() string { return "diagonal-levelled/1" }
 
+// Fill allocates a ledger.
 func (l *levelled) Fill(dst []int32, rank int) {
 	checkFill(l.problem, dst, rank)
 	sender := l.problem.sender(rank)
-	d := l.deal(l.before[sender].clone(), sender)
+	d := l.dealer(l.before[sender].clone(), sender)
 	for topK := l.problem.Shape.TopK; len(dst) > 0; dst = dst[topK:] {
 		d.token(dst[:topK])
 	}
@@ -62,7 +72,7 @@ func (l *levelled) Fill(dst []int32, rank int) {
 // dealer deals the tokens of one sender.
 type dealer struct {
 	*levelled
-	*ledger
+	ledger
 	sent   []int32 // slots of this sender, by rank
 	turn   int     // where the search among equals begins
 	chosen []bool  // by expert: taken by this token
@@ -70,13 +80,13 @@ type dealer struct {
 	opened int
 }
 
-func (l *levelled) deal(book *ledger, sender int) *dealer {
+func (l *levelled) dealer(book ledger, sender int) *dealer {
 	return &dealer{
 		levelled: l, ledger: book,
 		sent:   make([]int32, l.problem.Layout.Ranks()),
 		turn:   sender + l.problem.Layer*l.problem.total()*l.problem.Shape.TopK,
 		chosen: make([]bool, l.problem.Shape.Experts),
-		open:   make([]bool, l.problem.Shape.Experts/l.group),
+		open:   make([]bool, l.problem.Shape.Experts/l.size),
 	}
 }
 
@@ -89,7 +99,7 @@ func (d *dealer) token(dst []int32) {
 		d.rank[rank]++
 		d.sent[rank]++
 		d.chosen[e] = true
-		if g := int(e) / d.group; !d.open[g] {
+		if g := int(e) / d.size; !d.open[g] {
 			d.open[g] = true
 			d.opened++
 		}
@@ -101,17 +111,23 @@ func (d *dealer) token(dst []int32) {
 	}
 }
 
+// rankFirst is how much more a slot of the rank weighs than the expert's.
+const rankFirst = 16
+
 // best is the expert for the next slot and the rank that slot lands on.
 func (d *dealer) best() (expert int32, rank int) {
 	expert = -1
 	ranks := len(d.rank)
+	least := 0.0
 	for i := range ranks {
 		r := (d.turn + i) % ranks
-		if expert >= 0 && (d.rank[r] > d.rank[rank] || (d.rank[r] == d.rank[rank] && d.sent[r] >= d.sent[rank])) {
+		e, load := d.bestOn(r)
+		if e < 0 {
 			continue
 		}
-		if e := d.bestOn(r); e >= 0 {
-			expert, rank = e, r
+		cost := float64(d.rank[r]) + load*float64(len(d.problem.Layout.Held(r)))/rankFirst
+		if expert < 0 || cost < least || (cost == least && d.sent[r] < d.sent[rank]) {
+			expert, rank, least = e, r, cost
 		}
 	}
 	return expert, rank
@@ -119,12 +135,12 @@ func (d *dealer) best() (expert int32, rank int) {
 
 // bestOn is the expert with the fewest slots per copy among those whose next
 // slot lands on the rank and that the token may take, −1 if there is none.
-func (d *dealer) bestOn(rank int) int32 {
-	best, fewest := int32(-1), 0.0
+func (d *dealer) bestOn(rank int) (best int32, fewest float64) {
+	best = -1
 	held := d.problem.Layout.Held(rank)
 	for i := range held {
 		e := held[(d.turn+i)%len(held)]
-		if d.chosen[e] || (d.opened == d.limit && !d.open[int(e)/d.group]) {
+		if d.chosen[e] || (d.opened == d.limit && !d.open[int(e)/d.size]) {
 			continue
 		}
 		places := d.problem.Layout.Places(int(e))
@@ -135,5 +151,5 @@ func (d *dealer) bestOn(rank int) int32 {
 			best, fewest = e, load
 		}
 	}
-	return best
+	return best, fewest
 }
