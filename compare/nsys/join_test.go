@@ -1,0 +1,224 @@
+package nsys
+
+import (
+	"errors"
+	"slices"
+	"testing"
+)
+
+// phaseTime is the time of one rank, layer and phase.
+func phaseTime(trace *Trace, rank, layer int, phase Phase) int64 {
+	for _, p := range trace.Phases {
+		if p.Rank == rank && p.Layer == layer && p.Phase == phase {
+			return p.TotalNS
+		}
+	}
+	return 0
+}
+
+func hasWarning(list []Warning, code string) bool {
+	return slices.ContainsFunc(list, func(w Warning) bool { return w.Code == code })
+}
+
+func TestJoinTraps(t *testing.T) {
+	for _, c := range []struct {
+		what    string
+		make    func(*fixture)
+		warning string
+		layer   int
+		phase   Phase
+		want    int64 // ns on rank 0
+	}{
+		{"the same correlation id in another process is another launch", func(f *fixture) {
+			f.push(0, 0, 50, "layer 0 experts").work(0, 1, 10, 7, "gemm")
+			f.push(1, 0, 50, "layer 1 experts").work(1, 1, 10, 5, "gemm")
+		}, "", 0, PhaseExperts, 7},
+		{"a kernel without a launch row is unknown, not lost", func(f *fixture) {
+			f.push(0, 0, 50, "layer 0 experts").kernel(0, 9, 20, 29, "k")
+		}, "no_launch", None, PhaseUnknown, 9},
+		{"NULL is no correlation id", func(f *fixture) {
+			f.push(0, 0, 50, "layer 0 experts").kernel(0, 9, 20, 29, "k").sql("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET correlationId = NULL").call(0, 0, 10)
+		}, "no_launch", None, PhaseUnknown, 9},
+		{"a reused id goes to the last call before the kernel", func(f *fixture) {
+			f.push(0, 0, 50, "layer 0 experts").push(0, 100, 150, "layer 1 experts").push(0, 200, 250, "layer 2 experts")
+			f.call(0, 1, 10).call(0, 1, 110).call(0, 1, 210).kernel(0, 1, 120, 124, "k")
+		}, "correlation_reused", 1, PhaseExperts, 4},
+		{"the range of another thread says nothing", func(f *fixture) {
+			f.push(0, 0, 50, "layer 0 experts").sql("UPDATE NVTX_EVENTS SET globalTid = %d", tid(0, 2)).work(0, 1, 10, 7, "k")
+		}, "", None, PhaseUnknown, 7},
+		{"a registered name", func(f *fixture) {
+			f.sql("INSERT INTO NVTX_EVENTS VALUES (0,50,59,NULL,%d,%d,NULL,0)", f.text("layer 4 experts"), tid(0, 1)).work(0, 1, 10, 7, "k")
+		}, "", 4, PhaseExperts, 7},
+		{"a start/end range", func(f *fixture) {
+			f.sql("INSERT INTO NVTX_EVENTS VALUES (0,50,60,'layer 4 experts',NULL,%d,NULL,0)", tid(0, 1)).work(0, 1, 10, 7, "k")
+		}, "", 4, PhaseExperts, 7},
+		{"a mark is no range", func(f *fixture) {
+			f.sql("INSERT INTO NVTX_EVENTS VALUES (0,50,34,'layer 4 experts',NULL,%d,NULL,0)", tid(0, 1)).work(0, 1, 10, 7, "k")
+		}, "", None, PhaseUnknown, 7},
+		{"an open range lasts to the end of the capture", func(f *fixture) {
+			f.sql("INSERT INTO NVTX_EVENTS VALUES (0,NULL,59,'layer 4 experts',NULL,%d,NULL,0)", tid(0, 1)).work(0, 1, 10, 7, "k")
+		}, "open_ranges", 4, PhaseExperts, 7},
+		{"NCCL's own ranges are no phases", func(f *fixture) {
+			f.sql("INSERT INTO NVTX_EVENTS VALUES (-5,NULL,75,'NCCL',NULL,%d,NULL,3)", tid(0, 1))
+			f.push(0, 0, 50, "layer 0 experts").sql("INSERT INTO NVTX_EVENTS VALUES (5,40,59,'layer 9 combine',NULL,%d,NULL,3)", tid(0, 1)).work(0, 1, 10, 7, "k")
+		}, "", 0, PhaseExperts, 7},
+		{"the user's own domain counts", func(f *fixture) {
+			f.sql("INSERT INTO NVTX_EVENTS VALUES (-5,NULL,75,'TensorRT-LLM',NULL,%d,NULL,3)", tid(0, 1))
+			f.sql("INSERT INTO NVTX_EVENTS VALUES (5,40,59,'layer 9 combine',NULL,%d,NULL,3)", tid(0, 1)).work(0, 1, 10, 7, "k")
+		}, "", 9, PhaseCombine, 7},
+		{"PyTorch's suffix is cut", func(f *fixture) {
+			f.push(0, 0, 50, "layer 0 experts, op_id = 314359").work(0, 1, 10, 7, "k")
+		}, "", 0, PhaseExperts, 7},
+		{"a range's phase wins over the kernel's name", func(f *fixture) {
+			f.push(0, 0, 50, "layer 0 combine").work(0, 1, 10, 7, "void at::cuda::detail::prepare_grouped_gemm_data<int>(x)")
+		}, "", 0, PhaseCombine, 7},
+		{"without a range the name decides", func(f *fixture) {
+			f.push(0, 0, 50, "model.layers.6.mlp").work(0, 1, 10, 7, "void at::cuda::detail::prepare_grouped_gemm_data<int>(x)")
+		}, "", 6, PhaseExperts, 7},
+		{"an event that ends before it begins is left out", func(f *fixture) {
+			f.push(0, 0, 50, "layer 0 experts").work(0, 1, 10, 7, "k").work(0, 2, 30, -5, "k")
+		}, "backwards", 0, PhaseExperts, 7},
+		{"an impossible time is left out", func(f *fixture) {
+			f.push(0, 0, 50, "layer 0 experts").work(0, 1, 10, 7, "k").kernel(0, 2, -9e18, 9e18, "k")
+		}, "out_of_range", 0, PhaseExperts, 7},
+		{"ranges that go on without kernels", func(f *fixture) {
+			f.push(0, 0, 50, "[Executor] _forward_step 0:").push(0, 100, 200, "[Executor] _forward_step 1:").work(0, 1, 10, 7, "k")
+		}, "ended_early", None, PhaseUnknown, 7},
+		{"no process in the kernels: joined by id alone", func(f *fixture) {
+			f.push(0, 0, 50, "layer 0 experts").work(0, 1, 10, 7, "k").sql("ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL DROP COLUMN globalPid")
+		}, "no_process", 0, PhaseExperts, 7},
+		{"a replayed clone of a clone belongs where its origin was captured", func(f *fixture) {
+			f.push(0, 0, 50, "layer 3 experts").push(0, 200, 300, "[Executor] _forward_step 0:")
+			f.sql("INSERT INTO CUDA_GRAPH_NODE_EVENTS VALUES (10,10,%d,101,NULL),(60,60,%d,102,101),(70,70,%d,103,102)", tid(0, 1), tid(0, 1), tid(0, 1))
+			f.work(0, 1, 210, 7, "k").sql("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET graphNodeId = 103")
+		}, "", 3, PhaseExperts, 7},
+		{"a chain of clones that bites its tail is unknown", func(f *fixture) {
+			f.push(0, 0, 50, "layer 3 experts")
+			f.sql("INSERT INTO CUDA_GRAPH_NODE_EVENTS VALUES (10,10,%d,101,102),(12,12,%d,102,101)", tid(0, 1), tid(0, 1))
+			f.work(0, 1, 210, 7, "k").sql("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET graphNodeId = 101")
+		}, "graph_capture", None, PhaseUnknown, 7},
+		{"graph launches whose work was not recorded", func(f *fixture) {
+			f.work(0, 1, 10, 7, "k").sql("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (50,51,%d,9,%d)", tid(0, 1), f.text("cudaGraphLaunch_v10000"))
+		}, "graph_lost", None, PhaseUnknown, 7},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			f := newFixture()
+			c.make(f)
+			trace := mustRead(t, Options{}, f.write(t, "trap.sqlite"))
+			if got := phaseTime(trace, 0, c.layer, c.phase); got != c.want {
+				t.Errorf("want %d ns in layer %d, %s; have %+v", c.want, c.layer, c.phase, trace.Phases)
+			}
+			if w := trace.Exports[0].Warnings; c.warning == "" && len(w) > 0 || c.warning != "" && !hasWarning(w, c.warning) {
+				t.Errorf("want warning %q, have %v", c.warning, w)
+			}
+		})
+	}
+}
+
+// Exports of every age: no metadata and no node table (2021), the old name of
+// the metadata table (2022), columns that are not there.
+func TestOtherVersions(t *testing.T) {
+	f := newFixture().push(0, 0, 50, "layer 0 experts").work(0, 1, 10, 7, "k")
+	for _, table := range []string{"META_DATA_EXPORT", "META_DATA_CAPTURE", nodeTable, graphTable, sessionTable} {
+		f.sql("DROP TABLE %s", table)
+	}
+	f.sql("ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL DROP COLUMN graphNodeId").sql("ALTER TABLE NVTX_EVENTS DROP COLUMN domainId").sql("ALTER TABLE NVTX_EVENTS DROP COLUMN textId")
+	trace := mustRead(t, Options{}, f.write(t, "old.sqlite"))
+	equal(t, "time", phaseTime(trace, 0, 0, PhaseExperts), 7)
+	equal(t, "version", trace.Exports[0].NsysVersion, "")
+	equal(t, "arm", trace.Arm, "")
+
+	f = newFixture().work(0, 1, 10, 7, "k").sql("ALTER TABLE META_DATA_EXPORT RENAME TO EXPORT_META_DATA").
+		sql("INSERT INTO EXPORT_META_DATA VALUES ('EXPORT_PRODUCT_VERSION','2022.4.2.1'),('EXPORT_SCHEMA_VERSION','3.0.0'),('EXPORT_PARAM_TIMES_TO_EXPORT','1s/2s')")
+	for _, table := range []string{rangeTable, callTable, stringTable} {
+		f.sql("DROP TABLE %s", table)
+	}
+	f.strings = nil
+	trace = mustRead(t, Options{}, f.write(t, "bare.sqlite"))
+	equal(t, "version", trace.Exports[0].NsysVersion, "2022.4.2.1")
+	if trace.Coverage.GPUNS != 7 || trace.Coverage.LaunchShare != 0 || !hasWarning(trace.Exports[0].Warnings, "partial_export") {
+		t.Errorf("have %+v, %v", trace.Coverage, trace.Exports[0].Warnings)
+	}
+}
+
+func TestRankEvidence(t *testing.T) {
+	kernels := func(processes ...int64) *fixture {
+		f := newFixture()
+		for _, p := range processes {
+			f.work(p, 1, 10, 7, "k")
+		}
+		return f
+	}
+	mpi := "CREATE TABLE MPI_RANKS (globalTid INTEGER, rank INTEGER); INSERT INTO MPI_RANKS VALUES (%d,5),(%d,4)"
+	for _, c := range []struct {
+		what     string
+		fixture  *fixture
+		file     string
+		flag     map[string]int
+		rank     int
+		evidence string
+	}{
+		{"the flag before all", kernels(2).environment(`RANK="3"`), "x.rank4.sqlite", map[string]int{"x.rank4.sqlite": 9}, 9, byFlag},
+		{"a quoted variable", kernels(2).environment(`RANK="3"`), "x.rank4.sqlite", nil, 3, byEnvironment},
+		{"RANK before SLURM_PROCID", kernels(2).environment(`SLURM_PROCID="7"`).environment(`RANK="3"`), "x.sqlite", nil, 3, byEnvironment},
+		{"no number", kernels(2).environment(`RANK="three"`), "x.rank4.sqlite", nil, 4, byFileName},
+		{"the launcher's variable says nothing of its processes", kernels(2, 3).environment(`RANK="0"`), "x.sqlite", nil, 2, byDevice},
+		{"MPI_RANKS", kernels(2, 3).sql(mpi, tid(2, 1), tid(3, 1)), "x.sqlite", nil, 4, byMPI},
+		{"the file's name", kernels(2), "report_np8_rank6.sqlite", nil, 6, byFileName},
+		{"the device", kernels(2), "forward4.sqlite", nil, 2, byDevice},
+		{"several processes on one device", kernels(2, 3).sql("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET deviceId = 0"), "x.sqlite", nil, 0, byProcessOrder},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			trace := mustRead(t, Options{Rank: c.flag}, c.fixture.write(t, c.file))
+			if r := trace.Ranks[0]; r.Rank != c.rank || r.Evidence != c.evidence {
+				t.Errorf("want rank %d by %s, have %+v", c.rank, c.evidence, trace.Ranks)
+			}
+		})
+	}
+	a, b := kernels(0).write(t, "a.sqlite"), kernels(0).write(t, "b.sqlite")
+	if _, err := Read(t.Context(), []string{a, b}, Options{}); !errors.Is(err, ErrRank) {
+		t.Errorf("two files of rank 0: want ErrRank, have %v", err)
+	}
+	if _, err := Read(t.Context(), []string{kernels(0, 1).write(t, "c.sqlite")}, Options{Rank: map[string]int{"": 1}}); !errors.Is(err, ErrRank) {
+		t.Errorf("one rank for two processes: want ErrRank, have %v", err)
+	}
+}
+
+func TestArmEvidence(t *testing.T) {
+	for assignment, want := range map[string]string{
+		`ENABLE_PERFECT_ROUTER="1"`: "perfect", `ENABLE_PERFECT_ROUTER="0"`: "normal", `ENABLE_PERFECT_ROUTER=""`: "normal", `HOME="/root"`: "normal",
+	} {
+		trace := mustRead(t, Options{}, newFixture().work(0, 1, 10, 7, "k").environment(assignment).write(t, "x.sqlite"))
+		equal(t, assignment, trace.Arm, want)
+	}
+	a := newFixture().work(0, 1, 10, 7, "k").environment(`ENABLE_PERFECT_ROUTER="1"`).write(t, "a.sqlite")
+	b := newFixture().work(1, 1, 10, 7, "k").environment(`ENABLE_PERFECT_ROUTER="0"`).write(t, "b.sqlite")
+	trace := mustRead(t, Options{}, a, b)
+	if trace.Arm != "mixed" || !hasWarning(trace.Warnings, "mixed_arms") {
+		t.Errorf("have %q, %v", trace.Arm, trace.Warnings)
+	}
+}
+
+// A rank whose capture ended after its first step: the steps that not every
+// rank has are left out, and it is said.
+func TestRankThatEndedEarly(t *testing.T) {
+	ranks := make([]string, 3)
+	for p := range int64(3) {
+		f := newFixture()
+		for step := range int64(4) {
+			at := 1000 * step
+			f.push(p, at, at+900, "[Executor] _forward_step "+string(rune('0'+step))+":").push(p, at+10, at+800, "layer 0 experts")
+			if p < 2 || step < 1 {
+				f.work(p, step+1, at+20, 10+10*p, "gemm")
+			}
+		}
+		ranks[p] = f.write(t, "r.rank"+string(rune('0'+p))+".sqlite")
+	}
+	trace := mustRead(t, Options{}, ranks...)
+	// only step 0 is on all: times 10, 20, 30, mean 20, max/mean 1.5
+	near(t, "max/mean", trace.Imbalance[0].MaxOverMean, 1.5)
+	equal(t, "steps", trace.Imbalance[0].Steps, 1)
+	if !hasWarning(trace.Warnings, "partial_steps") || !hasWarning(trace.Warnings, "few_kernels") || !hasWarning(trace.Exports[2].Warnings, "ended_early") {
+		t.Errorf("have %v and %v", trace.Warnings, trace.Exports[2].Warnings)
+	}
+}
