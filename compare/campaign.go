@@ -39,7 +39,7 @@ const DefaultTolerance = 0.01
 type Launch struct {
 	Pair     int // label of its pair
 	Arm      Arm
-	Position int // place in the order of launches, over the whole campaign
+	Position int // place in the order of launches, over the whole campaign; UnknownPosition where it was not recorded
 	// Control marks the launches of an A/A pair: two of the normal arm, the
 	// noise floor. They never enter the gain.
 	Control bool
@@ -50,6 +50,10 @@ type Launch struct {
 	// absent is unknown, not zero.
 	Work map[string]float64
 }
+
+// UnknownPosition is the position of a launch whose place in the order is not
+// known; nothing is then said about order and drift.
+const UnknownPosition = -1
 
 // StatusOK is the status of a launch that gave its value.
 const StatusOK = "ok"
@@ -115,7 +119,7 @@ type Check struct {
 type Pair struct {
 	Pair int `json:"pair"`
 	// Order is "AB" when the normal launch (A) ran first, "BA" when the perfect
-	// one did, "AA" for a control pair, empty when only one launch is known.
+	// one did, "AA" for a control pair, empty when that is not known.
 	Order string `json:"order"`
 	// Normal and Perfect are the metric's values. A control pair has its first
 	// launch under Normal and its second under Perfect.

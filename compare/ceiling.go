@@ -19,6 +19,13 @@ type Ceiling struct {
 	PerfectBalancedness router.Number `json:"perfect_balancedness"`
 	// GainBound is 1/(1 − f + f·b) − 1, a fraction (see router.GainBound).
 	GainBound router.Number `json:"gain_bound"`
+	// ExpertWork is the mean rank's expert work in the perfect arm over that in
+	// the normal arm. Moving load between ranks leaves it at 1; below 1, experts
+	// of equal size also made the kernels faster per slot.
+	ExpertWork router.Number `json:"expert_work_ratio"`
+	// GainBoundWithWork is the bound with that taken in: 1/(1 − f + f·b·w) − 1
+	// with w = ExpertWork; undefined where b·w exceeds 1.
+	GainBoundWithWork router.Number `json:"gain_bound_with_work"`
 	// StepGain is the fall of the step's GPU time as a gain: normal/perfect − 1.
 	// One launch of each arm, under a profiler: no verdict rests on it.
 	StepGain router.Number `json:"step_gain"`
@@ -30,10 +37,14 @@ type Ceiling struct {
 func (p pair) ceiling(step Change) Ceiling {
 	c := Ceiling{
 		ExpertShare: p.normal.expertShare(), Balancedness: p.normal.balancedness(),
-		PerfectBalancedness: p.perfect.balancedness(), StepGain: step.Ratio - 1,
+		PerfectBalancedness: p.perfect.balancedness(), StepGain: step.Ratio - 1, ExpertWork: router.Undefined(),
 		StragglerLoss: changeOf(p.normal.loss(every), p.perfect.loss(every)),
 	}
 	c.GainBound = router.GainBound(float64(c.ExpertShare), float64(c.Balancedness))
+	if work := p.change(expertBlock, workOf); work.NormalNS > 0 {
+		c.ExpertWork = work.PerfectNS / work.NormalNS
+	}
+	c.GainBoundWithWork = router.GainBound(float64(c.ExpertShare), float64(c.Balancedness*c.ExpertWork))
 	return c
 }
 

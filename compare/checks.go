@@ -168,9 +168,10 @@ func byOrder(pairs []Pair) (normalFirst, perfectFirst []float64) {
 		if p.Status != PairComplete {
 			continue
 		}
-		if p.Order == "AB" {
+		switch p.Order {
+		case "AB":
 			normalFirst = append(normalFirst, math.Log1p(float64(p.Gain)))
-		} else {
+		case "BA":
 			perfectFirst = append(perfectFirst, math.Log1p(float64(p.Gain)))
 		}
 	}
@@ -179,6 +180,9 @@ func byOrder(pairs []Pair) (normalFirst, perfectFirst []float64) {
 
 func checkOrder(pairs []Pair) Check {
 	ab, ba := byOrder(pairs)
+	if len(ab)+len(ba) == 0 {
+		return Check{CheckOrder, Unknown, "no complete pair whose order is known"}
+	}
 	text := fmt.Sprintf("normal first in %d pairs, perfect first in %d", len(ab), len(ba))
 	if d := len(ab) - len(ba); d < -1 || d > 1 {
 		return Check{CheckOrder, Warn, text + ": drift does not cancel"}
@@ -209,6 +213,9 @@ func (c Campaign) checkDrift(sessions []session) Check {
 	sameOrder := map[bool]bool{}
 	for _, s := range sessions {
 		if s.control || s.normal == nil || s.perfect == nil || math.IsNaN(LogGain(s.normal.Value, s.perfect.Value, true)) {
+			continue
+		}
+		if s.normal.Position == UnknownPosition || s.perfect.Position == UnknownPosition {
 			continue
 		}
 		for arm, l := range []*Launch{s.normal, s.perfect} {

@@ -35,6 +35,7 @@ type grid struct {
 	cells                []amount // [step][rank][layer][phase]
 	dropped              []int    // steps that some compared rank lacks
 	outsideNS, allNS     int64    // kernel time of the compared ranks outside every step, and all of it
+	skipped              []int    // start-up
 	stepless             bool     // no step is marked: the whole capture stands as one
 }
 
@@ -42,9 +43,10 @@ type grid struct {
 // it. Where no step is marked at all, the capture is one step.
 func newGrid(t *nsys.Trace, ranks, layers []int) *grid {
 	g := &grid{ranks: ranks, layers: layers}
+	compared := places(ranks)
 	seen := map[int]map[int]bool{} // step → ranks
 	for _, c := range t.Cells {
-		if !slices.Contains(ranks, c.Rank) {
+		if _, ok := compared[c.Rank]; !ok {
 			continue
 		}
 		g.allNS += c.TotalNS
@@ -100,6 +102,29 @@ func places[T comparable](list []T) map[T]int {
 
 func (g *grid) at(step, rank, layer, phase int) *amount {
 	return &g.cells[((step*len(g.ranks)+rank)*len(g.layers)+layer)*len(phases)+phase]
+}
+
+// startUpFactor is how much longer than the median of the steps after it a
+// leading step must be to count as start-up.
+const startUpFactor = 2
+
+// startUp counts the leading steps that are start-up: ranks enter a capture at
+// different times, and in their first collectives wait for the last one, often
+// for many times the length of a step. Two steps or more always remain.
+func (g *grid) startUp() int {
+	busy := g.mean(block{every, every}, busyOf)
+	n := 0
+	for len(busy)-n > 2 && busy[n] > startUpFactor*median(busy[n+1:]) {
+		n++
+	}
+	return n
+}
+
+// skip leaves out the first n steps.
+func (g *grid) skip(n int) {
+	n = min(n, len(g.steps))
+	g.skipped, g.steps = g.steps[:n], g.steps[n:]
+	g.cells = g.cells[n*len(g.ranks)*len(g.layers)*len(phases):]
 }
 
 // every stands for all layers or all phases.
@@ -190,6 +215,12 @@ func average(values []float64) router.Number {
 		sum += v
 	}
 	return router.Number(sum / float64(len(values)))
+}
+
+// median is the middle value, or the mean of the middle two.
+func median(values []float64) float64 {
+	v := slices.Sorted(slices.Values(values))
+	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
 }
 
 // variance has divisor n−1 and is undefined below two values.

@@ -146,6 +146,7 @@ func (s session) pair(m Metric) Pair {
 	switch {
 	case s.control:
 		p.Order = "AA"
+	case s.normal.Position == UnknownPosition || s.perfect.Position == UnknownPosition:
 	case s.normal.Position <= s.perfect.Position:
 		p.Order = "AB"
 	default:

@@ -16,7 +16,7 @@ import (
 // ran different code.
 type KernelFamily struct {
 	Arm       Arm      `json:"arm"`
-	Family    string   `json:"family"` // the kernel's name without arguments and tile sizes
+	Family    string   `json:"family"` // the kernel's name up to tile sizes and arguments
 	Elsewhere bool     `json:"family_in_other_arm"`
 	Names     []string `json:"names"` // the variants, as recorded
 	Instances int64    `json:"instances"`
@@ -66,7 +66,7 @@ var (
 	casts    = regexp.MustCompile(`\((?:int|bool|long|unsigned int|unsigned long|unsigned char)\)(-?\d)`)
 	suffixes = regexp.MustCompile(`\b(\d+)(?:u|ul|l|UL|L|U)\b`)
 	spaces   = regexp.MustCompile(`\s+`)
-	tiles    = regexp.MustCompile(`\d+x\d+(?:x\d+)*`)
+	tiles    = regexp.MustCompile(`\d+x\d+`)
 )
 
 // plainName spells a kernel's name the same way for every demangler.
@@ -77,15 +77,17 @@ func plainName(name string) string {
 	return spaces.ReplaceAllString(name, "")
 }
 
-// familyName is the name up to its template or call arguments, with tile sizes
-// replaced by "#". A name that opens with a bracket is kept whole.
+// familyName is the name up to its tile sizes, template or call arguments.
 func familyName(name string) string {
 	name = strings.TrimPrefix(name, "void ")
-	name = strings.ReplaceAll(strings.ReplaceAll(name, "(anonymous namespace)", "unnamed"), "<unnamed>", "unnamed")
+	name = strings.NewReplacer("(anonymous namespace)", "unnamed", "<unnamed>", "unnamed").Replace(name)
 	if i := strings.IndexAny(name, "<("); i > 0 {
 		name = name[:i]
 	}
-	return tiles.ReplaceAllString(name, "#")
+	if at := tiles.FindStringIndex(name); at != nil && at[0] > 0 {
+		name = strings.TrimRight(name[:at[0]], "_")
+	}
+	return name
 }
 
 // ActiveExperts is how many experts of a layer each arm was seen to use, where

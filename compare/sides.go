@@ -46,7 +46,12 @@ func (c *TraceComparison) judgeSides(normal, perfect *nsys.Trace) {
 		c.Comparable = false
 		c.Reasons = append(c.Reasons, fmt.Sprintf(format, args...))
 	}
-	if len(c.Ranks) == 0 {
+	switch {
+	case len(normal.Cells) == 0:
+		refuse("the normal side has no kernel time (CUDA graphs recorded whole hide theirs: capture with --cuda-graph-trace=node)")
+	case len(perfect.Cells) == 0:
+		refuse("the perfect side has no kernel time (CUDA graphs recorded whole hide theirs: capture with --cuda-graph-trace=node)")
+	case len(c.Ranks) == 0:
 		refuse("the sides have no rank in common: normal has %s, perfect has %s", list(c.Normal.Ranks, nil), list(c.Perfect.Ranks, nil))
 	}
 	if rank, same := sameRecording(normal, perfect); same {
@@ -69,7 +74,19 @@ func (c *TraceComparison) judgeSides(normal, perfect *nsys.Trace) {
 			c.warn("arm_unknown", "", "only one side records which arm it is")
 		}
 	}
+	c.judgeLoad(perfect, refuse)
 	c.judgeBalance(refuse)
+}
+
+// judgeLoad asks the recorded load of the perfect arm, where there is one,
+// whether its ranks were balanced.
+func (c *TraceComparison) judgeLoad(perfect *nsys.Trace, refuse func(string, ...any)) {
+	for _, s := range perfect.Imbalance {
+		if s.Level == nsys.LevelRank && s.Quantity == nsys.QuantityLoad && s.Flagged {
+			refuse("balance is not proved: the recorded load of the perfect arm has max/mean %.3f over ranks in layer %d (floor %.3f)", s.MaxOverMean, s.Layer, s.Floor)
+			return
+		}
+	}
 }
 
 // judgeBalance asks the traces' own times whether perfect routing was balanced,
@@ -115,6 +132,9 @@ func cellsByRank(t *nsys.Trace) map[int][]nsys.Cell {
 func (c *TraceComparison) caveats() {
 	steps := func(s Side) string { return fmt.Sprintf("%d steps", s.Steps) }
 	c.warn("one_launch", "", fmt.Sprintf("one launch of each arm (%s against %s): the spread over steps says nothing about other launches; a verdict needs a paired campaign", steps(c.Normal), steps(c.Perfect)))
+	if k := c.Ceiling; k.StepGain > k.GainBound {
+		c.warn("bound_exceeded", "", fmt.Sprintf("the step gained %s, more than the %s that moving load between ranks can explain: the mean rank's expert work changed by %s too, and the rest lies in other phases or in noise", percent(k.StepGain), percent(k.GainBound), percent(k.ExpertWork-1)))
+	}
 	var normal, perfect int
 	for _, a := range c.Active {
 		normal, perfect = normal+a.Normal, perfect+a.Perfect

@@ -3,6 +3,7 @@ package compare
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/router"
@@ -100,12 +101,14 @@ type BalanceChange struct {
 	Perfect  router.Number `json:"perfect_max_over_mean"`
 }
 
-// StepTime is one step of one arm: its GPU time, mean over ranks.
+// StepTime is one step of one arm.
 type StepTime struct {
-	Arm     Arm           `json:"arm"`
-	Step    int           `json:"step"`
-	MeanNS  router.Number `json:"mean_ns"`
-	Experts router.Number `json:"experts_slowest_ns"` // expert work of the slowest rank of each layer
+	Arm      Arm           `json:"arm"`
+	Step     int           `json:"step"`
+	Compared bool          `json:"compared"` // false for start-up, which is left out of every other number
+	MeanNS   router.Number `json:"mean_ns"`  // GPU time, mean over ranks
+	// ExpertsNS is the expert work of the slowest rank of each layer.
+	ExpertsNS router.Number `json:"experts_slowest_ns"`
 }
 
 // CompareTraces compares the traces of a normal and a perfect arm. What both
@@ -127,6 +130,10 @@ func CompareTraces(normal, perfect *nsys.Trace) TraceComparison {
 		}
 	}
 	p := pair{newGrid(normal, ranks, layers), newGrid(perfect, ranks, layers)}
+	skip := max(p.normal.startUp(), p.perfect.startUp())
+	c.Steps = append(stepTimes(Normal, p.normal, skip), stepTimes(Perfect, p.perfect, skip)...)
+	p.normal.skip(skip)
+	p.perfect.skip(skip)
 	c.Normal, c.Perfect = sideOf(normal, p.normal), sideOf(perfect, p.perfect)
 	c.warnOfSteps(Normal, p.normal)
 	c.warnOfSteps(Perfect, p.perfect)
@@ -138,12 +145,13 @@ func CompareTraces(normal, perfect *nsys.Trace) TraceComparison {
 	c.Stragglers = p.stragglers()
 	c.RankSpeeds = p.rankSpeeds()
 	c.Ceiling = p.ceiling(c.Step)
-	c.Steps = append(stepTimes(Normal, p.normal), stepTimes(Perfect, p.perfect)...)
 	c.Balance = balanceChanges(normal, perfect)
 	c.Kernels = kernelFamilies(normal, perfect)
 	c.Active = activeExperts(normal, perfect)
 	c.judgeSides(normal, perfect)
 	c.caveats()
+	c.pass(Normal, normal)
+	c.pass(Perfect, perfect)
 	return c
 }
 
@@ -172,8 +180,26 @@ func (c *TraceComparison) warnOfSteps(arm Arm, g *grid) {
 	if len(g.dropped) > 0 {
 		c.warn("partial_steps", string(arm), fmt.Sprintf("steps %s of the %s arm are not on every compared rank: left out", list(g.dropped, nil), arm))
 	}
+	if len(g.skipped) > 0 {
+		c.warn("start_up", string(arm), fmt.Sprintf("step %s of the %s arm is start-up and left out: leading steps of an arm take more than %d times the median of those after them, because ranks enter a capture at different times", list(g.skipped, nil), arm, startUpFactor))
+	}
 	if g.outsideNS > 0 {
 		c.warn("outside_steps", string(arm), fmt.Sprintf("%.1f %% of the %s arm's kernel time lies outside every step: left out", 100*float64(g.outsideNS)/float64(g.allNS), arm))
+	}
+}
+
+// pass takes over what a side's reader had to say.
+func (c *TraceComparison) pass(arm Arm, t *nsys.Trace) {
+	about := func(w nsys.Warning) {
+		c.warn(w.Code, strings.TrimSuffix(string(arm)+": "+w.Subject, ": "), w.Text)
+	}
+	for _, w := range t.Warnings {
+		about(w)
+	}
+	for _, e := range t.Exports {
+		for _, w := range e.Warnings {
+			about(w)
+		}
 	}
 }
 
@@ -264,12 +290,12 @@ func (g *grid) loss(layer int) []float64 {
 	return loss
 }
 
-func stepTimes(arm Arm, g *grid) []StepTime {
+func stepTimes(arm Arm, g *grid, skip int) []StepTime {
 	mean := g.mean(block{every, every}, busyOf)
 	experts := g.slowest(expertBlock, workOf)
 	rows := []StepTime{}
 	for s, step := range g.steps {
-		rows = append(rows, StepTime{arm, step, router.Number(mean[s]), router.Number(experts[s])})
+		rows = append(rows, StepTime{arm, step, s >= skip, router.Number(mean[s]), router.Number(experts[s])})
 	}
 	return rows
 }

@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/moebalance/moebalance/compare"
 	"github.com/moebalance/moebalance/compare/bench"
@@ -66,10 +64,6 @@ const (
 // campaignFile marks a folder as a campaign.
 const campaignFile = "campaign.sqlite"
 
-// exportMarks begin the files that package nsys reads, or refuses with a better
-// reason than ours.
-var exportMarks = []string{"SQLite format 3\x00", "\x1f\x8b", "version https://git-lfs"}
-
 func reportKindOf(path string) (reportKind, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -81,23 +75,11 @@ func reportKindOf(path string) (reportKind, error) {
 		}
 		return kindCounts, nil
 	}
-	f, err := os.Open(path)
+	head, err := headOf(path)
 	if err != nil {
 		return 0, err
 	}
-	defer f.Close()
-	head := make([]byte, 64)
-	n, err := io.ReadFull(f, head)
-	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
-		return 0, fmt.Errorf("reading %s: %w", path, err)
-	}
-	head = head[:n]
-	for _, mark := range exportMarks {
-		if bytes.HasPrefix(head, []byte(mark)) {
-			return kindExport, nil
-		}
-	}
-	if strings.HasSuffix(path, ".nsys-rep") || strings.HasSuffix(path, ".sqlite") {
+	if looksLikeExport(path, head) {
 		return kindExport, nil
 	}
 	if text := bytes.TrimSpace(head); len(text) == 0 || text[0] != '{' {

@@ -97,11 +97,13 @@ Exit codes: 0 done and every gate passed; 1 could not; 2 asked wrongly;
 // verbs lists the commands in the order help shows them.
 func verbs() []*cobra.Command {
 	return []*cobra.Command{
+		quickstartCmd(),
 		logitsCmd(),
 		benchCmd(),
 		profileCmd(),
 		traceCmd(),
 		countsCmd(),
+		compareCmd(),
 		reportCmd(),
 		workloadCmd(),
 		modelsCmd(),

@@ -60,10 +60,7 @@ serves all, --counts allocates its time by recorded load, and says so.`,
 		RunE: func(c *cobra.Command, paths []string) error { return o.run(c, paths) },
 	}
 	f := c.Flags()
-	f.StringArrayVar(&o.ranks, "rank", nil, "`FILE=N` or N: the rank of an export, in place of what it says itself")
-	f.StringArrayVar(&o.steps, "step-pattern", nil, "regular expression with a group (?P<step>…) for names of ranges, before the built-in ones")
-	f.StringArrayVar(&o.layers, "layer-pattern", nil, "likewise with (?P<layer>…)")
-	f.StringArrayVar(&o.experts, "expert-pattern", nil, "likewise with (?P<expert>…)")
+	o.bindPatterns(c)
 	f.StringVar(&o.counts, "counts", "", "`DIR` or file of expert statistics of the same run")
 	f.StringVar(&o.summary, "summary", "", "write a summary of the exports to this `FILE` for a later trace of summaries, and nothing else")
 	f.StringVar(&o.like, "like-nsys", "", "print the CSV of 'nsys stats' for this `REPORT` instead: "+strings.Join(nsys.LikeReports, ", "))
@@ -71,6 +68,15 @@ serves all, --counts allocates its time by recorded load, and says so.`,
 	f.Float64Var(&o.failAbove, "fail-above", 0, "exit 3 when any layer's imbalance of expert time over ranks is above this fraction")
 	o.out.bind(c)
 	return c
+}
+
+// bindPatterns binds the flags that say how exports are read.
+func (o *traceOptions) bindPatterns(c *cobra.Command) {
+	f := c.Flags()
+	f.StringArrayVar(&o.ranks, "rank", nil, "`FILE=N` or N: the rank of an export, in place of what it says itself")
+	f.StringArrayVar(&o.steps, "step-pattern", nil, "regular expression with a group (?P<step>…) for names of ranges, before the built-in ones")
+	f.StringArrayVar(&o.layers, "layer-pattern", nil, "likewise with (?P<layer>…)")
+	f.StringArrayVar(&o.experts, "expert-pattern", nil, "likewise with (?P<expert>…)")
 }
 
 // check finds bad flags before a file is opened, and turns them into options.

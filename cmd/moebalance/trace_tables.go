@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
@@ -55,23 +56,24 @@ func traceHeadline(t *nsys.Trace) string {
 	return fmt.Sprintf("%s: %d ranks; no layer's expert time is known on two of them, so nothing is said about imbalance", arm, len(t.Ranks))
 }
 
-// traceNotes are the warnings, each once, with how many exports have it.
 func traceNotes(t *nsys.Trace) []string {
+	all := slices.Clone(t.Warnings)
+	for _, e := range t.Exports {
+		all = append(all, e.Warnings...)
+	}
+	return warningNotes(all)
+}
+
+// warningNotes are the warnings as footnotes, each text once, with how many
+// subjects have it.
+func warningNotes(warnings []nsys.Warning) []string {
 	var notes []string
 	subjects := map[string][]string{}
-	add := func(w nsys.Warning) {
+	for _, w := range warnings {
 		if len(subjects[w.Text]) == 0 {
 			notes = append(notes, w.Text)
 		}
 		subjects[w.Text] = append(subjects[w.Text], w.Subject)
-	}
-	for _, w := range t.Warnings {
-		add(w)
-	}
-	for _, e := range t.Exports {
-		for _, w := range e.Warnings {
-			add(w)
-		}
 	}
 	for i, text := range notes {
 		if s := subjects[text]; s[0] != "" {

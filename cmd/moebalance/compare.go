@@ -1,0 +1,170 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/moebalance/moebalance/cmd/internal/output"
+	"github.com/moebalance/moebalance/compare"
+	"github.com/moebalance/moebalance/compare/bench/metrics"
+	"github.com/moebalance/moebalance/compare/nsys"
+)
+
+type compareOptions struct {
+	read       traceOptions // flags that say how exports are read, and where the result goes
+	counts     [2]string    // by arm
+	metric     string
+	trust      bool
+	confidence float64
+}
+
+func compareCmd() *cobra.Command {
+	var o compareOptions
+	c := &cobra.Command{
+		Use:   "compare NORMAL PERFECT",
+		Short: "two arms: where the time went, or what was gained",
+		Long: `compare takes the two arms of one run and says where they differ.
+
+Each side is an nsys export or a summary of trace, several with commas between
+them, a folder of exports, or a pattern in quotes. Time per step is compared by
+phase, layer and rank; what only one side has is named and left out. Work and
+collectives stay apart, because collectives mostly wait for the slowest rank.
+'slowest' adds up the slowest rank of every layer; straggler loss is slowest −
+mean. f is the slowest experts' share of the normal step, b = mean/slowest, and
+the gain that balance over ranks can bring is at most 1/(1 − f + f·b) − 1. The
+perfect arm, equal load on every rank, shows how the ranks' hardware differs.
+Two launches give no verdict: that takes a campaign (bench).
+
+Or each side is a benchmark report (trtllm-bench, serving clients, the built-in
+workload, …), one file per launch or one line per launch, as many on both sides.
+The n-th launches make a pair, and the gain is judged as bench judges it. Reports
+that do not say how they were routed prove nothing: --trust-arms takes the sides
+as they are called.
+
+Exit 4 when the sides are no normal and perfect arm of the same run.`,
+		Example: `  moebalance compare testdata/gptoss-ep4-loop/normal.sqlite testdata/gptoss-ep4-loop/perfect.sqlite
+  moebalance compare 'testdata/deepseek-ep4-ranks/normal.rank?.sqlite' 'testdata/deepseek-ep4-ranks/perfect.rank?.sqlite'
+  moebalance compare --format csv --table ranks testdata/gptoss-ep4-loop/normal.sqlite testdata/gptoss-ep4-loop/perfect.sqlite`,
+		Args: argCount(2, 2, "the normal side and the perfect side"),
+		RunE: func(c *cobra.Command, sides []string) error { return o.run(c, sides) },
+	}
+	f := c.Flags()
+	o.read.bindPatterns(c)
+	f.StringVar(&o.counts[0], "counts-normal", "", "`DIR` or file of expert statistics of the normal run")
+	f.StringVar(&o.counts[1], "counts-perfect", "", "likewise of the perfect run")
+	f.Float64Var(&o.read.threshold, "threshold", compare.DefaultThreshold, "gain of reports, or imbalance of traces, that counts as significant, as a fraction")
+	f.StringVar(&o.metric, "metric", "", "metric of the reports: a `NAME` they have, or NAME=REGEX or NAME=JSONPATH to read one (default: their throughput)")
+	f.BoolVar(&o.trust, "trust-arms", false, "take reports as the arms they are given as, without proof")
+	f.Float64Var(&o.confidence, "confidence", compare.DefaultConfidence, "confidence asked of the gain's interval")
+	o.read.out.bind(c)
+	return c
+}
+
+func (o *compareOptions) run(c *cobra.Command, args []string) error {
+	options, err := o.read.check()
+	if err != nil {
+		return err
+	}
+	if !(o.confidence > 0 && o.confidence < 1) {
+		return usagef("--confidence: want a fraction between 0 and 1, have %v", o.confidence)
+	}
+	var sides [2]side
+	for i, arg := range args {
+		if sides[i], err = openSide(arg); err != nil {
+			return fmt.Errorf("%s side: %w", compare.Arms[i], err)
+		}
+	}
+	switch {
+	case sides[0].exports != sides[1].exports:
+		return usagef("one side holds nsys exports and the other benchmark reports: want two of a kind")
+	case sides[0].exports:
+		return o.traces(c, sides, options)
+	case o.counts != [2]string{}:
+		return usagef("--counts-normal and --counts-perfect go with nsys exports, not with benchmark reports")
+	}
+	return o.reports(c, sides)
+}
+
+// traces compares the traces of both arms.
+func (o *compareOptions) traces(c *cobra.Command, sides [2]side, options nsys.Options) error {
+	if o.metric != "" || o.trust {
+		return usagef("--metric and --trust-arms go with benchmark reports, not with nsys exports")
+	}
+	options.Converter = reportConverter()
+	progress, done := readingBar(c.ErrOrStderr(), slices.Concat(sides[0].paths, sides[1].paths))
+	defer done()
+	options.Progress = progress
+	var arms [2]*nsys.Trace
+	for i, s := range sides {
+		options.Recorded = nsys.Recorded{}
+		var err error
+		if o.counts[i] != "" {
+			if options.Recorded, err = recordedLoad(o.counts[i], o.read.threshold); err != nil {
+				return err
+			}
+		}
+		if arms[i], err = nsys.Read(c.Context(), s.paths, options); err != nil {
+			return err
+		}
+	}
+	result := compare.CompareTraces(arms[0], arms[1])
+	document := traceComparisonDocument(result)
+	if o.read.out.table == "" && o.read.out.format != string(output.CSV) {
+		document = comparisonOverview(result)
+	}
+	if err := o.read.out.write(c, document); err != nil {
+		return err
+	}
+	if !result.Comparable {
+		return withCode(exitNotComparable, fmt.Errorf("the sides are not comparable: %s", strings.Join(result.Reasons, "; ")))
+	}
+	return nil
+}
+
+// reports judges the launches that two sets of benchmark reports hold.
+func (o *compareOptions) reports(c *cobra.Command, sides [2]side) error {
+	name, custom, err := o.wanted()
+	if err != nil {
+		return err
+	}
+	campaign := compare.Campaign{
+		Command: fmt.Sprintf("%s against %s", strings.Join(sides[0].paths, ", "), strings.Join(sides[1].paths, ", ")),
+		// Zero means the default to the judge; a threshold of none is the smallest.
+		Threshold: max(o.read.threshold, 1e-300), Confidence: o.confidence,
+	}
+	reports := reportReader{metric: name, custom: custom, trust: o.trust, into: &campaign}
+	for i, s := range sides {
+		if err := reports.read(compare.Arms[i], s.paths); err != nil {
+			return err
+		}
+	}
+	if err := reports.balanced(); err != nil {
+		return err
+	}
+	result := compare.Judge(campaign)
+	d := benchDocument(benchResult{CampaignResult: result})
+	d.Notes, d.Value = reports.notes, result
+	if err := o.read.out.write(c, d); err != nil {
+		return err
+	}
+	if result.Verdict == compare.Invalid {
+		return withCode(exitNotComparable, fmt.Errorf("no verdict: %s", strings.Join(result.Reasons, "; ")))
+	}
+	return nil
+}
+
+// wanted reads --metric: a name, or a rule that makes one.
+func (o *compareOptions) wanted() (name string, custom []metrics.Custom, err error) {
+	name, _, rule := strings.Cut(o.metric, "=")
+	if !rule {
+		return o.metric, nil, nil
+	}
+	made, err := metrics.ParseCustom(o.metric)
+	if err != nil {
+		return "", nil, withCode(exitUsage, fmt.Errorf("--metric: %w", err))
+	}
+	return name, []metrics.Custom{made}, nil
+}

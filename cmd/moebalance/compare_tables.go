@@ -1,0 +1,220 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/moebalance/moebalance/cmd/internal/output"
+	"github.com/moebalance/moebalance/compare"
+	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/router"
+)
+
+// traceComparisonDocument lays a comparison out for people; JSON carries it as
+// it is.
+func traceComparisonDocument(r compare.TraceComparison) output.Document {
+	return output.Document{
+		Headline: comparisonHeadline(r),
+		Tables: []output.Table{
+			changedPhases(r), changedLayers(r), changedLosses(r), changedRanks(r), speedTable(r), ceilingTable(r),
+			balanceChangeTable(r), stepComparisonTable(r), activeTable(r), familyTable(r),
+		},
+		Notes: warningNotes(r.Warnings),
+		Value: r,
+	}
+}
+
+// comparisonOverview is what people see who asked for no table: where the
+// difference is, and what explains it.
+func comparisonOverview(r compare.TraceComparison) output.Document {
+	d := traceComparisonDocument(r)
+	d.Tables = nil
+	for _, t := range []output.Table{changedPhases(r), changedLosses(r), speedTable(r), ceilingTable(r)} {
+		if len(t.Rows) > 0 {
+			d.Tables = append(d.Tables, t)
+		}
+	}
+	d.Notes = append(d.Notes, "more with --table layers, ranks, balance, steps, active or kernels; everything with --format json")
+	return d
+}
+
+// comparisonHeadline says how much faster a step became and where most of it
+// was.
+func comparisonHeadline(r compare.TraceComparison) string {
+	if !r.Comparable {
+		return "not comparable: " + strings.Join(r.Reasons, "; ")
+	}
+	if !r.Step.Ratio.Defined() {
+		return "no step with time on both sides"
+	}
+	head := fmt.Sprintf("perfect routing changes the GPU time of a step by %s (%s to %s ms)",
+		signedPercent(r.Step.DifferenceNS/r.Step.NormalNS), milliseconds(r.Step.NormalNS), milliseconds(r.Step.PerfectNS))
+	for _, p := range r.Phases {
+		if p.Phase == nsys.PhaseExperts && !p.Collective {
+			head += fmt.Sprintf("; the slowest rank's expert work goes from %s to %s ms", milliseconds(p.NormalSlowestNS), milliseconds(p.PerfectSlowestNS))
+		}
+	}
+	if layer, share, ok := worstLoss(r); ok {
+		head += fmt.Sprintf("; straggler loss from %s to %s ms, %.0f %% of the fall in %s",
+			milliseconds(r.Ceiling.StragglerLoss.NormalNS), milliseconds(r.Ceiling.StragglerLoss.PerfectNS), 100*share, layer)
+	}
+	return head
+}
+
+// worstLoss is the layer whose straggler loss fell most, and its share of the
+// fall over all layers.
+func worstLoss(r compare.TraceComparison) (layer string, share float64, ok bool) {
+	var fall, most float64
+	for _, s := range r.Stragglers {
+		d := -float64(s.Change.DifferenceNS)
+		if d > 0 {
+			fall += d
+		}
+		if d > most {
+			most, layer = d, layerLabel(s.Layer)
+		}
+	}
+	return layer, most / fall, most > 0
+}
+
+func layerLabel(layer int) string {
+	if layer == nsys.None {
+		return "the time outside layers"
+	}
+	return fmt.Sprintf("layer %d", layer)
+}
+
+func milliseconds(ns router.Number) string { return fmt.Sprintf("%.2f", ns/1e6) }
+
+func signedPercent(x router.Number) string { return fmt.Sprintf("%+.1f %%", 100*x) }
+
+// changeColumns and changeCells are the part that all tables of times share.
+var changeColumns = []output.Column{
+	{Name: "normal", Key: "normal_ns", Kind: output.Duration}, {Name: "perfect", Key: "perfect_ns", Kind: output.Duration},
+	{Name: "difference", Key: "difference_ns", Kind: output.Duration}, {Name: "±", Key: "difference_sd_ns", Kind: output.Duration},
+	{Name: "of normal", Key: "difference_of_normal", Kind: output.Percent},
+}
+
+func changeCells(c compare.Change) []any {
+	share := router.Undefined()
+	if c.NormalNS > 0 {
+		share = c.DifferenceNS / c.NormalNS
+	}
+	return []any{c.NormalNS, c.PerfectNS, c.DifferenceNS, c.DifferenceSDNS, share}
+}
+
+func changeTable(name, title string, before []output.Column, after ...output.Column) output.Table {
+	columns := append(append([]output.Column{}, before...), changeColumns...)
+	return output.Table{Name: name, Title: title, Columns: append(columns, after...)}
+}
+
+func timeKind(collective bool) string {
+	if collective {
+		return "collective"
+	}
+	return "work"
+}
+
+var slowestColumns = []output.Column{
+	{Name: "slowest normal", Key: "normal_slowest_ns", Kind: output.Duration}, {Name: "slowest perfect", Key: "perfect_slowest_ns", Kind: output.Duration},
+	{Name: "kernels normal", Key: "normal_instances", Kind: output.Real}, {Name: "kernels perfect", Key: "perfect_instances", Kind: output.Real},
+}
+
+func blockCells(p compare.PhaseChange) []any {
+	return append(changeCells(p.Change), p.NormalSlowestNS, p.PerfectSlowestNS, p.NormalInstances, p.PerfectInstances)
+}
+
+func changedPhases(r compare.TraceComparison) output.Table {
+	t := changeTable("phases", "Time per step by phase, mean over ranks (± of one step)", []output.Column{{Name: "phase"}, {Name: "kind"}}, slowestColumns...)
+	for _, p := range r.Phases {
+		t.Rows = append(t.Rows, append([]any{string(p.Phase), timeKind(p.Collective)}, blockCells(p)...))
+	}
+	t.Rows = append(t.Rows, append(append([]any{"step", "busy"}, changeCells(r.Step)...), nil, nil, nil, nil))
+	return t
+}
+
+func changedLayers(r compare.TraceComparison) output.Table {
+	t := changeTable("layers", "Time per step by layer and phase, mean over ranks", []output.Column{{Name: "layer", Kind: output.Count}, {Name: "phase"}, {Name: "kind"}}, slowestColumns...)
+	for _, p := range r.LayerTimes {
+		t.Rows = append(t.Rows, append([]any{orNone(p.Layer), string(p.Phase), timeKind(p.Collective)}, blockCells(p.PhaseChange)...))
+	}
+	return t
+}
+
+func changedLosses(r compare.TraceComparison) output.Table {
+	t := changeTable("stragglers", "Straggler loss per step: slowest rank − mean, work of all phases", []output.Column{{Name: "layer", Kind: output.Count}})
+	for _, s := range r.Stragglers {
+		t.Rows = append(t.Rows, append([]any{orNone(s.Layer)}, changeCells(s.Change)...))
+	}
+	return t
+}
+
+func changedRanks(r compare.TraceComparison) output.Table {
+	t := changeTable("ranks", "Time per step by rank and phase", []output.Column{{Name: "rank", Kind: output.Count}, {Name: "phase"}, {Name: "kind"}})
+	for _, p := range r.RankTimes {
+		t.Rows = append(t.Rows, append([]any{p.Rank, string(p.Phase), timeKind(p.Collective)}, changeCells(p.Change)...))
+	}
+	return t
+}
+
+func speedTable(r compare.TraceComparison) output.Table {
+	t := output.Table{Name: "hardware", Title: "Load and hardware of the ranks, expert work relative to the mean rank", Columns: []output.Column{
+		{Name: "rank", Kind: output.Count}, {Name: "normal", Key: "normal_ns", Kind: output.Duration}, {Name: "perfect", Key: "perfect_ns", Kind: output.Duration},
+		{Name: "hardware", Kind: output.Ratio}, {Name: "load", Kind: output.Ratio}}}
+	for _, s := range r.RankSpeeds {
+		t.Rows = append(t.Rows, []any{s.Rank, s.NormalNS, s.PerfectNS, s.Hardware, s.Load})
+	}
+	return t
+}
+
+func ceilingTable(r compare.TraceComparison) output.Table {
+	k := r.Ceiling
+	return output.Table{Name: "bound", Title: "What balance could win: gain ≤ 1/(1 − f + f·b) − 1", Columns: []output.Column{{Name: "quantity"}, {Name: "value", Kind: output.Real}}, Rows: [][]any{
+		{"f, expert share of the normal step", k.ExpertShare},
+		{"b, balancedness of expert work, normal", k.Balancedness},
+		{"b, balancedness of expert work, perfect", k.PerfectBalancedness},
+		{"bound of the gain", k.GainBound},
+		{"w, mean expert work, perfect/normal", k.ExpertWork},
+		{"bound with the change in work, 1/(1 − f + f·b·w) − 1", k.GainBoundWithWork},
+		{"gain of the step's GPU time", k.StepGain},
+	}}
+}
+
+func balanceChangeTable(r compare.TraceComparison) output.Table {
+	t := output.Table{Name: "balance", Title: "max/mean in both arms, mean over steps", Columns: []output.Column{
+		{Name: "layer", Kind: output.Count}, {Name: "level"}, {Name: "of", Key: "quantity"},
+		{Name: "normal", Key: "normal_max_over_mean", Kind: output.Ratio}, {Name: "perfect", Key: "perfect_max_over_mean", Kind: output.Ratio}}}
+	for _, b := range r.Balance {
+		t.Rows = append(t.Rows, []any{orNone(b.Layer), b.Level, b.Quantity, b.Normal, b.Perfect})
+	}
+	return t
+}
+
+func stepComparisonTable(r compare.TraceComparison) output.Table {
+	t := output.Table{Name: "steps", Title: "Steps", Columns: []output.Column{
+		{Name: "arm"}, {Name: "step", Kind: output.Count}, {Name: "compared"},
+		{Name: "GPU time, mean rank", Key: "mean_ns", Kind: output.Duration}, {Name: "experts, slowest rank", Key: "experts_slowest_ns", Kind: output.Duration}}}
+	for _, s := range r.Steps {
+		t.Rows = append(t.Rows, []any{string(s.Arm), orNone(s.Step), s.Compared, s.MeanNS, s.ExpertsNS})
+	}
+	return t
+}
+
+func activeTable(r compare.TraceComparison) output.Table {
+	t := output.Table{Name: "active", Title: "Experts in use", Columns: []output.Column{
+		{Name: "layer", Kind: output.Count}, {Name: "normal", Kind: output.Count}, {Name: "perfect", Kind: output.Count}}}
+	for _, a := range r.Active {
+		t.Rows = append(t.Rows, []any{orNone(a.Layer), a.Normal, a.Perfect})
+	}
+	return t
+}
+
+func familyTable(r compare.TraceComparison) output.Table {
+	t := output.Table{Name: "kernels", Title: "Kernels that only one arm launched", Columns: []output.Column{
+		{Name: "arm"}, {Name: "family"}, {Name: "others of it in the other arm", Key: "family_in_other_arm"},
+		{Name: "variants", Kind: output.Count}, {Name: "instances", Kind: output.Count}, {Name: "total", Key: "total_ns", Kind: output.Duration}}}
+	for _, k := range r.Kernels {
+		t.Rows = append(t.Rows, []any{string(k.Arm), k.Family, k.Elsewhere, len(k.Names), k.Instances, k.TotalNS})
+	}
+	return t
+}
