@@ -116,7 +116,7 @@ func (b *bars) Plot(c draw.Canvas, p *plot.Plot) {
 	width := share / float64(len(b.series))
 	for s, series := range b.series {
 		for g, v := range series.Values {
-			if !known(v) {
+			if !drawable(v) {
 				continue
 			}
 			left := float64(g) - share/2 + float64(s)*width
@@ -127,10 +127,10 @@ func (b *bars) Plot(c draw.Canvas, p *plot.Plot) {
 		return
 	}
 	for s, series := range b.series {
-		if mean := meanKnown(series.Values); known(mean) {
+		if mean := meanKnown(series.Values); drawable(mean) {
 			acrossLine(c, meanLine(shade(seriesColor(s))), y(mean/b.per))
 		}
-		if known(series.Floor) {
+		if drawable(series.Floor) {
 			acrossLine(c, floorLine(ink), y(series.Floor/b.per))
 		}
 	}

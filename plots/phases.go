@@ -93,14 +93,14 @@ func (s *StackSpec) keep(used []bool) {
 func (s StackSpec) answer() string {
 	var out []string
 	for _, a := range s.Arms {
-		work, collective := 0.0, sumKnown(a.Wait)+sumKnown(a.Transfer)
+		work, collective := 0.0, sumDrawable(a.Wait...)+sumDrawable(a.Transfer...)
 		for _, w := range a.Work {
-			work += sumKnown(w)
+			work += sumDrawable(w...)
 		}
 		n := float64(max(1, len(a.Ranks)))
 		text := fmt.Sprintf("%s: %s of work and %s in collectives, mean over ranks %s", a.Name, Duration(work/n), Duration(collective/n), s.Per)
 		if known(meanKnown(a.Wait)) {
-			text += fmt.Sprintf(", of which %s waiting", Duration(sumKnown(a.Wait)/n))
+			text += fmt.Sprintf(", of which %s waiting", Duration(sumDrawable(a.Wait...)/n))
 		}
 		out = append(out, text+".")
 	}

@@ -46,7 +46,7 @@ func Scatter(s ScatterSpec) (Figure, error) {
 			return Figure{}, fmt.Errorf("scatter %q: want as many times as loads, have %d and %d", cloud.Name, len(cloud.TimeNS), len(cloud.Slots))
 		}
 		for j := range cloud.Slots {
-			if known(cloud.Slots[j]) && known(cloud.TimeNS[j]) {
+			if drawable(cloud.Slots[j]) && drawable(cloud.TimeNS[j]) {
 				mostX, mostY = max(mostX, cloud.Slots[j]), max(mostY, cloud.TimeNS[j])
 				points++
 			}
@@ -92,7 +92,7 @@ func (s *scatter) Plot(c draw.Canvas, p *plot.Plot) {
 	for i, cloud := range s.clouds {
 		low, high := math.Inf(1), math.Inf(-1)
 		for j, slots := range cloud.Slots {
-			if known(slots) && known(cloud.TimeNS[j]) {
+			if drawable(slots) && drawable(cloud.TimeNS[j]) {
 				c.DrawGlyphNoClip(cloudGlyph(i), vg.Point{X: x(slots), Y: y(cloud.TimeNS[j] / s.per)})
 				low, high = min(low, slots), max(high, slots)
 			}

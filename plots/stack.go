@@ -102,8 +102,8 @@ func (s StackSpec) check() error {
 func (s StackSpec) reach() (up, down float64) {
 	for _, a := range s.Arms {
 		for r := range a.Ranks {
-			up = max(up, sumKnown(a.Work[r]))
-			down = max(down, sumKnown([]float64{a.Wait[r], a.Transfer[r]}))
+			up = max(up, sumDrawable(a.Work[r]...))
+			down = max(down, sumDrawable(a.Wait[r], a.Transfer[r]))
 		}
 	}
 	return up, down
@@ -130,7 +130,7 @@ var (
 func collectiveKeys(arms []Stack) []key {
 	any, split := 0.0, false
 	for _, a := range arms {
-		any += sumKnown(a.Wait) + sumKnown(a.Transfer)
+		any += sumDrawable(a.Wait...) + sumDrawable(a.Transfer...)
 		split = split || known(meanKnown(a.Wait))
 	}
 	switch {
@@ -145,10 +145,11 @@ func collectiveKeys(arms []Stack) []key {
 	}
 }
 
-func sumKnown(values []float64) float64 {
+// sumDrawable is the height of a stack.
+func sumDrawable(values ...float64) float64 {
 	sum := 0.0
 	for _, v := range values {
-		if known(v) {
+		if drawable(v) {
 			sum += v
 		}
 	}
@@ -175,17 +176,17 @@ func (s *stack) Plot(c draw.Canvas, p *plot.Plot) {
 		slice := func(from, to float64) vg.Rectangle { return box(left, y(from/s.per), right, y(to/s.per)) }
 		base := 0.0
 		for i, v := range s.Work[r] {
-			if known(v) && v > 0 {
+			if drawable(v) {
 				fillBox(c, phaseColors[s.phases[i]], slice(base, base+v))
 				base += v
 			}
 		}
 		base = 0
-		if v := s.Transfer[r]; known(v) && v > 0 {
+		if v := s.Transfer[r]; drawable(v) {
 			fillBox(c, transferFill, slice(-v, 0))
 			base = v
 		}
-		if v := s.Wait[r]; known(v) && v > 0 {
+		if v := s.Wait[r]; drawable(v) {
 			hatchBox(c, waitGround, softInk, slice(-base-v, -base))
 		}
 	}

@@ -92,7 +92,7 @@ func (s *steps) Plot(c draw.Canvas, p *plot.Plot) {
 		upper, lower = nil, nil
 	}
 	for i := range s.Numbers {
-		if !known(s.MaxNS[i]) || !known(s.MeanNS[i]) {
+		if !drawable(s.MaxNS[i]) || !drawable(s.MeanNS[i]) {
 			flush()
 			continue
 		}

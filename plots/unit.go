@@ -69,6 +69,10 @@ func largest(lists ...[]float64) float64 {
 // nan is the unknown value.
 var nan = math.NaN()
 
+// drawable reports a finite value that is not negative. Results read from files
+// can hold anything; what is below zero is no time and no load, and is not drawn.
+func drawable(v float64) bool { return known(v) && v >= 0 }
+
 // known reports a finite value.
 func known(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 

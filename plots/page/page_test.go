@@ -1,0 +1,353 @@
+package page
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"io"
+	"math"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/moebalance/moebalance/compare"
+	"github.com/moebalance/moebalance/compare/counts"
+	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/router"
+)
+
+// captures reads one arm of a real capture.
+func captures(t *testing.T, pattern string) *nsys.Trace {
+	t.Helper()
+	paths, err := filepath.Glob("../../testdata/" + pattern)
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no capture %s: %v", pattern, err)
+	}
+	trace, err := nsys.Read(context.Background(), paths, nsys.Options{Threshold: 0.1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return trace
+}
+
+// campaign is six pairs whose perfect launches are by the given share faster.
+func campaign(gain float64) *compare.CampaignResult {
+	c := compare.Campaign{Command: "bench <model> & more", Metric: compare.Metric{Name: "throughput", Unit: "tok/s", HigherIsBetter: true}, Compared: true}
+	for i := range 12 {
+		l := compare.Launch{Pair: i/2 + 1, Arm: compare.Arms[(i+i/2)%2], Position: i, Status: compare.StatusOK, Value: 1000 + float64(7*i%5)}
+		if l.Arm == compare.Perfect {
+			l.Value *= 1 + gain
+		}
+		c.Launches = append(c.Launches, l)
+	}
+	c.Differences = []compare.Difference{{Kind: "environment", Name: "ENABLE_PERFECT_ROUTER", Perfect: "1", Declared: true}}
+	for _, arm := range compare.Arms {
+		c.Proof = append(c.Proof, compare.Proof{Arm: arm, Rank: 0, Proved: true, Evidence: "rank load max/mean 1.000"})
+	}
+	r := compare.Judge(c)
+	return &r
+}
+
+func cache() *Cache {
+	return &Cache{Balance: []CacheBalance{
+		{TokensPerRank: 1, ExpertMaxOverMean: 8, ExpertFloor: 8, RankMaxOverMean: 2, RankFloor: 2, ActiveExperts: 4, ActiveIdeal: 4},
+		{TokensPerRank: 8, ExpertMaxOverMean: 1.5, ExpertFloor: 1, RankMaxOverMean: 1, RankFloor: 1, ActiveExperts: 32, ActiveIdeal: 32},
+	}}
+}
+
+func build(t *testing.T, inputs ...Input) (Page, string) {
+	t.Helper()
+	p, err := New("", inputs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := p.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	checkPage(t, b.String())
+	return p, b.String()
+}
+
+var reference = regexp.MustCompile(`(?i)(src|href|url|import|action|data)\s*[=(]\s*["']?([^"'\s>)]+)`)
+
+// checkPage wants well-formed markup with nothing from outside, no script, and
+// every figure described and every link's target there.
+func checkPage(t *testing.T, doc string) {
+	t.Helper()
+	ids, links := map[string]bool{}, []string{}
+	d := xml.NewDecoder(strings.NewReader(doc))
+	d.Entity = xml.HTMLEntity
+	for {
+		token, err := d.Token()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatalf("not well-formed: %v", err)
+		}
+		start, ok := token.(xml.StartElement)
+		if !ok {
+			continue
+		}
+		if name := start.Name.Local; slices.Contains([]string{"script", "link", "iframe", "object", "img", "image"}, name) {
+			t.Errorf("the page has a <%s>", name)
+		}
+		for _, a := range start.Attr {
+			switch a.Name.Local {
+			case "id":
+				if ids[a.Value] {
+					t.Errorf("two elements have the id %q", a.Value)
+				}
+				ids[a.Value] = true
+			case "href", "aria-labelledby":
+				links = append(links, strings.TrimPrefix(a.Value, "#"))
+			}
+		}
+	}
+	for _, l := range links {
+		if !ids[l] {
+			t.Errorf("nothing has the id %q", l)
+		}
+	}
+	for _, m := range reference.FindAllStringSubmatch(doc, -1) {
+		if !strings.HasPrefix(m[2], "#") && strings.ContainsAny(m[2], "/:") {
+			t.Errorf("the page refers to %q", m[0])
+		}
+	}
+	if strings.Contains(doc, "://") || strings.Contains(doc, "NaN") || strings.Contains(doc, "Inf") || strings.Contains(doc, "ZgotmplZ") {
+		t.Error("the page holds an address, a NaN, an Inf or something the template refused")
+	}
+	if figures, titled := strings.Count(doc, "<svg"), strings.Count(doc, "<svg viewBox"); figures != titled || strings.Count(doc, "<desc>") != figures {
+		t.Errorf("%d figures, %d of them with a description", figures, strings.Count(doc, "<desc>"))
+	}
+}
+
+func titles(p Page) (out []string) {
+	for _, s := range p.sections {
+		out = append(out, s.ID)
+	}
+	return out
+}
+
+func names(p Page) (out []string) {
+	for _, f := range p.Figures() {
+		out = append(out, f.Name)
+	}
+	return out
+}
+
+func TestWholePage(t *testing.T) {
+	normal, perfect := captures(t, "gptoss-ep4-loop/normal.sqlite"), captures(t, "gptoss-ep4-loop/perfect.sqlite")
+	inputs := []Input{{Name: "b", Trace: perfect}, {Name: "a", Trace: normal}, {Name: "bench.json", Campaign: campaign(0.2)}, {Name: "cache", Cache: cache()}}
+	p, doc := build(t, inputs...)
+	if want := []string{"complete", "imbalance", "time-load", "where", "ceiling", "next"}; !slices.Equal(titles(p), want) {
+		t.Errorf("sections %v, want %v", titles(p), want)
+	}
+	if want := []string{"rank-time", "rank-layer-time", "expert-time", "phase-time", "layer-loss", "step-time", "gain"}; !slices.Equal(names(p), want) {
+		t.Errorf("figures %v, want %v", names(p), want)
+	}
+	for _, want := range []string{
+		"<h1>bench &lt;model&gt; &amp; more</h1>",
+		"imbalance significant",
+		"at 1 of 2 batch sizes", // of the cache, one reaches its floor
+		"Not known: the traces carry no recorded load.",
+		"normal: time over ranks is flagged in",
+		"observed",
+		"The measured gain of bench.json lies above this bound",
+	} {
+		if !strings.Contains(doc, want) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+	if _, again := build(t, inputs...); again != doc {
+		t.Error("the same inputs gave another page")
+	}
+	swapped := slices.Clone(inputs)
+	swapped[0], swapped[1] = swapped[1], swapped[0]
+	if _, again := build(t, swapped...); again != doc {
+		t.Error("the order of the arms on the command line changed the page")
+	}
+}
+
+// A section appears only when an input speaks to it.
+func TestSectionsFollowInputs(t *testing.T) {
+	imbalance := []CountsLayer{{Source: "/somewhere/counts", LayerBalance: counts.LayerBalance{
+		Layer: 3, Level: "rank", Steps: 2, MaxOverMean: 1.5, Imbalance: 0.5, Floor: 1.125, NullP95: 1.25, Flagged: true, Worst: 7,
+	}}}
+	for _, c := range []struct {
+		in       Input
+		sections []string
+		says     string
+	}{
+		{Input{Name: "bench.json", Campaign: campaign(0.05)}, []string{"complete", "ceiling", "next"}, "Look elsewhere for speed"},
+		{Input{Name: "cache.json", Cache: cache()}, []string{"complete", "next"}, "Run &#39;moebalance bench&#39;"},
+		{Input{Name: "counts.json", Counts: &Counts{Imbalance: imbalance}}, []string{"imbalance", "next"},
+			"counts: load over ranks is flagged in 1 of 1 layer, worst in layer 3: rank 7 has 50.0\u00a0% over the mean (floor 12.5\u00a0%, chance up to 25.0\u00a0%)."},
+		{Input{Name: "one.json", Trace: captures(t, "gptoss-ep4-loop/normal.sqlite")}, []string{"complete", "imbalance", "time-load", "where", "next"}, "Trace the other arm too"},
+	} {
+		p, doc := build(t, c.in)
+		if !slices.Equal(titles(p), c.sections) {
+			t.Errorf("%s: sections %v, want %v", c.in.Name, titles(p), c.sections)
+		}
+		if !strings.Contains(doc, c.says) {
+			t.Errorf("%s: the page does not say %q", c.in.Name, c.says)
+		}
+	}
+}
+
+func TestVerdictsLeadSomewhere(t *testing.T) {
+	few := campaign(0.2)
+	*few = compare.Judge(compare.Campaign{Compared: true, Differences: few.Differences, Proof: few.Proof, Metric: few.Metric, Launches: []compare.Launch{
+		{Pair: 1, Arm: compare.Normal, Status: "ok", Value: 100}, {Pair: 1, Arm: compare.Perfect, Position: 1, Status: "ok", Value: 115},
+		{Pair: 2, Arm: compare.Perfect, Position: 2, Status: "ok", Value: 118}, {Pair: 2, Arm: compare.Normal, Position: 3, Status: "ok", Value: 100},
+	}})
+	unproved := campaign(0.2)
+	unproved.Verdict, unproved.Reasons = compare.Invalid, []string{"treatment_proved: rank 3 of the perfect arm is not balanced"}
+	none := compare.Judge(compare.Campaign{})
+	for want, c := range map[string]*compare.CampaignResult{
+		"Balance the experts: up to +":                                  campaign(0.2),
+		"Look elsewhere for speed: even perfect balance wins at most +": campaign(0.04),
+		"Leave the routing alone: perfect routing is slower here (−":    campaign(-0.1),
+		"Run more pairs: about ":                                        few,
+		"Repair the campaign before believing its gain":                 unproved,
+		"No complete pair of launches":                                  &none,
+	} {
+		_, doc := build(t, Input{Name: "bench.json", Campaign: c})
+		if !strings.Contains(strings.ReplaceAll(doc, "&#43;", "+"), want) {
+			t.Errorf("verdict %s: the page does not say %q", c.Verdict, want)
+		}
+	}
+}
+
+// Every result survives its own JSON: what a verb wrote gives the page that its
+// value gives.
+func TestReadWhatVerbsWrite(t *testing.T) {
+	normal, perfect := captures(t, "gptoss-ep4-loop/normal.sqlite"), captures(t, "gptoss-ep4-loop/perfect.sqlite")
+	compared := compare.CompareTraces(normal, perfect)
+	verified := struct {
+		Kind   string `json:"kind"`
+		Schema int    `json:"schema_version"`
+		*Cache
+	}{"logits verify", 1, cache()}
+	for _, c := range []struct {
+		in    Input
+		value any
+	}{
+		{Input{Name: "x", Trace: normal}, normal},
+		{Input{Name: "x", Campaign: campaign(0.2)}, campaign(0.2)},
+		{Input{Name: "x", Compared: &compared}, compared},
+		{Input{Name: "x", Cache: cache()}, verified},
+	} {
+		b, err := json.Marshal(c.value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in, err := Read("x", bytes.NewReader(b))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, want := build(t, c.in)
+		if _, got := build(t, in); got != want {
+			t.Errorf("a %T changes on its way through JSON", c.value)
+		}
+	}
+}
+
+func TestReadRefuses(t *testing.T) {
+	for doc, want := range map[string]string{
+		"":                                      "unexpected end of JSON input",
+		"[1, 2]":                                "cannot unmarshal",
+		"{}":                                    `found kind ""`,
+		`{"kind": "lunch"}`:                     `found kind "lunch"`,
+		`{"kind": "trace"}`:                     "schema version 0, want 1",
+		`{"kind": "trace", "schema_version":9}`: "schema version 9, want 1",
+		`{"kind": "bench", "schema_version":1, "pairs": 3}`: "as a bench result",
+	} {
+		_, err := Read("in.json", strings.NewReader(doc))
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "in.json") || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%q: %v, want one line with %q", doc, err, want)
+		}
+	}
+	if _, err := Read("in.json", strings.NewReader("{}")); !errors.Is(err, ErrUnknown) {
+		t.Errorf("%v does not wrap ErrUnknown", err)
+	}
+	for _, inputs := range [][]Input{nil, {{Name: "empty"}}, {{Name: "two", Cache: cache(), Campaign: campaign(0.2)}}} {
+		if _, err := New("t", inputs); err == nil || !strings.Contains(err.Error(), "want") {
+			t.Errorf("%v: want a refusal, have %v", inputs, err)
+		}
+	}
+}
+
+// Undefined numbers and missing places show as a dash, never as zero.
+func TestUndefinedStaysUndefined(t *testing.T) {
+	nan := router.Undefined()
+	trace := &nsys.Trace{
+		SchemaVersion: 1, Kind: "trace", Arm: "normal", Ranks: []nsys.Rank{{Rank: 0}},
+		Coverage:   nsys.Coverage{LaunchShare: nan, LayerShare: nan, ExpertShare: nan},
+		Imbalance:  []nsys.ImbalanceStat{{Layer: 0, Level: "rank", Quantity: "time", MaxOverMean: nan, Imbalance: nan, Floor: nan, NullP95: nan, Worst: -1}},
+		Stragglers: []nsys.StragglerStat{{LossNS: nan, MeanNS: nan, MaxNS: nan}},
+		Kernels:    []nsys.KernelStat{{Name: "k", Stats: nsys.Stats{MedianNS: nan}}},
+		Cells:      []nsys.Cell{{Rank: 0, Step: 0, Layer: 0, Phase: nsys.PhaseExperts, TotalNS: 10}},
+	}
+	p, doc := build(t, Input{Name: "x", Trace: trace})
+	for _, f := range p.facts {
+		if f.Name == "Largest rank imbalance" {
+			t.Errorf("an undefined imbalance is called the largest: %v", f)
+		}
+	}
+	if !strings.Contains(doc, `<td class="n warn">–</td>`) {
+		t.Error("an undefined share of layers is not shown as missing and marked")
+	}
+	if got := []string{share(nan), change(nan), ratio(nan), amount(nan), duration(nan), number(-1), signed(nan)}; slices.ContainsFunc(got, func(s string) bool { return s != missing }) {
+		t.Errorf("undefined is written as %q", got)
+	}
+	if (CacheBalance{}).even() {
+		t.Error("a batch size without numbers counts as even")
+	}
+}
+
+func TestNumbersForPeople(t *testing.T) {
+	for got, want := range map[string]string{
+		share(0.1234): "12.3\u00a0%", share(router.Number(math.Copysign(0, -1))): "0.0\u00a0%",
+		change(0.1): "+10.0\u00a0%", change(-0.1): "−10.0\u00a0%", ratio(1): "1.000",
+		signed(1500): "+1.50\u00a0µs", signed(-1500): "−1.50\u00a0µs", amount(399378.7): "399379", amount(0.03125): "0.03125",
+		few([]string{"a", "b", "c", "d"}): "a, b, c, d", few([]string{"a", "b", "c", "d", "e"}): "a, b, c and 2 more",
+	} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// Whatever Read accepts, New and Write take without a panic, and the page stays
+// well-formed and alone.
+func FuzzRead(f *testing.F) {
+	bench, err := json.Marshal(campaign(0.2))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(bench)
+	f.Add([]byte(`{"kind":"trace","schema_version":1,"cells":[{"rank":-7,"step":-1,"layer":2,"phase":"experts","total_ns":-5}],"collectives":[{"rank":9}],"stragglers":[{"layer":1,"loss_ns":1e300}]}`))
+	f.Add([]byte(`{"kind":"trace","schema_version":1,"arm":"<b>","ranks":[{"rank":0}],"experts":[{"rank":1,"layer":-1,"expert":5,"slots":-3,"slots_known":true}],"imbalance":[{"level":"rank","quantity":"time","imbalance":null}]}`))
+	f.Add([]byte(`{"kind":"compare","schema_version":1,"ceiling":{"gain_bound":0.1},"phases":[{"phase":"experts"}],"stragglers":[{"layer":-1}]}`))
+	f.Add([]byte(`{"kind":"logits verify","schema_version":1,"balance":[{"tokens_per_rank":-1,"expert_floor":null}]}`))
+	f.Add([]byte(`{"kind":"counts","schema_version":1,"imbalance":[{"source":"\u0000","layer":1}]}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		in, err := Read("in", bytes.NewReader(b))
+		if err != nil {
+			return
+		}
+		p, err := New("", []Input{in})
+		if err != nil {
+			return
+		}
+		if err := p.Write(io.Discard); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
