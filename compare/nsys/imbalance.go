@@ -89,7 +89,11 @@ func (r *reduction) imbalance() {
 	layers, ranks, grids := r.layerGrids(func(p Phase) bool { return p == PhaseExperts })
 	for _, layer := range layers {
 		if len(ranks[layer]) > 1 {
-			r.addImbalance(layer, LevelRank, ranks[layer], grids[layer])
+			t := newTally(layer, LevelRank, ranks[layer])
+			for _, row := range grids[layer].rows {
+				t.add(row)
+			}
+			r.addImbalance(t)
 		}
 	}
 	r.expertImbalance()
@@ -129,87 +133,107 @@ func (r *reduction) overall() {
 	}
 }
 
-// addImbalance averages max/mean over the steps in which anybody worked.
-func (r *reduction) addImbalance(layer int, level string, parts []int, g *grid) {
-	s := ImbalanceStat{
-		Layer: layer, Level: level, Quantity: QuantityTime, Parts: len(parts), Worst: None,
-		Floor: router.Undefined(), NullP95: router.Undefined(), MaxOverMean: router.Undefined(), Imbalance: router.Undefined(),
+// tally averages max/mean over the steps of one layer in which anybody worked.
+type tally struct {
+	ImbalanceStat
+	parts []int // numbers of the ranks or experts
+	worst []int // steps in which each is the largest
+}
+
+func newTally(layer int, level string, parts []int) *tally {
+	return &tally{ImbalanceStat{Layer: layer, Level: level, Quantity: QuantityTime, Parts: len(parts)}, parts, make([]int, len(parts))}
+}
+
+func (t *tally) add(row []int64) {
+	if b := router.BalanceOf(row); b.MaxOverMean.Defined() {
+		t.MaxOverMean += b.MaxOverMean
+		t.worst[b.Worst]++
+		t.Steps++
 	}
-	var sum router.Number
-	worst := make([]int, len(parts))
-	for _, row := range g.rows {
-		if b := router.BalanceOf(row); b.MaxOverMean.Defined() {
-			sum += b.MaxOverMean
-			worst[b.Worst]++
-			s.Steps++
-		}
-	}
-	if s.Steps == 0 {
+}
+
+// addImbalance finishes a tally; one without steps says nothing.
+func (r *reduction) addImbalance(t *tally) {
+	if t.Steps == 0 {
 		return
 	}
-	s.MaxOverMean = sum / router.Number(s.Steps)
+	s := t.ImbalanceStat
+	s.MaxOverMean /= router.Number(s.Steps)
 	s.Imbalance = s.MaxOverMean - 1
-	s.Worst = parts[slices.Index(worst, slices.Max(worst))]
+	s.Floor, s.NullP95 = router.Undefined(), router.Undefined()
+	s.Worst = t.parts[slices.Index(t.worst, slices.Max(t.worst))]
 	s.Flagged = router.Flagged(s.MaxOverMean, s.Floor, s.NullP95, r.options.Threshold)
 	r.trace.Imbalance = append(r.trace.Imbalance, s)
+}
+
+// expertTime is the time of one expert in one step of one layer, over all ranks.
+type expertTime struct {
+	place
+	ns int64
+}
+
+// expertTimes lists the experts that own kernels, by layer, step and expert.
+func (r *reduction) expertTimes() []expertTime {
+	var list []expertTime
+	for _, p := range r.parts {
+		of, groups := groupPlaces(p.of.places, func(l place) place { l.Phase = ""; return l })
+		ns := make([]int64, len(groups))
+		for i := range p.events {
+			ns[of[p.events[i].place]] += p.events[i].duration
+		}
+		for i, at := range groups {
+			if at.Expert != None && at.Layer != None && ns[i] > 0 {
+				list = append(list, expertTime{at, ns[i]})
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b expertTime) int {
+		return cmp.Or(cmp.Compare(a.Layer, b.Layer), cmp.Compare(a.Step, b.Step), cmp.Compare(a.Expert, b.Expert))
+	})
+	return list
 }
 
 // expertImbalance is over the experts that own kernels. An expert that never
 // ran within the span of the expert numbers seen had no time and counts as a
 // part; the recorded load's experts are the span where there is one.
 func (r *reduction) expertImbalance() {
-	steps, _ := r.steps()
-	grids := map[int]*grid{}
-	low, high := int32(-1), int32(-1)
-	each := func(visit func(p place, e *event)) {
-		for _, p := range r.parts {
-			for i := range p.events {
-				e := &p.events[i]
-				if at := p.of.places[e.place]; at.Expert != None && at.Layer != None {
-					visit(at, e)
-				}
-			}
-		}
+	list := r.expertTimes()
+	if len(list) == 0 {
+		return
 	}
-	for _, p := range r.parts {
-		for _, at := range p.of.places {
-			if at.Expert != None && at.Layer != None {
-				if low < 0 || at.Expert < low {
-					low = at.Expert
-				}
-				high = max(high, at.Expert)
-			}
-		}
+	low, high := list[0].Expert, list[0].Expert
+	for _, e := range list {
+		low, high = min(low, e.Expert), max(high, e.Expert)
 	}
 	for _, l := range r.options.Recorded.Load {
-		if n := int32(len(l.PerExpert)); high >= 0 && n > high {
+		if n := int32(len(l.PerExpert)); n > high {
 			low, high = 0, n-1
 		}
 	}
-	if high < 0 || high-low >= maxParts {
+	if high-low >= maxParts {
+		r.warn("expert_numbers", "", fmt.Sprintf("experts are numbered from %d to %d, which no model has: their imbalance is not computed", low, high))
 		return
 	}
 	experts := make([]int, high-low+1)
 	for i := range experts {
 		experts[i] = int(low) + i
 	}
-	each(func(at place, e *event) {
-		step, ok := slices.BinarySearch(steps, int(at.Step))
-		if !ok {
-			return
-		}
-		g := grids[int(at.Layer)]
-		if g == nil {
-			g = &grid{steps: steps}
-			for range steps {
-				g.rows = append(g.rows, make([]int64, len(experts)))
+	steps, _ := r.steps()
+	row := make([]int64, len(experts))
+	for len(list) > 0 {
+		layer := list[0].Layer
+		t := newTally(int(layer), LevelExpert, experts)
+		for len(list) > 0 && list[0].Layer == layer {
+			step := list[0].Step
+			clear(row)
+			for ; len(list) > 0 && list[0].Layer == layer && list[0].Step == step; list = list[1:] {
+				row[list[0].Expert-low] += list[0].ns
 			}
-			grids[int(at.Layer)] = g
+			if _, ok := slices.BinarySearch(steps, int(step)); ok {
+				t.add(row)
+			}
 		}
-		g.rows[step][at.Expert-low] += e.duration
-	})
-	for _, layer := range slices.Sorted(maps.Keys(grids)) {
-		r.addImbalance(layer, LevelExpert, experts, grids[layer])
+		r.addImbalance(t)
 	}
 }
 
