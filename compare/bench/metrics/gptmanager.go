@@ -30,6 +30,9 @@ var gptManagerFamily = map[string]string{
 }
 
 func readGPTManagerLine(rec record, t *tally) {
+	if !strings.HasPrefix(rec.text, "[BENCHMARK] ") {
+		return
+	}
 	m := gptManagerLine.FindStringSubmatch(strings.TrimSuffix(strings.TrimSpace(rec.text), ","))
 	if m == nil {
 		return
@@ -78,10 +81,10 @@ var gptSessionText = textFormat{
 }
 
 func readGPTSessionLine(rec record, t *tally) {
-	words := strings.Fields(rec.text)
-	if len(words) < 5 || words[0] != "[BENCHMARK]" || words[1] != "batch_size" {
+	if !strings.HasPrefix(rec.text, "[BENCHMARK] batch_size ") {
 		return
 	}
+	words := strings.Fields(rec.text)
 	t.found = true
 	pairs := map[string]float64{}
 	for i := 1; i+1 < len(words); i += 2 {

@@ -17,11 +17,8 @@ var mlperfText = textFormat{
 	needs: [][]string{{"output_throughput", "request_throughput", "request_latency_p90", "request_latency_mean"}},
 }
 
-// In loadgen's labels the colon has white space on either side or neither.
-var (
-	mlperfVerdict = regexp.MustCompile(`^Result is\s*: (\w+)$`)
-	mlperfSpread  = regexp.MustCompile(`^(?:(\d{2}\.\d+) percentile|(Min|Max|Mean)) (first token latency|time to output token|latency) \(ns\)$`)
-)
+// mlperfSpread is a label such as "99.90 percentile latency (ns)".
+var mlperfSpread = regexp.MustCompile(`^(?:(\d{2}\.\d+) percentile|(Min|Max|Mean)) (first token latency|time to output token|latency) \(ns\)$`)
 
 var mlperfLabels = map[string]entry{
 	"Samples per second":           {metric: "request_throughput"},
@@ -33,15 +30,15 @@ var mlperfLabels = map[string]entry{
 var mlperfFamily = map[string]string{"latency": "request_latency", "first token latency": "ttft", "time to output token": "tpot"}
 
 func readMLPerfLine(rec record, t *tally) {
-	if m := mlperfVerdict.FindStringSubmatch(strings.TrimSpace(rec.text)); m != nil {
+	if verdict, ok := strings.CutPrefix(rec.text, "Result is :"); ok {
 		t.found = true
-		if m[1] != "VALID" {
-			t.fail(fmt.Errorf("%s: line %d: MLPerf calls this result %s: mend the run, its numbers do not count", t.format, rec.line, m[1]))
+		if verdict = strings.TrimSpace(verdict); verdict != "VALID" {
+			t.fail(fmt.Errorf("%s: line %d: MLPerf calls this result %q: mend the run, its numbers do not count", t.format, rec.line, verdict))
 		}
 		return
 	}
-	label, v, ok := labelled(rec.text)
-	if !ok {
+	label, v := rec.label, rec.value
+	if label == "" {
 		return
 	}
 	if e, ok := mlperfLabels[label]; ok {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -101,6 +102,7 @@ type parser struct {
 	texts   []*tally // one for each of textFormats
 	objects []*tally // of the layouts found, in the order they were found
 	records int
+	open    int // the line the output ends in, 0 when its last line is whole
 }
 
 func newParser(custom []Custom) *parser {
@@ -119,6 +121,9 @@ func (p *parser) offer(rec record) {
 	if rec.doc != nil {
 		p.object(rec)
 		return
+	}
+	if rec.open {
+		p.open = rec.line
 	}
 	for _, c := range p.wanted {
 		c.text(rec, p.custom)
@@ -210,6 +215,9 @@ func (p *parser) result(cut error) (Result, error) {
 	}
 	for i, t := range reports {
 		out.add(t, i == 0)
+	}
+	if p.open > 0 && slices.ContainsFunc(append(reports, p.custom), func(t *tally) bool { return slices.Contains(t.lines, p.open) }) {
+		out.Warnings = append(out.Warnings, fmt.Sprintf("the output ends without a line end after a number on line %d: the number may be cut", p.open))
 	}
 	out.Primary = out.primary(len(p.wanted) > 0)
 	if cut != nil {

@@ -41,7 +41,7 @@ var servingFamily = map[string]string{
 }
 
 func readServingLine(rec record, t *tally) {
-	if title := strings.Trim(rec.text, "= "); title == "Serving Benchmark Result" || title == "Serving Benchmark Result (warmup)" {
+	if strings.HasPrefix(rec.text, "==") && strings.Trim(rec.text, "= ") == "Serving Benchmark Result" {
 		t.found = true
 		return
 	}
@@ -56,18 +56,18 @@ func readServingLine(rec record, t *tally) {
 		t.side["sglang"], t.format = 1, sglangFormat+"/stdout"
 		return
 	}
-	label, v, ok := labelled(rec.text)
-	if !ok {
+	label, v := rec.label, rec.value
+	if label == "" {
 		return
 	}
 	if e, ok := servingLabels[label]; ok {
 		e.take(rec, rule, v, t)
 		return
 	}
-	label, ok = strings.CutSuffix(label, " (ms)")
+	label, ms := strings.CutSuffix(label, " (ms)")
 	first, family, two := strings.Cut(label, " ")
 	name, known := aggregateName(first)
-	if word, ours := servingFamily[family]; ok && two && known && ours {
+	if word, ours := servingFamily[family]; ms && two && known && ours {
 		entry{metric: word + "_" + name}.take(rec, rule, v, t)
 	}
 }

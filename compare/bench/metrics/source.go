@@ -8,6 +8,7 @@ import (
 	"io"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 )
 
 // record is one thing found in an output: a line of text, or an object with
@@ -17,7 +18,12 @@ type record struct {
 	raw  string // without colour codes; "" for an object
 	text string // and without what a launcher or logger put before it
 	doc  *object
-	rank int // the rank a launcher's prefix names; −1 without one
+	rank int  // the rank a launcher's prefix names; −1 without one
+	open bool // the output ends inside this line
+
+	// A line "Label:   12.5" taken apart, see labelled; label is "" for others.
+	label string
+	value float64
 }
 
 // source streams the records of an output. Carriage returns end a line as
@@ -55,9 +61,16 @@ func prefix(head []byte) (length, rank int) {
 			length++
 			continue
 		}
-		m := rankPrefix.FindSubmatch(rest)
-		if m == nil {
-			m = logPrefix.FindSubmatch(rest)
+		var m [][]byte
+		switch c := rest[0]; {
+		case c == '[':
+			if m = rankPrefix.FindSubmatch(rest); m == nil {
+				m = logPrefix.FindSubmatch(rest)
+			}
+		case c == '(' || c >= '0' && c <= '9':
+			m = rankPrefix.FindSubmatch(rest)
+		case c != 0x1b:
+			return length, rank
 		}
 		if m == nil {
 			if at := colour.FindIndex(rest); at != nil && at[0] == 0 {
@@ -169,6 +182,7 @@ func (s *source) textLine() (record, error) {
 			if err != io.EOF {
 				return record{}, err
 			}
+			rec.open = true
 			break
 		}
 		end := bytes.IndexAny(piece, "\r\n")
@@ -199,7 +213,11 @@ func (s *source) textLine() (record, error) {
 	if at, rec.rank = prefix(kept[:min(len(kept), prefixBytes)]); at == len(kept) {
 		at = 0 // a line of nothing but prefixes is text
 	}
-	rec.raw = strings.ToValidUTF8(string(kept), "\uFFFD")
-	rec.text = strings.ToValidUTF8(string(kept[at:]), "\uFFFD")
+	rec.raw = string(kept)
+	rec.text = rec.raw[at:]
+	if !utf8.ValidString(rec.raw) {
+		rec.raw, rec.text = strings.ToValidUTF8(rec.raw, "\uFFFD"), strings.ToValidUTF8(rec.text, "\uFFFD")
+	}
+	rec.label, rec.value = labelled(rec.text)
 	return rec, nil
 }

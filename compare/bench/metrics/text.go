@@ -32,17 +32,26 @@ var textFormats = []textFormat{
 }
 
 // labelled takes "Label:   value" apart. The label may hold colons, the value
-// may not hold spaces.
-func labelled(text string) (label string, v float64, ok bool) {
+// must be a number. Runs of white space in the label become one space; the label
+// is empty when the line is not of this kind.
+func labelled(text string) (label string, v float64) {
 	at := strings.LastIndexByte(text, ':')
 	if at < 0 {
-		return "", 0, false
+		return "", 0
 	}
-	v, err := strconv.ParseFloat(strings.TrimSpace(text[at+1:]), 64)
+	number := strings.TrimSpace(text[at+1:])
+	if number == "" || strings.IndexByte("0123456789+-.iInN", number[0]) < 0 {
+		return "", 0
+	}
+	v, err := strconv.ParseFloat(number, 64)
 	if err != nil {
-		return "", 0, false
+		return "", 0
 	}
-	return strings.Join(strings.Fields(text[:at]), " "), v, true
+	label = strings.TrimSpace(text[:at])
+	if strings.ContainsRune(label, '\t') || strings.Contains(label, "  ") {
+		label = strings.Join(strings.Fields(label), " ")
+	}
+	return label, v
 }
 
 // entry is what a label of a report means: a metric times a factor, or a number

@@ -57,8 +57,8 @@ func readTRTLLMLine(rec record, t *tally) {
 		t.noteOnce(speculation)
 		return
 	}
-	label, v, ok := labelled(rec.text)
-	if !ok {
+	label, v := rec.label, rec.value
+	if label == "" {
 		return
 	}
 	if e, ok := trtllmLabels[label]; ok {

@@ -23,6 +23,9 @@ var vllmThroughputText = textFormat{
 var vllmThroughput = regexp.MustCompile(`^Throughput: ([\d.eE+-]+) requests/s, ([\d.eE+-]+) (?:total )?tokens/s(?:, ([\d.eE+-]+) output tokens/s)?$`)
 
 func readVLLMThroughputLine(rec record, t *tally) {
+	if !strings.HasPrefix(rec.text, "T") { // as all its lines do
+		return
+	}
 	if m := vllmThroughput.FindStringSubmatch(rec.text); m != nil {
 		if m[3] != "" {
 			takeText(rec, "output_throughput", "", m[3], t)
@@ -32,13 +35,11 @@ func readVLLMThroughputLine(rec record, t *tally) {
 		t.found = true
 		return
 	}
-	label, v, ok := labelled(rec.text)
-	switch {
-	case !ok:
-	case label == "Total num prompt tokens":
-		t.count(rec.line, "input tokens", &t.work.InputTokens, v)
-	case label == "Total num output tokens":
-		t.count(rec.line, "output tokens", &t.work.OutputTokens, v)
+	switch rec.label {
+	case "Total num prompt tokens":
+		t.count(rec.line, "input tokens", &t.work.InputTokens, rec.value)
+	case "Total num output tokens":
+		t.count(rec.line, "output tokens", &t.work.OutputTokens, rec.value)
 	}
 }
 
@@ -78,6 +79,9 @@ var vllmLatencyText = textFormat{
 var vllmLatency = regexp.MustCompile(`^(?:(Avg)|(\d{1,2})% percentile) latency: ([\d.eE+-]+) seconds$`)
 
 func readVLLMLatencyLine(rec record, t *tally) {
+	if !strings.HasSuffix(rec.text, " seconds") {
+		return
+	}
 	m := vllmLatency.FindStringSubmatch(rec.text)
 	if m == nil {
 		return

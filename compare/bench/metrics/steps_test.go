@@ -1,0 +1,80 @@
+package metrics
+
+import (
+	"math"
+	"testing"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+// decodeStep is a pure decode step of so many requests.
+func decodeStep(rank int, requests int64, ms float64) Step {
+	return Step{Rank: rank, Requests: requests, GeneratedTokens: requests, TimeMS: router.Number(ms), Clock: gpuForward}
+}
+
+func TestCutWarmupByHand(t *testing.T) {
+	prefill := Step{Requests: 4, ContextTokens: 512, TimeMS: 50, Clock: gpuForward}
+	steps := []Step{prefill, decodeStep(0, 3, 9)} // filling up
+	for range 20 {
+		steps = append(steps, decodeStep(0, 4, 10)) // 20 full ones: a tenth, 2, is warm-up
+	}
+	steps = append(steps, prefill, decodeStep(0, 4, 10))                  // a prompt comes in between
+	steps = append(steps, decodeStep(0, 2, 5), decodeStep(0, 1, 4))       // running empty
+	steps = append(steps, Step{Rank: 1, ContextTokens: 512, Requests: 9}) // a rank that only prefills
+	CutWarmup(steps)
+	for i, s := range steps {
+		// 21 full steps, at 2 … 21 and 23; a tenth of them, 2, is warm-up.
+		want := i < 4 || i > 23
+		if s.Warmup != want {
+			t.Errorf("step %d: cut %v, want %v", i, s.Warmup, want)
+		}
+	}
+	many := make([]Step, 500)
+	for i := range many {
+		many[i] = decodeStep(0, 8, 10)
+	}
+	CutWarmup(many)
+	if many[9].Warmup != true || many[10].Warmup != false || many[499].Warmup {
+		t.Errorf("of 500 full steps: the tenth is cut: %v, the eleventh: %v", many[9].Warmup, many[10].Warmup)
+	}
+	CutWarmup(nil)
+}
+
+func TestMatchStepsByHand(t *testing.T) {
+	normal := []Step{decodeStep(0, 4, 10), decodeStep(0, 4, 14), decodeStep(0, 2, 8), decodeStep(1, 4, 99)}
+	perfect := []Step{decodeStep(0, 4, 10), decodeStep(0, 2, 6), decodeStep(0, 2, 10), decodeStep(0, 1, 3)}
+	perfect = append(perfect, Step{Requests: 4, Warmup: true, TimeMS: 1000, Clock: gpuForward}, Step{Requests: 4, TimeMS: router.Undefined(), Clock: gpuForward})
+	m := MatchSteps(normal, perfect)
+	// Shape 4: 12 ms against 10, two steps; shape 2: 8 against 8, one step.
+	// Gain = (2·12 + 8) / (2·10 + 8) − 1 = 32/28 − 1.
+	if math.Abs(float64(m.Gain)-(32.0/28-1)) > 1e-12 {
+		t.Errorf("gain %v, want %v", m.Gain, 32.0/28-1)
+	}
+	// 32 of 131 ms, and 26 of 29 ms.
+	if math.Abs(float64(m.NormalShare)-32.0/131) > 1e-12 || math.Abs(float64(m.PerfectShare)-26.0/29) > 1e-12 {
+		t.Errorf("shares %v and %v, want 32/131 and 26/29", m.NormalShare, m.PerfectShare)
+	}
+	if len(m.Strata) != 2 || m.Strata[0].Requests != 2 || m.Strata[1].NormalMeanMS != 12 || m.Strata[1].PerfectSteps != 1 {
+		t.Errorf("strata %+v", m.Strata)
+	}
+	perfect[0].Clock = hostStep
+	if m := MatchSteps(normal, perfect); m.Clock != "" || m.Gain.Defined() {
+		t.Errorf("mixed clocks match: %+v", m)
+	}
+	if m := MatchSteps(nil, nil); m.Gain.Defined() || len(m.Strata) != 0 {
+		t.Errorf("nothing matches: %+v", m)
+	}
+}
+
+func TestMatchStepsIsAntisymmetricAndOrderFree(t *testing.T) {
+	normal := []Step{decodeStep(0, 4, 10), decodeStep(0, 4, 14), decodeStep(1, 4, 12)}
+	perfect := []Step{decodeStep(1, 4, 9), decodeStep(0, 4, 11), decodeStep(0, 4, 9)}
+	there, back := MatchSteps(normal, perfect), MatchSteps(perfect, normal)
+	if d := float64((1+there.Gain)*(1+back.Gain)) - 1; math.Abs(d) > 1e-12 {
+		t.Errorf("gains %v and %v do not undo each other", there.Gain, back.Gain)
+	}
+	normal[0], normal[2] = normal[2], normal[0]
+	if again := MatchSteps(normal, perfect); again.Gain != there.Gain {
+		t.Errorf("another order of steps gives %v, not %v", again.Gain, there.Gain)
+	}
+}
