@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/moebalance/moebalance/compare"
 	"github.com/moebalance/moebalance/plots"
 	"github.com/moebalance/moebalance/plots/page"
 )
@@ -17,6 +18,7 @@ type reportOptions struct {
 	file      string
 	png       string
 	svg       string
+	counts    [2]string // of exports, by arm
 	threshold float64
 }
 
@@ -33,14 +35,14 @@ balance win at most; what next. Sections appear for the inputs given.
 
 Inputs, in any order and number: the JSON of bench, trace, compare, counts or
 logits verify (--format json -o FILE); campaign folders; folders of expert
-statistics; exports of Nsight Systems and summaries of them, which are grouped by
-the arm they say they are. Numbers are defined by the verbs that make them and
+statistics; exports of Nsight Systems, folders and summaries of them, which are
+grouped by the arm they say they are. Numbers are defined by the verbs that make them and
 explained at the end of the page.
 
 Without -o, --png and --svg the page goes to stdout.`,
 		Example: `  moebalance report -o report.html testdata/gptoss-ep4-loop/normal.sqlite testdata/gptoss-ep4-loop/perfect.sqlite
   moebalance report -o report.html moebalance-bench-20261120-180000 normal.json perfect.json
-  moebalance report --png figures --svg figures testdata/deepseek-ep4-ranks/*.sqlite`,
+  moebalance report --png figures --svg figures testdata/deepseek-ep4-ranks`,
 		Args: argCount(1, -1, "at least one campaign folder, result or export"),
 		RunE: func(c *cobra.Command, paths []string) error { return o.run(c, paths) },
 	}
@@ -49,6 +51,8 @@ Without -o, --png and --svg the page goes to stdout.`,
 	f.StringVarP(&o.file, "output", "o", "", "write the page to this `FILE`")
 	f.StringVar(&o.png, "png", "", "write each figure as PNG into this `DIR`, which is made if missing")
 	f.StringVar(&o.svg, "svg", "", "likewise as SVG")
+	f.StringVar(&o.counts[0], "counts-normal", "", "`DIR` or file of expert statistics of the run whose normal exports are given")
+	f.StringVar(&o.counts[1], "counts-perfect", "", "likewise of the perfect run")
 	f.Float64Var(&o.threshold, "threshold", 0.10, "flag an imbalance above this fraction, in exports and expert statistics read directly")
 	return c
 }
@@ -73,7 +77,14 @@ func (o *reportOptions) run(c *cobra.Command, paths []string) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	inputs, err := readReportInputs(c.Context(), paths, o.threshold)
+	r := reportInputs{threshold: o.threshold, counts: map[string]string{}}
+	for i, arm := range compare.Arms {
+		if o.counts[i] != "" {
+			r.counts[string(arm)] = o.counts[i]
+		}
+	}
+	r.progress = func(paths []string) (func(int64), func()) { return readingBar(c.ErrOrStderr(), paths) }
+	inputs, err := r.read(c.Context(), paths)
 	if err != nil {
 		return err
 	}

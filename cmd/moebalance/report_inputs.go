@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/moebalance/moebalance/compare"
 	"github.com/moebalance/moebalance/compare/bench"
@@ -14,148 +15,146 @@ import (
 	"github.com/moebalance/moebalance/plots/page"
 )
 
-// readReportInputs reads every path as what it is. Exports are read last and
-// together, so that those of one arm become one trace.
-func readReportInputs(ctx context.Context, paths []string, threshold float64) ([]page.Input, error) {
-	var inputs []page.Input
-	var exports []string
+// reportInputs turns paths into the inputs of a page.
+type reportInputs struct {
+	threshold float64
+	counts    map[string]string // expert statistics of exports, by arm
+	progress  func(paths []string) (show func(bytes int64), done func())
+	inputs    []page.Input
+	exports   []string
+}
+
+// read takes every path as what it is. Exports come last and together, so that
+// those of one arm become one trace.
+func (r *reportInputs) read(ctx context.Context, paths []string) ([]page.Input, error) {
 	for _, path := range paths {
-		kind, err := reportKindOf(path)
+		info, err := os.Stat(path)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("report: want a result, a campaign folder or an export: %w", err)
+		case info.IsDir():
+			err = r.folder(path)
+		default:
+			err = r.file(path)
+		}
 		if err != nil {
 			return nil, err
 		}
-		switch kind {
-		case kindExport:
-			exports = append(exports, path)
-		case kindCampaign:
-			in, profiled, err := campaignInput(path)
-			if err != nil {
-				return nil, err
-			}
-			inputs, exports = append(inputs, in), append(exports, profiled...)
-		case kindCounts:
-			in, err := countsInput(path, threshold)
-			if err != nil {
-				return nil, err
-			}
-			inputs = append(inputs, in)
-		case kindResult:
-			in, err := resultInput(path)
-			if err != nil {
-				return nil, err
-			}
-			inputs = append(inputs, in)
-		}
 	}
-	traces, err := exportInputs(ctx, exports, threshold)
-	return append(inputs, traces...), err
+	return r.inputs, r.traces(ctx)
 }
 
-// reportKind is how a path is to be read.
-type reportKind int
+func (r *reportInputs) add(path string, in page.Input) {
+	in.Name = filepath.Base(filepath.Clean(path))
+	r.inputs = append(r.inputs, in)
+}
 
-const (
-	kindResult   reportKind = iota // JSON of a verb
-	kindCampaign                   // folder of bench
-	kindCounts                     // folder of expert statistics
-	kindExport                     // nsys export or summary of some
-)
-
-// campaignFile marks a folder as a campaign.
-const campaignFile = "campaign.sqlite"
-
-func reportKindOf(path string) (reportKind, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return 0, fmt.Errorf("report: want a result, a campaign folder or an export: %w", err)
-	}
-	if info.IsDir() {
-		if _, err := os.Stat(filepath.Join(path, campaignFile)); err == nil {
-			return kindCampaign, nil
-		}
-		return kindCounts, nil
-	}
+func (r *reportInputs) file(path string) error {
 	head, err := headOf(path)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	if looksLikeExport(path, head) {
-		return kindExport, nil
+		r.exports = append(r.exports, path)
+		return nil
 	}
 	if text := bytes.TrimSpace(head); len(text) == 0 || text[0] != '{' {
-		return 0, fmt.Errorf("%s: not something to report on: want a campaign folder, the JSON result of bench, trace, compare, counts or logits verify, expert statistics in a folder, or an nsys export (.sqlite)", path)
+		return fmt.Errorf("%s: not something to report on: want a campaign folder, the JSON result of bench, trace, compare, counts or logits verify, a folder of expert statistics, or an nsys export (.sqlite)", path)
 	}
-	return kindResult, nil
-}
-
-func resultInput(path string) (in page.Input, err error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return in, err
+		return err
 	}
 	defer f.Close()
-	return page.Read(filepath.Base(path), f)
-}
-
-// campaignInput judges the campaign in a folder, also while it runs, and names
-// the exports of its profiled pair.
-func campaignInput(folder string) (in page.Input, exports []string, err error) {
-	c, err := bench.Open(folder)
+	in, err := page.Read(filepath.Base(path), f)
 	if err != nil {
-		return in, nil, err
+		return err
 	}
-	judged := judgeCampaign(c).CampaignResult
-	for _, arm := range bench.Arms {
-		exports = append(exports, c.Exports(arm)...)
-	}
-	return page.Input{Name: filepath.Base(filepath.Clean(folder)), Campaign: &judged}, exports, c.Close()
+	r.inputs = append(r.inputs, in)
+	return nil
 }
 
-func countsInput(path string, threshold float64) (in page.Input, err error) {
+// folder is a campaign, exports, or expert statistics, asked in that order.
+func (r *reportInputs) folder(path string) error {
+	if _, err := os.Stat(filepath.Join(path, "campaign.sqlite")); err == nil {
+		return r.campaign(path)
+	}
+	if files, err := folderFiles(path); err == nil && filepath.Ext(files[0]) == ".sqlite" {
+		r.exports = append(r.exports, files...)
+		return nil
+	}
 	record, err := counts.Read(path)
 	if err != nil {
-		return in, fmt.Errorf("%s is neither a campaign folder (no %s) nor expert statistics: %w", path, campaignFile, err)
+		return fmt.Errorf("folder %s holds no campaign (campaign.sqlite), no exports (*.sqlite), and no expert statistics: %w", path, err)
 	}
-	layers, warnings, err := record.Imbalance(counts.Options{Threshold: threshold})
+	layers, warnings, err := record.Imbalance(counts.Options{Threshold: r.threshold})
 	if err != nil {
-		return in, err
+		return err
 	}
 	result := page.Counts{Warnings: append(record.Warnings, warnings...)}
 	for _, l := range layers {
 		result.Imbalance = append(result.Imbalance, page.CountsLayer{Source: path, LayerBalance: l})
 	}
-	return page.Input{Name: filepath.Base(filepath.Clean(path)), Counts: &result}, nil
+	r.add(path, page.Input{Counts: &result})
+	return nil
 }
 
-// exportInputs reads exports one by one to learn their arms, and those of one
-// arm together. Exports that do not say their arm count as one run.
-func exportInputs(ctx context.Context, paths []string, threshold float64) (inputs []page.Input, err error) {
-	options := nsys.Options{Threshold: threshold}
+// campaign judges the campaign in a folder, also while it runs, and takes the
+// exports of its profiled pair along.
+func (r *reportInputs) campaign(folder string) error {
+	c, err := bench.Open(folder)
+	if err != nil {
+		return err
+	}
+	judged := judgeCampaign(c).CampaignResult
+	r.add(folder, page.Input{Campaign: &judged})
+	for _, arm := range bench.Arms {
+		r.exports = append(r.exports, c.Exports(arm)...)
+	}
+	return c.Close()
+}
+
+// traces reads the exports one by one to learn their arms, and then those of
+// one arm together. Exports that do not say their arm count as one run.
+func (r *reportInputs) traces(ctx context.Context) error {
+	show, done := r.progress(r.exports)
+	defer done()
+	options := nsys.Options{Threshold: r.threshold, Converter: reportConverter(), Progress: show}
 	groups := map[string][]string{}
-	alone := map[string]*nsys.Trace{}
-	for _, path := range paths {
+	for _, path := range r.exports {
 		t, err := nsys.Read(ctx, []string{path}, options)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		groups[t.Arm] = append(groups[t.Arm], path)
-		alone[t.Arm] = t
+	}
+	options.Progress = nil
+	for arm := range r.counts {
+		if len(groups[arm]) == 0 {
+			return usagef("--counts-%s: no export of the %s arm is given to set them beside", arm, arm)
+		}
 	}
 	for _, arm := range []string{string(compare.Normal), string(compare.Perfect), "mixed", ""} {
-		t := alone[arm]
-		switch group := groups[arm]; {
-		case len(group) == 0:
+		group := groups[arm]
+		if len(group) == 0 {
 			continue
-		case len(group) > 1:
-			if t, err = nsys.Read(ctx, group, options); err != nil {
-				return nil, err
+		}
+		var err error
+		options.Recorded = nsys.Recorded{}
+		if path := r.counts[arm]; path != "" {
+			if options.Recorded, err = recordedLoad(path, r.threshold); err != nil {
+				return err
 			}
+		}
+		t, err := nsys.Read(ctx, group, options)
+		if err != nil {
+			return err
 		}
 		name := arm
 		if name == "" {
-			name = filepath.Base(groups[arm][0])
+			name = strings.TrimSuffix(filepath.Base(group[0]), filepath.Ext(group[0]))
 		}
-		inputs = append(inputs, page.Input{Name: name, Trace: t})
+		r.inputs = append(r.inputs, page.Input{Name: name, Trace: t})
 	}
-	return inputs, nil
+	return nil
 }

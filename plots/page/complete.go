@@ -26,6 +26,7 @@ func (p Page) complete() (section, error) {
 	for _, in := range p.caches() {
 		said = append(said, cacheSentence(in.Cache))
 		s.addTable(cacheTable(in))
+		s.addTable(brokenEntries(in))
 	}
 	if len(p.arms) > 0 {
 		said = append(said, p.coverageSentence())
@@ -98,14 +99,25 @@ func proofSentence(c *compare.CampaignResult) string {
 func cacheTable(in Input) table {
 	t := table{
 		Caption: "Balance of the logits in " + in.Name + ", over all ranks together",
-		Columns: append(numeric("tokens per rank", "experts, max/mean", "their floor", "ranks, max/mean", "their floor", "active experts", "of at most"), text("at the floor")...),
+		Columns: slices.Concat(text("model"), numeric("tokens per rank", "experts, max/mean", "their floor", "ranks, max/mean", "their floor", "active experts", "of at most"), text("at the floor")),
 	}
 	for _, b := range in.Cache.Balance {
 		even := cell{Text: "yes", Mark: good}
 		if !b.even() {
 			even = cell{Text: "no", Mark: bad}
 		}
-		t.Rows = append(t.Rows, row(b.TokensPerRank, b.ExpertMaxOverMean, b.ExpertFloor, b.RankMaxOverMean, b.RankFloor, b.ActiveExperts, b.ActiveIdeal, even))
+		t.Rows = append(t.Rows, row(b.Model, b.TokensPerRank, b.ExpertMaxOverMean, b.ExpertFloor, b.RankMaxOverMean, b.RankFloor, amount(b.ActiveExperts), b.ActiveIdeal, even))
+	}
+	return t
+}
+
+// brokenEntries lists the files that failed their verification.
+func brokenEntries(in Input) table {
+	t := table{Caption: "Entries that are not what they say", Columns: text("entry", "status")}
+	for _, e := range in.Cache.Entries {
+		if strings.HasPrefix(e.Status, "failed") {
+			t.Rows = append(t.Rows, row(base(e.Path), cell{Text: e.Status, Mark: bad}))
+		}
 	}
 	return t
 }

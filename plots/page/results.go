@@ -13,21 +13,20 @@ type Cache struct {
 
 // CacheBalance is the balance of one batch size over all ranks together.
 type CacheBalance struct {
+	Model             string        `json:"model"`
 	TokensPerRank     int           `json:"tokens_per_rank"`
 	ExpertMaxOverMean router.Number `json:"expert_max_over_mean"`
 	ExpertFloor       router.Number `json:"expert_floor"`
 	RankMaxOverMean   router.Number `json:"rank_max_over_mean"`
 	RankFloor         router.Number `json:"rank_floor"`
-	ActiveExperts     int           `json:"active_experts"`
+	ActiveExperts     router.Number `json:"active_experts"`
 	ActiveIdeal       int           `json:"active_experts_ideal"`
 }
 
 // CacheEntry is one file of the cache.
 type CacheEntry struct {
 	Path   string `json:"path"`
-	Model  string `json:"model"`
-	Plan   string `json:"plan"`
-	Status string `json:"status"`
+	Status string `json:"status"` // exact, projected, infeasible, or "failed: " and why
 }
 
 // Counts is what the page reads of a 'counts' result.
