@@ -1,0 +1,87 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"os"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "rewrite the outputs in README.md")
+
+// TestReadmeIsTrue runs every command in the README's console blocks from the
+// repository's root and compares what it prints. A block is
+//
+//	```console
+//	$ moebalance …
+//	output
+//	```
+//
+// Blocks of other languages are for commands whose output varies.
+func TestReadmeIsTrue(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs every command of the README")
+	}
+	t.Chdir("../..")
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fresh, commands := rerun(t, string(readme))
+	if commands == 0 {
+		t.Fatal("README.md shows no command")
+	}
+	if fresh == string(readme) {
+		return
+	}
+	if !*update {
+		t.Errorf("README.md is out of date; go test ./cmd/moebalance -run Readme -update rewrites it\n%s", firstDifference(string(readme), fresh))
+		return
+	}
+	if err := os.WriteFile("README.md", []byte(fresh), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// rerun returns the text with the output of every console command replaced by
+// what the command prints now.
+func rerun(t *testing.T, text string) (fresh string, commands int) {
+	var out strings.Builder
+	console := false
+	for line := range strings.Lines(text) {
+		switch {
+		case strings.HasPrefix(line, "```"):
+			console = strings.TrimSpace(line) == "```console"
+		case console && strings.HasPrefix(line, "$ moebalance "):
+			out.WriteString(line)
+			out.WriteString(capture(t, strings.Fields(line)[2:]))
+			commands++
+			continue
+		case console:
+			continue
+		}
+		out.WriteString(line)
+	}
+	return out.String(), commands
+}
+
+func capture(t *testing.T, args []string) string {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	if code := run(context.Background(), args, nil, &stdout, &stderr); code != exitDone {
+		t.Errorf("moebalance %s: exit code %d\n%s", strings.Join(args, " "), code, stderr.String())
+	}
+	return stdout.String()
+}
+
+func firstDifference(old, fresh string) string {
+	a, b := strings.Split(old, "\n"), strings.Split(fresh, "\n")
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			return "README:  " + a[i] + "\nprogram: " + b[i]
+		}
+	}
+	return "one is longer than the other"
+}
