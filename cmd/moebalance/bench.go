@@ -150,7 +150,7 @@ func (o *benchOptions) runCampaign(ctx context.Context, campaign *bench.Campaign
 	h := thisHost()
 	h.Decide = func(c *bench.Campaign, confidence float64) (bool, error) {
 		verdict := judgeAt(c, confidence).Verdict
-		return verdict == compare.Significant || verdict == compare.NotSignificant, nil
+		return verdict != compare.Inconclusive && !(verdict == compare.Invalid && o.keepGoing), nil
 	}
 	if !o.keepGoing {
 		h.Accept = func(c *bench.Campaign) error {

@@ -61,9 +61,17 @@ func (p *benchProgress) close() {
 
 // describeEvent is the line for an event, "" for those that need none.
 func describeEvent(e bench.Event) string {
+	head := fmt.Sprintf("launch %d of %d: %s", e.Launch.Position+1, e.Done+e.Left, describeLaunch(e.Launch))
 	switch e.Stage {
+	case bench.Starting:
+		if n := len(e.Launch.Attempts); n > 1 {
+			last := e.Launch.Attempts[n-2]
+			return fmt.Sprintf("%s: attempt %d was %s (%s); trying again", head, last.Number, last.State, last.Error)
+		}
 	case bench.Ended:
-		return fmt.Sprintf("launch %d of %d: %s: %s", e.Launch.Position+1, e.Done+e.Left, describeLaunch(e.Launch), describeAttempt(e.Attempt))
+		if e.Attempt.State == bench.Finished { // any other end is told when the launch is tried again, or as the error
+			return head + ": " + describeAttempt(e.Attempt)
+		}
 	case bench.Looked, bench.Cleaning:
 		return e.Text
 	}
@@ -82,9 +90,6 @@ func describeLaunch(l bench.Launch) string {
 
 func describeAttempt(a bench.Attempt) string {
 	took := time.Duration(a.DurationNS).Round(time.Millisecond)
-	if a.State != bench.Finished {
-		return fmt.Sprintf("%s after %s: %s", a.State, took, a.Error)
-	}
 	if a.Result != nil {
 		if m, ok := a.Result.Metric(a.Result.Primary); ok {
 			return fmt.Sprintf("%.6g %s in %s", m.Value, m.Unit, took)

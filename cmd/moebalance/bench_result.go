@@ -27,6 +27,8 @@ type campaignState struct {
 	Launches     int                 `json:"launches"` // finished
 	Left         int                 `json:"left"`     // still to be launched
 	Sessions     int                 `json:"sessions"`
+	Confidence   float64             `json:"confidence"`          // asked for; under the sequential rule of all looks together
+	Looks        []int               `json:"looks"`               // pairs after which the rule looks; empty without it
 	DecidedAfter int                 `json:"decided_after_pairs"` // 0 unless a look decided
 	Format       string              `json:"format"`              // of the benchmark's report
 	Exports      map[string][]string `json:"exports"`             // of the profiled pair, by arm
@@ -67,9 +69,16 @@ func judgeAt(c *bench.Campaign, confidence float64) benchResult {
 	}
 	return benchResult{CampaignResult: compare.Judge(in), Version: version, Campaign: campaignState{
 		Folder: c.Folder, Treatment: c.Spec.Treatment.Name, Order: string(c.Spec.Design.Order), Seed: c.Spec.Design.Seed,
-		Launches: c.Finished(), Left: c.Left(), Sessions: c.Sessions, DecidedAfter: c.Decided, Format: format,
+		Launches: c.Finished(), Left: c.Left(), Sessions: c.Sessions, Confidence: c.Spec.Confidence, Looks: looksOf(c), DecidedAfter: c.Decided, Format: format,
 		Exports: map[string][]string{string(bench.Normal): exportsOf(c, bench.Normal), string(bench.Perfect): exportsOf(c, bench.Perfect)},
 	}}
+}
+
+func looksOf(c *bench.Campaign) []int {
+	if !c.Spec.Design.UntilDecide {
+		return []int{}
+	}
+	return bench.Looks(c.Spec.Design.Pairs, c.Spec.Confidence)
 }
 
 // exportsOf is an empty list, never null, where nothing was profiled.

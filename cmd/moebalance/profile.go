@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -88,6 +89,7 @@ func (o *profileOptions) run(c *cobra.Command, words []string) error {
 	cmd.Env = o.Environ(os.Environ())
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.InOrStdin(), c.OutOrStdout(), c.ErrOrStderr()
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // nsys then still writes its report
+	cmd.WaitDelay = 5 * time.Minute
 	err = cmd.Run()
 	reports, _ := filepath.Glob(filepath.Join(folder, "report.rank*"))
 	switch {

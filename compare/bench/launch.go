@@ -113,6 +113,9 @@ func (r *runner) prepare(l Launch, a *Attempt) (*starter, error) {
 	env := r.Spec.Treatment.Environ(r.host.Environ, l.Arm)
 	a.Environment = recordEnvironment(env, r.Spec.Treatment)
 	s := &starter{host: r.host, env: append(env, fmt.Sprintf("%s%d", r.marker(), l.Position)), folder: folder, timeout: r.Spec.Timeout}
+	s.ending = func() {
+		r.report(Event{Stage: Cleaning, Launch: l, Attempt: *a, Text: fmt.Sprintf("ending the command of launch %d and all that it started", l.Position)})
+	}
 	p := place{l, out}
 	cmd := r.Spec.Command
 	s.words, s.server = p.fill(cmd.Of(l.Arm)), p.fill(cmd.Server)
@@ -137,24 +140,26 @@ func (r *runner) prepare(l Launch, a *Attempt) (*starter, error) {
 const gpuInterval = 15 * time.Second
 
 // watchGPUs looks at the GPUs beside the launch, so that it costs no time; the
-// returned function ends that and returns what was seen.
+// returned function ends that and returns what was seen; the first look is waited
+// for, whatever the command does meanwhile.
 func (r *runner) watchGPUs(ctx context.Context) func(warnings *[]string) []GPU {
 	if r.host.GPUs == nil {
 		return func(*[]string) []GPU { return nil }
 	}
 	var gpus []GPU
 	var failed error
-	ended, done := make(chan struct{}), make(chan struct{})
+	done := make(chan struct{})
+	running, end := context.WithCancel(ctx)
 	go func() {
 		defer close(done)
 		gpus, failed = r.lookAtGPUs(ctx)
 		for failed == nil {
 			select {
-			case <-ended:
+			case <-running.Done():
 				return
 			case <-time.After(gpuInterval):
 			}
-			if now, err := r.lookAtGPUs(ctx); err == nil && len(now) == len(gpus) {
+			if now, err := r.lookAtGPUs(running); err == nil && len(now) == len(gpus) {
 				for i := range now {
 					now[i].Processes = gpus[i].Processes
 				}
@@ -163,7 +168,7 @@ func (r *runner) watchGPUs(ctx context.Context) func(warnings *[]string) []GPU {
 		}
 	}()
 	return func(warnings *[]string) []GPU {
-		close(ended)
+		end()
 		<-done
 		if failed != nil {
 			*warnings = append(*warnings, failed.Error())

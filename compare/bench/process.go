@@ -49,12 +49,13 @@ func startProcess(words, env []string, dir string, stdout, stderr *os.File) (*pr
 var errTimeout = errors.New("time limit")
 
 // wait until the command ends or ctx does; in the second case the whole group
-// is ended and the cause of ctx returned. Processes that the command left
+// is ended, after a word through ending, and the cause of ctx returned. Processes that the command left
 // behind are ended, too, and reported: they would disturb the next launch.
-func (p *process) wait(ctx context.Context, patience Patience) (left bool, err error) {
+func (p *process) wait(ctx context.Context, patience Patience, ending func()) (left bool, err error) {
 	select {
 	case <-p.done:
 	case <-ctx.Done():
+		ending()
 		p.stop(patience)
 		return false, context.Cause(ctx)
 	}

@@ -30,13 +30,12 @@ const (
 	Profiled Kind = "profile" // after the last pair, under the profiler, never counted
 )
 
-// State is how far a launch or an attempt at one has come.
+// State is how far an attempt at a launch has come.
 type State string
 
-// The states. A launch is Planned until an attempt at it has finished; an
-// attempt is Running, perhaps Ran, and then one of the others for good.
+// The states. An attempt is Running, perhaps Ran, and then one of the others for
+// good.
 const (
-	Planned     State = "planned"
 	Running     State = "running"
 	Ran         State = "ran"         // ended with code 0; its output is not read yet
 	Finished    State = "finished"    // ran, and its output was read

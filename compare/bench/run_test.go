@@ -126,6 +126,14 @@ func TestUnknownMetricNamesTheKnown(t *testing.T) {
 	}
 }
 
+// needsProc skips what can only be seen in /proc.
+func needsProc(t *testing.T) {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Skip("looks for processes in /proc")
+	}
+}
+
 // alive reports whether a process runs.
 func alive(pid int) bool {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -135,6 +143,7 @@ func alive(pid int) bool {
 // A command that ignores every polite signal, with a grandchild that does too:
 // both are gone when the time limit has passed.
 func TestTimeLimitEndsTheWholeGroup(t *testing.T) {
+	needsProc(t)
 	spec := testSpec(t, 1)
 	spec.Timeout = 400 * time.Millisecond
 	c := create(t, spec)
@@ -258,6 +267,7 @@ func TestInterruptAndResume(t *testing.T) {
 // The bench process is killed with its command running: resuming ends what it
 // left behind, and finishes every launch exactly once.
 func TestKillAndResume(t *testing.T) {
+	needsProc(t)
 	t.Setenv("BENCH_TEST_WAIT", "250ms")
 	log := filepath.Join(t.TempDir(), "log")
 	c := create(t, testSpec(t, 2, log, "{launch}"))

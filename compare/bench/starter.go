@@ -20,6 +20,7 @@ type starter struct {
 	ready        string
 	readyTimeout time.Duration
 	timeout      time.Duration
+	ending       func() // called when the command is about to be ended
 	folder       string
 	warnings     []string
 }
@@ -67,7 +68,7 @@ func (s *starter) command(ctx context.Context) (code int, err error) {
 	if err != nil {
 		return -1, err
 	}
-	left, err := p.wait(ctx, s.host.Patience)
+	left, err := p.wait(ctx, s.host.Patience, s.ending)
 	if left {
 		s.warnings = append(s.warnings, leftBehind)
 	}

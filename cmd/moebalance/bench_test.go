@@ -1,0 +1,299 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/moebalance/moebalance/compare"
+)
+
+// invoke runs the program and returns what it printed and its exit code.
+func invoke(ctx context.Context, args ...string) (stdout, stderr string, code int) {
+	var out, errs bytes.Buffer
+	code = run(ctx, args, strings.NewReader(""), &out, &errs)
+	return out.String(), errs.String(), code
+}
+
+// script writes a shell script and returns its path.
+func script(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "engine")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// replayed is a command that prints, as its n-th launch of an arm, the n-th line
+// of that arm in the recorded campaign of 12 launches on 4 H200s.
+func replayed(t *testing.T) string {
+	t.Helper()
+	recorded, err := filepath.Abs("../../testdata/pairs-abba.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return script(t, fmt.Sprintf(`want=false
+[ "$ENABLE_PERFECT_ROUTER" = 1 ] && want=true
+grep "\"perfect_router\": $want" '%s' | sed -n "$(($1 + 1))p"
+`, recorded))
+}
+
+// engine prints a report with these rates, and tells the arms apart.
+func engine(normal, perfect float64) string {
+	return fmt.Sprintf(`if [ "$ENABLE_PERFECT_ROUTER" = 1 ]
+then echo '{"perfect_router":true,"ranks":2,"tokens_per_rank":8,"tokens_per_second":%g}'
+else echo '{"perfect_router":false,"ranks":2,"tokens_per_rank":8,"tokens_per_second":%g}'
+fi
+`, perfect, normal)
+}
+
+func TestBenchOnTheRecordedCampaign(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "campaign")
+	command := replayed(t)
+	stdout, stderr, code := invoke(t.Context(), "bench", "--pairs", "6", "--campaign", folder, "--format", "json", "--require-verdict", "--", command, "{pair}")
+	if code != exitDone {
+		t.Fatalf("exit %d: %s", code, stderr)
+	}
+	var r struct {
+		SchemaVersion int     `json:"schema_version"`
+		Kind          string  `json:"kind"`
+		Verdict       string  `json:"verdict"`
+		Threshold     float64 `json:"threshold"`
+		Gain          struct {
+			Estimate, Low, High, Confidence float64
+			N                               int
+		} `json:"gain"`
+		Pairs []struct{ Normal, Perfect, Gain float64 } `json:"pairs"`
+		Proof []struct {
+			Arm    string
+			Rank   int
+			Proved bool
+		} `json:"proof"`
+		Checks []struct{ Name, Status string } `json:"checks"`
+	}
+	if err := json.Unmarshal([]byte(stdout), &r); err != nil {
+		t.Fatal(err)
+	}
+	near := func(got, want float64) bool { return got > want-0.0005 && got < want+0.0005 }
+	// testdata/README.md: gain +19.8 %, exact 96.9 % interval +14.1 % to +28.1 %.
+	if !near(r.Gain.Estimate, 0.198) || !near(r.Gain.Low, 0.141) || !near(r.Gain.High, 0.281) || !near(r.Gain.Confidence, 0.96875) || r.Gain.N != 6 {
+		t.Errorf("gain %+v, want +19.8 %% (+14.1 %% to +28.1 %%) at 96.9 %%", r.Gain)
+	}
+	if r.Verdict != string(compare.Significant) || r.Kind != "bench" || r.SchemaVersion != 1 || r.Threshold != 0.1 || len(r.Pairs) != 6 {
+		t.Errorf("verdict %q, kind %q, threshold %v, %d pairs", r.Verdict, r.Kind, r.Threshold, len(r.Pairs))
+	}
+	ranks := make(map[string]int)
+	for _, p := range r.Proof {
+		if p.Proved {
+			ranks[p.Arm]++
+		}
+	}
+	if ranks["normal"] != 4 || ranks["perfect"] != 4 {
+		t.Errorf("proved ranks %v, want 4 in each arm", ranks)
+	}
+	if n := strings.Count(stderr, "launch "); n != 12 {
+		t.Errorf("%d lines about launches, want 12:\n%s", n, stderr)
+	}
+	// A finished campaign shows the same result again, and starts nothing.
+	if err := os.Remove(command); err != nil {
+		t.Fatal(err)
+	}
+	again, stderr, code := invoke(t.Context(), "bench", "--resume", folder, "--format", "json")
+	if code != exitDone || again != stdout {
+		t.Errorf("shown again: exit %d, %s, equal %t", code, stderr, again == stdout)
+	}
+	text, _, _ := invoke(t.Context(), "bench", "--resume", folder)
+	if first, _, _ := strings.Cut(text, "\n"); !strings.HasPrefix(first, "imbalance significant: gain +19.8 %") {
+		t.Errorf("the first line is %q", first)
+	}
+}
+
+func TestBenchExitCodes(t *testing.T) {
+	gain20 := script(t, engine(100, 120))
+	for name, c := range map[string]struct {
+		args  []string
+		code  int
+		wants string
+	}{
+		"no command":      {nil, exitUsage, "want a command after --"},
+		"not found":       {[]string{"--", "no-such-engine"}, exitUsage, `"no-such-engine"`},
+		"fails":           {[]string{"--", script(t, "echo no memory >&2; exit 3")}, exitFailed, "no memory"},
+		"prints nothing":  {[]string{"--", "true"}, exitFailed, "printed nothing"},
+		"no report":       {[]string{"--", "echo", "hello"}, exitFailed, "no benchmark result found"},
+		"unknown metric":  {[]string{"--metric", "speed", "--", gain20}, exitFailed, "token_throughput"},
+		"treatment":       {[]string{"--treatment", "tensor", "--", gain20}, exitUsage, "want trtllm, vllm, sglang or env:NAME=VALUE"},
+		"order":           {[]string{"--order", "aabb", "--", gain20}, exitUsage, "abba or random"},
+		"pairs":           {[]string{"--pairs", "0", "--", gain20}, exitUsage, "0 pairs"},
+		"threshold":       {[]string{"--threshold", "ten", "--", gain20}, exitUsage, "want a percentage"},
+		"own variable":    {[]string{"--", "env", "ENABLE_PERFECT_ROUTER=1", gain20}, exitUsage, "leave it out"},
+		"bad metric rule": {[]string{"--metric", "a=(", "--", gain20}, exitUsage, ""},
+		"client alone":    {[]string{"--client", "x"}, exitUsage, "--server"},
+		"format":          {[]string{"--format", "xml", "--", gain20}, exitUsage, "xml"},
+		"resume nothing":  {[]string{"--resume", t.TempDir()}, exitFailed, "holds no campaign"},
+		"resume and more": {[]string{"--resume", "x", "--pairs", "3"}, exitUsage, "--pairs"},
+		"missing file":    {[]string{"--same", "/no/such", "--", gain20}, exitFailed, "/no/such"},
+		"done":            {[]string{"--pairs", "6", "--", gain20}, exitDone, ""},
+		"gate passed":     {[]string{"--pairs", "6", "--fail-above", "20", "--", gain20}, exitDone, ""},
+		"gate failed":     {[]string{"--pairs", "6", "--fail-above", "5%", "--", gain20}, exitGate, "above 5 %"},
+		"too few pairs":   {[]string{"--pairs", "2", "--", gain20}, exitDone, ""},
+		"verdict wanted":  {[]string{"--pairs", "2", "--require-verdict", "--", gain20}, exitInconclusive, "inconclusive"},
+		"flag not seen":   {[]string{"--treatment", "env:OTHER=1", "--", gain20}, exitNotComparable, "invalid"},
+		"wrong ranks":     {[]string{"--treatment", "env:ENABLE_PERFECT_ROUTER=1", "--ranks", "3", "--", gain20}, exitNotComparable, "no evidence of this rank"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			_, stderr, code := invoke(t.Context(), append([]string{"bench", "-q"}, c.args...)...)
+			if code != c.code || !strings.Contains(stderr, c.wants) {
+				t.Errorf("exit %d, want %d; stderr %q, want %q in it", code, c.code, stderr, c.wants)
+			}
+			if strings.Count(stderr, "\n") > 1 {
+				t.Errorf("the error has several lines: %q", stderr)
+			}
+			entries, err := os.ReadDir(".")
+			if err != nil {
+				t.Fatal(err)
+			}
+			// Nothing stays behind unless there is something to see in it.
+			if keeps := c.code != exitUsage && !strings.Contains("prints nothing missing file resume nothing", name); keeps != (len(entries) == 1) {
+				t.Errorf("left behind: %v", entries)
+			}
+		})
+	}
+}
+
+// An invalid campaign is stopped after its first pair, and still shown.
+func TestBenchStopsWhenArmsCannotBeCompared(t *testing.T) {
+	t.Chdir(t.TempDir())
+	stuck := script(t, `echo '{"perfect_router":false,"ranks":2,"tokens_per_rank":8,"tokens_per_second":5}'`)
+	stdout, stderr, code := invoke(t.Context(), "bench", "--pairs", "6", "--campaign", "c", "--", stuck)
+	if code != exitNotComparable || !strings.HasPrefix(stdout, "invalid: ") {
+		t.Errorf("exit %d, %q", code, stdout)
+	}
+	if n := strings.Count(stderr, "launch "); n != 2 {
+		t.Errorf("%d launches, want the first pair's 2:\n%s", n, stderr)
+	}
+	if _, stderr, _ = invoke(t.Context(), "bench", "--resume", "c", "--keep-going"); strings.Count(stderr, "launch ") != 10 {
+		t.Errorf("--keep-going launched\n%s\nwant the other 10", stderr)
+	}
+}
+
+func TestBenchInterruptAndResume(t *testing.T) {
+	t.Chdir(t.TempDir())
+	marker := filepath.Join(t.TempDir(), "started")
+	slow := script(t, engine(100, 120)+fmt.Sprintf("[ $1 = 3 ] && [ ! -e '%s' ] && touch '%s' && sleep 30\ntrue\n", marker, marker))
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		for until := time.Now().Add(20 * time.Second); time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
+			if _, err := os.Stat(marker); err == nil {
+				break
+			}
+		}
+		cancel()
+	}()
+	stdout, stderr, code := invoke(ctx, "bench", "--pairs", "6", "--campaign", "c", "--", slow, "{launch}")
+	if code != exitInterrupted || stdout != "" || !strings.Contains(stderr, "interrupted after 3 of 12 launches; go on with: moebalance bench --resume c") {
+		t.Fatalf("exit %d, stdout %q, stderr %q", code, stdout, stderr)
+	}
+	stdout, stderr, code = invoke(t.Context(), "bench", "--resume", "c")
+	if code != exitDone || !strings.HasPrefix(stdout, "imbalance significant") || strings.Count(stderr, "launch ") != 10 {
+		t.Errorf("exit %d, stdout %q, stderr %q", code, stdout, stderr)
+	}
+}
+
+func TestBenchUntilDecided(t *testing.T) {
+	t.Chdir(t.TempDir())
+	// A gain of 20 % without noise is decided at the first look, after 8 pairs.
+	stdout, stderr, code := invoke(t.Context(), "bench", "--until-decided", "--campaign", "c", "--format", "json", "--", script(t, engine(100, 120)))
+	var r benchResult
+	if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != exitDone {
+		t.Fatalf("exit %d, %v, %s", code, err, stderr)
+	}
+	if r.Campaign.DecidedAfter != 8 || len(r.Pairs) != 8 || r.Campaign.Left != 0 {
+		t.Errorf("decided after %d of %d pairs, %d left; want 8", r.Campaign.DecidedAfter, len(r.Pairs), r.Campaign.Left)
+	}
+	// 8 pairs at 1 − 0.05/4: the exact interval has 1 − 2/2⁸.
+	if r.Gain.Confidence < 0.992 || r.Gain.Confidence > 0.9922 {
+		t.Errorf("confidence %v, want 0.9922", r.Gain.Confidence)
+	}
+}
+
+func TestBenchReadsAnyNumber(t *testing.T) {
+	t.Chdir(t.TempDir())
+	odd := script(t, `if [ "$SWITCH" = on ]; then echo "balanced on rank 0"; echo "took 8 s"; else echo "took 10 s"; fi`)
+	stdout, stderr, code := invoke(t.Context(), "bench", "--pairs", "6", "--campaign", "c", "--treatment", "env:SWITCH=on",
+		"--proof", `balanced on rank (?P<rank>\d+)`, "--metric", `time:s:lower=took (\d+)`, "--", odd)
+	if code != exitDone || !strings.HasPrefix(stdout, "imbalance significant: gain +25.0 %") {
+		t.Errorf("exit %d, %q, %q", code, stdout, stderr)
+	}
+}
+
+func TestShare(t *testing.T) {
+	for text, want := range map[string]float64{"10": 0.1, "10%": 0.1, " 10 % ": 0.1, "0.1": 0.1, "0.5%": 0.005, "1": 0.01, "0": 0, "250": 2.5} {
+		var s share
+		if err := s.Set(text); err != nil || s.fraction < want-1e-15 || s.fraction > want+1e-15 {
+			t.Errorf("%q is %v, %v; want %v", text, s.fraction, err, want)
+		}
+	}
+	for _, text := range []string{"", "x", "-1", "NaN", "10%%", "1e9"} {
+		if (&share{}).Set(text) == nil {
+			t.Errorf("%q passed", text)
+		}
+	}
+}
+
+func TestDatasetVerb(t *testing.T) {
+	t.Chdir(t.TempDir())
+	args := []string{"bench", "dataset", "--num-requests", "3", "--input-mean", "4", "--output-mean", "2"}
+	stdout, stderr, code := invoke(t.Context(), args...)
+	if code != exitDone || strings.Count(stdout, "\n") != 3 || !strings.Contains(stderr, "3 requests, 12 input and 6 output tokens") {
+		t.Fatalf("exit %d, %q, %q", code, stdout, stderr)
+	}
+	if _, _, code := invoke(t.Context(), append(args, "-o", "d.jsonl")...); code != exitDone {
+		t.Fatalf("exit %d", code)
+	}
+	file, err := os.ReadFile("d.jsonl")
+	if err != nil || string(file) != stdout {
+		t.Errorf("the file holds %q, %v", file, err)
+	}
+	if _, _, code := invoke(t.Context(), "bench", "dataset", "--num-requests", "0"); code != exitUsage {
+		t.Errorf("no requests: exit %d, want %d", code, exitUsage)
+	}
+	if _, _, code := invoke(t.Context(), "bench", "dataset", "-o", "no/such/file"); code != exitUsage {
+		t.Errorf("no folder: exit %d, want %d", code, exitUsage)
+	}
+}
+
+func TestProfileVerb(t *testing.T) {
+	t.Chdir(t.TempDir())
+	stdout, _, code := invoke(t.Context(), "profile", "--dry-run", "--perfect", "--iterations", "5-9", "--", "srun", "-n", "2", "prog", "{x}")
+	if code != exitDone || !strings.Contains(stdout, "export TLLM_PROFILE_START_STOP=5-9\n") || !strings.Contains(stdout, "ENABLE_PERFECT_ROUTER=1") ||
+		!strings.HasSuffix(stdout, "moebalance-profile prog '{x}'\n") {
+		t.Errorf("exit %d:\n%s", code, stdout)
+	}
+	for name, args := range map[string][]string{
+		"no command": {"profile"}, "iterations": {"profile", "--iterations", "9-5", "--", "x"},
+		"no nsys": {"profile", "--nsys", "no-such-nsys", "--", "true"}, "no program": {"profile", "--nsys", "true", "--", "no-such"},
+	} {
+		if _, stderr, code := invoke(t.Context(), args...); code != exitUsage || strings.Count(stderr, "\n") != 1 {
+			t.Errorf("%s: exit %d, %q", name, code, stderr)
+		}
+	}
+	nsys := script(t, `while [ "$1" != -o ]; do shift; done; touch "$2.nsys-rep"; shift 2; exec "$@"`)
+	stdout, stderr, code := invoke(t.Context(), "profile", "--nsys", nsys, "--dir", "p", "--", "echo", "hello")
+	if code != exitDone || stdout != "hello\n" || !strings.Contains(stderr, "p/report.rank0.nsys-rep") {
+		t.Errorf("exit %d, %q, %q", code, stdout, stderr)
+	}
+	if _, stderr, code := invoke(t.Context(), "profile", "--nsys", "true", "--dir", "q", "--", "echo"); code != exitFailed || !strings.Contains(stderr, "left no report") {
+		t.Errorf("without a report: exit %d, %q", code, stderr)
+	}
+	if _, _, code := invoke(t.Context(), "profile", "--nsys", nsys, "--dir", "r", "--", "false"); code != exitFailed {
+		t.Errorf("a failing command: exit %d", code)
+	}
+}
