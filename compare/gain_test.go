@@ -69,3 +69,69 @@ func TestGainOfRecordedCampaign(t *testing.T) {
 		t.Errorf("n: have %d, want 6", g.N)
 	}
 }
+
+func TestGainByHand(t *testing.T) {
+	// Ratios 1.1 and 1.21: logs λ and 2λ with λ = ln 1.1. Walsh averages λ, 1.5λ,
+	// 2λ: estimate 1.1^1.5 − 1 = 0.153690; the geometric mean is the same.
+	g, err := GainOf([]float64{100, 100}, []float64{110, 121}, true, 0.95, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkNear(t, "estimate", float64(g.Estimate), 0.153690, 5e-7)
+	checkNear(t, "geometric mean", float64(g.TEstimate), 0.153690, 5e-7)
+	if g.Low.Defined() || g.High.Defined() || g.Confidence.Defined() || g.BCaLow.Defined() {
+		t.Errorf("2 pairs have no 95 %% interval: %+v", g)
+	}
+	// Half the interval: t₀.₉₇₅,₁ = 12.7062 times sd λ/√2 over √2, λ/2.
+	checkNear(t, "t low", float64(g.TLow), math.Exp(math.Log(1.1)*(1.5-12.70620/2))-1, 1e-6)
+}
+
+func TestGainLaws(t *testing.T) {
+	normal, perfect := armValues(abba(t))
+	g, _ := GainOf(normal, perfect, true, 0.95, 1)
+	// A time in place of a rate, lower is better: the same gain.
+	times := func(rates []float64) []float64 {
+		out := make([]float64, len(rates))
+		for i, r := range rates {
+			out[i] = 1e6 / r
+		}
+		return out
+	}
+	l, _ := GainOf(times(normal), times(perfect), false, 0.95, 1)
+	checkNear(t, "times", float64(l.Estimate), float64(g.Estimate), 1e-12)
+	checkNear(t, "times, low", float64(l.Low), float64(g.Low), 1e-12)
+	// Arms exchanged: the reciprocal, interval and all.
+	x, _ := GainOf(perfect, normal, true, 0.95, 1)
+	checkNear(t, "exchanged", (1+float64(x.Estimate))*(1+float64(g.Estimate)), 1, 1e-12)
+	checkNear(t, "exchanged bounds", (1+float64(x.Low))*(1+float64(g.High)), 1, 1e-12)
+	checkNear(t, "exchanged p", float64(x.P), float64(g.P), 0)
+}
+
+func TestGainRefuses(t *testing.T) {
+	for _, k := range [][2][]float64{
+		{{1}, {1, 2}}, {{0}, {1}}, {{1}, {-1}}, {{math.NaN()}, {1}}, {{1}, {math.Inf(1)}},
+	} {
+		if _, err := GainOf(k[0], k[1], true, 0.95, 1); err == nil {
+			t.Errorf("%v against %v: want an error", k[0], k[1])
+		}
+	}
+	g, err := GainOf(nil, nil, true, 0.95, 1)
+	if err != nil || g.N != 0 || g.Estimate.Defined() || g.P.Defined() {
+		t.Errorf("no pairs: have %+v, %v, want all undefined", g, err)
+	}
+}
+
+func TestGainOfManyPairsHasABootstrap(t *testing.T) {
+	normal, perfect := make([]float64, 20), make([]float64, 20)
+	for i := range normal {
+		normal[i], perfect[i] = 100, 110+float64(i%5)
+	}
+	a, _ := GainOf(normal, perfect, true, 0.95, 3)
+	b, _ := GainOf(normal, perfect, true, 0.95, 3)
+	if !a.BCaLow.Defined() || a.BCaLow != b.BCaLow || a.BCaHigh != b.BCaHigh {
+		t.Errorf("have %v to %v and %v to %v, want one defined interval", a.BCaLow, a.BCaHigh, b.BCaLow, b.BCaHigh)
+	}
+	if !(a.BCaLow > 0.10 && a.BCaHigh < 0.14 && a.BCaLow < a.TEstimate && a.TEstimate < a.BCaHigh) {
+		t.Errorf("interval %v to %v about %v", a.BCaLow, a.BCaHigh, a.TEstimate)
+	}
+}

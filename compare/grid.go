@@ -104,6 +104,14 @@ func (g *grid) at(step, rank, layer, phase int) *amount {
 	return &g.cells[((step*len(g.ranks)+rank)*len(g.layers)+layer)*len(phases)+phase]
 }
 
+// outsideShare is the share of kernel time outside every step.
+func (g *grid) outsideShare() router.Number {
+	if g.allNS == 0 {
+		return router.Undefined()
+	}
+	return router.Number(float64(g.outsideNS) / float64(g.allNS))
+}
+
 // startUpFactor is how much longer than the median of the steps after it a
 // leading step must be to count as start-up.
 const startUpFactor = 2
@@ -133,18 +141,21 @@ const every = -1
 // block is a part of a step: one layer and one phase, or every one of either.
 type block struct{ layer, phase int }
 
+// span is the half-open range of places that a block's index stands for.
+func span(index, n int) (from, to int) {
+	if index == every {
+		return 0, n
+	}
+	return index, index + 1
+}
+
 // sum adds up a block of one rank in one step.
 func (g *grid) sum(step, rank int, b block) amount {
 	var total amount
-	for layer := range g.layers {
-		if b.layer != every && b.layer != layer {
-			continue
-		}
-		if b.phase != every {
-			total.add(*g.at(step, rank, layer, b.phase))
-			continue
-		}
-		for phase := range phases {
+	first, end := span(b.layer, len(g.layers))
+	from, to := span(b.phase, len(phases))
+	for layer := first; layer < end; layer++ {
+		for phase := from; phase < to; phase++ {
 			total.add(*g.at(step, rank, layer, phase))
 		}
 	}
@@ -176,11 +187,9 @@ func (g *grid) mean(b block, of quantity) []float64 {
 // layer.
 func (g *grid) slowest(b block, of quantity) []float64 {
 	slowest := make([]float64, len(g.steps))
+	first, end := span(b.layer, len(g.layers))
 	for s := range g.steps {
-		for layer := range g.layers {
-			if b.layer != every && b.layer != layer {
-				continue
-			}
+		for layer := first; layer < end; layer++ {
 			var most int64
 			for r := range g.ranks {
 				most = max(most, of(g.sum(s, r, block{layer, b.phase})))

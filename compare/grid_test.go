@@ -62,6 +62,8 @@ func TestCompareTracesByHand(t *testing.T) {
 	checkNear(t, "f", float64(c.Ceiling.ExpertShare), 30.0/35, 1e-15)
 	checkNear(t, "b", float64(c.Ceiling.Balancedness), 20.0/30, 1e-15)
 	checkNear(t, "bound", float64(c.Ceiling.GainBound), 0.4, 1e-12)
+	checkNear(t, "w", float64(c.Ceiling.ExpertWork), 1, 0)
+	checkNear(t, "bound with work", float64(c.Ceiling.GainBoundWithWork), 0.4, 1e-12)
 	checkNear(t, "b, perfect", float64(c.Ceiling.PerfectBalancedness), 1, 0)
 	if len(c.Stragglers) != 1 || c.Stragglers[0].Layer != 3 {
 		t.Fatalf("stragglers: %+v", c.Stragglers)
@@ -138,6 +140,34 @@ func TestUnequalSidesAreSaidNotMixed(t *testing.T) {
 	checkNear(t, "normal step", float64(c.Step.NormalNS), 35, 0)
 	if len(c.Ranks) != 2 || len(c.Layers) != 1 || c.Normal.Steps != 2 {
 		t.Errorf("compared ranks %v, layers %v, steps %d", c.Ranks, c.Layers, c.Normal.Steps)
+	}
+}
+
+func TestStartUpIsLeftOutOfBothArms(t *testing.T) {
+	long := func(trace *nsys.Trace, step int, ns int64) {
+		for i := range trace.Cells {
+			if c := &trace.Cells[i]; c.Step == step && c.Phase == nsys.PhaseCombine {
+				c.CollectiveNS, c.TotalNS, c.BusyNS = ns, ns, ns
+			}
+		}
+	}
+	// Normal steps 35, 35: two steps are never cut. Perfect steps 25, 25, 25 with
+	// the first at 20 + 1000: start-up, and then cut from both arms alike.
+	normal, perfect := alternating()
+	long(perfect, 0, 1000)
+	c := CompareTraces(normal, perfect)
+	if c.Normal.Steps != 1 || c.Perfect.Steps != 2 || !warned(c, "start_up", "normal") || !warned(c, "start_up", "perfect") {
+		t.Errorf("steps %d and %d, warnings %+v", c.Normal.Steps, c.Perfect.Steps, c.Warnings)
+	}
+	checkNear(t, "perfect step", float64(c.Step.PerfectNS), 25, 0)
+	if len(c.Steps) != 5 || c.Steps[0].Compared || !c.Steps[1].Compared || c.Steps[2].Compared {
+		t.Errorf("all steps are to be shown, the first of each arm as not compared: %+v", c.Steps)
+	}
+	// A long step in the middle is no start-up.
+	normal, perfect = alternating()
+	long(perfect, 1, 1000)
+	if c := CompareTraces(normal, perfect); c.Perfect.Steps != 3 || warned(c, "start_up", "perfect") {
+		t.Errorf("a long step in the middle was cut: %+v", c.Steps)
 	}
 }
 

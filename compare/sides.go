@@ -11,7 +11,7 @@ import (
 )
 
 func sideOf(t *nsys.Trace, g *grid) Side {
-	s := Side{Arm: t.Arm, Evidence: t.ArmEvidence, Exports: []string{}, Ranks: ranksOf(t), Steps: len(g.steps)}
+	s := Side{Arm: t.Arm, Evidence: t.ArmEvidence, Exports: []string{}, Ranks: ranksOf(t), Steps: len(g.steps), OutsideSteps: g.outsideShare()}
 	for _, e := range t.Exports {
 		s.Exports = append(s.Exports, e.Path)
 	}

@@ -53,6 +53,9 @@ type Side struct {
 	Exports  []string `json:"exports"`
 	Ranks    []int    `json:"ranks"`
 	Steps    int      `json:"steps"` // compared
+	// OutsideSteps is the share of the compared ranks' kernel time that lies
+	// outside every step, and so outside every number; undefined without time.
+	OutsideSteps router.Number `json:"outside_steps_share"`
 }
 
 // PhaseChange is one phase over all compared layers.
@@ -173,18 +176,22 @@ func (c *TraceComparison) common(what string, normal, perfect []int) []int {
 	return both
 }
 
+// outsideMargin is the share of kernel time outside every step from which a
+// warning is due; Side carries the share itself.
+const outsideMargin = 0.01
+
 func (c *TraceComparison) warnOfSteps(arm Arm, g *grid) {
 	if g.stepless {
-		c.warn("no_steps", string(arm), fmt.Sprintf("no range marks the steps of the %s arm: its whole capture counts as one step, and arms with different numbers of steps do not compare", arm))
+		c.warn("no_steps", string(arm), "no range marks the steps: the whole capture counts as one step, and arms with different numbers of steps do not compare")
 	}
 	if len(g.dropped) > 0 {
-		c.warn("partial_steps", string(arm), fmt.Sprintf("steps %s of the %s arm are not on every compared rank: left out", list(g.dropped, nil), arm))
+		c.warn("partial_steps", string(arm), fmt.Sprintf("steps not on every compared rank, left out: %s", list(g.dropped, nil)))
 	}
 	if len(g.skipped) > 0 {
-		c.warn("start_up", string(arm), fmt.Sprintf("step %s of the %s arm is start-up and left out: leading steps of an arm take more than %d times the median of those after them, because ranks enter a capture at different times", list(g.skipped, nil), arm, startUpFactor))
+		c.warn("start_up", string(arm), fmt.Sprintf("step %s is start-up and left out: leading steps of an arm take more than %d times the median of those after them, because ranks enter a capture at different times", list(g.skipped, nil), startUpFactor))
 	}
-	if g.outsideNS > 0 {
-		c.warn("outside_steps", string(arm), fmt.Sprintf("%.1f %% of the %s arm's kernel time lies outside every step: left out", 100*float64(g.outsideNS)/float64(g.allNS), arm))
+	if share := g.outsideShare(); share > outsideMargin {
+		c.warn("outside_steps", string(arm), fmt.Sprintf("%.1f %% of the kernel time lies outside every step: left out", 100*share))
 	}
 }
 

@@ -1,0 +1,221 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/moebalance/moebalance/compare"
+)
+
+// verb runs the program from the repository's root.
+func compareVerb(t *testing.T, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	t.Chdir("../..")
+	var out, errs bytes.Buffer
+	code = run(context.Background(), append([]string{"compare"}, args...), strings.NewReader(""), &out, &errs)
+	return out.String(), errs.String(), code
+}
+
+const (
+	loopNormal  = "testdata/gptoss-ep4-loop/normal.sqlite"
+	loopPerfect = "testdata/gptoss-ep4-loop/perfect.sqlite"
+)
+
+func TestCompareVerbOnTraces(t *testing.T) {
+	out, errs, code := compareVerb(t, "testdata/deepseek-ep4-ranks/normal.rank?.sqlite", "testdata/deepseek-ep4-ranks/perfect.rank?.sqlite")
+	if code != exitDone || errs != "" {
+		t.Fatalf("exit %d, %s", code, errs)
+	}
+	for _, want := range []string{
+		"perfect routing changes the GPU time of a step by -17.8 % (8.90 to 7.32 ms)",
+		"the slowest rank's expert work goes from 5.14 to 3.51 ms",
+		"83 % of the fall in layer 0",
+		"bound of the gain",
+		"start-up and left out",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+}
+
+// The same exports named in every way that a side can be.
+func TestCompareVerbWaysToNameASide(t *testing.T) {
+	folders := t.TempDir()
+	for _, arm := range []string{"normal", "perfect"} {
+		for rank := range 4 {
+			name := filepath.Join("gptoss-ep4-ranks", arm+".rank"+string(rune('0'+rank))+".sqlite")
+			b, err := os.ReadFile(filepath.Join("../../testdata", name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			folder := filepath.Join(folders, arm)
+			if err := os.MkdirAll(folder, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(folder, filepath.Base(name)), b, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := os.WriteFile(filepath.Join(folders, "normal", "notes.txt"), []byte("not an export"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	listed := func(arm string) string {
+		var paths []string
+		for rank := range 4 {
+			paths = append(paths, "testdata/gptoss-ep4-ranks/"+arm+".rank"+string(rune('0'+rank))+".sqlite")
+		}
+		return strings.Join(paths, ",")
+	}
+	want, errs, code := compareVerb(t, "--format", "csv", "--table", "layers", "testdata/gptoss-ep4-ranks/normal.rank*.sqlite", "testdata/gptoss-ep4-ranks/perfect.rank*.sqlite")
+	if code != exitDone {
+		t.Fatal(errs)
+	}
+	if lines := strings.Count(want, "\n"); lines < 10 {
+		t.Fatalf("only %d lines:\n%s", lines, want)
+	}
+	for _, sides := range [][2]string{
+		{listed("normal"), listed("perfect")},
+		{filepath.Join(folders, "normal"), filepath.Join(folders, "perfect")},
+		{summarized(t, "normal"), summarized(t, "perfect")},
+	} {
+		t.Run(filepath.Base(sides[0]), func(t *testing.T) {
+			var out, errs bytes.Buffer
+			code := run(context.Background(), []string{"compare", "--format", "csv", "--table", "layers", sides[0], sides[1]}, nil, &out, &errs)
+			if code != exitDone || out.String() != want {
+				t.Errorf("exit %d, %s; another result than from the pattern", code, errs.String())
+			}
+		})
+	}
+}
+
+// summarized is a summary of one arm's exports, made with the verb trace.
+func summarized(t *testing.T, arm string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), arm+".summary")
+	args := []string{"trace", "--summary", path}
+	for rank := range 4 {
+		args = append(args, "testdata/gptoss-ep4-ranks/"+arm+".rank"+string(rune('0'+rank))+".sqlite")
+	}
+	var errs bytes.Buffer
+	if code := run(context.Background(), args, nil, &errs, &errs); code != exitDone {
+		t.Fatalf("exit %d: %s", code, errs.String())
+	}
+	return path
+}
+
+func TestCompareVerbJSON(t *testing.T) {
+	out, errs, code := compareVerb(t, "--format", "json", loopNormal, loopPerfect)
+	if code != exitDone {
+		t.Fatal(errs)
+	}
+	var r compare.TraceComparison
+	if err := json.Unmarshal([]byte(out), &r); err != nil {
+		t.Fatal(err)
+	}
+	if r.Kind != "compare" || r.SchemaVersion != compare.TraceSchema || !r.Comparable || len(r.LayerTimes) == 0 || len(r.Steps) != 8 {
+		t.Errorf("have kind %q, schema %d, comparable %v, %d steps", r.Kind, r.SchemaVersion, r.Comparable, len(r.Steps))
+	}
+}
+
+// report is a line of the built-in workload's layout.
+func writeReports(t *testing.T, name string, lines ...string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// recordedLaunches are the lines of one arm of the recorded campaign.
+func recordedLaunches(t *testing.T, perfect bool) []string {
+	t.Helper()
+	b, err := os.ReadFile("../../testdata/pairs-abba.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for line := range strings.Lines(string(b)) {
+		var row struct {
+			Perfect bool `json:"perfect_router"`
+		}
+		if err := json.Unmarshal([]byte(line), &row); err != nil {
+			t.Fatal(err)
+		}
+		if row.Perfect == perfect {
+			lines = append(lines, strings.TrimSpace(line))
+		}
+	}
+	return lines
+}
+
+func TestCompareVerbOnReports(t *testing.T) {
+	normal, perfect := writeReports(t, "normal.jsonl", recordedLaunches(t, false)...), writeReports(t, "perfect.jsonl", recordedLaunches(t, true)...)
+	out, errs, code := compareVerb(t, "--format", "json", normal, perfect)
+	if code != exitDone {
+		t.Fatalf("exit %d: %s", code, errs)
+	}
+	var r compare.CampaignResult
+	if err := json.Unmarshal([]byte(out), &r); err != nil {
+		t.Fatal(err)
+	}
+	if r.Kind != "bench" || r.Verdict != compare.Significant || r.Gain.N != 6 || len(r.Proof) != 2 || !r.Proof[0].Proved {
+		t.Errorf("have %q %q, %d pairs, proof %+v", r.Kind, r.Verdict, r.Gain.N, r.Proof)
+	}
+	if g := float64(r.Gain.Estimate); g < 0.19 || g > 0.21 {
+		t.Errorf("gain %g, want about 0.198", g)
+	}
+}
+
+func TestCompareVerbExitCodes(t *testing.T) {
+	normalLines, perfectLines := recordedLaunches(t, false), recordedLaunches(t, true)
+	normal, perfect := writeReports(t, "normal.jsonl", normalLines...), writeReports(t, "perfect.jsonl", perfectLines...)
+	fewer := writeReports(t, "fewer.jsonl", normalLines[:4]...)
+	silent := writeReports(t, "silent.txt", "speed 12.5 tok/s")
+	faster := writeReports(t, "faster.txt", "speed 14.5 tok/s")
+	broken := writeReports(t, "broken.sqlite", "this is no database, but it is long enough to look at")
+	empty := t.TempDir()
+	cases := []struct {
+		what string
+		args []string
+		code int
+		text string
+	}{
+		{"both perfect", []string{loopPerfect, "testdata/gptoss-ep4-ranks/perfect.rank*.sqlite"}, exitNotComparable, "not the normal arm but perfect"},
+		{"swapped", []string{loopPerfect, loopNormal}, exitNotComparable, "swapped"},
+		{"the same", []string{loopNormal, loopNormal}, exitNotComparable, "same recording"},
+		{"missing", []string{"nowhere.sqlite", loopPerfect}, exitFailed, "normal side: want a file"},
+		{"no match", []string{loopNormal, "nowhere*.sqlite"}, exitFailed, "perfect side: no file matches"},
+		{"empty folder", []string{loopNormal, empty}, exitFailed, "holds no file"},
+		{"no database", []string{broken, loopPerfect}, exitFailed, "broken.sqlite"},
+		{"one side", []string{loopNormal}, exitUsage, "want the normal side and the perfect side"},
+		{"named twice", []string{loopNormal + "," + loopNormal, loopPerfect}, exitUsage, "named twice"},
+		{"two kinds", []string{loopNormal, perfect}, exitUsage, "two of a kind"},
+		{"kinds in one side", []string{loopNormal + "," + normal, loopPerfect}, exitFailed, "not of a kind"},
+		{"unknown flag", []string{"--fast", loopNormal, loopPerfect}, exitUsage, "unknown flag"},
+		{"bad confidence", []string{"--confidence", "1", normal, perfect}, exitUsage, "--confidence"},
+		{"report flag for traces", []string{"--trust-arms", loopNormal, loopPerfect}, exitUsage, "--trust-arms"},
+		{"trace flag for reports", []string{"--counts-normal", "x", normal, perfect}, exitUsage, "--counts-normal"},
+		{"unequal numbers", []string{fewer, perfect}, exitUsage, "4 launches and the perfect side 6"},
+		{"reports swapped", []string{perfect, normal}, exitNotComparable, "says it is a launch of the perfect arm"},
+		{"reports of unknown arm", []string{"--metric", `speed=speed ([\d.]+)`, silent, faster}, exitNotComparable, "--trust-arms"},
+		{"on trust", []string{"--trust-arms", "--metric", `speed=speed ([\d.]+)`, silent, faster}, exitDone, ""},
+		{"no such metric", []string{"--metric", "ttft_p99", normal, perfect}, exitFailed, `no metric "ttft_p99"`},
+		{"no report", []string{silent, faster}, exitFailed, "silent.txt"},
+	}
+	t.Chdir("../..")
+	for _, k := range cases {
+		var out, errs bytes.Buffer
+		code := run(context.Background(), append([]string{"compare"}, k.args...), nil, &out, &errs)
+		if code != k.code || !strings.Contains(errs.String(), k.text) || strings.Count(errs.String(), "\n") > 1 {
+			t.Errorf("%s: exit %d, %q; want %d and %q in one line", k.what, code, errs.String(), k.code, k.text)
+		}
+	}
+}

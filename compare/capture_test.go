@@ -1,0 +1,160 @@
+package compare
+
+import (
+	"context"
+	"encoding/json"
+	"path/filepath"
+	"testing"
+
+	"github.com/moebalance/moebalance/compare/nsys"
+)
+
+// captured reads one arm of a recorded capture.
+func captured(t *testing.T, capture, arm string) *nsys.Trace {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join("..", "testdata", capture, arm+"*.sqlite"))
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no exports of %s %s: %v", capture, arm, err)
+	}
+	trace, err := nsys.Read(context.Background(), paths, nsys.Options{Threshold: 0.1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return trace
+}
+
+// The grouped GEMMs of the DeepSeek capture take 16.7, 15.0, 19.5 and 16.3 ms on
+// ranks 0 to 3 in the four normal steps and 13.0 to 13.2 ms in the perfect ones
+// (summed from the exports with SQL). The experts phase holds them and the
+// element-wise kernels between them.
+func TestCompareDeepSeekCapture(t *testing.T) {
+	c := CompareTraces(captured(t, "deepseek-ep4-ranks", "normal"), captured(t, "deepseek-ep4-ranks", "perfect"))
+	if !c.Comparable {
+		t.Fatalf("not comparable: %v", c.Reasons)
+	}
+	gemm := []struct{ normal, perfect float64 }{{16.658757, 13.205402}, {14.99585, 13.048643}, {19.483815, 13.142301}, {16.327135, 13.00629}}
+	if len(c.RankSpeeds) != len(gemm) {
+		t.Fatalf("have %d ranks, want %d", len(c.RankSpeeds), len(gemm))
+	}
+	var elsewhere [2][]float64
+	for r, want := range gemm {
+		elsewhere[0] = append(elsewhere[0], 4*float64(c.RankSpeeds[r].NormalNS)/1e6-want.normal)
+		elsewhere[1] = append(elsewhere[1], 4*float64(c.RankSpeeds[r].PerfectNS)/1e6-want.perfect)
+		checkNear(t, "hardware", float64(c.RankSpeeds[r].Hardware), 1, 0.01)
+	}
+	for arm, ms := range elsewhere {
+		for rank, v := range ms {
+			if v < 0.5 || v > 1.5 {
+				t.Errorf("%s, rank %d: %.2f ms of expert work beside the grouped GEMMs, want about 1", Arms[arm], rank, v)
+			}
+		}
+	}
+	if load := c.RankSpeeds[2].Load; load < 1.1 {
+		t.Errorf("rank 2 has load %.3f, want the heaviest", load)
+	}
+	// Both first steps wait for ranks to enter the capture and are left out;
+	// then the step falls by about as much as in the unprofiled campaign.
+	if !warned(c, "start_up", "normal") || !warned(c, "start_up", "perfect") || c.Normal.Steps != 3 {
+		t.Errorf("start-up kept: %+v", c.Steps)
+	}
+	checkNear(t, "step gain", float64(c.Ceiling.StepGain), 0.21, 0.03)
+	if !warned(c, "bound_exceeded", "") {
+		t.Error("the gain exceeds what moving load explains: want that said")
+	}
+	checkNear(t, "layer 0 loss, of all", float64(c.Stragglers[1].Change.DifferenceNS/c.Ceiling.StragglerLoss.DifferenceNS), 0.83, 0.02)
+}
+
+func TestCompareGptOssCaptures(t *testing.T) {
+	for _, capture := range []string{"gptoss-ep4-loop", "gptoss-ep4-ranks"} {
+		normal, perfect := captured(t, capture, "normal"), captured(t, capture, "perfect")
+		c := CompareTraces(normal, perfect)
+		if !c.Comparable || len(c.Ranks) != 4 || len(c.Layers) != 3 {
+			t.Fatalf("%s: comparable %v %v, ranks %v, layers %v", capture, c.Comparable, c.Reasons, c.Ranks, c.Layers)
+		}
+		if loss := c.Ceiling.StragglerLoss; !(loss.PerfectNS < loss.NormalNS/20) {
+			t.Errorf("%s: straggler loss %v to %v", capture, loss.NormalNS, loss.PerfectNS)
+		}
+		if !(c.Ceiling.Balancedness < 0.83 && c.Ceiling.PerfectBalancedness > 0.99) {
+			t.Errorf("%s: balancedness %v and %v", capture, c.Ceiling.Balancedness, c.Ceiling.PerfectBalancedness)
+		}
+		for _, a := range c.Active {
+			if a.Perfect != 32 {
+				t.Errorf("%s: %d of 32 experts active in layer %d of the perfect arm", capture, a.Perfect, a.Layer)
+			}
+		}
+		conserved(t, capture, normal, c)
+		if swapped := CompareTraces(perfect, normal); swapped.Comparable {
+			t.Errorf("%s: swapped sides accepted", capture)
+		}
+		if same := CompareTraces(normal, normal); same.Comparable {
+			t.Errorf("%s: twice the same side accepted", capture)
+		}
+		if _, err := json.Marshal(c); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// conserved holds the rows of phases, layers and ranks against the sum of the
+// cells they were made from.
+func conserved(t *testing.T, capture string, normal *nsys.Trace, c TraceComparison) {
+	t.Helper()
+	compared := map[int]bool{}
+	for _, s := range c.Steps {
+		if s.Arm == Normal && s.Compared {
+			compared[s.Step] = true
+		}
+	}
+	var want, byPhase, byLayer, byRank float64
+	for _, cell := range normal.Cells {
+		if compared[cell.Step] {
+			want += float64(cell.TotalNS) / float64(len(c.Ranks)*c.Normal.Steps)
+		}
+	}
+	for _, p := range c.Phases {
+		byPhase += float64(p.NormalNS)
+	}
+	for _, l := range c.LayerTimes {
+		byLayer += float64(l.NormalNS)
+	}
+	for _, r := range c.RankTimes {
+		byRank += float64(r.NormalNS) / float64(len(c.Ranks))
+	}
+	for what, have := range map[string]float64{"phases": byPhase, "layers": byLayer, "ranks": byRank} {
+		checkNear(t, capture+" "+what, have/want, 1, 1e-9)
+	}
+}
+
+// Steps, ranks and layers of a capture may come in any order.
+func TestCompareTracesDoesNotDependOnOrder(t *testing.T) {
+	normal, perfect := captured(t, "gptoss-ep4-loop", "normal"), captured(t, "gptoss-ep4-loop", "perfect")
+	want := CompareTraces(normal, perfect)
+	for i, j := 0, len(normal.Cells)-1; i < j; i, j = i+1, j-1 {
+		normal.Cells[i], normal.Cells[j] = normal.Cells[j], normal.Cells[i]
+	}
+	if !sameJSON(t, CompareTraces(normal, perfect), want) {
+		t.Error("the result depends on the order of the cells")
+	}
+}
+
+// A large run: 64 ranks, 61 layers, 20 steps.
+func BenchmarkCompareTraces(b *testing.B) {
+	arm := func(name string, hot int64) *nsys.Trace {
+		t := &nsys.Trace{Arm: name}
+		for rank := range 64 {
+			for step := range 20 {
+				for layer := range 61 {
+					for _, phase := range []nsys.Phase{nsys.PhaseRouter, nsys.PhaseDispatch, nsys.PhaseExperts, nsys.PhaseCombine} {
+						t.Cells = append(t.Cells, cell(rank, step, layer, phase, 1000+hot*int64(rank), 100))
+					}
+				}
+			}
+		}
+		return t
+	}
+	normal, perfect := arm("normal", 10), arm("perfect", 0)
+	b.ReportAllocs()
+	for b.Loop() {
+		CompareTraces(normal, perfect)
+	}
+}

@@ -1,0 +1,367 @@
+package compare
+
+import (
+	"encoding/json"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+// proved is evidence from two ranks of both arms.
+func proved() []Proof {
+	var p []Proof
+	for _, arm := range Arms {
+		for rank := range 2 {
+			p = append(p, Proof{arm, rank, true, "expert counts"})
+		}
+	}
+	return p
+}
+
+// valid is a campaign that nothing is wrong with.
+func valid(launches []Launch) Campaign {
+	return Campaign{
+		Command: "bench", Metric: Metric{"output_throughput", "tok/s", true},
+		Launches: launches, Ranks: 2, Proof: proved(), Compared: true,
+		Differences: []Difference{{"environment", "ENABLE_PERFECT_ROUTER", "0", "1", true}},
+	}
+}
+
+// paired makes ABBA launches whose gains (fractions) are given.
+func paired(gains ...float64) []Launch {
+	var launches []Launch
+	for i, g := range gains {
+		arms := []Arm{Normal, Perfect}
+		if i%2 == 1 {
+			arms = []Arm{Perfect, Normal}
+		}
+		for _, arm := range arms {
+			l := Launch{Pair: i, Arm: arm, Position: len(launches), Status: StatusOK, Value: 100}
+			if arm == Perfect {
+				l.Value = 100 * (1 + g)
+			}
+			launches = append(launches, l)
+		}
+	}
+	return launches
+}
+
+func check(t *testing.T, r CampaignResult, name string) Check {
+	t.Helper()
+	for _, c := range r.Checks {
+		if c.Name == name {
+			return c
+		}
+	}
+	t.Fatalf("no check %q in %+v", name, r.Checks)
+	return Check{}
+}
+
+func TestJudgeRecordedCampaign(t *testing.T) {
+	r := Judge(valid(abba(t)))
+	if r.Verdict != Significant {
+		t.Fatalf("verdict %q, reasons %v, want %q", r.Verdict, r.Reasons, Significant)
+	}
+	if want := "gain +19.8 %, 96.9 % interval +14.1 % to +28.1 %, 6 pairs: above the threshold of +10.0 %"; r.Reasons[0] != want {
+		t.Errorf("reason %q, want %q", r.Reasons[0], want)
+	}
+	if len(r.Pairs) != 6 || r.Pairs[0].Order != "AB" || r.Pairs[1].Order != "BA" {
+		t.Errorf("pairs: %+v", r.Pairs)
+	}
+	for _, c := range r.Checks {
+		want := Pass
+		if c.Name == CheckWork {
+			want = Unknown // the launches recorded no requests or tokens
+		}
+		if c.Status != want {
+			t.Errorf("%s: %s (%s), want %s", c.Name, c.Status, c.Text, want)
+		}
+	}
+}
+
+func TestVerdicts(t *testing.T) {
+	cases := []struct {
+		what    string
+		gains   []float64
+		verdict Verdict
+		reason  string
+	}{
+		{"far above", []float64{.19, .2, .21, .22, .18, .2}, Significant, "above"},
+		{"below, real", []float64{.03, .04, .05, .035, .045, .042}, NotSignificant, "smaller than the threshold"},
+		{"nothing", []float64{.01, -.01, .02, -.02, .005, -.005}, NotSignificant, "no gain was shown"},
+		{"slower", []float64{-.03, -.04, -.05, -.02, -.03, -.06}, NotSignificant, "slower"},
+		{"around the threshold", []float64{.05, .15, .12, .09, .2, .04}, Inconclusive, "pairs in all"},
+		{"five pairs", []float64{.5, .51, .52, .5, .53}, Inconclusive, "at least 6"},
+		{"one pair", []float64{.5}, Inconclusive, "at least 6"},
+		{"none", nil, Inconclusive, "at least 6"},
+	}
+	for _, k := range cases {
+		r := Judge(valid(paired(k.gains...)))
+		if r.Verdict != k.verdict || !strings.Contains(strings.Join(r.Reasons, "; "), k.reason) {
+			t.Errorf("%s: %q because %v, want %q and %q", k.what, r.Verdict, r.Reasons, k.verdict, k.reason)
+		}
+		if r.PairsNeeded.Defined() != (r.Verdict == Inconclusive && len(k.gains) > 1) {
+			t.Errorf("%s: pairs needed %v", k.what, r.PairsNeeded)
+		}
+		if _, err := json.Marshal(r); err != nil {
+			t.Errorf("%s: %v", k.what, err)
+		}
+	}
+}
+
+// Bounds that equal the threshold decide nothing, on either side.
+func TestDecideAtTheThreshold(t *testing.T) {
+	up := router.Number(math.Nextafter(0.1, 1))
+	down := router.Number(math.Nextafter(0.1, 0))
+	for _, k := range []struct {
+		low, high router.Number
+		want      Verdict
+	}{{0.1, 0.2, Inconclusive}, {up, 0.2, Significant}, {0, 0.1, Inconclusive}, {0, down, NotSignificant}, {router.Undefined(), router.Undefined(), Inconclusive}} {
+		if v := Decide(Gain{Low: k.low, High: k.high}, 0.1); v != k.want {
+			t.Errorf("%v to %v: have %q, want %q", k.low, k.high, v, k.want)
+		}
+	}
+}
+
+func TestPairsNeeded(t *testing.T) {
+	g := Gain{Estimate: 0.2, LogSD: 0.05, N: 3}
+	n := PairsNeeded(g, 0.1, 0.95)
+	// ln 1.2 − ln 1.1 = 0.0870; (t₀.₉₇₅,₅ + 0.8416)·0.05/√(6·3/π) = 0.0714 fits,
+	// and fewer than 6 pairs have no interval.
+	if n != 6 {
+		t.Errorf("have %v, want 6", n)
+	}
+	g.N = 9
+	if n := PairsNeeded(g, 0.1, 0.95); n != 10 {
+		t.Errorf("9 pairs did not decide: have %v, want 10", n)
+	}
+	g.Estimate = 0.1
+	if n := PairsNeeded(g, 0.1, 0.95); n.Defined() {
+		t.Errorf("on the threshold: have %v, want none", n)
+	}
+}
+
+func TestInvalidCampaigns(t *testing.T) {
+	work := func(c Campaign, i int, name string, v float64) {
+		if c.Launches[i].Work == nil {
+			c.Launches[i].Work = map[string]float64{}
+		}
+		c.Launches[i].Work[name] = v
+	}
+	gains := []float64{.19, .2, .21, .22, .18, .2}
+	cases := []struct {
+		what   string
+		spoil  func(*Campaign)
+		check  string
+		status CheckStatus
+		text   string
+	}{
+		{"no proof", func(c *Campaign) { c.Proof = nil }, CheckProof, Fail, "perfect arm: no evidence"},
+		{"one arm proved", func(c *Campaign) { c.Proof = c.Proof[2:] }, CheckProof, Fail, "normal arm: no evidence"},
+		{"a rank unproved", func(c *Campaign) { c.Proof[3].Proved = false }, CheckProof, Fail, "perfect arm, rank 1"},
+		{"a rank missing", func(c *Campaign) { c.Proof = c.Proof[:3] }, CheckProof, Fail, "perfect arm, rank 1: no evidence"},
+		{"all ranks at once", func(c *Campaign) {
+			c.Proof = []Proof{{Normal, AllRanks, true, ""}, {Perfect, AllRanks, true, ""}}
+		}, CheckProof, Pass, "every rank"},
+		{"all ranks unproved", func(c *Campaign) {
+			c.Proof = []Proof{{Normal, AllRanks, true, ""}, {Perfect, AllRanks, false, "nothing seen"}}
+		}, CheckProof, Fail, "perfect arm: nothing seen"},
+		{"another difference", func(c *Campaign) {
+			c.Differences = append(c.Differences, Difference{"argument", "--batch", "8", "16", false})
+		}, CheckDifference, Fail, `argument --batch: "8" against "16"`},
+		{"no difference", func(c *Campaign) { c.Differences = nil }, CheckDifference, Fail, "nothing differs"},
+		{"not compared", func(c *Campaign) { c.Compared, c.Differences = false, nil }, CheckDifference, Unknown, "not recorded"},
+		{"less work", func(c *Campaign) { work(*c, 0, WorkOutputTokens, 1000); work(*c, 1, WorkOutputTokens, 980) }, CheckWork, Fail, "pair 0: output_tokens 1000 against 980"},
+		{"work within tolerance", func(c *Campaign) { work(*c, 0, WorkOutputTokens, 1000); work(*c, 1, WorkOutputTokens, 990) }, CheckWork, Pass, "within 1 %"},
+		{"work of one launch", func(c *Campaign) { work(*c, 0, WorkRequests, 10) }, CheckWork, Warn, "one launch only"},
+		{"errors", func(c *Campaign) {
+			for i := range 2 {
+				work(*c, i, WorkRequests, 100)
+				work(*c, i, WorkErrors, 2)
+			}
+		}, CheckWork, Fail, "2 requests of the normal launch failed"},
+		{"few errors", func(c *Campaign) {
+			for i := range 2 {
+				work(*c, i, WorkRequests, 100)
+				work(*c, i, WorkErrors, 1)
+			}
+		}, CheckWork, Pass, "errors, requests"},
+		{"errors of unknown many", func(c *Campaign) {
+			for i := range 2 {
+				work(*c, i, WorkErrors, 1)
+			}
+		}, CheckWork, Fail, "failed"},
+		{"caller's check", func(c *Campaign) { c.Checks = []Check{{"gpus", Fail, "another process on GPU 3"}} }, "gpus", Fail, "GPU 3"},
+		{"a launch failed", func(c *Campaign) { c.Launches[3].Status = "timed out" }, CheckPairs, Warn, "pair 1"},
+		{"always normal first", func(c *Campaign) {
+			for i := range c.Launches {
+				c.Launches[i].Position = 2*c.Launches[i].Pair + map[Arm]int{Normal: 0, Perfect: 1}[c.Launches[i].Arm]
+			}
+		}, CheckOrder, Warn, "does not cancel"},
+		{"order unknown", func(c *Campaign) {
+			for i := range c.Launches {
+				c.Launches[i].Position = UnknownPosition
+			}
+		}, CheckOrder, Unknown, "order is known"},
+	}
+	for _, k := range cases {
+		c := valid(paired(gains...))
+		k.spoil(&c)
+		r := Judge(c)
+		got := check(t, r, k.check)
+		if got.Status != k.status || !strings.Contains(got.Text, k.text) {
+			t.Errorf("%s: %s %q, want %s and %q", k.what, got.Status, got.Text, k.status, k.text)
+		}
+		if (r.Verdict == Invalid) != (k.status == Fail) {
+			t.Errorf("%s: verdict %q", k.what, r.Verdict)
+		}
+		if r.Verdict == Invalid && (len(r.Reasons) != 1 || !r.Gain.Estimate.Defined()) {
+			t.Errorf("%s: want one reason and the gain still shown, have %v and %v", k.what, r.Reasons, r.Gain.Estimate)
+		}
+	}
+}
+
+func TestPairsAreAllShown(t *testing.T) {
+	launches := paired(.1, .2)
+	launches[0].Status, launches[0].Note = "timed out", "after 600 s"
+	launches = append(launches,
+		Launch{Pair: 0, Arm: Normal, Position: 9, Status: StatusOK, Value: 50, Note: "second attempt"},
+		Launch{Pair: 0, Arm: Normal, Position: 10, Status: StatusOK, Value: 1, Note: "third"}, // the first ok one counts
+		Launch{Pair: 2, Arm: Perfect, Position: 11, Status: StatusOK, Value: 110},             // half a pair
+		Launch{Pair: 3, Arm: Normal, Position: 12, Status: StatusOK, Value: 0},
+		Launch{Pair: 3, Arm: Perfect, Position: 13, Status: StatusOK, Value: 5},
+		Launch{Pair: 4, Arm: Normal, Position: 15, Control: true, Status: StatusOK, Value: 102},
+		Launch{Pair: 4, Arm: Normal, Position: 14, Control: true, Status: StatusOK, Value: 100})
+	r := Judge(valid(launches))
+	if len(r.Pairs) != 5 {
+		t.Fatalf("have %d pairs, want 5: %+v", len(r.Pairs), r.Pairs)
+	}
+	first := r.Pairs[0]
+	if first.Normal != 50 || first.Order != "BA" || first.Status != PairComplete || first.Note != "normal launch timed out: after 600 s; second attempt; third" {
+		t.Errorf("retried pair: %+v", first)
+	}
+	checkNear(t, "its gain", float64(first.Gain), 110.0/50-1, 1e-12)
+	half := r.Pairs[2]
+	if half.Status != PairIncomplete || half.Normal.Defined() || half.Perfect != 110 || half.Gain.Defined() {
+		t.Errorf("half pair: %+v", half)
+	}
+	if zero := r.Pairs[3]; zero.Status != PairIncomplete || !strings.Contains(zero.Note, "positive") {
+		t.Errorf("pair without a ratio: %+v", zero)
+	}
+	control := r.Pairs[4]
+	if control.Status != PairControl || control.Order != "AA" || control.Normal != 100 || control.Perfect != 102 {
+		t.Errorf("control pair: %+v", control)
+	}
+	if r.Gain.N != 2 {
+		t.Errorf("%d pairs enter the gain, want 2", r.Gain.N)
+	}
+	if noise := check(t, r, CheckNoise); noise.Status != Pass || !strings.Contains(noise.Text, "2.0 %") {
+		t.Errorf("noise: %+v", noise)
+	}
+}
+
+func TestNoiseFloor(t *testing.T) {
+	launches := append(paired(.01, .01, .01, .01, .01, .01),
+		Launch{Pair: 9, Arm: Normal, Position: 20, Control: true, Status: StatusOK, Value: 100},
+		Launch{Pair: 9, Arm: Normal, Position: 21, Control: true, Status: StatusOK, Value: 97})
+	if c := check(t, Judge(valid(launches)), CheckNoise); c.Status != Warn {
+		t.Errorf("a gain of 1 %% under noise of 3 %%: %+v, want a warning", c)
+	}
+}
+
+func TestNegativeGainIsFlagged(t *testing.T) {
+	r := Judge(valid(paired(-.2, -.21, -.19, -.2, -.22, -.18)))
+	if c := check(t, r, CheckSign); c.Status != Warn || !strings.Contains(c.Text, "-20") {
+		t.Errorf("have %+v", c)
+	}
+	if r.Verdict != NotSignificant || !(r.Gain.High < 0) {
+		t.Errorf("have %q, gain %+v", r.Verdict, r.Gain)
+	}
+}
+
+// A pure drift with one arm always first looks like a gain, and must not pass.
+func TestDriftThatLooksLikeGain(t *testing.T) {
+	drifting := func(order string) Campaign {
+		rng := rand.New(rand.NewPCG(7, 1))
+		c := valid(paired(make([]float64, 10)...))
+		for i := range c.Launches {
+			l := &c.Launches[i]
+			l.Position = i
+			l.Arm = map[byte]Arm{'A': Normal, 'B': Perfect}[order[i%len(order)]]
+			l.Value = 100 * math.Exp(0.02*float64(i)+0.0002*rng.NormFloat64())
+		}
+		return c
+	}
+	r := Judge(drifting("AB"))
+	if c := check(t, r, CheckDrift); r.Verdict != Invalid || c.Status != Fail {
+		t.Errorf("ABAB: verdict %q, %+v", r.Verdict, c)
+	}
+	r = Judge(drifting("ABBA"))
+	if c := check(t, r, CheckDrift); r.Verdict == Invalid || c.Status != Warn {
+		t.Errorf("ABBA: verdict %q, %+v", r.Verdict, c)
+	}
+	if c := check(t, r, CheckOrderEffect); c.Status != Warn || !strings.Contains(c.Text, "+2.0 %") {
+		t.Errorf("ABBA: %+v, want an order effect of 2 %%", c)
+	}
+}
+
+func TestJudgeDoesNotDependOnOrderOfInput(t *testing.T) {
+	c := valid(abba(t))
+	want := Judge(c)
+	rng := rand.New(rand.NewPCG(7, 2))
+	for range 20 {
+		rng.Shuffle(len(c.Launches), func(i, j int) { c.Launches[i], c.Launches[j] = c.Launches[j], c.Launches[i] })
+		rng.Shuffle(len(c.Proof), func(i, j int) { c.Proof[i], c.Proof[j] = c.Proof[j], c.Proof[i] })
+		if have := Judge(c); !sameJSON(t, have, want) {
+			t.Fatal("the result depends on the order of the launches or proofs")
+		}
+	}
+}
+
+// sameJSON compares results as programs see them; NaN differs from itself.
+func sameJSON(t *testing.T, a, b any) bool {
+	t.Helper()
+	x, err := json.Marshal(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	y, err := json.Marshal(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reflect.DeepEqual(x, y)
+}
+
+func TestJudgeLeavesItsInputAlone(t *testing.T) {
+	c := valid(paired(.1, .2))
+	c.Launches[0], c.Launches[3] = c.Launches[3], c.Launches[0]
+	before := append([]Launch{}, c.Launches...)
+	Judge(c)
+	if !reflect.DeepEqual(before, c.Launches) {
+		t.Error("the caller's launches were sorted")
+	}
+}
+
+func TestCampaignResultRoundTrip(t *testing.T) {
+	for _, c := range []Campaign{valid(abba(t)), valid(paired(.1)), {}} {
+		want := Judge(c)
+		b, err := json.Marshal(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(b), `:null`) != (want.Gain.N < 20) || strings.Contains(string(b), `"pairs":null`) || strings.Contains(string(b), `"checks":null`) {
+			t.Errorf("lists must be lists: %s", b)
+		}
+		var have CampaignResult
+		if err := json.Unmarshal(b, &have); err != nil {
+			t.Fatal(err)
+		}
+		if !sameJSON(t, have, want) {
+			t.Errorf("read back differently:\n%s", b)
+		}
+	}
+}
