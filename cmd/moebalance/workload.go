@@ -83,7 +83,7 @@ func (o *workloadOptions) bind(c *cobra.Command) {
 	f.IntVar(&o.Tokens, "tokens", 256, "tokens per rank in a step")
 	f.IntVar(&o.Steps, "steps", 16, "timed steps")
 	f.IntVar(&o.Warmup, "warmup", 2, "steps before them that are not timed")
-	f.Float64Var(&o.Skew, "skew", 1, "how uneven the gate is: the i-th expert is chosen about (1+i)^-skew as often; 0 for even")
+	f.Float64Var(&o.Skew, "skew", 1.5, "how uneven the gate is: the i-th expert is chosen about (1+i)^-skew as often; 0 for even")
 	f.Uint64Var(&o.Seed, "seed", 0, "of the weights and the tokens")
 	f.StringVar(&o.cache, "cache", "", "keep the balanced logits in this `DIR`; without it they are made for each launch")
 	f.StringVar(&o.stats, "stats", "", "write the expert counts of every timed step into this `DIR`, as TensorRT-LLM's expert statistics")

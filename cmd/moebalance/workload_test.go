@@ -1,0 +1,130 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/moebalance/moebalance/compare/bench/metrics"
+	"github.com/moebalance/moebalance/compare/counts"
+)
+
+// tiny is a launch that takes milliseconds.
+var tiny = []string{"workload", "--experts", "8", "--top-k", "2", "--hidden", "16", "--intermediate", "8",
+	"--layers", "2", "--ranks", "2", "--tokens", "32", "--steps", "3", "--warmup", "1"}
+
+// launch runs the verb and returns its streams.
+func launchWorkload(t *testing.T, perfect string, args ...string) (stdout, stderr string) {
+	t.Helper()
+	t.Setenv(perfectRouterVariable, perfect)
+	var out, errs bytes.Buffer
+	if code := run(context.Background(), append(tiny[:len(tiny):len(tiny)], args...), strings.NewReader(""), &out, &errs); code != exitDone {
+		t.Fatalf("exit %d: %s", code, errs.String())
+	}
+	return out.String(), errs.String()
+}
+
+func TestWorkloadPrintsOneLineThatParses(t *testing.T) {
+	cache := t.TempDir()
+	for _, perfect := range []string{"", "0", "true", "1"} {
+		stdout, stderr := launchWorkload(t, perfect, "--cache", cache)
+		if strings.Count(stdout, "\n") != 1 || !json.Valid([]byte(stdout)) {
+			t.Fatalf("stdout is not one line of JSON: %q", stdout)
+		}
+		got, err := metrics.Parse(strings.NewReader(stdout), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := perfect == "1" // and nothing else
+		if !got.Proof.Claimed || got.Proof.Perfect != want || got.Proof.Ranks != 2 || len(got.Proof.Layers) != 2 || len(got.Steps) != 3 {
+			t.Errorf("with %q: proof %+v, %d steps", perfect, got.Proof, len(got.Steps))
+		}
+		for _, l := range got.Proof.Layers {
+			if floor := l.RankMaxOverMean == 1 && l.ExpertMaxOverMean == 1; floor != want {
+				t.Errorf("with %q: layer %d has %v over ranks and %v over experts", perfect, l.Layer, l.RankMaxOverMean, l.ExpertMaxOverMean)
+			}
+		}
+		if n := strings.Count(stderr, "by balanced logits"); (n == 2) != want {
+			t.Errorf("with %q: %d ranks say that they use balanced logits: %s", perfect, n, stderr)
+		}
+		if got.Work.InputTokens != metrics.Exactly(2*32*3) {
+			t.Errorf("work %+v", got.Work)
+		}
+	}
+	if made, err := filepath.Glob(filepath.Join(cache, "*.safetensors")); err != nil || len(made) != 2 {
+		t.Errorf("the cache holds %v, want an entry per rank (error %v)", made, err)
+	}
+}
+
+func TestWorkloadWritesExpertStatistics(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "statistics")
+	stdout, _ := launchWorkload(t, "", "--stats", dir)
+	var line struct {
+		RankSlots [][]int64 `json:"rank_slots"`
+	}
+	if err := json.Unmarshal([]byte(stdout), &line); err != nil {
+		t.Fatal(err)
+	}
+	meta, err := os.ReadFile(filepath.Join(dir, "meta_info.json"))
+	if err != nil || string(meta) != `{"num_experts":8,"num_experts_per_token":2}` {
+		t.Errorf("meta_info.json: %s (error %v)", meta, err)
+	}
+	record, err := counts.Read(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slots := make([][]int64, len(line.RankSlots))
+	for _, step := range record.Steps {
+		if slots[step.Layer] == nil {
+			slots[step.Layer] = make([]int64, 2)
+		}
+		for e, n := range step.Load.PerExpert {
+			slots[step.Layer][e/4] += n
+		}
+	}
+	for l := range slots {
+		if slots[l][0] != line.RankSlots[l][0] || slots[l][1] != line.RankSlots[l][1] {
+			t.Errorf("layer %d: the statistics have %v slots per rank, the report %v", l, slots[l], line.RankSlots[l])
+		}
+	}
+}
+
+func TestWorkloadExitCodes(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"more"}, exitUsage, "no arguments"},
+		{[]string{"--ranks", "9"}, exitUsage, "ranks between 1 and 8"},
+		{[]string{"--method", "coin"}, exitUsage, "Renormalize"},
+		{[]string{"--groups", "3"}, exitUsage, "groups"},
+		{[]string{"--steps", "many"}, exitUsage, "steps"},
+		{[]string{"--stats", file}, exitFailed, "expert counts"},
+		{[]string{"--cache", file}, exitFailed, "balanced logits"},
+	} {
+		t.Setenv(perfectRouterVariable, "1")
+		var out, errs bytes.Buffer
+		code := run(context.Background(), append(tiny[:len(tiny):len(tiny)], c.args...), strings.NewReader(""), &out, &errs)
+		if code != c.code || !strings.Contains(errs.String(), c.want) || out.Len() > 0 {
+			t.Errorf("%v: exit %d, stdout %q, stderr %q; want exit %d and %q", c.args, code, out.String(), errs.String(), c.code, c.want)
+		}
+	}
+}
+
+func TestWorkloadInterrupted(t *testing.T) {
+	ctx, stop := context.WithCancel(context.Background())
+	stop()
+	var out, errs bytes.Buffer
+	if code := run(ctx, tiny, strings.NewReader(""), &out, &errs); code != exitInterrupted || out.Len() > 0 {
+		t.Errorf("exit %d, stdout %q", code, out.String())
+	}
+}
