@@ -95,6 +95,10 @@ func (c *Cache) Get(rank, tokens int) (*Entry, error) {
 	return ReadEntry(path)
 }
 
+// writersPerProcessor is how many entries are written at once per processor:
+// most of a writer's time is waiting for its file to reach the disk.
+const writersPerProcessor = 4
+
 // Written is one entry that Fill looked at.
 type Written struct {
 	Path    string
@@ -106,8 +110,8 @@ type Written struct {
 }
 
 // Fill makes sure of the entries of the given ranks and batch sizes and writes
-// those that are missing or whose file is not whole. It works on as many
-// entries at once as there are processors. The result is in the order of the
+// those that are missing or whose file is not whole. It works on several
+// entries at once. The result is in the order of the
 // batch sizes, then of the ranks. each, when not nil, is called after every
 // entry, from one goroutine at a time.
 func (c *Cache) Fill(ctx context.Context, ranks, tokens []int, each func(Written)) ([]Written, error) {
@@ -124,7 +128,7 @@ func (c *Cache) Fill(ctx context.Context, ranks, tokens []int, each func(Written
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return list[b].Tokens - list[a].Tokens })
 	var report sync.Mutex
-	err := parallel(ctx, len(order), func(i int) error {
+	err := parallel(ctx, writersPerProcessor, len(order), func(i int) error {
 		w := &list[order[i]]
 		err := c.ensure(w)
 		if err == nil && each != nil {
@@ -206,9 +210,10 @@ func (c *Cache) giveBack(m *maker) {
 	c.idle = append(c.idle, m)
 }
 
-// parallel calls work for 0 to n−1 on all processors, in order of starting, and
-// stops at the first error or when the context ends.
-func parallel(ctx context.Context, n int, work func(int) error) error {
+// parallel calls work for 0 to n−1 from several goroutines per processor, started
+// in that order, and stops at the first error or when the context ends. Work that
+// waits for the disk wants more than one.
+func parallel(ctx context.Context, perProcessor, n int, work func(int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var (
@@ -222,7 +227,7 @@ func parallel(ctx context.Context, n int, work func(int) error) error {
 		next++
 		return next - 1
 	}
-	for range min(n, runtime.GOMAXPROCS(0)) {
+	for range min(n, perProcessor*runtime.GOMAXPROCS(0)) {
 		wg.Go(func() {
 			for i := take(); i < n && ctx.Err() == nil; i = take() {
 				if err := work(i); err != nil {

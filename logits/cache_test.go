@@ -1,6 +1,7 @@
 package logits
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/moebalance/moebalance/logits/safetensors"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -84,6 +86,8 @@ func names(t testing.TB, dir string) []string {
 	return out
 }
 
+// Every kind of entry, in memory: made, proved, read back and routed the way an
+// engine would.
 func TestEveryMethodTypeAndModeRoundTrips(t *testing.T) {
 	for _, method := range router.Methods() {
 		for _, d := range DTypes {
@@ -92,29 +96,46 @@ func TestEveryMethodTypeAndModeRoundTrips(t *testing.T) {
 					t.Run(fmt.Sprintf("%s/%s/%s/%v", method, d, mode, idsOnly), func(t *testing.T) {
 						s := specOf(t, small(method), 4)
 						s.DType, s.Mode, s.IDsOnly = DType(d), mode, idsOnly
-						dir := t.TempDir()
-						c := openCache(t, dir, s)
-						fill(t, c, 0, 1, 3, 8)
-						survey := verified(t, dir)
-						if len(survey.Entries) != 16 || len(survey.Balances) != 4 {
-							t.Fatalf("%d entries, %d balances", len(survey.Entries), len(survey.Balances))
-						}
-						// 4 ranks · 8 tokens · top-2 = 64 slots: 4 per expert, 16 per rank; in tep mode 16
-						// slots: 1 per expert, 4 per rank.
-						b := survey.Balances[3]
-						if b.Experts.MaxOverMean != 1 || b.Ranks.MaxOverMean != 1 || b.Experts.Active != 16 {
-							t.Errorf("8 tokens: %+v", b)
-						}
-						e, err := c.Get(2, 3)
+						s, err := s.withDefaults()
 						if err != nil {
 							t.Fatal(err)
 						}
-						checkEntry(t, e, s)
+						m, err := newMaker(s)
+						if err != nil {
+							t.Fatal(err)
+						}
+						var c checker
+						var file memory
+						for _, tokens := range []int{0, 1, 3, 8} {
+							for rank := range 4 {
+								if _, err := prove(s, m, &c, &file, rank, tokens); err != nil {
+									t.Fatalf("rank %d, %d tokens: %v", rank, tokens, err)
+								}
+								f, err := safetensors.Read(nameOf(t, s, rank, tokens), bytes.NewReader(file.b), int64(len(file.b)))
+								if err != nil {
+									t.Fatal(err)
+								}
+								e, err := readEntry(f)
+								if err != nil {
+									t.Fatal(err)
+								}
+								checkEntry(t, e, s)
+							}
+						}
 					})
 				}
 			}
 		}
 	}
+}
+
+func nameOf(t testing.TB, s Spec, rank, tokens int) string {
+	t.Helper()
+	plan, err := s.plan(tokens)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return address(s.identify(plan.Name(), rank, tokens))
 }
 
 // checkEntry routes an entry the way an engine would: logits in, experts out.
@@ -145,5 +166,125 @@ func checkEntry(t *testing.T, e *Entry, s Spec) {
 		if slices.Min(weights) != slices.Max(weights) {
 			t.Fatalf("token %d: weights %v", token, weights)
 		}
+	}
+}
+
+func TestBalanceOverAllRanksTogether(t *testing.T) {
+	for _, c := range []struct {
+		mode   router.Mode
+		tokens int
+		// Worked out by hand for 16 experts, top-2, 4 ranks. In dep mode T tokens per
+		// rank make 8T slots, in tep mode 2T.
+		expert, expertFloor, rank float64
+		active, ideal             int
+	}{
+		{router.DEP, 1, 2, 2, 1, 8, 8},             // 8 slots: 8 experts with 1, mean 1/2
+		{router.DEP, 8, 1, 1, 1, 16, 16},           // 64 slots: 4 each
+		{router.TEP, 1, 8, 8, 2, 2, 2},             // 2 slots: mean 1/8 per expert, 1/2 per rank
+		{router.TEP, 8, 1, 1, 1, 16, 16},           // 16 slots: 1 each
+		{router.DEP, 3, 4. / 3, 4. / 3, 1, 16, 16}, // 24 slots: mean 3/2, so some expert has 2
+	} {
+		s := specOf(t, small(router.Renormalize), 4)
+		s.Mode, s.IDsOnly = c.mode, true
+		dir := t.TempDir()
+		fill(t, openCache(t, dir, s), c.tokens)
+		b := verified(t, dir).Balances[0]
+		got := [...]float64{float64(b.Experts.MaxOverMean), float64(b.ExpertFloor), float64(b.Ranks.MaxOverMean)}
+		if want := [...]float64{c.expert, c.expertFloor, c.rank}; got != want || b.Experts.Active != c.active || b.ActiveIdeal != c.ideal {
+			t.Errorf("%s, %d tokens: max/mean, floor, ranks %v, active %d of %d; want %v, %d of %d",
+				c.mode, c.tokens, got, b.Experts.Active, b.ActiveIdeal, want, c.active, c.ideal)
+		}
+	}
+}
+
+// Where ranks own unequally many experts the floors come from the layout: 5
+// experts on 2 ranks (3 and 2), top-2, 1 token each: 4 slots, 2 per rank.
+func TestFloorsOfUnequalRanks(t *testing.T) {
+	g := router.Gate{Method: router.Renormalize, Shape: router.Shape{Experts: 5, TopK: 2}}
+	dir := t.TempDir()
+	fill(t, openCache(t, dir, specOf(t, g, 2)), 1, 6)
+	for _, b := range verified(t, dir).Balances {
+		if b.RankFloor != 1 || b.Ranks.MaxOverMean != 1 || !(b.Experts.MaxOverMean >= b.ExpertFloor) {
+			t.Errorf("%d tokens: %+v", b.Tokens, b)
+		}
+	}
+}
+
+func TestLevelsInEveryType(t *testing.T) {
+	// ±32 = ±2⁵: sign, exponent 5 + bias 127 (or 15 for float16), fraction 0.
+	for d, want := range map[DType][2]uint32{
+		Float32: {0x42000000, 0xc2000000}, BFloat16: {0x4200, 0xc200}, Float16: {0x5000, 0xd000},
+	} {
+		if got := [2]uint32{d.encode(32), d.encode(-32)}; got != want {
+			t.Errorf("%s: %#x, want %#x", d, got, want)
+		}
+	}
+}
+
+func TestGetMakesOnceAndReadsBack(t *testing.T) {
+	s := specOf(t, small(router.Renormalize), 2)
+	dir := t.TempDir()
+	c := openCache(t, dir, s)
+	first, err := c.Get(1, 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, err := c.Path(1, 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := openCache(t, dir, s).Get(1, 5)
+	if err != nil || !slices.Equal(first.IDs, second.IDs) || !slices.Equal(first.Logits, second.Logits) {
+		t.Fatalf("read back otherwise: %v", err)
+	}
+	if after, err := os.Stat(path); err != nil || !after.ModTime().Equal(before.ModTime()) {
+		t.Errorf("written again: %v", err)
+	}
+	if got := names(t, dir); !slices.Equal(got, []string{filepath.Base(path)}) {
+		t.Errorf("folder holds %v", got)
+	}
+	// The same again, elsewhere: same bytes.
+	other := openCache(t, t.TempDir(), s)
+	if _, err := other.Get(1, 5); err != nil {
+		t.Fatal(err)
+	}
+	again, err := other.Path(1, 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, errA := os.ReadFile(path)
+	b, errB := os.ReadFile(again)
+	if errA != nil || errB != nil || !slices.Equal(a, b) {
+		t.Errorf("the same spec made different bytes (%v, %v)", errA, errB)
+	}
+}
+
+// What a token costs must not reach the allocator: 8192 tokens allocate what
+// 1024 do.
+func TestNoAllocationPerToken(t *testing.T) {
+	s, err := specOf(t, deepSeek(), 8).withDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := newMaker(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c checker
+	file := memory{b: make([]byte, 0, 10<<20)}
+	cost := func(tokens int) float64 {
+		return testing.AllocsPerRun(2, func() {
+			if _, err := prove(s, m, &c, &file, 3, tokens); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	cost(8192) // grows the scratch space
+	if few, many := cost(1024), cost(8192); many > few+4 {
+		t.Errorf("1024 tokens make %v allocations, 8192 make %v", few, many)
 	}
 }

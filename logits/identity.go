@@ -63,7 +63,8 @@ const (
 	suffix        = ".safetensors"
 )
 
-// identify is the part of an entry's metadata that says what it is.
+// identify is the part of an entry's metadata that says what it is. The caller
+// owns the map.
 func (s Spec) identify(plan string, rank, tokens int) map[string]string {
 	shape, levels := s.Gate.Shape, levelsOf(s.Gate)
 	content := contentLogits
@@ -75,13 +76,17 @@ func (s Spec) identify(plan string, rank, tokens int) map[string]string {
 		keyModel:  s.Model, keyMethod: string(s.Gate.Method),
 		keyExperts: strconv.Itoa(shape.Experts), keyTopK: strconv.Itoa(shape.TopK),
 		keyGroups: strconv.Itoa(shape.Groups), keyTopKG: strconv.Itoa(shape.TopKGroups),
-		keyScale: float(s.Gate.Scale), keyBias: biasHash(s.Gate.Bias),
-		keyLayout: layoutText(s.Layout), keyRanks: strconv.Itoa(s.Layout.Ranks()), keyMode: string(s.Mode),
+		keyScale: float(s.Gate.Scale), keyBias: s.text.bias,
+		keyLayout: s.text.layout, keyRanks: strconv.Itoa(s.Layout.Ranks()), keyMode: string(s.Mode),
 		keyRank: strconv.Itoa(rank), keyTokens: strconv.Itoa(tokens),
-		keyLayer: strconv.Itoa(s.Layer), keyPlanner: s.Plan, keyPlan: plan, keyKnobs: knobsText(s.Knobs), keyDType: string(s.DType), keyContent: content,
+		keyLayer: strconv.Itoa(s.Layer), keyPlanner: s.Plan, keyPlan: plan, keyKnobs: s.text.knobs,
+		keyDType: string(s.DType), keyContent: content,
 		keyHigh: float(levels.High), keyLow: float(levels.Low),
 	}
 }
+
+// texts are the parts of an identity that cost time to spell out.
+type texts struct{ bias, layout, knobs string }
 
 func float(x float32) string { return strconv.FormatFloat(float64(x), 'g', -1, 32) }
 

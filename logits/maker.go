@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
-	"maps"
 	"slices"
 
 	"github.com/moebalance/moebalance/logits/safetensors"
@@ -67,7 +66,7 @@ func (m *maker) make(plan router.Plan, rank, tokens int, w io.WriterAt) (made, e
 	if err != nil {
 		return made{}, err
 	}
-	meta := maps.Clone(m.spec.identify(plan.Name(), rank, tokens))
+	meta := m.spec.identify(plan.Name(), rank, tokens)
 	finding.note(meta)
 	meta[keyChecksum] = checksumText(0)
 	tensors := m.spec.tensors(tokens)

@@ -97,17 +97,25 @@ func readRecord(f *safetensors.File) (Record, error) {
 // match holds the record, spelled out again, against the metadata it was read
 // from, the file's name and the tensors.
 func (r Record) match(f *safetensors.File, meta map[string]string) error {
-	id := r.Spec.identify(r.PlanName, r.Rank, r.Tokens)
 	if r.Rank >= r.Spec.Layout.Ranks() {
 		return fmt.Errorf("want a rank from 0 to %d, found %d", r.Spec.Layout.Ranks()-1, r.Rank)
 	}
-	for _, key := range slices.Sorted(maps.Keys(id)) {
-		if meta[key] != id[key] {
-			return fmt.Errorf("metadata %q: want %q, found %q", key, id[key], meta[key])
+	again := r.Spec.identify(r.PlanName, r.Rank, r.Tokens)
+	name := address(again)
+	r.Finding.note(again)
+	again[keyChecksum] = r.checksum
+	for _, key := range slices.Sorted(maps.Keys(again)) {
+		if value, ok := meta[key]; !ok || value != again[key] {
+			return fmt.Errorf("metadata %q: want %q, found %q", key, again[key], value)
 		}
 	}
-	if want, found := address(id), filepath.Base(f.Name()); want != found {
-		return fmt.Errorf("want the name %q for this content, found it under another", want)
+	for _, key := range slices.Sorted(maps.Keys(meta)) {
+		if _, known := again[key]; !known {
+			return fmt.Errorf("metadata %q: want no such key in schema %s", key, schema)
+		}
+	}
+	if found := filepath.Base(f.Name()); name != found {
+		return fmt.Errorf("want the name %q for this content, found it under another", name)
 	}
 	want, found := r.Spec.tensors(r.Tokens), f.Tensors()
 	if len(want) != len(found) {

@@ -29,6 +29,8 @@ type Spec struct {
 	// IDsOnly keeps the chosen experts and no logits: k numbers per token
 	// instead of E.
 	IDsOnly bool
+
+	text texts
 }
 
 // withDefaults fills the fields that may be left empty and checks the rest.
@@ -66,6 +68,7 @@ func (s Spec) withDefaults() (Spec, error) {
 	if _, err := router.NewRouter(s.Gate); err != nil {
 		return s, fmt.Errorf("%w: %w", ErrSpec, err)
 	}
+	s.text = texts{bias: biasHash(s.Gate.Bias), layout: layoutText(s.Layout), knobs: knobsText(s.Knobs)}
 	return s, nil
 }
 

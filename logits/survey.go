@@ -78,7 +78,7 @@ func survey(ctx context.Context, dir string, each func(done, total int), look fu
 	sum := gatherer{groups: map[string]*group{}}
 	checkers := sync.Pool{New: func() any { return new(checker) }}
 	done := 0
-	err = parallel(ctx, len(files), func(i int) error {
+	err = parallel(ctx, 1, len(files), func(i int) error {
 		c := checkers.Get().(*checker)
 		defer checkers.Put(c)
 		l := Listed{Path: filepath.Join(dir, files[i])}

@@ -1,0 +1,261 @@
+package logits
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+// withBias gives a gate a bias that puts half of the experts at one end of the
+// spread and half at the other, in random order. Every second bias does so by
+// whole groups.
+func withBias(g router.Gate, spread float64, rng *rand.Rand) router.Gate {
+	g.Bias = make([]float32, g.Shape.Experts)
+	size := 1
+	if rng.IntN(2) == 0 {
+		size = max(1, g.Shape.Experts/max(1, g.Shape.Groups)%g.Shape.Experts)
+	}
+	for i, block := range rng.Perm(g.Shape.Experts / size) {
+		for e := block * size; i%2 == 0 && e < (block+1)*size; e++ {
+			g.Bias[e] = float32(spread)
+		}
+	}
+	return g
+}
+
+// findingOf plans and settles one rank of eight, or of as many as there are experts.
+func findingOf(t *testing.T, g router.Gate, tokens int) (Finding, []int32) {
+	t.Helper()
+	ranks := min(8, g.Shape.Experts)
+	rank := ranks / 3
+	s, err := specOf(t, g, ranks).withDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := newMaker(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := s.plan(tokens)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file memory
+	made, err := m.make(plan, rank, tokens, &file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := new(checker).proves(nameOf(t, s, rank, tokens), file.b); err != nil {
+		t.Fatalf("what was written does not prove: %v", err)
+	}
+	return made.finding, made.ids
+}
+
+// The margin is a promise: the hardest biases just below it change nothing, and
+// just above it they do.
+func TestMarginIsTight(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	single := router.Shape{Experts: 64, TopK: 4, Groups: 8, TopKGroups: 4} // one expert in each group
+	for name, c := range map[string]struct {
+		gate   router.Gate
+		margin float64
+	}{
+		"DeepSeek-V3":          {deepSeek(), 1},
+		"MiniMax2":             {small(router.MiniMax2), 1},
+		"one expert per group": {router.Gate{Method: router.DeepSeekV3, Shape: single}, 0.5},
+		// √softplus(32) = √32 = 5.657, the lower level adds nothing.
+		"DeepSeek-V4": {small(router.DeepSeekV4), math.Sqrt(32)},
+	} {
+		unbiased, _ := findingOf(t, c.gate, 64)
+		if math.Abs(unbiased.Margin-c.margin) > 1e-6 || unbiased.Status != Exact {
+			t.Errorf("%s: margin %v, want %v", name, unbiased.Margin, c.margin)
+		}
+		for range 20 {
+			if f, _ := findingOf(t, withBias(c.gate, c.margin*0.999, rng), 64); f.Status != Exact || f.Moved > 0 {
+				t.Errorf("%s: a spread of %v below the margin %v: %+v", name, c.margin*0.999, c.margin, f)
+			}
+		}
+		if c.gate.Method == router.DeepSeekV4 {
+			continue // its levels rise with the bias: see below
+		}
+		moved := 0
+		for range 20 {
+			f, _ := findingOf(t, withBias(c.gate, c.margin*1.001, rng), 64)
+			moved += f.Moved
+		}
+		if moved == 0 {
+			t.Errorf("%s: no bias above the margin %v moved a token", name, c.margin)
+		}
+	}
+}
+
+// Any offset shared by all experts is harmless, however large: only the spread counts.
+func TestOffsetsAreHarmless(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	g := withBias(deepSeek(), 0.9, rng)
+	for e := range g.Bias {
+		g.Bias[e] += 40
+	}
+	if f, _ := findingOf(t, g, 64); f.Status != Exact {
+		t.Errorf("%+v", f)
+	}
+}
+
+// A sigmoid adds at most 1: of 4 experts with the biases 0, 0, 1.5 and 0 a
+// token cannot avoid expert 2. Worked by hand: it has 1.5 + σ(−32) even when
+// left out, which beats 0 + σ(32) = 1 of any other; so it is always picked, and
+// the other place goes to the planned expert with the lower index.
+func TestInfeasibleByHand(t *testing.T) {
+	g := router.Gate{Method: router.MiniMax2, Shape: router.Shape{Experts: 4, TopK: 2}, Bias: []float32{0, 0, 1.5, 0}}
+	f, ids := findingOf(t, g, 6)
+	if f.Status != Infeasible {
+		t.Fatalf("%+v", f)
+	}
+	// Each planned expert that was up against expert 2 is named; expert 2 is not.
+	for _, e := range f.Impossible {
+		if e == 2 {
+			t.Errorf("impossible experts %v name the strongest", f.Impossible)
+		}
+	}
+	if len(f.Impossible) == 0 || !slices.IsSorted(f.Impossible) {
+		t.Errorf("impossible experts %v", f.Impossible)
+	}
+	for row := range slices.Chunk(ids, 2) {
+		if !slices.Contains(row, 2) {
+			t.Errorf("row %v avoids expert 2", row)
+		}
+	}
+}
+
+// unreachable against its definition, by trying: an expert is lost when even the
+// best logits, 1 for it and its row and 0 for all others, do not bring it in.
+func TestUnreachableAgainstTrying(t *testing.T) {
+	rng := rand.New(rand.NewPCG(8, 9))
+	shape := router.Shape{Experts: 6, TopK: 2}
+	lostAny := 0
+	for range 2000 {
+		g := router.Gate{Method: router.MiniMax2, Shape: shape, Bias: make([]float32, 6)}
+		for e := range g.Bias {
+			g.Bias[e] = float32(rng.IntN(9)) / 4 // spreads of 0 to 2 in steps, ties included
+		}
+		row := make([]int32, 0, 2)
+		for _, e := range rng.Perm(6)[:2] {
+			row = append(row, int32(e))
+		}
+		r, err := router.NewRouter(g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := make([]float32, 6)
+		for e := range x {
+			x[e] = -200 // σ is 0 in float32
+		}
+		for _, e := range row {
+			x[e] = 200
+		}
+		picked := make([]int32, 2)
+		if _, err := r.Route(x, picked, nil); err != nil {
+			t.Fatal(err)
+		}
+		lost := unreachable(row, g)
+		lostAny += len(lost)
+		all := true
+		for _, e := range row {
+			all = all && slices.Contains(picked, e)
+		}
+		if all != (len(lost) == 0) {
+			t.Fatalf("bias %v, row %v: picked %v, but unreachable says %v", g.Bias, row, picked, lost)
+		}
+	}
+	if lostAny == 0 {
+		t.Error("nothing was ever lost")
+	}
+}
+
+// √softplus has no upper bound: the level rises until any spread is beaten.
+func TestSqrtSoftplusBeatsAnySpread(t *testing.T) {
+	rng := rand.New(rand.NewPCG(10, 11))
+	for _, spread := range []float64{1, 5, 6, 20, 100, 150} {
+		g := withBias(small(router.DeepSeekV4), spread, rng)
+		f, _ := findingOf(t, g, 64)
+		if f.Status != Exact || f.Margin < spread {
+			t.Errorf("spread %v: %+v with levels %+v", spread, f, levelsOf(g))
+		}
+		for _, d := range DTypes {
+			high := levelsOf(g).High
+			if high > highest || roundTrip(DType(d), high) != high {
+				t.Errorf("spread %v: level %v is not exact in %s", spread, high, d)
+			}
+		}
+	}
+}
+
+func roundTrip(d DType, x float32) float32 {
+	e := Entry{Logits: []byte{}, Record: Record{Spec: Spec{DType: d, Gate: router.Gate{Shape: router.Shape{Experts: 1}}}}}
+	bits := d.encode(x)
+	for range d.stored().Size() {
+		e.Logits = append(e.Logits, byte(bits))
+		bits >>= 8
+	}
+	return e.Row(nil, 0)[0]
+}
+
+// Wild biases in every kind of shape: whatever happens, what is written proves,
+// the experts are distinct, and the groups are few enough.
+func TestWildBiases(t *testing.T) {
+	rng := rand.New(rand.NewPCG(12, 13))
+	statuses := map[Status]int{}
+	for range 400 {
+		groups := 1 << rng.IntN(4)
+		size := 1 + rng.IntN(8)
+		experts := groups * size
+		limit := 1 + rng.IntN(groups)
+		shape := router.Shape{Experts: experts, TopK: 1 + rng.IntN(min(8, limit*size)), Groups: groups, TopKGroups: limit}
+		g := router.Gate{Method: router.DeepSeekV3, Shape: shape, Bias: make([]float32, experts)}
+		scale := math.Pow(10, 3*rng.Float64()-2)
+		for e := range g.Bias {
+			g.Bias[e] = float32(rng.NormFloat64() * scale)
+		}
+		f, ids := findingOf(t, g, 1+rng.IntN(30))
+		statuses[f.Status]++
+		if (f.Moved == 0) != (f.Status == Exact) {
+			t.Fatalf("%v: %+v", shape, f)
+		}
+		if spread := Spread(g.Bias); spread < f.Margin*0.999 && f.Status != Exact {
+			t.Fatalf("%v: a spread of %v is below the margin, yet %+v", shape, spread, f)
+		}
+		for row := range slices.Chunk(ids, shape.TopK) {
+			if newCensus(shape).tooMany(row) {
+				t.Fatalf("%v: row %v uses too many groups", shape, row)
+			}
+		}
+	}
+	for _, s := range []Status{Exact, Projected, Infeasible} {
+		if statuses[s] == 0 {
+			t.Errorf("no case was %s: %v", s, statuses)
+		}
+	}
+}
+
+// A plan that ignores the gate's groups cannot be routed as it stands; the entry
+// says so and holds what the router does.
+func TestPlanThatIgnoresGroups(t *testing.T) {
+	s := specOf(t, deepSeek(), 8)
+	s.Plan = "trtllm-gen1"
+	dir := t.TempDir()
+	c := openCache(t, dir, s)
+	list := fill(t, c, 16)
+	if f := list[0].Finding; f.Status != Projected || f.Moved != 16 || !strings.HasPrefix(verified(t, dir).Balances[0].PlanName, "trtllm-gen1") {
+		t.Errorf("%+v", f)
+	}
+}
+
+func TestStatusesInOrder(t *testing.T) {
+	if Exact.Worse(Projected) != Projected || Infeasible.Worse(Projected) != Infeasible || Exact.Worse(Exact) != Exact {
+		t.Error("statuses out of order")
+	}
+}

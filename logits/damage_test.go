@@ -1,0 +1,269 @@
+package logits
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/moebalance/moebalance/logits/safetensors"
+	"github.com/moebalance/moebalance/router"
+)
+
+// biasedSpec has every kind of tensor: ids, a bias and logits.
+func biasedSpec(t testing.TB) Spec {
+	g := small(router.MiniMax2)
+	g.Bias = make([]float32, 16)
+	for e := range g.Bias {
+		g.Bias[e] = float32(e) / 32
+	}
+	s := specOf(t, g, 2)
+	s.DType = BFloat16
+	return s
+}
+
+// oneEntry writes one entry and returns its name and bytes.
+func oneEntry(t testing.TB, s Spec, rank, tokens int) (name string, content []byte) {
+	t.Helper()
+	c := openCache(t, t.TempDir(), s)
+	e, err := c.Get(rank, tokens)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, err := c.Path(e.Rank, e.Tokens)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err = os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Base(path), content
+}
+
+// proves checks an entry given as bytes.
+func (c *checker) proves(name string, content []byte) error {
+	f, err := safetensors.Read(name, bytes.NewReader(content), int64(len(content)))
+	if err != nil {
+		return err
+	}
+	_, _, err = c.check(f)
+	return err
+}
+
+func TestEveryChangedByteIsFound(t *testing.T) {
+	name, whole := oneEntry(t, biasedSpec(t), 1, 3)
+	var c checker
+	if err := c.proves(name, whole); err != nil {
+		t.Fatal(err)
+	}
+	for at := range whole {
+		for _, flip := range []byte{1, 0x10, 0x80} {
+			bad := bytes.Clone(whole)
+			bad[at] ^= flip
+			err := c.proves(name, bad)
+			if err == nil {
+				t.Fatalf("byte %d of %d changed by %#x: nobody noticed\n%q", at, len(whole), flip, bad)
+			}
+			if strings.ContainsRune(err.Error(), '\n') {
+				t.Fatalf("byte %d: more than one line: %q", at, err)
+			}
+		}
+	}
+}
+
+func TestEveryCutEntryIsTruncated(t *testing.T) {
+	name, whole := oneEntry(t, biasedSpec(t), 0, 2)
+	var c checker
+	for n := range whole {
+		if err := c.proves(name, whole[:n]); !errors.Is(err, safetensors.ErrTruncated) {
+			t.Fatalf("cut at byte %d of %d: %v", n, len(whole), err)
+		}
+	}
+	if err := c.proves(name, append(whole, 0)); err == nil {
+		t.Fatal("one byte more: no error")
+	}
+}
+
+// rewrite parses an entry, lets edit change its parts, and puts it together again
+// with a correct checksum: damage that only routing and planning can find.
+func rewrite(t *testing.T, content []byte, edit func(meta map[string]string, data map[string][]byte)) []byte {
+	t.Helper()
+	f, err := safetensors.Read("entry", bytes.NewReader(content), int64(len(content)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	meta, data, crc := f.Metadata(), map[string][]byte{}, uint32(0)
+	for _, tensor := range f.Tensors() {
+		if data[tensor.Name], _, err = f.Bytes(tensor.Name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := maps.Clone(data)
+	edit(meta, data)
+	for _, tensor := range f.Tensors() {
+		if len(data[tensor.Name]) != len(before[tensor.Name]) {
+			t.Fatalf("tensor %s changed its length", tensor.Name)
+		}
+		crc = crc32.Update(crc, castagnoli, data[tensor.Name])
+	}
+	meta[keyChecksum] = checksumText(crc)
+	head, err := safetensors.Header(meta, f.Tensors())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tensor := range f.Tensors() {
+		head = append(head, data[tensor.Name]...)
+	}
+	return head
+}
+
+func TestLiesWithACorrectChecksum(t *testing.T) {
+	s := biasedSpec(t)
+	name, whole := oneEntry(t, s, 1, 3)
+	set := func(key, value string) func(map[string]string, map[string][]byte) {
+		return func(meta map[string]string, _ map[string][]byte) { meta[key] = value }
+	}
+	var check checker
+	if err := check.proves(name, rewrite(t, whole, func(map[string]string, map[string][]byte) {})); err != nil {
+		t.Fatalf("rewritten as it was: %v", err)
+	}
+	for what, c := range map[string]struct {
+		edit func(map[string]string, map[string][]byte)
+		want string
+	}{
+		"another model":       {set(keyModel, "other"), "want the name"},
+		"another rank":        {set(keyRank, "0"), "want the name"},
+		"a rank too high":     {set(keyRank, "2"), "rank from 0 to 1"},
+		"more tokens":         {set(keyTokens, "4"), "want the name"},
+		"another schema":      {set(keySchema, "moebalance.logits/2"), "schema"},
+		"no schema":           {func(m map[string]string, _ map[string][]byte) { delete(m, keySchema) }, "schema"},
+		"another plan":        {set(keyPlan, "diagonal/0"), "want the name"},
+		"unknown planner":     {set(keyPlanner, "wave"), "want the name"},
+		"unknown status":      {set(keyStatus, "perfect"), "exact, projected or infeasible"},
+		"worse status":        {set(keyStatus, "projected"), "want the finding"},
+		"invented margin":     {set(keyMargin, "2"), "want the finding"},
+		"not a number":        {set(keyTokens, "three"), "whole number"},
+		"negative rank":       {set(keyRank, "-1"), "whole number"},
+		"too many ranks":      {set(keyRanks, "17"), "1 to 16"},
+		"a broken layout":     {set(keyLayout, "[[0],[1]"), "experts of each rank"},
+		"huge experts":        {set(keyExperts, "2147483647"), "at most 65536"},
+		"unknown plan option": {set(keyKnobs, `{"Luck":1}`), "options of a plan"},
+		"another level":       {set(keyHigh, "33"), `"high"`},
+		"expert twice": {func(_ map[string]string, d map[string][]byte) {
+			copy(d[tensorIDs][4:8], d[tensorIDs][:4])
+		}, "distinct experts"},
+		"expert too high": {func(_ map[string]string, d map[string][]byte) {
+			binary.LittleEndian.PutUint32(d[tensorIDs], 16)
+		}, "distinct experts from 0 to 15"},
+		"negative expert": {func(_ map[string]string, d map[string][]byte) {
+			binary.LittleEndian.PutUint32(d[tensorIDs], 1<<31)
+		}, "distinct experts"},
+		"tokens swapped": {func(_ map[string]string, d map[string][]byte) {
+			ids := bytes.Clone(d[tensorIDs])
+			copy(d[tensorIDs], ids[8:16])
+			copy(d[tensorIDs][8:], ids[:8])
+		}, "by plan diagonal/1"},
+		"another background": {func(_ map[string]string, d map[string][]byte) {
+			logits := d[tensorLogits] // −32 is 0xc200 in bfloat16
+			at := bytes.Index(logits, []byte{0x00, 0xc2})
+			logits[at] = 1
+		}, "want logit -32"},
+		"another bias": {func(_ map[string]string, d map[string][]byte) {
+			d[tensorBias][0]++
+		}, keyBias},
+	} {
+		err := check.proves(name, rewrite(t, whole, c.edit))
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want something about %q", what, err, c.want)
+		}
+	}
+}
+
+// What verify says about a folder with each kind of fault in it.
+func TestVerifyNamesEveryFault(t *testing.T) {
+	s := specOf(t, small(router.Renormalize), 4)
+	dir := t.TempDir()
+	c := openCache(t, dir, s)
+	fill(t, c, 1, 2, 4, 8)
+	path := func(rank, tokens int) string {
+		p, err := c.Path(rank, tokens)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	damage := func(p string, edit func([]byte) []byte) {
+		t.Helper()
+		b, err := os.ReadFile(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(p, edit(b), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	damage(path(0, 1), func(b []byte) []byte { return b[:len(b)-1] })
+	damage(path(1, 2), func(b []byte) []byte { b[len(b)-1] ^= 1; return b })
+	if err := os.Remove(path(2, 4)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path(3, 8), path(0, 8)); err != nil { // onto another's address
+		t.Fatal(err)
+	}
+	survey, err := Verify(context.Background(), dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{
+		path(0, 1): "cut short", path(1, 2): "found", path(2, 4): "found none for rank 2",
+		path(0, 8): "found it under another", path(3, 8): "found none for rank 3",
+	}
+	for _, e := range survey.Entries {
+		text, bad := want[e.Path]
+		if bad != (e.Err != nil) || bad && !strings.Contains(e.Err.Error(), text) {
+			t.Errorf("%s: got %v, want %q", filepath.Base(e.Path), e.Err, text)
+		}
+		delete(want, e.Path)
+	}
+	if len(want) > 0 {
+		t.Errorf("not in the survey: %v", want)
+	}
+	for _, b := range survey.Balances {
+		if len(b.MissingRanks) == 0 || b.Experts.MaxOverMean.Defined() || b.Ranks.MaxOverMean.Defined() {
+			t.Errorf("%d tokens: balance %v without ranks %v", b.Tokens, b.Experts.MaxOverMean, b.MissingRanks)
+		}
+	}
+	// Filling again repairs what is missing or cut, and leaves the rest.
+	repaired := 0
+	for _, w := range fill(t, c, 1, 2, 4, 8) {
+		if w.New {
+			repaired++
+		}
+	}
+	if repaired != 4 { // the cut one, the removed one, and the two of the rename
+		t.Errorf("%d entries written anew, want 4", repaired)
+	}
+}
+
+func TestVerifyFolders(t *testing.T) {
+	if _, err := Verify(context.Background(), filepath.Join(t.TempDir(), "none"), nil); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("missing folder: %v", err)
+	}
+	if _, err := Verify(context.Background(), t.TempDir(), nil); err == nil || !strings.Contains(err.Error(), "logits generate") {
+		t.Errorf("empty folder: %v", err)
+	}
+	dir := t.TempDir()
+	fill(t, openCache(t, dir, specOf(t, small(router.Renormalize), 2)), 1)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := Verify(ctx, dir, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+}

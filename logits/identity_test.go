@@ -1,0 +1,165 @@
+package logits
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+// variants are specs that each differ from the first in one field, by the
+// field's name.
+func variants(t *testing.T) map[string]Spec {
+	t.Helper()
+	base := specOf(t, router.Gate{Method: router.DeepSeekV3, Scale: 2, Shape: router.Shape{Experts: 16, TopK: 4, Groups: 4, TopKGroups: 2}, Bias: make([]float32, 16)}, 4)
+	out := map[string]Spec{"base": base}
+	change := func(field string, edit func(*Spec)) {
+		s := base
+		s.Gate.Bias = slices.Clone(base.Gate.Bias)
+		edit(&s)
+		out[field] = s
+	}
+	layout := func(ranks int) func(*Spec) {
+		return func(s *Spec) {
+			l, err := router.Contiguous(s.Gate.Shape.Experts, ranks)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.Layout = l
+		}
+	}
+	change("Model", func(s *Spec) { s.Model = "test2" })
+	change("Model/slug", func(s *Spec) { s.Model = "te/st" })
+	change("Model/slug2", func(s *Spec) { s.Model = "te_st" })
+	change("Gate.Method", func(s *Spec) { s.Gate.Method = router.MiniMax2; s.Gate.Shape.Groups = 0 })
+	change("Gate.Method/2", func(s *Spec) { s.Gate.Method = router.DeepSeekV4; s.Gate.Shape.Groups = 0 })
+	change("Gate.Scale", func(s *Spec) { s.Gate.Scale = 2.0000002 })
+	change("Gate.Bias", func(s *Spec) { s.Gate.Bias[3] = 1e-8 })
+	change("Gate.Bias/none", func(s *Spec) { s.Gate.Bias = nil })
+	change("Gate.Shape.Experts", func(s *Spec) { s.Gate.Shape.Experts = 32; s.Gate.Bias = make([]float32, 32); layout(4)(s) })
+	change("Gate.Shape.TopK", func(s *Spec) { s.Gate.Shape.TopK = 2 })
+	change("Gate.Shape.Groups", func(s *Spec) { s.Gate.Shape.Groups = 2 })
+	change("Gate.Shape.TopKGroups", func(s *Spec) { s.Gate.Shape.TopKGroups = 3 })
+	change("Layout", layout(2))
+	change("Layout/placed", func(s *Spec) {
+		held := [][]int32{{1, 0, 2, 3}, {4, 5, 6, 7}, {8, 9, 10, 11}, {12, 13, 14, 15}}
+		l, err := router.Placed(16, held)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Layout = l
+	})
+	change("Mode", func(s *Spec) { s.Mode = router.TEP })
+	change("Layer", func(s *Spec) { s.Layer = 1 })
+	change("Plan", func(s *Spec) { s.Plan = "uniform" })
+	change("Knobs.Seed", func(s *Spec) { s.Plan = "uniform"; s.Knobs.Seed = 1 })
+	change("Knobs.Imbalance", func(s *Spec) { s.Knobs.Imbalance = 0.5 })
+	change("Knobs.Hotness", func(s *Spec) { s.Knobs.Hotness = 0.5 })
+	change("Knobs.Hot", func(s *Spec) { s.Knobs.Hot = 1 })
+	change("Knobs.Exponent", func(s *Spec) { s.Knobs.Exponent = 1 })
+	change("Knobs.Counts", func(s *Spec) { s.Knobs.Counts = []int64{1} })
+	change("DType", func(s *Spec) { s.DType = BFloat16 })
+	change("DType/2", func(s *Spec) { s.DType = Float16 })
+	change("IDsOnly", func(s *Spec) { s.IDsOnly = true })
+	return out
+}
+
+func TestNoTwoSpecsShareAnAddress(t *testing.T) {
+	seen := map[string]string{}
+	for name, s := range variants(t) {
+		s, err := s.withDefaults()
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for _, plan := range []string{"diagonal/1", "diagonal/2"} {
+			for rank := range 3 {
+				for _, tokens := range []int{1, 2, 10, 11} {
+					what := fmt.Sprintf("%s %s rank %d tokens %d", name, plan, rank, tokens)
+					at := address(s.identify(plan, rank, tokens))
+					if other, taken := seen[at]; taken {
+						t.Errorf("%s and %s share %s", what, other, at)
+					}
+					seen[at] = what
+					if strings.ContainsAny(at, "/\\ ") || len(at) > 200 {
+						t.Errorf("%s: bad file name %q", what, at)
+					}
+				}
+			}
+		}
+	}
+}
+
+// Every exported field of a spec and of what it is made of must take part in the
+// address; a new one without a variant above fails here.
+func TestVariantsCoverEveryField(t *testing.T) {
+	covered := variants(t)
+	for prefix, kind := range map[string]reflect.Type{
+		"":            reflect.TypeFor[Spec](),
+		"Gate.":       reflect.TypeFor[router.Gate](),
+		"Gate.Shape.": reflect.TypeFor[router.Shape](),
+		"Knobs.":      reflect.TypeFor[router.PlanOptions](),
+	} {
+		for i := range kind.NumField() {
+			f := kind.Field(i)
+			name := prefix + f.Name
+			switch {
+			case !f.IsExported(), name == "Gate", name == "Gate.Shape", name == "Knobs": // opened up on their own
+			case name == "Knobs.Method": // always the gate's
+			default:
+				if _, ok := covered[name]; !ok {
+					t.Errorf("no variant changes %s", name)
+				}
+			}
+		}
+	}
+}
+
+// A model named like a path or a hidden file must not leave the folder.
+func TestAddressesStayInTheFolder(t *testing.T) {
+	for _, model := range []string{"../../etc/passwd", ".hidden", "..", "a b\n", "模型", strings.Repeat("x", 500)} {
+		s := specOf(t, small(router.Renormalize), 2)
+		s.Model = model
+		s, err := s.withDefaults()
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := address(s.identify("diagonal/1", 0, 1))
+		if strings.ContainsAny(at, "/\\ \n") || strings.HasPrefix(at, ".") || len(at) > 200 {
+			t.Errorf("%q: file name %q", model, at)
+		}
+	}
+}
+
+func TestSpecsThatCannotBe(t *testing.T) {
+	good := specOf(t, small(router.Renormalize), 2)
+	other := specOf(t, deepSeek(), 2)
+	for name, c := range map[string]struct {
+		edit func(*Spec)
+		want string
+	}{
+		"no model":        {func(s *Spec) { s.Model = "" }, "model name"},
+		"element type":    {func(s *Spec) { s.DType = "float8" }, "float32, bfloat16, float16"},
+		"mode":            {func(s *Spec) { s.Mode = "xep" }, "unknown mode"},
+		"layout":          {func(s *Spec) { s.Layout = other.Layout }, "256 experts"},
+		"layer":           {func(s *Spec) { s.Layer = -1 }, "layer 0"},
+		"gate":            {func(s *Spec) { s.Gate.Shape.TopK = 17 }, "top-k"},
+		"bias of another": {func(s *Spec) { s.Gate.Bias = []float32{1} }, "no correction bias"},
+		"plan":            {func(s *Spec) { s.Plan = "wave" }, "unknown plan"},
+		"too many":        {func(s *Spec) { s.Gate.Shape.Experts = 1 << 20 }, "at most 65536"},
+	} {
+		s := good
+		c.edit(&s)
+		if _, err := Open(t.TempDir(), s); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want something about %q", name, err, c.want)
+		}
+	}
+	c := openCache(t, t.TempDir(), good)
+	for _, at := range [][2]int{{-1, 1}, {2, 1}, {0, -1}} {
+		if _, err := c.Get(at[0], at[1]); err == nil {
+			t.Errorf("rank %d with %d tokens: no error", at[0], at[1])
+		}
+	}
+}
