@@ -31,6 +31,7 @@ type traceOptions struct {
 	like      string
 	threshold float64
 	failAbove float64
+	failSet   bool // a limit was given
 	out       resultFlags
 }
 
@@ -50,11 +51,16 @@ kernel's name, and is unknown rather than guessed.
 Per layer, time of expert compute is compared over ranks: max/mean in each step,
 then the mean over steps. Straggler loss is max over ranks − mean over ranks of
 compute time per step. Collectives are mostly waiting for the slowest rank: they
-are split into wait and transfer and never count as compute.
+are split into wait and transfer and never count as compute. Standard deviations
+are those of a sample; percentiles are nearest ranks.
 An expert's time is observed where it has ranges of its own; where one kernel
-serves all, --counts allocates its time by recorded load, and says so.`,
+serves all, --counts allocates its time by recorded load, and says so.
+
+--summary writes a small file from which every number follows as from the export;
+trace merges any number of them. Ranges are read with the patterns of that time.`,
 		Example: `  moebalance trace testdata/gptoss-ep4-loop/normal.sqlite
   moebalance trace --counts testdata/deepseek-ep4-ranks/counts-normal testdata/deepseek-ep4-ranks/normal.rank?.sqlite
+  moebalance trace --like-nsys cuda_gpu_kern_sum testdata/gptoss-ep4-loop/normal.sqlite
   moebalance trace --format csv --table experts testdata/gptoss-ep4-loop/normal.sqlite`,
 		Args: argCount(1, -1, "at least one export"),
 		RunE: func(c *cobra.Command, paths []string) error { return o.run(c, paths) },
@@ -80,7 +86,8 @@ func (o *traceOptions) bindPatterns(c *cobra.Command) {
 }
 
 // check finds bad flags before a file is opened, and turns them into options.
-func (o *traceOptions) check() (nsys.Options, error) {
+// paths are the exports that --rank may name.
+func (o *traceOptions) check(paths ...string) (nsys.Options, error) {
 	n := nsys.Options{Threshold: o.threshold, Rank: map[string]int{}}
 	if !(o.threshold >= 0) {
 		return n, usagef("--threshold: want a fraction of at least 0, have %v", o.threshold)
@@ -97,7 +104,14 @@ func (o *traceOptions) check() (nsys.Options, error) {
 		if err != nil || rank < 0 {
 			return n, usagef("--rank: want FILE=N or N with N of at least 0, have %q", r)
 		}
+		known := func(path string) bool { return path == file || base(path) == file }
+		if named && !slices.ContainsFunc(paths, known) {
+			return n, usagef("--rank: no export %q among those given", file)
+		}
 		n.Rank[file] = rank
+	}
+	if (o.like != "" || o.summary != "") && (o.counts != "" || o.failSet) {
+		return n, usagef("--counts and --fail-above judge a trace: want neither with --like-nsys or --summary")
 	}
 	var user []string
 	for _, p := range []struct {
@@ -125,7 +139,8 @@ func (o *traceOptions) check() (nsys.Options, error) {
 }
 
 func (o *traceOptions) run(c *cobra.Command, paths []string) error {
-	options, err := o.check()
+	o.failSet = c.Flags().Changed("fail-above")
+	options, err := o.check(paths...)
 	if err != nil {
 		return err
 	}
@@ -155,7 +170,7 @@ func (o *traceOptions) run(c *cobra.Command, paths []string) error {
 	if err := o.out.write(c, document); err != nil {
 		return err
 	}
-	if c.Flags().Changed("fail-above") {
+	if o.failSet {
 		return traceGate(t, o.failAbove)
 	}
 	return nil

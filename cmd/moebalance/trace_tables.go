@@ -46,6 +46,9 @@ func traceHeadline(t *nsys.Trace) string {
 	}
 	for _, o := range t.Overall {
 		if o.Level == nsys.LevelRank && o.Quantity == nsys.QuantityTime {
+			if o.WorstLayer == nsys.None {
+				return fmt.Sprintf("%s: expert time over %d ranks is %.1f %% uneven, all layers taken together", arm, len(t.Ranks), 100*o.Imbalance)
+			}
 			return fmt.Sprintf("%s: expert time over %d ranks is %.1f %% uneven on average over %d layers, %.1f %% in layer %d: %d flagged",
 				arm, len(t.Ranks), 100*o.Imbalance, o.Layers, 100*(o.WorstMaxOverMean-1), o.WorstLayer, o.Flagged)
 		}
@@ -101,7 +104,7 @@ func imbalanceTable(t *nsys.Trace) output.Table {
 		{Name: "floor", Kind: output.Ratio}, {Name: "null p95", Key: "null_p95", Kind: output.Ratio}, {Name: "flagged"}, {Name: "worst", Kind: output.Count},
 	}}
 	for _, s := range t.Imbalance {
-		out.Rows = append(out.Rows, []any{s.Layer, s.Level, s.Quantity, s.Steps, s.Parts, s.MaxOverMean, s.Imbalance, s.Floor, s.NullP95, s.Flagged, orNone(s.Worst)})
+		out.Rows = append(out.Rows, []any{orNone(s.Layer), s.Level, s.Quantity, s.Steps, s.Parts, s.MaxOverMean, s.Imbalance, s.Floor, s.NullP95, s.Flagged, orNone(s.Worst)})
 	}
 	return out
 }
@@ -113,7 +116,7 @@ func stragglerTable(t *nsys.Trace) output.Table {
 		{Name: "slowest rank", Key: "worst_rank", Kind: output.Count}, {Name: "in steps", Key: "worst_steps", Kind: output.Count},
 	}}
 	for _, s := range t.Stragglers {
-		out.Rows = append(out.Rows, []any{s.Layer, s.Steps, s.LossNS, s.MeanNS, s.MaxNS, orNone(s.WorstRank), s.WorstSteps})
+		out.Rows = append(out.Rows, []any{orNone(s.Layer), s.Steps, s.LossNS, s.MeanNS, s.MaxNS, orNone(s.WorstRank), s.WorstSteps})
 	}
 	return out
 }

@@ -192,3 +192,24 @@ func TestInterrupt(t *testing.T) {
 		t.Errorf("want context.Canceled, have %v", err)
 	}
 }
+
+// Any bytes: an error or a trace that is consistent in itself.
+func FuzzExport(f *testing.F) {
+	path := newFixture().sql("PRAGMA page_size = 512; VACUUM").push(0, 0, 50, "layer 0 experts").work(0, 1, 10, 7, "k").write(f, "seed.sqlite")
+	content, err := os.ReadFile(path)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(content)
+	f.Add([]byte("version https://git-lfs.github.com/spec/v1\n"))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		path := filepath.Join(t.TempDir(), "x.sqlite")
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		trace, err := Read(context.Background(), []string{path}, Options{})
+		if err == nil {
+			checkConsistent(t, trace)
+		}
+	})
+}

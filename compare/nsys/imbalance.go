@@ -46,6 +46,25 @@ func (r *reduction) steps() (common []int, partial int) {
 	return common, partial
 }
 
+// counted reports whether a layer's time is judged. Without any layer ranges all
+// of a step is one layer, None.
+func (r *reduction) counted(layer int) bool { return layer != None || !r.layered }
+
+// lookForRanges warns where the ranges do not give steps or layers.
+func (r *reduction) lookForRanges() {
+	stepped := false
+	for _, c := range r.trace.Cells {
+		r.layered = r.layered || c.Layer != None
+		stepped = stepped || c.Step != None
+	}
+	if !stepped {
+		r.warn("no_steps", "", "no range names a step: the whole capture counts as one (--step-pattern tells which names do)")
+	}
+	if !r.layered {
+		r.warn("no_layers", "", "no range names a layer: all layers count as one (--layer-pattern tells which names do)")
+	}
+}
+
 // layerGrids collects, for every layer, the compute time of the ranks that have
 // the layer at all, in the steps that all ranks have. Time in collectives is
 // not compute.
@@ -53,7 +72,7 @@ func (r *reduction) layerGrids(counts func(Phase) bool) (layers []int, ranks map
 	steps, _ := r.steps()
 	ranks, grids = map[int][]int{}, map[int]*grid{}
 	for _, c := range r.trace.Cells {
-		if c.Layer != None && !slices.Contains(ranks[c.Layer], c.Rank) {
+		if r.counted(c.Layer) && !slices.Contains(ranks[c.Layer], c.Rank) {
 			ranks[c.Layer] = append(ranks[c.Layer], c.Rank) // cells come in rank order
 		}
 	}
@@ -66,7 +85,7 @@ func (r *reduction) layerGrids(counts func(Phase) bool) (layers []int, ranks map
 		grids[layer] = g
 	}
 	for _, c := range r.trace.Cells {
-		if c.Layer == None || !counts(c.Phase) {
+		if !r.counted(c.Layer) || !counts(c.Phase) {
 			continue
 		}
 		step, ok := slices.BinarySearch(steps, c.Step)
@@ -182,7 +201,7 @@ func (r *reduction) expertTimes() []expertTime {
 			ns[of[p.events[i].place]] += p.events[i].duration
 		}
 		for i, at := range groups {
-			if at.Expert != None && at.Layer != None && ns[i] > 0 {
+			if at.Expert != None && r.counted(int(at.Layer)) && ns[i] > 0 {
 				list = append(list, expertTime{at, ns[i]})
 			}
 		}

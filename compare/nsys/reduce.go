@@ -17,6 +17,7 @@ type reduction struct {
 	parts   []part // one per rank, in rank order
 	names   *interner
 	classes []class
+	layered bool // some range names a layer
 }
 
 // part is one rank's ledger with its digest.
@@ -50,6 +51,7 @@ func reduce(digests []*digest, options Options) (*Trace, error) {
 	wait.Go(r.kernels)
 	r.cells()
 	wait.Wait()
+	r.lookForRanges()
 	r.experts()
 	r.graphs()
 	r.imbalance()

@@ -181,7 +181,7 @@ type ExpertStat struct {
 // mean over steps of each step's max/mean: never the ratio of sums, in which a
 // hot rank that alternates would cancel.
 type ImbalanceStat struct {
-	Layer       int           `json:"layer"`
+	Layer       int           `json:"layer"`    // None where no range names a layer and all count as one
 	Level       string        `json:"level"`    // "rank" or "expert"
 	Quantity    string        `json:"quantity"` // "time" or "load"
 	Steps       int           `json:"steps"`
@@ -208,8 +208,9 @@ type OverallStat struct {
 }
 
 // StragglerStat is what one layer loses to its slowest rank: the mean over
-// steps of (max over ranks − mean over ranks) of compute time, collectives left
-// out. Nanoseconds per step.
+// steps of (max over ranks − mean over ranks) of compute time of all its phases,
+// collectives left out. Nanoseconds per step. Undefined without a step that all
+// ranks have.
 type StragglerStat struct {
 	Layer      int           `json:"layer"`
 	Steps      int           `json:"steps"`
