@@ -106,7 +106,7 @@ func survey(ctx context.Context, dir string, each func(done, total int), look fu
 func entryFiles(dir string) ([]string, error) {
 	list, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("no folder of entries at %q: make one with 'moebalance logits generate --cache': %w", dir, err)
 	}
 	var files []string
 	for _, e := range list {

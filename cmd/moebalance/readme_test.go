@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"flag"
 	"os"
 	"strings"
@@ -69,11 +67,11 @@ func rerun(t *testing.T, text string) (fresh string, commands int) {
 
 func capture(t *testing.T, args []string) string {
 	t.Helper()
-	var stdout, stderr bytes.Buffer
-	if code := run(context.Background(), args, nil, &stdout, &stderr); code != exitDone {
-		t.Errorf("moebalance %s: exit code %d\n%s", strings.Join(args, " "), code, stderr.String())
+	stdout, stderr, code := invoke(t.Context(), args...)
+	if code != exitDone {
+		t.Errorf("moebalance %s: exit code %d\n%s", strings.Join(args, " "), code, stderr)
 	}
-	return stdout.String()
+	return stdout
 }
 
 func firstDifference(old, fresh string) string {

@@ -47,7 +47,13 @@ func (f *resultFlags) write(c *cobra.Command, d output.Document) error {
 	if err != nil {
 		return withCode(exitUsage, err)
 	}
-	render := func(w io.Writer) error { return output.Write(w, format, f.table, d) }
+	render := func(w io.Writer) error {
+		err := output.Write(w, format, f.table, d)
+		if errors.Is(err, output.ErrNoTable) {
+			return withCode(exitUsage, fmt.Errorf("--table: %w", err))
+		}
+		return err
+	}
 	if f.file == "" {
 		err = render(c.OutOrStdout())
 	} else {
@@ -69,19 +75,20 @@ func writeFile(path string, render func(io.Writer) error) (err error) {
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, tmp.Close(), os.Remove(tmp.Name()))
+			_ = os.Remove(tmp.Name()) // what went wrong matters more
 		}
 	}()
-	if err = render(tmp); err != nil {
-		return err
+	err = render(tmp)
+	if err == nil {
+		err = tmp.Chmod(0o644)
 	}
-	if err = tmp.Chmod(0o644); err != nil {
-		return err
+	if closed := tmp.Close(); err == nil {
+		err = closed
 	}
-	if err = tmp.Close(); err != nil {
-		return err
+	if err == nil {
+		err = os.Rename(tmp.Name(), path)
 	}
-	return os.Rename(tmp.Name(), path)
+	return err
 }
 
 func isDir(path string) bool {

@@ -85,6 +85,7 @@ Exit codes: 0 done and every gate passed; 1 could not; 2 asked wrongly;
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+		Args:              cobra.ArbitraryArgs, // needsVerb says what is wrong with them
 		RunE:              needsVerb,
 	}
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
@@ -120,6 +121,7 @@ func needsVerb(c *cobra.Command, args []string) error {
 	}
 	if len(args) > 0 {
 		hint := ""
+		c.SuggestionsMinimumDistance = 2 // letters apart
 		if near := c.SuggestionsFor(args[0]); len(near) > 0 {
 			hint = fmt.Sprintf("; did you mean %q?", near[0])
 		}

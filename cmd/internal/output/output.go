@@ -9,6 +9,7 @@ package output
 import (
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -82,8 +83,11 @@ type Document struct {
 	Value    any      // what JSON carries
 }
 
+// ErrNoTable is wrapped by the error about a table that a document lacks.
+var ErrNoTable = errors.New("no such table in this result")
+
 // Write renders d. For CSV, which holds one table, name selects it; the first
-// is the default. An unknown name is an error that lists the known ones.
+// is the default. An unknown name is an ErrNoTable that lists the known ones.
 func Write(w io.Writer, f Format, name string, d Document) error {
 	switch f {
 	case JSON:
@@ -118,7 +122,7 @@ func (d Document) table(name string) (Table, error) {
 		}
 		names = append(names, t.Name)
 	}
-	return Table{}, fmt.Errorf("no table %q in this result: want one of %s", name, strings.Join(names, ", "))
+	return Table{}, fmt.Errorf("%w: %q; want one of %s", ErrNoTable, name, strings.Join(names, ", "))
 }
 
 func (d Document) render(f Format, tables []Table) string {
