@@ -265,7 +265,7 @@ func traceGate(t *nsys.Trace, limit float64) error {
 		}
 		return nil
 	}
-	return withCode(exitFailed, fmt.Errorf("--fail-above: no layer's expert time is known on two ranks or more, so there is nothing to judge"))
+	return withCode(exitInconclusive, fmt.Errorf("--fail-above: no layer's expert time is known on two ranks or more, so there is nothing to judge"))
 }
 
 // base names a file in tables, where folders only take room.

@@ -195,7 +195,7 @@ func TestInterrupt(t *testing.T) {
 
 // Any bytes: an error or a trace that is consistent in itself.
 func FuzzExport(f *testing.F) {
-	path := newFixture().sql("PRAGMA page_size = 512; VACUUM").push(0, 0, 50, "layer 0 experts").work(0, 1, 10, 7, "k").write(f, "seed.sqlite")
+	path := newFixture().push(0, 0, 50, "layer 0 experts").work(0, 1, 10, 7, "k").write(f, "seed.sqlite")
 	content, err := os.ReadFile(path)
 	if err != nil {
 		f.Fatal(err)

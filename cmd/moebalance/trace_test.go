@@ -1,0 +1,183 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/moebalance/moebalance/compare/nsys"
+)
+
+// traceVerb runs trace from the repository's root.
+func traceVerb(t *testing.T, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	t.Chdir("../..")
+	var out, errs bytes.Buffer
+	code = run(context.Background(), append([]string{"trace"}, args...), strings.NewReader(""), &out, &errs)
+	return out.String(), errs.String(), code
+}
+
+func TestTraceVerbOverview(t *testing.T) {
+	out, errs, code := traceVerb(t, loopNormal)
+	if code != exitDone || errs != "" {
+		t.Fatalf("exit %d, %s", code, errs)
+	}
+	for _, want := range []string{
+		"normal: expert time over 4 ranks is 28.7 % uneven on average over 3 layers, 51.6 % in layer 1: 2 flagged",
+		"Compute time per step and layer, collectives left out",
+		"device ordinal", "2023.4.4.54",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+}
+
+// The keys that other programs rely on.
+func TestTraceVerbJSON(t *testing.T) {
+	out, _, code := traceVerb(t, "--format", "json", "--counts", "testdata/deepseek-ep4-ranks/counts-normal",
+		"testdata/deepseek-ep4-ranks/normal.rank0.sqlite", "testdata/deepseek-ep4-ranks/normal.rank1.sqlite",
+		"testdata/deepseek-ep4-ranks/normal.rank2.sqlite", "testdata/deepseek-ep4-ranks/normal.rank3.sqlite")
+	if code != exitDone {
+		t.Fatalf("exit %d", code)
+	}
+	var result map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(out), &result); err != nil {
+		t.Fatal(err)
+	}
+	lists := map[string][]string{
+		"exports":   {"path", "nsys_version", "schema_version", "kernels", "launches", "ranges", "ranks", "graph_mode", "warnings"},
+		"kernels":   {"name", "instances", "total_ns", "mean_ns", "median_ns", "min_ns", "max_ns", "stddev_ns"},
+		"phases":    {"rank", "layer", "phase", "instances", "total_ns"},
+		"experts":   {"rank", "layer", "expert", "basis", "instances", "total_ns", "median_ns"},
+		"imbalance": {"layer", "level", "quantity", "max_over_mean", "imbalance", "floor", "null_p95", "flagged", "worst"},
+	}
+	for list, keys := range lists {
+		var rows []map[string]any
+		if err := json.Unmarshal(result[list], &rows); err != nil || len(rows) == 0 {
+			t.Fatalf("%s: %v, %d rows", list, err, len(rows))
+		}
+		for _, key := range keys {
+			if _, ok := rows[0][key]; !ok {
+				t.Errorf("%s has no %q: %v", list, key, rows[0])
+			}
+		}
+	}
+	var coverage map[string]any
+	if err := json.Unmarshal(result["coverage"], &coverage); err != nil || len(coverage) != 4 || coverage["launch_share"] != 1.0 {
+		t.Errorf("coverage: %v, %v", coverage, err)
+	}
+	var trace nsys.Trace
+	if err := json.Unmarshal([]byte(out), &trace); err != nil {
+		t.Fatal(err)
+	}
+	// 256 experts in each of 2 layers, allocated, since one kernel serves all;
+	// together they have the time of the phase experts
+	var allocated, experts int64
+	for _, e := range trace.Experts {
+		if e.Basis != nsys.Allocated || !e.Known {
+			t.Fatalf("have %+v", e)
+		}
+		allocated += e.TotalNS
+	}
+	for _, p := range trace.Phases {
+		if p.Phase == nsys.PhaseExperts {
+			experts += p.TotalNS
+		}
+	}
+	if len(trace.Experts) != 512 || allocated != experts {
+		t.Errorf("%d experts with %d ns, the phase has %d", len(trace.Experts), allocated, experts)
+	}
+	loads := 0
+	for _, s := range trace.Imbalance {
+		if s.Quantity == nsys.QuantityLoad && s.Floor.Defined() && s.NullP95.Defined() {
+			loads++
+		}
+	}
+	if loads != 4 {
+		t.Errorf("want the load of 2 layers at 2 levels with floor and null, have %d", loads)
+	}
+}
+
+func TestTraceVerbSummaries(t *testing.T) {
+	dir := t.TempDir()
+	direct, _, _ := traceVerb(t, "--format", "json", "testdata/gptoss-ep4-ranks/normal.rank0.sqlite", "testdata/gptoss-ep4-ranks/normal.rank1.sqlite",
+		"testdata/gptoss-ep4-ranks/normal.rank2.sqlite", "testdata/gptoss-ep4-ranks/normal.rank3.sqlite")
+	var summaries []string
+	for _, rank := range []string{"2", "0", "3", "1"} {
+		path := filepath.Join(dir, rank)
+		out, errs, code := runIn(t, "trace", "--summary", path, "testdata/gptoss-ep4-ranks/normal.rank"+rank+".sqlite")
+		if code != exitDone || out != "" || errs != "" {
+			t.Fatalf("exit %d, %q, %q", code, out, errs)
+		}
+		summaries = append(summaries, path)
+	}
+	merged, errs, code := runIn(t, append([]string{"trace", "--format", "json"}, summaries...)...)
+	if code != exitDone || merged != direct {
+		t.Errorf("exit %d, %s: merged summaries are not the direct result", code, errs)
+	}
+}
+
+// runIn runs the program where the test stands already.
+func runIn(t *testing.T, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code = run(context.Background(), args, strings.NewReader(""), &out, &errs)
+	return out.String(), errs.String(), code
+}
+
+func TestTraceVerbLikeNsys(t *testing.T) {
+	out, errs, code := traceVerb(t, "--like-nsys", "cuda_gpu_kern_sum", loopNormal)
+	want, err := os.ReadFile("testdata/golden/gptoss-ep4-loop-normal.cuda_gpu_kern_sum.csv")
+	if err != nil || code != exitDone || out != string(want) {
+		t.Errorf("exit %d, %s, %v: not what nsys stats prints", code, errs, err)
+	}
+}
+
+func TestTraceVerbExitCodes(t *testing.T) {
+	t.Chdir("../..")
+	for _, c := range []struct {
+		code int
+		says string
+		args []string
+	}{
+		{exitDone, "", []string{"--fail-above", "0.6", loopNormal}},
+		{exitGate, "expert time of layer 1 is 51.6 % over the ranks' mean, above 50.0 %", []string{"--fail-above", "0.5", loopNormal}},
+		{exitInconclusive, "nothing to judge", []string{"--fail-above", "0.5", "testdata/gptoss-graph/node-normal.sqlite"}},
+		{exitFailed, "are both rank 0", []string{"testdata/gptoss-ep4-ranks/normal.rank0.sqlite", "testdata/gptoss-ep4-ranks/perfect.rank0.sqlite"}},
+		{exitUsage, "--rank", []string{"--rank", "x", loopNormal}},
+		{exitUsage, "no export \"nope.sqlite\"", []string{"--rank", "nope.sqlite=1", loopNormal}},
+		{exitUsage, "(?P<step>", []string{"--step-pattern", "step", loopNormal}},
+		{exitUsage, "missing closing", []string{"--layer-pattern", "(?P<layer>", loopNormal}},
+		{exitUsage, "unknown report", []string{"--like-nsys", "nope", loopNormal}},
+		{exitUsage, "want one export", []string{"--like-nsys", "nvtx_kern_sum", loopNormal, loopPerfect}},
+		{exitUsage, "want neither", []string{"--like-nsys", "nvtx_kern_sum", "--fail-above", "1", loopNormal}},
+		{exitUsage, "--threshold", []string{"--threshold", "-1", loopNormal}},
+		{exitDone, "", []string{"--rank", "node-normal.sqlite=5", "testdata/gptoss-graph/node-normal.sqlite"}},
+	} {
+		out, errs, code := runIn(t, append([]string{"trace"}, c.args...)...)
+		if code != c.code || !strings.Contains(errs, c.says) || strings.Count(errs, "\n") > 1 {
+			t.Errorf("%v: want exit %d with %q, have %d with %q", c.args, c.code, c.says, code, errs)
+		}
+		if (code == exitFailed || code == exitUsage) && out != "" {
+			t.Errorf("%v: want nothing on stdout, have %q", c.args, out)
+		}
+	}
+}
+
+func TestTraceVerbFormats(t *testing.T) {
+	t.Chdir("../..")
+	for format, want := range map[string]string{
+		"csv": "rank,layer,phase,instances,total_ns,collective_ns,busy_ns,mean_ns,median_ns,p90_ns,p99_ns,max_ns\n0,,unknown,12,",
+		"md":  "| rank | layer | phase | kernels | total (ms) |",
+	} {
+		out, _, code := runIn(t, "trace", "--format", format, "--table", "phases", loopNormal)
+		if code != exitDone || !strings.Contains(out, want) {
+			t.Errorf("%s: exit %d, no %q in\n%.400s", format, code, want, out)
+		}
+	}
+}
