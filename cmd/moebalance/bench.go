@@ -14,6 +14,8 @@ import (
 
 	"github.com/moebalance/moebalance/compare"
 	"github.com/moebalance/moebalance/compare/bench"
+	"github.com/moebalance/moebalance/compare/counts"
+	"github.com/moebalance/moebalance/router"
 )
 
 func benchCmd() *cobra.Command {
@@ -40,8 +42,8 @@ pairs several times, each look with its share of the error (1−confidence)/look
 and stops when the interval lies on one side of the threshold; --pairs is the cap.
 
 The verdict is invalid, exit 4, unless every rank is proved to have been balanced
-in the perfect arm and not in the normal one, by the report itself or by a line
-in its log (--proof), and the arms differ in nothing else that was recorded.
+in the perfect arm and not in the normal one, by the report itself, by a line
+in its log (--proof) or by recorded expert counts (--counts), and the arms differ in nothing else that was recorded.
 
 The gain is the ratio of perfect to normal per pair, on the log scale: the
 Hodges–Lehmann estimate with the exact signed-rank interval. 6 pairs are the
@@ -126,12 +128,34 @@ func thisHost() bench.Host {
 	executable, _ := os.Executable() // without it, a command named moebalance must be on the path
 	h := bench.Host{
 		Environ: os.Environ(), Executable: executable,
-		Now: time.Now, Sleep: sleep, Patience: bench.DefaultPatience,
+		Now: time.Now, Sleep: sleep, Patience: bench.DefaultPatience, Counts: countedLoads,
 	}
 	if smi, err := exec.LookPath("nvidia-smi"); err == nil {
 		h.GPUs = func(ctx context.Context) ([]bench.GPU, error) { return bench.NvidiaSMI(ctx, smi) }
 	}
 	return h
+}
+
+// countedLoads is how even the expert statistics at a path are.
+func countedLoads(path string) (bench.Counted, error) {
+	record, err := counts.Read(path)
+	if err != nil {
+		return bench.Counted{}, err
+	}
+	layers, _, err := record.Imbalance(counts.Options{})
+	if err != nil {
+		return bench.Counted{}, err
+	}
+	ranks, experts := counts.Summarize(layers, counts.LevelRank), counts.Summarize(layers, counts.LevelExpert)
+	c := bench.Counted{Source: path, Ranks: record.Ranks, RankMaxOverMean: router.Undefined(), RankFloor: router.Undefined(),
+		ExpertMaxOverMean: router.Undefined(), ExpertFloor: router.Undefined()}
+	if ranks.Layers > 0 {
+		c.RankMaxOverMean, c.RankFloor = ranks.WorstMax, ranks.WorstFloor
+	}
+	if experts.Layers > 0 {
+		c.ExpertMaxOverMean, c.ExpertFloor = experts.WorstMax, experts.WorstFloor
+	}
+	return c, nil
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

@@ -25,6 +25,7 @@ type benchOptions struct {
 
 	treatment      string
 	proof          string
+	counts         string
 	ranks          int
 	perfectCommand string
 	server, client string
@@ -68,6 +69,7 @@ func (o *benchOptions) bind(c *cobra.Command) {
 
 	f.StringVar(&o.treatment, "treatment", "trtllm", "how the arms differ: trtllm, vllm, sglang or env:NAME=VALUE")
 	f.StringVar(&o.proof, "proof", "", "a line matching this `REGEX` proves balance; its group (?P<rank>…) is the rank")
+	f.StringVar(&o.counts, "counts", "", "expert statistics that every launch records at this `PATH`, with {out}: they prove how it was routed")
 	f.IntVar(&o.ranks, "ranks", 0, "how many ranks must prove their arm; 0 for those seen")
 	f.StringVar(&o.perfectCommand, "perfect-command", "", "another `COMMAND` for the perfect arm, as one quoted line")
 	f.StringVar(&o.server, "server", "", "start this `COMMAND` first, and end it after the client")
@@ -141,7 +143,7 @@ func (o *benchOptions) spec(words []string) (bench.Spec, error) {
 		Design: bench.Design{Pairs: o.pairs, FloorPairs: o.floorPairs, WarmUps: o.warmUps,
 			Order: bench.Order(o.order), Seed: o.seed, UntilDecide: o.untilDecided},
 		Command: bench.Command{Normal: words, Ready: o.ready, ReadyTimeout: o.readyTimeout},
-		Output:  o.result, Ranks: o.ranks, Same: o.same,
+		Output:  o.result, Counts: o.counts, Ranks: o.ranks, Same: o.same,
 		WorkTolerance: o.workTolerance.fraction, Threshold: o.threshold.fraction, Confidence: o.confidence,
 		Timeout: o.timeout, CoolDown: o.coolDown, Retries: o.retries,
 	}

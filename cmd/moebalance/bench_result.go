@@ -123,6 +123,7 @@ func judgedLaunch(c *bench.Campaign, l bench.Launch, in *compare.Campaign, forma
 		return j, true
 	}
 	j.Status, j.Value, j.Work = compare.StatusOK, m.Value.Float64(), workOf(a.Result.Work)
+	j.Secondary = secondaryOf(*a.Result, m)
 	return j, true
 }
 
@@ -135,6 +136,19 @@ func attemptNote(l bench.Launch) string {
 		}
 	}
 	return strings.Join(notes, "; ")
+}
+
+// secondaryOf are the metrics of a report beside the one compared.
+func secondaryOf(r metrics.Result, primary metrics.Metric) []compare.Measured {
+	var others []compare.Measured
+	for _, m := range r.Metrics {
+		if m.Name != primary.Name && m.Value.Defined() {
+			others = append(others, compare.Measured{
+				Metric: compare.Metric{Name: m.Name, Unit: m.Unit, HigherIsBetter: m.HigherIsBetter}, Value: m.Value.Float64(),
+			})
+		}
+	}
+	return others
 }
 
 func workOf(w metrics.Work) map[string]float64 {
@@ -184,7 +198,17 @@ func benchDocument(r benchResult) output.Document {
 	for _, c := range r.Checks {
 		checks.Rows = append(checks.Rows, []any{c.Name, string(c.Status), c.Text})
 	}
-	return output.Document{Headline: benchHeadline(r), Tables: []output.Table{pairs, gain, proof, checks}, Notes: benchNotes(r), Value: r}
+	return output.Document{Headline: benchHeadline(r), Tables: []output.Table{pairs, gain, secondaryTable(r.Secondary), proof, checks}, Notes: benchNotes(r), Value: r}
+}
+
+func secondaryTable(rows []compare.SecondaryGain) output.Table {
+	t := output.Table{Name: "secondary", Title: "Other metrics (a gain is for the better; p by Holm over all of them)", Columns: []output.Column{
+		{Name: "metric"}, {Name: "unit"}, {Name: "gain", Kind: output.Percent}, {Name: "low", Kind: output.Percent}, {Name: "high", Kind: output.Percent},
+		{Name: "pairs", Kind: output.Count}, {Name: "p", Key: "p_holm", Kind: output.Real}}}
+	for _, s := range rows {
+		t.Rows = append(t.Rows, []any{s.Metric.Name, s.Metric.Unit, s.Gain.Estimate, s.Gain.Low, s.Gain.High, s.Gain.N, s.PHolm})
+	}
+	return t
 }
 
 func benchHeadline(r benchResult) string {

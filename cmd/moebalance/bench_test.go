@@ -297,3 +297,28 @@ func TestProfileVerb(t *testing.T) {
 		t.Errorf("a failing command: exit %d", code)
 	}
 }
+
+// A tool that says nothing about routing, but whose engine records expert
+// counts: the real ones of both arms, from 4 H200s.
+func TestBenchProvesByCounts(t *testing.T) {
+	root, err := filepath.Abs("../../testdata/gptoss-ep4-ranks")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	tool := script(t, fmt.Sprintf(`arm=normal; rate=100
+[ "$SWITCH" = on ] && arm=perfect && rate=130
+cp -r '%s'/counts-$arm "$1"
+echo "rate $rate"
+`, root))
+	args := []string{"bench", "-q", "--pairs", "6", "--campaign", "c", "--treatment", "env:SWITCH=on", "--metric", `rate=rate (\d+)`, "--counts", "{out}/counts", "--", tool, "{out}/counts"}
+	stdout, stderr, code := invoke(t.Context(), args...)
+	if code != exitDone || !strings.HasPrefix(stdout, "imbalance significant: gain +30.0 %") || strings.Count(stdout, "recorded expert counts") != 8 {
+		t.Errorf("exit %d, %q\n%s", code, stderr, stdout)
+	}
+	// The same without a switch that does anything: both arms are skewed.
+	args[5], args[7] = "d", "env:OTHER=on"
+	if _, stderr, code := invoke(t.Context(), args...); code != exitNotComparable {
+		t.Errorf("exit %d, %q; want %d", code, stderr, exitNotComparable)
+	}
+}

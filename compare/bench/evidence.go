@@ -129,7 +129,7 @@ func identities(gpus []GPU) string {
 // checks asks what only the launches themselves can answer. Work, order and
 // drift are for the judge, who has the values.
 func (c *Campaign) checks() []Check {
-	checks := []Check{c.checkFiles(), c.checkSessions(), c.checkRetries()}
+	checks := []Check{c.checkFiles(), c.checkSessions(), c.checkRetries(), c.checkOthers()}
 	if gpus, ok := c.checkGPUs(); ok {
 		checks = append(checks, gpus...)
 	}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -363,5 +364,83 @@ func TestGPUsBesideLaunches(t *testing.T) {
 	checks, ok := campaignOf(Spec{}, []Attempt{warm(1900, 50)}, []Attempt{warm(1800, 56)}).checkGPUs()
 	if !ok || len(checks) != 3 || checks[1].Outcome != Warned || checks[2].Outcome != Warned {
 		t.Errorf("checks %+v, want warnings about clocks and temperature", checks)
+	}
+}
+
+func TestProveByCounts(t *testing.T) {
+	nan := router.Undefined()
+	for name, c := range map[string]struct {
+		arm                               Arm
+		rank, rankFloor, expert, expFloor router.Number
+		want                              Standing
+	}{
+		"perfect at its floor":        {Perfect, 1.5, 1.5, 4, 4, Balanced},
+		"perfect, even ranks only":    {Perfect, 1.04, 1, 3, 1, Balanced},
+		"perfect above its floor":     {Perfect, 1.2, 1, 1, 1, Unbalanced},
+		"perfect, experts only":       {Perfect, nan, nan, 1.02, 1, Balanced},
+		"perfect, uneven experts":     {Perfect, nan, nan, 1.2, 1, Unbalanced},
+		"normal, uneven ranks":        {Normal, 1.4, 1, 2, 1, Unbalanced},
+		"normal, uneven experts only": {Normal, 1, 1, 2, 1, Unbalanced},
+		"normal but even":             {Normal, 1, 1, 1, 1, Balanced},
+		"nothing recorded":            {Perfect, nan, nan, nan, nan, Unproved},
+	} {
+		proofs := Treatment{}.prove(c.arm, Attempt{Counted: &Counted{Ranks: 3, RankMaxOverMean: c.rank, RankFloor: c.rankFloor, ExpertMaxOverMean: c.expert, ExpertFloor: c.expFloor}})
+		if len(proofs) != 3 {
+			t.Errorf("%s: %d proofs, want 3", name, len(proofs))
+		}
+		for _, p := range proofs {
+			if p.Standing != c.want || strings.Contains(p.Evidence, "NaN") {
+				t.Errorf("%s: %s (%s), want %s", name, p.Standing, p.Evidence, c.want)
+			}
+		}
+	}
+}
+
+// The counts of a launch are read where the spec says, and a launch without
+// them is not finished.
+func TestCountsOfALaunch(t *testing.T) {
+	spec := testSpec(t, 1)
+	spec.Counts = "{out}/counts-{arm}"
+	c := create(t, spec)
+	h := testHost("report")
+	var paths []string
+	h.Counts = func(path string) (Counted, error) {
+		paths = append(paths, path)
+		if len(paths) == 2 {
+			return Counted{}, os.ErrNotExist
+		}
+		return Counted{Source: path}, nil
+	}
+	err := c.Run(context.Background(), h)
+	if err == nil || !strings.Contains(err.Error(), "the expert counts: file does not exist") || c.Finished() != 1 {
+		t.Errorf("error %v, %d finished", err, c.Finished())
+	}
+	if a, _ := c.Launches[0].Done(); a.Counted == nil || a.Counted.Source != paths[0] || !filepath.IsAbs(paths[0]) ||
+		!strings.HasSuffix(paths[0], filepath.Join(a.Folder, "out", "counts-perfect")) {
+		t.Errorf("counts were read from %q: %+v", paths, a.Counted)
+	}
+}
+
+func TestOtherLoad(t *testing.T) {
+	busy := func(cores float64, took time.Duration) Attempt {
+		return Attempt{OthersCPU: router.Number(cores), DurationNS: int64(took)}
+	}
+	for name, c := range map[string]struct {
+		a    Attempt
+		want Outcome
+	}{
+		"quiet": {busy(0, time.Second), Passed}, "busy": {busy(1000, time.Second), Warned},
+		"short": {busy(1000, time.Millisecond), Unknown}, "unknown": {busy(math.NaN(), time.Second), Unknown},
+	} {
+		if got := campaignOf(Spec{}, []Attempt{c.a}, []Attempt{c.a}).checkOthers(); got.Outcome != c.want {
+			t.Errorf("%s: %+v, want %s", name, got, c.want)
+		}
+	}
+	now := time.Now()
+	clock := func() time.Time { now = now.Add(time.Second); return now }
+	// Between two looks a second apart on this clock, we claim to have used far
+	// more than there was: nothing is left for others.
+	if v := watchCPU(clock)(time.Hour); runtime.GOOS == "linux" && v != 0 {
+		t.Errorf("others used %v cores, want 0", v)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/moebalance/moebalance/compare/bench/metrics"
+	"github.com/moebalance/moebalance/router"
 )
 
 // launchesFolder holds one folder per attempt, below the campaign folder.
@@ -55,7 +56,7 @@ var errUnusable = errors.New("the output cannot be used")
 func (r *runner) attempt(ctx context.Context, l *Launch) (Attempt, error) {
 	number := len(l.Attempts) + 1
 	a := Attempt{
-		Number: number, Session: r.session, State: Running, StartedAt: r.host.Now(), ExitCode: -1,
+		Number: number, Session: r.session, State: Running, StartedAt: r.host.Now(), ExitCode: -1, OthersCPU: router.Undefined(),
 		Folder: filepath.Join(launchesFolder, fmt.Sprintf("%05d-%s-%d", l.Position, l.Arm, number)),
 	}
 	s, err := r.prepare(*l, &a)
@@ -69,8 +70,9 @@ func (r *runner) attempt(ctx context.Context, l *Launch) (Attempt, error) {
 	}
 	r.report(Event{Stage: Starting, Launch: *l, Attempt: *last})
 
-	gpus := r.watchGPUs(ctx)
+	gpus, others := r.watchGPUs(ctx), watchCPU(r.host.Now)
 	code, runErr := s.run(ctx)
+	last.OthersCPU = others(s.cpu)
 	last.DurationNS = int64(r.host.Now().Sub(a.StartedAt))
 	last.ExitCode, last.Warnings = code, s.warnings
 	last.GPUs = gpus(&last.Warnings)
@@ -212,6 +214,13 @@ func (r *runner) readOutput(l *Launch, a *Attempt) error {
 		return err
 	}
 	a.LinesFound = found
+	if r.Spec.Counts != "" {
+		counted, err := r.host.Counts(r.fill(*l, folder, r.Spec.Counts))
+		if err != nil {
+			return fmt.Errorf("%w: the expert counts: %w", errUnusable, err)
+		}
+		a.Counted = &counted
+	}
 	if l.Kind == Profiled {
 		return nil // measured under the profiler: not a result
 	}
@@ -239,14 +248,7 @@ func (r *runner) readOutput(l *Launch, a *Attempt) error {
 func (r *runner) parse(l Launch, folder string) (metrics.Result, error) {
 	path := filepath.Join(folder, stdoutName)
 	if r.Spec.Output != "" {
-		out, err := filepath.Abs(filepath.Join(folder, outName))
-		if err != nil {
-			return metrics.Result{}, err
-		}
-		path = place{l, out}.fill([]string{r.Spec.Output})[0]
-		if !filepath.IsAbs(path) {
-			path = filepath.Join(r.host.Folder, path)
-		}
+		path = r.fill(l, folder, r.Spec.Output)
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -257,6 +259,19 @@ func (r *runner) parse(l Launch, folder string) (metrics.Result, error) {
 		return metrics.Result{}, fmt.Errorf("the command printed nothing on stdout: want a benchmark's report there, or name the file it writes")
 	}
 	return metrics.Parse(bufio.NewReaderSize(f, 1<<16), r.custom)
+}
+
+// fill is the path that a template names for a launch.
+func (r *runner) fill(l Launch, folder, template string) string {
+	out := filepath.Join(folder, outName)
+	if abs, err := filepath.Abs(out); err == nil {
+		out = abs
+	}
+	path := place{l, out}.fill([]string{template})[0]
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(r.host.Folder, path)
+	}
+	return path
 }
 
 func metricNames(r metrics.Result) string {

@@ -97,6 +97,17 @@ func (p *process) exitCode() int {
 	return -1
 }
 
+// cpu is the processor time of the command and of what it waited for; 0 while
+// it runs.
+func (p *process) cpu() time.Duration {
+	select {
+	case <-p.done:
+		return p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime()
+	default:
+		return 0
+	}
+}
+
 // describeExit says in words how a command failed.
 func describeExit(err error) string {
 	var exit *exec.ExitError

@@ -77,7 +77,7 @@ func countLines(path string, line *regexp.Regexp, times map[int]int) error {
 // the floor by what indivisible loads cost; a normal arm is proved unbalanced by
 // one layer beyond what rounding can explain.
 const (
-	balancedWithin   = 1.05 // max/mean over ranks of every layer of a perfect launch, at most
+	balancedWithin   = 1.05 // max/mean over ranks of every layer of a perfect launch, at most; times the floor where it is known
 	unbalancedBeyond = 1.01 // max/mean over ranks or experts of some layer of a normal launch, more than this
 )
 
@@ -151,9 +151,12 @@ func (p *Proof) merge(o Proof) {
 	p.ExpertMaxOverMean = worse(p.ExpertMaxOverMean, o.ExpertMaxOverMean)
 }
 
-// prove says what one launch's output proves about its ranks. The output's own
-// word with its loads goes before a line in the log.
+// prove says what one launch's output proves about its ranks. Recorded loads go
+// before the report's own word, and that before a line in the log.
 func (t Treatment) prove(arm Arm, a Attempt) []Proof {
+	if a.Counted != nil {
+		return proveByCounts(arm, *a.Counted)
+	}
 	if a.Result != nil && a.Result.Proof.Claimed {
 		return proveByOutput(arm, a)
 	}
@@ -196,15 +199,47 @@ func proveByOutput(arm Arm, a Attempt) []Proof {
 	default:
 		p.Evidence = who + " learned router, and " + loads
 	}
-	if said.Ranks <= 1 {
+	return p.forRanks(said.Ranks)
+}
+
+// forRanks is the same proof for each of so many ranks, as evidence about all of
+// them together allows.
+func (p Proof) forRanks(ranks int) []Proof {
+	if ranks <= 1 {
 		return []Proof{p}
 	}
-	proofs := make([]Proof, said.Ranks)
+	proofs := make([]Proof, ranks)
 	for rank := range proofs {
 		proofs[rank] = p
 		proofs[rank].Rank = rank
 	}
 	return proofs
+}
+
+// proveByCounts judges a launch by the loads it recorded, each beside its floor.
+// Even ranks are what the perfect arm wants (even experts, where no rank is
+// known); a normal launch is proved by unevenness at either level.
+func proveByCounts(arm Arm, c Counted) []Proof {
+	even := func(v, floor router.Number) bool { return v <= balancedWithin*floor } // false where undefined
+	ranks, experts := even(c.RankMaxOverMean, c.RankFloor), even(c.ExpertMaxOverMean, c.ExpertFloor)
+	p := Proof{Arm: arm, Rank: AllRanks, Launches: 1, Standing: Unbalanced, RankMaxOverMean: c.RankMaxOverMean, ExpertMaxOverMean: c.ExpertMaxOverMean}
+	switch {
+	case arm == Normal && ranks && experts,
+		arm == Perfect && (ranks || experts && !c.RankMaxOverMean.Defined()):
+		p.Standing = Balanced
+	case !c.RankMaxOverMean.Defined() && !c.ExpertMaxOverMean.Defined():
+		p.Standing = Unproved
+	}
+	p.Evidence = "recorded expert counts: worst layer"
+	for _, level := range []struct {
+		name     string
+		v, floor router.Number
+	}{{"ranks", c.RankMaxOverMean, c.RankFloor}, {"experts", c.ExpertMaxOverMean, c.ExpertFloor}} {
+		if level.v.Defined() {
+			p.Evidence += fmt.Sprintf(" has max/mean %.3f over %s (floor %.3f)", level.v, level.name, level.floor)
+		}
+	}
+	return p.forRanks(c.Ranks)
 }
 
 func most(a, b router.Number) router.Number {

@@ -80,8 +80,12 @@ type Attempt struct {
 	Files       []File            `json:"files,omitempty"`
 	GPUs        []GPU             `json:"gpus,omitempty"`
 	LinesFound  []Found           `json:"lines_found,omitempty"` // matches of the treatment's proof line
-	Result      *metrics.Result   `json:"result,omitempty"`      // nil unless Finished
-	Warnings    []string          `json:"warnings,omitempty"`
+	Counted     *Counted          `json:"counted,omitempty"`     // loads the launch recorded in files of its own
+	// OthersCPU is how many cores other processes kept busy during the launch, on
+	// average; undefined where the system does not tell.
+	OthersCPU router.Number   `json:"others_cpu"`
+	Result    *metrics.Result `json:"result,omitempty"` // nil unless Finished
+	Warnings  []string        `json:"warnings,omitempty"`
 }
 
 // File is a file that must be the same in every launch.
@@ -89,6 +93,18 @@ type File struct {
 	Path   string `json:"path"`
 	SHA256 string `json:"sha256"`
 	Bytes  int64  `json:"bytes"`
+}
+
+// Counted is how even the loads are that a launch recorded: max/mean of its
+// worst layer, and the floor there, which is the best that indivisible slots
+// allow. Undefined where the files do not say.
+type Counted struct {
+	Source            string        `json:"source"`
+	Ranks             int           `json:"ranks"` // 0 unknown
+	RankMaxOverMean   router.Number `json:"rank_max_over_mean"`
+	RankFloor         router.Number `json:"rank_floor"`
+	ExpertMaxOverMean router.Number `json:"expert_max_over_mean"`
+	ExpertFloor       router.Number `json:"expert_floor"`
 }
 
 // Found is how often a rank printed the treatment's proof line.

@@ -22,6 +22,9 @@ type Host struct {
 	// GPUs is asked at the start of every launch, beside it; nil records none.
 	GPUs     func(context.Context) ([]GPU, error)
 	Patience Patience
+	// Counts reads the expert loads that a launch recorded at a path; needed if
+	// the spec names one.
+	Counts func(path string) (Counted, error)
 	// Decide says at a look whether the pairs so far decide the campaign at that
 	// confidence. Needed only under UntilDecide.
 	Decide func(c *Campaign, confidence float64) (bool, error)

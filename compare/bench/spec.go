@@ -24,6 +24,10 @@ type Spec struct {
 	// the command's stdout.
 	Output string `json:"output,omitempty"`
 
+	// Counts is where each launch records its expert loads, with placeholders;
+	// Host.Counts reads them, and they prove how it was routed.
+	Counts string `json:"counts,omitempty"`
+
 	Ranks         int      `json:"ranks"`          // ranks that must prove the treatment; 0: those seen
 	Same          []string `json:"same,omitempty"` // files that must not change between launches
 	WorkTolerance float64  `json:"work_tolerance"` // relative difference of work allowed within a pair

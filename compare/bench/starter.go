@@ -23,6 +23,7 @@ type starter struct {
 	ending       func() // called when the command is about to be ended
 	folder       string
 	warnings     []string
+	cpu          time.Duration // used by what was started, as far as it has ended
 }
 
 // run starts the command, waits for it and returns its exit code. The error is
@@ -43,7 +44,10 @@ func (s *starter) run(ctx context.Context) (code int, err error) {
 	if err != nil {
 		return -1, err
 	}
-	defer server.stop(s.host.Patience)
+	defer func() {
+		server.stop(s.host.Patience)
+		s.cpu += server.cpu()
+	}()
 	if err := s.untilReady(ctx, server); err != nil {
 		return -1, err
 	}
@@ -69,6 +73,7 @@ func (s *starter) command(ctx context.Context) (code int, err error) {
 		return -1, err
 	}
 	left, err := p.wait(ctx, s.host.Patience, s.ending)
+	s.cpu += p.cpu()
 	if left {
 		s.warnings = append(s.warnings, leftBehind)
 	}

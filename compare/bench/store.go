@@ -13,6 +13,7 @@ import (
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
 	"github.com/moebalance/moebalance/compare/bench/metrics"
+	"github.com/moebalance/moebalance/router"
 )
 
 // StoreVersion is the version of the campaign file's tables.
@@ -68,6 +69,8 @@ type record struct {
 	Files       []File            `json:"files,omitempty"`
 	GPUs        []GPU             `json:"gpus,omitempty"`
 	LinesFound  []Found           `json:"lines_found,omitempty"`
+	Counted     *Counted          `json:"counted,omitempty"`
+	OthersCPU   router.Number     `json:"others_cpu"`
 	Result      *metrics.Result   `json:"result,omitempty"`
 	Warnings    []string          `json:"warnings,omitempty"`
 }
@@ -241,7 +244,8 @@ func (s store) attempts(launches []Launch) error {
 		}
 		a.StartedAt = time.Unix(0, started).UTC()
 		a.Arguments, a.Environment, a.Files, a.GPUs = r.Arguments, r.Environment, r.Files, r.GPUs
-		a.LinesFound, a.Result, a.Warnings = r.LinesFound, r.Result, r.Warnings
+		a.LinesFound, a.Counted, a.OthersCPU = r.LinesFound, r.Counted, r.OthersCPU
+		a.Result, a.Warnings = r.Result, r.Warnings
 		launches[position].Attempts = append(launches[position].Attempts, a)
 	}
 	return rows.Err()
@@ -249,7 +253,7 @@ func (s store) attempts(launches []Launch) error {
 
 // save writes an attempt, new or changed.
 func (s store) save(position int, a Attempt) error {
-	text, err := json.Marshal(record{a.Arguments, a.Environment, a.Files, a.GPUs, a.LinesFound, a.Result, a.Warnings})
+	text, err := json.Marshal(record{a.Arguments, a.Environment, a.Files, a.GPUs, a.LinesFound, a.Counted, a.OthersCPU, a.Result, a.Warnings})
 	if err != nil {
 		return err
 	}
