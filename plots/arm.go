@@ -15,10 +15,13 @@ import (
 type Arm struct {
 	Name  string
 	Trace *nsys.Trace
+	// StartUp are steps in which the ranks were still entering the capture. They
+	// stay out of means over steps.
+	StartUp []int
 }
 
-// steps are the numbered steps of the arm's cells, ascending.
-func (a Arm) steps() []int {
+// allSteps are the numbered steps of the arm's cells, ascending.
+func (a Arm) allSteps() []int {
 	seen := map[int]bool{}
 	for _, c := range a.Trace.Cells {
 		if c.Step != nsys.None {
@@ -28,14 +31,20 @@ func (a Arm) steps() []int {
 	return slices.Sorted(maps.Keys(seen))
 }
 
-// cells are those of numbered steps, or all where the capture marks no steps.
+// steps are those without start-up.
+func (a Arm) steps() []int {
+	return slices.DeleteFunc(a.allSteps(), func(step int) bool { return slices.Contains(a.StartUp, step) })
+}
+
+// cells are those of steps, or all where the capture marks no steps.
 func (a Arm) cells() []nsys.Cell {
-	if len(a.steps()) == 0 {
+	steps := position(a.steps())
+	if len(steps) == 0 {
 		return a.Trace.Cells
 	}
 	var out []nsys.Cell
 	for _, c := range a.Trace.Cells {
-		if c.Step != nsys.None {
+		if _, ok := steps[c.Step]; ok {
 			out = append(out, c)
 		}
 	}
@@ -108,7 +117,16 @@ func timedShape(arms []Arm) string {
 	if steps = slices.Compact(steps); len(steps) == 0 {
 		return shape(arms)
 	}
-	return shape(arms) + ", " + strings.Join(steps, " and ") + " steps"
+	text := shape(arms) + ", " + strings.Join(steps, " and ") + " steps"
+	if len(steps) == 1 && steps[0] == "1" {
+		text = shape(arms) + ", 1 step"
+	}
+	for _, a := range arms {
+		if len(a.StartUp) > 0 {
+			return text + " after start-up"
+		}
+	}
+	return text
 }
 
 func plural(n int, word string) string {

@@ -50,7 +50,7 @@ func small() *nsys.Trace {
 }
 
 func TestRankTimes(t *testing.T) {
-	s := RankTimes(Arm{"normal", small()})
+	s := RankTimes(Arm{Name: "normal", Trace: small()})
 	// Rank 0: (10+30+20+20)/2 steps = 40 µs per step, and so has rank 1: the
 	// rank that alternates cancels, which the caption says.
 	checkValues(t, "rank times", s.Series[0].Values, []float64{40000, 40000})
@@ -63,7 +63,7 @@ func TestRankTimes(t *testing.T) {
 }
 
 func TestRankLoads(t *testing.T) {
-	s := RankLoads(Arm{"normal", small()})
+	s := RankLoads(Arm{Name: "normal", Trace: small()})
 	// Per layer rank 0 holds experts 0 and 1: 100+200; rank 1 300+400. Two layers.
 	checkValues(t, "rank loads", s.Series[0].Values, []float64{600, 1400})
 	if s.Series[0].Floor != 1000 { // 2 layers · ⌈1000/2⌉
@@ -72,7 +72,7 @@ func TestRankLoads(t *testing.T) {
 	odd := small()
 	odd.Experts = odd.Experts[:1]
 	odd.Experts[0].Slots = 3
-	if s := RankLoads(Arm{"normal", odd}); s.Series[0].Floor != 2 { // ⌈3/2⌉ on the busiest of two
+	if s := RankLoads(Arm{Name: "normal", Trace: odd}); s.Series[0].Floor != 2 { // ⌈3/2⌉ on the busiest of two
 		t.Errorf("floor of 3 slots on 2 ranks %g, want 2", s.Series[0].Floor)
 	} else if v := s.Series[0].Values; v[0] != 3 || !math.IsNaN(v[1]) {
 		t.Errorf("loads %v, want 3 and unknown", v)
@@ -83,7 +83,7 @@ func TestRankLoads(t *testing.T) {
 }
 
 func TestRankLayerTimes(t *testing.T) {
-	s := RankLayerTimes(Arm{"normal", small()})
+	s := RankLayerTimes(Arm{Name: "normal", Trace: small()})
 	checkValues(t, "layer 1", s.Grids[0].Values[0], []float64{40000, 40000})
 	checkValues(t, "layer 2", s.Grids[0].Values[1], []float64{40000, 40000})
 	if !slices.Equal(s.Grids[0].Rows, []int{1, 2}) {
@@ -94,7 +94,7 @@ func TestRankLayerTimes(t *testing.T) {
 func TestExpertHeat(t *testing.T) {
 	perfect := small()
 	perfect.Experts = perfect.Experts[1:] // expert 0 of layer 1 was never seen
-	s := ExpertTimes(Arm{"normal", small()}, Arm{"perfect", perfect})
+	s := ExpertTimes(Arm{Name: "normal", Trace: small()}, Arm{Name: "perfect", Trace: perfect})
 	checkValues(t, "layer 2", s.Grids[0].Values[1], []float64{2000, 4000, 6000, 8000})
 	checkValues(t, "layer 1 without expert 0", s.Grids[1].Values[0], []float64{nan, 2000, 3000, 4000})
 	if !slices.Equal(s.Grids[0].Cuts, []int{2}) {
@@ -104,7 +104,7 @@ func TestExpertHeat(t *testing.T) {
 		t.Errorf("caption %q does not say how the times came about", s.Caption)
 	}
 	perfect.Experts[0].Basis = nsys.Allocated
-	if s := ExpertTimes(Arm{"perfect", perfect}); !strings.Contains(s.Caption, "partly") {
+	if s := ExpertTimes(Arm{Name: "perfect", Trace: perfect}); !strings.Contains(s.Caption, "partly") {
 		t.Errorf("caption %q hides that some times are allocated", s.Caption)
 	}
 	if want := "normal: the largest is 1.60 × its layer's mean (layer 1, expert 3)."; !strings.HasPrefix(s.Alt, want) {
@@ -119,7 +119,7 @@ func TestReplicatedExpert(t *testing.T) {
 	copied := trace.Experts[0]
 	copied.Rank = 1
 	trace.Experts = append(trace.Experts, copied)
-	s := ExpertTimes(Arm{"normal", trace})
+	s := ExpertTimes(Arm{Name: "normal", Trace: trace})
 	checkValues(t, "layer 1", s.Grids[0].Values[0], []float64{2000, 2000, 3000, 4000})
 	if s.Grids[0].Cuts != nil {
 		t.Errorf("cuts %v, want none", s.Grids[0].Cuts)
@@ -129,7 +129,7 @@ func TestReplicatedExpert(t *testing.T) {
 func TestLayerLosses(t *testing.T) {
 	other := small()
 	other.Stragglers = []nsys.StragglerStat{{Layer: 7, LossNS: router.Undefined()}}
-	s := LayerLosses(Arm{"normal", small()}, Arm{"perfect", other})
+	s := LayerLosses(Arm{Name: "normal", Trace: small()}, Arm{Name: "perfect", Trace: other})
 	checkValues(t, "normal", s.Series[0].Values, []float64{10000, 0, nan})
 	checkValues(t, "perfect", s.Series[1].Values, []float64{nan, nan, nan})
 	if !slices.Equal(s.Groups, []int{1, 2, 7}) {
@@ -138,7 +138,7 @@ func TestLayerLosses(t *testing.T) {
 }
 
 func TestPhaseTimes(t *testing.T) {
-	s := PhaseTimes(Arm{"normal", small()})
+	s := PhaseTimes(Arm{Name: "normal", Trace: small()})
 	if !slices.Equal(s.Phases, []string{"experts", "dispatch"}) {
 		t.Fatalf("phases %v: only those with work in a step are wanted", s.Phases)
 	}
@@ -149,14 +149,39 @@ func TestPhaseTimes(t *testing.T) {
 	checkValues(t, "transfer", a.Transfer, []float64{1500, 1500})
 
 	unaligned := small()
-	unaligned.Collectives[0].WaitNS = router.Undefined()
-	a = PhaseTimes(Arm{"normal", unaligned}).Arms[0]
+	unaligned.Collectives[0].WaitNS, unaligned.Collectives[0].TransferNS = router.Undefined(), router.Undefined()
+	a = PhaseTimes(Arm{Name: "normal", Trace: unaligned}).Arms[0]
 	checkValues(t, "wait where clocks cannot be aligned", a.Wait, []float64{nan, 4500})
 	checkValues(t, "its transfer", a.Transfer, []float64{6000, 1500})
 }
 
+// A start-up step stays out of the means, not out of the timeline; transfer is
+// what it was, so all that start-up added was waiting.
+func TestStartUp(t *testing.T) {
+	trace := small()
+	for i, c := range trace.Cells {
+		if c.Step == 5 && c.CollectiveNS > 0 {
+			trace.Cells[i].TotalNS, trace.Cells[i].CollectiveNS = 104000, 103000
+		}
+	}
+	for i := range trace.Collectives { // per rank 2·103 + 2·3 µs in all, 3 of them transfer
+		trace.Collectives[i].TotalNS, trace.Collectives[i].WaitNS, trace.Collectives[i].TransferNS = 212000, 209000, 3000
+	}
+	arm := Arm{Name: "normal", Trace: trace, StartUp: []int{5}}
+	a := PhaseTimes(arm).Arms[0]
+	checkValues(t, "work of rank 0 in step 6", a.Work[0], []float64{50000, 2000})
+	checkValues(t, "transfer", a.Transfer, []float64{1500, 1500}) // 3 µs over two steps
+	checkValues(t, "wait", a.Wait, []float64{4500, 4500})         // 6 − 1.5 in step 6
+	if got := StepTimes(arm).Arms[0].Numbers; !slices.Equal(got, []int{5, 6}) {
+		t.Errorf("timeline of steps %v, want 5 and 6", got)
+	}
+	if s := PhaseTimes(arm); !strings.Contains(s.Caption, "1 step after start-up") {
+		t.Errorf("caption %q does not say that start-up is left out", s.Caption)
+	}
+}
+
 func TestStepTimes(t *testing.T) {
-	a := StepTimes(Arm{"normal", small()}).Arms[0]
+	a := StepTimes(Arm{Name: "normal", Trace: small()}).Arms[0]
 	// Step 5: rank 0 10+20+2 µs, rank 1 30+20+2; step 6 the reverse.
 	if !slices.Equal(a.Numbers, []int{5, 6}) {
 		t.Fatalf("steps %v", a.Numbers)
@@ -166,7 +191,7 @@ func TestStepTimes(t *testing.T) {
 }
 
 func TestTimeAgainstLoad(t *testing.T) {
-	s := TimeAgainstLoad(Arm{"normal", small()})
+	s := TimeAgainstLoad(Arm{Name: "normal", Trace: small()})
 	c := s.Clouds[0]
 	// Experts have kernels of their own: layer 1 costs 1000(e+1)/2 ns at
 	// 100(e+1) slots, layer 2 twice that.
@@ -180,14 +205,14 @@ func TestTimeAgainstLoad(t *testing.T) {
 	for i := range grouped.Experts {
 		grouped.Experts[i].Basis = nsys.Allocated
 	}
-	c = TimeAgainstLoad(Arm{"normal", grouped}).Clouds[0]
+	c = TimeAgainstLoad(Arm{Name: "normal", Trace: grouped}).Clouds[0]
 	// Allocated times prove nothing: one point per layer and rank, 300 and 700
 	// slots against the observed 20 µs per step of each.
 	checkValues(t, "slots of ranks", c.Slots, []float64{300, 700, 300, 700})
 	checkValues(t, "times of ranks", c.TimeNS, []float64{20000, 20000, 20000, 20000})
 
 	grouped.Experts[0].Known = false
-	c = TimeAgainstLoad(Arm{"normal", grouped}).Clouds[0]
+	c = TimeAgainstLoad(Arm{Name: "normal", Trace: grouped}).Clouds[0]
 	checkValues(t, "ranks whose load is known in full", c.Slots, []float64{700, 300, 700})
 }
 
@@ -210,13 +235,13 @@ func TestPoorTraces(t *testing.T) {
 	for i := range stepless.Cells {
 		stepless.Cells[i].Step = nsys.None
 	}
-	s := RankTimes(Arm{"normal", stepless})
+	s := RankTimes(Arm{Name: "normal", Trace: stepless})
 	checkValues(t, "whole capture", s.Series[0].Values, []float64{80000, 80000})
 	if s.ValueLabel != "expert time in the capture" {
 		t.Errorf("label %q", s.ValueLabel)
 	}
 	for _, trace := range []*nsys.Trace{{}, {Ranks: []nsys.Rank{{Rank: 3}}}} {
-		a := Arm{"empty", trace}
+		a := Arm{Name: "empty", Trace: trace}
 		for name, draw := range map[string]func() (Figure, error){
 			"experts": func() (Figure, error) { return HeatMap(ExpertTimes(a)) },
 			"loads":   func() (Figure, error) { return HeatMap(ExpertLoads(a)) },

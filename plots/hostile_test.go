@@ -20,7 +20,7 @@ func TestHostileValues(t *testing.T) {
 		trace.Stragglers = append(trace.Stragglers, nsys.StragglerStat{Layer: i, LossNS: router.Number(1e300 * float64(i-2))})
 		trace.Collectives = append(trace.Collectives, nsys.CollectiveStat{Rank: 7 * i, TotalNS: 1, WaitNS: router.Number(ns), TransferNS: 1})
 	}
-	a := Arm{"broken", trace}
+	a := Arm{Name: "broken", Trace: trace}
 	done := make(chan bool)
 	go func() {
 		defer close(done)

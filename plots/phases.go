@@ -25,8 +25,8 @@ func PhaseTimes(arms ...Arm) StackSpec {
 	}
 	s := StackSpec{
 		Name: "phase-time", Title: "Where does the time of each rank go?", Per: per(arms),
-		Caption: timedShape(arms) + ". Observed kernel time by rank, mean over steps. Work stands above the line; collectives hang below it, because most of their time " +
-			"is spent waiting for the slowest rank and would be counted twice if it were added to the work.",
+		Caption: timedShape(arms) + ". Observed kernel time by rank, mean over steps. Work stands above the line; collectives hang below it, because their wait " +
+			"is the shadow of a slower rank's work and would be counted twice if it were added.",
 	}
 	used := make([]bool, len(phaseOrder))
 	for _, a := range arms {
@@ -51,21 +51,29 @@ func PhaseTimes(arms ...Arm) StackSpec {
 	return s
 }
 
-// splitWait divides the collective time of each rank in the proportion of its
-// recorded wait and transfer. Ranks with a collective whose wait is unknown
-// stay undivided.
+// splitWait takes the recorded transfer, as a mean over all steps, out of each
+// rank's collective time; the rest is wait. Transfer does not depend on when
+// ranks arrive, so start-up does not distort it. Ranks with a collective whose
+// wait is unknown stay undivided.
 func (k *Stack) splitWait(a Arm, at map[int]int) {
-	wait, total := make([]float64, len(k.Ranks)), make([]float64, len(k.Ranks))
+	transfer, total, inSteps := make([]float64, len(k.Ranks)), make([]float64, len(k.Ranks)), make([]float64, len(k.Ranks))
 	for _, c := range a.Trace.Collectives {
 		if c.Rank != nsys.None {
-			wait[at[c.Rank]] += c.WaitNS.Float64()
+			transfer[at[c.Rank]] += c.TransferNS.Float64()
 			total[at[c.Rank]] += float64(c.TotalNS)
 		}
 	}
-	for r := range k.Ranks {
-		if known(wait[r]) && total[r] > 0 {
-			k.Wait[r] = k.Transfer[r] * wait[r] / total[r]
-			k.Transfer[r] -= k.Wait[r]
+	steps := a.allSteps()
+	for _, c := range a.Trace.Cells {
+		if c.Rank != nsys.None && (c.Step != nsys.None || len(steps) == 0) {
+			inSteps[at[c.Rank]] += float64(c.CollectiveNS)
+		}
+	}
+	for r, both := range k.Transfer {
+		if known(transfer[r]) && total[r] > 0 {
+			perStep := transfer[r] * inSteps[r] / total[r] / float64(max(1, len(steps)))
+			k.Transfer[r] = min(both, perStep)
+			k.Wait[r] = both - k.Transfer[r]
 		}
 	}
 }

@@ -16,7 +16,7 @@ func StepTimes(arms ...Arm) StepSpec {
 	}
 	var answers []string
 	for _, a := range arms {
-		numbers := a.steps()
+		numbers := a.allSteps()
 		at := position(numbers)
 		byRank := map[int][]float64{}
 		for _, c := range a.Trace.Cells {

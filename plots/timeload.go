@@ -55,7 +55,7 @@ func expertPoints(a Arm) (c Cloud) {
 	for _, e := range a.Trace.Experts {
 		if e.Known {
 			c.Slots = append(c.Slots, float64(e.Slots))
-			c.TimeNS = append(c.TimeNS, float64(e.TotalNS)/a.divisor())
+			c.TimeNS = append(c.TimeNS, float64(e.TotalNS)/float64(max(1, len(a.allSteps()))))
 		}
 	}
 	return c

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/moebalance/moebalance/compare"
-	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/plots"
 	"github.com/moebalance/moebalance/router"
 )
@@ -34,37 +33,10 @@ func (p Page) ceiling() (section, error) {
 		if c.Ceiling.GainBound.Defined() {
 			said = append(said, ceilingSentence(c))
 			s.addTable(ceilingTable(c))
-			s.addList(p.aboveBound(c))
 		}
 	}
 	s.Answer = strings.Join(said, " ")
 	return s, nil
-}
-
-// aboveBound explains a measured gain that the bound from the traces does not
-// reach. The bound counts what ranks wait for the slowest one in expert work;
-// whatever else perfect routing changes is outside it.
-func (p Page) aboveBound(c compare.TraceComparison) (out []string) {
-	for _, in := range p.campaigns() {
-		if bound := c.Ceiling.GainBound; in.Campaign.Gain.Low > bound {
-			out = append(out, fmt.Sprintf("The measured gain of %s lies above this bound, interval and all: the bound counts only the wait for the slowest rank's expert work. "+
-				"In the traces perfect routing also changes the mean rank's expert work by %s and its time in collectives by %s.",
-				in.Name, workChange(c, false), workChange(c, true)))
-		}
-	}
-	return out
-}
-
-// workChange is the change of expert work, or of collectives over all phases,
-// as a share of the normal arm's.
-func workChange(c compare.TraceComparison, collective bool) string {
-	var normal, difference router.Number
-	for _, ph := range c.Phases {
-		if ph.Collective == collective && (collective || ph.Phase == nsys.PhaseExperts) {
-			normal, difference = normal+ph.NormalNS, difference+ph.DifferenceNS
-		}
-	}
-	return change(difference / normal)
 }
 
 func verdictSentence(c *compare.CampaignResult) string {

@@ -26,6 +26,19 @@ func comparisons(arms []plots.Arm, inputs []Input) (out []compare.TraceCompariso
 	return out
 }
 
+// markStartUp tells the arms which of their steps the comparison left out.
+func markStartUp(arms []plots.Arm, compared []compare.TraceComparison) {
+	for _, c := range compared {
+		for i := range arms {
+			for _, s := range c.Steps {
+				if string(s.Arm) == arms[i].Name && !s.Compared {
+					arms[i].StartUp = append(arms[i].StartUp, s.Step)
+				}
+			}
+		}
+	}
+}
+
 // comparedSentence says whether the traces are a pair of arms.
 func comparedSentence(c compare.TraceComparison) string {
 	if !c.Comparable {

@@ -54,21 +54,36 @@ func checksTable(in Input) table {
 	return t
 }
 
+// proofTable lists the proofs, neighbouring ranks with the same evidence in one
+// row.
 func proofTable(in Input) table {
-	t := table{Caption: "Proof that each rank ran its arm, in " + in.Name, Columns: append(append(text("arm"), numeric("rank")...), text("proved", "evidence")...)}
-	for _, pr := range in.Campaign.Proof {
+	t := table{Caption: "Proof that each rank ran its arm, in " + in.Name, Columns: slices.Concat(text("arm"), numeric("ranks"), text("proved", "evidence"))}
+	proofs := in.Campaign.Proof
+	for from := 0; from < len(proofs); {
+		first, to := proofs[from], from+1
+		for to < len(proofs) && proofs[to].Rank == proofs[to-1].Rank+1 && proofs[to].Arm == first.Arm && proofs[to].Proved == first.Proved && proofs[to].Evidence == first.Evidence {
+			to++
+		}
 		proved := cell{Text: "yes", Mark: good}
-		if !pr.Proved {
+		if !first.Proved {
 			proved = cell{Text: "no", Mark: bad}
 		}
-		rank := number(pr.Rank)
-		if pr.Rank < 0 {
-			rank = "all"
-		}
-		t.Rows = append(t.Rows, row(string(pr.Arm), rank, proved, pr.Evidence))
+		t.Rows = append(t.Rows, row(string(first.Arm), rankSpan(first.Rank, proofs[to-1].Rank), proved, first.Evidence))
+		from = to
 	}
 	t.Folded = len(t.Rows) > 16
 	return t
+}
+
+// rankSpan names ranks from first to last; a negative one stands for all.
+func rankSpan(first, last int) string {
+	switch {
+	case first < 0:
+		return "all"
+	case first == last:
+		return number(first)
+	}
+	return number(first) + " to " + number(last)
 }
 
 func proofSentence(c *compare.CampaignResult) string {
@@ -143,7 +158,7 @@ func (p Page) coverageSentence() string {
 func (p Page) coverageTable() table {
 	t := table{
 		Caption: "How much of the GPU time the traces explain",
-		Columns: append(text("trace"), numeric("ranks", "GPU time", "with a launch", "placed in a layer", "placed in an expert (observed)")...),
+		Columns: slices.Concat(text("trace", "arm known by"), numeric("ranks", "GPU time", "with a launch", "placed in a layer", "in an expert (observed)")),
 	}
 	for _, a := range p.arms {
 		c := a.Trace.Coverage
@@ -151,7 +166,7 @@ func (p Page) coverageTable() table {
 		if !(c.LayerShare >= lowCoverage) {
 			layers.Mark = warn
 		}
-		t.Rows = append(t.Rows, row(a.Name, len(a.Trace.Ranks), duration(router.Number(c.GPUNS)), share(c.LaunchShare), layers, share(c.ExpertShare)))
+		t.Rows = append(t.Rows, row(a.Name, orMissing(a.Trace.ArmEvidence), len(a.Trace.Ranks), duration(router.Number(c.GPUNS)), share(c.LaunchShare), layers, share(c.ExpertShare)))
 	}
 	return t
 }
@@ -205,7 +220,9 @@ func (p Page) warnings() (out []string) {
 	}
 	for _, c := range p.compared {
 		for _, w := range c.Warnings {
-			add("comparison", w.Subject, w.Text)
+			if !slices.Contains(texts, w.Text) { // it passes on those of the traces
+				add("comparison", w.Subject, w.Text)
+			}
 		}
 	}
 	for _, in := range p.inputs {
@@ -214,6 +231,9 @@ func (p Page) warnings() (out []string) {
 				add(in.Name, w.Subject, w.Text)
 			}
 		}
+	}
+	if len(p.arms) > 0 && len(p.campaigns()) > 0 {
+		add("report", "", "the campaign and the traces were recorded apart: nothing here shows that they are of the same program")
 	}
 	for _, text := range texts {
 		out = append(out, fmt.Sprintf("%s (%s)", text, few(places[text])))

@@ -158,7 +158,7 @@ func TestWholePage(t *testing.T) {
 		"Not known: the traces carry no recorded load.",
 		"normal: time over ranks is flagged in",
 		"observed",
-		"The measured gain of bench.json lies above this bound",
+		"nothing here shows that they are of the same program",
 	} {
 		if !strings.Contains(doc, want) {
 			t.Errorf("the page does not say %q", want)

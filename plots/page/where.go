@@ -29,7 +29,9 @@ func (p Page) where() (section, error) {
 		return s, err
 	}
 	s.addList(p.lopsided())
-	s.addTable(phaseTable(phases))
+	byPhase := phaseTable(phases)
+	byPhase.Folded = len(p.compared) > 0 // the comparison has these rows and more
+	s.addTable(byPhase)
 	for _, c := range p.compared {
 		s.addComparison(c)
 	}
@@ -105,7 +107,7 @@ func (p Page) lopsided() (out []string) {
 	for _, a := range p.arms {
 		total, bySteps := int64(0), map[int]int64{}
 		for _, c := range a.Trace.Cells {
-			if c.Step != nsys.None {
+			if c.Step != nsys.None && !slices.Contains(a.StartUp, c.Step) {
 				total += c.CollectiveNS
 				bySteps[c.Step] += c.CollectiveNS
 			}

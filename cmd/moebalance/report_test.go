@@ -1,0 +1,155 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/moebalance/moebalance/compare/bench"
+)
+
+// report runs the verb and returns its exit code and streams.
+func report(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code = run(context.Background(), append([]string{"report"}, args...), nil, &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+func TestReportOfCaptures(t *testing.T) {
+	dir := t.TempDir()
+	html := filepath.Join(dir, "report.html")
+	captures := "../../testdata/deepseek-ep4-ranks"
+	code, out, errs := report(t, "-o", html, "--png", filepath.Join(dir, "png"), "--svg", filepath.Join(dir, "svg"), "--title", "A & B",
+		"--counts-normal", captures+"/counts-normal", "--counts-perfect", captures+"/counts-perfect", captures)
+	if code != exitDone || out != "" || errs != "" {
+		t.Fatalf("exit %d, stdout %q, stderr %q", code, out, errs)
+	}
+	page, err := os.ReadFile(html)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"<h1>A &amp; B</h1>", "The traces are a pair of arms over 4 ranks and 2 layers.", "allocated", "load explains"} {
+		if !strings.Contains(string(page), want) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+	for _, figure := range []string{"rank-time", "rank-load", "rank-layer-time", "expert-time", "expert-load", "time-load", "phase-time", "layer-loss", "step-time"} {
+		for suffix, magic := range map[string]string{"png": "\x89PNG", "svg": "<?xml"} {
+			b, err := os.ReadFile(filepath.Join(dir, suffix, figure+"."+suffix))
+			if err != nil || !bytes.HasPrefix(b, []byte(magic)) {
+				t.Errorf("%s.%s: %v, %.8q…", figure, suffix, err, b)
+			}
+		}
+	}
+	left, err := filepath.Glob(filepath.Join(dir, "*", ".moebalance-*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// What a verb writes as JSON, report takes; without -o the page is the result
+// on stdout.
+func TestReportOfResults(t *testing.T) {
+	dir := t.TempDir()
+	normal, perfect := "../../testdata/gptoss-ep4-loop/normal.sqlite", "../../testdata/gptoss-ep4-loop/perfect.sqlite"
+	write := func(name string, args ...string) string {
+		t.Helper()
+		file := filepath.Join(dir, name)
+		var out, errs bytes.Buffer
+		if code := run(context.Background(), append(args, "--format", "json", "-o", file), nil, &out, &errs); code != exitDone {
+			t.Fatalf("%v: exit %d: %s", args, code, errs.String())
+		}
+		return file
+	}
+	results := []string{
+		write("normal.json", "trace", normal), write("perfect.json", "trace", perfect),
+		write("compare.json", "compare", normal, perfect), write("counts.json", "counts", "../../testdata/gptoss-ep4-ranks/counts-normal"),
+	}
+	code, fromJSON, errs := report(t, append(results, "--title", "T")...)
+	if code != exitDone {
+		t.Fatalf("exit %d: %s", code, errs)
+	}
+	if !strings.HasPrefix(fromJSON, "<!DOCTYPE html>") || !strings.Contains(fromJSON, "counts-normal: load over ranks is flagged in") {
+		t.Error("stdout holds no page with the counts' imbalance")
+	}
+	_, direct, _ := report(t, "--title", "T", normal, perfect)
+	_, viaJSON, _ := report(t, "--title", "T", results[0], results[1])
+	if direct != viaJSON {
+		t.Error("the page differs between exports and the JSON of their traces")
+	}
+}
+
+func TestReportOfCampaign(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "campaign")
+	treatment, err := bench.ParseTreatment("trtllm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := bench.Create(folder, bench.Spec{
+		Design: bench.Design{Pairs: 6, Order: bench.ABBA}, Treatment: treatment,
+		Command: bench.Command{Normal: []string{"a-benchmark", "--fast"}}, Threshold: 0.1, Confidence: 0.95,
+	}, time.Unix(0, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	code, out, errs := report(t, folder)
+	if code != exitDone || !strings.Contains(out, "<h1>a-benchmark --fast</h1>") || !strings.Contains(out, "No complete pair of launches.") {
+		t.Errorf("exit %d, stderr %q: the page of a campaign without launches should say so", code, errs)
+	}
+}
+
+func TestReportRefuses(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, content string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	empty := filepath.Join(dir, "empty")
+	if err := os.Mkdir(empty, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	normal := "../../testdata/gptoss-ep4-loop/normal.sqlite"
+	for _, c := range []struct {
+		code int
+		says string
+		args []string
+	}{
+		{exitUsage, "want at least one campaign folder", nil},
+		{exitUsage, "no folder", []string{"-o", filepath.Join(dir, "none", "r.html"), normal}},
+		{exitUsage, "is a file", []string{"--png", file("figures", ""), normal}},
+		{exitUsage, "--threshold", []string{"--threshold", "-1", normal}},
+		{exitUsage, "no export of the perfect arm", []string{"--counts-perfect", "../../testdata/gptoss-ep4-ranks/counts-perfect", normal}},
+		{exitFailed, "no such file", []string{filepath.Join(dir, "missing.json")}},
+		{exitFailed, "not something to report on", []string{file("notes.txt", "hello")}},
+		{exitFailed, "not something to report on", []string{file("nothing.json", "")}},
+		{exitFailed, `found kind "lunch"`, []string{file("lunch.json", `{"kind":"lunch"}`)}},
+		{exitFailed, "unexpected end of JSON input", []string{file("cut.json", `{"kind":"trace","cel`)}},
+		{exitFailed, "holds no campaign (campaign.sqlite), no exports (*.sqlite), and no expert statistics", []string{empty}},
+		{exitFailed, "cut.sqlite", []string{file("cut.sqlite", "SQLite format 3\x00 and no more")}},
+		{exitFailed, "pointer.sqlite", []string{file("pointer.sqlite", "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n")}},
+	} {
+		target := filepath.Join(dir, "out.html")
+		args := c.args
+		if c.code != exitUsage {
+			args = append([]string{"-o", target}, args...)
+		}
+		code, out, errs := report(t, args...)
+		if code != c.code || out != "" || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, c.says) {
+			t.Errorf("%v: exit %d, stdout %.20q, stderr %q; want exit %d and one line with %q", c.args, code, out, errs, c.code, c.says)
+		}
+		if _, err := os.Stat(target); err == nil {
+			t.Errorf("%v: left a page behind", c.args)
+		}
+	}
+}
