@@ -49,6 +49,8 @@ type Launch struct {
 	// Work is what the launch did, by name (WorkRequests, …). A name that is
 	// absent is unknown, not zero.
 	Work map[string]float64
+	// Secondary are the launch's other metrics.
+	Secondary []Measured
 }
 
 // UnknownPosition is the position of a launch whose place in the order is not
@@ -139,19 +141,21 @@ const (
 
 // CampaignResult is the result of the bench verb.
 type CampaignResult struct {
-	SchemaVersion int           `json:"schema_version"`
-	Kind          string        `json:"kind"` // always "bench"
-	Command       string        `json:"command"`
-	Metric        Metric        `json:"metric"`
-	Threshold     float64       `json:"threshold"` // fraction
-	Pairs         []Pair        `json:"pairs"`     // by pair
-	Gain          Gain          `json:"gain"`
-	Verdict       Verdict       `json:"verdict"`
-	PairsNeeded   router.Number `json:"pairs_needed"` // in all, to decide an inconclusive campaign
-	Reasons       []string      `json:"reasons"`
-	Proof         []Proof       `json:"proof"` // by arm and rank
-	Differences   []Difference  `json:"differences"`
-	Checks        []Check       `json:"checks"`
+	SchemaVersion int             `json:"schema_version"`
+	Kind          string          `json:"kind"` // always "bench"
+	Command       string          `json:"command"`
+	Metric        Metric          `json:"metric"`
+	Threshold     float64         `json:"threshold"` // fraction
+	Pairs         []Pair          `json:"pairs"`     // by pair
+	Gain          Gain            `json:"gain"`
+	Verdict       Verdict         `json:"verdict"`
+	PairsNeeded   router.Number   `json:"pairs_needed"` // in all, to decide an inconclusive campaign
+	Reasons       []string        `json:"reasons"`
+	Precision     Precision       `json:"precision"`
+	Secondary     []SecondaryGain `json:"secondary"` // by name
+	Proof         []Proof         `json:"proof"`     // by arm and rank
+	Differences   []Difference    `json:"differences"`
+	Checks        []Check         `json:"checks"`
 }
 
 // CampaignSchema is the version of CampaignResult's JSON.

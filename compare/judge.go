@@ -26,10 +26,11 @@ func Judge(c Campaign) CampaignResult {
 	r := CampaignResult{
 		SchemaVersion: CampaignSchema, Kind: "bench",
 		Command: c.Command, Metric: c.Metric, Threshold: c.Threshold,
-		Pairs: pairs, Gain: gainOfLogs(logs, c.Confidence, c.Seed),
+		Pairs: pairs, Gain: gainOfLogs(logs, c.Confidence, c.Seed), Secondary: c.secondaryGains(sessions),
 		PairsNeeded: router.Undefined(),
 		Proof:       c.Proof, Differences: c.Differences,
 	}
+	r.Precision = precisionOf(logs, r.Gain, c.Confidence)
 	r.Checks = append(slices.Clone(c.Checks), c.checks(sessions, pairs, r.Gain)...)
 	if r.Reasons = failures(r.Checks); len(r.Reasons) > 0 {
 		r.Verdict = Invalid
@@ -39,7 +40,7 @@ func Judge(c Campaign) CampaignResult {
 	if r.Verdict == Inconclusive {
 		r.PairsNeeded = PairsNeeded(r.Gain, c.Threshold, c.Confidence)
 	}
-	r.Reasons = explain(r.Verdict, r.Gain, c.Threshold, c.Confidence, r.PairsNeeded)
+	r.Reasons = append(explain(r.Verdict, r.Gain, c.Threshold, c.Confidence, r.PairsNeeded), r.Precision.sentence()...)
 	return r
 }
 

@@ -225,6 +225,58 @@ func TestInvalidCampaigns(t *testing.T) {
 	}
 }
 
+func TestSecondaryMetrics(t *testing.T) {
+	ttft, itl, rate := Metric{"ttft_mean", "ms", false}, Metric{"itl_mean", "ms", false}, Metric{"request_throughput", "req/s", true}
+	c := valid(paired(.19, .2, .21, .22, .18, .2))
+	for i := range c.Launches {
+		l := &c.Launches[i]
+		slow := 1.0
+		if l.Arm == Normal {
+			slow = 1.25 + 0.01*float64(l.Pair)
+		}
+		l.Secondary = []Measured{{ttft, 40 * slow}, {rate, 7}, {c.Metric, l.Value}}
+		if l.Arm == Normal || l.Pair > 0 {
+			l.Secondary = append(l.Secondary, Measured{itl, 5 * slow}) // one launch lacks it
+		}
+	}
+	r := Judge(c)
+	if len(r.Secondary) != 3 || r.Secondary[0].Metric != itl || r.Secondary[1].Metric != rate || r.Secondary[2].Metric != ttft {
+		t.Fatalf("have %+v, want the two times and the rate by name, without the primary metric", r.Secondary)
+	}
+	if n := r.Secondary[0].Gain.N; n != 5 {
+		t.Errorf("%d pairs have the metric that one launch lacks, want 5", n)
+	}
+	// Times fall, so the gain is positive. p is 2/2⁵ and 2/2⁶; the rate never
+	// changes and has no p. Holm: 2·0.03125 and then 1·0.0625.
+	checkNear(t, "ttft", float64(r.Secondary[2].Gain.Low), 0.25, 1e-9)
+	checkNear(t, "ttft, Holm", float64(r.Secondary[2].PHolm), 0.0625, 1e-15)
+	checkNear(t, "itl, Holm", float64(r.Secondary[0].PHolm), 0.0625, 1e-15)
+	if r.Secondary[1].PHolm.Defined() {
+		t.Error("no change has no p")
+	}
+	if r.Verdict != Significant {
+		t.Errorf("secondary metrics changed the verdict: %q", r.Verdict)
+	}
+}
+
+func TestPrecision(t *testing.T) {
+	equal := Judge(valid(paired(.001, -.002, .003, -.001, .002, -.003)))
+	if p := equal.Precision; !p.Equivalent || p.P != 1.0/64 || p.PairsForMargin != 6 {
+		t.Errorf("arms within 0.3 %%: have %+v, want equal within 1 %% and no more pairs needed", p)
+	}
+	if !strings.Contains(strings.Join(equal.Reasons, "; "), "equal within ±1 %") {
+		t.Errorf("reasons %v", equal.Reasons)
+	}
+	noisy := Judge(valid(abba(t))).Precision
+	if noisy.Equivalent || !(noisy.PairsForMargin > 50) || !(noisy.P > 0.9) {
+		t.Errorf("a gain of 20 %%: have %+v", noisy)
+	}
+	one := Judge(valid(paired(.1))).Precision
+	if one.Equivalent || one.PairsForMargin.Defined() {
+		t.Errorf("one pair: have %+v", one)
+	}
+}
+
 func TestPairsAreAllShown(t *testing.T) {
 	launches := paired(.1, .2)
 	launches[0].Status, launches[0].Note = "timed out", "after 600 s"

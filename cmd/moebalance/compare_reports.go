@@ -104,7 +104,7 @@ func (r *reportReader) add(arm compare.Arm, run metrics.Result) error {
 	}
 	r.into.Launches = append(r.into.Launches, compare.Launch{
 		Pair: r.count[arm], Arm: arm, Position: compare.UnknownPosition,
-		Status: compare.StatusOK, Value: m.Value.Float64(), Work: workOf(run.Work),
+		Status: compare.StatusOK, Value: m.Value.Float64(), Work: workOf(run.Work), Secondary: secondaryOf(run, m),
 	})
 	r.count[arm]++
 	return nil

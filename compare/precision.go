@@ -1,0 +1,49 @@
+package compare
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/moebalance/moebalance/compare/stats"
+	"github.com/moebalance/moebalance/router"
+)
+
+// equivalenceMargin is the gain, as a fraction, below which arms count as the
+// same: the ±1 % that criterion and poop use as their noise threshold.
+const equivalenceMargin = 0.01
+
+// Precision says how sharp a campaign is: whether it shows the arms to be
+// equal, and what a sharper one would take.
+type Precision struct {
+	// Equivalent is true when two one-sided tests (TOST) show the gain to lie
+	// within ±Margin at the level of the campaign; P is the larger of their
+	// signed-rank p-values, PT that of Student's t.
+	Margin     float64       `json:"margin"`
+	Equivalent bool          `json:"equivalent"`
+	P          router.Number `json:"p"`
+	PT         router.Number `json:"p_t"`
+	// PairsForMargin is how many pairs in all would bring the interval down to
+	// ±Margin about its estimate, if the spread stays what it is.
+	PairsForMargin router.Number `json:"pairs_for_margin"`
+}
+
+func precisionOf(logs []float64, g Gain, confidence float64) Precision {
+	margin := math.Log1p(equivalenceMargin)
+	test := stats.TOST(logs, -margin, margin)
+	p := Precision{
+		Margin: equivalenceMargin, Equivalent: test.RankP < 1-confidence,
+		P: router.Number(test.RankP), PT: router.Number(test.TP), PairsForMargin: router.Undefined(),
+	}
+	if n, ok := stats.PairsForHalfWidth(margin, float64(g.LogSD), confidence); ok {
+		p.PairsForMargin = router.Number(n)
+	}
+	return p
+}
+
+// sentence says that the arms are equal, or nothing.
+func (p Precision) sentence() []string {
+	if !p.Equivalent {
+		return nil
+	}
+	return []string{fmt.Sprintf("the arms are equal within ±%g %% (p = %.2g)", 100*p.Margin, p.P)}
+}
