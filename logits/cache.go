@@ -34,7 +34,7 @@ func Open(dir string, spec Spec) (*Cache, error) {
 		return nil, err
 	}
 	if _, err := spec.plan(1); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", ErrSpec, err)
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err

@@ -120,20 +120,27 @@ func (o *generateOptions) run(c *cobra.Command) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	cache, err := o.open()
+	spec, err := o.spec()
 	if err != nil {
 		return err
 	}
-	ranks := o.ranks
+	ranks, last := o.ranks, spec.Layout.Ranks()-1
 	if len(ranks) == 0 {
-		for r := range cache.Spec().Layout.Ranks() {
+		for r := range last + 1 {
 			ranks = append(ranks, r)
 		}
 	}
 	tokens := slices.Compact(slices.Sorted(slices.Values(o.tokens)))
 	ranks = slices.Compact(slices.Sorted(slices.Values(ranks)))
-	if last := cache.Spec().Layout.Ranks() - 1; ranks[0] < 0 || ranks[len(ranks)-1] > last {
+	if ranks[0] < 0 || ranks[len(ranks)-1] > last {
 		return usagef("--rank: want ranks from 0 to %d, have %v", last, ranks)
+	}
+	cache, err := logits.Open(o.cache, spec)
+	if errors.Is(err, logits.ErrSpec) || errors.Is(err, router.ErrShape) {
+		return withCode(exitUsage, err)
+	}
+	if err != nil {
+		return err
 	}
 	list, err := fillCache(c, cache, ranks, tokens)
 	if err != nil {
@@ -156,19 +163,19 @@ func fillCache(c *cobra.Command, cache *logits.Cache, ranks, tokens []int) ([]lo
 	return list, err
 }
 
-// open opens the cache for what the flags describe.
-func (o *generateOptions) open() (*logits.Cache, error) {
+// spec is what the flags describe.
+func (o *generateOptions) spec() (logits.Spec, error) {
 	name, gate, stored, err := o.gate.gate()
 	if err != nil {
-		return nil, err
+		return logits.Spec{}, err
 	}
 	layout, err := o.gate.layout(gate.Shape.Experts)
 	if err != nil {
-		return nil, err
+		return logits.Spec{}, err
 	}
 	knobs, err := o.plan.options()
 	if err != nil {
-		return nil, err
+		return logits.Spec{}, err
 	}
 	dtype := logits.DType(o.dtype)
 	if dtype == "" {
@@ -177,14 +184,10 @@ func (o *generateOptions) open() (*logits.Cache, error) {
 			dtype = logits.BFloat16
 		}
 	}
-	cache, err := logits.Open(o.cache, logits.Spec{
+	return logits.Spec{
 		Model: name, Gate: gate, Layout: layout, Mode: router.Mode(o.gate.mode), Layer: o.layer,
 		Plan: o.plan.name, Knobs: knobs, DType: dtype, IDsOnly: o.idsOnly,
-	})
-	if errors.Is(err, logits.ErrSpec) || errors.Is(err, router.ErrShape) {
-		return nil, withCode(exitUsage, err)
-	}
-	return cache, err
+	}, nil
 }
 
 func (o *generateOptions) document(s logits.Spec, ranks int, list []logits.Written) output.Document {

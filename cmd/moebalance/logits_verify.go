@@ -8,6 +8,7 @@ import (
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/logits"
+	"github.com/moebalance/moebalance/logits/safetensors"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -100,7 +101,7 @@ func verdict(s logits.Survey) error {
 		}
 		if failed++; first == nil {
 			first = e.Err
-			if errors.Is(e.Err, logits.ErrMissing) {
+			if format := new(safetensors.FormatError); !errors.As(e.Err, &format) { // which names the file itself
 				first = fmt.Errorf("%q: %w", e.Path, e.Err)
 			}
 		}

@@ -1,0 +1,331 @@
+package main
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/moebalance/moebalance/logits/safetensors"
+)
+
+// ask runs the program, wants an exit code, and decodes the JSON it printed.
+func ask(t *testing.T, code int, into any, args ...string) (stderr string) {
+	t.Helper()
+	stdout, stderr, got := invoke(t.Context(), args...)
+	if got != code {
+		t.Fatalf("%v: exit %d, want %d: %s", args, got, code, stderr)
+	}
+	if into != nil {
+		if err := json.Unmarshal([]byte(stdout), into); err != nil {
+			t.Fatalf("%v: %v in %q", args, err, stdout)
+		}
+	}
+	return stderr
+}
+
+type generated struct {
+	Kind    string `json:"kind"`
+	Entries []struct {
+		Path       string   `json:"path"`
+		Tokens     int      `json:"tokens_per_rank"`
+		New        bool     `json:"new"`
+		Status     string   `json:"status"`
+		Infeasible []int    `json:"infeasible_experts"`
+		Spread     *float64 `json:"bias_spread_survived"`
+	} `json:"entries"`
+}
+
+func TestLogitsVerifyKeys(t *testing.T) {
+	dir := t.TempDir()
+	for _, args := range [][]string{
+		{"--model", "gpt-oss-120b", "--ep", "8"},
+		{"--model", "deepseek-v3", "--ep", "8", "--dtype", "float16"},
+	} {
+		ask(t, exitDone, nil, append([]string{"logits", "generate", "--tokens", "1,8", "--cache", dir}, args...)...)
+	}
+	var r struct {
+		SchemaVersion int              `json:"schema_version"`
+		Kind          string           `json:"kind"`
+		Balance       []map[string]any `json:"balance"`
+		Entries       []map[string]any `json:"entries"`
+	}
+	ask(t, exitDone, &r, "logits", "verify", "--format", "json", dir)
+	if r.SchemaVersion != 1 || r.Kind != "logits verify" || len(r.Balance) != 4 || len(r.Entries) != 32 {
+		t.Fatalf("%d %q: %d balances, %d entries", r.SchemaVersion, r.Kind, len(r.Balance), len(r.Entries))
+	}
+	// The contract: exactly these keys.
+	keys := func(m map[string]any) string { return strings.Join(slices.Sorted(maps.Keys(m)), " ") }
+	if got, want := keys(r.Balance[0]), "active_experts active_experts_ideal expert_floor expert_max_over_mean method model rank_floor rank_max_over_mean tokens_per_rank"; got != want {
+		t.Errorf("balance keys %q, want %q", got, want)
+	}
+	if got, want := keys(r.Entries[0]), "dtype experts method model path plan rank ranks status tokens_per_rank top_k"; got != want {
+		t.Errorf("entry keys %q, want %q", got, want)
+	}
+	// DeepSeek-V3 at EP 8 with 1 token per rank: 64 slots on 256 experts. The
+	// floor is 1/(64/256) = 4, ranks get 8 each, 64 experts are active.
+	want := map[string]any{
+		"model": "deepseek-v3", "method": "DeepSeekV3", "tokens_per_rank": 1., "expert_max_over_mean": 4., "expert_floor": 4.,
+		"rank_max_over_mean": 1., "rank_floor": 1., "active_experts": 64., "active_experts_ideal": 64.,
+	}
+	if !maps.Equal(r.Balance[0], want) {
+		t.Errorf("balance %v, want %v", r.Balance[0], want)
+	}
+	for _, e := range r.Entries {
+		if e["status"] != "exact" || e["plan"] != "diagonal/1" || e["ranks"] != 8. {
+			t.Errorf("entry %v", e)
+		}
+	}
+}
+
+func TestLogitsGenerateAddsWhatIsMissing(t *testing.T) {
+	dir := t.TempDir()
+	base := []string{"logits", "generate", "--model", "mixtral-8x7b", "--ep", "4", "--format", "json", "--cache", dir}
+	count := func(args ...string) (entries, fresh int) {
+		var r generated
+		ask(t, exitDone, &r, append(slices.Clone(base), args...)...)
+		for _, e := range r.Entries {
+			if e.New {
+				fresh++
+			}
+		}
+		return len(r.Entries), fresh
+	}
+	for _, c := range []struct {
+		args           []string
+		entries, fresh int
+	}{
+		{[]string{"--tokens", "1,2"}, 8, 8},
+		{[]string{"--tokens", "1,2"}, 8, 0},
+		{[]string{"--tokens", "2,3,3,2"}, 8, 4},
+		{[]string{"--tokens", "7", "--rank", "1,3"}, 2, 2},
+		{[]string{"--tokens", "1", "--dtype", "float16"}, 4, 4},
+		{[]string{"--tokens", "1", "--mode", "tep"}, 4, 4},
+		{[]string{"--tokens", "1", "--layer", "5"}, 4, 4},
+		{[]string{"--tokens", "1", "--plan", "uniform", "--seed", "3"}, 4, 4},
+		{[]string{"--tokens", "1", "--ids-only"}, 4, 4},
+		{nil, 88, 80},
+	} {
+		if entries, fresh := count(c.args...); entries != c.entries || fresh != c.fresh {
+			t.Errorf("%v: %d entries, %d new; want %d, %d", c.args, entries, fresh, c.entries, c.fresh)
+		}
+	}
+	// Ranks 0 and 2 of 7 tokens are missing, and that is a fault.
+	stderr := ask(t, exitGate, nil, "logits", "verify", dir)
+	if !strings.Contains(stderr, "2 of ") || !strings.Contains(stderr, "found none for rank 0") || strings.Count(stderr, "\n") != 1 {
+		t.Errorf("verify says %q", stderr)
+	}
+	stdout, _, _ := invoke(t.Context(), "logits", "list", dir)
+	if !strings.Contains(stdout, "2 of 4 ranks missing or bad (0, 2)") {
+		t.Errorf("list says %s", stdout)
+	}
+}
+
+func TestLogitsVerifyNamesTheFault(t *testing.T) {
+	dir := t.TempDir()
+	var r generated
+	ask(t, exitDone, &r, "logits", "generate", "--experts", "16", "--top-k", "2", "--ep", "2", "--tokens", "4", "--format", "json", "--cache", dir)
+	path := r.Entries[0].Path
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		content []byte
+		want    string
+	}{
+		"cut":     {whole[:len(whole)-5], "cut short"},
+		"flipped": {append(bytes.Clone(whole[:len(whole)-1]), whole[len(whole)-1]^1), "want logit -32"},
+		"empty":   {nil, "cut short"},
+		"text":    {[]byte("version https://git-lfs.github.com/spec/v1\n"), "git lfs pull"},
+	} {
+		if err := os.WriteFile(path, c.content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var v struct {
+			Entries []struct{ Path, Status string } `json:"entries"`
+			Balance []struct {
+				Experts *float64 `json:"expert_max_over_mean"`
+				Active  *float64 `json:"active_experts"`
+			} `json:"balance"`
+		}
+		stderr := ask(t, exitGate, &v, "logits", "verify", "--format", "json", dir)
+		if !strings.Contains(stderr, c.want) || !strings.Contains(stderr, path) || strings.Count(stderr, "\n") != 1 {
+			t.Errorf("%s: %q", name, stderr)
+		}
+		failed := 0
+		for _, e := range v.Entries {
+			if strings.HasPrefix(e.Status, "failed: ") && e.Path == path {
+				failed++
+			}
+		}
+		if failed != 1 || len(v.Balance) != 1 || v.Balance[0].Experts != nil || v.Balance[0].Active != nil {
+			t.Errorf("%s: %+v", name, v)
+		}
+	}
+}
+
+// checkpoint writes a sharded checkpoint that holds one bias.
+func checkpoint(t *testing.T, tensor string, bias []float32) (index string) {
+	t.Helper()
+	dir := t.TempDir()
+	var data []byte
+	for _, b := range bias {
+		data = binary.LittleEndian.AppendUint32(data, math.Float32bits(b))
+	}
+	var file bytes.Buffer
+	err := safetensors.Write(&file, nil, []safetensors.Tensor{{Name: tensor, DType: safetensors.F32, Shape: []int64{int64(len(bias))}}}, map[string][]byte{tensor: data})
+	if err != nil {
+		t.Fatal(err)
+	}
+	index = filepath.Join(dir, "model.safetensors.index.json")
+	for path, content := range map[string][]byte{
+		filepath.Join(dir, "model-00001-of-00001.safetensors"): file.Bytes(),
+		index: []byte(`{"weight_map":{"` + tensor + `":"model-00001-of-00001.safetensors"}}`),
+	} {
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return index
+}
+
+func TestLogitsWithABias(t *testing.T) {
+	const tensor = "model.layers.3.mlp.gate.e_score_correction_bias"
+	mild, wild := make([]float32, 256), make([]float32, 256)
+	for e := range mild {
+		mild[e] = 0.9 * float32(e%7) / 6
+	}
+	wild[9] = 1.5 // the other experts of its group cannot be chosen without it
+	for name, c := range map[string]struct {
+		bias   []float32
+		status string
+	}{"mild": {mild, "exact"}, "wild": {wild, "infeasible"}} {
+		dir := t.TempDir()
+		args := []string{"logits", "generate", "--model", "deepseek-v3", "--ep", "8", "--tokens", "64", "--bias-tensor", tensor, "--bias", checkpoint(t, tensor, c.bias), "--cache", dir}
+		var r generated
+		ask(t, exitDone, &r, append(args, "--format", "json")...)
+		worst := "exact"
+		for _, e := range r.Entries {
+			if e.Status != "exact" {
+				worst = e.Status
+			}
+			if (len(e.Infeasible) > 0) != (e.Status == "infeasible") || slices.Contains(e.Infeasible, 9) || e.Spread == nil {
+				t.Errorf("%s: %+v", name, e)
+			}
+		}
+		if worst != c.status {
+			t.Errorf("%s: %s, want %s", name, worst, c.status)
+		}
+		ask(t, exitDone, nil, "logits", "verify", dir) // what an entry promises, its logits do
+		text, _, _ := invoke(t.Context(), args...)
+		if !strings.Contains(text, "the correction bias that was read has a spread of") ||
+			strings.Contains(text, "no logits can bring") != (c.status == "infeasible") {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+}
+
+func TestLogitsFormats(t *testing.T) {
+	dir := t.TempDir()
+	ask(t, exitDone, nil, "logits", "generate", "--experts", "8", "--top-k", "2", "--ep", "4", "--tokens", "3", "--cache", dir)
+	for _, verb := range []string{"verify", "list"} {
+		csv, _, code := invoke(t.Context(), "logits", verb, "--format", "csv", dir)
+		lines := strings.Split(strings.TrimSpace(csv), "\n")
+		// 12 ranks·tokens·… : 4 ranks of 3 tokens, top-2: 24 slots on 8 experts, 3 each.
+		if code != exitDone || len(lines) != 2 || !strings.Contains(lines[0], "expert_max_over_mean,expert_floor") ||
+			!strings.HasPrefix(lines[1], "e8k2,Renormalize,diagonal/1,dep,bfloat16,4,3,1,1,1,1,8,8,4,") {
+			t.Errorf("%s: exit %d: %q", verb, code, csv)
+		}
+		md, _, code := invoke(t.Context(), "logits", verb, "--format", "md", dir)
+		if code != exitDone || !strings.Contains(md, "| e8k2 | Renormalize |") {
+			t.Errorf("%s: exit %d: %q", verb, code, md)
+		}
+	}
+	var l struct {
+		Kind  string `json:"kind"`
+		Bytes int64  `json:"bytes"`
+	}
+	ask(t, exitDone, &l, "logits", "list", "--format", "json", dir)
+	if l.Kind != "logits list" || l.Bytes == 0 {
+		t.Errorf("%+v", l)
+	}
+}
+
+func TestLogitsExitCodes(t *testing.T) {
+	dir := t.TempDir()
+	placement := filepath.Join(dir, "placement.json")
+	if err := os.WriteFile(placement, []byte("[[0,1,0],[2,3]]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cache := filepath.Join(dir, "cache")
+	generate := func(args ...string) []string {
+		return append([]string{"logits", "generate", "--cache", cache, "--tokens", "1"}, args...)
+	}
+	for name, c := range map[string]struct {
+		args []string
+		code int
+		want string
+	}{
+		"no verb":          {[]string{"logits"}, exitUsage, "needs a verb"},
+		"unknown verb":     {[]string{"logits", "verfy"}, exitUsage, `did you mean "verify"`},
+		"no folder":        {[]string{"logits", "verify"}, exitUsage, "one cache folder"},
+		"missing folder":   {[]string{"logits", "verify", filepath.Join(dir, "none")}, exitFailed, "no such file"},
+		"empty folder":     {[]string{"logits", "list", t.TempDir()}, exitFailed, "logits generate"},
+		"a file":           {[]string{"logits", "verify", placement}, exitFailed, placement},
+		"no model":         {generate("--ep", "8"), exitUsage, "--model"},
+		"two models":       {generate("--model", "deepseek-v3", "--experts", "8", "--top-k", "2", "--ep", "8"), exitUsage, "one of"},
+		"unknown model":    {generate("--model", "deepsek-v3", "--ep", "8"), exitUsage, `did you mean "deepseek-v3"`},
+		"no ranks":         {generate("--model", "deepseek-v3"), exitUsage, "--ep"},
+		"too many ranks":   {generate("--model", "deepseek-v3", "--ep", "257"), exitUsage, "between 1 and 256"},
+		"no cache":         {[]string{"logits", "generate", "--model", "deepseek-v3", "--ep", "8"}, exitUsage, "--cache"},
+		"bad type":         {generate("--model", "deepseek-v3", "--ep", "8", "--dtype", "fp8"), exitUsage, "float32, bfloat16, float16"},
+		"bad plan":         {generate("--model", "deepseek-v3", "--ep", "8", "--plan", "wave"), exitUsage, "diagonal"},
+		"bad rank":         {generate("--model", "deepseek-v3", "--ep", "8", "--rank", "8"), exitUsage, "0 to 7"},
+		"bad mode":         {generate("--model", "deepseek-v3", "--ep", "8", "--mode", "ep"), exitUsage, "unknown mode"},
+		"bad tokens":       {generate("--model", "deepseek-v3", "--ep", "8", "--tokens=-1"), exitUsage, "--tokens"},
+		"top-k of a model": {generate("--model", "deepseek-v3", "--ep", "8", "--top-k", "4"), exitUsage, "a model has its own"},
+		"no top-k":         {generate("--experts", "8", "--ep", "8"), exitUsage, "--top-k"},
+		"top-k too large":  {generate("--experts", "8", "--top-k", "9", "--ep", "8"), exitUsage, "top-k between 1 and 8"},
+		"bias alone":       {generate("--model", "deepseek-v3", "--ep", "8", "--bias", "x"), exitUsage, "go together"},
+		"missing bias":     {generate("--model", "deepseek-v3", "--ep", "8", "--bias", filepath.Join(dir, "x"), "--bias-tensor", "b"), exitFailed, "no such file"},
+		"bias unknown":     {generate("--model", "gpt-oss-20b", "--ep", "8", "--bias", checkpoint(t, "b", make([]float32, 32)), "--bias-tensor", "b"), exitUsage, "no correction bias"},
+		"bias too short":   {generate("--model", "deepseek-v3", "--ep", "8", "--bias", checkpoint(t, "b", make([]float32, 32)), "--bias-tensor", "b"), exitUsage, "256 bias values"},
+		"missing config":   {generate("--config", filepath.Join(dir, "x"), "--ep", "8"), exitFailed, "no such file"},
+		"placement twice":  {generate("--experts", "4", "--top-k", "1", "--placement", placement), exitFailed, "holds expert 0 twice"},
+		"replay, nothing":  {generate("--experts", "4", "--top-k", "1", "--ep", "2", "--plan", "replay"), exitUsage, "--counts"},
+	} {
+		_, stderr, code := invoke(t.Context(), c.args...)
+		if code != c.code || !strings.Contains(stderr, c.want) || strings.Count(stderr, "\n") != 1 {
+			t.Errorf("%s: exit %d, want %d with %q: %q", name, code, c.code, c.want, stderr)
+		}
+	}
+	if _, err := os.Stat(cache); err == nil {
+		t.Error("a refused command made the cache folder")
+	}
+}
+
+func TestLogitsPlacement(t *testing.T) {
+	dir := t.TempDir()
+	placement := filepath.Join(dir, "placement.json")
+	if err := os.WriteFile(placement, []byte("[[0,3,1],[1,2,0]]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cache := filepath.Join(dir, "cache")
+	ask(t, exitDone, nil, "logits", "generate", "--experts", "4", "--top-k", "2", "--placement", placement, "--tokens", "6", "--cache", cache)
+	var r struct {
+		Balance []struct {
+			Rank, Floor float64
+		} `json:"balance"`
+	}
+	ask(t, exitDone, &r, "logits", "verify", "--format", "json", cache)
+	if len(r.Balance) != 1 {
+		t.Errorf("%+v", r)
+	}
+}
