@@ -15,6 +15,8 @@ const (
 	maxRanks   = 1 << 14
 	maxLayers  = 1 << 14
 	maxFile    = 1 << 30 // bytes of a file that is read whole
+
+	maxUnpacked = 1 << 28 // bytes of what a zip unpacks to
 )
 
 // Warning is something the reader of a result must know. Code is stable and for
@@ -87,6 +89,19 @@ func (r *Record) ByLayer() map[int]router.Load {
 	return sums
 }
 
+// cellKey is one iteration of one layer.
+type cellKey struct {
+	iteration int64
+	layer     int
+}
+
+// addCells adds one step per cell; finish puts them in order.
+func (r *Record) addCells(loads map[cellKey]router.Load) {
+	for key, load := range loads {
+		r.Steps = append(r.Steps, Step{Iteration: key.iteration, Layer: key.layer, Load: load})
+	}
+}
+
 // Slots is the number of slots recorded over all steps.
 func (r *Record) Slots() int64 {
 	var sum int64
@@ -142,7 +157,7 @@ func (r *Record) finish() (*Record, error) {
 		if i > 0 && r.Steps[i-1].Iteration == s.Iteration && r.Steps[i-1].Layer == s.Layer {
 			return nil, fmt.Errorf("%s is recorded twice", where)
 		}
-		if s.Load.PerExpert != nil && len(s.Load.PerExpert) != r.Experts {
+		if s.Load.PerExpert != nil && (len(s.Load.PerExpert) != r.Experts || r.Experts == 0) {
 			return nil, fmt.Errorf("%s: want counts of %d experts, have %d", where, r.Experts, len(s.Load.PerExpert))
 		}
 		if s.Received != nil && len(s.Received) != r.Ranks {

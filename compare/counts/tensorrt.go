@@ -19,7 +19,10 @@ import (
 // tensorrt_llm/_torch/expert_statistic.py writes them. Later versions put
 // files of other meaning beside the counts, under names that an older glob
 // (rank*.safetensors) would sum by mistake.
-const tensorrtMeta = "meta_info.json"
+const (
+	tensorrtFormat = "TensorRT-LLM expert statistics"
+	tensorrtMeta   = "meta_info.json"
+)
 
 var (
 	tensorrtCounts = regexp.MustCompile(`^rank(\d{1,5})\.safetensors$`)
@@ -28,17 +31,11 @@ var (
 	tensorrtKey    = regexp.MustCompile(`^(\d{1,18})_(\d{1,5})$`)
 )
 
-// cellKey is one iteration of one layer.
-type cellKey struct {
-	iteration int64
-	layer     int
-}
-
 // readTensorRT reads a folder of rank{r}.safetensors. Each holds tensors
 // "{iteration}_{layer}" of slots that rank's own tokens chose, so the load is
 // the sum over the files, and the number of files is the EP size.
 func readTensorRT(dir string) (*Record, error) {
-	r := &Record{Source: dir, Format: "TensorRT-LLM expert statistics", Sent: map[int][]router.Load{}}
+	r := &Record{Source: dir, Format: tensorrtFormat, Sent: map[int][]router.Load{}}
 	meta, err := readTensorRTMeta(filepath.Join(dir, tensorrtMeta))
 	if err != nil {
 		return nil, err
@@ -58,9 +55,7 @@ func readTensorRT(dir string) (*Record, error) {
 			return nil, err
 		}
 	}
-	for key, load := range loads {
-		r.Steps = append(r.Steps, Step{Iteration: key.iteration, Layer: key.layer, Load: load})
-	}
+	r.addCells(loads)
 	if r, err = r.finish(); err != nil {
 		return nil, err
 	}

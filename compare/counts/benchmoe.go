@@ -1,0 +1,83 @@
+package counts
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"math/bits"
+	"slices"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+const benchPatternFormat = "bench_moe routing pattern"
+
+// readBenchPattern reads the routing pattern of TensorRT-LLM's bench_moe: slots
+// from source to target rank, and a histogram over the experts of each target.
+// A histogram row that does not add up to what its rank receives holds weights,
+// which are scaled to it by largest remainder, as bench_moe does.
+func readBenchPattern(path string, objects []json.RawMessage) (*Record, error) {
+	var p struct {
+		Ranks     int       `json:"ep_size"`
+		PerRank   int       `json:"experts_per_rank"`
+		Dispatch  [][]int64 `json:"slot_dispatch_matrix"`
+		Histogram [][]int64 `json:"expert_histogram"`
+	}
+	if err := one(objects, &p); err != nil {
+		return nil, err
+	}
+	if err := bounded(p.PerRank, p.Ranks); err != nil {
+		return nil, err
+	}
+	if len(p.Dispatch) != p.Ranks || len(p.Histogram) != p.Ranks || p.Ranks == 0 {
+		return nil, fmt.Errorf("want %d rows (ep_size) of slot_dispatch_matrix and expert_histogram, have %d and %d", p.Ranks, len(p.Dispatch), len(p.Histogram))
+	}
+	r := &Record{Source: path, Format: benchPatternFormat, Experts: p.Ranks * p.PerRank, Ranks: p.Ranks}
+	received := make([]int64, p.Ranks)
+	for source, row := range p.Dispatch {
+		if err := checkCounts(row); err != nil || len(row) != p.Ranks {
+			return nil, fmt.Errorf("slot_dispatch_matrix row %d: want %d counts, have %d (%v)", source, p.Ranks, len(row), err)
+		}
+		for target, n := range row {
+			received[target] += n
+		}
+	}
+	load := router.Load{}
+	for target, row := range p.Histogram {
+		if err := checkCounts(row); err != nil || len(row) != p.PerRank {
+			return nil, fmt.Errorf("expert_histogram row %d: want %d counts, have %d (%v)", target, p.PerRank, len(row), err)
+		}
+		if (router.Load{PerExpert: row}).Total() == 0 && received[target] > 0 {
+			return nil, fmt.Errorf("expert_histogram row %d is empty, but rank %d receives %d slots", target, target, received[target])
+		}
+		load.PerExpert = append(load.PerExpert, apportion(received[target], row)...)
+	}
+	r.Steps = []Step{{Load: load, Received: received}}
+	return r.finish()
+}
+
+// apportion divides total slots in proportion to the weights, by largest
+// remainder with ties to the lower index. Weights that add up to the total come
+// back as they are.
+func apportion(total int64, weights []int64) []int64 {
+	var sum uint64
+	for _, w := range weights {
+		sum += uint64(w)
+	}
+	out := make([]int64, len(weights))
+	if sum == 0 {
+		return out
+	}
+	remainders, order, left := make([]uint64, len(weights)), make([]int, len(weights)), total
+	for i, w := range weights {
+		high, low := bits.Mul64(uint64(total), uint64(w))
+		share, rest := bits.Div64(high, low, sum) // fits: w ≤ sum, so share ≤ total
+		out[i], remainders[i], order[i] = int64(share), rest, i
+		left -= int64(share)
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(remainders[b], remainders[a]), a-b) })
+	for _, i := range order[:left] {
+		out[i]++
+	}
+	return out
+}

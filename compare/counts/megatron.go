@@ -1,0 +1,134 @@
+package counts
+
+import (
+	"archive/zip"
+	"bytes"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+const (
+	mcoreFormat  = "Megatron EP load dump"
+	mcoreVersion = "mcore_ep_load_dump_v1"
+)
+
+// mcoreDump is one rank's archive: its tokens' slots [layers, forwards, experts].
+type mcoreDump struct {
+	loads        array
+	layerNumbers []int64
+	group        []int64
+	rank, ranks  int
+}
+
+// readMcore reads one archive, which is the whole load only at EP size 1.
+func readMcore(path string, z *zip.Reader) (*Record, error) {
+	d, err := openMcore(z)
+	if err != nil {
+		return nil, err
+	}
+	if d.ranks != 1 {
+		return nil, fmt.Errorf("this is rank %d of %d, and the load is the sum over the ranks: give the folder that holds all of them", d.rank, d.ranks)
+	}
+	return mergeMcore(path, []mcoreDump{d})
+}
+
+// readMcoreFolder reads the archives of all ranks of one EP group.
+func readMcoreFolder(dir string, files []string) (*Record, error) {
+	dumps := make([]mcoreDump, len(files))
+	seen := make([]bool, len(files))
+	for _, path := range files {
+		name := filepath.Base(path)
+		content, err := readWhole(path)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		z, err := zip.NewReader(bytes.NewReader(content), int64(len(content)))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		d, err := openMcore(z)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		if d.ranks != len(files) || d.rank < 0 || d.rank >= d.ranks || seen[d.rank] {
+			return nil, fmt.Errorf("%s is rank %d of %d: want one file of each rank of one EP group, have %d files", name, d.rank, d.ranks, len(files))
+		}
+		dumps[d.rank], seen[d.rank] = d, true
+	}
+	return mergeMcore(dir, dumps)
+}
+
+func openMcore(z *zip.Reader) (mcoreDump, error) {
+	var d mcoreDump
+	arrays := map[string]numpyArray{}
+	f := torchFile{budget: maxUnpacked}
+	for _, m := range z.File {
+		name, ok := strings.CutSuffix(m.Name, ".npy")
+		if !ok {
+			continue
+		}
+		b, err := f.read(m)
+		if err != nil {
+			return d, err
+		}
+		if arrays[name], err = parseNPY(b); err != nil {
+			return d, fmt.Errorf("%s: %w", m.Name, err)
+		}
+	}
+	if v := arrays["dump_version"].text; v != mcoreVersion {
+		return d, fmt.Errorf("want dump_version %q, have %q", mcoreVersion, v)
+	}
+	rank, ranks := arrays["ep_rank"].values, arrays["ep_size"].values
+	if len(rank) != 1 || len(ranks) != 1 || ranks[0] < 1 || ranks[0] > maxRanks {
+		return d, fmt.Errorf("want one ep_rank and one ep_size up to %d", maxRanks)
+	}
+	d.rank, d.ranks = int(rank[0]), int(ranks[0])
+	d.loads, d.group, d.layerNumbers = arrays["loads"].array, arrays["ep_group_ranks"].values, arrays["layer_numbers"].values
+	s := d.loads.shape
+	if len(s) != 3 || s[0] < 1 || s[0] > maxLayers || s[1] < 1 || s[2] < 1 || s[2] > maxExperts || d.loads.values == nil {
+		return d, fmt.Errorf("loads: want counts of [layers, forwards, experts], have %v", s)
+	}
+	if d.layerNumbers != nil && int64(len(d.layerNumbers)) != s[0] {
+		return d, fmt.Errorf("%d layer_numbers for loads of %d layers", len(d.layerNumbers), s[0])
+	}
+	return d, nil
+}
+
+func mergeMcore(source string, dumps []mcoreDump) (*Record, error) {
+	first := dumps[0]
+	layers, forwards, experts := int(first.loads.shape[0]), int(first.loads.shape[1]), int(first.loads.shape[2])
+	r := &Record{Source: source, Format: mcoreFormat, Experts: experts, Ranks: len(dumps), Sent: map[int][]router.Load{}}
+	for rank, d := range dumps {
+		if !slices.Equal(d.loads.shape, first.loads.shape) || !slices.Equal(d.layerNumbers, first.layerNumbers) || !slices.Equal(d.group, first.group) {
+			return nil, fmt.Errorf("rank %d recorded other layers, forwards, experts or another EP group than rank 0", rank)
+		}
+		if err := checkCounts(d.loads.values); err != nil {
+			return nil, fmt.Errorf("rank %d: element %w", rank, err)
+		}
+	}
+	for i := range layers {
+		layer := i
+		if first.layerNumbers != nil {
+			if n := first.layerNumbers[i]; n < 0 || n > maxLayers {
+				return nil, fmt.Errorf("layer number %d", n)
+			}
+			layer = int(first.layerNumbers[i])
+		}
+		for forward := range forwards {
+			load := router.NewLoad(experts)
+			for rank, d := range dumps {
+				sent := d.loads.row(i).row(forward).values
+				r.send(layer, rank, sent)
+				for e, n := range sent {
+					load.PerExpert[e] += n
+				}
+			}
+			r.Steps = append(r.Steps, Step{Iteration: int64(forward), Layer: layer, Load: load})
+		}
+	}
+	return r.finish()
+}

@@ -1,0 +1,62 @@
+package counts
+
+import (
+	"fmt"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+// addPhysical adds a step that counts slots per physical copy of an expert. The
+// copies stand on the ranks in equal contiguous runs, so the load per rank is
+// known exactly; logical maps each copy to its expert.
+func (r *Record) addPhysical(iteration int64, layer int, copies []int64, logical []int32) error {
+	where := fmt.Sprintf("iteration %d, layer %d", iteration, layer)
+	if len(copies) != len(logical) {
+		return fmt.Errorf("%s: counts of %d copies, but a map of %d", where, len(copies), len(logical))
+	}
+	if err := checkCounts(copies); err != nil {
+		return fmt.Errorf("%s: copy %w", where, err)
+	}
+	s := Step{Iteration: iteration, Layer: layer, Load: router.NewLoad(r.Experts)}
+	for i, n := range copies {
+		if e := logical[i]; e < 0 || int(e) >= r.Experts {
+			return fmt.Errorf("%s: copy %d is of expert %d, want 0 to %d", where, i, e, r.Experts-1)
+		}
+		s.Load.PerExpert[logical[i]] += n
+	}
+	if r.Ranks > 0 {
+		if len(copies)%r.Ranks != 0 {
+			return fmt.Errorf("%s: %d copies do not divide over %d ranks", where, len(copies), r.Ranks)
+		}
+		s.Received = make([]int64, r.Ranks)
+		for i, n := range copies {
+			s.Received[i/(len(copies)/r.Ranks)] += n
+		}
+	}
+	r.Steps = append(r.Steps, s)
+	return nil
+}
+
+// addLayers adds one step per row, a row being the slots per logical expert of
+// one layer. The rows set the number of experts when it is not known yet.
+func (r *Record) addLayers(iteration int64, rows [][]int64) error {
+	for layer, row := range rows {
+		if r.Experts == 0 {
+			r.Experts = len(row)
+		}
+		if len(row) == 0 || len(row) != r.Experts {
+			return fmt.Errorf("iteration %d, layer %d: want counts of %d experts, have %d", iteration, layer, r.Experts, len(row))
+		}
+		r.Steps = append(r.Steps, Step{Iteration: iteration, Layer: layer, Load: router.Load{PerExpert: row}})
+	}
+	return nil
+}
+
+// bounded refuses sizes that no model has, before anything of that size is
+// allocated.
+func bounded(experts, ranks int) error {
+	if experts < 0 || experts > maxExperts || ranks < 0 || ranks > maxRanks {
+		return fmt.Errorf("want at most %d experts and %d ranks, have %d and %d", maxExperts, maxRanks, experts, ranks)
+	}
+	return nil
+}

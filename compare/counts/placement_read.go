@@ -1,0 +1,141 @@
+package counts
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// eplbLine is in every TensorRT-LLM EPLB configuration.
+var eplbLine = regexp.MustCompile(`(?m)^\s*"?initial_global_assignments"?\s*:`)
+
+// slotPlacement lists the logical expert of every physical slot, layer by layer,
+// as TensorRT-LLM's EPLB configuration and vLLM's eplb_initial_mapping do. The
+// slots of a rank are num_slots / ep_size consecutive ones.
+type slotPlacement struct {
+	Ranks       int             `json:"ep_size" yaml:"ep_size"`
+	Slots       int             `json:"num_slots" yaml:"num_slots"`
+	Assignments map[int][]int32 `json:"initial_global_assignments" yaml:"initial_global_assignments"`
+}
+
+func readPlacement(path string, ranks int) (*Placement, error) {
+	content, err := readWhole(path)
+	if err != nil {
+		return nil, err
+	}
+	return parsePlacement(path, content, ranks)
+}
+
+func parsePlacement(path string, content []byte, ranks int) (*Placement, error) {
+	text := bytes.TrimSpace(content)
+	if len(text) > 0 && text[0] == '{' {
+		objects, keys, err := jsonObjects(text)
+		if err != nil {
+			return nil, err
+		}
+		if keys["layer_list"] != nil {
+			return readExpertMap(path, objects, ranks)
+		}
+		for _, object := range objects { // in JSONL the mapping is one record of several
+			var s slotPlacement
+			if err := json.Unmarshal(object, &s); err == nil && s.Assignments != nil {
+				return s.placement(path, "slot assignments", ranks)
+			}
+		}
+	} else if eplbLine.Match(content) {
+		var s slotPlacement
+		if err := yaml.Unmarshal(content, &s); err != nil {
+			return nil, fmt.Errorf("not the YAML of an EPLB configuration: %w", err)
+		}
+		return s.placement(path, "EPLB configuration", ranks)
+	}
+	return nil, fmt.Errorf("not a placement that is understood: want an EPLB configuration (num_slots, initial_global_assignments), an expert map (layer_list) or vLLM's eplb_initial_mapping")
+}
+
+func (s slotPlacement) placement(path, format string, ranks int) (*Placement, error) {
+	switch {
+	case ranks == 0:
+		ranks = s.Ranks
+	case s.Ranks != 0 && s.Ranks != ranks:
+		return nil, fmt.Errorf("%d ranks asked for, but ep_size is %d", ranks, s.Ranks)
+	}
+	if ranks == 0 {
+		return nil, fmt.Errorf("%d slots over an unknown number of ranks: give the EP size", s.Slots)
+	}
+	p := &Placement{Source: path, Format: format, Ranks: ranks}
+	for _, slots := range s.Assignments {
+		for _, e := range slots {
+			p.Experts = max(p.Experts, int(e)+1)
+		}
+	}
+	if err := bounded(p.Experts, p.Ranks); err != nil {
+		return nil, err
+	}
+	for _, layer := range slices.Sorted(maps.Keys(s.Assignments)) {
+		slots := s.Assignments[layer]
+		if len(slots) != s.Slots {
+			return nil, fmt.Errorf("layer %d: want %d slots (num_slots), have %d", layer, s.Slots, len(slots))
+		}
+		if err := p.placeSlots(layer, slots); err != nil {
+			return nil, err
+		}
+	}
+	if p.layers == nil {
+		return nil, fmt.Errorf("initial_global_assignments names no layer")
+	}
+	return p, nil
+}
+
+// readExpertMap reads the expert map of vllm-ascend and MindIE.
+func readExpertMap(path string, objects []json.RawMessage, ranks int) (*Placement, error) {
+	var file struct {
+		Layers int `json:"moe_layer_count"`
+		List   []struct {
+			Layer   int `json:"layer_id"`
+			Devices int `json:"device_count"`
+			List    []struct {
+				Device  int     `json:"device_id"`
+				Experts []int32 `json:"device_expert"`
+			} `json:"device_list"`
+		} `json:"layer_list"`
+	}
+	if err := one(objects, &file); err != nil {
+		return nil, err
+	}
+	if len(file.List) == 0 || len(file.List) != file.Layers {
+		return nil, fmt.Errorf("want %d layers (moe_layer_count), have %d", file.Layers, len(file.List))
+	}
+	p := &Placement{Source: path, Format: "expert map", Ranks: file.List[0].Devices}
+	if ranks != 0 && ranks != p.Ranks {
+		return nil, fmt.Errorf("%d ranks asked for, but the map has %d devices", ranks, p.Ranks)
+	}
+	for _, layer := range file.List {
+		for _, device := range layer.List {
+			p.Experts = max(p.Experts, int(slices.Max(append(device.Experts, -1)))+1)
+		}
+	}
+	if err := bounded(p.Experts, p.Ranks); err != nil {
+		return nil, err
+	}
+	for _, layer := range file.List {
+		held := make([][]int32, p.Ranks)
+		if len(layer.List) != p.Ranks || layer.Devices != p.Ranks {
+			return nil, fmt.Errorf("layer %d: want %d devices, have %d", layer.Layer, p.Ranks, len(layer.List))
+		}
+		for _, device := range layer.List {
+			if device.Device < 0 || device.Device >= p.Ranks || held[device.Device] != nil {
+				return nil, fmt.Errorf("layer %d: want each device from 0 to %d once, have %d", layer.Layer, p.Ranks-1, device.Device)
+			}
+			held[device.Device] = append([]int32{}, device.Experts...)
+		}
+		if err := p.placeHeld(layer.Layer, held); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}

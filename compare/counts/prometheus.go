@@ -1,0 +1,151 @@
+package counts
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"regexp"
+	"strconv"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+const prometheusFormat = "Prometheus text"
+
+// The counters of vLLM's EPLB branches and of vllm-ascend. Clients append
+// _total to a counter's name in some versions.
+var (
+	prometheusLine   = regexp.MustCompile(`(?m)^vllm:(eplb_tokens_routed_to_ep_rank|eplb_tokens_routed_to_expert|phy_expert_heat)(_total)?\{`)
+	prometheusSample = regexp.MustCompile(`^vllm:(\w+?)(?:_total)?\{(.*)\}\s+(\S+)`)
+	prometheusLabel  = regexp.MustCompile(`(\w+)="((?:[^"\\]|\\.)*)"`)
+)
+
+// series says which labels of a counter name the layer and the part that got
+// the slots, and whether that part is an expert or a rank.
+var series = map[string]struct{ layer, part, level string }{
+	"eplb_tokens_routed_to_expert":  {"layer_idx", "logical_expert_id", LevelExpert},
+	"eplb_tokens_routed_to_ep_rank": {"layer_idx", "dst_ep_rank", LevelRank},
+	"phy_expert_heat":               {"layer", "rank", LevelRank},
+}
+
+// readPrometheus reads one scrape. Its counters run since the engine started,
+// so it is one step, a window; see Since for the difference of two scrapes.
+func readPrometheus(path string, content []byte) (*Record, error) {
+	type cell struct {
+		level string
+		layer int
+	}
+	sums := map[cell]map[int]int64{}
+	r := &Record{Source: path, Format: prometheusFormat, Window: true}
+	lines := bufio.NewScanner(bytes.NewReader(content))
+	lines.Buffer(nil, 1<<20)
+	for n := 1; lines.Scan(); n++ {
+		m := prometheusSample.FindStringSubmatch(lines.Text())
+		if m == nil {
+			continue
+		}
+		s, ok := series[m[1]]
+		if !ok {
+			continue
+		}
+		labels := map[string]string{}
+		for _, l := range prometheusLabel.FindAllStringSubmatch(m[2], -1) {
+			labels[l[1]] = l[2]
+		}
+		layer, err := strconv.Atoi(labels[s.layer])
+		if err != nil || layer < 0 || layer >= maxLayers {
+			return nil, fmt.Errorf("line %d: want a layer number in %s, have %q", n, s.layer, labels[s.layer])
+		}
+		part, err := strconv.Atoi(labels[s.part])
+		if err != nil || part < 0 || part >= maxExperts || s.level == LevelRank && part >= maxRanks {
+			return nil, fmt.Errorf("line %d: want a number in %s, have %q", n, s.part, labels[s.part])
+		}
+		value, err := strconv.ParseFloat(m[3], 64)
+		if err != nil || !(value >= 0 && value <= maxCount) {
+			return nil, fmt.Errorf("line %d: want a count between 0 and %d, have %q", n, int64(maxCount), m[3])
+		}
+		at := cell{s.level, layer}
+		if sums[at] == nil {
+			sums[at] = map[int]int64{}
+		}
+		sums[at][part] += int64(value)
+		if s.level == LevelRank {
+			r.Ranks = max(r.Ranks, part+1)
+		} else {
+			r.Experts = max(r.Experts, part+1)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, err
+	}
+	steps := map[int]*Step{}
+	for at, parts := range sums {
+		if steps[at.layer] == nil {
+			steps[at.layer] = &Step{Layer: at.layer}
+		}
+		if at.level == LevelRank {
+			steps[at.layer].Received = dense(parts, r.Ranks)
+		} else {
+			steps[at.layer].Load = router.Load{PerExpert: dense(parts, r.Experts)}
+		}
+	}
+	for _, s := range steps {
+		r.Steps = append(r.Steps, *s)
+	}
+	r.warn("cumulative", "these counters run since the engine started, warm-up included: take two scrapes and their difference")
+	return r.finish()
+}
+
+func dense(parts map[int]int64, n int) []int64 {
+	out := make([]int64, n)
+	for i, v := range parts {
+		out[i] = v
+	}
+	return out
+}
+
+// Since is what was added to cumulative counters after an earlier record of the
+// same engine. A counter that fell means that the engine restarted in between,
+// which is an error.
+func (r *Record) Since(earlier *Record) (*Record, error) {
+	if r.Format != earlier.Format || r.Experts != earlier.Experts || r.Ranks != earlier.Ranks {
+		return nil, fmt.Errorf("%q is %s of %d experts and %d ranks, %q is %s of %d and %d: want two records of one engine",
+			r.Source, r.Format, r.Experts, r.Ranks, earlier.Source, earlier.Format, earlier.Experts, earlier.Ranks)
+	}
+	before := map[cellKey]Step{}
+	for _, s := range earlier.Steps {
+		before[cellKey{s.Iteration, s.Layer}] = s
+	}
+	out := *r
+	out.Sent, out.Warnings, out.Steps = nil, nil, nil
+	for _, w := range r.Warnings {
+		if w.Code != "cumulative" {
+			out.Warnings = append(out.Warnings, w)
+		}
+	}
+	for _, s := range r.Steps {
+		b := before[cellKey{s.Iteration, s.Layer}]
+		var err error
+		if s.Load.PerExpert, err = added(s.Load.PerExpert, b.Load.PerExpert); err == nil {
+			s.Received, err = added(s.Received, b.Received)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%q since %q: layer %d: %w", r.Source, earlier.Source, s.Layer, err)
+		}
+		out.Steps = append(out.Steps, s)
+	}
+	return &out, nil
+}
+
+func added(now, before []int64) ([]int64, error) {
+	out := append([]int64(nil), now...)
+	for i, n := range before {
+		if i < len(out) {
+			out[i] -= n
+		}
+		if i >= len(out) || out[i] < 0 {
+			return nil, fmt.Errorf("counter %d fell from %d: the engine restarted, or the records are in the wrong order", i, n)
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,162 @@
+package counts
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+// vLLM has no stable dump of expert loads; these are the layouts of its feature
+// branches, told apart by their keys.
+const (
+	vllmDumpFormat   = "vLLM expert load dump"
+	vllmLinesFormat  = "vLLM EPLB load lines"
+	vllmSparseFormat = "vLLM expert counts per engine"
+)
+
+// one returns the only object of a file.
+func one(objects []json.RawMessage, into any) error {
+	if len(objects) != 1 {
+		return fmt.Errorf("want one JSON object, have %d", len(objects))
+	}
+	return json.Unmarshal(objects[0], into)
+}
+
+// readVLLMDump reads snapshots of physical expert loads. Of the two loads in a
+// snapshot it takes the latest pass; the window's sum only where there is no
+// other.
+func readVLLMDump(path string, objects []json.RawMessage) (*Record, error) {
+	var dump struct {
+		WorldSize int `json:"world_size"`
+		Experts   int `json:"num_logical_experts"`
+		Snapshots []struct {
+			Step    int64     `json:"step"`
+			Window  [][]int64 `json:"window_expert_load"`
+			Latest  [][]int64 `json:"latest_expert_load"`
+			Logical [][]int32 `json:"physical_to_logical_map"`
+		} `json:"snapshots"`
+	}
+	if err := one(objects, &dump); err != nil {
+		return nil, err
+	}
+	if err := bounded(dump.Experts, dump.WorldSize); err != nil {
+		return nil, err
+	}
+	r := &Record{Source: path, Format: vllmDumpFormat, Experts: dump.Experts, Ranks: dump.WorldSize}
+	for i, s := range dump.Snapshots {
+		load := s.Latest
+		if load == nil {
+			load, r.Window = s.Window, true
+		}
+		if err := r.addPhysicalLayers(s.Step, load, s.Logical); err != nil {
+			return nil, fmt.Errorf("snapshot %d: %w", i, err)
+		}
+	}
+	return r.finish()
+}
+
+func (r *Record) addPhysicalLayers(step int64, load [][]int64, logical [][]int32) error {
+	if len(load) != len(logical) {
+		return fmt.Errorf("loads of %d layers, but maps of %d", len(load), len(logical))
+	}
+	for layer := range load {
+		if err := r.addPhysical(step, layer, load[layer], logical[layer]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// vllmLine is one line of the JSONL of EPLB.
+type vllmLine struct {
+	RecordType string    `json:"record_type"`
+	Version    int       `json:"version"`
+	Step       int64     `json:"step"`
+	Ranks      int       `json:"num_ranks"`
+	Load       [][]int64 `json:"expert_load"`
+	Logical    [][]int32 `json:"p2l_map"`
+}
+
+// readVLLMLines reads eplb_load_stats records; records of other types, such as
+// the initial mapping, are left out.
+func readVLLMLines(path string, objects []json.RawMessage) (*Record, error) {
+	r := &Record{Source: path, Format: vllmLinesFormat, Window: true}
+	var lines []vllmLine
+	for i, object := range objects {
+		var line vllmLine
+		if err := json.Unmarshal(object, &line); err != nil {
+			return nil, fmt.Errorf("record %d: %w", i+1, err)
+		}
+		if line.RecordType != "eplb_load_stats" {
+			continue
+		}
+		if line.Version != 1 {
+			return nil, fmt.Errorf("record %d: want version 1, have %d", i+1, line.Version)
+		}
+		lines = append(lines, line)
+		for _, row := range line.Logical {
+			r.Experts = max(r.Experts, int(slices.Max(append(row, -1)))+1)
+		}
+		if r.Ranks != 0 && line.Ranks != r.Ranks {
+			return nil, fmt.Errorf("record %d: %d ranks, the records before have %d", i+1, line.Ranks, r.Ranks)
+		}
+		r.Ranks = line.Ranks
+	}
+	if err := bounded(r.Experts, r.Ranks); err != nil {
+		return nil, err
+	}
+	for _, line := range lines {
+		if err := r.addPhysicalLayers(line.Step, line.Load, line.Logical); err != nil {
+			return nil, err
+		}
+	}
+	return r.finish()
+}
+
+// readVLLMSparse reads one line per engine, step and layer, with pairs of
+// logical expert and count, and sums over the engines.
+func readVLLMSparse(path string, objects []json.RawMessage) (*Record, error) {
+	r := &Record{Source: path, Format: vllmSparseFormat}
+	type engineCell struct {
+		cellKey
+		engine int
+	}
+	seen := map[engineCell]bool{}
+	loads := map[cellKey]router.Load{}
+	for i, object := range objects {
+		var line struct {
+			Engine  int        `json:"engine"`
+			Step    int64      `json:"step"`
+			Layer   int        `json:"layer"`
+			Experts int        `json:"num_logical_experts"`
+			Counts  [][2]int64 `json:"counts"`
+		}
+		if err := json.Unmarshal(object, &line); err != nil {
+			return nil, fmt.Errorf("record %d: %w", i+1, err)
+		}
+		r.Experts = cmp.Or(r.Experts, line.Experts)
+		if err := bounded(line.Experts, 0); err != nil || line.Experts != r.Experts {
+			return nil, fmt.Errorf("record %d: want %d experts and at most %d, have %d", i+1, r.Experts, maxExperts, line.Experts)
+		}
+		key := cellKey{line.Step, line.Layer}
+		if at := (engineCell{key, line.Engine}); seen[at] {
+			return nil, fmt.Errorf("record %d: engine %d, step %d, layer %d is recorded twice", i+1, line.Engine, line.Step, line.Layer)
+		} else {
+			seen[at] = true
+		}
+		if _, ok := loads[key]; !ok {
+			loads[key] = router.NewLoad(r.Experts)
+		}
+		for _, pair := range line.Counts {
+			if pair[0] < 0 || pair[0] >= int64(r.Experts) || pair[1] < 0 || pair[1] > maxCount {
+				return nil, fmt.Errorf("record %d: want pairs of an expert below %d and a count, have %v", i+1, r.Experts, pair)
+			}
+			loads[key].PerExpert[pair[0]] += pair[1]
+		}
+	}
+	r.addCells(loads)
+	return r.finish()
+}
