@@ -198,7 +198,11 @@ func benchDocument(r benchResult) output.Document {
 	for _, c := range r.Checks {
 		checks.Rows = append(checks.Rows, []any{c.Name, string(c.Status), c.Text})
 	}
-	return output.Document{Headline: benchHeadline(r), Tables: []output.Table{pairs, gain, secondaryTable(r.Secondary), proof, checks}, Notes: benchNotes(r), Value: r}
+	tables := []output.Table{pairs, gain}
+	if len(r.Secondary) > 0 {
+		tables = append(tables, secondaryTable(r.Secondary))
+	}
+	return output.Document{Headline: benchHeadline(r), Tables: append(tables, proof, checks), Notes: benchNotes(r), Value: r}
 }
 
 func secondaryTable(rows []compare.SecondaryGain) output.Table {

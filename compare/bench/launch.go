@@ -209,11 +209,6 @@ func (r *runner) read(l *Launch, a *Attempt) error {
 
 func (r *runner) readOutput(l *Launch, a *Attempt) error {
 	folder := filepath.Join(r.Folder, a.Folder)
-	found, err := findLines(r.Spec.Treatment.Line, folder)
-	if err != nil {
-		return err
-	}
-	a.LinesFound = found
 	if r.Spec.Counts != "" {
 		counted, err := r.host.Counts(r.fill(*l, folder, r.Spec.Counts))
 		if err != nil {
@@ -227,6 +222,11 @@ func (r *runner) readOutput(l *Launch, a *Attempt) error {
 	result, err := r.parse(*l, folder)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errUnusable, err)
+	}
+	if a.Counted == nil && !result.Proof.Claimed { // else the line would prove nothing more
+		if a.LinesFound, err = findLines(r.Spec.Treatment.Line, folder); err != nil {
+			return err
+		}
 	}
 	name := r.Spec.Metric
 	if name == "" {

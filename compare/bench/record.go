@@ -79,7 +79,7 @@ type Attempt struct {
 	Environment map[string]string `json:"environment"` // allow-listed names, secrets redacted
 	Files       []File            `json:"files,omitempty"`
 	GPUs        []GPU             `json:"gpus,omitempty"`
-	LinesFound  []Found           `json:"lines_found,omitempty"` // matches of the treatment's proof line
+	LinesFound  []Found           `json:"lines_found,omitempty"` // matches of the treatment's proof line, where it is the best evidence
 	Counted     *Counted          `json:"counted,omitempty"`     // loads the launch recorded in files of its own
 	// OthersCPU is how many cores other processes kept busy during the launch, on
 	// average; undefined where the system does not tell.
