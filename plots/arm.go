@@ -23,11 +23,14 @@ type Arm struct {
 // allSteps are the numbered steps of the arm's cells, ascending.
 func (a Arm) allSteps() []int {
 	seen := map[int]bool{}
+	last := nsys.None // neighbouring cells are mostly of one step, and there may be millions
 	for _, c := range a.Trace.Cells {
-		if c.Step != nsys.None {
+		if c.Step != last {
 			seen[c.Step] = true
+			last = c.Step
 		}
 	}
+	delete(seen, nsys.None)
 	return slices.Sorted(maps.Keys(seen))
 }
 
@@ -74,8 +77,12 @@ func ranks(arms []Arm) []int {
 		for _, r := range a.Trace.Ranks {
 			seen[r.Rank] = true
 		}
+		last := nsys.None
 		for _, c := range a.Trace.Cells {
-			seen[c.Rank] = true
+			if c.Rank != last {
+				seen[c.Rank] = true
+				last = c.Rank
+			}
 		}
 		for _, e := range a.Trace.Experts {
 			seen[e.Rank] = true

@@ -10,7 +10,7 @@ type Grid struct {
 	Rows    []int       // the number of each row, such as layers 3, 4, 5
 	Columns []int       // the number of each column, such as experts 0…255
 	Values  [][]float64 // [row][column]
-	Cuts    []int       // column positions at which another rank begins; nil if unknown
+	Cuts    []int       // column positions, above 0, at which another rank begins; nil if unknown
 }
 
 // RelativeToRow divides every value by the mean of its row's known values, so

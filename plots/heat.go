@@ -150,10 +150,14 @@ func (h *heat) Plot(c draw.Canvas, p *plot.Plot) {
 		hatchBox(c, paper, waitInk, r)
 	}
 	for _, cut := range h.cuts {
-		if cut > 0 && cut < len(h.cells[0]) {
-			at := x(float64(cut) - 0.5)
+		at := x(float64(cut) - 0.5)
+		if len(h.cuts) <= manyRanks {
 			c.StrokeLine2(line(ink, 0.7), at, c.Min.Y, at, c.Max.Y)
+			continue
 		}
+		// Lines through the field would hide it: notch its edges.
+		c.StrokeLine2(line(ink, 0.7), at, c.Min.Y, at, c.Min.Y+5)
+		c.StrokeLine2(line(ink, 0.7), at, c.Max.Y-5, at, c.Max.Y)
 	}
 	c.SetLineStyle(line(softInk, 0.5))
 	c.Stroke(c.Rectangle.Path())

@@ -34,13 +34,14 @@ func PhaseTimes(arms ...Arm) StackSpec {
 		for range groups {
 			k.Work = append(k.Work, make([]float64, len(phaseOrder)))
 		}
+		steps := a.divisor()
 		for _, c := range a.cells() {
 			phase, ok := column[c.Phase]
 			if c.Rank == nsys.None || !ok {
 				continue
 			}
-			k.Work[at[c.Rank]][phase] += work(c) / a.divisor()
-			k.Transfer[at[c.Rank]] += float64(c.CollectiveNS) / a.divisor()
+			k.Work[at[c.Rank]][phase] += work(c) / steps
+			k.Transfer[at[c.Rank]] += float64(c.CollectiveNS) / steps
 			used[phase] = used[phase] || work(c) > 0
 		}
 		k.splitWait(a, at)

@@ -22,10 +22,10 @@ func RankTimes(arms ...Arm) BarSpec {
 			"A hot rank that changes from layer to layer or step to step cancels here: the loss per layer shows it.", timedShape(arms)),
 	}
 	for _, a := range arms {
-		values := unknowns(len(groups))
+		values, steps := unknowns(len(groups)), a.divisor()
 		for _, c := range a.cells() {
 			if c.Phase == nsys.PhaseExperts && c.Rank != nsys.None {
-				addKnown(&values[at[c.Rank]], work(c)/a.divisor())
+				addKnown(&values[at[c.Rank]], work(c)/steps)
 			}
 		}
 		s.Series = append(s.Series, BarSeries{a.Name, values, nan})

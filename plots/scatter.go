@@ -91,10 +91,17 @@ func (s *scatter) Plot(c draw.Canvas, p *plot.Plot) {
 	x, y := p.Transforms(&c)
 	for i, cloud := range s.clouds {
 		low, high := math.Inf(1), math.Inf(-1)
+		drawn := map[vg.Point]bool{} // to the half point: what lies under another point is not drawn
 		for j, slots := range cloud.Slots {
-			if drawable(slots) && drawable(cloud.TimeNS[j]) {
-				c.DrawGlyphNoClip(cloudGlyph(i), vg.Point{X: x(slots), Y: y(cloud.TimeNS[j] / s.per)})
-				low, high = min(low, slots), max(high, slots)
+			if !drawable(slots) || !drawable(cloud.TimeNS[j]) {
+				continue
+			}
+			low, high = min(low, slots), max(high, slots)
+			at := vg.Point{X: x(slots), Y: y(cloud.TimeNS[j] / s.per)}
+			spot := vg.Point{X: vg.Length(math.Round(2 * at.X.Points())), Y: vg.Length(math.Round(2 * at.Y.Points()))}
+			if !drawn[spot] {
+				drawn[spot] = true
+				c.DrawGlyphNoClip(cloudGlyph(i), at)
 			}
 		}
 		fit := func(at float64) vg.Length { return y((cloud.Fit.InterceptNS + cloud.Fit.SlopeNS*at) / s.per) }

@@ -40,8 +40,8 @@ var phaseColors = map[string]color.NRGBA{
 	string(nsys.PhaseUnknown): yellow,
 }
 
-// manyRanks is the number of ranks from which two panels no longer fit side by
-// side.
+// manyRanks is the number of ranks beyond which two panels no longer fit side by
+// side, and lines between ranks would hide a heat map.
 const manyRanks = 24
 
 // PhaseStacks draws work upwards from the zero line, stacked by phase, and

@@ -52,10 +52,11 @@ func observedExperts(arms []Arm) bool {
 }
 
 func expertPoints(a Arm) (c Cloud) {
+	steps := float64(max(1, len(a.allSteps())))
 	for _, e := range a.Trace.Experts {
 		if e.Known {
 			c.Slots = append(c.Slots, float64(e.Slots))
-			c.TimeNS = append(c.TimeNS, float64(e.TotalNS)/float64(max(1, len(a.allSteps()))))
+			c.TimeNS = append(c.TimeNS, float64(e.TotalNS)/steps)
 		}
 	}
 	return c
@@ -74,14 +75,16 @@ func rankPoints(a Arm) (c Cloud) {
 			slots[at] = nan
 		}
 	}
+	steps := a.divisor()
 	for _, cell := range a.cells() {
 		if cell.Phase == nsys.PhaseExperts {
-			times[place{cell.Layer, cell.Rank}] += work(cell) / a.divisor()
+			times[place{cell.Layer, cell.Rank}] += work(cell) / steps
 		}
 	}
 	layers, _ := expertAxes([]Arm{a})
+	ranks := ranks([]Arm{a})
 	for _, layer := range layers {
-		for _, rank := range ranks([]Arm{a}) {
+		for _, rank := range ranks {
 			load, hasLoad := slots[place{layer, rank}]
 			time, hasTime := times[place{layer, rank}]
 			if hasLoad && hasTime && known(load) {

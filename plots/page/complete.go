@@ -121,6 +121,7 @@ func cacheTable(in Input) table {
 		if !b.even() {
 			even = cell{Text: "no", Mark: bad}
 		}
+		t.Folded = len(in.Cache.Balance) > 12
 		t.Rows = append(t.Rows, row(b.Model, b.TokensPerRank, b.ExpertMaxOverMean, b.ExpertFloor, b.RankMaxOverMean, b.RankFloor, amount(b.ActiveExperts), b.ActiveIdeal, even))
 	}
 	return t
