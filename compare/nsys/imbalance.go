@@ -195,7 +195,13 @@ type expertTime struct {
 func (r *reduction) expertTimes() []expertTime {
 	var list []expertTime
 	for _, p := range r.parts {
-		of, groups := groupPlaces(p.of.places, func(l place) place { l.Phase = ""; return l })
+		of, groups := groupPlaces(p.of.places, func(l place) place {
+			if l.Expert == None {
+				return nowhere
+			}
+			l.Phase = ""
+			return l
+		})
 		ns := make([]int64, len(groups))
 		for i := range p.events {
 			ns[of[p.events[i].place]] += p.events[i].duration

@@ -78,7 +78,7 @@ func read(ctx context.Context, db *database, how depth) (*recording, error) {
 	if err := db.each(ctx, work.read, ranges.read); err != nil {
 		return nil, err
 	}
-	launched := newLaunched(work.launchKeys(), work.trouble.bare)
+	launched := newLaunched(work)
 	calls, err := readCalls(ctx, db, launched, work.processes.index)
 	if err != nil {
 		return nil, err

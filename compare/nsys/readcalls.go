@@ -2,6 +2,7 @@ package nsys
 
 import (
 	"context"
+	"maps"
 	"math"
 	"slices"
 
@@ -25,47 +26,44 @@ type correlations struct {
 	first int32   // the number of ids[0] among all processes' ids
 }
 
-// newLaunched numbers the distinct (process, id) pairs. keys may be in any
-// order and repeat.
-func newLaunched(keys []launchKey, bare bool) *launched {
-	slices.SortFunc(keys, launchKey.compare)
-	l := &launched{byProcess: map[int32]*correlations{}, bare: bare}
-	number := int32(0)
-	for i, k := range keys {
-		if i > 0 && keys[i-1] == k {
-			continue
+// newLaunched numbers the distinct pairs of everything that ran. The ids of a
+// process mostly come in order, so that sorting them costs one look.
+func newLaunched(w *workReader) *launched {
+	l := &launched{byProcess: map[int32]*correlations{}, bare: w.trouble.bare}
+	var last *correlations
+	process := int32(-1)
+	add := func(p int32, id int64) {
+		if id == notRecorded {
+			return
 		}
-		c := l.byProcess[k.process]
-		if c == nil {
-			c = &correlations{first: number}
-			l.byProcess[k.process] = c
+		if p != process || last == nil {
+			process, last = p, l.byProcess[p]
+			if last == nil {
+				last = &correlations{}
+				l.byProcess[p] = last
+			}
 		}
-		c.ids = append(c.ids, k.id)
-		number++
+		last.ids = append(last.ids, id)
 	}
-	l.pairs = int(number)
-	for _, c := range l.byProcess {
+	for _, list := range [][]kernel{w.kernels, w.moves} {
+		for i := range list {
+			add(list[i].process, list[i].correlate)
+		}
+	}
+	for _, g := range w.runs {
+		add(g.process, g.correlate)
+	}
+	for _, p := range slices.Sorted(maps.Keys(l.byProcess)) {
+		c := l.byProcess[p]
+		if !slices.IsSorted(c.ids) {
+			slices.Sort(c.ids)
+		}
+		c.ids = slices.Compact(c.ids)
+		c.first = int32(l.pairs)
+		l.pairs += len(c.ids)
 		c.index()
 	}
 	return l
-}
-
-type launchKey struct {
-	id      int64
-	process int32
-}
-
-func (k launchKey) compare(o launchKey) int {
-	if k.process != o.process {
-		return int(k.process) - int(o.process)
-	}
-	switch {
-	case k.id < o.id:
-		return -1
-	case k.id > o.id:
-		return 1
-	}
-	return 0
 }
 
 // find is the number of a pair, −1 when nothing ran under it.
@@ -108,24 +106,6 @@ func (c *correlations) find(id int64) int32 {
 		return -1
 	}
 	return c.first + int32(i)
-}
-
-// launchKeys are the pairs of everything that ran.
-func (w *workReader) launchKeys() []launchKey {
-	keys := make([]launchKey, 0, len(w.kernels)+len(w.moves)+len(w.runs))
-	for _, list := range [][]kernel{w.kernels, w.moves} {
-		for _, k := range list {
-			if k.correlate != notRecorded {
-				keys = append(keys, launchKey{k.correlate, k.process})
-			}
-		}
-	}
-	for _, g := range w.runs {
-		if g.correlate != notRecorded {
-			keys = append(keys, launchKey{g.correlate, g.process})
-		}
-	}
-	return keys
 }
 
 // readCalls reads the table of API calls in two halves at once.

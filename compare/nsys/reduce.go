@@ -119,13 +119,14 @@ func (r *reduction) cells() {
 // cells sums one rank by step, layer and phase, and by layer and phase.
 func (p part) cells() (cells []Cell, phases []PhaseStat) {
 	cellOf, cellAt := groupPlaces(p.of.places, func(l place) place { l.Expert = None; return l })
-	phaseOf, phaseAt := groupPlaces(p.of.places, func(l place) place { l.Expert, l.Step = None, None; return l })
+	phaseOf, phaseAt := groupPlaces(cellAt, func(l place) place { l.Step = None; return l })
 	collective := p.of.collectives()
 	cells, phases = make([]Cell, len(cellAt)), make([]PhaseStat, len(phaseAt))
 	cellBusy, phaseBusy := make([]busy, len(cells)), make([]busy, len(phases))
 	for i := range p.events {
 		e := &p.events[i]
-		c, f := cellOf[e.place], phaseOf[e.place]
+		c := cellOf[e.place]
+		f := phaseOf[c]
 		cells[c].Instances++
 		cells[c].TotalNS += e.duration
 		if collective[e.name] {
@@ -135,7 +136,7 @@ func (p part) cells() (cells []Cell, phases []PhaseStat) {
 		cellBusy[c].add(e.start, e.duration)
 		phaseBusy[f].add(e.start, e.duration)
 	}
-	g := groupDurations([][]event{p.events}, len(phases), func(_ int, e *event) int32 { return phaseOf[e.place] })
+	g := groupDurations([][]event{p.events}, len(phases), func(_ int, e *event) int32 { return phaseOf[cellOf[e.place]] })
 	for i, at := range cellAt {
 		c := &cells[i]
 		c.Rank, c.Step, c.Layer, c.Phase, c.BusyNS = p.rank.Rank, int(at.Step), int(at.Layer), at.Phase, cellBusy[i].ns
@@ -165,19 +166,24 @@ func (d *digest) collectives() []bool {
 	return is
 }
 
-// groupPlaces numbers the places that fall together under a key.
+// groupPlaces numbers the places that fall together under a key; neighbours
+// mostly do.
 func groupPlaces(places []place, key func(place) place) (groupOf []int32, groups []place) {
 	index := map[place]int32{}
 	groupOf = make([]int32, len(places))
+	last := int32(-1)
 	for i, p := range places {
 		k := key(p)
-		g, ok := index[k]
-		if !ok {
-			g = int32(len(groups))
-			index[k] = g
-			groups = append(groups, k)
+		if last < 0 || groups[last] != k {
+			g, ok := index[k]
+			if !ok {
+				g = int32(len(groups))
+				index[k] = g
+				groups = append(groups, k)
+			}
+			last = g
 		}
-		groupOf[i] = g
+		groupOf[i] = last
 	}
 	return groupOf, groups
 }
