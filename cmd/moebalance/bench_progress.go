@@ -61,7 +61,7 @@ func (p *benchProgress) close() {
 
 // describeEvent is the line for an event, "" for those that need none.
 func describeEvent(e bench.Event) string {
-	head := fmt.Sprintf("launch %d of %d: %s", e.Launch.Position+1, e.Done+e.Left, describeLaunch(e.Launch))
+	head := fmt.Sprintf("[%d of %d] launch %d, %s", e.Done, e.Done+e.Left, e.Launch.Position, describeLaunch(e.Launch))
 	switch e.Stage {
 	case bench.Starting:
 		if n := len(e.Launch.Attempts); n > 1 {

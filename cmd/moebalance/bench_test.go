@@ -98,7 +98,7 @@ func TestBenchOnTheRecordedCampaign(t *testing.T) {
 	if ranks["normal"] != 4 || ranks["perfect"] != 4 {
 		t.Errorf("proved ranks %v, want 4 in each arm", ranks)
 	}
-	if n := strings.Count(stderr, "launch "); n != 12 {
+	if n := strings.Count(stderr, "] launch "); n != 12 {
 		t.Errorf("%d lines about launches, want 12:\n%s", n, stderr)
 	}
 	// A finished campaign shows the same result again, and starts nothing.
@@ -176,10 +176,10 @@ func TestBenchStopsWhenArmsCannotBeCompared(t *testing.T) {
 	if code != exitNotComparable || !strings.HasPrefix(stdout, "invalid: ") {
 		t.Errorf("exit %d, %q", code, stdout)
 	}
-	if n := strings.Count(stderr, "launch "); n != 2 {
+	if n := strings.Count(stderr, "] launch "); n != 2 {
 		t.Errorf("%d launches, want the first pair's 2:\n%s", n, stderr)
 	}
-	if _, stderr, _ = invoke(t.Context(), "bench", "--resume", "c", "--keep-going"); strings.Count(stderr, "launch ") != 10 {
+	if _, stderr, _ = invoke(t.Context(), "bench", "--resume", "c", "--keep-going"); strings.Count(stderr, "] launch ") != 10 {
 		t.Errorf("--keep-going launched\n%s\nwant the other 10", stderr)
 	}
 }
@@ -202,7 +202,7 @@ func TestBenchInterruptAndResume(t *testing.T) {
 		t.Fatalf("exit %d, stdout %q, stderr %q", code, stdout, stderr)
 	}
 	stdout, stderr, code = invoke(t.Context(), "bench", "--resume", "c")
-	if code != exitDone || !strings.HasPrefix(stdout, "imbalance significant") || strings.Count(stderr, "launch ") != 10 {
+	if code != exitDone || !strings.HasPrefix(stdout, "imbalance significant") || strings.Count(stderr, "] launch ") != 10 {
 		t.Errorf("exit %d, stdout %q, stderr %q", code, stdout, stderr)
 	}
 }
