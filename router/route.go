@@ -56,14 +56,17 @@ func (g Gate) Validate() error {
 // Router routes tokens one row of logits at a time. It keeps scratch space, so
 // it is for one goroutine; make one per goroutine.
 type Router struct {
-	method Method
-	shape  Shape
-	scale  float32
-	bias   []float32 // one per expert, zeros without a bias; nil if the method has none
-	score  []float32 // what the method chooses by, per expert
-	best   ranking   // the chosen experts
-	groups ranking   // the chosen groups
-	open   []bool    // by group: may its experts be chosen
+	method  Method
+	shape   Shape
+	scoring scoring
+	scale   float32
+	bias    []float32 // one per expert, zeros without a bias; nil if the method has none
+	score   []float32 // what the method chooses by, per expert
+	best    ranking   // the chosen experts
+	plain   []float32 // their scores before the bias
+	groups  ranking   // the chosen groups
+	open    []bool    // by group: may its experts be chosen
+	pruner  *pruner   // the fast way to the same choice, nil without
 }
 
 // NewRouter makes a router of a valid gate.
@@ -72,9 +75,10 @@ func NewRouter(g Gate) (*Router, error) {
 		return nil, fmt.Errorf("making a router: %w", err)
 	}
 	r := &Router{
-		method: g.Method, shape: g.Shape, scale: g.Scale,
+		method: g.Method, scoring: g.Method.scoring(), shape: g.Shape, scale: g.Scale,
 		score: make([]float32, g.Shape.Experts),
 		best:  newRanking(g.Shape.TopK),
+		plain: make([]float32, g.Shape.TopK),
 	}
 	if r.scale == 0 {
 		r.scale = 1
@@ -87,6 +91,7 @@ func NewRouter(g Gate) (*Router, error) {
 		r.groups = newRanking(g.Shape.TopKGroups)
 		r.open = make([]bool, g.Shape.Groups)
 	}
+	r.pruner = newPruner(g)
 	return r, nil
 }
 
@@ -108,15 +113,52 @@ func (r *Router) Route(logits []float32, ids []int32, weights []float32) (tie bo
 		return false, fmt.Errorf("%w: want %d logits and room for %d choices, have %d, and room for %d ids and %d weights",
 			ErrShape, r.shape.Experts, r.shape.TopK, len(logits), len(ids), len(weights))
 	}
-	if err := r.rate(logits); err != nil {
+	tie, err = r.choose(logits)
+	if err != nil {
 		return false, err
 	}
-	tie = r.choose()
 	copy(ids, r.best.index)
 	if weights != nil {
 		err = r.weigh(logits, weights)
 	}
 	return tie, err
+}
+
+// choose finds the best experts and says whether equal scores decided.
+func (r *Router) choose(logits []float32) (tie bool, err error) {
+	if r.pruner != nil {
+		if tie, ok := r.pruner.choose(r, logits); ok {
+			return tie, nil
+		}
+	}
+	if err := r.rate(logits); err != nil {
+		return false, err
+	}
+	tie = r.chooseRated()
+	for i, e := range r.best.index {
+		r.plain[i] = r.plainScore(logits[e])
+	}
+	return tie, nil
+}
+
+// plainScore is what the method makes of one logit, before the bias.
+func (r *Router) plainScore(x float32) float32 {
+	switch r.scoring {
+	case bySigmoid:
+		return sigmoid(x)
+	case bySqrtSoftplus:
+		return sqrtSoftplus(x)
+	}
+	return x
+}
+
+// exact is the score of one expert, bias included.
+func (r *Router) exact(logits []float32, e int) float32 {
+	s := r.plainScore(logits[e])
+	if r.bias != nil {
+		s += r.bias[e]
+	}
+	return s
 }
 
 // rate fills score with what the method chooses by.
@@ -126,22 +168,24 @@ func (r *Router) rate(logits []float32) error {
 			return fmt.Errorf("%w: the logit of expert %d is NaN", ErrLogits, e)
 		}
 	}
-	switch r.method.scoring() {
+	switch r.scoring {
 	case byLogit:
 		copy(r.score, logits)
 	case bySoftmax:
 		return r.softmax(logits)
-	case bySigmoid:
+	default:
+		// Balanced logits hold two values: the score of the last one is worth
+		// remembering.
+		last, score := float32(0), r.plainScore(0)
 		for e, x := range logits {
-			r.score[e] = sigmoid(x)
+			if x != last {
+				last, score = x, r.plainScore(x)
+			}
+			r.score[e] = score
 		}
-	case bySqrtSoftplus:
-		for e, x := range logits {
-			r.score[e] = sqrtSoftplus(x)
+		for e, b := range r.bias {
+			r.score[e] += b
 		}
-	}
-	for e, b := range r.bias {
-		r.score[e] += b
 	}
 	return nil
 }
@@ -163,8 +207,8 @@ func (r *Router) softmax(logits []float32) error {
 	return nil
 }
 
-// choose finds the best experts of score and says whether equal ones decided.
-func (r *Router) choose() (tie bool) {
+// chooseRated finds the best experts of score and says whether equal ones decided.
+func (r *Router) chooseRated() (tie bool) {
 	r.best.reset()
 	if !r.shape.Grouped() {
 		for e, s := range r.score {
@@ -252,18 +296,11 @@ func (r *Router) weigh(logits, weights []float32) error {
 	case RenormalizeNaive:
 		copy(weights, r.best.value)
 		share(weights, 0, 1)
-	case DeepSeekV4:
-		for i, e := range chosen {
-			if math.IsInf(float64(logits[e]), 1) {
-				return fmt.Errorf("%w: the logit of expert %d is +Inf, which leaves its weight undefined", ErrLogits, e)
-			}
-			weights[i] = sqrtSoftplus(logits[e])
-		}
-		share(weights, tiny, r.scale)
 	default:
-		for i, e := range chosen {
-			weights[i] = sigmoid(logits[e])
+		if math.IsInf(float64(r.plain[0]), 1) {
+			return fmt.Errorf("%w: the logit of expert %d is +Inf, which leaves its weight undefined", ErrLogits, chosen[0])
 		}
+		copy(weights, r.plain)
 		share(weights, tiny, r.scale)
 	}
 	return nil
