@@ -49,9 +49,11 @@ iteration_ms of every timed step, expert_max_over_mean and rank_max_over_mean pe
 layer (mean over the timed steps), and the time each rank worked and waited. A
 summary for people goes to stderr. The same seed gives the same routing.
 
-A rank stands for a fixed share of a machine. Keep --ranks at or below the
-number of cores: ranks that share a core lend each other their waiting time, and
-imbalance then costs less than it would.`,
+A rank stands for a processor of its own. By --clock cpu, the default on Linux,
+each phase takes the measured processor time of the rank that used most: what the
+wall clock would show if every rank had a core to itself. --clock wall needs that
+to be so: ranks that share a core, or lose it to other programs, lend each other
+their waiting time, and imbalance then costs less than it would.`,
 		Example: `  moebalance workload
   ` + perfectRouterVariable + `=1 moebalance workload
   moebalance bench --pairs 6 -- moebalance workload --skew 0.5`,
@@ -79,14 +81,16 @@ func (o *workloadOptions) bind(c *cobra.Command) {
 	f.IntVar(&o.Intermediate, "intermediate", 256, "width inside an expert")
 	f.StringVar(&o.Activation, "activation", workload.SwiGLU, "of the experts: "+strings.Join(workload.Activations, " or "))
 	f.IntVar(&o.Layers, "layers", 4, "mixture-of-experts layers")
-	f.IntVar(&o.Ranks, "ranks", 0, "expert-parallel ranks; 0 for one per core, between 2 and 4")
-	f.IntVar(&o.Tokens, "tokens", 256, "tokens per rank in a step")
+	f.IntVar(&o.Ranks, "ranks", 0, "expert-parallel ranks; 0 for 4, or by the wall clock one per core, between 2 and 4")
+	f.StringVar(&o.Clock, "clock", workload.DefaultClock(), "time of a step: cpu (of the rank that used most, phase by phase) or wall (needs a free core per rank)")
+	f.IntVar(&o.Tokens, "tokens", 128, "tokens per rank in a step")
 	f.IntVar(&o.Steps, "steps", 16, "timed steps")
 	f.IntVar(&o.Warmup, "warmup", 2, "steps before them that are not timed")
 	f.Float64Var(&o.Skew, "skew", 1.5, "how uneven the gate is: the i-th expert is chosen about (1+i)^-skew as often; 0 for even")
 	f.Uint64Var(&o.Seed, "seed", 0, "of the weights and the tokens")
 	f.StringVar(&o.cache, "cache", "", "keep the balanced logits in this `DIR`; without it they are made for each launch")
 	f.StringVar(&o.stats, "stats", "", "write the expert counts of every timed step into this `DIR`, as TensorRT-LLM's expert statistics")
+	_ = c.RegisterFlagCompletionFunc("clock", cobra.FixedCompletions(workload.Clocks, cobra.ShellCompDirectiveNoFileComp))
 	_ = c.RegisterFlagCompletionFunc("activation", cobra.FixedCompletions(workload.Activations, cobra.ShellCompDirectiveNoFileComp))
 }
 
@@ -101,7 +105,10 @@ func methodNames() []string {
 // check finds a bad flag before any work is done.
 func (o *workloadOptions) check() error {
 	if o.Ranks == 0 {
-		o.Ranks = min(4, max(2, runtime.GOMAXPROCS(0)))
+		o.Ranks = 4
+		if o.Clock == workload.Wall {
+			o.Ranks = min(4, max(2, runtime.GOMAXPROCS(0)))
+		}
 	}
 	method, err := router.ParseMethod(o.method)
 	if err != nil {
@@ -116,7 +123,7 @@ func (o *workloadOptions) check() error {
 
 func (o *workloadOptions) run(ctx context.Context, perfect bool, stdout, stderr io.Writer) (err error) {
 	began := time.Now()
-	o.Clock = func() time.Duration { return time.Since(began) }
+	o.Now = func() time.Duration { return time.Since(began) }
 	o.Record = o.stats != ""
 	if perfect {
 		if o.cache == "" {
@@ -177,9 +184,9 @@ func summarise(res workload.Result) string {
 		arm = "perfect"
 	}
 	waited := slices.Max(res.ExpertsWaitMS)
-	text := fmt.Sprintf("%s router, %s, %d ranks of %d tokens: %.0f tokens/s, %.1f ms per step; busiest rank %.3f times the mean load, the idlest waited %.1f ms for it",
-		arm, res.Shape, res.Ranks, res.TokensPerRank, res.TokensPerSecond, res.StepMS, meanRatio(res), waited)
-	if res.RanksPerCore > 1 {
+	text := fmt.Sprintf("%s router, %s, %d ranks of %d tokens: %.0f tokens/s, %.1f ms per step by the %s clock; busiest rank %.3f times the mean load, the idlest waited %.1f ms for it",
+		arm, res.Shape, res.Ranks, res.TokensPerRank, res.TokensPerSecond, res.StepMS, res.Clock, meanRatio(res), waited)
+	if res.Clock == workload.Wall && res.RanksPerCore > 1 {
 		text += fmt.Sprintf("\n%d ranks share %.0f cores: imbalance costs less here than with a core for each rank", res.Ranks, float64(res.Ranks)/res.RanksPerCore)
 	}
 	return text

@@ -28,8 +28,28 @@ type Config struct {
 	Balanced func(rank int) ([]float32, error)
 	// Record keeps the counts of every timed step, for WriteStatistics.
 	Record bool
-	// Clock is monotonic time since any fixed moment.
-	Clock func() time.Duration
+	// Clock says which time a step takes: Wall or CPU.
+	Clock string
+	// Now is monotonic wall time since any fixed moment.
+	Now func() time.Duration
+}
+
+// The clocks of a step; the package comment says when to use which.
+const (
+	Wall = "wall" // from the moment all ranks begin to the moment the last one ends
+	CPU  = "cpu"  // for each phase the processor time of the rank that used most, added up
+)
+
+// Clocks lists them.
+var Clocks = []string{Wall, CPU}
+
+// DefaultClock is CPU where the system tells a thread's processor time, and
+// Wall elsewhere.
+func DefaultClock() string {
+	if _, err := threadTime(); err != nil {
+		return Wall
+	}
+	return CPU
 }
 
 // The activations of an expert.
@@ -60,6 +80,12 @@ func (c Config) Validate() error {
 	}
 	if c.Activation != SwiGLU && c.Activation != ReLU2 {
 		return fmt.Errorf("unknown activation %q: want %s or %s", c.Activation, SwiGLU, ReLU2)
+	}
+	if c.Clock != Wall && c.Clock != CPU {
+		return fmt.Errorf("unknown clock %q: want %s or %s", c.Clock, Wall, CPU)
+	}
+	if _, err := threadTime(); c.Clock == CPU && err != nil {
+		return fmt.Errorf("clock %q: %w", c.Clock, err)
 	}
 	if !(c.Skew >= 0 && c.Skew <= 100) {
 		return fmt.Errorf("want skew between 0 and 100, have %g", c.Skew)

@@ -17,14 +17,22 @@
 // # Why the busiest rank decides
 //
 // Ranks are goroutines. A rank stands for a fixed share of a machine: while it
-// waits at a barrier, nobody else may use its share. That holds as long as every
-// rank has a core of its own, and only then: with more ranks than cores the
-// waiting ranks' cores are given to the busy ones, the step takes total work
-// over cores, and imbalance costs nothing. So the ranks default to the cores
-// that Go may use, up to four, and Result.RanksPerCore says when there are more.
-// For the same reason a rank may not borrow idle cores through gonum, whose
-// matrix products go parallel when they are large: product works in tiles that
-// stay below that size.
+// waits at a barrier, nobody else may use its share. By the wall clock that holds
+// as long as every rank has a core of its own that nobody else wants, and only
+// then: with more ranks than cores the waiting ranks' cores are given to the
+// busy ones, the step takes total work over cores, and imbalance costs nothing.
+// Result.RanksPerCore says when there are more ranks than cores. For the same
+// reason a rank may not borrow idle cores through gonum, whose matrix products go
+// parallel when they are large: product works in tiles that stay below that size.
+//
+// The CPU clock gives every rank its share on any machine. Each rank has a thread
+// of its own, the processor time that the thread spends in a phase is measured,
+// and a phase takes as long as the rank that spent most: what the wall clock
+// would show if every rank had a core to itself. The work and its times are
+// real; that the ranks run side by side, and that meeting costs nothing, is
+// assumed, as it is wherever ranks are processors of their own. It is the
+// default, because the answer must not depend on what else the machine does; the
+// wall clock is there to check it with on an idle machine with a core per rank.
 //
 // The routing is deterministic: the same configuration gives the same counts.
 // Only the times vary.

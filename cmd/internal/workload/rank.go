@@ -36,8 +36,22 @@ type rank struct {
 	returned []float32 // [T·k, H]: what comes back
 	up, gate []float32 // scratch of an expert
 
+	spent      time.Duration         // in the phase that is ending
 	work, wait [phases]time.Duration // of the timed steps
 	err        error
+}
+
+// now is the time by the launch's clock. On the processor clock it must be
+// called on the rank's own thread.
+func (r *rank) now() time.Duration {
+	if r.m.c.Clock == Wall {
+		return r.m.c.Now()
+	}
+	t, err := threadTime()
+	if err != nil && r.err == nil {
+		r.err = err
+	}
+	return t
 }
 
 func newRank(id int, m *model) (*rank, error) {

@@ -7,7 +7,7 @@ import (
 )
 
 // Result is what one launch measured; the command prints it as one JSON line.
-// Times are wall time. Loads are over all ranks together.
+// Times are by Clock. Loads are over all ranks together.
 type Result struct {
 	SchemaVersion   int          `json:"schema_version"`
 	Kind            string       `json:"kind"` // "workload"
@@ -20,7 +20,8 @@ type Result struct {
 	Activation      string       `json:"activation"`
 	Layers          int          `json:"layers"`
 	Ranks           int          `json:"ranks"`
-	RanksPerCore    float64      `json:"ranks_per_core"` // above 1 the ranks share cores and imbalance costs less than it would
+	RanksPerCore    float64      `json:"ranks_per_core"` // above 1 the ranks share cores, and by the wall clock imbalance costs less than it would
+	Clock           string       `json:"clock"`          // Wall or CPU
 	TokensPerRank   int          `json:"tokens_per_rank"`
 	Steps           int          `json:"steps"`
 	Warmup          int          `json:"warmup"`
@@ -29,7 +30,7 @@ type Result struct {
 	InputTokens     int64        `json:"input_tokens"`      // Ranks·TokensPerRank·Steps
 	TokensPerSecond float64      `json:"tokens_per_second"` // InputTokens over the sum of IterationMS
 	StepMS          float64      `json:"step_ms"`           // mean of IterationMS
-	IterationMS     []float64    `json:"iteration_ms"`      // every timed step, from the moment all ranks begin to the moment the last one ends
+	IterationMS     []float64    `json:"iteration_ms"`      // every timed step
 
 	// Per layer, the mean over the timed steps of max/mean in a step.
 	ExpertMaxOverMean []router.Number `json:"expert_max_over_mean"`

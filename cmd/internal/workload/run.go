@@ -64,7 +64,7 @@ func (c Config) emptyResult() Result {
 		SchemaVersion: 1, Kind: "workload",
 		PerfectRouter: c.Balanced != nil, Router: string(c.Gate.Method), Experts: "loop",
 		Shape: c.Gate.Shape, Hidden: c.Hidden, Intermediate: c.Intermediate, Activation: c.Activation, Layers: c.Layers,
-		Ranks: c.Ranks, RanksPerCore: float64(c.Ranks) / float64(runtime.GOMAXPROCS(0)),
+		Ranks: c.Ranks, RanksPerCore: float64(c.Ranks) / float64(runtime.GOMAXPROCS(0)), Clock: c.Clock,
 		TokensPerRank: c.Tokens, Steps: c.Steps, Warmup: c.Warmup, Skew: c.Skew, Seed: c.Seed,
 		InputTokens:       int64(c.Ranks) * int64(c.Tokens) * int64(c.Steps),
 		ExpertMaxOverMean: make([]router.Number, c.Layers), RankMaxOverMean: make([]router.Number, c.Layers),
@@ -79,23 +79,29 @@ func (c Config) emptyResult() Result {
 
 // launch is one run of the model: its ranks, where they meet, and what they find.
 type launch struct {
-	m      *model
-	ranks  []*rank
-	gather *barrier
-	began  time.Duration
-	over   bool // set at a barrier, so that all ranks leave after the same step
-	result Result
+	m       *model
+	ranks   []*rank
+	gather  *barrier
+	began   time.Duration // wall time at which the step began
+	longest time.Duration // what the slowest rank spent in the phase that just ended
+	step    time.Duration // the sum of longest over the step
+	over    bool          // set at a barrier, so that all ranks leave after the same step
+	result  Result
 }
 
 // live is one rank's life.
 func (l *launch) live(ctx context.Context, r *rank) {
 	c := l.m.c
+	if c.Clock == CPU {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+	}
 	for step := range c.Warmup + c.Steps {
 		timed := step >= c.Warmup
 		l.m.embed(r.hidden, step, r.id)
 		l.gather.wait(func() {
 			l.over = ctx.Err() != nil
-			l.began = c.Clock()
+			l.began, l.step = c.Now(), 0
 		})
 		if l.over {
 			return
@@ -113,7 +119,7 @@ func (l *launch) live(ctx context.Context, r *rank) {
 // layer takes a rank through the phases of one layer.
 func (l *launch) layer(r *rank, layer int, timed bool) {
 	for p := range phases {
-		from := l.m.c.Clock()
+		from := r.now()
 		switch {
 		case r.err != nil: // come along to the barriers; the launch ends with this step
 		case p == dispatch:
@@ -123,17 +129,33 @@ func (l *launch) layer(r *rank, layer int, timed bool) {
 		case p == combine:
 			r.combine()
 		}
-		done := l.m.c.Clock()
+		done := r.now()
+		r.spent = done - from
 		l.gather.wait(func() {
+			l.endPhase()
 			if p == dispatch && timed {
 				l.count(layer)
 			}
 		})
-		if timed {
-			r.work[p] += done - from
-			r.wait[p] += l.m.c.Clock() - done
+		if !timed {
+			continue
+		}
+		r.work[p] += r.spent
+		if l.m.c.Clock == CPU {
+			r.wait[p] += l.longest - r.spent
+		} else {
+			r.wait[p] += r.now() - done
 		}
 	}
+}
+
+// endPhase runs while all ranks wait at the end of a phase.
+func (l *launch) endPhase() {
+	l.longest = 0
+	for _, r := range l.ranks {
+		l.longest = max(l.longest, r.spent)
+	}
+	l.step += l.longest
 }
 
 // count adds a layer's routing of one step to the result.
@@ -164,8 +186,11 @@ func (l *launch) count(layer int) {
 
 // endStep runs while all ranks wait at the end of a step.
 func (l *launch) endStep(timed bool) {
+	if l.m.c.Clock == Wall {
+		l.step = l.m.c.Now() - l.began
+	}
 	if timed {
-		l.result.IterationMS = append(l.result.IterationMS, milliseconds(l.m.c.Clock()-l.began))
+		l.result.IterationMS = append(l.result.IterationMS, milliseconds(l.step))
 	}
 	for _, r := range l.ranks {
 		l.over = l.over || r.err != nil

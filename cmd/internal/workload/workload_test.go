@@ -17,7 +17,7 @@ func small() Config {
 	return Config{
 		Gate:   router.Gate{Method: router.Renormalize, Shape: router.Shape{Experts: 12, TopK: 3}},
 		Hidden: 20, Intermediate: 28, Activation: SwiGLU, Layers: 3, Ranks: 3, Tokens: 37, Steps: 2, Warmup: 1,
-		Skew: 1, Seed: 4, Clock: func() time.Duration { return time.Since(began) },
+		Skew: 1, Seed: 4, Clock: Wall, Now: func() time.Duration { return time.Since(began) },
 	}
 }
 
@@ -230,22 +230,51 @@ func TestRoutingIsDeterministic(t *testing.T) {
 	}
 }
 
-// A rank is either working or waiting, and both lie inside the step.
+// A rank is either working or waiting, and both lie inside the step. By the
+// processor clock they fill it exactly: the slowest rank of a phase does not wait.
 func TestWorkAndWaitFillTheStep(t *testing.T) {
+	for _, clock := range Clocks {
+		c := small()
+		c.Hidden, c.Intermediate, c.Clock = 128, 256, clock
+		res, err := Run(context.Background(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for r := range c.Ranks {
+			sum := res.DispatchMS[r] + res.DispatchWaitMS[r] + res.ExpertsMS[r] + res.ExpertsWaitMS[r] + res.CombineMS[r] + res.CombineWaitMS[r]
+			if sum <= 0 || sum > res.StepMS*(1+1e-9) || clock == CPU && sum < res.StepMS*(1-1e-9) {
+				t.Errorf("%s clock, rank %d: %.6f ms of work and waiting in a step of %.6f ms", clock, r, sum, res.StepMS)
+			}
+			if res.ExpertsMS[r] <= 0 || res.ExpertsWaitMS[r] < 0 {
+				t.Errorf("%s clock, rank %d: experts %.3f ms, wait %.3f ms", clock, r, res.ExpertsMS[r], res.ExpertsWaitMS[r])
+			}
+		}
+	}
+}
+
+// By the processor clock the time of the experts follows the load, on a busy
+// machine too: a rank with twice the slots works about twice as long.
+func TestProcessorTimeFollowsLoad(t *testing.T) {
 	c := small()
-	c.Hidden, c.Intermediate = 128, 256
+	c.Gate.Shape = router.Shape{Experts: 4, TopK: 1}
+	c.Hidden, c.Intermediate, c.Layers, c.Ranks, c.Tokens, c.Steps, c.Clock = 128, 256, 1, 2, 128, 6, CPU
+	// Two of three tokens go to rank 0, the third to rank 1.
+	c.Balanced = func(int) ([]float32, error) {
+		rows := make([]float32, c.Tokens*4)
+		for token := range c.Tokens {
+			rows[token*4+[]int{0, 1, 2}[token%3]] = 5
+		}
+		return rows, nil
+	}
 	res, err := Run(context.Background(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for r := range c.Ranks {
-		sum := res.DispatchMS[r] + res.DispatchWaitMS[r] + res.ExpertsMS[r] + res.ExpertsWaitMS[r] + res.CombineMS[r] + res.CombineWaitMS[r]
-		if sum <= 0 || sum > res.StepMS {
-			t.Errorf("rank %d: %.3f ms of work and waiting in a step of %.3f ms", r, sum, res.StepMS)
-		}
-		if res.ExpertsMS[r] <= 0 || res.ExpertsWaitMS[r] < 0 {
-			t.Errorf("rank %d: experts %.3f ms, wait %.3f ms", r, res.ExpertsMS[r], res.ExpertsWaitMS[r])
-		}
+	// 86 of 128 tokens: 43 + 43 on experts 0 and 1, 42 on expert 2.
+	load := float64(res.RankSlots[0][0]) / float64(res.RankSlots[0][1])
+	time := res.ExpertsMS[0] / res.ExpertsMS[1]
+	if math.Abs(load-86.0/42) > 1e-12 || time < 0.7*load || time > 1.4*load {
+		t.Errorf("rank 0 has %.3f times the load and %.3f times the time of rank 1", load, time)
 	}
 }
 
@@ -267,6 +296,7 @@ func TestRunRefuses(t *testing.T) {
 		"no steps":           func(c *Config) { c.Steps = 0 },
 		"negative warm-up":   func(c *Config) { c.Warmup = -1 },
 		"activation":         func(c *Config) { c.Activation = "gelu" },
+		"clock":              func(c *Config) { c.Clock = "sun" },
 		"skew":               func(c *Config) { c.Skew = math.NaN() },
 		"method":             func(c *Config) { c.Gate.Method = "coin" },
 		"too large":          func(c *Config) { c.Hidden, c.Intermediate, c.Layers = 1<<16, 1<<16, 1<<10 },

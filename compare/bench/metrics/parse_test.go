@@ -110,3 +110,23 @@ func TestCustomMetrics(t *testing.T) {
 		}
 	}
 }
+
+func TestWorkloadClocksDoNotCompare(t *testing.T) {
+	line := `{"perfect_router": false, "ranks": 2, "tokens_per_rank": 3, "tokens_per_second": 12.5, "iteration_ms": [4], "clock": "CLOCK"}`
+	read := func(clock string) Result {
+		r, err := Parse(strings.NewReader(strings.Replace(line, "CLOCK", clock, 1)), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	wall, cpu := read("wall"), read("cpu")
+	for i := range wall.Metrics {
+		if wall.Metrics[i].Comparable(cpu.Metrics[i]) == nil {
+			t.Errorf("%s compares between the clocks", wall.Metrics[i].Name)
+		}
+	}
+	if wall.Steps[0].Clock == cpu.Steps[0].Clock {
+		t.Errorf("steps have the clock %q", cpu.Steps[0].Clock)
+	}
+}

@@ -70,7 +70,7 @@ type Step struct {
 	ContextTokens   int64         `json:"context_tokens"`   // prompt tokens in the step; 0 is a pure decode step
 	GeneratedTokens int64         `json:"generated_tokens"` // decode tokens, draft tokens included
 	TimeMS          router.Number `json:"time_ms"`          // by Clock
-	Clock           string        `json:"clock"`            // which time: "gpu_forward", "device_step", "host_step", "elapsed", "iteration"
+	Clock           string        `json:"clock"`            // which time: "gpu_forward", "device_step", "host_step", "elapsed", "iteration"; "cpu" for a workload that says so
 	Warmup          bool          `json:"warmup"`           // cut by rule, see CutWarmup
 }
 

@@ -20,6 +20,7 @@ func isWorkload(o *object) bool {
 //
 //	tokens_per_second       tokens of all ranks per second of timed steps: the primary metric
 //	iteration_ms[]          every timed step: mean, median and minimum of the step time
+//	clock                   which time that is; absent or "wall" is wall time
 //	perfect_router, ranks   the launch's own word on the treatment
 //	expert_max_over_mean[], rank_max_over_mean[]   per layer
 //	requests, input_tokens  where given: the work done
@@ -27,16 +28,21 @@ func isWorkload(o *object) bool {
 // The H200 program's first_iterations_ms are its warm-up and are not used.
 func readWorkload(o *object, line int, t *tally) {
 	f := fields{o: o, line: line, t: t, rule: workloadFormat + ", linear"}
-	rate := f.need("tokens_per_second")
-	f.put("token_throughput", rate)
+	clock, own := elapsed, func(string) string { return "" }
+	if v, ok := f.value("clock"); ok && v != "wall" {
+		name, _ := v.(string)
+		clock, own = name, func(what string) string { return what + " by the " + name + " clock" }
+	}
+	put := func(name, what string, v router.Number) { t.metric(line, metricOf(name, f.rule, own(what), v)) }
+	put("token_throughput", "ranks·tokens·steps over timed seconds", f.need("tokens_per_second"))
 	if steps, ok := f.list("iteration_ms"); ok && len(steps) > 0 {
 		for i, ms := range steps {
-			t.step(Step{Iter: int64(i), Rank: -1, Requests: -1, ContextTokens: -1, GeneratedTokens: -1, TimeMS: ms, Clock: "elapsed"})
+			t.step(Step{Iter: int64(i), Rank: -1, Requests: -1, ContextTokens: -1, GeneratedTokens: -1, TimeMS: ms, Clock: clock})
 		}
 		mean, median, least := summary(steps)
-		f.put("step_time_mean", mean)
-		f.put("step_time_p50", median)
-		f.put("step_time_min", least)
+		put("step_time_mean", "mean step", mean)
+		put("step_time_p50", "median step", median)
+		put("step_time_min", "shortest step", least)
 	}
 	f.work("requests", "requests", &t.work.Requests)
 	f.work("input_tokens", "input tokens", &t.work.InputTokens)
