@@ -121,9 +121,14 @@ func newSession(launches []Launch) session {
 
 // take keeps the first ok launch of each side.
 func (s *session) take(l *Launch) {
-	side := &s.normal
-	if l.Arm == Perfect || (s.control && s.normal != nil) {
+	var side **Launch
+	switch {
+	case l.Arm == Perfect, l.Arm == Normal && s.control && s.normal != nil:
 		side = &s.perfect
+	case l.Arm == Normal:
+		side = &s.normal
+	default:
+		return // of no arm that is compared
 	}
 	if *side == nil {
 		*side = l

@@ -28,7 +28,8 @@ type TraceComparison struct {
 	Layers  []int `json:"layers"` // likewise, without the time outside layers
 
 	// Step is the GPU time of a step: per rank the union of its kernels within
-	// each layer and phase, added up. Idle gaps between kernels are not in it.
+	// each layer and phase, added up. Idle gaps between kernels are not in it, and
+	// where layers or phases overlap on several streams both count.
 	Step       Change            `json:"step"`
 	Ceiling    Ceiling           `json:"ceiling"`
 	Phases     []PhaseChange     `json:"phases"`

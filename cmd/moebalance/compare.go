@@ -19,6 +19,8 @@ type compareOptions struct {
 	metric     string
 	trust      bool
 	confidence float64
+
+	requireVerdict bool
 }
 
 func compareCmd() *cobra.Command {
@@ -28,8 +30,10 @@ func compareCmd() *cobra.Command {
 		Short: "two arms: where the time went, or what was gained",
 		Long: `compare takes the two arms of one run and says where they differ.
 
-Each side is an nsys export or a summary of trace, several with commas between
-them, a folder of exports, or a pattern in quotes. Time per step is compared by
+Each side is an nsys export, a summary of trace or its JSON result, several with
+commas between them, a folder of exports, or a pattern in quotes. More than two
+arguments, as a shell makes of a pattern without quotes, are told apart by "normal"
+and "perfect" in their names. Time per step is compared by
 phase, layer and rank; what only one side has is named and left out. Work and
 collectives stay apart, because collectives mostly wait for the slowest rank.
 'slowest' adds up the slowest rank of every layer; straggler loss is slowest −
@@ -48,7 +52,7 @@ Exit 4 when the sides are no normal and perfect arm of the same run.`,
 		Example: `  moebalance compare testdata/gptoss-ep4-loop/normal.sqlite testdata/gptoss-ep4-loop/perfect.sqlite
   moebalance compare 'testdata/deepseek-ep4-ranks/normal.rank?.sqlite' 'testdata/deepseek-ep4-ranks/perfect.rank?.sqlite'
   moebalance compare --format csv --table ranks testdata/gptoss-ep4-loop/normal.sqlite testdata/gptoss-ep4-loop/perfect.sqlite`,
-		Args: argCount(2, 2, "the normal side and the perfect side"),
+		Args: argCount(2, -1, "the normal side and the perfect side"),
 		RunE: func(c *cobra.Command, sides []string) error { return o.run(c, sides) },
 	}
 	f := c.Flags()
@@ -59,6 +63,7 @@ Exit 4 when the sides are no normal and perfect arm of the same run.`,
 	f.StringVar(&o.metric, "metric", "", "metric of the reports: a `NAME` they have, or NAME=REGEX or NAME=JSONPATH to read one (default: their throughput)")
 	f.BoolVar(&o.trust, "trust-arms", false, "take reports as the arms they are given as, without proof")
 	f.Float64Var(&o.confidence, "confidence", compare.DefaultConfidence, "confidence asked of the gain's interval")
+	f.BoolVar(&o.requireVerdict, "require-verdict", false, "exit 5 when the gain of reports is inconclusive")
 	o.read.out.bind(c)
 	return c
 }
@@ -71,16 +76,20 @@ func (o *compareOptions) run(c *cobra.Command, args []string) error {
 	if !(o.confidence > 0 && o.confidence < 1) {
 		return usagef("--confidence: want a fraction between 0 and 1, have %v", o.confidence)
 	}
+	named, err := twoSides(args)
+	if err != nil {
+		return err
+	}
 	var sides [2]side
-	for i, arg := range args {
-		if sides[i], err = openSide(arg); err != nil {
+	for i, parts := range named {
+		if sides[i], err = openSide(parts); err != nil {
 			return fmt.Errorf("%s side: %w", compare.Arms[i], err)
 		}
 	}
 	switch {
-	case sides[0].exports != sides[1].exports:
-		return usagef("one side holds nsys exports and the other benchmark reports: want two of a kind")
-	case sides[0].exports:
+	case (sides[0].kind == ofReports) != (sides[1].kind == ofReports):
+		return usagef("one side holds traces and the other benchmark reports: want two of a kind")
+	case sides[0].kind != ofReports:
 		return o.traces(c, sides, options)
 	case o.counts != [2]string{}:
 		return usagef("--counts-normal and --counts-perfect go with nsys exports, not with benchmark reports")
@@ -90,8 +99,8 @@ func (o *compareOptions) run(c *cobra.Command, args []string) error {
 
 // traces compares the traces of both arms.
 func (o *compareOptions) traces(c *cobra.Command, sides [2]side, options nsys.Options) error {
-	if o.metric != "" || o.trust {
-		return usagef("--metric and --trust-arms go with benchmark reports, not with nsys exports")
+	if o.metric != "" || o.trust || o.requireVerdict {
+		return usagef("--metric, --trust-arms and --require-verdict go with benchmark reports, not with traces")
 	}
 	options.Converter = reportConverter()
 	progress, done := readingBar(c.ErrOrStderr(), slices.Concat(sides[0].paths, sides[1].paths))
@@ -106,7 +115,7 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]side, options nsys.Op
 				return err
 			}
 		}
-		if arms[i], err = nsys.Read(c.Context(), s.paths, options); err != nil {
+		if arms[i], err = s.trace(c.Context(), options); err != nil {
 			return err
 		}
 	}
@@ -150,8 +159,11 @@ func (o *compareOptions) reports(c *cobra.Command, sides [2]side) error {
 	if err := o.read.out.write(c, d); err != nil {
 		return err
 	}
-	if result.Verdict == compare.Invalid {
+	switch {
+	case result.Verdict == compare.Invalid:
 		return withCode(exitNotComparable, fmt.Errorf("no verdict: %s", strings.Join(result.Reasons, "; ")))
+	case result.Verdict == compare.Inconclusive && o.requireVerdict:
+		return withCode(exitInconclusive, fmt.Errorf("inconclusive: %s", strings.Join(result.Reasons, "; ")))
 	}
 	return nil
 }

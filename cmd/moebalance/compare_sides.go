@@ -2,25 +2,72 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/moebalance/moebalance/compare"
+	"github.com/moebalance/moebalance/compare/nsys"
+)
+
+// sideKind is what the files of a side are.
+type sideKind int
+
+const (
+	ofReports sideKind = iota // of benchmarks
+	ofExports                 // nsys exports or summaries of them
+	ofResults                 // the JSON of the verb trace
 )
 
 // side is the files of one arm.
 type side struct {
-	paths   []string
-	exports bool // nsys exports or summaries; otherwise benchmark reports
+	paths []string
+	kind  sideKind
 }
 
-// openSide resolves an argument: a file, a folder, a pattern, or several of
-// them with commas between.
-func openSide(arg string) (side, error) {
+// twoSides gives each of two arguments a side, and sorts more of them by the arm
+// that they, or else their folders, are named after.
+func twoSides(args []string) (named [2][]string, err error) {
+	if len(args) == 2 {
+		return [2][]string{splitList(args[0]), splitList(args[1])}, nil
+	}
+	for _, arg := range args {
+		arm, ok := namedArm(filepath.Base(arg))
+		if !ok {
+			arm, ok = namedArm(filepath.Base(filepath.Dir(arg)))
+		}
+		if !ok {
+			return named, usagef("more than two arguments, and %q does not name its arm: give two sides, with patterns in quotes or with commas between files", arg)
+		}
+		named[arm] = append(named[arm], arg)
+	}
+	for i, arm := range compare.Arms {
+		if len(named[i]) == 0 {
+			return named, usagef("none of the %d arguments is named after the %s arm: give two sides", len(args), arm)
+		}
+	}
+	return named, nil
+}
+
+// namedArm is the place in compare.Arms of the only arm that a name holds.
+func namedArm(name string) (arm int, ok bool) {
+	normal, perfect := strings.Contains(name, string(compare.Normal)), strings.Contains(name, string(compare.Perfect))
+	if perfect {
+		arm = 1
+	}
+	return arm, normal != perfect
+}
+
+// openSide resolves the parts of a side, each a file, a folder or a pattern.
+func openSide(parts []string) (side, error) {
 	var s side
-	for _, part := range splitList(arg) {
+	for _, part := range parts {
 		paths, err := resolve(part)
 		if err != nil {
 			return s, err
@@ -28,20 +75,56 @@ func openSide(arg string) (side, error) {
 		s.paths = append(s.paths, paths...)
 	}
 	for i, path := range s.paths {
-		head, err := headOf(path)
-		if err != nil {
-			return s, err
-		}
-		export := looksLikeExport(path, head)
+		kind, err := sideKindOf(path)
 		switch {
-		case i > 0 && export != s.exports:
-			return s, fmt.Errorf("%s and %s are not of a kind: want nsys exports only, or benchmark reports only", s.paths[0], path)
+		case err != nil:
+			return s, err
+		case i > 0 && kind != s.kind:
+			return s, fmt.Errorf("%s and %s are not of a kind: want traces only, or benchmark reports only", s.paths[0], path)
 		case slices.Contains(s.paths[:i], path):
 			return s, usagef("%s is named twice", path)
 		}
-		s.exports = export
+		s.kind = kind
+	}
+	if s.kind == ofResults && len(s.paths) > 1 {
+		return s, usagef("want one JSON result of trace, have %d: summaries (trace --summary) can be put together, results cannot", len(s.paths))
 	}
 	return s, nil
+}
+
+func sideKindOf(path string) (sideKind, error) {
+	head, err := headOf(path)
+	switch {
+	case err != nil:
+		return 0, err
+	case looksLikeExport(path, head):
+		return ofExports, nil
+	case traceResult.Match(head):
+		return ofResults, nil
+	}
+	return ofReports, nil
+}
+
+// traceResult is how the JSON of the verb trace begins.
+var traceResult = regexp.MustCompile(`^\s*\{\s*"schema_version":\s*\d+,\s*"kind":\s*"trace"`)
+
+// trace reads the traces of a side.
+func (s side) trace(ctx context.Context, o nsys.Options) (*nsys.Trace, error) {
+	if s.kind != ofResults {
+		return nsys.Read(ctx, s.paths, o)
+	}
+	b, err := os.ReadFile(s.paths[0])
+	if err != nil {
+		return nil, err
+	}
+	var t nsys.Trace
+	if err := json.Unmarshal(b, &t); err != nil {
+		return nil, fmt.Errorf("reading %s: want the JSON result of trace: %w", s.paths[0], err)
+	}
+	if t.SchemaVersion != nsys.SchemaVersion {
+		return nil, fmt.Errorf("reading %s: want schema_version %d of a trace, have %d", s.paths[0], nsys.SchemaVersion, t.SchemaVersion)
+	}
+	return &t, nil
 }
 
 // splitList splits at commas, unless the whole is the name of a file.
@@ -53,7 +136,8 @@ func splitList(arg string) []string {
 }
 
 // resolve lists the files that a path, folder or pattern stands for, in the
-// order of their names. Of a folder with exports only those count.
+// order of their names. Of a folder with exports only those count, and of one
+// with reports of the profiler only those.
 func resolve(path string) ([]string, error) {
 	if path == "" {
 		return nil, usagef("want the name of a file, have none")
@@ -82,22 +166,21 @@ func folderFiles(folder string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all, exports []string
+	byKind := map[string][]string{}
 	for _, e := range entries {
 		if !e.Type().IsRegular() || strings.HasPrefix(e.Name(), ".") {
 			continue
 		}
-		path := filepath.Join(folder, e.Name())
-		all = append(all, path)
-		if filepath.Ext(path) == ".sqlite" {
-			exports = append(exports, path)
+		ext := filepath.Ext(e.Name())
+		if ext != ".sqlite" && ext != ".nsys-rep" {
+			ext = ""
 		}
+		byKind[ext] = append(byKind[ext], filepath.Join(folder, e.Name()))
 	}
-	switch {
-	case len(exports) > 0:
-		return exports, nil
-	case len(all) > 0:
-		return all, nil
+	for _, ext := range []string{".sqlite", ".nsys-rep", ""} {
+		if len(byKind[ext]) > 0 {
+			return byKind[ext], nil
+		}
 	}
 	return nil, fmt.Errorf("folder %s holds no file", folder)
 }

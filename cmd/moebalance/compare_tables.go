@@ -1,7 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
@@ -29,13 +32,44 @@ func traceComparisonDocument(r compare.TraceComparison) output.Document {
 func comparisonOverview(r compare.TraceComparison) output.Document {
 	d := traceComparisonDocument(r)
 	d.Tables = nil
-	for _, t := range []output.Table{changedPhases(r), changedLosses(r), speedTable(r), ceilingTable(r)} {
+	for _, t := range []output.Table{
+		changedPhases(r),
+		most(changedLosses(r), 3, "layers, the largest change first"),
+		most(speedTable(r), 4, "ranks, the heaviest and lightest first"),
+		ceilingTable(r),
+	} {
 		if len(t.Rows) > 0 {
 			d.Tables = append(d.Tables, t)
 		}
 	}
 	d.Notes = append(d.Notes, "more with --table layers, ranks, balance, steps, active or kernels; everything with --format json")
 	return d
+}
+
+// shownRows is how many rows of a long table the overview shows.
+const shownRows = 12
+
+// most keeps the rows whose value in a column lies furthest from zero, or of a
+// ratio from 1, and says so in the title. A table that is short stays as it is.
+func most(t output.Table, column int, what string) output.Table {
+	if len(t.Rows) <= shownRows {
+		return t
+	}
+	size := func(row []any) float64 {
+		v := row[column].(router.Number)
+		if t.Columns[column].Kind == output.Ratio {
+			v--
+		}
+		if !v.Defined() {
+			return -1
+		}
+		return math.Abs(float64(v))
+	}
+	t.Title += fmt.Sprintf(" (%d of %d %s)", shownRows, len(t.Rows), what)
+	t.Rows = slices.Clone(t.Rows)
+	slices.SortStableFunc(t.Rows, func(a, b []any) int { return cmp.Compare(size(b), size(a)) })
+	t.Rows = t.Rows[:shownRows]
+	return t
 }
 
 // comparisonHeadline says how much faster a step became and where most of it

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/compare"
+	"github.com/moebalance/moebalance/router"
 )
 
 // verb runs the program from the repository's root.
@@ -84,6 +85,7 @@ func TestCompareVerbWaysToNameASide(t *testing.T) {
 		{listed("normal"), listed("perfect")},
 		{filepath.Join(folders, "normal"), filepath.Join(folders, "perfect")},
 		{summarized(t, "normal"), summarized(t, "perfect")},
+		{traced(t, "normal"), traced(t, "perfect")},
 	} {
 		t.Run(filepath.Base(sides[0]), func(t *testing.T) {
 			var out, errs bytes.Buffer
@@ -93,6 +95,60 @@ func TestCompareVerbWaysToNameASide(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestOverviewOfManyLayers(t *testing.T) {
+	r := compare.TraceComparison{Comparable: true}
+	for layer := range 61 {
+		d := router.Number(layer % 40)
+		r.Stragglers = append(r.Stragglers, compare.StragglerChange{Layer: layer, Change: compare.Change{NormalNS: d, DifferenceNS: -d}})
+		r.RankSpeeds = append(r.RankSpeeds, compare.RankSpeed{Rank: layer, Load: 1 - d/100})
+	}
+	for _, table := range comparisonOverview(r).Tables {
+		switch table.Name {
+		case "stragglers", "hardware":
+			if len(table.Rows) != shownRows || table.Rows[0][0] != 39 || table.Rows[1][0] != 38 || !strings.Contains(table.Title, "12 of 61") {
+				t.Errorf("%s: %q %v", table.Name, table.Title, table.Rows)
+			}
+		}
+	}
+	if rows := changedLosses(r).Rows; len(rows) != 61 || rows[0][0] != 0 {
+		t.Error("the full table was cut or sorted")
+	}
+}
+
+// A shell expands patterns that stand without quotes.
+func TestCompareVerbOnExpandedPatterns(t *testing.T) {
+	args := []string{"--format", "csv"}
+	for _, arm := range []string{"perfect", "normal"} {
+		for rank := range 4 {
+			args = append(args, "testdata/gptoss-ep4-ranks/"+arm+".rank"+string(rune('0'+rank))+".sqlite")
+		}
+	}
+	have, errs, code := compareVerb(t, args...)
+	if code != exitDone {
+		t.Fatal(errs)
+	}
+	var want bytes.Buffer
+	run(context.Background(), []string{"compare", "--format", "csv", "testdata/gptoss-ep4-ranks/normal.*", "testdata/gptoss-ep4-ranks/perfect.*"}, nil, &want, &want)
+	if !strings.HasPrefix(want.String(), have) || have == "" {
+		t.Errorf("another result than from quoted patterns:\n%s\nwant\n%s", have, want.String())
+	}
+}
+
+// traced is the JSON result of the verb trace.
+func traced(t *testing.T, arm string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), arm+".json")
+	var errs bytes.Buffer
+	args := []string{"trace", "--format", "json", "-o", path}
+	for rank := range 4 {
+		args = append(args, "testdata/gptoss-ep4-ranks/"+arm+".rank"+string(rune('0'+rank))+".sqlite")
+	}
+	if code := run(context.Background(), args, nil, &errs, &errs); code != exitDone {
+		t.Fatalf("exit %d: %s", code, errs.String())
+	}
+	return path
 }
 
 // summarized is a summary of one arm's exports, made with the verb trace.
@@ -178,6 +234,9 @@ func TestCompareVerbExitCodes(t *testing.T) {
 	normalLines, perfectLines := recordedLaunches(t, false), recordedLaunches(t, true)
 	normal, perfect := writeReports(t, "normal.jsonl", normalLines...), writeReports(t, "perfect.jsonl", perfectLines...)
 	fewer := writeReports(t, "fewer.jsonl", normalLines[:4]...)
+	fewerPerfect := writeReports(t, "fewer-p.jsonl", perfectLines[:4]...)
+	old := writeReports(t, "old.json", `{"schema_version": 0, "kind": "trace"}`)
+	cut := writeReports(t, "cut.json", `{"schema_version": 1, "kind": "trace", "cells": [`)
 	silent := writeReports(t, "silent.txt", "speed 12.5 tok/s")
 	faster := writeReports(t, "faster.txt", "speed 14.5 tok/s")
 	broken := writeReports(t, "broken.sqlite", "this is no database, but it is long enough to look at")
@@ -199,6 +258,12 @@ func TestCompareVerbExitCodes(t *testing.T) {
 		{"named twice", []string{loopNormal + "," + loopNormal, loopPerfect}, exitUsage, "named twice"},
 		{"two kinds", []string{loopNormal, perfect}, exitUsage, "two of a kind"},
 		{"kinds in one side", []string{loopNormal + "," + normal, loopPerfect}, exitFailed, "not of a kind"},
+		{"many without arms", []string{loopNormal, loopPerfect, "testdata/pairs.jsonl"}, exitUsage, "does not name its arm"},
+		{"many of one arm", []string{loopNormal, loopNormal, loopNormal}, exitUsage, "named after the perfect arm"},
+		{"verdict demanded", []string{"--require-verdict", fewer, fewerPerfect}, exitInconclusive, "at least 6"},
+		{"verdict demanded of traces", []string{"--require-verdict", loopNormal, loopPerfect}, exitUsage, "--require-verdict"},
+		{"old result", []string{old, loopPerfect}, exitFailed, "want schema_version 1 of a trace, have 0"},
+		{"cut result", []string{cut, loopPerfect}, exitFailed, "cut.json"},
 		{"unknown flag", []string{"--fast", loopNormal, loopPerfect}, exitUsage, "unknown flag"},
 		{"bad confidence", []string{"--confidence", "1", normal, perfect}, exitUsage, "--confidence"},
 		{"report flag for traces", []string{"--trust-arms", loopNormal, loopPerfect}, exitUsage, "--trust-arms"},

@@ -1,0 +1,133 @@
+package compare
+
+import (
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+func TestInvalidCampaigns(t *testing.T) {
+	work := func(c Campaign, i int, name string, v float64) {
+		if c.Launches[i].Work == nil {
+			c.Launches[i].Work = map[string]float64{}
+		}
+		c.Launches[i].Work[name] = v
+	}
+	gains := []float64{.19, .2, .21, .22, .18, .2}
+	cases := []struct {
+		what   string
+		spoil  func(*Campaign)
+		check  string
+		status CheckStatus
+		text   string
+	}{
+		{"no proof", func(c *Campaign) { c.Proof = nil }, CheckProof, Fail, "perfect arm: no evidence"},
+		{"one arm proved", func(c *Campaign) { c.Proof = c.Proof[2:] }, CheckProof, Fail, "normal arm: no evidence"},
+		{"a rank unproved", func(c *Campaign) { c.Proof[3].Proved = false }, CheckProof, Fail, "perfect arm, rank 1"},
+		{"a rank missing", func(c *Campaign) { c.Proof = c.Proof[:3] }, CheckProof, Fail, "perfect arm, rank 1: no evidence"},
+		{"all ranks at once", func(c *Campaign) {
+			c.Proof = []Proof{{Normal, AllRanks, true, ""}, {Perfect, AllRanks, true, ""}}
+		}, CheckProof, Pass, "every rank"},
+		{"all ranks unproved", func(c *Campaign) {
+			c.Proof = []Proof{{Normal, AllRanks, true, ""}, {Perfect, AllRanks, false, "nothing seen"}}
+		}, CheckProof, Fail, "perfect arm: nothing seen"},
+		{"another difference", func(c *Campaign) {
+			c.Differences = append(c.Differences, Difference{"argument", "--batch", "8", "16", false})
+		}, CheckDifference, Fail, `argument --batch: "8" against "16"`},
+		{"no difference", func(c *Campaign) { c.Differences = nil }, CheckDifference, Fail, "nothing differs"},
+		{"not compared", func(c *Campaign) { c.Compared, c.Differences = false, nil }, CheckDifference, Unknown, "not recorded"},
+		{"less work", func(c *Campaign) { work(*c, 0, WorkOutputTokens, 1000); work(*c, 1, WorkOutputTokens, 980) }, CheckWork, Fail, "pair 0: output_tokens 1000 against 980"},
+		{"work within tolerance", func(c *Campaign) { work(*c, 0, WorkOutputTokens, 1000); work(*c, 1, WorkOutputTokens, 990) }, CheckWork, Pass, "within 1 %"},
+		{"work of one launch", func(c *Campaign) { work(*c, 0, WorkRequests, 10) }, CheckWork, Warn, "one launch only"},
+		{"errors", func(c *Campaign) {
+			for i := range 2 {
+				work(*c, i, WorkRequests, 100)
+				work(*c, i, WorkErrors, 2)
+			}
+		}, CheckWork, Fail, "2 requests of the normal launch failed"},
+		{"few errors", func(c *Campaign) {
+			for i := range 2 {
+				work(*c, i, WorkRequests, 100)
+				work(*c, i, WorkErrors, 1)
+			}
+		}, CheckWork, Pass, "errors, requests"},
+		{"errors of unknown many", func(c *Campaign) {
+			for i := range 2 {
+				work(*c, i, WorkErrors, 1)
+			}
+		}, CheckWork, Fail, "failed"},
+		{"caller's check", func(c *Campaign) { c.Checks = []Check{{"gpus", Fail, "another process on GPU 3"}} }, "gpus", Fail, "GPU 3"},
+		{"a launch failed", func(c *Campaign) { c.Launches[3].Status = "timed out" }, CheckPairs, Warn, "pair 1"},
+		{"always normal first", func(c *Campaign) {
+			for i := range c.Launches {
+				c.Launches[i].Position = 2*c.Launches[i].Pair + map[Arm]int{Normal: 0, Perfect: 1}[c.Launches[i].Arm]
+			}
+		}, CheckOrder, Warn, "does not cancel"},
+		{"order unknown", func(c *Campaign) {
+			for i := range c.Launches {
+				c.Launches[i].Position = UnknownPosition
+			}
+		}, CheckOrder, Unknown, "order is known"},
+	}
+	for _, k := range cases {
+		c := valid(paired(gains...))
+		k.spoil(&c)
+		r := Judge(c)
+		got := check(t, r, k.check)
+		if got.Status != k.status || !strings.Contains(got.Text, k.text) {
+			t.Errorf("%s: %s %q, want %s and %q", k.what, got.Status, got.Text, k.status, k.text)
+		}
+		if (r.Verdict == Invalid) != (k.status == Fail) {
+			t.Errorf("%s: verdict %q", k.what, r.Verdict)
+		}
+		if r.Verdict == Invalid && (len(r.Reasons) != 1 || !r.Gain.Estimate.Defined()) {
+			t.Errorf("%s: want one reason and the gain still shown, have %v and %v", k.what, r.Reasons, r.Gain.Estimate)
+		}
+	}
+}
+
+func TestNoiseFloor(t *testing.T) {
+	launches := append(paired(.01, .01, .01, .01, .01, .01),
+		Launch{Pair: 9, Arm: Normal, Position: 20, Control: true, Status: StatusOK, Value: 100},
+		Launch{Pair: 9, Arm: Normal, Position: 21, Control: true, Status: StatusOK, Value: 97})
+	if c := check(t, Judge(valid(launches)), CheckNoise); c.Status != Warn {
+		t.Errorf("a gain of 1 %% under noise of 3 %%: %+v, want a warning", c)
+	}
+}
+
+func TestNegativeGainIsFlagged(t *testing.T) {
+	r := Judge(valid(paired(-.2, -.21, -.19, -.2, -.22, -.18)))
+	if c := check(t, r, CheckSign); c.Status != Warn || !strings.Contains(c.Text, "-20") {
+		t.Errorf("have %+v", c)
+	}
+	if r.Verdict != NotSignificant || !(r.Gain.High < 0) {
+		t.Errorf("have %q, gain %+v", r.Verdict, r.Gain)
+	}
+}
+
+// A pure drift with one arm always first looks like a gain, and must not pass.
+func TestDriftThatLooksLikeGain(t *testing.T) {
+	drifting := func(order string) Campaign {
+		rng := rand.New(rand.NewPCG(7, 1))
+		c := valid(paired(make([]float64, 10)...))
+		for i := range c.Launches {
+			l := &c.Launches[i]
+			l.Position = i
+			l.Arm = map[byte]Arm{'A': Normal, 'B': Perfect}[order[i%len(order)]]
+			l.Value = 100 * math.Exp(0.02*float64(i)+0.0002*rng.NormFloat64())
+		}
+		return c
+	}
+	r := Judge(drifting("AB"))
+	if c := check(t, r, CheckDrift); r.Verdict != Invalid || c.Status != Fail {
+		t.Errorf("ABAB: verdict %q, %+v", r.Verdict, c)
+	}
+	r = Judge(drifting("ABBA"))
+	if c := check(t, r, CheckDrift); r.Verdict == Invalid || c.Status != Warn {
+		t.Errorf("ABBA: verdict %q, %+v", r.Verdict, c)
+	}
+	if c := check(t, r, CheckOrderEffect); c.Status != Warn || !strings.Contains(c.Text, "+2.0 %") {
+		t.Errorf("ABBA: %+v, want an order effect of 2 %%", c)
+	}
+}
