@@ -267,3 +267,32 @@ func TestVerifyFolders(t *testing.T) {
 		t.Errorf("cancelled: %v", err)
 	}
 }
+
+// FuzzEntry feeds the prover anything: it may refuse, and must not panic. The
+// name is taken from the content, so that the fuzzer gets past it.
+func FuzzEntry(f *testing.F) {
+	for _, s := range []Spec{biasedSpec(f), specOf(f, deepSeek(), 8), specOf(f, small(router.Llama4), 4)} {
+		_, content := oneEntry(f, s, 1, 2)
+		f.Add(content)
+		s.IDsOnly, s.Mode = true, router.TEP
+		_, content = oneEntry(f, s, 0, 1)
+		f.Add(content)
+	}
+	f.Fuzz(func(t *testing.T, content []byte) {
+		file, err := safetensors.Read("entry", bytes.NewReader(content), int64(len(content)))
+		if err != nil {
+			return
+		}
+		id := map[string]string{}
+		for key, value := range file.Metadata() {
+			switch key {
+			case keyStatus, keyMoved, keyImpossible, keyMargin, keyChecksum:
+			default:
+				id[key] = value
+			}
+		}
+		if err := new(checker).proves(address(id), content); err != nil && strings.ContainsRune(err.Error(), '\n') {
+			t.Fatalf("more than one line: %q", err)
+		}
+	})
+}

@@ -10,9 +10,12 @@ import (
 // ErrSpec is wrapped by the errors about specs that no cache can serve.
 var ErrSpec = errors.New("impossible logits spec")
 
-// maxExperts bounds what an entry may claim before memory is asked for it.
-// Routing kernels pack an expert's index into 16 bits.
-const maxExperts = 1 << 16
+// What an entry may claim is bounded before memory is asked for it. Routing
+// kernels pack an expert's index into 16 bits; planning takes ranks² of memory.
+const (
+	maxExperts = 1 << 16
+	maxRanks   = 1 << 11
+)
 
 // Spec is everything that a family of entries depends on but rank and batch
 // size. Two specs that differ in any field never share an entry.
@@ -60,6 +63,8 @@ func (s Spec) withDefaults() (Spec, error) {
 		return s, fmt.Errorf("%w: %w", ErrSpec, modeErr)
 	case shape.Experts > maxExperts:
 		return s, fmt.Errorf("%w: want at most %d experts, have %d", ErrSpec, maxExperts, shape.Experts)
+	case s.Layout.Ranks() > maxRanks:
+		return s, fmt.Errorf("%w: want at most %d ranks, have %d", ErrSpec, maxRanks, s.Layout.Ranks())
 	case s.Layout.Experts() != shape.Experts:
 		return s, fmt.Errorf("%w: a layout of %d experts for a gate of %d", ErrSpec, s.Layout.Experts(), shape.Experts)
 	case s.Layer < 0:

@@ -128,7 +128,8 @@ func verifyDocument(dir string, s logits.Survey) output.Document {
 		}
 	}
 	d := output.Document{Tables: []output.Table{balanceTable(s)}, Value: result}
-	d.Headline = fmt.Sprintf("%d entries in %s: every one whole, under its own name, as its plan says, and routed to the experts it promises", len(s.Entries), dir)
+	d.Headline = fmt.Sprintf("%d entries in %s, every one what it says and routed as promised; balance at its floor in %d of %d batch sizes",
+		len(s.Entries), dir, atFloor(s.Balances), len(s.Balances))
 	if failed > 0 {
 		d.Headline = fmt.Sprintf("%d of %d entries in %s failed", failed, len(s.Entries), dir)
 		d.Tables = append(d.Tables, output.Table{
@@ -137,6 +138,20 @@ func verifyDocument(dir string, s logits.Survey) output.Document {
 	}
 	return d
 }
+
+// atFloor counts the batch sizes whose ranks and experts are as even as can be.
+func atFloor(balances []logits.Balanced) int {
+	n := 0
+	for _, b := range balances {
+		if reaches(b.Experts.MaxOverMean, b.ExpertFloor) && reaches(b.Ranks.MaxOverMean, b.RankFloor) {
+			n++
+		}
+	}
+	return n
+}
+
+// reaches compares ratios of whole numbers that were divided in different orders.
+func reaches(got, floor router.Number) bool { return got <= floor*(1+1e-12) }
 
 func cacheBalanceOf(b logits.Balanced) cacheBalance {
 	active := router.Undefined()
