@@ -96,15 +96,20 @@ func (r *reduction) collectives() {
 
 // meetings lists a rank's collective kernels by venue in order of time.
 func (p part) meetings() map[venue][]meeting {
-	collective := p.of.collectives()
+	names := make([]string, len(p.of.names)) // of collectives, spelt the same for every version
+	for i, is := range p.of.collectives() {
+		if is {
+			names[i] = normalKernelName(p.of.names[i])
+		}
+	}
 	list := map[venue][]meeting{}
 	for i := range p.events {
 		e := &p.events[i]
-		if !collective[e.name] {
+		if names[e.name] == "" {
 			continue
 		}
 		at := p.of.places[e.place]
-		v := venue{at.Step, at.Layer, at.Phase, normalKernelName(p.of.names[e.name])}
+		v := venue{at.Step, at.Layer, at.Phase, names[e.name]}
 		list[v] = append(list[v], meeting{e.start, e.start + e.duration})
 	}
 	return list

@@ -191,24 +191,25 @@ type expertTime struct {
 	ns int64
 }
 
-// expertTimes lists the experts that own kernels, by layer, step and expert.
+// expertTimes lists the experts that own kernels, by layer, step and expert. One
+// may come several times, from several phases or exports.
 func (r *reduction) expertTimes() []expertTime {
-	var list []expertTime
+	ns := map[*digest][]int64{}
 	for _, p := range r.parts {
-		of, groups := groupPlaces(p.of.places, func(l place) place {
-			if l.Expert == None {
-				return nowhere
-			}
-			l.Phase = ""
-			return l
-		})
-		ns := make([]int64, len(groups))
-		for i := range p.events {
-			ns[of[p.events[i].place]] += p.events[i].duration
+		sums := ns[p.of]
+		if sums == nil {
+			sums = make([]int64, len(p.of.places))
+			ns[p.of] = sums
 		}
-		for i, at := range groups {
-			if at.Expert != None && r.counted(int(at.Layer)) && ns[i] > 0 {
-				list = append(list, expertTime{at, ns[i]})
+		for i := range p.events {
+			sums[p.events[i].place] += p.events[i].duration
+		}
+	}
+	var list []expertTime
+	for _, d := range r.digests {
+		for i, at := range d.places {
+			if at.Expert != None && r.counted(int(at.Layer)) && len(ns[d]) > 0 {
+				list = append(list, expertTime{at, ns[d][i]})
 			}
 		}
 	}

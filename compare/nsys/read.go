@@ -274,7 +274,7 @@ func (m *merger) resolve(ids *numbering, lookup func(int64) (string, error), sho
 			return nil, err
 		}
 		if short {
-			text = withoutInstance(text)
+			text = string(withoutInstance([]byte(text)))
 		}
 		to[i] = m.names.add(text)
 	}

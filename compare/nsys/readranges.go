@@ -1,7 +1,7 @@
 package nsys
 
 import (
-	"strings"
+	"bytes"
 
 	"zombiezen.com/go/sqlite"
 )
@@ -101,16 +101,19 @@ func (r *rangeReader) name(row *sqlite.Stmt) int32 {
 	return r.texts.bytes(text)
 }
 
-// withoutInstance cuts what PyTorch appends to an operator's name to make it
+// instanceMarks begin what PyTorch appends to an operator's name to make it
 // unique: sequence number, sizes and operator ids.
-func withoutInstance[T []byte | string](name T) T {
-	s := string(name)
-	for _, mark := range []string{", op_id = ", ", seq = ", ", sizes = ", ", input_op_ids = "} {
-		if i := strings.Index(s, mark); i >= 0 {
-			s = s[:i]
+var instanceMarks = [][]byte{[]byte(", op_id = "), []byte(", seq = "), []byte(", sizes = "), []byte(", input_op_ids = ")}
+
+// withoutInstance cuts them off, so that all instances of an operator share a
+// name.
+func withoutInstance(name []byte) []byte {
+	for _, mark := range instanceMarks {
+		if i := bytes.Index(name, mark); i >= 0 {
+			name = name[:i]
 		}
 	}
-	return name[:len(s)]
+	return name
 }
 
 // domains numbers the range domains of all processes; 0 is the default one.

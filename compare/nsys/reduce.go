@@ -107,26 +107,44 @@ func (r *reduction) kernels() {
 // cells fills Cells and Phases, the ranks side by side.
 func (r *reduction) cells() {
 	cells, phases := make([][]Cell, len(r.parts)), make([][]PhaseStat, len(r.parts))
+	groups := map[*digest]*cellGroups{}
+	for _, d := range r.digests {
+		groups[d] = newCellGroups(d)
+	}
 	var wait sync.WaitGroup
 	for i, p := range r.parts {
-		wait.Go(func() { cells[i], phases[i] = p.cells() })
+		wait.Go(func() { cells[i], phases[i] = p.cells(groups[p.of]) })
 	}
 	wait.Wait()
 	r.trace.Cells = append(r.trace.Cells, slices.Concat(cells...)...)
 	r.trace.Phases = append(r.trace.Phases, slices.Concat(phases...)...)
 }
 
+// cellGroups says which places of a digest make one cell, and which cells one
+// phase of a layer.
+type cellGroups struct {
+	cellOf  []int32 // by place
+	cells   []place
+	phaseOf []int32 // by cell
+	phases  []place
+}
+
+func newCellGroups(d *digest) *cellGroups {
+	var g cellGroups
+	g.cellOf, g.cells = groupPlaces(d.places, func(l place) place { l.Expert = None; return l })
+	g.phaseOf, g.phases = groupPlaces(g.cells, func(l place) place { l.Step = None; return l })
+	return &g
+}
+
 // cells sums one rank by step, layer and phase, and by layer and phase.
-func (p part) cells() (cells []Cell, phases []PhaseStat) {
-	cellOf, cellAt := groupPlaces(p.of.places, func(l place) place { l.Expert = None; return l })
-	phaseOf, phaseAt := groupPlaces(cellAt, func(l place) place { l.Step = None; return l })
+func (p part) cells(of *cellGroups) (cells []Cell, phases []PhaseStat) {
 	collective := p.of.collectives()
-	cells, phases = make([]Cell, len(cellAt)), make([]PhaseStat, len(phaseAt))
+	cells, phases = make([]Cell, len(of.cells)), make([]PhaseStat, len(of.phases))
 	cellBusy, phaseBusy := make([]busy, len(cells)), make([]busy, len(phases))
 	for i := range p.events {
 		e := &p.events[i]
-		c := cellOf[e.place]
-		f := phaseOf[c]
+		c := of.cellOf[e.place]
+		f := of.phaseOf[c]
 		cells[c].Instances++
 		cells[c].TotalNS += e.duration
 		if collective[e.name] {
@@ -136,12 +154,12 @@ func (p part) cells() (cells []Cell, phases []PhaseStat) {
 		cellBusy[c].add(e.start, e.duration)
 		phaseBusy[f].add(e.start, e.duration)
 	}
-	g := groupDurations([][]event{p.events}, len(phases), func(_ int, e *event) int32 { return phaseOf[cellOf[e.place]] })
-	for i, at := range cellAt {
+	g := groupDurations([][]event{p.events}, len(phases), func(_ int, e *event) int32 { return of.phaseOf[of.cellOf[e.place]] })
+	for i, at := range of.cells {
 		c := &cells[i]
 		c.Rank, c.Step, c.Layer, c.Phase, c.BusyNS = p.rank.Rank, int(at.Step), int(at.Layer), at.Phase, cellBusy[i].ns
 	}
-	for i, at := range phaseAt {
+	for i, at := range of.phases {
 		s := &phases[i]
 		s.Rank, s.Layer, s.Phase, s.BusyNS, s.Stats = p.rank.Rank, int(at.Layer), at.Phase, phaseBusy[i].ns, g.stats(i)
 	}

@@ -95,3 +95,24 @@ func TestPhasesAgreeWithSQL(t *testing.T) {
 		}
 	}
 }
+
+// Reading allocates for what is distinct (names, threads, tables), not for rows:
+// the same rows again cost no allocation of their own.
+func TestReadingAllocatesNothingPerRow(t *testing.T) {
+	rows := func(n int) string {
+		f := newFixture().push(0, 0, 1<<40, "layer 0 experts and a name that is longer than thirty-two bytes, op_id = 1")
+		id := f.text("gemm")
+		f.sql("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d) INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL SELECT 100*i+10, 100*i+20, 0, 7, i, %d, %d, %d, NULL FROM n", n, pid(0), id, id)
+		f.sql("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d) INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME SELECT 100*i, 100*i+1, %d, i, %d FROM n", n, tid(0, 1), id)
+		f.sql("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d) INSERT INTO NVTX_EVENTS SELECT 100*i-1, 100*i+30, 59, text, NULL, globalTid, NULL, 0 FROM n, NVTX_EVENTS WHERE NVTX_EVENTS.rowid = 1", n)
+		return f.write(t, "rows.sqlite")
+	}
+	allocations := func(path string) float64 {
+		return testing.AllocsPerRun(3, func() { mustRead(t, Options{}, path) })
+	}
+	few, many := allocations(rows(1000)), allocations(rows(21_000))
+	// a growing slice allocates log(n) times: 60 000 rows more may cost a few hundred
+	if more := many - few; more > 300 {
+		t.Errorf("60 000 rows more cost %.0f allocations more (%.0f before)", more, few)
+	}
+}
