@@ -7,6 +7,9 @@ import (
 	"strings"
 )
 
+// customFormat is the format of an output that only custom metrics were read from.
+const customFormat = "custom"
+
 // Custom is a metric the user finds in an output by a pattern of their own.
 type Custom struct {
 	Name           string

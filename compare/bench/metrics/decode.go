@@ -287,8 +287,12 @@ func (d *decoder) text(quote byte) (string, error) {
 	d.skip()
 	var b strings.Builder
 	stops := "\n\\" + string(quote)
+	room := maxString
+	if d.budget <= 0 {
+		room = 0
+	}
 	put := func(piece []byte) {
-		b.Write(piece[:min(len(piece), max(0, maxString-b.Len()))])
+		b.Write(piece[:min(len(piece), max(0, room-b.Len()))])
 	}
 	for {
 		c, err := d.peek()
@@ -300,6 +304,7 @@ func (d *decoder) text(quote byte) (string, error) {
 			return "", errors.New("line ends inside a string")
 		case quote:
 			d.skip()
+			d.budget -= b.Len() / 32
 			return b.String(), nil
 		case '\\':
 			d.skip()

@@ -106,7 +106,7 @@ type parser struct {
 }
 
 func newParser(custom []Custom) *parser {
-	p := &parser{wanted: custom, custom: newTally("custom")}
+	p := &parser{wanted: custom, custom: newTally(customFormat)}
 	for _, f := range textFormats {
 		p.texts = append(p.texts, newTally(f.name))
 	}

@@ -130,3 +130,15 @@ func TestWorkloadClocksDoNotCompare(t *testing.T) {
 		t.Errorf("steps have the clock %q", cpu.Steps[0].Clock)
 	}
 }
+
+// trtllm-serve's /metrics answers with a list of rows on one line.
+func TestListOfRowsOnOneLine(t *testing.T) {
+	rows := `[{"iter": 1, "iterLatencyMS": 2.5, "hostStepTimeMS": 2}, {"iter": 2, "iterLatencyMS": 3.5, "hostStepTimeMS": 3},{"iter": 3, "iterLatencyMS": 4, "hostStepTimeMS": 4}]`
+	r, err := Parse(strings.NewReader(rows+"\nspeed: 4\n"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Steps) != 3 || r.Steps[2].Iter != 3 || r.Steps[1].TimeMS != 3 || r.Steps[0].Clock != hostStep {
+		t.Errorf("steps %+v", r.Steps)
+	}
+}

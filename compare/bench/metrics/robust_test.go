@@ -142,6 +142,7 @@ func TestMemoryStaysConstant(t *testing.T) {
 		"progress bar":   {"", " 50%|#####     | 4/8 [00:01<00:01]\r", ""},
 		"one line":       {"", "no end in sight ", ""},
 		"one list":       {`{"errors": [0`, `, "a text", 1.5`, "]}"},
+		"long texts":     {`{"texts": ["x"`, `, "` + strings.Repeat("words ", 600) + `"`, "]}"},
 		"one string":     {`{"text": "`, `words and words `, `"}`},
 	} {
 		runtime.GC()

@@ -63,6 +63,9 @@ func prefix(head []byte) (length, rank int) {
 		}
 		var m [][]byte
 		switch c := rest[0]; {
+		case bytes.HasPrefix(rest, []byte("[{")): // a list of objects on one line
+			length++
+			continue
 		case c == '[':
 			if m = rankPrefix.FindSubmatch(rest); m == nil {
 				m = logPrefix.FindSubmatch(rest)
@@ -160,6 +163,9 @@ func (s *source) object(at, rank int) (record, bool) {
 	doc, err := decodeObject(s.in, &s.line)
 	if err != nil && s.cut == nil {
 		s.cut = fmt.Errorf("the object that begins on line %d %w", began, asCut(err))
+	}
+	if c, peekErr := s.in.Peek(1); err == nil && peekErr == nil && c[0] == ',' {
+		_, _ = s.in.Discard(1) // between the objects of a list on one line
 	}
 	return record{line: began, doc: doc, rank: rank}, err == nil
 }

@@ -55,12 +55,20 @@ func (t *tally) metric(line int, m Metric) {
 			continue
 		}
 		if !sameNumber(old.Value, m.Value) || old.Definition != m.Definition {
-			t.fail(fmt.Errorf("%s: metric %q %w: %g on line %d and %g on line %d; hand over the output of one launch",
-				t.format, m.Name, errTwice, float64(old.Value), t.lines[i], float64(m.Value), line))
+			t.fail(fmt.Errorf("%s: metric %q %w: %g on line %d and %g on line %d; %s",
+				t.format, m.Name, errTwice, float64(old.Value), t.lines[i], float64(m.Value), line, t.remedy()))
 		}
 		return
 	}
 	t.metrics, t.lines = append(t.metrics, m), append(t.lines, line)
+}
+
+// remedy is what to do about two values of one thing.
+func (t *tally) remedy() string {
+	if t.format == customFormat {
+		return "let its rule match only one of them"
+	}
+	return "hand over the output of one launch"
 }
 
 // count records a number of things, which must not contradict an earlier one.
@@ -70,8 +78,8 @@ func (t *tally) count(line int, what string, into *Count, v float64) {
 	case math.IsNaN(v) || math.IsInf(v, 0) || v < 0 || v > 1<<53 || v != math.Trunc(v):
 		t.fail(fmt.Errorf("%s: line %d: want a whole number of %s, found %g", t.format, line, what, v))
 	case into.Known && *into != n:
-		t.fail(fmt.Errorf("%s: the number of %s %w: %d and, on line %d, %d; hand over the output of one launch",
-			t.format, what, errTwice, into.N, line, n.N))
+		t.fail(fmt.Errorf("%s: the number of %s %w: %d and, on line %d, %d; %s",
+			t.format, what, errTwice, into.N, line, n.N, t.remedy()))
 	default:
 		*into = n
 	}

@@ -28,27 +28,42 @@ func isWorkload(o *object) bool {
 // The H200 program's first_iterations_ms are its warm-up and are not used.
 func readWorkload(o *object, line int, t *tally) {
 	f := fields{o: o, line: line, t: t, rule: workloadFormat + ", linear"}
-	clock, own := elapsed, func(string) string { return "" }
-	if v, ok := f.value("clock"); ok && v != "wall" {
-		name, _ := v.(string)
-		clock, own = name, func(what string) string { return what + " by the " + name + " clock" }
+	clock := f.clock()
+	put := func(name string, v router.Number) {
+		m := metricOf(name, f.rule, "", v)
+		if clock != elapsed {
+			m.Definition += ", by the " + clock + " clock"
+		}
+		t.metric(line, m)
 	}
-	put := func(name, what string, v router.Number) { t.metric(line, metricOf(name, f.rule, own(what), v)) }
-	put("token_throughput", "ranks·tokens·steps over timed seconds", f.need("tokens_per_second"))
+	put("token_throughput", f.need("tokens_per_second"))
 	if steps, ok := f.list("iteration_ms"); ok && len(steps) > 0 {
 		for i, ms := range steps {
 			t.step(Step{Iter: int64(i), Rank: -1, Requests: -1, ContextTokens: -1, GeneratedTokens: -1, TimeMS: ms, Clock: clock})
 		}
 		mean, median, least := summary(steps)
-		put("step_time_mean", "mean step", mean)
-		put("step_time_p50", "median step", median)
-		put("step_time_min", "shortest step", least)
+		put("step_time_mean", mean)
+		put("step_time_p50", median)
+		put("step_time_min", least)
 	}
 	f.work("requests", "requests", &t.work.Requests)
 	f.work("input_tokens", "input tokens", &t.work.InputTokens)
 	t.proof.Ranks = int(f.whole("ranks"))
 	t.proof.Perfect, t.proof.Claimed = f.flag("perfect_router"), true
 	f.layers()
+}
+
+// clock is the clock of a workload's steps.
+func (f fields) clock() string {
+	switch v, ok := f.value("clock"); {
+	case !ok || v == "wall":
+		return elapsed
+	case v == "cpu":
+		return "cpu"
+	default:
+		f.wrong("clock", "wall or cpu", v)
+		return ""
+	}
 }
 
 // layers reads the balance per layer from two lists of one length.
