@@ -254,7 +254,10 @@ func checkNoise(pairs []Pair, g Gain) (Check, bool) {
 		return Check{}, false
 	}
 	text := fmt.Sprintf("equal launches differ by up to %.1f %% in %d control pairs", 100*math.Expm1(most), n)
-	if math.Abs(math.Log1p(float64(g.Estimate))) <= most {
+	switch {
+	case !g.Estimate.Defined():
+		return Check{CheckNoise, Unknown, text + "; no complete pair to compare with"}, true
+	case math.Abs(math.Log1p(float64(g.Estimate))) <= most:
 		return Check{CheckNoise, Warn, text + ": no less than the gain"}, true
 	}
 	return Check{CheckNoise, Pass, text}, true

@@ -50,8 +50,9 @@ const DefaultConfidence = 0.95
 // Draws of the seeded methods: sign assignments beyond the exact range, and
 // bootstrap resamples.
 const (
-	flipDraws = 100_000
-	resamples = 10_000
+	flipDraws  = 100_000
+	resamples  = 10_000
+	drawBudget = 10_000_000
 )
 
 // LogGain is the logarithm of a pair's gain: ln(perfect/normal) where higher
@@ -87,20 +88,32 @@ func GainOf(normal, perfect []float64, higherIsBetter bool, confidence float64, 
 }
 
 func gainOfLogs(logs []float64, confidence float64, seed uint64) Gain {
+	g := undrawnGain(logs, confidence)
+	flip := stats.SignFlip(logs, drawsFor(len(logs), flipDraws), rand.NewPCG(seed, 1))
+	bca := stats.BCa(logs, stats.Mean, confidence, drawsFor(len(logs), resamples), rand.NewPCG(seed, 2))
+	g.PSignFlip = router.Number(flip.P)
+	g.BCaLow, g.BCaHigh = fraction(bca.Low), fraction(bca.High)
+	return g
+}
+
+// undrawnGain leaves the methods that draw undefined.
+func undrawnGain(logs []float64, confidence float64) Gain {
 	hl := stats.HodgesLehmann(logs, confidence)
 	t := stats.PairedT(logs, 0, confidence)
-	flip := stats.SignFlip(logs, flipDraws, rand.NewPCG(seed, 1))
-	bca := stats.BCa(logs, stats.Mean, confidence, resamples, rand.NewPCG(seed, 2))
 	return Gain{
 		Estimate: fraction(hl.Estimate), Low: fraction(hl.Low), High: fraction(hl.High),
 		Confidence: router.Number(hl.Confidence), N: len(logs),
 		TEstimate: fraction(t.Estimate), TLow: fraction(t.Low), THigh: fraction(t.High),
 		TConfidence: router.Number(t.Confidence),
-		P:           router.Number(stats.SignedRank(logs).P), PSignFlip: router.Number(flip.P),
-		BCaLow: fraction(bca.Low), BCaHigh: fraction(bca.High),
+		P:           router.Number(stats.SignedRank(logs).P), PSignFlip: router.Undefined(),
+		BCaLow: router.Undefined(), BCaHigh: router.Undefined(),
 		LogSD: router.Number(t.SD),
 	}
 }
+
+// drawsFor lowers the number of draws for very many pairs, so that a result
+// never takes more than drawBudget random choices.
+func drawsFor(pairs, draws int) int { return min(draws, drawBudget/max(1, pairs)) }
 
 // fraction turns a log ratio into a gain.
 func fraction(log float64) router.Number { return router.Number(math.Expm1(log)) }

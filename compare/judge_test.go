@@ -337,3 +337,20 @@ func TestFalseVerdictsAtTheThreshold(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkJudge is a campaign of 10,000 launches with ten further metrics.
+func BenchmarkJudge(b *testing.B) {
+	rng := rand.New(rand.NewPCG(7, 5))
+	c := valid(paired(make([]float64, 5000)...))
+	for i := range c.Launches {
+		l := &c.Launches[i]
+		l.Value += rng.NormFloat64()
+		for m := range 10 {
+			l.Secondary = append(l.Secondary, Measured{Metric{Name: string(rune('a' + m))}, 10 + rng.NormFloat64()})
+		}
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		Judge(c)
+	}
+}

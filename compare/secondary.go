@@ -21,7 +21,7 @@ type Measured struct {
 // to read.
 type SecondaryGain struct {
 	Metric Metric        `json:"metric"`
-	Gain   Gain          `json:"gain"` // positive where perfect routing is better, whatever the direction
+	Gain   Gain          `json:"gain"` // positive where perfect routing is better; without the methods that draw
 	PHolm  router.Number `json:"p_holm"`
 }
 
@@ -53,7 +53,7 @@ func (c Campaign) secondaryGains(sessions []session) []SecondaryGain {
 	rows := make([]SecondaryGain, len(found))
 	p := make([]float64, len(found))
 	for i, m := range found {
-		rows[i] = SecondaryGain{Metric: m, Gain: gainOfLogs(logs[m], c.Confidence, c.Seed)}
+		rows[i] = SecondaryGain{Metric: m, Gain: undrawnGain(logs[m], c.Confidence)}
 		p[i] = float64(rows[i].Gain.P)
 	}
 	for i, adjusted := range stats.Holm(p) {

@@ -17,8 +17,9 @@ import (
 // That coverage, not the one asked for, is the Confidence returned: 96.9 % for
 // 6 pairs asked for 95 %. When even the widest interval, from the smallest to
 // the largest difference, covers less than asked (fewer than
-// MinPairs(confidence) differences, 6 for 95 %), the bounds are NaN. So are all
-// results for no differences or for one that is not finite.
+// MinPairs(confidence) differences, 6 for 95 %), or confidence is not between 0
+// and 1, the bounds are NaN. So are all results for no differences or for one
+// that is not finite.
 //
 // It assumes independent, symmetric differences. Ties and zeros stay in and
 // make the closed interval conservative. Exact up to MaxExactPairs, the normal
@@ -35,6 +36,9 @@ func HodgesLehmann(d []float64, confidence float64) Interval {
 	sorted := slices.Sorted(slices.Values(d))
 	averages := n * (n + 1) / 2
 	result := undefinedInterval((walsh(sorted, (averages+1)/2)+walsh(sorted, averages/2+1))/2, n)
+	if !(confidence > 0 && confidence < 1) {
+		return result
+	}
 	c, tail, ok := rankCritical(n, (1-confidence)/2)
 	if !ok {
 		return result
@@ -46,10 +50,10 @@ func HodgesLehmann(d []float64, confidence float64) Interval {
 
 // MinPairs is the least number of pairs for which the exact signed-rank
 // interval reaches the confidence: the smallest n with 2/2ⁿ ≤ 1 − confidence.
-// 6 for 0.95, 8 for 0.99. It is 1 for confidence ≤ 0 and 0, meaning no number
-// is enough, for confidence ≥ 1 or NaN.
+// 6 for 0.95, 8 for 0.99. It is 0, meaning that no number is enough, unless
+// confidence lies between 0 and 1.
 func MinPairs(confidence float64) int {
-	if !(confidence < 1) {
+	if !(confidence > 0 && confidence < 1) {
 		return 0
 	}
 	n := 1

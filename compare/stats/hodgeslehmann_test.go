@@ -36,13 +36,18 @@ func TestHodgesLehmannNeedsSixPairs(t *testing.T) {
 	checkNear(t, "six pairs, low", six.Low, 1, 0)
 	checkNear(t, "six pairs, high", six.High, 6, 0)
 	checkNear(t, "six pairs, confidence", six.Confidence, 31.0/32, 1e-15)
-	for confidence, want := range map[float64]int{0.5: 2, 0.9: 5, 0.95: 6, 0.96875: 6, 0.97: 7, 0.99: 8, 0: 1, 1: 0} {
+	for confidence, want := range map[float64]int{0.5: 2, 0.9: 5, 0.95: 6, 0.96875: 6, 0.97: 7, 0.99: 8, 0: 0, 1: 0} {
 		if n := MinPairs(confidence); n != want {
 			t.Errorf("MinPairs(%g): have %d, want %d", confidence, n, want)
 		}
 		if want > 0 && !HodgesLehmann(make([]float64, want), confidence).Defined() {
 			t.Errorf("%d pairs at %g: want an interval", want, confidence)
 		}
+	}
+	for _, confidence := range []float64{0, 1, -1, 2, math.NaN()} {
+		hl := HodgesLehmann(append(d, 6), confidence)
+		checkNaN(t, "impossible confidence", hl.Low, hl.High, hl.Confidence)
+		checkNear(t, "impossible confidence, estimate", hl.Estimate, 3.5, 0)
 	}
 	for _, bad := range [][]float64{nil, {math.NaN(), 1, 2, 3, 4, 5}, {math.Inf(-1), 1, 2, 3, 4, 5}} {
 		hl := HodgesLehmann(bad, 0.95)

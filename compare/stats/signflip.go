@@ -8,7 +8,7 @@ import (
 
 // MaxFlipExact is the number of differences up to which SignFlip counts all
 // 2ⁿ sign assignments.
-const MaxFlipExact = 36
+const MaxFlipExact = 30
 
 // FlipTest is the result of SignFlip.
 type FlipTest struct {
@@ -26,7 +26,7 @@ type FlipTest struct {
 // Up to MaxFlipExact differences all 2ⁿ assignments count, the observed one
 // among them, so P ≥ 2/2ⁿ unless a difference is zero. The two halves of the
 // differences are enumerated apart and their sums matched in order: O(2^(n/2)·n)
-// time, below 50 ms. Beyond that it draws assignments from src and P is
+// time, 10 ms. Beyond that it draws assignments from src and P is
 // (hits+1)/(draws+1), never zero; src and draws are not touched when exact.
 // Sums within 10⁻¹²·Σ|d| of the observed one count as ties with it.
 //

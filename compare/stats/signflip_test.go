@@ -51,31 +51,31 @@ func TestSignFlipAgainstEnumeration(t *testing.T) {
 	}
 }
 
-// At the edge of the exact range 36 equal differences have a known answer, and
+// At the edge of the exact range 30 equal differences have a known answer, and
 // beyond it the drawn p must agree with the exact one.
 func TestSignFlipRange(t *testing.T) {
 	ones := make([]float64, MaxFlipExact)
 	for i := range ones {
 		ones[i] = 1
 	}
-	checkNear(t, "36 ones", SignFlip(ones, 0, nil).P, math.Ldexp(2, -36), 1e-25)
-	for i := range 12 {
-		ones[i] = -1 // 24 against 12: P(|S| ≥ 12) of 36 fair coins
+	checkNear(t, "30 ones", SignFlip(ones, 0, nil).P, math.Ldexp(2, -30), 1e-25)
+	for i := range 10 {
+		ones[i] = -1 // 20 against 10: P(|S| ≥ 10) of 30 fair coins
 	}
 	var tail float64
-	for k := 24; k <= 36; k++ {
-		tail += binomial(36, k)
+	for k := 20; k <= 30; k++ {
+		tail += binomial(30, k)
 	}
-	exact := 2 * math.Ldexp(tail, -36)
-	checkNear(t, "36 mixed", SignFlip(ones, 0, nil).P, exact, 1e-15)
-	checkNaN(t, "37 without draws", SignFlip(append(ones, 1e-9), 0, nil).P)
+	exact := 2 * math.Ldexp(tail, -30)
+	checkNear(t, "30 mixed", SignFlip(ones, 0, nil).P, exact, 1e-15)
+	checkNaN(t, "31 without draws", SignFlip(append(ones, 1e-9), 0, nil).P)
 	drawn := SignFlip(append(ones, 1e-9), 40_000, rand.NewPCG(3, 2))
 	if drawn.Exact || drawn.Draws != 40_000 {
 		t.Errorf("have %+v, want 40000 draws", drawn)
 	}
-	// The last difference only breaks ties at |S| = 12, half of them: between
+	// The last difference only breaks ties at |S| = 10, half of them: between
 	// the exact p and the p without those ties. Standard error 0.001.
-	low := exact - math.Ldexp(binomial(36, 24), -36)
+	low := exact - math.Ldexp(binomial(30, 20), -30)
 	if drawn.P < low-0.004 || drawn.P > exact+0.004 {
 		t.Errorf("drawn p %g, want between %g and %g", drawn.P, low, exact)
 	}
@@ -89,4 +89,14 @@ func binomial(n, k int) float64 {
 		b = b * float64(n-i) / float64(i+1)
 	}
 	return b
+}
+
+func BenchmarkSignFlipExact(b *testing.B) {
+	d := make([]float64, MaxFlipExact)
+	for i := range d {
+		d[i] = float64(i) + 0.5
+	}
+	for b.Loop() {
+		SignFlip(d, 0, nil)
+	}
 }
