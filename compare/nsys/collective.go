@@ -92,6 +92,26 @@ func (r *reduction) collectives() {
 		})
 		r.trace.Collectives = append(r.trace.Collectives, stats...)
 	}
+	r.lookForSkew()
+}
+
+// lookForSkew warns where ranks leave the same collectives so far apart that
+// wait and transfer mean little: the clocks disagree, or the ranks do not meet
+// in these collectives.
+func (r *reduction) lookForSkew() {
+	var transfer, instances float64
+	for _, c := range r.trace.Collectives {
+		if c.TransferNS.Defined() {
+			transfer += float64(c.TransferNS)
+			instances += float64(c.Instances)
+		}
+	}
+	for _, a := range r.trace.Alignment {
+		if left := float64(a.ResidualNS); instances > 0 && left > transfer/instances {
+			r.warn("skew", "", fmt.Sprintf("rank %d leaves collectives %.1f µs apart from the first rank (median), more than one of them transfers (%.1f µs): wait and transfer are that uncertain",
+				a.Rank, left/1e3, transfer/instances/1e3))
+		}
+	}
 }
 
 // meetings lists a rank's collective kernels by venue in order of time.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"sync"
@@ -133,78 +132,4 @@ func (db *database) noKernels(p *probe) error {
 		why = "it has none of the tables of an nsys export"
 	}
 	return fmt.Errorf("%q: %w: %s", db.path, ErrNoKernels, why)
-}
-
-// describe is the export's entry in the result, with everything its reader must
-// know.
-func describe(path string, rec *recording, p *probe, a *attribution, ledgers []*ledger) Export {
-	e := Export{
-		Path: path, NsysVersion: p.nsysVersion, SchemaVersion: p.schemaVersion,
-		Kernels: int64(len(rec.kernels)), Launches: rec.launches, Ranges: int64(len(rec.ranges)),
-		Ranks: []int{}, GraphMode: "none", Warnings: []Warning{},
-	}
-	warn := func(code, format string, args ...any) {
-		e.Warnings = append(e.Warnings, Warning{Code: code, Subject: filepath.Base(path), Text: fmt.Sprintf(format, args...)})
-	}
-	var replayed, launchless int64
-	for _, l := range ledgers {
-		e.Ranks = append(e.Ranks, l.rank.Rank)
-		replayed += l.replayed
-	}
-	for _, k := range rec.kernels {
-		if k.call < 0 {
-			launchless++
-		}
-	}
-	if replayed > 0 {
-		e.GraphMode = "node"
-	}
-	if len(rec.graphs) > 0 {
-		e.GraphMode = "graph"
-		warn("graph_mode", "%d graph launches were recorded whole: the kernels and phases inside are hidden, and none of their time is counted; capture with --cuda-graph-trace=node to see them", len(rec.graphs))
-		if n := int64(len(rec.graphs)); p.graphLaunches > n {
-			warn("graph_coverage", "%d of %d graph launches have a time: the others were lost", n, p.graphLaunches)
-		}
-	} else if p.graphLaunches > 0 && replayed == 0 {
-		warn("graph_lost", "%d graph launches were called, but nothing of what they ran was recorded with its graph node", p.graphLaunches)
-	}
-	for _, text := range p.losses {
-		warn("loss", "the profiler says: %s", text)
-	}
-	if p.slice != "" {
-		warn("partial_export", "a partial export: %s", p.slice)
-	}
-	if launchless > 0 {
-		warn("no_launch", "%d of %d kernels have no launch recorded: they belong to no range", launchless, len(rec.kernels))
-	}
-	if a.orphans > 0 {
-		warn("graph_capture", "%d of %d replayed kernels come from graphs captured outside the recording: their layer is unknown", a.orphans, replayed)
-	}
-	if a.stepsWithout > 0 {
-		warn("ended_early", "%d of %d steps have ranges but no kernels: the capture ended early or lost them, and these steps count nowhere", a.stepsWithout, a.stepsSeen)
-	}
-	if a.marksAfter > 0 {
-		warn("ended_early", "ranges go on for %.1f ms after the last kernel ended (%d of %d named ranges begin then): the capture of kernels ended early", float64(rec.rangesEnd-a.lastWork)/1e6, a.marksAfter, a.marksSeen)
-	}
-	if a.renumbered {
-		warn("steps_renumbered", "steps without a number, or with one that repeats, are numbered in the order in which they began")
-	}
-	t := rec.trouble
-	for _, w := range []struct {
-		n          int64
-		code, text string
-	}{
-		{t.backwards, "backwards", "%d events end before they begin: left out"},
-		{t.outOfRange, "out_of_range", "%d events have impossible times (beyond 104 days): left out"},
-		{t.reused, "correlation_reused", "%d calls carry the correlation id of another call: each kernel was given the last call before it"},
-		{t.openRanges, "open_ranges", "%d ranges were never closed: taken to last to the capture's end"},
-	} {
-		if w.n > 0 {
-			warn(w.code, w.text, w.n)
-		}
-	}
-	if t.bare {
-		warn("no_process", "kernels record no process: they were joined to calls by correlation id alone")
-	}
-	return e
 }

@@ -1,0 +1,115 @@
+package nsys
+
+import (
+	"fmt"
+	"path/filepath"
+)
+
+// describe is the export's entry in the result, with everything its reader must
+// know.
+func describe(path string, rec *recording, p *probe, a *attribution, ledgers []*ledger) Export {
+	d := description{
+		Export: Export{
+			Path: path, NsysVersion: p.nsysVersion, SchemaVersion: p.schemaVersion,
+			Kernels: int64(len(rec.kernels)), Launches: rec.launches, Ranges: int64(len(rec.ranges)),
+			Ranks: []int{}, GraphMode: "none", Warnings: []Warning{},
+		},
+		rec: rec, probe: p, attribution: a,
+	}
+	for _, l := range ledgers {
+		d.Ranks = append(d.Ranks, l.rank.Rank)
+		d.replayed += l.replayed
+	}
+	d.graphs()
+	d.losses()
+	d.steps()
+	d.troubles()
+	return d.Export
+}
+
+// description collects what there is to say about one export.
+type description struct {
+	Export
+	rec         *recording
+	probe       *probe
+	attribution *attribution
+	replayed    int64 // kernels that a graph replayed
+}
+
+func (d *description) warn(code, format string, args ...any) {
+	d.Warnings = append(d.Warnings, Warning{Code: code, Subject: filepath.Base(d.Path), Text: fmt.Sprintf(format, args...)})
+}
+
+// graphs tells the mode in which CUDA graphs were recorded, and what it hides.
+func (d *description) graphs() {
+	whole, called := int64(len(d.rec.graphs)), d.probe.graphLaunches
+	switch {
+	case whole > 0:
+		d.GraphMode = "graph"
+		d.warn("graph_mode", "%d graph launches were recorded whole: the kernels and phases inside are hidden, and none of their time is counted; capture with --cuda-graph-trace=node to see them", whole)
+		if called > whole {
+			d.warn("graph_coverage", "%d of %d graph launches have a time: the others were lost", whole, called)
+		}
+	case d.replayed > 0:
+		d.GraphMode = "node"
+	case called > 0:
+		d.warn("graph_lost", "%d graph launches were called, but nothing of what they ran was recorded with its graph node", called)
+	}
+	if n := d.attribution.orphans; n > 0 {
+		d.warn("graph_capture", "%d of %d replayed kernels come from graphs captured outside the recording: their layer is unknown", n, d.replayed)
+	}
+}
+
+// losses tells what the capture or the export left out.
+func (d *description) losses() {
+	for _, text := range d.probe.losses {
+		d.warn("loss", "the profiler says: %s", text)
+	}
+	if d.probe.slice != "" {
+		d.warn("partial_export", "a partial export: %s", d.probe.slice)
+	}
+	launchless := 0
+	for i := range d.rec.kernels {
+		if d.rec.kernels[i].call < 0 {
+			launchless++
+		}
+	}
+	if launchless > 0 {
+		d.warn("no_launch", "%d of %d kernels have no launch recorded: they belong to no range", launchless, d.Kernels)
+	}
+}
+
+// steps tells where ranges go on and kernels do not, and how steps are numbered.
+func (d *description) steps() {
+	a := d.attribution
+	if a.stepsWithout > 0 {
+		d.warn("ended_early", "%d of %d steps have ranges but no kernels: the capture ended early or lost them, and these steps count nowhere", a.stepsWithout, a.stepsSeen)
+	}
+	if a.marksAfter > 0 {
+		d.warn("ended_early", "ranges go on for %.1f ms after the last kernel ended (%d of %d named ranges begin then): the capture of kernels ended early", float64(d.rec.rangesEnd-a.lastWork)/1e6, a.marksAfter, a.marksSeen)
+	}
+	if a.renumbered {
+		d.warn("steps_renumbered", "steps without a number, or with one that repeats, are numbered in the order in which they began")
+	}
+}
+
+// troubles tells which rows could not be used as they are.
+func (d *description) troubles() {
+	t := d.rec.trouble
+	for _, w := range []struct {
+		n          int64
+		code, text string
+	}{
+		{t.backwards, "backwards", "%d events end before they begin: left out"},
+		{t.outOfRange, "out_of_range", "%d events have impossible times (beyond 104 days): left out"},
+		{t.reused, "correlation_reused", "%d calls carry the correlation id of another call: each kernel was given the last call before it"},
+		{t.openRanges, "open_ranges", "%d ranges were never closed: taken to last to the capture's end"},
+	} {
+		if w.n > 0 {
+			d.warn(w.code, w.text, w.n)
+		}
+	}
+	if t.bare {
+		d.warn("no_process", "kernels record no process: they were joined to calls by correlation id alone")
+	}
+}
