@@ -223,20 +223,12 @@ func matrix(rows, cols int) [][]int32 {
 // Fill writes the slots of a token place by place, lap after lap.
 func (d *diagonal) Fill(dst []int32, rank int) {
 	checkFill(d.problem, dst, rank)
-	sender := d.problem.sender(rank)
-	w := walk{circles: &d.circles, place: d.start[sender]}
-	if d.laps == 0 {
-		w.fixedOnly(dst)
+	if d.laps > 0 {
+		d.fillWalk(dst, d.problem.sender(rank))
 		return
 	}
-	end := d.endings[sender]
-	main := len(dst) - end.tokens*d.problem.Shape.TopK
-	w.begin(d.enter[sender], d.first[sender])
-	w.fill(dst[:main])
-	if end.tail >= 0 {
-		row := len(d.endings) + end.tail
-		w.begin(d.enter[row], d.first[row])
-		w.fillTail(dst[main:], &d.tails[end.tail], end.skip)
+	for len(dst) > 0 { // every token takes all experts there are
+		dst = dst[copy(dst, d.fixed):]
 	}
 }
 

@@ -2,6 +2,8 @@ package router
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -12,9 +14,7 @@ func problem(t testing.TB, experts, k, groups, tg, ranks int, mode Mode, tokens 
 		t.Fatal(err)
 	}
 	if len(tokens) == 1 {
-		for len(tokens) < ranks {
-			tokens = append(tokens, tokens[0])
-		}
+		tokens = slices.Repeat(tokens, ranks)
 	}
 	return Problem{Shape: Shape{experts, k, groups, tg}, Layout: l, Mode: mode, Tokens: tokens}
 }
@@ -32,18 +32,249 @@ func certify(t testing.TB, name string, p Problem, o PlanOptions) Certificate {
 	return c
 }
 
-func TestScratch(t *testing.T) {
-	for _, mode := range []Mode{DEP, TEP} {
-		for _, ranks := range []int{1,2,3,4,5,6,7,8,12,16,24,32,48,64,96,128,256} {
-			for T := 1; T <= 12; T++ {
-				p := problem(t, 256, 8, 8, 4, ranks, mode, T)
-				c := certify(t, "diagonal", p, PlanOptions{})
-				bad := !c.Optimal || c.Expert.Spread() > 1 || (mode == DEP && c.ReceiverConflict != 1) || c.Rank.Spread() > 1
-				pow := ranks&(ranks-1) == 0
-				if bad && (pow || true) {
-					fmt.Printf("%s R=%d T=%d %s opt=%v rank %d-%d/%d exp %d-%d/%d pair %d/%d act %d/%d conf %d valid %v grp %d\n", mode, ranks, T, c.Plan, c.Optimal, c.Rank.Min, c.Rank.Max, c.Rank.Floor, c.Expert.Min, c.Expert.Max, c.Expert.Floor, c.Pair.Max, c.Pair.Floor, c.ActiveExperts, c.ActiveExpertsIdeal, c.ReceiverConflict, c.Valid, c.Groups)
-				}
+// mustBe holds a diagonal plan against everything that can be asked of it.
+func mustBe(t *testing.T, p Problem, c Certificate) {
+	t.Helper()
+	what := fmt.Sprintf("%v on %d ranks, %s, layer %d, tokens %v", p.Shape, p.Layout.Ranks(), p.Mode, p.Layer, p.Tokens)
+	if !c.Optimal {
+		t.Fatalf("%s: not optimal: %+v", what, c)
+	}
+	if c.Expert.Spread() > 1 && c.Rank.Spread() <= 1 && p.Layout.Experts()%p.Layout.Ranks() == 0 {
+		t.Fatalf("%s: expert spread %d: %+v", what, c.Expert.Spread(), c)
+	}
+	divides := c.Slots%int64(c.Ranks) == 0
+	forced := c.Rank.Floor > (c.Slots+int64(c.Ranks)-1)/int64(c.Ranks) // one token meets too few ranks
+	if !forced && (c.Rank.Spread() > 1 || divides && c.Rank.Spread() != 0) && p.Layout.Experts()%p.Layout.Ranks() == 0 {
+		t.Fatalf("%s: rank spread %d: %+v", what, c.Rank.Spread(), c)
+	}
+	circles, closed := circlesOf(p)
+	equal := closed && len(circles.fixed) == 0 && len(slices.Compact(slices.Clone(p.Tokens))) == 1
+	if equal && p.Mode == DEP && c.Slots > 0 && c.ReceiverConflict != 1 {
+		t.Fatalf("%s: %d senders meet at one rank: %+v", what, c.ReceiverConflict, c)
+	}
+}
+
+// DeepSeek-V3 at every EP size that divides it, from one token on.
+func TestDiagonalDeepSeekV3(t *testing.T) {
+	sizes := []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 16, 31, 32, 33, 63, 64, 65, 100, 127, 128}
+	for ranks := 1; ranks <= 256; ranks *= 2 {
+		for i, tokens := range sizes {
+			for _, mode := range []Mode{DEP, TEP} {
+				p := problem(t, 256, 8, 8, 4, ranks, mode, tokens)
+				p.Layer = i % 3
+				mustBe(t, p, certify(t, "diagonal", p, PlanOptions{}))
 			}
+		}
+	}
+}
+
+// Every flat shape is optimal, whatever the layout and the tokens: ranks may hold
+// unequally many experts, and some ranks may have no tokens.
+func TestDiagonalFlatProperty(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 1))
+	for range 4000 {
+		experts := 1 + random.IntN(70)
+		ranks := 1 + random.IntN(experts)
+		p := problem(t, experts, 1+random.IntN(experts), 0, 0, ranks, DEP, make([]int, ranks)...)
+		p.Layer = random.IntN(4)
+		switch random.IntN(3) {
+		case 0:
+			p.Tokens = slices.Repeat([]int{random.IntN(20)}, ranks)
+		case 1:
+			p.Mode = TEP
+			p.Tokens = slices.Repeat([]int{random.IntN(20)}, ranks)
+		case 2:
+			for r := range p.Tokens {
+				p.Tokens[r] = max(0, random.IntN(20)-5)
+			}
+		}
+		c := certify(t, "diagonal", p, PlanOptions{})
+		if experts%ranks == 0 {
+			mustBe(t, p, c)
+			continue
+		}
+		// Even ranks come first, so the experts of a small rank get more. Ranks
+		// and rows are at their floors; an expert gets no more than an even part
+		// of a full rank that holds the fewest.
+		small := int64(experts / ranks)
+		if !c.Valid || c.Rank.Excess != 0 || c.Pair.Excess != 0 || c.Expert.Max > (c.Rank.Max+small-1)/small || c.ActiveExperts < c.ActiveExpertsIdeal-ranks {
+			t.Fatalf("%v on %d ranks, %s, layer %d, tokens %v: %+v", p.Shape, ranks, p.Mode, p.Layer, p.Tokens, c)
+		}
+	}
+}
+
+// The grouped shapes the circles fit, with equal tokens: optimal but for single
+// rows, which the certificate tells.
+func TestDiagonalGroupedProperty(t *testing.T) {
+	random := rand.New(rand.NewPCG(2, 2))
+	tried := 0
+	for tried < 1500 {
+		groups := 1 << (1 + random.IntN(3))
+		size := 1 + random.IntN(24)
+		tg := 1 + random.IntN(groups)
+		ranks := 1 << random.IntN(6)
+		if groups*size%ranks != 0 {
+			continue
+		}
+		s := Shape{groups * size, min(1+random.IntN(12), tg*size), groups, tg}
+		p := problem(t, s.Experts, s.TopK, groups, tg, ranks, DEP, 1+random.IntN(30))
+		p.Layer = random.IntN(3)
+		circles, ok := circlesOf(p)
+		if !ok {
+			continue
+		}
+		tried++
+		c := certify(t, "diagonal", p, PlanOptions{})
+		aligned := circles.outer*circles.inner == ranks || size%circles.laps == 0
+		if !c.Valid || c.Rank.Spread() != 0 || c.ReceiverConflict != 1 || aligned && (c.Expert.Spread() > 1 || c.ActiveExperts != c.ActiveExpertsIdeal) {
+			t.Fatalf("%v on %d ranks, tokens %v: %+v", s, ranks, p.Tokens, c)
+		}
+	}
+}
+
+// Unequal tokens of DeepSeek-V3's shape, zeros among them.
+func TestDiagonalRaggedDeepSeekV3(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 3))
+	worst := int64(0)
+	for i := range 600 {
+		ranks := 1 << (i % 7)
+		p := problem(t, 256, 8, 8, 4, ranks, DEP, make([]int, ranks)...)
+		for r := range p.Tokens {
+			p.Tokens[r] = max(0, random.IntN(24)-4)
+		}
+		c := certify(t, "diagonal", p, PlanOptions{})
+		worst = max(worst, c.Rank.Spread(), c.Expert.Spread(), c.Pair.Excess)
+		forced := c.Tokens < 3 // two tokens cannot be spread over eight groups
+		if !c.Valid || !forced && (c.Rank.Excess > 0 || c.Expert.Spread() > 1 || c.ActiveExperts != c.ActiveExpertsIdeal) {
+			t.Fatalf("%d ranks, tokens %v: %+v", ranks, p.Tokens, c)
+		}
+	}
+	// Rows are off where a lone token shares its tail with another sender.
+	if worst > 3 {
+		t.Errorf("a spread or a row is off by %d", worst)
+	}
+}
+
+// A few tokens by hand: 8 experts, top-2, 4 ranks of 2 experts, one token each.
+// Senders 0 and 1 take two ranks each, 0 1 and 2 3, which closes a round; senders
+// 2 and 3 take a round turned by one, 1 2 and 3 0, so that all four start apart.
+// The second visit of a rank takes its second expert.
+func TestDiagonalByHand(t *testing.T) {
+	p := problem(t, 8, 2, 0, 0, 4, DEP, 1)
+	for rank, want := range [][]int32{{0, 2}, {4, 6}, {3, 5}, {7, 1}} {
+		if got := fill(t, "diagonal", p, PlanOptions{}, rank); !slices.Equal(got, want) {
+			t.Errorf("rank %d: %v, want %v", rank, got, want)
+		}
+	}
+	// In tep mode there is one sender; three tokens of top-2 go once round the
+	// ranks and on: 0 1 2 3 0 1, second visits taking the second expert.
+	p = problem(t, 8, 2, 0, 0, 4, TEP, 3)
+	for rank := range 4 {
+		if got := fill(t, "diagonal", p, PlanOptions{}, rank); !slices.Equal(got, []int32{0, 2, 4, 6, 1, 3}) {
+			t.Errorf("tep rank %d: %v", rank, got)
+		}
+	}
+	// Layer 1 goes on where layer 0 stopped: at rank 2, whose next expert is 5.
+	p.Layer = 1
+	if got := fill(t, "diagonal", p, PlanOptions{}, 0); !slices.Equal(got, []int32{5, 7, 0, 2, 4, 6}) {
+		t.Errorf("layer 1: %v", got)
+	}
+	// Three ranks of 3, 1 and 1 experts, top-4: an even share is 4/3, so the two
+	// small ranks give all they have to every token, and the large one goes round.
+	l, err := Placed(5, [][]int32{{0, 1, 2}, {3}, {4}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p = Problem{Shape: Shape{5, 4, 0, 0}, Layout: l, Mode: TEP, Tokens: []int{3, 3, 3}}
+	if got := fill(t, "diagonal", p, PlanOptions{}, 0); !slices.Equal(got, []int32{4, 3, 0, 1, 4, 3, 2, 0, 4, 3, 1, 2}) {
+		t.Errorf("unequal ranks: %v", got)
+	}
+}
+
+// Remainders do not pile up: over any run of layers ranks and experts stay
+// within one slot of each other.
+func TestDiagonalLayers(t *testing.T) {
+	for _, p := range []Problem{
+		problem(t, 256, 8, 0, 0, 8, DEP, 5),
+		problem(t, 256, 8, 8, 4, 32, DEP, 3),
+		problem(t, 256, 8, 8, 4, 4, DEP, 7),
+		problem(t, 60, 4, 0, 0, 4, TEP, 7),
+		problem(t, 128, 4, 0, 0, 8, DEP, 3, 1, 4, 1, 5, 9, 2, 6),
+	} {
+		load := NewLoad(p.Shape.Experts)
+		for layer := range 40 {
+			p.Layer = layer
+			for rank := range p.senders() {
+				load.Add(fill(t, "diagonal", p, PlanOptions{}, rank))
+			}
+			ranks := p.Layout.RankLoad(load.PerExpert)
+			if d := slices.Max(load.PerExpert) - slices.Min(load.PerExpert); d > 1 {
+				t.Fatalf("%v on %d ranks: after layer %d experts differ by %d", p.Shape, len(ranks), layer, d)
+			}
+			if d := slices.Max(ranks) - slices.Min(ranks); d > 1 {
+				t.Fatalf("%v on %d ranks: after layer %d ranks differ by %d", p.Shape, len(ranks), layer, d)
+			}
+		}
+	}
+}
+
+// Filling is independent of order, repeatable, and allocates nothing.
+func TestDiagonalFill(t *testing.T) {
+	for _, p := range []Problem{
+		problem(t, 256, 8, 8, 4, 8, DEP, 33),
+		problem(t, 256, 8, 0, 0, 32, DEP, 33),
+	} {
+		plan, err := NewPlan("diagonal", p, PlanOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids := make([]int32, 33*8)
+		plan.Fill(ids, 5)
+		again := make([]int32, 33*8)
+		if got := testing.AllocsPerRun(20, func() { plan.Fill(again, 5) }); got != 0 {
+			t.Errorf("%v: %v allocations per Fill", p.Shape, got)
+		}
+		plan.Fill(again, 2)
+		plan.Fill(again, 5)
+		if !slices.Equal(ids, again) {
+			t.Errorf("%v: filling again gives other ids", p.Shape)
+		}
+	}
+}
+
+func BenchmarkFill(b *testing.B) {
+	for _, name := range []string{"diagonal", "trtllm-gen1", "trtllm-gen2", "uniform", "zipf"} {
+		for _, groups := range []int{0, 8} {
+			b.Run(fmt.Sprintf("%s/%d groups", name, groups), func(b *testing.B) {
+				p := problem(b, 256, 8, groups, 4, 8, DEP, 8192)
+				plan, err := NewPlan(name, p, PlanOptions{Exponent: 1})
+				if err != nil {
+					b.Fatal(err)
+				}
+				ids := make([]int32, 8192*8)
+				b.SetBytes(int64(4 * len(ids)))
+				b.ReportAllocs()
+				for b.Loop() {
+					plan.Fill(ids, 3)
+				}
+				b.ReportMetric(b.Elapsed().Seconds()*1e9/float64(b.N)/float64(len(ids)), "ns/slot")
+			})
+		}
+	}
+}
+
+func BenchmarkNewPlan(b *testing.B) {
+	for _, name := range []string{"diagonal", "trtllm-gen2"} {
+		for _, ranks := range []int{8, 128} {
+			b.Run(fmt.Sprintf("%s/%d ranks", name, ranks), func(b *testing.B) {
+				p := problem(b, 256, 8, 8, 4, ranks, DEP, 8192)
+				b.ReportAllocs()
+				for b.Loop() {
+					if _, err := NewPlan(name, p, PlanOptions{}); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
 		}
 	}
 }

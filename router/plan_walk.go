@@ -6,32 +6,35 @@ type walk struct {
 	place int     // of the next visit
 	block []int32 // by place: the block of the next step there, counted from the place's first
 	next  []int32 // by block: the next expert, an index into cells
-
-	// Room for the two lists of common plans, so that filling allocates nothing.
-	room [maxStackBlocks * 2]int32
 }
 
-// maxStackBlocks covers 512 ranks or groups; larger plans allocate per Fill.
-const maxStackBlocks = 512
+// stackBlocks covers 512 ranks or groups; larger plans allocate per Fill.
+const stackBlocks = 512
 
-// begin copies where the sender starts.
-func (w *walk) begin(enter, first []int32) {
-	if len(enter) <= maxStackBlocks && len(first) <= maxStackBlocks {
-		w.block = w.room[:len(enter)]
-		w.next = w.room[maxStackBlocks:][:len(first)]
+// fillWalk deals out a sender's own tokens, then its part of a tail.
+func (d *diagonal) fillWalk(dst []int32, sender int) {
+	var room [2 * stackBlocks]int32
+	w := walk{circles: &d.circles, place: d.start[sender]}
+	if places, blocks := d.outer, len(d.edge)-1; places <= stackBlocks && blocks <= stackBlocks {
+		w.block, w.next = room[:places], room[stackBlocks:][:blocks]
 	} else {
-		w.block = make([]int32, len(enter))
-		w.next = make([]int32, len(first))
+		w.block, w.next = make([]int32, places), make([]int32, blocks)
 	}
+	end := d.endings[sender]
+	main := len(dst) - end.tokens*d.problem.Shape.TopK
+	w.begin(d.enter[sender], d.first[sender])
+	w.fill(dst[:main])
+	if end.tail >= 0 {
+		row := len(d.endings) + end.tail
+		w.begin(d.enter[row], d.first[row])
+		w.fillTail(dst[main:], &d.tails[end.tail], end.skip)
+	}
+}
+
+// begin copies where a row starts.
+func (w *walk) begin(enter, first []int32) {
 	copy(w.block, enter)
 	copy(w.next, first)
-}
-
-// fixedOnly repeats the experts that every token takes.
-func (w *walk) fixedOnly(dst []int32) {
-	for len(dst) > 0 {
-		dst = dst[copy(dst, w.fixed):]
-	}
 }
 
 // fill deals out whole tokens.
