@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html/template"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -53,12 +54,13 @@ func columns(numeric bool, names []string) (out []column) {
 	return out
 }
 
-// Cells pairs the cells of a row with the columns' alignment.
+// Cells is a row with the alignment of its columns.
 func (t table) Cells(row []cell) []cell {
-	for i := range row {
-		row[i].Numeric = t.Columns[i].Numeric
+	out := slices.Clone(row)
+	for i := range out {
+		out[i].Numeric = t.Columns[i].Numeric
 	}
-	return row
+	return out
 }
 
 // mark says how a cell is to be read; the text says it too.

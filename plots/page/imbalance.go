@@ -37,17 +37,8 @@ func (p Page) imbalance() (section, error) {
 		s.Answer = found[0]
 		s.addList(found[1:])
 	}
-	if len(p.arms) > 0 {
-		for _, spec := range []plots.BarSpec{plots.RankTimes(p.arms...), plots.RankLoads(p.arms...)} {
-			if err := s.addFigure(plots.BarChart(spec)); err != nil {
-				return s, err
-			}
-		}
-		for _, spec := range []plots.HeatSpec{plots.RankLayerTimes(p.arms...), plots.ExpertTimes(p.arms...), plots.ExpertLoads(p.arms...)} {
-			if err := s.addFigure(plots.HeatMap(spec)); err != nil {
-				return s, err
-			}
-		}
+	if err := p.addImbalanceFigures(&s); err != nil {
+		return s, err
 	}
 	t := unevenTable(all[:min(len(all), shownRows)])
 	t.Caption = "The layers with the largest imbalance"
@@ -58,6 +49,29 @@ func (p Page) imbalance() (section, error) {
 		s.addTable(t)
 	}
 	return s, nil
+}
+
+func (p Page) addImbalanceFigures(s *section) error {
+	if len(p.arms) == 0 {
+		return nil
+	}
+	heats := []plots.HeatSpec{plots.ExpertTimes(p.arms...), plots.ExpertLoads(p.arms...)}
+	if p.ranks() < 2 {
+		s.addText("The traces hold one rank: how evenly ranks are loaded needs a trace of every rank.")
+	} else {
+		for _, spec := range []plots.BarSpec{plots.RankTimes(p.arms...), plots.RankLoads(p.arms...)} {
+			if err := s.addFigure(plots.BarChart(spec)); err != nil {
+				return err
+			}
+		}
+		heats = append([]plots.HeatSpec{plots.RankLayerTimes(p.arms...)}, heats...)
+	}
+	for _, spec := range heats {
+		if err := s.addFigure(plots.HeatMap(spec)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // unevenness collects the imbalance of all layers, the flagged and largest

@@ -2,6 +2,7 @@ package page
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/moebalance/moebalance/compare"
@@ -45,9 +46,11 @@ func (p Page) afterTraces() (steps []string) {
 	if len(p.arms) == 0 {
 		return []string{"See where the time goes: no trace was given. Run 'moebalance profile' on both arms and give the exports to this report."}
 	}
-	var thin, unloaded []string
+	var hidden, thin, unloaded []string
 	for _, a := range p.arms {
-		if !(a.Trace.Coverage.LayerShare >= lowCoverage) {
+		if hidesGraphs(a.Trace) {
+			hidden = append(hidden, a.Name)
+		} else if !(a.Trace.Coverage.LayerShare >= lowCoverage) {
 			thin = append(thin, fmt.Sprintf("%s (%s)", a.Name, share(a.Trace.Coverage.LayerShare)))
 		}
 		if !anySlots(a.Trace) {
@@ -56,6 +59,9 @@ func (p Page) afterTraces() (steps []string) {
 		if s, ok := worstLayer(a.Trace); ok && a.Name != string(compare.Perfect) {
 			steps = append(steps, fmt.Sprintf("Start with layer %d of %s: it loses most to its slowest rank, %s per step, with rank %d the slowest in %d of %d steps.", s.Layer, a.Name, duration(s.LossNS), s.WorstRank, s.WorstSteps, s.Steps))
 		}
+	}
+	if len(hidden) > 0 {
+		steps = append(steps, "Capture again with --cuda-graph-trace=node: whole graphs hide the kernels inside them in "+strings.Join(hidden, " and ")+".")
 	}
 	if len(thin) > 0 {
 		steps = append(steps, "Capture again with NVTX ranges for layers and phases: little of the GPU time could be placed in "+strings.Join(thin, " and ")+".")
@@ -69,13 +75,13 @@ func (p Page) afterTraces() (steps []string) {
 	return steps
 }
 
+// hidesGraphs reports an export that recorded CUDA graphs whole.
+func hidesGraphs(t *nsys.Trace) bool {
+	return slices.ContainsFunc(t.Exports, func(e nsys.Export) bool { return e.GraphMode == "graph" })
+}
+
 func anySlots(t *nsys.Trace) bool {
-	for _, e := range t.Experts {
-		if e.Known {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.Experts, func(e nsys.ExpertStat) bool { return e.Known })
 }
 
 // worstLayer is the layer with the largest straggler loss, the first on a tie.

@@ -86,6 +86,14 @@ func armsOf(inputs []Input) []plots.Arm {
 	return append(append(first, second...), rest...)
 }
 
+// ranks is the number of ranks of the arm that has most.
+func (p Page) ranks() (n int) {
+	for _, a := range p.arms {
+		n = max(n, len(a.Trace.Ranks))
+	}
+	return n
+}
+
 // campaigns are the inputs of that kind.
 func (p Page) campaigns() (out []Input) {
 	for _, in := range p.inputs {
@@ -166,14 +174,20 @@ func (p Page) Write(w io.Writer) error {
 }
 
 // titleOf is the heading of a page that was given none: the benchmark's
-// command, or the names of the inputs.
+// command, or else the names of the exports and other inputs.
 func titleOf(inputs []Input) string {
 	var names []string
 	for _, in := range inputs {
-		if in.Campaign != nil && in.Campaign.Command != "" {
+		switch {
+		case in.Campaign != nil && in.Campaign.Command != "":
 			return shorten(in.Campaign.Command)
+		case in.Trace != nil && len(in.Trace.Exports) > 0:
+			for _, e := range in.Trace.Exports {
+				names = append(names, base(e.Path))
+			}
+		default:
+			names = append(names, in.Name)
 		}
-		names = append(names, in.Name)
 	}
 	return few(names)
 }

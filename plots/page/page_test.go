@@ -188,6 +188,8 @@ func TestSectionsFollowInputs(t *testing.T) {
 		{Input{Name: "cache.json", Cache: cache()}, []string{"complete", "next"}, "Run &#39;moebalance bench&#39;"},
 		{Input{Name: "counts.json", Counts: &Counts{Imbalance: imbalance}}, []string{"imbalance", "next"},
 			"counts: load over ranks is flagged in 1 of 1 layer, worst in layer 3: rank 7 has 50.0\u00a0% over the mean (floor 12.5\u00a0%, chance up to 25.0\u00a0%)."},
+		{Input{Name: "graph.json", Trace: captures(t, "gptoss-graph/node-normal.sqlite")}, []string{"complete", "imbalance", "time-load", "where", "next"}, "needs a trace of every rank"},
+		{Input{Name: "hidden.json", Trace: captures(t, "gptoss-graph/graph-normal.sqlite")}, []string{"complete", "imbalance", "time-load", "where", "next"}, "Capture again with --cuda-graph-trace=node"},
 		{Input{Name: "one.json", Trace: captures(t, "gptoss-ep4-loop/normal.sqlite")}, []string{"complete", "imbalance", "time-load", "where", "next"}, "Trace the other arm too"},
 	} {
 		p, doc := build(t, c.in)

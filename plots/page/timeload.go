@@ -1,9 +1,8 @@
 package page
 
 import (
-	"fmt"
-
 	"github.com/moebalance/moebalance/plots"
+	"github.com/moebalance/moebalance/router"
 )
 
 // timeLoad answers whether time follows load.
@@ -18,7 +17,7 @@ func (p Page) timeLoad() (section, error) {
 	}
 	if len(s.Blocks) == 0 {
 		s.Answer = "Not known: the traces carry no recorded load."
-		s.addText("Give the engine's expert statistics of the same steps to the trace verb, and this section sets each rank's or expert's time against its slots. Without them an uneven time may have causes other than routing.")
+		s.addText("Give the engine's expert statistics of the same steps (trace --counts, or --counts-normal and --counts-perfect of report), and this section sets each rank's or expert's time against its slots. Without them an uneven time may have causes other than routing.")
 		return s, nil
 	}
 	s.Answer = spec.Alt
@@ -28,11 +27,7 @@ func (p Page) timeLoad() (section, error) {
 	}
 	for _, c := range spec.Clouds {
 		f := c.Fit
-		r2 := missing
-		if f.R2 == f.R2 {
-			r2 = fmt.Sprintf("%.3f", f.R2)
-		}
-		t.Rows = append(t.Rows, row(c.Name, f.Points, plots.Duration(f.SlopeNS), plots.Duration(f.InterceptNS), r2))
+		t.Rows = append(t.Rows, row(c.Name, f.Points, plots.Duration(f.SlopeNS), plots.Duration(f.InterceptNS), router.Number(f.R2)))
 	}
 	s.addTable(t)
 	return s, nil

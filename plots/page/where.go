@@ -38,8 +38,10 @@ func (p Page) where() (section, error) {
 	if err := s.addFigure(plots.BarChart(plots.LayerLosses(p.arms...))); err != nil {
 		return s, err
 	}
-	if err := s.addFigure(plots.StepLines(plots.StepTimes(p.arms...))); err != nil {
-		return s, err
+	if p.ranks() > 1 {
+		if err := s.addFigure(plots.StepLines(plots.StepTimes(p.arms...))); err != nil {
+			return s, err
+		}
 	}
 	s.addTable(p.lossTable())
 	s.addTable(p.kernelTable())
@@ -52,22 +54,26 @@ func (s *section) addComparison(c compare.TraceComparison) {
 	s.addTable(lossChanges(c))
 }
 
-// phaseTable is the figure's numbers as means over ranks.
+// phaseTable is the figure's numbers as means over ranks, without what no arm
+// has.
 func phaseTable(spec plots.StackSpec) table {
 	t := table{Caption: "Time " + spec.Per + " by phase, mean over ranks (observed)", Columns: text("phase")}
 	for _, a := range spec.Arms {
 		t.Columns = append(t.Columns, numeric(a.Name)...)
 	}
 	line := func(name string, of func(a plots.Stack, rank int) float64) {
-		cells := row(name)
+		cells, some := row(name), false
 		for _, a := range spec.Arms {
 			sum := 0.0
 			for r := range a.Ranks {
 				sum += of(a, r)
 			}
+			some = some || sum > 0
 			cells = append(cells, row(plots.Duration(sum/float64(len(a.Ranks))))...)
 		}
-		t.Rows = append(t.Rows, cells)
+		if some {
+			t.Rows = append(t.Rows, cells)
+		}
 	}
 	for i, phase := range spec.Phases {
 		line(phase, func(a plots.Stack, r int) float64 { return a.Work[r][i] })
