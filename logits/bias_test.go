@@ -32,14 +32,7 @@ func findingOf(t *testing.T, g router.Gate, tokens int) (Finding, []int32) {
 	t.Helper()
 	ranks := min(8, g.Shape.Experts)
 	rank := ranks / 3
-	s, err := specOf(t, g, ranks).withDefaults()
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := newMaker(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s, m := makerOf(t, specOf(t, g, ranks))
 	plan, err := s.plan(tokens)
 	if err != nil {
 		t.Fatal(err)
@@ -186,7 +179,7 @@ func TestSqrtSoftplusBeatsAnySpread(t *testing.T) {
 			t.Errorf("spread %v: %+v with levels %+v", spread, f, levelsOf(g))
 		}
 		for _, d := range DTypes {
-			high := levelsOf(g).High
+			high := levelsOf(g).high
 			if high > highest || roundTrip(DType(d), high) != high {
 				t.Errorf("spread %v: level %v is not exact in %s", spread, high, d)
 			}

@@ -10,12 +10,9 @@ import (
 // blockBytes is about how many bytes of rows are written or read at a time.
 const blockBytes = 1 << 20
 
-// Levels are the two values that an entry's logits take: High for the experts
-// of the plan, Low for all others. Both are exact in every element type.
-type Levels struct {
-	High float32 `json:"high"`
-	Low  float32 `json:"low"`
-}
+// levels are the two values that an entry's logits take: high for the experts
+// of the plan, low for all others. Both are exact in every element type.
+type levels struct{ high, low float32 }
 
 // encode is the value's bit pattern in the element type, rounded to nearest.
 func (d DType) encode(x float32) uint32 {
@@ -36,11 +33,11 @@ type block struct {
 	size          int // bytes per element
 	high, low     uint32
 	buf           []byte
-	shown         []int32 // the ids whose positions hold High now
+	shown         []int32 // the ids whose positions hold high now
 }
 
-func newBlock(experts, topK int, d DType, v Levels) *block {
-	b := &block{experts: experts, topK: topK, size: int(d.stored().Size()), high: d.encode(v.High), low: d.encode(v.Low)}
+func newBlock(experts, topK int, d DType, v levels) *block {
+	b := &block{experts: experts, topK: topK, size: int(d.stored().Size()), high: d.encode(v.high), low: d.encode(v.low)}
 	rows := max(1, blockBytes/b.rowBytes())
 	b.buf = make([]byte, rows*b.rowBytes())
 	for at := 0; at < len(b.buf); at += b.size {

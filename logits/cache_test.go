@@ -32,6 +32,20 @@ func specOf(t testing.TB, g router.Gate, ranks int) Spec {
 	return Spec{Model: "test", Gate: g, Layout: layout, Mode: router.DEP}
 }
 
+// makerOf readies a spec and a maker for it.
+func makerOf(t testing.TB, s Spec) (Spec, *maker) {
+	t.Helper()
+	s, err := s.withDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := newMaker(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, m
+}
+
 func openCache(t testing.TB, dir string, s Spec) *Cache {
 	t.Helper()
 	c, err := Open(dir, s)
@@ -96,14 +110,7 @@ func TestEveryMethodTypeAndModeRoundTrips(t *testing.T) {
 					t.Run(fmt.Sprintf("%s/%s/%s/%v", method, d, mode, idsOnly), func(t *testing.T) {
 						s := specOf(t, small(method), 4)
 						s.DType, s.Mode, s.IDsOnly = DType(d), mode, idsOnly
-						s, err := s.withDefaults()
-						if err != nil {
-							t.Fatal(err)
-						}
-						m, err := newMaker(s)
-						if err != nil {
-							t.Fatal(err)
-						}
+						s, m := makerOf(t, s)
 						var c checker
 						var file memory
 						for _, tokens := range []int{0, 1, 3, 8} {
@@ -266,14 +273,7 @@ func TestGetMakesOnceAndReadsBack(t *testing.T) {
 // What a token costs must not reach the allocator: 8192 tokens allocate what
 // 1024 do.
 func TestNoAllocationPerToken(t *testing.T) {
-	s, err := specOf(t, deepSeek(), 8).withDefaults()
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := newMaker(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s, m := makerOf(t, specOf(t, deepSeek(), 8))
 	var c checker
 	file := memory{b: make([]byte, 0, 10<<20)}
 	cost := func(tokens int) float64 {
@@ -286,5 +286,26 @@ func TestNoAllocationPerToken(t *testing.T) {
 	cost(8192) // grows the scratch space
 	if few, many := cost(1024), cost(8192); many > few+4 {
 		t.Errorf("1024 tokens make %v allocations, 8192 make %v", few, many)
+	}
+}
+
+// What a writer keeps depends on the batch, not on how many ranks there are.
+func TestMemoryDoesNotGrowWithTheRanks(t *testing.T) {
+	held := func(ranks int) (bytes int) {
+		s, m := makerOf(t, specOf(t, deepSeek(), ranks))
+		plan, err := s.plan(512)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := memory{b: make([]byte, 0, 1<<20)}
+		for rank := range ranks {
+			if _, err := m.make(plan, rank, 512, &file); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return len(m.block.buf) + 4*(cap(m.ids)+cap(m.row)+cap(m.picked)+cap(m.block.shown)) + cap(m.chunk)
+	}
+	if few, many := held(2), held(128); many != few {
+		t.Errorf("a writer keeps %d bytes after 2 ranks and %d after 128", few, many)
 	}
 }

@@ -173,7 +173,7 @@ func (c *checker) checkRow(token int, promised []int32, encoded []byte) error {
 		return fmt.Errorf("token %d: %w", token, err)
 	}
 	for i, e := range c.picked {
-		if c.decoded[e] != c.levels.High {
+		if c.decoded[e] != c.levels.high {
 			return fmt.Errorf("token %d: want the router to pick experts %v, it picks %v", token, promised, c.picked)
 		}
 		if c.weights[i] != c.weights[0] {

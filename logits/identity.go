@@ -66,7 +66,7 @@ const (
 // identify is the part of an entry's metadata that says what it is. The caller
 // owns the map.
 func (s Spec) identify(plan string, rank, tokens int) map[string]string {
-	shape, levels := s.Gate.Shape, levelsOf(s.Gate)
+	shape, v := s.Gate.Shape, levelsOf(s.Gate)
 	content := contentLogits
 	if s.IDsOnly {
 		content = contentIDs
@@ -81,7 +81,7 @@ func (s Spec) identify(plan string, rank, tokens int) map[string]string {
 		keyRank: strconv.Itoa(rank), keyTokens: strconv.Itoa(tokens),
 		keyLayer: strconv.Itoa(s.Layer), keyPlanner: s.Plan, keyPlan: plan, keyKnobs: s.text.knobs,
 		keyDType: string(s.DType), keyContent: content,
-		keyHigh: float(levels.High), keyLow: float(levels.Low),
+		keyHigh: float(v.high), keyLow: float(v.low),
 	}
 }
 

@@ -17,13 +17,13 @@ const highest = 1 << 15
 // levelsOf is ±32 for every gate: the chosen experts of a token are equal, so
 // their combine weights are, and the gap to the others is as large as a softmax
 // or sigmoid can tell apart. Only the square root of a softplus has no upper
-// bound: there High rises in powers of two until its score clears the spread of
+// bound: there high rises in powers of two until its score clears the spread of
 // the gate's bias by 1.
-func levelsOf(g router.Gate) Levels {
-	v := Levels{High: saturated, Low: -saturated}
+func levelsOf(g router.Gate) levels {
+	v := levels{high: saturated, low: -saturated}
 	if g.Method == router.DeepSeekV4 {
-		for v.High < highest && sqrtSoftplus(v.High) < Spread(g.Bias)+1 {
-			v.High *= 2
+		for v.high < highest && sqrtSoftplus(v.high) < Spread(g.Bias)+1 {
+			v.high *= 2
 		}
 	}
 	return v
@@ -46,22 +46,22 @@ func Spread(bias []float32) float64 {
 // with a smaller spread, known or not, leaves every choice as it is. fewest is
 // the least number of chosen experts that a token has in one of its groups.
 //
-//	ungrouped, or two and more in each group:  score(High) − score(Low)
+//	ungrouped, or two and more in each group:  score(high) − score(low)
 //	a group entered for a single expert:       half of that
 //
 // The first keeps every chosen expert above every other, and the sum of a chosen
 // group's two best above any other group's. With one chosen expert the second
 // best of its group is background, and two biased ones elsewhere may pass it.
 // Methods without a bias survive any: the margin is infinite.
-func margin(g router.Gate, v Levels, fewest int) float64 {
+func margin(g router.Gate, v levels, fewest int) float64 {
 	var gap float64
 	switch {
 	case !g.Method.Biased():
 		return math.Inf(1)
 	case g.Method == router.DeepSeekV4:
-		gap = sqrtSoftplus(v.High) - sqrtSoftplus(v.Low)
+		gap = sqrtSoftplus(v.high) - sqrtSoftplus(v.low)
 	default:
-		gap = sigmoid(v.High) - sigmoid(v.Low)
+		gap = sigmoid(v.high) - sigmoid(v.low)
 	}
 	if g.Shape.Grouped() && g.Shape.GroupSize() > 1 && fewest < 2 {
 		return gap / 2

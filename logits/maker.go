@@ -24,7 +24,7 @@ type maker struct {
 	spec   Spec
 	router *router.Router
 	block  *block
-	levels Levels
+	levels levels
 	ids    []int32
 	row    []float32 // one row of decoded logits, all background between uses
 	picked []int32
@@ -44,7 +44,7 @@ func newMaker(s Spec) (*maker, error) {
 	}
 	m.block = newBlock(shape.Experts, shape.TopK, s.DType, m.levels)
 	for e := range m.row {
-		m.row[e] = m.levels.Low
+		m.row[e] = m.levels.low
 	}
 	return m, nil
 }
@@ -183,15 +183,15 @@ func (m *maker) settleRow(row []int32, f *Finding) (moved bool, err error) {
 // the same set. What the router picked is left in m.picked.
 func (m *maker) picks(row []int32) (same bool, err error) {
 	for _, e := range row {
-		m.row[e] = m.levels.High
+		m.row[e] = m.levels.high
 	}
 	_, err = m.router.Route(m.row, m.picked, nil)
 	same = true
 	for _, e := range m.picked {
-		same = same && m.row[e] == m.levels.High
+		same = same && m.row[e] == m.levels.high
 	}
 	for _, e := range row {
-		m.row[e] = m.levels.Low
+		m.row[e] = m.levels.low
 	}
 	return same, err
 }

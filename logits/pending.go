@@ -77,8 +77,8 @@ func (p *pending) discard() error {
 }
 
 // sweep removes the temporaries that killed writers left in a cache's folder
-// and returns how many. A temporary whose writer lives is locked and stays; on a
-// file system without locks all of them stay.
+// and returns how many. A temporary whose writer lives is locked and stays; so
+// do all of them where locks or permissions are lacking, which harms nobody.
 func sweep(dir string) (int, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -86,37 +86,23 @@ func sweep(dir string) (int, error) {
 	}
 	swept := 0
 	for _, e := range entries {
-		if !strings.HasPrefix(e.Name(), pendingPrefix) || !e.Type().IsRegular() {
-			continue
-		}
-		gone, err := sweepOne(filepath.Join(dir, e.Name()))
-		if err != nil {
-			return swept, err
-		}
-		if gone {
+		if strings.HasPrefix(e.Name(), pendingPrefix) && e.Type().IsRegular() && sweepOne(filepath.Join(dir, e.Name())) {
 			swept++
 		}
 	}
 	return swept, nil
 }
 
-func sweepOne(path string) (gone bool, err error) {
+func sweepOne(path string) (gone bool) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil // its writer finished
-	}
 	if err != nil {
-		return false, err
+		return false // its writer finished, or we may not
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
+	defer f.Close()
 	if held, err := lock(f); held || err != nil {
-		return false, nil
+		return false
 	}
 	// Its writer may have renamed it between the listing and the lock; then the
 	// name is free and there is nothing to remove.
-	err = os.Remove(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	return err == nil, err
+	return os.Remove(path) == nil
 }

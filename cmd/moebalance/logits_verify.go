@@ -109,7 +109,7 @@ func verdict(s logits.Survey) error {
 	if failed == 0 {
 		return nil
 	}
-	return withCode(exitGate, fmt.Errorf("logits verify: %d of %d entries failed; the first: %w", failed, len(s.Entries), first))
+	return withCode(exitGate, fmt.Errorf("logits verify: %d of %d entries failed; remove the bad files and run 'moebalance logits generate' again; the first: %w", failed, len(s.Entries), first))
 }
 
 func verifyDocument(dir string, s logits.Survey) output.Document {

@@ -1,0 +1,42 @@
+package logits_test
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/moebalance/moebalance/logits"
+	"github.com/moebalance/moebalance/router"
+)
+
+// The logits for rank 1 of 4, for 2 tokens per rank, of a small model. Asked for
+// a second time they come from the cache.
+func Example() {
+	dir, err := os.MkdirTemp("", "logits")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	layout, err := router.Contiguous(8, 4)
+	if err != nil {
+		panic(err)
+	}
+	c, err := logits.Open(dir, logits.Spec{
+		Model:  "small",
+		Gate:   router.Gate{Method: router.Renormalize, Shape: router.Shape{Experts: 8, TopK: 2}},
+		Layout: layout,
+		Mode:   router.DEP,
+	})
+	if err != nil {
+		panic(err)
+	}
+	e, err := c.Get(1, 2)
+	if err != nil {
+		panic(err)
+	}
+	for token := range e.Tokens {
+		fmt.Println(e.IDs[2*token:2*token+2], e.Row(nil, token))
+	}
+	// Output:
+	// [3 5] [-32 -32 -32 32 -32 32 -32 -32]
+	// [7 1] [-32 32 -32 -32 -32 -32 -32 32]
+}
