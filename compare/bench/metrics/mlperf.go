@@ -37,15 +37,10 @@ func readMLPerfLine(rec record, t *tally) {
 		}
 		return
 	}
-	label, v := rec.label, rec.value
-	if label == "" {
+	if rec.label == "" || known(mlperfLabels, rec, mlperfRule, t) {
 		return
 	}
-	if e, ok := mlperfLabels[label]; ok {
-		e.take(rec, mlperfRule, v, t)
-		return
-	}
-	m := mlperfSpread.FindStringSubmatch(label)
+	m := mlperfSpread.FindStringSubmatch(rec.label)
 	if m == nil {
 		return
 	}
@@ -56,5 +51,5 @@ func readMLPerfLine(rec record, t *tally) {
 	if m[1] == "50.00" {
 		stat = "p50"
 	}
-	entry{metric: mlperfFamily[m[3]] + "_" + stat, factor: 1e-6}.take(rec, mlperfRule, v, t)
+	entry{metric: mlperfFamily[m[3]] + "_" + stat, factor: 1e-6}.take(rec, mlperfRule, rec.value, t)
 }

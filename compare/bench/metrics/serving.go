@@ -56,19 +56,14 @@ func readServingLine(rec record, t *tally) {
 		t.side["sglang"], t.format = 1, sglangFormat+"/stdout"
 		return
 	}
-	label, v := rec.label, rec.value
-	if label == "" {
+	if rec.label == "" || known(servingLabels, rec, rule, t) {
 		return
 	}
-	if e, ok := servingLabels[label]; ok {
-		e.take(rec, rule, v, t)
-		return
-	}
-	label, ms := strings.CutSuffix(label, " (ms)")
+	label, ms := strings.CutSuffix(rec.label, " (ms)")
 	first, family, two := strings.Cut(label, " ")
-	name, known := aggregateName(first)
-	if word, ours := servingFamily[family]; ms && two && known && ours {
-		entry{metric: word + "_" + name}.take(rec, rule, v, t)
+	name, used := aggregateName(first)
+	if word, ours := servingFamily[family]; ms && two && used && ours {
+		entry{metric: word + "_" + name}.take(rec, rule, rec.value, t)
 	}
 }
 
@@ -119,8 +114,8 @@ func (f fields) serving(families map[string]string) {
 	for _, key := range f.o.keys {
 		middle, ok := strings.CutSuffix(key, "_ms")
 		first, family, two := strings.Cut(middle, "_")
-		name, known := aggregateName(first)
-		if word, ours := families[family]; ok && two && known && ours {
+		name, used := aggregateName(first)
+		if word, ours := families[family]; ok && two && used && ours {
 			f.metric(key, word+"_"+name, 1)
 		}
 	}

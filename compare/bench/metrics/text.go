@@ -78,6 +78,15 @@ func (e entry) take(rec record, rule string, v float64, t *tally) {
 	t.metric(rec.line, metricOf(e.metric, rule, e.own, n))
 }
 
+// known takes the value of a labelled line if its label is one of those.
+func known(labels map[string]entry, rec record, rule string, t *tally) bool {
+	e, ok := labels[rec.label]
+	if ok {
+		e.take(rec, rule, rec.value, t)
+	}
+	return ok
+}
+
 func requests(w *Work) *Count     { return &w.Requests }
 func inputTokens(w *Work) *Count  { return &w.InputTokens }
 func outputTokens(w *Work) *Count { return &w.OutputTokens }

@@ -57,25 +57,23 @@ func readTRTLLMLine(rec record, t *tally) {
 		t.noteOnce(speculation)
 		return
 	}
-	label, v := rec.label, rec.value
-	if label == "" {
+	if rec.label == "" {
 		return
 	}
-	if e, ok := trtllmLabels[label]; ok {
-		t.side["generation"] = max(t.side["generation"], generation(label))
-		e.take(rec, trtllmRule, v, t)
+	if known(trtllmLabels, rec, trtllmRule, t) {
+		t.side["generation"] = max(t.side["generation"], generation(rec.label))
 		return
 	}
-	if m := trtllmSpread.FindStringSubmatch(label); m != nil {
+	if m := trtllmSpread.FindStringSubmatch(rec.label); m != nil {
 		name, _ := aggregateName(m[2])
-		entry{metric: trtllmFamily[m[1]] + "_" + name}.take(rec, trtllmRule, v, t)
+		entry{metric: trtllmFamily[m[1]] + "_" + name}.take(rec, trtllmRule, rec.value, t)
 		return
 	}
-	switch label {
+	switch rec.label {
 	case "Average Input Length (tokens)":
-		t.side["input"] = v
+		t.side["input"] = rec.value
 	case "Average Output Length (tokens)":
-		t.side["output"] = v
+		t.side["output"] = rec.value
 	}
 }
 
