@@ -29,6 +29,29 @@ type part struct {
 // reduce computes the result of the digests taken together. Their order does
 // not matter.
 func reduce(digests []*digest, options Options) (*Trace, error) {
+	r, err := newReduction(digests, options)
+	if err != nil {
+		return nil, err
+	}
+	r.arm()
+	var wait sync.WaitGroup
+	wait.Go(r.kernels)
+	r.cells()
+	wait.Wait()
+	r.lookForRanges()
+	r.experts()
+	r.graphs()
+	r.imbalance()
+	r.stragglers()
+	r.collectives()
+	r.coverage()
+	r.unevenRanks()
+	return r.trace, nil
+}
+
+// newReduction puts digests and ranks in order. It fails when two of them cannot
+// be ranks of one run.
+func newReduction(digests []*digest, options Options) (*reduction, error) {
 	r := &reduction{digests: slices.Clone(digests), options: options, trace: newTrace(), names: newInterner()}
 	slices.SortStableFunc(r.digests, func(a, b *digest) int {
 		return cmp.Or(slices.Compare(a.export.Ranks, b.export.Ranks), cmp.Compare(a.export.Path, b.export.Path))
@@ -46,20 +69,7 @@ func reduce(digests []*digest, options Options) (*Trace, error) {
 	for _, p := range r.parts {
 		r.trace.Ranks = append(r.trace.Ranks, p.rank)
 	}
-	r.arm()
-	var wait sync.WaitGroup
-	wait.Go(r.kernels)
-	r.cells()
-	wait.Wait()
-	r.lookForRanges()
-	r.experts()
-	r.graphs()
-	r.imbalance()
-	r.stragglers()
-	r.collectives()
-	r.coverage()
-	r.unevenRanks()
-	return r.trace, nil
+	return r, nil
 }
 
 func newTrace() *Trace {

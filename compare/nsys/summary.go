@@ -59,8 +59,8 @@ func Summarize(ctx context.Context, w io.Writer, paths []string, o Options) erro
 	if err != nil {
 		return err
 	}
-	if _, err := reduce(digests, o); err != nil {
-		return err // what cannot be reduced here cannot be merged later
+	if _, err := newReduction(digests, o); err != nil {
+		return err // what does not go together here cannot be merged later
 	}
 	return writeSummary(w, digests)
 }
