@@ -2,16 +2,20 @@ package main
 
 import (
 	"fmt"
-	"path/filepath"
+	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/compare/counts"
+	"github.com/moebalance/moebalance/router"
 )
 
 type countsOptions struct {
 	ranks     int
+	placement string
+	model     string
+	since     string
 	threshold float64
 	failAbove float64
 	out       resultFlags
@@ -23,26 +27,33 @@ func countsCmd() *cobra.Command {
 		Use:   "counts PATH…",
 		Short: "expert statistics of other engines: load, imbalance, chance",
 		Long: `counts reads the expert statistics that an engine recorded and says how uneven
-the load is, per layer, over ranks and over experts.
+the load is, per layer, over ranks and over experts. The formats, told apart by
+their content:
 
-Each PATH is a file or folder; its format is told by its content. Every number
-is computed per step and layer, averaged over the steps with any load, and then
-over the layers: never from summed counts, in which a busy rank that alternates
-cancels. max/mean is the largest load over the mean load; imbalance is
-max/mean − 1; balancedness is mean/max. The floor is the best that indivisible
-slots allow. The null is what uniformly random routing of the same tokens gives,
-simulated: its median and 95th percentile.
+  ` + strings.Join(counts.Formats(), "\n  ") + `
+
+Every number is computed per step and layer, averaged over the steps with any
+load, and then over the layers: never from summed counts, in which a busy rank
+that alternates cancels. max/mean is the largest load over the mean load;
+imbalance is max/mean − 1; balancedness is mean/max. The floor is the best that
+indivisible slots allow. The null is what uniformly random routing of the same
+tokens gives, simulated: its median and 95th percentile. Groups make chance more
+uneven, so name the model with --model.
 
 A layer is flagged when its imbalance is above the threshold, also measured from
 the floor, and above the null's 95th percentile.`,
 		Example: `  moebalance counts testdata/gptoss-ep4-ranks/counts-normal
-  moebalance counts --ep 8 --format csv testdata/deepseek-ep4-ranks/counts-normal
-  moebalance counts --fail-above 0.5 testdata/gptoss-ep4-ranks/counts-perfect`,
+  moebalance counts --model deepseek-v3 --ep 8 testdata/deepseek-ep4-ranks/counts-normal
+  moebalance counts --ep 2 --placement testdata/counts/expert-map.json testdata/counts/fastdeploy.json
+  moebalance counts --since testdata/counts/scrape-1.prom testdata/counts/scrape-2.prom`,
 		Args: argCount(1, -1, "at least one file or folder of expert statistics"),
 		RunE: func(c *cobra.Command, paths []string) error { return o.run(c, paths) },
 	}
 	f := c.Flags()
 	f.IntVar(&o.ranks, "ep", 0, "judge as if the experts lay contiguously on this many ranks (default as recorded)")
+	f.StringVar(&o.placement, "placement", "", "judge as if the experts lay as in this `FILE`: EPLB YAML (with --ep), expert map, slot assignments")
+	f.StringVar(&o.model, "model", "", "the model, for its top-k and groups: a preset (see 'models') or a config.json")
+	f.StringVar(&o.since, "since", "", "judge what was added since this earlier `FILE` of the same cumulative counters")
 	f.Float64Var(&o.threshold, "threshold", 0.10, "flag an imbalance above this fraction")
 	f.Float64Var(&o.failAbove, "fail-above", 0, "exit 3 when any layer's rank load is above this fraction over its floor")
 	o.out.bind(c)
@@ -104,13 +115,16 @@ func (o *countsOptions) run(c *cobra.Command, paths []string) error {
 	if err := o.check(c); err != nil {
 		return err
 	}
-	judging := counts.Options{Ranks: o.ranks, Threshold: o.threshold}
+	judging, err := o.judging()
+	if err != nil {
+		return err
+	}
 	result := countsResult{
 		SchemaVersion: 1, Kind: "counts", Threshold: o.threshold,
 		Records: []countsRecord{}, Imbalance: []countsLayer{}, Summary: []countsSummary{}, Reported: []countsReported{}, Warnings: []counts.Warning{},
 	}
 	for _, path := range paths {
-		r, err := counts.Read(path)
+		r, err := o.read(path)
 		if err != nil {
 			return err
 		}
@@ -127,15 +141,59 @@ func (o *countsOptions) run(c *cobra.Command, paths []string) error {
 	return nil
 }
 
+// judging turns the flags into options, reading the files they name.
+func (o *countsOptions) judging() (counts.Options, error) {
+	judging := counts.Options{Ranks: o.ranks, Threshold: o.threshold}
+	if o.placement != "" {
+		p, err := counts.ReadPlacement(o.placement, o.ranks)
+		if err != nil {
+			return judging, err
+		}
+		judging.Placement = p
+	}
+	if o.model != "" {
+		m, err := router.FindModel(o.model)
+		if isFile(o.model) {
+			m, err = readModelConfig(o.model)
+		} else {
+			err = withCode(exitUsage, err)
+		}
+		if err != nil {
+			return judging, err
+		}
+		judging.Shape = &m.Shape
+	}
+	return judging, nil
+}
+
+// read reads one record, or what was added to it.
+func (o *countsOptions) read(path string) (*counts.Record, error) {
+	r, err := counts.Read(path)
+	if err != nil || o.since == "" {
+		return r, err
+	}
+	earlier, err := counts.Read(o.since)
+	if err != nil {
+		return nil, err
+	}
+	return r.Since(earlier)
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && !info.IsDir()
+}
+
 // add judges one record.
 func (res *countsResult) add(r *counts.Record, o counts.Options) error {
 	layers, warnings, err := r.Imbalance(o)
-	if err != nil {
-		return err
+	if err != nil { // the flags contradict the record
+		return withCode(exitUsage, err)
 	}
-	rec := countsRecord{Source: r.Source, Format: r.Format, Experts: r.Experts, TopK: r.TopK, Ranks: r.Ranks, Iterations: len(r.Iterations()), Layers: len(r.Layers())}
-	rec.Slots = r.Slots()
-	res.Records = append(res.Records, rec)
+	res.Records = append(res.Records, countsRecord{
+		Source: r.Source, Format: r.Format, Experts: r.Experts, TopK: r.TopK, Ranks: r.Ranks,
+		Iterations: len(r.Iterations()), Layers: len(r.Layers()), Slots: r.Slots(),
+	})
 	for _, l := range layers {
 		res.Imbalance = append(res.Imbalance, countsLayer{r.Source, l})
 	}
@@ -162,54 +220,4 @@ func (res *countsResult) gate(limit float64) error {
 		}
 	}
 	return nil
-}
-
-func (res *countsResult) document() output.Document {
-	return output.Document{Headline: res.headline(), Tables: []output.Table{res.layerTable(), res.summaryTable()}, Notes: res.notes(), Value: res}
-}
-
-func (res *countsResult) headline() string {
-	for _, s := range res.Summary {
-		return fmt.Sprintf("%s load max/mean %.3f on average over %d layers, worst layer %d at %.3f: %d flagged", s.Level, s.MaxOverMean, s.Layers, s.WorstLayer, s.WorstMax, s.Flagged)
-	}
-	return "no load to judge"
-}
-
-func (res *countsResult) notes() []string {
-	var notes []string
-	for _, w := range res.Warnings {
-		notes = append(notes, fmt.Sprintf("%s: %s", filepath.Base(w.Subject), w.Text))
-	}
-	return notes
-}
-
-func (res *countsResult) layerTable() output.Table {
-	t := output.Table{Name: "imbalance", Title: "Per layer, mean over steps", Columns: []output.Column{
-		{Name: "source"}, {Name: "layer", Kind: output.Count}, {Name: "level"}, {Name: "steps", Kind: output.Count},
-		{Name: "max/mean", Key: "max_over_mean", Kind: output.Ratio}, {Name: "imbalance", Kind: output.Percent},
-		{Name: "balancedness", Kind: output.Ratio}, {Name: "CV", Key: "cv", Kind: output.Ratio}, {Name: "Gini", Key: "gini", Kind: output.Ratio},
-		{Name: "active", Kind: output.Real}, {Name: "floor", Kind: output.Ratio},
-		{Name: "null median", Key: "null_median", Kind: output.Ratio}, {Name: "null p95", Key: "null_p95", Kind: output.Ratio},
-		{Name: "flagged"}, {Name: "worst", Kind: output.Count},
-	}}
-	for _, l := range res.Imbalance {
-		t.Rows = append(t.Rows, []any{
-			filepath.Base(l.Source), l.Layer, l.Level, l.Steps, l.MaxOverMean, l.Imbalance, l.Balancedness, l.CV, l.Gini,
-			l.Active, l.Floor, l.NullMedian, l.NullP95, l.Flagged, l.Worst,
-		})
-	}
-	return t
-}
-
-func (res *countsResult) summaryTable() output.Table {
-	t := output.Table{Name: "summary", Title: "Over layers", Columns: []output.Column{
-		{Name: "source"}, {Name: "level"}, {Name: "layers", Kind: output.Count}, {Name: "flagged", Kind: output.Count},
-		{Name: "max/mean", Key: "max_over_mean", Kind: output.Ratio}, {Name: "imbalance", Kind: output.Percent},
-		{Name: "balancedness", Kind: output.Ratio}, {Name: "worst layer", Key: "worst_layer", Kind: output.Count},
-		{Name: "its max/mean", Key: "worst_max_over_mean", Kind: output.Ratio}, {Name: "its floor", Key: "worst_floor", Kind: output.Ratio},
-	}}
-	for _, s := range res.Summary {
-		t.Rows = append(t.Rows, []any{filepath.Base(s.Source), s.Level, s.Layers, s.Flagged, s.MaxOverMean, s.Imbalance, s.Balancedness, s.WorstLayer, s.WorstMax, s.WorstFloor})
-	}
-	return t
 }

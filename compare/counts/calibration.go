@@ -42,19 +42,20 @@ func readCalibration(path string, objects []json.RawMessage) (*Record, error) {
 		return nil, fmt.Errorf("want records of %d ranks (world_size), at most %d, have %d", file.Ranks, maxRanks, len(file.Records))
 	}
 	r := &Record{Source: path, Format: calibrationFormat, Ranks: file.Ranks, Sent: map[int][]router.Load{}}
-	loads := map[cellKey]router.Load{}
+	loads, ranks := map[cellKey]router.Load{}, map[cellKey]int{}
 	for rank, records := range file.Records {
 		for _, rec := range records {
-			if err := r.addCalibration(loads, rank, rec); err != nil {
+			if err := r.addCalibration(loads, ranks, rank, rec); err != nil {
 				return nil, fmt.Errorf("rank %d, iteration %d: %w", rank, rec.Iteration, err)
 			}
 		}
 	}
+	r.dropIncomplete(ranks, func(key cellKey) { delete(loads, key) })
 	r.addCells(loads)
 	return r.finish()
 }
 
-func (r *Record) addCalibration(loads map[cellKey]router.Load, rank int, rec calibrationRecord) error {
+func (r *Record) addCalibration(loads map[cellKey]router.Load, ranks map[cellKey]int, rank int, rec calibrationRecord) error {
 	var want int64
 	for _, m := range rec.Metadata {
 		tokens, topK := m.Shape[0], m.Shape[1]
@@ -78,6 +79,7 @@ func (r *Record) addCalibration(loads map[cellKey]router.Load, rank int, rec cal
 		if _, ok := loads[key]; !ok {
 			loads[key] = router.NewLoad(r.Experts)
 		}
+		ranks[key]++
 		sent := make([]int64, r.Experts)
 		for range m.Shape[0] * m.Shape[1] {
 			id := int32(binary.LittleEndian.Uint32(raw))

@@ -149,6 +149,7 @@ func newJudge(r *Record, o Options) (*judge, error) {
 	switch {
 	case o.Placement != nil:
 		j.place = o.Placement
+		j.warnings = append(j.warnings, o.Placement.Warnings...)
 		if o.Ranks > 0 && o.Ranks != o.Placement.Ranks {
 			return nil, fmt.Errorf("%d ranks asked for, but the placement has %d", o.Ranks, o.Placement.Ranks)
 		}

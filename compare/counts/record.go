@@ -102,6 +102,21 @@ func (r *Record) addCells(loads map[cellKey]router.Load) {
 	}
 }
 
+// dropIncomplete drops the cells that not every rank recorded exactly once: the
+// load is the sum over the ranks, and a part of it has another balance.
+func (r *Record) dropIncomplete(ranks map[cellKey]int, drop func(cellKey)) {
+	dropped := 0
+	for key, n := range ranks {
+		if n != r.Ranks {
+			drop(key)
+			dropped++
+		}
+	}
+	if dropped > 0 {
+		r.warn("incomplete_passes", "left out %d of %d iterations × layers that not every one of the %d ranks recorded exactly once", dropped, len(ranks), r.Ranks)
+	}
+}
+
 // Slots is the number of slots recorded over all steps.
 func (r *Record) Slots() int64 {
 	var sum int64

@@ -12,8 +12,8 @@ import (
 
 // The dumps of SGLang's expert distribution recorder.
 const (
-	torchStatFormat = "SGLang expert distribution, stat"
-	torchPassFormat = "SGLang expert distribution, per pass"
+	torchStatFormat = "SGLang expert distribution (stat)"
+	torchPassFormat = "SGLang expert distribution (per pass)"
 )
 
 // readTorch reads one dump: counts over all ranks, or one rank's passes when
@@ -80,8 +80,7 @@ func readTorchFolder(dir string, files []string) (*Record, error) {
 		}
 	}
 	r := &Record{Source: dir, Format: torchPassFormat, Ranks: len(files)}
-	passes := map[cellKey][]int64{}
-	logical := map[cellKey][]int32{}
+	passes := map[cellKey]*torchPass{}
 	seen := make([]bool, len(files))
 	for _, path := range files {
 		m := torchRank.FindStringSubmatch(path)
@@ -93,22 +92,32 @@ func readTorchFolder(dir string, files []string) (*Record, error) {
 			return nil, fmt.Errorf("%s: want one dump of each rank from 0 to %d; are there several recordings in the folder?", path, len(files)-1)
 		}
 		seen[rank] = true
-		if err := addTorchRank(path, passes, logical); err != nil {
+		if err := addTorchRank(path, passes); err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 	}
-	for _, row := range logical {
-		r.Experts = max(r.Experts, int(slices.Max(append(slices.Clone(row), -1)))+1)
+	ranks := map[cellKey]int{}
+	for key, pass := range passes {
+		ranks[key] = pass.ranks
+		r.Experts = max(r.Experts, int(slices.Max(append(slices.Clone(pass.logical), -1)))+1)
 	}
 	if err := bounded(r.Experts, r.Ranks); err != nil {
 		return nil, err
 	}
-	for key, copies := range passes {
-		if err := r.addPhysical(key.iteration, key.layer, copies, logical[key]); err != nil {
+	r.dropIncomplete(ranks, func(key cellKey) { delete(passes, key) })
+	for key, pass := range passes {
+		if err := r.addPhysical(key.iteration, key.layer, pass.copies, pass.logical); err != nil {
 			return nil, err
 		}
 	}
 	return r.finish()
+}
+
+// torchPass is one layer of one pass, summed over the ranks that recorded it.
+type torchPass struct {
+	copies  []int64 // slots per physical copy
+	logical []int32 // the expert of each copy
+	ranks   int
 }
 
 // openRecorder opens a dump and its outermost dictionary.
@@ -132,8 +141,8 @@ func openRecorder(path string) (*torchFile, *pickleDict, error) {
 	return f, root, nil
 }
 
-// addTorchRank adds one rank's passes to the counts per physical copy.
-func addTorchRank(path string, passes map[cellKey][]int64, logical map[cellKey][]int32) error {
+// addTorchRank adds the passes of one rank's dump.
+func addTorchRank(path string, passes map[cellKey]*torchPass) error {
 	f, root, err := openRecorder(path)
 	if err != nil {
 		return err
@@ -147,8 +156,8 @@ func addTorchRank(path string, passes map[cellKey][]int64, logical map[cellKey][
 		return err
 	}
 	for i, v := range *records {
-		record, _ := v.(*pickleDict)
-		if record == nil {
+		record, ok := v.(*pickleDict)
+		if !ok {
 			return fmt.Errorf("record %d is no dictionary", i)
 		}
 		pass, ok := record.entries["forward_pass_id"].(int64)
@@ -159,30 +168,45 @@ func addTorchRank(path string, passes map[cellKey][]int64, logical map[cellKey][
 		if err != nil {
 			return fmt.Errorf("record %d: %w", i, err)
 		}
-		if load.shape[0] != p2l.shape[0] || load.shape[1] != p2l.shape[1] {
+		if !slices.Equal(load.shape, p2l.shape) {
 			return fmt.Errorf("record %d: counts of %v, but a map of %v", i, load.shape, p2l.shape)
 		}
 		for layer := range int(load.shape[0]) {
-			key, row := cellKey{pass, layer}, load.row(layer).values
+			key := cellKey{pass, layer}
 			if passes[key] == nil {
-				passes[key] = make([]int64, len(row))
-				for _, e := range p2l.row(layer).values {
-					if e < 0 || e >= maxExperts {
-						return fmt.Errorf("the map of layer %d names expert %d", layer, e)
-					}
-					logical[key] = append(logical[key], int32(e))
-				}
+				passes[key] = &torchPass{}
 			}
-			if len(passes[key]) != len(row) {
-				return fmt.Errorf("record %d: %d copies, other ranks have %d", i, len(row), len(passes[key]))
-			}
-			if err := checkCounts(row); err != nil {
-				return fmt.Errorf("record %d, layer %d: copy %w", i, layer, err)
-			}
-			for copied, n := range row {
-				passes[key][copied] += n
+			if err := passes[key].add(load.row(layer).values, p2l.row(layer).values); err != nil {
+				return fmt.Errorf("record %d, layer %d: %w", i, layer, err)
 			}
 		}
+	}
+	return nil
+}
+
+// add adds one rank's counts per copy; all ranks must have the same map.
+func (t *torchPass) add(counts, logical []int64) error {
+	if t.copies == nil {
+		t.copies = make([]int64, len(counts))
+		for _, e := range logical {
+			if e < 0 || e >= maxExperts {
+				return fmt.Errorf("the map names expert %d", e)
+			}
+			t.logical = append(t.logical, int32(e))
+		}
+	}
+	if len(counts) != len(t.copies) {
+		return fmt.Errorf("%d copies, other ranks have %d", len(counts), len(t.copies))
+	}
+	if err := checkCounts(counts); err != nil {
+		return fmt.Errorf("copy %w", err)
+	}
+	t.ranks++
+	for i, n := range counts {
+		if logical[i] != int64(t.logical[i]) {
+			return fmt.Errorf("copy %d is of expert %d, for other ranks of %d", i, logical[i], t.logical[i])
+		}
+		t.copies[i] += n
 	}
 	return nil
 }

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"github.com/moebalance/moebalance/cmd/internal/output"
+	"github.com/moebalance/moebalance/router"
+)
+
+func (res *countsResult) document() output.Document {
+	d := output.Document{Headline: res.headline(), Notes: res.notes(), Value: res}
+	if len(res.Imbalance) > 0 || len(res.Reported) == 0 {
+		d.Tables = append(d.Tables, res.layerTable(), res.summaryTable())
+	}
+	if len(res.Reported) > 0 {
+		d.Tables = append(d.Tables, res.reportedTable())
+	}
+	return d
+}
+
+func (res *countsResult) headline() string {
+	if len(res.Summary) > 0 {
+		s := res.Summary[0]
+		return fmt.Sprintf("%s load max/mean %.3f on average over %d layers, worst layer %d at %.3f: %d flagged", s.Level, s.MaxOverMean, s.Layers, s.WorstLayer, s.WorstMax, s.Flagged)
+	}
+	if n := len(res.Reported); n > 0 {
+		var sum router.Number
+		for _, line := range res.Reported {
+			sum += line.MaxOverMean
+		}
+		return fmt.Sprintf("the engine reports rank load max/mean %.3f, the mean of %d lines; it recorded no counts to check that", sum/router.Number(n), n)
+	}
+	return "no load to judge"
+}
+
+func (res *countsResult) notes() []string {
+	var notes []string
+	for _, w := range res.Warnings {
+		notes = append(notes, fmt.Sprintf("%s: %s", res.label(w.Subject), w.Text))
+	}
+	return notes
+}
+
+func (res *countsResult) layerTable() output.Table {
+	t := output.Table{Name: "imbalance", Title: "Per layer, mean over steps", Columns: []output.Column{
+		{Name: "source"}, {Name: "layer", Kind: output.Count}, {Name: "level"}, {Name: "steps", Kind: output.Count},
+		{Name: "max/mean", Key: "max_over_mean", Kind: output.Ratio}, {Name: "imbalance", Kind: output.Percent},
+		{Name: "balancedness", Kind: output.Ratio}, {Name: "CV", Key: "cv", Kind: output.Ratio}, {Name: "Gini", Key: "gini", Kind: output.Ratio},
+		{Name: "active", Kind: output.Real}, {Name: "floor", Kind: output.Ratio},
+		{Name: "null median", Key: "null_median", Kind: output.Ratio}, {Name: "null p95", Key: "null_p95", Kind: output.Ratio},
+		{Name: "flagged"}, {Name: "worst", Kind: output.Count},
+	}}
+	for _, l := range res.Imbalance {
+		t.Rows = append(t.Rows, []any{
+			res.label(l.Source), l.Layer, l.Level, l.Steps, l.MaxOverMean, l.Imbalance, l.Balancedness, l.CV, l.Gini,
+			l.Active, l.Floor, l.NullMedian, l.NullP95, l.Flagged, l.Worst,
+		})
+	}
+	return t
+}
+
+func (res *countsResult) summaryTable() output.Table {
+	t := output.Table{Name: "summary", Title: "Over layers", Columns: []output.Column{
+		{Name: "source"}, {Name: "level"}, {Name: "layers", Kind: output.Count}, {Name: "flagged", Kind: output.Count},
+		{Name: "max/mean", Key: "max_over_mean", Kind: output.Ratio}, {Name: "imbalance", Kind: output.Percent},
+		{Name: "balancedness", Kind: output.Ratio}, {Name: "worst layer", Key: "worst_layer", Kind: output.Count},
+		{Name: "its max/mean", Key: "worst_max_over_mean", Kind: output.Ratio}, {Name: "its floor", Key: "worst_floor", Kind: output.Ratio},
+	}}
+	for _, s := range res.Summary {
+		t.Rows = append(t.Rows, []any{res.label(s.Source), s.Level, s.Layers, s.Flagged, s.MaxOverMean, s.Imbalance, s.Balancedness, s.WorstLayer, s.WorstMax, s.WorstFloor})
+	}
+	return t
+}
+
+func (res *countsResult) reportedTable() output.Table {
+	t := output.Table{Name: "reported", Title: "As the engine reports it, over ranks", Columns: []output.Column{
+		{Name: "source"}, {Name: "step", Kind: output.Count}, {Name: "balancedness", Kind: output.Ratio}, {Name: "max/mean", Key: "max_over_mean", Kind: output.Ratio},
+	}}
+	for _, line := range res.Reported {
+		var step any
+		if line.Step >= 0 {
+			step = line.Step
+		}
+		t.Rows = append(t.Rows, []any{res.label(line.Source), step, line.Balancedness, line.MaxOverMean})
+	}
+	return t
+}
+
+// label names a source: by its last part where that tells it from the others.
+func (res *countsResult) label(source string) string {
+	for _, r := range res.Records {
+		if r.Source != source && filepath.Base(r.Source) == filepath.Base(source) {
+			return source
+		}
+	}
+	return filepath.Base(source)
+}

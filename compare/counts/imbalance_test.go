@@ -1,0 +1,254 @@
+package counts
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+// record builds a record of one layer whose steps have these slots per expert.
+func record(topK, ranks int, steps ...[]int64) *Record {
+	r := &Record{Source: "hand-made", Experts: len(steps[0]), TopK: topK, Ranks: ranks}
+	for i, s := range steps {
+		r.Steps = append(r.Steps, Step{Iteration: int64(i), Layer: 3, Load: router.Load{PerExpert: s}})
+	}
+	return r
+}
+
+func judged(t *testing.T, r *Record, o Options) (rank, expert LayerBalance) {
+	t.Helper()
+	layers, _, err := r.Imbalance(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range layers {
+		if l.Level == LevelRank {
+			rank = l
+		} else {
+			expert = l
+		}
+	}
+	return rank, expert
+}
+
+func near(a router.Number, b float64) bool { return math.Abs(float64(a)-b) < 1e-12 }
+
+// Two ranks at 30 and 10, then 10 and 30: 0.5 in each step and 0.5 on average,
+// although the sums are 40 and 40.
+func TestAlternatingRanksDoNotCancel(t *testing.T) {
+	r := record(2, 2, []int64{15, 15, 5, 5}, []int64{5, 5, 15, 15})
+	rank, expert := judged(t, r, Options{Threshold: 0.1})
+	if !near(rank.MaxOverMean, 1.5) || !near(rank.Imbalance, 0.5) || rank.Steps != 2 || rank.Worst != 0 || rank.WorstSteps != 1 {
+		t.Errorf("rank level: %+v", rank)
+	}
+	if !near(expert.MaxOverMean, 1.5) || expert.Parts != 4 {
+		t.Errorf("expert level: %+v", expert)
+	}
+	if sums := r.ByLayer()[3].Experts(); sums.MaxOverMean != 1 {
+		t.Errorf("the sums are even, yet max/mean is %v", sums.MaxOverMean)
+	}
+}
+
+// One rank always at twice the other: balancedness 1.5/2 = 0.75, not the 1.0
+// that a reduction over layers instead of ranks gives.
+func TestBalancednessReducesOverRanks(t *testing.T) {
+	r := &Record{Experts: 2, TopK: 1, Ranks: 2}
+	for layer := range 3 {
+		r.Steps = append(r.Steps, Step{Layer: layer, Load: router.Load{PerExpert: []int64{10, 20}}})
+	}
+	layers, _, err := r.Imbalance(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := Summarize(layers, LevelRank)
+	if !near(s.Balancedness, 0.75) || !near(s.MaxOverMean, 4.0/3) || s.Layers != 3 || s.WorstLayer != 0 {
+		t.Errorf("summary %+v", s)
+	}
+}
+
+// mean/max averaged is not one over max/mean averaged: steps of 1.0 and 2.0
+// give max/mean 1.5 and balancedness (1 + 0.5)/2 = 0.75.
+func TestEachNumberIsAveragedItself(t *testing.T) {
+	rank, _ := judged(t, record(1, 2, []int64{4, 4}, []int64{8, 0}), Options{})
+	if !near(rank.MaxOverMean, 1.5) || !near(rank.Balancedness, 0.75) || !near(rank.CV, 0.5) || !near(rank.Gini, 0.25) || !near(rank.Active, 1.5) {
+		t.Errorf("%+v", rank) // CV: 0 and 4/4; Gini: 0 and (1·8)/(2·8)
+	}
+}
+
+func TestEmptyStepsAreDroppedAndCounted(t *testing.T) {
+	rank, _ := judged(t, record(1, 2, []int64{0, 0}, []int64{3, 1}), Options{})
+	if rank.Steps != 1 || rank.Dropped != 1 || !near(rank.MaxOverMean, 1.5) {
+		t.Errorf("%+v", rank)
+	}
+	rank, expert := judged(t, record(1, 2, []int64{0, 0}), Options{Threshold: 0.1})
+	if rank.Steps != 0 || rank.Dropped != 1 || rank.MaxOverMean.Defined() || rank.Flagged || rank.Worst != -1 || expert.Floor.Defined() {
+		t.Errorf("nothing but empty steps: %+v, %+v", rank, expert)
+	}
+	if s := Summarize([]LayerBalance{rank, expert}, LevelRank); s.Layers != 0 || s.MaxOverMean.Defined() || s.WorstLayer != -1 {
+		t.Errorf("summary of nothing: %+v", s)
+	}
+	if b, err := json.Marshal(rank); err != nil || !strings.Contains(string(b), `"max_over_mean":null`) {
+		t.Errorf("JSON %s, %v", b, err)
+	}
+}
+
+// One token of top-2 over 16 experts: max/mean is 8 and so is the floor.
+func TestTheFloorIsNotFlagged(t *testing.T) {
+	load := make([]int64, 16)
+	load[3], load[9] = 1, 1
+	rank, expert := judged(t, record(2, 2, load), Options{Threshold: 0.1})
+	if !near(expert.MaxOverMean, 8) || !near(expert.Floor, 8) || expert.Flagged || !near(rank.MaxOverMean, 1) {
+		t.Errorf("%+v, %+v", rank, expert)
+	}
+}
+
+// 64 tokens of top-8 over 256 experts on 8 ranks: chance reaches 1.16 in the
+// middle, so a rank load of 1.125 is not flagged though it is above 10 %; a
+// load of 2 is.
+func TestChanceIsNotFlagged(t *testing.T) {
+	load := make([]int64, 256)
+	for e := range load {
+		load[e] = 2
+	}
+	for e := range 8 {
+		load[e], load[40+e] = 3, 1 // rank 0 gets 72 of a mean of 64
+	}
+	rank, _ := judged(t, record(8, 8, load), Options{Threshold: 0.1})
+	if !near(rank.MaxOverMean, 1.125) || rank.Flagged || rank.NullMedian < 1.1 || rank.NullP95 < rank.NullMedian {
+		t.Errorf("within chance: %+v", rank)
+	}
+	rank, _ = judged(t, record(0, 8, load), Options{Threshold: 0.1})
+	if !rank.Flagged || rank.NullP95.Defined() {
+		t.Errorf("without top-k there is no chance to compare with: %+v", rank)
+	}
+	for e := range 32 {
+		load[e], load[32+e] = 4, 0
+	}
+	rank, _ = judged(t, record(8, 8, load), Options{Threshold: 0.1})
+	if !rank.Flagged || rank.Worst != 0 || !near(rank.MaxOverMean, 2) {
+		t.Errorf("beyond chance: %+v", rank)
+	}
+}
+
+// Groups make chance more uneven over ranks: all choices of a token fall in a
+// few of them.
+func TestGroupsWidenChance(t *testing.T) {
+	load := make([]int64, 256)
+	for e := range load {
+		load[e] = 8
+	}
+	r := record(8, 8, load)
+	flat, _ := judged(t, r, Options{})
+	grouped, _ := judged(t, r, Options{Shape: &router.Shape{Experts: 256, TopK: 8, Groups: 8, TopKGroups: 4}})
+	if grouped.NullMedian-1 < 1.2*(flat.NullMedian-1) {
+		t.Errorf("median over ranks: %v with groups, %v without", grouped.NullMedian, flat.NullMedian)
+	}
+}
+
+func TestWhereTheExpertsAre(t *testing.T) {
+	load := []int64{8, 4, 2, 2}
+	for name, c := range map[string]struct {
+		r    *Record
+		o    Options
+		want float64
+	}{
+		"as recorded, 2 ranks":    {record(1, 2, load), Options{}, 12.0 / 8},
+		"asked for 4 ranks":       {record(1, 2, load), Options{Ranks: 4}, 8.0 / 4},
+		"counted per rank":        {withReceived(record(1, 2, load), 9, 7), Options{}, 9.0 / 8},
+		"asked, though counted":   {withReceived(record(1, 2, load), 9, 7), Options{Ranks: 2}, 12.0 / 8},
+		"placed by hand":          {record(1, 0, load), Options{Placement: mustPlace(t, 4, [][]int32{{0, 2}, {1, 3}})}, 10.0 / 8},
+		"replicated":              {record(1, 0, load), Options{Placement: mustPlace(t, 4, [][]int32{{0, 1}, {0, 2, 3}})}, 1},
+		"recorded with its place": {withPlacement(record(1, 0, load), mustPlace(t, 4, [][]int32{{0, 2}, {1, 3}})), Options{}, 10.0 / 8},
+	} {
+		rank, _ := judged(t, c.r, c.o)
+		if !near(rank.MaxOverMean, c.want) {
+			t.Errorf("%s: %v, want %v", name, rank.MaxOverMean, c.want)
+		}
+	}
+	layers, warnings, err := record(1, 0, load).Imbalance(Options{})
+	if err != nil || len(layers) != 1 || layers[0].Level != LevelExpert || !slices.Equal(codes(warnings), []string{"no_ranks"}) {
+		t.Errorf("without ranks: %+v, %v, %v", layers, warnings, err)
+	}
+}
+
+func withReceived(r *Record, perRank ...int64) *Record {
+	r.Steps[0].Received = perRank
+	return r
+}
+
+func withPlacement(r *Record, p *Placement) *Record {
+	r.Placement = p
+	return r
+}
+
+func mustPlace(t *testing.T, experts int, held [][]int32) *Placement {
+	t.Helper()
+	p := &Placement{Source: "by hand", Experts: experts, Ranks: len(held)}
+	if err := p.placeHeld(3, held); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestContradictions(t *testing.T) {
+	load := []int64{8, 4, 2, 2}
+	ranksOnly := &Record{Ranks: 2, Steps: []Step{{Received: []int64{3, 1}}}}
+	place := mustPlace(t, 4, [][]int32{{0, 2}, {1, 3}})
+	for want, call := range map[string]func() error{
+		"model has 8 experts": func() error {
+			_, _, err := record(2, 2, load).Imbalance(Options{Shape: &router.Shape{Experts: 8, TopK: 2}})
+			return err
+		},
+		"only ranks": func() error { _, _, err := ranksOnly.Imbalance(Options{Ranks: 4}); return err },
+		"3 ranks asked for": func() error {
+			_, _, err := record(2, 2, load).Imbalance(Options{Ranks: 3, Placement: place})
+			return err
+		},
+		"placement is of 4": func() error { _, _, err := record(2, 2, load[:2]).Imbalance(Options{Placement: place}); return err },
+		"no layer 3": func() error {
+			other := mustPlace(t, 4, [][]int32{{0, 2}, {1, 3}})
+			other.layers = map[int]router.Layout{1: other.layers[3]}
+			_, _, err := record(2, 2, load).Imbalance(Options{Placement: other})
+			return err
+		},
+		"between 1 and 4 ranks": func() error { _, _, err := record(2, 2, load).Imbalance(Options{Ranks: 5}); return err },
+	} {
+		if err := call(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want an error with %q, have %v", want, err)
+		}
+	}
+	layers, _, err := ranksOnly.Imbalance(Options{})
+	if err != nil || len(layers) != 1 || !near(layers[0].MaxOverMean, 1.5) {
+		t.Errorf("only ranks: %+v, %v", layers, err)
+	}
+}
+
+// The captures were made with a biased gate and with balanced logits: the
+// former is far beyond chance at both levels, the latter exactly even.
+func TestCapturesAreJudged(t *testing.T) {
+	for _, c := range []struct {
+		path    string
+		flagged int
+		mean    float64
+	}{
+		{fixture("gptoss-ep4-ranks", "counts-normal"), 3, 1.354}, {fixture("gptoss-ep4-ranks", "counts-perfect"), 0, 1},
+		{fixture("deepseek-ep4-ranks", "counts-normal"), 2, 1.496}, {fixture("deepseek-ep4-ranks", "counts-perfect"), 0, 1},
+	} {
+		layers, _, err := mustRead(t, c.path).Imbalance(Options{Threshold: 0.1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, level := range []string{LevelRank, LevelExpert} {
+			if s := Summarize(layers, level); s.Flagged != c.flagged {
+				t.Errorf("%s, %s: %d layers flagged, want %d", c.path, level, s.Flagged, c.flagged)
+			}
+		}
+		if s := Summarize(layers, LevelRank); math.Abs(float64(s.MaxOverMean)-c.mean) > 0.0005 {
+			t.Errorf("%s: mean rank max/mean %v, want %v", c.path, s.MaxOverMean, c.mean)
+		}
+	}
+}

@@ -1,0 +1,230 @@
+package counts
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/moebalance/moebalance/logits/safetensors"
+)
+
+const fixtures = "../../testdata"
+
+func fixture(parts ...string) string { return filepath.Join(append([]string{fixtures}, parts...)...) }
+
+func mustRead(t testing.TB, path string) *Record {
+	t.Helper()
+	r, err := Read(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func codes(warnings []Warning) []string {
+	var out []string
+	for _, w := range warnings {
+		out = append(out, w.Code)
+	}
+	return out
+}
+
+// The captures: 1,024 tokens on each of 4 ranks, so 4·1024·k slots per layer,
+// and 1024·k sent by every rank.
+func TestTensorRTCaptures(t *testing.T) {
+	for _, c := range []struct {
+		folder                string
+		experts, topK, layers int
+	}{{"gptoss-ep4-ranks", 32, 4, 3}, {"deepseek-ep4-ranks", 256, 8, 2}} {
+		for _, arm := range []string{"counts-normal", "counts-perfect"} {
+			r := mustRead(t, fixture(c.folder, arm))
+			if r.Experts != c.experts || r.TopK != c.topK || r.Ranks != 4 || len(r.Layers()) != c.layers || len(r.Iterations()) != 1 || len(r.Warnings) > 0 {
+				t.Errorf("%s: %d experts, top-%d, %d ranks, layers %v, iterations %v, warnings %v", r.Source, r.Experts, r.TopK, r.Ranks, r.Layers(), r.Iterations(), r.Warnings)
+			}
+			for layer, load := range r.ByLayer() {
+				if load.Total() != int64(4*1024*c.topK) {
+					t.Errorf("%s layer %d: %d slots, want %d", r.Source, layer, load.Total(), 4*1024*c.topK)
+				}
+				for rank, sent := range r.Sent[layer] {
+					if sent.Total() != int64(1024*c.topK) {
+						t.Errorf("%s layer %d: rank %d sent %d slots, want %d", r.Source, layer, rank, sent.Total(), 1024*c.topK)
+					}
+				}
+			}
+		}
+	}
+}
+
+// tensorrtFolder writes a folder: files[name] holds tensors by name.
+func tensorrtFolder(t *testing.T, meta string, files map[string]map[string][]int64) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, tensorrtMeta), []byte(meta), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, tensors := range files {
+		var list []safetensors.Tensor
+		data := map[string][]byte{}
+		for key, values := range tensors {
+			list = append(list, safetensors.Tensor{Name: key, DType: safetensors.I64, Shape: []int64{int64(len(values))}})
+			for _, v := range values {
+				data[key] = binary.LittleEndian.AppendUint64(data[key], uint64(v))
+			}
+		}
+		slices.SortFunc(list, func(a, b safetensors.Tensor) int { return strings.Compare(a.Name, b.Name) })
+		var b bytes.Buffer
+		if err := safetensors.Write(&b, nil, list, data); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), b.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+const fourExperts = `{"num_experts": 4, "num_experts_per_token": 2}`
+
+func TestTensorRTSumsOverSources(t *testing.T) {
+	dir := tensorrtFolder(t, fourExperts, map[string]map[string][]int64{
+		"rank0.safetensors": {"100_3": {3, 1, 0, 0}, "101_3": {1, 1, 1, 1}},
+		"rank1.safetensors": {"100_3": {0, 2, 2, 0}, "101_3": {0, 0, 2, 2}},
+		// Files of other statistics, which an older glob would sum:
+		"rank0_raw.safetensors":                    {"100_3": {0, 1, 2, 3}},
+		"cooccurrence_rank0.safetensors":           {"100_3": {9, 9, 9, 9}},
+		"token_selected_experts_rank0.safetensors": {"100_3": {9, 9}},
+	})
+	r := mustRead(t, dir)
+	if len(r.Steps) != 2 || r.Ranks != 2 {
+		t.Fatalf("%d steps of %d ranks", len(r.Steps), r.Ranks)
+	}
+	for i, want := range [][]int64{{3, 3, 2, 0}, {1, 1, 3, 3}} {
+		if !slices.Equal(r.Steps[i].Load.PerExpert, want) || r.Steps[i].Iteration != int64(100+i) {
+			t.Errorf("step %d: %+v, want %v", i, r.Steps[i], want)
+		}
+	}
+	if !slices.Equal(r.Sent[3][1].PerExpert, []int64{0, 2, 4, 2}) {
+		t.Errorf("rank 1 sent %v", r.Sent[3][1])
+	}
+	if got := codes(r.Warnings); !slices.Equal(got, []string{"other_statistics"}) {
+		t.Errorf("warnings %v", got)
+	}
+}
+
+func TestTensorRTWarnings(t *testing.T) {
+	gaps := tensorrtFolder(t, fourExperts, map[string]map[string][]int64{
+		"rank0.safetensors": {"100_3": {1, 1, 0, 0}, "102_3": {1, 1, 0, 0}, "102_4": {1, 1, 0, 0}},
+	})
+	if got := codes(mustRead(t, gaps).Warnings); !slices.Equal(got, []string{"missing_iterations", "incomplete_grid"}) {
+		t.Errorf("gaps: %v", got)
+	}
+	same := tensorrtFolder(t, fourExperts, map[string]map[string][]int64{
+		"rank0.safetensors": {"1_0": {5, 1, 0, 0}, "1_1": {1, 1, 1, 1}}, "rank1.safetensors": {"1_0": {5, 1, 0, 0}, "1_1": {1, 1, 1, 1}},
+	})
+	if got := codes(mustRead(t, same).Warnings); !slices.Equal(got, []string{"same_sources"}) {
+		t.Errorf("same sources: %v", got)
+	}
+	even := tensorrtFolder(t, fourExperts, map[string]map[string][]int64{
+		"rank0.safetensors": {"1_0": {2, 2, 2, 1}}, "rank1.safetensors": {"1_0": {2, 2, 2, 1}},
+	})
+	if got := codes(mustRead(t, even).Warnings); len(got) > 0 {
+		t.Errorf("a balanced plan sends the same from every rank, but: %v", got)
+	}
+}
+
+func TestTensorRTRefusals(t *testing.T) {
+	one := map[string][]int64{"1_0": {1, 1, 0, 0}}
+	for want, dir := range map[string]string{
+		"rank 0 holds 1":          tensorrtFolder(t, fourExperts, map[string]map[string][]int64{"rank0.safetensors": one, "rank1.safetensors": {"1_0": {1, 1, 0, 0}, "2_0": {1, 1, 0, 0}}}),
+		"which rank 0 lacks":      tensorrtFolder(t, fourExperts, map[string]map[string][]int64{"rank0.safetensors": one, "rank1.safetensors": {"2_0": {1, 1, 0, 0}}}),
+		"none of rank 1":          tensorrtFolder(t, fourExperts, map[string]map[string][]int64{"rank0.safetensors": one, "rank2.safetensors": one}),
+		"both the file of rank 0": tensorrtFolder(t, fourExperts, map[string]map[string][]int64{"rank0.safetensors": one, "rank00.safetensors": one}),
+		"ep_size 8":               tensorrtFolder(t, `{"num_experts": 4, "num_experts_per_token": 2, "ep_size": 8}`, map[string]map[string][]int64{"rank0.safetensors": one}),
+		"want 5 experts":          tensorrtFolder(t, `{"num_experts": 5, "num_experts_per_token": 2}`, map[string]map[string][]int64{"rank0.safetensors": one}),
+		"want a count between 0":  tensorrtFolder(t, fourExperts, map[string]map[string][]int64{"rank0.safetensors": {"1_0": {1, -1, 0, 0}}}),
+		"iteration_layer":         tensorrtFolder(t, fourExperts, map[string]map[string][]int64{"rank0.safetensors": {"counts": {1, 1, 0, 0}}}),
+		"recorded twice":          tensorrtFolder(t, fourExperts, map[string]map[string][]int64{"rank0.safetensors": {"1_0": {1, 1, 0, 0}, "01_0": {1, 1, 0, 0}}}),
+		"EXPERT_STATISTIC":        tensorrtFolder(t, fourExperts, nil),
+		"holds no counts":         tensorrtFolder(t, fourExperts, map[string]map[string][]int64{"rank0.safetensors": {}}),
+		"num_experts_per_token":   tensorrtFolder(t, `{"num_experts": 4}`, nil),
+		"meta_info.json":          tensorrtFolder(t, `[`, nil),
+	} {
+		if r, err := Read(dir); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want an error with %q, have %v (%+v)", want, err, r)
+		}
+	}
+	pickled := tensorrtFolder(t, fourExperts, nil)
+	if err := os.WriteFile(filepath.Join(pickled, "rank_0.pkl"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Read(pickled); err == nil || !strings.Contains(err.Error(), "rank_0.pkl") {
+		t.Errorf("pickled statistics: %v", err)
+	}
+}
+
+func TestReadRefusesByName(t *testing.T) {
+	empty := t.TempDir()
+	for path, want := range map[string]string{
+		filepath.Join(empty, "missing"):                                   "no such file",
+		empty:                                                             "holds no statistics",
+		fixture("counts", "bench-result.json"):                            "no counts per expert",
+		fixture("counts", "eplb.yaml"):                                    "where the experts are",
+		fixture("counts", "expert-map.json"):                              "where the experts are",
+		fixture("counts", "sglang-floats.pt"):                             "FloatStorage",
+		fixture("counts", "torch-module.pt"):                              "not allowed",
+		fixture("README.md"):                                              "not a format that is understood",
+		fixture("configs", "deepseek-v3.json"):                            "its keys are architectures",
+		fixture("gptoss-ep4-ranks", "counts-normal", "rank0.safetensors"): "give the folder",
+		fixture("counts", "sglang-pass", "expert_distribution_recorder_17.5_0.pt"): "give the folder",
+		fixture("counts", "megatron", "mcore_ep_loads_rank0_ab12.npz"):             "give the folder",
+	} {
+		if r, err := Read(path); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: want an error with %q, have %v (%+v)", path, want, err, r)
+		}
+	}
+}
+
+// A record of 100 iterations of 58 layers on 8 ranks, the size of a usual
+// recording.
+func BenchmarkTensorRT(b *testing.B) {
+	dir := b.TempDir()
+	meta, _ := json.Marshal(map[string]int{"num_experts": 256, "num_experts_per_token": 8})
+	if err := os.WriteFile(filepath.Join(dir, tensorrtMeta), meta, 0o600); err != nil {
+		b.Fatal(err)
+	}
+	var list []safetensors.Tensor
+	data := map[string][]byte{}
+	for i := range 100 {
+		for layer := range 58 {
+			key := fmt.Sprintf("%d_%d", i, layer)
+			list = append(list, safetensors.Tensor{Name: key, DType: safetensors.I64, Shape: []int64{256}})
+			data[key] = bytes.Repeat([]byte{byte(i), 0, 0, 0, 0, 0, 0, 0}, 256)
+		}
+	}
+	var file bytes.Buffer
+	if err := safetensors.Write(&file, nil, list, data); err != nil {
+		b.Fatal(err)
+	}
+	for rank := range 8 {
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("rank%d.safetensors", rank)), file.Bytes(), 0o600); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.SetBytes(int64(8 * file.Len()))
+	b.ReportAllocs()
+	for b.Loop() {
+		r, err := Read(dir)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, _, err := r.Imbalance(Options{Threshold: 0.1}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
