@@ -28,7 +28,7 @@ experts active. They are kept as safetensors files, one per rank and batch size,
 each with the tensors logits [tokens, experts] and expert_ids [tokens, top-k].`,
 		RunE: needsVerb,
 	}
-	c.AddCommand(logitsGenerateCmd(), logitsVerifyCmd(), logitsListCmd())
+	c.AddCommand(logitsGenerateCmd(), logitsVerifyCmd(), logitsListCmd(), logitsPlansCmd())
 	return c
 }
 
@@ -47,13 +47,7 @@ type gateFlags struct {
 }
 
 func (g *gateFlags) bind(f *pflag.FlagSet) {
-	f.StringVar(&g.model, "model", "", "a preset, such as gpt-oss-120b or deepseek-v3; see 'moebalance models'")
-	f.StringVar(&g.config, "config", "", "read the model from this Hugging Face config.json `FILE`")
-	f.IntVar(&g.experts, "experts", 0, "routed experts of a layer, in place of --model")
-	f.IntVar(&g.topK, "top-k", 0, "experts per token, with --experts")
-	f.IntVar(&g.groups, "groups", 0, "equal groups of experts, with --experts (default none)")
-	f.IntVar(&g.topKGroups, "top-k-groups", 0, "groups one token may use, with --groups")
-	f.StringVar(&g.method, "method", "", "routing method, in place of the model's; with --experts the default is Renormalize, or DeepSeekV3 with --groups")
+	g.bindModel(f)
 	f.Float32Var(&g.scale, "scale", 0, "routed scaling factor of the combine weights (default the model's, or 1)")
 	f.StringVar(&g.biasFile, "bias", "", "read the correction bias from this checkpoint: a safetensors `FILE`, the index of a sharded one, or its folder")
 	f.StringVar(&g.biasTensor, "bias-tensor", "", "`NAME` of the bias, such as model.layers.3.mlp.gate.e_score_correction_bias")
@@ -62,7 +56,18 @@ func (g *gateFlags) bind(f *pflag.FlagSet) {
 	f.StringVar(&g.mode, "mode", string(router.DEP), "dep: each rank has its own tokens; tep: all ranks hold the same")
 }
 
-func (g *gateFlags) check() error {
+// bindModel binds the flags that name a model or describe one.
+func (g *gateFlags) bindModel(f *pflag.FlagSet) {
+	f.StringVar(&g.model, "model", "", "a preset, such as gpt-oss-120b or deepseek-v3; see 'moebalance models'")
+	f.StringVar(&g.config, "config", "", "read the model from this Hugging Face config.json `FILE`")
+	f.IntVar(&g.experts, "experts", 0, "routed experts of a layer, in place of --model")
+	f.IntVar(&g.topK, "top-k", 0, "experts per token, with --experts")
+	f.IntVar(&g.groups, "groups", 0, "equal groups of experts, with --experts (default none)")
+	f.IntVar(&g.topKGroups, "top-k-groups", 0, "groups one token may use, with --groups")
+	f.StringVar(&g.method, "method", "", "routing method, in place of the model's; with --experts the default is Renormalize, or DeepSeekV3 with --groups")
+}
+
+func (g *gateFlags) checkModel() error {
 	named := 0
 	for _, given := range []bool{g.model != "", g.config != "", g.experts != 0} {
 		if given {
@@ -76,6 +81,15 @@ func (g *gateFlags) check() error {
 		return usagef("--top-k, --groups and --top-k-groups describe --experts, and a model has its own")
 	case g.experts != 0 && g.topK == 0:
 		return usagef("--experts needs --top-k")
+	}
+	return nil
+}
+
+func (g *gateFlags) check() error {
+	if err := g.checkModel(); err != nil {
+		return err
+	}
+	switch {
 	case (g.biasFile == "") != (g.biasTensor == ""):
 		return usagef("--bias and --bias-tensor go together")
 	case g.ranks < 0 || (g.ranks == 0) == (g.placement == ""):
@@ -155,6 +169,10 @@ type planFlags struct {
 
 func (p *planFlags) bind(f *pflag.FlagSet) {
 	f.StringVar(&p.name, "plan", router.PlanNames()[0], "how slots are assigned to experts: "+strings.Join(router.PlanNames(), ", "))
+	p.bindKnobs(f)
+}
+
+func (p *planFlags) bindKnobs(f *pflag.FlagSet) {
 	f.Uint64Var(&p.knobs.Seed, "seed", 0, "of the plans uniform and zipf")
 	f.Float64Var(&p.knobs.Imbalance, "imbalance", 0, "max/mean - 1 over the ranks that the plan target aims at, as a fraction")
 	f.Float64Var(&p.knobs.Hotness, "hotness", 0, "share of all slots, 0 to 1, that a hotspot plan sends to the hot one on top of an even share of the rest")
