@@ -113,25 +113,30 @@ func shape(arms []Arm) string {
 	return strings.Join(parts, ", ")
 }
 
-// timedShape adds the steps that times are means over.
-func timedShape(arms []Arm) string {
-	var steps []string
+// timedShape adds the steps that times are means over: Arm.steps, or
+// Arm.allSteps for numbers that the trace itself took over all of them.
+func timedShape(arms []Arm, of func(Arm) []int) string {
+	var counts []string
+	shorter := false
 	for _, a := range arms {
-		if n := len(a.steps()); n > 0 {
-			steps = append(steps, fmt.Sprint(n))
+		n := len(of(a))
+		if n > 0 {
+			counts = append(counts, fmt.Sprint(n))
 		}
+		shorter = shorter || n < len(a.allSteps())
 	}
-	if steps = slices.Compact(steps); len(steps) == 0 {
-		return shape(arms)
+	counts = slices.Compact(counts)
+	text := shape(arms)
+	switch {
+	case len(counts) == 0:
+		return text
+	case len(counts) == 1 && counts[0] == "1":
+		text += ", 1 step"
+	default:
+		text += ", " + strings.Join(counts, " and ") + " steps"
 	}
-	text := shape(arms) + ", " + strings.Join(steps, " and ") + " steps"
-	if len(steps) == 1 && steps[0] == "1" {
-		text = shape(arms) + ", 1 step"
-	}
-	for _, a := range arms {
-		if len(a.StartUp) > 0 {
-			return text + " after start-up"
-		}
+	if shorter {
+		text += " after start-up"
 	}
 	return text
 }

@@ -16,7 +16,7 @@ func ExpertTimes(arms ...Arm) HeatSpec {
 	s := expertHeat(arms, func(e nsys.ExpertStat) float64 { return float64(e.TotalNS) })
 	s.Name, s.Quantity = "expert-time", "time"
 	s.Title = "Which experts take the time, and in which layers?"
-	s.Caption = fmt.Sprintf("%s. %s Each cell is relative to the mean of its layer.", timedShape(arms), basis(arms))
+	s.Caption = fmt.Sprintf("%s. %s Each cell is relative to the mean of its layer.", timedShape(arms, Arm.allSteps), basis(arms))
 	return s
 }
 

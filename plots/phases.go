@@ -25,7 +25,7 @@ func PhaseTimes(arms ...Arm) StackSpec {
 	}
 	s := StackSpec{
 		Name: "phase-time", Title: "Where does the time of each rank go?", Per: per(arms),
-		Caption: timedShape(arms) + ". Observed kernel time by rank, mean over steps. Work stands above the line; collectives hang below it, because their wait " +
+		Caption: timedShape(arms, Arm.steps) + ". Observed kernel time by rank, mean over steps. Work stands above the line; collectives hang below it, because their wait " +
 			"is the shadow of a slower rank's work and would be counted twice if it were added.",
 	}
 	used := make([]bool, len(phaseOrder))

@@ -19,7 +19,7 @@ func RankTimes(arms ...Arm) BarSpec {
 		Name: "rank-time", Title: "Which ranks take longest over their experts?",
 		GroupLabel: "rank", ValueLabel: "expert time " + per(arms), Groups: groups, Nanoseconds: true, Mean: true,
 		Caption: fmt.Sprintf("%s. Observed time of kernels in the experts phase, collectives left out, summed over layers, mean over steps. "+
-			"A hot rank that changes from layer to layer or step to step cancels here: the loss per layer shows it.", timedShape(arms)),
+			"A hot rank that changes from layer to layer or step to step cancels here: the loss per layer shows it.", timedShape(arms, Arm.steps)),
 	}
 	for _, a := range arms {
 		values, steps := unknowns(len(groups)), a.divisor()
@@ -91,7 +91,7 @@ func RankLayerTimes(arms ...Arm) HeatSpec {
 	s := HeatSpec{
 		Name: "rank-layer-time", Title: "Which ranks are slow in which layers?",
 		RowLabel: "layer", ColumnLabel: "rank", Quantity: "time",
-		Caption: timedShape(arms) + ". Observed time of kernels in the experts phase, collectives left out, over all steps. Each cell is relative to the mean over ranks of its layer.",
+		Caption: timedShape(arms, Arm.steps) + ". Observed time of kernels in the experts phase, collectives left out. Each cell is relative to the mean over ranks of its layer.",
 	}
 	var answers []string
 	for _, a := range arms {

@@ -12,7 +12,7 @@ import (
 func StepTimes(arms ...Arm) StepSpec {
 	s := StepSpec{
 		Name: "step-time", Title: "How far is the slowest rank from the mean in each step?",
-		Caption: timedShape(arms) + ". Observed kernel time of a rank in a step over all layers, collectives left out. Where ranks meet in every layer the loss per layer adds up to more than this gap.",
+		Caption: timedShape(arms, Arm.allSteps) + ". Observed kernel time of a rank in a step over all layers, collectives left out. Where ranks meet in every layer the loss per layer adds up to more than this gap.",
 	}
 	var answers []string
 	for _, a := range arms {

@@ -16,13 +16,13 @@ import (
 // finer one is used when every arm with loads has it.
 func TimeAgainstLoad(arms ...Arm) ScatterSpec {
 	s := ScatterSpec{Name: "time-load", Title: "Does time follow load?"}
-	grain, points := "rank", rankPoints
+	grain, points, steps := "rank", rankPoints, Arm.steps
 	if observedExperts(arms) {
-		grain, points = "expert", expertPoints
+		grain, points, steps = "expert", expertPoints, Arm.allSteps
 	}
 	s.LoadLabel = "recorded load of one " + grain + " in one layer"
 	s.TimeLabel = "time of its expert kernels " + per(arms)
-	s.Caption = fmt.Sprintf("%s. One point per layer and %s: observed kernel time, mean over steps, against recorded slots. Lines are least squares.", timedShape(arms), grain)
+	s.Caption = fmt.Sprintf("%s. One point per layer and %s: observed kernel time, mean over steps, against recorded slots. Lines are least squares.", timedShape(arms, steps), grain)
 	var answers []string
 	for _, a := range arms {
 		c := points(a)

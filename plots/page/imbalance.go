@@ -40,11 +40,14 @@ func (p Page) imbalance() (section, error) {
 	if err := p.addImbalanceFigures(&s); err != nil {
 		return s, err
 	}
-	t := unevenTable(all[:min(len(all), shownRows)])
-	t.Caption = "The layers with the largest imbalance"
-	s.addTable(t)
+	for _, level := range []string{"rank", "expert"} {
+		t := unevenTable(atLevel(all, level))
+		t.Caption = "The layers with the largest imbalance over " + level + "s"
+		t.Rows = t.Rows[:min(len(t.Rows), shownRows)]
+		s.addTable(t)
+	}
 	if len(all) > shownRows {
-		t = unevenTable(all)
+		t := unevenTable(all)
 		t.Caption, t.Folded = fmt.Sprintf("All %d rows", len(all)), true
 		s.addTable(t)
 	}
@@ -114,6 +117,15 @@ func (p Page) unevenness() (out []uneven) {
 	return out
 }
 
+func atLevel(all []uneven, level string) (out []uneven) {
+	for _, u := range all {
+		if u.Level == level {
+			out = append(out, u)
+		}
+	}
+	return out
+}
+
 // basisOf says how the numbers of an imbalance came about.
 func basisOf(t *nsys.Trace, i nsys.ImbalanceStat) string {
 	if i.Quantity == "load" {
@@ -130,7 +142,7 @@ func basisOf(t *nsys.Trace, i nsys.ImbalanceStat) string {
 }
 
 func unevenTable(rows []uneven) table {
-	t := table{Columns: slices.Concat(text("arm or source"), numeric("layer"), text("of", "basis"), numeric("imbalance", "max/mean", "floor", "null, 95 %"), text("flagged"), numeric("worst", "steps"))}
+	t := table{Columns: slices.Concat(text("arm or source"), numeric("layer"), text("of", "basis"), numeric("imbalance", "max/mean", "floor", "null, 95\u00a0%"), text("flagged"), numeric("worst", "steps"))}
 	for _, u := range rows {
 		flagged := cell{Text: "no"}
 		if u.Flagged {

@@ -1,0 +1,107 @@
+package page
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/moebalance/moebalance/compare"
+	"github.com/moebalance/moebalance/compare/nsys"
+)
+
+// Neighbouring ranks with the same evidence share a row; a rank without a
+// proof in between, other evidence, or another arm begins a new one.
+func TestProofRows(t *testing.T) {
+	proof := func(arm compare.Arm, rank int, proved bool, evidence string) compare.Proof {
+		return compare.Proof{Arm: arm, Rank: rank, Proved: proved, Evidence: evidence}
+	}
+	c := &compare.CampaignResult{Proof: []compare.Proof{
+		proof("normal", 0, true, "a"), proof("normal", 1, true, "a"), proof("normal", 3, true, "a"),
+		proof("perfect", 4, true, "a"), proof("perfect", 5, false, "a"), proof("perfect", 6, false, "b"), proof("perfect", -1, true, "c"),
+	}}
+	var got []string
+	for _, row := range proofTable(Input{Campaign: c}).Rows {
+		got = append(got, row[0].Text+" "+row[1].Text+" "+row[2].Text)
+	}
+	want := []string{"normal 0 to 1 yes", "normal 3 yes", "perfect 4 yes", "perfect 5 no", "perfect 6 no", "perfect all yes"}
+	if !slices.Equal(got, want) {
+		t.Errorf("rows %q, want %q", got, want)
+	}
+}
+
+// The arms keep their places and names whatever the order of inputs; traces
+// that cannot be told apart by arm keep the names of their inputs.
+func TestArmsOf(t *testing.T) {
+	trace := func(arm string) *nsys.Trace { return &nsys.Trace{Arm: arm} }
+	for want, inputs := range map[string][]Input{
+		"normal perfect":     {{Name: "a", Trace: trace("perfect")}, {Name: "b", Trace: trace("normal")}},
+		"perfect a b":        {{Name: "a", Trace: trace("normal")}, {Name: "b", Trace: trace("normal")}, {Name: "c", Trace: trace("perfect")}},
+		"normal perfect x y": {{Name: "x", Trace: trace("")}, {Name: "p", Trace: trace("perfect")}, {Name: "y", Trace: trace("")}, {Name: "n", Trace: trace("normal")}},
+		"mixed":              {{Name: "m", Trace: trace("mixed")}, {Name: "cache", Cache: cache()}},
+	} {
+		var got []string
+		for _, a := range armsOf(inputs) {
+			got = append(got, a.Name)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("arms %q, want %q", got, want)
+		}
+	}
+}
+
+// The traces are compared only when they are one normal and one perfect arm,
+// and not when a comparison was given.
+func TestWhatIsCompared(t *testing.T) {
+	normal, perfect := captures(t, "gptoss-ep4-loop/normal.sqlite"), captures(t, "gptoss-ep4-loop/perfect.sqlite")
+	given := compare.TraceComparison{Reasons: []string{"given"}}
+	for _, c := range []struct {
+		name   string
+		inputs []Input
+		want   int
+	}{
+		{"a pair", []Input{{Name: "n", Trace: normal}, {Name: "p", Trace: perfect}}, 1},
+		{"one arm", []Input{{Name: "n", Trace: normal}}, 0},
+		{"the same arm twice", []Input{{Name: "n", Trace: normal}, {Name: "m", Trace: normal}}, 0},
+		{"a pair and its comparison", []Input{{Name: "n", Trace: normal}, {Name: "p", Trace: perfect}, {Name: "c", Compared: &given}}, 1},
+	} {
+		p, _ := build(t, c.inputs...)
+		if len(p.compared) != c.want {
+			t.Errorf("%s: %d comparisons, want %d", c.name, len(p.compared), c.want)
+		}
+	}
+	p, doc := build(t, Input{Name: "n", Trace: normal}, Input{Name: "p", Trace: perfect})
+	// Step 0 of the normal capture waits for ranks to arrive; both arms leave it out.
+	for _, a := range p.arms {
+		if !slices.Equal(a.StartUp, []int{0}) {
+			t.Errorf("start-up of %s is %v, want step 0", a.Name, a.StartUp)
+		}
+	}
+	if !strings.Contains(doc, "3 steps after start-up") {
+		t.Error("captions do not say that start-up is left out")
+	}
+}
+
+// Figures over many layers: rank rows are not crowded out by expert rows.
+func TestRankRowsStayInSight(t *testing.T) {
+	trace := &nsys.Trace{Arm: "normal", Ranks: []nsys.Rank{{Rank: 0}, {Rank: 1}}}
+	for layer := range 40 {
+		trace.Imbalance = append(trace.Imbalance,
+			nsys.ImbalanceStat{Layer: layer, Level: "expert", Quantity: "time", Imbalance: 5, MaxOverMean: 6, Flagged: true},
+			nsys.ImbalanceStat{Layer: layer, Level: "rank", Quantity: "time", Imbalance: 0.2, MaxOverMean: 1.2, Flagged: layer == 33})
+	}
+	p, _ := build(t, Input{Name: "x", Trace: trace})
+	var tables []*table
+	for _, s := range p.sections {
+		for _, b := range s.Blocks {
+			if s.ID == "imbalance" && b.Table != nil {
+				tables = append(tables, b.Table)
+			}
+		}
+	}
+	if len(tables) != 3 || len(tables[0].Rows) != shownRows || len(tables[2].Rows) != 80 || !tables[2].Folded {
+		t.Fatalf("want %d rows over ranks, %d over experts and all 80 folded", shownRows, shownRows)
+	}
+	if first := tables[0].Rows[0]; first[1].Text != "33" || first[2].Text != "time over ranks" {
+		t.Errorf("the first row is %v, want the flagged layer 33 over ranks", first)
+	}
+}
