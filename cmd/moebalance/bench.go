@@ -101,7 +101,7 @@ func (o *benchOptions) open(words []string) (*bench.Campaign, error) {
 	if err := spec.Check(); err != nil {
 		return nil, withCode(exitUsage, fmt.Errorf("bench: %w", err))
 	}
-	if err := thisHost().Resolve(spec.Command); err != nil {
+	if err := thisHost().Resolve(spec); err != nil {
 		return nil, withCode(exitUsage, fmt.Errorf("bench: %w", err))
 	}
 	for _, path := range spec.Same {

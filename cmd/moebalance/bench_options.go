@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -171,6 +172,9 @@ func (o *benchOptions) spec(words []string) (bench.Spec, error) {
 		}
 	}
 	var err error
+	if s.Folder, err = os.Getwd(); err != nil {
+		return s, fmt.Errorf("bench: %w", err)
+	}
 	if s.Treatment, err = bench.ParseTreatment(o.treatment); err != nil {
 		return s, withCode(exitUsage, fmt.Errorf("--treatment: %w", err))
 	}

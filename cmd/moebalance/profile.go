@@ -73,7 +73,7 @@ func (o *profileOptions) run(c *cobra.Command, words []string) error {
 		return err
 	}
 	if o.dryRun {
-		_, err := io.WriteString(c.OutOrStdout(), o.Script(words, o.folder))
+		_, err := io.WriteString(c.OutOrStdout(), o.Script(words, o.folder, ""))
 		return err
 	}
 	for _, program := range []string{o.Nsys, words[0]} {
@@ -84,7 +84,7 @@ func (o *profileOptions) run(c *cobra.Command, words []string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return fmt.Errorf("profile: %w", err)
 	}
-	wrapped := o.Wrap(words, folder)
+	wrapped := o.Wrap(words, folder, bench.LauncherVersion(words[0]))
 	cmd := exec.CommandContext(c.Context(), wrapped[0], wrapped[1:]...)
 	cmd.Env = o.Environ(os.Environ())
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.InOrStdin(), c.OutOrStdout(), c.ErrOrStderr()

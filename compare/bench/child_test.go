@@ -190,6 +190,20 @@ func testSpec(t *testing.T, pairs int, args ...string) Spec {
 	}
 }
 
+// reopen closes a campaign and resumes it, as a later process would.
+func reopen(t *testing.T, c *Campaign) *Campaign {
+	t.Helper()
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Resume(c.Folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
 // create lays down a campaign in a fresh folder.
 func create(t *testing.T, spec Spec) *Campaign {
 	t.Helper()

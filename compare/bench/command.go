@@ -28,15 +28,6 @@ func (c Command) Of(arm Arm) []string {
 	return c.Normal
 }
 
-// treated are the words that the treatment must reach: the server's where there
-// is one, for that is where the experts are.
-func (c Command) treated(arm Arm) []string {
-	if len(c.Server) > 0 {
-		return c.Server
-	}
-	return c.Of(arm)
-}
-
 func (c Command) check(t Treatment) error {
 	if len(c.Normal) == 0 {
 		return fmt.Errorf("no command to launch")

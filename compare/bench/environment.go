@@ -77,11 +77,11 @@ func (h fileHasher) hash(path string) (File, error) {
 	return file, nil
 }
 
-// files hashes all of paths.
-func (h fileHasher) files(paths []string) ([]File, error) {
+// files hashes all of paths, of which relative ones start from the folder.
+func (h fileHasher) files(folder string, paths []string) ([]File, error) {
 	var files []File
 	for _, path := range paths {
-		f, err := h.hash(path)
+		f, err := h.hash(inFolder(folder, path))
 		if err != nil {
 			return nil, err
 		}

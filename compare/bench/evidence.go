@@ -65,14 +65,7 @@ func (c *Campaign) wantedProofs() []Proof {
 // differences compares what was recorded of the two launches of a pair.
 func (c *Campaign) differences(normal, perfect Attempt) []Difference {
 	var found []Difference
-	names := slices.Sorted(maps.Keys(normal.Environment))
-	for name := range maps.Keys(perfect.Environment) {
-		if _, both := normal.Environment[name]; !both {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(either(normal.Environment, perfect.Environment))) {
 		a, inNormal := normal.Environment[name]
 		b, inPerfect := perfect.Environment[name]
 		if a == b && inNormal == inPerfect {
@@ -177,13 +170,44 @@ func (c *Campaign) checkSessions() Check {
 			split = append(split, fmt.Sprint(pair[0].Pair))
 		}
 	}
+	changed := c.changedBetweenSessions()
 	switch {
+	case len(changed) > 0:
+		return Check{name, Warned, fmt.Sprintf("%s changed between the %d sessions: pairs of one session are comparable, all together less so", strings.Join(changed, ", "), len(sessions))}
 	case len(split) > 0:
 		return Check{name, Warned, fmt.Sprintf("the campaign was interrupted inside pair %s, whose launches are not neighbours", strings.Join(split, ", "))}
 	case len(sessions) > 1:
 		return Check{name, Passed, fmt.Sprintf("run in %d sessions, interrupted between pairs only", len(sessions))}
 	}
 	return Check{name, Passed, "all pairs were run without an interruption"}
+}
+
+// changedBetweenSessions names the recorded variables, other than the
+// treatment's, that differ between launches of the same arm.
+func (c *Campaign) changedBetweenSessions() []string {
+	changed := make(map[string]bool)
+	for _, arm := range Arms {
+		attempts := c.counted(arm)
+		for _, a := range attempts {
+			for name := range either(attempts[0].Environment, a.Environment) {
+				before, was := attempts[0].Environment[name]
+				if now, is := a.Environment[name]; now != before || was != is {
+					changed[name] = true
+				}
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(changed))
+}
+
+// either has the keys of both maps.
+func either(a, b map[string]string) map[string]string {
+	all := maps.Clone(a)
+	if all == nil {
+		all = make(map[string]string)
+	}
+	maps.Copy(all, b)
+	return all
 }
 
 // checkRetries tells of attempts that failed or were cut off before the one that

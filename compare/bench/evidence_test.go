@@ -116,6 +116,20 @@ func TestOtherVariableIsSeen(t *testing.T) {
 	}
 }
 
+// Between pairs the arms stay comparable, but the campaign says what changed.
+func TestChangeBetweenSessionsIsSeen(t *testing.T) {
+	with := func(value string) Attempt {
+		return Attempt{Environment: map[string]string{"NCCL_ALGO": value, "OTHER": "1"}}
+	}
+	c := campaignOf(Spec{}, []Attempt{with("Ring"), with("Tree")}, []Attempt{with("Ring"), with("Tree")})
+	if check := c.checkSessions(); check.Outcome != Warned || !strings.HasPrefix(check.Text, "NCCL_ALGO changed") {
+		t.Errorf("%+v, want a warning about NCCL_ALGO", check)
+	}
+	if e := c.Evidence(); len(e.Differences) != 0 {
+		t.Errorf("differences %+v, want none within pairs", e.Differences)
+	}
+}
+
 func TestDeclaredArguments(t *testing.T) {
 	for name, spoil := range map[string]func(*Spec){
 		"{arm}": func(s *Spec) { s.Command.Normal = append(s.Command.Normal, "--name={arm}") },

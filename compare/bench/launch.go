@@ -109,12 +109,12 @@ func (r *runner) prepare(l Launch, a *Attempt) (*starter, error) {
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return nil, err
 	}
-	if a.Files, err = r.hashes.files(r.Spec.Same); err != nil {
+	if a.Files, err = r.hashes.files(r.Spec.Folder, r.Spec.Same); err != nil {
 		return nil, fmt.Errorf("a file that must stay the same: %w", err)
 	}
 	env := r.Spec.Treatment.Environ(r.host.Environ, l.Arm)
 	a.Environment = recordEnvironment(env, r.Spec.Treatment)
-	s := &starter{host: r.host, env: append(env, fmt.Sprintf("%s%d", r.marker(), l.Position)), folder: folder, timeout: r.Spec.Timeout}
+	s := &starter{host: r.host, dir: r.Spec.Folder, env: append(env, fmt.Sprintf("%s%d", r.marker(), l.Position)), folder: folder, timeout: r.Spec.Timeout}
 	s.ending = func() {
 		r.report(Event{Stage: Cleaning, Launch: l, Attempt: *a, Text: fmt.Sprintf("ending the command of launch %d and all that it started", l.Position)})
 	}
@@ -122,18 +122,20 @@ func (r *runner) prepare(l Launch, a *Attempt) (*starter, error) {
 	cmd := r.Spec.Command
 	s.words, s.server = p.fill(cmd.Of(l.Arm)), p.fill(cmd.Server)
 	s.ready, s.readyTimeout = p.fill([]string{cmd.Ready})[0], cmd.ReadyTimeout
-	carrier := &s.words
+	carrier := &s.words // of the treatment, and of the profiler: the experts are there
 	if len(s.server) > 0 {
 		carrier = &s.server
 	}
+	version := r.version((*carrier)[0])
 	var warning string
-	if *carrier, warning = carry(*carrier, r.Spec.Treatment, l.Arm, r.version((*carrier)[0])); warning != "" {
+	if *carrier, warning = carry(*carrier, r.Spec.Treatment, l.Arm, version); warning != "" {
 		s.warnings = append(s.warnings, warning)
 	}
-	if l.Kind == Profiled && r.Spec.Profile != nil {
-		*carrier = r.Spec.Profile.Wrap(*carrier, out)
+	if l.Kind == Profiled {
+		*carrier = r.Spec.Profile.Wrap(*carrier, out, version)
 		s.env = r.Spec.Profile.Environ(s.env)
 	}
+	*carrier = slices.DeleteFunc(*carrier, func(w string) bool { return w == Mark }) // of launches without a profiler
 	a.Arguments = append(append([]string{}, s.server...), s.words...)
 	return s, nil
 }
@@ -268,10 +270,15 @@ func (r *runner) fill(l Launch, folder, template string) string {
 		out = abs
 	}
 	path := place{l, out}.fill([]string{template})[0]
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(r.host.Folder, path)
+	return inFolder(r.Spec.Folder, path)
+}
+
+// inFolder is a path, made absolute from the folder if it is relative.
+func inFolder(folder, path string) string {
+	if filepath.IsAbs(path) {
+		return path
 	}
-	return path
+	return filepath.Join(folder, path)
 }
 
 func metricNames(r metrics.Result) string {

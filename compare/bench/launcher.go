@@ -1,10 +1,13 @@
 package bench
 
 import (
+	"context"
 	"fmt"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
 
 // carry puts the treatment's variables into the command line of a launcher that
@@ -45,6 +48,18 @@ func carry(words []string, t Treatment, arm Arm, version string) (carried []stri
 		return words, "ranks that TensorRT-LLM spawns by itself are only promised variables that begin with TRTLLM or TLLM: the proof per rank will tell"
 	}
 	return words, ""
+}
+
+// LauncherVersion is what mpirun or mpiexec prints for --version, which tells
+// whose it is; "" for other programs, and for one that does not say.
+func LauncherVersion(name string) string {
+	if base := filepath.Base(name); base != "mpirun" && base != "mpiexec" {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	out, _ := exec.CommandContext(ctx, name, "--version").Output() // one that refuses says nothing: unknown
+	return string(out)
 }
 
 // options are the launcher's words for each variable of the arm: its value in

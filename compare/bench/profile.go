@@ -97,12 +97,13 @@ const Mark = "{nsys}"
 // Wrap is the command under the profiler, its reports in folder as
 // report.rank<R>.nsys-rep and .sqlite. The rank is what Open MPI, MPICH or Slurm
 // told the process; without any of them it is 0.
-func (p Profile) Wrap(words []string, folder string) []string {
+// Version is the launcher's, from LauncherVersion, or empty.
+func (p Profile) Wrap(words []string, folder, version string) []string {
 	wrapper := []string{"sh", "-c", p.script(folder), "moebalance-profile"}
 	if at := slices.Index(words, Mark); at >= 0 {
 		return slices.Concat(words[:at], wrapper, words[at+1:])
 	}
-	words, _ = carry(words, p.treatment(), Perfect, "")
+	words, _ = carry(words, p.treatment(), Perfect, version)
 	at := programAt(words)
 	return slices.Concat(words[:at], wrapper, words[at:])
 }
@@ -146,14 +147,14 @@ func (p Profile) nsys() []string {
 
 // Script is the profiled command as a shell script that can be read, changed
 // and run by hand.
-func (p Profile) Script(words []string, folder string) string {
+func (p Profile) Script(words []string, folder, version string) string {
 	var b strings.Builder
 	b.WriteString("#!/bin/sh\n# The command under Nsight Systems, one report per rank.\n")
 	t := p.treatment()
 	for _, name := range t.Names() {
 		fmt.Fprintf(&b, "export %s=%s\n", name, Quote([]string{t.Perfect[name]}))
 	}
-	fmt.Fprintf(&b, "mkdir -p %s\nexec %s\n", Quote([]string{folder}), Quote(p.Wrap(words, folder)))
+	fmt.Fprintf(&b, "mkdir -p %s\nexec %s\n", Quote([]string{folder}), Quote(p.Wrap(words, folder, version)))
 	return b.String()
 }
 

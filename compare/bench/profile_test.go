@@ -84,10 +84,10 @@ export TLLM_PROFILE_RECORD_GC=1
 mkdir -p 'my reports'
 exec mpirun -x ENABLE_PERFECT_ROUTER=1 -x TLLM_LLMAPI_ENABLE_NVTX=1 -x TLLM_NVTX_DEBUG=1 -x TLLM_PROFILE_RECORD_GC=1 -n 4 sh -c 'rank="${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-${SLURM_PROCID:-${PMIX_RANK:-0}}}}"; [ "$rank" = 2 ] || exec "$@"; exec nsys profile -f true -t cuda,nvtx --cuda-graph-trace node --trace-fork-before-exec=true --export=sqlite -o '\''my reports/report.rank'\''"$rank" "$@"' moebalance-profile prog 'a b'
 `
-	if got := p.Script([]string{"mpirun", "-n", "4", "prog", "a b"}, "my reports"); got != want {
+	if got := p.Script([]string{"mpirun", "-n", "4", "prog", "a b"}, "my reports", ""); got != want {
 		t.Errorf("script\n%s\nwant\n%s", got, want)
 	}
-	if got := p.Wrap([]string{"launcher", "-x", Mark, "prog"}, "d"); !reflect.DeepEqual(got[:3], []string{"launcher", "-x", "sh"}) || got[len(got)-1] != "prog" {
+	if got := p.Wrap([]string{"launcher", "-x", Mark, "prog"}, "d", ""); !reflect.DeepEqual(got[:3], []string{"launcher", "-x", "sh"}) || got[len(got)-1] != "prog" {
 		t.Errorf("with the mark: %q", got)
 	}
 }
@@ -113,7 +113,7 @@ func TestWrapperFindsItsRank(t *testing.T) {
 		{"NONE=1", -1, "profiled " + dir + "/report.rank0\nhello it's me"},
 	} {
 		p := Profile{Nsys: nsys, GraphTrace: "node", Rank: c.only}
-		words := p.Wrap([]string{"echo", "hello", "it's me"}, dir)
+		words := p.Wrap([]string{"echo", "hello", "it's me"}, dir, "")
 		cmd := exec.Command(words[0], words[1:]...)
 		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), c.variable}
 		out, err := cmd.CombinedOutput()
@@ -133,6 +133,8 @@ func TestProfiledPair(t *testing.T) {
 	spec := testSpec(t, 1)
 	spec.Design.Profiled = true
 	spec.Profile = &Profile{Nsys: nsys, GraphTrace: "node", Rank: -1}
+	// The mark is where the profiler goes, and nothing to the other launches.
+	spec.Command.Normal = append([]string{"env", Mark}, spec.Command.Normal...)
 	c := create(t, spec)
 	if err := c.Run(context.Background(), testHost("report")); err != nil {
 		t.Fatal(err)
@@ -155,6 +157,6 @@ func TestProfiledPair(t *testing.T) {
 
 func ExampleProfile_Wrap() {
 	p := Profile{GraphTrace: "graph", Rank: -1}
-	fmt.Println(p.Wrap([]string{"vllm", "bench", "throughput"}, "reports")[:2])
+	fmt.Println(p.Wrap([]string{"vllm", "bench", "throughput"}, "reports", "")[:2])
 	// Output: [sh -c]
 }

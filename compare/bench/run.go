@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/moebalance/moebalance/compare/bench/metrics"
@@ -15,7 +16,6 @@ import (
 type Host struct {
 	Environ    []string // of the commands, before the treatment
 	Executable string   // started where a command's first word is "moebalance" and no such program is on the path
-	Folder     string   // commands run here; empty: the current folder
 
 	Now   func() time.Time
 	Sleep func(context.Context, time.Duration) error
@@ -79,12 +79,12 @@ var ErrNotFound = errors.New("command not found")
 
 // Resolve finds the program of every command of the spec, so that a name that
 // is mistyped is found before a campaign exists.
-func (h Host) Resolve(c Command) error {
-	for _, words := range [][]string{c.Normal, c.Perfect, c.Server} {
+func (h Host) Resolve(s Spec) error {
+	for _, words := range [][]string{s.Command.Normal, s.Command.Perfect, s.Command.Server} {
 		if len(words) == 0 {
 			continue
 		}
-		if _, err := h.program(words[0]); err != nil {
+		if _, err := h.program(words[0], s.Folder); err != nil {
 			return err
 		}
 	}
@@ -94,7 +94,14 @@ func (h Host) Resolve(c Command) error {
 // ownName is this program's name: it can always be started.
 const ownName = "moebalance"
 
-func (h Host) program(name string) (string, error) {
+// program is the path of the program that a command of the folder names.
+func (h Host) program(name, folder string) (string, error) {
+	if strings.ContainsRune(name, filepath.Separator) && !filepath.IsAbs(name) {
+		name = filepath.Join(folder, name)
+		if !filepath.IsAbs(name) {
+			name = "." + string(filepath.Separator) + name // Join drops a leading ./
+		}
+	}
 	path, err := exec.LookPath(name)
 	switch {
 	case err == nil:

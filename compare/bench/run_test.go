@@ -152,7 +152,7 @@ func TestTimeLimitEndsTheWholeGroup(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "time limit of 400ms passed") {
 		t.Fatalf("error %v, want the time limit", err)
 	}
-	if took := time.Since(began); took > 5*time.Second {
+	if took := time.Since(began); took > 20*time.Second {
 		t.Errorf("took %v", took)
 	}
 	text, err := os.ReadFile(filepath.Join(c.Folder, c.Launches[0].Attempts[0].Folder, stdoutName))
@@ -175,7 +175,7 @@ func TestLeftoversAreEnded(t *testing.T) {
 	if err := c.Run(context.Background(), testHost("litter")); err != nil {
 		t.Fatal(err)
 	}
-	if took := time.Since(began); took > 5*time.Second {
+	if took := time.Since(began); took > 20*time.Second {
 		t.Errorf("took %v: waited for what was left behind", took)
 	}
 	if w := c.Launches[0].Attempts[0].Warnings; len(w) != 1 || w[0] != leftBehind {
@@ -228,17 +228,7 @@ func TestInterruptAndResume(t *testing.T) {
 		t.Errorf("the reader sees %d finished launches, want 3", reader.Finished())
 	}
 	reader.Close()
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Create(folder, c.Spec, time.Now()); !errors.Is(err, ErrExists) {
-		t.Errorf("a new campaign over three finished launches: %v, want ErrExists", err)
-	}
-	c, err = Resume(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	c = reopen(t, c)
 	h.Report = nil
 	if err := c.Run(context.Background(), h); err != nil {
 		t.Fatal(err)
@@ -336,13 +326,7 @@ func TestEndedLaunchIsReadNotRepeated(t *testing.T) {
 	if err := c.store.save(1, a); err != nil {
 		t.Fatal(err)
 	}
-	folder := c.Folder
-	c.Close()
-	c, err := Resume(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	c = reopen(t, c)
 	if _, done := c.Launches[1].Done(); done {
 		t.Fatal("the launch counts as finished before its output is read")
 	}
@@ -401,9 +385,14 @@ func TestResultFromAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	finishedOnce(t, c)
+	spec.Command.Normal[1] = "report.json" // in the folder of the commands, not the launch's own
+	spec.Folder = t.TempDir()
 	c = create(t, spec)
-	if err := c.Run(context.Background(), testHost("report")); err == nil || !strings.Contains(err.Error(), "left no result file") {
+	if err := c.Run(context.Background(), testHost("file")); err == nil || !strings.Contains(err.Error(), "left no result file") {
 		t.Errorf("error %v, want that there is no file", err)
+	}
+	if _, err := os.Stat(filepath.Join(spec.Folder, "report.json")); err != nil {
+		t.Errorf("the command did not run in its folder: %v", err)
 	}
 }
 
@@ -457,13 +446,7 @@ func TestUntilDecided(t *testing.T) {
 	if len(looks) != 1 || looks[0] != 8 || c.Decided != 8 || c.Left() != 0 || c.Finished() != 16 {
 		t.Errorf("looked at %v, decided after %d, %d finished, %d left; want one look at 8 pairs", looks, c.Decided, c.Finished(), c.Left())
 	}
-	folder := c.Folder
-	c.Close()
-	c, err := Resume(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	c = reopen(t, c)
 	if err := c.Run(context.Background(), h); err != nil || c.Finished() != 16 {
 		t.Errorf("resuming a decided campaign: %v, %d launches", err, c.Finished())
 	}
@@ -481,12 +464,22 @@ func TestAcceptStopsAfterTheFirstPair(t *testing.T) {
 
 func TestCommandNotFound(t *testing.T) {
 	h := testHost("report")
-	err := h.Resolve(Command{Normal: []string{"no-such-benchmark"}})
+	err := h.Resolve(Spec{Command: Command{Normal: []string{"no-such-benchmark"}}})
 	if !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), `"no-such-benchmark"`) {
 		t.Errorf("error %v", err)
 	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "engine"), nil, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if path, err := h.program("./engine", dir); err != nil || path != filepath.Join(dir, "engine") {
+		t.Errorf("./engine in its folder resolves to %q, %v", path, err)
+	}
+	if _, err := h.program("./engine", ""); err == nil {
+		t.Error("./engine was found in the current folder")
+	}
 	h.Executable = "/somewhere/moebalance"
-	if path, err := h.program("moebalance"); err != nil || filepath.Base(path) != "moebalance" {
+	if path, err := h.program("moebalance", ""); err != nil || filepath.Base(path) != "moebalance" {
 		t.Errorf("moebalance resolves to %q, %v", path, err)
 	}
 }

@@ -16,6 +16,9 @@ type Spec struct {
 	Design    Design    `json:"design"`
 	Treatment Treatment `json:"treatment"`
 	Command   Command   `json:"command"`
+	// Folder is where commands run, and what relative paths start from; empty is
+	// the current folder.
+	Folder string `json:"folder"`
 
 	// Metric is the one that decides; empty means the output's own primary one.
 	Metric string   `json:"metric"`
@@ -73,6 +76,8 @@ func (s Spec) Check() error {
 			s.Design.Pairs, 100*s.Confidence, fewestForLooks(s.Confidence))
 	}
 	switch {
+	case s.Output != "" && !strings.Contains(s.Output, "{out}"), s.Counts != "" && !strings.Contains(s.Counts, "{out}"):
+		return fmt.Errorf("a file that launches write needs {out} in its path, so that each launch has its own")
 	case !(s.Confidence > 0 && s.Confidence < 1):
 		return fmt.Errorf("confidence %g: want a fraction between 0 and 1, such as 0.95", s.Confidence)
 	case !(s.WorkTolerance >= 0 && s.WorkTolerance < 1):

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"time"
 )
@@ -14,6 +13,7 @@ import (
 // end of its server.
 type starter struct {
 	host         Host
+	dir          string // where the commands run
 	words        []string
 	server       []string
 	env          []string
@@ -88,7 +88,7 @@ func (s *starter) command(ctx context.Context) (code int, err error) {
 
 // start starts words with their output in two files of the attempt's folder.
 func (s *starter) start(words []string, stdoutFile, stderrFile string) (*process, error) {
-	program, err := s.host.program(words[0])
+	program, err := s.host.program(words[0], s.dir)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +102,7 @@ func (s *starter) start(words []string, stdoutFile, stderrFile string) (*process
 		return nil, err
 	}
 	defer stderr.Close()
-	p, err := startProcess(append([]string{program}, words[1:]...), s.env, s.host.Folder, stdout, stderr)
+	p, err := startProcess(append([]string{program}, words[1:]...), s.env, s.dir, stdout, stderr)
 	if err != nil {
 		return nil, fmt.Errorf("starting %s: %w", words[0], err)
 	}
@@ -156,21 +156,11 @@ func answers(ctx context.Context, url string) bool {
 	return resp.StatusCode/100 == 2
 }
 
-// version is what a launcher prints for --version, asked once; "" for programs
-// that need not be told apart.
+// version is LauncherVersion, asked once in a session.
 func (r *runner) version(name string) string {
-	base := filepath.Base(name)
-	if base != "mpirun" && base != "mpiexec" {
-		return ""
-	}
 	text, known := r.versions[name]
 	if !known {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		defer cancel()
-		cmd := exec.CommandContext(ctx, name, "--version")
-		cmd.Env = r.host.Environ
-		out, _ := cmd.Output() // an old launcher that refuses says nothing: unknown
-		text = string(out)
+		text = LauncherVersion(name)
 		r.versions[name] = text
 	}
 	return text
