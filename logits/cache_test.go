@@ -3,7 +3,9 @@ package logits
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -307,5 +309,34 @@ func TestMemoryDoesNotGrowWithTheRanks(t *testing.T) {
 	}
 	if few, many := held(2), held(128); many != few {
 		t.Errorf("a writer keeps %d bytes after 2 ranks and %d after 128", few, many)
+	}
+}
+
+// fullDisk takes some bytes and then no more.
+type fullDisk struct{ room int64 }
+
+func (d *fullDisk) WriteAt(p []byte, at int64) (int, error) {
+	if at+int64(len(p)) > d.room {
+		return 0, errors.New("no space left on device")
+	}
+	return len(p), nil
+}
+
+// Every moment at which the disk may fill up ends in an error, never in an entry.
+func TestFullDisk(t *testing.T) {
+	s, m := makerOf(t, biasedSpec(t))
+	plan, err := s.plan(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := fullDisk{room: math.MaxInt64}
+	done, err := m.make(plan, 0, 3, &whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for room := range done.bytes {
+		if _, err := m.make(plan, 0, 3, &fullDisk{room}); err == nil {
+			t.Fatalf("%d of %d bytes of room: no error", room, done.bytes)
+		}
 	}
 }

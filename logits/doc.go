@@ -6,6 +6,8 @@
 //	e, err := c.Get(rank, tokens) // read from the cache, or made and kept
 //	row := e.Row(nil, 0)          // float32 [experts]
 //
+// A batch size means the same number of tokens on every rank.
+//
 // A cache is a folder of safetensors files, one per rank and batch size. Each
 // says in its metadata all that it depends on, and is named after that, so that
 // two models, layouts or element types can never meet in one file. Files are

@@ -66,7 +66,7 @@ func listDocument(dir string, s logits.Survey) output.Document {
 	for _, e := range s.Entries {
 		result.Bytes += e.Bytes
 		if e.Err != nil {
-			result.Warnings = append(result.Warnings, fmt.Sprintf("%s: %v", e.Path, e.Err))
+			result.Warnings = append(result.Warnings, fmt.Sprintf("%s: %s", e.Path, entryFault(e.Err)))
 		}
 	}
 	entries := 0

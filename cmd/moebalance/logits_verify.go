@@ -93,23 +93,27 @@ func verifyCache(c *cobra.Command, dir string, out *resultFlags) error {
 
 // verdict is nil when every entry is what it says, and names the first that is not.
 func verdict(s logits.Survey) error {
-	failed := 0
-	var first error
+	failed, first := 0, ""
 	for _, e := range s.Entries {
 		if e.Err == nil {
 			continue
 		}
-		if failed++; first == nil {
-			first = e.Err
-			if format := new(safetensors.FormatError); !errors.As(e.Err, &format) { // which names the file itself
-				first = fmt.Errorf("%q: %w", e.Path, e.Err)
-			}
+		if failed++; failed == 1 {
+			first = fmt.Sprintf("%q: %s", e.Path, entryFault(e.Err))
 		}
 	}
 	if failed == 0 {
 		return nil
 	}
-	return withCode(exitGate, fmt.Errorf("logits verify: %d of %d entries failed; remove the bad files and run 'moebalance logits generate' again; the first: %w", failed, len(s.Entries), first))
+	return withCode(exitGate, fmt.Errorf("logits verify: %d of %d entries failed; remove the bad files and run 'moebalance logits generate' again; the first: %s", failed, len(s.Entries), first))
+}
+
+// entryFault is an entry's error without the path that stands beside it.
+func entryFault(err error) string {
+	if format := new(safetensors.FormatError); errors.As(err, &format) {
+		return format.Fault()
+	}
+	return err.Error()
 }
 
 func verifyDocument(dir string, s logits.Survey) output.Document {
@@ -124,7 +128,7 @@ func verifyDocument(dir string, s logits.Survey) output.Document {
 		result.Entries = append(result.Entries, v)
 		if e.Err != nil {
 			failed++
-			faults = append(faults, []any{e.Path, e.Err.Error()})
+			faults = append(faults, []any{e.Path, entryFault(e.Err)})
 		}
 	}
 	d := output.Document{Tables: []output.Table{balanceTable(s)}, Value: result}
@@ -175,7 +179,7 @@ func verifiedEntryOf(e logits.Listed) verifiedEntry {
 		v.Status = string(r.Finding.Status)
 	}
 	if e.Err != nil {
-		v.Status = "failed: " + e.Err.Error()
+		v.Status = "failed: " + entryFault(e.Err)
 	}
 	return v
 }

@@ -20,10 +20,19 @@ type FormatError struct {
 }
 
 func (e *FormatError) Error() string {
+	kind := "a valid"
 	if e.Err != nil {
-		return fmt.Sprintf("%q is not a whole safetensors file: byte %d: %v: %s", e.Name, e.Offset, e.Err, e.Msg)
+		kind = "a whole"
 	}
-	return fmt.Sprintf("%q is not a valid safetensors file: byte %d: %s", e.Name, e.Offset, e.Msg)
+	return fmt.Sprintf("%q is not %s safetensors file: %s", e.Name, kind, e.Fault())
+}
+
+// Fault is the error without the file's name, for lists that name it already.
+func (e *FormatError) Fault() string {
+	if e.Err != nil {
+		return fmt.Sprintf("byte %d: %v: %s", e.Offset, e.Err, e.Msg)
+	}
+	return fmt.Sprintf("byte %d: %s", e.Offset, e.Msg)
 }
 
 // Unwrap is the sentinel, for errors.Is.
