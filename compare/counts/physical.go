@@ -60,3 +60,13 @@ func bounded(experts, ranks int) error {
 	}
 	return nil
 }
+
+// mapped is the number of experts that a map of copies names: the largest one
+// and 1.
+func mapped(logical []int32) int {
+	n := 0
+	for _, e := range logical {
+		n = max(n, int(e)+1)
+	}
+	return n
+}

@@ -69,9 +69,7 @@ func (s slotPlacement) placement(path, format string, ranks int) (*Placement, er
 	}
 	p := &Placement{Source: path, Format: format, Ranks: ranks}
 	for _, slots := range s.Assignments {
-		for _, e := range slots {
-			p.Experts = max(p.Experts, int(e)+1)
-		}
+		p.Experts = max(p.Experts, mapped(slots))
 	}
 	if err := bounded(p.Experts, p.Ranks); err != nil {
 		return nil, err
@@ -116,7 +114,7 @@ func readExpertMap(path string, objects []json.RawMessage, ranks int) (*Placemen
 	}
 	for _, layer := range file.List {
 		for _, device := range layer.List {
-			p.Experts = max(p.Experts, int(slices.Max(append(device.Experts, -1)))+1)
+			p.Experts = max(p.Experts, mapped(device.Experts))
 		}
 	}
 	if err := bounded(p.Experts, p.Ranks); err != nil {

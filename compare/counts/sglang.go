@@ -47,7 +47,7 @@ func readTorchStat(path string, f *torchFile, root *pickleDict) (*Record, error)
 	empty := 0
 	for step := range int(a.shape[0]) {
 		pass := a.row(step)
-		if slices.Max(append(pass.values, 0)) == 0 && slices.Min(append(pass.values, 0)) == 0 {
+		if !slices.ContainsFunc(pass.values, func(n int64) bool { return n != 0 }) {
 			empty++
 			continue
 		}
@@ -99,7 +99,7 @@ func readTorchFolder(dir string, files []string) (*Record, error) {
 	ranks := map[cellKey]int{}
 	for key, pass := range passes {
 		ranks[key] = pass.ranks
-		r.Experts = max(r.Experts, int(slices.Max(append(slices.Clone(pass.logical), -1)))+1)
+		r.Experts = max(r.Experts, mapped(pass.logical))
 	}
 	if err := bounded(r.Experts, r.Ranks); err != nil {
 		return nil, err

@@ -73,7 +73,7 @@ type array struct {
 // row is the i-th part along the first dimension.
 func (a array) row(i int) array {
 	size := len(a.values) / int(a.shape[0])
-	return array{shape: a.shape[1:], values: a.values[i*size : (i+1)*size]}
+	return array{shape: a.shape[1:], values: a.values[i*size : (i+1)*size : (i+1)*size]}
 }
 
 // elements is the product of the dimensions; an error when it is negative or

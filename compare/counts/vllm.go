@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	"github.com/moebalance/moebalance/router"
 )
@@ -98,7 +97,7 @@ func readVLLMLines(path string, objects []json.RawMessage) (*Record, error) {
 		}
 		lines = append(lines, line)
 		for _, row := range line.Logical {
-			r.Experts = max(r.Experts, int(slices.Max(append(row, -1)))+1)
+			r.Experts = max(r.Experts, mapped(row))
 		}
 		if r.Ranks != 0 && line.Ranks != r.Ranks {
 			return nil, fmt.Errorf("record %d: %d ranks, the records before have %d", i+1, line.Ranks, r.Ranks)

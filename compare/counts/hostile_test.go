@@ -1,0 +1,217 @@
+package counts
+
+import (
+	"archive/zip"
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func content(t testing.TB, parts ...string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(fixture(append([]string{"counts"}, parts...)...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// A binary file cut at any byte is refused; so is one with a byte too many,
+// where the format knows its length.
+func TestBinaryFilesCutAnywhere(t *testing.T) {
+	for _, name := range []string{"sglang-stat.pt", "sglang-strided.pt", "loads_c.npy", "loads_fortran.npy"} {
+		whole := content(t, name)
+		for n := range whole {
+			if r, err := parse(name, whole[:n]); err == nil {
+				t.Fatalf("%s cut to %d of %d bytes was read: %+v", name, n, len(whole), r)
+			}
+		}
+		if strings.HasSuffix(name, ".npy") {
+			if _, err := parse(name, append(whole, 0)); err == nil {
+				t.Errorf("%s with a byte too many was read", name)
+			}
+		}
+	}
+}
+
+// Pickles that would run something in Python, or confuse the reader.
+func TestPickleRefusals(t *testing.T) {
+	for name, c := range map[string]struct{ pickle, want string }{
+		"a system call":         {"\x80\x02cos\nsystem\nX\x02\x00\x00\x00ls\x85R.", `"os.system" is not allowed`},
+		"a builtin":             {"\x80\x04\x8c\x08builtins\x8c\x04eval\x93.", "builtins.eval"},
+		"torch's own loader":    {"\x80\x02ctorch\nload\n.", "torch.load"},
+		"a call of a string":    {"\x80\x02X\x01\x00\x00\x00a)R.", "not allowed"},
+		"an extension":          {"\x80\x02\x82\x01.", "0x82"},
+		"an object":             {"\x80\x02ccollections\nOrderedDict\n)\x81.", "0x81"},
+		"an empty stack":        {"\x80\x02.", "stack is empty"},
+		"no mark":               {"\x80\x02t.", "no mark"},
+		"an odd dictionary":     {"\x80\x02}(K\x01u.", "without a value"},
+		"items of a number":     {"\x80\x02K\x01(K\x02e.", "neither a list"},
+		"an unknown memory":     {"\x80\x02h\x05.", "remembered as 5"},
+		"an end without stop":   {"\x80\x02K\x01", "too early"},
+		"a huge string":         {"\x80\x02X\xff\xff\xff\x7fabc.", "too early"},
+		"a negative length":     {"\x80\x02X\xff\xff\xff\xffabc.", "too large"},
+		"a tensor of nothing":   {"\x80\x02ctorch._utils\n_rebuild_tensor_v2\n)R.", "0 arguments"},
+		"a long of nine bytes":  {"\x80\x02\x8a\x09123456789.", "9 bytes"},
+		"a storage of no type":  {"\x80\x02(X\x07\x00\x00\x00storageK\x01K\x02tQ.", "without type"},
+		"a persistent nonsense": {"\x80\x02K\x01Q.", "no storage"},
+	} {
+		if v, err := unpickle([]byte(c.pickle)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, %v; want an error with %q", name, v, err, c.want)
+		}
+	}
+}
+
+func TestPickleValues(t *testing.T) {
+	v, err := unpickle([]byte("\x80\x04\x95\x00\x00\x00\x00\x00\x00\x00\x00}\x94(\x8c\x01a\x94J\xfe\xff\xff\xff\x8c\x01b\x8a\x02\x00\x80U\x01cG\x3f\xf8\x00\x00\x00\x00\x00\x00X\x01\x00\x00\x00d]\x94(\x88\x89Ne\x8c\x01eM\x34\x12K\x07Nu."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := v.(*pickleDict).entries
+	list := *d["d"].(*[]any)
+	if d["a"] != int64(-2) || d["b"] != int64(-32768) || d["c"] != 1.5 || d["e"] != int64(0x1234) || len(list) != 3 || list[0] != true || list[1] != false || list[2] != nil {
+		t.Errorf("%v, list %v", d, list)
+	}
+}
+
+// archive builds a zip in memory.
+func archive(t testing.TB, members map[string]string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	for name, text := range members {
+		w, err := z.Create(name)
+		if err == nil {
+			_, err = w.Write([]byte(text))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// tensorPickle is {"logical_count": a tensor of IntStorage "0"} with this shape
+// and stride, three small numbers each.
+func tensorPickle(shape, stride string) string {
+	number := func(s string) string {
+		var b strings.Builder
+		for _, c := range []byte(s) {
+			b.WriteString("K" + string([]byte{c}))
+		}
+		return b.String()
+	}
+	return "\x80\x02}X\x0d\x00\x00\x00logical_countctorch._utils\n_rebuild_tensor_v2\n((X\x07\x00\x00\x00storagectorch\nIntStorage\nX\x01\x00\x00\x000X\x03\x00\x00\x00cpuK\x08tQK\x00" +
+		number(shape) + "\x87" + number(stride) + "\x87tRs."
+}
+
+func TestTorchRefusals(t *testing.T) {
+	eight := strings.Repeat("\x01\x00\x00\x00", 8)
+	ok := archive(t, map[string]string{"x/data.pkl": tensorPickle("\x01\x02\x04", "\x08\x04\x01"), "x/data/0": eight})
+	if r, err := parse("x", ok); err != nil || len(r.Steps) != 2 {
+		t.Fatalf("the well-formed one: %+v, %v", r, err)
+	}
+	for name, c := range map[string]struct {
+		members map[string]string
+		want    string
+	}{
+		"no storage":        {map[string]string{"x/data.pkl": tensorPickle("\x01\x02\x04", "\x08\x04\x01")}, "no storage"},
+		"a short storage":   {map[string]string{"x/data.pkl": tensorPickle("\x01\x02\x04", "\x08\x04\x01"), "x/data/0": eight[:28]}, "storage of 7 elements"},
+		"a wide stride":     {map[string]string{"x/data.pkl": tensorPickle("\x01\x02\x04", "\x08\x05\x01"), "x/data/0": eight}, "outside its storage"},
+		"repeated elements": {map[string]string{"x/data.pkl": tensorPickle("\xff\xff\xff", "\x00\x00\x00"), "x/data/0": eight}, "storage of 8 elements"},
+		"big-endian":        {map[string]string{"x/data.pkl": tensorPickle("\x01\x02\x04", "\x08\x04\x01"), "x/data/0": eight, "x/byteorder": "big"}, "little byte order"},
+		"no layers":         {map[string]string{"x/data.pkl": tensorPickle("\x01\x00\x04", "\x08\x04\x01"), "x/data/0": eight}, "[steps, layers, experts]"},
+		"a list":            {map[string]string{"x/data.pkl": "\x80\x02]."}, "want a dictionary"},
+		"another dump":      {map[string]string{"x/data.pkl": "\x80\x02}."}, "logical_count or records"},
+		"no pickle":         {map[string]string{"x/y": ""}, "neither of torch.save"},
+	} {
+		if r, err := parse("x", archive(t, c.members)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %+v, %v; want an error with %q", name, r, err, c.want)
+		}
+	}
+}
+
+// copyFolder copies some files of a fixture's folder.
+func copyFolder(t *testing.T, folder string, names map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for from, to := range names {
+		if err := os.WriteFile(filepath.Join(dir, to), content(t, folder, from), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func TestFoldersOfRanks(t *testing.T) {
+	const mcore, torch = "mcore_ep_loads_rank0_ab12.npz", "expert_distribution_recorder_17.5_0.pt"
+	for want, dir := range map[string]string{
+		"is rank 0 of 2: want one file of each rank": copyFolder(t, "megatron", map[string]string{mcore: mcore}),
+		"is rank 0 of 2":            copyFolder(t, "megatron", map[string]string{mcore: "mcore_ep_loads_a.npz"}),
+		"several recordings":        copyFolder(t, "sglang-pass", map[string]string{torch: "expert_distribution_recorder_1_1.pt"}),
+		"want one dump per rank":    copyFolder(t, "sglang-pass", map[string]string{torch: "expert_distribution_recorder_1.5.pt"}),
+		"this is no dump of passes": copyFolder(t, "", map[string]string{"sglang-stat.pt": "expert_distribution_recorder_1_0.pt", "sglang-strided.pt": "expert_distribution_recorder_1_1.pt"}),
+		"not a valid zip file":      copyFolder(t, "", map[string]string{"sglang.csv": "expert_distribution_recorder_1_0.pt"}),
+		"zip: not a valid":          copyFolder(t, "", map[string]string{"sglang.csv": "mcore_ep_loads_a.npz"}),
+	} {
+		if r, err := Read(dir); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want an error with %q, have %v (%+v)", want, err, r)
+		}
+	}
+	stat := copyFolder(t, "", map[string]string{"sglang-stat.pt": "expert_distribution_recorder_1.5.pt"})
+	if r, err := Read(stat); err != nil || r.Format != torchStatFormat {
+		t.Errorf("a folder of one stat dump: %+v, %v", r, err)
+	}
+}
+
+// Whatever is accepted can be judged, and its numbers are in range.
+func FuzzParse(f *testing.F) {
+	for _, name := range []string{
+		"bench-pattern.json", "bench-result.json", "calibration.json", "engine.log", "eplb.yaml", "expert-map.json", "fastdeploy.json",
+		"loads_c.npy", "loads_fortran.npy", "scrape-1.prom", "sglang-stat.pt", "sglang.csv", "vllm-dump.json", "vllm-lines.jsonl", "vllm-sparse.jsonl",
+		"megatron/mcore_ep_loads_rank0_ab12.npz", "sglang-pass/expert_distribution_recorder_17.5_0.pt", "torch-module.pt",
+	} {
+		f.Add(content(f, name))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r, err := parse("x", b)
+		if err != nil {
+			return
+		}
+		if r.Experts > 512 || len(r.Steps) > 64 {
+			return // judging that takes long
+		}
+		layers, _, err := r.Imbalance(Options{Threshold: 0.1})
+		if err != nil {
+			return
+		}
+		for _, l := range layers {
+			if l.Steps > 0 && (!(l.MaxOverMean >= 0.999999) || !(l.Floor >= 1) || l.MaxOverMean < l.Floor*0.999999) {
+				t.Errorf("%+v", l)
+			}
+		}
+	})
+}
+
+func FuzzPlacement(f *testing.F) {
+	for _, name := range []string{"eplb.yaml", "expert-map.json", "vllm-lines.jsonl"} {
+		f.Add(content(f, name), 2)
+	}
+	f.Fuzz(func(t *testing.T, b []byte, ranks int) {
+		p, err := parsePlacement("x", b, ranks)
+		if err == nil && (p.Ranks < 1 || p.Experts < 1) {
+			t.Errorf("%+v", p)
+		}
+	})
+}
+
+func FuzzUnpickle(f *testing.F) {
+	f.Add([]byte("\x80\x02}q\x00(X\x01\x00\x00\x00aK\x01u."))
+	f.Add([]byte(tensorPickle("\x01\x02\x04", "\x08\x04\x01")))
+	f.Fuzz(func(_ *testing.T, b []byte) { _, _ = unpickle(b) })
+}
