@@ -16,7 +16,7 @@ type Custom struct {
 	Unit           string
 	HigherIsBetter bool
 	// Exactly one of the two is set.
-	Pattern *regexp.Regexp // matched against every text line; the first group, or the whole match, is the number
+	Pattern *regexp.Regexp // matched against every line; the first group, or the whole match, is the number
 	Path    []string       // members from the root of any JSON object; a number selects an element of a list
 }
 

@@ -1,7 +1,6 @@
 package metrics
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -66,8 +65,7 @@ const (
 // after its brace must end on the line it began on, so that a cut row never
 // swallows the rows after it.
 type decoder struct {
-	in     *bufio.Reader
-	line   *int // counts newlines as they are read
+	in     *input
 	oneRow bool
 	budget int
 }
@@ -76,8 +74,8 @@ type decoder struct {
 var errCut = errors.New("ends before its closing brace")
 
 // decodeObject reads the object whose opening brace is the next byte.
-func decodeObject(in *bufio.Reader, line *int) (*object, error) {
-	d := &decoder{in: in, line: line, budget: MaxElements, oneRow: true}
+func decodeObject(in *input) (*object, error) {
+	d := &decoder{in: in, budget: MaxElements, oneRow: true}
 	if err := d.expect('{'); err != nil {
 		return nil, err
 	}
@@ -107,9 +105,10 @@ func (d *decoder) peek() (byte, error) {
 	return b[0], nil
 }
 
+// skip consumes the byte that peek showed.
 func (d *decoder) skip() {
-	if c, err := d.in.ReadByte(); err == nil && c == '\n' {
-		*d.line++
+	if c, err := d.in.ReadByte(); err == nil {
+		d.in.passed(c)
 	}
 }
 
@@ -319,7 +318,7 @@ func (d *decoder) text(quote byte) (string, error) {
 				plain = plain[:end]
 			}
 			put(plain)
-			if _, err := d.in.Discard(len(plain)); err != nil {
+			if err := d.in.discard(len(plain)); err != nil {
 				return "", err
 			}
 		}
@@ -364,7 +363,7 @@ func (d *decoder) escape() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("want %d hexadecimal digits after \\%c, found %q", digits, c, b)
 	}
-	if _, err := d.in.Discard(digits); err != nil {
+	if err := d.in.discard(digits); err != nil {
 		return "", err
 	}
 	if code > utf8.MaxRune { // surrogate halves come out as U+FFFD, which is enough for texts nobody reads

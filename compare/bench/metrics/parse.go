@@ -44,14 +44,14 @@ var layouts = []layout{
 // or contradicts itself, and when reading fails.
 func Parse(r io.Reader, custom []Custom) (Result, error) {
 	p := newParser(custom)
-	src := newSource(r)
+	src := newSource(r, len(custom) > 0)
 	for {
 		rec, err := src.next()
 		if err == io.EOF {
 			break
 		}
 		if err != nil {
-			return Result{}, fmt.Errorf("reading the output, line %d: %w", src.line, err)
+			return Result{}, fmt.Errorf("reading the output, line %d: %w", src.in.line, err)
 		}
 		p.offer(rec)
 	}
@@ -65,7 +65,7 @@ func Parse(r io.Reader, custom []Custom) (Result, error) {
 // collected lines of the built-in workload or a client's JSON Lines, and returns
 // one Result per object in order. Text between the objects is ignored.
 func ParseRuns(r io.Reader, custom []Custom) ([]Result, error) {
-	src := newSource(r)
+	src := newSource(r, len(custom) > 0)
 	var runs []Result
 	for {
 		rec, err := src.next()
@@ -73,7 +73,7 @@ func ParseRuns(r io.Reader, custom []Custom) ([]Result, error) {
 			break
 		}
 		if err != nil {
-			return nil, fmt.Errorf("reading the output, line %d: %w", src.line, err)
+			return nil, fmt.Errorf("reading the output, line %d: %w", src.in.line, err)
 		}
 		if rec.doc == nil {
 			continue
@@ -136,6 +136,12 @@ func (p *parser) offer(rec record) {
 func (p *parser) object(rec record) {
 	for _, c := range p.wanted {
 		c.object(rec, p.custom)
+		at := rec
+		for line := range strings.SplitSeq(rec.raw, "\n") {
+			at.raw = line
+			c.text(at, p.custom)
+			at.line++
+		}
 	}
 	for _, l := range layouts {
 		if l.is(rec.doc) {

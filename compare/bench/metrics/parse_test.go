@@ -88,12 +88,17 @@ func TestCustomMetrics(t *testing.T) {
 		}
 		custom = append(custom, c)
 	}
-	in := "\x1b[32mspeed = 1,234.5 tok/s\x1b[0m\n{\"a\": {\"b\": [1, 7], \"x.y\": -2}}\n"
+	rule, err := ParseCustom(`second=\[(\d)`) // a pattern sees the lines of objects, too
+	if err != nil {
+		t.Fatal(err)
+	}
+	custom = append(custom, rule)
+	in := "\x1b[32mspeed = 1,234.5 tok/s\x1b[0m\n{\n\"a\":\n{\"b\": [1, 7], \"x.y\": -2}}\n"
 	r, err := Parse(strings.NewReader(in), custom)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]float64{"speed": 1234.5, "wait": 7, "dotted": -2} {
+	for name, want := range map[string]float64{"speed": 1234.5, "wait": 7, "dotted": -2, "second": 1} {
 		if m, ok := r.Metric(name); !ok || float64(m.Value) != want {
 			t.Errorf("%s = %v, want %v", name, m.Value, want)
 		}

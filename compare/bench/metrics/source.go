@@ -15,8 +15,8 @@ import (
 // what stood before it on its line already taken off.
 type record struct {
 	line int    // counted from 1
-	raw  string // without colour codes; "" for an object
-	text string // and without what a launcher or logger put before it
+	raw  string // without colour codes; of an object its beginning, where asked for
+	text string // of a line, and without what a launcher or logger put before it
 	doc  *object
 	rank int  // the rank a launcher's prefix names; −1 without one
 	open bool // the output ends inside this line
@@ -29,17 +29,40 @@ type record struct {
 // source streams the records of an output. Carriage returns end a line as
 // newlines do, which takes progress bars apart from the results they overwrite.
 type source struct {
-	in      *bufio.Reader
-	line    int
+	in      *input
 	started bool
+	// raw keeps the text of objects too, for the rules of users.
+	raw bool
 	// cut is the first object that did not parse, for the error message when
 	// nothing else was found.
 	cut  error
 	long int // text lines longer than MaxLine
 }
 
-func newSource(r io.Reader) *source {
-	return &source{in: bufio.NewReaderSize(r, 64<<10), line: 1}
+func newSource(r io.Reader, raw bool) *source {
+	return &source{in: &input{Reader: bufio.NewReaderSize(r, MaxLine), line: 1}, raw: raw}
+}
+
+// input counts what is read of an output.
+type input struct {
+	*bufio.Reader
+	line int   // of the next byte, from 1
+	read int64 // bytes before it
+}
+
+// passed counts one byte that was read.
+func (in *input) passed(c byte) {
+	in.read++
+	if c == '\n' {
+		in.line++
+	}
+}
+
+// discard reads over bytes that were peeked at and hold no newline.
+func (in *input) discard(n int) error {
+	_, err := in.Discard(n)
+	in.read += int64(n)
+	return err
 }
 
 // What may stand before a record: colour codes, a launcher's rank ("0: " of
@@ -130,8 +153,7 @@ func (s *source) start() error {
 	head, _ := s.in.Peek(3)
 	switch {
 	case bytes.HasPrefix(head, []byte("\xef\xbb\xbf")):
-		_, err := s.in.Discard(3)
-		return err
+		return s.in.discard(3)
 	case bytes.HasPrefix(head, []byte("\xff\xfe")), bytes.HasPrefix(head, []byte("\xfe\xff")):
 		return errors.New("output is UTF-16, want UTF-8: convert it, for example with iconv -f utf-16 -t utf-8")
 	}
@@ -156,18 +178,28 @@ func prefixRank(m [][]byte) int {
 // object reads the object that begins at bytes from here; not ok means it did
 // not parse, and the source stands where reading goes on.
 func (s *source) object(at, rank int) (record, bool) {
-	if _, err := s.in.Discard(at); err != nil {
+	if s.in.discard(at) != nil {
 		return record{}, false
 	}
-	began := s.line
-	doc, err := decodeObject(s.in, &s.line)
-	if err != nil && s.cut == nil {
-		s.cut = fmt.Errorf("the object that begins on line %d %w", began, asCut(err))
+	rec := record{line: s.in.line, rank: rank}
+	var text []byte
+	if s.raw {
+		peeked, _ := s.in.Peek(MaxLine)
+		text = bytes.Clone(peeked)
 	}
-	if c, peekErr := s.in.Peek(1); err == nil && peekErr == nil && c[0] == ',' {
-		_, _ = s.in.Discard(1) // between the objects of a list on one line
+	began := s.in.read
+	var err error
+	if rec.doc, err = decodeObject(s.in); err != nil {
+		if s.cut == nil {
+			s.cut = fmt.Errorf("the object that begins on line %d %w", rec.line, asCut(err))
+		}
+		return record{}, false
 	}
-	return record{line: began, doc: doc, rank: rank}, err == nil
+	rec.raw = strings.ToValidUTF8(string(text[:min(int64(len(text)), s.in.read-began)]), "\uFFFD")
+	if c, err := s.in.Peek(1); err == nil && c[0] == ',' {
+		return rec, s.in.discard(1) == nil // between the objects of a list on one line
+	}
+	return rec, true
 }
 
 func asCut(err error) error {
@@ -179,7 +211,7 @@ func asCut(err error) error {
 
 // textLine reads up to the next line end and keeps at most MaxLine bytes.
 func (s *source) textLine() (record, error) {
-	rec := record{line: s.line, rank: -1}
+	rec := record{line: s.in.line, rank: -1}
 	var kept []byte
 	total := 0
 	for {
@@ -198,11 +230,11 @@ func (s *source) textLine() (record, error) {
 		total += len(piece)
 		kept = append(kept, piece[:min(len(piece), MaxLine-len(kept))]...)
 		last := piece[len(piece)-1]
-		if _, err := s.in.Discard(len(piece)); err != nil {
+		if err := s.in.discard(len(piece)); err != nil {
 			return record{}, err
 		}
 		if last == '\n' {
-			s.line++
+			s.in.line++
 		}
 		if end >= 0 {
 			break
