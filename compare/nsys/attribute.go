@@ -281,7 +281,7 @@ func (a *attribution) replay(replayed, created int32) int32 {
 	}
 	p, c := a.places[replayed], a.places[created]
 	if c.Layer != None || c.Phase != "" || c.Expert != None {
-		p.Layer, p.Phase, p.Expert = c.Layer, c.Phase, c.Expert
+		p.Layer, p.Phase, p.Expert, p.module = c.Layer, c.Phase, c.Expert, c.module
 	}
 	i := a.intern(p)
 	a.replays[key] = i
@@ -289,16 +289,20 @@ func (a *attribution) replay(replayed, created int32) int32 {
 }
 
 // phased is the place with the phase of the kernel's name where no range gave
-// one.
+// one, or only a module did and the name knows better.
 func (a *attribution) phased(at, name int32) int32 {
 	c := &a.classes[name]
 	if c.phase == "" {
 		*c = classify(a.rec.names[name])
 	}
-	if a.places[at].Phase != "" {
+	p := a.places[at]
+	known := c.phase != PhaseUnknown && c.phase != PhaseOther
+	if p.Phase != "" && !p.module {
 		return at
 	}
-	p := a.places[at]
-	p.Phase = c.phase
+	if p.Phase == "" || known {
+		p.Phase = c.phase
+	}
+	p.module = false
 	return a.intern(p)
 }

@@ -75,6 +75,12 @@ func TestJoinTraps(t *testing.T) {
 		{"without a range the name decides", func(f *fixture) {
 			f.push(0, 0, 50, "model.layers.6.mlp").work(0, 1, 10, 7, "void at::cuda::detail::prepare_grouped_gemm_data<int>(x)")
 		}, "", 6, PhaseExperts, 7},
+		{"a kernel's name knows better than a module", func(f *fixture) {
+			f.push(0, 0, 50, "model.layers.6.mlp.experts").work(0, 1, 10, 7, "void topkGatingSoftmax<4>(x)").work(0, 2, 30, 5, "nvjet_tst_1")
+		}, "", 6, PhaseRouter, 7},
+		{"a module knows better than a plain GEMM", func(f *fixture) {
+			f.push(0, 0, 50, "model.layers.6.mlp.experts").work(0, 1, 10, 7, "void topkGatingSoftmax<4>(x)").work(0, 2, 30, 5, "nvjet_tst_1")
+		}, "", 6, PhaseExperts, 5},
 		{"an event that ends before it begins is left out", func(f *fixture) {
 			f.push(0, 0, 50, "layer 0 experts").work(0, 1, 10, 7, "k").work(0, 2, 30, -5, "k")
 		}, "backwards", 0, PhaseExperts, 7},

@@ -62,6 +62,9 @@ func digestAll(ctx context.Context, paths []string, o Options) ([]*digest, error
 // digestFile reads an export or the summary of some.
 func digestFile(ctx context.Context, path string, o Options) ([]*digest, error) {
 	if isSummary(path) {
+		if _, ok := flagged(o.Rank, path); ok {
+			return nil, fmt.Errorf("%w: %q is a summary, whose ranks are fixed: give them when it is written", ErrRank, path)
+		}
 		return readSummary(path)
 	}
 	export := path

@@ -18,10 +18,13 @@ type Patterns struct {
 	rules []rule
 }
 
-// rule is one pattern, and the phase it means if it has no such group.
+// rule is one pattern, and the phase it means if it has no such group. A module
+// may hold more than its name says (a FusedMoE routes, exchanges and computes),
+// so the phase it means gives way to what a kernel's own name knows.
 type rule struct {
 	re     *regexp.Regexp
 	phase  Phase
+	module bool
 	groups []string
 }
 
@@ -30,6 +33,7 @@ type rule struct {
 type label struct {
 	step, layer, expert int32
 	phase               Phase
+	module              bool // the phase is that of a module
 }
 
 const unnumbered = -2
@@ -42,22 +46,24 @@ func (l label) empty() bool {
 var builtIn = []struct {
 	pattern string
 	phase   Phase
+	module  bool
 	source  string
 }{
-	{`^\[Executor\] _forward_step (?P<step>\d+)`, "", "TensorRT-LLM pyexecutor"},
-	{`^layer_wise_benchmarks layer_idx (?P<layer>\d+)`, "", "TensorRT-LLM layer_wise_benchmarks"},
-	{`^b=\d+ s=\d+ .*\bEP\d+(?P<step>)$`, "", "TensorRT-LLM layer_wise_benchmarks runs"},
-	{`^(?:step|iteration|iter|forward_step|decode_step)[ _:#=]*(?P<step>\d+)\b`, "", "usual step markers"},
-	{`^ProfilerStep#(?P<step>\d+)`, "", "PyTorch profiler"},
-	{`^execute_(?:model|context)\b.*(?P<step>)`, "", "vLLM model runner"},
-	{`^layer (?P<layer>\d+) (?P<phase>router|dispatch|experts|combine|attention)$`, "", "the captures in testdata"},
-	{`^layer (?P<layer>\d+) expert (?P<expert>\d+)$`, PhaseExperts, "the captures in testdata"},
-	{`(?:^|[._ /'"])(?:layers?|h|blocks?)[._ \[](?P<layer>\d+)(?:\b|_)`, "", "PyTorch and vLLM module names: model.layers.3.mlp"},
-	{`(?:^|[._ /])experts?[._ \[](?P<expert>\d+)(?:\b|_)`, PhaseExperts, "PyTorch module names: mlp.experts.17"},
-	{`(?i)(?:^|[._ /])(?P<phase>router|dispatch|experts|combine|attention)(?:$|[:'" (])`, "", "the phases by their own names"},
-	{`(?:^|[._ /])(?:gate|router|topk)(?:$|[:'" (])|^\w*(?:MoE|V3)Gate\b|Router\b`, PhaseRouter, "module and class names: mlp.gate, DeepseekV3Gate"},
-	{`(?:^|[._ /])(?:self_attn|attn|mla_attn)\b|^(?:MLA|Attention|\w+Attention)$`, PhaseAttention, "module and class names: self_attn, MLA"},
-	{`^(?:FusedMoE|SharedFusedMoE|\w*FusedMoE\w*)$|(?:^|[._ /])(?:shared_experts?|experts)\b`, PhaseExperts, "class names: FusedMoE, CutlassFusedMoE"},
+	{`^\[Executor\] _forward_step (?P<step>\d+)`, "", false, "TensorRT-LLM pyexecutor"},
+	{`^layer_wise_benchmarks layer_idx (?P<layer>\d+)`, "", false, "TensorRT-LLM layer_wise_benchmarks"},
+	{`^b=\d+ s=\d+ .*\bEP\d+(?P<step>)$`, "", false, "TensorRT-LLM layer_wise_benchmarks, runs"},
+	{`^(?:step|iteration|iter|forward_step|decode_step)[ _:#=]*(?P<step>\d+)\b`, "", false, "usual step markers"},
+	{`^ProfilerStep#(?P<step>\d+)`, "", false, "PyTorch profiler"},
+	{`^execute_(?:model|context)\b.*(?P<step>)`, "", false, "vLLM model runner"},
+	{`^layer (?P<layer>\d+) (?P<phase>router|dispatch|experts|combine|attention)$`, "", false, "the captures in testdata"},
+	{`^layer (?P<layer>\d+) expert (?P<expert>\d+)$`, PhaseExperts, false, "the captures in testdata"},
+	{`(?:^|[._ /'"])(?:layers?|h|blocks?)[._ \[](?P<layer>\d+)(?:\b|_)`, "", false, "PyTorch and vLLM modules: model.layers.3.mlp"},
+	{`(?:^|[._ /])shared_experts?\b`, PhaseOther, true, "modules of DeepSeek: they serve every token, so no routing loads them"},
+	{`(?:^|[. /])experts?[._ \[](?P<expert>\d+)(?:\b|_)`, PhaseExperts, false, "PyTorch modules: mlp.experts.17"},
+	{`(?i)(?:^|[ /])(?P<phase>router|dispatch|experts|combine|attention)(?:$|[:'" (])`, "", false, "the phases by their own names"},
+	{`(?:^|[._ /])(?:gate|router|topk)(?:$|[:'" (])|^\w*(?:MoE|V3)Gate\b|Router\b`, PhaseRouter, true, "modules and classes: mlp.gate, DeepseekV3Gate"},
+	{`(?:^|[._ /])(?:self_attn|attn|mla_attn)\b|^(?:MLA|Attention|\w+Attention)$`, PhaseAttention, true, "modules and classes: self_attn, MLA"},
+	{`^\w*FusedMoE\w*$|(?:^|[. /])experts\b`, PhaseExperts, true, "modules and classes: mlp.experts, CutlassFusedMoE"},
 }
 
 // NewPatterns puts the user's patterns before the built-in ones. An error names
@@ -65,24 +71,24 @@ var builtIn = []struct {
 func NewPatterns(user ...string) (*Patterns, error) {
 	p := &Patterns{}
 	for _, text := range user {
-		if err := p.add(text, ""); err != nil {
+		if err := p.add(text, "", false); err != nil {
 			return nil, err
 		}
 	}
 	for _, b := range builtIn {
-		if err := p.add(b.pattern, b.phase); err != nil {
+		if err := p.add(b.pattern, b.phase, b.module); err != nil {
 			return nil, err
 		}
 	}
 	return p, nil
 }
 
-func (p *Patterns) add(text string, phase Phase) error {
+func (p *Patterns) add(text string, phase Phase, module bool) error {
 	re, err := regexp.Compile(text)
 	if err != nil {
 		return fmt.Errorf("pattern %q: %w", text, err)
 	}
-	r := rule{re: re, phase: phase, groups: re.SubexpNames()}
+	r := rule{re: re, phase: phase, module: module, groups: re.SubexpNames()}
 	named := phase != ""
 	for _, g := range r.groups {
 		switch g {
@@ -127,7 +133,7 @@ func (p *Patterns) label(name string) label {
 			}
 		}
 		if l.phase == "" {
-			l.phase = r.phase
+			l.phase, l.module = r.phase, r.module
 		}
 	}
 	return l

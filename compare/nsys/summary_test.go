@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -69,6 +70,13 @@ func TestMergedEqualsDirect(t *testing.T) {
 	graph := filepath.Join(testdata, "gptoss-graph/graph-normal.sqlite")
 	if asJSON(t, mustRead(t, Options{}, graph)) != asJSON(t, mustRead(t, Options{}, summaryOf(t, graph))) {
 		t.Error("whole graphs: not the same result")
+	}
+}
+
+func TestSummaryKeepsItsRanks(t *testing.T) {
+	path := summaryOf(t, newFixture().work(0, 1, 10, 7, "k").write(t, "x.sqlite"))
+	if _, err := Read(t.Context(), []string{path}, Options{Rank: map[string]int{"": 3}}); !errors.Is(err, ErrRank) {
+		t.Errorf("want ErrRank, have %v", err)
 	}
 }
 

@@ -12,6 +12,7 @@ type place struct {
 	Layer  int32 `json:"l"`
 	Expert int32 `json:"e"`
 	Phase  Phase `json:"p"`
+	module bool  // until kernels' names have been looked at: the phase is that of a module
 }
 
 var nowhere = place{Step: None, Layer: None, Expert: None}
@@ -104,7 +105,7 @@ func (s *stacks) place() place {
 		p.Expert = m.expert
 	}
 	if m := top(s.phase); m != nil {
-		p.Phase = m.phase
+		p.Phase, p.module = m.phase, m.module
 	}
 	return p
 }

@@ -92,6 +92,45 @@ func TestLocateAgreesWithSearch(t *testing.T) {
 	}
 }
 
+// Whatever the ranges, the sweep and the search agree.
+func FuzzLocate(f *testing.F) {
+	f.Add([]byte{0, 10, 1, 5, 20, 2, 7, 3, 3}, []byte{1, 6, 30})
+	f.Add([]byte{9, 0, 0, 9, 0, 1, 9, 0, 2}, []byte{9, 9})
+	f.Fuzz(func(t *testing.T, ranges, moments []byte) {
+		var line timeline
+		for i := 0; i+2 < len(ranges); i += 3 {
+			m := mark{start: int64(ranges[i]), end: int64(ranges[i]) + int64(ranges[i+1]), label: label{step: None, layer: None, expert: None}}
+			n := int32(ranges[i+2] >> 3)
+			if ranges[i+2]&1 != 0 {
+				m.step = n
+			}
+			if ranges[i+2]&2 != 0 {
+				m.layer, m.expert = n, n
+			}
+			if ranges[i+2]&4 != 0 {
+				m.phase = phaseOrder[int(n)%len(phaseOrder)]
+			}
+			line.marks = append(line.marks, m)
+		}
+		for i, at := range moments {
+			line.moments = append(line.moments, moment{int64(at), int32(i)})
+		}
+		line.sortMarks()
+		line.locate(func(target int32, got place) {
+			at := int64(moments[target])
+			if want := slowPlace(line.marks, at); got != want {
+				t.Fatalf("at %d of %+v:\nwant %+v\nhave %+v", at, line.marks, want, got)
+			}
+		})
+		line.numberSteps()
+		for _, m := range line.marks {
+			if m.step < None {
+				t.Fatalf("a step without a number is left: %+v", line.marks)
+			}
+		}
+	})
+}
+
 func TestMillionNestedRanges(t *testing.T) {
 	const n = 1_000_000
 	var line timeline

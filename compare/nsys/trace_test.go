@@ -99,6 +99,25 @@ func TestTwoRanksByHand(t *testing.T) {
 	}
 }
 
+// Without any range the kernels' names decide, and the whole capture is one step
+// and one layer: grouped GEMM takes 30 and 10 ns, so max/mean is 1.5.
+func TestCaptureWithoutRanges(t *testing.T) {
+	f := newFixture()
+	for p, ns := range []int64{30, 10} {
+		f.work(int64(p), 1, 10, ns, "void cutlass::device_kernel<cutlass::gemm::kernel::GemmUniversal<cutlass::gemm::GroupProblemShape<x>>>(T1)")
+		f.work(int64(p), 2, 100, 8, "someone's own kernel")
+	}
+	trace := mustRead(t, Options{Threshold: 0.1}, f.write(t, "bare.sqlite"))
+	equal(t, "layer", trace.Imbalance[0].Layer, None)
+	near(t, "max/mean", trace.Imbalance[0].MaxOverMean, 1.5)
+	equal(t, "worst layer", trace.Overall[0].WorstLayer, None)
+	equal(t, "unknown time", phaseTime(trace, 0, None, PhaseUnknown), 8)
+	near(t, "layer share", trace.Coverage.LayerShare, 0)
+	if !hasWarning(trace.Warnings, "no_steps") || !hasWarning(trace.Warnings, "no_layers") {
+		t.Errorf("have %v", trace.Warnings)
+	}
+}
+
 // Cells, phases and kernels count the same time in three ways.
 func TestTimeIsConserved(t *testing.T) {
 	for _, pattern := range []string{"gptoss-ep4-loop/normal.sqlite", "gptoss-ep4-ranks/normal.rank?.sqlite", "deepseek-ep4-ranks/perfect.rank?.sqlite", "gptoss-graph/node-normal.sqlite"} {
