@@ -29,7 +29,7 @@ type Figure struct {
 	Alt     string // the answer in words, for those who do not see the figure
 
 	legend []key
-	panels [][]*plot.Plot // rows of panels of equal size
+	panels [][]*plot.Plot // rows of as many panels of equal size; nil leaves a place empty
 	height vg.Length      // of the panels together
 }
 
@@ -100,8 +100,28 @@ func (f Figure) draw(c draw.Canvas, words bool) {
 	tiles := draw.Tiles{Rows: len(f.panels), Cols: len(f.panels[0]), PadX: 14, PadY: 10}
 	for row, canvases := range plot.Align(f.panels, tiles, c) {
 		for col, canvas := range canvases {
-			f.panels[row][col].Draw(canvas)
+			if p := f.panels[row][col]; p != nil {
+				p.Draw(canvas)
+			}
 		}
+	}
+}
+
+// panelsWide is how many panels stand side by side.
+const panelsWide = 2
+
+// arrange puts panels side by side, or below each other where each needs the
+// whole width, and gives every row the height.
+func (f *Figure) arrange(panels []*plot.Plot, wholeWidth bool, height vg.Length) {
+	wide := min(panelsWide, len(panels))
+	if wholeWidth {
+		wide = 1
+	}
+	for from := 0; from < len(panels); from += wide {
+		row := make([]*plot.Plot, wide)
+		copy(row, panels[from:min(from+wide, len(panels))])
+		f.panels = append(f.panels, row)
+		f.height += height
 	}
 }
 

@@ -164,6 +164,24 @@ func TestLabelsDoNotOverlap(t *testing.T) {
 	}
 }
 
+// Five arms stand in rows of two, and the empty sixth place draws nothing.
+func TestManyArms(t *testing.T) {
+	var spec StepSpec
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		spec.Arms = append(spec.Arms, Steps{name, upTo(3), wave(3, 2e6), wave(3, 1e6)})
+	}
+	f, err := StepLines(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(f.panels) != 3 || len(f.panels[2]) != 2 || f.panels[2][1] != nil {
+		t.Errorf("want 3 rows of 2 panels with the last place empty, have %v", f.panels)
+	}
+	if svg := f.Inline(); strings.Count(svg, ">step</text>") != 5 {
+		t.Errorf("want 5 panels drawn, have %d", strings.Count(svg, ">step</text>"))
+	}
+}
+
 type placed struct {
 	vg.Rectangle
 	text string

@@ -59,18 +59,17 @@ func PhaseStacks(s StackSpec) (Figure, error) {
 		return Figure{}, fmt.Errorf("phases %q: %w: want at least one rank with time", s.Title, ErrNothing)
 	}
 	unit := TimeUnit(max(up, down))
+	var panels []*plot.Plot
+	many := false
 	for _, a := range s.Arms {
 		p := newPanel(a.Name, "rank", "time "+s.Per+" ("+unit.Name+")")
 		p.X.Tick.Marker = indexTicks{a.Ranks, 12}
 		p.Y.Tick.Marker = unsigned{valueTicks{6, ""}}
 		p.Y.Min, p.Y.Max = -down/unit.Per*1.06, headroom(up/unit.Per)
 		p.Add(rules{}, &stack{a, s.Phases, unit.Per})
-		if len(a.Ranks) > manyRanks || len(f.panels) == 0 {
-			f.panels = append(f.panels, nil)
-			f.height += 260
-		}
-		f.panels[len(f.panels)-1] = append(f.panels[len(f.panels)-1], p)
+		panels, many = append(panels, p), many || len(a.Ranks) > manyRanks
 	}
+	f.arrange(panels, many, 260)
 	for _, phase := range s.Phases {
 		f.legend = append(f.legend, fillKey(phase, phaseColors[phase]))
 	}

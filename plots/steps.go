@@ -28,7 +28,7 @@ type Steps struct {
 // zero, with the gap between them filled: what waiting for the slowest rank
 // costs. Without a known value the error wraps ErrNothing.
 func StepLines(s StepSpec) (Figure, error) {
-	f := Figure{Name: s.Name, Title: s.Title, Caption: s.Caption, Alt: s.Alt, height: 220}
+	f := Figure{Name: s.Name, Title: s.Title, Caption: s.Caption, Alt: s.Alt}
 	most := 0.0
 	for _, a := range s.Arms {
 		if len(a.MaxNS) != len(a.Numbers) || len(a.MeanNS) != len(a.Numbers) {
@@ -40,19 +40,16 @@ func StepLines(s StepSpec) (Figure, error) {
 		return Figure{}, fmt.Errorf("steps %q: %w: want at least one step with time", s.Title, ErrNothing)
 	}
 	unit := TimeUnit(most)
-	var row []*plot.Plot
-	for i, a := range s.Arms {
-		p := newPanel(a.Name, "step", "")
-		if i == 0 {
-			p.Y.Label.Text = "compute time (" + unit.Name + ")"
-		}
-		p.X.Tick.Marker = indexTicks{a.Numbers, 16 / len(s.Arms)}
+	var panels []*plot.Plot
+	for _, a := range s.Arms {
+		p := newPanel(a.Name, "step", "compute time ("+unit.Name+")")
+		p.X.Tick.Marker = indexTicks{a.Numbers, 8}
 		p.Y.Tick.Marker = valueTicks{6, ""}
 		p.Y.Min, p.Y.Max = 0, headroom(most/unit.Per)
 		p.Add(rules{}, &steps{a, unit.Per})
-		row = append(row, p)
+		panels = append(panels, p)
 	}
-	f.panels = [][]*plot.Plot{row}
+	f.arrange(panels, false, 220)
 	f.legend = []key{
 		lineKey("slowest rank", line(vermillion, 1.6)), lineKey("mean over ranks", line(blue, 1.6, 5, 3)),
 		fillKey("lost to waiting", tint(vermillion, 0.2)),

@@ -42,9 +42,11 @@ var (
 	purple     = color.NRGBA{0xcc, 0x79, 0xa7, 0xff}
 )
 
-// seriesColor is the colour of the i-th arm or series.
+// seriesColor is the colour of the i-th arm or series; from the eighth on they
+// repeat.
 func seriesColor(i int) color.NRGBA {
-	return []color.NRGBA{vermillion, blue, green, purple}[i%4]
+	colors := []color.NRGBA{vermillion, blue, green, purple, orange, skyBlue, ink}
+	return colors[i%len(colors)]
 }
 
 // tint is c mixed with white: share 1 is c itself, 0 is white.

@@ -74,13 +74,13 @@ func armsOf(inputs []Input) []plots.Arm {
 		switch t := in.Trace; {
 		case t == nil:
 		case t.Arm == "" || times[t.Arm] > 1:
-			rest = append(rest, plots.Arm{Name: in.Name, Trace: t})
+			rest = append(rest, plots.Arm{Name: shorten(in.Name, 32), Trace: t})
 		case t.Arm == string(compare.Normal):
 			first = append(first, plots.Arm{Name: t.Arm, Trace: t})
 		case t.Arm == string(compare.Perfect):
 			second = append(second, plots.Arm{Name: t.Arm, Trace: t})
 		default:
-			rest = append(rest, plots.Arm{Name: t.Arm, Trace: t})
+			rest = append(rest, plots.Arm{Name: shorten(t.Arm, 32), Trace: t})
 		}
 	}
 	return append(append(first, second...), rest...)
@@ -180,7 +180,7 @@ func titleOf(inputs []Input) string {
 	for _, in := range inputs {
 		switch {
 		case in.Campaign != nil && in.Campaign.Command != "":
-			return shorten(in.Campaign.Command)
+			return shorten(in.Campaign.Command, 90)
 		case in.Trace != nil && len(in.Trace.Exports) > 0:
 			for _, e := range in.Trace.Exports {
 				names = append(names, base(e.Path))

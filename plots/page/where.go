@@ -155,15 +155,14 @@ func (p Page) kernelTable() table {
 		})
 		for _, k := range sorted[:min(len(sorted), shownRows)] {
 			of := router.Number(float64(k.TotalNS) / float64(a.Trace.Coverage.GPUNS))
-			t.Rows = append(t.Rows, row(a.Name, string(k.Phase), duration(router.Number(k.TotalNS)), share(of), k.Instances, duration(k.MedianNS), shorten(k.Name)))
+			t.Rows = append(t.Rows, row(a.Name, string(k.Phase), duration(router.Number(k.TotalNS)), share(of), k.Instances, duration(k.MedianNS), shorten(k.Name, 90)))
 		}
 	}
 	return t
 }
 
-// shorten keeps the start of a long command or kernel name.
-func shorten(name string) string {
-	const most = 90
+// shorten keeps the start of a long name.
+func shorten(name string, most int) string {
 	if runes := []rune(name); len(runes) > most {
 		return string(runes[:most]) + "…"
 	}
