@@ -113,7 +113,7 @@ func TestDriftThatLooksLikeGain(t *testing.T) {
 		c := valid(paired(make([]float64, 10)...))
 		for i := range c.Launches {
 			l := &c.Launches[i]
-			l.Position = i
+			l.Position = i + 5 // warm-up came before
 			l.Arm = map[byte]Arm{'A': Normal, 'B': Perfect}[order[i%len(order)]]
 			l.Value = 100 * math.Exp(0.02*float64(i)+0.0002*rng.NormFloat64())
 		}
@@ -124,10 +124,54 @@ func TestDriftThatLooksLikeGain(t *testing.T) {
 		t.Errorf("ABAB: verdict %q, %+v", r.Verdict, c)
 	}
 	r = Judge(drifting("ABBA"))
-	if c := check(t, r, CheckDrift); r.Verdict == Invalid || c.Status != Warn {
+	// 0.02 per launch over 19 positions: exp(0.38) − 1 = 46 %.
+	if c := check(t, r, CheckDrift); r.Verdict == Invalid || c.Status != Warn || !strings.Contains(c.Text, "+46.") {
 		t.Errorf("ABBA: verdict %q, %+v", r.Verdict, c)
 	}
 	if c := check(t, r, CheckOrderEffect); c.Status != Warn || !strings.Contains(c.Text, "+2.0 %") {
 		t.Errorf("ABBA: %+v, want an order effect of 2 %%", c)
+	}
+}
+
+// What one pair lacks must not hide what the next one shows.
+func TestChecksGoOnAfterAnIncompletePair(t *testing.T) {
+	c := valid(paired(.19, .2, .21, .22, .18, .2))
+	c.Launches[0].Status = "failed"
+	for i := range 2 {
+		c.Launches[2+i].Work = map[string]float64{WorkRequests: float64(100 + 50*i)}
+	}
+	r := Judge(c)
+	if w := check(t, r, CheckWork); w.Status != Fail || !strings.Contains(w.Text, "pair 1") {
+		t.Errorf("unequal work after an incomplete pair: %+v", w)
+	}
+	if o := check(t, r, CheckOrder); o.Text != "normal first in 2 pairs, perfect first in 3" || o.Status != Pass {
+		t.Errorf("order: %+v", o)
+	}
+	for i := range c.Launches { // now pair 5 has no known order, although one position is known
+		if c.Launches[i].Pair == 5 && c.Launches[i].Arm == Normal {
+			c.Launches[i].Position = UnknownPosition
+		}
+	}
+	r = Judge(c)
+	if o := check(t, r, CheckOrder); o.Text != "normal first in 2 pairs, perfect first in 2" {
+		t.Errorf("order: %+v", o)
+	}
+	if r.Pairs[5].Order != "" || r.Pairs[5].Status != PairComplete {
+		t.Errorf("pair of unknown order: %+v", r.Pairs[5])
+	}
+}
+
+func TestOrderMayBeOffByOne(t *testing.T) {
+	for pairs, want := range map[int]CheckStatus{1: Pass, 2: Pass, 3: Pass} {
+		c := valid(paired(make([]float64, pairs)...))
+		if o := check(t, Judge(c), CheckOrder); o.Status != want {
+			t.Errorf("%d pairs in turns: %+v", pairs, o)
+		}
+		for i := range c.Launches { // the other arm first
+			c.Launches[i].Position = 100 - c.Launches[i].Position
+		}
+		if o := check(t, Judge(c), CheckOrder); o.Status != want {
+			t.Errorf("%d pairs in turns, perfect first: %+v", pairs, o)
+		}
 	}
 }

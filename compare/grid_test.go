@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/nsys"
@@ -75,10 +76,10 @@ func TestCompareTracesByHand(t *testing.T) {
 }
 
 func TestSpreadOverSteps(t *testing.T) {
-	// Steps of 10 and 14 against 6 and 6: s²ₙ = 8, s²ₚ = 0.
-	c := changeOf([]float64{10, 14}, []float64{6, 6})
+	// Steps of 10 and 14 against 5 and 7: s²ₙ = 8, s²ₚ = 2.
+	c := changeOf([]float64{10, 14}, []float64{5, 7})
 	checkNear(t, "difference", float64(c.DifferenceNS), -6, 0)
-	checkNear(t, "spread", float64(c.DifferenceSDNS), 2.8284271, 1e-6)
+	checkNear(t, "spread", float64(c.DifferenceSDNS), 3.1622777, 1e-6)
 	checkNear(t, "ratio", float64(c.Ratio), 2, 0)
 	one := changeOf([]float64{10}, []float64{6, 6})
 	if one.DifferenceSDNS.Defined() {
@@ -163,11 +164,77 @@ func TestStartUpIsLeftOutOfBothArms(t *testing.T) {
 	if len(c.Steps) != 5 || c.Steps[0].Compared || !c.Steps[1].Compared || c.Steps[2].Compared {
 		t.Errorf("all steps are to be shown, the first of each arm as not compared: %+v", c.Steps)
 	}
+	// Of two steps neither is left out, however long.
+	normal, perfect = alternating()
+	long(normal, 0, 1000)
+	perfect.Cells = perfect.Cells[:8]
+	long(perfect, 0, 1000)
+	if c := CompareTraces(normal, perfect); c.Normal.Steps != 2 || c.Perfect.Steps != 2 {
+		t.Errorf("one of two steps was cut: %+v", c.Steps)
+	}
 	// A long step in the middle is no start-up.
 	normal, perfect = alternating()
 	long(perfect, 1, 1000)
 	if c := CompareTraces(normal, perfect); c.Perfect.Steps != 3 || warned(c, "start_up", "perfect") {
 		t.Errorf("a long step in the middle was cut: %+v", c.Steps)
+	}
+}
+
+func TestMedian(t *testing.T) {
+	checkNear(t, "odd", median([]float64{9, 1, 4}), 4, 0)
+	checkNear(t, "even", median([]float64{9, 1, 4, 5}), 4.5, 0)
+}
+
+// Time that only one arm has is a row, not nothing.
+func TestPhaseOfOneArm(t *testing.T) {
+	normal, perfect := alternating()
+	for step := range 3 {
+		for rank := range 2 {
+			perfect.Cells = append(perfect.Cells, cell(rank, step, 3, nsys.PhaseRouter, 7, 0))
+		}
+	}
+	c := CompareTraces(normal, perfect)
+	if len(c.Phases) != 3 || c.Phases[0].Phase != nsys.PhaseRouter || c.Phases[0].NormalNS != 0 || c.Phases[0].PerfectNS != 7 || c.Phases[0].Ratio != 0 {
+		t.Errorf("have %+v", c.Phases)
+	}
+}
+
+// Without expert work on both sides neither hardware nor balance is judged.
+func TestNoExpertWorkInOneArm(t *testing.T) {
+	normal, perfect := alternating()
+	for i := range normal.Cells {
+		if normal.Cells[i].Phase == nsys.PhaseExperts {
+			normal.Cells[i].Phase = nsys.PhaseOther
+		}
+	}
+	c := CompareTraces(normal, perfect)
+	if len(c.RankSpeeds) != 0 || !warned(c, "balance_not_measured", "") || !c.Comparable {
+		t.Errorf("have %+v, warnings %+v", c.RankSpeeds, c.Warnings)
+	}
+	if c := CompareTraces(alternating()); warned(c, "balance_not_measured", "") {
+		t.Error("balance was measured on both sides")
+	}
+}
+
+func TestRecordedLoadMustBeBalanced(t *testing.T) {
+	normal, perfect := alternating()
+	perfect.Imbalance = []nsys.ImbalanceStat{
+		{Layer: 3, Level: nsys.LevelRank, Quantity: nsys.QuantityTime, MaxOverMean: 1.3, Flagged: true},
+		{Layer: 3, Level: nsys.LevelExpert, Quantity: nsys.QuantityLoad, MaxOverMean: 1.3, Flagged: true},
+		{Layer: 3, Level: nsys.LevelRank, Quantity: nsys.QuantityLoad, MaxOverMean: 1.2, Floor: 1},
+	}
+	normal.Imbalance = []nsys.ImbalanceStat{{Layer: 3, Level: nsys.LevelRank, Quantity: nsys.QuantityLoad, MaxOverMean: 1.9, Flagged: true}}
+	c := CompareTraces(normal, perfect)
+	if !c.Comparable {
+		t.Errorf("refused for what is not the load of ranks: %v", c.Reasons)
+	}
+	if len(c.Balance) != 1 || c.Balance[0] != (BalanceChange{3, nsys.LevelRank, nsys.QuantityLoad, 1.9, 1.2}) {
+		t.Errorf("balance of both sides: %+v", c.Balance)
+	}
+	perfect.Imbalance[2].Flagged = true
+	c = CompareTraces(normal, perfect)
+	if c.Comparable || !strings.Contains(c.Reasons[0], "max/mean 1.200 over ranks in layer 3 (floor 1.000)") {
+		t.Errorf("uneven load of the perfect arm: comparable %v, %v", c.Comparable, c.Reasons)
 	}
 }
 
@@ -192,6 +259,14 @@ func TestEmptyTraces(t *testing.T) {
 	if c.Comparable || len(c.Reasons) == 0 || c.Step.NormalNS.Defined() {
 		t.Errorf("have %+v, want nothing to compare", c)
 	}
+	normal, perfect := alternating()
+	for i := range perfect.Cells {
+		perfect.Cells[i].Rank += 2
+	}
+	c = CompareTraces(normal, perfect)
+	if c.Comparable || c.Reasons[0] != "the sides have no rank in common: normal has 0, 1, perfect has 2, 3" {
+		t.Errorf("other ranks: %v", c.Reasons)
+	}
 }
 
 func TestSidesRefused(t *testing.T) {
@@ -200,16 +275,17 @@ func TestSidesRefused(t *testing.T) {
 		normal, perfect string
 		comparable      bool
 		warning         string
+		reason          string
 	}{
-		{"as named", "normal", "perfect", true, ""},
-		{"unknown", "", "", true, "arm_unknown"},
-		{"half known", "normal", "", true, "arm_unknown"},
-		{"other half", "", "perfect", true, "arm_unknown"},
-		{"swapped", "perfect", "normal", false, ""},
-		{"both perfect", "perfect", "perfect", false, ""},
-		{"both normal", "normal", "normal", false, ""},
-		{"mixed", "mixed", "perfect", false, ""},
-		{"perfect given as normal", "perfect", "", false, ""},
+		{"as named", "normal", "perfect", true, "", ""},
+		{"unknown", "", "", true, "arm_unknown", ""},
+		{"half known", "normal", "", true, "arm_unknown", ""},
+		{"other half", "", "perfect", true, "arm_unknown", ""},
+		{"swapped", "perfect", "normal", false, "", "swapped"},
+		{"both perfect", "perfect", "perfect", false, "", "normal side is not the normal arm but perfect"},
+		{"both normal", "normal", "normal", false, "", "perfect side is not the perfect arm but normal"},
+		{"mixed", "mixed", "perfect", false, "", "but mixed"},
+		{"perfect given as normal", "perfect", "", false, "", "but perfect"},
 	}
 	for _, k := range cases {
 		normal, perfect := alternating()
@@ -217,6 +293,12 @@ func TestSidesRefused(t *testing.T) {
 		c := CompareTraces(normal, perfect)
 		if c.Comparable != k.comparable || c.Comparable != (len(c.Reasons) == 0) {
 			t.Errorf("%s: comparable %v, reasons %v", k.what, c.Comparable, c.Reasons)
+		}
+		if !strings.Contains(strings.Join(c.Reasons, "; "), k.reason) || len(c.Reasons) > 1 {
+			t.Errorf("%s: reasons %v, want one with %q", k.what, c.Reasons, k.reason)
+		}
+		if (k.warning != "") != warned(c, "arm_unknown", "") {
+			t.Errorf("%s: warnings %+v", k.what, c.Warnings)
 		}
 		if k.warning != "" && !warned(c, k.warning, "") {
 			t.Errorf("%s: no warning %s in %+v", k.what, k.warning, c.Warnings)

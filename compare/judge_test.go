@@ -154,7 +154,7 @@ func TestSecondaryMetrics(t *testing.T) {
 		if l.Arm == Normal {
 			slow = 1.25 + 0.01*float64(l.Pair)
 		}
-		l.Secondary = []Measured{{ttft, 40 * slow}, {rate, 7}, {c.Metric, l.Value}}
+		l.Secondary = []Measured{{Metric{"broken", "", true}, math.NaN()}, {c.Metric, l.Value}, {ttft, 40 * slow}, {rate, 7}}
 		if l.Arm == Normal || l.Pair > 0 {
 			l.Secondary = append(l.Secondary, Measured{itl, 5 * slow}) // one launch lacks it
 		}
