@@ -126,6 +126,21 @@ func TestReplicatedExpert(t *testing.T) {
 	}
 }
 
+func TestRecordedLoads(t *testing.T) {
+	s := RecordedLoads(
+		Recorded{"a", map[int]router.Load{2: {PerExpert: []int64{1, 3}}, 7: {PerExpert: []int64{2, 2}}}},
+		Recorded{"b", map[int]router.Load{7: {PerExpert: []int64{0, 0, 6}}}})
+	if !slices.Equal(s.Grids[0].Rows, []int{2, 7}) || !slices.Equal(s.Grids[1].Columns, []int{0, 1, 2}) {
+		t.Fatalf("layers %v and experts %v, want the union of both", s.Grids[0].Rows, s.Grids[1].Columns)
+	}
+	checkValues(t, "layer 2 of a", s.Grids[0].Values[0], []float64{1, 3, nan})
+	checkValues(t, "layer 2 of b", s.Grids[1].Values[0], []float64{nan, nan, nan})
+	checkValues(t, "layer 7 of b", s.Grids[1].Values[1], []float64{0, 0, 6})
+	if want := "a: the largest is 1.50 × its layer's mean (layer 2, expert 1). b: the largest is 3.00 × its layer's mean (layer 7, expert 2)."; s.Alt != want {
+		t.Errorf("alt %q, want %q", s.Alt, want)
+	}
+}
+
 func TestLayerLosses(t *testing.T) {
 	other := small()
 	other.Stragglers = []nsys.StragglerStat{{Layer: 7, LossNS: router.Undefined()}}

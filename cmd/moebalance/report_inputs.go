@@ -91,7 +91,7 @@ func (r *reportInputs) folder(path string) error {
 	if err != nil {
 		return err
 	}
-	result := page.Counts{Warnings: append(record.Warnings, warnings...)}
+	result := page.Counts{Warnings: append(record.Warnings, warnings...), Load: record.ByLayer()}
 	for _, l := range layers {
 		result.Imbalance = append(result.Imbalance, page.CountsLayer{Source: path, LayerBalance: l})
 	}

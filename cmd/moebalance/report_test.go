@@ -52,6 +52,19 @@ func TestReportOfCaptures(t *testing.T) {
 	}
 }
 
+// A folder of expert statistics alone gives the heat map of its load.
+func TestReportOfCounts(t *testing.T) {
+	code, out, errs := report(t, "../../testdata/gptoss-ep4-ranks/counts-normal", "../../testdata/gptoss-ep4-ranks/counts-perfect")
+	if code != exitDone || errs != "" {
+		t.Fatalf("exit %d, stderr %q", code, errs)
+	}
+	for _, want := range []string{"Which experts did the engine send the slots to?", "counts-perfect: the largest is 1.0", "chance up to"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+}
+
 // What a verb writes as JSON, report takes; without -o the page is the result
 // on stdout.
 func TestReportOfResults(t *testing.T) {

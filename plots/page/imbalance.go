@@ -55,6 +55,9 @@ func (p Page) imbalance() (section, error) {
 }
 
 func (p Page) addImbalanceFigures(s *section) error {
+	if err := s.addFigure(plots.HeatMap(plots.RecordedLoads(p.recorded()...))); err != nil {
+		return err
+	}
 	if len(p.arms) == 0 {
 		return nil
 	}
@@ -75,6 +78,16 @@ func (p Page) addImbalanceFigures(s *section) error {
 		}
 	}
 	return nil
+}
+
+// recorded lists the loads of expert statistics.
+func (p Page) recorded() (out []plots.Recorded) {
+	for _, in := range p.inputs {
+		if in.Counts != nil && len(in.Counts.Load) > 0 {
+			out = append(out, plots.Recorded{Name: shorten(in.Name, 32), Layers: in.Counts.Load})
+		}
+	}
+	return out
 }
 
 // unevenness collects the imbalance of all layers, the flagged and largest

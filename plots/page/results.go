@@ -33,6 +33,9 @@ type CacheEntry struct {
 type Counts struct {
 	Imbalance []CountsLayer    `json:"imbalance"`
 	Warnings  []counts.Warning `json:"warnings"`
+	// Load is the recorded load by layer, for a heat map. A result's JSON does
+	// not hold it: it comes from the statistics themselves.
+	Load map[int]router.Load `json:"-"`
 }
 
 // CountsLayer is the balance of one layer of one source.

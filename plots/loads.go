@@ -1,0 +1,54 @@
+package plots
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+// Recorded is the load that expert statistics hold, by layer, under the name
+// that figures show it by.
+type Recorded struct {
+	Name   string
+	Layers map[int]router.Load
+}
+
+// RecordedLoads is the heat map of slots by layer and expert, one panel per
+// source. Layers and experts that a source lacks are unknown in its panel.
+func RecordedLoads(sources ...Recorded) HeatSpec {
+	seen, experts := map[int]bool{}, 0
+	for _, r := range sources {
+		for layer, load := range r.Layers {
+			seen[layer] = true
+			experts = max(experts, len(load.PerExpert))
+		}
+	}
+	layers := slices.Sorted(maps.Keys(seen))
+	columns := make([]int, experts)
+	for e := range columns {
+		columns[e] = e
+	}
+	s := HeatSpec{
+		Name: "recorded-load", Title: "Which experts did the engine send the slots to?",
+		RowLabel: "layer", ColumnLabel: "expert", Quantity: "load",
+		Caption: fmt.Sprintf("%s, %s. Recorded load in slots over all recorded steps. Each cell is relative to the mean of its layer.", plural(len(layers), "layer"), plural(experts, "expert")),
+	}
+	var answers []string
+	for _, r := range sources {
+		g := Grid{Name: r.Name, Rows: layers, Columns: columns}
+		for _, layer := range layers {
+			row := unknowns(experts)
+			for e, n := range r.Layers[layer].PerExpert {
+				row[e] = float64(n)
+			}
+			g.Values = append(g.Values, row)
+		}
+		s.Grids = append(s.Grids, g)
+		answers = append(answers, g.extreme("layer", "expert"))
+	}
+	s.Alt = strings.Join(answers, " ")
+	return s
+}
