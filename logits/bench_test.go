@@ -151,3 +151,16 @@ func BenchmarkPlainWrite(b *testing.B) {
 }
 
 var _ io.WriterAt = (*memory)(nil)
+
+// BenchmarkGet reads an entry of 8192 tokens of DeepSeek-V3, 8 MiB, from the cache.
+func BenchmarkGet(b *testing.B) {
+	c := openCache(b, b.TempDir(), specOf(b, deepSeek(), 8))
+	b.ReportAllocs()
+	for b.Loop() {
+		e, err := c.Get(5, 8192)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.SetBytes(int64(len(e.Logits) + 4*len(e.IDs)))
+	}
+}

@@ -65,7 +65,7 @@ func readEntry(f *safetensors.File) (*Entry, error) {
 		crc = crc32.Update(crc, castagnoli, b)
 		switch t.Name {
 		case tensorIDs:
-			e.IDs = decodeIDs(nil, b)
+			e.IDs = decodeIDs(make([]int32, 0, len(b)/4), b)
 		case tensorLogits:
 			e.Logits = b
 		}

@@ -120,23 +120,39 @@ func knobsText(o router.PlanOptions) string {
 
 // layoutText names a contiguous layout and spells out any other.
 func layoutText(l router.Layout) string {
+	if isContiguous(l) {
+		return contiguous
+	}
 	held := make([][]int32, l.Ranks())
 	for r := range held {
 		held[r] = l.Held(r)
-	}
-	plain, err := router.Contiguous(l.Experts(), l.Ranks())
-	same := err == nil
-	for r := 0; same && r < len(held); r++ {
-		same = slices.Equal(held[r], plain.Held(r))
-	}
-	if same {
-		return contiguous
 	}
 	text, err := json.Marshal(held)
 	if err != nil {
 		panic(err) // numbers always marshal
 	}
 	return string(text)
+}
+
+// isContiguous reports whether a layout is the one router.Contiguous makes.
+func isContiguous(l router.Layout) bool {
+	next := int32(0)
+	for r := range l.Ranks() {
+		size := l.Experts() / l.Ranks()
+		if r < l.Experts()%l.Ranks() {
+			size++
+		}
+		if len(l.Held(r)) != size {
+			return false
+		}
+		for _, e := range l.Held(r) {
+			if e != next {
+				return false
+			}
+			next++
+		}
+	}
+	return true
 }
 
 // address is the file name of an entry: a prefix for people, and 128 bits of the

@@ -163,3 +163,41 @@ func TestSpecsThatCannotBe(t *testing.T) {
 		}
 	}
 }
+
+func TestContiguousIsKnownByItsContent(t *testing.T) {
+	for experts := 1; experts < 20; experts++ {
+		for ranks := 1; ranks <= experts; ranks++ {
+			l, err := router.Contiguous(experts, ranks)
+			if err != nil {
+				t.Fatal(err)
+			}
+			held := make([][]int32, ranks)
+			for r := range held {
+				held[r] = slices.Clone(l.Held(r))
+			}
+			same, err := router.Placed(experts, held)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if layoutText(l) != contiguous || layoutText(same) != contiguous {
+				t.Errorf("%d experts on %d ranks: %s, %s", experts, ranks, layoutText(l), layoutText(same))
+			}
+			if experts == 1 {
+				continue
+			}
+			last := held[ranks-1]
+			if ranks == 1 {
+				last[0], last[1] = last[1], last[0]
+			} else {
+				held[0][0], last[0] = last[0], held[0][0]
+			}
+			other, err := router.Placed(experts, held)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if text := layoutText(other); text == contiguous || !strings.HasPrefix(text, "[[") {
+				t.Errorf("%v: %s", held, text)
+			}
+		}
+	}
+}
