@@ -7,10 +7,12 @@ import (
 	"math"
 	"math/bits"
 	"math/rand/v2"
+	"slices"
 )
 
-// newTarget lets the ranks fall off by a power law, rank 0 the busiest, whose
-// exponent is found by bisection so that max/mean − 1 is the wanted imbalance.
+// newTarget lets the ranks fall off by a power law, rank 0 the busiest and the
+// next ones in other groups, whose exponent is found by bisection so that
+// max/mean − 1 is the wanted imbalance.
 func newTarget(p Problem, o PlanOptions) (Plan, error) {
 	ranks := p.Layout.Ranks()
 	most := mostImbalance(p)
@@ -26,38 +28,63 @@ func newTarget(p Problem, o PlanOptions) (Plan, error) {
 			high = mid
 		}
 	}
-	name := fmt.Sprintf("target/1 imbalance=%v", o.Imbalance)
-	return newSkew(p, name, spreadRanks(p, powerLaw(ranks, low))), nil
+	weights := make([]float64, ranks)
+	for i, r := range groupsApart(p) {
+		weights[r] = powerLaw(ranks, low)[i]
+	}
+	s := newSkew(p, fmt.Sprintf("target/1 imbalance=%v", o.Imbalance), spreadRanks(p, weights))
+	return s, s.reaches(o.Imbalance)
+}
+
+// reaches is an error if the groups of the busiest ranks are too full to let
+// them have their share.
+func (s *skew) reaches(imbalance float64) error {
+	perExpert := make([]int64, s.problem.Shape.Experts)
+	for e := range perExpert {
+		perExpert[e] = s.slots[e+1] - s.slots[e]
+	}
+	b := BalanceOf(s.problem.Layout.RankLoad(perExpert))
+	want := (1 + imbalance) * float64(b.Total) / float64(b.Parts)
+	if got := float64(b.Max); got < want-float64(s.problem.Shape.TopK) {
+		return fmt.Errorf("an imbalance of %v would need %.0f slots on the busiest rank, and what a token may send to one group allows %.0f; want less", imbalance, want, got)
+	}
+	return nil
+}
+
+// groupsApart orders the ranks so that neighbours hold experts of different
+// groups, as far as there are any: the first rank of each group, then the second
+// ones, and so on. Rank 0 comes first.
+func groupsApart(p Problem) []int {
+	order := make([]int, p.Layout.Ranks())
+	place := make([]int, len(order)) // among the ranks that begin in the same group
+	seen := map[int]int{}
+	for r := range order {
+		order[r] = r
+		if held := p.Layout.Held(r); len(held) > 0 {
+			g := int(held[0]) / p.Shape.GroupSize()
+			place[r] = seen[g]
+			seen[g]++
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return place[a] - place[b] })
+	return order
 }
 
 // mostImbalance is max/mean − 1 over the ranks when every token sends rank 0 as
-// many slots as skew can: as many as it has experts, or with groups as many as
-// fit the groups a token visits.
+// much as skew can: as many slots as it has experts, or with groups as fit the
+// groups a token visits.
 func mostImbalance(p Problem) float64 {
-	window, laps := evenWindow(p.Shape)
-	size := p.Shape.GroupSize()
-	in := map[int]int{} // by group: experts of rank 0
+	window := visitsPerToken(p.Shape)
+	inGroup := make([]float64, p.Shape.Experts/p.Shape.GroupSize())
 	for _, e := range p.Layout.Held(0) {
-		in[int(e)/size]++
+		inGroup[int(e)/p.Shape.GroupSize()]++
 	}
-	reach := make([]int, 0, len(in))
-	for g := range p.Shape.Experts / size {
-		if in[g] > 0 {
-			reach = append(reach, min(laps, in[g]))
-		}
+	slices.Sort(inGroup)
+	slots := 0.0
+	for _, n := range inGroup[len(inGroup)-window:] {
+		slots += min(n, float64(p.Shape.TopK)/float64(window))
 	}
-	slots := 0
-	for range min(window, len(reach)) {
-		best := 0
-		for i, n := range reach {
-			if n > reach[best] {
-				best = i
-			}
-		}
-		slots += reach[best]
-		reach[best] = 0
-	}
-	return float64(slots)*float64(p.Layout.Ranks())/float64(p.Shape.TopK) - 1
+	return slots*float64(p.Layout.Ranks())/float64(p.Shape.TopK) - 1
 }
 
 // powerLaw is i⁻ˢ for i from 1 to n, divided by their sum.

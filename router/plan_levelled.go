@@ -16,7 +16,7 @@ import "slices"
 // enough to leave the ranks first.
 //
 // Nothing is proved about the outcome; the certificate measures it against the
-// floors. Over the shapes of the tests ranks stay within one slot of their floor
+// floors. Over the shapes of the tests ranks stay within two slots of their floor
 // and experts on theirs.
 //
 // The next slot of an expert with several copies lands on the next copy in

@@ -1,0 +1,169 @@
+package router
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// listed is a plan written out, to hold the certificate against.
+type listed [][]int32
+
+func (l listed) Name() string               { return "listed/1" }
+func (l listed) Fill(dst []int32, rank int) { copy(dst, l[rank]) }
+
+// Two ranks, four experts, top-2, and every number counted by hand.
+func TestCertificateByHand(t *testing.T) {
+	p := problem(t, 4, 2, 0, 0, 2, DEP, 2, 1)
+	// Rank 0 owns experts 0 1, rank 1 owns 2 3.
+	c, err := Certify(p, listed{{0, 1, 0, 2}, {0, 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Certificate{
+		Plan: "listed/1", Mode: DEP, Ranks: 2, Tokens: 3, Slots: 6,
+		// Ranks get 5 and 1 of 6 slots; 3 each is possible.
+		Rank: Level{Max: 5, Min: 1, Floor: 3, Excess: 2, MaxOverMean: 5. / 3, FloorOverMean: 1},
+		// Experts 3 2 1 0; ⌈6/4⌉ = 2.
+		Expert: Level{Max: 3, Min: 0, Floor: 2, Excess: 1, MaxOverMean: 2, FloorOverMean: 4. / 3},
+		// Rows 3 1 (floor 2) and 2 0 (floor 1): both one off, the first is told.
+		Pair: Level{Max: 3, Min: 1, Floor: 2, Excess: 1, MaxOverMean: 1.5, FloorOverMean: 1}, PairSource: 0,
+		ActiveExperts: 3, ActiveExpertsIdeal: 4, Groups: 1, GroupsLimit: 1,
+		ReceiverConflict: 2, // step 0: both send to rank 0
+		Valid:            true,
+	}
+	if c != want {
+		t.Errorf("certificate\n%+v, want\n%+v", c, want)
+	}
+
+	c, err = Certify(p, listed{{0, 2, 1, 1}, {3, 2}})
+	if err != nil || c.Duplicates != 1 || c.Valid || c.Optimal {
+		t.Errorf("expert 1 twice in a token: %+v, %v", c, err)
+	}
+	c, err = Certify(p, listed{{0, 2, 1, 3}, {2, 0}})
+	if err != nil || !c.Optimal || c.ReceiverConflict != 1 {
+		t.Errorf("3 slots per rank, 1 or 2 per expert, rows 2 2 and 1 1: optimal, without conflict; got %+v, %v", c, err)
+	}
+	if _, err = Certify(p, listed{{0, 2, 1, 4}, {2, 0}}); err == nil || !strings.Contains(err.Error(), "slot 1 of token 1 on rank 0 has expert 4; want 0 to 3") {
+		t.Errorf("an expert that is none: %v", err)
+	}
+
+	grouped := problem(t, 4, 2, 4, 1, 2, DEP, 1)
+	grouped.Shape = Shape{4, 2, 2, 1}
+	c, err = Certify(grouped, listed{{0, 1}, {0, 3}})
+	if err != nil || c.Groups != 2 || c.GroupsLimit != 1 || c.Valid {
+		t.Errorf("experts of two groups where one is allowed: %+v, %v", c, err)
+	}
+}
+
+func TestCertificateTEP(t *testing.T) {
+	p := problem(t, 4, 2, 0, 0, 2, TEP, 2)
+	c, err := Certify(p, listed{{0, 2, 1, 3}, {0, 2, 3, 1}})
+	if err != nil || c.Disagreements != 2 || c.Valid || c.Slots != 4 || c.PairSource != -1 || c.ReceiverConflict != 0 {
+		t.Errorf("two slots differ between the ranks, and the four slots are counted once: %+v, %v", c, err)
+	}
+}
+
+// No slots: nothing is defined, nothing is wrong, and JSON says null.
+func TestCertificateOfNothing(t *testing.T) {
+	c := certify(t, "diagonal", problem(t, 4, 2, 0, 0, 2, DEP, 0), PlanOptions{})
+	text, err := json.Marshal(c)
+	if err != nil || !c.Optimal || c.Rank.MaxOverMean.Defined() || !strings.Contains(string(text), `"max_over_mean":null`) {
+		t.Errorf("%s, %v", text, err)
+	}
+}
+
+// The floors against trying every assignment there is. Floors of ranks and pairs
+// must never be above the best found; without groups or replicas they must be
+// the best, and so must the expert floor among assignments with the best ranks.
+func TestFloorsAgainstBruteForce(t *testing.T) {
+	random := rand.New(rand.NewPCG(10, 10))
+	for range 120 {
+		s := Shape{Experts: 2 + random.IntN(4)}
+		if s.Experts == 4 && random.IntN(2) == 0 {
+			s.Groups, s.TopKGroups = 2, 1
+		}
+		s.TopK = 1 + random.IntN(min(3, s.Reachable()))
+		ranks := 1 + random.IntN(s.Experts)
+		layout, err := Contiguous(s.Experts, ranks)
+		if random.IntN(2) == 0 {
+			layout, err = Placed(s.Experts, randomPlacement(s.Experts, ranks, random))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		tokens := 1 + random.IntN(3)
+		p := Problem{Shape: s, Layout: layout, Mode: TEP, Tokens: slices.Repeat([]int{tokens}, ranks)}
+		f := floorsOf(p)
+		rank, expert := bruteFloors(p)
+		plain := !s.Grouped() && !layout.Replicated()
+		if f.rank > rank || plain && (f.rank != rank || f.expert != expert) {
+			t.Fatalf("%v, %d tokens, layout %v: floors %d and %d, the best of all assignments has %d and %d",
+				s, tokens, layout.held, f.rank, f.expert, rank, expert)
+		}
+	}
+}
+
+// bruteFloors is the least rank maximum of all assignments, and the least expert
+// maximum of those that reach it.
+func bruteFloors(p Problem) (rank, expert int64) {
+	tokens := choices(p.Shape)
+	rank, expert = 1<<60, 1<<60
+	load := make([]int64, p.Shape.Experts)
+	var try func(left int)
+	try = func(left int) {
+		if left == 0 {
+			r, e := slices.Max(p.Layout.RankLoad(load)), slices.Max(load)
+			if r < rank || r == rank && e < expert {
+				rank, expert = r, e
+			}
+			return
+		}
+		for _, token := range tokens {
+			for _, e := range token {
+				load[e]++
+			}
+			try(left - 1)
+			for _, e := range token {
+				load[e]--
+			}
+		}
+	}
+	try(p.total())
+	return rank, expert
+}
+
+// choices are all sets of experts that one token may have.
+func choices(s Shape) (all [][]int) {
+	for mask := range 1 << s.Experts {
+		var set []int
+		groups := map[int]bool{}
+		for e := range s.Experts {
+			if mask>>e&1 == 1 {
+				set = append(set, e)
+				groups[e/s.GroupSize()] = true
+			}
+		}
+		if len(set) == s.TopK && (!s.Grouped() || len(groups) <= s.TopKGroups) {
+			all = append(all, set)
+		}
+	}
+	return all
+}
+
+func BenchmarkCertify(b *testing.B) {
+	p := problem(b, 256, 8, 8, 4, 8, DEP, 8192)
+	plan, err := NewPlan("diagonal", p, PlanOptions{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(8 * 8192 * 8 * 4)
+	b.ReportAllocs()
+	for b.Loop() {
+		if c, err := Certify(p, plan); err != nil || !c.Optimal {
+			b.Fatal(err, c)
+		}
+	}
+}
