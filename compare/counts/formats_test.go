@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/moebalance/moebalance/router"
 )
 
 // step is a Step in a form that a table can hold.
@@ -130,6 +132,31 @@ func TestFormats(t *testing.T) {
 var numpyLoads = []step{
 	{0, 0, []int64{71, 50, 60, 86, 67, 35, 63, 59}, nil},
 	{0, 1, []int64{10, 5, 65, 38, 59, 31, 22, 14}, nil},
+}
+
+// A record of physical copies knows where they are, so that chance can be told
+// per rank and other ranks can be asked for.
+func TestRecordedCopiesArePlaced(t *testing.T) {
+	r := mustRead(t, fixture("counts", "vllm-dump.json"))
+	if r.Placement == nil || len(r.Warnings) > 0 {
+		t.Fatalf("placement %v, warnings %v", r.Placement, r.Warnings)
+	}
+	l, err := r.Placement.Layout(1)
+	if err != nil || !slices.Equal(l.Held(0), []int32{3, 2, 1}) || !slices.Equal(l.Held(1), []int32{0, 3, 2}) {
+		t.Errorf("layer 1: %v, %v", l, err)
+	}
+	layers, warnings, err := r.Imbalance(Options{Shape: &router.Shape{Experts: 4, TopK: 1}})
+	if err != nil || len(warnings) > 0 || !layers[0].NullP95.Defined() {
+		t.Errorf("%+v, %v, %v", layers, warnings, err)
+	}
+	_, warnings, err = r.Imbalance(Options{Placement: r.Placement})
+	if err != nil || !slices.Contains(codes(warnings), "even_replicas") {
+		t.Errorf("asked for the placement instead of the counts per rank: %v, %v", warnings, err)
+	}
+	holes, err := parse("x", []byte(`{"num_logical_experts":3,"world_size":2,"snapshots":[{"latest_expert_load":[[1,2]],"physical_to_logical_map":[[0,1]]}]}`))
+	if err != nil || holes.Placement != nil || !slices.Equal(codes(holes.Warnings), []string{"no_placement"}) {
+		t.Errorf("a map without expert 2: %+v, %v", holes, err)
+	}
 }
 
 func TestCalibrationKeepsSources(t *testing.T) {

@@ -3,6 +3,7 @@ package counts
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 
 	"github.com/moebalance/moebalance/router"
 )
@@ -149,7 +150,6 @@ func newJudge(r *Record, o Options) (*judge, error) {
 	switch {
 	case o.Placement != nil:
 		j.place = o.Placement
-		j.warnings = append(j.warnings, o.Placement.Warnings...)
 		if o.Ranks > 0 && o.Ranks != o.Placement.Ranks {
 			return nil, fmt.Errorf("%d ranks asked for, but the placement has %d", o.Ranks, o.Placement.Ranks)
 		}
@@ -167,11 +167,14 @@ func newJudge(r *Record, o Options) (*judge, error) {
 		return nil, fmt.Errorf("the placement is of %d experts, the record of %d", j.place.Experts, r.Experts)
 	}
 	j.received = !asked
+	if j.place != nil {
+		j.warnings = append(j.warnings, j.place.Warnings...)
+	}
 	switch {
 	case j.place == nil && r.Ranks == 0 && len(r.Steps) > 0:
 		j.warn(r, "no_ranks", "the number of ranks is not recorded, so only experts are judged: give the EP size")
-	case j.place != nil && j.place.replicated():
-		j.warn(r, "even_replicas", "slots of replicated experts are taken to be divided evenly among the copies, where the record does not count ranks")
+	case j.place != nil && j.place.replicated() && (asked || slices.ContainsFunc(r.Steps, func(s Step) bool { return s.Received == nil })):
+		j.warn(r, "even_replicas", "slots of replicated experts are taken to be divided evenly among the copies")
 	}
 	if j.shape.TopK == 0 && len(r.Steps) > 0 {
 		j.warn(r, "no_top_k", "the experts per token are not recorded, so nothing is compared with chance: name the model")

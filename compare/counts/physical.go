@@ -2,6 +2,8 @@ package counts
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/moebalance/moebalance/router"
 )
@@ -32,9 +34,29 @@ func (r *Record) addPhysical(iteration int64, layer int, copies []int64, logical
 		for i, n := range copies {
 			s.Received[i/(len(copies)/r.Ranks)] += n
 		}
+		if r.copies == nil {
+			r.copies = map[int][]int32{}
+		}
+		r.copies[layer] = logical
 	}
 	r.Steps = append(r.Steps, s)
 	return nil
+}
+
+// placeCopies turns the recorded maps of copies into the record's placement.
+// The loads per rank do not depend on it: a map that is none is only a warning.
+func (r *Record) placeCopies() {
+	if len(r.copies) == 0 {
+		return
+	}
+	p := &Placement{Source: r.Source, Format: r.Format, Experts: r.Experts, Ranks: r.Ranks}
+	for _, layer := range slices.Sorted(maps.Keys(r.copies)) {
+		if err := p.placeSlots(layer, r.copies[layer]); err != nil {
+			r.warn("no_placement", "the recorded map of copies places no experts: %v", err)
+			return
+		}
+	}
+	r.Placement = p
 }
 
 // addLayers adds one step per row, a row being the slots per logical expert of

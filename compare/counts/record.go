@@ -48,6 +48,8 @@ type Record struct {
 	// load can be computed.
 	Reported []Reported
 	Warnings []Warning
+
+	copies map[int][]int32 // by layer: the expert of each physical copy, the last one recorded
 }
 
 // Step is the load of one layer in one iteration, over all source ranks.
@@ -185,6 +187,7 @@ func (r *Record) finish() (*Record, error) {
 			return nil, fmt.Errorf("%s: rank %w", where, err)
 		}
 	}
+	r.placeCopies()
 	return r, nil
 }
 

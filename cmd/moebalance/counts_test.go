@@ -1,0 +1,181 @@
+package main
+
+import (
+	"encoding/csv"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+const fixtures = "../../testdata/"
+
+// countsAnswer is what programs rely on in the JSON of counts.
+type countsAnswer struct {
+	SchemaVersion int    `json:"schema_version"`
+	Kind          string `json:"kind"`
+	Records       []struct {
+		Source  string `json:"source"`
+		Format  string `json:"format"`
+		Experts int    `json:"experts"`
+		TopK    int    `json:"top_k"`
+		Ranks   int    `json:"ranks"`
+		Slots   int64  `json:"slots"`
+	} `json:"records"`
+	Imbalance []struct {
+		Source      string   `json:"source"`
+		Layer       int      `json:"layer"`
+		Level       string   `json:"level"`
+		MaxOverMean float64  `json:"max_over_mean"`
+		Imbalance   float64  `json:"imbalance"`
+		Floor       float64  `json:"floor"`
+		NullP95     *float64 `json:"null_p95"`
+		Flagged     bool     `json:"flagged"`
+		Worst       int      `json:"worst"`
+	} `json:"imbalance"`
+	Summary []struct {
+		Level       string  `json:"level"`
+		Flagged     int     `json:"flagged"`
+		MaxOverMean float64 `json:"max_over_mean"`
+	} `json:"summary"`
+	Warnings []struct{ Code string } `json:"warnings"`
+}
+
+func TestCountsOfTheCaptures(t *testing.T) {
+	normal, perfect := fixtures+"gptoss-ep4-ranks/counts-normal", fixtures+"gptoss-ep4-ranks/counts-perfect"
+	var a countsAnswer
+	ask(t, exitDone, &a, "counts", "--format", "json", normal, perfect)
+	if a.SchemaVersion != 1 || a.Kind != "counts" || len(a.Records) != 2 || len(a.Imbalance) != 12 || len(a.Summary) != 4 || len(a.Warnings) != 0 {
+		t.Fatalf("%+v", a)
+	}
+	if r := a.Records[0]; r.Source != normal || r.Experts != 32 || r.TopK != 4 || r.Ranks != 4 || r.Slots != 3*4*1024*4 {
+		t.Errorf("record %+v", r)
+	}
+	for _, l := range a.Imbalance {
+		biased := l.Source == normal
+		if l.Flagged != biased || l.NullP95 == nil || l.Floor != 1 || (l.MaxOverMean > *l.NullP95) != biased || l.Imbalance != l.MaxOverMean-1 {
+			t.Errorf("%+v", l)
+		}
+	}
+}
+
+// The gate asks about ranks, and from the floor.
+func TestCountsGate(t *testing.T) {
+	normal, perfect := fixtures+"deepseek-ep4-ranks/counts-normal", fixtures+"deepseek-ep4-ranks/counts-perfect"
+	stderr := ask(t, exitGate, nil, "counts", "--fail-above", "0.5", normal)
+	if !strings.Contains(stderr, "layer 0 is 84.7 % over its floor, above 50.0 %") {
+		t.Error(stderr)
+	}
+	ask(t, exitDone, nil, "counts", "--fail-above", "0.85", normal)
+	ask(t, exitDone, nil, "counts", "--fail-above", "0", perfect)
+}
+
+func TestCountsUnderOtherAssumptions(t *testing.T) {
+	// Experts 5 1 2 4 and 3 3 3 3; the map replicates experts 0 and 1 in layer 1:
+	// rank 0 holds 2 1 0 and gets 3 + 2 + 2 (the odd slot goes to the first copy),
+	// rank 1 holds 0 3 1 and gets 5 of 12.
+	var a countsAnswer
+	ask(t, exitDone, &a, "counts", "--format", "json", "--placement", fixtures+"counts/expert-map.json", fixtures+"counts/fastdeploy.json")
+	if l := a.Imbalance[2]; l.Layer != 1 || l.Level != "rank" || l.MaxOverMean != 7.0/6 || l.Worst != 0 {
+		t.Errorf("placed: %+v", l)
+	}
+	ask(t, exitDone, &a, "counts", "--format", "json", "--since", fixtures+"counts/scrape-1.prom", fixtures+"counts/scrape-2.prom")
+	if l := a.Imbalance[0]; l.Level != "rank" || l.MaxOverMean != 10.0/8 {
+		t.Errorf("since: %+v", l)
+	}
+	p95 := func(args ...string) float64 {
+		var a countsAnswer
+		ask(t, exitDone, &a, append([]string{"counts", "--format", "json", fixtures + "deepseek-ep4-ranks/counts-normal"}, args...)...)
+		return *a.Imbalance[0].NullP95
+	}
+	if flat, grouped, config := p95(), p95("--model", "deepseek-v3"), p95("--model", fixtures+"configs/deepseek-v3.json"); grouped <= flat || config != grouped {
+		t.Errorf("chance: %v without groups, %v with, %v from the config", flat, grouped, config)
+	}
+}
+
+// Text, CSV and Markdown carry the same rows as JSON; CSV parses.
+func TestCountsFormats(t *testing.T) {
+	path := fixtures + "gptoss-ep4-ranks/counts-normal"
+	var a countsAnswer
+	ask(t, exitDone, &a, "counts", "--format", "json", path)
+	out, _, _ := invoke(t.Context(), "counts", "--format", "csv", path)
+	rows, err := csv.NewReader(strings.NewReader(out)).ReadAll()
+	if err != nil || len(rows) != 1+len(a.Imbalance) {
+		t.Fatalf("%d CSV rows for %d layers and levels, %v", len(rows), len(a.Imbalance), err)
+	}
+	for i, l := range a.Imbalance {
+		if got := rows[i+1]; got[2] != l.Level || got[4] != fmt.Sprint(l.MaxOverMean) || got[13] != fmt.Sprint(l.Flagged) {
+			t.Errorf("row %d: %v, want %+v", i, got, l)
+		}
+	}
+	for _, format := range []string{"text", "md"} {
+		out, _, _ := invoke(t.Context(), "counts", "--format", format, path)
+		if strings.Count(out, "expert ") < 4 || !strings.Contains(out, "1.243") || !strings.Contains(out, "3 flagged") {
+			t.Errorf("%s:\n%s", format, out)
+		}
+	}
+	out, _, _ = invoke(t.Context(), "counts", fixtures+"counts/engine.log")
+	if !strings.Contains(out, "the engine reports") || !strings.Contains(out, "2250") || strings.Contains(out, "floor") {
+		t.Errorf("a log:\n%s", out)
+	}
+}
+
+func TestCountsAndModelsUsage(t *testing.T) {
+	path := fixtures + "gptoss-ep4-ranks/counts-normal"
+	for _, c := range []struct {
+		code int
+		says string
+		args []string
+	}{
+		{exitUsage, "at least one file or folder", []string{"counts"}},
+		{exitUsage, "--ep", []string{"counts", "--ep", "0", path}},
+		{exitUsage, "--threshold", []string{"counts", "--threshold", "-1", path}},
+		{exitUsage, "--fail-above", []string{"counts", "--fail-above", "NaN", path}},
+		{exitUsage, "between 1 and 32 ranks", []string{"counts", "--ep", "33", path}},
+		{exitUsage, "the model has 256 experts", []string{"counts", "--model", "deepseek-v3", path}},
+		{exitUsage, `did you mean "gpt-oss-20b"`, []string{"counts", "--model", "gptoss-20b", path}},
+		{exitUsage, "no such table", []string{"counts", "--format", "csv", "--table", "nope", path}},
+		{exitFailed, "give the EP size", []string{"counts", "--placement", fixtures + "counts/eplb.yaml", path}},
+		{exitFailed, "no such file", []string{"counts", "--since", "missing", path}},
+		{exitFailed, "not a format that is understood", []string{"counts", fixtures + "README.md"}},
+		{exitUsage, "unknown model", []string{"models", "nope"}},
+		{exitUsage, "have both", []string{"models", "--config", "x", "deepseek-v3"}},
+		{exitFailed, "no such file", []string{"models", "--config", "missing.json"}},
+		{exitFailed, "no routed experts", []string{"models", "--config", fixtures + "counts/vllm-dump.json"}},
+	} {
+		stdout, stderr, code := invoke(t.Context(), c.args...)
+		if code != c.code || !strings.Contains(stderr, c.says) || strings.Count(stderr, "\n") != 1 || stdout != "" {
+			t.Errorf("%v: exit %d, want %d with %q: %q %q", c.args, code, c.code, c.says, stdout, stderr)
+		}
+	}
+}
+
+func TestModelsVerb(t *testing.T) {
+	var all struct {
+		SchemaVersion int            `json:"schema_version"`
+		Kind          string         `json:"kind"`
+		Models        []router.Model `json:"models"`
+	}
+	ask(t, exitDone, &all, "models", "--format", "json")
+	if all.SchemaVersion != 1 || all.Kind != "models" || len(all.Models) != len(router.Models()) {
+		t.Errorf("%+v", all)
+	}
+	ask(t, exitDone, &all, "models", "--format", "json", "--config", fixtures+"configs/qwen3-next.json")
+	if len(all.Models) != 1 || all.Models[0].Experts != 512 || !strings.HasSuffix(all.Models[0].Source, "qwen3-next.json") {
+		t.Errorf("%+v", all.Models)
+	}
+	out, _, _ := invoke(t.Context(), "models", "kimi-k2", "deepseek-v3")
+	if !strings.Contains(out, "2 models") || !strings.Contains(out, "2.827") || !strings.Contains(out, "4 of 8") || strings.Index(out, "kimi-k2") > strings.Index(out, "deepseek-v3") {
+		t.Error(out)
+	}
+	file := filepath.Join(t.TempDir(), "models.csv")
+	ask(t, exitDone, nil, "models", "--format", "csv", "-o", file)
+	text, err := os.ReadFile(file)
+	rows, bad := csv.NewReader(strings.NewReader(string(text))).ReadAll()
+	if err != nil || bad != nil || len(rows) != 1+len(router.Models()) || rows[0][2] != "top_k" {
+		t.Errorf("%v, %v, %v", rows, err, bad)
+	}
+}
