@@ -142,6 +142,10 @@ func checkXML(t *testing.T, name, doc string) {
 // Every piece of horizontal text stays inside its figure and clear of every
 // other, from one expert on one rank to 256 experts, 61 layers and 64 ranks.
 func TestLabelsDoNotOverlap(t *testing.T) {
+	sizes := sizes
+	if testing.Short() {
+		sizes = sizes[:2] // the largest takes seconds under the race detector
+	}
 	for _, n := range sizes {
 		for _, f := range gallery(t, n.ranks, n.layers, n.experts, n.steps) {
 			name := fmt.Sprintf("%s with %d ranks", f.Name, n.ranks)
