@@ -44,9 +44,9 @@ Two launches give no verdict: that takes a campaign (bench).
 
 Or each side is a benchmark report (trtllm-bench, serving clients, the built-in
 workload, …), one file per launch or one line per launch, as many on both sides.
-The n-th launches make a pair, and the gain is judged as bench judges it. Reports
-that do not say how they were routed prove nothing: --trust-arms takes the sides
-as they are called.
+The n-th launches make a pair, and the gain is judged as bench judges it; iteration
+logs are compared at equal batch shape, too. Reports that do not say how they were
+routed prove nothing: --trust-arms takes the sides as they are called.
 
 Exit 4 when the sides are no normal and perfect arm of the same run.`,
 		Example: `  moebalance compare testdata/gptoss-ep4-loop/normal.sqlite testdata/gptoss-ep4-loop/perfect.sqlite
@@ -155,7 +155,11 @@ func (o *compareOptions) reports(c *cobra.Command, sides [2]side) error {
 	}
 	result := compare.Judge(campaign)
 	d := benchDocument(benchResult{CampaignResult: result})
-	d.Notes, d.Value = reports.notes, result
+	matched := matchSteps(reports.steps[compare.Normal], reports.steps[compare.Perfect])
+	if matched != nil {
+		d.Tables = append(d.Tables, matchTable(matched))
+	}
+	d.Notes, d.Value = reports.notes, reportComparison{result, matched}
 	if err := o.read.out.write(c, d); err != nil {
 		return err
 	}
@@ -178,5 +182,5 @@ func (o *compareOptions) wanted() (name string, custom []metrics.Custom, err err
 	if err != nil {
 		return "", nil, withCode(exitUsage, fmt.Errorf("--metric: %w", err))
 	}
-	return name, []metrics.Custom{made}, nil
+	return made.Name, []metrics.Custom{made}, nil
 }

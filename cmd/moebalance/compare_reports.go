@@ -16,6 +16,7 @@ type reportReader struct {
 	into   *compare.Campaign
 	chosen *metrics.Metric // that of the first report, which all others must match
 	count  map[compare.Arm]int
+	steps  map[compare.Arm][]metrics.Step // of all launches of an arm
 	notes  []string
 }
 
@@ -97,7 +98,7 @@ func (r *reportReader) add(arm compare.Arm, run metrics.Result) error {
 		return fmt.Errorf("no metric %q in this %s report: want one of %v", name, run.Format, metricNames(run))
 	}
 	if r.chosen == nil {
-		r.chosen, r.count = &m, map[compare.Arm]int{}
+		r.chosen, r.count, r.steps = &m, map[compare.Arm]int{}, map[compare.Arm][]metrics.Step{}
 		r.into.Metric = compare.Metric{Name: m.Name, Unit: m.Unit, HigherIsBetter: m.HigherIsBetter}
 	} else if err := r.chosen.Comparable(m); err != nil {
 		return withCode(exitNotComparable, err)
@@ -107,6 +108,7 @@ func (r *reportReader) add(arm compare.Arm, run metrics.Result) error {
 		Status: compare.StatusOK, Value: m.Value.Float64(), Work: workOf(run.Work), Secondary: secondaryOf(run, m),
 	})
 	r.count[arm]++
+	r.steps[arm] = append(r.steps[arm], run.Steps...)
 	return nil
 }
 

@@ -98,9 +98,10 @@ type Match struct {
 	PerfectShare router.Number `json:"perfect_share"`
 }
 
-// MatchSteps matches the steps of two logs by batch shape. Steps that are cut
-// as fill-up or first full batches are left out, those whose time is undefined,
-// too. Two logs with different clocks match nowhere, and Clock is empty.
+// MatchSteps matches the steps of two logs by batch shape. Left out are steps
+// that CutWarmup marked, those whose time is undefined, and those whose log says
+// nothing of their shape. Two logs with different clocks match nowhere, and
+// Clock is empty. The steps of several launches of an arm may be put together.
 func MatchSteps(normal, perfect []Step) Match {
 	m := Match{Gain: router.Undefined(), NormalShare: router.Undefined(), PerfectShare: router.Undefined()}
 	a, aTotal, aClock := strata(normal)
@@ -152,7 +153,7 @@ func strata(steps []Step) (by map[BatchShape]stepSum, total router.Number, clock
 		} else if s.Clock != clock {
 			return nil, 0, ""
 		}
-		if s.Warmup || !s.TimeMS.Defined() {
+		if s.Warmup || !s.TimeMS.Defined() || s.Requests < 0 && s.ContextTokens < 0 && s.GeneratedTokens < 0 {
 			continue
 		}
 		shape := BatchShape{s.Rank, s.Requests, s.ContextTokens, s.GeneratedTokens}

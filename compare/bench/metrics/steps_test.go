@@ -57,6 +57,10 @@ func TestMatchStepsByHand(t *testing.T) {
 	if len(m.Strata) != 2 || m.Strata[0].Requests != 2 || m.Strata[1].NormalMeanMS != 12 || m.Strata[1].PerfectSteps != 1 {
 		t.Errorf("strata %+v", m.Strata)
 	}
+	unknown := []Step{{Requests: -1, ContextTokens: -1, GeneratedTokens: -1, TimeMS: 5, Clock: elapsed}}
+	if m := MatchSteps(unknown, unknown); m.Gain.Defined() || len(m.Strata) != 0 {
+		t.Errorf("steps of unknown shape match: %+v", m)
+	}
 	perfect[0].Clock = hostStep
 	if m := MatchSteps(normal, perfect); m.Clock != "" || m.Gain.Defined() {
 		t.Errorf("mixed clocks match: %+v", m)

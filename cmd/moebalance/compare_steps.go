@@ -1,0 +1,54 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/moebalance/moebalance/cmd/internal/output"
+	"github.com/moebalance/moebalance/compare"
+	"github.com/moebalance/moebalance/compare/bench/metrics"
+)
+
+// reportComparison is what compare yields for benchmark reports: the verdict,
+// and the steps of equal batch shape where the reports hold iteration rows.
+type reportComparison struct {
+	compare.CampaignResult
+	MatchedSteps *metrics.Match `json:"matched_steps,omitempty"`
+}
+
+// matchSteps compares the steps of both arms at equal batch shape; nil where
+// the reports have no steps whose shape is known.
+func matchSteps(normal, perfect []metrics.Step) *metrics.Match {
+	m := metrics.MatchSteps(normal, perfect)
+	if len(m.Strata) == 0 {
+		return nil
+	}
+	return &m
+}
+
+func matchTable(m *metrics.Match) output.Table {
+	t := output.Table{
+		Name: "steps",
+		Title: fmt.Sprintf("Steps of equal batch shape: the same steps were %+.1f %% faster by %s time; they hold %.0f %% of the normal arm's and %.0f %% of the perfect arm's step time",
+			100*float64(m.Gain), m.Clock, 100*float64(m.NormalShare), 100*float64(m.PerfectShare)),
+		Columns: []output.Column{
+			{Name: "rank", Kind: output.Count}, {Name: "requests", Kind: output.Count},
+			{Name: "context tokens", Key: "context_tokens", Kind: output.Count}, {Name: "generated tokens", Key: "generated_tokens", Kind: output.Count},
+			{Name: "normal steps", Key: "normal_steps", Kind: output.Count}, {Name: "perfect steps", Key: "perfect_steps", Kind: output.Count},
+			{Name: "normal mean (ms)", Key: "normal_mean_ms", Kind: output.Real}, {Name: "perfect mean (ms)", Key: "perfect_mean_ms", Kind: output.Real},
+			{Name: "gain", Kind: output.Percent},
+		},
+	}
+	for _, s := range m.Strata {
+		t.Rows = append(t.Rows, []any{known(int64(s.Rank)), known(s.Requests), known(s.ContextTokens), known(s.GeneratedTokens),
+			s.NormalSteps, s.PerfectSteps, s.NormalMeanMS, s.PerfectMeanMS, s.NormalMeanMS/s.PerfectMeanMS - 1})
+	}
+	return t
+}
+
+// known is a count of a step, undefined where the log does not state it.
+func known(n int64) any {
+	if n < 0 {
+		return nil
+	}
+	return n
+}
