@@ -39,6 +39,7 @@ type diagonal struct {
 	tails   []tail
 	endings []ending // by sender
 	start   []int    // by sender: its first place
+	period  int      // slots after which a walk repeats itself
 	// By row, one for each sender and then one for each tail:
 	enter [][]int32 // the first block of each place
 	first [][]int32 // the first expert of each block, an index into cells
@@ -145,6 +146,7 @@ func (c circles) plan(p Problem) *diagonal {
 	if c.laps == 0 {
 		return d
 	}
+	d.period = c.periodOf(p.Shape.TopK)
 	d.tails, d.endings = c.tailsOf(p)
 	own := make([]int, len(p.senders())) // places each sender visits
 	class := make([]int, len(own))
@@ -198,6 +200,30 @@ func (d *diagonal) layPlace(place int, own []int) {
 			slots += perStep * coverFrom(enter[row], steps[row], d.inner, y)
 		}
 	}
+}
+
+// periodOf is the number of slots after which every circle is back where it was:
+// whole tokens until the places are, whole rounds of those until the blocks are,
+// and whole rounds of those until the experts of every block are.
+func (c circles) periodOf(topK int) int {
+	shared := gcd(c.window, c.outer)
+	tokens, visits := c.outer/shared, c.window/shared // visits of each place
+	steps, perStep := visits*c.laps, 1
+	if c.visits {
+		steps, perStep = visits, c.laps
+	}
+	shared = gcd(steps, c.inner)
+	tokens *= c.inner / shared
+	slots := steps / shared * perStep // of each block
+	rounds := 1
+	for b := range len(c.edge) - 1 {
+		size := int(c.edge[b+1] - c.edge[b])
+		rounds = lcm(rounds, size/gcd(slots, size))
+		if tokens*rounds > 1<<30 {
+			break // longer than any batch
+		}
+	}
+	return tokens * rounds * topK
 }
 
 // before is how many steps the layers before this one have made round the blocks

@@ -218,6 +218,35 @@ func TestDiagonalLayers(t *testing.T) {
 	}
 }
 
+// A walk is filled once round and then copied: that must be the walk itself.
+func TestDiagonalPeriod(t *testing.T) {
+	random := rand.New(rand.NewPCG(11, 11))
+	repeated := 0
+	for range 400 {
+		p := anyProblem(t, random)
+		c, ok := circlesOf(p)
+		if !ok || c.laps == 0 {
+			continue
+		}
+		p.Tokens = slices.Repeat([]int{200}, len(p.Tokens))
+		d := c.plan(p)
+		rank := random.IntN(len(p.Tokens))
+		copied, walked := make([]int32, 200*p.Shape.TopK), make([]int32, 200*p.Shape.TopK)
+		d.Fill(copied, rank)
+		if d.period < len(copied) {
+			repeated++
+		}
+		d.period = len(walked)
+		d.Fill(walked, rank)
+		if !slices.Equal(copied, walked) {
+			t.Fatalf("%v on %d ranks: copying after %d slots is not walking on", p.Shape, len(p.Tokens), c.periodOf(p.Shape.TopK))
+		}
+	}
+	if repeated < 100 {
+		t.Errorf("only %d of the walks repeated themselves", repeated)
+	}
+}
+
 // Filling is independent of order, repeatable, and allocates nothing.
 func TestDiagonalFill(t *testing.T) {
 	for _, p := range []Problem{

@@ -1,7 +1,5 @@
 package router
 
-import "sort"
-
 // skew is a plan that gives every expert a chosen number of slots, exactly, with
 // k distinct experts in every token. It deals like McNaughton's wrap-around
 // rule: write down each expert as often as it has slots, one expert after the
@@ -61,6 +59,9 @@ func (s *skew) Fill(dst []int32, rank int) {
 // visit numbers an entry of the list of visits within its group, long ones first.
 func (s *skew) visit(group int, entry int64) (number int64, long bool) {
 	from, to := s.visits[group], s.visits[group+1]
+	if s.long == 0 {
+		return entry - from, false
+	}
 	longs := s.longs(entry) - s.longs(from)
 	if s.longs(entry+1)-s.longs(entry) == 1 {
 		return longs, true
@@ -72,6 +73,9 @@ func (s *skew) visit(group int, entry int64) (number int64, long bool) {
 // n stands at N·i + n and is long if (i+n) mod window < long, so that long ones
 // are spread over all groups.
 func (s *skew) longs(m int64) int64 {
+	if s.long == 0 {
+		return 0
+	}
 	total, window := int64(s.problem.total()), int64(s.window)
 	upTo := func(n int64) int64 { return n/window*int64(s.long) + min(n%window, int64(s.long)) }
 	sum, row := int64(0), int64(0)
@@ -95,7 +99,15 @@ func (s *skew) number(token, sender int) int64 {
 
 // holder is the part whose stretch of the running sums holds x.
 func holder(sums []int64, x int64) int {
-	return sort.Search(len(sums)-1, func(i int) bool { return sums[i+1] > x })
+	low, high := 0, len(sums)-2
+	for low < high {
+		if mid := (low + high) / 2; sums[mid+1] > x {
+			high = mid
+		} else {
+			low = mid + 1
+		}
+	}
+	return low
 }
 
 // newSkew rounds weights per expert to whole slots: first over the groups, then

@@ -23,7 +23,11 @@ func (d *diagonal) fillWalk(dst []int32, sender int) {
 	end := d.endings[sender]
 	main := len(dst) - end.tokens*d.problem.Shape.TopK
 	w.begin(d.enter[sender], d.first[sender])
-	w.fill(dst[:main])
+	once := min(main, d.period)
+	w.fill(dst[:once])
+	for n := once; n < main; n *= 2 {
+		copy(dst[n:main], dst[:n])
+	}
 	if end.tail >= 0 {
 		row := len(d.endings) + end.tail
 		w.begin(d.enter[row], d.first[row])
