@@ -48,45 +48,48 @@ type iterations struct {
 	gaps  int64       // iterations that are missing between two rows of a rank
 }
 
+// row adds a row to the log.
 func (t *tally) row(r row) {
 	if t.iterations == nil {
-		t.iterations = &iterations{last: map[int]int{}}
-		for _, c := range clockKeys {
-			if _, ok := r.times[c.key]; ok {
-				t.iterations.clock = c.clock
-				break
-			}
-		}
+		t.iterations = &iterations{clock: r.bestClock(), last: map[int]int{}}
 	}
 	it := t.iterations
 	t.found = true
-	r.step.Clock = it.clock
-	time := router.Undefined()
-	for _, c := range clockKeys {
-		if v, ok := r.times[c.key]; ok && c.clock == it.clock {
-			time = v
-			break
-		}
-	}
+	r.step.Clock, r.step.TimeMS = it.clock, r.time(it.clock)
 	previous, have := it.last[r.step.Rank]
-	next := have && r.step.Iter == t.steps[previous].Iter+1
-	if have && r.step.Iter > t.steps[previous].Iter+1 {
+	if have && len(t.steps) < MaxSteps && r.step.Iter > t.steps[previous].Iter+1 {
 		it.gaps += r.step.Iter - t.steps[previous].Iter - 1
 	}
-	switch {
-	case it.clock != deviceStep:
-		r.step.TimeMS = time
-	default: // the time is that of the row before
+	if it.clock == deviceStep { // the time is that of the row before
+		if have && r.step.Iter == t.steps[previous].Iter+1 {
+			t.steps[previous].TimeMS = r.step.TimeMS
+		}
 		r.step.TimeMS = router.Undefined()
-		if next {
-			t.steps[previous].TimeMS = time
+	}
+	if len(t.steps) < MaxSteps && (have || len(it.last) < maxRanks) {
+		it.last[r.step.Rank] = len(t.steps)
+	}
+	t.step(r.step)
+}
+
+// bestClock is the clock of a row's best time; "" without any.
+func (r row) bestClock() string {
+	for _, c := range clockKeys {
+		if _, ok := r.times[c.key]; ok {
+			return c.clock
 		}
 	}
-	before := len(t.steps)
-	t.step(r.step)
-	if len(t.steps) > before && (have || len(it.last) < maxRanks) {
-		it.last[r.step.Rank] = before
+	return ""
+}
+
+// time is the row's time by a clock, undefined where it has none.
+func (r row) time(clock string) router.Number {
+	for _, c := range clockKeys {
+		if v, ok := r.times[c.key]; ok && c.clock == clock {
+			return v
+		}
 	}
+	return router.Undefined()
 }
 
 // maxRanks bounds what a hostile log can make the parser remember.
@@ -153,10 +156,8 @@ func readIterationDict(o *object, line int, t *tally) {
 	if v, ok := f.number("statsDroppedFrames"); ok && v > 0 {
 		t.noteOnce("the engine dropped statistics rows: the iteration log has holes")
 	}
-	if spec, ok := f.value("specDecodingStats"); ok {
-		if drafts, ok := (fields{o: o, line: line, t: t}).number("specDecodingStats/numDraftTokens"); ok && drafts > 0 && spec != nil {
-			t.noteOnce(speculation)
-		}
+	if drafts, ok := f.number("specDecodingStats/numDraftTokens"); ok && drafts > 0 {
+		t.noteOnce(speculation)
 	}
 	t.row(r)
 }
@@ -187,37 +188,13 @@ func readIterationLine(rec record, t *tally) {
 	if at < 0 || states < at {
 		return
 	}
-	r := row{step: Step{Rank: rec.rank, Requests: -1, ContextTokens: -1, GeneratedTokens: -1}, times: map[string]router.Number{}}
-	iter := false
+	r := row{step: Step{Iter: -1, Rank: rec.rank, Requests: -1, ContextTokens: -1, GeneratedTokens: -1}, times: map[string]router.Number{}}
 	for part := range strings.SplitSeq(rec.text[at:states], ", ") {
 		key, value, ok := strings.Cut(part, " = ")
 		if !ok {
-			key, value, ok = strings.Cut(part, ": ")
+			key, value, _ = strings.Cut(part, ": ")
 		}
-		if !ok {
-			continue
-		}
-		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
-		switch key {
-		case "iter":
-			n, err := strconv.ParseInt(value, 10, 64)
-			iter = err == nil
-			r.step.Iter = n
-		case "global_rank":
-			if n, err := strconv.Atoi(value); err == nil && n >= 0 {
-				r.step.Rank = n
-			}
-		case "num_scheduled_requests":
-			r.step.Requests = wholeText(value)
-		default:
-			if isClock(key) {
-				r.times[key] = span(value)
-			}
-		}
-	}
-	if !iter {
-		t.noteOnce(fmt.Sprintf("line %d looks like an iteration row and has no iteration number", rec.line))
-		return
+		r.head(strings.TrimSpace(key), strings.TrimSpace(value))
 	}
 	for part := range strings.SplitSeq(strings.Trim(rec.text[states+len("states = "):], "{} "), ", ") {
 		key, value, _ := strings.Cut(part, ": ")
@@ -228,7 +205,29 @@ func readIterationLine(rec record, t *tally) {
 			r.step.GeneratedTokens = wholeText(value)
 		}
 	}
+	if r.step.Iter < 0 {
+		t.noteOnce(fmt.Sprintf("line %d looks like an iteration row and has no iteration number", rec.line))
+		return
+	}
 	t.row(r)
+}
+
+// head takes one of the pairs before the states.
+func (r *row) head(key, value string) {
+	switch key {
+	case "iter":
+		r.step.Iter = wholeText(value)
+	case "global_rank":
+		if n := wholeText(value); n >= 0 && n < 1<<31 {
+			r.step.Rank = int(n)
+		}
+	case "num_scheduled_requests":
+		r.step.Requests = wholeText(value)
+	default:
+		if isClock(key) {
+			r.times[key] = span(value)
+		}
+	}
 }
 
 func isClock(key string) bool {
@@ -240,6 +239,7 @@ func isClock(key string) bool {
 	return false
 }
 
+// wholeText reads a whole number that is not negative; anything else is −1.
 func wholeText(s string) int64 {
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || n < 0 {

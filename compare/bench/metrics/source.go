@@ -124,9 +124,6 @@ func (s *source) next() (record, error) {
 	for {
 		head, err := s.in.Peek(prefixBytes)
 		if len(head) == 0 {
-			if err == nil || errors.Is(err, bufio.ErrBufferFull) {
-				err = io.EOF
-			}
 			return record{}, err
 		}
 		if end := bytes.IndexAny(head, "\r\n"); end >= 0 {
@@ -182,12 +179,7 @@ func (s *source) object(at, rank int) (record, bool) {
 		return record{}, false
 	}
 	rec := record{line: s.in.line, rank: rank}
-	var text []byte
-	if s.raw {
-		peeked, _ := s.in.Peek(MaxLine)
-		text = bytes.Clone(peeked)
-	}
-	began := s.in.read
+	text, began := s.rawText(), s.in.read
 	var err error
 	if rec.doc, err = decodeObject(s.in); err != nil {
 		if s.cut == nil {
@@ -202,6 +194,22 @@ func (s *source) object(at, rank int) (record, bool) {
 	return rec, true
 }
 
+// rawText is a copy of what comes next, to the end of the line at least and
+// MaxLine at most; nil unless raw text is kept.
+func (s *source) rawText() []byte {
+	if !s.raw {
+		return nil
+	}
+	ahead, _ := s.in.Peek(s.in.Buffered())
+	end := bytes.IndexByte(ahead, '\n')
+	if end < 0 || len(bytes.TrimSpace(ahead[:end])) < 2 { // longer than what is buffered, or over several lines
+		ahead, _ = s.in.Peek(MaxLine)
+		end = len(ahead)
+	}
+	return bytes.Clone(ahead[:end])
+}
+
+// asCut puts a decoding error into a sentence about an object.
 func asCut(err error) error {
 	if errors.Is(err, errCut) {
 		return err
