@@ -40,6 +40,10 @@ indivisible slots allow. The null is what uniformly random routing of the same
 tokens gives, simulated: its median and 95th percentile. Groups make chance more
 uneven, so name the model with --model.
 
+Where the format says which rank sent, traffic tells how far the slots travel:
+off-rank is the share that leaves its rank; pair max/mean is the busiest pair of
+source and target rank over the mean pair. JSON carries the whole matrix.
+
 A layer is flagged when its imbalance is above the threshold, also measured from
 the floor, and above the null's 95th percentile.`,
 		Example: `  moebalance counts testdata/gptoss-ep4-ranks/counts-normal
@@ -81,6 +85,7 @@ type countsResult struct {
 	Records       []countsRecord   `json:"records"`
 	Imbalance     []countsLayer    `json:"imbalance"`
 	Summary       []countsSummary  `json:"summary"`
+	Traffic       []countsTraffic  `json:"traffic"`
 	Reported      []countsReported `json:"reported"`
 	Warnings      []counts.Warning `json:"warnings"`
 }
@@ -106,6 +111,11 @@ type countsSummary struct {
 	counts.Summary
 }
 
+type countsTraffic struct {
+	Source string `json:"source"`
+	counts.LayerTraffic
+}
+
 type countsReported struct {
 	Source string `json:"source"`
 	counts.Reported
@@ -121,7 +131,7 @@ func (o *countsOptions) run(c *cobra.Command, paths []string) error {
 	}
 	result := countsResult{
 		SchemaVersion: 1, Kind: "counts", Threshold: o.threshold,
-		Records: []countsRecord{}, Imbalance: []countsLayer{}, Summary: []countsSummary{}, Reported: []countsReported{}, Warnings: []counts.Warning{},
+		Records: []countsRecord{}, Imbalance: []countsLayer{}, Summary: []countsSummary{}, Traffic: []countsTraffic{}, Reported: []countsReported{}, Warnings: []counts.Warning{},
 	}
 	for _, path := range paths {
 		r, err := o.read(path)
@@ -201,6 +211,13 @@ func (res *countsResult) add(r *counts.Record, o counts.Options) error {
 		if s := counts.Summarize(layers, level); s.Layers > 0 {
 			res.Summary = append(res.Summary, countsSummary{r.Source, s})
 		}
+	}
+	traffic, err := r.Traffic(o)
+	if err != nil {
+		return withCode(exitUsage, err)
+	}
+	for _, l := range traffic {
+		res.Traffic = append(res.Traffic, countsTraffic{r.Source, l})
 	}
 	for _, line := range r.Reported {
 		res.Reported = append(res.Reported, countsReported{r.Source, line})

@@ -13,6 +13,9 @@ func (res *countsResult) document() output.Document {
 	if len(res.Imbalance) > 0 || len(res.Reported) == 0 {
 		d.Tables = append(d.Tables, res.layerTable(), res.summaryTable())
 	}
+	if len(res.Traffic) > 0 {
+		d.Tables = append(d.Tables, res.trafficTable())
+	}
 	if len(res.Reported) > 0 {
 		d.Tables = append(d.Tables, res.reportedTable())
 	}
@@ -69,6 +72,17 @@ func (res *countsResult) summaryTable() output.Table {
 	}}
 	for _, s := range res.Summary {
 		t.Rows = append(t.Rows, []any{res.label(s.Source), s.Level, s.Layers, s.Flagged, s.MaxOverMean, s.Imbalance, s.Balancedness, s.WorstLayer, s.WorstMax, s.WorstFloor})
+	}
+	return t
+}
+
+func (res *countsResult) trafficTable() output.Table {
+	t := output.Table{Name: "traffic", Title: "Between ranks, sum over steps", Columns: []output.Column{
+		{Name: "source"}, {Name: "layer", Kind: output.Count}, {Name: "off-rank", Key: "off_rank", Kind: output.Percent},
+		{Name: "pair max/mean", Key: "pair_max_over_mean", Kind: output.Ratio}, {Name: "sent max/mean", Key: "sent_max_over_mean", Kind: output.Ratio},
+	}}
+	for _, l := range res.Traffic {
+		t.Rows = append(t.Rows, []any{res.label(l.Source), l.Layer, l.OffRank, l.PairMaxOverMean, l.SentMaxOverMean})
 	}
 	return t
 }
