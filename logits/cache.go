@@ -34,7 +34,7 @@ func Open(dir string, spec Spec) (*Cache, error) {
 		return nil, err
 	}
 	if _, err := spec.plan(1); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrSpec, err)
+		return nil, err
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func (c *Cache) Path(rank, tokens int) (string, error) {
 
 // Get returns the entry of a rank and batch size: read from the folder when it
 // is there, made and kept when it is not. An entry that is there but damaged is
-// an error; Fill replaces it.
+// an error, so that a bad disk does not go unnoticed: remove the file.
 func (c *Cache) Get(rank, tokens int) (*Entry, error) {
 	path, err := c.Path(rank, tokens)
 	if err != nil {
@@ -111,9 +111,9 @@ type Written struct {
 
 // Fill makes sure of the entries of the given ranks and batch sizes and writes
 // those that are missing or whose file is not whole. It works on several
-// entries at once. The result is in the order of the
-// batch sizes, then of the ranks. each, when not nil, is called after every
-// entry, from one goroutine at a time.
+// entries at once. The result is in the order of the batch sizes, then of the
+// ranks. each, when not nil, is called after every entry, from one goroutine at
+// a time.
 func (c *Cache) Fill(ctx context.Context, ranks, tokens []int, each func(Written)) ([]Written, error) {
 	list := make([]Written, 0, len(ranks)*len(tokens))
 	for _, t := range tokens {

@@ -17,6 +17,9 @@ const (
 	maxRanks   = 1 << 11
 )
 
+// MaxTokens is the largest batch size, in tokens per rank.
+const MaxTokens = 1 << 24
+
 // Spec is everything that a family of entries depends on but rank and batch
 // size. Two specs that differ in any field never share an entry.
 type Spec struct {
@@ -88,8 +91,12 @@ func (s Spec) problem(tokens int) router.Problem {
 
 // plan is the plan for a batch size.
 func (s Spec) plan(tokens int) (router.Plan, error) {
-	if tokens < 0 {
-		return nil, fmt.Errorf("%w: want 0 or more tokens, have %d", ErrSpec, tokens)
+	if tokens < 0 || tokens > MaxTokens {
+		return nil, fmt.Errorf("%w: want 0 to %d tokens per rank, have %d", ErrSpec, MaxTokens, tokens)
 	}
-	return router.NewPlan(s.Plan, s.problem(tokens), s.Knobs)
+	p, err := router.NewPlan(s.Plan, s.problem(tokens), s.Knobs)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrSpec, err)
+	}
+	return p, nil
 }

@@ -75,7 +75,7 @@ func survey(ctx context.Context, dir string, each func(done, total int), look fu
 		return Survey{}, err
 	}
 	s := Survey{Entries: make([]Listed, len(files))}
-	sum := gatherer{groups: map[string]*group{}}
+	sum := gatherer{groups: map[string]*group{}, specs: map[string]Spec{}}
 	checkers := sync.Pool{New: func() any { return new(checker) }}
 	done := 0
 	err = parallel(ctx, 1, len(files), func(i int) error {
@@ -130,7 +130,7 @@ func open(path string, c *checker, look func(*checker, *safetensors.File) (Recor
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	record, ids, err := look(c, f)
-	if record.Spec.Model != "" {
+	if record.Spec.Model != "" { // which a record that could be read always has
 		r = &record
 	}
 	return r, ids, f.Size(), err
@@ -147,6 +147,7 @@ type group struct {
 type gatherer struct {
 	mu     sync.Mutex
 	groups map[string]*group
+	specs  map[string]Spec // by family, so that a thousand records share one layout
 }
 
 // add takes one entry into its group's load. In tep mode all ranks hold the same
@@ -155,8 +156,13 @@ func (g *gatherer) add(l Listed, ids []int32) {
 	if l.Record == nil {
 		return
 	}
+	family := l.Record.family()
+	if spec, ok := g.specs[family]; ok {
+		l.Record.Spec = spec
+	} else {
+		g.specs[family] = l.Record.Spec
+	}
 	r := *l.Record
-	family := r.family()
 	key := fmt.Sprintf("%s t%d", family, r.Tokens)
 	b := g.groups[key]
 	if b == nil {

@@ -79,8 +79,8 @@ func (o *generateOptions) check() error {
 	switch {
 	case o.cache == "":
 		return usagef("want --cache, the folder to keep entries in")
-	case len(o.tokens) == 0 || slices.Min(o.tokens) < 0:
-		return usagef("--tokens: want sizes of 0 and more, have %v", o.tokens)
+	case len(o.tokens) == 0 || slices.Min(o.tokens) < 0 || slices.Max(o.tokens) > logits.MaxTokens:
+		return usagef("--tokens: want 0 to %d tokens per rank, have %v", logits.MaxTokens, o.tokens)
 	case o.layer < 0:
 		return usagef("--layer: want 0 or more, have %d", o.layer)
 	}
@@ -136,7 +136,7 @@ func (o *generateOptions) run(c *cobra.Command) error {
 		return usagef("--rank: want ranks from 0 to %d, have %v", last, ranks)
 	}
 	cache, err := logits.Open(o.cache, spec)
-	if errors.Is(err, logits.ErrSpec) || errors.Is(err, router.ErrShape) {
+	if errors.Is(err, logits.ErrSpec) {
 		return withCode(exitUsage, err)
 	}
 	if err != nil {
@@ -159,6 +159,9 @@ func fillCache(c *cobra.Command, cache *logits.Cache, ranks, tokens []int) ([]lo
 	})
 	if errors.Is(err, context.Canceled) {
 		return nil, fmt.Errorf("logits generate: interrupted after %d of %d entries; run it again to go on", done, len(ranks)*len(tokens))
+	}
+	if errors.Is(err, logits.ErrSpec) {
+		err = withCode(exitUsage, err)
 	}
 	return list, err
 }

@@ -290,6 +290,8 @@ func TestLogitsExitCodes(t *testing.T) {
 		"bad rank":         {generate("--model", "deepseek-v3", "--ep", "8", "--rank", "8"), exitUsage, "0 to 7"},
 		"bad mode":         {generate("--model", "deepseek-v3", "--ep", "8", "--mode", "ep"), exitUsage, "unknown mode"},
 		"bad tokens":       {generate("--model", "deepseek-v3", "--ep", "8", "--tokens=-1"), exitUsage, "--tokens"},
+		"many tokens":      {generate("--model", "deepseek-v3", "--ep", "8", "--tokens", "99999999999"), exitUsage, "tokens per rank"},
+		"bad knob":         {generate("--model", "deepseek-v3", "--ep", "8", "--plan", "target", "--imbalance", "-1"), exitUsage, "target"},
 		"top-k of a model": {generate("--model", "deepseek-v3", "--ep", "8", "--top-k", "4"), exitUsage, "a model has its own"},
 		"no top-k":         {generate("--experts", "8", "--ep", "8"), exitUsage, "--top-k"},
 		"top-k too large":  {generate("--experts", "8", "--top-k", "9", "--ep", "8"), exitUsage, "top-k between 1 and 8"},
@@ -307,7 +309,7 @@ func TestLogitsExitCodes(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat(cache); err == nil {
-		t.Error("a refused command made the cache folder")
+		t.Error("a refused command left a cache folder")
 	}
 }
 
