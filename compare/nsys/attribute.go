@@ -205,14 +205,21 @@ func (a *attribution) ledgers() []*ledger {
 	a.classes = make([]class, len(a.rec.names))
 	a.roots = a.findRoots()
 	a.replays = map[[2]int32]int32{}
-	units := unitLedgers{index: map[unit]*ledger{}, room: len(a.rec.kernels) / max(1, len(a.rec.processes))}
+	ledgers := make([]*ledger, len(a.rec.units))
+	count := make([]int, len(a.rec.units))
+	for i := range a.rec.kernels {
+		count[a.rec.kernels[i].unit]++
+	}
+	for i, u := range a.rec.units {
+		ledgers[i] = &ledger{unit: u, events: make([]event, 0, count[i])}
+	}
 	for i := range a.rec.kernels {
 		k := &a.rec.kernels[i]
-		l := units.of(unit{k.process, k.device})
+		l := ledgers[k.unit]
 		if k.call >= 0 {
 			l.launchedNS += k.end - k.start
 		}
-		if k.node != 0 {
+		if k.replay > 0 {
 			l.replayed++
 		}
 		l.events = append(l.events, event{start: k.start, duration: k.end - k.start, place: a.placeOf(k), name: k.name})
@@ -222,33 +229,13 @@ func (a *attribution) ledgers() []*ledger {
 		if g.call >= 0 {
 			step = a.places[a.calls[g.call]].Step
 		}
-		l := units.of(unit{g.process, g.device})
+		l := ledgers[g.unit]
 		l.graphs = append(l.graphs, graphEvent{Graph: g.graph, Step: step, Start: g.start, NS: g.end - g.start})
 	}
-	slices.SortFunc(units.list, func(x, y *ledger) int {
+	slices.SortFunc(ledgers, func(x, y *ledger) int {
 		return cmp.Or(cmp.Compare(a.rec.processes[x.unit.process], a.rec.processes[y.unit.process]), cmp.Compare(x.unit.device, y.unit.device))
 	})
-	return units.list
-}
-
-// unitLedgers finds the ledger of a unit; neighbours mostly share one.
-type unitLedgers struct {
-	index map[unit]*ledger
-	list  []*ledger
-	last  *ledger
-	room  int // for events of a new ledger
-}
-
-func (u *unitLedgers) of(key unit) *ledger {
-	if u.last == nil || u.last.unit != key {
-		u.last = u.index[key]
-		if u.last == nil {
-			u.last = &ledger{unit: key, events: make([]event, 0, u.room)}
-			u.index[key] = u.last
-			u.list = append(u.list, u.last)
-		}
-	}
-	return u.last
+	return ledgers
 }
 
 // placeOf is a kernel's final place: the range at capture before the range at
@@ -258,9 +245,9 @@ func (a *attribution) placeOf(k *kernel) int32 {
 	if k.call >= 0 {
 		at = a.calls[k.call]
 	}
-	if k.node != 0 {
+	if k.replay > 0 {
 		root := int32(-1)
-		if b := a.birth(k.process, k.node, k.start); b >= 0 {
+		if b := a.birth(a.rec.units[k.unit].process, a.rec.replayed[k.replay-1], k.start); b >= 0 {
 			root = a.roots[b]
 		}
 		if root >= 0 {

@@ -30,12 +30,6 @@ type ledger struct {
 	replayed   int64 // kernels that a graph replayed
 }
 
-// unit is what a rank can be at the least: one device of one process.
-type unit struct {
-	process int32
-	device  int32
-}
-
 // event is one kernel; place and name index the digest's.
 type event struct {
 	start, duration int64
@@ -53,7 +47,7 @@ type graphEvent struct {
 // settle puts the events in the order of time, the same for every way in which
 // they were read, and keeps the names and places that occur.
 func (d *digest) settle() {
-	names, places := newNumbering(), newNumbering()
+	names, places := newNumbering[int32](), newNumbering[int32]()
 	for _, l := range d.ledgers {
 		inTime := func(a, b event) int {
 			return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.duration, b.duration),
@@ -63,14 +57,14 @@ func (d *digest) settle() {
 			slices.SortFunc(l.events, inTime)
 		}
 		for i := range l.events {
-			l.events[i].name = names.of(int64(l.events[i].name))
-			l.events[i].place = places.of(int64(l.events[i].place))
+			l.events[i].name = names.of(l.events[i].name)
+			l.events[i].place = places.of(l.events[i].place)
 		}
 	}
 	d.names, d.places = chosen(d.names, names.values), chosen(d.places, places.values)
 }
 
-func chosen[T any](from []T, which []int64) []T {
+func chosen[T any](from []T, which []int32) []T {
 	out := make([]T, len(which))
 	for i, w := range which {
 		out[i] = from[w]

@@ -73,8 +73,8 @@ func (t *trouble) believable(start, end int64) bool {
 // read streams every table of an export once into a recording: what ran on the
 // GPU beside the ranges, then the API calls in two halves.
 func read(ctx context.Context, db *database, how depth) (*recording, error) {
-	work := &workReader{db: db, how: how, names: newNumbering(), processes: newNumbering(), threads: newNumbering()}
-	ranges := &rangeReader{db: db, how: how, texts: newInterner(), ids: newNumbering(), threads: newNumbering(), domains: newDomains()}
+	work := &workReader{db: db, how: how, names: newNumbering[int64](), processes: newNumbering[int64](), units: newNumbering[unit](), threads: newNumbering[int64]()}
+	ranges := &rangeReader{db: db, how: how, texts: newInterner(), ids: newNumbering[int64](), threads: newNumbering[int64](), domains: newDomains()}
 	if err := db.each(ctx, work.read, ranges.read); err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func read(ctx context.Context, db *database, how depth) (*recording, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := merger{rec: &recording{domains: []string{""}}, threads: newNumbering(), processes: work.processes}
+	m := merger{rec: &recording{domains: []string{""}}, threads: newNumbering[int64](), processes: work.processes}
 	m.work(work)
 	m.calls(calls, launched)
 	m.ranges(ranges)
@@ -126,14 +126,15 @@ func (db *database) each(ctx context.Context, readers ...func(*sqlite.Conn) erro
 type merger struct {
 	rec       *recording
 	names     interner
-	threads   *numbering
-	processes *numbering
+	threads   *numbering[int64]
+	processes *numbering[int64]
 	trouble   trouble
 	kernelIDs []int32 // name by number in workReader.names
 }
 
 func (m *merger) work(w *workReader) {
 	m.rec.kernels, m.rec.moves, m.rec.graphs, m.rec.nodes = w.kernels, w.moves, w.runs, w.nodes
+	m.rec.units, m.rec.replayed = w.units.values, w.replayed
 	m.rec.end = w.end
 	m.trouble.add(w.trouble)
 	number := m.renumber(w.threads)
@@ -143,7 +144,7 @@ func (m *merger) work(w *workReader) {
 }
 
 // renumber gives a reader's threads their numbers in the recording.
-func (m *merger) renumber(own *numbering) []int32 {
+func (m *merger) renumber(own *numbering[int64]) []int32 {
 	to := make([]int32, len(own.values))
 	for i, tid := range own.values {
 		to[i] = m.threads.of(tid)
@@ -192,12 +193,12 @@ func (m *merger) calls(readers []*callReader, l *launched) {
 	}
 	for _, list := range [][]kernel{m.rec.kernels, m.rec.moves} {
 		for i := range list {
-			list[i].call = best(list[i].process, list[i].correlate, list[i].start)
+			list[i].call = best(m.rec.units[list[i].unit].process, list[i].correlate, list[i].start)
 		}
 	}
 	for i := range m.rec.graphs {
 		g := &m.rec.graphs[i]
-		g.call = best(g.process, g.correlate, g.start)
+		g.call = best(m.rec.units[g.unit].process, g.correlate, g.start)
 	}
 }
 
@@ -266,7 +267,7 @@ func (m *merger) strings(conn *sqlite.Conn, db *database, w *workReader, r *rang
 }
 
 // resolve interns the strings of all ids of a numbering.
-func (m *merger) resolve(ids *numbering, lookup func(int64) (string, error), short bool) ([]int32, error) {
+func (m *merger) resolve(ids *numbering[int64], lookup func(int64) (string, error), short bool) ([]int32, error) {
 	to := make([]int32, len(ids.values))
 	for i, id := range ids.values {
 		text, err := lookup(id)

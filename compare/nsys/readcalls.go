@@ -18,41 +18,31 @@ type launched struct {
 	pairs     int
 }
 
-// correlations are the distinct ids of one process, and where each one's
-// executions begin in order.
+// correlations are the distinct ids of one process, with an index that finds
+// most of them in one step whatever their spacing: blocks[b] is the position of
+// the first id whose distance from ids[0], shifted right, is at least b.
 type correlations struct {
-	ids   []int64 // ascending
-	dense []int32 // position in ids by id − ids[0], −1 for none; nil where ids are sparse
-	first int32   // the number of ids[0] among all processes' ids
+	ids    []int64 // ascending
+	blocks []int32
+	shift  uint
+	first  int32 // the number of ids[0] among all processes' ids
 }
 
 // newLaunched numbers the distinct pairs of everything that ran. The ids of a
 // process mostly come in order, so that sorting them costs one look.
 func newLaunched(w *workReader) *launched {
 	l := &launched{byProcess: map[int32]*correlations{}, bare: w.trouble.bare}
-	var last *correlations
-	process := int32(-1)
-	add := func(p int32, id int64) {
-		if id == notRecorded {
-			return
-		}
-		if p != process || last == nil {
-			process, last = p, l.byProcess[p]
-			if last == nil {
-				last = &correlations{}
-				l.byProcess[p] = last
-			}
-		}
-		last.ids = append(last.ids, id)
-	}
-	for _, list := range [][]kernel{w.kernels, w.moves} {
-		for i := range list {
-			add(list[i].process, list[i].correlate)
+	count := make([]int, len(w.processes.values))
+	w.eachPair(func(process int32, _ int64) { count[process]++ })
+	for p, n := range count {
+		if n > 0 {
+			l.byProcess[int32(p)] = &correlations{ids: make([]int64, 0, n)}
 		}
 	}
-	for _, g := range w.runs {
-		add(g.process, g.correlate)
-	}
+	w.eachPair(func(process int32, id int64) {
+		c := l.byProcess[process]
+		c.ids = append(c.ids, id)
+	})
 	for _, p := range slices.Sorted(maps.Keys(l.byProcess)) {
 		c := l.byProcess[p]
 		if !slices.IsSorted(c.ids) {
@@ -66,6 +56,23 @@ func newLaunched(w *workReader) *launched {
 	return l
 }
 
+// eachPair visits the process and correlation id of everything that ran.
+func (w *workReader) eachPair(visit func(process int32, id int64)) {
+	see := func(u int32, id int64) {
+		if id != notRecorded {
+			visit(w.units.values[u].process, id)
+		}
+	}
+	for _, list := range [][]kernel{w.kernels, w.moves} {
+		for i := range list {
+			see(list[i].unit, list[i].correlate)
+		}
+	}
+	for _, g := range w.runs {
+		see(g.unit, g.correlate)
+	}
+}
+
 // find is the number of a pair, −1 when nothing ran under it.
 func (l *launched) find(process int32, id int64) int32 {
 	c := l.byProcess[process]
@@ -75,37 +82,36 @@ func (l *launched) find(process int32, id int64) int32 {
 	return c.find(id)
 }
 
-// index builds the direct table where it costs no more than a few times the
-// ids themselves.
+// index fills blocks, at most two for each id.
 func (c *correlations) index() {
-	low, high := c.ids[0], c.ids[len(c.ids)-1]
-	width := uint64(high) - uint64(low) + 1
-	if width == 0 || width > uint64(16*len(c.ids)+1024) {
-		return
+	width := uint64(c.ids[len(c.ids)-1]) - uint64(c.ids[0])
+	for width>>c.shift >= uint64(2*len(c.ids)) {
+		c.shift++
 	}
-	c.dense = make([]int32, width)
-	for i := range c.dense {
-		c.dense[i] = -1
+	c.blocks = make([]int32, width>>c.shift+2)
+	for _, id := range c.ids {
+		c.blocks[c.block(id)+1]++
 	}
-	for i, id := range c.ids {
-		c.dense[id-low] = int32(i)
+	for b := 1; b < len(c.blocks); b++ {
+		c.blocks[b] += c.blocks[b-1]
 	}
 }
 
-// find is the number of the pair of this process with the id.
+func (c *correlations) block(id int64) uint64 { return (uint64(id) - uint64(c.ids[0])) >> c.shift }
+
+// find is the number of the pair of this process with the id, −1 when nothing
+// ran under it.
 func (c *correlations) find(id int64) int32 {
-	if c.dense != nil {
-		at := uint64(id) - uint64(c.ids[0])
-		if at >= uint64(len(c.dense)) || c.dense[at] < 0 {
-			return -1
-		}
-		return c.first + c.dense[at]
+	b := c.block(id)
+	if b >= uint64(len(c.blocks)-1) {
+		return -1
 	}
-	i, ok := slices.BinarySearch(c.ids, id)
+	from, to := c.blocks[b], c.blocks[b+1]
+	i, ok := slices.BinarySearch(c.ids[from:to], id)
 	if !ok {
 		return -1
 	}
-	return c.first + int32(i)
+	return c.first + from + int32(i)
 }
 
 // readCalls reads the table of API calls in two halves at once.
@@ -124,7 +130,7 @@ func readCalls(ctx context.Context, db *database, l *launched, processes map[int
 		return nil, err
 	}
 	part := func(from, to int64) *callReader {
-		return &callReader{db: db, launched: l, processes: processes, from: from, to: to, threads: newNumbering()}
+		return &callReader{db: db, launched: l, processes: processes, from: from, to: to, threads: newNumbering[int64]()}
 	}
 	parts := []*callReader{part(math.MinInt64, last/2), part(last/2, math.MaxInt64)}
 	return parts, db.each(ctx, parts[0].read, parts[1].read)
@@ -137,7 +143,7 @@ type callReader struct {
 	launched  *launched
 	processes map[int64]int32
 	from, to  int64 // rows, from exclusive
-	threads   *numbering
+	threads   *numbering[int64]
 	hits      []hit
 	rows      int64
 	trouble   trouble

@@ -12,9 +12,11 @@ import (
 type workReader struct {
 	db        *database
 	how       depth
-	names     *numbering // ids into StringIds
-	processes *numbering
-	threads   *numbering // of graph nodes' births
+	names     *numbering[int64] // ids into StringIds
+	processes *numbering[int64]
+	units     *numbering[unit]
+	threads   *numbering[int64] // of graph nodes' births
+	replayed  []int64
 	kernels   []kernel
 	moves     []kernel // copies and fills
 	runs      []graphRun
@@ -56,7 +58,7 @@ func (w *workReader) readWork(conn *sqlite.Conn, table string, to *[]kernel) err
 	if !w.db.has(table, name) {
 		name = "shortName"
 	}
-	columns := w.db.columns(table, "start", "end", "correlationId", "globalPid", name, "deviceId", "streamId", "graphNodeId")
+	columns := w.db.columns(table, "start", "end", "correlationId", "globalPid", name, "deviceId", "graphNodeId")
 	graphs := w.db.has(table, "graphNodeId")
 	return query(conn, "SELECT "+columns+" FROM "+table, func(row *sqlite.Stmt) error {
 		k := kernel{start: row.ColumnInt64(0), end: row.ColumnInt64(1), call: -1}
@@ -64,12 +66,10 @@ func (w *workReader) readWork(conn *sqlite.Conn, table string, to *[]kernel) err
 			return nil
 		}
 		k.correlate = nullable(row, 2)
-		k.process = w.processes.of(row.ColumnInt64(3))
 		k.name = w.names.of(row.ColumnInt64(4))
-		k.device = clamp32(row.ColumnInt64(5))
-		k.stream = clamp32(row.ColumnInt64(6))
+		k.unit = w.unit(row, 3, 5)
 		if graphs {
-			k.node = row.ColumnInt64(7)
+			k.replay = w.replay(row.ColumnInt64(6))
 		}
 		w.end = max(w.end, k.end)
 		if w.total += uint64(k.end - k.start); w.total > math.MaxInt64 {
@@ -78,6 +78,15 @@ func (w *workReader) readWork(conn *sqlite.Conn, table string, to *[]kernel) err
 		*to = append(*to, k)
 		return nil
 	})
+}
+
+// replay keeps the graph node of a replayed kernel; 0 (and NULL) is none.
+func (w *workReader) replay(node int64) int32 {
+	if node == 0 {
+		return 0
+	}
+	w.replayed = append(w.replayed, node)
+	return int32(len(w.replayed))
 }
 
 func (w *workReader) readGraphs(conn *sqlite.Conn) error {
@@ -91,8 +100,7 @@ func (w *workReader) readGraphs(conn *sqlite.Conn) error {
 			return nil
 		}
 		g.correlate = nullable(row, 2)
-		g.process = w.processes.of(row.ColumnInt64(3))
-		g.device = clamp32(row.ColumnInt64(4))
+		g.unit = w.unit(row, 3, 4)
 		g.graph = row.ColumnInt64(5)
 		w.end = max(w.end, g.end)
 		w.runs = append(w.runs, g)
@@ -129,5 +137,11 @@ func nullable(row *sqlite.Stmt, col int) int64 {
 	return row.ColumnInt64(col)
 }
 
-// clamp32 fits a device or stream number; real ones are small.
-func clamp32(v int64) int32 { return int32(min(max(v, math.MinInt32), math.MaxInt32)) }
+// unit numbers the process and device in two columns. A device beyond 32 bits is
+// none that exists.
+func (w *workReader) unit(row *sqlite.Stmt, process, device int) int32 {
+	return w.units.of(unit{
+		process: w.processes.of(row.ColumnInt64(process)),
+		device:  int32(min(max(row.ColumnInt64(device), -1), math.MaxInt32)),
+	})
+}

@@ -21,9 +21,9 @@ const (
 type rangeReader struct {
 	db      *database
 	how     depth
-	texts   *interner  // names in the rows
-	ids     *numbering // names by id into StringIds
-	threads *numbering
+	texts   *interner         // names in the rows
+	ids     *numbering[int64] // names by id into StringIds
+	threads *numbering[int64]
 	domains domains
 	ranges  []span // names of registered strings are ^number in ids until finish
 	end     int64  // the last time at which a range begins or ends

@@ -10,8 +10,10 @@ type recording struct {
 	names     []string // kernels' and ranges', each once
 	processes []int64  // global process ids
 	threads   []thread
+	units     []unit
 	domains   []string // of ranges; domains[0] is the default one, ""
 	kernels   []kernel
+	replayed  []int64  // graph nodes of the kernels that a graph replayed
 	moves     []kernel // copies and fills, read for statistics only
 	calls     []call   // only those that launched a kernel or a graph
 	ranges    []span
@@ -36,16 +38,21 @@ type thread struct {
 	process int32
 }
 
-// kernel is one execution on the GPU.
+// unit is what a rank can be at the least: one device of one process.
+type unit struct {
+	process int32
+	device  int32
+}
+
+// kernel is one execution on the GPU. There may be millions: its 40 bytes decide
+// how much memory an export takes.
 type kernel struct {
 	start, end int64
 	correlate  int64 // correlation id, unique within a process at best
-	node       int64 // graph node that was replayed; 0 outside graphs
 	name       int32
-	process    int32
-	device     int32
-	stream     int32
+	unit       int32
 	call       int32 // the call that launched it
+	replay     int32 // position in recording.replayed plus 1, 0 outside graphs
 }
 
 // call is one API call on a thread.
@@ -86,8 +93,7 @@ type graphRun struct {
 	start, end int64
 	correlate  int64
 	graph      int64
-	process    int32
-	device     int32
+	unit       int32
 	call       int32
 }
 
@@ -119,17 +125,19 @@ func (n *interner) add(s string) int32 {
 
 // numbering gives the values of a column small numbers by first sight, with
 // the last one remembered because neighbours repeat.
-type numbering struct {
-	index  map[int64]int32
-	values []int64
-	last   int64
+type numbering[T comparable] struct {
+	index  map[T]int32
+	values []T
+	last   T
 	number int32
 }
 
-func newNumbering() *numbering { return &numbering{index: map[int64]int32{}, number: -1} }
+func newNumbering[T comparable]() *numbering[T] {
+	return &numbering[T]{index: map[T]int32{}, number: -1}
+}
 
-func (n *numbering) of(v int64) int32 {
-	if v == n.last && n.number >= 0 {
+func (n *numbering[T]) of(v T) int32 {
+	if n.number >= 0 && v == n.last {
 		return n.number
 	}
 	i, ok := n.index[v]
