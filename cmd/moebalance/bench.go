@@ -40,6 +40,7 @@ After an interruption or a crash 'bench --resume DIR' goes on where it stopped,
 and for a finished campaign shows the result again. --until-decided looks at the
 pairs several times, each look with its share of the error (1−confidence)/looks,
 and stops when the interval lies on one side of the threshold; --pairs is the cap.
+--profile adds a pair under nsys after the timed ones and shows what its traces say.
 
 The verdict is invalid, exit 4, unless every rank is proved to have been balanced
 in the perfect arm and not in the normal one, by the report itself, by a line
@@ -76,6 +77,7 @@ func (o *benchOptions) run(c *cobra.Command, words []string) error {
 		return o.stopped(campaign, runErr)
 	}
 	result := judgeCampaign(campaign)
+	result.withProfiled(readProfiled(c.Context(), campaign, campaign.Spec.Threshold))
 	if err := campaign.Close(); err != nil {
 		return err
 	}
@@ -184,7 +186,7 @@ func (o *benchOptions) runCampaign(ctx context.Context, campaign *bench.Campaign
 			return nil
 		}
 	}
-	progress := newBenchProgress(stderr, o.quiet)
+	progress := newBenchProgress(stderr, campaign.Spec.Metric, o.quiet)
 	defer progress.close()
 	h.Report = progress.event
 	return campaign.Run(ctx, h)

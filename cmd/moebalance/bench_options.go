@@ -90,7 +90,7 @@ func (o *benchOptions) bind(c *cobra.Command) {
 	f.IntVar(&o.retries, "retries", 0, "further attempts at a launch that failed")
 	f.BoolVar(&o.keepGoing, "keep-going", false, "go on even if the first pair shows that the arms cannot be compared")
 
-	f.BoolVar(&o.profile, "profile", false, "after the timed pairs, one pair under nsys; its exports are for 'moebalance compare'")
+	f.BoolVar(&o.profile, "profile", false, "after the timed pairs, one pair under nsys, which is never timed")
 	f.StringVar(&o.windows, "profile-iterations", "", "iterations that the profiled pair records, `A-B`; default the whole run")
 
 	f.StringVar(&o.campaign, "campaign", "", "keep the campaign in this new `DIR` (default moebalance-bench-DATE-TIME)")

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/vbauerster/mpb/v8"
@@ -16,14 +17,15 @@ import (
 // benchProgress tells on stderr how a campaign goes: a line for each launch that
 // has ended, and on a terminal a bar below the lines.
 type benchProgress struct {
-	w     io.Writer
-	quiet bool
-	bars  *mpb.Progress // nil unless stderr is a terminal
-	bar   *mpb.Bar
+	w      io.Writer
+	quiet  bool
+	metric string        // the one compared; empty is the report's own primary one
+	bars   *mpb.Progress // nil unless stderr is a terminal
+	bar    *mpb.Bar
 }
 
-func newBenchProgress(stderr io.Writer, quiet bool) *benchProgress {
-	p := &benchProgress{w: stderr, quiet: quiet}
+func newBenchProgress(stderr io.Writer, metric string, quiet bool) *benchProgress {
+	p := &benchProgress{w: stderr, metric: metric, quiet: quiet}
 	if f, ok := stderr.(*os.File); ok && !quiet && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd())) {
 		p.bars = mpb.New(mpb.WithOutput(stderr), mpb.WithWidth(40))
 		p.w = p.bars
@@ -44,7 +46,7 @@ func (p *benchProgress) event(e bench.Event) {
 		p.bar.SetTotal(int64(e.Done+e.Left), false)
 		p.bar.SetCurrent(int64(e.Done))
 	}
-	if line := describeEvent(e); line != "" {
+	if line := describeEvent(e, p.metric); line != "" {
 		fmt.Fprintln(p.w, line)
 	}
 }
@@ -60,7 +62,7 @@ func (p *benchProgress) close() {
 }
 
 // describeEvent is the line for an event, "" for those that need none.
-func describeEvent(e bench.Event) string {
+func describeEvent(e bench.Event, metric string) string {
 	head := fmt.Sprintf("[%d of %d] launch %d, %s", e.Done, e.Done+e.Left, e.Launch.Position, describeLaunch(e.Launch))
 	switch e.Stage {
 	case bench.Starting:
@@ -70,7 +72,7 @@ func describeEvent(e bench.Event) string {
 		}
 	case bench.Ended:
 		if e.Attempt.State == bench.Finished { // any other end is told when the launch is tried again, or as the error
-			return head + ": " + describeAttempt(e.Attempt)
+			return head + ": " + describeAttempt(e.Attempt, metric)
 		}
 	case bench.Looked, bench.Cleaning:
 		return e.Text
@@ -88,11 +90,14 @@ func describeLaunch(l bench.Launch) string {
 	return fmt.Sprintf("%s, %s", l.Kind, l.Arm)
 }
 
-func describeAttempt(a bench.Attempt) string {
+func describeAttempt(a bench.Attempt, metric string) string {
 	took := time.Duration(a.DurationNS).Round(time.Millisecond)
 	if a.Result != nil {
-		if m, ok := a.Result.Metric(a.Result.Primary); ok {
-			return fmt.Sprintf("%.6g %s in %s", m.Value, m.Unit, took)
+		if metric == "" {
+			metric = a.Result.Primary
+		}
+		if m, ok := a.Result.Metric(metric); ok {
+			return strings.TrimSpace(fmt.Sprintf("%.6g %s", m.Value, m.Unit)) + " in " + took.String()
 		}
 	}
 	return fmt.Sprintf("done in %s", took)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
@@ -16,22 +15,22 @@ type benchResult struct {
 	compare.CampaignResult
 	Version  string        `json:"version"` // of this program
 	Campaign campaignState `json:"campaign"`
+	Profiled []profiledArm `json:"profiled"` // the profiled pair, empty where there is none
 }
 
 // campaignState is how far a campaign has come.
 type campaignState struct {
-	Folder       string              `json:"folder"`
-	Treatment    string              `json:"treatment"`
-	Order        string              `json:"order"`
-	Seed         uint64              `json:"seed"`
-	Launches     int                 `json:"launches"` // finished
-	Left         int                 `json:"left"`     // still to be launched
-	Sessions     int                 `json:"sessions"`
-	Confidence   float64             `json:"confidence"`          // asked for; under the sequential rule of all looks together
-	Looks        []int               `json:"looks"`               // pairs after which the rule looks; empty without it
-	DecidedAfter int                 `json:"decided_after_pairs"` // 0 unless a look decided
-	Format       string              `json:"format"`              // of the benchmark's report
-	Exports      map[string][]string `json:"exports"`             // of the profiled pair, by arm
+	Folder       string  `json:"folder"`
+	Treatment    string  `json:"treatment"`
+	Order        string  `json:"order"`
+	Seed         uint64  `json:"seed"`
+	Launches     int     `json:"launches"` // finished
+	Left         int     `json:"left"`     // still to be launched
+	Sessions     int     `json:"sessions"`
+	Confidence   float64 `json:"confidence"`          // asked for; under the sequential rule of all looks together
+	Looks        []int   `json:"looks"`               // pairs after which the rule looks; empty without it
+	DecidedAfter int     `json:"decided_after_pairs"` // 0 unless a look decided
+	Format       string  `json:"format"`              // of the benchmark's report
 }
 
 // judgeCampaign judges what a campaign has so far, at its own confidence; under
@@ -67,10 +66,9 @@ func judgeAt(c *bench.Campaign, confidence float64) benchResult {
 	for _, check := range e.Checks {
 		in.Checks = append(in.Checks, compare.Check{Name: check.Name, Status: statuses[check.Outcome], Text: check.Text})
 	}
-	return benchResult{CampaignResult: compare.Judge(in), Version: version, Campaign: campaignState{
+	return benchResult{CampaignResult: compare.Judge(in), Version: version, Profiled: []profiledArm{}, Campaign: campaignState{
 		Folder: c.Folder, Treatment: c.Spec.Treatment.Name, Order: string(c.Spec.Design.Order), Seed: c.Spec.Design.Seed,
 		Launches: c.Finished(), Left: c.Left(), Sessions: c.Sessions, Confidence: c.Spec.Confidence, Looks: looksOf(c), DecidedAfter: c.Decided, Format: format,
-		Exports: map[string][]string{string(bench.Normal): exportsOf(c, bench.Normal), string(bench.Perfect): exportsOf(c, bench.Perfect)},
 	}}
 }
 
@@ -79,11 +77,6 @@ func looksOf(c *bench.Campaign) []int {
 		return []int{}
 	}
 	return bench.Looks(c.Spec.Design.Pairs, c.Spec.Confidence)
-}
-
-// exportsOf is an empty list, never null, where nothing was profiled.
-func exportsOf(c *bench.Campaign, arm bench.Arm) []string {
-	return append([]string{}, c.Exports(arm)...)
 }
 
 var statuses = map[bench.Outcome]compare.CheckStatus{
@@ -167,11 +160,11 @@ func workOf(w metrics.Work) map[string]float64 {
 // benchDocument renders the result: the verdict first, then every pair, then
 // what it rests on.
 func benchDocument(r benchResult) output.Document {
-	unit := r.Metric.Unit
-	if unit == "" {
-		unit = r.Metric.Name
+	quantity := r.Metric.Name
+	if r.Metric.Unit != "" {
+		quantity += " in " + r.Metric.Unit
 	}
-	pairs := output.Table{Name: "pairs", Title: fmt.Sprintf("Pairs, %s in %s (AB: normal first)", r.Metric.Name, unit), Columns: []output.Column{
+	pairs := output.Table{Name: "pairs", Title: fmt.Sprintf("Pairs, %s (AB: normal first)", quantity), Columns: []output.Column{
 		{Name: "pair", Kind: output.Count}, {Name: "order"}, {Name: "normal", Kind: output.Real}, {Name: "perfect", Kind: output.Real},
 		{Name: "gain", Key: "gain", Kind: output.Percent}, {Name: "status"}, {Name: "note"}}}
 	for _, p := range r.Pairs {
@@ -202,7 +195,11 @@ func benchDocument(r benchResult) output.Document {
 	if len(r.Secondary) > 0 {
 		tables = append(tables, secondaryTable(r.Secondary))
 	}
-	return output.Document{Headline: benchHeadline(r), Tables: append(tables, proof, checks), Notes: benchNotes(r), Value: r}
+	tables = append(tables, proof, checks)
+	if len(r.Profiled) > 0 {
+		tables = append(tables, profiledTable(r.Profiled))
+	}
+	return output.Document{Headline: benchHeadline(r), Tables: tables, Notes: benchNotes(r), Value: r}
 }
 
 func secondaryTable(rows []compare.SecondaryGain) output.Table {
@@ -227,10 +224,5 @@ func benchNotes(r benchResult) []string {
 	if r.Campaign.DecidedAfter > 0 {
 		notes = append(notes, fmt.Sprintf("stopped by the sequential rule after %d pairs; the confidence is that of one look", r.Campaign.DecidedAfter))
 	}
-	normal, perfect := r.Campaign.Exports[string(bench.Normal)], r.Campaign.Exports[string(bench.Perfect)]
-	if len(normal) > 0 && len(perfect) > 0 {
-		slices.Sort(normal)
-		notes = append(notes, fmt.Sprintf("the profiled pair: moebalance trace %s", bench.Quote(append(slices.Clone(normal), perfect...))))
-	}
-	return notes
+	return append(notes, profiledNotes(r.Profiled)...)
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -320,5 +321,60 @@ echo "rate $rate"
 	args[5], args[7] = "d", "env:OTHER=on"
 	if _, stderr, code := invoke(t.Context(), args...); code != exitNotComparable {
 		t.Errorf("exit %d, %q; want %d", code, stderr, exitNotComparable)
+	}
+}
+
+// A profiled pair whose nsys leaves the real exports of 4 ranks: they are read,
+// and the trace agrees with the arms.
+func TestBenchProfile(t *testing.T) {
+	root, err := filepath.Abs("../../testdata/gptoss-ep4-ranks")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := t.TempDir()
+	nsys := fmt.Sprintf(`#!/bin/sh
+while [ "$1" != -o ]; do shift; done
+arm=normal; [ "$ENABLE_PERFECT_ROUTER" = 1 ] && arm=perfect
+cp '%s'/$arm.rank?.sqlite "$(dirname "$2")"
+shift 2
+exec "$@"
+`, root)
+	if err := os.WriteFile(filepath.Join(bin, "nsys"), []byte(nsys), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	command := script(t, engine(100, 120))
+	_, stderr, code := invoke(t.Context(), "bench", "-q", "--profile", "--pairs", "1", "--campaign", "without", "--", command)
+	if _, err := exec.LookPath("nsys"); err != nil && (code != exitDone || !strings.Contains(stderr, "nsys is not on the path")) {
+		t.Errorf("without nsys: exit %d, %q", code, stderr)
+	}
+	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	stdout, stderr, code := invoke(t.Context(), "bench", "-q", "--profile", "--pairs", "6", "--campaign", "c", "--format", "json", "--", command)
+	var r benchResult
+	if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != exitDone {
+		t.Fatalf("exit %d, %v, %q", code, err, stderr)
+	}
+	if len(r.Profiled) != 2 || len(r.Pairs) != 6 || r.Gain.N != 6 {
+		t.Fatalf("%d profiled arms and %d pairs, want 2 and 6", len(r.Profiled), len(r.Pairs))
+	}
+	for _, p := range r.Profiled {
+		if p.Error != "" || p.Ranks != 4 || p.GPUNS <= 0 || !p.MaxOverMean.Defined() || len(p.Exports) != 4 {
+			t.Errorf("%+v, want 4 ranks with times", p)
+		}
+	}
+	if normal, perfect := r.Profiled[0].MaxOverMean, r.Profiled[1].MaxOverMean; !(normal > perfect) {
+		t.Errorf("the worst layer has max/mean %v in the normal arm and %v in the perfect one", normal, perfect)
+	}
+	// Shown again from the summaries, the exports gone.
+	for _, p := range r.Profiled {
+		for _, path := range p.Exports {
+			if err := os.Truncate(path, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	again, _, code := invoke(t.Context(), "bench", "--resume", "c", "--format", "json")
+	if code != exitDone || again != stdout {
+		t.Errorf("shown again with exit %d, equal %t", code, again == stdout)
 	}
 }

@@ -200,24 +200,25 @@ func TestProveByLine(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(folder, stderrName), []byte(log), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	const newer = "Precomputing perfect router logits for 22 common batch sizes (ep_rank="
 	found, err := findLines(trtllm.Line, folder)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(found) != 2 || found[0] != (Found{0, 1}) || found[1] != (Found{1, 1}) {
+	if len(found) != 2 || found[0] != (Found{0, 1, newer + "0)"}) || found[1] != (Found{1, 1, newer + "1)"}) {
 		t.Fatalf("found %+v, want ranks 0 and 1 once", found)
 	}
 	if err := os.WriteFile(filepath.Join(folder, stdoutName), []byte("Precomputing perfect router logits for 22 common batch sizes...\nit has no newline: Precomputing perfect router logits for 3 common batch sizes"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if found, err = findLines(trtllm.Line, folder); err != nil || len(found) != 3 || found[0] != (Found{AllRanks, 2}) {
+	if found, err = findLines(trtllm.Line, folder); err != nil || len(found) != 3 || found[0] != (Found{AllRanks, 2, "Precomputing perfect router logits for 22 common batch sizes"}) {
 		t.Fatalf("found %+v, %v; want two lines without a rank", found, err)
 	}
 
 	lines := func(ranks ...int) Attempt {
 		a := Attempt{Result: &metrics.Result{}}
 		for _, r := range ranks {
-			a.LinesFound = append(a.LinesFound, Found{r, 1})
+			a.LinesFound = append(a.LinesFound, Found{r, 1, "x"})
 		}
 		return a
 	}
@@ -295,7 +296,7 @@ func TestProofOverLaunches(t *testing.T) {
 	line := func(ranks ...int) Attempt {
 		a := Attempt{Result: &metrics.Result{}}
 		for _, r := range ranks {
-			a.LinesFound = append(a.LinesFound, Found{r, 1})
+			a.LinesFound = append(a.LinesFound, Found{r, 1, "x"})
 		}
 		return a
 	}
@@ -367,12 +368,15 @@ func TestGPUsBesideLaunches(t *testing.T) {
 	if check := byName["other_processes"]; check.Outcome != Warned || !strings.Contains(check.Text, "stranger (GPU 0)") {
 		t.Errorf("%+v, want a warning about the stranger", check)
 	}
-	if check := byName["clocks"]; check.Outcome != Passed || !strings.Contains(check.Text, "1500 MHz") {
+	if check, ok := byName["clocks"]; ok {
+		t.Errorf("%+v: the only look was before the GPU had work", check)
+	}
+	if check := byName["temperature"]; check.Outcome != Passed || !strings.Contains(check.Text, "normal 40.0 °C") {
 		t.Errorf("%+v", check)
 	}
 
 	warm := func(mhz, celsius float64) Attempt {
-		return Attempt{GPUs: []GPU{{UUID: "a", ClockMHz: router.Number(mhz), TemperatureC: router.Number(celsius)}}}
+		return Attempt{DurationNS: int64(time.Minute), GPUs: []GPU{{UUID: "a", ClockMHz: router.Number(mhz), TemperatureC: router.Number(celsius)}}}
 	}
 	// 1900 against 1800 MHz is 5.3 %, 50 against 56 °C is 6: both are warned of.
 	checks, ok := campaignOf(Spec{}, []Attempt{warm(1900, 50)}, []Attempt{warm(1800, 56)}).checkGPUs()

@@ -26,7 +26,9 @@ func (c *Campaign) checkGPUs() ([]Check, bool) {
 		for _, a := range c.counted(arm) {
 			for _, g := range a.GPUs {
 				seen = true
-				clock[i].add(g.ClockMHz)
+				if a.DurationNS >= int64(gpuInterval) { // else the only look was at an idle GPU
+					clock[i].add(g.ClockMHz)
+				}
 				heat[i].add(g.TemperatureC)
 				for _, p := range g.Processes {
 					if !p.Ours {

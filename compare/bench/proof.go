@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/moebalance/moebalance/router"
 )
@@ -28,21 +30,18 @@ func findLines(pattern, folder string) ([]Found, error) {
 	if err != nil {
 		return nil, fmt.Errorf("proof line: %w", err)
 	}
-	times := make(map[int]int)
+	seen := make(map[int]Found)
 	for _, name := range []string{stdoutName, stderrName, serverStdoutName, serverStderrName} {
-		if err := countLines(filepath.Join(folder, name), line, times); err != nil {
+		if err := countLines(filepath.Join(folder, name), line, seen); err != nil {
 			return nil, err
 		}
 	}
-	found := make([]Found, 0, len(times))
-	for rank, n := range times {
-		found = append(found, Found{rank, n})
-	}
+	found := slices.Collect(maps.Values(seen))
 	slices.SortFunc(found, func(a, b Found) int { return a.Rank - b.Rank })
 	return found, nil
 }
 
-func countLines(path string, line *regexp.Regexp, times map[int]int) error {
+func countLines(path string, line *regexp.Regexp, seen map[int]Found) error {
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -62,7 +61,12 @@ func countLines(path string, line *regexp.Regexp, times map[int]int) error {
 					rank = n
 				}
 			}
-			times[rank]++
+			f, known := seen[rank]
+			if !known {
+				f = Found{Rank: rank, Text: strings.ToValidUTF8(string(m[0][:min(len(m[0]), 200)]), "")}
+			}
+			f.Times++
+			seen[rank] = f
 		}
 		if err == io.EOF {
 			return nil
@@ -261,15 +265,14 @@ func (t Treatment) proveByLine(arm Arm, a Attempt) []Proof {
 			RankMaxOverMean: router.Undefined(), ExpertMaxOverMean: router.Undefined()}
 	}
 	if len(a.LinesFound) == 0 {
-		standing := Unbalanced
 		if arm == Perfect {
-			standing = Unproved
+			return []Proof{proof(AllRanks, Unproved, "no line of its log matches %q", t.Line)}
 		}
-		return []Proof{proof(AllRanks, standing, "no line matches %q", t.Line)}
+		return []Proof{proof(AllRanks, Unbalanced, "its log lacks the line that the perfect arm prints")}
 	}
 	var proofs []Proof
 	for _, f := range a.LinesFound {
-		proofs = append(proofs, proof(f.Rank, Balanced, "%d lines match %q", f.Times, t.Line))
+		proofs = append(proofs, proof(f.Rank, Balanced, "its log says %q (%d×)", f.Text, f.Times))
 	}
 	return proofs
 }

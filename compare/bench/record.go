@@ -109,8 +109,9 @@ type Counted struct {
 
 // Found is how often a rank printed the treatment's proof line.
 type Found struct {
-	Rank  int `json:"rank"` // −1 where the line does not name one
-	Times int `json:"times"`
+	Rank  int    `json:"rank"` // −1 where the line does not name one
+	Times int    `json:"times"`
+	Text  string `json:"text"` // what matched first
 }
 
 // Standing is what a proof amounts to.

@@ -21,7 +21,7 @@ func fullAttempt() Attempt {
 		Error: "none; 'quoted'", Folder: "launches/0", Arguments: []string{"a", "b c"},
 		Environment: map[string]string{"X": "1"}, Files: []File{{"f", "ab", 3}},
 		GPUs:       []GPU{{Index: 1, UUID: "GPU-1", Name: "N", Driver: "1", ClockMHz: 5, MemoryMHz: 6, TemperatureC: 7, PowerW: 8, Processes: []GPUProcess{{9, "p", true}}}},
-		LinesFound: []Found{{-1, 2}}, Warnings: []string{"w"},
+		LinesFound: []Found{{-1, 2, "line"}}, Warnings: []string{"w"},
 		Result: &metrics.Result{Format: "f", Primary: "x", Metrics: []metrics.Metric{{Name: "x", Unit: "u", HigherIsBetter: true, Value: 3}},
 			Work:  metrics.Work{Requests: metrics.Exactly(4)},
 			Proof: metrics.Proof{Claimed: true, Ranks: 2, Layers: []metrics.LayerBalance{{ExpertMaxOverMean: 1, RankMaxOverMean: 2}}}},

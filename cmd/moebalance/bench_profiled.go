@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/moebalance/moebalance/cmd/internal/output"
+	"github.com/moebalance/moebalance/compare"
+	"github.com/moebalance/moebalance/compare/bench"
+	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/router"
+)
+
+// profiledArm is what the traces of one arm's profiled launch say, in brief.
+type profiledArm struct {
+	Arm         string        `json:"arm"`
+	Summary     string        `json:"summary"` // file for trace, compare and report
+	Exports     []string      `json:"exports"`
+	Ranks       int           `json:"ranks"`
+	GPUNS       int64         `json:"gpu_ns"`
+	SeenArm     string        `json:"seen_arm"` // what the traces themselves show: normal, perfect, mixed or nothing
+	Evidence    string        `json:"evidence"`
+	Layer       int           `json:"layer"` // whose time over ranks is most uneven; −1 where none is known
+	MaxOverMean router.Number `json:"rank_time_max_over_mean"`
+	Error       string        `json:"error,omitempty"` // why the exports could not be read
+}
+
+// readProfiled hands the exports of the profiled pair to the trace reader, which
+// reduces them once to a summary in the campaign folder. A pair that was not
+// profiled gives none; exports that cannot be read do not spoil the campaign.
+func readProfiled(ctx context.Context, c *bench.Campaign, threshold float64) []profiledArm {
+	arms := []profiledArm{}
+	for _, arm := range bench.Arms {
+		exports := c.Exports(arm)
+		if len(exports) == 0 {
+			continue
+		}
+		p := profiledArm{Arm: string(arm), Exports: exports, Layer: nsys.None, MaxOverMean: router.Undefined(),
+			Summary: filepath.Join(c.Folder, fmt.Sprintf("trace-%s.summary", arm))}
+		t, err := summarised(ctx, p.Summary, exports, nsys.Options{Threshold: threshold})
+		if err != nil {
+			p.Error = err.Error()
+		} else {
+			p.take(t)
+		}
+		arms = append(arms, p)
+	}
+	return arms
+}
+
+// summarised reads the summary of exports, which it writes first if it is not
+// there yet.
+func summarised(ctx context.Context, summary string, exports []string, o nsys.Options) (*nsys.Trace, error) {
+	if _, err := os.Stat(summary); errors.Is(err, os.ErrNotExist) {
+		err := writeFile(summary, func(w io.Writer) error { return nsys.Summarize(ctx, w, exports, o) })
+		if err != nil {
+			return nil, err
+		}
+	}
+	return nsys.Read(ctx, []string{summary}, o)
+}
+
+func (p *profiledArm) take(t *nsys.Trace) {
+	p.Ranks, p.GPUNS, p.SeenArm, p.Evidence = len(t.Ranks), t.Coverage.GPUNS, t.Arm, t.ArmEvidence
+	for _, i := range t.Imbalance {
+		if i.Level != "rank" || i.Quantity != "time" || !i.MaxOverMean.Defined() {
+			continue
+		}
+		if !p.MaxOverMean.Defined() || i.MaxOverMean > p.MaxOverMean {
+			p.Layer, p.MaxOverMean = i.Layer, i.MaxOverMean
+		}
+	}
+}
+
+func profiledTable(arms []profiledArm) output.Table {
+	t := output.Table{Name: "profiled", Title: "The profiled pair (not timed)", Columns: []output.Column{
+		{Name: "arm"}, {Name: "ranks", Kind: output.Count}, {Name: "GPU time", Key: "gpu_ns", Kind: output.Duration},
+		{Name: "worst layer", Key: "layer", Kind: output.Count}, {Name: "time over ranks, max/mean", Key: "rank_time_max_over_mean", Kind: output.Ratio},
+		{Name: "the trace shows", Key: "evidence"}}}
+	for _, p := range arms {
+		shows := p.Evidence
+		if p.Error != "" {
+			shows = "unreadable: " + p.Error
+		}
+		var layer any
+		if p.Layer != nsys.None {
+			layer = p.Layer
+		}
+		t.Rows = append(t.Rows, []any{p.Arm, p.Ranks, p.GPUNS, layer, p.MaxOverMean, shows})
+	}
+	return t
+}
+
+// profiledNotes say how to see more of the pair, and warn where its traces show
+// another arm than was launched.
+func profiledNotes(arms []profiledArm) []string {
+	var notes []string
+	for _, p := range arms {
+		if p.SeenArm != "" && p.SeenArm != p.Arm {
+			notes = append(notes, fmt.Sprintf("the traces of the profiled %s launch show the arm %q: %s", p.Arm, p.SeenArm, p.Evidence))
+		}
+	}
+	if len(arms) == len(bench.Arms) && arms[0].Error == "" && arms[1].Error == "" {
+		notes = append(notes, "where the time went: moebalance compare "+bench.Quote([]string{arms[0].Summary, arms[1].Summary}))
+	}
+	return notes
+}
+
+// withProfiled adds the profiled pair to a result, and a check of whether its
+// traces show the arms that were launched.
+func (r *benchResult) withProfiled(arms []profiledArm) {
+	r.Profiled = arms
+	for _, p := range arms {
+		if p.Error != "" || p.SeenArm == "" {
+			continue
+		}
+		check := compare.Check{Name: "profiled_arm", Status: compare.Pass, Text: fmt.Sprintf("the traces of the %s launch show that arm", p.Arm)}
+		if p.SeenArm != p.Arm {
+			check.Status, check.Text = compare.Warn, fmt.Sprintf("the traces of the %s launch show the arm %q", p.Arm, p.SeenArm)
+		}
+		r.Checks = append(r.Checks, check)
+	}
+}
