@@ -182,7 +182,7 @@ func TestNullKnownTable(t *testing.T) {
 		{256, 8, 64, 64, 1.90, 3.48}, {256, 8, 64, 256, 1.44, 2.09}, {256, 8, 64, 1024, 1.20, 1.52}, {256, 8, 64, 4096, 1.11, 1.26}, {256, 8, 64, 16384, 1.06, 1.14},
 	} {
 		s, l := Shape{Experts: c.experts, TopK: c.topK}, mustLayout(t, c.experts, c.ranks)
-		const draws = 1000
+		const draws = 500
 		n, err := NullOf(s, l, c.tokens, NullOptions{Draws: draws, Seed: 1})
 		if err != nil {
 			t.Fatal(err)
@@ -204,8 +204,8 @@ func TestNullKnownTable(t *testing.T) {
 			if limit := 4*m.deviation()/math.Sqrt(repetitions[c.tokens]) + 0.006; want > 0 && math.Abs(m.mean()-want) > limit {
 				t.Errorf("%s: mean %.3f, want %.2f within %.3f", name, m.mean(), want, limit)
 			}
-			checkQuantile(t, name, values, median, 0.5, 0.08)
-			checkQuantile(t, name, values, p95, 0.95, 0.035)
+			checkQuantile(t, name, values, median, 0.5, 0.11)
+			checkQuantile(t, name, values, p95, 0.95, 0.05)
 		}
 		check("rank", ranks, n.RankMedian, n.RankP95, c.rank)
 		check("expert", experts, n.ExpertMedian, n.ExpertP95, c.expert)

@@ -56,6 +56,7 @@ func TestPickleRefusals(t *testing.T) {
 		"a tensor of nothing":   {"\x80\x02ctorch._utils\n_rebuild_tensor_v2\n)R.", "0 arguments"},
 		"a long of nine bytes":  {"\x80\x02\x8a\x09123456789.", "9 bytes"},
 		"a storage of no type":  {"\x80\x02(X\x07\x00\x00\x00storageK\x01K\x02tQ.", "without type"},
+		"a storage of tensors":  {"\x80\x02(X\x07\x00\x00\x00storagectorch._utils\n_rebuild_tensor_v2\nX\x01\x00\x00\x000tQ.", "without type"},
 		"a persistent nonsense": {"\x80\x02K\x01Q.", "no storage"},
 	} {
 		if v, err := unpickle([]byte(c.pickle)); err == nil || !strings.Contains(err.Error(), c.want) {

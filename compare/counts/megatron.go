@@ -65,13 +65,13 @@ func readMcoreFolder(dir string, files []string) (*Record, error) {
 func openMcore(z *zip.Reader) (mcoreDump, error) {
 	var d mcoreDump
 	arrays := map[string]numpyArray{}
-	f := torchFile{budget: maxUnpacked}
+	u := unpacker{maxUnpacked}
 	for _, m := range z.File {
 		name, ok := strings.CutSuffix(m.Name, ".npy")
 		if !ok {
 			continue
 		}
-		b, err := f.read(m)
+		b, err := u.read(m)
 		if err != nil {
 			return d, err
 		}

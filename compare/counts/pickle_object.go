@@ -94,10 +94,11 @@ func (p *pickleReader) storage(id any) error {
 	}
 	kind, ok := parts[1].(pickleGlobal)
 	key, isText := parts[2].(string)
-	if !ok || !isText {
+	dtype := strings.TrimPrefix(string(kind), "torch.")
+	if !ok || !isText || storageSize[dtype] == 0 {
 		return fmt.Errorf("a storage without type and key")
 	}
-	return p.push(pickleStorage{dtype: strings.TrimPrefix(string(kind), "torch."), key: key})
+	return p.push(pickleStorage{dtype: dtype, key: key})
 }
 
 func (p *pickleReader) call(callee any, arguments []any) error {

@@ -12,14 +12,18 @@ import (
 
 // torchFile is a file of torch.save: a zip of a pickle and raw storages.
 type torchFile struct {
-	root    any
-	prefix  string
-	members map[string]*zip.File
-	budget  int64 // bytes that storages may still take
+	root     any
+	prefix   string
+	members  map[string]*zip.File
+	storages map[string][]byte // by member: several tensors may view one storage
+	unpacker
 }
 
+// unpacker reads members of a zip, up to a total size.
+type unpacker struct{ budget int64 } // bytes that may still be read
+
 func openTorch(z *zip.Reader) (*torchFile, error) {
-	f := &torchFile{members: map[string]*zip.File{}, budget: maxUnpacked}
+	f := &torchFile{members: map[string]*zip.File{}, storages: map[string][]byte{}, unpacker: unpacker{maxUnpacked}}
 	found := false
 	for _, m := range z.File {
 		f.members[m.Name] = m
@@ -48,17 +52,17 @@ func openTorch(z *zip.Reader) (*torchFile, error) {
 }
 
 // read takes a member whole, within the budget.
-func (f *torchFile) read(m *zip.File) (b []byte, err error) {
+func (u *unpacker) read(m *zip.File) (b []byte, err error) {
 	r, err := m.Open()
 	if err != nil {
 		return nil, fmt.Errorf("member %s: %w", m.Name, err)
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	b, err = io.ReadAll(io.LimitReader(r, f.budget+1))
+	b, err = io.ReadAll(io.LimitReader(r, u.budget+1))
 	if err != nil {
 		return nil, fmt.Errorf("member %s: %w", m.Name, err)
 	}
-	if f.budget -= int64(len(b)); f.budget < 0 {
+	if u.budget -= int64(len(b)); u.budget < 0 {
 		return nil, fmt.Errorf("member %s: want at most %d bytes unpacked, have more", m.Name, maxUnpacked)
 	}
 	return b, nil
@@ -89,6 +93,22 @@ func elements(shape []int64) (int, error) {
 	return int(n), nil
 }
 
+// storage reads the bytes of a storage, once.
+func (f *torchFile) storage(key string) ([]byte, error) {
+	if b, ok := f.storages[key]; ok {
+		return b, nil
+	}
+	member, ok := f.members[f.prefix+"data/"+key]
+	if !ok {
+		return nil, fmt.Errorf("no storage %q", key)
+	}
+	b, err := f.read(member)
+	if err == nil {
+		f.storages[key] = b
+	}
+	return b, err
+}
+
 // array reads the tensor under a key of a dictionary of the file.
 func (f *torchFile) array(d *pickleDict, key string) (array, error) {
 	t, ok := d.entries[key].(*pickleTensor)
@@ -96,17 +116,13 @@ func (f *torchFile) array(d *pickleDict, key string) (array, error) {
 		return array{}, fmt.Errorf("want a tensor under %q", key)
 	}
 	size := storageSize[t.storage.dtype]
-	member, ok := f.members[f.prefix+"data/"+t.storage.key]
-	if !ok {
-		return array{}, fmt.Errorf("%s: no storage %q", key, t.storage.key)
+	raw, err := f.storage(t.storage.key)
+	if err != nil {
+		return array{}, fmt.Errorf("%s: %w", key, err)
 	}
 	n, err := elements(t.shape)
 	if err != nil {
 		return array{}, fmt.Errorf("%s: %w", key, err)
-	}
-	raw, err := f.read(member)
-	if err != nil {
-		return array{}, err
 	}
 	if n > len(raw)/size {
 		return array{}, fmt.Errorf("%s: shape %v of a storage of %d elements", key, t.shape, len(raw)/size)
