@@ -14,9 +14,9 @@ type NullOptions struct {
 	Seed  uint64 // same seed, same numbers
 }
 
-// NullDraws is the default number of simulated steps: enough that the 95th
-// percentile of an imbalance repeats, from seed to seed, within about a tenth
-// of itself.
+// NullDraws is the default number of simulated steps: enough that, from seed to
+// seed, the 95th percentile of an imbalance (max/mean − 1) has a standard
+// deviation of about a twentieth of itself.
 const NullDraws = 200
 
 // Null is what chance gives: the balance of a step in which every token chooses

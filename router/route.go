@@ -61,9 +61,10 @@ type Router struct {
 	scoring scoring
 	scale   float32
 	bias    []float32 // one per expert, zeros without a bias; nil if the method has none
-	score   []float32 // what the method chooses by, per expert
+	score   []float32 // what the method chooses by, per expert; the logits themselves if it is those
 	best    ranking   // the chosen experts
 	plain   []float32 // their scores before the bias
+	power   []float64 // eˣ⁻ᵐ per expert; nil if the method takes no softmax
 	groups  ranking   // the chosen groups
 	open    []bool    // by group: may its experts be chosen
 	pruner  *pruner   // the fast way to the same choice, nil without
@@ -76,7 +77,6 @@ func NewRouter(g Gate) (*Router, error) {
 	}
 	r := &Router{
 		method: g.Method, scoring: g.Method.scoring(), shape: g.Shape, scale: g.Scale,
-		score: make([]float32, g.Shape.Experts),
 		best:  newRanking(g.Shape.TopK),
 		plain: make([]float32, g.Shape.TopK),
 	}
@@ -86,6 +86,12 @@ func NewRouter(g Gate) (*Router, error) {
 	if g.Method.Biased() {
 		r.bias = make([]float32, g.Shape.Experts)
 		copy(r.bias, g.Bias)
+	}
+	if r.scoring != byLogit {
+		r.score = make([]float32, g.Shape.Experts)
+	}
+	if r.scoring == bySoftmax {
+		r.power = make([]float64, g.Shape.Experts)
 	}
 	if g.Shape.Grouped() {
 		r.groups = newRanking(g.Shape.TopKGroups)
@@ -170,7 +176,7 @@ func (r *Router) rate(logits []float32) error {
 	}
 	switch r.scoring {
 	case byLogit:
-		copy(r.score, logits)
+		r.score = logits
 	case bySoftmax:
 		return r.softmax(logits)
 	default:
@@ -198,11 +204,12 @@ func (r *Router) softmax(logits []float32) error {
 		return fmt.Errorf("%w: the softmax of a largest logit of %v is undefined", ErrLogits, most)
 	}
 	sum := 0.0
-	for _, x := range logits {
-		sum += math.Exp(float64(x) - most)
-	}
 	for e, x := range logits {
-		r.score[e] = float32(math.Exp(float64(x)-most) / sum)
+		r.power[e] = math.Exp(float64(x) - most)
+		sum += r.power[e]
+	}
+	for e, p := range r.power {
+		r.score[e] = float32(p / sum)
 	}
 	return nil
 }
@@ -211,18 +218,14 @@ func (r *Router) softmax(logits []float32) error {
 func (r *Router) chooseRated() (tie bool) {
 	r.best.reset()
 	if !r.shape.Grouped() {
-		for e, s := range r.score {
-			r.best.offer(int32(e), s)
-		}
+		r.best.offerAll(0, r.score)
 		return r.best.tied
 	}
 	r.rankGroups()
 	size := r.shape.GroupSize()
 	for g, open := range r.open {
 		if open {
-			for i, s := range r.score[g*size : (g+1)*size] {
-				r.best.offer(int32(g*size+i), s)
-			}
+			r.best.offerAll(int32(g*size), r.score[g*size:(g+1)*size])
 		}
 	}
 	return r.best.tied || (r.groups.tied && r.groupTieDecided())

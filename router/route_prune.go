@@ -133,12 +133,21 @@ func scanChunk(table *[1 << 16]int32, logits []float32, bias, key []int32) (firs
 	first, second = math.MinInt32, math.MinInt32
 	_ = *table
 	bias, key = bias[:len(logits)], key[:len(logits)]
-	for i, x := range logits {
-		k := table[math.Float32bits(x)>>16] + bias[i]
+	i := 0
+	for ; i < len(logits)-1; i += 2 {
+		a := table[math.Float32bits(logits[i])>>16] + bias[i]
+		b := table[math.Float32bits(logits[i+1])>>16] + bias[i+1]
+		key[i], key[i+1] = a, b
+		high, low := max(a, b), min(a, b)
+		low = max(low, min(first, high))
+		first = max(first, high)
+		second = max(second, low)
+	}
+	if i < len(logits) {
+		k := table[math.Float32bits(logits[i])>>16] + bias[i]
 		key[i] = k
-		least := min(first, k)
+		second = max(second, min(first, k))
 		first = max(first, k)
-		second = max(second, least)
 	}
 	return first, second
 }
@@ -248,12 +257,15 @@ func (p *pruner) finish(r *Router, logits []float32, n int) (tie bool) {
 	topK := r.shape.TopK
 	edge, _ := unpack(p.ranked[topK-1])
 	kept := 0
+	last, plain := float32(math.NaN()), float32(0) // balanced logits repeat one value
 	for _, v := range p.ranked[:n] {
 		key, e := unpack(v)
 		if key < edge-2*p.margin {
 			break
 		}
-		plain := r.plainScore(logits[e])
+		if x := logits[e]; x != last {
+			last, plain = x, r.plainScore(x)
+		}
 		s := plain
 		if r.bias != nil {
 			s += r.bias[e]

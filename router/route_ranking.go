@@ -38,6 +38,15 @@ func (r *ranking) offer(index int32, value float32) {
 	r.room--
 }
 
+// offerAll offers the values of indices from, from+1, ….
+func (r *ranking) offerAll(from int32, values []float32) {
+	for i, v := range values {
+		if r.room > 0 || v >= r.last() { // most values are below, and tie with nothing
+			r.offer(from+int32(i), v)
+		}
+	}
+}
+
 // insert puts the value at its place among the first i, which it may extend by one.
 func (r *ranking) insert(i int, index int32, value float32) {
 	for ; i > 0 && value > r.value[i-1]; i-- {
