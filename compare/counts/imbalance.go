@@ -43,7 +43,7 @@ type LayerBalance struct {
 	Active       router.Number `json:"active"` // parts with any load
 	Floor        router.Number `json:"floor"`  // of max_over_mean
 	NullMedian   router.Number `json:"null_median"`
-	NullP95      router.Number `json:"null_p95"`
+	NullP95      router.Number `json:"null_p95"`    // of single steps, so a mean over many steps rarely comes near it by chance
 	NullActive   router.Number `json:"null_active"` // expert level only
 	Flagged      bool          `json:"flagged"`     // see router.Flagged
 	Worst        int           `json:"worst"`       // the part that is the largest in most steps, the lowest one on a tie; −1 without any
