@@ -28,11 +28,19 @@ func (t indexTicks) Ticks(_, _ float64) []plot.Tick {
 }
 
 // valueTicks are multiples of 1, 2 or 5 times a power of ten, about `about` of
-// them, written plainly and with a suffix such as " %".
+// them, written plainly (as powers of ten where that takes too much room) and
+// with a suffix such as " %".
 type valueTicks struct {
 	about  int
 	suffix string
 }
+
+// Plain numbers take too much room from this end of an axis on, and beyond these
+// decimals.
+const (
+	manyDigits   = 1e8
+	manyDecimals = 6
+)
 
 // Ticks implements plot.Ticker.
 func (t valueTicks) Ticks(low, high float64) []plot.Tick {
@@ -40,7 +48,11 @@ func (t valueTicks) Ticks(low, high float64) []plot.Tick {
 	var out []plot.Tick
 	for i := math.Ceil(low/step - 1e-9); i*step <= high+1e-9*step; i++ {
 		v := i*step + 0 // + 0 turns −0 into 0
-		out = append(out, plot.Tick{Value: v, Label: strconv.FormatFloat(v, 'f', digits, 64) + t.suffix})
+		label := strconv.FormatFloat(v, 'f', digits, 64)
+		if high >= manyDigits || digits > manyDecimals {
+			label = strconv.FormatFloat(v, 'g', 3, 64)
+		}
+		out = append(out, plot.Tick{Value: v, Label: label + t.suffix})
 	}
 	return out
 }
