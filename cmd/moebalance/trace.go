@@ -206,7 +206,7 @@ func reportConverter() nsys.Converter {
 // away.
 func readingBar(stderr io.Writer, paths []string) (progress func(bytes int64), done func()) {
 	f, ok := stderr.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
+	if !ok || os.Getenv("TERM") == "dumb" || !term.IsTerminal(int(f.Fd())) {
 		return nil, func() {}
 	}
 	var total int64

@@ -19,8 +19,9 @@ type Options struct {
 	Threshold float64        // of router.Flagged, as a fraction
 	Recorded  Recorded
 	Converter Converter // for reports given in place of exports
-	// Progress is told the size of each file when it has been read, from
-	// whichever goroutine read it; nil tells nobody.
+	// Progress is told how many bytes more have been read, by any of the
+	// goroutines that read; all calls together sum to the files' sizes. Nil tells
+	// nobody.
 	Progress func(bytes int64)
 }
 
@@ -45,9 +46,6 @@ func digestAll(ctx context.Context, paths []string, o Options) ([]*digest, error
 			slots <- struct{}{}
 			defer func() { <-slots }()
 			found[i], errs[i] = digestFile(ctx, path, o)
-			if info, err := os.Stat(path); err == nil && o.Progress != nil {
-				o.Progress(info.Size())
-			}
 		})
 	}
 	wait.Wait()
@@ -65,7 +63,11 @@ func digestFile(ctx context.Context, path string, o Options) ([]*digest, error) 
 		if _, ok := flagged(o.Rank, path); ok {
 			return nil, fmt.Errorf("%w: %q is a summary, whose ranks are fixed: give them when it is written", ErrRank, path)
 		}
-		return readSummary(path)
+		digests, err := readSummary(path)
+		if info, sizeErr := os.Stat(path); err == nil && sizeErr == nil && o.Progress != nil {
+			o.Progress(info.Size())
+		}
+		return digests, err
 	}
 	export := path
 	if info, err := os.Stat(path); err == nil && !info.IsDir() && isReport(path) && o.Converter.Nsys != "" {
@@ -88,9 +90,16 @@ func digestExport(ctx context.Context, export, path string, o Options) (*digest,
 		return nil, err
 	}
 	var p probe
-	if err := db.each(ctx, func(conn *sqlite.Conn) error { return p.read(conn, db) }); err != nil {
+	err = db.each(ctx, func(conn *sqlite.Conn) (err error) {
+		if db.meter, err = newMeter(conn, db, o.Progress); err != nil {
+			return err
+		}
+		return p.read(conn, db)
+	})
+	if err != nil {
 		return nil, err
 	}
+	defer db.meter.finish()
 	if !db.has(kernelTable) && !db.has(graphTable) {
 		return nil, db.noKernels(&p)
 	}

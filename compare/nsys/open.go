@@ -37,6 +37,7 @@ type database struct {
 	uri    string
 	size   int64
 	tables map[string][]string // columns by table
+	meter  *meter
 }
 
 // openDatabase checks what kind of file path is before SQLite sees it, so that
@@ -230,6 +231,28 @@ func (db *database) columns(table string, names ...string) string {
 		}
 	}
 	return strings.Join(list, ", ")
+}
+
+// lastRow is the largest row number of a table, 0 without it: the number of rows
+// in any export as the profiler wrote it.
+func (db *database) lastRow(conn *sqlite.Conn, table string) (n int64, err error) {
+	if !db.has(table) {
+		return 0, nil
+	}
+	err = query(conn, `SELECT max(0, ifnull(max(rowid), 0)) FROM "`+table+`"`, func(row *sqlite.Stmt) error {
+		n = row.ColumnInt64(0)
+		return nil
+	})
+	return n, err
+}
+
+// stream runs sql over a table of events as query does, and tells the meter.
+func (db *database) stream(conn *sqlite.Conn, sql string, visit func(*sqlite.Stmt) error) error {
+	stmt, _, err := conn.PrepareTransient(sql)
+	if err != nil {
+		return err
+	}
+	return db.meter.each(stmt, visit)
 }
 
 // rows is the number of rows of a table, 0 without it.

@@ -120,11 +120,9 @@ func readCalls(ctx context.Context, db *database, l *launched, processes map[int
 		return nil, nil
 	}
 	var last int64
-	err := db.each(ctx, func(conn *sqlite.Conn) error {
-		return query(conn, "SELECT ifnull(max(rowid), 0) FROM "+callTable, func(row *sqlite.Stmt) error {
-			last = row.ColumnInt64(0)
-			return nil
-		})
+	err := db.each(ctx, func(conn *sqlite.Conn) (err error) {
+		last, err = db.lastRow(conn, callTable)
+		return err
 	})
 	if err != nil {
 		return nil, err
@@ -165,7 +163,7 @@ func (r *callReader) read(conn *sqlite.Conn) error {
 	stmt.BindInt64(1, r.from)
 	stmt.BindInt64(2, r.to)
 	last, found := int64(-1), (*correlations)(nil)
-	return visitRows(stmt, func(row *sqlite.Stmt) error {
+	return r.db.meter.each(stmt, func(row *sqlite.Stmt) error {
 		r.rows++
 		tid := row.ColumnInt64(1)
 		if process := tid & processMask; process != last {

@@ -60,7 +60,7 @@ func (w *workReader) readWork(conn *sqlite.Conn, table string, to *[]kernel) err
 	}
 	columns := w.db.columns(table, "start", "end", "correlationId", "globalPid", name, "deviceId", "graphNodeId")
 	graphs := w.db.has(table, "graphNodeId")
-	return query(conn, "SELECT "+columns+" FROM "+table, func(row *sqlite.Stmt) error {
+	return w.db.stream(conn, "SELECT "+columns+" FROM "+table, func(row *sqlite.Stmt) error {
 		k := kernel{start: row.ColumnInt64(0), end: row.ColumnInt64(1), call: -1}
 		if !w.trouble.believable(k.start, k.end) {
 			return nil

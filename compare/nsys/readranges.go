@@ -45,7 +45,7 @@ func (r *rangeReader) read(conn *sqlite.Conn) error {
 	r.ranges = make([]span, 0, n)
 	columns := r.db.columns(rangeTable, "start", "end", "eventType", "text", "textId", "globalTid", "endGlobalTid", "domainId")
 	sql := "SELECT " + columns + " FROM " + rangeTable + " WHERE eventType IN (59, 60, 70, 71, 75)"
-	return query(conn, sql, func(row *sqlite.Stmt) error {
+	return r.db.stream(conn, sql, func(row *sqlite.Stmt) error {
 		thread := r.threads.of(row.ColumnInt64(5))
 		domain := r.domains.of(row.ColumnInt64(5)&processMask, row.ColumnInt64(7))
 		kind := row.ColumnInt64(2)

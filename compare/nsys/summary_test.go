@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"testing"
 )
 
@@ -70,6 +71,26 @@ func TestMergedEqualsDirect(t *testing.T) {
 	graph := filepath.Join(testdata, "gptoss-graph/graph-normal.sqlite")
 	if asJSON(t, mustRead(t, Options{}, graph)) != asJSON(t, mustRead(t, Options{}, summaryOf(t, graph))) {
 		t.Error("whole graphs: not the same result")
+	}
+}
+
+// The bytes told while reading are those of the files, told by and by.
+func TestProgressSumsToTheFiles(t *testing.T) {
+	var calls, bytes atomic.Int64
+	o := Options{Progress: func(n int64) { calls.Add(1); bytes.Add(n) }}
+	export := filepath.Join(testdata, "gptoss-ep4-loop/normal.sqlite")
+	summary := summaryOf(t, filepath.Join(testdata, "gptoss-ep4-loop/normal.sqlite"))
+	for _, path := range []string{export, summary} {
+		calls.Store(0)
+		bytes.Store(0)
+		mustRead(t, o, path)
+		info, err := os.Stat(path)
+		if err != nil || bytes.Load() != info.Size() {
+			t.Errorf("want %d bytes, have %d (%v)", info.Size(), bytes.Load(), err)
+		}
+		if path == export && calls.Load() < 4 {
+			t.Errorf("want progress while reading, have %d calls", calls.Load())
+		}
 	}
 }
 
