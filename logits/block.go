@@ -25,8 +25,8 @@ func (d DType) encode(x float32) uint32 {
 	return math.Float32bits(x)
 }
 
-// block is a run of encoded rows. It is filled with the background once; show
-// then writes only the chosen positions and restores those of the rows before,
+// block is a run of encoded rows. It is filled with the background when it grows;
+// show then writes only the chosen positions and restores those of the rows before,
 // so that a row costs k stores however many experts there are.
 type block struct {
 	experts, topK int
@@ -37,28 +37,34 @@ type block struct {
 }
 
 func newBlock(experts, topK int, d DType, v levels) *block {
-	b := &block{experts: experts, topK: topK, size: int(d.stored().Size()), high: d.encode(v.high), low: d.encode(v.low)}
-	rows := max(1, blockBytes/b.rowBytes())
-	b.buf = make([]byte, rows*b.rowBytes())
-	for at := 0; at < len(b.buf); at += b.size {
-		b.set(b.buf[at:], b.low)
-	}
-	b.shown = make([]int32, 0, rows*topK)
-	return b
+	return &block{experts: experts, topK: topK, size: int(d.stored().Size()), high: d.encode(v.high), low: d.encode(v.low)}
 }
 
 func (b *block) rowBytes() int { return b.experts * b.size }
 
-// rows is how many rows fit.
-func (b *block) rows() int { return len(b.buf) / b.rowBytes() }
+// rows is how many rows show takes at a time.
+func (b *block) rows() int { return max(1, blockBytes/b.rowBytes()) }
 
 // show returns the encoded rows in which the given experts are chosen, k per
 // row, at most rows of them. The bytes are valid until the next call.
 func (b *block) show(ids []int32) []byte {
 	b.put(b.shown, b.low)
+	bytes := len(ids) / b.topK * b.rowBytes()
+	if bytes > len(b.buf) {
+		b.grow(bytes)
+	}
 	b.shown = append(b.shown[:0], ids...)
 	b.put(ids, b.high)
-	return b.buf[:len(ids)/b.topK*b.rowBytes()]
+	return b.buf[:bytes]
+}
+
+// grow makes the buffer that long, background all over.
+func (b *block) grow(bytes int) {
+	b.buf = make([]byte, bytes)
+	b.set(b.buf, b.low)
+	for done := b.size; done < bytes; done *= 2 {
+		copy(b.buf[done:], b.buf[:done])
+	}
 }
 
 func (b *block) put(ids []int32, value uint32) {

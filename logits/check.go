@@ -78,7 +78,8 @@ func (c *checker) adopt(r Record) error {
 func (c *checker) readIDs(f *safetensors.File, t safetensors.Tensor, shape router.Shape) (crc uint32, err error) {
 	c.stored = c.stored[:0]
 	for at := int64(0); at < t.Bytes(); at += int64(len(c.rows)) {
-		c.rows = slices.Grow(c.rows[:0], blockBytes)[:min(blockBytes, t.Bytes()-at)]
+		n := int(min(blockBytes, t.Bytes()-at))
+		c.rows = slices.Grow(c.rows[:0], n)[:n]
 		if err := f.ReadAt(t, c.rows, at); err != nil {
 			return 0, err
 		}
