@@ -58,6 +58,9 @@ func playChild(mode string, args []string) int {
 	case "replay": // prints the n-th line of its arm from a recorded campaign
 		n, _ := strconv.Atoi(args[1])
 		return replay(args[0], n)
+	case "stderr": // logs to stdout, reports on stderr
+		fmt.Println("loading")
+		report(os.Stderr)
 	case "fail":
 		fmt.Fprintln(os.Stderr, "CUDA out of memory")
 		return 3

@@ -40,10 +40,13 @@ func (r *runner) launch(ctx context.Context, l *Launch) error {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case try >= r.Spec.Retries || errors.Is(err, errUnusable):
-			folder := filepath.Join(r.Folder, a.Folder)
-			return &LaunchError{Launch: *l, Attempt: a, Folder: folder, Err: err}
+			return r.failed(*l, a, err)
 		}
 	}
+}
+
+func (r *runner) failed(l Launch, a Attempt, err error) *LaunchError {
+	return &LaunchError{Launch: l, Attempt: a, Folder: filepath.Join(r.Folder, a.Folder), Err: err}
 }
 
 // errUnusable marks output that another attempt would only repeat.
@@ -56,13 +59,14 @@ var errUnusable = errors.New("the output cannot be used")
 func (r *runner) attempt(ctx context.Context, l *Launch) (Attempt, error) {
 	number := len(l.Attempts) + 1
 	a := Attempt{
-		Number: number, Session: r.session, State: Running, StartedAt: r.host.Now(), ExitCode: -1, OthersCPU: router.Undefined(),
+		Number: number, Session: r.session, State: Running, ExitCode: -1, OthersCPU: router.Undefined(),
 		Folder: filepath.Join(launchesFolder, fmt.Sprintf("%05d-%s-%d", l.Position, l.Arm, number)),
 	}
 	s, err := r.prepare(*l, &a)
 	if err != nil {
 		return a, err
 	}
+	a.StartedAt = r.host.Now()
 	l.Attempts = append(l.Attempts, a)
 	last := &l.Attempts[number-1]
 	if err := r.save(*l, *last); err != nil {
@@ -70,10 +74,9 @@ func (r *runner) attempt(ctx context.Context, l *Launch) (Attempt, error) {
 	}
 	r.report(Event{Stage: Starting, Launch: *l, Attempt: *last})
 
-	gpus, others := r.watchGPUs(ctx), watchCPU(r.host.Now)
+	gpus, others, began := r.watchGPUs(ctx), watchCPU(r.host.Now), r.host.Now()
 	code, runErr := s.run(ctx)
-	last.OthersCPU = others(s.cpu)
-	last.DurationNS = int64(r.host.Now().Sub(a.StartedAt))
+	last.DurationNS, last.OthersCPU = int64(r.host.Now().Sub(began)), others(s.cpu)
 	last.ExitCode, last.Warnings = code, s.warnings
 	last.GPUs = gpus(&last.Warnings)
 	if runErr == nil {
@@ -246,19 +249,35 @@ func (r *runner) readOutput(l *Launch, a *Attempt) error {
 	return nil
 }
 
-// parse reads the output from where the spec says it is.
+// parse reads the report from the file that the spec names, or from stdout, or
+// from stderr where stdout holds none.
 func (r *runner) parse(l Launch, folder string) (metrics.Result, error) {
-	path := filepath.Join(folder, stdoutName)
 	if r.Spec.Output != "" {
-		path = r.fill(l, folder, r.Spec.Output)
+		return r.parseFile(r.fill(l, folder, r.Spec.Output))
 	}
+	result, err := r.parseFile(filepath.Join(folder, stdoutName))
+	if err == nil {
+		return result, nil
+	}
+	if other, otherErr := r.parseFile(filepath.Join(folder, stderrName)); otherErr == nil {
+		return other, nil
+	}
+	if errors.Is(err, errEmpty) {
+		return result, errors.New("the command printed nothing on stdout: want a benchmark's report there, or name the file it writes")
+	}
+	return result, err
+}
+
+var errEmpty = errors.New("the result file is empty")
+
+func (r *runner) parseFile(path string) (metrics.Result, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return metrics.Result{}, fmt.Errorf("the command left no result file: %w", err)
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err == nil && info.Size() == 0 {
-		return metrics.Result{}, fmt.Errorf("the command printed nothing on stdout: want a benchmark's report there, or name the file it writes")
+		return metrics.Result{}, errEmpty
 	}
 	return metrics.Parse(bufio.NewReaderSize(f, 1<<16), r.custom)
 }
@@ -289,9 +308,9 @@ func metricNames(r metrics.Result) string {
 	return strings.Join(names, ", ")
 }
 
-// Tail is the last line of a file that is not blank, cut to a readable length;
+// lastLine is the last line of a file that is not blank, cut to a readable length;
 // "" if there is none.
-func Tail(path string) string {
+func lastLine(path string) string {
 	f, err := os.Open(path)
 	if err != nil {
 		return ""

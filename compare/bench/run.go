@@ -40,10 +40,10 @@ type Stage string
 // The stages that an Event can tell of.
 const (
 	Starting Stage = "starting"
-	Ended    Stage = "ended"   // finished, failed or interrupted
-	Cooling  Stage = "cooling" // waiting before the next launch
-	Cleaning Stage = "cleaning"
-	Looked   Stage = "looked" // at the pairs so far, under UntilDecide
+	Ended    Stage = "ended"    // finished, failed or interrupted
+	Cooling  Stage = "cooling"  // waiting before the next launch
+	Cleaning Stage = "cleaning" // ending processes
+	Looked   Stage = "looked"   // at the pairs so far, under UntilDecide
 )
 
 // Event tells of one step of a campaign.
@@ -198,7 +198,7 @@ func (r *runner) recover() error {
 			}
 		case Ran:
 			if err := r.read(l, last); err != nil {
-				return err
+				return r.failed(*l, *last, err)
 			}
 		}
 	}
@@ -214,19 +214,23 @@ const markerName = "MOEBALANCE_LAUNCH"
 
 // accept asks, after the first pair and before the second, whether to go on.
 func (r *runner) accept() error {
-	if r.host.Accept == nil || len(r.Pairs(Timed)) != 1 {
-		return nil
-	}
-	if l := r.next(); l == nil || l.Kind != Timed || l.Place != 0 {
+	if r.host.Accept == nil || !r.beforePair() || len(r.Pairs(Timed)) != 1 {
 		return nil
 	}
 	return r.host.Accept(r.Campaign)
 }
 
+// beforePair reports whether the next launch begins a timed pair, or no launch
+// is left: the moments at which a campaign can be judged on whole pairs.
+func (r *runner) beforePair() bool {
+	l := r.next()
+	return l == nil || l.Kind == Timed && l.Place == 0
+}
+
 // look decides, at the pairs that the sequential rule names, whether to go on.
 func (r *runner) look() error {
 	d := r.Spec.Design
-	if !d.UntilDecide || r.Decided > 0 || r.host.Decide == nil {
+	if !d.UntilDecide || r.Decided > 0 || r.host.Decide == nil || !r.beforePair() {
 		return nil
 	}
 	pairs := len(r.Pairs(Timed))

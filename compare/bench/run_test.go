@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -396,6 +398,14 @@ func TestResultFromAFile(t *testing.T) {
 	}
 }
 
+func TestResultOnStderr(t *testing.T) {
+	c := create(t, testSpec(t, 1))
+	if err := c.Run(context.Background(), testHost("stderr")); err != nil {
+		t.Fatal(err)
+	}
+	finishedOnce(t, c)
+}
+
 func TestWarmUpFloorAndCoolDown(t *testing.T) {
 	spec := testSpec(t, 2)
 	spec.Design.WarmUps, spec.Design.FloorPairs, spec.CoolDown = 1, 1, time.Hour
@@ -428,26 +438,26 @@ func TestWarmUpFloorAndCoolDown(t *testing.T) {
 }
 
 func TestUntilDecided(t *testing.T) {
-	spec := testSpec(t, 12)
-	spec.Design.UntilDecide = true // looks at 8 and 12
+	spec := testSpec(t, 14)
+	spec.Design.UntilDecide = true // looks at 8, 12 and 14
 	c := create(t, spec)
 	h := testHost("report")
 	var looks []int
 	h.Decide = func(c *Campaign, confidence float64) (bool, error) {
-		if confidence != 0.975 {
-			t.Errorf("confidence %v, want 1 − 0.05/2", confidence)
+		if math.Abs(confidence-(1-0.05/3)) > 1e-12 {
+			t.Errorf("confidence %v, want 1 − 0.05/3", confidence)
 		}
 		looks = append(looks, len(c.Pairs(Timed)))
-		return true, nil
+		return len(looks) == 2, nil
 	}
 	if err := c.Run(context.Background(), h); err != nil {
 		t.Fatal(err)
 	}
-	if len(looks) != 1 || looks[0] != 8 || c.Decided != 8 || c.Left() != 0 || c.Finished() != 16 {
-		t.Errorf("looked at %v, decided after %d, %d finished, %d left; want one look at 8 pairs", looks, c.Decided, c.Finished(), c.Left())
+	if !slices.Equal(looks, []int{8, 12}) || c.Decided != 12 || c.Left() != 0 || c.Finished() != 24 {
+		t.Errorf("looked at %v, decided after %d, %d finished, %d left; want one look at 8 and one at 12 pairs", looks, c.Decided, c.Finished(), c.Left())
 	}
 	c = reopen(t, c)
-	if err := c.Run(context.Background(), h); err != nil || c.Finished() != 16 {
+	if err := c.Run(context.Background(), h); err != nil || c.Finished() != 24 {
 		t.Errorf("resuming a decided campaign: %v, %d launches", err, c.Finished())
 	}
 }

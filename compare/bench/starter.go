@@ -55,7 +55,7 @@ func (s *starter) run(ctx context.Context) (code int, err error) {
 	select {
 	case <-server.done:
 		if err == nil {
-			err = fmt.Errorf("the server ended before it was asked to (%s)", s.lastWords(serverStderrName, serverStdoutName))
+			err = fmt.Errorf("the server ended before it was asked to%s", s.lastWords(serverStderrName, serverStdoutName))
 		}
 	default:
 	}
@@ -112,7 +112,7 @@ func (s *starter) start(words []string, stdoutFile, stderrFile string) (*process
 // lastWords are what a failing command said last, as an addition to a message.
 func (s *starter) lastWords(files ...string) string {
 	for _, name := range files {
-		if line := Tail(filepath.Join(s.folder, name)); line != "" {
+		if line := lastLine(filepath.Join(s.folder, name)); line != "" {
 			return fmt.Sprintf("; the last it said was %q", line)
 		}
 	}
@@ -132,6 +132,7 @@ func (s *starter) untilReady(ctx context.Context, server *process) error {
 		}
 		select {
 		case <-ctx.Done():
+			s.ending()
 			return context.Cause(ctx)
 		case <-server.done:
 			return fmt.Errorf("the server ended before it was ready%s", s.lastWords(serverStderrName, serverStdoutName))
