@@ -38,6 +38,12 @@ func Read(ctx context.Context, paths []string, o Options) (*Trace, error) {
 
 // digestAll reads every path; the error is that of the first path that has one.
 func digestAll(ctx context.Context, paths []string, o Options) ([]*digest, error) {
+	if o.Patterns == nil {
+		var err error
+		if o.Patterns, err = NewPatterns(); err != nil {
+			return nil, err
+		}
+	}
 	found, errs := make([][]*digest, len(paths)), make([]error, len(paths))
 	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
 	var wait sync.WaitGroup
@@ -82,8 +88,8 @@ func digestFile(ctx context.Context, path string, o Options) ([]*digest, error) 
 	return []*digest{d}, nil
 }
 
-// digestExport opens, probes, reads and attributes one export, which is shown
-// under the name that the user gave.
+// digestExport reads one export, which is shown under the name that the user
+// gave.
 func digestExport(ctx context.Context, export, path string, o Options) (*digest, error) {
 	db, err := openDatabase(ctx, export)
 	if err != nil {
@@ -100,9 +106,6 @@ func digestExport(ctx context.Context, export, path string, o Options) (*digest,
 		return nil, err
 	}
 	defer db.meter.finish()
-	if !db.has(kernelTable) && !db.has(graphTable) {
-		return nil, db.noKernels(&p)
-	}
 	rec, err := read(ctx, db, forAnalysis)
 	if err != nil {
 		return nil, err
@@ -110,22 +113,21 @@ func digestExport(ctx context.Context, export, path string, o Options) (*digest,
 	if len(rec.kernels) == 0 && len(rec.graphs) == 0 {
 		return nil, db.noKernels(&p)
 	}
-	patterns := o.Patterns
-	if patterns == nil {
-		if patterns, err = NewPatterns(); err != nil {
-			return nil, err
-		}
-	}
-	a := attribute(rec, patterns)
-	d := &digest{names: rec.names, session: p.session}
-	d.ledgers = a.ledgers()
+	return newDigest(path, rec, &p, o)
+}
+
+// newDigest attributes a recording and gives its units their ranks. From here on
+// it does not matter what was read.
+func newDigest(path string, rec *recording, p *probe, o Options) (*digest, error) {
+	a := attribute(rec, o.Patterns)
+	d := &digest{names: rec.names, session: p.session, ledgers: a.ledgers()}
 	d.places = a.places
-	if err := assignRanks(path, rec, &p, d.ledgers, o.Rank); err != nil {
+	if err := assignRanks(path, rec, p, d.ledgers, o.Rank); err != nil {
 		return nil, err
 	}
 	d.arm, d.armEvidence = p.arm()
 	d.world, _ = p.number(worldVariables)
-	d.export = describe(path, rec, &p, a, d.ledgers)
+	d.export = describe(path, rec, p, a, d.ledgers)
 	d.settle()
 	return d, nil
 }

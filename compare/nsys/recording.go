@@ -20,12 +20,10 @@ type recording struct {
 	nodes     []node     // graph nodes' creations and clones, by id within a process
 	graphs    []graphRun // whole graphs, where the capture hid their kernels
 
-	launches   int64 // rows of the table of API calls, with or without a kernel
-	graphCalls int64 // calls that launched a graph, counted where graphs occur
-	end        int64 // the capture's last time, at which open ranges close
-	rangesEnd  int64 // the last time at which a range begins or ends
-	session    int64 // UTC nanoseconds of the capture's zero; 0 when not recorded
-	trouble    trouble
+	launches  int64 // rows of the table of API calls, with or without a kernel
+	end       int64 // the capture's last time, at which open ranges close
+	rangesEnd int64 // the last time at which a range begins or ends
+	trouble   trouble
 }
 
 // timeLimit bounds believable times: 2^53 ns are 104 days, and a sum of 1024

@@ -150,10 +150,11 @@ func TestDamagedSummary(t *testing.T) {
 
 // What decodes can be reduced and written again, and reads back the same.
 func FuzzSummary(f *testing.F) {
-	d, err := digestExport(context.Background(), filepath.Join(testdata, "gptoss-graph/node-normal.sqlite"), "x", Options{})
+	found, err := digestAll(context.Background(), []string{filepath.Join(testdata, "gptoss-graph/node-normal.sqlite")}, Options{})
 	if err != nil {
 		f.Fatal(err)
 	}
+	d := found[0]
 	d.ledgers[0].events = d.ledgers[0].events[:20]
 	var b bytes.Buffer
 	if err := writeSummary(&b, []*digest{d}); err != nil {
