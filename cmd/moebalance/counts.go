@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"strings"
 
@@ -226,15 +227,21 @@ func (res *countsResult) add(r *counts.Record, o counts.Options) error {
 	return nil
 }
 
-// gate fails on the layer whose rank load is furthest above its floor.
+// gate fails on the layer whose rank load is furthest above its floor, and when
+// there is none to judge.
 func (res *countsResult) gate(limit float64) error {
-	for _, s := range res.Summary {
-		if s.Level != counts.LevelRank {
-			continue
+	var worst countsLayer
+	most := math.Inf(-1)
+	for _, l := range res.Imbalance {
+		if over := float64(l.MaxOverMean/l.Floor) - 1; l.Level == counts.LevelRank && over > most {
+			worst, most = l, over
 		}
-		if over := float64(s.WorstMax/s.WorstFloor) - 1; over > limit {
-			return withCode(exitGate, fmt.Errorf("rank load of layer %d is %.1f %% over its floor, above %.1f %%: %s", s.WorstLayer, 100*over, 100*limit, s.Source))
-		}
+	}
+	switch {
+	case math.IsInf(most, -1):
+		return fmt.Errorf("--fail-above judges load per rank, and there is none: give --ep if the number of ranks is not recorded")
+	case most > limit:
+		return withCode(exitGate, fmt.Errorf("rank load of layer %d is %.1f %% over its floor, above %.1f %%: %s", worst.Layer, 100*most, 100*limit, worst.Source))
 	}
 	return nil
 }

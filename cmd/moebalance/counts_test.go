@@ -71,6 +71,10 @@ func TestCountsGate(t *testing.T) {
 	}
 	ask(t, exitDone, nil, "counts", "--fail-above", "0.85", normal)
 	ask(t, exitDone, nil, "counts", "--fail-above", "0", perfect)
+	if stderr := ask(t, exitFailed, nil, "counts", "--fail-above", "0.5", fixtures+"counts/sglang.csv"); !strings.Contains(stderr, "give --ep") {
+		t.Error(stderr)
+	}
+	ask(t, exitGate, nil, "counts", "--fail-above", "0.5", "--ep", "2", fixtures+"counts/sglang.csv")
 }
 
 func TestCountsUnderOtherAssumptions(t *testing.T) {
