@@ -59,5 +59,7 @@ func TestBCaUndefined(t *testing.T) {
 	checkNaN(t, "not finite", r.Estimate, r.Low)
 	r = BCa(spatial, Mean, 0.95, 99, src)
 	checkNaN(t, "few resamples", r.Low)
-	checkNaN(t, "no values", Mean(nil))
+	checkNaN(t, "no values", Mean(nil), BCa(nil, Mean, 0.95, 1000, src).Estimate)
+	r = BCa(spatial, Mean, 1, 1000, src)
+	checkNaN(t, "impossible confidence", r.Low, r.High)
 }

@@ -35,6 +35,11 @@ func TestCommonSlopeUndefined(t *testing.T) {
 	} {
 		checkNaN(t, "undefined", r.P, r.Estimate, r.Low, r.High)
 	}
+	for _, confidence := range []float64{0, 1, math.NaN()} {
+		slope := CommonSlope([]float64{1, 2, 3}, []float64{1, 2, 4}, []int{0, 0, 0}, confidence)
+		order := OrderEffect([]float64{3, 5}, []float64{1, 2}, confidence)
+		checkNaN(t, "impossible confidence", slope.Low, slope.High, order.Low, order.High)
+	}
 	flat := CommonSlope([]float64{1, 2, 3, 4}, []float64{5, 5, 5, 5}, []int{0, 0, 0, 0}, 0.95)
 	checkNear(t, "constant values, slope", flat.Estimate, 0, 0)
 	checkNear(t, "constant values, p", flat.P, 1, 0)
@@ -51,7 +56,7 @@ func TestOrderEffectByHand(t *testing.T) {
 	// the others, and so is the effect itself.
 	drifted := OrderEffect([]float64{0.2 + 0.01, 0.3 + 0.01}, []float64{0.2 - 0.01, 0.3 - 0.01}, 0.95)
 	checkNear(t, "drift", drifted.Estimate, 0.01, 1e-15)
-	for _, r := range []Trend{OrderEffect(nil, []float64{1, 2}, 0.95), OrderEffect([]float64{1}, []float64{2}, 0.95), OrderEffect([]float64{1, 1}, []float64{2}, 0.95)} {
+	for _, r := range []Trend{OrderEffect(nil, []float64{1, 2}, 0.95), OrderEffect([]float64{1, 2}, nil, 0.95), OrderEffect([]float64{math.NaN(), 2}, []float64{1, 2}, 0.95), OrderEffect([]float64{1}, []float64{2}, 0.95), OrderEffect([]float64{1, 1}, []float64{2}, 0.95)} {
 		checkNaN(t, "undefined", r.P, r.Low, r.High)
 	}
 }

@@ -70,7 +70,8 @@ func rankCritical(n int, tail float64) (c int, p float64, ok bool) {
 	// still admit 1/64; the slack is far below any probability's step.
 	tail += 1e-12
 	if n > MaxExactPairs {
-		return normalCritical(n, tail)
+		c, p = normalCritical(n, tail)
+		return c, p, true
 	}
 	ranks := make([]int, n)
 	for i := range ranks {
@@ -86,14 +87,13 @@ func rankCritical(n int, tail float64) (c int, p float64, ok bool) {
 	return c, p, c >= 0
 }
 
-func normalCritical(n int, tail float64) (c int, p float64, ok bool) {
+// normalCritical serves more than MaxExactPairs, where no tail above the slack
+// reaches down to 0.
+func normalCritical(n int, tail float64) (c int, p float64) {
 	m := float64(n)
 	null := distuv.Normal{Mu: m * (m + 1) / 4, Sigma: math.Sqrt(m * (m + 1) * (2*m + 1) / 24)}
 	c = int(math.Floor(null.Quantile(tail) - 0.5))
-	if c < 0 {
-		return -1, 0, false
-	}
-	return c, null.CDF(float64(c) + 0.5), true
+	return c, null.CDF(float64(c) + 0.5)
 }
 
 // walsh is the k-th smallest (from 1) Walsh average of sorted values: the

@@ -54,10 +54,10 @@ func TestPairsForHalfWidth(t *testing.T) {
 	if !ok || n != 19 {
 		t.Errorf("have %d %v, want 19", n, ok)
 	}
-	if n, ok := PairsForHalfWidth(1, 1e-9, 0.95); !ok || n != 6 {
+	if n, ok := PairsForHalfWidth(1, 0, 0.95); !ok || n != 6 {
 		t.Errorf("no noise: have %d %v, want the 6 pairs that any interval needs", n, ok)
 	}
-	for _, bad := range [][3]float64{{0, 1, 0.95}, {-1, 1, 0.95}, {1, -1, 0.95}, {1, math.NaN(), 0.95}, {1, 1, 1}, {1e-9, 1, 0.95}, {1, math.Inf(1), 0.95}} {
+	for _, bad := range [][3]float64{{0, 1, 0.95}, {-1, 1, 0.95}, {1, -1, 0.95}, {1, math.NaN(), 0.95}, {1, 1, 1}, {1, 1, 0}, {1, 0, 2}, {1, 0, math.NaN()}, {1e-9, 1, 0.95}, {1, math.Inf(1), 0.95}} {
 		if n, ok := PairsForHalfWidth(bad[0], bad[1], bad[2]); ok {
 			t.Errorf("%v: have %d, want none", bad, n)
 		}
@@ -84,6 +84,10 @@ func TestPairsToDecide(t *testing.T) {
 		}
 	}
 	checkNear(t, "share decided", float64(decided)/trials, power, 0.04)
+	even, ok := PairsToDecide(effect, sd, 0.95, 0.5)
+	if half, _ := PairsForHalfWidth(effect, sd, 0.95); !ok || even != half {
+		t.Errorf("with even chances %d pairs, for that half-width %d: want the same", even, half)
+	}
 	for _, p := range []float64{0.4, 1, math.NaN()} {
 		if _, ok := PairsToDecide(1, 1, 0.95, p); ok {
 			t.Errorf("power %g: want none", p)

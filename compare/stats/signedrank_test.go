@@ -174,13 +174,24 @@ func TestSignedRankApproximation(t *testing.T) {
 	worst, below := 0.0, 0.0
 	for s, p := range nullDistribution(ranks) {
 		below += p
-		le, _ := normalTails(ranks, s)
-		if s%2 == 0 {
-			worst = max(worst, math.Abs(le-below))
+		le, ge := normalTails(ranks, s)
+		if s%2 == 0 { // P(W ≥ s) = 1 − P(W ≤ s) + P(W = s)
+			worst = max(worst, math.Abs(le-below), math.Abs(ge-(1-below+p)))
 		}
 	}
 	if worst > 0.001/2 {
 		t.Errorf("the approximation is off by %g one-sided, want at most 0.0005", worst)
+	}
+	// The approximate critical value continues the exact ones: 95 % of the
+	// distance from the mean n(n+1)/4 to it is 1.96 standard deviations.
+	c, tail, ok := rankCritical(MaxExactPairs+1, 0.025)
+	const n = MaxExactPairs + 1.0
+	checkNear(t, "critical value", float64(c), n*(n+1)/4-1.959964*math.Sqrt(n*(n+1)*(2*n+1)/24)-0.5, 1)
+	if !ok || tail > 0.025 || tail < 0.0249 {
+		t.Errorf("approximate tail %g, want just below 0.025", tail)
+	}
+	if c, _, ok := rankCritical(MaxExactPairs+1, 0); !ok || c < 0 {
+		t.Errorf("have %d %v: the slack keeps it above 0", c, ok)
 	}
 	big := make([]float64, MaxExactPairs+1)
 	for i := range big {

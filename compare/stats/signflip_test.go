@@ -79,6 +79,12 @@ func TestSignFlipRange(t *testing.T) {
 	if drawn.P < low-0.004 || drawn.P > exact+0.004 {
 		t.Errorf("drawn p %g, want between %g and %g", drawn.P, low, exact)
 	}
+	// 100 equal differences: no draw of 999 reaches them, so 1/1000.
+	hundred := make([]float64, 100)
+	for i := range hundred {
+		hundred[i] = 2
+	}
+	checkNear(t, "never reached", SignFlip(hundred, 999, rand.NewPCG(3, 3)).P, 1.0/1000, 0)
 	again := SignFlip(append(ones, 1e-9), 40_000, rand.NewPCG(3, 2))
 	checkNear(t, "same seed", again.P, drawn.P, 0)
 }

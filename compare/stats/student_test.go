@@ -38,5 +38,10 @@ func TestPairedTUndefined(t *testing.T) {
 		r := PairedT(d, 0, 0.95)
 		checkNaN(t, "p and bounds", r.P, r.Low, r.High, r.PGreater, r.PLess)
 	}
+	for _, confidence := range []float64{0, 1, math.NaN()} {
+		r := PairedT(sleep, 0, confidence)
+		checkNaN(t, "impossible confidence", r.Low, r.High, r.Confidence)
+		checkNear(t, "impossible confidence, p", r.P, 0.002833, 5e-7)
+	}
 	checkNear(t, "equal values, mean", PairedT([]float64{0.1, 0.1, 0.1}, 0, 0.95).Estimate, 0.1, 0)
 }
