@@ -115,6 +115,10 @@ func (o *workloadOptions) check() error {
 		return withCode(exitUsage, fmt.Errorf("workload: --method: %w", err))
 	}
 	o.Gate.Method = method
+	// Files of another launch's ranks would be counted as this one's.
+	if entries, err := os.ReadDir(o.stats); err == nil && len(entries) > 0 {
+		return usagef("workload: --stats: want a new or empty folder, found %d entries in %q", len(entries), o.stats)
+	}
 	if err := o.Config.Validate(); err != nil {
 		return withCode(exitUsage, fmt.Errorf("workload: %w", err))
 	}
@@ -141,7 +145,7 @@ func (o *workloadOptions) run(ctx context.Context, perfect bool, stdout, stderr 
 		return fmt.Errorf("workload: %w", err)
 	}
 	if o.stats != "" {
-		if err := res.WriteStatistics(o.stats); err != nil {
+		if err := res.WriteStatistics(o.stats, writeFile); err != nil {
 			return fmt.Errorf("workload: writing expert counts: %w", err)
 		}
 	}

@@ -70,7 +70,7 @@ func TestWorkloadWritesExpertStatistics(t *testing.T) {
 		t.Fatal(err)
 	}
 	meta, err := os.ReadFile(filepath.Join(dir, "meta_info.json"))
-	if err != nil || string(meta) != `{"num_experts":8,"num_experts_per_token":2}` {
+	if err != nil || strings.TrimSpace(string(meta)) != `{"num_experts":8,"num_experts_per_token":2}` {
 		t.Errorf("meta_info.json: %s (error %v)", meta, err)
 	}
 	record, err := counts.Read(dir)
@@ -108,6 +108,7 @@ func TestWorkloadExitCodes(t *testing.T) {
 		{[]string{"--method", "coin"}, exitUsage, "Renormalize"},
 		{[]string{"--groups", "3"}, exitUsage, "groups"},
 		{[]string{"--steps", "many"}, exitUsage, "steps"},
+		{[]string{"--stats", filepath.Dir(file)}, exitUsage, "empty folder"},
 		{[]string{"--stats", file}, exitFailed, "expert counts"},
 		{[]string{"--cache", file}, exitFailed, "balanced logits"},
 	} {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
@@ -17,31 +18,28 @@ type statistics [][][][]int64
 
 // WriteStatistics writes the counts into a folder in the layout of
 // TensorRT-LLM's expert statistics (tensorrt_llm/_torch/expert_statistic.py):
-// meta_info.json, and a file per source rank with one I64 tensor of [experts]
-// named "step_layer" for each. The launch must have had Config.Record set.
-func (res Result) WriteStatistics(dir string) error {
+// a file per source rank with one I64 tensor of [experts] named "step_layer" for
+// each, then meta_info.json. write writes a file whole or not at all. The launch
+// must have had Config.Record set.
+func (res Result) WriteStatistics(dir string, write func(path string, render func(io.Writer) error) error) error {
 	if res.statistics == nil {
 		return errors.New("no counts were recorded")
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	meta, err := json.Marshal(map[string]int{"num_experts": res.Shape.Experts, "num_experts_per_token": res.Shape.TopK})
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(dir, "meta_info.json"), meta, 0o644); err != nil {
-		return err
-	}
 	for r := range res.Ranks {
-		if err := res.writeRank(filepath.Join(dir, fmt.Sprintf("rank%d.safetensors", r)), r); err != nil {
+		path := filepath.Join(dir, fmt.Sprintf("rank%d.safetensors", r))
+		if err := write(path, func(w io.Writer) error { return res.renderRank(w, r) }); err != nil {
 			return err
 		}
 	}
-	return nil
+	return write(filepath.Join(dir, "meta_info.json"), func(w io.Writer) error {
+		return json.NewEncoder(w).Encode(map[string]int{"num_experts": res.Shape.Experts, "num_experts_per_token": res.Shape.TopK})
+	})
 }
 
-func (res Result) writeRank(path string, rank int) (err error) {
+func (res Result) renderRank(w io.Writer, rank int) error {
 	var tensors []safetensors.Tensor
 	data := map[string][]byte{}
 	for step, layers := range res.statistics {
@@ -55,10 +53,5 @@ func (res Result) writeRank(path string, rank int) (err error) {
 			data[name] = raw
 		}
 	}
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	return safetensors.Write(f, nil, tensors, data)
+	return safetensors.Write(w, nil, tensors, data)
 }
