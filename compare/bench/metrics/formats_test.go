@@ -165,6 +165,13 @@ func TestRefusedByName(t *testing.T) {
 	}
 }
 
+func TestMLPerfDetailIsRefused(t *testing.T) {
+	detail := `:::MLLOG {"key": "result_token_throughput", "value": 2.5e-06, "time_ms": 1.0}` + "\n"
+	if _, err := Parse(strings.NewReader(detail), nil); err == nil || !strings.Contains(err.Error(), "mlperf_log_summary.txt") {
+		t.Errorf("error %v", err)
+	}
+}
+
 func TestPercentilesOfDifferentToolsDoNotCompare(t *testing.T) {
 	metric := func(file, name string) Metric {
 		r, err := Parse(open(t, "outputs/"+file), nil)

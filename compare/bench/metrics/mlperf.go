@@ -30,6 +30,10 @@ var mlperfLabels = map[string]entry{
 var mlperfFamily = map[string]string{"latency": "request_latency", "first token latency": "ttft", "time to output token": "tpot"}
 
 func readMLPerfLine(rec record, t *tally) {
+	if strings.HasPrefix(rec.text, ":::MLLOG ") && !t.found {
+		t.found = true
+		t.fail(fmt.Errorf("%s: line %d: this is MLPerf's detail log, whose result_token_throughput is too small by 10⁹: hand over mlperf_log_summary.txt", t.format, rec.line))
+	}
 	if verdict, ok := strings.CutPrefix(rec.text, "Result is :"); ok {
 		t.found = true
 		if verdict = strings.TrimSpace(verdict); verdict != "VALID" {
