@@ -34,6 +34,11 @@ TensorRT-LLM, vLLM and SGLang, AIPerf, the built-in workload, …) or from which
 and {out}, a fresh folder of the launch. The arm is set in the environment, by
 --treatment; options of mpirun, srun and docker that pass it on are added.
 
+  moebalance bench --same data.jsonl -- trtllm-bench --model M throughput --dataset data.jsonl
+  moebalance bench -- mpirun -n 8 trtllm-llmapi-launch trtllm-bench …
+  moebalance bench --server 'trtllm-serve M' --ready http://localhost:8000/health \
+      --client 'python client.py --save {out}/r.json' --result {out}/r.json
+
 The order is drawn from --seed and stored before the first launch. Everything is
 kept in the campaign folder: campaign.sqlite and the raw output of every launch.
 After an interruption or a crash 'bench --resume DIR' goes on where it stopped,
@@ -43,15 +48,18 @@ and stops when the interval lies on one side of the threshold; --pairs is the ca
 --profile adds a pair under nsys after the timed ones and shows what its traces say.
 
 The verdict is invalid, exit 4, unless every rank is proved to have been balanced
-in the perfect arm and not in the normal one, by the report itself, by a line
-in its log (--proof) or by recorded expert counts (--counts), and the arms differ in nothing else that was recorded.
+in the perfect arm and not in the normal one, and the arms differ in nothing else
+that was recorded. Proof is what the report itself says, a line in the log
+(--proof; TensorRT-LLM's is known), or recorded expert counts (--counts; vLLM and
+SGLang print nothing about their switches). A campaign whose first pair is invalid
+stops there, unless --keep-going.
 
 The gain is the ratio of perfect to normal per pair, on the log scale: the
 Hodges–Lehmann estimate with the exact signed-rank interval. 6 pairs are the
 least that can give 95 %.`,
 		Example: `  moebalance bench --pairs 6 -- moebalance workload
-  moebalance bench --pairs 8 --same data.jsonl -- trtllm-bench --model M throughput --dataset data.jsonl
-  moebalance bench --server 'trtllm-serve M' --ready http://localhost:8000/health --client 'python client.py --save {out}/r.json' --result {out}/r.json`,
+  moebalance bench --until-decided --threshold 5% -- moebalance workload --skew 0.5
+  moebalance bench --pairs 2 --aa-pairs 1 --format json -- moebalance workload --steps 4`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, words []string) error { return o.run(c, words) },
 	}

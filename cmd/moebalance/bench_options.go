@@ -79,7 +79,7 @@ func (o *benchOptions) bind(c *cobra.Command) {
 	f.StringVar(&o.client, "client", "", "the measured `COMMAND` beside --server, instead of one after --")
 
 	f.StringArrayVar(&o.metrics, "metric", nil, "the `NAME` to compare, or NAME[:UNIT[:higher|lower]]=REGEX or =$.json.path to read one")
-	f.StringVar(&o.result, "result", "", "read the report from this `FILE` instead of stdout; may hold {out}")
+	f.StringVar(&o.result, "result", "", "read the report from this `FILE`, with {out} in its path, instead of stdout")
 	f.StringArrayVar(&o.same, "same", nil, "a `FILE` (data, configuration) that must stay the same; may be repeated")
 	f.Var(&o.workTolerance, "work-tolerance", "difference in requests and tokens allowed within a pair")
 	f.Var(&o.threshold, "threshold", "a gain above this counts as significant: 10, 10% and 0.1 are the same")

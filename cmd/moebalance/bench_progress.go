@@ -19,13 +19,14 @@ import (
 type benchProgress struct {
 	w      io.Writer
 	quiet  bool
-	metric string        // the one compared; empty is the report's own primary one
-	bars   *mpb.Progress // nil unless stderr is a terminal
+	metric string          // the one compared; empty is the report's own primary one
+	told   map[string]bool // warnings that were shown
+	bars   *mpb.Progress   // nil unless stderr is a terminal
 	bar    *mpb.Bar
 }
 
 func newBenchProgress(stderr io.Writer, metric string, quiet bool) *benchProgress {
-	p := &benchProgress{w: stderr, metric: metric, quiet: quiet}
+	p := &benchProgress{w: stderr, metric: metric, quiet: quiet, told: make(map[string]bool)}
 	if f, ok := stderr.(*os.File); ok && !quiet && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd())) {
 		p.bars = mpb.New(mpb.WithOutput(stderr), mpb.WithWidth(40))
 		p.w = p.bars
@@ -45,6 +46,14 @@ func (p *benchProgress) event(e bench.Event) {
 		}
 		p.bar.SetTotal(int64(e.Done+e.Left), false)
 		p.bar.SetCurrent(int64(e.Done))
+	}
+	if e.Stage == bench.Ended {
+		for _, warning := range e.Attempt.Warnings {
+			if !p.told[warning] {
+				p.told[warning] = true
+				fmt.Fprintln(p.w, "warning: "+warning)
+			}
+		}
 	}
 	if line := describeEvent(e, p.metric); line != "" {
 		fmt.Fprintln(p.w, line)
