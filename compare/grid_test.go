@@ -211,6 +211,10 @@ func TestNoExpertWorkInOneArm(t *testing.T) {
 	if len(c.RankSpeeds) != 0 || !warned(c, "balance_not_measured", "") || !c.Comparable {
 		t.Errorf("have %+v, warnings %+v", c.RankSpeeds, c.Warnings)
 	}
+	perfect.Arm = ""
+	if c := CompareTraces(normal, perfect); c.Comparable || !strings.Contains(c.Reasons[0], "balance is not proved") {
+		t.Errorf("neither recorded nor measured: comparable %v, %v", c.Comparable, c.Reasons)
+	}
 	if c := CompareTraces(alternating()); warned(c, "balance_not_measured", "") {
 		t.Error("balance was measured on both sides")
 	}

@@ -328,7 +328,7 @@ func TestFalseVerdictsAtTheThreshold(t *testing.T) {
 			for i := range logs {
 				logs[i] = math.Log1p(DefaultThreshold) + 0.02*rng.NormFloat64()
 			}
-			if Decide(gainOfLogs(logs, DefaultConfidence, 1), DefaultThreshold) != Inconclusive {
+			if Decide(undrawnGain(logs, DefaultConfidence), DefaultThreshold) != Inconclusive {
 				decided++
 			}
 		}

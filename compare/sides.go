@@ -93,7 +93,12 @@ func (c *TraceComparison) judgeLoad(perfect *nsys.Trace, refuse func(string, ...
 // and more so than normal routing.
 func (c *TraceComparison) judgeBalance(refuse func(string, ...any)) {
 	if len(c.Ranks) < 2 || !c.Ceiling.Balancedness.Defined() || !c.Ceiling.PerfectBalancedness.Defined() {
-		c.warn("balance_not_measured", "", "expert compute is not known on two ranks of both arms: these traces do not show whether routing was balanced")
+		const text = "expert compute is not known on two ranks of both arms, so these traces do not show whether routing was balanced"
+		if c.Perfect.Arm == "" {
+			refuse("balance is not proved: the perfect side does not record its arm, and %s", text)
+			return
+		}
+		c.warn("balance_not_measured", "", text)
 		return
 	}
 	inNormal, inPerfect := 1/float64(c.Ceiling.Balancedness), 1/float64(c.Ceiling.PerfectBalancedness)

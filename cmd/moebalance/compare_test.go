@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"os"
@@ -13,13 +12,11 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// verb runs the program from the repository's root.
+// compareVerb runs compare from the repository's root.
 func compareVerb(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	t.Chdir("../..")
-	var out, errs bytes.Buffer
-	code = run(context.Background(), append([]string{"compare"}, args...), strings.NewReader(""), &out, &errs)
-	return out.String(), errs.String(), code
+	return invoke(context.Background(), append([]string{"compare"}, args...)...)
 }
 
 const (
@@ -88,10 +85,9 @@ func TestCompareVerbWaysToNameASide(t *testing.T) {
 		{traced(t, "normal"), traced(t, "perfect")},
 	} {
 		t.Run(filepath.Base(sides[0]), func(t *testing.T) {
-			var out, errs bytes.Buffer
-			code := run(context.Background(), []string{"compare", "--format", "csv", "--table", "layers", sides[0], sides[1]}, nil, &out, &errs)
-			if code != exitDone || out.String() != want {
-				t.Errorf("exit %d, %s; another result than from the pattern", code, errs.String())
+			out, errs, code := invoke(context.Background(), "compare", "--format", "csv", "--table", "layers", sides[0], sides[1])
+			if code != exitDone || out != want {
+				t.Errorf("exit %d, %s; another result than from the pattern", code, errs)
 			}
 		})
 	}
@@ -129,10 +125,9 @@ func TestCompareVerbOnExpandedPatterns(t *testing.T) {
 	if code != exitDone {
 		t.Fatal(errs)
 	}
-	var want bytes.Buffer
-	run(context.Background(), []string{"compare", "--format", "csv", "testdata/gptoss-ep4-ranks/normal.*", "testdata/gptoss-ep4-ranks/perfect.*"}, nil, &want, &want)
-	if !strings.HasPrefix(want.String(), have) || have == "" {
-		t.Errorf("another result than from quoted patterns:\n%s\nwant\n%s", have, want.String())
+	want, _, _ := invoke(context.Background(), "compare", "--format", "csv", "testdata/gptoss-ep4-ranks/normal.*", "testdata/gptoss-ep4-ranks/perfect.*")
+	if have != want || have == "" {
+		t.Errorf("another result than from quoted patterns:\n%s\nwant\n%s", have, want)
 	}
 }
 
@@ -140,13 +135,12 @@ func TestCompareVerbOnExpandedPatterns(t *testing.T) {
 func traced(t *testing.T, arm string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), arm+".json")
-	var errs bytes.Buffer
 	args := []string{"trace", "--format", "json", "-o", path}
 	for rank := range 4 {
 		args = append(args, "testdata/gptoss-ep4-ranks/"+arm+".rank"+string(rune('0'+rank))+".sqlite")
 	}
-	if code := run(context.Background(), args, nil, &errs, &errs); code != exitDone {
-		t.Fatalf("exit %d: %s", code, errs.String())
+	if _, errs, code := invoke(context.Background(), args...); code != exitDone {
+		t.Fatalf("exit %d: %s", code, errs)
 	}
 	return path
 }
@@ -159,9 +153,8 @@ func summarized(t *testing.T, arm string) string {
 	for rank := range 4 {
 		args = append(args, "testdata/gptoss-ep4-ranks/"+arm+".rank"+string(rune('0'+rank))+".sqlite")
 	}
-	var errs bytes.Buffer
-	if code := run(context.Background(), args, nil, &errs, &errs); code != exitDone {
-		t.Fatalf("exit %d: %s", code, errs.String())
+	if _, errs, code := invoke(context.Background(), args...); code != exitDone {
+		t.Fatalf("exit %d: %s", code, errs)
 	}
 	return path
 }
@@ -180,7 +173,7 @@ func TestCompareVerbJSON(t *testing.T) {
 	}
 }
 
-// report is a line of the built-in workload's layout.
+// writeReports writes lines of the built-in workload's layout into a file.
 func writeReports(t *testing.T, name string, lines ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -277,10 +270,9 @@ func TestCompareVerbExitCodes(t *testing.T) {
 	}
 	t.Chdir("../..")
 	for _, k := range cases {
-		var out, errs bytes.Buffer
-		code := run(context.Background(), append([]string{"compare"}, k.args...), nil, &out, &errs)
-		if code != k.code || !strings.Contains(errs.String(), k.text) || strings.Count(errs.String(), "\n") > 1 {
-			t.Errorf("%s: exit %d, %q; want %d and %q in one line", k.what, code, errs.String(), k.code, k.text)
+		_, errs, code := invoke(context.Background(), append([]string{"compare"}, k.args...)...)
+		if code != k.code || !strings.Contains(errs, k.text) || strings.Count(errs, "\n") > 1 {
+			t.Errorf("%s: exit %d, %q; want %d and %q in one line", k.what, code, errs, k.code, k.text)
 		}
 	}
 }

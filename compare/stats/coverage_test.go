@@ -13,6 +13,9 @@ const coverageTrials = 8000
 // The intervals that lead a report must cover as often as they say, at the
 // numbers of pairs people really run and when the noise has heavy tails.
 func TestCoverage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("simulates thousands of campaigns")
+	}
 	noises := map[string]func(*rand.Rand) float64{
 		"normal": func(r *rand.Rand) float64 { return r.NormFloat64() },
 		"t3": func(r *rand.Rand) float64 { // normal / √(χ²₃/3)
@@ -66,6 +69,9 @@ func session(rng *rand.Rand, pairs int, order string) []float64 {
 }
 
 func TestFalsePositivesUnderDrift(t *testing.T) {
+	if testing.Short() {
+		t.Skip("simulates thousands of campaigns")
+	}
 	const trials = 4000
 	share := func(order string, pairs int) float64 {
 		rng := rand.New(rand.NewPCG(6, 2))
@@ -91,6 +97,9 @@ func TestFalsePositivesUnderDrift(t *testing.T) {
 // The bootstrap's own reason for its minimum: at 20 it covers nearly as said,
 // and the comment's numbers hold.
 func TestBootstrapCoverage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("simulates thousands of campaigns")
+	}
 	const trials = 500
 	rng := rand.New(rand.NewPCG(6, 3))
 	covered := 0
