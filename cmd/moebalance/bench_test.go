@@ -141,7 +141,7 @@ func TestBenchExitCodes(t *testing.T) {
 		"resume and more": {[]string{"--resume", "x", "--pairs", "3"}, exitUsage, "--pairs"},
 		"missing file":    {[]string{"--same", "/no/such", "--", gain20}, exitFailed, "/no/such"},
 		"done":            {[]string{"--pairs", "6", "--", gain20}, exitDone, ""},
-		"gate passed":     {[]string{"--pairs", "6", "--fail-above", "20", "--", gain20}, exitDone, ""},
+		"gate passed":     {[]string{"--pairs", "6", "--fail-above", "20%", "--", gain20}, exitDone, ""},
 		"gate failed":     {[]string{"--pairs", "6", "--fail-above", "5%", "--", gain20}, exitGate, "above 5 %"},
 		"too few pairs":   {[]string{"--pairs", "2", "--", gain20}, exitDone, ""},
 		"verdict wanted":  {[]string{"--pairs", "2", "--require-verdict", "--", gain20}, exitInconclusive, "inconclusive"},
@@ -182,6 +182,16 @@ func TestBenchStopsWhenArmsCannotBeCompared(t *testing.T) {
 	}
 	if _, stderr, _ = invoke(t.Context(), "bench", "--resume", "c", "--keep-going"); strings.Count(stderr, "] launch ") != 10 {
 		t.Errorf("--keep-going launched\n%s\nwant the other 10", stderr)
+	}
+}
+
+// A launcher that drops the variable is warned of once, and found out by the
+// proof.
+func TestBenchWarnsOfLaunchers(t *testing.T) {
+	t.Chdir(t.TempDir())
+	_, stderr, code := invoke(t.Context(), "bench", "--pairs", "1", "--campaign", "c", "--", "env", "-i", "sh", script(t, engine(100, 120)))
+	if code != exitNotComparable || strings.Count(stderr, "warning: env -i drops ENABLE_PERFECT_ROUTER") != 1 {
+		t.Errorf("exit %d, %q", code, stderr)
 	}
 }
 

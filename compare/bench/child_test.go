@@ -207,10 +207,10 @@ func reopen(t *testing.T, c *Campaign) *Campaign {
 	return c
 }
 
-// create lays down a campaign in a fresh folder.
+// create lays down a campaign in a fresh folder, whose name is hard on URLs.
 func create(t *testing.T, spec Spec) *Campaign {
 	t.Helper()
-	c, err := Create(filepath.Join(t.TempDir(), "campaign"), spec, time.Unix(1, 0))
+	c, err := Create(filepath.Join(t.TempDir(), "campaign #1? 100%20"), spec, time.Unix(1, 0))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -159,7 +159,7 @@ func TestSpecCheck(t *testing.T) {
 		"profiled without how":  func(s *Spec) { s.Design.Profiled = true },
 		"negative time":         func(s *Spec) { s.Timeout = -1 },
 		"shared result":         func(s *Spec) { s.Output = "report.json" },
-		"shared counts":         func(s *Spec) { s.Counts = "/tmp/counts" },
+		"shared counts":         func(s *Spec) { s.Counts = "/counts" },
 		"negative ranks":        func(s *Spec) { s.Ranks = -1 },
 		"how without profiling": func(s *Spec) { s.Profile = &Profile{GraphTrace: "node"} },
 	} {
