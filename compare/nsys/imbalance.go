@@ -17,11 +17,8 @@ const (
 	QuantityLoad = "load"
 )
 
-// grid is a layer's times by step and part (ranks or experts).
-type grid struct {
-	steps []int
-	rows  [][]int64 // [step][part]
-}
+// grid is a layer's times: by step, then by part (ranks or experts).
+type grid [][]int64
 
 // steps lists the steps that every rank has, and how many only some ranks have.
 // Without step ranges the whole capture is one step, None.
@@ -57,6 +54,9 @@ func (r *reduction) lookForRanges() {
 		r.layered = r.layered || c.Layer != None
 		stepped = stepped || c.Step != None
 	}
+	if slices.ContainsFunc(r.parts, func(p part) bool { return len(p.graphs) > 0 }) {
+		return // the ranges may be there, and what ran inside them is hidden
+	}
 	if !stepped {
 		r.warn("no_steps", "", "no range names a step: the whole capture counts as one (--step-pattern tells which names do)")
 	}
@@ -68,9 +68,9 @@ func (r *reduction) lookForRanges() {
 // layerGrids collects, for every layer, the compute time of the ranks that have
 // the layer at all, in the steps that all ranks have. Time in collectives is
 // not compute.
-func (r *reduction) layerGrids(counts func(Phase) bool) (layers []int, ranks map[int][]int, grids map[int]*grid) {
+func (r *reduction) layerGrids(counts func(Phase) bool) (layers []int, ranks map[int][]int, grids map[int]grid) {
 	steps, _ := r.steps()
-	ranks, grids = map[int][]int{}, map[int]*grid{}
+	ranks, grids = map[int][]int{}, map[int]grid{}
 	for _, c := range r.trace.Cells {
 		if r.counted(c.Layer) && !slices.Contains(ranks[c.Layer], c.Rank) {
 			ranks[c.Layer] = append(ranks[c.Layer], c.Rank) // cells come in rank order
@@ -78,9 +78,9 @@ func (r *reduction) layerGrids(counts func(Phase) bool) (layers []int, ranks map
 	}
 	layers = slices.Sorted(maps.Keys(ranks))
 	for _, layer := range layers {
-		g := &grid{steps: steps}
-		for range steps {
-			g.rows = append(g.rows, make([]int64, len(ranks[layer])))
+		g := make(grid, len(steps))
+		for i := range g {
+			g[i] = make([]int64, len(ranks[layer]))
 		}
 		grids[layer] = g
 	}
@@ -93,7 +93,7 @@ func (r *reduction) layerGrids(counts func(Phase) bool) (layers []int, ranks map
 			continue
 		}
 		rank, _ := slices.BinarySearch(ranks[c.Layer], c.Rank)
-		grids[c.Layer].rows[step][rank] += c.TotalNS - c.CollectiveNS
+		grids[c.Layer][step][rank] += c.TotalNS - c.CollectiveNS
 	}
 	return layers, ranks, grids
 }
@@ -109,7 +109,7 @@ func (r *reduction) imbalance() {
 	for _, layer := range layers {
 		if len(ranks[layer]) > 1 {
 			t := newTally(layer, LevelRank, ranks[layer])
-			for _, row := range grids[layer].rows {
+			for _, row := range grids[layer] {
 				t.add(row)
 			}
 			r.addImbalance(t)
@@ -277,7 +277,7 @@ func (r *reduction) stragglers() {
 		s := StragglerStat{Layer: layer, WorstRank: None, LossNS: router.Undefined(), MeanNS: router.Undefined(), MaxNS: router.Undefined()}
 		var most, mean float64
 		worst := make([]int, len(parts))
-		for _, row := range grids[layer].rows {
+		for _, row := range grids[layer] {
 			b := router.BalanceOf(row)
 			if b.Total == 0 {
 				continue

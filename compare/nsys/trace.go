@@ -172,7 +172,7 @@ type ExpertStat struct {
 	Layer  int   `json:"layer"`
 	Expert int   `json:"expert"`
 	Basis  Basis `json:"basis"`
-	Slots  int64 `json:"slots"` // recorded load; 0 with LoadKnown false when not recorded
+	Slots  int64 `json:"slots"` // recorded load; 0 with Known false when not recorded
 	Known  bool  `json:"slots_known"`
 	Stats
 }
