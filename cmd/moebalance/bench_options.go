@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"time"
 
@@ -82,7 +81,7 @@ func (o *benchOptions) bind(c *cobra.Command) {
 	f.StringVar(&o.result, "result", "", "read the report from this `FILE`, with {out} in its path, instead of stdout")
 	f.StringArrayVar(&o.same, "same", nil, "a `FILE` (data, configuration) that must stay the same; may be repeated")
 	f.Var(&o.workTolerance, "work-tolerance", "difference in requests and tokens allowed within a pair")
-	f.Var(&o.threshold, "threshold", "a gain above this counts as significant: 10, 10% and 0.1 are the same")
+	f.Var(&o.threshold, "threshold", "a gain above this counts as significant: 10% and 0.1 are the same")
 	f.Float64Var(&o.confidence, "confidence", compare.DefaultConfidence, "of the interval, a fraction")
 
 	f.DurationVar(&o.timeout, "timeout", 0, "end a launch that takes longer, and count it as failed; 0 for no limit")
@@ -198,32 +197,3 @@ func (o *benchOptions) addProfile(s *bench.Spec) {
 	s.Design.Profiled = true
 	s.Profile = &bench.Profile{Nsys: nsys, Windows: o.windows, GraphTrace: "node", Rank: -1}
 }
-
-// share is a flag for a fraction that people write as a percentage: 10, 10% and
-// 0.1 are the same, and so are 0.5% and 0.005.
-type share struct {
-	fraction float64
-	given    bool
-}
-
-func (s *share) Set(text string) error {
-	number, percent := strings.CutSuffix(strings.TrimSpace(text), "%")
-	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
-	if err != nil || !(v >= 0 && v <= 1000) {
-		return fmt.Errorf("want a percentage such as 10 or 10%%, or a fraction below 1 such as 0.1")
-	}
-	if percent || v >= 1 {
-		v /= 100
-	}
-	s.fraction, s.given = v, true
-	return nil
-}
-
-func (s *share) String() string {
-	if s.fraction == 0 {
-		return ""
-	}
-	return strconv.FormatFloat(100*s.fraction, 'g', -1, 64) + "%"
-}
-
-func (s *share) Type() string { return "percent" }

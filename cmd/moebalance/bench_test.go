@@ -245,20 +245,6 @@ func TestBenchReadsAnyNumber(t *testing.T) {
 	}
 }
 
-func TestShare(t *testing.T) {
-	for text, want := range map[string]float64{"10": 0.1, "10%": 0.1, " 10 % ": 0.1, "0.1": 0.1, "0.5%": 0.005, "1": 0.01, "0": 0, "250": 2.5} {
-		var s share
-		if err := s.Set(text); err != nil || s.fraction < want-1e-15 || s.fraction > want+1e-15 {
-			t.Errorf("%q is %v, %v; want %v", text, s.fraction, err, want)
-		}
-	}
-	for _, text := range []string{"", "x", "-1", "NaN", "10%%", "1e9"} {
-		if (&share{}).Set(text) == nil {
-			t.Errorf("%q passed", text)
-		}
-	}
-}
-
 func TestDatasetVerb(t *testing.T) {
 	t.Chdir(t.TempDir())
 	args := []string{"bench", "dataset", "--num-requests", "3", "--input-mean", "4", "--output-mean", "2"}

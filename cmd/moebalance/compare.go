@@ -59,7 +59,8 @@ Exit 4 when the sides are no normal and perfect arm of the same run.`,
 	o.read.bindPatterns(c)
 	f.StringVar(&o.counts[0], "counts-normal", "", "`DIR` or file of expert statistics of the normal run")
 	f.StringVar(&o.counts[1], "counts-perfect", "", "likewise of the perfect run")
-	f.Float64Var(&o.read.threshold, "threshold", compare.DefaultThreshold, "gain of reports, or imbalance of traces, that counts as significant, as a fraction")
+	o.read.threshold.fraction = compare.DefaultThreshold
+	f.Var(&o.read.threshold, "threshold", "gain of reports, or imbalance of traces, that counts as significant")
 	f.StringVar(&o.metric, "metric", "", "metric of the reports: a `NAME` they have, or NAME=REGEX or NAME=JSONPATH to read one (default: their throughput)")
 	f.BoolVar(&o.trust, "trust-arms", false, "take reports as the arms they are given as, without proof")
 	f.Float64Var(&o.confidence, "confidence", compare.DefaultConfidence, "confidence asked of the gain's interval")
@@ -111,7 +112,7 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]side, options nsys.Op
 		options.Recorded = nsys.Recorded{}
 		var err error
 		if o.counts[i] != "" {
-			if options.Recorded, err = recordedLoad(o.counts[i], o.read.threshold); err != nil {
+			if options.Recorded, err = recordedLoad(o.counts[i], o.read.threshold.fraction); err != nil {
 				return err
 			}
 		}
@@ -142,7 +143,7 @@ func (o *compareOptions) reports(c *cobra.Command, sides [2]side) error {
 	campaign := compare.Campaign{
 		Command: fmt.Sprintf("%s against %s", strings.Join(sides[0].paths, ", "), strings.Join(sides[1].paths, ", ")),
 		// Zero means the default to the judge; a threshold of none is the smallest.
-		Threshold: max(o.read.threshold, 1e-300), Confidence: o.confidence,
+		Threshold: max(o.read.threshold.fraction, 1e-300), Confidence: o.confidence,
 	}
 	reports := reportReader{metric: name, custom: custom, trust: o.trust, into: &campaign}
 	for i, s := range sides {

@@ -17,8 +17,8 @@ type countsOptions struct {
 	placement string
 	model     string
 	since     string
-	threshold float64
-	failAbove float64
+	threshold share
+	failAbove share
 	out       resultFlags
 }
 
@@ -59,20 +59,16 @@ the floor, and above the null's 95th percentile.`,
 	f.StringVar(&o.placement, "placement", "", "judge as if the experts lay as in this `FILE`: EPLB YAML (with --ep), expert map, slot assignments")
 	f.StringVar(&o.model, "model", "", "the model, for its top-k and groups: a preset (see 'models') or a config.json")
 	f.StringVar(&o.since, "since", "", "judge what was added since this earlier `FILE` of the same cumulative counters")
-	f.Float64Var(&o.threshold, "threshold", 0.10, "flag an imbalance above this fraction")
-	f.Float64Var(&o.failAbove, "fail-above", 0, "exit 3 when any layer's rank load is above this fraction over its floor")
+	o.threshold.fraction = defaultThreshold
+	f.Var(&o.threshold, "threshold", "flag an imbalance above this")
+	f.Var(&o.failAbove, "fail-above", "exit 3 when any layer's rank load is above its floor by more than this")
 	o.out.bind(c)
 	return c
 }
 
 func (o *countsOptions) check(c *cobra.Command) error {
-	switch {
-	case o.ranks < 0 || c.Flags().Changed("ep") && o.ranks == 0:
+	if o.ranks < 0 || c.Flags().Changed("ep") && o.ranks == 0 {
 		return usagef("--ep: want at least 1 rank, have %d", o.ranks)
-	case !(o.threshold >= 0):
-		return usagef("--threshold: want a fraction of at least 0, have %v", o.threshold)
-	case !(o.failAbove >= 0):
-		return usagef("--fail-above: want a fraction of at least 0, have %v", o.failAbove)
 	}
 	return o.out.check()
 }
@@ -131,7 +127,7 @@ func (o *countsOptions) run(c *cobra.Command, paths []string) error {
 		return err
 	}
 	result := countsResult{
-		SchemaVersion: 1, Kind: "counts", Threshold: o.threshold,
+		SchemaVersion: 1, Kind: "counts", Threshold: o.threshold.fraction,
 		Records: []countsRecord{}, Imbalance: []countsLayer{}, Summary: []countsSummary{}, Traffic: []countsTraffic{}, Reported: []countsReported{}, Warnings: []counts.Warning{},
 	}
 	for _, path := range paths {
@@ -146,15 +142,15 @@ func (o *countsOptions) run(c *cobra.Command, paths []string) error {
 	if err := o.out.write(c, result.document()); err != nil {
 		return err
 	}
-	if c.Flags().Changed("fail-above") {
-		return result.gate(o.failAbove)
+	if o.failAbove.given {
+		return result.gate(o.failAbove.fraction)
 	}
 	return nil
 }
 
 // judging turns the flags into options, reading the files they name.
 func (o *countsOptions) judging() (counts.Options, error) {
-	judging := counts.Options{Ranks: o.ranks, Threshold: o.threshold}
+	judging := counts.Options{Ranks: o.ranks, Threshold: o.threshold.fraction}
 	if o.placement != "" {
 		p, err := counts.ReadPlacement(o.placement, o.ranks)
 		if err != nil {

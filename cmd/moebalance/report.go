@@ -19,7 +19,7 @@ type reportOptions struct {
 	png       string
 	svg       string
 	counts    [2]string // of exports, by arm
-	threshold float64
+	threshold share
 }
 
 func reportCmd() *cobra.Command {
@@ -53,15 +53,13 @@ Without -o, --png and --svg the page goes to stdout.`,
 	f.StringVar(&o.svg, "svg", "", "likewise as SVG")
 	f.StringVar(&o.counts[0], "counts-normal", "", "`DIR` or file of expert statistics of the run whose normal exports are given")
 	f.StringVar(&o.counts[1], "counts-perfect", "", "likewise of the perfect run")
-	f.Float64Var(&o.threshold, "threshold", 0.10, "flag an imbalance above this fraction, in exports and expert statistics read directly")
+	o.threshold.fraction = defaultThreshold
+	f.Var(&o.threshold, "threshold", "flag an imbalance above this, in exports and expert statistics read directly")
 	return c
 }
 
 // check finds a bad flag before any input is opened.
 func (o *reportOptions) check() error {
-	if !(o.threshold >= 0) {
-		return usagef("--threshold: want a fraction of at least 0, have %v", o.threshold)
-	}
 	if dir := filepath.Dir(o.file); o.file != "" && !isDir(dir) {
 		return usagef("--output: no folder %q to write %q in", dir, filepath.Base(o.file))
 	}
@@ -77,7 +75,7 @@ func (o *reportOptions) run(c *cobra.Command, paths []string) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	r := reportInputs{threshold: o.threshold, counts: map[string]string{}}
+	r := reportInputs{threshold: o.threshold.fraction, counts: map[string]string{}}
 	for i, arm := range compare.Arms {
 		if o.counts[i] != "" {
 			r.counts[string(arm)] = o.counts[i]

@@ -12,6 +12,9 @@ import (
 	"github.com/moebalance/moebalance/cmd/internal/output"
 )
 
+// defaultThreshold is the imbalance above which load and time are flagged.
+const defaultThreshold = 0.10
+
 // resultFlags are the flags of every verb that yields data.
 type resultFlags struct {
 	format string

@@ -29,9 +29,8 @@ type traceOptions struct {
 	counts    string
 	summary   string
 	like      string
-	threshold float64
-	failAbove float64
-	failSet   bool // a limit was given
+	threshold share
+	failAbove share
 	out       resultFlags
 }
 
@@ -70,8 +69,9 @@ trace merges any number of them. Ranges are read with the patterns of that time.
 	f.StringVar(&o.counts, "counts", "", "`DIR` or file of expert statistics of the same run")
 	f.StringVar(&o.summary, "summary", "", "write a summary of the exports to this `FILE` for a later trace of summaries, and nothing else")
 	f.StringVar(&o.like, "like-nsys", "", "print the CSV of 'nsys stats' for this `REPORT` instead: "+strings.Join(nsys.LikeReports, ", "))
-	f.Float64Var(&o.threshold, "threshold", 0.10, "flag an imbalance above this fraction")
-	f.Float64Var(&o.failAbove, "fail-above", 0, "exit 3 when any layer's imbalance of expert time over ranks is above this fraction")
+	o.threshold.fraction = defaultThreshold
+	f.Var(&o.threshold, "threshold", "flag an imbalance above this")
+	f.Var(&o.failAbove, "fail-above", "exit 3 when any layer's imbalance of expert time over ranks is above this")
 	o.out.bind(c)
 	return c
 }
@@ -88,13 +88,7 @@ func (o *traceOptions) bindPatterns(c *cobra.Command) {
 // check finds bad flags before a file is opened, and turns them into options.
 // paths are the exports that --rank may name.
 func (o *traceOptions) check(paths ...string) (nsys.Options, error) {
-	n := nsys.Options{Threshold: o.threshold, Rank: map[string]int{}}
-	if !(o.threshold >= 0) {
-		return n, usagef("--threshold: want a fraction of at least 0, have %v", o.threshold)
-	}
-	if !(o.failAbove >= 0) {
-		return n, usagef("--fail-above: want a fraction of at least 0, have %v", o.failAbove)
-	}
+	n := nsys.Options{Threshold: o.threshold.fraction, Rank: map[string]int{}}
 	for _, r := range o.ranks {
 		file, number, named := strings.Cut(r, "=")
 		if !named {
@@ -110,7 +104,7 @@ func (o *traceOptions) check(paths ...string) (nsys.Options, error) {
 		}
 		n.Rank[file] = rank
 	}
-	if (o.like != "" || o.summary != "") && (o.counts != "" || o.failSet) {
+	if (o.like != "" || o.summary != "") && (o.counts != "" || o.failAbove.given) {
 		return n, usagef("--counts and --fail-above judge a trace: want neither with --like-nsys or --summary")
 	}
 	var user []string
@@ -139,7 +133,6 @@ func (o *traceOptions) check(paths ...string) (nsys.Options, error) {
 }
 
 func (o *traceOptions) run(c *cobra.Command, paths []string) error {
-	o.failSet = c.Flags().Changed("fail-above")
 	options, err := o.check(paths...)
 	if err != nil {
 		return err
@@ -155,7 +148,7 @@ func (o *traceOptions) run(c *cobra.Command, paths []string) error {
 		return writeFile(o.summary, func(w io.Writer) error { return nsys.Summarize(c.Context(), w, paths, options) })
 	}
 	if o.counts != "" {
-		if options.Recorded, err = recordedLoad(o.counts, o.threshold); err != nil {
+		if options.Recorded, err = recordedLoad(o.counts, o.threshold.fraction); err != nil {
 			return err
 		}
 	}
@@ -170,8 +163,8 @@ func (o *traceOptions) run(c *cobra.Command, paths []string) error {
 	if err := o.out.write(c, document); err != nil {
 		return err
 	}
-	if o.failSet {
-		return traceGate(t, o.failAbove)
+	if o.failAbove.given {
+		return traceGate(t, o.failAbove.fraction)
 	}
 	return nil
 }
