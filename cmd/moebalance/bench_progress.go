@@ -28,7 +28,8 @@ type benchProgress struct {
 func newBenchProgress(stderr io.Writer, metric string, quiet bool) *benchProgress {
 	p := &benchProgress{w: stderr, metric: metric, quiet: quiet, told: make(map[string]bool)}
 	if f, ok := stderr.(*os.File); ok && !quiet && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd())) {
-		p.bars = mpb.New(mpb.WithOutput(stderr), mpb.WithWidth(40))
+		p.bars = mpb.New(mpb.WithOutput(stderr), mpb.WithWidth(40),
+			mpb.WithRefreshRate(time.Second)) // seldom: the launches are being measured
 		p.w = p.bars
 	}
 	return p
