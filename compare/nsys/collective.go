@@ -52,47 +52,74 @@ func (r *reduction) collectives() {
 	}
 	reason := r.unalignable(order, matched)
 	offsets := r.align(order, matched, byRank, reason == "")
+	arrivals := map[venue][]int64{}
+	if reason == "" {
+		for _, v := range order {
+			if matched[v] {
+				arrivals[v] = lastArrivals(v, byRank, offsets)
+			}
+		}
+	}
+	for i, p := range r.parts {
+		r.trace.Collectives = append(r.trace.Collectives, p.collectiveStats(order, byRank[i], arrivals, offsets[i])...)
+	}
+	r.lookForSkew()
+}
+
+// lastArrivals is when the last rank arrived at each collective of a venue, in
+// the first rank's time.
+func lastArrivals(v venue, byRank []map[venue][]meeting, offsets []int64) []int64 {
+	var last []int64
+	for i, meetings := range byRank {
+		for k, m := range meetings[v] {
+			if i == 0 {
+				last = append(last, m.start+offsets[i])
+			} else {
+				last[k] = max(last[k], m.start+offsets[i])
+			}
+		}
+	}
+	return last
+}
+
+// collectiveStats sums a rank's collectives by layer and phase. Wait and transfer
+// are undefined where any of them has no known last arrival.
+func (p part) collectiveStats(order []venue, meetings map[venue][]meeting, arrivals map[venue][]int64, offset int64) []CollectiveStat {
 	type group struct {
 		layer int32
 		phase Phase
 	}
-	for i, p := range r.parts {
-		index, stats := map[group]int{}, []CollectiveStat(nil)
-		for _, v := range order {
-			list := byRank[i][v]
-			if len(list) == 0 {
+	index, stats := map[group]int{}, []CollectiveStat(nil)
+	for _, v := range order {
+		list := meetings[v]
+		if len(list) == 0 {
+			continue
+		}
+		g := group{v.Layer, v.Phase}
+		at, ok := index[g]
+		if !ok {
+			at = len(stats)
+			index[g] = at
+			stats = append(stats, CollectiveStat{Rank: p.rank.Rank, Layer: int(v.Layer), Phase: v.Phase})
+		}
+		s := &stats[at]
+		last, known := arrivals[v]
+		for k, m := range list {
+			s.Instances++
+			s.TotalNS += m.end - m.start
+			if !known {
+				s.WaitNS, s.TransferNS = router.Undefined(), router.Undefined()
 				continue
 			}
-			g := group{v.Layer, v.Phase}
-			at, ok := index[g]
-			if !ok {
-				at = len(stats)
-				index[g] = at
-				stats = append(stats, CollectiveStat{Rank: p.rank.Rank, Layer: int(v.Layer), Phase: v.Phase})
-			}
-			s := &stats[at]
-			for k, m := range list {
-				s.Instances++
-				s.TotalNS += m.end - m.start
-				if reason != "" || !matched[v] {
-					s.WaitNS, s.TransferNS = router.Undefined(), router.Undefined()
-					continue
-				}
-				last := m.start
-				for j := range byRank {
-					last = max(last, byRank[j][v][k].start+offsets[j]-offsets[i])
-				}
-				wait := min(last, m.end) - m.start
-				s.WaitNS += router.Number(wait)
-				s.TransferNS += router.Number(m.end - m.start - wait)
-			}
+			wait := min(max(last[k]-offset, m.start), m.end) - m.start
+			s.WaitNS += router.Number(wait)
+			s.TransferNS += router.Number(m.end - m.start - wait)
 		}
-		slices.SortFunc(stats, func(a, b CollectiveStat) int {
-			return cmp.Or(cmp.Compare(a.Layer, b.Layer), comparePhases(a.Phase, b.Phase))
-		})
-		r.trace.Collectives = append(r.trace.Collectives, stats...)
 	}
-	r.lookForSkew()
+	slices.SortFunc(stats, func(a, b CollectiveStat) int {
+		return cmp.Or(cmp.Compare(a.Layer, b.Layer), comparePhases(a.Phase, b.Phase))
+	})
+	return stats
 }
 
 // lookForSkew warns where ranks leave the same collectives so far apart that
