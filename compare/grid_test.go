@@ -289,7 +289,7 @@ func TestSidesRefused(t *testing.T) {
 		{"both perfect", "perfect", "perfect", false, "", "normal side is not the normal arm but perfect"},
 		{"both normal", "normal", "normal", false, "", "perfect side is not the perfect arm but normal"},
 		{"mixed", "mixed", "perfect", false, "", "but mixed"},
-		{"perfect given as normal", "perfect", "", false, "", "but perfect"},
+		{"perfect given as normal", "perfect", "", false, "arm_unknown", "but perfect"},
 	}
 	for _, k := range cases {
 		normal, perfect := alternating()
@@ -361,5 +361,14 @@ func TestActiveExperts(t *testing.T) {
 	}
 	if !warned(c, "fewer_active_experts", "perfect") {
 		t.Error("half the experts idle: want a warning")
+	}
+	for i := range normal.Experts { // now the normal arm leaves a quarter idle
+		normal.Experts[i].Known, normal.Experts[i].Slots = true, int64(i%4)
+	}
+	for i := range perfect.Experts {
+		perfect.Experts[i].Slots = 1
+	}
+	if c := CompareTraces(normal, perfect); !warned(c, "more_active_experts", "perfect") || warned(c, "fewer_active_experts", "perfect") {
+		t.Errorf("15 experts against 20: %+v", c.Active)
 	}
 }

@@ -36,8 +36,9 @@ func layersOf(t *nsys.Trace) []int {
 	return sorted(seen)
 }
 
+// sorted is the members of a set, an empty list for none.
 func sorted(set map[int]bool) []int {
-	return slices.AppendSeq(make([]int, 0, len(set)), slices.Values(slices.Sorted(maps.Keys(set))))
+	return append([]int{}, slices.Sorted(maps.Keys(set))...)
 }
 
 // judgeSides asks whether these are the two arms of one run.
@@ -46,36 +47,41 @@ func (c *TraceComparison) judgeSides(normal, perfect *nsys.Trace) {
 		c.Comparable = false
 		c.Reasons = append(c.Reasons, fmt.Sprintf(format, args...))
 	}
-	switch {
-	case len(normal.Cells) == 0:
-		refuse("the normal side has no kernel time (CUDA graphs recorded whole hide theirs: capture with --cuda-graph-trace=node)")
-	case len(perfect.Cells) == 0:
-		refuse("the perfect side has no kernel time (CUDA graphs recorded whole hide theirs: capture with --cuda-graph-trace=node)")
-	case len(c.Ranks) == 0:
+	for i, side := range []*nsys.Trace{normal, perfect} {
+		if len(side.Cells) == 0 {
+			refuse("the %s side has no kernel time (CUDA graphs recorded whole hide theirs: capture with --cuda-graph-trace=node)", Arms[i])
+		}
+	}
+	if len(c.Ranks) == 0 && c.Comparable {
 		refuse("the sides have no rank in common: normal has %s, perfect has %s", list(c.Normal.Ranks, nil), list(c.Perfect.Ranks, nil))
 	}
 	if rank, same := sameRecording(normal, perfect); same {
 		refuse("rank %d is the same recording on both sides", rank)
 	}
-	isNormal, isPerfect := c.Normal.Arm == string(Normal), c.Perfect.Arm == string(Perfect)
-	switch {
-	case c.Normal.Arm == string(Perfect) && c.Perfect.Arm == string(Normal):
-		refuse("the arms are swapped: the normal side says perfect (%s) and the perfect side says normal (%s)", c.Normal.Evidence, c.Perfect.Evidence)
-	case c.Normal.Arm == "" && c.Perfect.Arm == "":
-		c.warn("arm_unknown", "", "neither side records which arm it is: they are taken as named")
-	default:
-		if !isNormal && c.Normal.Arm != "" {
-			refuse("the normal side is not the normal arm but %s (%s)", c.Normal.Arm, c.Normal.Evidence)
-		}
-		if !isPerfect && c.Perfect.Arm != "" {
-			refuse("the perfect side is not the perfect arm but %s (%s)", c.Perfect.Arm, c.Perfect.Evidence)
-		}
-		if isNormal != isPerfect && (c.Normal.Arm == "" || c.Perfect.Arm == "") {
-			c.warn("arm_unknown", "", "only one side records which arm it is")
-		}
-	}
+	c.judgeArms(refuse)
 	c.judgeLoad(perfect, refuse)
 	c.judgeBalance(refuse)
+}
+
+// judgeArms holds the sides against the arms that they record.
+func (c *TraceComparison) judgeArms(refuse func(string, ...any)) {
+	n, p := c.Normal, c.Perfect
+	switch {
+	case n.Arm == string(Perfect) && p.Arm == string(Normal):
+		refuse("the arms are swapped: the normal side says perfect (%s) and the perfect side says normal (%s)", n.Evidence, p.Evidence)
+		return
+	case n.Arm == "" && p.Arm == "":
+		c.warn("arm_unknown", "", "neither side records which arm it is: they are taken as named")
+		return
+	case n.Arm == "" || p.Arm == "":
+		c.warn("arm_unknown", "", "only one side records which arm it is")
+	}
+	if n.Arm != "" && n.Arm != string(Normal) {
+		refuse("the normal side is not the normal arm but %s (%s)", n.Arm, n.Evidence)
+	}
+	if p.Arm != "" && p.Arm != string(Perfect) {
+		refuse("the perfect side is not the perfect arm but %s (%s)", p.Arm, p.Evidence)
+	}
 }
 
 // judgeLoad asks the recorded load of the perfect arm, where there is one,
@@ -145,13 +151,16 @@ func (c *TraceComparison) caveats() {
 	for _, a := range c.Active {
 		normal, perfect = normal+a.Normal, perfect+a.Perfect
 	}
-	if float64(perfect) < (1-activeMargin)*float64(normal) {
+	switch {
+	case float64(perfect) < (1-activeMargin)*float64(normal):
 		c.warn("fewer_active_experts", string(Perfect), fmt.Sprintf("perfect routing uses %d experts where normal routing uses %d (over all layers): at small batches it reads fewer weights, which is not balance", perfect, normal))
+	case float64(perfect) > (1+activeMargin)*float64(normal):
+		c.warn("more_active_experts", string(Perfect), fmt.Sprintf("perfect routing uses %d experts where normal routing uses %d (over all layers): at small batches it reads more weights, which can cost more than balance wins", perfect, normal))
 	}
 }
 
-// activeMargin is the share by which the perfect arm may use fewer experts
-// before its times are said to be about something else than balance.
+// activeMargin is the share by which the arms' numbers of active experts may differ
+// before the times are said to be about something else than balance.
 const activeMargin = 0.05
 
 // list writes numbers without those in the second list: "3, 4".

@@ -62,7 +62,7 @@ func (f *resultFlags) write(c *cobra.Command, d output.Document) error {
 	} else {
 		err = writeFile(f.file, render)
 	}
-	if err == nil && (format == output.CSV || f.table != "") {
+	if err == nil && format == output.CSV {
 		for i, note := range d.Notes {
 			fmt.Fprintf(c.ErrOrStderr(), "[%d] %s\n", i+1, note)
 		}
