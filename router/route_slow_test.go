@@ -1,0 +1,194 @@
+package router
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+)
+
+// slowRoute is the method's definition, written down again with sorting and
+// without any of Router's parts. tie is found by trying other orders among
+// equal scores.
+func slowRoute(g Gate, logits []float32) (ids []int32, weights []float32, tie bool) {
+	n := g.Shape.Experts
+	s := make([]float64, n) // the method's function of x, not yet rounded
+	sum := 0.0
+	most := math.Inf(-1)
+	for _, x := range logits {
+		most = max(most, float64(x))
+	}
+	for _, x := range logits {
+		sum += math.Exp(float64(x) - most)
+	}
+	for e, x32 := range logits {
+		x := float64(x32)
+		switch g.Method {
+		case Default, RenormalizeNaive:
+			s[e] = math.Exp(x-most) / sum
+		case Renormalize, Llama4:
+			s[e] = x
+		case DeepSeekV4:
+			s[e] = math.Sqrt(max(x, 0) + math.Log1p(math.Exp(-math.Abs(x)))) // another form of softplus
+		default:
+			s[e] = 1 / (1 + math.Exp(-x))
+		}
+	}
+	score := make([]float32, n)
+	for e := range score {
+		score[e] = float32(s[e])
+		if g.Bias != nil {
+			score[e] += g.Bias[e]
+		}
+	}
+	better := func(score []float32) func(a, b int) int {
+		return func(a, b int) int {
+			switch {
+			case score[a] > score[b]:
+				return -1
+			case score[a] < score[b]:
+				return 1
+			}
+			return a - b
+		}
+	}
+	choose := func(open func(group int) bool) (chosen []int, tie bool) {
+		var all []int
+		for e := range n {
+			if open(e / g.Shape.GroupSize()) {
+				all = append(all, e)
+			}
+		}
+		slices.SortFunc(all, better(score))
+		k := g.Shape.TopK
+		return all[:k], len(all) > k && score[all[k]] == score[all[k-1]]
+	}
+	var chosen []int
+	if !g.Shape.Grouped() {
+		chosen, tie = choose(func(int) bool { return true })
+	} else {
+		size := g.Shape.GroupSize()
+		groups, rank := make([]int, g.Shape.Groups), make([]float32, g.Shape.Groups)
+		for i := range groups {
+			groups[i] = i
+			members := slices.Clone(score[i*size : (i+1)*size])
+			slices.Sort(members)
+			rank[i] = members[size-1]
+			if size > 1 {
+				rank[i] += members[size-2]
+			}
+		}
+		slices.SortFunc(groups, better(rank))
+		limit := g.Shape.TopKGroups
+		chosen, tie = choose(func(i int) bool { return slices.Contains(groups[:limit], i) })
+		// Exchange each open group at the boundary for each closed one of equal
+		// rank, and see whether the choice changes.
+		for _, out := range groups[:limit] {
+			for _, in := range groups[limit:] {
+				if rank[out] == rank[in] {
+					other, otherTie := choose(func(i int) bool { return i == in || (i != out && slices.Contains(groups[:limit], i)) })
+					a, b := slices.Clone(chosen), slices.Clone(other)
+					slices.Sort(a)
+					slices.Sort(b)
+					tie = tie || otherTie || !slices.Equal(a, b)
+				}
+			}
+		}
+	}
+	weights = slowWeights(g, chosen, s, logits)
+	for _, e := range chosen {
+		ids = append(ids, int32(e))
+	}
+	return ids, weights, tie
+}
+
+func slowWeights(g Gate, chosen []int, s []float64, logits []float32) []float32 {
+	weights := make([]float32, len(chosen))
+	var sum float32
+	exp := 0.0
+	for _, e := range chosen {
+		sum += float32(s[e])
+		exp += math.Exp(float64(logits[e]) - float64(logits[chosen[0]]))
+	}
+	scale := g.Scale
+	if scale == 0 {
+		scale = 1
+	}
+	for i, e := range chosen {
+		switch g.Method {
+		case Default:
+			weights[i] = float32(s[e])
+		case Renormalize:
+			weights[i] = float32(math.Exp(float64(logits[e])-float64(logits[chosen[0]])) / exp)
+		case RenormalizeNaive:
+			weights[i] = float32(s[e]) / sum
+		case Llama4:
+			weights[i] = float32(1 / (1 + math.Exp(-float64(logits[e]))))
+		default:
+			weights[i] = float32(s[e]) / (sum + 1e-20) * scale
+		}
+	}
+	return weights
+}
+
+// kinds are ways to fill a row, from harmless to full of ties.
+var kinds = []struct {
+	name string
+	fill func(row []float32, random *rand.Rand)
+}{
+	{"normal", each(func(r *rand.Rand) float32 { return float32(2 * r.NormFloat64()) })},
+	{"bfloat16", each(func(r *rand.Rand) float32 {
+		return math.Float32frombits(math.Float32bits(float32(r.NormFloat64())) &^ 0xffff)
+	})},
+	{"integers", each(func(r *rand.Rand) float32 { return float32(r.IntN(7) - 3) })},
+	{"saturated", each(func(r *rand.Rand) float32 { return float32(r.NormFloat64() * 40) })},
+	{"tiny", each(func(r *rand.Rand) float32 { return float32(r.NormFloat64() * 1e-7) })},
+	{"crowded", each(func(r *rand.Rand) float32 {
+		return math.Float32frombits(math.Float32bits(1.5) + uint32(r.IntN(12)))
+	})},
+	{"two values", func(row []float32, r *rand.Rand) {
+		for i := range row {
+			row[i] = -10
+		}
+		for range 2 + r.IntN(12) {
+			row[r.IntN(len(row))] = 10
+		}
+	}},
+	{"infinite", each(func(r *rand.Rand) float32 {
+		if r.IntN(9) == 0 {
+			return float32(math.Inf(-1))
+		}
+		return float32(r.NormFloat64())
+	})},
+}
+
+func each(value func(*rand.Rand) float32) func([]float32, *rand.Rand) {
+	return func(row []float32, r *rand.Rand) {
+		for i := range row {
+			row[i] = value(r)
+		}
+	}
+}
+
+// gates are shapes and biases for every method.
+func gates(random *rand.Rand) []Gate {
+	var out []Gate
+	for _, m := range Methods() {
+		shapes := []Shape{{64, 4, 0, 0}, {16, 16, 0, 0}, {37, 5, 0, 0}}
+		if m.GroupLimited() {
+			shapes = append(shapes, Shape{64, 4, 8, 4}, Shape{64, 8, 8, 3}, Shape{48, 6, 3, 2}, Shape{24, 3, 24, 5}, Shape{40, 5, 4, 1}, Shape{256, 8, 8, 4})
+		}
+		for _, s := range shapes {
+			out = append(out, Gate{Method: m, Shape: s})
+			if m.Biased() {
+				for _, unit := range []float64{0.5, 0.01, 300} {
+					bias := make([]float32, s.Experts)
+					for e := range bias {
+						bias[e] = float32(math.Round(random.NormFloat64()*4) / 4 * unit)
+					}
+					out = append(out, Gate{Method: m, Shape: s, Bias: bias, Scale: 2.5})
+				}
+			}
+		}
+	}
+	return out
+}
