@@ -55,9 +55,10 @@ func BenchmarkProveAllSizes(b *testing.B) {
 	sizes := CommonTokens()
 	type worker struct {
 		m    *maker
-		c    checker
+		c    *checker
 		file memory
 	}
+	known := new(plans)
 	workers := make(chan *worker, len(sizes))
 	for range len(sizes) {
 		workers <- nil
@@ -75,10 +76,10 @@ func BenchmarkProveAllSizes(b *testing.B) {
 				if err != nil {
 					return err
 				}
-				w = &worker{m: m}
+				w = &worker{m: m, c: newChecker(known)}
 			}
 			defer func() { workers <- w }()
-			sizesDone[i], err = prove(s, w.m, &w.c, &w.file, 0, sizes[i])
+			sizesDone[i], err = prove(s, w.m, w.c, &w.file, 0, sizes[i])
 			return err
 		})
 		if err != nil {

@@ -42,7 +42,7 @@ func findingOf(t *testing.T, g router.Gate, tokens int) (Finding, []int32) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := new(checker).proves(nameOf(t, s, rank, tokens), file.b); err != nil {
+	if err := newChecker(new(plans)).proves(nameOf(t, s, rank, tokens), file.b); err != nil {
 		t.Fatalf("what was written does not prove: %v", err)
 	}
 	return made.finding, made.ids

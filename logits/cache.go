@@ -12,7 +12,6 @@ import (
 	"sync"
 
 	"github.com/moebalance/moebalance/logits/safetensors"
-	"github.com/moebalance/moebalance/router"
 )
 
 // Cache is a folder of entries and a spec to make more of them. Its methods may
@@ -21,9 +20,9 @@ import (
 type Cache struct {
 	dir   string
 	spec  Spec
+	plans plans
 	mu    sync.Mutex
-	idle  []*maker            // makers waiting for work
-	plans map[int]router.Plan // by tokens per rank
+	idle  []*maker // waiting for work
 }
 
 // Open uses the folder, made if it is absent, as a cache for a spec. What
@@ -42,32 +41,18 @@ func Open(dir string, spec Spec) (*Cache, error) {
 	if _, err := sweep(dir); err != nil {
 		return nil, err
 	}
-	return &Cache{dir: dir, spec: spec, plans: map[int]router.Plan{}}, nil
+	return &Cache{dir: dir, spec: spec}, nil
 }
 
 // Spec is what the cache was opened for, its empty fields filled.
 func (c *Cache) Spec() Spec { return c.spec }
-
-// plan is the plan for a batch size, made once.
-func (c *Cache) plan(tokens int) (router.Plan, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if p, ok := c.plans[tokens]; ok {
-		return p, nil
-	}
-	p, err := c.spec.plan(tokens)
-	if err == nil {
-		c.plans[tokens] = p
-	}
-	return p, err
-}
 
 // Path is where the entry of a rank and batch size lies or would lie.
 func (c *Cache) Path(rank, tokens int) (string, error) {
 	if rank < 0 || rank >= c.spec.Layout.Ranks() {
 		return "", fmt.Errorf("%w: want a rank from 0 to %d, have %d", ErrSpec, c.spec.Layout.Ranks()-1, rank)
 	}
-	p, err := c.plan(tokens)
+	p, err := c.plans.of("", c.spec, tokens)
 	if err != nil {
 		return "", err
 	}
@@ -173,7 +158,7 @@ func peek(path string) (r Record, bytes int64, err error) {
 
 // write makes an entry aside and puts it in its place.
 func (c *Cache) write(path string, rank, tokens int) (made, error) {
-	plan, err := c.plan(tokens)
+	plan, err := c.plans.of("", c.spec, tokens)
 	if err != nil {
 		return made{}, err
 	}

@@ -114,11 +114,11 @@ func TestEveryMethodTypeAndModeRoundTrips(t *testing.T) {
 						s := specOf(t, small(method), 4)
 						s.DType, s.Mode, s.IDsOnly = DType(d), mode, idsOnly
 						s, m := makerOf(t, s)
-						var c checker
+						c := newChecker(new(plans))
 						var file memory
 						for _, tokens := range []int{0, 1, 3, 8} {
 							for rank := range 4 {
-								if _, err := prove(s, m, &c, &file, rank, tokens); err != nil {
+								if _, err := prove(s, m, c, &file, rank, tokens); err != nil {
 									t.Fatalf("rank %d, %d tokens: %v", rank, tokens, err)
 								}
 								f, err := safetensors.Read(nameOf(t, s, rank, tokens), bytes.NewReader(file.b), int64(len(file.b)))
@@ -207,6 +207,31 @@ func TestBalanceOverAllRanksTogether(t *testing.T) {
 	}
 }
 
+// The floors are the problem's own: any plan's certificate states the same ones.
+func TestFloorsAreThoseOfTheCertificate(t *testing.T) {
+	for _, g := range []router.Gate{deepSeek(), {Method: router.Renormalize, Shape: router.Shape{Experts: 10, TopK: 3}}} {
+		for _, ranks := range []int{3, 7} {
+			for _, tokens := range []int{0, 1, 5} {
+				s, _ := makerOf(t, specOf(t, g, ranks))
+				plan, err := s.plan(tokens)
+				if err != nil {
+					t.Fatal(err)
+				}
+				want, err := router.Certify(s.problem(tokens), plan)
+				if err != nil {
+					t.Fatal(err)
+				}
+				expert, rank, err := floors(s.problem(tokens))
+				same := func(a, b router.Number) bool { return a == b || !a.Defined() && !b.Defined() }
+				if err != nil || !same(expert, want.Expert.FloorOverMean) || !same(rank, want.Rank.FloorOverMean) {
+					t.Errorf("%v, %d ranks, %d tokens: floors %v and %v (%v), the certificate has %v and %v",
+						g.Shape, ranks, tokens, expert, rank, err, want.Expert.FloorOverMean, want.Rank.FloorOverMean)
+				}
+			}
+		}
+	}
+}
+
 // Where ranks own unequally many experts the floors come from the layout: 5
 // experts on 2 ranks (3 and 2), top-2, 1 token each: 4 slots, 2 per rank.
 func TestFloorsOfUnequalRanks(t *testing.T) {
@@ -277,11 +302,11 @@ func TestGetMakesOnceAndReadsBack(t *testing.T) {
 // do, give or take the runtime's own.
 func TestNoAllocationPerToken(t *testing.T) {
 	s, m := makerOf(t, specOf(t, deepSeek(), 8))
-	var c checker
+	c := newChecker(new(plans))
 	file := memory{b: make([]byte, 0, 10<<20)}
 	cost := func(tokens int) float64 {
 		return testing.AllocsPerRun(1, func() {
-			if _, err := prove(s, m, &c, &file, 3, tokens); err != nil {
+			if _, err := prove(s, m, c, &file, 3, tokens); err != nil {
 				t.Fatal(err)
 			}
 		})

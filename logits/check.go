@@ -16,11 +16,14 @@ import (
 type checker struct {
 	*maker         // of the family seen last
 	family  string // its key
+	plans   *plans // shared with others
 	rows    []byte
 	stored  []int32
 	decoded []float32
 	weights []float32
 }
+
+func newChecker(p *plans) *checker { return &checker{plans: p} }
 
 // check proves one opened entry. The record is valid whenever it could be read,
 // the ids only without an error and until the next call.
@@ -31,7 +34,7 @@ func (c *checker) check(f *safetensors.File) (r Record, ids []int32, err error) 
 	if err = c.adopt(r); err != nil {
 		return r, nil, err
 	}
-	plan, err := r.Spec.plan(r.Tokens)
+	plan, err := c.plans.of(c.family, r.Spec, r.Tokens)
 	if err != nil {
 		return r, nil, err
 	}

@@ -59,7 +59,7 @@ func (c *checker) proves(name string, content []byte) error {
 
 func TestEveryChangedByteIsFound(t *testing.T) {
 	name, whole := oneEntry(t, biasedSpec(t), 1, 3)
-	var c checker
+	c := newChecker(new(plans))
 	if err := c.proves(name, whole); err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestEveryChangedByteIsFound(t *testing.T) {
 
 func TestEveryCutEntryIsTruncated(t *testing.T) {
 	name, whole := oneEntry(t, biasedSpec(t), 0, 2)
-	var c checker
+	c := newChecker(new(plans))
 	for n := range whole {
 		if err := c.proves(name, whole[:n]); !errors.Is(err, safetensors.ErrTruncated) {
 			t.Fatalf("cut at byte %d of %d: %v", n, len(whole), err)
@@ -130,7 +130,7 @@ func TestLiesWithACorrectChecksum(t *testing.T) {
 	set := func(key, value string) func(map[string]string, map[string][]byte) {
 		return func(meta map[string]string, _ map[string][]byte) { meta[key] = value }
 	}
-	var check checker
+	check := newChecker(new(plans))
 	if err := check.proves(name, rewrite(t, whole, func(map[string]string, map[string][]byte) {})); err != nil {
 		t.Fatalf("rewritten as it was: %v", err)
 	}
@@ -291,7 +291,7 @@ func FuzzEntry(f *testing.F) {
 				id[key] = value
 			}
 		}
-		if err := new(checker).proves(address(id), content); err != nil && strings.ContainsRune(err.Error(), '\n') {
+		if err := newChecker(new(plans)).proves(address(id), content); err != nil && strings.ContainsRune(err.Error(), '\n') {
 			t.Fatalf("more than one line: %q", err)
 		}
 	})

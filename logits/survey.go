@@ -76,7 +76,8 @@ func survey(ctx context.Context, dir string, each func(done, total int), look fu
 	}
 	s := Survey{Entries: make([]Listed, len(files))}
 	sum := gatherer{groups: map[string]*group{}, specs: map[string]Spec{}}
-	checkers := sync.Pool{New: func() any { return new(checker) }}
+	known := new(plans)
+	checkers := sync.Pool{New: func() any { return newChecker(known) }}
 	done := 0
 	err = parallel(ctx, 1, len(files), func(i int) error {
 		c := checkers.Get().(*checker)
@@ -225,25 +226,13 @@ func (b *group) weigh() {
 	}
 	b.ExpertFloor, b.RankFloor = router.Floor(slots, shape.Experts), router.Floor(slots, layout.Ranks())
 	if _, equal := layout.PerRank(); !equal {
-		b.ExpertFloor, b.RankFloor = b.unequalFloors()
+		if expert, rank, err := floors(b.Spec.problem(b.Tokens)); err == nil {
+			b.ExpertFloor, b.RankFloor = expert, rank
+		}
 	}
 	b.ActiveIdeal = int(min(slots, int64(shape.Experts)))
 	b.Experts, b.Ranks = router.BalanceOf[int64](nil), router.BalanceOf[int64](nil)
 	if len(b.MissingRanks) == 0 {
 		b.Experts, b.Ranks = b.load.Experts(), b.load.Ranks(layout)
 	}
-}
-
-// unequalFloors are the floors where ranks own unequally many experts, or copies
-// of them: they depend on the layout, and a certificate of the plan states them.
-func (b *group) unequalFloors() (expert, rank router.Number) {
-	plan, err := b.Spec.plan(b.Tokens)
-	if err != nil {
-		return router.Undefined(), router.Undefined()
-	}
-	c, err := router.Certify(b.Spec.problem(b.Tokens), plan)
-	if err != nil {
-		return router.Undefined(), router.Undefined()
-	}
-	return c.Expert.FloorOverMean, c.Rank.FloorOverMean
 }
