@@ -9,61 +9,114 @@ import (
 type class struct {
 	phase      Phase
 	library    string
-	collective bool // its time is mostly waiting for other ranks
+	collective bool    // its time is mostly waiting for other ranks
+	fused      []Phase // what the kernel does in one, where that is more than its phase
 }
 
-// kernelRule is one row of the classifier: the first rule that matches the
-// normalised name decides.
+// kernelRule is one row of the classifier. The first rule whose function and
+// arguments match the spelled name decides.
 type kernelRule struct {
-	rule       string // regular expression over the normalised name
+	function   string // regular expression at the start of a component of the function's qualified name
+	arguments  string // regular expression over its template arguments; empty matches any
 	phase      Phase
 	library    string
-	source     string // where such a name was seen
+	source     string // where the names were seen
 	collective bool
+	fused      []Phase
 }
 
-// kernelRules is the classifier, specific rules before general ones. A name
-// that no rule knows stays unknown: a guess would be counted as knowledge.
-var kernelRules = []kernelRule{
-	{`^nccl(?:Dev)?Kernel`, PhaseCommunication, "NCCL", "captures", true},
-	{`\bdeep_ep::.*\b(?:notify_)?dispatch`, PhaseDispatch, "DeepEP", "deep_ep csrc/kernels", true},
-	{`\bdeep_ep::.*\b(?:cached_notify_)?combine`, PhaseCombine, "DeepEP", "deep_ep csrc/kernels", true},
-	{`\bdeep_ep::layout::`, PhaseDispatch, "DeepEP", "deep_ep csrc/kernels", false},
-	{`GroupProblemShape`, PhaseExperts, "CUTLASS", "captures: torch._grouped_mm", false},
-	{`prepare_grouped_gemm_data`, PhaseExperts, "PyTorch", "captures: torch._grouped_mm", false},
-	{`topkGatingSoftmax|topkGatingSigmoid|moeSoftmax|moeTopK|grouped_topk|moe_fused_gate|sbtopk::gatherTopK`, PhaseRouter, "vLLM, SGLang, PyTorch", "csrc/moe", false},
-	{`^nvjet_|splitKreduce_kernel`, PhaseOther, "cuBLAS", "captures", false},
+// compiledRule is a kernelRule ready for use.
+type compiledRule struct {
+	function, arguments *regexp.Regexp
+	class               class
 }
 
-var compiledKernelRules = func() []*regexp.Regexp {
-	res := make([]*regexp.Regexp, len(kernelRules))
+var compiledKernelRules = func() []compiledRule {
+	list := make([]compiledRule, len(kernelRules))
 	for i, r := range kernelRules {
-		res[i] = regexp.MustCompile(r.rule)
+		list[i] = compiledRule{
+			function:  regexp.MustCompile(`(?:^|::)(?:` + r.function + `)`),
+			arguments: regexp.MustCompile(r.arguments),
+			class:     class{r.phase, r.library, r.collective, r.fused},
+		}
 	}
-	return res
+	return list
 }()
 
-// classify reads a kernel's demangled name, of any nsys version.
+// classify reads a kernel's demangled name, of any version of nsys or of
+// PyTorch's profiler. A name that no rule knows is unknown.
 func classify(name string) class {
-	n := normalKernelName(name)
-	for i, re := range compiledKernelRules {
-		if re.MatchString(n) {
-			r := kernelRules[i]
-			return class{r.phase, r.library, r.collective}
-		}
+	if i := ruleOf(name); i >= 0 {
+		return compiledKernelRules[i].class
 	}
 	return class{phase: PhaseUnknown}
 }
 
-// casts are how nsys since 2022 writes template arguments: foo<(int)4> is what
-// 2021's files and PyTorch print as foo<4>.
-var casts = regexp.MustCompile(`\((?:int|bool|unsigned int|unsigned long|long|unsigned char)\)([-\d])`)
-
-// normalKernelName spells a demangled name the same way for every version.
-func normalKernelName(name string) string {
-	name = strings.TrimPrefix(name, "void ")
-	name = casts.ReplaceAllString(name, "$1")
-	return namespaces.Replace(name)
+// ruleOf is the number of the rule that decides, −1 without one.
+func ruleOf(name string) int {
+	function, arguments := kernelParts(normalKernelName(name))
+	for i := range compiledKernelRules {
+		r := &compiledKernelRules[i]
+		if r.function.MatchString(function) && r.arguments.MatchString(arguments) {
+			return i
+		}
+	}
+	return -1
 }
 
-var namespaces = strings.NewReplacer("(anonymous namespace)", "<unnamed>", " *", "*", " &", "&")
+// kernelParts cuts a demangled name into the qualified name of the function and
+// its template arguments; the parameters are left out. So a functor among the
+// arguments of at::native::elementwise_kernel never passes for the kernel.
+func kernelParts(name string) (function, arguments string) {
+	var f, a strings.Builder
+	depth := 0
+	for i := 0; i < len(name); i++ {
+		c := name[i]
+		switch {
+		case c == '<':
+			if depth++; depth == 1 {
+				continue
+			}
+		case c == '>' && depth > 0 && name[i-1] != '-':
+			if depth--; depth == 0 {
+				a.WriteByte(';')
+				continue
+			}
+		case c == '(' && depth == 0:
+			return f.String(), a.String()
+		}
+		if depth == 0 {
+			f.WriteByte(c)
+		} else {
+			a.WriteByte(c)
+		}
+	}
+	return f.String(), a.String()
+}
+
+// The same kernel's name is spelled differently by nsys of 2021, by PyTorch's
+// profiler and by nsys since 2022: foo<128, true>(int*), foo<128u, true>(int*)
+// and foo<(int)128, (bool)1>(int *).
+var (
+	casts      = regexp.MustCompile(`\((?:int|bool|char|signed char|unsigned char|short|unsigned short|unsigned int|long|unsigned long|long long|unsigned long long)\)(-?\d)`)
+	suffixes   = regexp.MustCompile(`([<, (]-?\d+)(?:ull|ul|ll|u|l)\b`)
+	truths     = regexp.MustCompile(`([<,] ?)(true|false)\b`)
+	lambdas    = regexp.MustCompile(`\[lambda\(([^()]*)\) \(instance (\d+)\)\]`)
+	namespaces = strings.NewReplacer("(anonymous namespace)::", "", "<unnamed>::", "", " *", "*", " &", "&", "> >", ">>", "operator ()", "operator()")
+)
+
+// normalKernelName spells a demangled name in one way for every version:
+// without return type void, anonymous namespaces, casts and suffixes of
+// literals, and spaces before * and &.
+func normalKernelName(name string) string {
+	name = namespaces.Replace(strings.TrimPrefix(name, "void "))
+	name = casts.ReplaceAllString(name, "$1")
+	name = suffixes.ReplaceAllString(name, "$1")
+	name = truths.ReplaceAllStringFunc(name, func(s string) string {
+		if s, ok := strings.CutSuffix(s, "true"); ok {
+			return s + "1"
+		}
+		return strings.TrimSuffix(s, "false") + "0"
+	})
+	return lambdas.ReplaceAllString(name, "{lambda($1)#$2}")
+}

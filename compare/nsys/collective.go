@@ -175,10 +175,7 @@ func (r *reduction) unalignable(order []venue, matched map[venue]bool) string {
 		clocks[p.of] = true
 		timed = timed && p.of.session != 0
 	}
-	world := 0
-	for _, d := range r.digests {
-		world = max(world, d.world)
-	}
+	world := r.world()
 	switch {
 	case len(r.parts) < 2:
 		reason = "only one rank was given"

@@ -60,6 +60,9 @@ func TestWaitIsUnknown(t *testing.T) {
 		"not the same collectives": {a, clockedRank(t, 1, 1000, 0, []int64{2000}, ends[:1])},
 	} {
 		trace := mustRead(t, Options{}, paths...)
+		if missing := len(paths) == 1; hasWarning(trace.Warnings, "missing_ranks") != missing {
+			t.Errorf("%s: have %v", what, trace.Warnings)
+		}
 		if !hasWarning(trace.Warnings, "no_wait") || slices.ContainsFunc(trace.Collectives, func(c CollectiveStat) bool { return c.WaitNS.Defined() }) {
 			t.Errorf("%s: have %+v, %v", what, trace.Collectives, trace.Warnings)
 		}

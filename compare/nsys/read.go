@@ -2,6 +2,7 @@ package nsys
 
 import (
 	"context"
+	"runtime"
 	"sync"
 
 	"zombiezen.com/go/sqlite"
@@ -89,8 +90,17 @@ func read(ctx context.Context, db *database, how depth) (*recording, error) {
 		return nil, err
 	}
 	m.finish()
+	if len(m.rec.kernels) > collectAbove {
+		// The readers' buffers are as large as what is kept of them, and attribution
+		// is about to allocate as much again. None of it holds pointers, so that
+		// collecting it here costs nothing and saves a third of the peak.
+		runtime.GC()
+	}
 	return m.rec, nil
 }
+
+// collectAbove is the number of kernels from which memory matters.
+const collectAbove = 1 << 20
 
 // each runs every reader at once, each on a connection of its own, and returns
 // the first error in the readers' order.

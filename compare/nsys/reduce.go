@@ -249,9 +249,22 @@ func (r *reduction) experts() {
 	})
 }
 
-// unevenRanks warns of ranks with far fewer kernels than the others: they ended
-// early, lost data, or are not of the same run.
+// world is the number of ranks of the whole run where the environment says, 0
+// where it does not.
+func (r *reduction) world() int {
+	world := 0
+	for _, d := range r.digests {
+		world = max(world, d.world)
+	}
+	return world
+}
+
+// unevenRanks warns of ranks that are missing, and of ranks with far fewer
+// kernels than the others: they ended early, lost data, or are not of this run.
 func (r *reduction) unevenRanks() {
+	if world := r.world(); world > len(r.parts) {
+		r.warn("missing_ranks", "", fmt.Sprintf("%d of the run's %d ranks were given: imbalance and loss are over these only", len(r.parts), world))
+	}
 	if len(r.parts) < 2 {
 		return
 	}
