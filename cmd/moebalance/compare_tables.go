@@ -72,8 +72,9 @@ func most(t output.Table, column int, what string) output.Table {
 	return t
 }
 
-// comparisonHeadline says how much faster a step became and where most of it
-// was.
+// comparisonHeadline says what balance changed: first the work of the slowest
+// rank, which is what imbalance costs, and last the GPU time of a step, a part of
+// which is waiting.
 func comparisonHeadline(r compare.TraceComparison) string {
 	if !r.Comparable {
 		return "not comparable: " + strings.Join(r.Reasons, "; ")
@@ -81,18 +82,37 @@ func comparisonHeadline(r compare.TraceComparison) string {
 	if !r.Step.Ratio.Defined() {
 		return "no step with time on both sides"
 	}
-	head := fmt.Sprintf("perfect routing changes the GPU time of a step by %s (%s to %s ms)",
-		signedPercent(r.Step.DifferenceNS/r.Step.NormalNS), milliseconds(r.Step.NormalNS), milliseconds(r.Step.PerfectNS))
+	var parts []string
 	for _, p := range r.Phases {
-		if p.Phase == nsys.PhaseExperts && !p.Collective {
-			head += fmt.Sprintf("; the slowest rank's expert work goes from %s to %s ms", milliseconds(p.NormalSlowestNS), milliseconds(p.PerfectSlowestNS))
+		if p.Phase == nsys.PhaseExperts && !p.Collective && p.NormalSlowestNS > 0 {
+			parts = append(parts, "the slowest rank's expert work "+fromTo(p.NormalSlowestNS, p.PerfectSlowestNS))
 		}
 	}
 	if layer, share, ok := worstLoss(r); ok {
-		head += fmt.Sprintf("; straggler loss from %s to %s ms, %.0f %% of the fall in %s",
-			milliseconds(r.Ceiling.StragglerLoss.NormalNS), milliseconds(r.Ceiling.StragglerLoss.PerfectNS), 100*share, layer)
+		loss := r.Ceiling.StragglerLoss
+		parts = append(parts, fmt.Sprintf("straggler loss %s, %.0f %% of the fall in %s", fromTo(loss.NormalNS, loss.PerfectNS), 100*share, layer))
 	}
-	return head
+	step := "GPU time " + fromTo(r.Step.NormalNS, r.Step.PerfectNS)
+	if waits := collectiveChange(r); waits != 0 {
+		step += fmt.Sprintf(", of which %+.2f ms in collectives, mostly waiting", waits/1e6)
+	}
+	return "per step, normal to perfect: " + strings.Join(append(parts, step), "; ")
+}
+
+// fromTo shows a change of a time.
+func fromTo(normal, perfect router.Number) string {
+	return fmt.Sprintf("%s to %s ms (%s)", milliseconds(normal), milliseconds(perfect), signedPercent(perfect/normal-1))
+}
+
+// collectiveChange is by how much the time in collective kernels changed, mean
+// over ranks, in nanoseconds per step.
+func collectiveChange(r compare.TraceComparison) (ns router.Number) {
+	for _, p := range r.Phases {
+		if p.Collective && p.Change.DifferenceNS.Defined() {
+			ns += p.Change.DifferenceNS
+		}
+	}
+	return ns
 }
 
 // worstLoss is the layer whose straggler loss fell most, and its share of the
