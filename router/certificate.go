@@ -15,6 +15,9 @@ type Certificate struct {
 
 	Rank   Level `json:"rank"`   // slots per rank
 	Expert Level `json:"expert"` // slots per logical expert
+	// Copy is slots per copy of an expert: what one grouped GEMM of a rank does
+	// for it. Without replicas it is Expert.
+	Copy Level `json:"copy"`
 	// Pair is slots per (source, target) rank pair: of the source that is
 	// furthest above its own floor, the row of its targets. Without slots, and
 	// in tep mode, where nothing is dispatched, it is all zero and undefined.
@@ -35,9 +38,10 @@ type Certificate struct {
 	Duplicates    int64 `json:"duplicates"`    // slots whose expert the token had already
 	Disagreements int64 `json:"disagreements"` // tep only: slots in which a rank differs from rank 0
 
-	// Optimal is that ranks, experts and active experts are at their floors,
-	// every pair is at its own, and the plan is valid. Receiver conflicts do not
-	// count: they are about time, not load.
+	// Optimal is that ranks, copies and active experts are at their floors, every
+	// pair is at its own, and the plan is valid. Receiver conflicts do not count:
+	// they are about time, not load. Nor do logical experts where they have
+	// replicas, since even ranks give an expert more slots the more copies it has.
 	Optimal bool `json:"optimal"`
 	// Valid is that no token has an expert twice or too many groups, and that
 	// ranks which hold the same tokens agree about them.
@@ -48,8 +52,8 @@ type Certificate struct {
 type Level struct {
 	Max    int64 `json:"max"`
 	Min    int64 `json:"min"`
-	Floor  int64 `json:"floor"`  // no assignment has a smaller Max
-	Excess int64 `json:"excess"` // Max − Floor: 0 is optimal
+	Floor  int64 `json:"floor"`  // no assignment has a smaller Max; of experts: none whose ranks are at their floor
+	Excess int64 `json:"excess"` // Max − Floor: 0 is optimal; less only where something else is above its floor, or invalid
 
 	MaxOverMean Number `json:"max_over_mean"`
 	// FloorOverMean is what MaxOverMean would be at the floor.
@@ -187,7 +191,7 @@ func (t *tally) certificate() Certificate {
 	}
 	c := Certificate{
 		Mode: p.Mode, Ranks: ranks, Tokens: int64(p.total()), Slots: int64(p.total() * p.Shape.TopK),
-		Rank: levelOf(perRank, f.rank), Expert: levelOf(t.expert, f.expert),
+		Rank: levelOf(perRank, f.rank), Expert: levelOf(t.expert, f.expert), Copy: levelOf(t.copies(), f.copy),
 		Groups: t.groups, GroupsLimit: 1,
 		ActiveExpertsIdeal: min(p.Shape.Experts, p.total()*p.Shape.TopK),
 		Duplicates:         t.duplicate, Disagreements: t.disagree,
@@ -205,8 +209,23 @@ func (t *tally) certificate() Certificate {
 	}
 	c.Pair, c.PairSource = t.worstPair(f)
 	c.Valid = c.Duplicates == 0 && c.Disagreements == 0 && (!p.Shape.Grouped() || c.Groups <= c.GroupsLimit)
-	c.Optimal = c.Valid && c.Rank.Excess <= 0 && c.Expert.Excess <= 0 && c.Pair.Excess <= 0 && c.ActiveExperts == c.ActiveExpertsIdeal
+	c.Optimal = c.Valid && c.Rank.Excess <= 0 && c.Copy.Excess <= 0 && c.Pair.Excess <= 0 && c.ActiveExperts == c.ActiveExpertsIdeal
 	return c
+}
+
+// copies is the slots of each copy of each expert.
+func (t *tally) copies() (all []int64) {
+	for e, n := range t.expert {
+		copies := int64(len(t.problem.Layout.Places(e)))
+		for i := range copies {
+			share := n / copies
+			if i < n%copies {
+				share++
+			}
+			all = append(all, share)
+		}
+	}
+	return all
 }
 
 // worstPair is the row of the source furthest above its floor, the first one on a tie.

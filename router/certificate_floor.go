@@ -11,38 +11,42 @@ import "slices"
 // h(x) ≥ N·k; for equal ranks that is ⌈N·k/R⌉. Groups add that one token meets
 // at most `reach` ranks (see reach), so some rank gets at least ⌈k/reach⌉.
 //
-// expert: ⌈N·k/E⌉, or more where ranks hold unequally many experts: no rank may
-// exceed its own floor F, so the floor is the least x with Σₚ min(F, x·Lₚ) ≥ N·k.
-// Ranks come first because the step waits for the slowest rank. With replicas it
-// is ⌈N·k/E⌉.
+// copy: with Lₚ the copies that rank p holds, and no rank above its own floor F,
+// the floor is the least x with Σₚ min(F, x·Lₚ) ≥ N·k: ⌈N·k/copies⌉, or more
+// where ranks hold unequally many. Ranks come first because the step waits for
+// the slowest rank.
+//
+// expert: that of copies without replicas, ⌈N·k/E⌉ with them.
 //
 // pair: the same as rank for the tokens of one source.
 type floors struct {
-	shape      Shape
-	held       []int64 // experts by rank
-	replicated bool
-	reach      int
-	rank       int64
-	expert     int64
+	shape  Shape
+	held   []int64 // copies by rank
+	reach  int
+	rank   int64
+	copy   int64
+	expert int64
 }
 
 func floorsOf(p Problem) floors {
-	f := floors{shape: p.Shape, replicated: p.Layout.Replicated(), reach: reach(p)}
+	f := floors{shape: p.Shape, reach: reach(p)}
+	copies := int64(0)
 	for r := range p.Layout.Ranks() {
 		f.held = append(f.held, int64(len(p.Layout.Held(r))))
+		copies += f.held[r]
 	}
-	tokens := int64(p.total())
-	slots := tokens * int64(p.Shape.TopK)
-	f.rank = f.pair(int(tokens))
-	f.expert = (slots + int64(p.Shape.Experts) - 1) / int64(p.Shape.Experts)
-	if !f.replicated {
-		f.expert = least(f.expert, func(x int64) bool {
-			sum := int64(0)
-			for _, n := range f.held {
-				sum += min(f.rank, x*n)
-			}
-			return sum >= slots
-		})
+	experts, slots := int64(p.Shape.Experts), int64(p.total()*p.Shape.TopK)
+	f.rank = f.pair(p.total())
+	f.copy = least((slots+copies-1)/copies, func(x int64) bool {
+		sum := int64(0)
+		for _, n := range f.held {
+			sum += min(f.rank, x*n)
+		}
+		return sum >= slots
+	})
+	f.expert = f.copy
+	if p.Layout.Replicated() {
+		f.expert = (slots + experts - 1) / experts
 	}
 	return f
 }

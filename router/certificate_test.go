@@ -28,6 +28,7 @@ func TestCertificateByHand(t *testing.T) {
 		Rank: Level{Max: 5, Min: 1, Floor: 3, Excess: 2, MaxOverMean: 5. / 3, FloorOverMean: 1},
 		// Experts 3 2 1 0; ⌈6/4⌉ = 2.
 		Expert: Level{Max: 3, Min: 0, Floor: 2, Excess: 1, MaxOverMean: 2, FloorOverMean: 4. / 3},
+		Copy:   Level{Max: 3, Min: 0, Floor: 2, Excess: 1, MaxOverMean: 2, FloorOverMean: 4. / 3},
 		// Rows 3 1 (floor 2) and 2 0 (floor 1): both one off, the first is told.
 		Pair: Level{Max: 3, Min: 1, Floor: 2, Excess: 1, MaxOverMean: 1.5, FloorOverMean: 1}, PairSource: 0,
 		ActiveExperts: 3, ActiveExpertsIdeal: 4, Groups: 1, GroupsLimit: 1,

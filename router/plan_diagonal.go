@@ -32,6 +32,10 @@ import (
 //     lockstep, so no rank receives from two of them in one step;
 //   - the row of one sender is as flat as its walk: within one slot without groups.
 //
+// One thing does not follow: where blocks are groups and `laps` does not divide
+// the experts of a group, groups one visit apart can lie on both sides of a full
+// round, and their experts then differ by two.
+//
 // Layouts this does not fit are left to levelled.
 type diagonal struct {
 	problem Problem

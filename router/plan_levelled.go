@@ -73,21 +73,47 @@ func (l *levelled) Fill(dst []int32, rank int) {
 type dealer struct {
 	*levelled
 	ledger
-	sent   []int32 // slots of this sender, by rank
-	turn   int     // where the search among equals begins
-	chosen []bool  // by expert: taken by this token
-	open   []bool  // by group: used by this token
+	lands  []int32   // by expert: the rank its next slot lands on
+	load   []float64 // by expert: slots per copy
+	weight []float64 // by rank: what a slot per copy weighs beside a slot of the rank
+	low    []float64 // by rank: no expert it holds has fewer slots per copy
+	sent   []int32   // slots of this sender, by rank
+	turn   int       // where the search among equals begins
+	chosen []bool    // by expert: taken by this token
+	open   []bool    // by group: used by this token
 	opened int
 }
 
+// rankFirst is how much more a slot of the rank weighs than the expert's.
+const rankFirst = 16
+
 func (l *levelled) dealer(book ledger, sender int) *dealer {
-	return &dealer{
+	p := l.problem
+	d := &dealer{
 		levelled: l, ledger: book,
-		sent:   make([]int32, l.problem.Layout.Ranks()),
-		turn:   sender + l.problem.Layer*l.problem.total()*l.problem.Shape.TopK,
-		chosen: make([]bool, l.problem.Shape.Experts),
-		open:   make([]bool, l.problem.Shape.Experts/l.size),
+		lands:  make([]int32, p.Shape.Experts),
+		load:   make([]float64, p.Shape.Experts),
+		weight: make([]float64, p.Layout.Ranks()),
+		low:    make([]float64, p.Layout.Ranks()),
+		sent:   make([]int32, p.Layout.Ranks()),
+		turn:   sender + p.Layer*p.total()*p.Shape.TopK,
+		chosen: make([]bool, p.Shape.Experts),
+		open:   make([]bool, p.Shape.Experts/l.size),
 	}
+	for e := range d.load {
+		d.note(int32(e))
+	}
+	for r := range d.weight {
+		d.weight[r] = float64(len(p.Layout.Held(r))) / rankFirst
+	}
+	return d
+}
+
+// note keeps what follows from an expert's slots.
+func (d *dealer) note(e int32) {
+	places := d.problem.Layout.Places(int(e))
+	d.lands[e] = int32(places[int(d.expert[e])%len(places)].Rank)
+	d.load[e] = float64(d.expert[e]) / float64(len(places))
 }
 
 func (d *dealer) token(dst []int32) {
@@ -98,6 +124,7 @@ func (d *dealer) token(dst []int32) {
 		d.expert[e]++
 		d.rank[rank]++
 		d.sent[rank]++
+		d.note(e)
 		d.chosen[e] = true
 		if g := int(e) / d.size; !d.open[g] {
 			d.open[g] = true
@@ -111,23 +138,25 @@ func (d *dealer) token(dst []int32) {
 	}
 }
 
-// rankFirst is how much more a slot of the rank weighs than the expert's.
-const rankFirst = 16
-
-// best is the expert for the next slot and the rank that slot lands on.
+// best is the expert for the next slot and the rank that slot lands on. Ranks
+// whose cheapest expert could not win are passed over.
 func (d *dealer) best() (expert int32, rank int) {
 	expert = -1
 	ranks := len(d.rank)
 	least := 0.0
-	for i := range ranks {
-		r := (d.turn + i) % ranks
-		e, load := d.bestOn(r)
-		if e < 0 {
-			continue
+	r := d.turn % ranks
+	for range ranks {
+		bound := float64(d.rank[r]) + d.low[r]*d.weight[r]
+		if expert < 0 || bound < least || (bound == least && d.sent[r] < d.sent[rank]) {
+			if e := d.bestOn(r); e >= 0 {
+				cost := float64(d.rank[r]) + d.load[e]*d.weight[r]
+				if expert < 0 || cost < least || (cost == least && d.sent[r] < d.sent[rank]) {
+					expert, rank, least = e, r, cost
+				}
+			}
 		}
-		cost := float64(d.rank[r]) + load*float64(len(d.problem.Layout.Held(r)))/rankFirst
-		if expert < 0 || cost < least || (cost == least && d.sent[r] < d.sent[rank]) {
-			expert, rank, least = e, r, cost
+		if r++; r == ranks {
+			r = 0
 		}
 	}
 	return expert, rank
@@ -135,21 +164,27 @@ func (d *dealer) best() (expert int32, rank int) {
 
 // bestOn is the expert with the fewest slots per copy among those whose next
 // slot lands on the rank and that the token may take, −1 if there is none.
-func (d *dealer) bestOn(rank int) (best int32, fewest float64) {
+func (d *dealer) bestOn(rank int) (best int32) {
 	best = -1
+	full := d.opened == d.limit
 	held := d.problem.Layout.Held(rank)
-	for i := range held {
-		e := held[(d.turn+i)%len(held)]
-		if d.chosen[e] || (d.opened == d.limit && !d.open[int(e)/d.size]) {
-			continue
-		}
-		places := d.problem.Layout.Places(int(e))
-		if places[int(d.expert[e])%len(places)].Rank != rank {
-			continue
-		}
-		if load := float64(d.expert[e]) / float64(len(places)); best < 0 || load < fewest {
-			best, fewest = e, load
-		}
+	if len(held) == 0 {
+		return best
 	}
-	return best, fewest
+	low := d.load[held[0]]
+	i := d.turn % len(held)
+	for range held {
+		e := held[i]
+		if i++; i == len(held) {
+			i = 0
+		}
+		load := d.load[e]
+		low = min(low, load)
+		if d.chosen[e] || int(d.lands[e]) != rank || (best >= 0 && load >= d.load[best]) || (full && !d.open[int(e)/d.size]) {
+			continue
+		}
+		best = e
+	}
+	d.low[rank] = low
+	return best
 }
