@@ -184,7 +184,7 @@ func TestLooks(t *testing.T) {
 // The whole sequence must miss a true gain at most 5 % of the time, though it
 // looks four times.
 func TestLooksKeepTheirError(t *testing.T) {
-	const trials = 4000
+	const trials = 2000
 	r := rand.New(rand.NewPCG(3, 4))
 	looks, confidence := Looks(24, 0.95), LookConfidence(24, 0.95)
 	missed := 0

@@ -496,7 +496,7 @@ func TestCommandNotFound(t *testing.T) {
 
 // A long log goes to disk and is read from there: memory stays small.
 func TestLongOutputStaysOnDisk(t *testing.T) {
-	megabytes := 64
+	megabytes := 40
 	if testing.Short() {
 		megabytes = 8
 	}
@@ -508,8 +508,8 @@ func TestLongOutputStaysOnDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	runtime.ReadMemStats(&after)
-	if grown := int64(after.HeapSys) - int64(before.HeapSys); grown > 40<<20 {
-		t.Errorf("the heap grew by %d MiB over 2 × %d MiB of output, want under 40", grown>>20, megabytes)
+	if grown := int64(after.HeapSys) - int64(before.HeapSys); grown > 24<<20 {
+		t.Errorf("the heap grew by %d MiB over 2 × %d MiB of output, want under 24", grown>>20, megabytes)
 	}
 	finishedOnce(t, c)
 }
