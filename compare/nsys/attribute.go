@@ -232,6 +232,8 @@ func (a *attribution) ledgers() []*ledger {
 		l := ledgers[g.unit]
 		l.graphs = append(l.graphs, graphEvent{Graph: g.graph, Step: step, Start: g.start, NS: g.end - g.start})
 	}
+	// a unit can be left empty: what it ran was given to another, or was no kernel
+	ledgers = slices.DeleteFunc(ledgers, func(l *ledger) bool { return len(l.events) == 0 && len(l.graphs) == 0 })
 	slices.SortFunc(ledgers, func(x, y *ledger) int {
 		return cmp.Or(cmp.Compare(a.rec.processes[x.unit.process], a.rec.processes[y.unit.process]), cmp.Compare(x.unit.device, y.unit.device))
 	})

@@ -83,7 +83,7 @@ func (d *description) losses() {
 func (d *description) steps() {
 	a := d.attribution
 	if a.stepsWithout > 0 {
-		d.warn("ended_early", "%d of %d steps have ranges but no kernels: the capture ended early or lost them, and these steps count nowhere", a.stepsWithout, a.stepsSeen)
+		d.warn("ended_early", "%d of %d steps have ranges but no kernels: they were idle, or the capture ended early or lost them; they count nowhere", a.stepsWithout, a.stepsSeen)
 	}
 	if a.marksAfter > 0 {
 		d.warn("ended_early", "ranges go on for %.1f ms after the last kernel ended (%d of %d named ranges begin then): the capture of kernels ended early", float64(d.rec.rangesEnd-a.lastWork)/1e6, a.marksAfter, a.marksSeen)
@@ -108,6 +108,9 @@ func (d *description) troubles() {
 		if w.n > 0 {
 			d.warn(w.code, w.text, w.n)
 		}
+	}
+	if t.strays > 0 {
+		d.warn("no_process", "%d of %d kernels record no process: they were given to the only one there is", t.strays, d.Kernels)
 	}
 	if t.bare {
 		d.warn("no_process", "kernels record no process: they were joined to calls by correlation id alone")

@@ -45,7 +45,8 @@ type trouble struct {
 	outOfRange int64 // events beyond timeLimit, left out
 	openRanges int64 // ranges never closed, taken to last to the capture's end
 	reused     int64 // calls with the correlation id of another call
-	bare       bool  // no process beside the correlation id
+	strays     int64 // kernels without a process, given to the only one
+	bare       bool  // no process beside any correlation id
 }
 
 func (t *trouble) add(o trouble) {
@@ -53,6 +54,7 @@ func (t *trouble) add(o trouble) {
 	t.outOfRange += o.outOfRange
 	t.openRanges += o.openRanges
 	t.reused += o.reused
+	t.strays += o.strays
 	t.bare = t.bare || o.bare
 }
 

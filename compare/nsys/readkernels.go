@@ -36,6 +36,7 @@ func (w *workReader) read(conn *sqlite.Conn) error {
 	if err := w.readWork(conn, kernelTable, &w.kernels); err != nil {
 		return err
 	}
+	w.adoptStrays()
 	if w.how == forStatistics {
 		for _, table := range []string{copyTable, fillTable} {
 			if err := w.readWork(conn, table, &w.moves); err != nil {
@@ -78,6 +79,23 @@ func (w *workReader) readWork(conn *sqlite.Conn, table string, to *[]kernel) err
 		*to = append(*to, k)
 		return nil
 	})
+}
+
+// adoptStrays gives the kernels without a process (NULL, read as 0) to the only
+// process there is. With several they stay a rank of their own: whose they are is
+// not known.
+func (w *workReader) adoptStrays() {
+	none, ok := w.processes.index[0]
+	if !ok || len(w.processes.values) != 2 {
+		return
+	}
+	for i := range w.kernels {
+		k := &w.kernels[i]
+		if u := w.units.values[k.unit]; u.process == none {
+			k.unit = w.units.of(unit{1 - none, u.device})
+			w.trouble.strays++
+		}
+	}
 }
 
 // replay keeps the graph node of a replayed kernel; 0 (and NULL) is none.
