@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"flag"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -31,6 +33,7 @@ func TestReadmeIsTrue(t *testing.T) {
 	if commands == 0 {
 		t.Fatal("README.md shows no command")
 	}
+	checkFigures(t)
 	if fresh == string(readme) {
 		return
 	}
@@ -40,6 +43,34 @@ func TestReadmeIsTrue(t *testing.T) {
 	}
 	if err := os.WriteFile("README.md", []byte(fresh), 0o644); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// readmeFigures are the pictures of the README and what they are drawn from.
+var readmeFigures = map[string][]string{
+	"expert-time.svg": {"testdata/gptoss-ep4-loop"},
+	"gain.svg":        {"testdata/campaign-deepseek-ep4.json"},
+}
+
+// checkFigures draws the README's pictures anew and compares them byte for byte.
+func checkFigures(t *testing.T) {
+	t.Helper()
+	for name, inputs := range readmeFigures {
+		dir := t.TempDir()
+		capture(t, append([]string{"report", "--svg", dir}, inputs...))
+		drawn, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept := filepath.Join("testdata/figures", name)
+		if *update {
+			if err := os.WriteFile(kept, drawn, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if old, err := os.ReadFile(kept); err != nil || !bytes.Equal(old, drawn) {
+			t.Errorf("%s is not what report draws now (%v): -update draws it again", kept, err)
+		}
 	}
 }
 
