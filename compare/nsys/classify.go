@@ -2,6 +2,7 @@ package nsys
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -16,8 +17,8 @@ type class struct {
 // kernelRule is one row of the classifier. The first rule whose function and
 // arguments match the spelled name decides.
 type kernelRule struct {
-	function   string // regular expression at the start of a component of the function's qualified name
-	arguments  string // regular expression over its template arguments; empty matches any
+	function   string   // regular expression at the start of a component of the function's qualified name
+	arguments  []string // one of these is in its template arguments; none matches any
 	phase      Phase
 	library    string
 	source     string // where the names were seen
@@ -27,8 +28,9 @@ type kernelRule struct {
 
 // compiledRule is a kernelRule ready for use.
 type compiledRule struct {
-	function, arguments *regexp.Regexp
-	class               class
+	function  *regexp.Regexp
+	arguments []string
+	class     class
 }
 
 var compiledKernelRules = func() []compiledRule {
@@ -36,7 +38,7 @@ var compiledKernelRules = func() []compiledRule {
 	for i, r := range kernelRules {
 		list[i] = compiledRule{
 			function:  regexp.MustCompile(`(?:^|::)(?:` + r.function + `)`),
-			arguments: regexp.MustCompile(r.arguments),
+			arguments: r.arguments,
 			class:     class{r.phase, r.library, r.collective, r.fused},
 		}
 	}
@@ -54,14 +56,20 @@ func classify(name string) class {
 
 // ruleOf is the number of the rule that decides, −1 without one.
 func ruleOf(name string) int {
-	function, arguments := kernelParts(normalKernelName(name))
+	function, arguments := kernelParts(anonymous.Replace(strings.TrimPrefix(name, "void ")))
 	for i := range compiledKernelRules {
-		r := &compiledKernelRules[i]
-		if r.function.MatchString(function) && r.arguments.MatchString(arguments) {
+		if compiledKernelRules[i].decides(function, arguments) {
 			return i
 		}
 	}
 	return -1
+}
+
+func (r *compiledRule) decides(function, arguments string) bool {
+	if !r.function.MatchString(function) {
+		return false
+	}
+	return len(r.arguments) == 0 || slices.ContainsFunc(r.arguments, func(a string) bool { return strings.Contains(arguments, a) })
 }
 
 // kernelParts cuts a demangled name into the qualified name of the function and
@@ -98,18 +106,19 @@ func kernelParts(name string) (function, arguments string) {
 // profiler and by nsys since 2022: foo<128, true>(int*), foo<128u, true>(int*)
 // and foo<(int)128, (bool)1>(int *).
 var (
-	casts      = regexp.MustCompile(`\((?:int|bool|char|signed char|unsigned char|short|unsigned short|unsigned int|long|unsigned long|long long|unsigned long long)\)(-?\d)`)
-	suffixes   = regexp.MustCompile(`([<, (]-?\d+)(?:ull|ul|ll|u|l)\b`)
-	truths     = regexp.MustCompile(`([<,] ?)(true|false)\b`)
-	lambdas    = regexp.MustCompile(`\[lambda\(([^()]*)\) \(instance (\d+)\)\]`)
-	namespaces = strings.NewReplacer("(anonymous namespace)::", "", "<unnamed>::", "", " *", "*", " &", "&", "> >", ">>", "operator ()", "operator()")
+	casts     = regexp.MustCompile(`\((?:int|bool|char|signed char|unsigned char|short|unsigned short|unsigned int|long|unsigned long|long long|unsigned long long)\)(-?\d)`)
+	suffixes  = regexp.MustCompile(`([<, (]-?\d+)(?:ull|ul|ll|u|l)\b`)
+	truths    = regexp.MustCompile(`([<,] ?)(true|false)\b`)
+	lambdas   = regexp.MustCompile(`\[lambda\(([^()]*)\) \(instance (\d+)\)\]`)
+	anonymous = strings.NewReplacer("(anonymous namespace)::", "", "<unnamed>::", "")
+	spaces    = strings.NewReplacer(" *", "*", " &", "&", "> >", ">>", "operator ()", "operator()")
 )
 
 // normalKernelName spells a demangled name in one way for every version:
 // without return type void, anonymous namespaces, casts and suffixes of
 // literals, and spaces before * and &.
 func normalKernelName(name string) string {
-	name = namespaces.Replace(strings.TrimPrefix(name, "void "))
+	name = spaces.Replace(anonymous.Replace(strings.TrimPrefix(name, "void ")))
 	name = casts.ReplaceAllString(name, "$1")
 	name = suffixes.ReplaceAllString(name, "$1")
 	name = truths.ReplaceAllStringFunc(name, func(s string) string {

@@ -62,14 +62,14 @@ var kernelRules = []kernelRule{
 
 	// grouped GEMM
 	{function: `fused_moe_kernel|batched_triton_kernel\b|grouped_gemm_triton_kernel\b`, phase: PhaseExperts, library: "Triton: vLLM, SGLang", source: "fused_moe.py, fused_batched_moe.py, ep_moe/kernels.py"},
-	{function: `.*`, arguments: `\bGroupProblemShape\b|\bMoeFCGemm`, phase: PhaseExperts, library: "CUTLASS", source: "captures: torch._grouped_mm; vLLM, SGLang, TensorRT-LLM, FlashInfer"},
+	{function: `.*`, arguments: []string{"::GroupProblemShape<", "::MoeFCGemm"}, phase: PhaseExperts, library: "CUTLASS", source: "captures: torch._grouped_mm; vLLM, SGLang, TensorRT-LLM, FlashInfer"},
 	{function: `fused_moe::run_global\b|.*\bMoeFCGemm`, phase: PhaseExperts, library: "TensorRT-LLM, FlashInfer", source: "fused_moe_kernel.cuh, moe_cutlass_kernel.h"},
 	{function: `at::cuda::detail::prepare_grouped_gemm_data\b`, phase: PhaseExperts, library: "PyTorch", source: "captures: torch._grouped_mm"},
 	{function: `deep_gemm::.*mqa_logits`, phase: PhaseAttention, library: "DeepGEMM", source: "deep_gemm/impls: sparse attention's indexer"},
-	{function: `deep_gemm::\w*gemm\w*`, arguments: `\(deep_gemm::GemmType\)[12356]\b`, phase: PhaseExperts, library: "DeepGEMM", source: "deep_gemm/impls: grouped, by GemmType"},
-	{function: `deep_gemm::\w*gemm\w*`, arguments: `\(deep_gemm::GemmType\)[04]\b`, phase: PhaseOther, library: "DeepGEMM", source: "deep_gemm/impls: dense or batched, by GemmType"},
+	{function: `deep_gemm::\w*gemm\w*`, arguments: []string{"(deep_gemm::GemmType)1", "(deep_gemm::GemmType)2", "(deep_gemm::GemmType)3", "(deep_gemm::GemmType)5", "(deep_gemm::GemmType)6"}, phase: PhaseExperts, library: "DeepGEMM", source: "deep_gemm/impls: grouped, by GemmType"},
+	{function: `deep_gemm::\w*gemm\w*`, arguments: []string{"(deep_gemm::GemmType)0", "(deep_gemm::GemmType)4"}, phase: PhaseOther, library: "DeepGEMM", source: "deep_gemm/impls: dense or batched, by GemmType"},
 	{function: `deep_gemm::\w*gemm\w*`, phase: PhaseUnknown, library: "DeepGEMM", source: "deep_gemm/impls: without GemmType, grouped or dense"},
-	{function: `bmm_[A-Z]\w*_t\d+x\d+x\d+_|MoE_Proj(?:Up|Down)_BatchN_|BatchedGemmKernel_BatchN_`, phase: PhaseExperts, library: "TRTLLM-gen", source: "trtllmGenKernels/batchedGemm cubins"},
+	{function: `bmm_[A-Z]\w*_t\d+x\d+x\d+|MoE_Proj(?:Up|Down)_BatchN_|BatchedGemmKernel_BatchN_`, phase: PhaseExperts, library: "TRTLLM-gen", source: "trtllmGenKernels/batchedGemm cubins"},
 	{function: `\w*contiguous_grouped_gemm_(?:swiglu|finalize)_fusion|cute_dsl_kernels\w*grouped_gemm`, phase: PhaseExperts, library: "CuTe DSL", source: "TensorRT-LLM cute_dsl_kernels/blackwell"},
 	{function: `marlin_moe_wna16::Marlin\b|moe_wna16_gemm_kernel\b`, phase: PhaseExperts, library: "vLLM, SGLang", source: "csrc/moe/marlin_moe_wna16, moe_wna16.cu"},
 	{function: `_p?_?matmul_ogs\w*`, phase: PhaseExperts, library: "triton_kernels", source: "triton_kernels/matmul_ogs_details"},
@@ -86,7 +86,7 @@ var kernelRules = []kernelRule{
 	{function: `_?moe_sum_(?:reduce_)?kernel|apply_shuffle_mul_sum_kernel\b|_reduce_grouped\b|_finalize_matmul`, phase: PhaseCombine, library: "vLLM, SGLang, triton_kernels", source: "moe_align_sum_kernels.cu, sgl-kernel/csrc/moe, matmul_ogs_details"},
 
 	// attention
-	{function: `device_kernel\b`, arguments: `^flash::|\bFlashAttnFwdSm\d+|^cutlass::fmha::`, phase: PhaseAttention, library: "FlashAttention, CUTLASS", source: "flash-attention hopper; cutlass fmha"},
+	{function: `device_kernel\b`, arguments: []string{"flash::enable_sm", "FlashAttnFwdSm", "cutlass::fmha::"}, phase: PhaseAttention, library: "FlashAttention, CUTLASS", source: "flash-attention hopper; cutlass fmha"},
 	{function: `(?:pytorch_)?flash::\w+|flash_fwd_\w+|flash_mla_\w+`, phase: PhaseAttention, library: "FlashAttention, FlashMLA", source: "flash-attention csrc, FlashMLA csrc"},
 	{function: `flashinfer::(?:Batch|Single)(?:Prefill|Decode)With\w+|(?:Batch|Single)(?:Prefill|Decode)With\w+Kernel\b|BatchMLA\w+Kernel\b|(?:PersistentVariableLength)?MergeStates?\w*Kernel\b|AppendPagedKVCache\w*Kernel\b`, phase: PhaseAttention, library: "FlashInfer", source: "flashinfer include/flashinfer/attention, page.cuh"},
 	{function: `fmhaSm\d+\w*Kernel_|fmhaReductionKernel\b|fmha_v2_\w+|fmha_cutlassF_\w+|(?:masked_)?multihead_attention_kernel\b|applyMLARope\w*|applyBiasRopeUpdateKVCache\w*`, phase: PhaseAttention, library: "TensorRT-LLM, FlashInfer, PyTorch", source: "trtllmGenKernels/fmha, fmha_v2, unfusedAttentionKernels"},
@@ -96,5 +96,5 @@ var kernelRules = []kernelRule{
 	// the rest of the model
 	{function: `(?:vllm::|flashinfer::norm::|tensorrt_llm::kernels::)?(?:fused_add_)?(?:rms_norm\w*_kernel|RMSNorm\w*Kernel|FusedAddRMSNorm\w*Kernel|generalRmsNorm|generalLayerNorm)\b`, phase: PhaseOther, library: "norms", source: "vllm csrc/layernorm_kernels.cu, flashinfer norm.cuh"},
 	{function: `nvjet_\w+|cublasLt::splitKreduce_kernel\b|(?:cublasGemv|gemv2[TN]|gemvx::|gemvNSP)\w*|(?:cutlass_\d+|sm\d+_xmma|ampere|turing|volta|maxwell)_\w*gemm\w*`, phase: PhaseOther, library: "cuBLAS", source: "captures; dense GEMM of anything"},
-	{function: `device_kernel\b|Kernel2?\b`, arguments: `\bcutlass::gemm::kernel::|^cutlass_\d+_\w*gemm`, phase: PhaseOther, library: "CUTLASS", source: "GemmUniversal without GroupProblemShape: dense"},
+	{function: `device_kernel\b|Kernel2?\b`, arguments: []string{"cutlass::gemm::kernel::", "gemm_"}, phase: PhaseOther, library: "CUTLASS", source: "GemmUniversal without GroupProblemShape: dense"},
 }

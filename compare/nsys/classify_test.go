@@ -1,0 +1,302 @@
+package nsys
+
+import (
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// seenNames are names for each rule of kernelRules, in its order, as nsys since
+// 2022 writes them: from the captures, published profiles, and the sources that
+// the rules cite.
+var seenNames = [][]string{
+	// everything in one kernel
+	{"void deep_gemm::sm100_fp8_fp4_mega_moe_impl<(unsigned int)7168, (unsigned int)2048>(CUtensorMap_st, int *)", "deep_gemm::sm100_bf16_mega_moe_impl"},
+	{"void monomoe::moe_kernel_topk<(int)8, (bool)1>(const __nv_bfloat16 *)"},
+	{"void tensorrt_llm::kernels::ar_fusion::moe::moefinalize_allreduce_fusion_kernel_oneshot_lamport<(int)3, __nv_bfloat16, (int)4, (bool)1>(T2)", "moereduce_allreduce_fusion_kernel_oneshot_lamport"},
+	// exchange of tokens
+	{"void deep_ep::elastic::barrier_impl<(int)2>(void *)", "void deep_ep::internode_ll::clean_low_latency_buffer<(int)32>(int *, int, int *, int)", "void deep_ep::internode::cached_notify<(bool)0>(int, int)"},
+	{"void deep_ep::layout::get_dispatch_layout<(int)256, (int)4, (int)8>(const long *, int *)", "void deep_ep::legacy::layout::get_dispatch_layout<(int)256>(const long *)"},
+	{"void deep_ep::elastic::dispatch_copy_epilogue_impl<(int)4>(void *)"},
+	{"void deep_ep::elastic::combine_reduce_epilogue_impl<(int)4>(void *)"},
+	{
+		"void deep_ep::internode_ll::dispatch<(bool)1, (bool)1, (int)6144>(void *, void *, int *, long *)", "void deep_ep::intranode::dispatch<(int)8, (int)768, (int)8192>(int4 *, float *)",
+		"void deep_ep::intranode::notify_dispatch<(int)8>(const int *, int *)", "void deep_ep::internode::cached_notify_dispatch<(int)4>(const int *)", "void deep_ep::legacy::internode_ll::dispatch_opt1_hidden6144<(bool)0>(void *)",
+		"void deep_ep::elastic::hybrid_dispatch_impl<(int)4>(void *)", "void deep_ep::elastic::dispatch_impl<(int)4>(void *)",
+	},
+	{
+		"void deep_ep::internode_ll::combine<(bool)0, (int)6144, (int)11, (int)4>(void *)", "void deep_ep::intranode::cached_notify_combine<(int)8>(void **, int *)",
+		"void deep_ep::elastic::combine_impl<(int)4>(void *)", "void deep_ep::elastic::hybrid_combine_impl<(int)4>(void *)",
+	},
+	{"void tensorrt_llm::kernels::moe_alltoall::moeA2ADispatchKernel<(int)8>(DispatchKernelPointers)"},
+	{"void tensorrt_llm::kernels::moe_alltoall::moeA2APrepareDispatchKernel(int *, int *, int, unsigned int *)", "tensorrt_llm::kernels::moe_alltoall::moeA2ASanitizeExpertIdsKernel"},
+	{"void tensorrt_llm::kernels::moe_alltoall::moeA2ACombineKernel<__nv_bfloat16, (int)8>(CombineKernelPointers)"},
+	{"void tensorrt_llm::kernels::moe_alltoall::moeA2APrepareCombineKernel<(bool)1>(unsigned char *)"},
+	{"tensorrt_llm::kernels::moeAllToAllKernel(FusedMoeCommKernelParam)", "tensorrt_llm::kernels::moe_prepare::allToAllMetadataDevice"},
+	{
+		"void tensorrt_llm::kernels::moe_prepare::computeCountAndIndiceDevice<(int)4>(int *)", "computeCumsumDevice", "moveIndiceDevice", "memsetExpertIdsDevice",
+		"computeSendRecvRankCountKernel", "computeSendRecvIndicesKernel", "inplaceSendRecvRankCumSumKernel", "void tensorrt_llm::kernels::moeLocalGatherDevice<(int)8>(int)",
+	},
+	{"void pplx::dispatchKernel<(unsigned int)10, (bool)1>(int *)"},
+	{"void pplx::combineKernel<(unsigned int)10, __nv_bfloat16>(T2 *)"},
+	{
+		"ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<(unsigned long)4096>)", "ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<(unsigned long)4096>)", "ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL",
+		"ncclKernel_AllReduce_RING_LL_Sum_half(ncclWorkElem)", "ncclSymkDevKernel_AllReduce_RSxLDMC_AGxSTMC_sum_bf16",
+	},
+	{"void vllm::cross_device_reduce_1stage<__nv_bfloat16, (int)8>(vllm::RankData *, vllm::RankSignals, vllm::Signal *, T1 *, int, int)", "void sglang::cross_device_reduce_2stage<half, (int)4>(T1 *)"},
+	{
+		"void tensorrt_llm::kernels::ar_fusion::allreduce_fusion_kernel_oneshot_lamport<(int)2, __nv_bfloat16, (int)4, (bool)0>(T2)", "void flashinfer::trtllm_allreduce_fusion::allreduce_fusion_kernel_twoshot_sync<(int)2>(T2)",
+		"void oneshotAllreduceFusionKernel<(unsigned char)4, __nv_bfloat16>(T2 *)", "void tensorrt_llm::kernels::mnnvl::twoshotAllreduceKernel<__nv_bfloat16>(T1 *)", "lamport_initialize_kernel",
+	},
+	// gate
+	{
+		"void flashinfer::trtllm_dsv3_router_gemm::router_gemm_kernel<__nv_bfloat16, (int)128, (int)8, (int)16, (int)256, (int)7168>(float *, const T1 *, const T1 *)",
+		"void tinygemm_kernel<(int)16, (int)64>(__nv_bfloat16 *)", "cake_router_gemm_bf16_256", "void dsv3_router_gemm_kernel<(int)8>(float *)", "void vllm::moe::llama4_router_gemm<(int)8>(float *)",
+	},
+	{"void fused_a_gemm_kernel<(int)1, (int)2112, (int)7168>(__nv_bfloat16 *)"},
+	{
+		"void vllm::moe::topkGatingSoftmax<(int)8, (int)256, (int)4, (int)16, (int)32, int>(const float *, const bool *, float *, int, T6 *, int *, int, int, int)",
+		"void vllm::moe::moeSoftmax<(int)256>(const float *)", "void moeTopK<(int)256>(const float *)", "void vllm::moe::topkGatingSigmoid<(int)8, (int)128>(const float *)",
+	},
+	{"void vllm::moe::grouped_topk_fused_kernel<float, int>(T1 *)", "void vllm::moe::topk_with_k2_kernel<__nv_bfloat16>(T1 *)", "group_idx_and_topk_idx_kernel"},
+	{"void moe_fused_gate_kernel<__nv_bfloat16, cutlass::AlignedArray<__nv_bfloat16, (int)32>, (int)32>(void *)", "kimi_k2_moe_fused_gate_kernel_small_token(float *, float *)", "void moe_fused_gate_kernel_dynamic<float>(void *)", "moe_hash_topk_fused"},
+	{"void tensorrt_llm::kernels::deepseek_v3_topk_kernel<float, float, int, (int)256, (bool)1>(T1 *)"},
+	{
+		"void moe::dev::routing::routingDeepSeek::routingMainKernel<moe::dev::routing::KernelParams<float, __nv_bfloat16, (int)256, (bool)1, (bool)1>>(T1)",
+		"void moe::dev::routing::routingRenormalize::routingIndicesClusterKernel<moe::dev::routing::KernelParams<(int)128>>(T1)", "moe::dev::routing::routingCustom::routingIndicesHistogramScoresKernel",
+		"moe::dev::routing::routingInitExpertCounts", "kernel_cake_deepseek_routing_main",
+	},
+	{"_topk_forward", "_routing_compute_indx", "_combined_routing_memset", "_sum_bitmatrix_rows", "_compute_writeback_idx"},
+	{"void transformer_engine::fused_router::fused_topk_with_score_function_forward_kernel<float>(const T1 *)", "void transformer_engine::fused_router::fused_moe_aux_loss_forward_kernel<float, int>(T1)", "fused_score_for_moe_aux_loss_forward_kernel"},
+	{"void at::native::sbtopk::gatherTopK<float, unsigned int, (int)2, (bool)0>(at::cuda::detail::TensorInfo<const T1, T2>, T2, T2, bool)"},
+	{
+		"void at::native::bitonicSortKVInPlace<(int)2, (int)-1, (int)16, (int)16, float, long, at::native::GTOp<float, (bool)1>, unsigned int>(at::cuda::detail::TensorInfo<T5, T8>)",
+		"void <unnamed>::softmax_warp_forward<float, float, float, (int)2, (bool)0, (bool)0>(T2 *, const T1 *, int, int, int, const bool *, int, bool)",
+	},
+	// order
+	{
+		"void vllm::moe::moe_align_block_size_kernel<int>(const T1 *, int *)", "void moe_align_block_size_kernel<long>(const T1 *)", "void vllm::moe::moe_align_block_size_small_batch_expert_kernel<int, (int)256>(const T1 *)",
+		"vllm::moe::batched_moe_align_block_size::batched_moe_align_block_size_kernel", "void count_and_sort_expert_tokens_kernel<int>(const T1 *)",
+	},
+	{"void compute_problem_sizes<(bool)0>(const int *, int *)", "compute_expert_offsets(const int *, int *)", "compute_expert_blockscale_offsets", "compute_arg_sorts", "void shuffleRowsKernel<__nv_bfloat16>(const T1 *)", "void get_group_gemm_starts<cutlass::float_e4m3_t>(int *)", "apply_expert_map"},
+	{
+		"void tensorrt_llm::kernels::cutlass_kernels::fusedBuildExpertMapsSortFirstTokenKernel<(int)256, (int)8, (int)9>(const int *)", "void tensorrt_llm::kernels::cutlass_kernels::blockExpertPrefixSumKernel<(int)1024>(const int *)",
+		"globalExpertPrefixSumKernel", "globalExpertPrefixSumLargeKernel", "mergeExpertPrefixSumKernel", "buildMinLatencyActiveExpertMapsKernel", "computeStridesTmaWarpSpecializedKernel", "expandInputRowsKernel", "computeFP8DequantScaleKernel",
+	},
+	{"void tensorrt_llm::kernels::cute_dsl::moeUnpermuteKernel<__nv_bfloat16>(T1 *)", "void moe_unpermute_kernel<float, (int)128>(T1)", "_unpermute_kernel", "void moe_recover_topK_kernel<__nv_bfloat16>(T1)", "_fwd_kernel_ep_gather"},
+	{"void tensorrt_llm::kernels::cute_dsl::moePermuteKernel<__nv_bfloat16>(T1 *)", "moeOutputMemsetKernel", "void moe::dev::permute::permuteKernel<moe::dev::permute::KernelParams<cutlass::float_e4m3_t, (bool)1>>(T1)"},
+	{"_fwd_kernel_ep_scatter_1", "_fwd_kernel_ep_scatter_2", "_count_expert_num_tokens", "_preprocess_after_permute_kernel", "masked_index_gather_kernel", "_masked_index_copy_group_quant_fp8"},
+	{"void moe_permute_kernel<float, (int)128>(T1)", "moe_permute_row_map", "void moe_permute_topK_kernel<__nv_bfloat16>(T1)", "moe_permute_topK_row_map", "_permute_kernel", "_row_id_map_pass_2_kernel", "_make_chunk_sort_map_kernel"},
+	{"_padded_copy", "_binned_copy", "megablocks::construct_indices::ConstructIndicesKernel", "void megablocks::replicate::ReplicateForwardKernel<float>(T1)"},
+	// grouped GEMM
+	{"fused_moe_kernel", "fused_moe_kernel_gptq_awq", "fused_moe_kernel_0d1d2d3de4de5de", "batched_triton_kernel", "grouped_gemm_triton_kernel"},
+	{
+		"void cutlass::device_kernel<at::cuda::detail::enable_3x_kernel_for_sm9x<cutlass::gemm::kernel::GemmUniversal<cutlass::gemm::GroupProblemShape<cute::tuple<int, int, int>>, cutlass::gemm::collective::CollectiveMma<(int)4>>>>(T1::Params)",
+		"void cutlass::device_kernel<cutlass::gemm::kernel::GemmUniversal<cutlass::gemm::GroupProblemShape<cute::tuple<int, int, int>>, void>>(T1::Params)",
+		"void cutlass::Kernel<cutlass::gemm::kernel::MoeFCGemm<cutlass::gemm::threadblock::DqMmaMultistage<(int)4>, void>>(T1::Params)",
+	},
+	{"void fused_moe::run_global<fused_moe::Fused_Moe_Kernel_sm80<__nv_bfloat16, (int)16>>(T1)"},
+	{"void at::cuda::detail::prepare_grouped_gemm_data<cutlass::bfloat16_t, cute::tuple<long, cute::C<(int)1>>>(T1 *)"},
+	{"void deep_gemm::sm90_fp8_paged_mqa_logits<(unsigned int)1, (unsigned int)64>(unsigned int)"},
+	{
+		"void deep_gemm::sm90_fp8_gemm_1d2d_impl<(cute::UMMA::Major)0, (unsigned int)0, (unsigned int)4096, (unsigned int)7168, (unsigned int)32, (unsigned int)64, (bool)0, (unsigned int)132, (deep_gemm::GemmType)2, deep_gemm::epilogue::transform::EpilogueIdentity>(float *, int *)",
+		"void deep_gemm::sm100_fp8_fp4_gemm_1d1d_impl<(cute::UMMA::Major)0, (unsigned int)32, (deep_gemm::GemmType)1, (bool)0>(int *)", "void deep_gemm::fp8_gemm_kernel<(unsigned int)4096, (deep_gemm::GemmType)1>(int *)",
+		"void deep_gemm::sm100_bf16_gemm_impl<(deep_gemm::GemmType)5>(int *)",
+	},
+	{
+		"void deep_gemm::sm90_fp8_gemm_1d2d_impl<(cute::UMMA::Major)0, (unsigned int)0, (unsigned int)4096, (unsigned int)1024, (unsigned int)1, (bool)1, (unsigned int)132, (deep_gemm::GemmType)0, deep_gemm::epilogue::transform::EpilogueIdentity>(float *, int *)",
+		"void deep_gemm::sm90_bf16_gemm_impl<(deep_gemm::GemmType)4>(int *)",
+	},
+	{"void deep_gemm::fp8_gemm_kernel_swapAB<(unsigned int)4096, (unsigned int)7168>(int *)"},
+	{
+		"bmm_E2m1_E2m1E2m1_Fp32_t128x8x512_s7_et128x8_m128x8x64_cga1x1x1_16dp256b_TN_transOut_schedS_bN_ldgsts_tmaOpt_clmp_swiGlu_dynBatch_sm100a", "bmm_Bfloat16_E2m1E2m1_Fp32_t128x16x256u2_s6_et64x16_m256x16x64",
+		"bmm_MxE4m3_MxE2m1MxE4m3_Fp32_t128x8x256_s6_dynBatch_sm100f", "MoE_ProjUp_BatchN_bf16", "MoE_ProjDown_BatchN_bf16", "BatchedGemmKernel_BatchN_e2m1",
+	},
+	{"kernel_cutlass_kernel_cute_dsl_kernelsblackwellblockscaled_contiguous_grouped_gemm_swiglu_fusion", "blockscaled_contiguous_grouped_gemm_finalize_fusion", "cute_dsl_kernelsblackwellblockscaled_contiguous_grouped_gemm"},
+	{"void marlin_moe_wna16::Marlin<__nv_bfloat16, (long)1125899906909960, (int)256, (bool)1>(const int4 *)", "void moe_wna16_gemm_kernel<__nv_bfloat16, (int)4>(const T1 *)"},
+	{"_matmul_ogs_NNT_bf16xbf16xmxfp4_128x256x128x1", "_p_matmul_ogs_NNT_bf16xbf16xmxfp4_16x256x128"},
+	{"_matmul", "_p_matmul", "_p_matmul_NNT_bf16xbf16xmxfp4_16x256x128"},
+	{"void vllm::moe_bgmv_shrink_sliced_kernel<(int)16>(int)", "moe_bgmv_expand_sliced_kernel"},
+	{"transformer_engine::setup_grouped_gemm_kernel(int *)"},
+	{"void bytedance::flux::moe_ag_scatter_kernel<(int)8>(int *)"},
+	{"void bytedance::flux::moe_gather_rs_kernel<(int)8>(int *)"},
+	// between and after
+	{
+		"void tensorrt_llm::kernels::cutlass_kernels::doActivationKernel<__nv_bfloat16, (bool)1>(T1 *)", "doGatedActivationKernel", "void tensorrt_llm::kernels::cute_dsl::moeActivationKernel<__nv_bfloat16>(T1 *)",
+		"void moe::dev::activation::activationDeepSeekKernel<moe::dev::activation::KernelParams<(bool)1>>(T1)", "_silu_and_mul_post_quant_kernel", "void cvt_fp16_to_fp4_expert<__nv_bfloat16, (bool)0>(int)",
+	},
+	{
+		"void vllm::act_and_mul_kernel<c10::BFloat16, &vllm::silu_kernel<c10::BFloat16>, (bool)1>(T1 *, const T1 *, int)", "silu_and_mul_kernel", "silu_mul_quant_varlen_kernel", "void per_token_group_quant_8bit_kernel<c10::BFloat16, (int)16>(const T1 *)",
+		"_per_token_quant_and_transform_kernel", "void tensorrt_llm::kernels::quantize_with_block_size<(int)0, __nv_bfloat16, (int)16, (bool)0>(int)", "void cvt_fp16_to_fp4<__nv_bfloat16, (bool)0>(int)", "scale_1x128_kernel",
+		"void deep_gemm::transpose_and_pack_fp32_into_ue8m0<(unsigned int)128>(float *)", "triton_poi_fused_mul_silu_3",
+	},
+	{"void tensorrt_llm::kernels::cutlass_kernels::finalizeMoeRoutingKernel<__nv_bfloat16, (int)1>(const T1 *)", "finalizeMoeRoutingNoFillingKernel", "void moe::dev::finalize::finalizeKernelVecLoad<moe::dev::finalize::KernelParams<(bool)0>>(T1)", "moe::dev::finalize::finalizeDeepSeekKernel"},
+	{"void vllm::moe::moe_sum_kernel<c10::BFloat16, (int)8>(T1 *, const T1 *, int)", "_moe_sum_reduce_kernel", "void moe_sum_reduce_kernel_warp_token_topk<c10::BFloat16, (int)8>(const T1 *)", "void apply_shuffle_mul_sum_kernel<half>(T1 *)", "_reduce_grouped", "_finalize_matmul_scatter"},
+	// attention
+	{"void cutlass::device_kernel<flash::enable_sm90_or_later<flash::FlashAttnFwdSm90<flash::CollectiveMainloopFwdSm90<(int)2, (bool)1>>>>(T1::Params)", "void cutlass::device_kernel<cutlass::fmha::kernel::Sm100FmhaMlaKernelTmaWarpspecialized<(int)4>>(T1::Params)"},
+	{
+		"void flash::flash_fwd_splitkv_combine_kernel<Flash_fwd_kernel_traits<(int)128, (int)64, (int)128, (int)4, (bool)0, (bool)0, cutlass::bfloat16_t>, (int)4, (int)3, (bool)1>(flash::Flash_fwd_params)",
+		"void pytorch_flash::flash_fwd_kernel<pytorch_flash::Flash_fwd_kernel_traits<(int)64>, (bool)1>(pytorch_flash::Flash_fwd_params)", "flash_fwd_splitkv_mla_kernel",
+	},
+	{
+		"void flashinfer::BatchDecodeWithPagedKVCacheKernel<(flashinfer::PosEncodingMode)0, (unsigned int)2, (unsigned int)1, flashinfer::DefaultAttention<(bool)0, (bool)0, (bool)0, (bool)0>>(T5)",
+		"void flashinfer::BatchPrefillWithPagedKVCacheKernel<flashinfer::KernelTraits<(int)1>>(T1)", "void flashinfer::PersistentVariableLengthMergeStatesKernel<(unsigned int)8>(T1 *)", "flashinfer::mla::BatchMLAPagedAttentionKernel", "flashinfer::AppendPagedKVCacheKernel",
+	},
+	{"fmhaSm100fKernel_QkvBfloat16OBfloat16HQk576HV512HVPerCta256PagedKvDenseP64MultiCtasKvVarSeqQ16Kv128StaticSwapsAbForGen", "fmhaReductionKernel", "fmha_v2_flash_attention_fp16_64_32_S_qkv_128_sm90_kernel", "fmha_cutlassF_bf16_aligned_64x128_rf_sm80", "applyMLARopeAndAssignQKVKernelGeneration"},
+	{"void vllm::paged_attention_v2_kernel<unsigned short, (int)128>(float *)", "void vllm::paged_attention_v2_reduce_kernel<unsigned short, (int)128>(float *)", "void vllm::reshape_and_cache_flash_kernel<__nv_bfloat16, __nv_bfloat16>(const T1 *)", "vllm::concat_and_cache_mla_kernel", "void vllm::merge_attn_states_kernel<float, (int)128>(T1 *)", "void vllm::rotary_embedding_kernel<c10::BFloat16, (bool)1>(const long *)"},
+	{"kernel_unified_attention_2d", "_fwd_grouped_kernel_stage1", "_fwd_kernel_stage2"},
+	// the rest
+	{"void vllm::rms_norm_kernel<c10::BFloat16, (int)8, (int)2, (bool)1>(T1 *)", "void vllm::fused_add_rms_norm_kernel<c10::BFloat16, (int)8>(T1 *)", "void flashinfer::norm::FusedAddRMSNormKernel<(unsigned int)8, __nv_bfloat16>(T2 *)"},
+	{"nvjet_sm90_tst_256x128_64x4_2x1_v_bz_coopA_NNT", "void cublasLt::splitKreduce_kernel<(int)32, (int)16, int, float, __nv_bfloat16>(cublasLt::cublasSplitKParams<T6>)", "cutlass_80_tensorop_bf16_s16816gemm_relu_bf16_128x64_64x3_tn_align8", "sm80_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize64x64x64", "ampere_bf16_s16816gemm_bf16_64x64_sliced1x2_ldg8_f2f_stages_64x6_tn"},
+	{"void cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm_relu_bf16_64x64_32x6_tn_align8>(T1::Params)", "void cutlass::device_kernel<cutlass::gemm::kernel::GemmUniversal<cute::tuple<int, int, int, int>, void>>(T1::Params)"},
+}
+
+// Every rule decides the names that it is there for, in the spelling of every
+// version, and none before it does.
+func TestEveryRuleDecidesItsOwnNames(t *testing.T) {
+	if len(seenNames) != len(kernelRules) {
+		t.Fatalf("%d rules, but names for %d", len(kernelRules), len(seenNames))
+	}
+	for i, names := range seenNames {
+		for _, name := range names {
+			for _, spelled := range []string{name, spelledByPyTorch(name), spelledIn2021(name)} {
+				if got := ruleOf(spelled); got != i {
+					t.Errorf("%s\n\twant rule %d %s,\n\thave %d", spelled, i, kernelRules[i].function, got)
+				}
+				if want, have := normalKernelName(name), normalKernelName(spelled); want != have {
+					t.Errorf("%s is spelled\n\t%s and\n\t%s", name, want, have)
+				}
+			}
+		}
+	}
+	for _, r := range kernelRules {
+		if phaseOrderHas := comparePhases(r.phase, PhaseUnknown) <= 0; !phaseOrderHas || r.library == "" || r.source == "" {
+			t.Errorf("%s: phase %q, library %q, source %q", r.function, r.phase, r.library, r.source)
+		}
+	}
+}
+
+var literal = regexp.MustCompile(`\((int|bool|unsigned int|unsigned long|long|unsigned char)\)(-?\d+)`)
+
+// spelledByPyTorch writes foo<(int)4, (bool)1, (unsigned int)2>(int *) as
+// foo<4, true, 2u>(int*).
+func spelledByPyTorch(name string) string {
+	name = literal.ReplaceAllStringFunc(name, func(s string) string {
+		m := literal.FindStringSubmatch(s)
+		switch m[1] {
+		case "bool":
+			return map[string]string{"0": "false", "1": "true"}[m[2]]
+		case "unsigned int":
+			return m[2] + "u"
+		case "unsigned long":
+			return m[2] + "ul"
+		case "long":
+			return m[2] + "l"
+		}
+		return m[2]
+	})
+	return strings.NewReplacer("<unnamed>", "(anonymous namespace)", " *", "*", " &", "&").Replace(name)
+}
+
+// spelledIn2021 writes the same as foo<4, 1, 2>(int*).
+func spelledIn2021(name string) string {
+	return strings.NewReplacer(" *", "*", " &", "&").Replace(literal.ReplaceAllString(name, "$2"))
+}
+
+// Names that resemble a rule's and are something else.
+func TestTrapsForTheClassifier(t *testing.T) {
+	for name, want := range map[string]Phase{
+		"dispatch":               PhaseUnknown, // short names of DeepEP collide with users' kernels
+		"combine":                PhaseUnknown,
+		"my::dispatch_kernel":    PhaseUnknown,
+		"device_kernel":          PhaseUnknown,
+		"sigmoid_gate_attention": PhaseUnknown,
+		"void at::native::vectorized_elementwise_kernel<(int)4, at::native::sigmoid_kernel_cuda(at::TensorIteratorBase &)>(int)": PhaseUnknown,
+		// functors and parameters are not the kernel
+		"void at::native::elementwise_kernel<(int)128, (int)4, void vllm::moe::moe_sum_kernel<float>(int)>(int)":          PhaseUnknown,
+		"void mine(cutlass::gemm::GroupProblemShape<int>, vllm::moe::topkGatingSoftmax<int>)":                             PhaseUnknown,
+		"void at::native::vectorized_elementwise_kernel<(int)8, at::native::<unnamed>::silu_kernel(at::T &)::[lambda()]>": PhaseUnknown,
+		"void cub::DeviceRadixSortDispatch<int>(int)":                                                                     PhaseUnknown,
+		"void cutlass::device_kernel<cutlass::gemm::kernel::GemmUniversal<cute::tuple<int, int>>>(T1)":                    PhaseOther,
+		"shared_expert_gate": PhaseUnknown,
+		"":                   PhaseUnknown,
+		">>>><(":             PhaseUnknown,
+	} {
+		for _, spelled := range []string{name, spelledByPyTorch(name)} {
+			if got := classify(spelled).phase; got != want {
+				t.Errorf("%q: want %q, have %q by rule %d", spelled, want, got, ruleOf(spelled))
+			}
+		}
+	}
+}
+
+// A kernel that does several phases in one says which.
+func TestFusedKernels(t *testing.T) {
+	c := classify("deep_gemm::sm100_bf16_mega_moe_impl")
+	if len(c.fused) != 3 || c.collective {
+		t.Errorf("have %+v", c)
+	}
+	if c := classify("moefinalize_allreduce_fusion_kernel_oneshot_lamport"); len(c.fused) != 2 || !c.collective {
+		t.Errorf("have %+v", c)
+	}
+}
+
+// The parts of a name whose functions are members of templates.
+func TestKernelParts(t *testing.T) {
+	for name, want := range map[string][2]string{
+		"a::b<1, c<2>>(int)":         {"a::b", "1, c<2>;"},
+		"a<1>::b<2>(int)":            {"a::b", "1;2;"},
+		"a":                          {"a", ""},
+		"a<(int (*)(int)) f>(x)":     {"a", "(int (*)(int)) f;"},
+		"a<p->q>(x)":                 {"a", "p->q;"},
+		"a<b":                        {"a", "b"},
+		"nvjet_sm90_tst_64x8_64x16 ": {"nvjet_sm90_tst_64x8_64x16 ", ""},
+	} {
+		function, arguments := kernelParts(name)
+		if function != want[0] || arguments != want[1] {
+			t.Errorf("%q: want %q, have %q and %q", name, want, function, arguments)
+		}
+	}
+}
+
+// The captures' kernels that no rule knows are PyTorch's general ones only: all
+// grouped GEMMs, GEMMs, collectives and top-k are named.
+func TestKernelsOfTheCaptures(t *testing.T) {
+	for _, name := range []string{"gptoss-ep4-loop/normal.sqlite", "deepseek-ep4-ranks/normal.rank0.sqlite", "gptoss-graph/node-normal.sqlite"} {
+		trace := mustRead(t, Options{}, filepath.Join(testdata, name))
+		for _, k := range trace.Kernels {
+			general := strings.Contains(k.Name, "at::native::") || strings.Contains(k.Name, "at_cuda_detail::cub") || strings.Contains(k.Name, "<unnamed>::") ||
+				strings.Contains(k.Name, "kernelHistogram1D") || strings.Contains(k.Name, "compute_cuda_kernel")
+			if (k.Phase == PhaseUnknown) != (general && !strings.Contains(k.Name, "gatherTopK")) {
+				t.Errorf("%s: %s is %q", name, k.Name, k.Phase)
+			}
+		}
+	}
+}
+
+// Any bytes: no panic, and spelling twice changes nothing more.
+func FuzzClassify(f *testing.F) {
+	for _, names := range seenNames {
+		f.Add(names[0])
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		c := classify(name)
+		if comparePhases(c.phase, PhaseUnknown) > 0 {
+			t.Errorf("%q: %+v", name, c)
+		}
+		if i := ruleOf(name); i >= len(kernelRules) {
+			t.Errorf("%q: rule %d", name, i)
+		}
+	})
+}
+
+// A name of tens of kilobytes, as CUTLASS has, costs little: it is looked at once
+// for each distinct name.
+func BenchmarkClassifyLongName(b *testing.B) {
+	name := "void cutlass::device_kernel<" + strings.Repeat("cute::tuple<cute::C<(int)128>, (bool)1, ", 700) + ">(T1)"
+	b.SetBytes(int64(len(name)))
+	for b.Loop() {
+		classify(name)
+	}
+}
