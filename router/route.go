@@ -64,7 +64,7 @@ type Router struct {
 	score   []float32 // what the method chooses by, per expert; the logits themselves if it is those
 	best    ranking   // the chosen experts
 	plain   []float32 // their scores before the bias
-	power   []float64 // eˣ⁻ᵐ per expert; nil if the method takes no softmax
+	power   []float64 // eˣ⁻ᵐ of all experts, or of those chosen; nil if the method takes no softmax
 	groups  ranking   // the chosen groups
 	open    []bool    // by group: may its experts be chosen
 	pruner  *pruner   // the fast way to the same choice, nil without
@@ -90,7 +90,7 @@ func NewRouter(g Gate) (*Router, error) {
 	if r.scoring != byLogit {
 		r.score = make([]float32, g.Shape.Experts)
 	}
-	if r.scoring == bySoftmax {
+	if r.scoring == bySoftmax || g.Method == Renormalize {
 		r.power = make([]float64, g.Shape.Experts)
 	}
 	if g.Shape.Grouped() {
@@ -125,7 +125,7 @@ func (r *Router) Route(logits []float32, ids []int32, weights []float32) (tie bo
 	}
 	copy(ids, r.best.index)
 	if weights != nil {
-		err = r.weigh(logits, weights)
+		err = r.weigh(weights)
 	}
 	return tie, err
 }
@@ -285,23 +285,22 @@ func (r *Router) groupTieDecided() bool {
 }
 
 // weigh fills weights for the chosen experts.
-func (r *Router) weigh(logits, weights []float32) error {
-	chosen := r.best.index
+func (r *Router) weigh(weights []float32) error {
 	switch r.method {
 	case Default:
 		copy(weights, r.best.value)
 	case Llama4:
-		for i, e := range chosen {
-			weights[i] = sigmoid(logits[e])
+		for i, x := range r.plain {
+			weights[i] = sigmoid(x)
 		}
 	case Renormalize:
-		return renormalize(logits, chosen, weights)
+		return r.renormalize(weights)
 	case RenormalizeNaive:
 		copy(weights, r.best.value)
 		share(weights, 0, 1)
 	default:
 		if math.IsInf(float64(r.plain[0]), 1) {
-			return fmt.Errorf("%w: the logit of expert %d is +Inf, which leaves its weight undefined", ErrLogits, chosen[0])
+			return fmt.Errorf("%w: the logit of expert %d is +Inf, which leaves its weight undefined", ErrLogits, r.best.index[0])
 		}
 		copy(weights, r.plain)
 		share(weights, tiny, r.scale)
@@ -325,17 +324,18 @@ func share(weights []float32, eps, scale float32) {
 }
 
 // renormalize is the softmax over the chosen logits alone, the largest first.
-func renormalize(logits []float32, chosen []int32, weights []float32) error {
-	most := float64(logits[chosen[0]])
+func (r *Router) renormalize(weights []float32) error {
+	most := float64(r.plain[0])
 	if math.IsInf(most, 0) {
-		return fmt.Errorf("%w: the softmax of a largest logit of %v (expert %d) is undefined", ErrLogits, most, chosen[0])
+		return fmt.Errorf("%w: the softmax of a largest logit of %v (expert %d) is undefined", ErrLogits, most, r.best.index[0])
 	}
 	sum := 0.0
-	for _, e := range chosen {
-		sum += math.Exp(float64(logits[e]) - most)
+	for i, x := range r.plain {
+		r.power[i] = math.Exp(float64(x) - most)
+		sum += r.power[i]
 	}
-	for i, e := range chosen {
-		weights[i] = float32(math.Exp(float64(logits[e])-most) / sum)
+	for i := range weights {
+		weights[i] = float32(r.power[i] / sum)
 	}
 	return nil
 }

@@ -68,14 +68,17 @@ func tabulate(score func(float32) float32, limit float32) *scoreTable {
 // The tables are made once, by the first router that needs them.
 var (
 	sigmoidTable      = sync.OnceValue(func() *scoreTable { return tabulate(sigmoid, math.MaxFloat32) })
+	logitTable        = sync.OnceValue(func() *scoreTable { return tabulate(func(x float32) float32 { return x }, 64) })
 	sqrtSoftplusTable = sync.OnceValue(func() *scoreTable { return tabulate(sqrtSoftplus, 16) })
 )
 
-// newPruner returns nil where there is nothing to win: methods whose scores cost
-// nothing or need every logit, small gates, and biases too large for a key.
+// newPruner returns nil where there is nothing to win: a softmax, which needs
+// every logit, small gates, and biases too large for a key.
 func newPruner(g Gate) *pruner {
 	var t *scoreTable
 	switch g.Method.scoring() {
+	case byLogit:
+		t = logitTable()
 	case bySigmoid:
 		t = sigmoidTable()
 	case bySqrtSoftplus:
