@@ -209,7 +209,8 @@ func kernelTable(t *nsys.Trace) output.Table {
 	out := output.Table{Name: "kernels", Title: "Kernels, all ranks", Columns: []output.Column{
 		{Name: "share", Kind: output.Percent}, {Name: "total", Key: "total_ns", Kind: output.Duration}, {Name: "instances", Kind: output.Count},
 		{Name: "mean", Key: "mean_ns", Kind: output.Duration}, {Name: "median", Key: "median_ns", Kind: output.Duration},
-		{Name: "std dev", Key: "stddev_ns", Kind: output.Duration}, {Name: "phase by name", Key: "phase"}, {Name: "name"},
+		{Name: "std dev", Key: "stddev_ns", Kind: output.Duration}, {Name: "unknown", Key: "unknown_ns", Kind: output.Duration},
+		{Name: "phase by name", Key: "phase"}, {Name: "library"}, {Name: "name"},
 	}}
 	for _, s := range t.Kernels {
 		var share any
@@ -220,7 +221,7 @@ func kernelTable(t *nsys.Trace) output.Table {
 		if len(name) > kernelNameWidth {
 			name = append(name[:kernelNameWidth-1], '…')
 		}
-		out.Rows = append(out.Rows, []any{share, s.TotalNS, s.Instances, s.MeanNS, s.MedianNS, s.StdDevNS, string(s.Phase), string(name)})
+		out.Rows = append(out.Rows, []any{share, s.TotalNS, s.Instances, s.MeanNS, s.MedianNS, s.StdDevNS, s.UnknownNS, string(s.Phase), s.Library, string(name)})
 	}
 	return out
 }

@@ -39,6 +39,7 @@ func reduce(digests []*digest, options Options) (*Trace, error) {
 	r.cells()
 	wait.Wait()
 	r.lookForRanges()
+	r.unknown()
 	r.experts()
 	r.graphs()
 	r.imbalance()
@@ -106,7 +107,7 @@ func (r *reduction) kernels() {
 	g := groupDurations(lists, len(r.names.names), func(list int, e *event) int32 { return tables[list][e.name] })
 	for i, name := range r.names.names {
 		if s := g.stats(i); s.Instances > 0 {
-			r.trace.Kernels = append(r.trace.Kernels, KernelStat{Name: name, Phase: r.classes[i].phase, Stats: s})
+			r.trace.Kernels = append(r.trace.Kernels, KernelStat{Name: name, Phase: r.classes[i].phase, Library: r.classes[i].library, Stats: s})
 		}
 	}
 	slices.SortFunc(r.trace.Kernels, func(a, b KernelStat) int {

@@ -134,8 +134,12 @@ type Stats struct {
 
 // KernelStat groups kernels by name over all ranks.
 type KernelStat struct {
-	Name  string `json:"name"`
-	Phase Phase  `json:"phase"` // by the kernel's own name
+	Name    string `json:"name"`
+	Phase   Phase  `json:"phase"`   // by the kernel's own name
+	Library string `json:"library"` // likewise; empty where the name tells none
+	// UnknownNS is the part of TotalNS that neither a range nor the name places
+	// in a phase.
+	UnknownNS int64 `json:"unknown_ns"`
 	Stats
 }
 

@@ -1,0 +1,89 @@
+package nsys
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// unknownShare is the share of GPU time from which unknown time is worth a
+// warning.
+const unknownShare = 0.01
+
+// unknown tells which kernels neither a range nor their own name places, and
+// which ones hide phases because they do several in one. It runs after kernels.
+func (r *reduction) unknown() {
+	ns := map[string]int64{}
+	for _, p := range r.parts {
+		lost := make([]bool, len(p.of.places))
+		for i, at := range p.of.places {
+			lost[i] = at.Phase == PhaseUnknown
+		}
+		if !slices.Contains(lost, true) {
+			continue
+		}
+		sums := make([]int64, len(p.of.names))
+		for i := range p.events {
+			if e := &p.events[i]; lost[e.place] {
+				sums[e.name] += e.duration
+			}
+		}
+		for i, sum := range sums {
+			ns[p.of.names[i]] += sum
+		}
+	}
+	var total, fused, unknown int64
+	var hidden, worst []*KernelStat
+	for i := range r.trace.Kernels {
+		k := &r.trace.Kernels[i]
+		total += k.TotalNS
+		k.UnknownNS = ns[k.Name]
+		unknown += k.UnknownNS
+		if k.UnknownNS > 0 {
+			worst = append(worst, k)
+		}
+		if len(classify(k.Name).fused) > 0 {
+			fused += k.TotalNS
+			hidden = append(hidden, k)
+		}
+	}
+	slices.SortStableFunc(worst, func(a, b *KernelStat) int { return cmp.Compare(b.UnknownNS, a.UnknownNS) })
+	if float64(unknown) > unknownShare*float64(total) {
+		r.warn("unknown_kernels", "", fmt.Sprintf("%.1f %% of the GPU time is in kernels that neither a range nor their name places: %s; --table kernels lists their time as unknown",
+			100*float64(unknown)/float64(total), firstFunctions(worst)))
+	}
+	if fused > 0 {
+		own, others := fusedPhases(hidden[0].Name)
+		r.warn("fused_kernels", "", fmt.Sprintf("%.1f %% of the GPU time is in kernels that do several phases in one (%s): all of it counts as %s, and the time of %s inside is hidden",
+			100*float64(fused)/float64(total), firstFunctions(hidden), own, others))
+	}
+}
+
+// firstFunctions names the functions of the first few kernels.
+func firstFunctions(list []*KernelStat) string {
+	var names []string
+	for _, k := range list {
+		function, _ := kernelParts(normalKernelName(k.Name))
+		if !slices.Contains(names, function) {
+			names = append(names, function)
+		}
+	}
+	const most = 3
+	if len(names) > most {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	}
+	return strings.Join(names, ", ")
+}
+
+// fusedPhases are the phase as which a kernel counts, and the others that it does.
+func fusedPhases(name string) (own Phase, others string) {
+	c := classify(name)
+	var words []string
+	for _, p := range c.fused {
+		if p != c.phase {
+			words = append(words, string(p))
+		}
+	}
+	return c.phase, strings.Join(words, " and ")
+}
