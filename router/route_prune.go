@@ -241,8 +241,14 @@ func (p *pruner) kth(numbers []int32, k int) int32 {
 	for i, x := range numbers {
 		p.sorted[i] = pack(x, int32(i))
 	}
-	for _, v := range p.sorted {
-		if countAbove(p.sorted, v) == k-1 {
+	for _, v := range p.sorted { // so few that calling countAbove would cost more than it does
+		above := 0
+		for _, w := range p.sorted {
+			if w > v {
+				above++
+			}
+		}
+		if above == k-1 {
 			key, _ := unpack(v)
 			return key
 		}
