@@ -219,30 +219,15 @@ func (r *reduction) expertTimes() []expertTime {
 	return list
 }
 
-// expertImbalance is over the experts that own kernels. An expert that never
-// ran within the span of the expert numbers seen had no time and counts as a
-// part; the recorded load's experts are the span where there is one.
+// expertImbalance is over the experts of expertParts.
 func (r *reduction) expertImbalance() {
 	list := r.expertTimes()
 	if len(list) == 0 {
 		return
 	}
-	low, high := list[0].Expert, list[0].Expert
-	for _, e := range list {
-		low, high = min(low, e.Expert), max(high, e.Expert)
-	}
-	for _, l := range r.options.Recorded.Load {
-		if n := int32(len(l.PerExpert)); n > high {
-			low, high = 0, n-1
-		}
-	}
-	if high-low >= maxParts {
-		r.warn("expert_numbers", "", fmt.Sprintf("experts are numbered from %d to %d, which no model has: their imbalance is not computed", low, high))
+	experts, ok := r.expertParts(list)
+	if !ok {
 		return
-	}
-	experts := make([]int, high-low+1)
-	for i := range experts {
-		experts[i] = int(low) + i
 	}
 	steps, _ := r.steps()
 	row := make([]int64, len(experts))
@@ -253,7 +238,8 @@ func (r *reduction) expertImbalance() {
 			step := list[0].Step
 			clear(row)
 			for ; len(list) > 0 && list[0].Layer == layer && list[0].Step == step; list = list[1:] {
-				row[list[0].Expert-low] += list[0].ns
+				at, _ := slices.BinarySearch(experts, int(list[0].Expert))
+				row[at] += list[0].ns
 			}
 			if _, ok := slices.BinarySearch(steps, int(step)); ok {
 				t.add(row)
@@ -261,6 +247,40 @@ func (r *reduction) expertImbalance() {
 		}
 		r.addImbalance(t)
 	}
+}
+
+// expertParts are the experts among which times are compared, in order: the span
+// of the expert numbers that own kernels, or, where counts are recorded, the
+// experts of the ranks that are there. One that never ran had no time.
+func (r *reduction) expertParts(list []expertTime) (experts []int, ok bool) {
+	low, high := list[0].Expert, list[0].Expert
+	for _, e := range list {
+		low, high = min(low, e.Expert), max(high, e.Expert)
+	}
+	if high-low >= maxParts {
+		r.warn("expert_numbers", "", fmt.Sprintf("experts are numbered from %d to %d, which no model has: their imbalance is not computed", low, high))
+		return nil, false
+	}
+	for e := low; e <= high; e++ {
+		experts = append(experts, int(e))
+	}
+	held := map[int]bool{}
+	for _, layout := range r.options.Recorded.Layout {
+		for _, p := range r.parts {
+			if p.rank.Rank < layout.Ranks() {
+				for _, e := range layout.Held(p.rank.Rank) {
+					held[int(e)] = true
+				}
+			}
+		}
+	}
+	if len(held) > 0 {
+		for _, e := range list {
+			held[int(e.Expert)] = true
+		}
+		experts = slices.Sorted(maps.Keys(held))
+	}
+	return experts, true
 }
 
 // maxParts bounds the experts of a layer, far above any model.

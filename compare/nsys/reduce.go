@@ -40,6 +40,9 @@ func reduce(digests []*digest, options Options) (*Trace, error) {
 	wait.Wait()
 	r.lookForRanges()
 	r.unknown()
+	if err := r.fitRecorded(); err != nil {
+		return nil, err
+	}
 	r.experts()
 	r.graphs()
 	r.imbalance()

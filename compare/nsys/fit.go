@@ -1,0 +1,190 @@
+package nsys
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+// ErrCounts is the error of recorded counts that cannot be of the captured run.
+var ErrCounts = errors.New("the recorded counts do not fit the trace")
+
+// idleShare is the share of recorded slots that experts which never ran may
+// hold without a warning: counts may span more steps than a capture.
+const idleShare = 0.05
+
+// seenExpert is an expert of a layer that owned kernels on a rank.
+type seenExpert struct{ layer, expert, rank int32 }
+
+// fitRecorded compares the recorded counts with what the trace shows. It refuses
+// counts that contradict it: other ranks, other experts, other owners of the
+// experts, none of its layers. What only looks odd is a warning.
+func (r *reduction) fitRecorded() error {
+	rec := &r.options.Recorded
+	if len(rec.Load) == 0 {
+		return nil
+	}
+	seen := r.seenExperts()
+	for _, check := range []func([]seenExpert) error{r.fitRanks, r.fitLayers, r.fitOwners} {
+		if err := check(seen); err != nil {
+			return err
+		}
+	}
+	r.fitIdle(seen)
+	return nil
+}
+
+// seenExperts lists the experts with kernels of their own, each once, in order.
+func (r *reduction) seenExperts() []seenExpert {
+	seen := map[seenExpert]bool{}
+	for _, p := range r.parts {
+		for i := range p.events {
+			if at := &p.of.places[p.events[i].place]; at.Expert != None && at.Layer != None {
+				seen[seenExpert{at.Layer, at.Expert, int32(p.rank.Rank)}] = true
+			}
+		}
+	}
+	return slices.SortedFunc(maps.Keys(seen), func(a, b seenExpert) int {
+		return slices.Compare([]int32{a.layer, a.expert, a.rank}, []int32{b.layer, b.expert, b.rank})
+	})
+}
+
+// fitRanks compares the numbers of ranks.
+func (r *reduction) fitRanks([]seenExpert) error {
+	world := 0
+	for _, d := range r.digests {
+		world = max(world, d.world)
+	}
+	for _, layer := range slices.Sorted(maps.Keys(r.options.Recorded.Layout)) {
+		ranks := r.options.Recorded.Layout[layer].Ranks()
+		if last := r.parts[len(r.parts)-1].rank; last.Rank >= ranks {
+			return fmt.Errorf("%w: the counts are of %d ranks, the trace has rank %d (%q)", ErrCounts, ranks, last.Rank, last.Export)
+		}
+		if world > 0 && world != ranks {
+			r.warn("counts_ranks", "", fmt.Sprintf("the recorded counts are of %d ranks, the run had %d", ranks, world))
+			return nil
+		}
+	}
+	return nil
+}
+
+// fitLayers compares the layers in which experts work.
+func (r *reduction) fitLayers([]seenExpert) error {
+	worked, recorded := map[int]bool{}, r.options.Recorded.Load
+	for _, c := range r.trace.Cells {
+		if c.Phase == PhaseExperts && c.Layer != None {
+			worked[c.Layer] = true
+		}
+	}
+	if len(worked) == 0 {
+		r.warn("counts_layers", "", "the trace has no expert time in a numbered layer, so none is allocated by the recorded counts")
+		return nil
+	}
+	var without, idle []int
+	for layer := range worked {
+		if _, ok := recorded[layer]; !ok {
+			without = append(without, layer)
+		}
+	}
+	for layer := range recorded {
+		if !worked[layer] {
+			idle = append(idle, layer)
+		}
+	}
+	if len(without) == len(worked) {
+		return fmt.Errorf("%w: they have layers %s, and experts work in layers %s: number both alike", ErrCounts,
+			numberList(slices.Collect(maps.Keys(recorded))), numberList(slices.Collect(maps.Keys(worked))))
+	}
+	if len(without) > 0 {
+		r.warn("counts_layers", "", fmt.Sprintf("nothing is recorded of the load of these layers, in which experts work: %s", numberList(without)))
+	}
+	if len(idle) > 0 {
+		r.warn("counts_layers", "", fmt.Sprintf("the recorded counts have layers in which no experts work in the trace: %s", numberList(idle)))
+	}
+	return nil
+}
+
+// fitOwners looks for experts that the counts do not have, and for experts that
+// ran on a rank that does not own them.
+func (r *reduction) fitOwners(seen []seenExpert) error {
+	for _, s := range seen {
+		load, ok := r.options.Recorded.Load[int(s.layer)]
+		if !ok {
+			continue
+		}
+		if experts := len(load.PerExpert); int(s.expert) >= experts {
+			return fmt.Errorf("%w: they are of %d experts, expert %d of layer %d ran on rank %d", ErrCounts, experts, s.expert, s.layer, s.rank)
+		}
+		layout, placed := r.options.Recorded.Layout[int(s.layer)]
+		if !placed || int(s.expert) >= layout.Experts() {
+			continue
+		}
+		var owners []int
+		for _, p := range layout.Places(int(s.expert)) {
+			owners = append(owners, p.Rank)
+		}
+		if !slices.Contains(owners, int(s.rank)) {
+			return fmt.Errorf("%w: of their %d experts on %d ranks, expert %d of layer %d belongs to rank %s, in the trace it ran on rank %d",
+				ErrCounts, layout.Experts(), layout.Ranks(), s.expert, s.layer, numberList(owners), s.rank)
+		}
+	}
+	return nil
+}
+
+// fitIdle warns where experts with much of the recorded load never ran on the
+// ranks that are there, and where experts ran that have none.
+func (r *reduction) fitIdle(seen []seenExpert) {
+	present := map[int]bool{}
+	for _, p := range r.parts {
+		present[p.rank.Rank] = true
+	}
+	ran := map[[2]int]bool{}
+	layers := map[int]bool{}
+	for _, s := range seen {
+		ran[[2]int{int(s.layer), int(s.expert)}] = true
+		layers[int(s.layer)] = true
+	}
+	for _, layer := range slices.Sorted(maps.Keys(layers)) {
+		load, layout := r.options.Recorded.Load[layer], r.options.Recorded.Layout[layer]
+		var total, idle int64
+		unused, unloaded := 0, 0
+		for e, slots := range load.PerExpert {
+			if e < layout.Experts() && !slices.ContainsFunc(layout.Places(e), func(p router.Place) bool { return present[p.Rank] }) {
+				continue
+			}
+			total += slots
+			switch {
+			case slots > 0 && !ran[[2]int{layer, e}]:
+				idle += slots
+				unused++
+			case slots == 0 && ran[[2]int{layer, e}]:
+				unloaded++
+			}
+		}
+		if float64(idle) > idleShare*float64(total) {
+			r.warn("counts_idle", "", fmt.Sprintf("layer %d: %d experts with %.0f %% of the recorded load never ran in the trace: the counts may be of another run or other steps",
+				layer, unused, 100*float64(idle)/float64(total)))
+		}
+		if unloaded > 0 {
+			r.warn("counts_idle", "", fmt.Sprintf("layer %d: %d experts without recorded load ran in the trace: the counts are of other steps, or of another run", layer, unloaded))
+		}
+	}
+}
+
+// numberList writes 0, 1, 2 and cuts long lists.
+func numberList(numbers []int) string {
+	slices.Sort(numbers)
+	const most = 8
+	var words []string
+	for i, n := range numbers {
+		if i == most {
+			return fmt.Sprintf("%s and %d more", strings.Join(words, ", "), len(numbers)-most)
+		}
+		words = append(words, fmt.Sprint(n))
+	}
+	return strings.Join(words, ", ")
+}

@@ -1,0 +1,114 @@
+package nsys
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+// recordedCounts are the same loads in the given layers, experts split evenly.
+func recordedCounts(t *testing.T, ranks int, perExpert []int64, layers ...int) Recorded {
+	t.Helper()
+	layout, err := router.Contiguous(len(perExpert), ranks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := Recorded{Load: map[int]router.Load{}, Layout: map[int]router.Layout{}}
+	for _, layer := range layers {
+		r.Load[layer], r.Layout[layer] = router.Load{PerExpert: slices.Clone(perExpert)}, layout
+	}
+	return r
+}
+
+// The run has 4 experts on 2 ranks in layers 0 and 1; experts 0 (30 ns) and 1
+// (10 ns) run on rank 0, experts 2 (10 ns) and 3 (never) on rank 1.
+func fourExperts(t *testing.T) string {
+	f := newFixture()
+	for layer, name := range []string{"layer 0 expert ", "layer 1 expert "} {
+		at := int64(1000 * layer)
+		f.push(0, at, at+99, name+"0").work(0, at+1, at+10, 30, "gemm")
+		f.push(0, at+100, at+199, name+"1").work(0, at+2, at+110, 10, "gemm")
+		f.push(1, at, at+99, name+"2").work(1, at+1, at+10, 10, "gemm")
+	}
+	return f.write(t, "four.sqlite")
+}
+
+func TestCountsThatDoNotFitAreRefused(t *testing.T) {
+	path := fourExperts(t)
+	for _, c := range []struct {
+		what     string
+		recorded Recorded
+		text     string
+	}{
+		{"fewer experts", recordedCounts(t, 2, []int64{5, 5}, 0, 1), "of their 2 experts on 2 ranks, expert 1 of layer 0 belongs to rank 1, in the trace it ran on rank 0"},
+		{"too few experts on the same owners", Recorded{Load: map[int]router.Load{0: {PerExpert: []int64{5, 5}}}}, "they are of 2 experts, expert 2 of layer 0 ran on rank 1"},
+		{"more experts", recordedCounts(t, 2, make([]int64, 256), 0, 1), "of their 256 experts on 2 ranks, expert 2 of layer 0 belongs to rank 0, in the trace it ran on rank 1"},
+		{"fewer ranks", recordedCounts(t, 1, []int64{1, 1, 1, 1}, 0, 1), "of 1 ranks, the trace has rank 1"},
+		{"no layer in common", recordedCounts(t, 2, []int64{1, 1, 1, 1}, 3, 4), "they have layers 3, 4, and experts work in layers 0, 1"},
+	} {
+		_, err := Read(context.Background(), []string{path}, Options{Recorded: c.recorded})
+		if !errors.Is(err, ErrCounts) || !strings.Contains(err.Error(), c.text) {
+			t.Errorf("%s: want %q, have %v", c.what, c.text, err)
+		}
+	}
+}
+
+func TestCountsThatFitInPartAreWarnedOf(t *testing.T) {
+	path := fourExperts(t)
+	text := func(r Recorded) string {
+		var all []string
+		for _, w := range mustRead(t, Options{Recorded: r}, path).Warnings {
+			if strings.HasPrefix(w.Code, "counts_") {
+				all = append(all, w.Text)
+			}
+		}
+		return strings.Join(all, "\n")
+	}
+	if all := text(recordedCounts(t, 2, []int64{3, 1, 1, 0}, 0, 1)); all != "" {
+		t.Errorf("the run's own counts: %s", all)
+	}
+	all := text(recordedCounts(t, 2, []int64{3, 1, 0, 4}, 0, 7))
+	for _, want := range []string{
+		"nothing is recorded of the load of these layers, in which experts work: 1",
+		"layers in which no experts work in the trace: 7",
+		"layer 0: 1 experts with 50 % of the recorded load never ran", // 4 of 8 slots are expert 3's
+		"layer 0: 1 experts without recorded load ran",
+	} {
+		if !strings.Contains(all, want) {
+			t.Errorf("no %q in\n%s", want, all)
+		}
+	}
+}
+
+// With the counts of the whole run, and the export of one rank, only that rank's
+// experts are compared: 30 and 10 ns, so max/mean is 30/20.
+func TestExpertsOfAbsentRanksAreNotIdle(t *testing.T) {
+	f := newFixture().environment("RANK=0").environment("WORLD_SIZE=2").
+		push(0, 0, 99, "layer 0 expert 0").work(0, 1, 10, 30, "gemm").push(0, 100, 199, "layer 0 expert 1").work(0, 2, 110, 10, "gemm")
+	trace := mustRead(t, Options{Recorded: recordedCounts(t, 2, []int64{3, 1, 9, 9}, 0)}, f.write(t, "rank0.sqlite"))
+	equal(t, "parts", trace.Imbalance[0].Parts, 2)
+	near(t, "max/mean", trace.Imbalance[0].MaxOverMean, 1.5)
+	for _, w := range trace.Warnings {
+		if strings.HasPrefix(w.Code, "counts_") {
+			t.Errorf("have %+v", w)
+		}
+	}
+	trace = mustRead(t, Options{Recorded: recordedCounts(t, 4, []int64{3, 1, 9, 9, 1, 1, 1, 1}, 0)}, f.write(t, "rank0.sqlite"))
+	if !hasWarning(trace.Warnings, "counts_ranks") {
+		t.Errorf("counts of 4 ranks for a run of 2: have %v", trace.Warnings)
+	}
+}
+
+// Counts of a model of 256 experts are refused for a capture of 32.
+func TestCountsOfAnotherModel(t *testing.T) {
+	_, err := Read(context.Background(), []string{filepath.Join(testdata, "gptoss-ep4-loop/normal.sqlite")},
+		Options{Recorded: recordedCounts(t, 4, make([]int64, 256), 0, 1, 2)})
+	if !errors.Is(err, ErrCounts) {
+		t.Errorf("have %v", err)
+	}
+}
