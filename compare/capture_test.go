@@ -95,6 +95,21 @@ func TestCompareGptOssCaptures(t *testing.T) {
 	}
 }
 
+// Two models, one of them by one rank of four.
+func TestCapturesOfTwoModelsDoNotCompare(t *testing.T) {
+	normal, perfect := captured(t, "gptoss-ep4-loop", "normal"), captured(t, "deepseek-ep4-ranks", "perfect")
+	c := CompareTraces(normal, perfect)
+	if c.Comparable || len(c.Reasons) != 1 || !warned(c, "other_kernels", "perfect") {
+		t.Errorf("layers 0 to 2 against 0 and 1: %v, warnings %+v", c.Reasons, c.Warnings)
+	}
+	for i := range perfect.Cells {
+		perfect.Cells[i].Rank *= 4
+	}
+	if c = CompareTraces(normal, perfect); c.Comparable || len(c.Reasons) != 2 {
+		t.Errorf("one rank in common: %v", c.Reasons)
+	}
+}
+
 // conserved holds the rows of phases, layers and ranks against the sum of the
 // cells they were made from.
 func conserved(t *testing.T, capture string, normal *nsys.Trace, c TraceComparison) {

@@ -6,7 +6,8 @@ import (
 
 // Ceiling stands between the load that the traces show and the throughput that
 // a campaign measures: the most that balance could win, and what the traces
-// themselves won.
+// themselves won. What rests on the slowest rank is undefined where fewer than
+// two ranks are compared.
 type Ceiling struct {
 	// ExpertShare is f of the normal arm: expert work of the slowest rank of
 	// each layer over the GPU time of the step, mean over steps, in [0, 1].
@@ -84,8 +85,12 @@ type RankSpeed struct {
 	Load router.Number `json:"load"`
 }
 
-// rankSpeeds is empty without expert work on some rank of either arm.
+// rankSpeeds is empty for fewer than two ranks, and without expert work on some
+// rank of either arm.
 func (p pair) rankSpeeds() []RankSpeed {
+	if len(p.normal.ranks) < 2 {
+		return []RankSpeed{}
+	}
 	rows := make([]RankSpeed, len(p.normal.ranks))
 	perfect, ratio := make([]float64, len(rows)), make([]float64, len(rows))
 	for r, rank := range p.normal.ranks {

@@ -9,11 +9,8 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// phases in the order of a layer's work, which is that of every table.
-var phases = []nsys.Phase{
-	nsys.PhaseAttention, nsys.PhaseRouter, nsys.PhaseDispatch, nsys.PhaseExperts, nsys.PhaseCombine,
-	nsys.PhaseOther, nsys.PhaseCommunication, nsys.PhaseUnknown,
-}
+// phases in the order of every table.
+var phases = nsys.Phases()
 
 // amount is kernel time of one cell in nanoseconds. Work is time in kernels
 // that compute; collective kernels mostly wait and are kept apart.
@@ -184,8 +181,11 @@ func (g *grid) mean(b block, of quantity) []float64 {
 
 // slowest is, step by step, the sum over the block's layers of the maximum over
 // ranks: what the block takes when the ranks wait for each other after every
-// layer.
+// layer. One rank alone does not say who the slowest is: its steps are NaN.
 func (g *grid) slowest(b block, of quantity) []float64 {
+	if len(g.ranks) < 2 {
+		return slices.Repeat([]float64{math.NaN()}, len(g.steps))
+	}
 	slowest := make([]float64, len(g.steps))
 	first, end := span(b.layer, len(g.layers))
 	for s := range g.steps {

@@ -1,10 +1,12 @@
 package compare
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/router"
 )
 
 // cell is a short way to write one: work and collective time of a phase.
@@ -107,10 +109,73 @@ func TestRankSpeeds(t *testing.T) {
 	checkNear(t, "hardware 1", float64(rows[1].Hardware), 1.2, 1e-15)
 	checkNear(t, "load 0", float64(rows[0].Load), 2/1.5, 1e-15) // ratios 2 and 1, mean 1.5
 	checkNear(t, "load 1", float64(rows[1].Load), 1/1.5, 1e-15)
-	perfect.Cells = perfect.Cells[:1]
-	if rows := CompareTraces(normal, perfect).RankSpeeds; len(rows) != 1 {
-		t.Errorf("a rank of one side only: have %+v, want the common one", rows)
+	normal.Cells = append(normal.Cells, cell(2, 0, 0, nsys.PhaseExperts, 500, 0))
+	if rows := CompareTraces(normal, perfect).RankSpeeds; len(rows) != 2 || rows[1].Hardware != 1.2 {
+		t.Errorf("a rank of one side only: have %+v, want the common ones", rows)
 	}
+}
+
+// One rank alone is neither balanced nor the slowest: nothing is known.
+func TestOneRankSaysNothingAboutBalance(t *testing.T) {
+	normal, perfect := alternating()
+	for _, side := range []*nsys.Trace{normal, perfect} {
+		side.Cells = slices.DeleteFunc(side.Cells, func(c nsys.Cell) bool { return c.Rank > 0 })
+	}
+	c := CompareTraces(normal, perfect)
+	k := c.Ceiling
+	for what, v := range map[string]router.Number{
+		"f": k.ExpertShare, "b": k.Balancedness, "bound": k.GainBound, "loss": k.StragglerLoss.NormalNS,
+		"layer loss": c.Stragglers[0].Change.PerfectNS, "slowest": c.Phases[0].NormalSlowestNS, "slowest of a step": c.Steps[0].ExpertsNS,
+	} {
+		if v.Defined() {
+			t.Errorf("%s is %v, want it undefined", what, v)
+		}
+	}
+	if len(c.RankSpeeds) != 0 || !warned(c, "balance_not_measured", "") || !c.Comparable {
+		t.Errorf("%+v, warnings %+v, %v", c.RankSpeeds, c.Warnings, c.Reasons)
+	}
+	checkNear(t, "step", float64(c.Step.NormalNS), 35, 0) // 30 + 5 and 10 + 25
+}
+
+// The layers must be the same; of the ranks, half must be there.
+func TestSidesOfOtherExtent(t *testing.T) {
+	for _, k := range []struct {
+		what   string
+		add    nsys.Cell
+		copies int // on further ranks of the normal side
+		reason string
+	}{
+		{"outside layers", cell(0, 0, nsys.None, nsys.PhaseOther, 1, 0), 1, ""},
+		{"another layer", cell(0, 0, 4, nsys.PhaseOther, 1, 0), 1, "other layers: normal has 3, 4; perfect has 3"},
+		{"half of the ranks", cell(2, 0, 3, nsys.PhaseOther, 1, 0), 2, ""},
+		{"fewer than half", cell(2, 0, 3, nsys.PhaseOther, 1, 0), 3, "2 of 5 ranks in common: normal has 0 to 4; perfect has 0, 1"},
+	} {
+		normal, perfect := alternating()
+		for i := range k.copies {
+			more := k.add
+			more.Rank += i
+			normal.Cells = append(normal.Cells, more)
+		}
+		c := CompareTraces(normal, perfect)
+		if c.Comparable != (k.reason == "") || !strings.Contains(strings.Join(c.Reasons, "; "), k.reason) {
+			t.Errorf("%s: %v, want %q", k.what, c.Reasons, k.reason)
+		}
+	}
+}
+
+func TestListOfNumbers(t *testing.T) {
+	for want, numbers := range map[string][]int{"none": nil, "3": {3}, "0, 1, 7": {0, 1, 7}, "0 to 2, 5, 6, 8 to 60": append([]int{0, 1, 2, 5, 6}, numbersTo(8, 60)...)} {
+		if have := list(numbers); have != want {
+			t.Errorf("%v: %q, want %q", numbers, have, want)
+		}
+	}
+}
+
+func numbersTo(from, to int) (out []int) {
+	for n := from; n <= to; n++ {
+		out = append(out, n)
+	}
+	return out
 }
 
 func warned(c TraceComparison, code, subject string) bool {
@@ -225,13 +290,18 @@ func TestRecordedLoadMustBeBalanced(t *testing.T) {
 	perfect.Imbalance = []nsys.ImbalanceStat{
 		{Layer: 3, Level: nsys.LevelRank, Quantity: nsys.QuantityTime, MaxOverMean: 1.3, Flagged: true},
 		{Layer: 3, Level: nsys.LevelExpert, Quantity: nsys.QuantityLoad, MaxOverMean: 1.3, Flagged: true},
-		{Layer: 3, Level: nsys.LevelRank, Quantity: nsys.QuantityLoad, MaxOverMean: 1.2, Floor: 1},
+		{Layer: 3, Level: nsys.LevelRank, Quantity: nsys.QuantityLoad, Parts: 2, MaxOverMean: 1.2, Floor: 1},
 	}
-	normal.Imbalance = []nsys.ImbalanceStat{{Layer: 3, Level: nsys.LevelRank, Quantity: nsys.QuantityLoad, MaxOverMean: 1.9, Flagged: true}}
+	normal.Imbalance = []nsys.ImbalanceStat{{Layer: 3, Level: nsys.LevelRank, Quantity: nsys.QuantityLoad, Parts: 2, MaxOverMean: 1.9, Flagged: true}}
 	c := CompareTraces(normal, perfect)
 	if !c.Comparable {
 		t.Errorf("refused for what is not the load of ranks: %v", c.Reasons)
 	}
+	perfect.Imbalance[2].Parts = 4
+	if few := CompareTraces(normal, perfect).Balance; len(few) != 0 {
+		t.Errorf("2 ranks against 4: %+v", few)
+	}
+	perfect.Imbalance[2].Parts = 2
 	if len(c.Balance) != 1 || c.Balance[0] != (BalanceChange{3, nsys.LevelRank, nsys.QuantityLoad, 1.9, 1.2}) {
 		t.Errorf("balance of both sides: %+v", c.Balance)
 	}
@@ -268,7 +338,7 @@ func TestEmptyTraces(t *testing.T) {
 		perfect.Cells[i].Rank += 2
 	}
 	c = CompareTraces(normal, perfect)
-	if c.Comparable || c.Reasons[0] != "the sides have no rank in common: normal has 0, 1, perfect has 2, 3" {
+	if c.Comparable || c.Reasons[0] != "the sides have 0 of 2 ranks in common: normal has 0, 1; perfect has 2, 3" {
 		t.Errorf("other ranks: %v", c.Reasons)
 	}
 }
@@ -346,6 +416,11 @@ func TestKernelFamilies(t *testing.T) {
 	if third.Arm != Perfect || third.TotalNS != 10 {
 		t.Errorf("third: %+v", third)
 	}
+	// 500 of 615 ns of the normal arm, none of the perfect one: nvjet_sm90_tst is in both.
+	c := CompareTraces(normal, perfect)
+	if !warned(c, "other_kernels", "normal") || warned(c, "other_kernels", "perfect") {
+		t.Errorf("warnings %+v", c.Warnings)
+	}
 }
 
 func TestActiveExperts(t *testing.T) {
@@ -354,7 +429,8 @@ func TestActiveExperts(t *testing.T) {
 		normal.Experts = append(normal.Experts, nsys.ExpertStat{Layer: 3, Expert: e, Stats: nsys.Stats{Instances: 1}})
 		perfect.Experts = append(perfect.Experts, nsys.ExpertStat{Layer: 3, Expert: e, Known: true, Slots: int64(e % 2), Stats: nsys.Stats{Instances: 1}})
 	}
-	perfect.Experts = append(perfect.Experts, nsys.ExpertStat{Layer: 9, Expert: 1, Stats: nsys.Stats{Instances: 1}})
+	perfect.Experts = append(perfect.Experts, nsys.ExpertStat{Layer: 9, Expert: 1, Stats: nsys.Stats{Instances: 1}},
+		nsys.ExpertStat{Rank: 7, Layer: 3, Expert: 0, Stats: nsys.Stats{Instances: 1}}) // a rank that the normal side lacks
 	c := CompareTraces(normal, perfect)
 	if len(c.Active) != 1 || c.Active[0] != (ActiveExperts{Layer: 3, Normal: 20, Perfect: 10}) {
 		t.Errorf("have %+v", c.Active)

@@ -2,6 +2,7 @@ package compare
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -60,6 +61,29 @@ func onlyIn(arm Arm, own, other *nsys.Trace) []KernelFamily {
 	return rows
 }
 
+// foreignMargin is the share of an arm's kernel time in families that the other
+// arm never launched from which a warning is due. Sorting and other small kernels
+// change with the load; a tenth of the time does not.
+const foreignMargin = 0.1
+
+// foreignKernels warns of an arm that ran code of its own.
+func (c *TraceComparison) foreignKernels(sides [2]*nsys.Trace) {
+	for i, arm := range Arms {
+		var foreign, total int64
+		for _, k := range sides[i].Kernels {
+			total += k.TotalNS
+		}
+		for _, f := range c.Kernels {
+			if f.Arm == arm && !f.Elsewhere {
+				foreign += f.TotalNS
+			}
+		}
+		if share := float64(foreign) / float64(total); share > foreignMargin {
+			c.warn("other_kernels", string(arm), fmt.Sprintf("%.1f %% of the kernel time is in kernels of which the other arm launched no relative: the arms ran different code", 100*share))
+		}
+	}
+}
+
 var (
 	// casts are the template arguments that demanglers of different versions
 	// write as (int)4, (unsigned int)4, 4u or 4.
@@ -90,16 +114,16 @@ func familyName(name string) string {
 	return name
 }
 
-// ActiveExperts is how many experts of a layer each arm was seen to use, where
-// both sides recorded it.
+// ActiveExperts is how many experts of a layer each arm was seen to use on the
+// compared ranks, where both sides recorded it.
 type ActiveExperts struct {
 	Layer   int `json:"layer"`
 	Normal  int `json:"normal"`
 	Perfect int `json:"perfect"`
 }
 
-func activeExperts(normal, perfect *nsys.Trace) []ActiveExperts {
-	inNormal, inPerfect := activeByLayer(normal), activeByLayer(perfect)
+func activeExperts(normal, perfect *nsys.Trace, ranks []int) []ActiveExperts {
+	inNormal, inPerfect := activeByLayer(normal, ranks), activeByLayer(perfect, ranks)
 	rows := []ActiveExperts{}
 	for _, layer := range slices.Sorted(maps.Keys(inNormal)) {
 		if p, ok := inPerfect[layer]; ok {
@@ -111,10 +135,10 @@ func activeExperts(normal, perfect *nsys.Trace) []ActiveExperts {
 
 // activeByLayer is the experts that had slots, or kernels where no load was
 // recorded.
-func activeByLayer(t *nsys.Trace) map[int]map[int]bool {
+func activeByLayer(t *nsys.Trace, ranks []int) map[int]map[int]bool {
 	active := map[int]map[int]bool{}
 	for _, e := range t.Experts {
-		if e.Known && e.Slots == 0 || !e.Known && e.Instances == 0 {
+		if !slices.Contains(ranks, e.Rank) || e.Known && e.Slots == 0 || !e.Known && e.Instances == 0 {
 			continue
 		}
 		if active[e.Layer] == nil {
@@ -125,19 +149,21 @@ func activeByLayer(t *nsys.Trace) map[int]map[int]bool {
 	return active
 }
 
-// balanceChanges joins the imbalance that both sides measured.
+// balanceChanges joins the imbalance that both sides measured over equally many
+// parts: max/mean of 2 ranks and of 4 are not the same quantity.
 func balanceChanges(normal, perfect *nsys.Trace) []BalanceChange {
 	type key struct {
-		layer           int
+		layer, parts    int
 		level, quantity string
 	}
+	keyOf := func(s nsys.ImbalanceStat) key { return key{s.Layer, s.Parts, s.Level, s.Quantity} }
 	other := map[key]nsys.ImbalanceStat{}
 	for _, s := range perfect.Imbalance {
-		other[key{s.Layer, s.Level, s.Quantity}] = s
+		other[keyOf(s)] = s
 	}
 	rows := []BalanceChange{}
 	for _, s := range normal.Imbalance {
-		if o, ok := other[key{s.Layer, s.Level, s.Quantity}]; ok {
+		if o, ok := other[keyOf(s)]; ok {
 			rows = append(rows, BalanceChange{s.Layer, s.Level, s.Quantity, s.MaxOverMean, o.MaxOverMean})
 		}
 	}

@@ -1,7 +1,6 @@
 package compare
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -52,8 +51,8 @@ func (c *TraceComparison) judgeSides(normal, perfect *nsys.Trace) {
 			refuse("the %s side has no kernel time (CUDA graphs recorded whole hide theirs: capture with --cuda-graph-trace=node)", Arms[i])
 		}
 	}
-	if len(c.Ranks) == 0 && c.Comparable {
-		refuse("the sides have no rank in common: normal has %s, perfect has %s", list(c.Normal.Ranks, nil), list(c.Perfect.Ranks, nil))
+	if c.Comparable {
+		c.judgeExtent(normal, perfect, refuse)
 	}
 	if rank, same := sameRecording(normal, perfect); same {
 		refuse("rank %d is the same recording on both sides", rank)
@@ -61,6 +60,22 @@ func (c *TraceComparison) judgeSides(normal, perfect *nsys.Trace) {
 	c.judgeArms(refuse)
 	c.judgeLoad(perfect, refuse)
 	c.judgeBalance(refuse)
+}
+
+// judgeExtent wants both arms to have run the same layers on the same ranks. A
+// report of a rank can get lost, a layer cannot: every step goes through all.
+func (c *TraceComparison) judgeExtent(normal, perfect *nsys.Trace, refuse func(string, ...any)) {
+	if most := max(len(c.Normal.Ranks), len(c.Perfect.Ranks)); 2*len(c.Ranks) < most {
+		refuse("the sides have %d of %d ranks in common: normal has %s; perfect has %s", len(c.Ranks), most, list(c.Normal.Ranks), list(c.Perfect.Ranks))
+	}
+	if n, p := named(layersOf(normal)), named(layersOf(perfect)); !slices.Equal(n, p) {
+		refuse("the sides have other layers: normal has %s; perfect has %s", list(n), list(p))
+	}
+}
+
+// named is the layers without the time outside layers.
+func named(layers []int) []int {
+	return slices.DeleteFunc(slices.Clone(layers), func(l int) bool { return l == nsys.None })
 }
 
 // judgeArms holds the sides against the arms that they record.
@@ -98,7 +113,7 @@ func (c *TraceComparison) judgeLoad(perfect *nsys.Trace, refuse func(string, ...
 // judgeBalance asks the traces' own times whether perfect routing was balanced,
 // and more so than normal routing.
 func (c *TraceComparison) judgeBalance(refuse func(string, ...any)) {
-	if len(c.Ranks) < 2 || !c.Ceiling.Balancedness.Defined() || !c.Ceiling.PerfectBalancedness.Defined() {
+	if !c.Ceiling.Balancedness.Defined() || !c.Ceiling.PerfectBalancedness.Defined() {
 		const text = "expert compute is not known on two ranks of both arms, so these traces do not show whether routing was balanced"
 		if c.Perfect.Arm == "" {
 			refuse("balance is not proved: the perfect side does not record its arm, and %s", text)
@@ -163,24 +178,24 @@ func (c *TraceComparison) caveats() {
 // before the times are said to be about something else than balance.
 const activeMargin = 0.05
 
-// list writes numbers without those in the second list: "3, 4".
-func list(numbers, without []int) string {
+// list writes ascending numbers, runs of them by their ends: "0, 3 to 60".
+func list(numbers []int) string {
 	var out []string
-	for _, n := range numbers {
-		switch {
-		case slices.Contains(without, n):
-		case n == nsys.None:
-			out = append(out, "none")
-		default:
-			out = append(out, fmt.Sprint(n))
+	for from := 0; from < len(numbers); {
+		to := from
+		for to+1 < len(numbers) && numbers[to+1] == numbers[to]+1 {
+			to++
 		}
+		if to < from+2 {
+			to = from
+			out = append(out, fmt.Sprint(numbers[from]))
+		} else {
+			out = append(out, fmt.Sprintf("%d to %d", numbers[from], numbers[to]))
+		}
+		from = to + 1
 	}
 	if len(out) == 0 {
 		return "none"
 	}
 	return strings.Join(out, ", ")
-}
-
-func compareWarnings(a, b nsys.Warning) int {
-	return cmp.Or(cmp.Compare(a.Code, b.Code), cmp.Compare(a.Subject, b.Subject), cmp.Compare(a.Text, b.Text))
 }

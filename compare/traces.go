@@ -66,7 +66,8 @@ type PhaseChange struct {
 	Change
 	// The slowest rank of every layer, added over layers: what the phase takes
 	// when ranks wait for each other after each layer. Work only; undefined for
-	// collectives, whose longest time is that of the rank that waited most.
+	// collectives, whose longest time is that of the rank that waited most, and
+	// where fewer than two ranks are compared.
 	NormalSlowestNS  router.Number `json:"normal_slowest_ns"`
 	PerfectSlowestNS router.Number `json:"perfect_slowest_ns"`
 	NormalInstances  router.Number `json:"normal_instances"` // kernels per step and rank, of both kinds
@@ -89,14 +90,15 @@ type RankChange struct {
 
 // StragglerChange is what a layer loses to its slowest rank: the mean over
 // steps of (maximum − mean over ranks) of its work in all phases. Layer is
-// nsys.None for the time outside layers.
+// nsys.None for the time outside layers. Undefined where fewer than two ranks
+// are compared.
 type StragglerChange struct {
 	Layer  int    `json:"layer"`
 	Change Change `json:"loss"`
 }
 
 // BalanceChange is the imbalance that each side measured for itself, where both
-// did: max/mean of time or load over ranks or experts, see nsys.ImbalanceStat.
+// did over as many ranks or experts: max/mean of time or load over ranks or experts, see nsys.ImbalanceStat.
 type BalanceChange struct {
 	Layer    int           `json:"layer"`
 	Level    string        `json:"level"`
@@ -112,7 +114,7 @@ type StepTime struct {
 	Compared bool          `json:"compared"` // false for start-up, which is left out of every other number
 	MeanNS   router.Number `json:"mean_ns"`  // GPU time, mean over ranks
 	// ExpertsNS is the expert work of the slowest rank of each layer.
-	ExpertsNS router.Number `json:"experts_slowest_ns"`
+	ExpertsNS router.Number `json:"experts_slowest_ns"` // undefined for fewer than two ranks
 }
 
 // CompareTraces compares the traces of a normal and a perfect arm. What both
@@ -123,16 +125,11 @@ type StepTime struct {
 func CompareTraces(normal, perfect *nsys.Trace) TraceComparison {
 	c := TraceComparison{
 		SchemaVersion: TraceSchema, Kind: "compare", Comparable: true, Reasons: []string{},
-		Ranks: []int{}, Layers: []int{}, Warnings: []nsys.Warning{},
+		Warnings: []nsys.Warning{},
 	}
 	ranks := c.common("ranks", ranksOf(normal), ranksOf(perfect))
 	layers := c.common("layers", layersOf(normal), layersOf(perfect))
-	c.Ranks = append(c.Ranks, ranks...)
-	for _, l := range layers {
-		if l != nsys.None {
-			c.Layers = append(c.Layers, l)
-		}
-	}
+	c.Ranks, c.Layers = ranks, named(layers)
 	p := pair{newGrid(normal, ranks, layers), newGrid(perfect, ranks, layers)}
 	skip := max(p.normal.startUp(), p.perfect.startUp())
 	c.Steps = append(stepTimes(Normal, p.normal, skip), stepTimes(Perfect, p.perfect, skip)...)
@@ -151,8 +148,9 @@ func CompareTraces(normal, perfect *nsys.Trace) TraceComparison {
 	c.Ceiling = p.ceiling(c.Step)
 	c.Balance = balanceChanges(normal, perfect)
 	c.Kernels = kernelFamilies(normal, perfect)
-	c.Active = activeExperts(normal, perfect)
+	c.Active = activeExperts(normal, perfect, ranks)
 	c.judgeSides(normal, perfect)
+	c.foreignKernels([2]*nsys.Trace{normal, perfect})
 	c.caveats()
 	c.pass(Normal, normal)
 	c.pass(Perfect, perfect)
@@ -167,13 +165,17 @@ func (c *TraceComparison) common(what string, normal, perfect []int) []int {
 			both = append(both, v)
 		}
 	}
-	for arm, own := range map[Arm][]int{Normal: normal, Perfect: perfect} {
+	for i, own := range [][]int{normal, perfect} {
 		if len(own) == len(both) {
 			continue
 		}
-		c.warn("unequal_"+what, string(arm), fmt.Sprintf("%s %s are in the %s arm only: left out", what, list(own, both), arm))
+		left := named(slices.DeleteFunc(slices.Clone(own), func(v int) bool { return slices.Contains(both, v) }))
+		text := fmt.Sprintf("%s %s", what, list(left))
+		if len(left) == 0 {
+			text = "time outside layers"
+		}
+		c.warn("unequal_"+what, string(Arms[i]), "in this arm only, and left out: "+text)
 	}
-	slices.SortFunc(c.Warnings, compareWarnings)
 	return both
 }
 
@@ -186,10 +188,10 @@ func (c *TraceComparison) warnOfSteps(arm Arm, g *grid) {
 		c.warn("no_steps", string(arm), "no range marks the steps: the whole capture counts as one step, and arms with different numbers of steps do not compare")
 	}
 	if len(g.dropped) > 0 {
-		c.warn("partial_steps", string(arm), fmt.Sprintf("steps not on every compared rank, left out: %s", list(g.dropped, nil)))
+		c.warn("partial_steps", string(arm), fmt.Sprintf("steps not on every compared rank, left out: %s", list(g.dropped)))
 	}
 	if len(g.skipped) > 0 {
-		c.warn("start_up", string(arm), fmt.Sprintf("step %s is start-up and left out: leading steps of an arm take more than %d times the median of those after them, because ranks enter a capture at different times", list(g.skipped, nil), startUpFactor))
+		c.warn("start_up", string(arm), fmt.Sprintf("step %s is start-up and left out: leading steps of an arm take more than %d times the median of those after them, because ranks enter a capture at different times", list(g.skipped), startUpFactor))
 	}
 	if share := g.outsideShare(); share > outsideMargin {
 		c.warn("outside_steps", string(arm), fmt.Sprintf("%.1f %% of the kernel time lies outside every step: left out", 100*share))

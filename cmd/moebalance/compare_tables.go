@@ -32,6 +32,10 @@ func traceComparisonDocument(r compare.TraceComparison) output.Document {
 func comparisonOverview(r compare.TraceComparison) output.Document {
 	d := traceComparisonDocument(r)
 	d.Tables = nil
+	if !r.Comparable {
+		d.Notes = append(d.Notes, "what the sides have in common is in --table phases, layers, ranks, kernels and others, and in --format json")
+		return d
+	}
 	for _, t := range []output.Table{
 		changedPhases(r),
 		most(changedLosses(r), 3, "layers, the largest change first"),
@@ -223,7 +227,7 @@ func speedTable(r compare.TraceComparison) output.Table {
 
 func ceilingTable(r compare.TraceComparison) output.Table {
 	k := r.Ceiling
-	return output.Table{Name: "bound", Title: "What balance could win: gain ≤ 1/(1 − f + f·b) − 1", Columns: []output.Column{{Name: "quantity"}, {Name: "value", Kind: output.Real}}, Rows: [][]any{
+	return output.Table{Name: "bound", Title: "What balance could win: gain ≤ 1/(1 − f + f·b) − 1", Columns: []output.Column{{Name: "quantity"}, {Name: "value", Kind: output.Percent}}, Rows: [][]any{
 		{"f, expert share of the normal step", k.ExpertShare},
 		{"b, balancedness of expert work, normal", k.Balancedness},
 		{"b, balancedness of expert work, perfect", k.PerfectBalancedness},
