@@ -17,4 +17,7 @@ type Metric struct {
 	Name           string `json:"name"`
 	Unit           string `json:"unit"`
 	HigherIsBetter bool   `json:"higher_is_better"`
+	// Definition says how the number is computed, in the words of what reported
+	// it: two launches with different definitions measured different things.
+	Definition string `json:"definition"`
 }

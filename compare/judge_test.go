@@ -25,7 +25,7 @@ func proved() []Proof {
 // valid is a campaign that nothing is wrong with.
 func valid(launches []Launch) Campaign {
 	return Campaign{
-		Command: "bench", Metric: Metric{"output_throughput", "tok/s", true},
+		Command: "bench", Metric: Metric{Name: "output_throughput", Unit: "tok/s", HigherIsBetter: true},
 		Launches: launches, Ranks: 2, Proof: proved(), Compared: true,
 		Differences: []Difference{{"environment", "ENABLE_PERFECT_ROUTER", "0", "1", true}},
 	}
@@ -146,7 +146,7 @@ func TestPairsNeeded(t *testing.T) {
 }
 
 func TestSecondaryMetrics(t *testing.T) {
-	ttft, itl, rate := Metric{"ttft_mean", "ms", false}, Metric{"itl_mean", "ms", false}, Metric{"request_throughput", "req/s", true}
+	ttft, itl, rate := Metric{Name: "ttft_mean", Unit: "ms"}, Metric{Name: "itl_mean", Unit: "ms"}, Metric{Name: "request_throughput", Unit: "req/s", HigherIsBetter: true}
 	c := valid(paired(.19, .2, .21, .22, .18, .2))
 	for i := range c.Launches {
 		l := &c.Launches[i]
@@ -154,7 +154,7 @@ func TestSecondaryMetrics(t *testing.T) {
 		if l.Arm == Normal {
 			slow = 1.25 + 0.01*float64(l.Pair)
 		}
-		l.Secondary = []Measured{{Metric{"broken", "", true}, math.NaN()}, {c.Metric, l.Value}, {ttft, 40 * slow}, {rate, 7}}
+		l.Secondary = []Measured{{Metric{Name: "broken", HigherIsBetter: true}, math.NaN()}, {c.Metric, l.Value}, {ttft, 40 * slow}, {rate, 7}}
 		if l.Arm == Normal || l.Pair > 0 {
 			l.Secondary = append(l.Secondary, Measured{itl, 5 * slow}) // one launch lacks it
 		}

@@ -120,8 +120,11 @@ func (g Grid) extreme(row, column string) string {
 			}
 		}
 	}
-	if r < 0 {
+	switch {
+	case r < 0:
 		return fmt.Sprintf("%s: nothing recorded.", g.Name)
+	case isEven(most):
+		return fmt.Sprintf("%s: even in every %s.", g.Name, row)
 	}
 	return fmt.Sprintf("%s: the largest is %.2f × its %s's mean (%s %d, %s %d).", g.Name, most, row, row, g.Rows[r], column, g.Columns[c])
 }

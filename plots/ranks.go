@@ -142,6 +142,8 @@ func (s BarSpec) answer() string {
 		switch {
 		case worst < 0:
 			out = append(out, series.Name+": nothing recorded.")
+		case mean > 0 && isEven(series.Values[worst]/mean):
+			out = append(out, fmt.Sprintf("%s: every %s has %s.", series.Name, s.GroupLabel, s.value(mean)))
 		case mean > 0:
 			out = append(out, fmt.Sprintf("%s: %s %d is largest, %s, %.2f × the mean.", series.Name, s.GroupLabel, s.Groups[worst], s.value(series.Values[worst]), series.Values[worst]/mean))
 		default:

@@ -73,6 +73,10 @@ var nan = math.NaN()
 // can hold anything; what is below zero is no time and no load, and is not drawn.
 func drawable(v float64) bool { return known(v) && v >= 0 }
 
+// isEven reports that the largest of some values, over their mean, is 1 give or
+// take rounding, which makes all of them equal.
+func isEven(maxOverMean float64) bool { return maxOverMean <= 1+1e-9 }
+
 // known reports a finite value.
 func known(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 

@@ -107,17 +107,21 @@ func judgedLaunch(c *bench.Campaign, l bench.Launch, in *compare.Campaign, forma
 		j.Status = "without " + name
 		return j, true
 	}
-	this := compare.Metric{Name: m.Name, Unit: m.Unit, HigherIsBetter: m.HigherIsBetter}
+	this := judgedMetric(m)
 	if in.Metric == (compare.Metric{}) {
 		in.Metric, *format = this, a.Result.Format
 	}
 	if in.Metric != this || *format != a.Result.Format {
-		j.Status = fmt.Sprintf("reports %s of %s, not %s of %s", m.Name, a.Result.Format, in.Metric.Name, *format)
+		j.Status = fmt.Sprintf("reports %s (%s) of %s, not %s (%s) of %s", m.Name, m.Definition, a.Result.Format, in.Metric.Name, in.Metric.Definition, *format)
 		return j, true
 	}
 	j.Status, j.Value, j.Work = compare.StatusOK, m.Value.Float64(), workOf(a.Result.Work)
 	j.Secondary = secondaryOf(*a.Result, m)
 	return j, true
+}
+
+func judgedMetric(m metrics.Metric) compare.Metric {
+	return compare.Metric{Name: m.Name, Unit: m.Unit, HigherIsBetter: m.HigherIsBetter, Definition: m.Definition}
 }
 
 // attemptNote tells of the attempts before the last.
@@ -136,9 +140,7 @@ func secondaryOf(r metrics.Result, primary metrics.Metric) []compare.Measured {
 	var others []compare.Measured
 	for _, m := range r.Metrics {
 		if m.Name != primary.Name && m.Value.Defined() {
-			others = append(others, compare.Measured{
-				Metric: compare.Metric{Name: m.Name, Unit: m.Unit, HigherIsBetter: m.HigherIsBetter}, Value: m.Value.Float64(),
-			})
+			others = append(others, compare.Measured{Metric: judgedMetric(m), Value: m.Value.Float64()})
 		}
 	}
 	return others
@@ -218,6 +220,9 @@ func benchHeadline(r benchResult) string {
 
 func benchNotes(r benchResult) []string {
 	notes := []string{"the campaign is in " + r.Campaign.Folder}
+	if r.Metric.Definition != "" {
+		notes = append(notes, r.Metric.Name+" is "+strings.TrimPrefix(r.Metric.Definition, r.Metric.Name+"/"))
+	}
 	if r.Campaign.Left > 0 {
 		notes = append(notes, fmt.Sprintf("%d launches are still to be done: moebalance bench --resume %s", r.Campaign.Left, r.Campaign.Folder))
 	}

@@ -99,7 +99,7 @@ func (r *reportReader) add(arm compare.Arm, run metrics.Result) error {
 	}
 	if r.chosen == nil {
 		r.chosen, r.count, r.steps = &m, map[compare.Arm]int{}, map[compare.Arm][]metrics.Step{}
-		r.into.Metric = compare.Metric{Name: m.Name, Unit: m.Unit, HigherIsBetter: m.HigherIsBetter}
+		r.into.Metric = judgedMetric(m)
 	} else if err := r.chosen.Comparable(m); err != nil {
 		return withCode(exitNotComparable, err)
 	}

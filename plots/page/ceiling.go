@@ -58,7 +58,7 @@ func gainSpec(c *compare.CampaignResult) plots.GainSpec {
 		Name: "gain", Title: "What would perfect balance win at most?",
 		Estimate: g.Estimate.Float64(), Low: g.Low.Float64(), High: g.High.Float64(),
 		Confidence: g.Confidence.Float64(), Threshold: c.Threshold,
-		Caption: fmt.Sprintf("%s of launches; %s (%s). Gain is the ratio of the two launches of a pair, minus 1; launches are the unit of replication.", count(g.N, "complete pair"), c.Metric.Name, c.Metric.Unit),
+		Caption: fmt.Sprintf("%s of launches; %s. Gain is the ratio of the two launches of a pair, minus 1; launches are the unit of replication.", count(g.N, "complete pair"), quantity(c.Metric)),
 		Alt:     verdictSentence(c),
 	}
 	for _, p := range c.Pairs {
@@ -67,6 +67,15 @@ func gainSpec(c *compare.CampaignResult) plots.GainSpec {
 		}
 	}
 	return s
+}
+
+// quantity names a metric with its unit and, where known, how it is computed.
+func quantity(m compare.Metric) string {
+	text := fmt.Sprintf("%s (%s)", m.Name, m.Unit)
+	if m.Definition != "" {
+		text += ": " + strings.TrimPrefix(m.Definition, m.Name+"/")
+	}
+	return text
 }
 
 // intervalTable sets the exact interval beside the others.

@@ -63,7 +63,12 @@ func (p Page) addImbalanceFigures(s *section) error {
 	}
 	heats := []plots.HeatSpec{plots.ExpertTimes(p.arms...), plots.ExpertLoads(p.arms...)}
 	if p.ranks() < 2 {
-		s.addText("The traces hold one rank: how evenly ranks are loaded needs a trace of every rank.")
+		const single = "The traces hold one rank: how evenly ranks are loaded needs a trace of every rank."
+		if s.Answer == "" {
+			s.Answer = "Not known. " + single
+		} else {
+			s.addText(single)
+		}
 	} else {
 		for _, spec := range []plots.BarSpec{plots.RankTimes(p.arms...), plots.RankLoads(p.arms...)} {
 			if err := s.addFigure(plots.BarChart(spec)); err != nil {
@@ -189,7 +194,11 @@ func imbalanceSentences(all []uneven) (out []string) {
 			to++
 		}
 		// Within a group the order is still flagged first, largest first.
-		if first.Level == "rank" && first.Imbalance.Defined() {
+		switch {
+		case first.Level != "rank" || !first.Imbalance.Defined():
+		case first.Imbalance == 0: // of the largest
+			out = append(out, fmt.Sprintf("%s: %s over ranks is even in %s%s.", first.From, first.Quantity, count(to-from, "layer"), noise(first)))
+		default:
 			out = append(out, fmt.Sprintf("%s: %s over ranks is flagged in %d of %s, worst in layer %s: rank %s has %s over the mean%s.",
 				first.From, first.Quantity, flagged, count(to-from, "layer"), number(first.Layer), number(first.Worst), share(first.Imbalance), noise(first)))
 		}

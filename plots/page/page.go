@@ -27,9 +27,8 @@ type fact struct {
 	Mark              mark
 }
 
-// New builds a page from at least one input. Without a title it is
-// named after the inputs. It is an error when there is
-// nothing to report.
+// New builds a page from at least one input. Without a title it is named after
+// the inputs. It is an error when there is nothing to report.
 func New(title string, inputs []Input) (Page, error) {
 	p := Page{title: title, inputs: inputs}
 	if len(inputs) == 0 {
@@ -51,7 +50,7 @@ func New(title string, inputs []Input) (Page, error) {
 		if err != nil {
 			return Page{}, fmt.Errorf("building a report: %w", err)
 		}
-		if len(s.Blocks) > 0 {
+		if s.Answer != "" || len(s.Blocks) > 0 {
 			p.sections = append(p.sections, s)
 		}
 	}

@@ -24,7 +24,7 @@ func (p Page) where() (section, error) {
 		return s, nil
 	}
 	phases := plots.PhaseTimes(p.arms...)
-	s.Answer = p.lossSentence()
+	s.Answer = p.whereSentence(phases)
 	if err := s.addFigure(plots.PhaseStacks(phases)); err != nil {
 		return s, err
 	}
@@ -97,12 +97,19 @@ func loss(t *nsys.Trace) (lost, mean router.Number) {
 	return lost, mean
 }
 
-func (p Page) lossSentence() string {
+// whereSentence says what each arm loses to its slowest ranks, or, where no arm
+// has ranks to wait for, what the phases show. Time hidden in graphs is neither.
+func (p Page) whereSentence(phases plots.StackSpec) string {
 	var out []string
 	for _, a := range p.arms {
-		if lost, mean := loss(a.Trace); lost.Defined() {
+		if hidesGraphs(a.Trace) {
+			out = append(out, fmt.Sprintf("Not known for %s: whole CUDA graphs hide the kernels inside them, and only what ran outside is shown.", a.Name))
+		} else if lost, mean := loss(a.Trace); lost.Defined() {
 			out = append(out, fmt.Sprintf("%s loses %s per step to its slowest ranks, %s of the mean rank's compute time.", a.Name, duration(lost), share(lost/mean)))
 		}
+	}
+	if len(out) == 0 {
+		return phases.Alt
 	}
 	return strings.Join(out, " ")
 }

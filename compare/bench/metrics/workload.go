@@ -12,6 +12,9 @@ import (
 // program that recorded the captures: one object per launch.
 const workloadFormat = "moebalance-workload"
 
+// processor is the built-in workload's clock of processor time.
+const processor = "cpu"
+
 func isWorkload(o *object) bool {
 	return o.has("perfect_router", "ranks", "tokens_per_rank", "tokens_per_second")
 }
@@ -31,8 +34,8 @@ func readWorkload(o *object, line int, t *tally) {
 	clock := f.clock()
 	put := func(name string, v router.Number) {
 		m := metricOf(name, f.rule, "", v)
-		if clock != elapsed {
-			m.Definition += ", by the " + clock + " clock"
+		if clock == processor {
+			m.Definition += "; time is processor time: of each phase, that of the rank that used most"
 		}
 		t.metric(line, m)
 	}
@@ -58,10 +61,10 @@ func (f fields) clock() string {
 	switch v, ok := f.value("clock"); {
 	case !ok || v == "wall":
 		return elapsed
-	case v == "cpu":
-		return "cpu"
+	case v == processor:
+		return processor
 	default:
-		f.wrong("clock", "wall or cpu", v)
+		f.wrong("clock", "wall or "+processor, v)
 		return ""
 	}
 }
