@@ -163,6 +163,24 @@ func TestSidesOfOtherExtent(t *testing.T) {
 	}
 }
 
+func TestSidesOfOtherExperts(t *testing.T) {
+	load := func(experts int) []nsys.ImbalanceStat {
+		return []nsys.ImbalanceStat{
+			{Layer: 3, Level: nsys.LevelExpert, Quantity: nsys.QuantityTime, Parts: experts + 1}, // those with time, by chance
+			{Layer: 3, Level: nsys.LevelExpert, Quantity: nsys.QuantityLoad, Parts: experts},
+		}
+	}
+	normal, perfect := alternating()
+	normal.Imbalance, perfect.Imbalance = load(32), load(256)
+	if c := CompareTraces(normal, perfect); c.Comparable || c.Reasons[0] != "the recorded load is of 32 experts in the normal arm and of 256 in the perfect arm" {
+		t.Errorf("%v", c.Reasons)
+	}
+	perfect.Imbalance = perfect.Imbalance[:1] // not recorded
+	if c := CompareTraces(normal, perfect); !c.Comparable {
+		t.Errorf("%v", c.Reasons)
+	}
+}
+
 func TestListOfNumbers(t *testing.T) {
 	for want, numbers := range map[string][]int{"none": nil, "3": {3}, "0, 1, 7": {0, 1, 7}, "0 to 2, 5, 6, 8 to 60": append([]int{0, 1, 2, 5, 6}, numbersTo(8, 60)...)} {
 		if have := list(numbers); have != want {

@@ -62,8 +62,9 @@ func (c *TraceComparison) judgeSides(normal, perfect *nsys.Trace) {
 	c.judgeBalance(refuse)
 }
 
-// judgeExtent wants both arms to have run the same layers on the same ranks. A
-// report of a rank can get lost, a layer cannot: every step goes through all.
+// judgeExtent wants both arms to have run the same layers and experts on the
+// same ranks. A report of a rank can get lost, a layer cannot: every step goes
+// through all.
 func (c *TraceComparison) judgeExtent(normal, perfect *nsys.Trace, refuse func(string, ...any)) {
 	if most := max(len(c.Normal.Ranks), len(c.Perfect.Ranks)); 2*len(c.Ranks) < most {
 		refuse("the sides have %d of %d ranks in common: normal has %s; perfect has %s", len(c.Ranks), most, list(c.Normal.Ranks), list(c.Perfect.Ranks))
@@ -71,6 +72,20 @@ func (c *TraceComparison) judgeExtent(normal, perfect *nsys.Trace, refuse func(s
 	if n, p := named(layersOf(normal)), named(layersOf(perfect)); !slices.Equal(n, p) {
 		refuse("the sides have other layers: normal has %s; perfect has %s", list(n), list(p))
 	}
+	if n, p := recordedExperts(normal), recordedExperts(perfect); n > 0 && p > 0 && n != p {
+		refuse("the recorded load is of %d experts in the normal arm and of %d in the perfect arm", n, p)
+	}
+}
+
+// recordedExperts is the number of experts of a layer that the load was recorded
+// of, 0 where it was not. All layers have as many.
+func recordedExperts(t *nsys.Trace) int {
+	for _, s := range t.Imbalance {
+		if s.Level == nsys.LevelExpert && s.Quantity == nsys.QuantityLoad {
+			return s.Parts
+		}
+	}
+	return 0
 }
 
 // named is the layers without the time outside layers.

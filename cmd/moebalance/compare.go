@@ -109,15 +109,9 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]side, options nsys.Op
 	options.Progress = progress
 	var arms [2]*nsys.Trace
 	for i, s := range sides {
-		options.Recorded = nsys.Recorded{}
 		var err error
-		if o.counts[i] != "" {
-			if options.Recorded, err = recordedLoad(o.counts[i], o.read.threshold.fraction); err != nil {
-				return err
-			}
-		}
-		if arms[i], err = s.trace(c.Context(), options); err != nil {
-			return err
+		if arms[i], err = s.trace(c.Context(), options, o.counts[i]); err != nil {
+			return fmt.Errorf("%s side: %w", compare.Arms[i], err)
 		}
 	}
 	result := compare.CompareTraces(arms[0], arms[1])

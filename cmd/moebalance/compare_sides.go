@@ -108,10 +108,13 @@ func sideKindOf(path string) (sideKind, error) {
 // traceResult is how the JSON of the verb trace begins.
 var traceResult = regexp.MustCompile(`^\s*\{\s*"schema_version":\s*\d+,\s*"kind":\s*"trace"`)
 
-// trace reads the traces of a side.
-func (s side) trace(ctx context.Context, o nsys.Options) (*nsys.Trace, error) {
+// trace reads the traces of a side, with the expert statistics beside them.
+func (s side) trace(ctx context.Context, o nsys.Options, statistics string) (*nsys.Trace, error) {
 	if s.kind != ofResults {
-		return nsys.Read(ctx, s.paths, o)
+		return readTrace(ctx, s.paths, o, statistics)
+	}
+	if statistics != "" {
+		return nil, usagef("%s is a JSON result of trace, which is judged already: make it with trace --counts %s", s.paths[0], statistics)
 	}
 	b, err := os.ReadFile(s.paths[0])
 	if err != nil {

@@ -139,14 +139,7 @@ func (r *reportInputs) traces(ctx context.Context) error {
 		if len(group) == 0 {
 			continue
 		}
-		var err error
-		options.Recorded = nsys.Recorded{}
-		if path := r.counts[arm]; path != "" {
-			if options.Recorded, err = recordedLoad(path, r.threshold); err != nil {
-				return err
-			}
-		}
-		t, err := nsys.Read(ctx, group, options)
+		t, err := readTrace(ctx, group, options, r.counts[arm])
 		if err != nil {
 			return err
 		}

@@ -16,9 +16,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
-	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/nsys"
-	"github.com/moebalance/moebalance/router"
 )
 
 type traceOptions struct {
@@ -147,12 +145,7 @@ func (o *traceOptions) run(c *cobra.Command, paths []string) error {
 	if o.summary != "" {
 		return writeFile(o.summary, func(w io.Writer) error { return nsys.Summarize(c.Context(), w, paths, options) })
 	}
-	if o.counts != "" {
-		if options.Recorded, err = recordedLoad(o.counts, o.threshold.fraction); err != nil {
-			return err
-		}
-	}
-	t, err := nsys.Read(c.Context(), paths, options)
+	t, err := readTrace(c.Context(), paths, options, o.counts)
 	if err != nil {
 		return err
 	}
@@ -211,40 +204,6 @@ func readingBar(stderr io.Writer, paths []string) (progress func(bytes int64), d
 	bars := mpb.New(mpb.WithOutput(stderr), mpb.WithWidth(40))
 	bar := bars.AddBar(total, mpb.BarRemoveOnComplete(), mpb.PrependDecorators(decor.Name("reading "), decor.CountersKibiByte("% .1f / % .1f")))
 	return bar.IncrInt64, func() { bar.Abort(true); bars.Wait() }
-}
-
-// recordedLoad reads expert statistics into what a trace can use of them.
-func recordedLoad(path string, threshold float64) (nsys.Recorded, error) {
-	record, err := counts.Read(path)
-	if err != nil {
-		return nsys.Recorded{}, err
-	}
-	layers, _, err := record.Imbalance(counts.Options{Threshold: threshold})
-	if err != nil {
-		return nsys.Recorded{}, err
-	}
-	r := nsys.Recorded{Load: record.ByLayer(), Layout: map[int]router.Layout{}}
-	for _, l := range layers {
-		r.Imbalance = append(r.Imbalance, nsys.ImbalanceStat{
-			Layer: l.Layer, Level: l.Level, Quantity: nsys.QuantityLoad, Steps: l.Steps, Parts: l.Parts,
-			MaxOverMean: l.MaxOverMean, Imbalance: l.Imbalance, Floor: l.Floor, NullP95: l.NullP95, Flagged: l.Flagged, Worst: l.Worst,
-		})
-	}
-	placement := record.Placement
-	if placement == nil && record.Ranks > 0 {
-		if placement, err = counts.Contiguous(record.Experts, record.Ranks); err != nil {
-			return nsys.Recorded{}, fmt.Errorf("reading expert statistics %q: %w", path, err)
-		}
-	}
-	for layer := range r.Load {
-		if placement == nil {
-			break
-		}
-		if r.Layout[layer], err = placement.Layout(layer); err != nil {
-			return nsys.Recorded{}, err
-		}
-	}
-	return r, nil
 }
 
 // traceGate fails on the worst layer.
