@@ -17,9 +17,10 @@ import (
 
 type profileOptions struct {
 	bench.Profile
-	folder  string
-	perfect bool
-	dryRun  bool
+	folder    string
+	perfect   bool
+	treatment string
+	dryRun    bool
 }
 
 func profileCmd() *cobra.Command {
@@ -56,7 +57,8 @@ down; graph leaves durations alone and hides what is inside.`,
 	f.IntVar(&o.Rank, "rank", -1, "profile this rank only; -1 for all")
 	f.StringVar(&o.Nsys, "nsys", "nsys", "the profiler's `PROGRAM`")
 	f.StringVar(&o.folder, "dir", "moebalance-profile", "write the reports into this `DIR`")
-	f.BoolVar(&o.perfect, "perfect", false, "the perfect arm: sets "+perfectRouterVariable+"=1")
+	f.BoolVar(&o.perfect, "perfect", false, "the perfect arm: sets what the treatment sets")
+	f.StringVar(&o.treatment, "treatment", "trtllm", "of the perfect arm: trtllm ("+perfectRouterVariable+"=1), vllm, sglang or env:NAME=VALUE")
 	f.BoolVar(&o.dryRun, "dry-run", false, "print the command as a shell script, and start nothing")
 	return c
 }
@@ -65,8 +67,15 @@ func (o *profileOptions) run(c *cobra.Command, words []string) error {
 	if err := o.Check(); err != nil {
 		return withCode(exitUsage, fmt.Errorf("profile: %w", err))
 	}
+	if err := bench.CheckPlace(words); err != nil {
+		return withCode(exitUsage, fmt.Errorf("profile: %w", err))
+	}
+	treatment, err := bench.ParseTreatment(o.treatment)
+	if err != nil {
+		return withCode(exitUsage, fmt.Errorf("profile: --treatment: %w", err))
+	}
 	if o.perfect {
-		o.Set = map[string]string{perfectRouterVariable: "1"}
+		o.Set = treatment.Perfect
 	}
 	folder, err := filepath.Abs(o.folder)
 	if err != nil {
@@ -81,6 +90,10 @@ func (o *profileOptions) run(c *cobra.Command, words []string) error {
 			return withCode(exitUsage, fmt.Errorf("profile: %q is not a program on the path: install it, or see --dry-run for what would be run", program))
 		}
 	}
+	reports := reportsIn(folder)
+	if len(reports) > 0 {
+		return usagef("profile: %s already holds %s: remove the old reports, or choose another folder with --dir", o.folder, filepath.Base(reports[0]))
+	}
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return fmt.Errorf("profile: %w", err)
 	}
@@ -91,7 +104,7 @@ func (o *profileOptions) run(c *cobra.Command, words []string) error {
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // nsys then still writes its report
 	cmd.WaitDelay = 5 * time.Minute
 	err = cmd.Run()
-	reports, _ := filepath.Glob(filepath.Join(folder, "report.rank*"))
+	reports = reportsIn(folder)
 	switch {
 	case c.Context().Err() != nil:
 		return withCode(exitInterrupted, errors.New("profile: interrupted"))
@@ -104,4 +117,11 @@ func (o *profileOptions) run(c *cobra.Command, words []string) error {
 		fmt.Fprintln(c.ErrOrStderr(), path)
 	}
 	return nil
+}
+
+// reportsIn lists the reports of a folder. Those of another run must not be
+// there: its ranks would pass for ranks of this one.
+func reportsIn(folder string) []string {
+	reports, _ := filepath.Glob(filepath.Join(folder, "report.rank*"))
+	return reports
 }

@@ -28,6 +28,15 @@ func (c Command) Of(arm Arm) []string {
 	return c.Normal
 }
 
+// engine is the arm's command that starts the experts: the server, where there
+// is one. It carries the treatment and is the one to profile.
+func (c Command) engine(arm Arm) []string {
+	if len(c.Server) > 0 {
+		return c.Server
+	}
+	return c.Of(arm)
+}
+
 func (c Command) check(t Treatment) error {
 	if len(c.Normal) == 0 {
 		return fmt.Errorf("no command to launch")

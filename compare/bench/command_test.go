@@ -90,6 +90,10 @@ func TestCarry(t *testing.T) {
 		{"srun --export ALL,A=1 prog", trtllm, Normal, "", "srun --export ALL,A=1,ENABLE_PERFECT_ROUTER=0 prog", false},
 		// The program's own --export is left alone.
 		{"srun prog --export=x", trtllm, Perfect, "", "srun --export=ALL,ENABLE_PERFECT_ROUTER=1 prog --export=x", false},
+		{"srun -N 2 --label prog --export=x", trtllm, Perfect, "", "srun --export=ALL,ENABLE_PERFECT_ROUTER=1 -N 2 --label prog --export=x", false},
+		{"srun --mpi pmix --export A=1 prog", trtllm, Perfect, "", "srun --mpi pmix --export A=1,ENABLE_PERFECT_ROUTER=1 prog", false},
+		{"numactl -N 0 mpirun prog", trtllm, Perfect, "", "numactl -N 0 mpirun prog", true},
+		{"bash -c '/opt/bin/srun prog'", trtllm, Perfect, "", "bash -c '/opt/bin/srun prog'", true},
 		{"docker run --rm image prog", trtllm, Perfect, "", "docker run -e ENABLE_PERFECT_ROUTER=1 --rm image prog", false},
 		{"docker compose up", trtllm, Perfect, "", "docker compose up", true},
 		{"ssh host prog", trtllm, Perfect, "", "ssh host prog", true},

@@ -117,28 +117,28 @@ func (r *runner) prepare(l Launch, a *Attempt) (*starter, error) {
 	}
 	env := r.Spec.Treatment.Environ(r.host.Environ, l.Arm)
 	a.Environment = recordEnvironment(env, r.Spec.Treatment)
-	s := &starter{host: r.host, dir: r.Spec.Folder, env: append(env, fmt.Sprintf("%s%d", r.marker(), l.Position)), folder: folder, timeout: r.Spec.Timeout}
+	s := &starter{host: r.host, dir: r.Spec.Folder, env: append(env, r.markers(l)...), folder: folder, timeout: r.Spec.Timeout}
 	s.ending = func() {
 		r.report(Event{Stage: Cleaning, Launch: l, Attempt: *a, Text: fmt.Sprintf("ending the command of launch %d and all that it started", l.Position)})
 	}
 	p := place{l, out}
 	cmd := r.Spec.Command
-	s.words, s.server = p.fill(cmd.Of(l.Arm)), p.fill(cmd.Server)
 	s.ready, s.readyTimeout = p.fill([]string{cmd.Ready})[0], cmd.ReadyTimeout
-	carrier := &s.words // of the treatment, and of the profiler: the experts are there
-	if len(s.server) > 0 {
-		carrier = &s.server
-	}
-	version := r.version((*carrier)[0])
-	var warning string
-	if *carrier, warning = carry(*carrier, r.Spec.Treatment, l.Arm, version); warning != "" {
+	engine := p.fill(cmd.engine(l.Arm))
+	version := r.version(engine[0])
+	engine, warning := carry(engine, r.Spec.Treatment, l.Arm, version)
+	if warning != "" {
 		s.warnings = append(s.warnings, warning)
 	}
 	if l.Kind == Profiled {
-		*carrier = r.Spec.Profile.Wrap(*carrier, out, version)
+		engine = r.Spec.Profile.Wrap(engine, out, version)
 		s.env = r.Spec.Profile.Environ(s.env)
 	}
-	*carrier = slices.DeleteFunc(*carrier, func(w string) bool { return w == Mark }) // of launches without a profiler
+	engine = slices.DeleteFunc(engine, func(w string) bool { return w == Mark }) // of launches without a profiler
+	s.words = engine
+	if len(cmd.Server) > 0 {
+		s.server, s.words = engine, p.fill(cmd.Of(l.Arm))
+	}
 	a.Arguments = append(append([]string{}, s.server...), s.words...)
 	return s, nil
 }

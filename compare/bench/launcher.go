@@ -21,12 +21,12 @@ func carry(words []string, t Treatment, arm Arm, version string) (carried []stri
 	if len(words) == 0 || len(t.Perfect) == 0 {
 		return words, ""
 	}
-	switch name := filepath.Base(words[0]); name {
-	case "mpirun", "mpiexec", "orterun", "prun":
+	switch name := launcherName(words); name {
+	case "mpirun":
 		if isHydra(words, version) {
 			return insert(words, 1, t.options(arm, func(name, value string) []string { return []string{"-genv", name, value} })), ""
 		}
-		if name == "mpiexec" && version == "" {
+		if filepath.Base(words[0]) == "mpiexec" && version == "" {
 			warning = "cannot tell which MPI this mpiexec belongs to: the variable is passed with -x, as Open MPI wants it"
 		}
 		return insert(words, 1, t.options(arm, func(name, value string) []string { return []string{"-x", name + "=" + value} })), warning
@@ -46,6 +46,9 @@ func carry(words []string, t Treatment, arm Arm, version string) (carried []stri
 		}
 	case "trtllm-bench", "trtllm-serve":
 		return words, "ranks that TensorRT-LLM spawns by itself are only promised variables that begin with TRTLLM or TLLM: the proof per rank will tell"
+	}
+	if hidden := hiddenLauncher(words); hidden != "" {
+		return words, fmt.Sprintf("%s stands behind %s and is not given %s: pass it there, or the proof per rank may be missing", hidden, filepath.Base(words[0]), strings.Join(t.Names(), ", "))
 	}
 	return words, ""
 }
@@ -102,7 +105,7 @@ func exportSlurm(words []string, t Treatment, arm Arm) (carried []string, warnin
 	}
 	list := strings.Join(pairs, ",")
 	carried = slices.Clone(words)
-	for i, w := range carried {
+	for i, w := range carried[:programAt(words)] {
 		if w == "--export" && i+1 < len(carried) {
 			carried[i+1] = exported(carried[i+1], list)
 			return carried, ""
@@ -110,9 +113,6 @@ func exportSlurm(words []string, t Treatment, arm Arm) (carried []string, warnin
 		if given, ok := strings.CutPrefix(w, "--export="); ok {
 			carried[i] = "--export=" + exported(given, list)
 			return carried, ""
-		}
-		if i > 0 && !strings.HasPrefix(w, "-") && !strings.HasPrefix(carried[i-1], "-") {
-			break // the program's own words begin here at the latest
 		}
 	}
 	return insert(words, 1, []string{"--export=ALL," + list}), ""

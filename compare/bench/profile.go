@@ -100,13 +100,26 @@ const Mark = "{nsys}"
 // Version is the launcher's, from LauncherVersion, or empty.
 func (p Profile) Wrap(words []string, folder, version string) []string {
 	wrapper := []string{"sh", "-c", p.script(folder), "moebalance-profile"}
+	words, _ = carry(words, p.treatment(), Perfect, version)
 	if at := slices.Index(words, Mark); at >= 0 {
 		return slices.Concat(words[:at], wrapper, words[at+1:])
 	}
-	words, _ = carry(words, p.treatment(), Perfect, version)
 	at := programAt(words)
 	return slices.Concat(words[:at], wrapper, words[at:])
 }
+
+// CheckPlace reports whether Wrap cannot find where the profiler goes: in front
+// of a program that hands the work to a daemon or to another machine it would
+// see nothing.
+func CheckPlace(words []string) error {
+	if name := launcherName(words); slices.Contains(elsewhere, name) && !slices.Contains(words, Mark) {
+		return fmt.Errorf("%s starts its program out of the profiler's sight: write %s as a word of the command, in front of that program", name, Mark)
+	}
+	return nil
+}
+
+// elsewhere are launchers whose program is no descendant of theirs.
+var elsewhere = []string{"docker", "podman", "nerdctl", "ssh", "kubectl", "sbatch", "qsub", "bsub", "ray"}
 
 // script runs in each rank's place and becomes the profiler, or the command
 // itself on ranks that are not profiled.
@@ -170,48 +183,4 @@ func Quote(words []string) string {
 		}
 	}
 	return strings.Join(quoted, " ")
-}
-
-// taking are the options of launchers that take the following words as values,
-// and how many. All others stand alone or hold their value after "=".
-var taking = map[string]map[string]int{
-	"mpirun": {
-		"-n": 1, "-np": 1, "--np": 1, "-c": 1, "-N": 1, "-npernode": 1, "-x": 1, "-H": 1, "-host": 1, "--host": 1,
-		"-hostfile": 1, "--hostfile": 1, "-machinefile": 1, "--machinefile": 1, "-f": 1, "-hosts": 1, "-ppn": 1,
-		"--map-by": 1, "-map-by": 1, "--bind-to": 1, "-bind-to": 1, "--rank-by": 1, "-wdir": 1, "--wdir": 1, "-wd": 1,
-		"-mca": 2, "--mca": 2, "-genv": 2, "-env": 2, "-genvlist": 1, "--output-filename": 1, "--prefix": 1, "--rankfile": 1, "-rf": 1,
-	},
-	"srun": {
-		"-n": 1, "-N": 1, "-p": 1, "-A": 1, "-t": 1, "-J": 1, "-o": 1, "-e": 1, "-w": 1, "-x": 1, "-c": 1, "-G": 1, "-D": 1, "-q": 1, "-m": 1,
-		"--ntasks": 1, "--nodes": 1, "--partition": 1, "--account": 1, "--time": 1, "--job-name": 1, "--nodelist": 1, "--gpus": 1,
-		"--ntasks-per-node": 1, "--gpus-per-node": 1, "--gpus-per-task": 1, "--cpus-per-task": 1, "--mem": 1, "--export": 1, "--chdir": 1,
-		"--container-image": 1, "--container-name": 1, "--container-mounts": 1, "--container-workdir": 1,
-	},
-}
-
-// programAt is where the program stands in a command: behind the launcher and
-// its options, or at the front.
-func programAt(words []string) int {
-	if len(words) == 0 {
-		return 0
-	}
-	launcher := filepath.Base(words[0])
-	if launcher == "mpiexec" || launcher == "orterun" || launcher == "prun" {
-		launcher = "mpirun"
-	}
-	options, ok := taking[launcher]
-	if !ok {
-		return 0
-	}
-	for i := 1; i < len(words); i++ {
-		switch w := words[i]; {
-		case w == "--":
-			return min(i+1, len(words))
-		case !strings.HasPrefix(w, "-"):
-			return i
-		default:
-			i += options[w]
-		}
-	}
-	return len(words)
 }

@@ -59,6 +59,8 @@ func TestProgramAt(t *testing.T) {
 		"srun -N 2 --ntasks-per-node=4 --mpi=pmix p":  "p",
 		"srun --container-image x.sqsh -- p --a":      "p",
 		"/opt/bin/mpirun -np 2 p":                     "p",
+		"orterun -map-by slot --display map p q":      "p",
+		"srun --mpi pmix -l -C h200 p q":              "p",
 		"mpirun -n 4":                                 "",
 	} {
 		words, _ := Words(line)

@@ -212,6 +212,14 @@ func (r *runner) marker() string { return markerName + "=" + r.ID + "/" }
 // markerName is the variable that tells the processes of a campaign.
 const markerName = "MOEBALANCE_LAUNCH"
 
+// markers are the entries that mark the processes of a launch. The second keeps
+// the first readable: vLLM and SGLang rename their processes with setproctitle,
+// which otherwise overwrites the environment that others see
+// (py-setproctitle, README, "Environment variables").
+func (r *runner) markers(l Launch) []string {
+	return []string{fmt.Sprintf("%s%d", r.marker(), l.Position), "SPT_NOENV=1"}
+}
+
 // accept asks, after the first pair and before the second, whether to go on.
 func (r *runner) accept() error {
 	if r.host.Accept == nil || !r.beforePair() || len(r.Pairs(Timed)) != 1 {

@@ -70,6 +70,11 @@ func (s Spec) Check() error {
 		if err := s.Profile.Check(); err != nil {
 			return err
 		}
+		for _, arm := range Arms {
+			if err := CheckPlace(s.Command.engine(arm)); err != nil {
+				return err
+			}
+		}
 	}
 	if s.Design.UntilDecide && len(Looks(s.Design.Pairs, s.Confidence)) == 0 {
 		return fmt.Errorf("a cap of %d pairs is too low to decide anything at %g %% confidence: want at least %d",
