@@ -70,7 +70,7 @@ func (o *benchOptions) bind(c *cobra.Command) {
 	f.StringVar(&o.treatment, "treatment", "trtllm", "how the arms differ: trtllm, vllm, sglang or env:NAME=VALUE")
 	f.StringVar(&o.proof, "proof", "", "a line matching this `REGEX` proves balance; its group (?P<rank>…) is the rank")
 	f.StringVar(&o.counts, "counts", "", "expert statistics that every launch records at this `PATH`, with {out}: they prove how it was routed")
-	f.IntVar(&o.ranks, "ranks", 0, "how many ranks must prove their arm; 0 for those seen")
+	f.IntVar(&o.ranks, "ranks", 0, "how many ranks must prove their arm; 0 for those that the report names, else those seen")
 	f.StringVar(&o.perfectCommand, "perfect-command", "", "another `COMMAND` for the perfect arm, as one quoted line")
 	f.StringVar(&o.server, "server", "", "start this `COMMAND` first, and end it after the client")
 	f.StringVar(&o.ready, "ready", "", "the server is ready once this `URL` answers 2xx")

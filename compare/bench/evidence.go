@@ -40,15 +40,25 @@ func armsOf(pair [2]Launch) (normal, perfect Attempt) {
 	return a, b
 }
 
-// wantedProofs are the proofs, with an unproved one for each rank that the spec
-// names and of which there is none.
+// ranks is how many ranks a launch must prove: those of the spec, else those
+// that its report names; 0 if unknown.
+func (c *Campaign) ranks(a Attempt) int {
+	if c.Spec.Ranks == 0 && a.Result != nil {
+		return a.Result.Proof.Ranks
+	}
+	return c.Spec.Ranks
+}
+
+// wantedProofs are the proofs, with an unproved one for each wanted rank of
+// which there is none.
 func (c *Campaign) wantedProofs() []Proof {
 	proofs := c.proofs()
-	if c.Spec.Ranks == 0 {
-		return proofs
-	}
 	for _, arm := range Arms {
-		for rank := range c.Spec.Ranks {
+		ranks := 0
+		for _, a := range c.counted(arm) {
+			ranks = max(ranks, c.ranks(a))
+		}
+		for rank := range ranks {
 			covered := slices.ContainsFunc(proofs, func(p Proof) bool {
 				return p.Arm == arm && (p.Rank == rank || p.Rank == AllRanks)
 			})

@@ -177,7 +177,7 @@ func TestProveByOutput(t *testing.T) {
 		"normal told to be perfect":     {Normal, said(true, 2, 1, 1), 2, Balanced},
 		"a layer without a rank's load": {Perfect, said(true, 1, nan, 1), 1, Balanced},
 	} {
-		proofs := Treatment{}.prove(c.arm, c.a)
+		proofs := Treatment{}.prove(c.arm, c.a, 0)
 		if len(proofs) != c.ranks {
 			t.Errorf("%s: %d proofs, want one per rank", name, len(proofs))
 		}
@@ -231,14 +231,18 @@ func TestProveByLine(t *testing.T) {
 		"perfect without lines": {Perfect, lines(), false},
 		"normal without lines":  {Normal, lines(), true},
 		"normal with lines":     {Normal, lines(0), false},
+		// Of two ranks, one or both printed a line that does not say whose it is.
+		"one line, no rank":       {Perfect, lines(AllRanks), false},
+		"two lines, no rank":      {Perfect, Attempt{Result: &metrics.Result{}, LinesFound: []Found{{AllRanks, 2, "x"}}}, true},
+		"normal, a line, no rank": {Normal, lines(AllRanks), false},
 	} {
-		for _, p := range trtllm.prove(c.arm, c.a) {
+		for _, p := range trtllm.prove(c.arm, c.a, 2) {
 			if p.Proves() != c.proves {
 				t.Errorf("%s: %+v", name, p)
 			}
 		}
 	}
-	if p := (Treatment{}).prove(Perfect, lines()); len(p) != 1 || p[0].Proves() {
+	if p := (Treatment{}).prove(Perfect, lines(), 0); len(p) != 1 || p[0].Proves() {
 		t.Errorf("without a line to look for: %+v", p)
 	}
 }
@@ -303,6 +307,13 @@ func TestProofOverLaunches(t *testing.T) {
 	by = standing(campaignOf(spec, []Attempt{line(), line()}, []Attempt{line(0, 1), line(0)}))
 	if p := by[Perfect]; len(p) != 2 || !p[0].Proves() || p[1].Proves() || !strings.Contains(p[1].Evidence, "1 of 2") {
 		t.Errorf("proofs of the perfect arm %+v, want rank 1 unproved", p)
+	}
+	// A rank that the report counts and the log never names.
+	one := line(0)
+	one.Result.Proof.Ranks = 2
+	by = standing(campaignOf(spec, []Attempt{line()}, []Attempt{one}))
+	if p := by[Perfect]; len(p) != 2 || !p[0].Proves() || p[1].Rank != 1 || p[1].Proves() {
+		t.Errorf("proofs of the perfect arm %+v, want rank 1 missing", p)
 	}
 	// Ranks that the spec names and nobody has seen.
 	spec.Ranks = 3

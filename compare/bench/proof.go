@@ -92,7 +92,7 @@ func (c *Campaign) proofs() []Proof {
 	for _, arm := range Arms {
 		ranks := make(map[int]*Proof)
 		for _, a := range c.counted(arm) {
-			for _, p := range c.Spec.Treatment.prove(arm, a) {
+			for _, p := range c.Spec.Treatment.prove(arm, a, c.ranks(a)) {
 				if have, ok := ranks[p.Rank]; ok {
 					have.merge(p)
 				} else {
@@ -155,9 +155,10 @@ func (p *Proof) merge(o Proof) {
 	p.ExpertMaxOverMean = worse(p.ExpertMaxOverMean, o.ExpertMaxOverMean)
 }
 
-// prove says what one launch's output proves about its ranks. Recorded loads go
-// before the report's own word, and that before a line in the log.
-func (t Treatment) prove(arm Arm, a Attempt) []Proof {
+// prove says what one launch's output proves about its ranks, of which there are
+// so many (0: unknown). Recorded loads go before the report's own word, and that
+// before a line in the log.
+func (t Treatment) prove(arm Arm, a Attempt, ranks int) []Proof {
 	if a.Counted != nil {
 		return proveByCounts(arm, *a.Counted)
 	}
@@ -169,7 +170,7 @@ func (t Treatment) prove(arm Arm, a Attempt) []Proof {
 			Evidence:        "the output does not say how it was routed, and no proof line is known for this treatment",
 			RankMaxOverMean: router.Undefined(), ExpertMaxOverMean: router.Undefined()}}
 	}
-	return t.proveByLine(arm, a)
+	return t.proveByLine(arm, a, ranks)
 }
 
 // proveByOutput judges a launch by what its own report says: whether its router
@@ -258,8 +259,9 @@ func most(a, b router.Number) router.Number {
 
 // proveByLine judges a launch by the lines its ranks printed. Their absence
 // from the normal arm counts only beside their presence in the perfect one,
-// which the judge demands anyway.
-func (t Treatment) proveByLine(arm Arm, a Attempt) []Proof {
+// which the judge demands anyway. Lines that do not name their rank must be as
+// many as there are ranks: a variable that reached one rank only prints one.
+func (t Treatment) proveByLine(arm Arm, a Attempt, ranks int) []Proof {
 	proof := func(rank int, standing Standing, format string, args ...any) Proof {
 		return Proof{Arm: arm, Rank: rank, Launches: 1, Standing: standing, Evidence: fmt.Sprintf(format, args...),
 			RankMaxOverMean: router.Undefined(), ExpertMaxOverMean: router.Undefined()}
@@ -272,6 +274,10 @@ func (t Treatment) proveByLine(arm Arm, a Attempt) []Proof {
 	}
 	var proofs []Proof
 	for _, f := range a.LinesFound {
+		if arm == Perfect && f.Rank == AllRanks && f.Times < ranks {
+			proofs = append(proofs, proof(f.Rank, Unproved, "its log says %q %d×, without a rank, for %d ranks (--ranks 1 if one line speaks for all)", f.Text, f.Times, ranks))
+			continue
+		}
 		proofs = append(proofs, proof(f.Rank, Balanced, "its log says %q (%d×)", f.Text, f.Times))
 	}
 	return proofs

@@ -31,7 +31,7 @@ type Spec struct {
 	// Host.Counts reads them, and they prove how it was routed.
 	Counts string `json:"counts,omitempty"`
 
-	Ranks         int      `json:"ranks"`          // ranks that must prove the treatment; 0: those seen
+	Ranks         int      `json:"ranks"`          // ranks that must prove the treatment; 0: those that the report names, else those seen
 	Same          []string `json:"same,omitempty"` // files that must not change between launches
 	WorkTolerance float64  `json:"work_tolerance"` // relative difference of work allowed within a pair
 

@@ -74,6 +74,8 @@ func readTRTLLMLine(rec record, t *tally) {
 		t.side["input"] = rec.value
 	case "Average Output Length (tokens)":
 		t.side["output"] = rec.value
+	case "EP Size":
+		t.ranks(rec.value)
 	}
 }
 
@@ -95,6 +97,13 @@ func generation(label string) float64 {
 		return 1
 	}
 	return 0
+}
+
+// ranks takes a size of the expert-parallel group, if it can be one.
+func (t *tally) ranks(size float64) {
+	if size >= 1 && size < 1<<20 {
+		t.proof.Ranks = int(size)
+	}
 }
 
 // finishTRTLLM turns mean lengths into token counts.
@@ -147,8 +156,8 @@ func readTRTLLMReport(o *object, line int, t *tally) {
 		}
 	}
 	finishTRTLLM(t)
-	if v, ok := f.number("world_info/ep_size"); ok && v > 0 && v < 1<<20 {
-		t.proof.Ranks = int(v)
+	if v, ok := f.number("world_info/ep_size"); ok {
+		t.ranks(float64(v))
 	}
 	if _, ok := f.value("decoding_stats"); ok {
 		t.noteOnce(speculation)
