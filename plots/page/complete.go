@@ -118,7 +118,7 @@ func cacheTable(in Input) table {
 	}
 	for _, b := range in.Cache.Balance {
 		even := cell{Text: "yes", Mark: good}
-		if !b.even() {
+		if !b.Even() {
 			even = cell{Text: "no", Mark: bad}
 		}
 		t.Folded = len(in.Cache.Balance) > 12
@@ -141,7 +141,7 @@ func brokenEntries(in Input) table {
 func cacheSentence(c *Cache) string {
 	even := 0
 	for _, b := range c.Balance {
-		if b.even() {
+		if b.Even() {
 			even++
 		}
 	}

@@ -44,9 +44,9 @@ type CountsLayer struct {
 	counts.LayerBalance
 }
 
-// even reports that experts and ranks are both known to be at their floor, give
+// Even reports that experts and ranks are both known to be at their floor, give
 // or take the rounding of a ratio of two integers.
-func (b CacheBalance) even() bool {
+func (b CacheBalance) Even() bool {
 	at := func(v, floor router.Number) bool { return floor >= 1 && v >= 1 && v <= floor*(1+1e-9) }
 	return at(b.ExpertMaxOverMean, b.ExpertFloor) && at(b.RankMaxOverMean, b.RankFloor)
 }

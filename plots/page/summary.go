@@ -48,7 +48,7 @@ func campaignFact(c *compare.CampaignResult) fact {
 func cacheFact(c *Cache) fact {
 	even := 0
 	for _, b := range c.Balance {
-		if b.even() {
+		if b.Even() {
 			even++
 		}
 	}

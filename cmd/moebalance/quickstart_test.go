@@ -1,0 +1,124 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// shortTour prepares, finds, and draws, in less than a second.
+var shortTour = []tourStep{
+	{args: []string{"logits", "generate", "--model", "gpt-oss-120b", "--ep", "2", "--tokens", "1,8", "--cache", "DIR/cache"}},
+	{args: []string{"logits", "verify", "DIR/cache", "--format", "json", "-o", "DIR/logits.json"}, result: "logits.json", about: "logits", found: foundBalance},
+	tour[3],
+	{args: []string{"report", "-o", "DIR/report.html", "DIR/logits.json"}},
+}
+
+func TestQuickstart(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a tour's folder")
+	var first string
+	for range 2 { // the second one replaces the first one's folder
+		var out, errs bytes.Buffer
+		if err := quickstart(t.Context(), dir, shortTour, &out, &errs); err != nil {
+			t.Fatal(err, errs.String())
+		}
+		if first == "" {
+			first = out.String()
+		}
+		if out.String() != first {
+			t.Errorf("the second tour printed %q, the first %q", out.String(), first)
+		}
+		quoted := strings.ReplaceAll(dir, "'", `'\''`)
+		if want := "$ moebalance logits verify '" + quoted + "/cache' --format json -o '" + quoted + "/logits.json'\n"; !strings.Contains(errs.String(), want) {
+			t.Errorf("stderr %q lacks %q", errs.String(), want)
+		}
+		stale := filepath.Join(dir, "stale")
+		if _, err := os.Stat(stale); err == nil {
+			t.Error("the folder of the first tour was not cleared")
+		}
+		if err := os.WriteFile(stale, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lines := strings.Split(strings.TrimSuffix(first, "\n"), "\n")
+	want := []string{"2 of 2 batch sizes of gpt-oss-120b", "layer 1 waits for rank 1, whose experts take 51.6 % longer", "report: " + filepath.Join(dir, "report.html")}
+	if len(lines) != len(want) {
+		t.Fatalf("stdout is %q, want %d lines", first, len(want))
+	}
+	for i, line := range lines {
+		if !strings.Contains(line, want[i]) {
+			t.Errorf("line %q, want %q in it", line, want[i])
+		}
+	}
+	if page, err := os.ReadFile(filepath.Join(dir, "report.html")); err != nil || !bytes.HasPrefix(page, []byte("<!DOCTYPE html>")) {
+		t.Errorf("report.html: %v, %.20q", err, page)
+	}
+}
+
+// What the steps find fits a line, whatever the result.
+func TestQuickstartFindings(t *testing.T) {
+	dir := t.TempDir()
+	for result, source := range map[string][]string{
+		"gptoss.json":   tour[4].in(dir),
+		"deepseek.json": tour[5].in(dir),
+	} {
+		args := source
+		for i, a := range args {
+			args[i] = strings.ReplaceAll(a, dir+"/captures", "../../testdata")
+		}
+		if _, stderr, code := invoke(t.Context(), args...); code != exitDone {
+			t.Fatalf("%s: exit %d, %s", result, code, stderr)
+		}
+	}
+	campaign, err := os.ReadFile("../../testdata/campaign-deepseek-ep4.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "bench.json"), campaign, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	findings := 0
+	for _, s := range tour {
+		if s.found == nil {
+			continue
+		}
+		findings++
+		want, ok := map[string]string{
+			"gptoss.json":   "GPU time of a step from 5.50 ms to 4.09 ms (-25.6 %)",
+			"deepseek.json": "GPU time of a step from 8.90 ms to 7.32 ms (-17.8 %)",
+			"bench.json":    "throughput by +23.0 % (+18.7 % to +26.0 % at 96.9 % confidence, 6 pairs): imbalance significant",
+		}[s.result]
+		if !ok {
+			continue // in TestQuickstart
+		}
+		result, err := readResult(filepath.Join(dir, s.result))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if line := s.found(result); !strings.Contains(line, want) || utf8.RuneCountInString(line) > 130 {
+			t.Errorf("%s: %q, want %q in at most 130 letters", s.result, line, want)
+		}
+	}
+	if findings != 5 {
+		t.Errorf("the tour has %d findings, want 5", findings)
+	}
+}
+
+func TestQuickstartStops(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	dir := filepath.Join(t.TempDir(), "tour")
+	_, stderr, code := invoke(ctx, "quickstart", "--dir", dir)
+	if code != exitInterrupted || !strings.Contains(stderr, "what was made so far is in") {
+		t.Errorf("exit %d, %q; want %d", code, stderr, exitInterrupted)
+	}
+	var out, errs bytes.Buffer
+	err := quickstart(t.Context(), dir, []tourStep{{args: []string{"trace", "DIR/none.sqlite"}}}, &out, &errs)
+	if err == nil || !strings.Contains(err.Error(), "exit code 1") || out.Len() > 0 {
+		t.Errorf("error %v, stdout %q", err, out.String())
+	}
+}

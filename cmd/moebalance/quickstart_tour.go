@@ -1,0 +1,114 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/moebalance/moebalance/cmd/internal/workload"
+	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/plots"
+	"github.com/moebalance/moebalance/plots/page"
+	"github.com/moebalance/moebalance/router"
+)
+
+// tourStep is one command of the tour, and what it found; steps that only
+// prepare have no finding.
+type tourStep struct {
+	args   []string // DIR in an argument stands for the folder
+	result string   // the file in the folder that the command writes its JSON to
+	about  string
+	found  func(page.Input) string // from that result, in one line
+}
+
+// in is the command's arguments for a folder.
+func (s tourStep) in(dir string) []string {
+	args := make([]string, len(s.args))
+	for i, a := range s.args {
+		args[i] = strings.ReplaceAll(a, "DIR", filepath.ToSlash(dir))
+	}
+	return args
+}
+
+// tour is the commands in order.
+var tour = []tourStep{
+	{args: []string{"logits", "generate", "--model", "gpt-oss-120b", "--ep", "8", "--tokens", "1,8,64,256", "--cache", "DIR/cache"}},
+	{args: []string{"logits", "generate", "--model", "deepseek-v3", "--ep", "8", "--tokens", "1,8,64,256", "--cache", "DIR/cache"}},
+	{
+		args:   []string{"logits", "verify", "DIR/cache", "--format", "json", "-o", "DIR/logits.json"},
+		result: "logits.json", about: "balanced logits", found: foundBalance,
+	}, {
+		args:   []string{"trace", "DIR/captures/gptoss-ep4-loop/normal.sqlite", "--format", "json", "-o", "DIR/trace.json"},
+		result: "trace.json", about: "GPT-OSS-like on 4 H200s", found: foundStraggler,
+	}, {
+		args:   []string{"compare", "DIR/captures/gptoss-ep4-loop/normal.sqlite", "DIR/captures/gptoss-ep4-loop/perfect.sqlite", "--format", "json", "-o", "DIR/gptoss.json"},
+		result: "gptoss.json", about: "the same, balanced", found: foundDifference,
+	}, {
+		args:   []string{"compare", "DIR/captures/deepseek-ep4-ranks/normal.*", "DIR/captures/deepseek-ep4-ranks/perfect.*", "--format", "json", "-o", "DIR/deepseek.json"},
+		result: "deepseek.json", about: "DeepSeek-V3-like, balanced", found: foundDifference,
+	}, {
+		args:   []string{"bench", "--pairs", "6", "--campaign", "DIR/campaign", "--format", "json", "-o", "DIR/bench.json", "--", "moebalance", "workload"},
+		result: "bench.json", about: "workload here, by " + workload.DefaultClock() + " time", found: foundGain,
+	},
+	{args: []string{
+		"report", "--title", "Two programs: a campaign of the built-in workload, and traces of a GPT-OSS-like model on H200s",
+		"-o", "DIR/report.html", "--png", "DIR/figures", "--svg", "DIR/figures", "DIR/logits.json", "DIR/bench.json", "DIR/captures/gptoss-ep4-loop",
+	}},
+}
+
+func foundBalance(in page.Input) string {
+	var models []string
+	even := 0
+	for _, b := range in.Cache.Balance {
+		if !slices.Contains(models, b.Model) {
+			models = append(models, b.Model)
+		}
+		if b.Even() {
+			even++
+		}
+	}
+	return fmt.Sprintf("as even as whole slots can be, over ranks and experts, at %d of %d batch sizes of %s", even, len(in.Cache.Balance), strings.Join(models, " and "))
+}
+
+// foundStraggler names the layer with the largest imbalance of time over ranks.
+func foundStraggler(in page.Input) string {
+	worst := nsys.ImbalanceStat{Imbalance: router.Undefined()}
+	for _, i := range in.Trace.Imbalance {
+		if i.Level == "rank" && i.Quantity == "time" && !(i.Imbalance <= worst.Imbalance) {
+			worst = i
+		}
+	}
+	var loss router.Number
+	for _, s := range in.Trace.Stragglers {
+		loss += s.LossNS
+	}
+	return fmt.Sprintf("layer %d waits for rank %d, whose experts take %s longer than the mean rank's; all layers together lose %s a step to slow ranks",
+		worst.Layer, worst.Worst, tourShare("%.1f", worst.Imbalance), tourTime(loss))
+}
+
+func foundDifference(in page.Input) string {
+	c := in.Compared
+	return fmt.Sprintf("GPU time of a step from %s to %s (%s), its time lost to the slowest rank from %s to %s",
+		tourTime(c.Step.NormalNS), tourTime(c.Step.PerfectNS), tourShare("%+.1f", c.Step.DifferenceNS/c.Step.NormalNS),
+		tourTime(c.Ceiling.StragglerLoss.NormalNS), tourTime(c.Ceiling.StragglerLoss.PerfectNS))
+}
+
+func foundGain(in page.Input) string {
+	c := in.Campaign
+	return fmt.Sprintf("balanced routing changes throughput by %s (%s to %s at %s confidence, %d pairs): %s",
+		tourShare("%+.1f", c.Gain.Estimate), tourShare("%+.1f", c.Gain.Low), tourShare("%+.1f", c.Gain.High), tourShare("%.1f", c.Gain.Confidence), c.Gain.N, c.Verdict)
+}
+
+// tourShare writes a fraction as a percentage.
+func tourShare(format string, v router.Number) string {
+	if !v.Defined() {
+		return "–"
+	}
+	return fmt.Sprintf(format, 100*float64(v)) + " %"
+}
+
+// tourTime writes a time in nanoseconds, with a plain space before its unit.
+func tourTime(ns router.Number) string {
+	return strings.ReplaceAll(plots.Duration(float64(ns)), "\u00a0", " ")
+}
