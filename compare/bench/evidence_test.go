@@ -413,7 +413,7 @@ func TestProveByCounts(t *testing.T) {
 		"normal but even":             {Normal, 1, 1, 1, 1, Balanced},
 		"nothing recorded":            {Perfect, nan, nan, nan, nan, Unproved},
 	} {
-		proofs := Treatment{}.prove(c.arm, Attempt{Counted: &Counted{Ranks: 3, RankMaxOverMean: c.rank, RankFloor: c.rankFloor, ExpertMaxOverMean: c.expert, ExpertFloor: c.expFloor}})
+		proofs := Treatment{}.prove(c.arm, Attempt{Counted: &Counted{Ranks: 3, RankMaxOverMean: c.rank, RankFloor: c.rankFloor, ExpertMaxOverMean: c.expert, ExpertFloor: c.expFloor}}, 3)
 		if len(proofs) != 3 {
 			t.Errorf("%s: %d proofs, want 3", name, len(proofs))
 		}
