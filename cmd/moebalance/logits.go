@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -52,6 +51,11 @@ func (g *gateFlags) bind(f *pflag.FlagSet) {
 	f.StringVar(&g.biasFile, "bias", "", "read the correction bias from this checkpoint: a safetensors `FILE`, the index of a sharded one, or its folder")
 	f.StringVar(&g.biasTensor, "bias-tensor", "", "`NAME` of the bias, such as model.layers.3.mlp.gate.e_score_correction_bias")
 	f.IntVar(&g.ranks, "ep", 0, "expert-parallel ranks")
+	g.bindRanks(f)
+}
+
+// bindRanks binds what ranks hold, but not how many there are.
+func (g *gateFlags) bindRanks(f *pflag.FlagSet) {
 	f.StringVar(&g.placement, "placement", "", "JSON `FILE` with the experts each rank holds, [[0,1],[2,3]], replicas allowed (default contiguous)")
 	f.StringVar(&g.mode, "mode", string(router.DEP), "dep: each rank has its own tokens; tep: all ranks hold the same")
 }
@@ -139,10 +143,11 @@ func (g *gateFlags) find() (router.Model, error) {
 	return m, nil
 }
 
-// layout places the experts of the gate.
-func (g *gateFlags) layout(experts int) (router.Layout, error) {
+// layout places the experts of the gate: as the file says, or contiguously on so
+// many ranks.
+func (g *gateFlags) layout(experts, ranks int) (router.Layout, error) {
 	if g.placement == "" {
-		l, err := router.Contiguous(experts, g.ranks)
+		l, err := router.Contiguous(experts, ranks)
 		return l, withCode(exitUsage, err)
 	}
 	text, err := os.ReadFile(g.placement)
@@ -158,53 +163,6 @@ func (g *gateFlags) layout(experts int) (router.Layout, error) {
 		return l, fmt.Errorf("--placement %q: %w", g.placement, err)
 	}
 	return l, nil
-}
-
-// planFlags choose a plan and its knobs.
-type planFlags struct {
-	name   string
-	knobs  router.PlanOptions
-	counts string
-}
-
-func (p *planFlags) bind(f *pflag.FlagSet) {
-	f.StringVar(&p.name, "plan", router.PlanNames()[0], "how slots are assigned to experts: "+strings.Join(router.PlanNames(), ", "))
-	p.bindKnobs(f)
-}
-
-func (p *planFlags) bindKnobs(f *pflag.FlagSet) {
-	f.Uint64Var(&p.knobs.Seed, "seed", 0, "of the plans uniform and zipf")
-	f.Float64Var(&p.knobs.Imbalance, "imbalance", 0, "max/mean - 1 over the ranks that the plan target aims at, as a fraction")
-	f.Float64Var(&p.knobs.Hotness, "hotness", 0, "share of all slots, 0 to 1, that a hotspot plan sends to the hot one on top of an even share of the rest")
-	f.IntVar(&p.knobs.Hot, "hot", 0, "the hot rank or expert of a hotspot plan")
-	f.Float64Var(&p.knobs.Exponent, "exponent", 0, "of the plan zipf; 0 is balanced")
-	f.StringVar(&p.counts, "counts", "", "JSON `FILE` with recorded slots per expert, [12,0,7], for the plan replay")
-}
-
-func (p *planFlags) check() error {
-	if !slices.Contains(router.PlanNames(), p.name) {
-		return usagef("--plan: want %s, have %q", strings.Join(router.PlanNames(), ", "), p.name)
-	}
-	if (p.name == "replay") != (p.counts != "") {
-		return usagef("--plan replay and --counts go together")
-	}
-	return nil
-}
-
-// options reads what the flags name.
-func (p *planFlags) options() (router.PlanOptions, error) {
-	o := p.knobs
-	if p.counts == "" {
-		return o, nil
-	}
-	text, err := os.ReadFile(p.counts)
-	if err != nil {
-		return o, err
-	}
-	if err := json.Unmarshal(text, &o.Counts); err != nil {
-		return o, fmt.Errorf("--counts %q: want a JSON list of slots per expert: %w", p.counts, err)
-	}
-	return o, nil
 }
 
 // countBar shows done of total on a terminal and nothing elsewhere.

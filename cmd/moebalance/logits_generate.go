@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -20,7 +21,8 @@ type generateOptions struct {
 	tokens  []int
 	ranks   []int
 	dtype   string
-	plan    planFlags
+	plan    string
+	knobs   planFlags
 	layer   int
 	idsOnly bool
 	out     resultFlags
@@ -55,7 +57,8 @@ because a sigmoid adds at most 1.`,
 	f.IntSliceVar(&o.tokens, "tokens", logits.CommonTokens(), "batch sizes in tokens per rank")
 	f.IntSliceVar(&o.ranks, "rank", nil, "make the entries of these ranks alone (default all)")
 	f.StringVar(&o.dtype, "dtype", "", "float32, bfloat16 or float16 (default what the model's engines use)")
-	o.plan.bind(f)
+	f.StringVar(&o.plan, "plan", router.PlanNames()[0], "how slots are assigned to experts: "+strings.Join(router.PlanNames(), ", "))
+	o.knobs.bind(f)
 	f.IntVar(&o.layer, "layer", 0, "shift the plan as for this layer, so that remainders do not pile up")
 	f.BoolVar(&o.idsOnly, "ids-only", false, "keep expert_ids alone, without logits")
 	o.out.bind(c)
@@ -84,7 +87,7 @@ func (o *generateOptions) check() error {
 	case o.layer < 0:
 		return usagef("--layer: want 0 or more, have %d", o.layer)
 	}
-	return o.plan.check()
+	return o.knobs.check("--plan", o.plan)
 }
 
 // generateResult is the JSON of logits generate.
@@ -172,11 +175,11 @@ func (o *generateOptions) spec() (logits.Spec, error) {
 	if err != nil {
 		return logits.Spec{}, err
 	}
-	layout, err := o.gate.layout(gate.Shape.Experts)
+	layout, err := o.gate.layout(gate.Shape.Experts, o.gate.ranks)
 	if err != nil {
 		return logits.Spec{}, err
 	}
-	knobs, err := o.plan.options()
+	knobs, err := o.knobs.options()
 	if err != nil {
 		return logits.Spec{}, err
 	}
@@ -189,7 +192,7 @@ func (o *generateOptions) spec() (logits.Spec, error) {
 	}
 	return logits.Spec{
 		Model: name, Gate: gate, Layout: layout, Mode: router.Mode(o.gate.mode), Layer: o.layer,
-		Plan: o.plan.name, Knobs: knobs, DType: dtype, IDsOnly: o.idsOnly,
+		Plan: o.plan, Knobs: knobs, DType: dtype, IDsOnly: o.idsOnly,
 	}, nil
 }
 

@@ -16,6 +16,7 @@ type plansOptions struct {
 	knobs  planFlags
 	ranks  []int
 	tokens []int
+	layer  int
 	plans  []string
 	out    resultFlags
 }
@@ -33,10 +34,15 @@ are what indivisible slots allow; ranks come first, so where ranks hold unequall
 many experts the floor of experts is that of plans whose ranks are even. active
 experts are those with any token, beside the most that so many slots can touch:
 a plan that touches fewer reads fewer weights than balanced traffic would, which
-makes its decode time too good. pair off is by how many slots the worst row of
-(source, target) rank pairs is above its own floor. receiver conflict is the most
-senders that send to one rank in the same step; 1 is best, and tep has none.
-optimal says that everything but conflicts is at its floor.`,
+makes its decode time too good. pair above floor is for the sending rank that
+spreads worst over its targets: by how many slots its busiest target is above what
+an even spread would give it. receiver conflict is the most senders that send to
+one rank in the same step; 1 is best, and tep has none.
+
+The verdict is optimal when ranks, experts, pairs and active experts are all at
+their floors; with replicas the copies of experts are judged in their stead. A plan
+is invalid when a token gets an expert twice or experts of more groups than the
+method allows, or when ranks disagree about tokens that all of them hold.`,
 		Example: `  moebalance logits plans --model deepseek-v3 --ep 4,8,16 --tokens 1,8,64
   moebalance logits plans --model gpt-oss-120b --ep 8 --plans diagonal,uniform --seed 7
   moebalance logits plans --experts 60 --top-k 4 --ep 8 --tokens 3 --plans diagonal --format json`,
@@ -45,11 +51,12 @@ optimal says that everything but conflicts is at its floor.`,
 	}
 	f := c.Flags()
 	o.gate.bindModel(f)
+	o.gate.bindRanks(f)
 	f.IntSliceVar(&o.ranks, "ep", []int{8}, "expert-parallel ranks, one or several numbers")
 	f.IntSliceVar(&o.tokens, "tokens", []int{1, 8, 64}, "tokens per rank, one or several numbers")
-	f.StringVar(&o.gate.mode, "mode", string(router.DEP), "dep: each rank has its own tokens; tep: all ranks hold the same")
+	f.IntVar(&o.layer, "layer", 0, "shift the plans as for this layer, as far as they know layers")
 	f.StringSliceVar(&o.plans, "plans", []string{"trtllm-gen1", "trtllm-gen2", "diagonal"}, "which plans: "+strings.Join(router.PlanNames(), ", "))
-	o.knobs.bindKnobs(f)
+	o.knobs.bind(f)
 	o.out.bind(c)
 	return c
 }
@@ -69,15 +76,13 @@ func (o *plansOptions) check() error {
 			return usagef("--tokens: want 0 or more tokens per rank, have %d", t)
 		}
 	}
-	for _, name := range o.plans {
-		if !slices.Contains(router.PlanNames(), name) {
-			return usagef("--plans: want %s, have %q", strings.Join(router.PlanNames(), ", "), name)
-		}
+	if o.layer < 0 {
+		return usagef("--layer: want 0 or more, have %d", o.layer)
 	}
-	if slices.Contains(o.plans, "replay") != (o.knobs.counts != "") {
-		return usagef("--plans replay and --counts go together")
+	if o.gate.placement != "" && o.knobs.given("ep") {
+		return usagef("want --ep or --placement, which has its own number of ranks")
 	}
-	return nil
+	return o.knobs.check("--plans", o.plans...)
 }
 
 // plansResult is the JSON of logits plans.
@@ -88,6 +93,7 @@ type plansResult struct {
 	Method        router.Method `json:"method"`
 	Shape         router.Shape  `json:"shape"`
 	Mode          router.Mode   `json:"mode"`
+	Layer         int           `json:"layer"`
 	Plans         []plannedCase `json:"plans"`
 }
 
@@ -115,15 +121,21 @@ func (o *plansOptions) run(c *cobra.Command) error {
 	knobs.Method = gate.Method
 	result := plansResult{
 		SchemaVersion: 1, Kind: "logits plans",
-		Model: name, Method: gate.Method, Shape: gate.Shape, Mode: router.Mode(o.gate.mode), Plans: []plannedCase{},
+		Model: name, Method: gate.Method, Shape: gate.Shape, Mode: router.Mode(o.gate.mode), Layer: o.layer, Plans: []plannedCase{},
+	}
+	if o.gate.placement != "" {
+		o.ranks = []int{0} // the file's
 	}
 	for _, ranks := range o.ranks {
-		layout, err := router.Contiguous(gate.Shape.Experts, ranks)
+		layout, err := o.gate.layout(gate.Shape.Experts, ranks)
 		if err != nil {
-			return withCode(exitUsage, fmt.Errorf("--ep: %w", err))
+			return err
 		}
 		for _, tokens := range o.tokens {
-			p := router.Problem{Shape: gate.Shape, Layout: layout, Mode: result.Mode, Tokens: slices.Repeat([]int{tokens}, ranks)}
+			p := router.Problem{
+				Shape: gate.Shape, Layout: layout, Mode: result.Mode, Layer: o.layer,
+				Tokens: slices.Repeat([]int{tokens}, layout.Ranks()),
+			}
 			for _, plan := range o.plans {
 				if err := c.Context().Err(); err != nil {
 					return err
@@ -155,64 +167,90 @@ func plansDocument(result plansResult, shape string) output.Document {
 		{Name: "rank max/mean", Key: "rank_max_over_mean", Kind: output.Ratio}, {Name: "floor", Key: "rank_floor", Kind: output.Ratio},
 		{Name: "expert max/mean", Key: "expert_max_over_mean", Kind: output.Ratio}, {Name: "floor", Key: "expert_floor", Kind: output.Ratio},
 		{Name: "active experts", Key: "active_experts", Kind: output.Count}, {Name: "possible", Key: "active_experts_ideal", Kind: output.Count},
-		{Name: "pair off", Key: "pair_excess_slots", Kind: output.Count},
-		{Name: "receiver conflict", Key: "receiver_conflict", Kind: output.Count}, {Name: "optimal"},
+		{Name: "pair above floor", Key: "pair_excess_slots", Kind: output.Count},
+		{Name: "receiver conflict", Key: "receiver_conflict", Kind: output.Count}, {Name: "verdict"},
 	}}
 	d := output.Document{Value: result}
-	optimal, names := map[string]int{}, []string{}
-	cases := map[string]int{}
+	names, cases, verdicts := []string{}, map[string]int{}, map[[2]string]int{}
 	for _, row := range result.Plans {
 		if cases[row.Name]++; cases[row.Name] == 1 {
 			names = append(names, row.Name)
 		}
-		cells := make([]any, len(t.Columns))
-		cells[0], cells[1], cells[2] = row.Ranks, row.TokensPerRank, row.Name
-		if c := row.Certificate; c == nil {
-			if note := row.Refused; !slices.Contains(d.Notes, note) {
-				d.Notes = append(d.Notes, note)
-			}
-		} else {
-			copy(cells[3:], certificateCells(*c))
-			if c.Optimal {
-				optimal[row.Name]++
-			}
-			if note := fault(row.Name, *c); note != "" && !slices.Contains(d.Notes, note) {
-				d.Notes = append(d.Notes, note)
-			}
+		verdicts[[2]string{row.Name, row.verdict()}]++
+		if note := row.fault(); note != "" && !slices.Contains(d.Notes, note) {
+			d.Notes = append(d.Notes, note)
 		}
-		t.Rows = append(t.Rows, cells)
+		t.Rows = append(t.Rows, row.cells(len(t.Columns)))
 	}
 	var parts []string
 	for _, name := range names {
-		parts = append(parts, fmt.Sprintf("%s optimal in %d of %d cases", name, optimal[name], cases[name]))
+		part := fmt.Sprintf("%s optimal in %d of %d cases", name, verdicts[[2]string{name, optimal}], cases[name])
+		for _, fault := range []string{invalid, refused} {
+			if n := verdicts[[2]string{name, fault}]; n > 0 {
+				part += fmt.Sprintf(" (%s in %d)", fault, n)
+			}
+		}
+		parts = append(parts, part)
 	}
 	d.Headline = fmt.Sprintf("%s (%s), %s: %s", result.Model, shape, result.Mode, strings.Join(parts, ", "))
 	d.Tables = []output.Table{t}
 	return d
 }
 
-// certificateCells are the columns from rank max/mean on. A dispatch that does
-// not happen has no conflict.
-func certificateCells(c router.Certificate) []any {
-	var pair, conflict any
-	if c.PairSource >= 0 {
-		pair, conflict = c.Pair.Excess, c.ReceiverConflict
+// The verdicts on a plan for one problem.
+const (
+	optimal    = "optimal"
+	notOptimal = "not optimal"
+	invalid    = "invalid"
+	refused    = "refused"
+)
+
+func (row plannedCase) verdict() string {
+	switch c := row.Certificate; {
+	case c == nil:
+		return refused
+	case !c.Valid:
+		return invalid
+	case c.Optimal:
+		return optimal
 	}
-	return []any{
-		c.Rank.MaxOverMean, c.Rank.FloorOverMean, c.Expert.MaxOverMean, c.Expert.FloorOverMean,
-		c.ActiveExperts, c.ActiveExpertsIdeal, pair, conflict, c.Optimal,
-	}
+	return notOptimal
 }
 
-// fault says what makes a plan invalid.
-func fault(name string, c router.Certificate) string {
-	switch {
-	case c.Disagreements > 0:
-		return name + " routes tokens that all ranks hold differently on different ranks"
-	case c.Duplicates > 0:
-		return name + " gives tokens an expert twice"
-	case !c.Valid:
-		return fmt.Sprintf("%s gives tokens experts of %d groups where the method allows %d: the router would choose others", name, c.Groups, c.GroupsLimit)
+// cells are the row as the table shows it. A dispatch that does not happen has no
+// conflict, and an invalid plan no floor to hold its pairs against.
+func (row plannedCase) cells(columns int) []any {
+	cells := make([]any, columns)
+	cells[0], cells[1], cells[2], cells[columns-1] = row.Ranks, row.TokensPerRank, row.Name, row.verdict()
+	c := row.Certificate
+	if c == nil {
+		return cells
 	}
-	return ""
+	copy(cells[3:], []any{
+		c.Rank.MaxOverMean, c.Rank.FloorOverMean, c.Expert.MaxOverMean, c.Expert.FloorOverMean, c.ActiveExperts, c.ActiveExpertsIdeal,
+	})
+	if c.PairSource >= 0 {
+		if c.Valid {
+			cells[9] = c.Pair.Excess
+		}
+		cells[10] = c.ReceiverConflict
+	}
+	return cells
+}
+
+// fault says why a plan was refused, or what makes it invalid.
+func (row plannedCase) fault() string {
+	c := row.Certificate
+	switch {
+	case c == nil:
+		return row.Refused
+	case c.Valid:
+		return ""
+	case c.Disagreements > 0:
+		return row.Name + " is invalid: it routes tokens that all ranks hold differently on different ranks"
+	case c.Duplicates > 0:
+		return row.Name + " is invalid: it gives tokens an expert twice"
+	}
+	return fmt.Sprintf("%s is invalid: tokens get experts of %d groups where the method allows %d, so the model's router would choose others and the loads shown would not come about",
+		row.Name, c.Groups, c.GroupsLimit)
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -17,12 +19,17 @@ func runPlans(t *testing.T, args ...string) (stdout, stderr string, code int) {
 }
 
 // The numbers of the reference are the published ones for 256 experts, top-8, 8
-// ranks and 8 tokens each: 4.0 and 120 of 256 active experts.
+// ranks and 8 tokens each: 4.0 and 120 of 256 active experts. The first generation
+// knows no groups: its tokens use all 8, and its pairs have no floor.
 func TestLogitsPlansText(t *testing.T) {
-	out, _, code := runPlans(t, "--model", "deepseek-v3", "--ep", "8", "--tokens", "8", "--plans", "trtllm-gen2,diagonal", "--format", "csv")
-	want := `ranks,tokens_per_rank,plan,rank_max_over_mean,rank_floor,expert_max_over_mean,expert_floor,active_experts,active_experts_ideal,pair_excess_slots,receiver_conflict,optimal
-8,8,trtllm-gen2,1,1,4,1,120,256,8,1,false
-8,8,diagonal,1,1,1,1,256,256,0,1,true
+	out, _, code := runPlans(t, "--model", "deepseek-v3", "--ep", "8", "--tokens", "1,8", "--format", "csv")
+	want := `ranks,tokens_per_rank,plan,rank_max_over_mean,rank_floor,expert_max_over_mean,expert_floor,active_experts,active_experts_ideal,pair_excess_slots,receiver_conflict,verdict
+8,1,trtllm-gen1,1,1,32,4,8,64,,8,invalid
+8,1,trtllm-gen2,1,1,16,4,22,64,0,1,not optimal
+8,1,diagonal,1,1,4,4,64,64,0,1,optimal
+8,8,trtllm-gen1,1,1,4,1,64,256,,8,invalid
+8,8,trtllm-gen2,1,1,4,1,120,256,8,1,not optimal
+8,8,diagonal,1,1,1,1,256,256,0,1,optimal
 `
 	if code != exitDone || out != want {
 		t.Errorf("exit %d, output\n%s\nwant\n%s", code, out, want)
@@ -62,6 +69,8 @@ func TestLogitsPlansUsage(t *testing.T) {
 		{"--model", "deepseek-v3", "--plans", "replay"},
 		{"--model", "deepseek-v3", "--tokens", "-1"},
 		{"--model", "deepseek-v3", "--ep", "0"},
+		{"--model", "deepseek-v3", "--layer", "-1"},
+		{"--model", "deepseek-v3", "--imbalance", "0.5"},
 		{"--model", "deepseek-v3", "--ep", "257"},
 		{"--model", "deepseek-v3", "--mode", "dp"},
 		{"--experts", "8"},
@@ -73,15 +82,39 @@ func TestLogitsPlansUsage(t *testing.T) {
 	}
 }
 
-func TestFaults(t *testing.T) {
-	for want, c := range map[string]router.Certificate{
-		"":               {Valid: true},
-		"twice":          {Duplicates: 1},
-		"differently":    {Disagreements: 1},
-		"8 groups where": {Groups: 8, GroupsLimit: 4},
+func TestPlansVerdicts(t *testing.T) {
+	for _, c := range []struct {
+		certificate *router.Certificate
+		verdict     string
+		fault       string
+	}{
+		{&router.Certificate{Valid: true, Optimal: true}, "optimal", ""},
+		{&router.Certificate{Valid: true}, "not optimal", ""},
+		{&router.Certificate{Duplicates: 1}, "invalid", "twice"},
+		{&router.Certificate{Disagreements: 1}, "invalid", "differently"},
+		{&router.Certificate{Groups: 8, GroupsLimit: 4}, "invalid", "8 groups where"},
+		{nil, "refused", "wants equal ranks"},
 	} {
-		if got := fault("x", c); !strings.Contains(got, want) || (want == "") != (got == "") {
-			t.Errorf("fault of %+v: %q, want something about %q", c, got, want)
+		row := plannedCase{Name: "x", Certificate: c.certificate, Refused: "wants equal ranks"}
+		if row.verdict() != c.verdict || !strings.Contains(row.fault(), c.fault) || (c.fault == "") != (row.fault() == "") {
+			t.Errorf("%+v: %s, %q; want %s, something about %q", c.certificate, row.verdict(), row.fault(), c.verdict, c.fault)
 		}
+	}
+}
+
+// A placement with replicas: experts 0 and 1 have copies on both of two ranks.
+func TestLogitsPlansOfAPlacement(t *testing.T) {
+	placement := filepath.Join(t.TempDir(), "placement.json")
+	if err := os.WriteFile(placement, []byte("[[0,1,2],[3,0,1]]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"--experts", "4", "--top-k", "2", "--placement", placement, "--tokens", "7", "--layer", "1"}
+	out, _, code := runPlans(t, append(args, "--format", "csv")...)
+	// 28 slots: 14 per rank, over 6 copies, none with more than 5.
+	if want := "\n2,7,diagonal,1,1,"; code != exitDone || !strings.Contains(out, want) || !strings.HasSuffix(out, ",optimal\n") || strings.Count(out, ",refused\n") != 2 {
+		t.Errorf("exit %d, %s, want %q", code, out, want)
+	}
+	if _, _, code := runPlans(t, append(args, "--ep", "2")...); code != exitUsage {
+		t.Errorf("--placement with --ep: exit %d", code)
 	}
 }
