@@ -33,12 +33,12 @@ func kernelFamilies(normal, perfect *nsys.Trace) []KernelFamily {
 func onlyIn(arm Arm, own, other *nsys.Trace) []KernelFamily {
 	names, families := map[string]bool{}, map[string]bool{}
 	for _, k := range other.Kernels {
-		names[plainName(k.Name)] = true
+		names[nsys.NormalKernelName(k.Name)] = true
 		families[familyName(k.Name)] = true
 	}
 	byFamily := map[string]*KernelFamily{}
 	for _, k := range own.Kernels {
-		if names[plainName(k.Name)] {
+		if names[nsys.NormalKernelName(k.Name)] {
 			continue
 		}
 		name := familyName(k.Name)
@@ -84,27 +84,11 @@ func (c *TraceComparison) foreignKernels(sides [2]*nsys.Trace) {
 	}
 }
 
-var (
-	// casts are the template arguments that demanglers of different versions
-	// write as (int)4, (unsigned int)4, 4u or 4.
-	casts    = regexp.MustCompile(`\((?:int|bool|long|unsigned int|unsigned long|unsigned char)\)(-?\d)`)
-	suffixes = regexp.MustCompile(`\b(\d+)(?:u|ul|l|UL|L|U)\b`)
-	spaces   = regexp.MustCompile(`\s+`)
-	tiles    = regexp.MustCompile(`\d+x\d+`)
-)
-
-// plainName spells a kernel's name the same way for every demangler.
-func plainName(name string) string {
-	name = casts.ReplaceAllString(strings.TrimPrefix(name, "void "), "$1")
-	name = suffixes.ReplaceAllString(name, "$1")
-	name = strings.ReplaceAll(name, "(anonymous namespace)", "<unnamed>")
-	return spaces.ReplaceAllString(name, "")
-}
+var tiles = regexp.MustCompile(`\d+x\d+`)
 
 // familyName is the name up to its tile sizes, template or call arguments.
 func familyName(name string) string {
-	name = strings.TrimPrefix(name, "void ")
-	name = strings.NewReplacer("(anonymous namespace)", "unnamed", "<unnamed>", "unnamed").Replace(name)
+	name = nsys.NormalKernelName(name)
 	if i := strings.IndexAny(name, "<("); i > 0 {
 		name = name[:i]
 	}

@@ -235,7 +235,7 @@ func (res *countsResult) gate(limit float64) error {
 	}
 	switch {
 	case math.IsInf(most, -1):
-		return fmt.Errorf("--fail-above judges load per rank, and there is none: give --ep if the number of ranks is not recorded")
+		return withCode(exitInconclusive, fmt.Errorf("--fail-above: no layer's load is known on ranks, so there is nothing to judge: give --ep if the number of ranks is not recorded"))
 	case most > limit:
 		return withCode(exitGate, fmt.Errorf("rank load of layer %d is %.1f %% over its floor, above %.1f %%: %s", worst.Layer, 100*most, 100*limit, worst.Source))
 	}

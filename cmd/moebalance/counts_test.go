@@ -71,7 +71,7 @@ func TestCountsGate(t *testing.T) {
 	}
 	ask(t, exitDone, nil, "counts", "--fail-above", "0.85", normal)
 	ask(t, exitDone, nil, "counts", "--fail-above", "0", perfect)
-	if stderr := ask(t, exitFailed, nil, "counts", "--fail-above", "0.5", fixtures+"counts/sglang.csv"); !strings.Contains(stderr, "give --ep") {
+	if stderr := ask(t, exitInconclusive, nil, "counts", "--fail-above", "0.5", fixtures+"counts/sglang.csv"); !strings.Contains(stderr, "give --ep") {
 		t.Error(stderr)
 	}
 	ask(t, exitGate, nil, "counts", "--fail-above", "0.5", "--ep", "2", fixtures+"counts/sglang.csv")
@@ -120,6 +120,14 @@ func TestCountsFormats(t *testing.T) {
 		if strings.Count(out, "expert ") < 4 || !strings.Contains(out, "1.243") || !strings.Contains(out, "3 flagged") {
 			t.Errorf("%s:\n%s", format, out)
 		}
+	}
+	out, _, _ = invoke(t.Context(), "counts", path, fixtures+"gptoss-ep4-ranks/counts-perfect")
+	if headline, _, _ := strings.Cut(out, "\n"); !strings.HasPrefix(headline, "counts-normal: rank load max/mean 1.354") || !strings.Contains(headline, "1.514 (floor 1.000): 3 flagged; counts-perfect: rank load max/mean 1.000") {
+		t.Errorf("two sources: %s", headline)
+	}
+	out, _, _ = invoke(t.Context(), "counts", "--since", fixtures+"counts/scrape-1.prom", fixtures+"counts/scrape-1.prom")
+	if !strings.Contains(out, "no load to judge") || strings.Contains(out, "-1\n") {
+		t.Errorf("nothing was added, so nobody is the worst:\n%s", out)
 	}
 	out, _, _ = invoke(t.Context(), "counts", fixtures+"counts/engine.log")
 	if !strings.Contains(out, "the engine reports") || !strings.Contains(out, "2250") || strings.Contains(out, "floor") {

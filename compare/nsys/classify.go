@@ -114,10 +114,10 @@ var (
 	spaces    = strings.NewReplacer(" *", "*", " &", "&", "> >", ">>", "operator ()", "operator()")
 )
 
-// normalKernelName spells a demangled name in one way for every version:
+// NormalKernelName spells a demangled name in one way for every version:
 // without return type void, anonymous namespaces, casts and suffixes of
 // literals, and spaces before * and &.
-func normalKernelName(name string) string {
+func NormalKernelName(name string) string {
 	name = spaces.Replace(anonymous.Replace(strings.TrimPrefix(name, "void ")))
 	name = casts.ReplaceAllString(name, "$1")
 	name = suffixes.ReplaceAllString(name, "$1")

@@ -165,7 +165,7 @@ func TestEveryRuleDecidesItsOwnNames(t *testing.T) {
 				if got := ruleOf(spelled); got != i {
 					t.Errorf("%s\n\twant rule %d %s,\n\thave %d", spelled, i, kernelRules[i].function, got)
 				}
-				if want, have := normalKernelName(name), normalKernelName(spelled); want != have {
+				if want, have := NormalKernelName(name), NormalKernelName(spelled); want != have {
 					t.Errorf("%s is spelled\n\t%s and\n\t%s", name, want, have)
 				}
 			}

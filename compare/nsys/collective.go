@@ -146,7 +146,7 @@ func (p part) meetings() map[venue][]meeting {
 	names := make([]string, len(p.of.names)) // of collectives, spelt the same for every version
 	for i, is := range p.of.collectives() {
 		if is {
-			names[i] = normalKernelName(p.of.names[i])
+			names[i] = NormalKernelName(p.of.names[i])
 		}
 	}
 	list := map[venue][]meeting{}

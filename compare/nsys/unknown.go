@@ -64,7 +64,7 @@ func (r *reduction) unknown() {
 func firstFunctions(list []*KernelStat) string {
 	var names []string
 	for _, k := range list {
-		function, _ := kernelParts(normalKernelName(k.Name))
+		function, _ := kernelParts(NormalKernelName(k.Name))
 		if !slices.Contains(names, function) {
 			names = append(names, function)
 		}
