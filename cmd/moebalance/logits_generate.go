@@ -223,13 +223,9 @@ func (o *generateOptions) document(s logits.Spec, ranks int, list []logits.Writt
 		t.Rows = append(t.Rows, []any{group[0].Tokens, len(group), news, size, string(status), router.Number(spread)})
 		fresh, total = fresh+news, total+size
 	}
-	content := string(s.DType)
-	if s.IDsOnly {
-		content = "ids only"
-	}
 	return output.Document{
 		Headline: fmt.Sprintf("%s (%s) on %d ranks, %s, %s, plan %s: %d entries in %s, %.1f MiB, %d of them new",
-			s.Model, shapeText(s.Gate), s.Layout.Ranks(), s.Mode, content, s.Plan, len(list), o.cache, float64(total)/(1<<20), fresh),
+			s.Model, shapeText(s.Gate), s.Layout.Ranks(), s.Mode, contentText(s), s.Plan, len(list), o.cache, float64(total)/(1<<20), fresh),
 		Tables: []output.Table{t}, Notes: biasNotes(s.Gate, list), Value: result,
 	}
 }

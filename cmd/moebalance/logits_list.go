@@ -39,10 +39,6 @@ type listResult struct {
 
 type listedBalance struct {
 	cacheBalance
-	Mode    string `json:"mode"`
-	Plan    string `json:"plan"`
-	DType   string `json:"dtype"`
-	Ranks   int    `json:"ranks"`
 	Entries int    `json:"entries"`
 	Bytes   int64  `json:"bytes"`
 	Status  string `json:"status"`
@@ -73,8 +69,7 @@ func listDocument(dir string, s logits.Survey) output.Document {
 	for _, b := range s.Balances {
 		entries += b.Entries
 		result.Balance = append(result.Balance, listedBalance{
-			cacheBalance: cacheBalanceOf(b), Mode: string(b.Spec.Mode), Plan: b.PlanName, DType: string(b.Spec.DType),
-			Ranks: b.Spec.Layout.Ranks(), Entries: b.Entries, Bytes: b.Bytes, Status: balanceStatus(b),
+			cacheBalance: cacheBalanceOf(b), Entries: b.Entries, Bytes: b.Bytes, Status: balanceStatus(b),
 		})
 	}
 	return output.Document{

@@ -50,6 +50,10 @@ type verifyResult struct {
 type cacheBalance struct {
 	Model              string        `json:"model"`
 	Method             router.Method `json:"method"`
+	Plan               string        `json:"plan"`
+	Mode               router.Mode   `json:"mode"`
+	DType              logits.DType  `json:"dtype"`
+	Ranks              int           `json:"ranks"`
 	TokensPerRank      int           `json:"tokens_per_rank"`
 	ExpertMaxOverMean  router.Number `json:"expert_max_over_mean"`
 	ExpertFloor        router.Number `json:"expert_floor"`
@@ -163,7 +167,8 @@ func cacheBalanceOf(b logits.Balanced) cacheBalance {
 		active = router.Number(b.Experts.Active)
 	}
 	return cacheBalance{
-		Model: b.Spec.Model, Method: b.Spec.Gate.Method, TokensPerRank: b.Tokens,
+		Model: b.Spec.Model, Method: b.Spec.Gate.Method, Plan: b.PlanName, Mode: b.Spec.Mode, DType: b.Spec.DType,
+		Ranks: b.Spec.Layout.Ranks(), TokensPerRank: b.Tokens,
 		ExpertMaxOverMean: b.Experts.MaxOverMean, ExpertFloor: b.ExpertFloor,
 		RankMaxOverMean: b.Ranks.MaxOverMean, RankFloor: b.RankFloor,
 		ActiveExperts: active, ActiveExpertsIdeal: b.ActiveIdeal,
@@ -195,17 +200,22 @@ func balanceTable(s logits.Survey) output.Table {
 		{Name: "entries", Kind: output.Count}, {Name: "size", Key: "bytes", Kind: output.Bytes}, {Name: "status"},
 	}}
 	for _, b := range s.Balances {
-		v, content := cacheBalanceOf(b), string(b.Spec.DType)
-		if b.Spec.IDsOnly {
-			content = "ids only"
-		}
+		v := cacheBalanceOf(b)
 		t.Rows = append(t.Rows, []any{
-			v.Model, string(v.Method), b.PlanName, string(b.Spec.Mode), content, b.Spec.Layout.Ranks(), v.TokensPerRank,
+			v.Model, string(v.Method), v.Plan, string(v.Mode), contentText(b.Spec), v.Ranks, v.TokensPerRank,
 			v.ExpertMaxOverMean, v.ExpertFloor, v.RankMaxOverMean, v.RankFloor, v.ActiveExperts, v.ActiveExpertsIdeal,
 			b.Entries, b.Bytes, balanceStatus(b),
 		})
 	}
 	return t
+}
+
+// contentText is the element type of a spec's logits, where it has some.
+func contentText(s logits.Spec) string {
+	if s.IDsOnly {
+		return "ids only"
+	}
+	return string(s.DType)
 }
 
 // balanceStatus is the worst status of a batch size's entries, or which are bad.
