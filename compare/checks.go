@@ -212,7 +212,7 @@ func (c Campaign) checkDrift(sessions []session) Check {
 	var group []int
 	sameOrder := map[bool]bool{}
 	for _, s := range sessions {
-		if s.control || s.normal == nil || s.perfect == nil || math.IsNaN(LogGain(s.normal.Value, s.perfect.Value, true)) {
+		if s.control || s.normal == nil || s.perfect == nil || math.IsNaN(logGain(s.normal.Value, s.perfect.Value, true)) {
 			continue
 		}
 		if s.normal.Position == UnknownPosition || s.perfect.Position == UnknownPosition {

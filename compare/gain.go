@@ -1,7 +1,6 @@
 package compare
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 
@@ -55,10 +54,10 @@ const (
 	drawBudget = 10_000_000
 )
 
-// LogGain is the logarithm of a pair's gain: ln(perfect/normal) where higher
+// logGain is the logarithm of a pair's gain: ln(perfect/normal) where higher
 // values are better, ln(normal/perfect) where lower ones are. It is NaN unless
 // both values are positive and finite.
-func LogGain(normal, perfect float64, higherIsBetter bool) float64 {
+func logGain(normal, perfect float64, higherIsBetter bool) float64 {
 	if !(normal > 0 && perfect > 0) || math.IsInf(normal, 0) || math.IsInf(perfect, 0) {
 		return math.NaN()
 	}
@@ -68,25 +67,9 @@ func LogGain(normal, perfect float64, higherIsBetter bool) float64 {
 	return math.Log(normal / perfect)
 }
 
-// GainOf computes the gain over pairs: normal[i] and perfect[i] are the values
-// of the two launches of pair i, confidence is what is asked of both intervals,
-// and seed drives the methods that draw (BCa, and the sign flip of more pairs
-// than can be enumerated). It is an error when the lengths differ or a value is
-// not positive and finite; no pairs give an undefined gain with N = 0.
-func GainOf(normal, perfect []float64, higherIsBetter bool, confidence float64, seed uint64) (Gain, error) {
-	if len(normal) != len(perfect) {
-		return Gain{}, fmt.Errorf("computing the gain: want as many perfect values as normal ones, have %d and %d", len(perfect), len(normal))
-	}
-	logs := make([]float64, len(normal))
-	for i := range normal {
-		logs[i] = LogGain(normal[i], perfect[i], higherIsBetter)
-		if math.IsNaN(logs[i]) {
-			return Gain{}, fmt.Errorf("computing the gain: pair %d: want two positive values, have %g and %g", i, normal[i], perfect[i])
-		}
-	}
-	return gainOfLogs(logs, confidence, seed), nil
-}
-
+// gainOfLogs computes the gain from one log gain per pair. confidence is asked of
+// every interval; seed drives the methods that draw (BCa, and the sign flip of
+// more pairs than can be enumerated). No pairs give an undefined gain with N = 0.
 func gainOfLogs(logs []float64, confidence float64, seed uint64) Gain {
 	g := undrawnGain(logs, confidence)
 	flip := stats.SignFlip(logs, drawsFor(len(logs), flipDraws), rand.NewPCG(seed, 1))

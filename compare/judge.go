@@ -20,7 +20,7 @@ func Judge(c Campaign) CampaignResult {
 	for i, s := range sessions {
 		pairs[i] = s.pair(c.Metric)
 		if pairs[i].Status == PairComplete {
-			logs = append(logs, LogGain(s.normal.Value, s.perfect.Value, c.Metric.HigherIsBetter))
+			logs = append(logs, logGain(s.normal.Value, s.perfect.Value, c.Metric.HigherIsBetter))
 		}
 	}
 	r := CampaignResult{
@@ -158,7 +158,7 @@ func (s session) pair(m Metric) Pair {
 	default:
 		p.Order = "BA"
 	}
-	p.Gain = fraction(LogGain(s.normal.Value, s.perfect.Value, m.HigherIsBetter))
+	p.Gain = fraction(logGain(s.normal.Value, s.perfect.Value, m.HigherIsBetter))
 	switch {
 	case !p.Gain.Defined():
 		p.Note = strings.TrimPrefix(p.Note+"; no gain: want two positive values", "; ")

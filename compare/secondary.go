@@ -39,7 +39,7 @@ func (c Campaign) secondaryGains(sessions []session) []SecondaryGain {
 			if i < 0 || m.Metric == c.Metric {
 				continue
 			}
-			log := LogGain(m.Value, s.perfect.Secondary[i].Value, m.Metric.HigherIsBetter)
+			log := logGain(m.Value, s.perfect.Secondary[i].Value, m.Metric.HigherIsBetter)
 			if math.IsNaN(log) {
 				continue
 			}

@@ -101,5 +101,9 @@ func level(x router.Number) string {
 	if !x.Defined() {
 		return "–"
 	}
-	return fmt.Sprintf("%.1f %%", 100*x)
+	digits := 1
+	for digits < 9 && x < 1 && math.Round(100*float64(x)*math.Pow10(digits)) == 100*math.Pow10(digits) {
+		digits++ // 99.9999 % is not 100 %
+	}
+	return fmt.Sprintf("%.*f %%", digits, 100*x)
 }

@@ -2,7 +2,6 @@ package router
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -22,11 +21,6 @@ type Model struct {
 	Dense        []int   `json:"dense_layers"`      // those without, in order; never nil
 	LogitsDType  string  `json:"logits_dtype"`      // in which engines keep the router logits: "f32" or "bf16"
 	Source       string  `json:"source"`            // the published config.json
-}
-
-// IsMoE reports whether a layer, counted from 0, has routed experts.
-func (m Model) IsMoE(layer int) bool {
-	return layer >= 0 && layer < m.Layers && !slices.Contains(m.Dense, layer)
 }
 
 // FindModel returns the preset of that name. Case does not matter, and neither

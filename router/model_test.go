@@ -124,17 +124,14 @@ func TestModelsAreFreshAndNamedOnce(t *testing.T) {
 	}
 }
 
-func TestModelLayers(t *testing.T) {
-	maverick, _ := FindModel("llama-4-maverick")
-	v3, _ := FindModel("deepseek-v3")
-	for _, c := range []struct {
-		m     Model
-		layer int
-		want  bool
-	}{{maverick, 0, false}, {maverick, 1, true}, {maverick, 47, true}, {maverick, 48, false}, {v3, 2, false}, {v3, 3, true}, {v3, 60, true}, {v3, 61, false}, {v3, -1, false}} {
-		if got := c.m.IsMoE(c.layer); got != c.want {
-			t.Errorf("%s layer %d: %v, want %v", c.m.Name, c.layer, got, c.want)
-		}
+func TestPresetLayers(t *testing.T) {
+	maverick, _ := FindModel("llama-4-maverick") // experts in layers 1, 3, …, 47
+	v3, _ := FindModel("deepseek-v3")            // dense in layers 0 to 2
+	if d := maverick.Dense; len(d) != 24 || d[0] != 0 || d[1] != 2 || d[23] != 46 || maverick.MoELayers != 24 {
+		t.Errorf("%s: dense %v, %d with experts", maverick.Name, d, maverick.MoELayers)
+	}
+	if !slices.Equal(v3.Dense, []int{0, 1, 2}) || v3.MoELayers != 58 {
+		t.Errorf("%s: dense %v, %d with experts", v3.Name, v3.Dense, v3.MoELayers)
 	}
 }
 

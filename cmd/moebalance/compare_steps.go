@@ -45,7 +45,7 @@ func matchTable(m *metrics.Match) output.Table {
 	return t
 }
 
-// known is a count of a step, undefined where the log does not state it.
+// known is a count or number, undefined where it is negative: not stated.
 func known(n int64) any {
 	if n < 0 {
 		return nil

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"path/filepath"
+	"strings"
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/router"
@@ -24,8 +25,7 @@ func (res *countsResult) document() output.Document {
 
 func (res *countsResult) headline() string {
 	if len(res.Summary) > 0 {
-		s := res.Summary[0]
-		return fmt.Sprintf("%s load max/mean %.3f on average over %d layers, worst layer %d at %.3f: %d flagged", s.Level, s.MaxOverMean, s.Layers, s.WorstLayer, s.WorstMax, s.Flagged)
+		return strings.Join(res.summarySentences(), "; ")
 	}
 	if n := len(res.Reported); n > 0 {
 		var sum router.Number
@@ -35,6 +35,24 @@ func (res *countsResult) headline() string {
 		return fmt.Sprintf("the engine reports rank load max/mean %.3f, the mean of %d lines; it recorded no counts to check that", sum/router.Number(n), n)
 	}
 	return "no load to judge"
+}
+
+// summarySentences is one per source: of the rank load, or else of the experts'.
+func (res *countsResult) summarySentences() []string {
+	var sentences []string
+	told := map[string]bool{}
+	for _, s := range res.Summary { // ranks before experts
+		if told[s.Source] {
+			continue
+		}
+		told[s.Source] = true
+		sentence := fmt.Sprintf("%s load max/mean %.3f on average over %d layers, worst layer %d at %.3f (floor %.3f): %d flagged", s.Level, s.MaxOverMean, s.Layers, s.WorstLayer, s.WorstMax, s.WorstFloor, s.Flagged)
+		if len(res.Records) > 1 {
+			sentence = res.label(s.Source) + ": " + sentence
+		}
+		sentences = append(sentences, sentence)
+	}
+	return sentences
 }
 
 func (res *countsResult) notes() []string {
@@ -57,7 +75,7 @@ func (res *countsResult) layerTable() output.Table {
 	for _, l := range res.Imbalance {
 		t.Rows = append(t.Rows, []any{
 			res.label(l.Source), l.Layer, l.Level, l.Steps, l.MaxOverMean, l.Imbalance, l.Balancedness, l.CV, l.Gini,
-			l.Active, l.Floor, l.NullMedian, l.NullP95, l.Flagged, l.Worst,
+			l.Active, l.Floor, l.NullMedian, l.NullP95, l.Flagged, known(int64(l.Worst)),
 		})
 	}
 	return t
@@ -92,11 +110,7 @@ func (res *countsResult) reportedTable() output.Table {
 		{Name: "source"}, {Name: "step", Kind: output.Count}, {Name: "balancedness", Kind: output.Ratio}, {Name: "max/mean", Key: "max_over_mean", Kind: output.Ratio},
 	}}
 	for _, line := range res.Reported {
-		var step any
-		if line.Step >= 0 {
-			step = line.Step
-		}
-		t.Rows = append(t.Rows, []any{res.label(line.Source), step, line.Balancedness, line.MaxOverMean})
+		t.Rows = append(t.Rows, []any{res.label(line.Source), known(line.Step), line.Balancedness, line.MaxOverMean})
 	}
 	return t
 }

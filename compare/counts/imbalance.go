@@ -218,8 +218,8 @@ func (j *judge) step(s Step, rank, expert *mean) error {
 
 // chance is the null of a step, undefined where the shape is not known. Token
 // counts above 64 are rounded to 6 significant bits, so that a long record does
-// not need a simulation per step: at most 0.8 % of the tokens, and half of that
-// of the imbalance.
+// not need a simulation per step: at most 1.6 % of the tokens, and half of that
+// of the imbalance that chance gives.
 func (j *judge) chance(layout router.Layout, s Step) (router.Null, error) {
 	none := router.Null{
 		RankMedian: router.Undefined(), RankP95: router.Undefined(),

@@ -212,6 +212,6 @@ func (r *Record) warnAboutSameSources() {
 		uneven = uneven || slices.Max(first)-slices.Min(first) > 1
 	}
 	if r.Ranks > 1 && uneven {
-		r.warn("same_sources", "all %d ranks recorded the same counts: if they hold the same tokens (tep), the load is %d times too large; its balance is not affected", r.Ranks, r.Ranks)
+		r.warn("same_sources", "all %d ranks recorded the same counts: if they hold the same tokens (tep), the load is %d times too large, and floor and chance are those of as many tokens; max/mean is not affected", r.Ranks, r.Ranks)
 	}
 }
