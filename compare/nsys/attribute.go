@@ -216,7 +216,7 @@ func (a *attribution) ledgers() []*ledger {
 	for i := range a.rec.kernels {
 		k := &a.rec.kernels[i]
 		l := ledgers[k.unit]
-		if k.call >= 0 {
+		if a.rec.launched(k) {
 			l.launchedNS += k.end - k.start
 		}
 		if k.replay > 0 {

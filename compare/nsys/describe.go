@@ -70,12 +70,12 @@ func (d *description) losses() {
 	}
 	launchless := 0
 	for i := range d.rec.kernels {
-		if d.rec.kernels[i].call < 0 {
+		if !d.rec.launched(&d.rec.kernels[i]) {
 			launchless++
 		}
 	}
 	if launchless > 0 {
-		d.warn("no_launch", "%d of %d kernels have no launch recorded: they belong to no range", launchless, d.Kernels)
+		d.warn("no_launch", "%d of %d kernels have no launch recorded: no range of a thread places them", launchless, d.Kernels)
 	}
 }
 

@@ -174,7 +174,7 @@ func (m *merger) finish() {
 		}
 	}
 	for _, tid := range m.threads.values {
-		m.rec.threads = append(m.rec.threads, thread{tid, m.processes.of(tid & processMask)})
+		m.rec.threads = append(m.rec.threads, thread{id: tid, process: m.processes.of(tid & processMask)})
 	}
 	m.rec.processes = m.processes.values
 	for i, name := range m.names.names {

@@ -63,7 +63,7 @@ func digestAll(ctx context.Context, paths []string, o Options) ([]*digest, error
 	return slices.Concat(found...), nil
 }
 
-// digestFile reads an export or the summary of some.
+// digestFile reads an export, a trace of PyTorch's profiler, or a summary.
 func digestFile(ctx context.Context, path string, o Options) ([]*digest, error) {
 	if isSummary(path) {
 		if _, ok := flagged(o.Rank, path); ok {
@@ -74,6 +74,13 @@ func digestFile(ctx context.Context, path string, o Options) ([]*digest, error) 
 			o.Progress(info.Size())
 		}
 		return digests, err
+	}
+	if isTorchTrace(path) {
+		d, err := digestTorch(ctx, path, o)
+		if err != nil {
+			return nil, err
+		}
+		return []*digest{d}, nil
 	}
 	export := path
 	if info, err := os.Stat(path); err == nil && !info.IsDir() && isReport(path) && o.Converter.Nsys != "" {

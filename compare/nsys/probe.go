@@ -15,6 +15,7 @@ type probe struct {
 	schemaVersion string
 	environment   map[string]string // allowed variables only
 	environments  int               // variables recorded, of any name
+	rankEvidence  string            // where the rank among environment comes from, if not from there
 	mpiRanks      map[int64]int     // rank by global process id
 	session       int64             // UTC nanoseconds of the capture's zero; 0 when not recorded
 	graphLaunches int64             // API calls that launched a CUDA graph

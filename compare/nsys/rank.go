@@ -13,6 +13,7 @@ import (
 const (
 	byFlag         = "flag"
 	byEnvironment  = "environment"
+	byDistributed  = "distributedInfo"
 	byMPI          = "mpi_ranks"
 	byFileName     = "file name"
 	byDevice       = "device ordinal"
@@ -40,7 +41,7 @@ func assignRanks(path string, rec *recording, p *probe, ledgers []*ledger, flag 
 	}
 	if len(ledgers) == 1 {
 		if rank, ok := p.rankVariable(); ok {
-			set(ledgers[0], rank, byEnvironment)
+			set(ledgers[0], rank, cmp.Or(p.rankEvidence, byEnvironment))
 			return nil
 		}
 	}

@@ -34,6 +34,7 @@ const timeLimit = int64(1) << 53
 type thread struct {
 	id      int64 // serialized global thread id
 	process int32
+	gpu     bool // a stream, onto which the profiler projected ranges
 }
 
 // unit is what a rank can be at the least: one device of one process.
@@ -57,6 +58,11 @@ type kernel struct {
 type call struct {
 	start, end int64
 	thread     int32
+}
+
+// launched reports whether the call that launched a kernel is recorded.
+func (r *recording) launched(k *kernel) bool {
+	return k.call >= 0 && !r.threads[r.calls[k.call].thread].gpu
 }
 
 // span is one named range on the thread that began it.

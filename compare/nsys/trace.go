@@ -85,7 +85,7 @@ type Warning struct {
 }
 
 // Rank is one expert-parallel process and the evidence that it has this number:
-// "flag", "environment", "mpi_ranks", "file name", "device ordinal" or, where
+// "flag", "environment", "distributedInfo", "mpi_ranks", "file name", "device ordinal" or, where
 // several processes use the same device, "process order".
 type Rank struct {
 	Rank     int    `json:"rank"`

@@ -1,0 +1,237 @@
+package nsys
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var torchRanks = []string{filepath.Join(testdata, "torch/rank0.pt.trace.json"), filepath.Join(testdata, "torch/rank1.pt.trace.json.gz")}
+
+// The fixtures are two ranks of one step. Layer 3: gate 5.125 µs; experts 30 µs on
+// rank 0 and 10 µs on rank 1, so max/mean is 30/20; an all-to-all that rank 0
+// enters 20 µs after rank 1 and both leave together. Layer 4: 8 µs on a stream,
+// launch not recorded, placed by the annotation on that stream. 2 µs nowhere.
+func TestTorchTraceByHand(t *testing.T) {
+	trace := mustRead(t, Options{Threshold: 0.1}, torchRanks...)
+	equal(t, "ranks", len(trace.Ranks), 2)
+	equal(t, "evidence", trace.Ranks[1].Evidence, byDistributed)
+	equal(t, "process", trace.Ranks[1].PID, 5200)
+	equal(t, "format", trace.Exports[0].SchemaVersion, "PyTorch profiler 1")
+	equal(t, "kernels", trace.Exports[0].Kernels, 5)
+	equal(t, "API calls", trace.Exports[0].Launches, 4)
+	equal(t, "gpu time", trace.Coverage.GPUNS, 2*(5125+8000+2000)+30000+10000+60000+80000)
+	near(t, "launch share", trace.Coverage.LaunchShare, float64(2*5125+30000+10000+60000+80000)/float64(trace.Coverage.GPUNS))
+	equal(t, "gate", phaseTime(trace, 0, 3, PhaseRouter), 5125)
+	equal(t, "placed by the stream", phaseTime(trace, 0, 4, PhaseExperts), 8000)
+	equal(t, "placed by its name alone", phaseTime(trace, 0, None, PhaseExperts), 2000)
+	near(t, "max/mean of layer 3", trace.Imbalance[0].MaxOverMean, 1.5)
+	near(t, "wait", trace.Collectives[1].WaitNS, 20000)
+	near(t, "transfer", trace.Collectives[1].TransferNS, 60000)
+	near(t, "wait of the last", trace.Collectives[0].WaitNS, 0)
+	for _, c := range trace.Cells {
+		if c.Layer == 3 && c.Step != 7 {
+			t.Errorf("want step 7, have %+v", c)
+		}
+	}
+}
+
+// asTorch writes a recording as PyTorch's profiler would have traced it, with
+// its events in any order.
+func asTorch(t *testing.T, rec *recording, rank int, seed uint64) []byte {
+	t.Helper()
+	const base, origin = 1763400000000000000, 7_000_000_000
+	var events []string
+	us := func(ns int64) string { return fmt.Sprintf("%d.%03d", (ns+origin)/1000, (ns+origin)%1000) }
+	event := func(cat, name string, tid int32, start, end int64, pid int, args string) {
+		quoted, err := json.Marshal(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		events = append(events, fmt.Sprintf(`{"ph": "X", "cat": %q, "name": %s, "pid": %d, "tid": %d, "ts": %s, "dur": %d.%03d, "args": {%s}}`,
+			cat, quoted, pid, tid, us(start), (end-start)/1000, (end-start)%1000, args))
+	}
+	ids := map[int32]int64{}
+	for _, k := range rec.kernels {
+		event("kernel", rec.names[k.name], 7, k.start, k.end, int(rec.units[k.unit].device), fmt.Sprintf(`"device": %d, "correlation": %d`, rec.units[k.unit].device, k.correlate))
+		ids[k.call] = k.correlate
+	}
+	for i, c := range rec.calls {
+		event("cuda_runtime", "cudaLaunchKernel", c.thread+40, c.start, c.end, 77, fmt.Sprintf(`"correlation": %d`, ids[int32(i)]))
+	}
+	for _, r := range rec.ranges {
+		if r.domain == 0 {
+			event("user_annotation", rec.names[r.name], r.thread+40, r.start, r.end, 77, "")
+		}
+	}
+	rand.New(rand.NewPCG(seed, 1)).Shuffle(len(events), func(i, j int) { events[i], events[j] = events[j], events[i] })
+	return fmt.Appendf(nil, `{"schemaVersion": 1, "traceEvents": [%s], "baseTimeNanoseconds": %d, "distributedInfo": {"rank": %d}}`, strings.Join(events, ",\n"), int64(base), rank)
+}
+
+// A capture written as a PyTorch trace, in any order of events, gives the same
+// numbers as its export.
+func TestTorchTraceOfACaptureEqualsItsExport(t *testing.T) {
+	export := filepath.Join(testdata, "gptoss-ep4-ranks/normal.rank2.sqlite")
+	db, err := openDatabase(context.Background(), export)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec, err := read(context.Background(), db, forAnalysis)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := mustRead(t, Options{}, export)
+	for seed := range uint64(3) {
+		path := filepath.Join(t.TempDir(), "trace.json")
+		if err := os.WriteFile(path, asTorch(t, rec, 2, seed), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		have := mustRead(t, Options{}, path)
+		for _, part := range []struct {
+			what       string
+			want, have any
+		}{
+			{"coverage", want.Coverage, have.Coverage}, {"kernels", want.Kernels, have.Kernels}, {"phases", want.Phases, have.Phases},
+			{"cells", want.Cells, have.Cells}, {"experts", want.Experts, have.Experts}, {"imbalance", want.Imbalance, have.Imbalance},
+			{"stragglers", want.Stragglers, have.Stragglers},
+		} {
+			if a, b := mustJSON(t, part.want), mustJSON(t, part.have); a != b {
+				t.Errorf("%s differ:\n%.300s\n%.300s", part.what, a, b)
+			}
+		}
+		equal(t, "rank", have.Ranks[0].Rank, 2)
+	}
+}
+
+func mustJSON(t *testing.T, v any) string {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// Cut anywhere before its last brace, plain or zipped, a trace is an error.
+func TestTorchTraceCutAnywhere(t *testing.T) {
+	for _, path := range torchRanks {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n := range bytes.TrimSpace(content) {
+			if _, _, err := readTorch(context.Background(), bytes.NewReader(content[:n]), nil); err == nil {
+				t.Fatalf("%s cut at %d of %d: want an error", path, n, len(content))
+			}
+		}
+		cut := filepath.Join(t.TempDir(), filepath.Base(path))
+		if err := os.WriteFile(cut, content[:len(content)/2], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Read(context.Background(), []string{cut}, Options{}); !errors.Is(err, ErrTruncated) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: want one line of ErrTruncated, have %v", path, err)
+		}
+	}
+}
+
+func TestTorchTracesThatAreNone(t *testing.T) {
+	kernel := `{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":1,"dur":2,"args":{"device":0,"correlation":1}}`
+	for _, c := range []struct {
+		what, text string
+		want       error
+	}{
+		{"an object of something else", `{"a": [1, {"b": null}]}`, ErrNotExport},
+		{"no events", `{"traceEvents": []}`, ErrNoKernels},
+		{"events of wrong types", `{"traceEvents": [1, "x", null, [], {"ph": 3, "name": {}, "ts": [], "args": 7}]}`, ErrNoKernels},
+		{"a list of wrong type", `{"traceEvents": {"ph": "X"}}`, ErrNoKernels},
+		{"two processes", `[` + kernel + `,{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":1,"ts":1,"dur":1,"args":{"correlation":1}},` +
+			`{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":2,"tid":1,"ts":1,"dur":1,"args":{"correlation":1}}]`, errManyProcesses},
+		{"a missing comma", `[` + kernel + kernel + `]`, ErrDamaged},
+		{"more behind the end", `[` + kernel + `] x`, ErrDamaged},
+		{"a bad escape", `[{"name": "\x"}]`, ErrDamaged},
+		{"too deep", strings.Repeat("[", 600), ErrDamaged},
+		{"a bare list", `[`, ErrTruncated},
+	} {
+		path := filepath.Join(t.TempDir(), "trace.json")
+		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Read(context.Background(), []string{path}, Options{}); !errors.Is(err, c.want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: want one line of %v, have %v", c.what, c.want, err)
+		}
+	}
+}
+
+// Events whose times cannot be are counted and left out, and the others stay.
+func TestTorchTimes(t *testing.T) {
+	event := func(ts, dur string) string {
+		return `{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":` + ts + `,"dur":` + dur + `}`
+	}
+	text := "[" + strings.Join([]string{event("1.5", "2.0019"), event("1e0", "0.25"), event("1", "-1"), event("99999999999999999999", "1"), event("NaN", "1"), event("-9223372036854775.808", "1")}, ",") + "]"
+	rec, _, err := readTorch(context.Background(), strings.NewReader(text), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "kernels", len(rec.kernels), 2)
+	equal(t, "first", rec.kernels[0].end-rec.kernels[0].start, 2001)
+	equal(t, "second starts before the first", rec.kernels[1].start, -500)
+	equal(t, "backwards", rec.trouble.backwards, 1)
+	equal(t, "out of range", rec.trouble.outOfRange, 3)
+}
+
+// The scanner takes what encoding/json takes, for text that a trace can hold.
+func TestScannerAgainstEncodingJSON(t *testing.T) {
+	for _, text := range []string{`"a\u00e9\ud83d\ude00\ud83dx\n\/"`, `"\ud83d\u0041"`, `""`, `"\"\\"`} {
+		var want string
+		if err := json.Unmarshal([]byte(text), &want); err != nil {
+			t.Fatal(err)
+		}
+		have, err := newJSONScanner(strings.NewReader(text)).text()
+		if err != nil || string(have) != want {
+			t.Errorf("%s: want %q, have %q, %v", text, want, have, err)
+		}
+	}
+}
+
+// Any bytes: an error or a consistent trace, and whatever encoding/json takes the
+// scanner can skip.
+func FuzzTorchTrace(f *testing.F) {
+	for _, path := range torchRanks {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(content)
+	}
+	f.Add([]byte(`[{"ph":"X","cat":"kernel","name":"k","ts":1,"dur":2,"args":{"graph node id":3}}]`))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		if _, err := gzip.NewReader(bytes.NewReader(content)); err != nil && json.Valid(content) {
+			if err := newJSONScanner(bytes.NewReader(content)).skip(); err != nil && !strings.Contains(err.Error(), "more than") {
+				t.Errorf("valid JSON: %v", err)
+			}
+		}
+		rec, p, err := readTorch(context.Background(), bytes.NewReader(content), nil)
+		if err != nil {
+			return
+		}
+		patterns, err := NewPatterns()
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := newDigest("x", rec, p, Options{Patterns: patterns})
+		if err != nil {
+			return
+		}
+		if trace, err := reduce([]*digest{d}, Options{}); err == nil {
+			checkConsistent(t, trace)
+		}
+	})
+}
