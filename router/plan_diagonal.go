@@ -1,6 +1,7 @@
 package router
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -21,7 +22,7 @@ import (
 // one sender go round its blocks (its visits do, when blocks are groups: one
 // visit must stay in one group), and at each block they go round its experts.
 // All three circles go on from sender to sender (see tile), and from layer to
-// layer. It follows, with N tokens of all ranks together:
+// layer (see remainderAt). It follows, with N tokens of all ranks together:
 //
 //   - a token's places are distinct or go on to further blocks, so it uses at
 //     most `window` ≤ TopKGroups groups and no expert twice;
@@ -191,7 +192,7 @@ func (d *diagonal) layPlace(place int, own []int) {
 		class[len(own)+i] = d.outer + d.tails[i].from
 	}
 	before := d.before(place, perVisit)
-	enter := tile(steps, class, d.inner, before%d.inner)
+	enter := tile(steps, class, d.inner, d.remainderAt(place, steps, perStep, before))
 	for row, y := range enter {
 		d.enter[row][place] = int32(y)
 	}
@@ -204,6 +205,38 @@ func (d *diagonal) layPlace(place int, own []int) {
 			slots += perStep * coverFrom(enter[row], steps[row], d.inner, y)
 		}
 	}
+}
+
+// remainderAt is the block of a place at which the remainder of all steps begins.
+// Blocks of one size make it no matter, and it goes on from layer to layer. Where
+// sizes differ it moves among the blocks that need the fewest slots of one expert,
+// and of those among the ones that leave the fewest experts without a slot.
+func (d *diagonal) remainderAt(place int, steps []int, perStep, before int) int {
+	edge := d.edge[place*d.inner : (place+1)*d.inner+1]
+	size := func(y int) int { return int(edge[y+1] - edge[y]) }
+	if size(0) == size(d.inner-1) { // the largest is first
+		return before % d.inner
+	}
+	total := 0
+	for _, n := range steps {
+		total += n
+	}
+	var best []int
+	least, fewest := 0, 0
+	for from := range d.inner {
+		most, idle := 0, 0
+		for y := range d.inner {
+			slots := perStep * coverFrom(from, total, d.inner, y)
+			most = max(most, (slots+size(y)-1)/size(y))
+			idle += max(0, size(y)-slots)
+		}
+		if better := cmp.Or(cmp.Compare(most, least), cmp.Compare(idle, fewest)); best == nil || better < 0 {
+			best, least, fewest = []int{from}, most, idle
+		} else if better == 0 {
+			best = append(best, from)
+		}
+	}
+	return best[before%len(best)]
 }
 
 // periodOf is the number of slots after which every circle is back where it was:

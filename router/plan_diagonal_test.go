@@ -93,11 +93,11 @@ func TestDiagonalFlatProperty(t *testing.T) {
 			mustBe(t, p, c)
 			continue
 		}
-		// Even ranks come first, so the experts of a small rank get more. Ranks
-		// and rows are at their floors; an expert gets no more than an even part
-		// of a full rank that holds the fewest.
+		// Even ranks come first, so the experts of a small rank get more. Ranks,
+		// rows and active experts are at their floors in every layer; an expert
+		// gets no more than an even part of a full rank that holds the fewest.
 		small := int64(experts / ranks)
-		if !c.Valid || c.Rank.Excess != 0 || c.Pair.Excess != 0 || c.Expert.Max > (c.Rank.Max+small-1)/small || c.ActiveExperts < c.ActiveExpertsIdeal-ranks {
+		if !c.Valid || c.Rank.Excess != 0 || c.Pair.Excess != 0 || c.Expert.Max > (c.Rank.Max+small-1)/small || c.ActiveExperts != c.ActiveExpertsIdeal {
 			t.Fatalf("%v on %d ranks, %s, layer %d, tokens %v: %+v", p.Shape, ranks, p.Mode, p.Layer, p.Tokens, c)
 		}
 	}
