@@ -59,6 +59,13 @@ const (
 	maxString = 4 << 10
 )
 
+// Beyond the budget, so many members of the document itself are still kept, and
+// so many bytes of a string: totals may stand after the lists of every request.
+const (
+	maxMembers = 1 << 10
+	shortText  = 64
+)
+
 // decoder reads one object from a stream. It accepts JSON, the NaN and Infinity
 // that Python's json module writes, and the repr of a Python dict, which is what
 // TensorRT-LLM's iteration logs hold. An object that does not begin a new line
@@ -167,7 +174,7 @@ func (d *decoder) members(depth int) (*object, error) {
 		if err != nil {
 			return nil, err
 		}
-		if d.keep() {
+		if d.keep() || depth == 1 && len(o.keys) < maxMembers {
 			o.keys, o.values = append(o.keys, key), append(o.values, v)
 		}
 		if more, err := d.more('}'); err != nil || !more {
@@ -288,7 +295,7 @@ func (d *decoder) text(quote byte) (string, error) {
 	stops := "\n\\" + string(quote)
 	room := maxString
 	if d.budget <= 0 {
-		room = 0
+		room = shortText
 	}
 	put := func(piece []byte) {
 		b.Write(piece[:min(len(piece), max(0, room-b.Len()))])

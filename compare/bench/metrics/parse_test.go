@@ -116,6 +116,18 @@ func TestCustomMetrics(t *testing.T) {
 	}
 }
 
+// A client that saves every request may write its totals last.
+func TestTotalsAfterLongLists(t *testing.T) {
+	texts := strings.Repeat(`"a text that nobody reads", `, 2*MaxElements)
+	r, err := Parse(strings.NewReader(`{"generated_texts": [`+texts+`""], "completed": 3, "duration": 2, "request_throughput": 1.5, "output_throughput": 70}`), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m, ok := r.Metric("output_throughput"); !ok || m.Value != 70 || r.Work.Requests != Exactly(3) {
+		t.Errorf("%+v of %+v", m, r.Work)
+	}
+}
+
 func TestWorkloadClocksDoNotCompare(t *testing.T) {
 	line := `{"perfect_router": false, "ranks": 2, "tokens_per_rank": 3, "tokens_per_second": 12.5, "iteration_ms": [4], "clock": "CLOCK"}`
 	read := func(clock string) Result {
