@@ -34,22 +34,3 @@ func (p *plans) of(family string, s Spec, tokens int) (router.Plan, error) {
 	p.mu.Unlock()
 	return plan()
 }
-
-// floors are the least max/mean over experts and over ranks that any plan can
-// reach where ranks own unequally many experts, or copies of them. They are the
-// problem's own, so the certificate of the cheapest plan states them too.
-func floors(p router.Problem) (expert, rank router.Number, err error) {
-	c, err := router.Certify(p, samePlan(p.Shape.TopK))
-	return c.Expert.FloorOverMean, c.Rank.FloorOverMean, err
-}
-
-// samePlan gives every token the first k experts.
-type samePlan int
-
-func (samePlan) Name() string { return "same/1" }
-
-func (k samePlan) Fill(dst []int32, _ int) {
-	for i := range dst {
-		dst[i] = int32(i % int(k))
-	}
-}

@@ -34,14 +34,21 @@ type Listed struct {
 type Balanced struct {
 	Record       // of one of the ranks; Rank has no meaning
 	Experts      router.Balance
+	Copies       router.Balance // of experts; as Experts without replicas
 	Ranks        router.Balance
-	ExpertFloor  router.Number
-	RankFloor    router.Number
+	Floors       router.Floors
 	ActiveIdeal  int    // the most experts that the slots can touch: min(E, slots)
 	Worst        Status // of the good entries
 	MissingRanks []int  // ranks without a good entry; the balance is then undefined
 	Entries      int    // that are there
 	Bytes        int64  // of them
+}
+
+// AtFloor reports that ranks and copies of experts are as even as can be, and no
+// rank is missing. With replicas logical experts do not count: even ranks give an
+// expert more slots the more copies it has.
+func (b Balanced) AtFloor() bool {
+	return b.Ranks.MaxOverMean <= b.Floors.Rank && b.Copies.MaxOverMean <= b.Floors.Copy
 }
 
 // ErrMissing is wrapped by the errors of entries that a survey expected.
@@ -224,15 +231,11 @@ func (b *group) weigh() {
 	if b.Spec.Mode == router.DEP {
 		slots *= int64(layout.Ranks())
 	}
-	b.ExpertFloor, b.RankFloor = router.Floor(slots, shape.Experts), router.Floor(slots, layout.Ranks())
-	if _, equal := layout.PerRank(); !equal {
-		if expert, rank, err := floors(b.Spec.problem(b.Tokens)); err == nil {
-			b.ExpertFloor, b.RankFloor = expert, rank
-		}
-	}
+	b.Floors = b.Spec.problem(b.Tokens).Floors()
 	b.ActiveIdeal = int(min(slots, int64(shape.Experts)))
-	b.Experts, b.Ranks = router.BalanceOf[int64](nil), router.BalanceOf[int64](nil)
+	none := router.BalanceOf[int64](nil)
+	b.Experts, b.Copies, b.Ranks = none, none, none
 	if len(b.MissingRanks) == 0 {
-		b.Experts, b.Ranks = b.load.Experts(), b.load.Ranks(layout)
+		b.Experts, b.Copies, b.Ranks = b.load.Experts(), b.load.Copies(layout), b.load.Ranks(layout)
 	}
 }

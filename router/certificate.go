@@ -64,21 +64,18 @@ type Level struct {
 func (l Level) Spread() int64 { return l.Max - l.Min }
 
 func levelOf(parts []int64, floor int64) Level {
-	l := Level{Floor: floor, Min: parts[0], MaxOverMean: Undefined(), FloorOverMean: Undefined()}
+	l := Level{Floor: floor, Min: parts[0]}
 	var total int64
 	for _, n := range parts {
 		l.Max, l.Min = max(l.Max, n), min(l.Min, n)
 		total += n
 	}
 	l.Excess = l.Max - floor
-	if total > 0 {
-		mean := float64(total) / float64(len(parts))
-		l.MaxOverMean, l.FloorOverMean = Number(float64(l.Max)/mean), Number(float64(floor)/mean)
-	}
+	l.MaxOverMean, l.FloorOverMean = overMean(l.Max, total, len(parts)), overMean(floor, total, len(parts))
 	return l
 }
 
-// Certify counts a plan and holds it against the floors (see floors). Ranks are
+// Certify counts a plan and holds it against the floors (see bounds). Ranks are
 // filled one after the other; besides one rank's ids it keeps E + R² counts and,
 // for receiver conflicts, two bytes per step and rank. An id outside the experts
 // is an error.
@@ -183,7 +180,7 @@ func (t *tally) add(ids []int32, rank int) error {
 
 func (t *tally) certificate() Certificate {
 	p := t.problem
-	f := floorsOf(p)
+	f := boundsOf(p)
 	ranks := p.Layout.Ranks()
 	perRank := make([]int64, ranks)
 	for i, n := range t.pair {
@@ -191,7 +188,7 @@ func (t *tally) certificate() Certificate {
 	}
 	c := Certificate{
 		Mode: p.Mode, Ranks: ranks, Tokens: int64(p.total()), Slots: int64(p.total() * p.Shape.TopK),
-		Rank: levelOf(perRank, f.rank), Expert: levelOf(t.expert, f.expert), Copy: levelOf(t.copies(), f.copy),
+		Rank: levelOf(perRank, f.rank), Expert: levelOf(t.expert, f.expert), Copy: levelOf(p.Layout.CopyLoad(t.expert), f.copy),
 		Groups: t.groups, GroupsLimit: 1,
 		ActiveExpertsIdeal: min(p.Shape.Experts, p.total()*p.Shape.TopK),
 		Duplicates:         t.duplicate, Disagreements: t.disagree,
@@ -213,23 +210,8 @@ func (t *tally) certificate() Certificate {
 	return c
 }
 
-// copies is the slots of each copy of each expert.
-func (t *tally) copies() (all []int64) {
-	for e, n := range t.expert {
-		copies := int64(len(t.problem.Layout.Places(e)))
-		for i := range copies {
-			share := n / copies
-			if i < n%copies {
-				share++
-			}
-			all = append(all, share)
-		}
-	}
-	return all
-}
-
 // worstPair is the row of the source furthest above its floor, the first one on a tie.
-func (t *tally) worstPair(f floors) (Level, int) {
+func (t *tally) worstPair(f bounds) (Level, int) {
 	worst, source := levelOf([]int64{0}, 0), -1
 	if t.problem.Mode == TEP {
 		return worst, source

@@ -2,7 +2,34 @@ package router
 
 import "slices"
 
-// floors are loads that no assignment of a problem can stay below. Each is a
+// Floors are the least max/mean that any assignment of a problem can reach, by
+// the bounds that its certificates state. Without slots they are undefined.
+type Floors struct {
+	Rank   Number // over ranks
+	Copy   Number // over copies of experts, with no rank above its own bound
+	Expert Number // over logical experts; that of copies without replicas
+}
+
+// Floors are those of a problem that Validate accepts.
+func (p Problem) Floors() Floors {
+	b := boundsOf(p)
+	slots := int64(p.total() * p.Shape.TopK)
+	return Floors{
+		Rank:   overMean(b.rank, slots, len(b.held)),
+		Copy:   overMean(b.copy, slots, b.copies),
+		Expert: overMean(b.expert, slots, p.Shape.Experts),
+	}
+}
+
+// overMean is n over the mean of a total over so many parts.
+func overMean(n, total int64, parts int) Number {
+	if total == 0 {
+		return Undefined()
+	}
+	return Number(float64(n) / (float64(total) / float64(parts)))
+}
+
+// bounds are loads that no assignment of a problem can stay below. Each is a
 // bound by counting, not by search: an assignment that reaches it is optimal,
 // one that does not may still be.
 //
@@ -19,23 +46,23 @@ import "slices"
 // expert: that of copies without replicas, ⌈N·k/E⌉ with them.
 //
 // pair: the same as rank for the tokens of one source.
-type floors struct {
+type bounds struct {
 	shape  Shape
 	held   []int64 // copies by rank
+	copies int     // their sum
 	reach  int
 	rank   int64
 	copy   int64
 	expert int64
 }
 
-func floorsOf(p Problem) floors {
-	f := floors{shape: p.Shape, reach: reach(p)}
-	copies := int64(0)
+func boundsOf(p Problem) bounds {
+	f := bounds{shape: p.Shape, reach: reach(p)}
 	for r := range p.Layout.Ranks() {
 		f.held = append(f.held, int64(len(p.Layout.Held(r))))
-		copies += f.held[r]
+		f.copies += len(p.Layout.Held(r))
 	}
-	experts, slots := int64(p.Shape.Experts), int64(p.total()*p.Shape.TopK)
+	experts, copies, slots := int64(p.Shape.Experts), int64(f.copies), int64(p.total()*p.Shape.TopK)
 	f.rank = f.pair(p.total())
 	f.copy = least((slots+copies-1)/copies, func(x int64) bool {
 		sum := int64(0)
@@ -52,7 +79,7 @@ func floorsOf(p Problem) floors {
 }
 
 // pair is the floor of one source with so many tokens over its targets.
-func (f floors) pair(tokens int) int64 {
+func (f bounds) pair(tokens int) int64 {
 	if tokens == 0 {
 		return 0
 	}

@@ -97,7 +97,7 @@ func TestFloorsAgainstBruteForce(t *testing.T) {
 		}
 		tokens := 1 + random.IntN(3)
 		p := Problem{Shape: s, Layout: layout, Mode: TEP, Tokens: slices.Repeat([]int{tokens}, ranks)}
-		f := floorsOf(p)
+		f := boundsOf(p)
 		rank, expert := bruteFloors(p)
 		plain := !s.Grouped() && !layout.Replicated()
 		if f.rank > rank || plain && (f.rank != rank || f.expert != expert) {
@@ -165,6 +165,19 @@ func BenchmarkCertify(b *testing.B) {
 	for b.Loop() {
 		if c, err := Certify(p, plan); err != nil || !c.Optimal {
 			b.Fatal(err, c)
+		}
+	}
+}
+
+// The floors of a problem are those that the certificate of any of its plans states.
+func TestFloorsAreThoseOfTheCertificate(t *testing.T) {
+	random := rand.New(rand.NewPCG(21, 22))
+	same := func(a, b Number) bool { return a == b || !a.Defined() && !b.Defined() }
+	for range 300 {
+		p := anyProblem(t, random)
+		c, f := certify(t, "uniform", p, PlanOptions{}), p.Floors()
+		if !same(f.Rank, c.Rank.FloorOverMean) || !same(f.Copy, c.Copy.FloorOverMean) || !same(f.Expert, c.Expert.FloorOverMean) {
+			t.Fatalf("%v, tokens %v: floors %+v, the certificate has %+v", p.Shape, p.Tokens, f, c)
 		}
 	}
 }

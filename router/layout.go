@@ -136,14 +136,30 @@ func (l Layout) PerRank() (int, bool) { return l.equal, l.equal > 0 }
 // turn does. len(perExpert) must be Experts.
 func (l Layout) RankLoad(perExpert []int64) []int64 {
 	out := make([]int64, l.Ranks())
+	next := 0
+	copies := l.CopyLoad(perExpert)
+	for _, places := range l.places {
+		for _, p := range places {
+			out[p.Rank] += copies[next]
+			next++
+		}
+	}
+	return out
+}
+
+// CopyLoad turns slots per expert into slots per copy, expert after expert and
+// an expert's copies in rank order, by the same rule as RankLoad. Without
+// replicas it is perExpert.
+func (l Layout) CopyLoad(perExpert []int64) []int64 {
+	out := make([]int64, 0, len(perExpert))
 	for e, n := range perExpert {
-		places := l.places[e]
-		share, rest := n/int64(len(places)), n%int64(len(places))
-		for i, p := range places {
-			out[p.Rank] += share
-			if int64(i) < rest {
-				out[p.Rank]++
+		copies := int64(len(l.places[e]))
+		for i := range copies {
+			share := n / copies
+			if i < n%copies {
+				share++
 			}
+			out = append(out, share)
 		}
 	}
 	return out

@@ -327,11 +327,12 @@ func TestLogitsPlacement(t *testing.T) {
 	ask(t, exitDone, nil, "logits", "generate", "--experts", "4", "--top-k", "2", "--placement", placement, "--tokens", "6", "--cache", cache)
 	var r struct {
 		Balance []struct {
-			Rank, Floor float64
+			Ranks int     `json:"ranks"`
+			Rank  float64 `json:"rank_max_over_mean"`
 		} `json:"balance"`
 	}
 	ask(t, exitDone, &r, "logits", "verify", "--format", "json", cache)
-	if len(r.Balance) != 1 {
+	if len(r.Balance) != 1 || r.Balance[0].Ranks != 2 || r.Balance[0].Rank != 1 { // 24 slots, 12 on each rank
 		t.Errorf("%+v", r)
 	}
 }

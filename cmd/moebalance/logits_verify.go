@@ -147,19 +147,16 @@ func verifyDocument(dir string, s logits.Survey) output.Document {
 	return d
 }
 
-// atFloor counts the batch sizes whose ranks and experts are as even as can be.
+// atFloor counts the batch sizes that are as even as can be.
 func atFloor(balances []logits.Balanced) int {
 	n := 0
 	for _, b := range balances {
-		if reaches(b.Experts.MaxOverMean, b.ExpertFloor) && reaches(b.Ranks.MaxOverMean, b.RankFloor) {
+		if b.AtFloor() {
 			n++
 		}
 	}
 	return n
 }
-
-// reaches compares ratios of whole numbers that were divided in different orders.
-func reaches(got, floor router.Number) bool { return got <= floor*(1+1e-12) }
 
 func cacheBalanceOf(b logits.Balanced) cacheBalance {
 	active := router.Undefined()
@@ -169,8 +166,8 @@ func cacheBalanceOf(b logits.Balanced) cacheBalance {
 	return cacheBalance{
 		Model: b.Spec.Model, Method: b.Spec.Gate.Method, Plan: b.PlanName, Mode: b.Spec.Mode, DType: b.Spec.DType,
 		Ranks: b.Spec.Layout.Ranks(), TokensPerRank: b.Tokens,
-		ExpertMaxOverMean: b.Experts.MaxOverMean, ExpertFloor: b.ExpertFloor,
-		RankMaxOverMean: b.Ranks.MaxOverMean, RankFloor: b.RankFloor,
+		ExpertMaxOverMean: b.Experts.MaxOverMean, ExpertFloor: b.Floors.Expert,
+		RankMaxOverMean: b.Ranks.MaxOverMean, RankFloor: b.Floors.Rank,
 		ActiveExperts: active, ActiveExpertsIdeal: b.ActiveIdeal,
 	}
 }
