@@ -29,6 +29,7 @@ type attribution struct {
 	marksAfter   int   // of these, the ones that begin after lastWork
 	stepsSeen    int   // steps by thread and number
 	stepsWithout int   // of these, the ones in which nothing ran
+	silent       int   // processes with such ranges in which nothing ran at all
 }
 
 // attribute finds the place of every call and of every graph node's birth.
@@ -93,7 +94,11 @@ func (a *attribution) lookForEnd(lines []timeline) {
 			ran[step{a.rec.threads[c.thread].process, n}] = true
 		}
 	}
+	silent := map[int32]bool{}
 	for i, line := range lines {
+		if len(line.marks) > 0 && !a.rec.trouble.bare {
+			silent[a.rec.threads[i].process] = true
+		}
 		for _, m := range line.marks {
 			a.marksSeen++
 			if m.start > a.lastWork {
@@ -108,6 +113,10 @@ func (a *attribution) lookForEnd(lines []timeline) {
 			}
 		}
 	}
+	for _, u := range a.rec.units {
+		delete(silent, u.process)
+	}
+	a.silent = len(silent)
 }
 
 // addMoments asks for the place of every call and every graph node's birth, in

@@ -88,6 +88,9 @@ func (d *description) steps() {
 	if a.marksAfter > 0 {
 		d.warn("ended_early", "ranges go on for %.1f ms after the last kernel ended (%d of %d named ranges begin then): the capture of kernels ended early", float64(d.rec.rangesEnd-a.lastWork)/1e6, a.marksAfter, a.marksSeen)
 	}
+	if a.silent > 0 {
+		d.warn("no_kernels", "%d processes have named ranges but no kernels: idle, or a rank whose kernels were not captured", a.silent)
+	}
 	if a.renumbered {
 		d.warn("steps_renumbered", "steps without a number, or with one that repeats, are numbered in the order in which they began")
 	}
@@ -104,6 +107,7 @@ func (d *description) troubles() {
 		{t.outOfRange, "out_of_range", "%d events have impossible times (beyond 104 days): left out"},
 		{t.reused, "correlation_reused", "%d calls carry the correlation id of another call: each kernel was given the last call before it"},
 		{t.openRanges, "open_ranges", "%d ranges were never closed: taken to last to the capture's end"},
+		{t.elsewhere, "other_device", "%d kernels ran on another device than most of their process: they count for the same rank"},
 	} {
 		if w.n > 0 {
 			d.warn(w.code, w.text, w.n)

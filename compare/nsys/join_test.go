@@ -219,6 +219,8 @@ func TestRankEvidence(t *testing.T) {
 func TestArmEvidence(t *testing.T) {
 	for assignment, want := range map[string]string{
 		`ENABLE_PERFECT_ROUTER="1"`: "perfect", `ENABLE_PERFECT_ROUTER="0"`: "normal", `ENABLE_PERFECT_ROUTER=""`: "normal", `HOME="/root"`: "normal",
+		`SGLANG_SIMULATE_ROUND_ROBIN_EXPERTS="1"`: "perfect", `VLLM_MOE_ROUTING_SIMULATION_STRATEGY="uniform_random"`: "perfect",
+		`VLLM_MOE_ROUTING_SIMULATION_STRATEGY="normal_routing"`: "normal",
 	} {
 		trace := mustRead(t, Options{}, newFixture().work(0, 1, 10, 7, "k").environment(assignment).write(t, "x.sqlite"))
 		equal(t, assignment, trace.Arm, want)

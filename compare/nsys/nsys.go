@@ -126,6 +126,9 @@ func digestExport(ctx context.Context, export, path string, o Options) (*digest,
 // newDigest attributes a recording and gives its units their ranks. From here on
 // it does not matter what was read.
 func newDigest(path string, rec *recording, p *probe, o Options) (*digest, error) {
+	if rec.workers() > 1 || oneRank(path, p, o.Rank) {
+		rec.joinDevices()
+	}
 	a := attribute(rec, o.Patterns)
 	d := &digest{names: rec.names, session: p.session, ledgers: a.ledgers()}
 	d.places = a.places

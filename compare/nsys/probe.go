@@ -17,11 +17,12 @@ type probe struct {
 	environments  int               // variables recorded, of any name
 	rankEvidence  string            // where the rank among environment comes from, if not from there
 	mpiRanks      map[int64]int     // rank by global process id
-	session       int64             // UTC nanoseconds of the capture's zero; 0 when not recorded
-	graphLaunches int64             // API calls that launched a CUDA graph
-	losses        []string          // diagnostics that mean lost events
-	unsupported   string            // diagnostic that says why CUDA was not traced
-	slice         string            // what a partial export was limited to
+	gpus          map[processDevice]int64
+	session       int64    // UTC nanoseconds of the capture's zero; 0 when not recorded
+	graphLaunches int64    // API calls that launched a CUDA graph
+	losses        []string // diagnostics that mean lost events
+	unsupported   string   // diagnostic that says why CUDA was not traced
+	slice         string   // what a partial export was limited to
 }
 
 // The variables that are ever looked at. An export holds the whole environment
@@ -31,13 +32,17 @@ var (
 	worldVariables = []string{"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE", "SLURM_NTASKS"}
 )
 
-const armVariable = "ENABLE_PERFECT_ROUTER"
+// ArmVariables are the switches of balanced routing that tell a capture's arm,
+// by engine: TensorRT-LLM, SGLang (two), vLLM.
+var ArmVariables = []string{
+	"ENABLE_PERFECT_ROUTER", "SGLANG_SIMULATE_ROUND_ROBIN_EXPERTS", "SGLANG_SIMULATE_UNIFORM_EXPERTS", "VLLM_MOE_ROUTING_SIMULATION_STRATEGY",
+}
+
+// armValues are the values that switch one of them on.
+var armValues = []string{"1", "true", "True", "ON", "uniform_random"}
 
 func allowed(name string) bool {
-	if name == armVariable {
-		return true
-	}
-	for _, list := range [][]string{rankVariables, worldVariables} {
+	for _, list := range [][]string{rankVariables, worldVariables, ArmVariables} {
 		for _, v := range list {
 			if v == name {
 				return true
@@ -49,9 +54,9 @@ func allowed(name string) bool {
 
 // read fills in the probe. Tables that are not there leave their part empty.
 func (p *probe) read(conn *sqlite.Conn, db *database) error {
-	p.environment, p.mpiRanks = map[string]string{}, map[int64]int{}
+	p.environment, p.mpiRanks, p.gpus = map[string]string{}, map[int64]int{}, map[processDevice]int64{}
 	for _, step := range []func(*sqlite.Conn, *database) error{
-		p.readExportData, p.readCaptureData, p.readSession, p.readRanks, p.readDiagnostics, p.countGraphLaunches,
+		p.readExportData, p.readCaptureData, p.readSession, p.readRanks, p.readDevices, p.readDiagnostics, p.countGraphLaunches,
 	} {
 		if err := step(conn, db); err != nil {
 			return err
@@ -128,6 +133,22 @@ func (p *probe) readRanks(conn *sqlite.Conn, db *database) error {
 	return query(conn, "SELECT globalTid, rank FROM MPI_RANKS", func(row *sqlite.Stmt) error {
 		if rank := row.ColumnInt64(1); rank >= 0 && rank < maxRanks {
 			p.mpiRanks[row.ColumnInt64(0)&processMask] = int(rank)
+		}
+		return nil
+	})
+}
+
+// processDevice is a device as one process numbers it.
+type processDevice struct{ pid, device int64 }
+
+// readDevices reads which GPU of the machine each process's devices are.
+func (p *probe) readDevices(conn *sqlite.Conn, db *database) error {
+	if !db.has(deviceTable, "gpuId", "cudaId", "pid") {
+		return nil
+	}
+	return query(conn, "SELECT pid, cudaId, gpuId FROM "+deviceTable+" WHERE gpuId IS NOT NULL", func(row *sqlite.Stmt) error {
+		if gpu := row.ColumnInt64(2); gpu >= 0 && gpu < maxRanks {
+			p.gpus[processDevice{row.ColumnInt64(0), row.ColumnInt64(1)}] = gpu
 		}
 		return nil
 	})

@@ -54,18 +54,49 @@ func assignRanks(path string, rec *recording, p *probe, ledgers []*ledger, flag 
 			return nil
 		}
 	}
-	devices := map[int32]bool{}
-	for _, l := range ledgers {
-		devices[l.unit.device] = true
-	}
+	ordinals, distinct := deviceOrdinals(rec, p, ledgers)
 	for i, l := range ledgers {
-		if len(devices) == len(ledgers) {
-			set(l, int(l.unit.device), byDevice)
+		if distinct {
+			set(l, ordinals[i], byDevice)
 		} else {
 			set(l, i, byProcessOrder) // ledgers come in the order of processes
 		}
 	}
 	return nil
+}
+
+// oneRank reports whether something says that the only process of an export is
+// one rank, on however many devices it worked: a rank given by hand, or one of
+// several ranks. Without it, each device of a process is a rank.
+func oneRank(path string, p *probe, flag map[string]int) bool {
+	if _, ok := flagged(flag, path); ok {
+		return true
+	}
+	rank, ok := p.rankVariable()
+	world, _ := p.number(worldVariables)
+	for _, r := range p.mpiRanks {
+		rank, ok = max(rank, r), true
+	}
+	return ok && (rank > 0 || world > 1)
+}
+
+// deviceOrdinals numbers the ledgers by their devices: by the GPU's number in
+// the machine where the export maps all of them, because under
+// CUDA_VISIBLE_DEVICES every process may call its own device 0; else by the
+// number that the process uses. They are no ranks if two are alike.
+func deviceOrdinals(rec *recording, p *probe, ledgers []*ledger) (ordinals []int, distinct bool) {
+	seen, mapped := map[int]bool{}, true
+	for _, l := range ledgers {
+		gpu, ok := p.gpus[processDevice{pidOf(rec.processes[l.unit.process]), int64(l.unit.device)}]
+		ordinals, mapped = append(ordinals, int(gpu)), mapped && ok
+	}
+	for i, l := range ledgers {
+		if !mapped {
+			ordinals[i] = int(l.unit.device)
+		}
+		seen[ordinals[i]] = true
+	}
+	return ordinals, len(seen) == len(ledgers)
 }
 
 // flagged looks a path up in the flags: as given, by base name, or "" for all.
@@ -132,14 +163,20 @@ func (r *reduction) checkRanks() error {
 
 // armOf says which arm a capture is of, and why.
 func (p *probe) arm() (arm, evidence string) {
-	value, ok := p.environment[armVariable]
+	for _, name := range ArmVariables {
+		value, ok := p.environment[name]
+		switch {
+		case ok && slices.Contains(armValues, value):
+			return "perfect", name + "=" + value
+		case ok && evidence == "":
+			arm, evidence = "normal", name+"="+value
+		}
+	}
 	switch {
-	case ok && (value == "1" || value == "true" || value == "True" || value == "ON"):
-		return "perfect", armVariable + "=" + value
-	case ok:
-		return "normal", armVariable + "=" + value
+	case evidence != "":
+		return arm, evidence
 	case p.environments > 0:
-		return "normal", fmt.Sprintf("%s is not among the %d recorded environment variables", armVariable, p.environments)
+		return "normal", fmt.Sprintf("%s is not among the %d recorded environment variables", ArmVariables[0], p.environments)
 	}
 	return "", "no environment recorded"
 }

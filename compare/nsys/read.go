@@ -19,6 +19,7 @@ const (
 	rangeTable   = "NVTX_EVENTS"
 	stringTable  = "StringIds"
 	sessionTable = "TARGET_INFO_SESSION_START_TIME"
+	deviceTable  = "TARGET_INFO_CUDA_DEVICE"
 )
 
 // processMask takes the process out of a serialized thread id, whose 64 bits
@@ -46,6 +47,7 @@ type trouble struct {
 	openRanges int64 // ranges never closed, taken to last to the capture's end
 	reused     int64 // calls with the correlation id of another call
 	strays     int64 // kernels without a process, given to the only one
+	elsewhere  int64 // kernels on another device than most of their process
 	bare       bool  // no process beside any correlation id
 }
 
@@ -55,6 +57,7 @@ func (t *trouble) add(o trouble) {
 	t.openRanges += o.openRanges
 	t.reused += o.reused
 	t.strays += o.strays
+	t.elsewhere += o.elsewhere
 	t.bare = t.bare || o.bare
 }
 

@@ -86,6 +86,9 @@ func (w *workReader) readWork(conn *sqlite.Conn, table string, to *[]kernel) err
 // not known.
 func (w *workReader) adoptStrays() {
 	none, ok := w.processes.index[0]
+	if ok && len(w.processes.values) == 1 {
+		w.trouble.bare = true // the column is there, and nothing in it
+	}
 	if !ok || len(w.processes.values) != 2 {
 		return
 	}

@@ -37,7 +37,7 @@ type thread struct {
 	gpu     bool // a stream, onto which the profiler projected ranges
 }
 
-// unit is what a rank can be at the least: one device of one process.
+// unit is one device of one process: what a rank can be at the least.
 type unit struct {
 	process int32
 	device  int32
