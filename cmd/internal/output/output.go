@@ -13,8 +13,10 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"reflect"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -55,7 +57,7 @@ const (
 	Percent              // a fraction, shown as 12.3 %
 	Duration             // nanoseconds, shown in the unit that fits the column
 	Bytes                // bytes, shown as KiB, MiB or GiB
-	Real                 // a number of no fixed unit, four significant digits
+	Real                 // a number of no fixed unit: four significant digits, more only before the point
 )
 
 // Column is a heading. Name is for people; Key is the CSV header and carries
@@ -110,8 +112,19 @@ func Write(w io.Writer, f Format, name string, d Document) error {
 		}
 		tables = []Table{t}
 	}
-	_, err := io.WriteString(w, d.render(f, tables))
+	_, err := io.WriteString(w, visible(d.render(f, tables)))
 	return err
+}
+
+// visible takes control characters out of a text: names in it come from files
+// of others, and must not steer a terminal.
+func visible(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && unicode.IsControl(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, text)
 }
 
 func (d Document) table(name string) (Table, error) {
@@ -166,8 +179,10 @@ func (t Table) pretty(f Format) string {
 	p.SuppressTrailingSpaces()
 	head := make(table.Row, len(t.Columns))
 	configs := make([]table.ColumnConfig, len(t.Columns))
+	per := make([]float64, len(t.Columns))
 	for i, c := range t.Columns {
-		unit, _ := t.scale(i)
+		var unit string
+		unit, per[i] = t.scale(i)
 		head[i] = c.Name
 		if unit != "" {
 			head[i] = c.Name + " (" + unit + ")"
@@ -182,7 +197,7 @@ func (t Table) pretty(f Format) string {
 	for _, row := range t.Rows {
 		cells := make(table.Row, len(row))
 		for i, v := range row {
-			cells[i] = t.cell(i, v)
+			cells[i] = t.Columns[i].cell(v, per[i])
 		}
 		p.AppendRow(cells)
 	}
@@ -192,62 +207,52 @@ func (t Table) pretty(f Format) string {
 	return p.Render()
 }
 
-// scale is the unit of a Duration or Bytes column and what a raw value is
-// divided by: one unit per column, chosen by its largest cell.
-func (t Table) scale(col int) (unit string, div float64) {
+// units are what a column of a kind is shown in: the first one of which its
+// largest cell has at least so much.
+var units = map[Kind][]struct {
+	name       string
+	least, per float64 // in the raw unit
+}{
+	Duration: {{"s", 1e10, 1e9}, {"ms", 1e7, 1e6}, {"µs", 1e4, 1e3}, {"ns", 0, 1}},
+	Bytes:    {{"GiB", 1 << 30, 1 << 30}, {"MiB", 1 << 20, 1 << 20}, {"KiB", 1 << 10, 1 << 10}, {"B", 0, 1}},
+}
+
+// scale is the unit of a column and what its raw values are divided by.
+func (t Table) scale(col int) (unit string, per float64) {
 	most := 0.0
 	for _, row := range t.Rows {
 		if x, ok := number(row[col]); ok {
 			most = max(most, math.Abs(x))
 		}
 	}
-	switch t.Columns[col].Kind {
-	case Duration:
-		switch {
-		case most >= 1e10:
-			return "s", 1e9
-		case most >= 1e7:
-			return "ms", 1e6
-		case most >= 1e4:
-			return "µs", 1e3
+	for _, u := range units[t.Columns[col].Kind] {
+		if most >= u.least {
+			return u.name, u.per
 		}
-		return "ns", 1
-	case Bytes:
-		switch {
-		case most >= 1<<30:
-			return "GiB", 1 << 30
-		case most >= 1<<20:
-			return "MiB", 1 << 20
-		case most >= 1<<10:
-			return "KiB", 1 << 10
-		}
-		return "B", 1
 	}
 	return "", 1
 }
 
 // number is the numeric value of a cell, false for text and undefined.
 func number(v any) (float64, bool) {
-	switch x := v.(type) {
-	case int:
-		return float64(x), true
-	case int32:
-		return float64(x), true
-	case int64:
-		return float64(x), true
-	case float64:
-		return x, !math.IsNaN(x) && !math.IsInf(x, 0)
-	case interface{ Float64() float64 }:
-		f := x.Float64()
-		return f, !math.IsNaN(f) && !math.IsInf(f, 0)
+	x := reflect.ValueOf(v)
+	switch {
+	case x.CanInt():
+		return float64(x.Int()), true
+	case x.CanUint():
+		return float64(x.Uint()), true
+	case x.CanFloat():
+		return x.Float(), !math.IsNaN(x.Float()) && !math.IsInf(x.Float(), 0)
 	}
 	return 0, false
 }
 
-func (t Table) cell(col int, v any) string {
+// undefined stands for a cell without a value.
+const undefined = "–"
+
+// cell writes a value for people, its number divided by per.
+func (c Column) cell(v any, per float64) string {
 	switch x := v.(type) {
-	case nil:
-		return "–"
 	case string:
 		return x
 	case bool:
@@ -258,10 +263,10 @@ func (t Table) cell(col int, v any) string {
 	}
 	x, ok := number(v)
 	if !ok {
-		return "–"
+		return undefined
 	}
-	_, div := t.scale(col)
-	switch t.Columns[col].Kind {
+	x /= per
+	switch c.Kind {
 	case Count, Label:
 		return strconv.FormatFloat(x, 'f', -1, 64)
 	case Ratio:
@@ -269,10 +274,13 @@ func (t Table) cell(col int, v any) string {
 	case Percent:
 		return strconv.FormatFloat(100*x, 'f', 1, 64) + " %"
 	case Duration, Bytes:
-		if div == 1 {
+		if per == 1 {
 			return strconv.FormatFloat(x, 'f', 0, 64)
 		}
-		return strconv.FormatFloat(x/div, 'f', 2, 64)
+		return strconv.FormatFloat(x, 'f', 2, 64)
+	}
+	if a := math.Abs(x); a >= 1e4 && a < 1e9 {
+		return strconv.FormatFloat(x, 'f', 0, 64)
 	}
 	return strconv.FormatFloat(x, 'g', 4, 64)
 }
@@ -302,16 +310,20 @@ func (t Table) csv(w io.Writer) error {
 	return c.Error()
 }
 
+// raw writes a value for programs: integers digit for digit, for times exceed
+// 2^53, and floats so that reading gives the same bits.
 func raw(v any) string {
 	switch x := v.(type) {
-	case nil:
-		return ""
 	case string:
 		return x
 	case bool:
 		return strconv.FormatBool(x)
-	case int64:
-		return strconv.FormatInt(x, 10) // never through a float: times exceed 2^53
+	}
+	switch x := reflect.ValueOf(v); {
+	case x.CanInt():
+		return strconv.FormatInt(x.Int(), 10)
+	case x.CanUint():
+		return strconv.FormatUint(x.Uint(), 10)
 	}
 	if x, ok := number(v); ok {
 		return strconv.FormatFloat(x, 'g', -1, 64)

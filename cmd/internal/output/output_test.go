@@ -62,6 +62,32 @@ func TestTextUnitsAndUndefined(t *testing.T) {
 	}
 }
 
+// Every type of number is written, whole numbers digit for digit.
+func TestCellsOfEveryType(t *testing.T) {
+	type named float64
+	for _, c := range []struct {
+		value     any
+		text, csv string
+	}{
+		{"a\x1b[2Jb", "a\uFFFD[2Jb", "a\x1b[2Jb"}, {true, "yes", "true"}, {nil, "–", ""}, {struct{}{}, "–", ""},
+		{uint64(math.MaxUint64), "1.845e+19", "18446744073709551615"}, {int8(-3), "-3", "-3"}, {uint16(7), "7", "7"},
+		{float32(0.5), "0.5", "0.5"}, {named(0.12345), "0.1235", "0.12345"}, {named(math.NaN()), "–", ""}, {math.Inf(1), "–", ""},
+		{18711.4, "18711", "18711.4"}, {0.09375, "0.09375", "0.09375"}, {1234.56, "1235", "1234.56"}, {2.5e9, "2.5e+09", "2.5e+09"},
+	} {
+		d := Document{Tables: []Table{{Columns: []Column{{Name: "x", Kind: Real}}, Rows: [][]any{{c.value}}}}}
+		for format, want := range map[Format]string{Text: c.text, CSV: c.csv} {
+			var b strings.Builder
+			if err := Write(&b, format, "", d); err != nil {
+				t.Fatal(err)
+			}
+			lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
+			if got := strings.Trim(lines[len(lines)-1], ` "`); got != want {
+				t.Errorf("%v (%T) as %s: %q, want %q", c.value, c.value, format, got, want)
+			}
+		}
+	}
+}
+
 func TestMarkdownEscapesPipes(t *testing.T) {
 	if got := render(t, Markdown, ""); !strings.Contains(got, `a \| b`) || !strings.Contains(got, "### Phases") {
 		t.Errorf("got\n%s", got)
