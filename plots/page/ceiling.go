@@ -61,6 +61,9 @@ func gainSpec(c *compare.CampaignResult) plots.GainSpec {
 		Caption: fmt.Sprintf("%s of launches; %s. Gain is the ratio of the two launches of a pair, minus 1; launches are the unit of replication.", count(g.N, "complete pair"), quantity(c.Metric)),
 		Alt:     verdictSentence(c),
 	}
+	if c.Verdict == compare.Invalid { // the figure may be shown without its page
+		s.Title += " Not decided: the campaign is invalid"
+	}
 	for _, p := range c.Pairs {
 		if p.Status == compare.PairComplete {
 			s.Numbers, s.Pairs = append(s.Numbers, p.Pair), append(s.Pairs, p.Gain.Float64())

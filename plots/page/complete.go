@@ -49,10 +49,13 @@ var checkMarks = map[compare.CheckStatus]mark{compare.Pass: good, compare.Warn: 
 func checksTable(in Input) table {
 	t := table{Caption: "Checks of " + in.Name, Columns: text("check", "status", "what was found")}
 	for _, c := range in.Campaign.Checks {
-		t.Rows = append(t.Rows, row(strings.ReplaceAll(c.Name, "_", " "), cell{Text: string(c.Status), Mark: checkMarks[c.Status]}, c.Text))
+		t.Rows = append(t.Rows, row(checkName(c.Name), cell{Text: string(c.Status), Mark: checkMarks[c.Status]}, c.Text))
 	}
 	return t
 }
+
+// checkName writes the name of a check for people.
+func checkName(name string) string { return strings.ReplaceAll(name, "_", " ") }
 
 // proofTable lists the proofs, neighbouring ranks with the same evidence in one
 // row.
@@ -97,8 +100,8 @@ func proofSentence(c *compare.CampaignResult) string {
 	}
 	var broken []string
 	for _, check := range c.Checks {
-		if check.Status == compare.Fail {
-			broken = append(broken, check.Name)
+		if name := checkName(check.Name); check.Status == compare.Fail && !slices.Contains(broken, name) {
+			broken = append(broken, name)
 		}
 	}
 	switch {

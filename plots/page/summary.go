@@ -42,7 +42,11 @@ func campaignFact(c *compare.CampaignResult) fact {
 	if c.Gain.Low.Defined() && c.Gain.High.Defined() {
 		note += fmt.Sprintf("; %s to %s at %s, %s", change(c.Gain.Low), change(c.Gain.High), share(c.Gain.Confidence), count(c.Gain.N, "pair"))
 	}
-	return fact{"Gain of perfect balance", change(c.Gain.Estimate), note, verdictMarks[c.Verdict]}
+	value := change(c.Gain.Estimate)
+	if c.Verdict == compare.Invalid {
+		value, note = string(c.Verdict), "the campaign fails its checks: its gain decides nothing"
+	}
+	return fact{"Gain of perfect balance", value, note, verdictMarks[c.Verdict]}
 }
 
 func cacheFact(c *Cache) fact {
