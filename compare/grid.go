@@ -115,7 +115,7 @@ const startUpFactor = 2
 
 // startUp counts the leading steps that are start-up: ranks enter a capture at
 // different times, and in their first collectives wait for the last one, often
-// for many times the length of a step. Two steps or more always remain.
+// for many times the length of a step. Of two steps none counts.
 func (g *grid) startUp() int {
 	busy := g.mean(block{every, every}, busyOf)
 	n := 0
@@ -123,13 +123,6 @@ func (g *grid) startUp() int {
 		n++
 	}
 	return n
-}
-
-// skip leaves out the first n steps.
-func (g *grid) skip(n int) {
-	n = min(n, len(g.steps))
-	g.skipped, g.steps = g.steps[:n], g.steps[n:]
-	g.cells = g.cells[n*len(g.ranks)*len(g.layers)*len(phases):]
 }
 
 // every stands for all layers or all phases.

@@ -247,6 +247,19 @@ func TestStartUpIsLeftOutOfBothArms(t *testing.T) {
 	if len(c.Steps) != 5 || c.Steps[0].Compared || !c.Steps[1].Compared || c.Steps[2].Compared {
 		t.Errorf("all steps are to be shown, the first of each arm as not compared: %+v", c.Steps)
 	}
+	// Three steps of start-up in one arm leave one of the other's two.
+	normal, perfect = alternating()
+	for step := 3; step < 6; step++ {
+		for rank := range 2 {
+			perfect.Cells = append(perfect.Cells, cell(rank, step, 3, nsys.PhaseExperts, 20, 0), cell(rank, step, 3, nsys.PhaseCombine, 0, 5))
+		}
+	}
+	long(perfect, 0, 10000)
+	long(perfect, 1, 3000)
+	long(perfect, 2, 1000)
+	if c := CompareTraces(normal, perfect); c.Normal.Steps != 1 || c.Perfect.Steps != 3 || c.Steps[0].Compared || !c.Steps[1].Compared || c.Step.NormalNS != 35 {
+		t.Errorf("steps %+v", c.Steps)
+	}
 	// Of two steps neither is left out, however long.
 	normal, perfect = alternating()
 	long(normal, 0, 1000)

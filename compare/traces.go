@@ -132,9 +132,7 @@ func CompareTraces(normal, perfect *nsys.Trace) TraceComparison {
 	c.Ranks, c.Layers = ranks, named(layers)
 	p := pair{newGrid(normal, ranks, layers), newGrid(perfect, ranks, layers)}
 	skip := max(p.normal.startUp(), p.perfect.startUp())
-	c.Steps = append(stepTimes(Normal, p.normal, skip), stepTimes(Perfect, p.perfect, skip)...)
-	p.normal.skip(skip)
-	p.perfect.skip(skip)
+	c.Steps = append(p.normal.skip(Normal, skip), p.perfect.skip(Perfect, skip)...)
 	c.Normal, c.Perfect = sideOf(normal, p.normal), sideOf(perfect, p.perfect)
 	c.warnOfSteps(Normal, p.normal)
 	c.warnOfSteps(Perfect, p.perfect)
@@ -300,13 +298,18 @@ func (g *grid) loss(layer int) []float64 {
 	return loss
 }
 
-func stepTimes(arm Arm, g *grid, skip int) []StepTime {
+// skip leaves out the first n steps, so many that one at least remains, and
+// returns the times of all.
+func (g *grid) skip(arm Arm, n int) []StepTime {
+	n = min(n, max(0, len(g.steps)-1))
 	mean := g.mean(block{every, every}, busyOf)
 	experts := g.slowest(expertBlock, workOf)
 	rows := []StepTime{}
 	for s, step := range g.steps {
-		rows = append(rows, StepTime{arm, step, s >= skip, router.Number(mean[s]), router.Number(experts[s])})
+		rows = append(rows, StepTime{arm, step, s >= n, router.Number(mean[s]), router.Number(experts[s])})
 	}
+	g.skipped, g.steps = g.steps[:n], g.steps[n:]
+	g.cells = g.cells[n*len(g.ranks)*len(g.layers)*len(phases):]
 	return rows
 }
 

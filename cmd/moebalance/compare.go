@@ -33,9 +33,10 @@ func compareCmd() *cobra.Command {
 Each side is an nsys export, a summary of trace or its JSON result, several with
 commas between them, a folder of exports, or a pattern in quotes. More than two
 arguments, as a shell makes of a pattern without quotes, are told apart by "normal"
-and "perfect" in their names. Time per step is compared by
-phase, layer and rank; what only one side has is named and left out. Work and
-collectives stay apart, because collectives mostly wait for the slowest rank.
+and "perfect" in their names. Both sides must have the same layers and half of the
+ranks in common; ranks and steps of one side only are named and left out. Time per
+step is compared by phase, layer and rank. Work and collectives stay apart, because
+collectives mostly wait for the slowest rank.
 'slowest' adds up the slowest rank of every layer; straggler loss is slowest −
 mean. f is the slowest experts' share of the normal step, b = mean/slowest, and
 the gain that balance over ranks can bring is at most 1/(1 − f + f·b) − 1. The
@@ -70,10 +71,6 @@ Exit 4 when the sides are no normal and perfect arm of the same run.`,
 }
 
 func (o *compareOptions) run(c *cobra.Command, args []string) error {
-	options, err := o.read.check()
-	if err != nil {
-		return err
-	}
 	if !(o.confidence > 0 && o.confidence < 1) {
 		return usagef("--confidence: want a fraction between 0 and 1, have %v", o.confidence)
 	}
@@ -87,7 +84,10 @@ func (o *compareOptions) run(c *cobra.Command, args []string) error {
 			return fmt.Errorf("%s side: %w", compare.Arms[i], err)
 		}
 	}
+	options, err := o.read.check(slices.Concat(sides[0].paths, sides[1].paths)...)
 	switch {
+	case err != nil:
+		return err
 	case (sides[0].kind == ofReports) != (sides[1].kind == ofReports):
 		return usagef("one side holds traces and the other benchmark reports: want two of a kind")
 	case sides[0].kind != ofReports:

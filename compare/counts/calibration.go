@@ -42,20 +42,29 @@ func readCalibration(path string, objects []json.RawMessage) (*Record, error) {
 		return nil, fmt.Errorf("want records of %d ranks (world_size), at most %d, have %d", file.Ranks, maxRanks, len(file.Records))
 	}
 	r := &Record{Source: path, Format: calibrationFormat, Ranks: file.Ranks, Sent: map[int][]router.Load{}}
-	loads, ranks := map[cellKey]router.Load{}, map[cellKey]int{}
+	recorded := tally{}
 	for rank, records := range file.Records {
 		for _, rec := range records {
-			if err := r.addCalibration(loads, ranks, rank, rec); err != nil {
+			for _, m := range rec.Metadata {
+				recorded.add(cellKey{rec.Iteration, m.Layer}, rank)
+			}
+		}
+	}
+	r.warnAboutIncomplete(recorded)
+	loads := map[cellKey]router.Load{}
+	for rank, records := range file.Records {
+		for _, rec := range records {
+			if err := r.addCalibration(loads, recorded, rank, rec); err != nil {
 				return nil, fmt.Errorf("rank %d, iteration %d: %w", rank, rec.Iteration, err)
 			}
 		}
 	}
-	r.dropIncomplete(ranks, func(key cellKey) { delete(loads, key) })
 	r.addCells(loads)
 	return r.finish()
 }
 
-func (r *Record) addCalibration(loads map[cellKey]router.Load, ranks map[cellKey]int, rank int, rec calibrationRecord) error {
+// addCalibration adds the layers of one record that every rank recorded.
+func (r *Record) addCalibration(loads map[cellKey]router.Load, recorded tally, rank int, rec calibrationRecord) error {
 	var want int64
 	for _, m := range rec.Metadata {
 		tokens, topK := m.Shape[0], m.Shape[1]
@@ -75,11 +84,6 @@ func (r *Record) addCalibration(loads map[cellKey]router.Load, ranks map[cellKey
 		return err
 	}
 	for _, m := range rec.Metadata {
-		key := cellKey{rec.Iteration, m.Layer}
-		if _, ok := loads[key]; !ok {
-			loads[key] = router.NewLoad(r.Experts)
-		}
-		ranks[key]++
 		sent := make([]int64, r.Experts)
 		for range m.Shape[0] * m.Shape[1] {
 			id := int32(binary.LittleEndian.Uint32(raw))
@@ -87,10 +91,11 @@ func (r *Record) addCalibration(loads map[cellKey]router.Load, ranks map[cellKey
 			if id < 0 || int(id) >= r.Experts {
 				return fmt.Errorf("layer %d: slot %d, want 0 to %d", m.Layer, id, r.Experts-1)
 			}
-			loads[key].PerExpert[id]++
 			sent[id]++
 		}
-		r.send(m.Layer, rank, sent)
+		if key := (cellKey{rec.Iteration, m.Layer}); recorded[key] == r.Ranks {
+			r.addSent(loads, key, rank, sent)
+		}
 	}
 	return nil
 }

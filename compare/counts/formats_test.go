@@ -368,4 +368,22 @@ func TestIncompletePassesAreLeftOut(t *testing.T) {
 	if !slices.Equal(codes(r.Warnings), []string{"incomplete_passes"}) {
 		t.Errorf("warnings %v", r.Warnings)
 	}
+	if sent := r.Sent[0]; sent[0].Total() != 4 || sent[1].Total() != 4 {
+		t.Errorf("sent %v, want none of the iteration that was left out", sent)
+	}
+}
+
+func TestTally(t *testing.T) {
+	for _, c := range []struct {
+		ranks []int // that recorded the cell, in order
+		want  int
+	}{{[]int{0, 1, 2}, 3}, {[]int{0, 1}, 2}, {[]int{0, 0, 1}, -1}, {[]int{0, 2, 2}, -1}, {[]int{1, 2}, -1}} {
+		got, key := tally{}, cellKey{1, 2}
+		for _, rank := range c.ranks {
+			got.add(key, rank)
+		}
+		if got[key] != c.want {
+			t.Errorf("%v: %d, want %d", c.ranks, got[key], c.want)
+		}
+	}
 }

@@ -104,18 +104,29 @@ func (r *Record) addCells(loads map[cellKey]router.Load) {
 	}
 }
 
-// dropIncomplete drops the cells that not every rank recorded exactly once: the
-// load is the sum over the ranks, and a part of it has another balance.
-func (r *Record) dropIncomplete(ranks map[cellKey]int, drop func(cellKey)) {
+// tally counts the ranks that recorded a cell. They come in order, and one that
+// is missing or comes twice spoils the cell: the load is the sum over the ranks,
+// and a part of it has another balance.
+type tally map[cellKey]int
+
+func (t tally) add(key cellKey, rank int) {
+	if t[key] == rank {
+		t[key]++
+	} else {
+		t[key] = -1
+	}
+}
+
+// warnAboutIncomplete says how many cells not every rank recorded exactly once.
+func (r *Record) warnAboutIncomplete(t tally) {
 	dropped := 0
-	for key, n := range ranks {
-		if n != r.Ranks {
-			drop(key)
+	for _, ranks := range t {
+		if ranks != r.Ranks {
 			dropped++
 		}
 	}
 	if dropped > 0 {
-		r.warn("incomplete_passes", "left out %d of %d iterations × layers that not every one of the %d ranks recorded exactly once", dropped, len(ranks), r.Ranks)
+		r.warn("incomplete_passes", "left out %d of %d iterations × layers that not every one of the %d ranks recorded exactly once", dropped, len(t), r.Ranks)
 	}
 }
 

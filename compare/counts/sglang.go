@@ -80,32 +80,35 @@ func readTorchFolder(dir string, files []string) (*Record, error) {
 		}
 	}
 	r := &Record{Source: dir, Format: torchPassFormat, Ranks: len(files)}
-	passes := map[cellKey]*torchPass{}
-	seen := make([]bool, len(files))
+	byRank := make([]string, len(files))
 	for _, path := range files {
 		m := torchRank.FindStringSubmatch(path)
 		if m == nil {
 			return nil, fmt.Errorf("%s: want one dump per rank, ending in _0.pt, _1.pt, …, or a single stat dump", path)
 		}
 		rank, _ := strconv.Atoi(m[1]) // five digits at most
-		if rank >= len(files) || seen[rank] {
+		if rank >= len(files) || byRank[rank] != "" {
 			return nil, fmt.Errorf("%s: want one dump of each rank from 0 to %d; are there several recordings in the folder?", path, len(files)-1)
 		}
-		seen[rank] = true
-		if err := addTorchRank(path, passes); err != nil {
+		byRank[rank] = path
+	}
+	passes, recorded := map[cellKey]*torchPass{}, tally{}
+	for rank, path := range byRank {
+		if err := addTorchRank(path, rank, passes, recorded); err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 	}
-	ranks := map[cellKey]int{}
-	for key, pass := range passes {
-		ranks[key] = pass.ranks
+	for _, pass := range passes {
 		r.Experts = max(r.Experts, mapped(pass.logical))
 	}
 	if err := bounded(r.Experts, r.Ranks); err != nil {
 		return nil, err
 	}
-	r.dropIncomplete(ranks, func(key cellKey) { delete(passes, key) })
+	r.warnAboutIncomplete(recorded)
 	for key, pass := range passes {
+		if recorded[key] != r.Ranks {
+			continue
+		}
 		if err := r.addPhysical(key.iteration, key.layer, pass.copies, pass.logical); err != nil {
 			return nil, err
 		}
@@ -117,7 +120,6 @@ func readTorchFolder(dir string, files []string) (*Record, error) {
 type torchPass struct {
 	copies  []int64 // slots per physical copy
 	logical []int32 // the expert of each copy
-	ranks   int
 }
 
 // openRecorder opens a dump and its outermost dictionary.
@@ -142,7 +144,7 @@ func openRecorder(path string) (*torchFile, *pickleDict, error) {
 }
 
 // addTorchRank adds the passes of one rank's dump.
-func addTorchRank(path string, passes map[cellKey]*torchPass) error {
+func addTorchRank(path string, rank int, passes map[cellKey]*torchPass, recorded tally) error {
 	f, root, err := openRecorder(path)
 	if err != nil {
 		return err
@@ -173,6 +175,7 @@ func addTorchRank(path string, passes map[cellKey]*torchPass) error {
 		}
 		for layer := range int(load.shape[0]) {
 			key := cellKey{pass, layer}
+			recorded.add(key, rank)
 			if passes[key] == nil {
 				passes[key] = &torchPass{}
 			}
@@ -201,7 +204,6 @@ func (t *torchPass) add(counts, logical []int64) error {
 	if err := checkCounts(counts); err != nil {
 		return fmt.Errorf("copy %w", err)
 	}
-	t.ranks++
 	for i, n := range counts {
 		if logical[i] != int64(t.logical[i]) {
 			return fmt.Errorf("copy %d is of expert %d, for other ranks of %d", i, logical[i], t.logical[i])

@@ -156,22 +156,26 @@ func addTensorRTRank(r *Record, loads map[cellKey]router.Load, path string, rank
 		if err := checkCounts(values); err != nil {
 			return fmt.Errorf("%s: tensor %v: expert %w", name, t, err)
 		}
-		if rank == 0 {
-			if _, ok := loads[key]; ok {
-				return fmt.Errorf("%s: iteration %d, layer %d is recorded twice", name, iteration, layer)
-			}
-			loads[key] = router.NewLoad(r.Experts)
-		}
-		load, ok := loads[key]
-		if !ok {
+		switch _, ok := loads[key]; {
+		case rank == 0 && ok:
+			return fmt.Errorf("%s: iteration %d, layer %d is recorded twice", name, iteration, layer)
+		case rank > 0 && !ok:
 			return fmt.Errorf("%s holds iteration %d, layer %d, which rank 0 lacks", name, iteration, layer)
 		}
-		r.send(layer, rank, values)
-		for e, n := range values {
-			load.PerExpert[e] += n
-		}
+		r.addSent(loads, key, rank, values)
 	}
 	return nil
+}
+
+// addSent adds what a source rank sent to the load of a cell.
+func (r *Record) addSent(loads map[cellKey]router.Load, key cellKey, source int, values []int64) {
+	r.send(key.layer, source, values)
+	if _, ok := loads[key]; !ok {
+		loads[key] = router.NewLoad(r.Experts)
+	}
+	for e, n := range values {
+		loads[key].PerExpert[e] += n
+	}
 }
 
 // send adds to what a source rank sent in a layer.

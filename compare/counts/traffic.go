@@ -16,10 +16,10 @@ type LayerTraffic struct {
 	Slots [][]int64 `json:"slots"` // [source rank][target rank]
 	// OffRank is the share of slots that leave their rank, 1 − trace/total, in
 	// [0, 1]; (R−1)/R when every rank sends evenly to all R. Undefined without
-	// slots.
+	// slots, and where the experts are judged on another number of ranks than sent.
 	OffRank router.Number `json:"off_rank"`
 	// PairMaxOverMean is the largest pair of source and target over the mean of
-	// all R² pairs; SentMaxOverMean the largest source over the mean source, above
+	// all pairs; SentMaxOverMean the largest source over the mean source, above
 	// 1 when ranks hold unequal numbers of tokens.
 	PairMaxOverMean router.Number `json:"pair_max_over_mean"`
 	SentMaxOverMean router.Number `json:"sent_max_over_mean"`
@@ -54,7 +54,7 @@ func (r *Record) Traffic(o Options) ([]LayerTraffic, error) {
 				stay += row[source]
 			}
 		}
-		if total > 0 {
+		if total > 0 && len(t.Slots) == layout.Ranks() {
 			t.OffRank = 1 - router.Number(stay)/router.Number(total)
 		}
 		t.PairMaxOverMean, t.SentMaxOverMean = router.BalanceOf(pairs).MaxOverMean, router.BalanceOf(sent).MaxOverMean

@@ -18,9 +18,9 @@ func TestTraffic(t *testing.T) {
 	if first.Layer != 3 || !reflect.DeepEqual(first.Slots, [][]int64{{2, 2}, {1, 1}}) || !near(first.OffRank, 0.5) || !near(first.PairMaxOverMean, 2/1.5) || !near(first.SentMaxOverMean, 4.0/3) {
 		t.Errorf("%+v", first)
 	}
-	// Four contiguous ranks for two sources: rank 0 keeps 1 of 4, rank 1 none of 2.
+	// Experts on four ranks, tokens recorded on two: what would stay is not known.
 	traffic, err = mustRead(t, fixture("counts", "calibration.json")).Traffic(Options{Ranks: 4})
-	if err != nil || !reflect.DeepEqual(traffic[0].Slots, [][]int64{{1, 1, 1, 1}, {1, 0, 0, 1}}) || !near(traffic[0].OffRank, 1-1.0/6) {
+	if err != nil || !reflect.DeepEqual(traffic[0].Slots, [][]int64{{1, 1, 1, 1}, {1, 0, 0, 1}}) || traffic[0].OffRank.Defined() {
 		t.Errorf("%+v, %v", traffic, err)
 	}
 	if traffic, err := mustRead(t, fixture("counts", "vllm-dump.json")).Traffic(Options{}); err != nil || traffic != nil {
