@@ -36,7 +36,7 @@ func captures(t *testing.T, pattern string) *nsys.Trace {
 
 // campaign is six pairs whose perfect launches are by the given share faster.
 func campaign(gain float64) *compare.CampaignResult {
-	c := compare.Campaign{Command: "bench <model> & more", Metric: compare.Metric{Name: "throughput", Unit: "tok/s", HigherIsBetter: true}, Compared: true}
+	c := compare.Campaign{Command: "bench <model> & more", Metric: compare.Metric{Name: "throughput", Unit: "tok/s", HigherIsBetter: true, Definition: "throughput/tokens by the kitchen clock"}, Compared: true}
 	for i := range 12 {
 		l := compare.Launch{Pair: i/2 + 1, Arm: compare.Arms[(i+i/2)%2], Position: i, Status: compare.StatusOK, Value: 1000 + float64(7*i%5)}
 		if l.Arm == compare.Perfect {
@@ -211,6 +211,9 @@ func TestVerdictsLeadSomewhere(t *testing.T) {
 	unproved := campaign(0.2)
 	unproved.Verdict, unproved.Reasons = compare.Invalid, []string{"treatment_proved: rank 3 of the perfect arm is not balanced"}
 	none := compare.Judge(compare.Campaign{})
+	if p, _ := build(t, Input{Name: "bench.json", Campaign: unproved}); p.facts[0].Value != "invalid" || !strings.Contains(p.Figures()[0].Title, "invalid") {
+		t.Errorf("an invalid campaign leads with %q above the figure %q", p.facts[0].Value, p.Figures()[0].Title)
+	}
 	for want, c := range map[string]*compare.CampaignResult{
 		"Balance the experts: up to +":                                  campaign(0.2),
 		"Look elsewhere for speed: even perfect balance wins at most +": campaign(0.04),
@@ -218,6 +221,7 @@ func TestVerdictsLeadSomewhere(t *testing.T) {
 		"Run more pairs: about ":                                        few,
 		"Repair the campaign before believing its gain":                 unproved,
 		"No complete pair of launches":                                  &none,
+		"tokens by the kitchen clock. Gain is":                          campaign(0.3),
 	} {
 		_, doc := build(t, Input{Name: "bench.json", Campaign: c})
 		if !strings.Contains(strings.ReplaceAll(doc, "&#43;", "+"), want) {
