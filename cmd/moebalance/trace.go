@@ -27,6 +27,7 @@ type traceOptions struct {
 	counts    string
 	summary   string
 	like      string
+	scrub     string
 	threshold share
 	failAbove share
 	out       resultFlags
@@ -38,7 +39,8 @@ func traceCmd() *cobra.Command {
 		Use:   "trace EXPORT…",
 		Short: "where the GPU time goes: layers, ranks, phases, experts",
 		Long: `trace reads the SQLite exports of Nsight Systems (2021 to 2026) of one run, one
-per rank or one of all ranks, and says where the GPU time went.
+per rank or one of all ranks, and says where the GPU time went. Traces of
+PyTorch's profiler (.json, .json.gz; one per rank) are read likewise.
 
 A kernel belongs to the ranges (NVTX) that were open on the thread when it was
 launched, for a CUDA graph when it was captured. Steps, layers, experts and
@@ -54,11 +56,16 @@ An expert's time is observed where it has ranges of its own; where one kernel
 serves all, --counts allocates its time by recorded load, and says so.
 
 --summary writes a small file from which every number follows as from the export;
-trace merges any number of them. Ranges are read with the patterns of that time.`,
+trace merges any number of them. Ranges are read with the patterns of that time.
+
+An export holds the whole environment of the profiled command, host, user, paths
+and output. --scrub writes a copy without them that gives the same analysis; the
+names of kernels and ranges stay in it.`,
 		Example: `  moebalance trace testdata/gptoss-ep4-loop/normal.sqlite
   moebalance trace --counts testdata/deepseek-ep4-ranks/counts-normal testdata/deepseek-ep4-ranks/normal.rank?.sqlite
   moebalance trace --like-nsys cuda_gpu_kern_sum testdata/gptoss-ep4-loop/normal.sqlite
-  moebalance trace --format csv --table experts testdata/gptoss-ep4-loop/normal.sqlite`,
+  moebalance trace --format csv --table experts testdata/gptoss-ep4-loop/normal.sqlite
+  moebalance trace testdata/torch/grouped-normal.rank?.json.gz`,
 		Args: argCount(1, -1, "at least one export"),
 		RunE: func(c *cobra.Command, paths []string) error { return o.run(c, paths) },
 	}
@@ -67,6 +74,7 @@ trace merges any number of them. Ranges are read with the patterns of that time.
 	f.StringVar(&o.counts, "counts", "", "`DIR` or file of expert statistics of the same run")
 	f.StringVar(&o.summary, "summary", "", "write a summary of the exports to this `FILE` for a later trace of summaries, and nothing else")
 	f.StringVar(&o.like, "like-nsys", "", "print the CSV of 'nsys stats' for this `REPORT` instead: "+strings.Join(nsys.LikeReports, ", "))
+	f.StringVar(&o.scrub, "scrub", "", "write a copy of the export without environment, host, user, paths and output to this `FILE`, and nothing else")
 	o.threshold.fraction = defaultThreshold
 	f.Var(&o.threshold, "threshold", "flag an imbalance above this")
 	f.Var(&o.failAbove, "fail-above", "exit 3 when any layer's imbalance of expert time over ranks is above this")
@@ -102,8 +110,20 @@ func (o *traceOptions) check(paths ...string) (nsys.Options, error) {
 		}
 		n.Rank[file] = rank
 	}
-	if (o.like != "" || o.summary != "") && (o.counts != "" || o.failAbove.given) {
-		return n, usagef("--counts and --fail-above judge a trace: want neither with --like-nsys or --summary")
+	instead := 0 // of a trace
+	for _, flag := range []string{o.like, o.summary, o.scrub} {
+		if flag != "" {
+			instead++
+		}
+	}
+	if instead > 0 && (o.counts != "" || o.failAbove.given) {
+		return n, usagef("--counts and --fail-above judge a trace: want neither with --like-nsys, --summary or --scrub")
+	}
+	if instead > 1 {
+		return n, usagef("--like-nsys, --summary and --scrub: want one of them")
+	}
+	if o.scrub != "" && len(paths) != 1 {
+		return n, usagef("--scrub: want one export, have %d", len(paths))
 	}
 	var user []string
 	for _, p := range []struct {
@@ -120,9 +140,6 @@ func (o *traceOptions) check(paths ...string) (nsys.Options, error) {
 	if o.like != "" && !slices.Contains(nsys.LikeReports, o.like) {
 		return n, usagef("--like-nsys: unknown report %q: want one of %s", o.like, strings.Join(nsys.LikeReports, ", "))
 	}
-	if o.like != "" && o.summary != "" {
-		return n, usagef("--like-nsys and --summary: want one of them")
-	}
 	var err error
 	if n.Patterns, err = nsys.NewPatterns(user...); err != nil {
 		return n, withCode(exitUsage, err)
@@ -134,6 +151,9 @@ func (o *traceOptions) run(c *cobra.Command, paths []string) error {
 	options, err := o.check(paths...)
 	if err != nil {
 		return err
+	}
+	if o.scrub != "" {
+		return nsys.Scrub(c.Context(), paths[0], o.scrub)
 	}
 	options.Converter = reportConverter()
 	progress, done := readingBar(c.ErrOrStderr(), paths)

@@ -156,6 +156,11 @@ func TestTraceVerbExitCodes(t *testing.T) {
 		{exitUsage, "unknown report", []string{"--like-nsys", "nope", loopNormal}},
 		{exitUsage, "want one export", []string{"--like-nsys", "nvtx_kern_sum", loopNormal, loopPerfect}},
 		{exitUsage, "want neither", []string{"--like-nsys", "nvtx_kern_sum", "--fail-above", "1", loopNormal}},
+		{exitUsage, "want neither", []string{"--scrub", "nope.sqlite", "--counts", "nope", loopNormal}},
+		{exitUsage, "want one of them", []string{"--scrub", "nope.sqlite", "--summary", "nope", loopNormal}},
+		{exitUsage, "--scrub: want one export, have 2", []string{"--scrub", "nope.sqlite", loopNormal, loopPerfect}},
+		{exitFailed, "want another name", []string{"--scrub", loopNormal, loopNormal}},
+		{exitUsage, "do not fit", []string{"--counts", "testdata/deepseek-ep4-ranks/counts-normal", loopNormal}},
 		{exitUsage, "--threshold", []string{"--threshold", "-1", loopNormal}},
 		{exitDone, "", []string{"--rank", "node-normal.sqlite=5", "testdata/gptoss-graph/node-normal.sqlite"}},
 	} {
@@ -179,5 +184,19 @@ func TestTraceVerbFormats(t *testing.T) {
 		if code != exitDone || !strings.Contains(out, want) {
 			t.Errorf("%s: exit %d, no %q in\n%.400s", format, code, want, out)
 		}
+	}
+}
+
+// The copy that --scrub writes is traced like the export.
+func TestTraceVerbScrub(t *testing.T) {
+	t.Chdir("../..")
+	path := filepath.Join(t.TempDir(), "normal.sqlite")
+	out, errs, code := runIn(t, "trace", "--scrub", path, loopNormal)
+	if code != exitDone || out != "" || errs != "" {
+		t.Fatalf("exit %d, %q, %q", code, out, errs)
+	}
+	want, _, _ := runIn(t, "trace", loopNormal)
+	if have, _, code := runIn(t, "trace", path); code != exitDone || have != want {
+		t.Errorf("exit %d: want\n%s\nhave\n%s", code, want, have)
 	}
 }

@@ -235,3 +235,36 @@ func FuzzTorchTrace(f *testing.F) {
 		}
 	})
 }
+
+// The traces that PyTorch 2.11 wrote on two H200s: every kernel has its launch,
+// steps, layers and experts come from record_function, and the ranks' clocks
+// meet in the all-to-alls.
+func TestTorchTracesOfH200s(t *testing.T) {
+	ranks := func(name string) []string {
+		return []string{filepath.Join(testdata, "torch", name+".rank0.json.gz"), filepath.Join(testdata, "torch", name+".rank1.json.gz")}
+	}
+	loop := mustRead(t, Options{Threshold: 0.1}, ranks("loop-normal")...)
+	near(t, "launch share", loop.Coverage.LaunchShare, 1)
+	equal(t, "kernels", loop.Exports[0].Kernels+loop.Exports[1].Kernels, 608+632) // grep -c '"cat": "kernel"'
+	layers := map[[2]int]bool{}
+	for _, e := range loop.Experts {
+		equal(t, "basis", e.Basis, Observed)
+		layers[[2]int{e.Layer, e.Rank}] = true
+		if e.Expert/16 != e.Rank {
+			t.Errorf("expert %d of 32 on rank %d of 2", e.Expert, e.Rank)
+		}
+	}
+	equal(t, "layers and ranks with experts", len(layers), 4)
+	for _, s := range loop.Stragglers {
+		equal(t, "steps", s.Steps, 3)
+	}
+	for _, a := range loop.Alignment {
+		if !(a.ResidualNS < 100e3) {
+			t.Errorf("want the ranks to leave all-to-alls within 100 µs, have %+v", a)
+		}
+	}
+	normal, perfect := mustRead(t, Options{}, ranks("grouped-normal")...), mustRead(t, Options{}, ranks("grouped-perfect")...)
+	if n, p := normal.Overall[0].Imbalance, perfect.Overall[0].Imbalance; !(p < 0.02 && n > 4*p) {
+		t.Errorf("expert time is %v uneven with the learned router, %v with the perfect one", n, p)
+	}
+}
