@@ -51,8 +51,10 @@ The verdict is invalid, exit 4, unless every rank is proved to have been balance
 in the perfect arm and not in the normal one, and the arms differ in nothing else
 that was recorded. Proof is what the report itself says, a line in the log
 (--proof; TensorRT-LLM's is known), or recorded expert counts (--counts; vLLM and
-SGLang print nothing about their switches). A campaign whose first pair is invalid
-stops there, unless --keep-going.
+SGLang print nothing about their switches). Where none of these speaks, the traces
+of --profile do: expert work even over the ranks in the perfect arm and uneven in
+the normal one. A campaign whose first pair is invalid stops there, unless
+--keep-going.
 
 The gain is the ratio of perfect to normal per pair, on the log scale: the
 Hodges–Lehmann estimate with the exact signed-rank interval. 6 pairs are the
@@ -84,8 +86,7 @@ func (o *benchOptions) run(c *cobra.Command, words []string) error {
 	if runErr != nil && !errors.Is(runErr, errNotComparable) {
 		return o.stopped(campaign, runErr)
 	}
-	result := judgeCampaign(campaign)
-	result.withProfiled(readProfiled(c.Context(), campaign, campaign.Spec.Threshold))
+	result := judgeProfiled(c.Context(), campaign)
 	if err := campaign.Close(); err != nil {
 		return err
 	}
@@ -121,16 +122,37 @@ func (o *benchOptions) open(words []string) (*bench.Campaign, error) {
 	}
 	folder := o.campaign
 	if folder == "" {
-		folder = "moebalance-bench-" + time.Now().Format("20060102-150405")
+		if folder, err = newFolder("moebalance-bench-" + time.Now().Format("20060102-150405")); err != nil {
+			return nil, fmt.Errorf("bench: %w", err)
+		}
 	}
 	campaign, err := bench.Create(folder, spec, time.Now())
 	switch {
 	case errors.Is(err, bench.ErrExists):
-		return nil, withCode(exitUsage, fmt.Errorf("bench: %w; 'moebalance bench --resume %s' goes on with it", err, folder))
+		return nil, withCode(exitUsage, fmt.Errorf("bench: %w; '%s' goes on with it", err, resumeLine(folder)))
 	case err != nil:
 		return nil, fmt.Errorf("bench: %w", err)
 	}
 	return campaign, nil
+}
+
+// newFolder makes a folder of that name, or of the name with a number where
+// another bench of the same second has taken it.
+func newFolder(name string) (string, error) {
+	for n := 1; ; n++ {
+		folder := name
+		if n > 1 {
+			folder = fmt.Sprintf("%s-%d", name, n)
+		}
+		if err := os.Mkdir(folder, 0o755); !errors.Is(err, os.ErrExist) {
+			return folder, err
+		}
+	}
+}
+
+// resumeLine is the command that goes on with a campaign.
+func resumeLine(folder string) string {
+	return "moebalance bench --resume " + bench.Quote([]string{folder})
 }
 
 // thisHost is the machine we run on.
@@ -183,12 +205,12 @@ var errNotComparable = errors.New("the arms of the first pair cannot be compared
 func (o *benchOptions) runCampaign(ctx context.Context, campaign *bench.Campaign, stderr io.Writer) error {
 	h := thisHost()
 	h.Decide = func(c *bench.Campaign, confidence float64) (bool, error) {
-		verdict := judgeAt(c, confidence).Verdict
+		verdict := judgeAt(c, confidence, tracesToCome(c)).Verdict
 		return verdict != compare.Inconclusive && !(verdict == compare.Invalid && o.keepGoing), nil
 	}
 	if !o.keepGoing {
 		h.Accept = func(c *bench.Campaign) error {
-			if judgeCampaign(c).Verdict == compare.Invalid {
+			if judgeAt(c, lookConfidence(c), tracesToCome(c)).Verdict == compare.Invalid {
 				return errNotComparable
 			}
 			return nil
@@ -216,7 +238,7 @@ func (o *benchOptions) stopped(campaign *bench.Campaign, cause error) error {
 	var failed *bench.LaunchError
 	switch {
 	case errors.Is(cause, context.Canceled):
-		cause = fmt.Errorf("bench: interrupted after %d of %d launches; go on with: moebalance bench --resume %s", finished, total, folder)
+		cause = fmt.Errorf("bench: interrupted after %d of %d launches; go on with: %s", finished, total, resumeLine(folder))
 		if gone {
 			cause = errors.New("bench: interrupted before any launch had finished")
 		}
@@ -225,7 +247,7 @@ func (o *benchOptions) stopped(campaign *bench.Campaign, cause error) error {
 		failed.Folder = "" // it had no output
 		return fmt.Errorf("bench: %w", failed)
 	case finished > 0:
-		return fmt.Errorf("bench: %w; %d of %d launches are kept: once it is mended, go on with: moebalance bench --resume %s", cause, finished, total, folder)
+		return fmt.Errorf("bench: %w; %d of %d launches are kept: once it is mended, go on with: %s", cause, finished, total, resumeLine(folder))
 	}
 	return fmt.Errorf("bench: %w", cause)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
@@ -111,15 +112,18 @@ var whileResuming = map[string]bool{
 func (o *benchOptions) check(c *cobra.Command, words []string) error {
 	if o.resume != "" {
 		var idle []string
+		if len(words) > 0 {
+			idle = append(idle, "the command")
+		}
 		c.Flags().Visit(func(f *pflag.Flag) {
 			if !whileResuming[f.Name] {
 				idle = append(idle, "--"+f.Name)
 			}
 		})
-		if len(idle) > 0 || len(words) > 0 {
-			return usagef("bench --resume goes on with what the campaign was made with: leave out the command and %s", strings.Join(append(idle, "other flags of a new one"), ", "))
+		if len(idle) > 0 {
+			return usagef("bench --resume goes on with what the campaign was made with: leave out %s", strings.Join(idle, ", "))
 		}
-		return o.out.check()
+		return o.checkOutput()
 	}
 	if o.untilDecided && !c.Flags().Changed("pairs") {
 		o.pairs = 24
@@ -131,8 +135,19 @@ func (o *benchOptions) check(c *cobra.Command, words []string) error {
 		return usagef("bench: want the measured command after -- or as --client, not both")
 	case (o.server == "") != (o.ready == ""):
 		return usagef("bench: --server and --ready belong together")
+	case o.windows != "" && !o.profile:
+		return usagef("bench: --profile-iterations goes with --profile")
 	case o.client != "" && o.server == "":
 		return usagef("bench: --client goes beside --server; a command alone goes after --")
+	}
+	return o.checkOutput()
+}
+
+// checkOutput finds before hours of launches what the result could not be
+// written as.
+func (o *benchOptions) checkOutput() error {
+	if o.out.table != "" && !slices.Contains(benchTables, o.out.table) {
+		return usagef("bench: --table: no table %q in a result: want one of %s", o.out.table, strings.Join(benchTables, ", "))
 	}
 	return o.out.check()
 }
@@ -175,25 +190,29 @@ func (o *benchOptions) spec(words []string) (bench.Spec, error) {
 		return s, fmt.Errorf("bench: %w", err)
 	}
 	if s.Treatment, err = bench.ParseTreatment(o.treatment); err != nil {
-		return s, withCode(exitUsage, fmt.Errorf("--treatment: %w", err))
+		return s, withCode(exitUsage, fmt.Errorf("bench: --treatment: %w", err))
 	}
 	if o.proof != "" {
 		s.Treatment.Line = o.proof
 	}
-	o.addProfile(&s)
-	return s, nil
+	return s, o.addProfile(&s)
 }
 
 // addProfile adds the profiled pair, or says why there is none.
-func (o *benchOptions) addProfile(s *bench.Spec) {
+func (o *benchOptions) addProfile(s *bench.Spec) error {
 	if !o.profile {
-		return
+		return nil
+	}
+	profile := bench.Profile{Windows: o.windows, GraphTrace: "node", Rank: -1}
+	if err := profile.Check(); err != nil {
+		return withCode(exitUsage, fmt.Errorf("bench: --profile-iterations: %w", err))
 	}
 	nsys, err := exec.LookPath("nsys")
 	if err != nil {
 		o.profileNote = "no profiled pair: nsys is not on the path; install Nsight Systems, or leave out --profile"
-		return
+		return nil
 	}
-	s.Design.Profiled = true
-	s.Profile = &bench.Profile{Nsys: nsys, Windows: o.windows, GraphTrace: "node", Rank: -1}
+	profile.Nsys = nsys
+	s.Design.Profiled, s.Profile = true, &profile
+	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/compare"
@@ -29,11 +30,44 @@ type profiledArm struct {
 	Error       string        `json:"error,omitempty"` // why the exports could not be read
 }
 
+// traceProof is what the traces of the profiled pair say about routing.
+type traceProof struct {
+	proved   bool   // balanced in the perfect arm and not in the normal one
+	evidence string // empty where there are no traces
+}
+
+// tracesToCome stands for the traces of a profiled pair that is still to be
+// launched: what they will say is not known, so nothing is refused for lack of
+// proof yet.
+func tracesToCome(c *bench.Campaign) traceProof {
+	if !c.Spec.Design.Profiled {
+		return traceProof{}
+	}
+	return traceProof{proved: true, evidence: "the traces of the profiled pair are to show it"}
+}
+
+// proveByTraces compares the expert work of both arms over the ranks, per step
+// and layer. The perfect arm must stay within the threshold of imbalance and the
+// normal one be beyond it; between the two nothing is proved.
+func proveByTraces(normal, perfect *nsys.Trace) traceProof {
+	c := compare.CompareTraces(normal, perfect).Ceiling
+	if !c.Balancedness.Defined() || !c.PerfectBalancedness.Defined() {
+		return traceProof{evidence: "the profiled pair's traces do not show expert work on two ranks"}
+	}
+	inNormal, inPerfect := 1/c.Balancedness.Float64(), 1/c.PerfectBalancedness.Float64()
+	return traceProof{
+		proved: inPerfect <= 1+compare.DefaultThreshold && inNormal > 1+compare.DefaultThreshold,
+		evidence: fmt.Sprintf("in the profiled pair expert work over ranks has max/mean %.3f in the normal arm and %.3f in the perfect one (want above and below %.2f)",
+			inNormal, inPerfect, 1+compare.DefaultThreshold),
+	}
+}
+
 // readProfiled hands the exports of the profiled pair to the trace reader, which
 // reduces them once to a summary in the campaign folder. A pair that was not
 // profiled gives none; exports that cannot be read do not spoil the campaign.
-func readProfiled(ctx context.Context, c *bench.Campaign, threshold float64) []profiledArm {
-	arms := []profiledArm{}
+func readProfiled(ctx context.Context, c *bench.Campaign) (arms []profiledArm, proof traceProof) {
+	arms = []profiledArm{}
+	traces := make(map[bench.Arm]*nsys.Trace)
 	for _, arm := range bench.Arms {
 		exports := c.Exports(arm)
 		if len(exports) == 0 {
@@ -41,15 +75,19 @@ func readProfiled(ctx context.Context, c *bench.Campaign, threshold float64) []p
 		}
 		p := profiledArm{Arm: string(arm), Exports: exports, Layer: nsys.None, MaxOverMean: router.Undefined(),
 			Summary: filepath.Join(c.Folder, fmt.Sprintf("trace-%s.summary", arm))}
-		t, err := summarised(ctx, p.Summary, exports, nsys.Options{Threshold: threshold})
+		t, err := summarised(ctx, p.Summary, exports, nsys.Options{Threshold: c.Spec.Threshold})
 		if err != nil {
 			p.Error = err.Error()
 		} else {
-			p.take(t)
+			p.take(t, c.Spec.Treatment)
+			traces[arm] = t
 		}
 		arms = append(arms, p)
 	}
-	return arms
+	if len(traces) == len(bench.Arms) {
+		proof = proveByTraces(traces[bench.Normal], traces[bench.Perfect])
+	}
+	return arms, proof
 }
 
 // summarised reads the summary of exports, which it writes first if it is not
@@ -64,8 +102,11 @@ func summarised(ctx context.Context, summary string, exports []string, o nsys.Op
 	return nsys.Read(ctx, []string{summary}, o)
 }
 
-func (p *profiledArm) take(t *nsys.Trace) {
-	p.Ranks, p.GPUNS, p.SeenArm, p.Evidence = len(t.Ranks), t.Coverage.GPUNS, t.Arm, t.ArmEvidence
+func (p *profiledArm) take(t *nsys.Trace, treatment bench.Treatment) {
+	p.Ranks, p.GPUNS = len(t.Ranks), t.Coverage.GPUNS
+	if slices.ContainsFunc(treatment.Names(), func(name string) bool { return slices.Contains(nsys.ArmVariables, name) }) {
+		p.SeenArm, p.Evidence = t.Arm, t.ArmEvidence // else the traces look for other switches
+	}
 	for _, i := range t.Imbalance {
 		if i.Level != "rank" || i.Quantity != "time" || !i.MaxOverMean.Defined() {
 			continue

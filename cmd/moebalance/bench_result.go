@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -33,17 +34,27 @@ type campaignState struct {
 	Format       string  `json:"format"`              // of the benchmark's report
 }
 
-// judgeCampaign judges what a campaign has so far, at its own confidence; under
-// the sequential rule that of one look.
-func judgeCampaign(c *bench.Campaign) benchResult {
-	confidence := c.Spec.Confidence
-	if c.Spec.Design.UntilDecide {
-		confidence = bench.LookConfidence(c.Spec.Design.Pairs, confidence)
-	}
-	return judgeAt(c, confidence)
+// judgeProfiled judges what a campaign has so far, the traces of its profiled
+// pair included.
+func judgeProfiled(ctx context.Context, c *bench.Campaign) benchResult {
+	arms, traces := readProfiled(ctx, c)
+	r := judgeAt(c, lookConfidence(c), traces)
+	r.withProfiled(arms)
+	return r
 }
 
-func judgeAt(c *bench.Campaign, confidence float64) benchResult {
+// lookConfidence is the confidence of a campaign's interval; under the
+// sequential rule that of one look.
+func lookConfidence(c *bench.Campaign) float64 {
+	if c.Spec.Design.UntilDecide {
+		return bench.LookConfidence(c.Spec.Design.Pairs, c.Spec.Confidence)
+	}
+	return c.Spec.Confidence
+}
+
+// judgeAt judges a campaign at a confidence. What traces prove stands in for
+// ranks of which the launches themselves say nothing.
+func judgeAt(c *bench.Campaign, confidence float64, traces traceProof) benchResult {
 	e := c.Evidence()
 	in := compare.Campaign{
 		Command: bench.Quote(c.Spec.Command.Normal), Threshold: c.Spec.Threshold, Confidence: confidence,
@@ -58,7 +69,11 @@ func judgeAt(c *bench.Campaign, confidence float64) benchResult {
 		}
 	}
 	for _, p := range e.Proofs {
-		in.Proof = append(in.Proof, compare.Proof{Arm: compare.Arm(p.Arm), Rank: p.Rank, Proved: p.Proves(), Evidence: p.Evidence})
+		proof := compare.Proof{Arm: compare.Arm(p.Arm), Rank: p.Rank, Proved: p.Proves(), Evidence: p.Evidence}
+		if p.Standing == bench.Unproved && traces.evidence != "" {
+			proof.Proved, proof.Evidence = traces.proved, p.Evidence+"; "+traces.evidence
+		}
+		in.Proof = append(in.Proof, proof)
 	}
 	for _, d := range e.Differences {
 		in.Differences = append(in.Differences, compare.Difference(d))
@@ -159,6 +174,10 @@ func workOf(w metrics.Work) map[string]float64 {
 	return work
 }
 
+// benchTables are the names of the tables of a result, some of which may be
+// missing from it.
+var benchTables = []string{"pairs", "gain", "secondary", "proof", "checks", "profiled"}
+
 // benchDocument renders the result: the verdict first, then every pair, then
 // what it rests on.
 func benchDocument(r benchResult) output.Document {
@@ -193,7 +212,7 @@ func benchDocument(r benchResult) output.Document {
 	for _, c := range r.Checks {
 		checks.Rows = append(checks.Rows, []any{c.Name, string(c.Status), c.Text})
 	}
-	tables := []output.Table{pairs, gain}
+	tables := []output.Table{pairs, gain} // their names are benchTables
 	if len(r.Secondary) > 0 {
 		tables = append(tables, secondaryTable(r.Secondary))
 	}
@@ -224,7 +243,7 @@ func benchNotes(r benchResult) []string {
 		notes = append(notes, r.Metric.Name+" is "+strings.TrimPrefix(r.Metric.Definition, r.Metric.Name+"/"))
 	}
 	if r.Campaign.Left > 0 {
-		notes = append(notes, fmt.Sprintf("%d launches are still to be done: moebalance bench --resume %s", r.Campaign.Left, r.Campaign.Folder))
+		notes = append(notes, fmt.Sprintf("%d launches are still to be done: %s", r.Campaign.Left, resumeLine(r.Campaign.Folder)))
 	}
 	if r.Campaign.DecidedAfter > 0 {
 		notes = append(notes, fmt.Sprintf("stopped by the sequential rule after %d pairs; the confidence is that of one look", r.Campaign.DecidedAfter))

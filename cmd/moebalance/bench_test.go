@@ -135,6 +135,10 @@ func TestBenchExitCodes(t *testing.T) {
 		"threshold":       {[]string{"--threshold", "ten", "--", gain20}, exitUsage, "want a percentage"},
 		"own variable":    {[]string{"--", "env", "ENABLE_PERFECT_ROUTER=1", gain20}, exitUsage, "leave it out"},
 		"bad metric rule": {[]string{"--metric", "a=(", "--", gain20}, exitUsage, ""},
+		"no such table":   {[]string{"--table", "x", "--", gain20}, exitUsage, "want one of pairs, gain"},
+		"idle iterations": {[]string{"--profile-iterations", "1-2", "--", gain20}, exitUsage, "--profile"},
+		"bad iterations":  {[]string{"--profile", "--profile-iterations", "2-1", "--", gain20}, exitUsage, "first before the last"},
+		"bad URL":         {[]string{"--server", "x", "--ready", "localhost:1/health", "--", gain20}, exitUsage, "want a whole URL"},
 		"client alone":    {[]string{"--client", "x"}, exitUsage, "--server"},
 		"format":          {[]string{"--format", "xml", "--", gain20}, exitUsage, "xml"},
 		"resume nothing":  {[]string{"--resume", t.TempDir()}, exitFailed, "holds no campaign"},
@@ -287,6 +291,16 @@ func TestProfileVerb(t *testing.T) {
 	if code != exitDone || stdout != "hello\n" || !strings.Contains(stderr, "p/report.rank0.nsys-rep") {
 		t.Errorf("exit %d, %q, %q", code, stdout, stderr)
 	}
+	if _, stderr, code := invoke(t.Context(), "profile", "--nsys", nsys, "--dir", "p", "--", "echo"); code != exitUsage || !strings.Contains(stderr, "already holds report.rank0.nsys-rep") {
+		t.Errorf("over old reports: exit %d, %q", code, stderr)
+	}
+	if _, stderr, code := invoke(t.Context(), "profile", "--dry-run", "--", "docker", "run", "x", "prog"); code != exitUsage || !strings.Contains(stderr, "{nsys}") {
+		t.Errorf("behind docker: exit %d, %q", code, stderr)
+	}
+	if stdout, _, _ := invoke(t.Context(), "profile", "--dry-run", "--perfect", "--treatment", "sglang", "--", "docker", "run", "x", "{nsys}", "prog"); !strings.Contains(stdout, "docker run -e SGLANG_SIMULATE_ROUND_ROBIN_EXPERTS=1 -e TLLM_") ||
+		!strings.Contains(stdout, " x sh -c ") || strings.Contains(stdout, "ENABLE_PERFECT_ROUTER") {
+		t.Errorf("a marked place: %s", stdout)
+	}
 	if _, stderr, code := invoke(t.Context(), "profile", "--nsys", "true", "--dir", "q", "--", "echo"); code != exitFailed || !strings.Contains(stderr, "left no report") {
 		t.Errorf("without a report: exit %d, %q", code, stderr)
 	}
@@ -320,9 +334,10 @@ echo "rate $rate"
 	}
 }
 
-// A profiled pair whose nsys leaves the real exports of 4 ranks: they are read,
-// and the trace agrees with the arms.
-func TestBenchProfile(t *testing.T) {
+// putNsys puts an nsys on the path that leaves the real exports of 4 ranks: of
+// the perfect arm where the shell's test holds, else of the normal one.
+func putNsys(t *testing.T, test string) {
+	t.Helper()
 	root, err := filepath.Abs("../../testdata/gptoss-ep4-ranks")
 	if err != nil {
 		t.Fatal(err)
@@ -330,21 +345,56 @@ func TestBenchProfile(t *testing.T) {
 	bin := t.TempDir()
 	nsys := fmt.Sprintf(`#!/bin/sh
 while [ "$1" != -o ]; do shift; done
-arm=normal; [ "$ENABLE_PERFECT_ROUTER" = 1 ] && arm=perfect
+arm=normal; %s && arm=perfect
 cp '%s'/$arm.rank?.sqlite "$(dirname "$2")"
 shift 2
 exec "$@"
-`, root)
+`, test, root)
 	if err := os.WriteFile(filepath.Join(bin, "nsys"), []byte(nsys), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	t.Chdir(t.TempDir())
+	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+}
+
+// A tool that says nothing about routing and records nothing: only the traces of
+// the profiled pair can prove its arms, and without them the first pair ends it.
+func TestBenchProvesByTraces(t *testing.T) {
+	tool := script(t, `rate=100; [ "$SWITCH" = on ] && rate=130; echo "rate $rate"`)
+	for name, c := range map[string]struct {
+		perfect  string // when the traces are those of the perfect arm
+		profile  []string
+		code     int
+		launches int
+	}{
+		"no traces":           {"false", nil, exitNotComparable, 2},
+		"balanced":            {`[ "$SWITCH" = on ]`, []string{"--profile"}, exitDone, 14},
+		"never balanced":      {"false", []string{"--profile"}, exitNotComparable, 14},
+		"balanced both times": {"true", []string{"--profile"}, exitNotComparable, 14},
+	} {
+		t.Run(name, func(t *testing.T) {
+			putNsys(t, c.perfect)
+			t.Chdir(t.TempDir())
+			args := append([]string{"bench", "--pairs", "6", "--campaign", "c", "--treatment", "env:SWITCH=on", "--metric", `rate=rate (\d+)`}, c.profile...)
+			stdout, stderr, code := invoke(t.Context(), append(args, "--", tool)...)
+			if code != c.code || strings.Count(stderr, "] launch ") != c.launches {
+				t.Errorf("exit %d after %d launches, want %d after %d\n%s", code, strings.Count(stderr, "] launch "), c.code, c.launches, stderr)
+			}
+			if shows := strings.Contains(stdout, "in the profiled pair expert work over ranks has max/mean"); shows != (c.profile != nil) {
+				t.Errorf("the traces are evidence: %t\n%s", shows, stdout)
+			}
+		})
+	}
+}
+
+// A profiled pair: its exports are read, and the trace agrees with the arms.
+func TestBenchProfile(t *testing.T) {
 	command := script(t, engine(100, 120))
-	_, stderr, code := invoke(t.Context(), "bench", "-q", "--profile", "--pairs", "1", "--campaign", "without", "--", command)
+	_, stderr, code := invoke(t.Context(), "bench", "-q", "--profile", "--pairs", "1", "--campaign", filepath.Join(t.TempDir(), "without"), "--", command)
 	if _, err := exec.LookPath("nsys"); err != nil && (code != exitDone || !strings.Contains(stderr, "nsys is not on the path")) {
 		t.Errorf("without nsys: exit %d, %q", code, stderr)
 	}
-	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	putNsys(t, `[ "$ENABLE_PERFECT_ROUTER" = 1 ]`)
+	t.Chdir(t.TempDir())
 	stdout, stderr, code := invoke(t.Context(), "bench", "-q", "--profile", "--pairs", "6", "--campaign", "c", "--format", "json", "--", command)
 	var r benchResult
 	if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != exitDone {

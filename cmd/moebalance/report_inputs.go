@@ -33,7 +33,7 @@ func (r *reportInputs) read(ctx context.Context, paths []string) ([]page.Input, 
 		case err != nil:
 			return nil, fmt.Errorf("report: want a result, a campaign folder or an export: %w", err)
 		case info.IsDir():
-			err = r.folder(path)
+			err = r.folder(ctx, path)
 		default:
 			err = r.file(path)
 		}
@@ -75,9 +75,9 @@ func (r *reportInputs) file(path string) error {
 }
 
 // folder is a campaign, exports, or expert statistics, asked in that order.
-func (r *reportInputs) folder(path string) error {
+func (r *reportInputs) folder(ctx context.Context, path string) error {
 	if _, err := os.Stat(filepath.Join(path, "campaign.sqlite")); err == nil {
-		return r.campaign(path)
+		return r.campaign(ctx, path)
 	}
 	if files, err := folderFiles(path); err == nil && filepath.Ext(files[0]) == ".sqlite" {
 		r.exports = append(r.exports, files...)
@@ -101,12 +101,12 @@ func (r *reportInputs) folder(path string) error {
 
 // campaign judges the campaign in a folder, also while it runs, and takes the
 // exports of its profiled pair along.
-func (r *reportInputs) campaign(folder string) error {
+func (r *reportInputs) campaign(ctx context.Context, folder string) error {
 	c, err := bench.Open(folder)
 	if err != nil {
 		return err
 	}
-	judged := judgeCampaign(c).CampaignResult
+	judged := judgeProfiled(ctx, c).CampaignResult
 	r.add(folder, page.Input{Campaign: &judged})
 	for _, arm := range bench.Arms {
 		r.exports = append(r.exports, c.Exports(arm)...)
@@ -114,21 +114,19 @@ func (r *reportInputs) campaign(folder string) error {
 	return c.Close()
 }
 
-// traces reads the exports one by one to learn their arms, and then those of
-// one arm together. Exports that do not say their arm count as one run.
+// traces asks the exports for their arms, and reads those of one arm together. Exports that do not say their arm count as one run.
 func (r *reportInputs) traces(ctx context.Context) error {
 	show, done := r.progress(r.exports)
 	defer done()
 	options := nsys.Options{Threshold: r.threshold, Converter: reportConverter(), Progress: show}
 	groups := map[string][]string{}
 	for _, path := range r.exports {
-		t, err := nsys.Read(ctx, []string{path}, options)
+		arm, err := nsys.ReadArm(ctx, path, options)
 		if err != nil {
 			return err
 		}
-		groups[t.Arm] = append(groups[t.Arm], path)
+		groups[arm] = append(groups[arm], path)
 	}
-	options.Progress = nil
 	for arm := range r.counts {
 		if len(groups[arm]) == 0 {
 			return usagef("--counts-%s: no export of the %s arm is given to set them beside", arm, arm)

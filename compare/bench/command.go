@@ -2,6 +2,7 @@ package bench
 
 import (
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -43,6 +44,11 @@ func (c Command) check(t Treatment) error {
 	}
 	if (len(c.Server) == 0) != (c.Ready == "") {
 		return fmt.Errorf("a server needs the URL that says it is ready, and the other way round")
+	}
+	if c.Ready != "" {
+		if at, err := url.Parse(c.Ready); err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "" {
+			return fmt.Errorf("the server is to be ready at %q: want a whole URL, such as http://localhost:8000/health", c.Ready)
+		}
 	}
 	for _, words := range [][]string{c.Normal, c.Perfect, c.Server} {
 		for _, word := range words {

@@ -150,10 +150,16 @@ func TestSpecCheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, spoil := range map[string]func(*Spec){
-		"no command":            func(s *Spec) { s.Command.Normal = nil },
-		"sets it itself":        func(s *Spec) { s.Command.Normal = []string{"mpirun", "-x", "ENABLE_PERFECT_ROUTER=1", "x"} },
-		"server without ready":  func(s *Spec) { s.Command.Server = []string{"s"} },
-		"ready without server":  func(s *Spec) { s.Command.Ready = "http://x" },
+		"no command":           func(s *Spec) { s.Command.Normal = nil },
+		"sets it itself":       func(s *Spec) { s.Command.Normal = []string{"mpirun", "-x", "ENABLE_PERFECT_ROUTER=1", "x"} },
+		"server without ready": func(s *Spec) { s.Command.Server = []string{"s"} },
+		"ready without server": func(s *Spec) { s.Command.Ready = "http://x" },
+		"ready without scheme": func(s *Spec) {
+			s.Command.Server, s.Command.Ready = []string{"s"}, "localhost:8000/health"
+		},
+		"profiled in docker": func(s *Spec) {
+			s.Design.Profiled, s.Profile, s.Command.Normal = true, &Profile{GraphTrace: "node"}, []string{"docker", "run", "image", "prog"}
+		},
 		"confidence":            func(s *Spec) { s.Confidence = 1 },
 		"tolerance":             func(s *Spec) { s.WorkTolerance = -1 },
 		"retries":               func(s *Spec) { s.Retries = -1 },

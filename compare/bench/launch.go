@@ -263,7 +263,7 @@ func (r *runner) parse(l Launch, folder string) (metrics.Result, error) {
 		return other, nil
 	}
 	if errors.Is(err, errEmpty) {
-		return result, errors.New("the command printed nothing on stdout: want a benchmark's report there, or name the file it writes")
+		return result, errors.New("the command printed nothing on stdout: want a benchmark's report there, or the file that holds it (--result)")
 	}
 	return result, err
 }
