@@ -180,7 +180,7 @@ func newJudge(r *Record, o Options) (*judge, error) {
 		j.warn(r, "no_top_k", "the experts per token are not recorded, so nothing is compared with chance: name the model")
 	}
 	if r.Window {
-		j.warn(r, "window", "each step is a sum over many forward passes: busy ranks that alternate cancel, and the true imbalance is at least this")
+		j.warn(r, "window", "each step is a sum over many forward passes, in which busy ranks that alternate cancel: weighted by their slots, the passes are at least this uneven")
 	}
 	return j, nil
 }
