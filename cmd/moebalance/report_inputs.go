@@ -114,7 +114,8 @@ func (r *reportInputs) campaign(ctx context.Context, folder string) error {
 	return c.Close()
 }
 
-// traces asks the exports for their arms, and reads those of one arm together. Exports that do not say their arm count as one run.
+// traces asks the exports for their arms, and reads those of one arm together.
+// Exports that do not say their arm count as one run.
 func (r *reportInputs) traces(ctx context.Context) error {
 	show, done := r.progress(r.exports)
 	defer done()

@@ -160,7 +160,7 @@ func (o *traceOptions) run(c *cobra.Command, paths []string) error {
 	defer done()
 	options.Progress = progress
 	if o.like != "" {
-		return o.likeNsys(c, paths)
+		return o.likeNsys(c, paths, options)
 	}
 	if o.summary != "" {
 		return writeFile(o.summary, func(w io.Writer) error { return nsys.Summarize(c.Context(), w, paths, options) })
@@ -183,11 +183,11 @@ func (o *traceOptions) run(c *cobra.Command, paths []string) error {
 }
 
 // likeNsys prints one of the profiler's own reports.
-func (o *traceOptions) likeNsys(c *cobra.Command, paths []string) error {
+func (o *traceOptions) likeNsys(c *cobra.Command, paths []string, options nsys.Options) error {
 	if len(paths) != 1 {
 		return usagef("--like-nsys: want one export, have %d", len(paths))
 	}
-	print := func(w io.Writer) error { return nsys.LikeNsys(c.Context(), w, paths[0], o.like) }
+	print := func(w io.Writer) error { return nsys.LikeNsys(c.Context(), w, paths[0], o.like, options) }
 	if o.out.file != "" {
 		return writeFile(o.out.file, print)
 	}

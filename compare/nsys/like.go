@@ -23,17 +23,26 @@ var LikeReports = []string{"cuda_gpu_kern_sum", "nvtx_kern_sum", "nvtx_gpu_proj_
 //     call inside it, so an operation belongs to all ranges around it;
 //   - a projected range lasts from its first operation's start to its last one's
 //     end, idle time included.
-func LikeNsys(ctx context.Context, w io.Writer, path, report string) error {
+//
+// A report for which the export has no rows is an error: of Options only the
+// converter and the progress count.
+func LikeNsys(ctx context.Context, w io.Writer, path, report string, o Options) error {
 	if !slices.Contains(LikeReports, report) {
 		return fmt.Errorf("unknown report %q: want one of %s", report, strings.Join(LikeReports, ", "))
 	}
-	db, err := openDatabase(ctx, path)
+	db, p, err := openExport(ctx, path, o)
 	if err != nil {
 		return err
 	}
+	defer db.meter.finish()
 	rec, err := read(ctx, db, forStatistics)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case len(rec.kernels) == 0 && (len(rec.moves) == 0 || report == "cuda_gpu_kern_sum"):
+		return db.noKernels(p)
+	case len(rec.ranges) == 0 && report != "cuda_gpu_kern_sum":
+		return fmt.Errorf("%q: %s is of ranges, and none were recorded: profile with 'nsys profile --trace cuda,nvtx'", path, report)
 	}
 	var rows [][]string
 	switch report {

@@ -30,7 +30,7 @@ func TestLikeNsysPrintsTheSameBytes(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got bytes.Buffer
-			if err := LikeNsys(context.Background(), &got, filepath.Join(testdata, exports[name]), report); err != nil {
+			if err := LikeNsys(context.Background(), &got, filepath.Join(testdata, exports[name]), report, Options{}); err != nil {
 				t.Fatal(err)
 			}
 			if bytes.Equal(got.Bytes(), want) {

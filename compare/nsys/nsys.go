@@ -82,33 +82,47 @@ func digestFile(ctx context.Context, path string, o Options) ([]*digest, error) 
 		}
 		return []*digest{d}, nil
 	}
-	export := path
-	if info, err := os.Stat(path); err == nil && !info.IsDir() && isReport(path) && o.Converter.Nsys != "" {
-		if export, err = o.Converter.convert(ctx, path); err != nil {
-			return nil, err
-		}
-	}
-	d, err := digestExport(ctx, export, path, o)
+	d, err := digestExport(ctx, path, o)
 	if err != nil {
 		return nil, err
 	}
 	return []*digest{d}, nil
 }
 
-// digestExport reads one export, which is shown under the name that the user
-// gave.
-func digestExport(ctx context.Context, export, path string, o Options) (*digest, error) {
+// exportOf is the export at path, or the one that the converter makes of the
+// report there.
+func (o Options) exportOf(ctx context.Context, path string) (string, error) {
+	if info, err := os.Stat(path); err != nil || info.IsDir() || !isReport(path) || o.Converter.Nsys == "" {
+		return path, nil // opening it tells what is wrong
+	}
+	return o.Converter.convert(ctx, path)
+}
+
+// openExport opens the export of path and reads what it says about itself.
+func openExport(ctx context.Context, path string, o Options) (*database, *probe, error) {
+	export, err := o.exportOf(ctx, path)
+	if err != nil {
+		return nil, nil, err
+	}
 	db, err := openDatabase(ctx, export)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var p probe
+	db.path = path // a converted report goes by its own name
+	p := &probe{}
 	err = db.each(ctx, func(conn *sqlite.Conn) (err error) {
 		if db.meter, err = newMeter(conn, db, o.Progress); err != nil {
 			return err
 		}
 		return p.read(conn, db)
 	})
+	return db, p, err
+}
+
+// digestExport reads one export, which is shown under the name that the user
+// gave.
+func digestExport(ctx context.Context, path string, o Options) (*digest, error) {
+	db, p, err := openExport(ctx, path, o)
 	if err != nil {
 		return nil, err
 	}
@@ -118,9 +132,9 @@ func digestExport(ctx context.Context, export, path string, o Options) (*digest,
 		return nil, err
 	}
 	if len(rec.kernels) == 0 && len(rec.graphs) == 0 {
-		return nil, db.noKernels(&p)
+		return nil, db.noKernels(p)
 	}
-	return newDigest(path, rec, &p, o)
+	return newDigest(path, rec, p, o)
 }
 
 // newDigest attributes a recording and gives its units their ranks. From here on

@@ -3,6 +3,7 @@ package nsys
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -32,32 +33,18 @@ var (
 	worldVariables = []string{"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE", "SLURM_NTASKS"}
 )
 
-// ArmVariables are the switches of balanced routing that tell a capture's arm,
-// by engine: TensorRT-LLM, SGLang (two), vLLM.
-var ArmVariables = []string{
-	"ENABLE_PERFECT_ROUTER", "SGLANG_SIMULATE_ROUND_ROBIN_EXPERTS", "SGLANG_SIMULATE_UNIFORM_EXPERTS", "VLLM_MOE_ROUTING_SIMULATION_STRATEGY",
-}
-
-// armValues are the values that switch one of them on.
-var armValues = []string{"1", "true", "True", "ON", "uniform_random"}
-
 func allowed(name string) bool {
-	for _, list := range [][]string{rankVariables, worldVariables, ArmVariables} {
-		for _, v := range list {
-			if v == name {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.Contains(rankVariables, name) || slices.Contains(worldVariables, name) || slices.Contains(ArmVariables, name)
 }
 
 // read fills in the probe. Tables that are not there leave their part empty.
 func (p *probe) read(conn *sqlite.Conn, db *database) error {
+	return p.follow(conn, db, p.readExportData, p.readCaptureData, p.readSession, p.readRanks, p.readDevices, p.readDiagnostics, p.countGraphLaunches)
+}
+
+func (p *probe) follow(conn *sqlite.Conn, db *database, steps ...func(*sqlite.Conn, *database) error) error {
 	p.environment, p.mpiRanks, p.gpus = map[string]string{}, map[int64]int{}, map[processDevice]int64{}
-	for _, step := range []func(*sqlite.Conn, *database) error{
-		p.readExportData, p.readCaptureData, p.readSession, p.readRanks, p.readDevices, p.readDiagnostics, p.countGraphLaunches,
-	} {
+	for _, step := range steps {
 		if err := step(conn, db); err != nil {
 			return err
 		}

@@ -161,42 +161,6 @@ func (r *reduction) checkRanks() error {
 	return nil
 }
 
-// armOf says which arm a capture is of, and why.
-func (p *probe) arm() (arm, evidence string) {
-	for _, name := range ArmVariables {
-		value, ok := p.environment[name]
-		switch {
-		case ok && slices.Contains(armValues, value):
-			return "perfect", name + "=" + value
-		case ok && evidence == "":
-			arm, evidence = "normal", name+"="+value
-		}
-	}
-	switch {
-	case evidence != "":
-		return arm, evidence
-	case p.environments > 0:
-		return "normal", fmt.Sprintf("%s is not among the %d recorded environment variables", ArmVariables[0], p.environments)
-	}
-	return "", "no environment recorded"
-}
-
-// arm is the arm all exports agree on, or mixed.
-func (r *reduction) arm() {
-	for i, d := range r.digests {
-		switch {
-		case i == 0:
-			r.trace.Arm, r.trace.ArmEvidence = d.arm, d.armEvidence
-		case d.arm != r.trace.Arm:
-			r.trace.Arm, r.trace.ArmEvidence = "mixed", "the exports are of different arms"
-			r.warn("mixed_arms", "", "the exports are of different arms: times of both are taken together")
-			return
-		case d.armEvidence != r.trace.ArmEvidence:
-			r.trace.ArmEvidence = "the environment recorded in each export"
-		}
-	}
-}
-
 // graphs fills Graphs.
 func (r *reduction) graphs() {
 	for _, p := range r.parts {

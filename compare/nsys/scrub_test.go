@@ -93,7 +93,7 @@ func TestScrubbedCopyGivesTheSameAnalysis(t *testing.T) {
 		}
 		for _, report := range LikeReports {
 			var a, b bytes.Buffer
-			if err := errors.Join(LikeNsys(context.Background(), &a, export, report), LikeNsys(context.Background(), &b, copied, report)); err != nil || a.String() != b.String() {
+			if err := errors.Join(LikeNsys(context.Background(), &a, export, report, Options{}), LikeNsys(context.Background(), &b, copied, report, Options{})); err != nil || a.String() != b.String() {
 				t.Errorf("%s: %s differs, %v", export, report, err)
 			}
 		}

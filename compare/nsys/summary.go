@@ -133,29 +133,33 @@ func isSummary(path string) bool {
 
 // readSummary reads the digests of a summary file. Everything in it is checked:
 // a damaged one gives an error that wraps ErrDamaged or ErrTruncated.
-func readSummary(path string) ([]*digest, error) {
+func readSummary(path string) (digests []*digest, err error) {
+	err = inSummary(path, func(r io.Reader) (err error) {
+		digests, err = decodeSummary(r)
+		return err
+	})
+	return digests, err
+}
+
+// inSummary opens a summary file and puts the errors of reading it into words.
+func inSummary(path string, read func(io.Reader) error) error {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer f.Close()
-	digests, err := decodeSummary(f)
+	err = read(f)
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return nil, fmt.Errorf("the summary %q is %w; write it again", path, ErrTruncated)
+		return fmt.Errorf("the summary %q is %w; write it again", path, ErrTruncated)
 	case err != nil:
-		return nil, fmt.Errorf("the summary %q is %w: %v; write it again", path, ErrDamaged, err)
+		return fmt.Errorf("the summary %q is %w: %v; write it again", path, ErrDamaged, err)
 	}
-	return digests, nil
+	return nil
 }
 
 func decodeSummary(r io.Reader) ([]*digest, error) {
-	zip, err := gzip.NewReader(bufio.NewReader(r))
-	if err != nil {
-		return nil, err
-	}
-	in := bufio.NewReaderSize(zip, 1<<16)
-	head, err := summaryHead(in)
+	head, in, err := summaryHead(r)
 	if err != nil {
 		return nil, err
 	}
@@ -180,26 +184,32 @@ func decodeSummary(r io.Reader) ([]*digest, error) {
 	return digests, nil
 }
 
-func summaryHead(in *bufio.Reader) (head summaryHeader, err error) {
+// summaryHead reads the header; the events follow in what it returns.
+func summaryHead(r io.Reader) (head summaryHeader, events *bufio.Reader, err error) {
+	zip, err := gzip.NewReader(bufio.NewReader(r))
+	if err != nil {
+		return head, nil, err
+	}
+	in := bufio.NewReaderSize(zip, 1<<16)
 	magic := make([]byte, len(summaryMagic))
 	if _, err := io.ReadFull(in, magic); err != nil {
-		return head, err
+		return head, nil, err
 	}
 	if string(magic) != summaryMagic {
-		return head, fmt.Errorf("want the line %q, have %q", summaryMagic, magic)
+		return head, nil, fmt.Errorf("want the line %q, have %q", summaryMagic, magic)
 	}
 	n, err := binary.ReadUvarint(in)
 	if err != nil {
-		return head, err
+		return head, nil, err
 	}
 	if n > summaryLimit {
-		return head, fmt.Errorf("want a header of at most %d bytes, have %d", summaryLimit, n)
+		return head, nil, fmt.Errorf("want a header of at most %d bytes, have %d", summaryLimit, n)
 	}
 	var text bytes.Buffer
 	if _, err := io.CopyN(&text, in, int64(n)); err != nil {
-		return head, err
+		return head, nil, err
 	}
-	return head, json.Unmarshal(text.Bytes(), &head)
+	return head, in, json.Unmarshal(text.Bytes(), &head)
 }
 
 // readEvents reads the four columns of one rank. Memory grows with what is

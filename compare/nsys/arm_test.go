@@ -1,0 +1,97 @@
+package nsys
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestSwitchesByEngine(t *testing.T) {
+	for assignment, want := range map[string]string{
+		`ENABLE_PERFECT_ROUTER="true"`:               "normal", // TensorRT-LLM compares with "1"
+		`ENABLE_PERFECT_ROUTER=1`:                    "perfect",
+		`SGLANG_SIMULATE_UNIFORM_EXPERTS="true"`:     "perfect",
+		`SGLANG_SIMULATE_UNIFORM_EXPERTS="0"`:        "normal",
+		`MY_ENABLE_PERFECT_ROUTER="1"`:               "normal",
+		`VLLM_MOE_ROUTING_SIMULATION_STRATEGY="own"`: "normal",
+	} {
+		path := newFixture().work(0, 1, 10, 7, "k").environment(assignment).write(t, "x.sqlite")
+		equal(t, assignment, mustRead(t, Options{}, path).Arm, want)
+	}
+}
+
+// ReadArm says what Read says, for whatever kind of file.
+func TestReadArmIsTheTracesArm(t *testing.T) {
+	paths, err := filepath.Glob(filepath.Join(testdata, "*-*", "*.sqlite"))
+	if err != nil || len(paths) < 18 {
+		t.Fatalf("want the captures, have %v, %v", paths, err)
+	}
+	unsaid := newFixture().work(9, 1, 10, 7, "k").sql("DROP TABLE META_DATA_CAPTURE").write(t, "unsaid.sqlite")
+	torch := filepath.Join(t.TempDir(), "t.json")
+	text := `{"traceEvents":[{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":1.5,"dur":2,"args":{"device":0,"stream":7,"correlation":1}}]}`
+	if err := os.WriteFile(torch, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	paths = append(paths, unsaid, torch,
+		summaryOf(t, filepath.Join(testdata, "gptoss-ep4-loop/perfect.sqlite")),
+		summaryOf(t, filepath.Join(testdata, "gptoss-ep4-ranks/perfect.rank0.sqlite"), filepath.Join(testdata, "gptoss-ep4-ranks/normal.rank1.sqlite")))
+	seen := map[string]bool{}
+	for _, path := range paths {
+		arm, err := ReadArm(context.Background(), path, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		equal(t, path, arm, mustRead(t, Options{}, path).Arm)
+		seen[arm] = true
+	}
+	if len(seen) != 4 {
+		t.Errorf("want normal, perfect, mixed and not said, have %v", seen)
+	}
+	bad := filepath.Join(t.TempDir(), "cut")
+	content, err := os.ReadFile(paths[len(paths)-1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(bad, content[:200], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadArm(context.Background(), bad, Options{}); !errors.Is(err, ErrTruncated) {
+		t.Errorf("a summary cut short: have %v", err)
+	}
+}
+
+// A report of the profiler's own that the export cannot answer is an error, and
+// a report file is exported first.
+func TestLikeNsysNeedsRows(t *testing.T) {
+	bare := newFixture().work(0, 1, 10, 7, "k")
+	none := newFixture().push(0, 0, 50, "layer 0 experts").sql("DROP TABLE %s", kernelTable)
+	export := bare.write(t, "bare.sqlite")
+	for _, c := range []struct {
+		path, report, want string
+	}{
+		{none.write(t, "none.sqlite"), "cuda_gpu_kern_sum", ErrNoKernels.Error()},
+		{none.write(t, "none.sqlite"), "nvtx_gpu_proj_sum", ErrNoKernels.Error()},
+		{export, "nvtx_kern_sum", "none were recorded"},
+		{export, "cuda_gpu_kern_sum", ""},
+	} {
+		var b bytes.Buffer
+		err := LikeNsys(context.Background(), &b, c.path, c.report, Options{})
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || b.Len() > 0) {
+			t.Errorf("%s: want error %q, have %v", c.report, c.want, err)
+		}
+	}
+	report := filepath.Join(t.TempDir(), "x.nsys-rep")
+	if err := os.WriteFile(report, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	o := Options{Converter: Converter{Nsys: script(t, fmt.Sprintf(`cp %q "$5"`, export)), Cache: t.TempDir()}}
+	if err := LikeNsys(context.Background(), &b, report, "cuda_gpu_kern_sum", o); err != nil || !strings.HasSuffix(b.String(), ",k\n\n") {
+		t.Errorf("have %q, %v", b.String(), err)
+	}
+}
