@@ -3,7 +3,6 @@ package plots
 import (
 	"fmt"
 	"image/color"
-	"math"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
@@ -57,7 +56,7 @@ func BarChart(s BarSpec) (Figure, error) {
 	p.X.Tick.Marker = indexTicks{s.Groups, 24}
 	p.Y.Tick.Marker = valueTicks{6, ""}
 	p.Y.Min, p.Y.Max = 0, headroom(largest(lists...)/unit.Per)
-	p.Add(rules{}, &bars{series: s.Series, per: unit.Per, mean: s.Mean, groups: len(s.Groups)})
+	p.Add(rules{}, &bars{places(len(s.Groups)), s.Series, unit.Per, s.Mean})
 	f.panels = [][]*plot.Plot{{p}}
 	f.legend = barLegend(s)
 	return f, nil
@@ -94,15 +93,10 @@ func floorLine(c color.Color) draw.LineStyle { return line(c, 1.2, 1.5, 2) }
 
 // bars draws the series side by side within each group.
 type bars struct {
+	places
 	series []BarSeries
 	per    float64
 	mean   bool
-	groups int
-}
-
-// DataRange implements plot.DataRanger for x; the chart sets y.
-func (b *bars) DataRange() (xmin, xmax, ymin, ymax float64) {
-	return -0.5, float64(b.groups) - 0.5, math.Inf(1), math.Inf(-1)
 }
 
 // groupShare is the part of a group's width that its bars fill: less where
@@ -112,7 +106,7 @@ func groupShare(groups int) float64 { return min(0.78, 0.3+0.06*float64(groups))
 // Plot implements plot.Plotter.
 func (b *bars) Plot(c draw.Canvas, p *plot.Plot) {
 	x, y := p.Transforms(&c)
-	share := groupShare(b.groups)
+	share := groupShare(int(b.places))
 	width := share / float64(len(b.series))
 	for s, series := range b.series {
 		for g, v := range series.Values {

@@ -67,17 +67,11 @@ func expertHeat(arms []Arm, value func(nsys.ExpertStat) float64) HeatSpec {
 	rows, columns := position(layers), position(experts)
 	var answers []string
 	for _, a := range arms {
-		g := Grid{Name: a.Name, Rows: layers, Columns: experts, Cuts: rankCuts(a, columns)}
-		for range layers {
-			g.Values = append(g.Values, unknowns(len(experts)))
-		}
+		g := unknownGrid(a.Name, layers, experts)
+		g.Cuts = rankCuts(a, columns)
 		for _, e := range a.Trace.Experts {
 			if v := value(e); known(v) {
-				cell := &g.Values[rows[e.Layer]][columns[e.Expert]]
-				if !known(*cell) {
-					*cell = 0
-				}
-				*cell += v
+				addKnown(&g.Values[rows[e.Layer]][columns[e.Expert]], v)
 			}
 		}
 		s.Grids = append(s.Grids, g)

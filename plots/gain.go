@@ -2,7 +2,6 @@ package plots
 
 import (
 	"fmt"
-	"math"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
@@ -45,7 +44,7 @@ func PairedGain(s GainSpec) (Figure, error) {
 	p.X.Tick.Marker = indexTicks{s.Numbers, 24}
 	p.Y.Tick.Marker = valueTicks{6, " %"}
 	p.Y.Min, p.Y.Max = 100*(low-pad), 100*(high+pad)
-	p.Add(rules{}, &gain{s})
+	p.Add(rules{}, &gain{places(len(s.Pairs)), s})
 	f.panels = [][]*plot.Plot{{p}}
 	f.legend = []key{glyphKey("one pair", pairGlyph)}
 	if known(s.Estimate) {
@@ -72,11 +71,9 @@ func percent(v float64) string {
 	return fmt.Sprintf("%.1f"+nbsp+"%%", 100*v+0) // + 0 turns −0 into 0
 }
 
-type gain struct{ GainSpec }
-
-// DataRange implements plot.DataRanger for x; the chart sets y.
-func (g *gain) DataRange() (xmin, xmax, ymin, ymax float64) {
-	return -0.5, float64(len(g.Pairs)) - 0.5, math.Inf(1), math.Inf(-1)
+type gain struct {
+	places
+	GainSpec
 }
 
 // Plot implements plot.Plotter.

@@ -38,13 +38,11 @@ func RecordedLoads(sources ...Recorded) HeatSpec {
 	}
 	var answers []string
 	for _, r := range sources {
-		g := Grid{Name: r.Name, Rows: layers, Columns: columns}
-		for _, layer := range layers {
-			row := unknowns(experts)
+		g := unknownGrid(r.Name, layers, columns)
+		for i, layer := range layers {
 			for e, n := range r.Layers[layer].PerExpert {
-				row[e] = float64(n)
+				g.Values[i][e] = float64(n)
 			}
-			g.Values = append(g.Values, row)
 		}
 		s.Grids = append(s.Grids, g)
 		answers = append(answers, g.extreme("layer", "expert"))

@@ -95,10 +95,7 @@ func RankLayerTimes(arms ...Arm) HeatSpec {
 	}
 	var answers []string
 	for _, a := range arms {
-		g := Grid{Name: a.Name, Rows: layers, Columns: columns}
-		for range layers {
-			g.Values = append(g.Values, unknowns(len(columns)))
-		}
+		g := unknownGrid(a.Name, layers, columns)
 		for _, c := range a.cells() {
 			if c.Phase == nsys.PhaseExperts && c.Layer != nsys.None && c.Rank != nsys.None {
 				addKnown(&g.Values[rows[c.Layer]][at[c.Rank]], work(c))
@@ -109,14 +106,6 @@ func RankLayerTimes(arms ...Arm) HeatSpec {
 	}
 	s.Alt = strings.Join(answers, " ")
 	return s
-}
-
-// addKnown adds to a sum that may still be unknown.
-func addKnown(sum *float64, v float64) {
-	if !known(*sum) {
-		*sum = 0
-	}
-	*sum += v
 }
 
 // value writes one bar's height.

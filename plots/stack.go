@@ -3,7 +3,6 @@ package plots
 import (
 	"fmt"
 	"image/color"
-	"math"
 	"strings"
 
 	"gonum.org/v1/plot"
@@ -66,7 +65,7 @@ func PhaseStacks(s StackSpec) (Figure, error) {
 		p.X.Tick.Marker = indexTicks{a.Ranks, 12}
 		p.Y.Tick.Marker = unsigned{valueTicks{6, ""}}
 		p.Y.Min, p.Y.Max = -down/unit.Per*1.06, headroom(up/unit.Per)
-		p.Add(rules{}, &stack{a, s.Phases, unit.Per})
+		p.Add(rules{}, &stack{places(len(a.Ranks)), a, s.Phases, unit.Per})
 		panels, many = append(panels, p), many || len(a.Ranks) > manyRanks
 	}
 	f.arrange(panels, many, 260)
@@ -156,14 +155,10 @@ func sumDrawable(values ...float64) float64 {
 }
 
 type stack struct {
+	places
 	Stack
 	phases []string
 	per    float64
-}
-
-// DataRange implements plot.DataRanger for x; the chart sets y.
-func (s *stack) DataRange() (xmin, xmax, ymin, ymax float64) {
-	return -0.5, float64(len(s.Ranks)) - 0.5, math.Inf(1), math.Inf(-1)
 }
 
 // Plot implements plot.Plotter.

@@ -2,7 +2,6 @@ package plots
 
 import (
 	"fmt"
-	"math"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
@@ -46,7 +45,7 @@ func StepLines(s StepSpec) (Figure, error) {
 		p.X.Tick.Marker = indexTicks{a.Numbers, 8}
 		p.Y.Tick.Marker = valueTicks{6, ""}
 		p.Y.Min, p.Y.Max = 0, headroom(most/unit.Per)
-		p.Add(rules{}, &steps{a, unit.Per})
+		p.Add(rules{}, &steps{places(len(a.Numbers)), a, unit.Per})
 		panels = append(panels, p)
 	}
 	f.arrange(panels, false, 220)
@@ -58,13 +57,9 @@ func StepLines(s StepSpec) (Figure, error) {
 }
 
 type steps struct {
+	places
 	Steps
 	per float64
-}
-
-// DataRange implements plot.DataRanger for x; the chart sets y.
-func (s *steps) DataRange() (xmin, xmax, ymin, ymax float64) {
-	return -0.5, float64(len(s.Numbers)) - 0.5, math.Inf(1), math.Inf(-1)
 }
 
 // Plot implements plot.Plotter. Unknown steps break the lines.

@@ -91,3 +91,11 @@ func meanKnown(values []float64) float64 {
 	}
 	return sum / float64(n)
 }
+
+// addKnown adds to a sum that may still be unknown.
+func addKnown(sum *float64, v float64) {
+	if !known(*sum) {
+		*sum = 0
+	}
+	*sum += v
+}

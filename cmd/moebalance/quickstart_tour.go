@@ -59,16 +59,12 @@ var tour = []tourStep{
 
 func foundBalance(in page.Input) string {
 	var models []string
-	even := 0
 	for _, b := range in.Cache.Balance {
 		if !slices.Contains(models, b.Model) {
 			models = append(models, b.Model)
 		}
-		if b.Even() {
-			even++
-		}
 	}
-	return fmt.Sprintf("as even as whole slots can be, over ranks and experts, at %d of %d batch sizes of %s", even, len(in.Cache.Balance), strings.Join(models, " and "))
+	return fmt.Sprintf("as even as whole slots can be, over ranks and experts, at %d of %d batch sizes of %s", in.Cache.AtFloor(), len(in.Cache.Balance), strings.Join(models, " and "))
 }
 
 // foundStraggler names the layer with the largest imbalance of time over ranks.

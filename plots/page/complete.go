@@ -121,7 +121,7 @@ func cacheTable(in Input) table {
 	}
 	for _, b := range in.Cache.Balance {
 		even := cell{Text: "yes", Mark: good}
-		if !b.Even() {
+		if !b.even() {
 			even = cell{Text: "no", Mark: bad}
 		}
 		t.Folded = len(in.Cache.Balance) > 12
@@ -142,13 +142,7 @@ func brokenEntries(in Input) table {
 }
 
 func cacheSentence(c *Cache) string {
-	even := 0
-	for _, b := range c.Balance {
-		if b.Even() {
-			even++
-		}
-	}
-	return fmt.Sprintf("The balanced logits reach the floor of both experts and ranks at %d of %s.", even, count(len(c.Balance), "batch size"))
+	return fmt.Sprintf("The balanced logits reach the floor of both experts and ranks at %d of %s.", c.AtFloor(), count(len(c.Balance), "batch size"))
 }
 
 func (p Page) coverageSentence() string {

@@ -312,7 +312,7 @@ func TestUndefinedStaysUndefined(t *testing.T) {
 	if got := []string{share(nan), change(nan), ratio(nan), amount(nan), duration(nan), number(-1), signed(nan)}; slices.ContainsFunc(got, func(s string) bool { return s != missing }) {
 		t.Errorf("undefined is written as %q", got)
 	}
-	if (CacheBalance{}).Even() {
+	if (CacheBalance{}).even() {
 		t.Error("a batch size without numbers counts as even")
 	}
 }

@@ -11,6 +11,17 @@ type Cache struct {
 	Entries []CacheEntry   `json:"entries"`
 }
 
+// AtFloor is the number of batch sizes at which experts and ranks are both at
+// their floor.
+func (c Cache) AtFloor() (n int) {
+	for _, b := range c.Balance {
+		if b.even() {
+			n++
+		}
+	}
+	return n
+}
+
 // CacheBalance is the balance of one batch size over all ranks together.
 type CacheBalance struct {
 	Model             string        `json:"model"`
@@ -44,9 +55,9 @@ type CountsLayer struct {
 	counts.LayerBalance
 }
 
-// Even reports that experts and ranks are both known to be at their floor, give
+// even reports that experts and ranks are both known to be at their floor, give
 // or take the rounding of a ratio of two integers.
-func (b CacheBalance) Even() bool {
+func (b CacheBalance) even() bool {
 	at := func(v, floor router.Number) bool { return floor >= 1 && v >= 1 && v <= floor*(1+1e-9) }
 	return at(b.ExpertMaxOverMean, b.ExpertFloor) && at(b.RankMaxOverMean, b.RankFloor)
 }

@@ -50,15 +50,9 @@ func campaignFact(c *compare.CampaignResult) fact {
 }
 
 func cacheFact(c *Cache) fact {
-	even := 0
-	for _, b := range c.Balance {
-		if b.Even() {
-			even++
-		}
-	}
 	m := good
-	if even < len(c.Balance) {
+	if c.AtFloor() < len(c.Balance) {
 		m = warn
 	}
-	return fact{"Balanced logits at the floor", fmt.Sprintf("%d of %d", even, len(c.Balance)), "batch sizes, experts and ranks", m}
+	return fact{"Balanced logits at the floor", fmt.Sprintf("%d of %d", c.AtFloor(), len(c.Balance)), "batch sizes, experts and ranks", m}
 }

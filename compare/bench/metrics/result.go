@@ -71,7 +71,7 @@ type Step struct {
 	GeneratedTokens int64         `json:"generated_tokens"` // decode tokens, draft tokens included
 	TimeMS          router.Number `json:"time_ms"`          // by Clock
 	Clock           string        `json:"clock"`            // which time: "gpu_forward", "device_step", "host_step", "elapsed", "iteration"; "cpu" for a workload that says so
-	Warmup          bool          `json:"warmup"`           // cut by rule, see CutWarmup
+	Warmup          bool          `json:"warmup"`           // not part of the steady state, see cutWarmup
 }
 
 // The limits that keep memory constant however long the output is.

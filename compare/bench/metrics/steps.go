@@ -11,18 +11,13 @@ import (
 // still being chosen, graphs captured and clocks raised in them.
 const firstFullSteps = 10
 
-// CutWarmup marks the steps that are not part of a launch's steady state, and
+// cutWarmup marks the steps that are not part of a launch's steady state, and
 // no others. A rank's full steps are its pure decode steps with the most
 // requests (most generated tokens, where a log has no requests). Warm-up is
 // every step up to and including the first 10 full ones, or the first tenth of
 // them when there are fewer than 100; cut as well is every step after the last
 // full one, when requests run out. A rank that never ran a pure decode step has
-// no steady state.
-func CutWarmup(steps []Step) {
-	cutWarmup(steps)
-}
-
-// cutWarmup is CutWarmup; it returns the full steps that are left, in order.
+// no steady state. It returns the full steps that are left, in order.
 func cutWarmup(steps []Step) (steady []int) {
 	byRank := map[int][]int{}
 	for i, s := range steps {
@@ -99,7 +94,7 @@ type Match struct {
 }
 
 // MatchSteps matches the steps of two logs by batch shape. Left out are steps
-// that CutWarmup marked, those whose time is undefined, and those whose log says
+// that the parser marked as warm-up, those whose time is undefined, and those whose log says
 // nothing of their shape. Two logs with different clocks match nowhere, and
 // Clock is empty. The steps of several launches of an arm may be put together.
 func MatchSteps(normal, perfect []Step) Match {

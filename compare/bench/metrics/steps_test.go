@@ -21,7 +21,7 @@ func TestCutWarmupByHand(t *testing.T) {
 	steps = append(steps, prefill, decodeStep(0, 4, 10))                  // a prompt comes in between
 	steps = append(steps, decodeStep(0, 2, 5), decodeStep(0, 1, 4))       // running empty
 	steps = append(steps, Step{Rank: 1, ContextTokens: 512, Requests: 9}) // a rank that only prefills
-	CutWarmup(steps)
+	cutWarmup(steps)
 	for i, s := range steps {
 		// 21 full steps, at 2 … 21 and 23; a tenth of them, 2, is warm-up.
 		want := i < 4 || i > 23
@@ -33,11 +33,11 @@ func TestCutWarmupByHand(t *testing.T) {
 	for i := range many {
 		many[i] = decodeStep(0, 8, 10)
 	}
-	CutWarmup(many)
+	cutWarmup(many)
 	if many[9].Warmup != true || many[10].Warmup != false || many[499].Warmup {
 		t.Errorf("of 500 full steps: the tenth is cut: %v, the eleventh: %v", many[9].Warmup, many[10].Warmup)
 	}
-	CutWarmup(nil)
+	cutWarmup(nil)
 }
 
 func TestMatchStepsByHand(t *testing.T) {
