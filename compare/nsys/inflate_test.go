@@ -1,0 +1,139 @@
+package nsys
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
+)
+
+// For measurements of the whole program:
+//
+//	go test ./compare/nsys -run TestInflatedCapture -inflate.out /tmp/big.sqlite -inflate.times 100
+var (
+	inflateOut   = flag.String("inflate.out", "", "keep the inflated capture as this file")
+	inflateTimes = flag.Int("inflate.times", 3, "how many times the capture follows itself in it")
+)
+
+// inflate copies an export to a file in which the capture follows itself a number
+// of times: times moved by the length of the capture, correlation ids by their
+// largest. Kernels, copies, fills, calls, synchronizations and ranges alike.
+func inflate(t testing.TB, export, out string, times int) {
+	t.Helper()
+	content, err := os.ReadFile(export)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(out, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := sqlite.OpenConn(out, sqlite.OpenReadWrite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	tables, err := tablesOf(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	events := []string{kernelTable, callTable, copyTable, fillTable, rangeTable, "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"}
+	var first, last, ids int64
+	for _, table := range events {
+		if tables[table] == nil {
+			continue
+		}
+		id := "0"
+		if table != rangeTable {
+			id = "correlationId"
+		}
+		err := query(conn, fmt.Sprintf(`SELECT min(start), max(ifnull("end", start)), max(%s) FROM %s`, id, table), func(row *sqlite.Stmt) error {
+			first, last, ids = min(first, row.ColumnInt64(0)), max(last, row.ColumnInt64(1)), max(ids, row.ColumnInt64(2))
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, sql := range []string{"PRAGMA journal_mode = OFF", "PRAGMA synchronous = OFF"} {
+		if err := sqlitex.ExecuteTransient(conn, sql, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var script []string
+	for _, table := range events {
+		var values []string
+		for _, c := range tables[table] {
+			switch c {
+			case "start", "end":
+				c = fmt.Sprintf(`"%s" + i * %d`, c, last-first+1_000_000)
+			case "correlationId":
+				c = fmt.Sprintf("correlationId + i * %d", ids)
+			}
+			values = append(values, c)
+		}
+		if values != nil {
+			where := "1"
+			if table == rangeTable {
+				where = fmt.Sprintf("eventType <> %d", eventDomain)
+			}
+			script = append(script, fmt.Sprintf(`INSERT INTO %s WITH RECURSIVE n(i) AS (SELECT 1 WHERE %d > 1 UNION ALL SELECT i+1 FROM n WHERE i+1 < %d)
+				SELECT %s FROM n CROSS JOIN %s WHERE %s`, table, times, times, strings.Join(values, ", "), table, where))
+		}
+	}
+	if err := sqlitex.ExecuteScript(conn, strings.Join(script, ";\n"), nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A capture that follows itself n times has n times everything, and the same
+// imbalance.
+func TestInflatedCapture(t *testing.T) {
+	once := filepath.Join(testdata, "gptoss-ep4-loop/normal.sqlite")
+	out := filepath.Join(t.TempDir(), "inflated.sqlite")
+	if *inflateOut != "" {
+		out = *inflateOut
+	}
+	n := int64(*inflateTimes)
+	inflate(t, once, out, *inflateTimes)
+	small, large := mustRead(t, Options{}, once), mustRead(t, Options{}, out)
+	equal(t, "kernels", large.Exports[0].Kernels, n*small.Exports[0].Kernels)
+	equal(t, "calls", large.Exports[0].Launches, n*small.Exports[0].Launches)
+	equal(t, "ranges", large.Exports[0].Ranges, n*small.Exports[0].Ranges)
+	equal(t, "gpu time", large.Coverage.GPUNS, n*small.Coverage.GPUNS)
+	near(t, "launch share", large.Coverage.LaunchShare, 1)
+	for i, k := range small.Kernels {
+		equal(t, k.Name, large.Kernels[i].Instances, n*k.Instances)
+		near(t, k.Name, large.Kernels[i].MedianNS, float64(k.MedianNS))
+	}
+	for i, s := range small.Imbalance {
+		equal(t, "steps", large.Imbalance[i].Steps, int(n)*s.Steps)
+		near(t, "max/mean", large.Imbalance[i].MaxOverMean, float64(s.MaxOverMean))
+	}
+	for i, c := range small.Collectives {
+		near(t, "wait", large.Collectives[i].WaitNS, float64(n)*float64(c.WaitNS))
+	}
+}
+
+// BenchmarkReadInflated is the whole analysis of 392,000 kernels, 1.2 million API
+// calls and 171,200 ranges.
+func BenchmarkReadInflated(b *testing.B) {
+	out := filepath.Join(b.TempDir(), "inflated.sqlite")
+	inflate(b, filepath.Join(testdata, "gptoss-ep4-loop/normal.sqlite"), out, 100)
+	info, err := os.Stat(out)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(info.Size())
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Read(context.Background(), []string{out}, Options{Threshold: 0.1}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
