@@ -169,6 +169,75 @@ func TestUnreachableAgainstTrying(t *testing.T) {
 	}
 }
 
+// Group 3 of 4 starts 5 ahead: its two best have 10 when no logit helps them, and
+// two experts of another group have 2 at most. A plan of two groups that leaves it
+// out cannot keep either of them; one that has it keeps everything.
+func TestInfeasibleGroupsByHand(t *testing.T) {
+	g := router.Gate{Method: router.DeepSeekV3, Shape: router.Shape{Experts: 16, TopK: 4, Groups: 4, TopKGroups: 2}, Bias: make([]float32, 16)}
+	for e := 12; e < 16; e++ {
+		g.Bias[e] = 5
+	}
+	if lost := unreachable([]int32{0, 1, 4, 5}, g); !slices.Equal(lost, []int32{0, 1, 4, 5}) {
+		t.Errorf("without group 3: %v are lost, want all", lost)
+	}
+	// Together with group 3: 0 and 1 at 1 each are outdone by 14 and 15 at 5.
+	if lost := unreachable([]int32{0, 1, 12, 13}, g); !slices.Equal(lost, []int32{0, 1}) {
+		t.Errorf("with group 3: %v are lost, want 0 and 1", lost)
+	}
+	// One group of two leaves a place for group 3, and for its experts.
+	if lost := outgrouped([]int32{0, 1, 2, 3}, g); lost != nil {
+		t.Errorf("one group: %v are lost, want none", lost)
+	}
+}
+
+// What is called unreachable is: no logits that were ever tried bring it about.
+func TestUnreachableGroupsAgainstTrying(t *testing.T) {
+	rng := rand.New(rand.NewPCG(31, 32))
+	shape := router.Shape{Experts: 8, TopK: 3, Groups: 4, TopKGroups: 2}
+	claims := 0
+	for range 1500 {
+		g := router.Gate{Method: router.DeepSeekV3, Shape: shape, Bias: make([]float32, 8)}
+		for e := range g.Bias {
+			g.Bias[e] = float32(rng.IntN(13)) / 4
+		}
+		row := make([]int32, 0, 3)
+		for _, e := range rng.Perm(8)[:3] {
+			row = append(row, int32(e))
+		}
+		if newCensus(shape).tooMany(row) || len(outgrouped(row, g)) == 0 {
+			continue
+		}
+		claims++
+		r, err := router.NewRouter(g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x, picked := make([]float32, 8), make([]int32, 3)
+		for try := range 300 {
+			for e := range x {
+				x[e] = float32(rng.NormFloat64() * 6)
+				if try < 20 || rng.IntN(2) == 0 { // the ends of the sigmoid
+					x[e] = -200
+				}
+			}
+			for _, e := range row {
+				if try < 20 || rng.IntN(4) > 0 {
+					x[e] = 200
+				}
+			}
+			if _, err := r.Route(x, picked, nil); err != nil {
+				t.Fatal(err)
+			}
+			if slices.Equal(slices.Sorted(slices.Values(picked)), slices.Sorted(slices.Values(row))) {
+				t.Fatalf("bias %v: logits %v bring about row %v, of which %v is called lost", g.Bias, x, row, outgrouped(row, g))
+			}
+		}
+	}
+	if claims < 50 {
+		t.Errorf("only %d rows were called lost", claims)
+	}
+}
+
 // √softplus has no upper bound: the level rises until any spread is beaten.
 func TestSqrtSoftplusBeatsAnySpread(t *testing.T) {
 	rng := rand.New(rand.NewPCG(10, 11))

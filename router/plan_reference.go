@@ -23,7 +23,7 @@ type flatStream struct {
 func referenceLayout(p Problem) (perRank int, err error) {
 	perRank, ok := p.Layout.PerRank()
 	if !ok {
-		return 0, fmt.Errorf("%w: the reference wants a contiguous layout with as many experts on each rank; have %d experts on %d ranks otherwise placed",
+		return 0, fmt.Errorf("%w: want a contiguous layout with equally many experts on each rank, as the reference does; have %d experts on %d ranks",
 			ErrShape, p.Layout.Experts(), p.Layout.Ranks())
 	}
 	return perRank, nil

@@ -24,7 +24,8 @@ func logitsCmd() *cobra.Command {
 		Long: `logits makes, proves and lists router logits for which a model's own routing
 method spreads the tokens evenly: over ranks, over experts, and with the most
 experts active. They are kept as safetensors files, one per rank and batch size,
-each with the tensors logits [tokens, experts] and expert_ids [tokens, top-k].`,
+each with the tensors logits [tokens, experts] and expert_ids [tokens, top-k].
+plans counts how even each plan is, without making any.`,
 		RunE: needsVerb,
 	}
 	c.AddCommand(logitsGenerateCmd(), logitsVerifyCmd(), logitsListCmd(), logitsPlansCmd())

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -137,8 +138,8 @@ func (o *plansOptions) run(c *cobra.Command) error {
 				Tokens: slices.Repeat([]int{tokens}, layout.Ranks()),
 			}
 			for _, plan := range o.plans {
-				if err := c.Context().Err(); err != nil {
-					return err
+				if c.Context().Err() != nil {
+					return context.Cause(c.Context())
 				}
 				result.Plans = append(result.Plans, planCase(plan, p, knobs))
 			}
