@@ -96,30 +96,28 @@ func (c Campaign) checkDifferences() Check {
 
 // checkWork compares what the two launches of each complete pair did.
 func (c Campaign) checkWork(sessions []session) Check {
-	names := map[string]bool{}
+	names := workNames(sessions)
 	var unequal, half []string
+	unknown := map[string][]int{} // pairs, by what not both launches reported
 	for _, s := range sessions {
 		if s.normal == nil || s.perfect == nil {
 			continue
 		}
-		for name := range s.normal.Work {
-			names[name] = true
-		}
-		for name := range s.perfect.Work {
-			names[name] = true
-		}
-		for _, name := range slices.Sorted(maps.Keys(names)) {
+		for _, name := range names {
 			a, inNormal := s.normal.Work[name]
 			b, inPerfect := s.perfect.Work[name]
 			switch {
-			case inNormal != inPerfect:
-				half = append(half, fmt.Sprintf("pair %d: %s known for one launch only", s.number, name))
+			case !inNormal || !inPerfect:
+				unknown[name] = append(unknown[name], s.number)
 			case name == WorkErrors:
 				unequal = append(unequal, c.tooManyErrors(s, a, b)...)
 			case math.Abs(a-b) > c.Tolerance*max(math.Abs(a), math.Abs(b)):
 				unequal = append(unequal, fmt.Sprintf("pair %d: %s %g against %g", s.number, name, a, b))
 			}
 		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(unknown)) {
+		half = append(half, fmt.Sprintf("%s not known of both launches of pair %s", name, list(unknown[name])))
 	}
 	switch {
 	case len(unequal) > 0:
@@ -129,7 +127,23 @@ func (c Campaign) checkWork(sessions []session) Check {
 	case len(half) > 0:
 		return Check{CheckWork, Warn, strings.Join(half, "; ")}
 	}
-	return Check{CheckWork, Pass, fmt.Sprintf("%s within %g %% in every pair", strings.Join(slices.Sorted(maps.Keys(names)), ", "), 100*c.Tolerance)}
+	return Check{CheckWork, Pass, fmt.Sprintf("%s within %g %% in every pair", strings.Join(names, ", "), 100*c.Tolerance)}
+}
+
+// workNames lists what any launch of a complete pair reported, in order.
+func workNames(sessions []session) []string {
+	names := map[string]bool{}
+	for _, s := range sessions {
+		if s.normal == nil || s.perfect == nil {
+			continue
+		}
+		for _, l := range []*Launch{s.normal, s.perfect} {
+			for name := range l.Work {
+				names[name] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
 }
 
 // tooManyErrors lists the launches whose failed requests exceed the tolerance

@@ -38,8 +38,17 @@ func TestInvalidCampaigns(t *testing.T) {
 		{"no difference", func(c *Campaign) { c.Differences = nil }, CheckDifference, Fail, "nothing differs"},
 		{"not compared", func(c *Campaign) { c.Compared, c.Differences = false, nil }, CheckDifference, Unknown, "not recorded"},
 		{"less work", func(c *Campaign) { work(*c, 0, WorkOutputTokens, 1000); work(*c, 1, WorkOutputTokens, 980) }, CheckWork, Fail, "pair 0: output_tokens 1000 against 980"},
-		{"work within tolerance", func(c *Campaign) { work(*c, 0, WorkOutputTokens, 1000); work(*c, 1, WorkOutputTokens, 990) }, CheckWork, Pass, "within 1 %"},
-		{"work of one launch", func(c *Campaign) { work(*c, 0, WorkRequests, 10) }, CheckWork, Warn, "one launch only"},
+		{"work within tolerance", func(c *Campaign) {
+			for i := range c.Launches {
+				work(*c, i, WorkOutputTokens, float64(1000-10*(i%2)))
+			}
+		}, CheckWork, Pass, "within 1 %"},
+		{"work of one launch", func(c *Campaign) { work(*c, 0, WorkRequests, 10) }, CheckWork, Warn, "requests not known of both launches of pair 0 to 5"},
+		{"work of some pairs", func(c *Campaign) {
+			for i := range 4 {
+				work(*c, i, WorkRequests, 10)
+			}
+		}, CheckWork, Warn, "requests not known of both launches of pair 2 to 5"},
 		{"errors", func(c *Campaign) {
 			for i := range 2 {
 				work(*c, i, WorkRequests, 100)
@@ -47,7 +56,7 @@ func TestInvalidCampaigns(t *testing.T) {
 			}
 		}, CheckWork, Fail, "2 requests of the normal launch failed"},
 		{"few errors", func(c *Campaign) {
-			for i := range 2 {
+			for i := range c.Launches {
 				work(*c, i, WorkRequests, 100)
 				work(*c, i, WorkErrors, 1)
 			}

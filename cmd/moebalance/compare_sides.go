@@ -171,14 +171,16 @@ func folderFiles(folder string) ([]string, error) {
 	}
 	byKind := map[string][]string{}
 	for _, e := range entries {
-		if !e.Type().IsRegular() || strings.HasPrefix(e.Name(), ".") {
+		path := filepath.Join(folder, e.Name())
+		info, err := os.Stat(path) // follows links, which cluster jobs like to leave
+		if err != nil || !info.Mode().IsRegular() || strings.HasPrefix(e.Name(), ".") {
 			continue
 		}
 		ext := filepath.Ext(e.Name())
 		if ext != ".sqlite" && ext != ".nsys-rep" {
 			ext = ""
 		}
-		byKind[ext] = append(byKind[ext], filepath.Join(folder, e.Name()))
+		byKind[ext] = append(byKind[ext], path)
 	}
 	for _, ext := range []string{".sqlite", ".nsys-rep", ""} {
 		if len(byKind[ext]) > 0 {
