@@ -9,7 +9,11 @@ import (
 // summary is the head of the page: the few numbers that answer it.
 func (p Page) summary() (facts []fact) {
 	for _, in := range p.campaigns() {
-		facts = append(facts, campaignFact(in.Campaign))
+		f := campaignFact(in.Campaign)
+		if command := in.Campaign.Command; command != "" && p.title != titleOf([]Input{in}) {
+			f.Note += "; of " + shorten(command, 40) // beside other results, or under a title of its own
+		}
+		facts = append(facts, f)
 	}
 	for _, a := range p.arms {
 		lost, mean := loss(a.Trace)
