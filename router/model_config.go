@@ -1,7 +1,9 @@
 package router
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -89,12 +91,12 @@ func (f *frequency) UnmarshalJSON(b []byte) error {
 func ParseConfig(config []byte) (Model, error) {
 	var c modelConfig
 	if err := json.Unmarshal(config, &c); err != nil {
-		return Model{}, fmt.Errorf("model config: %w", err)
+		return Model{}, fmt.Errorf("model config: %w", fieldError(err))
 	}
 	if len(c.Text) > 0 && c.experts() == 0 {
 		architectures := c.Architectures
 		if err := json.Unmarshal(c.Text, &c); err != nil {
-			return Model{}, fmt.Errorf("model config: text_config: %w", err)
+			return Model{}, fmt.Errorf("model config: text_config: %w", fieldError(err))
 		}
 		if len(architectures) > 0 {
 			c.Architectures = architectures
@@ -105,6 +107,15 @@ func ParseConfig(config []byte) (Model, error) {
 		return Model{}, fmt.Errorf("model config of type %q: %w", c.ModelType, err)
 	}
 	return m, nil
+}
+
+// fieldError names the field of a wrong type without the words of Go.
+func fieldError(err error) error {
+	var wrong *json.UnmarshalTypeError
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	return fmt.Errorf("%s: want a value of another type, have a JSON %s", cmp.Or(wrong.Field, "the file"), wrong.Value)
 }
 
 func (c modelConfig) experts() int {
@@ -136,10 +147,16 @@ func (c modelConfig) model() (Model, error) {
 	switch {
 	case m.Experts == 0:
 		return m, fmt.Errorf("no routed experts: want one of n_routed_experts, num_local_experts, num_experts, moe_num_experts")
+	case m.Experts > maxModelExperts:
+		return m, fmt.Errorf("want at most %d routed experts, have %d", maxModelExperts, m.Experts)
 	case m.TopK == 0:
 		return m, fmt.Errorf("no experts per token: want one of num_experts_per_tok, experts_per_token, moe_topk, moe_k")
 	case m.Layers < 1 || m.Layers > 1<<14:
 		return m, fmt.Errorf("want num_hidden_layers between 1 and %d, have %d", 1<<14, m.Layers)
+	case c.Groups < 0:
+		return m, fmt.Errorf("want n_group of at least 1, have %d", c.Groups)
+	case c.ScalingFactor != nil && !(*c.ScalingFactor > 0):
+		return m, fmt.Errorf("want a positive routed_scaling_factor, have %g", *c.ScalingFactor)
 	case m.Hidden < 1 || m.Intermediate < 1:
 		return m, fmt.Errorf("want positive hidden_size and moe_intermediate_size or intermediate_size, have %d and %d", m.Hidden, m.Intermediate)
 	}
@@ -227,6 +244,14 @@ func (c modelConfig) denseLayers() ([]int, error) {
 	layers := int(c.Layers)
 	if n := len(c.LayerFreq.list); n > 0 && n != layers {
 		return nil, fmt.Errorf("moe_layer_freq lists %d layers, num_hidden_layers is %d", n, layers)
+	}
+	for layer, sparse := range c.LayerFreq.list {
+		if sparse != 0 && sparse != 1 {
+			return nil, fmt.Errorf("moe_layer_freq: want 1 or 0 for layer %d, have %d", layer, sparse)
+		}
+	}
+	if c.FirstDense < 0 {
+		return nil, fmt.Errorf("want first_k_dense_replace of at least 0, have %d", c.FirstDense)
 	}
 	for _, step := range []int{c.LayerFreq.every, c.SparseStep, c.Interleave} {
 		if step < 0 {

@@ -185,7 +185,7 @@ func TestConfigRefusals(t *testing.T) {
 	base := `"num_experts":8,"num_experts_per_tok":2,"hidden_size":4,"intermediate_size":4,"num_hidden_layers":2`
 	for config, want := range map[string]string{
 		``:                                       "unexpected end",
-		`[]`:                                     "cannot unmarshal",
+		`[]`:                                     "the file: want a value of another type, have a JSON array",
 		`{"model_type":"llama","hidden_size":4}`: "no routed experts",
 		`{"model_type":"mixtral","num_local_experts":8}`: "no experts per token",
 		`{"model_type":"mixtral","num_local_experts":8,"num_experts_per_tok":9,"hidden_size":4,"intermediate_size":4,"num_hidden_layers":2}`: "top-k between 1 and 8",
@@ -200,6 +200,12 @@ func TestConfigRefusals(t *testing.T) {
 		`{"model_type":"mixtral","moe_layer_freq":[1],` + base + `}`:                                                "lists 1 layers",
 		`{"model_type":"mixtral","moe_layer_freq":-1,` + base + `}`:                                                 "at least 1",
 		`{"model_type":"mixtral","first_k_dense_replace":2,` + base + `}`:                                           "none of its 2 layers",
+		`{"model_type":"mixtral","moe_layer_freq":[1,2],` + base + `}`:                                              "want 1 or 0 for layer 1, have 2",
+		`{"model_type":"mixtral","first_k_dense_replace":-1,` + base + `}`:                                          "first_k_dense_replace of at least 0",
+		`{"model_type":"mixtral","routed_scaling_factor":0,` + base + `}`:                                           "positive routed_scaling_factor",
+		`{"model_type":"mixtral","n_group":-2,` + base + `}`:                                                        "n_group of at least 1",
+		`{"model_type":"mixtral","n_routed_experts":65537,` + base + `}`:                                            "at most 65536 routed experts",
+		`{"model_type":"mixtral","n_routed_experts":"8",` + base + `}`:                                              "n_routed_experts: want a value of another type, have a JSON string",
 		`{"model_type":"llama4","text_config":7}`:                                                                   "text_config",
 	} {
 		if m, err := ParseConfig([]byte(config)); err == nil || !strings.Contains(err.Error(), want) {

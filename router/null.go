@@ -38,11 +38,11 @@ type Null struct {
 	ActiveMean Number `json:"active_experts_mean"`
 }
 
-// The largest shape that NullOf simulates; the tables of the sampler grow with
-// k². Real models stay below 1024 experts and top-32.
+// The largest shape that NullOf simulates and a config may ask for; the tables of
+// the sampler grow with k². Real models stay below 1024 experts and top-32.
 const (
-	nullMaxExperts = 1 << 16
-	nullMaxTopK    = 512
+	maxModelExperts = 1 << 16
+	nullMaxTopK     = 512
 )
 
 // NullOf simulates steps of the given number of tokens, those of all ranks
@@ -64,8 +64,8 @@ func NullOf(s Shape, l Layout, tokens int64, o NullOptions) (Null, error) {
 	switch {
 	case l.Experts() != s.Experts:
 		return n, fmt.Errorf("%w: a layout of %d experts for a shape of %d", ErrShape, l.Experts(), s.Experts)
-	case s.Experts > nullMaxExperts || s.TopK > nullMaxTopK:
-		return n, fmt.Errorf("%w: chance is simulated for at most %d experts and top-%d, have %d and %d", ErrShape, nullMaxExperts, nullMaxTopK, s.Experts, s.TopK)
+	case s.Experts > maxModelExperts || s.TopK > nullMaxTopK:
+		return n, fmt.Errorf("%w: chance is simulated for at most %d experts and top-%d, have %d and %d", ErrShape, maxModelExperts, nullMaxTopK, s.Experts, s.TopK)
 	case tokens < 0 || tokens > math.MaxInt64/int64(s.TopK):
 		return n, fmt.Errorf("%w: want between 0 and %d tokens, have %d", ErrShape, math.MaxInt64/int64(s.TopK), tokens)
 	case o.Draws < 1:
