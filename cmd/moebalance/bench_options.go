@@ -137,6 +137,8 @@ func (o *benchOptions) check(c *cobra.Command, words []string) error {
 		return usagef("bench: --server and --ready belong together")
 	case o.windows != "" && !o.profile:
 		return usagef("bench: --profile-iterations goes with --profile")
+	case strings.Contains(o.windows, ","):
+		return usagef("bench: --profile-iterations %s: want one window, such as 100-150, because a rank's trace is one report", o.windows)
 	case o.client != "" && o.server == "":
 		return usagef("bench: --client goes beside --server; a command alone goes after --")
 	}

@@ -137,6 +137,7 @@ func TestBenchExitCodes(t *testing.T) {
 		"bad metric rule": {[]string{"--metric", "a=(", "--", gain20}, exitUsage, ""},
 		"no such table":   {[]string{"--table", "x", "--", gain20}, exitUsage, "want one of pairs, gain"},
 		"idle iterations": {[]string{"--profile-iterations", "1-2", "--", gain20}, exitUsage, "--profile"},
+		"two windows":     {[]string{"--profile", "--profile-iterations", "1-2,4-5", "--", gain20}, exitUsage, "one window"},
 		"bad iterations":  {[]string{"--profile", "--profile-iterations", "2-1", "--", gain20}, exitUsage, "first before the last"},
 		"bad URL":         {[]string{"--server", "x", "--ready", "localhost:1/health", "--", gain20}, exitUsage, "want a whole URL"},
 		"client alone":    {[]string{"--client", "x"}, exitUsage, "--server"},
@@ -303,6 +304,10 @@ func TestProfileVerb(t *testing.T) {
 	}
 	if _, stderr, code := invoke(t.Context(), "profile", "--nsys", "true", "--dir", "q", "--", "echo"); code != exitFailed || !strings.Contains(stderr, "left no report") {
 		t.Errorf("without a report: exit %d, %q", code, stderr)
+	}
+	half := script(t, `while [ "$1" != -o ]; do shift; done; touch "$2.qdstrm"`)
+	if _, stderr, code := invoke(t.Context(), "profile", "--nsys", half, "--dir", "h", "--", "echo"); code != exitFailed || !strings.Contains(stderr, "importer") {
+		t.Errorf("without an importer: exit %d, %q", code, stderr)
 	}
 	if _, _, code := invoke(t.Context(), "profile", "--nsys", nsys, "--dir", "r", "--", "false"); code != exitFailed {
 		t.Errorf("a failing command: exit %d", code)

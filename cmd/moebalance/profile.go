@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -48,11 +49,11 @@ down; graph leaves durations alone and hides what is inside.`,
 		RunE: func(c *cobra.Command, words []string) error { return o.run(c, words) },
 	}
 	f := c.Flags()
-	f.StringVar(&o.Windows, "iterations", "", "record these iterations only, `A-B[,C-D…]`")
+	f.StringVar(&o.Windows, "iterations", "", "record these iterations only, `A-B[,C-D…]`, each window in reports of its own")
 	f.StringVar(&o.Legacy, "iterations-variable", "", "pass them in this older `NAME`: TLLM_GPTM_PROFILE_START_STOP or TLLM_GPTS_PROFILE_START_STOP")
 	f.StringVar(&o.GraphTrace, "cuda-graph-trace", "node", "node or graph")
 	f.BoolVar(&o.PythonGIL, "python-gil", false, "also record who holds Python's interpreter lock")
-	f.BoolVar(&o.GPUMetrics, "gpu-metrics", false, "also sample the GPUs' counters; the driver must allow it")
+	f.BoolVar(&o.GPUMetrics, "gpu-metrics", false, "also sample the GPUs' counters, on the first rank of each machine; the driver must allow it")
 	f.StringVar(&o.TorchTrace, "torch-trace", "", "also write PyTorch's own trace to this `FILE` (TLLM_TORCH_PROFILE_TRACE)")
 	f.IntVar(&o.Rank, "rank", -1, "profile this rank only; -1 for all")
 	f.StringVar(&o.Nsys, "nsys", "nsys", "the profiler's `PROGRAM`")
@@ -112,6 +113,8 @@ func (o *profileOptions) run(c *cobra.Command, words []string) error {
 		return fmt.Errorf("profile: the command failed: %w", err)
 	case len(reports) == 0:
 		return fmt.Errorf("profile: the command ended well, but nsys left no report in %s: were the iterations reached?", o.folder)
+	case !slices.ContainsFunc(reports, func(path string) bool { return filepath.Ext(path) != ".qdstrm" }):
+		return fmt.Errorf("profile: nsys left %s and could not make a report of it: want a complete installation of nsys, with its importer", reports[0])
 	}
 	for _, path := range reports {
 		fmt.Fprintln(c.ErrOrStderr(), path)

@@ -22,7 +22,7 @@ type Profile struct {
 	Legacy     string `json:"legacy,omitempty"`
 	GraphTrace string `json:"graph_trace"` // "node" (each kernel of a CUDA graph) or "graph" (the graph as one, cheap)
 	PythonGIL  bool   `json:"python_gil"`  // record who holds Python's lock
-	GPUMetrics bool   `json:"gpu_metrics"` // sample the GPUs' counters, which needs permission from the driver
+	GPUMetrics bool   `json:"gpu_metrics"` // sample the GPUs' counters, on one rank of each machine; needs permission from the driver
 	TorchTrace string `json:"torch_trace,omitempty"`
 	// Set are further variables of the command's, such as those of an arm.
 	Set map[string]string `json:"set,omitempty"`
@@ -129,7 +129,18 @@ func (p Profile) script(folder string) string {
 	if p.Rank >= 0 {
 		fmt.Fprintf(&b, `[ "$rank" = %d ] || exec "$@"; `, p.Rank)
 	}
-	fmt.Fprintf(&b, `exec %s -o %s"$rank" "$@"`, Quote(p.nsys()), Quote([]string{filepath.Join(folder, "report.rank")}))
+	metrics := ""
+	if p.GPUMetrics {
+		// A GPU's counters can be sampled by one profiler at a time, which samples
+		// all GPUs of its machine: the first rank there does it.
+		condition := `[ "${OMPI_COMM_WORLD_LOCAL_RANK:-${MPI_LOCALRANKID:-${SLURM_LOCALID:-0}}}" = 0 ] && `
+		if p.Rank >= 0 {
+			condition = ""
+		}
+		b.WriteString("metrics=; " + condition + "metrics=--gpu-metrics-device=all; ") // -devices in later versions, which know the beginning of a name
+		metrics = "$metrics "
+	}
+	fmt.Fprintf(&b, `exec %s %s-o %s"$rank" "$@"`, Quote(p.nsys()), metrics, Quote([]string{filepath.Join(folder, "report.rank")}))
 	return b.String()
 }
 
@@ -151,9 +162,6 @@ func (p Profile) nsys() []string {
 			end = fmt.Sprintf("repeat:%d", n)
 		}
 		words = append(words, "-c", "cudaProfilerApi", "--capture-range-end="+end)
-	}
-	if p.GPUMetrics {
-		words = append(words, "--gpu-metrics-devices=all")
 	}
 	return words
 }

@@ -14,7 +14,7 @@ import (
 func TestProfileSwitches(t *testing.T) {
 	p := Profile{Windows: "100-150", GraphTrace: "node", PythonGIL: true, GPUMetrics: true, Rank: -1}
 	if got, want := Quote(p.nsys()), "nsys profile -f true -t cuda,nvtx,python-gil --cuda-graph-trace node --trace-fork-before-exec=true "+
-		"--export=sqlite -c cudaProfilerApi --capture-range-end=stop --gpu-metrics-devices=all"; got != want {
+		"--export=sqlite -c cudaProfilerApi --capture-range-end=stop"; got != want {
 		t.Errorf("switches\n%s\nwant\n%s", got, want)
 	}
 	v := p.Variables()
@@ -22,7 +22,7 @@ func TestProfileSwitches(t *testing.T) {
 		t.Errorf("variables %v", v)
 	}
 	p = Profile{Windows: "0,5-9", Legacy: "TLLM_GPTS_PROFILE_START_STOP", GraphTrace: "graph", TorchTrace: "t.json"}
-	if got := Quote(p.nsys()); !strings.Contains(got, "--capture-range-end=repeat:2") || strings.Contains(got, "gpu-metrics") {
+	if got := Quote(p.nsys()); !strings.Contains(got, "--capture-range-end=repeat:2") {
 		t.Errorf("switches %s", got)
 	}
 	if v := p.Variables(); v["TLLM_GPTS_PROFILE_START_STOP"] != "0,5-9" || v["TLLM_PROFILE_START_STOP"] != "" || v["TLLM_TORCH_PROFILE_TRACE"] != "t.json" {
@@ -121,6 +121,34 @@ func TestWrapperFindsItsRank(t *testing.T) {
 		out, err := cmd.CombinedOutput()
 		if err != nil || strings.TrimSpace(string(out)) != c.want {
 			t.Errorf("%s: printed %q, %v; want %q", c.variable, out, err, c.want)
+		}
+	}
+}
+
+// One rank of each machine samples its GPUs, or the only rank that is profiled.
+func TestGPUMetricsOncePerMachine(t *testing.T) {
+	nsys := filepath.Join(t.TempDir(), "nsys")
+	if err := os.WriteFile(nsys, []byte("#!/bin/sh\necho \"$@\"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		variables []string
+		only      int
+		want      bool
+	}{
+		{[]string{"OMPI_COMM_WORLD_RANK=8", "OMPI_COMM_WORLD_LOCAL_RANK=0"}, -1, true},
+		{[]string{"OMPI_COMM_WORLD_RANK=9", "OMPI_COMM_WORLD_LOCAL_RANK=1"}, -1, false},
+		{[]string{"PMI_RANK=3", "MPI_LOCALRANKID=3"}, -1, false},
+		{[]string{"SLURM_PROCID=4", "SLURM_LOCALID=0"}, -1, true},
+		{[]string{"SLURM_PROCID=5", "SLURM_LOCALID=1"}, 5, true},
+		{nil, -1, true},
+	} {
+		words := Profile{Nsys: nsys, GraphTrace: "node", Rank: c.only, GPUMetrics: true}.Wrap([]string{"echo"}, "d", "")
+		cmd := exec.Command(words[0], words[1:]...)
+		cmd.Env = append([]string{"PATH=" + os.Getenv("PATH")}, c.variables...)
+		out, err := cmd.CombinedOutput()
+		if got := strings.Contains(string(out), "--gpu-metrics-device=all -o d/report.rank"); err != nil || got != c.want {
+			t.Errorf("%v, rank %d only: sampled %t, want %t: %s %v", c.variables, c.only, got, c.want, out, err)
 		}
 	}
 }
