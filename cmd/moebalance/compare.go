@@ -134,6 +134,9 @@ func (o *compareOptions) reports(c *cobra.Command, sides [2]side) error {
 	if err != nil {
 		return err
 	}
+	if path, same := onBothSides(sides); same {
+		return withCode(exitNotComparable, fmt.Errorf("%s is on both sides: want launches of the two arms", path))
+	}
 	campaign := compare.Campaign{
 		Command: fmt.Sprintf("%s against %s", strings.Join(sides[0].paths, ", "), strings.Join(sides[1].paths, ", ")),
 		// Zero means the default to the judge; a threshold of none is the smallest.

@@ -92,6 +92,23 @@ func openSide(parts []string) (side, error) {
 	return s, nil
 }
 
+// onBothSides is the first file of the normal side that is on the other side, too,
+// by whatever name.
+func onBothSides(sides [2]side) (path string, same bool) {
+	for _, a := range sides[0].paths {
+		one, err := os.Stat(a)
+		if err != nil {
+			continue // reading it says what is wrong
+		}
+		for _, b := range sides[1].paths {
+			if other, err := os.Stat(b); err == nil && os.SameFile(one, other) {
+				return a, true
+			}
+		}
+	}
+	return "", false
+}
+
 func sideKindOf(path string) (sideKind, error) {
 	head, err := headOf(path)
 	switch {

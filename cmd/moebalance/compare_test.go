@@ -269,6 +269,7 @@ func TestCompareVerbExitCodes(t *testing.T) {
 		{"unequal numbers", []string{fewer, perfect}, exitUsage, "4 launches and the perfect side 6"},
 		{"reports swapped", []string{perfect, normal}, exitNotComparable, "says it is a launch of the perfect arm"},
 		{"reports of unknown arm", []string{"--metric", `speed=speed ([\d.]+)`, silent, faster}, exitNotComparable, "--trust-arms"},
+		{"the same report", []string{"--trust-arms", normal, perfect + "," + filepath.Dir(normal) + "/./normal.jsonl"}, exitNotComparable, "is on both sides"},
 		{"on trust", []string{"--trust-arms", "--metric", `speed=speed ([\d.]+)`, silent, faster}, exitDone, ""},
 		{"no such metric", []string{"--metric", "ttft_p99", normal, perfect}, exitFailed, `no metric "ttft_p99"`},
 		{"no report", []string{silent, faster}, exitFailed, "silent.txt"},
