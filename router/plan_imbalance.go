@@ -39,11 +39,7 @@ func newTarget(p Problem, o PlanOptions) (Plan, error) {
 // reaches is an error if the groups of the busiest ranks are too full to let
 // them have their share.
 func (s *skew) reaches(imbalance float64) error {
-	perExpert := make([]int64, s.problem.Shape.Experts)
-	for e := range perExpert {
-		perExpert[e] = s.slots[e+1] - s.slots[e]
-	}
-	b := BalanceOf(s.problem.Layout.RankLoad(perExpert))
+	b := BalanceOf(s.problem.Layout.RankLoad(s.perExpert()))
 	want := (1 + imbalance) * float64(b.Total) / float64(b.Parts)
 	if got := float64(b.Max); got < want-float64(s.problem.Shape.TopK) {
 		return fmt.Errorf("an imbalance of %v would need %.0f slots on the busiest rank, and what a token may send to one group allows %.0f; want less", imbalance, want, got)
@@ -133,7 +129,20 @@ func newRankHotspot(p Problem, o PlanOptions) (Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newSkew(p, fmt.Sprintf("rank-hotspot/1 hotness=%v rank=%d", o.Hotness, o.Hot), spreadRanks(p, w)), nil
+	s := newSkew(p, fmt.Sprintf("rank-hotspot/1 hotness=%v rank=%d", o.Hotness, o.Hot), spreadRanks(p, w))
+	return s, s.heats(p.Layout.RankLoad(s.perExpert()), w, o)
+}
+
+// heats is an error if the hot rank or expert gets less than its share: a token
+// has no expert twice and few groups, and copies on other ranks take their part.
+func (s *skew) heats(slots []int64, shares []float64, o PlanOptions) error {
+	total := float64(s.problem.total() * s.problem.Shape.TopK)
+	got, even := float64(slots[o.Hot]), 1/float64(len(slots))
+	if o.Hotness == 0 || got >= shares[o.Hot]*total-float64(s.problem.Shape.TopK) {
+		return nil
+	}
+	most := max(0, (got/total-even)/(1-even))
+	return fmt.Errorf("want a hotness of at most %.3g, have %v: distinct experts, few groups per token and copies elsewhere allow the hot one %.0f of %.0f slots", most, o.Hotness, got, total)
 }
 
 func newExpertHotspot(p Problem, o PlanOptions) (Plan, error) {
@@ -141,7 +150,8 @@ func newExpertHotspot(p Problem, o PlanOptions) (Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newSkew(p, fmt.Sprintf("expert-hotspot/1 hotness=%v expert=%d", o.Hotness, o.Hot), w), nil
+	s := newSkew(p, fmt.Sprintf("expert-hotspot/1 hotness=%v expert=%d", o.Hotness, o.Hot), w)
+	return s, s.heats(s.perExpert(), w, o)
 }
 
 func newZipf(p Problem, o PlanOptions) (Plan, error) {

@@ -20,12 +20,14 @@ type PlanOptions struct {
 	Imbalance float64
 	// Hotness, from 0 to 1, is the share of all slots that "rank-hotspot" and
 	// "expert-hotspot" send to the hot one on top of an even share of the
-	// rest: it gets Hotness + (1−Hotness)/n of them, n ranks or experts.
+	// rest: it gets Hotness + (1−Hotness)/n of them, n ranks or experts. More
+	// than distinct experts in few groups allow is refused.
 	Hotness float64
 	// Hot is the hot rank or expert, from 0.
 	Hot int
 	// Exponent is the s of "zipf": the i-th most popular expert, counted from
-	// 1, has weight i⁻ˢ. 0 is balanced.
+	// 1, has weight i⁻ˢ. 0 is balanced. No expert gets more than a slot of
+	// every token; what is left of its weight goes to the others.
 	Exponent float64
 	// Counts are the recorded slots per expert that "replay" scales to the
 	// problem: one number per expert, not negative, not all zero.

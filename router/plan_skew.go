@@ -162,6 +162,15 @@ func (s *skew) dealGroup(slots []int64, weights []float64, group int) {
 	}
 }
 
+// perExpert is the slots of each expert.
+func (s *skew) perExpert() []int64 {
+	out := make([]int64, s.problem.Shape.Experts)
+	for e := range out {
+		out[e] = s.slots[e+1] - s.slots[e]
+	}
+	return out
+}
+
 func sums(parts []int64) []int64 {
 	out := make([]int64, len(parts)+1)
 	for i, n := range parts {

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -51,12 +52,20 @@ func TestExpertHotspot(t *testing.T) {
 	if want := []int64{14, 14, 14, 14, 14, 62, 14, 14}; !slices.Equal(got, want) {
 		t.Errorf("loads %v, want %v", got, want)
 	}
-	// All the weight on one expert: it stands in every token, 80 slots; the 80
-	// others fall evenly on the rest, ranks first: 3 of them share expert 5's
-	// rank, and both ranks weigh nothing, so the rest is split by ranks 0 and 1.
-	got = loads(t, "expert-hotspot", p, PlanOptions{Hotness: 1, Hot: 5}).PerExpert
-	if got[5] != 80 || slices.Max(slices.Concat(got[:5], got[6:])) > 80 {
+	// An expert can stand in every token, which is 80 slots of 160: a hotness of
+	// (1/2 − 1/8)/(1 − 1/8) = 3/7 = 0.4286 gives it that, and nothing more.
+	if got := loads(t, "expert-hotspot", p, PlanOptions{Hotness: 3. / 7, Hot: 5}).PerExpert; got[5] != 80 {
 		t.Errorf("loads %v: want 80 for expert 5", got)
+	}
+	_, err := NewPlan("expert-hotspot", p, PlanOptions{Hotness: 0.5, Hot: 5})
+	if err == nil || !strings.Contains(err.Error(), "at most 0.429") || !strings.Contains(err.Error(), "80 of 160") {
+		t.Errorf("error %v, want one about 0.429 and 80 of 160 slots", err)
+	}
+	// A rank that holds one of 8 groups gets at most 2 of a token's 8 slots, a
+	// quarter: (1/4 − 1/8)/(1 − 1/8) = 1/7.
+	_, err = NewPlan("rank-hotspot", problem(t, 256, 8, 8, 4, 8, DEP, 64), PlanOptions{Hotness: 0.3, Hot: 2})
+	if err == nil || !strings.Contains(err.Error(), "at most 0.143") {
+		t.Errorf("error %v, want one about 0.143", err)
 	}
 }
 
