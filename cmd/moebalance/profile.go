@@ -68,6 +68,9 @@ func (o *profileOptions) run(c *cobra.Command, words []string) error {
 	if err := o.Check(); err != nil {
 		return withCode(exitUsage, fmt.Errorf("profile: %w", err))
 	}
+	if o.Rank < -1 {
+		return usagef("profile: --rank %d: want a rank, or -1 for all", o.Rank)
+	}
 	if err := bench.CheckPlace(words); err != nil {
 		return withCode(exitUsage, fmt.Errorf("profile: %w", err))
 	}
