@@ -125,6 +125,21 @@ func (g *grid) startUp() int {
 	return n
 }
 
+// skip leaves out the first n steps, so many that one at least remains, and
+// returns the times of all.
+func (g *grid) skip(arm Arm, n int) []StepTime {
+	n = min(n, max(0, len(g.steps)-1))
+	mean := g.mean(block{every, every}, busyOf)
+	experts := g.slowest(expertBlock, workOf)
+	rows := []StepTime{}
+	for s, step := range g.steps {
+		rows = append(rows, StepTime{arm, step, s >= n, router.Number(mean[s]), router.Number(experts[s])})
+	}
+	g.skipped, g.steps = g.steps[:n], g.steps[n:]
+	g.cells = g.cells[n*len(g.ranks)*len(g.layers)*len(phases):]
+	return rows
+}
+
 // every stands for all layers or all phases.
 const every = -1
 
@@ -191,6 +206,16 @@ func (g *grid) slowest(b block, of quantity) []float64 {
 		}
 	}
 	return slowest
+}
+
+// loss is, step by step, the straggler loss of a layer or of every one.
+func (g *grid) loss(layer int) []float64 {
+	b := block{layer, every}
+	loss := g.slowest(b, workOf)
+	for s, mean := range g.mean(b, workOf) {
+		loss[s] -= mean
+	}
+	return loss
 }
 
 // ofRank is, step by step, a quantity of a block of one rank.

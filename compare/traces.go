@@ -288,30 +288,5 @@ func (p pair) stragglers() []StragglerChange {
 	return rows
 }
 
-// loss is, step by step, the straggler loss of a layer or of every one.
-func (g *grid) loss(layer int) []float64 {
-	b := block{layer, every}
-	loss := g.slowest(b, workOf)
-	for s, mean := range g.mean(b, workOf) {
-		loss[s] -= mean
-	}
-	return loss
-}
-
-// skip leaves out the first n steps, so many that one at least remains, and
-// returns the times of all.
-func (g *grid) skip(arm Arm, n int) []StepTime {
-	n = min(n, max(0, len(g.steps)-1))
-	mean := g.mean(block{every, every}, busyOf)
-	experts := g.slowest(expertBlock, workOf)
-	rows := []StepTime{}
-	for s, step := range g.steps {
-		rows = append(rows, StepTime{arm, step, s >= n, router.Number(mean[s]), router.Number(experts[s])})
-	}
-	g.skipped, g.steps = g.steps[:n], g.steps[n:]
-	g.cells = g.cells[n*len(g.ranks)*len(g.layers)*len(phases):]
-	return rows
-}
-
 // expertBlock is expert compute over all layers.
 var expertBlock = block{every, slices.Index(phases, nsys.PhaseExperts)}
