@@ -158,7 +158,7 @@ func (o *benchOptions) checkOutput() error {
 func (o *benchOptions) spec(words []string) (bench.Spec, error) {
 	s := bench.Spec{
 		Design: bench.Design{Pairs: o.pairs, FloorPairs: o.floorPairs, WarmUps: o.warmUps,
-			Order: bench.Order(o.order), Seed: o.seed, UntilDecide: o.untilDecided},
+			Order: bench.Order(o.order), Seed: o.seed, UntilDecided: o.untilDecided},
 		Command: bench.Command{Normal: words, Ready: o.ready, ReadyTimeout: o.readyTimeout},
 		Output:  o.result, Counts: o.counts, Ranks: o.ranks, Same: o.same,
 		WorkTolerance: o.workTolerance.fraction, Threshold: o.threshold.fraction, Confidence: o.confidence,

@@ -46,7 +46,7 @@ func judgeProfiled(ctx context.Context, c *bench.Campaign) benchResult {
 // lookConfidence is the confidence of a campaign's interval; under the
 // sequential rule that of one look.
 func lookConfidence(c *bench.Campaign) float64 {
-	if c.Spec.Design.UntilDecide {
+	if c.Spec.Design.UntilDecided {
 		return bench.LookConfidence(c.Spec.Design.Pairs, c.Spec.Confidence)
 	}
 	return c.Spec.Confidence
@@ -88,7 +88,7 @@ func judgeAt(c *bench.Campaign, confidence float64, traces traceProof) benchResu
 }
 
 func looksOf(c *bench.Campaign) []int {
-	if !c.Spec.Design.UntilDecide {
+	if !c.Spec.Design.UntilDecided {
 		return []int{}
 	}
 	return bench.Looks(c.Spec.Design.Pairs, c.Spec.Confidence)

@@ -195,7 +195,7 @@ func (c *Campaign) next() *Launch {
 	return nil
 }
 
-// Left counts the launches still to be done; under UntilDecide it is an upper
+// Left counts the launches still to be done; under UntilDecided it is an upper
 // bound.
 func (c *Campaign) Left() int {
 	n := 0

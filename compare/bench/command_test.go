@@ -165,7 +165,7 @@ func TestSpecCheck(t *testing.T) {
 		"retries":               func(s *Spec) { s.Retries = -1 },
 		"proof line":            func(s *Spec) { s.Treatment.Line = "(" },
 		"metric rule":           func(s *Spec) { s.Custom = []string{"x=("} },
-		"cap below first look":  func(s *Spec) { s.Design.UntilDecide, s.Design.Pairs = true, 4 },
+		"cap below first look":  func(s *Spec) { s.Design.UntilDecided, s.Design.Pairs = true, 4 },
 		"profiled without how":  func(s *Spec) { s.Design.Profiled = true },
 		"negative time":         func(s *Spec) { s.Timeout = -1 },
 		"shared result":         func(s *Spec) { s.Output = "report.json" },

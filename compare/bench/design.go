@@ -27,13 +27,13 @@ const MostPairs = 100_000
 
 // Design is how many launches there are and in what order.
 type Design struct {
-	Pairs       int    `json:"pairs"`        // timed pairs; with UntilDecided, the cap
-	FloorPairs  int    `json:"floor_pairs"`  // A/A pairs, spread over the campaign
-	WarmUps     int    `json:"warm_ups"`     // launches of each arm before the first pair
-	Profiled    bool   `json:"profiled"`     // one profiled pair after the last
-	Order       Order  `json:"order"`        // ABBA where empty
-	Seed        uint64 `json:"seed"`         // of the order
-	UntilDecide bool   `json:"until_decide"` // look at the pairs of Looks and stop when decided
+	Pairs        int    `json:"pairs"`         // timed pairs; with UntilDecided, the cap
+	FloorPairs   int    `json:"floor_pairs"`   // A/A pairs, spread over the campaign
+	WarmUps      int    `json:"warm_ups"`      // launches of each arm before the first pair
+	Profiled     bool   `json:"profiled"`      // one profiled pair after the last
+	Order        Order  `json:"order"`         // ABBA where empty
+	Seed         uint64 `json:"seed"`          // of the order
+	UntilDecided bool   `json:"until_decided"` // look at the pairs of Looks and stop when decided
 }
 
 // Check reports what is wrong with d.

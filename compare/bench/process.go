@@ -15,6 +15,30 @@ type Patience struct {
 	Terminate time.Duration // after SIGTERM, before SIGKILL
 }
 
+// urgency is a way of asking processes to end.
+type urgency int
+
+const (
+	interrupt urgency = iota
+	terminate
+	kill
+)
+
+// afterKill is the wait after SIGKILL: for the system, not for the process.
+const afterKill = 5 * time.Second
+
+// end asks more and more urgently, with waits between, until all are gone.
+func (p Patience) end(ask func(urgency), gone func() bool) {
+	for how, wait := range []time.Duration{interrupt: p.Interrupt, terminate: p.Terminate, kill: afterKill} {
+		ask(urgency(how))
+		for until := time.Now().Add(wait); time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
+			if gone() {
+				return
+			}
+		}
+	}
+}
+
 // DefaultPatience suits engines that must give back GPUs on several ranks.
 var DefaultPatience = Patience{Interrupt: 15 * time.Second, Terminate: 10 * time.Second}
 
@@ -49,8 +73,9 @@ func startProcess(words, env []string, dir string, stdout, stderr *os.File) (*pr
 var errTimeout = errors.New("time limit")
 
 // wait until the command ends or ctx does; in the second case the whole group
-// is ended, after a word through ending, and the cause of ctx returned. Processes that the command left
-// behind are ended, too, and reported: they would disturb the next launch.
+// is ended, after a word through ending, and the cause of ctx returned.
+// Processes that the command left behind are ended, too, and reported: they
+// would disturb the next launch.
 func (p *process) wait(ctx context.Context, patience Patience, ending func()) (left bool, err error) {
 	select {
 	case <-p.done:
@@ -65,28 +90,17 @@ func (p *process) wait(ctx context.Context, patience Patience, ending func()) (l
 	return left, p.err
 }
 
-// stop ends the group: SIGINT, then SIGTERM, then SIGKILL, with waits between.
+// stop ends the group.
 func (p *process) stop(patience Patience) {
 	group := p.cmd.Process.Pid
-	ended := func() bool {
+	patience.end(func(how urgency) { askGroup(group, how) }, func() bool {
 		select {
 		case <-p.done:
 			return !groupAlive(group)
 		default:
 			return false
 		}
-	}
-	for _, step := range []struct {
-		ask  func(int)
-		wait time.Duration
-	}{{interruptGroup, patience.Interrupt}, {terminateGroup, patience.Terminate}, {killGroup, 5 * time.Second}} {
-		step.ask(group)
-		for until := time.Now().Add(step.wait); time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
-			if ended() {
-				return
-			}
-		}
-	}
+	})
 }
 
 // exitCode is how the command ended: its code, or −1 for a signal.

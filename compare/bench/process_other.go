@@ -9,11 +9,9 @@ import (
 
 // Without process groups only the command itself can be ended.
 
-func ownGroup(*exec.Cmd)     {}
-func interruptGroup(pid int) { killGroup(pid) }
-func terminateGroup(pid int) { killGroup(pid) }
+func ownGroup(*exec.Cmd) {}
 
-func killGroup(pid int) {
+func askGroup(pid int, _ urgency) {
 	if p, err := os.FindProcess(pid); err == nil {
 		_ = p.Kill()
 	}

@@ -10,15 +10,15 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 )
 
 func ownGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
-// Asking a group that has just ended fails, which is what was wanted.
-func interruptGroup(group int) { _ = syscall.Kill(-group, syscall.SIGINT) }
-func terminateGroup(group int) { _ = syscall.Kill(-group, syscall.SIGTERM) }
-func killGroup(group int)      { _ = syscall.Kill(-group, syscall.SIGKILL) }
+var signals = [...]syscall.Signal{interrupt: syscall.SIGINT, terminate: syscall.SIGTERM, kill: syscall.SIGKILL}
+
+// askGroup signals a group. For one that has just ended that fails, which is
+// what was wanted.
+func askGroup(group int, how urgency) { _ = syscall.Kill(-group, signals[how]) }
 
 // groupAlive reports whether a process of the group still runs. Dead ones that
 // nobody has collected, as in a container without an init, do not count.
@@ -45,23 +45,15 @@ func groupAlive(group int) bool {
 // of a campaign do whose bench process was killed, and returns how many there
 // were. It finds none on systems without /proc.
 func endMarked(variable string, patience Patience) int {
-	count := 0
-	for _, step := range []struct {
-		signal syscall.Signal
-		wait   time.Duration
-	}{{syscall.SIGINT, patience.Interrupt}, {syscall.SIGTERM, patience.Terminate}, {syscall.SIGKILL, 5 * time.Second}} {
-		left := marked(variable)
-		count = max(count, len(left))
-		for _, pid := range left {
-			_ = syscall.Kill(pid, step.signal)
-		}
-		for until := time.Now().Add(step.wait); len(left) > 0 && time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
-			left = marked(variable)
-		}
-		if len(left) == 0 {
-			break
-		}
+	count := len(marked(variable))
+	if count == 0 {
+		return 0
 	}
+	patience.end(func(how urgency) {
+		for _, pid := range marked(variable) {
+			_ = syscall.Kill(pid, signals[how])
+		}
+	}, func() bool { return len(marked(variable)) == 0 })
 	return count
 }
 

@@ -26,7 +26,7 @@ type Host struct {
 	// the spec names one.
 	Counts func(path string) (Counted, error)
 	// Decide says at a look whether the pairs so far decide the campaign at that
-	// confidence. Needed only under UntilDecide.
+	// confidence. Needed only under UntilDecided.
 	Decide func(c *Campaign, confidence float64) (bool, error)
 	// Accept looks at the campaign once its first pair is finished; an error ends
 	// Run before more time is spent on arms that cannot be compared. May be nil.
@@ -43,7 +43,7 @@ const (
 	Ended    Stage = "ended"    // finished, failed or interrupted
 	Cooling  Stage = "cooling"  // waiting before the next launch
 	Cleaning Stage = "cleaning" // ending processes
-	Looked   Stage = "looked"   // at the pairs so far, under UntilDecide
+	Looked   Stage = "looked"   // at the pairs so far, under UntilDecided
 )
 
 // Event tells of one step of a campaign.
@@ -123,7 +123,7 @@ func (c *Campaign) Run(ctx context.Context, h Host) error {
 	if c.next() == nil {
 		return nil
 	}
-	session, err := c.store.begin(h.Now(), "")
+	session, err := c.store.begin(h.Now())
 	if err != nil {
 		return fmt.Errorf("writing the campaign: %w", err)
 	}
@@ -238,7 +238,7 @@ func (r *runner) beforePair() bool {
 // look decides, at the pairs that the sequential rule names, whether to go on.
 func (r *runner) look() error {
 	d := r.Spec.Design
-	if !d.UntilDecide || r.Decided > 0 || r.host.Decide == nil || !r.beforePair() {
+	if !d.UntilDecided || r.Decided > 0 || r.host.Decide == nil || !r.beforePair() {
 		return nil
 	}
 	pairs := len(r.Pairs(Timed))

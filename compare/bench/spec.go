@@ -37,7 +37,7 @@ type Spec struct {
 
 	// Threshold is the gain that counts as significant, as a fraction.
 	Threshold float64 `json:"threshold"`
-	// Confidence of the interval, in (0, 1). Under UntilDecide it is that of
+	// Confidence of the interval, in (0, 1). Under UntilDecided it is that of
 	// the whole sequence of looks.
 	Confidence float64 `json:"confidence"`
 
@@ -76,7 +76,7 @@ func (s Spec) Check() error {
 			}
 		}
 	}
-	if s.Design.UntilDecide && len(Looks(s.Design.Pairs, s.Confidence)) == 0 {
+	if s.Design.UntilDecided && len(Looks(s.Design.Pairs, s.Confidence)) == 0 {
 		return fmt.Errorf("a cap of %d pairs is too low to decide anything at %g %% confidence: want at least %d",
 			s.Design.Pairs, 100*s.Confidence, fewestForLooks(s.Confidence))
 	}

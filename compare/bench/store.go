@@ -36,8 +36,7 @@ CREATE TABLE campaign (
 );
 CREATE TABLE session (
 	number      INTEGER PRIMARY KEY,
-	started_ns  INTEGER NOT NULL,
-	note        TEXT NOT NULL DEFAULT ''
+	started_ns  INTEGER NOT NULL
 );
 CREATE TABLE launch (
 	position    INTEGER PRIMARY KEY,
@@ -266,8 +265,8 @@ func (s store) save(position int, a Attempt) error {
 }
 
 // begin writes down that a session has started and returns its number.
-func (s store) begin(now time.Time, note string) (number int, err error) {
-	err = s.db.QueryRow("INSERT INTO session (started_ns, note) VALUES (?, ?) RETURNING number", now.UnixNano(), note).Scan(&number)
+func (s store) begin(now time.Time) (number int, err error) {
+	err = s.db.QueryRow("INSERT INTO session (started_ns) VALUES (?) RETURNING number", now.UnixNano()).Scan(&number)
 	return number, err
 }
 

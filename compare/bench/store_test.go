@@ -34,7 +34,7 @@ func TestStoreReturnsWhatWasSaved(t *testing.T) {
 	spec.Profile = &Profile{GraphTrace: "node", Rank: -1, Set: map[string]string{"A": "1"}}
 	spec.Design.Profiled = true
 	c := create(t, spec)
-	if _, err := c.store.begin(time.Unix(1, 0), ""); err != nil {
+	if _, err := c.store.begin(time.Unix(1, 0)); err != nil {
 		t.Fatal(err)
 	}
 	want := fullAttempt()
@@ -60,7 +60,7 @@ func TestStoreReturnsWhatWasSaved(t *testing.T) {
 // The file itself refuses a second finished attempt at one launch.
 func TestStoreFinishesOnce(t *testing.T) {
 	c := create(t, testSpec(t, 1, "x"))
-	if _, err := c.store.begin(time.Unix(1, 0), ""); err != nil {
+	if _, err := c.store.begin(time.Unix(1, 0)); err != nil {
 		t.Fatal(err)
 	}
 	a := fullAttempt()
@@ -155,7 +155,7 @@ func TestCreateReplacesTheUnstarted(t *testing.T) {
 	if again.ID == id || len(again.Launches) != 4 {
 		t.Errorf("the new campaign has id %s and %d launches", again.ID, len(again.Launches))
 	}
-	if _, err := again.store.begin(time.Unix(1, 0), ""); err != nil {
+	if _, err := again.store.begin(time.Unix(1, 0)); err != nil {
 		t.Fatal(err)
 	}
 	if err := again.store.save(0, fullAttempt()); err != nil {
@@ -196,7 +196,7 @@ func finishedCampaign(t testing.TB, folder string, launches int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.store.begin(time.Unix(1, 0), ""); err != nil {
+	if _, err := c.store.begin(time.Unix(1, 0)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.store.db.Exec("PRAGMA synchronous = OFF"); err != nil {
@@ -249,7 +249,7 @@ func BenchmarkOpen10000(b *testing.B) {
 
 func TestUndefinedNumbersSurviveTheStore(t *testing.T) {
 	c := create(t, testSpec(t, 1, "x"))
-	if _, err := c.store.begin(time.Unix(1, 0), ""); err != nil {
+	if _, err := c.store.begin(time.Unix(1, 0)); err != nil {
 		t.Fatal(err)
 	}
 	a := fullAttempt()
