@@ -30,8 +30,22 @@ func TestBuiltInPatterns(t *testing.T) {
 		"ProfilerStep#14": {step: 14, layer: None, expert: None, phase: ""},
 		"step 3":          {step: 3, layer: None, expert: None, phase: ""},
 		"model.layers.7.mlp.shared_experts.gate_proj": {step: None, layer: 7, expert: None, phase: PhaseOther},
-		"CutlassFusedMoE": {step: None, layer: None, expert: None, phase: PhaseExperts},
+		"CutlassFusedMoE":                          {step: None, layer: None, expert: None, phase: PhaseExperts},
+		"execute_context_3(384)_generation_16(16)": {step: unnumbered, layer: None, expert: None, phase: ""},
+		"model.layers.3.mlp.shared_expert_gate":    {step: None, layer: 3, expert: None, phase: PhaseOther}, // not the router
+		"MoE":                                      {step: None, layer: None, expert: None, phase: PhaseExperts},
+		"GatedMLP":                                 {step: None, layer: None, expert: None, phase: PhaseOther},
+		"KimiK3MoEGate":                            {step: None, layer: None, expert: None, phase: PhaseRouter},
+		"nn.Module: Qwen3MoeDecoderLayer_5":        {step: None, layer: 5, expert: None, phase: ""},
+		"nn.Module: Qwen3MoeAttention_5":           {step: None, layer: None, expert: None, phase: PhaseAttention},
+		"nn.Module: FusedMoE_12":                   {step: None, layer: None, expert: None, phase: PhaseExperts},
+		"nn.Module: Qwen3MoeTopKRouter_3":          {step: None, layer: None, expert: None, phase: PhaseRouter},
+		"Layer 3":                                  {step: None, layer: 3, expert: None, phase: ""},
+		"layer=3":                                  {step: None, layer: 3, expert: None, phase: ""},
+		"Step 3":                                   {step: 3, layer: None, expert: None, phase: ""},
 		// not ours
+		"Deepseekv3MoE":                   {step: None, layer: None, expert: None, phase: ""}, // shared experts too
+		"nn.Module: Linear_3":             {step: None, layer: None, expert: None, phase: ""},
 		"aten::add":                       {step: None, layer: None, expert: None, phase: ""},
 		"gate_proj":                       {step: None, layer: None, expert: None, phase: ""},
 		"model.layers.3.mlp.gate_proj":    {step: None, layer: 3, expert: None, phase: ""},
