@@ -73,7 +73,7 @@ func (s Spec) withDefaults() (Spec, error) {
 	case s.Layer < 0:
 		return s, fmt.Errorf("%w: want layer 0 or more, have %d", ErrSpec, s.Layer)
 	}
-	if _, err := router.NewRouter(s.Gate); err != nil {
+	if err := s.Gate.Validate(); err != nil {
 		return s, fmt.Errorf("%w: %w", ErrSpec, err)
 	}
 	s.text = texts{bias: biasHash(s.Gate.Bias), layout: layoutText(s.Layout), knobs: knobsText(s.Knobs)}
