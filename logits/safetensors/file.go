@@ -158,11 +158,6 @@ func (f *File) Tensor(name string) (Tensor, error) {
 	return Tensor{}, fmt.Errorf("%q: %w: want %q, have %s", filepath.Base(f.name), ErrNoTensor, name, strings.Join(names, ", "))
 }
 
-// Section reads the raw little-endian bytes of a tensor of this file.
-func (f *File) Section(t Tensor) *io.SectionReader {
-	return io.NewSectionReader(f.r, f.data+t.Begin, t.Bytes())
-}
-
 // ReadAt fills b from byte offset within the tensor, or fails.
 func (f *File) ReadAt(t Tensor, b []byte, offset int64) error {
 	if offset < 0 || offset > t.Bytes() || int64(len(b)) > t.Bytes()-offset {

@@ -86,18 +86,3 @@ func Decode(dst []float32, src []byte, d DType) error {
 	}
 	return nil
 }
-
-// Encode appends the little-endian bytes of x, rounded to F32, F16 or BF16 to
-// nearest, ties to even.
-func Encode(dst []byte, x float32, d DType) ([]byte, error) {
-	le := binary.LittleEndian
-	switch d {
-	case F32:
-		return le.AppendUint32(dst, math.Float32bits(x)), nil
-	case BF16:
-		return le.AppendUint16(dst, Float32ToBFloat16(x)), nil
-	case F16:
-		return le.AppendUint16(dst, Float32ToFloat16(x)), nil
-	}
-	return dst, fmt.Errorf("want F32, BF16 or F16, have %s", d)
-}
