@@ -81,12 +81,15 @@ type Proof struct {
 // AllRanks is the rank of evidence that covers all ranks of an arm together.
 const AllRanks = -1
 
-// where names the arm and rank in a sentence.
-func (p Proof) where() string {
-	if p.Rank == AllRanks {
-		return fmt.Sprintf("%s arm", p.Arm)
+// where names an arm and ranks of it, ascending, in a sentence.
+func where(arm Arm, ranks []int) string {
+	switch {
+	case ranks[0] == AllRanks:
+		return fmt.Sprintf("%s arm", arm)
+	case len(ranks) == 1:
+		return fmt.Sprintf("%s arm, rank %d", arm, ranks[0])
 	}
-	return fmt.Sprintf("%s arm, rank %d", p.Arm, p.Rank)
+	return fmt.Sprintf("%s arm, ranks %s", arm, list(ranks))
 }
 
 // Difference is something in which the recorded arms differ.

@@ -48,13 +48,21 @@ func (c Campaign) checkProof() Check {
 	var missing []string
 	for _, arm := range Arms {
 		seen := map[int]bool{}
+		var lacks []string // what unproved ranks have to show, each once
+		ranks := map[string][]int{}
+		unproved := func(rank int, evidence string) {
+			if !slices.Contains(lacks, evidence) {
+				lacks = append(lacks, evidence)
+			}
+			ranks[evidence] = append(ranks[evidence], rank)
+		}
 		for _, p := range c.Proof {
 			if p.Arm != arm {
 				continue
 			}
 			seen[p.Rank] = true
 			if !p.Proved {
-				missing = append(missing, p.where()+": "+p.Evidence)
+				unproved(p.Rank, p.Evidence)
 			}
 		}
 		if len(seen) == 0 {
@@ -63,8 +71,11 @@ func (c Campaign) checkProof() Check {
 		}
 		for r := range c.Ranks {
 			if !seen[r] && !seen[AllRanks] {
-				missing = append(missing, fmt.Sprintf("%s arm, rank %d: no evidence", arm, r))
+				unproved(r, "no evidence")
 			}
+		}
+		for _, evidence := range lacks {
+			missing = append(missing, where(arm, ranks[evidence])+": "+evidence)
 		}
 	}
 	if len(missing) > 0 {

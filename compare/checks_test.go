@@ -26,6 +26,7 @@ func TestInvalidCampaigns(t *testing.T) {
 		{"one arm proved", func(c *Campaign) { c.Proof = c.Proof[2:] }, CheckProof, Fail, "normal arm: no evidence"},
 		{"a rank unproved", func(c *Campaign) { c.Proof[3].Proved = false }, CheckProof, Fail, "perfect arm, rank 1"},
 		{"a rank missing", func(c *Campaign) { c.Proof = c.Proof[:3] }, CheckProof, Fail, "perfect arm, rank 1: no evidence"},
+		{"two ranks unproved alike", func(c *Campaign) { c.Proof[2].Proved, c.Proof[3].Proved = false, false }, CheckProof, Fail, "perfect arm, ranks 0, 1: "},
 		{"all ranks at once", func(c *Campaign) {
 			c.Proof = []Proof{{Normal, AllRanks, true, ""}, {Perfect, AllRanks, true, ""}}
 		}, CheckProof, Pass, "every rank"},
