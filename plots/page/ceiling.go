@@ -48,8 +48,12 @@ func verdictSentence(c *compare.CampaignResult) string {
 	if g.Low.Defined() && g.High.Defined() {
 		interval = fmt.Sprintf("%s interval %s to %s", share(g.Confidence), change(g.Low), change(g.High))
 	}
+	verdict := string(c.Verdict)
+	if c.Verdict == compare.Invalid {
+		verdict += ", and what follows decides nothing"
+	}
 	return fmt.Sprintf("Verdict: %s. Perfect routing changes throughput by %s (%s, %s; threshold %s).",
-		c.Verdict, change(g.Estimate), interval, count(g.N, "pair"), share(router.Number(c.Threshold)))
+		verdict, change(g.Estimate), interval, count(g.N, "pair"), share(router.Number(c.Threshold)))
 }
 
 func gainSpec(c *compare.CampaignResult) plots.GainSpec {

@@ -66,6 +66,8 @@ type Column struct {
 	Name string
 	Key  string
 	Kind Kind
+	// Group names columns that are read against each other, and so share a unit.
+	Group string
 }
 
 // Table holds rows of cells: string, bool, any integer or float type. A NaN, an
@@ -217,12 +219,18 @@ var units = map[Kind][]struct {
 	Bytes:    {{"GiB", 1 << 30, 1 << 30}, {"MiB", 1 << 20, 1 << 20}, {"KiB", 1 << 10, 1 << 10}, {"B", 0, 1}},
 }
 
-// scale is the unit of a column and what its raw values are divided by.
+// scale is the unit of a column, or of its group, and what its raw values are
+// divided by.
 func (t Table) scale(col int) (unit string, per float64) {
 	most := 0.0
-	for _, row := range t.Rows {
-		if x, ok := number(row[col]); ok {
-			most = max(most, math.Abs(x))
+	for i, c := range t.Columns {
+		if i != col && (c.Group == "" || c.Group != t.Columns[col].Group) {
+			continue
+		}
+		for _, row := range t.Rows {
+			if x, ok := number(row[i]); ok {
+				most = max(most, math.Abs(x))
+			}
 		}
 	}
 	for _, u := range units[t.Columns[col].Kind] {

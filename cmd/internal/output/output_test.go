@@ -88,6 +88,23 @@ func TestCellsOfEveryType(t *testing.T) {
 	}
 }
 
+// Columns of a group share the unit of the largest value in any of them.
+func TestGroupsShareAUnit(t *testing.T) {
+	d := Document{Tables: []Table{{
+		Columns: []Column{{Name: "a", Kind: Duration, Group: "time"}, {Name: "b", Kind: Duration, Group: "time"}, {Name: "c", Kind: Duration}},
+		Rows:    [][]any{{12e6, 500, 500}},
+	}}}
+	var b strings.Builder
+	if err := Write(&b, Text, "", d); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"a (ms)  b (ms)  c (ns)", " 12.00    0.00     500"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in\n%s", want, b.String())
+		}
+	}
+}
+
 func TestMarkdownEscapesPipes(t *testing.T) {
 	if got := render(t, Markdown, ""); !strings.Contains(got, `a \| b`) || !strings.Contains(got, "### Phases") {
 		t.Errorf("got\n%s", got)
