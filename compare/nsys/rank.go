@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 )
 
@@ -159,20 +158,4 @@ func (r *reduction) checkRanks() error {
 		}
 	}
 	return nil
-}
-
-// graphs fills Graphs.
-func (r *reduction) graphs() {
-	for _, p := range r.parts {
-		times := map[int64][]int64{}
-		for _, g := range p.graphs {
-			times[g.Graph] = append(times[g.Graph], g.NS)
-		}
-		for graph, ns := range times {
-			r.trace.Graphs = append(r.trace.Graphs, GraphStat{Rank: p.rank.Rank, Graph: graph, Stats: StatsOf(ns)})
-		}
-	}
-	slices.SortFunc(r.trace.Graphs, func(a, b GraphStat) int {
-		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Graph, b.Graph))
-	})
 }

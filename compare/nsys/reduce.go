@@ -154,19 +154,17 @@ func newCellGroups(d *digest) *cellGroups {
 func (p part) cells(of *cellGroups) (cells []Cell, phases []PhaseStat) {
 	collective := p.of.collectives()
 	cells, phases = make([]Cell, len(of.cells)), make([]PhaseStat, len(of.phases))
-	cellBusy, phaseBusy := make([]busy, len(cells)), make([]busy, len(phases))
+	cellBusy := make([]busy, len(cells))
 	for i := range p.events {
 		e := &p.events[i]
 		c := of.cellOf[e.place]
-		f := of.phaseOf[c]
 		cells[c].Instances++
 		cells[c].TotalNS += e.duration
 		if collective[e.name] {
 			cells[c].CollectiveNS += e.duration
-			phases[f].CollectiveNS += e.duration
+			phases[of.phaseOf[c]].CollectiveNS += e.duration
 		}
 		cellBusy[c].add(e.start, e.duration)
-		phaseBusy[f].add(e.start, e.duration)
 	}
 	g := groupDurations([][]event{p.events}, len(phases), func(_ int, e *event) int32 { return of.phaseOf[of.cellOf[e.place]] })
 	for i, at := range of.cells {
@@ -175,7 +173,7 @@ func (p part) cells(of *cellGroups) (cells []Cell, phases []PhaseStat) {
 	}
 	for i, at := range of.phases {
 		s := &phases[i]
-		s.Rank, s.Layer, s.Phase, s.BusyNS, s.Stats = p.rank.Rank, int(at.Layer), at.Phase, phaseBusy[i].ns, g.stats(i)
+		s.Rank, s.Layer, s.Phase, s.Stats = p.rank.Rank, int(at.Layer), at.Phase, g.stats(i)
 	}
 	// places of other ranks in the same export have no kernels here
 	cells = slices.DeleteFunc(cells, func(c Cell) bool { return c.Instances == 0 })
@@ -251,6 +249,27 @@ func (r *reduction) experts() {
 	slices.SortFunc(r.trace.Experts, func(a, b ExpertStat) int {
 		return cmp.Or(cmp.Compare(a.Layer, b.Layer), cmp.Compare(a.Expert, b.Expert), cmp.Compare(a.Rank, b.Rank))
 	})
+}
+
+// graphs fills Graphs.
+func (r *reduction) graphs() {
+	for _, p := range r.parts {
+		runs := slices.Clone(p.graphs)
+		slices.SortFunc(runs, func(a, b graphEvent) int { return cmp.Or(cmp.Compare(a.Graph, b.Graph), cmp.Compare(a.Start, b.Start)) })
+		for len(runs) > 0 {
+			n := 0
+			var ns []int64
+			var union busy
+			for ; n < len(runs) && runs[n].Graph == runs[0].Graph; n++ {
+				ns = append(ns, runs[n].NS)
+				union.add(runs[n].Start, runs[n].NS)
+			}
+			s := StatsOf(ns)
+			s.BusyNS = router.Number(union.ns)
+			r.trace.Graphs = append(r.trace.Graphs, GraphStat{Rank: p.rank.Rank, Graph: runs[0].Graph, Stats: s})
+			runs = runs[n:]
+		}
+	}
 }
 
 // world is the number of ranks of the whole run where the environment says, 0

@@ -8,7 +8,8 @@ import (
 )
 
 // StatsOf computes the statistics of durations in nanoseconds, which it sorts
-// in place. Of none it gives zero instances and undefined means.
+// in place. Of none it gives zero instances and undefined means. BusyNS stays
+// undefined: it needs the times of day.
 //
 // The p-th percentile is the nearest rank: the smallest duration that at least
 // p % of the instances do not exceed, ⌈p·n/100⌉ in ascending order (from 1). It
@@ -16,7 +17,7 @@ import (
 func StatsOf(durations []int64) Stats {
 	s := Stats{
 		Instances: int64(len(durations)),
-		MeanNS:    router.Undefined(), MedianNS: router.Undefined(), StdDevNS: router.Undefined(),
+		BusyNS:    router.Undefined(), MeanNS: router.Undefined(), MedianNS: router.Undefined(), StdDevNS: router.Undefined(),
 		P90NS: router.Undefined(), P99NS: router.Undefined(),
 	}
 	n := len(durations)
@@ -48,30 +49,37 @@ func StatsOf(durations []int64) Stats {
 type grouping struct {
 	ends      []int // where each group's durations end
 	durations []int64
+	busy      []busy
 }
 
 // groupDurations sorts the events' durations into groups 0…n−1; a negative
-// group leaves an event out.
+// group leaves an event out. Each list is in the order of time.
 func groupDurations(lists [][]event, n int, groupOf func(list int, e *event) int32) *grouping {
-	g := &grouping{ends: make([]int, n+1)}
-	each := func(visit func(group int32, d int64)) {
-		for i, list := range lists {
-			for j := range list {
-				if group := groupOf(i, &list[j]); group >= 0 {
-					visit(group, list[j].duration)
-				}
+	g := &grouping{ends: make([]int, n+1), busy: make([]busy, n)}
+	for i, list := range lists {
+		for j := range list {
+			if group := groupOf(i, &list[j]); group >= 0 {
+				g.ends[group+1]++
 			}
 		}
 	}
-	each(func(group int32, _ int64) { g.ends[group+1]++ })
 	for i := range n {
 		g.ends[i+1] += g.ends[i]
 	}
 	g.durations = make([]int64, g.ends[n])
-	each(func(group int32, d int64) {
-		g.durations[g.ends[group]] = d
-		g.ends[group]++
-	})
+	for i, list := range lists {
+		for b := range g.busy {
+			g.busy[b].begun = false // another rank works beside this one, not instead
+		}
+		for j := range list {
+			e := &list[j]
+			if group := groupOf(i, e); group >= 0 {
+				g.durations[g.ends[group]] = e.duration
+				g.ends[group]++
+				g.busy[group].add(e.start, e.duration)
+			}
+		}
+	}
 	return g
 }
 
@@ -81,7 +89,9 @@ func (g *grouping) stats(group int) Stats {
 	if group > 0 {
 		from = g.ends[group-1]
 	}
-	return StatsOf(g.durations[from:g.ends[group]])
+	s := StatsOf(g.durations[from:g.ends[group]])
+	s.BusyNS = router.Number(g.busy[group].ns)
+	return s
 }
 
 // busy is the length of the union of intervals that are added in the order of

@@ -55,6 +55,21 @@ func TestBusyIsTheUnion(t *testing.T) {
 	}
 }
 
+// Kernels that overlap are busy once on a rank, and once on each rank: rank 0 runs
+// k in [10, 30) and [20, 50), rank 1 in [10, 15), so the sum is 20+30+5 and the
+// union 40+5. Expert 1 holds both of rank 0.
+func TestBusyIsPerRank(t *testing.T) {
+	f := newFixture().push(0, 0, 90, "layer 0 expert 1").push(1, 0, 90, "layer 0 expert 2")
+	f.call(0, 1, 5).kernel(0, 1, 10, 30, "k").call(0, 2, 6).kernel(0, 2, 20, 50, "k").call(1, 1, 5).kernel(1, 1, 10, 15, "k")
+	f.sql("INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (20,60,0,7,8,%d,5,6),(40,70,0,8,9,%d,5,6)", pid(0), pid(0))
+	trace := mustRead(t, Options{}, f.write(t, "busy.sqlite"))
+	equal(t, "sum", trace.Kernels[0].TotalNS, 20+30+5)
+	near(t, "union", trace.Kernels[0].BusyNS, 40+5)
+	near(t, "expert 1", trace.Experts[0].BusyNS, 40)
+	near(t, "phase of rank 1", trace.Phases[1].BusyNS, 5)
+	near(t, "graph 5, in [20, 70)", trace.Graphs[0].BusyNS, 50)
+}
+
 // A second opinion by SQL alone: kernels joined to calls and to the ranges
 // around them, one nested loop.
 func TestPhasesAgreeWithSQL(t *testing.T) {

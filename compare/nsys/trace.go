@@ -120,9 +120,14 @@ type Coverage struct {
 // Stats are the statistics every group of durations carries, in nanoseconds.
 // The standard deviation is that of a sample (divisor n−1) and undefined for
 // one instance; the median of an even count is the mean of the middle two.
+//
+// BusyNS is the length of the union of the intervals on each rank, summed over
+// ranks: at most TotalNS, less where instances overlap. It is undefined where the
+// durations have no intervals of their own: those of allocated experts.
 type Stats struct {
 	Instances int64         `json:"instances"`
 	TotalNS   int64         `json:"total_ns"`
+	BusyNS    router.Number `json:"busy_ns"`
 	MeanNS    router.Number `json:"mean_ns"`
 	MedianNS  router.Number `json:"median_ns"`
 	MinNS     int64         `json:"min_ns"`
@@ -151,9 +156,6 @@ type PhaseStat struct {
 	// CollectiveNS is the part of TotalNS in collective kernels, which is
 	// mostly waiting for the slowest rank and never counts as work.
 	CollectiveNS int64 `json:"collective_ns"`
-	// BusyNS is the length of the union of the kernels' intervals: at most
-	// TotalNS, less where kernels overlap.
-	BusyNS int64 `json:"busy_ns"`
 	Stats
 }
 
