@@ -146,10 +146,15 @@ func milliseconds(ns router.Number) string { return fmt.Sprintf("%.2f", ns/1e6) 
 
 func signedPercent(x router.Number) string { return fmt.Sprintf("%+.1f %%", 100*x) }
 
+// timeColumn is a time that is read against the others of its table.
+func timeColumn(name, key string) output.Column {
+	return output.Column{Name: name, Key: key, Kind: output.Duration, Group: "time"}
+}
+
 // changeColumns and changeCells are the part that all tables of times share.
 var changeColumns = []output.Column{
-	{Name: "normal", Key: "normal_ns", Kind: output.Duration}, {Name: "perfect", Key: "perfect_ns", Kind: output.Duration},
-	{Name: "difference", Key: "difference_ns", Kind: output.Duration}, {Name: "±", Key: "difference_sd_ns", Kind: output.Duration},
+	timeColumn("normal", "normal_ns"), timeColumn("perfect", "perfect_ns"),
+	timeColumn("difference", "difference_ns"), timeColumn("±", "difference_sd_ns"),
 	{Name: "of normal", Key: "difference_of_normal", Kind: output.Percent},
 }
 
@@ -174,7 +179,7 @@ func timeKind(collective bool) string {
 }
 
 var slowestColumns = []output.Column{
-	{Name: "slowest normal", Key: "normal_slowest_ns", Kind: output.Duration}, {Name: "slowest perfect", Key: "perfect_slowest_ns", Kind: output.Duration},
+	timeColumn("slowest normal", "normal_slowest_ns"), timeColumn("slowest perfect", "perfect_slowest_ns"),
 	{Name: "kernels normal", Key: "normal_instances", Kind: output.Real}, {Name: "kernels perfect", Key: "perfect_instances", Kind: output.Real},
 }
 
@@ -217,7 +222,7 @@ func changedRanks(r compare.TraceComparison) output.Table {
 
 func speedTable(r compare.TraceComparison) output.Table {
 	t := output.Table{Name: "hardware", Title: "Load and hardware of the ranks, expert work relative to the mean rank", Columns: []output.Column{
-		{Name: "rank", Kind: output.Count}, {Name: "normal", Key: "normal_ns", Kind: output.Duration}, {Name: "perfect", Key: "perfect_ns", Kind: output.Duration},
+		{Name: "rank", Kind: output.Count}, timeColumn("normal", "normal_ns"), timeColumn("perfect", "perfect_ns"),
 		{Name: "hardware", Kind: output.Ratio}, {Name: "load", Kind: output.Ratio}}}
 	for _, s := range r.RankSpeeds {
 		t.Rows = append(t.Rows, []any{s.Rank, s.NormalNS, s.PerfectNS, s.Hardware, s.Load})
@@ -251,7 +256,7 @@ func balanceChangeTable(r compare.TraceComparison) output.Table {
 func stepComparisonTable(r compare.TraceComparison) output.Table {
 	t := output.Table{Name: "steps", Title: "Steps", Columns: []output.Column{
 		{Name: "arm"}, {Name: "step", Kind: output.Count}, {Name: "compared"},
-		{Name: "GPU time, mean rank", Key: "mean_ns", Kind: output.Duration}, {Name: "experts, slowest rank", Key: "experts_slowest_ns", Kind: output.Duration}}}
+		timeColumn("GPU time, mean rank", "mean_ns"), timeColumn("experts, slowest rank", "experts_slowest_ns")}}
 	for _, s := range r.Steps {
 		t.Rows = append(t.Rows, []any{string(s.Arm), orNone(s.Step), s.Compared, s.MeanNS, s.ExpertsNS})
 	}
