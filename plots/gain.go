@@ -2,6 +2,7 @@ package plots
 
 import (
 	"fmt"
+	"math"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
@@ -68,7 +69,7 @@ func percent(v float64) string {
 	if !known(v) {
 		return "–"
 	}
-	return fmt.Sprintf("%.1f"+nbsp+"%%", 100*v+0) // + 0 turns −0 into 0
+	return fmt.Sprintf("%.1f"+nbsp+"%%", math.Round(1000*v)/10+0) // + 0 turns −0 into 0
 }
 
 type gain struct {

@@ -141,9 +141,9 @@ func change(v router.Number) string {
 	return percentage("%+.1f", v)
 }
 
-// percentage keeps number and sign on one line.
+// percentage writes one decimal, and keeps number and sign on one line.
 func percentage(format string, v router.Number) string {
-	s := fmt.Sprintf(format, 100*v.Float64()+0) // + 0 turns −0 into 0
+	s := fmt.Sprintf(format, math.Round(1000*v.Float64())/10+0) // + 0 turns −0 into 0
 	return minus(s) + "\u00a0%"
 }
 

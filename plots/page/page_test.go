@@ -320,7 +320,7 @@ func TestUndefinedStaysUndefined(t *testing.T) {
 func TestNumbersForPeople(t *testing.T) {
 	for got, want := range map[string]string{
 		share(0.1234): "12.3\u00a0%", share(router.Number(math.Copysign(0, -1))): "0.0\u00a0%",
-		change(0.1): "+10.0\u00a0%", change(-0.1): "−10.0\u00a0%", ratio(1): "1.000",
+		change(-0.0004): "+0.0\u00a0%", change(0.1): "+10.0\u00a0%", change(-0.1): "−10.0\u00a0%", ratio(1): "1.000",
 		signed(1500): "+1.50\u00a0µs", signed(-1500): "−1.50\u00a0µs", amount(399378.7): "399379", amount(0.03125): "0.03125",
 		few([]string{"a", "b", "c", "d"}): "a, b, c, d", few([]string{"a", "b", "c", "d", "e"}): "a, b, c and 2 more",
 	} {
