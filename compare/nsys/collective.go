@@ -144,8 +144,8 @@ func (r *reduction) lookForSkew() {
 // meetings lists a rank's collective kernels by venue in order of time.
 func (p part) meetings() map[venue][]meeting {
 	names := make([]string, len(p.of.names)) // of collectives, spelt the same for every version
-	for i, is := range p.of.collectives() {
-		if is {
+	for i, c := range p.of.classes {
+		if c.collective {
 			names[i] = NormalKernelName(p.of.names[i])
 		}
 	}

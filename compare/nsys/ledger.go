@@ -16,6 +16,7 @@ type digest struct {
 	world       int   // ranks of the whole run where the environment says, else 0
 	session     int64 // UTC nanoseconds of the capture's zero; 0 when not recorded
 	names       []string
+	classes     []class // of names
 	places      []place
 	ledgers     []*ledger
 }
@@ -61,7 +62,7 @@ func (d *digest) settle() {
 			l.events[i].place = places.of(l.events[i].place)
 		}
 	}
-	d.names, d.places = chosen(d.names, names.values), chosen(d.places, places.values)
+	d.names, d.classes, d.places = chosen(d.names, names.values), chosen(d.classes, names.values), chosen(d.places, places.values)
 }
 
 func chosen[T any](from []T, which []int32) []T {

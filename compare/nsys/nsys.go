@@ -145,7 +145,7 @@ func newDigest(path string, rec *recording, p *probe, o Options) (*digest, error
 	}
 	a := attribute(rec, o.Patterns)
 	d := &digest{names: rec.names, session: p.session, ledgers: a.ledgers()}
-	d.places = a.places
+	d.classes, d.places = a.classes, a.places
 	if err := assignRanks(path, rec, p, d.ledgers, o.Rank); err != nil {
 		return nil, err
 	}

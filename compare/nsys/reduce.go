@@ -16,8 +16,8 @@ type reduction struct {
 	trace   *Trace
 	parts   []part // one per rank, in rank order
 	names   *interner
-	classes []class
-	layered bool // some range names a layer
+	classes []class // of names
+	layered bool    // some range names a layer
 }
 
 // part is one rank's ledger with its digest.
@@ -95,13 +95,11 @@ func (r *reduction) kernels() {
 	for _, d := range r.digests {
 		to := make([]int32, len(d.names))
 		for i, name := range d.names {
-			to[i] = r.names.add(name)
+			if to[i] = r.names.add(name); int(to[i]) == len(r.classes) {
+				r.classes = append(r.classes, d.classes[i])
+			}
 		}
 		number[d] = to
-	}
-	r.classes = make([]class, len(r.names.names))
-	for i, name := range r.names.names {
-		r.classes[i] = classify(name)
 	}
 	lists, tables := make([][]event, len(r.parts)), make([][]int32, len(r.parts))
 	for i, p := range r.parts {
@@ -152,7 +150,6 @@ func newCellGroups(d *digest) *cellGroups {
 
 // cells sums one rank by step, layer and phase, and by layer and phase.
 func (p part) cells(of *cellGroups) (cells []Cell, phases []PhaseStat) {
-	collective := p.of.collectives()
 	cells, phases = make([]Cell, len(of.cells)), make([]PhaseStat, len(of.phases))
 	cellBusy := make([]busy, len(cells))
 	for i := range p.events {
@@ -160,7 +157,7 @@ func (p part) cells(of *cellGroups) (cells []Cell, phases []PhaseStat) {
 		c := of.cellOf[e.place]
 		cells[c].Instances++
 		cells[c].TotalNS += e.duration
-		if collective[e.name] {
+		if p.of.classes[e.name].collective {
 			cells[c].CollectiveNS += e.duration
 			phases[of.phaseOf[c]].CollectiveNS += e.duration
 		}
@@ -185,15 +182,6 @@ func (p part) cells(of *cellGroups) (cells []Cell, phases []PhaseStat) {
 		return cmp.Or(cmp.Compare(a.Layer, b.Layer), comparePhases(a.Phase, b.Phase))
 	})
 	return cells, phases
-}
-
-// collectives says of each name of the digest whether it is a collective.
-func (d *digest) collectives() []bool {
-	is := make([]bool, len(d.names))
-	for i, name := range d.names {
-		is[i] = classify(name).collective
-	}
-	return is
 }
 
 // groupPlaces numbers the places that fall together under a key; neighbours

@@ -166,6 +166,9 @@ func decodeSummary(r io.Reader) ([]*digest, error) {
 	digests := []*digest{}
 	for _, e := range head.Exports {
 		d := &digest{export: e.Export, arm: e.Arm, armEvidence: e.ArmEvidence, world: e.World, session: e.Session, names: e.Names, places: e.Places}
+		for _, name := range d.names {
+			d.classes = append(d.classes, classify(name))
+		}
 		for _, s := range e.Ranks {
 			l := &ledger{rank: s.Rank, graphs: s.Graphs, launchedNS: s.LaunchedNS, replayed: s.Replayed}
 			if l.events, err = readEvents(in, s.Events, len(d.places), len(d.names)); err != nil {
