@@ -17,10 +17,14 @@ type plansOptions struct {
 	knobs  planFlags
 	ranks  []int
 	tokens []int
+	each   []int // tokens of each rank, instead of ranks and tokens
 	layer  int
 	plans  []string
 	out    resultFlags
 }
+
+// mostSlots is the largest problem that is counted, 512 MiB of receiver conflicts.
+const mostSlots = 1 << 28
 
 func logitsPlansCmd() *cobra.Command {
 	var o plansOptions
@@ -46,6 +50,7 @@ is invalid when a token gets an expert twice or experts of more groups than the
 method allows, or when ranks disagree about tokens that all of them hold.`,
 		Example: `  moebalance logits plans --model deepseek-v3 --ep 4,8,16 --tokens 1,8,64
   moebalance logits plans --model gpt-oss-120b --ep 8 --plans diagonal,uniform --seed 7
+  moebalance logits plans --model deepseek-v3 --unequal 9,2,0,5,5,1,3,7 --plans trtllm-gen2,diagonal
   moebalance logits plans --experts 60 --top-k 4 --ep 8 --tokens 3 --plans diagonal --format json`,
 		Args: argCount(0, 0, "flags only"),
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c) },
@@ -55,6 +60,7 @@ method allows, or when ranks disagree about tokens that all of them hold.`,
 	o.gate.bindRanks(f)
 	f.IntSliceVar(&o.ranks, "ep", []int{8}, "expert-parallel ranks, one or several numbers")
 	f.IntSliceVar(&o.tokens, "tokens", []int{1, 8, 64}, "tokens per rank, one or several numbers")
+	f.IntSliceVar(&o.each, "unequal", nil, "tokens of each rank, such as 5,0,3,7, in place of --ep and --tokens")
 	f.IntVar(&o.layer, "layer", 0, "shift the plans as for this layer, as far as they know layers")
 	f.StringSliceVar(&o.plans, "plans", []string{"trtllm-gen1", "trtllm-gen2", "diagonal"}, "which plans: "+strings.Join(router.PlanNames(), ", "))
 	o.knobs.bind(f)
@@ -72,16 +78,19 @@ func (o *plansOptions) check() error {
 	if _, err := router.ParseMode(o.gate.mode); err != nil {
 		return withCode(exitUsage, err)
 	}
-	for _, t := range o.tokens {
-		if t < 0 {
-			return usagef("--tokens: want 0 or more tokens per rank, have %d", t)
+	for _, t := range slices.Concat(o.tokens, o.each) {
+		if t < 0 || t > mostSlots {
+			return usagef("want 0 to %d tokens per rank, have %d", mostSlots, t)
 		}
 	}
-	if o.layer < 0 {
+	given := o.knobs.given
+	switch {
+	case o.layer < 0:
 		return usagef("--layer: want 0 or more, have %d", o.layer)
-	}
-	if o.gate.placement != "" && o.knobs.given("ep") {
+	case o.gate.placement != "" && given("ep"):
 		return usagef("want --ep or --placement, which has its own number of ranks")
+	case o.each != nil && (given("ep") || given("tokens")):
+		return usagef("--unequal is in place of --ep and --tokens")
 	}
 	return o.knobs.check("--plans", o.plans...)
 }
@@ -102,7 +111,7 @@ type plansResult struct {
 type plannedCase struct {
 	Name          string              `json:"name"`
 	Ranks         int                 `json:"ranks"`
-	TokensPerRank int                 `json:"tokens_per_rank"`
+	TokensPerRank router.Number       `json:"tokens_per_rank"`   // null when ranks have unequally many
 	Certificate   *router.Certificate `json:"certificate"`       // null when the plan refuses
 	Refused       string              `json:"refused,omitempty"` // why
 }
@@ -124,32 +133,63 @@ func (o *plansOptions) run(c *cobra.Command) error {
 		SchemaVersion: 1, Kind: "logits plans",
 		Model: name, Method: gate.Method, Shape: gate.Shape, Mode: router.Mode(o.gate.mode), Layer: o.layer, Plans: []plannedCase{},
 	}
-	if o.gate.placement != "" {
-		o.ranks = []int{0} // the file's
+	problems, err := o.problems(gate.Shape)
+	if err != nil {
+		return err
 	}
-	for _, ranks := range o.ranks {
-		layout, err := o.gate.layout(gate.Shape.Experts, ranks)
-		if err != nil {
-			return err
-		}
-		for _, tokens := range o.tokens {
-			p := router.Problem{
-				Shape: gate.Shape, Layout: layout, Mode: result.Mode, Layer: o.layer,
-				Tokens: slices.Repeat([]int{tokens}, layout.Ranks()),
+	for _, p := range problems {
+		for _, plan := range o.plans {
+			if c.Context().Err() != nil {
+				return context.Cause(c.Context())
 			}
-			for _, plan := range o.plans {
-				if c.Context().Err() != nil {
-					return context.Cause(c.Context())
-				}
-				result.Plans = append(result.Plans, planCase(plan, p, knobs))
-			}
+			result.Plans = append(result.Plans, planCase(plan, p, knobs))
 		}
 	}
 	return o.out.write(c, plansDocument(result, shapeText(gate)))
 }
 
+// problems are what the plans have to solve: every batch size on every number of
+// ranks.
+func (o *plansOptions) problems(shape router.Shape) ([]router.Problem, error) {
+	ranks, sizes := o.ranks, o.tokens
+	switch {
+	case o.gate.placement != "":
+		ranks = []int{0} // the file's
+	case o.each != nil:
+		ranks = []int{len(o.each)}
+	}
+	if o.each != nil {
+		sizes = []int{0}
+	}
+	var out []router.Problem
+	for _, n := range ranks {
+		layout, err := o.gate.layout(shape.Experts, n)
+		if err != nil {
+			return nil, err
+		}
+		for _, size := range sizes {
+			tokens := o.each
+			if tokens == nil {
+				tokens = slices.Repeat([]int{size}, layout.Ranks())
+			}
+			if slots := slices.Max(tokens) * shape.TopK * layout.Ranks(); slots > mostSlots {
+				return nil, usagef("want at most %d slots (tokens × top-k × ranks), have %d: these are more than can be counted", mostSlots, slots)
+			}
+			p := router.Problem{Shape: shape, Layout: layout, Mode: router.Mode(o.gate.mode), Layer: o.layer, Tokens: tokens}
+			if err := p.Validate(); err != nil {
+				return nil, withCode(exitUsage, err)
+			}
+			out = append(out, p)
+		}
+	}
+	return out, nil
+}
+
 func planCase(name string, p router.Problem, knobs router.PlanOptions) plannedCase {
-	row := plannedCase{Name: name, Ranks: p.Layout.Ranks(), TokensPerRank: p.Tokens[0]}
+	row := plannedCase{Name: name, Ranks: p.Layout.Ranks(), TokensPerRank: router.Number(p.Tokens[0])}
+	if slices.ContainsFunc(p.Tokens, func(t int) bool { return t != p.Tokens[0] }) {
+		row.TokensPerRank = router.Undefined()
+	}
 	plan, err := router.NewPlan(name, p, knobs)
 	if err == nil {
 		var certificate router.Certificate

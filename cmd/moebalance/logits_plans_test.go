@@ -70,6 +70,10 @@ func TestLogitsPlansUsage(t *testing.T) {
 		{"--model", "deepseek-v3", "--tokens", "-1"},
 		{"--model", "deepseek-v3", "--ep", "0"},
 		{"--model", "deepseek-v3", "--layer", "-1"},
+		{"--model", "deepseek-v3", "--tokens", "99999999"},
+		{"--model", "deepseek-v3", "--unequal", "1,2", "--ep", "2"},
+		{"--model", "deepseek-v3", "--unequal", "1,-2"},
+		{"--model", "deepseek-v3", "--unequal", "1,2", "--mode", "tep"},
 		{"--model", "deepseek-v3", "--imbalance", "0.5"},
 		{"--model", "deepseek-v3", "--ep", "257"},
 		{"--model", "deepseek-v3", "--mode", "dp"},
@@ -99,6 +103,15 @@ func TestPlansVerdicts(t *testing.T) {
 		if row.verdict() != c.verdict || !strings.Contains(row.fault(), c.fault) || (c.fault == "") != (row.fault() == "") {
 			t.Errorf("%+v: %s, %q; want %s, something about %q", c.certificate, row.verdict(), row.fault(), c.verdict, c.fault)
 		}
+	}
+}
+
+// 8 tokens of top-2, three on one rank, none on another: 16 slots on 8 experts of 4
+// ranks are 2 for each expert, and 4 for each rank.
+func TestLogitsPlansOfUnequalRanks(t *testing.T) {
+	out, _, code := runPlans(t, "--experts", "8", "--top-k", "2", "--unequal", "3,0,4,1", "--plans", "diagonal", "--format", "csv")
+	if want := "\n4,,diagonal,1,1,1,1,8,8,0,"; code != exitDone || !strings.Contains(out, want) || !strings.HasSuffix(out, ",optimal\n") {
+		t.Errorf("exit %d, %s, want %q and optimal", code, out, want)
 	}
 }
 
