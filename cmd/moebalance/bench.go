@@ -56,6 +56,10 @@ of --profile do: expert work even over the ranks in the perfect arm and uneven i
 the normal one. A campaign whose first pair is invalid stops there, unless
 --keep-going.
 
+Iteration logs (print_iter_log on stdout, an --iteration_log in {out}) lie in the
+folders of the launches: 'moebalance compare' cuts their warm-up and matches their
+steps by batch shape.
+
 The gain is the ratio of perfect to normal per pair, on the log scale: the
 Hodges–Lehmann estimate with the exact signed-rank interval. 6 pairs are the
 least that can give 95 %.`,

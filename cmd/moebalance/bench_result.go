@@ -57,8 +57,9 @@ func lookConfidence(c *bench.Campaign) float64 {
 func judgeAt(c *bench.Campaign, confidence float64, traces traceProof) benchResult {
 	e := c.Evidence()
 	in := compare.Campaign{
-		Command: bench.Quote(c.Spec.Command.Normal), Threshold: c.Spec.Threshold, Confidence: confidence,
-		Tolerance: c.Spec.WorkTolerance, Seed: c.Spec.Design.Seed, Compared: e.Compared,
+		Command: bench.Quote(c.Spec.Command.Normal), Confidence: confidence, Seed: c.Spec.Design.Seed, Compared: e.Compared,
+		// Zero means the default to the judge; none at all is the smallest.
+		Threshold: max(c.Spec.Threshold, 1e-300), Tolerance: max(c.Spec.WorkTolerance, 1e-300),
 	}
 	format := ""
 	for _, l := range c.Launches {

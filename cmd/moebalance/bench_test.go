@@ -174,6 +174,15 @@ func TestBenchExitCodes(t *testing.T) {
 	}
 }
 
+// A threshold of none is none, not the default.
+func TestBenchThresholdOfNone(t *testing.T) {
+	t.Chdir(t.TempDir())
+	stdout, stderr, code := invoke(t.Context(), "bench", "-q", "--pairs", "6", "--threshold", "0%", "--", script(t, engine(100, 105)))
+	if code != exitDone || !strings.HasPrefix(stdout, "imbalance significant: gain +5.0 %") {
+		t.Errorf("exit %d, %q, %q", code, stderr, stdout)
+	}
+}
+
 // An invalid campaign is stopped after its first pair, and still shown.
 func TestBenchStopsWhenArmsCannotBeCompared(t *testing.T) {
 	t.Chdir(t.TempDir())

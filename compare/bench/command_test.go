@@ -94,6 +94,8 @@ func TestCarry(t *testing.T) {
 		{"srun --mpi pmix --export A=1 prog", trtllm, Perfect, "", "srun --mpi pmix --export A=1,ENABLE_PERFECT_ROUTER=1 prog", false},
 		{"numactl -N 0 mpirun prog", trtllm, Perfect, "", "numactl -N 0 mpirun prog", true},
 		{"bash -c '/opt/bin/srun prog'", trtllm, Perfect, "", "bash -c '/opt/bin/srun prog'", true},
+		{"apptainer exec --nv x.sif prog", trtllm, Perfect, "", "apptainer exec --nv x.sif prog", false},
+		{"apptainer exec --cleanenv x.sif prog", trtllm, Perfect, "", "apptainer exec --cleanenv x.sif prog", true},
 		{"docker run --rm image prog", trtllm, Perfect, "", "docker run -e ENABLE_PERFECT_ROUTER=1 --rm image prog", false},
 		{"docker compose up", trtllm, Perfect, "", "docker compose up", true},
 		{"ssh host prog", trtllm, Perfect, "", "ssh host prog", true},

@@ -44,6 +44,10 @@ func carry(words []string, t Treatment, arm Arm, version string) (carried []stri
 		if slices.Contains(words, "-i") || slices.Contains(words, "-") || slices.Contains(words, "--ignore-environment") {
 			return words, "env -i drops " + strings.Join(t.Names(), ", ")
 		}
+	case "apptainer", "singularity":
+		if slices.ContainsFunc(words, func(w string) bool { return w == "--cleanenv" || w == "--containall" }) {
+			return words, name + " --cleanenv drops " + strings.Join(t.Names(), ", ")
+		}
 	case "trtllm-bench", "trtllm-serve":
 		return words, "ranks that TensorRT-LLM spawns by itself are only promised variables that begin with TRTLLM or TLLM: the proof per rank will tell"
 	}

@@ -84,7 +84,7 @@ type Attempt struct {
 	// OthersCPU is how many cores other processes kept busy during the launch, on
 	// average; undefined where the system does not tell.
 	OthersCPU router.Number   `json:"others_cpu"`
-	Result    *metrics.Result `json:"result,omitempty"` // nil unless Finished
+	Result    *metrics.Result `json:"result,omitempty"` // nil unless Finished; without its Steps
 	Warnings  []string        `json:"warnings,omitempty"`
 }
 
