@@ -28,7 +28,7 @@ func matchSteps(normal, perfect []metrics.Step) *metrics.Match {
 func matchTable(m *metrics.Match) output.Table {
 	t := output.Table{
 		Name: "steps",
-		Title: fmt.Sprintf("Steps of equal batch shape: the same steps were %+.1f %% faster by %s time; they hold %.0f %% of the normal arm's and %.0f %% of the perfect arm's step time",
+		Title: fmt.Sprintf("Steps of equal batch shape: a gain of %+.1f %% by %s time; they hold %.0f %% of the normal arm's and %.0f %% of the perfect arm's step time",
 			100*float64(m.Gain), m.Clock, 100*float64(m.NormalShare), 100*float64(m.PerfectShare)),
 		Columns: []output.Column{
 			{Name: "rank", Kind: output.Count}, {Name: "requests", Kind: output.Count},

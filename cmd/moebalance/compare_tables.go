@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
@@ -142,9 +143,20 @@ func layerLabel(layer int) string {
 	return fmt.Sprintf("layer %d", layer)
 }
 
-func milliseconds(ns router.Number) string { return fmt.Sprintf("%.2f", ns/1e6) }
+// milliseconds has two decimals, and one digit of what they would show as zero.
+func milliseconds(ns router.Number) string {
+	if ms := float64(ns / 1e6); ms != 0 && math.Abs(ms) < 0.005 {
+		return strconv.FormatFloat(ms, 'g', 1, 64)
+	}
+	return fmt.Sprintf("%.2f", ns/1e6)
+}
 
-func signedPercent(x router.Number) string { return fmt.Sprintf("%+.1f %%", 100*x) }
+func signedPercent(x router.Number) string {
+	if !x.Defined() {
+		return "–"
+	}
+	return fmt.Sprintf("%+.1f %%", 100*x)
+}
 
 // timeColumn is a time that is read against the others of its table.
 func timeColumn(name, key string) output.Column {
