@@ -97,16 +97,6 @@ type StragglerChange struct {
 	Change Change `json:"loss"`
 }
 
-// BalanceChange is the imbalance that each side measured for itself, where both
-// did over as many ranks or experts: max/mean of time or load over ranks or experts, see nsys.ImbalanceStat.
-type BalanceChange struct {
-	Layer    int           `json:"layer"`
-	Level    string        `json:"level"`
-	Quantity string        `json:"quantity"`
-	Normal   router.Number `json:"normal_max_over_mean"`
-	Perfect  router.Number `json:"perfect_max_over_mean"`
-}
-
 // StepTime is one step of one arm.
 type StepTime struct {
 	Arm      Arm           `json:"arm"`

@@ -1,0 +1,43 @@
+package compare
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/moebalance/moebalance/compare/nsys"
+)
+
+// ActiveExperts is how many experts of a layer each arm was seen to use on the
+// compared ranks, where both sides recorded it.
+type ActiveExperts struct {
+	Layer   int `json:"layer"`
+	Normal  int `json:"normal"`
+	Perfect int `json:"perfect"`
+}
+
+func activeExperts(normal, perfect *nsys.Trace, ranks []int) []ActiveExperts {
+	inNormal, inPerfect := activeByLayer(normal, ranks), activeByLayer(perfect, ranks)
+	rows := []ActiveExperts{}
+	for _, layer := range slices.Sorted(maps.Keys(inNormal)) {
+		if p, ok := inPerfect[layer]; ok {
+			rows = append(rows, ActiveExperts{layer, len(inNormal[layer]), len(p)})
+		}
+	}
+	return rows
+}
+
+// activeByLayer is the experts that had slots, or kernels where no load was
+// recorded.
+func activeByLayer(t *nsys.Trace, ranks []int) map[int]map[int]bool {
+	active := map[int]map[int]bool{}
+	for _, e := range t.Experts {
+		if !slices.Contains(ranks, e.Rank) || e.Known && e.Slots == 0 || !e.Known && e.Instances == 0 {
+			continue
+		}
+		if active[e.Layer] == nil {
+			active[e.Layer] = map[int]bool{}
+		}
+		active[e.Layer][e.Expert] = true
+	}
+	return active
+}
