@@ -1,7 +1,6 @@
 package nsys
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -15,10 +14,12 @@ import (
 // longest string and with nothing else. The caller asks for what it expects and
 // skips the rest; errSyntax says where the text is not what JSON allows.
 type jsonScanner struct {
-	in     *bufio.Reader
-	at     int64 // bytes consumed
-	depth  int
-	buffer []byte
+	in       io.Reader
+	window   []byte // what was read; window[from:] is ahead
+	from     int
+	consumed int64 // bytes before the window
+	depth    int
+	buffer   []byte // of the last string or word
 }
 
 var errSyntax = errors.New("not valid JSON")
@@ -29,55 +30,84 @@ const (
 )
 
 func newJSONScanner(r io.Reader) *jsonScanner {
-	return &jsonScanner{in: bufio.NewReaderSize(r, 1<<16)}
+	return &jsonScanner{in: r, window: make([]byte, 0, 1<<16)}
 }
 
 func (s *jsonScanner) fail(format string, args ...any) error {
-	return fmt.Errorf("%w at byte %d: %s", errSyntax, s.at, fmt.Sprintf(format, args...))
+	return fmt.Errorf("%w at byte %d: %s", errSyntax, s.consumed+int64(s.from), fmt.Sprintf(format, args...))
+}
+
+// more reads on, keeping what is ahead. It returns io.EOF only where nothing came.
+func (s *jsonScanner) more() error {
+	s.consumed += int64(s.from)
+	s.window = s.window[:copy(s.window, s.window[s.from:])]
+	s.from = 0
+	for range 100 {
+		n, err := s.in.Read(s.window[len(s.window):cap(s.window)])
+		s.window = s.window[:len(s.window)+n]
+		if n > 0 {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return io.ErrNoProgress
 }
 
 // next consumes one byte; an end here is always too early.
 func (s *jsonScanner) next() (byte, error) {
-	c, err := s.in.ReadByte()
-	if err == io.EOF {
-		err = io.ErrUnexpectedEOF
+	if s.from == len(s.window) {
+		if err := s.more(); err != nil {
+			return 0, tooEarly(err)
+		}
 	}
-	if err == nil {
-		s.at++
-	}
-	return c, err
+	c := s.window[s.from]
+	s.from++
+	return c, nil
 }
 
-func (s *jsonScanner) back() {
-	_ = s.in.UnreadByte() // follows a successful ReadByte
-	s.at--
+func tooEarly(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+func space(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }
+
+// blank skips white space; the error at the end of the text is io.EOF.
+func (s *jsonScanner) blank() error {
+	for {
+		for s.from < len(s.window) {
+			if !space(s.window[s.from]) {
+				return nil
+			}
+			s.from++
+		}
+		if err := s.more(); err != nil {
+			return err
+		}
+	}
 }
 
 // peek skips white space and shows the byte behind it.
 func (s *jsonScanner) peek() (byte, error) {
-	for {
-		c, err := s.next()
-		if err != nil {
-			return 0, err
-		}
-		if c != ' ' && c != '\n' && c != '\t' && c != '\r' {
-			s.back()
-			return c, nil
-		}
+	if err := s.blank(); err != nil {
+		return 0, tooEarly(err)
 	}
+	return s.window[s.from], nil
 }
 
 // end checks that nothing but white space is left.
 func (s *jsonScanner) end() error {
-	for {
-		switch c, err := s.in.ReadByte(); {
-		case err == io.EOF:
-			return nil
-		case err != nil:
-			return err
-		case c != ' ' && c != '\n' && c != '\t' && c != '\r':
-			return s.fail("there is more behind its end: %q", c)
-		}
+	switch err := s.blank(); err {
+	case io.EOF:
+		return nil
+	case nil:
+		return s.fail("there is more behind its end: %q", s.window[s.from])
+	default:
+		return err
 	}
 }
 
@@ -152,22 +182,27 @@ func (s *jsonScanner) text() ([]byte, error) {
 	}
 	s.buffer = s.buffer[:0]
 	for {
-		c, err := s.next()
-		if err != nil {
-			return nil, err
+		plain := s.from
+		for plain < len(s.window) && s.window[plain] != '"' && s.window[plain] != '\\' {
+			plain++
 		}
-		switch {
-		case c == '"':
-			return s.buffer, nil
-		case c == '\\':
-			if err := s.escape(); err != nil {
-				return nil, err
-			}
-		default:
-			s.buffer = append(s.buffer, c)
-		}
+		s.buffer = append(s.buffer, s.window[s.from:plain]...)
+		s.from = plain
 		if len(s.buffer) > jsonString {
 			return nil, s.fail("a string of more than %d bytes", jsonString)
+		}
+		if plain == len(s.window) {
+			if err := s.more(); err != nil {
+				return nil, tooEarly(err)
+			}
+			continue
+		}
+		s.from++
+		if s.window[plain] == '"' {
+			return s.buffer, nil
+		}
+		if err := s.escape(); err != nil {
+			return nil, err
 		}
 	}
 }
@@ -208,12 +243,13 @@ func (s *jsonScanner) escapedRune() error {
 	}
 	r := first
 	if utf16.IsSurrogate(r) {
-		ahead, _ := s.in.Peek(6)
+		for len(s.window)-s.from < 6 && s.more() == nil { // a second half may follow
+		}
+		ahead := s.window[s.from:min(len(s.window), s.from+6)]
 		r = utf8.RuneError
 		if low, err := strconv.ParseUint(strings.TrimPrefix(string(ahead), `\u`), 16, 16); len(ahead) == 6 && ahead[0] == '\\' && err == nil {
 			if r = utf16.DecodeRune(first, rune(low)); r != utf8.RuneError {
-				_, _ = s.in.Discard(6)
-				s.at += 6
+				s.from += 6
 			}
 		}
 	}
@@ -250,17 +286,18 @@ func (s *jsonScanner) word() ([]byte, error) {
 	}
 	s.buffer = s.buffer[:0]
 	for {
-		c, err := s.next()
-		if err == io.ErrUnexpectedEOF && len(s.buffer) > 0 {
-			return s.buffer, nil
+		if s.from == len(s.window) {
+			if err := s.more(); err == io.EOF {
+				break // a bare word may end the text
+			} else if err != nil {
+				return nil, err
+			}
 		}
-		if err != nil {
-			return nil, err
-		}
+		c := s.window[s.from]
 		if !(c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '.' || c == '+' || c == '-') {
-			s.back()
 			break
 		}
+		s.from++
 		if s.buffer = append(s.buffer, c); len(s.buffer) > 64 {
 			return nil, s.fail("a word of more than 64 bytes")
 		}

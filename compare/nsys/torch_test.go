@@ -7,11 +7,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
+	"testing/iotest"
 )
 
 var torchRanks = []string{filepath.Join(testdata, "torch/rank0.pt.trace.json"), filepath.Join(testdata, "torch/rank1.pt.trace.json.gz")}
@@ -198,6 +201,47 @@ func TestScannerAgainstEncodingJSON(t *testing.T) {
 		if err != nil || string(have) != want {
 			t.Errorf("%s: want %q, have %q, %v", text, want, have, err)
 		}
+	}
+}
+
+// However the bytes arrive, they say the same.
+func TestTorchTraceInPieces(t *testing.T) {
+	content, err := os.ReadFile(torchRanks[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, _, err := readTorch(context.Background(), bytes.NewReader(content), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, in := range map[string]io.Reader{
+		"byte by byte": iotest.OneByteReader(bytes.NewReader(content)), "the end with the data": iotest.DataErrReader(bytes.NewReader(content)),
+	} {
+		if have, _, err := readTorch(context.Background(), in, nil); err != nil || !reflect.DeepEqual(have, want) {
+			t.Errorf("%s: another recording, %v", what, err)
+		}
+	}
+	broken := errors.New("the disk went away")
+	if _, _, err := readTorch(context.Background(), io.MultiReader(bytes.NewReader(content[:2000]), iotest.ErrReader(broken)), nil); !errors.Is(err, broken) {
+		t.Errorf("want the reader's error, have %v", err)
+	}
+}
+
+// Summaries of traces merge as those of exports do.
+func TestTorchSummaries(t *testing.T) {
+	var parts []string
+	for _, path := range torchRanks {
+		var b bytes.Buffer
+		if err := Summarize(context.Background(), &b, []string{path}, Options{}); err != nil {
+			t.Fatal(err)
+		}
+		parts = append([]string{filepath.Join(t.TempDir(), "summary")}, parts...)
+		if err := os.WriteFile(parts[0], b.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if a, b := mustJSON(t, mustRead(t, Options{}, torchRanks...)), mustJSON(t, mustRead(t, Options{}, parts...)); a != b {
+		t.Errorf("direct\n%.500s\nmerged\n%.500s", a, b)
 	}
 }
 
