@@ -258,7 +258,7 @@ func TestCompareVerbExitCodes(t *testing.T) {
 		{"rank of one side", []string{"--rank", "perfect.rank3.sqlite=0", "testdata/gptoss-ep4-ranks/normal.rank0.sqlite", "testdata/gptoss-ep4-ranks/perfect.rank3.sqlite"}, exitDone, ""},
 		{"other models", []string{loopNormal, "testdata/deepseek-ep4-ranks/perfect.rank0.sqlite"}, exitNotComparable, "1 of 4 ranks in common: normal has 0 to 3; perfect has 0; the sides have other layers"},
 		{"counts of another run", []string{"--counts-normal", "testdata/deepseek-ep4-ranks/counts-normal", loopNormal, loopPerfect}, exitUsage, "do not fit the trace"},
-		{"counts of a log", []string{"--counts-perfect", "testdata/counts/engine.log", loopNormal, loopPerfect}, exitFailed, "want counts of slots"},
+		{"counts of a log", []string{"--counts-perfect", "testdata/counts/engine.log", loopNormal, loopPerfect}, exitFailed, "want slots per expert, have engine log lines"},
 		{"counts beside a result", []string{"--counts-normal", "testdata/gptoss-ep4-ranks/counts-normal", writeReports(t, "traced.json", `{"schema_version": 1, "kind": "trace", "cells": []}`), loopPerfect}, exitUsage, "judged already"},
 		{"the same", []string{loopNormal, loopNormal}, exitNotComparable, "same recording"},
 		{"missing", []string{"nowhere.sqlite", loopPerfect}, exitFailed, "normal side: want a file"},

@@ -43,7 +43,8 @@ uneven, so name the model with --model.
 
 Where the format says which rank sent, traffic tells how far the slots travel:
 off-rank is the share that leaves its rank; pair max/mean is the busiest pair of
-source and target rank over the mean pair. JSON carries the whole matrix.
+source and target rank over the mean pair. JSON carries the whole matrix. Under
+another --ep than recorded nobody knows which rank would have sent.
 
 A layer is flagged when its imbalance is above the threshold, also measured from
 the floor, and above the null's 95th percentile.`,

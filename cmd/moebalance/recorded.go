@@ -32,8 +32,8 @@ func recordedLoad(path string, threshold float64) (nsys.Recorded, error) {
 	if err != nil {
 		return nsys.Recorded{}, err
 	}
-	if len(record.Steps) == 0 {
-		return nsys.Recorded{}, fmt.Errorf("expert statistics %q: want counts of slots, have only what an engine says of its own balance", path)
+	if record.Experts == 0 {
+		return nsys.Recorded{}, fmt.Errorf("expert statistics %q: want slots per expert, have %s, which holds none; 'moebalance counts' shows what it does hold", path, record.Format)
 	}
 	layers, _, err := record.Imbalance(counts.Options{Threshold: threshold})
 	if err != nil {
