@@ -274,9 +274,10 @@ func exportTable(t *nsys.Trace) output.Table {
 func rankTable(t *nsys.Trace) output.Table {
 	out := output.Table{Name: "ranks", Title: "Ranks and the evidence for them", Columns: []output.Column{
 		{Name: "rank", Kind: output.Count}, {Name: "by", Key: "evidence"}, {Name: "file", Key: "export"}, {Name: "process", Key: "pid", Kind: output.Count}, {Name: "device", Key: "device_id", Kind: output.Count},
+		{Name: "streams", Kind: output.Count},
 	}}
 	for _, r := range t.Ranks {
-		out.Rows = append(out.Rows, []any{r.Rank, r.Evidence, r.Export, r.PID, r.DeviceID})
+		out.Rows = append(out.Rows, []any{r.Rank, r.Evidence, r.Export, r.PID, r.DeviceID, r.Streams})
 	}
 	return out
 }

@@ -222,6 +222,9 @@ func (a *attribution) ledgers() []*ledger {
 	for i, u := range a.rec.units {
 		ledgers[i] = &ledger{unit: u, events: make([]event, 0, count[i])}
 	}
+	for _, s := range a.rec.streams {
+		ledgers[s.unit].rank.Streams++
+	}
 	for i := range a.rec.kernels {
 		k := &a.rec.kernels[i]
 		l := ledgers[k.unit]

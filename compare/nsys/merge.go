@@ -21,7 +21,7 @@ type merger struct {
 
 func (m *merger) work(w *workReader) {
 	m.rec.kernels, m.rec.moves, m.rec.graphs, m.rec.nodes = w.kernels, w.moves, w.runs, w.nodes
-	m.rec.units, m.rec.replayed = w.units.values, w.replayed
+	m.rec.units, m.rec.streams, m.rec.replayed = w.units.values, w.streams.values, w.replayed
 	m.rec.end = w.end
 	m.trouble.add(w.trouble)
 	number := m.renumber(w.threads)

@@ -28,7 +28,7 @@ func assignRanks(path string, rec *recording, p *probe, ledgers []*ledger, flag 
 	set := func(l *ledger, rank int, evidence string) {
 		l.rank = Rank{
 			Rank: rank, Export: filepath.Base(path), PID: pidOf(rec.processes[l.unit.process]),
-			DeviceID: int64(l.unit.device), Evidence: evidence,
+			DeviceID: int64(l.unit.device), Streams: l.rank.Streams, Evidence: evidence,
 		}
 	}
 	if rank, ok := flagged(flag, path); ok {

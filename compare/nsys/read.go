@@ -77,7 +77,7 @@ func (t *trouble) believable(start, end int64) bool {
 // read streams every table of an export once into a recording: what ran on the
 // GPU beside the ranges, then the API calls in two halves.
 func read(ctx context.Context, db *database, how depth) (*recording, error) {
-	work := &workReader{db: db, how: how, names: newNumbering[int64](), processes: newNumbering[int64](), units: newNumbering[unit](), threads: newNumbering[int64]()}
+	work := &workReader{db: db, how: how, names: newNumbering[int64](), processes: newNumbering[int64](), units: newNumbering[unit](), streams: newNumbering[stream](), threads: newNumbering[int64]()}
 	ranges := &rangeReader{db: db, how: how, texts: newInterner(), ids: newNumbering[int64](), threads: newNumbering[int64](), domains: newDomains()}
 	if err := db.each(ctx, work.read, ranges.read); err != nil {
 		return nil, err

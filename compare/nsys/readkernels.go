@@ -15,7 +15,8 @@ type workReader struct {
 	names     *numbering[int64] // ids into StringIds
 	processes *numbering[int64]
 	units     *numbering[unit]
-	threads   *numbering[int64] // of graph nodes' births
+	streams   *numbering[stream] // of kernels
+	threads   *numbering[int64]  // of graph nodes' births
 	replayed  []int64
 	kernels   []kernel
 	moves     []kernel // copies and fills
@@ -59,7 +60,7 @@ func (w *workReader) readWork(conn *sqlite.Conn, table string, to *[]kernel) err
 	if !w.db.has(table, name) {
 		name = "shortName"
 	}
-	columns := w.db.columns(table, "start", "end", "correlationId", "globalPid", name, "deviceId", "graphNodeId")
+	columns := w.db.columns(table, "start", "end", "correlationId", "globalPid", name, "deviceId", "graphNodeId", "streamId")
 	graphs := w.db.has(table, "graphNodeId")
 	return w.db.stream(conn, "SELECT "+columns+" FROM "+table, func(row *sqlite.Stmt) error {
 		k := kernel{start: row.ColumnInt64(0), end: row.ColumnInt64(1), call: -1}
@@ -75,6 +76,9 @@ func (w *workReader) readWork(conn *sqlite.Conn, table string, to *[]kernel) err
 		w.end = max(w.end, k.end)
 		if w.total += uint64(k.end - k.start); w.total > math.MaxInt64 {
 			return fmt.Errorf("the sum of the times in %s overflows 64 bits: %w", table, ErrDamaged)
+		}
+		if table == kernelTable {
+			w.streams.of(stream{k.unit, row.ColumnInt64(7)})
 		}
 		*to = append(*to, k)
 		return nil
@@ -92,11 +96,16 @@ func (w *workReader) adoptStrays() {
 	if !ok || len(w.processes.values) != 2 {
 		return
 	}
+	adopted := func(u int32) int32 { return w.units.of(unit{1 - none, w.units.values[u].device}) }
 	for i := range w.kernels {
-		k := &w.kernels[i]
-		if u := w.units.values[k.unit]; u.process == none {
-			k.unit = w.units.of(unit{1 - none, u.device})
+		if k := &w.kernels[i]; w.units.values[k.unit].process == none {
+			k.unit = adopted(k.unit)
 			w.trouble.strays++
+		}
+	}
+	for _, s := range w.streams.values {
+		if w.units.values[s.unit].process == none {
+			w.streams.of(stream{adopted(s.unit), s.id})
 		}
 	}
 }

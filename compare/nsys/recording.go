@@ -11,6 +11,7 @@ type recording struct {
 	processes []int64  // global process ids
 	threads   []thread
 	units     []unit
+	streams   []stream
 	domains   []string // of ranges; domains[0] is the default one, ""
 	kernels   []kernel
 	replayed  []int64  // graph nodes of the kernels that a graph replayed
@@ -41,6 +42,12 @@ type thread struct {
 type unit struct {
 	process int32
 	device  int32
+}
+
+// stream is one on which a unit ran kernels.
+type stream struct {
+	unit int32
+	id   int64
 }
 
 // kernel is one execution on the GPU. There may be millions: its 40 bytes decide

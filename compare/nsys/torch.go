@@ -148,7 +148,7 @@ func readTorch(ctx context.Context, from io.Reader, progress func(int64)) (*reco
 	}
 	t := &torchReader{
 		scan: newJSONScanner(in), names: newInterner(), ids: newInterner(), threads: newNumbering[torchThread](), rank: None,
-		work:      &workReader{names: newNumbering[int64](), processes: newNumbering[int64](), units: newNumbering[unit](), threads: newNumbering[int64]()},
+		work:      &workReader{names: newNumbering[int64](), processes: newNumbering[int64](), units: newNumbering[unit](), streams: newNumbering[stream](), threads: newNumbering[int64]()},
 		processes: map[int32]bool{},
 	}
 	if err := t.read(); err != nil {
@@ -392,6 +392,7 @@ func (t *torchReader) keepKernel(e *torchEvent, start, end int64) {
 	w.kernels = append(w.kernels, k)
 	w.end = max(w.end, end)
 	t.streams = append(t.streams, t.threads.of(torchThread{e.pid, e.tid, true}))
+	w.streams.of(stream{k.unit, int64(t.streams[len(t.streams)-1])})
 }
 
 // keepCall keeps the calls that launch, by name: most calls only ask or wait.

@@ -28,6 +28,9 @@ func (r *recording) joinDevices() {
 	for i := range r.graphs {
 		r.graphs[i].unit = home[r.units[r.graphs[i].unit].process]
 	}
+	for i := range r.streams {
+		r.streams[i].unit = home[r.units[r.streams[i].unit].process]
+	}
 }
 
 // workers is the number of processes that ran anything.

@@ -86,3 +86,15 @@ func TestProcessWithoutKernels(t *testing.T) {
 		t.Errorf("have %v", w)
 	}
 }
+
+// Processes × devices × streams: a stream id means another stream in every
+// process and on every device.
+func TestStreamsOfRanks(t *testing.T) {
+	f := newFixture().work(5, 1, 10, 9, "k").work(5, 2, 40, 9, "k").work(5, 3, 60, 9, "k").work(6, 1, 10, 9, "k").
+		sql("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET streamId = 13 WHERE correlationId = 2").
+		sql("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET deviceId = 0 WHERE correlationId = 3")
+	trace := mustRead(t, Options{}, f.write(t, "streams.sqlite"))
+	if len(trace.Ranks) != 2 || trace.Ranks[0].Streams != 3 || trace.Ranks[1].Streams != 1 {
+		t.Errorf("want 2 streams on device 5 and 1 on device 0, and 1 of the other process: have %+v", trace.Ranks)
+	}
+}
