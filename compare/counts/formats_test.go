@@ -265,8 +265,8 @@ func TestPlacements(t *testing.T) {
 }
 
 func TestCopiesOnOneRank(t *testing.T) {
-	p, err := parsePlacement("x", []byte("num_slots: 4\nep_size: 2\ninitial_global_assignments:\n  5: [0, 0, 1, 2]\n"), 0)
-	if err != nil || !slices.Equal(codes(p.Warnings), []string{"copies_on_one_rank"}) {
+	p, err := parsePlacement("x", []byte("num_slots: 4\nep_size: 2\ninitial_global_assignments:\n  5: [0, 0, 1, 2]\n  6: [1, 0, 2, 2]\n  7: [0, 1, 2, 0]\n"), 0)
+	if err != nil || !slices.Equal(codes(p.Warnings), []string{"copies_on_one_rank"}) || !strings.HasPrefix(p.Warnings[0].Text, "2 copies in 2 layers") {
 		t.Fatalf("%+v, %v", p, err)
 	}
 	if l, err := p.Layout(5); err != nil || !slices.Equal(l.Held(0), []int32{0}) {

@@ -12,10 +12,12 @@ type Placement struct {
 	Format   string
 	Experts  int
 	Ranks    int
-	Warnings []Warning
+	Warnings []Warning // at most one, over all layers
 
 	every  router.Layout         // of every layer, when layers is nil
 	layers map[int]router.Layout // by layer
+
+	twice, twiceLayers int // copies beside another of the same expert, and layers with any
 }
 
 // Contiguous places the same contiguous experts in every layer; see
@@ -92,7 +94,8 @@ func (p *Placement) placeHeld(layer int, held [][]int32) error {
 		return fmt.Errorf("layer %d: %w", layer, err)
 	}
 	if twice > 0 {
-		p.Warnings = append(p.Warnings, Warning{Code: "copies_on_one_rank", Subject: p.Source, Text: fmt.Sprintf("layer %d: %d copies lie on a rank that holds the expert already: counted as one copy", layer, twice)})
+		p.twice, p.twiceLayers = p.twice+twice, p.twiceLayers+1
+		p.Warnings = []Warning{{Code: "copies_on_one_rank", Subject: p.Source, Text: fmt.Sprintf("%d copies in %d layers lie on a rank that holds the expert already: counted as one copy", p.twice, p.twiceLayers)}}
 	}
 	if p.layers == nil {
 		p.layers = map[int]router.Layout{}
