@@ -46,3 +46,17 @@ func TestLikeNsysPrintsTheSameBytes(t *testing.T) {
 		})
 	}
 }
+
+// The profiler's statistics close an open range at the last time of any range,
+// here 400: the call at 450 is outside, and the range lasts 400.
+func TestLikeNsysClosesOpenRanges(t *testing.T) {
+	f := newFixture().push(0, 300, 400, "b").work(0, 1, 10, 7, "k").work(0, 2, 450, 9, "k")
+	f.sql("INSERT INTO NVTX_EVENTS VALUES (0,NULL,59,'a',NULL,%d,NULL,0)", tid(0, 1))
+	var got bytes.Buffer
+	if err := LikeNsys(context.Background(), &got, f.write(t, "open.sqlite"), "nvtx_gpu_proj_sum", Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if rows := strings.Split(got.String(), "\n"); len(rows) != 4 || !strings.HasPrefix(rows[1], "a,PushPop,7,400,1,") {
+		t.Errorf("have %q", rows)
+	}
+}

@@ -16,6 +16,7 @@ type merger struct {
 	names     interner
 	threads   *numbering[int64]
 	processes *numbering[int64]
+	openEnd   int64 // when ranges end that were never closed
 	trouble   trouble
 }
 
@@ -100,6 +101,10 @@ func (m *merger) ranges(r *rangeReader) {
 	m.rec.ranges = r.ranges
 	m.rec.rangesEnd = r.end
 	m.rec.end = max(m.rec.end, r.end)
+	m.openEnd = m.rec.end
+	if r.how == forStatistics {
+		m.openEnd = r.end // as the profiler's statistics have it
+	}
 	m.trouble.add(r.trouble)
 	number := m.renumber(r.threads)
 	for i := range m.rec.ranges {
@@ -170,7 +175,7 @@ func (m *merger) finish() {
 	m.rec.processes = m.processes.values
 	for i := range m.rec.ranges {
 		if r := &m.rec.ranges[i]; r.end == openEnd {
-			r.end = max(m.rec.end, r.start)
+			r.end = max(m.openEnd, r.start)
 		}
 	}
 	for _, tid := range m.threads.values {
