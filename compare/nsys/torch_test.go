@@ -139,6 +139,15 @@ func TestTorchTraceCutAnywhere(t *testing.T) {
 		if err := os.WriteFile(cut, content[:len(content)/2], 0o600); err != nil {
 			t.Fatal(err)
 		}
+		damaged := filepath.Join(t.TempDir(), filepath.Base(path))
+		bad := bytes.Clone(content)
+		copy(bad[len(bad)/2:], "\xff\xff\xff\xff\xff\xff\xff\xff")
+		if err := os.WriteFile(damaged, append(bad, '}'), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Read(context.Background(), []string{damaged}, Options{}); !errors.Is(err, ErrDamaged) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: want one line of ErrDamaged, have %v", path, err)
+		}
 		if _, err := Read(context.Background(), []string{cut}, Options{}); !errors.Is(err, ErrTruncated) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: want one line of ErrTruncated, have %v", path, err)
 		}

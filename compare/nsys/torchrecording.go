@@ -1,12 +1,102 @@
 package nsys
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 )
+
+// keep stores an event in the part of the recording that it belongs to.
+func (t *torchReader) keep(e *torchEvent) {
+	if e.kind == torchIgnored {
+		return
+	}
+	if e.kind == torchRange && (bytes.HasPrefix(e.name, []byte("aten::")) || bytes.HasSuffix(e.name, []byte(".py")) || bytes.Contains(e.name, []byte(".py("))) {
+		return // operators and Python frames: they name nothing of the model
+	}
+	if !t.placed {
+		t.origin, t.placed = e.start, true
+	}
+	start := e.start - t.origin
+	if (start >= 0) != (e.start >= t.origin) || e.duration > timeLimit {
+		t.trouble.outOfRange++
+		return
+	}
+	end := start + e.duration
+	if !t.trouble.believable(start, end) {
+		return
+	}
+	switch e.kind {
+	case torchKernel:
+		t.keepKernel(e, start, end)
+	case torchCall:
+		t.keepCall(e, start, end)
+	case torchRange, torchProjection:
+		t.keepRange(e, start, end)
+	}
+}
+
+func (t *torchReader) keepKernel(e *torchEvent, start, end int64) {
+	device := e.device
+	if device < 0 {
+		device = 0
+		if n, err := strconv.ParseInt(t.text(e.pid), 10, 32); err == nil {
+			device = n
+		}
+	}
+	w := t.work
+	k := kernel{start: start, end: end, correlate: e.correlate, name: t.names.bytes(e.name), call: -1}
+	k.unit = w.units.of(unit{device: int32(min(max(device, -1), math.MaxInt32))})
+	k.replay = w.replay(e.node)
+	w.kernels = append(w.kernels, k)
+	w.end = max(w.end, end)
+	t.streams = append(t.streams, t.threads.of(torchThread{e.pid, e.tid, true}))
+	w.streams.of(stream{k.unit, int64(t.streams[len(t.streams)-1])})
+}
+
+// keepCall keeps the calls that launch, by name: most calls only ask or wait.
+func (t *torchReader) keepCall(e *torchEvent, start, end int64) {
+	t.rows++
+	if e.correlate == notRecorded || !bytes.Contains(e.name, []byte("Launch")) {
+		return
+	}
+	if bytes.HasSuffix(e.name, []byte("GraphLaunch")) {
+		t.probe.graphLaunches++
+	}
+	t.processes[e.pid] = true
+	t.hits = append(t.hits, hit{call: call{start, end, t.threads.of(torchThread{e.pid, e.tid, false})}})
+	t.launches = append(t.launches, e.correlate)
+}
+
+// keepRange keeps a range, unless it is an operator or a Python frame, which name
+// nothing of the model.
+func (t *torchReader) keepRange(e *torchEvent, start, end int64) {
+	if bytes.HasPrefix(e.name, []byte("aten::")) || bytes.Contains(e.name, []byte(".py(")) || bytes.HasPrefix(e.name, []byte("<built-in ")) {
+		return
+	}
+	t.rangesEnd = max(t.rangesEnd, end)
+	if !e.lasting {
+		t.trouble.openRanges++
+		end = openEnd
+	}
+	name := bytes.TrimPrefix(withoutInstance(e.name), []byte("nn.Module: "))
+	t.ranges = append(t.ranges, span{
+		start: start, end: end, name: t.names.bytes(name),
+		thread: t.threads.of(torchThread{e.pid, e.tid, e.kind == torchProjection}),
+	})
+}
+
+// text is the process or thread with a number, empty for none.
+func (t *torchReader) text(id int32) string {
+	if id < 0 {
+		return ""
+	}
+	return t.ids.names[id]
+}
 
 // recording joins what the reader kept, by the same merger as an export's.
 func (t *torchReader) recording() (*recording, *probe, error) {
