@@ -179,6 +179,8 @@ func FuzzParse(f *testing.F) {
 	} {
 		f.Add(content(f, name))
 	}
+	// Counters of ranks and experts that contradict each other.
+	f.Add([]byte("vllm:eplb_tokens_routed_to_ep_rank{layer_idx=\"3\" dst_ep_rank=\"0\"} 1\nvllm:eplb_tokens_routed_to_expert{layer_idx=\"3\" logical_expert_id=\"0\"} 0"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r, err := parse("x", b)
 		if err != nil {

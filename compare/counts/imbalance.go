@@ -206,12 +206,11 @@ func (j *judge) step(s Step, rank, expert *mean) error {
 	if err != nil {
 		return err
 	}
-	total := s.total()
 	if perRank != nil {
-		rank.add(router.BalanceOf(perRank), router.Floor(total, len(perRank)), null.RankMedian, null.RankP95, router.Undefined())
+		rank.add(router.BalanceOf(perRank), null.RankMedian, null.RankP95, router.Undefined())
 	}
 	if s.Load.PerExpert != nil {
-		expert.add(s.Load.Experts(), router.Floor(total, len(s.Load.PerExpert)), null.ExpertMedian, null.ExpertP95, null.ActiveMean)
+		expert.add(s.Load.Experts(), null.ExpertMedian, null.ExpertP95, null.ActiveMean)
 	}
 	return nil
 }
@@ -267,8 +266,10 @@ func newMean(layer int, level string) *mean {
 	return &mean{LayerBalance: LayerBalance{Layer: layer, Level: level, Worst: -1}}
 }
 
-// add adds one step; the zero values of LayerBalance serve as running sums.
-func (m *mean) add(b router.Balance, floor, median, p95, active router.Number) {
+// add adds one step; the zero values of LayerBalance serve as running sums. The
+// floor is that of the counts at hand: counters of ranks and experts that were not
+// read at the same moment differ.
+func (m *mean) add(b router.Balance, median, p95, active router.Number) {
 	m.Parts = b.Parts
 	if b.Total == 0 {
 		m.Dropped++
@@ -284,7 +285,7 @@ func (m *mean) add(b router.Balance, floor, median, p95, active router.Number) {
 	m.CV += b.CV
 	m.Gini += b.Gini
 	m.Active += router.Number(b.Active)
-	m.Floor += floor
+	m.Floor += router.Floor(int64(b.Total), b.Parts)
 	m.NullMedian += median
 	m.NullP95 += p95
 	m.NullActive += active
