@@ -5,8 +5,10 @@ import (
 	"encoding/csv"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/moebalance/moebalance/router"
 )
@@ -112,4 +114,62 @@ func smiNumber(s string) router.Number {
 		return router.Undefined()
 	}
 	return router.Number(v)
+}
+
+// gpuInterval is the time between looks at the GPUs.
+const gpuInterval = 15 * time.Second
+
+// watchGPUs looks at the GPUs beside the launch, so that it costs no time; the
+// returned function ends that and returns what was seen; the first look is waited
+// for, whatever the command does meanwhile.
+func (r *runner) watchGPUs(ctx context.Context) func(warnings *[]string) []GPU {
+	if r.host.GPUs == nil {
+		return func(*[]string) []GPU { return nil }
+	}
+	var gpus []GPU
+	var failed error
+	done := make(chan struct{})
+	running, end := context.WithCancel(ctx)
+	go func() {
+		defer close(done)
+		gpus, failed = r.lookAtGPUs(ctx)
+		for failed == nil {
+			select {
+			case <-running.Done():
+				return
+			case <-time.After(gpuInterval):
+			}
+			if now, err := r.lookAtGPUs(running); err == nil && len(now) == len(gpus) {
+				for i := range now {
+					now[i].Processes = gpus[i].Processes
+				}
+				gpus = now
+			}
+		}
+	}()
+	return func(warnings *[]string) []GPU {
+		end()
+		<-done
+		if failed != nil {
+			*warnings = append(*warnings, failed.Error())
+		}
+		return gpus
+	}
+}
+
+func (r *runner) lookAtGPUs(ctx context.Context) ([]GPU, error) {
+	ctx, cancel := context.WithTimeout(ctx, gpuInterval)
+	defer cancel()
+	gpus, err := r.host.GPUs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ours := marked(r.marker())
+	for i := range gpus {
+		for j := range gpus[i].Processes {
+			p := &gpus[i].Processes[j]
+			p.Ours = slices.Contains(ours, p.PID)
+		}
+	}
+	return gpus, nil
 }

@@ -69,6 +69,16 @@ func LauncherVersion(name string) string {
 	return string(out)
 }
 
+// version is LauncherVersion, asked once in a session.
+func (r *runner) version(name string) string {
+	text, known := r.versions[name]
+	if !known {
+		text = LauncherVersion(name)
+		r.versions[name] = text
+	}
+	return text
+}
+
 // options are the launcher's words for each variable of the arm: its value in
 // the perfect arm, Off in the normal one unless that is empty.
 func (t Treatment) options(arm Arm, option func(name, value string) []string) []string {

@@ -3,9 +3,11 @@ package bench
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -157,12 +159,32 @@ func answers(ctx context.Context, url string) bool {
 	return resp.StatusCode/100 == 2
 }
 
-// version is LauncherVersion, asked once in a session.
-func (r *runner) version(name string) string {
-	text, known := r.versions[name]
-	if !known {
-		text = LauncherVersion(name)
-		r.versions[name] = text
+// lastLine is the last line of a file that is not blank, cut to a readable length;
+// "" if there is none.
+func lastLine(path string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
 	}
-	return text
+	defer f.Close()
+	const reach = 4 << 10
+	if info, err := f.Stat(); err == nil && info.Size() > reach {
+		if _, err := f.Seek(-reach, io.SeekEnd); err != nil {
+			return ""
+		}
+	}
+	text, err := io.ReadAll(io.LimitReader(f, reach))
+	if err != nil {
+		return ""
+	}
+	lines := strings.FieldsFunc(string(text), func(r rune) bool { return r == '\n' || r == '\r' })
+	for i := len(lines) - 1; i >= 0; i-- {
+		if line := strings.TrimSpace(lines[i]); line != "" {
+			if len(line) > 200 {
+				line = strings.ToValidUTF8(line[:200], "") + "…"
+			}
+			return line
+		}
+	}
+	return ""
 }
