@@ -61,14 +61,13 @@ func judgeAt(c *bench.Campaign, confidence float64, traces traceProof) benchResu
 		// Zero means the default to the judge; none at all is the smallest.
 		Threshold: max(c.Spec.Threshold, 1e-300), Tolerance: max(c.Spec.WorkTolerance, 1e-300),
 	}
-	format := ""
+	reader := launchReader{spec: c.Spec}
 	for _, l := range c.Launches {
-		if l.Kind == bench.Timed || l.Kind == bench.Floor {
-			if launch, ok := judgedLaunch(c, l, &in, &format); ok {
-				in.Launches = append(in.Launches, launch)
-			}
+		if (l.Kind == bench.Timed || l.Kind == bench.Floor) && len(l.Attempts) > 0 {
+			in.Launches = append(in.Launches, reader.launch(l))
 		}
 	}
+	in.Metric = reader.metric
 	for _, p := range e.Proofs {
 		proof := compare.Proof{Arm: compare.Arm(p.Arm), Rank: p.Rank, Proved: p.Proves(), Evidence: p.Evidence}
 		if p.Standing == bench.Unproved && traces.evidence != "" {
@@ -84,7 +83,7 @@ func judgeAt(c *bench.Campaign, confidence float64, traces traceProof) benchResu
 	}
 	return benchResult{CampaignResult: compare.Judge(in), Version: version, Profiled: []profiledArm{}, Campaign: campaignState{
 		Folder: c.Folder, Treatment: c.Spec.Treatment.Name, Order: string(c.Spec.Design.Order), Seed: c.Spec.Design.Seed,
-		Launches: c.Finished(), Left: c.Left(), Sessions: c.Sessions, Confidence: c.Spec.Confidence, Looks: looksOf(c), DecidedAfter: c.Decided, Format: format,
+		Launches: c.Finished(), Left: c.Left(), Sessions: c.Sessions, Confidence: c.Spec.Confidence, Looks: looksOf(c), DecidedAfter: c.Decided, Format: reader.format,
 	}}
 }
 
@@ -99,41 +98,46 @@ var statuses = map[bench.Outcome]compare.CheckStatus{
 	bench.Passed: compare.Pass, bench.Warned: compare.Warn, bench.Broken: compare.Fail, bench.Unknown: compare.Unknown,
 }
 
-// judgedLaunch is a launch as the judge wants it, false if it was never started.
-// Control pairs are numbered behind the timed ones.
-func judgedLaunch(c *bench.Campaign, l bench.Launch, in *compare.Campaign, format *string) (compare.Launch, bool) {
-	if len(l.Attempts) == 0 {
-		return compare.Launch{}, false
-	}
+// launchReader turns launches into what the judge wants. The first one with a
+// result says which metric of which format all are held to.
+type launchReader struct {
+	spec   bench.Spec
+	metric compare.Metric
+	format string
+}
+
+// launch is a launch that was started. Control pairs are numbered behind the
+// timed ones.
+func (r *launchReader) launch(l bench.Launch) compare.Launch {
 	a := l.Attempts[len(l.Attempts)-1]
 	j := compare.Launch{Pair: l.Pair, Arm: compare.Arm(l.Arm), Position: l.Position, Control: l.Kind == bench.Floor,
 		Status: string(a.State), Note: attemptNote(l)}
 	if j.Control {
-		j.Pair += c.Spec.Design.Pairs
+		j.Pair += r.spec.Design.Pairs
 	}
 	if a.Result == nil {
-		return j, true
+		return j
 	}
-	name := c.Spec.Metric
+	name := r.spec.Metric
 	if name == "" {
 		name = a.Result.Primary
 	}
 	m, ok := a.Result.Metric(name)
 	if !ok {
 		j.Status = "without " + name
-		return j, true
+		return j
 	}
 	this := judgedMetric(m)
-	if in.Metric == (compare.Metric{}) {
-		in.Metric, *format = this, a.Result.Format
+	if r.metric == (compare.Metric{}) {
+		r.metric, r.format = this, a.Result.Format
 	}
-	if in.Metric != this || *format != a.Result.Format {
-		j.Status = fmt.Sprintf("reports %s (%s) of %s, not %s (%s) of %s", m.Name, m.Definition, a.Result.Format, in.Metric.Name, in.Metric.Definition, *format)
-		return j, true
+	if r.metric != this || r.format != a.Result.Format {
+		j.Status = fmt.Sprintf("reports %s (%s) of %s, not %s (%s) of %s", m.Name, m.Definition, a.Result.Format, r.metric.Name, r.metric.Definition, r.format)
+		return j
 	}
 	j.Status, j.Value, j.Work = compare.StatusOK, m.Value.Float64(), workOf(a.Result.Work)
 	j.Secondary = secondaryOf(*a.Result, m)
-	return j, true
+	return j
 }
 
 func judgedMetric(m metrics.Metric) compare.Metric {
