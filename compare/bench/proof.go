@@ -167,7 +167,7 @@ func (t Treatment) prove(arm Arm, a Attempt, ranks int) []Proof {
 	}
 	if t.Line == "" {
 		return []Proof{{Arm: arm, Rank: AllRanks, Launches: 1, Standing: Unproved,
-			Evidence:        "the output does not say how it was routed, and no proof line is known for this treatment",
+			Evidence:        "the output does not say how it was routed, and no proof line is known for this treatment: give --proof, --counts or --profile",
 			RankMaxOverMean: router.Undefined(), ExpertMaxOverMean: router.Undefined()}}
 	}
 	return t.proveByLine(arm, a, ranks)
@@ -268,7 +268,7 @@ func (t Treatment) proveByLine(arm Arm, a Attempt, ranks int) []Proof {
 	}
 	if len(a.LinesFound) == 0 {
 		if arm == Perfect {
-			return []Proof{proof(AllRanks, Unproved, "no line of its log matches %q", t.Line)}
+			return []Proof{proof(AllRanks, Unproved, "no line of its log matches %q: was the switch seen? else give another --proof, --counts or --profile", t.Line)}
 		}
 		return []Proof{proof(AllRanks, Unbalanced, "its log lacks the line that the perfect arm prints")}
 	}
