@@ -207,7 +207,10 @@ func sleep(ctx context.Context, d time.Duration) error {
 var errNotComparable = errors.New("the arms of the first pair cannot be compared")
 
 func (o *benchOptions) runCampaign(ctx context.Context, campaign *bench.Campaign, stderr io.Writer) error {
+	progress := newBenchProgress(stderr, campaign.Spec.Metric, o.quiet)
+	defer progress.close()
 	h := thisHost()
+	h.Report = progress.event
 	h.Decide = func(c *bench.Campaign, confidence float64) (bool, error) {
 		verdict := judgeAt(c, confidence, tracesToCome(c)).Verdict
 		return verdict != compare.Inconclusive && !(verdict == compare.Invalid && o.keepGoing), nil
@@ -217,12 +220,12 @@ func (o *benchOptions) runCampaign(ctx context.Context, campaign *bench.Campaign
 			if judgeAt(c, lookConfidence(c), tracesToCome(c)).Verdict == compare.Invalid {
 				return errNotComparable
 			}
+			if judgeAt(c, lookConfidence(c), traceProof{}).Verdict == compare.Invalid {
+				progress.say("nothing proves how the first pair was routed: the traces of the profiled pair must")
+			}
 			return nil
 		}
 	}
-	progress := newBenchProgress(stderr, campaign.Spec.Metric, o.quiet)
-	defer progress.close()
-	h.Report = progress.event
 	return campaign.Run(ctx, h)
 }
 

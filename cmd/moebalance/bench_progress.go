@@ -61,6 +61,13 @@ func (p *benchProgress) event(e bench.Event) {
 	}
 }
 
+// say tells something about the campaign as a whole.
+func (p *benchProgress) say(line string) {
+	if !p.quiet {
+		fmt.Fprintln(p.w, line)
+	}
+}
+
 func (p *benchProgress) close() {
 	if p.bars == nil {
 		return

@@ -393,6 +393,9 @@ func TestBenchProvesByTraces(t *testing.T) {
 			if code != c.code || strings.Count(stderr, "] launch ") != c.launches {
 				t.Errorf("exit %d after %d launches, want %d after %d\n%s", code, strings.Count(stderr, "] launch "), c.code, c.launches, stderr)
 			}
+			if told := strings.Contains(stderr, "the traces of the profiled pair must"); told != (c.profile != nil) {
+				t.Errorf("told that the traces must prove it: %t\n%s", told, stderr)
+			}
 			if shows := strings.Contains(stdout, "in the profiled pair expert work over ranks has max/mean"); shows != (c.profile != nil) {
 				t.Errorf("the traces are evidence: %t\n%s", shows, stdout)
 			}
