@@ -317,7 +317,9 @@ func TestNoAllocationPerToken(t *testing.T) {
 		})
 	}
 	cost(2048) // grows the scratch space
-	if few, many := cost(256), cost(2048); many > few+20 {
+	// A garbage collection in between empties pools of fmt and json, which then
+	// allocate some dozens anew; one allocation per token would be 1792 more.
+	if few, many := cost(256), cost(2048); many > few+100 {
 		t.Errorf("256 tokens make %v allocations, 2048 make %v", few, many)
 	}
 }
