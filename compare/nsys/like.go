@@ -15,8 +15,10 @@ import (
 var LikeReports = []string{"cuda_gpu_kern_sum", "nvtx_kern_sum", "nvtx_gpu_proj_sum"}
 
 // LikeNsys writes what 'nsys stats --report NAME --format csv' of 2023.4 prints
-// for the export, to the byte: the same columns, rows, order and rounding. It is
-// how users convince themselves that both read the same capture; its numbers
+// for the export, to the byte: the same columns, rows, order and rounding. (Two
+// things differ: names with quotes or line breaks are quoted as CSV asks, and the
+// levels of two ranges with the same times, which the profiler leaves empty.) It
+// is how users convince themselves that both read the same capture; its numbers
 // are defined by the profiler and not by this package:
 //
 //   - a range contains an operation when its thread made the whole launching
@@ -52,6 +54,9 @@ func LikeNsys(ctx context.Context, w io.Writer, path, report string, o Options) 
 		rows, err = rangeKernelSum(rec)
 	default:
 		rows, err = projectionSum(rec)
+	}
+	if err == nil && len(rows) == 1 {
+		err = fmt.Errorf("%q: %s has no rows: nothing was launched inside a range", path, report)
 	}
 	if err != nil {
 		return err
@@ -113,7 +118,7 @@ func kernelSum(rec *recording) [][]string {
 		groups = append(groups, group{rec.names[name], StatsOf(durations)})
 	}
 	slices.SortFunc(groups, func(a, b group) int {
-		return cmp.Or(cmp.Compare(b.TotalNS, a.TotalNS), cmp.Compare(b.Instances, a.Instances), cmp.Compare(a.name, b.name))
+		return cmp.Or(cmp.Compare(b.TotalNS, a.TotalNS), cmp.Compare(a.Instances, b.Instances), cmp.Compare(a.name, b.name))
 	})
 	rows := [][]string{{"Time (%)", "Total Time (ns)", "Instances", "Avg (ns)", "Med (ns)", "Min (ns)", "Max (ns)", "StdDev (ns)", "Name"}}
 	for _, g := range groups {
@@ -133,6 +138,8 @@ type containment struct {
 // pairsLimit bounds the pairs of range and call, which a capture with absurdly
 // deep nesting multiplies.
 const pairsLimit = 1 << 28
+
+var errNesting = fmt.Errorf("ranges nest so deeply that more than %d pairs of range and call would have to be visited: %w", pairsLimit, ErrDamaged)
 
 func newContainment(rec *recording) *containment {
 	c := &containment{rec: rec, calls: make([]int32, len(rec.calls))}
@@ -155,29 +162,57 @@ func newContainment(rec *recording) *containment {
 	return c
 }
 
-// nest counts, for every range that counts, the ranges around it (level) and
-// those directly inside it, of which it is the tightest (child).
-func (c *containment) nest(counts func(rng int32) bool) (level, child []int32) {
+// nest finds, for every range that counts, its parent: the shortest range around
+// it, the later one of two. It counts the parents up to the outermost range
+// (level), and the ranges whose parent it is (child).
+func (c *containment) nest(counts func(rng int32) bool) (level, child []int32, err error) {
 	level, child = make([]int32, len(c.rec.ranges)), make([]int32, len(c.rec.ranges))
-	var open []int32
+	var open []openRange
+	looks := 0
 	for _, i := range c.order {
 		if !counts(i) {
 			continue
 		}
 		r := &c.rec.ranges[i]
-		for len(open) > 0 {
-			if top := &c.rec.ranges[open[len(open)-1]]; top.thread == r.thread && top.end >= r.end {
+		for n := len(open); n > 0; n-- {
+			if top := open[n-1]; top.thread == r.thread && top.end >= r.start {
 				break
 			}
-			open = open[:len(open)-1]
+			open = open[:n-1]
 		}
-		level[i] = int32(len(open))
-		if len(open) > 0 {
-			child[open[len(open)-1]]++
+		parent := int32(-1)
+		shortest := int64(math.MaxInt64)
+		for n := len(open); n > 0; n-- {
+			o := open[n-1]
+			if o.end >= r.end && o.end-o.start < shortest {
+				parent, shortest = o.number, o.end-o.start
+			}
+			if looks++; looks > pairsLimit {
+				return nil, nil, errNesting
+			}
+			if parent >= 0 && o.firstEnd >= c.rec.ranges[parent].end {
+				break // those below began earlier and end no earlier
+			}
 		}
-		open = append(open, i)
+		if parent >= 0 {
+			level[i] = level[parent] + 1
+			child[parent]++
+		}
+		firstEnd := r.end
+		if n := len(open); n > 0 {
+			firstEnd = min(firstEnd, open[n-1].firstEnd)
+		}
+		open = append(open, openRange{*r, i, firstEnd})
 	}
-	return level, child
+	return level, child, nil
+}
+
+// openRange is a range that may still be open, with the first end of all those
+// that began before it and its own.
+type openRange struct {
+	span
+	number   int32
+	firstEnd int64
 }
 
 // each visits every pair of a call and a range that contains it.
@@ -203,7 +238,7 @@ func (c *containment) each(visit func(call, rng int32)) error {
 			}
 		}
 		if pairs += len(open); pairs > pairsLimit {
-			return fmt.Errorf("ranges nest so deeply that more than %d pairs of range and call would have to be visited: %w", pairsLimit, ErrDamaged)
+			return errNesting
 		}
 	}
 	return nil
@@ -220,14 +255,14 @@ func (c *containment) prune(open []int32, thread int32, at int64) []int32 {
 	return open
 }
 
-// title is a range's name as the reports print it: with its domain, if it has
-// one.
+// title is a range's name as the reports print it: with its domain's, if that
+// has one.
 func (c *containment) title(rng int32) string {
 	r := &c.rec.ranges[rng]
-	if r.domain == 0 {
-		return c.rec.names[r.name]
+	if domain := c.rec.domains[r.domain]; domain != "" {
+		return domain + ":" + c.rec.names[r.name]
 	}
-	return c.rec.domains[r.domain] + ":" + c.rec.names[r.name]
+	return c.rec.names[r.name]
 }
 
 var styleNames = map[style]string{pushPop: "PushPop", startEnd: "StartEnd"}

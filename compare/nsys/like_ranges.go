@@ -18,9 +18,14 @@ type rangeKernel struct {
 type rangeKernels struct {
 	rangeKernel
 	ranges    map[int32]bool // the ranges of this title that it occurs in
+	first     rangeCall      // by which the latest kernels came in
+	kernels   int64          // each once, in however many of the ranges it is
 	durations []int64
 	stats     Stats
 }
+
+// rangeCall is a call and a range around it.
+type rangeCall struct{ call, rng int32 }
 
 // rangeKernelSum is nvtx_kern_sum: kernels by the ranges around their launch,
 // per thread. A kernel that no range contains appears under an empty one.
@@ -43,7 +48,7 @@ func rangeKernelSum(rec *recording) ([][]string, error) {
 	})
 	rows := [][]string{{"NVTX Range", "Style", "PID", "TID", "NVTX Inst", "Kern Inst", "Total Time (ns)", "Avg (ns)", "Med (ns)", "Min (ns)", "Max (ns)", "StdDev (ns)", "Kernel Name"}}
 	for _, g := range groups {
-		row := []string{g.title, g.style, "", "", whole(int64(len(g.ranges))), whole(g.stats.Instances), whole(g.stats.TotalNS)}
+		row := []string{g.title, g.style, "", "", whole(int64(len(g.ranges))), whole(g.kernels), whole(g.stats.TotalNS)}
 		if pid, tid := ids(g.thread); g.thread >= 0 {
 			row[2], row[3] = whole(pid), whole(tid)
 		}
@@ -55,14 +60,20 @@ func rangeKernelSum(rec *recording) ([][]string, error) {
 func groupRangeKernels(rec *recording) ([]*rangeKernels, error) {
 	index := map[rangeKernel]*rangeKernels{}
 	var groups []*rangeKernels
-	add := func(key rangeKernel, k int32) *rangeKernels {
+	add := func(key rangeKernel, k int32, by rangeCall) *rangeKernels {
 		g := index[key]
 		if g == nil {
-			g = &rangeKernels{rangeKernel: key, ranges: map[int32]bool{}}
+			g = &rangeKernels{rangeKernel: key, ranges: map[int32]bool{}, first: rangeCall{-1, -1}}
 			index[key] = g
 			groups = append(groups, g)
 		}
 		g.durations = append(g.durations, rec.kernels[k].end-rec.kernels[k].start)
+		if by.call < 0 || g.first.call != by.call {
+			g.first = by
+		}
+		if g.first == by {
+			g.kernels++
+		}
 		return g
 	}
 	launched := byCall(rec, rec.kernels)
@@ -72,7 +83,7 @@ func groupRangeKernels(rec *recording) ([]*rangeKernels, error) {
 		inside[call] = true
 		r := &rec.ranges[rng]
 		for _, k := range launched(call) {
-			add(rangeKernel{c.title(rng), styleNames[r.style], r.thread, rec.kernels[k].name}, k).ranges[rng] = true
+			add(rangeKernel{c.title(rng), styleNames[r.style], r.thread, rec.kernels[k].name}, k, rangeCall{call, rng}).ranges[rng] = true
 		}
 	})
 	if err != nil {
@@ -81,9 +92,9 @@ func groupRangeKernels(rec *recording) ([]*rangeKernels, error) {
 	for i, k := range rec.kernels {
 		switch {
 		case k.call < 0:
-			add(rangeKernel{thread: -1, name: k.name}, int32(i))
+			add(rangeKernel{thread: -1, name: k.name}, int32(i), rangeCall{-1, -1})
 		case !inside[k.call]:
-			add(rangeKernel{thread: rec.calls[k.call].thread, name: k.name}, int32(i))
+			add(rangeKernel{thread: rec.calls[k.call].thread, name: k.name}, int32(i), rangeCall{-1, -1})
 		}
 	}
 	for _, g := range groups {
@@ -154,7 +165,10 @@ func groupProjections(rec *recording) ([]*projected, error) {
 	if err != nil {
 		return nil, err
 	}
-	level, child := c.nest(func(rng int32) bool { return projections[rng].ops > 0 })
+	level, child, err := c.nest(func(rng int32) bool { return projections[rng].ops > 0 })
+	if err != nil {
+		return nil, err
+	}
 	type key struct{ title, style string }
 	index := map[key]*projected{}
 	var groups []*projected

@@ -3,6 +3,7 @@ package nsys
 import (
 	"bytes"
 	"context"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -58,5 +59,50 @@ func TestLikeNsysClosesOpenRanges(t *testing.T) {
 	}
 	if rows := strings.Split(got.String(), "\n"); len(rows) != 4 || !strings.HasPrefix(rows[1], "a,PushPop,7,400,1,") {
 		t.Errorf("have %q", rows)
+	}
+}
+
+// Ranges that cross, and two of one name around the same call. All were checked
+// against the profiler's own program on a capture with such ranges.
+func TestLikeNsysRangesThatCross(t *testing.T) {
+	f := newFixture()
+	for _, r := range []struct {
+		start, end int64
+		name       string
+	}{{0, 100, "a"}, {10, 50, "b"}, {40, 82, "c"}, {45, 48, "d"}, {20, 60, "b"}} {
+		f.sql("INSERT INTO NVTX_EVENTS VALUES (%d,%d,60,'%s',NULL,%d,NULL,0)", r.start, r.end, r.name, tid(0, 1))
+	}
+	// a range that says on which thread it ended counts nowhere, nor does an own name
+	// for a domain without a row
+	f.sql("INSERT INTO NVTX_EVENTS VALUES (1,99,60,'same',NULL,%d,%d,0)", tid(0, 1), tid(0, 1))
+	f.sql("INSERT INTO NVTX_EVENTS VALUES (70,75,59,'e',NULL,%d,NULL,7)", tid(0, 1))
+	path := f.work(0, 1, 46, 1000, "k").work(0, 2, 71, 10, "k").write(t, "cross.sqlite")
+	var got bytes.Buffer
+	if err := LikeNsys(context.Background(), &got, path, "nvtx_gpu_proj_sum", Options{}); err != nil {
+		t.Fatal(err)
+	}
+	// b [10, 50] and b [20, 60] are in a, c [40, 82] is in a, d is in all: its parent is
+	// b [20, 60] or b [10, 50], both of 40, before c of 42; e is in c. Children: a has 3,
+	// the two b 1 together, c 1.
+	levels := map[string]string{}
+	for _, line := range strings.Split(got.String(), "\n")[1:] {
+		if cells := strings.Split(line, ","); len(cells) > 2 {
+			levels[cells[0]] = cells[4] + " ranges, level " + cells[12] + ", children " + cells[13]
+		}
+	}
+	want := map[string]string{
+		"a": "1 ranges, level 0.0, children 3.0", "b": "2 ranges, level 1.0, children 0.5", "c": "1 ranges, level 1.0, children 1.0",
+		"d": "1 ranges, level 2.0, children 0.0", "e": "1 ranges, level 2.0, children 0.0",
+	}
+	if !maps.Equal(levels, want) {
+		t.Errorf("want %v, have %v", want, levels)
+	}
+	got.Reset()
+	if err := LikeNsys(context.Background(), &got, path, "nvtx_kern_sum", Options{}); err != nil {
+		t.Fatal(err)
+	}
+	// both b hold kernel 1: one kernel, its time twice
+	if want := "b,StartEnd,0,1,2,1,2000,1000.0,"; !strings.Contains(got.String(), want) {
+		t.Errorf("no %q in\n%s", want, got.String())
 	}
 }

@@ -143,8 +143,8 @@ func (m *merger) strings(conn *sqlite.Conn, db *database, w *workReader, r *rang
 	for i := range m.rec.ranges {
 		m.rec.ranges[i].name = name(m.rec.ranges[i].name)
 	}
-	for i, text := range r.domains.texts[1:] {
-		domain := fmt.Sprintf("domain %d", i+1)
+	for _, text := range r.domains.texts[1:] {
+		domain := ""
 		if text >= 0 {
 			domain = m.names.names[name(text)]
 		}

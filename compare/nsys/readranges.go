@@ -38,7 +38,7 @@ func (r *rangeReader) read(conn *sqlite.Conn) error {
 	if !r.db.has(rangeTable, "start", "eventType") {
 		return nil
 	}
-	n, err := r.db.rows(conn, rangeTable)
+	n, err := r.db.room(conn, rangeTable)
 	if err != nil {
 		return err
 	}
@@ -68,8 +68,8 @@ func (r *rangeReader) read(conn *sqlite.Conn) error {
 		}
 		r.end = max(r.end, s.start)
 		switch {
-		case row.ColumnType(6) != sqlite.TypeNull && row.ColumnInt64(6) != row.ColumnInt64(5):
-			s.style = crossThread
+		case row.ColumnType(6) != sqlite.TypeNull && (row.ColumnInt64(6) != row.ColumnInt64(5) || r.how == forStatistics):
+			s.style = crossThread // the profiler's statistics leave out all that record where they ended
 		case kind == eventStartEnd || kind == eventImportStartEnd:
 			s.style = startEnd
 		}

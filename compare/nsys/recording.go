@@ -12,7 +12,7 @@ type recording struct {
 	threads   []thread
 	units     []unit
 	streams   []stream
-	domains   []string // of ranges; domains[0] is the default one, ""
+	domains   []string // of ranges; domains[0] is the default one; "" without a name
 	kernels   []kernel
 	replayed  []int64  // graph nodes of the kernels that a graph replayed
 	moves     []kernel // copies and fills, read for statistics only
