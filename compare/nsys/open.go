@@ -255,14 +255,10 @@ func (db *database) stream(conn *sqlite.Conn, sql string, visit func(*sqlite.Stm
 	return db.meter.each(stmt, visit)
 }
 
-// rows is the number of rows of a table, 0 without it.
-func (db *database) rows(conn *sqlite.Conn, table string) (n int64, err error) {
-	if !db.has(table) {
-		return 0, nil
-	}
-	err = query(conn, `SELECT count(*) FROM "`+table+`"`, func(row *sqlite.Stmt) error {
-		n = row.ColumnInt64(0)
-		return nil
-	})
-	return n, err
+// room is for how many rows of a table to make room: exact for an export as the
+// profiler wrote it, and never more than its bytes can hold (a row of events has
+// 20 columns or more, each at least a byte).
+func (db *database) room(conn *sqlite.Conn, table string) (int64, error) {
+	n, err := db.lastRow(conn, table)
+	return min(n, db.size/20), err
 }

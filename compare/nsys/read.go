@@ -75,13 +75,18 @@ func (t *trouble) believable(start, end int64) bool {
 }
 
 // read streams every table of an export once into a recording: what ran on the
-// GPU beside the ranges, then the API calls in two halves.
+// GPU in two halves beside the ranges, then the API calls in two halves.
 func read(ctx context.Context, db *database, how depth) (*recording, error) {
-	work := &workReader{db: db, how: how, names: newNumbering[int64](), processes: newNumbering[int64](), units: newNumbering[unit](), streams: newNumbering[stream](), threads: newNumbering[int64]()}
+	work, rest := newWorkReader(db, how), newWorkReader(db, how)
 	ranges := &rangeReader{db: db, how: how, texts: newInterner(), ids: newNumbering[int64](), threads: newNumbering[int64](), domains: newDomains()}
-	if err := db.each(ctx, work.read, ranges.read); err != nil {
+	if err := db.each(ctx, work.read, rest.readRest, ranges.read); err != nil {
 		return nil, err
 	}
+	if err := work.join(rest); err != nil {
+		return nil, db.failed("reading its events", err)
+	}
+	rest = nil
+	work.adoptStrays()
 	launched := newLaunched(work)
 	calls, err := readCalls(ctx, db, launched, work.processes.index)
 	if err != nil {

@@ -27,20 +27,27 @@ type workReader struct {
 	trouble   trouble
 }
 
+func newWorkReader(db *database, how depth) *workReader {
+	return &workReader{
+		db: db, how: how, names: newNumbering[int64](), processes: newNumbering[int64](), units: newNumbering[unit](),
+		streams: newNumbering[stream](), threads: newNumbering[int64](),
+	}
+}
+
+// read reads everything but the second half of the kernels.
 func (w *workReader) read(conn *sqlite.Conn) error {
-	n, err := w.db.rows(conn, kernelTable)
+	last, err := w.db.room(conn, kernelTable)
 	if err != nil {
 		return err
 	}
-	w.kernels = make([]kernel, 0, n)
+	w.kernels = make([]kernel, 0, last)
 	w.trouble.bare = w.db.has(kernelTable) && !w.db.has(kernelTable, "globalPid")
-	if err := w.readWork(conn, kernelTable, &w.kernels); err != nil {
+	if err := w.readWork(conn, kernelTable, fmt.Sprintf("rowid <= %d", last/2), &w.kernels); err != nil {
 		return err
 	}
-	w.adoptStrays()
 	if w.how == forStatistics {
 		for _, table := range []string{copyTable, fillTable} {
-			if err := w.readWork(conn, table, &w.moves); err != nil {
+			if err := w.readWork(conn, table, "1", &w.moves); err != nil {
 				return err
 			}
 		}
@@ -51,8 +58,51 @@ func (w *workReader) read(conn *sqlite.Conn) error {
 	return w.readNodes(conn)
 }
 
-// readWork appends one table of executions.
-func (w *workReader) readWork(conn *sqlite.Conn, table string, to *[]kernel) error {
+// readRest reads the second half of the kernels.
+func (w *workReader) readRest(conn *sqlite.Conn) error {
+	last, err := w.db.room(conn, kernelTable)
+	if err != nil {
+		return err
+	}
+	w.kernels = make([]kernel, 0, last-last/2)
+	return w.readWork(conn, kernelTable, fmt.Sprintf("rowid > %d", last/2), &w.kernels)
+}
+
+// join appends what readRest found, with the same numbers as one reader of all
+// would have given.
+func (w *workReader) join(rest *workReader) error {
+	names, units := make([]int32, len(rest.names.values)), make([]int32, len(rest.units.values))
+	for i, id := range rest.names.values {
+		names[i] = w.names.of(id)
+	}
+	for i, u := range rest.units.values {
+		units[i] = w.units.of(unit{w.processes.of(rest.processes.values[u.process]), u.device})
+	}
+	for _, s := range rest.streams.values {
+		w.streams.of(stream{units[s.unit], s.id})
+	}
+	for _, k := range rest.kernels {
+		k.name, k.unit = names[k.name], units[k.unit]
+		if k.replay > 0 {
+			k.replay += int32(len(w.replayed))
+		}
+		w.kernels = append(w.kernels, k)
+	}
+	w.replayed = append(w.replayed, rest.replayed...)
+	w.end = max(w.end, rest.end)
+	w.trouble.add(rest.trouble)
+	if w.total += rest.total; w.total > math.MaxInt64 {
+		return errTotal(kernelTable)
+	}
+	return nil
+}
+
+func errTotal(table string) error {
+	return fmt.Errorf("the sum of the times in %s overflows 64 bits: %w", table, ErrDamaged)
+}
+
+// readWork appends the rows of one table of executions.
+func (w *workReader) readWork(conn *sqlite.Conn, table, where string, to *[]kernel) error {
 	if !w.db.has(table, "start", "end") {
 		return nil
 	}
@@ -62,7 +112,7 @@ func (w *workReader) readWork(conn *sqlite.Conn, table string, to *[]kernel) err
 	}
 	columns := w.db.columns(table, "start", "end", "correlationId", "globalPid", name, "deviceId", "graphNodeId", "streamId")
 	graphs := w.db.has(table, "graphNodeId")
-	return w.db.stream(conn, "SELECT "+columns+" FROM "+table, func(row *sqlite.Stmt) error {
+	return w.db.stream(conn, "SELECT "+columns+" FROM "+table+" WHERE "+where, func(row *sqlite.Stmt) error {
 		k := kernel{start: row.ColumnInt64(0), end: row.ColumnInt64(1), call: -1}
 		if !w.trouble.believable(k.start, k.end) {
 			return nil
@@ -75,7 +125,7 @@ func (w *workReader) readWork(conn *sqlite.Conn, table string, to *[]kernel) err
 		}
 		w.end = max(w.end, k.end)
 		if w.total += uint64(k.end - k.start); w.total > math.MaxInt64 {
-			return fmt.Errorf("the sum of the times in %s overflows 64 bits: %w", table, ErrDamaged)
+			return errTotal(table)
 		}
 		if table == kernelTable {
 			w.streams.of(stream{k.unit, row.ColumnInt64(7)})

@@ -132,7 +132,7 @@ func readTorch(ctx context.Context, from io.Reader, progress func(int64)) (*reco
 	}
 	t := &torchReader{
 		scan: newJSONScanner(in), names: newInterner(), ids: newInterner(), threads: newNumbering[torchThread](), rank: None,
-		work:      &workReader{names: newNumbering[int64](), processes: newNumbering[int64](), units: newNumbering[unit](), streams: newNumbering[stream](), threads: newNumbering[int64]()},
+		work:      newWorkReader(nil, forAnalysis),
 		processes: map[int32]bool{},
 	}
 	if err := t.read(); err != nil {
