@@ -49,6 +49,9 @@ func (p *planFlags) bind(f *pflag.FlagSet) {
 // check holds the knobs against the plans they are for. A knob that no plan
 // knows would be passed over without a word.
 func (p *planFlags) check(flag string, plans ...string) error {
+	if len(plans) == 0 {
+		return usagef("%s: want one or several of %s, have none", flag, strings.Join(router.PlanNames(), ", "))
+	}
 	for _, name := range plans {
 		if !slices.Contains(router.PlanNames(), name) {
 			return usagef("%s: want %s, have %q", flag, strings.Join(router.PlanNames(), ", "), name)

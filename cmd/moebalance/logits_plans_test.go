@@ -66,6 +66,7 @@ func TestLogitsPlansUsage(t *testing.T) {
 	for _, args := range [][]string{
 		{},
 		{"--model", "deepseek-v3", "--plans", "best"},
+		{"--model", "deepseek-v3", "--plans", ""},
 		{"--model", "deepseek-v3", "--plans", "replay"},
 		{"--model", "deepseek-v3", "--tokens", "-1"},
 		{"--model", "deepseek-v3", "--ep", "0"},
