@@ -24,7 +24,7 @@ type profiledArm struct {
 	Ranks       int           `json:"ranks"`
 	GPUNS       int64         `json:"gpu_ns"`
 	SeenArm     string        `json:"seen_arm"` // what the traces themselves show: normal, perfect, mixed or nothing
-	Evidence    string        `json:"evidence"`
+	Evidence    string        `json:"evidence"` // of that; empty where traces do not know the treatment's switch
 	Layer       int           `json:"layer"` // whose time over ranks is most uneven; −1 where none is known
 	MaxOverMean router.Number `json:"rank_time_max_over_mean"`
 	Error       string        `json:"error,omitempty"` // why the exports could not be read
@@ -136,6 +136,12 @@ func profiledTable(arms []profiledArm) output.Table {
 	return t
 }
 
+// comparable reports whether the verb compare takes the traces as this arm: they
+// know the treatment's switch, and do not show the other arm.
+func (p profiledArm) comparable() bool {
+	return p.Evidence != "" && (p.SeenArm == "" || p.SeenArm == p.Arm)
+}
+
 // profiledNotes say how to see more of the pair, and warn where its traces show
 // another arm than was launched.
 func profiledNotes(arms []profiledArm) []string {
@@ -145,7 +151,7 @@ func profiledNotes(arms []profiledArm) []string {
 			notes = append(notes, fmt.Sprintf("the traces of the profiled %s launch show the arm %q: %s", p.Arm, p.SeenArm, p.Evidence))
 		}
 	}
-	if len(arms) == len(bench.Arms) && arms[0].Error == "" && arms[1].Error == "" {
+	if len(arms) == len(bench.Arms) && arms[0].comparable() && arms[1].comparable() {
 		notes = append(notes, "where the time went: moebalance compare "+bench.Quote([]string{arms[0].Summary, arms[1].Summary}))
 	}
 	return notes

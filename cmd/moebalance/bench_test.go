@@ -396,6 +396,9 @@ func TestBenchProvesByTraces(t *testing.T) {
 			if told := strings.Contains(stderr, "the traces of the profiled pair must"); told != (c.profile != nil) {
 				t.Errorf("told that the traces must prove it: %t\n%s", told, stderr)
 			}
+			if strings.Contains(stdout, "moebalance compare") {
+				t.Errorf("names a command that would refuse these traces:\n%s", stdout)
+			}
 			if shows := strings.Contains(stdout, "in the profiled pair expert work over ranks has max/mean"); shows != (c.profile != nil) {
 				t.Errorf("the traces are evidence: %t\n%s", shows, stdout)
 			}
