@@ -18,7 +18,7 @@ func traceDocument(t *nsys.Trace) output.Document {
 		Headline: traceHeadline(t),
 		Tables: []output.Table{
 			imbalanceTable(t), stragglerTable(t), phaseTable(t), collectiveTable(t), expertTable(t), kernelTable(t),
-			cellTable(t), graphTable(t), timeTable(t), alignmentTable(t), exportTable(t), rankTable(t),
+			cellTable(t), graphTable(t), timeTable(t), coverageTable(t), alignmentTable(t), exportTable(t), rankTable(t),
 		},
 		Notes: traceNotes(t),
 		Value: t,
@@ -30,7 +30,7 @@ func traceDocument(t *nsys.Trace) output.Document {
 func overview(t *nsys.Trace) output.Document {
 	d := traceDocument(t)
 	d.Tables = nil
-	for _, table := range []output.Table{imbalanceTable(t), stragglerTable(t), timeTable(t), graphTable(t), exportTable(t), rankTable(t)} {
+	for _, table := range []output.Table{imbalanceTable(t), stragglerTable(t), timeTable(t), graphTable(t), coverageTable(t), exportTable(t), rankTable(t)} {
 		if len(table.Rows) > 0 {
 			d.Tables = append(d.Tables, table)
 		}
@@ -64,7 +64,11 @@ func traceNotes(t *nsys.Trace) []string {
 	for _, e := range t.Exports {
 		all = append(all, e.Warnings...)
 	}
-	return warningNotes(all)
+	notes := warningNotes(all)
+	if t.Arm != "" {
+		notes = append(notes, fmt.Sprintf("the %s arm: %s", t.Arm, t.ArmEvidence))
+	}
+	return notes
 }
 
 // warningNotes are the warnings as footnotes, each text once, with how many
@@ -247,6 +251,13 @@ func graphTable(t *nsys.Trace) output.Table {
 		out.Rows = append(out.Rows, []any{g.Rank, g.Graph, g.Instances, g.TotalNS, g.MeanNS, g.MedianNS, g.MaxNS})
 	}
 	return out
+}
+
+func coverageTable(t *nsys.Trace) output.Table {
+	return output.Table{Name: "coverage", Title: "How much of the GPU time is placed", Columns: []output.Column{
+		{Name: "GPU time", Key: "gpu_ns", Kind: output.Duration}, {Name: "launch known", Key: "launch_share", Kind: output.Percent},
+		{Name: "in a layer", Key: "layer_share", Kind: output.Percent}, {Name: "in one expert", Key: "expert_share", Kind: output.Percent},
+	}, Rows: [][]any{{t.Coverage.GPUNS, t.Coverage.LaunchShare, t.Coverage.LayerShare, t.Coverage.ExpertShare}}}
 }
 
 func alignmentTable(t *nsys.Trace) output.Table {

@@ -30,6 +30,8 @@ func TestTraceVerbOverview(t *testing.T) {
 		"normal: expert time over 4 ranks is 28.7 % uneven on average over 3 layers, 51.6 % in layer 1: 2 flagged",
 		"Compute time per step and layer, collectives left out",
 		"device ordinal", "2023.4.4.54",
+		"GPU time (ms)  launch known  in a layer  in one expert", // coverage
+		"the normal arm: ENABLE_PERFECT_ROUTER=0",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
