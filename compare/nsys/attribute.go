@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Libraries annotate their own calls in domains of their own. Their ranges are
@@ -42,15 +43,20 @@ func attribute(rec *recording, patterns *Patterns) *attribution {
 	for i, d := range rec.domains {
 		user[i] = !slices.Contains(libraryDomains, strings.ToLower(d))
 	}
-	lines := make([]timeline, len(rec.threads))
+	lines, count := make([]timeline, len(rec.threads)), make([]int, len(rec.threads))
 	for _, r := range rec.ranges {
-		if !user[r.domain] {
-			continue
-		}
-		if !named[r.name] {
+		if user[r.domain] && !named[r.name] {
 			a.labels[r.name], named[r.name] = patterns.label(rec.names[r.name]), true
 		}
-		if l := a.labels[r.name]; !l.empty() {
+		if user[r.domain] && !a.labels[r.name].empty() {
+			count[r.thread]++
+		}
+	}
+	for i, n := range count {
+		lines[i].marks = make([]mark, 0, n)
+	}
+	for _, r := range rec.ranges {
+		if l := a.labels[r.name]; user[r.domain] && !l.empty() {
 			t := &lines[r.thread]
 			t.marks = append(t.marks, mark{r.start, r.end, l})
 		}
@@ -58,16 +64,27 @@ func attribute(rec *recording, patterns *Patterns) *attribution {
 	a.sortNodes()
 	a.addMoments(lines)
 	at := make([]int32, len(rec.calls)+len(rec.nodes))
-	last, number := nowhere, int32(0)
+	found, renumbered := make([][]place, len(lines)), make([]bool, len(lines))
+	var wait sync.WaitGroup
 	for i := range lines {
-		lines[i].sortMarks()
-		a.renumbered = lines[i].numberSteps() || a.renumbered
-		lines[i].locate(func(target int32, p place) {
-			if p != last {
-				last, number = p, a.intern(p)
-			}
-			at[target] = number
+		wait.Go(func() {
+			lines[i].sortMarks()
+			renumbered[i] = lines[i].numberSteps()
+			places := newNumbering[place]()
+			lines[i].locate(func(target int32, p place) { at[target] = places.of(p) })
+			found[i] = places.values
 		})
+	}
+	wait.Wait()
+	for i := range lines { // from each thread's own numbers of places to common ones
+		a.renumbered = a.renumbered || renumbered[i]
+		number := make([]int32, len(found[i]))
+		for n, p := range found[i] {
+			number[n] = a.intern(p)
+		}
+		for _, m := range lines[i].moments {
+			at[m.target] = number[at[m.target]]
+		}
 	}
 	a.calls, a.births = at[:len(rec.calls)], at[len(rec.calls):]
 	a.lookForEnd(lines)

@@ -215,24 +215,13 @@ func comparePhases(a, b Phase) int {
 
 // experts lists what ranges of their own show of single experts.
 func (r *reduction) experts() {
-	for _, p := range r.parts {
-		of, groups := groupPlaces(p.of.places, func(l place) place {
-			if l.Expert == None {
-				return nowhere
-			}
-			return place{Step: None, Layer: l.Layer, Expert: l.Expert}
-		})
-		g := groupDurations([][]event{p.events}, len(groups), func(_ int, e *event) int32 { return of[e.place] })
-		for i, at := range groups {
-			s := g.stats(i)
-			if at.Expert == None || s.Instances == 0 {
-				continue
-			}
-			r.trace.Experts = append(r.trace.Experts, ExpertStat{
-				Rank: p.rank.Rank, Layer: int(at.Layer), Expert: int(at.Expert), Basis: Observed, Stats: s,
-			})
-		}
+	found := make([][]ExpertStat, len(r.parts))
+	var wait sync.WaitGroup
+	for i, p := range r.parts {
+		wait.Go(func() { found[i] = p.experts() })
 	}
+	wait.Wait()
+	r.trace.Experts = append(r.trace.Experts, slices.Concat(found...)...)
 	r.loadExperts()
 	slices.SortFunc(r.trace.Experts, func(a, b ExpertStat) int {
 		return cmp.Or(cmp.Compare(a.Layer, b.Layer), cmp.Compare(a.Expert, b.Expert), cmp.Compare(a.Rank, b.Rank))
@@ -268,6 +257,29 @@ func (r *reduction) world() int {
 		world = max(world, d.world)
 	}
 	return world
+}
+
+// experts are the experts of one rank that own kernels.
+func (p part) experts() (list []ExpertStat) {
+	of, groups := groupPlaces(p.of.places, func(l place) place {
+		if l.Expert == None {
+			return nowhere
+		}
+		return place{Step: None, Layer: l.Layer, Expert: l.Expert}
+	})
+	nobody := int32(slices.Index(groups, nowhere))
+	g := groupDurations([][]event{p.events}, len(groups), func(_ int, e *event) int32 {
+		if of[e.place] == nobody {
+			return -1
+		}
+		return of[e.place]
+	})
+	for i, at := range groups {
+		if s := g.stats(i); s.Instances > 0 {
+			list = append(list, ExpertStat{Rank: p.rank.Rank, Layer: int(at.Layer), Expert: int(at.Expert), Basis: Observed, Stats: s})
+		}
+	}
+	return list
 }
 
 // unevenRanks warns of ranks that are missing, and of ranks with far fewer
