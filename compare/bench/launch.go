@@ -73,6 +73,9 @@ func (r *runner) attempt(ctx context.Context, l *Launch) (Attempt, error) {
 	code, runErr := s.run(ctx)
 	last.DurationNS, last.OthersCPU = int64(r.host.Now().Sub(began)), others(s.cpu)
 	last.ExitCode, last.Warnings = code, s.warnings
+	if s.leftBehind && ctx.Err() == nil {
+		last.Warnings = append(last.Warnings, leftBehind)
+	}
 	last.GPUs = gpus(&last.Warnings)
 	if runErr == nil {
 		last.State = Ran
@@ -93,6 +96,10 @@ func (r *runner) attempt(ctx context.Context, l *Launch) (Attempt, error) {
 	return *last, runErr
 }
 
+// leftBehind is the warning about a command that did not end everything it
+// started.
+const leftBehind = "the command left processes behind; they were ended"
+
 // prepare fills in what an attempt is about to do: its folder, words and
 // environment. Nothing has been started yet.
 func (r *runner) prepare(l Launch, a *Attempt) (*starter, error) {
@@ -112,7 +119,7 @@ func (r *runner) prepare(l Launch, a *Attempt) (*starter, error) {
 	}
 	env := r.Spec.Treatment.Environ(r.host.Environ, l.Arm)
 	a.Environment = recordEnvironment(env, r.Spec.Treatment)
-	s := &starter{host: r.host, dir: r.Spec.Folder, env: append(env, r.markers(l)...), folder: folder, timeout: r.Spec.Timeout}
+	s := &starter{host: r.host, dir: r.Spec.Folder, env: append(env, r.markers(l)...), mark: r.marker(), folder: folder, timeout: r.Spec.Timeout}
 	s.ending = func() {
 		r.report(Event{Stage: Cleaning, Launch: l, Attempt: *a, Text: fmt.Sprintf("ending the command of launch %d and all that it started", l.Position)})
 	}

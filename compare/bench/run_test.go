@@ -186,6 +186,41 @@ func TestLeftoversAreEnded(t *testing.T) {
 	}
 }
 
+// A daemon that left its parent's process group is ended all the same, and so
+// it is when the launch fails.
+func TestDaemonsAreEnded(t *testing.T) {
+	needsProc(t)
+	for name, end := range map[string]string{"ended well": "echo rate 1", "failed": "exit 3"} {
+		t.Run(name, func(t *testing.T) {
+			spec := testSpec(t, 1)
+			pid := filepath.Join(t.TempDir(), "pid")
+			spec.Command.Normal = []string{"sh", "-c", `setsid sh -c 'echo $$ > "$0"; exec sleep 60' "$0" & while [ ! -s "$0" ]; do sleep 0.01; done; ` + end, pid}
+			spec.Custom = []string{`rate=rate (\d+)`}
+			c := create(t, spec)
+			if err := c.Run(context.Background(), testHost("none")); (err != nil) != (end == "exit 3") {
+				t.Fatal(err)
+			}
+			text, err := os.ReadFile(pid)
+			if err != nil {
+				t.Fatal(err)
+			}
+			daemon, err := strconv.Atoi(strings.TrimSpace(string(text)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if alive(daemon) {
+				t.Errorf("process %d still runs", daemon)
+				if p, err := os.FindProcess(daemon); err == nil {
+					_ = p.Kill() // the test has failed already
+				}
+			}
+			if w := c.Launches[0].Attempts[0].Warnings; len(w) != 1 || w[0] != leftBehind {
+				t.Errorf("warnings %q, want %q", w, leftBehind)
+			}
+		})
+	}
+}
+
 // finishedOnce wants every launch finished, exactly once and last.
 func finishedOnce(t *testing.T, c *Campaign) {
 	t.Helper()

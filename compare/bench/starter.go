@@ -19,12 +19,14 @@ type starter struct {
 	words        []string
 	server       []string
 	env          []string
+	mark         string // the beginning of an entry of env, which all that was started inherits
 	ready        string
 	readyTimeout time.Duration
 	timeout      time.Duration
 	ending       func() // called when the command is about to be ended
 	folder       string
 	warnings     []string
+	leftBehind   bool          // the command ended before all that it had started
 	cpu          time.Duration // used by what was started, as far as it has ended
 }
 
@@ -36,6 +38,13 @@ func (s *starter) run(ctx context.Context) (code int, err error) {
 		ctx, cancel = context.WithTimeoutCause(ctx, s.timeout, fmt.Errorf("%w of %s passed", errTimeout, s.timeout))
 		defer cancel()
 	}
+	// What has left the process group of its parent, as MPI's daemons do, is
+	// found by its mark.
+	defer func() {
+		if endMarked(s.mark, s.host.Patience) > 0 {
+			s.leftBehind = true
+		}
+	}()
 	if len(s.server) == 0 {
 		return s.command(ctx)
 	}
@@ -64,10 +73,6 @@ func (s *starter) run(ctx context.Context) (code int, err error) {
 	return code, err
 }
 
-// leftBehind is the warning about a command that did not end everything it
-// started.
-const leftBehind = "the command left processes behind; they were ended"
-
 // command runs the measured command to its end.
 func (s *starter) command(ctx context.Context) (code int, err error) {
 	p, err := s.start(s.words, stdoutName, stderrName)
@@ -76,9 +81,7 @@ func (s *starter) command(ctx context.Context) (code int, err error) {
 	}
 	left, err := p.wait(ctx, s.host.Patience, s.ending)
 	s.cpu += p.cpu()
-	if left {
-		s.warnings = append(s.warnings, leftBehind)
-	}
+	s.leftBehind = s.leftBehind || left
 	if ctx.Err() != nil && err != nil {
 		return -1, err
 	}
