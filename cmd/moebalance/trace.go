@@ -187,11 +187,11 @@ func (o *traceOptions) likeNsys(c *cobra.Command, paths []string, options nsys.O
 	if len(paths) != 1 {
 		return usagef("--like-nsys: want one export, have %d", len(paths))
 	}
-	print := func(w io.Writer) error { return nsys.LikeNsys(c.Context(), w, paths[0], o.like, options) }
+	report := func(w io.Writer) error { return nsys.LikeNsys(c.Context(), w, paths[0], o.like, options) }
 	if o.out.file != "" {
-		return writeFile(o.out.file, print)
+		return writeFile(o.out.file, report)
 	}
-	return print(c.OutOrStdout())
+	return report(c.OutOrStdout())
 }
 
 // reportConverter finds the profiler's own program, for reports given in place

@@ -11,17 +11,22 @@ import (
 	"testing"
 )
 
-func TestSwitchesByEngine(t *testing.T) {
+func TestArmEvidence(t *testing.T) {
 	for assignment, want := range map[string]string{
-		`ENABLE_PERFECT_ROUTER="true"`:               "normal", // TensorRT-LLM compares with "1"
-		`ENABLE_PERFECT_ROUTER=1`:                    "perfect",
-		`SGLANG_SIMULATE_UNIFORM_EXPERTS="true"`:     "perfect",
-		`SGLANG_SIMULATE_UNIFORM_EXPERTS="0"`:        "normal",
-		`MY_ENABLE_PERFECT_ROUTER="1"`:               "normal",
-		`VLLM_MOE_ROUTING_SIMULATION_STRATEGY="own"`: "normal",
+		`ENABLE_PERFECT_ROUTER="1"`: "perfect", `ENABLE_PERFECT_ROUTER=1`: "perfect", `ENABLE_PERFECT_ROUTER="0"`: "normal", `ENABLE_PERFECT_ROUTER=""`: "normal",
+		`ENABLE_PERFECT_ROUTER="true"`: "normal", // TensorRT-LLM compares with "1"
+		`HOME="/root"`:                 "normal", `MY_ENABLE_PERFECT_ROUTER="1"`: "normal",
+		`SGLANG_SIMULATE_ROUND_ROBIN_EXPERTS="1"`: "perfect", `SGLANG_SIMULATE_UNIFORM_EXPERTS="true"`: "perfect", `SGLANG_SIMULATE_UNIFORM_EXPERTS="0"`: "normal",
+		`VLLM_MOE_ROUTING_SIMULATION_STRATEGY="uniform_random"`: "perfect", `VLLM_MOE_ROUTING_SIMULATION_STRATEGY="normal_routing"`: "normal",
 	} {
-		path := newFixture().work(0, 1, 10, 7, "k").environment(assignment).write(t, "x.sqlite")
-		equal(t, assignment, mustRead(t, Options{}, path).Arm, want)
+		trace := mustRead(t, Options{}, newFixture().work(0, 1, 10, 7, "k").environment(assignment).write(t, "x.sqlite"))
+		equal(t, assignment, trace.Arm, want)
+	}
+	a := newFixture().work(0, 1, 10, 7, "k").environment(`ENABLE_PERFECT_ROUTER="1"`).write(t, "a.sqlite")
+	b := newFixture().work(1, 1, 10, 7, "k").environment(`ENABLE_PERFECT_ROUTER="0"`).write(t, "b.sqlite")
+	trace := mustRead(t, Options{}, a, b)
+	if trace.Arm != "mixed" || !hasWarning(trace.Warnings, "mixed_arms") {
+		t.Errorf("have %q, %v", trace.Arm, trace.Warnings)
 	}
 }
 

@@ -85,8 +85,12 @@ func (d *description) steps() {
 	if a.stepsWithout > 0 {
 		d.warn("ended_early", "%d of %d steps have ranges but no kernels: they were idle, or the capture ended early or lost them; they count nowhere", a.stepsWithout, a.stepsSeen)
 	}
-	if a.marksAfter > 0 {
-		d.warn("ended_early", "ranges go on for %.1f ms after the last kernel ended (%d of %d named ranges begin then): the capture of kernels ended early", float64(d.rec.rangesEnd-a.lastWork)/1e6, a.marksAfter, a.marksSeen)
+	after, seen := a.marksAfter, a.marksSeen
+	if seen == 0 {
+		after, seen = d.unknownRangesAfter(a.lastWork), len(d.rec.ranges)
+	}
+	if after > 0 {
+		d.warn("ended_early", "ranges go on for %.1f ms after the last kernel ended (%d of %d begin then): the capture of kernels ended early", float64(d.rec.rangesEnd-a.lastWork)/1e6, after, seen)
 	}
 	if a.silent > 0 {
 		d.warn("no_kernels", "%d processes have named ranges but no kernels: idle, or a rank whose kernels were not captured", a.silent)
@@ -94,6 +98,21 @@ func (d *description) steps() {
 	if a.renumbered {
 		d.warn("steps_renumbered", "steps without a number, or with one that repeats, are numbered in the order in which they began")
 	}
+}
+
+// unknownRangesAfter counts the ranges that begin after a time, where no pattern
+// knows any range. Programs end with a few of them; a tenth of all is more than
+// that, and fewer count as none.
+func (d *description) unknownRangesAfter(at int64) (n int) {
+	for _, r := range d.rec.ranges {
+		if r.start > at {
+			n++
+		}
+	}
+	if 10*n <= len(d.rec.ranges) {
+		return 0
+	}
+	return n
 }
 
 // troubles tells which rows could not be used as they are.

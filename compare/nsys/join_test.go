@@ -90,6 +90,15 @@ func TestJoinTraps(t *testing.T) {
 		{"ranges that go on without kernels", func(f *fixture) {
 			f.push(0, 0, 50, "[Executor] _forward_step 0:").push(0, 100, 200, "[Executor] _forward_step 1:").work(0, 1, 10, 7, "k")
 		}, "ended_early", None, PhaseUnknown, 7},
+		{"unknown ranges that go on without kernels", func(f *fixture) {
+			f.push(0, 0, 50, "forward").push(0, 100, 200, "backward").work(0, 1, 10, 7, "k")
+		}, "ended_early", None, PhaseUnknown, 7},
+		{"unknown ranges that end a program", func(f *fixture) {
+			for i := range int64(10) {
+				f.push(0, i, 50, "forward")
+			}
+			f.push(0, 100, 200, "goodbye").work(0, 1, 10, 7, "k")
+		}, "", None, PhaseUnknown, 7},
 		{"a kernel without a process belongs to the only one", func(f *fixture) {
 			f.push(0, 0, 50, "layer 0 experts").work(0, 1, 10, 7, "k").work(0, 2, 30, 5, "k").sql("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET globalPid = NULL WHERE correlationId = 2")
 		}, "no_process", 0, PhaseExperts, 12},
@@ -147,32 +156,6 @@ func TestWholeGraphs(t *testing.T) {
 	}
 }
 
-// Exports of every age: no metadata and no node table (2021), the old name of
-// the metadata table (2022), columns that are not there.
-func TestOtherVersions(t *testing.T) {
-	f := newFixture().push(0, 0, 50, "layer 0 experts").work(0, 1, 10, 7, "k")
-	for _, table := range []string{"META_DATA_EXPORT", "META_DATA_CAPTURE", nodeTable, graphTable, sessionTable} {
-		f.sql("DROP TABLE %s", table)
-	}
-	f.sql("ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL DROP COLUMN graphNodeId").sql("ALTER TABLE NVTX_EVENTS DROP COLUMN domainId").sql("ALTER TABLE NVTX_EVENTS DROP COLUMN textId")
-	trace := mustRead(t, Options{}, f.write(t, "old.sqlite"))
-	equal(t, "time", phaseTime(trace, 0, 0, PhaseExperts), 7)
-	equal(t, "version", trace.Exports[0].NsysVersion, "")
-	equal(t, "arm", trace.Arm, "")
-
-	f = newFixture().work(0, 1, 10, 7, "k").sql("ALTER TABLE META_DATA_EXPORT RENAME TO EXPORT_META_DATA").
-		sql("INSERT INTO EXPORT_META_DATA VALUES ('EXPORT_PRODUCT_VERSION','2022.4.2.1'),('EXPORT_SCHEMA_VERSION','3.0.0'),('EXPORT_PARAM_TIMES_TO_EXPORT','1s/2s')")
-	for _, table := range []string{rangeTable, callTable, stringTable} {
-		f.sql("DROP TABLE %s", table)
-	}
-	f.strings = nil
-	trace = mustRead(t, Options{}, f.write(t, "bare.sqlite"))
-	equal(t, "version", trace.Exports[0].NsysVersion, "2022.4.2.1")
-	if trace.Coverage.GPUNS != 7 || trace.Coverage.LaunchShare != 0 || !hasWarning(trace.Exports[0].Warnings, "partial_export") {
-		t.Errorf("have %+v, %v", trace.Coverage, trace.Exports[0].Warnings)
-	}
-}
-
 func TestRankEvidence(t *testing.T) {
 	kernels := func(processes ...int64) *fixture {
 		f := newFixture()
@@ -213,23 +196,6 @@ func TestRankEvidence(t *testing.T) {
 	}
 	if _, err := Read(t.Context(), []string{kernels(0, 1).write(t, "c.sqlite")}, Options{Rank: map[string]int{"": 1}}); !errors.Is(err, ErrRank) {
 		t.Errorf("one rank for two processes: want ErrRank, have %v", err)
-	}
-}
-
-func TestArmEvidence(t *testing.T) {
-	for assignment, want := range map[string]string{
-		`ENABLE_PERFECT_ROUTER="1"`: "perfect", `ENABLE_PERFECT_ROUTER="0"`: "normal", `ENABLE_PERFECT_ROUTER=""`: "normal", `HOME="/root"`: "normal",
-		`SGLANG_SIMULATE_ROUND_ROBIN_EXPERTS="1"`: "perfect", `VLLM_MOE_ROUTING_SIMULATION_STRATEGY="uniform_random"`: "perfect",
-		`VLLM_MOE_ROUTING_SIMULATION_STRATEGY="normal_routing"`: "normal",
-	} {
-		trace := mustRead(t, Options{}, newFixture().work(0, 1, 10, 7, "k").environment(assignment).write(t, "x.sqlite"))
-		equal(t, assignment, trace.Arm, want)
-	}
-	a := newFixture().work(0, 1, 10, 7, "k").environment(`ENABLE_PERFECT_ROUTER="1"`).write(t, "a.sqlite")
-	b := newFixture().work(1, 1, 10, 7, "k").environment(`ENABLE_PERFECT_ROUTER="0"`).write(t, "b.sqlite")
-	trace := mustRead(t, Options{}, a, b)
-	if trace.Arm != "mixed" || !hasWarning(trace.Warnings, "mixed_arms") {
-		t.Errorf("have %q, %v", trace.Arm, trace.Warnings)
 	}
 }
 

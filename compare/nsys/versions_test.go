@@ -121,3 +121,29 @@ func TestVersionsAreTheSameTrace(t *testing.T) {
 		})
 	}
 }
+
+// Tables that are not there: no metadata and no node table (2021), the old name of
+// the metadata table (2022), columns that are not there.
+func TestOtherVersions(t *testing.T) {
+	f := newFixture().push(0, 0, 50, "layer 0 experts").work(0, 1, 10, 7, "k")
+	for _, table := range []string{"META_DATA_EXPORT", "META_DATA_CAPTURE", nodeTable, graphTable, sessionTable} {
+		f.sql("DROP TABLE %s", table)
+	}
+	f.sql("ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL DROP COLUMN graphNodeId").sql("ALTER TABLE NVTX_EVENTS DROP COLUMN domainId").sql("ALTER TABLE NVTX_EVENTS DROP COLUMN textId")
+	trace := mustRead(t, Options{}, f.write(t, "old.sqlite"))
+	equal(t, "time", phaseTime(trace, 0, 0, PhaseExperts), 7)
+	equal(t, "version", trace.Exports[0].NsysVersion, "")
+	equal(t, "arm", trace.Arm, "")
+
+	f = newFixture().work(0, 1, 10, 7, "k").sql("ALTER TABLE META_DATA_EXPORT RENAME TO EXPORT_META_DATA").
+		sql("INSERT INTO EXPORT_META_DATA VALUES ('EXPORT_PRODUCT_VERSION','2022.4.2.1'),('EXPORT_SCHEMA_VERSION','3.0.0'),('EXPORT_PARAM_TIMES_TO_EXPORT','1s/2s')")
+	for _, table := range []string{rangeTable, callTable, stringTable} {
+		f.sql("DROP TABLE %s", table)
+	}
+	f.strings = nil
+	trace = mustRead(t, Options{}, f.write(t, "bare.sqlite"))
+	equal(t, "version", trace.Exports[0].NsysVersion, "2022.4.2.1")
+	if trace.Coverage.GPUNS != 7 || trace.Coverage.LaunchShare != 0 || !hasWarning(trace.Exports[0].Warnings, "partial_export") {
+		t.Errorf("have %+v, %v", trace.Coverage, trace.Exports[0].Warnings)
+	}
+}
