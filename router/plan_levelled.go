@@ -16,8 +16,8 @@ import "slices"
 // enough to leave the ranks first.
 //
 // Nothing is proved about the outcome; the certificate measures it against the
-// floors. Over the shapes of the tests ranks stay within two slots of their floor
-// and experts on theirs.
+// floors. Over the shapes of the tests ranks stay within three slots of their
+// floor, however many tokens there are, and experts on theirs.
 //
 // The next slot of an expert with several copies lands on the next copy in
 // turn, as Layout.RankLoad counts it. Senders are dealt one after the other.
