@@ -17,7 +17,7 @@ import "slices"
 //
 // Nothing is proved about the outcome; the certificate measures it against the
 // floors. Over the shapes of the tests ranks stay within three slots of their
-// floor, however many tokens there are, and experts on theirs.
+// floor and experts within one, however many tokens there are.
 //
 // The next slot of an expert with several copies lands on the next copy in
 // turn, as Layout.RankLoad counts it. Senders are dealt one after the other.
