@@ -19,7 +19,7 @@ import (
 // a stream into the same recording as an export.
 //
 // Of an event count: ph X (complete), cat, name, pid, tid, ts and dur in
-// microseconds, and among its args correlation, device, stream and graph node id.
+// microseconds, and among its args correlation, device and graph node id.
 // Times are relative to baseTimeNanoseconds where the trace has it, else to the
 // epoch. The rank is in distributedInfo.
 // Source: pytorch/kineto libkineto/src/output_json.cpp.
