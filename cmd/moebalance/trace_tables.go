@@ -126,16 +126,32 @@ func stragglerTable(t *nsys.Trace) output.Table {
 }
 
 func phaseTable(t *nsys.Trace) output.Table {
-	out := output.Table{Name: "phases", Title: "GPU time per rank, layer and phase", Columns: []output.Column{
-		{Name: "rank", Kind: output.Count}, {Name: "layer", Kind: output.Count}, {Name: "phase"}, {Name: "kernels", Key: "instances", Kind: output.Count},
-		{Name: "total", Key: "total_ns", Kind: output.Duration}, {Name: "collective", Key: "collective_ns", Kind: output.Duration}, {Name: "busy", Key: "busy_ns", Kind: output.Duration},
-		{Name: "mean", Key: "mean_ns", Kind: output.Duration}, {Name: "median", Key: "median_ns", Kind: output.Duration},
-		{Name: "p90", Key: "p90_ns", Kind: output.Duration}, {Name: "p99", Key: "p99_ns", Kind: output.Duration}, {Name: "max", Key: "max_ns", Kind: output.Duration},
-	}}
+	out := output.Table{Name: "phases", Title: "GPU time per rank, layer and phase", Columns: append([]output.Column{
+		{Name: "rank", Kind: output.Count}, {Name: "layer", Kind: output.Count}, {Name: "phase"}, {Name: "collective", Key: "collective_ns", Kind: output.Duration},
+	}, statColumns("kernels")...)}
 	for _, s := range t.Phases {
-		out.Rows = append(out.Rows, []any{s.Rank, orNone(s.Layer), string(s.Phase), s.Instances, s.TotalNS, s.CollectiveNS, s.BusyNS, s.MeanNS, s.MedianNS, s.P90NS, s.P99NS, s.MaxNS})
+		out.Rows = append(out.Rows, append([]any{s.Rank, orNone(s.Layer), string(s.Phase), s.CollectiveNS}, statCells(s.Stats)...))
 	}
 	return out
+}
+
+// statColumns are the columns of statCells, with the people's word for what is
+// counted.
+func statColumns(instances string) []output.Column {
+	return []output.Column{
+		{Name: instances, Key: "instances", Kind: output.Count}, {Name: "total", Key: "total_ns", Kind: output.Duration}, {Name: "busy", Key: "busy_ns", Kind: output.Duration},
+		{Name: "mean", Key: "mean_ns", Kind: output.Duration}, {Name: "median", Key: "median_ns", Kind: output.Duration},
+		{Name: "min", Key: "min_ns", Kind: output.Duration}, {Name: "max", Key: "max_ns", Kind: output.Duration}, {Name: "std dev", Key: "stddev_ns", Kind: output.Duration},
+		{Name: "p90", Key: "p90_ns", Kind: output.Duration}, {Name: "p99", Key: "p99_ns", Kind: output.Duration},
+	}
+}
+
+func statCells(s nsys.Stats) []any {
+	var busy any
+	if s.BusyNS.Defined() {
+		busy = int64(s.BusyNS)
+	}
+	return []any{s.Instances, s.TotalNS, busy, s.MeanNS, s.MedianNS, s.MinNS, s.MaxNS, s.StdDevNS, s.P90NS, s.P99NS}
 }
 
 // timeTable sums each rank's time over its layers: work by phase, and waiting
@@ -190,17 +206,15 @@ func collectiveTable(t *nsys.Trace) output.Table {
 }
 
 func expertTable(t *nsys.Trace) output.Table {
-	out := output.Table{Name: "experts", Title: "Time per expert", Columns: []output.Column{
+	out := output.Table{Name: "experts", Title: "Time per expert", Columns: append([]output.Column{
 		{Name: "layer", Kind: output.Count}, {Name: "expert", Kind: output.Count}, {Name: "rank", Kind: output.Count}, {Name: "basis"}, {Name: "slots", Kind: output.Count},
-		{Name: "instances", Kind: output.Count}, {Name: "total", Key: "total_ns", Kind: output.Duration}, {Name: "mean", Key: "mean_ns", Kind: output.Duration},
-		{Name: "median", Key: "median_ns", Kind: output.Duration}, {Name: "max", Key: "max_ns", Kind: output.Duration},
-	}}
+	}, statColumns("instances")...)}
 	for _, s := range t.Experts {
 		var slots any
 		if s.Known {
 			slots = s.Slots
 		}
-		out.Rows = append(out.Rows, []any{orNone(s.Layer), s.Expert, s.Rank, string(s.Basis), slots, s.Instances, s.TotalNS, s.MeanNS, s.MedianNS, s.MaxNS})
+		out.Rows = append(out.Rows, append([]any{orNone(s.Layer), s.Expert, s.Rank, string(s.Basis), slots}, statCells(s.Stats)...))
 	}
 	return out
 }
@@ -210,12 +224,10 @@ func expertTable(t *nsys.Trace) output.Table {
 const kernelNameWidth = 70
 
 func kernelTable(t *nsys.Trace) output.Table {
-	out := output.Table{Name: "kernels", Title: "Kernels, all ranks", Columns: []output.Column{
-		{Name: "share", Kind: output.Percent}, {Name: "total", Key: "total_ns", Kind: output.Duration}, {Name: "instances", Kind: output.Count},
-		{Name: "mean", Key: "mean_ns", Kind: output.Duration}, {Name: "median", Key: "median_ns", Kind: output.Duration},
-		{Name: "std dev", Key: "stddev_ns", Kind: output.Duration}, {Name: "unknown", Key: "unknown_ns", Kind: output.Duration},
-		{Name: "phase by name", Key: "phase"}, {Name: "library"}, {Name: "name"},
-	}}
+	out := output.Table{Name: "kernels", Title: "Kernels, all ranks", Columns: slices.Concat(
+		[]output.Column{{Name: "share", Kind: output.Percent}}, statColumns("instances"),
+		[]output.Column{{Name: "unknown", Key: "unknown_ns", Kind: output.Duration}, {Name: "phase by name", Key: "phase"}, {Name: "library"}, {Name: "name"}},
+	)}
 	for _, s := range t.Kernels {
 		var share any
 		if t.Coverage.GPUNS > 0 {
@@ -225,7 +237,7 @@ func kernelTable(t *nsys.Trace) output.Table {
 		if len(name) > kernelNameWidth {
 			name = append(name[:kernelNameWidth-1], '…')
 		}
-		out.Rows = append(out.Rows, []any{share, s.TotalNS, s.Instances, s.MeanNS, s.MedianNS, s.StdDevNS, s.UnknownNS, string(s.Phase), s.Library, string(name)})
+		out.Rows = append(out.Rows, slices.Concat([]any{share}, statCells(s.Stats), []any{s.UnknownNS, string(s.Phase), s.Library, string(name)}))
 	}
 	return out
 }
@@ -242,13 +254,11 @@ func cellTable(t *nsys.Trace) output.Table {
 }
 
 func graphTable(t *nsys.Trace) output.Table {
-	out := output.Table{Name: "graphs", Title: "CUDA graphs recorded whole", Columns: []output.Column{
-		{Name: "rank", Kind: output.Count}, {Name: "graph", Key: "graph_id", Kind: output.Count}, {Name: "launches", Key: "instances", Kind: output.Count},
-		{Name: "total", Key: "total_ns", Kind: output.Duration}, {Name: "mean", Key: "mean_ns", Kind: output.Duration},
-		{Name: "median", Key: "median_ns", Kind: output.Duration}, {Name: "max", Key: "max_ns", Kind: output.Duration},
-	}}
+	out := output.Table{Name: "graphs", Title: "CUDA graphs recorded whole", Columns: append([]output.Column{
+		{Name: "rank", Kind: output.Count}, {Name: "graph", Key: "graph_id", Kind: output.Count},
+	}, statColumns("launches")...)}
 	for _, g := range t.Graphs {
-		out.Rows = append(out.Rows, []any{g.Rank, g.Graph, g.Instances, g.TotalNS, g.MeanNS, g.MedianNS, g.MaxNS})
+		out.Rows = append(out.Rows, append([]any{g.Rank, g.Graph}, statCells(g.Stats)...))
 	}
 	return out
 }

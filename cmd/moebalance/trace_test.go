@@ -179,8 +179,8 @@ func TestTraceVerbExitCodes(t *testing.T) {
 func TestTraceVerbFormats(t *testing.T) {
 	t.Chdir("../..")
 	for format, want := range map[string]string{
-		"csv": "rank,layer,phase,instances,total_ns,collective_ns,busy_ns,mean_ns,median_ns,p90_ns,p99_ns,max_ns\n0,,unknown,12,",
-		"md":  "| rank | layer | phase | kernels | total (ms) |",
+		"csv": "rank,layer,phase,collective_ns,instances,total_ns,busy_ns,mean_ns,median_ns,min_ns,max_ns,stddev_ns,p90_ns,p99_ns\n0,,unknown,0,12,61758,61758,",
+		"md":  "| rank | layer | phase | collective (ms) | kernels | total (ms) |",
 	} {
 		out, _, code := runIn(t, "trace", "--format", format, "--table", "phases", loopNormal)
 		if code != exitDone || !strings.Contains(out, want) {

@@ -33,7 +33,7 @@ func assignRanks(path string, rec *recording, p *probe, ledgers []*ledger, flag 
 	}
 	if rank, ok := flagged(flag, path); ok {
 		if len(ledgers) != 1 {
-			return fmt.Errorf("%w: %q holds %d processes or devices, so one rank cannot be given for it", ErrRank, path, len(ledgers))
+			return fmt.Errorf("%w: %q holds %d processes, so one rank cannot be given for it", ErrRank, path, len(ledgers))
 		}
 		set(ledgers[0], rank, byFlag)
 		return nil
