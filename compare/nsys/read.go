@@ -47,6 +47,7 @@ type trouble struct {
 	openRanges int64 // ranges never closed, taken to last to the capture's end
 	reused     int64 // calls with the correlation id of another call
 	strays     int64 // kernels without a process, given to the only one
+	unowned    int64 // kernels without a process, where there are several
 	elsewhere  int64 // kernels on another device than most of their process
 	bare       bool  // no process beside any correlation id
 }
@@ -57,6 +58,7 @@ func (t *trouble) add(o trouble) {
 	t.openRanges += o.openRanges
 	t.reused += o.reused
 	t.strays += o.strays
+	t.unowned += o.unowned
 	t.elsewhere += o.elsewhere
 	t.bare = t.bare || o.bare
 }

@@ -143,18 +143,27 @@ func (w *workReader) adoptStrays() {
 	if ok && len(w.processes.values) == 1 {
 		w.trouble.bare = true // the column is there, and nothing in it
 	}
-	if !ok || len(w.processes.values) != 2 {
+	if !ok || w.trouble.bare {
+		return
+	}
+	stray := func(u int32) bool { return w.units.values[u].process == none }
+	if len(w.processes.values) > 2 {
+		for _, k := range w.kernels {
+			if stray(k.unit) {
+				w.trouble.unowned++
+			}
+		}
 		return
 	}
 	adopted := func(u int32) int32 { return w.units.of(unit{1 - none, w.units.values[u].device}) }
 	for i := range w.kernels {
-		if k := &w.kernels[i]; w.units.values[k.unit].process == none {
+		if k := &w.kernels[i]; stray(k.unit) {
 			k.unit = adopted(k.unit)
 			w.trouble.strays++
 		}
 	}
 	for _, s := range w.streams.values {
-		if w.units.values[s.unit].process == none {
+		if stray(s.unit) {
 			w.streams.of(stream{adopted(s.unit), s.id})
 		}
 	}

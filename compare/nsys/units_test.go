@@ -87,6 +87,16 @@ func TestProcessWithoutKernels(t *testing.T) {
 	}
 }
 
+// Kernels without a process stand alone where there are several to own them, and
+// that is said.
+func TestKernelsOfNobody(t *testing.T) {
+	f := worked().kernel(5, 9, 60, 63, "k").sql("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET globalPid = NULL WHERE correlationId = 9")
+	trace := mustRead(t, Options{}, f.write(t, "nobody.sqlite"))
+	if !hasWarning(trace.Exports[0].Warnings, "no_process") || len(trace.Ranks) != 3 || trace.Coverage.GPUNS != 5+6+3 {
+		t.Errorf("have %+v, %v", trace.Ranks, trace.Exports[0].Warnings)
+	}
+}
+
 // Processes × devices × streams: a stream id means another stream in every
 // process and on every device.
 func TestStreamsOfRanks(t *testing.T) {
