@@ -25,7 +25,7 @@ type profiledArm struct {
 	GPUNS       int64         `json:"gpu_ns"`
 	SeenArm     string        `json:"seen_arm"` // what the traces themselves show: normal, perfect, mixed or nothing
 	Evidence    string        `json:"evidence"` // of that; empty where traces do not know the treatment's switch
-	Layer       int           `json:"layer"` // whose time over ranks is most uneven; −1 where none is known
+	Layer       int           `json:"layer"`    // whose time over ranks is most uneven; −1 where none is known
 	MaxOverMean router.Number `json:"rank_time_max_over_mean"`
 	Error       string        `json:"error,omitempty"` // why the exports could not be read
 }

@@ -38,7 +38,7 @@ type listResult struct {
 }
 
 type listedBalance struct {
-	cacheBalance
+	logits.BatchBalance
 	Entries int    `json:"entries"`
 	Bytes   int64  `json:"bytes"`
 	Status  string `json:"status"`
@@ -62,14 +62,14 @@ func listDocument(dir string, s logits.Survey) output.Document {
 	for _, e := range s.Entries {
 		result.Bytes += e.Bytes
 		if e.Err != nil {
-			result.Warnings = append(result.Warnings, fmt.Sprintf("%s: %s", e.Path, entryFault(e.Err)))
+			result.Warnings = append(result.Warnings, fmt.Sprintf("%s: %s", e.Path, e.Fault()))
 		}
 	}
 	entries := 0
 	for _, b := range s.Balances {
 		entries += b.Entries
 		result.Balance = append(result.Balance, listedBalance{
-			cacheBalance: cacheBalanceOf(b), Entries: b.Entries, Bytes: b.Bytes, Status: balanceStatus(b),
+			BatchBalance: b.Batch(), Entries: b.Entries, Bytes: b.Bytes, Status: balanceStatus(b),
 		})
 	}
 	return output.Document{

@@ -62,7 +62,7 @@ func TestLogitsVerifyKeys(t *testing.T) {
 	}
 	// The contract: exactly these keys.
 	keys := func(m map[string]any) string { return strings.Join(slices.Sorted(maps.Keys(m)), " ") }
-	if got, want := keys(r.Balance[0]), "active_experts active_experts_ideal dtype expert_floor expert_max_over_mean method mode model plan rank_floor rank_max_over_mean ranks tokens_per_rank"; got != want {
+	if got, want := keys(r.Balance[0]), "active_experts active_experts_ideal at_floor dtype expert_floor expert_max_over_mean method mode model plan rank_floor rank_max_over_mean ranks tokens_per_rank"; got != want {
 		t.Errorf("balance keys %q, want %q", got, want)
 	}
 	if got, want := keys(r.Entries[0]), "dtype experts method model path plan rank ranks status tokens_per_rank top_k"; got != want {
@@ -73,7 +73,7 @@ func TestLogitsVerifyKeys(t *testing.T) {
 	want := map[string]any{
 		"model": "deepseek-v3", "method": "DeepSeekV3", "plan": "diagonal/1", "mode": "dep", "dtype": "float16", "ranks": 8.,
 		"tokens_per_rank": 1., "expert_max_over_mean": 4., "expert_floor": 4.,
-		"rank_max_over_mean": 1., "rank_floor": 1., "active_experts": 64., "active_experts_ideal": 64.,
+		"rank_max_over_mean": 1., "rank_floor": 1., "active_experts": 64., "at_floor": true, "active_experts_ideal": 64.,
 	}
 	if !maps.Equal(r.Balance[0], want) {
 		t.Errorf("balance %v, want %v", r.Balance[0], want)

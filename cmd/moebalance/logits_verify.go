@@ -1,15 +1,12 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/logits"
-	"github.com/moebalance/moebalance/logits/safetensors"
-	"github.com/moebalance/moebalance/router"
 )
 
 func logitsVerifyCmd() *cobra.Command {
@@ -37,48 +34,6 @@ Exits 3 when an entry fails, 1 when the folder cannot be read.`,
 	return c
 }
 
-// verifyResult is the JSON of logits verify.
-type verifyResult struct {
-	SchemaVersion int             `json:"schema_version"`
-	Kind          string          `json:"kind"` // always "logits verify"
-	Balance       []cacheBalance  `json:"balance"`
-	Entries       []verifiedEntry `json:"entries"`
-}
-
-// cacheBalance is the balance of one batch size over all ranks together; its
-// numbers are null while entries are missing or bad.
-type cacheBalance struct {
-	Model              string        `json:"model"`
-	Method             router.Method `json:"method"`
-	Plan               string        `json:"plan"`
-	Mode               router.Mode   `json:"mode"`
-	DType              logits.DType  `json:"dtype"`
-	Ranks              int           `json:"ranks"`
-	TokensPerRank      int           `json:"tokens_per_rank"`
-	ExpertMaxOverMean  router.Number `json:"expert_max_over_mean"`
-	ExpertFloor        router.Number `json:"expert_floor"`
-	RankMaxOverMean    router.Number `json:"rank_max_over_mean"`
-	RankFloor          router.Number `json:"rank_floor"`
-	ActiveExperts      router.Number `json:"active_experts"`
-	ActiveExpertsIdeal int           `json:"active_experts_ideal"`
-}
-
-// verifiedEntry is one entry. Where the file cannot be read, what it would say
-// is null.
-type verifiedEntry struct {
-	Path          string         `json:"path"`
-	Model         *string        `json:"model"`
-	Method        *router.Method `json:"method"`
-	Experts       *int           `json:"experts"`
-	TopK          *int           `json:"top_k"`
-	Ranks         *int           `json:"ranks"`
-	Rank          *int           `json:"rank"`
-	TokensPerRank *int           `json:"tokens_per_rank"`
-	DType         *logits.DType  `json:"dtype"`
-	Plan          *string        `json:"plan"`
-	Status        string         `json:"status"` // exact, projected, infeasible, or "failed: " and why
-}
-
 func verifyCache(c *cobra.Command, dir string, out *resultFlags) error {
 	if err := out.check(); err != nil {
 		return err
@@ -103,7 +58,7 @@ func verdict(s logits.Survey) error {
 			continue
 		}
 		if failed++; failed == 1 {
-			first = fmt.Sprintf("%q: %s", e.Path, entryFault(e.Err))
+			first = fmt.Sprintf("%q: %s", e.Path, e.Fault())
 		}
 	}
 	if failed == 0 {
@@ -112,78 +67,24 @@ func verdict(s logits.Survey) error {
 	return withCode(exitGate, fmt.Errorf("logits verify: %d of %d entries failed; remove the bad files and run 'moebalance logits generate' again; the first: %s", failed, len(s.Entries), first))
 }
 
-// entryFault is an entry's error without the path that stands beside it.
-func entryFault(err error) string {
-	if format := new(safetensors.FormatError); errors.As(err, &format) {
-		return format.Fault()
-	}
-	return err.Error()
-}
-
 func verifyDocument(dir string, s logits.Survey) output.Document {
-	result := verifyResult{SchemaVersion: 1, Kind: "logits verify", Balance: []cacheBalance{}, Entries: []verifiedEntry{}}
-	for _, b := range s.Balances {
-		result.Balance = append(result.Balance, cacheBalanceOf(b))
-	}
-	failed := 0
+	result := s.Verified()
 	var faults [][]any
 	for _, e := range s.Entries {
-		v := verifiedEntryOf(e)
-		result.Entries = append(result.Entries, v)
 		if e.Err != nil {
-			failed++
-			faults = append(faults, []any{e.Path, entryFault(e.Err)})
+			faults = append(faults, []any{e.Path, e.Fault()})
 		}
 	}
 	d := output.Document{Tables: []output.Table{balanceTable(s)}, Value: result}
 	d.Headline = fmt.Sprintf("%d entries in %s, every one what it says and routed as promised; balance at its floor in %d of %d batch sizes",
-		len(s.Entries), dir, atFloor(s.Balances), len(s.Balances))
-	if failed > 0 {
+		len(s.Entries), dir, result.AtFloor(), len(s.Balances))
+	if failed := len(faults); failed > 0 {
 		d.Headline = fmt.Sprintf("%d of %d entries in %s failed", failed, len(s.Entries), dir)
 		d.Tables = append(d.Tables, output.Table{
 			Name: "failed", Title: "Failed entries", Columns: []output.Column{{Name: "path"}, {Name: "why"}}, Rows: faults,
 		})
 	}
 	return d
-}
-
-// atFloor counts the batch sizes that are as even as can be.
-func atFloor(balances []logits.Balanced) int {
-	n := 0
-	for _, b := range balances {
-		if b.AtFloor() {
-			n++
-		}
-	}
-	return n
-}
-
-func cacheBalanceOf(b logits.Balanced) cacheBalance {
-	active := router.Undefined()
-	if len(b.MissingRanks) == 0 {
-		active = router.Number(b.Experts.Active)
-	}
-	return cacheBalance{
-		Model: b.Spec.Model, Method: b.Spec.Gate.Method, Plan: b.PlanName, Mode: b.Spec.Mode, DType: b.Spec.DType,
-		Ranks: b.Spec.Layout.Ranks(), TokensPerRank: b.Tokens,
-		ExpertMaxOverMean: b.Experts.MaxOverMean, ExpertFloor: b.Floors.Expert,
-		RankMaxOverMean: b.Ranks.MaxOverMean, RankFloor: b.Floors.Rank,
-		ActiveExperts: active, ActiveExpertsIdeal: b.ActiveIdeal,
-	}
-}
-
-func verifiedEntryOf(e logits.Listed) verifiedEntry {
-	v := verifiedEntry{Path: e.Path}
-	if r := e.Record; r != nil {
-		s, ranks := r.Spec, r.Spec.Layout.Ranks()
-		v.Model, v.Method, v.Experts, v.TopK = &s.Model, &s.Gate.Method, &s.Gate.Shape.Experts, &s.Gate.Shape.TopK
-		v.Ranks, v.Rank, v.TokensPerRank, v.DType, v.Plan = &ranks, &r.Rank, &r.Tokens, &s.DType, &r.PlanName
-		v.Status = string(r.Finding.Status)
-	}
-	if e.Err != nil {
-		v.Status = "failed: " + entryFault(e.Err)
-	}
-	return v
 }
 
 // balanceTable shows balance beside its floor, one row per batch size.
@@ -197,7 +98,7 @@ func balanceTable(s logits.Survey) output.Table {
 		{Name: "entries", Kind: output.Count}, {Name: "size", Key: "bytes", Kind: output.Bytes}, {Name: "status"},
 	}}
 	for _, b := range s.Balances {
-		v := cacheBalanceOf(b)
+		v := b.Batch()
 		t.Rows = append(t.Rows, []any{
 			v.Model, string(v.Method), v.Plan, string(v.Mode), contentText(b.Spec), v.Ranks, v.TokensPerRank,
 			v.ExpertMaxOverMean, v.ExpertFloor, v.RankMaxOverMean, v.RankFloor, v.ActiveExperts, v.ActiveExpertsIdeal,

@@ -7,6 +7,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare"
 	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/logits"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -121,11 +122,11 @@ func cacheTable(in Input) table {
 	}
 	for _, b := range in.Cache.Balance {
 		even := cell{Text: "yes", Mark: good}
-		if !b.even() {
+		if !b.AtFloor {
 			even = cell{Text: "no", Mark: bad}
 		}
 		t.Folded = len(in.Cache.Balance) > 12
-		t.Rows = append(t.Rows, row(b.Model, b.TokensPerRank, b.ExpertMaxOverMean, b.ExpertFloor, b.RankMaxOverMean, b.RankFloor, amount(b.ActiveExperts), b.ActiveIdeal, even))
+		t.Rows = append(t.Rows, row(b.Model, b.TokensPerRank, b.ExpertMaxOverMean, b.ExpertFloor, b.RankMaxOverMean, b.RankFloor, amount(b.ActiveExperts), b.ActiveExpertsIdeal, even))
 	}
 	return t
 }
@@ -141,7 +142,7 @@ func brokenEntries(in Input) table {
 	return t
 }
 
-func cacheSentence(c *Cache) string {
+func cacheSentence(c *logits.Verified) string {
 	return fmt.Sprintf("The balanced logits reach the floor of both experts and ranks at %d of %s.", c.AtFloor(), count(len(c.Balance), "batch size"))
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare"
 	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/logits"
 )
 
 // ErrUnknown is wrapped by Read's refusal of something that is no result.
@@ -20,7 +21,7 @@ type Input struct {
 	Name     string
 	Trace    *nsys.Trace
 	Campaign *compare.CampaignResult
-	Cache    *Cache
+	Cache    *logits.Verified
 	Counts   *Counts
 	Compared *compare.TraceComparison
 }
@@ -33,7 +34,7 @@ var readers = []struct {
 }{
 	{"trace", nsys.SchemaVersion, func(in *Input, b []byte) error { return into(&in.Trace, b) }},
 	{"bench", compare.CampaignSchema, func(in *Input, b []byte) error { return into(&in.Campaign, b) }},
-	{"logits verify", 1, func(in *Input, b []byte) error { return into(&in.Cache, b) }},
+	{logits.VerifiedKind, logits.VerifiedSchema, func(in *Input, b []byte) error { return into(&in.Cache, b) }},
 	{"counts", 1, func(in *Input, b []byte) error { return into(&in.Counts, b) }},
 	{"compare", compare.TraceSchema, func(in *Input, b []byte) error { return into(&in.Compared, b) }},
 }

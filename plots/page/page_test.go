@@ -17,6 +17,7 @@ import (
 	"github.com/moebalance/moebalance/compare"
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/logits"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -52,10 +53,10 @@ func campaign(gain float64) *compare.CampaignResult {
 	return &r
 }
 
-func cache() *Cache {
-	return &Cache{Balance: []CacheBalance{
-		{TokensPerRank: 1, ExpertMaxOverMean: 8, ExpertFloor: 8, RankMaxOverMean: 2, RankFloor: 2, ActiveExperts: 4, ActiveIdeal: 4},
-		{TokensPerRank: 8, ExpertMaxOverMean: 1.5, ExpertFloor: 1, RankMaxOverMean: 1, RankFloor: 1, ActiveExperts: 32, ActiveIdeal: 32},
+func cache() *logits.Verified {
+	return &logits.Verified{SchemaVersion: logits.VerifiedSchema, Kind: logits.VerifiedKind, Balance: []logits.BatchBalance{
+		{TokensPerRank: 1, ExpertMaxOverMean: 8, ExpertFloor: 8, RankMaxOverMean: 2, RankFloor: 2, ActiveExperts: 4, ActiveExpertsIdeal: 4, AtFloor: true},
+		{TokensPerRank: 8, ExpertMaxOverMean: 1.5, ExpertFloor: 1, RankMaxOverMean: 1, RankFloor: 1, ActiveExperts: 32, ActiveExpertsIdeal: 32},
 	}}
 }
 
@@ -235,11 +236,6 @@ func TestVerdictsLeadSomewhere(t *testing.T) {
 func TestReadWhatVerbsWrite(t *testing.T) {
 	normal, perfect := captures(t, "gptoss-ep4-loop/normal.sqlite"), captures(t, "gptoss-ep4-loop/perfect.sqlite")
 	compared := compare.CompareTraces(normal, perfect)
-	verified := struct {
-		Kind   string `json:"kind"`
-		Schema int    `json:"schema_version"`
-		*Cache
-	}{"logits verify", 1, cache()}
 	for _, c := range []struct {
 		in    Input
 		value any
@@ -247,7 +243,7 @@ func TestReadWhatVerbsWrite(t *testing.T) {
 		{Input{Name: "x", Trace: normal}, normal},
 		{Input{Name: "x", Campaign: campaign(0.2)}, campaign(0.2)},
 		{Input{Name: "x", Compared: &compared}, compared},
-		{Input{Name: "x", Cache: cache()}, verified},
+		{Input{Name: "x", Cache: cache()}, cache()},
 	} {
 		b, err := json.Marshal(c.value)
 		if err != nil {
@@ -311,9 +307,6 @@ func TestUndefinedStaysUndefined(t *testing.T) {
 	}
 	if got := []string{share(nan), change(nan), ratio(nan), amount(nan), duration(nan), number(-1), signed(nan)}; slices.ContainsFunc(got, func(s string) bool { return s != missing }) {
 		t.Errorf("undefined is written as %q", got)
-	}
-	if (CacheBalance{}).even() {
-		t.Error("a batch size without numbers counts as even")
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/moebalance/moebalance/compare"
+	"github.com/moebalance/moebalance/logits"
 )
 
 // summary is the head of the page: the few numbers that answer it.
@@ -55,7 +56,7 @@ func campaignFact(c *compare.CampaignResult) fact {
 	return fact{"Gain of perfect balance", value, note, verdictMarks[c.Verdict]}
 }
 
-func cacheFact(c *Cache) fact {
+func cacheFact(c *logits.Verified) fact {
 	m := good
 	if c.AtFloor() < len(c.Balance) {
 		m = warn

@@ -1,0 +1,119 @@
+package logits
+
+import (
+	"errors"
+
+	"github.com/moebalance/moebalance/logits/safetensors"
+	"github.com/moebalance/moebalance/router"
+)
+
+// Verified is a survey as the JSON of 'logits verify' carries it.
+type Verified struct {
+	SchemaVersion int             `json:"schema_version"`
+	Kind          string          `json:"kind"` // always VerifiedKind
+	Balance       []BatchBalance  `json:"balance"`
+	Entries       []VerifiedEntry `json:"entries"`
+}
+
+// The kind and version of Verified's JSON.
+const (
+	VerifiedKind   = "logits verify"
+	VerifiedSchema = 1
+)
+
+// BatchBalance is the balance of one batch size over all ranks together; its
+// numbers are undefined while entries are missing or bad.
+type BatchBalance struct {
+	Model              string        `json:"model"`
+	Method             router.Method `json:"method"`
+	Plan               string        `json:"plan"`
+	Mode               router.Mode   `json:"mode"`
+	DType              DType         `json:"dtype"`
+	Ranks              int           `json:"ranks"`
+	TokensPerRank      int           `json:"tokens_per_rank"`
+	ExpertMaxOverMean  router.Number `json:"expert_max_over_mean"`
+	ExpertFloor        router.Number `json:"expert_floor"`
+	RankMaxOverMean    router.Number `json:"rank_max_over_mean"`
+	RankFloor          router.Number `json:"rank_floor"`
+	ActiveExperts      router.Number `json:"active_experts"`
+	ActiveExpertsIdeal int           `json:"active_experts_ideal"`
+	AtFloor            bool          `json:"at_floor"` // experts (with replicas: copies) and ranks are as even as whole slots can be
+}
+
+// VerifiedEntry is one entry. Where the file cannot be read, what it would say
+// is null.
+type VerifiedEntry struct {
+	Path          string         `json:"path"`
+	Model         *string        `json:"model"`
+	Method        *router.Method `json:"method"`
+	Experts       *int           `json:"experts"`
+	TopK          *int           `json:"top_k"`
+	Ranks         *int           `json:"ranks"`
+	Rank          *int           `json:"rank"`
+	TokensPerRank *int           `json:"tokens_per_rank"`
+	DType         *DType         `json:"dtype"`
+	Plan          *string        `json:"plan"`
+	Status        string         `json:"status"` // exact, projected, infeasible, or "failed: " and why
+}
+
+// AtFloor is the number of batch sizes that are as even as can be.
+func (v Verified) AtFloor() (n int) {
+	for _, b := range v.Balance {
+		if b.AtFloor {
+			n++
+		}
+	}
+	return n
+}
+
+// Verified is the survey in the form of JSON.
+func (s Survey) Verified() Verified {
+	v := Verified{SchemaVersion: VerifiedSchema, Kind: VerifiedKind, Balance: []BatchBalance{}, Entries: []VerifiedEntry{}}
+	for _, b := range s.Balances {
+		v.Balance = append(v.Balance, b.Batch())
+	}
+	for _, e := range s.Entries {
+		v.Entries = append(v.Entries, e.verified())
+	}
+	return v
+}
+
+// Batch is the balance in the form of JSON.
+func (b Balanced) Batch() BatchBalance {
+	active := router.Undefined()
+	if len(b.MissingRanks) == 0 {
+		active = router.Number(b.Experts.Active)
+	}
+	return BatchBalance{
+		Model: b.Spec.Model, Method: b.Spec.Gate.Method, Plan: b.PlanName, Mode: b.Spec.Mode, DType: b.Spec.DType,
+		Ranks: b.Spec.Layout.Ranks(), TokensPerRank: b.Tokens,
+		ExpertMaxOverMean: b.Experts.MaxOverMean, ExpertFloor: b.Floors.Expert,
+		RankMaxOverMean: b.Ranks.MaxOverMean, RankFloor: b.Floors.Rank,
+		ActiveExperts: active, ActiveExpertsIdeal: b.ActiveIdeal, AtFloor: b.AtFloor(),
+	}
+}
+
+func (e Listed) verified() VerifiedEntry {
+	v := VerifiedEntry{Path: e.Path}
+	if r := e.Record; r != nil {
+		s, ranks := r.Spec, r.Spec.Layout.Ranks()
+		v.Model, v.Method, v.Experts, v.TopK = &s.Model, &s.Gate.Method, &s.Gate.Shape.Experts, &s.Gate.Shape.TopK
+		v.Ranks, v.Rank, v.TokensPerRank, v.DType, v.Plan = &ranks, &r.Rank, &r.Tokens, &s.DType, &r.PlanName
+		v.Status = string(r.Finding.Status)
+	}
+	if e.Err != nil {
+		v.Status = "failed: " + e.Fault()
+	}
+	return v
+}
+
+// Fault is what is wrong with an entry, without its path; empty for a good one.
+func (e Listed) Fault() string {
+	if format := new(safetensors.FormatError); errors.As(e.Err, &format) {
+		return format.Fault()
+	}
+	if e.Err == nil {
+		return ""
+	}
+	return e.Err.Error()
+}
