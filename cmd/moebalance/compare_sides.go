@@ -182,6 +182,9 @@ func resolve(path string) ([]string, error) {
 }
 
 func folderFiles(folder string) ([]string, error) {
+	if _, err := os.Stat(filepath.Join(folder, campaignFile)); err == nil {
+		return nil, usagef("%s is a campaign, which holds both arms: 'moebalance bench --resume %s' shows its gain, 'moebalance report %s' draws it", folder, folder, folder)
+	}
 	entries, err := os.ReadDir(folder)
 	if err != nil {
 		return nil, err
