@@ -14,6 +14,8 @@ import (
 
 	"github.com/moebalance/moebalance/compare"
 	"github.com/moebalance/moebalance/compare/nsys"
+
+	"github.com/moebalance/moebalance/compare/bench"
 )
 
 // sideKind is what the files of a side are.
@@ -182,7 +184,7 @@ func resolve(path string) ([]string, error) {
 }
 
 func folderFiles(folder string) ([]string, error) {
-	if _, err := os.Stat(filepath.Join(folder, campaignFile)); err == nil {
+	if bench.IsCampaign(folder) {
 		return nil, usagef("%s is a campaign, which holds both arms: 'moebalance bench --resume %s' shows its gain, 'moebalance report %s' draws it", folder, folder, folder)
 	}
 	entries, err := os.ReadDir(folder)

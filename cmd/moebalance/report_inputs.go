@@ -76,7 +76,7 @@ func (r *reportInputs) file(path string) error {
 
 // folder is a campaign, exports, or expert statistics, asked in that order.
 func (r *reportInputs) folder(ctx context.Context, path string) error {
-	if _, err := os.Stat(filepath.Join(path, "campaign.sqlite")); err == nil {
+	if bench.IsCampaign(path) {
 		return r.campaign(ctx, path)
 	}
 	if files, err := folderFiles(path); err == nil && filepath.Ext(files[0]) == ".sqlite" {

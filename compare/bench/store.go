@@ -22,6 +22,12 @@ const StoreVersion = 1
 // storeName is the campaign file below the campaign folder.
 const storeName = "campaign.sqlite"
 
+// IsCampaign reports whether a folder holds a campaign. It opens nothing.
+func IsCampaign(folder string) bool {
+	info, err := os.Stat(filepath.Join(folder, storeName))
+	return err == nil && info.Mode().IsRegular()
+}
+
 // store is the campaign file. Every write is one transaction that is on disk
 // before the next step is taken.
 type store struct{ db *sql.DB }
