@@ -88,8 +88,8 @@ func TestQuickstartFindings(t *testing.T) {
 		}
 		findings++
 		want, ok := map[string]string{
-			"gptoss.json":   "GPU time of a step from 5.50 ms to 4.09 ms (-25.6 %)",
-			"deepseek.json": "GPU time of a step from 8.90 ms to 7.32 ms (-17.8 %)",
+			"gptoss.json":   "the slowest rank's expert work from 1.81 ms to 1.22 ms a step (-32.4 %)",
+			"deepseek.json": "the slowest rank's expert work from 5.14 ms to 3.51 ms a step (-31.7 %)",
 			"bench.json":    "throughput by +23.0 % (+18.7 % to +26.0 % at 96.9 % confidence, 6 pairs): imbalance significant",
 		}[s.result]
 		if !ok {

@@ -83,10 +83,18 @@ func foundStraggler(in page.Input) string {
 		worst.Layer, worst.Worst, tourShare("%.1f", worst.Imbalance), tourTime(loss))
 }
 
+// foundDifference leads with the expert work of the slowest rank, which is what
+// balance changes: of the step's GPU time a part is waiting.
 func foundDifference(in page.Input) string {
 	c := in.Compared
-	return fmt.Sprintf("GPU time of a step from %s to %s (%s), its time lost to the slowest rank from %s to %s",
-		tourTime(c.Step.NormalNS), tourTime(c.Step.PerfectNS), tourShare("%+.1f", c.Step.DifferenceNS/c.Step.NormalNS),
+	slowest := [2]router.Number{router.Undefined(), router.Undefined()}
+	for _, p := range c.Phases {
+		if p.Phase == nsys.PhaseExperts && !p.Collective {
+			slowest = [2]router.Number{p.NormalSlowestNS, p.PerfectSlowestNS}
+		}
+	}
+	return fmt.Sprintf("the slowest rank's expert work from %s to %s a step (%s), the loss to slow ranks from %s to %s",
+		tourTime(slowest[0]), tourTime(slowest[1]), tourShare("%+.1f", slowest[1]/slowest[0]-1),
 		tourTime(c.Ceiling.StragglerLoss.NormalNS), tourTime(c.Ceiling.StragglerLoss.PerfectNS))
 }
 
