@@ -11,23 +11,26 @@ import (
 // the score, and only what the margin leaves open is scored exactly. Its choice
 // is bit for bit that of the exact way.
 //
-// Keys are in units of 2⁻²⁰. The table is indexed by the upper 16 bits of a
-// logit, which name an interval of logits; scores rise with logits, so half the
-// rise over the interval bounds the error.
+// The table is indexed by the upper 16 bits of a logit, which name an interval
+// of logits; scores rise with logits, so half the rise over the interval bounds
+// the error.
+//
+// A key is in units of 2⁻²⁰ and stands in the upper half of an int64; the lower
+// half holds the complement of an index. No two are equal then, larger is
+// better, and of equal keys the lower index is larger.
 type pruner struct {
-	table  *[1 << 16]int32
-	bias   []int32 // by expert, in key units
+	table  *[1 << 16]int64
+	bias   []int64 // by expert, with its index
 	margin int32   // |key − score| is at most this
 
 	chunk  int     // experts per chunk: those of a group, if there are groups
-	key    []int32 // by expert
-	first  []int32 // by chunk: its largest key …
-	second []int32 // … and the next one
+	key    []int64 // by expert
+	first  []int64 // by chunk: its largest key …
+	second []int64 // … and the next one
 	open   []int32 // the chunks experts may be chosen from
-	tops   []int32 // first and second keys of the open chunks
-	sorted []int64 // room for kth
+	tops   []int64 // first and second keys of the open chunks
 
-	candidate [mostCandidates]int64 // key and index, larger is better
+	candidate [mostCandidates]int64
 	ranked    [mostCandidates]int64
 	score     [mostCandidates]float32 // exact, of the best candidates …
 	plain     [mostCandidates]float32 // … and without the bias
@@ -38,12 +41,12 @@ const (
 	keyUnit        = 1 << 20
 	mostBias       = 256     // larger biases leave no room in a key
 	special        = 1 << 30 // the key of logits the table says nothing about
-	mostCandidates = 64      // with more the exact way is as fast
+	mostCandidates = 64      // with as many the exact way is as fast
 )
 
 // scoreTable is the table of one scoring and how far it is off at most.
 type scoreTable struct {
-	key   [1 << 16]int32
+	key   [1 << 16]int64
 	error float64
 }
 
@@ -55,11 +58,11 @@ func tabulate(score func(float32) float32, limit float32) *scoreTable {
 		from := math.Float32frombits(uint32(i) << 16)
 		to := math.Float32frombits(uint32(i)<<16 | 0xffff)
 		if !(from >= -limit && from <= limit && to >= -limit && to <= limit) {
-			t.key[i] = special
+			t.key[i] = special << 32
 			continue
 		}
 		a, b := float64(score(from)), float64(score(to))
-		t.key[i] = int32(math.Round((a + b) / 2 * keyUnit))
+		t.key[i] = int64(math.Round((a+b)/2*keyUnit)) << 32
 		t.error = max(t.error, math.Abs(b-a)/2)
 	}
 	return t
@@ -89,14 +92,18 @@ func newPruner(g Gate) *pruner {
 	if g.Shape.TopK > mostCandidates/2 || g.Shape.Experts < 4*g.Shape.TopK {
 		return nil
 	}
-	p := &pruner{table: &t.key, bias: make([]int32, g.Shape.Experts), key: make([]int32, g.Shape.Experts)}
+	p := &pruner{table: &t.key, bias: make([]int64, g.Shape.Experts), key: make([]int64, g.Shape.Experts)}
 	most := 0.0
-	for e, b := range g.Bias {
-		most = max(most, math.Abs(float64(b)))
+	for e := range p.bias {
+		b := 0.0
+		if g.Bias != nil {
+			b = float64(g.Bias[e])
+		}
+		most = max(most, math.Abs(b))
 		if most > mostBias {
 			return nil
 		}
-		p.bias[e] = int32(math.Round(float64(b) * keyUnit))
+		p.bias[e] = pack(int32(math.Round(b*keyUnit)), int32(e))
 	}
 	// Two for the roundings of table and bias to units; four times the last
 	// place of a float32 sum for the roundings of the exact score and of a group's.
@@ -106,47 +113,55 @@ func newPruner(g Gate) *pruner {
 		p.chunk = (g.Shape.Experts + g.Shape.TopK - 1) / g.Shape.TopK
 	}
 	chunks := (g.Shape.Experts + p.chunk - 1) / p.chunk
-	p.first, p.second = make([]int32, chunks), make([]int32, chunks)
+	p.first, p.second = make([]int64, chunks), make([]int64, chunks)
 	p.open = make([]int32, 0, chunks)
-	p.tops = make([]int32, 0, 2*chunks)
-	p.sorted = make([]int64, 2*chunks)
+	p.tops = make([]int64, 0, 2*chunks)
 	return p
 }
 
 // scan fills the keys and the two largest of each chunk. ok is false if a logit
 // was special.
 func (p *pruner) scan(logits []float32) (ok bool) {
-	alarm := int32(math.MinInt32)
+	alarm := int64(math.MinInt64)
 	for c := range p.first {
 		from := c * p.chunk
 		to := min(from+p.chunk, len(logits))
 		first, second := scanChunk(p.table, logits[from:to], p.bias[from:to], p.key[from:to])
+		// The three that lost to the first among four have a second chance.
+		four := (int(index(first)) - from) &^ 3
+		for _, k := range p.key[from+four : min(from+four+4, to)] {
+			if k != first {
+				second = max(second, k)
+			}
+		}
 		p.first[c], p.second[c] = first, second
 		alarm = max(alarm, first)
 	}
-	return alarm < special/2
+	return alarm < special<<32/2
 }
 
 // scanChunk fills the keys of a chunk and finds the two largest, without a
-// branch that depends on them. Inlined it would not fit the registers, and a
-// spilled maximum costs more than all the rest.
+// branch that depends on them: the largest of every four compete, and the three
+// that lost to the winner have a second chance. Inlined it would not fit the
+// registers, and a spilled maximum costs more than all the rest.
 //
 //go:noinline
-func scanChunk(table *[1 << 16]int32, logits []float32, bias, key []int32) (first, second int32) {
-	first, second = math.MinInt32, math.MinInt32
+func scanChunk(table *[1 << 16]int64, logits []float32, bias, key []int64) (first, second int64) {
+	first, second = math.MinInt64, math.MinInt64
 	_ = *table
 	bias, key = bias[:len(logits)], key[:len(logits)]
 	i := 0
-	for ; i < len(logits)-1; i += 2 {
+	for ; i < len(logits)-3; i += 4 {
 		a := table[math.Float32bits(logits[i])>>16] + bias[i]
 		b := table[math.Float32bits(logits[i+1])>>16] + bias[i+1]
-		key[i], key[i+1] = a, b
-		high, low := max(a, b), min(a, b)
-		low = max(low, min(first, high))
-		first = max(first, high)
-		second = max(second, low)
+		c := table[math.Float32bits(logits[i+2])>>16] + bias[i+2]
+		d := table[math.Float32bits(logits[i+3])>>16] + bias[i+3]
+		key[i], key[i+1], key[i+2], key[i+3] = a, b, c, d
+		a = max(a, b, c, d)
+		second = max(second, min(first, a))
+		first = max(first, a)
 	}
-	if i < len(logits) {
+	for ; i < len(logits); i++ {
 		k := table[math.Float32bits(logits[i])>>16] + bias[i]
 		key[i] = k
 		second = max(second, min(first, k))
@@ -170,7 +185,7 @@ func (p *pruner) choose(r *Router, logits []float32) (tie, ok bool) {
 		return false, false
 	}
 	n := p.collect(r.shape.TopK)
-	if n > mostCandidates {
+	if n >= mostCandidates {
 		return false, false
 	}
 	return p.finish(r, logits, n), true
@@ -184,42 +199,26 @@ func (p *pruner) collect(topK int) int {
 		p.tops = append(p.tops, p.first[c], p.second[c])
 	}
 	if len(p.tops) < topK {
-		return mostCandidates + 1
+		return mostCandidates
 	}
-	least := p.kth(p.tops, topK) - 2*p.margin
+	least := (kth(p.tops, topK)>>32 - 2*int64(p.margin)) << 32
 	n := 0
 	for _, c := range p.open {
 		from := int(c) * p.chunk
-		keys := p.key[from:min(from+p.chunk, len(p.key))]
-		if n+len(keys) <= mostCandidates {
-			n = gather(&p.expert, n, keys, from, least)
-			continue
-		}
-		for i, k := range keys {
-			if k >= least {
-				if n == mostCandidates {
-					return n + 1
-				}
-				p.expert[n] = int32(from + i)
-				n++
-			}
-		}
-	}
-	for i, e := range p.expert[:n] {
-		p.candidate[i] = pack(p.key[e], e)
+		n = gather(&p.candidate, n, p.key[from:min(from+p.chunk, len(p.key))], least)
 	}
 	return n
 }
 
-// gather notes the experts of a chunk whose keys are large enough, again without
-// a branch that depends on them: it writes every expert, and moves on past those
-// it keeps.
+// gather notes the keys of a chunk that are large enough, again without a branch
+// that depends on them: it writes every key, and moves on past those it keeps.
+// With mostCandidates or more what it wrote is of no use.
 //
 //go:noinline
-func gather(experts *[mostCandidates]int32, n int, keys []int32, from int, least int32) int {
-	_ = *experts
-	for i, k := range keys {
-		experts[n&(mostCandidates-1)] = int32(from + i)
+func gather(candidates *[mostCandidates]int64, n int, keys []int64, least int64) int {
+	_ = *candidates
+	for _, k := range keys {
+		candidates[n&(mostCandidates-1)] = k
 		if k >= least {
 			n++
 		}
@@ -227,33 +226,21 @@ func gather(experts *[mostCandidates]int32, n int, keys []int32, from int, least
 	return n
 }
 
-// pack orders by key, and equal keys by the lower index.
 func pack(key, index int32) int64 { return int64(key)<<32 | int64(^uint32(index)) }
 
-func unpack(v int64) (key, index int32) { return int32(v >> 32), int32(^uint32(v)) }
+func index(v int64) int32 { return int32(^uint32(v)) }
 
-// kth is the k-th largest of some numbers.
-func (p *pruner) kth(numbers []int32, k int) int32 {
+// kth is the k-th largest of some distinct numbers.
+func kth(numbers []int64, k int) (v int64) {
 	if k == len(numbers) {
 		return slices.Min(numbers)
 	}
-	p.sorted = p.sorted[:len(numbers)]
-	for i, x := range numbers {
-		p.sorted[i] = pack(x, int32(i))
-	}
-	for _, v := range p.sorted { // so few that calling countAbove would cost more than it does
-		above := 0
-		for _, w := range p.sorted {
-			if w > v {
-				above++
-			}
-		}
-		if above == k-1 {
-			key, _ := unpack(v)
-			return key
+	for _, v = range numbers {
+		if countAbove(numbers, v) == k-1 {
+			break
 		}
 	}
-	panic("unreachable: one of distinct numbers is the k-th")
+	return v
 }
 
 // finish scores the candidates that can be among the k best and keeps the k best
@@ -264,14 +251,14 @@ func (p *pruner) finish(r *Router, logits []float32, n int) (tie bool) {
 		p.ranked[countAbove(candidates, v)&(mostCandidates-1)] = v
 	}
 	topK := r.shape.TopK
-	edge, _ := unpack(p.ranked[topK-1])
+	least := (p.ranked[topK-1]>>32 - 2*int64(p.margin)) << 32
 	kept := 0
 	last, plain := float32(math.NaN()), float32(0) // balanced logits repeat one value
 	for _, v := range p.ranked[:n] {
-		key, e := unpack(v)
-		if key < edge-2*p.margin {
+		if v < least {
 			break
 		}
+		e := index(v)
 		if x := logits[e]; x != last {
 			last, plain = x, r.plainScore(x)
 		}
@@ -307,47 +294,39 @@ func countAbove(values []int64, v int64) (above int) {
 // openGroups opens the best groups. ok is false when groups tie.
 func (p *pruner) openGroups(r *Router, logits []float32) (ok bool) {
 	sums := p.tops[:0]
-	for g, k := range p.first {
+	for g, v := range p.first {
+		k := v >> 32
 		if p.chunk > 1 {
-			k += p.second[g]
+			k += p.second[g] >> 32
 		}
-		sums = append(sums, k)
+		sums = append(sums, pack(int32(k), int32(g)))
 	}
-	edge := p.kth(sums, r.shape.TopKGroups)
-	band := 4 * p.margin // twice the error of a sum of two keys
-	sure, unsure := 0, 0
-	for _, k := range sums {
-		if k > edge+band {
-			sure++
-		} else if k >= edge-band {
-			unsure++
+	edge := kth(sums, r.shape.TopKGroups) >> 32
+	band := 4 * int64(p.margin) // twice the error of a sum of two keys
+	open := p.open[:len(sums)]
+	n := 0
+	for g, v := range sums {
+		open[n] = int32(g)
+		if v >= (edge-band)<<32 {
+			n++
 		}
 	}
-	if sure+unsure == r.shape.TopKGroups {
-		for g, k := range sums {
-			if k >= edge-band {
-				p.open = append(p.open, int32(g))
-			}
-		}
-		return true
-	}
-	return p.decideGroups(r, logits, sums, edge, band)
+	p.open = open[:n]
+	return n == r.shape.TopKGroups || p.decideGroups(r, logits, sums, edge+band)
 }
 
-// decideGroups scores exactly the groups that keys cannot decide about.
-func (p *pruner) decideGroups(r *Router, logits []float32, sums []int32, edge, band int32) (ok bool) {
+// decideGroups scores exactly the open groups that are not surely among the
+// best, those whose sums are not above a limit, and opens the best alone.
+func (p *pruner) decideGroups(r *Router, logits []float32, sums []int64, limit int64) (ok bool) {
 	r.groups.reset()
-	for g, k := range sums {
-		switch {
-		case k > edge+band:
-			r.groups.offer(int32(g), float32(math.Inf(1)))
-		case k >= edge-band:
-			r.groups.offer(int32(g), p.exactGroup(r, logits, g))
+	for _, g := range p.open {
+		score := float32(math.Inf(1))
+		if sums[g]>>32 <= limit {
+			score = p.exactGroup(r, logits, int(g))
 		}
+		r.groups.offer(g, score)
 	}
-	for _, g := range r.groups.index {
-		p.open = append(p.open, g)
-	}
+	p.open = append(p.open[:0], r.groups.index...)
 	return !r.groups.tied
 }
 
@@ -358,8 +337,9 @@ func (p *pruner) exactGroup(r *Router, logits []float32, g int) float32 {
 		return r.exact(logits, from)
 	}
 	first, second := float32(math.Inf(-1)), float32(math.Inf(-1))
+	least := (p.second[g]>>32 - 2*int64(p.margin)) << 32
 	for i, k := range p.key[from : from+p.chunk] {
-		if k < p.second[g]-2*p.margin {
+		if k < least {
 			continue
 		}
 		if s := r.exact(logits, from+i); s > first {
