@@ -21,7 +21,8 @@ type attribution struct {
 	births  []int32 // place of each graph node at its creation
 	roots   []int32 // of each graph node, see findRoots
 	replays map[[2]int32]int32
-	classes []class // by name; computed for kernels' names only
+	classes []class  // by name; computed for kernels' names only
+	recent  []phased // by name
 	// what is worth a warning
 	renumbered   bool
 	orphans      int64 // replayed kernels whose node was created outside the capture
@@ -35,37 +36,15 @@ type attribution struct {
 
 // attribute finds the place of every call and of every graph node's birth.
 func attribute(rec *recording, patterns *Patterns) *attribution {
-	a := &attribution{rec: rec, index: map[place]int32{}}
-	a.intern(nowhere)
-	a.labels = make([]label, len(rec.names))
-	named := make([]bool, len(rec.names))
-	user := make([]bool, len(rec.domains))
-	for i, d := range rec.domains {
-		user[i] = !slices.Contains(libraryDomains, strings.ToLower(d))
-	}
-	lines, count := make([]timeline, len(rec.threads)), make([]int, len(rec.threads))
-	for _, r := range rec.ranges {
-		if user[r.domain] && !named[r.name] {
-			a.labels[r.name], named[r.name] = patterns.label(rec.names[r.name]), true
-		}
-		if user[r.domain] && !a.labels[r.name].empty() {
-			count[r.thread]++
-		}
-	}
-	for i, n := range count {
-		lines[i].marks = make([]mark, 0, n)
-	}
-	for _, r := range rec.ranges {
-		if l := a.labels[r.name]; user[r.domain] && !l.empty() {
-			t := &lines[r.thread]
-			t.marks = append(t.marks, mark{r.start, r.end, l})
-		}
-	}
+	a := &attribution{rec: rec, labels: make([]label, len(rec.names))}
+	lines := make([]timeline, len(rec.threads))
 	a.sortNodes()
-	a.addMoments(lines)
+	var wait sync.WaitGroup
+	wait.Go(func() { a.addMoments(lines) })
+	a.addMarks(lines, patterns)
+	wait.Wait()
 	at := make([]int32, len(rec.calls)+len(rec.nodes))
 	found, renumbered := make([][]place, len(lines)), make([]bool, len(lines))
-	var wait sync.WaitGroup
 	for i := range lines {
 		wait.Go(func() {
 			lines[i].sortMarks()
@@ -76,16 +55,23 @@ func attribute(rec *recording, patterns *Patterns) *attribution {
 		})
 	}
 	wait.Wait()
+	most := len(slices.MaxFunc(append(found, nil), func(x, y []place) int { return cmp.Compare(len(x), len(y)) }))
+	a.index = make(map[place]int32, 2*most) // threads of several ranks share most places; kernels' phases make more
+	a.places = make([]place, 0, 2*most)
+	a.intern(nowhere)
 	for i := range lines { // from each thread's own numbers of places to common ones
 		a.renumbered = a.renumbered || renumbered[i]
 		number := make([]int32, len(found[i]))
 		for n, p := range found[i] {
 			number[n] = a.intern(p)
 		}
-		for _, m := range lines[i].moments {
-			at[m.target] = number[at[m.target]]
-		}
+		wait.Go(func() {
+			for _, m := range lines[i].moments {
+				at[m.target] = number[at[m.target]]
+			}
+		})
 	}
+	wait.Wait()
 	a.calls, a.births = at[:len(rec.calls)], at[len(rec.calls):]
 	a.lookForEnd(lines)
 	return a
@@ -95,8 +81,8 @@ func attribute(rec *recording, patterns *Patterns) *attribution {
 // while its ranges go on has lost the rest.
 func (a *attribution) lookForEnd(lines []timeline) {
 	a.lastWork = -timeLimit
-	for _, k := range a.rec.kernels {
-		a.lastWork = max(a.lastWork, k.end)
+	for i := range a.rec.kernels {
+		a.lastWork = max(a.lastWork, a.rec.kernels[i].end)
 	}
 	for _, g := range a.rec.graphs {
 		a.lastWork = max(a.lastWork, g.end)
@@ -106,9 +92,14 @@ func (a *attribution) lookForEnd(lines []timeline) {
 		number  int32
 	}
 	ran := map[step]bool{}
-	for i, c := range a.rec.calls {
-		if n := a.places[a.calls[i]].Step; n != None {
-			ran[step{a.rec.threads[c.thread].process, n}] = true
+	var last step // neighbours are mostly of one
+	for i := range a.rec.calls {
+		n := a.places[a.calls[i]].Step
+		if n == None {
+			continue
+		}
+		if s := (step{a.rec.threads[a.rec.calls[i].thread].process, n}); s != last || len(ran) == 0 {
+			ran[s], last = true, s
 		}
 	}
 	silent := map[int32]bool{}
@@ -134,6 +125,35 @@ func (a *attribution) lookForEnd(lines []timeline) {
 		delete(silent, u.process)
 	}
 	a.silent = len(silent)
+}
+
+// addMarks labels the ranges and gives those whose name says something to their
+// threads.
+func (a *attribution) addMarks(lines []timeline, patterns *Patterns) {
+	rec := a.rec
+	named := make([]bool, len(rec.names))
+	user := make([]bool, len(rec.domains))
+	for i, d := range rec.domains {
+		user[i] = !slices.Contains(libraryDomains, strings.ToLower(d))
+	}
+	count := make([]int, len(lines))
+	for _, r := range rec.ranges {
+		if user[r.domain] && !named[r.name] {
+			a.labels[r.name], named[r.name] = patterns.label(rec.names[r.name]), true
+		}
+		if user[r.domain] && !a.labels[r.name].empty() {
+			count[r.thread]++
+		}
+	}
+	for i, n := range count {
+		lines[i].marks = make([]mark, 0, n)
+	}
+	for _, r := range rec.ranges {
+		if l := &a.labels[r.name]; user[r.domain] && !l.empty() {
+			t := &lines[r.thread]
+			t.marks = append(t.marks, mark{r.start, r.end, *l})
+		}
+	}
 }
 
 // addMoments asks for the place of every call and every graph node's birth, in
@@ -229,6 +249,7 @@ func (a *attribution) findRoots() []int32 {
 // and gives each kernel its final place.
 func (a *attribution) ledgers() []*ledger {
 	a.classes = make([]class, len(a.rec.names))
+	a.recent = make([]phased, len(a.rec.names))
 	a.roots = a.findRoots()
 	a.replays = map[[2]int32]int32{}
 	ledgers := make([]*ledger, len(a.rec.units))
@@ -287,7 +308,17 @@ func (a *attribution) placeOf(k *kernel) int32 {
 			a.orphans++
 		}
 	}
-	return a.phased(at, k.name)
+	last := &a.recent[k.name]
+	if !last.known || last.from != at {
+		*last = phased{true, at, a.phased(at, k.name)}
+	}
+	return last.to
+}
+
+// phased is the final place of kernels of one name at one place.
+type phased struct {
+	known    bool
+	from, to int32
 }
 
 // replay is the place of a kernel replayed at one place whose node was created

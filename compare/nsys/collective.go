@@ -34,10 +34,9 @@ func (v venue) compare(o venue) int {
 // from the lowest rank's. A rank waits until the last rank arrives, in aligned
 // time and never longer than its own kernel lasts; the rest is transfer.
 func (r *reduction) collectives() {
-	byRank := make([]map[venue][]meeting, len(r.parts))
+	byRank := r.met
 	venues := map[venue]bool{}
-	for i, p := range r.parts {
-		byRank[i] = p.meetings()
+	for i := range byRank {
 		for v := range byRank[i] {
 			venues[v] = true
 		}

@@ -191,18 +191,16 @@ type expertTime struct {
 	ns int64
 }
 
-// expertTimes lists the experts that own kernels, by layer, step and expert. One
+// sumExperts lists the experts that own kernels, by layer, step and expert. One
 // may come several times, from several phases or exports.
-func (r *reduction) expertTimes() []expertTime {
+func (r *reduction) sumExperts() {
 	ns := map[*digest][]int64{}
-	for _, p := range r.parts {
-		sums := ns[p.of]
-		if sums == nil {
-			sums = make([]int64, len(p.of.places))
-			ns[p.of] = sums
+	for i, p := range r.parts {
+		if ns[p.of] == nil {
+			ns[p.of] = make([]int64, len(p.of.places))
 		}
-		for i := range p.events {
-			sums[p.events[i].place] += p.events[i].duration
+		for place, sum := range r.sums[i] {
+			ns[p.of][place] += sum
 		}
 	}
 	var list []expertTime
@@ -216,12 +214,12 @@ func (r *reduction) expertTimes() []expertTime {
 	slices.SortFunc(list, func(a, b expertTime) int {
 		return cmp.Or(cmp.Compare(a.Layer, b.Layer), cmp.Compare(a.Step, b.Step), cmp.Compare(a.Expert, b.Expert))
 	})
-	return list
+	r.expertTimes = list
 }
 
 // expertImbalance is over the experts of expertParts.
 func (r *reduction) expertImbalance() {
-	list := r.expertTimes()
+	list := r.expertTimes
 	if len(list) == 0 {
 		return
 	}

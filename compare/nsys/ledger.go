@@ -3,6 +3,7 @@ package nsys
 import (
 	"cmp"
 	"slices"
+	"sync"
 )
 
 // digest is everything later questions need of one export: what its probe
@@ -48,21 +49,46 @@ type graphEvent struct {
 // settle puts the events in the order of time, the same for every way in which
 // they were read, and keeps the names and places that occur.
 func (d *digest) settle() {
-	names, places := newNumbering[int32](), newNumbering[int32]()
+	var wait sync.WaitGroup
 	for _, l := range d.ledgers {
-		inTime := func(a, b event) int {
-			return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.duration, b.duration),
-				cmp.Compare(a.place, b.place), cmp.Compare(a.name, b.name))
-		}
-		if !slices.IsSortedFunc(l.events, inTime) {
-			slices.SortFunc(l.events, inTime)
-		}
+		wait.Go(l.sort)
+	}
+	wait.Wait()
+	names, places := newChoice(len(d.names)), newChoice(len(d.places))
+	for _, l := range d.ledgers {
 		for i := range l.events {
 			l.events[i].name = names.of(l.events[i].name)
 			l.events[i].place = places.of(l.events[i].place)
 		}
 	}
-	d.names, d.classes, d.places = chosen(d.names, names.values), chosen(d.classes, names.values), chosen(d.places, places.values)
+	d.names, d.classes, d.places = chosen(d.names, names.from), chosen(d.classes, names.from), chosen(d.places, places.from)
+}
+
+// sort puts the events in the order of time; they mostly are.
+func (l *ledger) sort() {
+	inTime := func(a, b event) int {
+		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.duration, b.duration),
+			cmp.Compare(a.place, b.place), cmp.Compare(a.name, b.name))
+	}
+	if !slices.IsSortedFunc(l.events, inTime) {
+		slices.SortFunc(l.events, inTime)
+	}
+}
+
+// choice renumbers the rows of a table that occur, by first sight.
+type choice struct {
+	to   []int32 // new number plus 1, 0 for none
+	from []int32 // old number by new
+}
+
+func newChoice(rows int) *choice { return &choice{to: make([]int32, rows)} }
+
+func (c *choice) of(row int32) int32 {
+	if c.to[row] == 0 {
+		c.from = append(c.from, row)
+		c.to[row] = int32(len(c.from))
+	}
+	return c.to[row] - 1
 }
 
 func chosen[T any](from []T, which []int32) []T {

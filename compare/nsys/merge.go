@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"zombiezen.com/go/sqlite"
 )
@@ -54,11 +55,16 @@ func (m *merger) calls(readers []*callReader, l *launched) {
 		after, _ := slices.BinarySearchFunc(same, start, func(c call, at int64) int { return cmp.Or(cmp.Compare(c.start, at), -1) })
 		return starts[pair] + int32(max(after-1, 0))
 	}
-	for _, list := range [][]kernel{m.rec.kernels, m.rec.moves} {
-		for i := range list {
-			list[i].call = launcher(list[i].unit, list[i].correlate, list[i].start)
-		}
+	var wait sync.WaitGroup
+	half := len(m.rec.kernels) / 2
+	for _, list := range [][]kernel{m.rec.kernels[:half], m.rec.kernels[half:], m.rec.moves} {
+		wait.Go(func() {
+			for i := range list {
+				list[i].call = launcher(list[i].unit, list[i].correlate, list[i].start)
+			}
+		})
 	}
+	wait.Wait()
 	for i := range m.rec.graphs {
 		g := &m.rec.graphs[i]
 		g.call = launcher(g.unit, g.correlate, g.start)
@@ -71,7 +77,7 @@ func (m *merger) sortCalls(readers []*callReader, pairs int) (starts []int32) {
 	starts = make([]int32, pairs+2)
 	for _, r := range readers {
 		m.trouble.add(r.trouble)
-		m.rec.launches += r.rows
+		m.rec.launches += r.count
 		for i := range r.hits {
 			starts[r.hits[i].pair+2]++
 		}

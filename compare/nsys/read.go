@@ -80,7 +80,7 @@ func (t *trouble) believable(start, end int64) bool {
 // GPU in two halves beside the ranges, then the API calls in two halves.
 func read(ctx context.Context, db *database, how depth) (*recording, error) {
 	work, rest := newWorkReader(db, how), newWorkReader(db, how)
-	ranges := &rangeReader{db: db, how: how, texts: newInterner(), ids: newNumbering[int64](), threads: newNumbering[int64](), domains: newDomains()}
+	ranges := &rangeReader{db: db, how: how, texts: newInterner(), ids: newIDs(), threads: newIDs(), domains: newDomains()}
 	if err := db.each(ctx, work.read, rest.readRest, ranges.read); err != nil {
 		return nil, err
 	}
@@ -94,7 +94,7 @@ func read(ctx context.Context, db *database, how depth) (*recording, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := merger{rec: &recording{domains: []string{""}}, threads: newNumbering[int64](), processes: work.processes}
+	m := merger{rec: &recording{domains: []string{""}}, threads: newIDs(), processes: work.processes}
 	m.work(work)
 	m.calls(calls, launched)
 	m.ranges(ranges)

@@ -2,8 +2,8 @@ package nsys
 
 import (
 	"context"
+	"fmt"
 	"maps"
-	"math"
 	"slices"
 
 	"zombiezen.com/go/sqlite"
@@ -127,10 +127,11 @@ func readCalls(ctx context.Context, db *database, l *launched, processes map[int
 	if err != nil {
 		return nil, err
 	}
-	part := func(from, to int64) *callReader {
-		return &callReader{db: db, launched: l, processes: processes, from: from, to: to, threads: newNumbering[int64]()}
+	part := func(rows string) *callReader {
+		return &callReader{db: db, launched: l, processes: processes, rows: rows, seen: newIDs(), threads: newIDs()}
 	}
-	parts := []*callReader{part(math.MinInt64, last/2), part(last/2, math.MaxInt64)}
+	// one bound each: SQLite compares the upper one for every row
+	parts := []*callReader{part(fmt.Sprintf("rowid <= %d", last/2)), part(fmt.Sprintf("rowid > %d", last/2))}
 	return parts, db.each(ctx, parts[0].read, parts[1].read)
 }
 
@@ -140,11 +141,19 @@ type callReader struct {
 	db        *database
 	launched  *launched
 	processes map[int64]int32
-	from, to  int64 // rows, from exclusive
+	rows      string // which, as a condition
+	seen      *numbering[int64]
+	callers   []caller // by number in seen
 	threads   *numbering[int64]
 	hits      []hit
-	rows      int64
+	count     int64
 	trouble   trouble
+}
+
+// caller is a thread with calls.
+type caller struct {
+	launched *correlations // what ran in its process, nil for nothing
+	thread   int32         // its number in threads, −1 before its first hit
 }
 
 // hit is a call and the number of the pair it launched.
@@ -154,29 +163,17 @@ type hit struct {
 }
 
 func (r *callReader) read(conn *sqlite.Conn) error {
-	stmt, _, err := conn.PrepareTransient("SELECT " + r.db.columns(callTable, "correlationId", "globalTid", "start", "end") +
-		" FROM " + callTable + " WHERE rowid > ? AND rowid <= ?")
-	if err != nil {
-		return err
-	}
 	r.hits = make([]hit, 0, r.launched.pairs/2+r.launched.pairs/16)
-	stmt.BindInt64(1, r.from)
-	stmt.BindInt64(2, r.to)
-	last, found := int64(-1), (*correlations)(nil)
-	return r.db.meter.each(stmt, func(row *sqlite.Stmt) error {
-		r.rows++
+	sql := "SELECT " + r.db.columns(callTable, "correlationId", "globalTid", "start", "end") + " FROM " + callTable + " WHERE " + r.rows
+	return r.db.stream(conn, sql, func(row *sqlite.Stmt) error {
+		r.count++
 		tid := row.ColumnInt64(1)
-		if process := tid & processMask; process != last {
-			last, found = process, nil
-			if p, ok := r.processes[process]; ok || r.launched.bare {
-				found = r.launched.byProcess[p]
-			}
-		}
-		if found == nil {
+		by := r.caller(tid)
+		if by.launched == nil {
 			return nil
 		}
 		id := row.ColumnInt64(0)
-		pair := found.find(id)
+		pair := by.launched.find(id)
 		if pair < 0 || id == 0 && row.ColumnType(0) == sqlite.TypeNull {
 			return nil
 		}
@@ -184,8 +181,24 @@ func (r *callReader) read(conn *sqlite.Conn) error {
 		if !r.trouble.believable(c.start, c.end) {
 			return nil
 		}
-		c.thread = r.threads.of(tid)
+		if by.thread < 0 {
+			by.thread = r.threads.of(tid)
+		}
+		c.thread = by.thread
 		r.hits = append(r.hits, hit{c, pair})
 		return nil
 	})
+}
+
+// caller looks a thread up, and on its first call what ran in its process.
+func (r *callReader) caller(tid int64) *caller {
+	i := int(r.seen.of(tid))
+	if i == len(r.callers) {
+		c := caller{thread: -1}
+		if p, ok := r.processes[tid&processMask]; ok || r.launched.bare {
+			c.launched = r.launched.byProcess[p]
+		}
+		r.callers = append(r.callers, c)
+	}
+	return &r.callers[i]
 }

@@ -29,8 +29,8 @@ type workReader struct {
 
 func newWorkReader(db *database, how depth) *workReader {
 	return &workReader{
-		db: db, how: how, names: newNumbering[int64](), processes: newNumbering[int64](), units: newNumbering[unit](),
-		streams: newNumbering[stream](), threads: newNumbering[int64](),
+		db: db, how: how, names: newIDs(), processes: newIDs(), units: newSpread(unit.bits),
+		streams: newSpread(stream.bits), threads: newIDs(),
 	}
 }
 
@@ -220,10 +220,16 @@ const notRecorded = math.MinInt64
 
 // nullable is the value of a column, notRecorded where it is NULL.
 func nullable(row *sqlite.Stmt, col int) int64 {
-	if row.ColumnType(col) == sqlite.TypeNull {
-		return notRecorded
+	if v := row.ColumnInt64(col); present(row, col, v) {
+		return v
 	}
-	return row.ColumnInt64(col)
+	return notRecorded
+}
+
+// present tells a value read from a column from NULL, which reads as 0. Only
+// then does it ask for the type.
+func present(row *sqlite.Stmt, col int, v int64) bool {
+	return v != 0 || row.ColumnType(col) != sqlite.TypeNull
 }
 
 // unit numbers the process and device in two columns. A device beyond 32 bits is

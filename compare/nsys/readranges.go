@@ -46,17 +46,15 @@ func (r *rangeReader) read(conn *sqlite.Conn) error {
 	columns := r.db.columns(rangeTable, "start", "end", "eventType", "text", "textId", "globalTid", "endGlobalTid", "domainId")
 	sql := "SELECT " + columns + " FROM " + rangeTable + " WHERE eventType IN (59, 60, 70, 71, 75)"
 	return r.db.stream(conn, sql, func(row *sqlite.Stmt) error {
-		thread := r.threads.of(row.ColumnInt64(5))
-		domain := r.domains.of(row.ColumnInt64(5)&processMask, row.ColumnInt64(7))
+		tid := row.ColumnInt64(5)
+		thread, domain := r.threads.of(tid), r.domains.of(tid&processMask, row.ColumnInt64(7))
 		kind := row.ColumnInt64(2)
 		if kind == eventDomain {
 			r.domains.texts[domain] = r.name(row)
 			return nil
 		}
 		s := span{start: row.ColumnInt64(0), thread: thread, domain: domain}
-		s.end = openEnd
-		if row.ColumnType(1) != sqlite.TypeNull {
-			s.end = row.ColumnInt64(1)
+		if s.end = row.ColumnInt64(1); present(row, 1, s.end) {
 			if !r.trouble.believable(s.start, s.end) {
 				return nil
 			}
@@ -65,10 +63,11 @@ func (r *rangeReader) read(conn *sqlite.Conn) error {
 			return nil
 		} else {
 			r.trouble.openRanges++
+			s.end = openEnd
 		}
 		r.end = max(r.end, s.start)
-		switch {
-		case row.ColumnType(6) != sqlite.TypeNull && (row.ColumnInt64(6) != row.ColumnInt64(5) || r.how == forStatistics):
+		switch on := row.ColumnInt64(6); {
+		case present(row, 6, on) && (on != tid || r.how == forStatistics):
 			s.style = crossThread // the profiler's statistics leave out all that record where they ended
 		case kind == eventStartEnd || kind == eventImportStartEnd:
 			s.style = startEnd

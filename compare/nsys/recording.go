@@ -44,11 +44,15 @@ type unit struct {
 	device  int32
 }
 
+func (u unit) bits() uint64 { return uint64(u.process)<<32 | uint64(uint32(u.device)) }
+
 // stream is one on which a unit ran kernels.
 type stream struct {
 	unit int32
 	id   int64
 }
+
+func (s stream) bits() uint64 { return uint64(s.unit)<<32 ^ uint64(s.id) }
 
 // kernel is one execution on the GPU. There may be millions: its 40 bytes decide
 // how much memory an export takes.
@@ -134,22 +138,47 @@ func (n *interner) add(s string) int32 {
 	return i
 }
 
-// numbering gives the values of a column small numbers by first sight, with
-// the last one remembered because neighbours repeat.
+// numbering gives the values of a column small numbers by first sight. The
+// column repeats a few values in any order, so that a look into recent finds
+// most of them without the map.
 type numbering[T comparable] struct {
 	index  map[T]int32
 	values []T
-	last   T
-	number int32
+	slot   func(T) uint64 // spreads values over recent; nil keeps the last one only
+	recent [1 << recentBits]numbered[T]
+}
+
+const recentBits = 6
+
+// numbered is a value and its number plus 1, 0 for none.
+type numbered[T comparable] struct {
+	value T
+	next  int32
 }
 
 func newNumbering[T comparable]() *numbering[T] {
-	return &numbering[T]{index: map[T]int32{}, number: -1}
+	return &numbering[T]{index: map[T]int32{}}
 }
 
+// newSpread is a numbering that tells recent values apart by the given bits.
+func newSpread[T comparable](bits func(T) uint64) *numbering[T] {
+	n := newNumbering[T]()
+	n.slot = bits
+	return n
+}
+
+// newIDs numbers the ids of one kind.
+func newIDs() *numbering[int64] { return newSpread(func(id int64) uint64 { return uint64(id) }) }
+
 func (n *numbering[T]) of(v T) int32 {
-	if n.number >= 0 && v == n.last {
-		return n.number
+	at := uint64(0)
+	if n.slot != nil {
+		const spread = 0x9E3779B97F4A7C15 // 2^64 over the golden ratio
+		at = n.slot(v) * spread >> (64 - recentBits)
+	}
+	r := &n.recent[at]
+	if r.next > 0 && r.value == v {
+		return r.next - 1
 	}
 	i, ok := n.index[v]
 	if !ok {
@@ -157,6 +186,6 @@ func (n *numbering[T]) of(v T) int32 {
 		n.index[v] = i
 		n.values = append(n.values, v)
 	}
-	n.last, n.number = v, i
+	r.value, r.next = v, i+1
 	return i
 }

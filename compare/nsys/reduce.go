@@ -11,13 +11,16 @@ import (
 
 // reduction turns digests into a Trace.
 type reduction struct {
-	digests []*digest
-	options Options
-	trace   *Trace
-	parts   []part // one per rank, in rank order
-	names   *interner
-	classes []class // of names
-	layered bool    // some range names a layer
+	digests     []*digest
+	options     Options
+	trace       *Trace
+	parts       []part                // one per rank, in rank order
+	sums        [][]int64             // of each part's time, by place
+	met         []map[venue][]meeting // of each part
+	names       *interner
+	classes     []class      // of names
+	expertTimes []expertTime // see sumExperts
+	layered     bool         // some range names a layer
 }
 
 // part is one rank's ledger with its digest.
@@ -39,15 +42,22 @@ func reduce(digests []*digest, options Options) (*Trace, error) {
 	r.cells()
 	wait.Wait()
 	r.lookForRanges()
+	aside := *r // collectives need nothing of the others; their warnings come after
+	aside.trace = newTrace()
+	wait.Go(aside.collectives)
+	wait.Go(r.sumExperts)
+	defer wait.Wait()
 	r.unknown()
 	if err := r.fitRecorded(); err != nil {
 		return nil, err
 	}
 	r.experts()
 	r.graphs()
+	wait.Wait()
 	r.imbalance()
 	r.stragglers()
-	r.collectives()
+	r.trace.Collectives, r.trace.Alignment = aside.trace.Collectives, aside.trace.Alignment
+	r.trace.Warnings = append(r.trace.Warnings, aside.trace.Warnings...)
 	r.coverage()
 	r.unevenRanks()
 	return r.trace, nil
@@ -116,16 +126,21 @@ func (r *reduction) kernels() {
 	})
 }
 
-// cells fills Cells and Phases, the ranks side by side.
+// cells fills Cells and Phases and what later questions need of every event, the
+// ranks side by side.
 func (r *reduction) cells() {
 	cells, phases := make([][]Cell, len(r.parts)), make([][]PhaseStat, len(r.parts))
 	groups := map[*digest]*cellGroups{}
 	for _, d := range r.digests {
 		groups[d] = newCellGroups(d)
 	}
+	r.sums, r.met = make([][]int64, len(r.parts)), make([]map[venue][]meeting, len(r.parts))
 	var wait sync.WaitGroup
 	for i, p := range r.parts {
-		wait.Go(func() { cells[i], phases[i] = p.cells(groups[p.of]) })
+		wait.Go(func() {
+			cells[i], phases[i] = p.cells(groups[p.of])
+			r.sums[i], r.met[i] = p.sums(), p.meetings()
+		})
 	}
 	wait.Wait()
 	r.trace.Cells = append(r.trace.Cells, slices.Concat(cells...)...)
@@ -184,6 +199,15 @@ func (p part) cells(of *cellGroups) (cells []Cell, phases []PhaseStat) {
 	return cells, phases
 }
 
+// sums is the time at each place.
+func (p part) sums() []int64 {
+	ns := make([]int64, len(p.of.places))
+	for i := range p.events {
+		ns[p.events[i].place] += p.events[i].duration
+	}
+	return ns
+}
+
 // groupPlaces numbers the places that fall together under a key; neighbours
 // mostly do.
 func groupPlaces(places []place, key func(place) place) (groupOf []int32, groups []place) {
@@ -216,9 +240,13 @@ func comparePhases(a, b Phase) int {
 // experts lists what ranges of their own show of single experts.
 func (r *reduction) experts() {
 	found := make([][]ExpertStat, len(r.parts))
+	groups := map[*digest]*expertGroups{}
+	for _, d := range r.digests {
+		groups[d] = newExpertGroups(d)
+	}
 	var wait sync.WaitGroup
 	for i, p := range r.parts {
-		wait.Go(func() { found[i] = p.experts() })
+		wait.Go(func() { found[i] = p.experts(groups[p.of]) })
 	}
 	wait.Wait()
 	r.trace.Experts = append(r.trace.Experts, slices.Concat(found...)...)
@@ -259,22 +287,34 @@ func (r *reduction) world() int {
 	return world
 }
 
-// experts are the experts of one rank that own kernels.
-func (p part) experts() (list []ExpertStat) {
-	of, groups := groupPlaces(p.of.places, func(l place) place {
+// expertGroups says which places of a digest belong to one expert of a layer.
+type expertGroups struct {
+	of      []int32 // by place
+	experts []place
+	nobody  int32 // among experts, −1 without
+}
+
+func newExpertGroups(d *digest) *expertGroups {
+	var g expertGroups
+	g.of, g.experts = groupPlaces(d.places, func(l place) place {
 		if l.Expert == None {
 			return nowhere
 		}
 		return place{Step: None, Layer: l.Layer, Expert: l.Expert}
 	})
-	nobody := int32(slices.Index(groups, nowhere))
-	g := groupDurations([][]event{p.events}, len(groups), func(_ int, e *event) int32 {
-		if of[e.place] == nobody {
-			return -1
+	g.nobody = int32(slices.Index(g.experts, nowhere))
+	return &g
+}
+
+// experts are the experts of one rank that own kernels.
+func (p part) experts(groups *expertGroups) (list []ExpertStat) {
+	g := groupDurations([][]event{p.events}, len(groups.experts), func(_ int, e *event) int32 {
+		if i := groups.of[e.place]; i != groups.nobody {
+			return i
 		}
-		return of[e.place]
+		return -1
 	})
-	for i, at := range groups {
+	for i, at := range groups.experts {
 		if s := g.stats(i); s.Instances > 0 {
 			list = append(list, ExpertStat{Rank: p.rank.Rank, Layer: int(at.Layer), Expert: int(at.Expert), Basis: Observed, Stats: s})
 		}
@@ -306,17 +346,16 @@ func (r *reduction) unevenRanks() {
 // coverage sums what the attribution reached.
 func (r *reduction) coverage() {
 	var total, launched, layered, expert int64
-	for _, p := range r.parts {
+	for i, p := range r.parts {
 		launched += p.launchedNS
-		for i := range p.events {
-			e := &p.events[i]
-			total += e.duration
-			at := &p.of.places[e.place]
+		for j, ns := range r.sums[i] {
+			at := &p.of.places[j]
+			total += ns
 			if at.Layer != None {
-				layered += e.duration
+				layered += ns
 			}
 			if at.Expert != None {
-				expert += e.duration
+				expert += ns
 			}
 		}
 	}

@@ -111,15 +111,15 @@ func (t *torchReader) recording() (*recording, *probe, error) {
 	process := t.process()
 	t.work.processes.of(process)
 	t.work.trouble = t.trouble
-	ids := newNumbering[int64]() // of threads, as the merger wants them
+	ids := newIDs() // of threads, as the merger wants them
 	for i := range t.threads.values {
 		ids.of(process | int64(i))
 	}
 
-	m := merger{rec: &recording{domains: []string{""}}, names: *t.names, threads: newNumbering[int64](), processes: t.work.processes}
+	m := merger{rec: &recording{domains: []string{""}}, names: *t.names, threads: newIDs(), processes: t.work.processes}
 	m.work(t.work)
 	l := newLaunched(t.work)
-	calls := &callReader{threads: ids, rows: t.rows}
+	calls := &callReader{threads: ids, count: t.rows}
 	for i, h := range t.hits {
 		if h.pair = l.find(0, t.launches[i]); h.pair >= 0 {
 			calls.hits = append(calls.hits, h)

@@ -18,18 +18,22 @@ func (r *recording) joinDevices() {
 			home[u.process] = int32(i)
 		}
 	}
+	to := make([]int32, len(r.units))
+	for i, u := range r.units {
+		to[i] = home[u.process]
+	}
 	for i := range r.kernels {
 		k := &r.kernels[i]
-		if at := home[r.units[k.unit].process]; at != k.unit {
+		if at := to[k.unit]; at != k.unit {
 			k.unit = at
 			r.trouble.elsewhere++
 		}
 	}
 	for i := range r.graphs {
-		r.graphs[i].unit = home[r.units[r.graphs[i].unit].process]
+		r.graphs[i].unit = to[r.graphs[i].unit]
 	}
 	for i := range r.streams {
-		r.streams[i].unit = home[r.units[r.streams[i].unit].process]
+		r.streams[i].unit = to[r.streams[i].unit]
 	}
 }
 
