@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 
 	"zombiezen.com/go/sqlite"
@@ -58,7 +59,8 @@ func openDatabase(ctx context.Context, path string) (*database, error) {
 		return nil, err
 	}
 	defer conn.Close()
-	if db.tables, err = tablesOf(conn); err != nil {
+	err = survive(func() (err error) { db.tables, err = tablesOf(conn); return err })
+	if err != nil {
 		return nil, db.failed("reading the list of tables", err)
 	}
 	return db, nil
@@ -152,7 +154,34 @@ func (db *database) connect(ctx context.Context) (*sqlite.Conn, error) {
 		return nil, db.failed("opening it", err)
 	}
 	conn.SetInterrupt(ctx.Done())
+	if db.size > mapLimit {
+		return conn, nil
+	}
+	if err := query(conn, fmt.Sprintf("PRAGMA mmap_size = %d", db.size), func(*sqlite.Stmt) error { return nil }); err != nil {
+		_ = conn.Close()
+		return nil, db.failed("opening it", err)
+	}
 	return conn, nil
+}
+
+// mapLimit is the size up to which an export is mapped into memory, which saves
+// a sixth of the time and counts as memory of the program.
+const mapLimit = 256 << 20
+
+// survive runs what reads a mapped file. A file cut short meanwhile, or a disk
+// that fails, is then a memory fault: it becomes an error.
+func survive(read func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		switch fault := recover().(type) {
+		case nil:
+		case interface{ Addr() uintptr }:
+			err = fmt.Errorf("%w: the file changed while it was read", ErrDamaged)
+		default:
+			panic(fault)
+		}
+	}()
+	return read()
 }
 
 // failed puts an error of SQLite into the reader's words.

@@ -127,7 +127,7 @@ func (db *database) each(ctx context.Context, readers ...func(*sqlite.Conn) erro
 				return
 			}
 			defer conn.Close()
-			if err := read(conn); err != nil {
+			if err := survive(func() error { return read(conn) }); err != nil {
 				errs[i] = db.failed("reading its events", err)
 			}
 		})
