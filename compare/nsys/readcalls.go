@@ -3,7 +3,6 @@ package nsys
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 
 	"zombiezen.com/go/sqlite"
@@ -34,17 +33,17 @@ func newLaunched(w *workReader) *launched {
 	l := &launched{byProcess: map[int32]*correlations{}, bare: w.trouble.bare}
 	count := make([]int, len(w.processes.values))
 	w.eachPair(func(process int32, _ int64) { count[process]++ })
+	lists := make([][]int64, len(count))
 	for p, n := range count {
-		if n > 0 {
-			l.byProcess[int32(p)] = &correlations{ids: make([]int64, 0, n)}
-		}
+		lists[p] = make([]int64, 0, n)
 	}
-	w.eachPair(func(process int32, id int64) {
-		c := l.byProcess[process]
-		c.ids = append(c.ids, id)
-	})
-	for _, p := range slices.Sorted(maps.Keys(l.byProcess)) {
-		c := l.byProcess[p]
+	w.eachPair(func(process int32, id int64) { lists[process] = append(lists[process], id) })
+	for p, ids := range lists {
+		if len(ids) == 0 {
+			continue
+		}
+		c := &correlations{ids: ids}
+		l.byProcess[int32(p)] = c
 		if !slices.IsSorted(c.ids) {
 			slices.Sort(c.ids)
 		}
