@@ -1,7 +1,6 @@
 package plots
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"html"
@@ -34,8 +33,8 @@ type Figure struct {
 }
 
 // SVG writes the figure as a stand-alone SVG document with title and caption.
-// The text stays text, in Liberation Sans or what the reader's machine has of
-// the same metrics.
+// The text stays text, in Liberation Sans or what the reader's machine has
+// instead, stretched to the width it was laid out with.
 func (f Figure) SVG(w io.Writer) error {
 	_, err := io.WriteString(w, `<?xml version="1.0" encoding="UTF-8"?>`+"\n"+f.svg(true))
 	return err
@@ -55,26 +54,19 @@ func (f Figure) PNG(w io.Writer) error {
 	return err
 }
 
-// fallback is what stands in for Liberation Sans: faces of the same metrics.
-const fallback = "font-family:'Liberation Sans',Arial,Helvetica,sans-serif;"
-
 func (f Figure) svg(alone bool) string {
 	width, height := f.size(alone)
-	c := vgsvg.New(width, height)
+	c := &svgCanvas{Canvas: vgsvg.New(width, height)}
 	d := draw.New(c)
 	if alone {
 		fillBox(d, paper, d.Rectangle)
 	}
 	f.draw(d, alone)
-	var b bytes.Buffer
-	_, _ = c.WriteTo(&b) // a bytes.Buffer takes everything
-	_, body, _ := strings.Cut(b.String(), "xlink\">")
-	body = strings.ReplaceAll(body, "font-family:Liberation Sans;", fallback)
 	head := fmt.Sprintf(`<svg viewBox="0 0 %g %g" role="img"`, width.Points(), height.Points())
 	if alone {
 		head += fmt.Sprintf(` width="%gpt" height="%gpt" xmlns="http://www.w3.org/2000/svg"`, width.Points(), height.Points())
 	}
-	return fmt.Sprintf("%s>\n<title>%s</title>\n<desc>%s</desc>%s", head, html.EscapeString(f.Title), html.EscapeString(f.Alt), body)
+	return fmt.Sprintf("%s>\n<title>%s</title>\n<desc>%s</desc>%s", head, html.EscapeString(f.Title), html.EscapeString(f.Alt), c.body())
 }
 
 // size is the whole figure's, with room for the words if they are drawn.
