@@ -58,6 +58,10 @@ serves all, --counts allocates its time by recorded load, and says so.
 --summary writes a small file from which every number follows as from the export;
 trace merges any number of them. Ranges are read with the patterns of that time.
 
+--like-nsys prints the bytes that 'nsys stats --format csv' prints, so that both can
+be compared. Names with quotes or line breaks, which it prints as they are, are
+escaped here, so that any reader of CSV finds their ends.
+
 An export holds the whole environment of the profiled command, host, user, paths
 and output. --scrub writes a copy without them that gives the same analysis; the
 names of kernels and ranges stay in it.`,

@@ -15,16 +15,17 @@ import (
 var LikeReports = []string{"cuda_gpu_kern_sum", "nvtx_kern_sum", "nvtx_gpu_proj_sum"}
 
 // LikeNsys writes what 'nsys stats --report NAME --format csv' of 2023.4 prints
-// for the export, to the byte: the same columns, rows, order and rounding. (Two
-// things differ: names with quotes or line breaks are quoted as CSV asks, and the
-// levels of two ranges with the same times, which the profiler leaves empty.) It
-// is how users convince themselves that both read the same capture; its numbers
+// for the export, to the byte: the same columns, rows, order and rounding. Two
+// things differ: names with quotes or line breaks, which the profiler prints as
+// they are so that no reader finds their ends, are escaped as CSV asks (RFC 4180);
+// and the levels of two ranges with the same times, which it leaves empty, are
+// given. It is how users convince themselves that both read the same capture; its numbers
 // are defined by the profiler and not by this package:
 //
 //   - a range contains an operation when its thread made the whole launching
 //     call inside it, so an operation belongs to all ranges around it;
 //   - a projected range lasts from its first operation's start to its last one's
-//     end, idle time included.
+//     end, idle time included; one without a name is not listed.
 //
 // A report for which the export has no rows is an error: of Options only the
 // converter and the progress count.
@@ -255,14 +256,35 @@ func (c *containment) prune(open []int32, thread int32, at int64) []int32 {
 	return open
 }
 
+// title is the name of a group of ranges. A group without one prints as that of
+// the empty name does, and comes before it.
+type title struct {
+	text  string
+	given bool
+}
+
+func (t title) compare(o title) int {
+	switch {
+	case t.given == o.given:
+		return cmp.Compare(t.text, o.text)
+	case t.given:
+		return 1
+	}
+	return -1
+}
+
 // title is a range's name as the reports print it: with its domain's, if that
 // has one.
-func (c *containment) title(rng int32) string {
+func (c *containment) title(rng int32) title {
 	r := &c.rec.ranges[rng]
-	if domain := c.rec.domains[r.domain]; domain != "" {
-		return domain + ":" + c.rec.names[r.name]
+	if r.nameless {
+		return title{}
 	}
-	return c.rec.names[r.name]
+	text := c.rec.names[r.name]
+	if domain := c.rec.domains[r.domain]; domain != "" {
+		text = domain + ":" + text
+	}
+	return title{text, true}
 }
 
 var styleNames = map[style]string{pushPop: "PushPop", startEnd: "StartEnd"}

@@ -6,12 +6,13 @@ import (
 )
 
 // rangeKernel groups kernels by the range around their launch, its thread and
-// their name. Without a range the title is empty; without a launch the thread is
+// their name. Without a range there is no title; without a launch the thread is
 // −1.
 type rangeKernel struct {
-	title, style string
-	thread       int32
-	name         int32
+	title  title
+	style  string
+	thread int32
+	name   int32
 }
 
 // rangeKernels is one group.
@@ -43,12 +44,12 @@ func rangeKernelSum(rec *recording) ([][]string, error) {
 	slices.SortFunc(groups, func(a, b *rangeKernels) int {
 		ap, at := ids(a.thread)
 		bp, bt := ids(b.thread)
-		return cmp.Or(cmp.Compare(a.title, b.title), cmp.Compare(ap, bp), cmp.Compare(at, bt),
+		return cmp.Or(a.title.compare(b.title), cmp.Compare(ap, bp), cmp.Compare(at, bt),
 			cmp.Compare(b.stats.TotalNS, a.stats.TotalNS), cmp.Compare(rec.names[a.name], rec.names[b.name]), cmp.Compare(a.style, b.style))
 	})
 	rows := [][]string{{"NVTX Range", "Style", "PID", "TID", "NVTX Inst", "Kern Inst", "Total Time (ns)", "Avg (ns)", "Med (ns)", "Min (ns)", "Max (ns)", "StdDev (ns)", "Kernel Name"}}
 	for _, g := range groups {
-		row := []string{g.title, g.style, "", "", whole(int64(len(g.ranges))), whole(g.kernels), whole(g.stats.TotalNS)}
+		row := []string{g.title.text, g.style, "", "", whole(int64(len(g.ranges))), whole(g.kernels), whole(g.stats.TotalNS)}
 		if pid, tid := ids(g.thread); g.thread >= 0 {
 			row[2], row[3] = whole(pid), whole(tid)
 		}
@@ -133,7 +134,8 @@ type projection struct {
 
 // projected groups the ranges of one name that anything was launched in.
 type projected struct {
-	title, style                   string
+	title                          title
+	style                          string
 	durations                      []int64
 	original, ops, level, children int64 // sums
 	stats                          Stats
@@ -147,12 +149,12 @@ func projectionSum(rec *recording) ([][]string, error) {
 		return nil, err
 	}
 	slices.SortFunc(groups, func(a, b *projected) int {
-		return cmp.Or(cmp.Compare(b.stats.TotalNS, a.stats.TotalNS), cmp.Compare(a.title, b.title), cmp.Compare(a.style, b.style))
+		return cmp.Or(cmp.Compare(b.stats.TotalNS, a.stats.TotalNS), a.title.compare(b.title), cmp.Compare(a.style, b.style))
 	})
 	rows := [][]string{{"Range", "Style", "Total Proj Time (ns)", "Total Range Time (ns)", "Range Instances", "Proj Avg (ns)", "Proj Med (ns)", "Proj Min (ns)", "Proj Max (ns)", "Proj StdDev (ns)", "Total GPU Ops", "Avg GPU Ops", "Avg Range Lvl", "Avg Num Child"}}
 	for _, g := range groups {
 		n := float64(g.stats.Instances)
-		row := []string{g.title, g.style, whole(g.stats.TotalNS), whole(g.original), whole(g.stats.Instances)}
+		row := []string{g.title.text, g.style, whole(g.stats.TotalNS), whole(g.original), whole(g.stats.Instances)}
 		row = append(append(row, figures(g.stats)...), whole(g.ops), tenth(float64(g.ops)/n), tenth(float64(g.level)/n), tenth(float64(g.children)/n))
 		rows = append(rows, row)
 	}
@@ -169,14 +171,17 @@ func groupProjections(rec *recording) ([]*projected, error) {
 	if err != nil {
 		return nil, err
 	}
-	type key struct{ title, style string }
+	type key struct {
+		title title
+		style string
+	}
 	index := map[key]*projected{}
 	var groups []*projected
 	for i, p := range projections {
-		if p.ops == 0 {
+		r := &rec.ranges[i]
+		if p.ops == 0 || r.nameless {
 			continue
 		}
-		r := &rec.ranges[i]
 		k := key{c.title(int32(i)), styleNames[r.style]}
 		g := index[k]
 		if g == nil {

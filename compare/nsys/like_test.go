@@ -3,9 +3,11 @@ package nsys
 import (
 	"bytes"
 	"context"
+	"encoding/csv"
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -59,6 +61,52 @@ func TestLikeNsysClosesOpenRanges(t *testing.T) {
 	}
 	if rows := strings.Split(got.String(), "\n"); len(rows) != 4 || !strings.HasPrefix(rows[1], "a,PushPop,7,400,1,") {
 		t.Errorf("have %q", rows)
+	}
+}
+
+// The profiler's CSV does not escape names; ours reads back. A range without a name
+// is a group of its own before that of the empty name, as kernels outside all
+// ranges are, and its projection is not listed. Checked against the profiler's own
+// program on a capture with such names.
+func TestLikeNsysOddNames(t *testing.T) {
+	f := newFixture()
+	odd := []string{"", "a \"b\", c", "line\nbreak", "\"whole\"", "carriage\rreturn", " space"}
+	for i, name := range odd {
+		at := int64(100 * (i + 1))
+		f.push(0, at, at+50, name).work(0, int64(i+1), at+1, 10, "k "+name)
+	}
+	f.sql("INSERT INTO NVTX_EVENTS VALUES (50,99,59,NULL,NULL,%d,NULL,0)", tid(0, 1)) // neither text nor textId
+	path := f.work(0, 90, 60, 5, "in nameless").work(0, 91, 900, 20, "outside").write(t, "odd.sqlite")
+	rows := func(report string) [][]string {
+		var b bytes.Buffer
+		if err := LikeNsys(context.Background(), &b, path, report, Options{}); err != nil {
+			t.Fatal(err)
+		}
+		rows, err := csv.NewReader(&b).ReadAll()
+		if err != nil {
+			t.Fatalf("%s is no CSV: %v", report, err)
+		}
+		return rows[1:]
+	}
+	var kernels []string
+	for _, row := range rows("nvtx_kern_sum") {
+		kernels = append(kernels, row[0]+"|"+row[1]+"|"+row[12])
+	}
+	want := []string{
+		"||outside", "|PushPop|in nameless", // no name; of one thread, the longest time first
+		"|PushPop|k ", " space|PushPop|k  space", "\"whole\"|PushPop|k \"whole\"", "a \"b\", c|PushPop|k a \"b\", c",
+		"carriage\rreturn|PushPop|k carriage\rreturn", "line\nbreak|PushPop|k line\nbreak",
+	}
+	if !slices.Equal(kernels, want) {
+		t.Errorf("nvtx_kern_sum: want %q, have %q", want, kernels)
+	}
+	var projected []string
+	for _, row := range rows("nvtx_gpu_proj_sum") {
+		projected = append(projected, row[0])
+	}
+	slices.Sort(odd)
+	if slices.Sort(projected); !slices.Equal(projected, odd) {
+		t.Errorf("nvtx_gpu_proj_sum: want %q, have %q", odd, projected)
 	}
 }
 

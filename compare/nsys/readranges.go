@@ -50,7 +50,7 @@ func (r *rangeReader) read(conn *sqlite.Conn) error {
 		thread, domain := r.threads.of(tid), r.domains.of(tid&processMask, row.ColumnInt64(7))
 		kind := row.ColumnInt64(2)
 		if kind == eventDomain {
-			r.domains.texts[domain] = r.name(row)
+			r.domains.texts[domain], _ = r.name(row)
 			return nil
 		}
 		s := span{start: row.ColumnInt64(0), thread: thread, domain: domain}
@@ -72,7 +72,7 @@ func (r *rangeReader) read(conn *sqlite.Conn) error {
 		case kind == eventStartEnd || kind == eventImportStartEnd:
 			s.style = startEnd
 		}
-		s.name = r.name(row)
+		s.name, s.nameless = r.name(row)
 		r.ranges = append(r.ranges, s)
 		return nil
 	})
@@ -82,12 +82,13 @@ func (r *rangeReader) read(conn *sqlite.Conn) error {
 // is known.
 const openEnd = timeLimit + 1
 
-func (r *rangeReader) name(row *sqlite.Stmt) int32 {
+// name numbers the name of a row; one without any has the empty text.
+func (r *rangeReader) name(row *sqlite.Stmt) (name int32, nameless bool) {
 	if row.ColumnType(3) == sqlite.TypeNull {
 		if row.ColumnType(4) == sqlite.TypeNull {
-			return r.texts.bytes(nil)
+			return r.texts.bytes(nil), true
 		}
-		return registered + r.ids.of(row.ColumnInt64(4))
+		return registered + r.ids.of(row.ColumnInt64(4)), false
 	}
 	n := row.ColumnLen(3)
 	if cap(r.buffer) < n {
@@ -97,7 +98,7 @@ func (r *rangeReader) name(row *sqlite.Stmt) int32 {
 	if r.how == forAnalysis {
 		text = withoutInstance(text)
 	}
-	return r.texts.bytes(text)
+	return r.texts.bytes(text), false
 }
 
 // instanceMarks begin what PyTorch appends to an operator's name to make it

@@ -83,6 +83,7 @@ type span struct {
 	name       int32
 	domain     int32
 	style      style
+	nameless   bool // neither text nor a registered string, which is not the empty text
 }
 
 // style is how a range was made.
