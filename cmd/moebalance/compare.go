@@ -16,6 +16,7 @@ import (
 type compareOptions struct {
 	read       traceOptions // flags that say how exports are read, and where the result goes
 	counts     [2]string    // by arm
+	model      modelFlags   // of the counts
 	metric     string
 	trust      bool
 	confidence float64
@@ -60,6 +61,7 @@ Exit 4 when the sides are no normal and perfect arm of the same run.`,
 	o.read.bindPatterns(c)
 	f.StringVar(&o.counts[0], "counts-normal", "", "`DIR` or file of expert statistics of the normal run")
 	f.StringVar(&o.counts[1], "counts-perfect", "", "likewise of the perfect run")
+	o.model.bindCounts(f)
 	o.read.threshold.fraction = compare.DefaultThreshold
 	f.Var(&o.read.threshold, "threshold", "gain of reports, or imbalance of traces, that counts as significant")
 	f.StringVar(&o.metric, "metric", "", "metric of the reports: a `NAME` they have, or NAME=REGEX or NAME=JSONPATH to read one (default: their throughput)")
@@ -92,8 +94,8 @@ func (o *compareOptions) run(c *cobra.Command, args []string) error {
 		return usagef("one side holds traces and the other benchmark reports: want two of a kind")
 	case sides[0].kind != ofReports:
 		return o.traces(c, sides, options)
-	case o.counts != [2]string{}:
-		return usagef("--counts-normal and --counts-perfect go with nsys exports, not with benchmark reports")
+	case o.counts != [2]string{} || o.model.named():
+		return usagef("--counts-normal, --counts-perfect, --model and --config go with nsys exports, not with benchmark reports")
 	}
 	return o.reports(c, sides)
 }
@@ -103,14 +105,20 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]side, options nsys.Op
 	if o.metric != "" || o.trust || o.requireVerdict {
 		return usagef("--metric, --trust-arms and --require-verdict go with benchmark reports, not with traces")
 	}
+	if o.model.named() && o.counts == [2]string{} {
+		return usagef("--model and --config name the model of recorded counts: want --counts-normal or --counts-perfect with them")
+	}
+	shape, err := o.model.shape()
+	if err != nil {
+		return err
+	}
 	options.Converter = reportConverter()
 	progress, done := readingBar(c.ErrOrStderr(), slices.Concat(sides[0].paths, sides[1].paths))
 	defer done()
 	options.Progress = progress
 	var arms [2]*nsys.Trace
 	for i, s := range sides {
-		var err error
-		if arms[i], err = s.trace(c.Context(), options, o.counts[i]); err != nil {
+		if arms[i], err = s.trace(c.Context(), options, statistics{o.counts[i], shape}); err != nil {
 			return fmt.Errorf("%s side: %w", compare.Arms[i], err)
 		}
 	}

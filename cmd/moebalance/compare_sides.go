@@ -128,12 +128,12 @@ func sideKindOf(path string) (sideKind, error) {
 var traceResult = regexp.MustCompile(`^\s*\{\s*"schema_version":\s*\d+,\s*"kind":\s*"trace"`)
 
 // trace reads the traces of a side, with the expert statistics beside them.
-func (s side) trace(ctx context.Context, o nsys.Options, statistics string) (*nsys.Trace, error) {
+func (s side) trace(ctx context.Context, o nsys.Options, recorded statistics) (*nsys.Trace, error) {
 	if s.kind != ofResults {
-		return readTrace(ctx, s.paths, o, statistics)
+		return readTrace(ctx, s.paths, o, recorded)
 	}
-	if statistics != "" {
-		return nil, usagef("%s is a JSON result of trace, which is judged already: make it with trace --counts %s", s.paths[0], statistics)
+	if recorded.path != "" {
+		return nil, usagef("%s is a JSON result of trace, which is judged already: make it with trace --counts %s", s.paths[0], recorded.path)
 	}
 	b, err := os.ReadFile(s.paths[0])
 	if err != nil {

@@ -9,13 +9,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/moebalance/moebalance/compare/counts"
-	"github.com/moebalance/moebalance/router"
 )
 
 type countsOptions struct {
 	ranks     int
 	placement string
-	model     string
+	model     modelFlags
 	since     string
 	threshold share
 	failAbove share
@@ -39,7 +38,7 @@ that alternates cancels. max/mean is the largest load over the mean load;
 imbalance is max/mean − 1; balancedness is mean/max. The floor is the best that
 indivisible slots allow. The null is what uniformly random routing of the same
 tokens gives, simulated: its median and 95th percentile. Groups make chance more
-uneven, so name the model with --model.
+uneven, so name the model with --model or --config.
 
 Where the format says which rank sent, traffic tells how far the slots travel:
 off-rank is the share that leaves its rank; pair max/mean is the busiest pair of
@@ -58,7 +57,7 @@ the floor, and above the null's 95th percentile.`,
 	f := c.Flags()
 	f.IntVar(&o.ranks, "ep", 0, "judge as if the experts lay contiguously on this many ranks (default as recorded)")
 	f.StringVar(&o.placement, "placement", "", "judge as if the experts lay as in this `FILE`: EPLB YAML (with --ep), expert map, slot assignments")
-	f.StringVar(&o.model, "model", "", "the model, for its top-k and groups: a preset (see 'models') or a config.json")
+	o.model.bindCounts(f)
 	f.StringVar(&o.since, "since", "", "judge what was added since this earlier `FILE` of the same cumulative counters")
 	o.threshold.fraction = defaultThreshold
 	f.Var(&o.threshold, "threshold", "flag an imbalance above this")
@@ -159,19 +158,9 @@ func (o *countsOptions) judging() (counts.Options, error) {
 		}
 		judging.Placement = p
 	}
-	if o.model != "" {
-		m, err := router.FindModel(o.model)
-		if isFile(o.model) {
-			m, err = readModelConfig(o.model)
-		} else {
-			err = withCode(exitUsage, err)
-		}
-		if err != nil {
-			return judging, err
-		}
-		judging.Shape = &m.Shape
-	}
-	return judging, nil
+	var err error
+	judging.Shape, err = o.model.shape()
+	return judging, err
 }
 
 // read reads one record, or what was added to it.

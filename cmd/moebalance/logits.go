@@ -34,7 +34,7 @@ plans counts how even each plan is, without making any.`,
 
 // gateFlags choose a gate and the ranks its experts lie on.
 type gateFlags struct {
-	model, config      string
+	modelFlags
 	experts, topK      int
 	groups, topKGroups int
 	method             string
@@ -63,8 +63,7 @@ func (g *gateFlags) bindRanks(f *pflag.FlagSet) {
 
 // bindModel binds the flags that name a model or describe one.
 func (g *gateFlags) bindModel(f *pflag.FlagSet) {
-	f.StringVar(&g.model, "model", "", "a preset, such as gpt-oss-120b or deepseek-v3; see 'moebalance models'")
-	f.StringVar(&g.config, "config", "", "read the model from this Hugging Face config.json `FILE`")
+	g.modelFlags.bind(f)
 	f.IntVar(&g.experts, "experts", 0, "routed experts of a layer, in place of --model")
 	f.IntVar(&g.topK, "top-k", 0, "experts per token, with --experts")
 	f.IntVar(&g.groups, "groups", 0, "equal groups of experts, with --experts (default none)")
@@ -128,12 +127,8 @@ func (g *gateFlags) gate() (name string, gate router.Gate, dtype string, err err
 }
 
 func (g *gateFlags) find() (router.Model, error) {
-	switch {
-	case g.model != "":
-		m, err := router.FindModel(g.model)
-		return m, withCode(exitUsage, err)
-	case g.config != "":
-		return readModelConfig(g.config)
+	if g.named() {
+		return g.modelFlags.find()
 	}
 	m := router.Model{Name: fmt.Sprintf("e%dk%d", g.experts, g.topK), Scale: 1, LogitsDType: "bf16", Method: router.Renormalize}
 	m.Shape = router.Shape{Experts: g.experts, TopK: g.topK, Groups: g.groups, TopKGroups: g.topKGroups}

@@ -4,42 +4,56 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/router"
 )
 
+// statistics are the expert statistics of a traced run, none where the path is
+// empty. The shape is that of the model, nil where it is not named.
+type statistics struct {
+	path  string
+	shape *router.Shape
+}
+
 // readTrace reads the exports of one run, and sets the expert statistics of the
-// same run beside them where their path is not empty.
-func readTrace(ctx context.Context, exports []string, o nsys.Options, statistics string) (*nsys.Trace, error) {
-	if statistics != "" {
+// same run beside them.
+func readTrace(ctx context.Context, exports []string, o nsys.Options, s statistics) (*nsys.Trace, error) {
+	if s.path != "" {
 		var err error
-		if o.Recorded, err = recordedLoad(statistics, o.Threshold); err != nil {
+		if o.Recorded, err = s.load(o.Threshold); err != nil {
 			return nil, err
 		}
 	}
 	t, err := nsys.Read(ctx, exports, o)
 	if errors.Is(err, nsys.ErrCounts) {
-		err = withCode(exitUsage, fmt.Errorf("expert statistics %q: %w", statistics, err))
+		err = withCode(exitUsage, fmt.Errorf("expert statistics %q: %w", s.path, err))
 	}
 	return t, err
 }
 
-// recordedLoad reads expert statistics into what a trace can use of them.
-func recordedLoad(path string, threshold float64) (nsys.Recorded, error) {
-	record, err := counts.Read(path)
+// load reads them into what a trace can use of them.
+func (s statistics) load(threshold float64) (nsys.Recorded, error) {
+	record, err := counts.Read(s.path)
 	if err != nil {
 		return nsys.Recorded{}, err
 	}
 	if record.Experts == 0 {
-		return nsys.Recorded{}, fmt.Errorf("expert statistics %q: want slots per expert, have %s, which holds none; 'moebalance counts' shows what it does hold", path, record.Format)
+		return nsys.Recorded{}, fmt.Errorf("expert statistics %q: want slots per expert, have %s, which holds none; 'moebalance counts' shows what it does hold", s.path, record.Format)
 	}
-	layers, _, err := record.Imbalance(counts.Options{Threshold: threshold})
-	if err != nil {
-		return nsys.Recorded{}, err
+	layers, warnings, err := record.Imbalance(counts.Options{Threshold: threshold, Shape: s.shape})
+	if err != nil { // the model contradicts the record
+		return nsys.Recorded{}, withCode(exitUsage, err)
 	}
 	r := nsys.Recorded{Load: record.ByLayer(), Layout: map[int]router.Layout{}}
+	for _, w := range slices.Concat(record.Warnings, warnings) {
+		if w.Code == "no_ranks" { // whose text asks for a flag of the verb counts
+			w.Text = "the number of ranks is not recorded, so only experts are judged, and no time is allocated"
+		}
+		r.Warnings = append(r.Warnings, nsys.Warning{Code: "counts_" + w.Code, Subject: base(w.Subject), Text: w.Text})
+	}
 	for _, l := range layers {
 		r.Imbalance = append(r.Imbalance, nsys.ImbalanceStat{
 			Layer: l.Layer, Level: l.Level, Quantity: nsys.QuantityLoad, Steps: l.Steps, Parts: l.Parts,
@@ -49,7 +63,7 @@ func recordedLoad(path string, threshold float64) (nsys.Recorded, error) {
 	placement := record.Placement
 	if placement == nil && record.Ranks > 0 {
 		if placement, err = counts.Contiguous(record.Experts, record.Ranks); err != nil {
-			return nsys.Recorded{}, fmt.Errorf("reading expert statistics %q: %w", path, err)
+			return nsys.Recorded{}, fmt.Errorf("reading expert statistics %q: %w", s.path, err)
 		}
 	}
 	for layer := range r.Load {

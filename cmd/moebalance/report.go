@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -18,7 +19,8 @@ type reportOptions struct {
 	file      string
 	png       string
 	svg       string
-	counts    [2]string // of exports, by arm
+	counts    [2]string  // of exports, by arm
+	model     modelFlags // of these and of folders of expert statistics
 	threshold share
 }
 
@@ -53,6 +55,7 @@ Without -o, --png and --svg the page goes to stdout.`,
 	f.StringVar(&o.svg, "svg", "", "likewise as SVG")
 	f.StringVar(&o.counts[0], "counts-normal", "", "`DIR` or file of expert statistics of the run whose normal exports are given")
 	f.StringVar(&o.counts[1], "counts-perfect", "", "likewise of the perfect run")
+	o.model.bindCounts(f)
 	o.threshold.fraction = defaultThreshold
 	f.Var(&o.threshold, "threshold", "flag an imbalance above this, in exports and expert statistics read directly")
 	return c
@@ -75,7 +78,11 @@ func (o *reportOptions) run(c *cobra.Command, paths []string) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	r := reportInputs{threshold: o.threshold.fraction, counts: map[string]string{}}
+	shape, err := o.model.shape()
+	if err != nil {
+		return err
+	}
+	r := reportInputs{threshold: o.threshold.fraction, counts: map[string]string{}, shape: shape}
 	for i, arm := range compare.Arms {
 		if o.counts[i] != "" {
 			r.counts[string(arm)] = o.counts[i]
@@ -85,6 +92,10 @@ func (o *reportOptions) run(c *cobra.Command, paths []string) error {
 	inputs, err := r.read(c.Context(), paths)
 	if err != nil {
 		return err
+	}
+	counted := func(in page.Input) bool { return in.Counts != nil }
+	if o.model.named() && len(r.counts) == 0 && !slices.ContainsFunc(inputs, counted) {
+		return usagef("--model and --config name the model of expert statistics: want a folder of them, --counts-normal or --counts-perfect")
 	}
 	p, err := page.New(o.title, inputs)
 	if err != nil {

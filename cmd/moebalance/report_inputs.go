@@ -13,12 +13,14 @@ import (
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/plots/page"
+	"github.com/moebalance/moebalance/router"
 )
 
 // reportInputs turns paths into the inputs of a page.
 type reportInputs struct {
 	threshold float64
 	counts    map[string]string // expert statistics of exports, by arm
+	shape     *router.Shape     // of the model of all expert statistics, nil where it is not named
 	progress  func(paths []string) (show func(bytes int64), done func())
 	inputs    []page.Input
 	exports   []string
@@ -87,9 +89,9 @@ func (r *reportInputs) folder(ctx context.Context, path string) error {
 	if err != nil {
 		return fmt.Errorf("folder %s holds no campaign (campaign.sqlite), no exports (*.sqlite), and no expert statistics: %w", path, err)
 	}
-	layers, warnings, err := record.Imbalance(counts.Options{Threshold: r.threshold})
-	if err != nil {
-		return err
+	layers, warnings, err := record.Imbalance(counts.Options{Threshold: r.threshold, Shape: r.shape})
+	if err != nil { // the model contradicts the record
+		return withCode(exitUsage, err)
 	}
 	result := page.Counts{Warnings: append(record.Warnings, warnings...), Load: record.ByLayer()}
 	for _, l := range layers {
@@ -138,7 +140,7 @@ func (r *reportInputs) traces(ctx context.Context) error {
 		if len(group) == 0 {
 			continue
 		}
-		t, err := readTrace(ctx, group, options, r.counts[arm])
+		t, err := readTrace(ctx, group, options, statistics{r.counts[arm], r.shape})
 		if err != nil {
 			return err
 		}

@@ -25,6 +25,7 @@ type traceOptions struct {
 	layers    []string
 	experts   []string
 	counts    string
+	model     modelFlags // of the counts
 	summary   string
 	like      string
 	scrub     string
@@ -53,7 +54,9 @@ compute time per step. Collectives are mostly waiting for the slowest rank: they
 are split into wait and transfer and never count as compute. Standard deviations
 are those of a sample; percentiles are nearest ranks.
 An expert's time is observed where it has ranges of its own; where one kernel
-serves all, --counts allocates its time by recorded load, and says so.
+serves all, --counts allocates its time by recorded load, and says so. The load is
+judged as by the verb counts: --model or --config names the groups of experts, which
+no statistics hold and which make chance more uneven.
 
 --summary writes a small file from which every number follows as from the export;
 trace merges any number of them. Ranges are read with the patterns of that time.
@@ -66,7 +69,7 @@ An export holds the whole environment of the profiled command, host, user, paths
 and output. --scrub writes a copy without them that gives the same analysis; the
 names of kernels and ranges stay in it.`,
 		Example: `  moebalance trace testdata/gptoss-ep4-loop/normal.sqlite
-  moebalance trace --counts testdata/deepseek-ep4-ranks/counts-normal testdata/deepseek-ep4-ranks/normal.rank?.sqlite
+  moebalance trace --counts testdata/deepseek-ep4-ranks/counts-normal --model deepseek-v3 testdata/deepseek-ep4-ranks/normal.rank?.sqlite
   moebalance trace --like-nsys cuda_gpu_kern_sum testdata/gptoss-ep4-loop/normal.sqlite
   moebalance trace --format csv --table experts testdata/gptoss-ep4-loop/normal.sqlite
   moebalance trace testdata/torch/grouped-normal.rank?.json.gz`,
@@ -76,6 +79,7 @@ names of kernels and ranges stay in it.`,
 	f := c.Flags()
 	o.bindPatterns(c)
 	f.StringVar(&o.counts, "counts", "", "`DIR` or file of expert statistics of the same run")
+	o.model.bindCounts(f)
 	f.StringVar(&o.summary, "summary", "", "write a summary of the exports to this `FILE` for a later trace of summaries, and nothing else")
 	f.StringVar(&o.like, "like-nsys", "", "print the CSV of 'nsys stats' for this `REPORT` instead: "+strings.Join(nsys.LikeReports, ", "))
 	f.StringVar(&o.scrub, "scrub", "", "write a copy of the export without environment, host, user, paths and output to this `FILE`, and nothing else")
@@ -123,6 +127,9 @@ func (o *traceOptions) check(paths ...string) (nsys.Options, error) {
 	if instead > 0 && (o.counts != "" || o.failAbove.given) {
 		return n, usagef("--counts and --fail-above judge a trace: want neither with --like-nsys, --summary or --scrub")
 	}
+	if o.model.named() && o.counts == "" {
+		return n, usagef("--model and --config name the model of recorded counts: want --counts with them")
+	}
 	if instead > 1 {
 		return n, usagef("--like-nsys, --summary and --scrub: want one of them")
 	}
@@ -169,7 +176,11 @@ func (o *traceOptions) run(c *cobra.Command, paths []string) error {
 	if o.summary != "" {
 		return writeFile(o.summary, func(w io.Writer) error { return nsys.Summarize(c.Context(), w, paths, options) })
 	}
-	t, err := readTrace(c.Context(), paths, options, o.counts)
+	shape, err := o.model.shape()
+	if err != nil {
+		return err
+	}
+	t, err := readTrace(c.Context(), paths, options, statistics{o.counts, shape})
 	if err != nil {
 		return err
 	}

@@ -137,8 +137,11 @@ type nullKey struct {
 func newJudge(r *Record, o Options) (*judge, error) {
 	j := &judge{shape: router.Shape{Experts: r.Experts, TopK: r.TopK}, null: o.Null, known: map[nullKey]router.Null{}}
 	if o.Shape != nil {
-		if r.Experts > 0 && o.Shape.Experts != r.Experts || r.TopK > 0 && o.Shape.TopK != r.TopK {
-			return nil, fmt.Errorf("the model has %d experts and top-%d, the record %d and %d", o.Shape.Experts, o.Shape.TopK, r.Experts, r.TopK)
+		if r.Experts > 0 && o.Shape.Experts != r.Experts {
+			return nil, fmt.Errorf("the model has %d experts, the record %d", o.Shape.Experts, r.Experts)
+		}
+		if r.TopK > 0 && o.Shape.TopK != r.TopK {
+			return nil, fmt.Errorf("the model routes to top-%d, the record to top-%d", o.Shape.TopK, r.TopK)
 		}
 		j.shape = *o.Shape
 	}

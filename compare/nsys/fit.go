@@ -28,6 +28,7 @@ func (r *reduction) fitRecorded() error {
 	if len(rec.Load) == 0 {
 		return nil
 	}
+	r.trace.Warnings = append(r.trace.Warnings, rec.Warnings...)
 	seen := r.seenExperts()
 	for _, check := range []func([]seenExpert) error{r.fitRanks, r.fitLayers, r.fitOwners} {
 		if err := check(seen); err != nil {

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/moebalance/moebalance/compare/nsys"
+)
+
+// The null of a named model knows its groups: trace gives the numbers that counts
+// gives, which are higher than without groups.
+func TestTraceJudgesLoadAsCountsDoes(t *testing.T) {
+	const statistics = fixtures + "deepseek-ep4-ranks/counts-normal"
+	trace := []string{"trace", "--format", "json", "--counts", statistics, fixtures + "deepseek-ep4-ranks/normal.rank0.sqlite"}
+	nulls := func(model ...string) (traced, counted []float64) {
+		var ofTrace nsys.Trace
+		ask(t, exitDone, &ofTrace, append(slices.Clone(trace), model...)...)
+		for _, s := range ofTrace.Imbalance {
+			if s.Quantity == nsys.QuantityLoad {
+				traced = append(traced, float64(s.NullP95))
+			}
+		}
+		var ofCounts countsAnswer
+		ask(t, exitDone, &ofCounts, append([]string{"counts", "--format", "json", statistics}, model...)...)
+		for _, l := range ofCounts.Imbalance {
+			counted = append(counted, *l.NullP95)
+		}
+		if len(traced) != 4 || !slices.Equal(traced, counted) {
+			t.Errorf("%v: trace has %v, counts %v", model, traced, counted)
+		}
+		return traced, counted
+	}
+	flat, _ := nulls()
+	grouped, _ := nulls("--model", "deepseek-v3")
+	config, _ := nulls("--config", fixtures+"configs/deepseek-v3.json")
+	if grouped[0] <= flat[0] || !slices.Equal(grouped, config) {
+		t.Errorf("null p95: %v without groups, %v with, %v from the config", flat, grouped, config)
+	}
+}
+
+// A model that the counts contradict is refused, with both sides' numbers, and so
+// is one that nothing is judged by.
+func TestModelsOfRecordedCountsAreChecked(t *testing.T) {
+	const (
+		trace   = fixtures + "gptoss-ep4-ranks/normal.rank0.sqlite"
+		perfect = fixtures + "gptoss-ep4-ranks/perfect.rank0.sqlite"
+		counts  = fixtures + "gptoss-ep4-ranks/counts-normal"
+	)
+	topK8 := writeReports(t, "config.json", `{"model_type": "qwen3_moe", "num_experts": 32, "num_experts_per_tok": 8, "hidden_size": 64, "moe_intermediate_size": 64, "num_hidden_layers": 3, "decoder_sparse_step": 1, "mlp_only_layers": []}`)
+	for _, c := range []struct {
+		code int
+		says string
+		args []string
+	}{
+		{exitDone, "", []string{"trace", "--counts", counts, "--model", "gpt-oss-20b", trace}},
+		{exitDone, "", []string{"compare", "--counts-normal", counts, "--model", "gpt-oss-20b", trace, perfect}},
+		{exitUsage, "the model has 256 experts, the record 32", []string{"trace", "--counts", counts, "--model", "deepseek-v3", trace}},
+		{exitUsage, "the model has 256 experts, the record 32", []string{"compare", "--counts-normal", counts, "--model", "deepseek-v3", trace, perfect}},
+		{exitUsage, "the model has 256 experts, the record 32", []string{"report", "--counts-normal", counts, "--model", "deepseek-v3", trace}},
+		{exitUsage, "the model has 256 experts, the record 32", []string{"report", "--model", "deepseek-v3", counts}},
+		{exitUsage, "the model routes to top-8, the record to top-4", []string{"trace", "--counts", counts, "--config", topK8, trace}},
+		{exitUsage, "have both", []string{"trace", "--counts", counts, "--model", "gpt-oss-20b", "--config", topK8, trace}},
+		{exitUsage, "unknown model", []string{"trace", "--counts", counts, "--model", "nope", trace}},
+		{exitFailed, "no such file", []string{"trace", "--counts", counts, "--config", "nope.json", trace}},
+		{exitUsage, "want --counts with them", []string{"trace", "--model", "gpt-oss-20b", trace}},
+		{exitUsage, "want --counts-normal or --counts-perfect", []string{"compare", "--model", "gpt-oss-20b", trace, perfect}},
+		{exitUsage, "want a folder of them", []string{"report", "--model", "gpt-oss-20b", trace}},
+	} {
+		_, stderr, code := invoke(t.Context(), c.args...)
+		if code != c.code || !strings.Contains(stderr, c.says) || c.says != "" && strings.Count(stderr, "\n") != 1 {
+			t.Errorf("%v: exit %d, want %d with %q: %q", c.args, code, c.code, c.says, stderr)
+		}
+	}
+}
+
+// What the reader of the statistics has to say is in the trace's result too.
+func TestWarningsOfRecordedCountsArePassedOn(t *testing.T) {
+	lines := []string{"layer_id,expert_id,count"} // which names neither ranks nor top-k
+	for layer := range 3 {
+		for expert := range 32 {
+			lines = append(lines, fmt.Sprintf("%d,%d,4", layer, expert))
+		}
+	}
+	path := writeReports(t, "expert_distribution.csv", lines...)
+	codes := func(model ...string) (codes []string) {
+		var a nsys.Trace
+		ask(t, exitDone, &a, append([]string{"trace", "--format", "json", "--counts", path, fixtures + "gptoss-ep4-loop/normal.sqlite"}, model...)...)
+		for _, w := range a.Warnings {
+			if strings.HasPrefix(w.Code, "counts_") {
+				codes = append(codes, w.Code) // counts_idle is the trace's own: some of the experts never ran
+			}
+			if strings.Contains(w.Text, "EP size") {
+				t.Errorf("trace has no flag for the EP size, and the warning asks for it: %s", w.Text)
+			}
+		}
+		return codes
+	}
+	if have := codes(); !slices.Equal(have, []string{"counts_no_ranks", "counts_no_top_k", "counts_window", "counts_idle"}) {
+		t.Errorf("have %v", have)
+	}
+	if have := codes("--model", "gpt-oss-20b"); !slices.Equal(have, []string{"counts_no_ranks", "counts_window", "counts_idle"}) {
+		t.Errorf("with the model: have %v", have)
+	}
+}
