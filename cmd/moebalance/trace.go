@@ -46,7 +46,8 @@ PyTorch's profiler (.json, .json.gz; one per rank) are read likewise.
 A kernel belongs to the ranges (NVTX) that were open on the thread when it was
 launched, for a CUDA graph when it was captured. Steps, layers, experts and
 phases come from the ranges' names; without a range, the phase comes from the
-kernel's name, and is unknown rather than guessed.
+kernel's name, and is unknown rather than guessed. What runs in ranges named
+'layer_wise_benchmarks ignore' counts nowhere, and the result says how much it is.
 
 Per layer, time of expert compute is compared over ranks: max/mean in each step,
 then the mean over steps. Straggler loss is max over ranks − mean over ranks of

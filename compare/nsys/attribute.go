@@ -32,6 +32,8 @@ type attribution struct {
 	stepsSeen    int   // steps by thread and number
 	stepsWithout int   // of these, the ones in which nothing ran
 	silent       int   // processes with such ranges in which nothing ran at all
+	ignored      int64 // kernels that the program asks to leave out
+	ignoredNS    int64
 }
 
 // attribute finds the place of every call and of every graph node's birth.
@@ -108,6 +110,9 @@ func (a *attribution) lookForEnd(lines []timeline) {
 			silent[a.rec.threads[i].process] = true
 		}
 		for _, m := range line.marks {
+			if m.phase == phaseIgnored {
+				continue
+			}
 			a.marksSeen++
 			if m.start > a.lastWork {
 				a.marksAfter++
@@ -265,14 +270,19 @@ func (a *attribution) ledgers() []*ledger {
 	}
 	for i := range a.rec.kernels {
 		k := &a.rec.kernels[i]
-		l := ledgers[k.unit]
+		l, at := ledgers[k.unit], a.placeOf(k)
+		if a.places[at].Phase == phaseIgnored {
+			a.ignored++
+			a.ignoredNS += k.end - k.start
+			continue
+		}
 		if a.rec.launched(k) {
 			l.launchedNS += k.end - k.start
 		}
 		if k.replay > 0 {
 			l.replayed++
 		}
-		l.events = append(l.events, event{start: k.start, duration: k.end - k.start, place: a.placeOf(k), name: k.name})
+		l.events = append(l.events, event{start: k.start, duration: k.end - k.start, place: at, name: k.name})
 	}
 	for _, g := range a.rec.graphs {
 		step := int32(None)
@@ -282,7 +292,7 @@ func (a *attribution) ledgers() []*ledger {
 		l := ledgers[g.unit]
 		l.graphs = append(l.graphs, graphEvent{Graph: g.graph, Step: step, Start: g.start, NS: g.end - g.start})
 	}
-	// a unit can be left empty: what it ran was given to another, or was no kernel
+	// a unit can be left empty: what it ran was given to another, was ignored, or was no kernel
 	ledgers = slices.DeleteFunc(ledgers, func(l *ledger) bool { return len(l.events) == 0 && len(l.graphs) == 0 })
 	slices.SortFunc(ledgers, func(x, y *ledger) int {
 		return cmp.Or(cmp.Compare(a.rec.processes[x.unit.process], a.rec.processes[y.unit.process]), cmp.Compare(x.unit.device, y.unit.device))

@@ -68,6 +68,9 @@ func (d *description) losses() {
 	if d.probe.slice != "" {
 		d.warn("partial_export", "a partial export: %s", d.probe.slice)
 	}
+	if a := d.attribution; a.ignored > 0 {
+		d.warn("ignored", "%d of %d kernels (%.3f ms) ran in ranges that ask to be ignored: left out of every number", a.ignored, d.Kernels, float64(a.ignoredNS)/1e6)
+	}
 	launchless := 0
 	for i := range d.rec.kernels {
 		if !d.rec.launched(&d.rec.kernels[i]) {

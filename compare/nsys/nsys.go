@@ -146,6 +146,9 @@ func newDigest(path string, rec *recording, p *probe, o Options) (*digest, error
 	a := attribute(rec, o.Patterns)
 	d := &digest{names: rec.names, session: p.session, ledgers: a.ledgers()}
 	d.classes, d.places = a.classes, a.places
+	if len(d.ledgers) == 0 {
+		return nil, fmt.Errorf("%q: %w but those in ranges that ask to be ignored", path, ErrNoKernels)
+	}
 	if err := assignRanks(path, rec, p, d.ledgers, o.Rank); err != nil {
 		return nil, err
 	}

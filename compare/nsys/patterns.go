@@ -38,6 +38,10 @@ type label struct {
 
 const unnumbered = -2
 
+// phaseIgnored is work that the program itself asks to leave out: bookkeeping
+// among the model's own. No result has it, only a warning that says how much.
+const phaseIgnored Phase = "ignored"
+
 func (l label) empty() bool {
 	return l.step == None && l.layer == None && l.expert == None && l.phase == ""
 }
@@ -51,6 +55,7 @@ var builtIn = []struct {
 }{
 	{`^\[Executor\] _forward_step (?P<step>\d+)`, "", false, "TensorRT-LLM pyexecutor"},
 	{`^layer_wise_benchmarks layer_idx (?P<layer>\d+)`, "", false, "TensorRT-LLM layer_wise_benchmarks"},
+	{`^layer_wise_benchmarks ignore$`, phaseIgnored, false, "TensorRT-LLM layer_wise_benchmarks: what its calibrator does between the layers"},
 	{`^b=\d+ s=\d+ .*\bEP\d+(?P<step>)$`, "", false, "TensorRT-LLM layer_wise_benchmarks, runs"},
 	{`^(?:[Ss]tep|[Ii]teration|iter|forward_step|decode_step)[ _:#=]*(?P<step>\d+)\b`, "", false, "usual step markers"},
 	{`^ProfilerStep#(?P<step>\d+)`, "", false, "PyTorch profiler"},

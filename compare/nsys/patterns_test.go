@@ -11,6 +11,7 @@ func TestBuiltInPatterns(t *testing.T) {
 		"[Executor] _forward_step 12: 3 ctx reqs, 5 gen reqs": {step: 12, layer: None, expert: None, phase: ""},
 		"layer_wise_benchmarks layer_idx 5":                   {step: None, layer: 5, expert: None, phase: ""},
 		"b=8 s=1 past=128 EP4":                                {step: unnumbered, layer: None, expert: None, phase: ""},
+		"layer_wise_benchmarks ignore":                        {step: None, layer: None, expert: None, phase: phaseIgnored},
 		"layer 0 router":                                      {step: None, layer: 0, expert: None, phase: PhaseRouter},
 		"layer 11 dispatch":                                   {step: None, layer: 11, expert: None, phase: PhaseDispatch},
 		"layer 2 experts":                                     {step: None, layer: 2, expert: None, phase: PhaseExperts},
@@ -44,15 +45,17 @@ func TestBuiltInPatterns(t *testing.T) {
 		"layer=3":                                  {step: None, layer: 3, expert: None, phase: ""},
 		"Step 3":                                   {step: 3, layer: None, expert: None, phase: ""},
 		// not ours
-		"Deepseekv3MoE":                   {step: None, layer: None, expert: None, phase: ""}, // shared experts too
-		"nn.Module: Linear_3":             {step: None, layer: None, expert: None, phase: ""},
-		"aten::add":                       {step: None, layer: None, expert: None, phase: ""},
-		"gate_proj":                       {step: None, layer: None, expert: None, phase: ""},
-		"model.layers.3.mlp.gate_proj":    {step: None, layer: 3, expert: None, phase: ""},
-		"model.layers.3.mlp.gate_up_proj": {step: None, layer: 3, expert: None, phase: ""},
-		"cub::DispatchRadixSort":          {step: None, layer: None, expert: None, phase: ""},
-		"investigate":                     {step: None, layer: None, expert: None, phase: ""},
-		"layer 99999999999 router":        {step: None, layer: None, expert: None, phase: PhaseRouter}, // no 32-bit number
+		`layer_wise_benchmarks args {"warmup_times": 20}`: {step: None, layer: None, expert: None, phase: ""},
+		"layer_wise_benchmarks ignored":                   {step: None, layer: None, expert: None, phase: ""},
+		"Deepseekv3MoE":                                   {step: None, layer: None, expert: None, phase: ""}, // shared experts too
+		"nn.Module: Linear_3":                             {step: None, layer: None, expert: None, phase: ""},
+		"aten::add":                                       {step: None, layer: None, expert: None, phase: ""},
+		"gate_proj":                                       {step: None, layer: None, expert: None, phase: ""},
+		"model.layers.3.mlp.gate_proj":                    {step: None, layer: 3, expert: None, phase: ""},
+		"model.layers.3.mlp.gate_up_proj":                 {step: None, layer: 3, expert: None, phase: ""},
+		"cub::DispatchRadixSort":                          {step: None, layer: None, expert: None, phase: ""},
+		"investigate":                                     {step: None, layer: None, expert: None, phase: ""},
+		"layer 99999999999 router":                        {step: None, layer: None, expert: None, phase: PhaseRouter}, // no 32-bit number
 	} {
 		got := patterns.label(name)
 		got.module = false
@@ -91,7 +94,7 @@ func FuzzLabel(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, name string) {
 		l := patterns.label(name)
-		if l.step < unnumbered || l.layer < None || l.expert < None || l.phase != "" && phaseWords[string(l.phase)] == "" && l.phase != PhaseOther {
+		if l.step < unnumbered || l.layer < None || l.expert < None || l.phase != "" && phaseWords[string(l.phase)] == "" && l.phase != PhaseOther && l.phase != phaseIgnored {
 			t.Errorf("%q: %+v", name, l)
 		}
 		if short := string(withoutInstance([]byte(name))); len(short) > len(name) || name[:len(short)] != short {
