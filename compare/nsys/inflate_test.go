@@ -80,7 +80,7 @@ func inflate(t testing.TB, export, out string, times int) {
 		if values != nil {
 			where := "1"
 			if table == rangeTable {
-				where = fmt.Sprintf("eventType <> %d", eventDomain)
+				where = fmt.Sprintf("eventType <> %d", builtInEventTypes.domain)
 			}
 			script = append(script, fmt.Sprintf(`INSERT INTO %s WITH RECURSIVE n(i) AS (SELECT 1 WHERE %d > 1 UNION ALL SELECT i+1 FROM n WHERE i+1 < %d)
 				SELECT %s FROM n CROSS JOIN %s WHERE %s`, table, times, times, strings.Join(values, ", "), table, where))

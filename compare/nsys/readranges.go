@@ -6,16 +6,6 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// Event types of NVTX_EVENTS (ENUM_NSYS_EVENT_TYPE; the same in every version
-// from 2021 to 2026).
-const (
-	eventPushPop        = 59
-	eventStartEnd       = 60
-	eventImportPushPop  = 70
-	eventImportStartEnd = 71
-	eventDomain         = 75
-)
-
 // rangeReader reads the named ranges. A name is plain text in the row or the
 // id of a registered string; reading only one of the two loses ranges.
 type rangeReader struct {
@@ -42,14 +32,18 @@ func (r *rangeReader) read(conn *sqlite.Conn) error {
 	if err != nil {
 		return err
 	}
+	types, err := r.db.eventTypes(conn)
+	if err != nil {
+		return err
+	}
 	r.ranges = make([]span, 0, n)
 	columns := r.db.columns(rangeTable, "start", "end", "eventType", "text", "textId", "globalTid", "endGlobalTid", "domainId")
-	sql := "SELECT " + columns + " FROM " + rangeTable + " WHERE eventType IN (59, 60, 70, 71, 75)"
+	sql := "SELECT " + columns + " FROM " + rangeTable + " WHERE eventType IN " + types.sql()
 	return r.db.stream(conn, sql, func(row *sqlite.Stmt) error {
 		tid := row.ColumnInt64(5)
 		thread, domain := r.threads.of(tid), r.domains.of(tid&processMask, row.ColumnInt64(7))
 		kind := row.ColumnInt64(2)
-		if kind == eventDomain {
+		if kind == types.domain {
 			r.domains.texts[domain], _ = r.name(row)
 			return nil
 		}
@@ -69,7 +63,7 @@ func (r *rangeReader) read(conn *sqlite.Conn) error {
 		switch on := row.ColumnInt64(6); {
 		case present(row, 6, on) && (on != tid || r.how == forStatistics):
 			s.style = crossThread // the profiler's statistics leave out all that record where they ended
-		case kind == eventStartEnd || kind == eventImportStartEnd:
+		case kind == types.startEnd || kind == types.importStartEnd:
 			s.style = startEnd
 		}
 		s.name, s.nameless = r.name(row)

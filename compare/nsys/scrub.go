@@ -18,7 +18,6 @@ type scrubbedTable struct {
 	name    string
 	numbers []string // columns of whole numbers, kept as such whatever they hold
 	texts   []string // columns of text
-	where   string
 }
 
 // scrubbedTables is all that a copy keeps besides strings, metadata and
@@ -35,10 +34,8 @@ var scrubbedTables = []scrubbedTable{
 	{name: fillTable, numbers: []string{"start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid", "value", "bytes", "graphNodeId"}},
 	{name: graphTable, numbers: []string{"start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid", "graphId", "graphExecId"}},
 	{name: nodeTable, numbers: []string{"start", "end", "eventClass", "globalTid", "graphNodeId", "originalGraphNodeId"}},
-	{
-		name: rangeTable, numbers: []string{"start", "end", "eventType", "rangeId", "globalTid", "endGlobalTid", "textId", "domainId"}, texts: []string{"text"},
-		where: fmt.Sprintf("eventType IN (%d, %d, %d, %d, %d)", eventPushPop, eventStartEnd, eventImportPushPop, eventImportStartEnd, eventDomain),
-	},
+	{name: rangeTable, numbers: []string{"start", "end", "eventType", "rangeId", "globalTid", "endGlobalTid", "textId", "domainId"}, texts: []string{"text"}},
+	{name: eventTypeTable, numbers: []string{"id"}, texts: []string{"name"}},
 	{name: sessionTable, numbers: []string{"utcEpochNs"}},
 	{name: deviceTable, numbers: []string{"gpuId", "cudaId", "pid"}},
 	{name: "MPI_RANKS", numbers: []string{"globalTid", "rank"}},
@@ -115,8 +112,12 @@ func (db *database) scrubTo(ctx context.Context, path string) (err error) {
 	if err := run("BEGIN"); err != nil {
 		return err
 	}
+	types, err := db.eventTypes(conn) // of the export: the copy has no table yet
+	if err != nil {
+		return db.failed("copying it", err)
+	}
 	for _, t := range scrubbedTables {
-		if err := db.scrubTable(t, run); err != nil {
+		if err := db.scrubTable(t, types, run); err != nil {
 			return err
 		}
 	}
@@ -130,8 +131,9 @@ func (db *database) scrubTo(ctx context.Context, path string) (err error) {
 
 // scrubTable copies the columns that are there, in the order of rows. A number is
 // copied as the number that readers of the export see, so that no text hides in
-// its place.
-func (db *database) scrubTable(t scrubbedTable, run func(string, ...any) error) error {
+// its place. Of ranges only those stay that have a name to read, and of the names
+// of event types only theirs.
+func (db *database) scrubTable(t scrubbedTable, types eventTypes, run func(string, ...any) error) error {
 	if !db.has(t.name) {
 		return nil
 	}
@@ -153,8 +155,11 @@ func (db *database) scrubTable(t scrubbedTable, run func(string, ...any) error) 
 		return err
 	}
 	where := ""
-	if t.where != "" && db.has(t.name, "eventType") {
-		where = "WHERE " + t.where
+	switch {
+	case t.name == rangeTable && db.has(t.name, "eventType"):
+		where = "WHERE eventType IN " + types.sql()
+	case t.name == eventTypeTable && db.has(t.name, "name"):
+		where = "WHERE name IN " + eventTypeNames()
 	}
 	return run(fmt.Sprintf("INSERT INTO main.%s SELECT %s FROM export.%s %s ORDER BY rowid", t.name, strings.Join(values, ", "), t.name, where))
 }

@@ -48,7 +48,7 @@ func scrubbed(t *testing.T, export string) string {
 }
 
 func TestScrubbedCopyHoldsNoSecrets(t *testing.T) {
-	export := secretive().write(t, "secretive.sqlite")
+	export := secretive().sql("CREATE TABLE ENUM_NSYS_EVENT_TYPE (id INTEGER, name TEXT); INSERT INTO ENUM_NSYS_EVENT_TYPE VALUES (59, 'NvtxPushPopRange'), (200, 'SECRET')").write(t, "secretive.sqlite")
 	before, err := os.ReadFile(export)
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +77,7 @@ func TestScrubbedCopyHoldsNoSecrets(t *testing.T) {
 
 // The same Trace, and the same reports, from copy and export.
 func TestScrubbedCopyGivesTheSameAnalysis(t *testing.T) {
-	exports := []string{secretive().write(t, "secretive.sqlite")}
+	exports := []string{secretive().write(t, "secretive.sqlite"), shifted().write(t, "shifted.sqlite")}
 	for _, name := range []string{
 		"gptoss-ep4-loop/perfect.sqlite", "gptoss-ep4-ranks/normal.rank2.sqlite", "deepseek-ep4-ranks/perfect.rank1.sqlite",
 		"gptoss-graph/node-normal.sqlite", "gptoss-graph/graph-normal.sqlite",

@@ -1,0 +1,68 @@
+package nsys
+
+import (
+	"bytes"
+	"context"
+	"testing"
+)
+
+// shifted is a capture whose event types are numbered otherwise, as its table of
+// enumerations says: what used to be a range (59) is now a mark.
+func shifted() *fixture {
+	f := newFixture().sql("CREATE TABLE ENUM_NSYS_EVENT_TYPE (id INTEGER NOT NULL PRIMARY KEY, name TEXT, label TEXT)")
+	f.sql("INSERT INTO ENUM_NSYS_EVENT_TYPE VALUES (59,'NvtxMark',''), (159,'NvtxPushPopRange',''), (160,'NvtxStartEndRange',''), (175,'NvtxDomainCreate',''), (75,'SECRET','')")
+	f.sql("INSERT INTO NVTX_EVENTS VALUES (0,NULL,175,'NCCL',NULL,%d,NULL,3)", tid(0, 1))
+	for _, r := range []struct {
+		kind, domain int
+		name         string
+	}{{159, 0, "layer 3 experts"}, {160, 0, "[Executor] _forward_step 4:"}, {59, 0, "layer 5 combine"}, {60, 0, "layer 6 combine"}, {159, 3, "layer 7 combine"}} {
+		f.sql("INSERT INTO NVTX_EVENTS VALUES (0,50,%d,'%s',NULL,%d,NULL,%d)", r.kind, r.name, tid(0, 1), r.domain)
+	}
+	return f.work(0, 1, 10, 7, "k")
+}
+
+// Of the types without a name in the table, 60 means what its name says elsewhere
+// (it has another number) and 75 is taken; the imports (70, 71) are not named and
+// mean what they always did.
+func TestEventTypesByName(t *testing.T) {
+	path := shifted().write(t, "shifted.sqlite")
+	trace := mustRead(t, Options{}, path)
+	equal(t, "cells", len(trace.Cells), 1)
+	equal(t, "cell", trace.Cells[0], Cell{Rank: 0, Step: 4, Layer: 3, Phase: PhaseExperts, Instances: 1, TotalNS: 7, BusyNS: 7})
+	var got bytes.Buffer
+	if err := LikeNsys(context.Background(), &got, path, "nvtx_gpu_proj_sum", Options{}); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "projected ranges", bytes.Count(got.Bytes(), []byte("\n")), 1+3+1) // header, ranges, blank line
+
+	imported := newFixture().sql("CREATE TABLE ENUM_NSYS_EVENT_TYPE (id INTEGER NOT NULL PRIMARY KEY, name TEXT, label TEXT)")
+	imported.sql("INSERT INTO NVTX_EVENTS VALUES (0,50,70,'layer 3 experts',NULL,%d,NULL,0)", tid(0, 1))
+	trace = mustRead(t, Options{}, imported.work(0, 1, 10, 7, "k").write(t, "imported.sqlite"))
+	equal(t, "layer of an import", trace.Cells[0].Layer, 3)
+
+	taken := newFixture().sql("CREATE TABLE ENUM_NSYS_EVENT_TYPE (id INTEGER NOT NULL PRIMARY KEY, name TEXT, label TEXT)")
+	taken.sql("INSERT INTO ENUM_NSYS_EVENT_TYPE VALUES (59,'NvtxMark','')").push(0, 0, 50, "layer 3 experts")
+	trace = mustRead(t, Options{}, taken.work(0, 1, 10, 7, "k").write(t, "taken.sqlite"))
+	equal(t, "layer of a mark", trace.Cells[0].Layer, None)
+}
+
+// The real captures name their types, and the names are the built-in ones'.
+func TestCapturesNameTheBuiltInTypes(t *testing.T) {
+	for _, name := range []string{"gptoss-ep4-loop/normal.sqlite", "gptoss-graph/node-normal.sqlite"} {
+		db, err := openDatabase(context.Background(), testdata+"/"+name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn, err := db.connect(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		types, err := db.eventTypes(conn)
+		if err := conn.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err != nil || !db.has(eventTypeTable) || types != builtInEventTypes {
+			t.Errorf("%s: have %+v, %v", name, types, err)
+		}
+	}
+}
