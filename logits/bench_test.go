@@ -25,17 +25,17 @@ func (m *memory) WriteAt(p []byte, at int64) (int, error) {
 }
 
 // prove plans, writes and verifies one entry in memory, and returns its size.
-func prove(s Spec, m *maker, c *checker, file *memory, rank, tokens int) (int64, error) {
-	plan, err := s.plan(tokens)
+func prove(s Spec, m *maker, c *checker, file *memory, rank int, b Batch) (int64, error) {
+	plan, err := s.plan(b)
 	if err != nil {
 		return 0, err
 	}
 	file.b = file.b[:0]
-	made, err := m.make(plan, rank, tokens, file)
+	made, err := m.make(plan, rank, b, file)
 	if err != nil {
 		return 0, err
 	}
-	name := address(s.identify(plan.Name(), rank, tokens))
+	name := address(s.identify(plan.Name(), rank, b))
 	f, err := safetensors.Read(name, bytes.NewReader(file.b), int64(len(file.b)))
 	if err != nil {
 		return 0, err
@@ -79,7 +79,7 @@ func BenchmarkProveAllSizes(b *testing.B) {
 				w = &worker{m: m, c: newChecker(known)}
 			}
 			defer func() { workers <- w }()
-			sizesDone[i], err = prove(s, w.m, w.c, &w.file, 0, sizes[i])
+			sizesDone[i], err = prove(s, w.m, w.c, &w.file, 0, Equal(sizes[i]))
 			return err
 		})
 		if err != nil {
@@ -107,7 +107,7 @@ func BenchmarkFillCache(b *testing.B) {
 			b.Fatal(err)
 		}
 		total := int64(0)
-		for _, w := range fill(b, openCache(b, dir, s), CommonTokens()...) {
+		for _, w := range fill(b, openCache(b, dir, s), equal(CommonTokens()...)...) {
 			total += w.Bytes
 		}
 		b.SetBytes(total)
@@ -158,7 +158,7 @@ func BenchmarkGet(b *testing.B) {
 	c := openCache(b, b.TempDir(), specOf(b, deepSeek(), 8))
 	b.ReportAllocs()
 	for b.Loop() {
-		e, err := c.Get(5, 8192)
+		e, err := c.Get(5, Equal(8192))
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -33,16 +33,16 @@ func findingOf(t *testing.T, g router.Gate, tokens int) (Finding, []int32) {
 	ranks := min(8, g.Shape.Experts)
 	rank := ranks / 3
 	s, m := makerOf(t, specOf(t, g, ranks))
-	plan, err := s.plan(tokens)
+	plan, err := s.plan(Equal(tokens))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var file memory
-	made, err := m.make(plan, rank, tokens, &file)
+	made, err := m.make(plan, rank, Equal(tokens), &file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := newChecker(new(plans)).proves(nameOf(t, s, rank, tokens), file.b); err != nil {
+	if err := newChecker(new(plans)).proves(nameOf(t, s, rank, Equal(tokens)), file.b); err != nil {
 		t.Fatalf("what was written does not prove: %v", err)
 	}
 	return made.finding, made.ids
@@ -310,7 +310,7 @@ func TestPlanThatIgnoresGroups(t *testing.T) {
 	s.Plan = "trtllm-gen1"
 	dir := t.TempDir()
 	c := openCache(t, dir, s)
-	list := fill(t, c, 16)
+	list := fill(t, c, Equal(16))
 	if f := list[0].Finding; f.Status != Projected || f.Moved != 16 || !strings.HasPrefix(verified(t, dir).Balances[0].PlanName, "trtllm-gen1") {
 		t.Errorf("%+v", f)
 	}

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/moebalance/moebalance/logits/safetensors"
+	"github.com/moebalance/moebalance/router"
 )
 
 // Cache is a folder of entries and a spec to make more of them. Its methods may
@@ -25,59 +26,74 @@ type Cache struct {
 	idle  []*maker // waiting for work
 }
 
-// Open uses the folder, made if it is absent, as a cache for a spec. What
-// killed writers left behind is removed.
+// keptPlans bounds the plans that a cache keeps for later: where ranks differ
+// there is no end of batches.
+const keptPlans = 64
+
+// Open uses the folder as a cache for a spec; it is made with its first entry.
+// What killed writers left behind is removed.
 func Open(dir string, spec Spec) (*Cache, error) {
 	spec, err := spec.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	if _, err := spec.plan(1); err != nil {
+	if _, err := spec.plan(Equal(1)); err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if _, err := sweep(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	if _, err := sweep(dir); err != nil {
-		return nil, err
-	}
-	return &Cache{dir: dir, spec: spec}, nil
+	return &Cache{dir: dir, spec: spec, plans: plans{most: keptPlans}}, nil
 }
 
 // Spec is what the cache was opened for, its empty fields filled.
 func (c *Cache) Spec() Spec { return c.spec }
 
-// Path is where the entry of a rank and batch size lies or would lie.
-func (c *Cache) Path(rank, tokens int) (string, error) {
-	if rank < 0 || rank >= c.spec.Layout.Ranks() {
-		return "", fmt.Errorf("%w: want a rank from 0 to %d, have %d", ErrSpec, c.spec.Layout.Ranks()-1, rank)
-	}
-	p, err := c.plans.of("", c.spec, tokens)
-	if err != nil {
-		return "", err
-	}
-	return filepath.Join(c.dir, address(c.spec.identify(p.Name(), rank, tokens))), nil
+// place is where an entry lies or would lie, and what it is made from.
+type place struct {
+	path  string
+	plan  router.Plan
+	rank  int
+	batch Batch
 }
 
-// Get returns the entry of a rank and batch size: read from the folder when it
-// is there, made and kept when it is not. An entry that is there but damaged is
-// an error, so that a bad disk does not go unnoticed: remove the file.
-func (c *Cache) Get(rank, tokens int) (*Entry, error) {
-	path, err := c.Path(rank, tokens)
+func (c *Cache) place(rank int, b Batch) (place, error) {
+	if err := c.spec.hasRank(rank); err != nil {
+		return place{}, err
+	}
+	plan, err := c.plans.of("", c.spec, b)
+	if err != nil {
+		return place{}, err
+	}
+	return place{filepath.Join(c.dir, address(c.spec.identify(plan.Name(), rank, b))), plan, rank, b}, nil
+}
+
+// Path is where the entry of a rank and batch lies or would lie.
+func (c *Cache) Path(rank int, b Batch) (string, error) {
+	p, err := c.place(rank, b)
+	return p.path, err
+}
+
+// Get returns the entry of a rank and batch: read from the folder when it is
+// there, made and kept when it is not. A rank without tokens has an entry too,
+// of no rows. An entry that is there but damaged is an error, so that a bad disk
+// does not go unnoticed: remove the file.
+func (c *Cache) Get(rank int, b Batch) (*Entry, error) {
+	p, err := c.place(rank, b)
 	if err != nil {
 		return nil, err
 	}
-	e, err := ReadEntry(path)
+	e, err := ReadEntry(p.path)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return e, err
 	}
-	if _, err := c.write(path, rank, tokens); err != nil {
+	if _, err := c.write(p); err != nil {
 		return nil, err
 	}
 	if err := syncDir(c.dir); err != nil {
 		return nil, err
 	}
-	return ReadEntry(path)
+	return ReadEntry(p.path)
 }
 
 // writersPerProcessor is how many entries are written at once per processor:
@@ -88,30 +104,39 @@ const writersPerProcessor = 4
 type Written struct {
 	Path    string
 	Rank    int
-	Tokens  int
+	Batch   Batch
 	Bytes   int64
 	Finding Finding
 	New     bool // it was written now; otherwise it was there
 }
 
-// Fill makes sure of the entries of the given ranks and batch sizes and writes
-// those that are missing or whose file is not whole. It works on several
-// entries at once. The result is in the order of the batch sizes, then of the
-// ranks. each, when not nil, is called after every entry, from one goroutine at
-// a time.
-func (c *Cache) Fill(ctx context.Context, ranks, tokens []int, each func(Written)) ([]Written, error) {
-	list := make([]Written, 0, len(ranks)*len(tokens))
-	for _, t := range tokens {
-		for _, r := range ranks {
-			list = append(list, Written{Rank: r, Tokens: t})
+// Fill makes sure of the entries of the given ranks and batches and writes those
+// that are missing or whose file is not whole. It works on several entries at
+// once. The result is in the order of the batches, then of the ranks. each, when
+// not nil, is called after every entry, from one goroutine at a time. Ranks that
+// are not there and batches that they cannot hold are refused before anything is
+// written.
+func (c *Cache) Fill(ctx context.Context, ranks []int, batches []Batch, each func(Written)) ([]Written, error) {
+	list := make([]Written, 0, len(ranks)*len(batches))
+	for _, r := range ranks {
+		if err := c.spec.hasRank(r); err != nil {
+			return nil, err
 		}
 	}
-	// The largest batches first, so that no processor is left with one at the end.
+	for _, b := range batches {
+		if err := c.spec.admit(b); err != nil {
+			return nil, err
+		}
+		for _, r := range ranks {
+			list = append(list, Written{Rank: r, Batch: b})
+		}
+	}
+	// The largest entries first, so that no processor is left with one at the end.
 	order := make([]int, len(list))
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return list[b].Tokens - list[a].Tokens })
+	slices.SortStableFunc(order, func(i, j int) int { return list[j].tokens() - list[i].tokens() })
 	var report sync.Mutex
 	err := parallel(ctx, writersPerProcessor, len(order), func(i int) error {
 		w := &list[order[i]]
@@ -129,18 +154,20 @@ func (c *Cache) Fill(ctx context.Context, ranks, tokens []int, each func(Written
 	return list, syncDir(c.dir)
 }
 
+func (w Written) tokens() int { return w.Batch.On(w.Rank) }
+
 // ensure looks whether an entry is there and whole, and writes it if not.
 func (c *Cache) ensure(w *Written) error {
-	path, err := c.Path(w.Rank, w.Tokens)
+	p, err := c.place(w.Rank, w.Batch)
 	if err != nil {
 		return err
 	}
-	w.Path = path
-	if r, bytes, err := peek(path); err == nil {
+	w.Path = p.path
+	if r, bytes, err := peek(p.path); err == nil {
 		w.Bytes, w.Finding = bytes, r.Finding
 		return nil
 	}
-	m, err := c.write(path, w.Rank, w.Tokens)
+	m, err := c.write(p)
 	w.Bytes, w.Finding, w.New = m.bytes, m.finding, true
 	return err
 }
@@ -157,9 +184,8 @@ func peek(path string) (r Record, bytes int64, err error) {
 }
 
 // write makes an entry aside and puts it in its place.
-func (c *Cache) write(path string, rank, tokens int) (made, error) {
-	plan, err := c.plans.of("", c.spec, tokens)
-	if err != nil {
+func (c *Cache) write(at place) (made, error) {
+	if err := os.MkdirAll(c.dir, 0o755); err != nil {
 		return made{}, err
 	}
 	m, err := c.borrow()
@@ -167,13 +193,13 @@ func (c *Cache) write(path string, rank, tokens int) (made, error) {
 		return made{}, err
 	}
 	defer c.giveBack(m)
-	p, err := newPending(path)
+	p, err := newPending(at.path)
 	if err != nil {
 		return made{}, err
 	}
-	out, err := m.make(plan, rank, tokens, p)
+	out, err := m.make(at.plan, at.rank, at.batch, p)
 	if err != nil {
-		return made{}, fmt.Errorf("writing entry %q: %w", path, errors.Join(err, p.discard()))
+		return made{}, fmt.Errorf("writing entry %q: %w", at.path, errors.Join(err, p.discard()))
 	}
 	return out, p.commit()
 }

@@ -66,9 +66,17 @@ func allRanks(n int) []int {
 	return ranks
 }
 
-func fill(t testing.TB, c *Cache, tokens ...int) []Written {
+// equal is a batch for each number of tokens per rank.
+func equal(tokens ...int) (list []Batch) {
+	for _, t := range tokens {
+		list = append(list, Equal(t))
+	}
+	return list
+}
+
+func fill(t testing.TB, c *Cache, batches ...Batch) []Written {
 	t.Helper()
-	list, err := c.Fill(context.Background(), allRanks(c.Spec().Layout.Ranks()), tokens, nil)
+	list, err := c.Fill(context.Background(), allRanks(c.Spec().Layout.Ranks()), batches, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,12 +124,16 @@ func TestEveryMethodTypeAndModeRoundTrips(t *testing.T) {
 						s, m := makerOf(t, s)
 						c := newChecker(new(plans))
 						var file memory
-						for _, tokens := range []int{0, 1, 3, 8} {
+						batches := equal(0, 1, 3, 8)
+						if mode == router.DEP {
+							batches = append(batches, Unequal(3, 0, 5, 1), Unequal(0, 0, 0, 2))
+						}
+						for _, b := range batches {
 							for rank := range 4 {
-								if _, err := prove(s, m, c, &file, rank, tokens); err != nil {
-									t.Fatalf("rank %d, %d tokens: %v", rank, tokens, err)
+								if _, err := prove(s, m, c, &file, rank, b); err != nil {
+									t.Fatalf("rank %d, %s tokens: %v", rank, b, err)
 								}
-								f, err := safetensors.Read(nameOf(t, s, rank, tokens), bytes.NewReader(file.b), int64(len(file.b)))
+								f, err := safetensors.Read(nameOf(t, s, rank, b), bytes.NewReader(file.b), int64(len(file.b)))
 								if err != nil {
 									t.Fatal(err)
 								}
@@ -129,7 +141,7 @@ func TestEveryMethodTypeAndModeRoundTrips(t *testing.T) {
 								if err != nil {
 									t.Fatal(err)
 								}
-								checkEntry(t, e, s)
+								checkEntry(t, e, s, b.On(rank))
 							}
 						}
 					})
@@ -139,21 +151,21 @@ func TestEveryMethodTypeAndModeRoundTrips(t *testing.T) {
 	}
 }
 
-func nameOf(t testing.TB, s Spec, rank, tokens int) string {
+func nameOf(t testing.TB, s Spec, rank int, b Batch) string {
 	t.Helper()
-	plan, err := s.plan(tokens)
+	plan, err := s.plan(b)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return address(s.identify(plan.Name(), rank, tokens))
+	return address(s.identify(plan.Name(), rank, b))
 }
 
 // checkEntry routes an entry the way an engine would: logits in, experts out.
-func checkEntry(t *testing.T, e *Entry, s Spec) {
+func checkEntry(t *testing.T, e *Entry, s Spec, tokens int) {
 	t.Helper()
 	k := s.Gate.Shape.TopK
-	if len(e.IDs) != e.Tokens*k || (e.Logits == nil) != s.IDsOnly {
-		t.Fatalf("%d ids and %d logit bytes for %d tokens", len(e.IDs), len(e.Logits), e.Tokens)
+	if e.Tokens() != tokens || len(e.IDs) != tokens*k || (e.Logits == nil) != s.IDsOnly {
+		t.Fatalf("%d tokens, %d ids and %d logit bytes for %d tokens", e.Tokens(), len(e.IDs), len(e.Logits), tokens)
 	}
 	if s.IDsOnly {
 		return
@@ -164,7 +176,7 @@ func checkEntry(t *testing.T, e *Entry, s Spec) {
 	}
 	ids, weights := make([]int32, k), make([]float32, k)
 	var row []float32
-	for token := range e.Tokens {
+	for token := range tokens {
 		row = e.Row(row, token)
 		if _, err := r.Route(row, ids, weights); err != nil {
 			t.Fatal(err)
@@ -197,7 +209,7 @@ func TestBalanceOverAllRanksTogether(t *testing.T) {
 		s := specOf(t, small(router.Renormalize), 4)
 		s.Mode, s.IDsOnly = c.mode, true
 		dir := t.TempDir()
-		fill(t, openCache(t, dir, s), c.tokens)
+		fill(t, openCache(t, dir, s), Equal(c.tokens))
 		b := verified(t, dir).Balances[0]
 		got := [...]float64{float64(b.Experts.MaxOverMean), float64(b.Floors.Expert), float64(b.Ranks.MaxOverMean)}
 		if want := [...]float64{c.expert, c.expertFloor, c.rank}; got != want || b.Experts.Active != c.active || b.ActiveIdeal != c.ideal {
@@ -212,10 +224,10 @@ func TestBalanceOverAllRanksTogether(t *testing.T) {
 func TestFloorsOfUnequalRanks(t *testing.T) {
 	g := router.Gate{Method: router.Renormalize, Shape: router.Shape{Experts: 5, TopK: 2}}
 	dir := t.TempDir()
-	fill(t, openCache(t, dir, specOf(t, g, 2)), 1, 6)
+	fill(t, openCache(t, dir, specOf(t, g, 2)), equal(1, 6)...)
 	for _, b := range verified(t, dir).Balances {
 		if b.Floors.Rank != 1 || b.Ranks.MaxOverMean != 1 || !b.AtFloor() {
-			t.Errorf("%d tokens: %+v", b.Tokens, b)
+			t.Errorf("%s tokens: %+v", b.Batch, b)
 		}
 	}
 }
@@ -226,7 +238,7 @@ func TestFloorOfOneToken(t *testing.T) {
 	s := specOf(t, deepSeek(), 8)
 	s.Mode = router.TEP
 	dir := t.TempDir()
-	fill(t, openCache(t, dir, s), 1)
+	fill(t, openCache(t, dir, s), Equal(1))
 	b := verified(t, dir).Balances[0]
 	if b.Floors.Rank != 2 || b.Ranks.MaxOverMean != 2 || !b.AtFloor() {
 		t.Errorf("%+v", b)
@@ -243,7 +255,7 @@ func TestReplicasAreJudgedByCopies(t *testing.T) {
 	s := specOf(t, router.Gate{Method: router.Renormalize, Shape: router.Shape{Experts: 4, TopK: 2}}, 2)
 	s.Layout = layout
 	dir := t.TempDir()
-	fill(t, openCache(t, dir, s), 7)
+	fill(t, openCache(t, dir, s), Equal(7))
 	b := verified(t, dir).Balances[0]
 	if b.Copies.Max != 5 || b.Experts.Max < 8 || b.Experts.MaxOverMean <= b.Floors.Expert || !b.AtFloor() {
 		t.Errorf("%+v", b)
@@ -265,11 +277,11 @@ func TestGetMakesOnceAndReadsBack(t *testing.T) {
 	s := specOf(t, small(router.Renormalize), 2)
 	dir := t.TempDir()
 	c := openCache(t, dir, s)
-	first, err := c.Get(1, 5)
+	first, err := c.Get(1, Equal(5))
 	if err != nil {
 		t.Fatal(err)
 	}
-	path, err := c.Path(1, 5)
+	path, err := c.Path(1, Equal(5))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -277,7 +289,7 @@ func TestGetMakesOnceAndReadsBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := openCache(t, dir, s).Get(1, 5)
+	second, err := openCache(t, dir, s).Get(1, Equal(5))
 	if err != nil || !slices.Equal(first.IDs, second.IDs) || !slices.Equal(first.Logits, second.Logits) {
 		t.Fatalf("read back otherwise: %v", err)
 	}
@@ -289,10 +301,10 @@ func TestGetMakesOnceAndReadsBack(t *testing.T) {
 	}
 	// The same again, elsewhere: same bytes.
 	other := openCache(t, t.TempDir(), s)
-	if _, err := other.Get(1, 5); err != nil {
+	if _, err := other.Get(1, Equal(5)); err != nil {
 		t.Fatal(err)
 	}
-	again, err := other.Path(1, 5)
+	again, err := other.Path(1, Equal(5))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -311,7 +323,7 @@ func TestNoAllocationPerToken(t *testing.T) {
 	file := memory{b: make([]byte, 0, 10<<20)}
 	cost := func(tokens int) float64 {
 		return testing.AllocsPerRun(1, func() {
-			if _, err := prove(s, m, c, &file, 3, tokens); err != nil {
+			if _, err := prove(s, m, c, &file, 3, Equal(tokens)); err != nil {
 				t.Fatal(err)
 			}
 		})
@@ -328,13 +340,14 @@ func TestNoAllocationPerToken(t *testing.T) {
 func TestMemoryDoesNotGrowWithTheRanks(t *testing.T) {
 	held := func(ranks int) (bytes int) {
 		s, m := makerOf(t, specOf(t, deepSeek(), ranks))
-		plan, err := s.plan(512)
+		b := Unequal(append(slices.Repeat([]int{511}, ranks-1), 512)...)
+		plan, err := s.plan(b)
 		if err != nil {
 			t.Fatal(err)
 		}
 		file := memory{b: make([]byte, 0, 1<<20)}
 		for rank := range ranks {
-			if _, err := m.make(plan, rank, 512, &file); err != nil {
+			if _, err := m.make(plan, rank, b, &file); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -358,17 +371,17 @@ func (d *fullDisk) WriteAt(p []byte, at int64) (int, error) {
 // Every moment at which the disk may fill up ends in an error, never in an entry.
 func TestFullDisk(t *testing.T) {
 	s, m := makerOf(t, biasedSpec(t))
-	plan, err := s.plan(3)
+	plan, err := s.plan(Equal(3))
 	if err != nil {
 		t.Fatal(err)
 	}
 	whole := fullDisk{room: math.MaxInt64}
-	done, err := m.make(plan, 0, 3, &whole)
+	done, err := m.make(plan, 0, Equal(3), &whole)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for room := range done.bytes {
-		if _, err := m.make(plan, 0, 3, &fullDisk{room}); err == nil {
+		if _, err := m.make(plan, 0, Equal(3), &fullDisk{room}); err == nil {
 			t.Fatalf("%d of %d bytes of room: no error", room, done.bytes)
 		}
 	}

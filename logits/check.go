@@ -34,7 +34,7 @@ func (c *checker) check(f *safetensors.File) (r Record, ids []int32, err error) 
 	if err = c.adopt(r); err != nil {
 		return r, nil, err
 	}
-	plan, err := c.plans.of(c.family, r.Spec, r.Tokens)
+	plan, err := c.plans.of(c.family, r.Spec, r.Batch)
 	if err != nil {
 		return r, nil, err
 	}

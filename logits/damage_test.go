@@ -29,14 +29,14 @@ func biasedSpec(t testing.TB) Spec {
 }
 
 // oneEntry writes one entry and returns its name and bytes.
-func oneEntry(t testing.TB, s Spec, rank, tokens int) (name string, content []byte) {
+func oneEntry(t testing.TB, s Spec, rank int, b Batch) (name string, content []byte) {
 	t.Helper()
 	c := openCache(t, t.TempDir(), s)
-	e, err := c.Get(rank, tokens)
+	e, err := c.Get(rank, b)
 	if err != nil {
 		t.Fatal(err)
 	}
-	path, err := c.Path(e.Rank, e.Tokens)
+	path, err := c.Path(e.Rank, e.Batch)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,36 +58,40 @@ func (c *checker) proves(name string, content []byte) error {
 }
 
 func TestEveryChangedByteIsFound(t *testing.T) {
-	name, whole := oneEntry(t, biasedSpec(t), 1, 3)
-	c := newChecker(new(plans))
-	if err := c.proves(name, whole); err != nil {
-		t.Fatal(err)
-	}
-	for at := range whole {
-		for _, flip := range []byte{1, 0x10, 0x80} {
-			bad := bytes.Clone(whole)
-			bad[at] ^= flip
-			err := c.proves(name, bad)
-			if err == nil {
-				t.Fatalf("byte %d of %d changed by %#x: nobody noticed\n%q", at, len(whole), flip, bad)
-			}
-			if strings.ContainsRune(err.Error(), '\n') {
-				t.Fatalf("byte %d: more than one line: %q", at, err)
+	for _, b := range []Batch{Equal(3), Unequal(5, 3), Unequal(5, 0)} {
+		name, whole := oneEntry(t, biasedSpec(t), 1, b)
+		c := newChecker(new(plans))
+		if err := c.proves(name, whole); err != nil {
+			t.Fatal(err)
+		}
+		for at := range whole {
+			for _, flip := range []byte{1, 0x10, 0x80} {
+				bad := bytes.Clone(whole)
+				bad[at] ^= flip
+				err := c.proves(name, bad)
+				if err == nil {
+					t.Fatalf("%s: byte %d of %d changed by %#x: nobody noticed\n%q", b, at, len(whole), flip, bad)
+				}
+				if strings.ContainsRune(err.Error(), '\n') {
+					t.Fatalf("%s: byte %d: more than one line: %q", b, at, err)
+				}
 			}
 		}
 	}
 }
 
 func TestEveryCutEntryIsTruncated(t *testing.T) {
-	name, whole := oneEntry(t, biasedSpec(t), 0, 2)
-	c := newChecker(new(plans))
-	for n := range whole {
-		if err := c.proves(name, whole[:n]); !errors.Is(err, safetensors.ErrTruncated) {
-			t.Fatalf("cut at byte %d of %d: %v", n, len(whole), err)
+	for _, b := range []Batch{Equal(2), Unequal(2, 1), Unequal(0, 1)} {
+		name, whole := oneEntry(t, biasedSpec(t), 0, b)
+		c := newChecker(new(plans))
+		for n := range whole {
+			if err := c.proves(name, whole[:n]); !errors.Is(err, safetensors.ErrTruncated) {
+				t.Fatalf("%s: cut at byte %d of %d: %v", b, n, len(whole), err)
+			}
 		}
-	}
-	if err := c.proves(name, append(whole, 0)); err == nil {
-		t.Fatal("one byte more: no error")
+		if err := c.proves(name, append(whole, 0)); err == nil {
+			t.Fatalf("%s: one byte more: no error", b)
+		}
 	}
 }
 
@@ -124,12 +128,14 @@ func rewrite(t *testing.T, content []byte, edit func(meta map[string]string, dat
 	return head
 }
 
+// set is an edit of one metadata value.
+func set(key, value string) func(map[string]string, map[string][]byte) {
+	return func(meta map[string]string, _ map[string][]byte) { meta[key] = value }
+}
+
 func TestLiesWithACorrectChecksum(t *testing.T) {
 	s := biasedSpec(t)
-	name, whole := oneEntry(t, s, 1, 3)
-	set := func(key, value string) func(map[string]string, map[string][]byte) {
-		return func(meta map[string]string, _ map[string][]byte) { meta[key] = value }
-	}
+	name, whole := oneEntry(t, s, 1, Equal(3))
 	check := newChecker(new(plans))
 	if err := check.proves(name, rewrite(t, whole, func(map[string]string, map[string][]byte) {})); err != nil {
 		t.Fatalf("rewritten as it was: %v", err)
@@ -191,9 +197,9 @@ func TestVerifyNamesEveryFault(t *testing.T) {
 	s := specOf(t, small(router.Renormalize), 4)
 	dir := t.TempDir()
 	c := openCache(t, dir, s)
-	fill(t, c, 1, 2, 4, 8)
+	fill(t, c, equal(1, 2, 4, 8)...)
 	path := func(rank, tokens int) string {
-		p, err := c.Path(rank, tokens)
+		p, err := c.Path(rank, Equal(tokens))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -237,12 +243,12 @@ func TestVerifyNamesEveryFault(t *testing.T) {
 	}
 	for _, b := range survey.Balances {
 		if len(b.MissingRanks) == 0 || b.Experts.MaxOverMean.Defined() || b.Ranks.MaxOverMean.Defined() {
-			t.Errorf("%d tokens: balance %v without ranks %v", b.Tokens, b.Experts.MaxOverMean, b.MissingRanks)
+			t.Errorf("%s tokens: balance %v without ranks %v", b.Batch, b.Experts.MaxOverMean, b.MissingRanks)
 		}
 	}
 	// Filling again repairs what is missing or cut, and leaves the rest.
 	repaired := 0
-	for _, w := range fill(t, c, 1, 2, 4, 8) {
+	for _, w := range fill(t, c, equal(1, 2, 4, 8)...) {
 		if w.New {
 			repaired++
 		}
@@ -260,7 +266,7 @@ func TestVerifyFolders(t *testing.T) {
 		t.Errorf("empty folder: %v", err)
 	}
 	dir := t.TempDir()
-	fill(t, openCache(t, dir, specOf(t, small(router.Renormalize), 2)), 1)
+	fill(t, openCache(t, dir, specOf(t, small(router.Renormalize), 2)), Equal(1))
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if _, err := Verify(ctx, dir, nil); !errors.Is(err, context.Canceled) {
@@ -268,14 +274,27 @@ func TestVerifyFolders(t *testing.T) {
 	}
 }
 
+// claimed is the file name that an entry with such metadata has to have.
+func claimed(meta map[string]string) string {
+	id := maps.Clone(meta)
+	for _, key := range []string{keyStatus, keyMoved, keyImpossible, keyMargin, keyChecksum} {
+		delete(id, key)
+	}
+	return address(id)
+}
+
 // FuzzEntry feeds the prover anything: it may refuse, and must not panic. The
 // name is taken from the content, so that the fuzzer gets past it.
 func FuzzEntry(f *testing.F) {
 	for _, s := range []Spec{biasedSpec(f), specOf(f, deepSeek(), 8), specOf(f, small(router.Llama4), 4)} {
-		_, content := oneEntry(f, s, 1, 2)
+		_, content := oneEntry(f, s, 1, Equal(2))
+		f.Add(content)
+		each := make([]int, s.Layout.Ranks())
+		each[1] = 2
+		_, content = oneEntry(f, s, 1, Unequal(each...))
 		f.Add(content)
 		s.IDsOnly, s.Mode = true, router.TEP
-		_, content = oneEntry(f, s, 0, 1)
+		_, content = oneEntry(f, s, 0, Equal(1))
 		f.Add(content)
 	}
 	f.Fuzz(func(t *testing.T, content []byte) {
@@ -283,15 +302,7 @@ func FuzzEntry(f *testing.F) {
 		if err != nil {
 			return
 		}
-		id := map[string]string{}
-		for key, value := range file.Metadata() {
-			switch key {
-			case keyStatus, keyMoved, keyImpossible, keyMargin, keyChecksum:
-			default:
-				id[key] = value
-			}
-		}
-		if err := newChecker(new(plans)).proves(address(id), content); err != nil && strings.ContainsRune(err.Error(), '\n') {
+		if err := newChecker(new(plans)).proves(claimed(file.Metadata()), content); err != nil && strings.ContainsRune(err.Error(), '\n') {
 			t.Fatalf("more than one line: %q", err)
 		}
 	})

@@ -3,16 +3,23 @@
 // exactly the experts of the plan, all with the same weight.
 //
 //	c, err := logits.Open(dir, logits.Spec{Model: "deepseek-v3", Gate: gate, Layout: layout, Mode: router.DEP})
-//	e, err := c.Get(rank, tokens) // read from the cache, or made and kept
-//	row := e.Row(nil, 0)          // float32 [experts]
+//	e, err := c.Get(rank, logits.Equal(8)) // read from the cache, or made and kept
+//	row := e.Row(nil, 0)                   // float32 [experts]
 //
-// A batch size means the same number of tokens on every rank.
+// A batch size is the number of tokens on every rank, or one for each of them:
+//
+//	e, err := c.Get(rank, logits.Unequal(9, 2, 0, 5))
+//
+// Ranks are balanced together, so what a rank with 9 tokens routes depends on
+// what the others hold: an entry is for its whole batch. A rank without tokens
+// has an entry of no rows, so that it can be asked for like any other and none
+// of the batch is missing.
 //
 // A cache is a folder of safetensors files, one per rank and batch size. Each
 // says in its metadata all that it depends on, and is named after that, so that
-// two models, layouts or element types can never meet in one file. Files are
-// written aside, synced and renamed: whatever else happens, an entry is whole
-// or absent. Nothing in this package needs a lock to read.
+// two models, layouts, batches or element types can never meet in one file.
+// Files are written aside, synced and renamed: whatever else happens, an entry
+// is whole or absent. Nothing in this package needs a lock to read.
 //
 // The package stands on router, which knows how experts are chosen; it does not
 // know where tokens come from or what the engine does with the logits.

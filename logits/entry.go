@@ -9,13 +9,13 @@ import (
 	"github.com/moebalance/moebalance/logits/safetensors"
 )
 
-// Entry is the logits of one rank for one batch size, in memory.
+// Entry is the logits of one rank for one batch, in memory.
 type Entry struct {
 	Record
-	// IDs are the experts of each token, row-major [Tokens, TopK], in the order
+	// IDs are the experts of each token, row-major [Tokens(), TopK], in the order
 	// of the plan's slots.
 	IDs []int32
-	// Logits are the little-endian values, row-major [Tokens, Experts], in the
+	// Logits are the little-endian values, row-major [Tokens(), Experts], in the
 	// spec's element type; nil when only ids are kept.
 	Logits []byte
 }

@@ -29,11 +29,11 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	e, err := c.Get(1, 2)
+	e, err := c.Get(1, logits.Equal(2))
 	if err != nil {
 		panic(err)
 	}
-	for token := range e.Tokens {
+	for token := range e.Tokens() {
 		fmt.Println(e.IDs[2*token:2*token+2], e.Row(nil, token))
 	}
 	// Output:

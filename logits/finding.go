@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/moebalance/moebalance/router"
 )
@@ -52,11 +51,7 @@ func (f Finding) note(meta map[string]string) {
 	if !math.IsInf(f.Margin, 1) {
 		meta[keyMargin] = strconv.FormatFloat(f.Margin, 'g', -1, 64)
 	}
-	experts := make([]string, len(f.Impossible))
-	for i, e := range f.Impossible {
-		experts[i] = strconv.Itoa(int(e))
-	}
-	meta[keyImpossible] = strings.Join(experts, ",")
+	meta[keyImpossible] = joined(f.Impossible)
 }
 
 // finding reads back what note wrote.
@@ -72,14 +67,7 @@ func (m *metadata) finding() Finding {
 		}
 		f.Margin = x
 	}
-	for text := range strings.SplitSeq(m.values[keyImpossible], ",") {
-		if text == "" {
-			continue
-		}
-		e, err := strconv.ParseUint(text, 10, 31)
-		if err != nil {
-			m.fail(keyImpossible, "expert numbers")
-		}
+	for _, e := range m.integers(keyImpossible) {
 		f.Impossible = append(f.Impossible, int32(e))
 	}
 	return f

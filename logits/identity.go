@@ -1,6 +1,7 @@
 package logits
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -35,7 +36,8 @@ const (
 	keyRanks   = "ranks"
 	keyMode    = "mode"
 	keyRank    = "rank"
-	keyTokens  = "tokens_per_rank"
+	keyTokens  = "tokens_per_rank" // of a batch whose ranks hold the same number; otherwise …
+	keyOfRanks = "tokens_of_ranks" // … those of each rank, "9,2,0"
 	keyLayer   = "layer"
 	keyPlanner = "planner"      // the plan's name as it was asked for
 	keyPlan    = "plan"         // the algorithm that served it, with its version
@@ -65,24 +67,30 @@ const (
 
 // identify is the part of an entry's metadata that says what it is. The caller
 // owns the map.
-func (s Spec) identify(plan string, rank, tokens int) map[string]string {
+func (s Spec) identify(plan string, rank int, b Batch) map[string]string {
 	shape, v := s.Gate.Shape, levelsOf(s.Gate)
 	content := contentLogits
 	if s.IDsOnly {
 		content = contentIDs
 	}
-	return map[string]string{
+	id := map[string]string{
 		keySchema: schema,
 		keyModel:  s.Model, keyMethod: string(s.Gate.Method),
 		keyExperts: strconv.Itoa(shape.Experts), keyTopK: strconv.Itoa(shape.TopK),
 		keyGroups: strconv.Itoa(shape.Groups), keyTopKG: strconv.Itoa(shape.TopKGroups),
 		keyScale: float(s.Gate.Scale), keyBias: s.text.bias,
 		keyLayout: s.text.layout, keyRanks: strconv.Itoa(s.Layout.Ranks()), keyMode: string(s.Mode),
-		keyRank: strconv.Itoa(rank), keyTokens: strconv.Itoa(tokens),
+		keyRank:  strconv.Itoa(rank),
 		keyLayer: strconv.Itoa(s.Layer), keyPlanner: s.Plan, keyPlan: plan, keyKnobs: s.text.knobs,
 		keyDType: string(s.DType), keyContent: content,
 		keyHigh: float(v.high), keyLow: float(v.low),
 	}
+	if b.differs() {
+		id[keyOfRanks] = b.String()
+	} else {
+		id[keyTokens] = b.String()
+	}
+	return id
 }
 
 // texts are the parts of an identity that cost time to spell out.
@@ -164,7 +172,7 @@ func address(id map[string]string) string {
 	}
 	parts := []string{
 		slug(id[keyModel]), "e" + id[keyExperts], "k" + id[keyTopK], id[keyMode] + id[keyRanks], slug(id[keyPlanner]),
-		id[keyDType], "r" + id[keyRank], "t" + id[keyTokens], hex.EncodeToString(h.Sum(nil)[:16]),
+		id[keyDType], "r" + id[keyRank], "t" + slug(cmp.Or(id[keyTokens], id[keyOfRanks])), hex.EncodeToString(h.Sum(nil)[:16]),
 	}
 	if id[keyContent] == contentIDs {
 		parts[5] = contentIDs

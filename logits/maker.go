@@ -18,8 +18,8 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 func checksumText(crc uint32) string { return fmt.Sprintf("crc32c:%08x", crc) }
 
 // maker writes entries of one spec. It keeps scratch space, so it is for one
-// goroutine; what it holds grows with the largest batch size by k numbers per
-// token, and not with the ranks.
+// goroutine; what it holds grows with the largest number of tokens of a rank by
+// k numbers per token, and not with the ranks.
 type maker struct {
 	spec   Spec
 	router *router.Router
@@ -58,15 +58,15 @@ type made struct {
 
 // make writes the entry of a rank: the tensors in file order as they are made,
 // then, when its checksum is known, the header in front of them.
-func (m *maker) make(plan router.Plan, rank, tokens int, w io.WriterAt) (made, error) {
-	shape := m.spec.Gate.Shape
+func (m *maker) make(plan router.Plan, rank int, b Batch, w io.WriterAt) (made, error) {
+	shape, tokens := m.spec.Gate.Shape, b.On(rank)
 	m.ids = slices.Grow(m.ids[:0], tokens*shape.TopK)[:tokens*shape.TopK]
 	plan.Fill(m.ids, rank)
 	finding, err := m.settle(m.ids)
 	if err != nil {
 		return made{}, err
 	}
-	meta := m.spec.identify(plan.Name(), rank, tokens)
+	meta := m.spec.identify(plan.Name(), rank, b)
 	finding.note(meta)
 	meta[keyChecksum] = checksumText(0)
 	tensors := m.spec.tensors(tokens)

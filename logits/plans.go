@@ -7,30 +7,41 @@ import (
 )
 
 // plans keeps plans for all who need one: making it can cost as much as filling
-// every rank once. The zero value is ready, also for several goroutines.
+// every rank once. The zero value keeps all of them and is ready, also for
+// several goroutines.
 type plans struct {
-	mu   sync.Mutex
-	made map[planKey]func() (router.Plan, error)
+	most  int // to keep, the latest ones; 0 is all
+	mu    sync.Mutex
+	made  map[planKey]func() (router.Plan, error)
+	order []planKey // of made, the oldest first
 }
 
 type planKey struct {
 	family string // of entries; "" where there is one only
-	tokens int
+	batch  string
 }
 
-// of returns the spec's plan for a batch size. Those who ask for one that is
-// being made wait for it; others do not.
-func (p *plans) of(family string, s Spec, tokens int) (router.Plan, error) {
-	key := planKey{family, tokens}
+// of returns the spec's plan for a batch. Those who ask for one that is being
+// made wait for it; others do not.
+func (p *plans) of(family string, s Spec, b Batch) (router.Plan, error) {
+	return p.making(planKey{family, b.String()}, func() (router.Plan, error) { return s.plan(b) })()
+}
+
+// making returns what makes the plan, once for all who ask.
+func (p *plans) making(key planKey, plan func() (router.Plan, error)) func() (router.Plan, error) {
 	p.mu.Lock()
+	defer p.mu.Unlock()
+	if known, ok := p.made[key]; ok {
+		return known
+	}
 	if p.made == nil {
 		p.made = map[planKey]func() (router.Plan, error){}
 	}
-	plan, ok := p.made[key]
-	if !ok {
-		plan = sync.OnceValues(func() (router.Plan, error) { return s.plan(tokens) })
-		p.made[key] = plan
+	if p.most > 0 && len(p.order) == p.most {
+		delete(p.made, p.order[0])
+		p.order = p.order[1:]
 	}
-	p.mu.Unlock()
-	return plan()
+	p.made[key] = sync.OnceValues(plan)
+	p.order = append(p.order, key)
+	return p.made[key]
 }

@@ -20,7 +20,7 @@ import (
 // fillVariable makes the test binary fill the named folder instead of testing.
 const fillVariable = "MOEBALANCE_TEST_FILL"
 
-var processTokens = []int{1, 2, 3, 5, 8, 64, 300}
+var processBatches = []Batch{Equal(1), Equal(2), Equal(5), Equal(64), Unequal(3, 0, 8, 1), Unequal(300, 299, 0, 7), Unequal(7, 299, 0, 300)}
 
 func processSpec(t testing.TB) Spec { return specOf(t, small(router.Renormalize), 4) }
 
@@ -37,7 +37,7 @@ func fillProcess(dir string) int {
 		var c *Cache
 		if c, err = Open(dir, Spec{Model: "test", Gate: small(router.Renormalize), Layout: layout}); err == nil {
 			fmt.Println("ready")
-			_, err = c.Fill(context.Background(), allRanks(4), processTokens, nil)
+			_, err = c.Fill(context.Background(), allRanks(4), processBatches, nil)
 		}
 	}
 	if err != nil {
@@ -71,7 +71,7 @@ func TestProcessesFillOneCache(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got, want := len(verified(t, dir).Entries), 4*len(processTokens); got != want {
+	if got, want := len(verified(t, dir).Entries), 4*len(processBatches); got != want {
 		t.Errorf("%d entries, want %d", got, want)
 	}
 	for _, name := range names(t, dir) {
@@ -104,8 +104,8 @@ func TestKilledAtAnyMoment(t *testing.T) {
 				t.Fatalf("after a kill: %v", err)
 			}
 		}
-		fill(t, openCache(t, dir, processSpec(t)), processTokens...)
-		if got, want := len(verified(t, dir).Entries), 4*len(processTokens); got != want {
+		fill(t, openCache(t, dir, processSpec(t)), processBatches...)
+		if got, want := len(verified(t, dir).Entries), 4*len(processBatches); got != want {
 			t.Errorf("%d entries, want %d", got, want)
 		}
 		for _, name := range names(t, dir) {

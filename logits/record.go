@@ -40,14 +40,17 @@ type Record struct {
 	Spec     Spec
 	PlanName string // the plan with its version, such as "diagonal/1"
 	Rank     int
-	Tokens   int // tokens per rank
+	Batch    Batch
 	Finding  Finding
 	checksum string
 }
 
+// Tokens is the number of tokens that the entry is for: those of its rank.
+func (r Record) Tokens() int { return r.Batch.On(r.Rank) }
+
 // family is a key that the entries of one spec share, whatever their rank and
-// batch size.
-func (r Record) family() string { return address(r.Spec.identify(r.PlanName, 0, 0)) }
+// batch.
+func (r Record) family() string { return address(r.Spec.identify(r.PlanName, 0, Batch{})) }
 
 // readRecord takes the record out of an opened entry and holds it against the
 // file's name and tensors. It reads no tensor but the bias.
@@ -59,7 +62,7 @@ func readRecord(f *safetensors.File) (Record, error) {
 	p := metadata{values: meta}
 	r := Record{
 		PlanName: meta[keyPlan],
-		Rank:     p.integer(keyRank), Tokens: p.integer(keyTokens),
+		Rank:     p.integer(keyRank), Batch: p.batch(),
 		Finding:  p.finding(),
 		checksum: meta[keyChecksum],
 		Spec: Spec{
@@ -97,10 +100,13 @@ func readRecord(f *safetensors.File) (Record, error) {
 // match holds the record, spelled out again, against the metadata it was read
 // from, the file's name and the tensors.
 func (r Record) match(f *safetensors.File, meta map[string]string) error {
-	if r.Rank >= r.Spec.Layout.Ranks() {
-		return fmt.Errorf("want a rank from 0 to %d, found %d", r.Spec.Layout.Ranks()-1, r.Rank)
+	if err := r.Spec.hasRank(r.Rank); err != nil {
+		return err
 	}
-	again := r.Spec.identify(r.PlanName, r.Rank, r.Tokens)
+	if err := r.Spec.admit(r.Batch); err != nil {
+		return err
+	}
+	again := r.Spec.identify(r.PlanName, r.Rank, r.Batch)
 	name := address(again)
 	r.Finding.note(again)
 	again[keyChecksum] = r.checksum
@@ -117,7 +123,7 @@ func (r Record) match(f *safetensors.File, meta map[string]string) error {
 	if found := filepath.Base(f.Name()); name != found {
 		return fmt.Errorf("want the name %q for this content, found it under another", name)
 	}
-	want, found := r.Spec.tensors(r.Tokens), f.Tensors()
+	want, found := r.Spec.tensors(r.Tokens()), f.Tensors()
 	if len(want) != len(found) {
 		return fmt.Errorf("want %d tensors, found %d", len(want), len(found))
 	}
@@ -147,6 +153,28 @@ func (m *metadata) integer(key string) int {
 		m.fail(key, "a whole number")
 	}
 	return int(n)
+}
+
+// integers reads what joined wrote.
+func (m *metadata) integers(key string) (list []int) {
+	if m.values[key] == "" {
+		return nil
+	}
+	for text := range strings.SplitSeq(m.values[key], ",") {
+		n, err := strconv.ParseUint(text, 10, 31)
+		if err != nil {
+			m.fail(key, "whole numbers with commas between them")
+		}
+		list = append(list, int(n))
+	}
+	return list
+}
+
+func (m *metadata) batch() Batch {
+	if _, differs := m.values[keyOfRanks]; differs {
+		return Unequal(m.integers(keyOfRanks)...)
+	}
+	return Equal(m.integer(keyTokens))
 }
 
 func (m *metadata) float(key string) float32 {

@@ -17,11 +17,8 @@ const (
 	maxRanks   = 1 << 11
 )
 
-// MaxTokens is the largest batch size, in tokens per rank.
-const MaxTokens = 1 << 24
-
-// Spec is everything that a family of entries depends on but rank and batch
-// size. Two specs that differ in any field never share an entry.
+// Spec is everything that a family of entries depends on but rank and batch.
+// Two specs that differ in any field never share an entry.
 type Spec struct {
 	Model  string        // the name reports show, such as "deepseek-v3"
 	Gate   router.Gate   // routing method, shape, scaling factor, correction bias
@@ -80,21 +77,40 @@ func (s Spec) withDefaults() (Spec, error) {
 	return s, nil
 }
 
-// problem is what the plan for a batch size has to solve.
-func (s Spec) problem(tokens int) router.Problem {
+// problem is what the plan for a batch that fits the ranks has to solve.
+func (s Spec) problem(b Batch) router.Problem {
 	p := router.Problem{Shape: s.Gate.Shape, Layout: s.Layout, Mode: s.Mode, Layer: s.Layer, Tokens: make([]int, s.Layout.Ranks())}
 	for r := range p.Tokens {
-		p.Tokens[r] = tokens
+		p.Tokens[r] = b.On(r)
 	}
 	return p
 }
 
-// plan is the plan for a batch size.
-func (s Spec) plan(tokens int) (router.Plan, error) {
-	if tokens < 0 || tokens > MaxTokens {
-		return nil, fmt.Errorf("%w: want 0 to %d tokens per rank, have %d", ErrSpec, MaxTokens, tokens)
+// hasRank is an ErrSpec for a rank that the spec's layout does not have.
+func (s Spec) hasRank(rank int) error {
+	if last := s.Layout.Ranks() - 1; rank < 0 || rank > last {
+		return fmt.Errorf("%w: want a rank from 0 to %d, have %d", ErrSpec, last, rank)
 	}
-	p, err := router.NewPlan(s.Plan, s.problem(tokens), s.Knobs)
+	return nil
+}
+
+// admit is an ErrSpec for a batch that the spec's ranks cannot hold.
+func (s Spec) admit(b Batch) error {
+	if err := b.fits(s.Layout.Ranks()); err != nil {
+		return err
+	}
+	if err := s.problem(b).Validate(); err != nil {
+		return fmt.Errorf("%w: %w", ErrSpec, err)
+	}
+	return nil
+}
+
+// plan is the plan for a batch.
+func (s Spec) plan(b Batch) (router.Plan, error) {
+	if err := b.fits(s.Layout.Ranks()); err != nil {
+		return nil, err
+	}
+	p, err := router.NewPlan(s.Plan, s.problem(b), s.Knobs)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrSpec, err)
 	}

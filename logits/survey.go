@@ -19,7 +19,7 @@ import (
 // Survey is what a folder of entries holds.
 type Survey struct {
 	Entries  []Listed   // by name
-	Balances []Balanced // by model, then in the order of batch sizes
+	Balances []Balanced // by model, then in the order of batches
 }
 
 // Listed is one entry of a survey.
@@ -30,9 +30,9 @@ type Listed struct {
 	Err    error   // why the entry is not what it says, or not there
 }
 
-// Balanced is the balance of one batch size over all ranks together.
+// Balanced is the balance of one batch over all ranks together.
 type Balanced struct {
-	Record       // of one of the ranks; Rank has no meaning
+	Record       // of one of the ranks; Rank and Tokens have no meaning
 	Experts      router.Balance
 	Copies       router.Balance // of experts; as Experts without replicas
 	Ranks        router.Balance
@@ -57,9 +57,9 @@ var ErrMissing = errors.New("entry is missing")
 // Verify proves every entry of a folder: whole, undamaged, under the name its
 // content has, made by the plan it names, and routed by the exact method of its
 // gate, token by token, to the experts it promises with equal weights. A batch
-// size that lacks ranks gets an entry that says so. each, when not nil, is
-// called after every file, from one goroutine at a time. The error is about the
-// folder; those of entries are in the survey.
+// that lacks ranks gets an entry that says so, also for a rank without tokens.
+// each, when not nil, is called after every file, from one goroutine at a time.
+// The error is about the folder; those of entries are in the survey.
 func Verify(ctx context.Context, dir string, each func(done, total int)) (Survey, error) {
 	return survey(ctx, dir, each, func(c *checker, f *safetensors.File) (Record, []int32, error) { return c.check(f) })
 }
@@ -144,7 +144,7 @@ func open(path string, c *checker, look func(*checker, *safetensors.File) (Recor
 	return r, ids, f.Size(), err
 }
 
-// group gathers the entries of one batch size.
+// group gathers the entries of one batch.
 type group struct {
 	Balanced
 	family string
@@ -155,7 +155,7 @@ type group struct {
 type gatherer struct {
 	mu     sync.Mutex
 	groups map[string]*group
-	specs  map[string]Spec // by family, so that a thousand records share one layout
+	specs  map[string]Spec // by family, so that a thousand records share one layout; likewise their batch
 }
 
 // add takes one entry into its group's load. In tep mode all ranks hold the same
@@ -171,7 +171,7 @@ func (g *gatherer) add(l Listed, ids []int32) {
 		g.specs[family] = l.Record.Spec
 	}
 	r := *l.Record
-	key := fmt.Sprintf("%s t%d", family, r.Tokens)
+	key := fmt.Sprintf("%s t%s", family, r.Batch)
 	b := g.groups[key]
 	if b == nil {
 		b = &group{
@@ -182,6 +182,7 @@ func (g *gatherer) add(l Listed, ids []int32) {
 		}
 		g.groups[key] = b
 	}
+	l.Record.Batch = b.Batch
 	b.Bytes += l.Bytes
 	b.Entries++
 	if l.Err != nil {
@@ -203,7 +204,7 @@ func (g *gatherer) finish(dir string, there []Listed) (balances []Balanced, miss
 	groups := slices.SortedFunc(maps.Values(g.groups), func(a, b *group) int {
 		return cmp.Or(
 			cmp.Compare(a.Spec.Model, b.Spec.Model), cmp.Compare(a.Spec.Plan, b.Spec.Plan),
-			cmp.Compare(a.Spec.DType, b.Spec.DType), cmp.Compare(a.family, b.family), cmp.Compare(a.Tokens, b.Tokens))
+			cmp.Compare(a.Spec.DType, b.Spec.DType), cmp.Compare(a.family, b.family), a.Batch.compare(b.Batch))
 	})
 	for _, b := range groups {
 		for rank, good := range b.good {
@@ -213,7 +214,7 @@ func (g *gatherer) finish(dir string, there []Listed) (balances []Balanced, miss
 			b.MissingRanks = append(b.MissingRanks, rank)
 			r := b.Record
 			r.Rank = rank
-			path := filepath.Join(dir, address(r.Spec.identify(r.PlanName, rank, r.Tokens)))
+			path := filepath.Join(dir, address(r.Spec.identify(r.PlanName, rank, r.Batch)))
 			if !paths[path] {
 				missing = append(missing, Listed{Path: path, Record: &r, Err: fmt.Errorf("%w: want one for each of %d ranks, found none for rank %d", ErrMissing, len(b.good), rank)})
 			}
@@ -226,13 +227,17 @@ func (g *gatherer) finish(dir string, there []Listed) (balances []Balanced, miss
 
 // weigh computes the balance, which stays undefined while ranks are missing.
 func (b *group) weigh() {
-	shape, layout := b.Spec.Gate.Shape, b.Spec.Layout
-	slots := int64(b.Tokens) * int64(shape.TopK)
-	if b.Spec.Mode == router.DEP {
-		slots *= int64(layout.Ranks())
+	layout, problem := b.Spec.Layout, b.Spec.problem(b.Batch)
+	tokens := problem.Tokens
+	if problem.Mode == router.TEP {
+		tokens = tokens[:1] // the others are the same ones
 	}
-	b.Floors = b.Spec.problem(b.Tokens).Floors()
-	b.ActiveIdeal = int(min(slots, int64(shape.Experts)))
+	slots := 0
+	for _, t := range tokens {
+		slots += t * problem.Shape.TopK
+	}
+	b.Floors = problem.Floors()
+	b.ActiveIdeal = min(problem.Shape.Experts, slots)
 	none := router.BalanceOf[int64](nil)
 	b.Experts, b.Copies, b.Ranks = none, none, none
 	if len(b.MissingRanks) == 0 {

@@ -2,6 +2,7 @@ package logits
 
 import (
 	"errors"
+	"strconv"
 
 	"github.com/moebalance/moebalance/logits/safetensors"
 	"github.com/moebalance/moebalance/router"
@@ -21,8 +22,9 @@ const (
 	VerifiedSchema = 1
 )
 
-// BatchBalance is the balance of one batch size over all ranks together; its
-// numbers are undefined while entries are missing or bad.
+// BatchBalance is the balance of one batch over all ranks together; its numbers
+// are undefined while entries are missing or bad. A batch is told by one of its
+// two keys.
 type BatchBalance struct {
 	Model              string        `json:"model"`
 	Method             router.Method `json:"method"`
@@ -30,7 +32,8 @@ type BatchBalance struct {
 	Mode               router.Mode   `json:"mode"`
 	DType              DType         `json:"dtype"`
 	Ranks              int           `json:"ranks"`
-	TokensPerRank      int           `json:"tokens_per_rank"`
+	TokensPerRank      router.Number `json:"tokens_per_rank"`           // null where ranks differ
+	TokensOfRanks      []int         `json:"tokens_of_ranks,omitempty"` // only where they do, by rank
 	ExpertMaxOverMean  router.Number `json:"expert_max_over_mean"`
 	ExpertFloor        router.Number `json:"expert_floor"`
 	RankMaxOverMean    router.Number `json:"rank_max_over_mean"`
@@ -40,8 +43,16 @@ type BatchBalance struct {
 	AtFloor            bool          `json:"at_floor"` // experts (with replicas: copies) and ranks are as even as whole slots can be
 }
 
+// Tokens is the batch in words: "8" tokens on every rank, or "9,2,0".
+func (b BatchBalance) Tokens() string {
+	if !b.TokensPerRank.Defined() {
+		return joined(b.TokensOfRanks)
+	}
+	return strconv.Itoa(int(b.TokensPerRank))
+}
+
 // VerifiedEntry is one entry. Where the file cannot be read, what it would say
-// is null.
+// is null. Its batch is told as in BatchBalance.
 type VerifiedEntry struct {
 	Path          string         `json:"path"`
 	Model         *string        `json:"model"`
@@ -50,7 +61,8 @@ type VerifiedEntry struct {
 	TopK          *int           `json:"top_k"`
 	Ranks         *int           `json:"ranks"`
 	Rank          *int           `json:"rank"`
-	TokensPerRank *int           `json:"tokens_per_rank"`
+	TokensPerRank router.Number  `json:"tokens_per_rank"`
+	TokensOfRanks []int          `json:"tokens_of_ranks,omitempty"`
 	DType         *DType         `json:"dtype"`
 	Plan          *string        `json:"plan"`
 	Status        string         `json:"status"` // exact, projected, infeasible, or "failed: " and why
@@ -70,7 +82,7 @@ func (v Verified) AtFloor() (n int) {
 func (s Survey) Verified() Verified {
 	v := Verified{SchemaVersion: VerifiedSchema, Kind: VerifiedKind, Balance: []BatchBalance{}, Entries: []VerifiedEntry{}}
 	for _, b := range s.Balances {
-		v.Balance = append(v.Balance, b.Batch())
+		v.Balance = append(v.Balance, b.BatchBalance())
 	}
 	for _, e := range s.Entries {
 		v.Entries = append(v.Entries, e.verified())
@@ -78,15 +90,15 @@ func (s Survey) Verified() Verified {
 	return v
 }
 
-// Batch is the balance in the form of JSON.
-func (b Balanced) Batch() BatchBalance {
+// BatchBalance is the balance in the form of JSON.
+func (b Balanced) BatchBalance() BatchBalance {
 	active := router.Undefined()
 	if len(b.MissingRanks) == 0 {
 		active = router.Number(b.Experts.Active)
 	}
 	return BatchBalance{
 		Model: b.Spec.Model, Method: b.Spec.Gate.Method, Plan: b.PlanName, Mode: b.Spec.Mode, DType: b.Spec.DType,
-		Ranks: b.Spec.Layout.Ranks(), TokensPerRank: b.Tokens,
+		Ranks: b.Spec.Layout.Ranks(), TokensPerRank: b.Batch.PerRank(), TokensOfRanks: b.Batch.OfRanks(),
 		ExpertMaxOverMean: b.Experts.MaxOverMean, ExpertFloor: b.Floors.Expert,
 		RankMaxOverMean: b.Ranks.MaxOverMean, RankFloor: b.Floors.Rank,
 		ActiveExperts: active, ActiveExpertsIdeal: b.ActiveIdeal, AtFloor: b.AtFloor(),
@@ -94,11 +106,12 @@ func (b Balanced) Batch() BatchBalance {
 }
 
 func (e Listed) verified() VerifiedEntry {
-	v := VerifiedEntry{Path: e.Path}
+	v := VerifiedEntry{Path: e.Path, TokensPerRank: router.Undefined()}
 	if r := e.Record; r != nil {
 		s, ranks := r.Spec, r.Spec.Layout.Ranks()
 		v.Model, v.Method, v.Experts, v.TopK = &s.Model, &s.Gate.Method, &s.Gate.Shape.Experts, &s.Gate.Shape.TopK
-		v.Ranks, v.Rank, v.TokensPerRank, v.DType, v.Plan = &ranks, &r.Rank, &r.Tokens, &s.DType, &r.PlanName
+		v.Ranks, v.Rank, v.DType, v.Plan = &ranks, &r.Rank, &s.DType, &r.PlanName
+		v.TokensPerRank, v.TokensOfRanks = r.Batch.PerRank(), r.Batch.OfRanks()
 		v.Status = string(r.Finding.Status)
 	}
 	if e.Err != nil {

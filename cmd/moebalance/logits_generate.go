@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +19,7 @@ import (
 type generateOptions struct {
 	gate    gateFlags
 	cache   string
-	tokens  []int
+	batch   batchFlags
 	ranks   []int
 	dtype   string
 	plan    string
@@ -36,7 +37,9 @@ func logitsGenerateCmd() *cobra.Command {
 		Long: `generate plans balanced routing and writes it as router logits, one safetensors
 file per rank and batch size, into the folder --cache. What is there already
 stays. Without --tokens it makes the 22 batch sizes that engines prepare, from 1
-to 8192 tokens per rank.
+to 8192 tokens per rank. --unequal names the tokens of each rank instead: such
+ranks are balanced together, so their entries are for that very batch and no
+other, and a rank without tokens gets an entry of no rows.
 
 The experts of a token get the logit 32, all others -32: the router picks exactly
 the planned ones, with equal weights, in every element type. A correction bias is
@@ -47,6 +50,7 @@ the matter: an entry is exact, or projected where the bias outweighs the logits
 because a sigmoid adds at most 1.`,
 		Example: `  moebalance logits generate --model gpt-oss-120b --ep 8 --cache /tmp/logits
   moebalance logits generate --model deepseek-v3 --ep 8 --tokens 1,8,64 --dtype bfloat16 --cache /tmp/logits
+  moebalance logits generate --model deepseek-v3 --unequal 64,61,0,64 --unequal 63,61,2,64 --cache /tmp/logits
   moebalance logits generate --experts 64 --top-k 6 --ep 4 --mode tep --ids-only --cache /tmp/logits`,
 		Args: argCount(0, 0, "flags only"),
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c) },
@@ -54,7 +58,7 @@ because a sigmoid adds at most 1.`,
 	f := c.Flags()
 	o.gate.bind(f)
 	f.StringVar(&o.cache, "cache", "", "the `FOLDER` that holds the entries; made if absent")
-	f.IntSliceVar(&o.tokens, "tokens", logits.CommonTokens(), "batch sizes in tokens per rank")
+	o.batch.bind(f, logits.CommonTokens())
 	f.IntSliceVar(&o.ranks, "rank", nil, "make the entries of these ranks alone (default all)")
 	f.StringVar(&o.dtype, "dtype", "", "float32, bfloat16 or float16 (default what the model's engines use)")
 	f.StringVar(&o.plan, "plan", router.PlanNames()[0], "how slots are assigned to experts: "+strings.Join(router.PlanNames(), ", "))
@@ -71,7 +75,10 @@ because a sigmoid adds at most 1.`,
 }
 
 func (o *generateOptions) check() error {
-	if err := errors.Join(o.gate.check(), o.out.check()); err != nil {
+	if len(o.batch.unequal) > 0 && o.gate.placement == "" {
+		o.gate.ranks = len(o.batch.unequal[0])
+	}
+	if err := cmp.Or(o.batch.check(logits.MaxTokens), o.gate.check(), o.out.check()); err != nil {
 		return err
 	}
 	if o.dtype != "" {
@@ -82,8 +89,6 @@ func (o *generateOptions) check() error {
 	switch {
 	case o.cache == "":
 		return usagef("want --cache, the folder to keep entries in")
-	case len(o.tokens) == 0 || slices.Min(o.tokens) < 0 || slices.Max(o.tokens) > logits.MaxTokens:
-		return usagef("--tokens: want 0 to %d tokens per rank, have %v", logits.MaxTokens, o.tokens)
 	case o.layer < 0:
 		return usagef("--layer: want 0 or more, have %d", o.layer)
 	}
@@ -108,7 +113,8 @@ type generateResult struct {
 type generateEntry struct {
 	Path          string        `json:"path"`
 	Rank          int           `json:"rank"`
-	TokensPerRank int           `json:"tokens_per_rank"`
+	TokensPerRank router.Number `json:"tokens_per_rank"`           // null where ranks differ
+	TokensOfRanks []int         `json:"tokens_of_ranks,omitempty"` // only where they do, by rank
 	Bytes         int64         `json:"bytes"`
 	New           bool          `json:"new"`
 	Status        logits.Status `json:"status"`
@@ -133,7 +139,6 @@ func (o *generateOptions) run(c *cobra.Command) error {
 			ranks = append(ranks, r)
 		}
 	}
-	tokens := slices.Compact(slices.Sorted(slices.Values(o.tokens)))
 	ranks = slices.Compact(slices.Sorted(slices.Values(ranks)))
 	if ranks[0] < 0 || ranks[len(ranks)-1] > last {
 		return usagef("--rank: want ranks from 0 to %d, have %v", last, ranks)
@@ -145,23 +150,37 @@ func (o *generateOptions) run(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	list, err := fillCache(c, cache, ranks, tokens)
+	list, err := fillCache(c, cache, ranks, o.batches())
 	if err != nil {
 		return err
 	}
 	return o.out.write(c, o.document(cache.Spec(), len(ranks), list))
 }
 
-func fillCache(c *cobra.Command, cache *logits.Cache, ranks, tokens []int) ([]logits.Written, error) {
+// batches are those that the flags name, each once.
+func (o *generateOptions) batches() (list []logits.Batch) {
+	if len(o.batch.unequal) > 0 {
+		for _, each := range o.batch.unequal {
+			list = append(list, logits.Unequal(each...))
+		}
+		return list
+	}
+	for _, t := range slices.Compact(slices.Sorted(slices.Values(o.batch.tokens))) {
+		list = append(list, logits.Equal(t))
+	}
+	return list
+}
+
+func fillCache(c *cobra.Command, cache *logits.Cache, ranks []int, batches []logits.Batch) ([]logits.Written, error) {
 	show, stop := countBar(c.ErrOrStderr(), "entries")
 	defer stop()
-	done := 0
-	list, err := cache.Fill(c.Context(), ranks, tokens, func(logits.Written) {
+	done, total := 0, len(ranks)*len(batches)
+	list, err := cache.Fill(c.Context(), ranks, batches, func(logits.Written) {
 		done++
-		show(done, len(ranks)*len(tokens))
+		show(done, total)
 	})
 	if errors.Is(err, context.Canceled) {
-		return nil, fmt.Errorf("logits generate: interrupted after %d of %d entries; run it again to go on", done, len(ranks)*len(tokens))
+		return nil, fmt.Errorf("logits generate: interrupted after %d of %d entries; run it again to go on", done, total)
 	}
 	if errors.Is(err, logits.ErrSpec) {
 		err = withCode(exitUsage, err)
@@ -207,6 +226,7 @@ func (o *generateOptions) document(s logits.Spec, ranks int, list []logits.Writt
 		{Name: "status"}, {Name: "bias spread survived", Key: "bias_spread_survived", Kind: output.Real},
 	}}
 	fresh, total := 0, int64(0)
+	var batches []logits.Batch
 	for group := range slices.Chunk(list, ranks) {
 		news, size, status, spread := 0, int64(0), logits.Exact, math.Inf(1)
 		for _, w := range group {
@@ -216,16 +236,18 @@ func (o *generateOptions) document(s logits.Spec, ranks int, list []logits.Writt
 			}
 			status, spread = status.Worse(w.Finding.Status), min(spread, w.Finding.Margin)
 			result.Entries = append(result.Entries, generateEntry{
-				Path: w.Path, Rank: w.Rank, TokensPerRank: w.Tokens, Bytes: w.Bytes, New: w.New, Status: w.Finding.Status,
+				Path: w.Path, Rank: w.Rank, TokensPerRank: w.Batch.PerRank(), TokensOfRanks: w.Batch.OfRanks(), Bytes: w.Bytes, New: w.New, Status: w.Finding.Status,
 				ProjectedRows: w.Finding.Moved, Infeasible: append([]int32{}, w.Finding.Impossible...), BiasSpread: router.Number(w.Finding.Margin),
 			})
 		}
-		t.Rows = append(t.Rows, []any{group[0].Tokens, len(group), news, size, string(status), router.Number(spread)})
+		batches = append(batches, group[0].Batch)
+		t.Rows = append(t.Rows, []any{group[0].Batch.PerRank(), len(group), news, size, string(status), router.Number(spread)})
 		fresh, total = fresh+news, total+size
 	}
+	showUnequal(&t, batches)
 	return output.Document{
-		Headline: fmt.Sprintf("%s (%s) on %d ranks, %s, %s, plan %s: %d entries in %s, %.1f MiB, %d of them new",
-			s.Model, shapeText(s.Gate), s.Layout.Ranks(), s.Mode, contentText(s), s.Plan, len(list), o.cache, float64(total)/(1<<20), fresh),
+		Headline: fmt.Sprintf("%s (%s) on %d ranks, %s, %s, plan %s: %d entries in %s, %s, %d of them new",
+			s.Model, shapeText(s.Gate), s.Layout.Ranks(), s.Mode, contentText(s), s.Plan, len(list), o.cache, output.Size(total), fresh),
 		Tables: []output.Table{t}, Notes: biasNotes(s.Gate, list), Value: result,
 	}
 }

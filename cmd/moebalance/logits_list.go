@@ -69,11 +69,11 @@ func listDocument(dir string, s logits.Survey) output.Document {
 	for _, b := range s.Balances {
 		entries += b.Entries
 		result.Balance = append(result.Balance, listedBalance{
-			BatchBalance: b.Batch(), Entries: b.Entries, Bytes: b.Bytes, Status: balanceStatus(b),
+			BatchBalance: b.BatchBalance(), Entries: b.Entries, Bytes: b.Bytes, Status: balanceStatus(b),
 		})
 	}
 	return output.Document{
-		Headline: fmt.Sprintf("%d entries for %d batch sizes in %s, %.1f MiB", entries, len(s.Balances), dir, float64(result.Bytes)/(1<<20)),
+		Headline: fmt.Sprintf("%d entries for %d batch sizes in %s, %s", entries, len(s.Balances), dir, output.Size(result.Bytes)),
 		Tables:   []output.Table{balanceTable(s)}, Notes: result.Warnings, Value: result,
 	}
 }

@@ -9,18 +9,18 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
+	"github.com/moebalance/moebalance/logits"
 	"github.com/moebalance/moebalance/router"
 )
 
 type plansOptions struct {
-	gate   gateFlags
-	knobs  planFlags
-	ranks  []int
-	tokens []int
-	each   []int // tokens of each rank, instead of ranks and tokens
-	layer  int
-	plans  []string
-	out    resultFlags
+	gate  gateFlags
+	knobs planFlags
+	ranks []int
+	batch batchFlags
+	layer int
+	plans []string
+	out   resultFlags
 }
 
 // mostSlots is the largest problem that is counted, 512 MiB of receiver conflicts.
@@ -59,8 +59,7 @@ method allows, or when ranks disagree about tokens that all of them hold.`,
 	o.gate.bindModel(f)
 	o.gate.bindRanks(f)
 	f.IntSliceVar(&o.ranks, "ep", []int{8}, "expert-parallel ranks, one or several numbers")
-	f.IntSliceVar(&o.tokens, "tokens", []int{1, 8, 64}, "tokens per rank, one or several numbers")
-	f.IntSliceVar(&o.each, "unequal", nil, "tokens of each rank, such as 5,0,3,7, in place of --ep and --tokens")
+	o.batch.bind(f, []int{1, 8, 64})
 	f.IntVar(&o.layer, "layer", 0, "shift the plans as for this layer, as far as they know layers")
 	f.StringSliceVar(&o.plans, "plans", []string{"trtllm-gen1", "trtllm-gen2", "diagonal"}, "which plans: "+strings.Join(router.PlanNames(), ", "))
 	o.knobs.bind(f)
@@ -78,19 +77,14 @@ func (o *plansOptions) check() error {
 	if _, err := router.ParseMode(o.gate.mode); err != nil {
 		return withCode(exitUsage, err)
 	}
-	for _, t := range slices.Concat(o.tokens, o.each) {
-		if t < 0 || t > mostSlots {
-			return usagef("want 0 to %d tokens per rank, have %d", mostSlots, t)
-		}
+	if err := o.batch.check(mostSlots); err != nil {
+		return err
 	}
-	given := o.knobs.given
 	switch {
 	case o.layer < 0:
 		return usagef("--layer: want 0 or more, have %d", o.layer)
-	case o.gate.placement != "" && given("ep"):
+	case o.gate.placement != "" && o.batch.given("ep"):
 		return usagef("want --ep or --placement, which has its own number of ranks")
-	case o.each != nil && (given("ep") || given("tokens")):
-		return usagef("--unequal is in place of --ep and --tokens")
 	}
 	return o.knobs.check("--plans", o.plans...)
 }
@@ -111,9 +105,12 @@ type plansResult struct {
 type plannedCase struct {
 	Name          string              `json:"name"`
 	Ranks         int                 `json:"ranks"`
-	TokensPerRank router.Number       `json:"tokens_per_rank"`   // null when ranks have unequally many
-	Certificate   *router.Certificate `json:"certificate"`       // null when the plan refuses
-	Refused       string              `json:"refused,omitempty"` // why
+	TokensPerRank router.Number       `json:"tokens_per_rank"`           // null where ranks differ
+	TokensOfRanks []int               `json:"tokens_of_ranks,omitempty"` // only where they do, by rank
+	Certificate   *router.Certificate `json:"certificate"`               // null when the plan refuses
+	Refused       string              `json:"refused,omitempty"`         // why
+
+	batch logits.Batch
 }
 
 func (o *plansOptions) run(c *cobra.Command) error {
@@ -148,48 +145,51 @@ func (o *plansOptions) run(c *cobra.Command) error {
 	return o.out.write(c, plansDocument(result, shapeText(gate)))
 }
 
-// problems are what the plans have to solve: every batch size on every number of
-// ranks.
-func (o *plansOptions) problems(shape router.Shape) ([]router.Problem, error) {
-	ranks, sizes := o.ranks, o.tokens
-	switch {
-	case o.gate.placement != "":
+// problems are what the plans have to solve: the batches whose ranks differ, or
+// every batch size on every number of ranks.
+func (o *plansOptions) problems(shape router.Shape) (list []router.Problem, err error) {
+	add := func(ranks int, tokens func(ranks int) []int) {
+		if err == nil {
+			var p router.Problem
+			p, err = o.problem(shape, ranks, tokens)
+			list = append(list, p)
+		}
+	}
+	if len(o.batch.unequal) > 0 {
+		for _, each := range o.batch.unequal {
+			add(len(each), func(int) []int { return each })
+		}
+		return list, err
+	}
+	ranks := o.ranks
+	if o.gate.placement != "" {
 		ranks = []int{0} // the file's
-	case o.each != nil:
-		ranks = []int{len(o.each)}
 	}
-	if o.each != nil {
-		sizes = []int{0}
-	}
-	var out []router.Problem
 	for _, n := range ranks {
-		layout, err := o.gate.layout(shape.Experts, n)
-		if err != nil {
-			return nil, err
-		}
-		for _, size := range sizes {
-			tokens := o.each
-			if tokens == nil {
-				tokens = slices.Repeat([]int{size}, layout.Ranks())
-			}
-			if slots := slices.Max(tokens) * shape.TopK * layout.Ranks(); slots > mostSlots {
-				return nil, usagef("want at most %d slots (tokens × top-k × ranks), have %d: these are more than can be counted", mostSlots, slots)
-			}
-			p := router.Problem{Shape: shape, Layout: layout, Mode: router.Mode(o.gate.mode), Layer: o.layer, Tokens: tokens}
-			if err := p.Validate(); err != nil {
-				return nil, withCode(exitUsage, err)
-			}
-			out = append(out, p)
+		for _, t := range o.batch.tokens {
+			add(n, func(ranks int) []int { return slices.Repeat([]int{t}, ranks) })
 		}
 	}
-	return out, nil
+	return list, err
+}
+
+// problem places the experts, on so many ranks unless a file says otherwise, and
+// the tokens on the ranks that there are.
+func (o *plansOptions) problem(shape router.Shape, ranks int, tokens func(ranks int) []int) (router.Problem, error) {
+	layout, err := o.gate.layout(shape.Experts, ranks)
+	if err != nil {
+		return router.Problem{}, err
+	}
+	p := router.Problem{Shape: shape, Layout: layout, Mode: router.Mode(o.gate.mode), Layer: o.layer, Tokens: tokens(layout.Ranks())}
+	if slots := slices.Max(p.Tokens) * shape.TopK * layout.Ranks(); slots > mostSlots {
+		return p, usagef("want at most %d slots (tokens × top-k × ranks), have %d: these are more than can be counted", mostSlots, slots)
+	}
+	return p, withCode(exitUsage, p.Validate())
 }
 
 func planCase(name string, p router.Problem, knobs router.PlanOptions) plannedCase {
-	row := plannedCase{Name: name, Ranks: p.Layout.Ranks(), TokensPerRank: router.Number(p.Tokens[0])}
-	if slices.ContainsFunc(p.Tokens, func(t int) bool { return t != p.Tokens[0] }) {
-		row.TokensPerRank = router.Undefined()
-	}
+	b := logits.Unequal(p.Tokens...)
+	row := plannedCase{Name: name, Ranks: p.Layout.Ranks(), batch: b, TokensPerRank: b.PerRank(), TokensOfRanks: b.OfRanks()}
 	plan, err := router.NewPlan(name, p, knobs)
 	if err == nil {
 		var certificate router.Certificate
@@ -212,6 +212,7 @@ func plansDocument(result plansResult, shape string) output.Document {
 		{Name: "receiver conflict", Key: "receiver_conflict", Kind: output.Count}, {Name: "verdict"},
 	}}
 	d := output.Document{Value: result}
+	var batches []logits.Batch
 	names, cases, verdicts := []string{}, map[string]int{}, map[[2]string]int{}
 	for _, row := range result.Plans {
 		if cases[row.Name]++; cases[row.Name] == 1 {
@@ -222,7 +223,9 @@ func plansDocument(result plansResult, shape string) output.Document {
 			d.Notes = append(d.Notes, note)
 		}
 		t.Rows = append(t.Rows, row.cells(len(t.Columns)))
+		batches = append(batches, row.batch)
 	}
+	showUnequal(&t, batches)
 	var parts []string
 	for _, name := range names {
 		part := fmt.Sprintf("%s optimal in %d of %d cases", name, verdicts[[2]string{name, optimal}], cases[name])

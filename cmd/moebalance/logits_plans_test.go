@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -74,6 +75,8 @@ func TestLogitsPlansUsage(t *testing.T) {
 		{"--model", "deepseek-v3", "--tokens", "99999999"},
 		{"--model", "deepseek-v3", "--unequal", "1,2", "--ep", "2"},
 		{"--model", "deepseek-v3", "--unequal", "1,-2"},
+		{"--model", "deepseek-v3", "--unequal", "1,,2"},
+		{"--model", "deepseek-v3", "--unequal", ""},
 		{"--model", "deepseek-v3", "--unequal", "1,2", "--mode", "tep"},
 		{"--model", "deepseek-v3", "--imbalance", "0.5"},
 		{"--model", "deepseek-v3", "--ep", "257"},
@@ -110,9 +113,24 @@ func TestPlansVerdicts(t *testing.T) {
 // 8 tokens of top-2, three on one rank, none on another: 16 slots on 8 experts of 4
 // ranks are 2 for each expert, and 4 for each rank.
 func TestLogitsPlansOfUnequalRanks(t *testing.T) {
-	out, _, code := runPlans(t, "--experts", "8", "--top-k", "2", "--unequal", "3,0,4,1", "--plans", "diagonal", "--format", "csv")
-	if want := "\n4,,diagonal,1,1,1,1,8,8,0,"; code != exitDone || !strings.Contains(out, want) || !strings.HasSuffix(out, ",optimal\n") {
-		t.Errorf("exit %d, %s, want %q and optimal", code, out, want)
+	args := []string{"--experts", "8", "--top-k", "2", "--unequal", "3,0,4,1", "--unequal", "2,2", "--unequal", "3, 0,4,1", "--plans", "diagonal"}
+	out, _, code := runPlans(t, append(args, "--format", "csv")...)
+	lines := strings.Split(out, "\n")
+	if code != exitDone || len(lines) != 4 || !strings.HasPrefix(lines[0], "ranks,tokens_per_rank,tokens_of_ranks,plan,") ||
+		!strings.HasPrefix(lines[1], `4,,"3,0,4,1",diagonal,1,1,1,1,8,8,0,`) || !strings.HasSuffix(lines[1], ",optimal") ||
+		!strings.HasPrefix(lines[2], "2,2,,diagonal,1,1,1,1,8,8,0,") {
+		t.Errorf("exit %d, %s, want both batches once", code, out)
+	}
+	out, _, _ = runPlans(t, append(args, "--format", "json")...)
+	var r struct {
+		Plans []map[string]any `json:"plans"`
+	}
+	if err := json.Unmarshal([]byte(out), &r); err != nil || len(r.Plans) != 2 {
+		t.Fatal(err, len(r.Plans))
+	}
+	unequal, equal := r.Plans[0], r.Plans[1]
+	if fmt.Sprint(unequal["tokens_per_rank"], unequal["tokens_of_ranks"]) != "<nil> [3 0 4 1]" || fmt.Sprint(equal["tokens_per_rank"], equal["tokens_of_ranks"]) != "2 <nil>" {
+		t.Errorf("%v and %v", unequal, equal)
 	}
 }
 

@@ -97,14 +97,17 @@ func balanceTable(s logits.Survey) output.Table {
 		{Name: "active experts", Key: "active_experts", Kind: output.Count}, {Name: "possible", Key: "active_experts_ideal", Kind: output.Count},
 		{Name: "entries", Kind: output.Count}, {Name: "size", Key: "bytes", Kind: output.Bytes}, {Name: "status"},
 	}}
+	var batches []logits.Batch
 	for _, b := range s.Balances {
-		v := b.Batch()
+		v := b.BatchBalance()
+		batches = append(batches, b.Batch)
 		t.Rows = append(t.Rows, []any{
 			v.Model, string(v.Method), v.Plan, string(v.Mode), contentText(b.Spec), v.Ranks, v.TokensPerRank,
 			v.ExpertMaxOverMean, v.ExpertFloor, v.RankMaxOverMean, v.RankFloor, v.ActiveExperts, v.ActiveExpertsIdeal,
 			b.Entries, b.Bytes, balanceStatus(b),
 		})
 	}
+	showUnequal(&t, batches)
 	return t
 }
 

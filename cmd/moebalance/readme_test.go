@@ -11,8 +11,9 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the outputs in README.md")
 
-// TestReadmeIsTrue runs every command in the README's console blocks from the
-// repository's root and compares what it prints. A block is
+// TestReadmeIsTrue runs every command in the README's console blocks, one after
+// the other, beside the repository's testdata in a folder that they may write to,
+// and compares what they print. A block is
 //
 //	```console
 //	$ moebalance …
@@ -24,9 +25,17 @@ func TestReadmeIsTrue(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs every command of the README")
 	}
-	t.Chdir("../..")
-	readme, err := os.ReadFile("README.md")
+	root, err := filepath.Abs("../..")
 	if err != nil {
+		t.Fatal(err)
+	}
+	page := filepath.Join(root, "README.md")
+	readme, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	if err := os.Symlink(filepath.Join(root, "testdata"), "testdata"); err != nil {
 		t.Fatal(err)
 	}
 	fresh, commands := rerun(t, string(readme))
@@ -41,7 +50,7 @@ func TestReadmeIsTrue(t *testing.T) {
 		t.Errorf("README.md is out of date; go test ./cmd/moebalance -run Readme -update rewrites it\n%s", firstDifference(string(readme), fresh))
 		return
 	}
-	if err := os.WriteFile("README.md", []byte(fresh), 0o644); err != nil {
+	if err := os.WriteFile(page, []byte(fresh), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }

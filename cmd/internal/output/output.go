@@ -293,6 +293,13 @@ func (c Column) cell(v any, per float64) string {
 	return strconv.FormatFloat(x, 'g', 4, 64)
 }
 
+// Size writes bytes for a sentence, in the unit that fits: "8.31 KiB".
+func Size(bytes int64) string {
+	t := Table{Columns: []Column{{Kind: Bytes}}, Rows: [][]any{{bytes}}}
+	unit, per := t.scale(0)
+	return t.Columns[0].cell(bytes, per) + " " + unit
+}
+
 func (t Table) csv(w io.Writer) error {
 	c := csv.NewWriter(w)
 	head := make([]string, len(t.Columns))

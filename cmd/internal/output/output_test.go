@@ -50,6 +50,14 @@ func TestCSVIsRaw(t *testing.T) {
 	}
 }
 
+func TestSize(t *testing.T) {
+	for bytes, want := range map[int64]string{0: "0 B", 1023: "1023 B", 8512: "8.31 KiB", 3 << 20: "3.00 MiB", 5 << 30: "5.00 GiB"} {
+		if got := Size(bytes); got != want {
+			t.Errorf("%d bytes: %s, want %s", bytes, got, want)
+		}
+	}
+}
+
 func TestTextUnitsAndUndefined(t *testing.T) {
 	got := render(t, Text, "phases")
 	for _, want := range []string{"Rank 2 waits least.", "total (s)", "9007199.25", "1.250", "25.0 %", "size (MiB)", "0.50", "–", "[1] time is kernel time"} {
