@@ -7,14 +7,12 @@ import (
 )
 
 // Campaign is what a paired campaign recorded, in plain values: the input of
-// Judge. Zero values of Threshold, Confidence and Tolerance mean the defaults.
+// Judge.
 type Campaign struct {
-	Command    string // as a shell would read it
-	Metric     Metric
-	Threshold  float64 // of the verdict, a fraction; DefaultThreshold
-	Confidence float64 // asked of the intervals; DefaultConfidence
-	Tolerance  float64 // relative difference at which work still counts as equal; DefaultTolerance
-	Seed       uint64  // of the methods that draw
+	Command string // as a shell would read it
+	Metric  Metric
+	Criteria
+	Seed uint64 // of the methods that draw
 	// Launches are all launches, in any order. Of several ok launches of one
 	// arm in one pair the earliest counts.
 	Launches []Launch
@@ -29,6 +27,18 @@ type Campaign struct {
 	// processes); they go into the result before those of Judge, and a failed
 	// one makes the verdict invalid.
 	Checks []Check
+}
+
+// Criteria are what a campaign is judged by.
+type Criteria struct {
+	Threshold  float64 // of the verdict, a fraction
+	Confidence float64 // asked of the intervals, in (0, 1)
+	Tolerance  float64 // relative difference at which work still counts as equal
+}
+
+// DefaultCriteria is the criteria where nothing else is said.
+func DefaultCriteria() Criteria {
+	return Criteria{DefaultThreshold, DefaultConfidence, DefaultTolerance}
 }
 
 // DefaultTolerance is the relative difference in work below which two launches

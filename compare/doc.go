@@ -8,7 +8,7 @@
 // reading files is the business of the packages below and of the command.
 //
 // A gain is a fraction: 0.198 means that perfect routing does 19.8 % more work
-// in the same time. It is an upper bound on what balance can win, because
-// perfect routing also changes what the ranks exchange and still pays for the
-// gate; the reports call it headroom.
+// in the same time. It is what perfect balance wins, and no placement of experts
+// will win all of it: perfect routing evens out the load of every single step,
+// and changes what the ranks exchange.
 package compare

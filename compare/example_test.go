@@ -10,6 +10,7 @@ import (
 // what it should be.
 func ExampleJudge() {
 	c := compare.Campaign{
+		Criteria: compare.DefaultCriteria(),
 		Metric:   compare.Metric{Name: "output_throughput", Unit: "tok/s", HigherIsBetter: true},
 		Compared: true,
 		Differences: []compare.Difference{

@@ -13,7 +13,7 @@ import (
 // gain, and the gain is still shown. The same campaign gives the same result,
 // whatever the order of its launches, proofs and differences.
 func Judge(c Campaign) CampaignResult {
-	c = c.withDefaults()
+	c = c.sorted()
 	sessions := pairUp(c.Launches)
 	var logs []float64
 	pairs := make([]Pair, len(sessions))
@@ -36,25 +36,16 @@ func Judge(c Campaign) CampaignResult {
 		r.Verdict = Invalid
 		return r
 	}
-	r.Verdict = Decide(r.Gain, c.Threshold)
+	r.Verdict = decide(r.Gain, c.Threshold)
 	if r.Verdict == Inconclusive {
-		r.PairsNeeded = PairsNeeded(r.Gain, c.Threshold, c.Confidence)
+		r.PairsNeeded = pairsNeeded(r.Gain, c.Threshold, c.Confidence)
 	}
 	r.Reasons = append(explain(r.Verdict, r.Gain, c.Threshold, c.Confidence, r.PairsNeeded), r.Precision.sentence()...)
 	return r
 }
 
-// withDefaults fills in what was left zero and sorts copies of the lists.
-func (c Campaign) withDefaults() Campaign {
-	if c.Threshold == 0 {
-		c.Threshold = DefaultThreshold
-	}
-	if c.Confidence == 0 {
-		c.Confidence = DefaultConfidence
-	}
-	if c.Tolerance == 0 {
-		c.Tolerance = DefaultTolerance
-	}
+// sorted is the campaign with copies of its lists in the order of results.
+func (c Campaign) sorted() Campaign {
 	c.Launches = append([]Launch{}, c.Launches...)
 	slices.SortStableFunc(c.Launches, func(a, b Launch) int {
 		return cmp.Or(cmp.Compare(a.Pair, b.Pair), cmp.Compare(a.Position, b.Position), cmp.Compare(a.Arm, b.Arm))

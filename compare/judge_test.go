@@ -25,7 +25,7 @@ func proved() []Proof {
 // valid is a campaign that nothing is wrong with.
 func valid(launches []Launch) Campaign {
 	return Campaign{
-		Command: "bench", Metric: Metric{Name: "output_throughput", Unit: "tok/s", HigherIsBetter: true},
+		Criteria: DefaultCriteria(), Command: "bench", Metric: Metric{Name: "output_throughput", Unit: "tok/s", HigherIsBetter: true},
 		Launches: launches, Ranks: 2, Proof: proved(), Compared: true,
 		Differences: []Difference{{"environment", "ENABLE_PERFECT_ROUTER", "0", "1", true}},
 	}
@@ -129,7 +129,7 @@ func TestDecideAtTheThreshold(t *testing.T) {
 		low, high router.Number
 		want      Verdict
 	}{{0.1, 0.2, Inconclusive}, {up, 0.2, Significant}, {0, 0.1, Inconclusive}, {0, down, NotSignificant}, {router.Undefined(), router.Undefined(), Inconclusive}} {
-		if v := Decide(Gain{Low: k.low, High: k.high}, 0.1); v != k.want {
+		if v := decide(Gain{Low: k.low, High: k.high}, 0.1); v != k.want {
 			t.Errorf("%v to %v: have %q, want %q", k.low, k.high, v, k.want)
 		}
 	}
@@ -137,18 +137,18 @@ func TestDecideAtTheThreshold(t *testing.T) {
 
 func TestPairsNeeded(t *testing.T) {
 	g := Gain{Estimate: 0.2, LogSD: 0.05, N: 3}
-	n := PairsNeeded(g, 0.1, 0.95)
+	n := pairsNeeded(g, 0.1, 0.95)
 	// ln 1.2 − ln 1.1 = 0.0870; (t₀.₉₇₅,₅ + 0.8416)·0.05/√(6·3/π) = 0.0714 fits,
 	// and fewer than 6 pairs have no interval.
 	if n != 6 {
 		t.Errorf("have %v, want 6", n)
 	}
 	g.N = 9
-	if n := PairsNeeded(g, 0.1, 0.95); n != 10 {
+	if n := pairsNeeded(g, 0.1, 0.95); n != 10 {
 		t.Errorf("9 pairs did not decide: have %v, want 10", n)
 	}
 	g.Estimate = 0.1
-	if n := PairsNeeded(g, 0.1, 0.95); n.Defined() {
+	if n := pairsNeeded(g, 0.1, 0.95); n.Defined() {
 		t.Errorf("on the threshold: have %v, want none", n)
 	}
 }
@@ -282,7 +282,7 @@ func TestJudgeLeavesItsInputAlone(t *testing.T) {
 }
 
 func TestCampaignResultRoundTrip(t *testing.T) {
-	for _, c := range []Campaign{valid(abba(t)), valid(paired(.1)), {}} {
+	for _, c := range []Campaign{valid(abba(t)), valid(paired(.1)), {Criteria: DefaultCriteria()}} {
 		want := Judge(c)
 		b, err := json.Marshal(want)
 		if err != nil {
@@ -306,7 +306,7 @@ func TestJudgeHostileValues(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 3))
 	values := []float64{0, -1, 1, 100, math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64, math.SmallestNonzeroFloat64}
 	for range 500 {
-		var c Campaign
+		c := Campaign{Criteria: DefaultCriteria()}
 		for range rng.IntN(30) {
 			c.Launches = append(c.Launches, Launch{
 				Pair: rng.IntN(8) - 1, Arm: []Arm{Normal, Perfect, "other"}[rng.IntN(3)], Position: rng.IntN(6) - 2,
@@ -336,7 +336,7 @@ func TestFalseVerdictsAtTheThreshold(t *testing.T) {
 			for i := range logs {
 				logs[i] = math.Log1p(DefaultThreshold) + 0.02*rng.NormFloat64()
 			}
-			if Decide(undrawnGain(logs, DefaultConfidence), DefaultThreshold) != Inconclusive {
+			if decide(undrawnGain(logs, DefaultConfidence), DefaultThreshold) != Inconclusive {
 				decided++
 			}
 		}

@@ -25,12 +25,12 @@ const (
 // never about load.
 const DefaultThreshold = 0.10
 
-// decisionPower is the probability with which PairsNeeded pairs would decide.
+// decisionPower is the probability with which pairsNeeded pairs would decide.
 const decisionPower = 0.8
 
-// Decide compares the exact interval of a gain with the threshold (a fraction).
+// decide compares the exact interval of a gain with the threshold (a fraction).
 // A bound that equals the threshold decides nothing.
-func Decide(g Gain, threshold float64) Verdict {
+func decide(g Gain, threshold float64) Verdict {
 	switch {
 	case float64(g.Low) > threshold:
 		return Significant
@@ -40,13 +40,13 @@ func Decide(g Gain, threshold float64) Verdict {
 	return Inconclusive
 }
 
-// PairsNeeded is how many pairs in all would settle on which side of the
+// pairsNeeded is how many pairs in all would settle on which side of the
 // threshold the gain lies, with probability 0.8, if the estimate and the spread
 // stay what they are (see stats.PairsToDecide). It is at least one more than
 // there are. It is undefined when no spread is known yet (fewer than 2 pairs),
 // and when the estimate is so near the threshold that a million pairs would not
 // do.
-func PairsNeeded(g Gain, threshold, confidence float64) router.Number {
+func pairsNeeded(g Gain, threshold, confidence float64) router.Number {
 	distance := math.Log1p(float64(g.Estimate)) - math.Log1p(threshold)
 	n, ok := stats.PairsToDecide(distance, float64(g.LogSD), confidence, decisionPower)
 	if !ok {

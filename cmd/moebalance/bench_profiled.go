@@ -47,8 +47,8 @@ func tracesToCome(c *bench.Campaign) traceProof {
 }
 
 // proveByTraces compares the expert work of both arms over the ranks, per step
-// and layer. The perfect arm must stay within the threshold of imbalance and the
-// normal one be beyond it; between the two nothing is proved.
+// and layer. The perfect arm must stay within compare.BalancedWithin and the normal
+// one be beyond it; between the two nothing is proved.
 func proveByTraces(normal, perfect *nsys.Trace) traceProof {
 	c := compare.CompareTraces(normal, perfect).Ceiling
 	if !c.Balancedness.Defined() || !c.PerfectBalancedness.Defined() {
@@ -56,9 +56,9 @@ func proveByTraces(normal, perfect *nsys.Trace) traceProof {
 	}
 	inNormal, inPerfect := 1/c.Balancedness.Float64(), 1/c.PerfectBalancedness.Float64()
 	return traceProof{
-		proved: inPerfect <= 1+compare.DefaultThreshold && inNormal > 1+compare.DefaultThreshold,
+		proved: inPerfect <= 1+compare.BalancedWithin && inNormal > 1+compare.BalancedWithin,
 		evidence: fmt.Sprintf("in the profiled pair expert work over ranks has max/mean %.3f in the normal arm and %.3f in the perfect one (want above and below %.2f)",
-			inNormal, inPerfect, 1+compare.DefaultThreshold),
+			inNormal, inPerfect, 1+compare.BalancedWithin),
 	}
 }
 

@@ -57,9 +57,8 @@ func lookConfidence(c *bench.Campaign) float64 {
 func judgeAt(c *bench.Campaign, confidence float64, traces traceProof) benchResult {
 	e := c.Evidence()
 	in := compare.Campaign{
-		Command: bench.Quote(c.Spec.Command.Normal), Confidence: confidence, Seed: c.Spec.Design.Seed, Compared: e.Compared,
-		// Zero means the default to the judge; none at all is the smallest.
-		Threshold: max(c.Spec.Threshold, 1e-300), Tolerance: max(c.Spec.WorkTolerance, 1e-300),
+		Command: bench.Quote(c.Spec.Command.Normal), Seed: c.Spec.Design.Seed, Compared: e.Compared,
+		Criteria: compare.Criteria{Threshold: c.Spec.Threshold, Confidence: confidence, Tolerance: c.Spec.WorkTolerance},
 	}
 	reader := launchReader{spec: c.Spec}
 	for _, l := range c.Launches {

@@ -147,8 +147,7 @@ func (o *compareOptions) reports(c *cobra.Command, sides [2]side) error {
 	}
 	campaign := compare.Campaign{
 		Command: fmt.Sprintf("%s against %s", strings.Join(sides[0].paths, ", "), strings.Join(sides[1].paths, ", ")),
-		// Zero means the default to the judge; a threshold of none is the smallest.
-		Threshold: max(o.read.threshold.fraction, 1e-300), Confidence: o.confidence,
+		Criteria: compare.Criteria{Threshold: o.read.threshold.fraction, Confidence: o.confidence, Tolerance: compare.DefaultTolerance},
 	}
 	reports := reportReader{metric: name, custom: custom, trust: o.trust, into: &campaign}
 	for i, s := range sides {

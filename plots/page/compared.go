@@ -123,7 +123,7 @@ func ceilingTable(c compare.TraceComparison) table {
 		row("f, expert share", share(k.ExpertShare), "expert work of each layer's slowest rank over the GPU time of a step, normal arm"),
 		row("b, balancedness", k.Balancedness, "mean over slowest rank's expert work, normal arm; 1 is even"),
 		row("b of the perfect arm", k.PerfectBalancedness, "what hardware and noise leave below 1"),
-		row("bound of the gain", change(k.GainBound), "the most that moving load between ranks could add to throughput"),
+		row("bound of the gain", change(k.GainBound), "the most that evening out expert work over the ranks could add to throughput"),
 		row("w, mean expert work, perfect over normal", k.ExpertWork, "1 if load only moved; below 1, experts of equal size fill the kernels better"),
 		row("bound with the change in work", change(k.GainBoundWithWork), "1/(1 − f + f·b·w) − 1"),
 		row("fall of the step's GPU time, as a gain", change(k.StepGain), "one launch of each arm under a profiler: an observation, no verdict"),
@@ -133,7 +133,7 @@ func ceilingTable(c compare.TraceComparison) table {
 
 func ceilingSentence(c compare.TraceComparison) string {
 	k := c.Ceiling
-	text := fmt.Sprintf("By the traces, moving load between ranks could win at most %s (experts are %s of the step, balancedness %s)", change(k.GainBound), share(k.ExpertShare), ratio(k.Balancedness))
+	text := fmt.Sprintf("By the traces, evening out expert work over the ranks could win at most %s (experts are %s of the step, balancedness %s)", change(k.GainBound), share(k.ExpertShare), ratio(k.Balancedness))
 	if k.GainBoundWithWork.Defined() {
 		text += fmt.Sprintf("; with the mean rank's expert work changed as well, by %s, at most %s", change(k.ExpertWork-1), change(k.GainBoundWithWork))
 	}

@@ -37,7 +37,7 @@ func captures(t *testing.T, pattern string) *nsys.Trace {
 
 // campaign is six pairs whose perfect launches are by the given share faster.
 func campaign(gain float64) *compare.CampaignResult {
-	c := compare.Campaign{Command: "bench <model> & more", Metric: compare.Metric{Name: "throughput", Unit: "tok/s", HigherIsBetter: true, Definition: "throughput/tokens by the kitchen clock"}, Compared: true}
+	c := compare.Campaign{Criteria: compare.DefaultCriteria(), Command: "bench <model> & more", Metric: compare.Metric{Name: "throughput", Unit: "tok/s", HigherIsBetter: true, Definition: "throughput/tokens by the kitchen clock"}, Compared: true}
 	for i := range 12 {
 		l := compare.Launch{Pair: i/2 + 1, Arm: compare.Arms[(i+i/2)%2], Position: i, Status: compare.StatusOK, Value: 1000 + float64(7*i%5)}
 		if l.Arm == compare.Perfect {
@@ -205,13 +205,13 @@ func TestSectionsFollowInputs(t *testing.T) {
 
 func TestVerdictsLeadSomewhere(t *testing.T) {
 	few := campaign(0.2)
-	*few = compare.Judge(compare.Campaign{Compared: true, Differences: few.Differences, Proof: few.Proof, Metric: few.Metric, Launches: []compare.Launch{
+	*few = compare.Judge(compare.Campaign{Criteria: compare.DefaultCriteria(), Compared: true, Differences: few.Differences, Proof: few.Proof, Metric: few.Metric, Launches: []compare.Launch{
 		{Pair: 1, Arm: compare.Normal, Status: "ok", Value: 100}, {Pair: 1, Arm: compare.Perfect, Position: 1, Status: "ok", Value: 115},
 		{Pair: 2, Arm: compare.Perfect, Position: 2, Status: "ok", Value: 118}, {Pair: 2, Arm: compare.Normal, Position: 3, Status: "ok", Value: 100},
 	}})
 	unproved := campaign(0.2)
 	unproved.Verdict, unproved.Reasons = compare.Invalid, []string{"treatment_proved: rank 3 of the perfect arm is not balanced"}
-	none := compare.Judge(compare.Campaign{})
+	none := compare.Judge(compare.Campaign{Criteria: compare.DefaultCriteria()})
 	if p, _ := build(t, Input{Name: "bench.json", Campaign: unproved}); p.facts[0].Value != "invalid" || !strings.Contains(p.Figures()[0].Title, "invalid") {
 		t.Errorf("an invalid campaign leads with %q above the figure %q", p.facts[0].Value, p.Figures()[0].Title)
 	}
