@@ -17,9 +17,10 @@ import (
 // Bounds are undefined (null) when the pairs are too few for the confidence:
 // 6 are the least for 95 %.
 type Gain struct {
-	// Estimate is the Hodges–Lehmann estimate, Low and High its exact
-	// signed-rank interval, Confidence the coverage that interval really has:
-	// at least what was asked for, 0.969 for 6 pairs asked for 0.95.
+	// Estimate is the Hodges–Lehmann estimate, Low and High its signed-rank
+	// interval, exact to stats.MaxExactPairs pairs; Confidence the coverage that
+	// interval really has: at least what was asked for, 0.969 for 6 pairs asked
+	// for 0.95.
 	Estimate   router.Number `json:"estimate"`
 	Low        router.Number `json:"low"`
 	High       router.Number `json:"high"`
@@ -31,8 +32,8 @@ type Gain struct {
 	TLow        router.Number `json:"t_low"`
 	THigh       router.Number `json:"t_high"`
 	TConfidence router.Number `json:"t_confidence"`
-	// P is the exact two-sided signed-rank p-value of no gain, PSignFlip that
-	// of the sign-flip permutation of the mean.
+	// P is the two-sided signed-rank p-value of no gain, exact as the interval
+	// is, PSignFlip that of the sign-flip permutation of the mean.
 	P         router.Number `json:"p"`
 	PSignFlip router.Number `json:"p_sign_flip"`
 	// The BCa bootstrap interval of the geometric mean; from 20 pairs on.

@@ -200,7 +200,7 @@ func benchDocument(r benchResult) output.Document {
 		{Name: "confidence", Kind: output.Percent}, {Name: "pairs", Kind: output.Count}}}
 	g := r.Gain
 	gain.Rows = [][]any{
-		{"Hodges–Lehmann, exact signed-rank", g.Estimate, g.Low, g.High, g.Confidence, g.N},
+		{"Hodges–Lehmann, signed rank", g.Estimate, g.Low, g.High, g.Confidence, g.N},
 		{"geometric mean, Student's t", g.TEstimate, g.TLow, g.THigh, g.TConfidence, g.N},
 	}
 	proof := output.Table{Name: "proof", Title: "Proof of the treatment", Columns: []output.Column{

@@ -9,8 +9,8 @@ import (
 )
 
 // MinBootstrapPairs is the fewest differences for which BCa gives an interval.
-// At 10 pairs of normal noise a 95 % BCa interval covers about 90 %, at 20
-// about 93 %; the exact interval of HodgesLehmann covers 95 % at both.
+// Of 20 pairs of normal noise a 95 % BCa interval covers about 93 %, of fewer
+// less; the exact interval of HodgesLehmann covers 95 % of any number.
 const MinBootstrapPairs = 20
 
 // BCa is the bias-corrected and accelerated bootstrap interval of a statistic

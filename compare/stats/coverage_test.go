@@ -94,8 +94,8 @@ func TestFalsePositivesUnderDrift(t *testing.T) {
 	}
 }
 
-// The bootstrap's own reason for its minimum: at 20 it covers nearly as said,
-// and the comment's numbers hold.
+// The bootstrap's own reason for its minimum: at 20 it covers the 93 % that its
+// comment says.
 func TestBootstrapCoverage(t *testing.T) {
 	if testing.Short() {
 		t.Skip("simulates thousands of campaigns")

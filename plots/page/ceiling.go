@@ -96,7 +96,7 @@ func intervalTable(c *compare.CampaignResult) table {
 		return t
 	}
 	t.Rows = append(t.Rows,
-		row("Hodges–Lehmann, exact signed rank (decides)", change(g.Estimate), change(g.Low), change(g.High), share(g.Confidence), amount(g.P)),
+		row("Hodges–Lehmann, signed rank (decides)", change(g.Estimate), change(g.Low), change(g.High), share(g.Confidence), amount(g.P)),
 		row("geometric mean, Student's t", change(g.TEstimate), change(g.TLow), change(g.THigh), share(g.TConfidence), missing),
 	)
 	if g.BCaLow.Defined() {

@@ -13,6 +13,6 @@ var words = []word{
 	{"observed, allocated, recorded", "Observed times are those of kernels in a range of their own. Allocated times split a shared kernel by load: a model, not a measurement. Recorded load is what the engine counted."},
 	{"straggler loss", "Maximum minus mean over ranks of compute time in a layer and step. Time in collectives is left out, because it holds the wait for that same slowest rank."},
 	{"wait and transfer", "A collective's time before its last rank arrived, and after. Waiting is reported and never added to the straggler loss."},
-	{"gain", "Throughput of the perfect arm over that of the normal arm, minus 1, per pair of launches. The estimate is Hodges and Lehmann's, the interval that of the exact signed-rank test; both on the log scale. One launch is one observation."},
+	{"gain", "Throughput of the perfect arm over that of the normal arm, minus 1, per pair of launches. The estimate is Hodges and Lehmann's, the interval that of the signed-rank test, exact to 200 pairs; both on the log scale. One launch is one observation."},
 	{"ceiling", "Perfect routing is an upper bound on what balancing can win: it also changes what the ranks exchange, and its output is not usable."},
 }
