@@ -1,6 +1,7 @@
 package logits
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -81,10 +82,7 @@ func joined[T ~int | ~int32](list []T) string {
 // compare orders batches: equal ones first, by their tokens, then the others by
 // those of the first rank that tells them apart.
 func (b Batch) compare(other Batch) int {
-	if d := slices.Compare(b.OfRanks(), other.OfRanks()); d != 0 || b.differs() {
-		return d
-	}
-	return b.On(0) - other.On(0)
+	return cmp.Or(slices.Compare(b.OfRanks(), other.OfRanks()), cmp.Compare(b.On(0), other.On(0)))
 }
 
 // fits is an error unless the batch says for so many ranks what each may hold.

@@ -171,7 +171,7 @@ func TestLiesAboutTheTokensOfRanks(t *testing.T) {
 func TestVerifyFindsSwappedBatches(t *testing.T) {
 	dir := t.TempDir()
 	c := openCache(t, dir, specOf(t, small(router.Renormalize), 4))
-	batches := []Batch{Unequal(1, 3, 0, 4), Unequal(4, 3, 0, 1)}
+	batches := []Batch{Unequal(1, 3, 0, 4), Unequal(1, 3, 4, 0)}
 	fill(t, c, batches...)
 	if s := verified(t, dir); len(s.Entries) != 8 || len(s.Balances) != 2 {
 		t.Fatalf("%d entries of %d batches, want 8 of 2", len(s.Entries), len(s.Balances))

@@ -151,7 +151,11 @@ func TestLogitsVerifyNamesTheFault(t *testing.T) {
 			t.Fatal(err)
 		}
 		var v struct {
-			Entries []struct{ Path, Status string } `json:"entries"`
+			Entries []struct {
+				Path, Status string
+				Model        *string `json:"model"`
+				Tokens       *int    `json:"tokens_per_rank"`
+			} `json:"entries"`
 			Balance []struct {
 				Experts *float64 `json:"expert_max_over_mean"`
 				Active  *float64 `json:"active_experts"`
@@ -165,6 +169,9 @@ func TestLogitsVerifyNamesTheFault(t *testing.T) {
 		for _, e := range v.Entries {
 			if strings.HasPrefix(e.Status, "failed: ") && e.Path == path {
 				failed++
+			}
+			if (e.Model == nil) != (e.Tokens == nil) || e.Tokens != nil && *e.Tokens != 4 {
+				t.Errorf("%s: model and tokens are both known or not: %+v", name, e)
 			}
 		}
 		if failed != 1 || len(v.Balance) != 1 || v.Balance[0].Experts != nil || v.Balance[0].Active != nil {
