@@ -57,7 +57,9 @@ are those of a sample; percentiles are nearest ranks.
 An expert's time is observed where it has ranges of its own; where one kernel
 serves all, --counts allocates its time by recorded load, and says so. The load is
 judged as by the verb counts: --model or --config names the groups of experts, which
-no statistics hold and which make chance more uneven.
+no statistics hold and which make chance more uneven. Statistics of another run or
+model are refused where the trace shows it: by ranks, by layers, by the experts that
+ran on a rank, by the number of experts that the gate's kernel is made for.
 
 --summary writes a small file from which every number follows as from the export;
 trace merges any number of them. Ranges are read with the patterns of that time.

@@ -3,6 +3,8 @@ package nsys
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
+	"strings"
 )
 
 // describe is the export's entry in the result, with everything its reader must
@@ -23,6 +25,7 @@ func describe(path string, rec *recording, p *probe, a *attribution, ledgers []*
 	d.graphs()
 	d.losses()
 	d.steps()
+	d.excerpt()
 	d.troubles()
 	return d.Export
 }
@@ -100,6 +103,18 @@ func (d *description) steps() {
 	}
 	if a.renumbered {
 		d.warn("steps_renumbered", "steps without a number, or with one that repeats, are numbered in the order in which they began")
+	}
+}
+
+// singleLayers is the code of the warning that a program runs single layers of its
+// model, and not all that a step goes through.
+const singleLayers = "single_layers"
+
+// excerpt tells of a benchmark of single layers.
+func (d *description) excerpt() {
+	const announced = "layer_wise_benchmarks args " // TensorRT-LLM, with its arguments behind
+	if slices.ContainsFunc(d.rec.names, func(name string) bool { return strings.HasPrefix(name, announced) }) {
+		d.warn(singleLayers, "a benchmark of single layers: a step of the whole model goes through others too")
 	}
 }
 

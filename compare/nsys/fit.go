@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/moebalance/moebalance/router"
@@ -21,8 +23,19 @@ const idleShare = 0.05
 type seenExpert struct{ layer, expert, rank int32 }
 
 // fitRecorded compares the recorded counts with what the trace shows. It refuses
-// counts that contradict it: other ranks, other experts, other owners of the
-// experts, none of its layers. What only looks odd is a warning.
+// counts that contradict it:
+//
+//   - a rank in the trace that they do not have;
+//   - an expert that they do not have, or that ran on a rank that does not own it;
+//   - a kernel of the gate that is made for another number of experts;
+//   - layers numbered otherwise: none in common, or each side has some that the
+//     other lacks;
+//   - more layers than a whole trace has, see tooDeep.
+//
+// A trace says nothing of the model's top-k and, where one kernel serves all
+// experts, nothing of its tokens: those are held against a model that is named, by
+// who reads the counts. What only looks odd is a warning, because counts may be
+// of more steps, and a trace of fewer ranks and layers.
 func (r *reduction) fitRecorded() error {
 	rec := &r.options.Recorded
 	if len(rec.Load) == 0 {
@@ -30,7 +43,7 @@ func (r *reduction) fitRecorded() error {
 	}
 	r.trace.Warnings = append(r.trace.Warnings, rec.Warnings...)
 	seen := r.seenExperts()
-	for _, check := range []func([]seenExpert) error{r.fitRanks, r.fitLayers, r.fitOwners} {
+	for _, check := range []func([]seenExpert) error{r.fitRanks, r.fitGate, r.fitLayers, r.fitOwners} {
 		if err := check(seen); err != nil {
 			return err
 		}
@@ -73,38 +86,25 @@ func (r *reduction) fitRanks([]seenExpert) error {
 	return nil
 }
 
-// fitLayers compares the layers in which experts work.
-func (r *reduction) fitLayers([]seenExpert) error {
-	worked, recorded := map[int]bool{}, r.options.Recorded.Load
-	for _, c := range r.trace.Cells {
-		if c.Phase == PhaseExperts && c.Layer != None {
-			worked[c.Layer] = true
+// gateKernel finds the number of experts among the template arguments of the gate
+// that TensorRT-LLM, vLLM and SGLang share: (type,) values per thread, experts, ….
+// Source: vllm csrc/moe/topk_softmax_kernels.cu, sgl-kernel/csrc/moe/moe_topk_*_kernels.cu.
+var gateKernel = regexp.MustCompile(`(?:^|::)topkGating(?:Softmax|Sigmoid)<(?:[A-Za-z_][\w:]*, ?)?\d+, ?(\d+)[,>]`)
+
+// fitGate compares the number of experts with what the gate's kernels are made
+// for. Several models may run, one to draft for the other: one of them is enough.
+func (r *reduction) fitGate([]seenExpert) error {
+	made := map[int]bool{}
+	for _, k := range r.trace.Kernels {
+		if m := gateKernel.FindStringSubmatch(NormalKernelName(k.Name)); m != nil {
+			experts, _ := strconv.Atoi(m[1])
+			made[experts] = true
 		}
 	}
-	if len(worked) == 0 {
-		r.warn("counts_layers", "", "the trace has no expert time in a numbered layer, so none is allocated by the recorded counts")
-		return nil
-	}
-	var without, idle []int
-	for layer := range worked {
-		if _, ok := recorded[layer]; !ok {
-			without = append(without, layer)
+	for _, layer := range slices.Sorted(maps.Keys(r.options.Recorded.Load)) {
+		if experts := len(r.options.Recorded.Load[layer].PerExpert); len(made) > 0 && !made[experts] {
+			return fmt.Errorf("%w: they are of %d experts, the gate's kernel in the trace is made for %s", ErrCounts, experts, numberList(slices.Collect(maps.Keys(made))))
 		}
-	}
-	for layer := range recorded {
-		if !worked[layer] {
-			idle = append(idle, layer)
-		}
-	}
-	if len(without) == len(worked) {
-		return fmt.Errorf("%w: they have layers %s, and experts work in layers %s: number both alike", ErrCounts,
-			numberList(slices.Collect(maps.Keys(recorded))), numberList(slices.Collect(maps.Keys(worked))))
-	}
-	if len(without) > 0 {
-		r.warn("counts_layers", "", fmt.Sprintf("nothing is recorded of the load of these layers, in which experts work: %s", numberList(without)))
-	}
-	if len(idle) > 0 {
-		r.warn("counts_layers", "", fmt.Sprintf("the recorded counts have layers in which no experts work in the trace: %s", numberList(idle)))
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package nsys
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -50,6 +51,8 @@ func TestCountsThatDoNotFitAreRefused(t *testing.T) {
 		{"more experts", recordedCounts(t, 2, make([]int64, 256), 0, 1), "of their 256 experts on 2 ranks, expert 2 of layer 0 belongs to rank 0, in the trace it ran on rank 1"},
 		{"fewer ranks", recordedCounts(t, 1, []int64{1, 1, 1, 1}, 0, 1), "of 1 ranks, the trace has rank 1"},
 		{"no layer in common", recordedCounts(t, 2, []int64{1, 1, 1, 1}, 3, 4), "they have layers 3, 4, and experts work in layers 0, 1"},
+		{"layers counted from another one", recordedCounts(t, 2, []int64{1, 1, 1, 1}, 1, 2), "they have layers 1, 2, and experts work in layers 0, 1"},
+		{"a deeper model", recordedCounts(t, 2, []int64{1, 1, 1, 1}, 0, 1, 2), "they go on to layer 2, and on all 2 ranks of the trace the last layer with experts is 1"},
 	} {
 		_, err := Read(context.Background(), []string{path}, Options{Recorded: c.recorded})
 		if !errors.Is(err, ErrCounts) || !strings.Contains(err.Error(), c.text) {
@@ -72,15 +75,86 @@ func TestCountsThatFitInPartAreWarnedOf(t *testing.T) {
 	if all := text(recordedCounts(t, 2, []int64{3, 1, 1, 0}, 0, 1)); all != "" {
 		t.Errorf("the run's own counts: %s", all)
 	}
-	all := text(recordedCounts(t, 2, []int64{3, 1, 0, 4}, 0, 7))
+	if all := text(recordedCounts(t, 2, []int64{0, 0, 0, 0}, 5)); all != "the recorded counts are all zero, so no time is allocated by them" {
+		t.Errorf("no load: %s", all)
+	}
+	dense := recordedCounts(t, 2, []int64{3, 1, 1, 0}, 0, 1)
+	dense.Load[7], dense.Layout[7] = router.NewLoad(4), dense.Layout[0]
+	if all := text(dense); all != "" {
+		t.Errorf("a recorded layer without load: %s", all)
+	}
+	all := text(recordedCounts(t, 2, []int64{3, 1, 0, 4}, 0))
 	for _, want := range []string{
 		"nothing is recorded of the load of these layers, in which experts work: 1",
-		"layers in which no experts work in the trace: 7",
 		"layer 0: 1 experts with 50 % of the recorded load never ran", // 4 of 8 slots are expert 3's
 		"layer 0: 1 experts without recorded load ran",
 	} {
 		if !strings.Contains(all, want) {
 			t.Errorf("no %q in\n%s", want, all)
+		}
+	}
+}
+
+// Counts of layers 0 to 2 are refused for two whole ranks of layers 0 and 1, and not
+// where the trace can lack a layer of the same model.
+func TestATraceMayLackLayers(t *testing.T) {
+	whole := func(layers ...int64) *fixture {
+		f := newFixture()
+		for _, layer := range layers {
+			at, name := 1000*layer, fmt.Sprintf("layer %d experts", layer)
+			f.push(0, at, at+99, name).work(0, 1+layer, at+10, 30, "gemm")
+			f.push(1, at, at+99, name).work(1, 1+layer, at+10, 10, "gemm")
+		}
+		return f
+	}
+	three := recordedCounts(t, 2, []int64{1, 1, 1, 1}, 0, 1, 2)
+	for _, c := range []struct {
+		what     string
+		trace    *fixture
+		recorded Recorded
+		refused  bool
+	}{
+		{"whole", whole(0, 1), three, true},
+		{"a rank is missing", whole(0, 1).sql("DELETE FROM CUPTI_ACTIVITY_KIND_KERNEL WHERE globalPid = %d", pid(1)), three, false},
+		{"a pipeline", whole(0, 1).sql("DELETE FROM CUPTI_ACTIVITY_KIND_KERNEL WHERE globalPid = %d AND start > 1000", pid(1)), three, false},
+		{"single layers", whole(0, 1).push(0, -9, -8, `layer_wise_benchmarks args {"layer_indices": [0, 1]}`), three, false},
+		{"a layer between", whole(0, 2), three, false},
+		{"ranks not recorded", whole(0, 1), Recorded{Load: three.Load}, false},
+		{"one more of 20", func() *fixture {
+			f := newFixture()
+			for layer := range int64(19) {
+				f.push(0, 100*layer, 100*layer+99, fmt.Sprintf("layer %d experts", layer)).work(0, 1+layer, 100*layer+10, 30, "gemm")
+			}
+			return f
+		}(), recordedCounts(t, 1, []int64{1, 1}, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19), false},
+	} {
+		_, err := Read(context.Background(), []string{c.trace.write(t, "whole.sqlite")}, Options{Recorded: c.recorded})
+		if errors.Is(err, ErrCounts) != c.refused || err != nil && !c.refused {
+			t.Errorf("%s: refused %v, have %v", c.what, c.refused, err)
+		}
+	}
+}
+
+// The gate's kernel is made for a number of experts; counts of another are refused,
+// unless a second model in the trace has theirs.
+func TestCountsForAnotherGate(t *testing.T) {
+	for _, c := range []struct {
+		names []string
+		text  string
+	}{
+		{[]string{"void vllm::moe::topkGatingSoftmax<(int)8, (int)256, (int)4, (int)16, (int)32, int>(const float *)"}, "they are of 4 experts, the gate's kernel in the trace is made for 256"},
+		{[]string{"void topkGatingSigmoid<__nv_bfloat16, 4, 128, 4, 8>(T1 const*)"}, "made for 128"},
+		{[]string{"void topkGatingSoftmax<float, 1, 4, 4, 4>(T1 const*)"}, ""},
+		{[]string{"void topkGatingSoftmax<8, 256, 4, 16>(float const*)", "void topkGatingSoftmax<1, 4, 4, 4>(float const*)"}, ""},
+		{[]string{"void moeTopK<(int)256>(const float *)", "mytopkGatingSoftmax<8, 256>()", "f<topkGatingSoftmax<8, 256>>()"}, ""}, // threads; not the gate
+	} {
+		f := newFixture()
+		for i, name := range c.names {
+			f.push(0, 0, 99, "layer 0 experts").work(0, int64(i+1), int64(10+i), 5, name)
+		}
+		_, err := Read(context.Background(), []string{f.write(t, "gate.sqlite")}, Options{Recorded: recordedCounts(t, 1, []int64{1, 1, 1, 1}, 0)})
+		if c.text == "" && err != nil || c.text != "" && (!errors.Is(err, ErrCounts) || !strings.Contains(err.Error(), c.text)) {
+			t.Errorf("%q: want %q, have %v", c.names, c.text, err)
 		}
 	}
 }
@@ -104,11 +178,20 @@ func TestExpertsOfAbsentRanksAreNotIdle(t *testing.T) {
 	}
 }
 
-// Counts of a model of 256 experts are refused for a capture of 32.
+// Counts of a model of 256 experts are refused for a capture of 32, and those of a
+// model of 3 layers for one of 2 whose grouped kernels show no experts.
 func TestCountsOfAnotherModel(t *testing.T) {
 	_, err := Read(context.Background(), []string{filepath.Join(testdata, "gptoss-ep4-loop/normal.sqlite")},
 		Options{Recorded: recordedCounts(t, 4, make([]int64, 256), 0, 1, 2)})
 	if !errors.Is(err, ErrCounts) {
 		t.Errorf("have %v", err)
+	}
+	grouped, err := filepath.Glob(filepath.Join(testdata, "deepseek-ep4-ranks/normal.rank?.sqlite"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Read(context.Background(), grouped, Options{Recorded: recordedCounts(t, 4, slices.Repeat([]int64{512}, 32), 0, 1, 2)})
+	if !errors.Is(err, ErrCounts) {
+		t.Errorf("grouped: have %v", err)
 	}
 }

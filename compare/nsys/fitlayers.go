@@ -1,0 +1,87 @@
+package nsys
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// fitLayers compares the layers in which experts work. Recorded layers without any
+// load are no evidence: some recorders list the dense ones too.
+func (r *reduction) fitLayers([]seenExpert) error {
+	worked, recorded := map[int]bool{}, map[int]bool{}
+	for _, c := range r.trace.Cells {
+		if c.Phase == PhaseExperts && c.Layer != None {
+			worked[c.Layer] = true
+		}
+	}
+	for layer, load := range r.options.Recorded.Load {
+		if load.Total() > 0 {
+			recorded[layer] = true
+		}
+	}
+	switch {
+	case len(worked) == 0:
+		r.warn("counts_layers", "", "the trace has no expert time in a numbered layer, so none is allocated by the recorded counts")
+		return nil
+	case len(recorded) == 0:
+		r.warn("counts_layers", "", "the recorded counts are all zero, so no time is allocated by them")
+		return nil
+	}
+	without, idle := lacking(worked, recorded), lacking(recorded, worked)
+	switch {
+	case len(without) == len(worked), len(without) > 0 && len(idle) > 0:
+		return fmt.Errorf("%w: they have layers %s, and experts work in layers %s: number both alike", ErrCounts,
+			numberList(slices.Collect(maps.Keys(recorded))), numberList(slices.Collect(maps.Keys(worked))))
+	case r.tooDeep(worked, idle):
+		return fmt.Errorf("%w: they go on to layer %d, and on all %d ranks of the trace the last layer with experts is %d",
+			ErrCounts, slices.Max(idle), len(r.parts), slices.Max(slices.Collect(maps.Keys(worked))))
+	}
+	if len(without) > 0 {
+		r.warn("counts_layers", "", fmt.Sprintf("nothing is recorded of the load of these layers, in which experts work: %s", numberList(without)))
+	}
+	if len(idle) > 0 {
+		r.warn("counts_layers", "", fmt.Sprintf("the recorded counts have layers in which no experts work in the trace: %s", numberList(idle)))
+	}
+	return nil
+}
+
+// lacking lists what is in one set and not in the other.
+func lacking(have, other map[int]bool) (layers []int) {
+	for layer := range have {
+		if !other[layer] {
+			layers = append(layers, layer)
+		}
+	}
+	return layers
+}
+
+// depthMargin is the share of a model's layers that counts may have beyond those of
+// a trace: layers that predict further tokens come last, and their ranges often go
+// by another name.
+const depthMargin = 0.1
+
+// tooDeep reports whether counts are of a deeper model than that of the trace. Every
+// step goes through all layers, so that a trace lacks some only where other ranks have
+// them (pipelines) or where the program runs single layers: all ranks must be there,
+// each with the same layers, and the counts go on behind the last of them.
+func (r *reduction) tooDeep(worked map[int]bool, idle []int) bool {
+	if float64(len(idle)) <= depthMargin*float64(len(worked)+len(idle)) || slices.Min(idle) < slices.Max(slices.Collect(maps.Keys(worked))) {
+		return false
+	}
+	for _, layout := range r.options.Recorded.Layout {
+		if len(r.parts) != layout.Ranks() {
+			return false
+		}
+	}
+	onRank := map[[2]int]bool{}
+	for _, c := range r.trace.Cells {
+		if c.Phase == PhaseExperts && c.Layer != None {
+			onRank[[2]int{c.Rank, c.Layer}] = true
+		}
+	}
+	single := func(e Export) bool {
+		return slices.ContainsFunc(e.Warnings, func(w Warning) bool { return w.Code == singleLayers })
+	}
+	return len(onRank) == len(worked)*len(r.parts) && len(r.options.Recorded.Layout) > 0 && !slices.ContainsFunc(r.trace.Exports, single)
+}
