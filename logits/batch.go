@@ -10,7 +10,9 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// MaxTokens is the most tokens of one rank.
+// MaxTokens is the most tokens of one rank and, in a batch whose ranks differ, of
+// all ranks together: a small file of an idle rank may claim any number for the
+// others, and planning can take time for each.
 const MaxTokens = 1 << 24
 
 // Batch is a batch size: how many tokens each rank holds in one step. Make one
@@ -90,10 +92,16 @@ func (b Batch) fits(ranks int) error {
 	if b.each != nil && len(b.each) != ranks {
 		return fmt.Errorf("%w: want a number of tokens for each of %d ranks, have %d: %v", ErrSpec, ranks, len(b.each), b.each)
 	}
+	sum := 0
 	for r := range ranks {
-		if t := b.On(r); t < 0 || t > MaxTokens {
+		t := b.On(r)
+		if t < 0 || t > MaxTokens {
 			return fmt.Errorf("%w: want 0 to %d tokens per rank, have %d on rank %d", ErrSpec, MaxTokens, t, r)
 		}
+		sum += t
+	}
+	if b.differs() && sum > MaxTokens {
+		return fmt.Errorf("%w: want at most %d tokens on ranks that hold unequally many, have %d together", ErrSpec, MaxTokens, sum)
 	}
 	return nil
 }

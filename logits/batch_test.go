@@ -53,6 +53,7 @@ func TestBatchesThatRanksCannotHold(t *testing.T) {
 		{c, Unequal(), "each of 4 ranks, have 0"},
 		{c, Unequal(1, 2, -3, 4), "have -3 on rank 2"},
 		{c, Unequal(1, 2, 3, MaxTokens+1), "0 to 16777216 tokens per rank, have 16777217 on rank 3"},
+		{c, Unequal(1, MaxTokens-1, 1, 0), "at most 16777216 tokens on ranks that hold unequally many, have 16777217 together"},
 		{c, Equal(-1), "have -1 on rank 0"},
 		{same, Unequal(1, 2, 2, 2), "in tep mode all ranks hold the same tokens"},
 	} {
@@ -62,6 +63,12 @@ func TestBatchesThatRanksCannotHold(t *testing.T) {
 			if !errors.Is(err, ErrSpec) || !strings.Contains(err.Error(), try.want) {
 				t.Errorf("%v: got %v, want %q", try.batch.each, err, try.want)
 			}
+		}
+	}
+	// The last numbers that are taken, on a rank that has none of them.
+	for _, b := range []Batch{Unequal(0, MaxTokens-1, 1, 0), Unequal(MaxTokens, MaxTokens, MaxTokens, MaxTokens)} {
+		if _, err := c.Path(0, b); err != nil {
+			t.Errorf("%s: %v", b, err)
 		}
 	}
 	if _, err := c.Fill(context.Background(), []int{0, 4}, []Batch{Unequal(1, 2, 3, 4)}, nil); !errors.Is(err, ErrSpec) {
