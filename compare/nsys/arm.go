@@ -63,7 +63,7 @@ func ReadArm(ctx context.Context, path string, o Options) (arm string, err error
 		return "", err
 	}
 	var p probe
-	err = db.each(ctx, func(conn *sqlite.Conn) error { return p.follow(conn, db, p.readCaptureData) })
+	err = db.each(ctx, func(_ context.Context, conn *sqlite.Conn) error { return p.follow(conn, db, p.readCaptureData) })
 	arm, _ = p.arm()
 	return arm, err
 }

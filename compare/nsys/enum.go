@@ -43,6 +43,15 @@ func (t eventTypes) sql() string {
 	return fmt.Sprintf("(%d, %d, %d, %d, %d)", t.pushPop, t.startEnd, t.importPushPop, t.importStartEnd, t.domain)
 }
 
+// matters reports whether a value is one of the types.
+func (t eventTypes) matters(kind int64) bool {
+	switch kind {
+	case t.pushPop, t.startEnd, t.importPushPop, t.importStartEnd, t.domain:
+		return kind != noType
+	}
+	return false
+}
+
 // eventTypes looks the types up in the export. One that its table does not name has
 // the built-in value, unless the table calls that something else.
 func (db *database) eventTypes(conn *sqlite.Conn) (eventTypes, error) {

@@ -4,6 +4,8 @@ import (
 	"sync/atomic"
 
 	"zombiezen.com/go/sqlite"
+
+	"github.com/moebalance/moebalance/compare/nsys/rows"
 )
 
 // meter tells how much of a file has been read: rows in proportion to its bytes.
@@ -36,20 +38,20 @@ func newMeter(conn *sqlite.Conn, db *database, report func(bytes int64)) (*meter
 	return m, nil
 }
 
-// each runs a statement as query does, and reports on the way.
-func (m *meter) each(stmt *sqlite.Stmt, visit func(*sqlite.Stmt) error) error {
+// counting is visit that reports on the way, and done what is left to report at
+// its end.
+func (m *meter) counting(visit func(*rows.Row) error) (counted func(*rows.Row) error, done func()) {
 	if m == nil {
-		return visitRows(stmt, visit)
+		return visit, func() {}
 	}
-	rows := int64(0)
-	err := visitRows(stmt, func(row *sqlite.Stmt) error {
-		if rows++; rows%meterStride == 0 {
+	n := int64(0)
+	counted = func(row *rows.Row) error {
+		if n++; n%meterStride == 0 {
 			m.add(meterStride)
 		}
 		return visit(row)
-	})
-	m.add(rows % meterStride)
-	return err
+	}
+	return counted, func() { m.add(n % meterStride) }
 }
 
 func (m *meter) add(rows int64) {

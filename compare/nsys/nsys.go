@@ -110,7 +110,7 @@ func openExport(ctx context.Context, path string, o Options) (*database, *probe,
 	}
 	db.path = path // a converted report goes by its own name
 	p := &probe{}
-	err = db.each(ctx, func(conn *sqlite.Conn) (err error) {
+	err = db.each(ctx, func(_ context.Context, conn *sqlite.Conn) (err error) {
 		if db.meter, err = newMeter(conn, db, o.Progress); err != nil {
 			return err
 		}

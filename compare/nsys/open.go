@@ -11,10 +11,11 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"strings"
 
 	"zombiezen.com/go/sqlite"
+
+	"github.com/moebalance/moebalance/compare/nsys/rows"
 )
 
 // What a caller can act on. Every error about an input wraps one of these or
@@ -34,8 +35,8 @@ const sqliteMagic = "SQLite format 3\x00"
 // database is one export, opened read-only. A connection serves one goroutine;
 // connect makes more.
 type database struct {
-	path   string
-	uri    string
+	path   string // as the user knows it
+	file   string // as it is opened
 	size   int64
 	tables map[string][]string // columns by table
 	meter  *meter
@@ -49,18 +50,17 @@ func openDatabase(ctx context.Context, path string) (*database, error) {
 	if err != nil {
 		return nil, err
 	}
-	abs, err := filepath.Abs(path)
+	file, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
 	}
-	db := &database{path: path, size: size, uri: (&url.URL{Scheme: "file", Path: abs, RawQuery: "mode=ro&immutable=1"}).String()}
+	db := &database{path: path, file: file, size: size}
 	conn, err := db.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Close()
-	err = survive(func() (err error) { db.tables, err = tablesOf(conn); return err })
-	if err != nil {
+	if db.tables, err = tablesOf(conn); err != nil {
 		return nil, db.failed("reading the list of tables", err)
 	}
 	return db, nil
@@ -149,39 +149,17 @@ func promisedSize(head []byte) int64 {
 
 // connect opens one more read-only connection, which ctx interrupts.
 func (db *database) connect(ctx context.Context) (*sqlite.Conn, error) {
-	conn, err := sqlite.OpenConn(db.uri, sqlite.OpenReadOnly|sqlite.OpenURI)
+	conn, err := sqlite.OpenConn(db.uri(), sqlite.OpenReadOnly|sqlite.OpenURI)
 	if err != nil {
 		return nil, db.failed("opening it", err)
 	}
 	conn.SetInterrupt(ctx.Done())
-	if db.size > mapLimit {
-		return conn, nil
-	}
-	if err := query(conn, fmt.Sprintf("PRAGMA mmap_size = %d", db.size), func(*sqlite.Stmt) error { return nil }); err != nil {
-		_ = conn.Close()
-		return nil, db.failed("opening it", err)
-	}
 	return conn, nil
 }
 
-// mapLimit is the size up to which an export is mapped into memory, which saves
-// a sixth of the time and counts as memory of the program.
-const mapLimit = 256 << 20
-
-// survive runs what reads a mapped file. A file cut short meanwhile, or a disk
-// that fails, is then a memory fault: it becomes an error.
-func survive(read func() error) (err error) {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		switch fault := recover().(type) {
-		case nil:
-		case interface{ Addr() uintptr }:
-			err = fmt.Errorf("%w: the file changed while it was read", ErrDamaged)
-		default:
-			panic(fault)
-		}
-	}()
-	return read()
+// uri names the file for SQLite, which must not write beside it either.
+func (db *database) uri() string {
+	return (&url.URL{Scheme: "file", Path: db.file, RawQuery: "mode=ro&immutable=1"}).String()
 }
 
 // failed puts an error of SQLite into the reader's words.
@@ -214,11 +192,6 @@ func query(conn *sqlite.Conn, sql string, visit func(*sqlite.Stmt) error) error 
 	if err != nil {
 		return err
 	}
-	return visitRows(stmt, visit)
-}
-
-// visitRows steps through a statement and finalizes it.
-func visitRows(stmt *sqlite.Stmt, visit func(*sqlite.Stmt) error) error {
 	defer func() { _ = stmt.Finalize() }()
 	for {
 		more, err := stmt.Step()
@@ -249,19 +222,6 @@ func (db *database) has(table string, columns ...string) bool {
 	return true
 }
 
-// columns builds the select list: a column that this version of the export
-// does not have is read as NULL.
-func (db *database) columns(table string, names ...string) string {
-	list := make([]string, len(names))
-	for i, name := range names {
-		list[i] = "NULL"
-		if db.has(table, name) {
-			list[i] = `"` + name + `"`
-		}
-	}
-	return strings.Join(list, ", ")
-}
-
 // lastRow is the largest row number of a table, 0 without it: the number of rows
 // in any export as the profiler wrote it.
 func (db *database) lastRow(conn *sqlite.Conn, table string) (n int64, err error) {
@@ -275,13 +235,11 @@ func (db *database) lastRow(conn *sqlite.Conn, table string) (n int64, err error
 	return n, err
 }
 
-// stream runs sql over a table of events as query does, and tells the meter.
-func (db *database) stream(conn *sqlite.Conn, sql string, visit func(*sqlite.Stmt) error) error {
-	stmt, _, err := conn.PrepareTransient(sql)
-	if err != nil {
-		return err
-	}
-	return db.meter.each(stmt, visit)
+// stream reads a table of events and tells the meter.
+func (db *database) stream(ctx context.Context, conn *sqlite.Conn, q rows.Query, visit func(*rows.Row) error) error {
+	visit, done := db.meter.counting(visit)
+	defer done()
+	return q.Each(ctx, conn, db.file, visit)
 }
 
 // room is for how many rows of a table to make room: exact for an export as the

@@ -98,7 +98,7 @@ func read(ctx context.Context, db *database, how depth) (*recording, error) {
 	m.work(work)
 	m.calls(calls, launched)
 	m.ranges(ranges)
-	if err := db.each(ctx, func(conn *sqlite.Conn) error { return m.strings(conn, db, work, ranges) }); err != nil {
+	if err := db.each(ctx, func(_ context.Context, conn *sqlite.Conn) error { return m.strings(conn, db, work, ranges) }); err != nil {
 		return nil, err
 	}
 	m.finish()
@@ -116,7 +116,7 @@ const collectAbove = 1 << 20
 
 // each runs every reader at once, each on a connection of its own, and returns
 // the first error in the readers' order.
-func (db *database) each(ctx context.Context, readers ...func(*sqlite.Conn) error) error {
+func (db *database) each(ctx context.Context, readers ...func(context.Context, *sqlite.Conn) error) error {
 	errs := make([]error, len(readers))
 	var wait sync.WaitGroup
 	for i, read := range readers {
@@ -127,7 +127,7 @@ func (db *database) each(ctx context.Context, readers ...func(*sqlite.Conn) erro
 				return
 			}
 			defer conn.Close()
-			if err := survive(func() error { return read(conn) }); err != nil {
+			if err := read(ctx, conn); err != nil {
 				errs[i] = db.failed("reading its events", err)
 			}
 		})

@@ -2,10 +2,11 @@ package nsys
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"zombiezen.com/go/sqlite"
+
+	"github.com/moebalance/moebalance/compare/nsys/rows"
 )
 
 // launched finds who ran because of a call: the executions by (process,
@@ -119,18 +120,18 @@ func readCalls(ctx context.Context, db *database, l *launched, processes map[int
 		return nil, nil
 	}
 	var last int64
-	err := db.each(ctx, func(conn *sqlite.Conn) (err error) {
+	err := db.each(ctx, func(_ context.Context, conn *sqlite.Conn) (err error) {
 		last, err = db.lastRow(conn, callTable)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	part := func(rows string) *callReader {
-		return &callReader{db: db, launched: l, processes: processes, rows: rows, seen: newIDs(), threads: newIDs()}
+	part := func(of rows.Stretch) *callReader {
+		return &callReader{db: db, launched: l, processes: processes, rows: of, seen: newIDs(), threads: newIDs()}
 	}
-	// one bound each: SQLite compares the upper one for every row
-	parts := []*callReader{part(fmt.Sprintf("rowid <= %d", last/2)), part(fmt.Sprintf("rowid > %d", last/2))}
+	left, right := rows.Halves(last)
+	parts := []*callReader{part(left), part(right)}
 	return parts, db.each(ctx, parts[0].read, parts[1].read)
 }
 
@@ -140,7 +141,7 @@ type callReader struct {
 	db        *database
 	launched  *launched
 	processes map[int64]int32
-	rows      string // which, as a condition
+	rows      rows.Stretch
 	seen      *numbering[int64]
 	callers   []caller // by number in seen
 	threads   *numbering[int64]
@@ -161,22 +162,21 @@ type hit struct {
 	pair int32
 }
 
-func (r *callReader) read(conn *sqlite.Conn) error {
+func (r *callReader) read(ctx context.Context, conn *sqlite.Conn) error {
 	r.hits = make([]hit, 0, r.launched.pairs/2+r.launched.pairs/16)
-	sql := "SELECT " + r.db.columns(callTable, "correlationId", "globalTid", "start", "end") + " FROM " + callTable + " WHERE " + r.rows
-	return r.db.stream(conn, sql, func(row *sqlite.Stmt) error {
+	q := rows.Query{Table: callTable, Integers: []string{"correlationId", "globalTid", "start", "end"}, Rows: r.rows}
+	return r.db.stream(ctx, conn, q, func(row *rows.Row) error {
 		r.count++
-		tid := row.ColumnInt64(1)
+		tid := row.Int(1)
 		by := r.caller(tid)
 		if by.launched == nil {
 			return nil
 		}
-		id := row.ColumnInt64(0)
-		pair := by.launched.find(id)
-		if pair < 0 || id == 0 && row.ColumnType(0) == sqlite.TypeNull {
+		pair := by.launched.find(row.Int(0))
+		if pair < 0 || row.Null(0) {
 			return nil
 		}
-		c := call{start: row.ColumnInt64(2), end: row.ColumnInt64(3)}
+		c := call{start: row.Int(2), end: row.Int(3)}
 		if !r.trouble.believable(c.start, c.end) {
 			return nil
 		}

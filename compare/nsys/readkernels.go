@@ -1,10 +1,13 @@
 package nsys
 
 import (
+	"context"
 	"fmt"
 	"math"
 
 	"zombiezen.com/go/sqlite"
+
+	"github.com/moebalance/moebalance/compare/nsys/rows"
 )
 
 // workReader reads what ran on the GPU: kernels, whole graphs and, for
@@ -35,37 +38,39 @@ func newWorkReader(db *database, how depth) *workReader {
 }
 
 // read reads everything but the second half of the kernels.
-func (w *workReader) read(conn *sqlite.Conn) error {
+func (w *workReader) read(ctx context.Context, conn *sqlite.Conn) error {
 	last, err := w.db.room(conn, kernelTable)
 	if err != nil {
 		return err
 	}
 	w.kernels = make([]kernel, 0, last)
 	w.trouble.bare = w.db.has(kernelTable) && !w.db.has(kernelTable, "globalPid")
-	if err := w.readWork(conn, kernelTable, fmt.Sprintf("rowid <= %d", last/2), &w.kernels); err != nil {
+	left, _ := rows.Halves(last)
+	if err := w.readWork(ctx, conn, kernelTable, left, &w.kernels); err != nil {
 		return err
 	}
 	if w.how == forStatistics {
 		for _, table := range []string{copyTable, fillTable} {
-			if err := w.readWork(conn, table, "1", &w.moves); err != nil {
+			if err := w.readWork(ctx, conn, table, rows.All, &w.moves); err != nil {
 				return err
 			}
 		}
 	}
-	if err := w.readGraphs(conn); err != nil {
+	if err := w.readGraphs(ctx, conn); err != nil {
 		return err
 	}
-	return w.readNodes(conn)
+	return w.readNodes(ctx, conn)
 }
 
 // readRest reads the second half of the kernels.
-func (w *workReader) readRest(conn *sqlite.Conn) error {
+func (w *workReader) readRest(ctx context.Context, conn *sqlite.Conn) error {
 	last, err := w.db.room(conn, kernelTable)
 	if err != nil {
 		return err
 	}
 	w.kernels = make([]kernel, 0, last-last/2)
-	return w.readWork(conn, kernelTable, fmt.Sprintf("rowid > %d", last/2), &w.kernels)
+	_, right := rows.Halves(last)
+	return w.readWork(ctx, conn, kernelTable, right, &w.kernels)
 }
 
 // join appends what readRest found, with the same numbers as one reader of all
@@ -102,7 +107,7 @@ func errTotal(table string) error {
 }
 
 // readWork appends the rows of one table of executions.
-func (w *workReader) readWork(conn *sqlite.Conn, table, where string, to *[]kernel) error {
+func (w *workReader) readWork(ctx context.Context, conn *sqlite.Conn, table string, which rows.Stretch, to *[]kernel) error {
 	if !w.db.has(table, "start", "end") {
 		return nil
 	}
@@ -110,25 +115,22 @@ func (w *workReader) readWork(conn *sqlite.Conn, table, where string, to *[]kern
 	if !w.db.has(table, name) {
 		name = "shortName"
 	}
-	columns := w.db.columns(table, "start", "end", "correlationId", "globalPid", name, "deviceId", "graphNodeId", "streamId")
-	graphs := w.db.has(table, "graphNodeId")
-	return w.db.stream(conn, "SELECT "+columns+" FROM "+table+" WHERE "+where, func(row *sqlite.Stmt) error {
-		k := kernel{start: row.ColumnInt64(0), end: row.ColumnInt64(1), call: -1}
+	columns := []string{"start", "end", "correlationId", "globalPid", name, "deviceId", "graphNodeId", "streamId"}
+	return w.db.stream(ctx, conn, rows.Query{Table: table, Integers: columns, Rows: which}, func(row *rows.Row) error {
+		k := kernel{start: row.Int(0), end: row.Int(1), call: -1}
 		if !w.trouble.believable(k.start, k.end) {
 			return nil
 		}
 		k.correlate = nullable(row, 2)
-		k.name = w.names.of(row.ColumnInt64(4))
+		k.name = w.names.of(row.Int(4))
 		k.unit = w.unit(row, 3, 5)
-		if graphs {
-			k.replay = w.replay(row.ColumnInt64(6))
-		}
+		k.replay = w.replay(row.Int(6))
 		w.end = max(w.end, k.end)
 		if w.total += uint64(k.end - k.start); w.total > math.MaxInt64 {
 			return errTotal(table)
 		}
 		if table == kernelTable {
-			w.streams.of(stream{k.unit, row.ColumnInt64(7)})
+			w.streams.of(stream{k.unit, row.Int(7)})
 		}
 		*to = append(*to, k)
 		return nil
@@ -178,37 +180,37 @@ func (w *workReader) replay(node int64) int32 {
 	return int32(len(w.replayed))
 }
 
-func (w *workReader) readGraphs(conn *sqlite.Conn) error {
+func (w *workReader) readGraphs(ctx context.Context, conn *sqlite.Conn) error {
 	if !w.db.has(graphTable, "start", "end") {
 		return nil
 	}
-	columns := w.db.columns(graphTable, "start", "end", "correlationId", "globalPid", "deviceId", "graphId")
-	return query(conn, "SELECT "+columns+" FROM "+graphTable, func(row *sqlite.Stmt) error {
-		g := graphRun{start: row.ColumnInt64(0), end: row.ColumnInt64(1), call: -1}
+	columns := []string{"start", "end", "correlationId", "globalPid", "deviceId", "graphId"}
+	return w.db.stream(ctx, conn, rows.Query{Table: graphTable, Integers: columns, Rows: rows.All}, func(row *rows.Row) error {
+		g := graphRun{start: row.Int(0), end: row.Int(1), call: -1}
 		if !w.trouble.believable(g.start, g.end) {
 			return nil
 		}
 		g.correlate = nullable(row, 2)
 		g.unit = w.unit(row, 3, 4)
-		g.graph = row.ColumnInt64(5)
+		g.graph = row.Int(5)
 		w.end = max(w.end, g.end)
 		w.runs = append(w.runs, g)
 		return nil
 	})
 }
 
-func (w *workReader) readNodes(conn *sqlite.Conn) error {
+func (w *workReader) readNodes(ctx context.Context, conn *sqlite.Conn) error {
 	if !w.db.has(nodeTable, "start", "globalTid", "graphNodeId") {
 		return nil
 	}
-	columns := w.db.columns(nodeTable, "start", "globalTid", "graphNodeId", "originalGraphNodeId")
-	return query(conn, "SELECT "+columns+" FROM "+nodeTable, func(row *sqlite.Stmt) error {
-		n := node{at: row.ColumnInt64(0), id: row.ColumnInt64(2), origin: row.ColumnInt64(3)}
+	columns := []string{"start", "globalTid", "graphNodeId", "originalGraphNodeId"}
+	return w.db.stream(ctx, conn, rows.Query{Table: nodeTable, Integers: columns, Rows: rows.All}, func(row *rows.Row) error {
+		n := node{at: row.Int(0), id: row.Int(2), origin: row.Int(3)}
 		if n.at < -timeLimit || n.at > timeLimit {
 			w.trouble.outOfRange++
 			return nil
 		}
-		tid := row.ColumnInt64(1)
+		tid := row.Int(1)
 		n.thread, n.process = w.threads.of(tid), w.processes.of(tid&processMask)
 		w.nodes = append(w.nodes, n)
 		return nil
@@ -219,24 +221,18 @@ func (w *workReader) readNodes(conn *sqlite.Conn) error {
 const notRecorded = math.MinInt64
 
 // nullable is the value of a column, notRecorded where it is NULL.
-func nullable(row *sqlite.Stmt, col int) int64 {
-	if v := row.ColumnInt64(col); present(row, col, v) {
-		return v
+func nullable(row *rows.Row, col int) int64 {
+	if row.Null(col) {
+		return notRecorded
 	}
-	return notRecorded
-}
-
-// present tells a value read from a column from NULL, which reads as 0. Only
-// then does it ask for the type.
-func present(row *sqlite.Stmt, col int, v int64) bool {
-	return v != 0 || row.ColumnType(col) != sqlite.TypeNull
+	return row.Int(col)
 }
 
 // unit numbers the process and device in two columns. A device beyond 32 bits is
 // none that exists.
-func (w *workReader) unit(row *sqlite.Stmt, process, device int) int32 {
+func (w *workReader) unit(row *rows.Row, process, device int) int32 {
 	return w.units.of(unit{
-		process: w.processes.of(row.ColumnInt64(process)),
-		device:  int32(min(max(row.ColumnInt64(device), -1), math.MaxInt32)),
+		process: w.processes.of(row.Int(process)),
+		device:  int32(min(max(row.Int(device), -1), math.MaxInt32)),
 	})
 }

@@ -2,8 +2,11 @@ package nsys
 
 import (
 	"bytes"
+	"context"
 
 	"zombiezen.com/go/sqlite"
+
+	"github.com/moebalance/moebalance/compare/nsys/rows"
 )
 
 // rangeReader reads the named ranges. A name is plain text in the row or the
@@ -17,14 +20,13 @@ type rangeReader struct {
 	domains domains
 	ranges  []span // names of registered strings are ^number in ids until finish
 	end     int64  // the last time at which a range begins or ends
-	buffer  []byte
 	trouble trouble
 }
 
 // registered marks a span's name as a number in ids instead of texts.
 const registered = int32(1) << 30
 
-func (r *rangeReader) read(conn *sqlite.Conn) error {
+func (r *rangeReader) read(ctx context.Context, conn *sqlite.Conn) error {
 	if !r.db.has(rangeTable, "start", "eventType") {
 		return nil
 	}
@@ -37,18 +39,20 @@ func (r *rangeReader) read(conn *sqlite.Conn) error {
 		return err
 	}
 	r.ranges = make([]span, 0, n)
-	columns := r.db.columns(rangeTable, "start", "end", "eventType", "text", "textId", "globalTid", "endGlobalTid", "domainId")
-	sql := "SELECT " + columns + " FROM " + rangeTable + " WHERE eventType IN " + types.sql()
-	return r.db.stream(conn, sql, func(row *sqlite.Stmt) error {
-		tid := row.ColumnInt64(5)
-		thread, domain := r.threads.of(tid), r.domains.of(tid&processMask, row.ColumnInt64(7))
-		kind := row.ColumnInt64(2)
+	columns := []string{"start", "end", "eventType", "textId", "globalTid", "endGlobalTid", "domainId"}
+	return r.db.stream(ctx, conn, rows.Query{Table: rangeTable, Integers: columns, Text: "text", Rows: rows.All}, func(row *rows.Row) error {
+		kind := row.Int(2)
+		if !types.matters(kind) || row.Null(2) {
+			return nil
+		}
+		tid := row.Int(4)
+		thread, domain := r.threads.of(tid), r.domains.of(tid&processMask, row.Int(6))
 		if kind == types.domain {
 			r.domains.texts[domain], _ = r.name(row)
 			return nil
 		}
-		s := span{start: row.ColumnInt64(0), thread: thread, domain: domain}
-		if s.end = row.ColumnInt64(1); present(row, 1, s.end) {
+		s := span{start: row.Int(0), thread: thread, domain: domain}
+		if s.end = row.Int(1); !row.Null(1) {
 			if !r.trouble.believable(s.start, s.end) {
 				return nil
 			}
@@ -60,8 +64,8 @@ func (r *rangeReader) read(conn *sqlite.Conn) error {
 			s.end = openEnd
 		}
 		r.end = max(r.end, s.start)
-		switch on := row.ColumnInt64(6); {
-		case present(row, 6, on) && (on != tid || r.how == forStatistics):
+		switch {
+		case !row.Null(5) && (row.Int(5) != tid || r.how == forStatistics):
 			s.style = crossThread // the profiler's statistics leave out all that record where they ended
 		case kind == types.startEnd || kind == types.importStartEnd:
 			s.style = startEnd
@@ -77,19 +81,14 @@ func (r *rangeReader) read(conn *sqlite.Conn) error {
 const openEnd = timeLimit + 1
 
 // name numbers the name of a row; one without any has the empty text.
-func (r *rangeReader) name(row *sqlite.Stmt) (name int32, nameless bool) {
-	if row.ColumnType(3) == sqlite.TypeNull {
-		if row.ColumnType(4) == sqlite.TypeNull {
-			return r.texts.bytes(nil), true
-		}
-		return registered + r.ids.of(row.ColumnInt64(4)), false
-	}
-	n := row.ColumnLen(3)
-	if cap(r.buffer) < n {
-		r.buffer = make([]byte, 2*n)
-	}
-	text := r.buffer[:row.ColumnBytes(3, r.buffer[:n])]
-	if r.how == forAnalysis {
+func (r *rangeReader) name(row *rows.Row) (name int32, nameless bool) {
+	text, ok := row.Text()
+	switch {
+	case !ok && row.Null(3):
+		return r.texts.bytes(nil), true
+	case !ok:
+		return registered + r.ids.of(row.Int(3)), false
+	case r.how == forAnalysis:
 		text = withoutInstance(text)
 	}
 	return r.texts.bytes(text), false

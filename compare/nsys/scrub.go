@@ -106,7 +106,7 @@ func (db *database) scrubTo(ctx context.Context, path string) (err error) {
 			return err
 		}
 	}
-	if err := run("ATTACH ? AS export", db.uri); err != nil {
+	if err := run("ATTACH ? AS export", db.uri()); err != nil {
 		return err
 	}
 	if err := run("BEGIN"); err != nil {

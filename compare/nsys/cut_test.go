@@ -1,0 +1,51 @@
+package nsys
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"zombiezen.com/go/sqlite"
+
+	"github.com/moebalance/moebalance/compare/nsys/rows"
+)
+
+// An export that is cut to its first two pages after the first row of a table was
+// read gives an error, with SQLite as without.
+func TestCutWhileRead(t *testing.T) {
+	whole, err := os.ReadFile(filepath.Join(testdata, "gptoss-ep4-loop/normal.sqlite"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "cut.sqlite")
+	for what, read := range map[string]func(ctx context.Context, conn *sqlite.Conn, db *database, visit func() error) error{
+		"by SQLite": func(_ context.Context, conn *sqlite.Conn, _ *database, visit func() error) error {
+			return query(conn, "SELECT * FROM "+callTable, func(*sqlite.Stmt) error { return visit() })
+		},
+		"from pages": func(ctx context.Context, conn *sqlite.Conn, db *database, visit func() error) error {
+			return db.stream(ctx, conn, rows.Query{Table: callTable, Rows: rows.All}, func(*rows.Row) error { return visit() })
+		},
+	} {
+		if err := os.WriteFile(path, whole, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		db, err := openDatabase(context.Background(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := 0
+		err = db.each(context.Background(), func(ctx context.Context, conn *sqlite.Conn) error {
+			return read(ctx, conn, db, func() error {
+				if seen++; seen == 1 {
+					return os.Truncate(path, 2*4096)
+				}
+				return nil
+			})
+		})
+		if !errors.Is(err, ErrDamaged) || seen > 10_000 {
+			t.Errorf("%s: after %d rows: want %v, have %v", what, seen, ErrDamaged, err)
+		}
+	}
+}

@@ -1,0 +1,146 @@
+package rows
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"zombiezen.com/go/sqlite"
+)
+
+// checkDamaged demands that a damaged file reads as SQLite reads it.
+func checkDamaged(t testing.TB, path, what string) (err error) {
+	t.Helper()
+	conn, err := sqlite.OpenConn("file:"+path+"?mode=ro&immutable=1", sqlite.OpenReadOnly|sqlite.OpenURI)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	q := scribbled
+	left, right := Halves(600)
+	for _, q.Rows = range []Stretch{All, left, right, {100, 200}} {
+		want := bySQLite(conn, q)
+		checkSame(t, fmt.Sprint(what, q.Rows), each(conn, path, q), want)
+		if want.err != nil {
+			err = want.err
+		}
+	}
+	return err
+}
+
+// damaged is a database of three levels and many spilled records, in small pages.
+func damaged(t testing.TB) (content []byte) {
+	t.Helper()
+	path := makeDatabase(t, "PRAGMA page_size = 512", scribble(rand.New(rand.NewPCG(11, 12)), 512, 1200))
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
+
+func TestCutAtManyLengths(t *testing.T) {
+	content := damaged(t)
+	path := filepath.Join(t.TempDir(), "cut.sqlite")
+	failed := 0
+	for n := len(content); n > 0; n -= 1 + n/25 {
+		if err := os.WriteFile(path, content[:n], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if checkDamaged(t, path, fmt.Sprintf("cut at %d of %d", n, len(content))) != nil {
+			failed++
+		}
+	}
+	if failed < 50 {
+		t.Errorf("want most of the cut files to be unreadable, have %d", failed)
+	}
+}
+
+func TestOverwrittenBytes(t *testing.T) {
+	content := damaged(t)
+	path := filepath.Join(t.TempDir(), "overwritten.sqlite")
+	rng := rand.New(rand.NewPCG(13, 14))
+	failed, tries := 0, 200
+	for try := range tries {
+		bad := bytes.Clone(content)
+		for range 1 + rng.IntN(4) {
+			at, n := 512+rng.IntN(len(bad)-512), 1+rng.IntN(4)
+			if rng.IntN(3) == 0 {
+				at = 512 * (1 + rng.IntN(len(bad)/512-1)) // the header of a page
+				n = 12
+			}
+			for i := at; i < min(len(bad), at+n); i++ {
+				bad[i] = byte(rng.Uint32() >> rng.IntN(8))
+			}
+		}
+		if err := os.WriteFile(path, bad, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if checkDamaged(t, path, fmt.Sprintf("try %d", try)) != nil {
+			failed++
+		}
+	}
+	if failed == 0 || failed == tries {
+		t.Errorf("want some of %d damaged files to be unreadable, have %d", tries, failed)
+	}
+}
+
+// Trees that bite their own tail, and pages that stand in for others.
+func TestCycles(t *testing.T) {
+	content := damaged(t)
+	path := filepath.Join(t.TempDir(), "cycle.sqlite")
+	pages := len(content) / 512
+	rng := rand.New(rand.NewPCG(15, 16))
+	failed := 0
+	for n := 1; n < pages; n++ {
+		page := content[512*n:]
+		if page[0] != branchPage {
+			continue
+		}
+		for range 5 {
+			bad := bytes.Clone(content)
+			to := []uint32{uint32(n + 1), 0, 1, 2, uint32(pages), uint32(pages + 1), 1 << 31, uint32(2 + rng.IntN(pages-1))}[rng.IntN(8)]
+			at := 8 // the rightmost child
+			if cells := int(binary.BigEndian.Uint16(page[3:])); rng.IntN(3) > 0 {
+				at = int(binary.BigEndian.Uint16(page[branchHeader+2*rng.IntN(cells):]))
+			}
+			binary.BigEndian.PutUint32(bad[512*n+at:], to)
+			if err := os.WriteFile(path, bad, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if checkDamaged(t, path, fmt.Sprintf("page %d points to %d", n+1, to)) != nil {
+				failed++
+			}
+		}
+	}
+	if failed < 10 {
+		t.Errorf("want some cycles to be unreadable, have %d", failed)
+	}
+}
+
+// Any bytes in any place: no panic, and what SQLite makes of it. Every four bytes
+// of the input are an offset (three) and what to write there.
+func FuzzDamage(f *testing.F) {
+	content := damaged(f)
+	f.Add([]byte{0, 2, 0, 0x0d})
+	f.Add([]byte{0, 2, 3, 0xff, 0, 2, 4, 0xff})
+	f.Add([]byte{0, 0, 20, 8})
+	f.Add([]byte{0, 0, 59, 2})
+	f.Add([]byte{0, 4, 8, 0xff, 1, 0, 12, 0x80})
+	f.Fuzz(func(t *testing.T, patches []byte) {
+		bad := bytes.Clone(content)
+		for ; len(patches) >= 4; patches = patches[4:] {
+			at := int(patches[0])<<16 | int(patches[1])<<8 | int(patches[2])
+			bad[at%len(bad)] = patches[3]
+		}
+		path := filepath.Join(t.TempDir(), "x.sqlite")
+		if err := os.WriteFile(path, bad, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_ = checkDamaged(t, path, "damaged")
+	})
+}

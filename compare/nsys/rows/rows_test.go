@@ -1,0 +1,383 @@
+package rows
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
+)
+
+// makeDatabase runs scripts on a new database and returns its path. A PRAGMA is a
+// script of its own.
+func makeDatabase(t testing.TB, script ...string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "made.sqlite")
+	conn, err := sqlite.OpenConn(path, sqlite.OpenReadWrite|sqlite.OpenCreate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, sql := range script {
+		run := sqlitex.ExecuteScript
+		if strings.HasPrefix(sql, "PRAGMA") {
+			run = sqlitex.ExecuteTransient // some want no transaction
+		}
+		if err := run(conn, sql, nil); err != nil {
+			t.Fatalf("%.2000v", err)
+		}
+	}
+	if err := conn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// open opens a database as exports are opened.
+func open(t testing.TB, path string) *sqlite.Conn {
+	t.Helper()
+	path, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	uri := url.URL{Scheme: "file", Path: path, RawQuery: "mode=ro&immutable=1"}
+	conn, err := sqlite.OpenConn(uri.String(), sqlite.OpenReadOnly|sqlite.OpenURI)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// found is what one way of reading gives.
+type found struct {
+	rows []string
+	err  error
+}
+
+func (f *found) visit(row *Row) error {
+	var b []byte
+	for i := range row.integers {
+		if row.Null(i) {
+			b = append(b, "NULL "...)
+		}
+		b = append(strconv.AppendInt(b, row.Int(i), 10), ' ')
+	}
+	if text, ok := row.Text(); ok {
+		b = append(append(b, '\''), text...)
+	}
+	f.rows = append(f.rows, string(b))
+	return nil
+}
+
+// bySQLite is the reference: SQLite alone.
+func bySQLite(conn *sqlite.Conn, q Query) (f found) {
+	t, err := q.resolve(conn)
+	if err != nil {
+		return found{err: err}
+	}
+	stmt, _, err := conn.PrepareTransient(t.sql())
+	if err != nil {
+		return found{err: err}
+	}
+	defer func() { _ = stmt.Finalize() }()
+	f.err = t.step(stmt, 0, f.visit)
+	return f
+}
+
+// fromPages reads without SQLite as far as that goes.
+func fromPages(conn *sqlite.Conn, path string, q Query) (f found) {
+	t, err := q.resolve(conn)
+	if err != nil {
+		return found{err: err}
+	}
+	_, f.err = t.walk(context.Background(), path, f.visit)
+	return f
+}
+
+func each(conn *sqlite.Conn, path string, q Query) (f found) {
+	f.err = q.Each(context.Background(), conn, path, f.visit)
+	return f
+}
+
+// checkSame demands the same rows, unless both ways end in an error.
+func checkSame(t testing.TB, what string, have, want found) {
+	t.Helper()
+	if (have.err == nil) != (want.err == nil) {
+		t.Fatalf("%s: want error %v, have %v", what, want.err, have.err)
+	}
+	if want.err != nil {
+		return
+	}
+	for i := range max(len(want.rows), len(have.rows)) {
+		switch {
+		case i >= len(have.rows):
+			t.Fatalf("%s: want %d rows, have %d", what, len(want.rows), i)
+		case i >= len(want.rows):
+			t.Fatalf("%s: want %d rows, have %d; the next is %.200q", what, i, len(have.rows), have.rows[i])
+		case want.rows[i] != have.rows[i]:
+			t.Fatalf("%s: row %d: want %.200q, have %.200q", what, i, want.rows[i], have.rows[i])
+		}
+	}
+}
+
+// checkPlain demands that a query needs SQLite for no row, and gives what it
+// gives, for the whole table and its halves.
+func checkPlain(t testing.TB, conn *sqlite.Conn, path string, q Query) {
+	t.Helper()
+	stretches := []Stretch{All}
+	for _, last := range []int64{0, 7, 1000} {
+		left, right := Halves(last)
+		stretches = append(stretches, left, right)
+	}
+	stretches = append(stretches, Stretch{3, 2}, Stretch{17, 40}, Stretch{math.MaxInt64, math.MaxInt64})
+	for _, q.Rows = range stretches {
+		what := fmt.Sprintf("%s %v", q.Table, q.Rows)
+		want := bySQLite(conn, q)
+		if want.err != nil {
+			t.Fatal(want.err)
+		}
+		checkSame(t, what, fromPages(conn, path, q), want)
+		if q.Rows == All {
+			checkSame(t, what, each(conn, path, q), want)
+		}
+	}
+}
+
+// Every table of every capture is read without SQLite, and as SQLite does.
+func TestCaptures(t *testing.T) {
+	paths, err := filepath.Glob("../../../testdata/*/*.sqlite")
+	if err != nil || len(paths) < 15 {
+		t.Fatalf("have %d captures: %v", len(paths), err)
+	}
+	for _, path := range paths {
+		conn := open(t, path)
+		queries := map[string]*Query{}
+		err := sqlitex.ExecuteTransient(conn, `SELECT m.name, c.name, c.type FROM sqlite_master m, pragma_table_info(m.name) c
+			WHERE m.type = 'table' AND c.pk = 0`, &sqlitex.ExecOptions{ResultFunc: func(stmt *sqlite.Stmt) error {
+			q := queries[stmt.ColumnText(0)]
+			if q == nil {
+				q = &Query{Table: stmt.ColumnText(0), Rows: All}
+				queries[q.Table] = q
+			}
+			switch stmt.ColumnText(2) {
+			case "INTEGER":
+				q.Integers = append(q.Integers, stmt.ColumnText(1))
+			case "TEXT":
+				q.Text = stmt.ColumnText(1)
+			}
+			return nil
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, q := range queries {
+			checkPlain(t, conn, path, *q)
+		}
+	}
+}
+
+// edges are the integers at which their stored size changes, and their
+// neighbours.
+func edges() []int64 {
+	list := []int64{0, 1, 2, -1, math.MinInt64, math.MaxInt64}
+	for _, bits := range []int{7, 15, 23, 31, 47} {
+		for _, d := range []int64{-1, 0, 1} {
+			list = append(list, int64(1)<<bits+d, -int64(1)<<bits+d)
+		}
+	}
+	return list
+}
+
+// scribble is a script that makes table t of random rows: a and b are integers, s
+// is text, x, y and z are between them and hold anything. c is added when half of
+// the rows are there, and some rows are deleted again.
+func scribble(rng *rand.Rand, page, rows int) string {
+	numbers := edges()
+	integer := func() string {
+		switch rng.IntN(8) {
+		case 0:
+			return "NULL"
+		case 1:
+			return "-9223372036854775808"
+		case 2:
+			return fmt.Sprint(rng.Int64() >> rng.IntN(64))
+		}
+		return fmt.Sprint(numbers[rng.IntN(len(numbers))])
+	}
+	text := func() string {
+		switch n := rng.IntN(40); {
+		case n == 0:
+			return "NULL"
+		case n < 3:
+			return fmt.Sprintf("CAST(zeroblob(%d) AS TEXT)", rng.IntN(3*page))
+		case n == 3: // on either side of what fits a page
+			return fmt.Sprintf("'%s'", strings.Repeat("p", max(0, page-80+rng.IntN(80))))
+		}
+		return fmt.Sprintf("'%s'", strings.Repeat("äbc", rng.IntN(20)))
+	}
+	anything := func() string {
+		return []string{integer(), text(), "1.5", "zeroblob(9)", "-0.0"}[rng.IntN(5)]
+	}
+	var b strings.Builder
+	insert := func(n int, columns func() []string) {
+		for range n {
+			fmt.Fprintf(&b, "INSERT INTO t VALUES (%s);\n", strings.Join(columns(), ", "))
+		}
+	}
+	old := func() []string {
+		return []string{anything(), integer(), anything(), text(), integer(), anything()}
+	}
+	b.WriteString("CREATE TABLE t (x, a INTEGER, y, s TEXT, b INTEGER, z);\n")
+	insert(rows/2, old)
+	b.WriteString("ALTER TABLE t ADD COLUMN c INTEGER;\n")
+	insert(rows-rows/2, func() []string { return append(old(), integer()) })
+	fmt.Fprintf(&b, "DELETE FROM t WHERE rowid %% 7 = 3 OR rowid BETWEEN %d AND %d;\n", rows/3, rows/3+rng.IntN(rows/3+1))
+	b.WriteString("INSERT INTO t (rowid, a) VALUES (9223372036854775807, 5), (-3, 6), (-9223372036854775808, 7);")
+	return b.String()
+}
+
+var scribbled = Query{Table: "T", Integers: []string{"a", "missing", "B", "c"}, Text: "s", Rows: All}
+
+// Tables of one page to three levels, in pages of every size.
+func TestPageSizes(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for page := 512; page <= 65536; page *= 2 {
+		for vacuum := range 3 {
+			for _, rows := range []int{1, 20, 300 + 1000*512/page} {
+				path := makeDatabase(t, fmt.Sprintf("PRAGMA page_size = %d", page), fmt.Sprintf("PRAGMA auto_vacuum = %d", vacuum), scribble(rng, page, rows))
+				checkPlain(t, open(t, path), path, scribbled)
+			}
+		}
+	}
+}
+
+// What is not the plain case is left to SQLite, from the row on where it begins.
+func TestLeftToSQLite(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	some := scribble(rng, 1024, 300)
+	numbered := "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000) INSERT INTO t (a, s) SELECT i, 'x' || i FROM n;"
+	for _, c := range []struct {
+		what   string
+		script []string
+		plain  int // rows that need no SQLite, −1 for all
+	}{
+		{"nothing", nil, 0},
+		{"plain", []string{some}, -1},
+		{"in UTF-16", []string{"PRAGMA encoding = 'UTF-16le'", some}, 0},
+		{"with a write-ahead log, all of it in the file", []string{"PRAGMA journal_mode = WAL", some}, -1},
+		{"a view", []string{some, "ALTER TABLE t RENAME TO u; CREATE VIEW t AS SELECT *, 1 AS rowid FROM u;"}, 0},
+		{"without row numbers", []string{"CREATE TABLE t (a INTEGER PRIMARY KEY, s TEXT) WITHOUT ROWID; INSERT INTO t VALUES (1, 'x');"}, 0},
+		{"a key that is the row number", []string{"CREATE TABLE t (a INTEGER PRIMARY KEY, s TEXT); " + numbered}, 0},
+		{"a key beside", []string{"CREATE TABLE t (k INTEGER PRIMARY KEY, a INTEGER, s TEXT); " + numbered}, -1},
+		{"a column called rowid", []string{"CREATE TABLE t (a INTEGER, s TEXT, rowid TEXT); INSERT INTO t VALUES (1, 'x', 'y');"}, 0},
+		{"generated columns", []string{"CREATE TABLE t (x INTEGER AS (a + 1), a INTEGER, s TEXT AS (a || 'x') STORED); INSERT INTO t VALUES (1);"}, 0},
+		{"a column of reals", []string{"CREATE TABLE t (a REAL, s TEXT); INSERT INTO t VALUES (3, 'x'), (4.5, 'y'), (9007199254740993, 'z');"}, 0},
+		{"no declared types", []string{"CREATE TABLE t (a, s); INSERT INTO t VALUES (1, 'x'), (2, 'y'), ('3', 'z'), (4, 'w');"}, 2},
+		{"a real among integers", []string{"CREATE TABLE t (a INTEGER, s TEXT); INSERT INTO t VALUES (1, 'x'), (1.5, 'y'), (-1e300, 'z');"}, 1},
+		{"a text among integers", []string{"CREATE TABLE t (a INTEGER, s TEXT); " + numbered + "UPDATE t SET a = '12 o''clock' WHERE rowid = 4000;"}, 3999},
+		{"a blob among texts", []string{"CREATE TABLE t (a INTEGER, s TEXT); " + numbered + "UPDATE t SET s = x'00ff' WHERE rowid = 4000;"}, 3999},
+		{"an integer among texts", []string{"CREATE TABLE t (a INTEGER, s); INSERT INTO t VALUES (1, 'x'), (2, 17);"}, 1},
+		{"a column added with a value", []string{"CREATE TABLE t (a INTEGER, s TEXT); " + numbered + "ALTER TABLE t ADD COLUMN c INTEGER DEFAULT 17; " + numbered}, 0},
+		{"a column added with a value, not read", []string{"CREATE TABLE t (a INTEGER, s TEXT); " + numbered + "ALTER TABLE t ADD COLUMN d INTEGER DEFAULT 17; " + numbered}, -1},
+		{"an index that holds all columns", []string{"CREATE TABLE t (a INTEGER, b INTEGER, c INTEGER, s TEXT); " + numbered + "UPDATE t SET a = -a; CREATE INDEX i ON t (a, b, c, s); ANALYZE;"}, -1},
+		{"a text beyond all exports", []string{"CREATE TABLE t (a INTEGER, s TEXT); INSERT INTO t VALUES (1, 'x'), (2, CAST(zeroblob(2000000) AS TEXT));"}, 0},
+		{"a name to quote", []string{`CREATE TABLE t (a INTEGER, s TEXT, "m""n" INTEGER); ` + numbered}, -1},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			path := makeDatabase(t, c.script...)
+			conn, q := open(t, path), scribbled
+			want, have := bySQLite(conn, q), fromPages(conn, path, q)
+			checkSame(t, c.what, each(conn, path, q), want)
+			switch {
+			case c.plain < 0 && (have.err != nil || len(have.rows) == 0):
+				t.Errorf("want all rows, have %d and %v", len(have.rows), have.err)
+			case c.plain >= 0 && (!errors.Is(have.err, errUnusual) || len(have.rows) != c.plain):
+				t.Errorf("want %d rows and %v, have %d and %v", c.plain, errUnusual, len(have.rows), have.err)
+			}
+		})
+	}
+}
+
+// Bytes at the ends of pages that belong to an extension are not for reading.
+func TestReservedBytes(t *testing.T) {
+	path := makeDatabase(t, scribble(rand.New(rand.NewPCG(5, 6)), 4096, 100))
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		offset int
+		value  byte
+	}{{20, 8}, {19, 3}, {16, 3}, {17, 1}, {59, 2}} {
+		head := content[c.offset]
+		content[c.offset] = c.value
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		table := &table{Query: scribbled, root: 2, plain: true}
+		if n, err := table.walk(context.Background(), path, new(found).visit); n != 0 || !errors.Is(err, errUnusual) {
+			t.Errorf("%d at offset %d: want %v, have %d rows and %v", c.value, c.offset, errUnusual, n, err)
+		}
+		content[c.offset] = head
+	}
+}
+
+func TestInterrupt(t *testing.T) {
+	path := makeDatabase(t, "PRAGMA page_size = 512", scribble(rand.New(rand.NewPCG(7, 8)), 512, 3000))
+	ctx, cancel := context.WithCancel(context.Background())
+	conn := open(t, path)
+	conn.SetInterrupt(ctx.Done())
+	rows := 0
+	err := scribbled.Each(ctx, conn, path, func(*Row) error {
+		if rows++; rows == 10 {
+			cancel()
+		}
+		return nil
+	})
+	if sqlite.ErrCode(err) != sqlite.ResultInterrupt || rows > 1000 {
+		t.Errorf("want %v, have %v after %d rows", sqlite.ResultInterrupt, err, rows)
+	}
+}
+
+func TestVisitorsError(t *testing.T) {
+	path := makeDatabase(t, scribble(rand.New(rand.NewPCG(9, 10)), 4096, 100))
+	enough := errors.New("enough")
+	for _, q := range []Query{scribbled, {Table: "t", Integers: []string{"x"}, Rows: All}} { // x needs SQLite
+		rows := 0
+		err := q.Each(context.Background(), open(t, path), path, func(*Row) error {
+			if rows++; rows == 50 {
+				return enough
+			}
+			return nil
+		})
+		if err != enough || rows != 50 {
+			t.Errorf("want %v, have %v after %d rows", enough, err, rows)
+		}
+	}
+}
+
+// The format's own examples, and the limits of each length.
+func TestVarint(t *testing.T) {
+	for _, c := range []struct {
+		bytes string
+		want  uint64
+		n     int
+	}{
+		{"\x00", 0, 1}, {"\x7f", 0x7f, 1}, {"\x81\x00", 0x80, 2}, {"\xff\x7f", 0x3fff, 2}, {"\x81\x80\x00", 0x4000, 3},
+		{"\xff\xff\xff\xff\xff\xff\xff\x7f", 1<<56 - 1, 8}, {"\x80\x80\x80\x80\x80\x80\x80\x80\x05", 5, 9},
+		{"\xff\xff\xff\xff\xff\xff\xff\xff\xff", math.MaxUint64, 9}, {"\xc0\x80\x80\x80\x80\x80\x80\x80\x00", 1 << 63, 9},
+	} {
+		if v, n := varint([]byte(c.bytes + "\xff\xff\xff\xff\xff\xff\xff\xff\xff")); v != c.want || n != c.n {
+			t.Errorf("%x: want %d in %d bytes, have %d in %d", c.bytes, c.want, c.n, v, n)
+		}
+	}
+}
