@@ -62,14 +62,16 @@ var builtIn = []struct {
 	{`^execute_(?:model\b|context_\d+\(.*\)_generation_\d+\().*(?P<step>)`, "", false, "vLLM model runner; worker, by requests and tokens"},
 	{`^layer (?P<layer>\d+) (?P<phase>router|dispatch|experts|combine|attention)$`, "", false, "the captures in testdata"},
 	{`^layer (?P<layer>\d+) expert (?P<expert>\d+)$`, PhaseExperts, false, "the captures in testdata"},
-	{`(?:^|[._ /'"])(?:[Ll]ayers?|h|blocks?)[._ :=#\[](?P<layer>\d+)(?:\b|_)`, "", false, "PyTorch and vLLM modules: model.layers.3.mlp"},
-	{`^nn\.Module: \w*DecoderLayer_(?P<layer>\d+)$`, "", false, "PyTorch profiler with modules, which numbers the instances of a class in order"},
-	{`(?:^|[._ /])shared_experts?(?:\b|_)|^(?:nn\.Module: )?GatedMLP(?:_\d+)?$`, PhaseOther, true, "shared experts and dense MLPs: they serve every token, so no routing loads them"},
-	{`(?:^|[. /])experts?[._ \[](?P<expert>\d+)(?:\b|_)`, PhaseExperts, false, "PyTorch modules: mlp.experts.17"},
-	{`(?:^|[._ /])(?:self_attn|attn|mla_attn)\b|^(?:nn\.Module: )?(?:MLA|\w*Attention)(?:_\d+)?$`, PhaseAttention, true, "modules and classes: self_attn, MLA"},
+	{`(?:^|[. /'"])(?:layers[._\[/]|(?:layer|h|blocks?|blk)[.\[/])(?P<layer>\d+)(?:\b|_)`, "", false, "modules: model.layers.3.mlp, transformer.h.3, blk.3, decoder/layers_3; no other list counts all layers"},
+	{`(?:^|[ ./'":,(\[]|(?:decoder|transformer|moe|model)_)(?i:layer)(?:_?(?i:idx|id|index|number))?(?:[ _.:=#\[]{0,2}|-)(?P<layer>\d+)(?:\b|_)`, "", false, "in words: Layer 3, layer_idx=3, decoder_layer_3; layers=3 is how many there are"},
+	{`(?:^|[ ./'":])\w*(?:Decoder|Transformer)Layer[ _.:#\[]?(?P<layer>\d+)(?:\b|_)`, "", false, "classes: DeepseekV3DecoderLayer_3, as PyTorch's profiler numbers the instances of a class in order"},
+	{`(?:^|[._ /])shared_experts?(?:\b|_)|^(?:nn\.Module: )?(?:\w*SharedExperts?|GatedMLP)(?:_\d+)?$`, PhaseOther, true, "shared experts and dense MLPs: they serve every token, so no routing loads them"},
+	{`(?:^|[. /'"])experts[._\[/](?P<expert>\d+)(?:\b|_)`, PhaseExperts, false, "modules: mlp.experts.17; local_experts count those of a rank"},
+	{`(?:^|[ ./'":,(\[]|\d_|(?:moe|routed)_)(?i:expert)(?:_?(?i:idx|id|index))?[ _.:=#\[]{0,2}(?P<expert>\d+)(?:\b|_)`, PhaseExperts, false, "in words: Expert 17, expert_id=17; experts=17 is how many there are"},
+	{`(?:^|[._ /])(?:attn|attention)\b|^(?:nn\.Module: )?(?:MLA|\w*Attention)(?:_\d+)?$`, PhaseAttention, true, "modules and classes: self_attn, MLA"},
 	{`(?i)(?:^|[ /])(?P<phase>router|dispatch|experts|combine|attention)(?:$|[:'" (])`, "", false, "the phases by their own names"},
-	{`(?:^|[._ /])(?:gate|router|topk)(?:$|[:'" (])|^(?:nn\.Module: )?\w*(?:Mo[Ee]|V3)Gate(?:_\d+)?\b|Router(?:_\d+)?\b`, PhaseRouter, true, "modules and classes: mlp.gate, DeepseekV3Gate"},
-	{`^(?:nn\.Module: )?(?:\w*FusedMo[Ee]\w*|(?:Configurable|WideEP)?MoE(?:_\d+)?)$|(?:^|[. /])experts\b`, PhaseExperts, true, "modules and classes: mlp.experts, CutlassFusedMoE, MoE of TensorRT-LLM"},
+	{`(?:^|[._ /])(?:gate|router|topk)(?:$|[:'" (])|^(?:nn\.Module: )?\w*(?:Mo[Ee]|V3|Top[Kk])Gate(?:_\d+)?\b|Router(?:_\d+)?\b`, PhaseRouter, true, "modules and classes: mlp.gate, DeepseekV3Gate"},
+	{`^(?:nn\.Module: )?(?:\w*FusedMo[Ee]\w*|(?:Configurable|WideEP)?MoE(?:_\d+)?|\w*Experts(?:_\d+)?)$|(?:^|[. /])experts\b`, PhaseExperts, true, "modules and classes: mlp.experts, CutlassFusedMoE, MoE of TensorRT-LLM"},
 }
 
 // NewPatterns puts the user's patterns before the built-in ones. An error names

@@ -65,6 +65,85 @@ func TestBuiltInPatterns(t *testing.T) {
 	}
 }
 
+// The names by which modules, classes and annotations usually number layers, and
+// names that hold a number of something else.
+func TestLayersByTheirUsualNames(t *testing.T) {
+	patterns, err := NewPatterns()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for layer, names := range map[int32][]string{
+		7: {
+			"layers.7", "model.layers.7", "model.layers.7.mlp", "model.layers[7]", "model.language_model.layers.7.feed_forward", "model.decoder.layers.7", // Hugging Face, vLLM, SGLang
+			"gpt_neox.layers.7.attention", "transformer.h.7.mlp", "h.7", "backbone.layers.7.mixer", "model.layers.7.block_sparse_moe.gate",
+			"{'Module': 'model.layers.7.self_attn'}", `{"Module": "model.layers.7"}`, // vLLM's layer-wise ranges
+			"decoder.layers.7.self_attention", "transformer/layers_7/mlp", "blk.7.ffn_gate_exps", "blocks.7.moe", // Megatron, JAX, llama.cpp, DiTs
+			"DecoderLayer_7", "DeepseekV3DecoderLayer_7", "nn.Module: Qwen3MoeDecoderLayer_7", "DecoderLayer 7", "TransformerLayer_7", "nn.Module: TransformerLayer_7", "GptOssDecoderLayer[7]",
+			"layer 7", "Layer 7", "LAYER 7", "layer_7", "layer7", "layer-7", "layer.7", "layer:7", "layer: 7", "layer=7", "Layer #7", "layer[7]", "(layer 7)", "forward layer 7",
+			"layer_idx=7", "layer_idx 7", "layer_id: 7", "layer_index=7", "layer_number=7", "layerIdx=7", "decoder_layer_7", "transformer_layer_7", "moe_layer_7", "layer_7_experts",
+			"layer_7_of_9", // of 9 or not, it is one layer's
+		},
+		None: {
+			"player 7", "Player_7", "multilayer 7", "sublayer 7", "layernorm_7", "layer_norm 7", "layer_type=7", "layer_count=7", "post_attention_layernorm 7",
+			"num_layers=7", "num_hidden_layers: 7", "n_layer=7", "n_layers 7", "layers=7", "layers 7", "layers 0-7", "num_layers_7", "model.moe_layers.7", "model.dense_layers.7",
+			"h=7", "h 7", "b=8 h=7", "block 7", "block_7", "kv block 7", "blocks=7", "layer -7", "layer: -7", "layer", "layers.", "layer 7th", "layer 7x",
+			"EncoderLayer_7", "Linear_7", "Qwen3MoeSparseMoeBlock_7", "nn.Module: DeepseekV3MoE_7", "TransformerBlock_7", // counted apart from layers, or not a layer
+		},
+	} {
+		for _, name := range names {
+			if got := patterns.label(name); got.layer != layer {
+				t.Errorf("%q: want layer %d, have %+v", name, layer, got)
+			}
+		}
+	}
+}
+
+// Likewise for experts; those that are named are of the phase experts.
+func TestExpertsByTheirUsualNames(t *testing.T) {
+	patterns, err := NewPatterns()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for expert, names := range map[int32][]string{
+		7: {
+			"experts.7", "model.layers.3.mlp.experts.7", "model.layers.3.mlp.experts.7.down_proj", "mlp.experts[7]", "model.layers.3.block_sparse_moe.experts.7.w1", "{'Module': 'model.layers.3.mlp.experts.7'}",
+			"expert 7", "Expert 7", "expert_7", "expert7", "expert:7", "expert=7", "expert #7", "expert[7]", "expert_id=7", "expert_idx 7", "layer_3_expert_7", "layer 3, expert 7", "routed_expert_7", "moe_expert_7",
+		},
+		None: {
+			"num_experts=7", "n_experts 7", "experts=7", "experts 7", "local_experts.7", "decoder.layers.3.mlp.experts.local_experts.7", "local_expert_7", "num_expert_7", "n_expert=7",
+			"shared_expert_7", "shared_experts.7", "mlp.shared_experts.7", "expert_parallel_7", "expert parallel 7", "experts", "inexpert 7", "expert 7x",
+		},
+	} {
+		for _, name := range names {
+			got := patterns.label(name)
+			if got.expert != expert || expert != None && got.phase != PhaseExperts {
+				t.Errorf("%q: want expert %d, have %+v", name, expert, got)
+			}
+		}
+	}
+}
+
+// Modules and classes whose phase is known by name.
+func TestPhasesByTheirUsualNames(t *testing.T) {
+	patterns, err := NewPatterns()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for phase, names := range map[Phase][]string{
+		PhaseExperts:   {"model.layers.3.mlp.experts", "model.layers.3.feed_forward.experts", "nn.Module: GptOssExperts_3", "Qwen3MoeExperts", "decoder.layers.3.mlp.experts.local_experts.7"},
+		PhaseRouter:    {"model.layers.3.mlp.router", "model.layers.3.block_sparse_moe.gate", "model.layers.3.feed_forward.router", "nn.Module: GptOssTopKRouter_3", "TopKGate_3", "DeepseekV3TopkRouter"},
+		PhaseAttention: {"model.layers.3.self_attn", "model.layers.3.linear_attn", "gpt_neox.layers.3.attention", "decoder.layers.3.self_attention", "nn.Module: GptOssAttention_3"},
+		PhaseOther:     {"model.layers.3.mlp.shared_experts", "nn.Module: DeepseekSharedExperts_3"},
+		"":             {"model.layers.3.mlp", "model.layers.3.post_attention_layernorm", "model.layers.3.input_layernorm", "model.layers.3.mlp.gate_up_proj", "nn.Module: MixtralSparseMoeBlock_3", "attention_mask"},
+	} {
+		for _, name := range names {
+			if got := patterns.label(name); got.phase != phase {
+				t.Errorf("%q: want phase %q, have %+v", name, phase, got)
+			}
+		}
+	}
+}
+
 func TestUserPatternsComeFirst(t *testing.T) {
 	patterns, err := NewPatterns(`^L(?P<layer>\d+)$`, `^layer (?P<expert>\d+) router$`)
 	if err != nil {
