@@ -214,6 +214,27 @@ func TestVerifyFindsSwappedBatches(t *testing.T) {
 	}
 }
 
+// A step in which nobody has tokens is as even as can be, but not with ranks gone.
+func TestABatchWithoutTokens(t *testing.T) {
+	dir := t.TempDir()
+	c := openCache(t, dir, specOf(t, small(router.Renormalize), 2))
+	fill(t, c, Equal(0))
+	if b := verified(t, dir).Balances[0]; b.Ranks.MaxOverMean.Defined() || b.Floors.Rank.Defined() || !b.AtFloor() {
+		t.Errorf("%+v", b)
+	}
+	path, err := c.Path(1, Unequal(0, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Verify(context.Background(), dir, nil)
+	if err != nil || s.Balances[0].AtFloor() {
+		t.Errorf("a rank is missing: at the floor %v, %v", s.Balances[0].AtFloor(), err)
+	}
+}
+
 // A rank without tokens has an entry of no rows, and misses when it is gone.
 func TestARankWithoutTokens(t *testing.T) {
 	dir := t.TempDir()

@@ -25,41 +25,37 @@ type checker struct {
 
 func newChecker(p *plans) *checker { return &checker{plans: p} }
 
-// check proves one opened entry. The record is valid whenever it could be read,
-// the ids only without an error and until the next call.
-func (c *checker) check(f *safetensors.File) (r Record, ids []int32, err error) {
-	if r, err = readRecord(f); err != nil {
-		return r, nil, err
-	}
-	if err = c.adopt(r); err != nil {
-		return r, nil, err
+// check proves one opened entry with its record. The ids are valid until the
+// next call.
+func (c *checker) check(f *safetensors.File, r Record) (ids []int32, err error) {
+	if err := c.adopt(r); err != nil {
+		return nil, err
 	}
 	plan, err := c.plans.of(c.family, r.Spec, r.Batch)
 	if err != nil {
-		return r, nil, err
+		return nil, err
 	}
 	if plan.Name() != r.PlanName {
-		return r, nil, fmt.Errorf("made by plan %q, and this program makes %q: generate it anew", r.PlanName, plan.Name())
+		return nil, fmt.Errorf("made by plan %q, and this program makes %q: generate it anew", r.PlanName, plan.Name())
 	}
-	tensors := f.Tensors()
-	var crc uint32
-	if crc, err = c.readIDs(f, tensors[0], r.Spec.Gate.Shape); err != nil {
-		return r, nil, err
+	crc, err := c.readIDs(f, r)
+	if err != nil {
+		return nil, err
 	}
-	rest := tensors[1:]
+	rest := f.Tensors()[1:]
 	if r.Spec.Gate.Bias != nil {
 		crc = crc32.Update(crc, castagnoli, biasBytes(r.Spec.Gate.Bias))
 		rest = rest[1:]
 	}
-	if err = c.checkIDs(plan, r); err != nil {
-		return r, nil, err
+	if err := c.checkIDs(plan, r); err != nil {
+		return nil, err
 	}
 	for _, t := range rest {
 		if crc, err = c.checkRows(f, t, crc); err != nil {
-			return r, nil, err
+			return nil, err
 		}
 	}
-	return r, c.stored, r.checksums(crc)
+	return c.stored, r.checksums(crc)
 }
 
 // adopt readies the checker for the record's family.
@@ -78,7 +74,8 @@ func (c *checker) adopt(r Record) error {
 
 // readIDs reads the chosen experts, the first tensor of an entry, and holds them
 // to the experts there are. It returns the checksum so far.
-func (c *checker) readIDs(f *safetensors.File, t safetensors.Tensor, shape router.Shape) (crc uint32, err error) {
+func (c *checker) readIDs(f *safetensors.File, r Record) (crc uint32, err error) {
+	t, shape := f.Tensors()[0], r.Spec.Gate.Shape
 	c.stored = c.stored[:0]
 	for at := int64(0); at < t.Bytes(); at += int64(len(c.rows)) {
 		n := int(min(blockBytes, t.Bytes()-at))

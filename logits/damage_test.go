@@ -53,7 +53,11 @@ func (c *checker) proves(name string, content []byte) error {
 	if err != nil {
 		return err
 	}
-	_, _, err = c.check(f)
+	r, err := readRecord(f)
+	if err != nil {
+		return err
+	}
+	_, err = c.check(f, r)
 	return err
 }
 

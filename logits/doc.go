@@ -11,9 +11,11 @@
 //	e, err := c.Get(rank, logits.Unequal(9, 2, 0, 5))
 //
 // Ranks are balanced together, so what a rank with 9 tokens routes depends on
-// what the others hold: an entry is for its whole batch. A rank without tokens
-// has an entry of no rows, so that it can be asked for like any other and none
-// of the batch is missing.
+// what the others hold: an entry is for its whole batch. (An engine that knows
+// its own tokens only may ask for the equal batch; its ranks are then even as far
+// as they do hold the same number.) A rank without tokens has an entry of no
+// rows, so that it can be asked for like any other and none of the batch is
+// missing.
 //
 // A cache is a folder of safetensors files, one per rank and batch size. Each
 // says in its metadata all that it depends on, and is named after that, so that

@@ -32,7 +32,9 @@ type Listed struct {
 
 // Balanced is the balance of one batch over all ranks together.
 type Balanced struct {
-	Record       // of one of the ranks; Rank and Tokens have no meaning
+	Spec         Spec
+	PlanName     string // as in Record
+	Batch        Batch
 	Experts      router.Balance
 	Copies       router.Balance // of experts; as Experts without replicas
 	Ranks        router.Balance
@@ -44,11 +46,12 @@ type Balanced struct {
 	Bytes        int64  // of them
 }
 
-// AtFloor reports that ranks and copies of experts are as even as can be, and no
-// rank is missing. With replicas logical experts do not count: even ranks give an
-// expert more slots the more copies it has.
+// AtFloor reports that ranks and copies of experts are as even as can be, as no
+// tokens at all are, and no rank is missing. With replicas logical experts do not
+// count: even ranks give an expert more slots the more copies it has.
 func (b Balanced) AtFloor() bool {
-	return b.Ranks.MaxOverMean <= b.Floors.Rank && b.Copies.MaxOverMean <= b.Floors.Copy
+	above := b.Ranks.MaxOverMean > b.Floors.Rank || b.Copies.MaxOverMean > b.Floors.Copy
+	return len(b.MissingRanks) == 0 && !above
 }
 
 // ErrMissing is wrapped by the errors of entries that a survey expected.
@@ -61,22 +64,23 @@ var ErrMissing = errors.New("entry is missing")
 // each, when not nil, is called after every file, from one goroutine at a time.
 // The error is about the folder; those of entries are in the survey.
 func Verify(ctx context.Context, dir string, each func(done, total int)) (Survey, error) {
-	return survey(ctx, dir, each, func(c *checker, f *safetensors.File) (Record, []int32, error) { return c.check(f) })
+	return survey(ctx, dir, each, (*checker).check)
 }
 
 // List reads the records and experts of a folder's entries, but no logits, and
 // proves nothing beyond their form.
 func List(ctx context.Context, dir string, each func(done, total int)) (Survey, error) {
-	return survey(ctx, dir, each, func(c *checker, f *safetensors.File) (Record, []int32, error) {
-		r, err := readRecord(f)
-		if err == nil {
-			_, err = c.readIDs(f, f.Tensors()[0], r.Spec.Gate.Shape)
-		}
-		return r, c.stored, err
+	return survey(ctx, dir, each, func(c *checker, f *safetensors.File, r Record) ([]int32, error) {
+		_, err := c.readIDs(f, r)
+		return c.stored, err
 	})
 }
 
-func survey(ctx context.Context, dir string, each func(done, total int), look func(*checker, *safetensors.File) (Record, []int32, error)) (Survey, error) {
+// look reads the experts of an opened entry and what else it has to. They are
+// valid until its checker looks again.
+type look func(*checker, *safetensors.File, Record) (ids []int32, err error)
+
+func survey(ctx context.Context, dir string, each func(done, total int), see look) (Survey, error) {
 	files, err := entryFiles(dir)
 	if err != nil {
 		return Survey{}, err
@@ -91,7 +95,7 @@ func survey(ctx context.Context, dir string, each func(done, total int), look fu
 		defer checkers.Put(c)
 		l := Listed{Path: filepath.Join(dir, files[i])}
 		var ids []int32
-		l.Record, ids, l.Bytes, l.Err = open(l.Path, c, look)
+		l.Record, ids, l.Bytes, l.Err = open(l.Path, c, see)
 		s.Entries[i] = l
 		sum.mu.Lock()
 		defer sum.mu.Unlock()
@@ -128,7 +132,7 @@ func entryFiles(dir string) ([]string, error) {
 	return files, nil
 }
 
-func open(path string, c *checker, look func(*checker, *safetensors.File) (Record, []int32, error)) (r *Record, ids []int32, size int64, err error) {
+func open(path string, c *checker, see look) (r *Record, ids []int32, size int64, err error) {
 	f, err := safetensors.Open(path)
 	if err != nil {
 		if info, statErr := os.Stat(path); statErr == nil {
@@ -137,11 +141,12 @@ func open(path string, c *checker, look func(*checker, *safetensors.File) (Recor
 		return nil, nil, size, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	record, ids, err := look(c, f)
-	if record.Spec.Model != "" { // which a record that could be read always has
-		r = &record
+	record, err := readRecord(f)
+	if err != nil {
+		return nil, nil, f.Size(), err
 	}
-	return r, ids, f.Size(), err
+	ids, err = see(c, f, record)
+	return &record, ids, f.Size(), err
 }
 
 // group gathers the entries of one batch.
@@ -170,19 +175,19 @@ func (g *gatherer) add(l Listed, ids []int32) {
 	} else {
 		g.specs[family] = l.Record.Spec
 	}
-	r := *l.Record
+	r := l.Record
 	key := fmt.Sprintf("%s t%s", family, r.Batch)
 	b := g.groups[key]
 	if b == nil {
 		b = &group{
-			Balanced: Balanced{Record: r, Worst: Exact},
+			Balanced: Balanced{Spec: r.Spec, PlanName: r.PlanName, Batch: r.Batch, Worst: Exact},
 			family:   family,
 			load:     router.NewLoad(r.Spec.Gate.Shape.Experts),
 			good:     make([]bool, r.Spec.Layout.Ranks()),
 		}
 		g.groups[key] = b
 	}
-	l.Record.Batch = b.Batch
+	r.Batch = b.Batch
 	b.Bytes += l.Bytes
 	b.Entries++
 	if l.Err != nil {
@@ -212,11 +217,10 @@ func (g *gatherer) finish(dir string, there []Listed) (balances []Balanced, miss
 				continue
 			}
 			b.MissingRanks = append(b.MissingRanks, rank)
-			r := b.Record
-			r.Rank = rank
-			path := filepath.Join(dir, address(r.Spec.identify(r.PlanName, rank, r.Batch)))
+			path := filepath.Join(dir, address(b.Spec.identify(b.PlanName, rank, b.Batch)))
 			if !paths[path] {
-				missing = append(missing, Listed{Path: path, Record: &r, Err: fmt.Errorf("%w: want one for each of %d ranks, found none for rank %d", ErrMissing, len(b.good), rank)})
+				r := &Record{Spec: b.Spec, PlanName: b.PlanName, Rank: rank, Batch: b.Batch}
+				missing = append(missing, Listed{Path: path, Record: r, Err: fmt.Errorf("%w: want one for each of %d ranks, found none for rank %d", ErrMissing, len(b.good), rank)})
 			}
 		}
 		b.weigh()

@@ -271,7 +271,7 @@ func biasNotes(g router.Gate, list []logits.Written) []string {
 		notes = append(notes, fmt.Sprintf("%d tokens do not get their planned experts: their entries hold what the router picks instead", moved))
 	}
 	if lost = slices.Compact(lost); len(lost) > 0 {
-		notes = append(notes, fmt.Sprintf("no logits can bring these experts to be chosen as planned, the bias of other experts or groups is too far above theirs: %v", lost))
+		notes = append(notes, fmt.Sprintf("no logits can bring these experts to be chosen as planned, the bias of other experts or groups is too far above theirs: %s", rangesText(lost)))
 	}
 	return notes
 }

@@ -135,6 +135,11 @@ func (o *plansOptions) run(c *cobra.Command) error {
 		return err
 	}
 	for _, p := range problems {
+		if err := countable(p); err != nil {
+			return err
+		}
+	}
+	for _, p := range problems {
 		for _, plan := range o.plans {
 			if c.Context().Err() != nil {
 				return context.Cause(c.Context())
@@ -148,43 +153,45 @@ func (o *plansOptions) run(c *cobra.Command) error {
 // problems are what the plans have to solve: the batches whose ranks differ, or
 // every batch size on every number of ranks.
 func (o *plansOptions) problems(shape router.Shape) (list []router.Problem, err error) {
-	add := func(ranks int, tokens func(ranks int) []int) {
-		if err == nil {
-			var p router.Problem
-			p, err = o.problem(shape, ranks, tokens)
-			list = append(list, p)
+	for _, each := range o.batch.unequal {
+		layout, err := o.gate.layout(shape.Experts, len(each))
+		if err != nil {
+			return nil, err
 		}
+		list = append(list, o.problem(shape, layout, each))
 	}
-	if len(o.batch.unequal) > 0 {
-		for _, each := range o.batch.unequal {
-			add(len(each), func(int) []int { return each })
-		}
-		return list, err
+	if len(list) > 0 {
+		return list, nil
 	}
 	ranks := o.ranks
 	if o.gate.placement != "" {
 		ranks = []int{0} // the file's
 	}
 	for _, n := range ranks {
+		layout, err := o.gate.layout(shape.Experts, n)
+		if err != nil {
+			return nil, err
+		}
 		for _, t := range o.batch.tokens {
-			add(n, func(ranks int) []int { return slices.Repeat([]int{t}, ranks) })
+			list = append(list, o.problem(shape, layout, slices.Repeat([]int{t}, layout.Ranks())))
 		}
 	}
-	return list, err
+	return list, nil
 }
 
-// problem places the experts, on so many ranks unless a file says otherwise, and
-// the tokens on the ranks that there are.
-func (o *plansOptions) problem(shape router.Shape, ranks int, tokens func(ranks int) []int) (router.Problem, error) {
-	layout, err := o.gate.layout(shape.Experts, ranks)
-	if err != nil {
-		return router.Problem{}, err
+func (o *plansOptions) problem(shape router.Shape, layout router.Layout, tokens []int) router.Problem {
+	return router.Problem{Shape: shape, Layout: layout, Mode: router.Mode(o.gate.mode), Layer: o.layer, Tokens: tokens}
+}
+
+// countable is an error for a problem that contradicts itself or is too large.
+func countable(p router.Problem) error {
+	if err := p.Validate(); err != nil {
+		return withCode(exitUsage, err)
 	}
-	p := router.Problem{Shape: shape, Layout: layout, Mode: router.Mode(o.gate.mode), Layer: o.layer, Tokens: tokens(layout.Ranks())}
-	if slots := slices.Max(p.Tokens) * shape.TopK * layout.Ranks(); slots > mostSlots {
-		return p, usagef("want at most %d slots (tokens × top-k × ranks), have %d: these are more than can be counted", mostSlots, slots)
+	if slots := slices.Max(p.Tokens) * p.Shape.TopK * p.Layout.Ranks(); slots > mostSlots {
+		return usagef("want at most %d slots (tokens × top-k × ranks), have %d: these are more than can be counted", mostSlots, slots)
 	}
-	return p, withCode(exitUsage, p.Validate())
+	return nil
 }
 
 func planCase(name string, p router.Problem, knobs router.PlanOptions) plannedCase {

@@ -128,7 +128,7 @@ func balanceStatus(b logits.Balanced) string {
 }
 
 // rangesText shortens ascending numbers: 0-2, 5.
-func rangesText(list []int) string {
+func rangesText[T int | int32](list []T) string {
 	text := ""
 	for i := 0; i < len(list); {
 		j := i
