@@ -48,7 +48,16 @@ var seenNames = [][]string{
 	{
 		"void tensorrt_llm::kernels::ar_fusion::allreduce_fusion_kernel_oneshot_lamport<(int)2, __nv_bfloat16, (int)4, (bool)0>(T2)", "void flashinfer::trtllm_allreduce_fusion::allreduce_fusion_kernel_twoshot_sync<(int)2>(T2)",
 		"void oneshotAllreduceFusionKernel<(unsigned char)4, __nv_bfloat16>(T2 *)", "void tensorrt_llm::kernels::mnnvl::twoshotAllreduceKernel<__nv_bfloat16>(T1 *)", "lamport_initialize_kernel",
+		"void tensorrt_llm::kernels::oneShotAllReduceKernel<__nv_bfloat16, (int)8, (bool)1>(tensorrt_llm::kernels::AllReduceParams)", "void tensorrt_llm::kernels::twoShotAllReduceKernel<half, (int)8>(tensorrt_llm::kernels::AllReduceParams)",
+		"void flashinfer::trtllm_mnnvl_allreduce::rmsNormLamport<__nv_bfloat16, (flashinfer::QuantType)0>(T1 *)",
 	},
+	{
+		"void <unnamed>::two_shot_all_reduce_kernel_inplace<c10::BFloat16, (int)16, (int)2>(T1 **, unsigned long, unsigned long, unsigned int **, unsigned long, unsigned long)", "one_shot_all_reduce_kernel",
+		"void c10d::symmetric_memory::multimem_all_gather_kernel<(int)16>(char *, char *, unsigned long, unsigned int **, unsigned long, unsigned long)", "multimem_all_reduce_kernel", "multimem_one_shot_all_reduce_kernel",
+		"c10d::symmetric_memory::barrier_kernel(unsigned int **, int, int, int, unsigned long)",
+	},
+	{"void quickreduce::allreduce_prototype_twoshot<quickreduce::AllReduceTwoshot<__half, quickreduce::CodecQ4<__half, (int)4>, (bool)1>, __half>(const T2 *, T2 *, unsigned int)"},
+	{"void barrier_on_stream_kernel_threadgroup<(threadgroup_t)1>(int, int)", "sync_all_on_stream_kernel"},
 	// gate
 	{
 		"void flashinfer::trtllm_dsv3_router_gemm::router_gemm_kernel<__nv_bfloat16, (int)128, (int)8, (int)16, (int)256, (int)7168>(float *, const T1 *, const T1 *)",

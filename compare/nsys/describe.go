@@ -143,6 +143,7 @@ func (d *description) troubles() {
 		{t.backwards, "backwards", "%d events end before they begin: left out"},
 		{t.outOfRange, "out_of_range", "%d events have impossible times (beyond 104 days): left out"},
 		{t.reused, "correlation_reused", "%d calls carry the correlation id of another call: each kernel was given the last call before it"},
+		{t.unended, "unended_kernels", "%d kernels have no duration recorded: left out"},
 		{t.openRanges, "open_ranges", "%d ranges were never closed: taken to last to the capture's end"},
 		{t.unowned, "no_process", "%d kernels record no process, and there are several: they stand as a rank of their own, which may move the others' numbers; an export per rank avoids it"},
 		{t.elsewhere, "other_device", "%d kernels ran on another device than most of their process: they count for the same rank"},

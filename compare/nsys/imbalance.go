@@ -60,42 +60,99 @@ func (r *reduction) lookForRanges() {
 	if !stepped {
 		r.warn("no_steps", "", "no range names a step: the whole capture counts as one (--step-pattern tells which names do)")
 	}
+	if ranks := r.otherLayers(); len(ranks) > 0 {
+		r.warn("other_layers", "", fmt.Sprintf("rank %d has other layers than rank %d: a pipeline's stages do, and exports of different runs", ranks[1], ranks[0]))
+	}
 	if !r.layered {
 		r.warn("no_layers", "", "no range names a layer: all layers count as one (--layer-pattern tells which names do)")
 	}
 }
 
-// layerGrids collects, for every layer, the compute time of the ranks that have
-// the layer at all, in the steps that all ranks have. Time in collectives is
-// not compute.
-func (r *reduction) layerGrids(counts func(Phase) bool) (layers []int, ranks map[int][]int, grids map[int]grid) {
+// otherLayers is the first two ranks that have different layers, nil if none have.
+func (r *reduction) otherLayers() []int {
+	layers := map[int]map[int]bool{}
+	for _, c := range r.trace.Cells {
+		if c.Layer != None {
+			if layers[c.Rank] == nil {
+				layers[c.Rank] = map[int]bool{}
+			}
+			layers[c.Rank][c.Layer] = true
+		}
+	}
+	for _, p := range r.parts[1:] {
+		if first := r.parts[0].rank.Rank; !maps.Equal(layers[first], layers[p.rank.Rank]) {
+			return []int{first, p.rank.Rank}
+		}
+	}
+	return nil
+}
+
+// layerGrid is the compute time of a layer on the ranks that have it at all, by
+// step, then by rank. Time in collectives is not compute. A rank without a kernel of
+// any phase in a step in which others ran the layer did not do nothing: its kernels
+// were lost, and the step is left out.
+type layerGrid struct {
+	layer int
+	ranks []int
+	times grid
+	lost  int // steps left out
+}
+
+// layerGrids collects the layers' times in the phases that count, in the steps that
+// all ranks have.
+func (r *reduction) layerGrids(counts func(Phase) bool) []layerGrid {
 	steps, _ := r.steps()
-	ranks, grids = map[int][]int{}, map[int]grid{}
+	byLayer := map[int]*layerGrid{}
 	for _, c := range r.trace.Cells {
-		if r.counted(c.Layer) && !slices.Contains(ranks[c.Layer], c.Rank) {
-			ranks[c.Layer] = append(ranks[c.Layer], c.Rank) // cells come in rank order
-		}
-	}
-	layers = slices.Sorted(maps.Keys(ranks))
-	for _, layer := range layers {
-		g := make(grid, len(steps))
-		for i := range g {
-			g[i] = make([]int64, len(ranks[layer]))
-		}
-		grids[layer] = g
-	}
-	for _, c := range r.trace.Cells {
-		if !r.counted(c.Layer) || !counts(c.Phase) {
+		if !r.counted(c.Layer) {
 			continue
 		}
-		step, ok := slices.BinarySearch(steps, c.Step)
-		if !ok {
+		g := byLayer[c.Layer]
+		if g == nil {
+			g = &layerGrid{layer: c.Layer}
+			byLayer[c.Layer] = g
+		}
+		if !slices.Contains(g.ranks, c.Rank) {
+			g.ranks = append(g.ranks, c.Rank) // cells come in rank order
+		}
+	}
+	ran := map[int][][]bool{}
+	for layer, g := range byLayer {
+		for range steps {
+			g.times = append(g.times, make([]int64, len(g.ranks)))
+			ran[layer] = append(ran[layer], make([]bool, len(g.ranks)))
+		}
+	}
+	for _, c := range r.trace.Cells {
+		step, inAll := slices.BinarySearch(steps, c.Step)
+		if !r.counted(c.Layer) || !inAll {
 			continue
 		}
-		rank, _ := slices.BinarySearch(ranks[c.Layer], c.Rank)
-		grids[c.Layer][step][rank] += c.TotalNS - c.CollectiveNS
+		g := byLayer[c.Layer]
+		rank, _ := slices.BinarySearch(g.ranks, c.Rank)
+		ran[c.Layer][step][rank] = true
+		if counts(c.Phase) {
+			g.times[step][rank] += c.TotalNS - c.CollectiveNS
+		}
 	}
-	return layers, ranks, grids
+	grids := []layerGrid{}
+	for _, layer := range slices.Sorted(maps.Keys(byLayer)) {
+		grids = append(grids, byLayer[layer].whole(ran[layer]))
+	}
+	return grids
+}
+
+// whole leaves out the steps that only some of the ranks ran.
+func (g *layerGrid) whole(ran [][]bool) layerGrid {
+	kept := layerGrid{layer: g.layer, ranks: g.ranks}
+	for step, row := range g.times {
+		if slices.Contains(ran[step], true) && slices.Contains(ran[step], false) {
+			kept.lost++
+			continue
+		}
+		kept.times = append(kept.times, row)
+	}
+	return kept
 }
 
 // imbalance fills Imbalance: per layer the time of the ranks in the phase
@@ -105,15 +162,19 @@ func (r *reduction) imbalance() {
 	if _, partial := r.steps(); partial > 0 {
 		r.warn("partial_steps", "", fmt.Sprintf("%d steps are not on every rank: left out of imbalance and loss", partial))
 	}
-	layers, ranks, grids := r.layerGrids(func(p Phase) bool { return p == PhaseExperts })
-	for _, layer := range layers {
-		if len(ranks[layer]) > 1 {
-			t := newTally(layer, LevelRank, ranks[layer])
-			for _, row := range grids[layer] {
+	lost := 0
+	for _, g := range r.layerGrids(func(p Phase) bool { return p == PhaseExperts }) {
+		lost += g.lost
+		if len(g.ranks) > 1 {
+			t := newTally(g.layer, LevelRank, g.ranks)
+			for _, row := range g.times {
 				t.add(row)
 			}
 			r.addImbalance(t)
 		}
+	}
+	if lost > 0 {
+		r.warn("lost_kernels", "", fmt.Sprintf("in %d steps of layers some ranks have no kernel while others do: their kernels were lost, and those steps are left out of imbalance and loss", lost))
 	}
 	r.expertImbalance()
 	for _, s := range r.options.Recorded.Imbalance {
@@ -206,7 +267,7 @@ func (r *reduction) sumExperts() {
 	var list []expertTime
 	for _, d := range r.digests {
 		for i, at := range d.places {
-			if at.Expert != None && r.counted(int(at.Layer)) && len(ns[d]) > 0 {
+			if len(ns[d]) > 0 && ns[d][i] > 0 && at.Expert != None && r.counted(int(at.Layer)) {
 				list = append(list, expertTime{at, ns[d][i]})
 			}
 		}
@@ -223,7 +284,7 @@ func (r *reduction) expertImbalance() {
 	if len(list) == 0 {
 		return
 	}
-	experts, ok := r.expertParts(list)
+	experts, ok := r.expertParts()
 	if !ok {
 		return
 	}
@@ -247,21 +308,41 @@ func (r *reduction) expertImbalance() {
 	}
 }
 
-// expertParts are the experts among which times are compared, in order: the span
-// of the expert numbers that own kernels, or, where counts are recorded, the
-// experts of the ranks that are there. One that never ran had no time.
-func (r *reduction) expertParts(list []expertTime) (experts []int, ok bool) {
-	low, high := list[0].Expert, list[0].Expert
-	for _, e := range list {
-		low, high = min(low, e.Expert), max(high, e.Expert)
+// expertParts are the experts among which times are compared, in order: those of
+// the ranks that are there, by the recorded layout or, without one, by the numbers
+// of the experts that own kernels. One that never ran had no time.
+func (r *reduction) expertParts() (experts []int, ok bool) {
+	held := r.recordedExperts()
+	if len(held) > 0 {
+		for _, e := range r.expertTimes {
+			held[int(e.Expert)] = true
+		}
+		return slices.Sorted(maps.Keys(held)), true
 	}
-	if high-low >= maxParts {
-		r.warn("expert_numbers", "", fmt.Sprintf("experts are numbered from %d to %d, which no model has: their imbalance is not computed", low, high))
-		return nil, false
+	neighbour, last := None, 0 // the rank before with experts, and its last one
+	for i, p := range r.parts {
+		first, end := r.expertSpan(i)
+		if first == end {
+			continue
+		}
+		if p.rank.Rank == neighbour+1 && last < first {
+			first = last + 1 // experts between two neighbours that never ran belong to one of them
+		}
+		if end-first > maxParts {
+			r.warn("expert_numbers", "", fmt.Sprintf("experts are numbered from %d to %d, which no model has: their imbalance is not computed", first, end-1))
+			return nil, false
+		}
+		for e := first; e < end; e++ {
+			held[e] = true
+		}
+		neighbour, last = p.rank.Rank, end-1
 	}
-	for e := low; e <= high; e++ {
-		experts = append(experts, int(e))
-	}
+	return slices.Sorted(maps.Keys(held)), true
+}
+
+// recordedExperts is the experts that the recorded layout puts on the ranks that
+// are there.
+func (r *reduction) recordedExperts() map[int]bool {
 	held := map[int]bool{}
 	for _, layout := range r.options.Recorded.Layout {
 		for _, p := range r.parts {
@@ -272,13 +353,23 @@ func (r *reduction) expertParts(list []expertTime) (experts []int, ok bool) {
 			}
 		}
 	}
-	if len(held) > 0 {
-		for _, e := range list {
-			held[int(e.Expert)] = true
+	return held
+}
+
+// expertSpan is the half-open range of the numbers of the experts that own kernels
+// of a part.
+func (r *reduction) expertSpan(part int) (first, end int) {
+	for place, sum := range r.sums[part] {
+		at := r.parts[part].of.places[place]
+		if sum == 0 || at.Expert == None || !r.counted(int(at.Layer)) {
+			continue
 		}
-		experts = slices.Sorted(maps.Keys(held))
+		if first == end {
+			first, end = int(at.Expert), int(at.Expert)+1
+		}
+		first, end = min(first, int(at.Expert)), max(end, int(at.Expert)+1)
 	}
-	return experts, true
+	return first, end
 }
 
 // maxParts bounds the experts of a layer, far above any model.
@@ -286,16 +377,15 @@ const maxParts = 1 << 16
 
 // stragglers fills Stragglers from the compute time of all phases of a layer.
 func (r *reduction) stragglers() {
-	layers, ranks, grids := r.layerGrids(func(Phase) bool { return true })
-	for _, layer := range layers {
-		parts := ranks[layer]
+	for _, g := range r.layerGrids(func(Phase) bool { return true }) {
+		parts := g.ranks
 		if len(parts) < 2 {
 			continue
 		}
-		s := StragglerStat{Layer: layer, WorstRank: None, LossNS: router.Undefined(), MeanNS: router.Undefined(), MaxNS: router.Undefined()}
+		s := StragglerStat{Layer: g.layer, WorstRank: None, LossNS: router.Undefined(), MeanNS: router.Undefined(), MaxNS: router.Undefined()}
 		var most, mean float64
 		worst := make([]int, len(parts))
-		for _, row := range grids[layer] {
+		for _, row := range g.times {
 			b := router.BalanceOf(row)
 			if b.Total == 0 {
 				continue

@@ -2,6 +2,7 @@ package nsys
 
 import (
 	"errors"
+	"path/filepath"
 	"slices"
 	"testing"
 )
@@ -180,6 +181,8 @@ func TestRankEvidence(t *testing.T) {
 		{"the launcher's variable says nothing of its processes", kernels(2, 3).environment(`RANK="0"`), "x.sqlite", nil, 2, byDevice},
 		{"MPI_RANKS", kernels(2, 3).sql(mpi, tid(2, 1), tid(3, 1)), "x.sqlite", nil, 4, byMPI},
 		{"the file's name", kernels(2), "report_np8_rank6.sqlite", nil, 6, byFileName},
+		{"a model's name before it", kernels(2), "deepseek-r1.ep4.rank0.sqlite", nil, 0, byFileName},
+		{"a model's name alone", kernels(2), "deepseek-r1.sqlite", nil, 2, byDevice},
 		{"the device", kernels(2), "forward4.sqlite", nil, 2, byDevice},
 		{"several processes on one device", kernels(2, 3).sql("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET deviceId = 0"), "x.sqlite", nil, 0, byProcessOrder},
 	} {
@@ -220,5 +223,71 @@ func TestRankThatEndedEarly(t *testing.T) {
 	equal(t, "steps", trace.Imbalance[0].Steps, 1)
 	if !hasWarning(trace.Warnings, "partial_steps") || !hasWarning(trace.Warnings, "few_kernels") || !hasWarning(trace.Exports[2].Warnings, "ended_early") {
 		t.Errorf("have %v and %v", trace.Warnings, trace.Exports[2].Warnings)
+	}
+}
+
+// A rank whose kernels of a layer were lost did not do that layer in no time: the
+// step counts in the layer that both ranks have, and not in the other.
+func TestLostKernelsAreNoZeros(t *testing.T) {
+	ranks := make([]string, 2)
+	for p := range int64(2) {
+		f := newFixture()
+		for step := range int64(2) {
+			at := 1000 * step
+			f.push(p, at, at+900, "[Executor] _forward_step "+string(rune('0'+step))+":")
+			for layer := range int64(2) {
+				from := at + 10 + 400*layer
+				f.push(p, from, from+300, "layer "+string(rune('0'+layer))+" experts")
+				if p == 0 || step == 0 || layer == 0 {
+					f.work(p, 2*step+layer+1, from+20, 10+20*p, "gemm")
+				}
+			}
+		}
+		ranks[p] = f.write(t, "r.rank"+string(rune('0'+p))+".sqlite")
+	}
+	trace := mustRead(t, Options{}, ranks...)
+	// times 10 and 30 wherever both ran: max/mean 1.5, loss 30 − 20
+	for layer, steps := range []int{2, 1} {
+		near(t, "max/mean", trace.Imbalance[layer].MaxOverMean, 1.5)
+		equal(t, "steps", trace.Imbalance[layer].Steps, steps)
+		near(t, "loss", trace.Stragglers[layer].LossNS, 10)
+	}
+	if !hasWarning(trace.Warnings, "lost_kernels") {
+		t.Errorf("have %v", trace.Warnings)
+	}
+}
+
+// Of four ranks with eight experts each, two are given: their sixteen experts are
+// compared, and those of the others are not idle ones.
+func TestExpertsOfRanksNotGiven(t *testing.T) {
+	capture := filepath.Join(testdata, "gptoss-ep4-ranks")
+	for _, c := range []struct {
+		ranks []string
+		parts int
+	}{{[]string{"0", "3"}, 16}, {[]string{"1", "2"}, 16}, {[]string{"2"}, 8}, {[]string{"0", "1", "2", "3"}, 32}} {
+		var paths []string
+		for _, rank := range c.ranks {
+			paths = append(paths, filepath.Join(capture, "normal.rank"+rank+".sqlite"))
+		}
+		for _, s := range mustRead(t, Options{}, paths...).Imbalance {
+			if s.Level == LevelExpert && s.Parts != c.parts {
+				t.Errorf("ranks %v, layer %d: want %d experts, have %d", c.ranks, s.Layer, c.parts, s.Parts)
+			}
+		}
+	}
+}
+
+// Exports whose layers differ are of a pipeline, or of two runs.
+func TestOtherLayersAreSaid(t *testing.T) {
+	of := func(layers ...string) string {
+		f := newFixture()
+		for i, layer := range layers {
+			at := int64(100 * i)
+			f.push(int64(len(layers)), at, at+90, "layer "+layer+" experts").work(int64(len(layers)), int64(i+1), at+10, 10, "gemm")
+		}
+		return f.write(t, "r.rank"+layers[0]+".sqlite")
+	}
+	if trace := mustRead(t, Options{}, of("0", "1"), of("1")); !hasWarning(trace.Warnings, "other_layers") {
+		t.Errorf("have %v", trace.Warnings)
 	}
 }

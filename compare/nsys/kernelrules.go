@@ -35,7 +35,10 @@ var kernelRules = []kernelRule{
 	{function: `pplx::.*\bcombineKernel\b`, phase: PhaseCombine, library: "pplx", collective: true, source: "pplx-kernels csrc/all_to_all"},
 	{function: `nccl(?:Symk)?(?:Dev)?Kernel`, phase: PhaseCommunication, library: "NCCL", collective: true, source: "captures; nccl src/device, symmetric"},
 	{function: `cross_device_reduce_[12]stage\b`, phase: PhaseCommunication, library: "vLLM, SGLang", collective: true, source: "csrc/custom_all_reduce.cuh"},
-	{function: `allreduce_fusion_kernel_\w+|(?:oneshot|twoshot)Allreduce\w*Kernel\b|lamport_\w+`, phase: PhaseCommunication, library: "TensorRT-LLM, FlashInfer", collective: true, source: "kernels/communicationKernels/allReduceFusionKernels.cu"},
+	{function: `allreduce_fusion_kernel_\w+|(?:one|two)[sS]hotAll[rR]educe\w*Kernel\b|lamport_\w+|rmsNormLamport\b`, phase: PhaseCommunication, library: "TensorRT-LLM, FlashInfer", collective: true, source: "kernels/communicationKernels/allReduceFusionKernels.cu, mnnvlAllreduceKernels.cu, kernels/customAllReduceKernels.cu"},
+	{function: `(?:multimem|(?:one|two)_shot)_all_(?:reduce|gather)_kernel\w*|multimem_one_shot_all_reduce_kernel\b|symmetric_memory::(?:barrier|put_signal|wait_signal)_kernel\b`, phase: PhaseCommunication, library: "PyTorch", collective: true, source: "torch csrc/distributed/c10d/symm_mem/CUDASymmetricMemory*.cu"},
+	{function: `(?:quickreduce::)?allreduce_prototype_(?:one|two)shot\b`, phase: PhaseCommunication, library: "vLLM, SGLang", collective: true, source: "csrc/quickreduce/quick_reduce.h"},
+	{function: `(?:barrier|sync)(?:_all)?_on_stream_kernel\w*`, phase: PhaseCommunication, library: "NVSHMEM", collective: true, source: "nvshmem src/host/stream/coll/barrier"},
 
 	// gate
 	{function: `router_gemm_kernel|tinygemm_kernel\b|cake_router_gemm_|(?:dsv3|gpt_oss|fp32|llama4)_router_gemm`, phase: PhaseRouter, library: "FlashInfer, vLLM", source: "flashinfer gemm/dsv3_router_gemm.cuh, csrc/tinygemm2.cu; vllm csrc/moe"},

@@ -136,9 +136,10 @@ func rankByMPI(rec *recording, p *probe, ledgers []*ledger, set func(*ledger, in
 	return true
 }
 
-var rankName = regexp.MustCompile(`(?i)(?:^|[^a-z])r(?:ank)?[._-]?(\d{1,6})(?:[^0-9a-z]|$)`)
+// rankName wants the whole word: the r1 of "deepseek-r1.rank0.sqlite" is a model's.
+var rankName = regexp.MustCompile(`(?i)(?:^|[^a-z])rank[._-]?(\d{1,6})(?:[^0-9a-z]|$)`)
 
-// rankInName reads "normal.rank3.sqlite", "report_np8_rank3.sqlite", "x-r3.sqlite".
+// rankInName reads "normal.rank3.sqlite" and "report_np8_rank3.sqlite".
 func rankInName(path string) (int, bool) {
 	m := rankName.FindStringSubmatch(filepath.Base(path))
 	if m == nil {

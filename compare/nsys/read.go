@@ -45,6 +45,7 @@ type trouble struct {
 	backwards  int64 // events that end before they begin, left out
 	outOfRange int64 // events beyond timeLimit, left out
 	openRanges int64 // ranges never closed, taken to last to the capture's end
+	unended    int64 // kernels whose end was not recorded, left out
 	reused     int64 // calls with the correlation id of another call
 	strays     int64 // kernels without a process, given to the only one
 	unowned    int64 // kernels without a process, where there are several
@@ -56,6 +57,7 @@ func (t *trouble) add(o trouble) {
 	t.backwards += o.backwards
 	t.outOfRange += o.outOfRange
 	t.openRanges += o.openRanges
+	t.unended += o.unended
 	t.reused += o.reused
 	t.strays += o.strays
 	t.unowned += o.unowned

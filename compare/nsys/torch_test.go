@@ -187,7 +187,8 @@ func TestTorchTimes(t *testing.T) {
 	event := func(ts, dur string) string {
 		return `{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":` + ts + `,"dur":` + dur + `}`
 	}
-	text := "[" + strings.Join([]string{event("1.5", "2.0019"), event("1e0", "0.25"), event("1", "-1"), event("99999999999999999999", "1"), event("NaN", "1"), event("-9223372036854775.808", "1")}, ",") + "]"
+	text := "[" + strings.Join([]string{event("1.5", "2.0019"), event("1e0", "0.25"), event("1", "-1"), event("99999999999999999999", "1"), event("NaN", "1"), event("-9223372036854775.808", "1"),
+		`{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":1}`}, ",") + "]"
 	rec, _, err := readTorch(context.Background(), strings.NewReader(text), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -197,6 +198,7 @@ func TestTorchTimes(t *testing.T) {
 	equal(t, "second starts before the first", rec.kernels[1].start, -500)
 	equal(t, "backwards", rec.trouble.backwards, 1)
 	equal(t, "out of range", rec.trouble.outOfRange, 3)
+	equal(t, "without a duration", rec.trouble.unended, 1)
 }
 
 // The scanner takes what encoding/json takes, for text that a trace can hold.

@@ -41,6 +41,10 @@ func (t *torchReader) keep(e *torchEvent) {
 }
 
 func (t *torchReader) keepKernel(e *torchEvent, start, end int64) {
+	if !e.lasting {
+		t.trouble.unended++
+		return
+	}
 	device := e.device
 	if device < 0 {
 		device = 0
