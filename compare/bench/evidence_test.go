@@ -176,13 +176,17 @@ func TestProveByOutput(t *testing.T) {
 		"normal without loads":          {Normal, said(false, 2), 2, Unbalanced},
 		"normal told to be perfect":     {Normal, said(true, 2, 1, 1), 2, Balanced},
 		"a layer without a rank's load": {Perfect, said(true, 1, nan, 1), 1, Balanced},
+		"perfect, uneven experts only":  {Perfect, said(true, 1, nan, 1.6), 1, Unproved},
+		"normal, even experts only":     {Normal, said(false, 1, nan, 1), 1, Balanced},
+		"normal, uneven experts only":   {Normal, said(false, 1, nan, 2), 1, Unbalanced},
+		"normal, even ranks only":       {Normal, said(false, 2, 1, nan), 2, Balanced},
 	} {
 		proofs := Treatment{}.prove(c.arm, c.a, 0)
 		if len(proofs) != c.ranks {
 			t.Errorf("%s: %d proofs, want one per rank", name, len(proofs))
 		}
 		for _, p := range proofs {
-			if p.Standing != c.want {
+			if p.Standing != c.want || strings.Contains(p.Evidence, "NaN") {
 				t.Errorf("%s: %s (%s), want %s", name, p.Standing, p.Evidence, c.want)
 			}
 		}
@@ -403,15 +407,20 @@ func TestProveByCounts(t *testing.T) {
 		rank, rankFloor, expert, expFloor router.Number
 		want                              Standing
 	}{
-		"perfect at its floor":        {Perfect, 1.5, 1.5, 4, 4, Balanced},
-		"perfect, even ranks only":    {Perfect, 1.04, 1, 3, 1, Balanced},
-		"perfect above its floor":     {Perfect, 1.2, 1, 1, 1, Unbalanced},
-		"perfect, experts only":       {Perfect, nan, nan, 1.02, 1, Balanced},
-		"perfect, uneven experts":     {Perfect, nan, nan, 1.2, 1, Unbalanced},
-		"normal, uneven ranks":        {Normal, 1.4, 1, 2, 1, Unbalanced},
-		"normal, uneven experts only": {Normal, 1, 1, 2, 1, Unbalanced},
-		"normal but even":             {Normal, 1, 1, 1, 1, Balanced},
-		"nothing recorded":            {Perfect, nan, nan, nan, nan, Unproved},
+		"perfect at its floor":             {Perfect, 1.5, 1.5, 4, 4, Balanced},
+		"perfect, even ranks only":         {Perfect, 1.04, 1, 3, 1, Balanced},
+		"perfect above its floor":          {Perfect, 1.2, 1, 1, 1, Unbalanced},
+		"perfect, experts only":            {Perfect, nan, nan, 1.02, 1, Balanced},
+		"perfect, uneven experts":          {Perfect, nan, nan, 1.2, 1, Unbalanced},
+		"normal, uneven ranks":             {Normal, 1.4, 1, 2, 1, Unbalanced},
+		"normal, uneven experts only":      {Normal, 1, 1, 2, 1, Unbalanced},
+		"normal but even":                  {Normal, 1, 1, 1, 1, Balanced},
+		"normal, even experts, no ranks":   {Normal, nan, nan, 1, 1, Balanced},
+		"normal, uneven experts, no ranks": {Normal, nan, nan, 2, 1, Unbalanced},
+		"normal, even ranks, no experts":   {Normal, 1, 1, nan, nan, Balanced},
+		"normal, uneven ranks, no experts": {Normal, 1.4, 1, nan, nan, Unbalanced},
+		"normal, nothing recorded":         {Normal, nan, nan, nan, nan, Unproved},
+		"nothing recorded":                 {Perfect, nan, nan, nan, nan, Unproved},
 	} {
 		proofs := Treatment{}.prove(c.arm, Attempt{Counted: &Counted{Ranks: 3, RankMaxOverMean: c.rank, RankFloor: c.rankFloor, ExpertMaxOverMean: c.expert, ExpertFloor: c.expFloor}}, 3)
 		if len(proofs) != 3 {

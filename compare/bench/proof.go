@@ -173,8 +173,51 @@ func (t Treatment) prove(arm Arm, a Attempt, ranks int) []Proof {
 	return t.proveByLine(arm, a, ranks)
 }
 
+// level is how uneven the worst layer of a launch is, over ranks or over experts.
+type level struct {
+	over       string
+	max, floor router.Number // max/mean, and the least that whole slots allow, where that is known
+}
+
+// within reports whether the level is at most so many times its floor; where
+// that is not known, times the 1 of large batches.
+func (l level) within(mark router.Number) bool {
+	if l.floor.Defined() {
+		mark *= l.floor
+	}
+	return l.max <= mark
+}
+
+func (l level) String() string {
+	if l.floor.Defined() {
+		return fmt.Sprintf("%.3f over %s (floor %.3f)", l.max, l.over, l.floor)
+	}
+	return fmt.Sprintf("%.3f over %s", l.max, l.over)
+}
+
+// knownLevels are those of the levels that were measured: what is undefined is
+// neither even nor uneven.
+func knownLevels(levels ...level) []level {
+	return slices.DeleteFunc(levels, func(l level) bool { return !l.max.Defined() })
+}
+
+// worstLayer describes levels, of which there is one at least.
+func worstLayer(levels []level) string {
+	var texts []string
+	for _, l := range levels {
+		texts = append(texts, l.String())
+	}
+	return "worst layer has max/mean " + strings.Join(texts, ", ")
+}
+
+// allWithin reports whether levels are known and all are within the mark.
+func allWithin(levels []level, mark router.Number) bool {
+	return len(levels) > 0 && !slices.ContainsFunc(levels, func(l level) bool { return !l.within(mark) })
+}
+
 // proveByOutput judges a launch by what its own report says: whether its router
-// was perfect, and the loads it measured, which must agree.
+// was perfect, and the loads it measured, which must agree: those of ranks, or of
+// experts where no rank's is known.
 func proveByOutput(arm Arm, a Attempt) []Proof {
 	said := a.Result.Proof
 	p := Proof{Arm: arm, Rank: AllRanks, Launches: 1, Standing: Unbalanced,
@@ -183,23 +226,21 @@ func proveByOutput(arm Arm, a Attempt) []Proof {
 		p.RankMaxOverMean = most(p.RankMaxOverMean, l.RankMaxOverMean)
 		p.ExpertMaxOverMean = most(p.ExpertMaxOverMean, l.ExpertMaxOverMean)
 	}
+	levels := knownLevels(level{"ranks", p.RankMaxOverMean, router.Undefined()}, level{"experts", p.ExpertMaxOverMean, router.Undefined()})
 	who := "the report says"
 	if said.Ranks > 1 {
 		who = fmt.Sprintf("the report says for all %d ranks:", said.Ranks)
 	}
 	loads := "it reports no loads"
-	if p.RankMaxOverMean.Defined() {
-		loads = fmt.Sprintf("its worst layer has max/mean %.3f over ranks", p.RankMaxOverMean)
-	}
-	if p.ExpertMaxOverMean.Defined() {
-		loads += fmt.Sprintf(", %.3f over experts", p.ExpertMaxOverMean)
+	if len(levels) > 0 {
+		loads = "its " + worstLayer(levels)
 	}
 	switch {
-	case said.Perfect && p.RankMaxOverMean > balancedWithin: // false where undefined
+	case said.Perfect && len(levels) > 0 && !levels[0].within(balancedWithin):
 		p.Standing, p.Evidence = Unproved, who+" perfect router, but "+loads
 	case said.Perfect:
 		p.Standing, p.Evidence = Balanced, who+" perfect router, and "+loads
-	case p.RankMaxOverMean <= unbalancedBeyond && p.ExpertMaxOverMean <= unbalancedBeyond:
+	case allWithin(levels, unbalancedBeyond):
 		p.Standing, p.Evidence = Balanced, who+" learned router, but "+loads
 	default:
 		p.Evidence = who + " learned router, and " + loads
@@ -225,25 +266,16 @@ func (p Proof) forRanks(ranks int) []Proof {
 // Even ranks are what the perfect arm wants (even experts, where no rank is
 // known); a normal launch is proved by unevenness at either level.
 func proveByCounts(arm Arm, c Counted) []Proof {
-	even := func(v, floor router.Number) bool { return v <= balancedWithin*floor } // false where undefined
-	ranks, experts := even(c.RankMaxOverMean, c.RankFloor), even(c.ExpertMaxOverMean, c.ExpertFloor)
 	p := Proof{Arm: arm, Rank: AllRanks, Launches: 1, Standing: Unbalanced, RankMaxOverMean: c.RankMaxOverMean, ExpertMaxOverMean: c.ExpertMaxOverMean}
+	levels := knownLevels(level{"ranks", c.RankMaxOverMean, c.RankFloor}, level{"experts", c.ExpertMaxOverMean, c.ExpertFloor})
 	switch {
-	case arm == Normal && ranks && experts,
-		arm == Perfect && (ranks || experts && !c.RankMaxOverMean.Defined()):
+	case len(levels) == 0:
+		p.Standing, p.Evidence = Unproved, "the recorded expert counts hold no load"
+		return p.forRanks(c.Ranks)
+	case arm == Normal && allWithin(levels, balancedWithin), arm == Perfect && levels[0].within(balancedWithin):
 		p.Standing = Balanced
-	case !c.RankMaxOverMean.Defined() && !c.ExpertMaxOverMean.Defined():
-		p.Standing = Unproved
 	}
-	p.Evidence = "recorded expert counts: worst layer"
-	for _, level := range []struct {
-		name     string
-		v, floor router.Number
-	}{{"ranks", c.RankMaxOverMean, c.RankFloor}, {"experts", c.ExpertMaxOverMean, c.ExpertFloor}} {
-		if level.v.Defined() {
-			p.Evidence += fmt.Sprintf(" has max/mean %.3f over %s (floor %.3f)", level.v, level.name, level.floor)
-		}
-	}
+	p.Evidence = "recorded expert counts: " + worstLayer(levels)
 	return p.forRanks(c.Ranks)
 }
 
