@@ -181,7 +181,7 @@ func TestProveByOutput(t *testing.T) {
 		"normal, uneven experts only":   {Normal, said(false, 1, nan, 2), 1, Unbalanced},
 		"normal, even ranks only":       {Normal, said(false, 2, 1, nan), 2, Balanced},
 	} {
-		proofs := Treatment{}.prove(c.arm, c.a, 0)
+		proofs := Treatment{}.prove(c.arm, c.a, 0, false)
 		if len(proofs) != c.ranks {
 			t.Errorf("%s: %d proofs, want one per rank", name, len(proofs))
 		}
@@ -240,13 +240,13 @@ func TestProveByLine(t *testing.T) {
 		"two lines, no rank":      {Perfect, Attempt{Result: &metrics.Result{}, LinesFound: []Found{{AllRanks, 2, "x"}}}, true},
 		"normal, a line, no rank": {Normal, lines(AllRanks), false},
 	} {
-		for _, p := range trtllm.prove(c.arm, c.a, 2) {
+		for _, p := range trtllm.prove(c.arm, c.a, 2, true) {
 			if p.Proves() != c.proves {
 				t.Errorf("%s: %+v", name, p)
 			}
 		}
 	}
-	if p := (Treatment{}).prove(Perfect, lines(), 0); len(p) != 1 || p[0].Proves() {
+	if p := (Treatment{}).prove(Perfect, lines(), 0, false); len(p) != 1 || p[0].Proves() {
 		t.Errorf("without a line to look for: %+v", p)
 	}
 }
@@ -311,6 +311,14 @@ func TestProofOverLaunches(t *testing.T) {
 	by = standing(campaignOf(spec, []Attempt{line(), line()}, []Attempt{line(0, 1), line(0)}))
 	if p := by[Perfect]; len(p) != 2 || !p[0].Proves() || p[1].Proves() || !strings.Contains(p[1].Evidence, "1 of 2") {
 		t.Errorf("proofs of the perfect arm %+v, want rank 1 unproved", p)
+	}
+	// A line that one perfect launch, or each, never printed proves nothing by
+	// its absence from the normal arm.
+	for _, perfect := range [][]Attempt{{line(0), line()}, {line(), line()}} {
+		by = standing(campaignOf(spec, []Attempt{line(), line()}, perfect))
+		if p := by[Normal]; len(p) != 1 || p[0].Standing != Unproved {
+			t.Errorf("proofs of the normal arm %+v, want it unproved", p)
+		}
 	}
 	// A rank that the report counts and the log never names.
 	one := line(0)
@@ -422,7 +430,7 @@ func TestProveByCounts(t *testing.T) {
 		"normal, nothing recorded":         {Normal, nan, nan, nan, nan, Unproved},
 		"nothing recorded":                 {Perfect, nan, nan, nan, nan, Unproved},
 	} {
-		proofs := Treatment{}.prove(c.arm, Attempt{Counted: &Counted{Ranks: 3, RankMaxOverMean: c.rank, RankFloor: c.rankFloor, ExpertMaxOverMean: c.expert, ExpertFloor: c.expFloor}}, 3)
+		proofs := Treatment{}.prove(c.arm, Attempt{Counted: &Counted{Ranks: 3, RankMaxOverMean: c.rank, RankFloor: c.rankFloor, ExpertMaxOverMean: c.expert, ExpertFloor: c.expFloor}}, 3, false)
 		if len(proofs) != 3 {
 			t.Errorf("%s: %d proofs, want 3", name, len(proofs))
 		}

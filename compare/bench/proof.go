@@ -91,8 +91,9 @@ func (c *Campaign) proofs() []Proof {
 	proofs := []Proof{}
 	for _, arm := range Arms {
 		ranks := make(map[int]*Proof)
+		printed := c.printedByPerfect()
 		for _, a := range c.counted(arm) {
-			for _, p := range c.Spec.Treatment.prove(arm, a, c.ranks(a)) {
+			for _, p := range c.Spec.Treatment.prove(arm, a, c.ranks(a), printed) {
 				if have, ok := ranks[p.Rank]; ok {
 					have.merge(p)
 				} else {
@@ -111,6 +112,13 @@ func (c *Campaign) proofs() []Proof {
 	}
 	sortProofs(proofs)
 	return proofs
+}
+
+// printedByPerfect reports whether every counted launch of the perfect arm has
+// printed the treatment's line, so that a log without it tells something.
+func (c *Campaign) printedByPerfect() bool {
+	perfect := c.counted(Perfect)
+	return len(perfect) > 0 && !slices.ContainsFunc(perfect, func(a Attempt) bool { return len(a.LinesFound) == 0 })
 }
 
 func sortProofs(proofs []Proof) {
@@ -157,8 +165,8 @@ func (p *Proof) merge(o Proof) {
 
 // prove says what one launch's output proves about its ranks, of which there are
 // so many (0: unknown). Recorded loads go before the report's own word, and that
-// before a line in the log.
-func (t Treatment) prove(arm Arm, a Attempt, ranks int) []Proof {
+// before a line in the log, which every launch of the perfect arm printed or not.
+func (t Treatment) prove(arm Arm, a Attempt, ranks int, printed bool) []Proof {
 	if a.Counted != nil {
 		return proveByCounts(arm, *a.Counted)
 	}
@@ -170,7 +178,7 @@ func (t Treatment) prove(arm Arm, a Attempt, ranks int) []Proof {
 			Evidence:        "the output does not say how it was routed, and no proof line is known for this treatment: give --proof, --counts or --profile",
 			RankMaxOverMean: router.Undefined(), ExpertMaxOverMean: router.Undefined()}}
 	}
-	return t.proveByLine(arm, a, ranks)
+	return t.proveByLine(arm, a, ranks, printed)
 }
 
 // level is how uneven the worst layer of a launch is, over ranks or over experts.
@@ -290,18 +298,22 @@ func most(a, b router.Number) router.Number {
 }
 
 // proveByLine judges a launch by the lines its ranks printed. Their absence
-// from the normal arm counts only beside their presence in the perfect one,
-// which the judge demands anyway. Lines that do not name their rank must be as
-// many as there are ranks: a variable that reached one rank only prints one.
-func (t Treatment) proveByLine(arm Arm, a Attempt, ranks int) []Proof {
+// from the normal arm counts only beside their presence in every launch of the
+// perfect one: an engine that never prints the line says nothing by not printing
+// it. Lines that do not name their rank must be as many as there are ranks: a
+// variable that reached one rank only prints one.
+func (t Treatment) proveByLine(arm Arm, a Attempt, ranks int, printed bool) []Proof {
 	proof := func(rank int, standing Standing, format string, args ...any) Proof {
 		return Proof{Arm: arm, Rank: rank, Launches: 1, Standing: standing, Evidence: fmt.Sprintf(format, args...),
 			RankMaxOverMean: router.Undefined(), ExpertMaxOverMean: router.Undefined()}
 	}
-	if len(a.LinesFound) == 0 {
-		if arm == Perfect {
-			return []Proof{proof(AllRanks, Unproved, "no line of its log matches %q: was the switch seen? else give another --proof, --counts or --profile", t.Line)}
-		}
+	switch {
+	case len(a.LinesFound) > 0:
+	case arm == Perfect:
+		return []Proof{proof(AllRanks, Unproved, "no line of its log matches %q: was the switch seen? else give another --proof, --counts or --profile", t.Line)}
+	case !printed:
+		return []Proof{proof(AllRanks, Unproved, "its log lacks the line that proves balance, and so does that of a perfect launch: give another --proof, --counts or --profile")}
+	default:
 		return []Proof{proof(AllRanks, Unbalanced, "its log lacks the line that the perfect arm prints")}
 	}
 	var proofs []Proof
