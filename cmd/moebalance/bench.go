@@ -266,6 +266,8 @@ func (o *benchOptions) gates(r benchResult) error {
 		return withCode(exitNotComparable, fmt.Errorf("bench: invalid: %s", strings.Join(r.Reasons, "; ")))
 	case o.failAbove.given && r.Gain.Low.Float64() > o.failAbove.fraction:
 		return withCode(exitGate, fmt.Errorf("bench: the gain is above %.4g %%: %s", 100*o.failAbove.fraction, r.Reasons[0]))
+	case o.failAbove.given && !r.Gain.Low.Defined():
+		return withCode(exitInconclusive, fmt.Errorf("bench: --fail-above has no interval of the gain to judge: %s", strings.Join(r.Reasons, "; ")))
 	case o.requireVerdict && r.Verdict == compare.Inconclusive:
 		return withCode(exitInconclusive, fmt.Errorf("bench: inconclusive: %s", strings.Join(r.Reasons, "; ")))
 	}
