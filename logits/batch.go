@@ -38,6 +38,14 @@ func (b Batch) On(rank int) int {
 	return b.each[rank]
 }
 
+// most is the number of tokens of the rank with the most.
+func (b Batch) most() int {
+	if b.each == nil {
+		return b.tokens
+	}
+	return slices.Max(b.each)
+}
+
 // PerRank is the number of tokens of every rank, undefined where ranks differ.
 func (b Batch) PerRank() router.Number {
 	switch {

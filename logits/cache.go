@@ -131,15 +131,16 @@ func (c *Cache) Fill(ctx context.Context, ranks []int, batches []Batch, each fun
 			list = append(list, Written{Rank: r, Batch: b})
 		}
 	}
-	// The largest entries first, so that no processor is left with one at the end.
-	order := make([]int, len(list))
+	// The largest batches first, so that no processor is left with one at the end,
+	// and one after the other, so that each is planned once.
+	order := make([]int, len(batches))
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(i, j int) int { return list[j].tokens() - list[i].tokens() })
+	slices.SortStableFunc(order, func(i, j int) int { return batches[j].most() - batches[i].most() })
 	var report sync.Mutex
-	err := parallel(ctx, writersPerProcessor, len(order), func(i int) error {
-		w := &list[order[i]]
+	err := parallel(ctx, writersPerProcessor, len(list), func(i int) error {
+		w := &list[order[i/len(ranks)]*len(ranks)+i%len(ranks)]
 		err := c.ensure(w)
 		if err == nil && each != nil {
 			report.Lock()
@@ -153,8 +154,6 @@ func (c *Cache) Fill(ctx context.Context, ranks []int, batches []Batch, each fun
 	}
 	return list, syncDir(c.dir)
 }
-
-func (w Written) tokens() int { return w.Batch.On(w.Rank) }
 
 // ensure looks whether an entry is there and whole, and writes it if not.
 func (c *Cache) ensure(w *Written) error {

@@ -315,6 +315,27 @@ func TestGetMakesOnceAndReadsBack(t *testing.T) {
 	}
 }
 
+// Whatever is written first, the answer has the order of the question.
+func TestFillAnswersInOrder(t *testing.T) {
+	c := openCache(t, t.TempDir(), specOf(t, small(router.Renormalize), 3))
+	ranks, batches := []int{2, 0}, []Batch{Equal(2), Unequal(1, 2, 9), Equal(5), Unequal(0, 1, 0)}
+	list, err := c.Fill(context.Background(), ranks, batches, nil)
+	if err != nil || len(list) != 8 {
+		t.Fatal(len(list), err)
+	}
+	for i, w := range list {
+		rank, b := ranks[i%2], batches[i/2]
+		path, err := c.Path(rank, b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := ReadEntry(w.Path)
+		if err != nil || w.Rank != rank || w.Batch.String() != b.String() || w.Path != path || e.Tokens() != b.On(rank) {
+			t.Errorf("place %d: rank %d of %s at %s, want rank %d of %s at %s (%v)", i, w.Rank, w.Batch, w.Path, rank, b, path, err)
+		}
+	}
+}
+
 // What a token costs must not reach the allocator: 2048 tokens allocate what 256
 // do, give or take the runtime's own.
 func TestNoAllocationPerToken(t *testing.T) {

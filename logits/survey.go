@@ -160,11 +160,12 @@ type group struct {
 type gatherer struct {
 	mu     sync.Mutex
 	groups map[string]*group
-	specs  map[string]Spec // by family, so that a thousand records share one layout; likewise their batch
+	specs  map[string]Spec // by family
 }
 
 // add takes one entry into its group's load. In tep mode all ranks hold the same
-// tokens, which count once.
+// tokens, which count once. The record is given the spec and batch that others
+// like it have, so that a thousand of them share one layout.
 func (g *gatherer) add(l Listed, ids []int32) {
 	if l.Record == nil {
 		return
