@@ -57,8 +57,8 @@ func BalanceOf[T int64 | float64](parts []T) Balance {
 		squares += (x - mean) * (x - mean)
 		ranked += (2*float64(i+1) - n - 1) * x
 	}
-	b.MaxOverMean = Number(most / mean)
-	b.Imbalance = Number(most/mean - 1)
+	b.MaxOverMean = overMean(most, total, len(parts))
+	b.Imbalance = b.MaxOverMean - 1
 	b.Balancedness = Number(mean / most)
 	b.CV = Number(math.Sqrt(squares/n) / mean)
 	b.Gini = Number(ranked / (n * total))
@@ -77,7 +77,16 @@ func Floor(total int64, parts int) Number {
 		return Undefined()
 	}
 	n := int64(parts)
-	return Number(float64((total+n-1)/n*n) / float64(total))
+	return overMean((total+n-1)/n, total, parts)
+}
+
+// overMean is part over the mean of a total over so many parts; undefined
+// without a total.
+func overMean[T int64 | float64](part, total T, parts int) Number {
+	if total == 0 {
+		return Undefined()
+	}
+	return Number(float64(part) * float64(parts) / float64(total))
 }
 
 // GainBound is the largest throughput gain (as a fraction, 0.1 for 10 %) that

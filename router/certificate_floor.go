@@ -21,14 +21,6 @@ func (p Problem) Floors() Floors {
 	}
 }
 
-// overMean is n over the mean of a total over so many parts.
-func overMean(n, total int64, parts int) Number {
-	if total == 0 {
-		return Undefined()
-	}
-	return Number(float64(n) / (float64(total) / float64(parts)))
-}
-
 // bounds are loads that no assignment of a problem can stay below. Each is a
 // bound by counting, not by search: an assignment that reaches it is optimal,
 // one that does not may still be.

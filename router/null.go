@@ -23,19 +23,11 @@ const NullDraws = 200
 // its experts uniformly at random, distinct ones, within uniformly random
 // groups where the shape is grouped. A flag that asks less of real routing than
 // of dice would be raised at every small batch.
-//
-// Quantiles are over the draws, by nearest rank: the least value that at least
-// that share of the draws does not exceed. All are undefined without tokens.
 type Null struct {
-	Tokens       int64  `json:"tokens"` // of all ranks together, in one step of one layer
-	Draws        int    `json:"draws"`
-	RankMedian   Number `json:"rank_max_over_mean_median"`
-	RankP95      Number `json:"rank_max_over_mean_p95"`
-	ExpertMedian Number `json:"expert_max_over_mean_median"`
-	ExpertP95    Number `json:"expert_max_over_mean_p95"`
+	Rank, Expert *Chance // of max/mean over ranks and over experts; nil without tokens
 	// ActiveMean is E·(1 − (1 − k/E)^T), the expected number of experts with any
 	// load: exact, since every token holds a given expert with probability k/E.
-	ActiveMean Number `json:"active_experts_mean"`
+	ActiveMean Number
 }
 
 // The largest shape that NullOf simulates and a config may ask for; the tables of
@@ -53,11 +45,7 @@ func NullOf(s Shape, l Layout, tokens int64, o NullOptions) (Null, error) {
 	if o.Draws == 0 {
 		o.Draws = NullDraws
 	}
-	n := Null{
-		Tokens: tokens, Draws: o.Draws,
-		RankMedian: Undefined(), RankP95: Undefined(),
-		ExpertMedian: Undefined(), ExpertP95: Undefined(), ActiveMean: Undefined(),
-	}
+	n := Null{ActiveMean: Undefined()}
 	if err := s.Validate(); err != nil {
 		return n, err
 	}
@@ -73,33 +61,19 @@ func NullOf(s Shape, l Layout, tokens int64, o NullOptions) (Null, error) {
 	case tokens == 0:
 		return n, nil
 	}
-	experts, ranks := make([]float64, o.Draws), make([]float64, o.Draws)
+	n.Rank, n.Expert = &Chance{make([]float64, o.Draws)}, &Chance{make([]float64, o.Draws)}
 	sampler, load := newSubsetSampler(s), NewLoad(s.Experts)
 	rng := rand.New(rand.NewPCG(o.Seed, uint64(tokens)))
-	for i := range experts {
+	maxOverMean := func(parts []int64) float64 {
+		return float64(overMean(slices.Max(parts), tokens*int64(s.TopK), len(parts)))
+	}
+	for i := range o.Draws {
 		clear(load.PerExpert)
 		sampler.draw(rng, tokens, load.PerExpert)
-		experts[i] = maxOverMean(load.PerExpert)
-		ranks[i] = maxOverMean(l.RankLoad(load.PerExpert))
+		n.Expert.draws[i] = maxOverMean(load.PerExpert)
+		n.Rank.draws[i] = maxOverMean(l.RankLoad(load.PerExpert))
 	}
-	n.ExpertMedian, n.ExpertP95 = quantile(experts, 0.5), quantile(experts, 0.95)
-	n.RankMedian, n.RankP95 = quantile(ranks, 0.5), quantile(ranks, 0.95)
 	k, e := float64(s.TopK), float64(s.Experts)
 	n.ActiveMean = Number(-e * math.Expm1(float64(tokens)*math.Log1p(-k/e)))
 	return n, nil
-}
-
-func maxOverMean(parts []int64) float64 {
-	var total, most int64
-	for _, n := range parts {
-		total += n
-		most = max(most, n)
-	}
-	return float64(most) * float64(len(parts)) / float64(total)
-}
-
-// quantile is the nearest-rank quantile of values, which it sorts.
-func quantile(values []float64, q float64) Number {
-	slices.Sort(values)
-	return Number(values[max(0, int(math.Ceil(q*float64(len(values))))-1)])
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"testing"
 )
 
@@ -37,6 +38,8 @@ func mustLayout(t testing.TB, experts, ranks int) Layout {
 	}
 	return l
 }
+
+func unevenness(parts []int64) float64 { return float64(BalanceOf(parts).MaxOverMean) }
 
 // The sampler and a simulation token by token must agree in distribution: the
 // mean and the spread of the largest expert, of the largest rank, of one fixed
@@ -75,8 +78,8 @@ func TestSubsetSamplerAgainstBruteForce(t *testing.T) {
 				if total != int64(c.tokens*c.shape.TopK) {
 					t.Fatalf("%v: %d slots, want %d", c.shape, total, c.tokens*c.shape.TopK)
 				}
-				out[0].add(maxOverMean(load))
-				out[1].add(maxOverMean(layout.RankLoad(load)))
+				out[0].add(unevenness(load))
+				out[1].add(unevenness(layout.RankLoad(load)))
 				out[2].add(float64(load[len(load)-1]))
 				out[3].add(float64(load[0] * load[1]))
 			}
@@ -192,9 +195,9 @@ func TestNullKnownTable(t *testing.T) {
 		for i := range draws {
 			clear(load)
 			sampler.draw(rng, c.tokens, load)
-			experts[i], ranks[i] = maxOverMean(load), maxOverMean(l.RankLoad(load))
+			experts[i], ranks[i] = unevenness(load), unevenness(l.RankLoad(load))
 		}
-		check := func(level string, values []float64, median, p95 Number, want float64) {
+		check := func(level string, values []float64, chance *Chance, want float64) {
 			t.Helper()
 			name := fmt.Sprintf("%d/%d over %d ranks, %d tokens, %s", c.experts, c.topK, c.ranks, c.tokens, level)
 			var m moments
@@ -204,11 +207,11 @@ func TestNullKnownTable(t *testing.T) {
 			if limit := 4*m.deviation()/math.Sqrt(repetitions[c.tokens]) + 0.006; want > 0 && math.Abs(m.mean()-want) > limit {
 				t.Errorf("%s: mean %.3f, want %.2f within %.3f", name, m.mean(), want, limit)
 			}
-			checkQuantile(t, name, values, median, 0.5, 0.11)
-			checkQuantile(t, name, values, p95, 0.95, 0.05)
+			checkQuantile(t, name, values, chance.Median(), 0.5, 0.11)
+			checkQuantile(t, name, values, chance.P95(), 0.95, 0.05)
 		}
-		check("rank", ranks, n.RankMedian, n.RankP95, c.rank)
-		check("expert", experts, n.ExpertMedian, n.ExpertP95, c.expert)
+		check("rank", ranks, n.Rank, c.rank)
+		check("expert", experts, n.Expert, c.expert)
 	}
 }
 
@@ -255,20 +258,20 @@ func TestNullActiveExperts(t *testing.T) {
 func TestNullEdges(t *testing.T) {
 	one, l := Shape{Experts: 4, TopK: 4}, mustLayout(t, 4, 2)
 	n, err := NullOf(one, l, 10, NullOptions{})
-	if err != nil || n.RankP95 != 1 || n.ExpertP95 != 1 || n.ActiveMean != 4 || n.Draws != NullDraws {
+	if err != nil || n.Rank.P95() != 1 || n.Expert.P95() != 1 || n.ActiveMean != 4 || len(n.Rank.draws) != NullDraws {
 		t.Errorf("all experts chosen by all tokens: %+v, %v", n, err)
 	}
 	n, err = NullOf(one, l, 0, NullOptions{})
-	if err != nil || n.RankP95.Defined() || n.ExpertMedian.Defined() || n.ActiveMean.Defined() {
+	if err != nil || n.Rank.P95().Defined() || n.Expert.Median().Defined() || n.ActiveMean.Defined() {
 		t.Errorf("no tokens: %+v, %v", n, err)
 	}
 	single := Shape{Experts: 1, TopK: 1}
-	if n, err = NullOf(single, mustLayout(t, 1, 1), 5, NullOptions{}); err != nil || n.ExpertP95 != 1 {
+	if n, err = NullOf(single, mustLayout(t, 1, 1), 5, NullOptions{}); err != nil || n.Expert.P95() != 1 {
 		t.Errorf("one expert: %+v, %v", n, err)
 	}
 	a, _ := NullOf(Shape{Experts: 32, TopK: 4}, mustLayout(t, 32, 4), 100, NullOptions{Seed: 9})
 	b, _ := NullOf(Shape{Experts: 32, TopK: 4}, mustLayout(t, 32, 4), 100, NullOptions{Seed: 9})
-	if a != b {
+	if !reflect.DeepEqual(a, b) {
 		t.Errorf("the same seed gave %+v and %+v", a, b)
 	}
 	for name, call := range map[string]func() error{

@@ -2,13 +2,13 @@ package main
 
 import (
 	"fmt"
-	"math"
 	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/moebalance/moebalance/compare/counts"
+	"github.com/moebalance/moebalance/router"
 )
 
 type countsOptions struct {
@@ -37,16 +37,17 @@ load, and then over the layers: never from summed counts, in which a busy rank
 that alternates cancels. max/mean is the largest load over the mean load;
 imbalance is max/mean − 1; balancedness is mean/max. The floor is the best that
 indivisible slots allow. The null is what uniformly random routing of the same
-tokens gives, simulated: its median and 95th percentile. Groups make chance more
-uneven, so name the model with --model or --config.
+tokens gives max/mean, simulated: median and 95th percentile of a mean over as
+many steps. Groups make chance more uneven, so name the model with --model or
+--config.
 
 Where the format says which rank sent, traffic tells how far the slots travel:
 off-rank is the share that leaves its rank; pair max/mean is the busiest pair of
 source and target rank over the mean pair. JSON carries the whole matrix. Under
 another --ep than recorded nobody knows which rank would have sent.
 
-A layer is flagged when its imbalance is above the threshold, also measured from
-the floor, and above the null's 95th percentile.`,
+A layer is flagged when its max/mean is more than the threshold above the floor,
+and above the null's 95th percentile: both are of the mean over its steps.`,
 		Example: `  moebalance counts testdata/gptoss-ep4-ranks/counts-normal
   moebalance counts --model deepseek-v3 --ep 8 testdata/deepseek-ep4-ranks/counts-normal
   moebalance counts --ep 2 --placement testdata/counts/expert-map.json testdata/counts/fastdeploy.json
@@ -216,18 +217,17 @@ func (res *countsResult) add(r *counts.Record, o counts.Options) error {
 // gate fails on the layer whose rank load is furthest above its floor, and when
 // there is none to judge.
 func (res *countsResult) gate(limit float64) error {
-	var worst countsLayer
-	most := math.Inf(-1)
-	for _, l := range res.Imbalance {
-		if over := float64(l.MaxOverMean/l.Floor) - 1; l.Level == counts.LevelRank && over > most {
-			worst, most = l, over
+	var worst *countsLayer
+	for i, l := range res.Imbalance {
+		if l.Level == counts.LevelRank && l.Steps > 0 && (worst == nil || l.MaxOverMean/l.Floor > worst.MaxOverMean/worst.Floor) {
+			worst = &res.Imbalance[i]
 		}
 	}
 	switch {
-	case math.IsInf(most, -1):
+	case worst == nil:
 		return withCode(exitInconclusive, fmt.Errorf("--fail-above: no layer's load is known on ranks, so there is nothing to judge: give --ep if the number of ranks is not recorded"))
-	case most > limit:
-		return withCode(exitGate, fmt.Errorf("rank load of layer %d is %.1f %% over its floor, above %.1f %%: %s", worst.Layer, 100*most, 100*limit, worst.Source))
+	case router.Above(worst.MaxOverMean, worst.Floor, limit):
+		return withCode(exitGate, fmt.Errorf("rank load of layer %d is %.1f %% over its floor, above %.1f %%: %s", worst.Layer, 100*(worst.MaxOverMean/worst.Floor-1), 100*limit, worst.Source))
 	}
 	return nil
 }

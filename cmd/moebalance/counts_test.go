@@ -77,6 +77,17 @@ func TestCountsGate(t *testing.T) {
 	ask(t, exitGate, nil, "counts", "--fail-above", "0.5", "--ep", "2", fixtures+"counts/sglang.csv")
 }
 
+// 55 and 45 slots are 10 % uneven, which is not more than 10 %.
+func TestTheThresholdItselfPasses(t *testing.T) {
+	path := writeReports(t, "loads.csv", "layer_id,expert_id,count", "0,0,55", "0,1,45")
+	var a countsAnswer
+	ask(t, exitDone, &a, "counts", "--format", "json", "--ep", "2", "--threshold", "10%", "--fail-above", "10%", path)
+	if a.Imbalance[0].MaxOverMean != 1.1 || a.Imbalance[0].Flagged {
+		t.Errorf("%+v", a.Imbalance[0])
+	}
+	ask(t, exitGate, nil, "counts", "--ep", "2", "--fail-above", "9.99%", path)
+}
+
 func TestCountsUnderOtherAssumptions(t *testing.T) {
 	// Experts 5 1 2 4 and 3 3 3 3; the map replicates experts 0 and 1 in layer 1:
 	// rank 0 holds 2 1 0 and gets 3 + 2 + 2 (the odd slot goes to the first copy),

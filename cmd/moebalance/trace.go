@@ -17,6 +17,7 @@ import (
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/router"
 )
 
 type traceOptions struct {
@@ -250,8 +251,8 @@ func traceGate(t *nsys.Trace, limit float64) error {
 		if o.Level != nsys.LevelRank || o.Quantity != nsys.QuantityTime {
 			continue
 		}
-		if over := float64(o.WorstMaxOverMean) - 1; over > limit {
-			return withCode(exitGate, fmt.Errorf("expert time of layer %d is %.1f %% over the ranks' mean, above %.1f %%", o.WorstLayer, 100*over, 100*limit))
+		if router.Above(o.WorstMaxOverMean, router.Undefined(), limit) {
+			return withCode(exitGate, fmt.Errorf("expert time of layer %d is %.1f %% over the ranks' mean, above %.1f %%", o.WorstLayer, 100*(o.WorstMaxOverMean-1), 100*limit))
 		}
 		return nil
 	}

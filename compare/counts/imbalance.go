@@ -43,7 +43,7 @@ type LayerBalance struct {
 	Active       router.Number `json:"active"` // parts with any load
 	Floor        router.Number `json:"floor"`  // of max_over_mean
 	NullMedian   router.Number `json:"null_median"`
-	NullP95      router.Number `json:"null_p95"`    // of single steps, so a mean over many steps rarely comes near it by chance
+	NullP95      router.Number `json:"null_p95"`    // both of max_over_mean as it stands here: of a mean over as many steps
 	NullActive   router.Number `json:"null_active"` // expert level only
 	Flagged      bool          `json:"flagged"`     // see router.Flagged
 	Worst        int           `json:"worst"`       // the part that is the largest in most steps, the lowest one on a tie; −1 without any
@@ -210,10 +210,10 @@ func (j *judge) step(s Step, rank, expert *mean) error {
 		return err
 	}
 	if perRank != nil {
-		rank.add(router.BalanceOf(perRank), null.RankMedian, null.RankP95, router.Undefined())
+		rank.add(router.BalanceOf(perRank), null.Rank, router.Undefined())
 	}
 	if s.Load.PerExpert != nil {
-		expert.add(s.Load.Experts(), null.ExpertMedian, null.ExpertP95, null.ActiveMean)
+		expert.add(s.Load.Experts(), null.Expert, null.ActiveMean)
 	}
 	return nil
 }
@@ -223,10 +223,7 @@ func (j *judge) step(s Step, rank, expert *mean) error {
 // not need a simulation per step: at most 1.6 % of the tokens, and half of that
 // of the imbalance that chance gives.
 func (j *judge) chance(layout router.Layout, s Step) (router.Null, error) {
-	none := router.Null{
-		RankMedian: router.Undefined(), RankP95: router.Undefined(),
-		ExpertMedian: router.Undefined(), ExpertP95: router.Undefined(), ActiveMean: router.Undefined(),
-	}
+	none := router.Null{ActiveMean: router.Undefined()}
 	if j.shape.TopK == 0 || j.shape.Experts == 0 {
 		return none, nil
 	}
@@ -253,7 +250,7 @@ func (j *judge) chance(layout router.Layout, s Step) (router.Null, error) {
 		return none, err
 	}
 	if rankless {
-		null.RankMedian, null.RankP95 = router.Undefined(), router.Undefined()
+		null.Rank = nil
 	}
 	j.known[key] = null
 	return null, nil
@@ -262,7 +259,8 @@ func (j *judge) chance(layout router.Layout, s Step) (router.Null, error) {
 // mean accumulates one layer at one level.
 type mean struct {
 	LayerBalance
-	worst []int // steps in which each part is the largest
+	worst  []int            // steps in which each part is the largest
+	chance []*router.Chance // of each step
 }
 
 func newMean(layer int, level string) *mean {
@@ -272,7 +270,7 @@ func newMean(layer int, level string) *mean {
 // add adds one step; the zero values of LayerBalance serve as running sums. The
 // floor is that of the counts at hand: counters of ranks and experts that were not
 // read at the same moment differ.
-func (m *mean) add(b router.Balance, median, p95, active router.Number) {
+func (m *mean) add(b router.Balance, chance *router.Chance, active router.Number) {
 	m.Parts = b.Parts
 	if b.Total == 0 {
 		m.Dropped++
@@ -289,20 +287,21 @@ func (m *mean) add(b router.Balance, median, p95, active router.Number) {
 	m.Gini += b.Gini
 	m.Active += router.Number(b.Active)
 	m.Floor += router.Floor(int64(b.Total), b.Parts)
-	m.NullMedian += median
-	m.NullP95 += p95
 	m.NullActive += active
+	m.chance = append(m.chance, chance)
 }
 
 // balance divides the sums by the steps.
 func (m *mean) balance(threshold float64) LayerBalance {
 	out, n := m.LayerBalance, router.Number(m.Steps)
 	for _, v := range []*router.Number{
-		&out.MaxOverMean, &out.Balancedness, &out.CV, &out.Gini, &out.Active, &out.Floor, &out.NullMedian, &out.NullP95, &out.NullActive,
+		&out.MaxOverMean, &out.Balancedness, &out.CV, &out.Gini, &out.Active, &out.Floor, &out.NullActive,
 	} {
 		*v /= n // 0/0 is NaN: undefined
 	}
 	out.Imbalance = out.MaxOverMean - 1
+	null := router.MeanOf(m.chance)
+	out.NullMedian, out.NullP95 = null.Median(), null.P95()
 	out.Flagged = router.Flagged(out.MaxOverMean, out.Floor, out.NullP95, threshold)
 	for part, steps := range m.worst {
 		if steps > out.WorstSteps {

@@ -3,6 +3,7 @@ package counts
 import (
 	"encoding/json"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -132,6 +133,51 @@ func TestChanceIsNotFlagged(t *testing.T) {
 	if !rank.Flagged || rank.Worst != 0 || !near(rank.MaxOverMean, 2) {
 		t.Errorf("beyond chance: %+v", rank)
 	}
+}
+
+// A mean over steps is held against means over as many steps: 128 experts, top-4,
+// 8 ranks, 200 steps of 64 tokens. The hot rank's experts are chosen 1.4 times as
+// often, which makes max/mean 1.38 on average, less than a single step of chance
+// may reach (1.44), yet far more than chance does 200 times in a row (1.25). Of
+// recordings without a hot rank about one in twenty is above the null.
+func TestChanceOfManySteps(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	recording := func(n int, hot float64) *Record {
+		steps := make([][]int64, n)
+		for i := range steps {
+			steps[i] = chosen(rng, hot)
+		}
+		return record(4, 8, steps...)
+	}
+	hot, _ := judged(t, recording(200, 1.4), Options{Threshold: 0.1})
+	if !hot.Flagged || hot.Worst != 0 || hot.MaxOverMean < 1.34 || hot.MaxOverMean > 1.42 || hot.NullP95 > 1.28 || hot.NullMedian < 1.24 {
+		t.Errorf("a hot rank: %+v", hot)
+	}
+	above := 0
+	for range 100 {
+		if rank, _ := judged(t, recording(30, 1), Options{Threshold: 0.1, Null: router.NullOptions{Seed: rng.Uint64()}}); rank.Flagged {
+			above++
+		}
+	}
+	if above < 1 || above > 11 { // 5 expected, 1 to 11 with 99 seeds of 100
+		t.Errorf("%d of 100 recordings of chance are flagged", above)
+	}
+}
+
+// chosen are the slots per expert of 64 tokens that choose 4 of 128 experts each,
+// the first 16 being so many times as likely as the others.
+func chosen(rng *rand.Rand, hot float64) []int64 {
+	load := make([]int64, 128)
+	for range 64 {
+		seen := map[int]bool{}
+		for len(seen) < 4 {
+			if e := rng.IntN(128); !seen[e] && (e < 16 || rng.Float64() < 1/hot) {
+				seen[e] = true
+				load[e]++
+			}
+		}
+	}
+	return load
 }
 
 // Groups make chance more uneven over ranks: all choices of a token fall in a
