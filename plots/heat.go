@@ -88,10 +88,31 @@ func heatColors() []color.Color {
 	return moreland.SmoothBlueRed().Palette(heatLevels).Colors()
 }
 
+// unknownLevel is the level of a cell of which nothing is known.
+const unknownLevel = -1
+
 // level is the index of a relative value's colour: 0 ↦ first, 1 ↦ the middle,
 // 2 and more ↦ last.
 func level(v float64) int {
+	if !known(v) {
+		return unknownLevel
+	}
 	return int(math.Round(min(max(v, 0), 2) / 2 * (heatLevels - 1)))
+}
+
+// run is neighbouring cells of one level: those from a column up to, and
+// without, another.
+type run struct{ level, from, to int }
+
+func runs(row []float64) (out []run) {
+	for j, v := range row {
+		if l := level(v); j > 0 && out[len(out)-1].level == l {
+			out[len(out)-1].to = j + 1
+		} else {
+			out = append(out, run{l, j, j + 1})
+		}
+	}
+	return out
 }
 
 func (h *heat) holes() bool {
@@ -110,34 +131,32 @@ func (h *heat) DataRange() (xmin, xmax, ymin, ymax float64) {
 	return -0.5, float64(len(h.cells[0])) - 0.5, -0.5, float64(len(h.cells)) - 0.5
 }
 
-// Plot implements plot.Plotter. All cells of one colour are one path, and
-// neighbours of one colour one rectangle, which keeps a figure of 61 layers and
-// 256 experts small. Rectangles reach a hair over the next ones so that no
-// seams show.
+// Plot implements plot.Plotter.
 func (h *heat) Plot(c draw.Canvas, p *plot.Plot) {
-	const overlap = 0.2
 	x, y := p.Transforms(&c)
+	h.fill(c, x, y)
+	h.drawCuts(c, x)
+	c.SetLineStyle(line(softInk, 0.5))
+	c.Stroke(c.Rectangle.Path())
+}
+
+// fill draws the cells. All of one colour are one path, and neighbours of one
+// colour one rectangle, which keeps a figure of 61 layers and 256 experts small.
+// Rectangles reach a hair over the next ones so that no seams show.
+func (h *heat) fill(c draw.Canvas, x, y func(float64) vg.Length) {
+	const overlap = 0.2
 	paths := make([]vg.Path, heatLevels)
 	var holes []vg.Rectangle
 	for i, row := range h.cells {
 		low, high := y(float64(i)+0.5), y(float64(i)-0.5)
-		for j := 0; j < len(row); {
-			end := j + 1
-			if !known(row[j]) {
-				for end < len(row) && !known(row[end]) {
-					end++
-				}
-				holes = append(holes, box(x(float64(j)-0.5), low, x(float64(end)-0.5), high))
-			} else {
-				l := level(row[j])
-				for end < len(row) && known(row[end]) && level(row[end]) == l {
-					end++
-				}
-				right := min(x(float64(end)-0.5)+overlap, c.Max.X)
-				r := box(x(float64(j)-0.5), max(low-overlap, c.Min.Y), right, high)
-				paths[l] = append(paths[l], r.Path()...)
+		for _, r := range runs(row) {
+			cells := box(x(float64(r.from)-0.5), low, x(float64(r.to)-0.5), high)
+			if r.level == unknownLevel {
+				holes = append(holes, cells)
+				continue
 			}
-			j = end
+			cells.Max.X, cells.Min.Y = min(cells.Max.X+overlap, c.Max.X), max(low-overlap, c.Min.Y)
+			paths[r.level] = append(paths[r.level], cells.Path()...)
 		}
 	}
 	for l, path := range paths {
@@ -149,18 +168,20 @@ func (h *heat) Plot(c draw.Canvas, p *plot.Plot) {
 	for _, r := range holes {
 		hatchBox(c, paper, waitInk, r)
 	}
+}
+
+// drawCuts marks where another rank begins: by lines, or, where so many would
+// hide the field, by notches at its edges.
+func (h *heat) drawCuts(c draw.Canvas, x func(float64) vg.Length) {
 	for _, cut := range h.cuts {
 		at := x(float64(cut) - 0.5)
 		if len(h.cuts) <= manyRanks {
 			c.StrokeLine2(line(ink, 0.7), at, c.Min.Y, at, c.Max.Y)
 			continue
 		}
-		// Lines through the field would hide it: notch its edges.
 		c.StrokeLine2(line(ink, 0.7), at, c.Min.Y, at, c.Min.Y+5)
 		c.StrokeLine2(line(ink, 0.7), at, c.Max.Y-5, at, c.Max.Y)
 	}
-	c.SetLineStyle(line(softInk, 0.5))
-	c.Stroke(c.Rectangle.Path())
 }
 
 func heatLegend(quantity string, unknown, cut bool) []key {

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -59,13 +60,27 @@ func TestBalancedHeatMapIsPlain(t *testing.T) {
 }
 
 func TestLevels(t *testing.T) {
-	for v, want := range map[float64]int{0: 0, 0.5: 10, 1: 20, 1.01: 20, 1.03: 21, 1.5: 30, 2: 40, 17: 40} {
+	for v, want := range map[float64]int{0: 0, 0.5: 10, 1: 20, 1.01: 20, 1.03: 21, 1.5: 30, 2: 40, 17: 40, math.Inf(1): unknownLevel} {
 		if got := level(v); got != want {
 			t.Errorf("level(%g) = %d, want %d of %d", v, got, want, heatLevels)
 		}
 	}
 	if colors := heatColors(); len(colors) != heatLevels {
 		t.Errorf("%d colours, want %d", len(colors), heatLevels)
+	}
+}
+
+// Runs cover a row without gap, and end where the level changes or becomes
+// unknown.
+func TestRuns(t *testing.T) {
+	nan := math.NaN()
+	got := runs([]float64{1, 1.01, 2, 17, nan, nan, 0, 1})
+	want := []run{{20, 0, 2}, {40, 2, 4}, {unknownLevel, 4, 6}, {0, 6, 7}, {20, 7, 8}}
+	if !slices.Equal(got, want) {
+		t.Errorf("runs %v, want %v", got, want)
+	}
+	if got := runs(nil); got != nil {
+		t.Errorf("runs of nothing: %v", got)
 	}
 }
 
