@@ -11,7 +11,8 @@ import (
 
 // Arm is a trace under the name that figures show it by: "normal", "perfect",
 // or whatever the reader called it. The functions that take arms put them on
-// one scale, over the union of their ranks, layers and experts.
+// one scale, over the union of their ranks, layers and experts. A rank or step
+// that an arm has no kernels of is unknown in it, and divides no mean.
 type Arm struct {
 	Name  string
 	Trace *nsys.Trace
@@ -20,31 +21,64 @@ type Arm struct {
 	StartUp []int
 }
 
-// allSteps are the numbered steps of the arm's cells, ascending.
-func (a Arm) allSteps() []int {
-	seen := map[int]bool{}
-	last := nsys.None // neighbouring cells are mostly of one step, and there may be millions
+// stepsByRank are the numbered steps of each rank that has kernels.
+func (a Arm) stepsByRank() map[int]map[int]bool {
+	out := map[int]map[int]bool{}
+	rank, step := nsys.None, nsys.None // neighbouring cells are mostly of one step, and there may be millions
 	for _, c := range a.Trace.Cells {
-		if c.Step != last {
-			seen[c.Step] = true
-			last = c.Step
+		if out[c.Rank] != nil && c.Rank == rank && c.Step == step {
+			continue
+		}
+		rank, step = c.Rank, c.Step
+		if out[rank] == nil {
+			out[rank] = map[int]bool{}
+		}
+		if step != nsys.None {
+			out[rank][step] = true
 		}
 	}
-	delete(seen, nsys.None)
+	return out
+}
+
+// allSteps are the numbered steps that some rank has, ascending.
+func (a Arm) allSteps() []int {
+	seen := map[int]bool{}
+	for _, steps := range a.stepsByRank() {
+		maps.Copy(seen, steps)
+	}
 	return slices.Sorted(maps.Keys(seen))
 }
 
-// steps are those without start-up.
+// wholeSteps are those that every rank has. Who is the slowest in another step,
+// and what the mean rank takes, is unknown.
+func (a Arm) wholeSteps() []int {
+	byRank := a.stepsByRank()
+	return slices.DeleteFunc(a.allSteps(), func(step int) bool {
+		for _, steps := range byRank {
+			if !steps[step] {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// steps are the whole ones without start-up.
 func (a Arm) steps() []int {
-	return slices.DeleteFunc(a.allSteps(), func(step int) bool { return slices.Contains(a.StartUp, step) })
+	return slices.DeleteFunc(a.wholeSteps(), func(step int) bool { return slices.Contains(a.StartUp, step) })
+}
+
+// stepped reports whether the capture marks steps.
+func (a Arm) stepped() bool {
+	return slices.ContainsFunc(a.Trace.Cells, func(c nsys.Cell) bool { return c.Step != nsys.None })
 }
 
 // cells are those of steps, or all where the capture marks no steps.
 func (a Arm) cells() []nsys.Cell {
-	steps := position(a.steps())
-	if len(steps) == 0 {
+	if !a.stepped() {
 		return a.Trace.Cells
 	}
+	steps := position(a.steps())
 	var out []nsys.Cell
 	for _, c := range a.Trace.Cells {
 		if _, ok := steps[c.Step]; ok {
@@ -59,10 +93,8 @@ func (a Arm) divisor() float64 { return float64(max(1, len(a.steps()))) }
 
 // per says what divisor divides by.
 func per(arms []Arm) string {
-	for _, a := range arms {
-		if len(a.steps()) > 0 {
-			return "per step"
-		}
+	if slices.ContainsFunc(arms, Arm.stepped) {
+		return "per step"
 	}
 	return "in the capture"
 }
@@ -77,12 +109,8 @@ func ranks(arms []Arm) []int {
 		for _, r := range a.Trace.Ranks {
 			seen[r.Rank] = true
 		}
-		last := nsys.None
-		for _, c := range a.Trace.Cells {
-			if c.Rank != last {
-				seen[c.Rank] = true
-				last = c.Rank
-			}
+		for r := range a.stepsByRank() {
+			seen[r] = true
 		}
 		for _, e := range a.Trace.Experts {
 			seen[e.Rank] = true
@@ -91,7 +119,6 @@ func ranks(arms []Arm) []int {
 			seen[c.Rank] = true
 		}
 	}
-	delete(seen, nsys.None)
 	return slices.Sorted(maps.Keys(seen))
 }
 
@@ -104,26 +131,39 @@ func position(numbers []int) map[int]int {
 	return at
 }
 
-// shape is the first half of a caption: ranks, layers and experts.
+// shape is the first half of a caption: ranks, layers and experts, and which
+// arms have fewer ranks.
 func shape(arms []Arm) string {
-	parts := []string{plural(len(ranks(arms)), "rank")}
-	if layers, experts := expertAxes(arms); len(experts) > 0 {
-		parts = append(parts, plural(len(layers), "layer"), plural(len(experts), "expert"))
+	all := ranks(arms)
+	text := plural(len(all), "rank")
+	var fewer []string
+	for _, a := range arms {
+		if own := ranks([]Arm{a}); len(own) < len(all) {
+			fewer = append(fewer, fmt.Sprintf("%s has %d", a.Name, len(own)))
+		}
 	}
-	return strings.Join(parts, ", ")
+	if len(fewer) > 0 {
+		text += " (" + strings.Join(fewer, ", ") + ")"
+	}
+	if layers, experts := expertAxes(arms); len(experts) > 0 {
+		text += ", " + plural(len(layers), "layer") + ", " + plural(len(experts), "expert")
+	}
+	return text
 }
 
 // timedShape adds the steps that times are means over: Arm.steps, or
-// Arm.allSteps for numbers that the trace itself took over all of them.
+// Arm.wholeSteps or Arm.allSteps for numbers that the trace itself took over
+// those.
 func timedShape(arms []Arm, of func(Arm) []int) string {
 	var counts []string
-	shorter := false
+	startUp, partial := false, false
 	for _, a := range arms {
-		n := len(of(a))
-		if n > 0 {
+		n, whole := len(of(a)), len(a.wholeSteps())
+		if a.stepped() {
 			counts = append(counts, fmt.Sprint(n))
 		}
-		shorter = shorter || n < len(a.allSteps())
+		startUp = startUp || n < whole
+		partial = partial || n <= whole && whole < len(a.allSteps())
 	}
 	counts = slices.Compact(counts)
 	text := shape(arms)
@@ -135,8 +175,11 @@ func timedShape(arms []Arm, of func(Arm) []int) string {
 	default:
 		text += ", " + strings.Join(counts, " and ") + " steps"
 	}
-	if shorter {
+	if startUp {
 		text += " after start-up"
+	}
+	if partial {
+		text += " that every rank has"
 	}
 	return text
 }

@@ -20,7 +20,8 @@ import (
 //	  6       30     10      20     20
 //
 // Each step and layer also has a dispatch phase of 4 µs per rank, of which 3 µs
-// are collectives, and a kernel outside every step takes 1 ms.
+// are collectives, and a kernel outside every step takes 1 ms. The load was
+// counted over two steps: 50, 100, 150 and 200 slots per step in both layers.
 func small() *nsys.Trace {
 	t := &nsys.Trace{Ranks: []nsys.Rank{{Rank: 0}, {Rank: 1}}}
 	for step, rows := range map[int][2][2]int64{5: {{10, 30}, {20, 20}}, 6: {{30, 10}, {20, 20}}} {
@@ -40,6 +41,7 @@ func small() *nsys.Trace {
 				Stats: nsys.Stats{TotalNS: int64(1000 * (e + 1) * layer)},
 			})
 		}
+		t.Imbalance = append(t.Imbalance, nsys.ImbalanceStat{Layer: layer, Level: nsys.LevelExpert, Quantity: nsys.QuantityLoad, Steps: 2})
 		t.Stragglers = append(t.Stragglers, nsys.StragglerStat{Layer: layer, Steps: 2, LossNS: router.Number(10000 * (2 - layer)), WorstRank: 1})
 	}
 	for rank := range 2 {
@@ -54,6 +56,9 @@ func TestRankTimes(t *testing.T) {
 	// Rank 0: (10+30+20+20)/2 steps = 40 µs per step, and so has rank 1: the
 	// rank that alternates cancels, which the caption says.
 	checkValues(t, "rank times", s.Series[0].Values, []float64{40000, 40000})
+	if want := "normal: on average every rank has 40.0" + nbsp + "µs."; s.Alt != want {
+		t.Errorf("alt %q, want %q", s.Alt, want)
+	}
 	if !strings.Contains(s.Caption, "cancels") || s.ValueLabel != "expert time per step" {
 		t.Errorf("caption %q, label %q", s.Caption, s.ValueLabel)
 	}
@@ -64,20 +69,24 @@ func TestRankTimes(t *testing.T) {
 
 func TestRankLoads(t *testing.T) {
 	s := RankLoads(Arm{Name: "normal", Trace: small()})
-	// Per layer rank 0 holds experts 0 and 1: 100+200; rank 1 300+400. Two layers.
-	checkValues(t, "rank loads", s.Series[0].Values, []float64{600, 1400})
-	if s.Series[0].Floor != 1000 { // 2 layers · ⌈1000/2⌉
-		t.Errorf("floor %g, want 1000", s.Series[0].Floor)
+	// Per layer and step rank 0 holds experts 0 and 1: 50+100; rank 1 150+200. Two layers.
+	checkValues(t, "rank loads", s.Series[0].Values, []float64{300, 700})
+	if s.Series[0].Floor != 500 { // 2 layers · ⌈1000/2⌉ / 2 steps
+		t.Errorf("floor %g, want 500", s.Series[0].Floor)
 	}
 	odd := small()
-	odd.Experts = odd.Experts[:1]
-	odd.Experts[0].Slots = 3
-	if s := RankLoads(Arm{Name: "normal", Trace: odd}); s.Series[0].Floor != 2 { // ⌈3/2⌉ on the busiest of two
-		t.Errorf("floor of 3 slots on 2 ranks %g, want 2", s.Series[0].Floor)
-	} else if v := s.Series[0].Values; v[0] != 3 || !math.IsNaN(v[1]) {
-		t.Errorf("loads %v, want 3 and unknown", v)
+	odd.Experts = []nsys.ExpertStat{odd.Experts[0], odd.Experts[2]}
+	odd.Experts[0].Slots, odd.Experts[1].Slots = 3, 0
+	if s := RankLoads(Arm{Name: "normal", Trace: odd}); s.Series[0].Floor != 1 { // ⌈3/2⌉ on the busiest of two, over two steps
+		t.Errorf("floor of 3 slots on 2 ranks over 2 steps %g, want 1", s.Series[0].Floor)
 	}
-	if want := "normal: rank 1 is largest, 1400" + nbsp + "slots, 1.40 × the mean."; s.Alt != want {
+	odd.Experts = odd.Experts[:1] // what rank 1 had is not known, so the 3 slots are rank 0's alone
+	if s := RankLoads(Arm{Name: "normal", Trace: odd}); s.Series[0].Floor != 1.5 {
+		t.Errorf("floor of 3 slots of the only rank known %g, want 1.5", s.Series[0].Floor)
+	} else {
+		checkValues(t, "loads", s.Series[0].Values, []float64{1.5, nan})
+	}
+	if want := "normal: rank 1 is largest, 700" + nbsp + "slots, 1.40 × the mean."; s.Alt != want {
 		t.Errorf("alt %q, want %q", s.Alt, want)
 	}
 }
@@ -95,8 +104,8 @@ func TestExpertHeat(t *testing.T) {
 	perfect := small()
 	perfect.Experts = perfect.Experts[1:] // expert 0 of layer 1 was never seen
 	s := ExpertTimes(Arm{Name: "normal", Trace: small()}, Arm{Name: "perfect", Trace: perfect})
-	checkValues(t, "layer 2", s.Grids[0].Values[1], []float64{2000, 4000, 6000, 8000})
-	checkValues(t, "layer 1 without expert 0", s.Grids[1].Values[0], []float64{nan, 2000, 3000, 4000})
+	checkValues(t, "layer 2 per step", s.Grids[0].Values[1], []float64{1000, 2000, 3000, 4000})
+	checkValues(t, "layer 1 without expert 0", s.Grids[1].Values[0], []float64{nan, 1000, 1500, 2000})
 	if !slices.Equal(s.Grids[0].Cuts, []int{2}) {
 		t.Errorf("cuts %v, want one before expert 2", s.Grids[0].Cuts)
 	}
@@ -120,7 +129,7 @@ func TestReplicatedExpert(t *testing.T) {
 	copied.Rank = 1
 	trace.Experts = append(trace.Experts, copied)
 	s := ExpertTimes(Arm{Name: "normal", Trace: trace})
-	checkValues(t, "layer 1", s.Grids[0].Values[0], []float64{2000, 2000, 3000, 4000})
+	checkValues(t, "layer 1", s.Grids[0].Values[0], []float64{1000, 1000, 1500, 2000})
 	if s.Grids[0].Cuts != nil {
 		t.Errorf("cuts %v, want none", s.Grids[0].Cuts)
 	}
@@ -138,6 +147,29 @@ func TestRecordedLoads(t *testing.T) {
 	checkValues(t, "layer 7 of b", s.Grids[1].Values[1], []float64{0, 0, 6})
 	if want := "a: the largest is 1.50 × its layer's mean (layer 2, expert 1). b: the largest is 3.00 × its layer's mean (layer 7, expert 2)."; s.Alt != want {
 		t.Errorf("alt %q, want %q", s.Alt, want)
+	}
+}
+
+// What is even only because steps were added up is not called even, and every
+// figure that adds them up says so.
+func TestSumsOverStepsAreNoVerdict(t *testing.T) {
+	arm := Arm{Name: "normal", Trace: small()} // layer 1: rank 0 is hot in step 6, rank 1 in step 5
+	recorded := RecordedLoads(Recorded{"counts", map[int]router.Load{2: {PerExpert: []int64{7, 7}}}})
+	if want := "normal: on average even in every layer."; RankLayerTimes(arm).Alt != want {
+		t.Errorf("alt %q, want %q", RankLayerTimes(arm).Alt, want)
+	}
+	if want := "counts: on average even in every layer."; recorded.Alt != want {
+		t.Errorf("alt %q, want %q", recorded.Alt, want)
+	}
+	for part, captions := range map[string][]string{
+		"rank":   {RankTimes(arm).Caption, RankLoads(arm).Caption, RankLayerTimes(arm).Caption},
+		"expert": {ExpertTimes(arm).Caption, ExpertLoads(arm).Caption, recorded.Caption},
+	} {
+		for _, caption := range captions {
+			if want := "A hot " + part + " that changes from"; !strings.Contains(caption, want) {
+				t.Errorf("caption %q does not say %q", caption, want)
+			}
+		}
 	}
 }
 
@@ -195,6 +227,74 @@ func TestStartUp(t *testing.T) {
 	}
 }
 
+// A rank that one arm lacks is unknown there and divides nothing: means are over
+// the ranks that every arm has, so that the arms stay comparable.
+func TestMissingRank(t *testing.T) {
+	lacking := small()
+	lacking.Ranks = lacking.Ranks[:1]
+	lacking.Cells = slices.DeleteFunc(lacking.Cells, func(c nsys.Cell) bool { return c.Rank == 1 })
+	lacking.Experts = slices.DeleteFunc(lacking.Experts, func(e nsys.ExpertStat) bool { return e.Rank == 1 })
+	lacking.Collectives = lacking.Collectives[:1]
+	normal, perfect := Arm{Name: "normal", Trace: small()}, Arm{Name: "perfect", Trace: lacking}
+	normal.Trace.Cells[0].TotalNS += 40000 // of rank 0 in some layer of some step: 20 µs per step
+
+	phases := PhaseTimes(normal, perfect)
+	checkValues(t, "work of rank 1", phases.Arms[1].Work[1], []float64{nan, nan})
+	checkValues(t, "its collectives", []float64{phases.Arms[1].Wait[1], phases.Arms[1].Transfer[1]}, []float64{nan, nan})
+	means := phases.Means()
+	checkValues(t, "mean work, normal", means[0].Work, []float64{60000, 2000})
+	checkValues(t, "mean work, perfect", means[1].Work, []float64{40000, 2000})
+	checkValues(t, "wait and collectives", []float64{means[1].Wait, means[1].Collective}, []float64{4500, 6000})
+	if want := "perfect: 42.0 µs of work and 6.00 µs in collectives (4.50 µs of it waiting) per step, mean over the 1 rank that every arm has."; !strings.HasSuffix(strings.ReplaceAll(phases.Alt, nbsp, " "), want) {
+		t.Errorf("alt %q, want %q", phases.Alt, want)
+	}
+	if want := "2 ranks (perfect has 1), 2 layers, 4 experts, 2 steps."; !strings.HasPrefix(phases.Caption, want) {
+		t.Errorf("caption %q, want %q", phases.Caption, want)
+	}
+	checkValues(t, "rank times", RankTimes(normal, perfect).Series[1].Values, []float64{40000, nan})
+	checkValues(t, "ranks of layer 1", RankLayerTimes(normal, perfect).Grids[1].Values[0], []float64{40000, nan})
+	loads := RankLoads(normal, perfect).Series[1]
+	checkValues(t, "rank loads and floor", append(loads.Values, loads.Floor), []float64{300, nan, 300})
+
+	lacking.Cells = nil
+	phases = PhaseTimes(normal, perfect)
+	checkValues(t, "mean work of no rank", phases.Means()[0].Work, []float64{nan, nan})
+	if want := "No rank has kernel time in every arm."; phases.Alt != want {
+		t.Errorf("alt %q, want %q", phases.Alt, want)
+	}
+}
+
+// A step that one rank lacks is left out of every mean over steps, and in the
+// timeline the slowest rank of it is unknown.
+func TestMissingStep(t *testing.T) {
+	trace := small()
+	trace.Cells = slices.DeleteFunc(trace.Cells, func(c nsys.Cell) bool { return c.Rank == 1 && c.Step == 6 })
+	arm := Arm{Name: "normal", Trace: trace}
+	checkValues(t, "rank times of step 5", RankTimes(arm).Series[0].Values, []float64{30000, 50000})
+	checkValues(t, "layer 1 of step 5", RankLayerTimes(arm).Grids[0].Values[0], []float64{10000, 30000})
+	a := PhaseTimes(arm).Arms[0]
+	checkValues(t, "work of rank 1", a.Work[1], []float64{50000, 2000})
+	// Rank 1 has half of the collectives that the trace's transfer is of, in one step.
+	checkValues(t, "transfer", a.Transfer, []float64{1500, 1500})
+	steps := StepTimes(arm)
+	checkValues(t, "slowest rank", steps.Arms[0].MaxNS, []float64{52000, nan})
+	checkValues(t, "mean rank", steps.Arms[0].MeanNS, []float64{42000, nan})
+	for _, caption := range []string{steps.Caption, RankTimes(arm).Caption, LayerLosses(arm).Caption} {
+		if !strings.Contains(caption, ", 1 step that every rank has.") {
+			t.Errorf("caption %q does not say that a step is left out", caption)
+		}
+	}
+	arm.StartUp = []int{5}
+	if s := RankTimes(arm); !strings.Contains(s.Caption, "0 steps after start-up that every rank has") {
+		t.Errorf("caption %q does not say that no step is left", s.Caption)
+	} else if _, err := BarChart(s); !errors.Is(err, ErrNothing) {
+		t.Errorf("a figure of no step: %v", err)
+	}
+	// The experts of rank 1 took their time in one step, those of rank 0 in two.
+	arm.Trace.Experts[2].TotalNS = 1500
+	checkValues(t, "expert times per step", ExpertTimes(arm).Grids[0].Values[0][:3], []float64{500, 1000, 1500})
+}
+
 func TestStepTimes(t *testing.T) {
 	a := StepTimes(Arm{Name: "normal", Trace: small()}).Arms[0]
 	// Step 5: rank 0 10+20+2 µs, rank 1 30+20+2; step 6 the reverse.
@@ -209,31 +309,61 @@ func TestTimeAgainstLoad(t *testing.T) {
 	s := TimeAgainstLoad(Arm{Name: "normal", Trace: small()})
 	c := s.Clouds[0]
 	// Experts have kernels of their own: layer 1 costs 1000(e+1)/2 ns at
-	// 100(e+1) slots, layer 2 twice that.
-	checkValues(t, "slots", c.Slots, []float64{100, 200, 300, 400, 100, 200, 300, 400})
+	// 50(e+1) slots, layer 2 twice that.
+	checkValues(t, "slots", c.Slots, []float64{50, 100, 150, 200, 50, 100, 150, 200})
 	checkValues(t, "times", c.TimeNS, []float64{500, 1000, 1500, 2000, 1000, 2000, 3000, 4000})
-	// Both lines go through 0; their mean slope is (5+10)/2 ns per slot.
-	if math.Abs(c.Fit.SlopeNS-7.5) > 1e-9 || math.Abs(c.Fit.InterceptNS) > 1e-6 || c.Fit.Points != 8 {
-		t.Errorf("fit %+v, want 7.5 ns per slot through 0 over 8 points", c.Fit)
+	// Both lines go through 0; their mean slope is (10+20)/2 ns per slot.
+	if math.Abs(c.Fit.SlopeNS-15) > 1e-9 || math.Abs(c.Fit.InterceptNS) > 1e-6 || c.Fit.Points != 8 {
+		t.Errorf("fit %+v, want 15 ns per slot through 0 over 8 points", c.Fit)
 	}
 	grouped := small()
 	for i := range grouped.Experts {
 		grouped.Experts[i].Basis = nsys.Allocated
 	}
 	c = TimeAgainstLoad(Arm{Name: "normal", Trace: grouped}).Clouds[0]
-	// Allocated times prove nothing: one point per layer and rank, 300 and 700
-	// slots against the observed 20 µs per step of each.
-	checkValues(t, "slots of ranks", c.Slots, []float64{300, 700, 300, 700})
+	// Allocated times prove nothing: one point per layer and rank, 150 and 350
+	// slots against the observed 20 µs, all per step.
+	checkValues(t, "slots of ranks", c.Slots, []float64{150, 350, 150, 350})
 	checkValues(t, "times of ranks", c.TimeNS, []float64{20000, 20000, 20000, 20000})
 
 	grouped.Experts[0].Known = false
 	c = TimeAgainstLoad(Arm{Name: "normal", Trace: grouped}).Clouds[0]
-	checkValues(t, "ranks whose load is known in full", c.Slots, []float64{700, 300, 700})
+	checkValues(t, "ranks whose load is known in full", c.Slots, []float64{350, 150, 350})
+}
+
+// The same routing counted over five times as many steps costs the same time per
+// slot, and has the same load per rank.
+func TestLoadIsPerRecordedStep(t *testing.T) {
+	longer := small()
+	for i := range longer.Experts {
+		longer.Experts[i].Slots *= 5
+	}
+	for i := range longer.Imbalance {
+		longer.Imbalance[i].Steps *= 5
+	}
+	short, long := Arm{Name: "normal", Trace: small()}, Arm{Name: "normal", Trace: longer}
+	if a, b := TimeAgainstLoad(short), TimeAgainstLoad(long); a.Alt != b.Alt || !strings.Contains(a.Alt, "15.0"+nbsp+"ns per slot") {
+		t.Errorf("%q over 2 steps, %q over 10, want 15.0 ns per slot", a.Alt, b.Alt)
+	}
+	if a, b := RankLoads(short), RankLoads(long); a.Alt != b.Alt || a.Series[0].Floor != b.Series[0].Floor {
+		t.Errorf("%q above %g over 2 steps, %q above %g over 10", a.Alt, a.Series[0].Floor, b.Alt, b.Series[0].Floor)
+	}
+	longer.Warnings = []nsys.Warning{{Code: "counts_window"}} // each recorded step is a sum of passes
+	if s := TimeAgainstLoad(long); !s.Clouds[0].Window || !strings.Contains(s.Alt, "the time per slot is not known") || strings.Contains(s.Alt, "ns per slot") {
+		t.Errorf("%q gives a time per slot of sums over passes", s.Alt)
+	}
+	longer.Imbalance = nil // nobody says over how many steps
+	if s := TimeAgainstLoad(long); len(s.Clouds[0].Slots) > 0 {
+		t.Errorf("%v slots per an unknown number of steps", s.Clouds[0].Slots)
+	}
 }
 
 func TestFit(t *testing.T) {
 	if f := fitOf([]float64{5, 5, 5}, []float64{1, 2, 3}); known(f.SlopeNS) || known(f.R2) {
 		t.Errorf("equal loads have no slope, have %+v", f)
+	}
+	if f := fitOf([]float64{1, 2, 3}, []float64{5, 5, 5}); f.drawn() || known(f.SlopeNS) {
+		t.Errorf("equal times leave nothing to explain, have %+v", f)
 	}
 	if f := fitOf([]float64{1, 2}, []float64{1, 2}); known(f.SlopeNS) {
 		t.Errorf("two points fit anything, have %+v", f)

@@ -9,28 +9,30 @@ import (
 	"github.com/moebalance/moebalance/compare/nsys"
 )
 
-// ExpertTimes is the heat map of time by layer and expert. An expert that
-// several ranks hold counts with the sum over its copies. Whether times were
-// observed or allocated is part of the caption.
+// ExpertTimes is the heat map of time by layer and expert, per step of the
+// expert's rank. An expert that several ranks hold counts with the sum over its
+// copies. Whether times were observed or allocated is part of the caption.
 func ExpertTimes(arms ...Arm) HeatSpec {
-	s := expertHeat(arms, func(e nsys.ExpertStat) float64 { return float64(e.TotalNS) })
+	s := expertHeat(arms, Arm.expertTime)
 	s.Name, s.Quantity = "expert-time", "time"
 	s.Title = "Which experts take the time, and in which layers?"
-	s.Caption = fmt.Sprintf("%s. %s Each cell is relative to the mean of its layer.", timedShape(arms, Arm.allSteps), basis(arms))
+	s.Caption = fmt.Sprintf("%s. %s Each cell is relative to the mean of its layer. %s", timedShape(arms, Arm.allSteps), basis(arms), cancels("expert", "step to step"))
 	return s
+}
+
+// expertTime is the time of an expert on its rank, as a mean over the steps that
+// the rank has.
+func (a Arm) expertTime() func(nsys.ExpertStat) float64 {
+	steps := a.stepsByRank()
+	return func(e nsys.ExpertStat) float64 { return float64(e.TotalNS) / float64(max(1, len(steps[e.Rank]))) }
 }
 
 // ExpertLoads is the heat map of recorded slots by layer and expert.
 func ExpertLoads(arms ...Arm) HeatSpec {
-	s := expertHeat(arms, func(e nsys.ExpertStat) float64 {
-		if !e.Known {
-			return nan
-		}
-		return float64(e.Slots)
-	})
+	s := expertHeat(arms, Arm.expertLoad)
 	s.Name, s.Quantity = "expert-load", "load"
 	s.Title = "Which experts get the slots, and in which layers?"
-	s.Caption = fmt.Sprintf("%s. Recorded load in slots (a token times one of its chosen experts). Each cell is relative to the mean of its layer.", shape(arms))
+	s.Caption = fmt.Sprintf("%s. Recorded load in slots (a token times one of its chosen experts). Each cell is relative to the mean of its layer. %s", shape(arms), cancels("expert", "step to step"))
 	return s
 }
 
@@ -61,7 +63,7 @@ func expertAxes(arms []Arm) (layers, experts []int) {
 	return slices.Sorted(maps.Keys(seenLayers)), slices.Sorted(maps.Keys(seenExperts))
 }
 
-func expertHeat(arms []Arm, value func(nsys.ExpertStat) float64) HeatSpec {
+func expertHeat(arms []Arm, values func(Arm) func(nsys.ExpertStat) float64) HeatSpec {
 	s := HeatSpec{RowLabel: "layer", ColumnLabel: "expert"}
 	layers, experts := expertAxes(arms)
 	rows, columns := position(layers), position(experts)
@@ -69,6 +71,7 @@ func expertHeat(arms []Arm, value func(nsys.ExpertStat) float64) HeatSpec {
 	for _, a := range arms {
 		g := unknownGrid(a.Name, layers, experts)
 		g.Cuts = rankCuts(a, columns)
+		value := values(a)
 		for _, e := range a.Trace.Experts {
 			if v := value(e); known(v) {
 				addKnown(&g.Values[rows[e.Layer]][columns[e.Expert]], v)
@@ -118,7 +121,7 @@ func (g Grid) extreme(row, column string) string {
 	case r < 0:
 		return fmt.Sprintf("%s: nothing recorded.", g.Name)
 	case isEven(most):
-		return fmt.Sprintf("%s: even in every %s.", g.Name, row)
+		return fmt.Sprintf("%s: on average even in every %s.", g.Name, row)
 	}
 	return fmt.Sprintf("%s: the largest is %.2f × its %s's mean (%s %d, %s %d).", g.Name, most, row, row, g.Rows[r], column, g.Columns[c])
 }

@@ -77,7 +77,7 @@ func gallery(t *testing.T, ranks, layers, experts, steps int) []Figure {
 	add(PhaseStacks(StackSpec{Name: "phases", Title: "Where?", Caption: words, Per: "per step", Phases: phases, Arms: []Stack{stack("normal"), stack("perfect")}}))
 	add(PairedGain(GainSpec{Name: "gain", Title: "How much?", Caption: words, Numbers: upTo(steps), Pairs: wave(steps, 0.2), Estimate: 0.2, Low: 0.1, High: 0.3, Confidence: 0.95, Threshold: 0.1}))
 	add(Scatter(ScatterSpec{Name: "scatter", Title: "Follows?", Caption: words, LoadLabel: "load", TimeLabel: "time",
-		Clouds: []Cloud{{"normal", wave(ranks, 4000), wave(ranks, 4e5), Fit{100, 0, 0.9, ranks}}, {"perfect", wave(ranks, 3000), wave(ranks, 3e5), Fit{100, 0, 1, ranks}}}}))
+		Clouds: []Cloud{{"normal", wave(ranks, 4000), wave(ranks, 4e5), false, Fit{100, 0, 0.9, ranks}}, {"perfect", wave(ranks, 3000), wave(ranks, 3e5), false, Fit{100, 0, 1, ranks}}}}))
 	add(StepLines(StepSpec{Name: "steps", Title: "When?", Caption: words, Arms: []Steps{{"normal", upTo(steps), wave(steps, 3e6), wave(steps, 2e6)}, {"perfect", upTo(steps), wave(steps, 2e6), wave(steps, 2e6)}}}))
 	return out
 }
@@ -275,9 +275,34 @@ func TestShapesThatContradict(t *testing.T) {
 	}
 }
 
+// The legend of what hangs below the line names exactly what is drawn: time that
+// cannot be divided is not called transfer.
+func TestCollectiveKeys(t *testing.T) {
+	nan := math.NaN()
+	divided, undivided := Stack{Ranks: []int{0}, Wait: []float64{1}, Transfer: []float64{2}}, Stack{Ranks: []int{0}, Wait: []float64{nan}, Transfer: []float64{3}}
+	lacking := Stack{Ranks: []int{0}, Wait: []float64{nan}, Transfer: []float64{nan}}
+	for _, c := range []struct {
+		arms []Stack
+		want string
+	}{
+		{[]Stack{divided, lacking}, "below the line: collective transfer, collective wait"},
+		{[]Stack{undivided}, "below the line: collectives, wait and transfer together"},
+		{[]Stack{undivided, divided}, "below the line: collective transfer, collective wait, collectives, wait and transfer together"},
+		{[]Stack{lacking}, ""},
+	} {
+		var labels []string
+		for _, k := range collectiveKeys(c.arms) {
+			labels = append(labels, k.label)
+		}
+		if got := strings.Join(labels, ", "); got != c.want {
+			t.Errorf("keys %q, want %q", got, c.want)
+		}
+	}
+}
+
 func TestDurations(t *testing.T) {
 	for ns, want := range map[float64]string{
-		0: "0 ns", 999: "999 ns", 1000: "1.00 µs", 12345: "12.3 µs", 999_000: "999 µs", 1e6: "1.00 ms", 2.5e9: "2.50 s", 3e11: "300 s", -1500: "-1.50 µs",
+		0: "0 ns", 999: "999 ns", 1000: "1.00 µs", 12345: "12.3 µs", 999_000: "999 µs", 1e6: "1.00 ms", 2.5e9: "2.50 s", 3e11: "300 s", -1500: "−1.50 µs",
 		math.NaN(): "–", math.Inf(1): "–",
 	} {
 		if got := strings.ReplaceAll(Duration(ns), nbsp, " "); got != want {

@@ -2,7 +2,6 @@ package plots
 
 import (
 	"fmt"
-	"math"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
@@ -49,13 +48,13 @@ func PairedGain(s GainSpec) (Figure, error) {
 	f.panels = [][]*plot.Plot{{p}}
 	f.legend = []key{glyphKey("one pair", pairGlyph)}
 	if known(s.Estimate) {
-		f.legend = append(f.legend, lineKey("Hodges–Lehmann estimate "+percent(s.Estimate), line(blue, 1.6)))
+		f.legend = append(f.legend, lineKey("Hodges–Lehmann estimate "+Change(s.Estimate), line(blue, 1.6)))
 	}
 	if known(s.Low) && known(s.High) {
-		label := fmt.Sprintf("%.3g"+nbsp+"%% interval, %s to %s", 100*s.Confidence, percent(s.Low), percent(s.High))
+		label := fmt.Sprintf("%.3g"+nbsp+"%% interval, %s to %s", 100*s.Confidence, Change(s.Low), Change(s.High))
 		f.legend = append(f.legend, fillKey(label, tint(blue, 0.22)))
 	}
-	f.legend = append(f.legend, lineKey("threshold "+percent(s.Threshold), thresholdLine))
+	f.legend = append(f.legend, lineKey("threshold "+Percent(s.Threshold), thresholdLine))
 	return f, nil
 }
 
@@ -63,14 +62,6 @@ var (
 	pairGlyph     = draw.GlyphStyle{Color: ink, Radius: 3.5, Shape: draw.CircleGlyph{}}
 	thresholdLine = line(vermillion, 1.4, 6, 3)
 )
-
-// percent writes a fraction with one decimal: 0.1234 as "12.3 %".
-func percent(v float64) string {
-	if !known(v) {
-		return "–"
-	}
-	return fmt.Sprintf("%.1f"+nbsp+"%%", math.Round(1000*v)/10+0) // + 0 turns −0 into 0
-}
 
 type gain struct {
 	places

@@ -21,7 +21,7 @@ func LayerLosses(arms ...Arm) BarSpec {
 		Name: "layer-loss", Title: "Which layers lose most to their slowest rank?",
 		GroupLabel: "layer", ValueLabel: "straggler loss " + per(arms), Groups: layers, Nanoseconds: true,
 		Caption: fmt.Sprintf("%s. Maximum minus mean over ranks of compute time, per step and layer, then the mean over steps; "+
-			"collectives are left out, because they hold the wait for that slowest rank.", timedShape(arms, Arm.allSteps)),
+			"collectives are left out, because they hold the wait for that slowest rank.", timedShape(arms, Arm.wholeSteps)),
 	}
 	for _, a := range arms {
 		values := unknowns(len(layers))

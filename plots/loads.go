@@ -6,8 +6,33 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/router"
 )
+
+// recordedSteps are the steps over which each layer's slots were counted, which
+// need not be those of the trace. A layer is missing where no load is recorded.
+func recordedSteps(t *nsys.Trace) map[int]float64 {
+	steps := map[int]float64{}
+	for _, s := range t.Imbalance {
+		if s.Level == nsys.LevelExpert && s.Quantity == nsys.QuantityLoad {
+			steps[s.Layer] = float64(s.Steps)
+		}
+	}
+	return steps
+}
+
+// expertLoad is the recorded slots of an expert on its rank, as a mean over the
+// recorded steps; NaN where none are recorded.
+func (a Arm) expertLoad() func(nsys.ExpertStat) float64 {
+	steps := recordedSteps(a.Trace)
+	return func(e nsys.ExpertStat) float64 {
+		if !e.Known || steps[e.Layer] == 0 {
+			return nan
+		}
+		return float64(e.Slots) / steps[e.Layer]
+	}
+}
 
 // Recorded is the load that expert statistics hold, by layer, under the name
 // that figures show it by.
@@ -34,7 +59,8 @@ func RecordedLoads(sources ...Recorded) HeatSpec {
 	s := HeatSpec{
 		Name: "recorded-load", Title: "Which experts did the engine send the slots to?",
 		RowLabel: "layer", ColumnLabel: "expert", Quantity: "load",
-		Caption: fmt.Sprintf("%s, %s. Recorded load in slots over all recorded steps. Each cell is relative to the mean of its layer.", plural(len(layers), "layer"), plural(experts, "expert")),
+		Caption: fmt.Sprintf("%s, %s. Recorded load in slots over all recorded steps. Each cell is relative to the mean of its layer. %s",
+			plural(len(layers), "layer"), plural(experts, "expert"), cancels("expert", "step to step")),
 	}
 	var answers []string
 	for _, r := range sources {

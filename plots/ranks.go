@@ -18,13 +18,13 @@ func RankTimes(arms ...Arm) BarSpec {
 	s := BarSpec{
 		Name: "rank-time", Title: "Which ranks take longest over their experts?",
 		GroupLabel: "rank", ValueLabel: "expert time " + per(arms), Groups: groups, Nanoseconds: true, Mean: true,
-		Caption: fmt.Sprintf("%s. Observed time of kernels in the experts phase, collectives left out, summed over layers, mean over steps. "+
-			"A hot rank that changes from layer to layer or step to step cancels here: the loss per layer shows it.", timedShape(arms, Arm.steps)),
+		Caption: fmt.Sprintf("%s. Observed time of kernels in the experts phase, collectives left out, summed over layers, mean over steps. %s",
+			timedShape(arms, Arm.steps), cancels("rank", "layer to layer or step to step")),
 	}
 	for _, a := range arms {
 		values, steps := unknowns(len(groups)), a.divisor()
 		for _, c := range a.cells() {
-			if c.Phase == nsys.PhaseExperts && c.Rank != nsys.None {
+			if c.Phase == nsys.PhaseExperts {
 				addKnown(&values[at[c.Rank]], work(c)/steps)
 			}
 		}
@@ -34,41 +34,46 @@ func RankTimes(arms ...Arm) BarSpec {
 	return s
 }
 
-// RankLoads is the recorded slots of each rank, over all layers. Its floor is
-// the largest rank's share when all slots are spread as evenly as whole slots
-// can be, layer by layer: Σ over layers of ⌈slots/ranks⌉.
+// cancels is the caveat of every figure that adds up steps before it compares.
+func cancels(part, changes string) string {
+	return fmt.Sprintf("A hot %s that changes from %s cancels here: the imbalance per layer, computed step by step, shows it.", part, changes)
+}
+
+// RankLoads is the recorded slots of each rank over all layers, as a mean over
+// the recorded steps. Its floor is the largest rank's share when all slots of
+// the ranks that are known are spread over these as evenly as whole slots can
+// be, layer by layer: Σ over layers of ⌈slots/ranks⌉.
 func RankLoads(arms ...Arm) BarSpec {
 	groups := ranks(arms)
 	at := position(groups)
 	s := BarSpec{
 		Name: "rank-load", Title: "Which ranks get the load?",
-		GroupLabel: "rank", ValueLabel: "load", Groups: groups, Unit: "slots", Mean: true,
-		Caption: fmt.Sprintf("%s. Recorded slots of the experts each rank holds, summed over layers. The floor is the least the largest can be.", shape(arms)),
+		GroupLabel: "rank", ValueLabel: "load per recorded step", Groups: groups, Unit: "slots", Mean: true,
+		Caption: fmt.Sprintf("%s. Recorded slots of the experts each rank holds, summed over layers, mean over the recorded steps. The floor is the least the largest can be. %s",
+			shape(arms), cancels("rank", "layer to layer or step to step")),
 	}
 	for _, a := range arms {
-		values := unknowns(len(groups))
-		layers := map[int]int64{}
+		values, load := unknowns(len(groups)), a.expertLoad()
+		slots := map[int]int64{}
 		for _, e := range a.Trace.Experts {
-			if e.Known && e.Rank != nsys.None {
-				addKnown(&values[at[e.Rank]], float64(e.Slots))
-				layers[e.Layer] += e.Slots
+			if v := load(e); known(v) {
+				addKnown(&values[at[e.Rank]], v)
+				slots[e.Layer] += e.Slots
 			}
 		}
-		s.Series = append(s.Series, BarSeries{a.Name, values, floorSlots(layers, len(groups))})
+		s.Series = append(s.Series, BarSeries{a.Name, values, floorSlots(slots, recordedSteps(a.Trace), countKnown(values))})
 	}
 	s.Alt = s.answer()
 	return s
 }
 
-// floorSlots is the least that the busiest of n ranks can hold.
-func floorSlots(layers map[int]int64, n int) float64 {
-	if len(layers) == 0 || n == 0 {
-		return nan
-	}
-	sum := 0.0
-	for _, slots := range layers {
-		if f := router.Floor(slots, n); f.Defined() {
-			sum += f.Float64() * float64(slots) / float64(n)
+// floorSlots is the least that the busiest of n ranks can hold, in a step, of the
+// layers' slots in all of them.
+func floorSlots(slots map[int]int64, steps map[int]float64, n int) float64 {
+	sum := nan
+	for _, layer := range slices.Sorted(maps.Keys(slots)) {
+		if f := router.Floor(slots[layer], n); f.Defined() {
+			addKnown(&sum, f.Float64()*float64(slots[layer])/float64(n)/steps[layer])
 		}
 	}
 	return sum
@@ -91,13 +96,14 @@ func RankLayerTimes(arms ...Arm) HeatSpec {
 	s := HeatSpec{
 		Name: "rank-layer-time", Title: "Which ranks are slow in which layers?",
 		RowLabel: "layer", ColumnLabel: "rank", Quantity: "time",
-		Caption: timedShape(arms, Arm.steps) + ". Observed time of kernels in the experts phase, collectives left out. Each cell is relative to the mean over ranks of its layer.",
+		Caption: fmt.Sprintf("%s. Observed time of kernels in the experts phase, collectives left out. Each cell is relative to the mean over ranks of its layer. %s",
+			timedShape(arms, Arm.steps), cancels("rank", "step to step")),
 	}
 	var answers []string
 	for _, a := range arms {
 		g := unknownGrid(a.Name, layers, columns)
 		for _, c := range a.cells() {
-			if c.Phase == nsys.PhaseExperts && c.Layer != nsys.None && c.Rank != nsys.None {
+			if c.Phase == nsys.PhaseExperts && c.Layer != nsys.None {
 				addKnown(&g.Values[rows[c.Layer]][at[c.Rank]], work(c))
 			}
 		}
@@ -113,7 +119,7 @@ func (s BarSpec) value(v float64) string {
 	if s.Nanoseconds {
 		return Duration(v)
 	}
-	return fmt.Sprintf("%.0f%s%s", v, nbsp, s.Unit)
+	return amount(v) + nbsp + s.Unit
 }
 
 // answer says in words what the bars show: the largest group of each series and
@@ -132,7 +138,7 @@ func (s BarSpec) answer() string {
 		case worst < 0:
 			out = append(out, series.Name+": nothing recorded.")
 		case mean > 0 && isEven(series.Values[worst]/mean):
-			out = append(out, fmt.Sprintf("%s: every %s has %s.", series.Name, s.GroupLabel, s.value(mean)))
+			out = append(out, fmt.Sprintf("%s: on average every %s has %s.", series.Name, s.GroupLabel, s.value(mean)))
 		case mean > 0:
 			out = append(out, fmt.Sprintf("%s: %s %d is largest, %s, %.2f × the mean.", series.Name, s.GroupLabel, s.Groups[worst], s.value(series.Values[worst]), series.Values[worst]/mean))
 		default:

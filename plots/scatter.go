@@ -23,17 +23,19 @@ type Cloud struct {
 	Name   string
 	Slots  []float64
 	TimeNS []float64
+	Window bool // each of Slots adds up an unknown number of steps, so that no time per slot follows
 	Fit    Fit
 }
 
-// Fit is a least-squares line of time over load. It is drawn where Slope and
-// Intercept are known.
+// Fit is a least-squares line of time over load. It is drawn where R2 is known.
 type Fit struct {
 	SlopeNS     float64 // nanoseconds per slot
 	InterceptNS float64 // nanoseconds at no slots
 	R2          float64 // share of the variance of time that load explains, in [0, 1]
 	Points      int
 }
+
+func (f Fit) drawn() bool { return known(f.R2) }
 
 // Scatter draws the clouds with their lines, both axes from zero so that the
 // eye judges proportion and not just slope. Points with an unknown coordinate
@@ -52,7 +54,7 @@ func Scatter(s ScatterSpec) (Figure, error) {
 			}
 		}
 		f.legend = append(f.legend, glyphKey(cloud.Name, cloudGlyph(i)))
-		if known(cloud.Fit.SlopeNS) && known(cloud.Fit.InterceptNS) && cloud.Fit.Points > 1 {
+		if cloud.Fit.drawn() {
 			f.legend = append(f.legend, lineKey(fmt.Sprintf("%s: r² %.2f", cloud.Name, cloud.Fit.R2), cloudLine(i)))
 		}
 	}
@@ -105,7 +107,7 @@ func (s *scatter) Plot(c draw.Canvas, p *plot.Plot) {
 			}
 		}
 		fit := func(at float64) vg.Length { return y((cloud.Fit.InterceptNS + cloud.Fit.SlopeNS*at) / s.per) }
-		if known(cloud.Fit.SlopeNS) && known(cloud.Fit.InterceptNS) && cloud.Fit.Points > 1 {
+		if cloud.Fit.drawn() {
 			ends := []vg.Point{{X: x(low), Y: fit(low)}, {X: x(high), Y: fit(high)}}
 			c.StrokeLines(cloudLine(i), c.ClipLinesXY(ends)...)
 		}

@@ -22,7 +22,8 @@ type StackSpec struct {
 
 // Stack is one arm: nanoseconds by rank. Work[rank][phase] is compute; Wait and
 // Transfer[rank] are the two parts of collectives. Where the two cannot be told
-// apart Wait is NaN and Transfer holds both.
+// apart Wait is NaN and Transfer holds both; all three are NaN of a rank that the
+// arm lacks.
 type Stack struct {
 	Name     string
 	Ranks    []int
@@ -115,32 +116,40 @@ type unsigned struct{ valueTicks }
 func (u unsigned) Ticks(low, high float64) []plot.Tick {
 	ticks := u.valueTicks.Ticks(low, high)
 	for i := range ticks {
-		ticks[i].Label = strings.TrimPrefix(ticks[i].Label, "-")
+		ticks[i].Label = strings.TrimPrefix(ticks[i].Label, "−")
 	}
 	return ticks
 }
 
 var (
-	transferFill = tint(waitInk, 0.75)
-	waitGround   = tint(waitInk, 0.15)
+	transferFill  = tint(waitInk, 0.75)
+	undividedFill = tint(waitInk, 0.4)
+	waitGround    = tint(waitInk, 0.15)
 )
 
-func collectiveKeys(arms []Stack) []key {
-	any, split := 0.0, false
+// divided reports a rank whose collective time is known to be wait or transfer.
+func (a Stack) divided(rank int) bool { return drawable(a.Wait[rank]) }
+
+// collectiveKeys names what hangs below the line; the first key says so.
+func collectiveKeys(arms []Stack) (keys []key) {
+	divided, undivided := false, false
 	for _, a := range arms {
-		any += sumDrawable(a.Wait...) + sumDrawable(a.Transfer...)
-		split = split || known(meanKnown(a.Wait))
+		for r := range a.Ranks {
+			if sumDrawable(a.Wait[r], a.Transfer[r]) > 0 {
+				divided, undivided = divided || a.divided(r), undivided || !a.divided(r)
+			}
+		}
 	}
-	switch {
-	case any == 0:
-		return nil
-	case !split:
-		return []key{fillKey("below the line: collectives, wait and transfer together", transferFill)}
+	if divided {
+		keys = append(keys, fillKey("collective transfer", transferFill), hatchKey("collective wait", waitGround, softInk))
 	}
-	return []key{
-		fillKey("below the line: collective transfer", transferFill),
-		hatchKey("collective wait", waitGround, softInk),
+	if undivided {
+		keys = append(keys, fillKey("collectives, wait and transfer together", undividedFill))
 	}
+	if len(keys) > 0 {
+		keys[0].label = "below the line: " + keys[0].label
+	}
+	return keys
 }
 
 // sumDrawable is the height of a stack.
@@ -177,7 +186,11 @@ func (s *stack) Plot(c draw.Canvas, p *plot.Plot) {
 		}
 		base = 0
 		if v := s.Transfer[r]; drawable(v) {
-			fillBox(c, transferFill, slice(-v, 0))
+			fill := undividedFill
+			if s.divided(r) {
+				fill = transferFill
+			}
+			fillBox(c, fill, slice(-v, 0))
 			base = v
 		}
 		if v := s.Wait[r]; drawable(v) {

@@ -61,7 +61,7 @@ func (t valueTicks) Ticks(low, high float64) []plot.Tick {
 		if high >= manyDigits || digits > manyDecimals {
 			label = strconv.FormatFloat(v, 'g', 3, 64)
 		}
-		out = append(out, plot.Tick{Value: v, Label: label + t.suffix})
+		out = append(out, plot.Tick{Value: v, Label: minus(label) + t.suffix})
 	}
 	return out
 }

@@ -2,6 +2,7 @@ package plots
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"gonum.org/v1/gonum/stat"
@@ -9,33 +10,48 @@ import (
 	"github.com/moebalance/moebalance/compare/nsys"
 )
 
-// TimeAgainstLoad sets observed time against recorded load. Where experts have
-// kernels of their own there is one point per layer and expert; otherwise, as
-// with grouped kernels, one per layer and rank. Allocated times never enter:
-// they follow load by construction. Arms are mixed only at one grain, so the
-// finer one is used when every arm with loads has it.
+// TimeAgainstLoad sets observed time per step against recorded load per recorded
+// step. Where experts have kernels of their own there is one point per layer and
+// expert; otherwise, as with grouped kernels, one per layer and rank. Allocated
+// times never enter: they follow load by construction. Arms are mixed only at
+// one grain, so the finer one is used when every arm with loads has it.
 func TimeAgainstLoad(arms ...Arm) ScatterSpec {
 	s := ScatterSpec{Name: "time-load", Title: "Does time follow load?"}
 	grain, points, steps := "rank", rankPoints, Arm.steps
 	if observedExperts(arms) {
 		grain, points, steps = "expert", expertPoints, Arm.allSteps
 	}
-	s.LoadLabel = "recorded load of one " + grain + " in one layer"
+	s.LoadLabel = "recorded load of one " + grain + " in one layer, per recorded step"
 	s.TimeLabel = "time of its expert kernels " + per(arms)
-	s.Caption = fmt.Sprintf("%s. One point per layer and %s: observed kernel time, mean over steps, against recorded slots. Lines are least squares.", timedShape(arms, steps), grain)
+	s.Caption = fmt.Sprintf("%s. One point per layer and %s: observed kernel time, mean over steps, against recorded slots, mean over the recorded steps. Lines are least squares.", timedShape(arms, steps), grain)
 	var answers []string
 	for _, a := range arms {
 		c := points(a)
 		c.Name = a.Name
 		c.Fit = fitOf(c.Slots, c.TimeNS)
+		c.Window = countedInWindows(a.Trace)
 		s.Clouds = append(s.Clouds, c)
-		if c.Fit.Points > 1 && known(c.Fit.R2) {
-			answers = append(answers, fmt.Sprintf("%s: %s per slot on top of %s, load explains %.0f %% of the variance of time.",
-				a.Name, Duration(c.Fit.SlopeNS), Duration(c.Fit.InterceptNS), 100*c.Fit.R2))
+		if c.Fit.drawn() {
+			answers = append(answers, c.answer())
 		}
 	}
 	s.Alt = strings.Join(answers, " ")
 	return s
+}
+
+// answer says in words what the line shows.
+func (c Cloud) answer() string {
+	cost := fmt.Sprintf("%s per slot on top of %s", Duration(c.Fit.SlopeNS), Duration(c.Fit.InterceptNS))
+	if c.Window {
+		cost = "the time per slot is not known, because each recorded step adds up an unknown number of passes"
+	}
+	return fmt.Sprintf("%s: %s; load explains %s of the variance of time.", c.Name, cost, Percent(c.Fit.R2))
+}
+
+// countedInWindows reports statistics whose steps are sums of an unknown number
+// of forward passes, of which the reader of the statistics warns.
+func countedInWindows(t *nsys.Trace) bool {
+	return slices.ContainsFunc(t.Warnings, func(w nsys.Warning) bool { return w.Code == "counts_window" })
 }
 
 func observedExperts(arms []Arm) bool {
@@ -52,11 +68,10 @@ func observedExperts(arms []Arm) bool {
 }
 
 func expertPoints(a Arm) (c Cloud) {
-	steps := float64(max(1, len(a.allSteps())))
+	load, time := a.expertLoad(), a.expertTime()
 	for _, e := range a.Trace.Experts {
-		if e.Known {
-			c.Slots = append(c.Slots, float64(e.Slots))
-			c.TimeNS = append(c.TimeNS, float64(e.TotalNS)/steps)
+		if slots := load(e); known(slots) {
+			c.Slots, c.TimeNS = append(c.Slots, slots), append(c.TimeNS, time(e))
 		}
 	}
 	return c
@@ -67,13 +82,9 @@ func expertPoints(a Arm) (c Cloud) {
 func rankPoints(a Arm) (c Cloud) {
 	type place struct{ layer, rank int }
 	slots, times := map[place]float64{}, map[place]float64{}
+	load := a.expertLoad()
 	for _, e := range a.Trace.Experts {
-		at := place{e.Layer, e.Rank}
-		if e.Known {
-			slots[at] += float64(e.Slots)
-		} else {
-			slots[at] = nan
-		}
+		slots[place{e.Layer, e.Rank}] += load(e) // NaN stays NaN
 	}
 	steps := a.divisor()
 	for _, cell := range a.cells() {
@@ -96,10 +107,10 @@ func rankPoints(a Arm) (c Cloud) {
 }
 
 // fitOf is the least-squares line of time over load, unknown unless there are
-// three points and the loads differ.
+// three points of which neither the loads nor the times are all the same.
 func fitOf(slots, times []float64) Fit {
 	f := Fit{SlopeNS: nan, InterceptNS: nan, R2: nan, Points: len(slots)}
-	if len(slots) < 3 || stat.Variance(slots, nil) == 0 {
+	if len(slots) < 3 || stat.Variance(slots, nil) == 0 || stat.Variance(times, nil) == 0 {
 		return f
 	}
 	f.InterceptNS, f.SlopeNS = stat.LinearRegression(slots, times, nil, false)

@@ -1,8 +1,10 @@
 package plots
 
 import (
+	"fmt"
 	"math"
 	"strconv"
+	"strings"
 )
 
 // Unit is what a number is counted in: the name people read and the number of
@@ -13,14 +15,15 @@ type Unit struct {
 }
 
 // TimeUnit is the unit in which the largest of some durations in nanoseconds
-// has at most four digits before the point.
+// has one to three digits before the point, if it is at least 1 ns and below
+// 1000 s.
 func TimeUnit(mostNS float64) Unit {
 	switch {
-	case mostNS >= 1e10:
+	case mostNS >= 1e9:
 		return Unit{"s", 1e9}
-	case mostNS >= 1e7:
+	case mostNS >= 1e6:
 		return Unit{"ms", 1e6}
-	case mostNS >= 1e4:
+	case mostNS >= 1e3:
 		return Unit{"µs", 1e3}
 	}
 	return Unit{"ns", 1}
@@ -29,11 +32,36 @@ func TimeUnit(mostNS float64) Unit {
 // Duration writes a time in nanoseconds with three significant digits and its
 // unit, and "–" for an undefined one.
 func Duration(ns float64) string {
-	if math.IsNaN(ns) || math.IsInf(ns, 0) {
-		return "–"
+	if !known(ns) {
+		return missing
 	}
-	u := TimeUnit(math.Abs(ns) * 10) // two or three digits before the point, not five
+	u := TimeUnit(math.Abs(ns))
 	return digits3(ns/u.Per) + nbsp + u.Name
+}
+
+// Percent writes a fraction as a percentage with one decimal, 0.1234 as
+// "12.3 %", and "–" for an undefined one.
+func Percent(v float64) string { return percentage("%.1f", v) }
+
+// Change writes a fraction as Percent does, always with its sign.
+func Change(v float64) string { return percentage("%+.1f", v) }
+
+func percentage(format string, v float64) string {
+	if !known(v) {
+		return missing
+	}
+	return minus(fmt.Sprintf(format, math.Round(1000*v)/10+0)) + nbsp + "%" // + 0 turns −0 into 0
+}
+
+// missing stands for what is undefined.
+const missing = "–"
+
+// minus writes a number's leading hyphen as the minus sign it stands for.
+func minus(number string) string {
+	if rest, negative := strings.CutPrefix(number, "-"); negative {
+		return "−" + rest
+	}
+	return number
 }
 
 // nbsp keeps a number and its unit on one line.
@@ -50,7 +78,16 @@ func digits3(v float64) string {
 	default:
 		decimals = 2
 	}
-	return strconv.FormatFloat(v, 'f', decimals, 64)
+	return minus(strconv.FormatFloat(v, 'f', decimals, 64))
+}
+
+// amount writes a count in full, and a mean of counts with three significant
+// digits.
+func amount(v float64) string {
+	if v == math.Trunc(v) {
+		return minus(strconv.FormatFloat(v, 'f', 0, 64))
+	}
+	return digits3(v)
 }
 
 // largest is the largest finite value of all lists, and 0 without one.
@@ -90,6 +127,16 @@ func meanKnown(values []float64) float64 {
 		}
 	}
 	return sum / float64(n)
+}
+
+// countKnown is the number of finite values.
+func countKnown(values []float64) (n int) {
+	for _, v := range values {
+		if known(v) {
+			n++
+		}
+	}
+	return n
 }
 
 // addKnown adds to a sum that may still be unknown.

@@ -58,7 +58,7 @@ func TestReportOfCounts(t *testing.T) {
 	if code != exitDone || errs != "" {
 		t.Fatalf("exit %d, stderr %q", code, errs)
 	}
-	for _, want := range []string{"Which experts did the engine send the slots to?", "counts-perfect: even in every layer", "chance up to"} {
+	for _, want := range []string{"Which experts did the engine send the slots to?", "counts-perfect: on average even in every layer", "chance up to"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the page does not say %q", want)
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html/template"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -126,36 +127,22 @@ func ratio(v router.Number) string {
 }
 
 // share writes a fraction as a percentage with one decimal.
-func share(v router.Number) string {
-	if !v.Defined() {
-		return missing
-	}
-	return percentage("%.1f", v)
-}
+func share(v router.Number) string { return plots.Percent(v.Float64()) }
 
 // change writes a fraction as a signed percentage.
-func change(v router.Number) string {
-	if !v.Defined() {
-		return missing
-	}
-	return percentage("%+.1f", v)
-}
-
-// percentage writes one decimal, and keeps number and sign on one line.
-func percentage(format string, v router.Number) string {
-	s := fmt.Sprintf(format, math.Round(1000*v.Float64())/10+0) // + 0 turns −0 into 0
-	return minus(s) + "\u00a0%"
-}
-
-// minus writes a real minus for a leading hyphen.
-func minus(s string) string {
-	if rest, negative := strings.CutPrefix(s, "-"); negative {
-		return "−" + rest
-	}
-	return s
-}
+func change(v router.Number) string { return plots.Change(v.Float64()) }
 
 func duration(ns router.Number) string { return plots.Duration(ns.Float64()) }
+
+// typewritten is a negative number in a sentence, with the hyphen of terminals.
+var typewritten = regexp.MustCompile(`(^|[ (])-([0-9])`)
+
+// typeset writes a sentence, which may come from a package that writes for
+// terminals too, with the minus signs and unbroken percentages of the page.
+func typeset(sentence string) string {
+	sentence = typewritten.ReplaceAllString(sentence, "${1}−${2}")
+	return strings.ReplaceAll(sentence, " %", "\u00a0%")
+}
 
 // number writes a layer, step or expert, and what stands for none of them.
 func number(n int) string {

@@ -61,7 +61,7 @@ func signed(ns router.Number) string {
 	if ns > 0 {
 		return "+" + duration(ns)
 	}
-	return minus(duration(ns))
+	return duration(ns)
 }
 
 // phaseChanges says in which phases the arms differ.

@@ -50,7 +50,7 @@ var checkMarks = map[compare.CheckStatus]mark{compare.Pass: good, compare.Warn: 
 func checksTable(in Input) table {
 	t := table{Caption: "Checks of " + in.Name, Columns: text("check", "status", "what was found")}
 	for _, c := range in.Campaign.Checks {
-		t.Rows = append(t.Rows, row(checkName(c.Name), cell{Text: string(c.Status), Mark: checkMarks[c.Status]}, c.Text))
+		t.Rows = append(t.Rows, row(checkName(c.Name), cell{Text: string(c.Status), Mark: checkMarks[c.Status]}, typeset(c.Text)))
 	}
 	return t
 }

@@ -40,7 +40,7 @@ func (p Page) imbalance() (section, error) {
 	if err := p.addImbalanceFigures(&s); err != nil {
 		return s, err
 	}
-	for _, level := range []string{"rank", "expert"} {
+	for _, level := range []string{nsys.LevelRank, nsys.LevelExpert} {
 		t := unevenTable(atLevel(all, level))
 		t.Caption = "The layers with the largest imbalance over " + level + "s"
 		t.Rows = t.Rows[:min(len(t.Rows), shownRows)]
@@ -113,7 +113,7 @@ func (p Page) unevenness() (out []uneven) {
 		}
 		for _, l := range in.Counts.Imbalance {
 			out = append(out, uneven{
-				From: base(l.Source), Layer: l.Layer, Level: l.Level, Quantity: "load", Basis: "recorded",
+				From: base(l.Source), Layer: l.Layer, Level: l.Level, Quantity: nsys.QuantityLoad, Basis: recordedBasis,
 				Imbalance: l.Imbalance, MaxOverMean: l.MaxOverMean, Floor: l.Floor, NullP95: l.NullP95,
 				Flagged: l.Flagged, Worst: l.Worst, Steps: l.Steps,
 			})
@@ -144,12 +144,15 @@ func atLevel(all []uneven, level string) (out []uneven) {
 	return out
 }
 
+// recordedBasis is the basis of what an engine counted; the others are nsys's.
+const recordedBasis = "recorded"
+
 // basisOf says how the numbers of an imbalance came about.
 func basisOf(t *nsys.Trace, i nsys.ImbalanceStat) string {
-	if i.Quantity == "load" {
-		return "recorded"
+	if i.Quantity == nsys.QuantityLoad {
+		return recordedBasis
 	}
-	if i.Level == "expert" {
+	if i.Level == nsys.LevelExpert {
 		for _, e := range t.Experts {
 			if e.Layer == i.Layer && e.Basis == nsys.Allocated {
 				return string(nsys.Allocated)
@@ -160,7 +163,7 @@ func basisOf(t *nsys.Trace, i nsys.ImbalanceStat) string {
 }
 
 func unevenTable(rows []uneven) table {
-	t := table{Columns: slices.Concat(text("arm or source"), numeric("layer"), text("of", "basis"), numeric("imbalance", "max/mean", "floor", "null, 95\u00a0%"), text("flagged"), numeric("worst", "steps"))}
+	t := table{Columns: slices.Concat(text("arm or source"), numeric("layer"), text("of", "basis"), numeric("imbalance", "max/mean", "floor", "null,\u00a095\u00a0%"), text("flagged"), numeric("worst", "steps"))}
 	for _, u := range rows {
 		flagged := cell{Text: "no"}
 		if u.Flagged {
@@ -172,35 +175,29 @@ func unevenTable(rows []uneven) table {
 	return t
 }
 
-// imbalanceSentences name, per arm and kind of imbalance, how many layers are
-// flagged and the worst one. Rank time comes first: it is what steps wait for.
+// imbalanceSentences name, per source, how many layers are uneven over ranks and
+// the worst one. Time comes before load: it is what steps wait for.
 func imbalanceSentences(all []uneven) (out []string) {
-	type group struct{ from, level, quantity string }
-	rank := func(u uneven) int {
-		return slices.Index([]string{"rank time", "rank load", "expert load", "expert time"}, u.Level+" "+u.Quantity)
-	}
-	sorted := slices.Clone(all)
-	slices.SortStableFunc(sorted, func(a, b uneven) int {
-		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(rank(a), rank(b)))
+	overRanks := atLevel(all, nsys.LevelRank)
+	slices.SortStableFunc(overRanks, func(a, b uneven) int {
+		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(b.Quantity, a.Quantity))
 	})
-	for from := 0; from < len(sorted); {
-		first := sorted[from]
-		key := group{first.From, first.Level, first.Quantity}
+	for from := 0; from < len(overRanks); {
+		worst := overRanks[from] // within a group the order is still flagged first, largest first
 		to, flagged := from, 0
-		for to < len(sorted) && (group{sorted[to].From, sorted[to].Level, sorted[to].Quantity}) == key {
-			if sorted[to].Flagged {
+		for to < len(overRanks) && overRanks[to].From == worst.From && overRanks[to].Quantity == worst.Quantity {
+			if overRanks[to].Flagged {
 				flagged++
 			}
 			to++
 		}
-		// Within a group the order is still flagged first, largest first.
 		switch {
-		case first.Level != "rank" || !first.Imbalance.Defined():
-		case first.Imbalance == 0: // of the largest
-			out = append(out, fmt.Sprintf("%s: %s over ranks is even in %s%s.", first.From, first.Quantity, count(to-from, "layer"), noise(first)))
+		case !worst.Imbalance.Defined():
+		case worst.Imbalance == 0:
+			out = append(out, fmt.Sprintf("%s: %s over ranks is even in %s%s.", worst.From, worst.Quantity, count(to-from, "layer"), noise(worst)))
 		default:
 			out = append(out, fmt.Sprintf("%s: %s over ranks is flagged in %d of %s, worst in layer %s: rank %s has %s over the mean%s.",
-				first.From, first.Quantity, flagged, count(to-from, "layer"), number(first.Layer), number(first.Worst), share(first.Imbalance), noise(first)))
+				worst.From, worst.Quantity, flagged, count(to-from, "layer"), number(worst.Layer), number(worst.Worst), share(worst.Imbalance), noise(worst)))
 		}
 		from = to
 	}

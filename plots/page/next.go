@@ -15,7 +15,7 @@ func (p Page) next() (section, error) {
 	s := section{ID: "next", Title: "What to do next"}
 	var steps []string
 	for _, in := range p.campaigns() {
-		steps = append(steps, afterVerdict(in.Campaign))
+		steps = append(steps, p.afterVerdict(in.Campaign))
 	}
 	if len(p.campaigns()) == 0 {
 		steps = append(steps, "Measure the ceiling: no paired campaign was given, and neither load nor time imbalance says by itself how much throughput balance would win. Run 'moebalance bench' on your benchmark command, with at least 6 pairs.")
@@ -25,7 +25,7 @@ func (p Page) next() (section, error) {
 	return s, nil
 }
 
-func afterVerdict(c *compare.CampaignResult) string {
+func (p Page) afterVerdict(c *compare.CampaignResult) string {
 	g := c.Gain
 	switch {
 	case c.Verdict == compare.Invalid:
@@ -35,7 +35,11 @@ func afterVerdict(c *compare.CampaignResult) string {
 	case c.Verdict == compare.Inconclusive:
 		return fmt.Sprintf("Treat the gain as near the threshold of %s: no practical number of pairs would decide it. Lower the spread between launches (%s on the log scale) or decide by cost.", share(router.Number(c.Threshold)), share(g.LogSD))
 	case c.Verdict == compare.Significant:
-		return fmt.Sprintf("Balance the experts: up to %s of throughput is to be won (at least %s with %s confidence). Replicate or re-place the hot experts of the layers named above, then measure again; a real balancer reaches only part of this ceiling.", change(g.Estimate), change(g.Low), share(g.Confidence))
+		text := fmt.Sprintf("Balance the experts: perfect balance wins about %s of throughput (%s to %s with %s confidence), of which a real balancer reaches only a part.", change(g.Estimate), change(g.Low), change(g.High), share(g.Confidence))
+		if len(p.unevenness()) > 0 {
+			text += " Replicate or re-place the hot experts of the layers named above, then measure again."
+		}
+		return text
 	case g.High < 0:
 		return fmt.Sprintf("Leave the routing alone: perfect routing is slower here (%s). At small batches it wakes more experts than real traffic does; compare the active experts before drawing more from this.", change(g.Estimate))
 	}

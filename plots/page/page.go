@@ -159,7 +159,7 @@ var source string
 //go:embed page.css
 var style string
 
-var layout = template.Must(template.New("page").Parse(source))
+var layout = template.Must(template.New("page").Funcs(template.FuncMap{"typeset": typeset}).Parse(source))
 
 // Write writes the page as one HTML document.
 func (p Page) Write(w io.Writer) error {

@@ -216,7 +216,7 @@ func TestVerdictsLeadSomewhere(t *testing.T) {
 		t.Errorf("an invalid campaign leads with %q above the figure %q", p.facts[0].Value, p.Figures()[0].Title)
 	}
 	for want, c := range map[string]*compare.CampaignResult{
-		"Balance the experts: up to +":                                  campaign(0.2),
+		"Balance the experts: perfect balance wins about +":             campaign(0.2),
 		"Look elsewhere for speed: even perfect balance wins at most +": campaign(0.04),
 		"Leave the routing alone: perfect routing is slower here (−":    campaign(-0.1),
 		"Run more pairs: about ":                                        few,
@@ -315,7 +315,8 @@ func TestNumbersForPeople(t *testing.T) {
 		share(0.1234): "12.3\u00a0%", share(router.Number(math.Copysign(0, -1))): "0.0\u00a0%",
 		change(-0.0004): "+0.0\u00a0%", change(0.1): "+10.0\u00a0%", change(-0.1): "−10.0\u00a0%", ratio(1): "1.000",
 		signed(1500): "+1.50\u00a0µs", signed(-1500): "−1.50\u00a0µs", amount(399378.7): "399379", amount(0.03125): "0.03125",
-		few([]string{"a", "b", "c", "d"}): "a, b, c, d", few([]string{"a", "b", "c", "d", "e"}): "a, b, c and 2 more",
+		typeset("changed by -21.2 % (-3 to 4 %), see rank-0 and x<(int)-1>"): "changed by −21.2\u00a0% (−3 to 4\u00a0%), see rank-0 and x<(int)-1>",
+		few([]string{"a", "b", "c", "d"}):                                    "a, b, c, d", few([]string{"a", "b", "c", "d", "e"}): "a, b, c and 2 more",
 	} {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)

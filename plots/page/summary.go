@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/moebalance/moebalance/compare"
+	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/logits"
 )
 
@@ -23,7 +24,7 @@ func (p Page) summary() (facts []fact) {
 		}
 	}
 	for _, u := range p.unevenness() {
-		if u.Level == "rank" && u.Imbalance.Defined() {
+		if u.Level == nsys.LevelRank && u.Imbalance.Defined() {
 			m := good
 			if u.Flagged {
 				m = bad

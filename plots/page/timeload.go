@@ -17,17 +17,20 @@ func (p Page) timeLoad() (section, error) {
 	}
 	if len(s.Blocks) == 0 {
 		s.Answer = "Not known: the traces carry no recorded load."
-		s.addText("Give the engine's expert statistics of the same steps (trace --counts, or --counts-normal and --counts-perfect of report), and this section sets each rank's or expert's time against its slots. Without them an uneven time may have causes other than routing.")
+		s.addText("With the engine's expert statistics of the same run beside each trace, this section sets the time of each rank or expert against its slots. Without them an uneven time may have causes other than routing.")
 		return s, nil
 	}
 	s.Answer = spec.Alt
 	t := table{
-		Caption: "Least squares of " + spec.TimeLabel + " over " + spec.LoadLabel,
+		Caption: "The lines of the figure, by least squares",
 		Columns: append(text("arm"), numeric("points", "time per slot", "time at no load", "variance explained by load (r²)")...),
 	}
 	for _, c := range spec.Clouds {
-		f := c.Fit
-		t.Rows = append(t.Rows, row(c.Name, f.Points, plots.Duration(f.SlopeNS), plots.Duration(f.InterceptNS), router.Number(f.R2)))
+		f, perSlot := c.Fit, missing
+		if !c.Window {
+			perSlot = plots.Duration(f.SlopeNS)
+		}
+		t.Rows = append(t.Rows, row(c.Name, f.Points, perSlot, plots.Duration(f.InterceptNS), router.Number(f.R2)))
 	}
 	s.addTable(t)
 	return s, nil

@@ -57,41 +57,41 @@ func (s *section) addComparison(c compare.TraceComparison) {
 // phaseTable is the figure's numbers as means over ranks, without what no arm
 // has.
 func phaseTable(spec plots.StackSpec) table {
-	t := table{Caption: "Time " + spec.Per + " by phase, mean over ranks (observed)", Columns: text("phase")}
-	for _, a := range spec.Arms {
-		t.Columns = append(t.Columns, numeric(a.Name)...)
+	t := table{Caption: fmt.Sprintf("Time %s by phase, mean over %s (observed)", spec.Per, spec.Over()), Columns: text("phase")}
+	means := spec.Means()
+	for _, m := range means {
+		t.Columns = append(t.Columns, numeric(m.Name)...)
 	}
-	line := func(name string, of func(a plots.Stack, rank int) float64) {
+	line := func(name string, of func(plots.Means) float64) {
 		cells, some := row(name), false
-		for _, a := range spec.Arms {
-			sum := 0.0
-			for r := range a.Ranks {
-				sum += of(a, r)
-			}
-			some = some || sum > 0
-			cells = append(cells, row(plots.Duration(sum/float64(len(a.Ranks))))...)
+		for _, m := range means {
+			ns := of(m)
+			some = some || ns > 0
+			cells = append(cells, row(plots.Duration(ns))...)
 		}
 		if some {
 			t.Rows = append(t.Rows, cells)
 		}
 	}
 	for i, phase := range spec.Phases {
-		line(phase, func(a plots.Stack, r int) float64 { return a.Work[r][i] })
+		line(phase, func(m plots.Means) float64 { return m.Work[i] })
 	}
-	line("collectives, wait", func(a plots.Stack, r int) float64 { return a.Wait[r] })
-	line("collectives, transfer (or both, where the wait is not known)", func(a plots.Stack, r int) float64 { return a.Transfer[r] })
+	line("collectives", func(m plots.Means) float64 { return m.Collective })
+	line("of which waiting for the last rank", func(m plots.Means) float64 { return m.Wait })
 	return t
 }
 
 // loss is what one arm loses per step to its slowest ranks, summed over layers,
-// and the mean compute time it stands beside.
+// and the mean compute time it stands beside; undefined where no layer's loss is
+// known.
 func loss(t *nsys.Trace) (lost, mean router.Number) {
+	known := false
 	for _, s := range t.Stragglers {
 		if s.LossNS.Defined() && s.MeanNS.Defined() {
-			lost, mean = lost+s.LossNS, mean+s.MeanNS
+			lost, mean, known = lost+s.LossNS, mean+s.MeanNS, true
 		}
 	}
-	if len(t.Stragglers) == 0 {
+	if !known {
 		return router.Undefined(), router.Undefined()
 	}
 	return lost, mean
@@ -114,6 +114,10 @@ func (p Page) whereSentence(phases plots.StackSpec) string {
 	return strings.Join(out, " ")
 }
 
+// lopsidedShare is the part of the collective time in one step, of at least
+// three, that names an arm: the step then holds more than all others together.
+const lopsidedShare = 0.5
+
 // lopsided names the arms of which one step holds most of the collective time,
 // as when ranks start a capture at different moments.
 func (p Page) lopsided() (out []string) {
@@ -126,7 +130,7 @@ func (p Page) lopsided() (out []string) {
 			}
 		}
 		for _, step := range slices.Sorted(maps.Keys(bySteps)) {
-			if part := router.Number(bySteps[step]) / router.Number(total); len(bySteps) > 2 && part > 0.5 {
+			if part := router.Number(bySteps[step]) / router.Number(total); len(bySteps) > 2 && part > lopsidedShare {
 				out = append(out, fmt.Sprintf("Step %d alone holds %s of the collective time of %s: ranks that reach a capture at different moments wait once for each other, and no routing changes that.", step, share(part), a.Name))
 			}
 		}
