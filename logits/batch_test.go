@@ -29,6 +29,9 @@ func TestBatchesInWords(t *testing.T) {
 		if c.batch.String() != c.text || c.batch.PerRank().Defined() == c.differs || (c.batch.OfRanks() != nil) != c.differs {
 			t.Errorf("%q, per rank %v, of ranks %v; want %q, differing %v", c.batch, c.batch.PerRank(), c.batch.OfRanks(), c.text, c.differs)
 		}
+		if text := (BatchBalance{TokensPerRank: c.batch.PerRank(), TokensOfRanks: c.batch.OfRanks()}).Tokens(); text != c.text {
+			t.Errorf("%q is %q in a balance", c.text, text)
+		}
 	}
 	each := []int{3, 1}
 	b := Unequal(each...)

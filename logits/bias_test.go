@@ -86,7 +86,8 @@ func TestMarginIsTight(t *testing.T) {
 	}
 }
 
-// Any offset shared by all experts is harmless, however large: only the spread counts.
+// An offset shared by all experts is harmless, many times the spread though it be:
+// only the spread counts, as long as float32 can tell it.
 func TestOffsetsAreHarmless(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	g := withBias(deepSeek(), 0.9, rng)

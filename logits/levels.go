@@ -53,6 +53,10 @@ func Spread(bias []float32) float64 {
 // group's two best above any other group's. With one chosen expert the second
 // best of its group is background, and two biased ones elsewhere may pass it.
 // Methods without a bias survive any: the margin is infinite.
+//
+// It is that of real numbers. Routers add float32 ones, whose sums round: a bias
+// so large, or a spread so close to the margin, that its last places matter may
+// tie. A known bias is not judged by its margin but routed (see settle).
 func margin(g router.Gate, v levels, fewest int) float64 {
 	var gap float64
 	switch {
