@@ -12,6 +12,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"slices"
 )
 
 // A summary file holds the digests of exports: every kernel as its start,
@@ -163,6 +164,9 @@ func decodeSummary(r io.Reader) ([]*digest, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := head.check(); err != nil {
+		return nil, err
+	}
 	digests := []*digest{}
 	for _, e := range head.Exports {
 		d := &digest{export: e.Export, arm: e.Arm, armEvidence: e.ArmEvidence, world: e.World, session: e.Session, names: e.Names, places: e.Places}
@@ -213,6 +217,48 @@ func summaryHead(r io.Reader) (head summaryHeader, events *bufio.Reader, err err
 		return head, nil, err
 	}
 	return head, in, json.Unmarshal(text.Bytes(), &head)
+}
+
+// check holds the header against what writeSummary can have written, because
+// everything behind it takes that for granted.
+func (h summaryHeader) check() error {
+	if len(h.Exports) == 0 {
+		return errors.New("want at least one export, have none")
+	}
+	for _, e := range h.Exports {
+		if len(e.Ranks) == 0 {
+			return fmt.Errorf("want at least one rank of %q, have none", e.Export.Path)
+		}
+		for _, at := range e.Places {
+			if min(at.Step, at.Layer, at.Expert) < None || !slices.Contains(phaseOrder, at.Phase) {
+				return fmt.Errorf("no kernel is in phase %q of step %d, layer %d, expert %d", at.Phase, at.Step, at.Layer, at.Expert)
+			}
+		}
+		for _, s := range e.Ranks {
+			if err := s.check(); err != nil {
+				return fmt.Errorf("rank %d of %q: %w", s.Rank.Rank, e.Export.Path, err)
+			}
+			if !slices.Contains(e.Export.Ranks, s.Rank.Rank) {
+				return fmt.Errorf("%q is said to hold ranks %v, have rank %d", e.Export.Path, e.Export.Ranks, s.Rank.Rank)
+			}
+		}
+	}
+	return nil
+}
+
+func (s summaryRank) check() error {
+	if s.Rank.Rank < 0 || s.Rank.Rank >= maxRanks {
+		return fmt.Errorf("want a rank from 0 to %d", maxRanks-1)
+	}
+	if s.LaunchedNS < 0 || s.Replayed < 0 {
+		return fmt.Errorf("want no negative sums, have %d ns launched and %d kernels replayed", s.LaunchedNS, s.Replayed)
+	}
+	for _, g := range s.Graphs {
+		if g.NS < 0 || g.NS > 2*timeLimit || g.Start < -timeLimit || g.Start > timeLimit || g.Step < None {
+			return fmt.Errorf("no graph runs for %d ns at %d ns in step %d", g.NS, g.Start, g.Step)
+		}
+	}
+	return nil
 }
 
 // readEvents reads the four columns of one rank. Memory grows with what is

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+
+	"github.com/moebalance/moebalance/router"
 )
 
 func summaryOf(t testing.TB, paths ...string) string {
@@ -149,6 +151,43 @@ func TestDamagedSummary(t *testing.T) {
 }
 
 // What decodes can be reduced and written again, and reads back the same.
+// A summary whose bytes are whole and whose words nobody can have written is
+// damaged, also for those who bring recorded load along.
+func TestImpossibleSummary(t *testing.T) {
+	for what, spoil := range map[string]func(*digest) []*digest{
+		"no exports":       func(*digest) []*digest { return nil },
+		"no ranks":         func(d *digest) []*digest { d.ledgers = nil; return []*digest{d} },
+		"rank −1":          func(d *digest) []*digest { d.ledgers[0].rank.Rank = -1; d.export.Ranks = []int{-1}; return []*digest{d} },
+		"an unlisted rank": func(d *digest) []*digest { d.export.Ranks = []int{7}; return []*digest{d} },
+		"expert −5":        func(d *digest) []*digest { d.places[0].Expert = -5; return []*digest{d} },
+		"an unknown phase": func(d *digest) []*digest { d.places[0].Phase = "lunch"; return []*digest{d} },
+		"a negative sum":   func(d *digest) []*digest { d.ledgers[0].launchedNS = -1; return []*digest{d} },
+		"a graph's time":   func(d *digest) []*digest { d.ledgers[0].graphs = []graphEvent{{NS: -1}}; return []*digest{d} },
+	} {
+		found, err := digestAll(t.Context(), []string{newFixture().work(0, 1, 10, 7, "k").write(t, "x.sqlite")}, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(t.TempDir(), "x.summary")
+		var b bytes.Buffer
+		if err := errors.Join(writeSummary(&b, spoil(found[0])), os.WriteFile(path, b.Bytes(), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Read(t.Context(), []string{path}, oneExpertRecorded()); !errors.Is(err, ErrDamaged) {
+			t.Errorf("%s: want ErrDamaged, have %v", what, err)
+		}
+	}
+}
+
+// oneExpertRecorded is recorded load of the smallest kind.
+func oneExpertRecorded() Options {
+	layout, err := router.Contiguous(2, 1)
+	if err != nil {
+		panic(err)
+	}
+	return Options{Recorded: Recorded{Load: map[int]router.Load{0: {PerExpert: []int64{1, 1}}}, Layout: map[int]router.Layout{0: layout}}}
+}
+
 func FuzzSummary(f *testing.F) {
 	found, err := digestAll(context.Background(), []string{filepath.Join(testdata, "gptoss-graph/node-normal.sqlite")}, Options{})
 	if err != nil {
@@ -183,6 +222,7 @@ func FuzzSummary(f *testing.F) {
 		if err != nil {
 			return
 		}
+		_, _ = reduce(digests, oneExpertRecorded()) // refuses or fits, and does not panic
 		trace, err := reduce(digests, Options{})
 		if err != nil {
 			return
