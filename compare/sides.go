@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -91,6 +92,22 @@ func recordedExperts(t *nsys.Trace) int {
 // named is the layers without the time outside layers.
 func named(layers []int) []int {
 	return slices.DeleteFunc(slices.Clone(layers), func(l int) bool { return l == nsys.None })
+}
+
+// OnTrust is the trace taken as the arm that it is given as, where its captures do
+// not show that arm: a switch that they do not record, or none in the environment
+// at all. The result says so, and what they do say. Whether routing was balanced
+// is asked all the same.
+func OnTrust(t *nsys.Trace, arm Arm) *nsys.Trace {
+	if t.Arm == string(arm) {
+		return t
+	}
+	said := cmp.Or(t.Arm, "nothing")
+	trusted := *t
+	trusted.Arm = string(arm)
+	trusted.ArmEvidence = fmt.Sprintf("taken on trust; the captures say %s (%s)", said, t.ArmEvidence)
+	trusted.Warnings = append(slices.Clone(t.Warnings), nsys.Warning{Code: "arm_on_trust", Text: fmt.Sprintf("the %s arm is %s", arm, trusted.ArmEvidence)})
+	return &trusted
 }
 
 // judgeArms holds the sides against the arms that they record.

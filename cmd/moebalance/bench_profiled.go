@@ -102,9 +102,15 @@ func summarised(ctx context.Context, summary string, exports []string, o nsys.Op
 	return nsys.Read(ctx, []string{summary}, o)
 }
 
+// shownByCaptures reports whether the captures of a launch show its arm: they look
+// for the switches that they know.
+func shownByCaptures(t bench.Treatment) bool {
+	return slices.ContainsFunc(t.Names(), func(name string) bool { return slices.Contains(nsys.ArmVariables, name) })
+}
+
 func (p *profiledArm) take(t *nsys.Trace, treatment bench.Treatment) {
 	p.Ranks, p.GPUNS = len(t.Ranks), t.Coverage.GPUNS
-	if slices.ContainsFunc(treatment.Names(), func(name string) bool { return slices.Contains(nsys.ArmVariables, name) }) {
+	if shownByCaptures(treatment) {
 		p.SeenArm, p.Evidence = t.Arm, t.ArmEvidence // else the traces look for other switches
 	}
 	for _, i := range t.Imbalance {

@@ -357,11 +357,17 @@ func putNsys(t *testing.T, test string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	putNsysOf(t, root, test)
+}
+
+// putNsysOf does so with the exports in root.
+func putNsysOf(t *testing.T, root, test string) {
+	t.Helper()
 	bin := t.TempDir()
 	nsys := fmt.Sprintf(`#!/bin/sh
 while [ "$1" != -o ]; do shift; done
 arm=normal; %s && arm=perfect
-cp '%s'/$arm.rank?.sqlite "$(dirname "$2")"
+cp '%s'/$arm.*sqlite "$(dirname "$2")"
 shift 2
 exec "$@"
 `, test, root)

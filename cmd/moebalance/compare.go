@@ -47,8 +47,11 @@ Two launches give no verdict: that takes a campaign (bench).
 Or each side is a benchmark report (trtllm-bench, serving clients, the built-in
 workload, …), one file per launch or one line per launch, as many on both sides.
 The n-th launches make a pair, and the gain is judged as bench judges it; iteration
-logs are compared at equal batch shape, too. Reports that do not say how they were
-routed prove nothing: --trust-arms takes the sides as they are called.
+logs are compared at equal batch shape, too.
+
+Reports that do not say how they were routed prove nothing, and captures know the
+switches of TensorRT-LLM, SGLang and vLLM and no others.
+--trust-arms takes the sides as they are called, and the result says so.
 
 Exit 4 when the sides are no normal and perfect arm of the same run.`,
 		Example: `  moebalance compare testdata/gptoss-ep4-loop/normal.sqlite testdata/gptoss-ep4-loop/perfect.sqlite
@@ -65,7 +68,7 @@ Exit 4 when the sides are no normal and perfect arm of the same run.`,
 	o.read.threshold.fraction = compare.DefaultThreshold
 	f.Var(&o.read.threshold, "threshold", "gain of reports, or imbalance of traces, that counts as significant")
 	f.StringVar(&o.metric, "metric", "", "metric of the reports: a `NAME` they have, or NAME=REGEX or NAME=JSONPATH to read one (default: their throughput)")
-	f.BoolVar(&o.trust, "trust-arms", false, "take reports as the arms they are given as, without proof")
+	f.BoolVar(&o.trust, "trust-arms", false, "take reports or traces as the arms they are given as, without proof")
 	f.Float64Var(&o.confidence, "confidence", compare.DefaultConfidence, "confidence asked of the gain's interval")
 	f.BoolVar(&o.requireVerdict, "require-verdict", false, "exit 5 when the gain of reports is inconclusive")
 	o.read.out.bind(c)
@@ -102,8 +105,8 @@ func (o *compareOptions) run(c *cobra.Command, args []string) error {
 
 // traces compares the traces of both arms.
 func (o *compareOptions) traces(c *cobra.Command, sides [2]side, options nsys.Options) error {
-	if o.metric != "" || o.trust || o.requireVerdict {
-		return usagef("--metric, --trust-arms and --require-verdict go with benchmark reports, not with traces")
+	if o.metric != "" || o.requireVerdict {
+		return usagef("--metric and --require-verdict go with benchmark reports, not with traces")
 	}
 	if o.model.named() && o.counts == [2]string{} {
 		return usagef("--model and --config name the model of recorded counts: want --counts-normal or --counts-perfect with them")
@@ -121,6 +124,9 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]side, options nsys.Op
 		if arms[i], err = s.trace(c.Context(), options, statistics{o.counts[i], shape}); err != nil {
 			return fmt.Errorf("%s side: %w", compare.Arms[i], err)
 		}
+		if o.trust {
+			arms[i] = compare.OnTrust(arms[i], compare.Arms[i])
+		}
 	}
 	result := compare.CompareTraces(arms[0], arms[1])
 	document := traceComparisonDocument(result)
@@ -131,9 +137,18 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]side, options nsys.Op
 		return err
 	}
 	if !result.Comparable {
-		return withCode(exitNotComparable, fmt.Errorf("the sides are not comparable: %s", strings.Join(result.Reasons, "; ")))
+		return withCode(exitNotComparable, fmt.Errorf("the sides are not comparable: %s%s", strings.Join(result.Reasons, "; "), trustHint(result)))
 	}
 	return nil
+}
+
+// trustHint is what to try where both sides record that no switch was on: the
+// treatment may be one that captures do not show.
+func trustHint(r compare.TraceComparison) string {
+	if r.Normal.Arm != string(compare.Normal) || r.Perfect.Arm != string(compare.Normal) {
+		return ""
+	}
+	return "; --trust-arms takes the sides as they are called, for a switch that captures do not record"
 }
 
 // reports judges the launches that two sets of benchmark reports hold.
@@ -146,7 +161,7 @@ func (o *compareOptions) reports(c *cobra.Command, sides [2]side) error {
 		return withCode(exitNotComparable, fmt.Errorf("%s is on both sides: want launches of the two arms", path))
 	}
 	campaign := compare.Campaign{
-		Command: fmt.Sprintf("%s against %s", strings.Join(sides[0].paths, ", "), strings.Join(sides[1].paths, ", ")),
+		Command:  fmt.Sprintf("%s against %s", strings.Join(sides[0].paths, ", "), strings.Join(sides[1].paths, ", ")),
 		Criteria: compare.Criteria{Threshold: o.read.threshold.fraction, Confidence: o.confidence, Tolerance: compare.DefaultTolerance},
 	}
 	reports := reportReader{metric: name, custom: custom, trust: o.trust, into: &campaign}

@@ -1,14 +1,17 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/moebalance/moebalance/compare"
+	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -39,6 +42,55 @@ func TestCompareVerbOnTraces(t *testing.T) {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
+	}
+}
+
+// withoutSwitch is a copy of an export whose arm was switched by another variable,
+// as after 'bench --treatment env:MY_OWN_ROUTER_SWITCHX=1'.
+func withoutSwitch(t *testing.T, export string) string {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join("../..", export))
+	if err != nil {
+		t.Fatal(err)
+	}
+	content = bytes.ReplaceAll(content, []byte("ENABLE_PERFECT_ROUTER"), []byte("MY_OWN_ROUTER_SWITCHX")) // of the same length
+	path := filepath.Join(t.TempDir(), filepath.Base(export))
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// On trust the numbers are those of captures that show their arms, and the result
+// says which arm was trusted, and what its captures say.
+func TestCompareVerbOnTrust(t *testing.T) {
+	compared := func(args ...string) (r compare.TraceComparison) {
+		out, errs, code := invoke(t.Context(), append([]string{"compare", "--format", "json"}, args...)...)
+		if code != exitDone {
+			t.Fatalf("exit %d, %s", code, errs)
+		}
+		if err := json.Unmarshal([]byte(out), &r); err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	shown := compared("../../"+loopNormal, "../../"+loopPerfect)
+	trusted := compared("--trust-arms", withoutSwitch(t, loopNormal), withoutSwitch(t, loopPerfect))
+	if trusted.Step != shown.Step || trusted.Perfect.Arm != "perfect" {
+		t.Errorf("have %+v of the arm %q, want %+v", trusted.Step, trusted.Perfect.Arm, shown.Step)
+	}
+	const says = "taken on trust; the captures say normal (ENABLE_PERFECT_ROUTER is not among the 10 recorded environment variables)"
+	if trusted.Perfect.Evidence != says {
+		t.Errorf("have %q", trusted.Perfect.Evidence)
+	}
+	trustedArm := func(w nsys.Warning) bool {
+		return w.Code == "arm_on_trust" && w.Subject == "perfect" && strings.Contains(w.Text, says)
+	}
+	if !slices.ContainsFunc(trusted.Warnings, trustedArm) || slices.ContainsFunc(shown.Warnings, trustedArm) {
+		t.Errorf("trusted: %v, shown: %v", trusted.Warnings, shown.Warnings)
+	}
+	if again := compared("--trust-arms", "../../"+loopNormal, "../../"+loopPerfect); again.Perfect.Evidence != shown.Perfect.Evidence || len(again.Warnings) != len(shown.Warnings) {
+		t.Errorf("nothing to trust, and the result changed: %+v", again.Perfect)
 	}
 }
 
@@ -246,6 +298,7 @@ func TestCompareVerbExitCodes(t *testing.T) {
 	faster := writeReports(t, "faster.txt", "speed 14.5 tok/s")
 	broken := writeReports(t, "broken.sqlite", "this is no database, but it is long enough to look at")
 	empty := t.TempDir()
+	otherSwitch := []string{withoutSwitch(t, loopNormal), withoutSwitch(t, loopPerfect)}
 	cases := []struct {
 		what string
 		args []string
@@ -277,7 +330,10 @@ func TestCompareVerbExitCodes(t *testing.T) {
 		{"cut result", []string{cut, loopPerfect}, exitFailed, "cut.json"},
 		{"unknown flag", []string{"--fast", loopNormal, loopPerfect}, exitUsage, "unknown flag"},
 		{"bad confidence", []string{"--confidence", "1", normal, perfect}, exitUsage, "--confidence"},
-		{"report flag for traces", []string{"--trust-arms", loopNormal, loopPerfect}, exitUsage, "--trust-arms"},
+		{"report flag for traces", []string{"--metric", "x", loopNormal, loopPerfect}, exitUsage, "--metric"},
+		{"a switch that captures do not record", otherSwitch, exitNotComparable, "not the perfect arm but normal (ENABLE_PERFECT_ROUTER is not among the 10 recorded environment variables); --trust-arms takes"},
+		{"likewise on trust", append([]string{"--trust-arms"}, otherSwitch...), exitDone, ""},
+		{"trust is no proof of balance", []string{"--trust-arms", loopPerfect, loopNormal}, exitNotComparable, "balance is not proved"},
 		{"trace flag for reports", []string{"--counts-normal", "x", normal, perfect}, exitUsage, "--counts-normal"},
 		{"unequal numbers", []string{fewer, perfect}, exitUsage, "4 launches and the perfect side 6"},
 		{"reports swapped", []string{perfect, normal}, exitNotComparable, "says it is a launch of the perfect arm"},

@@ -82,7 +82,7 @@ func (o *reportOptions) run(c *cobra.Command, paths []string) error {
 	if err != nil {
 		return err
 	}
-	r := reportInputs{threshold: o.threshold.fraction, counts: map[string]string{}, shape: shape}
+	r := reportInputs{threshold: o.threshold.fraction, counts: map[string]string{}, shape: shape, launched: map[string]compare.Arm{}}
 	for i, arm := range compare.Arms {
 		if o.counts[i] != "" {
 			r.counts[string(arm)] = o.counts[i]

@@ -24,6 +24,7 @@ type reportInputs struct {
 	progress  func(paths []string) (show func(bytes int64), done func())
 	inputs    []page.Input
 	exports   []string
+	launched  map[string]compare.Arm // exports whose arm their campaign knows, by path
 }
 
 // read takes every path as what it is. Exports come last and together, so that
@@ -111,7 +112,12 @@ func (r *reportInputs) campaign(ctx context.Context, folder string) error {
 	judged := judgeProfiled(ctx, c).CampaignResult
 	r.add(folder, page.Input{Campaign: &judged})
 	for _, arm := range bench.Arms {
-		r.exports = append(r.exports, c.Exports(arm)...)
+		for _, path := range c.Exports(arm) {
+			r.exports = append(r.exports, path)
+			if !shownByCaptures(c.Spec.Treatment) {
+				r.launched[path] = compare.Arm(arm)
+			}
+		}
 	}
 	return c.Close()
 }
@@ -128,6 +134,9 @@ func (r *reportInputs) traces(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if launched, ok := r.launched[path]; ok {
+			arm = string(launched)
+		}
 		groups[arm] = append(groups[arm], path)
 	}
 	for arm := range r.counts {
@@ -143,6 +152,9 @@ func (r *reportInputs) traces(ctx context.Context) error {
 		t, err := readTrace(ctx, group, options, statistics{r.counts[arm], r.shape})
 		if err != nil {
 			return err
+		}
+		if launched, ok := r.launched[group[0]]; ok {
+			t = compare.OnTrust(t, launched)
 		}
 		name := arm
 		if name == "" {

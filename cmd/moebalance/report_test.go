@@ -119,6 +119,28 @@ func TestReportOfCampaign(t *testing.T) {
 	}
 }
 
+// A campaign whose switch captures do not record knows which of its exports are of
+// which arm: the page compares them, and says what it takes on trust.
+func TestReportOfCampaignWithAnotherSwitch(t *testing.T) {
+	root := t.TempDir()
+	for _, export := range []string{loopNormal, loopPerfect} {
+		if err := os.Rename(withoutSwitch(t, export), filepath.Join(root, filepath.Base(export))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	putNsysOf(t, root, `[ "$SWITCH" = on ]`)
+	tool := script(t, `rate=100; [ "$SWITCH" = on ] && rate=130; echo "rate $rate"`)
+	t.Chdir(t.TempDir())
+	args := []string{"bench", "-q", "--pairs", "6", "--campaign", "c", "--treatment", "env:SWITCH=on", "--metric", `rate=rate (\d+)`, "--profile", "--", tool}
+	if _, stderr, code := invoke(t.Context(), args...); code != exitDone {
+		t.Fatalf("exit %d: %s", code, stderr)
+	}
+	code, out, errs := report(t, "c")
+	if code != exitDone || !strings.Contains(out, "The traces are a pair of arms over 4 ranks") || !strings.Contains(out, "taken on trust; the captures say normal") {
+		t.Errorf("exit %d, stderr %q", code, errs)
+	}
+}
+
 func TestReportRefuses(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, content string) string {
