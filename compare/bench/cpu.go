@@ -3,7 +3,6 @@ package bench
 import (
 	"fmt"
 	"os"
-	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -54,26 +53,26 @@ func busyCPU() time.Duration {
 const othersTolerance = 0.1
 
 // checkOthers warns when other processes kept the processors busy during a
-// counted launch. Launches of less than half a second are too short for the
-// system's ticks and are left out.
+// counted launch, by the cores of the machine that launched it. Launches of less
+// than half a second are too short for the system's ticks and are left out.
 func (c *Campaign) checkOthers() Check {
 	const name = "other_load"
-	worst, at, known := 0.0, 0, false
+	var worst Attempt
+	share, at := router.Undefined(), 0
 	for _, l := range c.Launches {
 		a, ok := l.Done()
-		if !ok || l.Kind != Timed || !a.OthersCPU.Defined() || a.DurationNS < int64(time.Second/2) {
+		if !ok || l.Kind != Timed || !a.OthersCPU.Defined() || a.Cores == 0 || a.DurationNS < int64(time.Second/2) {
 			continue
 		}
-		known = true
-		if v := a.OthersCPU.Float64(); v > worst {
-			worst, at = v, l.Position
+		if of := a.OthersCPU / router.Number(a.Cores); !(of <= share) {
+			worst, share, at = a, of, l.Position
 		}
 	}
-	if !known {
+	if !share.Defined() {
 		return Check{name, Unknown, "what else the processors did was not recorded, or the launches were too short"}
 	}
-	text := fmt.Sprintf("other processes kept at most %.1f cores busy, in launch %d", worst, at)
-	if worst > othersTolerance*float64(runtime.NumCPU()) {
+	text := fmt.Sprintf("other processes kept at most %.1f of %d cores busy, in launch %d", worst.OthersCPU, worst.Cores, at)
+	if share > othersTolerance {
 		return Check{name, Warned, text + ": let the machine do nothing else"}
 	}
 	return Check{name, Passed, text}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 
 	"github.com/moebalance/moebalance/router"
@@ -54,7 +55,7 @@ var errUnusable = errors.New("the output cannot be used")
 func (r *runner) attempt(ctx context.Context, l *Launch) (Attempt, error) {
 	number := len(l.Attempts) + 1
 	a := Attempt{
-		Number: number, Session: r.session, State: Running, ExitCode: -1, OthersCPU: router.Undefined(),
+		Number: number, Session: r.session, State: Running, ExitCode: -1, OthersCPU: router.Undefined(), Cores: runtime.NumCPU(),
 		Folder: filepath.Join(launchesFolder, fmt.Sprintf("%05d-%s-%d", l.Position, l.Arm, number)),
 	}
 	s, err := r.prepare(*l, &a)

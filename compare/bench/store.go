@@ -76,6 +76,7 @@ type record struct {
 	LinesFound  []Found           `json:"lines_found,omitempty"`
 	Counted     *Counted          `json:"counted,omitempty"`
 	OthersCPU   router.Number     `json:"others_cpu"`
+	Cores       int               `json:"cores"`
 	Result      *metrics.Result   `json:"result,omitempty"`
 	Warnings    []string          `json:"warnings,omitempty"`
 }
@@ -249,7 +250,7 @@ func (s store) attempts(launches []Launch) error {
 		}
 		a.StartedAt = time.Unix(0, started).UTC()
 		a.Arguments, a.Environment, a.Files, a.GPUs = r.Arguments, r.Environment, r.Files, r.GPUs
-		a.LinesFound, a.Counted, a.OthersCPU = r.LinesFound, r.Counted, r.OthersCPU
+		a.LinesFound, a.Counted, a.OthersCPU, a.Cores = r.LinesFound, r.Counted, r.OthersCPU, r.Cores
 		a.Result, a.Warnings = r.Result, r.Warnings
 		launches[position].Attempts = append(launches[position].Attempts, a)
 	}
@@ -258,7 +259,7 @@ func (s store) attempts(launches []Launch) error {
 
 // save writes an attempt, new or changed.
 func (s store) save(position int, a Attempt) error {
-	text, err := json.Marshal(record{a.Arguments, a.Environment, a.Files, a.GPUs, a.LinesFound, a.Counted, a.OthersCPU, a.Result, a.Warnings})
+	text, err := json.Marshal(record{a.Arguments, a.Environment, a.Files, a.GPUs, a.LinesFound, a.Counted, a.OthersCPU, a.Cores, a.Result, a.Warnings})
 	if err != nil {
 		return err
 	}
