@@ -84,7 +84,7 @@ type Attempt struct {
 	// OthersCPU is how many cores other processes kept busy during the launch, on
 	// average; undefined where the system does not tell.
 	OthersCPU router.Number   `json:"others_cpu"`
-	Cores     int             `json:"cores"` // of the machine that launched it; 0 in campaigns that did not record them
+	Cores     int             `json:"cores"`            // of the machine that launched it; 0 in campaigns that did not record them
 	Result    *metrics.Result `json:"result,omitempty"` // nil unless Finished; without its Steps
 	Warnings  []string        `json:"warnings,omitempty"`
 }

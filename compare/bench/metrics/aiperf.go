@@ -74,7 +74,9 @@ func readAIPerf(o *object, line int, t *tally) {
 			f.work(key+"/avg", strings.ReplaceAll(key, "_", " "), into(&t.work))
 		}
 	}
-	f.aiperfTokens()
+	t.inputLength, _ = f.number("input_sequence_length/avg")
+	t.outputLength, _ = f.number("output_sequence_length/avg")
+	t.countTokens()
 }
 
 func (f fields) aiperfFamily(key, family string) {
@@ -87,22 +89,6 @@ func (f fields) aiperfFamily(key, family string) {
 	for _, stat := range m.keys {
 		if name, ok := aggregateName(stat); ok {
 			f.withUnit(key, stat, family+"_"+name)
-		}
-	}
-}
-
-// aiperfTokens derives token counts from mean lengths where no total is given.
-func (f fields) aiperfTokens() {
-	if !f.t.work.Requests.Known {
-		return
-	}
-	n := router.Number(f.t.work.Requests.N)
-	for key, into := range map[string]*Count{
-		"input_sequence_length/avg":  &f.t.work.InputTokens,
-		"output_sequence_length/avg": &f.t.work.OutputTokens,
-	} {
-		if mean, ok := f.number(key); ok && !into.Known {
-			*into = wholeTokens(float64(n * mean))
 		}
 	}
 }

@@ -95,6 +95,14 @@ func (f fields) whole(path string) int64 {
 	return int64(n)
 }
 
+// stated is a count of a Step that may be absent, −1 then.
+func (f fields) stated(path string) int64 {
+	if n, ok := f.number(path); ok && n >= 0 && n < 1<<53 {
+		return int64(n)
+	}
+	return -1
+}
+
 // work copies a number of things, if it is there.
 func (f fields) work(path, what string, into *Count) {
 	if n, ok := f.number(path); ok {

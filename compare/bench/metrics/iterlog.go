@@ -132,16 +132,12 @@ func isIterationDict(o *object) bool {
 
 func readIterationDict(o *object, line int, t *tally) {
 	f := fields{o: o, line: line, t: t}
-	r := row{step: Step{Iter: f.whole("iter"), Rank: -1, Requests: -1, ContextTokens: -1, GeneratedTokens: -1}, times: map[string]router.Number{}}
-	for key, into := range map[string]*int64{
-		"inflightBatchingStats/numScheduledRequests": &r.step.Requests,
-		"inflightBatchingStats/numCtxTokens":         &r.step.ContextTokens,
-		"inflightBatchingStats/numGenRequests":       &r.step.GeneratedTokens,
-	} {
-		if v, ok := f.number(key); ok && v >= 0 && v < 1<<53 {
-			*into = int64(v)
-		}
-	}
+	r := row{times: map[string]router.Number{}, step: Step{
+		Iter: f.whole("iter"), Rank: -1,
+		Requests:        f.stated("inflightBatchingStats/numScheduledRequests"),
+		ContextTokens:   f.stated("inflightBatchingStats/numCtxTokens"),
+		GeneratedTokens: f.stated("inflightBatchingStats/numGenRequests"),
+	}}
 	for _, key := range []string{"attentionDpRank", "rank"} {
 		if v, ok := f.number(key); ok && v >= 0 && v < 1<<31 {
 			r.step.Rank = int(v)
@@ -167,14 +163,10 @@ func isIterationData(o *object) bool { return o.has("Iteration Counter", "Schedu
 
 func readIterationData(o *object, line int, t *tally) {
 	f := fields{o: o, line: line, t: t}
-	r := row{step: Step{Iter: f.whole("Iteration Counter"), Rank: -1, Requests: f.whole("Scheduled Requests"), ContextTokens: -1, GeneratedTokens: -1}}
-	if v, ok := f.number("Total Context Tokens"); ok && v >= 0 && v < 1<<53 {
-		r.step.ContextTokens = int64(v)
-	}
-	if v, ok := f.number("Generation Requests"); ok && v >= 0 && v < 1<<53 {
-		r.step.GeneratedTokens = int64(v)
-	}
-	t.row(r)
+	t.row(row{step: Step{
+		Iter: f.whole("Iteration Counter"), Rank: -1, Requests: f.whole("Scheduled Requests"),
+		ContextTokens: f.stated("Total Context Tokens"), GeneratedTokens: f.stated("Generation Requests"),
+	}})
 }
 
 // iterationText are the lines of print_iter_log, of which there are four

@@ -79,6 +79,21 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
+// Of several faults in one object it is always the first that is named.
+func TestParseNamesTheSameFault(t *testing.T) {
+	for name, c := range map[string]struct{ in, want string }{
+		"iteration row": {`{"iter": 1, "iterLatencyMS": 2, "inflightBatchingStats": {"numGenRequests": "a", "numCtxTokens": "b", "numScheduledRequests": "c"}}`, "numScheduledRequests"},
+		"trtllm-bench":  {`{"engine": {}, "performance": {"system_output_throughput_tok_s": 1, "request_throughput_req_s": 1, "total_latency_ms": 1}, "request_info": {"num_requests": 1, "avg_output_length": "a", "avg_input_length": "b"}}`, "avg_input_length"},
+		"aiperf":        {`{"output_token_throughput": {"unit": "tokens/sec", "avg": 1}, "request_count": {"unit": "requests", "avg": 1}, "output_sequence_length": {"avg": "a"}, "input_sequence_length": {"avg": "b"}}`, "input_sequence_length"},
+	} {
+		for range 30 {
+			if _, err := Parse(strings.NewReader(c.in), nil); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Fatalf("%s: error %v, want %q", name, err, c.want)
+			}
+		}
+	}
+}
+
 func TestCustomMetrics(t *testing.T) {
 	var custom []Custom
 	for _, s := range []string{`speed:tok/s=speed = ([\d.,]+)`, "wait:ms:lower=$.a.b[1]", "dotted=$.a['x.y']"} {

@@ -9,6 +9,7 @@ const (
 	servingFormat = "serving"
 	servingRule   = "serving client, linear"
 	sglangFormat  = "sglang-serving"
+	sglangText    = sglangFormat + "/stdout"
 	sglangRule    = "sglang client, linear"
 )
 
@@ -49,11 +50,11 @@ func readServingLine(rec record, t *tally) {
 		return
 	}
 	rule := servingRule
-	if t.side["sglang"] == 1 {
+	if t.format == sglangText {
 		rule = sglangRule
 	}
 	if backend, ok := strings.CutPrefix(rec.text, "Backend:"); ok && strings.HasPrefix(strings.TrimSpace(backend), "sglang") {
-		t.side["sglang"], t.format = 1, sglangFormat+"/stdout"
+		t.format = sglangText
 		return
 	}
 	if rec.label == "" || known(servingLabels, rec, rule, t) {

@@ -19,7 +19,10 @@ type tally struct {
 	steps   []Step
 	cutRows int // iteration rows beyond MaxSteps
 	notes   []string
-	side    map[string]float64 // what a format needs to remember until its end
+	// inputLength and outputLength are means over the requests, for reports without
+	// totals; undefined where the report does not give them.
+	inputLength, outputLength router.Number
+	generation                string // of trtllm-bench's labels: a, b or c
 	// iterations is set by the first row of an iteration log.
 	iterations *iterations
 	found      bool  // the format has recognised itself
@@ -27,7 +30,7 @@ type tally struct {
 }
 
 func newTally(format string) *tally {
-	return &tally{format: format, side: map[string]float64{}}
+	return &tally{format: format, inputLength: router.Undefined(), outputLength: router.Undefined()}
 }
 
 // demand fails when a report that was found lacks one of the metrics a whole
@@ -83,6 +86,28 @@ func (t *tally) count(line int, what string, into *Count, v float64) {
 	default:
 		*into = n
 	}
+}
+
+// countTokens turns mean lengths into the token counts that were not given.
+func (t *tally) countTokens() {
+	if !t.work.Requests.Known {
+		return
+	}
+	n := router.Number(t.work.Requests.N)
+	if !t.work.InputTokens.Known {
+		t.work.InputTokens = wholeTokens(n * t.inputLength)
+	}
+	if !t.work.OutputTokens.Known {
+		t.work.OutputTokens = wholeTokens(n * t.outputLength)
+	}
+}
+
+// wholeTokens is the count that requests times a mean length stands for.
+func wholeTokens(v router.Number) Count {
+	if !(v >= 0 && v <= 1<<53) {
+		return Count{}
+	}
+	return Exactly(int64(math.Round(float64(v))))
 }
 
 func (t *tally) step(s Step) {

@@ -1,9 +1,10 @@
 package metrics
 
 import (
-	"math"
 	"regexp"
 	"strings"
+
+	"github.com/moebalance/moebalance/router"
 )
 
 // trtllmRule is how trtllm-bench takes percentiles: sorted[int(n·q)], no
@@ -61,7 +62,7 @@ func readTRTLLMLine(rec record, t *tally) {
 		return
 	}
 	if known(trtllmLabels, rec, trtllmRule, t) {
-		t.side["generation"] = max(t.side["generation"], generation(rec.label))
+		t.generation = max(t.generation, generation(rec.label))
 		return
 	}
 	if m := trtllmSpread.FindStringSubmatch(rec.label); m != nil {
@@ -71,9 +72,9 @@ func readTRTLLMLine(rec record, t *tally) {
 	}
 	switch rec.label {
 	case "Average Input Length (tokens)":
-		t.side["input"] = rec.value
+		t.inputLength = router.Number(rec.value)
 	case "Average Output Length (tokens)":
-		t.side["output"] = rec.value
+		t.outputLength = router.Number(rec.value)
 	case "EP Size":
 		t.ranks(rec.value)
 	}
@@ -84,19 +85,19 @@ const speculation = "speculative decoding was on: its acceptance depends on the 
 
 // finishTRTLLMText names the generation, which its labels show.
 func finishTRTLLMText(t *tally) {
-	t.format += "-" + string("abc"[int(t.side["generation"])])
-	finishTRTLLM(t)
+	t.format += "-" + t.generation
+	t.countTokens()
 }
 
-// generation is what a label says at least: 0, 1 or 2 for a, b or c.
-func generation(label string) float64 {
+// generation is the oldest that has a label.
+func generation(label string) string {
 	switch {
 	case strings.Contains(label, "(tps/"):
-		return 2
+		return "c"
 	case strings.HasPrefix(label, "Total ") && strings.HasSuffix(label, "Throughput (tokens/sec)"):
-		return 1
+		return "b"
 	}
-	return 0
+	return "a"
 }
 
 // ranks takes a size of the expert-parallel group, if it can be one.
@@ -104,28 +105,6 @@ func (t *tally) ranks(size float64) {
 	if size >= 1 && size < 1<<20 {
 		t.proof.Ranks = int(size)
 	}
-}
-
-// finishTRTLLM turns mean lengths into token counts.
-func finishTRTLLM(t *tally) {
-	if !t.work.Requests.Known {
-		return
-	}
-	n := float64(t.work.Requests.N)
-	if mean, ok := t.side["input"]; ok && !t.work.InputTokens.Known {
-		t.work.InputTokens = wholeTokens(n * mean)
-	}
-	if mean, ok := t.side["output"]; ok && !t.work.OutputTokens.Known {
-		t.work.OutputTokens = wholeTokens(n * mean)
-	}
-}
-
-// wholeTokens is the count that requests times a mean length stands for.
-func wholeTokens(v float64) Count {
-	if math.IsNaN(v) || v < 0 || v > 1<<53 {
-		return Count{}
-	}
-	return Exactly(int64(math.Round(v)))
 }
 
 // isTRTLLMReport recognises --report_json of trtllm-bench (get_statistics_dict).
@@ -150,12 +129,9 @@ func readTRTLLMReport(o *object, line int, t *tally) {
 	f.spread("streaming_metrics/ttft_percentiles", "ttft")
 	f.spread("streaming_metrics/gen_tps_percentiles", "user_speed")
 	f.work("request_info/num_requests", "requests", &t.work.Requests)
-	for key, side := range map[string]string{"request_info/avg_input_length": "input", "request_info/avg_output_length": "output"} {
-		if v, ok := f.number(key); ok && v.Defined() {
-			t.side[side] = float64(v)
-		}
-	}
-	finishTRTLLM(t)
+	t.inputLength, _ = f.number("request_info/avg_input_length")
+	t.outputLength, _ = f.number("request_info/avg_output_length")
+	t.countTokens()
 	if v, ok := f.number("world_info/ep_size"); ok {
 		t.ranks(float64(v))
 	}
