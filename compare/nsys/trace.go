@@ -11,6 +11,7 @@
 package nsys
 
 import (
+	"encoding/json"
 	"slices"
 
 	"github.com/moebalance/moebalance/router"
@@ -179,9 +180,22 @@ type ExpertStat struct {
 	Layer  int   `json:"layer"`
 	Expert int   `json:"expert"`
 	Basis  Basis `json:"basis"`
-	Slots  int64 `json:"slots"` // recorded load; 0 with Known false when not recorded
+	Slots  int64 `json:"slots"` // recorded load; with Known false not recorded, 0 here and null in JSON
 	Known  bool  `json:"slots_known"`
 	Stats
+}
+
+// MarshalJSON writes slots that are not recorded as null; they are read back as 0.
+func (e ExpertStat) MarshalJSON() ([]byte, error) {
+	type plain ExpertStat
+	row := struct {
+		plain
+		Slots *int64 `json:"slots"`
+	}{plain: plain(e)}
+	if e.Known {
+		row.Slots = &e.Slots
+	}
+	return json.Marshal(row)
 }
 
 // ImbalanceStat is the imbalance of one layer at one level. MaxOverMean is the

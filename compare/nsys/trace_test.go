@@ -2,9 +2,11 @@ package nsys
 
 import (
 	"context"
+	"encoding/json"
 	"math"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/moebalance/moebalance/router"
@@ -235,5 +237,24 @@ func TestAllocatedTimeNeedsLoadAndIsConserved(t *testing.T) {
 		equal(t, "total", e.TotalNS, want[i])
 		equal(t, "slots", e.Slots, load.PerExpert[i])
 		equal(t, "instances are steps", e.Instances, 2)
+	}
+}
+
+// Slots that nobody recorded are null in JSON, not none; recorded ones keep every
+// digit. All else is as it was, and both are read back.
+func TestUnknownSlotsAreNull(t *testing.T) {
+	for want, e := range map[string]ExpertStat{
+		`"slots":null`:             {Rank: 1, Expert: 5, Basis: Observed, Stats: Stats{TotalNS: 3}},
+		`"slots":0`:                {Rank: 1, Expert: 5, Basis: Observed, Known: true, Stats: Stats{TotalNS: 3}},
+		`"slots":9007199254740993`: {Rank: 1, Expert: 5, Basis: Observed, Known: true, Slots: 1<<53 + 1, Stats: Stats{TotalNS: 3}},
+	} {
+		b, err := json.Marshal([]ExpertStat{e})
+		if err != nil || strings.Count(string(b), `"slots":`) != 1 || !strings.Contains(string(b), want) || !strings.Contains(string(b), `"expert":5`) {
+			t.Errorf("want %s, have %s, %v", want, b, err)
+		}
+		var back []ExpertStat
+		if err := json.Unmarshal(b, &back); err != nil || back[0] != e {
+			t.Errorf("%s reads as %+v, %v", b, back, err)
+		}
 	}
 }
