@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -215,6 +217,26 @@ func FuzzExport(f *testing.F) {
 			checkConsistent(t, trace)
 		}
 	})
+}
+
+// Rows are read wherever their numbers are: below zero, with holes, at the ends of
+// 64 bits, and more of them than the last number says.
+func TestRowNumbers(t *testing.T) {
+	few := []int64{-1, 0, 1, 9}
+	for n := range int64(40) {
+		few = append(few, -100-n, 20+n)
+	}
+	for _, numbers := range [][]int64{few, append(slices.Clone(few), math.MinInt64, math.MaxInt64)} {
+		f := newFixture()
+		for i, n := range numbers {
+			f.sql("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL (rowid, start, end, deviceId, streamId, correlationId, globalPid, demangledName, shortName) VALUES (%d, %d, %d, 0, 7, %d, %d, %d, 1)",
+				n, 1000*i, 1000*i+i, i+1, pid(0), f.text("k")).call(0, int64(i+1), int64(1000*i-1))
+		}
+		trace := mustRead(t, Options{}, f.write(t, "numbers.sqlite"))
+		equal(t, "kernels", trace.Exports[0].Kernels, int64(len(numbers)))
+		equal(t, "time", trace.Coverage.GPUNS, int64(len(numbers)*(len(numbers)-1)/2))
+		near(t, "launched", trace.Coverage.LaunchShare, 1)
+	}
 }
 
 // One correlation id for all of 30,000 calls and kernels: every kernel gets the

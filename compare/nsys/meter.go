@@ -3,8 +3,6 @@ package nsys
 import (
 	"sync/atomic"
 
-	"zombiezen.com/go/sqlite"
-
 	"github.com/moebalance/moebalance/compare/nsys/rows"
 )
 
@@ -21,21 +19,16 @@ type meter struct {
 // meterStride is how many rows pass between two reports.
 const meterStride = 1 << 14
 
-// newMeter counts the rows to come by the tables' last row numbers, which cost
-// no scan.
-func newMeter(conn *sqlite.Conn, db *database, report func(bytes int64)) (*meter, error) {
+// newMeter is the meter of an export whose rows are counted.
+func newMeter(db *database, report func(bytes int64)) *meter {
 	if report == nil {
-		return nil, nil
+		return nil
 	}
 	m := &meter{bytes: db.size, report: report}
-	for _, table := range []string{kernelTable, callTable, rangeTable} {
-		n, err := db.lastRow(conn, table)
-		if err != nil {
-			return nil, err
-		}
+	for _, n := range db.lastRow {
 		m.rows += n
 	}
-	return m, nil
+	return m
 }
 
 // counting is visit that reports on the way, and done what is left to report at

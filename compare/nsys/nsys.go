@@ -110,10 +110,11 @@ func openExport(ctx context.Context, path string, o Options) (*database, *probe,
 	}
 	db.path = path // a converted report goes by its own name
 	p := &probe{}
-	err = db.each(ctx, func(_ context.Context, conn *sqlite.Conn) (err error) {
-		if db.meter, err = newMeter(conn, db, o.Progress); err != nil {
+	err = db.each(ctx, func(_ context.Context, conn *sqlite.Conn) error {
+		if err := db.countRows(conn); err != nil {
 			return err
 		}
+		db.meter = newMeter(db, o.Progress)
 		return p.read(conn, db)
 	})
 	return db, p, err

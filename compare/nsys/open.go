@@ -35,11 +35,12 @@ const sqliteMagic = "SQLite format 3\x00"
 // database is one export, opened read-only. A connection serves one goroutine;
 // connect makes more.
 type database struct {
-	path   string // as the user knows it
-	file   string // as it is opened
-	size   int64
-	tables map[string][]string // columns by table
-	meter  *meter
+	path    string // as the user knows it
+	file    string // as it is opened
+	size    int64
+	tables  map[string][]string // columns by table
+	lastRow map[string]int64    // by table of events, see countRows
+	meter   *meter
 }
 
 // openDatabase checks what kind of file path is before SQLite sees it, so that
@@ -222,17 +223,23 @@ func (db *database) has(table string, columns ...string) bool {
 	return true
 }
 
-// lastRow is the largest row number of a table, 0 without it: the number of rows
-// in any export as the profiler wrote it.
-func (db *database) lastRow(conn *sqlite.Conn, table string) (n int64, err error) {
-	if !db.has(table) {
-		return 0, nil
+// countRows learns the largest row number of every table of events: the number of
+// its rows in any export as the profiler wrote it. That costs no scan.
+func (db *database) countRows(conn *sqlite.Conn) error {
+	db.lastRow = map[string]int64{}
+	for _, table := range []string{kernelTable, callTable, rangeTable} {
+		if !db.has(table) {
+			continue
+		}
+		err := query(conn, `SELECT max(0, ifnull(max(rowid), 0)) FROM "`+table+`"`, func(row *sqlite.Stmt) error {
+			db.lastRow[table] = row.ColumnInt64(0)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
 	}
-	err = query(conn, `SELECT max(0, ifnull(max(rowid), 0)) FROM "`+table+`"`, func(row *sqlite.Stmt) error {
-		n = row.ColumnInt64(0)
-		return nil
-	})
-	return n, err
+	return nil
 }
 
 // stream reads a table of events and tells the meter.
@@ -245,7 +252,4 @@ func (db *database) stream(ctx context.Context, conn *sqlite.Conn, q rows.Query,
 // room is for how many rows of a table to make room: exact for an export as the
 // profiler wrote it, and never more than its bytes can hold (a row of events has
 // 20 columns or more, each at least a byte).
-func (db *database) room(conn *sqlite.Conn, table string) (int64, error) {
-	n, err := db.lastRow(conn, table)
-	return min(n, db.size/20), err
-}
+func (db *database) room(table string) int64 { return min(db.lastRow[table], db.size/20) }

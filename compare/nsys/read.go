@@ -82,6 +82,7 @@ func (t *trouble) believable(start, end int64) bool {
 // GPU in two halves beside the ranges, then the API calls in two halves.
 func read(ctx context.Context, db *database, how depth) (*recording, error) {
 	work, rest := newWorkReader(db, how), newWorkReader(db, how)
+	work.share(rest)
 	ranges := &rangeReader{db: db, how: how, texts: newInterner(), ids: newIDs(), threads: newIDs(), domains: newDomains()}
 	if err := db.each(ctx, work.read, rest.readRest, ranges.read); err != nil {
 		return nil, err

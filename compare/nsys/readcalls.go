@@ -119,18 +119,10 @@ func readCalls(ctx context.Context, db *database, l *launched, processes map[int
 	if !db.has(callTable, "correlationId", "globalTid", "start", "end") {
 		return nil, nil
 	}
-	var last int64
-	err := db.each(ctx, func(_ context.Context, conn *sqlite.Conn) (err error) {
-		last, err = db.lastRow(conn, callTable)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
 	part := func(of rows.Stretch) *callReader {
 		return &callReader{db: db, launched: l, processes: processes, rows: of, seen: newIDs(), threads: newIDs()}
 	}
-	left, right := rows.Halves(last)
+	left, right := rows.Halves(db.lastRow[callTable])
 	parts := []*callReader{part(left), part(right)}
 	return parts, db.each(ctx, parts[0].read, parts[1].read)
 }

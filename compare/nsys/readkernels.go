@@ -22,6 +22,7 @@ type workReader struct {
 	threads   *numbering[int64]  // of graph nodes' births
 	replayed  []int64
 	kernels   []kernel
+	space     []kernel // for the kernels of both halves
 	moves     []kernel // copies and fills
 	runs      []graphRun
 	nodes     []node
@@ -39,13 +40,8 @@ func newWorkReader(db *database, how depth) *workReader {
 
 // read reads everything but the second half of the kernels.
 func (w *workReader) read(ctx context.Context, conn *sqlite.Conn) error {
-	last, err := w.db.room(conn, kernelTable)
-	if err != nil {
-		return err
-	}
-	w.kernels = make([]kernel, 0, last)
 	w.trouble.bare = w.db.has(kernelTable) && !w.db.has(kernelTable, "globalPid")
-	left, _ := rows.Halves(last)
+	left, _ := rows.Halves(w.db.lastRow[kernelTable])
 	if err := w.readWork(ctx, conn, kernelTable, left, &w.kernels); err != nil {
 		return err
 	}
@@ -64,13 +60,15 @@ func (w *workReader) read(ctx context.Context, conn *sqlite.Conn) error {
 
 // readRest reads the second half of the kernels.
 func (w *workReader) readRest(ctx context.Context, conn *sqlite.Conn) error {
-	last, err := w.db.room(conn, kernelTable)
-	if err != nil {
-		return err
-	}
-	w.kernels = make([]kernel, 0, last-last/2)
-	_, right := rows.Halves(last)
+	_, right := rows.Halves(w.db.lastRow[kernelTable])
 	return w.readWork(ctx, conn, kernelTable, right, &w.kernels)
+}
+
+// share gives the readers of two halves one piece of memory for their kernels.
+func (w *workReader) share(rest *workReader) {
+	n := w.db.room(kernelTable)
+	w.space = make([]kernel, n)
+	w.kernels, rest.kernels = w.space[:0:n/2], w.space[n/2:n/2]
 }
 
 // join appends what readRest found, with the same numbers as one reader of all
@@ -86,13 +84,17 @@ func (w *workReader) join(rest *workReader) error {
 	for _, s := range rest.streams.values {
 		w.streams.of(stream{units[s.unit], s.id})
 	}
-	for _, k := range rest.kernels {
+	for i := range rest.kernels {
+		k := &rest.kernels[i]
 		k.name, k.unit = names[k.name], units[k.unit]
 		if k.replay > 0 {
 			k.replay += int32(len(w.replayed))
 		}
-		w.kernels = append(w.kernels, k)
 	}
+	if len(w.kernels) <= len(w.space)/2 { // they are still where share put them
+		w.kernels = w.space[:len(w.kernels)]
+	}
+	w.kernels = append(w.kernels, rest.kernels...)
 	w.replayed = append(w.replayed, rest.replayed...)
 	w.end = max(w.end, rest.end)
 	w.trouble.add(rest.trouble)

@@ -30,15 +30,11 @@ func (r *rangeReader) read(ctx context.Context, conn *sqlite.Conn) error {
 	if !r.db.has(rangeTable, "start", "eventType") {
 		return nil
 	}
-	n, err := r.db.room(conn, rangeTable)
-	if err != nil {
-		return err
-	}
 	types, err := r.db.eventTypes(conn)
 	if err != nil {
 		return err
 	}
-	r.ranges = make([]span, 0, n)
+	r.ranges = make([]span, 0, r.db.room(rangeTable))
 	columns := []string{"start", "end", "eventType", "textId", "globalTid", "endGlobalTid", "domainId"}
 	return r.db.stream(ctx, conn, rows.Query{Table: rangeTable, Integers: columns, Text: "text", Rows: rows.All}, func(row *rows.Row) error {
 		kind := row.Int(2)
