@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -116,7 +115,7 @@ func sideKindOf(path string) (sideKind, error) {
 	switch {
 	case err != nil:
 		return 0, err
-	case looksLikeExport(path, head):
+	case nsys.Takes(path):
 		return ofExports, nil
 	case traceResult.Match(head):
 		return ofResults, nil
@@ -212,12 +211,15 @@ func folderFiles(folder string) ([]string, error) {
 	return nil, fmt.Errorf("folder %s holds no file", folder)
 }
 
-// exportMarks begin the files that package nsys reads, or refuses with a better
-// reason than ours.
-var exportMarks = []string{"SQLite format 3\x00", "\x1f\x8b", "version https://git-lfs"}
-
 // headOf is the first bytes of a file, fewer if it is shorter.
 func headOf(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: want a file, have something else (%s)", path, info.Mode().Type())
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -229,15 +231,4 @@ func headOf(path string) ([]byte, error) {
 		return nil, fmt.Errorf("reading %s: %w", path, err)
 	}
 	return head[:n], nil
-}
-
-// looksLikeExport tells an nsys export, a summary, or what was meant to be one.
-func looksLikeExport(path string, head []byte) bool {
-	for _, mark := range exportMarks {
-		if bytes.HasPrefix(head, []byte(mark)) {
-			return true
-		}
-	}
-	ext := filepath.Ext(path)
-	return ext == ".sqlite" || ext == ".nsys-rep" || ext == ".qdrep"
 }

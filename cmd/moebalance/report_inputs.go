@@ -57,7 +57,7 @@ func (r *reportInputs) file(path string) error {
 	if err != nil {
 		return err
 	}
-	if looksLikeExport(path, head) {
+	if nsys.Takes(path) {
 		r.exports = append(r.exports, path)
 		return nil
 	}
@@ -82,7 +82,7 @@ func (r *reportInputs) folder(ctx context.Context, path string) error {
 	if bench.IsCampaign(path) {
 		return r.campaign(ctx, path)
 	}
-	if files, err := folderFiles(path); err == nil && filepath.Ext(files[0]) == ".sqlite" {
+	if files, err := folderFiles(path); err == nil && nsys.Takes(files[0]) {
 		r.exports = append(r.exports, files...)
 		return nil
 	}

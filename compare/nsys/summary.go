@@ -25,7 +25,10 @@ import (
 //	header   JSON, see summaryHeader
 //	per rank of each export, in the header's order, four columns of varints:
 //	starts (differences, signed), durations, places, names
-const summaryMagic = "moebalance trace summary 1\n"
+const (
+	summaryMark  = "moebalance trace summary " // and a version
+	summaryMagic = summaryMark + "1\n"
+)
 
 // summaryLimit bounds the header, which holds names and places.
 const summaryLimit = 1 << 28
@@ -129,7 +132,7 @@ func isSummary(path string) bool {
 	}
 	head := make([]byte, len(summaryMagic))
 	_, err = io.ReadFull(zip, head)
-	return err == nil && bytes.HasPrefix(head, []byte("moebalance trace summary "))
+	return err == nil && bytes.HasPrefix(head, []byte(summaryMark))
 }
 
 // readSummary reads the digests of a summary file. Everything in it is checked:

@@ -155,9 +155,13 @@ func TestDamagedSummary(t *testing.T) {
 // damaged, also for those who bring recorded load along.
 func TestImpossibleSummary(t *testing.T) {
 	for what, spoil := range map[string]func(*digest) []*digest{
-		"no exports":       func(*digest) []*digest { return nil },
-		"no ranks":         func(d *digest) []*digest { d.ledgers = nil; return []*digest{d} },
-		"rank −1":          func(d *digest) []*digest { d.ledgers[0].rank.Rank = -1; d.export.Ranks = []int{-1}; return []*digest{d} },
+		"no exports": func(*digest) []*digest { return nil },
+		"no ranks":   func(d *digest) []*digest { d.ledgers = nil; return []*digest{d} },
+		"rank −1": func(d *digest) []*digest {
+			d.ledgers[0].rank.Rank = -1
+			d.export.Ranks = []int{-1}
+			return []*digest{d}
+		},
 		"an unlisted rank": func(d *digest) []*digest { d.export.Ranks = []int{7}; return []*digest{d} },
 		"expert −5":        func(d *digest) []*digest { d.places[0].Expert = -5; return []*digest{d} },
 		"an unknown phase": func(d *digest) []*digest { d.places[0].Phase = "lunch"; return []*digest{d} },

@@ -1,0 +1,44 @@
+package nsys
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Takes reports whether the file at path is of a kind that Read takes, or is so
+// plainly meant to be one that Read has the best reason to refuse it: an export, a
+// report of nsys, a summary, or a trace of PyTorch's profiler. What cannot be opened
+// is judged by its name.
+func Takes(path string) bool {
+	if isReport(path) || strings.EqualFold(filepath.Ext(path), ".sqlite") {
+		return true
+	}
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return false
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	in, err := unzipped(f)
+	if err != nil {
+		return false
+	}
+	head, _ := io.ReadAll(io.LimitReader(in, torchHead)) // what can be read decides
+	for _, mark := range []string{sqliteMagic, summaryMark, "version https://git-lfs"} {
+		if bytes.HasPrefix(head, []byte(mark)) {
+			return true
+		}
+	}
+	return bytes.Contains(head, []byte(`"traceEvents"`))
+}
+
+// torchHead is how far into a trace of PyTorch's profiler its list of events
+// begins at the latest: before it stand the properties of a machine's GPUs, less
+// than a kilobyte for each.
+const torchHead = 1 << 16
