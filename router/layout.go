@@ -30,7 +30,8 @@ type Place struct {
 }
 
 // Layout says which rank owns which expert. It is immutable; the zero value
-// has no ranks. With replicas an expert has several places, on different ranks.
+// has no ranks. With replicas an expert has several places, on different ranks or,
+// as some balancers leave it, on one.
 type Layout struct {
 	held   [][]int32 // by rank: the logical expert of each local position
 	places [][]Place // by expert: where its copies are, in rank order
@@ -65,22 +66,16 @@ func Contiguous(experts, ranks int) (Layout, error) {
 }
 
 // Placed takes a given placement: held[r] lists the logical experts whose
-// copies rank r holds, in local order. Every expert needs at least one copy;
-// one rank may not hold the same expert twice.
+// copies rank r holds, in local order. Every expert needs at least one copy.
 func Placed(experts int, held [][]int32) (Layout, error) {
 	if experts < 1 || len(held) < 1 {
 		return Layout{}, fmt.Errorf("%w: want at least 1 expert and 1 rank, have %d and %d", ErrShape, experts, len(held))
 	}
 	for r, local := range held {
-		seen := make(map[int32]bool, len(local))
 		for _, e := range local {
 			if e < 0 || int(e) >= experts {
 				return Layout{}, fmt.Errorf("%w: rank %d holds expert %d, want 0 to %d", ErrShape, r, e, experts-1)
 			}
-			if seen[e] {
-				return Layout{}, fmt.Errorf("%w: rank %d holds expert %d twice", ErrShape, r, e)
-			}
-			seen[e] = true
 		}
 	}
 	l := newLayout(experts, held)

@@ -54,6 +54,17 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
+// A rank with two of an expert's three copies gets two thirds of its slots.
+func TestCopiesOnOneRank(t *testing.T) {
+	l, err := Placed(2, [][]int32{{0, 0}, {0, 1}})
+	if err != nil || !l.Replicated() || !reflect.DeepEqual(l.Places(0), []Place{{0, 0}, {0, 1}, {1, 0}}) {
+		t.Fatalf("%+v, %v", l, err)
+	}
+	if got := l.RankLoad([]int64{90, 10}); !reflect.DeepEqual(got, []int64{60, 40}) {
+		t.Errorf("rank load %v, want 60 and 40", got)
+	}
+}
+
 // No slot is lost or made, whatever the layout.
 func TestRankLoadConserves(t *testing.T) {
 	counts := []int64{9, 0, 4, 4, 1, 100, 3, 2, 2, 7, 5}
@@ -85,8 +96,6 @@ func TestBadLayouts(t *testing.T) {
 	bad("nothing", err)
 	_, err = Placed(3, [][]int32{{0, 1}})
 	bad("an expert without a home", err)
-	_, err = Placed(2, [][]int32{{0, 0}, {1}})
-	bad("twice on one rank", err)
 	_, err = Placed(2, [][]int32{{0, 2}, {1}})
 	bad("an expert that does not exist", err)
 }

@@ -94,11 +94,9 @@ func randomPlacement(experts, ranks int, random *rand.Rand) [][]int32 {
 	for i, e := range random.Perm(experts) {
 		held[i%ranks] = append(held[i%ranks], int32(e))
 	}
-	for range random.IntN(experts) {
-		e, r := int32(random.IntN(experts)), random.IntN(ranks)
-		if !slices.Contains(held[r], e) {
-			held[r] = append(held[r], e)
-		}
+	for range random.IntN(experts) { // more copies, some on a rank that has one
+		r := random.IntN(ranks)
+		held[r] = append(held[r], int32(random.IntN(experts)))
 	}
 	return held
 }

@@ -170,9 +170,6 @@ func newJudge(r *Record, o Options) (*judge, error) {
 		return nil, fmt.Errorf("the placement is of %d experts, the record of %d", j.place.Experts, r.Experts)
 	}
 	j.received = !asked
-	if j.place != nil {
-		j.warnings = append(j.warnings, j.place.Warnings...)
-	}
 	switch {
 	case j.place == nil && r.Ranks == 0 && len(r.Steps) > 0:
 		j.warn(r, "no_ranks", "the number of ranks is not recorded, so only experts are judged: give the EP size")

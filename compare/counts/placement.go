@@ -8,16 +8,13 @@ import (
 
 // Placement says which rank holds which expert, layer by layer, with replicas.
 type Placement struct {
-	Source   string
-	Format   string
-	Experts  int
-	Ranks    int
-	Warnings []Warning // at most one, over all layers
+	Source  string
+	Format  string
+	Experts int
+	Ranks   int
 
 	every  router.Layout         // of every layer, when layers is nil
 	layers map[int]router.Layout // by layer
-
-	twice, twiceLayers int // copies beside another of the same expert, and layers with any
 }
 
 // Contiguous places the same contiguous experts in every layer; see
@@ -55,8 +52,7 @@ func (p *Placement) replicated() bool {
 }
 
 // placeSlots sets one layer from its physical slots, each naming a logical
-// expert, divided into equal contiguous runs over the ranks. A rank that holds
-// an expert twice (some balancers do that) counts as one copy, with a warning.
+// expert, divided into equal contiguous runs over the ranks.
 func (p *Placement) placeSlots(layer int, slots []int32) error {
 	if p.Ranks < 1 || len(slots)%p.Ranks != 0 {
 		return fmt.Errorf("layer %d: %d slots do not divide over %d ranks", layer, len(slots), p.Ranks)
@@ -77,25 +73,9 @@ func (p *Placement) placeHeld(layer int, held [][]int32) error {
 	if _, ok := p.layers[layer]; ok {
 		return fmt.Errorf("layer %d is placed twice", layer)
 	}
-	once, twice := make([][]int32, len(held)), 0
-	for rank, experts := range held {
-		seen := make(map[int32]bool, len(experts))
-		for _, e := range experts {
-			if seen[e] {
-				twice++
-				continue
-			}
-			seen[e] = true
-			once[rank] = append(once[rank], e)
-		}
-	}
-	l, err := router.Placed(p.Experts, once)
+	l, err := router.Placed(p.Experts, held)
 	if err != nil {
 		return fmt.Errorf("layer %d: %w", layer, err)
-	}
-	if twice > 0 {
-		p.twice, p.twiceLayers = p.twice+twice, p.twiceLayers+1
-		p.Warnings = []Warning{{Code: "copies_on_one_rank", Subject: p.Source, Text: fmt.Sprintf("%d copies in %d layers lie on a rank that holds the expert already: counted as one copy", p.twice, p.twiceLayers)}}
 	}
 	if p.layers == nil {
 		p.layers = map[int]router.Layout{}

@@ -66,11 +66,16 @@ func (r *reduction) allocate(rank, layer int, steps []int64) bool {
 	if !ok || !placed || rank >= layout.Ranks() || layout.Experts() != len(load.PerExpert) {
 		return false
 	}
-	held := layout.Held(rank)
+	held := slices.Compact(slices.Sorted(slices.Values(layout.Held(rank)))) // copies on one rank are one row
 	slots := make([]int64, len(held))
 	var total int64
 	for i, e := range held {
-		slots[i] = load.PerExpert[e] / int64(len(layout.Places(int(e))))
+		places := layout.Places(int(e))
+		for _, at := range places {
+			if at.Rank == rank {
+				slots[i] += load.PerExpert[e] / int64(len(places))
+			}
+		}
 		total += slots[i]
 	}
 	if total == 0 {

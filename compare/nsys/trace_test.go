@@ -224,19 +224,22 @@ func TestAllocatedTimeNeedsLoadAndIsConserved(t *testing.T) {
 	if len(bare.Experts) != 0 || !slices.ContainsFunc(bare.Warnings, func(w Warning) bool { return w.Code == "no_expert_times" }) {
 		t.Errorf("want no expert times and a reason, have %v and %v", bare.Experts, bare.Warnings)
 	}
-	layout, err := router.Contiguous(3, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	load := router.Load{PerExpert: []int64{1, 0, 3}}
-	trace := mustRead(t, Options{Recorded: Recorded{Load: map[int]router.Load{0: load}, Layout: map[int]router.Layout{0: layout}}}, path)
-	// step 0: 100 ns as 25, 0, 75; step 1: 11 ns as ⌊11/4⌋ = 2, 0, 9
-	want := []int64{27, 0, 84}
-	for i, e := range trace.Experts {
-		equal(t, "basis", e.Basis, Allocated)
-		equal(t, "total", e.TotalNS, want[i])
-		equal(t, "slots", e.Slots, load.PerExpert[i])
-		equal(t, "instances are steps", e.Instances, 2)
+	load := router.Load{PerExpert: []int64{2, 0, 6}}
+	for _, held := range [][]int32{{0, 1, 2}, {2, 1, 2, 0}} { // two copies of expert 2 on one rank are one expert
+		layout, err := router.Placed(3, [][]int32{held})
+		if err != nil {
+			t.Fatal(err)
+		}
+		trace := mustRead(t, Options{Recorded: Recorded{Load: map[int]router.Load{0: load}, Layout: map[int]router.Layout{0: layout}}}, path)
+		// step 0: 100 ns as 25, 0, 75; step 1: 11 ns as ⌊11/4⌋ = 2, 0, 9
+		want := []int64{27, 0, 84}
+		equal(t, "experts", len(trace.Experts), len(want))
+		for i, e := range trace.Experts {
+			equal(t, "basis", e.Basis, Allocated)
+			equal(t, "total", e.TotalNS, want[i])
+			equal(t, "slots", e.Slots, load.PerExpert[i])
+			equal(t, "instances are steps", e.Instances, 2)
+		}
 	}
 }
 
