@@ -30,27 +30,30 @@ func (a *amount) add(b amount) {
 type grid struct {
 	ranks, layers, steps []int
 	cells                []amount // [step][rank][layer][phase]
-	dropped              []int    // steps that some compared rank lacks
+	dropped              []int    // steps that some compared rank lacks, or lacks a layer of
 	outsideNS, allNS     int64    // kernel time of the compared ranks outside every step, and all of it
 	skipped              []int    // start-up
 	stepless             bool     // no step is marked: the whole capture stands as one
 }
 
-// newGrid lays out the cells of t. A step counts when every compared rank has
-// it. Where no step is marked at all, the capture is one step.
+// newGrid lays out the cells of t. A step counts when it is whole on every
+// compared rank (see attendance). Where no step is marked at all, the capture is
+// one step.
 func newGrid(t *nsys.Trace, ranks, layers []int) *grid {
 	g := &grid{ranks: ranks, layers: layers}
 	compared := places(ranks)
-	seen := map[int]map[int]bool{} // step → ranks
+	seen := map[int]attendance{} // by step
+	has := attendance{}          // in any step
 	for _, c := range t.Cells {
 		if _, ok := compared[c.Rank]; !ok {
 			continue
 		}
 		g.allNS += c.TotalNS
 		if seen[c.Step] == nil {
-			seen[c.Step] = map[int]bool{}
+			seen[c.Step] = attendance{}
 		}
-		seen[c.Step][c.Rank] = true
+		seen[c.Step].note(c)
+		has.note(c)
 		if c.Step == nsys.None {
 			g.outsideNS += c.TotalNS
 		}
@@ -61,7 +64,7 @@ func newGrid(t *nsys.Trace, ranks, layers []int) *grid {
 		g.outsideNS = 0
 	}
 	for _, step := range slices.Sorted(maps.Keys(seen)) {
-		if len(seen[step]) == len(ranks) {
+		if seen[step].whole(has) {
 			g.steps = append(g.steps, step)
 		} else {
 			g.dropped = append(g.dropped, step)
@@ -69,6 +72,30 @@ func newGrid(t *nsys.Trace, ranks, layers []int) *grid {
 	}
 	g.fill(t.Cells)
 	return g
+}
+
+// attendance is which ranks ran a layer; nsys.None stands for anything at all.
+type attendance map[int]map[int]bool
+
+func (a attendance) note(c nsys.Cell) {
+	for _, layer := range []int{nsys.None, c.Layer} {
+		if a[layer] == nil {
+			a[layer] = map[int]bool{}
+		}
+		a[layer][c.Rank] = true
+	}
+}
+
+// whole reports whether no rank is missing from a step: all of those that have
+// anything ran something, and what any of them ran of a layer ran on all that have
+// the layer. One that is missing did not work for no time, its kernels were lost.
+func (a attendance) whole(has attendance) bool {
+	for layer, ranks := range a {
+		if len(ranks) < len(has[layer]) {
+			return false
+		}
+	}
+	return true
 }
 
 func (g *grid) fill(cells []nsys.Cell) {

@@ -227,6 +227,29 @@ func TestUnequalSidesAreSaidNotMixed(t *testing.T) {
 	}
 }
 
+// A rank whose kernels of a layer were lost in one step did not do it in no time:
+// that step is left out, and the straggler loss stays what it is.
+func TestLostKernelsAreNoZeros(t *testing.T) {
+	normal, perfect := alternating()
+	want := CompareTraces(normal, perfect)
+	for rank := range 2 { // a third normal step, in which rank 1 lacks layer 3
+		normal.Cells = append(normal.Cells, cell(rank, 2, 7, nsys.PhaseExperts, 40, 0), cell(rank, 0, 7, nsys.PhaseExperts, 0, 0), cell(rank, 1, 7, nsys.PhaseExperts, 0, 0))
+	}
+	normal.Cells = append(normal.Cells, cell(0, 2, 3, nsys.PhaseExperts, 50, 0))
+	for rank := range 2 {
+		for step := range 3 {
+			perfect.Cells = append(perfect.Cells, cell(rank, step, 7, nsys.PhaseExperts, 0, 0))
+		}
+	}
+	have := CompareTraces(normal, perfect)
+	if !warned(have, "partial_steps", "normal") || have.Normal.Steps != 2 {
+		t.Errorf("%d steps compared, warnings %v", have.Normal.Steps, have.Warnings)
+	}
+	if have.Ceiling.StragglerLoss.NormalNS != want.Ceiling.StragglerLoss.NormalNS {
+		t.Errorf("straggler loss %+v, want %+v", have.Ceiling.StragglerLoss, want.Ceiling.StragglerLoss)
+	}
+}
+
 func TestStartUpIsLeftOutOfBothArms(t *testing.T) {
 	long := func(trace *nsys.Trace, step int, ns int64) {
 		for i := range trace.Cells {

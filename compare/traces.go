@@ -176,7 +176,7 @@ func (c *TraceComparison) warnOfSteps(arm Arm, g *grid) {
 		c.warn("no_steps", string(arm), "no range marks the steps: the whole capture counts as one step, and arms with different numbers of steps do not compare")
 	}
 	if len(g.dropped) > 0 {
-		c.warn("partial_steps", string(arm), fmt.Sprintf("steps not on every compared rank, left out: %s", list(g.dropped)))
+		c.warn("partial_steps", string(arm), fmt.Sprintf("steps that are not whole on every compared rank, left out: %s", list(g.dropped)))
 	}
 	if len(g.skipped) > 0 {
 		c.warn("start_up", string(arm), fmt.Sprintf("step %s is start-up and left out: leading steps of an arm take more than %d times the median of those after them, because ranks enter a capture at different times", list(g.skipped), startUpFactor))
