@@ -25,6 +25,7 @@ type campaignState struct {
 	Treatment    string  `json:"treatment"`
 	Order        string  `json:"order"`
 	Seed         uint64  `json:"seed"`
+	Pairs        int     `json:"pairs"`    // of the design, under the sequential rule at most
 	Launches     int     `json:"launches"` // finished
 	Left         int     `json:"left"`     // still to be launched
 	Sessions     int     `json:"sessions"`
@@ -81,7 +82,7 @@ func judgeAt(c *bench.Campaign, confidence float64, traces traceProof) benchResu
 		in.Checks = append(in.Checks, compare.Check{Name: check.Name, Status: statuses[check.Outcome], Text: check.Text})
 	}
 	return benchResult{CampaignResult: compare.Judge(in), Version: version, Profiled: []profiledArm{}, Campaign: campaignState{
-		Folder: c.Folder, Treatment: c.Spec.Treatment.Name, Order: string(c.Spec.Design.Order), Seed: c.Spec.Design.Seed,
+		Folder: c.Folder, Treatment: c.Spec.Treatment.Name, Order: string(c.Spec.Design.Order), Seed: c.Spec.Design.Seed, Pairs: c.Spec.Design.Pairs,
 		Launches: c.Finished(), Left: c.Left(), Sessions: c.Sessions, Confidence: c.Spec.Confidence, Looks: looksOf(c), DecidedAfter: c.Decided, Format: reader.format,
 	}}
 }

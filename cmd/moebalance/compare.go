@@ -122,7 +122,7 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]side, options nsys.Op
 	var arms [2]*nsys.Trace
 	for i, s := range sides {
 		if arms[i], err = s.trace(c.Context(), options, statistics{o.counts[i], shape}); err != nil {
-			return fmt.Errorf("%s side: %w", compare.Arms[i], err)
+			return fmt.Errorf("%s side: %w", compare.Arms[i], withRankHint(err, rankFlag))
 		}
 		if o.trust {
 			arms[i] = compare.OnTrust(arms[i], compare.Arms[i])

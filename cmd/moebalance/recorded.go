@@ -34,6 +34,17 @@ func readTrace(ctx context.Context, exports []string, o nsys.Options, s statisti
 	return t, err
 }
 
+// withRankHint adds what to try where two exports are of one rank.
+func withRankHint(err error, hint string) error {
+	if errors.Is(err, nsys.ErrSameRank) {
+		return fmt.Errorf("%w; %s", err, hint)
+	}
+	return err
+}
+
+// rankFlag is that hint of the verbs that have the flag.
+const rankFlag = "--rank FILE=N gives an export its rank"
+
 // load reads them into what a trace can use of them.
 func (s statistics) load(threshold float64) (nsys.Recorded, error) {
 	record, err := counts.Read(s.path)

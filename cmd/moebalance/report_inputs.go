@@ -109,8 +109,10 @@ func (r *reportInputs) campaign(ctx context.Context, folder string) error {
 	if err != nil {
 		return err
 	}
-	judged := judgeProfiled(ctx, c).CampaignResult
-	r.add(folder, page.Input{Campaign: &judged})
+	judged := judgeProfiled(ctx, c)
+	r.add(folder, page.Input{Campaign: &page.Campaign{CampaignResult: judged.CampaignResult, Progress: page.Progress{
+		Folder: judged.Campaign.Folder, Pairs: judged.Campaign.Pairs, Looks: judged.Campaign.Looks, Left: judged.Campaign.Left,
+	}}})
 	for _, arm := range bench.Arms {
 		for _, path := range c.Exports(arm) {
 			r.exports = append(r.exports, path)
@@ -151,7 +153,7 @@ func (r *reportInputs) traces(ctx context.Context) error {
 		}
 		t, err := readTrace(ctx, group, options, statistics{r.counts[arm], r.shape})
 		if err != nil {
-			return err
+			return withRankHint(err, "report some of them, or the JSON of 'moebalance trace --rank FILE=N --format json', which gives an export its rank")
 		}
 		if launched, ok := r.launched[group[0]]; ok {
 			t = compare.OnTrust(t, launched)

@@ -114,7 +114,7 @@ func TestReportOfCampaign(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, out, errs := report(t, folder)
-	if code != exitDone || !strings.Contains(out, "<h1>a-benchmark --fast</h1>") || !strings.Contains(out, "No complete pair of launches.") {
+	if code != exitDone || !strings.Contains(out, "<h1>a-benchmark --fast</h1>") || !strings.Contains(out, "No verdict yet: unfinished, 0 of 6 pairs. No complete pair of launches.") || !strings.Contains(out, "bench --resume "+folder) {
 		t.Errorf("exit %d, stderr %q: the page of a campaign without launches should say so", code, errs)
 	}
 }
@@ -136,7 +136,7 @@ func TestReportOfCampaignWithAnotherSwitch(t *testing.T) {
 		t.Fatalf("exit %d: %s", code, stderr)
 	}
 	code, out, errs := report(t, "c")
-	if code != exitDone || !strings.Contains(out, "The traces are a pair of arms over 4 ranks") || !strings.Contains(out, "taken on trust; the captures say normal") {
+	if code != exitDone || strings.Contains(out, "unfinished") || !strings.Contains(out, "The traces are a pair of arms over 4 ranks") || !strings.Contains(out, "taken on trust; the captures say normal") {
 		t.Errorf("exit %d, stderr %q", code, errs)
 	}
 }
@@ -166,6 +166,7 @@ func TestReportRefuses(t *testing.T) {
 		{exitUsage, "--threshold", []string{"--threshold", "-1", normal}},
 		{exitUsage, "no export of the perfect arm", []string{"--counts-perfect", "../../testdata/gptoss-ep4-ranks/counts-perfect", normal}},
 		{exitFailed, "no such file", []string{filepath.Join(dir, "missing.json")}},
+		{exitFailed, `are both rank 0: want exports of one run, each of a rank of its own; report some of them, or the JSON of 'moebalance trace --rank`, []string{"../../testdata/gptoss-graph"}},
 		{exitFailed, "not something to report on", []string{file("notes.txt", "hello")}},
 		{exitFailed, "not something to report on", []string{file("nothing.json", "")}},
 		{exitFailed, `found kind "lunch"`, []string{file("lunch.json", `{"kind":"lunch"}`)}},

@@ -178,7 +178,8 @@ func (o *traceOptions) run(c *cobra.Command, paths []string) error {
 		return o.likeNsys(c, paths, options)
 	}
 	if o.summary != "" {
-		return writeFile(o.summary, func(w io.Writer) error { return nsys.Summarize(c.Context(), w, paths, options) })
+		err := writeFile(o.summary, func(w io.Writer) error { return nsys.Summarize(c.Context(), w, paths, options) })
+		return withRankHint(err, rankFlag)
 	}
 	shape, err := o.model.shape()
 	if err != nil {
@@ -186,7 +187,7 @@ func (o *traceOptions) run(c *cobra.Command, paths []string) error {
 	}
 	t, err := readTrace(c.Context(), paths, options, statistics{o.counts, shape})
 	if err != nil {
-		return err
+		return withRankHint(err, rankFlag)
 	}
 	document := traceDocument(t)
 	if o.out.table == "" && o.out.format != string(output.CSV) {

@@ -150,7 +150,7 @@ func TestTraceVerbExitCodes(t *testing.T) {
 		{exitDone, "", []string{"--fail-above", "0.6", loopNormal}},
 		{exitGate, "expert time of layer 1 is 51.6 % over the ranks' mean, above 50.0 %", []string{"--fail-above", "0.5", loopNormal}},
 		{exitInconclusive, "nothing to judge", []string{"--fail-above", "0.5", "testdata/gptoss-graph/node-normal.sqlite"}},
-		{exitFailed, "are both rank 0", []string{"testdata/gptoss-ep4-ranks/normal.rank0.sqlite", "testdata/gptoss-ep4-ranks/perfect.rank0.sqlite"}},
+		{exitFailed, "are both rank 0: want exports of one run, each of a rank of its own; --rank FILE=N", []string{"testdata/gptoss-ep4-ranks/normal.rank0.sqlite", "testdata/gptoss-ep4-ranks/perfect.rank0.sqlite"}},
 		{exitUsage, "--rank", []string{"--rank", "x", loopNormal}},
 		{exitUsage, "no export \"nope.sqlite\"", []string{"--rank", "nope.sqlite=1", loopNormal}},
 		{exitUsage, "(?P<step>", []string{"--step-pattern", "step", loopNormal}},

@@ -44,7 +44,7 @@ func (r *reduction) loadExperts() {
 		grouped[key] = append(grouped[key], c.TotalNS-c.CollectiveNS)
 	}
 	if len(order) > 0 && len(r.options.Recorded.Load) == 0 {
-		r.warn("no_expert_times", "", "one kernel serves all experts of a rank, so no time belongs to one expert; recorded counts (--counts DIR) would allow an allocation by load")
+		r.warn("no_expert_times", "", "one kernel serves all experts of a rank, so no time belongs to one expert; recorded counts ('trace --counts DIR') would allow an allocation by load")
 		return
 	}
 	slices.SortFunc(order, func(a, b [2]int) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) })

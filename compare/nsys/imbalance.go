@@ -58,13 +58,13 @@ func (r *reduction) lookForRanges() {
 		return // the ranges may be there, and what ran inside them is hidden
 	}
 	if !stepped {
-		r.warn("no_steps", "", "no range names a step: the whole capture counts as one (--step-pattern tells which names do)")
+		r.warn("no_steps", "", "no range names a step: the whole capture counts as one ('trace --step-pattern' tells which names do)")
 	}
 	if ranks := r.otherLayers(); len(ranks) > 0 {
 		r.warn("other_layers", "", fmt.Sprintf("rank %d has other layers than rank %d: a pipeline's stages do, and exports of different runs", ranks[1], ranks[0]))
 	}
 	if !r.layered {
-		r.warn("no_layers", "", "no range names a layer: all layers count as one (--layer-pattern tells which names do)")
+		r.warn("no_layers", "", "no range names a layer: all layers count as one ('trace --layer-pattern' tells which names do)")
 	}
 }
 

@@ -149,13 +149,17 @@ func rankInName(path string) (int, bool) {
 	return n, err == nil
 }
 
+// ErrSameRank is the error of exports that are of one rank, which a number given by
+// hand can tell apart. It wraps ErrRank.
+var ErrSameRank = fmt.Errorf("%w", ErrRank)
+
 // checkRanks refuses two units of the same number: their times would be added.
 func (r *reduction) checkRanks() error {
 	for i := 1; i < len(r.parts); i++ {
 		a, b := r.parts[i-1].rank, r.parts[i].rank
 		if a.Rank == b.Rank {
-			return fmt.Errorf("%w: %q (by %s) and %q (by %s) are both rank %d; give --rank FILE=N, or name the exports of one run only",
-				ErrRank, a.Export, a.Evidence, b.Export, b.Evidence, a.Rank)
+			return fmt.Errorf("%w: %q (by %s) and %q (by %s) are both rank %d: want exports of one run, each of a rank of its own",
+				ErrSameRank, a.Export, a.Evidence, b.Export, b.Evidence, a.Rank)
 		}
 	}
 	return nil

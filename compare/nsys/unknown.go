@@ -50,7 +50,7 @@ func (r *reduction) unknown() {
 	}
 	slices.SortStableFunc(worst, func(a, b *KernelStat) int { return cmp.Compare(b.UnknownNS, a.UnknownNS) })
 	if float64(unknown) > unknownShare*float64(total) {
-		r.warn("unknown_kernels", "", fmt.Sprintf("%.1f %% of the GPU time is in kernels that neither a range nor their name places: %s; --table kernels lists their time as unknown",
+		r.warn("unknown_kernels", "", fmt.Sprintf("%.1f %% of the GPU time is in kernels that neither a range nor their name places: %s; 'trace --table kernels' lists their time as unknown",
 			100*float64(unknown)/float64(total), firstFunctions(worst)))
 	}
 	if fused > 0 {

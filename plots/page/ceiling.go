@@ -17,7 +17,9 @@ func (p Page) ceiling() (section, error) {
 	for i, in := range p.campaigns() {
 		c := in.Campaign
 		said = append(said, verdictSentence(c))
-		s.addList(c.Reasons)
+		if !c.unfinished() || c.Verdict == compare.Invalid { // else they are reasons of a verdict that is none
+			s.addList(c.Reasons)
+		}
 		spec := gainSpec(c)
 		if i > 0 {
 			spec.Name = fmt.Sprintf("%s-%d", spec.Name, i+1)
@@ -25,9 +27,9 @@ func (p Page) ceiling() (section, error) {
 		if err := s.addFigure(plots.PairedGain(spec)); err != nil {
 			return s, err
 		}
-		s.addTable(intervalTable(c))
+		s.addTable(intervalTable(&c.CampaignResult))
 		s.addTable(pairTable(in))
-		s.addTable(differenceTable(c))
+		s.addTable(differenceTable(&c.CampaignResult))
 	}
 	for _, c := range p.compared {
 		if c.Ceiling.GainBound.Defined() {
@@ -39,24 +41,26 @@ func (p Page) ceiling() (section, error) {
 	return s, nil
 }
 
-func verdictSentence(c *compare.CampaignResult) string {
-	g := c.Gain
+func verdictSentence(c *Campaign) string {
+	g, verdict, perfect := c.Gain, fmt.Sprintf("Verdict: %s", c.Verdict), "Perfect"
+	if c.unfinished() {
+		verdict, perfect = "No verdict yet: "+c.state(), "So far perfect"
+	}
 	if !g.Estimate.Defined() {
-		return fmt.Sprintf("Verdict: %s. No complete pair of launches.", c.Verdict)
+		return verdict + ". No complete pair of launches."
 	}
 	interval := "no interval: too few pairs"
 	if g.Low.Defined() && g.High.Defined() {
 		interval = fmt.Sprintf("%s interval %s to %s", share(g.Confidence), change(g.Low), change(g.High))
 	}
-	verdict := string(c.Verdict)
 	if c.Verdict == compare.Invalid {
 		verdict += ", and what follows decides nothing"
 	}
-	return fmt.Sprintf("Verdict: %s. Perfect routing changes throughput by %s (%s, %s; threshold %s).",
-		verdict, change(g.Estimate), interval, count(g.N, "pair"), share(router.Number(c.Threshold)))
+	return fmt.Sprintf("%s. %s routing changes throughput by %s (%s, %s; threshold %s).",
+		verdict, perfect, change(g.Estimate), interval, count(g.N, "pair"), share(router.Number(c.Threshold)))
 }
 
-func gainSpec(c *compare.CampaignResult) plots.GainSpec {
+func gainSpec(c *Campaign) plots.GainSpec {
 	g := c.Gain
 	s := plots.GainSpec{
 		Name: "gain", Title: "What would perfect balance win at most?",
@@ -65,7 +69,10 @@ func gainSpec(c *compare.CampaignResult) plots.GainSpec {
 		Caption: fmt.Sprintf("%s of launches; %s. Gain is the ratio of the two launches of a pair, minus 1; launches are the unit of replication.", count(g.N, "complete pair"), quantity(c.Metric)),
 		Alt:     verdictSentence(c),
 	}
-	if c.Verdict == compare.Invalid { // the figure may be shown without its page
+	switch { // the figure may be shown without its page
+	case c.unfinished():
+		s.Title += " Not decided: " + c.state()
+	case c.Verdict == compare.Invalid:
 		s.Title += " Not decided: the campaign is invalid"
 	}
 	for _, p := range c.Pairs {

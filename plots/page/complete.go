@@ -90,7 +90,7 @@ func rankSpan(first, last int) string {
 	return number(first) + " to " + number(last)
 }
 
-func proofSentence(c *compare.CampaignResult) string {
+func proofSentence(c *Campaign) string {
 	proved, failed := map[compare.Arm]int{}, 0
 	for _, pr := range c.Proof {
 		if pr.Proved {

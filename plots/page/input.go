@@ -20,7 +20,7 @@ var ErrUnknown = errors.New("not a result of moebalance")
 type Input struct {
 	Name     string
 	Trace    *nsys.Trace
-	Campaign *compare.CampaignResult
+	Campaign *Campaign
 	Cache    *logits.Verified
 	Counts   *Counts
 	Compared *compare.TraceComparison

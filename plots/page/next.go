@@ -25,9 +25,11 @@ func (p Page) next() (section, error) {
 	return s, nil
 }
 
-func (p Page) afterVerdict(c *compare.CampaignResult) string {
+func (p Page) afterVerdict(c *Campaign) string {
 	g := c.Gain
 	switch {
+	case c.unfinished():
+		return fmt.Sprintf("Finish the campaign before believing its gain (%s): moebalance bench --resume %s.", c.state(), c.Progress.Folder)
 	case c.Verdict == compare.Invalid:
 		return "Repair the campaign before believing its gain: " + strings.Join(c.Reasons, "; ") + "."
 	case c.Verdict == compare.Inconclusive && c.PairsNeeded.Defined():

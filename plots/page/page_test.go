@@ -36,7 +36,7 @@ func captures(t *testing.T, pattern string) *nsys.Trace {
 }
 
 // campaign is six pairs whose perfect launches are by the given share faster.
-func campaign(gain float64) *compare.CampaignResult {
+func campaign(gain float64) *Campaign {
 	c := compare.Campaign{Criteria: compare.DefaultCriteria(), Command: "bench <model> & more", Metric: compare.Metric{Name: "throughput", Unit: "tok/s", HigherIsBetter: true, Definition: "throughput/tokens by the kitchen clock"}, Compared: true}
 	for i := range 12 {
 		l := compare.Launch{Pair: i/2 + 1, Arm: compare.Arms[(i+i/2)%2], Position: i, Status: compare.StatusOK, Value: 1000 + float64(7*i%5)}
@@ -49,8 +49,7 @@ func campaign(gain float64) *compare.CampaignResult {
 	for _, arm := range compare.Arms {
 		c.Proof = append(c.Proof, compare.Proof{Arm: arm, Rank: 0, Proved: true, Evidence: "rank load max/mean 1.000"})
 	}
-	r := compare.Judge(c)
-	return &r
+	return &Campaign{CampaignResult: compare.Judge(c)}
 }
 
 func cache() *logits.Verified {
@@ -205,29 +204,61 @@ func TestSectionsFollowInputs(t *testing.T) {
 
 func TestVerdictsLeadSomewhere(t *testing.T) {
 	few := campaign(0.2)
-	*few = compare.Judge(compare.Campaign{Criteria: compare.DefaultCriteria(), Compared: true, Differences: few.Differences, Proof: few.Proof, Metric: few.Metric, Launches: []compare.Launch{
+	few.CampaignResult = compare.Judge(compare.Campaign{Criteria: compare.DefaultCriteria(), Compared: true, Differences: few.Differences, Proof: few.Proof, Metric: few.Metric, Launches: []compare.Launch{
 		{Pair: 1, Arm: compare.Normal, Status: "ok", Value: 100}, {Pair: 1, Arm: compare.Perfect, Position: 1, Status: "ok", Value: 115},
 		{Pair: 2, Arm: compare.Perfect, Position: 2, Status: "ok", Value: 118}, {Pair: 2, Arm: compare.Normal, Position: 3, Status: "ok", Value: 100},
 	}})
 	unproved := campaign(0.2)
 	unproved.Verdict, unproved.Reasons = compare.Invalid, []string{"treatment_proved: rank 3 of the perfect arm is not balanced"}
-	none := compare.Judge(compare.Campaign{Criteria: compare.DefaultCriteria()})
+	none := &Campaign{CampaignResult: compare.Judge(compare.Campaign{Criteria: compare.DefaultCriteria()})}
 	if p, _ := build(t, Input{Name: "bench.json", Campaign: unproved}); p.facts[0].Value != "invalid" || !strings.Contains(p.Figures()[0].Title, "invalid") {
 		t.Errorf("an invalid campaign leads with %q above the figure %q", p.facts[0].Value, p.Figures()[0].Title)
 	}
-	for want, c := range map[string]*compare.CampaignResult{
+	for want, c := range map[string]*Campaign{
 		"Balance the experts: perfect balance wins about +":             campaign(0.2),
 		"Look elsewhere for speed: even perfect balance wins at most +": campaign(0.04),
 		"Leave the routing alone: perfect routing is slower here (−":    campaign(-0.1),
 		"Run more pairs: about ":                                        few,
 		"Repair the campaign before believing its gain":                 unproved,
-		"No complete pair of launches":                                  &none,
+		"No complete pair of launches":                                  none,
 		"tokens by the kitchen clock. Gain is":                          campaign(0.3),
 	} {
 		_, doc := build(t, Input{Name: "bench.json", Campaign: c})
 		if !strings.Contains(strings.ReplaceAll(doc, "&#43;", "+"), want) {
 			t.Errorf("verdict %s: the page does not say %q", c.Verdict, want)
 		}
+	}
+}
+
+// What an unfinished campaign says so far is no verdict, wherever the page tells it,
+// even where its checks fail so far.
+func TestUnfinishedCampaignsHaveNoVerdict(t *testing.T) {
+	for _, verdict := range []compare.Verdict{compare.Significant, compare.NotSignificant, compare.Inconclusive, compare.Invalid} {
+		c := campaign(0.2)
+		c.Verdict, c.Reasons = verdict, []string{"the reasons of the verdict"}
+		c.Progress = Progress{Folder: "a/campaign", Pairs: 8, Left: 4}
+		p, doc := build(t, Input{Name: "bench.json", Campaign: c})
+		for _, want := range []string{
+			"No verdict yet: unfinished, 6 of 8 pairs", "So far perfect routing changes throughput by", "Finish the campaign before believing its gain", "moebalance bench --resume a/campaign",
+		} {
+			if !strings.Contains(doc, want) {
+				t.Errorf("%s: the page does not say %q", verdict, want)
+			}
+		}
+		if f := p.facts[0]; !strings.HasPrefix(f.Note, "unfinished, 6 of 8 pairs; ") || f.Mark != warn {
+			t.Errorf("%s: the page leads with %+v", verdict, f)
+		}
+		if title := p.Figures()[0].Title; !strings.HasSuffix(title, "Not decided: unfinished, 6 of 8 pairs") {
+			t.Errorf("%s: the figure is called %q", verdict, title)
+		}
+		if strings.Contains(doc, "Verdict: ") || strings.Contains(doc, string(compare.Significant)) || strings.Contains(doc, "the reasons of") != (verdict == compare.Invalid) {
+			t.Errorf("%s: the page tells a verdict", verdict)
+		}
+	}
+	c := campaign(0.2)
+	c.Progress = Progress{Pairs: 20, Looks: []int{8, 14, 20}, Left: 28}
+	if _, doc := build(t, Input{Name: "bench.json", Campaign: c}); !strings.Contains(doc, "unfinished, 6 of at most 20 pairs") {
+		t.Error("a campaign that may end early promises all its pairs")
 	}
 }
 

@@ -15,10 +15,10 @@ func TestProofRows(t *testing.T) {
 	proof := func(arm compare.Arm, rank int, proved bool, evidence string) compare.Proof {
 		return compare.Proof{Arm: arm, Rank: rank, Proved: proved, Evidence: evidence}
 	}
-	c := &compare.CampaignResult{Proof: []compare.Proof{
+	c := &Campaign{CampaignResult: compare.CampaignResult{Proof: []compare.Proof{
 		proof("normal", 0, true, "a"), proof("normal", 1, true, "a"), proof("normal", 3, true, "a"),
 		proof("perfect", 4, true, "a"), proof("perfect", 5, false, "a"), proof("perfect", 6, false, "b"), proof("perfect", -1, true, "c"),
-	}}
+	}}}
 	var got []string
 	for _, row := range proofTable(Input{Campaign: c}).Rows {
 		got = append(got, row[0].Text+" "+row[1].Text+" "+row[2].Text)

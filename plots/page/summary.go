@@ -43,18 +43,21 @@ var verdictMarks = map[compare.Verdict]mark{
 	compare.Significant: bad, compare.NotSignificant: good, compare.Inconclusive: warn, compare.Invalid: bad,
 }
 
-func campaignFact(c *compare.CampaignResult) fact {
-	note := string(c.Verdict)
+func campaignFact(c *Campaign) fact {
+	note, verdictMark := string(c.Verdict), verdictMarks[c.Verdict]
+	if c.unfinished() {
+		note, verdictMark = c.state(), warn
+	}
 	if c.Gain.Low.Defined() && c.Gain.High.Defined() {
 		note += fmt.Sprintf("; %s to %s at %s, %s", change(c.Gain.Low), change(c.Gain.High), share(c.Gain.Confidence), count(c.Gain.N, "pair"))
 	} else if c.Gain.N > 0 {
 		note += "; no interval from " + count(c.Gain.N, "pair")
 	}
 	value := change(c.Gain.Estimate)
-	if c.Verdict == compare.Invalid {
+	if c.Verdict == compare.Invalid && !c.unfinished() {
 		value, note = string(c.Verdict), "the campaign fails its checks: its gain decides nothing"
 	}
-	return fact{"Gain of perfect balance", value, note, verdictMarks[c.Verdict]}
+	return fact{"Gain of perfect balance", value, note, verdictMark}
 }
 
 func cacheFact(c *logits.Verified) fact {
