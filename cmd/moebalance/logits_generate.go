@@ -75,9 +75,6 @@ because a sigmoid adds at most 1.`,
 }
 
 func (o *generateOptions) check() error {
-	if len(o.batch.unequal) > 0 && o.gate.placement == "" {
-		o.gate.ranks = len(o.batch.unequal[0])
-	}
 	if err := cmp.Or(o.batch.check(logits.MaxTokens), o.gate.check(), o.out.check()); err != nil {
 		return err
 	}
@@ -126,6 +123,9 @@ type generateEntry struct {
 }
 
 func (o *generateOptions) run(c *cobra.Command) error {
+	if len(o.batch.unequal) > 0 && o.gate.placement == "" {
+		o.gate.ranks = len(o.batch.unequal[0]) // in place of --ep
+	}
 	if err := o.check(); err != nil {
 		return err
 	}
