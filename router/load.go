@@ -1,7 +1,5 @@
 package router
 
-import "fmt"
-
 // Load counts slots per logical expert. The zero value is unusable; NewLoad
 // makes one. Merging loads in any order gives the same counts.
 type Load struct {
@@ -18,15 +16,11 @@ func (l Load) Add(ids []int32) {
 	}
 }
 
-// Merge adds the counts of another load over the same experts.
-func (l Load) Merge(other Load) error {
-	if len(l.PerExpert) != len(other.PerExpert) {
-		return fmt.Errorf("%w: merging loads over %d and %d experts", ErrShape, len(l.PerExpert), len(other.PerExpert))
-	}
+// Merge adds the counts of another load, which must be over the same experts.
+func (l Load) Merge(other Load) {
 	for e, n := range other.PerExpert {
 		l.PerExpert[e] += n
 	}
-	return nil
 }
 
 // Total is the number of slots.

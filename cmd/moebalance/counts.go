@@ -43,8 +43,9 @@ many steps. Groups make chance more uneven, so name the model with --model or
 
 Where the format says which rank sent, traffic tells how far the slots travel:
 off-rank is the share that leaves its rank; pair max/mean is the busiest pair of
-source and target rank over the mean pair. JSON carries the whole matrix. Under
-another --ep than recorded nobody knows which rank would have sent.
+source and target rank over the mean pair. JSON carries the whole matrix, summed
+over the steps. Under another --ep than recorded nobody knows which rank would
+have sent.
 
 A layer is flagged when its max/mean is more than the threshold above the floor,
 and above the null's 95th percentile: both are of the mean over its steps.`,

@@ -95,7 +95,7 @@ func (res *countsResult) summaryTable() output.Table {
 }
 
 func (res *countsResult) trafficTable() output.Table {
-	t := output.Table{Name: "traffic", Title: "Between ranks, sum over steps", Columns: []output.Column{
+	t := output.Table{Name: "traffic", Title: "Between ranks, mean over steps", Columns: []output.Column{
 		{Name: "source"}, {Name: "layer", Kind: output.Count}, {Name: "off-rank", Key: "off_rank", Kind: output.Percent},
 		{Name: "pair max/mean", Key: "pair_max_over_mean", Kind: output.Ratio}, {Name: "sent max/mean", Key: "sent_max_over_mean", Kind: output.Ratio},
 	}}

@@ -41,7 +41,7 @@ func readCalibration(path string, objects []json.RawMessage) (*Record, error) {
 	if file.Ranks != len(file.Records) || bounded(0, file.Ranks) != nil {
 		return nil, fmt.Errorf("want records of %d ranks (world_size), at most %d, have %d", file.Ranks, maxRanks, len(file.Records))
 	}
-	r := &Record{Source: path, Format: calibrationFormat, Ranks: file.Ranks, Sent: map[int][]router.Load{}}
+	r := &Record{Source: path, Format: calibrationFormat, Ranks: file.Ranks}
 	recorded := tally{}
 	for rank, records := range file.Records {
 		for _, rec := range records {
@@ -51,20 +51,20 @@ func readCalibration(path string, objects []json.RawMessage) (*Record, error) {
 		}
 	}
 	r.warnAboutIncomplete(recorded)
-	loads := map[cellKey]router.Load{}
+	steps := cells{}
 	for rank, records := range file.Records {
 		for _, rec := range records {
-			if err := r.addCalibration(loads, recorded, rank, rec); err != nil {
+			if err := r.addCalibration(steps, recorded, rec); err != nil {
 				return nil, fmt.Errorf("rank %d, iteration %d: %w", rank, rec.Iteration, err)
 			}
 		}
 	}
-	r.addCells(loads)
+	r.addCells(steps)
 	return r.finish()
 }
 
 // addCalibration adds the layers of one record that every rank recorded.
-func (r *Record) addCalibration(loads map[cellKey]router.Load, recorded tally, rank int, rec calibrationRecord) error {
+func (r *Record) addCalibration(steps cells, recorded tally, rec calibrationRecord) error {
 	var want int64
 	for _, m := range rec.Metadata {
 		tokens, topK := m.Shape[0], m.Shape[1]
@@ -84,17 +84,17 @@ func (r *Record) addCalibration(loads map[cellKey]router.Load, recorded tally, r
 		return err
 	}
 	for _, m := range rec.Metadata {
-		sent := make([]int64, r.Experts)
+		sent := router.NewLoad(r.Experts)
 		for range m.Shape[0] * m.Shape[1] {
 			id := int32(binary.LittleEndian.Uint32(raw))
 			raw = raw[4:]
 			if id < 0 || int(id) >= r.Experts {
 				return fmt.Errorf("layer %d: slot %d, want 0 to %d", m.Layer, id, r.Experts-1)
 			}
-			sent[id]++
+			sent.PerExpert[id]++
 		}
 		if key := (cellKey{rec.Iteration, m.Layer}); recorded[key] == r.Ranks {
-			r.addSent(loads, key, rank, sent)
+			steps.step(key, r.Experts).send(sent)
 		}
 	}
 	return nil

@@ -161,7 +161,7 @@ func TestRecordedCopiesArePlaced(t *testing.T) {
 
 func TestCalibrationKeepsSources(t *testing.T) {
 	r := mustRead(t, fixture("counts", "calibration.json"))
-	if got := r.Sent[3]; len(got) != 2 || !slices.Equal(got[0].PerExpert, []int64{1, 1, 1, 1}) || !slices.Equal(got[1].PerExpert, []int64{1, 0, 0, 1}) {
+	if got := r.Steps[0].Sent; r.Steps[0].Layer != 3 || len(got) != 2 || !slices.Equal(got[0].PerExpert, []int64{1, 1, 1, 1}) || !slices.Equal(got[1].PerExpert, []int64{1, 0, 0, 1}) {
 		t.Errorf("layer 3 was sent %v", got)
 	}
 }
@@ -371,7 +371,7 @@ func TestIncompletePassesAreLeftOut(t *testing.T) {
 	if !slices.Equal(codes(r.Warnings), []string{"incomplete_passes"}) {
 		t.Errorf("warnings %v", r.Warnings)
 	}
-	if sent := r.Sent[0]; sent[0].Total() != 4 || sent[1].Total() != 4 {
+	if sent := r.Steps[0].Sent; sent[0].Total() != 4 || sent[1].Total() != 4 {
 		t.Errorf("sent %v, want none of the iteration that was left out", sent)
 	}
 }

@@ -71,14 +71,11 @@ func (r *Record) Imbalance(o Options) ([]LayerBalance, []Warning, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("judging %q: %w", r.Source, err)
 	}
-	byLayer := map[int][]Step{}
-	for _, s := range r.Steps {
-		byLayer[s.Layer] = append(byLayer[s.Layer], s)
-	}
+	steps := r.byLayer()
 	var out []LayerBalance
 	for _, layer := range r.Layers() {
 		rank, expert := newMean(layer, LevelRank), newMean(layer, LevelExpert)
-		for _, s := range byLayer[layer] {
+		for _, s := range steps[layer] {
 			if err := j.step(s, rank, expert); err != nil {
 				return nil, nil, fmt.Errorf("judging %q: layer %d: %w", r.Source, layer, err)
 			}

@@ -101,7 +101,7 @@ func openMcore(z *zip.Reader) (mcoreDump, error) {
 func mergeMcore(source string, dumps []mcoreDump) (*Record, error) {
 	first := dumps[0]
 	layers, forwards, experts := int(first.loads.shape[0]), int(first.loads.shape[1]), int(first.loads.shape[2])
-	r := &Record{Source: source, Format: mcoreFormat, Experts: experts, Ranks: len(dumps), Sent: map[int][]router.Load{}}
+	r := &Record{Source: source, Format: mcoreFormat, Experts: experts, Ranks: len(dumps)}
 	for rank, d := range dumps {
 		if !slices.Equal(d.loads.shape, first.loads.shape) || !slices.Equal(d.layerNumbers, first.layerNumbers) || !slices.Equal(d.group, first.group) {
 			return nil, fmt.Errorf("rank %d recorded other layers, forwards, experts or another EP group than rank 0", rank)
@@ -119,15 +119,11 @@ func mergeMcore(source string, dumps []mcoreDump) (*Record, error) {
 			layer = int(first.layerNumbers[i])
 		}
 		for forward := range forwards {
-			load := router.NewLoad(experts)
-			for rank, d := range dumps {
-				sent := d.loads.row(i).row(forward).values
-				r.send(layer, rank, sent)
-				for e, n := range sent {
-					load.PerExpert[e] += n
-				}
+			step := Step{Iteration: int64(forward), Layer: layer, Load: router.NewLoad(experts)}
+			for _, d := range dumps {
+				step.send(router.Load{PerExpert: d.loads.row(i).row(forward).values})
 			}
-			r.Steps = append(r.Steps, Step{Iteration: int64(forward), Layer: layer, Load: load})
+			r.Steps = append(r.Steps, step)
 		}
 	}
 	return r.finish()

@@ -117,7 +117,7 @@ func (r *Record) Since(earlier *Record) (*Record, error) {
 		before[cellKey{s.Iteration, s.Layer}] = s
 	}
 	out := *r
-	out.Sent, out.Warnings, out.Steps = nil, nil, nil
+	out.Warnings, out.Steps = nil, nil
 	for _, w := range r.Warnings {
 		if w.Code != "cumulative" {
 			out.Warnings = append(out.Warnings, w)
@@ -132,6 +132,7 @@ func (r *Record) Since(earlier *Record) (*Record, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%q since %q: layer %d: %w", r.Source, earlier.Source, s.Layer, err)
 		}
+		s.Sent = nil
 		out.Steps = append(out.Steps, s)
 	}
 	return &out, nil

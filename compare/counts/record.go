@@ -38,10 +38,6 @@ type Record struct {
 	// passes, in which busy ranks that alternate cancel.
 	Window bool
 	Steps  []Step // by iteration, then layer
-	// Sent holds, by layer and then source rank, the slots that rank's own tokens
-	// chose, summed over the iterations. Nil where the format does not say who
-	// sent; the load of a rank is what it receives, never this.
-	Sent map[int][]router.Load
 	// Placement is where the experts were, where the format says so.
 	Placement *Placement
 	// Reported are figures that an engine printed about itself, from which no
@@ -62,6 +58,16 @@ type Step struct {
 	// Received counts slots per rank where the format records it; otherwise nil,
 	// and the load per rank follows from a placement.
 	Received []int64
+	// Sent counts, by source rank, the slots that its own tokens chose; they add up
+	// to Load. Nil where the format does not say who sent. The load of a rank is
+	// what it receives, never this.
+	Sent []router.Load
+}
+
+// send adds what the next source rank sent.
+func (s *Step) send(sent router.Load) {
+	s.Sent = append(s.Sent, sent)
+	s.Load.Merge(sent)
 }
 
 // total is the slots of the step.
@@ -84,11 +90,18 @@ func (r *Record) ByLayer() map[int]router.Load {
 		if _, ok := sums[s.Layer]; !ok {
 			sums[s.Layer] = router.NewLoad(len(s.Load.PerExpert))
 		}
-		for e, n := range s.Load.PerExpert {
-			sums[s.Layer].PerExpert[e] += n
-		}
+		sums[s.Layer].Merge(s.Load)
 	}
 	return sums
+}
+
+// byLayer sorts the steps by their layers.
+func (r *Record) byLayer() map[int][]Step {
+	steps := map[int][]Step{}
+	for _, s := range r.Steps {
+		steps[s.Layer] = append(steps[s.Layer], s)
+	}
+	return steps
 }
 
 // cellKey is one iteration of one layer.
@@ -97,10 +110,21 @@ type cellKey struct {
 	layer     int
 }
 
+// cells are steps that come in pieces.
+type cells map[cellKey]*Step
+
+// step is that of a cell, empty at first.
+func (c cells) step(key cellKey, experts int) *Step {
+	if c[key] == nil {
+		c[key] = &Step{Iteration: key.iteration, Layer: key.layer, Load: router.NewLoad(experts)}
+	}
+	return c[key]
+}
+
 // addCells adds one step per cell; finish puts them in order.
-func (r *Record) addCells(loads map[cellKey]router.Load) {
-	for key, load := range loads {
-		r.Steps = append(r.Steps, Step{Iteration: key.iteration, Layer: key.layer, Load: load})
+func (r *Record) addCells(c cells) {
+	for _, s := range c {
+		r.Steps = append(r.Steps, *s)
 	}
 }
 

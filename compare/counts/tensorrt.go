@@ -35,7 +35,7 @@ var (
 // "{iteration}_{layer}" of slots that rank's own tokens chose, so the load is
 // the sum over the files, and the number of files is the EP size.
 func readTensorRT(dir string) (*Record, error) {
-	r := &Record{Source: dir, Format: tensorrtFormat, Sent: map[int][]router.Load{}}
+	r := &Record{Source: dir, Format: tensorrtFormat}
 	meta, err := readTensorRTMeta(filepath.Join(dir, tensorrtMeta))
 	if err != nil {
 		return nil, err
@@ -49,13 +49,13 @@ func readTensorRT(dir string) (*Record, error) {
 	if meta.Ranks > 0 && meta.Ranks != r.Ranks {
 		return nil, fmt.Errorf("%s says ep_size %d, the folder holds %d rank files", tensorrtMeta, meta.Ranks, r.Ranks)
 	}
-	loads := map[cellKey]router.Load{}
+	steps := cells{}
 	for rank, name := range files {
-		if err := addTensorRTRank(r, loads, filepath.Join(dir, name), rank); err != nil {
+		if err := addTensorRTRank(r, steps, filepath.Join(dir, name), rank); err != nil {
 			return nil, err
 		}
 	}
-	r.addCells(loads)
+	r.addCells(steps)
 	if r, err = r.finish(); err != nil {
 		return nil, err
 	}
@@ -127,7 +127,7 @@ func tensorrtFiles(dir string, r *Record) ([]string, error) {
 
 // addTensorRTRank adds one rank's file. Every file must cover the same
 // iterations and layers.
-func addTensorRTRank(r *Record, loads map[cellKey]router.Load, path string, rank int) (err error) {
+func addTensorRTRank(r *Record, steps cells, path string, rank int) (err error) {
 	f, err := safetensors.Open(path)
 	if err != nil {
 		return err
@@ -135,8 +135,8 @@ func addTensorRTRank(r *Record, loads map[cellKey]router.Load, path string, rank
 	defer func() { err = errors.Join(err, f.Close()) }()
 	name := filepath.Base(path)
 	tensors := f.Tensors()
-	if rank > 0 && len(tensors) != len(loads) {
-		return fmt.Errorf("%s holds %d iterations × layers, rank 0 holds %d: was the run cut short?", name, len(tensors), len(loads))
+	if rank > 0 && len(tensors) != len(steps) {
+		return fmt.Errorf("%s holds %d iterations × layers, rank 0 holds %d: was the run cut short?", name, len(tensors), len(steps))
 	}
 	for _, t := range tensors {
 		m := tensorrtKey.FindStringSubmatch(t.Name)
@@ -156,36 +156,16 @@ func addTensorRTRank(r *Record, loads map[cellKey]router.Load, path string, rank
 		if err := checkCounts(values); err != nil {
 			return fmt.Errorf("%s: tensor %v: expert %w", name, t, err)
 		}
-		switch _, ok := loads[key]; {
-		case rank == 0 && ok:
+		step := steps[key]
+		switch {
+		case step != nil && len(step.Sent) > rank:
 			return fmt.Errorf("%s: iteration %d, layer %d is recorded twice", name, iteration, layer)
-		case rank > 0 && !ok:
+		case rank > 0 && step == nil:
 			return fmt.Errorf("%s holds iteration %d, layer %d, which rank 0 lacks", name, iteration, layer)
 		}
-		r.addSent(loads, key, rank, values)
+		steps.step(key, r.Experts).send(router.Load{PerExpert: values})
 	}
 	return nil
-}
-
-// addSent adds what a source rank sent to the load of a cell.
-func (r *Record) addSent(loads map[cellKey]router.Load, key cellKey, source int, values []int64) {
-	r.send(key.layer, source, values)
-	if _, ok := loads[key]; !ok {
-		loads[key] = router.NewLoad(r.Experts)
-	}
-	for e, n := range values {
-		loads[key].PerExpert[e] += n
-	}
-}
-
-// send adds to what a source rank sent in a layer.
-func (r *Record) send(layer, source int, values []int64) {
-	for len(r.Sent[layer]) <= source {
-		r.Sent[layer] = append(r.Sent[layer], router.NewLoad(r.Experts))
-	}
-	for e, n := range values {
-		r.Sent[layer][source].PerExpert[e] += n
-	}
 }
 
 // warnAboutGaps says which iterations are missing and whether every layer has
@@ -206,9 +186,9 @@ func (r *Record) warnAboutGaps() {
 // those are not suspicious.
 func (r *Record) warnAboutSameSources() {
 	uneven := false
-	for _, layer := range r.Layers() {
-		first := r.Sent[layer][0].PerExpert
-		for _, sent := range r.Sent[layer] {
+	for _, s := range r.Steps {
+		first := s.Sent[0].PerExpert
+		for _, sent := range s.Sent {
 			if !slices.Equal(sent.PerExpert, first) {
 				return
 			}

@@ -47,13 +47,13 @@ func TestTensorRTCaptures(t *testing.T) {
 			if r.Experts != c.experts || r.TopK != c.topK || r.Ranks != 4 || len(r.Layers()) != c.layers || len(r.Iterations()) != 1 || len(r.Warnings) > 0 {
 				t.Errorf("%s: %d experts, top-%d, %d ranks, layers %v, iterations %v, warnings %v", r.Source, r.Experts, r.TopK, r.Ranks, r.Layers(), r.Iterations(), r.Warnings)
 			}
-			for layer, load := range r.ByLayer() {
-				if load.Total() != int64(4*1024*c.topK) {
-					t.Errorf("%s layer %d: %d slots, want %d", r.Source, layer, load.Total(), 4*1024*c.topK)
+			for _, s := range r.Steps {
+				if s.Load.Total() != int64(4*1024*c.topK) {
+					t.Errorf("%s layer %d: %d slots, want %d", r.Source, s.Layer, s.Load.Total(), 4*1024*c.topK)
 				}
-				for rank, sent := range r.Sent[layer] {
+				for rank, sent := range s.Sent {
 					if sent.Total() != int64(1024*c.topK) {
-						t.Errorf("%s layer %d: rank %d sent %d slots, want %d", r.Source, layer, rank, sent.Total(), 1024*c.topK)
+						t.Errorf("%s layer %d: rank %d sent %d slots, want %d", r.Source, s.Layer, rank, sent.Total(), 1024*c.topK)
 					}
 				}
 			}
@@ -109,8 +109,10 @@ func TestTensorRTSumsOverSources(t *testing.T) {
 			t.Errorf("step %d: %+v, want %v", i, r.Steps[i], want)
 		}
 	}
-	if !slices.Equal(r.Sent[3][1].PerExpert, []int64{0, 2, 4, 2}) {
-		t.Errorf("rank 1 sent %v", r.Sent[3][1])
+	for i, want := range [][]int64{{0, 2, 2, 0}, {0, 0, 2, 2}} {
+		if !slices.Equal(r.Steps[i].Sent[1].PerExpert, want) {
+			t.Errorf("step %d: rank 1 sent %v, want %v", i, r.Steps[i].Sent[1], want)
+		}
 	}
 	if got := codes(r.Warnings); !slices.Equal(got, []string{"other_statistics"}) {
 		t.Errorf("warnings %v", got)
@@ -150,6 +152,7 @@ func TestTensorRTRefusals(t *testing.T) {
 		"want a count between 0":  tensorrtFolder(t, fourExperts, map[string]map[string][]int64{"rank0.safetensors": {"1_0": {1, -1, 0, 0}}}),
 		"iteration_layer":         tensorrtFolder(t, fourExperts, map[string]map[string][]int64{"rank0.safetensors": {"counts": {1, 1, 0, 0}}}),
 		"recorded twice":          tensorrtFolder(t, fourExperts, map[string]map[string][]int64{"rank0.safetensors": {"1_0": {1, 1, 0, 0}, "01_0": {1, 1, 0, 0}}}),
+		"layer 0 is recorded":     tensorrtFolder(t, fourExperts, map[string]map[string][]int64{"rank0.safetensors": {"1_0": {1, 1, 0, 0}, "2_0": {1, 1, 0, 0}}, "rank1.safetensors": {"1_0": {1, 1, 0, 0}, "01_0": {1, 1, 0, 0}}}),
 		"EXPERT_STATISTIC":        tensorrtFolder(t, fourExperts, nil),
 		"holds no counts":         tensorrtFolder(t, fourExperts, map[string]map[string][]int64{"rank0.safetensors": {}}),
 		"num_experts_per_token":   tensorrtFolder(t, `{"num_experts": 4}`, nil),

@@ -2,18 +2,20 @@ package counts
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/moebalance/moebalance/router"
 )
 
-// LayerTraffic is who sent slots to whom in one layer, summed over the
-// iterations. Load that is even over the receivers can still be uneven between
-// pairs of ranks, which is what the exchange of tokens takes its time from.
+// LayerTraffic is who sent slots to whom in one layer. Load that is even over the
+// receivers can still be uneven between pairs of ranks, which is what the exchange
+// of tokens takes its time from. Each number is computed per step and then
+// averaged over the steps in which anybody sent, so that a busy pair that
+// alternates does not cancel; only Slots is a sum.
 type LayerTraffic struct {
 	Layer int       `json:"layer"`
-	Slots [][]int64 `json:"slots"` // [source rank][target rank]
+	Steps int       `json:"steps"`
+	Slots [][]int64 `json:"slots"` // [source rank][target rank], over all steps
 	// OffRank is the share of slots that leave their rank, 1 − trace/total, in
 	// [0, 1]; (R−1)/R when every rank sends evenly to all R. Undefined without
 	// slots, and where the experts are judged on another number of ranks than sent.
@@ -28,37 +30,62 @@ type LayerTraffic struct {
 // Traffic computes who sent to whom, for the formats that record who sent; nil
 // for the others. Replicas are taken to share their expert's slots evenly.
 func (r *Record) Traffic(o Options) ([]LayerTraffic, error) {
-	if len(r.Sent) == 0 {
+	if !slices.ContainsFunc(r.Steps, func(s Step) bool { return s.Sent != nil }) {
 		return nil, nil
 	}
 	j, err := newJudge(r, o)
 	if err != nil {
 		return nil, fmt.Errorf("judging %q: %w", r.Source, err)
 	}
+	steps := r.byLayer()
 	var out []LayerTraffic
-	for _, layer := range slices.Sorted(maps.Keys(r.Sent)) {
+	for _, layer := range r.Layers() {
 		layout, err := j.place.Layout(layer)
 		if err != nil {
 			return nil, fmt.Errorf("judging %q: %w", r.Source, err)
 		}
-		t := LayerTraffic{Layer: layer, OffRank: router.Undefined()}
-		var pairs, sent []int64
-		var stay, total int64
-		for source, load := range r.Sent[layer] {
-			row := layout.RankLoad(load.PerExpert)
-			t.Slots = append(t.Slots, row)
-			pairs = append(pairs, row...)
-			sent = append(sent, load.Total())
-			total += load.Total()
-			if source < len(row) {
-				stay += row[source]
-			}
+		t := LayerTraffic{Layer: layer}
+		for _, s := range steps[layer] {
+			t.add(layout, s.Sent)
 		}
-		if total > 0 && len(t.Slots) == layout.Ranks() {
-			t.OffRank = 1 - router.Number(stay)/router.Number(total)
-		}
-		t.PairMaxOverMean, t.SentMaxOverMean = router.BalanceOf(pairs).MaxOverMean, router.BalanceOf(sent).MaxOverMean
+		n := router.Number(t.Steps)
+		t.OffRank, t.PairMaxOverMean, t.SentMaxOverMean = t.OffRank/n, t.PairMaxOverMean/n, t.SentMaxOverMean/n
 		out = append(out, t)
 	}
 	return out, nil
+}
+
+// add adds one step; until all are added, the ratios are sums.
+func (t *LayerTraffic) add(layout router.Layout, sent []router.Load) {
+	if t.Slots == nil {
+		t.Slots = make([][]int64, len(sent))
+		for source := range t.Slots {
+			t.Slots[source] = make([]int64, layout.Ranks())
+		}
+	}
+	var pairs, sources []int64
+	var stay int64
+	for source, load := range sent {
+		row := layout.RankLoad(load.PerExpert)
+		for target, n := range row {
+			t.Slots[source][target] += n
+		}
+		pairs = append(pairs, row...)
+		sources = append(sources, load.Total())
+		if source < len(row) {
+			stay += row[source]
+		}
+	}
+	overSources := router.BalanceOf(sources)
+	if overSources.Total == 0 {
+		return
+	}
+	t.Steps++
+	t.PairMaxOverMean += router.BalanceOf(pairs).MaxOverMean
+	t.SentMaxOverMean += overSources.MaxOverMean
+	if len(sent) == layout.Ranks() {
+		t.OffRank += 1 - router.Number(stay)/overSources.Total
+	} else {
+		t.OffRank = router.Undefined()
+	}
 }

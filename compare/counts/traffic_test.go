@@ -61,3 +61,26 @@ func TestTrafficOfCaptures(t *testing.T) {
 		}
 	}
 }
+
+// Ranks that send all to themselves in one step and all to the other in the next:
+// a pair is at twice the mean in both, and half the slots leave, although the sums
+// are the same for all four pairs.
+func TestAlternatingPairsDoNotCancel(t *testing.T) {
+	r := mustRead(t, tensorrtFolder(t, fourExperts, map[string]map[string][]int64{
+		"rank0.safetensors": {"1_0": {4, 4, 0, 0}, "2_0": {0, 0, 4, 4}, "3_0": {0, 0, 0, 0}},
+		"rank1.safetensors": {"1_0": {0, 0, 4, 4}, "2_0": {4, 4, 0, 0}, "3_0": {0, 0, 0, 0}},
+	}))
+	traffic, err := r.Traffic(Options{})
+	want := LayerTraffic{Steps: 2, Slots: [][]int64{{8, 8}, {8, 8}}, OffRank: 0.5, PairMaxOverMean: 2, SentMaxOverMean: 1}
+	if err != nil || len(traffic) != 1 || !reflect.DeepEqual(traffic[0], want) {
+		t.Errorf("have %+v, %v, want %+v", traffic, err, want)
+	}
+}
+
+func TestTrafficOfNothing(t *testing.T) {
+	r := mustRead(t, tensorrtFolder(t, fourExperts, map[string]map[string][]int64{"rank0.safetensors": {"1_0": {0, 0, 0, 0}}}))
+	traffic, err := r.Traffic(Options{})
+	if err != nil || len(traffic) != 1 || traffic[0].Steps != 0 || traffic[0].OffRank.Defined() || traffic[0].PairMaxOverMean.Defined() {
+		t.Errorf("have %+v, %v", traffic, err)
+	}
+}

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-
-	"github.com/moebalance/moebalance/router"
 )
 
 // vLLM has no stable dump of expert loads; these are the layouts of its feature
@@ -124,7 +122,7 @@ func readVLLMSparse(path string, objects []json.RawMessage) (*Record, error) {
 		engine int
 	}
 	seen := map[engineCell]bool{}
-	loads := map[cellKey]router.Load{}
+	steps := cells{}
 	for i, object := range objects {
 		var line struct {
 			Engine  int        `json:"engine"`
@@ -146,16 +144,14 @@ func readVLLMSparse(path string, objects []json.RawMessage) (*Record, error) {
 		} else {
 			seen[at] = true
 		}
-		if _, ok := loads[key]; !ok {
-			loads[key] = router.NewLoad(r.Experts)
-		}
+		load := steps.step(key, r.Experts).Load
 		for _, pair := range line.Counts {
 			if pair[0] < 0 || pair[0] >= int64(r.Experts) || pair[1] < 0 || pair[1] > maxCount {
 				return nil, fmt.Errorf("record %d: want pairs of an expert below %d and a count, have %v", i+1, r.Experts, pair)
 			}
-			loads[key].PerExpert[pair[0]] += pair[1]
+			load.PerExpert[pair[0]] += pair[1]
 		}
 	}
-	r.addCells(loads)
+	r.addCells(steps)
 	return r.finish()
 }
