@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"strings"
 
 	"github.com/moebalance/moebalance/compare"
 	"github.com/moebalance/moebalance/plots"
@@ -159,7 +160,7 @@ var source string
 //go:embed page.css
 var style string
 
-var layout = template.Must(template.New("page").Funcs(template.FuncMap{"typeset": typeset}).Parse(source))
+var layout = template.Must(template.New("page").Funcs(template.FuncMap{"typeset": typeset, "says": strings.Contains}).Parse(source))
 
 // Write writes the page as one HTML document.
 func (p Page) Write(w io.Writer) error {

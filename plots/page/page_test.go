@@ -172,6 +172,9 @@ func TestWholePage(t *testing.T) {
 	if _, again := build(t, swapped...); again != doc {
 		t.Error("the order of the arms on the command line changed the page")
 	}
+	if strings.Contains(doc, "<strong>Verdict") {
+		t.Error("the caption of the gain repeats a part of the answer above it")
+	}
 }
 
 // A section appears only when an input speaks to it.
