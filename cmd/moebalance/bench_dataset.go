@@ -49,7 +49,7 @@ func (o *datasetOptions) run(c *cobra.Command) error {
 	if err := o.Check(); err != nil {
 		return withCode(exitUsage, fmt.Errorf("bench dataset: %w", err))
 	}
-	if err := (&resultFlags{format: "text", file: o.file}).check(); err != nil {
+	if err := checkFile(o.file); err != nil {
 		return err
 	}
 	var sum bench.Summary

@@ -63,8 +63,8 @@ Without -o, --png and --svg the page goes to stdout.`,
 
 // check finds a bad flag before any input is opened.
 func (o *reportOptions) check() error {
-	if dir := filepath.Dir(o.file); o.file != "" && !isDir(dir) {
-		return usagef("--output: no folder %q to write %q in", dir, filepath.Base(o.file))
+	if err := checkFile(o.file); err != nil {
+		return err
 	}
 	for _, dir := range []string{o.png, o.svg} {
 		if info, err := os.Stat(dir); err == nil && !info.IsDir() {

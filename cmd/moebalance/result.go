@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -34,17 +32,10 @@ func (f *resultFlags) check() error {
 	if _, err := output.ParseFormat(f.format); err != nil {
 		return withCode(exitUsage, fmt.Errorf("--format: %w", err))
 	}
-	if f.file == "" {
-		return nil
-	}
-	if dir := filepath.Dir(f.file); !isDir(dir) {
-		return usagef("--output: no folder %q to write %q in", dir, filepath.Base(f.file))
-	}
-	return nil
+	return checkFile(f.file)
 }
 
-// write renders the document to stdout, or to the file: into a temporary one
-// beside it, renamed when it is whole, so that nothing half-written is left.
+// write renders the document to stdout, or to the file.
 func (f *resultFlags) write(c *cobra.Command, d output.Document) error {
 	format, err := output.ParseFormat(f.format)
 	if err != nil {
@@ -68,33 +59,4 @@ func (f *resultFlags) write(c *cobra.Command, d output.Document) error {
 		}
 	}
 	return err
-}
-
-// writeFile writes a file whole or not at all.
-func writeFile(path string, render func(io.Writer) error) (err error) {
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".moebalance-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(tmp.Name()) // what went wrong matters more
-		}
-	}()
-	err = render(tmp)
-	if err == nil {
-		err = tmp.Chmod(0o644)
-	}
-	if closed := tmp.Close(); err == nil {
-		err = closed
-	}
-	if err == nil {
-		err = os.Rename(tmp.Name(), path)
-	}
-	return err
-}
-
-func isDir(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.IsDir()
 }

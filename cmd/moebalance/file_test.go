@@ -1,0 +1,143 @@
+//go:build unix
+
+package main
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func putText(text string) func(io.Writer) error {
+	return func(w io.Writer) error {
+		_, err := io.WriteString(w, text)
+		return err
+	}
+}
+
+func checkContent(t *testing.T, path, want string) {
+	t.Helper()
+	if got, err := os.ReadFile(path); err != nil || string(got) != want {
+		t.Errorf("%s holds %q, %v; want %q", filepath.Base(path), got, err, want)
+	}
+}
+
+func checkMode(t *testing.T, path string, want fs.FileMode) {
+	t.Helper()
+	if info, err := os.Lstat(path); err != nil || info.Mode() != want {
+		t.Errorf("%s has mode %v, %v; want %v", filepath.Base(path), info.Mode(), err, want)
+	}
+}
+
+// A new file has the permissions that the user lets new files have, one that is
+// there keeps its own.
+func TestWriteFileKeepsPermissions(t *testing.T) {
+	defer syscall.Umask(syscall.Umask(0o027))
+	path := filepath.Join(t.TempDir(), "result")
+	if err := writeFile(path, putText("new")); err != nil {
+		t.Fatal(err)
+	}
+	checkMode(t, path, 0o640)
+	if err := os.Chmod(path, 0o606); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeFile(path, putText("newer")); err != nil {
+		t.Fatal(err)
+	}
+	checkContent(t, path, "newer")
+	checkMode(t, path, 0o606)
+}
+
+// A link stays a link, whether or not what it names exists.
+func TestWriteFileFollowsLinks(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "sub"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	first, second := filepath.Join(dir, "first"), filepath.Join(dir, "sub", "second")
+	for link, to := range map[string]string{first: "sub/second", second: "../target"} {
+		if err := os.Symlink(to, link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, text := range []string{"made", "written over"} {
+		if err := writeFile(first, putText(text)); err != nil {
+			t.Fatal(err)
+		}
+		checkContent(t, filepath.Join(dir, "target"), text)
+	}
+	for _, link := range []string{first, second} {
+		if info, err := os.Lstat(link); err != nil || info.Mode()&fs.ModeSymlink == 0 {
+			t.Errorf("%s is no link any more: %v, %v", link, info, err)
+		}
+	}
+	round := filepath.Join(dir, "round")
+	if err := os.Symlink("round", round); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeFile(round, putText("x")); !errors.Is(err, syscall.ELOOP) {
+		t.Errorf("a link to itself: %v, want %v", err, syscall.ELOOP)
+	}
+}
+
+// A pipe gets the text and stays a pipe, as any device does.
+func TestWriteFileThroughPipes(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	read := make(chan string)
+	go func() {
+		text, _ := os.ReadFile(pipe)
+		read <- string(text)
+	}()
+	if err := writeFile(pipe, putText("through")); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(pipe); err != nil || info.Mode().Type() != fs.ModeNamedPipe {
+		t.Fatalf("the pipe became %v, %v", info.Mode(), err)
+	}
+	if text := <-read; text != "through" {
+		t.Errorf("the pipe's reader got %q", text)
+	}
+}
+
+// What fails leaves what was there, and nothing beside it; the error has the name
+// that was asked for.
+func TestWriteFileFails(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "result")
+	if err := writeFile(path, putText("old")); err != nil {
+		t.Fatal(err)
+	}
+	broken := errors.New("broken off")
+	if err := writeFile(path, func(w io.Writer) error { return errors.Join(putText("half")(w), broken) }); !errors.Is(err, broken) {
+		t.Errorf("%v, want %v", err, broken)
+	}
+	checkContent(t, path, "old")
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		t.Errorf("left behind %v, %v", entries, err)
+	}
+	missing := filepath.Join(dir, "none", "result")
+	if err := writeFile(missing, putText("x")); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), missing) {
+		t.Errorf("%v, want one about %s", err, missing)
+	}
+}
+
+// Before any work, every verb refuses to write its result over a folder.
+func TestOutputIsNoFolder(t *testing.T) {
+	dir := t.TempDir()
+	for _, args := range [][]string{
+		{"models", "-o", dir}, {"trace", "-o", dir, "no-such.sqlite"}, {"report", "-o", dir, "no-such.json"},
+		{"bench", "-o", dir, "--", "true"}, {"bench", "dataset", "-o", dir},
+	} {
+		if _, stderr, code := invoke(t.Context(), args...); code != exitUsage || !strings.Contains(stderr, "is a folder") {
+			t.Errorf("%v: exit %d, %q", args, code, stderr)
+		}
+	}
+}
