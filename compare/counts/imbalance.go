@@ -1,6 +1,7 @@
 package counts
 
 import (
+	"cmp"
 	"fmt"
 	"math/bits"
 	"slices"
@@ -132,54 +133,75 @@ type nullKey struct {
 }
 
 func newJudge(r *Record, o Options) (*judge, error) {
-	j := &judge{shape: router.Shape{Experts: r.Experts, TopK: r.TopK}, null: o.Null, known: map[nullKey]router.Null{}}
-	if o.Shape != nil {
-		if r.Experts > 0 && o.Shape.Experts != r.Experts {
-			return nil, fmt.Errorf("the model has %d experts, the record %d", o.Shape.Experts, r.Experts)
-		}
-		if r.TopK > 0 && o.Shape.TopK != r.TopK {
-			return nil, fmt.Errorf("the model routes to top-%d, the record to top-%d", o.Shape.TopK, r.TopK)
-		}
-		j.shape = *o.Shape
-	}
 	asked := o.Ranks > 0 || o.Placement != nil
 	if asked && r.Experts == 0 {
-		return nil, fmt.Errorf("only ranks were counted, so other ranks or placements cannot be computed")
+		return nil, fmt.Errorf("other ranks or placements: want slots per expert, have %s without any", r.Format)
 	}
-	var err error
-	switch {
-	case o.Placement != nil:
-		j.place = o.Placement
-		if o.Ranks > 0 && o.Ranks != o.Placement.Ranks {
-			return nil, fmt.Errorf("%d ranks asked for, but the placement has %d", o.Ranks, o.Placement.Ranks)
-		}
-	case o.Ranks > 0:
-		j.place, err = Contiguous(r.Experts, o.Ranks)
-	case r.Placement != nil:
-		j.place = r.Placement
-	case r.Ranks > 0 && r.Experts > 0:
-		j.place, err = Contiguous(r.Experts, r.Ranks)
-	}
+	shape, err := shapeOf(r, o.Shape)
 	if err != nil {
 		return nil, err
 	}
-	if j.place != nil && j.place.Experts != r.Experts {
-		return nil, fmt.Errorf("the placement is of %d experts, the record of %d", j.place.Experts, r.Experts)
+	place, err := placementOf(r, o)
+	if err != nil {
+		return nil, err
 	}
-	j.received = !asked
+	j := &judge{shape: shape, place: place, received: !asked, null: o.Null, known: map[nullKey]router.Null{}}
+	j.warnAbout(r)
+	return j, nil
+}
+
+// shapeOf is the model's shape, or else what the record says.
+func shapeOf(r *Record, model *router.Shape) (router.Shape, error) {
 	switch {
-	case j.place == nil && r.Ranks == 0 && len(r.Steps) > 0:
+	case model == nil:
+		return router.Shape{Experts: r.Experts, TopK: r.TopK}, nil
+	case r.Experts > 0 && model.Experts != r.Experts:
+		return *model, fmt.Errorf("the model has %d experts, the record %d", model.Experts, r.Experts)
+	case r.TopK > 0 && model.TopK != r.TopK:
+		return *model, fmt.Errorf("the model routes to top-%d, the record to top-%d", model.TopK, r.TopK)
+	}
+	return *model, nil
+}
+
+// placementOf is where the experts are asked or else recorded to be; nil where
+// nobody says.
+func placementOf(r *Record, o Options) (*Placement, error) {
+	place, ranks := cmp.Or(o.Placement, r.Placement), r.Ranks
+	switch {
+	case o.Placement != nil && o.Ranks > 0 && o.Ranks != o.Placement.Ranks:
+		return nil, fmt.Errorf("%d ranks asked for, but the placement has %d", o.Ranks, o.Placement.Ranks)
+	case o.Placement == nil && o.Ranks > 0:
+		place, ranks = nil, o.Ranks
+	}
+	switch {
+	case place == nil && (ranks == 0 || r.Experts == 0):
+		return nil, nil
+	case place == nil:
+		return Contiguous(r.Experts, ranks)
+	case place.Experts != r.Experts:
+		return nil, fmt.Errorf("the placement is of %d experts, the record of %d", place.Experts, r.Experts)
+	}
+	return place, nil
+}
+
+// warnAbout says what the judge cannot know of a record.
+func (j *judge) warnAbout(r *Record) {
+	if len(r.Steps) == 0 {
+		return
+	}
+	received := j.received && !slices.ContainsFunc(r.Steps, func(s Step) bool { return s.Received == nil })
+	switch {
+	case j.place == nil && r.Ranks == 0:
 		j.warn(r, "no_ranks", "the number of ranks is not recorded, so only experts are judged: give the EP size")
-	case j.place != nil && j.place.replicated() && (asked || slices.ContainsFunc(r.Steps, func(s Step) bool { return s.Received == nil })):
+	case j.place != nil && j.place.replicated() && !received:
 		j.warn(r, "even_replicas", "slots of replicated experts are taken to be divided evenly among the copies")
 	}
-	if j.shape.TopK == 0 && len(r.Steps) > 0 {
+	if j.shape.TopK == 0 {
 		j.warn(r, "no_top_k", "the experts per token are not recorded, so nothing is compared with chance: name the model")
 	}
 	if r.Window {
 		j.warn(r, "window", "each step is a sum over many forward passes, in which busy ranks that alternate cancel: weighted by their slots, the passes are at least this uneven")
 	}
-	return j, nil
 }
 
 func (j *judge) warn(r *Record, code, text string) {

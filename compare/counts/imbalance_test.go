@@ -242,14 +242,18 @@ func mustPlace(t *testing.T, experts int, held [][]int32) *Placement {
 
 func TestContradictions(t *testing.T) {
 	load := []int64{8, 4, 2, 2}
-	ranksOnly := &Record{Ranks: 2, Steps: []Step{{Received: []int64{3, 1}}}}
+	ranksOnly := &Record{Format: "counters", Ranks: 2, Steps: []Step{{Received: []int64{3, 1}}}}
 	place := mustPlace(t, 4, [][]int32{{0, 2}, {1, 3}})
 	for want, call := range map[string]func() error{
 		"model has 8 experts": func() error {
 			_, _, err := record(2, 2, load).Imbalance(Options{Shape: &router.Shape{Experts: 8, TopK: 2}})
 			return err
 		},
-		"only ranks": func() error { _, _, err := ranksOnly.Imbalance(Options{Ranks: 4}); return err },
+		"have counters without any": func() error { _, _, err := ranksOnly.Imbalance(Options{Ranks: 4}); return err },
+		"have engine log lines without any": func() error {
+			_, _, err := mustRead(t, fixture("counts", "engine.log")).Imbalance(Options{Placement: place})
+			return err
+		},
 		"3 ranks asked for": func() error {
 			_, _, err := record(2, 2, load).Imbalance(Options{Ranks: 3, Placement: place})
 			return err

@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 
 	"github.com/moebalance/moebalance/router"
@@ -31,69 +33,86 @@ var series = map[string]struct{ layer, part, level string }{
 // readPrometheus reads one scrape. Its counters run since the engine started,
 // so it is one step, a window; see Since for the difference of two scrapes.
 func readPrometheus(path string, content []byte) (*Record, error) {
-	type cell struct {
-		level string
-		layer int
-	}
-	sums := map[cell]map[int]int64{}
-	r := &Record{Source: path, Format: prometheusFormat, Window: true}
+	c := counters{}
 	lines := bufio.NewScanner(bytes.NewReader(content))
 	lines.Buffer(nil, 1<<20)
 	for n := 1; lines.Scan(); n++ {
-		m := prometheusSample.FindStringSubmatch(lines.Text())
-		if m == nil {
-			continue
-		}
-		s, ok := series[m[1]]
-		if !ok {
-			continue
-		}
-		labels := map[string]string{}
-		for _, l := range prometheusLabel.FindAllStringSubmatch(m[2], -1) {
-			labels[l[1]] = l[2]
-		}
-		layer, err := strconv.Atoi(labels[s.layer])
-		if err != nil || layer < 0 || layer >= maxLayers {
-			return nil, fmt.Errorf("line %d: want a layer number in %s, have %q", n, s.layer, labels[s.layer])
-		}
-		part, err := strconv.Atoi(labels[s.part])
-		if err != nil || part < 0 || part >= maxExperts || s.level == LevelRank && part >= maxRanks {
-			return nil, fmt.Errorf("line %d: want a number in %s, have %q", n, s.part, labels[s.part])
-		}
-		value, err := strconv.ParseFloat(m[3], 64)
-		if err != nil || !(value >= 0 && value <= maxCount) {
-			return nil, fmt.Errorf("line %d: want a count between 0 and %d, have %q", n, int64(maxCount), m[3])
-		}
-		at := cell{s.level, layer}
-		if sums[at] == nil {
-			sums[at] = map[int]int64{}
-		}
-		sums[at][part] += int64(value)
-		if s.level == LevelRank {
-			r.Ranks = max(r.Ranks, part+1)
-		} else {
-			r.Experts = max(r.Experts, part+1)
+		if m := prometheusSample.FindStringSubmatch(lines.Text()); m != nil {
+			if err := c.add(m[1], m[2], m[3]); err != nil {
+				return nil, fmt.Errorf("line %d: %w", n, err)
+			}
 		}
 	}
 	if err := lines.Err(); err != nil {
 		return nil, err
 	}
-	steps := map[int]*Step{}
-	for at, parts := range sums {
-		if steps[at.layer] == nil {
-			steps[at.layer] = &Step{Layer: at.layer}
-		}
-		if at.level == LevelRank {
-			steps[at.layer].Received = dense(parts, r.Ranks)
-		} else {
-			steps[at.layer].Load = router.Load{PerExpert: dense(parts, r.Experts)}
-		}
-	}
-	for _, s := range steps {
-		r.Steps = append(r.Steps, *s)
-	}
+	r := &Record{Source: path, Format: prometheusFormat, Window: true}
+	r.Experts, r.Ranks, r.Steps = c.steps()
 	r.warn("cumulative", "these counters run since the engine started, warm-up included: take two scrapes and their difference")
 	return r.finish()
+}
+
+// counters are the slots of each part, by layer and level.
+type counters map[counterKey]map[int]int64
+
+type counterKey struct {
+	layer int
+	level string
+}
+
+// add adds a sample to its counter; those of other metrics are passed over.
+func (c counters) add(name, labelled, value string) error {
+	s, ok := series[name]
+	if !ok {
+		return nil
+	}
+	labels := map[string]string{}
+	for _, l := range prometheusLabel.FindAllStringSubmatch(labelled, -1) {
+		labels[l[1]] = l[2]
+	}
+	layer, err := strconv.Atoi(labels[s.layer])
+	if err != nil || layer < 0 || layer >= maxLayers {
+		return fmt.Errorf("want a layer number in %s, have %q", s.layer, labels[s.layer])
+	}
+	part, err := strconv.Atoi(labels[s.part])
+	if err != nil || part < 0 || part >= maxExperts || s.level == LevelRank && part >= maxRanks {
+		return fmt.Errorf("want a number in %s, have %q", s.part, labels[s.part])
+	}
+	count, err := strconv.ParseFloat(value, 64)
+	if err != nil || !(count >= 0 && count <= maxCount) {
+		return fmt.Errorf("want a count between 0 and %d, have %q", int64(maxCount), value)
+	}
+	key := counterKey{layer, s.level}
+	if c[key] == nil {
+		c[key] = map[int]int64{}
+	}
+	c[key][part] += int64(count)
+	return nil
+}
+
+// steps is one step per layer, of as many parts as the largest number says.
+func (c counters) steps() (experts, ranks int, steps []Step) {
+	byLayer := map[int]*Step{}
+	for key, parts := range c {
+		byLayer[key.layer] = &Step{Layer: key.layer}
+		most := slices.Max(slices.Collect(maps.Keys(parts))) + 1
+		if key.level == LevelRank {
+			ranks = max(ranks, most)
+		} else {
+			experts = max(experts, most)
+		}
+	}
+	for key, parts := range c {
+		if key.level == LevelRank {
+			byLayer[key.layer].Received = dense(parts, ranks)
+		} else {
+			byLayer[key.layer].Load = router.Load{PerExpert: dense(parts, experts)}
+		}
+	}
+	for _, s := range byLayer {
+		steps = append(steps, *s)
+	}
+	return experts, ranks, steps
 }
 
 func dense(parts map[int]int64, n int) []int64 {
