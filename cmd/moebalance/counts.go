@@ -129,7 +129,7 @@ func (o *countsOptions) run(c *cobra.Command, paths []string) error {
 		return err
 	}
 	result := countsResult{
-		SchemaVersion: 1, Kind: "counts", Threshold: o.threshold.fraction,
+		SchemaVersion: counts.SchemaVersion, Kind: "counts", Threshold: o.threshold.fraction,
 		Records: []countsRecord{}, Imbalance: []countsLayer{}, Summary: []countsSummary{}, Traffic: []countsTraffic{}, Reported: []countsReported{}, Warnings: []counts.Warning{},
 	}
 	for _, path := range paths {

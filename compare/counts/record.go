@@ -19,6 +19,10 @@ const (
 	maxUnpacked = 1 << 28 // bytes of what a zip unpacks to
 )
 
+// SchemaVersion is the version of the JSON that Warning and LayerBalance are
+// parts of.
+const SchemaVersion = 1
+
 // Warning is something the reader of a result must know. Code is stable and for
 // programs, Text for people; Subject names the file concerned.
 type Warning struct {

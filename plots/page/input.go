@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/moebalance/moebalance/compare"
+	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/logits"
 )
@@ -35,7 +36,7 @@ var readers = []struct {
 	{"trace", nsys.SchemaVersion, func(in *Input, b []byte) error { return into(&in.Trace, b) }},
 	{"bench", compare.CampaignSchema, func(in *Input, b []byte) error { return into(&in.Campaign, b) }},
 	{logits.VerifiedKind, logits.VerifiedSchema, func(in *Input, b []byte) error { return into(&in.Cache, b) }},
-	{"counts", 1, func(in *Input, b []byte) error { return into(&in.Counts, b) }},
+	{"counts", counts.SchemaVersion, func(in *Input, b []byte) error { return into(&in.Counts, b) }},
 	{"compare", compare.TraceSchema, func(in *Input, b []byte) error { return into(&in.Compared, b) }},
 }
 
