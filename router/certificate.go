@@ -189,12 +189,9 @@ func (t *tally) certificate() Certificate {
 	c := Certificate{
 		Mode: p.Mode, Ranks: ranks, Tokens: int64(p.total()), Slots: int64(p.total() * p.Shape.TopK),
 		Rank: levelOf(perRank, f.rank), Expert: levelOf(t.expert, f.expert), Copy: levelOf(p.Layout.CopyLoad(t.expert), f.copy),
-		Groups: t.groups, GroupsLimit: 1,
+		Groups: t.groups, GroupsLimit: p.Shape.GroupLimit(),
 		ActiveExpertsIdeal: min(p.Shape.Experts, p.total()*p.Shape.TopK),
 		Duplicates:         t.duplicate, Disagreements: t.disagree,
-	}
-	if p.Shape.Grouped() {
-		c.GroupsLimit = p.Shape.TopKGroups
 	}
 	for _, n := range t.expert {
 		if n > 0 {
@@ -205,7 +202,7 @@ func (t *tally) certificate() Certificate {
 		c.ReceiverConflict = max(c.ReceiverConflict, int(n))
 	}
 	c.Pair, c.PairSource = t.worstPair(f)
-	c.Valid = c.Duplicates == 0 && c.Disagreements == 0 && (!p.Shape.Grouped() || c.Groups <= c.GroupsLimit)
+	c.Valid = c.Duplicates == 0 && c.Disagreements == 0 && c.Groups <= c.GroupsLimit
 	c.Optimal = c.Valid && c.Rank.Excess <= 0 && c.Copy.Excess <= 0 && c.Pair.Excess <= 0 && c.ActiveExperts == c.ActiveExpertsIdeal
 	return c
 }

@@ -122,6 +122,20 @@ func TestShapeValidate(t *testing.T) {
 	}
 }
 
+func TestReachOfAToken(t *testing.T) {
+	for shape, want := range map[Shape][3]int{
+		{Experts: 256, TopK: 8}:                            {256, 1, 256},
+		{Experts: 256, TopK: 8, Groups: 1}:                 {256, 1, 256},
+		{Experts: 256, TopK: 8, Groups: 8, TopKGroups: 4}:  {32, 4, 128},
+		{Experts: 160, TopK: 6, Groups: 8, TopKGroups: 3}:  {20, 3, 60},
+		{Experts: 128, TopK: 4, Groups: 0, TopKGroups: 17}: {128, 1, 128},
+	} {
+		if have := [3]int{shape.GroupSize(), shape.GroupLimit(), shape.Reachable()}; have != want {
+			t.Errorf("%v: group size, limit and reach are %v, want %v", shape, have, want)
+		}
+	}
+}
+
 func TestLoadMerges(t *testing.T) {
 	a, b := NewLoad(3), NewLoad(3)
 	a.Add([]int32{0, 2, 2})

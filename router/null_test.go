@@ -11,11 +11,7 @@ import (
 // bruteForce lets every token choose, one by one: random groups by a partial
 // shuffle, then random experts of those groups likewise.
 func bruteForce(rng *rand.Rand, s Shape, tokens int, load []int64) {
-	groups := 1
-	allowed := 1
-	if s.Grouped() {
-		groups, allowed = s.Groups, s.TopKGroups
-	}
+	groups, allowed := s.Experts/s.GroupSize(), s.GroupLimit()
 	order := rng.Perm
 	for range tokens {
 		var pool []int

@@ -139,10 +139,7 @@ type option struct {
 // the groups of that rank rotated by turn+s.
 func (b *beam) search(first, turn int) []int32 {
 	shape, ranks := b.problem.Shape, b.problem.Layout.Ranks()
-	limit := 1
-	if shape.Grouped() {
-		limit = min(shape.TopKGroups, shape.TopK)
-	}
+	limit := visitsPerToken(shape)
 	kept := []partial{{counts: make([]int32, len(b.held))}}
 	var options []option
 	var rotated []int32

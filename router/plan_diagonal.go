@@ -85,7 +85,7 @@ func circlesOf(p Problem) (c circles, ok bool) {
 	if !divides || (ranks%groups != 0 && groups%ranks != 0) {
 		return c, false
 	}
-	most := min(p.Shape.TopKGroups, p.Shape.TopK)
+	most := visitsPerToken(p.Shape)
 	c.window, c.laps = evenWindow(p.Shape)
 	if c.laps > (p.Shape.TopK+most-1)/most {
 		return c, false
@@ -106,10 +106,7 @@ func circlesOf(p Problem) (c circles, ok bool) {
 // evenWindow divides the slots of a token evenly over as many groups as it can:
 // `laps` slots in each of `window` groups. Without groups the window is 1.
 func evenWindow(s Shape) (window, laps int) {
-	if !s.Grouped() {
-		return 1, s.TopK
-	}
-	window = min(s.TopKGroups, s.TopK)
+	window = visitsPerToken(s)
 	for s.TopK%window != 0 {
 		window--
 	}

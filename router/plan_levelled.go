@@ -36,10 +36,7 @@ type ledger struct {
 }
 
 func newLevelled(p Problem) *levelled {
-	l := &levelled{problem: p, size: p.Shape.GroupSize(), limit: 1}
-	if p.Shape.Grouped() {
-		l.limit = p.Shape.TopKGroups
-	}
+	l := &levelled{problem: p, size: p.Shape.GroupSize(), limit: p.Shape.GroupLimit()}
 	book := ledger{make([]int32, p.Shape.Experts), make([]int32, p.Layout.Ranks())}
 	dst := make([]int32, p.Shape.TopK)
 	for s, tokens := range p.senders() {

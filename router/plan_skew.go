@@ -179,11 +179,6 @@ func sums(parts []int64) []int64 {
 	return out
 }
 
-// visitsPerToken is how many different groups a token of skew uses: all it may,
-// one without groups.
-func visitsPerToken(s Shape) int {
-	if !s.Grouped() {
-		return 1
-	}
-	return min(s.TopKGroups, s.TopK)
-}
+// visitsPerToken is how many different groups a token can use: all it may that it
+// has slots for.
+func visitsPerToken(s Shape) int { return min(s.GroupLimit(), s.TopK) }

@@ -28,14 +28,18 @@ func (s Shape) GroupSize() int {
 	return s.Experts / s.Groups
 }
 
+// GroupLimit is the number of groups one token may use: tg with groups; without,
+// all experts are one group and it is 1.
+func (s Shape) GroupLimit() int {
+	if !s.Grouped() {
+		return 1
+	}
+	return s.TopKGroups
+}
+
 // Reachable is the number of experts one token can choose among: tg·E/G with
 // groups, E without. It is at least TopK in a valid shape.
-func (s Shape) Reachable() int {
-	if !s.Grouped() {
-		return s.Experts
-	}
-	return s.TopKGroups * s.GroupSize()
-}
+func (s Shape) Reachable() int { return s.GroupLimit() * s.GroupSize() }
 
 // Validate returns an error that wraps ErrShape and states both numbers when
 // the dimensions contradict each other.

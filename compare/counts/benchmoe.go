@@ -58,7 +58,8 @@ func readBenchPattern(path string, objects []json.RawMessage) (*Record, error) {
 
 // apportion divides total slots in proportion to the weights, by largest
 // remainder with ties to the lower index. Weights that add up to the total come
-// back as they are.
+// back as they are. It is exact, where the plans of package router divide by real
+// weights, in which a tie is what rounding makes of it.
 func apportion(total int64, weights []int64) []int64 {
 	var sum uint64
 	for _, w := range weights {
