@@ -90,7 +90,10 @@ func (o *benchOptions) run(c *cobra.Command, words []string) error {
 	if runErr != nil && !errors.Is(runErr, errNotComparable) {
 		return o.stopped(campaign, runErr)
 	}
-	result := judgeProfiled(c.Context(), campaign)
+	result, err := judgeProfiled(c.Context(), campaign, true)
+	if err != nil {
+		return o.stopped(campaign, err)
+	}
 	if err := campaign.Close(); err != nil {
 		return err
 	}

@@ -2,12 +2,12 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/compare"
@@ -19,7 +19,7 @@ import (
 // profiledArm is what the traces of one arm's profiled launch say, in brief.
 type profiledArm struct {
 	Arm         string        `json:"arm"`
-	Summary     string        `json:"summary"` // file for trace, compare and report
+	Summary     string        `json:"summary"` // file for trace, compare and report; empty where none could be written
 	Exports     []string      `json:"exports"`
 	Ranks       int           `json:"ranks"`
 	GPUNS       int64         `json:"gpu_ns"`
@@ -62,10 +62,12 @@ func proveByTraces(normal, perfect *nsys.Trace) traceProof {
 	}
 }
 
-// readProfiled hands the exports of the profiled pair to the trace reader, which
-// reduces them once to a summary in the campaign folder. A pair that was not
-// profiled gives none; exports that cannot be read do not spoil the campaign.
-func readProfiled(ctx context.Context, c *bench.Campaign) (arms []profiledArm, proof traceProof) {
+// readProfiled hands the exports of the profiled pair to the trace reader. A pair
+// that was not profiled gives none; exports that cannot be read do not spoil the
+// campaign. With keep, each arm is reduced once to a summary in the campaign
+// folder; a verb that only reads a campaign writes nothing there. The error is
+// that of an interruption.
+func readProfiled(ctx context.Context, c *bench.Campaign, keep bool) (arms []profiledArm, proof traceProof, err error) {
 	arms = []profiledArm{}
 	traces := make(map[bench.Arm]*nsys.Trace)
 	for _, arm := range bench.Arms {
@@ -75,31 +77,45 @@ func readProfiled(ctx context.Context, c *bench.Campaign) (arms []profiledArm, p
 		}
 		p := profiledArm{Arm: string(arm), Exports: exports, Layer: nsys.None, MaxOverMean: router.Undefined(),
 			Summary: filepath.Join(c.Folder, fmt.Sprintf("trace-%s.summary", arm))}
-		t, err := summarised(ctx, p.Summary, exports, nsys.Options{Threshold: c.Spec.Threshold})
-		if err != nil {
-			p.Error = err.Error()
-		} else {
+		t, err := p.read(ctx, nsys.Options{Threshold: c.Spec.Threshold}, keep)
+		switch {
+		case err == nil:
 			p.take(t, c.Spec.Treatment)
 			traces[arm] = t
+		case ctx.Err() != nil:
+			return nil, proof, ctx.Err()
+		default:
+			p.Error = err.Error()
 		}
 		arms = append(arms, p)
 	}
 	if len(traces) == len(bench.Arms) {
 		proof = proveByTraces(traces[bench.Normal], traces[bench.Perfect])
 	}
-	return arms, proof
+	return arms, proof, nil
 }
 
-// summarised reads the summary of exports, which it writes first if it is not
-// there yet.
-func summarised(ctx context.Context, summary string, exports []string, o nsys.Options) (*nsys.Trace, error) {
-	if _, err := os.Stat(summary); errors.Is(err, os.ErrNotExist) {
-		err := writeFile(summary, func(w io.Writer) error { return nsys.Summarize(ctx, w, exports, o) })
-		if err != nil {
-			return nil, err
-		}
+// read reads the arm's summary, which with keep it writes first if it is not there
+// yet. Without a summary, because none is to be written or none can be, it reads
+// the exports themselves.
+func (p *profiledArm) read(ctx context.Context, o nsys.Options, keep bool) (*nsys.Trace, error) {
+	if _, err := os.Stat(p.Summary); err != nil && keep {
+		// Whatever fails here, the exports can do without or will tell again.
+		_ = writeFile(p.Summary, func(w io.Writer) error { return nsys.Summarize(ctx, w, p.Exports, o) })
 	}
-	return nsys.Read(ctx, []string{summary}, o)
+	if _, err := os.Stat(p.Summary); err != nil {
+		p.Summary = ""
+		return nsys.Read(ctx, p.Exports, o)
+	}
+	return nsys.Read(ctx, []string{p.Summary}, o)
+}
+
+// side is the arm as an argument of the verb compare.
+func (p profiledArm) side() string {
+	if p.Summary != "" {
+		return p.Summary
+	}
+	return strings.Join(p.Exports, ",")
 }
 
 // shownByCaptures reports whether the captures of a launch show its arm: they look
@@ -158,7 +174,7 @@ func profiledNotes(arms []profiledArm) []string {
 		}
 	}
 	if len(arms) == len(bench.Arms) && arms[0].comparable() && arms[1].comparable() {
-		notes = append(notes, "where the time went: moebalance compare "+bench.Quote([]string{arms[0].Summary, arms[1].Summary}))
+		notes = append(notes, "where the time went: moebalance compare "+bench.Quote([]string{arms[0].side(), arms[1].side()}))
 	}
 	return notes
 }

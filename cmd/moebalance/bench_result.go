@@ -36,12 +36,15 @@ type campaignState struct {
 }
 
 // judgeProfiled judges what a campaign has so far, the traces of its profiled
-// pair included.
-func judgeProfiled(ctx context.Context, c *bench.Campaign) benchResult {
-	arms, traces := readProfiled(ctx, c)
+// pair included, whose summaries it may keep in the campaign folder.
+func judgeProfiled(ctx context.Context, c *bench.Campaign, keep bool) (benchResult, error) {
+	arms, traces, err := readProfiled(ctx, c, keep)
+	if err != nil {
+		return benchResult{}, err
+	}
 	r := judgeAt(c, lookConfidence(c), traces)
 	r.withProfiled(arms)
-	return r
+	return r, nil
 }
 
 // lookConfidence is the confidence of a campaign's interval; under the

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -410,6 +411,48 @@ func TestBenchProvesByTraces(t *testing.T) {
 				t.Errorf("the traces are evidence: %t\n%s", shows, stdout)
 			}
 		})
+	}
+}
+
+// A verdict that rests on traces does not hang on whether something can be written
+// into the campaign folder, and an interruption is not taken for unreadable traces.
+func TestFinishedCampaignNeedsNoWriting(t *testing.T) {
+	tool := script(t, `rate=100; [ "$SWITCH" = on ] && rate=130; echo "rate $rate"`)
+	putNsys(t, `[ "$SWITCH" = on ]`)
+	t.Chdir(t.TempDir())
+	result, stderr, code := invoke(t.Context(), "bench", "-q", "--pairs", "6", "--campaign", "c", "--treatment", "env:SWITCH=on", "--profile",
+		"--metric", `rate=rate (\d+)`, "--format", "csv", "--table", "proof", "--", tool)
+	if code != exitDone {
+		t.Fatalf("exit %d, %q", code, stderr)
+	}
+	// Links to a folder that does not exist: nobody can write here, root neither.
+	for _, name := range []string{"trace-normal.summary", "trace-perfect.summary", "campaign.lock"} {
+		if err := errors.Join(os.Remove("c/"+name), os.Symlink("none/x", "c/"+name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again, stderr, code := invoke(t.Context(), "bench", "--resume", "c", "--format", "csv", "--table", "proof")
+	if code != exitDone || again != result {
+		t.Errorf("shown again with exit %d, %q:\n%s\nwant\n%s", code, stderr, again, result)
+	}
+	interrupted, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, args := range [][]string{{"bench", "--resume", "c"}, {"report", "c"}} {
+		if stdout, stderr, code := invoke(interrupted, args...); code != exitInterrupted || stdout != "" {
+			t.Errorf("%v interrupted: exit %d, %q, %q", args, code, stderr, stdout)
+		}
+	}
+	// A verb that only reads leaves the folder as it is.
+	for _, name := range []string{"trace-normal.summary", "trace-perfect.summary"} {
+		if err := os.Remove("c/" + name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, stderr, code := invoke(t.Context(), "report", "-o", "page.html", "c"); code != exitDone {
+		t.Errorf("report: exit %d, %q", code, stderr)
+	}
+	if written, _ := filepath.Glob("c/*.summary"); written != nil {
+		t.Errorf("report wrote %v", written)
 	}
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -109,7 +110,10 @@ func (r *reportInputs) campaign(ctx context.Context, folder string) error {
 	if err != nil {
 		return err
 	}
-	judged := judgeProfiled(ctx, c)
+	judged, err := judgeProfiled(ctx, c, false)
+	if err != nil {
+		return errors.Join(err, c.Close())
+	}
 	r.add(folder, page.Input{Campaign: &page.Campaign{CampaignResult: judged.CampaignResult, Progress: page.Progress{
 		Folder: judged.Campaign.Folder, Pairs: judged.Campaign.Pairs, Looks: judged.Campaign.Looks, Left: judged.Campaign.Left,
 	}}})

@@ -93,11 +93,15 @@ func Open(folder string) (*Campaign, error) {
 	return loadFrom(folder, s, nil)
 }
 
-// Resume opens a campaign to go on with it. The error is ErrBusy if another
-// process is at it.
+// Resume opens a campaign to go on with it, or only to read it if no launch is
+// left. The error is ErrBusy if another process is at it.
 func Resume(folder string) (*Campaign, error) {
-	if _, err := os.Stat(filepath.Join(folder, storeName)); err != nil {
-		return Open(folder) // for its error
+	c, err := Open(folder)
+	if err != nil || c.Left() == 0 {
+		return c, err
+	}
+	if err := c.Close(); err != nil {
+		return nil, err
 	}
 	lock, err := takeLock(folder)
 	if err != nil {

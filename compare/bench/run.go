@@ -117,11 +117,11 @@ func (h Host) program(name, folder string) (string, error) {
 // the running command is ended with everything it started, and the error is the
 // cause of ctx. Whatever was finished is kept; Run can be called again.
 func (c *Campaign) Run(ctx context.Context, h Host) error {
-	if c.lock == nil {
-		return errors.New("the campaign is open for reading only")
-	}
 	if c.next() == nil {
 		return nil
+	}
+	if c.lock == nil {
+		return errors.New("the campaign is open for reading only")
 	}
 	session, err := c.store.begin(h.Now())
 	if err != nil {
