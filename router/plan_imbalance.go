@@ -17,7 +17,7 @@ func newTarget(p Problem, o PlanOptions) (Plan, error) {
 	ranks := p.Layout.Ranks()
 	most := mostImbalance(p)
 	if !(o.Imbalance >= 0 && o.Imbalance <= most) {
-		return nil, fmt.Errorf("want an imbalance from 0 to %.4g (all a token can send to one of %d ranks), have %v", most, ranks, o.Imbalance)
+		return nil, fmt.Errorf("want an imbalance from 0 to %.4g %% (all a token can send to one of %d ranks), have %.4g %%", 100*most, ranks, 100*o.Imbalance)
 	}
 	low, high := 0.0, 1e4
 	for range 200 {
@@ -42,7 +42,7 @@ func (s *skew) reaches(imbalance float64) error {
 	b := BalanceOf(s.problem.Layout.RankLoad(s.perExpert()))
 	want := (1 + imbalance) * float64(b.Total) / float64(b.Parts)
 	if got := float64(b.Max); got < want-float64(s.problem.Shape.TopK) {
-		return fmt.Errorf("an imbalance of %v would need %.0f slots on the busiest rank, and what a token may send to one group allows %.0f; want less", imbalance, want, got)
+		return fmt.Errorf("an imbalance of %.4g %% would need %.0f slots on the busiest rank, and what a token may send to one group allows %.0f; want less", 100*imbalance, want, got)
 	}
 	return nil
 }
@@ -111,7 +111,7 @@ func spreadRanks(p Problem, weights []float64) []float64 {
 // hotspot is (1−h)/n for each of n, and h more for the hot one.
 func hotspot(n int, o PlanOptions, what string) ([]float64, error) {
 	if !(o.Hotness >= 0 && o.Hotness <= 1) {
-		return nil, fmt.Errorf("want a hotness from 0 to 1, have %v", o.Hotness)
+		return nil, fmt.Errorf("want a hotness from 0 to 100 %%, have %.4g %%", 100*o.Hotness)
 	}
 	if o.Hot < 0 || o.Hot >= n {
 		return nil, fmt.Errorf("want a hot %s from 0 to %d, have %d", what, n-1, o.Hot)
@@ -142,7 +142,7 @@ func (s *skew) heats(slots []int64, shares []float64, o PlanOptions) error {
 		return nil
 	}
 	most := max(0, (got/total-even)/(1-even))
-	return fmt.Errorf("want a hotness of at most %.3g, have %v: distinct experts, few groups per token and copies elsewhere allow the hot one %.0f of %.0f slots", most, o.Hotness, got, total)
+	return fmt.Errorf("want a hotness of at most %.3g %%, have %.4g %%: distinct experts, few groups per token and copies elsewhere allow the hot one %.0f of %.0f slots", 100*most, 100*o.Hotness, got, total)
 }
 
 func newExpertHotspot(p Problem, o PlanOptions) (Plan, error) {

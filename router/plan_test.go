@@ -110,9 +110,9 @@ func TestNewPlanRefuses(t *testing.T) {
 		}
 	}
 	check("best", p, PlanOptions{}, "diagonal, trtllm-gen1")
-	check("target", p, PlanOptions{Imbalance: -0.1}, "imbalance from 0 to 3")
-	check("target", p, PlanOptions{Imbalance: 3.1}, "imbalance from 0 to 3")
-	check("rank-hotspot", p, PlanOptions{Hotness: 1.5}, "hotness")
+	check("target", p, PlanOptions{Imbalance: -0.1}, "imbalance from 0 to 300 %")
+	check("target", p, PlanOptions{Imbalance: 3.1}, "imbalance from 0 to 300 % (all a token can send to one of 4 ranks), have 310 %")
+	check("rank-hotspot", p, PlanOptions{Hotness: 1.5}, "hotness from 0 to 100 %, have 150 %")
 	check("rank-hotspot", p, PlanOptions{Hot: 4}, "hot rank from 0 to 3")
 	check("expert-hotspot", p, PlanOptions{Hot: 8}, "hot expert from 0 to 7")
 	check("zipf", p, PlanOptions{Exponent: -1}, "exponent")

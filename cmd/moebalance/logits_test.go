@@ -371,7 +371,7 @@ func TestLogitsExitCodes(t *testing.T) {
 		"unequal, placed":  {unequal("1,2,3", "--placement", placed), exitUsage, "want a number of tokens for each of 2 ranks, have 3: [1 2 3]"},
 		"unequal in tep":   {unequal("1,2", "--mode", "tep"), exitUsage, "in tep mode all ranks hold the same tokens"},
 		"two mistakes":     {generate("--format", "xml"), exitUsage, "--model"},
-		"bad knob":         {generate("--model", "deepseek-v3", "--ep", "8", "--plan", "target", "--imbalance", "300%"), exitUsage, "from 0 to 1"},
+		"bad knob":         {generate("--model", "deepseek-v3", "--ep", "8", "--plan", "target", "--imbalance", "300%"), exitUsage, "from 0 to 100 % (all a token can send to one of 8 ranks), have 300 %"},
 		"bare percentage":  {generate("--model", "deepseek-v3", "--ep", "8", "--plan", "target", "--imbalance", "10"), exitUsage, "want 10% if"},
 		"another's knob":   {generate("--model", "deepseek-v3", "--ep", "8", "--imbalance", "0.3"), exitUsage, "--imbalance is for --plan target, have diagonal"},
 		"counts, diagonal": {generate("--model", "deepseek-v3", "--ep", "8", "--counts", "x"), exitUsage, "--counts is for --plan replay"},
@@ -383,7 +383,7 @@ func TestLogitsExitCodes(t *testing.T) {
 		"bias unknown":     {generate("--model", "gpt-oss-20b", "--ep", "8", "--bias", checkpoint(t, "b", make([]float32, 32)), "--bias-tensor", "b"), exitUsage, "no correction bias"},
 		"bias too short":   {generate("--model", "deepseek-v3", "--ep", "8", "--bias", checkpoint(t, "b", make([]float32, 32)), "--bias-tensor", "b"), exitUsage, "256 bias values"},
 		"missing config":   {generate("--config", filepath.Join(dir, "x"), "--ep", "8"), exitFailed, "no such file"},
-		"placement twice":  {generate("--experts", "4", "--top-k", "1", "--placement", placement), exitFailed, "holds expert 0 twice"},
+		"placement holes":  {generate("--experts", "5", "--top-k", "1", "--placement", placement), exitFailed, "no rank holds expert 4"},
 		"replay, nothing":  {generate("--experts", "4", "--top-k", "1", "--ep", "2", "--plan", "replay"), exitUsage, "--counts"},
 	} {
 		_, stderr, code := invoke(t.Context(), c.args...)
