@@ -69,10 +69,6 @@ const (
 // owns the map.
 func (s Spec) identify(plan string, rank int, b Batch) map[string]string {
 	shape, v := s.Gate.Shape, levelsOf(s.Gate)
-	content := contentLogits
-	if s.IDsOnly {
-		content = contentIDs
-	}
 	id := map[string]string{
 		keySchema: schema,
 		keyModel:  s.Model, keyMethod: string(s.Gate.Method),
@@ -82,7 +78,7 @@ func (s Spec) identify(plan string, rank int, b Batch) map[string]string {
 		keyLayout: s.text.layout, keyRanks: strconv.Itoa(s.Layout.Ranks()), keyMode: string(s.Mode),
 		keyRank:  strconv.Itoa(rank),
 		keyLayer: strconv.Itoa(s.Layer), keyPlanner: s.Plan, keyPlan: plan, keyKnobs: s.text.knobs,
-		keyDType: string(s.DType), keyContent: content,
+		keyDType: string(s.DType), keyContent: s.content(),
 		keyHigh: float(v.high), keyLow: float(v.low),
 	}
 	if b.differs() {
@@ -91,6 +87,14 @@ func (s Spec) identify(plan string, rank int, b Batch) map[string]string {
 		id[keyTokens] = b.String()
 	}
 	return id
+}
+
+// content is what an entry of the spec holds: "logits", or "ids" alone.
+func (s Spec) content() string {
+	if s.IDsOnly {
+		return contentIDs
+	}
+	return contentLogits
 }
 
 // texts are the parts of an identity that cost time to spell out.

@@ -19,7 +19,7 @@ import (
 // Survey is what a folder of entries holds.
 type Survey struct {
 	Entries  []Listed   // by name
-	Balances []Balanced // by model, then in the order of batches
+	Balances []Balanced // by model, plan, element type and layer, then in the order of batches
 }
 
 // Listed is one entry of a survey.
@@ -210,7 +210,7 @@ func (g *gatherer) finish(dir string, there []Listed) (balances []Balanced, miss
 	groups := slices.SortedFunc(maps.Values(g.groups), func(a, b *group) int {
 		return cmp.Or(
 			cmp.Compare(a.Spec.Model, b.Spec.Model), cmp.Compare(a.Spec.Plan, b.Spec.Plan),
-			cmp.Compare(a.Spec.DType, b.Spec.DType), cmp.Compare(a.family, b.family), a.Batch.compare(b.Batch))
+			cmp.Compare(a.Spec.DType, b.Spec.DType), cmp.Compare(a.Spec.Layer, b.Spec.Layer), cmp.Compare(a.family, b.family), a.Batch.compare(b.Batch))
 	})
 	for _, b := range groups {
 		for rank, good := range b.good {

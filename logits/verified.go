@@ -30,7 +30,9 @@ type BatchBalance struct {
 	Method             router.Method `json:"method"`
 	Plan               string        `json:"plan"`
 	Mode               router.Mode   `json:"mode"`
+	Layer              int           `json:"layer"`
 	DType              DType         `json:"dtype"`
+	Content            string        `json:"content"` // logits, or ids alone
 	Ranks              int           `json:"ranks"`
 	TokensPerRank      router.Number `json:"tokens_per_rank"`           // null where ranks differ
 	TokensOfRanks      []int         `json:"tokens_of_ranks,omitempty"` // only where they do, by rank
@@ -63,7 +65,9 @@ type VerifiedEntry struct {
 	Rank          *int           `json:"rank"`
 	TokensPerRank router.Number  `json:"tokens_per_rank"`
 	TokensOfRanks []int          `json:"tokens_of_ranks,omitempty"`
+	Layer         *int           `json:"layer"`
 	DType         *DType         `json:"dtype"`
+	Content       *string        `json:"content"`
 	Plan          *string        `json:"plan"`
 	Status        string         `json:"status"` // exact, projected, infeasible, or "failed: " and why
 }
@@ -97,7 +101,8 @@ func (b Balanced) BatchBalance() BatchBalance {
 		active = router.Number(b.Experts.Active)
 	}
 	return BatchBalance{
-		Model: b.Spec.Model, Method: b.Spec.Gate.Method, Plan: b.PlanName, Mode: b.Spec.Mode, DType: b.Spec.DType,
+		Model: b.Spec.Model, Method: b.Spec.Gate.Method, Plan: b.PlanName, Mode: b.Spec.Mode,
+		Layer: b.Spec.Layer, DType: b.Spec.DType, Content: b.Spec.content(),
 		Ranks: b.Spec.Layout.Ranks(), TokensPerRank: b.Batch.PerRank(), TokensOfRanks: b.Batch.OfRanks(),
 		ExpertMaxOverMean: b.Experts.MaxOverMean, ExpertFloor: b.Floors.Expert,
 		RankMaxOverMean: b.Ranks.MaxOverMean, RankFloor: b.Floors.Rank,
@@ -108,9 +113,9 @@ func (b Balanced) BatchBalance() BatchBalance {
 func (e Listed) verified() VerifiedEntry {
 	v := VerifiedEntry{Path: e.Path, TokensPerRank: router.Undefined()}
 	if r := e.Record; r != nil {
-		s, ranks := r.Spec, r.Spec.Layout.Ranks()
+		s, ranks, content := r.Spec, r.Spec.Layout.Ranks(), r.Spec.content()
 		v.Model, v.Method, v.Experts, v.TopK = &s.Model, &s.Gate.Method, &s.Gate.Shape.Experts, &s.Gate.Shape.TopK
-		v.Ranks, v.Rank, v.DType, v.Plan = &ranks, &r.Rank, &s.DType, &r.PlanName
+		v.Ranks, v.Rank, v.Layer, v.DType, v.Content, v.Plan = &ranks, &r.Rank, &s.Layer, &s.DType, &content, &r.PlanName
 		v.TokensPerRank, v.TokensOfRanks = r.Batch.PerRank(), r.Batch.OfRanks()
 		v.Status = string(r.Finding.Status)
 	}

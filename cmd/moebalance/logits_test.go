@@ -63,16 +63,16 @@ func TestLogitsVerifyKeys(t *testing.T) {
 	}
 	// The contract: exactly these keys.
 	keys := func(m map[string]any) string { return strings.Join(slices.Sorted(maps.Keys(m)), " ") }
-	if got, want := keys(r.Balance[0]), "active_experts active_experts_ideal at_floor dtype expert_floor expert_max_over_mean method mode model plan rank_floor rank_max_over_mean ranks tokens_per_rank"; got != want {
+	if got, want := keys(r.Balance[0]), "active_experts active_experts_ideal at_floor content dtype expert_floor expert_max_over_mean layer method mode model plan rank_floor rank_max_over_mean ranks tokens_per_rank"; got != want {
 		t.Errorf("balance keys %q, want %q", got, want)
 	}
-	if got, want := keys(r.Entries[0]), "dtype experts method model path plan rank ranks status tokens_per_rank top_k"; got != want {
+	if got, want := keys(r.Entries[0]), "content dtype experts layer method model path plan rank ranks status tokens_per_rank top_k"; got != want {
 		t.Errorf("entry keys %q, want %q", got, want)
 	}
 	// DeepSeek-V3 at EP 8 with 1 token per rank: 64 slots on 256 experts. The
 	// floor is 1/(64/256) = 4, ranks get 8 each, 64 experts are active.
 	want := map[string]any{
-		"model": "deepseek-v3", "method": "DeepSeekV3", "plan": "diagonal/1", "mode": "dep", "dtype": "float16", "ranks": 8.,
+		"model": "deepseek-v3", "method": "DeepSeekV3", "plan": "diagonal/1", "mode": "dep", "layer": 0., "dtype": "float16", "content": "logits", "ranks": 8.,
 		"tokens_per_rank": 1., "expert_max_over_mean": 4., "expert_floor": 4.,
 		"rank_max_over_mean": 1., "rank_floor": 1., "active_experts": 64., "at_floor": true, "active_experts_ideal": 64.,
 	}
@@ -176,6 +176,40 @@ func TestLogitsVerifyNamesTheFault(t *testing.T) {
 		}
 		if failed != 1 || len(v.Balance) != 1 || v.Balance[0].Experts != nil || v.Balance[0].Active != nil {
 			t.Errorf("%s: %+v", name, v)
+		}
+	}
+}
+
+// What differs in the layer alone, or holds ids alone, is told apart and in order.
+func TestLogitsOfLayers(t *testing.T) {
+	dir := t.TempDir()
+	for _, args := range [][]string{{"--layer", "10"}, {"--layer", "9"}, {}, {"--layer", "9", "--ids-only"}} {
+		ask(t, exitDone, nil, append([]string{"logits", "generate", "--experts", "8", "--top-k", "2", "--ep", "2", "--tokens", "3", "--cache", dir}, args...)...)
+	}
+	type row struct {
+		Layer   int    `json:"layer"`
+		Content string `json:"content"`
+	}
+	var r struct {
+		Balance []row `json:"balance"`
+		Entries []row `json:"entries"`
+	}
+	ask(t, exitDone, &r, "logits", "verify", "--format", "json", dir)
+	if len(r.Balance) != 4 || len(r.Entries) != 8 {
+		t.Fatalf("%d balances, %d entries", len(r.Balance), len(r.Entries))
+	}
+	for i, layer := range []int{0, 9, 9, 10} {
+		if r.Balance[i].Layer != layer {
+			t.Errorf("balance %d is of layer %d, want %d", i, r.Balance[i].Layer, layer)
+		}
+	}
+	for name, rows := range map[string][]row{"balances": r.Balance, "entries": r.Entries} {
+		of := map[row]int{}
+		for _, b := range rows {
+			of[b]++
+		}
+		if n := len(rows) / 4; !maps.Equal(of, map[row]int{{0, "logits"}: n, {9, "logits"}: n, {10, "logits"}: n, {9, "ids"}: n}) {
+			t.Errorf("%s: %v", name, of)
 		}
 	}
 }
@@ -304,7 +338,7 @@ func TestLogitsFormats(t *testing.T) {
 		lines := strings.Split(strings.TrimSpace(csv), "\n")
 		// 12 ranks·tokens·… : 4 ranks of 3 tokens, top-2: 24 slots on 8 experts, 3 each.
 		if code != exitDone || len(lines) != 2 || !strings.Contains(lines[0], "expert_max_over_mean,expert_floor") ||
-			!strings.HasPrefix(lines[1], "e8k2,Renormalize,diagonal/1,dep,bfloat16,4,3,1,1,1,1,8,8,4,") {
+			!strings.HasPrefix(lines[1], "e8k2,Renormalize,diagonal/1,dep,0,bfloat16,4,3,1,1,1,1,8,8,4,") {
 			t.Errorf("%s: exit %d: %q", verb, code, csv)
 		}
 		md, _, code := invoke(t.Context(), "logits", verb, "--format", "md", dir)
@@ -325,7 +359,7 @@ func TestLogitsFormats(t *testing.T) {
 func TestLogitsExitCodes(t *testing.T) {
 	dir := t.TempDir()
 	placement := filepath.Join(dir, "placement.json")
-	if err := os.WriteFile(placement, []byte("[[0,1,0],[2,3]]"), 0o600); err != nil {
+	if err := os.WriteFile(placement, []byte("[[0,1,0],[2]]"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	placed := filepath.Join(dir, "placed.json")
@@ -383,7 +417,7 @@ func TestLogitsExitCodes(t *testing.T) {
 		"bias unknown":     {generate("--model", "gpt-oss-20b", "--ep", "8", "--bias", checkpoint(t, "b", make([]float32, 32)), "--bias-tensor", "b"), exitUsage, "no correction bias"},
 		"bias too short":   {generate("--model", "deepseek-v3", "--ep", "8", "--bias", checkpoint(t, "b", make([]float32, 32)), "--bias-tensor", "b"), exitUsage, "256 bias values"},
 		"missing config":   {generate("--config", filepath.Join(dir, "x"), "--ep", "8"), exitFailed, "no such file"},
-		"placement holes":  {generate("--experts", "5", "--top-k", "1", "--placement", placement), exitFailed, "no rank holds expert 4"},
+		"placed nowhere":   {generate("--experts", "4", "--top-k", "1", "--placement", placement), exitFailed, "no rank holds expert 3"},
 		"replay, nothing":  {generate("--experts", "4", "--top-k", "1", "--ep", "2", "--plan", "replay"), exitUsage, "--counts"},
 	} {
 		_, stderr, code := invoke(t.Context(), c.args...)

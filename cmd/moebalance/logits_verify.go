@@ -90,7 +90,7 @@ func verifyDocument(dir string, s logits.Survey) output.Document {
 // balanceTable shows balance beside its floor, one row per batch size.
 func balanceTable(s logits.Survey) output.Table {
 	t := output.Table{Name: "balance", Title: "Balance over all ranks together", Columns: []output.Column{
-		{Name: "model"}, {Name: "method"}, {Name: "plan"}, {Name: "mode"}, {Name: "dtype"},
+		{Name: "model"}, {Name: "method"}, {Name: "plan"}, {Name: "mode"}, {Name: "layer", Kind: output.Count}, {Name: "dtype"},
 		{Name: "ranks", Kind: output.Count}, {Name: "tokens/rank", Key: "tokens_per_rank", Kind: output.Count},
 		{Name: "expert max/mean", Key: "expert_max_over_mean", Kind: output.Ratio}, {Name: "floor", Key: "expert_floor", Kind: output.Ratio},
 		{Name: "rank max/mean", Key: "rank_max_over_mean", Kind: output.Ratio}, {Name: "floor", Key: "rank_floor", Kind: output.Ratio},
@@ -102,7 +102,7 @@ func balanceTable(s logits.Survey) output.Table {
 		v := b.BatchBalance()
 		batches = append(batches, b.Batch)
 		t.Rows = append(t.Rows, []any{
-			v.Model, string(v.Method), v.Plan, string(v.Mode), contentText(b.Spec), v.Ranks, v.TokensPerRank,
+			v.Model, string(v.Method), v.Plan, string(v.Mode), v.Layer, contentText(b.Spec), v.Ranks, v.TokensPerRank,
 			v.ExpertMaxOverMean, v.ExpertFloor, v.RankMaxOverMean, v.RankFloor, v.ActiveExperts, v.ActiveExpertsIdeal,
 			b.Entries, b.Bytes, balanceStatus(b),
 		})
