@@ -166,8 +166,8 @@ func TestSidesOfOtherExtent(t *testing.T) {
 func TestSidesOfOtherExperts(t *testing.T) {
 	load := func(experts int) []nsys.ImbalanceStat {
 		return []nsys.ImbalanceStat{
-			{Layer: 3, Level: nsys.LevelExpert, Quantity: nsys.QuantityTime, Parts: experts + 1}, // those with time, by chance
-			{Layer: 3, Level: nsys.LevelExpert, Quantity: nsys.QuantityLoad, Parts: experts},
+			{Layer: 3, Level: router.LevelExpert, Quantity: nsys.QuantityTime, Parts: experts + 1}, // those with time, by chance
+			{Layer: 3, Level: router.LevelExpert, Quantity: nsys.QuantityLoad, Parts: experts},
 		}
 	}
 	normal, perfect := alternating()
@@ -342,11 +342,11 @@ func TestNoExpertWorkInOneArm(t *testing.T) {
 func TestRecordedLoadMustBeBalanced(t *testing.T) {
 	normal, perfect := alternating()
 	perfect.Imbalance = []nsys.ImbalanceStat{
-		{Layer: 3, Level: nsys.LevelRank, Quantity: nsys.QuantityTime, MaxOverMean: 1.3, Flagged: true},
-		{Layer: 3, Level: nsys.LevelExpert, Quantity: nsys.QuantityLoad, MaxOverMean: 1.3, Flagged: true},
-		{Layer: 3, Level: nsys.LevelRank, Quantity: nsys.QuantityLoad, Parts: 2, MaxOverMean: 1.2, Floor: 1},
+		{Layer: 3, Level: router.LevelRank, Quantity: nsys.QuantityTime, MaxOverMean: 1.3, Flagged: true},
+		{Layer: 3, Level: router.LevelExpert, Quantity: nsys.QuantityLoad, MaxOverMean: 1.3, Flagged: true},
+		{Layer: 3, Level: router.LevelRank, Quantity: nsys.QuantityLoad, Parts: 2, MaxOverMean: 1.2, Floor: 1},
 	}
-	normal.Imbalance = []nsys.ImbalanceStat{{Layer: 3, Level: nsys.LevelRank, Quantity: nsys.QuantityLoad, Parts: 2, MaxOverMean: 1.9, Flagged: true}}
+	normal.Imbalance = []nsys.ImbalanceStat{{Layer: 3, Level: router.LevelRank, Quantity: nsys.QuantityLoad, Parts: 2, MaxOverMean: 1.9, Flagged: true}}
 	c := CompareTraces(normal, perfect)
 	if !c.Comparable {
 		t.Errorf("refused for what is not the load of ranks: %v", c.Reasons)
@@ -356,7 +356,7 @@ func TestRecordedLoadMustBeBalanced(t *testing.T) {
 		t.Errorf("2 ranks against 4: %+v", few)
 	}
 	perfect.Imbalance[2].Parts = 2
-	if len(c.Balance) != 1 || c.Balance[0] != (BalanceChange{3, nsys.LevelRank, nsys.QuantityLoad, 1.9, 1.2}) {
+	if len(c.Balance) != 1 || c.Balance[0] != (BalanceChange{3, router.LevelRank, nsys.QuantityLoad, 1.9, 1.2}) {
 		t.Errorf("balance of both sides: %+v", c.Balance)
 	}
 	perfect.Imbalance[2].Flagged = true

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/router"
 )
 
 func sideOf(t *nsys.Trace, g *grid) Side {
@@ -82,7 +83,7 @@ func (c *TraceComparison) judgeExtent(normal, perfect *nsys.Trace, refuse func(s
 // of, 0 where it was not. All layers have as many.
 func recordedExperts(t *nsys.Trace) int {
 	for _, s := range t.Imbalance {
-		if s.Level == nsys.LevelExpert && s.Quantity == nsys.QuantityLoad {
+		if s.Level == router.LevelExpert && s.Quantity == nsys.QuantityLoad {
 			return s.Parts
 		}
 	}
@@ -135,7 +136,7 @@ func (c *TraceComparison) judgeArms(refuse func(string, ...any)) {
 // whether its ranks were balanced.
 func (c *TraceComparison) judgeLoad(perfect *nsys.Trace, refuse func(string, ...any)) {
 	for _, s := range perfect.Imbalance {
-		if s.Level == nsys.LevelRank && s.Quantity == nsys.QuantityLoad && s.Flagged {
+		if s.Level == router.LevelRank && s.Quantity == nsys.QuantityLoad && s.Flagged {
 			refuse("balance is not proved: the recorded load of the perfect arm has max/mean %.3f over ranks in layer %d (floor %.3f)", s.MaxOverMean, s.Layer, s.Floor)
 			return
 		}

@@ -41,7 +41,7 @@ func small() *nsys.Trace {
 				Stats: nsys.Stats{TotalNS: int64(1000 * (e + 1) * layer)},
 			})
 		}
-		t.Imbalance = append(t.Imbalance, nsys.ImbalanceStat{Layer: layer, Level: nsys.LevelExpert, Quantity: nsys.QuantityLoad, Steps: 2})
+		t.Imbalance = append(t.Imbalance, nsys.ImbalanceStat{Layer: layer, Level: router.LevelExpert, Quantity: nsys.QuantityLoad, Steps: 2})
 		t.Stragglers = append(t.Stragglers, nsys.StragglerStat{Layer: layer, Steps: 2, LossNS: router.Number(10000 * (2 - layer)), WorstRank: 1})
 	}
 	for rank := range 2 {

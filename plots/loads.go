@@ -15,7 +15,7 @@ import (
 func recordedSteps(t *nsys.Trace) map[int]float64 {
 	steps := map[int]float64{}
 	for _, s := range t.Imbalance {
-		if s.Level == nsys.LevelExpert && s.Quantity == nsys.QuantityLoad {
+		if s.Level == router.LevelExpert && s.Quantity == nsys.QuantityLoad {
 			steps[s.Layer] = float64(s.Steps)
 		}
 	}

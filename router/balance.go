@@ -5,6 +5,12 @@ import (
 	"slices"
 )
 
+// The levels at which a load or a time is spread: over ranks or over experts.
+const (
+	LevelRank   = "rank"
+	LevelExpert = "expert"
+)
+
 // Balance describes how evenly a total is spread over n parts: slots over
 // experts, slots over ranks, or nanoseconds over ranks. All ratios are
 // dimensionless and undefined (see Number) when the total is zero or there are

@@ -185,7 +185,7 @@ func countedLoads(path string) (bench.Counted, error) {
 	if err != nil {
 		return bench.Counted{}, err
 	}
-	ranks, experts := counts.Summarize(layers, counts.LevelRank), counts.Summarize(layers, counts.LevelExpert)
+	ranks, experts := counts.Summarize(layers, router.LevelRank), counts.Summarize(layers, router.LevelExpert)
 	c := bench.Counted{Source: path, Ranks: record.Ranks, RankMaxOverMean: router.Undefined(), RankFloor: router.Undefined(),
 		ExpertMaxOverMean: router.Undefined(), ExpertFloor: router.Undefined()}
 	if ranks.Layers > 0 {

@@ -130,7 +130,7 @@ func (p *profiledArm) take(t *nsys.Trace, treatment bench.Treatment) {
 		p.SeenArm, p.Evidence = t.Arm, t.ArmEvidence // else the traces look for other switches
 	}
 	for _, i := range t.Imbalance {
-		if i.Level != "rank" || i.Quantity != "time" || !i.MaxOverMean.Defined() {
+		if i.Level != router.LevelRank || i.Quantity != nsys.QuantityTime || !i.MaxOverMean.Defined() {
 			continue
 		}
 		if !p.MaxOverMean.Defined() || i.MaxOverMean > p.MaxOverMean {

@@ -196,7 +196,7 @@ func (res *countsResult) add(r *counts.Record, o counts.Options) error {
 	for _, l := range layers {
 		res.Imbalance = append(res.Imbalance, countsLayer{r.Source, l})
 	}
-	for _, level := range []string{counts.LevelRank, counts.LevelExpert} {
+	for _, level := range []string{router.LevelRank, router.LevelExpert} {
 		if s := counts.Summarize(layers, level); s.Layers > 0 {
 			res.Summary = append(res.Summary, countsSummary{r.Source, s})
 		}
@@ -220,7 +220,7 @@ func (res *countsResult) add(r *counts.Record, o counts.Options) error {
 func (res *countsResult) gate(limit float64) error {
 	var worst *countsLayer
 	for i, l := range res.Imbalance {
-		if l.Level == counts.LevelRank && l.Steps > 0 && (worst == nil || l.MaxOverMean/l.Floor > worst.MaxOverMean/worst.Floor) {
+		if l.Level == router.LevelRank && l.Steps > 0 && (worst == nil || l.MaxOverMean/l.Floor > worst.MaxOverMean/worst.Floor) {
 			worst = &res.Imbalance[i]
 		}
 	}

@@ -71,7 +71,7 @@ func foundBalance(in page.Input) string {
 func foundStraggler(in page.Input) string {
 	worst := nsys.ImbalanceStat{Imbalance: router.Undefined()}
 	for _, i := range in.Trace.Imbalance {
-		if i.Level == "rank" && i.Quantity == "time" && !(i.Imbalance <= worst.Imbalance) {
+		if i.Level == router.LevelRank && i.Quantity == nsys.QuantityTime && !(i.Imbalance <= worst.Imbalance) {
 			worst = i
 		}
 	}

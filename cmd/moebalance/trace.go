@@ -249,7 +249,7 @@ func readingBar(stderr io.Writer, paths []string) (progress func(bytes int64), d
 // traceGate fails on the worst layer.
 func traceGate(t *nsys.Trace, limit float64) error {
 	for _, o := range t.Overall {
-		if o.Level != nsys.LevelRank || o.Quantity != nsys.QuantityTime {
+		if o.Level != router.LevelRank || o.Quantity != nsys.QuantityTime {
 			continue
 		}
 		if router.Above(o.WorstMaxOverMean, router.Undefined(), limit) {

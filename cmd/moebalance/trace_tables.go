@@ -45,7 +45,7 @@ func traceHeadline(t *nsys.Trace) string {
 		arm = "unknown arm"
 	}
 	for _, o := range t.Overall {
-		if o.Level == nsys.LevelRank && o.Quantity == nsys.QuantityTime {
+		if o.Level == router.LevelRank && o.Quantity == nsys.QuantityTime {
 			if o.WorstLayer == nsys.None {
 				return fmt.Sprintf("%s: expert time over %d ranks is %.1f %% uneven, all layers taken together", arm, len(t.Ranks), 100*o.Imbalance)
 			}

@@ -9,12 +9,6 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// The two levels at which a load is spread.
-const (
-	LevelRank   = "rank"
-	LevelExpert = "expert"
-)
-
 // Options says how a record is judged. The zero value takes everything from the
 // record, with a threshold of 0.
 type Options struct {
@@ -75,7 +69,7 @@ func (r *Record) Imbalance(o Options) ([]LayerBalance, []Warning, error) {
 	steps := r.byLayer()
 	var out []LayerBalance
 	for _, layer := range r.Layers() {
-		rank, expert := newMean(layer, LevelRank), newMean(layer, LevelExpert)
+		rank, expert := newMean(layer, router.LevelRank), newMean(layer, router.LevelExpert)
 		for _, s := range steps[layer] {
 			if err := j.step(s, rank, expert); err != nil {
 				return nil, nil, fmt.Errorf("judging %q: layer %d: %w", r.Source, layer, err)

@@ -27,7 +27,7 @@ func judged(t *testing.T, r *Record, o Options) (rank, expert LayerBalance) {
 		t.Fatal(err)
 	}
 	for _, l := range layers {
-		if l.Level == LevelRank {
+		if l.Level == router.LevelRank {
 			rank = l
 		} else {
 			expert = l
@@ -65,7 +65,7 @@ func TestBalancednessReducesOverRanks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := Summarize(layers, LevelRank)
+	s := Summarize(layers, router.LevelRank)
 	if !near(s.Balancedness, 0.75) || !near(s.MaxOverMean, 4.0/3) || s.Layers != 3 || s.WorstLayer != 0 {
 		t.Errorf("summary %+v", s)
 	}
@@ -89,7 +89,7 @@ func TestEmptyStepsAreDroppedAndCounted(t *testing.T) {
 	if rank.Steps != 0 || rank.Dropped != 1 || rank.MaxOverMean.Defined() || rank.Flagged || rank.Worst != -1 || expert.Floor.Defined() {
 		t.Errorf("nothing but empty steps: %+v, %+v", rank, expert)
 	}
-	if s := Summarize([]LayerBalance{rank, expert}, LevelRank); s.Layers != 0 || s.MaxOverMean.Defined() || s.WorstLayer != -1 {
+	if s := Summarize([]LayerBalance{rank, expert}, router.LevelRank); s.Layers != 0 || s.MaxOverMean.Defined() || s.WorstLayer != -1 {
 		t.Errorf("summary of nothing: %+v", s)
 	}
 	if b, err := json.Marshal(rank); err != nil || !strings.Contains(string(b), `"max_over_mean":null`) {
@@ -216,7 +216,7 @@ func TestWhereTheExpertsAre(t *testing.T) {
 		}
 	}
 	layers, warnings, err := record(1, 0, load).Imbalance(Options{})
-	if err != nil || len(layers) != 1 || layers[0].Level != LevelExpert || !slices.Equal(codes(warnings), []string{"no_ranks"}) {
+	if err != nil || len(layers) != 1 || layers[0].Level != router.LevelExpert || !slices.Equal(codes(warnings), []string{"no_ranks"}) {
 		t.Errorf("without ranks: %+v, %v, %v", layers, warnings, err)
 	}
 }
@@ -292,12 +292,12 @@ func TestCapturesAreJudged(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, level := range []string{LevelRank, LevelExpert} {
+		for _, level := range []string{router.LevelRank, router.LevelExpert} {
 			if s := Summarize(layers, level); s.Flagged != c.flagged {
 				t.Errorf("%s, %s: %d layers flagged, want %d", c.path, level, s.Flagged, c.flagged)
 			}
 		}
-		if s := Summarize(layers, LevelRank); math.Abs(float64(s.MaxOverMean)-c.mean) > 0.0005 {
+		if s := Summarize(layers, router.LevelRank); math.Abs(float64(s.MaxOverMean)-c.mean) > 0.0005 {
 			t.Errorf("%s: mean rank max/mean %v, want %v", c.path, s.MaxOverMean, c.mean)
 		}
 	}

@@ -25,9 +25,9 @@ var (
 // series says which labels of a counter name the layer and the part that got
 // the slots, and whether that part is an expert or a rank.
 var series = map[string]struct{ layer, part, level string }{
-	"eplb_tokens_routed_to_expert":  {"layer_idx", "logical_expert_id", LevelExpert},
-	"eplb_tokens_routed_to_ep_rank": {"layer_idx", "dst_ep_rank", LevelRank},
-	"phy_expert_heat":               {"layer", "rank", LevelRank},
+	"eplb_tokens_routed_to_expert":  {"layer_idx", "logical_expert_id", router.LevelExpert},
+	"eplb_tokens_routed_to_ep_rank": {"layer_idx", "dst_ep_rank", router.LevelRank},
+	"phy_expert_heat":               {"layer", "rank", router.LevelRank},
 }
 
 // readPrometheus reads one scrape. Its counters run since the engine started,
@@ -75,7 +75,7 @@ func (c counters) add(name, labelled, value string) error {
 		return fmt.Errorf("want a layer number in %s, have %q", s.layer, labels[s.layer])
 	}
 	part, err := strconv.Atoi(labels[s.part])
-	if err != nil || part < 0 || part >= maxExperts || s.level == LevelRank && part >= maxRanks {
+	if err != nil || part < 0 || part >= maxExperts || s.level == router.LevelRank && part >= maxRanks {
 		return fmt.Errorf("want a number in %s, have %q", s.part, labels[s.part])
 	}
 	count, err := strconv.ParseFloat(value, 64)
@@ -96,14 +96,14 @@ func (c counters) steps() (experts, ranks int, steps []Step) {
 	for key, parts := range c {
 		byLayer[key.layer] = &Step{Layer: key.layer}
 		most := slices.Max(slices.Collect(maps.Keys(parts))) + 1
-		if key.level == LevelRank {
+		if key.level == router.LevelRank {
 			ranks = max(ranks, most)
 		} else {
 			experts = max(experts, most)
 		}
 	}
 	for key, parts := range c {
-		if key.level == LevelRank {
+		if key.level == router.LevelRank {
 			byLayer[key.layer].Received = dense(parts, ranks)
 		} else {
 			byLayer[key.layer].Load = router.Load{PerExpert: dense(parts, experts)}

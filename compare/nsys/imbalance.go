@@ -9,10 +9,8 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// The levels and quantities of an ImbalanceStat.
+// The quantities of an ImbalanceStat.
 const (
-	LevelRank    = "rank"
-	LevelExpert  = "expert"
 	QuantityTime = "time"
 	QuantityLoad = "load"
 )
@@ -166,7 +164,7 @@ func (r *reduction) imbalance() {
 	for _, g := range r.layerGrids(func(p Phase) bool { return p == PhaseExperts }) {
 		lost += g.lost
 		if len(g.ranks) > 1 {
-			t := newTally(g.layer, LevelRank, g.ranks)
+			t := newTally(g.layer, router.LevelRank, g.ranks)
 			for _, row := range g.times {
 				t.add(row)
 			}
@@ -188,7 +186,7 @@ func (r *reduction) imbalance() {
 
 // overall averages the layers of each level and quantity.
 func (r *reduction) overall() {
-	for _, level := range []string{LevelRank, LevelExpert} {
+	for _, level := range []string{router.LevelRank, router.LevelExpert} {
 		for _, quantity := range []string{QuantityTime, QuantityLoad} {
 			o := OverallStat{Level: level, Quantity: quantity, WorstLayer: None}
 			for _, s := range r.trace.Imbalance {
@@ -292,7 +290,7 @@ func (r *reduction) expertImbalance() {
 	row := make([]int64, len(experts))
 	for len(list) > 0 {
 		layer := list[0].Layer
-		t := newTally(int(layer), LevelExpert, experts)
+		t := newTally(int(layer), router.LevelExpert, experts)
 		for len(list) > 0 && list[0].Layer == layer {
 			step := list[0].Step
 			clear(row)

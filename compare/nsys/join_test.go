@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/moebalance/moebalance/router"
 )
 
 // phaseTime is the time of one rank, layer and phase.
@@ -270,7 +272,7 @@ func TestExpertsOfRanksNotGiven(t *testing.T) {
 			paths = append(paths, filepath.Join(capture, "normal.rank"+rank+".sqlite"))
 		}
 		for _, s := range mustRead(t, Options{}, paths...).Imbalance {
-			if s.Level == LevelExpert && s.Parts != c.parts {
+			if s.Level == router.LevelExpert && s.Parts != c.parts {
 				t.Errorf("ranks %v, layer %d: want %d experts, have %d", c.ranks, s.Layer, c.parts, s.Parts)
 			}
 		}

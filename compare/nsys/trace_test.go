@@ -172,7 +172,7 @@ func TestCaptures(t *testing.T) {
 		t.Errorf("wait %v, transfer %v", wait, transfer)
 	}
 	for _, o := range loop.Overall {
-		if o.Level == LevelRank && (o.WorstLayer != 1 || o.Flagged != 2) {
+		if o.Level == router.LevelRank && (o.WorstLayer != 1 || o.Flagged != 2) {
 			t.Errorf("want layer 1 the worst of 2 flagged ones, have %+v", o)
 		}
 	}

@@ -40,7 +40,7 @@ func (p Page) imbalance() (section, error) {
 	if err := p.addImbalanceFigures(&s); err != nil {
 		return s, err
 	}
-	for _, level := range []string{nsys.LevelRank, nsys.LevelExpert} {
+	for _, level := range []string{router.LevelRank, router.LevelExpert} {
 		t := unevenTable(atLevel(all, level))
 		t.Caption = "The layers with the largest imbalance over " + level + "s"
 		t.Rows = t.Rows[:min(len(t.Rows), shownRows)]
@@ -152,7 +152,7 @@ func basisOf(t *nsys.Trace, i nsys.ImbalanceStat) string {
 	if i.Quantity == nsys.QuantityLoad {
 		return recordedBasis
 	}
-	if i.Level == nsys.LevelExpert {
+	if i.Level == router.LevelExpert {
 		for _, e := range t.Experts {
 			if e.Layer == i.Layer && e.Basis == nsys.Allocated {
 				return string(nsys.Allocated)
@@ -178,7 +178,7 @@ func unevenTable(rows []uneven) table {
 // imbalanceSentences name, per source, how many layers are uneven over ranks and
 // the worst one. Time comes before load: it is what steps wait for.
 func imbalanceSentences(all []uneven) (out []string) {
-	overRanks := atLevel(all, nsys.LevelRank)
+	overRanks := atLevel(all, router.LevelRank)
 	slices.SortStableFunc(overRanks, func(a, b uneven) int {
 		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(b.Quantity, a.Quantity))
 	})

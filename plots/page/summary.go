@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"github.com/moebalance/moebalance/compare"
-	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/logits"
+	"github.com/moebalance/moebalance/router"
 )
 
 // summary is the head of the page: the few numbers that answer it.
@@ -24,7 +24,7 @@ func (p Page) summary() (facts []fact) {
 		}
 	}
 	for _, u := range p.unevenness() {
-		if u.Level == nsys.LevelRank && u.Imbalance.Defined() {
+		if u.Level == router.LevelRank && u.Imbalance.Defined() {
 			m := good
 			if u.Flagged {
 				m = bad
