@@ -1,16 +1,36 @@
 package compare
 
-// Arm is one of the two routings compared.
-type Arm string
+import "github.com/moebalance/moebalance/compare/bench"
 
-// The arms, in the words of reports, flags and JSON.
+// What a campaign records and what is judged of it go by the same words: these are
+// package bench's.
+type (
+	Arm         = bench.Arm
+	Proof       = bench.Proof
+	Difference  = bench.Difference
+	Check       = bench.Check
+	CheckStatus = bench.CheckStatus
+)
+
+// The arms.
 const (
-	Normal  Arm = "normal"  // the learned router
-	Perfect Arm = "perfect" // balanced routing
+	Normal  = bench.Normal
+	Perfect = bench.Perfect
 )
 
 // Arms lists both in the order reports show them.
-var Arms = [2]Arm{Normal, Perfect}
+var Arms = bench.Arms
+
+// AllRanks is the rank of evidence that covers all ranks of an arm together.
+const AllRanks = bench.AllRanks
+
+// The outcomes of checks.
+const (
+	Pass    = bench.Pass
+	Warn    = bench.Warn
+	Fail    = bench.Fail
+	Unknown = bench.Unknown
+)
 
 // Metric is what a campaign compares. Unit is as printed, such as "tok/s".
 type Metric struct {

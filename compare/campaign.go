@@ -79,18 +79,6 @@ const (
 	WorkErrors       = "errors" // requests that failed: must be within the tolerance of the requests
 )
 
-// Proof is the evidence that one rank ran the arm it should have: perfect
-// routing in the perfect arm, and not in the normal one.
-type Proof struct {
-	Arm      Arm    `json:"arm"`
-	Rank     int    `json:"rank"` // AllRanks where the evidence covers all together
-	Proved   bool   `json:"proved"`
-	Evidence string `json:"evidence"` // what was seen, or what was missing
-}
-
-// AllRanks is the rank of evidence that covers all ranks of an arm together.
-const AllRanks = -1
-
 // where names an arm and ranks of it, ascending, in a sentence.
 func where(arm Arm, ranks []int) string {
 	switch {
@@ -100,34 +88,6 @@ func where(arm Arm, ranks []int) string {
 		return fmt.Sprintf("%s arm, rank %d", arm, ranks[0])
 	}
 	return fmt.Sprintf("%s arm, ranks %s", arm, list(ranks))
-}
-
-// Difference is something in which the recorded arms differ.
-type Difference struct {
-	Kind     string `json:"kind"` // environment, argument, file, hardware
-	Name     string `json:"name"`
-	Normal   string `json:"normal"`
-	Perfect  string `json:"perfect"`
-	Declared bool   `json:"declared"` // part of the treatment
-}
-
-// CheckStatus is the outcome of a check.
-type CheckStatus string
-
-// The outcomes. Only Fail makes a campaign invalid; Unknown says that what the
-// check needs was not recorded.
-const (
-	Pass    CheckStatus = "pass"
-	Warn    CheckStatus = "warn"
-	Fail    CheckStatus = "fail"
-	Unknown CheckStatus = "unknown"
-)
-
-// Check is one question about a campaign's validity and its answer.
-type Check struct {
-	Name   string      `json:"name"`
-	Status CheckStatus `json:"status"`
-	Text   string      `json:"text"`
 }
 
 // Pair is one pair of launches as results show it: every one, complete or not.

@@ -79,9 +79,9 @@ func (c Campaign) checkProof() Check {
 		}
 	}
 	if len(missing) > 0 {
-		return Check{CheckProof, Fail, strings.Join(missing, "; ")}
+		return Check{Name: CheckProof, Status: Fail, Text: strings.Join(missing, "; ")}
 	}
-	return Check{CheckProof, Pass, "routing was balanced in the perfect arm and not in the normal arm, on every rank"}
+	return Check{Name: CheckProof, Status: Pass, Text: "routing was balanced in the perfect arm and not in the normal arm, on every rank"}
 }
 
 func (c Campaign) checkDifferences() Check {
@@ -96,13 +96,13 @@ func (c Campaign) checkDifferences() Check {
 	}
 	switch {
 	case len(other) > 0:
-		return Check{CheckDifference, Fail, "the arms also differ in " + strings.Join(other, "; ")}
+		return Check{Name: CheckDifference, Status: Fail, Text: "the arms also differ in " + strings.Join(other, "; ")}
 	case !c.Compared:
-		return Check{CheckDifference, Unknown, "environment, arguments and files of the arms were not recorded"}
+		return Check{Name: CheckDifference, Status: Unknown, Text: "environment, arguments and files of the arms were not recorded"}
 	case len(declared) == 0:
-		return Check{CheckDifference, Fail, "nothing differs between the arms: the treatment was not applied"}
+		return Check{Name: CheckDifference, Status: Fail, Text: "nothing differs between the arms: the treatment was not applied"}
 	}
-	return Check{CheckDifference, Pass, strings.Join(declared, "; ")}
+	return Check{Name: CheckDifference, Status: Pass, Text: strings.Join(declared, "; ")}
 }
 
 // checkWork compares what the two launches of each complete pair did.
@@ -132,13 +132,13 @@ func (c Campaign) checkWork(sessions []session) Check {
 	}
 	switch {
 	case len(unequal) > 0:
-		return Check{CheckWork, Fail, fmt.Sprintf("%s (tolerance %g %%)", strings.Join(unequal, "; "), 100*c.Tolerance)}
+		return Check{Name: CheckWork, Status: Fail, Text: fmt.Sprintf("%s (tolerance %g %%)", strings.Join(unequal, "; "), 100*c.Tolerance)}
 	case len(names) == 0:
-		return Check{CheckWork, Unknown, "no launch reported requests or tokens"}
+		return Check{Name: CheckWork, Status: Unknown, Text: "no launch reported requests or tokens"}
 	case len(half) > 0:
-		return Check{CheckWork, Warn, strings.Join(half, "; ")}
+		return Check{Name: CheckWork, Status: Warn, Text: strings.Join(half, "; ")}
 	}
-	return Check{CheckWork, Pass, fmt.Sprintf("%s within %g %% in every pair", strings.Join(names, ", "), 100*c.Tolerance)}
+	return Check{Name: CheckWork, Status: Pass, Text: fmt.Sprintf("%s within %g %% in every pair", strings.Join(names, ", "), 100*c.Tolerance)}
 }
 
 // workNames lists what any launch of a complete pair reported, in order.
@@ -182,9 +182,9 @@ func checkPairs(pairs []Pair) Check {
 		}
 	}
 	if len(open) > 0 {
-		return Check{CheckPairs, Warn, fmt.Sprintf("%d complete; not complete and left out: pair %s", complete, strings.Join(open, ", "))}
+		return Check{Name: CheckPairs, Status: Warn, Text: fmt.Sprintf("%d complete; not complete and left out: pair %s", complete, strings.Join(open, ", "))}
 	}
-	return Check{CheckPairs, Pass, fmt.Sprintf("%d complete, none left out", complete)}
+	return Check{Name: CheckPairs, Status: Pass, Text: fmt.Sprintf("%d complete, none left out", complete)}
 }
 
 // byOrder splits the log gains of complete pairs by which launch ran first.
@@ -206,13 +206,13 @@ func byOrder(pairs []Pair) (normalFirst, perfectFirst []float64) {
 func checkOrder(pairs []Pair) Check {
 	ab, ba := byOrder(pairs)
 	if len(ab)+len(ba) == 0 {
-		return Check{CheckOrder, Unknown, "no complete pair whose order is known"}
+		return Check{Name: CheckOrder, Status: Unknown, Text: "no complete pair whose order is known"}
 	}
 	text := fmt.Sprintf("normal first in %d pairs, perfect first in %d", len(ab), len(ba))
 	if d := len(ab) - len(ba); d < -1 || d > 1 {
-		return Check{CheckOrder, Warn, text + ": drift does not cancel"}
+		return Check{Name: CheckOrder, Status: Warn, Text: text + ": drift does not cancel"}
 	}
-	return Check{CheckOrder, Pass, text}
+	return Check{Name: CheckOrder, Status: Pass, Text: text}
 }
 
 // checkOrderEffect asks whether running second changes the value.
@@ -220,13 +220,13 @@ func (c Campaign) checkOrderEffect(pairs []Pair) Check {
 	ab, ba := byOrder(pairs)
 	e := stats.OrderEffect(ab, ba, c.Confidence)
 	if math.IsNaN(e.P) {
-		return Check{CheckOrderEffect, Unknown, "too few pairs in both orders"}
+		return Check{Name: CheckOrderEffect, Status: Unknown, Text: "too few pairs in both orders"}
 	}
 	text := fmt.Sprintf("running second changes a launch by %s (p = %.2g)", percent(fraction(e.Estimate)), e.P)
 	if e.P < driftLevel {
-		return Check{CheckOrderEffect, Warn, text + "; a balanced order cancels it"}
+		return Check{Name: CheckOrderEffect, Status: Warn, Text: text + "; a balanced order cancels it"}
 	}
-	return Check{CheckOrderEffect, Pass, text}
+	return Check{Name: CheckOrderEffect, Status: Pass, Text: text}
 }
 
 // checkDrift fits one slope to the log values of both arms over the launches'
@@ -252,17 +252,17 @@ func (c Campaign) checkDrift(sessions []session) Check {
 	}
 	slope := stats.CommonSlope(x, y, group, c.Confidence)
 	if math.IsNaN(slope.P) {
-		return Check{CheckDrift, Unknown, "too few launches"}
+		return Check{Name: CheckDrift, Status: Unknown, Text: "too few launches"}
 	}
 	span := slices.Max(x) - slices.Min(x)
 	text := fmt.Sprintf("the values change by %s from first to last launch (p = %.2g)", percent(fraction(slope.Estimate*span)), slope.P)
 	switch {
 	case slope.P >= driftLevel:
-		return Check{CheckDrift, Pass, text}
+		return Check{Name: CheckDrift, Status: Pass, Text: text}
 	case len(sameOrder) == 1:
-		return Check{CheckDrift, Fail, text + ", and one arm always ran first: drift cannot be told from gain; alternate the order"}
+		return Check{Name: CheckDrift, Status: Fail, Text: text + ", and one arm always ran first: drift cannot be told from gain; alternate the order"}
 	}
-	return Check{CheckDrift, Warn, text + "; a balanced order cancels it"}
+	return Check{Name: CheckDrift, Status: Warn, Text: text + "; a balanced order cancels it"}
 }
 
 // checkNoise compares the gain with what A/A pairs show between equal arms;
@@ -281,11 +281,11 @@ func checkNoise(pairs []Pair, g Gain) (Check, bool) {
 	text := fmt.Sprintf("equal launches differ by up to %.1f %% in %d control pairs", 100*math.Expm1(most), n)
 	switch {
 	case !g.Estimate.Defined():
-		return Check{CheckNoise, Unknown, text + "; no complete pair to compare with"}, true
+		return Check{Name: CheckNoise, Status: Unknown, Text: text + "; no complete pair to compare with"}, true
 	case math.Abs(math.Log1p(float64(g.Estimate))) <= most:
-		return Check{CheckNoise, Warn, text + ": no less than the gain"}, true
+		return Check{Name: CheckNoise, Status: Warn, Text: text + ": no less than the gain"}, true
 	}
-	return Check{CheckNoise, Pass, text}, true
+	return Check{Name: CheckNoise, Status: Pass, Text: text}, true
 }
 
 // checkSign flags a perfect router that is slower, which balance alone cannot
@@ -293,9 +293,9 @@ func checkNoise(pairs []Pair, g Gain) (Check, bool) {
 func checkSign(g Gain) Check {
 	switch {
 	case !g.Estimate.Defined():
-		return Check{CheckSign, Unknown, "no complete pair"}
+		return Check{Name: CheckSign, Status: Unknown, Text: "no complete pair"}
 	case g.Estimate < 0:
-		return Check{CheckSign, Warn, fmt.Sprintf("perfect routing is slower (%s): at small batches it wakes more experts than real traffic does; see the active experts", percent(g.Estimate))}
+		return Check{Name: CheckSign, Status: Warn, Text: fmt.Sprintf("perfect routing is slower (%s): at small batches it wakes more experts than real traffic does; see the active experts", percent(g.Estimate))}
 	}
-	return Check{CheckSign, Pass, "perfect routing is not slower"}
+	return Check{Name: CheckSign, Status: Pass, Text: "perfect routing is not slower"}
 }

@@ -28,13 +28,13 @@ func TestInvalidCampaigns(t *testing.T) {
 		{"a rank missing", func(c *Campaign) { c.Proof = c.Proof[:3] }, CheckProof, Fail, "perfect arm, rank 1: no evidence"},
 		{"two ranks unproved alike", func(c *Campaign) { c.Proof[2].Proved, c.Proof[3].Proved = false, false }, CheckProof, Fail, "perfect arm, ranks 0, 1: "},
 		{"all ranks at once", func(c *Campaign) {
-			c.Proof = []Proof{{Normal, AllRanks, true, ""}, {Perfect, AllRanks, true, ""}}
+			c.Proof = []Proof{{Arm: Normal, Rank: AllRanks, Proved: true, Evidence: ""}, {Arm: Perfect, Rank: AllRanks, Proved: true, Evidence: ""}}
 		}, CheckProof, Pass, "every rank"},
 		{"all ranks unproved", func(c *Campaign) {
-			c.Proof = []Proof{{Normal, AllRanks, true, ""}, {Perfect, AllRanks, false, "nothing seen"}}
+			c.Proof = []Proof{{Arm: Normal, Rank: AllRanks, Proved: true, Evidence: ""}, {Arm: Perfect, Rank: AllRanks, Proved: false, Evidence: "nothing seen"}}
 		}, CheckProof, Fail, "perfect arm: nothing seen"},
 		{"another difference", func(c *Campaign) {
-			c.Differences = append(c.Differences, Difference{"argument", "--batch", "8", "16", false})
+			c.Differences = append(c.Differences, Difference{Kind: "argument", Name: "--batch", Normal: "8", Perfect: "16"})
 		}, CheckDifference, Fail, `argument --batch: "8" against "16"`},
 		{"no difference", func(c *Campaign) { c.Differences = nil }, CheckDifference, Fail, "nothing differs"},
 		{"not compared", func(c *Campaign) { c.Compared, c.Differences = false, nil }, CheckDifference, Unknown, "not recorded"},
@@ -67,7 +67,7 @@ func TestInvalidCampaigns(t *testing.T) {
 				work(*c, i, WorkErrors, 1)
 			}
 		}, CheckWork, Fail, "failed"},
-		{"caller's check", func(c *Campaign) { c.Checks = []Check{{"gpus", Fail, "another process on GPU 3"}} }, "gpus", Fail, "GPU 3"},
+		{"caller's check", func(c *Campaign) { c.Checks = []Check{{Name: "gpus", Status: Fail, Text: "another process on GPU 3"}} }, "gpus", Fail, "GPU 3"},
 		{"a launch failed", func(c *Campaign) { c.Launches[3].Status = "timed out" }, CheckPairs, Warn, "pair 1"},
 		{"always normal first", func(c *Campaign) {
 			for i := range c.Launches {

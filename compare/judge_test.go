@@ -16,7 +16,7 @@ func proved() []Proof {
 	var p []Proof
 	for _, arm := range Arms {
 		for rank := range 2 {
-			p = append(p, Proof{arm, rank, true, "expert counts"})
+			p = append(p, Proof{Arm: arm, Rank: rank, Proved: true, Evidence: "expert counts"})
 		}
 	}
 	return p
@@ -27,7 +27,7 @@ func valid(launches []Launch) Campaign {
 	return Campaign{
 		Criteria: DefaultCriteria(), Command: "bench", Metric: Metric{Name: "output_throughput", Unit: "tok/s", HigherIsBetter: true},
 		Launches: launches, Ranks: 2, Proof: proved(), Compared: true,
-		Differences: []Difference{{"environment", "ENABLE_PERFECT_ROUTER", "0", "1", true}},
+		Differences: []Difference{{Kind: "environment", Name: "ENABLE_PERFECT_ROUTER", Normal: "0", Perfect: "1", Declared: true}},
 	}
 }
 

@@ -214,16 +214,19 @@ func (o *benchOptions) runCampaign(ctx context.Context, campaign *bench.Campaign
 	defer progress.close()
 	h := thisHost()
 	h.Report = progress.event
+	verdict := func(c *bench.Campaign, confidence float64, traces bench.TraceProof) compare.Verdict {
+		return compare.Judge(compare.Recorded(c, confidence, traces)).Verdict
+	}
 	h.Decide = func(c *bench.Campaign, confidence float64) (bool, error) {
-		verdict := judgeAt(c, confidence, tracesToCome(c)).Verdict
-		return verdict != compare.Inconclusive && !(verdict == compare.Invalid && o.keepGoing), nil
+		v := verdict(c, confidence, c.TracesToCome())
+		return v != compare.Inconclusive && !(v == compare.Invalid && o.keepGoing), nil
 	}
 	if !o.keepGoing {
 		h.Accept = func(c *bench.Campaign) error {
-			if judgeAt(c, lookConfidence(c), tracesToCome(c)).Verdict == compare.Invalid {
+			if verdict(c, c.Confidence(), c.TracesToCome()) == compare.Invalid {
 				return errNotComparable
 			}
-			if judgeAt(c, lookConfidence(c), traceProof{}).Verdict == compare.Invalid {
+			if verdict(c, c.Confidence(), bench.TraceProof{}) == compare.Invalid {
 				progress.say("nothing proves how the first pair was routed: the traces of the profiled pair must")
 			}
 			return nil

@@ -30,44 +30,12 @@ type profiledArm struct {
 	Error       string        `json:"error,omitempty"` // why the exports could not be read
 }
 
-// traceProof is what the traces of the profiled pair say about routing.
-type traceProof struct {
-	proved   bool   // balanced in the perfect arm and not in the normal one
-	evidence string // empty where there are no traces
-}
-
-// tracesToCome stands for the traces of a profiled pair that is still to be
-// launched: what they will say is not known, so nothing is refused for lack of
-// proof yet.
-func tracesToCome(c *bench.Campaign) traceProof {
-	if !c.Spec.Design.Profiled {
-		return traceProof{}
-	}
-	return traceProof{proved: true, evidence: "the traces of the profiled pair are to show it"}
-}
-
-// proveByTraces compares the expert work of both arms over the ranks, per step
-// and layer. The perfect arm must stay within compare.BalancedWithin and the normal
-// one be beyond it; between the two nothing is proved.
-func proveByTraces(normal, perfect *nsys.Trace) traceProof {
-	c := compare.CompareTraces(normal, perfect).Ceiling
-	if !c.Balancedness.Defined() || !c.PerfectBalancedness.Defined() {
-		return traceProof{evidence: "the profiled pair's traces do not show expert work on two ranks"}
-	}
-	inNormal, inPerfect := 1/c.Balancedness.Float64(), 1/c.PerfectBalancedness.Float64()
-	return traceProof{
-		proved: inPerfect <= 1+compare.BalancedWithin && inNormal > 1+compare.BalancedWithin,
-		evidence: fmt.Sprintf("in the profiled pair expert work over ranks has max/mean %.3f in the normal arm and %.3f in the perfect one (want above and below %.2f)",
-			inNormal, inPerfect, 1+compare.BalancedWithin),
-	}
-}
-
 // readProfiled hands the exports of the profiled pair to the trace reader. A pair
 // that was not profiled gives none; exports that cannot be read do not spoil the
 // campaign. With keep, each arm is reduced once to a summary in the campaign
 // folder; a verb that only reads a campaign writes nothing there. The error is
 // that of an interruption.
-func readProfiled(ctx context.Context, c *bench.Campaign, keep bool) (arms []profiledArm, proof traceProof, err error) {
+func readProfiled(ctx context.Context, c *bench.Campaign, keep bool) (arms []profiledArm, proof bench.TraceProof, err error) {
 	arms = []profiledArm{}
 	traces := make(map[bench.Arm]*nsys.Trace)
 	for _, arm := range bench.Arms {
@@ -77,7 +45,7 @@ func readProfiled(ctx context.Context, c *bench.Campaign, keep bool) (arms []pro
 		}
 		p := profiledArm{Arm: string(arm), Exports: exports, Layer: nsys.None, MaxOverMean: router.Undefined(),
 			Summary: filepath.Join(c.Folder, fmt.Sprintf("trace-%s.summary", arm))}
-		t, err := p.read(ctx, nsys.Options{Threshold: c.Spec.Threshold}, keep)
+		t, err := p.read(ctx, nsys.Options{Threshold: defaultThreshold}, keep)
 		switch {
 		case err == nil:
 			p.take(t, c.Spec.Treatment)
@@ -90,7 +58,7 @@ func readProfiled(ctx context.Context, c *bench.Campaign, keep bool) (arms []pro
 		arms = append(arms, p)
 	}
 	if len(traces) == len(bench.Arms) {
-		proof = proveByTraces(traces[bench.Normal], traces[bench.Perfect])
+		proof = compare.ProveByTraces(traces[bench.Normal], traces[bench.Perfect])
 	}
 	return arms, proof, nil
 }
@@ -179,10 +147,9 @@ func profiledNotes(arms []profiledArm) []string {
 	return notes
 }
 
-// withProfiled adds the profiled pair to a result, and a check of whether its
-// traces show the arms that were launched.
-func (r *benchResult) withProfiled(arms []profiledArm) {
-	r.Profiled = arms
+// profiledChecks ask whether the traces show the arms that were launched.
+func profiledChecks(arms []profiledArm) []compare.Check {
+	var checks []compare.Check
 	for _, p := range arms {
 		if p.Error != "" || p.SeenArm == "" {
 			continue
@@ -191,6 +158,7 @@ func (r *benchResult) withProfiled(arms []profiledArm) {
 		if p.SeenArm != p.Arm {
 			check.Status, check.Text = compare.Warn, fmt.Sprintf("the traces of the %s launch show the arm %q", p.Arm, p.SeenArm)
 		}
-		r.Checks = append(r.Checks, check)
+		checks = append(checks, check)
 	}
+	return checks
 }

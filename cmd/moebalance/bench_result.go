@@ -8,7 +8,6 @@ import (
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/compare"
 	"github.com/moebalance/moebalance/compare/bench"
-	"github.com/moebalance/moebalance/compare/bench/metrics"
 )
 
 // benchResult is the JSON of bench: the judged campaign, and where it lies.
@@ -42,144 +41,19 @@ func judgeProfiled(ctx context.Context, c *bench.Campaign, keep bool) (benchResu
 	if err != nil {
 		return benchResult{}, err
 	}
-	r := judgeAt(c, lookConfidence(c), traces)
-	r.withProfiled(arms)
+	r := benchResult{
+		CampaignResult: compare.Judge(compare.Recorded(c, c.Confidence(), traces)),
+		Version:        version, Campaign: stateOf(c), Profiled: arms,
+	}
+	r.Checks = append(r.Checks, profiledChecks(arms)...)
 	return r, nil
 }
 
-// lookConfidence is the confidence of a campaign's interval; under the
-// sequential rule that of one look.
-func lookConfidence(c *bench.Campaign) float64 {
-	if c.Spec.Design.UntilDecided {
-		return bench.LookConfidence(c.Spec.Design.Pairs, c.Spec.Confidence)
-	}
-	return c.Spec.Confidence
-}
-
-// judgeAt judges a campaign at a confidence. What traces prove stands in for
-// ranks of which the launches themselves say nothing.
-func judgeAt(c *bench.Campaign, confidence float64, traces traceProof) benchResult {
-	e := c.Evidence()
-	in := compare.Campaign{
-		Command: bench.Quote(c.Spec.Command.Normal), Seed: c.Spec.Design.Seed, Compared: e.Compared,
-		Criteria: compare.Criteria{Threshold: c.Spec.Threshold, Confidence: confidence, Tolerance: c.Spec.WorkTolerance},
-	}
-	reader := launchReader{spec: c.Spec}
-	for _, l := range c.Launches {
-		if (l.Kind == bench.Timed || l.Kind == bench.Floor) && len(l.Attempts) > 0 {
-			in.Launches = append(in.Launches, reader.launch(l))
-		}
-	}
-	in.Metric = reader.metric
-	for _, p := range e.Proofs {
-		proof := compare.Proof{Arm: compare.Arm(p.Arm), Rank: p.Rank, Proved: p.Proves(), Evidence: p.Evidence}
-		if p.Standing == bench.Unproved && traces.evidence != "" {
-			proof.Proved, proof.Evidence = traces.proved, p.Evidence+"; "+traces.evidence
-		}
-		in.Proof = append(in.Proof, proof)
-	}
-	for _, d := range e.Differences {
-		in.Differences = append(in.Differences, compare.Difference(d))
-	}
-	for _, check := range e.Checks {
-		in.Checks = append(in.Checks, compare.Check{Name: check.Name, Status: statuses[check.Outcome], Text: check.Text})
-	}
-	return benchResult{CampaignResult: compare.Judge(in), Version: version, Profiled: []profiledArm{}, Campaign: campaignState{
+func stateOf(c *bench.Campaign) campaignState {
+	return campaignState{
 		Folder: c.Folder, Treatment: c.Spec.Treatment.Name, Order: string(c.Spec.Design.Order), Seed: c.Spec.Design.Seed, Pairs: c.Spec.Design.Pairs,
-		Launches: c.Finished(), Left: c.Left(), Sessions: c.Sessions, Confidence: c.Spec.Confidence, Looks: looksOf(c), DecidedAfter: c.Decided, Format: reader.format,
-	}}
-}
-
-func looksOf(c *bench.Campaign) []int {
-	if !c.Spec.Design.UntilDecided {
-		return []int{}
+		Launches: c.Finished(), Left: c.Left(), Sessions: c.Sessions, Confidence: c.Spec.Confidence, Looks: c.Looks(), DecidedAfter: c.Decided, Format: c.Format(),
 	}
-	return bench.Looks(c.Spec.Design.Pairs, c.Spec.Confidence)
-}
-
-var statuses = map[bench.Outcome]compare.CheckStatus{
-	bench.Passed: compare.Pass, bench.Warned: compare.Warn, bench.Broken: compare.Fail, bench.Unknown: compare.Unknown,
-}
-
-// launchReader turns launches into what the judge wants. The first one with a
-// result says which metric of which format all are held to.
-type launchReader struct {
-	spec   bench.Spec
-	metric compare.Metric
-	format string
-}
-
-// launch is a launch that was started. Control pairs are numbered behind the
-// timed ones.
-func (r *launchReader) launch(l bench.Launch) compare.Launch {
-	a := l.Attempts[len(l.Attempts)-1]
-	j := compare.Launch{Pair: l.Pair, Arm: compare.Arm(l.Arm), Position: l.Position, Control: l.Kind == bench.Floor,
-		Status: string(a.State), Note: attemptNote(l)}
-	if j.Control {
-		j.Pair += r.spec.Design.Pairs
-	}
-	if a.Result == nil {
-		return j
-	}
-	name := r.spec.Metric
-	if name == "" {
-		name = a.Result.Primary
-	}
-	m, ok := a.Result.Metric(name)
-	if !ok {
-		j.Status = "without " + name
-		return j
-	}
-	this := judgedMetric(m)
-	if r.metric == (compare.Metric{}) {
-		r.metric, r.format = this, a.Result.Format
-	}
-	if r.metric != this || r.format != a.Result.Format {
-		j.Status = fmt.Sprintf("reports %s (%s) of %s, not %s (%s) of %s", m.Name, m.Definition, a.Result.Format, r.metric.Name, r.metric.Definition, r.format)
-		return j
-	}
-	j.Status, j.Value, j.Work = compare.StatusOK, m.Value.Float64(), workOf(a.Result.Work)
-	j.Secondary = secondaryOf(*a.Result, m)
-	return j
-}
-
-func judgedMetric(m metrics.Metric) compare.Metric {
-	return compare.Metric{Name: m.Name, Unit: m.Unit, HigherIsBetter: m.HigherIsBetter, Definition: m.Definition}
-}
-
-// attemptNote tells of the attempts before the last.
-func attemptNote(l bench.Launch) string {
-	var notes []string
-	for _, a := range l.Attempts {
-		if a.Error != "" {
-			notes = append(notes, fmt.Sprintf("attempt %d %s: %s", a.Number, a.State, a.Error))
-		}
-	}
-	return strings.Join(notes, "; ")
-}
-
-// secondaryOf are the metrics of a report beside the one compared.
-func secondaryOf(r metrics.Result, primary metrics.Metric) []compare.Measured {
-	var others []compare.Measured
-	for _, m := range r.Metrics {
-		if m.Name != primary.Name && m.Value.Defined() {
-			others = append(others, compare.Measured{Metric: judgedMetric(m), Value: m.Value.Float64()})
-		}
-	}
-	return others
-}
-
-func workOf(w metrics.Work) map[string]float64 {
-	work := make(map[string]float64)
-	for name, count := range map[string]metrics.Count{
-		compare.WorkRequests: w.Requests, compare.WorkInputTokens: w.InputTokens,
-		compare.WorkOutputTokens: w.OutputTokens, compare.WorkErrors: w.Errors,
-	} {
-		if count.Known {
-			work[name] = float64(count.N)
-		}
-	}
-	return work
 }
 
 // benchTables are the names of the tables of a result, some of which may be
@@ -211,7 +85,7 @@ func benchDocument(r benchResult) output.Document {
 		{Name: "arm"}, {Name: "rank"}, {Name: "proved"}, {Name: "evidence"}}}
 	for _, p := range r.Proof {
 		rank := "all"
-		if p.Rank != bench.AllRanks {
+		if p.Rank != compare.AllRanks {
 			rank = fmt.Sprint(p.Rank)
 		}
 		proof.Rows = append(proof.Rows, []any{string(p.Arm), rank, p.Proved, p.Evidence})

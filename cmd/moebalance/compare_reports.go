@@ -99,14 +99,13 @@ func (r *reportReader) add(arm compare.Arm, run metrics.Result) error {
 	}
 	if r.chosen == nil {
 		r.chosen, r.count, r.steps = &m, map[compare.Arm]int{}, map[compare.Arm][]metrics.Step{}
-		r.into.Metric = judgedMetric(m)
+		r.into.Metric = compare.MetricOf(m)
 	} else if err := r.chosen.Comparable(m); err != nil {
 		return withCode(exitNotComparable, err)
 	}
-	r.into.Launches = append(r.into.Launches, compare.Launch{
-		Pair: r.count[arm], Arm: arm, Position: compare.UnknownPosition,
-		Status: compare.StatusOK, Value: m.Value.Float64(), Work: workOf(run.Work), Secondary: secondaryOf(run, m),
-	})
+	l := compare.LaunchOf(run, m)
+	l.Pair, l.Arm, l.Position = r.count[arm], arm, compare.UnknownPosition
+	r.into.Launches = append(r.into.Launches, l)
 	r.count[arm]++
 	r.steps[arm] = append(r.steps[arm], run.Steps...)
 	return nil

@@ -121,7 +121,7 @@ func (r *reportInputs) campaign(ctx context.Context, folder string) error {
 		for _, path := range c.Exports(arm) {
 			r.exports = append(r.exports, path)
 			if !shownByCaptures(c.Spec.Treatment) {
-				r.launched[path] = compare.Arm(arm)
+				r.launched[path] = arm
 			}
 		}
 	}

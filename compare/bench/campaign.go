@@ -172,6 +172,33 @@ func (c *Campaign) printedAnything() bool {
 	return printed
 }
 
+// Confidence is that of the interval to judge the campaign by: under the
+// sequential rule that of one look.
+func (c *Campaign) Confidence() float64 {
+	if c.Spec.Design.UntilDecided {
+		return LookConfidence(c.Spec.Design.Pairs, c.Spec.Confidence)
+	}
+	return c.Spec.Confidence
+}
+
+// Looks are the pairs after which the sequential rule looks, empty without it.
+func (c *Campaign) Looks() []int {
+	if !c.Spec.Design.UntilDecided {
+		return []int{}
+	}
+	return Looks(c.Spec.Design.Pairs, c.Spec.Confidence)
+}
+
+// Format is that of the first report, empty while there is none.
+func (c *Campaign) Format() string {
+	for _, l := range c.Launches {
+		if a, ok := l.Done(); ok && a.Result != nil {
+			return a.Result.Format
+		}
+	}
+	return ""
+}
+
 // Finished counts the launches that are done.
 func (c *Campaign) Finished() int {
 	n := 0

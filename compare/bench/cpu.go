@@ -73,7 +73,7 @@ func (c *Campaign) checkOthers() Check {
 	}
 	text := fmt.Sprintf("other processes kept at most %.1f of %d cores busy, in launch %d", worst.OthersCPU, worst.Cores, at)
 	if share > othersTolerance {
-		return Check{name, Warned, text + ": let the machine do nothing else"}
+		return Check{name, Warn, text + ": let the machine do nothing else"}
 	}
-	return Check{name, Passed, text}
+	return Check{name, Pass, text}
 }

@@ -6,17 +6,18 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"github.com/moebalance/moebalance/router"
 )
 
 // Evidence is what the finished launches say about the treatment and about
-// everything else that may have differed between the arms.
-func (c *Campaign) Evidence() Evidence {
-	e := Evidence{Proofs: c.wantedProofs(), Differences: []Difference{}}
-	pairs := c.Pairs(Timed)
+// everything else that may have differed between the arms. Traces of the profiled
+// pair speak for ranks of which the launches themselves prove nothing.
+func (c *Campaign) Evidence(traces TraceProof) Evidence {
+	e := Evidence{Checks: c.checks()}
+	for _, known := range c.claims() {
+		e.Proofs = append(e.Proofs, known.proof(traces))
+	}
 	seen := make(map[Difference]bool)
-	for _, pair := range pairs {
+	for _, pair := range c.Pairs(Timed) {
 		normal, perfect := armsOf(pair)
 		e.Compared = true
 		for _, d := range c.differences(normal, perfect) {
@@ -26,7 +27,6 @@ func (c *Campaign) Evidence() Evidence {
 			}
 		}
 	}
-	e.Checks = c.checks()
 	return e
 }
 
@@ -47,29 +47,6 @@ func (c *Campaign) ranks(a Attempt) int {
 		return a.Result.Proof.Ranks
 	}
 	return c.Spec.Ranks
-}
-
-// wantedProofs are the proofs, with an unproved one for each wanted rank of
-// which there is none.
-func (c *Campaign) wantedProofs() []Proof {
-	proofs := c.proofs()
-	for _, arm := range Arms {
-		ranks := 0
-		for _, a := range c.counted(arm) {
-			ranks = max(ranks, c.ranks(a))
-		}
-		for rank := range ranks {
-			covered := slices.ContainsFunc(proofs, func(p Proof) bool {
-				return p.Arm == arm && (p.Rank == rank || p.Rank == AllRanks)
-			})
-			if !covered {
-				proofs = append(proofs, Proof{Arm: arm, Rank: rank, Standing: Unproved, Evidence: "no evidence of this rank",
-					RankMaxOverMean: router.Undefined(), ExpertMaxOverMean: router.Undefined()})
-			}
-		}
-	}
-	sortProofs(proofs)
-	return proofs
 }
 
 // differences compares what was recorded of the two launches of a pair.
@@ -137,10 +114,10 @@ func (c *Campaign) checks() []Check {
 		checks = append(checks, gpus...)
 	}
 	if note := c.Spec.Treatment.Note; note != "" {
-		checks = append(checks, Check{"treatment", Warned, note})
+		checks = append(checks, Check{"treatment", Warn, note})
 	}
 	if text := c.launcherWarnings(); text != "" {
-		checks = append(checks, Check{"launcher", Warned, text})
+		checks = append(checks, Check{"launcher", Warn, text})
 	}
 	return checks
 }
@@ -159,12 +136,12 @@ func (c *Campaign) checkFiles() Check {
 		}
 		for _, f := range a.Files {
 			if have, known := first[f.Path]; known && have != f.SHA256 {
-				return Check{name, Broken, fmt.Sprintf("%s changed before launch %d (SHA-256 %.12s, was %.12s)", f.Path, l.Position, f.SHA256, have)}
+				return Check{name, Fail, fmt.Sprintf("%s changed before launch %d (SHA-256 %.12s, was %.12s)", f.Path, l.Position, f.SHA256, have)}
 			}
 			first[f.Path] = f.SHA256
 		}
 	}
-	return Check{name, Passed, fmt.Sprintf("%d files had the same content at every launch", len(c.Spec.Same))}
+	return Check{name, Pass, fmt.Sprintf("%d files had the same content at every launch", len(c.Spec.Same))}
 }
 
 // checkSessions warns of pairs whose launches were not neighbours in time.
@@ -183,13 +160,13 @@ func (c *Campaign) checkSessions() Check {
 	changed := c.changedBetweenSessions()
 	switch {
 	case len(changed) > 0:
-		return Check{name, Warned, fmt.Sprintf("%s changed between the %d sessions: pairs of one session are comparable, all together less so", strings.Join(changed, ", "), len(sessions))}
+		return Check{name, Warn, fmt.Sprintf("%s changed between the %d sessions: pairs of one session are comparable, all together less so", strings.Join(changed, ", "), len(sessions))}
 	case len(split) > 0:
-		return Check{name, Warned, fmt.Sprintf("the campaign was interrupted inside pair %s, whose launches are not neighbours", strings.Join(split, ", "))}
+		return Check{name, Warn, fmt.Sprintf("the campaign was interrupted inside pair %s, whose launches are not neighbours", strings.Join(split, ", "))}
 	case len(sessions) > 1:
-		return Check{name, Passed, fmt.Sprintf("run in %d sessions, interrupted between pairs only", len(sessions))}
+		return Check{name, Pass, fmt.Sprintf("run in %d sessions, interrupted between pairs only", len(sessions))}
 	}
-	return Check{name, Passed, "all pairs were run without an interruption"}
+	return Check{name, Pass, "all pairs were run without an interruption"}
 }
 
 // changedBetweenSessions names the recorded variables, other than the
@@ -239,9 +216,9 @@ func (c *Campaign) checkRetries() Check {
 		}
 	}
 	if failed+cut+left == 0 {
-		return Check{name, Passed, "every launch ended well at its first attempt"}
+		return Check{name, Pass, "every launch ended well at its first attempt"}
 	}
-	return Check{name, Warned, fmt.Sprintf("%d attempts failed and %d were cut off before the launch was done; %d launches left processes behind", failed, cut, left)}
+	return Check{name, Warn, fmt.Sprintf("%d attempts failed and %d were cut off before the launch was done; %d launches left processes behind", failed, cut, left)}
 }
 
 // launcherWarnings are the other things said about launches, each once.

@@ -78,8 +78,8 @@ func TestChangedFileIsSeen(t *testing.T) {
 	if err := c.Run(context.Background(), h); err != nil {
 		t.Fatal(err)
 	}
-	e := c.Evidence()
-	if check := e.Checks[0]; check.Name != "same_files" || check.Outcome != Broken || !strings.Contains(check.Text, file) {
+	e := c.Evidence(TraceProof{})
+	if check := e.Checks[0]; check.Name != "same_files" || check.Status != Fail || !strings.Contains(check.Text, file) {
 		t.Errorf("%+v, want a failed check naming the file", check)
 	}
 	found := false
@@ -111,7 +111,7 @@ func TestOtherVariableIsSeen(t *testing.T) {
 	}
 	// Seed 1 launches the perfect arm first: the variable is the normal one's.
 	want := Difference{"environment", "NCCL_ALGO", "Ring", "not set", false}
-	if e := c.Evidence(); len(e.Differences) != 2 || e.Differences[1] != want {
+	if e := c.Evidence(TraceProof{}); len(e.Differences) != 2 || e.Differences[1] != want {
 		t.Errorf("differences %+v, want %+v among them", e.Differences, want)
 	}
 }
@@ -122,10 +122,10 @@ func TestChangeBetweenSessionsIsSeen(t *testing.T) {
 		return Attempt{Environment: map[string]string{"NCCL_ALGO": value, "OTHER": "1"}}
 	}
 	c := campaignOf(Spec{}, []Attempt{with("Ring"), with("Tree")}, []Attempt{with("Ring"), with("Tree")})
-	if check := c.checkSessions(); check.Outcome != Warned || !strings.HasPrefix(check.Text, "NCCL_ALGO changed") {
+	if check := c.checkSessions(); check.Status != Warn || !strings.HasPrefix(check.Text, "NCCL_ALGO changed") {
 		t.Errorf("%+v, want a warning about NCCL_ALGO", check)
 	}
-	if e := c.Evidence(); len(e.Differences) != 0 {
+	if e := c.Evidence(TraceProof{}); len(e.Differences) != 0 {
 		t.Errorf("differences %+v, want none within pairs", e.Differences)
 	}
 }
@@ -143,7 +143,7 @@ func TestDeclaredArguments(t *testing.T) {
 		if err := c.Run(context.Background(), testHost("report")); err != nil {
 			t.Fatal(err)
 		}
-		e := c.Evidence()
+		e := c.Evidence(TraceProof{})
 		if n := len(e.Differences); n != 2 || e.Differences[1].Kind != "argument" || e.Differences[1].Name != name || !e.Differences[1].Declared {
 			t.Errorf("%s: differences %+v", name, e.Differences)
 		}
@@ -164,30 +164,30 @@ func TestProveByOutput(t *testing.T) {
 		arm   Arm
 		a     Attempt
 		ranks int
-		want  Standing
+		want  standing
 	}{
-		"perfect and balanced":          {Perfect, said(true, 4, 1, 1, 1.01, 1.2), 4, Balanced},
-		"perfect without loads":         {Perfect, said(true, 1), 1, Balanced},
-		"perfect by its word only":      {Perfect, said(true, 2, 1, 1, 1.4, 1.6), 2, Unproved},
-		"flag not seen":                 {Perfect, said(false, 2, 1.4, 1.6), 2, Unbalanced},
-		"normal and skewed":             {Normal, said(false, 2, 1.4, 2), 2, Unbalanced},
-		"normal, ranks even by chance":  {Normal, said(false, 2, 1, 2), 2, Unbalanced},
-		"normal but balanced":           {Normal, said(false, 2, 1, 1), 2, Balanced},
-		"normal without loads":          {Normal, said(false, 2), 2, Unbalanced},
-		"normal told to be perfect":     {Normal, said(true, 2, 1, 1), 2, Balanced},
-		"a layer without a rank's load": {Perfect, said(true, 1, nan, 1), 1, Balanced},
-		"perfect, uneven experts only":  {Perfect, said(true, 1, nan, 1.6), 1, Unproved},
-		"normal, even experts only":     {Normal, said(false, 1, nan, 1), 1, Balanced},
-		"normal, uneven experts only":   {Normal, said(false, 1, nan, 2), 1, Unbalanced},
-		"normal, even ranks only":       {Normal, said(false, 2, 1, nan), 2, Balanced},
+		"perfect and balanced":          {Perfect, said(true, 4, 1, 1, 1.01, 1.2), 4, balanced},
+		"perfect without loads":         {Perfect, said(true, 1), 1, balanced},
+		"perfect by its word only":      {Perfect, said(true, 2, 1, 1, 1.4, 1.6), 2, unproved},
+		"flag not seen":                 {Perfect, said(false, 2, 1.4, 1.6), 2, unbalanced},
+		"normal and skewed":             {Normal, said(false, 2, 1.4, 2), 2, unbalanced},
+		"normal, ranks even by chance":  {Normal, said(false, 2, 1, 2), 2, unbalanced},
+		"normal but balanced":           {Normal, said(false, 2, 1, 1), 2, balanced},
+		"normal without loads":          {Normal, said(false, 2), 2, unbalanced},
+		"normal told to be perfect":     {Normal, said(true, 2, 1, 1), 2, balanced},
+		"a layer without a rank's load": {Perfect, said(true, 1, nan, 1), 1, balanced},
+		"perfect, uneven experts only":  {Perfect, said(true, 1, nan, 1.6), 1, unproved},
+		"normal, even experts only":     {Normal, said(false, 1, nan, 1), 1, balanced},
+		"normal, uneven experts only":   {Normal, said(false, 1, nan, 2), 1, unbalanced},
+		"normal, even ranks only":       {Normal, said(false, 2, 1, nan), 2, balanced},
 	} {
 		proofs := Treatment{}.prove(c.arm, c.a, 0, false)
 		if len(proofs) != c.ranks {
 			t.Errorf("%s: %d proofs, want one per rank", name, len(proofs))
 		}
 		for _, p := range proofs {
-			if p.Standing != c.want || strings.Contains(p.Evidence, "NaN") {
-				t.Errorf("%s: %s (%s), want %s", name, p.Standing, p.Evidence, c.want)
+			if p.standing != c.want || strings.Contains(p.evidence, "NaN") {
+				t.Errorf("%s: %s (%s), want %s", name, p.standing, p.evidence, c.want)
 			}
 		}
 	}
@@ -241,12 +241,12 @@ func TestProveByLine(t *testing.T) {
 		"normal, a line, no rank": {Normal, lines(AllRanks), false},
 	} {
 		for _, p := range trtllm.prove(c.arm, c.a, 2, true) {
-			if p.Proves() != c.proves {
+			if (p.doubt() == 0) != c.proves {
 				t.Errorf("%s: %+v", name, p)
 			}
 		}
 	}
-	if p := (Treatment{}).prove(Perfect, lines(), 0, false); len(p) != 1 || p[0].Proves() {
+	if p := (Treatment{}).prove(Perfect, lines(), 0, false); len(p) != 1 || p[0].doubt() == 0 {
 		t.Errorf("without a line to look for: %+v", p)
 	}
 }
@@ -270,10 +270,10 @@ func TestProofOverLaunches(t *testing.T) {
 	trtllm, _ := ParseTreatment("trtllm")
 	spec := Spec{Treatment: trtllm}
 	skewed, even := said(false, 2, 1.5, 2), said(true, 2, 1, 1)
-	standing := func(c *Campaign) map[Arm][]Proof {
-		by := make(map[Arm][]Proof)
-		for _, p := range c.Evidence().Proofs {
-			by[p.Arm] = append(by[p.Arm], p)
+	standing := func(c *Campaign) map[Arm][]claim {
+		by := make(map[Arm][]claim)
+		for _, p := range c.claims() {
+			by[p.arm] = append(by[p.arm], p)
 		}
 		return by
 	}
@@ -282,22 +282,15 @@ func TestProofOverLaunches(t *testing.T) {
 		t.Fatalf("proofs %+v", by)
 	}
 	for _, p := range append(by[Normal], by[Perfect]...) {
-		if !p.Proves() || p.Launches != 2 {
+		if p.doubt() > 0 || p.launches != 2 {
 			t.Errorf("%+v", p)
 		}
-	}
-	// The least uneven normal launch and the least even perfect one are shown.
-	if v := by[Normal][0].RankMaxOverMean; v != 1.3 {
-		t.Errorf("normal arm shows max/mean %v, want 1.3", v)
-	}
-	if v := by[Perfect][0].RankMaxOverMean; v != 1.02 {
-		t.Errorf("perfect arm shows max/mean %v, want 1.02", v)
 	}
 	// One launch of two that never saw the switch spoils its arm.
 	by = standing(campaignOf(spec, []Attempt{skewed, skewed}, []Attempt{even, said(false, 2, 1.5, 2)}))
 	for _, p := range by[Perfect] {
-		if p.Proves() {
-			t.Errorf("%+v proves the perfect arm", p)
+		if p.doubt() != 2 {
+			t.Errorf("%+v, want the perfect arm contradicted", p)
 		}
 	}
 	// A rank that proved itself in one launch of two only.
@@ -309,14 +302,24 @@ func TestProofOverLaunches(t *testing.T) {
 		return a
 	}
 	by = standing(campaignOf(spec, []Attempt{line(), line()}, []Attempt{line(0, 1), line(0)}))
-	if p := by[Perfect]; len(p) != 2 || !p[0].Proves() || p[1].Proves() || !strings.Contains(p[1].Evidence, "1 of 2") {
+	if p := by[Perfect]; len(p) != 2 || p[0].doubt() > 0 || p[1].doubt() != 1 || !strings.Contains(p[1].evidence, "1 of 2") {
 		t.Errorf("proofs of the perfect arm %+v, want rank 1 unproved", p)
+	}
+	// Nor do traces of another launch speak for one that is known to have been
+	// routed otherwise, in whatever order the launches come.
+	silent := Attempt{Result: &metrics.Result{}}
+	for _, perfect := range [][]Attempt{{silent, said(false, 0, 1.5, 2)}, {said(false, 0, 1.5, 2), silent}} {
+		c := campaignOf(Spec{}, []Attempt{silent, silent}, perfect)
+		e := c.Evidence(TraceProof{Proved: true, Evidence: "the traces show it"})
+		if len(e.Proofs) != 2 || !e.Proofs[0].Proved || e.Proofs[1].Proved {
+			t.Errorf("with traces: %+v, want the normal arm proved and the perfect arm not", e.Proofs)
+		}
 	}
 	// A line that one perfect launch, or each, never printed proves nothing by
 	// its absence from the normal arm.
 	for _, perfect := range [][]Attempt{{line(0), line()}, {line(), line()}} {
 		by = standing(campaignOf(spec, []Attempt{line(), line()}, perfect))
-		if p := by[Normal]; len(p) != 1 || p[0].Standing != Unproved {
+		if p := by[Normal]; len(p) != 1 || p[0].standing != unproved {
 			t.Errorf("proofs of the normal arm %+v, want it unproved", p)
 		}
 	}
@@ -324,13 +327,13 @@ func TestProofOverLaunches(t *testing.T) {
 	one := line(0)
 	one.Result.Proof.Ranks = 2
 	by = standing(campaignOf(spec, []Attempt{line()}, []Attempt{one}))
-	if p := by[Perfect]; len(p) != 2 || !p[0].Proves() || p[1].Rank != 1 || p[1].Proves() {
+	if p := by[Perfect]; len(p) != 2 || p[0].doubt() > 0 || p[1].rank != 1 || p[1].doubt() != 1 {
 		t.Errorf("proofs of the perfect arm %+v, want rank 1 missing", p)
 	}
 	// Ranks that the spec names and nobody has seen.
 	spec.Ranks = 3
 	by = standing(campaignOf(spec, []Attempt{line()}, []Attempt{line(0, 1)}))
-	if p := by[Perfect]; len(p) != 3 || p[2].Rank != 2 || p[2].Proves() {
+	if p := by[Perfect]; len(p) != 3 || p[2].rank != 2 || p[2].doubt() != 1 {
 		t.Errorf("proofs of the perfect arm %+v, want rank 2 missing", p)
 	}
 }
@@ -385,16 +388,16 @@ func TestGPUsBesideLaunches(t *testing.T) {
 		t.Fatal(err)
 	}
 	byName := make(map[string]Check)
-	for _, check := range c.Evidence().Checks {
+	for _, check := range c.Evidence(TraceProof{}).Checks {
 		byName[check.Name] = check
 	}
-	if check := byName["other_processes"]; check.Outcome != Warned || !strings.Contains(check.Text, "stranger (GPU 0)") {
+	if check := byName["other_processes"]; check.Status != Warn || !strings.Contains(check.Text, "stranger (GPU 0)") {
 		t.Errorf("%+v, want a warning about the stranger", check)
 	}
 	if check, ok := byName["clocks"]; ok {
 		t.Errorf("%+v: the only look was before the GPU had work", check)
 	}
-	if check := byName["temperature"]; check.Outcome != Passed || !strings.Contains(check.Text, "normal 40.0 °C") {
+	if check := byName["temperature"]; check.Status != Pass || !strings.Contains(check.Text, "normal 40.0 °C") {
 		t.Errorf("%+v", check)
 	}
 
@@ -403,7 +406,7 @@ func TestGPUsBesideLaunches(t *testing.T) {
 	}
 	// 1900 against 1800 MHz is 5.3 %, 50 against 56 °C is 6: both are warned of.
 	checks, ok := campaignOf(Spec{}, []Attempt{warm(1900, 50)}, []Attempt{warm(1800, 56)}).checkGPUs()
-	if !ok || len(checks) != 3 || checks[1].Outcome != Warned || checks[2].Outcome != Warned {
+	if !ok || len(checks) != 3 || checks[1].Status != Warn || checks[2].Status != Warn {
 		t.Errorf("checks %+v, want warnings about clocks and temperature", checks)
 	}
 }
@@ -413,30 +416,30 @@ func TestProveByCounts(t *testing.T) {
 	for name, c := range map[string]struct {
 		arm                               Arm
 		rank, rankFloor, expert, expFloor router.Number
-		want                              Standing
+		want                              standing
 	}{
-		"perfect at its floor":             {Perfect, 1.5, 1.5, 4, 4, Balanced},
-		"perfect, even ranks only":         {Perfect, 1.04, 1, 3, 1, Balanced},
-		"perfect above its floor":          {Perfect, 1.2, 1, 1, 1, Unbalanced},
-		"perfect, experts only":            {Perfect, nan, nan, 1.02, 1, Balanced},
-		"perfect, uneven experts":          {Perfect, nan, nan, 1.2, 1, Unbalanced},
-		"normal, uneven ranks":             {Normal, 1.4, 1, 2, 1, Unbalanced},
-		"normal, uneven experts only":      {Normal, 1, 1, 2, 1, Unbalanced},
-		"normal but even":                  {Normal, 1, 1, 1, 1, Balanced},
-		"normal, even experts, no ranks":   {Normal, nan, nan, 1, 1, Balanced},
-		"normal, uneven experts, no ranks": {Normal, nan, nan, 2, 1, Unbalanced},
-		"normal, even ranks, no experts":   {Normal, 1, 1, nan, nan, Balanced},
-		"normal, uneven ranks, no experts": {Normal, 1.4, 1, nan, nan, Unbalanced},
-		"normal, nothing recorded":         {Normal, nan, nan, nan, nan, Unproved},
-		"nothing recorded":                 {Perfect, nan, nan, nan, nan, Unproved},
+		"perfect at its floor":             {Perfect, 1.5, 1.5, 4, 4, balanced},
+		"perfect, even ranks only":         {Perfect, 1.04, 1, 3, 1, balanced},
+		"perfect above its floor":          {Perfect, 1.2, 1, 1, 1, unbalanced},
+		"perfect, experts only":            {Perfect, nan, nan, 1.02, 1, balanced},
+		"perfect, uneven experts":          {Perfect, nan, nan, 1.2, 1, unbalanced},
+		"normal, uneven ranks":             {Normal, 1.4, 1, 2, 1, unbalanced},
+		"normal, uneven experts only":      {Normal, 1, 1, 2, 1, unbalanced},
+		"normal but even":                  {Normal, 1, 1, 1, 1, balanced},
+		"normal, even experts, no ranks":   {Normal, nan, nan, 1, 1, balanced},
+		"normal, uneven experts, no ranks": {Normal, nan, nan, 2, 1, unbalanced},
+		"normal, even ranks, no experts":   {Normal, 1, 1, nan, nan, balanced},
+		"normal, uneven ranks, no experts": {Normal, 1.4, 1, nan, nan, unbalanced},
+		"normal, nothing recorded":         {Normal, nan, nan, nan, nan, unproved},
+		"nothing recorded":                 {Perfect, nan, nan, nan, nan, unproved},
 	} {
 		proofs := Treatment{}.prove(c.arm, Attempt{Counted: &Counted{Ranks: 3, RankMaxOverMean: c.rank, RankFloor: c.rankFloor, ExpertMaxOverMean: c.expert, ExpertFloor: c.expFloor}}, 3, false)
 		if len(proofs) != 3 {
 			t.Errorf("%s: %d proofs, want 3", name, len(proofs))
 		}
 		for _, p := range proofs {
-			if p.Standing != c.want || strings.Contains(p.Evidence, "NaN") {
-				t.Errorf("%s: %s (%s), want %s", name, p.Standing, p.Evidence, c.want)
+			if p.standing != c.want || strings.Contains(p.evidence, "NaN") {
+				t.Errorf("%s: %s (%s), want %s", name, p.standing, p.evidence, c.want)
 			}
 		}
 	}
@@ -473,17 +476,17 @@ func TestOtherLoad(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		a    Attempt
-		want Outcome
+		want CheckStatus
 	}{
-		"quiet":                        {busy(0, 4, time.Second), Passed},
-		"busy":                         {busy(4, 4, time.Second), Warned},
+		"quiet":                        {busy(0, 4, time.Second), Pass},
+		"busy":                         {busy(4, 4, time.Second), Warn},
 		"short":                        {busy(4, 4, time.Millisecond), Unknown},
 		"unseen":                       {busy(math.NaN(), 4, time.Second), Unknown},
 		"of how many cores is unknown": {busy(4, 0, time.Second), Unknown},
 		// Whatever the machine that prints the campaign: of 1000 cores 4 are few.
-		"many cores": {busy(4, 1000, time.Second), Passed},
+		"many cores": {busy(4, 1000, time.Second), Pass},
 	} {
-		if got := campaignOf(Spec{}, []Attempt{c.a}, []Attempt{c.a}).checkOthers(); got.Outcome != c.want {
+		if got := campaignOf(Spec{}, []Attempt{c.a}, []Attempt{c.a}).checkOthers(); got.Status != c.want {
 			t.Errorf("%s: %+v, want %s", name, got, c.want)
 		}
 	}

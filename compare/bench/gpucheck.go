@@ -41,9 +41,9 @@ func (c *Campaign) checkGPUs() ([]Check, bool) {
 	if !seen {
 		return nil, false
 	}
-	others := Check{"other_processes", Passed, "no other process used the GPUs at the start of a launch"}
+	others := Check{"other_processes", Pass, "no other process used the GPUs at the start of a launch"}
 	if len(strangers) > 0 {
-		others = Check{"other_processes", Warned, "also on the GPUs: " + strings.Join(slices.Sorted(maps.Keys(strangers)), ", ")}
+		others = Check{"other_processes", Warn, "also on the GPUs: " + strings.Join(slices.Sorted(maps.Keys(strangers)), ", ")}
 	}
 	checks := []Check{others}
 	if a, b := clock[0].value(), clock[1].value(); a > 0 && b > 0 {
@@ -57,11 +57,11 @@ func (c *Campaign) checkGPUs() ([]Check, bool) {
 
 // alike is a check of a quantity that should hardly differ between the arms.
 func alike(name string, ok bool, format string, normal, perfect float64) Check {
-	outcome := Passed
+	status := Pass
 	if !ok {
-		outcome = Warned
+		status = Warn
 	}
-	return Check{name, outcome, fmt.Sprintf(format, normal, perfect)}
+	return Check{name, status, fmt.Sprintf(format, normal, perfect)}
 }
 
 // mean of the numbers that are defined.

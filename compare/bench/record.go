@@ -17,7 +17,7 @@ const (
 )
 
 // Arms lists both, in the order reports show them.
-var Arms = []Arm{Normal, Perfect}
+var Arms = [2]Arm{Normal, Perfect}
 
 // Kind says what a launch is for.
 type Kind string
@@ -115,53 +115,35 @@ type Found struct {
 	Text  string `json:"text"` // what matched first
 }
 
-// Standing is what a proof amounts to.
-type Standing string
-
-// The standings.
-const (
-	Balanced   Standing = "balanced"
-	Unbalanced Standing = "not balanced"
-	Unproved   Standing = "unproved"
-)
-
-// Proof says how one rank of one arm was routed, over all its counted launches,
-// and how that is known. It proves its arm when Standing is what the arm wants:
-// Balanced for Perfect, Unbalanced for Normal.
+// Proof is the evidence that one rank ran the arm it should have, in every counted
+// launch: balanced routing in the perfect arm, and not in the normal one.
 type Proof struct {
-	Arm      Arm      `json:"arm"`
-	Rank     int      `json:"rank"` // −1: the evidence covers all ranks together, or names none
-	Launches int      `json:"launches"`
-	Standing Standing `json:"standing"`
-	Evidence string   `json:"evidence"` // one line: what was seen, and where
-	// The worst layer's max/mean over the launches, in the sense of the arm:
-	// the largest of the Perfect arm, the smallest of the Normal one. Undefined
-	// where the output reports no load.
-	RankMaxOverMean   router.Number `json:"rank_max_over_mean"`
-	ExpertMaxOverMean router.Number `json:"expert_max_over_mean"`
+	Arm      Arm    `json:"arm"`
+	Rank     int    `json:"rank"` // AllRanks where the evidence covers all together, or names none
+	Proved   bool   `json:"proved"`
+	Evidence string `json:"evidence"` // one line: what was seen, or what was missing
 }
 
-// Proves reports whether the rank was routed as its arm wants.
-func (p Proof) Proves() bool {
-	return p.Arm == Perfect && p.Standing == Balanced || p.Arm == Normal && p.Standing == Unbalanced
-}
+// AllRanks is the rank of evidence that covers all ranks of an arm together.
+const AllRanks = -1
 
-// Outcome is how a check ended.
-type Outcome string
+// CheckStatus is the outcome of a check.
+type CheckStatus string
 
-// The outcomes. A failed check makes the arms incomparable; a warning does not.
+// The outcomes. Only Fail makes a campaign invalid; Unknown says that what the
+// check needs was not recorded.
 const (
-	Passed  Outcome = "passed"
-	Warned  Outcome = "warning"
-	Broken  Outcome = "failed"
-	Unknown Outcome = "unknown" // there was nothing to check with
+	Pass    CheckStatus = "pass"
+	Warn    CheckStatus = "warn"
+	Fail    CheckStatus = "fail"
+	Unknown CheckStatus = "unknown"
 )
 
-// Check is one question about whether the arms may be compared.
+// Check is one question about whether the arms may be compared, and its answer.
 type Check struct {
-	Name    string  `json:"name"` // stable, for programs: "same_files", "one_session", …
-	Outcome Outcome `json:"outcome"`
-	Text    string  `json:"text"` // one line: what was compared and found
+	Name   string      `json:"name"` // stable, for programs: "same_files", "one_session", …
+	Status CheckStatus `json:"status"`
+	Text   string      `json:"text"` // one line: what was compared and found
 }
 
 // Difference is something recorded in which the arms differ.
@@ -178,8 +160,8 @@ type Difference struct {
 // Evidence is all that a campaign found beside the values: what a judge needs
 // to know whether the arms may be compared.
 type Evidence struct {
-	Proofs      []Proof      `json:"proofs"`   // by arm, then rank
-	Compared    bool         `json:"compared"` // environment, arguments and files of both arms were recorded
-	Differences []Difference `json:"differences"`
-	Checks      []Check      `json:"checks"`
+	Proofs      []Proof // by arm, then rank
+	Compared    bool    // environment, arguments and files of both arms were recorded
+	Differences []Difference
+	Checks      []Check
 }

@@ -43,13 +43,13 @@ func TestReplayedCampaign(t *testing.T) {
 			}
 		}
 	}
-	e := c.Evidence()
+	e := c.Evidence(TraceProof{})
 	if len(e.Proofs) != 8 {
 		t.Errorf("%d proofs, want one for each of 4 ranks in 2 arms", len(e.Proofs))
 	}
 	for _, p := range e.Proofs {
-		if !p.Proves() || p.Launches != 6 {
-			t.Errorf("%+v does not prove its arm over 6 launches", p)
+		if !p.Proved {
+			t.Errorf("%+v does not prove its arm", p)
 		}
 	}
 	if want := (Difference{"environment", "ENABLE_PERFECT_ROUTER", "not set", "1", true}); len(e.Differences) != 1 || e.Differences[0] != want {
@@ -60,7 +60,7 @@ func TestReplayedCampaign(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer again.Close()
-	if a, b := fmt.Sprintf("%+v", again.Evidence()), fmt.Sprintf("%+v", e); a != b {
+	if a, b := fmt.Sprintf("%+v", again.Evidence(TraceProof{})), fmt.Sprintf("%+v", e); a != b {
 		t.Errorf("read back:\n%s\nwas\n%s", a, b)
 	}
 	if again.Left() != 0 || again.Finished() != 12 {
@@ -111,8 +111,8 @@ func TestRetriesAreRecorded(t *testing.T) {
 	if len(first) != 2 || first[0].State != Failed || first[1].State != Finished || first[0].ExitCode != 1 {
 		t.Fatalf("attempts %+v, want a failed and a finished one", first)
 	}
-	for _, check := range c.Evidence().Checks {
-		if check.Name == "first_attempts" && check.Outcome != Warned {
+	for _, check := range c.Evidence(TraceProof{}).Checks {
+		if check.Name == "first_attempts" && check.Status != Warn {
 			t.Errorf("%+v, want a warning", check)
 		}
 	}
@@ -273,8 +273,8 @@ func TestInterruptAndResume(t *testing.T) {
 	}
 	finishedOnce(t, c)
 	// Launch 2 began pair 1 before the interrupt, launch 3 ended it afterwards.
-	for _, check := range c.Evidence().Checks {
-		if check.Name == "one_session" && (check.Outcome != Warned || !strings.Contains(check.Text, "inside pair 1")) {
+	for _, check := range c.Evidence(TraceProof{}).Checks {
+		if check.Name == "one_session" && (check.Status != Warn || !strings.Contains(check.Text, "inside pair 1")) {
 			t.Errorf("%+v, want a warning about pair 1", check)
 		}
 	}
@@ -393,8 +393,8 @@ func TestServerAndClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	finishedOnce(t, c)
-	for _, p := range c.Evidence().Proofs {
-		if !p.Proves() {
+	for _, p := range c.Evidence(TraceProof{}).Proofs {
+		if !p.Proved {
 			t.Errorf("%+v: the server of this arm did not get the treatment", p)
 		}
 	}
@@ -488,9 +488,9 @@ func TestWarmUpFloorAndCoolDown(t *testing.T) {
 		t.Errorf("%d A/A pairs, want 1", got)
 	}
 	// Only the launches of timed pairs count for the proof.
-	for _, p := range c.Evidence().Proofs {
-		if p.Launches != 2 {
-			t.Errorf("%+v counts %d launches, want 2", p, p.Launches)
+	for _, known := range c.claims() {
+		if known.launches != 2 {
+			t.Errorf("%+v rests on %d launches, want 2", known, known.launches)
 		}
 	}
 }

@@ -1,0 +1,111 @@
+package compare
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/moebalance/moebalance/compare/bench"
+	"github.com/moebalance/moebalance/compare/bench/metrics"
+)
+
+// Recorded is what Judge needs of the launches that bench has recorded so far, to
+// be judged at a confidence. Warm-ups, profiled launches and launches that were
+// never started are left out. What traces prove stands in for ranks of which the
+// launches themselves say nothing.
+func Recorded(c *bench.Campaign, confidence float64, traces bench.TraceProof) Campaign {
+	e := c.Evidence(traces)
+	r := recording{spec: c.Spec}
+	var launches []Launch
+	for _, l := range c.Launches {
+		if (l.Kind == bench.Timed || l.Kind == bench.Floor) && len(l.Attempts) > 0 {
+			launches = append(launches, r.launch(l))
+		}
+	}
+	return Campaign{
+		Command: bench.Quote(c.Spec.Command.Normal), Metric: r.metric, Seed: c.Spec.Design.Seed, Launches: launches,
+		Criteria: Criteria{Threshold: c.Spec.Threshold, Confidence: confidence, Tolerance: c.Spec.WorkTolerance},
+		Proof:    e.Proofs, Compared: e.Compared, Differences: e.Differences, Checks: e.Checks,
+	}
+}
+
+// recording turns launches into what is judged. The first one with a result says
+// which metric of which format all are held to.
+type recording struct {
+	spec   bench.Spec
+	metric Metric
+	format string
+}
+
+// launch is a launch that was started. Control pairs are numbered behind the
+// timed ones.
+func (r *recording) launch(l bench.Launch) Launch {
+	last := l.Attempts[len(l.Attempts)-1]
+	j := r.measured(last)
+	j.Pair, j.Arm, j.Position, j.Control, j.Note = l.Pair, l.Arm, l.Position, l.Kind == bench.Floor, attemptNote(l)
+	if j.Control {
+		j.Pair += r.spec.Design.Pairs
+	}
+	return j
+}
+
+// measured is what an attempt reported, or why there is nothing of it to judge.
+func (r *recording) measured(a bench.Attempt) Launch {
+	if a.Result == nil {
+		return Launch{Status: string(a.State)}
+	}
+	name := r.spec.Metric
+	if name == "" {
+		name = a.Result.Primary
+	}
+	m, ok := a.Result.Metric(name)
+	if !ok {
+		return Launch{Status: "without " + name}
+	}
+	if r.metric == (Metric{}) {
+		r.metric, r.format = MetricOf(m), a.Result.Format
+	}
+	if r.metric != MetricOf(m) || r.format != a.Result.Format {
+		return Launch{Status: fmt.Sprintf("reports %s (%s) of %s, not %s (%s) of %s", m.Name, m.Definition, a.Result.Format, r.metric.Name, r.metric.Definition, r.format)}
+	}
+	return LaunchOf(*a.Result, m)
+}
+
+// attemptNote tells of the attempts that failed.
+func attemptNote(l bench.Launch) string {
+	var notes []string
+	for _, a := range l.Attempts {
+		if a.Error != "" {
+			notes = append(notes, fmt.Sprintf("attempt %d %s: %s", a.Number, a.State, a.Error))
+		}
+	}
+	return strings.Join(notes, "; ")
+}
+
+// MetricOf is what a reported number measures.
+func MetricOf(m metrics.Metric) Metric {
+	return Metric{Name: m.Name, Unit: m.Unit, HigherIsBetter: m.HigherIsBetter, Definition: m.Definition}
+}
+
+// LaunchOf is a launch by its report, compared by one of the report's metrics. Its
+// pair, arm and position are for the caller to fill in.
+func LaunchOf(r metrics.Result, compared metrics.Metric) Launch {
+	l := Launch{Status: StatusOK, Value: compared.Value.Float64(), Work: reportedWork(r.Work)}
+	for _, m := range r.Metrics {
+		if m.Name != compared.Name && m.Value.Defined() {
+			l.Secondary = append(l.Secondary, Measured{Metric: MetricOf(m), Value: m.Value.Float64()})
+		}
+	}
+	return l
+}
+
+func reportedWork(w metrics.Work) map[string]float64 {
+	work := make(map[string]float64)
+	for name, count := range map[string]metrics.Count{
+		WorkRequests: w.Requests, WorkInputTokens: w.InputTokens, WorkOutputTokens: w.OutputTokens, WorkErrors: w.Errors,
+	} {
+		if count.Known {
+			work[name] = float64(count.N)
+		}
+	}
+	return work
+}
