@@ -92,9 +92,9 @@ type countsResult struct {
 type countsRecord struct {
 	Source     string `json:"source"`
 	Format     string `json:"format"`
-	Experts    int    `json:"experts"`
-	TopK       int    `json:"top_k"`
-	Ranks      int    `json:"ranks"`
+	Experts    *int   `json:"experts"` // these three are null where the format does not say
+	TopK       *int   `json:"top_k"`
+	Ranks      *int   `json:"ranks"`
 	Iterations int    `json:"iterations"`
 	Layers     int    `json:"layers"`
 	Slots      int64  `json:"slots"`
@@ -103,6 +103,7 @@ type countsRecord struct {
 type countsLayer struct {
 	Source string `json:"source"`
 	counts.LayerBalance
+	Worst *int `json:"worst"` // null without any
 }
 
 type countsSummary struct {
@@ -118,6 +119,15 @@ type countsTraffic struct {
 type countsReported struct {
 	Source string `json:"source"`
 	counts.Reported
+	Step *int64 `json:"step"` // null where the line does not say
+}
+
+// stated is a number, nil where it is the one that stands for unknown.
+func stated[T int | int64](n, unknown T) *T {
+	if n == unknown {
+		return nil
+	}
+	return &n
 }
 
 func (o *countsOptions) run(c *cobra.Command, paths []string) error {
@@ -190,11 +200,11 @@ func (res *countsResult) add(r *counts.Record, o counts.Options) error {
 		return withCode(exitUsage, err)
 	}
 	res.Records = append(res.Records, countsRecord{
-		Source: r.Source, Format: r.Format, Experts: r.Experts, TopK: r.TopK, Ranks: r.Ranks,
+		Source: r.Source, Format: r.Format, Experts: stated(r.Experts, 0), TopK: stated(r.TopK, 0), Ranks: stated(r.Ranks, 0),
 		Iterations: len(r.Iterations()), Layers: len(r.Layers()), Slots: r.Slots(),
 	})
 	for _, l := range layers {
-		res.Imbalance = append(res.Imbalance, countsLayer{r.Source, l})
+		res.Imbalance = append(res.Imbalance, countsLayer{r.Source, l, stated(l.Worst, -1)})
 	}
 	for _, level := range []string{router.LevelRank, router.LevelExpert} {
 		if s := counts.Summarize(layers, level); s.Layers > 0 {
@@ -209,7 +219,7 @@ func (res *countsResult) add(r *counts.Record, o counts.Options) error {
 		res.Traffic = append(res.Traffic, countsTraffic{r.Source, l})
 	}
 	for _, line := range r.Reported {
-		res.Reported = append(res.Reported, countsReported{r.Source, line})
+		res.Reported = append(res.Reported, countsReported{r.Source, line, stated(line.Step, -1)})
 	}
 	res.Warnings = append(append(res.Warnings, r.Warnings...), warnings...)
 	return nil

@@ -88,6 +88,25 @@ func TestTheThresholdItselfPasses(t *testing.T) {
 	ask(t, exitGate, nil, "counts", "--ep", "2", "--fail-above", "9.99%", path)
 }
 
+// What a format does not say is null in JSON, never a number.
+func TestCountsOfTheUnknown(t *testing.T) {
+	for path, want := range map[string][]string{
+		"sglang.csv": {`"experts": 4`, `"top_k": null`, `"ranks": null`, `"null_p95": null`, `"worst": 2`},
+		"engine.log": {`"experts": null`, `"top_k": null`, `"ranks": null`, `"step": null`, `"step": 2250`},
+	} {
+		out, _, _ := invoke(t.Context(), "counts", "--format", "json", fixtures+"counts/"+path)
+		for _, pair := range want {
+			if !strings.Contains(out, pair) {
+				t.Errorf("%s: want %s in\n%s", path, pair, out)
+			}
+		}
+	}
+	scrape := fixtures + "counts/scrape-1.prom"
+	if out, _, _ := invoke(t.Context(), "counts", "--format", "json", "--since", scrape, scrape); !strings.Contains(out, `"worst": null`) || strings.Contains(out, `": -1`) {
+		t.Errorf("nothing was added, so nobody is the worst:\n%s", out)
+	}
+}
+
 func TestCountsUnderOtherAssumptions(t *testing.T) {
 	// Experts 5 1 2 4 and 3 3 3 3; the map replicates experts 0 and 1 in layer 1:
 	// rank 0 holds 2 1 0 and gets 3 + 2 + 2 (the odd slot goes to the first copy),
