@@ -135,7 +135,10 @@ func digestExport(ctx context.Context, path string, o Options) (*digest, error) 
 	if len(rec.kernels) == 0 && len(rec.graphs) == 0 {
 		return nil, db.noKernels(p)
 	}
-	return newDigest(path, rec, p, o)
+	n := len(rec.kernels)
+	d, err := newDigest(path, rec, p, o)
+	collect(n)
+	return d, err
 }
 
 // newDigest attributes a recording and gives its units their ranks. From here on

@@ -105,17 +105,21 @@ func read(ctx context.Context, db *database, how depth) (*recording, error) {
 		return nil, err
 	}
 	m.finish()
-	if len(m.rec.kernels) > collectAbove {
-		// The readers' buffers are as large as what is kept of them, and attribution
-		// is about to allocate as much again. None of it holds pointers, so that
-		// collecting it here costs nothing and saves a third of the peak.
-		runtime.GC()
-	}
+	collect(len(m.rec.kernels))
 	return m.rec, nil
 }
 
 // collectAbove is the number of kernels from which memory matters.
 const collectAbove = 1 << 20
+
+// collect frees what the step before needed and the next one, which is about to
+// allocate as much again, does not. Hardly any of it holds pointers, so that this
+// costs nothing and saves a third of the peak.
+func collect(kernels int) {
+	if kernels > collectAbove {
+		runtime.GC()
+	}
+}
 
 // each runs every reader at once, each on a connection of its own, and returns
 // the first error in the readers' order.
