@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/moebalance/moebalance/compare/bench"
+	"github.com/moebalance/moebalance/router"
 )
 
 type datasetOptions struct {
@@ -66,7 +67,7 @@ func (o *datasetOptions) run(c *cobra.Command) error {
 	if err != nil {
 		return fmt.Errorf("bench dataset: %w", err)
 	}
-	fmt.Fprintf(c.ErrOrStderr(), "%d requests, %d input and %d output tokens, %d bytes, sha256 %s\n",
-		sum.Requests, sum.InputTokens, sum.OutputTokens, sum.Bytes, sum.SHA256)
+	fmt.Fprintf(c.ErrOrStderr(), "%s, %d input and %s, %s, sha256 %s\n",
+		router.Count(sum.Requests, "request"), sum.InputTokens, router.Count(sum.OutputTokens, "output token"), router.Count(sum.Bytes, "byte"), sum.SHA256)
 	return nil
 }

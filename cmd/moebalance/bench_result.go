@@ -8,6 +8,7 @@ import (
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/compare"
 	"github.com/moebalance/moebalance/compare/bench"
+	"github.com/moebalance/moebalance/router"
 )
 
 // benchResult is the JSON of bench: the judged campaign, and where it lies.
@@ -125,10 +126,10 @@ func benchNotes(r benchResult) []string {
 		notes = append(notes, r.Metric.Name+" is "+strings.TrimPrefix(r.Metric.Definition, r.Metric.Name+"/"))
 	}
 	if r.Campaign.Left > 0 {
-		notes = append(notes, fmt.Sprintf("%d launches are still to be done: %s", r.Campaign.Left, resumeLine(r.Campaign.Folder)))
+		notes = append(notes, fmt.Sprintf("%s still to be done: %s", router.Count(r.Campaign.Left, "launch"), resumeLine(r.Campaign.Folder)))
 	}
 	if r.Campaign.DecidedAfter > 0 {
-		notes = append(notes, fmt.Sprintf("stopped by the sequential rule after %d pairs; the confidence is that of one look", r.Campaign.DecidedAfter))
+		notes = append(notes, fmt.Sprintf("stopped by the sequential rule after %s; the confidence is that of one look", router.Count(r.Campaign.DecidedAfter, "pair")))
 	}
 	return append(notes, profiledNotes(r.Profiled)...)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
+	"github.com/moebalance/moebalance/router"
 )
 
 // reportReader turns benchmark reports into the launches of a campaign.
@@ -123,7 +124,7 @@ func metricNames(run metrics.Result) []string {
 func (r *reportReader) balanced() error {
 	n, p := r.count[compare.Normal], r.count[compare.Perfect]
 	if n != p {
-		return usagef("the normal side holds %d launches and the perfect side %d: want as many, the n-th of both make a pair", n, p)
+		return usagef("the normal side holds %s and the perfect side %d: want as many, the n-th of both make a pair", router.Count(n, "launch"), p)
 	}
 	r.notes = append(r.notes, "pairs are the n-th launches of both sides; in which order they ran is not in the reports, so nothing is said about drift")
 	return nil

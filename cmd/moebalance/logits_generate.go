@@ -246,8 +246,8 @@ func (o *generateOptions) document(s logits.Spec, ranks int, list []logits.Writt
 	}
 	showUnequal(&t, batches)
 	return output.Document{
-		Headline: fmt.Sprintf("%s (%s) on %d ranks, %s, %s, plan %s: %d entries in %s, %s, %d of them new",
-			s.Model, shapeText(s.Gate), s.Layout.Ranks(), s.Mode, contentText(s), s.Plan, len(list), o.cache, output.Size(total), fresh),
+		Headline: fmt.Sprintf("%s (%s) on %s, %s, %s, plan %s: %s in %s, %s, %d of them new",
+			s.Model, shapeText(s.Gate), router.Count(s.Layout.Ranks(), "rank"), s.Mode, contentText(s), s.Plan, router.Count(len(list), "entry"), o.cache, output.Size(total), fresh),
 		Tables: []output.Table{t}, Notes: biasNotes(s.Gate, list), Value: result,
 	}
 }
@@ -268,7 +268,7 @@ func biasNotes(g router.Gate, list []logits.Written) []string {
 	}
 	slices.Sort(lost)
 	if moved > 0 {
-		notes = append(notes, fmt.Sprintf("%d tokens do not get their planned experts: their entries hold what the router picks instead", moved))
+		notes = append(notes, fmt.Sprintf("%s without the planned experts: the entries hold what the router picks instead", router.Count(moved, "token")))
 	}
 	if lost = slices.Compact(lost); len(lost) > 0 {
 		notes = append(notes, fmt.Sprintf("no logits can bring these experts to be chosen as planned, the bias of other experts or groups is too far above theirs: %s", rangesText(lost)))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/logits"
+	"github.com/moebalance/moebalance/router"
 )
 
 func logitsVerifyCmd() *cobra.Command {
@@ -64,7 +65,7 @@ func verdict(s logits.Survey) error {
 	if failed == 0 {
 		return nil
 	}
-	return withCode(exitGate, fmt.Errorf("logits verify: %d of %d entries failed; remove the bad files and run 'moebalance logits generate' again; the first: %s", failed, len(s.Entries), first))
+	return withCode(exitGate, fmt.Errorf("logits verify: %d of %s failed; remove the bad files and run 'moebalance logits generate' again; the first: %s", failed, router.Count(len(s.Entries), "entry"), first))
 }
 
 func verifyDocument(dir string, s logits.Survey) output.Document {
@@ -76,10 +77,10 @@ func verifyDocument(dir string, s logits.Survey) output.Document {
 		}
 	}
 	d := output.Document{Tables: []output.Table{balanceTable(s)}, Value: result}
-	d.Headline = fmt.Sprintf("%d entries in %s, every one what it says and routed as promised; balance at its floor in %d of %d batch sizes",
-		len(s.Entries), dir, result.AtFloor(), len(s.Balances))
+	d.Headline = fmt.Sprintf("%s in %s, every one what it says and routed as promised; balance at its floor in %d of %s",
+		router.Count(len(s.Entries), "entry"), dir, result.AtFloor(), router.Count(len(s.Balances), "batch size"))
 	if failed := len(faults); failed > 0 {
-		d.Headline = fmt.Sprintf("%d of %d entries in %s failed", failed, len(s.Entries), dir)
+		d.Headline = fmt.Sprintf("%d of %s in %s failed", failed, router.Count(len(s.Entries), "entry"), dir)
 		d.Tables = append(d.Tables, output.Table{
 			Name: "failed", Title: "Failed entries", Columns: []output.Column{{Name: "path"}, {Name: "why"}}, Rows: faults,
 		})

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/moebalance/moebalance/router"
 )
 
 // version is the tool's own version, written into every JSON result.
@@ -135,7 +137,7 @@ func needsVerb(c *cobra.Command, args []string) error {
 func argCount(least, most int, what string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) < least || (most >= 0 && len(args) > most) {
-			return usagef("%s: want %s, have %d arguments; see '%s --help'", c.Name(), what, len(args), c.CommandPath())
+			return usagef("%s: want %s, have %s; see '%s --help'", c.Name(), what, router.Count(len(args), "argument"), c.CommandPath())
 		}
 		return nil
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -117,5 +118,39 @@ func TestOutputFileIsWholeOrAbsent(t *testing.T) {
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) != 1 {
 		t.Errorf("left behind: %v, %v", entries, err)
+	}
+}
+
+// One of something is in the singular, whatever verb says it.
+func TestOneIsSingular(t *testing.T) {
+	dir := t.TempDir()
+	plural := regexp.MustCompile(`(?m)(?:^|[^\d.,+×-])\b1 (?:complete |graph |replayed |batch |idle |rank )?(?:arguments|batches|cases|entries|experts|files|kernels|launches|layers|lines|models|pairs|ranges|ranks|requests|sizes|steps|tokens)\b`)
+	one := fixtures + "gptoss-ep4-ranks/"
+	for _, args := range [][]string{
+		{"models", "gpt-oss-20b"},
+		{"trace", fixtures + "gptoss-graph/node-normal.sqlite"},
+		{"trace", fixtures + "gptoss-graph/graph-normal.sqlite"},
+		{"trace", "--counts", one + "counts-normal", one + "normal.rank0.sqlite"},
+		{"compare", "--trust-arms", one + "normal.rank0.sqlite", one + "perfect.rank0.sqlite"},
+		{"compare", writeReports(t, "normal.jsonl", recordedLaunches(t, false)[0]), writeReports(t, "perfect.jsonl", recordedLaunches(t, true)[0])},
+		{"counts", fixtures + "counts/bench-pattern.json"},
+		{"counts", fixtures + "counts/engine.log"},
+		{"report", "--title", "x", one + "normal.rank0.sqlite", one + "perfect.rank0.sqlite"},
+		{"bench", "dataset", "--num-requests", "1", "--input-mean", "1", "--output-mean", "1"},
+		{"bench", "--pairs", "1", "--campaign", filepath.Join(dir, "campaign"), "--", script(t, engine(100, 120))},
+		{"logits", "generate", "--experts", "4", "--top-k", "1", "--ep", "1", "--tokens", "1", "--cache", filepath.Join(dir, "cache")},
+		{"logits", "verify", filepath.Join(dir, "cache")},
+		{"logits", "list", filepath.Join(dir, "cache")},
+		{"logits", "plans", "--experts", "4", "--top-k", "1", "--ep", "1", "--tokens", "1"},
+		{"workload", "--ranks", "1", "--tokens", "1", "--steps", "1"},
+		{"trace", "--rank", "one"}, {"compare", "x"}, // one line of error each
+	} {
+		stdout, stderr, _ := invoke(t.Context(), args...)
+		if bad := plural.FindAllString(stdout+stderr, -1); bad != nil {
+			t.Errorf("%v says %q", args, bad)
+		}
+		if stdout+stderr == "" {
+			t.Errorf("%v says nothing", args)
+		}
 	}
 }

@@ -47,10 +47,10 @@ func traceHeadline(t *nsys.Trace) string {
 	for _, o := range t.Overall {
 		if o.Level == router.LevelRank && o.Quantity == nsys.QuantityTime {
 			if o.WorstLayer == nsys.None {
-				return fmt.Sprintf("%s: expert time over %d ranks is %.1f %% uneven, all layers taken together", arm, len(t.Ranks), 100*o.Imbalance)
+				return fmt.Sprintf("%s: expert time over %s is %.1f %% uneven, all layers taken together", arm, router.Count(len(t.Ranks), "rank"), 100*o.Imbalance)
 			}
-			return fmt.Sprintf("%s: expert time over %d ranks is %.1f %% uneven on average over %d layers, %.1f %% in layer %d: %d flagged",
-				arm, len(t.Ranks), 100*o.Imbalance, o.Layers, 100*(o.WorstMaxOverMean-1), o.WorstLayer, o.Flagged)
+			return fmt.Sprintf("%s: expert time over %s is %.1f %% uneven on average over %s, %.1f %% in layer %d: %d flagged",
+				arm, router.Count(len(t.Ranks), "rank"), 100*o.Imbalance, router.Count(o.Layers, "layer"), 100*(o.WorstMaxOverMean-1), o.WorstLayer, o.Flagged)
 		}
 	}
 	if len(t.Ranks) == 1 {

@@ -71,7 +71,7 @@ func (c *Campaign) checkOthers() Check {
 	if !share.Defined() {
 		return Check{name, Unknown, "what else the processors did was not recorded, or the launches were too short"}
 	}
-	text := fmt.Sprintf("other processes kept at most %.1f of %d cores busy, in launch %d", worst.OthersCPU, worst.Cores, at)
+	text := fmt.Sprintf("other processes kept at most %.1f of %s busy, in launch %d", worst.OthersCPU, router.Count(worst.Cores, "core"), at)
 	if share > othersTolerance {
 		return Check{name, Warn, text + ": let the machine do nothing else"}
 	}

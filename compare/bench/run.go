@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/moebalance/moebalance/compare/bench/metrics"
+	"github.com/moebalance/moebalance/router"
 )
 
 // Host is the machine that a campaign runs on, handed in by the caller.
@@ -192,7 +193,7 @@ func (r *runner) recover() error {
 			r.report(Event{Stage: Cleaning, Launch: *l, Attempt: *last, Text: "ending what an earlier run left behind"})
 			ended := endMarked(r.marker(), r.host.Patience)
 			last.State, last.ExitCode = Interrupted, -1
-			last.Error = fmt.Sprintf("the bench process ended before the command did (%d processes of it were still running)", ended)
+			last.Error = fmt.Sprintf("the bench process ended before the command did (%s of it still running)", router.Count(ended, "process"))
 			if err := r.save(*l, *last); err != nil {
 				return err
 			}
@@ -250,9 +251,9 @@ func (r *runner) look() error {
 		if err != nil {
 			return err
 		}
-		text := fmt.Sprintf("%d pairs do not decide yet", pairs)
+		text := fmt.Sprintf("no decision after %s yet", router.Count(pairs, "pair"))
 		if decided {
-			text = fmt.Sprintf("%d pairs decide", pairs)
+			text = fmt.Sprintf("decided after %s", router.Count(pairs, "pair"))
 			r.Decided = pairs
 			if err := r.store.decide(pairs); err != nil {
 				return fmt.Errorf("writing the campaign: %w", err)

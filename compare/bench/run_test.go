@@ -347,7 +347,7 @@ func TestKillAndResume(t *testing.T) {
 	}
 	finishedOnce(t, c)
 	second := c.Launches[1].Attempts
-	if len(second) != 2 || second[0].State != Interrupted || !strings.Contains(second[0].Error, "1 processes") {
+	if len(second) != 2 || second[0].State != Interrupted || !strings.Contains(second[0].Error, "1 process of it") {
 		t.Errorf("attempts of the launch that was cut off: %+v", second)
 	}
 }

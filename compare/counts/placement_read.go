@@ -9,6 +9,8 @@ import (
 	"slices"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/moebalance/moebalance/router"
 )
 
 // eplbLine is in every TensorRT-LLM EPLB configuration.
@@ -62,7 +64,7 @@ func (s slotPlacement) placement(path, format string, ranks int) (*Placement, er
 	case ranks == 0:
 		ranks = s.Ranks
 	case s.Ranks != 0 && s.Ranks != ranks:
-		return nil, fmt.Errorf("%d ranks asked for, but ep_size is %d", ranks, s.Ranks)
+		return nil, fmt.Errorf("%s asked for, but ep_size is %d", router.Count(ranks, "rank"), s.Ranks)
 	}
 	if ranks == 0 {
 		return nil, fmt.Errorf("%d slots over an unknown number of ranks: give the EP size", s.Slots)
@@ -106,7 +108,7 @@ func readExpertMap(path string, objects []json.RawMessage, ranks int) (*Placemen
 		return nil, err
 	}
 	if len(file.List) == 0 || len(file.List) != file.Layers {
-		return nil, fmt.Errorf("want %d layers (moe_layer_count), have %d", file.Layers, len(file.List))
+		return nil, fmt.Errorf("want %s (moe_layer_count), have %d", router.Count(file.Layers, "layer"), len(file.List))
 	}
 	p := &Placement{Source: path, Format: "expert map", Ranks: file.List[0].Devices}
 	if ranks != 0 && ranks != p.Ranks {

@@ -70,7 +70,7 @@ func readLog(path string, content []byte) (*Record, error) {
 		return nil, err
 	}
 	if idle > 0 {
-		r.warn("idle_steps", "left out %d idle steps", idle)
+		r.warn("idle_steps", "left out %s", router.Count(idle, "idle step"))
 	}
 	if vllm {
 		r.warn("vllm_axis", "several vLLM releases computed this balancedness over layers instead of ranks (fixed with pull request 51813): check the version")

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+
+	"github.com/moebalance/moebalance/router"
 )
 
 // The dumps of SGLang's expert distribution recorder.
@@ -60,7 +62,7 @@ func readTorchStat(path string, f *torchFile, root *pickleDict) (*Record, error)
 		}
 	}
 	if empty > 0 {
-		r.warn("empty_steps", "left out %d of %d steps without any count: the recorder's buffer was not full", empty, a.shape[0])
+		r.warn("empty_steps", "left out %d of %s without any count: the recorder's buffer was not full", empty, router.Count(a.shape[0], "step"))
 	}
 	return r.finish()
 }

@@ -47,7 +47,7 @@ func readTensorRT(dir string) (*Record, error) {
 	}
 	r.Ranks = len(files)
 	if meta.Ranks > 0 && meta.Ranks != r.Ranks {
-		return nil, fmt.Errorf("%s says ep_size %d, the folder holds %d rank files", tensorrtMeta, meta.Ranks, r.Ranks)
+		return nil, fmt.Errorf("%s says ep_size %d, the folder holds %s", tensorrtMeta, meta.Ranks, router.Count(r.Ranks, "rank file"))
 	}
 	steps := cells{}
 	for rank, name := range files {
@@ -116,11 +116,11 @@ func tensorrtFiles(dir string, r *Record) ([]string, error) {
 	files := make([]string, len(byRank))
 	for rank := range files {
 		if files[rank] = byRank[rank]; files[rank] == "" {
-			return nil, fmt.Errorf("%d rank files, but none of rank %d: every source rank's counts are part of the load", len(byRank), rank)
+			return nil, fmt.Errorf("%s, but none of rank %d: every source rank's counts are part of the load", router.Count(len(byRank), "rank file"), rank)
 		}
 	}
 	if len(other) > 0 {
-		r.warn("other_statistics", "left out %d files of other statistics (%s): they do not hold counts", len(other), strings.Join(other, ", "))
+		r.warn("other_statistics", "left out %s of other statistics (%s), which hold no counts", router.Count(len(other), "file"), strings.Join(other, ", "))
 	}
 	return files, nil
 }
@@ -176,7 +176,7 @@ func (r *Record) warnAboutGaps() {
 		r.warn("missing_iterations", "iterations %d to %d are recorded with gaps: %d of %d", iterations[0], iterations[n-1], n, iterations[n-1]-iterations[0]+1)
 	}
 	if want := len(iterations) * len(layers); len(r.Steps) != want {
-		r.warn("incomplete_grid", "%d iterations of %d layers should be %d counts, have %d", len(iterations), len(layers), want, len(r.Steps))
+		r.warn("incomplete_grid", "%s of %s should be %d counts, have %d", router.Count(len(iterations), "iteration"), router.Count(len(layers), "layer"), want, len(r.Steps))
 	}
 }
 

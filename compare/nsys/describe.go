@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/moebalance/moebalance/router"
 )
 
 // describe is the export's entry in the result, with everything its reader must
@@ -49,17 +51,17 @@ func (d *description) graphs() {
 	switch {
 	case whole > 0:
 		d.GraphMode = "graph"
-		d.warn("graph_mode", "%d graph launches were recorded whole: the kernels and phases inside are hidden, and none of their time is counted; capture with --cuda-graph-trace=node to see them", whole)
+		d.warn("graph_mode", "%s recorded whole: the kernels and phases inside are hidden, and none of their time is counted; capture with --cuda-graph-trace=node to see them", router.Count(whole, "graph launch"))
 		if called > whole {
-			d.warn("graph_coverage", "%d of %d graph launches have a time: the others were lost", whole, called)
+			d.warn("graph_coverage", "%d of %s with a time: the others were lost", whole, router.Count(called, "graph launch"))
 		}
 	case d.replayed > 0:
 		d.GraphMode = "node"
 	case called > 0:
-		d.warn("graph_lost", "%d graph launches were called, but nothing of what they ran was recorded with its graph node", called)
+		d.warn("graph_lost", "%s called, but nothing of what ran was recorded with its graph node", router.Count(called, "graph launch"))
 	}
 	if n := d.attribution.orphans; n > 0 {
-		d.warn("graph_capture", "%d of %d replayed kernels come from graphs captured outside the recording: their layer is unknown", n, d.replayed)
+		d.warn("graph_capture", "%d of %s from graphs captured outside the recording: their layer is unknown", n, router.Count(d.replayed, "replayed kernel"))
 	}
 }
 
@@ -72,7 +74,7 @@ func (d *description) losses() {
 		d.warn("partial_export", "a partial export: %s", d.probe.slice)
 	}
 	if a := d.attribution; a.ignored > 0 {
-		d.warn("ignored", "%d of %d kernels (%.3f ms) ran in ranges that ask to be ignored: left out of every number", a.ignored, d.Kernels, float64(a.ignoredNS)/1e6)
+		d.warn("ignored", "%d of %s (%.3f ms) ran in ranges that ask to be ignored: left out of every number", a.ignored, router.Count(d.Kernels, "kernel"), float64(a.ignoredNS)/1e6)
 	}
 	launchless := 0
 	for i := range d.rec.kernels {
@@ -81,7 +83,7 @@ func (d *description) losses() {
 		}
 	}
 	if launchless > 0 {
-		d.warn("no_launch", "%d of %d kernels have no launch recorded: no range of a thread places them", launchless, d.Kernels)
+		d.warn("no_launch", "%d of %s without a recorded launch: no range of a thread places them", launchless, router.Count(d.Kernels, "kernel"))
 	}
 }
 
@@ -89,7 +91,7 @@ func (d *description) losses() {
 func (d *description) steps() {
 	a := d.attribution
 	if a.stepsWithout > 0 {
-		d.warn("ended_early", "%d of %d steps have ranges but no kernels: they were idle, or the capture ended early or lost them; they count nowhere", a.stepsWithout, a.stepsSeen)
+		d.warn("ended_early", "%d of %s with ranges but no kernels: idle, or the capture ended early or lost them; they count nowhere", a.stepsWithout, router.Count(a.stepsSeen, "step"))
 	}
 	after, seen := a.marksAfter, a.marksSeen
 	if seen == 0 {
@@ -99,7 +101,7 @@ func (d *description) steps() {
 		d.warn("ended_early", "ranges go on for %.1f ms after the last kernel ended (%d of %d begin then): the capture of kernels ended early", float64(d.rec.rangesEnd-a.lastWork)/1e6, after, seen)
 	}
 	if a.silent > 0 {
-		d.warn("no_kernels", "%d processes have named ranges but no kernels: idle, or a rank whose kernels were not captured", a.silent)
+		d.warn("no_kernels", "%s with named ranges but no kernels: idle, or a rank whose kernels were not captured", router.Count(a.silent, "process"))
 	}
 	if a.renumbered {
 		d.warn("steps_renumbered", "steps without a number, or with one that repeats, are numbered in the order in which they began")
@@ -137,23 +139,23 @@ func (d *description) unknownRangesAfter(at int64) (n int) {
 func (d *description) troubles() {
 	t := d.rec.trouble
 	for _, w := range []struct {
-		n          int64
-		code, text string
+		n                int64
+		code, what, text string
 	}{
-		{t.backwards, "backwards", "%d events end before they begin: left out"},
-		{t.outOfRange, "out_of_range", "%d events have impossible times (beyond 104 days): left out"},
-		{t.reused, "correlation_reused", "%d calls carry the correlation id of another call: each kernel was given the last call before it"},
-		{t.unended, "unended_kernels", "%d kernels have no duration recorded: left out"},
-		{t.openRanges, "open_ranges", "%d ranges were never closed: taken to last to the capture's end"},
-		{t.unowned, "no_process", "%d kernels record no process, and there are several: they stand as a rank of their own, which may move the others' numbers; an export per rank avoids it"},
-		{t.elsewhere, "other_device", "%d kernels ran on another device than most of their process: they count for the same rank"},
+		{t.backwards, "backwards", "event", "with an end before the beginning: left out"},
+		{t.outOfRange, "out_of_range", "event", "of impossible times (beyond 104 days): left out"},
+		{t.reused, "correlation_reused", "call", "with the correlation id of another call: each kernel was given the last call before it"},
+		{t.unended, "unended_kernels", "kernel", "without a recorded duration: left out"},
+		{t.openRanges, "open_ranges", "range", "never closed: taken to last to the capture's end"},
+		{t.unowned, "no_process", "kernel", "without a recorded process, of which there are several: taken as a rank apart, which may move the others' numbers; an export per rank avoids it"},
+		{t.elsewhere, "other_device", "kernel", "on another device than most of the process: counted for the same rank"},
 	} {
 		if w.n > 0 {
-			d.warn(w.code, w.text, w.n)
+			d.warn(w.code, "%s %s", router.Count(w.n, w.what), w.text)
 		}
 	}
 	if t.strays > 0 {
-		d.warn("no_process", "%d of %d kernels record no process: they were given to the only one there is", t.strays, d.Kernels)
+		d.warn("no_process", "%d of %s without a recorded process: given to the only one there is", t.strays, router.Count(d.Kernels, "kernel"))
 	}
 	if t.bare {
 		d.warn("no_process", "kernels record no process: they were joined to calls by correlation id alone")

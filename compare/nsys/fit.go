@@ -76,10 +76,10 @@ func (r *reduction) fitRanks([]seenExpert) error {
 	for _, layer := range slices.Sorted(maps.Keys(r.options.Recorded.Layout)) {
 		ranks := r.options.Recorded.Layout[layer].Ranks()
 		if last := r.parts[len(r.parts)-1].rank; last.Rank >= ranks {
-			return fmt.Errorf("%w: the counts are of %d ranks, the trace has rank %d (%q)", ErrCounts, ranks, last.Rank, last.Export)
+			return fmt.Errorf("%w: the counts are of %s, the trace has rank %d (%q)", ErrCounts, router.Count(ranks, "rank"), last.Rank, last.Export)
 		}
 		if world > 0 && world != ranks {
-			r.warn("counts_ranks", "", fmt.Sprintf("the recorded counts are of %d ranks, the run had %d", ranks, world))
+			r.warn("counts_ranks", "", fmt.Sprintf("the recorded counts are of %s, the run had %d", router.Count(ranks, "rank"), world))
 			return nil
 		}
 	}
@@ -103,7 +103,7 @@ func (r *reduction) fitGate([]seenExpert) error {
 	}
 	for _, layer := range slices.Sorted(maps.Keys(r.options.Recorded.Load)) {
 		if experts := len(r.options.Recorded.Load[layer].PerExpert); len(made) > 0 && !made[experts] {
-			return fmt.Errorf("%w: they are of %d experts, the gate's kernel in the trace is made for %s", ErrCounts, experts, numberList(slices.Collect(maps.Keys(made))))
+			return fmt.Errorf("%w: they are of %s, the gate's kernel in the trace is made for %s", ErrCounts, router.Count(experts, "expert"), numberList(slices.Collect(maps.Keys(made))))
 		}
 	}
 	return nil
@@ -118,7 +118,7 @@ func (r *reduction) fitOwners(seen []seenExpert) error {
 			continue
 		}
 		if experts := len(load.PerExpert); int(s.expert) >= experts {
-			return fmt.Errorf("%w: they are of %d experts, expert %d of layer %d ran on rank %d", ErrCounts, experts, s.expert, s.layer, s.rank)
+			return fmt.Errorf("%w: they are of %s, expert %d of layer %d ran on rank %d", ErrCounts, router.Count(experts, "expert"), s.expert, s.layer, s.rank)
 		}
 		layout, placed := r.options.Recorded.Layout[int(s.layer)]
 		if !placed || int(s.expert) >= layout.Experts() {
@@ -129,8 +129,8 @@ func (r *reduction) fitOwners(seen []seenExpert) error {
 			owners = append(owners, p.Rank)
 		}
 		if !slices.Contains(owners, int(s.rank)) {
-			return fmt.Errorf("%w: of their %d experts on %d ranks, expert %d of layer %d belongs to rank %s, in the trace it ran on rank %d",
-				ErrCounts, layout.Experts(), layout.Ranks(), s.expert, s.layer, numberList(owners), s.rank)
+			return fmt.Errorf("%w: of their %s on %s, expert %d of layer %d belongs to rank %s, in the trace it ran on rank %d",
+				ErrCounts, router.Count(layout.Experts(), "expert"), router.Count(layout.Ranks(), "rank"), s.expert, s.layer, numberList(owners), s.rank)
 		}
 	}
 	return nil
@@ -167,11 +167,11 @@ func (r *reduction) fitIdle(seen []seenExpert) {
 			}
 		}
 		if float64(idle) > idleShare*float64(total) {
-			r.warn("counts_idle", "", fmt.Sprintf("layer %d: %d experts with %.0f %% of the recorded load never ran in the trace: the counts may be of another run or other steps",
-				layer, unused, 100*float64(idle)/float64(total)))
+			r.warn("counts_idle", "", fmt.Sprintf("layer %d: %s with %.0f %% of the recorded load never ran in the trace: the counts may be of another run or other steps",
+				layer, router.Count(unused, "expert"), 100*float64(idle)/float64(total)))
 		}
 		if unloaded > 0 {
-			r.warn("counts_idle", "", fmt.Sprintf("layer %d: %d experts without recorded load ran in the trace: the counts are of other steps, or of another run", layer, unloaded))
+			r.warn("counts_idle", "", fmt.Sprintf("layer %d: %s without recorded load ran in the trace: the counts are of other steps, or of another run", layer, router.Count(unloaded, "expert")))
 		}
 	}
 }

@@ -49,10 +49,10 @@ func TestCountsThatDoNotFitAreRefused(t *testing.T) {
 		{"fewer experts", recordedCounts(t, 2, []int64{5, 5}, 0, 1), "of their 2 experts on 2 ranks, expert 1 of layer 0 belongs to rank 1, in the trace it ran on rank 0"},
 		{"too few experts on the same owners", Recorded{Load: map[int]router.Load{0: {PerExpert: []int64{5, 5}}}}, "they are of 2 experts, expert 2 of layer 0 ran on rank 1"},
 		{"more experts", recordedCounts(t, 2, make([]int64, 256), 0, 1), "of their 256 experts on 2 ranks, expert 2 of layer 0 belongs to rank 0, in the trace it ran on rank 1"},
-		{"fewer ranks", recordedCounts(t, 1, []int64{1, 1, 1, 1}, 0, 1), "of 1 ranks, the trace has rank 1"},
+		{"fewer ranks", recordedCounts(t, 1, []int64{1, 1, 1, 1}, 0, 1), "of 1 rank, the trace has rank 1"},
 		{"no layer in common", recordedCounts(t, 2, []int64{1, 1, 1, 1}, 3, 4), "they have layers 3, 4, and experts work in layers 0, 1"},
 		{"layers counted from another one", recordedCounts(t, 2, []int64{1, 1, 1, 1}, 1, 2), "they have layers 1, 2, and experts work in layers 0, 1"},
-		{"a deeper model", recordedCounts(t, 2, []int64{1, 1, 1, 1}, 0, 1, 2), "they go on to layer 2, and on all 2 ranks of the trace the last layer with experts is 1"},
+		{"a deeper model", recordedCounts(t, 2, []int64{1, 1, 1, 1}, 0, 1, 2), "they go on to layer 2, and on every rank of the trace the last layer with experts is 1"},
 	} {
 		_, err := Read(context.Background(), []string{path}, Options{Recorded: c.recorded})
 		if !errors.Is(err, ErrCounts) || !strings.Contains(err.Error(), c.text) {
@@ -86,8 +86,8 @@ func TestCountsThatFitInPartAreWarnedOf(t *testing.T) {
 	all := text(recordedCounts(t, 2, []int64{3, 1, 0, 4}, 0))
 	for _, want := range []string{
 		"nothing is recorded of the load of these layers, in which experts work: 1",
-		"layer 0: 1 experts with 50 % of the recorded load never ran", // 4 of 8 slots are expert 3's
-		"layer 0: 1 experts without recorded load ran",
+		"layer 0: 1 expert with 50 % of the recorded load never ran", // 4 of 8 slots are expert 3's
+		"layer 0: 1 expert without recorded load ran",
 	} {
 		if !strings.Contains(all, want) {
 			t.Errorf("no %q in\n%s", want, all)

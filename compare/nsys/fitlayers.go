@@ -34,8 +34,8 @@ func (r *reduction) fitLayers([]seenExpert) error {
 		return fmt.Errorf("%w: they have layers %s, and experts work in layers %s: number both alike", ErrCounts,
 			numberList(slices.Collect(maps.Keys(recorded))), numberList(slices.Collect(maps.Keys(worked))))
 	case r.tooDeep(worked, idle):
-		return fmt.Errorf("%w: they go on to layer %d, and on all %d ranks of the trace the last layer with experts is %d",
-			ErrCounts, slices.Max(idle), len(r.parts), slices.Max(slices.Collect(maps.Keys(worked))))
+		return fmt.Errorf("%w: they go on to layer %d, and on every rank of the trace the last layer with experts is %d",
+			ErrCounts, slices.Max(idle), slices.Max(slices.Collect(maps.Keys(worked))))
 	}
 	if len(without) > 0 {
 		r.warn("counts_layers", "", fmt.Sprintf("nothing is recorded of the load of these layers, in which experts work: %s", numberList(without)))

@@ -158,7 +158,7 @@ func (g *layerGrid) whole(ran [][]bool) layerGrid {
 // recorded load.
 func (r *reduction) imbalance() {
 	if _, partial := r.steps(); partial > 0 {
-		r.warn("partial_steps", "", fmt.Sprintf("%d steps are not on every rank: left out of imbalance and loss", partial))
+		r.warn("partial_steps", "", fmt.Sprintf("%s not on every rank: left out of imbalance and loss", router.Count(partial, "step")))
 	}
 	lost := 0
 	for _, g := range r.layerGrids(func(p Phase) bool { return p == PhaseExperts }) {

@@ -326,7 +326,7 @@ func (p part) experts(groups *expertGroups) (list []ExpertStat) {
 // kernels than the others: they ended early, lost data, or are not of this run.
 func (r *reduction) unevenRanks() {
 	if world := r.world(); world > len(r.parts) {
-		r.warn("missing_ranks", "", fmt.Sprintf("%d of the run's %d ranks were given: imbalance and loss are over these only", len(r.parts), world))
+		r.warn("missing_ranks", "", fmt.Sprintf("%d of the run's %d ranks given: imbalance and loss are over these only", len(r.parts), world))
 	}
 	if len(r.parts) < 2 {
 		return
@@ -338,7 +338,7 @@ func (r *reduction) unevenRanks() {
 	median := float64(StatsOf(slices.Clone(counts)).MedianNS)
 	for i, p := range r.parts {
 		if float64(counts[i]) < median/2 {
-			r.warn("few_kernels", p.rank.Export, fmt.Sprintf("rank %d has %d kernels where the median rank has %.0f: its capture ended early or lost data", p.rank.Rank, counts[i], median))
+			r.warn("few_kernels", p.rank.Export, fmt.Sprintf("rank %d has %s where the median rank has %.0f: its capture ended early or lost data", p.rank.Rank, router.Count(counts[i], "kernel"), median))
 		}
 	}
 }

@@ -152,14 +152,6 @@ func number(n int) string {
 	return strconv.Itoa(n)
 }
 
-// count writes n of something.
-func count(n int, one string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %ss", n, one)
-}
-
 // amount writes a value of unknown size with four significant digits.
 func amount(v router.Number) string {
 	x := v.Float64()

@@ -57,7 +57,7 @@ func verdictSentence(c *Campaign) string {
 		verdict += ", and what follows decides nothing"
 	}
 	return fmt.Sprintf("%s. %s routing changes throughput by %s (%s, %s; threshold %s).",
-		verdict, perfect, change(g.Estimate), interval, count(g.N, "pair"), share(router.Number(c.Threshold)))
+		verdict, perfect, change(g.Estimate), interval, router.Count(g.N, "pair"), share(router.Number(c.Threshold)))
 }
 
 func gainSpec(c *Campaign) plots.GainSpec {
@@ -66,7 +66,7 @@ func gainSpec(c *Campaign) plots.GainSpec {
 		Name: "gain", Title: "What would perfect balance win at most?",
 		Estimate: g.Estimate.Float64(), Low: g.Low.Float64(), High: g.High.Float64(),
 		Confidence: g.Confidence.Float64(), Threshold: c.Threshold,
-		Caption: fmt.Sprintf("%s of launches; %s. Gain is the ratio of the two launches of a pair, minus 1; launches are the unit of replication.", count(g.N, "complete pair"), quantity(c.Metric)),
+		Caption: fmt.Sprintf("%s of launches; %s. Gain is the ratio of the two launches of a pair, minus 1; launches are the unit of replication.", router.Count(g.N, "complete pair"), quantity(c.Metric)),
 		Alt:     verdictSentence(c),
 	}
 	switch { // the figure may be shown without its page

@@ -44,7 +44,7 @@ func comparedSentence(c compare.TraceComparison) string {
 	if !c.Comparable {
 		return "The traces cannot be compared as two arms: " + strings.Join(c.Reasons, "; ") + "."
 	}
-	return fmt.Sprintf("The traces are a pair of arms over %s and %s.", count(len(c.Ranks), "rank"), count(len(c.Layers), "layer"))
+	return fmt.Sprintf("The traces are a pair of arms over %s and %s.", router.Count(len(c.Ranks), "rank"), router.Count(len(c.Layers), "layer"))
 }
 
 // changeColumns head a table of times in both arms.

@@ -112,7 +112,7 @@ func proofSentence(c *Campaign) string {
 		return "The campaign does not prove which routing each arm had."
 	}
 	return fmt.Sprintf("The campaign passes its checks, and each arm's routing is proved (normal: %s, perfect: %s).",
-		count(proved[compare.Normal], "proof"), count(proved[compare.Perfect], "proof"))
+		router.Count(proved[compare.Normal], "proof"), router.Count(proved[compare.Perfect], "proof"))
 }
 
 func cacheTable(in Input) table {
@@ -143,7 +143,7 @@ func brokenEntries(in Input) table {
 }
 
 func cacheSentence(c *logits.Verified) string {
-	return fmt.Sprintf("The balanced logits reach the floor of both experts and ranks at %d of %s.", c.AtFloor(), count(len(c.Balance), "batch size"))
+	return fmt.Sprintf("The balanced logits reach the floor of both experts and ranks at %d of %s.", c.AtFloor(), router.Count(len(c.Balance), "batch size"))
 }
 
 func (p Page) coverageSentence() string {

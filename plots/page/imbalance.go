@@ -194,10 +194,10 @@ func imbalanceSentences(all []uneven) (out []string) {
 		switch {
 		case !worst.Imbalance.Defined():
 		case worst.Imbalance == 0:
-			out = append(out, fmt.Sprintf("%s: %s over ranks is even in %s%s.", worst.From, worst.Quantity, count(to-from, "layer"), noise(worst)))
+			out = append(out, fmt.Sprintf("%s: %s over ranks is even in %s%s.", worst.From, worst.Quantity, router.Count(to-from, "layer"), noise(worst)))
 		default:
 			out = append(out, fmt.Sprintf("%s: %s over ranks is flagged in %d of %s, worst in layer %s: rank %s has %s over the mean%s.",
-				worst.From, worst.Quantity, flagged, count(to-from, "layer"), number(worst.Layer), number(worst.Worst), share(worst.Imbalance), noise(worst)))
+				worst.From, worst.Quantity, flagged, router.Count(to-from, "layer"), number(worst.Layer), number(worst.Worst), share(worst.Imbalance), noise(worst)))
 		}
 		from = to
 	}

@@ -63,7 +63,7 @@ func (p Page) afterTraces() (steps []string) {
 			unloaded = append(unloaded, a.Name)
 		}
 		if s, ok := worstLayer(a.Trace); ok && a.Name != string(compare.Perfect) {
-			steps = append(steps, fmt.Sprintf("Start with layer %d of %s: it loses most to its slowest rank, %s per step, with rank %d the slowest in %d of %d steps.", s.Layer, a.Name, duration(s.LossNS), s.WorstRank, s.WorstSteps, s.Steps))
+			steps = append(steps, fmt.Sprintf("Start with layer %d of %s: it loses most to its slowest rank, %s per step, with rank %d the slowest in %d of %s.", s.Layer, a.Name, duration(s.LossNS), s.WorstRank, s.WorstSteps, router.Count(s.Steps, "step")))
 		}
 	}
 	if len(hidden) > 0 {

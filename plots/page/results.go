@@ -31,7 +31,7 @@ func (c *Campaign) state() string {
 	if len(c.Progress.Looks) > 0 {
 		of = "of at most"
 	}
-	return fmt.Sprintf("unfinished, %d %s %s", c.Gain.N, of, count(c.Progress.Pairs, "pair"))
+	return fmt.Sprintf("unfinished, %d %s %s", c.Gain.N, of, router.Count(c.Progress.Pairs, "pair"))
 }
 
 // Counts is what the page reads of a 'counts' result.

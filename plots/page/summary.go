@@ -49,9 +49,9 @@ func campaignFact(c *Campaign) fact {
 		note, verdictMark = c.state(), warn
 	}
 	if c.Gain.Low.Defined() && c.Gain.High.Defined() {
-		note += fmt.Sprintf("; %s to %s at %s, %s", change(c.Gain.Low), change(c.Gain.High), share(c.Gain.Confidence), count(c.Gain.N, "pair"))
+		note += fmt.Sprintf("; %s to %s at %s, %s", change(c.Gain.Low), change(c.Gain.High), share(c.Gain.Confidence), router.Count(c.Gain.N, "pair"))
 	} else if c.Gain.N > 0 {
-		note += "; no interval from " + count(c.Gain.N, "pair")
+		note += "; no interval from " + router.Count(c.Gain.N, "pair")
 	}
 	value := change(c.Gain.Estimate)
 	if c.Verdict == compare.Invalid && !c.unfinished() {

@@ -52,7 +52,7 @@ var fixtures = map[string]expectation{
 		values: map[string]float64{"step_time_mean": 13.5, "step_time_p50": 13.5}, warnings: []string{"10 of 12"}},
 	// Row 106 is missing, so nobody knows the device time of row 105.
 	"print-iter-log-4.txt": {format: "iteration-log", primary: "step_time_mean", steps: 5,
-		values: map[string]float64{"step_time_mean": 10.8}, warnings: []string{"1 iterations are missing", "3 of 5"}},
+		values: map[string]float64{"step_time_mean": 10.8}, warnings: []string{"1 iteration missing", "3 of 5 iteration rows"}},
 	"log-iteration-data.txt": {format: "iteration-log", steps: 3, warnings: []string{"no step times"}},
 	"gptmanager-old.txt": {format: "gptManagerBenchmark", primary: "output_throughput",
 		values: map[string]float64{"output_throughput": 1000, "request_throughput": 5, "duration": 20000, "request_latency_mean": 510.25},

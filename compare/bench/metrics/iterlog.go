@@ -99,7 +99,7 @@ const maxRanks = 1 << 16
 func finishIterations(t *tally) {
 	it := t.iterations
 	if it.gaps > 0 {
-		t.note("%d iterations are missing between the rows of the iteration log", it.gaps)
+		t.note("%s missing between the rows of the iteration log", router.Count(it.gaps, "iteration"))
 	}
 	if it.clock == "" {
 		t.noteOnce("this iteration log has no step times")
@@ -122,7 +122,7 @@ func finishIterations(t *tally) {
 	what := it.clock + " of steady full decode batches"
 	t.metric(0, metricOf("step_time_mean", "", "mean "+what, mean))
 	t.metric(0, metricOf("step_time_p50", "", "median "+what, median))
-	t.note("%d of %d iteration rows are steady full decode batches", len(kept), len(t.steps))
+	t.note("steady full decode batches: %d of %s", len(kept), router.Count(len(t.steps), "iteration row"))
 }
 
 // isIterationDict recognises a row of --iteration_log and of /metrics.
