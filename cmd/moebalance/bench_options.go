@@ -13,6 +13,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare"
 	"github.com/moebalance/moebalance/compare/bench"
+	"github.com/moebalance/moebalance/compare/bench/metrics"
 )
 
 // benchOptions are the flags of bench.
@@ -178,10 +179,12 @@ func (o *benchOptions) spec(words []string) (bench.Spec, error) {
 		*line.into = split
 	}
 	for _, m := range o.metrics {
-		name, _, rule := strings.Cut(m, "=")
-		if rule {
+		name, rule, err := metrics.ParseWanted(m)
+		if err != nil {
+			return s, withCode(exitUsage, fmt.Errorf("bench: --metric: %w", err))
+		}
+		if rule != nil {
 			s.Custom = append(s.Custom, m)
-			name, _, _ = strings.Cut(name, ":")
 		}
 		if s.Metric == "" {
 			s.Metric = name

@@ -3,13 +3,11 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
-	"golang.org/x/term"
 
 	"github.com/moebalance/moebalance/compare/bench"
 )
@@ -27,7 +25,7 @@ type benchProgress struct {
 
 func newBenchProgress(stderr io.Writer, metric string, quiet bool) *benchProgress {
 	p := &benchProgress{w: stderr, metric: metric, quiet: quiet, told: make(map[string]bool)}
-	if f, ok := stderr.(*os.File); ok && !quiet && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd())) {
+	if !quiet && onTerminal(stderr) {
 		p.bars = mpb.New(mpb.WithOutput(stderr), mpb.WithWidth(40),
 			mpb.WithRefreshRate(time.Second)) // seldom: the launches are being measured
 		p.w = p.bars

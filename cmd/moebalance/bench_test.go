@@ -14,6 +14,9 @@ import (
 	"time"
 
 	"github.com/moebalance/moebalance/compare"
+	"github.com/moebalance/moebalance/compare/bench"
+	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/router"
 )
 
 // invoke runs the program and returns what it printed and its exit code.
@@ -474,7 +477,7 @@ func TestBenchProfile(t *testing.T) {
 		t.Fatalf("%d profiled arms and %d pairs, want 2 and 6", len(r.Profiled), len(r.Pairs))
 	}
 	for _, p := range r.Profiled {
-		if p.Error != "" || p.Ranks != 4 || p.GPUNS <= 0 || !p.MaxOverMean.Defined() || len(p.Exports) != 4 {
+		if p.Error != "" || p.Ranks != 4 || p.GPUNS <= 0 || p.Layer == nil || !p.MaxOverMean.Defined() || len(p.Exports) != 4 {
 			t.Errorf("%+v, want 4 ranks with times", p)
 		}
 	}
@@ -492,5 +495,20 @@ func TestBenchProfile(t *testing.T) {
 	again, _, code := invoke(t.Context(), "bench", "--resume", "c", "--format", "json")
 	if code != exitDone || again != stdout {
 		t.Errorf("shown again with exit %d, equal %t", code, again == stdout)
+	}
+}
+
+// A layer that is not known is none, not layer −1.
+func TestProfiledArmWithoutLayer(t *testing.T) {
+	for name, overall := range map[string][]nsys.OverallStat{
+		"one rank":    nil,
+		"no layers":   {{Level: router.LevelRank, Quantity: nsys.QuantityTime, WorstLayer: nsys.None, WorstMaxOverMean: 1.5}},
+		"expert time": {{Level: router.LevelExpert, Quantity: nsys.QuantityTime, WorstLayer: 3, WorstMaxOverMean: 1.5}},
+	} {
+		p := profiledArm{MaxOverMean: router.Undefined()}
+		p.take(&nsys.Trace{Overall: overall}, bench.Treatment{})
+		if text, err := json.Marshal(p); err != nil || !strings.Contains(string(text), `"layer":null`) || p.MaxOverMean.Defined() != (name == "no layers") {
+			t.Errorf("%s: %s, %v", name, text, err)
+		}
 	}
 }

@@ -153,9 +153,9 @@ func trustHint(r compare.TraceComparison) string {
 
 // reports judges the launches that two sets of benchmark reports hold.
 func (o *compareOptions) reports(c *cobra.Command, sides [2]side) error {
-	name, custom, err := o.wanted()
+	name, custom, err := metrics.ParseWanted(o.metric)
 	if err != nil {
-		return err
+		return withCode(exitUsage, fmt.Errorf("--metric: %w", err))
 	}
 	if path, same := onBothSides(sides); same {
 		return withCode(exitNotComparable, fmt.Errorf("%s is on both sides: want launches of the two arms", path))
@@ -190,17 +190,4 @@ func (o *compareOptions) reports(c *cobra.Command, sides [2]side) error {
 		return withCode(exitInconclusive, fmt.Errorf("inconclusive: %s", strings.Join(result.Reasons, "; ")))
 	}
 	return nil
-}
-
-// wanted reads --metric: a name, or a rule that makes one.
-func (o *compareOptions) wanted() (name string, custom []metrics.Custom, err error) {
-	name, _, rule := strings.Cut(o.metric, "=")
-	if !rule {
-		return o.metric, nil, nil
-	}
-	made, err := metrics.ParseCustom(o.metric)
-	if err != nil {
-		return "", nil, withCode(exitUsage, fmt.Errorf("--metric: %w", err))
-	}
-	return made.Name, []metrics.Custom{made}, nil
 }

@@ -96,7 +96,7 @@ func (r *reportReader) add(arm compare.Arm, run metrics.Result) error {
 	}
 	m, ok := run.Metric(name)
 	if !ok {
-		return fmt.Errorf("no metric %q in this %s report: want one of %v", name, run.Format, metricNames(run))
+		return fmt.Errorf("no metric %q in this %s report: want one of %s", name, run.Format, run.Names())
 	}
 	if r.chosen == nil {
 		r.chosen, r.count, r.steps = &m, map[compare.Arm]int{}, map[compare.Arm][]metrics.Step{}
@@ -110,14 +110,6 @@ func (r *reportReader) add(arm compare.Arm, run metrics.Result) error {
 	r.count[arm]++
 	r.steps[arm] = append(r.steps[arm], run.Steps...)
 	return nil
-}
-
-func metricNames(run metrics.Result) []string {
-	var names []string
-	for _, m := range run.Metrics {
-		names = append(names, m.Name)
-	}
-	return names
 }
 
 // balanced wants as many launches on both sides, and says what a pair means.

@@ -39,16 +39,8 @@ func matchTable(m *metrics.Match) output.Table {
 		},
 	}
 	for _, s := range m.Strata {
-		t.Rows = append(t.Rows, []any{known(int64(s.Rank)), known(s.Requests), known(s.ContextTokens), known(s.GeneratedTokens),
+		t.Rows = append(t.Rows, []any{orNone(s.Rank), orNone(s.Requests), orNone(s.ContextTokens), orNone(s.GeneratedTokens),
 			s.NormalSteps, s.PerfectSteps, s.NormalMeanMS, s.PerfectMeanMS, s.NormalMeanMS/s.PerfectMeanMS - 1})
 	}
 	return t
-}
-
-// known is a count or number, undefined where it is negative: not stated.
-func known(n int64) any {
-	if n < 0 {
-		return nil
-	}
-	return n
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
-	"golang.org/x/term"
 
 	"github.com/moebalance/moebalance/logits/safetensors"
 	"github.com/moebalance/moebalance/router"
@@ -163,8 +162,7 @@ func (g *gateFlags) layout(experts, ranks int) (router.Layout, error) {
 
 // countBar shows done of total on a terminal and nothing elsewhere.
 func countBar(stderr io.Writer, what string) (show func(done, total int), stop func()) {
-	f, ok := stderr.(*os.File)
-	if !ok || os.Getenv("TERM") == "dumb" || !term.IsTerminal(int(f.Fd())) {
+	if !onTerminal(stderr) {
 		return func(int, int) {}, func() {}
 	}
 	bars := mpb.New(mpb.WithOutput(stderr), mpb.WithWidth(40))

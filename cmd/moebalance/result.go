@@ -60,3 +60,11 @@ func (f *resultFlags) write(c *cobra.Command, d output.Document) error {
 	}
 	return err
 }
+
+// orNone is the cell of a number that is negative where there is none.
+func orNone[N int | int64](n N) any {
+	if n < 0 {
+		return nil
+	}
+	return n
+}

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
-	"golang.org/x/term"
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/compare/nsys"
@@ -231,8 +230,7 @@ func reportConverter() nsys.Converter {
 // readingBar shows the bytes read so far, if stderr is a terminal; done takes it
 // away.
 func readingBar(stderr io.Writer, paths []string) (progress func(bytes int64), done func()) {
-	f, ok := stderr.(*os.File)
-	if !ok || os.Getenv("TERM") == "dumb" || !term.IsTerminal(int(f.Fd())) {
+	if !onTerminal(stderr) {
 		return nil, func() {}
 	}
 	var total int64
@@ -248,16 +246,14 @@ func readingBar(stderr io.Writer, paths []string) (progress func(bytes int64), d
 
 // traceGate fails on the worst layer.
 func traceGate(t *nsys.Trace, limit float64) error {
-	for _, o := range t.Overall {
-		if o.Level != router.LevelRank || o.Quantity != nsys.QuantityTime {
-			continue
-		}
-		if router.Above(o.WorstMaxOverMean, router.Undefined(), limit) {
-			return withCode(exitGate, fmt.Errorf("expert time of layer %d is %.1f %% over the ranks' mean, above %.1f %%", o.WorstLayer, 100*(o.WorstMaxOverMean-1), 100*limit))
-		}
-		return nil
+	o, ok := t.RankTime()
+	switch {
+	case !ok:
+		return withCode(exitInconclusive, fmt.Errorf("--fail-above: no layer's expert time is known on two ranks or more, so there is nothing to judge"))
+	case router.Above(o.WorstMaxOverMean, router.Undefined(), limit):
+		return withCode(exitGate, fmt.Errorf("expert time of layer %d is %.1f %% over the ranks' mean, above %.1f %%", o.WorstLayer, 100*(o.WorstMaxOverMean-1), 100*limit))
 	}
-	return withCode(exitInconclusive, fmt.Errorf("--fail-above: no layer's expert time is known on two ranks or more, so there is nothing to judge"))
+	return nil
 }
 
 // base names a file in tables, where folders only take room.

@@ -44,16 +44,14 @@ func traceHeadline(t *nsys.Trace) string {
 	if arm == "" {
 		arm = "unknown arm"
 	}
-	for _, o := range t.Overall {
-		if o.Level == router.LevelRank && o.Quantity == nsys.QuantityTime {
-			if o.WorstLayer == nsys.None {
-				return fmt.Sprintf("%s: expert time over %s is %.1f %% uneven, all layers taken together", arm, router.Count(len(t.Ranks), "rank"), 100*o.Imbalance)
-			}
-			return fmt.Sprintf("%s: expert time over %s is %.1f %% uneven on average over %s, %.1f %% in layer %d: %d flagged",
-				arm, router.Count(len(t.Ranks), "rank"), 100*o.Imbalance, router.Count(o.Layers, "layer"), 100*(o.WorstMaxOverMean-1), o.WorstLayer, o.Flagged)
-		}
-	}
-	if len(t.Ranks) == 1 {
+	o, ok := t.RankTime()
+	switch {
+	case ok && o.WorstLayer == nsys.None:
+		return fmt.Sprintf("%s: expert time over %s is %.1f %% uneven, all layers taken together", arm, router.Count(len(t.Ranks), "rank"), 100*o.Imbalance)
+	case ok:
+		return fmt.Sprintf("%s: expert time over %s is %.1f %% uneven on average over %s, %.1f %% in layer %d: %d flagged",
+			arm, router.Count(len(t.Ranks), "rank"), 100*o.Imbalance, router.Count(o.Layers, "layer"), 100*(o.WorstMaxOverMean-1), o.WorstLayer, o.Flagged)
+	case len(t.Ranks) == 1:
 		return arm + ": one rank, so nothing is said about imbalance"
 	}
 	return fmt.Sprintf("%s: %d ranks; no layer's expert time is known on two of them, so nothing is said about imbalance", arm, len(t.Ranks))
@@ -91,14 +89,6 @@ func warningNotes(warnings []nsys.Warning) []string {
 		}
 	}
 	return notes
-}
-
-// orNone shows None as undefined.
-func orNone(n int) any {
-	if n == nsys.None {
-		return nil
-	}
-	return n
 }
 
 func imbalanceTable(t *nsys.Trace) output.Table {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 )
@@ -50,7 +49,7 @@ func (r *runner) readOutput(l *Launch, a *Attempt) error {
 	m, ok := result.Metric(name)
 	switch {
 	case !ok:
-		return fmt.Errorf("%w: no metric %q in it: want one of %s", errUnusable, name, metricNames(result))
+		return fmt.Errorf("%w: no metric %q in it: want one of %s", errUnusable, name, result.Names())
 	case !m.Value.Defined():
 		return fmt.Errorf("%w: its %s is not a number", errUnusable, name)
 	}
@@ -108,12 +107,4 @@ func inFolder(folder, path string) string {
 		return path
 	}
 	return filepath.Join(folder, path)
-}
-
-func metricNames(r metrics.Result) string {
-	var names []string
-	for _, m := range r.Metrics {
-		names = append(names, m.Name)
-	}
-	return strings.Join(names, ", ")
 }

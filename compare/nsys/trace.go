@@ -228,6 +228,16 @@ type OverallStat struct {
 	WorstMaxOverMean router.Number `json:"worst_max_over_mean"`
 }
 
+// RankTime is the imbalance of expert time over ranks; not ok where no layer's is
+// known on two of them.
+func (t *Trace) RankTime() (o OverallStat, ok bool) {
+	i := slices.IndexFunc(t.Overall, func(o OverallStat) bool { return o.Level == router.LevelRank && o.Quantity == QuantityTime })
+	if i < 0 {
+		return o, false
+	}
+	return t.Overall[i], true
+}
+
 // StragglerStat is what one layer loses to its slowest rank: the mean over
 // steps of (max over ranks − mean over ranks) of compute time of all its phases,
 // collectives left out. Nanoseconds per step. Undefined without a step that all

@@ -58,6 +58,19 @@ func ParseCustom(s string) (Custom, error) {
 	return c, nil
 }
 
+// ParseWanted reads the name of a metric, or a rule as ParseCustom takes it, and
+// returns the name and the rule, if it is one.
+func ParseWanted(s string) (name string, rule []Custom, err error) {
+	if !strings.Contains(s, "=") {
+		return s, nil, nil
+	}
+	c, err := ParseCustom(s)
+	if err != nil {
+		return "", nil, err
+	}
+	return c.Name, []Custom{c}, nil
+}
+
 var pathStep = regexp.MustCompile(`^(?:\.([^.\[\]'"]+)|\[(\d+)\]|\['([^']+)'\]|\["([^"]+)"\])`)
 
 func parsePath(s string) ([]string, error) {

@@ -1,6 +1,10 @@
 package metrics
 
-import "github.com/moebalance/moebalance/router"
+import (
+	"strings"
+
+	"github.com/moebalance/moebalance/router"
+)
 
 // Result is what one launch of a benchmark reported.
 type Result struct {
@@ -22,6 +26,15 @@ func (r Result) Metric(name string) (Metric, bool) {
 		}
 	}
 	return Metric{}, false
+}
+
+// Names lists the metrics, for people.
+func (r Result) Names() string {
+	var names []string
+	for _, m := range r.Metrics {
+		names = append(names, m.Name)
+	}
+	return strings.Join(names, ", ")
 }
 
 // Count is a number of things that an output may not mention. The zero value
