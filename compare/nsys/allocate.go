@@ -55,7 +55,7 @@ func (r *reduction) loadExperts() {
 		}
 	}
 	if missing > 0 {
-		r.warn("no_load", "", fmt.Sprintf("the recorded counts do not cover %d of %s: nothing is allocated there", missing, router.Count(len(order), "layer of a rank")))
+		r.warn("no_load", "", fmt.Sprintf("the recorded counts do not cover %d of %s of rank and layer: nothing is allocated there", missing, router.Count(len(order), "pair")))
 	}
 }
 

@@ -172,7 +172,7 @@ func (r *reduction) imbalance() {
 		}
 	}
 	if lost > 0 {
-		r.warn("lost_kernels", "", fmt.Sprintf("in %d steps of layers some ranks have no kernel while others do: their kernels were lost, and those steps are left out of imbalance and loss", lost))
+		r.warn("lost_kernels", "", fmt.Sprintf("in %s of layers some ranks have no kernel while others do: their kernels were lost, and those steps are left out of imbalance and loss", router.Count(lost, "step")))
 	}
 	r.expertImbalance()
 	for _, s := range r.options.Recorded.Imbalance {
