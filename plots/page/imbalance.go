@@ -15,8 +15,8 @@ import (
 // one below it.
 const shownRows = 10
 
-// uneven is the imbalance of one layer, from a trace or from recorded counts.
-type uneven struct {
+// layerImbalance is the imbalance of one layer, from a trace or from recorded counts.
+type layerImbalance struct {
 	From            string
 	Layer           int
 	Level, Quantity string
@@ -32,7 +32,7 @@ type uneven struct {
 // than the floor and chance allow.
 func (p Page) imbalance() (section, error) {
 	s := section{ID: "imbalance", Title: "How imbalanced, on which ranks and layers, above the noise floor?"}
-	all := p.unevenness()
+	all := p.layerImbalances()
 	if found := imbalanceSentences(all); len(found) > 0 {
 		s.Answer = found[0]
 		s.addList(found[1:])
@@ -41,13 +41,13 @@ func (p Page) imbalance() (section, error) {
 		return s, err
 	}
 	for _, level := range []string{router.LevelRank, router.LevelExpert} {
-		t := unevenTable(atLevel(all, level))
+		t := imbalanceTable(atLevel(all, level))
 		t.Caption = "The layers with the largest imbalance over " + level + "s"
 		t.Rows = t.Rows[:min(len(t.Rows), shownRows)]
 		s.addTable(t)
 	}
 	if len(all) > shownRows {
-		t := unevenTable(all)
+		t := imbalanceTable(all)
 		t.Caption, t.Folded = fmt.Sprintf("All %d rows", len(all)), true
 		s.addTable(t)
 	}
@@ -95,12 +95,12 @@ func (p Page) recorded() (out []plots.Recorded) {
 	return out
 }
 
-// unevenness collects the imbalance of all layers, the flagged and largest
+// layerImbalances collects the imbalance of all layers, the flagged and largest
 // first; undefined ones come last.
-func (p Page) unevenness() (out []uneven) {
+func (p Page) layerImbalances() (out []layerImbalance) {
 	for _, a := range p.arms {
 		for _, i := range a.Trace.Imbalance {
-			out = append(out, uneven{
+			out = append(out, layerImbalance{
 				From: a.Name, Layer: i.Layer, Level: i.Level, Quantity: i.Quantity, Basis: basisOf(a.Trace, i),
 				Imbalance: i.Imbalance, MaxOverMean: i.MaxOverMean, Floor: i.Floor, NullP95: i.NullP95,
 				Flagged: i.Flagged, Worst: i.Worst, Steps: i.Steps,
@@ -112,14 +112,14 @@ func (p Page) unevenness() (out []uneven) {
 			continue
 		}
 		for _, l := range in.Counts.Imbalance {
-			out = append(out, uneven{
+			out = append(out, layerImbalance{
 				From: base(l.Source), Layer: l.Layer, Level: l.Level, Quantity: nsys.QuantityLoad, Basis: recordedBasis,
 				Imbalance: l.Imbalance, MaxOverMean: l.MaxOverMean, Floor: l.Floor, NullP95: l.NullP95,
 				Flagged: l.Flagged, Worst: l.Worst, Steps: l.Steps,
 			})
 		}
 	}
-	slices.SortStableFunc(out, func(a, b uneven) int {
+	slices.SortStableFunc(out, func(a, b layerImbalance) int {
 		switch {
 		case a.Flagged != b.Flagged && a.Flagged:
 			return -1
@@ -135,7 +135,7 @@ func (p Page) unevenness() (out []uneven) {
 	return out
 }
 
-func atLevel(all []uneven, level string) (out []uneven) {
+func atLevel(all []layerImbalance, level string) (out []layerImbalance) {
 	for _, u := range all {
 		if u.Level == level {
 			out = append(out, u)
@@ -162,7 +162,7 @@ func basisOf(t *nsys.Trace, i nsys.ImbalanceStat) string {
 	return string(nsys.Observed)
 }
 
-func unevenTable(rows []uneven) table {
+func imbalanceTable(rows []layerImbalance) table {
 	t := table{Columns: slices.Concat(text("arm or source"), numeric("layer"), text("of", "basis"), numeric("imbalance", "max/mean", "floor", "null,\u00a095\u00a0%"), text("flagged"), numeric("worst", "steps"))}
 	for _, u := range rows {
 		flagged := cell{Text: "no"}
@@ -177,9 +177,9 @@ func unevenTable(rows []uneven) table {
 
 // imbalanceSentences name, per source, how many layers are uneven over ranks and
 // the worst one. Time comes before load: it is what steps wait for.
-func imbalanceSentences(all []uneven) (out []string) {
+func imbalanceSentences(all []layerImbalance) (out []string) {
 	overRanks := atLevel(all, router.LevelRank)
-	slices.SortStableFunc(overRanks, func(a, b uneven) int {
+	slices.SortStableFunc(overRanks, func(a, b layerImbalance) int {
 		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(b.Quantity, a.Quantity))
 	})
 	for from := 0; from < len(overRanks); {
@@ -206,7 +206,7 @@ func imbalanceSentences(all []uneven) (out []string) {
 
 // noise says what of an imbalance is no fault of the routing: its floor, and
 // what chance gives. Times have neither.
-func noise(u uneven) string {
+func noise(u layerImbalance) string {
 	var parts []string
 	if u.Floor.Defined() {
 		parts = append(parts, "floor "+share(u.Floor-1))

@@ -38,7 +38,7 @@ func (p Page) afterVerdict(c *Campaign) string {
 		return fmt.Sprintf("Treat the gain as near the threshold of %s: no practical number of pairs would decide it. Lower the spread between launches (%s on the log scale) or decide by cost.", share(router.Number(c.Threshold)), share(g.LogSD))
 	case c.Verdict == compare.Significant:
 		text := fmt.Sprintf("Balance the experts: perfect balance wins about %s of throughput (%s to %s with %s confidence), of which a real balancer reaches only a part.", change(g.Estimate), change(g.Low), change(g.High), share(g.Confidence))
-		if len(p.unevenness()) > 0 {
+		if len(p.layerImbalances()) > 0 {
 			text += " Replicate or re-place the hot experts of the layers named above, then measure again."
 		}
 		return text

@@ -23,7 +23,7 @@ func (p Page) summary() (facts []fact) {
 			facts = append(facts, fact{"Straggler loss, " + a.Name, share(lost / mean), duration(lost) + " per step, of the mean rank's compute time", plain})
 		}
 	}
-	for _, u := range p.unevenness() {
+	for _, u := range p.layerImbalances() {
 		if u.Level == router.LevelRank && u.Imbalance.Defined() {
 			m := good
 			if u.Flagged {
