@@ -326,6 +326,10 @@ func TestTimeAgainstLoad(t *testing.T) {
 	checkValues(t, "slots of ranks", c.Slots, []float64{150, 350, 150, 350})
 	checkValues(t, "times of ranks", c.TimeNS, []float64{20000, 20000, 20000, 20000})
 
+	if s := TimeAgainstLoad(Arm{Name: "normal", Trace: grouped}); s.Alt != "normal: no line, which takes three points that differ in load and in time." {
+		t.Errorf("all times are the same, and the answer is %q", s.Alt)
+	}
+
 	grouped.Experts[0].Known = false
 	c = TimeAgainstLoad(Arm{Name: "normal", Trace: grouped}).Clouds[0]
 	checkValues(t, "ranks whose load is known in full", c.Slots, []float64{350, 150, 350})

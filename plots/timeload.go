@@ -31,7 +31,7 @@ func TimeAgainstLoad(arms ...Arm) ScatterSpec {
 		c.Fit = fitOf(c.Slots, c.TimeNS)
 		c.Window = countedInWindows(a.Trace)
 		s.Clouds = append(s.Clouds, c)
-		if c.Fit.drawn() {
+		if len(c.Slots) > 0 {
 			answers = append(answers, c.answer())
 		}
 	}
@@ -39,8 +39,11 @@ func TimeAgainstLoad(arms ...Arm) ScatterSpec {
 	return s
 }
 
-// answer says in words what the line shows.
+// answer says in words what the line shows, or why there is none.
 func (c Cloud) answer() string {
+	if !c.Fit.drawn() {
+		return c.Name + ": no line, which takes three points that differ in load and in time."
+	}
 	cost := fmt.Sprintf("%s per slot on top of %s", Duration(c.Fit.SlopeNS), Duration(c.Fit.InterceptNS))
 	if c.Window {
 		cost = "the time per slot is not known, because each recorded step adds up an unknown number of passes"

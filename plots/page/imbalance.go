@@ -170,7 +170,7 @@ func imbalanceTable(rows []layerImbalance) table {
 			flagged = cell{Text: "yes", Mark: bad}
 		}
 		t.Rows = append(t.Rows, row(u.From, number(u.Layer), u.Quantity+" over "+u.Level+"s", u.Basis,
-			share(u.Imbalance), u.MaxOverMean, u.Floor, u.NullP95, flagged, u.Level+" "+number(u.Worst), u.Steps))
+			share(u.Imbalance), u.MaxOverMean, u.Floor, u.NullP95, flagged, number(u.Worst), u.Steps))
 	}
 	return t
 }
