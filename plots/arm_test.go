@@ -85,6 +85,9 @@ func TestRankLoads(t *testing.T) {
 		t.Errorf("floor of 3 slots of the only rank known %g, want 1.5", s.Series[0].Floor)
 	} else {
 		checkValues(t, "loads", s.Series[0].Values, []float64{1.5, nan})
+		if want := "normal: on average every rank has 1.50" + nbsp + "slots."; s.Alt != want {
+			t.Errorf("alt %q, want %q", s.Alt, want)
+		}
 	}
 	if want := "normal: rank 1 is largest, 700" + nbsp + "slots, 1.40 × the mean."; s.Alt != want {
 		t.Errorf("alt %q, want %q", s.Alt, want)
@@ -194,6 +197,16 @@ func TestPhaseTimes(t *testing.T) {
 	// 6 µs of collectives per step and rank, of which 9/12 waiting.
 	checkValues(t, "wait", a.Wait, []float64{4500, 4500})
 	checkValues(t, "transfer", a.Transfer, []float64{1500, 1500})
+
+	foreign := small()
+	for i := range foreign.Cells {
+		if foreign.Cells[i].Phase == nsys.PhaseDispatch {
+			foreign.Cells[i].Phase = "lunch"
+		}
+	}
+	if s := PhaseTimes(Arm{Name: "normal", Trace: foreign}); !slices.Equal(s.Phases, []string{"experts", "unknown"}) {
+		t.Errorf("phases %v: want one that no trace has under unknown", s.Phases)
+	}
 
 	unaligned := small()
 	unaligned.Collectives[0].WaitNS, unaligned.Collectives[0].TransferNS = router.Undefined(), router.Undefined()

@@ -133,6 +133,7 @@ func TestTicks(t *testing.T) {
 		{-0.3, 12, "0 5 10"},         // 12.3/6 = 2.05 → 5
 		{0, 1, "0.0 0.2 0.4 0.6 0.8 1.0"},
 		{7, 7, "7"},
+		{-12, 3, "−10 −5 0"},
 		{0, 6e7, "0 10000000 20000000 30000000 40000000 50000000 60000000"},
 		{0, 5e-9, "0 1e-09 2e-09 3e-09 4e-09 5e-09"},
 		{0, 1e12, "0 2e+11 4e+11 6e+11 8e+11 1e+12"},
@@ -144,5 +145,8 @@ func TestTicks(t *testing.T) {
 		if got := strings.Join(labels, " "); got != c.want {
 			t.Errorf("ticks of %g to %g are %q, want %q", c.low, c.high, got, c.want)
 		}
+	}
+	if got := (unsigned{valueTicks{6, ""}}).Ticks(-12, 3); got[0].Value != -10 || got[0].Label != "10" {
+		t.Errorf("below the line the first tick is %v, want 10", got[0])
 	}
 }

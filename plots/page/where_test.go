@@ -24,7 +24,11 @@ func TestPhasesAgreeWithTheComparison(t *testing.T) {
 		perfect.Cells = slices.DeleteFunc(slices.Clone(whole.Cells), lacks)
 		p, _ := build(t, Input{Name: "n", Trace: normal}, Input{Name: "p", Trace: &perfect})
 		var ofPhases, ofComparison []string
-		for _, row := range phaseTable(plots.PhaseTimes(p.arms...)).Rows {
+		byPhase := phaseTable(plots.PhaseTimes(p.arms...))
+		if said := strings.Contains(byPhase.Caption, "mean over the 3 ranks that every arm has"); said != (name == "a rank") {
+			t.Errorf("perfect without %s: the table is %q", name, byPhase.Caption)
+		}
+		for _, row := range byPhase.Rows {
 			ofPhases = append(ofPhases, strings.Join([]string{row[0].Text, row[1].Text, row[2].Text}, " "))
 		}
 		for _, row := range phaseChanges(p.compared[0]).Rows {
