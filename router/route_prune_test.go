@@ -80,7 +80,7 @@ func TestKeysAreWithinTheMargin(t *testing.T) {
 				continue
 			}
 			for e := range logits {
-				off := math.Abs(float64(r.pruner.key[e]>>32)/keyUnit - float64(r.exact(logits, e)))
+				off := math.Abs(float64(r.pruner.fours[e/4].key[e%4]>>32)/keyUnit - float64(r.exact(logits, e)))
 				if off > float64(r.pruner.margin)/keyUnit {
 					t.Fatalf("%s: the key of expert %d with logit %v is off by %v, the margin is %v", m, e, logits[e], off, float64(r.pruner.margin)/keyUnit)
 				}

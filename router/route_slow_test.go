@@ -136,6 +136,7 @@ var kinds = []struct {
 	fill func(row []float32, random *rand.Rand)
 }{
 	{"normal", each(func(r *rand.Rand) float32 { return float32(2 * r.NormFloat64()) })},
+	{"negative", each(func(r *rand.Rand) float32 { return -float32(r.ExpFloat64()) })},
 	{"bfloat16", each(func(r *rand.Rand) float32 {
 		return math.Float32frombits(math.Float32bits(float32(r.NormFloat64())) &^ 0xffff)
 	})},
@@ -173,9 +174,9 @@ func each(value func(*rand.Rand) float32) func([]float32, *rand.Rand) {
 func gates(random *rand.Rand) []Gate {
 	var out []Gate
 	for _, m := range Methods() {
-		shapes := []Shape{{64, 4, 0, 0}, {16, 16, 0, 0}, {37, 5, 0, 0}}
+		shapes := []Shape{{64, 4, 0, 0}, {16, 16, 0, 0}, {37, 5, 0, 0}, {36, 5, 0, 0}}
 		if m.GroupLimited() {
-			shapes = append(shapes, Shape{64, 4, 8, 4}, Shape{64, 8, 8, 3}, Shape{48, 6, 3, 2}, Shape{24, 3, 24, 5}, Shape{40, 5, 4, 1}, Shape{256, 8, 8, 4})
+			shapes = append(shapes, Shape{64, 4, 8, 4}, Shape{64, 8, 8, 3}, Shape{48, 6, 3, 2}, Shape{24, 3, 24, 5}, Shape{40, 5, 4, 1}, Shape{64, 2, 4, 1}, Shape{32, 3, 8, 8}, Shape{256, 8, 8, 4}, Shape{256, 8, 0, 0})
 		}
 		for _, s := range shapes {
 			out = append(out, Gate{Method: m, Shape: s})
