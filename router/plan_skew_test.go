@@ -58,14 +58,14 @@ func TestExpertHotspot(t *testing.T) {
 		t.Errorf("loads %v: want 80 for expert 5", got)
 	}
 	_, err := NewPlan("expert-hotspot", p, PlanOptions{Hotness: 0.5, Hot: 5})
-	if err == nil || !strings.Contains(err.Error(), "at most 0.429") || !strings.Contains(err.Error(), "80 of 160") {
-		t.Errorf("error %v, want one about 0.429 and 80 of 160 slots", err)
+	if err == nil || !strings.Contains(err.Error(), "at most 42.9 %") || !strings.Contains(err.Error(), "80 of 160") {
+		t.Errorf("error %v, want one about 42.9 %% and 80 of 160 slots", err)
 	}
 	// A rank that holds one of 8 groups gets at most 2 of a token's 8 slots, a
 	// quarter: (1/4 − 1/8)/(1 − 1/8) = 1/7.
 	_, err = NewPlan("rank-hotspot", problem(t, 256, 8, 8, 4, 8, DEP, 64), PlanOptions{Hotness: 0.3, Hot: 2})
-	if err == nil || !strings.Contains(err.Error(), "at most 0.143") {
-		t.Errorf("error %v, want one about 0.143", err)
+	if err == nil || !strings.Contains(err.Error(), "at most 14.3 %") {
+		t.Errorf("error %v, want one about 14.3 %%", err)
 	}
 }
 
