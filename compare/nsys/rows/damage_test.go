@@ -22,7 +22,7 @@ func checkDamaged(t testing.TB, path, what string) (err error) {
 	defer conn.Close()
 	q := scribbled
 	left, right := Halves(600)
-	for _, q.Rows = range []Stretch{All, left, right, {100, 200}} {
+	for _, q.Rows = range []Stretch{All, left, right} {
 		want := bySQLite(conn, q)
 		checkSame(t, fmt.Sprint(what, q.Rows), each(conn, path, q), want)
 		if want.err != nil {
@@ -89,6 +89,63 @@ func TestOverwrittenBytes(t *testing.T) {
 	}
 }
 
+// Every byte of a page's header matters, and that there are cells.
+func TestPageHeaders(t *testing.T) {
+	content := damaged(t)
+	path := filepath.Join(t.TempDir(), "header.sqlite")
+	for page := 1; page < len(content)/512; page += 80 {
+		for at := 512 * page; at < 512*page+branchHeader+2; at++ {
+			for _, value := range []byte{0, content[at] + 1, content[at] ^ 0x80} {
+				checkPatched(t, path, content, at, value)
+			}
+		}
+	}
+	for page := 1; page < len(content)/512; page += 20 {
+		checkPatched(t, path, content, 512*page+3, 0, 0)
+	}
+}
+
+// So do every byte of a cell's pointer, sizes and header.
+func TestCells(t *testing.T) {
+	content := damaged(t)
+	path := filepath.Join(t.TempDir(), "cell.sqlite")
+	leaves := 0
+	for page := 1; page < len(content)/512; page++ {
+		if content[512*page] != leafPage {
+			continue
+		}
+		if leaves++; leaves%80 != 0 {
+			continue
+		}
+		pointer, cell := 0, 0 // of the last cell of the page's bytes
+		for i := range int(binary.BigEndian.Uint16(content[512*page+3:])) {
+			p := 512*page + leafHeader + 2*i
+			if at := int(binary.BigEndian.Uint16(content[p:])); at > cell {
+				pointer, cell = p, at
+			}
+		}
+		for _, to := range []uint16{0, 1, 8, 11, 511, 510, 509, 508, 512, 0xffff} {
+			checkPatched(t, path, content, pointer, byte(to>>8), byte(to))
+		}
+		for at := 512*page + cell; at < min(512*page+cell+16, 512*(page+1)); at++ {
+			for _, value := range []byte{0, content[at] + 1, content[at] - 1, content[at] ^ 0x80, 0x7f, 0xff} {
+				checkPatched(t, path, content, at, value)
+			}
+		}
+	}
+}
+
+// checkPatched checks a database with some other bytes at an offset.
+func checkPatched(t *testing.T, path string, content []byte, at int, patch ...byte) {
+	t.Helper()
+	bad := bytes.Clone(content)
+	copy(bad[at:], patch)
+	if err := os.WriteFile(path, bad, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_ = checkDamaged(t, path, fmt.Sprintf("%x at %d", patch, at))
+}
+
 // Trees that bite their own tail, and pages that stand in for others.
 func TestCycles(t *testing.T) {
 	content := damaged(t)
@@ -131,6 +188,7 @@ func FuzzDamage(f *testing.F) {
 	f.Add([]byte{0, 0, 20, 8})
 	f.Add([]byte{0, 0, 59, 2})
 	f.Add([]byte{0, 4, 8, 0xff, 1, 0, 12, 0x80})
+	f.Add([]byte{0x30, 0x30, 0x30, 0x30, 0, 0, 55, 0x30}) // once read though SQLite missed a pointer map
 	f.Fuzz(func(t *testing.T, patches []byte) {
 		bad := bytes.Clone(content)
 		for ; len(patches) >= 4; patches = patches[4:] {

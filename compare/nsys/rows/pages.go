@@ -24,8 +24,9 @@ const (
 
 // openPages learns the size and number of the pages from the file's header:
 // https://www.sqlite.org/fileformat2.html section 1.3. Reserved bytes at their
-// ends, left to extensions that encrypt or check pages, are not plain, and neither
-// are texts in UTF-16.
+// ends, left to extensions that encrypt or check pages, are not plain. Neither are
+// pointer maps (auto_vacuum), which SQLite consults about long records, nor texts
+// in UTF-16.
 func openPages(file *os.File) (*pages, error) {
 	head := make([]byte, 100)
 	if _, err := file.ReadAt(head, 0); err != nil {
@@ -36,11 +37,11 @@ func openPages(file *os.File) (*pages, error) {
 		return nil, errUnusual
 	}
 	size, version, reserved := int(binary.BigEndian.Uint16(head[16:])), head[19], head[20]
-	count, encoding := binary.BigEndian.Uint32(head[28:]), binary.BigEndian.Uint32(head[56:])
+	count, maps, encoding := binary.BigEndian.Uint32(head[28:]), binary.BigEndian.Uint32(head[52:]), binary.BigEndian.Uint32(head[56:])
 	if size == 1 {
 		size = 1 << 16
 	}
-	if size < 512 || size&(size-1) != 0 || version > 2 || reserved != 0 || encoding != 1 {
+	if size < 512 || size&(size-1) != 0 || version > 2 || reserved != 0 || maps != 0 || encoding != 1 {
 		return nil, errUnusual
 	}
 	if there := info.Size() / int64(size); count == 0 || int64(count) > there {

@@ -63,6 +63,9 @@ type found struct {
 	err  error
 }
 
+// errTooMany ends the reading of a damaged tree whose pages point to each other.
+var errTooMany = errors.New("more rows than any test makes")
+
 func (f *found) visit(row *Row) error {
 	var b []byte
 	for i := range row.integers {
@@ -74,7 +77,9 @@ func (f *found) visit(row *Row) error {
 	if text, ok := row.Text(); ok {
 		b = append(append(b, '\''), text...)
 	}
-	f.rows = append(f.rows, string(b))
+	if f.rows = append(f.rows, string(b)); len(f.rows) > 20_000 {
+		return errTooMany
+	}
 	return nil
 }
 
@@ -251,11 +256,9 @@ var scribbled = Query{Table: "T", Integers: []string{"a", "missing", "B", "c"}, 
 func TestPageSizes(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for page := 512; page <= 65536; page *= 2 {
-		for vacuum := range 3 {
-			for _, rows := range []int{1, 20, 300 + 1000*512/page} {
-				path := makeDatabase(t, fmt.Sprintf("PRAGMA page_size = %d", page), fmt.Sprintf("PRAGMA auto_vacuum = %d", vacuum), scribble(rng, page, rows))
-				checkPlain(t, open(t, path), path, scribbled)
-			}
+		for _, rows := range []int{1, 20, 500 + 1000*512/page} {
+			path := makeDatabase(t, fmt.Sprintf("PRAGMA page_size = %d", page), scribble(rng, page, rows))
+			checkPlain(t, open(t, path), path, scribbled)
 		}
 	}
 }
@@ -274,6 +277,7 @@ func TestLeftToSQLite(t *testing.T) {
 		{"plain", []string{some}, -1},
 		{"in UTF-16", []string{"PRAGMA encoding = 'UTF-16le'", some}, 0},
 		{"with a write-ahead log, all of it in the file", []string{"PRAGMA journal_mode = WAL", some}, -1},
+		{"with pointer maps", []string{"PRAGMA auto_vacuum = 1", some}, 0},
 		{"a view", []string{some, "ALTER TABLE t RENAME TO u; CREATE VIEW t AS SELECT *, 1 AS rowid FROM u;"}, 0},
 		{"without row numbers", []string{"CREATE TABLE t (a INTEGER PRIMARY KEY, s TEXT) WITHOUT ROWID; INSERT INTO t VALUES (1, 'x');"}, 0},
 		{"a key that is the row number", []string{"CREATE TABLE t (a INTEGER PRIMARY KEY, s TEXT); " + numbered}, 0},
@@ -307,8 +311,8 @@ func TestLeftToSQLite(t *testing.T) {
 	}
 }
 
-// Bytes at the ends of pages that belong to an extension are not for reading.
-func TestReservedBytes(t *testing.T) {
+// A header that promises anything but plain pages is for SQLite to judge.
+func TestHeader(t *testing.T) {
 	path := makeDatabase(t, scribble(rand.New(rand.NewPCG(5, 6)), 4096, 100))
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -317,7 +321,7 @@ func TestReservedBytes(t *testing.T) {
 	for _, c := range []struct {
 		offset int
 		value  byte
-	}{{20, 8}, {19, 3}, {16, 3}, {17, 1}, {59, 2}} {
+	}{{20, 8}, {19, 3}, {16, 3}, {17, 1}, {55, 2}, {59, 2}} {
 		head := content[c.offset]
 		content[c.offset] = c.value
 		if err := os.WriteFile(path, content, 0o600); err != nil {
