@@ -262,6 +262,31 @@ func TestVerifyNamesEveryFault(t *testing.T) {
 	}
 }
 
+// In tep mode every rank holds the same tokens. A reference plan that starts each
+// rank elsewhere routes them differently, and no load can come about from that.
+func TestVerifyComparesTepRanks(t *testing.T) {
+	for plan, want := range map[string]bool{"diagonal": false, "trtllm-gen2": true} {
+		s := specOf(t, small(router.Renormalize), 4)
+		s.Mode, s.Plan = router.TEP, plan
+		dir := t.TempDir()
+		fill(t, openCache(t, dir, s), Equal(3))
+		survey, err := Verify(t.Context(), dir, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		faults := 0
+		for _, e := range survey.Entries {
+			if e.Err != nil && strings.Contains(e.Fault(), "want them routed as on rank 0") {
+				faults++
+			}
+		}
+		b := survey.Balances[0]
+		if split := faults > 0; split != want || b.AtFloor() == want || b.Ranks.MaxOverMean.Defined() == want {
+			t.Errorf("%s: %d faults, want some: %v; at floor %v, rank max/mean %v", plan, faults, want, b.AtFloor(), b.Ranks.MaxOverMean)
+		}
+	}
+}
+
 func TestVerifyFolders(t *testing.T) {
 	if _, err := Verify(context.Background(), filepath.Join(t.TempDir(), "none"), nil); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("missing folder: %v", err)

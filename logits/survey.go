@@ -59,7 +59,8 @@ var ErrMissing = errors.New("entry is missing")
 
 // Verify proves every entry of a folder: whole, undamaged, under the name its
 // content has, made by the plan it names, and routed by the exact method of its
-// gate, token by token, to the experts it promises with equal weights. A batch
+// gate, token by token, to the experts it promises with equal weights, on all tep
+// ranks the same. A batch
 // that lacks ranks gets an entry that says so, also for a rank without tokens.
 // each, when not nil, is called after every file, from one goroutine at a time.
 // The error is about the folder; those of entries are in the survey.
@@ -99,7 +100,7 @@ func survey(ctx context.Context, dir string, each func(done, total int), see loo
 		s.Entries[i] = l
 		sum.mu.Lock()
 		defer sum.mu.Unlock()
-		sum.add(l, ids)
+		sum.add(i, l, ids)
 		done++
 		if each != nil {
 			each(done, len(files))
@@ -155,6 +156,9 @@ type group struct {
 	family string
 	load   router.Load
 	good   []bool // by rank: its entry is there and good
+	// In tep mode every rank holds all tokens, and must send them the same way.
+	routes []uint64 // by rank, of the good: a digest of its experts
+	entry  []int    // by rank, of the good: the number of its entry
 }
 
 type gatherer struct {
@@ -163,10 +167,10 @@ type gatherer struct {
 	specs  map[string]Spec // by family
 }
 
-// add takes one entry into its group's load. In tep mode all ranks hold the same
-// tokens, which count once. The record is given the spec and batch that others
+// add takes entry number i into its group's load. In tep mode all ranks hold the
+// same tokens, which count once. The record is given the spec and batch that others
 // like it have, so that a thousand of them share one layout.
-func (g *gatherer) add(l Listed, ids []int32) {
+func (g *gatherer) add(i int, l Listed, ids []int32) {
 	if l.Record == nil {
 		return
 	}
@@ -185,6 +189,8 @@ func (g *gatherer) add(l Listed, ids []int32) {
 			family:   family,
 			load:     router.NewLoad(r.Spec.Gate.Shape.Experts),
 			good:     make([]bool, r.Spec.Layout.Ranks()),
+			routes:   make([]uint64, r.Spec.Layout.Ranks()),
+			entry:    make([]int, r.Spec.Layout.Ranks()),
 		}
 		g.groups[key] = b
 	}
@@ -197,7 +203,7 @@ func (g *gatherer) add(l Listed, ids []int32) {
 	if r.Spec.Mode == router.DEP || !slices.Contains(b.good, true) {
 		b.load.Add(ids)
 	}
-	b.good[r.Rank] = true
+	b.good[r.Rank], b.routes[r.Rank], b.entry[r.Rank] = true, digest(ids), i
 	b.Worst = b.Worst.Worse(r.Finding.Status)
 }
 
@@ -213,6 +219,7 @@ func (g *gatherer) finish(dir string, there []Listed) (balances []Balanced, miss
 			cmp.Compare(a.Spec.DType, b.Spec.DType), cmp.Compare(a.Spec.Layer, b.Spec.Layer), cmp.Compare(a.family, b.family), a.Batch.compare(b.Batch))
 	})
 	for _, b := range groups {
+		b.compareRoutes(there)
 		for rank, good := range b.good {
 			if good {
 				continue
@@ -228,6 +235,32 @@ func (g *gatherer) finish(dir string, there []Listed) (balances []Balanced, miss
 		balances = append(balances, b.Balanced)
 	}
 	return balances, missing
+}
+
+// digest is FNV-1a over whole numbers: equal lists have equal digests, and others
+// but for a chance of 2⁻⁶⁴.
+func digest(ids []int32) uint64 {
+	h := uint64(14695981039346656037)
+	for _, id := range ids {
+		h = (h ^ uint64(uint32(id))) * 1099511628211
+	}
+	return h
+}
+
+// compareRoutes finds the tep ranks that do not route as the first one does. The
+// tokens are the same ones on all of them, so no router would do that: such a plan
+// has no load that could come about.
+func (b *group) compareRoutes(entries []Listed) {
+	first := slices.Index(b.good, true)
+	if b.Spec.Mode != router.TEP || first < 0 {
+		return
+	}
+	for rank := first + 1; rank < len(b.good); rank++ {
+		if b.good[rank] && b.routes[rank] != b.routes[first] {
+			b.good[rank] = false
+			entries[b.entry[rank]].Err = fmt.Errorf("in tep mode all ranks hold the same tokens: want them routed as on rank %d, found rank %d route them in another way", first, rank)
+		}
+	}
 }
 
 // weigh computes the balance, which stays undefined while ranks are missing.
