@@ -32,10 +32,11 @@ func checkDamaged(t testing.TB, path, what string) (err error) {
 	return err
 }
 
-// damaged is a database of three levels and many spilled records, in small pages.
-func damaged(t testing.TB) (content []byte) {
+// toDamage is a database in small pages with many spilled records; 1200 rows make
+// a tree of three levels.
+func toDamage(t testing.TB, rows int) (content []byte) {
 	t.Helper()
-	path := makeDatabase(t, "PRAGMA page_size = 512", scribble(rand.New(rand.NewPCG(11, 12)), 512, 1200))
+	path := makeDatabase(t, "PRAGMA page_size = 512", scribble(rand.New(rand.NewPCG(11, 12)), 512, rows))
 	content, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +45,7 @@ func damaged(t testing.TB) (content []byte) {
 }
 
 func TestCutAtManyLengths(t *testing.T) {
-	content := damaged(t)
+	content := toDamage(t, 1200)
 	path := filepath.Join(t.TempDir(), "cut.sqlite")
 	failed := 0
 	for n := len(content); n > 0; n -= 1 + n/25 {
@@ -61,7 +62,7 @@ func TestCutAtManyLengths(t *testing.T) {
 }
 
 func TestOverwrittenBytes(t *testing.T) {
-	content := damaged(t)
+	content := toDamage(t, 1200)
 	path := filepath.Join(t.TempDir(), "overwritten.sqlite")
 	rng := rand.New(rand.NewPCG(13, 14))
 	failed, tries := 0, 200
@@ -91,7 +92,7 @@ func TestOverwrittenBytes(t *testing.T) {
 
 // Every byte of a page's header matters, and that there are cells.
 func TestPageHeaders(t *testing.T) {
-	content := damaged(t)
+	content := toDamage(t, 1200)
 	path := filepath.Join(t.TempDir(), "header.sqlite")
 	for page := 1; page < len(content)/512; page += 80 {
 		for at := 512 * page; at < 512*page+branchHeader+2; at++ {
@@ -103,11 +104,12 @@ func TestPageHeaders(t *testing.T) {
 	for page := 1; page < len(content)/512; page += 20 {
 		checkPatched(t, path, content, 512*page+3, 0, 0)
 	}
+	checkPatched(t, path, content, 28, 0, 0, 0, 200) // pages in the file, fewer than it has
 }
 
 // So do every byte of a cell's pointer, sizes and header.
 func TestCells(t *testing.T) {
-	content := damaged(t)
+	content := toDamage(t, 1200)
 	path := filepath.Join(t.TempDir(), "cell.sqlite")
 	leaves := 0
 	for page := 1; page < len(content)/512; page++ {
@@ -148,7 +150,7 @@ func checkPatched(t *testing.T, path string, content []byte, at int, patch ...by
 
 // Trees that bite their own tail, and pages that stand in for others.
 func TestCycles(t *testing.T) {
-	content := damaged(t)
+	content := toDamage(t, 1200)
 	path := filepath.Join(t.TempDir(), "cycle.sqlite")
 	pages := len(content) / 512
 	rng := rand.New(rand.NewPCG(15, 16))
@@ -182,7 +184,7 @@ func TestCycles(t *testing.T) {
 // Any bytes in any place: no panic, and what SQLite makes of it. Every four bytes
 // of the input are an offset (three) and what to write there.
 func FuzzDamage(f *testing.F) {
-	content := damaged(f)
+	content := toDamage(f, 150)
 	f.Add([]byte{0, 2, 0, 0x0d})
 	f.Add([]byte{0, 2, 3, 0xff, 0, 2, 4, 0xff})
 	f.Add([]byte{0, 0, 20, 8})

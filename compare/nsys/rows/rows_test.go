@@ -369,6 +369,38 @@ func TestVisitorsError(t *testing.T) {
 	}
 }
 
+// Records written by hand: the header's length, the types, the values.
+func TestRecords(t *testing.T) {
+	d := newDecoder(&table{
+		Query:   Query{Integers: []string{"a", "none", "b"}, Text: "s"},
+		columns: []column{{"a", 0, false}, {"x", unread, true}, {"s", toText, false}, {"b", 2, false}, {"y", unread, true}},
+	})
+	for _, c := range []struct{ record, want string }{
+		{"\x06\x01\x00\x0f\x08\x00\xfb1", "-5 NULL 0 0 '1"},
+		{"\x05\x01\x00\x0f\x02\xfb1\x01\x02", "-5 NULL 0 258 '1"}, // older than y
+		{"\x04\x01\x00\x0f\xfb1", "-5 NULL 0 NULL 0 '1"},          // and than b
+		{"\x05\x06\x07\x0d\x09\x80\x00\x00\x00\x00\x00\x00\x00reality ", "-9223372036854775808 NULL 0 1 '"},
+		{"\x06\x00\x80\x0e\x00\x03b\xff\xff\xfe", "NULL 0 NULL 0 -2 "}, // a type in two bytes
+		{"\x06\x00\x80\x0e\x00\x03b\xff\xff\xfe", "NULL 0 NULL 0 -2 "}, // the same again
+		{"\x05\x01\x00\x0f\x0e\xfb1b", ""},                             // a blob among integers
+		{"\x04\x01\x00\x0f\xfb1+", ""},                                 // a byte too many
+		{"\x04\x01\x00\x0f\xfb", ""},                                   // and one too few
+		{"\x05\x01\x00\x0f\x87\xfb1", ""},                              // the header ends within a type
+		{"\x00", ""}, {"\x02", ""}, {"", ""},
+		{"\x81\x80\x00", ""},
+		{"\x05\x01\x00\x0f\x0a\xfb1", ""}, // a type that no file has
+	} {
+		var have found
+		err := d.decode([]byte(c.record+strings.Repeat("\xff", slack)), len(c.record))
+		if err == nil {
+			_ = have.visit(d.row)
+		}
+		if (err == nil) != (c.want != "") || err == nil && have.rows[0] != c.want {
+			t.Errorf("%x: want %q, have %q and %v", c.record, c.want, have.rows, err)
+		}
+	}
+}
+
 // The format's own examples, and the limits of each length.
 func TestVarint(t *testing.T) {
 	for _, c := range []struct {
