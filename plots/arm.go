@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/router"
 )
 
 // Arm is a trace under the name that figures show it by: "normal", "perfect",
@@ -135,7 +136,7 @@ func position(numbers []int) map[int]int {
 // arms have fewer ranks.
 func shape(arms []Arm) string {
 	all := ranks(arms)
-	text := plural(len(all), "rank")
+	text := router.Count(len(all), "rank")
 	var fewer []string
 	for _, a := range arms {
 		if own := ranks([]Arm{a}); len(own) < len(all) {
@@ -146,7 +147,7 @@ func shape(arms []Arm) string {
 		text += " (" + strings.Join(fewer, ", ") + ")"
 	}
 	if layers, experts := expertAxes(arms); len(experts) > 0 {
-		text += ", " + plural(len(layers), "layer") + ", " + plural(len(experts), "expert")
+		text += ", " + router.Count(len(layers), "layer") + ", " + router.Count(len(experts), "expert")
 	}
 	return text
 }
@@ -182,13 +183,6 @@ func timedShape(arms []Arm, of func(Arm) []int) string {
 		text += " that every rank has"
 	}
 	return text
-}
-
-func plural(n int, word string) string {
-	if n == 1 {
-		return "1 " + word
-	}
-	return fmt.Sprintf("%d %ss", n, word)
 }
 
 // unknowns is a list of n unknown values.

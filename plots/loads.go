@@ -60,7 +60,7 @@ func RecordedLoads(sources ...Recorded) HeatSpec {
 		Name: "recorded-load", Title: "Which experts did the engine send the slots to?",
 		RowLabel: "layer", ColumnLabel: "expert", Quantity: "load",
 		Caption: fmt.Sprintf("%s, %s. Recorded load in slots over all recorded steps. Each cell is relative to the mean of its layer. %s",
-			plural(len(layers), "layer"), plural(experts, "expert"), cancels("expert", "step to step")),
+			router.Count(len(layers), "layer"), router.Count(experts, "expert"), cancels("expert", "step to step")),
 	}
 	var answers []string
 	for _, r := range sources {

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"gonum.org/v1/gonum/floats"
+
+	"github.com/moebalance/moebalance/router"
 )
 
 // Means are the times of one arm's stacks as means over ranks.
@@ -53,7 +55,7 @@ func (s StackSpec) Over() string {
 		}
 	}
 	if shared := len(s.shared()); shared < len(all) {
-		return fmt.Sprintf("the %s that every arm has", plural(shared, "rank"))
+		return fmt.Sprintf("the %s that every arm has", router.Count(shared, "rank"))
 	}
 	return "ranks"
 }
