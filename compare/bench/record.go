@@ -65,16 +65,17 @@ func (l Launch) Done() (Attempt, bool) {
 }
 
 // Attempt is one start of the command, with everything that is needed to see
-// later whether it may be compared with another.
+// later whether it may be compared with another. What has a column of its own in
+// the campaign file is no part of its JSON.
 type Attempt struct {
-	Number      int               `json:"number"`  // from 1
-	Session     int               `json:"session"` // which call of Run started it, from 1
-	State       State             `json:"state"`
-	StartedAt   time.Time         `json:"started_at"`
-	DurationNS  int64             `json:"duration_ns"` // wall time of the command; 0 while unknown
-	ExitCode    int               `json:"exit_code"`   // −1 when ended by a signal or never known
-	Error       string            `json:"error,omitempty"`
-	Folder      string            `json:"folder"` // of its raw output, below the campaign folder
+	Number      int               `json:"-"` // from 1
+	Session     int               `json:"-"` // which call of Run started it, from 1
+	State       State             `json:"-"`
+	StartedAt   time.Time         `json:"-"`
+	DurationNS  int64             `json:"-"` // wall time of the command; 0 while unknown
+	ExitCode    int               `json:"-"` // −1 when ended by a signal or never known
+	Error       string            `json:"-"`
+	Folder      string            `json:"-"` // of its raw output, below the campaign folder
 	Arguments   []string          `json:"arguments"`
 	Environment map[string]string `json:"environment"` // allow-listed names, secrets redacted
 	Files       []File            `json:"files,omitempty"`

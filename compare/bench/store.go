@@ -11,13 +11,10 @@ import (
 	"time"
 
 	_ "modernc.org/sqlite" // the driver "sqlite"
-
-	"github.com/moebalance/moebalance/compare/bench/metrics"
-	"github.com/moebalance/moebalance/router"
 )
 
-// StoreVersion is the version of the campaign file's tables.
-const StoreVersion = 1
+// storeVersion is the version of the campaign file's tables.
+const storeVersion = 1
 
 // storeName is the campaign file below the campaign folder.
 const storeName = "campaign.sqlite"
@@ -66,20 +63,6 @@ CREATE TABLE attempt (
 );
 CREATE UNIQUE INDEX finished_once ON attempt (position) WHERE state = 'finished';
 `
-
-// record is the part of an attempt that is stored as one JSON text.
-type record struct {
-	Arguments   []string          `json:"arguments,omitempty"`
-	Environment map[string]string `json:"environment,omitempty"`
-	Files       []File            `json:"files,omitempty"`
-	GPUs        []GPU             `json:"gpus,omitempty"`
-	LinesFound  []Found           `json:"lines_found,omitempty"`
-	Counted     *Counted          `json:"counted,omitempty"`
-	OthersCPU   router.Number     `json:"others_cpu"`
-	Cores       int               `json:"cores"`
-	Result      *metrics.Result   `json:"result,omitempty"`
-	Warnings    []string          `json:"warnings,omitempty"`
-}
 
 // dsn names the file to the driver. Only with the "file:" scheme are the
 // parameters honoured.
@@ -134,7 +117,7 @@ func createStore(folder, id string, created time.Time, spec Spec, plan []Launch)
 	if _, err := tx.Exec(tables); err != nil {
 		return err
 	}
-	if _, err := tx.Exec(fmt.Sprintf("PRAGMA user_version = %d", StoreVersion)); err != nil {
+	if _, err := tx.Exec(fmt.Sprintf("PRAGMA user_version = %d", storeVersion)); err != nil {
 		return err
 	}
 	if _, err := tx.Exec("INSERT INTO campaign (one, id, created_ns, spec) VALUES (1, ?, ?, ?)", id, created.UnixNano(), string(text)); err != nil {
@@ -174,9 +157,9 @@ func openStore(folder string, write bool) (store, error) {
 		db.Close()
 		return store{}, fmt.Errorf("%s is not a campaign file: %w", path, err)
 	}
-	if version != StoreVersion {
+	if version != storeVersion {
 		db.Close()
-		return store{}, fmt.Errorf("%s has version %d: this program reads version %d", path, version, StoreVersion)
+		return store{}, fmt.Errorf("%s has version %d: this program reads version %d", path, version, storeVersion)
 	}
 	return store{db}, nil
 }
@@ -244,14 +227,10 @@ func (s store) attempts(launches []Launch) error {
 		if position < 0 || position >= len(launches) {
 			return fmt.Errorf("an attempt at position %d of %d", position, len(launches))
 		}
-		var r record
-		if err := json.Unmarshal([]byte(text), &r); err != nil {
+		if err := json.Unmarshal([]byte(text), &a); err != nil {
 			return fmt.Errorf("the record of launch %d: %w", position, err)
 		}
 		a.StartedAt = time.Unix(0, started).UTC()
-		a.Arguments, a.Environment, a.Files, a.GPUs = r.Arguments, r.Environment, r.Files, r.GPUs
-		a.LinesFound, a.Counted, a.OthersCPU, a.Cores = r.LinesFound, r.Counted, r.OthersCPU, r.Cores
-		a.Result, a.Warnings = r.Result, r.Warnings
 		launches[position].Attempts = append(launches[position].Attempts, a)
 	}
 	return rows.Err()
@@ -259,7 +238,7 @@ func (s store) attempts(launches []Launch) error {
 
 // save writes an attempt, new or changed.
 func (s store) save(position int, a Attempt) error {
-	text, err := json.Marshal(record{a.Arguments, a.Environment, a.Files, a.GPUs, a.LinesFound, a.Counted, a.OthersCPU, a.Cores, a.Result, a.Warnings})
+	text, err := json.Marshal(a)
 	if err != nil {
 		return err
 	}
