@@ -79,12 +79,9 @@ func (o *benchOptions) run(c *cobra.Command, words []string) error {
 	if err := o.check(c, words); err != nil {
 		return err
 	}
-	campaign, err := o.open(words)
+	campaign, err := o.open(words, c.ErrOrStderr())
 	if err != nil {
 		return err
-	}
-	if note := o.profileNote; note != "" {
-		fmt.Fprintln(c.ErrOrStderr(), "moebalance: "+note)
 	}
 	runErr := o.runCampaign(c.Context(), campaign, c.ErrOrStderr())
 	if runErr != nil && !errors.Is(runErr, errNotComparable) {
@@ -104,7 +101,7 @@ func (o *benchOptions) run(c *cobra.Command, words []string) error {
 }
 
 // open creates the campaign of the flags, or opens the one to resume.
-func (o *benchOptions) open(words []string) (*bench.Campaign, error) {
+func (o *benchOptions) open(words []string, stderr io.Writer) (*bench.Campaign, error) {
 	if o.resume != "" {
 		campaign, err := bench.Resume(o.resume)
 		if err != nil {
@@ -112,17 +109,17 @@ func (o *benchOptions) open(words []string) (*bench.Campaign, error) {
 		}
 		return campaign, nil
 	}
-	spec, err := o.spec(words)
+	note, err := o.complete(words)
 	if err != nil {
 		return nil, err
 	}
-	if err := spec.Check(); err != nil {
+	if err := o.Spec.Check(); err != nil {
 		return nil, withCode(exitUsage, fmt.Errorf("bench: %w", err))
 	}
-	if err := thisHost().Resolve(spec); err != nil {
+	if err := thisHost().Resolve(o.Spec); err != nil {
 		return nil, withCode(exitUsage, fmt.Errorf("bench: %w", err))
 	}
-	for _, path := range spec.Same {
+	for _, path := range o.Same {
 		if _, err := os.Stat(path); err != nil {
 			return nil, fmt.Errorf("bench: a file that must stay the same: %w", err)
 		}
@@ -133,12 +130,14 @@ func (o *benchOptions) open(words []string) (*bench.Campaign, error) {
 			return nil, fmt.Errorf("bench: %w", err)
 		}
 	}
-	campaign, err := bench.Create(folder, spec, time.Now())
+	campaign, err := bench.Create(folder, o.Spec, time.Now())
 	switch {
 	case errors.Is(err, bench.ErrExists):
 		return nil, withCode(exitUsage, fmt.Errorf("bench: %w; '%s' goes on with it", err, resumeLine(folder)))
 	case err != nil:
 		return nil, fmt.Errorf("bench: %w", err)
+	case note != "":
+		fmt.Fprintln(stderr, "moebalance: "+note)
 	}
 	return campaign, nil
 }

@@ -16,40 +16,22 @@ import (
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 )
 
-// benchOptions are the flags of bench.
+// benchOptions are the flags of bench: those that are the campaign's own as they
+// are, and those that stand for something else in other words.
 type benchOptions struct {
-	pairs        int
-	untilDecided bool
-	floorPairs   int
-	warmUps      int
-	order        string
-	seed         uint64
+	bench.Spec
 
 	treatment      string
 	proof          string
-	counts         string
-	ranks          int
 	perfectCommand string
 	server, client string
-	ready          string
-	readyTimeout   time.Duration
+	metrics        []string
+	workTolerance  share
+	threshold      share
+	profile        bool
+	windows        string
 
-	metrics       []string
-	result        string
-	same          []string
-	workTolerance share
-	threshold     share
-	confidence    float64
-
-	timeout   time.Duration
-	coolDown  time.Duration
-	retries   int
-	keepGoing bool
-
-	profile     bool
-	windows     string
-	profileNote string // why a profiled pair that was asked for is left out
-
+	keepGoing      bool
 	campaign       string
 	resume         string
 	requireVerdict bool
@@ -62,33 +44,33 @@ func (o *benchOptions) bind(c *cobra.Command) {
 	o.threshold = share{fraction: compare.DefaultThreshold}
 	o.workTolerance = share{fraction: compare.DefaultTolerance}
 	f := c.Flags()
-	f.IntVar(&o.pairs, "pairs", 6, "pairs of launches; with --until-decided the most (then 24 unless given)")
-	f.BoolVar(&o.untilDecided, "until-decided", false, "stop as soon as a look at the pairs decides")
-	f.IntVar(&o.floorPairs, "aa-pairs", 0, "further pairs of two normal launches, which show the noise")
-	f.IntVar(&o.warmUps, "warm-up", 0, "launches of each arm before the first pair, not counted")
-	f.StringVar(&o.order, "order", string(bench.ABBA), "which arm goes first: abba (blocks of two pairs) or random (within pairs)")
-	f.Uint64Var(&o.seed, "seed", 1, "of the order")
+	f.IntVar(&o.Design.Pairs, "pairs", 6, "pairs of launches; with --until-decided the most (then 24 unless given)")
+	f.BoolVar(&o.Design.UntilDecided, "until-decided", false, "stop as soon as a look at the pairs decides")
+	f.IntVar(&o.Design.FloorPairs, "aa-pairs", 0, "further pairs of two normal launches, which show the noise")
+	f.IntVar(&o.Design.WarmUps, "warm-up", 0, "launches of each arm before the first pair, not counted")
+	f.StringVar((*string)(&o.Design.Order), "order", string(bench.ABBA), "which arm goes first: abba (blocks of two pairs) or random (within pairs)")
+	f.Uint64Var(&o.Design.Seed, "seed", 1, "of the order")
 
 	f.StringVar(&o.treatment, "treatment", "trtllm", "how the arms differ: trtllm, vllm, sglang or env:NAME=VALUE")
 	f.StringVar(&o.proof, "proof", "", "a line matching this `REGEX` proves balance; its group (?P<rank>…) is the rank")
-	f.StringVar(&o.counts, "counts", "", "expert statistics that every launch records at this `PATH`, with {out}: they prove how it was routed")
-	f.IntVar(&o.ranks, "ranks", 0, "how many ranks must prove their arm; 0 for those that the report names, else those seen")
+	f.StringVar(&o.Counts, "counts", "", "expert statistics that every launch records at this `PATH`, with {out}: they prove how it was routed")
+	f.IntVar(&o.Ranks, "ranks", 0, "how many ranks must prove their arm; 0 for those that the report names, else those seen")
 	f.StringVar(&o.perfectCommand, "perfect-command", "", "another `COMMAND` for the perfect arm, as one quoted line")
 	f.StringVar(&o.server, "server", "", "start this `COMMAND` first, and end it after the client")
-	f.StringVar(&o.ready, "ready", "", "the server is ready once this `URL` answers 2xx")
-	f.DurationVar(&o.readyTimeout, "ready-timeout", 30*time.Minute, "how long to wait for that")
+	f.StringVar(&o.Command.Ready, "ready", "", "the server is ready once this `URL` answers 2xx")
+	f.DurationVar(&o.Command.ReadyTimeout, "ready-timeout", 30*time.Minute, "how long to wait for that")
 	f.StringVar(&o.client, "client", "", "the measured `COMMAND` beside --server, instead of one after --")
 
 	f.StringArrayVar(&o.metrics, "metric", nil, "the `NAME` to compare, or NAME[:UNIT[:higher|lower]]=REGEX or =$.json.path to read one")
-	f.StringVar(&o.result, "result", "", "read the report from this `FILE`, with {out} in its path, instead of stdout")
-	f.StringArrayVar(&o.same, "same", nil, "a `FILE` (data, configuration) that must stay the same; may be repeated")
+	f.StringVar(&o.Output, "result", "", "read the report from this `FILE`, with {out} in its path, instead of stdout")
+	f.StringArrayVar(&o.Same, "same", nil, "a `FILE` (data, configuration) that must stay the same; may be repeated")
 	f.Var(&o.workTolerance, "work-tolerance", "difference in requests and tokens allowed within a pair")
 	f.Var(&o.threshold, "threshold", "a gain above this counts as significant: 10% and 0.1 are the same")
-	f.Float64Var(&o.confidence, "confidence", compare.DefaultConfidence, "of the interval, a fraction")
+	f.Float64Var(&o.Confidence, "confidence", compare.DefaultConfidence, "of the interval, a fraction")
 
-	f.DurationVar(&o.timeout, "timeout", 0, "end a launch that takes longer, and count it as failed; 0 for no limit")
-	f.DurationVar(&o.coolDown, "cool-down", 0, "wait between launches")
-	f.IntVar(&o.retries, "retries", 0, "further attempts at a launch that failed")
+	f.DurationVar(&o.Timeout, "timeout", 0, "end a launch that takes longer, and count it as failed; 0 for no limit")
+	f.DurationVar(&o.CoolDown, "cool-down", 0, "wait between launches")
+	f.IntVar(&o.Retries, "retries", 0, "further attempts at a launch that failed")
 	f.BoolVar(&o.keepGoing, "keep-going", false, "go on even if the first pair shows that the arms cannot be compared")
 
 	f.BoolVar(&o.profile, "profile", false, "after the timed pairs, one pair under nsys, which is never timed")
@@ -100,7 +82,11 @@ func (o *benchOptions) bind(c *cobra.Command) {
 	f.Var(&o.failAbove, "fail-above", "exit 3 when the whole interval of the gain lies above this")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "no lines about launches on stderr")
 	o.out.bind(c)
-	_ = c.RegisterFlagCompletionFunc("order", cobra.FixedCompletions([]string{string(bench.ABBA), string(bench.Random)}, cobra.ShellCompDirectiveNoFileComp))
+	var orders []string
+	for _, order := range bench.Orders {
+		orders = append(orders, string(order))
+	}
+	_ = c.RegisterFlagCompletionFunc("order", cobra.FixedCompletions(orders, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // whileResuming are the flags that mean something beside --resume: the rest is
@@ -126,15 +112,15 @@ func (o *benchOptions) check(c *cobra.Command, words []string) error {
 		}
 		return o.checkOutput()
 	}
-	if o.untilDecided && !c.Flags().Changed("pairs") {
-		o.pairs = 24
+	if o.Design.UntilDecided && !c.Flags().Changed("pairs") {
+		o.Design.Pairs = 24
 	}
 	switch {
 	case len(words) == 0 && o.client == "":
 		return usagef("bench: want a command after --, such as 'moebalance bench -- moebalance workload'; see 'moebalance bench --help'")
 	case len(words) > 0 && o.client != "":
 		return usagef("bench: want the measured command after -- or as --client, not both")
-	case (o.server == "") != (o.ready == ""):
+	case (o.server == "") != (o.Command.Ready == ""):
 		return usagef("bench: --server and --ready belong together")
 	case o.windows != "" && !o.profile:
 		return usagef("bench: --profile-iterations goes with --profile")
@@ -155,69 +141,58 @@ func (o *benchOptions) checkOutput() error {
 	return o.out.check()
 }
 
-// spec is the campaign that the flags ask for.
-func (o *benchOptions) spec(words []string) (bench.Spec, error) {
-	s := bench.Spec{
-		Design: bench.Design{Pairs: o.pairs, FloorPairs: o.floorPairs, WarmUps: o.warmUps,
-			Order: bench.Order(o.order), Seed: o.seed, UntilDecided: o.untilDecided},
-		Command: bench.Command{Normal: words, Ready: o.ready, ReadyTimeout: o.readyTimeout},
-		Output:  o.result, Counts: o.counts, Ranks: o.ranks, Same: o.same,
-		WorkTolerance: o.workTolerance.fraction, Threshold: o.threshold.fraction, Confidence: o.confidence,
-		Timeout: o.timeout, CoolDown: o.coolDown, Retries: o.retries,
-	}
+// complete fills in what flags say in other words, and returns a note on what they
+// ask for and do not get.
+func (o *benchOptions) complete(words []string) (note string, err error) {
+	o.Command.Normal = words
+	o.Threshold, o.WorkTolerance = o.threshold.fraction, o.workTolerance.fraction
 	for _, line := range []struct {
 		flag, text string
 		into       *[]string
-	}{{"client", o.client, &s.Command.Normal}, {"server", o.server, &s.Command.Server}, {"perfect-command", o.perfectCommand, &s.Command.Perfect}} {
+	}{{"client", o.client, &o.Command.Normal}, {"server", o.server, &o.Command.Server}, {"perfect-command", o.perfectCommand, &o.Command.Perfect}} {
 		if line.text == "" {
 			continue
 		}
-		split, err := bench.Words(line.text)
-		if err != nil {
-			return s, usagef("--%s: %w", line.flag, err)
+		if *line.into, err = bench.Words(line.text); err != nil {
+			return "", usagef("--%s: %w", line.flag, err)
 		}
-		*line.into = split
 	}
 	for _, m := range o.metrics {
 		name, rule, err := metrics.ParseWanted(m)
 		if err != nil {
-			return s, withCode(exitUsage, fmt.Errorf("bench: --metric: %w", err))
+			return "", withCode(exitUsage, fmt.Errorf("bench: --metric: %w", err))
 		}
 		if rule != nil {
-			s.Custom = append(s.Custom, m)
+			o.Custom = append(o.Custom, m)
 		}
-		if s.Metric == "" {
-			s.Metric = name
+		if o.Metric == "" {
+			o.Metric = name
 		}
 	}
-	var err error
-	if s.Folder, err = os.Getwd(); err != nil {
-		return s, fmt.Errorf("bench: %w", err)
+	if o.Folder, err = os.Getwd(); err != nil {
+		return "", fmt.Errorf("bench: %w", err)
 	}
-	if s.Treatment, err = bench.ParseTreatment(o.treatment); err != nil {
-		return s, withCode(exitUsage, fmt.Errorf("bench: --treatment: %w", err))
+	if o.Treatment, err = bench.ParseTreatment(o.treatment); err != nil {
+		return "", withCode(exitUsage, fmt.Errorf("bench: --treatment: %w", err))
 	}
 	if o.proof != "" {
-		s.Treatment.Line = o.proof
+		o.Treatment.Line = o.proof
 	}
-	return s, o.addProfile(&s)
+	return o.addProfile()
 }
 
-// addProfile adds the profiled pair, or says why there is none.
-func (o *benchOptions) addProfile(s *bench.Spec) error {
+// addProfile adds the profiled pair, or returns a note on why there is none.
+func (o *benchOptions) addProfile() (note string, err error) {
 	if !o.profile {
-		return nil
+		return "", nil
 	}
 	profile := bench.Profile{Windows: o.windows, GraphTrace: "node", Rank: -1}
 	if err := profile.Check(); err != nil {
-		return withCode(exitUsage, fmt.Errorf("bench: --profile-iterations: %w", err))
+		return "", withCode(exitUsage, fmt.Errorf("bench: --profile-iterations: %w", err))
 	}
-	nsys, err := exec.LookPath("nsys")
-	if err != nil {
-		o.profileNote = "no profiled pair: nsys is not on the path; install Nsight Systems, or leave out --profile"
-		return nil
+	if profile.Nsys, err = exec.LookPath("nsys"); err != nil {
+		return "no profiled pair: nsys is not on the path; install Nsight Systems, or leave out --profile", nil
 	}
-	profile.Nsys = nsys
-	s.Design.Profiled, s.Profile = true, &profile
-	return nil
+	o.Design.Profiled, o.Profile = true, &profile
+	return "", nil
 }

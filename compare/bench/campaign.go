@@ -24,11 +24,10 @@ type Campaign struct {
 	lock  *os.File // nil when open only for reading
 }
 
-// Errors a caller can act on.
-var (
-	ErrBusy   = errors.New("another process is running this campaign")
-	ErrExists = errors.New("the folder already holds a campaign with finished launches")
-)
+// ErrExists is a folder that is taken, whose campaign can be resumed.
+var ErrExists = errors.New("the folder already holds a campaign with finished launches")
+
+var errBusy = errors.New("another process is running this campaign")
 
 // Create lays down a new campaign in folder, which is made if it is missing. A
 // campaign in which no launch ever finished is replaced; any other is ErrExists.
@@ -94,7 +93,7 @@ func Open(folder string) (*Campaign, error) {
 }
 
 // Resume opens a campaign to go on with it, or only to read it if no launch is
-// left. The error is ErrBusy if another process is at it.
+// left. It fails while another process is at it.
 func Resume(folder string) (*Campaign, error) {
 	c, err := Open(folder)
 	if err != nil || c.Left() == 0 {
@@ -132,7 +131,7 @@ const lockName = "campaign.lock"
 func takeLock(folder string) (*os.File, error) {
 	lock, err := lockFile(filepath.Join(folder, lockName))
 	if isLocked(err) {
-		return nil, fmt.Errorf("%s: %w: wait for it to end", folder, ErrBusy)
+		return nil, fmt.Errorf("%s: %w: wait for it to end", folder, errBusy)
 	}
 	return lock, err
 }

@@ -3,6 +3,7 @@ package bench
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 )
 
 // Order is a rule for which arm of a pair is launched first.
@@ -22,8 +23,8 @@ const (
 // Orders lists them.
 var Orders = []Order{ABBA, Random}
 
-// MostPairs bounds a design; beyond it a campaign is a mistake in a flag.
-const MostPairs = 100_000
+// mostPairs bounds a design; beyond it a campaign is a mistake in a flag.
+const mostPairs = 100_000
 
 // Design is how many launches there are and in what order.
 type Design struct {
@@ -39,14 +40,14 @@ type Design struct {
 // Check reports what is wrong with d.
 func (d Design) Check() error {
 	switch {
-	case d.Pairs < 1 || d.Pairs > MostPairs:
-		return fmt.Errorf("%d pairs: want 1 to %d", d.Pairs, MostPairs)
-	case d.FloorPairs < 0 || d.FloorPairs > MostPairs:
-		return fmt.Errorf("%d A/A pairs: want 0 to %d", d.FloorPairs, MostPairs)
+	case d.Pairs < 1 || d.Pairs > mostPairs:
+		return fmt.Errorf("%d pairs: want 1 to %d", d.Pairs, mostPairs)
+	case d.FloorPairs < 0 || d.FloorPairs > mostPairs:
+		return fmt.Errorf("%d A/A pairs: want 0 to %d", d.FloorPairs, mostPairs)
 	case d.WarmUps < 0 || d.WarmUps > 1000:
 		return fmt.Errorf("%d warm-up launches: want 0 to 1000", d.WarmUps)
-	case d.Order != ABBA && d.Order != Random:
-		return fmt.Errorf("unknown order %q: want %s or %s", d.Order, ABBA, Random)
+	case !slices.Contains(Orders, d.Order):
+		return fmt.Errorf("unknown order %q: want one of %v", d.Order, Orders)
 	}
 	return nil
 }

@@ -99,7 +99,7 @@ func TestPlansAreBalanced(t *testing.T) {
 
 func TestDesignCheck(t *testing.T) {
 	for _, d := range []Design{
-		{Pairs: 0, Order: ABBA}, {Pairs: MostPairs + 1, Order: ABBA}, {Pairs: 6}, {Pairs: 6, Order: "aabb"},
+		{Pairs: 0, Order: ABBA}, {Pairs: mostPairs + 1, Order: ABBA}, {Pairs: 6}, {Pairs: 6, Order: "aabb"},
 		{Pairs: 6, Order: ABBA, FloorPairs: -1}, {Pairs: 6, Order: ABBA, WarmUps: -1},
 	} {
 		if d.Check() == nil {

@@ -75,8 +75,7 @@ func (e *LaunchError) Error() string {
 
 func (e *LaunchError) Unwrap() error { return e.Err }
 
-// ErrNotFound is a command that does not exist.
-var ErrNotFound = errors.New("command not found")
+var errNotFound = errors.New("command not found")
 
 // Resolve finds the program of every command of the spec, so that a name that
 // is mistyped is found before a campaign exists.
@@ -110,7 +109,7 @@ func (h Host) program(name, folder string) (string, error) {
 	case name == ownName && h.Executable != "":
 		return h.Executable, nil
 	}
-	return "", fmt.Errorf("%w: %q is neither a program on the path nor an executable file: check the spelling, or give its whole path", ErrNotFound, name)
+	return "", fmt.Errorf("%w: %q is neither a program on the path nor an executable file: check the spelling, or give its whole path", errNotFound, name)
 }
 
 // Run works the campaign off from where it stands until every launch is done, a

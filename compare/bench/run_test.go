@@ -255,8 +255,8 @@ func TestInterruptAndResume(t *testing.T) {
 		t.Fatalf("the running launch has %+v, want one interrupted attempt", l.Attempts)
 	}
 	folder := c.Folder
-	if _, err := Resume(folder); !errors.Is(err, ErrBusy) {
-		t.Errorf("a second writer got %v, want ErrBusy", err)
+	if _, err := Resume(folder); !errors.Is(err, errBusy) {
+		t.Errorf("a second writer got %v, want errBusy", err)
 	}
 	reader, err := Open(folder)
 	if err != nil {
@@ -533,7 +533,7 @@ func TestAcceptStopsAfterTheFirstPair(t *testing.T) {
 func TestCommandNotFound(t *testing.T) {
 	h := testHost("report")
 	err := h.Resolve(Spec{Command: Command{Normal: []string{"no-such-benchmark"}}})
-	if !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), `"no-such-benchmark"`) {
+	if !errors.Is(err, errNotFound) || !strings.Contains(err.Error(), `"no-such-benchmark"`) {
 		t.Errorf("error %v", err)
 	}
 	dir := t.TempDir()
