@@ -89,6 +89,8 @@ func describeEvent(e bench.Event, metric string) string {
 		if e.Attempt.State == bench.Finished { // any other end is told when the launch is tried again, or as the error
 			return head + ": " + describeAttempt(e.Attempt, metric)
 		}
+	case bench.Cooling:
+		return fmt.Sprintf("%s: begins in %s", head, e.Text)
 	case bench.Looked, bench.Cleaning:
 		return e.Text
 	}

@@ -134,7 +134,7 @@ func TestBenchExitCodes(t *testing.T) {
 		"no report":       {[]string{"--", "echo", "hello"}, exitFailed, "no benchmark result found"},
 		"unknown metric":  {[]string{"--metric", "speed", "--", gain20}, exitFailed, "token_throughput"},
 		"treatment":       {[]string{"--treatment", "tensor", "--", gain20}, exitUsage, "want trtllm, vllm, sglang or env:NAME=VALUE"},
-		"order":           {[]string{"--order", "aabb", "--", gain20}, exitUsage, "abba or random"},
+		"order":           {[]string{"--order", "aabb", "--", gain20}, exitUsage, "abba random"},
 		"pairs":           {[]string{"--pairs", "0", "--", gain20}, exitUsage, "0 pairs"},
 		"threshold":       {[]string{"--threshold", "ten", "--", gain20}, exitUsage, "want a percentage"},
 		"own variable":    {[]string{"--", "env", "ENABLE_PERFECT_ROUTER=1", gain20}, exitUsage, "leave it out"},
@@ -176,6 +176,15 @@ func TestBenchExitCodes(t *testing.T) {
 				t.Errorf("left behind: %v", entries)
 			}
 		})
+	}
+}
+
+// A wait between launches is announced, so that nobody takes it for a hang.
+func TestBenchTellsOfWaits(t *testing.T) {
+	t.Chdir(t.TempDir())
+	_, stderr, code := invoke(t.Context(), "bench", "--pairs", "1", "--cool-down", "1ms", "--", script(t, engine(100, 120)))
+	if code != exitDone || strings.Count(stderr, "[1 of 2] launch 1, pair 0, normal: begins in 1ms\n") != 1 {
+		t.Errorf("exit %d, %q", code, stderr)
 	}
 }
 

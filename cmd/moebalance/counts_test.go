@@ -209,6 +209,9 @@ func TestModelsVerb(t *testing.T) {
 	if len(all.Models) != 1 || all.Models[0].Experts != 512 || !strings.HasSuffix(all.Models[0].Source, "qwen3-next.json") {
 		t.Errorf("%+v", all.Models)
 	}
+	if rows, _, _ := invoke(t.Context(), "models", "--format", "csv", "gpt-oss-120b"); !strings.Contains(rows, "\ngpt-oss-120b,128,4,,") {
+		t.Errorf("no groups are not an empty cell:\n%s", rows)
+	}
 	out, _, _ := invoke(t.Context(), "models", "kimi-k2", "deepseek-v3")
 	if !strings.Contains(out, "2 models") || !strings.Contains(out, "2.827") || !strings.Contains(out, "4 of 8") || strings.Index(out, "kimi-k2") > strings.Index(out, "deepseek-v3") {
 		t.Error(out)

@@ -110,7 +110,7 @@ func modelsDocument(result modelsResult) output.Document {
 		{Name: "MoE layers", Key: "moe_layers", Kind: output.Count}, {Name: "logits", Key: "logits_dtype"}, {Name: "source"},
 	}}
 	for _, m := range result.Models {
-		groups := "–"
+		var groups any // none to choose from
 		if m.Grouped() {
 			groups = fmt.Sprintf("%d of %d", m.TopKGroups, m.Groups)
 		}

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -50,7 +51,7 @@ down; graph leaves durations alone and hides what is inside.`,
 	}
 	f := c.Flags()
 	f.StringVar(&o.Windows, "iterations", "", "record these iterations only, `A-B[,C-D…]`, each window in reports of its own")
-	f.StringVar(&o.Legacy, "iterations-variable", "", "pass them in this older `NAME`: TLLM_GPTM_PROFILE_START_STOP or TLLM_GPTS_PROFILE_START_STOP")
+	f.StringVar(&o.Legacy, "iterations-variable", "", "pass them in this older `NAME`: "+strings.Join(bench.Legacies, " or "))
 	f.StringVar(&o.GraphTrace, "cuda-graph-trace", "node", "node or graph")
 	f.BoolVar(&o.PythonGIL, "python-gil", false, "also record who holds Python's interpreter lock")
 	f.BoolVar(&o.GPUMetrics, "gpu-metrics", false, "also sample the GPUs' counters, on the first rank of each machine; the driver must allow it")

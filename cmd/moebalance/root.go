@@ -97,7 +97,7 @@ Exit codes: 0 done and every gate passed; 1 could not; 2 asked wrongly;
 	return root
 }
 
-// verbs lists the commands in the order help shows them.
+// verbs lists the commands in the order of a first use; help sorts them by name.
 func verbs() []*cobra.Command {
 	return []*cobra.Command{
 		quickstartCmd(),

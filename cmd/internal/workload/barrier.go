@@ -18,15 +18,13 @@ func newBarrier(parties int) *barrier {
 }
 
 // wait returns when all parties have called it. The last one to arrive runs
-// last first, unless it is nil, while all others still wait.
+// last first, while all others still wait.
 func (b *barrier) wait(last func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.here++
 	if b.here == b.parties {
-		if last != nil {
-			last()
-		}
+		last()
 		b.here = 0
 		b.round++
 		b.open.Broadcast()
