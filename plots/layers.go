@@ -20,7 +20,7 @@ func LayerLosses(arms ...Arm) BarSpec {
 	s := BarSpec{
 		Name: "layer-loss", Title: "Which layers lose most to their slowest rank?",
 		GroupLabel: "layer", ValueLabel: "straggler loss " + per(arms), Groups: layers, Nanoseconds: true,
-		Caption: fmt.Sprintf("%s. Maximum minus mean over ranks of compute time, per step and layer, then the mean over steps; "+
+		Caption: fmt.Sprintf("%s. Maximum minus mean over the ranks of each arm of compute time, per step and layer, then the mean over all steps; "+
 			"collectives are left out, because they hold the wait for that slowest rank.", timedShape(arms, Arm.wholeSteps)),
 	}
 	for _, a := range arms {

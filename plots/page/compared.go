@@ -86,7 +86,7 @@ func phaseChanges(c compare.TraceComparison) table {
 
 // lossChanges says which layers lose less to their slowest rank.
 func lossChanges(c compare.TraceComparison) table {
-	t := table{Caption: "Straggler loss per step and layer in both arms", Columns: changeColumns(numeric("layer")...)}
+	t := table{Caption: "Straggler loss per step and layer, over the ranks and steps compared", Columns: changeColumns(numeric("layer")...)}
 	for _, s := range c.Stragglers {
 		t.Rows = append(t.Rows, row(append([]any{layerName(s.Layer)}, changeCells(s.Change)...)...))
 	}

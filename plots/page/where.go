@@ -140,7 +140,7 @@ func (p Page) lopsided() (out []string) {
 
 func (p Page) lossTable() table {
 	t := table{
-		Caption: "Straggler loss by layer, per step (observed compute, collectives left out)", Folded: true,
+		Caption: "Straggler loss by layer, per step, over all ranks and steps of each arm (observed compute, collectives left out)", Folded: true,
 		Columns: append(text("arm"), numeric("layer", "loss", "mean rank", "slowest rank", "worst rank", "slowest in steps", "of")...),
 	}
 	for _, a := range p.arms {
