@@ -80,7 +80,7 @@ func (c Campaign) checkProof() Check {
 		}
 	}
 	if len(missing) > 0 {
-		return Check{Name: CheckProof, Status: Fail, Text: strings.Join(missing, "; ")}
+		return Check{Name: CheckProof, Status: Fail, Text: "the treatment is not proved: " + strings.Join(missing, "; ")}
 	}
 	return Check{Name: CheckProof, Status: Pass, Text: "routing was balanced in the perfect arm and not in the normal arm, on every rank"}
 }
@@ -133,7 +133,7 @@ func (c Campaign) checkWork(sessions []session) Check {
 	}
 	switch {
 	case len(unequal) > 0:
-		return Check{Name: CheckWork, Status: Fail, Text: fmt.Sprintf("%s (tolerance %g %%)", strings.Join(unequal, "; "), 100*c.Tolerance)}
+		return Check{Name: CheckWork, Status: Fail, Text: fmt.Sprintf("the arms did unequal work: %s (tolerance %g %%)", strings.Join(unequal, "; "), 100*c.Tolerance)}
 	case len(names) == 0:
 		return Check{Name: CheckWork, Status: Unknown, Text: "no launch reported requests or tokens"}
 	case len(half) > 0:

@@ -91,7 +91,7 @@ func TestInvalidCampaigns(t *testing.T) {
 		if (r.Verdict == Invalid) != (k.status == Fail) {
 			t.Errorf("%s: verdict %q", k.what, r.Verdict)
 		}
-		if r.Verdict == Invalid && (len(r.Reasons) != 1 || !r.Gain.Estimate.Defined()) {
+		if r.Verdict == Invalid && (len(r.Reasons) != 1 || r.Reasons[0] != got.Text || !r.Gain.Estimate.Defined()) {
 			t.Errorf("%s: want one reason and the gain still shown, have %v and %v", k.what, r.Reasons, r.Gain.Estimate)
 		}
 	}

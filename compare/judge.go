@@ -61,11 +61,13 @@ func (c Campaign) sorted() Campaign {
 	return c
 }
 
+// failures are what failed checks found. A check's name says what it wants, so its
+// text stands alone.
 func failures(checks []Check) []string {
 	var reasons []string
 	for _, c := range checks {
 		if c.Status == Fail {
-			reasons = append(reasons, strings.ReplaceAll(c.Name, "_", " ")+": "+c.Text)
+			reasons = append(reasons, c.Text)
 		}
 	}
 	return reasons

@@ -155,7 +155,7 @@ func TestBenchExitCodes(t *testing.T) {
 		"gate idle":       {[]string{"--pairs", "2", "--fail-above", "10%", "--", gain20}, exitInconclusive, "no interval"},
 		"too few pairs":   {[]string{"--pairs", "2", "--", gain20}, exitDone, ""},
 		"verdict wanted":  {[]string{"--pairs", "2", "--require-verdict", "--", gain20}, exitInconclusive, "inconclusive"},
-		"flag not seen":   {[]string{"--treatment", "env:OTHER=1", "--", gain20}, exitNotComparable, "invalid"},
+		"flag not seen":   {[]string{"--treatment", "env:OTHER=1", "--", gain20}, exitNotComparable, "bench: invalid: the treatment is not proved: perfect arm, ranks"},
 		"wrong ranks":     {[]string{"--treatment", "env:ENABLE_PERFECT_ROUTER=1", "--ranks", "3", "--", gain20}, exitNotComparable, "no evidence of this rank"},
 	} {
 		t.Run(name, func(t *testing.T) {
