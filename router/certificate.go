@@ -19,13 +19,14 @@ type Certificate struct {
 	// for it. Without replicas it is Expert.
 	Copy Level `json:"copy"`
 	// Pair is slots per (source, target) rank pair: of the source that is
-	// furthest above its own floor, the row of its targets. Without slots, and
-	// in tep mode, where nothing is dispatched, it is all zero and undefined.
+	// furthest above its own floor, the row of its targets. Some source is at its
+	// floor or above where ranks and copies are at theirs, not every one. Without
+	// slots, and in tep mode, where nothing is dispatched, it is all zero and undefined.
 	Pair       Level `json:"pair"`
 	PairSource int   `json:"pair_source"` // that source; −1 without any
 
 	ActiveExperts      int `json:"active_experts"`       // experts with a slot
-	ActiveExpertsIdeal int `json:"active_experts_ideal"` // min(E, N·k), the most any assignment can reach
+	ActiveExpertsIdeal int `json:"active_experts_ideal"` // min(E, N·k), or the most that level ranks allow
 
 	Groups      int `json:"groups"`       // most groups one token uses; 1 without groups
 	GroupsLimit int `json:"groups_limit"` // how many it may use; 1 without groups
@@ -52,7 +53,7 @@ type Certificate struct {
 type Level struct {
 	Max    int64 `json:"max"`
 	Min    int64 `json:"min"`
-	Floor  int64 `json:"floor"`  // no assignment has a smaller Max; of experts: none whose ranks are at their floor
+	Floor  int64 `json:"floor"`  // no assignment has a smaller Max; of copies and rows: none whose ranks are level (see bounds)
 	Excess int64 `json:"excess"` // Max − Floor: 0 is optimal; less only where something else is above its floor, or invalid
 
 	MaxOverMean Number `json:"max_over_mean"`
@@ -190,7 +191,7 @@ func (t *tally) certificate() Certificate {
 		Mode: p.Mode, Ranks: ranks, Tokens: int64(p.total()), Slots: int64(p.total() * p.Shape.TopK),
 		Rank: levelOf(perRank, f.rank), Expert: levelOf(t.expert, f.expert), Copy: levelOf(p.Layout.CopyLoad(t.expert), f.copy),
 		Groups: t.groups, GroupsLimit: p.Shape.GroupLimit(),
-		ActiveExpertsIdeal: min(p.Shape.Experts, p.total()*p.Shape.TopK),
+		ActiveExpertsIdeal: int(f.active),
 		Duplicates:         t.duplicate, Disagreements: t.disagree,
 	}
 	for _, n := range t.expert {
@@ -203,7 +204,7 @@ func (t *tally) certificate() Certificate {
 	}
 	c.Pair, c.PairSource = t.worstPair(f)
 	c.Valid = c.Duplicates == 0 && c.Disagreements == 0 && c.Groups <= c.GroupsLimit
-	c.Optimal = c.Valid && c.Rank.Excess <= 0 && c.Copy.Excess <= 0 && c.Pair.Excess <= 0 && c.ActiveExperts == c.ActiveExpertsIdeal
+	c.Optimal = c.Valid && c.Rank.Excess <= 0 && c.Copy.Excess <= 0 && c.Pair.Excess <= 0 && c.ActiveExperts >= c.ActiveExpertsIdeal
 	return c
 }
 

@@ -30,14 +30,18 @@ func (p Problem) Floors() Floors {
 // h(x) ≥ N·k; for equal ranks that is ⌈N·k/R⌉. Groups add that one token meets
 // at most `reach` ranks (see reach), so some rank gets at least ⌈k/reach⌉.
 //
-// copy: with Lₚ the copies that rank p holds, and no rank above its own floor F,
-// the floor is the least x with Σₚ min(F, x·Lₚ) ≥ N·k: ⌈N·k/copies⌉, or more
-// where ranks hold unequally many. Ranks come first because the step waits for
-// the slowest rank.
+// copy: ranks come first because the step waits for the slowest one, so they are
+// level here: none is above its floor F, and none below F−1 that could have as
+// much. With Lₚ the copies that rank p holds, the floor is the least x for which
+// every rank has room for that, x·Lₚ ≥ min(F−1, N·Lₚ), and enough ranks for F.
+// That is ⌈N·k/copies⌉, or more where ranks hold unequally many. Where one token
+// meets so few ranks that they cannot be level, the floor is only the least x
+// with Σₚ min(F, x·Lₚ) ≥ N·k.
 //
 // expert: that of copies without replicas, ⌈N·k/E⌉ with them.
 //
-// pair: the same as rank for the tokens of one source.
+// pair: the same as rank for the tokens of one source, and x more (see beyondOf)
+// where few tokens of each source cannot reach ranks that share no group.
 type bounds struct {
 	shape  Shape
 	held   []int64 // copies by rank
@@ -46,6 +50,8 @@ type bounds struct {
 	rank   int64
 	copy   int64
 	expert int64
+	beyond int64
+	active int64
 }
 
 func boundsOf(p Problem) bounds {
@@ -54,24 +60,67 @@ func boundsOf(p Problem) bounds {
 		f.held = append(f.held, int64(len(p.Layout.Held(r))))
 		f.copies += len(p.Layout.Held(r))
 	}
-	experts, copies, slots := int64(p.Shape.Experts), int64(f.copies), int64(p.total()*p.Shape.TopK)
-	f.rank = f.pair(p.total())
-	f.copy = least((slots+copies-1)/copies, func(x int64) bool {
-		sum := int64(0)
-		for _, n := range f.held {
-			sum += min(f.rank, x*n)
-		}
-		return sum >= slots
-	})
+	experts, slots := int64(p.Shape.Experts), int64(p.total()*p.Shape.TopK)
+	f.rank = f.row(p.total())
+	f.copy = f.copyFloor(slots, int64(p.total()))
 	f.expert = f.copy
 	if p.Layout.Replicated() {
 		f.expert = (slots + experts - 1) / experts
 	}
+	f.active = f.activeMost(p)
+	if p.remote() {
+		f.beyond = f.beyondOf(p)
+	}
 	return f
 }
 
-// pair is the floor of one source with so many tokens over its targets.
+// activeMost is the most experts that can have a slot while no rank is above its
+// floor: the first slot of an expert lands on its first copy.
+func (f bounds) activeMost(p Problem) (most int64) {
+	first := make([]int64, len(f.held))
+	for e := range p.Shape.Experts {
+		first[p.Layout.Places(e)[0].Rank]++
+	}
+	for _, experts := range first {
+		most += min(experts, f.rank)
+	}
+	return min(most, int64(p.total()*p.Shape.TopK))
+}
+
+// copyFloor is the floor of copies for so many slots of so many tokens.
+func (f bounds) copyFloor(slots, tokens int64) int64 {
+	even := (slots + int64(f.copies) - 1) / int64(f.copies)
+	full := slots // ranks that must be at the floor if all others are one below
+	for _, held := range f.held {
+		full -= min(f.rank-1, tokens*held)
+	}
+	return least(even, func(x int64) bool {
+		sum, most := int64(0), int64(0)
+		for _, held := range f.held {
+			sum += min(f.rank, x*held)
+			if x*held >= f.rank {
+				most++
+			}
+			if full > 0 && x*held < min(f.rank-1, tokens*held) {
+				return false
+			}
+		}
+		return sum >= slots && most >= full
+	})
+}
+
+// pair is the floor of one source with so many tokens over its targets, as far
+// as no rank and no copy is above its own.
 func (f bounds) pair(tokens int) int64 {
+	if tokens == 0 {
+		return 0
+	}
+	return f.row(tokens) + f.beyond
+}
+
+// row is the least that one source with so many tokens, seen alone, sends to the
+// rank it sends most.
+func (f bounds) row(tokens int) int64 {
 	if tokens == 0 {
 		return 0
 	}

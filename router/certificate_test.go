@@ -76,12 +76,12 @@ func TestCertificateOfNothing(t *testing.T) {
 	}
 }
 
-// The floors against trying every assignment there is. Floors of ranks and pairs
-// must never be above the best found; without groups or replicas they must be
-// the best, and so must the expert floor among assignments with the best ranks.
+// The floors against trying every assignment there is. Floors of ranks must never
+// be above the best found; without groups or replicas they must be the best, and
+// so must the expert floor among assignments with the most level ranks.
 func TestFloorsAgainstBruteForce(t *testing.T) {
 	random := rand.New(rand.NewPCG(10, 10))
-	for range 120 {
+	for range 200 {
 		s := Shape{Experts: 2 + random.IntN(4)}
 		if s.Experts == 4 && random.IntN(2) == 0 {
 			s.Groups, s.TopKGroups = 2, 1
@@ -107,33 +107,131 @@ func TestFloorsAgainstBruteForce(t *testing.T) {
 	}
 }
 
-// bruteFloors is the least rank maximum of all assignments, and the least expert
-// maximum of those that reach it.
-func bruteFloors(p Problem) (rank, expert int64) {
-	tokens := choices(p.Shape)
-	rank, expert = 1<<60, 1<<60
-	load := make([]int64, p.Shape.Experts)
-	var try func(left int)
-	try = func(left int) {
-		if left == 0 {
-			r, e := slices.Max(p.Layout.RankLoad(load)), slices.Max(load)
-			if r < rank || r == rank && e < expert {
-				rank, expert = r, e
-			}
+// everyAssignment calls f with every assignment of tokens there is.
+func everyAssignment(p Problem, f func(tokens [][]int)) {
+	all := choices(p.Shape)
+	tokens := make([][]int, p.total())
+	var try func(i int)
+	try = func(i int) {
+		if i == len(tokens) {
+			f(tokens)
 			return
 		}
-		for _, token := range tokens {
-			for _, e := range token {
-				load[e]++
+		for _, token := range all {
+			tokens[i] = token
+			try(i + 1)
+		}
+	}
+	try(0)
+}
+
+func perExpert(s Shape, tokens [][]int) []int64 {
+	load := make([]int64, s.Experts)
+	for _, token := range tokens {
+		for _, e := range token {
+			load[e]++
+		}
+	}
+	return load
+}
+
+// bruteFloors is the least rank maximum of all assignments, and the least expert
+// maximum of those whose ranks are the most level: the largest is as small as it
+// can be, then the second largest, and so on.
+func bruteFloors(p Problem) (rank, expert int64) {
+	var best []int64
+	everyAssignment(p, func(tokens [][]int) {
+		load := perExpert(p.Shape, tokens)
+		ranks := p.Layout.RankLoad(load)
+		slices.SortFunc(ranks, func(a, b int64) int { return int(b - a) })
+		better := slices.Compare(ranks, best)
+		if best == nil || better < 0 || better == 0 && slices.Max(load) < expert {
+			best, expert = ranks, slices.Max(load)
+		}
+	})
+	return best[0], expert
+}
+
+// Rows of all sources at once: where ranks and copies are at their floors, no
+// assignment has all sources as near to their rows alone as `beyond` forbids, and
+// none uses more experts than the certificate calls possible.
+func TestRemoteFloorAgainstBruteForce(t *testing.T) {
+	random := rand.New(rand.NewPCG(31, 32))
+	bound, met := 0, 0
+	for range 150 {
+		groups := 2 + random.IntN(2)
+		s := Shape{Experts: groups * 2, Groups: groups, TopKGroups: 1 + random.IntN(groups-1)}
+		s.TopK = 1 + random.IntN(min(3, s.Reachable()))
+		ranks := 2 + random.IntN(2)
+		p := problem(t, s.Experts, s.TopK, groups, s.TopKGroups, ranks, DEP, 1)
+		if random.IntN(3) == 0 {
+			p.Layout, _ = Placed(s.Experts, randomPlacement(s.Experts, ranks, random))
+		}
+		if ranks == 2 {
+			p.Tokens[1] = 2
+		}
+		f := boundsOf(p)
+		least := int64(-1)
+		everyAssignment(p, func(tokens [][]int) {
+			load := perExpert(s, tokens)
+			if slices.Max(p.Layout.RankLoad(load)) > f.rank || slices.Max(p.Layout.CopyLoad(load)) > f.copy {
+				return
 			}
-			try(left - 1)
-			for _, e := range token {
-				load[e]--
+			active := int64(0)
+			for _, n := range load {
+				active += min(n, 1)
+			}
+			if active > f.active {
+				t.Fatalf("%v, layout %v, tokens %v use %d experts, possible are %d", s, p.Layout.held, tokens, active, f.active)
+			}
+			worst, at := int64(0), make([]int, s.Experts)
+			for source, n := range p.Tokens {
+				row := make([]int64, ranks)
+				for _, token := range tokens[:n] {
+					for _, e := range token {
+						places := p.Layout.Places(e)
+						row[places[at[e]%len(places)].Rank]++
+						at[e]++
+					}
+				}
+				tokens = tokens[n:]
+				worst = max(worst, slices.Max(row)-f.row(p.Tokens[source]))
+			}
+			if least < 0 || worst < least {
+				least = worst
+			}
+		})
+		if least >= 0 && f.beyond > least {
+			t.Fatalf("%v, layout %v, tokens %v: floor %d beyond the rows alone, the best of all assignments has %d",
+				s, p.Layout.held, p.Tokens, f.beyond, least)
+		}
+		if least > 0 {
+			bound++
+			if f.beyond == least {
+				met++
 			}
 		}
 	}
-	try(p.total())
-	return rank, expert
+	if bound == 0 || met == 0 {
+		t.Errorf("rows alone cannot be had in %d problems, the floor says so in %d", bound, met)
+	}
+}
+
+// DeepSeek-V3 with one token per rank on 9 ranks: the first, third, … ninth share
+// no group, so that nine tokens in four groups send these five at most 36 slots
+// one by one; they need 40. On 16 ranks, two to a group, rows of one are possible.
+func TestRemoteFloorByHand(t *testing.T) {
+	for ranks, want := range map[int]int64{8: 2, 9: 2, 10: 2, 12: 2, 15: 2, 16: 1, 17: 1} {
+		p := problem(t, 256, 8, 8, 4, ranks, DEP, 1)
+		if got := boundsOf(p).pair(1); got != want {
+			t.Errorf("%d ranks: one token sends some rank %d slots or more, want %d", ranks, got, want)
+		}
+	}
+	// Ranks of one group each; a lone token reaches four of them (see crowded).
+	p := problem(t, 256, 8, 8, 4, 8, DEP, 3, 3, 3, 3, 3, 3, 3, 1)
+	if f := boundsOf(p); f.row(3) != 3 || f.beyond != 1 {
+		t.Errorf("rows of %d slots and %d more, want 3 and 1", f.row(3), f.beyond)
+	}
 }
 
 // choices are all sets of experts that one token may have.

@@ -13,7 +13,8 @@ import (
 //
 // Blocks are arranged as `outer` places of `inner` blocks each:
 //
-//	no groups       one place, its blocks are the ranks
+//	no groups       one place, its blocks are the ranks (so too where any
+//	                TopK ranks in a row hold no more groups than a token may use)
 //	R = G·inner     places are groups, blocks the ranks of a group
 //	G = R·inner     places are ranks, blocks the groups of a rank
 //
@@ -37,7 +38,7 @@ import (
 // the experts of a group, groups one visit apart can lie on both sides of a full
 // round, and their experts then differ by two.
 //
-// Layouts this does not fit are left to levelled.
+// Problems this does not fit are left to levelled.
 type diagonal struct {
 	problem Problem
 	circles
@@ -55,6 +56,7 @@ type circles struct {
 	outer, inner int
 	window, laps int
 	visits       bool    // blocks go on per visit, not per slot
+	ring         bool    // a circle of ranks in spite of groups
 	fixed        []int32 // experts that every token takes: those of ranks too small for an even share
 	cells        []int32 // the experts of all blocks in order
 	edge         []int32 // block b owns cells[edge[b]:edge[b+1]]
@@ -67,12 +69,17 @@ func newDiagonal(p Problem, _ PlanOptions) (Plan, error) {
 	return newLevelled(p), nil
 }
 
-// Name is "diagonal/1".
-func (d *diagonal) Name() string { return "diagonal/1" }
+// Name is "diagonal/1", or "diagonal-ring/1" for a circle of ranks in spite of groups.
+func (d *diagonal) Name() string {
+	if d.ring {
+		return "diagonal-ring/1"
+	}
+	return "diagonal/1"
+}
 
 // circlesOf fits the circles to a problem; ok is false where they do not fit:
-// replicas, groups that ranks cut across, a top-k that does not divide over the
-// groups, or a remainder that would fall on one rank in lumps.
+// replicas, and groups that neither the circles of groups nor that of ranks
+// keep to.
 func circlesOf(p Problem) (c circles, ok bool) {
 	if p.Layout.Replicated() {
 		return c, false
@@ -80,9 +87,63 @@ func circlesOf(p Problem) (c circles, ok bool) {
 	if !p.Shape.Grouped() {
 		return flatCircles(p), true
 	}
+	if c, ok = groupCircles(p); ok {
+		if tails, _ := c.tailsOf(p); len(tails) == 0 {
+			return c, true
+		}
+	}
+	if ring, fits := ringOf(p); fits { // rows are level without tails there
+		return ring, true
+	}
+	return c, ok
+}
+
+// ringOf is the circle of ranks for a shape with groups; ok is false where some
+// TopK ranks in a row hold more groups than a token may use.
+func ringOf(p Problem) (c circles, ok bool) {
+	c = flatCircles(p)
+	c.ring = true
+	size := p.Shape.GroupSize()
+	met := make([]int, p.Shape.Groups) // by group: blocks in the present row
+	groups := 0
+	meet := func(experts []int32, by int) {
+		for _, e := range experts {
+			if g := int(e) / size; by > 0 && met[g] == 0 {
+				groups++
+			}
+			met[int(e)/size] += by
+			if met[int(e)/size] == 0 {
+				groups--
+			}
+		}
+	}
+	block := func(b int) []int32 {
+		b %= c.inner
+		return c.cells[c.edge[b]:c.edge[b+1]]
+	}
+	meet(c.fixed, 1)
+	row := min(c.laps, c.inner)
+	for b := range row {
+		meet(block(b), 1)
+	}
+	for b := range c.inner {
+		if groups > p.Shape.TopKGroups {
+			return c, false
+		}
+		meet(block(b), -1)
+		meet(block(b+row), 1)
+	}
+	return c, groups <= p.Shape.TopKGroups
+}
+
+// groupCircles are the circles for a shape with groups that each lie on whole
+// ranks, or ranks that hold whole groups. They do not fit unequal tokens, a top-k
+// that does not divide over the groups, or remainders that would fall on one rank
+// in lumps.
+func groupCircles(p Problem) (c circles, ok bool) {
 	per, divides := p.Layout.PerRank()
 	ranks, groups, size := p.Layout.Ranks(), p.Shape.Groups, p.Shape.GroupSize()
-	if !divides || (ranks%groups != 0 && groups%ranks != 0) {
+	if !divides || (ranks%groups != 0 && groups%ranks != 0) || !p.even() {
 		return c, false
 	}
 	most := visitsPerToken(p.Shape)
@@ -99,8 +160,17 @@ func circlesOf(p Problem) (c circles, ok bool) {
 	for b := 0; b <= c.outer*c.inner; b++ {
 		c.edge = append(c.edge, int32(b*block))
 	}
-	lumps := c.visits && c.laps > 1 && c.window*p.total()%c.outer != 0
-	return c, !lumps
+	return c, !c.visits || c.laps == 1 || !c.lumps(p)
+}
+
+// lumps reports whether whole visits leave ranks or rows less level than slots could.
+func (c circles) lumps(p Problem) bool {
+	if c.window*p.total()%c.outer != 0 {
+		return true
+	}
+	visits := c.window * p.Tokens[0]
+	slots := visits * c.laps
+	return (visits+c.outer-1)/c.outer*c.laps > (slots+c.outer-1)/c.outer
 }
 
 // evenWindow divides the slots of a token evenly over as many groups as it can:
@@ -205,27 +275,36 @@ func (d *diagonal) layPlace(place int, own []int) {
 }
 
 // remainderAt is the block of a place at which the remainder of all steps begins.
-// Blocks of one size make it no matter, and it goes on from layer to layer. Where
-// sizes differ it moves among the blocks that need the fewest slots of one expert,
-// and of those among the ones that leave the fewest experts without a slot.
+// Blocks of one size make it no matter, and it goes on from layer to layer; it
+// moves among the best ones where sizes differ.
 func (d *diagonal) remainderAt(place int, steps []int, perStep, before int) int {
 	edge := d.edge[place*d.inner : (place+1)*d.inner+1]
-	size := func(y int) int { return int(edge[y+1] - edge[y]) }
-	if size(0) == size(d.inner-1) { // the largest is first
+	sizes := make([]int, d.inner)
+	for y := range sizes {
+		sizes[y] = int(edge[y+1] - edge[y])
+	}
+	if sizes[0] == sizes[d.inner-1] { // the largest is first
 		return before % d.inner
 	}
 	total := 0
 	for _, n := range steps {
 		total += n
 	}
-	var best []int
+	best := bestRemainders(sizes, total, perStep)
+	return best[before%len(best)]
+}
+
+// bestRemainders are the places at which the remainder of all steps round a
+// circle of blocks may begin so that the experts of no block need more slots than
+// they must and, of those places, the fewest experts go without.
+func bestRemainders(sizes []int, steps, perStep int) (best []int) {
 	least, fewest := 0, 0
-	for from := range d.inner {
+	for from := range sizes {
 		most, idle := 0, 0
-		for y := range d.inner {
-			slots := perStep * coverFrom(from, total, d.inner, y)
-			most = max(most, (slots+size(y)-1)/size(y))
-			idle += max(0, size(y)-slots)
+		for y, size := range sizes {
+			slots := perStep * coverFrom(from, steps, len(sizes), y)
+			most = max(most, (slots+size-1)/size)
+			idle += max(0, size-slots)
 		}
 		if better := cmp.Or(cmp.Compare(most, least), cmp.Compare(idle, fewest)); best == nil || better < 0 {
 			best, least, fewest = []int{from}, most, idle
@@ -233,7 +312,7 @@ func (d *diagonal) remainderAt(place int, steps []int, perStep, before int) int 
 			best = append(best, from)
 		}
 	}
-	return best[before%len(best)]
+	return best
 }
 
 // periodOf is the number of slots after which every circle is back where it was:

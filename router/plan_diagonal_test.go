@@ -89,17 +89,7 @@ func TestDiagonalFlatProperty(t *testing.T) {
 			}
 		}
 		c := certify(t, "diagonal", p, PlanOptions{})
-		if experts%ranks == 0 {
-			mustBe(t, p, c)
-			continue
-		}
-		// Even ranks come first, so the experts of a small rank get more. Ranks,
-		// rows and active experts are at their floors in every layer; an expert
-		// gets no more than an even part of a full rank that holds the fewest.
-		small := int64(experts / ranks)
-		if !c.Valid || c.Rank.Excess != 0 || c.Pair.Excess != 0 || c.Expert.Max > (c.Rank.Max+small-1)/small || c.ActiveExperts != c.ActiveExpertsIdeal {
-			t.Fatalf("%v on %d ranks, %s, layer %d, tokens %v: %+v", p.Shape, ranks, p.Mode, p.Layer, p.Tokens, c)
-		}
+		mustBe(t, p, c)
 	}
 }
 
@@ -135,7 +125,6 @@ func TestDiagonalGroupedProperty(t *testing.T) {
 // Unequal tokens of DeepSeek-V3's shape, zeros among them.
 func TestDiagonalRaggedDeepSeekV3(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 3))
-	worst := int64(0)
 	for i := range 600 {
 		ranks := 1 << (i % 7)
 		p := problem(t, 256, 8, 8, 4, ranks, DEP, make([]int, ranks)...)
@@ -143,15 +132,10 @@ func TestDiagonalRaggedDeepSeekV3(t *testing.T) {
 			p.Tokens[r] = max(0, random.IntN(24)-4)
 		}
 		c := certify(t, "diagonal", p, PlanOptions{})
-		worst = max(worst, c.Rank.Spread(), c.Expert.Spread(), c.Pair.Excess)
 		forced := c.Tokens < 3 // two tokens cannot be spread over eight groups
-		if !c.Valid || !forced && (c.Rank.Excess > 0 || c.Expert.Spread() > 1 || c.ActiveExperts != c.ActiveExpertsIdeal) {
+		if !c.Valid || !forced && (!c.Optimal || c.Rank.Spread() > 1 || c.Expert.Spread() > 1) {
 			t.Fatalf("%d ranks, tokens %v: %+v", ranks, p.Tokens, c)
 		}
-	}
-	// Rows are off where a lone token shares its tail with another sender.
-	if worst > 3 {
-		t.Errorf("a spread or a row is off by %d", worst)
 	}
 }
 

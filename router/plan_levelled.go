@@ -2,186 +2,114 @@ package router
 
 import "slices"
 
-// levelled is the diagonal plan for layouts that its circles do not fit:
-// replicas, groups that ranks cut across, a top-k that does not divide over the
-// groups. It deals slot by slot. Of the experts the token may still take, each
-// rank offers the one with the fewest slots per copy, and the slot goes to the
-// lowest
+// levelled is the diagonal plan for problems that no circles fit: replicas,
+// groups that ranks cut across, unequal tokens in groups. It puts the ranks
+// first and the experts second:
 //
-//	slots of the rank + (slots of the expert per copy)·(experts of the rank) / 16
+//   - a course (see course) gives the rank of every slot, so that rows, ranks
+//     and steps are level whatever the experts;
+//   - the dealer picks, slot by slot, from what that rank holds in the groups
+//     the token may use;
+//   - what is still off is repaired by exchanging single experts (see repair).
 //
-// among equals to the rank this sender has sent the fewest; then the first from
-// a place that moves on with every slot. The second term keeps a rank that the
-// token's groups force upon it from always giving the same experts; it is light
-// enough to leave the ranks first.
-//
-// Nothing is proved about the outcome; the certificate measures it against the
-// floors. Over the shapes of the tests ranks stay within three slots of their
-// floor and experts within one, however many tokens there are.
-//
-// The next slot of an expert with several copies lands on the next copy in
-// turn, as Layout.RankLoad counts it. Senders are dealt one after the other.
-// What they leave is kept, so that Fill repeats only one of them; a slot costs
-// time of the order of the experts.
+// Experts of one group that only one rank holds are alike. Such a class is dealt
+// in turn; an expert with several copies is a class of its own, whose slots go to
+// its copies in turn. The plan keeps a class for every slot, four bytes for each
+// slot of all senders, and Fill only turns classes into experts.
 type levelled struct {
 	problem Problem
-	size    int      // experts per group
-	limit   int      // groups a token may use
-	before  []ledger // by sender: what was dealt before it
+	classes []class
+	limit   int       // groups a token may use
+	deal    []int32   // by slot, sender after sender: its class
+	first   []int     // by sender: its first slot
+	next    [][]int32 // by sender and class: where the turn of its experts begins
 }
 
-// ledger is the load dealt out so far.
-type ledger struct {
-	expert, rank []int32
+// class is a set of experts that may stand in for each other.
+type class struct {
+	group   int
+	experts []int32
+	ranks   []int32 // where the copies are, in rank order; several only of one expert
+}
+
+// classesOf sorts the experts into classes, by the lowest expert of each.
+func classesOf(p Problem) (classes []class) {
+	of := map[[2]int]int{} // by group and rank
+	for e := range p.Shape.Experts {
+		group, places := e/p.Shape.GroupSize(), p.Layout.Places(e)
+		key := [2]int{group, places[0].Rank}
+		if c, known := of[key]; known && len(places) == 1 {
+			classes[c].experts = append(classes[c].experts, int32(e))
+			continue
+		}
+		if len(places) == 1 {
+			of[key] = len(classes)
+		}
+		ranks := make([]int32, len(places))
+		for i, place := range places {
+			ranks[i] = int32(place.Rank)
+		}
+		classes = append(classes, class{group: group, experts: []int32{int32(e)}, ranks: ranks})
+	}
+	return classes
 }
 
 func newLevelled(p Problem) *levelled {
-	l := &levelled{problem: p, size: p.Shape.GroupSize(), limit: p.Shape.GroupLimit()}
-	book := ledger{make([]int32, p.Shape.Experts), make([]int32, p.Layout.Ranks())}
-	dst := make([]int32, p.Shape.TopK)
-	for s, tokens := range p.senders() {
-		l.before = append(l.before, book.clone())
-		d := l.dealer(book, s)
-		for range tokens {
-			d.token(dst)
-		}
+	l := &levelled{problem: p, classes: classesOf(p), limit: p.Shape.GroupLimit()}
+	slots := 0
+	for _, tokens := range p.senders() {
+		l.first = append(l.first, slots)
+		slots += tokens * p.Shape.TopK
 	}
+	l.deal = make([]int32, slots)
+	l.dealAll()
+	l.repair()
+	l.turn()
 	return l
 }
 
-func (l ledger) clone() ledger {
-	return ledger{slices.Clone(l.expert), slices.Clone(l.rank)}
+// turn lays the turns of all senders end to end in every class. A layer goes on
+// where the one before stopped, as if that had dealt as much to each class.
+func (l *levelled) turn() {
+	dealt := make([]int, len(l.classes))
+	for _, c := range l.deal {
+		dealt[c]++
+	}
+	at := make([]int32, len(l.classes))
+	for c, n := range dealt {
+		size := len(l.classes[c].experts)
+		at[c] = int32(l.problem.Layer % size * (n % size) % size)
+	}
+	for s := range l.first {
+		l.next = append(l.next, slices.Clone(at))
+		for _, c := range l.slots(s) {
+			l.classes[c].step(&at[c])
+		}
+	}
 }
 
-// Name is "diagonal-levelled/1".
-func (l *levelled) Name() string { return "diagonal-levelled/1" }
+// step moves a turn on to the next expert.
+func (c *class) step(at *int32) {
+	if *at++; int(*at) == len(c.experts) {
+		*at = 0
+	}
+}
 
-// Fill allocates a ledger.
+// slots are the classes of a sender's slots.
+func (l *levelled) slots(sender int) []int32 {
+	return l.deal[l.first[sender]:][:l.problem.senders()[sender]*l.problem.Shape.TopK]
+}
+
+// Name is "diagonal-levelled/2".
+func (l *levelled) Name() string { return "diagonal-levelled/2" }
+
+// Fill allocates a number for each class.
 func (l *levelled) Fill(dst []int32, rank int) {
 	checkFill(l.problem, dst, rank)
 	sender := l.problem.sender(rank)
-	d := l.dealer(l.before[sender].clone(), sender)
-	for topK := l.problem.Shape.TopK; len(dst) > 0; dst = dst[topK:] {
-		d.token(dst[:topK])
+	at := slices.Clone(l.next[sender])
+	for i, c := range l.slots(sender) {
+		dst[i] = l.classes[c].experts[at[c]]
+		l.classes[c].step(&at[c])
 	}
-}
-
-// dealer deals the tokens of one sender.
-type dealer struct {
-	*levelled
-	ledger
-	lands  []int32   // by expert: the rank its next slot lands on
-	load   []float64 // by expert: slots per copy
-	weight []float64 // by rank: what a slot per copy weighs beside a slot of the rank
-	low    []float64 // by rank: no expert it holds has fewer slots per copy
-	sent   []int32   // slots of this sender, by rank
-	turn   int       // where the search among equals begins
-	chosen []bool    // by expert: taken by this token
-	open   []bool    // by group: used by this token
-	opened int
-}
-
-// rankFirst is how much more a slot of the rank weighs than the expert's.
-const rankFirst = 16
-
-func (l *levelled) dealer(book ledger, sender int) *dealer {
-	p := l.problem
-	d := &dealer{
-		levelled: l, ledger: book,
-		lands:  make([]int32, p.Shape.Experts),
-		load:   make([]float64, p.Shape.Experts),
-		weight: make([]float64, p.Layout.Ranks()),
-		low:    make([]float64, p.Layout.Ranks()),
-		sent:   make([]int32, p.Layout.Ranks()),
-		turn:   sender + p.Layer*p.total()*p.Shape.TopK,
-		chosen: make([]bool, p.Shape.Experts),
-		open:   make([]bool, p.Shape.Experts/l.size),
-	}
-	for e := range d.load {
-		d.note(int32(e))
-	}
-	for r := range d.weight {
-		d.weight[r] = float64(len(p.Layout.Held(r))) / rankFirst
-	}
-	return d
-}
-
-// note keeps what follows from an expert's slots.
-func (d *dealer) note(e int32) {
-	places := d.problem.Layout.Places(int(e))
-	d.lands[e] = int32(places[int(d.expert[e])%len(places)].Rank)
-	d.load[e] = float64(d.expert[e]) / float64(len(places))
-}
-
-func (d *dealer) token(dst []int32) {
-	d.opened = 0
-	clear(d.open)
-	for i := range dst {
-		e, rank := d.best()
-		d.expert[e]++
-		d.rank[rank]++
-		d.sent[rank]++
-		d.note(e)
-		d.chosen[e] = true
-		if g := int(e) / d.size; !d.open[g] {
-			d.open[g] = true
-			d.opened++
-		}
-		dst[i] = e
-		d.turn++
-	}
-	for _, e := range dst {
-		d.chosen[e] = false
-	}
-}
-
-// best is the expert for the next slot and the rank that slot lands on. Ranks
-// whose cheapest expert could not win are passed over.
-func (d *dealer) best() (expert int32, rank int) {
-	expert = -1
-	ranks := len(d.rank)
-	least := 0.0
-	r := d.turn % ranks
-	for range ranks {
-		bound := float64(d.rank[r]) + d.low[r]*d.weight[r]
-		if expert < 0 || bound < least || (bound == least && d.sent[r] < d.sent[rank]) {
-			if e := d.bestOn(r); e >= 0 {
-				cost := float64(d.rank[r]) + d.load[e]*d.weight[r]
-				if expert < 0 || cost < least || (cost == least && d.sent[r] < d.sent[rank]) {
-					expert, rank, least = e, r, cost
-				}
-			}
-		}
-		if r++; r == ranks {
-			r = 0
-		}
-	}
-	return expert, rank
-}
-
-// bestOn is the expert with the fewest slots per copy among those whose next
-// slot lands on the rank and that the token may take, −1 if there is none.
-func (d *dealer) bestOn(rank int) (best int32) {
-	best = -1
-	full := d.opened == d.limit
-	held := d.problem.Layout.Held(rank)
-	if len(held) == 0 {
-		return best
-	}
-	low := d.load[held[0]]
-	i := d.turn % len(held)
-	for range held {
-		e := held[i]
-		if i++; i == len(held) {
-			i = 0
-		}
-		load := d.load[e]
-		low = min(low, load)
-		if d.chosen[e] || int(d.lands[e]) != rank || (best >= 0 && load >= d.load[best]) || (full && !d.open[int(e)/d.size]) {
-			continue
-		}
-		best = e
-	}
-	d.low[rank] = low
-	return best
 }

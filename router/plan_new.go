@@ -70,8 +70,8 @@ func PlanNames() []string {
 }
 
 // NewPlan makes the named plan for a problem. Planning costs time and memory of
-// the order of ranks² + experts for "diagonal" on layouts it has a closed form
-// for, whatever the number of tokens.
+// the order of ranks² + experts for "diagonal" on problems it has a closed form
+// for, whatever the number of tokens, and of the slots of all ranks for others.
 func NewPlan(name string, p Problem, o PlanOptions) (Plan, error) {
 	if err := p.Validate(); err != nil {
 		return nil, fmt.Errorf("planning %q: %w", name, err)
@@ -133,6 +133,19 @@ func (p Problem) sender(rank int) int {
 	}
 	return rank
 }
+
+// even reports whether all ranks have equally many tokens.
+func (p Problem) even() bool {
+	for _, tokens := range p.Tokens {
+		if tokens != p.Tokens[0] {
+			return false
+		}
+	}
+	return true
+}
+
+// lockstep reports whether all ranks send equally many tokens of their own.
+func (p Problem) lockstep() bool { return p.Mode == DEP && p.even() }
 
 // total is N, the different tokens of all ranks together.
 func (p Problem) total() int {
