@@ -50,7 +50,7 @@ func (o *datasetOptions) run(c *cobra.Command) error {
 	if err := o.Check(); err != nil {
 		return withCode(exitUsage, fmt.Errorf("bench dataset: %w", err))
 	}
-	if err := checkFile(o.file); err != nil {
+	if err := checkFile("--output", o.file); err != nil {
 		return err
 	}
 	var sum bench.Summary

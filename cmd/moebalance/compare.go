@@ -14,9 +14,9 @@ import (
 )
 
 type compareOptions struct {
-	read       traceOptions // flags that say how exports are read, and where the result goes
-	counts     [2]string    // by arm
-	model      modelFlags   // of the counts
+	read       readOptions
+	counts     [2]string  // by arm
+	model      modelFlags // of the counts
 	metric     string
 	trust      bool
 	confidence float64
@@ -61,7 +61,7 @@ Exit 4 when the sides are no normal and perfect arm of the same run.`,
 		RunE: func(c *cobra.Command, sides []string) error { return o.run(c, sides) },
 	}
 	f := c.Flags()
-	o.read.bindPatterns(c)
+	o.read.bind(c)
 	f.StringVar(&o.counts[0], "counts-normal", "", "`DIR` or file of expert statistics of the normal run")
 	f.StringVar(&o.counts[1], "counts-perfect", "", "likewise of the perfect run")
 	o.model.bindCounts(f)
@@ -71,7 +71,6 @@ Exit 4 when the sides are no normal and perfect arm of the same run.`,
 	f.BoolVar(&o.trust, "trust-arms", false, "take reports or traces as the arms they are given as, without proof")
 	f.Float64Var(&o.confidence, "confidence", compare.DefaultConfidence, "confidence asked of the gain's interval")
 	f.BoolVar(&o.requireVerdict, "require-verdict", false, "exit 5 when the gain of reports is inconclusive")
-	o.read.out.bind(c)
 	return c
 }
 
@@ -89,7 +88,7 @@ func (o *compareOptions) run(c *cobra.Command, args []string) error {
 			return fmt.Errorf("%s side: %w", compare.Arms[i], err)
 		}
 	}
-	options, err := o.read.check(slices.Concat(sides[0].paths, sides[1].paths)...)
+	options, err := o.read.check(slices.Concat(sides[0].paths, sides[1].paths))
 	switch {
 	case err != nil:
 		return err

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/moebalance/moebalance/compare"
@@ -82,10 +81,11 @@ func openSide(parts []string) (side, error) {
 			return s, err
 		case i > 0 && kind != s.kind:
 			return s, fmt.Errorf("%s and %s are not of a kind: want traces only, or benchmark reports only", s.paths[0], path)
-		case slices.Contains(s.paths[:i], path):
-			return s, usagef("%s is named twice", path)
 		}
 		s.kind = kind
+	}
+	if twice, ok := namedTwice(s.paths); ok {
+		return s, usagef("%s is named twice", twice)
 	}
 	if s.kind == ofResults && len(s.paths) > 1 {
 		return s, usagef("want one JSON result of trace, have %d: summaries (trace --summary) can be put together, results cannot", len(s.paths))

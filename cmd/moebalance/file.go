@@ -10,15 +10,16 @@ import (
 	"path/filepath"
 )
 
-// checkFile finds before any work is done that --output could not be written.
-func checkFile(path string) error {
+// checkFile finds before any work is done that the file of a flag could not be
+// written.
+func checkFile(flag, path string) error {
 	switch dir := filepath.Dir(path); {
 	case path == "":
 		return nil
 	case isDir(path):
-		return usagef("--output: want a file, but %q is a folder", path)
+		return usagef("%s: want a file, but %q is a folder", flag, path)
 	case !isDir(dir):
-		return usagef("--output: no folder %q to write %q in", dir, filepath.Base(path))
+		return usagef("%s: no folder %q to write %q in", flag, dir, filepath.Base(path))
 	}
 	return nil
 }

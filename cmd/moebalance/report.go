@@ -63,7 +63,7 @@ Without -o, --png and --svg the page goes to stdout.`,
 
 // check finds a bad flag before any input is opened.
 func (o *reportOptions) check() error {
-	if err := checkFile(o.file); err != nil {
+	if err := checkFile("--output", o.file); err != nil {
 		return err
 	}
 	for _, dir := range []string{o.png, o.svg} {

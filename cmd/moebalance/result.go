@@ -32,7 +32,7 @@ func (f *resultFlags) check() error {
 	if _, err := output.ParseFormat(f.format); err != nil {
 		return withCode(exitUsage, fmt.Errorf("--format: %w", err))
 	}
-	return checkFile(f.file)
+	return checkFile("--output", f.file)
 }
 
 // write renders the document to stdout, or to the file.

@@ -1,16 +1,17 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
 
@@ -20,18 +21,13 @@ import (
 )
 
 type traceOptions struct {
-	ranks     []string
-	steps     []string
-	layers    []string
-	experts   []string
+	readOptions
 	counts    string
 	model     modelFlags // of the counts
 	summary   string
 	like      string
 	scrub     string
-	threshold share
 	failAbove share
-	out       resultFlags
 }
 
 func traceCmd() *cobra.Command {
@@ -80,7 +76,7 @@ names of kernels and ranges stay in it.`,
 		RunE: func(c *cobra.Command, paths []string) error { return o.run(c, paths) },
 	}
 	f := c.Flags()
-	o.bindPatterns(c)
+	o.readOptions.bind(c)
 	f.StringVar(&o.counts, "counts", "", "`DIR` or file of expert statistics of the same run")
 	o.model.bindCounts(f)
 	f.StringVar(&o.summary, "summary", "", "write a summary of the exports to this `FILE` for a later trace of summaries, and nothing else")
@@ -89,80 +85,63 @@ names of kernels and ranges stay in it.`,
 	o.threshold.fraction = defaultThreshold
 	f.Var(&o.threshold, "threshold", "flag an imbalance above this")
 	f.Var(&o.failAbove, "fail-above", "exit 3 when any layer's imbalance of expert time over ranks is above this")
-	o.out.bind(c)
 	return c
 }
 
-// bindPatterns binds the flags that say how exports are read.
-func (o *traceOptions) bindPatterns(c *cobra.Command) {
-	f := c.Flags()
-	f.StringArrayVar(&o.ranks, "rank", nil, "`FILE=N` or N: the rank of an export, in place of what it says itself")
-	f.StringArrayVar(&o.steps, "step-pattern", nil, "regular expression with a group (?P<step>…) for names of ranges, before the built-in ones")
-	f.StringArrayVar(&o.layers, "layer-pattern", nil, "likewise with (?P<layer>…)")
-	f.StringArrayVar(&o.experts, "expert-pattern", nil, "likewise with (?P<expert>…)")
+// beside is, for each flag that has something else written in place of a trace, the
+// flags that mean something beside it.
+var beside = map[string][]string{
+	"like-nsys": {"output"},
+	"summary":   {"rank", "step-pattern", "layer-pattern", "expert-pattern"},
+	"scrub":     nil,
 }
 
 // check finds bad flags before a file is opened, and turns them into options.
-// paths are the exports that --rank may name.
-func (o *traceOptions) check(paths ...string) (nsys.Options, error) {
-	n := nsys.Options{Threshold: o.threshold.fraction, Rank: map[string]int{}}
-	for _, r := range o.ranks {
-		file, number, named := strings.Cut(r, "=")
-		if !named {
-			file, number = "", r
-		}
-		rank, err := strconv.Atoi(number)
-		if err != nil || rank < 0 {
-			return n, usagef("--rank: want FILE=N or N with N of at least 0, have %q", r)
-		}
-		known := func(path string) bool { return path == file || base(path) == file }
-		if named && !slices.ContainsFunc(paths, known) {
-			return n, usagef("--rank: no export %q among those given", file)
-		}
-		n.Rank[file] = rank
-	}
-	instead := 0 // of a trace
-	for _, flag := range []string{o.like, o.summary, o.scrub} {
-		if flag != "" {
-			instead++
-		}
-	}
-	if instead > 0 && (o.counts != "" || o.failAbove.given) {
-		return n, usagef("--counts and --fail-above judge a trace: want neither with --like-nsys, --summary or --scrub")
-	}
-	if o.model.named() && o.counts == "" {
+func (o *traceOptions) check(c *cobra.Command, paths []string) (nsys.Options, error) {
+	n, err := o.readOptions.check(paths)
+	twice, again := namedTwice(paths)
+	switch {
+	case err != nil:
+		return n, err
+	case again:
+		return n, usagef("%s is named twice", twice)
+	case o.model.named() && o.counts == "":
 		return n, usagef("--model and --config name the model of recorded counts: want --counts with them")
-	}
-	if instead > 1 {
-		return n, usagef("--like-nsys, --summary and --scrub: want one of them")
-	}
-	if o.scrub != "" && len(paths) != 1 {
-		return n, usagef("--scrub: want one export, have %d", len(paths))
-	}
-	var user []string
-	for _, p := range []struct {
-		flag, group string
-		given       []string
-	}{{"step-pattern", "step", o.steps}, {"layer-pattern", "layer", o.layers}, {"expert-pattern", "expert", o.experts}} {
-		for _, text := range p.given {
-			if !strings.Contains(text, "(?P<"+p.group+">") && !strings.Contains(text, "(?<"+p.group+">") {
-				return n, usagef("--%s: want a group (?P<%s>…) in %q", p.flag, p.group, text)
-			}
-			user = append(user, text)
-		}
-	}
-	if o.like != "" && !slices.Contains(nsys.LikeReports, o.like) {
+	case (o.like != "" || o.scrub != "") && len(paths) != 1:
+		return n, usagef("--like-nsys and --scrub: want one export, have %d", len(paths))
+	case o.like != "" && !slices.Contains(nsys.LikeReports, o.like):
 		return n, usagef("--like-nsys: unknown report %q: want one of %s", o.like, strings.Join(nsys.LikeReports, ", "))
 	}
-	var err error
-	if n.Patterns, err = nsys.NewPatterns(user...); err != nil {
-		return n, withCode(exitUsage, err)
+	if err := checkBeside(c); err != nil {
+		return n, err
 	}
-	return n, o.out.check()
+	return n, errors.Join(checkFile("--summary", o.summary), checkFile("--scrub", o.scrub))
+}
+
+// checkBeside refuses flags that would mean nothing.
+func checkBeside(c *cobra.Command) error {
+	var given []string
+	c.Flags().Visit(func(f *pflag.Flag) { given = append(given, f.Name) })
+	for _, name := range given {
+		kept, instead := beside[name]
+		if !instead {
+			continue
+		}
+		var idle []string
+		for _, other := range given {
+			if other != name && !slices.Contains(kept, other) {
+				idle = append(idle, "--"+other)
+			}
+		}
+		if len(idle) > 0 {
+			return usagef("--%s writes something else than a trace: leave out %s", name, strings.Join(idle, ", "))
+		}
+	}
+	return nil
 }
 
 func (o *traceOptions) run(c *cobra.Command, paths []string) error {
-	options, err := o.check(paths...)
+	options, err := o.check(c, paths)
 	if err != nil {
 		return err
 	}
@@ -203,9 +182,6 @@ func (o *traceOptions) run(c *cobra.Command, paths []string) error {
 
 // likeNsys prints one of the profiler's own reports.
 func (o *traceOptions) likeNsys(c *cobra.Command, paths []string, options nsys.Options) error {
-	if len(paths) != 1 {
-		return usagef("--like-nsys: want one export, have %d", len(paths))
-	}
 	report := func(w io.Writer) error { return nsys.LikeNsys(c.Context(), w, paths[0], o.like, options) }
 	if o.out.file != "" {
 		return writeFile(o.out.file, report)
@@ -248,12 +224,23 @@ func readingBar(stderr io.Writer, paths []string) (progress func(bytes int64), d
 func traceGate(t *nsys.Trace, limit float64) error {
 	o, ok := t.RankTime()
 	switch {
+	case t.Arm == nsys.MixedArms:
+		return withCode(exitNotComparable, fmt.Errorf("--fail-above: the exports are of different arms, so their times together say nothing: give those of one arm"))
 	case !ok:
 		return withCode(exitInconclusive, fmt.Errorf("--fail-above: no layer's expert time is known on two ranks or more, so there is nothing to judge"))
 	case router.Above(o.WorstMaxOverMean, router.Undefined(), limit):
-		return withCode(exitGate, fmt.Errorf("expert time of layer %d is %.1f %% over the ranks' mean, above %.1f %%", o.WorstLayer, 100*(o.WorstMaxOverMean-1), 100*limit))
+		return withCode(exitGate, fmt.Errorf("expert time of %s is %.1f %% over the ranks' mean, above %.1f %%", layersLabel(o.WorstLayer), 100*(o.WorstMaxOverMean-1), 100*limit))
 	}
 	return nil
+}
+
+// layersLabel names what is judged as a layer: without ranges that name layers, all
+// of them are one.
+func layersLabel(layer int) string {
+	if layer == nsys.None {
+		return "all layers together"
+	}
+	return fmt.Sprintf("layer %d", layer)
 }
 
 // base names a file in tables, where folders only take room.

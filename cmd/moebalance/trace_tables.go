@@ -209,25 +209,20 @@ func expertTable(t *nsys.Trace) output.Table {
 	return out
 }
 
-// kernelNameWidth keeps a row of the kernels' table on one line; JSON has the
-// whole name.
+// kernelNameWidth keeps a row of the kernels' table on one line.
 const kernelNameWidth = 70
 
 func kernelTable(t *nsys.Trace) output.Table {
 	out := output.Table{Name: "kernels", Title: "Kernels, all ranks", Columns: slices.Concat(
 		[]output.Column{{Name: "share", Kind: output.Percent}}, statColumns("instances"),
-		[]output.Column{{Name: "unknown", Key: "unknown_ns", Kind: output.Duration}, {Name: "phase by name", Key: "phase"}, {Name: "library"}, {Name: "name"}},
+		[]output.Column{{Name: "unknown", Key: "unknown_ns", Kind: output.Duration}, {Name: "phase by name", Key: "phase"}, {Name: "library"}, {Name: "name", Width: kernelNameWidth}},
 	)}
 	for _, s := range t.Kernels {
 		var share any
 		if t.Coverage.GPUNS > 0 {
 			share = float64(s.TotalNS) / float64(t.Coverage.GPUNS)
 		}
-		name := []rune(strings.ReplaceAll(s.Name, "\n", " "))
-		if len(name) > kernelNameWidth {
-			name = append(name[:kernelNameWidth-1], '…')
-		}
-		out.Rows = append(out.Rows, slices.Concat([]any{share}, statCells(s.Stats), []any{s.UnknownNS, string(s.Phase), s.Library, string(name)}))
+		out.Rows = append(out.Rows, slices.Concat([]any{share}, statCells(s.Stats), []any{s.UnknownNS, string(s.Phase), s.Library, s.Name}))
 	}
 	return out
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/router"
 )
 
 // traceVerb runs trace from the repository's root.
@@ -157,9 +158,15 @@ func TestTraceVerbExitCodes(t *testing.T) {
 		{exitUsage, "missing closing", []string{"--layer-pattern", "(?P<layer>", loopNormal}},
 		{exitUsage, "unknown report", []string{"--like-nsys", "nope", loopNormal}},
 		{exitUsage, "want one export", []string{"--like-nsys", "nvtx_kern_sum", loopNormal, loopPerfect}},
-		{exitUsage, "want neither", []string{"--like-nsys", "nvtx_kern_sum", "--fail-above", "1", loopNormal}},
-		{exitUsage, "want neither", []string{"--scrub", "nope.sqlite", "--counts", "nope", loopNormal}},
-		{exitUsage, "want one of them", []string{"--scrub", "nope.sqlite", "--summary", "nope", loopNormal}},
+		{exitUsage, "leave out --fail-above, --format", []string{"--like-nsys", "nvtx_kern_sum", "--fail-above", "1", "--format", "json", loopNormal}},
+		{exitUsage, "leave out --counts", []string{"--scrub", "nope.sqlite", "--counts", "nope", loopNormal}},
+		{exitUsage, "leave out --summary", []string{"--scrub", "nope.sqlite", "--summary", "nope", loopNormal}},
+		{exitUsage, "leave out --output, --table", []string{"--summary", "nope", "-o", "nope", "--table", "phases", loopNormal}},
+		{exitUsage, "--summary: no folder \"nodir\"", []string{"--summary", "nodir/nope", loopNormal}},
+		{exitUsage, "is named twice", []string{loopNormal, "testdata/../" + loopNormal}},
+		{exitUsage, "rank 1 is given for the same export", []string{"--rank", "normal.sqlite=1", "--rank", "normal.sqlite=2", loopNormal}},
+		{exitUsage, "N from 0 to 1048575", []string{"--rank", "3000000000", loopNormal}},
+		{exitNotComparable, "of different arms", []string{"--fail-above", "0.5", "testdata/gptoss-ep4-ranks/normal.rank0.sqlite", "testdata/gptoss-ep4-ranks/perfect.rank1.sqlite"}},
 		{exitUsage, "--scrub: want one export, have 2", []string{"--scrub", "nope.sqlite", loopNormal, loopPerfect}},
 		{exitFailed, "want another name", []string{"--scrub", loopNormal, loopNormal}},
 		{exitUsage, "do not fit", []string{"--counts", "testdata/deepseek-ep4-ranks/counts-normal", loopNormal}},
@@ -173,6 +180,14 @@ func TestTraceVerbExitCodes(t *testing.T) {
 		if (code == exitFailed || code == exitUsage) && out != "" {
 			t.Errorf("%v: want nothing on stdout, have %q", c.args, out)
 		}
+	}
+}
+
+// Without ranges that name layers there is no layer −1 to blame.
+func TestTraceGateWithoutLayers(t *testing.T) {
+	trace := &nsys.Trace{Overall: []nsys.OverallStat{{Level: router.LevelRank, Quantity: nsys.QuantityTime, WorstLayer: nsys.None, WorstMaxOverMean: 1.5}}}
+	if err := traceGate(trace, 0.1); err == nil || !strings.Contains(err.Error(), "of all layers together is 50.0 %") {
+		t.Errorf("have %v", err)
 	}
 }
 

@@ -81,10 +81,10 @@ func summaryArm(path string) (arm string, err error) {
 	return arm, err
 }
 
-// mixedArms is the arm of exports that are of different ones.
-const mixedArms = "mixed"
+// MixedArms is the arm of exports that are of different ones.
+const MixedArms = "mixed"
 
-// sharedArm is the arm that all are of, or mixedArms.
+// sharedArm is the arm that all are of, or MixedArms.
 func sharedArm(arms []string) string {
 	switch arms = slices.Compact(slices.Sorted(slices.Values(arms))); len(arms) {
 	case 0:
@@ -92,7 +92,7 @@ func sharedArm(arms []string) string {
 	case 1:
 		return arms[0]
 	}
-	return mixedArms
+	return MixedArms
 }
 
 // arm is the arm all exports agree on, or mixed.
@@ -102,7 +102,7 @@ func (r *reduction) arm() {
 		arms = append(arms, d.arm)
 	}
 	r.trace.Arm, r.trace.ArmEvidence = sharedArm(arms), r.digests[0].armEvidence
-	if r.trace.Arm == mixedArms {
+	if r.trace.Arm == MixedArms {
 		r.trace.ArmEvidence = "the exports are of different arms"
 		r.warn("mixed_arms", "", "the exports are of different arms: times of both are taken together")
 		return

@@ -118,7 +118,7 @@ func (p *probe) readRanks(conn *sqlite.Conn, db *database) error {
 		return nil
 	}
 	return query(conn, "SELECT globalTid, rank FROM MPI_RANKS", func(row *sqlite.Stmt) error {
-		if rank := row.ColumnInt64(1); rank >= 0 && rank < maxRanks {
+		if rank := row.ColumnInt64(1); rank >= 0 && rank < MaxRanks {
 			p.mpiRanks[row.ColumnInt64(0)&processMask] = int(rank)
 		}
 		return nil
@@ -134,15 +134,15 @@ func (p *probe) readDevices(conn *sqlite.Conn, db *database) error {
 		return nil
 	}
 	return query(conn, "SELECT pid, cudaId, gpuId FROM "+deviceTable+" WHERE gpuId IS NOT NULL", func(row *sqlite.Stmt) error {
-		if gpu := row.ColumnInt64(2); gpu >= 0 && gpu < maxRanks {
+		if gpu := row.ColumnInt64(2); gpu >= 0 && gpu < MaxRanks {
 			p.gpus[processDevice{row.ColumnInt64(0), row.ColumnInt64(1)}] = gpu
 		}
 		return nil
 	})
 }
 
-// maxRanks bounds a rank that anybody can mean.
-const maxRanks = 1 << 20
+// MaxRanks bounds a rank that anybody can mean.
+const MaxRanks = 1 << 20
 
 // Diagnostics that mean lost events, and those that say why nothing was traced.
 // Other texts may hold paths and are never shown.

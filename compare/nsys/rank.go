@@ -113,7 +113,7 @@ func (p *probe) rankVariable() (int, bool) { return p.number(rankVariables) }
 // number is the first of the variables that holds a rank or a count of ranks.
 func (p *probe) number(variables []string) (int, bool) {
 	for _, v := range variables {
-		if n, err := strconv.Atoi(p.environment[v]); err == nil && n >= 0 && n < maxRanks {
+		if n, err := strconv.Atoi(p.environment[v]); err == nil && n >= 0 && n < MaxRanks {
 			return n, true
 		}
 	}

@@ -250,8 +250,8 @@ func (h summaryHeader) check() error {
 }
 
 func (s summaryRank) check() error {
-	if s.Rank.Rank < 0 || s.Rank.Rank >= maxRanks {
-		return fmt.Errorf("want a rank from 0 to %d", maxRanks-1)
+	if s.Rank.Rank < 0 || s.Rank.Rank >= MaxRanks {
+		return fmt.Errorf("want a rank from 0 to %d", MaxRanks-1)
 	}
 	if s.LaunchedNS < 0 || s.Replayed < 0 {
 		return fmt.Errorf("want no negative sums, have %d ns launched and %d kernels replayed", s.LaunchedNS, s.Replayed)

@@ -214,7 +214,7 @@ func (t *torchReader) readDistributed(key []byte) error {
 	}
 	n := int64(-1)
 	err := t.number(&n)
-	if n >= 0 && n < maxRanks {
+	if n >= 0 && n < MaxRanks {
 		*to = int(n)
 	}
 	return err

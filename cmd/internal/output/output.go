@@ -68,6 +68,8 @@ type Column struct {
 	Kind Kind
 	// Group names columns that are read against each other, and so share a unit.
 	Group string
+	// Width is how much of a longer text people are shown, 0 for all of it.
+	Width int
 }
 
 // Table holds rows of cells: string, bool, any integer or float type. A NaN, an
@@ -199,7 +201,7 @@ func (t Table) pretty(f Format) string {
 	for _, row := range t.Rows {
 		cells := make(table.Row, len(row))
 		for i, v := range row {
-			cells[i] = t.Columns[i].cell(v, per[i])
+			cells[i] = shortened(t.Columns[i].cell(v, per[i]), t.Columns[i].Width)
 		}
 		p.AppendRow(cells)
 	}
@@ -207,6 +209,15 @@ func (t Table) pretty(f Format) string {
 		return p.RenderMarkdown()
 	}
 	return p.Render()
+}
+
+// shortened cuts a text to a width, with a sign that there is more.
+func shortened(text string, width int) string {
+	runes := []rune(text)
+	if width == 0 || len(runes) <= width {
+		return text
+	}
+	return string(runes[:width-1]) + "…"
 }
 
 // units are what a column of a kind is shown in: the first one of which its
@@ -262,7 +273,7 @@ const undefined = "–"
 func (c Column) cell(v any, per float64) string {
 	switch x := v.(type) {
 	case string:
-		return x
+		return strings.ReplaceAll(x, "\n", " ") // a row stays one line
 	case bool:
 		if x {
 			return "yes"

@@ -113,6 +113,22 @@ func TestGroupsShareAUnit(t *testing.T) {
 	}
 }
 
+// What people see of a long text fits the column, and programs get all of it.
+func TestWidth(t *testing.T) {
+	d := Document{Tables: []Table{{Name: "t", Columns: []Column{{Name: "name", Width: 5}}, Rows: [][]any{{"abcdefg"}, {"ab\ncé"}}}}}
+	for f, want := range map[Format][]string{Text: {"abcd…\n", "ab cé\n"}, Markdown: {"| abcd… |", "| ab cé |"}, CSV: {"abcdefg\n", "\"ab\ncé\"\n"}} {
+		var b strings.Builder
+		if err := Write(&b, f, "", d); err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range want {
+			if !strings.Contains(b.String(), w) {
+				t.Errorf("%s: want %q in\n%s", f, w, b.String())
+			}
+		}
+	}
+}
+
 func TestMarkdownEscapesPipes(t *testing.T) {
 	if got := render(t, Markdown, ""); !strings.Contains(got, `a \| b`) || !strings.Contains(got, "### Phases") {
 		t.Errorf("got\n%s", got)

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/moebalance/moebalance/compare/nsys"
+)
+
+// readOptions are the flags of the verbs that read exports: how they are read and
+// judged, and where the result goes.
+type readOptions struct {
+	ranks     []string
+	steps     []string
+	layers    []string
+	experts   []string
+	threshold share
+	out       resultFlags
+}
+
+func (o *readOptions) bind(c *cobra.Command) {
+	f := c.Flags()
+	f.StringArrayVar(&o.ranks, "rank", nil, "`FILE=N` or N: the rank of an export, in place of what it says itself")
+	f.StringArrayVar(&o.steps, "step-pattern", nil, "regular expression with a group (?P<step>…) for names of ranges, before the built-in ones")
+	f.StringArrayVar(&o.layers, "layer-pattern", nil, "likewise with (?P<layer>…)")
+	f.StringArrayVar(&o.experts, "expert-pattern", nil, "likewise with (?P<expert>…)")
+	o.out.bind(c)
+}
+
+// check finds bad flags before a file is opened, and turns them into options.
+// paths are the exports that --rank may name.
+func (o *readOptions) check(paths []string) (nsys.Options, error) {
+	n := nsys.Options{Threshold: o.threshold.fraction}
+	var err error
+	if n.Rank, err = o.rankOf(paths); err != nil {
+		return n, err
+	}
+	if n.Patterns, err = o.patterns(); err != nil {
+		return n, err
+	}
+	return n, o.out.check()
+}
+
+// namedTwice is the first path that stands for the same file as one before it.
+func namedTwice(paths []string) (string, bool) {
+	var files []os.FileInfo
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		if err != nil {
+			continue // reading it says what is wrong
+		}
+		if slices.ContainsFunc(files, func(other os.FileInfo) bool { return os.SameFile(info, other) }) {
+			return path, true
+		}
+		files = append(files, info)
+	}
+	return "", false
+}
+
+// rankOf is the ranks given by hand, by path or base name, "" for every export.
+func (o *readOptions) rankOf(paths []string) (map[string]int, error) {
+	ranks := map[string]int{}
+	for _, r := range o.ranks {
+		file, number, named := strings.Cut(r, "=")
+		if !named {
+			file, number = "", r
+		}
+		rank, err := strconv.Atoi(number)
+		if err != nil || rank < 0 || rank >= nsys.MaxRanks {
+			return nil, usagef("--rank: want FILE=N or N with N from 0 to %d, have %q", nsys.MaxRanks-1, r)
+		}
+		known := func(path string) bool { return path == file || base(path) == file }
+		if named && !slices.ContainsFunc(paths, known) {
+			return nil, usagef("--rank: no export %q among those given", file)
+		}
+		if other, given := ranks[file]; given && other != rank {
+			return nil, usagef("--rank %s: rank %d is given for the same export: want one", r, other)
+		}
+		ranks[file] = rank
+	}
+	return ranks, nil
+}
+
+// patterns puts the user's patterns before the built-in ones.
+func (o *readOptions) patterns() (*nsys.Patterns, error) {
+	var user []string
+	for _, p := range []struct {
+		flag, group string
+		given       []string
+	}{{"step-pattern", "step", o.steps}, {"layer-pattern", "layer", o.layers}, {"expert-pattern", "expert", o.experts}} {
+		for _, text := range p.given {
+			if !strings.Contains(text, "(?P<"+p.group+">") && !strings.Contains(text, "(?<"+p.group+">") {
+				return nil, usagef("--%s: want a group (?P<%s>…) in %q", p.flag, p.group, text)
+			}
+			user = append(user, text)
+		}
+	}
+	patterns, err := nsys.NewPatterns(user...)
+	if err != nil {
+		return nil, withCode(exitUsage, err)
+	}
+	return patterns, nil
+}
