@@ -9,37 +9,31 @@ import (
 
 const module = "github.com/moebalance/moebalance/"
 
-// mayImport is the table of allowed arrows between our packages: they only run
-// down. A package that is not listed may import nothing of ours, and an entry
-// covers the packages below it too.
-var mayImport = map[string][]string{
-	"cmd":                {"cmd/internal", "plots", "compare", "logits", "router", "testdata"},
-	"plots":              {"plots", "compare", "logits", "router"},
-	"compare":            {"compare/bench", "compare/nsys", "compare/counts", "compare/stats", "router"},
-	"compare/bench":      {"compare/bench/metrics", "compare/stats", "router"},
-	"compare/nsys":       {"compare/nsys/rows", "compare/stats", "router"},
-	"compare/nsys/rows":  {},
-	"compare/counts":     {"logits/safetensors", "compare/stats", "router"},
-	"compare/stats":      {},
-	"logits":             {"logits/safetensors", "router"},
-	"logits/safetensors": {},
-	"router":             {},
-	"testdata":           {},
+// imports is every arrow between our packages. They only run down: what a package
+// imports stands below it.
+var imports = map[string][]string{
+	"cmd/moebalance": {
+		"cmd/internal/output", "cmd/internal/workload", "compare", "compare/bench", "compare/bench/metrics", "compare/counts", "compare/nsys",
+		"logits", "logits/safetensors", "plots", "plots/page", "router", "testdata",
+	},
+	"cmd/internal/workload": {"logits/safetensors", "router"},
+	"cmd/internal/output":   nil,
+	"plots/page":            {"compare", "compare/counts", "compare/nsys", "logits", "plots", "router"},
+	"plots":                 {"compare/nsys", "router"},
+	"compare":               {"compare/bench", "compare/bench/metrics", "compare/nsys", "compare/stats", "router"},
+	"compare/bench":         {"compare/bench/metrics", "router"},
+	"compare/bench/metrics": {"router"},
+	"compare/nsys":          {"compare/nsys/rows", "router"},
+	"compare/nsys/rows":     nil,
+	"compare/counts":        {"logits/safetensors", "router"},
+	"compare/stats":         nil,
+	"logits":                {"logits/safetensors", "router"},
+	"logits/safetensors":    nil,
+	"router":                nil,
+	"testdata":              nil,
 }
 
-// room is the entry of the table that rules a package: the longest one that is
-// the package or stands above it.
-func room(pkg string) string {
-	best := ""
-	for r := range mayImport {
-		if (pkg == r || strings.HasPrefix(pkg, r+"/")) && len(r) > len(best) {
-			best = r
-		}
-	}
-	return best
-}
-
-func TestArrowsOnlyRunDown(t *testing.T) {
+func TestArrowsAreThoseDrawn(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs go list")
 	}
@@ -48,22 +42,35 @@ func TestArrowsOnlyRunDown(t *testing.T) {
 		t.Fatalf("go list: %v\n%s", err, out)
 	}
 	for line := range strings.Lines(string(out)) {
-		pkg, imports, _ := strings.Cut(strings.TrimSpace(line), ":")
+		pkg, list, _ := strings.Cut(strings.TrimSpace(line), ":")
 		pkg = strings.TrimPrefix(pkg, module)
-		from := room(pkg)
-		if from == "" {
-			t.Errorf("package %s stands in no room of the house", pkg)
-			continue
-		}
-		for _, path := range strings.Fields(imports) {
-			to, ours := strings.CutPrefix(path, module)
-			if !ours {
-				continue
-			}
-			allowed := func(entry string) bool { return to == entry || strings.HasPrefix(to, entry+"/") }
-			if !slices.ContainsFunc(mayImport[from], allowed) {
-				t.Errorf("%s imports %s: %s may import only %v", pkg, to, from, mayImport[from])
+		var have []string
+		for _, path := range strings.Fields(list) {
+			if ours, ok := strings.CutPrefix(path, module); ok {
+				have = append(have, ours)
 			}
 		}
+		slices.Sort(have)
+		if want, drawn := imports[pkg]; !drawn || !slices.Equal(have, want) {
+			t.Errorf("%s imports %v: the drawing has %v (in it: %v)", pkg, have, want, drawn)
+		}
+	}
+}
+
+// A drawing with a circle in it would not be one of floors.
+func TestArrowsOnlyRunDown(t *testing.T) {
+	var height func(pkg string, above []string) int
+	height = func(pkg string, above []string) int {
+		if slices.Contains(above, pkg) {
+			t.Fatalf("a circle: %v, %s", above, pkg)
+		}
+		most := 0
+		for _, below := range imports[pkg] {
+			most = max(most, 1+height(below, append(above, pkg)))
+		}
+		return most
+	}
+	if floors := height("cmd/moebalance", nil); floors != 5 {
+		t.Errorf("%d floors below the command, want 5", floors)
 	}
 }
