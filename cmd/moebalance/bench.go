@@ -1,21 +1,13 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"os/exec"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/moebalance/moebalance/compare"
-	"github.com/moebalance/moebalance/compare/bench"
-	"github.com/moebalance/moebalance/compare/counts"
-	"github.com/moebalance/moebalance/router"
 )
 
 func benchCmd() *cobra.Command {
@@ -98,170 +90,6 @@ func (o *benchOptions) run(c *cobra.Command, words []string) error {
 		return err
 	}
 	return o.gates(result)
-}
-
-// open creates the campaign of the flags, or opens the one to resume.
-func (o *benchOptions) open(words []string, stderr io.Writer) (*bench.Campaign, error) {
-	if o.resume != "" {
-		campaign, err := bench.Resume(o.resume)
-		if err != nil {
-			return nil, fmt.Errorf("bench: %w", err)
-		}
-		return campaign, nil
-	}
-	note, err := o.complete(words)
-	if err != nil {
-		return nil, err
-	}
-	if err := o.Spec.Check(); err != nil {
-		return nil, withCode(exitUsage, fmt.Errorf("bench: %w", err))
-	}
-	if err := thisHost().Resolve(o.Spec); err != nil {
-		return nil, withCode(exitUsage, fmt.Errorf("bench: %w", err))
-	}
-	for _, path := range o.Same {
-		if _, err := os.Stat(path); err != nil {
-			return nil, fmt.Errorf("bench: a file that must stay the same: %w", err)
-		}
-	}
-	folder := o.campaign
-	if folder == "" {
-		if folder, err = newFolder("moebalance-bench-" + time.Now().Format("20060102-150405")); err != nil {
-			return nil, fmt.Errorf("bench: %w", err)
-		}
-	}
-	campaign, err := bench.Create(folder, o.Spec, time.Now())
-	switch {
-	case errors.Is(err, bench.ErrExists):
-		return nil, withCode(exitUsage, fmt.Errorf("bench: %w; '%s' goes on with it", err, resumeLine(folder)))
-	case err != nil:
-		return nil, fmt.Errorf("bench: %w", err)
-	case note != "":
-		fmt.Fprintln(stderr, "moebalance: "+note)
-	}
-	return campaign, nil
-}
-
-// newFolder makes a folder of that name, or of the name with a number where
-// another bench of the same second has taken it.
-func newFolder(name string) (string, error) {
-	for n := 1; ; n++ {
-		folder := name
-		if n > 1 {
-			folder = fmt.Sprintf("%s-%d", name, n)
-		}
-		if err := os.Mkdir(folder, 0o755); !errors.Is(err, os.ErrExist) {
-			return folder, err
-		}
-	}
-}
-
-// resumeLine is the command that goes on with a campaign.
-func resumeLine(folder string) string {
-	return "moebalance bench --resume " + bench.Quote([]string{folder})
-}
-
-// thisHost is the machine we run on.
-func thisHost() bench.Host {
-	executable, _ := os.Executable() // without it, a command named moebalance must be on the path
-	h := bench.Host{
-		Environ: os.Environ(), Executable: executable,
-		Now: time.Now, Sleep: sleep, Patience: bench.DefaultPatience, Counts: countedLoads,
-	}
-	if smi, err := exec.LookPath("nvidia-smi"); err == nil {
-		h.GPUs = func(ctx context.Context) ([]bench.GPU, error) { return bench.NvidiaSMI(ctx, smi) }
-	}
-	return h
-}
-
-// countedLoads is how even the expert statistics at a path are.
-func countedLoads(path string) (bench.Counted, error) {
-	record, err := counts.Read(path)
-	if err != nil {
-		return bench.Counted{}, err
-	}
-	layers, _, err := record.Imbalance(counts.Options{})
-	if err != nil {
-		return bench.Counted{}, err
-	}
-	ranks, experts := counts.Summarize(layers, router.LevelRank), counts.Summarize(layers, router.LevelExpert)
-	c := bench.Counted{Source: path, Ranks: record.Ranks, RankMaxOverMean: router.Undefined(), RankFloor: router.Undefined(),
-		ExpertMaxOverMean: router.Undefined(), ExpertFloor: router.Undefined()}
-	if ranks.Layers > 0 {
-		c.RankMaxOverMean, c.RankFloor = ranks.WorstMax, ranks.WorstFloor
-	}
-	if experts.Layers > 0 {
-		c.ExpertMaxOverMean, c.ExpertFloor = experts.WorstMax, experts.WorstFloor
-	}
-	return c, nil
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// errNotComparable stops a campaign after its first pair.
-var errNotComparable = errors.New("the arms of the first pair cannot be compared")
-
-func (o *benchOptions) runCampaign(ctx context.Context, campaign *bench.Campaign, stderr io.Writer) error {
-	progress := newBenchProgress(stderr, campaign.Spec.Metric, o.quiet)
-	defer progress.close()
-	h := thisHost()
-	h.Report = progress.event
-	verdict := func(c *bench.Campaign, confidence float64, traces bench.TraceProof) compare.Verdict {
-		return compare.Judge(compare.Recorded(c, confidence, traces)).Verdict
-	}
-	h.Decide = func(c *bench.Campaign, confidence float64) (bool, error) {
-		v := verdict(c, confidence, c.TracesToCome())
-		return v != compare.Inconclusive && !(v == compare.Invalid && o.keepGoing), nil
-	}
-	if !o.keepGoing {
-		h.Accept = func(c *bench.Campaign) error {
-			if verdict(c, c.Confidence(), c.TracesToCome()) == compare.Invalid {
-				return errNotComparable
-			}
-			if verdict(c, c.Confidence(), bench.TraceProof{}) == compare.Invalid {
-				progress.say("nothing proves how the first pair was routed: the traces of the profiled pair must")
-			}
-			return nil
-		}
-	}
-	return campaign.Run(ctx, h)
-}
-
-// stopped says why a campaign ended before its end, and how to go on. One that
-// has nothing to show is removed.
-func (o *benchOptions) stopped(campaign *bench.Campaign, cause error) error {
-	folder, finished, total := campaign.Folder, campaign.Finished(), len(campaign.Launches)
-	gone, err := false, error(nil)
-	if o.resume == "" {
-		gone, err = campaign.Discard()
-	} else {
-		err = campaign.Close()
-	}
-	if err != nil {
-		cause = errors.Join(cause, err)
-	}
-	var failed *bench.LaunchError
-	switch {
-	case errors.Is(cause, context.Canceled):
-		cause = fmt.Errorf("bench: interrupted after %d of %d launches; go on with: %s", finished, total, resumeLine(folder))
-		if gone {
-			cause = errors.New("bench: interrupted before any launch had finished")
-		}
-		return withCode(exitInterrupted, cause)
-	case errors.As(cause, &failed) && gone:
-		failed.Folder = "" // it had no output
-		return fmt.Errorf("bench: %w", failed)
-	case finished > 0:
-		return fmt.Errorf("bench: %w; %d of %d launches are kept: once it is mended, go on with: %s", cause, finished, total, resumeLine(folder))
-	}
-	return fmt.Errorf("bench: %w", cause)
 }
 
 // gates turns the result into the exit code that was asked for.
