@@ -17,9 +17,9 @@ import (
 type Arm struct {
 	Name  string
 	Trace *nsys.Trace
-	// StartUp are steps in which the ranks were still entering the capture. They
-	// stay out of means over steps.
-	StartUp []int
+	// Steps are those that means are over; nil takes all that every rank has. A
+	// comparison leaves out start-up, and steps in which kernels were lost.
+	Steps []int
 }
 
 // stepsByRank are the numbered steps of each rank that has kernels.
@@ -64,9 +64,13 @@ func (a Arm) wholeSteps() []int {
 	})
 }
 
-// steps are the whole ones without start-up.
+// steps are those of the whole ones that means are over.
 func (a Arm) steps() []int {
-	return slices.DeleteFunc(a.wholeSteps(), func(step int) bool { return slices.Contains(a.StartUp, step) })
+	whole := a.wholeSteps()
+	if a.Steps == nil {
+		return whole
+	}
+	return slices.DeleteFunc(whole, func(step int) bool { return !slices.Contains(a.Steps, step) })
 }
 
 // stepped reports whether the capture marks steps.
@@ -157,14 +161,17 @@ func shape(arms []Arm) string {
 // those.
 func timedShape(arms []Arm, of func(Arm) []int) string {
 	var counts []string
-	startUp, partial := false, false
+	shorter := false
 	for _, a := range arms {
-		n, whole := len(of(a)), len(a.wholeSteps())
-		if a.stepped() {
+		if !a.stepped() {
+			continue
+		}
+		n, all := len(of(a)), len(a.allSteps())
+		if n < all {
+			counts, shorter = append(counts, fmt.Sprintf("%d of %d", n, all)), true
+		} else {
 			counts = append(counts, fmt.Sprint(n))
 		}
-		startUp = startUp || n < whole
-		partial = partial || n <= whole && whole < len(a.allSteps())
 	}
 	counts = slices.Compact(counts)
 	text := shape(arms)
@@ -176,11 +183,8 @@ func timedShape(arms []Arm, of func(Arm) []int) string {
 	default:
 		text += ", " + strings.Join(counts, " and ") + " steps"
 	}
-	if startUp {
-		text += " after start-up"
-	}
-	if partial {
-		text += " that every rank has"
+	if shorter {
+		text += " (start-up and incomplete ones left out)"
 	}
 	return text
 }

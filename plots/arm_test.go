@@ -227,7 +227,7 @@ func TestStartUp(t *testing.T) {
 	for i := range trace.Collectives { // per rank 2·103 + 2·3 µs in all, 3 of them transfer
 		trace.Collectives[i].TotalNS, trace.Collectives[i].WaitNS, trace.Collectives[i].TransferNS = 212000, 209000, 3000
 	}
-	arm := Arm{Name: "normal", Trace: trace, StartUp: []int{5}}
+	arm := Arm{Name: "normal", Trace: trace, Steps: []int{6}}
 	a := PhaseTimes(arm).Arms[0]
 	checkValues(t, "work of rank 0 in step 6", a.Work[0], []float64{50000, 2000})
 	checkValues(t, "transfer", a.Transfer, []float64{1500, 1500}) // 3 µs over two steps
@@ -235,7 +235,7 @@ func TestStartUp(t *testing.T) {
 	if got := StepTimes(arm).Arms[0].Numbers; !slices.Equal(got, []int{5, 6}) {
 		t.Errorf("timeline of steps %v, want 5 and 6", got)
 	}
-	if s := PhaseTimes(arm); !strings.Contains(s.Caption, "1 step after start-up") {
+	if s := PhaseTimes(arm); !strings.Contains(s.Caption, "1 of 2 steps (start-up") {
 		t.Errorf("caption %q does not say that start-up is left out", s.Caption)
 	}
 }
@@ -293,12 +293,12 @@ func TestMissingStep(t *testing.T) {
 	checkValues(t, "slowest rank", steps.Arms[0].MaxNS, []float64{52000, nan})
 	checkValues(t, "mean rank", steps.Arms[0].MeanNS, []float64{42000, nan})
 	for _, caption := range []string{steps.Caption, RankTimes(arm).Caption, LayerLosses(arm).Caption} {
-		if !strings.Contains(caption, ", 1 step that every rank has.") {
+		if !strings.Contains(caption, ", 1 of 2 steps (start-up and incomplete ones left out).") {
 			t.Errorf("caption %q does not say that a step is left out", caption)
 		}
 	}
-	arm.StartUp = []int{5}
-	if s := RankTimes(arm); !strings.Contains(s.Caption, "0 steps after start-up that every rank has") {
+	arm.Steps = []int{6}
+	if s := RankTimes(arm); !strings.Contains(s.Caption, "0 of 2 steps (start-up and incomplete ones left out)") {
 		t.Errorf("caption %q does not say that no step is left", s.Caption)
 	} else if _, err := BarChart(s); !errors.Is(err, ErrNothing) {
 		t.Errorf("a figure of no step: %v", err)

@@ -26,13 +26,16 @@ func comparisons(arms []plots.Arm, inputs []Input) (out []compare.TraceCompariso
 	return out
 }
 
-// markStartUp tells the arms which of their steps the comparison left out.
-func markStartUp(arms []plots.Arm, compared []compare.TraceComparison) {
-	for _, c := range compared {
-		for i := range arms {
+// takeSteps tells the arms which of their steps the comparison is over. One that
+// was given may be of other traces: steps that an arm does not have say nothing
+// about it.
+func takeSteps(arms []plots.Arm, compared []compare.TraceComparison) {
+	for i, a := range arms {
+		for _, c := range compared {
 			for _, s := range c.Steps {
-				if string(s.Arm) == arms[i].Name && !s.Compared {
-					arms[i].StartUp = append(arms[i].StartUp, s.Step)
+				has := func(c nsys.Cell) bool { return c.Step == s.Step }
+				if string(s.Arm) == a.Name && s.Compared && slices.ContainsFunc(a.Trace.Cells, has) {
+					arms[i].Steps = append(arms[i].Steps, s.Step)
 				}
 			}
 		}

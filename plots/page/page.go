@@ -45,7 +45,7 @@ func New(title string, inputs []Input) (Page, error) {
 	}
 	p.arms = armsOf(inputs)
 	p.compared = comparisons(p.arms, inputs)
-	markStartUp(p.arms, p.compared)
+	takeSteps(p.arms, p.compared)
 	for _, build := range []func() (section, error){p.complete, p.imbalance, p.timeLoad, p.where, p.ceiling, p.next} {
 		s, err := build()
 		if err != nil {

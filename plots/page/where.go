@@ -124,7 +124,7 @@ func (p Page) lopsided() (out []string) {
 	for _, a := range p.arms {
 		total, bySteps := int64(0), map[int]int64{}
 		for _, c := range a.Trace.Cells {
-			if c.Step != nsys.None && !slices.Contains(a.StartUp, c.Step) {
+			if c.Step != nsys.None && (a.Steps == nil || slices.Contains(a.Steps, c.Step)) {
 				total += c.CollectiveNS
 				bySteps[c.Step] += c.CollectiveNS
 			}

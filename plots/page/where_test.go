@@ -18,6 +18,7 @@ func TestPhasesAgreeWithTheComparison(t *testing.T) {
 	for name, lacks := range map[string]func(nsys.Cell) bool{
 		"nothing":             func(nsys.Cell) bool { return false },
 		"a rank":              func(c nsys.Cell) bool { return c.Rank == 3 },
+		"a layer of it":       func(c nsys.Cell) bool { return c.Rank == 3 && c.Step == 2 && c.Layer == 1 },
 		"the last step of it": func(c nsys.Cell) bool { return c.Rank == 3 && c.Step == 3 },
 	} {
 		perfect := *whole
