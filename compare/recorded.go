@@ -17,7 +17,7 @@ func Recorded(c *bench.Campaign, confidence float64, traces bench.TraceProof) Ca
 	r := recording{spec: c.Spec}
 	var launches []Launch
 	for _, l := range c.Launches {
-		if (l.Kind == bench.Timed || l.Kind == bench.Floor) && len(l.Attempts) > 0 {
+		if l.Kind.Judged() && len(l.Attempts) > 0 {
 			launches = append(launches, r.launch(l))
 		}
 	}

@@ -39,6 +39,9 @@ func TestRecorded(t *testing.T) {
 	if want := (Criteria{0.2, 0.99, 0.03}); got.Criteria != want || got.Command != "run 'a b'" || got.Seed != 7 {
 		t.Errorf("criteria %+v, command %q, seed %d", got.Criteria, got.Command, got.Seed)
 	}
+	if format := c.Format(); format != "tool" {
+		t.Errorf("format %q, want that of the first pair", format)
+	}
 	if want := (Metric{"rate", "tok/s", true, "rate/d"}); got.Metric != want {
 		t.Errorf("metric %+v, want %+v", got.Metric, want)
 	}

@@ -188,10 +188,10 @@ func (c *Campaign) Looks() []int {
 	return Looks(c.Spec.Design.Pairs, c.Spec.Confidence)
 }
 
-// Format is that of the first report, empty while there is none.
+// Format is that of the first report that is judged, empty while there is none.
 func (c *Campaign) Format() string {
 	for _, l := range c.Launches {
-		if a, ok := l.Done(); ok && a.Result != nil {
+		if a, ok := l.Done(); ok && l.Kind.Judged() && a.Result != nil {
 			return a.Result.Format
 		}
 	}
@@ -217,7 +217,7 @@ func (c *Campaign) next() *Launch {
 		if _, done := l.Done(); done {
 			continue
 		}
-		if c.Decided > 0 && (l.Kind == Timed || l.Kind == Floor) {
+		if c.Decided > 0 && l.Kind.Judged() {
 			continue // a look has made these superfluous
 		}
 		return l
@@ -231,7 +231,7 @@ func (c *Campaign) Left() int {
 	n := 0
 	for _, l := range c.Launches {
 		_, done := l.Done()
-		if !done && (c.Decided == 0 || l.Kind == WarmUp || l.Kind == Profiled) {
+		if !done && (c.Decided == 0 || !l.Kind.Judged()) {
 			n++
 		}
 	}

@@ -22,13 +22,16 @@ var Arms = [2]Arm{Normal, Perfect}
 // Kind says what a launch is for.
 type Kind string
 
-// The kinds of launches. Only those of Timed and Floor are counted.
+// The kinds of launches.
 const (
 	WarmUp   Kind = "warm-up" // before the first pair; its result is kept and not counted
 	Timed    Kind = "timed"   // one launch of a pair
 	Floor    Kind = "floor"   // one launch of an A/A pair: normal against normal, which shows the noise
 	Profiled Kind = "profile" // after the last pair, under the profiler, never counted
 )
+
+// Judged reports whether the result of such a launch enters the comparison.
+func (k Kind) Judged() bool { return k == Timed || k == Floor }
 
 // State is how far an attempt at a launch has come.
 type State string
