@@ -287,6 +287,7 @@ func TestLeftToSQLite(t *testing.T) {
 		{"a key beside", []string{"CREATE TABLE t (k INTEGER PRIMARY KEY, a INTEGER, s TEXT); " + numbered}, -1},
 		{"a column called rowid", []string{"CREATE TABLE t (a INTEGER, s TEXT, rowid TEXT); INSERT INTO t VALUES (1, 'x', 'y');"}, 0},
 		{"generated columns", []string{"CREATE TABLE t (x INTEGER AS (a + 1), a INTEGER, s TEXT AS (a || 'x') STORED); INSERT INTO t VALUES (1);"}, 0},
+		{"a column that is not stored", []string{"CREATE TABLE t (x INTEGER AS (a + 1), a INTEGER, z INTEGER); INSERT INTO t VALUES (1, 2);"}, 0},
 		{"a column of reals", []string{"CREATE TABLE t (a REAL, s TEXT); INSERT INTO t VALUES (3, 'x'), (4.5, 'y'), (9007199254740993, 'z');"}, 0},
 		{"no declared types", []string{"CREATE TABLE t (a, s); INSERT INTO t VALUES (1, 'x'), (2, 'y'), ('3', 'z'), (4, 'w');"}, 2},
 		{"a real among integers", []string{"CREATE TABLE t (a INTEGER, s TEXT); INSERT INTO t VALUES (1, 'x'), (1.5, 'y'), (-1e300, 'z');"}, 1},
