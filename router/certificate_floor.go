@@ -33,10 +33,9 @@ func (p Problem) Floors() Floors {
 // copy: ranks come first because the step waits for the slowest one, so they are
 // level here: none is above its floor F, and none below F−1 that could have as
 // much. With Lₚ the copies that rank p holds, the floor is the least x for which
-// every rank has room for that, x·Lₚ ≥ min(F−1, N·Lₚ), and enough ranks for F.
+// every rank has room for that, x·Lₚ ≥ min(F−1, N·Lₚ), and Σₚ min(F, x·Lₚ) ≥ N·k.
 // That is ⌈N·k/copies⌉, or more where ranks hold unequally many. Where one token
-// meets so few ranks that they cannot be level, the floor is only the least x
-// with Σₚ min(F, x·Lₚ) ≥ N·k.
+// meets so few ranks that they cannot be level, only the sum counts.
 //
 // expert: that of copies without replicas, ⌈N·k/E⌉ with them.
 //
@@ -90,22 +89,19 @@ func (f bounds) activeMost(p Problem) (most int64) {
 // copyFloor is the floor of copies for so many slots of so many tokens.
 func (f bounds) copyFloor(slots, tokens int64) int64 {
 	even := (slots + int64(f.copies) - 1) / int64(f.copies)
-	full := slots // ranks that must be at the floor if all others are one below
+	full := slots // those of ranks at the floor if all others are one below
 	for _, held := range f.held {
 		full -= min(f.rank-1, tokens*held)
 	}
 	return least(even, func(x int64) bool {
-		sum, most := int64(0), int64(0)
+		sum := int64(0)
 		for _, held := range f.held {
 			sum += min(f.rank, x*held)
-			if x*held >= f.rank {
-				most++
-			}
 			if full > 0 && x*held < min(f.rank-1, tokens*held) {
 				return false
 			}
 		}
-		return sum >= slots && most >= full
+		return sum >= slots
 	})
 }
 

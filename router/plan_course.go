@@ -185,33 +185,19 @@ func (s *surveyor) lay(turn int, heaps []bool) []int {
 			if steps[i] = tokens * p.Shape.TopK; heaped {
 				steps[i] = (steps[i] + s.stop - 1) / s.stop
 			}
+			// Short ones stay where the circle begins, which is good for all or none
+			// of those that go whole rounds, unless they are in lockstep.
 			if p.lockstep() || heaped || !s.short(tokens) {
 				class[i] = 0
-			} // short ones keep together, at places that are good for one of them
+			}
 		}
 		for i, at := range tile(steps, class, ranks, turn) {
 			if heaps[i] == heaped {
-				arcs[i] = s.turned(p.senders()[i], at, heaped)
+				arcs[i] = at
 			}
 		}
 	}
 	return arcs
-}
-
-// turned is the place of an arc, or, where a course of whole rounds is not
-// allowed from there, the next from which it is: that one may begin anywhere,
-// but for senders in lockstep.
-func (s *surveyor) turned(tokens, at int, heaped bool) int {
-	ranks := len(s.circle)
-	if heaped || s.problem.lockstep() || tokens*s.problem.Shape.TopK%ranks != 0 {
-		return at
-	}
-	for i := range ranks {
-		if turned := (at + i) % ranks; s.passes(tokens, turned) {
-			return turned
-		}
-	}
-	return at
 }
 
 // short reports whether a level course of so many tokens has stops of fewer slots
