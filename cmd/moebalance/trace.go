@@ -60,7 +60,8 @@ ran on a rank, by the number of experts that the gate's kernel is made for.
 --summary writes a small file from which every number follows as from the export;
 trace merges any number of them. Ranges are read with the patterns of that time.
 
---like-nsys prints the bytes that 'nsys stats --format csv' prints, so that both can
+--like-nsys prints the bytes that 'nsys stats --format csv' of 2023.4 prints (2025.3
+has the same rows with a colon before the names of ranges), so that both can
 be compared. Names with quotes or line breaks, which it prints as they are, are
 escaped here, so that any reader of CSV finds their ends.
 

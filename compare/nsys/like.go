@@ -19,7 +19,12 @@ var LikeReports = []string{"cuda_gpu_kern_sum", "nvtx_kern_sum", "nvtx_gpu_proj_
 // things differ: names with quotes or line breaks, which the profiler prints as
 // they are so that no reader finds their ends, are escaped as CSV asks (RFC 4180);
 // and the levels of two ranges with the same times, which it leaves empty, are
-// given. It is how users convince themselves that both read the same capture; its numbers
+// given. The same reports of 2025.3 have the same columns, rows and values, but a
+// colon before the names of ranges in no domain and the order that follows from it,
+// the other neighbour where a mean lies halfway between two last digits, a projected
+// row of ranges without a name, and no empty line at the end.
+//
+// It is how users convince themselves that both read the same capture; its numbers
 // are defined by the profiler and not by this package:
 //
 //   - a range contains an operation when its thread made the whole launching
