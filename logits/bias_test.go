@@ -51,6 +51,9 @@ func findingOf(t *testing.T, g router.Gate, tokens int) (Finding, []int32) {
 // The margin is a promise: the hardest biases just below it change nothing, and
 // just above it they do.
 func TestMarginIsTight(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes half a minute under the race detector, which has no more to find here than in the other tests")
+	}
 	rng := rand.New(rand.NewPCG(3, 4))
 	single := router.Shape{Experts: 64, TopK: 4, Groups: 8, TopKGroups: 4} // one expert in each group
 	for name, c := range map[string]struct {

@@ -21,6 +21,9 @@ func report(t *testing.T, args ...string) (code int, stdout, stderr string) {
 }
 
 func TestReportOfCaptures(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes half a minute under the race detector, which has no more to find here than in the other tests")
+	}
 	dir := t.TempDir()
 	html := filepath.Join(dir, "report.html")
 	captures := "../../testdata/deepseek-ep4-ranks"

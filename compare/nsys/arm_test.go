@@ -32,6 +32,9 @@ func TestArmEvidence(t *testing.T) {
 
 // ReadArm says what Read says, for whatever kind of file.
 func TestReadArmIsTheTracesArm(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes half a minute under the race detector, which has no more to find here than in the other tests")
+	}
 	paths, err := filepath.Glob(filepath.Join(testdata, "*-*", "*.sqlite"))
 	if err != nil || len(paths) < 18 {
 		t.Fatalf("want the captures, have %v, %v", paths, err)

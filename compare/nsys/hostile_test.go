@@ -81,6 +81,9 @@ func TestCutAtManyLengths(t *testing.T) {
 
 // Overwritten pages give an error or a result that is consistent in itself.
 func TestOverwrittenPages(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes half a minute under the race detector, which has no more to find here than in the other tests")
+	}
 	content, err := os.ReadFile(filepath.Join(testdata, "gptoss-graph/node-normal.sqlite"))
 	if err != nil {
 		t.Fatal(err)

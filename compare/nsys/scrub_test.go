@@ -77,6 +77,9 @@ func TestScrubbedCopyHoldsNoSecrets(t *testing.T) {
 
 // The same Trace, and the same reports, from copy and export.
 func TestScrubbedCopyGivesTheSameAnalysis(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes half a minute under the race detector, which has no more to find here than in the other tests")
+	}
 	exports := []string{secretive().write(t, "secretive.sqlite"), shifted().write(t, "shifted.sqlite")}
 	for _, name := range []string{
 		"gptoss-ep4-loop/perfect.sqlite", "gptoss-ep4-ranks/normal.rank2.sqlite", "deepseek-ep4-ranks/perfect.rank1.sqlite",

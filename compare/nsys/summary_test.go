@@ -125,6 +125,9 @@ func TestSummaryIsPrivate(t *testing.T) {
 }
 
 func TestDamagedSummary(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes half a minute under the race detector, which has no more to find here than in the other tests")
+	}
 	path := summaryOf(t, filepath.Join(testdata, "gptoss-graph/node-normal.sqlite"))
 	content, err := os.ReadFile(path)
 	if err != nil {
