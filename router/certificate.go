@@ -1,6 +1,9 @@
 package router
 
-import "fmt"
+import (
+	"encoding/json"
+	"fmt"
+)
 
 // Certificate says how good a plan is: what it achieves, counted from every
 // token of every rank, beside a floor that no assignment can beat. It is a
@@ -47,6 +50,21 @@ type Certificate struct {
 	// Valid is that no token has an expert twice or too many groups, and that
 	// ranks which hold the same tokens agree about them.
 	Valid bool `json:"valid"`
+}
+
+// MarshalJSON writes what is said of senders as null where nobody sends: without
+// slots, and in tep mode.
+func (c Certificate) MarshalJSON() ([]byte, error) {
+	type plain Certificate
+	if c.PairSource >= 0 {
+		return json.Marshal(plain(c))
+	}
+	return json.Marshal(struct {
+		plain
+		Pair             *Level `json:"pair"`
+		PairSource       *int   `json:"pair_source"`
+		ReceiverConflict *int   `json:"receiver_conflict"`
+	}{plain: plain(c)})
 }
 
 // Level is the load of one kind of part: achieved beside the floor, in slots.

@@ -65,13 +65,17 @@ func TestCertificateTEP(t *testing.T) {
 	if err != nil || c.Disagreements != 2 || c.Valid || c.Slots != 4 || c.PairSource != -1 || c.ReceiverConflict != 0 {
 		t.Errorf("two slots differ between the ranks, and the four slots are counted once: %+v, %v", c, err)
 	}
+	text, err := json.Marshal(c)
+	if err != nil || !strings.Contains(string(text), `"pair":null,"pair_source":null,"receiver_conflict":null`) || strings.Count(string(text), `"pair"`) != 1 {
+		t.Errorf("nobody sends in tep mode: %s, %v", text, err)
+	}
 }
 
 // No slots: nothing is defined, nothing is wrong, and JSON says null.
 func TestCertificateOfNothing(t *testing.T) {
 	c := certify(t, "diagonal", problem(t, 4, 2, 0, 0, 2, DEP, 0), PlanOptions{})
 	text, err := json.Marshal(c)
-	if err != nil || !c.Optimal || c.Rank.MaxOverMean.Defined() || !strings.Contains(string(text), `"max_over_mean":null`) {
+	if err != nil || !c.Optimal || c.Rank.MaxOverMean.Defined() || !strings.Contains(string(text), `"max_over_mean":null`) || !strings.Contains(string(text), `"pair":null`) {
 		t.Errorf("%s, %v", text, err)
 	}
 }
