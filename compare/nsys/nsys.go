@@ -44,6 +44,11 @@ func digestAll(ctx context.Context, paths []string, o Options) ([]*digest, error
 			return nil, err
 		}
 	}
+	for _, path := range paths {
+		if _, err := checkThere(path); err != nil {
+			return nil, err
+		}
+	}
 	found, errs := make([][]*digest, len(paths)), make([]error, len(paths))
 	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
 	var wait sync.WaitGroup

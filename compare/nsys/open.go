@@ -67,18 +67,28 @@ func openDatabase(ctx context.Context, path string) (*database, error) {
 	return db, nil
 }
 
-// checkFile tells an export from everything users mistake for one.
-func checkFile(path string) (int64, error) {
+// checkThere wants a file, so that nothing waits on a pipe and nothing is read
+// before a name that is wrong is told.
+func checkThere(path string) (fs.FileInfo, error) {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return 0, fmt.Errorf("no export at %q: %w; 'nsys export --type sqlite REPORT.nsys-rep' makes one", path, fs.ErrNotExist)
+		return nil, fmt.Errorf("no export at %q: %w; 'nsys export --type sqlite REPORT.nsys-rep' makes one", path, fs.ErrNotExist)
 	case err != nil:
-		return 0, err
+		return nil, err
 	case info.IsDir():
-		return 0, fmt.Errorf("%q is a folder, %w: name the .sqlite files in it", path, ErrNotExport)
+		return nil, fmt.Errorf("%q is a folder, %w: name the .sqlite files in it", path, ErrNotExport)
 	case !info.Mode().IsRegular():
-		return 0, fmt.Errorf("%q is not a regular file, %w", path, ErrNotExport)
+		return nil, fmt.Errorf("%q is not a regular file, %w", path, ErrNotExport)
+	}
+	return info, nil
+}
+
+// checkFile tells an export from everything users mistake for one.
+func checkFile(path string) (int64, error) {
+	info, err := checkThere(path)
+	if err != nil {
+		return 0, err
 	}
 	if isReport(path) {
 		return 0, fmt.Errorf("%q is %w, want its SQLite export: run 'nsys export --type sqlite --output %s %s'",

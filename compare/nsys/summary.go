@@ -119,20 +119,9 @@ func writeSummary(w io.Writer, digests []*digest) error {
 func zigzag(v int64) uint64   { return uint64(v<<1) ^ uint64(v>>63) }
 func unzigzag(u uint64) int64 { return int64(u>>1) ^ -int64(u&1) }
 
-// isSummary looks for the magic line behind a gzip header.
+// isSummary looks for the magic line, of whatever version.
 func isSummary(path string) bool {
-	f, err := os.Open(path)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	zip, err := gzip.NewReader(bufio.NewReader(f))
-	if err != nil {
-		return false
-	}
-	head := make([]byte, len(summaryMagic))
-	_, err = io.ReadFull(zip, head)
-	return err == nil && bytes.HasPrefix(head, []byte(summaryMark))
+	return bytes.HasPrefix(beginning(path, int64(len(summaryMark))), []byte(summaryMark))
 }
 
 // readSummary reads the digests of a summary file. Everything in it is checked:

@@ -16,26 +16,33 @@ func Takes(path string) bool {
 	if isReport(path) || strings.EqualFold(filepath.Ext(path), ".sqlite") {
 		return true
 	}
-	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() {
-		return false
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	in, err := unzipped(f)
-	if err != nil {
-		return false
-	}
-	head, _ := io.ReadAll(io.LimitReader(in, torchHead)) // what can be read decides
+	head := beginning(path, torchHead)
 	for _, mark := range []string{sqliteMagic, summaryMark, "version https://git-lfs"} {
 		if bytes.HasPrefix(head, []byte(mark)) {
 			return true
 		}
 	}
 	return bytes.Contains(head, []byte(`"traceEvents"`))
+}
+
+// beginning is the first bytes of a file, at most n, behind gzip too. It is empty for
+// what cannot be read, and for pipes, which would have to be waited for.
+func beginning(path string, n int64) []byte {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	in, err := unzipped(f)
+	if err != nil {
+		return nil
+	}
+	head, _ := io.ReadAll(io.LimitReader(in, n)) // of a damaged file, what can be read
+	return head
 }
 
 // torchHead is how far into a trace of PyTorch's profiler its list of events

@@ -79,18 +79,7 @@ type torchThread struct {
 
 // isTorchTrace looks for an object or a list at the beginning, behind gzip too.
 func isTorchTrace(path string) bool {
-	f, err := os.Open(path)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	in, err := unzipped(f)
-	if err != nil {
-		return false
-	}
-	head := make([]byte, 64)
-	n, _ := io.ReadFull(in, head)
-	text := bytes.TrimLeft(head[:n], " \t\r\n")
+	text := bytes.TrimLeft(beginning(path, 64), " \t\r\n")
 	return len(text) > 0 && (text[0] == '{' || text[0] == '[')
 }
 
