@@ -43,8 +43,9 @@ func (r *reduction) fitRecorded() error {
 	}
 	r.trace.Warnings = append(r.trace.Warnings, rec.Warnings...)
 	seen := r.seenExperts()
-	for _, check := range []func([]seenExpert) error{r.fitRanks, r.fitGate, r.fitLayers, r.fitOwners} {
-		if err := check(seen); err != nil {
+	fitOwners := func() error { return r.fitOwners(seen) }
+	for _, check := range []func() error{r.fitRanks, r.fitGate, r.fitLayers, fitOwners} {
+		if err := check(); err != nil {
 			return err
 		}
 	}
@@ -68,7 +69,7 @@ func (r *reduction) seenExperts() []seenExpert {
 }
 
 // fitRanks compares the numbers of ranks.
-func (r *reduction) fitRanks([]seenExpert) error {
+func (r *reduction) fitRanks() error {
 	world := 0
 	for _, d := range r.digests {
 		world = max(world, d.world)
@@ -93,7 +94,7 @@ var gateKernel = regexp.MustCompile(`(?:^|::)topkGating(?:Softmax|Sigmoid)<(?:[A
 
 // fitGate compares the number of experts with what the gate's kernels are made
 // for. Several models may run, one to draft for the other: one of them is enough.
-func (r *reduction) fitGate([]seenExpert) error {
+func (r *reduction) fitGate() error {
 	made := map[int]bool{}
 	for _, k := range r.trace.Kernels {
 		if m := gateKernel.FindStringSubmatch(NormalKernelName(k.Name)); m != nil {

@@ -8,7 +8,7 @@ import (
 
 // fitLayers compares the layers in which experts work. Recorded layers without any
 // load are no evidence: some recorders list the dense ones too.
-func (r *reduction) fitLayers([]seenExpert) error {
+func (r *reduction) fitLayers() error {
 	worked, recorded := map[int]bool{}, map[int]bool{}
 	for _, c := range r.trace.Cells {
 		if c.Phase == PhaseExperts && c.Layer != None {
