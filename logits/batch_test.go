@@ -114,7 +114,7 @@ func TestBalanceOfUnequalBatches(t *testing.T) {
 		dir := t.TempDir()
 		fill(t, openCache(t, dir, specOf(t, small(router.Renormalize), 4)), c.batch)
 		s := verified(t, dir)
-		b := s.Balances[0]
+		b := s.Batches[0]
 		got := [...]float64{float64(b.Experts.MaxOverMean), float64(b.Ranks.MaxOverMean)}
 		if want := [...]float64{c.expert, c.rank}; got != want || b.Experts.Active != c.active || b.ActiveIdeal != c.ideal || !b.AtFloor() {
 			t.Errorf("%s: max/mean %v, active %d of %d, at floor %v; want %v, %d of %d", c.batch, got, b.Experts.Active, b.ActiveIdeal, b.AtFloor(), want, c.active, c.ideal)
@@ -126,7 +126,7 @@ func TestBalanceOfUnequalBatches(t *testing.T) {
 	}
 }
 
-func busiestRank(t *testing.T, entries []Listed) int {
+func busiestRank(t *testing.T, entries []EntrySurvey) int {
 	t.Helper()
 	var perRank [4]int
 	for _, l := range entries {
@@ -183,8 +183,8 @@ func TestVerifyFindsSwappedBatches(t *testing.T) {
 	c := openCache(t, dir, specOf(t, small(router.Renormalize), 4))
 	batches := []Batch{Unequal(1, 3, 0, 4), Unequal(1, 3, 4, 0)}
 	fill(t, c, batches...)
-	if s := verified(t, dir); len(s.Entries) != 8 || len(s.Balances) != 2 {
-		t.Fatalf("%d entries of %d batches, want 8 of 2", len(s.Entries), len(s.Balances))
+	if s := verified(t, dir); len(s.Entries) != 8 || len(s.Batches) != 2 {
+		t.Fatalf("%d entries of %d batches, want 8 of 2", len(s.Entries), len(s.Batches))
 	}
 	var paths [2]string
 	for i, b := range batches {
@@ -210,7 +210,7 @@ func TestVerifyFindsSwappedBatches(t *testing.T) {
 			t.Errorf("%s: %v", filepath.Base(e.Path), e.Err)
 		}
 	}
-	for _, b := range s.Balances {
+	for _, b := range s.Batches {
 		if !slices.Equal(b.MissingRanks, []int{1}) || b.Ranks.MaxOverMean.Defined() {
 			t.Errorf("%s: missing %v, rank max/mean %v", b.Batch, b.MissingRanks, b.Ranks.MaxOverMean)
 		}
@@ -222,7 +222,7 @@ func TestABatchWithoutTokens(t *testing.T) {
 	dir := t.TempDir()
 	c := openCache(t, dir, specOf(t, small(router.Renormalize), 2))
 	fill(t, c, Equal(0))
-	if b := verified(t, dir).Balances[0]; b.Ranks.MaxOverMean.Defined() || b.Floors.Rank.Defined() || !b.AtFloor() {
+	if b := verified(t, dir).Batches[0]; b.Ranks.MaxOverMean.Defined() || b.Floors.Rank.Defined() || !b.AtFloor() {
 		t.Errorf("%+v", b)
 	}
 	path, err := c.Path(1, Unequal(0, 0))
@@ -233,8 +233,8 @@ func TestABatchWithoutTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	s, err := Verify(context.Background(), dir, nil)
-	if err != nil || s.Balances[0].AtFloor() {
-		t.Errorf("a rank is missing: at the floor %v, %v", s.Balances[0].AtFloor(), err)
+	if err != nil || s.Batches[0].AtFloor() {
+		t.Errorf("a rank is missing: at the floor %v, %v", s.Batches[0].AtFloor(), err)
 	}
 }
 
@@ -259,8 +259,8 @@ func TestARankWithoutTokens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if last := s.Entries[len(s.Entries)-1]; last.Path != path || !errors.Is(last.Err, ErrMissing) || s.Balances[0].Ranks.MaxOverMean.Defined() {
-		t.Errorf("%s: %v, balance %v", filepath.Base(last.Path), last.Err, s.Balances[0].Ranks.MaxOverMean)
+	if last := s.Entries[len(s.Entries)-1]; last.Path != path || !errors.Is(last.Err, ErrMissing) || s.Batches[0].Ranks.MaxOverMean.Defined() {
+		t.Errorf("%s: %v, balance %v", filepath.Base(last.Path), last.Err, s.Batches[0].Ranks.MaxOverMean)
 	}
 }
 

@@ -315,7 +315,7 @@ func TestPlanThatIgnoresGroups(t *testing.T) {
 	dir := t.TempDir()
 	c := openCache(t, dir, s)
 	list := fill(t, c, Equal(16))
-	if f := list[0].Finding; f.Status != Projected || f.Moved != 16 || !strings.HasPrefix(verified(t, dir).Balances[0].PlanName, "trtllm-gen1") {
+	if f := list[0].Finding; f.Status != Projected || f.Moved != 16 || !strings.HasPrefix(verified(t, dir).Batches[0].PlanName, "trtllm-gen1") {
 		t.Errorf("%+v", f)
 	}
 }

@@ -100,8 +100,8 @@ func (c *Cache) Get(rank int, b Batch) (*Entry, error) {
 // most of a writer's time is waiting for its file to reach the disk.
 const writersPerProcessor = 4
 
-// Written is one entry that Fill looked at.
-type Written struct {
+// Outcome is what Fill did about one entry.
+type Outcome struct {
 	Path    string
 	Rank    int
 	Batch   Batch
@@ -116,8 +116,8 @@ type Written struct {
 // not nil, is called after every entry, from one goroutine at a time. Ranks that
 // are not there and batches that they cannot hold are refused before anything is
 // written.
-func (c *Cache) Fill(ctx context.Context, ranks []int, batches []Batch, each func(Written)) ([]Written, error) {
-	list := make([]Written, 0, len(ranks)*len(batches))
+func (c *Cache) Fill(ctx context.Context, ranks []int, batches []Batch, each func(Outcome)) ([]Outcome, error) {
+	list := make([]Outcome, 0, len(ranks)*len(batches))
 	for _, r := range ranks {
 		if err := c.spec.hasRank(r); err != nil {
 			return nil, err
@@ -128,7 +128,7 @@ func (c *Cache) Fill(ctx context.Context, ranks []int, batches []Batch, each fun
 			return nil, err
 		}
 		for _, r := range ranks {
-			list = append(list, Written{Rank: r, Batch: b})
+			list = append(list, Outcome{Rank: r, Batch: b})
 		}
 	}
 	// The largest batches first, so that no processor is left with one at the end,
@@ -156,7 +156,7 @@ func (c *Cache) Fill(ctx context.Context, ranks []int, batches []Batch, each fun
 }
 
 // ensure looks whether an entry is there and whole, and writes it if not.
-func (c *Cache) ensure(w *Written) error {
+func (c *Cache) ensure(w *Outcome) error {
 	p, err := c.place(w.Rank, w.Batch)
 	if err != nil {
 		return err

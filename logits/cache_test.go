@@ -74,7 +74,7 @@ func equal(tokens ...int) (list []Batch) {
 	return list
 }
 
-func fill(t testing.TB, c *Cache, batches ...Batch) []Written {
+func fill(t testing.TB, c *Cache, batches ...Batch) []Outcome {
 	t.Helper()
 	list, err := c.Fill(context.Background(), allRanks(c.Spec().Layout.Ranks()), batches, nil)
 	if err != nil {
@@ -210,7 +210,7 @@ func TestBalanceOverAllRanksTogether(t *testing.T) {
 		s.Mode, s.IDsOnly = c.mode, true
 		dir := t.TempDir()
 		fill(t, openCache(t, dir, s), Equal(c.tokens))
-		b := verified(t, dir).Balances[0]
+		b := verified(t, dir).Batches[0]
 		got := [...]float64{float64(b.Experts.MaxOverMean), float64(b.Floors.Expert), float64(b.Ranks.MaxOverMean)}
 		if want := [...]float64{c.expert, c.expertFloor, c.rank}; got != want || b.Experts.Active != c.active || b.ActiveIdeal != c.ideal {
 			t.Errorf("%s, %d tokens: max/mean, floor, ranks %v, active %d of %d; want %v, %d of %d",
@@ -225,7 +225,7 @@ func TestFloorsOfUnequalRanks(t *testing.T) {
 	g := router.Gate{Method: router.Renormalize, Shape: router.Shape{Experts: 5, TopK: 2}}
 	dir := t.TempDir()
 	fill(t, openCache(t, dir, specOf(t, g, 2)), equal(1, 6)...)
-	for _, b := range verified(t, dir).Balances {
+	for _, b := range verified(t, dir).Batches {
 		if b.Floors.Rank != 1 || b.Ranks.MaxOverMean != 1 || !b.AtFloor() {
 			t.Errorf("%s tokens: %+v", b.Batch, b)
 		}
@@ -239,7 +239,7 @@ func TestFloorOfOneToken(t *testing.T) {
 	s.Mode = router.TEP
 	dir := t.TempDir()
 	fill(t, openCache(t, dir, s), Equal(1))
-	b := verified(t, dir).Balances[0]
+	b := verified(t, dir).Batches[0]
 	if b.Floors.Rank != 2 || b.Ranks.MaxOverMean != 2 || !b.AtFloor() {
 		t.Errorf("%+v", b)
 	}
@@ -256,7 +256,7 @@ func TestReplicasAreJudgedByCopies(t *testing.T) {
 	s.Layout = layout
 	dir := t.TempDir()
 	fill(t, openCache(t, dir, s), Equal(7))
-	b := verified(t, dir).Balances[0]
+	b := verified(t, dir).Batches[0]
 	if b.Copies.Max != 5 || b.Experts.Max < 8 || b.Experts.MaxOverMean <= b.Floors.Expert || !b.AtFloor() {
 		t.Errorf("%+v", b)
 	}

@@ -245,7 +245,7 @@ func TestVerifyNamesEveryFault(t *testing.T) {
 	if len(want) > 0 {
 		t.Errorf("not in the survey: %v", want)
 	}
-	for _, b := range survey.Balances {
+	for _, b := range survey.Batches {
 		if len(b.MissingRanks) == 0 || b.Experts.MaxOverMean.Defined() || b.Ranks.MaxOverMean.Defined() {
 			t.Errorf("%s tokens: balance %v without ranks %v", b.Batch, b.Experts.MaxOverMean, b.MissingRanks)
 		}
@@ -280,7 +280,7 @@ func TestVerifyComparesTepRanks(t *testing.T) {
 				faults++
 			}
 		}
-		b := survey.Balances[0]
+		b := survey.Batches[0]
 		if split := faults > 0; split != want || b.AtFloor() == want || b.Ranks.MaxOverMean.Defined() == want {
 			t.Errorf("%s: %d faults, want some: %v; at floor %v, rank max/mean %v", plan, faults, want, b.AtFloor(), b.Ranks.MaxOverMean)
 		}

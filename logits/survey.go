@@ -18,20 +18,21 @@ import (
 
 // Survey is what a folder of entries holds.
 type Survey struct {
-	Entries  []Listed   // by name
-	Balances []Balanced // by model, plan, element type and layer, then in the order of batches
+	Entries []EntrySurvey // by name
+	Batches []BatchSurvey // by model, plan, element type and layer, then in the order of batches
 }
 
-// Listed is one entry of a survey.
-type Listed struct {
+// EntrySurvey is what a survey found of one entry.
+type EntrySurvey struct {
 	Path   string
 	Bytes  int64
 	Record *Record // nil when the file could not be read so far
 	Err    error   // why the entry is not what it says, or not there
 }
 
-// Balanced is the balance of one batch over all ranks together.
-type Balanced struct {
+// BatchSurvey is what a survey found of one batch: its entries, and its balance
+// over all ranks together.
+type BatchSurvey struct {
 	Spec         Spec
 	PlanName     string // as in Record
 	Batch        Batch
@@ -49,7 +50,7 @@ type Balanced struct {
 // AtFloor reports that ranks and copies of experts are as even as can be, as no
 // tokens at all are, and no rank is missing. With replicas logical experts do not
 // count: even ranks give an expert more slots the more copies it has.
-func (b Balanced) AtFloor() bool {
+func (b BatchSurvey) AtFloor() bool {
 	above := b.Ranks.MaxOverMean > b.Floors.Rank || b.Copies.MaxOverMean > b.Floors.Copy
 	return len(b.MissingRanks) == 0 && !above
 }
@@ -60,10 +61,10 @@ var ErrMissing = errors.New("entry is missing")
 // Verify proves every entry of a folder: whole, undamaged, under the name its
 // content has, made by the plan it names, and routed by the exact method of its
 // gate, token by token, to the experts it promises with equal weights, on all tep
-// ranks the same. A batch
-// that lacks ranks gets an entry that says so, also for a rank without tokens.
-// each, when not nil, is called after every file, from one goroutine at a time.
-// The error is about the folder; those of entries are in the survey.
+// ranks the same. A batch that lacks ranks gets an entry that says so, also for a
+// rank without tokens. each, when not nil, is called after every file, from one
+// goroutine at a time. The error is about the folder; those of entries are in the
+// survey.
 func Verify(ctx context.Context, dir string, each func(done, total int)) (Survey, error) {
 	return survey(ctx, dir, each, (*checker).check)
 }
@@ -86,7 +87,7 @@ func survey(ctx context.Context, dir string, each func(done, total int), see loo
 	if err != nil {
 		return Survey{}, err
 	}
-	s := Survey{Entries: make([]Listed, len(files))}
+	s := Survey{Entries: make([]EntrySurvey, len(files))}
 	sum := gatherer{groups: map[string]*group{}, specs: map[string]Spec{}}
 	known := new(plans)
 	checkers := sync.Pool{New: func() any { return newChecker(known) }}
@@ -94,13 +95,13 @@ func survey(ctx context.Context, dir string, each func(done, total int), see loo
 	err = parallel(ctx, 1, len(files), func(i int) error {
 		c := checkers.Get().(*checker)
 		defer checkers.Put(c)
-		l := Listed{Path: filepath.Join(dir, files[i])}
+		e := EntrySurvey{Path: filepath.Join(dir, files[i])}
 		var ids []int32
-		l.Record, ids, l.Bytes, l.Err = open(l.Path, c, see)
-		s.Entries[i] = l
+		e.Record, ids, e.Bytes, e.Err = open(e.Path, c, see)
+		s.Entries[i] = e
 		sum.mu.Lock()
 		defer sum.mu.Unlock()
-		sum.add(i, l, ids)
+		sum.add(i, e, ids)
 		done++
 		if each != nil {
 			each(done, len(files))
@@ -110,8 +111,8 @@ func survey(ctx context.Context, dir string, each func(done, total int), see loo
 	if err != nil {
 		return Survey{}, err
 	}
-	balances, missing := sum.finish(dir, s.Entries)
-	return Survey{Entries: append(s.Entries, missing...), Balances: balances}, nil
+	batches, missing := sum.finish(dir, s.Entries)
+	return Survey{Entries: append(s.Entries, missing...), Batches: batches}, nil
 }
 
 // entryFiles lists the files of a folder that are entries or pretend to be, by
@@ -152,7 +153,7 @@ func open(path string, c *checker, see look) (r *Record, ids []int32, size int64
 
 // group gathers the entries of one batch.
 type group struct {
-	Balanced
+	BatchSurvey
 	family string
 	load   router.Load
 	good   []bool // by rank: its entry is there and good
@@ -170,34 +171,34 @@ type gatherer struct {
 // add takes entry number i into its group's load. In tep mode all ranks hold the
 // same tokens, which count once. The record is given the spec and batch that others
 // like it have, so that a thousand of them share one layout.
-func (g *gatherer) add(i int, l Listed, ids []int32) {
-	if l.Record == nil {
+func (g *gatherer) add(i int, e EntrySurvey, ids []int32) {
+	if e.Record == nil {
 		return
 	}
-	family := l.Record.family()
+	family := e.Record.family()
 	if spec, ok := g.specs[family]; ok {
-		l.Record.Spec = spec
+		e.Record.Spec = spec
 	} else {
-		g.specs[family] = l.Record.Spec
+		g.specs[family] = e.Record.Spec
 	}
-	r := l.Record
+	r := e.Record
 	key := fmt.Sprintf("%s t%s", family, r.Batch)
 	b := g.groups[key]
 	if b == nil {
 		b = &group{
-			Balanced: Balanced{Spec: r.Spec, PlanName: r.PlanName, Batch: r.Batch, Worst: Exact},
-			family:   family,
-			load:     router.NewLoad(r.Spec.Gate.Shape.Experts),
-			good:     make([]bool, r.Spec.Layout.Ranks()),
-			routes:   make([]uint64, r.Spec.Layout.Ranks()),
-			entry:    make([]int, r.Spec.Layout.Ranks()),
+			BatchSurvey: BatchSurvey{Spec: r.Spec, PlanName: r.PlanName, Batch: r.Batch, Worst: Exact},
+			family:      family,
+			load:        router.NewLoad(r.Spec.Gate.Shape.Experts),
+			good:        make([]bool, r.Spec.Layout.Ranks()),
+			routes:      make([]uint64, r.Spec.Layout.Ranks()),
+			entry:       make([]int, r.Spec.Layout.Ranks()),
 		}
 		g.groups[key] = b
 	}
 	r.Batch = b.Batch
-	b.Bytes += l.Bytes
+	b.Bytes += e.Bytes
 	b.Entries++
-	if l.Err != nil {
+	if e.Err != nil {
 		return
 	}
 	if r.Spec.Mode == router.DEP || !slices.Contains(b.good, true) {
@@ -207,11 +208,11 @@ func (g *gatherer) add(i int, l Listed, ids []int32) {
 	b.Worst = b.Worst.Worse(r.Finding.Status)
 }
 
-// finish turns the groups into balances and names the entries that are missing.
-func (g *gatherer) finish(dir string, there []Listed) (balances []Balanced, missing []Listed) {
+// finish turns the groups into batches and names the entries that are missing.
+func (g *gatherer) finish(dir string, there []EntrySurvey) (batches []BatchSurvey, missing []EntrySurvey) {
 	paths := make(map[string]bool, len(there))
-	for _, l := range there {
-		paths[l.Path] = true
+	for _, e := range there {
+		paths[e.Path] = true
 	}
 	groups := slices.SortedFunc(maps.Values(g.groups), func(a, b *group) int {
 		return cmp.Or(
@@ -228,13 +229,13 @@ func (g *gatherer) finish(dir string, there []Listed) (balances []Balanced, miss
 			path := filepath.Join(dir, address(b.Spec.identify(b.PlanName, rank, b.Batch)))
 			if !paths[path] {
 				r := &Record{Spec: b.Spec, PlanName: b.PlanName, Rank: rank, Batch: b.Batch}
-				missing = append(missing, Listed{Path: path, Record: r, Err: fmt.Errorf("%w: want one for each of %d ranks, found none for rank %d", ErrMissing, len(b.good), rank)})
+				missing = append(missing, EntrySurvey{Path: path, Record: r, Err: fmt.Errorf("%w: want one for each of %d ranks, found none for rank %d", ErrMissing, len(b.good), rank)})
 			}
 		}
 		b.weigh()
-		balances = append(balances, b.Balanced)
+		batches = append(batches, b.BatchSurvey)
 	}
-	return balances, missing
+	return batches, missing
 }
 
 // digest is FNV-1a over whole numbers: equal lists have equal digests, and others
@@ -250,7 +251,7 @@ func digest(ids []int32) uint64 {
 // compareRoutes finds the tep ranks that do not route as the first one does. The
 // tokens are the same ones on all of them, so no router would do that: such a plan
 // has no load that could come about.
-func (b *group) compareRoutes(entries []Listed) {
+func (b *group) compareRoutes(entries []EntrySurvey) {
 	first := slices.Index(b.good, true)
 	if b.Spec.Mode != router.TEP || first < 0 {
 		return

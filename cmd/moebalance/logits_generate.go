@@ -171,11 +171,11 @@ func (o *generateOptions) batches() (list []logits.Batch) {
 	return list
 }
 
-func fillCache(c *cobra.Command, cache *logits.Cache, ranks []int, batches []logits.Batch) ([]logits.Written, error) {
+func fillCache(c *cobra.Command, cache *logits.Cache, ranks []int, batches []logits.Batch) ([]logits.Outcome, error) {
 	show, stop := countBar(c.ErrOrStderr(), "entries")
 	defer stop()
 	done, total := 0, len(ranks)*len(batches)
-	list, err := cache.Fill(c.Context(), ranks, batches, func(logits.Written) {
+	list, err := cache.Fill(c.Context(), ranks, batches, func(logits.Outcome) {
 		done++
 		show(done, total)
 	})
@@ -215,7 +215,7 @@ func (o *generateOptions) spec() (logits.Spec, error) {
 	}, nil
 }
 
-func (o *generateOptions) document(s logits.Spec, ranks int, list []logits.Written) output.Document {
+func (o *generateOptions) document(s logits.Spec, ranks int, list []logits.Outcome) output.Document {
 	result := generateResult{
 		SchemaVersion: 1, Kind: "logits generate", Cache: o.cache, Model: s.Model, Method: s.Gate.Method,
 		Shape: s.Gate.Shape, Mode: s.Mode, Ranks: s.Layout.Ranks(), DType: s.DType, Plan: s.Plan,
@@ -253,7 +253,7 @@ func (o *generateOptions) document(s logits.Spec, ranks int, list []logits.Writt
 }
 
 // biasNotes says what a correction bias does to the entries.
-func biasNotes(g router.Gate, list []logits.Written) []string {
+func biasNotes(g router.Gate, list []logits.Outcome) []string {
 	if !g.Method.Biased() {
 		return []string{fmt.Sprintf("%s adds no correction bias: there is nothing to survive", g.Method)}
 	}

@@ -67,14 +67,14 @@ func listDocument(dir string, s logits.Survey) output.Document {
 		}
 	}
 	entries := 0
-	for _, b := range s.Balances {
+	for _, b := range s.Batches {
 		entries += b.Entries
 		result.Balance = append(result.Balance, listedBalance{
 			BatchBalance: b.BatchBalance(), Entries: b.Entries, Bytes: b.Bytes, Status: balanceStatus(b),
 		})
 	}
 	return output.Document{
-		Headline: fmt.Sprintf("%s for %s in %s, %s", router.Count(entries, "entry"), router.Count(len(s.Balances), "batch size"), dir, output.Size(result.Bytes)),
+		Headline: fmt.Sprintf("%s for %s in %s, %s", router.Count(entries, "entry"), router.Count(len(s.Batches), "batch size"), dir, output.Size(result.Bytes)),
 		Tables:   []output.Table{balanceTable(s)}, Notes: result.Warnings, Value: result,
 	}
 }

@@ -69,7 +69,7 @@ func verdict(s logits.Survey) error {
 }
 
 func verifyDocument(dir string, s logits.Survey) output.Document {
-	result := s.Verified()
+	result := s.Verification()
 	var faults [][]any
 	for _, e := range s.Entries {
 		if e.Err != nil {
@@ -78,7 +78,7 @@ func verifyDocument(dir string, s logits.Survey) output.Document {
 	}
 	d := output.Document{Tables: []output.Table{balanceTable(s)}, Value: result}
 	d.Headline = fmt.Sprintf("%s in %s, every one what it says and routed as promised; balance at its floor in %d of %s",
-		router.Count(len(s.Entries), "entry"), dir, result.AtFloor(), router.Count(len(s.Balances), "batch size"))
+		router.Count(len(s.Entries), "entry"), dir, result.AtFloor(), router.Count(len(s.Batches), "batch size"))
 	if failed := len(faults); failed > 0 {
 		d.Headline = fmt.Sprintf("%d of %s in %s failed", failed, router.Count(len(s.Entries), "entry"), dir)
 		d.Tables = append(d.Tables, output.Table{
@@ -99,7 +99,7 @@ func balanceTable(s logits.Survey) output.Table {
 		{Name: "entries", Kind: output.Count}, {Name: "size", Key: "bytes", Kind: output.Bytes}, {Name: "status"},
 	}}
 	var batches []logits.Batch
-	for _, b := range s.Balances {
+	for _, b := range s.Batches {
 		v := b.BatchBalance()
 		batches = append(batches, b.Batch)
 		t.Rows = append(t.Rows, []any{
@@ -121,7 +121,7 @@ func contentText(s logits.Spec) string {
 }
 
 // balanceStatus is the worst status of a batch size's entries, or which are bad.
-func balanceStatus(b logits.Balanced) string {
+func balanceStatus(b logits.BatchSurvey) string {
 	if n := len(b.MissingRanks); n > 0 {
 		return fmt.Sprintf("%d of %d ranks missing or bad (%s)", n, b.Spec.Layout.Ranks(), rangesText(b.MissingRanks))
 	}

@@ -142,7 +142,7 @@ func brokenEntries(in Input) table {
 	return t
 }
 
-func cacheSentence(c *logits.Verified) string {
+func cacheSentence(c *logits.Verification) string {
 	return fmt.Sprintf("The balanced logits reach the floor of both experts and ranks at %d of %s.", c.AtFloor(), router.Count(len(c.Balance), "batch size"))
 }
 

@@ -22,7 +22,7 @@ type Input struct {
 	Name     string
 	Trace    *nsys.Trace
 	Campaign *Campaign
-	Cache    *logits.Verified
+	Cache    *logits.Verification
 	Counts   *Counts
 	Compared *compare.TraceComparison
 }
@@ -35,7 +35,7 @@ var readers = []struct {
 }{
 	{"trace", nsys.SchemaVersion, func(in *Input, b []byte) error { return into(&in.Trace, b) }},
 	{"bench", compare.CampaignSchema, func(in *Input, b []byte) error { return into(&in.Campaign, b) }},
-	{logits.VerifiedKind, logits.VerifiedSchema, func(in *Input, b []byte) error { return into(&in.Cache, b) }},
+	{logits.VerificationKind, logits.VerificationSchema, func(in *Input, b []byte) error { return into(&in.Cache, b) }},
 	{"counts", counts.SchemaVersion, func(in *Input, b []byte) error { return into(&in.Counts, b) }},
 	{"compare", compare.TraceSchema, func(in *Input, b []byte) error { return into(&in.Compared, b) }},
 }

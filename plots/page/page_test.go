@@ -52,8 +52,8 @@ func campaign(gain float64) *Campaign {
 	return &Campaign{CampaignResult: compare.Judge(c)}
 }
 
-func cache() *logits.Verified {
-	return &logits.Verified{SchemaVersion: logits.VerifiedSchema, Kind: logits.VerifiedKind, Balance: []logits.BatchBalance{
+func cache() *logits.Verification {
+	return &logits.Verification{SchemaVersion: logits.VerificationSchema, Kind: logits.VerificationKind, Balance: []logits.BatchBalance{
 		{TokensPerRank: 1, ExpertMaxOverMean: 8, ExpertFloor: 8, RankMaxOverMean: 2, RankFloor: 2, ActiveExperts: 4, ActiveExpertsIdeal: 4, AtFloor: true},
 		{TokensPerRank: 8, ExpertMaxOverMean: 1.5, ExpertFloor: 1, RankMaxOverMean: 1, RankFloor: 1, ActiveExperts: 32, ActiveExpertsIdeal: 32},
 	}}

@@ -60,7 +60,7 @@ func campaignFact(c *Campaign) fact {
 	return fact{"Gain of perfect balance", value, note, verdictMark}
 }
 
-func cacheFact(c *logits.Verified) fact {
+func cacheFact(c *logits.Verification) fact {
 	m := good
 	if c.AtFloor() < len(c.Balance) {
 		m = warn

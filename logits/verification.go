@@ -8,18 +8,18 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// Verified is a survey as the JSON of 'logits verify' carries it.
-type Verified struct {
-	SchemaVersion int             `json:"schema_version"`
-	Kind          string          `json:"kind"` // always VerifiedKind
-	Balance       []BatchBalance  `json:"balance"`
-	Entries       []VerifiedEntry `json:"entries"`
+// Verification is a survey as the JSON of 'logits verify' carries it.
+type Verification struct {
+	SchemaVersion int            `json:"schema_version"`
+	Kind          string         `json:"kind"` // always VerificationKind
+	Balance       []BatchBalance `json:"balance"`
+	Entries       []EntryStatus  `json:"entries"`
 }
 
-// The kind and version of Verified's JSON.
+// The kind and version of Verification's JSON.
 const (
-	VerifiedKind   = "logits verify"
-	VerifiedSchema = 1
+	VerificationKind   = "logits verify"
+	VerificationSchema = 1
 )
 
 // BatchBalance is the balance of one batch over all ranks together; its numbers
@@ -53,9 +53,9 @@ func (b BatchBalance) Tokens() string {
 	return strconv.Itoa(int(b.TokensPerRank))
 }
 
-// VerifiedEntry is one entry. Where the file cannot be read, what it would say
-// is null. Its batch is told as in BatchBalance.
-type VerifiedEntry struct {
+// EntryStatus is what became of one entry. Where the file cannot be read, what it
+// would say is null. Its batch is told as in BatchBalance.
+type EntryStatus struct {
 	Path          string         `json:"path"`
 	Model         *string        `json:"model"`
 	Method        *router.Method `json:"method"`
@@ -73,7 +73,7 @@ type VerifiedEntry struct {
 }
 
 // AtFloor is the number of batch sizes that are as even as can be.
-func (v Verified) AtFloor() (n int) {
+func (v Verification) AtFloor() (n int) {
 	for _, b := range v.Balance {
 		if b.AtFloor {
 			n++
@@ -82,20 +82,20 @@ func (v Verified) AtFloor() (n int) {
 	return n
 }
 
-// Verified is the survey in the form of JSON.
-func (s Survey) Verified() Verified {
-	v := Verified{SchemaVersion: VerifiedSchema, Kind: VerifiedKind, Balance: []BatchBalance{}, Entries: []VerifiedEntry{}}
-	for _, b := range s.Balances {
+// Verification is the survey in the form of JSON.
+func (s Survey) Verification() Verification {
+	v := Verification{SchemaVersion: VerificationSchema, Kind: VerificationKind, Balance: []BatchBalance{}, Entries: []EntryStatus{}}
+	for _, b := range s.Batches {
 		v.Balance = append(v.Balance, b.BatchBalance())
 	}
 	for _, e := range s.Entries {
-		v.Entries = append(v.Entries, e.verified())
+		v.Entries = append(v.Entries, e.status())
 	}
 	return v
 }
 
 // BatchBalance is the balance in the form of JSON.
-func (b Balanced) BatchBalance() BatchBalance {
+func (b BatchSurvey) BatchBalance() BatchBalance {
 	active := router.Undefined()
 	if len(b.MissingRanks) == 0 {
 		active = router.Number(b.Experts.Active)
@@ -110,8 +110,8 @@ func (b Balanced) BatchBalance() BatchBalance {
 	}
 }
 
-func (e Listed) verified() VerifiedEntry {
-	v := VerifiedEntry{Path: e.Path, TokensPerRank: router.Undefined()}
+func (e EntrySurvey) status() EntryStatus {
+	v := EntryStatus{Path: e.Path, TokensPerRank: router.Undefined()}
 	if r := e.Record; r != nil {
 		s, ranks, content := r.Spec, r.Spec.Layout.Ranks(), r.Spec.content()
 		v.Model, v.Method, v.Experts, v.TopK = &s.Model, &s.Gate.Method, &s.Gate.Shape.Experts, &s.Gate.Shape.TopK
@@ -126,7 +126,7 @@ func (e Listed) verified() VerifiedEntry {
 }
 
 // Fault is what is wrong with an entry, without its path; empty for a good one.
-func (e Listed) Fault() string {
+func (e EntrySurvey) Fault() string {
 	if format := new(safetensors.FormatError); errors.As(e.Err, &format) {
 		return format.Fault()
 	}
