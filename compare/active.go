@@ -5,14 +5,15 @@ import (
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/router"
 )
 
 // ActiveExperts is how many experts of a layer each arm was seen to use on the
 // compared ranks, where both sides recorded it.
 type ActiveExperts struct {
-	Layer   int `json:"layer"`
-	Normal  int `json:"normal"`
-	Perfect int `json:"perfect"`
+	Layer   router.Whole `json:"layer"`
+	Normal  int          `json:"normal"`
+	Perfect int          `json:"perfect"`
 }
 
 func activeExperts(normal, perfect *nsys.Trace, ranks []int) []ActiveExperts {
@@ -20,7 +21,7 @@ func activeExperts(normal, perfect *nsys.Trace, ranks []int) []ActiveExperts {
 	rows := []ActiveExperts{}
 	for _, layer := range slices.Sorted(maps.Keys(inNormal)) {
 		if p, ok := inPerfect[layer]; ok {
-			rows = append(rows, ActiveExperts{layer, len(inNormal[layer]), len(p)})
+			rows = append(rows, ActiveExperts{router.Whole(layer), len(inNormal[layer]), len(p)})
 		}
 	}
 	return rows
@@ -34,10 +35,10 @@ func activeByLayer(t *nsys.Trace, ranks []int) map[int]map[int]bool {
 		if !slices.Contains(ranks, e.Rank) || e.Known && e.Slots == 0 || !e.Known && e.Instances == 0 {
 			continue
 		}
-		if active[e.Layer] == nil {
-			active[e.Layer] = map[int]bool{}
+		if active[int(e.Layer)] == nil {
+			active[int(e.Layer)] = map[int]bool{}
 		}
-		active[e.Layer][e.Expert] = true
+		active[int(e.Layer)][e.Expert] = true
 	}
 	return active
 }

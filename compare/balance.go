@@ -8,7 +8,7 @@ import (
 // BalanceChange is the imbalance that each side measured for itself, where both
 // did over as many ranks or experts: max/mean of time or load over ranks or experts, see nsys.ImbalanceStat.
 type BalanceChange struct {
-	Layer    int           `json:"layer"`
+	Layer    router.Whole  `json:"layer"`
 	Level    string        `json:"level"`
 	Quantity string        `json:"quantity"`
 	Normal   router.Number `json:"normal_max_over_mean"`
@@ -19,7 +19,8 @@ type BalanceChange struct {
 // parts: max/mean of 2 ranks and of 4 are not the same quantity.
 func balanceChanges(normal, perfect *nsys.Trace) []BalanceChange {
 	type key struct {
-		layer, parts    int
+		layer           router.Whole
+		parts           int
 		level, quantity string
 	}
 	keyOf := func(s nsys.ImbalanceStat) key { return key{s.Layer, s.Parts, s.Level, s.Quantity} }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/router"
 )
 
 // captured reads one arm of a recorded capture.
@@ -114,7 +115,7 @@ func TestCapturesOfTwoModelsDoNotCompare(t *testing.T) {
 // cells they were made from.
 func conserved(t *testing.T, capture string, normal *nsys.Trace, c TraceComparison) {
 	t.Helper()
-	compared := map[int]bool{}
+	compared := map[router.Whole]bool{}
 	for _, s := range c.Steps {
 		if s.Arm == Normal && s.Compared {
 			compared[s.Step] = true
@@ -157,8 +158,8 @@ func BenchmarkCompareTraces(b *testing.B) {
 	arm := func(name string, hot int64) *nsys.Trace {
 		t := &nsys.Trace{Arm: name}
 		for rank := range 64 {
-			for step := range 20 {
-				for layer := range 61 {
+			for step := range router.Whole(20) {
+				for layer := range router.Whole(61) {
 					for _, phase := range []nsys.Phase{nsys.PhaseRouter, nsys.PhaseDispatch, nsys.PhaseExperts, nsys.PhaseCombine} {
 						t.Cells = append(t.Cells, cell(rank, step, layer, phase, 1000+hot*int64(rank), 100))
 					}

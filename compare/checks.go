@@ -61,9 +61,9 @@ func (c Campaign) checkProof() Check {
 			if p.Arm != arm {
 				continue
 			}
-			seen[p.Rank] = true
+			seen[int(p.Rank)] = true
 			if !p.Proved {
-				unproved(p.Rank, p.Evidence)
+				unproved(int(p.Rank), p.Evidence)
 			}
 		}
 		if len(seen) == 0 {

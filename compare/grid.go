@@ -49,12 +49,12 @@ func newGrid(t *nsys.Trace, ranks, layers []int) *grid {
 			continue
 		}
 		g.allNS += c.TotalNS
-		if seen[c.Step] == nil {
-			seen[c.Step] = attendance{}
+		if seen[int(c.Step)] == nil {
+			seen[int(c.Step)] = attendance{}
 		}
-		seen[c.Step].note(c)
+		seen[int(c.Step)].note(c)
 		has.note(c)
-		if c.Step == nsys.None {
+		if !c.Step.Defined() {
 			g.outsideNS += c.TotalNS
 		}
 	}
@@ -78,7 +78,7 @@ func newGrid(t *nsys.Trace, ranks, layers []int) *grid {
 type attendance map[int]map[int]bool
 
 func (a attendance) note(c nsys.Cell) {
-	for _, layer := range []int{nsys.None, c.Layer} {
+	for _, layer := range []int{nsys.None, int(c.Layer)} {
 		if a[layer] == nil {
 			a[layer] = map[int]bool{}
 		}
@@ -102,9 +102,9 @@ func (g *grid) fill(cells []nsys.Cell) {
 	g.cells = make([]amount, len(g.steps)*len(g.ranks)*len(g.layers)*len(phases))
 	step, rank, layer, phase := places(g.steps), places(g.ranks), places(g.layers), places(phases)
 	for _, c := range cells {
-		s, inSteps := step[c.Step]
+		s, inSteps := step[int(c.Step)]
 		r, inRanks := rank[c.Rank]
-		l, inLayers := layer[c.Layer]
+		l, inLayers := layer[int(c.Layer)]
 		p, known := phase[c.Phase]
 		if !known {
 			p = phase[nsys.PhaseUnknown]
@@ -160,7 +160,7 @@ func (g *grid) skip(arm Arm, n int) []StepTime {
 	experts := g.slowest(expertBlock, workOf)
 	rows := []StepTime{}
 	for s, step := range g.steps {
-		rows = append(rows, StepTime{arm, step, s >= n, router.Number(mean[s]), router.Number(experts[s])})
+		rows = append(rows, StepTime{arm, router.Whole(step), s >= n, router.Number(mean[s]), router.Number(experts[s])})
 	}
 	g.skipped, g.steps = g.steps[:n], g.steps[n:]
 	g.cells = g.cells[n*len(g.ranks)*len(g.layers)*len(phases):]

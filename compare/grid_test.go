@@ -10,7 +10,7 @@ import (
 )
 
 // cell is a short way to write one: work and collective time of a phase.
-func cell(rank, step, layer int, phase nsys.Phase, work, collective int64) nsys.Cell {
+func cell(rank int, step, layer router.Whole, phase nsys.Phase, work, collective int64) nsys.Cell {
 	return nsys.Cell{
 		Rank: rank, Step: step, Layer: layer, Phase: phase, Instances: 1,
 		TotalNS: work + collective, CollectiveNS: collective, BusyNS: work + collective,
@@ -27,7 +27,7 @@ func alternating() (normal, perfect *nsys.Trace) {
 		cell(1, 1, 3, nsys.PhaseExperts, 30, 0), cell(1, 1, 3, nsys.PhaseCombine, 0, 5),
 	}}
 	perfect = &nsys.Trace{Arm: "perfect"}
-	for step := range 3 { // another number of steps: times are per step
+	for step := range router.Whole(3) { // another number of steps: times are per step
 		for rank := range 2 {
 			perfect.Cells = append(perfect.Cells,
 				cell(rank, step, 3, nsys.PhaseExperts, 20, 0), cell(rank, step, 3, nsys.PhaseCombine, 0, 5))
@@ -237,7 +237,7 @@ func TestLostKernelsAreNoZeros(t *testing.T) {
 	}
 	normal.Cells = append(normal.Cells, cell(0, 2, 3, nsys.PhaseExperts, 50, 0))
 	for rank := range 2 {
-		for step := range 3 {
+		for step := range router.Whole(3) {
 			perfect.Cells = append(perfect.Cells, cell(rank, step, 7, nsys.PhaseExperts, 0, 0))
 		}
 	}
@@ -251,7 +251,7 @@ func TestLostKernelsAreNoZeros(t *testing.T) {
 }
 
 func TestStartUpIsLeftOutOfBothArms(t *testing.T) {
-	long := func(trace *nsys.Trace, step int, ns int64) {
+	long := func(trace *nsys.Trace, step router.Whole, ns int64) {
 		for i := range trace.Cells {
 			if c := &trace.Cells[i]; c.Step == step && c.Phase == nsys.PhaseCombine {
 				c.CollectiveNS, c.TotalNS, c.BusyNS = ns, ns, ns
@@ -272,7 +272,7 @@ func TestStartUpIsLeftOutOfBothArms(t *testing.T) {
 	}
 	// Three steps of start-up in one arm leave one of the other's two.
 	normal, perfect = alternating()
-	for step := 3; step < 6; step++ {
+	for step := router.Whole(3); step < 6; step++ {
 		for rank := range 2 {
 			perfect.Cells = append(perfect.Cells, cell(rank, step, 3, nsys.PhaseExperts, 20, 0), cell(rank, step, 3, nsys.PhaseCombine, 0, 5))
 		}
@@ -307,7 +307,7 @@ func TestMedian(t *testing.T) {
 // Time that only one arm has is a row, not nothing.
 func TestPhaseOfOneArm(t *testing.T) {
 	normal, perfect := alternating()
-	for step := range 3 {
+	for step := range router.Whole(3) {
 		for rank := range 2 {
 			perfect.Cells = append(perfect.Cells, cell(rank, step, 3, nsys.PhaseRouter, 7, 0))
 		}

@@ -16,7 +16,7 @@ func proved() []Proof {
 	var p []Proof
 	for _, arm := range Arms {
 		for rank := range 2 {
-			p = append(p, Proof{Arm: arm, Rank: rank, Proved: true, Evidence: "expert counts"})
+			p = append(p, Proof{Arm: arm, Rank: router.Whole(rank), Proved: true, Evidence: "expert counts"})
 		}
 	}
 	return p

@@ -32,7 +32,7 @@ func ranksOf(t *nsys.Trace) []int {
 func layersOf(t *nsys.Trace) []int {
 	seen := map[int]bool{}
 	for _, c := range t.Cells {
-		seen[c.Layer] = true
+		seen[int(c.Layer)] = true
 	}
 	return sorted(seen)
 }

@@ -74,9 +74,9 @@ type PhaseChange struct {
 	PerfectInstances router.Number `json:"perfect_instances"`
 }
 
-// LayerChange is one phase of one layer; Layer is nsys.None outside layers.
+// LayerChange is one phase of one layer; Layer is undefined outside layers.
 type LayerChange struct {
-	Layer int `json:"layer"`
+	Layer router.Whole `json:"layer"`
 	PhaseChange
 }
 
@@ -90,17 +90,17 @@ type RankChange struct {
 
 // StragglerChange is what a layer loses to its slowest rank: the mean over
 // steps of (maximum − mean over ranks) of its work in all phases. Layer is
-// nsys.None for the time outside layers. Undefined where fewer than two ranks
+// undefined for the time outside layers. Undefined where fewer than two ranks
 // are compared.
 type StragglerChange struct {
-	Layer  int    `json:"layer"`
-	Change Change `json:"loss"`
+	Layer  router.Whole `json:"layer"`
+	Change Change       `json:"loss"`
 }
 
 // StepTime is one step of one arm.
 type StepTime struct {
 	Arm      Arm           `json:"arm"`
-	Step     int           `json:"step"`
+	Step     router.Whole  `json:"step"`     // undefined where no range names one
 	Compared bool          `json:"compared"` // false for start-up, which is left out of every other number
 	MeanNS   router.Number `json:"mean_ns"`  // GPU time, mean over ranks
 	// ExpertsNS is the expert work of the slowest rank of each layer.
@@ -248,7 +248,7 @@ func (p pair) layerTimes() []LayerChange {
 	rows := []LayerChange{}
 	for i, layer := range p.normal.layers {
 		for _, row := range p.blocks(i) {
-			rows = append(rows, LayerChange{layer, row})
+			rows = append(rows, LayerChange{router.Whole(layer), row})
 		}
 	}
 	return rows
@@ -273,7 +273,7 @@ func (p pair) rankTimes() []RankChange {
 func (p pair) stragglers() []StragglerChange {
 	rows := []StragglerChange{}
 	for i, layer := range p.normal.layers {
-		rows = append(rows, StragglerChange{layer, changeOf(p.normal.loss(i), p.perfect.loss(i))})
+		rows = append(rows, StragglerChange{router.Whole(layer), changeOf(p.normal.loss(i), p.perfect.loss(i))})
 	}
 	return rows
 }

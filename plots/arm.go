@@ -25,7 +25,7 @@ type Arm struct {
 // stepsByRank are the numbered steps of each rank that has kernels.
 func (a Arm) stepsByRank() map[int]map[int]bool {
 	out := map[int]map[int]bool{}
-	rank, step := nsys.None, nsys.None // neighbouring cells are mostly of one step, and there may be millions
+	rank, step := -1, router.Whole(router.None) // neighbouring cells are mostly of one step, and there may be millions
 	for _, c := range a.Trace.Cells {
 		if out[c.Rank] != nil && c.Rank == rank && c.Step == step {
 			continue
@@ -34,8 +34,8 @@ func (a Arm) stepsByRank() map[int]map[int]bool {
 		if out[rank] == nil {
 			out[rank] = map[int]bool{}
 		}
-		if step != nsys.None {
-			out[rank][step] = true
+		if step.Defined() {
+			out[rank][int(step)] = true
 		}
 	}
 	return out
@@ -75,7 +75,7 @@ func (a Arm) steps() []int {
 
 // stepped reports whether the capture marks steps.
 func (a Arm) stepped() bool {
-	return slices.ContainsFunc(a.Trace.Cells, func(c nsys.Cell) bool { return c.Step != nsys.None })
+	return slices.ContainsFunc(a.Trace.Cells, func(c nsys.Cell) bool { return c.Step.Defined() })
 }
 
 // cells are those of steps, or all where the capture marks no steps.
@@ -86,7 +86,7 @@ func (a Arm) cells() []nsys.Cell {
 	steps := position(a.steps())
 	var out []nsys.Cell
 	for _, c := range a.Trace.Cells {
-		if _, ok := steps[c.Step]; ok {
+		if _, ok := steps[int(c.Step)]; ok {
 			out = append(out, c)
 		}
 	}

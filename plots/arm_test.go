@@ -24,21 +24,21 @@ import (
 // counted over two steps: 50, 100, 150 and 200 slots per step in both layers.
 func small() *nsys.Trace {
 	t := &nsys.Trace{Ranks: []nsys.Rank{{Rank: 0}, {Rank: 1}}}
-	for step, rows := range map[int][2][2]int64{5: {{10, 30}, {20, 20}}, 6: {{30, 10}, {20, 20}}} {
+	for step, rows := range map[router.Whole][2][2]int64{5: {{10, 30}, {20, 20}}, 6: {{30, 10}, {20, 20}}} {
 		for i, row := range rows {
 			for rank, us := range row {
 				t.Cells = append(t.Cells,
-					nsys.Cell{Rank: rank, Step: step, Layer: i + 1, Phase: nsys.PhaseExperts, TotalNS: us * 1000},
-					nsys.Cell{Rank: rank, Step: step, Layer: i + 1, Phase: nsys.PhaseDispatch, TotalNS: 4000, CollectiveNS: 3000})
+					nsys.Cell{Rank: rank, Step: step, Layer: router.Whole(i + 1), Phase: nsys.PhaseExperts, TotalNS: us * 1000},
+					nsys.Cell{Rank: rank, Step: step, Layer: router.Whole(i + 1), Phase: nsys.PhaseDispatch, TotalNS: 4000, CollectiveNS: 3000})
 			}
 		}
 	}
 	t.Cells = append(t.Cells, nsys.Cell{Rank: 0, Step: nsys.None, Layer: nsys.None, Phase: nsys.PhaseOther, TotalNS: 1e6})
-	for layer := 1; layer <= 2; layer++ {
+	for layer := router.Whole(1); layer <= 2; layer++ {
 		for e := range 4 {
 			t.Experts = append(t.Experts, nsys.ExpertStat{
 				Rank: e / 2, Layer: layer, Expert: e, Basis: nsys.Observed, Known: true, Slots: int64(100 * (e + 1)),
-				Stats: nsys.Stats{TotalNS: int64(1000 * (e + 1) * layer)},
+				Stats: nsys.Stats{TotalNS: int64(1000*(e+1)) * int64(layer)},
 			})
 		}
 		t.Imbalance = append(t.Imbalance, nsys.ImbalanceStat{Layer: layer, Level: router.LevelExpert, Quantity: nsys.QuantityLoad, Steps: 2})

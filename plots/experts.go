@@ -57,7 +57,7 @@ func expertAxes(arms []Arm) (layers, experts []int) {
 	seenLayers, seenExperts := map[int]bool{}, map[int]bool{}
 	for _, a := range arms {
 		for _, e := range a.Trace.Experts {
-			seenLayers[e.Layer], seenExperts[e.Expert] = true, true
+			seenLayers[int(e.Layer)], seenExperts[e.Expert] = true, true
 		}
 	}
 	return slices.Sorted(maps.Keys(seenLayers)), slices.Sorted(maps.Keys(seenExperts))
@@ -74,7 +74,7 @@ func expertHeat(arms []Arm, values func(Arm) func(nsys.ExpertStat) float64) Heat
 		value := values(a)
 		for _, e := range a.Trace.Experts {
 			if v := value(e); known(v) {
-				addKnown(&g.Values[rows[e.Layer]][columns[e.Expert]], v)
+				addKnown(&g.Values[rows[int(e.Layer)]][columns[e.Expert]], v)
 			}
 		}
 		s.Grids = append(s.Grids, g)

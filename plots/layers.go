@@ -12,7 +12,7 @@ func LayerLosses(arms ...Arm) BarSpec {
 	seen := map[int]bool{}
 	for _, a := range arms {
 		for _, s := range a.Trace.Stragglers {
-			seen[s.Layer] = true
+			seen[int(s.Layer)] = true
 		}
 	}
 	layers := slices.Sorted(maps.Keys(seen))
@@ -26,7 +26,7 @@ func LayerLosses(arms ...Arm) BarSpec {
 	for _, a := range arms {
 		values := unknowns(len(layers))
 		for _, l := range a.Trace.Stragglers {
-			values[at[l.Layer]] = l.LossNS.Float64()
+			values[at[int(l.Layer)]] = l.LossNS.Float64()
 		}
 		s.Series = append(s.Series, BarSeries{a.Name, values, nan})
 	}

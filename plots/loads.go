@@ -12,8 +12,8 @@ import (
 
 // recordedSteps are the steps over which each layer's slots were counted, which
 // need not be those of the trace. A layer is missing where no load is recorded.
-func recordedSteps(t *nsys.Trace) map[int]float64 {
-	steps := map[int]float64{}
+func recordedSteps(t *nsys.Trace) map[router.Whole]float64 {
+	steps := map[router.Whole]float64{}
 	for _, s := range t.Imbalance {
 		if s.Level == router.LevelExpert && s.Quantity == nsys.QuantityLoad {
 			steps[s.Layer] = float64(s.Steps)

@@ -69,7 +69,7 @@ func (k *Stack) splitWait(a Arm) {
 	}
 	stepped := a.stepped()
 	for _, c := range a.Trace.Cells {
-		if c.Step != nsys.None || !stepped {
+		if c.Step.Defined() || !stepped {
 			inSteps[at[c.Rank]] += float64(c.CollectiveNS)
 		}
 	}

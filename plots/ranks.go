@@ -54,7 +54,7 @@ func RankLoads(arms ...Arm) BarSpec {
 	}
 	for _, a := range arms {
 		values, load := unknowns(len(groups)), a.expertLoad()
-		slots := map[int]int64{}
+		slots := map[router.Whole]int64{}
 		for _, e := range a.Trace.Experts {
 			if v := load(e); known(v) {
 				addKnown(&values[at[e.Rank]], v)
@@ -69,7 +69,7 @@ func RankLoads(arms ...Arm) BarSpec {
 
 // floorSlots is the least that the busiest of n ranks can hold, in a step, of the
 // layers' slots in all of them.
-func floorSlots(slots map[int]int64, steps map[int]float64, n int) float64 {
+func floorSlots(slots map[router.Whole]int64, steps map[router.Whole]float64, n int) float64 {
 	sum := nan
 	for _, layer := range slices.Sorted(maps.Keys(slots)) {
 		if f := router.Floor(slots[layer], n); f.Defined() {
@@ -86,8 +86,8 @@ func RankLayerTimes(arms ...Arm) HeatSpec {
 	seen := map[int]bool{}
 	for _, a := range arms {
 		for _, c := range a.cells() {
-			if c.Phase == nsys.PhaseExperts && c.Layer != nsys.None {
-				seen[c.Layer] = true
+			if c.Phase == nsys.PhaseExperts && c.Layer.Defined() {
+				seen[int(c.Layer)] = true
 			}
 		}
 	}
@@ -103,8 +103,8 @@ func RankLayerTimes(arms ...Arm) HeatSpec {
 	for _, a := range arms {
 		g := unknownGrid(a.Name, layers, columns)
 		for _, c := range a.cells() {
-			if c.Phase == nsys.PhaseExperts && c.Layer != nsys.None {
-				addKnown(&g.Values[rows[c.Layer]][at[c.Rank]], work(c))
+			if c.Phase == nsys.PhaseExperts && c.Layer.Defined() {
+				addKnown(&g.Values[rows[int(c.Layer)]][at[c.Rank]], work(c))
 			}
 		}
 		s.Grids = append(s.Grids, g)

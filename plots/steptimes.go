@@ -32,10 +32,10 @@ func (a Arm) stepTimes() Steps {
 	k := Steps{Name: a.Name, Numbers: numbers, MaxNS: unknowns(len(numbers)), MeanNS: unknowns(len(numbers))}
 	byStep := map[int]map[int]float64{} // step, rank
 	for _, c := range a.Trace.Cells {
-		if byStep[c.Step] == nil {
-			byStep[c.Step] = map[int]float64{}
+		if byStep[int(c.Step)] == nil {
+			byStep[int(c.Step)] = map[int]float64{}
 		}
-		byStep[c.Step][c.Rank] += work(c)
+		byStep[int(c.Step)][c.Rank] += work(c)
 	}
 	at := position(numbers)
 	for _, step := range a.wholeSteps() {

@@ -87,12 +87,12 @@ func rankPoints(a Arm) (c Cloud) {
 	slots, times := map[place]float64{}, map[place]float64{}
 	load := a.expertLoad()
 	for _, e := range a.Trace.Experts {
-		slots[place{e.Layer, e.Rank}] += load(e) // NaN stays NaN
+		slots[place{int(e.Layer), e.Rank}] += load(e) // NaN stays NaN
 	}
 	steps := a.divisor()
 	for _, cell := range a.cells() {
 		if cell.Phase == nsys.PhaseExperts {
-			times[place{cell.Layer, cell.Rank}] += work(cell) / steps
+			times[place{int(cell.Layer), cell.Rank}] += work(cell) / steps
 		}
 	}
 	layers, _ := expertAxes([]Arm{a})

@@ -25,7 +25,7 @@ type profiledArm struct {
 	GPUNS       int64         `json:"gpu_ns"`
 	SeenArm     string        `json:"seen_arm"` // what the traces themselves show: normal, perfect, mixed or nothing
 	Evidence    string        `json:"evidence"` // of that; empty where traces do not know the treatment's switch
-	Layer       *int          `json:"layer"`    // whose time over ranks is most uneven; null where none is known
+	Layer       router.Whole  `json:"layer"`    // whose time over ranks is most uneven; null where none is known
 	MaxOverMean router.Number `json:"rank_time_max_over_mean"`
 	Error       string        `json:"error,omitempty"` // why the exports could not be read
 }
@@ -43,7 +43,7 @@ func readProfiled(ctx context.Context, c *bench.Campaign, keep bool) (arms []pro
 		if len(exports) == 0 {
 			continue
 		}
-		p := profiledArm{Arm: string(arm), Exports: exports, MaxOverMean: router.Undefined(),
+		p := profiledArm{Arm: string(arm), Exports: exports, Layer: router.None, MaxOverMean: router.Undefined(),
 			Summary: filepath.Join(c.Folder, fmt.Sprintf("trace-%s.summary", arm))}
 		t, err := p.read(ctx, nsys.Options{Threshold: defaultThreshold}, keep)
 		switch {
@@ -98,10 +98,7 @@ func (p *profiledArm) take(t *nsys.Trace, treatment bench.Treatment) {
 		p.SeenArm, p.Evidence = t.Arm, t.ArmEvidence // else the traces look for other switches
 	}
 	if o, ok := t.RankTime(); ok {
-		p.MaxOverMean = o.WorstMaxOverMean
-		if o.WorstLayer != nsys.None {
-			p.Layer = &o.WorstLayer
-		}
+		p.Layer, p.MaxOverMean = o.WorstLayer, o.WorstMaxOverMean
 	}
 }
 
@@ -115,11 +112,7 @@ func profiledTable(arms []profiledArm) output.Table {
 		if p.Error != "" {
 			shows = "unreadable: " + p.Error
 		}
-		var layer any
-		if p.Layer != nil {
-			layer = *p.Layer
-		}
-		t.Rows = append(t.Rows, []any{p.Arm, p.Ranks, p.GPUNS, layer, p.MaxOverMean, shows})
+		t.Rows = append(t.Rows, []any{p.Arm, p.Ranks, p.GPUNS, p.Layer, p.MaxOverMean, shows})
 	}
 	return t
 }

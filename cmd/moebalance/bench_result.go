@@ -21,18 +21,18 @@ type benchResult struct {
 
 // campaignState is how far a campaign has come.
 type campaignState struct {
-	Folder       string  `json:"folder"`
-	Treatment    string  `json:"treatment"`
-	Order        string  `json:"order"`
-	Seed         uint64  `json:"seed"`
-	Pairs        int     `json:"pairs"`    // of the design, under the sequential rule at most
-	Launches     int     `json:"launches"` // finished
-	Left         int     `json:"left"`     // still to be launched
-	Sessions     int     `json:"sessions"`
-	Confidence   float64 `json:"confidence"`          // asked for; under the sequential rule of all looks together
-	Looks        []int   `json:"looks"`               // pairs after which the rule looks; empty without it
-	DecidedAfter int     `json:"decided_after_pairs"` // 0 unless a look decided
-	Format       string  `json:"format"`              // of the benchmark's report
+	Folder       string       `json:"folder"`
+	Treatment    string       `json:"treatment"`
+	Order        string       `json:"order"`
+	Seed         uint64       `json:"seed"`
+	Pairs        int          `json:"pairs"`    // of the design, under the sequential rule at most
+	Launches     int          `json:"launches"` // finished
+	Left         int          `json:"left"`     // still to be launched
+	Sessions     int          `json:"sessions"`
+	Confidence   float64      `json:"confidence"`          // asked for; under the sequential rule of all looks together
+	Looks        []int        `json:"looks"`               // pairs after which the rule looks; empty without it
+	DecidedAfter router.Whole `json:"decided_after_pairs"` // undefined unless a look decided
+	Format       string       `json:"format"`              // of the benchmark's report
 }
 
 // judgeProfiled judges what a campaign has so far, the traces of its profiled
@@ -53,7 +53,7 @@ func judgeProfiled(ctx context.Context, c *bench.Campaign, keep bool) (benchResu
 func stateOf(c *bench.Campaign) campaignState {
 	return campaignState{
 		Folder: c.Folder, Treatment: c.Spec.Treatment.Name, Order: string(c.Spec.Design.Order), Seed: c.Spec.Design.Seed, Pairs: c.Spec.Design.Pairs,
-		Launches: c.Finished(), Left: c.Left(), Sessions: c.Sessions, Confidence: c.Spec.Confidence, Looks: c.Looks(), DecidedAfter: c.Decided, Format: c.Format(),
+		Launches: c.Finished(), Left: c.Left(), Sessions: c.Sessions, Confidence: c.Spec.Confidence, Looks: c.Looks(), DecidedAfter: stated(c.Decided), Format: c.Format(),
 	}
 }
 
@@ -128,8 +128,8 @@ func benchNotes(r benchResult) []string {
 	if r.Campaign.Left > 0 {
 		notes = append(notes, fmt.Sprintf("%s still to be done: %s", router.Count(r.Campaign.Left, "launch"), resumeLine(r.Campaign.Folder)))
 	}
-	if r.Campaign.DecidedAfter > 0 {
-		notes = append(notes, fmt.Sprintf("stopped by the sequential rule after %s; the confidence is that of one look", router.Count(r.Campaign.DecidedAfter, "pair")))
+	if r.Campaign.DecidedAfter.Defined() {
+		notes = append(notes, fmt.Sprintf("stopped by the sequential rule after %s; the confidence is that of one look", router.Count(int64(r.Campaign.DecidedAfter), "pair")))
 	}
 	return append(notes, profiledNotes(r.Profiled)...)
 }

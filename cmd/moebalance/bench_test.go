@@ -486,7 +486,7 @@ func TestBenchProfile(t *testing.T) {
 		t.Fatalf("%d profiled arms and %d pairs, want 2 and 6", len(r.Profiled), len(r.Pairs))
 	}
 	for _, p := range r.Profiled {
-		if p.Error != "" || p.Ranks != 4 || p.GPUNS <= 0 || p.Layer == nil || !p.MaxOverMean.Defined() || len(p.Exports) != 4 {
+		if p.Error != "" || p.Ranks != 4 || p.GPUNS <= 0 || !p.Layer.Defined() || !p.MaxOverMean.Defined() || len(p.Exports) != 4 {
 			t.Errorf("%+v, want 4 ranks with times", p)
 		}
 	}
@@ -514,7 +514,7 @@ func TestProfiledArmWithoutLayer(t *testing.T) {
 		"no layers":   {{Level: router.LevelRank, Quantity: nsys.QuantityTime, WorstLayer: nsys.None, WorstMaxOverMean: 1.5}},
 		"expert time": {{Level: router.LevelExpert, Quantity: nsys.QuantityTime, WorstLayer: 3, WorstMaxOverMean: 1.5}},
 	} {
-		p := profiledArm{MaxOverMean: router.Undefined()}
+		p := profiledArm{Layer: router.None, MaxOverMean: router.Undefined()}
 		p.take(&nsys.Trace{Overall: overall}, bench.Treatment{})
 		if text, err := json.Marshal(p); err != nil || !strings.Contains(string(text), `"layer":null`) || p.MaxOverMean.Defined() != (name == "no layers") {
 			t.Errorf("%s: %s, %v", name, text, err)

@@ -39,7 +39,7 @@ func matchTable(m *metrics.Match) output.Table {
 		},
 	}
 	for _, s := range m.Strata {
-		t.Rows = append(t.Rows, []any{orNone(s.Rank), orNone(s.Requests), orNone(s.ContextTokens), orNone(s.GeneratedTokens),
+		t.Rows = append(t.Rows, []any{s.Rank, s.Requests, s.ContextTokens, s.GeneratedTokens,
 			s.NormalSteps, s.PerfectSteps, s.NormalMeanMS, s.PerfectMeanMS, s.NormalMeanMS/s.PerfectMeanMS - 1})
 	}
 	return t

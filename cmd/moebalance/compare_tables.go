@@ -136,8 +136,8 @@ func worstLoss(r compare.TraceComparison) (layer string, share float64, ok bool)
 	return layer, most / fall, most > 0
 }
 
-func layerLabel(layer int) string {
-	if layer == nsys.None {
+func layerLabel(layer router.Whole) string {
+	if !layer.Defined() {
 		return "the time outside layers"
 	}
 	return fmt.Sprintf("layer %d", layer)
@@ -211,7 +211,7 @@ func changedPhases(r compare.TraceComparison) output.Table {
 func changedLayers(r compare.TraceComparison) output.Table {
 	t := changeTable("layers", "Time per step by layer and phase, mean over ranks", []output.Column{{Name: "layer", Kind: output.Count}, {Name: "phase"}, {Name: "kind"}}, slowestColumns...)
 	for _, p := range r.LayerTimes {
-		t.Rows = append(t.Rows, append([]any{orNone(p.Layer), string(p.Phase), timeKind(p.Collective)}, blockCells(p.PhaseChange)...))
+		t.Rows = append(t.Rows, append([]any{p.Layer, string(p.Phase), timeKind(p.Collective)}, blockCells(p.PhaseChange)...))
 	}
 	return t
 }
@@ -219,7 +219,7 @@ func changedLayers(r compare.TraceComparison) output.Table {
 func changedLosses(r compare.TraceComparison) output.Table {
 	t := changeTable("stragglers", "Straggler loss per step: slowest rank − mean, work of all phases", []output.Column{{Name: "layer", Kind: output.Count}})
 	for _, s := range r.Stragglers {
-		t.Rows = append(t.Rows, append([]any{orNone(s.Layer)}, changeCells(s.Change)...))
+		t.Rows = append(t.Rows, append([]any{s.Layer}, changeCells(s.Change)...))
 	}
 	return t
 }
@@ -260,7 +260,7 @@ func balanceChangeTable(r compare.TraceComparison) output.Table {
 		{Name: "layer", Kind: output.Count}, {Name: "level"}, {Name: "of", Key: "quantity"},
 		{Name: "normal", Key: "normal_max_over_mean", Kind: output.Ratio}, {Name: "perfect", Key: "perfect_max_over_mean", Kind: output.Ratio}}}
 	for _, b := range r.Balance {
-		t.Rows = append(t.Rows, []any{orNone(b.Layer), b.Level, b.Quantity, b.Normal, b.Perfect})
+		t.Rows = append(t.Rows, []any{b.Layer, b.Level, b.Quantity, b.Normal, b.Perfect})
 	}
 	return t
 }
@@ -270,7 +270,7 @@ func stepComparisonTable(r compare.TraceComparison) output.Table {
 		{Name: "arm"}, {Name: "step", Kind: output.Count}, {Name: "compared"},
 		timeColumn("GPU time, mean rank", "mean_ns"), timeColumn("experts, slowest rank", "experts_slowest_ns")}}
 	for _, s := range r.Steps {
-		t.Rows = append(t.Rows, []any{string(s.Arm), orNone(s.Step), s.Compared, s.MeanNS, s.ExpertsNS})
+		t.Rows = append(t.Rows, []any{string(s.Arm), s.Step, s.Compared, s.MeanNS, s.ExpertsNS})
 	}
 	return t
 }
@@ -279,7 +279,7 @@ func activeTable(r compare.TraceComparison) output.Table {
 	t := output.Table{Name: "active", Title: "Experts in use", Columns: []output.Column{
 		{Name: "layer", Kind: output.Count}, {Name: "normal", Kind: output.Count}, {Name: "perfect", Kind: output.Count}}}
 	for _, a := range r.Active {
-		t.Rows = append(t.Rows, []any{orNone(a.Layer), a.Normal, a.Perfect})
+		t.Rows = append(t.Rows, []any{a.Layer, a.Normal, a.Perfect})
 	}
 	return t
 }

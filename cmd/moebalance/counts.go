@@ -90,20 +90,19 @@ type countsResult struct {
 }
 
 type countsRecord struct {
-	Source     string `json:"source"`
-	Format     string `json:"format"`
-	Experts    *int   `json:"experts"` // these three are null where the format does not say
-	TopK       *int   `json:"top_k"`
-	Ranks      *int   `json:"ranks"`
-	Iterations int    `json:"iterations"`
-	Layers     int    `json:"layers"`
-	Slots      int64  `json:"slots"`
+	Source     string       `json:"source"`
+	Format     string       `json:"format"`
+	Experts    router.Whole `json:"experts"` // these three are undefined where the format does not say
+	TopK       router.Whole `json:"top_k"`
+	Ranks      router.Whole `json:"ranks"`
+	Iterations int          `json:"iterations"`
+	Layers     int          `json:"layers"`
+	Slots      int64        `json:"slots"`
 }
 
 type countsLayer struct {
 	Source string `json:"source"`
 	counts.LayerBalance
-	Worst *int `json:"worst"` // null without any
 }
 
 type countsSummary struct {
@@ -119,15 +118,6 @@ type countsTraffic struct {
 type countsReported struct {
 	Source string `json:"source"`
 	counts.Reported
-	Step *int64 `json:"step"` // null where the line does not say
-}
-
-// stated is a number, nil where it is the one that stands for unknown.
-func stated[T int | int64](n, unknown T) *T {
-	if n == unknown {
-		return nil
-	}
-	return &n
 }
 
 func (o *countsOptions) run(c *cobra.Command, paths []string) error {
@@ -200,11 +190,11 @@ func (res *countsResult) add(r *counts.Record, o counts.Options) error {
 		return withCode(exitUsage, err)
 	}
 	res.Records = append(res.Records, countsRecord{
-		Source: r.Source, Format: r.Format, Experts: stated(r.Experts, 0), TopK: stated(r.TopK, 0), Ranks: stated(r.Ranks, 0),
+		Source: r.Source, Format: r.Format, Experts: stated(r.Experts), TopK: stated(r.TopK), Ranks: stated(r.Ranks),
 		Iterations: len(r.Iterations()), Layers: len(r.Layers()), Slots: r.Slots(),
 	})
 	for _, l := range layers {
-		res.Imbalance = append(res.Imbalance, countsLayer{r.Source, l, stated(l.Worst, -1)})
+		res.Imbalance = append(res.Imbalance, countsLayer{r.Source, l})
 	}
 	for _, level := range []string{router.LevelRank, router.LevelExpert} {
 		if s := counts.Summarize(layers, level); s.Layers > 0 {
@@ -219,7 +209,7 @@ func (res *countsResult) add(r *counts.Record, o counts.Options) error {
 		res.Traffic = append(res.Traffic, countsTraffic{r.Source, l})
 	}
 	for _, line := range r.Reported {
-		res.Reported = append(res.Reported, countsReported{r.Source, line, stated(line.Step, -1)})
+		res.Reported = append(res.Reported, countsReported{r.Source, line})
 	}
 	res.Warnings = append(append(res.Warnings, r.Warnings...), warnings...)
 	return nil

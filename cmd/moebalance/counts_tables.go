@@ -75,7 +75,7 @@ func (res *countsResult) layerTable() output.Table {
 	for _, l := range res.Imbalance {
 		t.Rows = append(t.Rows, []any{
 			res.label(l.Source), l.Layer, l.Level, l.Steps, l.MaxOverMean, l.Imbalance, l.Balancedness, l.CV, l.Gini,
-			l.Active, l.Floor, l.NullMedian, l.NullP95, l.Flagged, orNone(l.LayerBalance.Worst),
+			l.Active, l.Floor, l.NullMedian, l.NullP95, l.Flagged, l.Worst,
 		})
 	}
 	return t
@@ -110,7 +110,7 @@ func (res *countsResult) reportedTable() output.Table {
 		{Name: "source"}, {Name: "step", Kind: output.Count}, {Name: "balancedness", Kind: output.Ratio}, {Name: "max/mean", Key: "max_over_mean", Kind: output.Ratio},
 	}}
 	for _, line := range res.Reported {
-		t.Rows = append(t.Rows, []any{res.label(line.Source), orNone(line.Reported.Step), line.Balancedness, line.MaxOverMean})
+		t.Rows = append(t.Rows, []any{res.label(line.Source), line.Step, line.Balancedness, line.MaxOverMean})
 	}
 	return t
 }

@@ -67,7 +67,7 @@ func (s statistics) load(threshold float64) (nsys.Recorded, error) {
 	}
 	for _, l := range layers {
 		r.Imbalance = append(r.Imbalance, nsys.ImbalanceStat{
-			Layer: l.Layer, Level: l.Level, Quantity: nsys.QuantityLoad, Steps: l.Steps, Parts: l.Parts,
+			Layer: router.Whole(l.Layer), Level: l.Level, Quantity: nsys.QuantityLoad, Steps: l.Steps, Parts: l.Parts,
 			MaxOverMean: l.MaxOverMean, Imbalance: l.Imbalance, Floor: l.Floor, NullP95: l.NullP95, Flagged: l.Flagged, Worst: l.Worst,
 		})
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
+	"github.com/moebalance/moebalance/router"
 )
 
 // defaultThreshold is the imbalance above which load and time are flagged.
@@ -61,10 +62,10 @@ func (f *resultFlags) write(c *cobra.Command, d output.Document) error {
 	return err
 }
 
-// orNone is the cell of a number that is negative where there is none.
-func orNone[N int | int64](n N) any {
-	if n < 0 {
-		return nil
+// stated is a number of which 0 says that there is none.
+func stated(n int) router.Whole {
+	if n == 0 {
+		return router.None
 	}
-	return n
+	return router.Whole(n)
 }

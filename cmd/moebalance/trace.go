@@ -237,8 +237,8 @@ func traceGate(t *nsys.Trace, limit float64) error {
 
 // layersLabel names what is judged as a layer: without ranges that name layers, all
 // of them are one.
-func layersLabel(layer int) string {
-	if layer == nsys.None {
+func layersLabel(layer router.Whole) string {
+	if !layer.Defined() {
 		return "all layers together"
 	}
 	return fmt.Sprintf("layer %d", layer)

@@ -46,7 +46,7 @@ func traceHeadline(t *nsys.Trace) string {
 	}
 	o, ok := t.RankTime()
 	switch {
-	case ok && o.WorstLayer == nsys.None:
+	case ok && !o.WorstLayer.Defined():
 		return fmt.Sprintf("%s: expert time over %s is %.1f %% uneven, all layers taken together", arm, router.Count(len(t.Ranks), "rank"), 100*o.Imbalance)
 	case ok:
 		return fmt.Sprintf("%s: expert time over %s is %.1f %% uneven on average over %s, %.1f %% in layer %d: %d flagged",
@@ -98,7 +98,7 @@ func imbalanceTable(t *nsys.Trace) output.Table {
 		{Name: "floor", Kind: output.Ratio}, {Name: "null p95", Key: "null_p95", Kind: output.Ratio}, {Name: "flagged"}, {Name: "worst", Kind: output.Count},
 	}}
 	for _, s := range t.Imbalance {
-		out.Rows = append(out.Rows, []any{orNone(s.Layer), s.Level, s.Quantity, s.Steps, s.Parts, s.MaxOverMean, s.Imbalance, s.Floor, s.NullP95, s.Flagged, orNone(s.Worst)})
+		out.Rows = append(out.Rows, []any{s.Layer, s.Level, s.Quantity, s.Steps, s.Parts, s.MaxOverMean, s.Imbalance, s.Floor, s.NullP95, s.Flagged, s.Worst})
 	}
 	return out
 }
@@ -110,7 +110,7 @@ func stragglerTable(t *nsys.Trace) output.Table {
 		{Name: "slowest rank", Key: "worst_rank", Kind: output.Count}, {Name: "in steps", Key: "worst_steps", Kind: output.Count},
 	}}
 	for _, s := range t.Stragglers {
-		out.Rows = append(out.Rows, []any{orNone(s.Layer), s.Steps, s.LossNS, s.MeanNS, s.MaxNS, orNone(s.WorstRank), s.WorstSteps})
+		out.Rows = append(out.Rows, []any{s.Layer, s.Steps, s.LossNS, s.MeanNS, s.MaxNS, s.WorstRank, s.WorstSteps})
 	}
 	return out
 }
@@ -120,7 +120,7 @@ func phaseTable(t *nsys.Trace) output.Table {
 		{Name: "rank", Kind: output.Count}, {Name: "layer", Kind: output.Count}, {Name: "phase"}, {Name: "collective", Key: "collective_ns", Kind: output.Duration},
 	}, statColumns("kernels")...)}
 	for _, s := range t.Phases {
-		out.Rows = append(out.Rows, append([]any{s.Rank, orNone(s.Layer), string(s.Phase), s.CollectiveNS}, statCells(s.Stats)...))
+		out.Rows = append(out.Rows, append([]any{s.Rank, s.Layer, string(s.Phase), s.CollectiveNS}, statCells(s.Stats)...))
 	}
 	return out
 }
@@ -190,7 +190,7 @@ func collectiveTable(t *nsys.Trace) output.Table {
 		{Name: "total", Key: "total_ns", Kind: output.Duration}, {Name: "wait", Key: "wait_ns", Kind: output.Duration}, {Name: "transfer", Key: "transfer_ns", Kind: output.Duration},
 	}}
 	for _, s := range t.Collectives {
-		out.Rows = append(out.Rows, []any{s.Rank, orNone(s.Layer), string(s.Phase), s.Instances, s.TotalNS, s.WaitNS, s.TransferNS})
+		out.Rows = append(out.Rows, []any{s.Rank, s.Layer, string(s.Phase), s.Instances, s.TotalNS, s.WaitNS, s.TransferNS})
 	}
 	return out
 }
@@ -204,7 +204,7 @@ func expertTable(t *nsys.Trace) output.Table {
 		if s.Known {
 			slots = s.Slots
 		}
-		out.Rows = append(out.Rows, append([]any{orNone(s.Layer), s.Expert, s.Rank, string(s.Basis), slots}, statCells(s.Stats)...))
+		out.Rows = append(out.Rows, append([]any{s.Layer, s.Expert, s.Rank, string(s.Basis), slots}, statCells(s.Stats)...))
 	}
 	return out
 }
@@ -233,7 +233,7 @@ func cellTable(t *nsys.Trace) output.Table {
 		{Name: "total", Key: "total_ns", Kind: output.Duration}, {Name: "collective", Key: "collective_ns", Kind: output.Duration}, {Name: "busy", Key: "busy_ns", Kind: output.Duration},
 	}}
 	for _, c := range t.Cells {
-		out.Rows = append(out.Rows, []any{c.Rank, orNone(c.Step), orNone(c.Layer), string(c.Phase), c.Instances, c.TotalNS, c.CollectiveNS, c.BusyNS})
+		out.Rows = append(out.Rows, []any{c.Rank, c.Step, c.Layer, string(c.Phase), c.Instances, c.TotalNS, c.CollectiveNS, c.BusyNS})
 	}
 	return out
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/moebalance/moebalance/router"
 )
 
 // standing is what a claim amounts to.
@@ -73,7 +75,7 @@ func (c *Campaign) TracesToCome() TraceProof {
 // proof is the claim as evidence for or against its arm. Traces stand in where the
 // launches themselves say nothing, and never against what they say.
 func (c claim) proof(traces TraceProof) Proof {
-	p := Proof{Arm: c.arm, Rank: c.rank, Proved: c.doubt() == 0, Evidence: c.evidence}
+	p := Proof{Arm: c.arm, Rank: router.Whole(c.rank), Proved: c.doubt() == 0, Evidence: c.evidence}
 	if c.standing == unproved && traces.Evidence != "" {
 		p.Proved, p.Evidence = traces.Proved, c.evidence+"; "+traces.Evidence
 	}

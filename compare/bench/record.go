@@ -122,14 +122,14 @@ type Found struct {
 // Proof is the evidence that one rank ran the arm it should have, in every counted
 // launch: balanced routing in the perfect arm, and not in the normal one.
 type Proof struct {
-	Arm      Arm    `json:"arm"`
-	Rank     int    `json:"rank"` // AllRanks where the evidence covers all together, or names none
-	Proved   bool   `json:"proved"`
-	Evidence string `json:"evidence"` // one line: what was seen, or what was missing
+	Arm      Arm          `json:"arm"`
+	Rank     router.Whole `json:"rank"` // AllRanks where the evidence covers all together, or names none
+	Proved   bool         `json:"proved"`
+	Evidence string       `json:"evidence"` // one line: what was seen, or what was missing
 }
 
 // AllRanks is the rank of evidence that covers all ranks of an arm together.
-const AllRanks = -1
+const AllRanks = router.None
 
 // CheckStatus is the outcome of a check.
 type CheckStatus string

@@ -38,7 +38,7 @@ type LayerBalance struct {
 	NullP95      router.Number `json:"null_p95"`    // both of max_over_mean as it stands here: of a mean over as many steps
 	NullActive   router.Number `json:"null_active"` // expert level only
 	Flagged      bool          `json:"flagged"`     // see router.Flagged
-	Worst        int           `json:"worst"`       // the part that is the largest in most steps, the lowest one on a tie; −1 without any
+	Worst        router.Whole  `json:"worst"`       // the part that is the largest in most steps, the lowest one on a tie; undefined without any
 	WorstSteps   int           `json:"worst_steps"` // in how many
 }
 
@@ -50,7 +50,7 @@ type Summary struct {
 	MaxOverMean  router.Number `json:"max_over_mean"`
 	Imbalance    router.Number `json:"imbalance"`
 	Balancedness router.Number `json:"balancedness"`
-	WorstLayer   int           `json:"worst_layer"` // of the largest max_over_mean, the lowest one on a tie; −1 without any
+	WorstLayer   router.Whole  `json:"worst_layer"` // of the largest max_over_mean, the lowest one on a tie; undefined without any
 	WorstMax     router.Number `json:"worst_max_over_mean"`
 	WorstFloor   router.Number `json:"worst_floor"` // of that layer
 }
@@ -84,7 +84,7 @@ func (r *Record) Imbalance(o Options) ([]LayerBalance, []Warning, error) {
 // Summarize averages the layers of one level.
 func Summarize(layers []LayerBalance, level string) Summary {
 	s := Summary{
-		Level: level, WorstLayer: -1, WorstMax: router.Undefined(), WorstFloor: router.Undefined(),
+		Level: level, WorstLayer: router.None, WorstMax: router.Undefined(), WorstFloor: router.Undefined(),
 		MaxOverMean: router.Undefined(), Imbalance: router.Undefined(), Balancedness: router.Undefined(),
 	}
 	var most, balancedness router.Number
@@ -98,8 +98,8 @@ func Summarize(layers []LayerBalance, level string) Summary {
 		if l.Flagged {
 			s.Flagged++
 		}
-		if s.WorstLayer < 0 || l.MaxOverMean > s.WorstMax {
-			s.WorstLayer, s.WorstMax, s.WorstFloor = l.Layer, l.MaxOverMean, l.Floor
+		if !s.WorstLayer.Defined() || l.MaxOverMean > s.WorstMax {
+			s.WorstLayer, s.WorstMax, s.WorstFloor = router.Whole(l.Layer), l.MaxOverMean, l.Floor
 		}
 	}
 	if n := router.Number(s.Layers); n > 0 {
@@ -116,7 +116,7 @@ type mean struct {
 }
 
 func newMean(layer int, level string) *mean {
-	return &mean{LayerBalance: LayerBalance{Layer: layer, Level: level, Worst: -1}}
+	return &mean{LayerBalance: LayerBalance{Layer: layer, Level: level, Worst: router.None}}
 }
 
 // add adds one step; the zero values of LayerBalance serve as running sums. The
@@ -157,7 +157,7 @@ func (m *mean) balance(threshold float64) LayerBalance {
 	out.Flagged = router.Flagged(out.MaxOverMean, out.Floor, out.NullP95, threshold)
 	for part, steps := range m.worst {
 		if steps > out.WorstSteps {
-			out.Worst, out.WorstSteps = part, steps
+			out.Worst, out.WorstSteps = router.Whole(part), steps
 		}
 	}
 	return out

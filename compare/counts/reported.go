@@ -16,7 +16,7 @@ import (
 // and several of its releases reduced over the wrong axis; vllm-ascend prints
 // the mean over layers of max/mean.
 type Reported struct {
-	Step         int64         `json:"step"` // −1 where the line does not say
+	Step         router.Whole  `json:"step"` // undefined where the line does not say
 	Balancedness router.Number `json:"balancedness"`
 	MaxOverMean  router.Number `json:"max_over_mean"` // its inverse, or the other way round
 }
@@ -39,7 +39,7 @@ func readLog(path string, content []byte) (*Record, error) {
 	lines.Buffer(nil, 1<<24)
 	for n := 1; lines.Scan(); n++ {
 		text := lines.Text()
-		step, inverse := int64(-1), false
+		step, inverse := int64(router.None), false
 		var value string
 		if m := logSGLang.FindStringSubmatch(text); m != nil {
 			step, _ = strconv.ParseInt(m[1], 10, 64)
@@ -60,7 +60,7 @@ func readLog(path string, content []byte) (*Record, error) {
 			idle++
 			continue
 		}
-		line := Reported{Step: step, Balancedness: router.Number(v), MaxOverMean: router.Number(1 / v)}
+		line := Reported{Step: router.Whole(step), Balancedness: router.Number(v), MaxOverMean: router.Number(1 / v)}
 		if inverse {
 			line.Balancedness, line.MaxOverMean = line.MaxOverMean, line.Balancedness
 		}

@@ -26,16 +26,16 @@ func (r *reduction) loadExperts() {
 	observed := map[[2]int]bool{} // rank and layer
 	for i := range r.trace.Experts {
 		e := &r.trace.Experts[i]
-		observed[[2]int{e.Rank, e.Layer}] = true
-		if l, ok := r.options.Recorded.Load[e.Layer]; ok && e.Expert < len(l.PerExpert) {
+		observed[[2]int{e.Rank, int(e.Layer)}] = true
+		if l, ok := r.options.Recorded.Load[int(e.Layer)]; ok && e.Expert < len(l.PerExpert) {
 			e.Slots, e.Known = l.PerExpert[e.Expert], true
 		}
 	}
 	grouped := map[[2]int][]int64{} // compute time per step
 	var order [][2]int
 	for _, c := range r.trace.Cells {
-		key := [2]int{c.Rank, c.Layer}
-		if c.Phase != PhaseExperts || c.Layer == None || observed[key] {
+		key := [2]int{c.Rank, int(c.Layer)}
+		if c.Phase != PhaseExperts || !c.Layer.Defined() || observed[key] {
 			continue
 		}
 		if grouped[key] == nil {
@@ -89,7 +89,7 @@ func (r *reduction) allocate(rank, layer int, steps []int64) bool {
 	}
 	for i, e := range held {
 		r.trace.Experts = append(r.trace.Experts, ExpertStat{
-			Rank: rank, Layer: layer, Expert: int(e), Basis: Allocated, Slots: slots[i], Known: true, Stats: StatsOf(times[i]),
+			Rank: rank, Layer: router.Whole(layer), Expert: int(e), Basis: Allocated, Slots: slots[i], Known: true, Stats: StatsOf(times[i]),
 		})
 	}
 	return true

@@ -99,7 +99,7 @@ func (p part) collectiveStats(order []venue, meetings map[venue][]meeting, arriv
 		if !ok {
 			at = len(stats)
 			index[g] = at
-			stats = append(stats, CollectiveStat{Rank: p.rank.Rank, Layer: int(v.Layer), Phase: v.Phase})
+			stats = append(stats, CollectiveStat{Rank: p.rank.Rank, Layer: router.Whole(v.Layer), Phase: v.Phase})
 		}
 		s := &stats[at]
 		last, known := arrivals[v]

@@ -11,8 +11,8 @@ import (
 func (r *reduction) fitLayers() error {
 	worked, recorded := map[int]bool{}, map[int]bool{}
 	for _, c := range r.trace.Cells {
-		if c.Phase == PhaseExperts && c.Layer != None {
-			worked[c.Layer] = true
+		if c.Phase == PhaseExperts && c.Layer.Defined() {
+			worked[int(c.Layer)] = true
 		}
 	}
 	for layer, load := range r.options.Recorded.Load {
@@ -76,8 +76,8 @@ func (r *reduction) tooDeep(worked map[int]bool, idle []int) bool {
 	}
 	onRank := map[[2]int]bool{}
 	for _, c := range r.trace.Cells {
-		if c.Phase == PhaseExperts && c.Layer != None {
-			onRank[[2]int{c.Rank, c.Layer}] = true
+		if c.Phase == PhaseExperts && c.Layer.Defined() {
+			onRank[[2]int{c.Rank, int(c.Layer)}] = true
 		}
 	}
 	single := func(e Export) bool {

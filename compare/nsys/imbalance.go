@@ -20,8 +20,8 @@ type grid [][]int64
 
 // steps lists the steps that every rank has, and how many only some ranks have.
 // Without step ranges the whole capture is one step, None.
-func (r *reduction) steps() (common []int, partial int) {
-	ranks := map[int]map[int]bool{}
+func (r *reduction) steps() (common []router.Whole, partial int) {
+	ranks := map[router.Whole]map[int]bool{}
 	for _, c := range r.trace.Cells {
 		if ranks[c.Step] == nil {
 			ranks[c.Step] = map[int]bool{}
@@ -43,14 +43,14 @@ func (r *reduction) steps() (common []int, partial int) {
 
 // counted reports whether a layer's time is judged. Without any layer ranges all
 // of a step is one layer, None.
-func (r *reduction) counted(layer int) bool { return layer != None || !r.layered }
+func (r *reduction) counted(layer router.Whole) bool { return layer.Defined() || !r.layered }
 
 // lookForRanges warns where the ranges do not give steps or layers.
 func (r *reduction) lookForRanges() {
 	stepped := false
 	for _, c := range r.trace.Cells {
-		r.layered = r.layered || c.Layer != None
-		stepped = stepped || c.Step != None
+		r.layered = r.layered || c.Layer.Defined()
+		stepped = stepped || c.Step.Defined()
 	}
 	if slices.ContainsFunc(r.parts, func(p part) bool { return len(p.graphs) > 0 }) {
 		return // the ranges may be there, and what ran inside them is hidden
@@ -68,11 +68,11 @@ func (r *reduction) lookForRanges() {
 
 // otherLayers is the first two ranks that have different layers, nil if none have.
 func (r *reduction) otherLayers() []int {
-	layers := map[int]map[int]bool{}
+	layers := map[int]map[router.Whole]bool{}
 	for _, c := range r.trace.Cells {
-		if c.Layer != None {
+		if c.Layer.Defined() {
 			if layers[c.Rank] == nil {
-				layers[c.Rank] = map[int]bool{}
+				layers[c.Rank] = map[router.Whole]bool{}
 			}
 			layers[c.Rank][c.Layer] = true
 		}
@@ -90,7 +90,7 @@ func (r *reduction) otherLayers() []int {
 // any phase in a step in which others ran the layer did not do nothing: its kernels
 // were lost, and the step is left out.
 type layerGrid struct {
-	layer int
+	layer router.Whole
 	ranks []int
 	times grid
 	lost  int // steps left out
@@ -100,7 +100,7 @@ type layerGrid struct {
 // all ranks have.
 func (r *reduction) layerGrids(counts func(Phase) bool) []layerGrid {
 	steps, _ := r.steps()
-	byLayer := map[int]*layerGrid{}
+	byLayer := map[router.Whole]*layerGrid{}
 	for _, c := range r.trace.Cells {
 		if !r.counted(c.Layer) {
 			continue
@@ -114,7 +114,7 @@ func (r *reduction) layerGrids(counts func(Phase) bool) []layerGrid {
 			g.ranks = append(g.ranks, c.Rank) // cells come in rank order
 		}
 	}
-	ran := map[int][][]bool{}
+	ran := map[router.Whole][][]bool{}
 	for layer, g := range byLayer {
 		for range steps {
 			g.times = append(g.times, make([]int64, len(g.ranks)))
@@ -198,7 +198,7 @@ func (r *reduction) overall() {
 				if s.Flagged {
 					o.Flagged++
 				}
-				if o.WorstLayer == None || s.MaxOverMean > o.WorstMaxOverMean {
+				if !o.WorstLayer.Defined() || s.MaxOverMean > o.WorstMaxOverMean {
 					o.WorstLayer, o.WorstMaxOverMean = s.Layer, s.MaxOverMean
 				}
 			}
@@ -218,7 +218,7 @@ type tally struct {
 	worst []int // steps in which each is the largest
 }
 
-func newTally(layer int, level string, parts []int) *tally {
+func newTally(layer router.Whole, level string, parts []int) *tally {
 	return &tally{ImbalanceStat{Layer: layer, Level: level, Quantity: QuantityTime, Parts: len(parts)}, parts, make([]int, len(parts))}
 }
 
@@ -239,7 +239,7 @@ func (r *reduction) addImbalance(t *tally) {
 	s.MaxOverMean /= router.Number(s.Steps)
 	s.Imbalance = s.MaxOverMean - 1
 	s.Floor, s.NullP95 = router.Undefined(), router.Undefined()
-	s.Worst = t.parts[slices.Index(t.worst, slices.Max(t.worst))]
+	s.Worst = router.Whole(t.parts[slices.Index(t.worst, slices.Max(t.worst))])
 	s.Flagged = router.Flagged(s.MaxOverMean, s.Floor, s.NullP95, r.options.Threshold)
 	r.trace.Imbalance = append(r.trace.Imbalance, s)
 }
@@ -265,7 +265,7 @@ func (r *reduction) sumExperts() {
 	var list []expertTime
 	for _, d := range r.digests {
 		for i, at := range d.places {
-			if len(ns[d]) > 0 && ns[d][i] > 0 && at.Expert != None && r.counted(int(at.Layer)) {
+			if len(ns[d]) > 0 && ns[d][i] > 0 && at.Expert != None && r.counted(router.Whole(at.Layer)) {
 				list = append(list, expertTime{at, ns[d][i]})
 			}
 		}
@@ -290,7 +290,7 @@ func (r *reduction) expertImbalance() {
 	row := make([]int64, len(experts))
 	for len(list) > 0 {
 		layer := list[0].Layer
-		t := newTally(int(layer), router.LevelExpert, experts)
+		t := newTally(router.Whole(layer), router.LevelExpert, experts)
 		for len(list) > 0 && list[0].Layer == layer {
 			step := list[0].Step
 			clear(row)
@@ -298,7 +298,7 @@ func (r *reduction) expertImbalance() {
 				at, _ := slices.BinarySearch(experts, int(list[0].Expert))
 				row[at] += list[0].ns
 			}
-			if _, ok := slices.BinarySearch(steps, int(step)); ok {
+			if _, ok := slices.BinarySearch(steps, router.Whole(step)); ok {
 				t.add(row)
 			}
 		}
@@ -359,7 +359,7 @@ func (r *reduction) recordedExperts() map[int]bool {
 func (r *reduction) expertSpan(part int) (first, end int) {
 	for place, sum := range r.sums[part] {
 		at := r.parts[part].of.places[place]
-		if sum == 0 || at.Expert == None || !r.counted(int(at.Layer)) {
+		if sum == 0 || at.Expert == None || !r.counted(router.Whole(at.Layer)) {
 			continue
 		}
 		if first == end {
@@ -396,7 +396,7 @@ func (r *reduction) stragglers() {
 		if n := float64(s.Steps); n > 0 {
 			s.LossNS, s.MeanNS, s.MaxNS = router.Number((most-mean)/n), router.Number(mean/n), router.Number(most/n)
 			s.WorstSteps = slices.Max(worst)
-			s.WorstRank = parts[slices.Index(worst, s.WorstSteps)]
+			s.WorstRank = router.Whole(parts[slices.Index(worst, s.WorstSteps)])
 		}
 		r.trace.Stragglers = append(r.trace.Stragglers, s)
 	}

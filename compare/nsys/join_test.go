@@ -10,7 +10,7 @@ import (
 )
 
 // phaseTime is the time of one rank, layer and phase.
-func phaseTime(trace *Trace, rank, layer int, phase Phase) int64 {
+func phaseTime(trace *Trace, rank int, layer router.Whole, phase Phase) int64 {
 	for _, p := range trace.Phases {
 		if p.Rank == rank && p.Layer == layer && p.Phase == phase {
 			return p.TotalNS
@@ -28,7 +28,7 @@ func TestJoinTraps(t *testing.T) {
 		what    string
 		make    func(*fixture)
 		warning string
-		layer   int
+		layer   router.Whole
 		phase   Phase
 		want    int64 // ns on rank 0
 	}{

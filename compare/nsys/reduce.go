@@ -181,11 +181,11 @@ func (p part) cells(of *cellGroups) (cells []Cell, phases []PhaseStat) {
 	g := groupDurations([][]event{p.events}, len(phases), func(_ int, e *event) int32 { return of.phaseOf[of.cellOf[e.place]] })
 	for i, at := range of.cells {
 		c := &cells[i]
-		c.Rank, c.Step, c.Layer, c.Phase, c.BusyNS = p.rank.Rank, int(at.Step), int(at.Layer), at.Phase, cellBusy[i].ns
+		c.Rank, c.Step, c.Layer, c.Phase, c.BusyNS = p.rank.Rank, router.Whole(at.Step), router.Whole(at.Layer), at.Phase, cellBusy[i].ns
 	}
 	for i, at := range of.phases {
 		s := &phases[i]
-		s.Rank, s.Layer, s.Phase, s.Stats = p.rank.Rank, int(at.Layer), at.Phase, g.stats(i)
+		s.Rank, s.Layer, s.Phase, s.Stats = p.rank.Rank, router.Whole(at.Layer), at.Phase, g.stats(i)
 	}
 	// places of other ranks in the same export have no kernels here
 	cells = slices.DeleteFunc(cells, func(c Cell) bool { return c.Instances == 0 })
@@ -316,7 +316,7 @@ func (p part) experts(groups *expertGroups) (list []ExpertStat) {
 	})
 	for i, at := range groups.experts {
 		if s := g.stats(i); s.Instances > 0 {
-			list = append(list, ExpertStat{Rank: p.rank.Rank, Layer: int(at.Layer), Expert: int(at.Expert), Basis: Observed, Stats: s})
+			list = append(list, ExpertStat{Rank: p.rank.Rank, Layer: router.Whole(at.Layer), Expert: int(at.Expert), Basis: Observed, Stats: s})
 		}
 	}
 	return list

@@ -304,7 +304,7 @@ func TestTorchTracesOfH200s(t *testing.T) {
 	layers := map[[2]int]bool{}
 	for _, e := range loop.Experts {
 		equal(t, "basis", e.Basis, Observed)
-		layers[[2]int{e.Layer, e.Rank}] = true
+		layers[[2]int{int(e.Layer), e.Rank}] = true
 		if e.Expert/16 != e.Rank {
 			t.Errorf("expert %d of 32 on rank %d of 2", e.Expert, e.Rank)
 		}

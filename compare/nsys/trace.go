@@ -48,8 +48,9 @@ const (
 	Allocated Basis = "allocated"
 )
 
-// None is the layer, step or expert of time that belongs to none.
-const None = -1
+// None is the layer, step or expert of time that belongs to none; as a Whole it is
+// undefined.
+const None = router.None
 
 // Trace is what one or several exports say, reduced. Its JSON keys are a
 // contract; DESIGN and README list them.
@@ -152,9 +153,9 @@ type KernelStat struct {
 
 // PhaseStat is the kernel time of one rank, layer and phase over all steps.
 type PhaseStat struct {
-	Rank  int   `json:"rank"`
-	Layer int   `json:"layer"` // None outside every layer
-	Phase Phase `json:"phase"`
+	Rank  int          `json:"rank"`
+	Layer router.Whole `json:"layer"` // undefined outside every layer
+	Phase Phase        `json:"phase"`
 	// CollectiveNS is the part of TotalNS in collective kernels, which is
 	// mostly waiting for the slowest rank and never counts as work.
 	CollectiveNS int64 `json:"collective_ns"`
@@ -164,24 +165,24 @@ type PhaseStat struct {
 // Cell is the kernel time of one rank, step, layer and phase: the grain at
 // which arms are compared and imbalance is computed.
 type Cell struct {
-	Rank         int   `json:"rank"`
-	Step         int   `json:"step"`
-	Layer        int   `json:"layer"`
-	Phase        Phase `json:"phase"`
-	Instances    int64 `json:"instances"`
-	TotalNS      int64 `json:"total_ns"`
-	CollectiveNS int64 `json:"collective_ns"`
-	BusyNS       int64 `json:"busy_ns"`
+	Rank         int          `json:"rank"`
+	Step         router.Whole `json:"step"`
+	Layer        router.Whole `json:"layer"`
+	Phase        Phase        `json:"phase"`
+	Instances    int64        `json:"instances"`
+	TotalNS      int64        `json:"total_ns"`
+	CollectiveNS int64        `json:"collective_ns"`
+	BusyNS       int64        `json:"busy_ns"`
 }
 
 // ExpertStat is the kernel time of one expert on one rank over all steps.
 type ExpertStat struct {
-	Rank   int   `json:"rank"`
-	Layer  int   `json:"layer"`
-	Expert int   `json:"expert"`
-	Basis  Basis `json:"basis"`
-	Slots  int64 `json:"slots"` // recorded load; with Known false not recorded, 0 here and null in JSON
-	Known  bool  `json:"slots_known"`
+	Rank   int          `json:"rank"`
+	Layer  router.Whole `json:"layer"`
+	Expert int          `json:"expert"`
+	Basis  Basis        `json:"basis"`
+	Slots  int64        `json:"slots"` // recorded load; with Known false not recorded, 0 here and null in JSON
+	Known  bool         `json:"slots_known"`
 	Stats
 }
 
@@ -202,7 +203,7 @@ func (e ExpertStat) MarshalJSON() ([]byte, error) {
 // mean over steps of each step's max/mean: never the ratio of sums, in which a
 // hot rank that alternates would cancel.
 type ImbalanceStat struct {
-	Layer       int           `json:"layer"`    // None where no range names a layer and all count as one
+	Layer       router.Whole  `json:"layer"`    // undefined where no range names a layer and all count as one
 	Level       string        `json:"level"`    // "rank" or "expert"
 	Quantity    string        `json:"quantity"` // "time" or "load"
 	Steps       int           `json:"steps"`
@@ -212,7 +213,7 @@ type ImbalanceStat struct {
 	Floor       router.Number `json:"floor"`    // load only
 	NullP95     router.Number `json:"null_p95"` // load only, where the shape is known
 	Flagged     bool          `json:"flagged"`  // imbalance beyond the threshold above the floor (and, for load, above the null)
-	Worst       int           `json:"worst"`    // the rank or expert that is the maximum in most steps; the lowest on a tie
+	Worst       router.Whole  `json:"worst"`    // the rank or expert that is the maximum in most steps; the lowest on a tie
 }
 
 // OverallStat is an imbalance over layers: the mean of the layers' means, and
@@ -224,7 +225,7 @@ type OverallStat struct {
 	Flagged          int           `json:"flagged_layers"`
 	MaxOverMean      router.Number `json:"max_over_mean"`
 	Imbalance        router.Number `json:"imbalance"`
-	WorstLayer       int           `json:"worst_layer"`
+	WorstLayer       router.Whole  `json:"worst_layer"`
 	WorstMaxOverMean router.Number `json:"worst_max_over_mean"`
 }
 
@@ -243,12 +244,12 @@ func (t *Trace) RankTime() (o OverallStat, ok bool) {
 // collectives left out. Nanoseconds per step. Undefined without a step that all
 // ranks have.
 type StragglerStat struct {
-	Layer      int           `json:"layer"`
+	Layer      router.Whole  `json:"layer"`
 	Steps      int           `json:"steps"`
 	LossNS     router.Number `json:"loss_ns"`
 	MeanNS     router.Number `json:"mean_ns"`
 	MaxNS      router.Number `json:"max_ns"`
-	WorstRank  int           `json:"worst_rank"`
+	WorstRank  router.Whole  `json:"worst_rank"`
 	WorstSteps int           `json:"worst_steps"` // in how many steps WorstRank was the slowest
 }
 
@@ -257,7 +258,7 @@ type StragglerStat struct {
 // ranks cannot be aligned.
 type CollectiveStat struct {
 	Rank       int           `json:"rank"`
-	Layer      int           `json:"layer"`
+	Layer      router.Whole  `json:"layer"`
 	Phase      Phase         `json:"phase"`
 	Instances  int64         `json:"instances"`
 	TotalNS    int64         `json:"total_ns"`

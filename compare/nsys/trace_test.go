@@ -189,7 +189,7 @@ func TestGraphs(t *testing.T) {
 	// 2 grouped GEMMs × 3 layers × 4 replays = 24 in all,
 	// every one in a layer's phase experts of a step
 	var experts int64
-	steps := map[int]int64{}
+	steps := map[router.Whole]int64{}
 	for _, c := range node.Cells {
 		if c.Phase == PhaseExperts {
 			experts += c.TotalNS

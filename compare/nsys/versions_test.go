@@ -102,7 +102,7 @@ func TestVersionsAreTheSameTrace(t *testing.T) {
 			// kernel i takes 10 + i ns in layer i
 			want := []Phase{PhaseRouter, PhaseDispatch, PhaseExperts, PhaseCombine, PhaseExperts, PhaseRouter}
 			for i, c := range trace.Cells {
-				if c.Layer != i || c.Step != 4 || c.Phase != want[i] || c.TotalNS != int64(10+i) {
+				if int(c.Layer) != i || c.Step != 4 || c.Phase != want[i] || c.TotalNS != int64(10+i) {
 					t.Errorf("have %+v", c)
 				}
 			}

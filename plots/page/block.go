@@ -100,12 +100,14 @@ func (c cell) Class() string {
 // longText is the length from which a cell breaks into lines.
 const longText = 36
 
-// row makes unmarked cells of text, integers, Numbers (as ratios) and cells.
+// row makes unmarked cells of text, integers, Wholes, Numbers (as ratios) and cells.
 func row(values ...any) (out []cell) {
 	for _, v := range values {
 		switch v := v.(type) {
 		case cell:
 			out = append(out, v)
+		case router.Whole:
+			out = append(out, cell{Text: number(v)})
 		case router.Number:
 			out = append(out, cell{Text: ratio(v)})
 		default:
@@ -145,11 +147,11 @@ func typeset(sentence string) string {
 }
 
 // number writes a layer, step or expert, and what stands for none of them.
-func number(n int) string {
-	if n < 0 {
+func number(n router.Whole) string {
+	if !n.Defined() {
 		return missing
 	}
-	return strconv.Itoa(n)
+	return strconv.FormatInt(int64(n), 10)
 }
 
 // amount writes a value of unknown size with four significant digits.

@@ -35,7 +35,7 @@ func takeSteps(arms []plots.Arm, compared []compare.TraceComparison) {
 			for _, s := range c.Steps {
 				has := func(c nsys.Cell) bool { return c.Step == s.Step }
 				if string(s.Arm) == a.Name && s.Compared && slices.ContainsFunc(a.Trace.Cells, has) {
-					arms[i].Steps = append(arms[i].Steps, s.Step)
+					arms[i].Steps = append(arms[i].Steps, int(s.Step))
 				}
 			}
 		}
@@ -97,8 +97,8 @@ func lossChanges(c compare.TraceComparison) table {
 	return t
 }
 
-func layerName(n int) string {
-	if n == nsys.None {
+func layerName(n router.Whole) string {
+	if !n.Defined() {
 		return "outside"
 	}
 	return number(n)

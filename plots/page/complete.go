@@ -79,10 +79,10 @@ func proofTable(in Input) table {
 	return t
 }
 
-// rankSpan names ranks from first to last; a negative one stands for all.
-func rankSpan(first, last int) string {
+// rankSpan names ranks from first to last; an undefined one stands for all.
+func rankSpan(first, last router.Whole) string {
 	switch {
-	case first < 0:
+	case !first.Defined():
 		return "all"
 	case first == last:
 		return number(first)

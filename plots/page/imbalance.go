@@ -18,14 +18,15 @@ const shownRows = 10
 // layerImbalance is the imbalance of one layer, from a trace or from recorded counts.
 type layerImbalance struct {
 	From            string
-	Layer           int
+	Layer           router.Whole
 	Level, Quantity string
 	Basis           string
 	Imbalance       router.Number
 	MaxOverMean     router.Number
 	Floor, NullP95  router.Number
 	Flagged         bool
-	Worst, Steps    int
+	Worst           router.Whole
+	Steps           int
 }
 
 // imbalance answers how uneven ranks and layers are, and whether that is more
@@ -113,7 +114,7 @@ func (p Page) layerImbalances() (out []layerImbalance) {
 		}
 		for _, l := range in.Counts.Imbalance {
 			out = append(out, layerImbalance{
-				From: base(l.Source), Layer: l.Layer, Level: l.Level, Quantity: nsys.QuantityLoad, Basis: recordedBasis,
+				From: base(l.Source), Layer: router.Whole(l.Layer), Level: l.Level, Quantity: nsys.QuantityLoad, Basis: recordedBasis,
 				Imbalance: l.Imbalance, MaxOverMean: l.MaxOverMean, Floor: l.Floor, NullP95: l.NullP95,
 				Flagged: l.Flagged, Worst: l.Worst, Steps: l.Steps,
 			})
@@ -169,8 +170,8 @@ func imbalanceTable(rows []layerImbalance) table {
 		if u.Flagged {
 			flagged = cell{Text: "yes", Mark: bad}
 		}
-		t.Rows = append(t.Rows, row(u.From, number(u.Layer), u.Quantity+" over "+u.Level+"s", u.Basis,
-			share(u.Imbalance), u.MaxOverMean, u.Floor, u.NullP95, flagged, number(u.Worst), u.Steps))
+		t.Rows = append(t.Rows, row(u.From, u.Layer, u.Quantity+" over "+u.Level+"s", u.Basis,
+			share(u.Imbalance), u.MaxOverMean, u.Floor, u.NullP95, flagged, u.Worst, u.Steps))
 	}
 	return t
 }

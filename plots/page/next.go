@@ -93,7 +93,7 @@ func anySlots(t *nsys.Trace) bool {
 // worstLayer is the layer with the largest straggler loss, the first on a tie.
 func worstLayer(t *nsys.Trace) (worst nsys.StragglerStat, ok bool) {
 	for _, s := range t.Stragglers {
-		if s.LossNS > 0 && s.Layer != nsys.None && (!ok || s.LossNS > worst.LossNS) {
+		if s.LossNS > 0 && s.Layer.Defined() && (!ok || s.LossNS > worst.LossNS) {
 			worst, ok = s, true
 		}
 	}

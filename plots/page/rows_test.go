@@ -7,12 +7,13 @@ import (
 
 	"github.com/moebalance/moebalance/compare"
 	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/router"
 )
 
 // Neighbouring ranks with the same evidence share a row; a rank without a
 // proof in between, other evidence, or another arm begins a new one.
 func TestProofRows(t *testing.T) {
-	proof := func(arm compare.Arm, rank int, proved bool, evidence string) compare.Proof {
+	proof := func(arm compare.Arm, rank router.Whole, proved bool, evidence string) compare.Proof {
 		return compare.Proof{Arm: arm, Rank: rank, Proved: proved, Evidence: evidence}
 	}
 	c := &Campaign{CampaignResult: compare.CampaignResult{Proof: []compare.Proof{
@@ -89,7 +90,7 @@ func TestWhatIsCompared(t *testing.T) {
 // Figures over many layers: rank rows are not crowded out by expert rows.
 func TestRankRowsStayInSight(t *testing.T) {
 	trace := &nsys.Trace{Arm: "normal", Ranks: []nsys.Rank{{Rank: 0}, {Rank: 1}}}
-	for layer := range 40 {
+	for layer := range router.Whole(40) {
 		trace.Imbalance = append(trace.Imbalance,
 			nsys.ImbalanceStat{Layer: layer, Level: "expert", Quantity: "time", Imbalance: 5, MaxOverMean: 6, Flagged: true},
 			nsys.ImbalanceStat{Layer: layer, Level: "rank", Quantity: "time", Imbalance: 0.2, MaxOverMean: 1.2, Flagged: layer == 33})

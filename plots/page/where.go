@@ -122,9 +122,9 @@ const lopsidedShare = 0.5
 // as when ranks start a capture at different moments.
 func (p Page) lopsided() (out []string) {
 	for _, a := range p.arms {
-		total, bySteps := int64(0), map[int]int64{}
+		total, bySteps := int64(0), map[router.Whole]int64{}
 		for _, c := range a.Trace.Cells {
-			if c.Step != nsys.None && (a.Steps == nil || slices.Contains(a.Steps, c.Step)) {
+			if c.Step.Defined() && (a.Steps == nil || slices.Contains(a.Steps, int(c.Step))) {
 				total += c.CollectiveNS
 				bySteps[c.Step] += c.CollectiveNS
 			}
@@ -147,7 +147,7 @@ func (p Page) lossTable() table {
 		sorted := slices.Clone(a.Trace.Stragglers)
 		slices.SortStableFunc(sorted, func(a, b nsys.StragglerStat) int { return cmp.Compare(b.LossNS, a.LossNS) })
 		for _, l := range sorted {
-			t.Rows = append(t.Rows, row(a.Name, number(l.Layer), duration(l.LossNS), duration(l.MeanNS), duration(l.MaxNS), number(l.WorstRank), l.WorstSteps, l.Steps))
+			t.Rows = append(t.Rows, row(a.Name, l.Layer, duration(l.LossNS), duration(l.MeanNS), duration(l.MaxNS), l.WorstRank, l.WorstSteps, l.Steps))
 		}
 	}
 	return t

@@ -60,8 +60,8 @@ func TestUnknownLoss(t *testing.T) {
 func TestNoTimePerSlotOfWindows(t *testing.T) {
 	trace := &nsys.Trace{Arm: "normal", Ranks: []nsys.Rank{{Rank: 0}}, Warnings: []nsys.Warning{{Code: "counts_window", Text: "sums"}}}
 	for layer := range 3 {
-		trace.Experts = append(trace.Experts, nsys.ExpertStat{Layer: layer, Basis: nsys.Observed, Known: true, Slots: int64(10 * (layer + 1)), Stats: nsys.Stats{TotalNS: int64(70 * (layer + 1))}})
-		trace.Imbalance = append(trace.Imbalance, nsys.ImbalanceStat{Layer: layer, Level: router.LevelExpert, Quantity: nsys.QuantityLoad, Steps: 1})
+		trace.Experts = append(trace.Experts, nsys.ExpertStat{Layer: router.Whole(layer), Basis: nsys.Observed, Known: true, Slots: int64(10 * (layer + 1)), Stats: nsys.Stats{TotalNS: int64(70 * (layer + 1))}})
+		trace.Imbalance = append(trace.Imbalance, nsys.ImbalanceStat{Layer: router.Whole(layer), Level: router.LevelExpert, Quantity: nsys.QuantityLoad, Steps: 1})
 	}
 	cells := func() []cell {
 		s, err := Page{arms: []plots.Arm{{Name: "normal", Trace: trace}}}.timeLoad()

@@ -73,7 +73,8 @@ type Column struct {
 }
 
 // Table holds rows of cells: string, bool, any integer or float type. A NaN, an
-// infinity or nil means undefined: "–" for people, an empty cell in CSV.
+// infinity, nil, or a number that itself says so (definite) means undefined: "–" for
+// people, an empty cell in CSV.
 type Table struct {
 	Name    string // selects the table with --table
 	Title   string
@@ -252,8 +253,14 @@ func (t Table) scale(col int) (unit string, per float64) {
 	return "", 1
 }
 
+// definite is a number that knows whether it has a value.
+type definite interface{ Defined() bool }
+
 // number is the numeric value of a cell, false for text and undefined.
 func number(v any) (float64, bool) {
+	if d, ok := v.(definite); ok && !d.Defined() {
+		return 0, false
+	}
 	x := reflect.ValueOf(v)
 	switch {
 	case x.CanInt():
@@ -345,14 +352,14 @@ func raw(v any) string {
 	case bool:
 		return strconv.FormatBool(x)
 	}
+	n, ok := number(v)
 	switch x := reflect.ValueOf(v); {
+	case !ok:
+		return ""
 	case x.CanInt():
 		return strconv.FormatInt(x.Int(), 10)
 	case x.CanUint():
 		return strconv.FormatUint(x.Uint(), 10)
 	}
-	if x, ok := number(v); ok {
-		return strconv.FormatFloat(x, 'g', -1, 64)
-	}
-	return ""
+	return strconv.FormatFloat(n, 'g', -1, 64)
 }

@@ -70,6 +70,11 @@ func TestTextUnitsAndUndefined(t *testing.T) {
 	}
 }
 
+// absent is a number that has no value below 0.
+type absent int
+
+func (a absent) Defined() bool { return a >= 0 }
+
 // Every type of number is written, whole numbers digit for digit.
 func TestCellsOfEveryType(t *testing.T) {
 	type named float64
@@ -80,7 +85,7 @@ func TestCellsOfEveryType(t *testing.T) {
 		{"a\x1b[2Jb", "a\uFFFD[2Jb", "a\x1b[2Jb"}, {true, "yes", "true"}, {nil, "–", ""}, {struct{}{}, "–", ""},
 		{uint64(math.MaxUint64), "1.845e+19", "18446744073709551615"}, {int8(-3), "-3", "-3"}, {uint16(7), "7", "7"},
 		{float32(0.5), "0.5", "0.5"}, {named(0.12345), "0.1235", "0.12345"}, {named(math.NaN()), "–", ""}, {math.Inf(1), "–", ""},
-		{18711.4, "18711", "18711.4"}, {0.09375, "0.09375", "0.09375"}, {1234.56, "1235", "1234.56"}, {2.5e9, "2.5e+09", "2.5e+09"},
+		{absent(-1), "–", ""}, {absent(4), "4", "4"}, {18711.4, "18711", "18711.4"}, {0.09375, "0.09375", "0.09375"}, {1234.56, "1235", "1234.56"}, {2.5e9, "2.5e+09", "2.5e+09"},
 	} {
 		d := Document{Tables: []Table{{Columns: []Column{{Name: "x", Kind: Real}}, Rows: [][]any{{c.value}}}}}
 		for format, want := range map[Format]string{Text: c.text, CSV: c.csv} {

@@ -95,12 +95,12 @@ func (f fields) whole(path string) int64 {
 	return int64(n)
 }
 
-// stated is a count of a Step that may be absent, −1 then.
-func (f fields) stated(path string) int64 {
+// stated is a count of a Step that may be absent, undefined then.
+func (f fields) stated(path string) router.Whole {
 	if n, ok := f.number(path); ok && n >= 0 && n < 1<<53 {
-		return int64(n)
+		return router.Whole(n)
 	}
-	return -1
+	return router.None
 }
 
 // work copies a number of things, if it is there.

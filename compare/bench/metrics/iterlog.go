@@ -43,15 +43,15 @@ type row struct {
 
 // iterations is what a log remembers from row to row.
 type iterations struct {
-	clock string      // of the whole log: the best that its first row has
-	last  map[int]int // by rank: where its last row is in the steps
-	gaps  int64       // iterations that are missing between two rows of a rank
+	clock string               // of the whole log: the best that its first row has
+	last  map[router.Whole]int // by rank: where its last row is in the steps
+	gaps  int64                // iterations that are missing between two rows of a rank
 }
 
 // row adds a row to the log.
 func (t *tally) row(r row) {
 	if t.iterations == nil {
-		t.iterations = &iterations{clock: r.bestClock(), last: map[int]int{}}
+		t.iterations = &iterations{clock: r.bestClock(), last: map[router.Whole]int{}}
 	}
 	it := t.iterations
 	t.found = true
@@ -133,14 +133,14 @@ func isIterationDict(o *object) bool {
 func readIterationDict(o *object, line int, t *tally) {
 	f := fields{o: o, line: line, t: t}
 	r := row{times: map[string]router.Number{}, step: Step{
-		Iter: f.whole("iter"), Rank: -1,
+		Iter: f.whole("iter"), Rank: router.None,
 		Requests:        f.stated("inflightBatchingStats/numScheduledRequests"),
 		ContextTokens:   f.stated("inflightBatchingStats/numCtxTokens"),
 		GeneratedTokens: f.stated("inflightBatchingStats/numGenRequests"),
 	}}
 	for _, key := range []string{"attentionDpRank", "rank"} {
 		if v, ok := f.number(key); ok && v >= 0 && v < 1<<31 {
-			r.step.Rank = int(v)
+			r.step.Rank = router.Whole(v)
 		}
 	}
 	for _, c := range clockKeys {
@@ -164,7 +164,7 @@ func isIterationData(o *object) bool { return o.has("Iteration Counter", "Schedu
 func readIterationData(o *object, line int, t *tally) {
 	f := fields{o: o, line: line, t: t}
 	t.row(row{step: Step{
-		Iter: f.whole("Iteration Counter"), Rank: -1, Requests: f.whole("Scheduled Requests"),
+		Iter: f.whole("Iteration Counter"), Rank: router.None, Requests: router.Whole(f.whole("Scheduled Requests")),
 		ContextTokens: f.stated("Total Context Tokens"), GeneratedTokens: f.stated("Generation Requests"),
 	}})
 }
@@ -180,7 +180,7 @@ func readIterationLine(rec record, t *tally) {
 	if at < 0 || states < at {
 		return
 	}
-	r := row{step: Step{Iter: -1, Rank: rec.rank, Requests: -1, ContextTokens: -1, GeneratedTokens: -1}, times: map[string]router.Number{}}
+	r := row{step: Step{Iter: -1, Rank: router.Whole(rec.rank), Requests: router.None, ContextTokens: router.None, GeneratedTokens: router.None}, times: map[string]router.Number{}}
 	for part := range strings.SplitSeq(rec.text[at:states], ", ") {
 		key, value, ok := strings.Cut(part, " = ")
 		if !ok {
@@ -208,10 +208,10 @@ func readIterationLine(rec record, t *tally) {
 func (r *row) head(key, value string) {
 	switch key {
 	case "iter":
-		r.step.Iter = wholeText(value)
+		r.step.Iter = int64(wholeText(value))
 	case "global_rank":
 		if n := wholeText(value); n >= 0 && n < 1<<31 {
-			r.step.Rank = int(n)
+			r.step.Rank = n
 		}
 	case "num_scheduled_requests":
 		r.step.Requests = wholeText(value)
@@ -231,13 +231,13 @@ func isClock(key string) bool {
 	return false
 }
 
-// wholeText reads a whole number that is not negative; anything else is −1.
-func wholeText(s string) int64 {
+// wholeText reads a whole number that is not negative; anything else is undefined.
+func wholeText(s string) router.Whole {
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || n < 0 {
-		return -1
+		return router.None
 	}
-	return n
+	return router.Whole(n)
 }
 
 // span reads "12.5ms" or "0.0125s" in milliseconds; "N/A" is undefined.

@@ -74,14 +74,14 @@ type LayerBalance struct {
 	RankMaxOverMean   router.Number `json:"rank_max_over_mean"`
 }
 
-// Step is one iteration of an engine: what it ran and how long it took. Counts
-// that the log does not state are −1.
+// Step is one iteration of an engine: what it ran and how long it took. What the
+// log does not state of it is undefined.
 type Step struct {
-	Iter            int64         `json:"iter"`             // the log's own number; the position in the output where it has none
-	Rank            int           `json:"rank"`             // −1 when the log does not say
-	Requests        int64         `json:"requests"`         // scheduled requests
-	ContextTokens   int64         `json:"context_tokens"`   // prompt tokens in the step; 0 is a pure decode step
-	GeneratedTokens int64         `json:"generated_tokens"` // decode tokens, draft tokens included
+	Iter            int64         `json:"iter"` // the log's own number; the position in the output where it has none
+	Rank            router.Whole  `json:"rank"`
+	Requests        router.Whole  `json:"requests"`         // scheduled requests
+	ContextTokens   router.Whole  `json:"context_tokens"`   // prompt tokens in the step; 0 is a pure decode step
+	GeneratedTokens router.Whole  `json:"generated_tokens"` // decode tokens, draft tokens included
 	TimeMS          router.Number `json:"time_ms"`          // by Clock
 	Clock           string        `json:"clock"`            // which time: "gpu_forward", "device_step", "host_step", "elapsed", "iteration"; "cpu" for a workload that says so
 	Warmup          bool          `json:"warmup"`           // not part of the steady state, see cutWarmup

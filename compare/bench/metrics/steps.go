@@ -19,7 +19,7 @@ const firstFullSteps = 10
 // full one, when requests run out. A rank that never ran a pure decode step has
 // no steady state. It returns the full steps that are left, in order.
 func cutWarmup(steps []Step) (steady []int) {
-	byRank := map[int][]int{}
+	byRank := map[router.Whole][]int{}
 	for i, s := range steps {
 		byRank[s.Rank] = append(byRank[s.Rank], i)
 	}
@@ -37,7 +37,7 @@ func cutWarmup(steps []Step) (steady []int) {
 
 // fullSteps are those of the rows that run the largest pure decode batch.
 func fullSteps(steps []Step, rows []int) (full []int) {
-	most := int64(0)
+	most := router.Whole(0)
 	for _, i := range rows {
 		size, ok := steps[i].decodeSize()
 		if !ok || size < most {
@@ -52,7 +52,7 @@ func fullSteps(steps []Step, rows []int) (full []int) {
 }
 
 // decodeSize is how full a pure decode step is; not ok for any other step.
-func (s Step) decodeSize() (int64, bool) {
+func (s Step) decodeSize() (router.Whole, bool) {
 	switch {
 	case s.ContextTokens != 0:
 		return 0, false
@@ -62,12 +62,13 @@ func (s Step) decodeSize() (int64, bool) {
 	return s.GeneratedTokens, s.GeneratedTokens > 0
 }
 
-// BatchShape is what decides how much work a step is, routing aside.
+// BatchShape is what decides how much work a step is, routing aside. What the log
+// does not state of it is undefined.
 type BatchShape struct {
-	Rank            int   `json:"rank"`
-	Requests        int64 `json:"requests"`
-	ContextTokens   int64 `json:"context_tokens"`
-	GeneratedTokens int64 `json:"generated_tokens"`
+	Rank            router.Whole `json:"rank"`
+	Requests        router.Whole `json:"requests"`
+	ContextTokens   router.Whole `json:"context_tokens"`
+	GeneratedTokens router.Whole `json:"generated_tokens"`
 }
 
 // Stratum compares the steps of one shape.
@@ -148,7 +149,7 @@ func strata(steps []Step) (by map[BatchShape]stepSum, total router.Number, clock
 		} else if s.Clock != clock {
 			return nil, 0, ""
 		}
-		if s.Warmup || !s.TimeMS.Defined() || s.Requests < 0 && s.ContextTokens < 0 && s.GeneratedTokens < 0 {
+		if s.Warmup || !s.TimeMS.Defined() || !s.Requests.Defined() && !s.ContextTokens.Defined() && !s.GeneratedTokens.Defined() {
 			continue
 		}
 		shape := BatchShape{s.Rank, s.Requests, s.ContextTokens, s.GeneratedTokens}

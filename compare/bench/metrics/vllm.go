@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/moebalance/moebalance/router"
 )
 
 const (
@@ -115,7 +117,7 @@ func readVLLMLatency(o *object, line int, t *tally) {
 	}
 	if runs, ok := f.list("latencies"); ok {
 		for i, s := range runs {
-			t.step(Step{Iter: int64(i), Rank: -1, Requests: -1, ContextTokens: -1, GeneratedTokens: -1, TimeMS: 1e3 * s, Clock: elapsed})
+			t.step(Step{Iter: int64(i), Rank: router.None, Requests: router.None, ContextTokens: router.None, GeneratedTokens: router.None, TimeMS: 1e3 * s, Clock: elapsed})
 		}
 	}
 }

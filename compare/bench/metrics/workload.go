@@ -42,7 +42,7 @@ func readWorkload(o *object, line int, t *tally) {
 	put("token_throughput", f.need("tokens_per_second"))
 	if steps, ok := f.list("iteration_ms"); ok && len(steps) > 0 {
 		for i, ms := range steps {
-			t.step(Step{Iter: int64(i), Rank: -1, Requests: -1, ContextTokens: -1, GeneratedTokens: -1, TimeMS: ms, Clock: clock})
+			t.step(Step{Iter: int64(i), Rank: router.None, Requests: router.None, ContextTokens: router.None, GeneratedTokens: router.None, TimeMS: ms, Clock: clock})
 		}
 		mean, median, least := summary(steps)
 		put("step_time_mean", mean)
