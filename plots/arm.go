@@ -73,6 +73,19 @@ func (a Arm) steps() []int {
 	return slices.DeleteFunc(whole, func(step int) bool { return !slices.Contains(a.Steps, step) })
 }
 
+// Stragglers are what each layer loses to its slowest rank, over the steps that
+// means are over.
+func (a Arm) Stragglers() []nsys.StragglerStat {
+	if a.Steps == nil || !a.stepped() {
+		return a.Trace.Stragglers
+	}
+	var steps []router.Whole
+	for _, step := range a.steps() {
+		steps = append(steps, router.Whole(step))
+	}
+	return a.Trace.StragglersIn(steps)
+}
+
 // stepped reports whether the capture marks steps.
 func (a Arm) stepped() bool {
 	return slices.ContainsFunc(a.Trace.Cells, func(c nsys.Cell) bool { return c.Step.Defined() })

@@ -11,7 +11,7 @@ import (
 func LayerLosses(arms ...Arm) BarSpec {
 	seen := map[int]bool{}
 	for _, a := range arms {
-		for _, s := range a.Trace.Stragglers {
+		for _, s := range a.Stragglers() {
 			seen[int(s.Layer)] = true
 		}
 	}
@@ -20,12 +20,12 @@ func LayerLosses(arms ...Arm) BarSpec {
 	s := BarSpec{
 		Name: "layer-loss", Title: "Which layers lose most to their slowest rank?",
 		GroupLabel: "layer", ValueLabel: "straggler loss " + per(arms), Groups: layers, Nanoseconds: true,
-		Caption: fmt.Sprintf("%s. Maximum minus mean over the ranks of each arm of compute time, per step and layer, then the mean over all steps; "+
-			"collectives are left out, because they hold the wait for that slowest rank.", timedShape(arms, Arm.wholeSteps)),
+		Caption: fmt.Sprintf("%s. Maximum minus mean over the ranks of each arm of compute time, per step and layer, then the mean over steps; "+
+			"collectives are left out, because they hold the wait for that slowest rank.", timedShape(arms, Arm.steps)),
 	}
 	for _, a := range arms {
 		values := unknowns(len(layers))
-		for _, l := range a.Trace.Stragglers {
+		for _, l := range a.Stragglers() {
 			values[at[int(l.Layer)]] = l.LossNS.Float64()
 		}
 		s.Series = append(s.Series, BarSeries{a.Name, values, nan})

@@ -15,9 +15,6 @@ const (
 	QuantityLoad = "load"
 )
 
-// grid is a layer's times: by step, then by part (ranks or experts).
-type grid [][]int64
-
 // steps lists the steps that every rank has, and how many only some ranks have.
 // Without step ranges the whole capture is one step, None.
 func (r *reduction) steps() (common []router.Whole, partial int) {
@@ -41,27 +38,19 @@ func (r *reduction) steps() (common []router.Whole, partial int) {
 	return common, partial
 }
 
-// counted reports whether a layer's time is judged. Without any layer ranges all
-// of a step is one layer, None.
-func (r *reduction) counted(layer router.Whole) bool { return layer.Defined() || !r.layered }
-
 // lookForRanges warns where the ranges do not give steps or layers.
 func (r *reduction) lookForRanges() {
-	stepped := false
-	for _, c := range r.trace.Cells {
-		r.layered = r.layered || c.Layer.Defined()
-		stepped = stepped || c.Step.Defined()
-	}
+	r.counted = r.trace.counted()
 	if slices.ContainsFunc(r.parts, func(p part) bool { return len(p.graphs) > 0 }) {
 		return // the ranges may be there, and what ran inside them is hidden
 	}
-	if !stepped {
+	if !slices.ContainsFunc(r.trace.Cells, func(c Cell) bool { return c.Step.Defined() }) {
 		r.warn("no_steps", "", "no range names a step: the whole capture counts as one ('trace --step-pattern' tells which names do)")
 	}
 	if ranks := r.otherLayers(); len(ranks) > 0 {
 		r.warn("other_layers", "", fmt.Sprintf("rank %d has other layers than rank %d: a pipeline's stages do, and exports of different runs", ranks[1], ranks[0]))
 	}
-	if !r.layered {
+	if r.counted(None) {
 		r.warn("no_layers", "", "no range names a layer: all layers count as one ('trace --layer-pattern' tells which names do)")
 	}
 }
@@ -85,83 +74,16 @@ func (r *reduction) otherLayers() []int {
 	return nil
 }
 
-// layerGrid is the compute time of a layer on the ranks that have it at all, by
-// step, then by rank. Time in collectives is not compute. A rank without a kernel of
-// any phase in a step in which others ran the layer did not do nothing: its kernels
-// were lost, and the step is left out.
-type layerGrid struct {
-	layer router.Whole
-	ranks []int
-	times grid
-	lost  int // steps left out
-}
-
-// layerGrids collects the layers' times in the phases that count, in the steps that
-// all ranks have.
-func (r *reduction) layerGrids(counts func(Phase) bool) []layerGrid {
-	steps, _ := r.steps()
-	byLayer := map[router.Whole]*layerGrid{}
-	for _, c := range r.trace.Cells {
-		if !r.counted(c.Layer) {
-			continue
-		}
-		g := byLayer[c.Layer]
-		if g == nil {
-			g = &layerGrid{layer: c.Layer}
-			byLayer[c.Layer] = g
-		}
-		if !slices.Contains(g.ranks, c.Rank) {
-			g.ranks = append(g.ranks, c.Rank) // cells come in rank order
-		}
-	}
-	ran := map[router.Whole][][]bool{}
-	for layer, g := range byLayer {
-		for range steps {
-			g.times = append(g.times, make([]int64, len(g.ranks)))
-			ran[layer] = append(ran[layer], make([]bool, len(g.ranks)))
-		}
-	}
-	for _, c := range r.trace.Cells {
-		step, inAll := slices.BinarySearch(steps, c.Step)
-		if !r.counted(c.Layer) || !inAll {
-			continue
-		}
-		g := byLayer[c.Layer]
-		rank, _ := slices.BinarySearch(g.ranks, c.Rank)
-		ran[c.Layer][step][rank] = true
-		if counts(c.Phase) {
-			g.times[step][rank] += c.TotalNS - c.CollectiveNS
-		}
-	}
-	grids := []layerGrid{}
-	for _, layer := range slices.Sorted(maps.Keys(byLayer)) {
-		grids = append(grids, byLayer[layer].whole(ran[layer]))
-	}
-	return grids
-}
-
-// whole leaves out the steps that only some of the ranks ran.
-func (g *layerGrid) whole(ran [][]bool) layerGrid {
-	kept := layerGrid{layer: g.layer, ranks: g.ranks}
-	for step, row := range g.times {
-		if slices.Contains(ran[step], true) && slices.Contains(ran[step], false) {
-			kept.lost++
-			continue
-		}
-		kept.times = append(kept.times, row)
-	}
-	return kept
-}
-
 // imbalance fills Imbalance: per layer the time of the ranks in the phase
 // experts, the time of the experts that have ranges of their own, and the
 // recorded load.
 func (r *reduction) imbalance() {
-	if _, partial := r.steps(); partial > 0 {
+	steps, partial := r.steps()
+	if partial > 0 {
 		r.warn("partial_steps", "", fmt.Sprintf("%s not on every rank: left out of imbalance and loss", router.Count(partial, "step")))
 	}
 	lost := 0
-	for _, g := range r.layerGrids(func(p Phase) bool { return p == PhaseExperts }) {
+	for _, g := range r.trace.layerGrids(steps, func(p Phase) bool { return p == PhaseExperts }) {
 		lost += g.lost
 		if len(g.ranks) > 1 {
 			t := newTally(g.layer, router.LevelRank, g.ranks)
@@ -372,32 +294,3 @@ func (r *reduction) expertSpan(part int) (first, end int) {
 
 // maxParts bounds the experts of a layer, far above any model.
 const maxParts = 1 << 16
-
-// stragglers fills Stragglers from the compute time of all phases of a layer.
-func (r *reduction) stragglers() {
-	for _, g := range r.layerGrids(func(Phase) bool { return true }) {
-		parts := g.ranks
-		if len(parts) < 2 {
-			continue
-		}
-		s := StragglerStat{Layer: g.layer, WorstRank: None, LossNS: router.Undefined(), MeanNS: router.Undefined(), MaxNS: router.Undefined()}
-		var most, mean float64
-		worst := make([]int, len(parts))
-		for _, row := range g.times {
-			b := router.BalanceOf(row)
-			if b.Total == 0 {
-				continue
-			}
-			s.Steps++
-			most += float64(b.Max)
-			mean += float64(b.Total) / float64(len(parts))
-			worst[b.Worst]++
-		}
-		if n := float64(s.Steps); n > 0 {
-			s.LossNS, s.MeanNS, s.MaxNS = router.Number((most-mean)/n), router.Number(mean/n), router.Number(most/n)
-			s.WorstSteps = slices.Max(worst)
-			s.WorstRank = router.Whole(parts[slices.Index(worst, s.WorstSteps)])
-		}
-		r.trace.Stragglers = append(r.trace.Stragglers, s)
-	}
-}

@@ -18,9 +18,9 @@ type reduction struct {
 	sums        [][]int64             // of each part's time, by place
 	met         []map[venue][]meeting // of each part
 	names       *interner
-	classes     []class      // of names
-	expertTimes []expertTime // see sumExperts
-	layered     bool         // some range names a layer
+	classes     []class                       // of names
+	expertTimes []expertTime                  // see sumExperts
+	counted     func(layer router.Whole) bool // of trace
 }
 
 // part is one rank's ledger with its digest.
@@ -55,7 +55,8 @@ func reduce(digests []*digest, options Options) (*Trace, error) {
 	r.graphs()
 	wait.Wait()
 	r.imbalance()
-	r.stragglers()
+	steps, _ := r.steps()
+	r.trace.Stragglers = r.trace.StragglersIn(steps)
 	r.trace.Collectives, r.trace.Alignment = aside.trace.Collectives, aside.trace.Alignment
 	r.trace.Warnings = append(r.trace.Warnings, aside.trace.Warnings...)
 	r.coverage()

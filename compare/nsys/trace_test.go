@@ -84,6 +84,12 @@ func TestTwoRanksByHand(t *testing.T) {
 	near(t, "loss", s.LossNS, 10)
 	near(t, "mean", s.MeanNS, 24)
 	near(t, "max", s.MaxNS, 34)
+	equal(t, "slowest, lowest on the tie", s.WorstRank, 0)
+	slices.Reverse(trace.Cells) // as a file made by others may have them
+	equal(t, "in all steps", trace.StragglersIn([]router.Whole{0, 1})[0], s)
+	s.Steps, s.WorstRank, s.WorstSteps = 1, 1, 1
+	equal(t, "in the last step", trace.StragglersIn([]router.Whole{1})[0], s)
+	slices.Reverse(trace.Cells)
 
 	// rank 0 waits 5 in step 1, nobody waits in step 0
 	for _, c := range trace.Collectives {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare"
 	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/plots"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -62,7 +63,7 @@ func (p Page) afterTraces() (steps []string) {
 		if !anySlots(a.Trace) {
 			unloaded = append(unloaded, a.Name)
 		}
-		if s, ok := worstLayer(a.Trace); ok && a.Name != string(compare.Perfect) {
+		if s, ok := worstLayer(a); ok && a.Name != string(compare.Perfect) {
 			steps = append(steps, fmt.Sprintf("Start with layer %d of %s: it loses most to its slowest rank, %s per step, with rank %d the slowest in %d of %s.", s.Layer, a.Name, duration(s.LossNS), s.WorstRank, s.WorstSteps, router.Count(s.Steps, "step")))
 		}
 	}
@@ -91,8 +92,8 @@ func anySlots(t *nsys.Trace) bool {
 }
 
 // worstLayer is the layer with the largest straggler loss, the first on a tie.
-func worstLayer(t *nsys.Trace) (worst nsys.StragglerStat, ok bool) {
-	for _, s := range t.Stragglers {
+func worstLayer(a plots.Arm) (worst nsys.StragglerStat, ok bool) {
+	for _, s := range a.Stragglers() {
 		if s.LossNS > 0 && s.Layer.Defined() && (!ok || s.LossNS > worst.LossNS) {
 			worst, ok = s, true
 		}

@@ -18,7 +18,7 @@ func (p Page) summary() (facts []fact) {
 		facts = append(facts, f)
 	}
 	for _, a := range p.arms {
-		lost, mean := loss(a.Trace)
+		lost, mean := loss(a)
 		if lost.Defined() {
 			facts = append(facts, fact{"Straggler loss, " + a.Name, share(lost / mean), duration(lost) + " per step, of the mean rank's compute time", plain})
 		}

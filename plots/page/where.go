@@ -84,9 +84,9 @@ func phaseTable(spec plots.StackSpec) table {
 // loss is what one arm loses per step to its slowest ranks, summed over layers,
 // and the mean compute time it stands beside; undefined where no layer's loss is
 // known.
-func loss(t *nsys.Trace) (lost, mean router.Number) {
+func loss(a plots.Arm) (lost, mean router.Number) {
 	known := false
-	for _, s := range t.Stragglers {
+	for _, s := range a.Stragglers() {
 		if s.LossNS.Defined() && s.MeanNS.Defined() {
 			lost, mean, known = lost+s.LossNS, mean+s.MeanNS, true
 		}
@@ -104,7 +104,7 @@ func (p Page) whereSentence(phases plots.StackSpec) string {
 	for _, a := range p.arms {
 		if hidesGraphs(a.Trace) {
 			out = append(out, fmt.Sprintf("Not known for %s: whole CUDA graphs hide the kernels inside them, and only what ran outside is shown.", a.Name))
-		} else if lost, mean := loss(a.Trace); lost.Defined() {
+		} else if lost, mean := loss(a); lost.Defined() {
 			out = append(out, fmt.Sprintf("%s loses %s per step to its slowest ranks, %s of the mean rank's compute time.", a.Name, duration(lost), share(lost/mean)))
 		}
 	}
@@ -140,11 +140,11 @@ func (p Page) lopsided() (out []string) {
 
 func (p Page) lossTable() table {
 	t := table{
-		Caption: "Straggler loss by layer, per step, over all ranks and steps of each arm (observed compute, collectives left out)", Folded: true,
+		Caption: "Straggler loss by layer, per step, over all ranks of each arm (observed compute, collectives left out)", Folded: true,
 		Columns: append(text("arm"), numeric("layer", "loss", "mean rank", "slowest rank", "worst rank", "slowest in steps", "of")...),
 	}
 	for _, a := range p.arms {
-		sorted := slices.Clone(a.Trace.Stragglers)
+		sorted := slices.Clone(a.Stragglers())
 		slices.SortStableFunc(sorted, func(a, b nsys.StragglerStat) int { return cmp.Compare(b.LossNS, a.LossNS) })
 		for _, l := range sorted {
 			t.Rows = append(t.Rows, row(a.Name, l.Layer, duration(l.LossNS), duration(l.MeanNS), duration(l.MaxNS), l.WorstRank, l.WorstSteps, l.Steps))

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -43,15 +44,40 @@ func TestPhasesAgreeWithTheComparison(t *testing.T) {
 	}
 }
 
+// The losses are those of the comparison below them: what a layer loses in a step of
+// start-up is in neither.
+func TestLossesAgreeWithTheComparison(t *testing.T) {
+	normal, perfect := captures(t, "deepseek-ep4-ranks/normal.*.sqlite"), captures(t, "deepseek-ep4-ranks/perfect.*.sqlite")
+	for i := range normal.Cells {
+		if c := &normal.Cells[i]; c.Step == 0 && c.Rank == 1 {
+			c.TotalNS += 1e9 // as no other step has it
+		}
+	}
+	p, text := build(t, Input{Name: "n", Trace: normal}, Input{Name: "p", Trace: perfect})
+	var compared [2]router.Number
+	for _, s := range p.compared[0].Stragglers {
+		if s.Layer.Defined() { // the time outside layers is no layer's
+			compared[0] += s.Change.NormalNS
+			compared[1] += s.Change.PerfectNS
+		}
+	}
+	for i, a := range p.arms {
+		lost, _ := loss(a)
+		if math.Abs(float64(lost/compared[i]-1)) > 1e-12 || !strings.Contains(text, typeset(duration(lost))+" per step to its slowest ranks") {
+			t.Errorf("%s loses %v, compared %v", a.Name, lost, compared[i])
+		}
+	}
+}
+
 // Where no layer's loss is known, nothing is lost "0 ns".
 func TestUnknownLoss(t *testing.T) {
 	nan := router.Undefined()
 	trace := &nsys.Trace{Arm: "normal", Stragglers: []nsys.StragglerStat{{Layer: 1, LossNS: nan, MeanNS: nan}, {Layer: 2, LossNS: nan, MeanNS: nan}}}
-	if lost, mean := loss(trace); lost.Defined() || mean.Defined() {
+	if lost, mean := loss(plots.Arm{Trace: trace}); lost.Defined() || mean.Defined() {
 		t.Errorf("lost %v of %v, want neither defined", lost, mean)
 	}
 	trace.Stragglers[1] = nsys.StragglerStat{Layer: 2, LossNS: 30, MeanNS: 200}
-	if lost, mean := loss(trace); lost != 30 || mean != 200 {
+	if lost, mean := loss(plots.Arm{Trace: trace}); lost != 30 || mean != 200 {
 		t.Errorf("lost %v of %v, want 30 of 200: layer 1 is unknown", lost, mean)
 	}
 }
