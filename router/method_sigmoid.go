@@ -37,16 +37,15 @@ var sigmoids = sync.OnceValue(func() *sigmoidTable {
 	return t
 })
 
-// rate sets scores[e] to σ(logits[e]) for the expert e of each key. ok is false if
+// rate sets scores[e] to σ(logits[e]) for each of some experts e. ok is false if
 // it does not know one of them, and then the scores are of no use.
 //
 // There is no call in the loop and no branch that depends on the logits, so that
 // the processor works on several experts at once.
-func (t *sigmoidTable) rate(scores, logits []float32, keys []int64) (ok bool) {
+func (t *sigmoidTable) rate(scores, logits []float32, experts []int32) (ok bool) {
 	scores = scores[:len(logits)]
 	ok = true
-	for _, k := range keys {
-		e := uint32(index(k))
+	for _, e := range experts {
 		x := float64(logits[e])
 		i := int((x + sigmoidLimit) * sigmoidUnit)
 		if i < 1 || i >= len(t) { // the conversion rounds [-1, 0) to 0 as well

@@ -11,8 +11,8 @@ var every = flag.Int("every", 997, "TestSigmoidTableIsExact takes each float32 w
 
 // rateOne is what the table says about one logit.
 func rateOne(t *sigmoidTable, x float32) (score float32, ok bool) {
-	scores, logits, keys := [1]float32{}, [1]float32{x}, [1]int64{pack(0, 0)}
-	ok = t.rate(scores[:], logits[:], keys[:])
+	scores, logits, experts := [1]float32{}, [1]float32{x}, [1]int32{}
+	ok = t.rate(scores[:], logits[:], experts[:])
 	return scores[0], ok
 }
 

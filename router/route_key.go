@@ -5,15 +5,15 @@ import (
 	"sync"
 )
 
-// A key is a score as an integer that is quick to make and to compare. It is in
-// units of 2⁻²⁰ and stands in the upper half of an int64; the lower half holds the
-// complement of an index. No two are equal then, larger is better, and of equal
-// scores the lower index is larger.
+// A key is a score as an integer that is quick to make and to compare: an int32 in
+// units of 2⁻²⁰. Packed, it stands in the upper half of an int64, and the lower half
+// holds the complement of an index. No two are equal then, larger is better, and of
+// equal scores the lower index is larger.
 const (
 	keyUnit  = 1 << 20
 	mostBias = 256               // larger biases leave no room in a key
 	special  = 1 << 30           // the key of logits the table says nothing about
-	none     = math.MinInt64 / 2 // below all keys, and not too far below to subtract
+	none     = math.MinInt64 / 2 // below all packed keys, and not too far below to subtract
 )
 
 func pack(key, index int32) int64 { return int64(key)<<32 | int64(^uint32(index)) }
@@ -49,7 +49,7 @@ func largest(best, numbers []int64) {
 // indexed by the upper 16 bits of a logit, which name an interval of logits;
 // scores rise with logits, so half the rise over the interval bounds the error.
 type scoreTable struct {
-	key   [1 << 16]int64
+	key   [1 << 16]int64 // in the upper halves, the lower ones are 0
 	error float64
 }
 
@@ -77,3 +77,17 @@ var (
 	logitKeys        = sync.OnceValue(func() *scoreTable { return tabulate(func(x float32) float32 { return x }, 64) })
 	sqrtSoftplusKeys = sync.OnceValue(func() *scoreTable { return tabulate(sqrtSoftplus, 16) })
 )
+
+// keys is the table of a scoring, nil for a softmax, where a score depends on all
+// logits.
+func (s scoring) keys() *scoreTable {
+	switch s {
+	case byLogit:
+		return logitKeys()
+	case bySigmoid:
+		return sigmoidKeys()
+	case bySqrtSoftplus:
+		return sqrtSoftplusKeys()
+	}
+	return nil
+}

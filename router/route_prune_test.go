@@ -11,19 +11,37 @@ import (
 
 var rows = flag.Int("rows", 200, "rows that TestPrunedIsExact routes per gate and kind of logits")
 
+// routers are an exact router of a gate and those that prune, one for each scanner.
+func routers(t *testing.T, g Gate) (exact *Router, pruned []*Router) {
+	t.Helper()
+	for _, m := range []makeScanner{newScanner, newFours} {
+		r, err := NewRouter(g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.pruner = newPruner(g, m); r.pruner != nil {
+			pruned = append(pruned, r)
+		}
+	}
+	exact, _ = NewRouter(g)
+	exact.pruner = nil
+	return exact, pruned
+}
+
 // The bounds may only ever save work: with and without them the choice, its
 // order, the tie and the weights are the same to the bit.
 func TestPrunedIsExact(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a minute under the race detector, and shares nothing")
+	}
 	random := rand.New(rand.NewPCG(8, 8))
-	pruned := 0
+	gatesPruned := 0
 	for _, g := range gates(random) {
-		fast, _ := NewRouter(g)
-		if fast.pruner == nil {
+		exact, pruned := routers(t, g)
+		if pruned == nil {
 			continue
 		}
-		exact, _ := NewRouter(g)
-		exact.pruner = nil
-		pruned++
+		gatesPruned++
 		k := g.Shape.TopK
 		ids, want := make([]int32, k), make([]int32, k)
 		weights, wantWeights := make([]float32, k), make([]float32, k)
@@ -31,24 +49,33 @@ func TestPrunedIsExact(t *testing.T) {
 		for _, kind := range kinds {
 			for range *rows {
 				kind.fill(logits, random)
-				tie, err := fast.Route(logits, ids, weights)
-				wantTie, wantErr := exact.Route(logits, want, wantWeights)
-				if err != nil || wantErr != nil {
-					t.Fatal(err, wantErr)
+				wantTie, err := exact.Route(logits, want, wantWeights)
+				if err != nil {
+					t.Fatal(err)
 				}
-				if !slices.Equal(ids, want) || tie != wantTie || !slices.Equal(weights, wantWeights) {
-					t.Fatalf("%s %v %s: pruned %v tie %v weights %v, exact %v tie %v weights %v\nlogits %v", g.Method, g.Shape, kind.name, ids, tie, weights, want, wantTie, wantWeights, logits)
+				for _, r := range pruned {
+					tie, err := r.Route(logits, ids, weights)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if !slices.Equal(ids, want) || tie != wantTie || !slices.Equal(weights, wantWeights) {
+						t.Fatalf("%s %v %s %T: pruned %v tie %v weights %v, exact %v tie %v weights %v\nlogits %v",
+							g.Method, g.Shape, kind.name, r.pruner.scanner, ids, tie, weights, want, wantTie, wantWeights, logits)
+					}
 				}
 			}
 		}
 	}
-	if pruned < 10 {
-		t.Errorf("only %d gates have bounds", pruned)
+	if gatesPruned < 10 {
+		t.Errorf("only %d gates have bounds", gatesPruned)
 	}
 }
 
 // What pruning rests on: no key is further from its score than the margin.
 func TestKeysAreWithinTheMargin(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a minute under the race detector, and shares nothing")
+	}
 	random := rand.New(rand.NewPCG(9, 9))
 	for _, m := range []Method{DeepSeekV3, DeepSeekV4, Renormalize} {
 		bias := make([]float32, 64)
@@ -58,38 +85,84 @@ func TestKeysAreWithinTheMargin(t *testing.T) {
 		if !m.Biased() {
 			bias = nil
 		}
-		r, err := NewRouter(Gate{Method: m, Shape: Shape{64, 4, 0, 0}, Bias: bias})
+		g := Gate{Method: m, Shape: Shape{64, 4, 0, 0}, Bias: bias}
+		r, err := NewRouter(g)
 		if err != nil {
 			t.Fatal(err)
 		}
-		logits := make([]float32, 64)
+		p := newPruner(g, newFours)
 		for range 20_000 {
-			for i := range logits { // every size of number, and the ends of table intervals
-				bits := random.Uint32()
-				switch random.IntN(4) {
-				case 0:
-					bits |= 0xffff
-				case 1:
-					bits &^= 0xffff
+			logits := anyLogits(random, 64)
+			p.scan(logits, p.tops)
+			for e, x := range logits {
+				key := p.scanner.(*fours).all[e/4].key[e%4] >> 32
+				if key >= special/2 {
+					continue
 				}
-				if logits[i] = math.Float32frombits(bits); !(math.Abs(float64(logits[i])) < 16) {
-					logits[i] = float32(random.NormFloat64() * 5)
-				}
-			}
-			if !r.pruner.scan(logits) {
-				continue
-			}
-			for e := range logits {
-				off := math.Abs(float64(r.pruner.fours[e/4].key[e%4]>>32)/keyUnit - float64(r.exact(logits, e)))
-				if off > float64(r.pruner.margin)/keyUnit {
-					t.Fatalf("%s: the key of expert %d with logit %v is off by %v, the margin is %v", m, e, logits[e], off, float64(r.pruner.margin)/keyUnit)
+				off := math.Abs(float64(key)/keyUnit - float64(r.exact(logits, e)))
+				if off > float64(p.margin)/keyUnit {
+					t.Fatalf("%s: the key of expert %d with logit %v is off by %v, the margin is %v", m, e, x, off, float64(p.margin)/keyUnit)
 				}
 			}
 		}
 	}
 }
 
-// Any bits at all: both ways agree, on errors too.
+// anyLogits are numbers of every size and kind, and the ends of table intervals.
+func anyLogits(random *rand.Rand, n int) []float32 {
+	logits := make([]float32, n)
+	for i := range logits {
+		bits := random.Uint32()
+		switch random.IntN(4) {
+		case 0:
+			bits |= 0xffff
+		case 1:
+			bits &^= 0xffff
+		}
+		if random.IntN(4) > 0 { // most that are drawn so are far off
+			bits = bits&^(0xff<<23) | uint32(118+random.IntN(12))<<23
+		}
+		logits[i] = math.Float32frombits(bits)
+	}
+	return logits
+}
+
+// All scanners say the same of any logits.
+func TestScannersAgree(t *testing.T) {
+	random := rand.New(rand.NewPCG(10, 10))
+	table := &sigmoidKeys().key
+	for range 500 {
+		chunk := 8 * (1 + random.IntN(5))
+		experts := chunk*random.IntN(6) + 8*(1+random.IntN(chunk/8)) // the last chunk may be smaller
+		bias := make([]int32, experts)
+		for e := range bias {
+			bias[e] = random.Int32N(2*keyUnit) - keyUnit
+		}
+		a, b := newScanner(table, bias, chunk), newFours(table, bias, chunk)
+		chunks := make([]int32, (experts+chunk-1)/chunk)
+		for c := range chunks {
+			chunks[c] = int32(c)
+		}
+		topsA, topsB := make([]top, len(chunks)), make([]top, len(chunks))
+		roomA, roomB := make([]int32, experts+scanRoom), make([]int32, experts+scanRoom)
+		for range 5 {
+			logits := anyLogits(random, experts)
+			a.scan(logits, topsA)
+			b.scan(logits, topsB)
+			if !slices.Equal(topsA, topsB) {
+				t.Fatalf("%d experts in chunks of %d: the tops are %v by %T, %v by %T\nlogits %v", experts, chunk, topsA, a, topsB, b, logits)
+			}
+			open := chunks[random.IntN(len(chunks)):]
+			limit := topsA[open[0]].second - random.Int32N(keyUnit)
+			gotA, gotB := roomA[:a.above(roomA, open, limit)], roomB[:b.above(roomB, open, limit)]
+			if !slices.Equal(gotA, gotB) || len(gotA) < 2 {
+				t.Fatalf("%d experts in chunks of %d: above %d are %v by %T, %v by %T\nlogits %v", experts, chunk, limit, gotA, a, gotB, b, logits)
+			}
+		}
+	}
+}
+
+// Any bits at all: all ways agree, on errors too.
 func FuzzRoute(f *testing.F) {
 	random := rand.New(rand.NewPCG(12, 12))
 	for _, kind := range kinds {
@@ -103,29 +176,26 @@ func FuzzRoute(f *testing.F) {
 	}
 	f.Add([]byte{0, 0, 0xc0, 0x7f, 1, 0, 0x80, 0xff}) // two NaNs, the second with a single low bit
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		logits := make([]float32, 32)
+		logits := make([]float32, 64)
 		for i := range logits {
 			if len(raw) >= 4*(i+1) {
 				logits[i] = math.Float32frombits(binary.LittleEndian.Uint32(raw[4*i:]))
 			}
 		}
 		for _, m := range []Method{DeepSeekV3, DeepSeekV4, SigmoidRenorm, Llama4} {
-			s := Shape{Experts: 32, TopK: 4}
+			s := Shape{Experts: 64, TopK: 4}
 			if m == DeepSeekV3 {
 				s.Groups, s.TopKGroups = 8, 3
 			}
-			fast, err := NewRouter(Gate{Method: m, Shape: s})
-			if err != nil {
-				t.Fatal(err)
-			}
-			exact, _ := NewRouter(Gate{Method: m, Shape: s})
-			exact.pruner = nil
+			exact, pruned := routers(t, Gate{Method: m, Shape: s})
 			var ids, want [4]int32
 			var weights, wantWeights [4]float32
-			tie, err := fast.Route(logits, ids[:], weights[:])
 			wantTie, wantErr := exact.Route(logits, want[:], wantWeights[:])
-			if (err == nil) != (wantErr == nil) || err == nil && (ids != want || tie != wantTie || weights != wantWeights) {
-				t.Fatalf("%s: pruned %v %v %v %v, exact %v %v %v %v", m, ids, weights, tie, err, want, wantWeights, wantTie, wantErr)
+			for _, r := range pruned {
+				tie, err := r.Route(logits, ids[:], weights[:])
+				if (err == nil) != (wantErr == nil) || err == nil && (ids != want || tie != wantTie || weights != wantWeights) {
+					t.Fatalf("%s %T: pruned %v %v %v %v, exact %v %v %v %v", m, r.pruner.scanner, ids, weights, tie, err, want, wantWeights, wantTie, wantErr)
+				}
 			}
 		}
 	})
