@@ -7,8 +7,9 @@ import (
 	"github.com/moebalance/moebalance/logits/safetensors"
 )
 
-// blockBytes is about how many bytes of rows are written or read at a time.
-const blockBytes = 1 << 20
+// blockBytes is about how many bytes of an entry are made, written, read or compared
+// at a time: few enough to stay in a processor's nearest caches all the while.
+const blockBytes = 1 << 17
 
 // levels are the two values that an entry's logits take: high for the experts
 // of the plan, low for all others. Both are exact in every element type.

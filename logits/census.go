@@ -1,60 +1,35 @@
 package logits
 
-import (
-	"slices"
-
-	"github.com/moebalance/moebalance/router"
-)
+import "github.com/moebalance/moebalance/router"
 
 // census counts a row's experts group by group. A shape without groups is one
 // group.
 type census struct {
-	shape   router.Shape
+	groupOf []int32 // by expert
 	inGroup []int
 }
 
 func newCensus(s router.Shape) census {
-	return census{shape: s, inGroup: make([]int, max(1, s.Groups))}
+	c := census{groupOf: make([]int32, s.Experts), inGroup: make([]int, max(1, s.Groups))}
+	for e := range c.groupOf {
+		c.groupOf[e] = int32(e / s.GroupSize())
+	}
+	return c
 }
 
-// count fills inGroup for a row.
-func (c census) count(row []int32) {
+// of is the number of groups that a row enters, and the least number of experts
+// that it has in one of them.
+func (c census) of(row []int32) (entered, fewest int) {
 	clear(c.inGroup)
-	size := int32(c.shape.GroupSize())
 	for _, e := range row {
-		c.inGroup[e/size]++
+		c.inGroup[c.groupOf[e]]++
 	}
-}
-
-// tooMany reports whether a row enters more groups than a token may use.
-func (c census) tooMany(row []int32) bool {
-	if !c.shape.Grouped() {
-		return false
-	}
-	c.count(row)
-	entered := 0
+	fewest = len(row)
 	for _, n := range c.inGroup {
 		if n > 0 {
 			entered++
+			fewest = min(fewest, n)
 		}
 	}
-	return entered > c.shape.TopKGroups
-}
-
-// fewest is the least number of experts that any row has in a group it enters;
-// k for no rows.
-func (c census) fewest(ids []int32) int {
-	least := c.shape.TopK
-	if !c.shape.Grouped() {
-		return least
-	}
-	for row := range slices.Chunk(ids, c.shape.TopK) {
-		c.count(row)
-		for _, n := range c.inGroup {
-			if n > 0 {
-				least = min(least, n)
-			}
-		}
-	}
-	return least
+	return entered, fewest
 }

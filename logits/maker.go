@@ -51,7 +51,6 @@ func newMaker(s Spec) (*maker, error) {
 
 // made says what one written entry is.
 type made struct {
-	ids     []int32 // the experts the entry holds; valid until the next make
 	bytes   int64
 	finding Finding
 }
@@ -78,9 +77,8 @@ func (m *maker) make(plan router.Plan, rank int, b Batch, w io.WriterAt) (made, 
 	m.writeIDs(&out)
 	out.write(biasBytes(m.spec.Gate.Bias))
 	if !m.spec.IDsOnly {
-		step := m.block.rows() * shape.TopK
-		for ids := m.ids; len(ids) > 0; ids = ids[min(step, len(ids)):] {
-			out.write(m.block.show(ids[:min(step, len(ids))]))
+		for ids := range slices.Chunk(m.ids, m.block.rows()*shape.TopK) {
+			out.write(m.block.show(ids))
 		}
 	}
 	if out.err != nil {
@@ -91,19 +89,18 @@ func (m *maker) make(plan router.Plan, rank int, b Batch, w io.WriterAt) (made, 
 		return made{}, err
 	}
 	_, err = w.WriteAt(head, 0)
-	return made{ids: m.ids, bytes: out.at, finding: finding}, err
+	return made{bytes: out.at, finding: finding}, err
 }
 
 // writeIDs writes the chosen experts as little-endian int32, in chunks.
 func (m *maker) writeIDs(out *summer) {
-	for ids := m.ids; len(ids) > 0; {
-		n := min(len(ids), blockBytes/4)
-		m.chunk = m.chunk[:0]
-		for _, e := range ids[:n] {
-			m.chunk = binary.LittleEndian.AppendUint32(m.chunk, uint32(e))
+	for ids := range slices.Chunk(m.ids, blockBytes/4) {
+		chunk := m.chunk[:0]
+		for _, e := range ids {
+			chunk = binary.LittleEndian.AppendUint32(chunk, uint32(e))
 		}
-		out.write(m.chunk)
-		ids = ids[n:]
+		out.write(chunk)
+		m.chunk = chunk
 	}
 }
 
@@ -132,17 +129,20 @@ func (s *summer) write(b []byte) {
 func (m *maker) settle(ids []int32) (Finding, error) {
 	gate := m.spec.Gate
 	f := Finding{Status: Exact}
+	least := gate.Shape.TopK
 	for row := range slices.Chunk(ids, gate.Shape.TopK) {
-		if gate.Bias == nil && !m.census.tooMany(row) {
-			continue
+		groups, fewest := m.census.of(row)
+		if gate.Bias != nil || groups > gate.Shape.GroupLimit() {
+			moved, err := m.settleRow(row, &f)
+			if err != nil {
+				return f, err
+			}
+			if moved {
+				f.Moved++
+				_, fewest = m.census.of(row)
+			}
 		}
-		moved, err := m.settleRow(row, &f)
-		if err != nil {
-			return f, err
-		}
-		if moved {
-			f.Moved++
-		}
+		least = min(least, fewest)
 	}
 	switch {
 	case len(f.Impossible) > 0:
@@ -151,7 +151,7 @@ func (m *maker) settle(ids []int32) (Finding, error) {
 	case f.Moved > 0:
 		f.Status = Projected
 	}
-	f.Margin = margin(gate, m.levels, m.census.fewest(ids))
+	f.Margin = margin(gate, m.levels, least)
 	return f, nil
 }
 
