@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -11,7 +12,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/moebalance/moebalance/logits/safetensors"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -76,15 +76,18 @@ func (c *Cache) Path(rank int, b Batch) (string, error) {
 
 // Get returns the entry of a rank and batch: read from the folder when it is
 // there, made and kept when it is not. A rank without tokens has an entry too,
-// of no rows. An entry that is there but damaged is an error, so that a bad disk
-// does not go unnoticed: remove the file.
+// of no rows. One that is there but damaged is an error that wraps ErrDamaged, so
+// that a bad disk does not go unnoticed: Fill replaces it and says so.
 func (c *Cache) Get(rank int, b Batch) (*Entry, error) {
 	p, err := c.place(rank, b)
 	if err != nil {
 		return nil, err
 	}
 	e, err := ReadEntry(p.path)
-	if !errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, ErrDamaged):
+		return nil, fmt.Errorf("%w; remove it, or let Cache.Fill ('moebalance logits generate') replace it", err)
+	case !errors.Is(err, fs.ErrNotExist):
 		return e, err
 	}
 	if _, err := c.write(p); err != nil {
@@ -100,22 +103,26 @@ func (c *Cache) Get(rank int, b Batch) (*Entry, error) {
 // most of a writer's time is waiting for its file to reach the disk.
 const writersPerProcessor = 4
 
-// Outcome is what Fill did about one entry.
+// Outcome is what Fill found and did about one entry.
 type Outcome struct {
 	Path    string
 	Rank    int
 	Batch   Batch
 	Bytes   int64
 	Finding Finding
-	New     bool // it was written now; otherwise it was there
+	New     bool  // nothing was there, and it was written
+	Damage  error // an ErrDamaged: why the file that was there was replaced; nil where none was
 }
 
-// Fill makes sure of the entries of the given ranks and batches and writes those
-// that are missing or whose file is not whole. It works on several entries at
-// once. The result is in the order of the batches, then of the ranks. each, when
-// not nil, is called after every entry, from one goroutine at a time. Ranks that
-// are not there and batches that they cannot hold are refused before anything is
-// written.
+func (o Outcome) written() bool { return o.New || o.Damage != nil }
+
+// Fill makes sure of the entries of the given ranks and batches: it makes them all,
+// and writes those that are missing, or whose file is not byte for byte what was
+// made. A file that the system cannot read, or that cannot be replaced, is an error.
+// It works on several entries at once. The result is in the order of the batches,
+// then of the ranks. each, when not nil, is called after every entry, from one
+// goroutine at a time. Ranks that are not there and batches that they cannot hold
+// are refused before anything is written.
 func (c *Cache) Fill(ctx context.Context, ranks []int, batches []Batch, each func(Outcome)) ([]Outcome, error) {
 	list := make([]Outcome, 0, len(ranks)*len(batches))
 	for _, r := range ranks {
@@ -140,46 +147,62 @@ func (c *Cache) Fill(ctx context.Context, ranks []int, batches []Batch, each fun
 	slices.SortStableFunc(order, func(i, j int) int { return batches[j].most() - batches[i].most() })
 	var report sync.Mutex
 	err := parallel(ctx, writersPerProcessor, len(list), func(i int) error {
-		w := &list[order[i/len(ranks)]*len(ranks)+i%len(ranks)]
-		err := c.ensure(w)
+		o := &list[order[i/len(ranks)]*len(ranks)+i%len(ranks)]
+		err := c.ensure(o)
 		if err == nil && each != nil {
 			report.Lock()
 			defer report.Unlock()
-			each(*w)
+			each(*o)
 		}
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return list, syncDir(c.dir)
+	// A whole cache may lie where nothing can be written or synced.
+	if slices.ContainsFunc(list, Outcome.written) {
+		err = syncDir(c.dir)
+	}
+	return list, err
 }
 
-// ensure looks whether an entry is there and whole, and writes it if not.
-func (c *Cache) ensure(w *Outcome) error {
-	p, err := c.place(w.Rank, w.Batch)
+// ensure writes an entry unless it is there.
+func (c *Cache) ensure(o *Outcome) error {
+	p, err := c.place(o.Rank, o.Batch)
 	if err != nil {
 		return err
 	}
-	w.Path = p.path
-	if r, bytes, err := peek(p.path); err == nil {
-		w.Bytes, w.Finding = bytes, r.Finding
-		return nil
+	o.Path = p.path
+	m, err := c.match(p)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		o.New = true
+		m, err = c.write(p)
+	case errors.Is(err, ErrDamaged):
+		o.Damage = err
+		if m, err = c.write(p); err != nil {
+			err = fmt.Errorf("entry %q is %w, and cannot be replaced: %w", p.path, o.Damage, err)
+		}
 	}
-	m, err := c.write(p)
-	w.Bytes, w.Finding, w.New = m.bytes, m.finding, true
+	o.Bytes, o.Finding = m.bytes, m.finding
 	return err
 }
 
-// peek reads the record of an entry without its rows, and its size.
-func peek(path string) (r Record, bytes int64, err error) {
-	f, err := safetensors.Open(path)
+// match holds the file in an entry's place against the entry.
+func (c *Cache) match(at place) (m made, err error) {
+	f, err := os.Open(at.path)
 	if err != nil {
-		return Record{}, 0, err
+		return made{}, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	r, err = readRecord(f)
-	return r, f.Size(), err
+	if m, err = c.make(at, newMatcher(f)); err != nil {
+		return made{}, err
+	}
+	info, err := f.Stat()
+	if err == nil && info.Size() != m.bytes {
+		err = fmt.Errorf("%w: want %d bytes, found %d", ErrDamaged, m.bytes, info.Size())
+	}
+	return m, err
 }
 
 // write makes an entry aside and puts it in its place.
@@ -187,20 +210,25 @@ func (c *Cache) write(at place) (made, error) {
 	if err := os.MkdirAll(c.dir, 0o755); err != nil {
 		return made{}, err
 	}
+	p, err := newPending(at.path)
+	if err != nil {
+		return made{}, err
+	}
+	m, err := c.make(at, p)
+	if err != nil {
+		return made{}, fmt.Errorf("writing entry %q: %w", at.path, errors.Join(err, p.discard()))
+	}
+	return m, p.commit()
+}
+
+// make lets an idle maker write an entry.
+func (c *Cache) make(at place, w io.WriterAt) (made, error) {
 	m, err := c.borrow()
 	if err != nil {
 		return made{}, err
 	}
 	defer c.giveBack(m)
-	p, err := newPending(at.path)
-	if err != nil {
-		return made{}, err
-	}
-	out, err := m.make(at.plan, at.rank, at.batch, p)
-	if err != nil {
-		return made{}, fmt.Errorf("writing entry %q: %w", at.path, errors.Join(err, p.discard()))
-	}
-	return out, p.commit()
+	return m.make(at.plan, at.rank, at.batch, w)
 }
 
 func (c *Cache) borrow() (*maker, error) {

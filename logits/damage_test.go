@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"hash/crc32"
 	"maps"
 	"os"
@@ -65,7 +66,18 @@ func TestEveryChangedByteIsFound(t *testing.T) {
 	for _, b := range []Batch{Equal(3), Unequal(5, 3), Unequal(5, 0)} {
 		name, whole := oneEntry(t, biasedSpec(t), 1, b)
 		c := newChecker(new(plans))
-		if err := c.proves(name, whole); err != nil {
+		s, m := makerOf(t, biasedSpec(t))
+		plan, err := s.plan(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		match := newMatcher(nil)
+		matches := func(content []byte) error {
+			match.file = bytes.NewReader(content)
+			_, err := m.make(plan, 1, b, match)
+			return err
+		}
+		if err := errors.Join(c.proves(name, whole), matches(whole)); err != nil {
 			t.Fatal(err)
 		}
 		for at := range whole {
@@ -79,8 +91,158 @@ func TestEveryChangedByteIsFound(t *testing.T) {
 				if strings.ContainsRune(err.Error(), '\n') {
 					t.Fatalf("%s: byte %d: more than one line: %q", b, at, err)
 				}
+				if err := matches(bad); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), fmt.Sprintf(" byte %d:", at)) {
+					t.Fatalf("%s: byte %d of %d changed by %#x: filling says %v", b, at, len(whole), flip, err)
+				}
 			}
 		}
+	}
+}
+
+// Whatever becomes of a file, filling puts the entry back as it was and says why.
+func TestFillMendsEveryDamage(t *testing.T) {
+	for _, b := range []Batch{Equal(3), Unequal(5, 0)} {
+		name, whole := oneEntry(t, biasedSpec(t), 1, b)
+		_, other := oneEntry(t, biasedSpec(t), 0, b)
+		c := openCache(t, t.TempDir(), biasedSpec(t))
+		path := filepath.Join(c.dir, name)
+		mends := func(what string, bad []byte) {
+			t.Helper()
+			if err := os.WriteFile(path, bad, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			list, err := c.Fill(t.Context(), []int{1}, []Batch{b}, nil)
+			if err != nil {
+				t.Fatalf("%s: %v", what, err)
+			}
+			if o := list[0]; o.New || !errors.Is(o.Damage, ErrDamaged) || o.Bytes != int64(len(whole)) || o.Finding.Status != Exact || strings.ContainsRune(o.Damage.Error(), '\n') {
+				t.Fatalf("%s: %+v", what, o)
+			}
+			if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, whole) {
+				t.Fatalf("%s: it is not as it was (%v)", what, err)
+			}
+		}
+		if err := os.WriteFile(path, whole, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if list, err := c.Fill(t.Context(), []int{1}, []Batch{b}, nil); err != nil || list[0].written() || list[0].Bytes != int64(len(whole)) {
+			t.Fatalf("a whole one: %+v, %v", list, err)
+		}
+		for at := 0; at < len(whole); at += 23 {
+			bad := bytes.Clone(whole)
+			bad[at] ^= 1 << (at % 8)
+			mends(fmt.Sprintf("%s: bit %d of byte %d of %d", b, at%8, at, len(whole)), bad)
+		}
+		for n := 0; n < len(whole); n += 1 + n/4 {
+			mends(fmt.Sprintf("%s: cut at byte %d", b, n), whole[:n])
+		}
+		mends("a byte more", append(bytes.Clone(whole), 0))
+		mends("another rank's", other)
+		mends("a lie with a correct checksum", rewrite(t, whole, set(keyMargin, "2")))
+		mends("words", []byte("version https://git-lfs.github.com/spec/v1\n"))
+		if err := newChecker(new(plans)).proves(name, whole); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// An entry of several blocks is matched to its last byte.
+func TestMatchingGoesOnToTheEnd(t *testing.T) {
+	_, whole := oneEntry(t, specOf(t, deepSeek(), 8), 3, Equal(300))
+	if len(whole) < 2*blockBytes {
+		t.Fatalf("an entry of %d bytes, want more than two blocks", len(whole))
+	}
+	s, m := makerOf(t, specOf(t, deepSeek(), 8))
+	plan, err := s.plan(Equal(300))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range []int{0, blockBytes - 1, blockBytes, 2*blockBytes + 1, len(whole) - 1} {
+		bad := bytes.Clone(whole)
+		bad[at] ^= 0x80
+		want := fmt.Sprintf("damaged: byte %d: want 0x%02x, found 0x%02x", at, whole[at], bad[at])
+		if _, err := m.make(plan, 3, Equal(300), newMatcher(bytes.NewReader(bad))); err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
+// failingDisk is a file whose sectors cannot be read from some byte on.
+type failingDisk struct {
+	content []byte
+	good    int
+}
+
+var errSector = errors.New("input/output error")
+
+func (d failingDisk) ReadAt(b []byte, at int64) (int, error) {
+	n := copy(b, d.content[min(int(at), d.good):d.good])
+	if n < len(b) {
+		return n, errSector
+	}
+	return n, nil
+}
+
+// What cannot be read is not called damaged: nobody knows what it holds.
+func TestUnreadableIsNotDamaged(t *testing.T) {
+	_, whole := oneEntry(t, biasedSpec(t), 1, Equal(3))
+	s, m := makerOf(t, biasedSpec(t))
+	plan, err := s.plan(Equal(3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for good := range whole {
+		if _, err := m.make(plan, 1, Equal(3), newMatcher(failingDisk{whole, good})); !errors.Is(err, errSector) || errors.Is(err, ErrDamaged) {
+			t.Fatalf("unreadable from byte %d: %v", good, err)
+		}
+	}
+	c := openCache(t, t.TempDir(), biasedSpec(t))
+	path, err := c.Path(1, Equal(3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Fill(t.Context(), []int{1}, []Batch{Equal(3)}, nil); err == nil || errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), path) {
+		t.Errorf("a folder in its place: %v", err)
+	}
+}
+
+// An engine is told of damage, and what to do about it, and gets nothing else.
+func TestGetRefusesDamage(t *testing.T) {
+	c := openCache(t, t.TempDir(), biasedSpec(t))
+	e, err := c.Get(1, Equal(3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, err := c.Path(1, Equal(3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	flipped := bytes.Clone(whole)
+	flipped[len(flipped)-1] ^= 1
+	for name, bad := range map[string][]byte{"cut": whole[:len(whole)-1], "flipped": flipped, "empty": nil} {
+		if err := os.WriteFile(path, bad, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := c.Get(1, Equal(3))
+		if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "logits generate") || strings.Count(err.Error(), path) != 1 {
+			t.Errorf("%s: %v", name, err)
+		}
+		if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, bad) {
+			t.Errorf("%s: the file was changed (%v)", name, err)
+		}
+	}
+	if _, err := c.Fill(t.Context(), []int{1}, []Batch{Equal(3)}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := c.Get(1, Equal(3)); err != nil || !bytes.Equal(again.Logits, e.Logits) {
+		t.Errorf("after filling: %v", err)
 	}
 }
 
@@ -250,16 +412,15 @@ func TestVerifyNamesEveryFault(t *testing.T) {
 			t.Errorf("%s tokens: balance %v without ranks %v", b.Batch, b.Experts.MaxOverMean, b.MissingRanks)
 		}
 	}
-	// Filling again repairs what is missing or cut, and leaves the rest.
-	repaired := 0
-	for _, w := range fill(t, c, equal(1, 2, 4, 8)...) {
-		if w.New {
-			repaired++
+	// Filling again adds what is missing, replaces what is damaged, and leaves the rest.
+	for _, o := range fill(t, c, equal(1, 2, 4, 8)...) {
+		missing := o.Path == path(2, 4) || o.Path == path(3, 8)
+		damaged := o.Path == path(0, 1) || o.Path == path(1, 2) || o.Path == path(0, 8)
+		if o.New != missing || (o.Damage != nil) != damaged {
+			t.Errorf("%s: new %v, damage %v; want %v, %v", filepath.Base(o.Path), o.New, o.Damage, missing, damaged)
 		}
 	}
-	if repaired != 4 { // the cut one, the removed one, and the two of the rename
-		t.Errorf("%d entries written anew, want 4", repaired)
-	}
+	verified(t, dir)
 }
 
 // In tep mode every rank holds the same tokens. A reference plan that starts each

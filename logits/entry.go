@@ -37,17 +37,17 @@ func (e *Entry) Row(dst []float32, token int) []float32 {
 }
 
 // ReadEntry reads an entry into memory: its record is held against its name, and
-// its bytes against their checksum.
+// its bytes against their checksum. The error wraps ErrDamaged where they differ.
 func ReadEntry(path string) (*Entry, error) {
 	f, err := safetensors.Open(path)
 	if err != nil {
-		return nil, err
+		return nil, damage(path, err)
 	}
 	e, err := readEntry(f)
-	if err != nil {
-		return nil, fmt.Errorf("entry %q: %w", path, errors.Join(err, f.Close()))
+	if err = errors.Join(err, f.Close()); err != nil {
+		return nil, damage(path, err)
 	}
-	return e, f.Close()
+	return e, nil
 }
 
 func readEntry(f *safetensors.File) (*Entry, error) {
@@ -76,7 +76,7 @@ func readEntry(f *safetensors.File) (*Entry, error) {
 // checksums holds the checksum of the tensors' bytes against the record's.
 func (r Record) checksums(crc uint32) error {
 	if found := checksumText(crc); found != r.checksum {
-		return fmt.Errorf("content damaged: want checksum %s, found %s", r.checksum, found)
+		return fmt.Errorf("want content of checksum %s, found %s", r.checksum, found)
 	}
 	return nil
 }

@@ -3,14 +3,19 @@
 package logits
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -79,6 +84,151 @@ func TestProcessesFillOneCache(t *testing.T) {
 			t.Errorf("left behind: %s", name)
 		}
 	}
+}
+
+// damageAll changes a byte of every entry of a full cache, and returns the entries
+// as they were and as they are now, by name.
+func damageAll(t *testing.T, dir string) (whole, damaged map[string][]byte) {
+	t.Helper()
+	whole, damaged = map[string][]byte{}, map[string][]byte{}
+	for i, name := range names(t, dir) {
+		path := filepath.Join(dir, name)
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bad := bytes.Clone(content)
+		bad[(i*97)%len(bad)] ^= 4
+		if err := os.WriteFile(path, bad, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		whole[name], damaged[name] = content, bad
+	}
+	return whole, damaged
+}
+
+func TestProcessesMendOneCache(t *testing.T) {
+	dir := t.TempDir()
+	fill(t, openCache(t, dir, processSpec(t)), processBatches...)
+	whole, _ := damageAll(t, dir)
+	menders := []*exec.Cmd{startFill(t, dir), startFill(t, dir), startFill(t, dir)}
+	for _, c := range menders {
+		if err := c.Wait(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, want := names(t, dir), slices.Sorted(maps.Keys(whole)); !slices.Equal(got, want) {
+		t.Errorf("the folder holds %v, want %v", got, want)
+	}
+	for name, want := range whole {
+		if got, err := os.ReadFile(filepath.Join(dir, name)); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s is not as it was (%v)", name, err)
+		}
+	}
+}
+
+// A mender killed at any moment leaves every entry either as it found it or whole.
+func TestKilledWhileMending(t *testing.T) {
+	dir := t.TempDir()
+	fill(t, openCache(t, dir, processSpec(t)), processBatches...)
+	rng := rand.New(rand.NewPCG(8, 8))
+	between := 0
+	for range 12 {
+		whole, damaged := damageAll(t, dir)
+		c := startFill(t, dir)
+		time.Sleep(time.Duration(2+rng.IntN(40)) * time.Millisecond)
+		if err := c.Process.Kill(); err != nil {
+			t.Log(err) // it was done
+		}
+		_ = c.Wait()
+		mended := 0
+		for name := range whole {
+			got, err := os.ReadFile(filepath.Join(dir, name))
+			switch {
+			case err == nil && bytes.Equal(got, whole[name]):
+				mended++
+			case err != nil || !bytes.Equal(got, damaged[name]):
+				t.Fatalf("%s is neither as it was found nor whole (%v)", name, err)
+			}
+		}
+		if mended > 0 && mended < len(whole) {
+			between++
+		}
+		for _, o := range fill(t, openCache(t, dir, processSpec(t)), processBatches...) {
+			if o.New {
+				t.Errorf("%s went missing", o.Path)
+			}
+		}
+		if got, want := names(t, dir), slices.Sorted(maps.Keys(whole)); !slices.Equal(got, want) {
+			t.Errorf("the folder holds %v, want %v", got, want)
+		}
+		verified(t, dir)
+	}
+	if between == 0 {
+		t.Error("no process was killed between two entries: the test proved nothing")
+	}
+}
+
+// Where nothing can be written a whole cache serves as it is, and a damaged one is
+// one error that names the entry, what is wrong with it, and why it stays so.
+func TestReadOnlyFolder(t *testing.T) {
+	dir := t.TempDir()
+	fill(t, openCache(t, dir, processSpec(t)), Equal(5))
+	withoutPrivilege(t, dir)
+	c := openCache(t, dir, processSpec(t))
+	for _, o := range fill(t, c, Equal(5)) {
+		if o.written() {
+			t.Errorf("written in a folder that cannot be: %+v", o)
+		}
+	}
+	if _, err := c.Get(2, Equal(5)); err != nil {
+		t.Error(err)
+	}
+	path, err := c.Path(2, Equal(5))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(path, 100); err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.Fill(t.Context(), allRanks(4), []Batch{Equal(5)}, nil)
+	if !errors.Is(err, ErrDamaged) || !errors.Is(err, fs.ErrPermission) || strings.ContainsRune(err.Error(), '\n') || !strings.Contains(err.Error(), fmt.Sprintf("entry %q is damaged: byte 752: want 0x05, found the end of the file, and cannot be replaced: ", path)) {
+		t.Errorf("a damaged entry in a read-only folder: %v", err)
+	}
+}
+
+// withoutPrivilege makes the folder read-only, its files writable, and the rest of
+// the test run as somebody whom that binds.
+func withoutPrivilege(t *testing.T, dir string) {
+	t.Helper()
+	paths := []string{filepath.Dir(dir)}
+	for _, name := range names(t, dir) {
+		paths = append(paths, filepath.Join(dir, name))
+	}
+	for _, path := range paths {
+		if err := os.Chmod(path, 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(dir, 0o555); err != nil {
+		t.Fatal(err)
+	}
+	root := os.Geteuid() == 0
+	if root {
+		if err := syscall.Seteuid(65534); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		if root {
+			if err := syscall.Seteuid(0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	})
 }
 
 // A writer killed at any moment leaves whole entries and, at most, temporaries,

@@ -127,11 +127,16 @@ func (e EntrySurvey) status() EntryStatus {
 
 // Fault is what is wrong with an entry, without its path; empty for a good one.
 func (e EntrySurvey) Fault() string {
-	if format := new(safetensors.FormatError); errors.As(e.Err, &format) {
-		return format.Fault()
-	}
 	if e.Err == nil {
 		return ""
 	}
-	return e.Err.Error()
+	return fault(e.Err)
+}
+
+// fault is an error about a file without the file's name, where it can be told.
+func fault(err error) string {
+	if format := new(safetensors.FormatError); errors.As(err, &format) {
+		return format.Fault()
+	}
+	return err.Error()
 }

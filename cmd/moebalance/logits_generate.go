@@ -5,13 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/logits"
 	"github.com/moebalance/moebalance/router"
 )
@@ -33,10 +31,11 @@ func logitsGenerateCmd() *cobra.Command {
 	var o generateOptions
 	c := &cobra.Command{
 		Use:   "generate --model NAME --ep RANKS --cache DIR",
-		Short: "make balanced logits, adding what is missing",
+		Short: "make balanced logits, adding what is missing and replacing what is damaged",
 		Long: `generate plans balanced routing and writes it as router logits, one safetensors
 file per rank and batch size, into the folder --cache. What is there already
-stays. Without --tokens it makes the 22 batch sizes that engines prepare, from 1
+stays as long as every byte is as it would be written; what is damaged is replaced,
+and named, so that a bad disk does not go unnoticed. Without --tokens it makes the 22 batch sizes that engines prepare, from 1
 to 8192 tokens per rank. --unequal names the tokens of each rank instead: such
 ranks are balanced together, so their entries are for that very batch and no
 other, and a rank without tokens gets an entry of no rows.
@@ -90,36 +89,6 @@ func (o *generateOptions) check() error {
 		return usagef("--layer: want 0 or more, have %d", o.layer)
 	}
 	return o.knobs.check("--plan", o.plan)
-}
-
-// generateResult is the JSON of logits generate.
-type generateResult struct {
-	SchemaVersion int             `json:"schema_version"`
-	Kind          string          `json:"kind"` // always "logits generate"
-	Cache         string          `json:"cache"`
-	Model         string          `json:"model"`
-	Method        router.Method   `json:"method"`
-	Shape         router.Shape    `json:"shape"`
-	Mode          router.Mode     `json:"mode"`
-	Ranks         int             `json:"ranks"`
-	DType         logits.DType    `json:"dtype"`
-	Plan          string          `json:"plan"`
-	Entries       []generateEntry `json:"entries"`
-}
-
-type generateEntry struct {
-	Path          string        `json:"path"`
-	Rank          int           `json:"rank"`
-	TokensPerRank router.Number `json:"tokens_per_rank"`           // null where ranks differ
-	TokensOfRanks []int         `json:"tokens_of_ranks,omitempty"` // only where they do, by rank
-	Bytes         int64         `json:"bytes"`
-	New           bool          `json:"new"`
-	Status        logits.Status `json:"status"`
-	ProjectedRows int           `json:"projected_rows"`
-	Infeasible    []int32       `json:"infeasible_experts"`
-	// BiasSpread is the largest spread of a correction bias that the entry
-	// survives; null where any is.
-	BiasSpread router.Number `json:"bias_spread_survived"`
 }
 
 func (o *generateOptions) run(c *cobra.Command) error {
@@ -213,65 +182,4 @@ func (o *generateOptions) spec() (logits.Spec, error) {
 		Model: name, Gate: gate, Layout: layout, Mode: router.Mode(o.gate.mode), Layer: o.layer,
 		Plan: o.plan, Knobs: knobs, DType: dtype, IDsOnly: o.idsOnly,
 	}, nil
-}
-
-func (o *generateOptions) document(s logits.Spec, ranks int, list []logits.Outcome) output.Document {
-	result := generateResult{
-		SchemaVersion: 1, Kind: "logits generate", Cache: o.cache, Model: s.Model, Method: s.Gate.Method,
-		Shape: s.Gate.Shape, Mode: s.Mode, Ranks: s.Layout.Ranks(), DType: s.DType, Plan: s.Plan,
-	}
-	t := output.Table{Name: "entries", Columns: []output.Column{
-		{Name: "tokens/rank", Key: "tokens_per_rank", Kind: output.Count}, {Name: "entries", Kind: output.Count},
-		{Name: "new", Kind: output.Count}, {Name: "size", Key: "bytes", Kind: output.Bytes},
-		{Name: "status"}, {Name: "bias spread survived", Key: "bias_spread_survived", Kind: output.Real},
-	}}
-	fresh, total := 0, int64(0)
-	var batches []logits.Batch
-	for group := range slices.Chunk(list, ranks) {
-		news, size, status, spread := 0, int64(0), logits.Exact, math.Inf(1)
-		for _, w := range group {
-			size += w.Bytes
-			if w.New {
-				news++
-			}
-			status, spread = status.Worse(w.Finding.Status), min(spread, w.Finding.Margin)
-			result.Entries = append(result.Entries, generateEntry{
-				Path: w.Path, Rank: w.Rank, TokensPerRank: w.Batch.PerRank(), TokensOfRanks: w.Batch.OfRanks(), Bytes: w.Bytes, New: w.New, Status: w.Finding.Status,
-				ProjectedRows: w.Finding.Moved, Infeasible: append([]int32{}, w.Finding.Impossible...), BiasSpread: router.Number(w.Finding.Margin),
-			})
-		}
-		batches = append(batches, group[0].Batch)
-		t.Rows = append(t.Rows, []any{group[0].Batch.PerRank(), len(group), news, size, string(status), router.Number(spread)})
-		fresh, total = fresh+news, total+size
-	}
-	showUnequal(&t, batches)
-	return output.Document{
-		Headline: fmt.Sprintf("%s (%s) on %s, %s, %s, plan %s: %s in %s, %s, %d of them new",
-			s.Model, shapeText(s.Gate), router.Count(s.Layout.Ranks(), "rank"), s.Mode, contentText(s), s.Plan, router.Count(len(list), "entry"), o.cache, output.Size(total), fresh),
-		Tables: []output.Table{t}, Notes: biasNotes(s.Gate, list), Value: result,
-	}
-}
-
-// biasNotes says what a correction bias does to the entries.
-func biasNotes(g router.Gate, list []logits.Outcome) []string {
-	if !g.Method.Biased() {
-		return []string{fmt.Sprintf("%s adds no correction bias: there is nothing to survive", g.Method)}
-	}
-	if g.Bias == nil {
-		return []string{"no correction bias was read (--bias): the entries hold for every bias whose spread, largest minus smallest value, is below the one survived"}
-	}
-	notes := []string{fmt.Sprintf("the correction bias that was read has a spread of %.4g", logits.Spread(g.Bias))}
-	moved, lost := 0, []int32{}
-	for _, w := range list {
-		moved += w.Finding.Moved
-		lost = append(lost, w.Finding.Impossible...)
-	}
-	slices.Sort(lost)
-	if moved > 0 {
-		notes = append(notes, fmt.Sprintf("%s without the planned experts: the entries hold what the router picks instead", router.Count(moved, "token")))
-	}
-	if lost = slices.Compact(lost); len(lost) > 0 {
-		notes = append(notes, fmt.Sprintf("no logits can bring these experts to be chosen as planned, the bias of other experts or groups is too far above theirs: %s", rangesText(lost)))
-	}
-	return notes
 }

@@ -65,7 +65,7 @@ func verdict(s logits.Survey) error {
 	if failed == 0 {
 		return nil
 	}
-	return withCode(exitGate, fmt.Errorf("logits verify: %d of %s failed; remove the bad files and run 'moebalance logits generate' again; the first: %s", failed, router.Count(len(s.Entries), "entry"), first))
+	return withCode(exitGate, fmt.Errorf("logits verify: %d of %s failed; 'moebalance logits generate', run as it was, replaces damaged entries and adds missing ones, other files are to be removed; the first: %s", failed, router.Count(len(s.Entries), "entry"), first))
 }
 
 func verifyDocument(dir string, s logits.Survey) output.Document {

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/moebalance/moebalance/cmd/internal/output"
+	"github.com/moebalance/moebalance/logits"
+	"github.com/moebalance/moebalance/router"
+)
+
+// generateResult is the JSON of logits generate.
+type generateResult struct {
+	SchemaVersion int             `json:"schema_version"`
+	Kind          string          `json:"kind"` // always "logits generate"
+	Cache         string          `json:"cache"`
+	Model         string          `json:"model"`
+	Method        router.Method   `json:"method"`
+	Shape         router.Shape    `json:"shape"`
+	Mode          router.Mode     `json:"mode"`
+	Ranks         int             `json:"ranks"`
+	DType         logits.DType    `json:"dtype"`
+	Plan          string          `json:"plan"`
+	Entries       []generateEntry `json:"entries"`
+}
+
+type generateEntry struct {
+	Path          string        `json:"path"`
+	Rank          int           `json:"rank"`
+	TokensPerRank router.Number `json:"tokens_per_rank"`           // null where ranks differ
+	TokensOfRanks []int         `json:"tokens_of_ranks,omitempty"` // only where they do, by rank
+	Bytes         int64         `json:"bytes"`
+	New           bool          `json:"new"`    // nothing was there
+	Damage        *string       `json:"damage"` // what was wrong with the file that was replaced; null where none was
+	Status        logits.Status `json:"status"`
+	ProjectedRows int           `json:"projected_rows"`
+	Infeasible    []int32       `json:"infeasible_experts"`
+	// BiasSpread is the largest spread of a correction bias that the entry
+	// survives; null where any is.
+	BiasSpread router.Number `json:"bias_spread_survived"`
+}
+
+func (o *generateOptions) document(s logits.Spec, ranks int, list []logits.Outcome) output.Document {
+	result := generateResult{
+		SchemaVersion: 1, Kind: "logits generate", Cache: o.cache, Model: s.Model, Method: s.Gate.Method,
+		Shape: s.Gate.Shape, Mode: s.Mode, Ranks: s.Layout.Ranks(), DType: s.DType, Plan: s.Plan,
+	}
+	t := output.Table{Name: "entries", Columns: []output.Column{
+		{Name: "tokens/rank", Key: "tokens_per_rank", Kind: output.Count}, {Name: "entries", Kind: output.Count},
+		{Name: "new", Kind: output.Count}, {Name: "replaced", Kind: output.Count}, {Name: "size", Key: "bytes", Kind: output.Bytes},
+		{Name: "status"}, {Name: "bias spread survived", Key: "bias_spread_survived", Kind: output.Real},
+	}}
+	var batches []logits.Batch
+	for group := range slices.Chunk(list, ranks) {
+		n := tallyOf(group)
+		for _, outcome := range group {
+			result.Entries = append(result.Entries, entryOf(outcome))
+		}
+		batches = append(batches, group[0].Batch)
+		t.Rows = append(t.Rows, []any{group[0].Batch.PerRank(), len(group), n.fresh, n.replaced, n.bytes, string(n.status), router.Number(n.spread)})
+	}
+	showUnequal(&t, batches)
+	all := tallyOf(list)
+	return output.Document{
+		Headline: fmt.Sprintf("%s (%s) on %s, %s, %s, plan %s: %s in %s, %s, %s",
+			s.Model, shapeText(s.Gate), router.Count(s.Layout.Ranks(), "rank"), s.Mode, contentText(s), s.Plan, router.Count(len(list), "entry"), o.cache, output.Size(all.bytes), all.made()),
+		Tables: []output.Table{t}, Notes: append(damageNotes(list), biasNotes(s.Gate, list)...), Value: result,
+	}
+}
+
+// entryOf is an outcome in the form of JSON.
+func entryOf(o logits.Outcome) generateEntry {
+	e := generateEntry{
+		Path: o.Path, Rank: o.Rank, TokensPerRank: o.Batch.PerRank(), TokensOfRanks: o.Batch.OfRanks(), Bytes: o.Bytes, New: o.New,
+		Status: o.Finding.Status, ProjectedRows: o.Finding.Moved, Infeasible: append([]int32{}, o.Finding.Impossible...), BiasSpread: router.Number(o.Finding.Margin),
+	}
+	if o.Damage != nil {
+		e.Damage = new(o.Damage.Error())
+	}
+	return e
+}
+
+// tally is what several entries come to.
+type tally struct {
+	fresh, replaced int
+	bytes           int64
+	status          logits.Status // the worst
+	spread          float64       // the least that is survived
+}
+
+func tallyOf(list []logits.Outcome) tally {
+	t := tally{status: logits.Exact, spread: math.Inf(1)}
+	for _, o := range list {
+		if o.New {
+			t.fresh++
+		}
+		if o.Damage != nil {
+			t.replaced++
+		}
+		t.bytes += o.Bytes
+		t.status, t.spread = t.status.Worse(o.Finding.Status), min(t.spread, o.Finding.Margin)
+	}
+	return t
+}
+
+// made says how many entries were written and why.
+func (t tally) made() string {
+	text := fmt.Sprintf("%d of them new", t.fresh)
+	if t.replaced > 0 {
+		text += fmt.Sprintf(", %d replaced because damaged", t.replaced)
+	}
+	return text
+}
+
+// damageNotes name the files that were not what they said, the first few of them.
+func damageNotes(list []logits.Outcome) (notes []string) {
+	const most = 8
+	for _, o := range list {
+		if o.Damage != nil {
+			notes = append(notes, fmt.Sprintf("replaced %s, which was %v", o.Path, o.Damage))
+		}
+	}
+	if rest := len(notes) - most; rest > 0 {
+		notes = append(notes[:most], fmt.Sprintf("and %d more (--format json names all)", rest))
+	}
+	return notes
+}
+
+// biasNotes says what a correction bias does to the entries.
+func biasNotes(g router.Gate, list []logits.Outcome) []string {
+	if !g.Method.Biased() {
+		return []string{fmt.Sprintf("%s adds no correction bias: there is nothing to survive", g.Method)}
+	}
+	if g.Bias == nil {
+		return []string{"no correction bias was read (--bias): the entries hold for every bias whose spread, largest minus smallest value, is below the one survived"}
+	}
+	notes := []string{fmt.Sprintf("the correction bias that was read has a spread of %.4g", logits.Spread(g.Bias))}
+	moved, lost := 0, []int32{}
+	for _, w := range list {
+		moved += w.Finding.Moved
+		lost = append(lost, w.Finding.Impossible...)
+	}
+	slices.Sort(lost)
+	if moved > 0 {
+		notes = append(notes, fmt.Sprintf("%s without the planned experts: the entries hold what the router picks instead", router.Count(moved, "token")))
+	}
+	if lost = slices.Compact(lost); len(lost) > 0 {
+		notes = append(notes, fmt.Sprintf("no logits can bring these experts to be chosen as planned, the bias of other experts or groups is too far above theirs: %s", rangesText(lost)))
+	}
+	return notes
+}
