@@ -42,23 +42,17 @@ func reduce(digests []*digest, options Options) (*Trace, error) {
 	r.cells()
 	wait.Wait()
 	r.lookForRanges()
-	aside := *r // collectives need nothing of the others; their warnings come after
-	aside.trace = newTrace()
-	wait.Go(aside.collectives)
-	wait.Go(r.sumExperts)
-	defer wait.Wait()
 	r.unknown()
 	if err := r.fitRecorded(); err != nil {
 		return nil, err
 	}
 	r.experts()
 	r.graphs()
-	wait.Wait()
+	r.sumExperts()
 	r.imbalance()
 	steps, _ := r.steps()
 	r.trace.Stragglers = r.trace.StragglersIn(steps)
-	r.trace.Collectives, r.trace.Alignment = aside.trace.Collectives, aside.trace.Alignment
-	r.trace.Warnings = append(r.trace.Warnings, aside.trace.Warnings...)
+	r.collectives()
 	r.coverage()
 	r.unevenRanks()
 	return r.trace, nil
