@@ -107,7 +107,7 @@ func OnTrust(t *nsys.Trace, arm Arm) *nsys.Trace {
 	trusted := *t
 	trusted.Arm = string(arm)
 	trusted.ArmEvidence = fmt.Sprintf("taken on trust; the captures say %s (%s)", said, t.ArmEvidence)
-	trusted.Warnings = append(slices.Clone(t.Warnings), nsys.Warning{Code: "arm_on_trust", Text: fmt.Sprintf("the %s arm is %s", arm, trusted.ArmEvidence)})
+	trusted.Warnings = append(slices.Clone(t.Warnings), router.Warning{Code: "arm_on_trust", Text: fmt.Sprintf("the %s arm is %s", arm, trusted.ArmEvidence)})
 	return &trusted
 }
 

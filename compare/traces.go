@@ -41,7 +41,7 @@ type TraceComparison struct {
 	Steps      []StepTime        `json:"steps"`
 	Kernels    []KernelFamily    `json:"kernels"`
 	Active     []ActiveExperts   `json:"active_experts"`
-	Warnings   []nsys.Warning    `json:"warnings"`
+	Warnings   []router.Warning  `json:"warnings"`
 }
 
 // TraceSchema is the version of TraceComparison's JSON.
@@ -115,7 +115,7 @@ type StepTime struct {
 func CompareTraces(normal, perfect *nsys.Trace) TraceComparison {
 	c := TraceComparison{
 		SchemaVersion: TraceSchema, Kind: "compare", Comparable: true, Reasons: []string{},
-		Warnings: []nsys.Warning{},
+		Warnings: []router.Warning{},
 	}
 	ranks := c.common("ranks", ranksOf(normal), ranksOf(perfect))
 	layers := c.common("layers", layersOf(normal), layersOf(perfect))
@@ -188,7 +188,7 @@ func (c *TraceComparison) warnOfSteps(arm Arm, g *grid) {
 
 // pass takes over what a side's reader had to say.
 func (c *TraceComparison) pass(arm Arm, t *nsys.Trace) {
-	about := func(w nsys.Warning) {
+	about := func(w router.Warning) {
 		c.warn(w.Code, strings.TrimSuffix(string(arm)+": "+w.Subject, ": "), w.Text)
 	}
 	for _, w := range t.Warnings {
@@ -202,7 +202,7 @@ func (c *TraceComparison) pass(arm Arm, t *nsys.Trace) {
 }
 
 func (c *TraceComparison) warn(code, subject, text string) {
-	c.Warnings = append(c.Warnings, nsys.Warning{Code: code, Subject: subject, Text: text})
+	c.Warnings = append(c.Warnings, router.Warning{Code: code, Subject: subject, Text: text})
 }
 
 // pair is the grids of both arms over the same ranks and layers.

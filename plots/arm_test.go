@@ -365,7 +365,7 @@ func TestLoadIsPerRecordedStep(t *testing.T) {
 	if a, b := RankLoads(short), RankLoads(long); a.Alt != b.Alt || a.Series[0].Floor != b.Series[0].Floor {
 		t.Errorf("%q above %g over 2 steps, %q above %g over 10", a.Alt, a.Series[0].Floor, b.Alt, b.Series[0].Floor)
 	}
-	longer.Warnings = []nsys.Warning{{Code: "counts_window"}} // each recorded step is a sum of passes
+	longer.Warnings = []router.Warning{{Code: "counts_window"}} // each recorded step is a sum of passes
 	if s := TimeAgainstLoad(long); !s.Clouds[0].Window || !strings.Contains(s.Alt, "the time per slot is not known") || strings.Contains(s.Alt, "ns per slot") {
 		t.Errorf("%q gives a time per slot of sums over passes", s.Alt)
 	}

@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/router"
 )
 
 // TimeAgainstLoad sets observed time per step against recorded load per recorded
@@ -54,7 +55,7 @@ func (c Cloud) answer() string {
 // countedInWindows reports statistics whose steps are sums of an unknown number
 // of forward passes, of which the reader of the statistics warns.
 func countedInWindows(t *nsys.Trace) bool {
-	return slices.ContainsFunc(t.Warnings, func(w nsys.Warning) bool { return w.Code == "counts_window" })
+	return slices.ContainsFunc(t.Warnings, func(w router.Warning) bool { return w.Code == "counts_window" })
 }
 
 func observedExperts(arms []Arm) bool {

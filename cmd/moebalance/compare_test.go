@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/compare"
-	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -84,7 +83,7 @@ func TestCompareVerbOnTrust(t *testing.T) {
 	if trusted.Perfect.Evidence != says {
 		t.Errorf("have %q", trusted.Perfect.Evidence)
 	}
-	trustedArm := func(w nsys.Warning) bool {
+	trustedArm := func(w router.Warning) bool {
 		return w.Code == "arm_on_trust" && w.Subject == "perfect" && strings.Contains(w.Text, says)
 	}
 	if !slices.ContainsFunc(trusted.Warnings, trustedArm) || slices.ContainsFunc(shown.Warnings, trustedArm) {

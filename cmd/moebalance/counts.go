@@ -86,7 +86,7 @@ type countsResult struct {
 	Summary       []countsSummary  `json:"summary"`
 	Traffic       []countsTraffic  `json:"traffic"`
 	Reported      []countsReported `json:"reported"`
-	Warnings      []counts.Warning `json:"warnings"`
+	Warnings      []router.Warning `json:"warnings"`
 }
 
 type countsRecord struct {
@@ -130,7 +130,7 @@ func (o *countsOptions) run(c *cobra.Command, paths []string) error {
 	}
 	result := countsResult{
 		SchemaVersion: counts.SchemaVersion, Kind: "counts", Threshold: o.threshold.fraction,
-		Records: []countsRecord{}, Imbalance: []countsLayer{}, Summary: []countsSummary{}, Traffic: []countsTraffic{}, Reported: []countsReported{}, Warnings: []counts.Warning{},
+		Records: []countsRecord{}, Imbalance: []countsLayer{}, Summary: []countsSummary{}, Traffic: []countsTraffic{}, Reported: []countsReported{}, Warnings: []router.Warning{},
 	}
 	for _, path := range paths {
 		r, err := o.read(path)

@@ -63,7 +63,7 @@ func (s statistics) load(threshold float64) (nsys.Recorded, error) {
 		if w.Code == "no_ranks" { // whose text asks for a flag of the verb counts
 			w.Text = "the number of ranks is not recorded, so only experts are judged, and no time is allocated"
 		}
-		r.Warnings = append(r.Warnings, nsys.Warning{Code: "counts_" + w.Code, Subject: base(w.Subject), Text: w.Text})
+		r.Warnings = append(r.Warnings, router.Warning{Code: "counts_" + w.Code, Subject: base(w.Subject), Text: w.Text})
 	}
 	for _, l := range layers {
 		r.Imbalance = append(r.Imbalance, nsys.ImbalanceStat{

@@ -71,7 +71,7 @@ func traceNotes(t *nsys.Trace) []string {
 
 // warningNotes are the warnings as footnotes, each text once, with how many
 // subjects have it.
-func warningNotes(warnings []nsys.Warning) []string {
+func warningNotes(warnings []router.Warning) []string {
 	var notes []string
 	subjects := map[string][]string{}
 	for _, w := range warnings {

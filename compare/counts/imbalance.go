@@ -58,7 +58,7 @@ type Summary struct {
 // Imbalance computes the balance of every layer at the levels that the record
 // allows, rank before expert, in the order of the layers. An error means that
 // the options contradict the record; warnings say what could not be compared.
-func (r *Record) Imbalance(o Options) ([]LayerBalance, []Warning, error) {
+func (r *Record) Imbalance(o Options) ([]LayerBalance, []router.Warning, error) {
 	j, err := newJudge(r, o)
 	if err != nil {
 		return nil, nil, fmt.Errorf("judging %q: %w", r.Source, err)

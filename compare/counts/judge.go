@@ -16,7 +16,7 @@ type judge struct {
 	received bool       // the record's own counts per rank are used
 	null     router.NullOptions
 	known    map[nullKey]router.Null
-	warnings []Warning
+	warnings []router.Warning
 }
 
 type nullKey struct {
@@ -97,7 +97,7 @@ func (j *judge) warnAbout(r *Record) {
 }
 
 func (j *judge) warn(r *Record, code, text string) {
-	j.warnings = append(j.warnings, Warning{Code: code, Subject: r.Source, Text: text})
+	j.warnings = append(j.warnings, router.Warning{Code: code, Subject: r.Source, Text: text})
 }
 
 // step adds one step to the means of its layer.

@@ -23,14 +23,6 @@ const (
 // parts of.
 const SchemaVersion = 1
 
-// Warning is something the reader of a result must know. Code is stable and for
-// programs, Text for people; Subject names the file concerned.
-type Warning struct {
-	Code    string `json:"code"`
-	Subject string `json:"subject,omitempty"`
-	Text    string `json:"text"`
-}
-
 // Record is what one file or folder says about expert load.
 type Record struct {
 	Source  string // the path it was read from
@@ -47,7 +39,7 @@ type Record struct {
 	// Reported are figures that an engine printed about itself, from which no
 	// load can be computed.
 	Reported []Reported
-	Warnings []Warning
+	Warnings []router.Warning
 
 	copies map[int][]int32 // by layer: the expert of each physical copy, the last one recorded
 }
@@ -191,7 +183,7 @@ func distinct[T cmp.Ordered](steps []Step, of func(Step) T) []T {
 }
 
 func (r *Record) warn(code, format string, args ...any) {
-	r.Warnings = append(r.Warnings, Warning{Code: code, Subject: r.Source, Text: fmt.Sprintf(format, args...)})
+	r.Warnings = append(r.Warnings, router.Warning{Code: code, Subject: r.Source, Text: fmt.Sprintf(format, args...)})
 }
 
 // finish sorts the steps and checks what every format must satisfy.

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/logits/safetensors"
+	"github.com/moebalance/moebalance/router"
 )
 
 const fixtures = "../../testdata"
@@ -27,7 +28,7 @@ func mustRead(t testing.TB, path string) *Record {
 	return r
 }
 
-func codes(warnings []Warning) []string {
+func codes(warnings []router.Warning) []string {
 	var out []string
 	for _, w := range warnings {
 		out = append(out, w.Code)

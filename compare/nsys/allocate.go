@@ -14,7 +14,7 @@ type Recorded struct {
 	Load      map[int]router.Load   // slots per expert, by layer
 	Layout    map[int]router.Layout // which rank owns which expert, by layer
 	Imbalance []ImbalanceStat       // of the load, at both levels
-	Warnings  []Warning             // of whoever read it, passed on
+	Warnings  []router.Warning      // of whoever read it, passed on
 }
 
 // loadExperts adds the recorded load to the observed experts, and allocates

@@ -16,7 +16,7 @@ func describe(path string, rec *recording, p *probe, a *attribution, ledgers []*
 		Export: Export{
 			Path: path, NsysVersion: p.nsysVersion, SchemaVersion: p.schemaVersion,
 			Kernels: int64(len(rec.kernels)), Launches: rec.launches, Ranges: int64(len(rec.ranges)),
-			Ranks: []int{}, GraphMode: "none", Warnings: []Warning{},
+			Ranks: []int{}, GraphMode: "none", Warnings: []router.Warning{},
 		},
 		rec: rec, probe: p, attribution: a,
 	}
@@ -42,7 +42,7 @@ type description struct {
 }
 
 func (d *description) warn(code, format string, args ...any) {
-	d.Warnings = append(d.Warnings, Warning{Code: code, Subject: filepath.Base(d.Path), Text: fmt.Sprintf(format, args...)})
+	d.Warnings = append(d.Warnings, router.Warning{Code: code, Subject: filepath.Base(d.Path), Text: fmt.Sprintf(format, args...)})
 }
 
 // graphs tells the mode in which CUDA graphs were recorded, and what it hides.

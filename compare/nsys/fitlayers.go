@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/moebalance/moebalance/router"
 )
 
 // fitLayers compares the layers in which experts work. Recorded layers without any
@@ -81,7 +83,7 @@ func (r *reduction) tooDeep(worked map[int]bool, idle []int) bool {
 		}
 	}
 	single := func(e Export) bool {
-		return slices.ContainsFunc(e.Warnings, func(w Warning) bool { return w.Code == singleLayers })
+		return slices.ContainsFunc(e.Warnings, func(w router.Warning) bool { return w.Code == singleLayers })
 	}
 	return len(onRank) == len(worked)*len(r.parts) && len(r.options.Recorded.Layout) > 0 && !slices.ContainsFunc(r.trace.Exports, single)
 }

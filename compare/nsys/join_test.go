@@ -19,8 +19,8 @@ func phaseTime(trace *Trace, rank int, layer router.Whole, phase Phase) int64 {
 	return 0
 }
 
-func hasWarning(list []Warning, code string) bool {
-	return slices.ContainsFunc(list, func(w Warning) bool { return w.Code == code })
+func hasWarning(list []router.Warning, code string) bool {
+	return slices.ContainsFunc(list, func(w router.Warning) bool { return w.Code == code })
 }
 
 func TestJoinTraps(t *testing.T) {

@@ -86,12 +86,12 @@ func newTrace() *Trace {
 		SchemaVersion: SchemaVersion, Kind: "trace",
 		Ranks: []Rank{}, Exports: []Export{}, Kernels: []KernelStat{}, Phases: []PhaseStat{}, Cells: []Cell{},
 		Experts: []ExpertStat{}, Graphs: []GraphStat{}, Imbalance: []ImbalanceStat{}, Overall: []OverallStat{}, Stragglers: []StragglerStat{},
-		Collectives: []CollectiveStat{}, Alignment: []Alignment{}, Warnings: []Warning{},
+		Collectives: []CollectiveStat{}, Alignment: []Alignment{}, Warnings: []router.Warning{},
 	}
 }
 
 func (r *reduction) warn(code, subject, text string) {
-	r.trace.Warnings = append(r.trace.Warnings, Warning{Code: code, Subject: subject, Text: text})
+	r.trace.Warnings = append(r.trace.Warnings, router.Warning{Code: code, Subject: subject, Text: text})
 }
 
 // kernels groups by name over all ranks, the most time first.

@@ -72,19 +72,11 @@ type Trace struct {
 	Stragglers    []StragglerStat  `json:"stragglers"`
 	Collectives   []CollectiveStat `json:"collectives"`
 	Alignment     []Alignment      `json:"alignment"`
-	Warnings      []Warning        `json:"warnings"`
+	Warnings      []router.Warning `json:"warnings"`
 }
 
 // SchemaVersion is the version of Trace's JSON.
 const SchemaVersion = 1
-
-// Warning is something the reader of a result must know. Code is stable and
-// for programs, Text for people; Subject names the export or rank concerned.
-type Warning struct {
-	Code    string `json:"code"`
-	Subject string `json:"subject,omitempty"`
-	Text    string `json:"text"`
-}
 
 // Rank is one expert-parallel process and the evidence that it has this number:
 // "flag", "environment", "distributedInfo", "mpi_ranks", "file name", "device ordinal" or, where
@@ -100,15 +92,15 @@ type Rank struct {
 
 // Export is one file and what its probe found.
 type Export struct {
-	Path          string    `json:"path"`
-	NsysVersion   string    `json:"nsys_version"`   // empty before 2022, which recorded none
-	SchemaVersion string    `json:"schema_version"` // likewise
-	Kernels       int64     `json:"kernels"`
-	Launches      int64     `json:"launches"`
-	Ranges        int64     `json:"ranges"`
-	Ranks         []int     `json:"ranks"`
-	GraphMode     string    `json:"graph_mode"` // "none", "node" or "graph"
-	Warnings      []Warning `json:"warnings"`
+	Path          string           `json:"path"`
+	NsysVersion   string           `json:"nsys_version"`   // empty before 2022, which recorded none
+	SchemaVersion string           `json:"schema_version"` // likewise
+	Kernels       int64            `json:"kernels"`
+	Launches      int64            `json:"launches"`
+	Ranges        int64            `json:"ranges"`
+	Ranks         []int            `json:"ranks"`
+	GraphMode     string           `json:"graph_mode"` // "none", "node" or "graph"
+	Warnings      []router.Warning `json:"warnings"`
 }
 
 // Coverage says how much of the GPU time the attribution reached. The shares

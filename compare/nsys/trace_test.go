@@ -216,7 +216,7 @@ func TestGraphs(t *testing.T) {
 	equal(t, "whole graphs", graph.Graphs[0].Instances, 4)
 	// 43259388−41322954 + 45246861−43309339 + 47237375−45299117 + 49203889−47272447
 	equal(t, "their time", graph.Graphs[0].TotalNS, 1936434+1937522+1938258+1931442)
-	if !slices.ContainsFunc(graph.Exports[0].Warnings, func(w Warning) bool { return w.Code == "graph_mode" }) {
+	if !slices.ContainsFunc(graph.Exports[0].Warnings, func(w router.Warning) bool { return w.Code == "graph_mode" }) {
 		t.Error("no warning says that phases are hidden")
 	}
 }
@@ -227,7 +227,7 @@ func TestAllocatedTimeNeedsLoadAndIsConserved(t *testing.T) {
 	f.push(0, 1000, 1900, "[Executor] _forward_step 1:").push(0, 1100, 1400, "layer 0 experts").work(0, 2, 1110, 11, "gemm")
 	path := f.write(t, "one.sqlite")
 	bare := mustRead(t, Options{}, path)
-	if len(bare.Experts) != 0 || !slices.ContainsFunc(bare.Warnings, func(w Warning) bool { return w.Code == "no_expert_times" }) {
+	if len(bare.Experts) != 0 || !slices.ContainsFunc(bare.Warnings, func(w router.Warning) bool { return w.Code == "no_expert_times" }) {
 		t.Errorf("want no expert times and a reason, have %v and %v", bare.Experts, bare.Warnings)
 	}
 	load := router.Load{PerExpert: []int64{2, 0, 6}}

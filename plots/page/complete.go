@@ -211,7 +211,7 @@ func (p Page) warnings() (out []string) {
 		}
 	}
 	for _, a := range p.arms {
-		for _, list := range append([][]nsys.Warning{a.Trace.Warnings}, exportWarnings(a.Trace)...) {
+		for _, list := range append([][]router.Warning{a.Trace.Warnings}, exportWarnings(a.Trace)...) {
 			for _, w := range list {
 				add(a.Name, w.Subject, w.Text)
 			}
@@ -249,7 +249,7 @@ func few(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
-func exportWarnings(t *nsys.Trace) (out [][]nsys.Warning) {
+func exportWarnings(t *nsys.Trace) (out [][]router.Warning) {
 	for _, e := range t.Exports {
 		out = append(out, e.Warnings)
 	}

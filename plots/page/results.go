@@ -37,7 +37,7 @@ func (c *Campaign) state() string {
 // Counts is what the page reads of a 'counts' result.
 type Counts struct {
 	Imbalance []CountsLayer    `json:"imbalance"`
-	Warnings  []counts.Warning `json:"warnings"`
+	Warnings  []router.Warning `json:"warnings"`
 	// Load is the recorded load by layer, for a heat map. A result's JSON does
 	// not hold it: it comes from the statistics themselves.
 	Load map[int]router.Load `json:"-"`

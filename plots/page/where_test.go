@@ -84,7 +84,7 @@ func TestUnknownLoss(t *testing.T) {
 
 // Statistics that add up passes give no time per slot, also not in the table.
 func TestNoTimePerSlotOfWindows(t *testing.T) {
-	trace := &nsys.Trace{Arm: "normal", Ranks: []nsys.Rank{{Rank: 0}}, Warnings: []nsys.Warning{{Code: "counts_window", Text: "sums"}}}
+	trace := &nsys.Trace{Arm: "normal", Ranks: []nsys.Rank{{Rank: 0}}, Warnings: []router.Warning{{Code: "counts_window", Text: "sums"}}}
 	for layer := range 3 {
 		trace.Experts = append(trace.Experts, nsys.ExpertStat{Layer: router.Whole(layer), Basis: nsys.Observed, Known: true, Slots: int64(10 * (layer + 1)), Stats: nsys.Stats{TotalNS: int64(70 * (layer + 1))}})
 		trace.Imbalance = append(trace.Imbalance, nsys.ImbalanceStat{Layer: router.Whole(layer), Level: router.LevelExpert, Quantity: nsys.QuantityLoad, Steps: 1})
