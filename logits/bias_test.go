@@ -1,6 +1,7 @@
 package logits
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -323,6 +324,52 @@ func TestPlanThatIgnoresGroups(t *testing.T) {
 	list := fill(t, c, Equal(16))
 	if f := list[0].Finding; f.Status != Projected || f.Moved != 16 || !strings.HasPrefix(verified(t, dir).Batches[0].PlanName, "trtllm-gen1") {
 		t.Errorf("%+v", f)
+	}
+}
+
+// Rows that the levels decide are not routed, and routing them would change nothing:
+// for biases on both sides of the margin, wherever their mean lies.
+func TestDecidedRowsNeedNoRouting(t *testing.T) {
+	rng := rand.New(rand.NewPCG(41, 42))
+	spared, moved := 0, 0
+	for i := range 3000 {
+		g := router.Gate{Method: router.DeepSeekV3, Scale: 1, Shape: router.Shape{Experts: 16, TopK: 1 + rng.IntN(4), Groups: 4, TopKGroups: 1 + rng.IntN(3)}}
+		if g.Method = []router.Method{router.DeepSeekV3, router.DeepSeekV3, router.MiniMax2, router.DeepSeekV4}[i%4]; !g.Method.GroupLimited() {
+			g.Shape.Groups, g.Shape.TopKGroups = 0, 0
+		}
+		g.Shape.TopKGroups = min(g.Shape.TopKGroups, g.Shape.TopK)
+		spread := []float64{0, 0.4, 0.499, 0.5 - 1e-6, 0.5, 0.75, 0.999, 1 - 1e-6, 1, 1.2}[rng.IntN(10)]
+		offset := []float64{0, -0.3, -1, -5, 7, -1000, 4096, 3e5, 3e7}[rng.IntN(9)]
+		g.Bias = make([]float32, 16)
+		for e := range g.Bias {
+			g.Bias[e] = float32(offset + spread*float64(rng.IntN(3))/2)
+		}
+		s, m := makerOf(t, specOf(t, g, 4))
+		plan, err := s.plan(Equal(5))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ids [2][]int32
+		var found [2]Finding
+		for routed := range 2 {
+			if routed == 1 {
+				m.decided = g.Shape.TopK + 1
+			} else if m.decided <= g.Shape.TopK {
+				spared++
+			}
+			ids[routed] = make([]int32, 5*g.Shape.TopK)
+			plan.Fill(ids[routed], i%4)
+			if found[routed], err = m.settle(ids[routed]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		moved += found[1].Moved
+		if !slices.Equal(ids[0], ids[1]) || fmt.Sprint(found[0]) != fmt.Sprint(found[1]) {
+			t.Fatalf("%v, %s, bias %v: %v %+v without routing, %v %+v with", g.Shape, g.Method, g.Bias, ids[0], found[0], ids[1], found[1])
+		}
+	}
+	if spared < 500 || moved < 500 {
+		t.Errorf("%d gates decided, %d rows moved: the test proved little", spared, moved)
 	}
 }
 

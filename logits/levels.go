@@ -56,21 +56,45 @@ func Spread(bias []float32) float64 {
 //
 // It is that of real numbers. Routers add float32 ones, whose sums round: a bias
 // so large, or a spread so close to the margin, that its last places matter may
-// tie. A known bias is not judged by its margin but routed (see settle).
+// tie. A known bias is judged with room for that (see decided), and by routing where
+// there is none.
 func margin(g router.Gate, v levels, fewest int) float64 {
-	var gap float64
-	switch {
-	case !g.Method.Biased():
+	if !g.Method.Biased() {
 		return math.Inf(1)
-	case g.Method == router.DeepSeekV4:
-		gap = sqrtSoftplus(v.high) - sqrtSoftplus(v.low)
-	default:
-		gap = sigmoid(v.high) - sigmoid(v.low)
 	}
+	gap := score(g.Method, v.high) - score(g.Method, v.low)
 	if g.Shape.Grouped() && g.Shape.GroupSize() > 1 && fewest < 2 {
 		return gap / 2
 	}
 	return gap
+}
+
+// decided is the least number of experts that a row must have in each of its groups
+// for the two levels alone to decide what a router picks of it: the spread of the
+// bias is below the margin, with room for rounding. Where none is decided it is more
+// than any row has. The score of a group is a float32 sum of two scores and two
+// biases: three roundings, each of at most 2⁻²⁴ of a sum that is at most twice the
+// largest score with its bias. Both sides of a comparison together, the rounding of
+// the scores themselves included, stay below 2⁻¹⁹ of that largest.
+func decided(g router.Gate, v levels) (fewest int) {
+	largest := score(g.Method, v.high)
+	for _, b := range g.Bias {
+		largest = max(largest, score(g.Method, v.high)+math.Abs(float64(b)))
+	}
+	for fewest := 1; fewest <= 2; fewest++ {
+		if Spread(g.Bias)+largest*0x1p-19 < margin(g, v, fewest) {
+			return fewest
+		}
+	}
+	return g.Shape.TopK + 1
+}
+
+// score is what a method that adds a bias adds it to.
+func score(m router.Method, logit float32) float64 {
+	if m == router.DeepSeekV4 {
+		return sqrtSoftplus(logit)
+	}
+	return sigmoid(logit)
 }
 
 func sigmoid(x float32) float64 { return 1 / (1 + math.Exp(-float64(x))) }

@@ -21,15 +21,16 @@ func checksumText(crc uint32) string { return fmt.Sprintf("crc32c:%08x", crc) }
 // goroutine; what it holds grows with the largest number of tokens of a rank by
 // k numbers per token, and not with the ranks.
 type maker struct {
-	spec   Spec
-	router *router.Router
-	block  *block
-	levels levels
-	ids    []int32
-	row    []float32 // one row of decoded logits, all background between uses
-	picked []int32
-	chunk  []byte
-	census census
+	spec    Spec
+	router  *router.Router
+	block   *block
+	levels  levels
+	decided int // experts per group, as the function says
+	ids     []int32
+	row     []float32 // one row of decoded logits, all background between uses
+	picked  []int32
+	chunk   []byte
+	census  census
 }
 
 func newMaker(s Spec) (*maker, error) {
@@ -42,6 +43,7 @@ func newMaker(s Spec) (*maker, error) {
 		spec: s, router: r, levels: levelsOf(s.Gate),
 		row: make([]float32, shape.Experts), picked: make([]int32, shape.TopK), census: newCensus(shape),
 	}
+	m.decided = decided(s.Gate, m.levels)
 	m.block = newBlock(shape.Experts, shape.TopK, s.DType, m.levels)
 	for e := range m.row {
 		m.row[e] = m.levels.low
@@ -124,15 +126,15 @@ func (s *summer) write(b []byte) {
 
 // settle routes the planned rows that the two levels alone do not decide, and
 // puts what the router picks in their place, so that an entry never promises
-// what its logits do not do. Without a bias, a row of k distinct experts in no
-// more groups than the gate allows is picked as it stands.
+// what its logits do not do. A row of k distinct experts in no more groups than the
+// gate allows is picked as it stands when no bias is large enough to matter.
 func (m *maker) settle(ids []int32) (Finding, error) {
 	gate := m.spec.Gate
 	f := Finding{Status: Exact}
 	least := gate.Shape.TopK
 	for row := range slices.Chunk(ids, gate.Shape.TopK) {
 		groups, fewest := m.census.of(row)
-		if gate.Bias != nil || groups > gate.Shape.GroupLimit() {
+		if fewest < m.decided || groups > gate.Shape.GroupLimit() {
 			moved, err := m.settleRow(row, &f)
 			if err != nil {
 				return f, err
