@@ -120,3 +120,51 @@ done:
 	MOVQ DX, ret+96(FP)
 	VZEROUPPER
 	RET
+
+// func largestFours(best, numbers []int64)
+TEXT ·largestFours(SB), NOSPLIT, $32-48
+	MOVQ best_base+0(FP), DI
+	MOVQ best_len+8(FP), R8
+	MOVQ numbers_base+24(FP), SI
+	MOVQ numbers_len+32(FP), CX
+	DECQ R8 // the last place
+	XORQ AX, AX
+	CMPQ AX, CX
+	JGE done
+
+four:
+	// A number's place is how many are larger.
+	VMOVDQU (SI)(AX*8), Y0
+	VPXOR Y1, Y1, Y1
+	XORQ DX, DX
+
+other:
+	VPBROADCASTQ (SI)(DX*8), Y2
+	VPCMPGTQ Y0, Y2, Y2
+	VPSUBQ Y2, Y1, Y1
+	INCQ DX
+	CMPQ DX, CX
+	JLT other
+
+	VMOVDQU Y1, places-32(SP)
+	LEAQ 4(AX), R9 // where the four end
+	CMPQ R9, CX
+	CMOVQGT CX, R9
+	LEAQ places-32(SP), R12
+
+place:
+	MOVQ (R12), R10
+	CMPQ R10, R8
+	CMOVQGT R8, R10
+	MOVQ (SI)(AX*8), R11
+	MOVQ R11, (DI)(R10*8)
+	ADDQ $8, R12
+	INCQ AX
+	CMPQ AX, R9
+	JLT place
+	CMPQ AX, CX
+	JLT four
+
+done:
+	VZEROUPPER
+	RET

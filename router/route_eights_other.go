@@ -2,5 +2,5 @@
 
 package router
 
-// newEights returns nil: fours is the only scanner here.
-func newEights(*[1 << 16]int64, []int32, int) scanner { return nil }
+// newEights returns nil: fours is the only finder here.
+func newEights(*[1 << 16]int64, []int32, int) finder { return nil }

@@ -5,7 +5,7 @@ import (
 	"unsafe"
 )
 
-// fours is the scanner in plain Go. It takes four experts at a time, which compete
+// fours is the finder in plain Go. It takes four experts at a time, which compete
 // for their chunk as one.
 type fours struct {
 	table  *[1 << 16]int64
@@ -22,7 +22,7 @@ type four struct {
 }
 
 // newFours returns nil if chunks do not consist of fours.
-func newFours(table *[1 << 16]int64, bias []int32, chunk int) scanner {
+func newFours(table *[1 << 16]int64, bias []int32, chunk int) finder {
 	if chunk%4 != 0 || len(bias)%4 != 0 {
 		return nil
 	}
@@ -122,4 +122,19 @@ func (s *fours) gather(dst []int32, tops []int64, limit int64) int {
 func note(dst []int32, n uint, key, limit int64) uint {
 	dst[n] = index(key)
 	return n + smaller(limit, key)
+}
+
+// largest has every number walk past all that are kept, which takes no branch that
+// depends on them.
+//
+//go:noinline
+func (s *fours) largest(best, numbers []int64) {
+	for n, v := range numbers {
+		n = min(n, len(best)-1)
+		for i, b := range best[:n] {
+			best[i] = max(b, v)
+			v = min(b, v)
+		}
+		best[n] = v
+	}
 }

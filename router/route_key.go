@@ -29,22 +29,6 @@ func ordered(v float32) int32 {
 	return bits ^ int32(uint32(bits>>31)>>1)
 }
 
-// largest sorts the largest of some numbers into best, the largest first, but for
-// the last place of best, where those that fall out go. Every number walks past
-// all that are kept, which takes no branch that depends on them.
-//
-//go:noinline
-func largest(best, numbers []int64) {
-	for n, v := range numbers {
-		n = min(n, len(best)-1)
-		for i, b := range best[:n] {
-			best[i] = max(b, v)
-			v = min(b, v)
-		}
-		best[n] = v
-	}
-}
-
 // scoreTable is the table of one scoring and how far it is off at most. It is
 // indexed by the upper 16 bits of a logit, which name an interval of logits;
 // scores rise with logits, so half the rise over the interval bounds the error.

@@ -10,7 +10,7 @@ import (
 // the score, and only what the margin leaves open is scored exactly. Its choice
 // is bit for bit that of the exact way.
 type pruner struct {
-	scanner
+	finder
 	margin int32         // |key − score| is at most this
 	exact  *sigmoidTable // nil if the scores are no sigmoids
 	bias   []float32     // by expert, zeros without a bias
@@ -20,15 +20,15 @@ type pruner struct {
 	numbers   []int64   // the sums of all groups, then the tops of the open ones, then the exact scores of candidates
 	candidate []int32   // the experts that can be among the best
 	plain     []float32 // by expert, of the candidates: the exact score without the bias
-	best      []int64   // the best groups, then the best experts; see largest
+	best      []int64   // the best groups, then the best experts, and a place of no use
 }
 
 const mostCandidates = 128 // with as many the exact way is as fast
 
 // newPruner returns nil where there is nothing to win: a softmax, which needs
-// every logit, small gates, groups that no scanner takes, and biases too large for
+// every logit, small gates, groups that no finder takes, and biases too large for
 // a key.
-func newPruner(g Gate, newScanner makeScanner) *pruner {
+func newPruner(g Gate, newFinder makeFinder) *pruner {
 	s := g.Shape
 	t := g.Method.scoring().keys()
 	if t == nil || s.TopK > mostCandidates/4 || s.Experts < 4*s.TopK {
@@ -36,7 +36,7 @@ func newPruner(g Gate, newScanner makeScanner) *pruner {
 	}
 	p := &pruner{
 		bias:      make([]float32, s.Experts),
-		candidate: make([]int32, s.Experts+scanRoom),
+		candidate: make([]int32, s.Experts+findRoom),
 		plain:     make([]float32, s.Experts),
 		best:      make([]int64, max(s.TopK, s.TopKGroups)+2),
 	}
@@ -49,7 +49,7 @@ func newPruner(g Gate, newScanner makeScanner) *pruner {
 	if !s.Grouped() { // at most as many chunks as experts are chosen
 		size = (s.Experts + 8*s.TopK - 1) / (8 * s.TopK) * 8
 	}
-	if p.scanner = newScanner(&t.key, keys, size); p.scanner == nil {
+	if p.finder = newFinder(&t.key, keys, size); p.finder == nil {
 		return nil
 	}
 	if g.Method.scoring() == bySigmoid {
@@ -62,7 +62,7 @@ func newPruner(g Gate, newScanner makeScanner) *pruner {
 		p.open = append(p.open, int32(len(p.open)))
 	}
 	p.tops = make([]top, len(p.open))
-	p.numbers = make([]int64, max(mostCandidates, 2*len(p.tops)))
+	p.numbers = make([]int64, max(mostCandidates, 2*len(p.tops))+findRoom)
 	return p
 }
 
@@ -103,7 +103,7 @@ func (p *pruner) openGroups(r *Router, logits []float32) (ok bool) {
 	}
 	k := r.shape.TopKGroups
 	best := p.best[:k+2]
-	largest(best, sums)
+	p.largest(best, sums)
 	p.open = p.open[:0]
 	edge, band := best[k-1]>>32, 4*int64(p.margin) // twice the error of a sum of two keys
 	if k < len(sums) && edge-best[k]>>32 <= band {
@@ -157,12 +157,12 @@ func (p *pruner) limit(key int32) int32 { return key - 2*p.margin - 1 }
 func (p *pruner) collect(k int) []int32 {
 	tops := p.numbers[:0]
 	for _, c := range p.open {
-		tops = append(tops, int64(p.tops[c].first), int64(p.tops[c].second))
+		tops = append(tops, pack(p.tops[c].first, 2*c), pack(p.tops[c].second, 2*c+1))
 	}
 	if len(tops) < k {
 		return nil
 	}
-	n := p.above(p.candidate, p.open, p.limit(int32(p.kth(tops, k))))
+	n := p.above(p.candidate, p.open, p.limit(int32(p.kth(tops, k)>>32)))
 	if n > mostCandidates {
 		return nil
 	}
@@ -174,7 +174,7 @@ func (p *pruner) kth(numbers []int64, k int) int64 {
 	if k == len(numbers) {
 		return slices.Min(numbers)
 	}
-	largest(p.best[:k+1], numbers)
+	p.largest(p.best[:k+1], numbers)
 	return p.best[k-1]
 }
 
@@ -192,7 +192,7 @@ func (p *pruner) finish(r *Router, logits []float32, candidates []int32) (tie bo
 	}
 	k := r.shape.TopK
 	best := p.best[:k+2]
-	largest(best, scores)
+	p.largest(best, scores)
 	for i, v := range best[:k] {
 		e := index(v)
 		r.best.index[i], r.plain[i] = e, p.plain[e]

@@ -11,10 +11,10 @@ import (
 
 var rows = flag.Int("rows", 200, "rows that TestPrunedIsExact routes per gate and kind of logits")
 
-// routers are an exact router of a gate and those that prune, one for each scanner.
+// routers are an exact router of a gate and those that prune, one for each finder.
 func routers(t *testing.T, g Gate) (exact *Router, pruned []*Router) {
 	t.Helper()
-	for _, m := range []makeScanner{newScanner, newFours} {
+	for _, m := range []makeFinder{newFinder, newFours} {
 		r, err := NewRouter(g)
 		if err != nil {
 			t.Fatal(err)
@@ -60,7 +60,7 @@ func TestPrunedIsExact(t *testing.T) {
 					}
 					if !slices.Equal(ids, want) || tie != wantTie || !slices.Equal(weights, wantWeights) {
 						t.Fatalf("%s %v %s %T: pruned %v tie %v weights %v, exact %v tie %v weights %v\nlogits %v",
-							g.Method, g.Shape, kind.name, r.pruner.scanner, ids, tie, weights, want, wantTie, wantWeights, logits)
+							g.Method, g.Shape, kind.name, r.pruner.finder, ids, tie, weights, want, wantTie, wantWeights, logits)
 					}
 				}
 			}
@@ -95,7 +95,7 @@ func TestKeysAreWithinTheMargin(t *testing.T) {
 			logits := anyLogits(random, 64)
 			p.scan(logits, p.tops)
 			for e, x := range logits {
-				key := p.scanner.(*fours).all[e/4].key[e%4] >> 32
+				key := p.finder.(*fours).all[e/4].key[e%4] >> 32
 				if key >= special/2 {
 					continue
 				}
@@ -127,8 +127,8 @@ func anyLogits(random *rand.Rand, n int) []float32 {
 	return logits
 }
 
-// All scanners say the same of any logits.
-func TestScannersAgree(t *testing.T) {
+// All finders say the same of any logits.
+func TestFindersAgree(t *testing.T) {
 	random := rand.New(rand.NewPCG(10, 10))
 	table := &sigmoidKeys().key
 	for range 500 {
@@ -138,13 +138,13 @@ func TestScannersAgree(t *testing.T) {
 		for e := range bias {
 			bias[e] = random.Int32N(2*keyUnit) - keyUnit
 		}
-		a, b := newScanner(table, bias, chunk), newFours(table, bias, chunk)
+		a, b := newFinder(table, bias, chunk), newFours(table, bias, chunk)
 		chunks := make([]int32, (experts+chunk-1)/chunk)
 		for c := range chunks {
 			chunks[c] = int32(c)
 		}
 		topsA, topsB := make([]top, len(chunks)), make([]top, len(chunks))
-		roomA, roomB := make([]int32, experts+scanRoom), make([]int32, experts+scanRoom)
+		roomA, roomB := make([]int32, experts+findRoom), make([]int32, experts+findRoom)
 		for range 5 {
 			logits := anyLogits(random, experts)
 			a.scan(logits, topsA)
@@ -157,6 +157,29 @@ func TestScannersAgree(t *testing.T) {
 			gotA, gotB := roomA[:a.above(roomA, open, limit)], roomB[:b.above(roomB, open, limit)]
 			if !slices.Equal(gotA, gotB) || len(gotA) < 2 {
 				t.Fatalf("%d experts in chunks of %d: above %d are %v by %T, %v by %T\nlogits %v", experts, chunk, limit, gotA, a, gotB, b, logits)
+			}
+		}
+	}
+}
+
+// The largest numbers are what sorting leaves in front.
+func TestLargest(t *testing.T) {
+	random := rand.New(rand.NewPCG(11, 11))
+	for _, m := range []makeFinder{newFinder, newFours} {
+		f := m(&logitKeys().key, make([]int32, 8), 8)
+		for range 2000 {
+			n, places := random.IntN(40), 1+random.IntN(12)
+			numbers := make([]int64, n+findRoom)
+			for i := range numbers { // no two are equal
+				numbers[i] = pack(int32(random.Uint32())>>random.IntN(32), int32(i))
+			}
+			want := slices.Sorted(slices.Values(numbers[:n]))
+			slices.Reverse(want)
+			want = want[:min(n, places)]
+			best := make([]int64, places+1)
+			f.largest(best, numbers[:n])
+			if !slices.Equal(best[:len(want)], want) {
+				t.Fatalf("%T: the largest %d of %v are %v, want %v", f, places, numbers[:n], best[:len(want)], want)
 			}
 		}
 	}
@@ -194,7 +217,7 @@ func FuzzRoute(f *testing.F) {
 			for _, r := range pruned {
 				tie, err := r.Route(logits, ids[:], weights[:])
 				if (err == nil) != (wantErr == nil) || err == nil && (ids != want || tie != wantTie || weights != wantWeights) {
-					t.Fatalf("%s %T: pruned %v %v %v %v, exact %v %v %v %v", m, r.pruner.scanner, ids, weights, tie, err, want, wantWeights, wantTie, wantErr)
+					t.Fatalf("%s %T: pruned %v %v %v %v, exact %v %v %v %v", m, r.pruner.finder, ids, weights, tie, err, want, wantWeights, wantTie, wantErr)
 				}
 			}
 		}
