@@ -123,9 +123,8 @@ func (c *checker) checkIDs(plan router.Plan, r Record) error {
 func (c *checker) checkRows(f *safetensors.File, t safetensors.Tensor, crc uint32) (uint32, error) {
 	k, width := c.spec.Gate.Shape.TopK, int64(c.block.rowBytes())
 	token := 0
-	for ids := c.stored; len(ids) > 0; {
-		n := min(len(ids), c.block.rows()*k)
-		want := c.block.show(ids[:n])
+	for ids := range slices.Chunk(c.stored, c.block.rows()*k) {
+		want := c.block.show(ids)
 		c.rows = slices.Grow(c.rows[:0], len(want))[:len(want)]
 		if err := f.ReadAt(t, c.rows, int64(token)*width); err != nil {
 			return 0, err
@@ -135,14 +134,13 @@ func (c *checker) checkRows(f *safetensors.File, t safetensors.Tensor, crc uint3
 			return 0, c.difference(token, want)
 		}
 		rows := c.rows
-		for row := range slices.Chunk(ids[:n], k) {
+		for row := range slices.Chunk(ids, k) {
 			if err := c.checkRow(token, row, rows[:width]); err != nil {
 				return 0, err
 			}
 			rows = rows[width:]
 			token++
 		}
-		ids = ids[n:]
 	}
 	return crc, nil
 }

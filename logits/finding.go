@@ -25,10 +25,12 @@ const (
 	Infeasible Status = "infeasible"
 )
 
+// statuses are ordered from the best to the worst.
+var statuses = []Status{Exact, Projected, Infeasible}
+
 // Worse is the worse of two statuses.
 func (s Status) Worse(other Status) Status {
-	order := []Status{Exact, Projected, Infeasible}
-	return order[max(slices.Index(order, s), slices.Index(order, other))]
+	return statuses[max(slices.Index(statuses, s), slices.Index(statuses, other))]
 }
 
 // Finding is what was found out about an entry when it was written.
@@ -57,7 +59,7 @@ func (f Finding) note(meta map[string]string) {
 // finding reads back what note wrote.
 func (m *metadata) finding() Finding {
 	f := Finding{Status: Status(m.values[keyStatus]), Moved: m.integer(keyMoved), Margin: math.Inf(1)}
-	if !slices.Contains([]Status{Exact, Projected, Infeasible}, f.Status) {
+	if !slices.Contains(statuses, f.Status) {
 		m.fail(keyStatus, fmt.Sprintf("%s, %s or %s", Exact, Projected, Infeasible))
 	}
 	if text := m.values[keyMargin]; text != "any" {

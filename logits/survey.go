@@ -95,9 +95,7 @@ func survey(ctx context.Context, dir string, each func(done, total int), see loo
 	err = parallel(ctx, 1, len(files), func(i int) error {
 		c := checkers.Get().(*checker)
 		defer checkers.Put(c)
-		e := EntrySurvey{Path: filepath.Join(dir, files[i])}
-		var ids []int32
-		e.Record, ids, e.Bytes, e.Err = open(e.Path, c, see)
+		e, ids := open(filepath.Join(dir, files[i]), c, see)
 		s.Entries[i] = e
 		sum.mu.Lock()
 		defer sum.mu.Unlock()
@@ -134,21 +132,27 @@ func entryFiles(dir string) ([]string, error) {
 	return files, nil
 }
 
-func open(path string, c *checker, see look) (r *Record, ids []int32, size int64, err error) {
+// open surveys one entry. Its ids are valid as long as look says.
+func open(path string, c *checker, see look) (e EntrySurvey, ids []int32) {
+	e.Path = path
 	f, err := safetensors.Open(path)
 	if err != nil {
 		if info, statErr := os.Stat(path); statErr == nil {
-			size = info.Size()
+			e.Bytes = info.Size()
 		}
-		return nil, nil, size, err
+		e.Err = err
+		return e, nil
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	record, err := readRecord(f)
+	defer func() { e.Err = errors.Join(e.Err, f.Close()) }()
+	e.Bytes = f.Size()
+	r, err := readRecord(f)
 	if err != nil {
-		return nil, nil, f.Size(), err
+		e.Err = err
+		return e, nil
 	}
-	ids, err = see(c, f, record)
-	return &record, ids, f.Size(), err
+	e.Record = &r
+	ids, e.Err = see(c, f, r)
+	return e, ids
 }
 
 // group gathers the entries of one batch.
