@@ -35,10 +35,11 @@ func logitsGenerateCmd() *cobra.Command {
 		Long: `generate plans balanced routing and writes it as router logits, one safetensors
 file per rank and batch size, into the folder --cache. What is there already
 stays as long as every byte is as it would be written; what is damaged is replaced,
-and named, so that a bad disk does not go unnoticed. Without --tokens it makes the 22 batch sizes that engines prepare, from 1
-to 8192 tokens per rank. --unequal names the tokens of each rank instead: such
-ranks are balanced together, so their entries are for that very batch and no
-other, and a rank without tokens gets an entry of no rows.
+and named, so that a bad disk does not go unnoticed. Without --tokens it makes the
+22 batch sizes that engines prepare, from 1 to 8192 tokens per rank. --unequal
+names the tokens of each rank instead: such ranks are balanced together, so their
+entries are for that very batch and no other, and a rank without tokens gets an
+entry of no rows.
 
 The experts of a token get the logit 32, all others -32: the router picks exactly
 the planned ones, with equal weights, in every element type. A correction bias is
