@@ -182,6 +182,22 @@ func resolve(path string) ([]string, error) {
 	return found, nil
 }
 
+// exportPaths resolves the arguments that are a folder or a pattern. Reading the
+// others says what is wrong with them.
+func exportPaths(args []string) (paths []string, err error) {
+	for _, arg := range args {
+		found := []string{arg}
+		info, missing := os.Stat(arg)
+		if missing == nil && info.IsDir() || missing != nil && strings.ContainsAny(arg, "*?[") {
+			if found, err = resolve(arg); err != nil {
+				return nil, err
+			}
+		}
+		paths = append(paths, found...)
+	}
+	return paths, nil
+}
+
 func folderFiles(folder string) ([]string, error) {
 	if bench.IsCampaign(folder) {
 		return nil, usagef("%s is a campaign, which holds both arms: 'moebalance bench --resume %s' shows its gain, 'moebalance report %s' draws it", folder, folder, folder)

@@ -31,6 +31,9 @@ type reportInputs struct {
 // read takes every path as what it is. Exports come last and together, so that
 // those of one arm become one trace.
 func (r *reportInputs) read(ctx context.Context, paths []string) ([]page.Input, error) {
+	if twice, again := namedTwice(paths); again {
+		return nil, usagef("%s is named twice", twice)
+	}
 	for _, path := range paths {
 		info, err := os.Stat(path)
 		switch {

@@ -163,6 +163,7 @@ func TestReportRefuses(t *testing.T) {
 		says string
 		args []string
 	}{
+		{exitUsage, normal + " is named twice", []string{normal, normal}},
 		{exitUsage, "want at least one campaign folder", nil},
 		{exitUsage, "no folder", []string{"-o", filepath.Join(dir, "none", "r.html"), normal}},
 		{exitUsage, "is a file", []string{"--png", file("figures", ""), normal}},

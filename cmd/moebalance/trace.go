@@ -37,7 +37,8 @@ func traceCmd() *cobra.Command {
 		Short: "where the GPU time goes: layers, ranks, phases, experts",
 		Long: `trace reads the SQLite exports of Nsight Systems (2021 to 2026) of one run, one
 per rank or one of all ranks, and says where the GPU time went. Traces of
-PyTorch's profiler (.json, .json.gz; one per rank) are read likewise.
+PyTorch's profiler (.json, .json.gz; one per rank) are read likewise. A folder, or a
+pattern in quotes, stands for the exports in it.
 
 A kernel belongs to the ranges (NVTX) that were open on the thread when it was
 launched, for a CUDA graph when it was captured. Steps, layers, experts and
@@ -141,7 +142,11 @@ func checkBeside(c *cobra.Command) error {
 	return nil
 }
 
-func (o *traceOptions) run(c *cobra.Command, paths []string) error {
+func (o *traceOptions) run(c *cobra.Command, args []string) error {
+	paths, err := exportPaths(args)
+	if err != nil {
+		return err
+	}
 	options, err := o.check(c, paths)
 	if err != nil {
 		return err

@@ -217,3 +217,35 @@ func TestTraceVerbScrub(t *testing.T) {
 		t.Errorf("exit %d: want\n%s\nhave\n%s", code, want, have)
 	}
 }
+
+// A folder of exports and a pattern in quotes stand for the exports, as in compare.
+func TestTraceVerbResolvesPaths(t *testing.T) {
+	t.Chdir("../..")
+	home, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ranks := "testdata/gptoss-ep4-ranks/normal.rank"
+	want, _, _ := runIn(t, "trace", ranks+"0.sqlite", ranks+"1.sqlite")
+	folder := t.TempDir()
+	for _, rank := range []string{"0", "1"} {
+		if err := os.Symlink(filepath.Join(home, ranks+rank+".sqlite"), filepath.Join(folder, "normal.rank"+rank+".sqlite")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, arg := range []string{folder, ranks + "[01].sqlite"} {
+		if have, errs, code := runIn(t, "trace", arg); code != exitDone || have != want {
+			t.Errorf("%s: exit %d, %s\n%s\nwant\n%s", arg, code, errs, have, want)
+		}
+	}
+	for says, args := range map[string][]string{
+		"is named twice":        {folder, filepath.Join(folder, "normal.rank0.sqlite")},
+		"no file matches":       {ranks + "[x].sqlite"},
+		"holds no file":         {t.TempDir()},
+		"want one export, have": {"--like-nsys", "cuda_gpu_kern_sum", folder},
+	} {
+		if out, errs, code := runIn(t, append([]string{"trace"}, args...)...); code == exitDone || out != "" || !strings.Contains(errs, says) {
+			t.Errorf("%v: exit %d, %q, want %q", args, code, errs, says)
+		}
+	}
+}
