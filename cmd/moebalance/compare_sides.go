@@ -126,6 +126,11 @@ func sideKindOf(path string) (sideKind, error) {
 // traceResult is how the JSON of the verb trace begins.
 var traceResult = regexp.MustCompile(`^\s*\{\s*"schema_version":\s*\d+,\s*"kind":\s*"trace"`)
 
+func isTraceResult(path string) bool {
+	kind, err := sideKindOf(path)
+	return err == nil && kind == ofResults
+}
+
 // trace reads the traces of a side, with the expert statistics beside them.
 func (s side) trace(ctx context.Context, o nsys.Options, recorded statistics) (*nsys.Trace, error) {
 	if s.kind != ofResults {

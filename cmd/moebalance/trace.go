@@ -114,6 +114,9 @@ func (o *traceOptions) check(c *cobra.Command, paths []string) (nsys.Options, er
 	case o.like != "" && !slices.Contains(nsys.LikeReports, o.like):
 		return n, usagef("--like-nsys: unknown report %q: want one of %s", o.like, strings.Join(nsys.LikeReports, ", "))
 	}
+	if i := slices.IndexFunc(paths, isTraceResult); i >= 0 {
+		return n, usagef("%s is a JSON result of trace, which says it all already: compare and report take it", paths[i])
+	}
 	if err := checkBeside(c); err != nil {
 		return n, err
 	}

@@ -238,10 +238,15 @@ func TestTraceVerbResolvesPaths(t *testing.T) {
 			t.Errorf("%s: exit %d, %s\n%s\nwant\n%s", arg, code, errs, have, want)
 		}
 	}
+	result := filepath.Join(t.TempDir(), "normal.json")
+	if _, errs, code := runIn(t, "trace", "--format", "json", "-o", result, folder); code != exitDone {
+		t.Fatalf("exit %d, %s", code, errs)
+	}
 	for says, args := range map[string][]string{
 		"is named twice":        {folder, filepath.Join(folder, "normal.rank0.sqlite")},
 		"no file matches":       {ranks + "[x].sqlite"},
 		"holds no file":         {t.TempDir()},
+		"is a JSON result of":   {result},
 		"want one export, have": {"--like-nsys", "cuda_gpu_kern_sum", folder},
 	} {
 		if out, errs, code := runIn(t, append([]string{"trace"}, args...)...); code == exitDone || out != "" || !strings.Contains(errs, says) {
