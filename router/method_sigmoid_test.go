@@ -2,6 +2,7 @@ package router
 
 import (
 	"flag"
+	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -9,21 +10,33 @@ import (
 
 var every = flag.Int("every", 997, "TestSigmoidTableIsExact takes each float32 whose bits are a multiple of this; 1 is all of them, and takes minutes")
 
-// rateOne is what the table says about one logit.
-func rateOne(t *sigmoidTable, x float32) (score float32, ok bool) {
-	scores, logits, experts := [1]float32{}, [1]float32{x}, [1]int32{}
-	ok = t.rate(scores[:], logits[:], experts[:])
-	return scores[0], ok
+// rateOne is what the table says about one logit, as a finder reads it.
+func rateOne(f finder, x float32) (score float32, ok bool) {
+	var logits, bias, plain [1]float32
+	var experts [1 + findRoom]int32
+	var scores [1 + findRoom]int64
+	logits[0] = x
+	ok = f.rate(sigmoids(), logits[:], bias[:], plain[:], experts[:1], scores[:])
+	return plain[0], ok
 }
+
+// someFinder makes a finder for what needs no keys.
+func someFinder(m makeFinder) finder { return m(&logitKeys().key, make([]int32, 8), 8) }
 
 // What the table knows is the function's value to the bit; what it does not know
 // is little, and all that lies outside.
 func TestSigmoidTableIsExact(t *testing.T) {
-	table := sigmoids()
+	for _, m := range []makeFinder{newFinder, newFours} {
+		f := someFinder(m)
+		t.Run(fmt.Sprintf("%T", f), func(t *testing.T) { checkSigmoidTable(t, f) })
+	}
+}
+
+func checkSigmoidTable(t *testing.T, f finder) {
 	known, unknown := 0, 0
 	check := func(bits uint32) {
 		x := math.Float32frombits(bits)
-		score, ok := rateOne(table, x)
+		score, ok := rateOne(f, x)
 		inside := math.Abs(float64(x)) < sigmoidLimit
 		switch {
 		case ok && !inside:
@@ -39,7 +52,7 @@ func TestSigmoidTableIsExact(t *testing.T) {
 	for bits := uint64(0); bits < 1<<32; bits += uint64(*every) {
 		check(uint32(bits))
 	}
-	for i := range len(table) { // both sides of each border between intervals
+	for i := range len(sigmoids()) { // both sides of each border between intervals
 		border := math.Float32bits(float32(i)/sigmoidUnit - sigmoidLimit)
 		for d := range uint32(7) {
 			check(border - 3 + d)
@@ -53,10 +66,10 @@ func TestSigmoidTableIsExact(t *testing.T) {
 
 // A logit that the table does not know is scored by the function.
 func TestRouteWhereTheTableDoubts(t *testing.T) {
-	table := sigmoids()
+	f := someFinder(newFinder)
 	doubtful := math.Float32bits(0.5)
 	for {
-		if _, ok := rateOne(table, math.Float32frombits(doubtful)); !ok {
+		if _, ok := rateOne(f, math.Float32frombits(doubtful)); !ok {
 			break
 		}
 		doubtful++

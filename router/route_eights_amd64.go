@@ -4,8 +4,8 @@ package router
 
 import "golang.org/x/sys/cpu"
 
-// eights is the finder for processors with AVX2, in little more than half the time. It
-// takes eight experts at a time and finds the largest of each chunk in eight columns.
+// eights is the finder for processors with AVX2, in little more than half the time.
+// It takes eight experts at a time, and the few that are left four at a time.
 type eights struct {
 	table *[1 << 16]int64
 	bias  []int32
@@ -27,6 +27,10 @@ func (s *eights) scan(logits []float32, tops []top) {
 
 func (s *eights) above(dst, chunks []int32, limit int32) int {
 	return aboveEights(dst[:len(s.key)+findRoom], s.key, chunks, s.chunk, limit, &places)
+}
+
+func (s *eights) rate(t *sigmoidTable, logits, bias, plain []float32, experts []int32, scores []int64) (ok bool) {
+	return rateFours(t, logits, bias, plain, experts, scores)
 }
 
 func (s *eights) largest(best, numbers []int64) { largestFours(best, numbers) }
@@ -58,8 +62,13 @@ func scanEights(table *[1 << 16]int64, logits []float32, bias, keys []int32, top
 //go:noescape
 func aboveEights(dst, keys, chunks []int32, chunk int, limit int32, places *[256][8]uint8) int
 
+// rateFours does what finder.rate says, four experts at a time.
+//
+//go:noescape
+func rateFours(t *sigmoidTable, logits, bias, plain []float32, experts []int32, scores []int64) (ok bool)
+
 // largestFours puts each number in the place that the count of larger ones gives it,
-// or in the last of best. It reads up to three numbers more.
+// or in the last of best, and sets up to four numbers behind them.
 //
 //go:noescape
 func largestFours(best, numbers []int64)

@@ -1,21 +1,25 @@
 package router
 
-// finder makes a key for every expert of a row and finds those with large ones.
-// Experts side by side form chunks: the groups, if there are groups.
+// finder does the arithmetic of pruning, which processors do in different ways: it
+// makes a key for every expert of a row, finds those with large ones, and rates and
+// sorts them. Experts side by side form chunks: the groups, if there are groups.
 type finder interface {
 	// scan makes the keys and sets tops to the two largest of every chunk.
 	scan(logits []float32, tops []top)
 	// above writes the experts of some chunks whose keys are above a limit, in
-	// rising order in each chunk, and says how many there are. What is behind the
-	// last is of no use, and dst has findRoom places more than experts.
+	// rising order in each chunk, and says how many there are.
 	above(dst, chunks []int32, limit int32) int
+	// rate sets plain to the sigmoids of the logits of some experts, and scores to
+	// what packScores makes of them. ok is false if the table does not know one of
+	// them, and then neither is of any use.
+	rate(t *sigmoidTable, logits, bias, plain []float32, experts []int32, scores []int64) (ok bool)
 	// largest sorts the largest of some numbers into best, the largest first, but
-	// for the last place of best, which is of no use. No two numbers are equal, and
-	// behind the last there is findRoom.
+	// for the last place of best, which is of no use. No two numbers are equal.
 	largest(best, numbers []int64)
 }
 
-// findRoom is how many places a finder may write or read more than it is asked to.
+// findRoom is how many places there must be behind experts, scores and numbers, for
+// finders that take several at once. Behind experts are numbers of experts, too.
 const findRoom = 8
 
 // top is the two largest keys of a chunk.

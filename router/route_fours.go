@@ -82,24 +82,25 @@ func bitsInFours(values []float32) [][4]uint32 {
 }
 
 func (s *fours) above(dst, chunks []int32, limit int32) int {
-	n, least := uint(0), pack(limit, 0) // the largest key that is not above
-	for _, c := range chunks {
-		n = s.shortlist(n, s.chunks[c], least)
-	}
-	return s.gather(dst, s.short[:n], least)
+	least := pack(limit, 0) // the largest that is not above
+	return s.gather(dst, s.shortlist(chunks, least), least)
 }
 
-// shortlist notes the tops above a limit behind the first n, again without a branch
-// that depends on them: it writes every one, and moves on past those it keeps.
+// shortlist finds the tops above a limit, again without a branch that depends on
+// them: it writes every one, and moves on past those it keeps.
 //
 //go:noinline
-func (s *fours) shortlist(n uint, fours []four, limit int64) uint {
-	for i := range fours {
-		top := fours[i].top
-		s.short[n] = top
-		n += smaller(limit, top)
+func (s *fours) shortlist(chunks []int32, limit int64) []int64 {
+	n := uint(0)
+	for _, c := range chunks {
+		fours := s.chunks[c]
+		for i := range fours {
+			top := fours[i].top
+			s.short[n] = top
+			n += smaller(limit, top)
+		}
 	}
-	return n
+	return s.short[:n]
 }
 
 // gather writes the experts with keys above a limit that stand with one of the tops.
@@ -122,6 +123,14 @@ func (s *fours) gather(dst []int32, tops []int64, limit int64) int {
 func note(dst []int32, n uint, key, limit int64) uint {
 	dst[n] = index(key)
 	return n + smaller(limit, key)
+}
+
+func (s *fours) rate(t *sigmoidTable, logits, bias, plain []float32, experts []int32, scores []int64) (ok bool) {
+	ok = t.rate(plain, logits, experts)
+	if ok {
+		packScores(scores, plain, bias, experts)
+	}
+	return ok
 }
 
 // largest has every number walk past all that are kept, which takes no branch that

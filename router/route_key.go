@@ -29,6 +29,13 @@ func ordered(v float32) int32 {
 	return bits ^ int32(uint32(bits>>31)>>1)
 }
 
+// packScores packs the scores of experts, bias included, as their numbers in order.
+func packScores(scores []int64, plain, bias []float32, experts []int32) {
+	for i, e := range experts {
+		scores[i] = pack(ordered(plain[e]+bias[e]), e) // two zeros add up to -0 only if both are
+	}
+}
+
 // scoreTable is the table of one scoring and how far it is off at most. It is
 // indexed by the upper 16 bits of a logit, which name an interval of logits;
 // scores rise with logits, so half the rise over the interval bounds the error.

@@ -104,13 +104,13 @@ func (p *pruner) openGroups(r *Router, logits []float32) (ok bool) {
 	k := r.shape.TopKGroups
 	best := p.best[:k+2]
 	p.largest(best, sums)
-	p.open = p.open[:0]
 	edge, band := best[k-1]>>32, 4*int64(p.margin) // twice the error of a sum of two keys
 	if k < len(sums) && edge-best[k]>>32 <= band {
 		return p.decideGroups(r, logits, edge, band)
 	}
-	for _, v := range best[:k] {
-		p.open = append(p.open, index(v))
+	p.open = p.open[:k]
+	for i, v := range best[:k] {
+		p.open[i] = index(v)
 	}
 	return true
 }
@@ -119,6 +119,7 @@ func (p *pruner) openGroups(r *Router, logits []float32) (ok bool) {
 // the best of them after those above.
 func (p *pruner) decideGroups(r *Router, logits []float32, edge, band int64) (ok bool) {
 	r.groups.reset()
+	p.open = p.open[:0]
 	for g, t := range p.tops {
 		off := int64(t.sum()) - edge
 		if off < -band {
@@ -155,9 +156,10 @@ func (p *pruner) limit(key int32) int32 { return key - 2*p.margin - 1 }
 // collect gathers the experts of the open chunks that can be among the k best: nil
 // if they are too many, or too few to tell.
 func (p *pruner) collect(k int) []int32 {
-	tops := p.numbers[:0]
-	for _, c := range p.open {
-		tops = append(tops, pack(p.tops[c].first, 2*c), pack(p.tops[c].second, 2*c+1))
+	tops := p.numbers[:2*len(p.open)]
+	for i, c := range p.open {
+		t := p.tops[c]
+		tops[2*i], tops[2*i+1] = pack(t.first, 2*c), pack(t.second, 2*c+1)
 	}
 	if len(tops) < k {
 		return nil
@@ -181,14 +183,12 @@ func (p *pruner) kth(numbers []int64, k int) int64 {
 // finish scores the candidates and leaves the k best of them in r. It leaves out the
 // values of r.best, which none of the methods here weighs by.
 func (p *pruner) finish(r *Router, logits []float32, candidates []int32) (tie bool) {
-	if p.exact == nil || !p.exact.rate(p.plain, logits, candidates) {
+	scores := p.numbers[:len(candidates)]
+	if p.exact == nil || !p.rate(p.exact, logits, p.bias, p.plain, candidates, scores) {
 		for _, e := range candidates {
 			p.plain[e] = r.plainScore(logits[e])
 		}
-	}
-	scores := p.numbers[:len(candidates)]
-	for i, e := range candidates {
-		scores[i] = pack(ordered(p.plain[e]+p.bias[e]), e) // two zeros add up to -0 only if both are
+		packScores(scores, p.plain, p.bias, candidates)
 	}
 	k := r.shape.TopK
 	best := p.best[:k+2]

@@ -166,7 +166,7 @@ func TestFindersAgree(t *testing.T) {
 func TestLargest(t *testing.T) {
 	random := rand.New(rand.NewPCG(11, 11))
 	for _, m := range []makeFinder{newFinder, newFours} {
-		f := m(&logitKeys().key, make([]int32, 8), 8)
+		f := someFinder(m)
 		for range 2000 {
 			n, places := random.IntN(40), 1+random.IntN(12)
 			numbers := make([]int64, n+findRoom)
