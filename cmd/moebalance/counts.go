@@ -186,8 +186,8 @@ func isFile(path string) bool {
 // add judges one record.
 func (res *countsResult) add(r *counts.Record, o counts.Options) error {
 	layers, warnings, err := r.Imbalance(o)
-	if err != nil { // the flags contradict the record
-		return withCode(exitUsage, err)
+	if err != nil {
+		return judgingError(err)
 	}
 	res.Records = append(res.Records, countsRecord{
 		Source: r.Source, Format: r.Format, Experts: stated(r.Experts), TopK: stated(r.TopK), Ranks: stated(r.Ranks),
@@ -203,7 +203,7 @@ func (res *countsResult) add(r *counts.Record, o counts.Options) error {
 	}
 	traffic, err := r.Traffic(o)
 	if err != nil {
-		return withCode(exitUsage, err)
+		return judgingError(err)
 	}
 	for _, l := range traffic {
 		res.Traffic = append(res.Traffic, countsTraffic{r.Source, l})

@@ -45,6 +45,14 @@ func withRankHint(err error, hint string) error {
 // rankFlag is that hint of the verbs that have the flag.
 const rankFlag = "--rank FILE=N gives an export its rank"
 
+// judgingError gives an error of judging expert statistics its code.
+func judgingError(err error) error {
+	if errors.Is(err, counts.ErrOptions) {
+		return withCode(exitUsage, err)
+	}
+	return err
+}
+
 // load reads them into what a trace can use of them.
 func (s statistics) load(threshold float64) (nsys.Recorded, error) {
 	record, err := counts.Read(s.path)
@@ -55,8 +63,8 @@ func (s statistics) load(threshold float64) (nsys.Recorded, error) {
 		return nsys.Recorded{}, fmt.Errorf("expert statistics %q: want slots per expert, have %s, which holds none; 'moebalance counts' shows what it does hold", s.path, record.Format)
 	}
 	layers, warnings, err := record.Imbalance(counts.Options{Threshold: threshold, Shape: s.shape})
-	if err != nil { // the model contradicts the record
-		return nsys.Recorded{}, withCode(exitUsage, err)
+	if err != nil {
+		return nsys.Recorded{}, judgingError(err)
 	}
 	r := nsys.Recorded{Load: record.ByLayer(), Layout: map[int]router.Layout{}}
 	for _, w := range slices.Concat(record.Warnings, warnings) {

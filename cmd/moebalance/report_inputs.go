@@ -95,8 +95,8 @@ func (r *reportInputs) folder(ctx context.Context, path string) error {
 		return fmt.Errorf("folder %s holds no campaign (campaign.sqlite), no exports (*.sqlite), and no expert statistics: %w", path, err)
 	}
 	layers, warnings, err := record.Imbalance(counts.Options{Threshold: r.threshold, Shape: r.shape})
-	if err != nil { // the model contradicts the record
-		return withCode(exitUsage, err)
+	if err != nil {
+		return judgingError(err)
 	}
 	result := page.Counts{Warnings: append(record.Warnings, warnings...), Load: record.ByLayer()}
 	for _, l := range layers {

@@ -78,7 +78,10 @@ func TestWorkloadWritesExpertStatistics(t *testing.T) {
 		t.Fatal(err)
 	}
 	slots := make([][]int64, len(line.RankSlots))
-	for _, step := range record.Steps {
+	for step, err := range record.Steps() {
+		if err != nil {
+			t.Fatal(err)
+		}
 		if slots[step.Layer] == nil {
 			slots[step.Layer] = make([]int64, 2)
 		}

@@ -52,7 +52,7 @@ func readBenchPattern(path string, objects []json.RawMessage) (*Record, error) {
 		}
 		load.PerExpert = append(load.PerExpert, apportion(received[target], row)...)
 	}
-	r.Steps = []Step{{Load: load, Received: received}}
+	r.held = []Step{{Load: load, Received: received}}
 	return r.finish()
 }
 

@@ -42,7 +42,7 @@ func readCSV(path string, content []byte) (*Record, error) {
 		r.Experts = max(r.Experts, expert+1)
 	}
 	for layer, parts := range layers {
-		r.Steps = append(r.Steps, Step{Layer: layer, Load: router.Load{PerExpert: dense(parts, r.Experts)}})
+		r.held = append(r.held, Step{Layer: layer, Load: router.Load{PerExpert: dense(parts, r.Experts)}})
 	}
 	return r.finish()
 }

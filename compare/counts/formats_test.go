@@ -22,7 +22,7 @@ type step struct {
 func checkSteps(t *testing.T, r *Record, want []step) {
 	t.Helper()
 	var got []step
-	for _, s := range r.Steps {
+	for _, s := range stepsOf(t, r) {
 		got = append(got, step{s.Iteration, s.Layer, s.Load.PerExpert, s.Received})
 	}
 	if !reflect.DeepEqual(got, want) {
@@ -161,7 +161,7 @@ func TestRecordedCopiesArePlaced(t *testing.T) {
 
 func TestCalibrationKeepsSources(t *testing.T) {
 	r := mustRead(t, fixture("counts", "calibration.json"))
-	if got := r.Steps[0].Sent; r.Steps[0].Layer != 3 || len(got) != 2 || !slices.Equal(got[0].PerExpert, []int64{1, 1, 1, 1}) || !slices.Equal(got[1].PerExpert, []int64{1, 0, 0, 1}) {
+	if got := stepsOf(t, r)[0].Sent; stepsOf(t, r)[0].Layer != 3 || len(got) != 2 || !slices.Equal(got[0].PerExpert, []int64{1, 1, 1, 1}) || !slices.Equal(got[1].PerExpert, []int64{1, 0, 0, 1}) {
 		t.Errorf("layer 3 was sent %v", got)
 	}
 }
@@ -372,7 +372,7 @@ func TestIncompletePassesAreLeftOut(t *testing.T) {
 	if !slices.Equal(codes(r.Warnings), []string{"incomplete_passes"}) {
 		t.Errorf("warnings %v", r.Warnings)
 	}
-	if sent := r.Steps[0].Sent; sent[0].Total() != 4 || sent[1].Total() != 4 {
+	if sent := stepsOf(t, r)[0].Sent; sent[0].Total() != 4 || sent[1].Total() != 4 {
 		t.Errorf("sent %v, want none of the iteration that was left out", sent)
 	}
 }

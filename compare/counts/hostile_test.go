@@ -114,7 +114,7 @@ func tensorPickle(shape, stride string) string {
 func TestTorchRefusals(t *testing.T) {
 	eight := strings.Repeat("\x01\x00\x00\x00", 8)
 	ok := archive(t, map[string]string{"x/data.pkl": tensorPickle("\x01\x02\x04", "\x08\x04\x01"), "x/data/0": eight})
-	if r, err := parse("x", ok); err != nil || len(r.Steps) != 2 {
+	if r, err := parse("x", ok); err != nil || r.steps != 2 {
 		t.Fatalf("the well-formed one: %+v, %v", r, err)
 	}
 	for name, c := range map[string]struct {
@@ -186,7 +186,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if r.Experts > 512 || len(r.Steps) > 64 {
+		if r.Experts > 512 || r.steps > 64 {
 			return // judging that takes long
 		}
 		layers, _, err := r.Imbalance(Options{Threshold: 0.1})

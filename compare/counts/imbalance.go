@@ -1,6 +1,7 @@
 package counts
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/moebalance/moebalance/router"
@@ -16,6 +17,13 @@ type Options struct {
 	Shape     *router.Shape
 	Threshold float64 // of router.Flagged, as a fraction
 	Null      router.NullOptions
+}
+
+// ErrOptions is wrapped by the errors about options that contradict the record.
+var ErrOptions = errors.New("judging")
+
+func (r *Record) contradicted(err error) error {
+	return fmt.Errorf("%w %q: %w", ErrOptions, r.Source, err)
 }
 
 // LayerBalance is the balance of one layer at one level: each number is computed
@@ -56,23 +64,30 @@ type Summary struct {
 }
 
 // Imbalance computes the balance of every layer at the levels that the record
-// allows, rank before expert, in the order of the layers. An error means that
-// the options contradict the record; warnings say what could not be compared.
+// allows, rank before expert, in the order of the layers. The error wraps
+// ErrOptions where the options contradict the record; warnings say what could not
+// be compared.
 func (r *Record) Imbalance(o Options) ([]LayerBalance, []router.Warning, error) {
 	j, err := newJudge(r, o)
 	if err != nil {
-		return nil, nil, fmt.Errorf("judging %q: %w", r.Source, err)
+		return nil, nil, r.contradicted(err)
 	}
-	steps := r.byLayer()
+	means := map[int][2]*mean{}
+	for _, layer := range r.Layers() {
+		means[layer] = [...]*mean{newMean(layer, router.LevelRank), newMean(layer, router.LevelExpert)}
+	}
+	for s, err := range r.Steps() {
+		if err != nil {
+			return nil, nil, err
+		}
+		m := means[s.Layer]
+		if err := j.step(s, m[0], m[1]); err != nil {
+			return nil, nil, r.contradicted(fmt.Errorf("layer %d: %w", s.Layer, err))
+		}
+	}
 	var out []LayerBalance
 	for _, layer := range r.Layers() {
-		rank, expert := newMean(layer, router.LevelRank), newMean(layer, router.LevelExpert)
-		for _, s := range steps[layer] {
-			if err := j.step(s, rank, expert); err != nil {
-				return nil, nil, fmt.Errorf("judging %q: layer %d: %w", r.Source, layer, err)
-			}
-		}
-		for _, m := range []*mean{rank, expert} {
+		for _, m := range means[layer] {
 			if m.Parts > 0 {
 				out = append(out, m.balance(o.Threshold))
 			}

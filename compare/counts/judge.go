@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math/bits"
-	"slices"
 
 	"github.com/moebalance/moebalance/router"
 )
@@ -78,10 +77,10 @@ func placementOf(r *Record, o Options) (*Placement, error) {
 
 // warnAbout says what the judge cannot know of a record.
 func (j *judge) warnAbout(r *Record) {
-	if len(r.Steps) == 0 {
+	if r.steps == 0 {
 		return
 	}
-	received := j.received && !slices.ContainsFunc(r.Steps, func(s Step) bool { return s.Received == nil })
+	received := j.received && r.received
 	switch {
 	case j.place == nil && r.Ranks == 0:
 		j.warn(r, "no_ranks", "the number of ranks is not recorded, so only experts are judged: give the EP size")

@@ -123,7 +123,7 @@ func mergeMcore(source string, dumps []mcoreDump) (*Record, error) {
 			for _, d := range dumps {
 				step.send(router.Load{PerExpert: d.loads.row(i).row(forward).values})
 			}
-			r.Steps = append(r.Steps, step)
+			r.held = append(r.held, step)
 		}
 	}
 	return r.finish()

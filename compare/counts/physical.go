@@ -39,7 +39,7 @@ func (r *Record) addPhysical(iteration int64, layer int, copies []int64, logical
 		}
 		r.copies[layer] = logical
 	}
-	r.Steps = append(r.Steps, s)
+	r.held = append(r.held, s)
 	return nil
 }
 
@@ -69,7 +69,7 @@ func (r *Record) addLayers(iteration int64, rows [][]int64) error {
 		if len(row) == 0 || len(row) != r.Experts {
 			return fmt.Errorf("iteration %d, layer %d: want counts of %d experts, have %d", iteration, layer, r.Experts, len(row))
 		}
-		r.Steps = append(r.Steps, Step{Iteration: iteration, Layer: layer, Load: router.Load{PerExpert: row}})
+		r.held = append(r.held, Step{Iteration: iteration, Layer: layer, Load: router.Load{PerExpert: row}})
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ func readPrometheus(path string, content []byte) (*Record, error) {
 		return nil, err
 	}
 	r := &Record{Source: path, Format: prometheusFormat, Window: true}
-	r.Experts, r.Ranks, r.Steps = c.steps()
+	r.Experts, r.Ranks, r.held = c.steps()
 	r.warn("cumulative", "these counters run since the engine started, warm-up included: take two scrapes and their difference")
 	return r.finish()
 }
@@ -132,19 +132,25 @@ func (r *Record) Since(earlier *Record) (*Record, error) {
 			r.Source, r.Format, r.Experts, r.Ranks, earlier.Source, earlier.Format, earlier.Experts, earlier.Ranks)
 	}
 	before := map[cellKey]Step{}
-	for _, s := range earlier.Steps {
-		before[cellKey{s.Iteration, s.Layer}] = s
+	for s, err := range earlier.Steps() {
+		if err != nil {
+			return nil, err
+		}
+		s.Load.PerExpert, s.Received = slices.Clone(s.Load.PerExpert), slices.Clone(s.Received)
+		before[s.key()] = s
 	}
 	out := *r
-	out.Warnings, out.Steps = nil, nil
+	out.Warnings, out.held = nil, nil
 	for _, w := range r.Warnings {
 		if w.Code != "cumulative" {
 			out.Warnings = append(out.Warnings, w)
 		}
 	}
-	for _, s := range r.Steps {
-		b := before[cellKey{s.Iteration, s.Layer}]
-		var err error
+	for s, err := range r.Steps() {
+		if err != nil {
+			return nil, err
+		}
+		b := before[s.key()]
 		if s.Load.PerExpert, err = added(s.Load.PerExpert, b.Load.PerExpert); err == nil {
 			s.Received, err = added(s.Received, b.Received)
 		}
@@ -152,9 +158,10 @@ func (r *Record) Since(earlier *Record) (*Record, error) {
 			return nil, fmt.Errorf("%q since %q: layer %d: %w", r.Source, earlier.Source, s.Layer, err)
 		}
 		s.Sent = nil
-		out.Steps = append(out.Steps, s)
+		out.held = append(out.held, s)
 	}
-	return &out, nil
+	out.stream = each(out.held)
+	return &out, out.count()
 }
 
 func added(now, before []int64) ([]int64, error) {

@@ -3,6 +3,7 @@ package counts
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/moebalance/moebalance/router"
@@ -33,7 +34,6 @@ type Record struct {
 	// Window is true where a step is the sum of an unknown number of forward
 	// passes, in which busy ranks that alternate cancel.
 	Window bool
-	Steps  []Step // by iteration, then layer
 	// Placement is where the experts were, where the format says so.
 	Placement *Placement
 	// Reported are figures that an engine printed about itself, from which no
@@ -41,8 +41,16 @@ type Record struct {
 	Reported []Reported
 	Warnings []router.Warning
 
-	copies map[int][]int32 // by layer: the expert of each physical copy, the last one recorded
+	copies map[int][]int32        // by layer: the expert of each physical copy, the last one recorded
+	held   []Step                 // where the format is read whole
+	stream iter.Seq2[Step, error] // yields them in order; reads them anew each time where held is nil
+	census                        // of all steps
 }
+
+// Steps yields the steps by iteration, then layer. What a step points to may be
+// overwritten by the next one. An error, where the files can no longer be read,
+// is the last value.
+func (r *Record) Steps() iter.Seq2[Step, error] { return r.stream }
 
 // Step is the load of one layer in one iteration, over all source ranks.
 type Step struct {
@@ -74,37 +82,20 @@ func (s Step) total() int64 {
 	return router.Load{PerExpert: s.Received}.Total()
 }
 
-// ByLayer sums the loads over iterations and source ranks. Use it to see which
-// experts are hot; an imbalance computed from it would be the ratio of sums, in
-// which busy experts that alternate cancel.
-func (r *Record) ByLayer() map[int]router.Load {
-	sums := map[int]router.Load{}
-	for _, s := range r.Steps {
-		if s.Load.PerExpert == nil {
-			continue
-		}
-		if _, ok := sums[s.Layer]; !ok {
-			sums[s.Layer] = router.NewLoad(len(s.Load.PerExpert))
-		}
-		sums[s.Layer].Merge(s.Load)
-	}
-	return sums
-}
-
-// byLayer sorts the steps by their layers.
-func (r *Record) byLayer() map[int][]Step {
-	steps := map[int][]Step{}
-	for _, s := range r.Steps {
-		steps[s.Layer] = append(steps[s.Layer], s)
-	}
-	return steps
-}
-
 // cellKey is one iteration of one layer.
 type cellKey struct {
 	iteration int64
 	layer     int
 }
+
+// compare orders by iteration, then layer.
+func (k cellKey) compare(other cellKey) int {
+	return cmp.Or(cmp.Compare(k.iteration, other.iteration), cmp.Compare(k.layer, other.layer))
+}
+
+func (k cellKey) String() string { return fmt.Sprintf("iteration %d, layer %d", k.iteration, k.layer) }
+
+func (s Step) key() cellKey { return cellKey{s.Iteration, s.Layer} }
 
 // cells are steps that come in pieces.
 type cells map[cellKey]*Step
@@ -120,7 +111,7 @@ func (c cells) step(key cellKey, experts int) *Step {
 // addCells adds one step per cell; finish puts them in order.
 func (r *Record) addCells(c cells) {
 	for _, s := range c {
-		r.Steps = append(r.Steps, *s)
+		r.held = append(r.held, *s)
 	}
 }
 
@@ -150,76 +141,58 @@ func (r *Record) warnAboutIncomplete(t tally) {
 	}
 }
 
-// Slots is the number of slots recorded over all steps.
-func (r *Record) Slots() int64 {
-	var sum int64
-	for _, s := range r.Steps {
-		sum += s.total()
-	}
-	return sum
-}
-
-// Layers lists the recorded layers in order.
-func (r *Record) Layers() []int {
-	return distinct(r.Steps, func(s Step) int { return s.Layer })
-}
-
-// Iterations lists the recorded iterations in order.
-func (r *Record) Iterations() []int64 {
-	return distinct(r.Steps, func(s Step) int64 { return s.Iteration })
-}
-
-func distinct[T cmp.Ordered](steps []Step, of func(Step) T) []T {
-	seen := map[T]bool{}
-	var out []T
-	for _, s := range steps {
-		if v := of(s); !seen[v] {
-			seen[v] = true
-			out = append(out, v)
-		}
-	}
-	slices.Sort(out)
-	return out
-}
-
 func (r *Record) warn(code, format string, args ...any) {
 	r.Warnings = append(r.Warnings, router.Warning{Code: code, Subject: r.Source, Text: fmt.Sprintf(format, args...)})
 }
 
-// finish sorts the steps and checks what every format must satisfy.
+// finish sorts the steps that are held and checks what every format must satisfy.
 func (r *Record) finish() (*Record, error) {
-	slices.SortStableFunc(r.Steps, func(a, b Step) int {
-		return cmp.Or(cmp.Compare(a.Iteration, b.Iteration), cmp.Compare(a.Layer, b.Layer))
-	})
-	if len(r.Steps) == 0 && len(r.Reported) == 0 {
-		return nil, fmt.Errorf("holds no counts")
-	}
+	slices.SortStableFunc(r.held, func(a, b Step) int { return a.key().compare(b.key()) })
 	if r.TopK > r.Experts && r.Experts > 0 {
 		return nil, fmt.Errorf("want top-k between 1 and %d (the experts), have %d", r.Experts, r.TopK)
 	}
 	if r.Experts > maxExperts || r.Ranks > maxRanks {
 		return nil, fmt.Errorf("want at most %d experts and %d ranks, have %d and %d", maxExperts, maxRanks, r.Experts, r.Ranks)
 	}
-	for i, s := range r.Steps {
-		where := fmt.Sprintf("iteration %d, layer %d", s.Iteration, s.Layer)
-		if i > 0 && r.Steps[i-1].Iteration == s.Iteration && r.Steps[i-1].Layer == s.Layer {
-			return nil, fmt.Errorf("%s is recorded twice", where)
-		}
-		if s.Load.PerExpert != nil && (len(s.Load.PerExpert) != r.Experts || r.Experts == 0) {
-			return nil, fmt.Errorf("%s: want counts of %d experts, have %d", where, r.Experts, len(s.Load.PerExpert))
-		}
-		if s.Received != nil && len(s.Received) != r.Ranks {
-			return nil, fmt.Errorf("%s: want counts of %d ranks, have %d", where, r.Ranks, len(s.Received))
-		}
-		if err := checkCounts(s.Load.PerExpert); err != nil {
-			return nil, fmt.Errorf("%s: expert %w", where, err)
-		}
-		if err := checkCounts(s.Received); err != nil {
-			return nil, fmt.Errorf("%s: rank %w", where, err)
-		}
+	if r.stream == nil {
+		r.stream = each(r.held)
+	}
+	if err := r.count(); err != nil {
+		return nil, err
+	}
+	if r.steps == 0 && len(r.Reported) == 0 {
+		return nil, fmt.Errorf("holds no counts")
 	}
 	r.placeCopies()
 	return r, nil
+}
+
+// each yields steps that are held.
+func each(steps []Step) iter.Seq2[Step, error] {
+	return func(yield func(Step, error) bool) {
+		for _, s := range steps {
+			if !yield(s, nil) {
+				return
+			}
+		}
+	}
+}
+
+// check is what every step must satisfy.
+func (r *Record) check(s Step) error {
+	if s.Load.PerExpert != nil && (len(s.Load.PerExpert) != r.Experts || r.Experts == 0) {
+		return fmt.Errorf("want counts of %d experts, have %d", r.Experts, len(s.Load.PerExpert))
+	}
+	if s.Received != nil && len(s.Received) != r.Ranks {
+		return fmt.Errorf("want counts of %d ranks, have %d", r.Ranks, len(s.Received))
+	}
+	if err := checkCounts(s.Load.PerExpert); err != nil {
+		return fmt.Errorf("expert %w", err)
+	}
+	if err := checkCounts(s.Received); err != nil {
+		return fmt.Errorf("rank %w", err)
+	}
+	return nil
 }
 
 // maxCount keeps every sum of counts below 2⁶³.

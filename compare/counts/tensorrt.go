@@ -2,16 +2,13 @@ package counts
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/moebalance/moebalance/logits/safetensors"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -28,7 +25,6 @@ var (
 	tensorrtCounts = regexp.MustCompile(`^rank(\d{1,5})\.safetensors$`)
 	tensorrtOther  = regexp.MustCompile(`^(rank\d+_raw|cooccurrence_rank\d+|token_selected_experts_rank\d+)\.safetensors$|^rank\d+_numtokens\.json$`)
 	tensorrtPickle = regexp.MustCompile(`^rank_?\d+\.pkl$`)
-	tensorrtKey    = regexp.MustCompile(`^(\d{1,18})_(\d{1,5})$`)
 )
 
 // readTensorRT reads a folder of rank{r}.safetensors. Each holds tensors
@@ -49,13 +45,11 @@ func readTensorRT(dir string) (*Record, error) {
 	if meta.Ranks > 0 && meta.Ranks != r.Ranks {
 		return nil, fmt.Errorf("%s says ep_size %d, the folder holds %s", tensorrtMeta, meta.Ranks, router.Count(r.Ranks, "rank file"))
 	}
-	steps := cells{}
-	for rank, name := range files {
-		if err := addTensorRTRank(r, steps, filepath.Join(dir, name), rank); err != nil {
-			return nil, err
-		}
+	index, err := indexTensorRT(dir, files, r.Experts)
+	if err != nil {
+		return nil, err
 	}
-	r.addCells(steps)
+	r.stream = index.steps()
 	if r, err = r.finish(); err != nil {
 		return nil, err
 	}
@@ -125,49 +119,6 @@ func tensorrtFiles(dir string, r *Record) ([]string, error) {
 	return files, nil
 }
 
-// addTensorRTRank adds one rank's file. Every file must cover the same
-// iterations and layers.
-func addTensorRTRank(r *Record, steps cells, path string, rank int) (err error) {
-	f, err := safetensors.Open(path)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	name := filepath.Base(path)
-	tensors := f.Tensors()
-	if rank > 0 && len(tensors) != len(steps) {
-		return fmt.Errorf("%s holds %d iterations × layers, rank 0 holds %d: was the run cut short?", name, len(tensors), len(steps))
-	}
-	for _, t := range tensors {
-		m := tensorrtKey.FindStringSubmatch(t.Name)
-		if m == nil {
-			return fmt.Errorf("%s: want tensors named iteration_layer, have %q", name, t.Name)
-		}
-		iteration, _ := strconv.ParseInt(m[1], 10, 64)
-		layer, _ := strconv.Atoi(m[2])
-		key := cellKey{iteration, layer}
-		if len(t.Shape) != 1 || t.Shape[0] != int64(r.Experts) {
-			return fmt.Errorf("%s: tensor %v: want %d experts, as %s says", name, t, r.Experts, tensorrtMeta)
-		}
-		values, err := f.Int64s(t.Name)
-		if err != nil {
-			return err
-		}
-		if err := checkCounts(values); err != nil {
-			return fmt.Errorf("%s: tensor %v: expert %w", name, t, err)
-		}
-		step := steps[key]
-		switch {
-		case step != nil && len(step.Sent) > rank:
-			return fmt.Errorf("%s: iteration %d, layer %d is recorded twice", name, iteration, layer)
-		case rank > 0 && step == nil:
-			return fmt.Errorf("%s holds iteration %d, layer %d, which rank 0 lacks", name, iteration, layer)
-		}
-		steps.step(key, r.Experts).send(router.Load{PerExpert: values})
-	}
-	return nil
-}
-
 // warnAboutGaps says which iterations are missing and whether every layer has
 // all of them.
 func (r *Record) warnAboutGaps() {
@@ -175,8 +126,8 @@ func (r *Record) warnAboutGaps() {
 	if n := len(iterations); n > 1 && iterations[n-1]-iterations[0] != int64(n-1) {
 		r.warn("missing_iterations", "iterations %d to %d are recorded with gaps: %d of %d", iterations[0], iterations[n-1], n, iterations[n-1]-iterations[0]+1)
 	}
-	if want := len(iterations) * len(layers); len(r.Steps) != want {
-		r.warn("incomplete_grid", "%s of %s should be %d counts, have %d", router.Count(len(iterations), "iteration"), router.Count(len(layers), "layer"), want, len(r.Steps))
+	if want := len(iterations) * len(layers); r.steps != want {
+		r.warn("incomplete_grid", "%s of %s should be %d counts, have %d", router.Count(len(iterations), "iteration"), router.Count(len(layers), "layer"), want, r.steps)
 	}
 }
 
@@ -185,17 +136,7 @@ func (r *Record) warnAboutGaps() {
 // once per rank. A balanced plan sends equal counts as well, but even ones;
 // those are not suspicious.
 func (r *Record) warnAboutSameSources() {
-	uneven := false
-	for _, s := range r.Steps {
-		first := s.Sent[0].PerExpert
-		for _, sent := range s.Sent {
-			if !slices.Equal(sent.PerExpert, first) {
-				return
-			}
-		}
-		uneven = uneven || slices.Max(first)-slices.Min(first) > 1
-	}
-	if r.Ranks > 1 && uneven {
+	if r.Ranks > 1 && !r.sources.differ && r.sources.uneven {
 		r.warn("same_sources", "all %d ranks recorded the same counts: if they hold the same tokens (tep), the load is %d times too large, and floor and chance are those of as many tokens; max/mean is not affected", r.Ranks, r.Ranks)
 	}
 }

@@ -3,8 +3,6 @@ package counts
 import (
 	"bytes"
 	"encoding/binary"
-	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,6 +26,23 @@ func mustRead(t testing.TB, path string) *Record {
 	return r
 }
 
+// stepsOf collects what the record yields one at a time.
+func stepsOf(t testing.TB, r *Record) []Step {
+	t.Helper()
+	var steps []Step
+	for s, err := range r.Steps() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Load.PerExpert, s.Sent = slices.Clone(s.Load.PerExpert), slices.Clone(s.Sent)
+		for i, sent := range s.Sent {
+			s.Sent[i].PerExpert = slices.Clone(sent.PerExpert)
+		}
+		steps = append(steps, s)
+	}
+	return steps
+}
+
 func codes(warnings []router.Warning) []string {
 	var out []string
 	for _, w := range warnings {
@@ -48,7 +63,7 @@ func TestTensorRTCaptures(t *testing.T) {
 			if r.Experts != c.experts || r.TopK != c.topK || r.Ranks != 4 || len(r.Layers()) != c.layers || len(r.Iterations()) != 1 || len(r.Warnings) > 0 {
 				t.Errorf("%s: %d experts, top-%d, %d ranks, layers %v, iterations %v, warnings %v", r.Source, r.Experts, r.TopK, r.Ranks, r.Layers(), r.Iterations(), r.Warnings)
 			}
-			for _, s := range r.Steps {
+			for _, s := range stepsOf(t, r) {
 				if s.Load.Total() != int64(4*1024*c.topK) {
 					t.Errorf("%s layer %d: %d slots, want %d", r.Source, s.Layer, s.Load.Total(), 4*1024*c.topK)
 				}
@@ -102,22 +117,49 @@ func TestTensorRTSumsOverSources(t *testing.T) {
 		"token_selected_experts_rank0.safetensors": {"100_3": {9, 9}},
 	})
 	r := mustRead(t, dir)
-	if len(r.Steps) != 2 || r.Ranks != 2 {
-		t.Fatalf("%d steps of %d ranks", len(r.Steps), r.Ranks)
+	if r.steps != 2 || r.Ranks != 2 {
+		t.Fatalf("%d steps of %d ranks", r.steps, r.Ranks)
 	}
 	for i, want := range [][]int64{{3, 3, 2, 0}, {1, 1, 3, 3}} {
-		if !slices.Equal(r.Steps[i].Load.PerExpert, want) || r.Steps[i].Iteration != int64(100+i) {
-			t.Errorf("step %d: %+v, want %v", i, r.Steps[i], want)
+		if !slices.Equal(stepsOf(t, r)[i].Load.PerExpert, want) || stepsOf(t, r)[i].Iteration != int64(100+i) {
+			t.Errorf("step %d: %+v, want %v", i, stepsOf(t, r)[i], want)
 		}
 	}
 	for i, want := range [][]int64{{0, 2, 2, 0}, {0, 0, 2, 2}} {
-		if !slices.Equal(r.Steps[i].Sent[1].PerExpert, want) {
-			t.Errorf("step %d: rank 1 sent %v, want %v", i, r.Steps[i].Sent[1], want)
+		if !slices.Equal(stepsOf(t, r)[i].Sent[1].PerExpert, want) {
+			t.Errorf("step %d: rank 1 sent %v, want %v", i, stepsOf(t, r)[i].Sent[1], want)
 		}
 	}
 	if got := codes(r.Warnings); !slices.Equal(got, []string{"other_statistics"}) {
 		t.Errorf("warnings %v", got)
 	}
+}
+
+// Ranks may order their tensors as they like, and choose the integer type of each.
+func TestTensorRTLayoutsDiffer(t *testing.T) {
+	dir := tensorrtFolder(t, fourExperts, map[string]map[string][]int64{"rank0.safetensors": {"7_0": {1, 2, 3, 4}, "10_0": {5, 6, 7, 8}}})
+	head, err := safetensors.Header(map[string]string{"format": "pt"}, []safetensors.Tensor{
+		{Name: "7_0", DType: safetensors.I32, Shape: []int64{4}}, {Name: "10_0", DType: safetensors.U8, Shape: []int64{4}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rank1 := append(head, 10, 0, 0, 0, 20, 0, 0, 0, 30, 0, 0, 0, 40, 0, 0, 0, 50, 60, 70, 255)
+	if err := os.WriteFile(filepath.Join(dir, "rank1.safetensors"), rank1, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	checkSteps(t, mustRead(t, dir), []step{{7, 0, []int64{11, 22, 33, 44}, nil}, {10, 0, []int64{55, 66, 77, 263}, nil}})
+}
+
+func TestTensorRTNames(t *testing.T) {
+	for _, name := range []string{"", "1", "_", "1_", "_0", "1_0_0", "+1_0", "-1_0", "1_-0", " 1_0", "1_0 ", "1e2_0", "0x1_0", "1__0", "1_100000", "1000000000000000000_0", "١_0"} {
+		dir := tensorrtFolder(t, fourExperts, map[string]map[string][]int64{"rank0.safetensors": {name: {1, 1, 0, 0}}})
+		if r, err := Read(dir); err == nil || !strings.Contains(err.Error(), "want tensors named iteration_layer") {
+			t.Errorf("%q: %+v, %v", name, r, err)
+		}
+	}
+	largest := tensorrtFolder(t, fourExperts, map[string]map[string][]int64{"rank0.safetensors": {"999999999999999999_99999": {1, 1, 0, 0}, "007_00003": {1, 0, 0, 1}}})
+	checkSteps(t, mustRead(t, largest), []step{{7, 3, []int64{1, 0, 0, 1}, nil}, {999999999999999999, 99999, []int64{1, 1, 0, 0}, nil}})
 }
 
 func TestTensorRTWarnings(t *testing.T) {
@@ -190,45 +232,6 @@ func TestReadRefusesByName(t *testing.T) {
 	} {
 		if r, err := Read(path); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: want an error with %q, have %v (%+v)", path, want, err, r)
-		}
-	}
-}
-
-// A record of 100 iterations of 58 layers on 8 ranks, the size of a usual
-// recording.
-func BenchmarkTensorRT(b *testing.B) {
-	dir := b.TempDir()
-	meta, _ := json.Marshal(map[string]int{"num_experts": 256, "num_experts_per_token": 8})
-	if err := os.WriteFile(filepath.Join(dir, tensorrtMeta), meta, 0o600); err != nil {
-		b.Fatal(err)
-	}
-	var list []safetensors.Tensor
-	data := map[string][]byte{}
-	for i := range 100 {
-		for layer := range 58 {
-			key := fmt.Sprintf("%d_%d", i, layer)
-			list = append(list, safetensors.Tensor{Name: key, DType: safetensors.I64, Shape: []int64{256}})
-			data[key] = bytes.Repeat([]byte{byte(i), 0, 0, 0, 0, 0, 0, 0}, 256)
-		}
-	}
-	var file bytes.Buffer
-	if err := safetensors.Write(&file, nil, list, data); err != nil {
-		b.Fatal(err)
-	}
-	for rank := range 8 {
-		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("rank%d.safetensors", rank)), file.Bytes(), 0o600); err != nil {
-			b.Fatal(err)
-		}
-	}
-	b.SetBytes(int64(8 * file.Len()))
-	b.ReportAllocs()
-	for b.Loop() {
-		r, err := Read(dir)
-		if err != nil {
-			b.Fatal(err)
-		}
-		if _, _, err := r.Imbalance(Options{Threshold: 0.1}); err != nil {
-			b.Fatal(err)
 		}
 	}
 }

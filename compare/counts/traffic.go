@@ -1,11 +1,6 @@
 package counts
 
-import (
-	"fmt"
-	"slices"
-
-	"github.com/moebalance/moebalance/router"
-)
+import "github.com/moebalance/moebalance/router"
 
 // LayerTraffic is who sent slots to whom in one layer. Load that is even over the
 // receivers can still be uneven between pairs of ranks, which is what the exchange
@@ -30,27 +25,33 @@ type LayerTraffic struct {
 // Traffic computes who sent to whom, for the formats that record who sent; nil
 // for the others. Replicas are taken to share their expert's slots evenly.
 func (r *Record) Traffic(o Options) ([]LayerTraffic, error) {
-	if !slices.ContainsFunc(r.Steps, func(s Step) bool { return s.Sent != nil }) {
+	if !r.sent {
 		return nil, nil
 	}
 	j, err := newJudge(r, o)
 	if err != nil {
-		return nil, fmt.Errorf("judging %q: %w", r.Source, err)
+		return nil, r.contradicted(err)
 	}
-	steps := r.byLayer()
+	layers := map[int]*LayerTraffic{}
+	for s, err := range r.Steps() {
+		if err != nil {
+			return nil, err
+		}
+		layout, err := j.place.Layout(s.Layer)
+		if err != nil {
+			return nil, r.contradicted(err)
+		}
+		if layers[s.Layer] == nil {
+			layers[s.Layer] = &LayerTraffic{Layer: s.Layer}
+		}
+		layers[s.Layer].add(layout, s.Sent)
+	}
 	var out []LayerTraffic
 	for _, layer := range r.Layers() {
-		layout, err := j.place.Layout(layer)
-		if err != nil {
-			return nil, fmt.Errorf("judging %q: %w", r.Source, err)
-		}
-		t := LayerTraffic{Layer: layer}
-		for _, s := range steps[layer] {
-			t.add(layout, s.Sent)
-		}
+		t := layers[layer]
 		n := router.Number(t.Steps)
 		t.OffRank, t.PairMaxOverMean, t.SentMaxOverMean = t.OffRank/n, t.PairMaxOverMean/n, t.SentMaxOverMean/n
-		out = append(out, t)
+		out = append(out, *t)
 	}
 	return out, nil
 }

@@ -158,12 +158,15 @@ func (f *File) Tensor(name string) (Tensor, error) {
 	return Tensor{}, fmt.Errorf("%q: %w: want %q, have %s", filepath.Base(f.name), ErrNoTensor, name, strings.Join(names, ", "))
 }
 
+// Offset is where the tensor's first byte is, counted from the start of the file.
+func (f *File) Offset(t Tensor) int64 { return f.data + t.Begin }
+
 // ReadAt fills b from byte offset within the tensor, or fails.
 func (f *File) ReadAt(t Tensor, b []byte, offset int64) error {
 	if offset < 0 || offset > t.Bytes() || int64(len(b)) > t.Bytes()-offset {
 		return fmt.Errorf("%q: want bytes %d to %d of tensor %q, which has %d", f.name, offset, offset+int64(len(b)), t.Name, t.Bytes())
 	}
-	return readFull(f.name, f.r, b, f.data+t.Begin+offset)
+	return readFull(f.name, f.r, b, f.Offset(t)+offset)
 }
 
 // Bytes reads the raw little-endian bytes of the named tensor.

@@ -14,31 +14,63 @@ func (f *File) Int64s(name string) ([]int64, error) {
 		return nil, err
 	}
 	out := make([]int64, t.Elements())
-	le := binary.LittleEndian
-	for i := range out {
-		switch t.DType {
-		case Bool, U8:
-			out[i] = int64(b[i])
-		case I8:
-			out[i] = int64(int8(b[i]))
-		case U16:
-			out[i] = int64(le.Uint16(b[2*i:]))
-		case I16:
-			out[i] = int64(int16(le.Uint16(b[2*i:])))
-		case U32:
-			out[i] = int64(le.Uint32(b[4*i:]))
-		case I32:
-			out[i] = int64(int32(le.Uint32(b[4*i:])))
-		case I64, U64:
-			out[i] = int64(le.Uint64(b[8*i:]))
-			if t.DType == U64 && out[i] < 0 {
-				return nil, fmt.Errorf("%q: tensor %q element %d: %d does not fit 63 bits", f.name, name, i, uint64(out[i]))
-			}
-		default:
-			return nil, fmt.Errorf("%q: tensor %q: want integers, have %s", f.name, name, t.DType)
-		}
+	if err := DecodeIntegers(out, b, t.DType); err != nil {
+		return nil, fmt.Errorf("%q: tensor %q: %w", f.name, name, err)
 	}
 	return out, nil
+}
+
+// DecodeIntegers turns the little-endian bytes of an integer type, or of BOOL,
+// into int64. len(src) must be len(dst) elements. A U64 above 2⁶³ − 1 is an error.
+func DecodeIntegers(dst []int64, src []byte, d DType) error {
+	le := binary.LittleEndian
+	if err := checkLength(len(dst), src, d); err != nil {
+		return err
+	}
+	switch d {
+	case Bool, U8:
+		for i := range dst {
+			dst[i] = int64(src[i])
+		}
+	case I8:
+		for i := range dst {
+			dst[i] = int64(int8(src[i]))
+		}
+	case U16:
+		for i := range dst {
+			dst[i] = int64(le.Uint16(src[2*i:]))
+		}
+	case I16:
+		for i := range dst {
+			dst[i] = int64(int16(le.Uint16(src[2*i:])))
+		}
+	case U32:
+		for i := range dst {
+			dst[i] = int64(le.Uint32(src[4*i:]))
+		}
+	case I32:
+		for i := range dst {
+			dst[i] = int64(int32(le.Uint32(src[4*i:])))
+		}
+	case I64, U64:
+		for i := range dst {
+			dst[i] = int64(le.Uint64(src[8*i:]))
+			if d == U64 && dst[i] < 0 {
+				return fmt.Errorf("element %d: %d does not fit 63 bits", i, uint64(dst[i]))
+			}
+		}
+	default:
+		return fmt.Errorf("want integers, have %s", d)
+	}
+	return nil
+}
+
+// checkLength is about the bytes of so many elements.
+func checkLength(elements int, src []byte, d DType) error {
+	if want := int64(elements) * d.Size(); int64(len(src)) != want {
+		return fmt.Errorf("decoding %s: want %d bytes for %d elements, have %d", d, want, elements, len(src))
+	}
+	return nil
 }
 
 // Float32s reads a tensor of type F32, F16, BF16 or F64 in row-major order; F64
@@ -65,8 +97,8 @@ func (f *File) Float32s(name string) ([]float32, error) {
 // len(src) must be len(dst) elements.
 func Decode(dst []float32, src []byte, d DType) error {
 	le := binary.LittleEndian
-	if int64(len(src)) != int64(len(dst))*d.Size() {
-		return fmt.Errorf("decoding %s: want %d bytes for %d elements, have %d", d, int64(len(dst))*d.Size(), len(dst), len(src))
+	if err := checkLength(len(dst), src, d); err != nil {
+		return err
 	}
 	switch d {
 	case F32:
