@@ -10,14 +10,22 @@ import (
 
 var every = flag.Int("every", 997, "TestSigmoidTableIsExact takes each float32 whose bits are a multiple of this; 1 is all of them, and takes minutes")
 
-// rateOne is what the table says about one logit, as a finder reads it.
-func rateOne(f finder, x float32) (score float32, ok bool) {
-	var logits, bias, plain [1]float32
-	var experts [1 + findRoom]int32
-	var scores [1 + findRoom]int64
-	logits[0] = x
-	ok = f.rate(sigmoids(), logits[:], bias[:], plain[:], experts[:1], scores[:])
-	return plain[0], ok
+// oneRater tells what the table says about one logit, as a finder reads it.
+type oneRater struct {
+	finder
+	logits, bias, plain []float32
+	experts             []int32
+	scores              []int64
+}
+
+func newOneRater(f finder) *oneRater {
+	return &oneRater{f, make([]float32, 1), make([]float32, 1), make([]float32, 1), make([]int32, 1+findRoom), make([]int64, 1+findRoom)}
+}
+
+func (r *oneRater) one(x float32) (score float32, ok bool) {
+	r.logits[0] = x
+	ok = r.rate(sigmoids(), r.logits, r.bias, r.plain, r.experts[:1], r.scores)
+	return r.plain[0], ok
 }
 
 // someFinder makes a finder for what needs no keys.
@@ -33,10 +41,11 @@ func TestSigmoidTableIsExact(t *testing.T) {
 }
 
 func checkSigmoidTable(t *testing.T, f finder) {
+	rater := newOneRater(f)
 	known, unknown := 0, 0
 	check := func(bits uint32) {
 		x := math.Float32frombits(bits)
-		score, ok := rateOne(f, x)
+		score, ok := rater.one(x)
 		inside := math.Abs(float64(x)) < sigmoidLimit
 		switch {
 		case ok && !inside:
@@ -66,10 +75,10 @@ func checkSigmoidTable(t *testing.T, f finder) {
 
 // A logit that the table does not know is scored by the function.
 func TestRouteWhereTheTableDoubts(t *testing.T) {
-	f := someFinder(newFinder)
+	rater := newOneRater(someFinder(newFinder))
 	doubtful := math.Float32bits(0.5)
 	for {
-		if _, ok := rateOne(f, math.Float32frombits(doubtful)); !ok {
+		if _, ok := rater.one(math.Float32frombits(doubtful)); !ok {
 			break
 		}
 		doubtful++
