@@ -10,7 +10,7 @@
 	VPMAXSD X3, X1, X1 \
 	VPMAXSD X4, X1, X1
 
-// func scanEights(table *[1 << 16]int32, logits []float32, bias, keys []int32, tops []top, chunk int)
+// func scanEights(table *[1 << 16]int64, logits []float32, bias, keys []int32, tops []top, chunk int)
 TEXT ·scanEights(SB), NOSPLIT, $0-112
 	MOVQ table+0(FP), BX
 	MOVQ logits_base+8(FP), SI
@@ -30,8 +30,9 @@ chunk:
 	VMOVDQA Y0, Y1
 
 eight:
-	// The upper halves of eight logits lead to eight keys. One after the other is
-	// faster than VPGATHERDD on processors that had to be mended against leaks.
+	// The upper halves of eight logits lead to eight keys, the upper halves of what
+	// the table has. One after the other is faster than VPGATHERDD on processors that
+	// had to be mended against leaks.
 	MOVWLZX 2(SI)(AX*4), R8
 	MOVWLZX 6(SI)(AX*4), R9
 	MOVWLZX 10(SI)(AX*4), R10
