@@ -28,7 +28,8 @@ func (p Problem) Floors() Floors {
 // rank: N·k slots over R ranks, of which rank p can take at most N times the
 // experts it holds. With h(x) = Σₚ min(x, N·Lₚ), the floor is the least x with
 // h(x) ≥ N·k; for equal ranks that is ⌈N·k/R⌉. Groups add that one token meets
-// at most `reach` ranks (see reach), so some rank gets at least ⌈k/reach⌉.
+// at most `reach` ranks (see reach), so some rank gets at least ⌈k/reach⌉, and that
+// tokens of a single group are not cut (see whole).
 //
 // copy: ranks come first because the step waits for the slowest one, so they are
 // level here: none is above its floor F, and none below F−1 that could have as
@@ -46,6 +47,7 @@ type bounds struct {
 	held   []int64 // copies by rank
 	copies int     // their sum
 	reach  int
+	lone   [][]int64 // by rank and group: copies, where a token uses a single group
 	rank   int64
 	copy   int64
 	expert int64
@@ -58,6 +60,12 @@ func boundsOf(p Problem) bounds {
 	for r := range p.Layout.Ranks() {
 		f.held = append(f.held, int64(len(p.Layout.Held(r))))
 		f.copies += len(p.Layout.Held(r))
+		if p.Shape.Grouped() && p.Shape.TopKGroups == 1 {
+			f.lone = append(f.lone, make([]int64, p.Shape.Groups))
+			for _, e := range p.Layout.Held(r) {
+				f.lone[r][int(e)/p.Shape.GroupSize()]++
+			}
+		}
 	}
 	experts, slots := int64(p.Shape.Experts), int64(p.total()*p.Shape.TopK)
 	f.rank = f.row(p.total())
@@ -128,8 +136,33 @@ func (f bounds) row(tokens int) int64 {
 		for _, held := range f.held {
 			sum += min(x, n*held)
 		}
-		return sum >= slots
+		return sum >= slots && f.whole(n, x)
 	})
+}
+
+// whole reports whether so many tokens have room where no rank gets more than x
+// slots. If a token uses a single group, then several groups in a row, of which
+// rank p holds Gₚ copies, have ⌊Σₚ min(x, n·Gₚ)/k⌋ tokens at most, and all such
+// stretches together must have n. Example: two ranks of a group each share nine
+// tokens of top-2. Nine slots on each are room for four tokens on each.
+func (f bounds) whole(n, x int64) bool {
+	if f.lone == nil {
+		return true
+	}
+	most := make([]int64, f.shape.Groups+1) // tokens of the first groups
+	for end := range f.shape.Groups {
+		held := make([]int64, len(f.lone))
+		most[end+1] = n
+		for first := end; first >= 0; first-- {
+			slots := int64(0)
+			for r, of := range f.lone {
+				held[r] += of[first]
+				slots += min(x, n*held[r])
+			}
+			most[end+1] = min(most[end+1], most[first]+slots/int64(f.shape.TopK))
+		}
+	}
+	return most[f.shape.Groups] >= n
 }
 
 // least is the smallest x ≥ from that is enough; enough must stay true once it is.

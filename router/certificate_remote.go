@@ -33,7 +33,7 @@ func (f bounds) beyondOf(p Problem) int64 {
 	ranks, slots := int64(len(f.held)), int64(p.total()*p.Shape.TopK)
 	left := strangers(p)
 	return least(0, func(x int64) bool {
-		if f.crowded(p, x) {
+		if f.crowded(p, x) || x == 0 && f.lumpy(p) {
 			return false
 		}
 		for a, copies := range left {
@@ -73,6 +73,34 @@ func (f bounds) crowded(p Problem, x int64) bool {
 		}
 	}
 	return false
+}
+
+// lumpy reports whether ranks cannot be level with every row at the least it can
+// be alone, because slots come in lumps then. A source of T tokens with no slot to
+// spare, T·k = m·row(T) where it meets m = min(R, T·reach) ranks, has row(T) slots
+// at each of these and none elsewhere. If all sources are of that kind, and all
+// ranks must get N·k/R, then what the sources that meet every rank leave of that is
+// a sum of lumps of the others. Example: three of eight ranks have a single token,
+// which gives two slots to each of four ranks; all other rows are level, and three
+// slots of each rank are left for lumps of two.
+func (f bounds) lumpy(p Problem) bool {
+	ranks, slots := len(f.held), p.total()*p.Shape.TopK
+	if int(f.rank)*ranks != slots {
+		return false
+	}
+	left, lump := int(f.rank), 0
+	for _, tokens := range p.Tokens {
+		met, row := min(ranks, tokens*f.reach), int(f.row(tokens))
+		switch {
+		case met*row != tokens*p.Shape.TopK:
+			return false
+		case met == ranks:
+			left -= row
+		default:
+			lump = gcd(lump, row)
+		}
+	}
+	return lump > 0 && left%lump != 0
 }
 
 // strangers gives, for every number a of ranks, the fewest copies to leave out

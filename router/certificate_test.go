@@ -85,10 +85,11 @@ func TestCertificateOfNothing(t *testing.T) {
 // so must the expert floor among assignments with the most level ranks.
 func TestFloorsAgainstBruteForce(t *testing.T) {
 	random := rand.New(rand.NewPCG(10, 10))
-	for range 200 {
-		s := Shape{Experts: 2 + random.IntN(4)}
-		if s.Experts == 4 && random.IntN(2) == 0 {
-			s.Groups, s.TopKGroups = 2, 1
+	whole := 0
+	for range 500 {
+		s := Shape{Experts: 2 + random.IntN(5)}
+		if s.Experts%2 == 0 && s.Experts > 2 && random.IntN(3) > 0 {
+			s.Groups, s.TopKGroups = s.Experts/2, 1
 		}
 		s.TopK = 1 + random.IntN(min(3, s.Reachable()))
 		ranks := 1 + random.IntN(s.Experts)
@@ -104,10 +105,17 @@ func TestFloorsAgainstBruteForce(t *testing.T) {
 		f := boundsOf(p)
 		rank, expert := bruteFloors(p)
 		plain := !s.Grouped() && !layout.Replicated()
+		cut := f
+		if cut.lone = nil; f.rank > cut.row(tokens) { // than if tokens could be cut
+			whole++
+		}
 		if f.rank > rank || plain && (f.rank != rank || f.expert != expert) {
 			t.Fatalf("%v, %d tokens, layout %v: floors %d and %d, the best of all assignments has %d and %d",
 				s, tokens, layout.held, f.rank, f.expert, rank, expert)
 		}
+	}
+	if whole == 0 {
+		t.Error("no floor is higher for whole tokens")
 	}
 }
 
@@ -235,6 +243,33 @@ func TestRemoteFloorByHand(t *testing.T) {
 	p := problem(t, 256, 8, 8, 4, 8, DEP, 3, 3, 3, 3, 3, 3, 3, 1)
 	if f := boundsOf(p); f.row(3) != 3 || f.beyond != 1 {
 		t.Errorf("rows of %d slots and %d more, want 3 and 1", f.row(3), f.beyond)
+	}
+	// Single tokens give lumps of two (see lumpy), and all other rows are level: an
+	// odd number of lumps cannot be, an even number can.
+	for lone, want := range []int64{0, 1, 0, 1, 0, 1} {
+		p.Tokens = []int{2, 2, 2, 2, 2, 2, 2, 0}
+		for r := range lone {
+			p.Tokens[r] = 1
+		}
+		if f := boundsOf(p); f.beyond != want {
+			t.Errorf("%d single tokens: rows must be %d above those alone, want %d", lone, f.beyond, want)
+		}
+	}
+}
+
+// Two ranks of a group each, top-2: nine tokens would give nine slots to each only
+// if one were cut, so one gets ten. Likewise four tokens on three ranks: not three
+// slots but four. But four groups of two on ranks of 3, 3 and 2 are three tokens on
+// the first two ranks, three slots each, since the second group lies on both.
+func TestWholeTokensByHand(t *testing.T) {
+	for _, c := range []struct {
+		experts, groups, ranks, tokens int
+		want                           int64
+	}{{4, 2, 2, 9, 10}, {4, 2, 2, 8, 8}, {6, 3, 3, 4, 4}, {8, 4, 3, 4, 3}} {
+		p := problem(t, c.experts, 2, c.groups, 1, c.ranks, DEP, c.tokens)
+		if got := boundsOf(p).row(c.tokens); got != c.want {
+			t.Errorf("%v, %d tokens: some rank gets %d slots or more, want %d", p.Shape, c.tokens, got, c.want)
+		}
 	}
 }
 

@@ -11,6 +11,7 @@ type dealer struct {
 	hands  []hand    // by class
 	onRank [][]int32 // by rank: the classes with a copy there
 	owed   []int     // by rank: slots the courses named less those it got
+	strays int       // slots that landed elsewhere
 
 	// Of the present token:
 	ranks  []int32 // the different ones it is to have, in order
@@ -53,13 +54,12 @@ func newDealer(l *levelled) *dealer {
 }
 
 // dealAll deals the slots of all senders, one sender after the other.
-func (l *levelled) dealAll() {
-	d := newDealer(l)
-	topK := l.problem.Shape.TopK
+func (d *dealer) dealAll() {
+	topK := d.problem.Shape.TopK
 	want := make([]int32, topK)
-	courses := coursesOf(l.problem, d.can)
+	courses := coursesOf(d.problem, d.can)
 	for s := range courses {
-		for slots := l.slots(s); len(slots) > 0; slots = slots[topK:] {
+		for slots := d.slots(s); len(slots) > 0; slots = slots[topK:] {
 			for i := range want {
 				want[i] = courses[s].next()
 			}
@@ -85,6 +85,7 @@ func (d *dealer) token(slots, want []int32) {
 		c := d.best(rank)
 		if c < 0 {
 			c = d.stray()
+			d.strays++
 		}
 		slots[i] = c
 		d.owed[d.hands[c].rank]--

@@ -10,7 +10,7 @@ import "slices"
 //     and steps are level whatever the experts;
 //   - the dealer picks, slot by slot, from what that rank holds in the groups
 //     the token may use;
-//   - what is still off is repaired by exchanging single experts (see repair).
+//   - what is still off is repaired by moving single slots (see repairer).
 //
 // Experts of one group that only one rank holds are alike. Such a class is dealt
 // in turn; an expert with several copies is a class of its own, whose slots go to
@@ -62,8 +62,9 @@ func newLevelled(p Problem) *levelled {
 		slots += tokens * p.Shape.TopK
 	}
 	l.deal = make([]int32, slots)
-	l.dealAll()
-	l.repair()
+	d := newDealer(l)
+	d.dealAll()
+	d.repair()
 	l.turn()
 	return l
 }
@@ -100,8 +101,8 @@ func (l *levelled) slots(sender int) []int32 {
 	return l.deal[l.first[sender]:][:l.problem.senders()[sender]*l.problem.Shape.TopK]
 }
 
-// Name is "diagonal-levelled/2".
-func (l *levelled) Name() string { return "diagonal-levelled/2" }
+// Name is "diagonal-levelled/3".
+func (l *levelled) Name() string { return "diagonal-levelled/3" }
 
 // Fill allocates a number for each class.
 func (l *levelled) Fill(dst []int32, rank int) {

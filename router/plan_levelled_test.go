@@ -116,9 +116,11 @@ func TestEveryRankCountTEP(t *testing.T) {
 // Shapes whose top-k does not divide over the groups, and small ones.
 func TestEveryRankCountOtherShapes(t *testing.T) {
 	for ranks := 1; ranks <= 40; ranks++ {
-		for _, tokens := range []int{3, 4, 9} {
+		for _, tokens := range []int{1, 2, 3, 4, 9} {
 			level(t, problem(t, 384, 6, 8, 4, ranks, DEP, tokens))
-			if ranks != 18 { // where one expert of a rank is two slots short at 3 tokens
+			// Two searches are in vain: on 17 ranks rows stay off, and on 18 one
+			// expert of a rank is two slots short.
+			if off := [2]int{ranks, tokens}; off != [2]int{17, 2} && off != [2]int{18, 3} {
 				level(t, problem(t, 160, 6, 8, 3, ranks, DEP, tokens))
 			}
 		}
@@ -139,13 +141,8 @@ func TestUnequalTokensDeepSeekV3(t *testing.T) {
 			p.Tokens[r] = max(0, random.IntN(24)-4)
 		}
 		p.Layer = random.IntN(3)
-		// On 8 ranks a rank holds one group, and a token alone sends two slots to
-		// each of four: with other rows exactly level, ranks can be so or not.
-		lone := ranks == 8 && slices.Contains(p.Tokens, 1)
-		if p.total() > 2 && !lone {
+		if p.total() > 2 {
 			level(t, p)
-		} else if c := certify(t, "diagonal", p, PlanOptions{}); p.total() > 2 && (c.Rank.Spread() > 1 || c.Pair.Excess > 1) {
-			t.Fatalf("tokens %v: %+v", p.Tokens, c)
 		}
 	}
 }
@@ -176,7 +173,7 @@ func TestLevelledAnyShape(t *testing.T) {
 			optimal++
 		}
 	}
-	if optimal < 650 {
+	if optimal < 800 {
 		t.Errorf("%d of %d plans are optimal", optimal, tried)
 	}
 }
@@ -189,7 +186,7 @@ func TestLevelledAnyShape(t *testing.T) {
 func TestLevelledByHand(t *testing.T) {
 	p := problem(t, 12, 4, 3, 2, 2, DEP, 1)
 	plan, err := NewPlan("diagonal", p, PlanOptions{})
-	if err != nil || plan.Name() != "diagonal-levelled/2" {
+	if err != nil || plan.Name() != "diagonal-levelled/3" {
 		t.Fatal(plan, err)
 	}
 	for rank, want := range [][]int32{{0, 4, 6, 7}, {8, 9, 1, 2}} {
@@ -222,23 +219,102 @@ func TestCourseByHand(t *testing.T) {
 	}
 }
 
-// Repair alone: all slots of a rank were dealt to one of its two classes.
-func TestRepairChains(t *testing.T) {
+// Repair alone: all slots of a rank were dealt to one of its two classes. Nothing
+// else is off, so that the others give theirs on their ranks.
+func TestRepairByHand(t *testing.T) {
 	p := problem(t, 8, 2, 2, 2, 2, DEP, 2) // ranks 0–3 and 4–7 are the groups, too
 	p.Shape.Groups, p.Shape.TopKGroups = 4, 2
 	l := newLevelled(p)
 	// Classes: experts 0 1, 2 3 on rank 0; 4 5, 6 7 on rank 1.
 	copy(l.deal, []int32{0, 2, 0, 2, 2, 0, 2, 0})
-	l.repair()
-	count := make([]int, 4)
-	for i, c := range l.deal {
+	newDealer(l).repair()
+	count, ranks := make([]int, 4), make([]int, 2)
+	for _, c := range l.deal {
 		count[c]++
-		if rank := []int{0, 1, 0, 1, 1, 0, 1, 0}[i]; l.classes[c].ranks[0] != int32(rank) {
-			t.Errorf("slot %d left its rank", i)
+		ranks[l.classes[c].ranks[0]]++
+	}
+	if !slices.Equal(count, []int{2, 2, 2, 2}) || !slices.Equal(ranks, []int{4, 4}) {
+		t.Errorf("classes have %v slots, want two each; ranks %v, want four each", count, ranks)
+	}
+	if c, err := Certify(p, planOf(l)); err != nil || !c.Optimal || c.ReceiverConflict != 1 {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+// planOf lays the turns of a plan anew whose deal has changed.
+func planOf(l *levelled) Plan {
+	l.next = nil
+	l.turn()
+	return l
+}
+
+// Plans of DeepSeek-V3 with some slots astray: repair makes most of them optimal
+// again, and leaves none with ranks off.
+func TestRepairShuffled(t *testing.T) {
+	random := rand.New(rand.NewPCG(13, 14))
+	mended := 0
+	for i := range 60 {
+		p := problem(t, 256, 8, 8, 4, 3+2*(i%9), DEP, 1+i%5)
+		l := newLevelled(p)
+		d := newDealer(l)
+		r := repairer{ledger: newLedger(d)}
+		for range 1 + random.IntN(10) {
+			r.give(random.IntN(len(l.deal)), int32(random.IntN(len(l.classes))))
+		}
+		d.strays = 1 // senders may meet
+		d.repair()
+		c, err := Certify(p, planOf(l))
+		if err != nil || !c.Valid || c.Rank.Spread() > 0 {
+			t.Fatalf("%d ranks, %d tokens: %+v, %v", p.Layout.Ranks(), p.Tokens[0], c, err)
+		}
+		if c.Optimal && c.ReceiverConflict == 1 {
+			mended++
 		}
 	}
-	if !slices.Equal(count, []int{2, 2, 2, 2}) {
-		t.Errorf("classes have %v slots, want two each", count)
+	if mended < 50 {
+		t.Errorf("%d of 60 plans are optimal again", mended)
+	}
+}
+
+// A ledger that has been through a repair is the ledger of what came of it, and
+// what it says is off is all that the certificate finds.
+func TestLedgerKeepsAccount(t *testing.T) {
+	random := rand.New(rand.NewPCG(15, 16))
+	right := 0
+	for range 400 {
+		p := anyProblem(t, random)
+		if p.total() == 0 {
+			continue
+		}
+		l := newLevelled(p)
+		r := repairer{ledger: newLedger(newDealer(l))}
+		r.askSteps()
+		for range 100 {
+			if r.off > 0 {
+				r.attempt()
+			}
+		}
+		again := newLedger(newDealer(l))
+		again.askSteps()
+		same := r.off == again.off && slices.Equal(r.lands, again.lands) && len(r.wrong) == len(again.wrong)
+		for i := range r.parts {
+			same = same && r.parts[i].has == again.parts[i].has
+		}
+		for c := range r.turns {
+			same = same && slices.Equal(r.turns[c], again.turns[c])
+		}
+		if !same {
+			t.Fatalf("%v, layout %v, tokens %v: %d off after the repair, %d counted anew", p.Shape, p.Layout.held, p.Tokens, r.off, again.off)
+		}
+		if c, err := Certify(p, planOf(l)); err != nil || r.off == 0 && (!c.Optimal || p.lockstep() && c.ReceiverConflict > 1) {
+			t.Fatalf("%v, layout %v, tokens %v: nothing is off, but %+v, %v", p.Shape, p.Layout.held, p.Tokens, c, err)
+		}
+		if r.off == 0 {
+			right++
+		}
+	}
+	if right < 100 {
+		t.Errorf("nothing is off in only %d problems", right)
 	}
 }
 
@@ -253,7 +329,7 @@ func TestLevelledPlacements(t *testing.T) {
 		off := int64(1)
 		if i%2 == 1 {
 			p.Shape.Groups, p.Shape.TopKGroups = 8, 4
-			off = 4
+			off = 3
 		}
 		c := certify(t, "diagonal", p, PlanOptions{})
 		if !c.Valid || c.Rank.Spread() != 0 || c.Pair.Excess > 0 || c.ReceiverConflict != 1 || c.Copy.Excess > off {

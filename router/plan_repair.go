@@ -1,306 +1,230 @@
 package router
 
 import (
+	"math/bits"
+	"math/rand/v2"
 	"slices"
-	"sort"
 )
 
-// repairer mends what dealing token by token leaves uneven. It gives single slots
-// to other classes, in chains: a slot of a to b in one token, a slot of b to c in
-// another, until a part with too many has passed one on to a part with too few.
-// Every exchange keeps to the groups and the different experts of its token, and
-// to what the row of its sender may have.
+// repairer mends what dealing token by token leaves uneven. It picks a part that is
+// off, at random, and gives one of its slots to another class or lets it change
+// places with another slot. It takes that back if the plan is further off then. What
+// leaves it as far off stays, so that a surplus wanders from part to part until it
+// meets a lack. This ends when nothing is off, or after enough looks in vain. Every
+// token keeps to its groups and to different experts.
 //
-// The next slot of a class with copies on several ranks lands where its turn is,
-// so that giving one away would shift all that follow. Of such classes only the
-// last slot moves, and none comes before one.
+// Note: attempts that make the plan worse for the moment were tried, and find less.
 type repairer struct {
-	*levelled
-	lands []int32 // by slot: its rank
-	last  []int   // by class: its last slot, −1 without
-	count []int   // by class: slots
-	load  []int   // by rank: slots
-	row   [][]int // by sender and rank: slots
-	most  []int   // by sender: what its row may have at one rank
+	*ledger
+	tried  []deed // what the present attempt has done
+	random rand.PCG
 }
 
-// exchange gives a slot to another class.
-type exchange struct {
-	slot  int
-	class int32
+// deed is that a slot was taken from a class.
+type deed struct {
+	slot int
+	from int32
 }
 
-// repair mends rows above their floors, then ranks that are not level, then the
-// experts of each rank. Senders in lockstep keep their rows, in which no two of
-// them meet.
-func (l *levelled) repair() {
-	if len(l.deal) == 0 {
+// repair moves slots until nothing is off, or in vain. Senders in lockstep that
+// keep to their courses do not meet.
+func (d *dealer) repair() {
+	if len(d.deal) == 0 {
 		return
 	}
-	r := newRepairer(l)
-	if !l.problem.lockstep() {
-		r.levelRows()
-	}
-	if !r.levelRanks() { // ranks come before rows
-		for s := range r.most {
-			r.most[s]++
-		}
-		r.levelRanks()
-	}
-	for rank := range r.load {
-		r.levelExperts(rank)
-	}
-}
-
-func newRepairer(l *levelled) *repairer {
-	p := l.problem
-	r := &repairer{
-		levelled: l, lands: make([]int32, len(l.deal)), last: make([]int, len(l.classes)),
-		count: make([]int, len(l.classes)), load: make([]int, p.Layout.Ranks()),
-	}
-	for c := range r.last {
-		r.last[c] = -1
-	}
-	floors := boundsOf(p)
-	for s, tokens := range p.senders() {
-		row := make([]int, len(r.load))
-		for i, c := range l.slots(s) {
-			slot, rank := l.first[s]+i, r.next(c)
-			r.lands[slot], r.last[c] = rank, slot
-			r.count[c]++
-			r.load[rank]++
-			row[rank]++
-		}
-		r.row = append(r.row, row)
-		r.most = append(r.most, int(floors.pair(tokens)))
-		if p.Mode == TEP { // nothing is sent
-			r.most[s] = len(l.deal)
-		}
-	}
-	return r
-}
-
-// next is the rank that the next slot of a class lands on.
-func (r *repairer) next(c int32) int32 {
-	ranks := r.classes[c].ranks
-	return ranks[r.count[c]%len(ranks)]
-}
-
-// on is how many slots of a class land on a rank, and on how many copies.
-func (r *repairer) on(c int32, rank int) (slots, copies int) {
-	ranks := r.classes[c].ranks
-	for i, at := range ranks {
-		if int(at) != rank {
-			continue
-		}
-		copies++
-		slots += r.count[c] / len(ranks)
-		if i < r.count[c]%len(ranks) {
-			slots++
-		}
-	}
-	return slots, copies
-}
-
-// sender is whose slot it is.
-func (r *repairer) sender(slot int) int {
-	return sort.SearchInts(r.first, slot+1) - 1
-}
-
-// levelRows takes slots from ranks that a sender sends too many to, each for the
-// rank with the fewest slots of all that may have it.
-func (r *repairer) levelRows() {
-	for slot := range r.deal {
-		s := r.sender(slot)
-		if r.row[s][r.lands[slot]] <= r.most[s] {
-			continue
-		}
-		best := int32(-1)
-		for c := range r.classes {
-			to := int32(c)
-			if r.allows(slot, to) && (best < 0 || r.load[r.next(to)] < r.load[r.next(best)]) {
-				best = to
-			}
-		}
-		if best >= 0 {
-			r.move([]exchange{{slot, best}})
-		}
-	}
-}
-
-// parts are what level evens out. A slot is of one, and may be of another as one
-// of another class; −1 is none.
-type parts struct {
-	n      int // they are 0 … n−1
-	of     func(slot int) int
-	as     func(class int32) int
-	should func(part int) (has, least, most int)
-}
-
-// levelRanks brings the ranks to within a slot of each other, and reports whether
-// they are.
-func (r *repairer) levelRanks() bool {
-	low, high := len(r.deal)/len(r.load), (len(r.deal)+len(r.load)-1)/len(r.load)
-	r.level(parts{
-		n:      len(r.load),
-		of:     func(slot int) int { return int(r.lands[slot]) },
-		as:     func(class int32) int { return int(r.next(class)) },
-		should: func(rank int) (has, least, most int) { return r.load[rank], low, high },
-	})
-	return slices.Min(r.load) >= low && slices.Max(r.load) <= high
-}
-
-// levelExperts brings the copies on a rank to within a slot of each other. Chains
-// may lead over other ranks, which they leave as they were, but not where senders
-// are in lockstep or copies hold slots fast.
-func (r *repairer) levelExperts(rank int) {
-	copies := len(r.problem.Layout.Held(rank))
-	if copies == 0 {
+	r := repairer{ledger: newLedger(d)}
+	if r.off == 0 && d.strays == 0 {
 		return
 	}
-	stay := r.problem.lockstep() || r.problem.Layout.Replicated()
-	low, high := r.load[rank]/copies, (r.load[rank]+copies-1)/copies
-	r.level(parts{
-		n: len(r.classes),
-		of: func(slot int) int {
-			if stay && int(r.lands[slot]) != rank {
-				return -1
-			}
-			return int(r.deal[slot])
-		},
-		as: func(class int32) int {
-			if stay && int(r.next(class)) != rank {
-				return -1
-			}
-			return int(class)
-		},
-		should: func(c int) (has, least, most int) {
-			has, copies := r.on(int32(c), rank) // none of those that are only on the way
-			copies *= len(r.classes[c].experts)
-			return has, low * copies, high * copies
-		},
-	})
-}
-
-// level moves slots between parts until each has as many as it should, or no chain
-// leads further.
-func (r *repairer) level(p parts) {
-	above := func(n int) bool { has, _, most := p.should(n); return has > most }
-	below := func(n int) bool { has, least, _ := p.should(n); return has < least }
-	gives := func(n int) bool { has, least, _ := p.should(n); return has > least }
-	takes := func(n int) bool { has, _, most := p.should(n); return has < most }
-	for r.move(r.chain(p, above, takes)) || r.move(r.chain(p, gives, below)) {
+	r.askSteps()
+	for most := repairLooks + repairLooksPerSlot*len(r.deal); r.off > 0 && r.looks < most; {
+		r.attempt()
 	}
 }
 
-// move carries a chain out, and reports whether there is one.
-func (r *repairer) move(chain []exchange) bool {
-	for _, x := range chain {
-		from, to := r.deal[x.slot], r.next(x.class)
-		row := r.row[r.sender(x.slot)]
-		r.deal[x.slot] = x.class
-		for r.last[from] == x.slot || r.last[from] >= 0 && r.deal[r.last[from]] != from {
-			r.last[from]--
-		}
-		r.last[x.class] = max(r.last[x.class], x.slot)
-		r.count[from]--
-		r.count[x.class]++
-		r.load[r.lands[x.slot]]--
-		row[r.lands[x.slot]]--
-		r.lands[x.slot] = to
-		r.load[to]++
-		row[to]++
-	}
-	return len(chain) > 0
-}
+// A repair gives up after so many looks: a few milliseconds where there are few
+// slots, and not much more time than dealing takes where there are many.
+const (
+	repairLooks        = 200_000
+	repairLooksPerSlot = 50
+)
 
-// chain is a shortest chain of exchanges from a part that gives to one that
-// takes, each exchange in another token; nil if there is none.
-func (r *repairer) chain(p parts, gives, takes func(part int) bool) []exchange {
-	type end struct {
-		part  int
-		chain []exchange
-	}
-	var ends []end // breadth first
-	seen := map[int]bool{-1: true}
-	taken := false
-	for n := range p.n {
-		taken = taken || takes(n)
-		if gives(n) {
-			seen[n] = true
-			ends = append(ends, end{part: n})
+// attempt tries something, and takes it back if it is not allowed or makes it worse.
+func (r *repairer) attempt() {
+	before := r.off
+	r.tried = r.tried[:0]
+	if !r.try() || r.off > before {
+		for _, was := range slices.Backward(r.tried) {
+			r.leave(was.slot)
+			r.join(was.slot, was.from)
 		}
 	}
-	for i := 0; taken && i < len(ends); i++ {
-		at := ends[i]
-		for slot := range r.deal {
-			if p.of(slot) != at.part {
-				continue
-			}
-			for c := range r.classes {
-				n := p.as(int32(c))
-				if seen[n] || !r.allows(slot, int32(c)) || r.meets(at.chain, slot, int32(c)) {
-					continue
-				}
-				chain := append(at.chain[:len(at.chain):len(at.chain)], exchange{slot, int32(c)})
-				if takes(n) {
-					return chain
-				}
-				seen[n] = true
-				ends = append(ends, end{n, chain})
-			}
-		}
-	}
-	return nil
 }
 
-// meets reports whether a chain already changes the token of a slot, or moves a
-// class with several copies that the slot leaves or joins.
-func (r *repairer) meets(chain []exchange, slot int, to int32) bool {
+// try moves a slot or two, or what a token has in a group, and reports whether the
+// tokens may have that.
+func (r *repairer) try() bool {
+	slot, to := r.pick()
 	topK := r.problem.Shape.TopK
-	from := r.deal[slot]
-	for _, x := range chain {
-		if x.slot/topK == slot/topK {
-			return true
-		}
-		for _, c := range []int32{r.deal[x.slot], x.class} {
-			if (c == from || c == to) && len(r.classes[c].ranks) > 1 {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// allows reports whether a slot could be of a class: neither is held fast by
-// copies, the row has room, and the token may use the group and has an expert of
-// the class left.
-func (r *repairer) allows(slot int, to int32) bool {
-	from := r.deal[slot]
-	if len(r.classes[from].ranks) > 1 && r.last[from] != slot || len(r.classes[to].ranks) > 1 && r.last[to] > slot {
-		return false
-	}
-	if rank := r.next(to); rank != r.lands[slot] {
-		if s := r.sender(slot); r.row[s][rank] >= r.most[s] {
+	switch r.below(5) {
+	case 0: // with another slot of the token
+		return r.swap(slot, slot-slot%topK+r.below(topK))
+	case 1:
+		return r.swap(slot, r.below(len(r.deal)))
+	case 2: // with one of the same step
+		if !r.problem.lockstep() {
 			return false
 		}
+		return r.swap(slot, r.first[r.below(len(r.first))]+slot-r.first[r.senders[slot]])
+	default:
+		return r.give(slot, to)
+	}
+}
+
+// pick chooses a part that is off, a slot and a class such that the part gets the
+// slot if it has too few, and loses it if it has too many; every other time one
+// that lands on the same rank.
+func (r *repairer) pick() (slot int, to int32) {
+	i, stay := int(r.wrong[r.below(len(r.wrong))]), r.below(2) == 0
+	if p := &r.parts[i]; p.has < p.least {
+		r.draw(func() bool {
+			to = int32(r.below(len(r.classes)))
+			return int(r.next(to)) == i || r.class(to) == i || i == r.active && r.idle(to)
+		})
+		rank := r.next(to)
+		r.draw(func() bool {
+			slot = r.below(len(r.deal))
+			return !stay || r.lands[slot] == rank
+		})
+		return slot, to
+	}
+	r.draw(func() bool {
+		slot = r.anyOf(i)
+		return r.in(slot, i) || r.class(r.deal[slot]) == i
+	})
+	if on := r.onRank[r.lands[slot]]; stay {
+		return slot, on[r.below(len(on))]
+	}
+	return slot, int32(r.below(len(r.classes)))
+}
+
+// anyOf is a slot that may be in a part, at random.
+func (r *repairer) anyOf(part int) int {
+	ranks := len(r.onRank)
+	switch {
+	case part >= r.steps:
+		return r.first[r.below(ranks)] + (part-r.steps)%len(r.slots(0))
+	case part >= r.rows:
+		sender := (part - r.rows) / ranks
+		return r.first[sender] + r.below(len(r.slots(sender)))
+	default:
+		return r.below(len(r.deal))
+	}
+}
+
+// draw repeats a random choice until it is right, but not for ever.
+func (r *repairer) draw(right func() bool) {
+	for n := 0; n < 64 && !right(); n++ {
+		r.looks++
+	}
+}
+
+// below is a random number from 0 to n−1; the bias of n/2⁶⁴ does no harm.
+func (r *repairer) below(n int) int {
+	high, _ := bits.Mul64(r.random.Uint64(), uint64(n))
+	return int(high)
+}
+
+// swap lets two slots change places.
+func (r *repairer) swap(a, b int) bool {
+	from, to, topK := r.deal[a], r.deal[b], r.problem.Shape.TopK
+	if from == to || a/topK != b/topK && !(r.allows(a, to) && r.allows(b, from)) {
+		return false
+	}
+	r.move(a, to)
+	r.move(b, from)
+	return true
+}
+
+// move gives a slot to a class for a try.
+func (r *repairer) move(slot int, to int32) {
+	r.tried = append(r.tried, deed{slot, r.deal[slot]})
+	r.leave(slot)
+	r.join(slot, to)
+}
+
+// give gives a slot to a class. If its token may not use a group more, all that it
+// has in the group of the slot goes to that of the class, each slot to the class
+// with the fewest per expert and copy.
+func (r *repairer) give(slot int, to int32) bool {
+	old, group := r.classes[r.deal[slot]].group, r.classes[to].group
+	if r.deal[slot] != to && r.allows(slot, to) {
+		r.move(slot, to)
+		return true
+	}
+	if old == group {
+		return false
 	}
 	topK := r.problem.Shape.TopK
 	first := slot - slot%topK
-	token := r.deal[first : first+topK]
-	left, groups := len(r.classes[to].experts), 1
-	for i, c := range token {
-		if first+i == slot {
+	for slot := first; slot < first+topK; slot++ {
+		if r.classes[r.deal[slot]].group != old {
 			continue
 		}
-		if c == to {
+		if to = r.lowest(group, r.deal[first:first+topK]); to < 0 {
+			return false
+		}
+		r.move(slot, to)
+	}
+	return true
+}
+
+// lowest is the class of a group with the fewest slots per expert and copy that
+// has an expert left for a token, one at random among equals; −1 if there is none.
+func (r *repairer) lowest(group int, token []int32) int32 {
+	r.looks += len(r.classes)
+	best, least := int32(-1), 0.0
+	from := r.below(len(r.classes))
+	for i := range r.classes {
+		c := int32((from + i) % len(r.classes))
+		class := &r.classes[c]
+		if class.group != group || r.left(c, token) == 0 {
+			continue
+		}
+		if level := float64(r.parts[r.class(c)].has) / float64(len(class.experts)*len(class.ranks)); best < 0 || level < least {
+			best, least = c, level
+		}
+	}
+	return best
+}
+
+// left is how many experts of a class a token leaves.
+func (r *repairer) left(c int32, token []int32) int {
+	left := len(r.classes[c].experts)
+	for _, x := range token {
+		if x == c {
 			left--
 		}
-		if group := r.classes[c].group; group != r.classes[to].group && !r.uses(token[:i], group, slot-first) {
+	}
+	return left
+}
+
+// allows reports whether a slot of another class could be of a class: its token
+// has an expert of that left, and may use the group.
+func (r *repairer) allows(slot int, to int32) bool {
+	topK := r.problem.Shape.TopK
+	at := slot % topK
+	token := r.deal[slot-at : slot-at+topK]
+	if r.left(to, token) == 0 {
+		return false
+	}
+	groups := 1
+	for i, c := range token {
+		if group := r.classes[c].group; i != at && group != r.classes[to].group && !r.uses(token[:i], group, at) {
 			groups++
 		}
 	}
-	return left > 0 && groups <= r.limit
+	return groups <= r.limit
 }
 
 // uses reports whether slots of a token, but for one, are of a group.
