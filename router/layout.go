@@ -131,12 +131,10 @@ func (l Layout) PerRank() (int, bool) { return l.equal, l.equal > 0 }
 // turn does. len(perExpert) must be Experts.
 func (l Layout) RankLoad(perExpert []int64) []int64 {
 	out := make([]int64, l.Ranks())
-	next := 0
-	copies := l.CopyLoad(perExpert)
-	for _, places := range l.places {
-		for _, p := range places {
-			out[p.Rank] += copies[next]
-			next++
+	for e, n := range perExpert {
+		places := l.places[e]
+		for i, p := range places {
+			out[p.Rank] += copyShare(n, i, len(places))
 		}
 	}
 	return out
@@ -148,14 +146,22 @@ func (l Layout) RankLoad(perExpert []int64) []int64 {
 func (l Layout) CopyLoad(perExpert []int64) []int64 {
 	out := make([]int64, 0, len(perExpert))
 	for e, n := range perExpert {
-		copies := int64(len(l.places[e]))
+		copies := len(l.places[e])
 		for i := range copies {
-			share := n / copies
-			if i < n%copies {
-				share++
-			}
-			out = append(out, share)
+			out = append(out, copyShare(n, i, copies))
 		}
 	}
 	return out
+}
+
+// copyShare is what copy i of so many gets of n slots.
+func copyShare(n int64, i, copies int) int64 {
+	if copies == 1 { // divisions are dear
+		return n
+	}
+	even := n / int64(copies)
+	if int64(i) < n%int64(copies) {
+		even++
+	}
+	return even
 }
