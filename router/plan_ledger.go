@@ -230,7 +230,7 @@ func (l *ledger) turn(c int32, i int) {
 	}
 }
 
-// count counts a slot where it lands, or no longel.
+// count counts a slot where it lands, or no longer.
 func (l *ledger) count(slot int, by int32) {
 	for _, part := range l.at(slot) {
 		l.add(part, by)
