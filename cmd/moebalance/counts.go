@@ -124,22 +124,9 @@ func (o *countsOptions) run(c *cobra.Command, paths []string) error {
 	if err := o.check(c); err != nil {
 		return err
 	}
-	judging, err := o.judging()
+	result, err := interruptible(c.Context(), func() (*countsResult, error) { return o.judge(paths) })
 	if err != nil {
 		return err
-	}
-	result := countsResult{
-		SchemaVersion: counts.SchemaVersion, Kind: "counts", Threshold: o.threshold.fraction,
-		Records: []countsRecord{}, Imbalance: []countsLayer{}, Summary: []countsSummary{}, Traffic: []countsTraffic{}, Reported: []countsReported{}, Warnings: []router.Warning{},
-	}
-	for _, path := range paths {
-		r, err := o.read(path)
-		if err != nil {
-			return err
-		}
-		if err := result.add(r, judging); err != nil {
-			return err
-		}
 	}
 	if err := o.out.write(c, result.document()); err != nil {
 		return err
@@ -148,6 +135,28 @@ func (o *countsOptions) run(c *cobra.Command, paths []string) error {
 		return result.gate(o.failAbove.fraction)
 	}
 	return nil
+}
+
+// judge reads the records and judges them.
+func (o *countsOptions) judge(paths []string) (*countsResult, error) {
+	judging, err := o.judging()
+	if err != nil {
+		return nil, err
+	}
+	result := &countsResult{
+		SchemaVersion: counts.SchemaVersion, Kind: "counts", Threshold: o.threshold.fraction,
+		Records: []countsRecord{}, Imbalance: []countsLayer{}, Summary: []countsSummary{}, Traffic: []countsTraffic{}, Reported: []countsReported{}, Warnings: []router.Warning{},
+	}
+	for _, path := range paths {
+		r, err := o.read(path)
+		if err != nil {
+			return nil, err
+		}
+		if err := result.add(r, judging); err != nil {
+			return nil, err
+		}
+	}
+	return result, nil
 }
 
 // judging turns the flags into options, reading the files they name.

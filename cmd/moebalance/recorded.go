@@ -23,7 +23,7 @@ type statistics struct {
 func readTrace(ctx context.Context, exports []string, o nsys.Options, s statistics) (*nsys.Trace, error) {
 	if s.path != "" {
 		var err error
-		if o.Recorded, err = s.load(o.Threshold); err != nil {
+		if o.Recorded, err = interruptible(ctx, func() (nsys.Recorded, error) { return s.load(o.Threshold) }); err != nil {
 			return nil, err
 		}
 	}

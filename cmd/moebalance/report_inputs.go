@@ -90,20 +90,29 @@ func (r *reportInputs) folder(ctx context.Context, path string) error {
 		r.exports = append(r.exports, files...)
 		return nil
 	}
+	result, err := interruptible(ctx, func() (*page.Counts, error) { return r.statistics(path) })
+	if err != nil {
+		return err
+	}
+	r.add(path, page.Input{Counts: result})
+	return nil
+}
+
+// statistics judges the expert statistics in a folder.
+func (r *reportInputs) statistics(path string) (*page.Counts, error) {
 	record, err := counts.Read(path)
 	if err != nil {
-		return fmt.Errorf("folder %s holds no campaign (campaign.sqlite), no exports (*.sqlite), and no expert statistics: %w", path, err)
+		return nil, fmt.Errorf("folder %s holds no campaign (campaign.sqlite), no exports (*.sqlite), and no expert statistics: %w", path, err)
 	}
 	layers, warnings, err := record.Imbalance(counts.Options{Threshold: r.threshold, Shape: r.shape})
 	if err != nil {
-		return judgingError(err)
+		return nil, judgingError(err)
 	}
-	result := page.Counts{Warnings: append(record.Warnings, warnings...), Load: record.ByLayer()}
+	result := &page.Counts{Warnings: append(record.Warnings, warnings...), Load: record.ByLayer()}
 	for _, l := range layers {
 		result.Imbalance = append(result.Imbalance, page.CountsLayer{Source: path, LayerBalance: l})
 	}
-	r.add(path, page.Input{Counts: &result})
-	return nil
+	return result, nil
 }
 
 // campaign judges the campaign in a folder, also while it runs, and takes the

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The first signal ends what waits for a pipe that nobody writes to.
+func TestInterruptedBeforeAPipeIsOpen(t *testing.T) {
+	folder := t.TempDir()
+	pipe := filepath.Join(folder, "meta_info.json")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { // let go of those left behind
+		if f, err := os.OpenFile(pipe, os.O_RDWR, 0); err == nil {
+			f.Close()
+		}
+	})
+	for _, args := range [][]string{
+		{"counts", pipe}, {"counts", folder}, {"counts", "--placement", pipe, folder}, {"counts", "--config", pipe, folder},
+		{"trace", "--counts", folder, loop + "normal.sqlite"}, {"compare", "--counts-perfect", folder, loop + "normal.sqlite", loop + "perfect.sqlite"}, {"report", folder},
+	} {
+		ctx, interrupt := context.WithCancel(t.Context())
+		time.AfterFunc(20*time.Millisecond, interrupt)
+		ended := make(chan int, 1)
+		var stdout, stderr bytes.Buffer
+		go func() { ended <- run(ctx, args, strings.NewReader(""), &stdout, &stderr) }()
+		select {
+		case code := <-ended:
+			if code != exitInterrupted || stdout.Len() > 0 || stderr.String() != "moebalance: interrupted\n" {
+				t.Errorf("%v: exit %d, stdout %q, stderr %q", args, code, &stdout, &stderr)
+			}
+		case <-time.After(10 * time.Second):
+			t.Errorf("%v: still waits", args)
+		}
+	}
+}
