@@ -25,7 +25,7 @@ func TestInterruptedBeforeAPipeIsOpen(t *testing.T) {
 	})
 	for _, args := range [][]string{
 		{"counts", pipe}, {"counts", folder}, {"counts", "--placement", pipe, folder}, {"counts", "--config", pipe, folder},
-		{"trace", "--counts", folder, loop + "normal.sqlite"}, {"compare", "--counts-perfect", folder, loop + "normal.sqlite", loop + "perfect.sqlite"}, {"report", folder},
+		{"trace", "--counts", folder, loop + "normal.sqlite"}, {"compare", "--counts-normal", folder, loop + "normal.sqlite", loop + "perfect.sqlite"}, {"report", folder},
 	} {
 		ctx, interrupt := context.WithCancel(t.Context())
 		time.AfterFunc(20*time.Millisecond, interrupt)
