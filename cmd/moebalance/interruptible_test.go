@@ -34,7 +34,7 @@ func TestInterruptedBeforeAPipeIsOpen(t *testing.T) {
 		go func() { ended <- run(ctx, args, strings.NewReader(""), &stdout, &stderr) }()
 		select {
 		case code := <-ended:
-			if code != exitInterrupted || stdout.Len() > 0 || stderr.String() != "moebalance: interrupted\n" {
+			if code != exitInterrupted || stdout.Len() > 0 || !strings.HasSuffix(stderr.String(), "interrupted\n") || strings.Count(stderr.String(), "\n") != 1 {
 				t.Errorf("%v: exit %d, stdout %q, stderr %q", args, code, &stdout, &stderr)
 			}
 		case <-time.After(10 * time.Second):
