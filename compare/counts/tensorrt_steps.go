@@ -121,27 +121,26 @@ func digits(text string, most int) (n int64, ok bool) {
 // steps yields each step with what every rank sent. They share their memory.
 func (x *tensorrtIndex) steps() iter.Seq2[Step, error] {
 	return func(yield func(Step, error) bool) {
-		files, err := x.open()
+		ranks, err := x.open()
 		defer func() {
-			for _, f := range files {
-				f.Close() // only read from
+			for _, r := range ranks {
+				r.f.Close() // only read from
 			}
 		}()
 		if err != nil {
 			yield(Step{}, err)
 			return
 		}
-		step := Step{Load: router.NewLoad(x.experts), Sent: make([]router.Load, len(files))}
-		for rank := range files {
+		step := Step{Load: router.NewLoad(x.experts), Sent: make([]router.Load, len(ranks))}
+		for rank := range ranks {
 			step.Sent[rank] = router.NewLoad(x.experts)
 		}
-		var buffer []byte
 		for i, key := range x.cells {
 			step.Iteration, step.Layer = key.iteration, key.layer
 			clear(step.Load.PerExpert)
-			for rank, f := range files {
-				if buffer, err = x.ranks[rank].read(f, i, step.Sent[rank].PerExpert, buffer); err != nil {
-					yield(Step{}, fmt.Errorf("%s: %v: %w", filepath.Base(f.Name()), key, err))
+			for rank, r := range ranks {
+				if err := r.read(i, step.Sent[rank].PerExpert); err != nil {
+					yield(Step{}, fmt.Errorf("%s: %v: %w", filepath.Base(r.f.Name()), key, err))
 					return
 				}
 				step.Load.Merge(step.Sent[rank])
@@ -155,36 +154,73 @@ func (x *tensorrtIndex) steps() iter.Seq2[Step, error] {
 
 // open opens all files, which must still be those whose headers were read. It
 // returns what it opened even with an error.
-func (x *tensorrtIndex) open() (files []*os.File, err error) {
+func (x *tensorrtIndex) open() (readers []*rankReader, err error) {
 	for _, r := range x.ranks {
 		f, err := os.Open(r.path)
 		if err != nil {
-			return files, err
+			return readers, err
 		}
-		files = append(files, f)
+		readers = append(readers, &rankReader{x: x, counts: r.counts, f: f})
 		info, err := f.Stat()
 		if err != nil {
-			return files, err
+			return readers, err
 		}
 		if info.Size() != r.size || !info.ModTime().Equal(r.written) {
-			return files, fmt.Errorf("%q has changed since its header was read", r.path)
+			return readers, fmt.Errorf("%q has changed since its header was read", r.path)
 		}
 	}
-	return files, nil
+	return readers, nil
 }
 
-// read reads the counts of one cell into sent. It returns the buffer it used.
-func (r tensorrtRank) read(f *os.File, cell int, sent []int64, buffer []byte) ([]byte, error) {
-	at := r.counts[cell]
-	raw := slices.Grow(buffer[:0], len(sent)*int(at.dtype.Size()))[:len(sent)*int(at.dtype.Size())]
-	if _, err := f.ReadAt(raw, at.offset); err != nil {
-		return raw, err
+// rankReader reads one rank's counts, cell after cell. The layers of an iteration
+// stand together in a file, though not in their order, and are read at once.
+type rankReader struct {
+	x      *tensorrtIndex
+	counts []countsAt
+	f      *os.File
+	window []byte
+	begin  int64 // of the window in the file
+}
+
+// windowsBytes bounds the windows of all ranks together.
+const windowsBytes = 32 << 20
+
+// read reads the counts of one cell.
+func (r *rankReader) read(cell int, sent []int64) error {
+	begin, end := r.span(cell)
+	if begin < r.begin || end > r.begin+int64(len(r.window)) {
+		if err := r.fill(cell); err != nil {
+			return err
+		}
 	}
-	if err := safetensors.DecodeIntegers(sent, raw, at.dtype); err != nil {
-		return raw, err
+	if err := safetensors.DecodeIntegers(sent, r.window[begin-r.begin:end-r.begin], r.counts[cell].dtype); err != nil {
+		return err
 	}
 	if err := checkCounts(sent); err != nil {
-		return raw, fmt.Errorf("expert %w", err)
+		return fmt.Errorf("expert %w", err)
 	}
-	return raw, nil
+	return nil
+}
+
+// span is where the counts of a cell are.
+func (r *rankReader) span(cell int) (begin, end int64) {
+	at := r.counts[cell]
+	return at.offset, at.offset + int64(r.x.experts)*at.dtype.Size()
+}
+
+// fill moves the window to a cell and to those of the same iteration after it, as
+// many as it may hold.
+func (r *rankReader) fill(cell int) error {
+	most := int64(windowsBytes / len(r.x.ranks))
+	begin, end := r.span(cell)
+	for next := cell + 1; next < len(r.x.cells) && r.x.cells[next].iteration == r.x.cells[cell].iteration; next++ {
+		b, e := r.span(next)
+		if b, e = min(b, begin), max(e, end); e-b > most {
+			break
+		}
+		begin, end = b, e
+	}
+	r.begin, r.window = begin, slices.Grow(r.window[:0], int(end-begin))[:end-begin]
+	_, err := r.f.ReadAt(r.window, begin)
+	return err
 }
