@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -194,8 +196,13 @@ func isFile(path string) bool {
 
 // add judges one record.
 func (res *countsResult) add(r *counts.Record, o counts.Options) error {
+	var traffic []counts.LayerTraffic
+	var untold error
+	var other sync.WaitGroup
+	other.Go(func() { traffic, untold = r.Traffic(o) }) // both read every step anew
 	layers, warnings, err := r.Imbalance(o)
-	if err != nil {
+	other.Wait()
+	if err := cmp.Or(err, untold); err != nil {
 		return judgingError(err)
 	}
 	res.Records = append(res.Records, countsRecord{
@@ -209,10 +216,6 @@ func (res *countsResult) add(r *counts.Record, o counts.Options) error {
 		if s := counts.Summarize(layers, level); s.Layers > 0 {
 			res.Summary = append(res.Summary, countsSummary{r.Source, s})
 		}
-	}
-	traffic, err := r.Traffic(o)
-	if err != nil {
-		return judgingError(err)
 	}
 	for _, l := range traffic {
 		res.Traffic = append(res.Traffic, countsTraffic{r.Source, l})

@@ -75,11 +75,15 @@ func (m recording) writeRank(path string, rank int, head []byte, tensors int) er
 	w := bufio.NewWriterSize(f, 1<<20)
 	w.Write(head)
 	rng := rand.New(rand.NewPCG(uint64(rank), 0))
+	var counts []byte
 	for range tensors {
+		counts = counts[:0]
 		for range m.experts / 2 {
-			moved := uint64(rng.IntN(9))
-			binary.Write(w, binary.LittleEndian, [2]uint64{8 + moved, 8 - moved})
+			moved := rng.Uint64N(9)
+			counts = binary.LittleEndian.AppendUint64(counts, 8+moved)
+			counts = binary.LittleEndian.AppendUint64(counts, 8-moved)
 		}
+		w.Write(counts)
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -178,7 +182,10 @@ func TestRecordingChangesUnderway(t *testing.T) {
 		harm func(path string) error
 		want string
 	}{
-		"cut":     {func(path string) error { return os.Truncate(path, 100) }, "has changed"},
+		"cut": {func(path string) error { // within a tick of the file system's clock
+			info, err := os.Stat(path)
+			return errors.Join(err, os.Truncate(path, 100), os.Chtimes(path, time.Time{}, info.ModTime()))
+		}, "has changed"},
 		"touched": {func(path string) error { return os.Chtimes(path, time.Time{}, time.Unix(1, 0)) }, "has changed"},
 		"gone":    {os.Remove, "no such file"},
 	} {

@@ -3,6 +3,7 @@ package counts
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -149,6 +150,46 @@ func TestTensorRTLayoutsDiffer(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkSteps(t, mustRead(t, dir), []step{{7, 0, []int64{11, 22, 33, 44}, nil}, {10, 0, []int64{55, 66, 77, 263}, nil}})
+}
+
+func TestTensorRTRefusesFractions(t *testing.T) {
+	dir := tensorrtFolder(t, fourExperts, nil)
+	head, err := safetensors.Header(nil, []safetensors.Tensor{{Name: "7_0", DType: safetensors.F32, Shape: []int64{4}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "rank0.safetensors"), append(head, make([]byte, 16)...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := Read(dir); err == nil || !strings.Contains(err.Error(), "rank0.safetensors: iteration 7, layer 0: want integers, have F32") {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// A window that does not hold an iteration is moved within it.
+func TestTensorRTIterationBeyondTheWindow(t *testing.T) {
+	const experts, layers = maxExperts, 70 // 35 MiB an iteration
+	if testing.Short() {
+		t.Skip("writes 35 MiB")
+	}
+	dir := t.TempDir()
+	m := recording{ranks: 1, iterations: 1, layers: layers, experts: experts}
+	m.write(t, dir)
+	f, err := safetensors.Open(filepath.Join(dir, "rank0.safetensors"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	steps := stepsOf(t, mustRead(t, dir))
+	for _, s := range steps {
+		want, err := f.Int64s(fmt.Sprintf("%d_%d", s.Iteration, s.Layer))
+		if err != nil || !slices.Equal(s.Load.PerExpert, want) {
+			t.Errorf("%v: other counts than the file's (%v)", s.key(), err)
+		}
+	}
+	if len(steps) != layers {
+		t.Errorf("%d steps, want %d", len(steps), layers)
+	}
 }
 
 func TestTensorRTNames(t *testing.T) {

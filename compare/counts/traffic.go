@@ -64,7 +64,7 @@ func (t *LayerTraffic) add(layout router.Layout, sent []router.Load) {
 			t.Slots[source] = make([]int64, layout.Ranks())
 		}
 	}
-	var pairs, sources []int64
+	pairs, sources := make([]int64, 0, len(sent)*layout.Ranks()), make([]int64, 0, len(sent))
 	var stay int64
 	for source, load := range sent {
 		row := layout.RankLoad(load.PerExpert)

@@ -52,12 +52,17 @@ func DecodeIntegers(dst []int64, src []byte, d DType) error {
 		for i := range dst {
 			dst[i] = int64(int32(le.Uint32(src[4*i:])))
 		}
-	case I64, U64:
+	case I64:
 		for i := range dst {
 			dst[i] = int64(le.Uint64(src[8*i:]))
-			if d == U64 && dst[i] < 0 {
-				return fmt.Errorf("element %d: %d does not fit 63 bits", i, uint64(dst[i]))
+		}
+	case U64:
+		for i := range dst {
+			n := le.Uint64(src[8*i:])
+			if n > math.MaxInt64 {
+				return fmt.Errorf("element %d: %d does not fit 63 bits", i, n)
 			}
+			dst[i] = int64(n)
 		}
 	default:
 		return fmt.Errorf("want integers, have %s", d)
