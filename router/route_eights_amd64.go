@@ -22,20 +22,20 @@ func newEights(table *[1 << 16]int64, bias []int32, chunk int) finder {
 }
 
 func (s *eights) scan(logits []float32, tops []top) {
-	scanEights(s.table, logits[:len(s.key)], s.bias, s.key, tops, s.chunk)
+	scanEights(s, &logits[:len(s.key)][0], &tops[0])
 }
 
 func (s *eights) above(dst, chunks []int32, limit int32) int {
-	return aboveEights(dst[:len(s.key)+findRoom], s.key, chunks, s.chunk, limit, &places)
+	return aboveEights(s, &dst[:len(s.key)+findRoom][0], chunks, limit)
 }
 
 func (s *eights) rate(t *sigmoidTable, logits, bias, plain []float32, experts []int32, scores []int64) (ok bool) {
-	return rateFours(t, logits, bias, plain, experts, scores)
+	return rateFours(t, &logits[0], &bias[0], &plain[0], experts, &scores[0])
 }
 
 func (s *eights) largest(best, numbers []int64) { largestFours(best, numbers) }
 
-// places tells for each set of bits of a byte where they are, in rising order.
+// places tells aboveEights for each set of bits of a byte where they are, in rising order.
 var places = func() (t [256][8]uint8) {
 	for set := range t {
 		n := 0
@@ -49,23 +49,21 @@ var places = func() (t [256][8]uint8) {
 	return t
 }()
 
-// scanEights sets keys to what the table says of the logits plus the biases, and
-// tops to the two largest of each chunk. Logits, bias and keys have one length, which
-// is a multiple of eight, as is chunk.
+// scanEights does what scan says of as many logits as there are keys.
 //
 //go:noescape
-func scanEights(table *[1 << 16]int64, logits []float32, bias, keys []int32, tops []top, chunk int)
+func scanEights(s *eights, logits *float32, tops *top)
 
-// aboveEights writes the experts of some chunks whose keys are above a limit to dst,
-// and says how many there are. It writes eight at a time, so up to eight more.
+// aboveEights does what above says. It writes eight experts at a time, so up to eight
+// more.
 //
 //go:noescape
-func aboveEights(dst, keys, chunks []int32, chunk int, limit int32, places *[256][8]uint8) int
+func aboveEights(s *eights, dst *int32, chunks []int32, limit int32) int
 
 // rateFours does what finder.rate says, four experts at a time.
 //
 //go:noescape
-func rateFours(t *sigmoidTable, logits, bias, plain []float32, experts []int32, scores []int64) (ok bool)
+func rateFours(t *sigmoidTable, logits, bias, plain *float32, experts []int32, scores *int64) (ok bool)
 
 // largestFours puts each number in the place that the count of larger ones gives it,
 // or in the last of best, and sets up to four numbers behind them.

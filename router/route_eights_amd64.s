@@ -1,5 +1,6 @@
 //go:build !purego
 
+#include "go_asm.h"
 #include "textflag.h"
 
 // Y0 and Y1 hold, in each of eight columns, the two largest keys so far. MERGE
@@ -10,15 +11,16 @@
 	VPMAXSD X3, X1, X1 \
 	VPMAXSD X4, X1, X1
 
-// func scanEights(table *[1 << 16]int64, logits []float32, bias, keys []int32, tops []top, chunk int)
-TEXT ·scanEights(SB), NOSPLIT, $0-112
-	MOVQ table+0(FP), BX
-	MOVQ logits_base+8(FP), SI
-	MOVQ logits_len+16(FP), CX
-	MOVQ bias_base+32(FP), DX
-	MOVQ keys_base+56(FP), DI
-	MOVQ tops_base+80(FP), R12
-	MOVQ chunk+104(FP), R13
+// func scanEights(s *eights, logits *float32, tops *top)
+TEXT ·scanEights(SB), NOSPLIT, $0-24
+	MOVQ s+0(FP), AX
+	MOVQ logits+8(FP), SI
+	MOVQ tops+16(FP), R12
+	MOVQ eights_table(AX), BX
+	MOVQ eights_bias(AX), DX
+	MOVQ eights_key(AX), DI
+	MOVQ eights_key+8(AX), CX
+	MOVQ eights_chunk(AX), R13
 	XORQ AX, AX // the expert
 
 chunk:
@@ -76,16 +78,17 @@ eight:
 	VZEROUPPER
 	RET
 
-// func aboveEights(dst, keys, chunks []int32, chunk int, limit int32, places *[256][8]uint8) int
-TEXT ·aboveEights(SB), NOSPLIT, $0-104
-	MOVQ dst_base+0(FP), DI
-	MOVQ keys_base+24(FP), SI
-	MOVQ keys_len+32(FP), CX
-	MOVQ chunks_base+48(FP), R10
-	MOVQ chunks_len+56(FP), R11
-	MOVQ chunk+72(FP), R13
-	MOVL limit+80(FP), R8
-	MOVQ places+88(FP), BX
+// func aboveEights(s *eights, dst *int32, chunks []int32, limit int32) int
+TEXT ·aboveEights(SB), NOSPLIT, $0-56
+	MOVQ s+0(FP), AX
+	MOVQ dst+8(FP), DI
+	MOVQ chunks_base+16(FP), R10
+	MOVQ chunks_len+24(FP), R11
+	MOVL limit+40(FP), R8
+	MOVQ eights_key(AX), SI
+	MOVQ eights_key+8(AX), CX
+	MOVQ eights_chunk(AX), R13
+	LEAQ ·places(SB), BX
 	VMOVD R8, X1
 	VPBROADCASTD X1, Y1
 	LEAQ (R10)(R11*4), R11 // where the chunks end
@@ -118,7 +121,7 @@ eight:
 	JMP chunk
 
 done:
-	MOVQ DX, ret+96(FP)
+	MOVQ DX, ret+48(FP)
 	VZEROUPPER
 	RET
 
@@ -132,13 +135,13 @@ DATA rating<>+40(SB)/8, $1.4551915228366852e-11 // sigmoidSlack
 DATA rating<>+48(SB)/4, $2046 // intervals, but for the first and one
 GLOBL rating<>(SB), RODATA|NOPTR, $52
 
-// func rateFours(t *sigmoidTable, logits, bias, plain []float32, experts []int32, scores []int64) (ok bool)
-TEXT ·rateFours(SB), NOSPLIT, $0-129
+// func rateFours(t *sigmoidTable, logits, bias, plain *float32, experts []int32, scores *int64) (ok bool)
+TEXT ·rateFours(SB), NOSPLIT, $0-65
 	MOVQ t+0(FP), BX
-	MOVQ logits_base+8(FP), SI
-	MOVQ plain_base+56(FP), DI
-	MOVQ experts_base+80(FP), DX
-	MOVQ experts_len+88(FP), CX
+	MOVQ logits+8(FP), SI
+	MOVQ plain+24(FP), DI
+	MOVQ experts_base+32(FP), DX
+	MOVQ experts_len+40(FP), CX
 	LEAQ (DX)(CX*4), CX // where the experts end
 	VBROADCASTSD rating<>+0(SB), Y15
 	VBROADCASTSD rating<>+8(SB), Y14
@@ -210,7 +213,7 @@ four:
 	VEXTRACTPS $3, X2, (DI)(R11*4)
 
 	// The score with the bias, ordered and packed.
-	MOVQ bias_base+32(FP), AX
+	MOVQ bias+16(FP), AX
 	VMOVSS (AX)(R8*4), X0
 	VINSERTPS $0x10, (AX)(R9*4), X0, X0
 	VINSERTPS $0x20, (AX)(R10*4), X0, X0
@@ -222,9 +225,9 @@ four:
 	VPXOR (DX), X8, X1
 	VPUNPCKLDQ X0, X1, X2
 	VPUNPCKHDQ X0, X1, X3
-	MOVQ scores_base+104(FP), AX
+	MOVQ scores+56(FP), AX
 	MOVQ DX, R8
-	SUBQ experts_base+80(FP), R8
+	SUBQ experts_base+32(FP), R8
 	VMOVDQU X2, (AX)(R8*2)
 	VMOVDQU X3, 16(AX)(R8*2)
 	ADDQ $16, DX
@@ -232,12 +235,12 @@ four:
 	JLT four
 
 	VPTEST X7, X7
-	SETEQ ok+128(FP)
+	SETEQ ok+64(FP)
 	VZEROUPPER
 	RET
 
 unknown:
-	MOVB $0, ok+128(FP)
+	MOVB $0, ok+64(FP)
 	VZEROUPPER
 	RET
 
