@@ -221,6 +221,29 @@ func TestDaemonsAreEnded(t *testing.T) {
 	}
 }
 
+// A process that starts itself over and over is for a good part of its time without
+// the environment by which it is known.
+func TestRestlessDaemonIsEnded(t *testing.T) {
+	needsProc(t)
+	for range 5 {
+		const mark = "MOEBALANCE_TEST_RESTLESS=1"
+		cmd := exec.Command("sh", "-c", `trap "" INT; exec sh -c "$0" "$0"`, `exec sh -c "$0" "$0"`)
+		cmd.Env = append(os.Environ(), mark)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		go func() { _ = cmd.Wait() }()
+		ended := 0
+		for until := time.Now().Add(5 * time.Second); ended == 0 && time.Now().Before(until); {
+			ended = endMarked(mark, Patience{Interrupt: 50 * time.Millisecond, Terminate: 50 * time.Millisecond})
+		}
+		if pid := cmd.Process.Pid; ended == 0 || alive(pid) {
+			_ = cmd.Process.Kill() // the test has failed already
+			t.Fatalf("ended %d processes, and process %d runs: %v", ended, pid, alive(pid))
+		}
+	}
+}
+
 // finishedOnce wants every launch finished, exactly once and last.
 func finishedOnce(t *testing.T, c *Campaign) {
 	t.Helper()
