@@ -127,16 +127,40 @@ func TestProcessesMendOneCache(t *testing.T) {
 	}
 }
 
+// stats tells which files are the entries of a cache, in order of their names.
+func stats(t *testing.T, dir string) (files []os.FileInfo) {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(dir, "*"+suffix))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		file, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, file)
+	}
+	return files
+}
+
 // A mender killed at any moment leaves every entry either as it found it or whole.
 func TestKilledWhileMending(t *testing.T) {
 	dir := t.TempDir()
 	fill(t, openCache(t, dir, processSpec(t)), processBatches...)
 	rng := rand.New(rand.NewPCG(8, 8))
 	between := 0
-	for range 12 {
+	for round := range 12 {
 		whole, damaged := damageAll(t, dir)
+		unchanged := stats(t, dir)
 		c := startFill(t, dir)
-		time.Sleep(time.Duration(2+rng.IntN(40)) * time.Millisecond)
+		if round%2 == 0 { // as soon as it has mended something, else at any moment
+			for until := time.Now().Add(10 * time.Second); slices.EqualFunc(stats(t, dir), unchanged, os.SameFile) && time.Now().Before(until); {
+				time.Sleep(100 * time.Microsecond)
+			}
+		} else {
+			time.Sleep(time.Duration(2+rng.IntN(40)) * time.Millisecond)
+		}
 		if err := c.Process.Kill(); err != nil {
 			t.Log(err) // it was done
 		}
