@@ -11,6 +11,18 @@
 	VPMAXSD X3, X1, X1 \
 	VPMAXSD X4, X1, X1
 
+// KEYS looks up the keys of the four logits from a place in the eight. Their upper
+// halves lead to them, the upper halves of what the table has.
+#define KEYS(place, X) \
+	MOVWLZX place+2(SI)(AX*4), R8 \
+	MOVWLZX place+6(SI)(AX*4), R9 \
+	MOVWLZX place+10(SI)(AX*4), R10 \
+	MOVWLZX place+14(SI)(AX*4), R11 \
+	VMOVD 4(BX)(R8*8), X \
+	VPINSRD $1, 4(BX)(R9*8), X, X \
+	VPINSRD $2, 4(BX)(R10*8), X, X \
+	VPINSRD $3, 4(BX)(R11*8), X, X
+
 // func scanEights(s *eights, logits *float32, tops *top)
 TEXT ·scanEights(SB), NOSPLIT, $0-24
 	MOVQ s+0(FP), AX
@@ -32,25 +44,10 @@ chunk:
 	VMOVDQA Y0, Y1
 
 eight:
-	// The upper halves of eight logits lead to eight keys, the upper halves of what
-	// the table has. One after the other is faster than VPGATHERDD on processors that
-	// had to be mended against leaks.
-	MOVWLZX 2(SI)(AX*4), R8
-	MOVWLZX 6(SI)(AX*4), R9
-	MOVWLZX 10(SI)(AX*4), R10
-	MOVWLZX 14(SI)(AX*4), R11
-	VMOVD 4(BX)(R8*8), X2
-	VPINSRD $1, 4(BX)(R9*8), X2, X2
-	VPINSRD $2, 4(BX)(R10*8), X2, X2
-	VPINSRD $3, 4(BX)(R11*8), X2, X2
-	MOVWLZX 18(SI)(AX*4), R8
-	MOVWLZX 22(SI)(AX*4), R9
-	MOVWLZX 26(SI)(AX*4), R10
-	MOVWLZX 30(SI)(AX*4), R11
-	VMOVD 4(BX)(R8*8), X3
-	VPINSRD $1, 4(BX)(R9*8), X3, X3
-	VPINSRD $2, 4(BX)(R10*8), X3, X3
-	VPINSRD $3, 4(BX)(R11*8), X3, X3
+	// One key after the other is faster than VPGATHERDD on processors that had to be
+	// mended against leaks.
+	KEYS(0, X2)
+	KEYS(16, X3)
 	VINSERTI128 $1, X3, Y2, Y2
 	VPADDD (DX)(AX*4), Y2, Y2
 	VMOVDQU Y2, (DI)(AX*4)
