@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/stats"
-	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // The names of Judge's checks; stable, for programs.
@@ -209,7 +209,7 @@ func checkOrder(pairs []Pair) Check {
 	if len(ab)+len(ba) == 0 {
 		return Check{Name: CheckOrder, Status: Unknown, Text: "no complete pair whose order is known"}
 	}
-	text := fmt.Sprintf("normal first in %s, perfect first in %d", router.Count(len(ab), "pair"), len(ba))
+	text := fmt.Sprintf("normal first in %s, perfect first in %d", quantity.Count(len(ab), "pair"), len(ba))
 	if d := len(ab) - len(ba); d < -1 || d > 1 {
 		return Check{Name: CheckOrder, Status: Warn, Text: text + ": drift does not cancel"}
 	}
@@ -279,7 +279,7 @@ func checkNoise(pairs []Pair, g Gain) (Check, bool) {
 	if n == 0 {
 		return Check{}, false
 	}
-	text := fmt.Sprintf("equal launches differ by up to %.1f %% in %s", 100*math.Expm1(most), router.Count(n, "control pair"))
+	text := fmt.Sprintf("equal launches differ by up to %.1f %% in %s", 100*math.Expm1(most), quantity.Count(n, "control pair"))
 	switch {
 	case !g.Estimate.Defined():
 		return Check{Name: CheckNoise, Status: Unknown, Text: text + "; no complete pair to compare with"}, true

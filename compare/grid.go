@@ -194,15 +194,15 @@ func (g *grid) sum(step, rank int, b block) amount {
 	return total
 }
 
-// quantity picks one number of an amount.
-type quantity func(amount) int64
+// measure picks one number of an amount.
+type measure func(amount) int64
 
 func workOf(a amount) int64       { return a.work }
 func collectiveOf(a amount) int64 { return a.collective }
 func busyOf(a amount) int64       { return a.busy }
 
-// mean is, step by step, the mean over ranks of a quantity of a block.
-func (g *grid) mean(b block, of quantity) []float64 {
+// mean is, step by step, the mean over ranks of a measure of a block.
+func (g *grid) mean(b block, of measure) []float64 {
 	means := make([]float64, len(g.steps))
 	for s := range g.steps {
 		var total int64
@@ -217,7 +217,7 @@ func (g *grid) mean(b block, of quantity) []float64 {
 // slowest is, step by step, the sum over the block's layers of the maximum over
 // ranks: what the block takes when the ranks wait for each other after every
 // layer. One rank alone does not say who the slowest is: its steps are NaN.
-func (g *grid) slowest(b block, of quantity) []float64 {
+func (g *grid) slowest(b block, of measure) []float64 {
 	if len(g.ranks) < 2 {
 		return slices.Repeat([]float64{math.NaN()}, len(g.steps))
 	}
@@ -245,8 +245,8 @@ func (g *grid) loss(layer int) []float64 {
 	return loss
 }
 
-// ofRank is, step by step, a quantity of a block of one rank.
-func (g *grid) ofRank(rank int, b block, of quantity) []float64 {
+// ofRank is, step by step, a measure of a block of one rank.
+func (g *grid) ofRank(rank int, b block, of measure) []float64 {
 	values := make([]float64, len(g.steps))
 	for s := range g.steps {
 		values[s] = float64(of(g.sum(s, rank, b)))

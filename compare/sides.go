@@ -9,6 +9,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 func sideOf(t *nsys.Trace, g *grid) Side {
@@ -75,7 +76,7 @@ func (c *TraceComparison) judgeExtent(normal, perfect *nsys.Trace, refuse func(s
 		refuse("the sides have other layers: normal has %s; perfect has %s", list(n), list(p))
 	}
 	if n, p := recordedExperts(normal), recordedExperts(perfect); n > 0 && p > 0 && n != p {
-		refuse("the recorded load is of %s in the normal arm and of %d in the perfect arm", router.Count(n, "expert"), p)
+		refuse("the recorded load is of %s in the normal arm and of %d in the perfect arm", quantity.Count(n, "expert"), p)
 	}
 }
 
@@ -197,7 +198,7 @@ func cellsByRank(t *nsys.Trace) map[int][]nsys.Cell {
 
 // caveats are what a reader must know before drawing conclusions.
 func (c *TraceComparison) caveats() {
-	steps := func(s Side) string { return router.Count(s.Steps, "step") }
+	steps := func(s Side) string { return quantity.Count(s.Steps, "step") }
 	c.warn("one_launch", "", fmt.Sprintf("one launch of each arm (%s against %s): the spread over steps says nothing about other launches; a verdict needs a paired campaign", steps(c.Normal), steps(c.Perfect)))
 	if k := c.Ceiling; k.StepGain > k.GainBound {
 		c.warn("bound_exceeded", "", fmt.Sprintf("the step gained %s, more than the %s that evening out expert work over the ranks can explain: the mean rank's expert work changed by %s too, and the rest lies in other phases or in noise", percent(k.StepGain), percent(k.GainBound), percent(k.ExpertWork-1)))

@@ -208,14 +208,14 @@ func (c *TraceComparison) warn(code, subject, text string) {
 // pair is the grids of both arms over the same ranks and layers.
 type pair struct{ normal, perfect *grid }
 
-func (p pair) change(b block, of quantity) Change {
+func (p pair) change(b block, of measure) Change {
 	return changeOf(p.normal.mean(b, of), p.perfect.mean(b, of))
 }
 
 // kinds are the two sorts of time that tables keep apart.
 var kinds = []struct {
 	collective bool
-	of         quantity
+	of         measure
 }{{false, workOf}, {true, collectiveOf}}
 
 func (p pair) phases() []PhaseChange { return p.blocks(every) }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/stats"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // Verdict is the answer of a campaign.
@@ -57,7 +58,7 @@ func pairsNeeded(g Gain, threshold, confidence float64) router.Number {
 
 // explain says in sentences what a verdict on a gain means.
 func explain(v Verdict, g Gain, threshold, confidence float64, needed router.Number) []string {
-	interval := fmt.Sprintf("gain %s, %s interval %s to %s, %s", percent(g.Estimate), level(g.Confidence), percent(g.Low), percent(g.High), router.Count(g.N, "pair"))
+	interval := fmt.Sprintf("gain %s, %s interval %s to %s, %s", percent(g.Estimate), level(g.Confidence), percent(g.Low), percent(g.High), quantity.Count(g.N, "pair"))
 	limit := percent(router.Number(threshold))
 	switch v {
 	case Significant:
@@ -78,7 +79,7 @@ func explain(v Verdict, g Gain, threshold, confidence float64, needed router.Num
 	if g.Low.Defined() {
 		reasons = append(reasons, interval+": the interval holds the threshold of "+limit)
 	} else {
-		reasons = append(reasons, fmt.Sprintf("%s: a %s interval needs at least %d", router.Count(g.N, "complete pair"), level(router.Number(confidence)), stats.MinPairs(confidence)))
+		reasons = append(reasons, fmt.Sprintf("%s: a %s interval needs at least %d", quantity.Count(g.N, "complete pair"), level(router.Number(confidence)), stats.MinPairs(confidence)))
 	}
 	if needed.Defined() {
 		reasons = append(reasons, fmt.Sprintf("about %.0f pairs in all would decide it (with probability %.0f %%, if the estimate and its spread stay as they are)", needed, 100*decisionPower))

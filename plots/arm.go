@@ -8,6 +8,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // Arm is a trace under the name that figures show it by: "normal", "perfect",
@@ -153,7 +154,7 @@ func position(numbers []int) map[int]int {
 // arms have fewer ranks.
 func shape(arms []Arm) string {
 	all := ranks(arms)
-	text := router.Count(len(all), "rank")
+	text := quantity.Count(len(all), "rank")
 	var fewer []string
 	for _, a := range arms {
 		if own := ranks([]Arm{a}); len(own) < len(all) {
@@ -164,7 +165,7 @@ func shape(arms []Arm) string {
 		text += " (" + strings.Join(fewer, ", ") + ")"
 	}
 	if layers, experts := expertAxes(arms); len(experts) > 0 {
-		text += ", " + router.Count(len(layers), "layer") + ", " + router.Count(len(experts), "expert")
+		text += ", " + quantity.Count(len(layers), "layer") + ", " + quantity.Count(len(experts), "expert")
 	}
 	return text
 }

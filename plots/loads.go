@@ -8,6 +8,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // recordedSteps are the steps over which each layer's slots were counted, which
@@ -60,7 +61,7 @@ func RecordedLoads(sources ...Recorded) HeatSpec {
 		Name: "recorded-load", Title: "Which experts did the engine send the slots to?",
 		RowLabel: "layer", ColumnLabel: "expert", Quantity: "load",
 		Caption: fmt.Sprintf("%s, %s. Recorded load in slots over all recorded steps. Each cell is relative to the mean of its layer. %s",
-			router.Count(len(layers), "layer"), router.Count(experts, "expert"), cancels("expert", "step to step")),
+			quantity.Count(len(layers), "layer"), quantity.Count(experts, "expert"), cancels("expert", "step to step")),
 	}
 	var answers []string
 	for _, r := range sources {

@@ -6,7 +6,7 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
-	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // Means are the times of one arm's stacks as means over ranks.
@@ -55,7 +55,7 @@ func (s StackSpec) Over() string {
 		}
 	}
 	if shared := len(s.shared()); shared < len(all) {
-		return fmt.Sprintf("the %s that every arm has", router.Count(shared, "rank"))
+		return fmt.Sprintf("the %s that every arm has", quantity.Count(shared, "rank"))
 	}
 	return "ranks"
 }

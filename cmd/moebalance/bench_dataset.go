@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/moebalance/moebalance/compare/bench"
-	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 type datasetOptions struct {
@@ -68,6 +68,6 @@ func (o *datasetOptions) run(c *cobra.Command) error {
 		return fmt.Errorf("bench dataset: %w", err)
 	}
 	fmt.Fprintf(c.ErrOrStderr(), "%s, %d input and %s, %s, sha256 %s\n",
-		router.Count(sum.Requests, "request"), sum.InputTokens, router.Count(sum.OutputTokens, "output token"), router.Count(sum.Bytes, "byte"), sum.SHA256)
+		quantity.Count(sum.Requests, "request"), sum.InputTokens, quantity.Count(sum.OutputTokens, "output token"), quantity.Count(sum.Bytes, "byte"), sum.SHA256)
 	return nil
 }

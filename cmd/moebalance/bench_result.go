@@ -9,6 +9,7 @@ import (
 	"github.com/moebalance/moebalance/compare"
 	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // benchResult is the JSON of bench: the judged campaign, and where it lies.
@@ -126,10 +127,10 @@ func benchNotes(r benchResult) []string {
 		notes = append(notes, r.Metric.Name+" is "+strings.TrimPrefix(r.Metric.Definition, r.Metric.Name+"/"))
 	}
 	if r.Campaign.Left > 0 {
-		notes = append(notes, fmt.Sprintf("%s still to be done: %s", router.Count(r.Campaign.Left, "launch"), resumeLine(r.Campaign.Folder)))
+		notes = append(notes, fmt.Sprintf("%s still to be done: %s", quantity.Count(r.Campaign.Left, "launch"), resumeLine(r.Campaign.Folder)))
 	}
 	if r.Campaign.DecidedAfter.Defined() {
-		notes = append(notes, fmt.Sprintf("stopped by the sequential rule after %s; the confidence is that of one look", router.Count(int64(r.Campaign.DecidedAfter), "pair")))
+		notes = append(notes, fmt.Sprintf("stopped by the sequential rule after %s; the confidence is that of one look", quantity.Count(int64(r.Campaign.DecidedAfter), "pair")))
 	}
 	return append(notes, profiledNotes(r.Profiled)...)
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
-	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // reportReader turns benchmark reports into the launches of a campaign.
@@ -116,7 +116,7 @@ func (r *reportReader) add(arm compare.Arm, run metrics.Result) error {
 func (r *reportReader) balanced() error {
 	n, p := r.count[compare.Normal], r.count[compare.Perfect]
 	if n != p {
-		return usagef("the normal side holds %s and the perfect side %d: want as many, the n-th of both make a pair", router.Count(n, "launch"), p)
+		return usagef("the normal side holds %s and the perfect side %d: want as many, the n-th of both make a pair", quantity.Count(n, "launch"), p)
 	}
 	r.notes = append(r.notes, "pairs are the n-th launches of both sides; in which order they ran is not in the reports, so nothing is said about drift")
 	return nil

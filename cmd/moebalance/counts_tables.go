@@ -7,6 +7,7 @@ import (
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 func (res *countsResult) document() output.Document {
@@ -32,7 +33,7 @@ func (res *countsResult) headline() string {
 		for _, line := range res.Reported {
 			sum += line.MaxOverMean
 		}
-		return fmt.Sprintf("the engine reports rank load max/mean %.3f, the mean of %s; it recorded no counts to check that", sum/router.Number(n), router.Count(n, "line"))
+		return fmt.Sprintf("the engine reports rank load max/mean %.3f, the mean of %s; it recorded no counts to check that", sum/router.Number(n), quantity.Count(n, "line"))
 	}
 	return "no load to judge"
 }
@@ -46,7 +47,7 @@ func (res *countsResult) summarySentences() []string {
 			continue
 		}
 		told[s.Source] = true
-		sentence := fmt.Sprintf("%s load max/mean %.3f on average over %s, worst layer %d at %.3f (floor %.3f): %d flagged", s.Level, s.MaxOverMean, router.Count(s.Layers, "layer"), s.WorstLayer, s.WorstMax, s.WorstFloor, s.Flagged)
+		sentence := fmt.Sprintf("%s load max/mean %.3f on average over %s, worst layer %d at %.3f (floor %.3f): %d flagged", s.Level, s.MaxOverMean, quantity.Count(s.Layers, "layer"), s.WorstLayer, s.WorstMax, s.WorstFloor, s.Flagged)
 		if len(res.Records) > 1 {
 			sentence = res.label(s.Source) + ": " + sentence
 		}

@@ -12,25 +12,23 @@ const module = "github.com/moebalance/moebalance/"
 // imports is every arrow between our packages. They only run down: what a package
 // imports stands below it.
 var imports = map[string][]string{
-	"cmd/moebalance": {
-		"cmd/internal/output", "cmd/internal/workload", "compare", "compare/bench", "compare/bench/metrics", "compare/counts", "compare/nsys",
-		"logits", "logits/safetensors", "plots", "plots/page", "router", "testdata",
-	},
-	"cmd/internal/workload": {"logits/safetensors", "router"},
 	"cmd/internal/output":   nil,
-	"plots/page":            {"compare", "compare/counts", "compare/nsys", "logits", "plots", "router"},
-	"plots":                 {"compare/nsys", "router"},
-	"compare":               {"compare/bench", "compare/bench/metrics", "compare/nsys", "compare/stats", "router"},
-	"compare/bench":         {"compare/bench/metrics", "router"},
-	"compare/bench/metrics": {"router"},
-	"compare/nsys":          {"compare/nsys/rows", "router"},
+	"cmd/internal/workload": {"logits/safetensors", "router"},
+	"cmd/moebalance":        {"cmd/internal/output", "cmd/internal/workload", "compare", "compare/bench", "compare/bench/metrics", "compare/counts", "compare/nsys", "logits", "logits/safetensors", "plots", "plots/page", "router", "router/quantity", "testdata"},
+	"compare":               {"compare/bench", "compare/bench/metrics", "compare/nsys", "compare/stats", "router", "router/quantity"},
+	"compare/bench":         {"compare/bench/metrics", "router", "router/quantity"},
+	"compare/bench/metrics": {"router", "router/quantity"},
+	"compare/counts":        {"logits/safetensors", "router", "router/quantity"},
+	"compare/nsys":          {"compare/nsys/rows", "router", "router/quantity"},
 	"compare/nsys/rows":     nil,
-	"compare/counts":        {"logits/safetensors", "router"},
 	"compare/stats":         nil,
 	"logits":                {"logits/safetensors", "router"},
 	"logits/safetensors":    nil,
+	"plots":                 {"compare/nsys", "router", "router/quantity"},
+	"plots/page":            {"compare", "compare/counts", "compare/nsys", "logits", "plots", "router", "router/quantity"},
 	"router":                nil,
-	"testdata":              nil,
+	"router/input":          nil,
+	"router/quantity":       nil,
 }
 
 func TestArrowsAreThoseDrawn(t *testing.T) {

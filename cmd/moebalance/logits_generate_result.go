@@ -8,6 +8,7 @@ import (
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/logits"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // generateResult is the JSON of logits generate.
@@ -64,7 +65,7 @@ func (o *generateOptions) document(s logits.Spec, ranks int, list []logits.Outco
 	all := tallyOf(list)
 	return output.Document{
 		Headline: fmt.Sprintf("%s (%s) on %s, %s, %s, plan %s: %s in %s, %s, %s",
-			s.Model, shapeText(s.Gate), router.Count(s.Layout.Ranks(), "rank"), s.Mode, contentText(s), s.Plan, router.Count(len(list), "entry"), o.cache, output.Size(all.bytes), all.made()),
+			s.Model, shapeText(s.Gate), quantity.Count(s.Layout.Ranks(), "rank"), s.Mode, contentText(s), s.Plan, quantity.Count(len(list), "entry"), o.cache, output.Size(all.bytes), all.made()),
 		Tables: []output.Table{t}, Notes: append(damageNotes(list), biasNotes(s.Gate, list)...), Value: result,
 	}
 }
@@ -143,7 +144,7 @@ func biasNotes(g router.Gate, list []logits.Outcome) []string {
 	}
 	slices.Sort(lost)
 	if moved > 0 {
-		notes = append(notes, fmt.Sprintf("%s without the planned experts: the entries hold what the router picks instead", router.Count(moved, "token")))
+		notes = append(notes, fmt.Sprintf("%s without the planned experts: the entries hold what the router picks instead", quantity.Count(moved, "token")))
 	}
 	if lost = slices.Compact(lost); len(lost) > 0 {
 		notes = append(notes, fmt.Sprintf("no logits can bring these experts to be chosen as planned, the bias of other experts or groups is too far above theirs: %s", rangesText(lost)))

@@ -7,7 +7,7 @@ import (
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/logits"
-	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 func logitsListCmd() *cobra.Command {
@@ -74,7 +74,7 @@ func listDocument(dir string, s logits.Survey) output.Document {
 		})
 	}
 	return output.Document{
-		Headline: fmt.Sprintf("%s for %s in %s, %s", router.Count(entries, "entry"), router.Count(len(s.Batches), "batch size"), dir, output.Size(result.Bytes)),
+		Headline: fmt.Sprintf("%s for %s in %s, %s", quantity.Count(entries, "entry"), quantity.Count(len(s.Batches), "batch size"), dir, output.Size(result.Bytes)),
 		Tables:   []output.Table{balanceTable(s)}, Notes: result.Warnings, Value: result,
 	}
 }

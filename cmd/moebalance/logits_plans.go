@@ -11,6 +11,7 @@ import (
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/logits"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 type plansOptions struct {
@@ -235,7 +236,7 @@ func plansDocument(result plansResult, shape string) output.Document {
 	showUnequal(&t, batches)
 	var parts []string
 	for _, name := range names {
-		part := fmt.Sprintf("%s optimal in %d of %s", name, verdicts[[2]string{name, optimal}], router.Count(cases[name], "case"))
+		part := fmt.Sprintf("%s optimal in %d of %s", name, verdicts[[2]string{name, optimal}], quantity.Count(cases[name], "case"))
 		for _, fault := range []string{invalid, refused} {
 			if n := verdicts[[2]string{name, fault}]; n > 0 {
 				part += fmt.Sprintf(" (%s in %d)", fault, n)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/logits"
-	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 func logitsVerifyCmd() *cobra.Command {
@@ -65,7 +65,7 @@ func verdict(s logits.Survey) error {
 	if failed == 0 {
 		return nil
 	}
-	return withCode(exitGate, fmt.Errorf("logits verify: %d of %s failed; 'moebalance logits generate', run as it was, replaces damaged entries and adds missing ones, other files are to be removed; the first: %s", failed, router.Count(len(s.Entries), "entry"), first))
+	return withCode(exitGate, fmt.Errorf("logits verify: %d of %s failed; 'moebalance logits generate', run as it was, replaces damaged entries and adds missing ones, other files are to be removed; the first: %s", failed, quantity.Count(len(s.Entries), "entry"), first))
 }
 
 func verifyDocument(dir string, s logits.Survey) output.Document {
@@ -78,9 +78,9 @@ func verifyDocument(dir string, s logits.Survey) output.Document {
 	}
 	d := output.Document{Tables: []output.Table{balanceTable(s)}, Value: result}
 	d.Headline = fmt.Sprintf("%s in %s, every one what it says and routed as promised; balance at its floor in %d of %s",
-		router.Count(len(s.Entries), "entry"), dir, result.AtFloor(), router.Count(len(s.Batches), "batch size"))
+		quantity.Count(len(s.Entries), "entry"), dir, result.AtFloor(), quantity.Count(len(s.Batches), "batch size"))
 	if failed := len(faults); failed > 0 {
-		d.Headline = fmt.Sprintf("%d of %s in %s failed", failed, router.Count(len(s.Entries), "entry"), dir)
+		d.Headline = fmt.Sprintf("%d of %s in %s failed", failed, quantity.Count(len(s.Entries), "entry"), dir)
 		d.Tables = append(d.Tables, output.Table{
 			Name: "failed", Title: "Failed entries", Columns: []output.Column{{Name: "path"}, {Name: "why"}}, Rows: faults,
 		})

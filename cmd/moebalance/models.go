@@ -9,6 +9,7 @@ import (
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 type modelsOptions struct {
@@ -119,7 +120,7 @@ func modelsDocument(result modelsResult) output.Document {
 			m.Hidden, m.Intermediate, m.Layers, m.MoELayers, m.LogitsDType, m.Source,
 		})
 	}
-	return output.Document{Headline: router.Count(len(result.Models), "model"), Tables: []output.Table{t}, Value: result}
+	return output.Document{Headline: quantity.Count(len(result.Models), "model"), Tables: []output.Table{t}, Value: result}
 }
 
 // decimal is the float64 of the same shortest decimal text: 2.827 stays 2.827.

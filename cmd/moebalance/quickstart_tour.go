@@ -11,6 +11,7 @@ import (
 	"github.com/moebalance/moebalance/plots"
 	"github.com/moebalance/moebalance/plots/page"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // tourStep is one command of the tour, and what it found; steps that only
@@ -64,7 +65,7 @@ func foundBalance(in page.Input) string {
 			models = append(models, b.Model)
 		}
 	}
-	return fmt.Sprintf("as even as whole slots can be, over ranks and experts, at %d of %s of %s", in.Cache.AtFloor(), router.Count(len(in.Cache.Balance), "batch size"), strings.Join(models, " and "))
+	return fmt.Sprintf("as even as whole slots can be, over ranks and experts, at %d of %s of %s", in.Cache.AtFloor(), quantity.Count(len(in.Cache.Balance), "batch size"), strings.Join(models, " and "))
 }
 
 // foundStraggler names the layer with the largest imbalance of time over ranks.
@@ -101,7 +102,7 @@ func foundDifference(in page.Input) string {
 func foundGain(in page.Input) string {
 	c := in.Campaign
 	return fmt.Sprintf("balanced routing changes throughput by %s (%s to %s at %s confidence, %s): %s",
-		tourShare("%+.1f", c.Gain.Estimate), tourShare("%+.1f", c.Gain.Low), tourShare("%+.1f", c.Gain.High), tourShare("%.1f", c.Gain.Confidence), router.Count(c.Gain.N, "pair"), c.Verdict)
+		tourShare("%+.1f", c.Gain.Estimate), tourShare("%+.1f", c.Gain.Low), tourShare("%+.1f", c.Gain.High), tourShare("%.1f", c.Gain.Confidence), quantity.Count(c.Gain.N, "pair"), c.Verdict)
 }
 
 // tourShare writes a fraction as a percentage.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // version is the tool's own version, written into every JSON result.
@@ -137,7 +137,7 @@ func needsVerb(c *cobra.Command, args []string) error {
 func argCount(least, most int, what string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) < least || (most >= 0 && len(args) > most) {
-			return usagef("%s: want %s, have %s; see '%s --help'", c.Name(), what, router.Count(len(args), "argument"), c.CommandPath())
+			return usagef("%s: want %s, have %s; see '%s --help'", c.Name(), what, quantity.Count(len(args), "argument"), c.CommandPath())
 		}
 		return nil
 	}

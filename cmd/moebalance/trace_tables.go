@@ -8,6 +8,7 @@ import (
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // traceDocument lays a trace out for people; JSON carries it as it is. All its
@@ -47,10 +48,10 @@ func traceHeadline(t *nsys.Trace) string {
 	o, ok := t.RankTime()
 	switch {
 	case ok && !o.WorstLayer.Defined():
-		return fmt.Sprintf("%s: expert time over %s is %.1f %% uneven, all layers taken together", arm, router.Count(len(t.Ranks), "rank"), 100*o.Imbalance)
+		return fmt.Sprintf("%s: expert time over %s is %.1f %% uneven, all layers taken together", arm, quantity.Count(len(t.Ranks), "rank"), 100*o.Imbalance)
 	case ok:
 		return fmt.Sprintf("%s: expert time over %s is %.1f %% uneven on average over %s, %.1f %% in layer %d: %d flagged",
-			arm, router.Count(len(t.Ranks), "rank"), 100*o.Imbalance, router.Count(o.Layers, "layer"), 100*(o.WorstMaxOverMean-1), o.WorstLayer, o.Flagged)
+			arm, quantity.Count(len(t.Ranks), "rank"), 100*o.Imbalance, quantity.Count(o.Layers, "layer"), 100*(o.WorstMaxOverMean-1), o.WorstLayer, o.Flagged)
 	case len(t.Ranks) == 1:
 		return arm + ": one rank, so nothing is said about imbalance"
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/moebalance/moebalance/cmd/internal/workload"
 	"github.com/moebalance/moebalance/logits"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // perfectRouterVariable is the switch of the treatment, "1" and nothing else,
@@ -117,7 +118,7 @@ func (o *workloadOptions) check() error {
 	o.Gate.Method = method
 	// Files of another launch's ranks would be counted as this one's.
 	if entries, err := os.ReadDir(o.stats); err == nil && len(entries) > 0 {
-		return usagef("workload: --stats: want a new or empty folder, found %s in %q", router.Count(len(entries), "entry"), o.stats)
+		return usagef("workload: --stats: want a new or empty folder, found %s in %q", quantity.Count(len(entries), "entry"), o.stats)
 	}
 	if err := o.Config.Validate(); err != nil {
 		return withCode(exitUsage, fmt.Errorf("workload: %w", err))
@@ -176,7 +177,7 @@ func (o *workloadOptions) balanced(stderr io.Writer) (func(int) ([]float32, erro
 			row = entry.Row(row, t)
 			rows = append(rows, row...)
 		}
-		fmt.Fprintf(stderr, "perfect router: rank %d of %d routes %s by balanced logits\n", rank, o.Ranks, router.Count(o.Tokens, "token"))
+		fmt.Fprintf(stderr, "perfect router: rank %d of %d routes %s by balanced logits\n", rank, o.Ranks, quantity.Count(o.Tokens, "token"))
 		return rows, nil
 	}, nil
 }
@@ -189,7 +190,7 @@ func summarise(res workload.Result) string {
 	}
 	waited := slices.Max(res.ExpertsWaitMS)
 	text := fmt.Sprintf("%s router, %s, %s of %s: %.0f tokens/s, %.1f ms per step by the %s clock; busiest rank %.3f times the mean load, the idlest waited %.1f ms for it",
-		arm, res.Shape, router.Count(res.Ranks, "rank"), router.Count(res.TokensPerRank, "token"), res.TokensPerSecond, res.StepMS, res.Clock, meanRatio(res), waited)
+		arm, res.Shape, quantity.Count(res.Ranks, "rank"), quantity.Count(res.TokensPerRank, "token"), res.TokensPerSecond, res.StepMS, res.Clock, meanRatio(res), waited)
 	if res.Clock == workload.Wall && res.RanksPerCore > 1 {
 		text += fmt.Sprintf("\n%d ranks share %.0f cores: imbalance costs less here than with a core for each rank", res.Ranks, float64(res.Ranks)/res.RanksPerCore)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // watchCPU starts to measure how many cores are busy on this machine; the
@@ -71,7 +72,7 @@ func (c *Campaign) checkOthers() Check {
 	if !share.Defined() {
 		return Check{name, Unknown, "what else the processors did was not recorded, or the launches were too short"}
 	}
-	text := fmt.Sprintf("other processes kept at most %.1f of %s busy, in launch %d", worst.OthersCPU, router.Count(worst.Cores, "core"), at)
+	text := fmt.Sprintf("other processes kept at most %.1f of %s busy, in launch %d", worst.OthersCPU, quantity.Count(worst.Cores, "core"), at)
 	if share > othersTolerance {
 		return Check{name, Warn, text + ": let the machine do nothing else"}
 	}

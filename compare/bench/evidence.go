@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // Evidence is what the finished launches say about the treatment and about
@@ -143,7 +143,7 @@ func (c *Campaign) checkFiles() Check {
 			first[f.Path] = f.SHA256
 		}
 	}
-	return Check{name, Pass, fmt.Sprintf("%s of the same content at every launch", router.Count(len(c.Spec.Same), "file"))}
+	return Check{name, Pass, fmt.Sprintf("%s of the same content at every launch", quantity.Count(len(c.Spec.Same), "file"))}
 }
 
 // checkSessions warns of pairs whose launches were not neighbours in time.
@@ -166,7 +166,7 @@ func (c *Campaign) checkSessions() Check {
 	case len(split) > 0:
 		return Check{name, Warn, fmt.Sprintf("the campaign was interrupted inside pair %s, whose launches are not neighbours", strings.Join(split, ", "))}
 	case len(sessions) > 1:
-		return Check{name, Pass, fmt.Sprintf("run in %s, interrupted between pairs only", router.Count(len(sessions), "session"))}
+		return Check{name, Pass, fmt.Sprintf("run in %s, interrupted between pairs only", quantity.Count(len(sessions), "session"))}
 	}
 	return Check{name, Pass, "all pairs were run without an interruption"}
 }
@@ -220,7 +220,7 @@ func (c *Campaign) checkRetries() Check {
 	if failed+cut+left == 0 {
 		return Check{name, Pass, "every launch ended well at its first attempt"}
 	}
-	return Check{name, Warn, fmt.Sprintf("%s failed and %d cut off before the launch was done; %s left processes behind", router.Count(failed, "attempt"), cut, router.Count(left, "launch"))}
+	return Check{name, Warn, fmt.Sprintf("%s failed and %d cut off before the launch was done; %s left processes behind", quantity.Count(failed, "attempt"), cut, quantity.Count(left, "launch"))}
 }
 
 // launcherWarnings are the other things said about launches, each once.

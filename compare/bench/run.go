@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/moebalance/moebalance/compare/bench/metrics"
-	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // Host is the machine that a campaign runs on, handed in by the caller.
@@ -192,7 +192,7 @@ func (r *runner) recover() error {
 			r.report(Event{Stage: Cleaning, Launch: *l, Attempt: *last, Text: "ending what an earlier run left behind"})
 			ended := endMarked(r.marker(), r.host.Patience)
 			last.State, last.ExitCode = Interrupted, -1
-			last.Error = fmt.Sprintf("the bench process ended before the command did (%s of it still running)", router.Count(ended, "process"))
+			last.Error = fmt.Sprintf("the bench process ended before the command did (%s of it still running)", quantity.Count(ended, "process"))
 			if err := r.save(*l, *last); err != nil {
 				return err
 			}
@@ -250,9 +250,9 @@ func (r *runner) look() error {
 		if err != nil {
 			return err
 		}
-		text := fmt.Sprintf("no decision after %s yet", router.Count(pairs, "pair"))
+		text := fmt.Sprintf("no decision after %s yet", quantity.Count(pairs, "pair"))
 		if decided {
-			text = fmt.Sprintf("decided after %s", router.Count(pairs, "pair"))
+			text = fmt.Sprintf("decided after %s", quantity.Count(pairs, "pair"))
 			r.Decided = pairs
 			if err := r.store.decide(pairs); err != nil {
 				return fmt.Errorf("writing the campaign: %w", err)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 const (
@@ -55,7 +56,7 @@ func readMcoreFolder(dir string, files []string) (*Record, error) {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		if d.ranks != len(files) || d.rank < 0 || d.rank >= d.ranks || seen[d.rank] {
-			return nil, fmt.Errorf("%s is rank %d of %d: want one file of each rank of one EP group, have %s", name, d.rank, d.ranks, router.Count(len(files), "file"))
+			return nil, fmt.Errorf("%s is rank %d of %d: want one file of each rank of one EP group, have %s", name, d.rank, d.ranks, quantity.Count(len(files), "file"))
 		}
 		dumps[d.rank], seen[d.rank] = d, true
 	}

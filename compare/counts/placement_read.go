@@ -10,7 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // eplbLine is in every TensorRT-LLM EPLB configuration.
@@ -64,7 +64,7 @@ func (s slotPlacement) placement(path, format string, ranks int) (*Placement, er
 	case ranks == 0:
 		ranks = s.Ranks
 	case s.Ranks != 0 && s.Ranks != ranks:
-		return nil, fmt.Errorf("%s asked for, but ep_size is %d", router.Count(ranks, "rank"), s.Ranks)
+		return nil, fmt.Errorf("%s asked for, but ep_size is %d", quantity.Count(ranks, "rank"), s.Ranks)
 	}
 	if ranks == 0 {
 		return nil, fmt.Errorf("%d slots over an unknown number of ranks: give the EP size", s.Slots)
@@ -108,7 +108,7 @@ func readExpertMap(path string, objects []json.RawMessage, ranks int) (*Placemen
 		return nil, err
 	}
 	if len(file.List) == 0 || len(file.List) != file.Layers {
-		return nil, fmt.Errorf("want %s (moe_layer_count), have %d", router.Count(file.Layers, "layer"), len(file.List))
+		return nil, fmt.Errorf("want %s (moe_layer_count), have %d", quantity.Count(file.Layers, "layer"), len(file.List))
 	}
 	p := &Placement{Source: path, Format: "expert map", Ranks: file.List[0].Devices}
 	if ranks != 0 && ranks != p.Ranks {

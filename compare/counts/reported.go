@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // Reported is one line in which an engine states its own balance over ranks.
@@ -70,7 +71,7 @@ func readLog(path string, content []byte) (*Record, error) {
 		return nil, err
 	}
 	if idle > 0 {
-		r.warn("idle_steps", "left out %s", router.Count(idle, "idle step"))
+		r.warn("idle_steps", "left out %s", quantity.Count(idle, "idle step"))
 	}
 	if vllm {
 		r.warn("vllm_axis", "several vLLM releases computed this balancedness over layers instead of ranks (fixed with pull request 51813): check the version")

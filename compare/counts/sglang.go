@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // The dumps of SGLang's expert distribution recorder.
@@ -62,7 +62,7 @@ func readTorchStat(path string, f *torchFile, root *pickleDict) (*Record, error)
 		}
 	}
 	if empty > 0 {
-		r.warn("empty_steps", "left out %d of %s without any count: the recorder's buffer was not full", empty, router.Count(a.shape[0], "step"))
+		r.warn("empty_steps", "left out %d of %s without any count: the recorder's buffer was not full", empty, quantity.Count(a.shape[0], "step"))
 	}
 	return r.finish()
 }

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // The names in a TensorRT-LLM expert-statistics folder, as
@@ -43,7 +43,7 @@ func readTensorRT(dir string) (*Record, error) {
 	}
 	r.Ranks = len(files)
 	if meta.Ranks > 0 && meta.Ranks != r.Ranks {
-		return nil, fmt.Errorf("%s says ep_size %d, the folder holds %s", tensorrtMeta, meta.Ranks, router.Count(r.Ranks, "rank file"))
+		return nil, fmt.Errorf("%s says ep_size %d, the folder holds %s", tensorrtMeta, meta.Ranks, quantity.Count(r.Ranks, "rank file"))
 	}
 	index, err := indexTensorRT(dir, files, r.Experts)
 	if err != nil {
@@ -110,11 +110,11 @@ func tensorrtFiles(dir string, r *Record) ([]string, error) {
 	files := make([]string, len(byRank))
 	for rank := range files {
 		if files[rank] = byRank[rank]; files[rank] == "" {
-			return nil, fmt.Errorf("%s, but none of rank %d: every source rank's counts are part of the load", router.Count(len(byRank), "rank file"), rank)
+			return nil, fmt.Errorf("%s, but none of rank %d: every source rank's counts are part of the load", quantity.Count(len(byRank), "rank file"), rank)
 		}
 	}
 	if len(other) > 0 {
-		r.warn("other_statistics", "left out %s of other statistics (%s), which hold no counts", router.Count(len(other), "file"), strings.Join(other, ", "))
+		r.warn("other_statistics", "left out %s of other statistics (%s), which hold no counts", quantity.Count(len(other), "file"), strings.Join(other, ", "))
 	}
 	return files, nil
 }
@@ -127,7 +127,7 @@ func (r *Record) warnAboutGaps() {
 		r.warn("missing_iterations", "iterations %d to %d are recorded with gaps: %d of %d", iterations[0], iterations[n-1], n, iterations[n-1]-iterations[0]+1)
 	}
 	if want := len(iterations) * len(layers); r.steps != want {
-		r.warn("incomplete_grid", "%s of %s should be %d counts, have %d", router.Count(len(iterations), "iteration"), router.Count(len(layers), "layer"), want, r.steps)
+		r.warn("incomplete_grid", "%s of %s should be %d counts, have %d", quantity.Count(len(iterations), "iteration"), quantity.Count(len(layers), "layer"), want, r.steps)
 	}
 }
 

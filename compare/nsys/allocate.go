@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // Recorded is what expert statistics say about the same run. Traces hold no
@@ -55,7 +56,7 @@ func (r *reduction) loadExperts() {
 		}
 	}
 	if missing > 0 {
-		r.warn("no_load", "", fmt.Sprintf("the recorded counts do not cover %d of %s of rank and layer: nothing is allocated there", missing, router.Count(len(order), "pair")))
+		r.warn("no_load", "", fmt.Sprintf("the recorded counts do not cover %d of %s of rank and layer: nothing is allocated there", missing, quantity.Count(len(order), "pair")))
 	}
 }
 

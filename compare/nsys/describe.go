@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // describe is the export's entry in the result, with everything its reader must
@@ -51,17 +52,17 @@ func (d *description) graphs() {
 	switch {
 	case whole > 0:
 		d.GraphMode = "graph"
-		d.warn("graph_mode", "%s recorded whole: the kernels and phases inside are hidden, and none of their time is counted; capture with --cuda-graph-trace=node to see them", router.Count(whole, "graph launch"))
+		d.warn("graph_mode", "%s recorded whole: the kernels and phases inside are hidden, and none of their time is counted; capture with --cuda-graph-trace=node to see them", quantity.Count(whole, "graph launch"))
 		if called > whole {
-			d.warn("graph_coverage", "%d of %s with a time: the others were lost", whole, router.Count(called, "graph launch"))
+			d.warn("graph_coverage", "%d of %s with a time: the others were lost", whole, quantity.Count(called, "graph launch"))
 		}
 	case d.replayed > 0:
 		d.GraphMode = "node"
 	case called > 0:
-		d.warn("graph_lost", "%s called, but nothing of what ran was recorded with its graph node", router.Count(called, "graph launch"))
+		d.warn("graph_lost", "%s called, but nothing of what ran was recorded with its graph node", quantity.Count(called, "graph launch"))
 	}
 	if n := d.attribution.orphans; n > 0 {
-		d.warn("graph_capture", "%d of %s from graphs captured outside the recording: their layer is unknown", n, router.Count(d.replayed, "replayed kernel"))
+		d.warn("graph_capture", "%d of %s from graphs captured outside the recording: their layer is unknown", n, quantity.Count(d.replayed, "replayed kernel"))
 	}
 }
 
@@ -74,7 +75,7 @@ func (d *description) losses() {
 		d.warn("partial_export", "a partial export: %s", d.probe.slice)
 	}
 	if a := d.attribution; a.ignored > 0 {
-		d.warn("ignored", "%d of %s (%.3f ms) ran in ranges that ask to be ignored: left out of every number", a.ignored, router.Count(d.Kernels, "kernel"), float64(a.ignoredNS)/1e6)
+		d.warn("ignored", "%d of %s (%.3f ms) ran in ranges that ask to be ignored: left out of every number", a.ignored, quantity.Count(d.Kernels, "kernel"), float64(a.ignoredNS)/1e6)
 	}
 	launchless := 0
 	for i := range d.rec.kernels {
@@ -83,7 +84,7 @@ func (d *description) losses() {
 		}
 	}
 	if launchless > 0 {
-		d.warn("no_launch", "%d of %s without a recorded launch: no range of a thread places them", launchless, router.Count(d.Kernels, "kernel"))
+		d.warn("no_launch", "%d of %s without a recorded launch: no range of a thread places them", launchless, quantity.Count(d.Kernels, "kernel"))
 	}
 }
 
@@ -91,7 +92,7 @@ func (d *description) losses() {
 func (d *description) steps() {
 	a := d.attribution
 	if a.stepsWithout > 0 {
-		d.warn("ended_early", "%d of %s with ranges but no kernels: idle, or the capture ended early or lost them; they count nowhere", a.stepsWithout, router.Count(a.stepsSeen, "step"))
+		d.warn("ended_early", "%d of %s with ranges but no kernels: idle, or the capture ended early or lost them; they count nowhere", a.stepsWithout, quantity.Count(a.stepsSeen, "step"))
 	}
 	after, seen := a.marksAfter, a.marksSeen
 	if seen == 0 {
@@ -101,7 +102,7 @@ func (d *description) steps() {
 		d.warn("ended_early", "ranges go on for %.1f ms after the last kernel ended (%d of %d begin then): the capture of kernels ended early", float64(d.rec.rangesEnd-a.lastWork)/1e6, after, seen)
 	}
 	if a.silent > 0 {
-		d.warn("no_kernels", "%s with named ranges but no kernels: idle, or a rank whose kernels were not captured", router.Count(a.silent, "process"))
+		d.warn("no_kernels", "%s with named ranges but no kernels: idle, or a rank whose kernels were not captured", quantity.Count(a.silent, "process"))
 	}
 	if a.renumbered {
 		d.warn("steps_renumbered", "steps without a number, or with one that repeats, are numbered in the order in which they began")
@@ -151,11 +152,11 @@ func (d *description) troubles() {
 		{t.elsewhere, "other_device", "kernel", "on another device than most of the process: counted for the same rank"},
 	} {
 		if w.n > 0 {
-			d.warn(w.code, "%s %s", router.Count(w.n, w.what), w.text)
+			d.warn(w.code, "%s %s", quantity.Count(w.n, w.what), w.text)
 		}
 	}
 	if t.strays > 0 {
-		d.warn("no_process", "%d of %s without a recorded process: given to the only one there is", t.strays, router.Count(d.Kernels, "kernel"))
+		d.warn("no_process", "%d of %s without a recorded process: given to the only one there is", t.strays, quantity.Count(d.Kernels, "kernel"))
 	}
 	if t.bare {
 		d.warn("no_process", "kernels record no process: they were joined to calls by correlation id alone")

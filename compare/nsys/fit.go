@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // ErrCounts is the error of recorded counts that cannot be of the captured run.
@@ -77,10 +78,10 @@ func (r *reduction) fitRanks() error {
 	for _, layer := range slices.Sorted(maps.Keys(r.options.Recorded.Layout)) {
 		ranks := r.options.Recorded.Layout[layer].Ranks()
 		if last := r.parts[len(r.parts)-1].rank; last.Rank >= ranks {
-			return fmt.Errorf("%w: the counts are of %s, the trace has rank %d (%q)", ErrCounts, router.Count(ranks, "rank"), last.Rank, last.Export)
+			return fmt.Errorf("%w: the counts are of %s, the trace has rank %d (%q)", ErrCounts, quantity.Count(ranks, "rank"), last.Rank, last.Export)
 		}
 		if world > 0 && world != ranks {
-			r.warn("counts_ranks", "", fmt.Sprintf("the recorded counts are of %s, the run had %d", router.Count(ranks, "rank"), world))
+			r.warn("counts_ranks", "", fmt.Sprintf("the recorded counts are of %s, the run had %d", quantity.Count(ranks, "rank"), world))
 			return nil
 		}
 	}
@@ -104,7 +105,7 @@ func (r *reduction) fitGate() error {
 	}
 	for _, layer := range slices.Sorted(maps.Keys(r.options.Recorded.Load)) {
 		if experts := len(r.options.Recorded.Load[layer].PerExpert); len(made) > 0 && !made[experts] {
-			return fmt.Errorf("%w: they are of %s, the gate's kernel in the trace is made for %s", ErrCounts, router.Count(experts, "expert"), numberList(slices.Collect(maps.Keys(made))))
+			return fmt.Errorf("%w: they are of %s, the gate's kernel in the trace is made for %s", ErrCounts, quantity.Count(experts, "expert"), numberList(slices.Collect(maps.Keys(made))))
 		}
 	}
 	return nil
@@ -119,7 +120,7 @@ func (r *reduction) fitOwners(seen []seenExpert) error {
 			continue
 		}
 		if experts := len(load.PerExpert); int(s.expert) >= experts {
-			return fmt.Errorf("%w: they are of %s, expert %d of layer %d ran on rank %d", ErrCounts, router.Count(experts, "expert"), s.expert, s.layer, s.rank)
+			return fmt.Errorf("%w: they are of %s, expert %d of layer %d ran on rank %d", ErrCounts, quantity.Count(experts, "expert"), s.expert, s.layer, s.rank)
 		}
 		layout, placed := r.options.Recorded.Layout[int(s.layer)]
 		if !placed || int(s.expert) >= layout.Experts() {
@@ -131,7 +132,7 @@ func (r *reduction) fitOwners(seen []seenExpert) error {
 		}
 		if !slices.Contains(owners, int(s.rank)) {
 			return fmt.Errorf("%w: of their %s on %s, expert %d of layer %d belongs to rank %s, in the trace it ran on rank %d",
-				ErrCounts, router.Count(layout.Experts(), "expert"), router.Count(layout.Ranks(), "rank"), s.expert, s.layer, numberList(owners), s.rank)
+				ErrCounts, quantity.Count(layout.Experts(), "expert"), quantity.Count(layout.Ranks(), "rank"), s.expert, s.layer, numberList(owners), s.rank)
 		}
 	}
 	return nil
@@ -169,10 +170,10 @@ func (r *reduction) fitIdle(seen []seenExpert) {
 		}
 		if float64(idle) > idleShare*float64(total) {
 			r.warn("counts_idle", "", fmt.Sprintf("layer %d: %s with %.0f %% of the recorded load never ran in the trace: the counts may be of another run or other steps",
-				layer, router.Count(unused, "expert"), 100*float64(idle)/float64(total)))
+				layer, quantity.Count(unused, "expert"), 100*float64(idle)/float64(total)))
 		}
 		if unloaded > 0 {
-			r.warn("counts_idle", "", fmt.Sprintf("layer %d: %s without recorded load ran in the trace: the counts are of other steps, or of another run", layer, router.Count(unloaded, "expert")))
+			r.warn("counts_idle", "", fmt.Sprintf("layer %d: %s without recorded load ran in the trace: the counts are of other steps, or of another run", layer, quantity.Count(unloaded, "expert")))
 		}
 	}
 }

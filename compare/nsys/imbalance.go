@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // The quantities of an ImbalanceStat.
@@ -80,7 +81,7 @@ func (r *reduction) otherLayers() []int {
 func (r *reduction) imbalance() {
 	steps, partial := r.steps()
 	if partial > 0 {
-		r.warn("partial_steps", "", fmt.Sprintf("%s not on every rank: left out of imbalance and loss", router.Count(partial, "step")))
+		r.warn("partial_steps", "", fmt.Sprintf("%s not on every rank: left out of imbalance and loss", quantity.Count(partial, "step")))
 	}
 	lost := 0
 	for _, g := range r.trace.layerGrids(steps, func(p Phase) bool { return p == PhaseExperts }) {
@@ -94,7 +95,7 @@ func (r *reduction) imbalance() {
 		}
 	}
 	if lost > 0 {
-		r.warn("lost_kernels", "", fmt.Sprintf("in %s of layers some ranks have no kernel while others do: their kernels were lost, and those steps are left out of imbalance and loss", router.Count(lost, "step")))
+		r.warn("lost_kernels", "", fmt.Sprintf("in %s of layers some ranks have no kernel while others do: their kernels were lost, and those steps are left out of imbalance and loss", quantity.Count(lost, "step")))
 	}
 	r.expertImbalance()
 	for _, s := range r.options.Recorded.Imbalance {

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // reduction turns digests into a Trace.
@@ -333,7 +334,7 @@ func (r *reduction) unevenRanks() {
 	median := float64(StatsOf(slices.Clone(counts)).MedianNS)
 	for i, p := range r.parts {
 		if float64(counts[i]) < median/2 {
-			r.warn("few_kernels", p.rank.Export, fmt.Sprintf("rank %d has %s where the median rank has %.0f: its capture ended early or lost data", p.rank.Rank, router.Count(counts[i], "kernel"), median))
+			r.warn("few_kernels", p.rank.Export, fmt.Sprintf("rank %d has %s where the median rank has %.0f: its capture ended early or lost data", p.rank.Rank, quantity.Count(counts[i], "kernel"), median))
 		}
 	}
 }

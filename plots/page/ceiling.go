@@ -7,6 +7,7 @@ import (
 	"github.com/moebalance/moebalance/compare"
 	"github.com/moebalance/moebalance/plots"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // ceiling answers what perfect balance would win, with its interval and the
@@ -57,7 +58,7 @@ func verdictSentence(c *Campaign) string {
 		verdict += ", and what follows decides nothing"
 	}
 	return fmt.Sprintf("%s. %s routing changes throughput by %s (%s, %s; threshold %s).",
-		verdict, perfect, change(g.Estimate), interval, router.Count(g.N, "pair"), share(router.Number(c.Threshold)))
+		verdict, perfect, change(g.Estimate), interval, quantity.Count(g.N, "pair"), share(router.Number(c.Threshold)))
 }
 
 func gainSpec(c *Campaign) plots.GainSpec {
@@ -66,7 +67,7 @@ func gainSpec(c *Campaign) plots.GainSpec {
 		Name: "gain", Title: "What would perfect balance win at most?",
 		Estimate: g.Estimate.Float64(), Low: g.Low.Float64(), High: g.High.Float64(),
 		Confidence: g.Confidence.Float64(), Threshold: c.Threshold,
-		Caption: fmt.Sprintf("%s of launches; %s. Gain is the ratio of the two launches of a pair, minus 1; launches are the unit of replication.", router.Count(g.N, "complete pair"), quantity(c.Metric)),
+		Caption: fmt.Sprintf("%s of launches; %s. Gain is the ratio of the two launches of a pair, minus 1; launches are the unit of replication.", quantity.Count(g.N, "complete pair"), metricLabel(c.Metric)),
 		Alt:     verdictSentence(c),
 	}
 	switch { // the figure may be shown without its page
@@ -83,8 +84,8 @@ func gainSpec(c *Campaign) plots.GainSpec {
 	return s
 }
 
-// quantity names a metric with its unit and, where known, how it is computed.
-func quantity(m compare.Metric) string {
+// metricLabel names a metric with its unit and, where known, how it is computed.
+func metricLabel(m compare.Metric) string {
 	text := fmt.Sprintf("%s (%s)", m.Name, m.Unit)
 	if m.Definition != "" {
 		text += ": " + strings.TrimPrefix(m.Definition, m.Name+"/")

@@ -9,6 +9,7 @@ import (
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/plots"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // comparisons are those given, and, where none is, that of the traces when one
@@ -47,7 +48,7 @@ func comparedSentence(c compare.TraceComparison) string {
 	if !c.Comparable {
 		return "The traces cannot be compared as two arms: " + strings.Join(c.Reasons, "; ") + "."
 	}
-	return fmt.Sprintf("The traces are a pair of arms over %s and %s.", router.Count(len(c.Ranks), "rank"), router.Count(len(c.Layers), "layer"))
+	return fmt.Sprintf("The traces are a pair of arms over %s and %s.", quantity.Count(len(c.Ranks), "rank"), quantity.Count(len(c.Layers), "layer"))
 }
 
 // changeColumns head a table of times in both arms.

@@ -9,6 +9,7 @@ import (
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/logits"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // lowCoverage is the share of GPU time in layers below which the answers per
@@ -112,7 +113,7 @@ func proofSentence(c *Campaign) string {
 		return "The campaign does not prove which routing each arm had."
 	}
 	return fmt.Sprintf("The campaign passes its checks, and each arm's routing is proved (normal: %s, perfect: %s).",
-		router.Count(proved[compare.Normal], "proof"), router.Count(proved[compare.Perfect], "proof"))
+		quantity.Count(proved[compare.Normal], "proof"), quantity.Count(proved[compare.Perfect], "proof"))
 }
 
 func cacheTable(in Input) table {
@@ -143,7 +144,7 @@ func brokenEntries(in Input) table {
 }
 
 func cacheSentence(c *logits.Verification) string {
-	return fmt.Sprintf("The balanced logits reach the floor of both experts and ranks at %d of %s.", c.AtFloor(), router.Count(len(c.Balance), "batch size"))
+	return fmt.Sprintf("The balanced logits reach the floor of both experts and ranks at %d of %s.", c.AtFloor(), quantity.Count(len(c.Balance), "batch size"))
 }
 
 func (p Page) coverageSentence() string {

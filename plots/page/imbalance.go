@@ -9,6 +9,7 @@ import (
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/plots"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // shownRows is how many rows of a long table stand open; all are in a folded
@@ -195,10 +196,10 @@ func imbalanceSentences(all []layerImbalance) (out []string) {
 		switch {
 		case !worst.Imbalance.Defined():
 		case worst.Imbalance == 0:
-			out = append(out, fmt.Sprintf("%s: %s over ranks is even in %s%s.", worst.From, worst.Quantity, router.Count(to-from, "layer"), noise(worst)))
+			out = append(out, fmt.Sprintf("%s: %s over ranks is even in %s%s.", worst.From, worst.Quantity, quantity.Count(to-from, "layer"), noise(worst)))
 		default:
 			out = append(out, fmt.Sprintf("%s: %s over ranks is flagged in %d of %s, worst in layer %s: rank %s has %s over the mean%s.",
-				worst.From, worst.Quantity, flagged, router.Count(to-from, "layer"), number(worst.Layer), number(worst.Worst), share(worst.Imbalance), noise(worst)))
+				worst.From, worst.Quantity, flagged, quantity.Count(to-from, "layer"), number(worst.Layer), number(worst.Worst), share(worst.Imbalance), noise(worst)))
 		}
 		from = to
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/plots"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // next says what to do with the answers, each with the number it rests on.
@@ -64,7 +65,7 @@ func (p Page) afterTraces() (steps []string) {
 			unloaded = append(unloaded, a.Name)
 		}
 		if s, ok := worstLayer(a); ok && a.Name != string(compare.Perfect) {
-			steps = append(steps, fmt.Sprintf("Start with layer %d of %s: it loses most to its slowest rank, %s per step, with rank %d the slowest in %d of %s.", s.Layer, a.Name, duration(s.LossNS), s.WorstRank, s.WorstSteps, router.Count(s.Steps, "step")))
+			steps = append(steps, fmt.Sprintf("Start with layer %d of %s: it loses most to its slowest rank, %s per step, with rank %d the slowest in %d of %s.", s.Layer, a.Name, duration(s.LossNS), s.WorstRank, s.WorstSteps, quantity.Count(s.Steps, "step")))
 		}
 	}
 	if len(hidden) > 0 {

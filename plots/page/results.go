@@ -6,6 +6,7 @@ import (
 	"github.com/moebalance/moebalance/compare"
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // Campaign is what the page reads of a 'bench' result.
@@ -31,7 +32,7 @@ func (c *Campaign) state() string {
 	if len(c.Progress.Looks) > 0 {
 		of = "of at most"
 	}
-	return fmt.Sprintf("unfinished, %d %s %s", c.Gain.N, of, router.Count(c.Progress.Pairs, "pair"))
+	return fmt.Sprintf("unfinished, %d %s %s", c.Gain.N, of, quantity.Count(c.Progress.Pairs, "pair"))
 }
 
 // Counts is what the page reads of a 'counts' result.

@@ -6,6 +6,7 @@ import (
 	"github.com/moebalance/moebalance/compare"
 	"github.com/moebalance/moebalance/logits"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // summary is the head of the page: the few numbers that answer it.
@@ -49,9 +50,9 @@ func campaignFact(c *Campaign) fact {
 		note, verdictMark = c.state(), warn
 	}
 	if c.Gain.Low.Defined() && c.Gain.High.Defined() {
-		note += fmt.Sprintf("; %s to %s at %s, %s", change(c.Gain.Low), change(c.Gain.High), share(c.Gain.Confidence), router.Count(c.Gain.N, "pair"))
+		note += fmt.Sprintf("; %s to %s at %s, %s", change(c.Gain.Low), change(c.Gain.High), share(c.Gain.Confidence), quantity.Count(c.Gain.N, "pair"))
 	} else if c.Gain.N > 0 {
-		note += "; no interval from " + router.Count(c.Gain.N, "pair")
+		note += "; no interval from " + quantity.Count(c.Gain.N, "pair")
 	}
 	value := change(c.Gain.Estimate)
 	if c.Verdict == compare.Invalid && !c.unfinished() {

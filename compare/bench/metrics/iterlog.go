@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // iterationFormat is an engine's iteration log: TensorRT-LLM's --iteration_log
@@ -99,7 +100,7 @@ const maxRanks = 1 << 16
 func finishIterations(t *tally) {
 	it := t.iterations
 	if it.gaps > 0 {
-		t.note("%s missing between the rows of the iteration log", router.Count(it.gaps, "iteration"))
+		t.note("%s missing between the rows of the iteration log", quantity.Count(it.gaps, "iteration"))
 	}
 	if it.clock == "" {
 		t.noteOnce("this iteration log has no step times")
@@ -122,7 +123,7 @@ func finishIterations(t *tally) {
 	what := it.clock + " of steady full decode batches"
 	t.metric(0, metricOf("step_time_mean", "", "mean "+what, mean))
 	t.metric(0, metricOf("step_time_p50", "", "median "+what, median))
-	t.note("steady full decode batches: %d of %s", len(kept), router.Count(len(t.steps), "iteration row"))
+	t.note("steady full decode batches: %d of %s", len(kept), quantity.Count(len(t.steps), "iteration row"))
 }
 
 // isIterationDict recognises a row of --iteration_log and of /metrics.

@@ -7,15 +7,15 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// quantity is a word of the vocabulary: what every tool's name for it becomes.
-type quantity struct {
+// definition is a word of the vocabulary: what every tool's name for it becomes.
+type definition struct {
 	unit    string
 	higher  bool
 	formula string // the definition where a tool does not need one of its own
 }
 
-// quantities are the metrics with one value per launch.
-var quantities = map[string]quantity{
+// definitions are the metrics with one value per launch.
+var definitions = map[string]definition{
 	"output_throughput":  {"tok/s", true, "generated tokens over wall time"},
 	"total_throughput":   {"tok/s", true, "prompt and generated tokens over wall time"},
 	"input_throughput":   {"tok/s", true, "prompt tokens over wall time"},
@@ -32,7 +32,7 @@ var quantities = map[string]quantity{
 
 // families are the metrics that come as a mean, a median, percentiles and so on
 // over requests or steps: "ttft" makes "ttft_mean", "ttft_p99", …
-var families = map[string]quantity{
+var families = map[string]definition{
 	"request_latency": {"ms", false, "from sending a request to its last token"},
 	"ttft":            {"ms", false, "from sending a request to its first token"},
 	"tpot":            {"ms", false, "time after the first token over the tokens after it, per request"},
@@ -52,19 +52,19 @@ var aggregate = regexp.MustCompile(`^(.+)_(mean|min|max|p\d{1,2}(?:\.\d+)?)$`)
 // so that they compare only with the same tool's. It is the whole definition
 // where own is set: for a number that shares the word and not the formula.
 func metricOf(name, rule, own string, v router.Number) Metric {
-	q, ok := quantities[name]
-	definition := q.formula
+	q, ok := definitions[name]
+	text := q.formula
 	if m := aggregate.FindStringSubmatch(name); !ok && m != nil {
 		q = families[m[1]]
-		definition = q.formula + "; mean"
+		text = q.formula + "; mean"
 		if m[2] != "mean" {
-			definition = q.formula + "; " + m[2] + " by " + rule
+			text = q.formula + "; " + m[2] + " by " + rule
 		}
 	}
 	if own != "" {
-		definition = own
+		text = own
 	}
-	return Metric{Name: name, Unit: q.unit, HigherIsBetter: q.higher, Value: v, Definition: name + "/" + definition}
+	return Metric{Name: name, Unit: q.unit, HigherIsBetter: q.higher, Value: v, Definition: name + "/" + text}
 }
 
 // aggregateName is the vocabulary's word for a tool's: "average" is "mean",

@@ -1,0 +1,55 @@
+// Package input is what every reader says of an input that it cannot use: which
+// file, where in it, what was expected and what was found.
+package input
+
+import "strings"
+
+// Error is about one input. Every field but File and Found may be empty.
+type Error struct {
+	File     string // path or display name
+	Position string // "byte 512", "line 3", "table NVTX_EVENTS", "layer 4"
+	Expected string // what a usable input has there
+	Found    string // what this one has
+	Try      string // what the user can do about it
+	Err      error  // the cause, for errors.Is; printed only where Found is empty
+}
+
+// Error is one line: FILE: POSITION: want EXPECTED, have FOUND; TRY.
+func (e *Error) Error() string { return e.File + ": " + e.Fault() }
+
+// Fault is the error without the file's name, for lists that name it already.
+func (e *Error) Fault() string {
+	var b strings.Builder
+	if e.Position != "" {
+		b.WriteString(e.Position + ": ")
+	}
+	found := e.Found
+	if found == "" && e.Err != nil {
+		found = e.Err.Error()
+	}
+	switch {
+	case e.Expected == "":
+		b.WriteString(found)
+	case found == "":
+		b.WriteString("want " + e.Expected)
+	default:
+		b.WriteString("want " + e.Expected + ", have " + found)
+	}
+	if e.Try != "" {
+		b.WriteString("; " + e.Try)
+	}
+	return oneLine(b.String())
+}
+
+// oneLine keeps a text quoted from a file from breaking or flooding the message.
+func oneLine(text string) string {
+	const most = 400
+	text = strings.Join(strings.Fields(text), " ")
+	if runes := []rune(text); len(runes) > most {
+		return string(runes[:most]) + "…"
+	}
+	return text
+}
+
+// Unwrap is the cause.
+func (e *Error) Unwrap() error { return e.Err }
