@@ -12,7 +12,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/plan"
 )
 
 // Cache is a folder of entries and a spec to make more of them. Its methods may
@@ -52,7 +52,7 @@ func (c *Cache) Spec() Spec { return c.spec }
 // place is where an entry lies or would lie, and what it is made from.
 type place struct {
 	path  string
-	plan  router.Plan
+	plan  plan.Plan
 	rank  int
 	batch Batch
 }

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/moebalance/moebalance/logits/safetensors"
-	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/plan"
 )
 
 // checker proves entries: that they are what they say and that the gate's exact
@@ -97,7 +97,7 @@ func (c *checker) readIDs(f *safetensors.File, r Record) (crc uint32, err error)
 
 // checkIDs plans anew and holds the stored experts against the plan, as far as
 // the gate lets it through.
-func (c *checker) checkIDs(plan router.Plan, r Record) error {
+func (c *checker) checkIDs(plan plan.Plan, r Record) error {
 	k := c.spec.Gate.Shape.TopK
 	c.ids = slices.Grow(c.ids[:0], len(c.stored))[:len(c.stored)]
 	plan.Fill(c.ids, r.Rank)

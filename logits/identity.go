@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/plan"
 )
 
 // schema names the format of an entry. It changes when a reader of the old one
@@ -121,7 +122,7 @@ func biasBytes(bias []float32) []byte {
 
 // knobsText spells a plan's options out. The method is left out: it is the
 // gate's, which has a key of its own.
-func knobsText(o router.PlanOptions) string {
+func knobsText(o plan.Options) string {
 	o.Method = ""
 	text, err := json.Marshal(o)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/plan"
 )
 
 // variants are specs that each differ from the first in one field, by the
@@ -105,7 +106,7 @@ func TestVariantsCoverEveryField(t *testing.T) {
 		"":            reflect.TypeFor[Spec](),
 		"Gate.":       reflect.TypeFor[router.Gate](),
 		"Gate.Shape.": reflect.TypeFor[router.Shape](),
-		"Knobs.":      reflect.TypeFor[router.PlanOptions](),
+		"Knobs.":      reflect.TypeFor[plan.Options](),
 	} {
 		for i := range kind.NumField() {
 			f := kind.Field(i)

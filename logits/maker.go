@@ -9,6 +9,7 @@ import (
 
 	"github.com/moebalance/moebalance/logits/safetensors"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/plan"
 )
 
 // castagnoli is the polynomial of CRC-32C, which processors compute in hardware.
@@ -59,7 +60,7 @@ type made struct {
 
 // make writes the entry of a rank: the tensors in file order as they are made,
 // then, when its checksum is known, the header in front of them.
-func (m *maker) make(plan router.Plan, rank int, b Batch, w io.WriterAt) (made, error) {
+func (m *maker) make(plan plan.Plan, rank int, b Batch, w io.WriterAt) (made, error) {
 	shape, tokens := m.spec.Gate.Shape, b.On(rank)
 	m.ids = slices.Grow(m.ids[:0], tokens*shape.TopK)[:tokens*shape.TopK]
 	plan.Fill(m.ids, rank)

@@ -3,7 +3,7 @@ package logits
 import (
 	"sync"
 
-	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/plan"
 )
 
 // plans keeps plans for all who need one: making it can cost as much as filling
@@ -12,7 +12,7 @@ import (
 type plans struct {
 	most  int // to keep, the latest ones; 0 is all
 	mu    sync.Mutex
-	made  map[planKey]func() (router.Plan, error)
+	made  map[planKey]func() (plan.Plan, error)
 	order []planKey // of made, the oldest first
 }
 
@@ -23,25 +23,25 @@ type planKey struct {
 
 // of returns the spec's plan for a batch. Those who ask for one that is being
 // made wait for it; others do not.
-func (p *plans) of(family string, s Spec, b Batch) (router.Plan, error) {
-	return p.making(planKey{family, b.String()}, func() (router.Plan, error) { return s.plan(b) })()
+func (p *plans) of(family string, s Spec, b Batch) (plan.Plan, error) {
+	return p.making(planKey{family, b.String()}, func() (plan.Plan, error) { return s.plan(b) })()
 }
 
 // making returns what makes the plan, once for all who ask.
-func (p *plans) making(key planKey, plan func() (router.Plan, error)) func() (router.Plan, error) {
+func (p *plans) making(key planKey, makePlan func() (plan.Plan, error)) func() (plan.Plan, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if known, ok := p.made[key]; ok {
 		return known
 	}
 	if p.made == nil {
-		p.made = map[planKey]func() (router.Plan, error){}
+		p.made = map[planKey]func() (plan.Plan, error){}
 	}
 	if p.most > 0 && len(p.order) == p.most {
 		delete(p.made, p.order[0])
 		p.order = p.order[1:]
 	}
-	p.made[key] = sync.OnceValues(plan)
+	p.made[key] = sync.OnceValues(makePlan)
 	p.order = append(p.order, key)
 	return p.made[key]
 }

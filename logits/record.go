@@ -11,6 +11,7 @@ import (
 
 	"github.com/moebalance/moebalance/logits/safetensors"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/plan"
 )
 
 // The tensors of an entry.
@@ -185,7 +186,7 @@ func (m *metadata) float(key string) float32 {
 	return float32(x)
 }
 
-func (m *metadata) knobs(o *router.PlanOptions) {
+func (m *metadata) knobs(o *plan.Options) {
 	d := json.NewDecoder(strings.NewReader(m.values[keyKnobs]))
 	d.DisallowUnknownFields()
 	if d.Decode(o) != nil {

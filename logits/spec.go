@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/plan"
 )
 
 // ErrSpec is wrapped by the errors about specs that no cache can serve.
@@ -25,9 +26,9 @@ type Spec struct {
 	Layout router.Layout // which rank owns which expert
 	Mode   router.Mode   // DEP or TEP; "" is DEP
 	Layer  int           // the plan's phase; layer 0 is unshifted
-	Plan   string        // name of the plan as router.NewPlan takes it; "" is the diagonal one
+	Plan   string        // name of the plan as plan.New takes it; "" is the diagonal one
 	// Knobs are the plan's options; their Method is always the gate's.
-	Knobs router.PlanOptions
+	Knobs plan.Options
 	DType DType // element type of the logits; "" is float32
 	// IDsOnly keeps the chosen experts and no logits: k numbers per token
 	// instead of E.
@@ -78,8 +79,8 @@ func (s Spec) withDefaults() (Spec, error) {
 }
 
 // problem is what the plan for a batch that fits the ranks has to solve.
-func (s Spec) problem(b Batch) router.Problem {
-	p := router.Problem{Shape: s.Gate.Shape, Layout: s.Layout, Mode: s.Mode, Layer: s.Layer, Tokens: make([]int, s.Layout.Ranks())}
+func (s Spec) problem(b Batch) plan.Problem {
+	p := plan.Problem{Shape: s.Gate.Shape, Layout: s.Layout, Mode: s.Mode, Layer: s.Layer, Tokens: make([]int, s.Layout.Ranks())}
 	for r := range p.Tokens {
 		p.Tokens[r] = b.On(r)
 	}
@@ -106,11 +107,11 @@ func (s Spec) admit(b Batch) error {
 }
 
 // plan is the plan for a batch.
-func (s Spec) plan(b Batch) (router.Plan, error) {
+func (s Spec) plan(b Batch) (plan.Plan, error) {
 	if err := b.fits(s.Layout.Ranks()); err != nil {
 		return nil, err
 	}
-	p, err := router.NewPlan(s.Plan, s.problem(b), s.Knobs)
+	p, err := plan.New(s.Plan, s.problem(b), s.Knobs)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrSpec, err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/moebalance/moebalance/logits/safetensors"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/plan"
 )
 
 // Survey is what a folder of entries holds.
@@ -39,7 +40,7 @@ type BatchSurvey struct {
 	Experts      router.Balance
 	Copies       router.Balance // of experts; as Experts without replicas
 	Ranks        router.Balance
-	Floors       router.Floors
+	Floors       plan.Floors
 	ActiveIdeal  int    // the most experts that the slots can touch: min(E, slots)
 	Worst        Status // of the good entries
 	MissingRanks []int  // ranks without a good entry; the balance is then undefined

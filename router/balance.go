@@ -63,7 +63,7 @@ func BalanceOf[T int64 | float64](parts []T) Balance {
 		squares += (x - mean) * (x - mean)
 		ranked += (2*float64(i+1) - n - 1) * x
 	}
-	b.MaxOverMean = overMean(most, total, len(parts))
+	b.MaxOverMean = OverMean(most, total, len(parts))
 	b.Imbalance = b.MaxOverMean - 1
 	b.Balancedness = Number(mean / most)
 	b.CV = Number(math.Sqrt(squares/n) / mean)
@@ -83,12 +83,12 @@ func Floor(total int64, parts int) Number {
 		return Undefined()
 	}
 	n := int64(parts)
-	return overMean((total+n-1)/n, total, parts)
+	return OverMean((total+n-1)/n, total, parts)
 }
 
-// overMean is part over the mean of a total over so many parts; undefined
+// OverMean is part over the mean of a total over so many parts; undefined
 // without a total.
-func overMean[T int64 | float64](part, total T, parts int) Number {
+func OverMean[T int64 | float64](part, total T, parts int) Number {
 	if total == 0 {
 		return Undefined()
 	}

@@ -40,7 +40,7 @@ func TestAboveIsStrict(t *testing.T) {
 	for ranks := int64(2); ranks <= 72; ranks++ {
 		for percent := int64(1); percent <= 100; percent++ {
 			most, total := lowestTerms(100+percent, 100*ranks)
-			m, threshold := overMean(most, total, int(ranks)), float64(percent)/100
+			m, threshold := OverMean(most, total, int(ranks)), float64(percent)/100
 			mean := Number(0)
 			for range 21 {
 				mean += m / 21
@@ -48,7 +48,7 @@ func TestAboveIsStrict(t *testing.T) {
 			if Above(m, 1, threshold) || Above(mean, Undefined(), threshold) {
 				t.Fatalf("%d of %d slots on one of %d ranks are above %d %%", most, total, ranks, percent)
 			}
-			if !Above(overMean(1e6*most+1, 1e6*total, int(ranks)), 1, threshold) {
+			if !Above(OverMean(1e6*most+1, 1e6*total, int(ranks)), 1, threshold) {
 				t.Fatalf("%d of %d slots on one of %d ranks are not above %d %%", 1_000_000*most+1, 1_000_000*total, ranks, percent)
 			}
 		}

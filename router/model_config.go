@@ -147,8 +147,8 @@ func (c modelConfig) model() (Model, error) {
 	switch {
 	case m.Experts == 0:
 		return m, fmt.Errorf("no routed experts: want one of n_routed_experts, num_local_experts, num_experts, moe_num_experts")
-	case m.Experts > maxModelExperts:
-		return m, fmt.Errorf("want at most %d routed experts, have %d", maxModelExperts, m.Experts)
+	case m.Experts > MaxExperts:
+		return m, fmt.Errorf("want at most %d routed experts, have %d", MaxExperts, m.Experts)
 	case m.TopK == 0:
 		return m, fmt.Errorf("no experts per token: want one of num_experts_per_tok, experts_per_token, moe_topk, moe_k")
 	case m.Layers < 1 || m.Layers > 1<<14:

@@ -12,12 +12,12 @@ func gateRows(b testing.TB, method Method, groups, tg int, twoValued bool, rows 
 	g := Gate{Method: method, Shape: Shape{256, 8, groups, tg}}
 	logits := make([]float32, rows*256)
 	if twoValued {
-		ids := fill(b, "diagonal", problem(b, 256, 8, groups, tg, 8, DEP, rows), PlanOptions{}, 3)
 		for i := range logits {
 			logits[i] = -10
 		}
-		for i, e := range ids {
-			logits[i/8*256+int(e)] = 10
+		for slot := range 8 * rows { // two slots in each of four groups of 32
+			token, group := slot/8, slot/8+slot%4
+			logits[token*256+group%8*32+(token+slot%8)%32] = 10
 		}
 		return g, logits
 	}

@@ -8,6 +8,10 @@ import (
 // ErrShape is wrapped by every error about impossible routing dimensions.
 var ErrShape = errors.New("impossible routing shape")
 
+// MaxExperts is the most routed experts that a config may ask for and chance is
+// simulated for. Real models stay below 1024.
+const MaxExperts = 1 << 16
+
 // Shape is how a model routes: E experts, k chosen per token, and for
 // group-limited methods the groups the experts are divided into.
 type Shape struct {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/moebalance/moebalance/logits"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/plan"
 )
 
 type generateOptions struct {
@@ -61,13 +62,13 @@ because a sigmoid adds at most 1.`,
 	o.batch.bind(f, logits.CommonTokens())
 	f.IntSliceVar(&o.ranks, "rank", nil, "make the entries of these ranks alone (default all)")
 	f.StringVar(&o.dtype, "dtype", "", "float32, bfloat16 or float16 (default what the model's engines use)")
-	f.StringVar(&o.plan, "plan", router.PlanNames()[0], "how slots are assigned to experts: "+strings.Join(router.PlanNames(), ", "))
+	f.StringVar(&o.plan, "plan", plan.Names()[0], "how slots are assigned to experts: "+strings.Join(plan.Names(), ", "))
 	o.knobs.bind(f)
 	f.IntVar(&o.layer, "layer", 0, "shift the plan as for this layer, so that remainders do not pile up")
 	f.BoolVar(&o.idsOnly, "ids-only", false, "keep expert_ids alone, without logits")
 	o.out.bind(c)
 	for flag, values := range map[string][]string{
-		"mode": {string(router.DEP), string(router.TEP)}, "dtype": logits.DTypes, "plan": router.PlanNames(),
+		"mode": {string(router.DEP), string(router.TEP)}, "dtype": logits.DTypes, "plan": plan.Names(),
 	} {
 		_ = c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/plan"
 )
 
 // planFlags are the knobs of the plans that have some.
@@ -50,11 +50,11 @@ func (p *planFlags) bind(f *pflag.FlagSet) {
 // knows would be passed over without a word.
 func (p *planFlags) check(flag string, plans ...string) error {
 	if len(plans) == 0 {
-		return usagef("%s: want one or several of %s, have none", flag, strings.Join(router.PlanNames(), ", "))
+		return usagef("%s: want one or several of %s, have none", flag, strings.Join(plan.Names(), ", "))
 	}
 	for _, name := range plans {
-		if !slices.Contains(router.PlanNames(), name) {
-			return usagef("%s: want %s, have %q", flag, strings.Join(router.PlanNames(), ", "), name)
+		if !slices.Contains(plan.Names(), name) {
+			return usagef("%s: want %s, have %q", flag, strings.Join(plan.Names(), ", "), name)
 		}
 	}
 	for _, k := range knobs {
@@ -70,8 +70,8 @@ func (p *planFlags) check(flag string, plans ...string) error {
 }
 
 // options reads what the flags name.
-func (p *planFlags) options() (router.PlanOptions, error) {
-	o := router.PlanOptions{
+func (p *planFlags) options() (plan.Options, error) {
+	o := plan.Options{
 		Seed: p.seed, Imbalance: p.imbalance.fraction, Hotness: p.hotness.fraction, Hot: p.hot, Exponent: p.exponent,
 	}
 	if p.counts == "" {

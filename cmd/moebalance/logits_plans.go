@@ -11,6 +11,7 @@ import (
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/logits"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/plan"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
@@ -62,7 +63,7 @@ method allows, or when ranks disagree about tokens that all of them hold.`,
 	f.IntSliceVar(&o.ranks, "ep", []int{8}, "expert-parallel ranks, one or several numbers")
 	o.batch.bind(f, []int{1, 8, 64})
 	f.IntVar(&o.layer, "layer", 0, "shift the plans as for this layer, as far as they know layers")
-	f.StringSliceVar(&o.plans, "plans", []string{"trtllm-gen1", "trtllm-gen2", "diagonal"}, "which plans: "+strings.Join(router.PlanNames(), ", "))
+	f.StringSliceVar(&o.plans, "plans", []string{"trtllm-gen1", "trtllm-gen2", "diagonal"}, "which plans: "+strings.Join(plan.Names(), ", "))
 	o.knobs.bind(f)
 	o.out.bind(c)
 	return c
@@ -104,12 +105,12 @@ type plansResult struct {
 
 // plannedCase is one plan for one problem.
 type plannedCase struct {
-	Name          string              `json:"name"`
-	Ranks         int                 `json:"ranks"`
-	TokensPerRank router.Number       `json:"tokens_per_rank"`           // null where ranks differ
-	TokensOfRanks []int               `json:"tokens_of_ranks,omitempty"` // only where they do, by rank
-	Certificate   *router.Certificate `json:"certificate"`               // null when the plan refuses
-	Refused       string              `json:"refused,omitempty"`         // why
+	Name          string            `json:"name"`
+	Ranks         int               `json:"ranks"`
+	TokensPerRank router.Number     `json:"tokens_per_rank"`           // null where ranks differ
+	TokensOfRanks []int             `json:"tokens_of_ranks,omitempty"` // only where they do, by rank
+	Certificate   *plan.Certificate `json:"certificate"`               // null when the plan refuses
+	Refused       string            `json:"refused,omitempty"`         // why
 
 	batch logits.Batch
 }
@@ -153,7 +154,7 @@ func (o *plansOptions) run(c *cobra.Command) error {
 
 // problems are what the plans have to solve: the batches whose ranks differ, or
 // every batch size on every number of ranks.
-func (o *plansOptions) problems(shape router.Shape) (list []router.Problem, err error) {
+func (o *plansOptions) problems(shape router.Shape) (list []plan.Problem, err error) {
 	for _, each := range o.batch.unequal {
 		layout, err := o.gate.layout(shape.Experts, len(each))
 		if err != nil {
@@ -180,12 +181,12 @@ func (o *plansOptions) problems(shape router.Shape) (list []router.Problem, err 
 	return list, nil
 }
 
-func (o *plansOptions) problem(shape router.Shape, layout router.Layout, tokens []int) router.Problem {
-	return router.Problem{Shape: shape, Layout: layout, Mode: router.Mode(o.gate.mode), Layer: o.layer, Tokens: tokens}
+func (o *plansOptions) problem(shape router.Shape, layout router.Layout, tokens []int) plan.Problem {
+	return plan.Problem{Shape: shape, Layout: layout, Mode: router.Mode(o.gate.mode), Layer: o.layer, Tokens: tokens}
 }
 
 // countable is an error for a problem that contradicts itself or is too large.
-func countable(p router.Problem) error {
+func countable(p plan.Problem) error {
 	if err := p.Validate(); err != nil {
 		return withCode(exitUsage, err)
 	}
@@ -195,13 +196,13 @@ func countable(p router.Problem) error {
 	return nil
 }
 
-func planCase(name string, p router.Problem, knobs router.PlanOptions) plannedCase {
+func planCase(name string, p plan.Problem, knobs plan.Options) plannedCase {
 	b := logits.Unequal(p.Tokens...)
 	row := plannedCase{Name: name, Ranks: p.Layout.Ranks(), batch: b, TokensPerRank: b.PerRank(), TokensOfRanks: b.OfRanks()}
-	plan, err := router.NewPlan(name, p, knobs)
+	made, err := plan.New(name, p, knobs)
 	if err == nil {
-		var certificate router.Certificate
-		if certificate, err = router.Certify(p, plan); err == nil {
+		var certificate plan.Certificate
+		if certificate, err = plan.Certify(p, made); err == nil {
 			row.Certificate = &certificate
 			return row
 		}

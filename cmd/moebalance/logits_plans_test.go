@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/plan"
 )
 
 func runPlans(t *testing.T, args ...string) (stdout, stderr string, code int) {
@@ -92,15 +92,15 @@ func TestLogitsPlansUsage(t *testing.T) {
 
 func TestPlansVerdicts(t *testing.T) {
 	for _, c := range []struct {
-		certificate *router.Certificate
+		certificate *plan.Certificate
 		verdict     string
 		fault       string
 	}{
-		{&router.Certificate{Valid: true, Optimal: true}, "optimal", ""},
-		{&router.Certificate{Valid: true}, "not optimal", ""},
-		{&router.Certificate{Duplicates: 1}, "invalid", "twice"},
-		{&router.Certificate{Disagreements: 1}, "invalid", "differently"},
-		{&router.Certificate{Groups: 8, GroupsLimit: 4}, "invalid", "8 groups where"},
+		{&plan.Certificate{Valid: true, Optimal: true}, "optimal", ""},
+		{&plan.Certificate{Valid: true}, "not optimal", ""},
+		{&plan.Certificate{Duplicates: 1}, "invalid", "twice"},
+		{&plan.Certificate{Disagreements: 1}, "invalid", "differently"},
+		{&plan.Certificate{Groups: 8, GroupsLimit: 4}, "invalid", "8 groups where"},
 		{nil, "refused", "wants equal ranks"},
 	} {
 		row := plannedCase{Name: "x", Certificate: c.certificate, Refused: "wants equal ranks"}

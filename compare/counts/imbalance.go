@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/chance"
 )
 
 // Options says how a record is judged. The zero value takes everything from the
@@ -16,7 +17,7 @@ type Options struct {
 	// nil takes the record's top-k and no groups. Its experts must be the record's.
 	Shape     *router.Shape
 	Threshold float64 // of router.Flagged, as a fraction
-	Null      router.NullOptions
+	Null      chance.Options
 }
 
 // ErrOptions is wrapped by the errors about options that contradict the record.
@@ -126,8 +127,8 @@ func Summarize(layers []LayerBalance, level string) Summary {
 // mean accumulates one layer at one level.
 type mean struct {
 	LayerBalance
-	worst  []int            // steps in which each part is the largest
-	chance []*router.Chance // of each step
+	worst  []int                  // steps in which each part is the largest
+	chance []*chance.Distribution // of each step
 }
 
 func newMean(layer int, level string) *mean {
@@ -137,7 +138,7 @@ func newMean(layer int, level string) *mean {
 // add adds one step; the zero values of LayerBalance serve as running sums. The
 // floor is that of the counts at hand: counters of ranks and experts that were not
 // read at the same moment differ.
-func (m *mean) add(b router.Balance, chance *router.Chance, active router.Number) {
+func (m *mean) add(b router.Balance, chance *chance.Distribution, active router.Number) {
 	m.Parts = b.Parts
 	if b.Total == 0 {
 		m.Dropped++
@@ -167,7 +168,7 @@ func (m *mean) balance(threshold float64) LayerBalance {
 		*v /= n // 0/0 is NaN: undefined
 	}
 	out.Imbalance = out.MaxOverMean - 1
-	null := router.MeanOf(m.chance)
+	null := chance.MeanOf(m.chance)
 	out.NullMedian, out.NullP95 = null.Median(), null.P95()
 	out.Flagged = router.Flagged(out.MaxOverMean, out.Floor, out.NullP95, threshold)
 	for part, steps := range m.worst {

@@ -6,6 +6,7 @@ import (
 	"math/bits"
 
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/chance"
 )
 
 // judge knows where the experts are and what chance gives.
@@ -13,8 +14,8 @@ type judge struct {
 	shape    router.Shape
 	place    *Placement // nil when ranks cannot be told from experts
 	received bool       // the record's own counts per rank are used
-	null     router.NullOptions
-	known    map[nullKey]router.Null
+	null     chance.Options
+	known    map[nullKey]chance.Null
 	warnings []router.Warning
 }
 
@@ -36,7 +37,7 @@ func newJudge(r *Record, o Options) (*judge, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &judge{shape: shape, place: place, received: !asked, null: o.Null, known: map[nullKey]router.Null{}}
+	j := &judge{shape: shape, place: place, received: !asked, null: o.Null, known: map[nullKey]chance.Null{}}
 	j.warnAbout(r)
 	return j, nil
 }
@@ -129,8 +130,8 @@ func (j *judge) step(s Step, rank, expert *mean) error {
 // counts above 128 are rounded to 7 significant bits, so that a long record does
 // not need a simulation per step: at most 0.8 % of the tokens and half of that of
 // the imbalance that chance gives, a seventh of what 200 draws leave uncertain.
-func (j *judge) chance(layout router.Layout, s Step) (router.Null, error) {
-	none := router.Null{ActiveMean: router.Undefined()}
+func (j *judge) chance(layout router.Layout, s Step) (chance.Null, error) {
+	none := chance.Null{ActiveMean: router.Undefined()}
 	if j.shape.TopK == 0 || j.shape.Experts == 0 {
 		return none, nil
 	}
@@ -152,7 +153,7 @@ func (j *judge) chance(layout router.Layout, s Step) (router.Null, error) {
 			return none, err
 		}
 	}
-	null, err := router.NullOf(j.shape, layout, tokens, j.null)
+	null, err := chance.NullOf(j.shape, layout, tokens, j.null)
 	if err != nil {
 		return none, err
 	}

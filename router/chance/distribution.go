@@ -1,0 +1,106 @@
+package chance
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+// Distribution is that of a max/mean under chance, of one step or of the
+// mean over several, as equally likely simulated values. A nil Distribution is that of
+// nothing: all of it is undefined.
+type Distribution struct{ draws []float64 }
+
+// Median is exceeded by half of the values.
+func (c *Distribution) Median() router.Number { return c.quantile(0.5) }
+
+// P95 is exceeded by one value in twenty.
+func (c *Distribution) P95() router.Number { return c.quantile(0.95) }
+
+// quantile is by nearest rank: the least value that at least that share of the
+// draws does not exceed.
+func (c *Distribution) quantile(q float64) router.Number {
+	if c == nil {
+		return router.Undefined()
+	}
+	sorted := slices.Sorted(slices.Values(c.draws))
+	return router.Number(sorted[max(0, int(math.Ceil(q*float64(len(sorted))))-1)])
+}
+
+// MeanOf is the chance of the mean over independent steps, given that of each,
+// all of as many draws; of one step it is that step's own. Undefined without
+// steps, and where the chance of any step is.
+//
+// Each simulated mean takes one draw of every step. Steps that share a Distribution
+// also share its error, that of a mean of D draws instead of infinitely many,
+// which does not average out: with n steps sharing draws of variance s², the
+// deviations from the mean are widened by
+//
+//	√(1 + Σ n·(n−1)·s²/D / Σ n·s²)
+//
+// so that P95 is a limit for recorded means, not only for other simulated ones.
+func MeanOf(steps []*Distribution) *Distribution {
+	if len(steps) == 0 || slices.Contains(steps, nil) {
+		return nil
+	}
+	mean := &Distribution{make([]float64, len(steps[0].draws))}
+	rng := rand.New(rand.NewPCG(0, uint64(len(steps))))
+	for _, step := range steps {
+		mean.add(step, rng.IntN(len(step.draws)))
+	}
+	centre, _ := meanVariance(mean.draws)
+	wider := widening(steps) - 1
+	for i, x := range mean.draws {
+		mean.draws[i] = (x + (x-centre)*wider) / float64(len(steps))
+	}
+	return mean
+}
+
+// add adds the draws of another chance, in their order from one of them on.
+func (c *Distribution) add(other *Distribution, from int) {
+	at := from
+	for i := range c.draws {
+		c.draws[i] += other.draws[at]
+		if at++; at == len(other.draws) {
+			at = 0
+		}
+	}
+}
+
+// widening is by how much more a sum over steps deviates than simulated sums
+// show; see MeanOf.
+func widening(steps []*Distribution) float64 {
+	sharing := map[*Distribution]int{}
+	for _, c := range steps {
+		sharing[c]++
+	}
+	var own, shared float64 // variances of the sum
+	for _, c := range steps {
+		n := float64(sharing[c])
+		if n == 0 {
+			continue
+		}
+		sharing[c] = 0 // each counts once, in the order of the steps
+		_, variance := meanVariance(c.draws)
+		own += n * variance
+		shared += n * (n - 1) * variance / float64(len(c.draws))
+	}
+	if own == 0 {
+		return 1
+	}
+	return math.Sqrt(1 + shared/own)
+}
+
+// meanVariance is the mean and the population variance.
+func meanVariance(values []float64) (mean, variance float64) {
+	n := float64(len(values))
+	for _, x := range values {
+		mean += x / n
+	}
+	for _, x := range values {
+		variance += (x - mean) * (x - mean) / n
+	}
+	return mean, variance
+}

@@ -1,0 +1,317 @@
+package chance
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+// bruteForce lets every token choose, one by one: random groups by a partial
+// shuffle, then random experts of those groups likewise.
+func bruteForce(rng *rand.Rand, s router.Shape, tokens int, load []int64) {
+	groups, allowed := s.Experts/s.GroupSize(), s.GroupLimit()
+	order := rng.Perm
+	for range tokens {
+		var pool []int
+		for _, g := range order(groups)[:allowed] {
+			for i := range s.GroupSize() {
+				pool = append(pool, g*s.GroupSize()+i)
+			}
+		}
+		for _, i := range order(len(pool))[:s.TopK] {
+			load[pool[i]]++
+		}
+	}
+}
+
+func mustLayout(t testing.TB, experts, ranks int) router.Layout {
+	t.Helper()
+	l, err := router.Contiguous(experts, ranks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func unevenness(parts []int64) float64 { return float64(router.BalanceOf(parts).MaxOverMean) }
+
+// The sampler and a simulation token by token must agree in distribution: the
+// mean and the spread of the largest expert, of the largest rank, of one fixed
+// expert, and the covariance of two experts of one group.
+func TestSubsetSamplerAgainstBruteForce(t *testing.T) {
+	const draws = 6000
+	for _, c := range []struct {
+		shape  router.Shape
+		ranks  int
+		tokens int
+	}{
+		{router.Shape{Experts: 8, TopK: 2}, 4, 3},
+		{router.Shape{Experts: 8, TopK: 8}, 4, 5},
+		{router.Shape{Experts: 7, TopK: 3}, 3, 40},
+		{router.Shape{Experts: 32, TopK: 4}, 8, 64},
+		{router.Shape{Experts: 16, TopK: 3, Groups: 4, TopKGroups: 2}, 4, 9},
+		{router.Shape{Experts: 24, TopK: 4, Groups: 3, TopKGroups: 1}, 3, 50},
+		{router.Shape{Experts: 16, TopK: 4, Groups: 8, TopKGroups: 2}, 4, 21}, // every chosen group is used up
+	} {
+		layout := mustLayout(t, c.shape.Experts, c.ranks)
+		sampler := newSubsetSampler(c.shape)
+		measure := func(seed uint64, draw func(*rand.Rand, []int64)) [4]moments {
+			rng := rand.New(rand.NewPCG(seed, 7))
+			var out [4]moments
+			load := make([]int64, c.shape.Experts)
+			for range draws {
+				clear(load)
+				draw(rng, load)
+				var total int64
+				for e, n := range load {
+					total += n
+					if n < 0 || n > int64(c.tokens) {
+						t.Fatalf("%v: expert %d got %d of %d tokens", c.shape, e, n, c.tokens)
+					}
+				}
+				if total != int64(c.tokens*c.shape.TopK) {
+					t.Fatalf("%v: %d slots, want %d", c.shape, total, c.tokens*c.shape.TopK)
+				}
+				out[0].add(unevenness(load))
+				out[1].add(unevenness(layout.RankLoad(load)))
+				out[2].add(float64(load[len(load)-1]))
+				out[3].add(float64(load[0] * load[1]))
+			}
+			return out
+		}
+		got := measure(1, func(rng *rand.Rand, load []int64) { sampler.draw(rng, int64(c.tokens), load) })
+		want := measure(2, func(rng *rand.Rand, load []int64) { bruteForce(rng, c.shape, c.tokens, load) })
+		for i, name := range []string{"largest expert", "largest rank", "last expert", "product of two experts"} {
+			checkSame(t, c.shape.String()+": "+name, got[i], want[i])
+		}
+	}
+}
+
+// moments accumulates the first two moments of a sample.
+type moments struct{ n, sum, squares float64 }
+
+func (m *moments) add(x float64)     { m.n++; m.sum += x; m.squares += x * x }
+func (m moments) mean() float64      { return m.sum / m.n }
+func (m moments) variance() float64  { return math.Max(0, m.squares/m.n-m.mean()*m.mean()) }
+func (m moments) deviation() float64 { return math.Sqrt(m.variance()) }
+
+// checkSame fails when two samples' means differ by more than 4.5 standard
+// errors or their deviations by more than 12 %.
+func checkSame(t *testing.T, what string, a, b moments) {
+	t.Helper()
+	limit := 4.5*math.Sqrt(a.variance()/a.n+b.variance()/b.n) + 1e-9
+	if math.Abs(a.mean()-b.mean()) > limit {
+		t.Errorf("%s: mean %.5f against %.5f, more than %.5f apart", what, a.mean(), b.mean(), limit)
+	}
+	if math.Abs(a.deviation()-b.deviation()) > 0.12*b.deviation()+1e-9 {
+		t.Errorf("%s: deviation %.5f against %.5f", what, a.deviation(), b.deviation())
+	}
+}
+
+func TestBinomialMoments(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for _, c := range []struct {
+		n int64
+		p float64
+	}{{1, 0.5}, {9, 0.2}, {40, 0.24}, {40, 0.26}, {1000, 0.003}, {1000, 0.5}, {1000, 0.997}, {65536, 0.03}, {1 << 40, 0.4}} {
+		const draws = 40000
+		mean, variance := float64(c.n)*c.p, float64(c.n)*c.p*(1-c.p)
+		var z moments
+		for range draws {
+			x := binomial(rng, c.n, c.p)
+			if x < 0 || x > c.n {
+				t.Fatalf("binomial(%d, %v) = %d", c.n, c.p, x)
+			}
+			z.add((float64(x) - mean) / math.Sqrt(variance))
+		}
+		// The standardized mean has deviation 1/√draws = 0.005; the variance of a
+		// standardized binomial has deviation of about √(2+excess)/√draws ≤ 0.02.
+		if math.Abs(z.mean()) > 0.0225 || math.Abs(z.variance()-1) > 0.09 {
+			t.Errorf("binomial(%d, %v): standardized mean %.4f and variance %.4f", c.n, c.p, z.mean(), z.variance())
+		}
+	}
+}
+
+// Where both ways of drawing a binomial apply, the probabilities of every
+// outcome are known; each must come up as often as it should.
+func TestBinomialProbabilities(t *testing.T) {
+	const draws = 200_000
+	for name, draw := range map[string]func(*rand.Rand, int64, float64) int64{
+		"inversion": binomialInversion, "rejection": binomialRejection,
+	} {
+		const n, p = 30, 0.34 // n·p = 10.2
+		seen := make([]float64, n+1)
+		rng := rand.New(rand.NewPCG(5, 6))
+		for range draws {
+			seen[draw(rng, n, p)]++
+		}
+		chi, cells := 0.0, 0
+		for x := range seen {
+			want := draws * math.Exp(logChoose(n, x)+float64(x)*math.Log(p)+float64(n-x)*math.Log1p(-p))
+			if want < 10 {
+				continue
+			}
+			chi += (seen[x] - want) * (seen[x] - want) / want
+			cells++
+		}
+		// χ² with at most 20 cells: 45 is exceeded once in a thousand seeds.
+		if chi > 45 {
+			t.Errorf("%s: χ² = %.1f over %d outcomes", name, chi, cells)
+		}
+	}
+}
+
+// Means of a simulation token by token that was made independently: 40
+// repetitions up to 1,024 tokens, then 8 and 3, printed with two decimals. They
+// must lie within 4 standard errors. (The expert column of 256/8 does not
+// depend on the ranks; at 256 tokens the three rows say 2.20, 2.09 and 2.09.)
+func TestNullKnownTable(t *testing.T) {
+	repetitions := map[int64]float64{64: 40, 256: 40, 1024: 40, 4096: 8, 16384: 3}
+	for _, c := range []struct {
+		experts, topK, ranks int
+		tokens               int64
+		rank, expert         float64
+	}{
+		{8, 2, 8, 64, 1.33, 1.33}, {8, 2, 8, 256, 1.17, 0}, {8, 2, 8, 1024, 1.08, 0}, {8, 2, 8, 4096, 1.04, 0}, {8, 2, 8, 16384, 1.02, 0},
+		{128, 4, 8, 64, 1.27, 3.24}, {128, 4, 8, 256, 1.12, 2.02}, {128, 4, 8, 1024, 1.07, 1.48}, {128, 4, 8, 4096, 1.03, 1.23}, {128, 4, 8, 16384, 1.02, 1.11},
+		{256, 8, 8, 64, 1.16, 3.34}, {256, 8, 8, 256, 1.10, 2.20}, {256, 8, 8, 1024, 1.05, 1.51}, {256, 8, 8, 4096, 1.02, 1.25}, {256, 8, 8, 16384, 1.01, 1.13},
+		{256, 8, 32, 64, 1.52, 3.46}, {256, 8, 32, 256, 1.25, 2.09}, {256, 8, 32, 1024, 1.12, 1.55}, {256, 8, 32, 4096, 1.06, 1.27}, {256, 8, 32, 16384, 1.03, 1.13},
+		{256, 8, 64, 64, 1.90, 3.48}, {256, 8, 64, 256, 1.44, 2.09}, {256, 8, 64, 1024, 1.20, 1.52}, {256, 8, 64, 4096, 1.11, 1.26}, {256, 8, 64, 16384, 1.06, 1.14},
+	} {
+		s, l := router.Shape{Experts: c.experts, TopK: c.topK}, mustLayout(t, c.experts, c.ranks)
+		const draws = 500
+		n, err := NullOf(s, l, c.tokens, Options{Draws: draws, Seed: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ranks, experts := make([]float64, draws), make([]float64, draws)
+		sampler, rng, load := newSubsetSampler(s), rand.New(rand.NewPCG(1, 2)), make([]int64, c.experts)
+		for i := range draws {
+			clear(load)
+			sampler.draw(rng, c.tokens, load)
+			experts[i], ranks[i] = unevenness(load), unevenness(l.RankLoad(load))
+		}
+		check := func(level string, values []float64, chance *Distribution, want float64) {
+			t.Helper()
+			name := fmt.Sprintf("%d/%d over %d ranks, %d tokens, %s", c.experts, c.topK, c.ranks, c.tokens, level)
+			var m moments
+			for _, x := range values {
+				m.add(x)
+			}
+			if limit := 4*m.deviation()/math.Sqrt(repetitions[c.tokens]) + 0.006; want > 0 && math.Abs(m.mean()-want) > limit {
+				t.Errorf("%s: mean %.3f, want %.2f within %.3f", name, m.mean(), want, limit)
+			}
+			checkQuantile(t, name, values, chance.Median(), 0.5, 0.11)
+			checkQuantile(t, name, values, chance.P95(), 0.95, 0.05)
+		}
+		check("rank", ranks, n.Rank, c.rank)
+		check("expert", experts, n.Expert, c.expert)
+	}
+}
+
+// checkQuantile fails unless about a share q of fresh values lies at or below
+// the quantile, and no more than about q strictly below: both, as the values
+// are discrete.
+func checkQuantile(t *testing.T, name string, values []float64, quantile router.Number, q, tolerance float64) {
+	t.Helper()
+	var below, upTo float64
+	for _, x := range values {
+		if x < float64(quantile) {
+			below++
+		}
+		if x <= float64(quantile) {
+			upTo++
+		}
+	}
+	below, upTo = below/float64(len(values)), upTo/float64(len(values))
+	if upTo < q-tolerance || below > q+tolerance {
+		t.Errorf("%s: %.3f of the values below the %v quantile %.4f, %.3f up to it", name, below, q, quantile, upTo)
+	}
+}
+
+func TestNullActiveExperts(t *testing.T) {
+	// 256·(1 − (1 − 8/256)^64) = 222.4; grouping does not change it.
+	for _, s := range []router.Shape{{Experts: 256, TopK: 8}, {Experts: 256, TopK: 8, Groups: 8, TopKGroups: 4}} {
+		n, err := NullOf(s, mustLayout(t, 256, 8), 64, Options{Draws: 1})
+		if err != nil || math.Abs(float64(n.ActiveMean)-222.4) > 0.05 {
+			t.Errorf("%v: %v active experts (%v), want 222.4", s, n.ActiveMean, err)
+		}
+		sampler, rng, load := newSubsetSampler(s), rand.New(rand.NewPCG(1, 1)), make([]int64, 256)
+		var active moments
+		for range 300 {
+			clear(load)
+			sampler.draw(rng, 64, load)
+			active.add(float64(router.BalanceOf(load).Active))
+		}
+		if math.Abs(active.mean()-222.4) > 1 {
+			t.Errorf("%v: %.2f active experts drawn, want 222.4", s, active.mean())
+		}
+	}
+}
+
+func TestNullEdges(t *testing.T) {
+	one, l := router.Shape{Experts: 4, TopK: 4}, mustLayout(t, 4, 2)
+	n, err := NullOf(one, l, 10, Options{})
+	if err != nil || n.Rank.P95() != 1 || n.Expert.P95() != 1 || n.ActiveMean != 4 || len(n.Rank.draws) != DefaultDraws {
+		t.Errorf("all experts chosen by all tokens: %+v, %v", n, err)
+	}
+	n, err = NullOf(one, l, 0, Options{})
+	if err != nil || n.Rank.P95().Defined() || n.Expert.Median().Defined() || n.ActiveMean.Defined() {
+		t.Errorf("no tokens: %+v, %v", n, err)
+	}
+	single := router.Shape{Experts: 1, TopK: 1}
+	if n, err = NullOf(single, mustLayout(t, 1, 1), 5, Options{}); err != nil || n.Expert.P95() != 1 {
+		t.Errorf("one expert: %+v, %v", n, err)
+	}
+	a, _ := NullOf(router.Shape{Experts: 32, TopK: 4}, mustLayout(t, 32, 4), 100, Options{Seed: 9})
+	b, _ := NullOf(router.Shape{Experts: 32, TopK: 4}, mustLayout(t, 32, 4), 100, Options{Seed: 9})
+	if !reflect.DeepEqual(a, b) {
+		t.Errorf("the same seed gave %+v and %+v", a, b)
+	}
+	for name, call := range map[string]func() error{
+		"a layout of other experts": func() error { _, err := NullOf(one, mustLayout(t, 8, 2), 1, Options{}); return err },
+		"negative tokens":           func() error { _, err := NullOf(one, l, -1, Options{}); return err },
+		"negative draws":            func() error { _, err := NullOf(one, l, 1, Options{Draws: -1}); return err },
+		"more tokens than slots can count": func() error {
+			_, err := NullOf(one, l, math.MaxInt64, Options{})
+			return err
+		},
+		"a shape beyond the tables": func() error {
+			_, err := NullOf(router.Shape{Experts: 1 << 17, TopK: 2}, mustLayout(t, 1<<17, 2), 1, Options{})
+			return err
+		},
+	} {
+		if call() == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+// The size the time must not depend on: 200 steps of 65,536 tokens.
+func BenchmarkNull(b *testing.B) {
+	for _, c := range []struct {
+		name  string
+		shape router.Shape
+	}{
+		{"256_top8", router.Shape{Experts: 256, TopK: 8}},
+		{"256_top8_grouped", router.Shape{Experts: 256, TopK: 8, Groups: 8, TopKGroups: 4}},
+		{"128_top4", router.Shape{Experts: 128, TopK: 4}},
+		{"512_top10", router.Shape{Experts: 512, TopK: 10}},
+	} {
+		l := mustLayout(b, c.shape.Experts, 8)
+		for _, tokens := range []int64{64, 65536} {
+			b.Run(c.name, func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					if _, err := NullOf(c.shape, l, tokens, Options{}); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,167 @@
+package chance
+
+import (
+	"math"
+	"math/rand/v2"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+// subsetSampler draws the slots per expert of many tokens that each choose a
+// uniformly random set of experts, without visiting a token.
+//
+// It halves the experts again and again. In a block of m experts it knows only
+// how many tokens chose j of them, for every j. Of a token with j in the block
+// the number in the left half is hypergeometric, independently of every other
+// token, so the tokens of class j spread over the halves by a multinomial; and
+// given how many a token chose in each half, its choices there are uniform and
+// independent. A block of one expert is left with that expert's load. This is
+// the exact distribution, at a cost of O(E·k) binomials whatever the tokens.
+//
+// Group-limited routing halves the groups first, with classes (g, j): g groups
+// of the block chosen, and j experts in them.
+type subsetSampler struct {
+	shape   router.Shape
+	splits  map[[3]int][]float64 // conditional, by its arguments
+	scratch [][]int64            // by depth of the halving of experts: the classes of both halves
+	groups  [][]int64            // the same for blocks of groups, and last the classes of one group
+}
+
+func newSubsetSampler(s router.Shape) *subsetSampler {
+	p := &subsetSampler{shape: s, splits: map[[3]int][]float64{}}
+	p.scratch = halvings(s.GroupSize(), 2*(s.TopK+1))
+	if s.Grouped() {
+		p.groups = append(halvings(s.Groups, 2*(s.TopKGroups+1)*(s.TopK+1)), make([]int64, s.TopK+1))
+	}
+	return p
+}
+
+// halvings allocates one slice for every time that a block of m can be halved.
+func halvings(m, size int) [][]int64 {
+	var out [][]int64
+	for ; m > 1; m -= m / 2 {
+		out = append(out, make([]int64, size))
+	}
+	return out
+}
+
+// split is conditional(m, left, j), computed once.
+func (p *subsetSampler) split(m, left, j int) []float64 {
+	key := [3]int{m, left, j}
+	known, ok := p.splits[key]
+	if !ok {
+		known = conditional(m, left, j)
+		p.splits[key] = known
+	}
+	return known
+}
+
+// draw adds the loads of the given number of tokens to dst, one per expert.
+func (p *subsetSampler) draw(rng *rand.Rand, tokens int64, dst []int64) {
+	k := p.shape.TopK
+	if !p.shape.Grouped() {
+		classes := make([]int64, k+1)
+		classes[k] = tokens
+		p.experts(rng, dst, classes, 0)
+		return
+	}
+	classes := make([]int64, (p.shape.TopKGroups+1)*(k+1))
+	classes[len(classes)-1] = tokens
+	p.group(rng, dst, p.shape.Groups, classes, 0)
+}
+
+// experts spreads the tokens of one block; classes[j] of them chose j of its
+// experts.
+func (p *subsetSampler) experts(rng *rand.Rand, dst []int64, classes []int64, depth int) {
+	m := len(dst)
+	if m == 1 {
+		dst[0] += classes[1]
+		return
+	}
+	both := p.scratch[depth]
+	clear(both)
+	left, right := both[:len(both)/2], both[len(both)/2:]
+	for j, n := range classes[:min(m, p.shape.TopK)+1] {
+		if j == 0 || n == 0 {
+			continue
+		}
+		low := max(0, j-(m-m/2))
+		spread(rng, n, p.split(m, m/2, j), func(i int, x int64) {
+			left[low+i] += x
+			right[j-low-i] += x
+		})
+	}
+	p.experts(rng, dst[:m/2], left, depth+1)
+	p.experts(rng, dst[m/2:], right, depth+1)
+}
+
+// group spreads the tokens of a block of m groups; classes[g·(k+1)+j] of them
+// chose g of its groups and j experts in those.
+func (p *subsetSampler) group(rng *rand.Rand, dst []int64, m int, classes []int64, depth int) {
+	size, width := p.shape.GroupSize(), p.shape.TopK+1
+	if m == 1 {
+		inside := p.groups[len(p.groups)-1]
+		copy(inside, classes[width:])
+		p.experts(rng, dst, inside, 0)
+		return
+	}
+	both := p.groups[depth]
+	clear(both)
+	left, right := both[:len(both)/2], both[len(both)/2:]
+	for class, n := range classes {
+		g, j := class/width, class%width
+		if n == 0 || g == 0 {
+			continue
+		}
+		low := max(0, g-(m-m/2))
+		spread(rng, n, p.split(m, m/2, g), func(i int, x int64) {
+			gl := low + i
+			first := max(0, j-(g-gl)*size)
+			spread(rng, x, p.split(g*size, gl*size, j), func(i int, y int64) {
+				left[gl*width+first+i] += y
+				right[(g-gl)*width+j-first-i] += y
+			})
+		})
+	}
+	p.group(rng, dst[:m/2*size], m/2, left, depth+1)
+	p.group(rng, dst[m/2*size:], m-m/2, right, depth+1)
+}
+
+// spread divides n tokens over the outcomes of a split, in order, and reports
+// every outcome that got any.
+func spread(rng *rand.Rand, n int64, conditional []float64, got func(outcome int, tokens int64)) {
+	for i, c := range conditional {
+		if n == 0 {
+			return
+		}
+		x := n
+		if i < len(conditional)-1 {
+			x = binomial(rng, n, c)
+		}
+		if x > 0 {
+			got(i, x)
+		}
+		n -= x
+	}
+}
+
+// conditional is the hypergeometric distribution of how many of j items, chosen
+// at random among m, lie among the first left of them, from the least possible
+// number max(0, j−(m−left)) up to min(j, left). Entry i is the probability of
+// the i-th possible number given that none of the lower ones came true.
+func conditional(m, left, j int) []float64 {
+	low, high := max(0, j-(m-left)), min(j, left)
+	out := make([]float64, high-low+1)
+	above := 0.0
+	for i := len(out) - 1; i >= 0; i-- {
+		x := low + i
+		mass := math.Exp(logChoose(left, x) + logChoose(m-left, j-x) - logChoose(m, j))
+		above += mass
+		out[i] = mass / above
+	}
+	return out
+}
+
+func logChoose(n, k int) float64 {
+	return logFactorial(float64(n)) - logFactorial(float64(k)) - logFactorial(float64(n-k))
+}

@@ -1,0 +1,159 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+// Options are the knobs of the plans that have some. A plan ignores the
+// knobs it does not name.
+type Options struct {
+	// Seed starts the random numbers of "uniform", and the order of popularity
+	// of "zipf" (0: expert 0 is the most popular, then expert 1, …).
+	Seed uint64
+	// Method tells "trtllm-gen2" which of its two planners applies: the group
+	// planner for DeepSeekV3, the flat one for all others. Empty means the
+	// group planner exactly when the shape has groups.
+	Method router.Method
+	// Imbalance is what "target" aims at: max/mean − 1 over the ranks, as a
+	// fraction from 0 (balanced) to R−1 (everything on one rank).
+	Imbalance float64
+	// Hotness, from 0 to 1, is the share of all slots that "rank-hotspot" and
+	// "expert-hotspot" send to the hot one on top of an even share of the
+	// rest: it gets Hotness + (1−Hotness)/n of them, n ranks or experts. More
+	// than distinct experts in few groups allow is refused.
+	Hotness float64
+	// Hot is the hot rank or expert, from 0.
+	Hot int
+	// Exponent is the s of "zipf": the i-th most popular expert, counted from
+	// 1, has weight i⁻ˢ. 0 is balanced. No expert gets more than a slot of
+	// every token; what is left of its weight goes to the others.
+	Exponent float64
+	// Counts are the recorded slots per expert that "replay" scales to the
+	// problem: one number per expert, not negative, not all zero.
+	Counts []int64
+}
+
+// planners is the table of plans, in the order Names gives.
+var planners = []struct {
+	name string
+	make func(Problem, Options) (Plan, error)
+}{
+	{"diagonal", newDiagonal},
+	{"trtllm-gen1", newGen1},
+	{"trtllm-gen2", newGen2},
+	{"uniform", newUniform},
+	{"target", newTarget},
+	{"rank-hotspot", newRankHotspot},
+	{"expert-hotspot", newExpertHotspot},
+	{"zipf", newZipf},
+	{"replay", newReplay},
+}
+
+// Names lists the plans; the first is the default.
+//
+//	diagonal         ours: balanced over ranks, experts and (source, target) pairs
+//	trtllm-gen1      TensorRT-LLM's first perfect router, no sender rank
+//	trtllm-gen2      its second one, rotated by the sender rank
+//	uniform          k distinct experts at random, for every token anew
+//	target           ranks fall off by a power law to a chosen imbalance
+//	rank-hotspot     one rank gets more than its share
+//	expert-hotspot   one expert gets more than its share
+//	zipf             experts by a power law
+//	replay           recorded slots per expert, scaled to the problem
+func Names() []string {
+	names := make([]string, len(planners))
+	for i, p := range planners {
+		names[i] = p.name
+	}
+	return names
+}
+
+// New makes the named plan for a problem. Planning costs time and memory of
+// the order of ranks² + experts for "diagonal" on problems it has a closed form
+// for, whatever the number of tokens, and of the slots of all ranks for others.
+func New(name string, p Problem, o Options) (Plan, error) {
+	if err := p.Validate(); err != nil {
+		return nil, fmt.Errorf("planning %q: %w", name, err)
+	}
+	for _, known := range planners {
+		if known.name == name {
+			plan, err := known.make(p, o)
+			if err != nil {
+				return nil, fmt.Errorf("planning %q: %w", name, err)
+			}
+			return plan, nil
+		}
+	}
+	return nil, fmt.Errorf("unknown plan %q: want one of %s", name, strings.Join(Names(), ", "))
+}
+
+// Validate returns an error that wraps ErrShape when the parts of the problem
+// contradict each other.
+func (p Problem) Validate() error {
+	if err := p.Shape.Validate(); err != nil {
+		return err
+	}
+	if p.Layout.Experts() != p.Shape.Experts {
+		return fmt.Errorf("%w: the layout places %d experts, the shape has %d", router.ErrShape, p.Layout.Experts(), p.Shape.Experts)
+	}
+	if _, err := router.ParseMode(string(p.Mode)); err != nil {
+		return err
+	}
+	if len(p.Tokens) != p.Layout.Ranks() {
+		return fmt.Errorf("%w: want a number of tokens for each of %d ranks, have %d numbers", router.ErrShape, p.Layout.Ranks(), len(p.Tokens))
+	}
+	for r, t := range p.Tokens {
+		if t < 0 {
+			return fmt.Errorf("%w: rank %d has %d tokens", router.ErrShape, r, t)
+		}
+		if p.Mode == router.TEP && t != p.Tokens[0] {
+			return fmt.Errorf("%w: in tep mode all ranks hold the same tokens, but rank %d has %d and rank 0 has %d", router.ErrShape, r, t, p.Tokens[0])
+		}
+	}
+	if p.Layer < 0 {
+		return fmt.Errorf("%w: want a layer of 0 or more, have %d", router.ErrShape, p.Layer)
+	}
+	return nil
+}
+
+// senders is the number of tokens of each source: one source per rank in dep
+// mode, a single one in tep mode, where all ranks hold its tokens.
+func (p Problem) senders() []int {
+	if p.Mode == router.TEP {
+		return p.Tokens[:1]
+	}
+	return p.Tokens
+}
+
+// sender is the source whose tokens a rank holds.
+func (p Problem) sender(rank int) int {
+	if p.Mode == router.TEP {
+		return 0
+	}
+	return rank
+}
+
+// even reports whether all ranks have equally many tokens.
+func (p Problem) even() bool {
+	for _, tokens := range p.Tokens {
+		if tokens != p.Tokens[0] {
+			return false
+		}
+	}
+	return true
+}
+
+// lockstep reports whether all ranks send equally many tokens of their own.
+func (p Problem) lockstep() bool { return p.Mode == router.DEP && p.even() }
+
+// total is N, the different tokens of all ranks together.
+func (p Problem) total() int {
+	n := 0
+	for _, t := range p.senders() {
+		n += t
+	}
+	return n
+}

@@ -1,0 +1,29 @@
+package plan
+
+import "github.com/moebalance/moebalance/router"
+
+// Problem is what a plan has to solve: the routing of one layer in one step.
+type Problem struct {
+	Shape  router.Shape
+	Layout router.Layout
+	Mode   router.Mode
+	// Tokens is the number of tokens each rank holds, one entry per rank,
+	// unequal ones and zeros included. In TEP mode all entries are equal and
+	// mean the same tokens.
+	Tokens []int
+	// Layer shifts the plan so that remainders do not pile up on the same
+	// experts in every layer. Layer 0 is unshifted.
+	Layer int
+}
+
+// Plan is a deterministic assignment of slots to experts.
+type Plan interface {
+	// Name is the algorithm with its version, such as "diagonal/1": the same
+	// name and problem give the same assignment for ever.
+	Name() string
+	// Fill writes the experts of every token of a rank, row-major
+	// [Tokens[rank], TopK], into dst, which must have exactly that length.
+	// No token gets an expert twice. Fill may be called for any rank in any
+	// order, also from several goroutines.
+	Fill(dst []int32, rank int)
+}

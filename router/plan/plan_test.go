@@ -1,0 +1,232 @@
+package plan
+
+import (
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+// All plans obey what Plan promises, over shapes of every kind.
+func TestPlansKeepTheirPromises(t *testing.T) {
+	random := rand.New(rand.NewPCG(4, 4))
+	for range 250 {
+		p := anyProblem(t, random)
+		o := Options{
+			Seed: random.Uint64(), Imbalance: 0, Hotness: random.Float64(), Exponent: 2 * random.Float64(),
+			Counts: make([]int64, p.Shape.Experts),
+		}
+		for e := range o.Counts {
+			o.Counts[e] = int64(random.IntN(100))
+		}
+		o.Counts[0]++
+		for _, name := range Names() {
+			plan, err := New(name, p, o)
+			if strings.HasPrefix(name, "trtllm") && err != nil {
+				continue // it refuses layouts, and tokens it cannot place
+			}
+			if err != nil && strings.Contains(err.Error(), "hotness of at most") {
+				o.Hotness = 0
+				plan, err = New(name, p, o)
+			}
+			if err != nil {
+				t.Fatalf("%s for %v: %v", name, p.Shape, err)
+			}
+			c, err := Certify(p, plan)
+			if err != nil {
+				t.Fatal(err)
+			}
+			reference := strings.HasPrefix(name, "trtllm") // breaks groups (first) and tep (second)
+			if c.Duplicates != 0 || !c.Valid && !reference || c.Slots != int64(p.total()*p.Shape.TopK) {
+				t.Fatalf("%s for %v on %d ranks, %s, tokens %v: %+v", name, p.Shape, p.Layout.Ranks(), p.Mode, p.Tokens, c)
+			}
+			again, _ := New(name, p, o)
+			if again.Name() != plan.Name() {
+				t.Fatalf("%q and %q are the same plan", again.Name(), plan.Name())
+			}
+			rank := random.IntN(len(p.Tokens))
+			a, b := make([]int32, p.Tokens[rank]*p.Shape.TopK), make([]int32, p.Tokens[rank]*p.Shape.TopK)
+			plan.Fill(a, rank)
+			again.Fill(b, rank)
+			if !slices.Equal(a, b) {
+				t.Fatalf("%s differs from itself", plan.Name())
+			}
+		}
+	}
+}
+
+// anyProblem is a problem with any shape, layout, mode and tokens.
+func anyProblem(t testing.TB, random *rand.Rand) Problem {
+	s := router.Shape{Experts: 1 + random.IntN(60)}
+	if random.IntN(2) == 0 {
+		s.Groups = 2 + random.IntN(5)
+		s.Experts = s.Groups * (1 + random.IntN(10))
+		s.TopKGroups = 1 + random.IntN(s.Groups)
+	}
+	s.TopK = 1 + random.IntN(min(s.Reachable(), 12))
+	p := Problem{Shape: s, Mode: router.DEP, Layer: random.IntN(3)}
+	ranks := 1 + random.IntN(s.Experts)
+	var err error
+	if random.IntN(3) == 0 {
+		p.Layout, err = router.Placed(s.Experts, randomPlacement(s.Experts, ranks, random))
+	} else {
+		p.Layout, err = router.Contiguous(s.Experts, ranks)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Tokens = slices.Repeat([]int{random.IntN(12)}, ranks)
+	switch random.IntN(3) {
+	case 0:
+		p.Mode = router.TEP
+	case 1:
+		for r := range p.Tokens {
+			p.Tokens[r] = random.IntN(12)
+		}
+	}
+	return p
+}
+
+// randomPlacement deals experts out in random order, some of them twice.
+func randomPlacement(experts, ranks int, random *rand.Rand) [][]int32 {
+	held := make([][]int32, ranks)
+	for i, e := range random.Perm(experts) {
+		held[i%ranks] = append(held[i%ranks], int32(e))
+	}
+	for range random.IntN(experts) { // more copies, some on a rank that has one
+		r := random.IntN(ranks)
+		held[r] = append(held[r], int32(random.IntN(experts)))
+	}
+	return held
+}
+
+func TestNewPlanRefuses(t *testing.T) {
+	p := problem(t, 8, 2, 0, 0, 4, router.DEP, 3)
+	check := func(name string, p Problem, o Options, want string) {
+		t.Helper()
+		if _, err := New(name, p, o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want one about %q", name, err, want)
+		}
+	}
+	check("best", p, Options{}, "diagonal, trtllm-gen1")
+	check("target", p, Options{Imbalance: -0.1}, "imbalance from 0 to 300 %")
+	check("target", p, Options{Imbalance: 3.1}, "imbalance from 0 to 300 % (all a token can send to one of 4 ranks), have 310 %")
+	check("rank-hotspot", p, Options{Hotness: 1.5}, "hotness from 0 to 100 %, have 150 %")
+	check("rank-hotspot", p, Options{Hot: 4}, "hot rank from 0 to 3")
+	check("expert-hotspot", p, Options{Hot: 8}, "hot expert from 0 to 7")
+	check("zipf", p, Options{Exponent: -1}, "exponent")
+	check("replay", p, Options{Counts: []int64{1}}, "8 experts, have 1")
+	check("replay", p, Options{Counts: make([]int64, 8)}, "zero")
+	check("replay", p, Options{Counts: []int64{-1, 0, 0, 0, 0, 0, 0, 9}}, "expert 0 is -1")
+
+	for _, spoil := range []func(*Problem){
+		func(p *Problem) { p.Tokens = p.Tokens[:3] },
+		func(p *Problem) { p.Tokens = []int{1, 2, 3, -4} },
+		func(p *Problem) { p.Mode, p.Tokens = router.TEP, []int{1, 2, 1, 1} },
+		func(p *Problem) { p.Mode = "dp" },
+		func(p *Problem) { p.Layer = -1 },
+		func(p *Problem) { p.Shape.TopK = 9 },
+		func(p *Problem) { p.Shape.Experts = 9 },
+	} {
+		bad := p
+		spoil(&bad)
+		if _, err := New("diagonal", bad, Options{}); err == nil {
+			t.Errorf("%+v was planned", bad)
+		}
+		if _, err := Certify(bad, nil); err == nil || (bad.Mode != "dp" && !errors.Is(err, router.ErrShape)) {
+			t.Errorf("%+v was certified: %v", bad, err)
+		}
+	}
+}
+
+// The arcs tile gives cover every place equally often but for one arc that
+// begins at from, and keep walkers in lockstep apart.
+func TestTile(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 5))
+	for range 5000 {
+		circle, n := 1+random.IntN(12), 1+random.IntN(14)
+		steps, class := make([]int, n), make([]int, n)
+		equal := random.IntN(2) == 0
+		total, first := 0, random.IntN(30)
+		for i := range steps {
+			steps[i], class[i] = random.IntN(30), random.IntN(4)-1
+			if equal {
+				steps[i], class[i] = first, 0
+			}
+			total += steps[i]
+		}
+		from := random.IntN(circle)
+		start := tile(steps, class, circle, from)
+		for place := range circle {
+			got := 0
+			for i := range steps {
+				for step := range steps[i] { // walk it
+					if (start[i]+step)%circle == place {
+						got++
+					}
+				}
+			}
+			if want := coverFrom(from, total, circle, place); got != want {
+				t.Fatalf("steps %v on %d places from %d, starts %v: place %d is covered %d times, want %d", steps, circle, from, start, place, got, want)
+			}
+		}
+		if equal && n <= circle {
+			apart := slices.Clone(start)
+			slices.Sort(apart)
+			if len(slices.Compact(apart)) != n {
+				t.Fatalf("%d walkers of %d steps on %d places start at %v, not all apart", n, first, circle, start)
+			}
+		}
+	}
+}
+
+// With replicas: 16 experts on 4 ranks of 5 places, experts 0 to 3 twice. What
+// the certificate counts is what Layout.RankLoad makes of the plan.
+func TestLevelledReplicas(t *testing.T) {
+	held := [][]int32{{0, 1, 2, 3, 4}, {5, 6, 7, 8, 0}, {9, 10, 11, 12, 1}, {13, 14, 15, 2, 3}}
+	l, err := router.Placed(16, held)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tokens := range []int{1, 2, 5, 16, 40} {
+		p := Problem{Shape: router.Shape{Experts: 16, TopK: 4, Groups: 0, TopKGroups: 0}, Layout: l, Mode: router.DEP, Tokens: slices.Repeat([]int{tokens}, 4)}
+		c := certify(t, "diagonal", p, Options{})
+		load := router.NewLoad(16)
+		for rank := range 4 {
+			load.Add(fill(t, "diagonal", p, Options{}, rank))
+		}
+		ranks := l.RankLoad(load.PerExpert)
+		if slices.Max(ranks) != c.Rank.Max || slices.Min(ranks) != c.Rank.Min {
+			t.Errorf("%d tokens: rank load %v, the certificate says %d to %d", tokens, ranks, c.Rank.Min, c.Rank.Max)
+		}
+		// 12 experts have one copy and 4 have two: copies are even, so an expert
+		// with two gets twice the slots.
+		if !c.Optimal || c.Rank.Spread() != 0 {
+			t.Errorf("%d tokens: %+v", tokens, c)
+		}
+	}
+}
+
+func TestUniform(t *testing.T) {
+	p := problem(t, 64, 4, 0, 0, 8, router.DEP, 4000)
+	load := router.NewLoad(64)
+	for rank := range 8 {
+		load.Add(fill(t, "uniform", p, Options{Seed: 5}, rank))
+	}
+	// 32,000 tokens choose each expert with chance 1/16: 2000 with a standard
+	// deviation of √(32000·15/256) = 43. Five of them are never exceeded by chance.
+	for e, n := range load.PerExpert {
+		if n < 2000-5*43 || n > 2000+5*43 {
+			t.Errorf("expert %d has %d slots, want about 2000", e, n)
+		}
+	}
+	a, b := fill(t, "uniform", p, Options{Seed: 5}, 0), fill(t, "uniform", p, Options{Seed: 6}, 0)
+	p.Layer = 1
+	c := fill(t, "uniform", p, Options{Seed: 5}, 0)
+	if slices.Equal(a, b) || slices.Equal(a, c) || slices.Equal(a, fill(t, "uniform", p, Options{Seed: 5}, 1)) {
+		t.Error("seeds, layers and ranks are not independent")
+	}
+}

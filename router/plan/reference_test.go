@@ -1,0 +1,143 @@
+package plan
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"slices"
+	"testing"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+// The golden vectors are CRC-32 (IEEE) over the little-endian 32-bit ids of one
+// rank's tokens, row-major, with the first row. They were computed with an
+// independent port of the reference's arithmetic.
+
+type golden struct {
+	tokens, experts, topK, groups, topKGroups, ranks, rank int
+	crc                                                    uint32
+	row                                                    []int32
+}
+
+func TestReferenceFlatGolden(t *testing.T) {
+	for _, g := range []golden{
+		{4, 8, 2, 0, 0, 4, 0, 0xfb85d9a1, []int32{0, 2}},
+		{4, 8, 2, 0, 0, 4, 1, 0x49ec0f21, []int32{2, 4}},
+		{4, 8, 2, 0, 0, 4, 3, 0x12daaee7, []int32{6, 1}},
+		{3, 8, 2, 0, 0, 4, 2, 0x4225bc16, []int32{4, 6}},
+		{100, 8, 2, 0, 0, 2, 1, 0x06af725c, []int32{4, 1}},
+		{7, 16, 4, 0, 0, 4, 3, 0x20633b4e, []int32{12, 1, 5, 9}},
+		{64, 128, 4, 0, 0, 8, 5, 0x7cc512be, []int32{80, 96, 112, 1}},
+		{100, 128, 4, 0, 0, 8, 7, 0x85dccf20, []int32{112, 1, 17, 33}},
+		{16, 64, 8, 0, 0, 8, 6, 0x051e21ce, []int32{48, 56, 1, 9}},
+		{33, 256, 8, 0, 0, 32, 31, 0x2325e247, []int32{248, 1, 9, 17}},
+		{100, 384, 8, 0, 0, 32, 17, 0x96090d2b, []int32{204, 216, 228, 240}},
+		{50, 512, 10, 0, 0, 8, 3, 0x2eacf1a7, []int32{192, 256, 320, 384}},
+		{25, 60, 4, 0, 0, 4, 2, 0xd863af3c, []int32{30, 45, 1, 16}},
+		{13, 160, 6, 0, 0, 16, 15, 0x3893dda1, []int32{150, 1, 11, 21}},
+		{5, 8, 8, 0, 0, 4, 1, 0x55fed8e4, []int32{2, 4, 6, 1}},
+	} {
+		g.check(t, "trtllm-gen2", router.Renormalize)
+		if g.rank == 0 {
+			g.check(t, "trtllm-gen1", router.Renormalize)
+		}
+	}
+}
+
+func TestReferenceGroupedGolden(t *testing.T) {
+	for _, g := range []golden{
+		{1, 8, 4, 4, 2, 2, 1, 0x6f91ddc2, []int32{7, 0, 6, 1}}, // the example in the source's own comment
+		{16, 64, 8, 8, 4, 4, 0, 0x75603b4b, []int32{0, 25, 34, 59, 4, 29, 38, 63}},
+		{16, 64, 8, 8, 4, 4, 3, 0x30fd219a, []int32{59, 4, 29, 38, 63, 0, 25, 34}},
+		{32, 256, 8, 8, 4, 1, 0, 0xec936fae, []int32{0, 33, 130, 163, 132, 165, 6, 39}},
+		{32, 256, 8, 8, 4, 4, 2, 0x370038b3, []int32{130, 227, 4, 101, 134, 231, 8, 105}},
+		{32, 256, 8, 8, 4, 8, 0, 0xa5ce5a90, []int32{0, 33, 66, 99, 4, 37, 70, 103}},
+		{32, 256, 8, 8, 4, 8, 5, 0x6d07424e, []int32{165, 198, 231, 8, 169, 202, 235, 12}},
+		{32, 256, 8, 8, 4, 16, 9, 0x49e7aaeb, []int32{153, 170, 187, 204, 221, 238, 255, 144}},
+		{32, 256, 8, 8, 4, 32, 31, 0xf11702a2, []int32{255, 0, 9, 18, 27, 36, 45, 54}},
+		{32, 256, 8, 8, 4, 64, 40, 0xb4ce5c94, []int32{160, 165, 170, 175, 176, 181, 186, 191}},
+		{32, 384, 6, 8, 4, 8, 3, 0xd765f34c, []int32{147, 196, 245, 294, 151, 200}},
+		{32, 384, 8, 1, 1, 8, 3, 0x11f24485, []int32{147, 196, 245, 294, 343, 8, 57, 106}},
+		{32, 160, 6, 8, 3, 16, 7, 0xca3b1d91, []int32{77, 88, 99, 100, 111, 72}},
+		{16, 512, 22, 1, 1, 8, 2, 0x57116335, []int32{130, 195, 260, 325, 390, 455, 8, 73}},
+	} {
+		g.check(t, "trtllm-gen2", router.DeepSeekV3)
+	}
+}
+
+func (g golden) check(t *testing.T, name string, method router.Method) {
+	t.Helper()
+	p := problem(t, g.experts, g.topK, g.groups, g.topKGroups, g.ranks, router.DEP, g.tokens)
+	ids := fill(t, name, p, Options{Method: method}, g.rank)
+	if !slices.Equal(ids[:len(g.row)], g.row) {
+		t.Errorf("%s %+v: first row %v, want %v", name, g, ids[:len(g.row)], g.row)
+	}
+	var raw []byte
+	for _, e := range ids {
+		raw = binary.LittleEndian.AppendUint32(raw, uint32(e))
+	}
+	if got := crc32.ChecksumIEEE(raw); got != g.crc {
+		t.Errorf("%s %+v: crc %08x, want %08x", name, g, got, g.crc)
+	}
+}
+
+// The measured weaknesses of the reference, each a published or recomputed number.
+func TestReferenceIsNotPerfect(t *testing.T) {
+	check := func(name string, p Problem, want string) {
+		t.Helper()
+		c := certify(t, name, p, Options{})
+		got := fmt.Sprintf("%.3f %.3f %d/%d %d", c.Rank.MaxOverMean, c.Expert.MaxOverMean, c.ActiveExperts, c.ActiveExpertsIdeal, c.ReceiverConflict)
+		if got != want {
+			t.Errorf("%s: rank, expert, active, conflict %s, want %s", name, got, want)
+		}
+		if !c.Valid || c.Optimal {
+			t.Errorf("%s: valid %v, optimal %v; want a valid plan that is not optimal", name, c.Valid, c.Optimal)
+		}
+	}
+	flat := func(experts, k, ranks, tokens int) Problem {
+		return problem(t, experts, k, 0, 0, ranks, router.DEP, tokens)
+	}
+	v3 := func(ranks, tokens int) Problem { return problem(t, 256, 8, 8, 4, ranks, router.DEP, tokens) }
+	check("trtllm-gen1", flat(8, 2, 4, 3), "1.333 1.333 6/8 4")
+	check("trtllm-gen1", flat(256, 8, 64, 1), "8.000 32.000 8/256 64")
+	check("trtllm-gen2", flat(128, 4, 8, 1), "1.000 16.000 11/32 1")
+	check("trtllm-gen2", flat(256, 8, 8, 8), "1.000 4.000 71/256 1")
+	check("trtllm-gen2", flat(160, 6, 16, 3), "1.000 8.889 33/160 1")
+	check("trtllm-gen2", v3(1, 64), "1.000 4.000 64/256 1")
+	check("trtllm-gen2", v3(4, 64), "1.000 2.000 128/256 1")
+	check("trtllm-gen2", v3(8, 8), "1.000 4.000 120/256 1")
+	check("trtllm-gen2", v3(16, 1), "1.125 16.000 24/128 2")
+	check("trtllm-gen2", v3(16, 64), "1.062 1.062 256/256 2")
+	check("trtllm-gen2", v3(64, 1), "1.000 4.000 64/256 1")
+}
+
+// In tep mode the second generation's ranks disagree about tokens they share.
+func TestReferenceDisagreesInTEP(t *testing.T) {
+	c := certify(t, "trtllm-gen2", problem(t, 8, 2, 0, 0, 4, router.TEP, 4), Options{})
+	// Rank r's slot n holds what rank 0 holds in slot n+r: never the same for
+	// r = 1, 2, 3 of a stream that repeats after 8. 3 ranks · 8 slots = 24.
+	if c.Disagreements != 24 || c.Valid {
+		t.Errorf("disagreements %d, valid %v; want 24 and not valid", c.Disagreements, c.Valid)
+	}
+}
+
+func TestReferenceRefuses(t *testing.T) {
+	for _, name := range []string{"trtllm-gen1", "trtllm-gen2"} {
+		if _, err := New(name, problem(t, 10, 2, 0, 0, 4, router.DEP, 4), Options{}); err == nil {
+			t.Errorf("%s took 10 experts on 4 ranks, which the reference refuses", name)
+		}
+	}
+}
+
+// fill is one rank's ids of a plan.
+func fill(t testing.TB, name string, p Problem, o Options, rank int) []int32 {
+	t.Helper()
+	plan, err := New(name, p, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := make([]int32, p.Tokens[rank]*p.Shape.TopK)
+	plan.Fill(ids, rank)
+	return ids
+}

@@ -1,0 +1,70 @@
+package plan
+
+import (
+	"fmt"
+	"math/bits"
+	"math/rand/v2"
+)
+
+// uniform chooses for every token k distinct experts at random, every set of k
+// equally likely; with groups first TopKGroups distinct groups, then k distinct
+// experts of those. The numbers come from PCG seeded with the seed and with the
+// source and layer, so ranks and layers are independent; a number below n is the
+// high word of a 64-bit product, whose bias of n/2⁶⁴ nobody can measure.
+type uniform struct {
+	problem Problem
+	seed    uint64
+}
+
+func newUniform(p Problem, o Options) (Plan, error) {
+	return &uniform{problem: p, seed: o.Seed}, nil
+}
+
+// Name holds the seed, such as "uniform/1 seed=7".
+func (u *uniform) Name() string { return fmt.Sprintf("uniform/1 seed=%d", u.seed) }
+
+func (u *uniform) Fill(dst []int32, rank int) {
+	checkFill(u.problem, dst, rank)
+	shape := u.problem.Shape
+	var random rand.PCG
+	random.Seed(u.seed, uint64(u.problem.Layer)<<32|uint64(u.problem.sender(rank)))
+	if !shape.Grouped() {
+		for ; len(dst) > 0; dst = dst[shape.TopK:] {
+			sample(dst[:shape.TopK], shape.Experts, &random)
+		}
+		return
+	}
+	var room [64]int32
+	groups := room[:]
+	if shape.TopKGroups > len(room) {
+		groups = make([]int32, shape.TopKGroups)
+	}
+	groups = groups[:shape.TopKGroups]
+	size := int32(shape.GroupSize())
+	for ; len(dst) > 0; dst = dst[shape.TopK:] {
+		token := dst[:shape.TopK]
+		sample(groups, shape.Groups, &random)
+		sample(token, shape.Reachable(), &random)
+		for i, x := range token {
+			token[i] = groups[x/size]*size + x%size
+		}
+	}
+}
+
+// sample fills dst with distinct numbers below n, every set equally likely:
+// Floyd's method (Bentley and Floyd, CACM 30(9), 1987). The order is not
+// uniform; nothing here depends on it.
+func sample(dst []int32, n int, random *rand.PCG) {
+	for i := range dst {
+		last := n - len(dst) + i
+		high, _ := bits.Mul64(random.Uint64(), uint64(last+1))
+		pick := int32(high)
+		for _, taken := range dst[:i] {
+			if taken == pick {
+				pick = int32(last)
+				break
+			}
+		}
+		dst[i] = pick
+	}
+}
