@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/compare"
 )
 
@@ -86,14 +87,14 @@ func (o *benchOptions) run(c *cobra.Command, words []string) error {
 	if err := campaign.Close(); err != nil {
 		return err
 	}
-	if err := o.out.write(c, benchDocument(result)); err != nil {
+	if err := o.out.write(c, result.Document()); err != nil {
 		return err
 	}
 	return o.gates(result)
 }
 
 // gates turns the result into the exit code that was asked for.
-func (o *benchOptions) gates(r benchResult) error {
+func (o *benchOptions) gates(r render.Campaign) error {
 	switch {
 	case r.Verdict == compare.Invalid:
 		return withCode(exitNotComparable, fmt.Errorf("bench: invalid: %s", strings.Join(r.Reasons, "; ")))

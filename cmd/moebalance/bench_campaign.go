@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"time"
 
+	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/compare"
 	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/compare/counts"
@@ -48,7 +49,7 @@ func (o *benchOptions) open(words []string, stderr io.Writer) (*bench.Campaign, 
 	campaign, err := bench.Create(folder, o.Spec, time.Now())
 	switch {
 	case errors.Is(err, bench.ErrExists):
-		return nil, withCode(exitUsage, fmt.Errorf("bench: %w; '%s' goes on with it", err, resumeLine(folder)))
+		return nil, withCode(exitUsage, fmt.Errorf("bench: %w; '%s' goes on with it", err, render.ResumeCommand(folder)))
 	case err != nil:
 		return nil, fmt.Errorf("bench: %w", err)
 	case note != "":
@@ -69,11 +70,6 @@ func newFolder(name string) (string, error) {
 			return folder, err
 		}
 	}
-}
-
-// resumeLine is the command that goes on with a campaign.
-func resumeLine(folder string) string {
-	return "moebalance bench --resume " + bench.Quote([]string{folder})
 }
 
 // thisHost is the machine we run on.
@@ -161,7 +157,7 @@ func (o *benchOptions) stopped(campaign *bench.Campaign, cause error) error {
 	var failed *bench.LaunchError
 	switch {
 	case errors.Is(cause, context.Canceled):
-		cause = fmt.Errorf("bench: interrupted after %d of %d launches; go on with: %s", finished, total, resumeLine(folder))
+		cause = fmt.Errorf("bench: interrupted after %d of %d launches; go on with: %s", finished, total, render.ResumeCommand(folder))
 		if gone {
 			cause = errors.New("bench: interrupted before any launch had finished")
 		}
@@ -170,7 +166,7 @@ func (o *benchOptions) stopped(campaign *bench.Campaign, cause error) error {
 		failed.Folder = "" // it had no output
 		return fmt.Errorf("bench: %w", failed)
 	case finished > 0:
-		return fmt.Errorf("bench: %w; %d of %d launches are kept: once it is mended, go on with: %s", cause, finished, total, resumeLine(folder))
+		return fmt.Errorf("bench: %w; %d of %d launches are kept: once it is mended, go on with: %s", cause, finished, total, render.ResumeCommand(folder))
 	}
 	return fmt.Errorf("bench: %w", cause)
 }

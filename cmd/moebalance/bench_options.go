@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/compare"
 	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
@@ -135,8 +136,8 @@ func (o *benchOptions) check(c *cobra.Command, words []string) error {
 // checkOutput finds before hours of launches what the result could not be
 // written as.
 func (o *benchOptions) checkOutput() error {
-	if o.out.table != "" && !slices.Contains(benchTables, o.out.table) {
-		return usagef("bench: --table: no table %q in a result: want one of %s", o.out.table, strings.Join(benchTables, ", "))
+	if o.out.table != "" && !slices.Contains(render.CampaignTables, o.out.table) {
+		return usagef("bench: --table: no table %q in a result: want one of %s", o.out.table, strings.Join(render.CampaignTables, ", "))
 	}
 	return o.out.check()
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/compare"
 	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/compare/nsys"
@@ -250,7 +251,7 @@ func TestBenchUntilDecided(t *testing.T) {
 	t.Chdir(t.TempDir())
 	// A gain of 20 % without noise is decided at the first look, after 8 pairs.
 	stdout, stderr, code := invoke(t.Context(), "bench", "--until-decided", "--campaign", "c", "--format", "json", "--", script(t, engine(100, 120)))
-	var r benchResult
+	var r render.Campaign
 	if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != exitDone {
 		t.Fatalf("exit %d, %v, %s", code, err, stderr)
 	}
@@ -478,7 +479,7 @@ func TestBenchProfile(t *testing.T) {
 	putNsys(t, `[ "$ENABLE_PERFECT_ROUTER" = 1 ]`)
 	t.Chdir(t.TempDir())
 	stdout, stderr, code := invoke(t.Context(), "bench", "-q", "--profile", "--pairs", "6", "--campaign", "c", "--format", "json", "--", command)
-	var r benchResult
+	var r render.Campaign
 	if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != exitDone {
 		t.Fatalf("exit %d, %v, %q", code, err, stderr)
 	}
@@ -514,8 +515,8 @@ func TestProfiledArmWithoutLayer(t *testing.T) {
 		"no layers":   {{Level: router.LevelRank, Quantity: nsys.QuantityTime, WorstLayer: nsys.None, WorstMaxOverMean: 1.5}},
 		"expert time": {{Level: router.LevelExpert, Quantity: nsys.QuantityTime, WorstLayer: 3, WorstMaxOverMean: 1.5}},
 	} {
-		p := profiledArm{Layer: router.None, MaxOverMean: router.Undefined()}
-		p.take(&nsys.Trace{Overall: overall}, bench.Treatment{})
+		p := render.ProfiledArm{Layer: router.None, MaxOverMean: router.Undefined()}
+		describe(&p, &nsys.Trace{Overall: overall}, bench.Treatment{})
 		if text, err := json.Marshal(p); err != nil || !strings.Contains(string(text), `"layer":null`) || p.MaxOverMean.Defined() != (name == "no layers") {
 			t.Errorf("%s: %s, %v", name, text, err)
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
+	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/compare"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/nsys"
@@ -128,9 +129,9 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]side, options nsys.Op
 		}
 	}
 	result := compare.CompareTraces(arms[0], arms[1])
-	document := traceComparisonDocument(result)
+	document := render.Comparison(result)
 	if o.read.out.table == "" && o.read.out.format != string(output.CSV) {
-		document = comparisonOverview(result)
+		document = render.ComparisonOverview(result)
 	}
 	if err := o.read.out.write(c, document); err != nil {
 		return err
@@ -173,12 +174,12 @@ func (o *compareOptions) reports(c *cobra.Command, sides [2]side) error {
 		return err
 	}
 	result := compare.Judge(campaign)
-	d := benchDocument(benchResult{CampaignResult: result})
+	d := render.Campaign{CampaignResult: result}.Document()
 	matched := matchSteps(reports.steps[compare.Normal], reports.steps[compare.Perfect])
 	if matched != nil {
-		d.Tables = append(d.Tables, matchTable(matched))
+		d.Tables = append(d.Tables, render.MatchedSteps(matched))
 	}
-	d.Notes, d.Value = reports.notes, reportComparison{result, matched}
+	d.Notes, d.Value = reports.notes, render.ReportComparison{CampaignResult: result, MatchedSteps: matched}
 	if err := o.read.out.write(c, d); err != nil {
 		return err
 	}

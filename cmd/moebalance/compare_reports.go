@@ -121,3 +121,13 @@ func (r *reportReader) balanced() error {
 	r.notes = append(r.notes, "pairs are the n-th launches of both sides; in which order they ran is not in the reports, so nothing is said about drift")
 	return nil
 }
+
+// matchSteps compares the steps of both arms at equal batch shape; nil where
+// the reports have no steps whose shape is known.
+func matchSteps(normal, perfect []metrics.Step) *metrics.Match {
+	m := metrics.MatchSteps(normal, perfect)
+	if len(m.Strata) == 0 {
+		return nil
+	}
+	return &m
+}

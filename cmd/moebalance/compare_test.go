@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -141,40 +140,6 @@ func TestCompareVerbWaysToNameASide(t *testing.T) {
 				t.Errorf("exit %d, %s; another result than from the pattern", code, errs)
 			}
 		})
-	}
-}
-
-func TestMillisecondsAreNeverZeroByRounding(t *testing.T) {
-	for want, ns := range map[string]router.Number{"0.00": 0, "0.003": 3210, "0.01": 5001, "-0.0004": -400, "1.50": 1.5e6} {
-		if have := milliseconds(ns); have != want {
-			t.Errorf("%v ns: %q, want %q", ns, have, want)
-		}
-	}
-}
-
-func TestOverviewOfManyLayers(t *testing.T) {
-	r := compare.TraceComparison{Comparable: true}
-	for layer := range 61 {
-		d := router.Number(layer % 40)
-		r.Stragglers = append(r.Stragglers, compare.StragglerChange{Layer: router.Whole(layer), Change: compare.Change{NormalNS: d, DifferenceNS: -d}})
-		r.RankSpeeds = append(r.RankSpeeds, compare.RankSpeed{Rank: layer, Load: 1 - d/100})
-	}
-	number := func(cell any) int64 { return reflect.ValueOf(cell).Int() }
-	cut := 0
-	for _, table := range comparisonOverview(r).Tables {
-		switch table.Name {
-		case "stragglers", "hardware":
-			cut++
-			if len(table.Rows) != shownRows || number(table.Rows[0][0]) != 39 || number(table.Rows[1][0]) != 38 || !strings.Contains(table.Title, "12 of 61") {
-				t.Errorf("%s: %q %v", table.Name, table.Title, table.Rows)
-			}
-		}
-	}
-	if cut != 2 {
-		t.Errorf("%d of 2 long tables in the overview", cut)
-	}
-	if rows := changedLosses(r).Rows; len(rows) != 61 || number(rows[0][0]) != 0 {
-		t.Error("the full table was cut or sorted")
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/router"
 )
@@ -77,84 +78,39 @@ func (o *countsOptions) check(c *cobra.Command) error {
 	return o.out.check()
 }
 
-// countsResult is the JSON of counts. Its lists repeat the source, so that each
-// row stands alone.
-type countsResult struct {
-	SchemaVersion int              `json:"schema_version"`
-	Kind          string           `json:"kind"` // always "counts"
-	Threshold     float64          `json:"threshold"`
-	Records       []countsRecord   `json:"records"`
-	Imbalance     []countsLayer    `json:"imbalance"`
-	Summary       []countsSummary  `json:"summary"`
-	Traffic       []countsTraffic  `json:"traffic"`
-	Reported      []countsReported `json:"reported"`
-	Warnings      []router.Warning `json:"warnings"`
-}
-
-type countsRecord struct {
-	Source     string       `json:"source"`
-	Format     string       `json:"format"`
-	Experts    router.Whole `json:"experts"` // these three are undefined where the format does not say
-	TopK       router.Whole `json:"top_k"`
-	Ranks      router.Whole `json:"ranks"`
-	Iterations int          `json:"iterations"`
-	Layers     int          `json:"layers"`
-	Slots      int64        `json:"slots"`
-}
-
-type countsLayer struct {
-	Source string `json:"source"`
-	counts.LayerBalance
-}
-
-type countsSummary struct {
-	Source string `json:"source"`
-	counts.Summary
-}
-
-type countsTraffic struct {
-	Source string `json:"source"`
-	counts.LayerTraffic
-}
-
-type countsReported struct {
-	Source string `json:"source"`
-	counts.Reported
-}
-
 func (o *countsOptions) run(c *cobra.Command, paths []string) error {
 	if err := o.check(c); err != nil {
 		return err
 	}
-	result, err := interruptible(c.Context(), func() (*countsResult, error) { return o.judge(paths) })
+	result, err := interruptible(c.Context(), func() (*render.Counts, error) { return o.judge(paths) })
 	if err != nil {
 		return err
 	}
-	if err := o.out.write(c, result.document()); err != nil {
+	if err := o.out.write(c, result.Document()); err != nil {
 		return err
 	}
 	if o.failAbove.given {
-		return result.gate(o.failAbove.fraction)
+		return countsGate(result, o.failAbove.fraction)
 	}
 	return nil
 }
 
 // judge reads the records and judges them.
-func (o *countsOptions) judge(paths []string) (*countsResult, error) {
+func (o *countsOptions) judge(paths []string) (*render.Counts, error) {
 	judging, err := o.judging()
 	if err != nil {
 		return nil, err
 	}
-	result := &countsResult{
+	result := &render.Counts{
 		SchemaVersion: counts.SchemaVersion, Kind: "counts", Threshold: o.threshold.fraction,
-		Records: []countsRecord{}, Imbalance: []countsLayer{}, Summary: []countsSummary{}, Traffic: []countsTraffic{}, Reported: []countsReported{}, Warnings: []router.Warning{},
+		Records: []render.CountsRecord{}, Imbalance: []render.CountsLayer{}, Summary: []render.CountsSummary{}, Traffic: []render.CountsTraffic{}, Reported: []render.CountsReported{}, Warnings: []router.Warning{},
 	}
 	for _, path := range paths {
 		r, err := o.read(path)
 		if err != nil {
 			return nil, err
 		}
-		if err := result.add(r, judging); err != nil {
+		if err := addRecord(result, r, judging); err != nil {
 			return nil, err
 		}
 	}
@@ -194,8 +150,8 @@ func isFile(path string) bool {
 	return err == nil && !info.IsDir()
 }
 
-// add judges one record.
-func (res *countsResult) add(r *counts.Record, o counts.Options) error {
+// addRecord judges one record.
+func addRecord(res *render.Counts, r *counts.Record, o counts.Options) error {
 	var traffic []counts.LayerTraffic
 	var untold error
 	var other sync.WaitGroup
@@ -205,32 +161,32 @@ func (res *countsResult) add(r *counts.Record, o counts.Options) error {
 	if err := cmp.Or(err, untold); err != nil {
 		return judgingError(err)
 	}
-	res.Records = append(res.Records, countsRecord{
+	res.Records = append(res.Records, render.CountsRecord{
 		Source: r.Source, Format: r.Format, Experts: stated(r.Experts), TopK: stated(r.TopK), Ranks: stated(r.Ranks),
 		Iterations: len(r.Iterations()), Layers: len(r.Layers()), Slots: r.Slots(),
 	})
 	for _, l := range layers {
-		res.Imbalance = append(res.Imbalance, countsLayer{r.Source, l})
+		res.Imbalance = append(res.Imbalance, render.CountsLayer{Source: r.Source, LayerBalance: l})
 	}
 	for _, level := range []string{router.LevelRank, router.LevelExpert} {
 		if s := counts.Summarize(layers, level); s.Layers > 0 {
-			res.Summary = append(res.Summary, countsSummary{r.Source, s})
+			res.Summary = append(res.Summary, render.CountsSummary{Source: r.Source, Summary: s})
 		}
 	}
 	for _, l := range traffic {
-		res.Traffic = append(res.Traffic, countsTraffic{r.Source, l})
+		res.Traffic = append(res.Traffic, render.CountsTraffic{Source: r.Source, LayerTraffic: l})
 	}
 	for _, line := range r.Reported {
-		res.Reported = append(res.Reported, countsReported{r.Source, line})
+		res.Reported = append(res.Reported, render.CountsReported{Source: r.Source, Reported: line})
 	}
 	res.Warnings = append(append(res.Warnings, r.Warnings...), warnings...)
 	return nil
 }
 
-// gate fails on the layer whose rank load is furthest above its floor, and when
+// countsGate fails on the layer whose rank load is furthest above its floor, and when
 // there is none to judge.
-func (res *countsResult) gate(limit float64) error {
-	var worst *countsLayer
+func countsGate(res *render.Counts, limit float64) error {
+	var worst *render.CountsLayer
 	for i, l := range res.Imbalance {
 		if l.Level == router.LevelRank && l.Steps > 0 && (worst == nil || l.MaxOverMean/l.Floor > worst.MaxOverMean/worst.Floor) {
 			worst = &res.Imbalance[i]

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -172,9 +171,4 @@ func countBar(stderr io.Writer, what string) (show func(done, total int), stop f
 		bar.SetCurrent(int64(done))
 	}
 	return show, func() { bar.Abort(true); bars.Wait() }
-}
-
-// shapeText is a gate in words: "256 experts, top-8, 4 of 8 groups, DeepSeekV3".
-func shapeText(g router.Gate) string {
-	return strings.Join([]string{g.Shape.String(), string(g.Method)}, ", ")
 }

@@ -8,9 +8,6 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
-
-	"github.com/moebalance/moebalance/cmd/internal/output"
-	"github.com/moebalance/moebalance/logits"
 )
 
 // batchFlags say how many tokens the ranks hold: the same number each, or
@@ -73,21 +70,3 @@ func (u *unequal) String() string {
 
 // Type is the word that help shows for the value.
 func (u *unequal) Type() string { return "tokens" }
-
-// showUnequal adds a column behind that of tokens per rank if some rows are about
-// batches whose ranks differ: the tokens of each, as --unequal takes them.
-func showUnequal(t *output.Table, batches []logits.Batch) {
-	differ := func(b logits.Batch) bool { return b.OfRanks() != nil }
-	if !slices.ContainsFunc(batches, differ) {
-		return
-	}
-	at := 1 + slices.IndexFunc(t.Columns, func(c output.Column) bool { return c.Key == "tokens_per_rank" })
-	t.Columns = slices.Insert(t.Columns, at, output.Column{Name: "tokens of ranks", Key: "tokens_of_ranks"})
-	for i, b := range batches {
-		var cell any
-		if differ(b) {
-			cell = b.String()
-		}
-		t.Rows[i] = slices.Insert(t.Rows[i], at, cell)
-	}
-}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/logits"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/plan"
@@ -125,7 +126,7 @@ func (o *generateOptions) run(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	return o.out.write(c, o.document(cache.Spec(), len(ranks), list))
+	return o.out.write(c, render.GeneratedEntries(o.cache, cache.Spec(), len(ranks), list))
 }
 
 // batches are those that the flags name, each once.

@@ -1,13 +1,10 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
-	"github.com/moebalance/moebalance/cmd/internal/output"
+	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/logits"
-	"github.com/moebalance/moebalance/router/quantity"
 )
 
 func logitsListCmd() *cobra.Command {
@@ -29,22 +26,6 @@ missing.`,
 	return c
 }
 
-// listResult is the JSON of logits list.
-type listResult struct {
-	SchemaVersion int             `json:"schema_version"`
-	Kind          string          `json:"kind"` // always "logits list"
-	Balance       []listedBalance `json:"balance"`
-	Bytes         int64           `json:"bytes"`
-	Warnings      []string        `json:"warnings"`
-}
-
-type listedBalance struct {
-	logits.BatchBalance
-	Entries int    `json:"entries"`
-	Bytes   int64  `json:"bytes"`
-	Status  string `json:"status"`
-}
-
 func listCache(c *cobra.Command, dir string, out *resultFlags) error {
 	if err := out.check(); err != nil {
 		return err
@@ -55,26 +36,5 @@ func listCache(c *cobra.Command, dir string, out *resultFlags) error {
 	if err != nil {
 		return err
 	}
-	return out.write(c, listDocument(dir, survey))
-}
-
-func listDocument(dir string, s logits.Survey) output.Document {
-	result := listResult{SchemaVersion: 1, Kind: "logits list", Balance: []listedBalance{}, Warnings: []string{}}
-	for _, e := range s.Entries {
-		result.Bytes += e.Bytes
-		if e.Err != nil {
-			result.Warnings = append(result.Warnings, fmt.Sprintf("%s: %s", e.Path, e.Fault()))
-		}
-	}
-	entries := 0
-	for _, b := range s.Batches {
-		entries += b.Entries
-		result.Balance = append(result.Balance, listedBalance{
-			BatchBalance: b.BatchBalance(), Entries: b.Entries, Bytes: b.Bytes, Status: balanceStatus(b),
-		})
-	}
-	return output.Document{
-		Headline: fmt.Sprintf("%s for %s in %s, %s", quantity.Count(entries, "entry"), quantity.Count(len(s.Batches), "batch size"), dir, output.Size(result.Bytes)),
-		Tables:   []output.Table{balanceTable(s)}, Notes: result.Warnings, Value: result,
-	}
+	return out.write(c, render.ListedCache(dir, survey))
 }

@@ -2,17 +2,15 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/moebalance/moebalance/cmd/internal/output"
+	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/logits"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/plan"
-	"github.com/moebalance/moebalance/router/quantity"
 )
 
 type plansOptions struct {
@@ -91,30 +89,6 @@ func (o *plansOptions) check() error {
 	return o.knobs.check("--plans", o.plans...)
 }
 
-// plansResult is the JSON of logits plans.
-type plansResult struct {
-	SchemaVersion int           `json:"schema_version"`
-	Kind          string        `json:"kind"` // always "logits plans"
-	Model         string        `json:"model"`
-	Method        router.Method `json:"method"`
-	Shape         router.Shape  `json:"shape"`
-	Mode          router.Mode   `json:"mode"`
-	Layer         int           `json:"layer"`
-	Plans         []plannedCase `json:"plans"`
-}
-
-// plannedCase is one plan for one problem.
-type plannedCase struct {
-	Name          string            `json:"name"`
-	Ranks         int               `json:"ranks"`
-	TokensPerRank router.Number     `json:"tokens_per_rank"`           // null where ranks differ
-	TokensOfRanks []int             `json:"tokens_of_ranks,omitempty"` // only where they do, by rank
-	Certificate   *plan.Certificate `json:"certificate"`               // null when the plan refuses
-	Refused       string            `json:"refused,omitempty"`         // why
-
-	batch logits.Batch
-}
-
 func (o *plansOptions) run(c *cobra.Command) error {
 	if err := o.check(); err != nil {
 		return err
@@ -128,9 +102,9 @@ func (o *plansOptions) run(c *cobra.Command) error {
 		return err
 	}
 	knobs.Method = gate.Method
-	result := plansResult{
+	result := render.Plans{
 		SchemaVersion: 1, Kind: "logits plans",
-		Model: name, Method: gate.Method, Shape: gate.Shape, Mode: router.Mode(o.gate.mode), Layer: o.layer, Plans: []plannedCase{},
+		Model: name, Method: gate.Method, Shape: gate.Shape, Mode: router.Mode(o.gate.mode), Layer: o.layer, Plans: []render.PlannedCase{},
 	}
 	problems, err := o.problems(gate.Shape)
 	if err != nil {
@@ -149,7 +123,7 @@ func (o *plansOptions) run(c *cobra.Command) error {
 			result.Plans = append(result.Plans, planCase(plan, p, knobs))
 		}
 	}
-	return o.out.write(c, plansDocument(result, shapeText(gate)))
+	return o.out.write(c, result.Document())
 }
 
 // problems are what the plans have to solve: the batches whose ranks differ, or
@@ -196,9 +170,9 @@ func countable(p plan.Problem) error {
 	return nil
 }
 
-func planCase(name string, p plan.Problem, knobs plan.Options) plannedCase {
+func planCase(name string, p plan.Problem, knobs plan.Options) render.PlannedCase {
 	b := logits.Unequal(p.Tokens...)
-	row := plannedCase{Name: name, Ranks: p.Layout.Ranks(), batch: b, TokensPerRank: b.PerRank(), TokensOfRanks: b.OfRanks()}
+	row := render.PlannedCase{Name: name, Ranks: p.Layout.Ranks(), Batch: b, TokensPerRank: b.PerRank(), TokensOfRanks: b.OfRanks()}
 	made, err := plan.New(name, p, knobs)
 	if err == nil {
 		var certificate plan.Certificate
@@ -209,101 +183,4 @@ func planCase(name string, p plan.Problem, knobs plan.Options) plannedCase {
 	}
 	row.Refused = err.Error()
 	return row
-}
-
-func plansDocument(result plansResult, shape string) output.Document {
-	t := output.Table{Name: "plans", Columns: []output.Column{
-		{Name: "ranks", Kind: output.Count}, {Name: "tokens/rank", Key: "tokens_per_rank", Kind: output.Count}, {Name: "plan"},
-		{Name: "rank max/mean", Key: "rank_max_over_mean", Kind: output.Ratio}, {Name: "floor", Key: "rank_floor", Kind: output.Ratio},
-		{Name: "expert max/mean", Key: "expert_max_over_mean", Kind: output.Ratio}, {Name: "floor", Key: "expert_floor", Kind: output.Ratio},
-		{Name: "active experts", Key: "active_experts", Kind: output.Count}, {Name: "possible", Key: "active_experts_ideal", Kind: output.Count},
-		{Name: "pair above floor", Key: "pair_excess_slots", Kind: output.Count},
-		{Name: "receiver conflict", Key: "receiver_conflict", Kind: output.Count}, {Name: "verdict"},
-	}}
-	d := output.Document{Value: result}
-	var batches []logits.Batch
-	names, cases, verdicts := []string{}, map[string]int{}, map[[2]string]int{}
-	for _, row := range result.Plans {
-		if cases[row.Name]++; cases[row.Name] == 1 {
-			names = append(names, row.Name)
-		}
-		verdicts[[2]string{row.Name, row.verdict()}]++
-		if note := row.fault(); note != "" && !slices.Contains(d.Notes, note) {
-			d.Notes = append(d.Notes, note)
-		}
-		t.Rows = append(t.Rows, row.cells(len(t.Columns)))
-		batches = append(batches, row.batch)
-	}
-	showUnequal(&t, batches)
-	var parts []string
-	for _, name := range names {
-		part := fmt.Sprintf("%s optimal in %d of %s", name, verdicts[[2]string{name, optimal}], quantity.Count(cases[name], "case"))
-		for _, fault := range []string{invalid, refused} {
-			if n := verdicts[[2]string{name, fault}]; n > 0 {
-				part += fmt.Sprintf(" (%s in %d)", fault, n)
-			}
-		}
-		parts = append(parts, part)
-	}
-	d.Headline = fmt.Sprintf("%s (%s), %s: %s", result.Model, shape, result.Mode, strings.Join(parts, ", "))
-	d.Tables = []output.Table{t}
-	return d
-}
-
-// The verdicts on a plan for one problem.
-const (
-	optimal    = "optimal"
-	notOptimal = "not optimal"
-	invalid    = "invalid"
-	refused    = "refused"
-)
-
-func (row plannedCase) verdict() string {
-	switch c := row.Certificate; {
-	case c == nil:
-		return refused
-	case !c.Valid:
-		return invalid
-	case c.Optimal:
-		return optimal
-	}
-	return notOptimal
-}
-
-// cells are the row as the table shows it. A dispatch that does not happen has no
-// conflict, and an invalid plan no floor to hold its pairs against.
-func (row plannedCase) cells(columns int) []any {
-	cells := make([]any, columns)
-	cells[0], cells[1], cells[2], cells[columns-1] = row.Ranks, row.TokensPerRank, row.Name, row.verdict()
-	c := row.Certificate
-	if c == nil {
-		return cells
-	}
-	copy(cells[3:], []any{
-		c.Rank.MaxOverMean, c.Rank.FloorOverMean, c.Expert.MaxOverMean, c.Expert.FloorOverMean, c.ActiveExperts, c.ActiveExpertsIdeal,
-	})
-	if c.PairSource >= 0 {
-		if c.Valid {
-			cells[9] = c.Pair.Excess
-		}
-		cells[10] = c.ReceiverConflict
-	}
-	return cells
-}
-
-// fault says why a plan was refused, or what makes it invalid.
-func (row plannedCase) fault() string {
-	c := row.Certificate
-	switch {
-	case c == nil:
-		return row.Refused
-	case c.Valid:
-		return ""
-	case c.Disagreements > 0:
-		return row.Name + " is invalid: it routes tokens that all ranks hold differently on different ranks"
-	case c.Duplicates > 0:
-		return row.Name + " is invalid: it gives tokens an expert twice"
-	}
-	return fmt.Sprintf("%s is invalid: tokens get experts of %d groups where the method allows %d, so the model's router would choose others and the loads shown would not come about",
-		row.Name, c.Groups, c.GroupsLimit)
 }

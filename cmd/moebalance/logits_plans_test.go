@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/moebalance/moebalance/router/plan"
+	"github.com/moebalance/moebalance/cmd/internal/render"
 )
 
 func runPlans(t *testing.T, args ...string) (stdout, stderr string, code int) {
@@ -40,7 +40,7 @@ func TestLogitsPlansText(t *testing.T) {
 func TestLogitsPlansFormatsAgree(t *testing.T) {
 	args := []string{"--experts", "60", "--top-k", "4", "--ep", "4,8", "--tokens", "0,3"}
 	out, _, code := runPlans(t, append(args, "--format", "json")...)
-	var result plansResult
+	var result render.Plans
 	if err := json.Unmarshal([]byte(out), &result); err != nil || code != exitDone {
 		t.Fatal(err, code)
 	}
@@ -86,26 +86,6 @@ func TestLogitsPlansUsage(t *testing.T) {
 	} {
 		if out, errs, code := runPlans(t, args...); code != exitUsage || out != "" || !strings.HasPrefix(errs, "moebalance: ") {
 			t.Errorf("%q: exit %d, stdout %q, stderr %q; want 2 and a message", args, code, out, errs)
-		}
-	}
-}
-
-func TestPlansVerdicts(t *testing.T) {
-	for _, c := range []struct {
-		certificate *plan.Certificate
-		verdict     string
-		fault       string
-	}{
-		{&plan.Certificate{Valid: true, Optimal: true}, "optimal", ""},
-		{&plan.Certificate{Valid: true}, "not optimal", ""},
-		{&plan.Certificate{Duplicates: 1}, "invalid", "twice"},
-		{&plan.Certificate{Disagreements: 1}, "invalid", "differently"},
-		{&plan.Certificate{Groups: 8, GroupsLimit: 4}, "invalid", "8 groups where"},
-		{nil, "refused", "wants equal ranks"},
-	} {
-		row := plannedCase{Name: "x", Certificate: c.certificate, Refused: "wants equal ranks"}
-		if row.verdict() != c.verdict || !strings.Contains(row.fault(), c.fault) || (c.fault == "") != (row.fault() == "") {
-			t.Errorf("%+v: %s, %q; want %s, something about %q", c.certificate, row.verdict(), row.fault(), c.verdict, c.fault)
 		}
 	}
 }

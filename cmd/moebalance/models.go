@@ -3,13 +3,11 @@ package main
 import (
 	"fmt"
 	"os"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
-	"github.com/moebalance/moebalance/cmd/internal/output"
+	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/router"
-	"github.com/moebalance/moebalance/router/quantity"
 )
 
 type modelsOptions struct {
@@ -48,13 +46,6 @@ says that a learned correction is added to the scores before choosing.`,
 	return c
 }
 
-// modelsResult is the JSON of models.
-type modelsResult struct {
-	SchemaVersion int            `json:"schema_version"`
-	Kind          string         `json:"kind"` // always "models"
-	Models        []router.Model `json:"models"`
-}
-
 func (o *modelsOptions) run(c *cobra.Command, names []string) error {
 	if err := o.out.check(); err != nil {
 		return err
@@ -66,7 +57,7 @@ func (o *modelsOptions) run(c *cobra.Command, names []string) error {
 	if err != nil {
 		return err
 	}
-	return o.out.write(c, modelsDocument(modelsResult{SchemaVersion: 1, Kind: "models", Models: models}))
+	return o.out.write(c, render.Models(models))
 }
 
 func (o *modelsOptions) models(names []string) ([]router.Model, error) {
@@ -101,30 +92,4 @@ func readModelConfig(path string) (router.Model, error) {
 	}
 	m.Source = path
 	return m, nil
-}
-
-func modelsDocument(result modelsResult) output.Document {
-	t := output.Table{Name: "models", Columns: []output.Column{
-		{Name: "name"}, {Name: "experts", Kind: output.Count}, {Name: "top-k", Key: "top_k", Kind: output.Count}, {Name: "groups"},
-		{Name: "method"}, {Name: "bias"}, {Name: "scale", Kind: output.Real}, {Name: "hidden", Key: "hidden_size", Kind: output.Count},
-		{Name: "intermediate", Key: "intermediate_size", Kind: output.Count}, {Name: "layers", Kind: output.Count},
-		{Name: "MoE layers", Key: "moe_layers", Kind: output.Count}, {Name: "logits", Key: "logits_dtype"}, {Name: "source"},
-	}}
-	for _, m := range result.Models {
-		var groups any // none to choose from
-		if m.Grouped() {
-			groups = fmt.Sprintf("%d of %d", m.TopKGroups, m.Groups)
-		}
-		t.Rows = append(t.Rows, []any{
-			m.Name, m.Experts, m.TopK, groups, string(m.Method), m.Bias, decimal(m.Scale),
-			m.Hidden, m.Intermediate, m.Layers, m.MoELayers, m.LogitsDType, m.Source,
-		})
-	}
-	return output.Document{Headline: quantity.Count(len(result.Models), "model"), Tables: []output.Table{t}, Value: result}
-}
-
-// decimal is the float64 of the same shortest decimal text: 2.827 stays 2.827.
-func decimal(x float32) float64 {
-	y, _ := strconv.ParseFloat(strconv.FormatFloat(float64(x), 'g', -1, 32), 64)
-	return y
 }

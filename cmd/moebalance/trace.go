@@ -16,6 +16,7 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
+	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/router"
 )
@@ -176,9 +177,9 @@ func (o *traceOptions) run(c *cobra.Command, args []string) error {
 	if err != nil {
 		return withRankHint(err, rankFlag)
 	}
-	document := traceDocument(t)
+	document := render.Trace(t)
 	if o.out.table == "" && o.out.format != string(output.CSV) {
-		document = overview(t)
+		document = render.TraceOverview(t)
 	}
 	if err := o.out.write(c, document); err != nil {
 		return err
@@ -238,18 +239,9 @@ func traceGate(t *nsys.Trace, limit float64) error {
 	case !ok:
 		return withCode(exitInconclusive, fmt.Errorf("--fail-above: no layer's expert time is known on two ranks or more, so there is nothing to judge"))
 	case router.Above(o.WorstMaxOverMean, router.Undefined(), limit):
-		return withCode(exitGate, fmt.Errorf("expert time of %s is %.1f %% over the ranks' mean, above %.1f %%", layersLabel(o.WorstLayer), 100*(o.WorstMaxOverMean-1), 100*limit))
+		return withCode(exitGate, fmt.Errorf("expert time of %s is %.1f %% over the ranks' mean, above %.1f %%", render.LayerName(o.WorstLayer), 100*(o.WorstMaxOverMean-1), 100*limit))
 	}
 	return nil
-}
-
-// layersLabel names what is judged as a layer: without ranges that name layers, all
-// of them are one.
-func layersLabel(layer router.Whole) string {
-	if !layer.Defined() {
-		return "all layers together"
-	}
-	return fmt.Sprintf("layer %d", layer)
 }
 
 // base names a file in tables, where folders only take room.

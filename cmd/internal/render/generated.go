@@ -1,4 +1,4 @@
-package main
+package render
 
 import (
 	"fmt"
@@ -11,22 +11,22 @@ import (
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
-// generateResult is the JSON of logits generate.
-type generateResult struct {
-	SchemaVersion int             `json:"schema_version"`
-	Kind          string          `json:"kind"` // always "logits generate"
-	Cache         string          `json:"cache"`
-	Model         string          `json:"model"`
-	Method        router.Method   `json:"method"`
-	Shape         router.Shape    `json:"shape"`
-	Mode          router.Mode     `json:"mode"`
-	Ranks         int             `json:"ranks"`
-	DType         logits.DType    `json:"dtype"`
-	Plan          string          `json:"plan"`
-	Entries       []generateEntry `json:"entries"`
+// Generated is the JSON of logits generate.
+type Generated struct {
+	SchemaVersion int              `json:"schema_version"`
+	Kind          string           `json:"kind"` // always "logits generate"
+	Cache         string           `json:"cache"`
+	Model         string           `json:"model"`
+	Method        router.Method    `json:"method"`
+	Shape         router.Shape     `json:"shape"`
+	Mode          router.Mode      `json:"mode"`
+	Ranks         int              `json:"ranks"`
+	DType         logits.DType     `json:"dtype"`
+	Plan          string           `json:"plan"`
+	Entries       []GeneratedEntry `json:"entries"`
 }
 
-type generateEntry struct {
+type GeneratedEntry struct {
 	Path          string        `json:"path"`
 	Rank          int           `json:"rank"`
 	TokensPerRank router.Number `json:"tokens_per_rank"`           // null where ranks differ
@@ -42,9 +42,10 @@ type generateEntry struct {
 	BiasSpread router.Number `json:"bias_spread_survived"`
 }
 
-func (o *generateOptions) document(s logits.Spec, ranks int, list []logits.Outcome) output.Document {
-	result := generateResult{
-		SchemaVersion: 1, Kind: "logits generate", Cache: o.cache, Model: s.Model, Method: s.Gate.Method,
+// GeneratedEntries lays out what generate did to each batch size.
+func GeneratedEntries(cache string, s logits.Spec, ranks int, list []logits.Outcome) output.Document {
+	result := Generated{
+		SchemaVersion: 1, Kind: "logits generate", Cache: cache, Model: s.Model, Method: s.Gate.Method,
 		Shape: s.Gate.Shape, Mode: s.Mode, Ranks: s.Layout.Ranks(), DType: s.DType, Plan: s.Plan,
 	}
 	t := output.Table{Name: "entries", Columns: []output.Column{
@@ -65,14 +66,14 @@ func (o *generateOptions) document(s logits.Spec, ranks int, list []logits.Outco
 	all := tallyOf(list)
 	return output.Document{
 		Headline: fmt.Sprintf("%s (%s) on %s, %s, %s, plan %s: %s in %s, %s, %s",
-			s.Model, shapeText(s.Gate), quantity.Count(s.Layout.Ranks(), "rank"), s.Mode, contentText(s), s.Plan, quantity.Count(len(list), "entry"), o.cache, output.Size(all.bytes), all.made()),
+			s.Model, shapeText(s.Gate.Shape, s.Gate.Method), quantity.Count(s.Layout.Ranks(), "rank"), s.Mode, contentText(s), s.Plan, quantity.Count(len(list), "entry"), cache, output.Size(all.bytes), all.made()),
 		Tables: []output.Table{t}, Notes: append(damageNotes(list), biasNotes(s.Gate, list)...), Value: result,
 	}
 }
 
 // entryOf is an outcome in the form of JSON.
-func entryOf(o logits.Outcome) generateEntry {
-	e := generateEntry{
+func entryOf(o logits.Outcome) GeneratedEntry {
+	e := GeneratedEntry{
 		Path: o.Path, Rank: o.Rank, TokensPerRank: o.Batch.PerRank(), TokensOfRanks: o.Batch.OfRanks(), Bytes: o.Bytes, New: o.New,
 		Status: o.Finding.Status, ProjectedRows: o.Finding.Moved, Infeasible: append([]int32{}, o.Finding.Impossible...), BiasSpread: router.Number(o.Finding.Margin),
 	}

@@ -1,4 +1,4 @@
-package main
+package render
 
 import (
 	"fmt"
@@ -8,24 +8,14 @@ import (
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 )
 
-// reportComparison is what compare yields for benchmark reports: the verdict,
+// ReportComparison is what compare yields for benchmark reports: the verdict,
 // and the steps of equal batch shape where the reports hold iteration rows.
-type reportComparison struct {
+type ReportComparison struct {
 	compare.CampaignResult
 	MatchedSteps *metrics.Match `json:"matched_steps,omitempty"`
 }
 
-// matchSteps compares the steps of both arms at equal batch shape; nil where
-// the reports have no steps whose shape is known.
-func matchSteps(normal, perfect []metrics.Step) *metrics.Match {
-	m := metrics.MatchSteps(normal, perfect)
-	if len(m.Strata) == 0 {
-		return nil
-	}
-	return &m
-}
-
-func matchTable(m *metrics.Match) output.Table {
+func MatchedSteps(m *metrics.Match) output.Table {
 	t := output.Table{
 		Name: "steps",
 		Title: fmt.Sprintf("Steps of equal batch shape: a gain of %+.1f %% by %s time; they hold %.0f %% of the normal arm's and %.0f %% of the perfect arm's step time",

@@ -1,4 +1,4 @@
-package main
+package render
 
 import (
 	"fmt"
@@ -6,11 +6,13 @@ import (
 	"strings"
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
+	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
-func (res *countsResult) document() output.Document {
+// Document lays the counts out; JSON carries them as they are.
+func (res *Counts) Document() output.Document {
 	d := output.Document{Headline: res.headline(), Notes: res.notes(), Value: res}
 	if len(res.Imbalance) > 0 || len(res.Reported) == 0 {
 		d.Tables = append(d.Tables, res.layerTable(), res.summaryTable())
@@ -24,7 +26,7 @@ func (res *countsResult) document() output.Document {
 	return d
 }
 
-func (res *countsResult) headline() string {
+func (res *Counts) headline() string {
 	if len(res.Summary) > 0 {
 		return strings.Join(res.summarySentences(), "; ")
 	}
@@ -39,7 +41,7 @@ func (res *countsResult) headline() string {
 }
 
 // summarySentences is one per source: of the rank load, or else of the experts'.
-func (res *countsResult) summarySentences() []string {
+func (res *Counts) summarySentences() []string {
 	var sentences []string
 	told := map[string]bool{}
 	for _, s := range res.Summary { // ranks before experts
@@ -56,7 +58,7 @@ func (res *countsResult) summarySentences() []string {
 	return sentences
 }
 
-func (res *countsResult) notes() []string {
+func (res *Counts) notes() []string {
 	var notes []string
 	for _, w := range res.Warnings {
 		notes = append(notes, fmt.Sprintf("%s: %s", res.label(w.Subject), w.Text))
@@ -64,7 +66,7 @@ func (res *countsResult) notes() []string {
 	return notes
 }
 
-func (res *countsResult) layerTable() output.Table {
+func (res *Counts) layerTable() output.Table {
 	t := output.Table{Name: "imbalance", Title: "Per layer, mean over steps", Columns: []output.Column{
 		{Name: "source"}, {Name: "layer", Kind: output.Count}, {Name: "level"}, {Name: "steps", Kind: output.Count},
 		{Name: "max/mean", Key: "max_over_mean", Kind: output.Ratio}, {Name: "imbalance", Kind: output.Percent},
@@ -82,7 +84,7 @@ func (res *countsResult) layerTable() output.Table {
 	return t
 }
 
-func (res *countsResult) summaryTable() output.Table {
+func (res *Counts) summaryTable() output.Table {
 	t := output.Table{Name: "summary", Title: "Over layers", Columns: []output.Column{
 		{Name: "source"}, {Name: "level"}, {Name: "layers", Kind: output.Count}, {Name: "flagged", Kind: output.Count},
 		{Name: "max/mean", Key: "max_over_mean", Kind: output.Ratio}, {Name: "imbalance", Kind: output.Percent},
@@ -95,7 +97,7 @@ func (res *countsResult) summaryTable() output.Table {
 	return t
 }
 
-func (res *countsResult) trafficTable() output.Table {
+func (res *Counts) trafficTable() output.Table {
 	t := output.Table{Name: "traffic", Title: "Between ranks, mean over steps", Columns: []output.Column{
 		{Name: "source"}, {Name: "layer", Kind: output.Count}, {Name: "off-rank", Key: "off_rank", Kind: output.Percent},
 		{Name: "pair max/mean", Key: "pair_max_over_mean", Kind: output.Ratio}, {Name: "sent max/mean", Key: "sent_max_over_mean", Kind: output.Ratio},
@@ -106,7 +108,7 @@ func (res *countsResult) trafficTable() output.Table {
 	return t
 }
 
-func (res *countsResult) reportedTable() output.Table {
+func (res *Counts) reportedTable() output.Table {
 	t := output.Table{Name: "reported", Title: "As the engine reports it, over ranks", Columns: []output.Column{
 		{Name: "source"}, {Name: "step", Kind: output.Count}, {Name: "balancedness", Kind: output.Ratio}, {Name: "max/mean", Key: "max_over_mean", Kind: output.Ratio},
 	}}
@@ -117,11 +119,56 @@ func (res *countsResult) reportedTable() output.Table {
 }
 
 // label names a source: by its last part where that tells it from the others.
-func (res *countsResult) label(source string) string {
+func (res *Counts) label(source string) string {
 	for _, r := range res.Records {
 		if r.Source != source && filepath.Base(r.Source) == filepath.Base(source) {
 			return source
 		}
 	}
 	return filepath.Base(source)
+}
+
+// Counts is the JSON of counts. Its lists repeat the source, so that each
+// row stands alone.
+type Counts struct {
+	SchemaVersion int              `json:"schema_version"`
+	Kind          string           `json:"kind"` // always "counts"
+	Threshold     float64          `json:"threshold"`
+	Records       []CountsRecord   `json:"records"`
+	Imbalance     []CountsLayer    `json:"imbalance"`
+	Summary       []CountsSummary  `json:"summary"`
+	Traffic       []CountsTraffic  `json:"traffic"`
+	Reported      []CountsReported `json:"reported"`
+	Warnings      []router.Warning `json:"warnings"`
+}
+
+type CountsRecord struct {
+	Source     string       `json:"source"`
+	Format     string       `json:"format"`
+	Experts    router.Whole `json:"experts"` // these three are undefined where the format does not say
+	TopK       router.Whole `json:"top_k"`
+	Ranks      router.Whole `json:"ranks"`
+	Iterations int          `json:"iterations"`
+	Layers     int          `json:"layers"`
+	Slots      int64        `json:"slots"`
+}
+
+type CountsLayer struct {
+	Source string `json:"source"`
+	counts.LayerBalance
+}
+
+type CountsSummary struct {
+	Source string `json:"source"`
+	counts.Summary
+}
+
+type CountsTraffic struct {
+	Source string `json:"source"`
+	counts.LayerTraffic
+}
+
+type CountsReported struct {
+	Source string `json:"source"`
+	counts.Reported
 }

@@ -1,7 +1,8 @@
-package main
+package render
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -11,10 +12,10 @@ import (
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
-// traceDocument lays a trace out for people; JSON carries it as it is. All its
-// tables can be chosen by name; overview keeps those that stay small whatever
+// Trace lays a trace out for people; JSON carries it as it is. All its
+// tables can be chosen by name; TraceOverview keeps those that stay small whatever
 // the number of layers, experts and kernels.
-func traceDocument(t *nsys.Trace) output.Document {
+func Trace(t *nsys.Trace) output.Document {
 	return output.Document{
 		Headline: traceHeadline(t),
 		Tables: []output.Table{
@@ -26,10 +27,10 @@ func traceDocument(t *nsys.Trace) output.Document {
 	}
 }
 
-// overview is what people see who asked for no table: the layers' imbalance,
+// TraceOverview is what people see who asked for no table: the layers' imbalance,
 // the time by rank and phase, and where the numbers come from.
-func overview(t *nsys.Trace) output.Document {
-	d := traceDocument(t)
+func TraceOverview(t *nsys.Trace) output.Document {
+	d := Trace(t)
 	d.Tables = nil
 	for _, table := range []output.Table{imbalanceTable(t), stragglerTable(t), timeTable(t), graphTable(t), coverageTable(t), exportTable(t), rankTable(t)} {
 		if len(table.Rows) > 0 {
@@ -273,7 +274,7 @@ func exportTable(t *nsys.Trace) output.Table {
 		{Name: "API calls", Key: "launches", Kind: output.Count}, {Name: "ranges", Kind: output.Count}, {Name: "CUDA graphs", Key: "graph_mode"},
 	}}
 	for _, e := range t.Exports {
-		out.Rows = append(out.Rows, []any{base(e.Path), e.NsysVersion, e.SchemaVersion, e.Kernels, e.Launches, e.Ranges, e.GraphMode})
+		out.Rows = append(out.Rows, []any{filepath.Base(e.Path), e.NsysVersion, e.SchemaVersion, e.Kernels, e.Launches, e.Ranges, e.GraphMode})
 	}
 	return out
 }
@@ -287,4 +288,13 @@ func rankTable(t *nsys.Trace) output.Table {
 		out.Rows = append(out.Rows, []any{r.Rank, r.Evidence, r.Export, r.PID, r.DeviceID, r.Streams})
 	}
 	return out
+}
+
+// LayerName names what is judged as a layer: without ranges that name layers, all
+// of them are one.
+func LayerName(layer router.Whole) string {
+	if !layer.Defined() {
+		return "all layers together"
+	}
+	return fmt.Sprintf("layer %d", layer)
 }

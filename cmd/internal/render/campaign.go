@@ -1,7 +1,6 @@
-package main
+package render
 
 import (
-	"context"
 	"fmt"
 	"strings"
 
@@ -12,16 +11,16 @@ import (
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
-// benchResult is the JSON of bench: the judged campaign, and where it lies.
-type benchResult struct {
+// Campaign is the JSON of bench: the judged campaign, and where it lies.
+type Campaign struct {
 	compare.CampaignResult
 	Version  string        `json:"version"` // of this program
-	Campaign campaignState `json:"campaign"`
-	Profiled []profiledArm `json:"profiled"` // the profiled pair, empty where there is none
+	Campaign CampaignState `json:"campaign"`
+	Profiled []ProfiledArm `json:"profiled"` // the profiled pair, empty where there is none
 }
 
-// campaignState is how far a campaign has come.
-type campaignState struct {
+// CampaignState is how far a campaign has come.
+type CampaignState struct {
 	Folder       string       `json:"folder"`
 	Treatment    string       `json:"treatment"`
 	Order        string       `json:"order"`
@@ -36,35 +35,13 @@ type campaignState struct {
 	Format       string       `json:"format"`              // of the benchmark's report
 }
 
-// judgeProfiled judges what a campaign has so far, the traces of its profiled
-// pair included, whose summaries it may keep in the campaign folder.
-func judgeProfiled(ctx context.Context, c *bench.Campaign, keep bool) (benchResult, error) {
-	arms, traces, err := readProfiled(ctx, c, keep)
-	if err != nil {
-		return benchResult{}, err
-	}
-	r := benchResult{
-		CampaignResult: compare.Judge(compare.Recorded(c, c.Confidence(), traces)),
-		Version:        version, Campaign: stateOf(c), Profiled: arms,
-	}
-	r.Checks = append(r.Checks, profiledChecks(arms)...)
-	return r, nil
-}
-
-func stateOf(c *bench.Campaign) campaignState {
-	return campaignState{
-		Folder: c.Folder, Treatment: c.Spec.Treatment.Name, Order: string(c.Spec.Design.Order), Seed: c.Spec.Design.Seed, Pairs: c.Spec.Design.Pairs,
-		Launches: c.Finished(), Left: c.Left(), Sessions: c.Sessions, Confidence: c.Spec.Confidence, Looks: c.Looks(), DecidedAfter: stated(c.Decided), Format: c.Format(),
-	}
-}
-
-// benchTables are the names of the tables of a result, some of which may be
+// CampaignTables are the names of the tables of a result, some of which may be
 // missing from it.
-var benchTables = []string{"pairs", "gain", "secondary", "proof", "checks", "profiled"}
+var CampaignTables = []string{"pairs", "gain", "secondary", "proof", "checks", "profiled"}
 
-// benchDocument renders the result: the verdict first, then every pair, then
+// Document renders the result: the verdict first, then every pair, then
 // what it rests on.
-func benchDocument(r benchResult) output.Document {
+func (r Campaign) Document() output.Document {
 	quantity := r.Metric.Name
 	if r.Metric.Unit != "" {
 		quantity += " in " + r.Metric.Unit
@@ -96,7 +73,7 @@ func benchDocument(r benchResult) output.Document {
 	for _, c := range r.Checks {
 		checks.Rows = append(checks.Rows, []any{c.Name, string(c.Status), c.Text})
 	}
-	tables := []output.Table{pairs, gain} // their names are benchTables
+	tables := []output.Table{pairs, gain} // their names are CampaignTables
 	if len(r.Secondary) > 0 {
 		tables = append(tables, secondaryTable(r.Secondary))
 	}
@@ -117,20 +94,99 @@ func secondaryTable(rows []compare.SecondaryGain) output.Table {
 	return t
 }
 
-func benchHeadline(r benchResult) string {
+func benchHeadline(r Campaign) string {
 	return fmt.Sprintf("%s: %s", r.Verdict, strings.Join(r.Reasons, "; "))
 }
 
-func benchNotes(r benchResult) []string {
+func benchNotes(r Campaign) []string {
 	notes := []string{"the campaign is in " + r.Campaign.Folder}
 	if r.Metric.Definition != "" {
 		notes = append(notes, r.Metric.Name+" is "+strings.TrimPrefix(r.Metric.Definition, r.Metric.Name+"/"))
 	}
 	if r.Campaign.Left > 0 {
-		notes = append(notes, fmt.Sprintf("%s still to be done: %s", quantity.Count(r.Campaign.Left, "launch"), resumeLine(r.Campaign.Folder)))
+		notes = append(notes, fmt.Sprintf("%s still to be done: %s", quantity.Count(r.Campaign.Left, "launch"), ResumeCommand(r.Campaign.Folder)))
 	}
 	if r.Campaign.DecidedAfter.Defined() {
 		notes = append(notes, fmt.Sprintf("stopped by the sequential rule after %s; the confidence is that of one look", quantity.Count(int64(r.Campaign.DecidedAfter), "pair")))
 	}
 	return append(notes, profiledNotes(r.Profiled)...)
+}
+
+// ProfiledArm is what the traces of one arm's profiled launch say, in brief.
+type ProfiledArm struct {
+	Arm         string        `json:"arm"`
+	Summary     string        `json:"summary"` // file for trace, compare and report; empty where none could be written
+	Exports     []string      `json:"exports"`
+	Ranks       int           `json:"ranks"`
+	GPUNS       int64         `json:"gpu_ns"`
+	SeenArm     string        `json:"seen_arm"` // what the traces themselves show: normal, perfect, mixed or nothing
+	Evidence    string        `json:"evidence"` // of that; empty where traces do not know the treatment's switch
+	Layer       router.Whole  `json:"layer"`    // whose time over ranks is most uneven; null where none is known
+	MaxOverMean router.Number `json:"rank_time_max_over_mean"`
+	Error       string        `json:"error,omitempty"` // why the exports could not be read
+}
+
+// side is the arm as an argument of the verb compare.
+func (p ProfiledArm) side() string {
+	if p.Summary != "" {
+		return p.Summary
+	}
+	return strings.Join(p.Exports, ",")
+}
+
+func profiledTable(arms []ProfiledArm) output.Table {
+	t := output.Table{Name: "profiled", Title: "The profiled pair (not timed)", Columns: []output.Column{
+		{Name: "arm"}, {Name: "ranks", Kind: output.Count}, {Name: "GPU time", Key: "gpu_ns", Kind: output.Duration},
+		{Name: "worst layer", Key: "layer", Kind: output.Count}, {Name: "time over ranks, max/mean", Key: "rank_time_max_over_mean", Kind: output.Ratio},
+		{Name: "the trace shows", Key: "evidence"}}}
+	for _, p := range arms {
+		shows := p.Evidence
+		if p.Error != "" {
+			shows = "unreadable: " + p.Error
+		}
+		t.Rows = append(t.Rows, []any{p.Arm, p.Ranks, p.GPUNS, p.Layer, p.MaxOverMean, shows})
+	}
+	return t
+}
+
+// comparable reports whether the verb compare takes the traces as this arm: they
+// know the treatment's switch, and do not show the other arm.
+func (p ProfiledArm) comparable() bool {
+	return p.Evidence != "" && (p.SeenArm == "" || p.SeenArm == p.Arm)
+}
+
+// profiledNotes say how to see more of the pair, and warn where its traces show
+// another arm than was launched.
+func profiledNotes(arms []ProfiledArm) []string {
+	var notes []string
+	for _, p := range arms {
+		if p.SeenArm != "" && p.SeenArm != p.Arm {
+			notes = append(notes, fmt.Sprintf("the traces of the profiled %s launch show the arm %q: %s", p.Arm, p.SeenArm, p.Evidence))
+		}
+	}
+	if len(arms) == len(bench.Arms) && arms[0].comparable() && arms[1].comparable() {
+		notes = append(notes, "where the time went: moebalance compare "+bench.Quote([]string{arms[0].side(), arms[1].side()}))
+	}
+	return notes
+}
+
+// ProfiledChecks ask whether the traces show the arms that were launched.
+func ProfiledChecks(arms []ProfiledArm) []compare.Check {
+	var checks []compare.Check
+	for _, p := range arms {
+		if p.Error != "" || p.SeenArm == "" {
+			continue
+		}
+		check := compare.Check{Name: "profiled_arm", Status: compare.Pass, Text: fmt.Sprintf("the traces of the %s launch show that arm", p.Arm)}
+		if p.SeenArm != p.Arm {
+			check.Status, check.Text = compare.Warn, fmt.Sprintf("the traces of the %s launch show the arm %q", p.Arm, p.SeenArm)
+		}
+		checks = append(checks, check)
+	}
+	return checks
+}
+
+// ResumeCommand is the command that goes on with a campaign.
+func ResumeCommand(folder string) string {
+	return "moebalance bench --resume " + bench.Quote([]string{folder})
 }

@@ -1,4 +1,4 @@
-package main
+package render
 
 import (
 	"cmp"
@@ -14,9 +14,9 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// traceComparisonDocument lays a comparison out for people; JSON carries it as
+// Comparison lays a comparison out for people; JSON carries it as
 // it is.
-func traceComparisonDocument(r compare.TraceComparison) output.Document {
+func Comparison(r compare.TraceComparison) output.Document {
 	return output.Document{
 		Headline: comparisonHeadline(r),
 		Tables: []output.Table{
@@ -28,10 +28,10 @@ func traceComparisonDocument(r compare.TraceComparison) output.Document {
 	}
 }
 
-// comparisonOverview is what people see who asked for no table: where the
+// ComparisonOverview is what people see who asked for no table: where the
 // difference is, and what explains it.
-func comparisonOverview(r compare.TraceComparison) output.Document {
-	d := traceComparisonDocument(r)
+func ComparisonOverview(r compare.TraceComparison) output.Document {
+	d := Comparison(r)
 	d.Tables = nil
 	if !r.Comparable {
 		d.Notes = append(d.Notes, "what the sides have in common is in --table phases, layers, ranks, kernels and others, and in --format json")
@@ -130,13 +130,13 @@ func worstLoss(r compare.TraceComparison) (layer string, share float64, ok bool)
 			fall += d
 		}
 		if d > most {
-			most, layer = d, layerLabel(s.Layer)
+			most, layer = d, lossLayer(s.Layer)
 		}
 	}
 	return layer, most / fall, most > 0
 }
 
-func layerLabel(layer router.Whole) string {
+func lossLayer(layer router.Whole) string {
 	if !layer.Defined() {
 		return "the time outside layers"
 	}

@@ -1,0 +1,135 @@
+package render
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/moebalance/moebalance/cmd/internal/output"
+	"github.com/moebalance/moebalance/logits"
+	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/plan"
+	"github.com/moebalance/moebalance/router/quantity"
+)
+
+// Plans is the JSON of logits plans.
+type Plans struct {
+	SchemaVersion int           `json:"schema_version"`
+	Kind          string        `json:"kind"` // always "logits plans"
+	Model         string        `json:"model"`
+	Method        router.Method `json:"method"`
+	Shape         router.Shape  `json:"shape"`
+	Mode          router.Mode   `json:"mode"`
+	Layer         int           `json:"layer"`
+	Plans         []PlannedCase `json:"plans"`
+}
+
+// PlannedCase is one plan for one problem.
+type PlannedCase struct {
+	Name          string            `json:"name"`
+	Ranks         int               `json:"ranks"`
+	TokensPerRank router.Number     `json:"tokens_per_rank"`           // null where ranks differ
+	TokensOfRanks []int             `json:"tokens_of_ranks,omitempty"` // only where they do, by rank
+	Certificate   *plan.Certificate `json:"certificate"`               // null when the plan refuses
+	Refused       string            `json:"refused,omitempty"`         // why
+
+	Batch logits.Batch `json:"-"`
+}
+
+// Document lays the plans out, with how often each is optimal.
+func (result Plans) Document() output.Document {
+	t := output.Table{Name: "plans", Columns: []output.Column{
+		{Name: "ranks", Kind: output.Count}, {Name: "tokens/rank", Key: "tokens_per_rank", Kind: output.Count}, {Name: "plan"},
+		{Name: "rank max/mean", Key: "rank_max_over_mean", Kind: output.Ratio}, {Name: "floor", Key: "rank_floor", Kind: output.Ratio},
+		{Name: "expert max/mean", Key: "expert_max_over_mean", Kind: output.Ratio}, {Name: "floor", Key: "expert_floor", Kind: output.Ratio},
+		{Name: "active experts", Key: "active_experts", Kind: output.Count}, {Name: "possible", Key: "active_experts_ideal", Kind: output.Count},
+		{Name: "pair above floor", Key: "pair_excess_slots", Kind: output.Count},
+		{Name: "receiver conflict", Key: "receiver_conflict", Kind: output.Count}, {Name: "verdict"},
+	}}
+	d := output.Document{Value: result}
+	var batches []logits.Batch
+	names, cases, verdicts := []string{}, map[string]int{}, map[[2]string]int{}
+	for _, row := range result.Plans {
+		if cases[row.Name]++; cases[row.Name] == 1 {
+			names = append(names, row.Name)
+		}
+		verdicts[[2]string{row.Name, row.verdict()}]++
+		if note := row.fault(); note != "" && !slices.Contains(d.Notes, note) {
+			d.Notes = append(d.Notes, note)
+		}
+		t.Rows = append(t.Rows, row.cells(len(t.Columns)))
+		batches = append(batches, row.Batch)
+	}
+	showUnequal(&t, batches)
+	var parts []string
+	for _, name := range names {
+		part := fmt.Sprintf("%s optimal in %d of %s", name, verdicts[[2]string{name, optimal}], quantity.Count(cases[name], "case"))
+		for _, fault := range []string{invalid, refused} {
+			if n := verdicts[[2]string{name, fault}]; n > 0 {
+				part += fmt.Sprintf(" (%s in %d)", fault, n)
+			}
+		}
+		parts = append(parts, part)
+	}
+	d.Headline = fmt.Sprintf("%s (%s), %s: %s", result.Model, shapeText(result.Shape, result.Method), result.Mode, strings.Join(parts, ", "))
+	d.Tables = []output.Table{t}
+	return d
+}
+
+// The verdicts on a plan for one problem.
+const (
+	optimal    = "optimal"
+	notOptimal = "not optimal"
+	invalid    = "invalid"
+	refused    = "refused"
+)
+
+func (row PlannedCase) verdict() string {
+	switch c := row.Certificate; {
+	case c == nil:
+		return refused
+	case !c.Valid:
+		return invalid
+	case c.Optimal:
+		return optimal
+	}
+	return notOptimal
+}
+
+// cells are the row as the table shows it. A dispatch that does not happen has no
+// conflict, and an invalid plan no floor to hold its pairs against.
+func (row PlannedCase) cells(columns int) []any {
+	cells := make([]any, columns)
+	cells[0], cells[1], cells[2], cells[columns-1] = row.Ranks, row.TokensPerRank, row.Name, row.verdict()
+	c := row.Certificate
+	if c == nil {
+		return cells
+	}
+	copy(cells[3:], []any{
+		c.Rank.MaxOverMean, c.Rank.FloorOverMean, c.Expert.MaxOverMean, c.Expert.FloorOverMean, c.ActiveExperts, c.ActiveExpertsIdeal,
+	})
+	if c.PairSource >= 0 {
+		if c.Valid {
+			cells[9] = c.Pair.Excess
+		}
+		cells[10] = c.ReceiverConflict
+	}
+	return cells
+}
+
+// fault says why a plan was refused, or what makes it invalid.
+func (row PlannedCase) fault() string {
+	c := row.Certificate
+	switch {
+	case c == nil:
+		return row.Refused
+	case c.Valid:
+		return ""
+	case c.Disagreements > 0:
+		return row.Name + " is invalid: it routes tokens that all ranks hold differently on different ranks"
+	case c.Duplicates > 0:
+		return row.Name + " is invalid: it gives tokens an expert twice"
+	}
+	return fmt.Sprintf("%s is invalid: tokens get experts of %d groups where the method allows %d, so the model's router would choose others and the loads shown would not come about",
+		row.Name, c.Groups, c.GroupsLimit)
+}

@@ -1,0 +1,28 @@
+package render
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/moebalance/moebalance/router/plan"
+)
+
+func TestPlansVerdicts(t *testing.T) {
+	for _, c := range []struct {
+		certificate *plan.Certificate
+		verdict     string
+		fault       string
+	}{
+		{&plan.Certificate{Valid: true, Optimal: true}, "optimal", ""},
+		{&plan.Certificate{Valid: true}, "not optimal", ""},
+		{&plan.Certificate{Duplicates: 1}, "invalid", "twice"},
+		{&plan.Certificate{Disagreements: 1}, "invalid", "differently"},
+		{&plan.Certificate{Groups: 8, GroupsLimit: 4}, "invalid", "8 groups where"},
+		{nil, "refused", "wants equal ranks"},
+	} {
+		row := PlannedCase{Name: "x", Certificate: c.certificate, Refused: "wants equal ranks"}
+		if row.verdict() != c.verdict || !strings.Contains(row.fault(), c.fault) || (c.fault == "") != (row.fault() == "") {
+			t.Errorf("%+v: %s, %q; want %s, something about %q", c.certificate, row.verdict(), row.fault(), c.verdict, c.fault)
+		}
+	}
+}
