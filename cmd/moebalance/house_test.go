@@ -21,6 +21,7 @@ var imports = map[string][]string{
 	"compare/bench/metrics": {"router", "router/quantity"},
 	"compare/counts":        {"logits/safetensors", "router", "router/chance", "router/quantity"},
 	"compare/nsys":          {"compare/nsys/rows", "router", "router/quantity"},
+	"compare/nsys/infer":    nil,
 	"compare/nsys/rows":     nil,
 	"compare/stats":         nil,
 	"logits":                {"logits/safetensors", "router", "router/plan"},

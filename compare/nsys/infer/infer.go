@@ -1,0 +1,303 @@
+// Package infer finds the steps and MoE layers of a rank whose recording has no
+// ranges, from the repetition of its kernels. It sees kernel names as numbers, in
+// order of launch, with the few of them marked that serve as anchors, and knows
+// nothing of files, times or GPUs.
+//
+// How it works. An expert block is a run of expert GEMMs with no attention,
+// collective or router kernel between them: one MoE layer of one step. The launches
+// between two blocks are a segment. Within a step, a segment leads from one MoE
+// layer to the next; between two steps it also holds the final norm, the LM head,
+// sampling, the embedding, and any dense layers before the first MoE layer, so that
+// it has more launches than every segment of the steps beside it. A period is a
+// distance L at which such longer segments recur; the steps it cuts out must
+// agree on which of their segments are alike. That agreement, rather than equality
+// of the segments themselves, is required because prefill and decode steps run
+// different kernels for the same work. Of several periods, the one wins whose
+// boundaries stand out most, because the two kinds of attention that some models
+// alternate also differ in length, but by less than a step boundary does.
+//
+// When it fails. All segments alike (a benchmark that loops over layers with
+// nothing between its steps, or CUDA graph replays without sampling), one MoE layer
+// per step, fewer than two boundaries in the recording, a number of blocks per step
+// that varies (microbatches that overlap, speculative steps of varying depth,
+// pipeline schedules), or forward and backward blocks in one stream. Then the
+// layers are unknown, never 1, and blocks are only numbered.
+package infer
+
+import "slices"
+
+// Anchor is what a kernel is known to be before any structure is.
+type Anchor uint8
+
+// The anchors.
+const (
+	None Anchor = iota
+	ExpertGEMM
+	Attention
+	Router
+	Collective
+	Backward // of a training step, in which blocks are not layers
+)
+
+// Launch is one kernel of a rank.
+type Launch struct {
+	Name   int32 // of the kernel, as a number
+	Anchor Anchor
+}
+
+// Block is one MoE layer of one step: the positions of its first and last expert
+// GEMM in the order of launch.
+type Block struct{ First, Last int }
+
+// Structure is what the repetition of launches shows. Block b belongs to MoE layer
+// (FirstLayer + b) mod Layers; dense layers are not counted.
+type Structure struct {
+	Blocks     []Block
+	Layers     int    // MoE layers per step, 0 where unknown
+	FirstLayer int    // the layer of the first block, above 0 where a recording begins within a step
+	Unknown    string // why Layers is 0
+	Irregular  int    // steps whose segments are alike in another pattern than those of most
+}
+
+// Place is the step and layer of a block, counted from 0; a step that the recording
+// begins within is step 0. Both are −1 where layers are unknown.
+func (s Structure) Place(block int) (step, layer int) {
+	if s.Layers == 0 {
+		return -1, -1
+	}
+	at := s.FirstLayer + block
+	return at / s.Layers, at % s.Layers
+}
+
+// Steps is the number of steps of which any block was recorded, 0 where unknown.
+func (s Structure) Steps() int {
+	if s.Layers == 0 || len(s.Blocks) == 0 {
+		return 0
+	}
+	last, _ := s.Place(len(s.Blocks) - 1)
+	return last + 1
+}
+
+// Complete reports whether all blocks of a step were recorded.
+func (s Structure) Complete(step int) bool {
+	return s.Layers > 0 && step*s.Layers >= s.FirstLayer && (step+1)*s.Layers <= s.FirstLayer+len(s.Blocks)
+}
+
+const (
+	mostLayers      = 256  // per step; the deepest published MoE models have 94
+	searched        = 4096 // blocks from the start in which periods are looked for; the winner must hold in all
+	fewestBoundary  = 2    // boundaries that make a period
+	mostExceptions  = 0.05 // the share of boundaries or steps that may break the rule
+	leastProminence = 1.05 // launches of a boundary over those of the longest segment beside it
+)
+
+// Find infers the structure of one rank's launches, given in the order in which its
+// threads launched them, or for replayed graphs in the order of graph launch and
+// start. It takes time in proportion to the launches.
+func Find(launches []Launch) Structure {
+	s := Structure{Blocks: blocksOf(launches)}
+	switch {
+	case len(s.Blocks) == 0:
+		s.Unknown = "no kernel is recognized as an expert GEMM"
+		return s
+	case slices.ContainsFunc(launches, func(l Launch) bool { return l.Anchor == Backward }):
+		s.Unknown = "forward and backward kernels are mixed, so expert blocks are not the layers of a step"
+		return s
+	}
+	best := period{}
+	segments := segmentsOf(launches, s.Blocks)
+	longest := longestSegment(segments)
+	if longest == shortestSegment(segments) {
+		s.Unknown = "every expert block is followed by the same kernels, so nothing marks where a step ends"
+		return s
+	}
+	head := segments[:min(searched, len(segments))]
+	for layers := 2; layers <= min(mostLayers, len(head)/2+1); layers++ {
+		inner := longestWithin(head, layers)
+		for first := range layers {
+			if p, ok := periodAt(head, inner, layers, first); ok && p.prominence > best.prominence {
+				best = p
+			}
+		}
+	}
+	if best.layers > 0 && len(head) < len(segments) {
+		best, _ = periodAt(segments, longestWithin(segments, best.layers), best.layers, best.first)
+	}
+	if best.layers == 0 {
+		s.Unknown = "the kernels between expert blocks do not repeat at a fixed distance"
+		return s
+	}
+	s.Layers, s.Irregular = best.layers, best.irregular
+	s.FirstLayer = (best.layers - best.first) % best.layers
+	return s
+}
+
+// blocksOf cuts the launches into runs of expert GEMMs.
+func blocksOf(launches []Launch) []Block {
+	var blocks []Block
+	inside := false
+	for i, l := range launches {
+		switch {
+		case l.Anchor == ExpertGEMM && inside:
+			blocks[len(blocks)-1].Last = i
+		case l.Anchor == ExpertGEMM:
+			blocks = append(blocks, Block{i, i})
+			inside = true
+		case l.Anchor != None:
+			inside = false
+		}
+	}
+	return blocks
+}
+
+// segment is what was launched between the block before and the one of its index.
+type segment struct {
+	symbol int32 // equal for equal sequences of names
+	length int   // launches
+}
+
+// segmentsOf returns one segment per block. The first, before all blocks, may
+// begin anywhere and is left zero.
+func segmentsOf(launches []Launch, blocks []Block) []segment {
+	segments := make([]segment, len(blocks))
+	symbols := map[string]int32{}
+	var key []byte
+	for i := 1; i < len(blocks); i++ {
+		between := launches[blocks[i-1].Last+1 : blocks[i].First]
+		key = key[:0]
+		for _, l := range between {
+			key = append(key, byte(l.Name), byte(l.Name>>8), byte(l.Name>>16), byte(l.Name>>24))
+		}
+		symbol, known := symbols[string(key)]
+		if !known {
+			symbol = int32(len(symbols))
+			symbols[string(key)] = symbol
+		}
+		segments[i] = segment{symbol, len(between)}
+	}
+	return segments
+}
+
+func longestSegment(segments []segment) int {
+	most := 0
+	for _, s := range segments[1:] {
+		most = max(most, s.length)
+	}
+	return most
+}
+
+func shortestSegment(segments []segment) int {
+	least := 0
+	for i, s := range segments[1:] {
+		if i == 0 || s.length < least {
+			least = s.length
+		}
+	}
+	return least
+}
+
+// longestWithin is, for every position i, the length of the longest of the
+// layers−1 segments after it: those within the step that begins with block i.
+func longestWithin(segments []segment, layers int) []int {
+	inner := make([]int, len(segments))
+	var window []int // positions of decreasing length
+	for i := len(segments) - 1; i >= 0; i-- {
+		for len(window) > 0 && window[0] > i+layers-1 {
+			window = window[1:]
+		}
+		if len(window) > 0 {
+			inner[i] = segments[window[0]].length
+		}
+		for len(window) > 0 && segments[window[len(window)-1]].length <= segments[i].length {
+			window = window[:len(window)-1]
+		}
+		window = append(window, i)
+	}
+	return inner
+}
+
+// period is a way to cut the blocks into steps: before block first and every
+// layers blocks after it.
+type period struct {
+	layers, first int
+	prominence    float64 // how much longer boundaries are than segments within steps, at the least
+	irregular     int
+}
+
+// periodAt tests one period.
+func periodAt(segments []segment, inner []int, layers, first int) (period, bool) {
+	var ratios []float64
+	for b := first; b < len(segments); b += layers {
+		if b == 0 {
+			continue // the recording begins here, with or without what precedes a step
+		}
+		within := inner[b]
+		if before := b - layers; before >= 0 {
+			within = max(within, inner[before])
+		} else { // the step that the recording begins within
+			for _, s := range segments[1:b] {
+				within = max(within, s.length)
+			}
+		}
+		if within > 0 {
+			ratios = append(ratios, float64(segments[b].length)/float64(within))
+		} else {
+			ratios = append(ratios, float64(segments[b].length+1))
+		}
+	}
+	if len(ratios) < fewestBoundary {
+		return period{}, false
+	}
+	slices.Sort(ratios)
+	prominence := ratios[int(mostExceptions*float64(len(ratios)))]
+	if prominence < leastProminence {
+		return period{}, false
+	}
+	odd, steps := irregular(segments, layers, first)
+	if float64(odd) > mostExceptions*float64(steps) || !recurring(segments, layers, first) {
+		return period{}, false
+	}
+	return period{layers, first, prominence, odd}, true
+}
+
+// recurring reports whether the segments within steps are ones that occur again:
+// kernels that never repeat show no structure, wherever the long ones stand.
+func recurring(segments []segment, layers, first int) bool {
+	times := map[int32]int{}
+	for i, s := range segments {
+		if i%layers != first%layers && i > 0 {
+			times[s.symbol]++
+		}
+	}
+	once, all := 0, 0
+	for _, n := range times {
+		all += n
+		if n == 1 {
+			once++
+		}
+	}
+	return float64(once) <= mostExceptions*float64(all)
+}
+
+// irregular counts the complete steps whose segments are not alike in the pattern
+// of most steps.
+func irregular(segments []segment, layers, first int) (odd, steps int) {
+	patterns := map[string]int{}
+	most := 0
+	key := make([]byte, layers-1)
+	for b := first; b+layers <= len(segments); b += layers {
+		seen := map[int32]byte{}
+		for i, s := range segments[b+1 : b+layers] {
+			n, known := seen[s.symbol]
+			if !known {
+				n = byte(len(seen))
+				seen[s.symbol] = n
+			}
+			key[i] = n
+		}
+		patterns[string(key)]++
+		most = max(most, patterns[string(key)])
+		steps++
+	}
+	return steps - most, steps
+}
