@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/bench"
+	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 )
 
@@ -22,7 +23,7 @@ func Recorded(c *bench.Campaign, confidence float64, traces bench.TraceProof) Ca
 		}
 	}
 	return Campaign{
-		Command: bench.Quote(c.Spec.Command.Normal), Metric: r.metric, Seed: c.Spec.Design.Seed, Launches: launches,
+		Command: launch.Quote(c.Spec.Command.Normal), Metric: r.metric, Seed: c.Spec.Design.Seed, Launches: launches,
 		Criteria: Criteria{Threshold: c.Spec.Threshold, Confidence: confidence, Tolerance: c.Spec.WorkTolerance},
 		Proof:    e.Proofs, Compared: e.Compared, Differences: e.Differences, Checks: e.Checks,
 	}

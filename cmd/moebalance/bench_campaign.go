@@ -12,6 +12,7 @@ import (
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/compare"
 	"github.com/moebalance/moebalance/compare/bench"
+	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/router"
 )
@@ -77,10 +78,10 @@ func thisHost() bench.Host {
 	executable, _ := os.Executable() // without it, a command named moebalance must be on the path
 	h := bench.Host{
 		Environ: os.Environ(), Executable: executable,
-		Now: time.Now, Sleep: sleep, Patience: bench.DefaultPatience, Counts: countedLoads,
+		Now: time.Now, Sleep: sleep, Grace: launch.DefaultGrace, Counts: countedLoads,
 	}
 	if smi, err := exec.LookPath("nvidia-smi"); err == nil {
-		h.GPUs = func(ctx context.Context) ([]bench.GPU, error) { return bench.NvidiaSMI(ctx, smi) }
+		h.GPUs = func(ctx context.Context) ([]launch.GPU, error) { return launch.NvidiaSMI(ctx, smi) }
 	}
 	return h
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/compare"
 	"github.com/moebalance/moebalance/compare/bench"
+	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 )
 
@@ -154,7 +155,7 @@ func (o *benchOptions) complete(words []string) (note string, err error) {
 		if line.text == "" {
 			continue
 		}
-		if *line.into, err = bench.Words(line.text); err != nil {
+		if *line.into, err = launch.Words(line.text); err != nil {
 			return "", usagef("--%s: %w", line.flag, err)
 		}
 	}
@@ -187,7 +188,7 @@ func (o *benchOptions) addProfile() (note string, err error) {
 	if !o.profile {
 		return "", nil
 	}
-	profile := bench.Profile{Windows: o.windows, GraphTrace: "node", Rank: -1}
+	profile := launch.Profile{Windows: o.windows, GraphTrace: "node", Rank: -1}
 	if err := profile.Check(); err != nil {
 		return "", withCode(exitUsage, fmt.Errorf("bench: --profile-iterations: %w", err))
 	}

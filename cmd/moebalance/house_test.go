@@ -13,11 +13,12 @@ const module = "github.com/moebalance/moebalance/"
 // imports stands below it.
 var imports = map[string][]string{
 	"cmd/internal/output":   nil,
-	"cmd/internal/render":   {"cmd/internal/output", "compare", "compare/bench", "compare/bench/metrics", "compare/counts", "compare/nsys", "logits", "router", "router/plan", "router/quantity"},
+	"cmd/internal/render":   {"cmd/internal/output", "compare", "compare/bench", "compare/bench/launch", "compare/bench/metrics", "compare/counts", "compare/nsys", "logits", "router", "router/plan", "router/quantity"},
 	"cmd/internal/workload": {"logits/safetensors", "router"},
-	"cmd/moebalance":        {"cmd/internal/output", "cmd/internal/render", "cmd/internal/workload", "compare", "compare/bench", "compare/bench/metrics", "compare/counts", "compare/nsys", "logits", "logits/safetensors", "plots", "plots/page", "router", "router/plan", "router/quantity", "testdata"},
-	"compare":               {"compare/bench", "compare/bench/metrics", "compare/nsys", "compare/stats", "router", "router/quantity"},
-	"compare/bench":         {"compare/bench/metrics", "router", "router/quantity"},
+	"cmd/moebalance":        {"cmd/internal/output", "cmd/internal/render", "cmd/internal/workload", "compare", "compare/bench", "compare/bench/launch", "compare/bench/metrics", "compare/counts", "compare/nsys", "logits", "logits/safetensors", "plots", "plots/page", "router", "router/plan", "router/quantity", "testdata"},
+	"compare":               {"compare/bench", "compare/bench/launch", "compare/bench/metrics", "compare/nsys", "compare/stats", "router", "router/quantity"},
+	"compare/bench":         {"compare/bench/launch", "compare/bench/metrics", "router", "router/quantity"},
+	"compare/bench/launch":  {"router"},
 	"compare/bench/metrics": {"router", "router/quantity"},
 	"compare/counts":        {"logits/safetensors", "router", "router/chance", "router/quantity"},
 	"compare/nsys":          {"compare/nsys/rows", "router", "router/quantity"},

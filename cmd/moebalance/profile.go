@@ -15,10 +15,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/moebalance/moebalance/compare/bench"
+	"github.com/moebalance/moebalance/compare/bench/launch"
 )
 
 type profileOptions struct {
-	bench.Profile
+	launch.Profile
 	folder    string
 	perfect   bool
 	treatment string
@@ -51,7 +52,7 @@ down; graph leaves durations alone and hides what is inside.`,
 	}
 	f := c.Flags()
 	f.StringVar(&o.Windows, "iterations", "", "record these iterations only, `A-B[,C-D…]`, each window in reports of its own")
-	f.StringVar(&o.Legacy, "iterations-variable", "", "pass them in this older `NAME`: "+strings.Join(bench.Legacies, " or "))
+	f.StringVar(&o.WindowsVariable, "iterations-variable", "", "pass them in this older `NAME`: "+strings.Join(launch.LegacyWindowsVariables, " or "))
 	f.StringVar(&o.GraphTrace, "cuda-graph-trace", "node", "node or graph")
 	f.BoolVar(&o.PythonGIL, "python-gil", false, "also record who holds Python's interpreter lock")
 	f.BoolVar(&o.GPUMetrics, "gpu-metrics", false, "also sample the GPUs' counters, on the first rank of each machine; the driver must allow it")
@@ -72,7 +73,7 @@ func (o *profileOptions) run(c *cobra.Command, words []string) error {
 	if o.Rank < -1 {
 		return usagef("profile: --rank %d: want a rank, or -1 for all", o.Rank)
 	}
-	if err := bench.CheckPlace(words); err != nil {
+	if err := launch.CheckProfilable(words); err != nil {
 		return withCode(exitUsage, fmt.Errorf("profile: %w", err))
 	}
 	treatment, err := bench.ParseTreatment(o.treatment)
@@ -102,9 +103,9 @@ func (o *profileOptions) run(c *cobra.Command, words []string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return fmt.Errorf("profile: %w", err)
 	}
-	wrapped := o.Wrap(words, folder, bench.LauncherVersion(words[0]))
+	wrapped := o.Wrap(words, folder, launch.LauncherVersion(words[0]))
 	cmd := exec.CommandContext(c.Context(), wrapped[0], wrapped[1:]...)
-	cmd.Env = o.Environ(os.Environ())
+	cmd.Env = launch.Environ(os.Environ(), o.Variables())
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.InOrStdin(), c.OutOrStdout(), c.ErrOrStderr()
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // nsys then still writes its report
 	cmd.WaitDelay = 5 * time.Minute

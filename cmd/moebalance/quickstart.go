@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/moebalance/moebalance/compare/bench"
+	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/plots/page"
 	"github.com/moebalance/moebalance/testdata"
 )
@@ -58,7 +58,7 @@ func quickstart(ctx context.Context, dir string, steps []tourStep, stdout, stder
 	var found strings.Builder
 	for _, s := range steps {
 		args := s.in(dir)
-		fmt.Fprintf(stderr, "$ moebalance %s\n", bench.Quote(args))
+		fmt.Fprintf(stderr, "$ moebalance %s\n", launch.Quote(args))
 		if code := run(ctx, args, strings.NewReader(""), io.Discard, stderr); code != exitDone {
 			return withCode(code, fmt.Errorf("quickstart stopped: the command above ended with exit code %d; what was made so far is in %s", code, dir))
 		}

@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/moebalance/moebalance/compare/bench/launch"
 )
 
 // The test binary plays the benchmark command, too: with childVariable set it
@@ -172,8 +174,8 @@ func testHost(mode string) Host {
 		"GORACE=atexit_sleep_ms=0"} // else each child of a test binary with the race detector waits a second before it ends
 	return Host{
 		Environ: env, Now: time.Now,
-		Sleep:    func(context.Context, time.Duration) error { return nil },
-		Patience: Patience{Interrupt: 50 * time.Millisecond, Terminate: 50 * time.Millisecond},
+		Sleep: func(context.Context, time.Duration) error { return nil },
+		Grace: launch.Grace{Interrupt: 50 * time.Millisecond, Terminate: 50 * time.Millisecond},
 	}
 }
 

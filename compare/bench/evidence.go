@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
@@ -89,17 +90,17 @@ func setTo(value string, set bool) string {
 func (c *Campaign) arguments(normal, perfect Attempt) (Difference, bool) {
 	a, b := c.Spec.Command.Of(Normal), c.Spec.Command.Of(Perfect)
 	if !slices.Equal(a, b) {
-		return Difference{"argument", "command", Quote(a), Quote(b), true}, true
+		return Difference{"argument", "command", launch.Quote(a), launch.Quote(b), true}, true
 	}
 	words := slices.Concat(c.Spec.Command.Server, a)
 	if slices.ContainsFunc(words, func(w string) bool { return strings.Contains(w, "{arm}") }) {
-		return Difference{"argument", "{arm}", Quote(normal.Arguments), Quote(perfect.Arguments), true}, true
+		return Difference{"argument", "{arm}", launch.Quote(normal.Arguments), launch.Quote(perfect.Arguments), true}, true
 	}
 	return Difference{}, false
 }
 
 // identities names GPUs by what must not change.
-func identities(gpus []GPU) string {
+func identities(gpus []launch.GPU) string {
 	var ids []string
 	for _, g := range gpus {
 		ids = append(ids, g.UUID+" "+g.Driver)

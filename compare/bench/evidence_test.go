@@ -5,11 +5,11 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/router"
 )
@@ -201,7 +201,7 @@ func TestProveByLine(t *testing.T) {
 		"1: Precomputing perfect router logits for 22 common batch sizes (ep_rank=1)...\n" +
 		strings.Repeat("y", 200<<10) + "\n" + // longer than the reader's buffer
 		"Precomputing perfect router logits for 22 common batch sizes (ep_rank=0)...\r\n"
-	if err := os.WriteFile(filepath.Join(folder, stderrName), []byte(log), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(folder, launch.Stderr), []byte(log), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	const newer = "Precomputing perfect router logits for 22 common batch sizes (ep_rank="
@@ -212,7 +212,7 @@ func TestProveByLine(t *testing.T) {
 	if len(found) != 2 || found[0] != (Found{0, 1, newer + "0)"}) || found[1] != (Found{1, 1, newer + "1)"}) {
 		t.Fatalf("found %+v, want ranks 0 and 1 once", found)
 	}
-	if err := os.WriteFile(filepath.Join(folder, stdoutName), []byte("Precomputing perfect router logits for 22 common batch sizes...\nit has no newline: Precomputing perfect router logits for 3 common batch sizes"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(folder, launch.Stdout), []byte("Precomputing perfect router logits for 22 common batch sizes...\nit has no newline: Precomputing perfect router logits for 3 common batch sizes"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if found, err = findLines(trtllm.Line, folder); err != nil || len(found) != 3 || found[0] != (Found{AllRanks, 2, "Precomputing perfect router logits for 22 common batch sizes"}) {
@@ -338,41 +338,6 @@ func TestProofOverLaunches(t *testing.T) {
 	}
 }
 
-func TestGPUs(t *testing.T) {
-	gpus, err := parseGPUs("0, GPU-aa, NVIDIA H200, 580.159.04, 1980, 3201, 41, 120.55\n" +
-		"1, GPU-bb, NVIDIA H200, 580.159.04, [N/A], 3201, [Not Supported], 76.00\n")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if g := gpus[0]; len(gpus) != 2 || g.UUID != "GPU-aa" || g.Name != "NVIDIA H200" || g.ClockMHz != 1980 || g.TemperatureC != 41 || g.PowerW != 120.55 {
-		t.Errorf("read %+v", gpus)
-	}
-	if gpus[1].ClockMHz.Defined() || gpus[1].TemperatureC.Defined() {
-		t.Errorf("what the driver does not know became %+v", gpus[1])
-	}
-	if err := parseGPUProcesses("GPU-bb, 77, /usr/bin/python3\nGPU-aa, [Not Found], x\nGPU-zz, 5, y\n", gpus); err != nil {
-		t.Fatal(err)
-	}
-	if len(gpus[0].Processes) != 0 || len(gpus[1].Processes) != 1 || gpus[1].Processes[0] != (GPUProcess{77, "/usr/bin/python3", false}) {
-		t.Errorf("processes %+v", gpus)
-	}
-	for _, text := range []string{"No devices were found", "x, GPU, n, d, 1, 2, 3, 4"} {
-		if _, err := parseGPUs(text); err == nil {
-			t.Errorf("%q passed", text)
-		}
-	}
-}
-
-func FuzzParseGPUs(f *testing.F) {
-	f.Add("0, GPU-aa, NVIDIA H200, 580.159.04, 1980, 3201, 41, 120.55\n", "GPU-aa, 1, x\n")
-	f.Fuzz(func(t *testing.T, cards, processes string) {
-		gpus, err := parseGPUs(cards)
-		if err == nil {
-			_ = parseGPUProcesses(processes, gpus)
-		}
-	})
-}
-
 // A program that answers like nvidia-smi, with a stranger on the GPU: it is
 // seen, and our own processes are told from it.
 func TestGPUsBesideLaunches(t *testing.T) {
@@ -383,7 +348,7 @@ func TestGPUsBesideLaunches(t *testing.T) {
 	}
 	c := create(t, testSpec(t, 1))
 	h := testHost("report")
-	h.GPUs = func(ctx context.Context) ([]GPU, error) { return NvidiaSMI(ctx, smi) }
+	h.GPUs = func(ctx context.Context) ([]launch.GPU, error) { return launch.NvidiaSMI(ctx, smi) }
 	if err := c.Run(context.Background(), h); err != nil {
 		t.Fatal(err)
 	}
@@ -402,7 +367,7 @@ func TestGPUsBesideLaunches(t *testing.T) {
 	}
 
 	warm := func(mhz, celsius float64) Attempt {
-		return Attempt{DurationNS: int64(time.Minute), GPUs: []GPU{{UUID: "a", ClockMHz: router.Number(mhz), TemperatureC: router.Number(celsius)}}}
+		return Attempt{DurationNS: int64(time.Minute), GPUs: []launch.GPU{{UUID: "a", ClockMHz: router.Number(mhz), TemperatureC: router.Number(celsius)}}}
 	}
 	// 1900 against 1800 MHz is 5.3 %, 50 against 56 °C is 6: both are warned of.
 	checks, ok := campaignOf(Spec{}, []Attempt{warm(1900, 50)}, []Attempt{warm(1800, 56)}).checkGPUs()
@@ -489,12 +454,5 @@ func TestOtherLoad(t *testing.T) {
 		if got := campaignOf(Spec{}, []Attempt{c.a}, []Attempt{c.a}).checkOthers(); got.Status != c.want {
 			t.Errorf("%s: %+v, want %s", name, got, c.want)
 		}
-	}
-	now := time.Now()
-	clock := func() time.Time { now = now.Add(time.Second); return now }
-	// Between two looks a second apart on this clock, we claim to have used far
-	// more than there was: nothing is left for others.
-	if v := watchCPU(clock)(time.Hour); runtime.GOOS == "linux" && v != 0 {
-		t.Errorf("others used %v cores, want 0", v)
 	}
 }

@@ -6,8 +6,11 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // Drift between the arms beyond which the GPUs' state is worth a warning.
@@ -26,7 +29,7 @@ func (c *Campaign) checkGPUs() ([]Check, bool) {
 		for _, a := range c.counted(arm) {
 			for _, g := range a.GPUs {
 				seen = true
-				if a.DurationNS >= int64(gpuInterval) { // else the only look was at an idle GPU
+				if a.DurationNS >= int64(launch.GPUInterval) { // else the only look was at an idle GPU
 					clock[i].add(g.ClockMHz)
 				}
 				heat[i].add(g.TemperatureC)
@@ -79,3 +82,33 @@ func (m *mean) add(v router.Number) {
 
 // value is NaN of no numbers.
 func (m mean) value() float64 { return m.sum / float64(m.n) }
+
+// othersTolerance is the share of a machine's cores beyond which the work of
+// others during a launch is worth a warning.
+const othersTolerance = 0.1
+
+// checkOthers warns when other processes kept the processors busy during a
+// counted launch, by the cores of the machine that launched it. Launches of less
+// than half a second are too short for the system's ticks and are left out.
+func (c *Campaign) checkOthers() Check {
+	const name = "other_load"
+	var worst Attempt
+	share, at := router.Undefined(), 0
+	for _, l := range c.Launches {
+		a, ok := l.Done()
+		if !ok || l.Kind != Timed || !a.OthersCPU.Defined() || a.Cores == 0 || a.DurationNS < int64(time.Second/2) {
+			continue
+		}
+		if of := a.OthersCPU / router.Number(a.Cores); !(of <= share) {
+			worst, share, at = a, of, l.Position
+		}
+	}
+	if !share.Defined() {
+		return Check{name, Unknown, "what else the processors did was not recorded, or the launches were too short"}
+	}
+	text := fmt.Sprintf("other processes kept at most %.1f of %s busy, in launch %d", worst.OthersCPU, quantity.Count(worst.Cores, "core"), at)
+	if share > othersTolerance {
+		return Check{name, Warn, text + ": let the machine do nothing else"}
+	}
+	return Check{name, Pass, text}
+}

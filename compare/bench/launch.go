@@ -9,21 +9,15 @@ import (
 	"runtime"
 	"slices"
 
+	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/router"
 )
 
 // launchesFolder holds one folder per attempt, below the campaign folder.
 const launchesFolder = "launches"
 
-// The files of an attempt's folder. What the command writes for itself goes to
-// the folder "out" beside them.
-const (
-	stdoutName       = "stdout.log"
-	stderrName       = "stderr.log"
-	serverStdoutName = "server-stdout.log"
-	serverStderrName = "server-stderr.log"
-	outName          = "out"
-)
+// outName is the folder in an attempt's folder for what the command writes itself.
+const outName = "out"
 
 // launch finishes one place of the order, with as many attempts as the spec
 // allows in this session.
@@ -58,7 +52,7 @@ func (r *runner) attempt(ctx context.Context, l *Launch) (Attempt, error) {
 		Number: number, Session: r.session, State: Running, ExitCode: -1, OthersCPU: router.Undefined(), Cores: runtime.NumCPU(),
 		Folder: filepath.Join(launchesFolder, fmt.Sprintf("%05d-%s-%d", l.Position, l.Arm, number)),
 	}
-	s, err := r.prepare(*l, &a)
+	job, err := r.prepare(*l, &a)
 	if err != nil {
 		return a, err
 	}
@@ -70,14 +64,16 @@ func (r *runner) attempt(ctx context.Context, l *Launch) (Attempt, error) {
 	}
 	r.report(Event{Stage: Starting, Launch: *l, Attempt: *last})
 
-	gpus, others, began := r.watchGPUs(ctx), watchCPU(r.host.Now), r.host.Now()
-	code, runErr := s.run(ctx)
-	last.DurationNS, last.OthersCPU = int64(r.host.Now().Sub(began)), others(s.cpu)
-	last.ExitCode, last.Warnings = code, s.warnings
-	if s.leftBehind && ctx.Err() == nil {
+	gpus, others, began := launch.WatchGPUs(ctx, r.host.GPUs, r.marker()), launch.WatchCPU(r.host.Now), r.host.Now()
+	outcome, runErr := job.Run(ctx)
+	last.DurationNS, last.OthersCPU, last.ExitCode = int64(r.host.Now().Sub(began)), others(outcome.CPU), outcome.ExitCode
+	if outcome.LeftBehind && ctx.Err() == nil {
 		last.Warnings = append(last.Warnings, leftBehind)
 	}
-	last.GPUs = gpus(&last.Warnings)
+	var failed error
+	if last.GPUs, failed = gpus(); failed != nil {
+		last.Warnings = append(last.Warnings, failed.Error())
+	}
 	if runErr == nil {
 		last.State = Ran
 		if err := r.save(*l, *last); err != nil {
@@ -103,45 +99,56 @@ const leftBehind = "the command left processes behind; they were ended"
 
 // prepare fills in what an attempt is about to do: its folder, words and
 // environment. Nothing has been started yet.
-func (r *runner) prepare(l Launch, a *Attempt) (*starter, error) {
+func (r *runner) prepare(l Launch, a *Attempt) (job launch.Job, err error) {
 	folder, err := filepath.Abs(filepath.Join(r.Folder, a.Folder))
 	if err != nil {
-		return nil, err
+		return job, err
 	}
 	out := filepath.Join(folder, outName)
 	if err := os.RemoveAll(folder); err != nil { // of an attempt that was never written down
-		return nil, err
+		return job, err
 	}
 	if err := os.MkdirAll(out, 0o755); err != nil {
-		return nil, err
+		return job, err
 	}
 	if a.Files, err = r.hashes.files(r.Spec.Folder, r.Spec.Same); err != nil {
-		return nil, fmt.Errorf("a file that must stay the same: %w", err)
+		return job, fmt.Errorf("a file that must stay the same: %w", err)
 	}
 	env := r.Spec.Treatment.Environ(r.host.Environ, l.Arm)
 	a.Environment = recordEnvironment(env, r.Spec.Treatment)
-	s := &starter{host: r.host, dir: r.Spec.Folder, env: append(env, r.markers(l)...), mark: r.marker(), folder: folder, timeout: r.Spec.Timeout}
-	s.ending = func() {
-		r.report(Event{Stage: Cleaning, Launch: l, Attempt: *a, Text: fmt.Sprintf("ending the command of launch %d and all that it started", l.Position)})
+	cmd, p := r.Spec.Command, place{l, out}
+	job = launch.Job{
+		Command: p.fill(cmd.Of(l.Arm)), Server: p.fill(cmd.Server), Dir: r.Spec.Folder,
+		Env: append(env, r.marker().Environ(l.Position)...), Marker: r.marker(), Folder: folder, Own: r.host.Executable,
+		Ready: p.fill([]string{cmd.Ready})[0], ReadyTimeout: cmd.ReadyTimeout, Timeout: r.Spec.Timeout, Grace: r.host.Grace,
+		Ending: func() {
+			r.report(Event{Stage: Cleaning, Launch: l, Attempt: *a, Text: fmt.Sprintf("ending the command of launch %d and everything it started", l.Position)})
+		},
 	}
-	p := place{l, out}
-	cmd := r.Spec.Command
-	s.ready, s.readyTimeout = p.fill([]string{cmd.Ready})[0], cmd.ReadyTimeout
-	engine := p.fill(cmd.engine(l.Arm))
-	version := r.version(engine[0])
-	engine, warning := carry(engine, r.Spec.Treatment, l.Arm, version)
-	if warning != "" {
-		s.warnings = append(s.warnings, warning)
+	engine := &job.Command
+	if len(job.Server) > 0 {
+		engine = &job.Server
+	}
+	version := r.version((*engine)[0])
+	var warning string
+	if *engine, warning = launch.PassOn(*engine, r.Spec.Treatment.variables(l.Arm, r.Spec.Treatment.Off), version); warning != "" {
+		a.Warnings = append(a.Warnings, warning)
 	}
 	if l.Kind == Profiled {
-		engine = r.Spec.Profile.Wrap(engine, out, version)
-		s.env = r.Spec.Profile.Environ(s.env)
+		*engine = r.Spec.Profile.Wrap(*engine, out, version)
+		job.Env = launch.Environ(job.Env, r.Spec.Profile.Variables())
 	}
-	engine = slices.DeleteFunc(engine, func(w string) bool { return w == Mark }) // of launches without a profiler
-	s.words = engine
-	if len(cmd.Server) > 0 {
-		s.server, s.words = engine, p.fill(cmd.Of(l.Arm))
+	*engine = slices.DeleteFunc(*engine, func(w string) bool { return w == launch.ProfilerHere }) // of launches without a profiler
+	a.Arguments = slices.Concat(job.Server, job.Command)
+	return job, nil
+}
+
+// version is that of a launcher, asked once in a session.
+func (r *runner) version(name string) string {
+	text, known := r.versions[name]
+	if !known {
+		text = launch.LauncherVersion(name)
+		r.versions[name] = text
 	}
-	a.Arguments = append(append([]string{}, s.server...), s.words...)
-	return s, nil
+	return text
 }

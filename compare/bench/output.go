@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 )
 
@@ -64,11 +65,11 @@ func (r *runner) parse(l Launch, folder string) (metrics.Result, error) {
 	if r.Spec.Output != "" {
 		return r.parseFile(r.fill(l, folder, r.Spec.Output))
 	}
-	result, err := r.parseFile(filepath.Join(folder, stdoutName))
+	result, err := r.parseFile(filepath.Join(folder, launch.Stdout))
 	if err == nil {
 		return result, nil
 	}
-	if other, otherErr := r.parseFile(filepath.Join(folder, stderrName)); otherErr == nil {
+	if other, otherErr := r.parseFile(filepath.Join(folder, launch.Stderr)); otherErr == nil {
 		return other, nil
 	}
 	if errors.Is(err, errEmpty) {

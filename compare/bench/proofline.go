@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/moebalance/moebalance/compare/bench/launch"
 )
 
 // proveByLine judges a launch by the lines its ranks printed. Their absence
@@ -54,7 +56,7 @@ func findLines(pattern, folder string) ([]Found, error) {
 		return nil, fmt.Errorf("proof line: %w", err)
 	}
 	seen := make(map[int]Found)
-	for _, name := range []string{stdoutName, stderrName, serverStdoutName, serverStderrName} {
+	for _, name := range launch.Logs {
 		if err := countLines(filepath.Join(folder, name), line, seen); err != nil {
 			return nil, err
 		}

@@ -3,6 +3,7 @@ package bench
 import (
 	"time"
 
+	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/router"
 )
@@ -82,7 +83,7 @@ type Attempt struct {
 	Arguments   []string          `json:"arguments"`
 	Environment map[string]string `json:"environment"` // allow-listed names, secrets redacted
 	Files       []File            `json:"files,omitempty"`
-	GPUs        []GPU             `json:"gpus,omitempty"`
+	GPUs        []launch.GPU      `json:"gpus,omitempty"`
 	LinesFound  []Found           `json:"lines_found,omitempty"` // matches of the treatment's proof line, where it is the best evidence
 	Counted     *Counted          `json:"counted,omitempty"`     // loads the launch recorded in files of its own
 	// OthersCPU is how many cores other processes kept busy during the launch, on

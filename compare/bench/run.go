@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"time"
 
+	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -16,13 +14,13 @@ import (
 // Host is the machine that a campaign runs on, handed in by the caller.
 type Host struct {
 	Environ    []string // of the commands, before the treatment
-	Executable string   // started where a command's first word is "moebalance" and no such program is on the path
+	Executable string   // started for launch.OwnName where no such program is on the path
 
 	Now   func() time.Time
 	Sleep func(context.Context, time.Duration) error
 	// GPUs is asked at the start of every launch, beside it; nil records none.
-	GPUs     func(context.Context) ([]GPU, error)
-	Patience Patience
+	GPUs  func(context.Context) ([]launch.GPU, error)
+	Grace launch.Grace
 	// Counts reads the expert loads that a launch recorded at a path; needed if
 	// the spec names one.
 	Counts func(path string) (Counted, error)
@@ -75,8 +73,6 @@ func (e *LaunchError) Error() string {
 
 func (e *LaunchError) Unwrap() error { return e.Err }
 
-var errNotFound = errors.New("command not found")
-
 // Resolve finds the program of every command of the spec, so that a name that
 // is mistyped is found before a campaign exists.
 func (h Host) Resolve(s Spec) error {
@@ -84,32 +80,11 @@ func (h Host) Resolve(s Spec) error {
 		if len(words) == 0 {
 			continue
 		}
-		if _, err := h.program(words[0], s.Folder); err != nil {
+		if _, err := launch.FindProgram(words[0], s.Folder, h.Executable); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// ownName is this program's name: it can always be started.
-const ownName = "moebalance"
-
-// program is the path of the program that a command of the folder names.
-func (h Host) program(name, folder string) (string, error) {
-	if strings.ContainsRune(name, filepath.Separator) && !filepath.IsAbs(name) {
-		name = filepath.Join(folder, name)
-		if !filepath.IsAbs(name) {
-			name = "." + string(filepath.Separator) + name // Join drops a leading ./
-		}
-	}
-	path, err := exec.LookPath(name)
-	switch {
-	case err == nil:
-		return filepath.Abs(path)
-	case name == ownName && h.Executable != "":
-		return h.Executable, nil
-	}
-	return "", fmt.Errorf("%w: %q is neither a program on the path nor an executable file: check the spelling, or give its whole path", errNotFound, name)
 }
 
 // Run works the campaign off from where it stands until every launch is done, a
@@ -190,7 +165,7 @@ func (r *runner) recover() error {
 		switch last.State {
 		case Running:
 			r.report(Event{Stage: Cleaning, Launch: *l, Attempt: *last, Text: "ending what an earlier run left behind"})
-			ended := endMarked(r.marker(), r.host.Patience)
+			ended := r.marker().End(r.host.Grace)
 			last.State, last.ExitCode = Interrupted, -1
 			last.Error = fmt.Sprintf("the bench process ended before the command did (%s of it still running)", quantity.Count(ended, "process"))
 			if err := r.save(*l, *last); err != nil {
@@ -205,20 +180,8 @@ func (r *runner) recover() error {
 	return nil
 }
 
-// marker is the beginning of the environment entry that the campaign's
-// processes carry.
-func (r *runner) marker() string { return markerName + "=" + r.ID + "/" }
-
-// markerName is the variable that tells the processes of a campaign.
-const markerName = "MOEBALANCE_LAUNCH"
-
-// markers are the entries that mark the processes of a launch. The second keeps
-// the first readable: vLLM and SGLang rename their processes with setproctitle,
-// which otherwise overwrites the environment that others see
-// (py-setproctitle, README, "Environment variables").
-func (r *runner) markers(l Launch) []string {
-	return []string{fmt.Sprintf("%s%d", r.marker(), l.Position), "SPT_NOENV=1"}
-}
+// marker is what the campaign's processes carry.
+func (r *runner) marker() launch.Marker { return launch.NewMarker(r.ID) }
 
 // accept asks, after the first pair and before the second, whether to go on.
 func (r *runner) accept() error {

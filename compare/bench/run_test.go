@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/moebalance/moebalance/compare/bench/launch"
 )
 
 // The recorded campaign of 12 launches on 4 H200s, replayed: the values come
@@ -70,7 +73,7 @@ func TestReplayedCampaign(t *testing.T) {
 
 func TestFailures(t *testing.T) {
 	for mode, want := range map[string]string{
-		"fail":    `exit code 3; the last it said was "CUDA out of memory"`,
+		"fail":    `exit code 3; its last line was "CUDA out of memory"`,
 		"silent":  "printed nothing on stdout",
 		"chatter": "no benchmark result found",
 		"nan":     "token_throughput is not a number",
@@ -156,7 +159,7 @@ func TestTimeLimitEndsTheWholeGroup(t *testing.T) {
 	if took := time.Since(began); took > 20*time.Second {
 		t.Errorf("took %v", took)
 	}
-	text, err := os.ReadFile(filepath.Join(c.Folder, c.Launches[0].Attempts[0].Folder, stdoutName))
+	text, err := os.ReadFile(filepath.Join(c.Folder, c.Launches[0].Attempts[0].Folder, launch.Stdout))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,29 +221,6 @@ func TestDaemonsAreEnded(t *testing.T) {
 				t.Errorf("warnings %q, want %q", w, leftBehind)
 			}
 		})
-	}
-}
-
-// A process that starts itself over and over is for a good part of its time without
-// the environment by which it is known.
-func TestRestlessDaemonIsEnded(t *testing.T) {
-	needsProc(t)
-	for range 5 {
-		const mark = "MOEBALANCE_TEST_RESTLESS=1"
-		cmd := exec.Command("sh", "-c", `trap "" INT; exec sh -c "$0" "$0"`, `exec sh -c "$0" "$0"`)
-		cmd.Env = append(os.Environ(), mark)
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		go func() { _ = cmd.Wait() }()
-		ended := 0
-		for until := time.Now().Add(5 * time.Second); ended == 0 && time.Now().Before(until); {
-			ended = endMarked(mark, Patience{Interrupt: 50 * time.Millisecond, Terminate: 50 * time.Millisecond})
-		}
-		if pid := cmd.Process.Pid; ended == 0 || alive(pid) {
-			_ = cmd.Process.Kill() // the test has failed already
-			t.Fatalf("ended %d processes, and process %d runs: %v", ended, pid, alive(pid))
-		}
 	}
 }
 
@@ -421,7 +401,8 @@ func TestServerAndClient(t *testing.T) {
 			t.Errorf("%+v: the server of this arm did not get the treatment", p)
 		}
 	}
-	if answers(context.Background(), spec.Command.Ready) {
+	if resp, err := http.Get(spec.Command.Ready); err == nil {
+		resp.Body.Close()
 		t.Error("the server still answers")
 	}
 
@@ -475,7 +456,7 @@ func TestProcessesAreMarked(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, l := range c.Launches {
-		text, err := os.ReadFile(filepath.Join(c.Folder, l.Attempts[0].Folder, stdoutName))
+		text, err := os.ReadFile(filepath.Join(c.Folder, l.Attempts[0].Folder, launch.Stdout))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -553,25 +534,43 @@ func TestAcceptStopsAfterTheFirstPair(t *testing.T) {
 	}
 }
 
+// A profiled pair comes last, is never a result, and its exports are found.
+func TestProfiledPair(t *testing.T) {
+	nsys := filepath.Join(t.TempDir(), "nsys")
+	script := "#!/bin/sh\nwhile [ \"$1\" != -o ]; do shift; done\ntouch \"$2.sqlite\"\nshift 2\nexec \"$@\"\n"
+	if err := os.WriteFile(nsys, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	spec := testSpec(t, 1)
+	spec.Design.Profiled = true
+	spec.Profile = &launch.Profile{Nsys: nsys, GraphTrace: "node", Rank: -1}
+	// The mark is where the profiler goes, and nothing to the other launches.
+	spec.Command.Normal = append([]string{"env", launch.ProfilerHere}, spec.Command.Normal...)
+	c := create(t, spec)
+	if err := c.Run(context.Background(), testHost("report")); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(c.Launches); n != 4 || c.Launches[2].Kind != Profiled || c.Finished() != 4 {
+		t.Fatalf("%d launches, %d finished", n, c.Finished())
+	}
+	if a, _ := c.Launches[2].Done(); a.Result != nil {
+		t.Error("the profiled launch has a result")
+	}
+	for _, arm := range Arms {
+		if got := c.Exports(arm); len(got) != 1 || filepath.Base(got[0]) != "report.rank0.sqlite" {
+			t.Errorf("exports of the %s arm: %q", arm, got)
+		}
+	}
+	if got := len(c.Pairs(Timed)); got != 1 {
+		t.Errorf("%d timed pairs, want 1", got)
+	}
+}
+
 func TestCommandNotFound(t *testing.T) {
 	h := testHost("report")
 	err := h.Resolve(Spec{Command: Command{Normal: []string{"no-such-benchmark"}}})
-	if !errors.Is(err, errNotFound) || !strings.Contains(err.Error(), `"no-such-benchmark"`) {
+	if !errors.Is(err, launch.ErrNotFound) || !strings.Contains(err.Error(), `"no-such-benchmark"`) {
 		t.Errorf("error %v", err)
-	}
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "engine"), nil, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if path, err := h.program("./engine", dir); err != nil || path != filepath.Join(dir, "engine") {
-		t.Errorf("./engine in its folder resolves to %q, %v", path, err)
-	}
-	if _, err := h.program("./engine", ""); err == nil {
-		t.Error("./engine was found in the current folder")
-	}
-	h.Executable = "/somewhere/moebalance"
-	if path, err := h.program("moebalance", ""); err != nil || filepath.Base(path) != "moebalance" {
-		t.Errorf("moebalance resolves to %q, %v", path, err)
 	}
 }
 

@@ -2,11 +2,13 @@ package bench
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 )
 
@@ -42,7 +44,7 @@ type Spec struct {
 	Confidence float64 `json:"confidence"`
 
 	// Profile is how the profiled pair is recorded; needed if the design has one.
-	Profile *Profile `json:"profile,omitempty"`
+	Profile *launch.Profile `json:"profile,omitempty"`
 
 	Timeout  time.Duration `json:"timeout_ns"`   // per launch; 0 is none
 	CoolDown time.Duration `json:"cool_down_ns"` // between launches
@@ -71,7 +73,7 @@ func (s Spec) Check() error {
 			return err
 		}
 		for _, arm := range Arms {
-			if err := CheckPlace(s.Command.engine(arm)); err != nil {
+			if err := launch.CheckProfilable(s.Command.engine(arm)); err != nil {
 				return err
 			}
 		}
@@ -184,27 +186,22 @@ func (t Treatment) Check() error {
 }
 
 // Names are the variables of the treatment, sorted.
-func (t Treatment) Names() []string {
-	names := make([]string, 0, len(t.Perfect))
-	for name := range t.Perfect {
-		names = append(names, name)
+func (t Treatment) Names() []string { return slices.Sorted(maps.Keys(t.Perfect)) }
+
+// variables are those of the treatment in an arm, with the value off in the normal
+// one.
+func (t Treatment) variables(arm Arm, off string) []launch.Variable {
+	variables := launch.Variables(t.Perfect)
+	for i := range variables {
+		if arm == Normal {
+			variables[i].Value = off
+		}
 	}
-	slices.Sort(names)
-	return names
+	return variables
 }
 
 // Environ is base as the arm sees it: with the variables in the perfect arm,
 // without them in the normal one.
 func (t Treatment) Environ(base []string, arm Arm) []string {
-	env := slices.DeleteFunc(slices.Clone(base), func(kv string) bool {
-		name, _, _ := strings.Cut(kv, "=")
-		_, ours := t.Perfect[name]
-		return ours
-	})
-	if arm == Perfect {
-		for _, name := range t.Names() {
-			env = append(env, name+"="+t.Perfect[name])
-		}
-	}
-	return env
+	return launch.Environ(base, t.variables(arm, ""))
 }

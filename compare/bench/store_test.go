@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/router"
 )
@@ -20,7 +21,7 @@ func fullAttempt() Attempt {
 		Number: 1, Session: 1, State: Finished, StartedAt: time.Unix(5, 7).UTC(), DurationNS: 1 << 60, ExitCode: 0,
 		Error: "none; 'quoted'", Folder: "launches/0", Arguments: []string{"a", "b c"},
 		Environment: map[string]string{"X": "1"}, Files: []File{{"f", "ab", 3}},
-		GPUs:       []GPU{{Index: 1, UUID: "GPU-1", Name: "N", Driver: "1", ClockMHz: 5, MemoryMHz: 6, TemperatureC: 7, PowerW: 8, Processes: []GPUProcess{{9, "p", true}}}},
+		GPUs:       []launch.GPU{{Index: 1, UUID: "GPU-1", Name: "N", Driver: "1", ClockMHz: 5, MemoryMHz: 6, TemperatureC: 7, PowerW: 8, Processes: []launch.GPUProcess{{PID: 9, Name: "p", Ours: true}}}},
 		LinesFound: []Found{{-1, 2, "line"}}, Warnings: []string{"w"}, OthersCPU: 0.5, Cores: 8,
 		Counted: &Counted{Source: "c", Ranks: 2, RankMaxOverMean: 1.5, RankFloor: 1, ExpertMaxOverMean: 2, ExpertFloor: 1},
 		Result: &metrics.Result{Format: "f", Primary: "x", Metrics: []metrics.Metric{{Name: "x", Unit: "u", HigherIsBetter: true, Value: 3}},
@@ -32,7 +33,7 @@ func fullAttempt() Attempt {
 func TestStoreReturnsWhatWasSaved(t *testing.T) {
 	spec := testSpec(t, 2, "x")
 	spec.Same, spec.Custom, spec.Retries, spec.Timeout = []string{"a"}, []string{"m=1(.*)"}, 3, time.Second
-	spec.Profile = &Profile{GraphTrace: "node", Rank: -1, Set: map[string]string{"A": "1"}}
+	spec.Profile = &launch.Profile{GraphTrace: "node", Rank: -1, Set: map[string]string{"A": "1"}}
 	spec.Design.Profiled = true
 	c := create(t, spec)
 	if _, err := c.store.begin(time.Unix(1, 0)); err != nil {

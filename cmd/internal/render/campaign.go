@@ -7,6 +7,7 @@ import (
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/compare"
 	"github.com/moebalance/moebalance/compare/bench"
+	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -165,7 +166,7 @@ func profiledNotes(arms []ProfiledArm) []string {
 		}
 	}
 	if len(arms) == len(bench.Arms) && arms[0].comparable() && arms[1].comparable() {
-		notes = append(notes, "where the time went: moebalance compare "+bench.Quote([]string{arms[0].side(), arms[1].side()}))
+		notes = append(notes, "where the time went: moebalance compare "+launch.Quote([]string{arms[0].side(), arms[1].side()}))
 	}
 	return notes
 }
@@ -188,5 +189,5 @@ func ProfiledChecks(arms []ProfiledArm) []compare.Check {
 
 // ResumeCommand is the command that goes on with a campaign.
 func ResumeCommand(folder string) string {
-	return "moebalance bench --resume " + bench.Quote([]string{folder})
+	return "moebalance bench --resume " + launch.Quote([]string{folder})
 }

@@ -1,4 +1,4 @@
-package bench
+package launch
 
 import (
 	"path/filepath"
@@ -7,7 +7,7 @@ import (
 )
 
 // launcherName is the name of the program that a command starts, without its
-// folder, and with Open MPI's and MPICH's names for mpirun made one.
+// folder; Open MPI's and MPICH's other names for mpirun become mpirun.
 func launcherName(words []string) string {
 	if len(words) == 0 {
 		return ""
@@ -20,16 +20,16 @@ func launcherName(words []string) string {
 	}
 }
 
-// taking are the options of launchers, without dashes, that take the following
+// optionValues are the options of launchers, without dashes, that take the following
 // words as values, and how many. All others stand alone or hold their value
 // after "=".
-var taking = map[string]map[string]int{
-	"mpirun": options(`
+var optionValues = map[string]map[string]int{
+	"mpirun": valueCounts(`
 		n np c N npernode npersocket x H host hostfile machinefile f hosts ppn perhost map-by bind-to rank-by wdir wd cpu-set
 		cpus-per-rank timeout app path tune am iface bootstrap launcher configfile genvlist envlist output-filename output display
 		prefix rankfile rf personality stdin`, `
 		mca gmca pmixmca prtemca genv env`),
-	"srun": options(`
+	"srun": valueCounts(`
 		n N p A t J o e w x c G D q m C d i L M r S T W B b
 		account begin cluster-constraint clusters comment constraint container-env container-image container-mounts
 		container-name container-workdir core-spec cores-per-socket cpu-bind cpu-freq cpus-per-gpu cpus-per-task
@@ -41,8 +41,8 @@ var taking = map[string]map[string]int{
 		chdir`, ""),
 }
 
-// options counts the values of the names in two lists: one each, and two each.
-func options(one, two string) map[string]int {
+// valueCounts counts the values of the names in two lists: one each, and two each.
+func valueCounts(one, two string) map[string]int {
 	values := make(map[string]int)
 	for i, names := range []string{one, two} {
 		for _, name := range strings.Fields(names) {
@@ -52,10 +52,10 @@ func options(one, two string) map[string]int {
 	return values
 }
 
-// programAt is where the program stands in a command: behind mpirun or srun and
-// their options, or at the front.
+// programAt is the index of the program in a command: after mpirun or srun and
+// their options, or 0.
 func programAt(words []string) int {
-	takes, ok := taking[launcherName(words)]
+	takes, ok := optionValues[launcherName(words)]
 	if !ok {
 		return 0
 	}
@@ -72,9 +72,9 @@ func programAt(words []string) int {
 	return len(words)
 }
 
-// hiddenLauncher is mpirun or srun where it stands behind another program, such
-// as a shell or numactl; "" where there is none.
-func hiddenLauncher(words []string) string {
+// nestedLauncher is mpirun or srun where another program, such as a shell or
+// numactl, starts it; "" where there is none.
+func nestedLauncher(words []string) string {
 	for _, word := range words[1:] {
 		for _, part := range strings.Fields(word) {
 			if name := filepath.Base(part); slices.Contains([]string{"mpirun", "mpiexec", "srun"}, name) {

@@ -1,4 +1,4 @@
-package bench
+package launch
 
 import (
 	"fmt"
@@ -17,21 +17,22 @@ type Profile struct {
 	// Windows are the iterations to record, "A-B" or several with commas between,
 	// as TLLM_PROFILE_START_STOP takes them. Empty records the whole run.
 	Windows string `json:"windows,omitempty"`
-	// Legacy names an older variable for Windows: TLLM_GPTM_PROFILE_START_STOP of
-	// gptManagerBenchmark or TLLM_GPTS_PROFILE_START_STOP of gptSessionBenchmark.
-	Legacy     string `json:"legacy,omitempty"`
-	GraphTrace string `json:"graph_trace"` // "node" (each kernel of a CUDA graph) or "graph" (the graph as one, cheap)
-	PythonGIL  bool   `json:"python_gil"`  // record who holds Python's lock
-	GPUMetrics bool   `json:"gpu_metrics"` // sample the GPUs' counters, on one rank of each machine; needs permission from the driver
-	TorchTrace string `json:"torch_trace,omitempty"`
+	// WindowsVariable is a legacy variable to pass Windows in; one of
+	// LegacyWindowsVariables, or empty for the current one.
+	WindowsVariable string `json:"legacy,omitempty"`
+	GraphTrace      string `json:"graph_trace"` // "node" (each kernel of a CUDA graph) or "graph" (the graph as one, cheap)
+	PythonGIL       bool   `json:"python_gil"`  // record who holds Python's lock
+	GPUMetrics      bool   `json:"gpu_metrics"` // sample the GPUs' counters, on one rank of each machine; needs permission from the driver
+	TorchTrace      string `json:"torch_trace,omitempty"`
 	// Set are further variables of the command's, such as those of an arm.
 	Set map[string]string `json:"set,omitempty"`
 	// Rank is the only rank to profile; negative profiles every rank.
 	Rank int `json:"rank"`
 }
 
-// Legacies are the older names of the window variable.
-var Legacies = []string{"TLLM_GPTM_PROFILE_START_STOP", "TLLM_GPTS_PROFILE_START_STOP"}
+// LegacyWindowsVariables are the window variables of gptManagerBenchmark and
+// gptSessionBenchmark.
+var LegacyWindowsVariables = []string{"TLLM_GPTM_PROFILE_START_STOP", "TLLM_GPTS_PROFILE_START_STOP"}
 
 var windowList = regexp.MustCompile(`^\d+(-\d+)?(,\d+(-\d+)?)*$`)
 
@@ -40,12 +41,12 @@ func (p Profile) Check() error {
 	if p.GraphTrace != "node" && p.GraphTrace != "graph" {
 		return fmt.Errorf("graph trace %q: want node or graph", p.GraphTrace)
 	}
-	if p.Legacy != "" && !slices.Contains(Legacies, p.Legacy) {
-		return fmt.Errorf("unknown window variable %q: want %s", p.Legacy, strings.Join(Legacies, " or "))
+	if p.WindowsVariable != "" && !slices.Contains(LegacyWindowsVariables, p.WindowsVariable) {
+		return fmt.Errorf("unknown window variable %q: want %s", p.WindowsVariable, strings.Join(LegacyWindowsVariables, " or "))
 	}
 	if p.Windows == "" {
-		if p.Legacy != "" {
-			return fmt.Errorf("%s without the iterations to record", p.Legacy)
+		if p.WindowsVariable != "" {
+			return fmt.Errorf("%s without the iterations to record", p.WindowsVariable)
 		}
 		return nil
 	}
@@ -63,8 +64,8 @@ func (p Profile) Check() error {
 	return nil
 }
 
-// Variables are what the environment of the profiled command needs.
-func (p Profile) Variables() map[string]string {
+// Variables are what the environment of the profiled command needs, sorted by name.
+func (p Profile) Variables() []Variable {
 	v := map[string]string{
 		"TLLM_NVTX_DEBUG":         "1", // ranges inside the executor
 		"TLLM_PROFILE_RECORD_GC":  "1",
@@ -72,8 +73,8 @@ func (p Profile) Variables() map[string]string {
 	}
 	if p.Windows != "" {
 		name := "TLLM_PROFILE_START_STOP"
-		if p.Legacy != "" {
-			name = p.Legacy
+		if p.WindowsVariable != "" {
+			name = p.WindowsVariable
 		}
 		v[name] = p.Windows
 	}
@@ -81,18 +82,12 @@ func (p Profile) Variables() map[string]string {
 		v["TLLM_TORCH_PROFILE_TRACE"] = p.TorchTrace
 	}
 	maps.Copy(v, p.Set)
-	return v
+	return Variables(v)
 }
 
-// treatment carries the variables through launchers like those of an arm.
-func (p Profile) treatment() Treatment { return Treatment{Name: "profile", Perfect: p.Variables()} }
-
-// Environ is env with the variables set.
-func (p Profile) Environ(env []string) []string { return p.treatment().Environ(env, Perfect) }
-
-// Mark stands, in a command, for the place where the profiler goes. Without it
-// the place is found: behind a launcher's own options, else in front.
-const Mark = "{nsys}"
+// ProfilerHere stands, in a command, where the profiler goes. Without it the
+// profiler goes after a launcher's own options, else in front.
+const ProfilerHere = "{nsys}"
 
 // Wrap is the command under the profiler, its reports in folder as
 // report.rank<R>.nsys-rep and .sqlite. The rank is what Open MPI, MPICH or Slurm
@@ -100,26 +95,26 @@ const Mark = "{nsys}"
 // Version is the launcher's, from LauncherVersion, or empty.
 func (p Profile) Wrap(words []string, folder, version string) []string {
 	wrapper := []string{"sh", "-c", p.script(folder), "moebalance-profile"}
-	words, _ = carry(words, p.treatment(), Perfect, version)
-	if at := slices.Index(words, Mark); at >= 0 {
+	words, _ = PassOn(words, p.Variables(), version)
+	if at := slices.Index(words, ProfilerHere); at >= 0 {
 		return slices.Concat(words[:at], wrapper, words[at+1:])
 	}
 	at := programAt(words)
 	return slices.Concat(words[:at], wrapper, words[at:])
 }
 
-// CheckPlace reports whether Wrap cannot find where the profiler goes: in front
-// of a program that hands the work to a daemon or to another machine it would
-// see nothing.
-func CheckPlace(words []string) error {
-	if name := launcherName(words); slices.Contains(elsewhere, name) && !slices.Contains(words, Mark) {
-		return fmt.Errorf("%s starts its program out of the profiler's sight: write %s as a word of the command, in front of that program", name, Mark)
+// CheckProfilable fails where Wrap cannot find where the profiler goes: in front of
+// a program that hands the work to a daemon or to another machine it would record
+// nothing.
+func CheckProfilable(words []string) error {
+	if name := launcherName(words); slices.Contains(remoteLaunchers, name) && !slices.Contains(words, ProfilerHere) {
+		return fmt.Errorf("nsys cannot follow %s to the program it starts: add %s as a word of the command, before that program", name, ProfilerHere)
 	}
 	return nil
 }
 
-// elsewhere are launchers whose program is no descendant of theirs.
-var elsewhere = []string{"docker", "podman", "nerdctl", "ssh", "kubectl", "sbatch", "qsub", "bsub", "ray"}
+// remoteLaunchers start their program as no descendant of theirs.
+var remoteLaunchers = []string{"docker", "podman", "nerdctl", "ssh", "kubectl", "sbatch", "qsub", "bsub", "ray"}
 
 // script runs in each rank's place and becomes the profiler, or the command
 // itself on ranks that are not profiled.
@@ -171,24 +166,9 @@ func (p Profile) nsys() []string {
 func (p Profile) Script(words []string, folder, version string) string {
 	var b strings.Builder
 	b.WriteString("#!/bin/sh\n# The command under Nsight Systems, one report per rank.\n")
-	t := p.treatment()
-	for _, name := range t.Names() {
-		fmt.Fprintf(&b, "export %s=%s\n", name, Quote([]string{t.Perfect[name]}))
+	for _, v := range p.Variables() {
+		fmt.Fprintf(&b, "export %s=%s\n", v.Name, Quote([]string{v.Value}))
 	}
 	fmt.Fprintf(&b, "mkdir -p %s\nexec %s\n", Quote([]string{folder}), Quote(p.Wrap(words, folder, version)))
 	return b.String()
-}
-
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
-
-// Quote writes words as a POSIX shell reads them back.
-func Quote(words []string) string {
-	quoted := make([]string, len(words))
-	for i, w := range words {
-		quoted[i] = w
-		if !plainWord.MatchString(w) {
-			quoted[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
-		}
-	}
-	return strings.Join(quoted, " ")
 }

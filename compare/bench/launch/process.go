@@ -1,4 +1,4 @@
-package bench
+package launch
 
 import (
 	"context"
@@ -9,17 +9,20 @@ import (
 	"time"
 )
 
-// Patience is how long a command is given to end after each way of asking.
-type Patience struct {
+// Grace is the shutdown grace: how long a command is given to end after each signal.
+type Grace struct {
 	Interrupt time.Duration // after SIGINT, before SIGTERM
 	Terminate time.Duration // after SIGTERM, before SIGKILL
 }
 
-// urgency is a way of asking processes to end.
-type urgency int
+// DefaultGrace suits engines that must release GPUs on several ranks.
+var DefaultGrace = Grace{Interrupt: 15 * time.Second, Terminate: 10 * time.Second}
+
+// stage is the signal that processes are sent next.
+type stage int
 
 const (
-	interrupt urgency = iota
+	interrupt stage = iota
 	terminate
 	kill
 )
@@ -27,10 +30,10 @@ const (
 // afterKill is the wait after SIGKILL: for the system, not for the process.
 const afterKill = 5 * time.Second
 
-// end asks more and more urgently, with waits between, until all are gone.
-func (p Patience) end(ask func(urgency), gone func() bool) {
-	for how, wait := range []time.Duration{interrupt: p.Interrupt, terminate: p.Terminate, kill: afterKill} {
-		ask(urgency(how))
+// end sends one signal after the other, with waits between, until all are gone.
+func (g Grace) end(signal func(stage), gone func() bool) {
+	for s, wait := range []time.Duration{interrupt: g.Interrupt, terminate: g.Terminate, kill: afterKill} {
+		signal(stage(s))
 		for until := time.Now().Add(wait); time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
 			if gone() {
 				return
@@ -38,9 +41,6 @@ func (p Patience) end(ask func(urgency), gone func() bool) {
 		}
 	}
 }
-
-// DefaultPatience suits engines that must give back GPUs on several ranks.
-var DefaultPatience = Patience{Interrupt: 15 * time.Second, Terminate: 10 * time.Second}
 
 // process is a started command with a process group of its own, so that it can
 // be ended together with everything it started, and is not hit by a Ctrl-C that
@@ -72,28 +72,27 @@ func startProcess(words, env []string, dir string, stdout, stderr *os.File) (*pr
 // errTimeout ends a launch that ran past its time limit.
 var errTimeout = errors.New("time limit")
 
-// wait until the command ends or ctx does; in the second case the whole group
-// is ended, after a word through ending, and the cause of ctx returned.
-// Processes that the command left behind are ended, too, and reported: they
-// would disturb the next launch.
-func (p *process) wait(ctx context.Context, patience Patience, ending func()) (left bool, err error) {
+// wait until the command ends or ctx does; in the second case ending is called, the
+// whole group ended, and the cause of ctx returned. Processes that the command left
+// behind are ended, too, and reported: they would disturb the next launch.
+func (p *process) wait(ctx context.Context, grace Grace, ending func()) (left bool, err error) {
 	select {
 	case <-p.done:
 	case <-ctx.Done():
 		ending()
-		p.stop(patience)
+		p.stop(grace)
 		return false, context.Cause(ctx)
 	}
 	if left = groupAlive(p.cmd.Process.Pid); left {
-		p.stop(patience)
+		p.stop(grace)
 	}
 	return left, p.err
 }
 
 // stop ends the group.
-func (p *process) stop(patience Patience) {
+func (p *process) stop(grace Grace) {
 	group := p.cmd.Process.Pid
-	patience.end(func(how urgency) { askGroup(group, how) }, func() bool {
+	grace.end(func(s stage) { signalGroup(group, s) }, func() bool {
 		select {
 		case <-p.done:
 			return !groupAlive(group)
@@ -122,7 +121,7 @@ func (p *process) cpu() time.Duration {
 	}
 }
 
-// describeExit says in words how a command failed.
+// describeExit describes how a command failed.
 func describeExit(err error) string {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() >= 0 {

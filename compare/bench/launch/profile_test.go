@@ -1,7 +1,6 @@
-package bench
+package launch
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -17,15 +16,22 @@ func TestProfileSwitches(t *testing.T) {
 		"--export=sqlite -c cudaProfilerApi --capture-range-end=stop"; got != want {
 		t.Errorf("switches\n%s\nwant\n%s", got, want)
 	}
-	v := p.Variables()
+	set := func(p Profile) map[string]string {
+		values := make(map[string]string)
+		for _, v := range p.Variables() {
+			values[v.Name] = v.Value
+		}
+		return values
+	}
+	v := set(p)
 	if v["TLLM_PROFILE_START_STOP"] != "100-150" || v["TLLM_NVTX_DEBUG"] != "1" || v["TLLM_PROFILE_RECORD_GC"] != "1" || v["TLLM_LLMAPI_ENABLE_NVTX"] != "1" {
 		t.Errorf("variables %v", v)
 	}
-	p = Profile{Windows: "0,5-9", Legacy: "TLLM_GPTS_PROFILE_START_STOP", GraphTrace: "graph", TorchTrace: "t.json"}
+	p = Profile{Windows: "0,5-9", WindowsVariable: "TLLM_GPTS_PROFILE_START_STOP", GraphTrace: "graph", TorchTrace: "t.json"}
 	if got := Quote(p.nsys()); !strings.Contains(got, "--capture-range-end=repeat:2") {
 		t.Errorf("switches %s", got)
 	}
-	if v := p.Variables(); v["TLLM_GPTS_PROFILE_START_STOP"] != "0,5-9" || v["TLLM_PROFILE_START_STOP"] != "" || v["TLLM_TORCH_PROFILE_TRACE"] != "t.json" {
+	if v := set(p); v["TLLM_GPTS_PROFILE_START_STOP"] != "0,5-9" || v["TLLM_PROFILE_START_STOP"] != "" || v["TLLM_TORCH_PROFILE_TRACE"] != "t.json" {
 		t.Errorf("variables %v", v)
 	}
 	if got := Quote(Profile{GraphTrace: "node"}.nsys()); strings.Contains(got, "cudaProfilerApi") {
@@ -36,7 +42,7 @@ func TestProfileSwitches(t *testing.T) {
 func TestProfileCheck(t *testing.T) {
 	for _, p := range []Profile{
 		{}, {GraphTrace: "full"}, {GraphTrace: "node", Windows: "9-3"}, {GraphTrace: "node", Windows: "a"}, {GraphTrace: "node", Windows: "1-2,"},
-		{GraphTrace: "node", Legacy: "X", Windows: "1"}, {GraphTrace: "node", Legacy: Legacies[0]},
+		{GraphTrace: "node", WindowsVariable: "X", Windows: "1"}, {GraphTrace: "node", WindowsVariable: LegacyWindowsVariables[0]},
 	} {
 		if p.Check() == nil {
 			t.Errorf("%+v passed", p)
@@ -89,7 +95,7 @@ exec mpirun -x ENABLE_PERFECT_ROUTER=1 -x TLLM_LLMAPI_ENABLE_NVTX=1 -x TLLM_NVTX
 	if got := p.Script([]string{"mpirun", "-n", "4", "prog", "a b"}, "my reports", ""); got != want {
 		t.Errorf("script\n%s\nwant\n%s", got, want)
 	}
-	if got := p.Wrap([]string{"launcher", "-x", Mark, "prog"}, "d", ""); !reflect.DeepEqual(got[:3], []string{"launcher", "-x", "sh"}) || got[len(got)-1] != "prog" {
+	if got := p.Wrap([]string{"launcher", "-x", ProfilerHere, "prog"}, "d", ""); !reflect.DeepEqual(got[:3], []string{"launcher", "-x", "sh"}) || got[len(got)-1] != "prog" {
 		t.Errorf("with the mark: %q", got)
 	}
 }
@@ -150,38 +156,6 @@ func TestGPUMetricsOncePerMachine(t *testing.T) {
 		if got := strings.Contains(string(out), "--gpu-metrics-device=all -o d/report.rank"); err != nil || got != c.want {
 			t.Errorf("%v, rank %d only: sampled %t, want %t: %s %v", c.variables, c.only, got, c.want, out, err)
 		}
-	}
-}
-
-// A profiled pair comes last, is never a result, and its exports are found.
-func TestProfiledPair(t *testing.T) {
-	nsys := filepath.Join(t.TempDir(), "nsys")
-	script := "#!/bin/sh\nwhile [ \"$1\" != -o ]; do shift; done\ntouch \"$2.sqlite\"\nshift 2\nexec \"$@\"\n"
-	if err := os.WriteFile(nsys, []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	spec := testSpec(t, 1)
-	spec.Design.Profiled = true
-	spec.Profile = &Profile{Nsys: nsys, GraphTrace: "node", Rank: -1}
-	// The mark is where the profiler goes, and nothing to the other launches.
-	spec.Command.Normal = append([]string{"env", Mark}, spec.Command.Normal...)
-	c := create(t, spec)
-	if err := c.Run(context.Background(), testHost("report")); err != nil {
-		t.Fatal(err)
-	}
-	if n := len(c.Launches); n != 4 || c.Launches[2].Kind != Profiled || c.Finished() != 4 {
-		t.Fatalf("%d launches, %d finished", n, c.Finished())
-	}
-	if a, _ := c.Launches[2].Done(); a.Result != nil {
-		t.Error("the profiled launch has a result")
-	}
-	for _, arm := range Arms {
-		if got := c.Exports(arm); len(got) != 1 || filepath.Base(got[0]) != "report.rank0.sqlite" {
-			t.Errorf("exports of the %s arm: %q", arm, got)
-		}
-	}
-	if got := len(c.Pairs(Timed)); got != 1 {
-		t.Errorf("%d timed pairs, want 1", got)
 	}
 }
 

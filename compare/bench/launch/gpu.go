@@ -1,4 +1,4 @@
-package bench
+package launch
 
 import (
 	"context"
@@ -116,15 +116,21 @@ func smiNumber(s string) router.Number {
 	return router.Number(v)
 }
 
-// gpuInterval is the time between looks at the GPUs.
-const gpuInterval = 15 * time.Second
+// GPUInterval is the time between queries of the GPUs.
+const GPUInterval = 15 * time.Second
 
-// watchGPUs looks at the GPUs beside the launch, so that it costs no time; the
-// returned function ends that and returns what was seen; the first look is waited
-// for, whatever the command does meanwhile.
-func (r *runner) watchGPUs(ctx context.Context) func(warnings *[]string) []GPU {
-	if r.host.GPUs == nil {
-		return func(*[]string) []GPU { return nil }
+// WatchGPUs queries the GPUs beside a launch, so that it costs no time. The returned
+// function waits for the first query, ends the watch and returns the result: clocks,
+// temperature and power of the last query, processes of the first, those with the
+// marker told from others. A nil query watches nothing.
+func WatchGPUs(ctx context.Context, query func(context.Context) ([]GPU, error), marker Marker) func() ([]GPU, error) {
+	if query == nil {
+		return func() ([]GPU, error) { return nil, nil }
+	}
+	ask := func(ctx context.Context) ([]GPU, error) {
+		ctx, cancel := context.WithTimeout(ctx, GPUInterval)
+		defer cancel()
+		return query(ctx)
 	}
 	var gpus []GPU
 	var failed error
@@ -132,14 +138,17 @@ func (r *runner) watchGPUs(ctx context.Context) func(warnings *[]string) []GPU {
 	running, end := context.WithCancel(ctx)
 	go func() {
 		defer close(done)
-		gpus, failed = r.lookAtGPUs(ctx)
-		for failed == nil {
+		if gpus, failed = ask(ctx); failed != nil {
+			return
+		}
+		markOurs(gpus, marker)
+		for {
 			select {
 			case <-running.Done():
 				return
-			case <-time.After(gpuInterval):
+			case <-time.After(GPUInterval):
 			}
-			if now, err := r.lookAtGPUs(running); err == nil && len(now) == len(gpus) {
+			if now, err := ask(running); err == nil && len(now) == len(gpus) {
 				for i := range now {
 					now[i].Processes = gpus[i].Processes
 				}
@@ -147,29 +156,19 @@ func (r *runner) watchGPUs(ctx context.Context) func(warnings *[]string) []GPU {
 			}
 		}
 	}()
-	return func(warnings *[]string) []GPU {
+	return func() ([]GPU, error) {
 		end()
 		<-done
-		if failed != nil {
-			*warnings = append(*warnings, failed.Error())
-		}
-		return gpus
+		return gpus, failed
 	}
 }
 
-func (r *runner) lookAtGPUs(ctx context.Context) ([]GPU, error) {
-	ctx, cancel := context.WithTimeout(ctx, gpuInterval)
-	defer cancel()
-	gpus, err := r.host.GPUs(ctx)
-	if err != nil {
-		return nil, err
-	}
-	ours := marked(r.marker())
-	for i := range gpus {
-		for j := range gpus[i].Processes {
-			p := &gpus[i].Processes[j]
-			p.Ours = slices.Contains(ours, p.PID)
+// markOurs tells the processes that carry the marker from others.
+func markOurs(gpus []GPU, marker Marker) {
+	ours := marker.processes()
+	for _, gpu := range gpus {
+		for i, p := range gpu.Processes {
+			gpu.Processes[i].Ours = slices.Contains(ours, p.PID)
 		}
 	}
-	return gpus, nil
 }

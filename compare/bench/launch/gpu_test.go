@@ -1,0 +1,38 @@
+package launch
+
+import "testing"
+
+func TestGPUs(t *testing.T) {
+	gpus, err := parseGPUs("0, GPU-aa, NVIDIA H200, 580.159.04, 1980, 3201, 41, 120.55\n" +
+		"1, GPU-bb, NVIDIA H200, 580.159.04, [N/A], 3201, [Not Supported], 76.00\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g := gpus[0]; len(gpus) != 2 || g.UUID != "GPU-aa" || g.Name != "NVIDIA H200" || g.ClockMHz != 1980 || g.TemperatureC != 41 || g.PowerW != 120.55 {
+		t.Errorf("read %+v", gpus)
+	}
+	if gpus[1].ClockMHz.Defined() || gpus[1].TemperatureC.Defined() {
+		t.Errorf("what the driver does not know became %+v", gpus[1])
+	}
+	if err := parseGPUProcesses("GPU-bb, 77, /usr/bin/python3\nGPU-aa, [Not Found], x\nGPU-zz, 5, y\n", gpus); err != nil {
+		t.Fatal(err)
+	}
+	if len(gpus[0].Processes) != 0 || len(gpus[1].Processes) != 1 || gpus[1].Processes[0] != (GPUProcess{77, "/usr/bin/python3", false}) {
+		t.Errorf("processes %+v", gpus)
+	}
+	for _, text := range []string{"No devices were found", "x, GPU, n, d, 1, 2, 3, 4"} {
+		if _, err := parseGPUs(text); err == nil {
+			t.Errorf("%q passed", text)
+		}
+	}
+}
+
+func FuzzParseGPUs(f *testing.F) {
+	f.Add("0, GPU-aa, NVIDIA H200, 580.159.04, 1980, 3201, 41, 120.55\n", "GPU-aa, 1, x\n")
+	f.Fuzz(func(t *testing.T, cards, processes string) {
+		gpus, err := parseGPUs(cards)
+		if err == nil {
+			_ = parseGPUProcesses(processes, gpus)
+		}
+	})
+}

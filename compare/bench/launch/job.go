@@ -1,0 +1,248 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// The log files in a job's folder.
+const (
+	Stdout       = "stdout.log"
+	Stderr       = "stderr.log"
+	ServerStdout = "server-stdout.log"
+	ServerStderr = "server-stderr.log"
+)
+
+// Logs lists them all.
+var Logs = []string{Stdout, Stderr, ServerStdout, ServerStderr}
+
+// Job is one start of a benchmark command: alone, or between the start and the end
+// of its server.
+type Job struct {
+	Command []string
+	Server  []string // started first and ended last; nil for none
+	Dir     string   // where both run; empty is the current folder
+	Env     []string // of both
+	Marker  Marker   // in Env, so that everything started inherits it
+	Folder  string   // for the log files
+	Own     string   // the program to start for OwnName where none is on the path
+
+	Ready        string        // URL that answers 2xx once the server is ready
+	ReadyTimeout time.Duration // 0 is none
+	Timeout      time.Duration // of the whole job; 0 is none
+	Grace        Grace
+	Ending       func() // called when the command is about to be ended
+}
+
+// Outcome is how a job ended.
+type Outcome struct {
+	ExitCode   int           // of the command; −1 when it was ended by a signal or never ran
+	LeftBehind bool          // the command ended before everything it had started
+	CPU        time.Duration // used by what was started, as far as it has ended
+}
+
+// Run starts the job and waits for it. The error is nil only if everything ended as
+// it should. What was started is gone when Run returns.
+func (j Job) Run(ctx context.Context) (Outcome, error) {
+	if j.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, j.Timeout, fmt.Errorf("%w of %s passed", errTimeout, j.Timeout))
+		defer cancel()
+	}
+	r := running{Job: j, outcome: Outcome{ExitCode: -1}}
+	err := r.run(ctx)
+	// Processes that have left the process group of their parent, as MPI's daemons
+	// do, are found by their marker.
+	if j.Marker.End(j.Grace) > 0 {
+		r.outcome.LeftBehind = true
+	}
+	return r.outcome, err
+}
+
+// running is a job and what has come of it so far.
+type running struct {
+	Job
+	outcome Outcome
+}
+
+func (j *running) run(ctx context.Context) error {
+	if len(j.Server) == 0 {
+		return j.command(ctx)
+	}
+	if answers(ctx, j.Ready) {
+		return fmt.Errorf("something answers at %s before the server is started: end it, or use another port", j.Ready)
+	}
+	server, err := j.start(j.Server, ServerStdout, ServerStderr)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		server.stop(j.Grace)
+		j.outcome.CPU += server.cpu()
+	}()
+	if err := j.untilReady(ctx, server); err != nil {
+		return err
+	}
+	err = j.command(ctx)
+	select {
+	case <-server.done:
+		if err == nil {
+			err = fmt.Errorf("the server ended before the benchmark did%s", j.lastWords(ServerStderr, ServerStdout))
+		}
+	default:
+	}
+	return err
+}
+
+// command runs the measured command to its end.
+func (j *running) command(ctx context.Context) error {
+	p, err := j.start(j.Command, Stdout, Stderr)
+	if err != nil {
+		return err
+	}
+	left, err := p.wait(ctx, j.Grace, j.Ending)
+	j.outcome.CPU += p.cpu()
+	j.outcome.LeftBehind = left
+	if ctx.Err() != nil && err != nil {
+		return err
+	}
+	j.outcome.ExitCode = p.exitCode()
+	if err != nil {
+		return fmt.Errorf("the command %s%s", describeExit(err), j.lastWords(Stderr, Stdout))
+	}
+	return nil
+}
+
+// start starts words with their output in two files of the job's folder.
+func (j Job) start(words []string, stdoutFile, stderrFile string) (*process, error) {
+	program, err := FindProgram(words[0], j.Dir, j.Own)
+	if err != nil {
+		return nil, err
+	}
+	stdout, err := os.Create(filepath.Join(j.Folder, stdoutFile))
+	if err != nil {
+		return nil, err
+	}
+	defer stdout.Close() // the child has its own
+	stderr, err := os.Create(filepath.Join(j.Folder, stderrFile))
+	if err != nil {
+		return nil, err
+	}
+	defer stderr.Close()
+	p, err := startProcess(append([]string{program}, words[1:]...), j.Env, j.Dir, stdout, stderr)
+	if err != nil {
+		return nil, fmt.Errorf("starting %s: %w", words[0], err)
+	}
+	return p, nil
+}
+
+// lastWords is what a failing command printed last, to add to a message.
+func (j Job) lastWords(files ...string) string {
+	for _, name := range files {
+		if line := lastLine(filepath.Join(j.Folder, name)); line != "" {
+			return fmt.Sprintf("; its last line was %q", line)
+		}
+	}
+	return " and printed nothing"
+}
+
+// untilReady waits for the server to answer.
+func (j Job) untilReady(ctx context.Context, server *process) error {
+	if j.ReadyTimeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, j.ReadyTimeout, fmt.Errorf("the server did not answer at %s within %s", j.Ready, j.ReadyTimeout))
+		defer cancel()
+	}
+	for {
+		if answers(ctx, j.Ready) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			j.Ending()
+			return context.Cause(ctx)
+		case <-server.done:
+			return fmt.Errorf("the server ended before it was ready%s", j.lastWords(ServerStderr, ServerStdout))
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// answers reports whether the URL gives a 2xx answer within two seconds.
+func answers(ctx context.Context, url string) bool {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return false
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return false
+	}
+	resp.Body.Close()
+	return resp.StatusCode/100 == 2
+}
+
+// lastLine is the last line of a file that is not blank, cut to a readable length;
+// "" if there is none.
+func lastLine(path string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	const reach = 4 << 10
+	if info, err := f.Stat(); err == nil && info.Size() > reach {
+		if _, err := f.Seek(-reach, io.SeekEnd); err != nil {
+			return ""
+		}
+	}
+	text, err := io.ReadAll(io.LimitReader(f, reach))
+	if err != nil {
+		return ""
+	}
+	lines := strings.FieldsFunc(string(text), func(r rune) bool { return r == '\n' || r == '\r' })
+	for i := len(lines) - 1; i >= 0; i-- {
+		if line := strings.TrimSpace(lines[i]); line != "" {
+			if len(line) > 200 {
+				line = strings.ToValidUTF8(line[:200], "") + "…"
+			}
+			return line
+		}
+	}
+	return ""
+}
+
+// OwnName is this program's name: a command with that name can always be started.
+const OwnName = "moebalance"
+
+// ErrNotFound is a command whose program does not exist.
+var ErrNotFound = errors.New("command not found")
+
+// FindProgram is the path of the program that a command of the folder names; own
+// where that is OwnName and no such program is on the path.
+func FindProgram(name, folder, own string) (string, error) {
+	if strings.ContainsRune(name, filepath.Separator) && !filepath.IsAbs(name) {
+		name = filepath.Join(folder, name)
+		if !filepath.IsAbs(name) {
+			name = "." + string(filepath.Separator) + name // Join drops a leading ./
+		}
+	}
+	path, err := exec.LookPath(name)
+	switch {
+	case err == nil:
+		return filepath.Abs(path)
+	case name == OwnName && own != "":
+		return own, nil
+	}
+	return "", fmt.Errorf("%w: %q is neither a program on the path nor an executable file: check the spelling or give its full path", ErrNotFound, name)
+}
