@@ -20,7 +20,7 @@ var imports = map[string][]string{
 	"compare/bench":         {"compare/bench/launch", "compare/bench/metrics", "router", "router/quantity"},
 	"compare/bench/launch":  {"router"},
 	"compare/bench/metrics": {"router", "router/quantity"},
-	"compare/counts":        {"logits/safetensors", "router", "router/chance", "router/quantity"},
+	"compare/counts":        {"logits/safetensors", "router", "router/chance", "router/input", "router/quantity"},
 	"compare/nsys":          {"compare/nsys/rows", "router", "router/quantity"},
 	"compare/nsys/infer":    nil,
 	"compare/nsys/rows":     nil,

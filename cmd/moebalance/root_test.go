@@ -57,7 +57,7 @@ func TestExitCodes(t *testing.T) {
 		{exitFailed, "no folder", []string{"logits", "verify", dir + "/none"}},
 		{exitGate, filepath.Base(cutTensors), []string{"logits", "verify", dir}},
 		{exitFailed, "no such file", []string{"report", dir + "/missing"}},
-		{exitFailed, "statistics", []string{"counts", dir + "/missing"}},
+		{exitFailed, "no such file", []string{"counts", dir + "/missing"}},
 		{exitUsage, "ranks", []string{"workload", "--ranks", "99"}},
 		{exitUsage, "is not from an earlier quickstart", []string{"quickstart", "--dir", dir}},
 	} {

@@ -2,7 +2,6 @@ package counts
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"math/bits"
 	"slices"
@@ -10,33 +9,31 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-const benchPatternFormat = "bench_moe routing pattern"
-
 // readBenchPattern reads the routing pattern of TensorRT-LLM's bench_moe: slots
 // from source to target rank, and a histogram over the experts of each target.
 // A histogram row that does not add up to what its rank receives holds weights,
 // which are scaled to it by largest remainder, as bench_moe does.
-func readBenchPattern(path string, objects []json.RawMessage) (*Record, error) {
+func readBenchPattern(s *source, r *Record) error {
 	var p struct {
 		Ranks     int       `json:"ep_size"`
 		PerRank   int       `json:"experts_per_rank"`
 		Dispatch  [][]int64 `json:"slot_dispatch_matrix"`
 		Histogram [][]int64 `json:"expert_histogram"`
 	}
-	if err := one(objects, &p); err != nil {
-		return nil, err
+	if err := s.object(&p); err != nil {
+		return err
 	}
 	if err := bounded(p.PerRank, p.Ranks); err != nil {
-		return nil, err
+		return err
 	}
 	if len(p.Dispatch) != p.Ranks || len(p.Histogram) != p.Ranks || p.Ranks == 0 {
-		return nil, fmt.Errorf("want %d rows (ep_size) of slot_dispatch_matrix and expert_histogram, have %d and %d", p.Ranks, len(p.Dispatch), len(p.Histogram))
+		return fmt.Errorf("want %d rows (ep_size) of slot_dispatch_matrix and expert_histogram, have %d and %d", p.Ranks, len(p.Dispatch), len(p.Histogram))
 	}
-	r := &Record{Source: path, Format: benchPatternFormat, Experts: p.Ranks * p.PerRank, Ranks: p.Ranks}
+	r.Experts, r.Ranks = p.Ranks*p.PerRank, p.Ranks
 	received := make([]int64, p.Ranks)
 	for source, row := range p.Dispatch {
 		if err := checkCounts(row); err != nil || len(row) != p.Ranks {
-			return nil, fmt.Errorf("slot_dispatch_matrix row %d: want %d counts, have %d (%v)", source, p.Ranks, len(row), err)
+			return fmt.Errorf("slot_dispatch_matrix row %d: want %d counts, have %d (%v)", source, p.Ranks, len(row), err)
 		}
 		for target, n := range row {
 			received[target] += n
@@ -45,15 +42,15 @@ func readBenchPattern(path string, objects []json.RawMessage) (*Record, error) {
 	load := router.Load{}
 	for target, row := range p.Histogram {
 		if err := checkCounts(row); err != nil || len(row) != p.PerRank {
-			return nil, fmt.Errorf("expert_histogram row %d: want %d counts, have %d (%v)", target, p.PerRank, len(row), err)
+			return fmt.Errorf("expert_histogram row %d: want %d counts, have %d (%v)", target, p.PerRank, len(row), err)
 		}
 		if (router.Load{PerExpert: row}).Total() == 0 && received[target] > 0 {
-			return nil, fmt.Errorf("expert_histogram row %d is empty, but rank %d receives %d slots", target, target, received[target])
+			return fmt.Errorf("expert_histogram row %d is empty, but rank %d receives %d slots", target, target, received[target])
 		}
 		load.PerExpert = append(load.PerExpert, apportion(received[target], row)...)
 	}
 	r.held = []Step{{Load: load, Received: received}}
-	return r.finish()
+	return nil
 }
 
 // apportion divides total slots in proportion to the weights, by largest

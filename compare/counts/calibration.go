@@ -5,15 +5,12 @@ import (
 	"compress/zlib"
 	"encoding/base64"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 
 	"github.com/moebalance/moebalance/router"
 )
-
-const calibrationFormat = "TensorRT-LLM layer-wise calibration"
 
 // calibrationRecord is one iteration of one rank: the shapes of the layers'
 // [tokens, top-k] slot ids, and the ids of all layers one after another as
@@ -30,41 +27,41 @@ type calibrationRecord struct {
 
 // readCalibration reads the ids that each rank's tokens chose. They are slots
 // of a layer, which are its experts unless a load balancer made replicas.
-func readCalibration(path string, objects []json.RawMessage) (*Record, error) {
+func readCalibration(s *source, r *Record) error {
 	var file struct {
 		Ranks   int                   `json:"world_size"`
 		Records [][]calibrationRecord `json:"all_ranks_records"`
 	}
-	if err := one(objects, &file); err != nil {
-		return nil, err
+	if err := s.object(&file); err != nil {
+		return err
 	}
 	if file.Ranks != len(file.Records) || bounded(0, file.Ranks) != nil {
-		return nil, fmt.Errorf("want records of %d ranks (world_size), at most %d, have %d", file.Ranks, maxRanks, len(file.Records))
+		return fmt.Errorf("want records of %d ranks (world_size), at most %d, have %d", file.Ranks, maxRanks, len(file.Records))
 	}
-	r := &Record{Source: path, Format: calibrationFormat, Ranks: file.Ranks}
-	recorded := tally{}
+	r.Ranks = file.Ranks
+	recorded := recorders{}
 	for rank, records := range file.Records {
 		for _, rec := range records {
 			for _, m := range rec.Metadata {
-				recorded.add(cellKey{rec.Iteration, m.Layer}, rank)
+				recorded.add(stepKey{rec.Iteration, m.Layer}, rank)
 			}
 		}
 	}
 	r.warnAboutIncomplete(recorded)
-	steps := cells{}
+	steps := stepSet{}
 	for rank, records := range file.Records {
 		for _, rec := range records {
 			if err := r.addCalibration(steps, recorded, rec); err != nil {
-				return nil, fmt.Errorf("rank %d, iteration %d: %w", rank, rec.Iteration, err)
+				return fmt.Errorf("rank %d, iteration %d: %w", rank, rec.Iteration, err)
 			}
 		}
 	}
-	r.addCells(steps)
-	return r.finish()
+	r.addSteps(steps)
+	return nil
 }
 
 // addCalibration adds the layers of one record that every rank recorded.
-func (r *Record) addCalibration(steps cells, recorded tally, rec calibrationRecord) error {
+func (r *Record) addCalibration(steps stepSet, recorded recorders, rec calibrationRecord) error {
 	var want int64
 	for _, m := range rec.Metadata {
 		tokens, topK := m.Shape[0], m.Shape[1]
@@ -93,7 +90,7 @@ func (r *Record) addCalibration(steps cells, recorded tally, rec calibrationReco
 			}
 			sent.PerExpert[id]++
 		}
-		if key := (cellKey{rec.Iteration, m.Layer}); recorded[key] == r.Ranks {
+		if key := (stepKey{rec.Iteration, m.Layer}); recorded[key] == r.Ranks {
 			steps.step(key, r.Experts).send(sent)
 		}
 	}

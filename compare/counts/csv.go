@@ -9,25 +9,23 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-const csvFormat = "expert counts CSV"
-
 // csvHeader is the first line of SGLang's older CSV.
 var csvHeader = regexp.MustCompile(`^layer_id,expert_id,count\r?\n`)
 
 // readCSV reads layer_id,expert_id,count: sums over the whole recording.
-func readCSV(path string, content []byte) (*Record, error) {
-	r := &Record{Source: path, Format: csvFormat, Window: true}
+func readCSV(s *source, r *Record) error {
+	r.Window = true
 	layers := map[int]map[int]int64{}
-	for i, line := range strings.Split(strings.TrimSpace(string(content)), "\n")[1:] {
+	for i, line := range strings.Split(strings.TrimSpace(string(s.content)), "\n")[1:] {
 		fields := strings.Split(strings.TrimSpace(line), ",")
 		var numbers [3]int64
 		if len(fields) != len(numbers) {
-			return nil, fmt.Errorf("line %d: want layer_id,expert_id,count, have %q", i+2, line)
+			return fmt.Errorf("line %d: want layer_id,expert_id,count, have %q", i+2, line)
 		}
 		for j, field := range fields {
 			n, err := strconv.ParseInt(field, 10, 64)
 			if err != nil || n < 0 || j == 0 && n >= maxLayers || j == 1 && n >= maxExperts || n > maxCount {
-				return nil, fmt.Errorf("line %d: want layer_id,expert_id,count, have %q", i+2, line)
+				return fmt.Errorf("line %d: want layer_id,expert_id,count, have %q", i+2, line)
 			}
 			numbers[j] = n
 		}
@@ -36,7 +34,7 @@ func readCSV(path string, content []byte) (*Record, error) {
 			layers[layer] = map[int]int64{}
 		}
 		if _, twice := layers[layer][expert]; twice {
-			return nil, fmt.Errorf("line %d: layer %d, expert %d is recorded twice", i+2, layer, expert)
+			return fmt.Errorf("line %d: layer %d, expert %d is recorded twice", i+2, layer, expert)
 		}
 		layers[layer][expert] = numbers[2]
 		r.Experts = max(r.Experts, expert+1)
@@ -44,5 +42,5 @@ func readCSV(path string, content []byte) (*Record, error) {
 	for layer, parts := range layers {
 		r.held = append(r.held, Step{Layer: layer, Load: router.Load{PerExpert: dense(parts, r.Experts)}})
 	}
-	return r.finish()
+	return nil
 }

@@ -280,7 +280,7 @@ func TestCopiesOnOneRank(t *testing.T) {
 
 func TestPlacementRefusals(t *testing.T) {
 	for content, want := range map[string]string{
-		"":        "not a placement",
+		"":        "the file is empty",
 		"{}":      "not a placement",
 		"{\"a\":": "not JSON",
 		"num_slots: 4\ninitial_global_assignments:\n  0: [0, 1, 2, 3]\n":                                                                                                 "give the EP size",
@@ -377,12 +377,12 @@ func TestIncompletePassesAreLeftOut(t *testing.T) {
 	}
 }
 
-func TestTally(t *testing.T) {
+func TestRecorders(t *testing.T) {
 	for _, c := range []struct {
-		ranks []int // that recorded the cell, in order
+		ranks []int // that recorded the step, in order
 		want  int
 	}{{[]int{0, 1, 2}, 3}, {[]int{0, 1}, 2}, {[]int{0, 0, 1}, -1}, {[]int{0, 2, 2}, -1}, {[]int{1, 2}, -1}} {
-		got, key := tally{}, cellKey{1, 2}
+		got, key := recorders{}, stepKey{1, 2}
 		for _, rank := range c.ranks {
 			got.add(key, rank)
 		}

@@ -24,7 +24,7 @@ func record(topK, ranks int, steps ...[]int64) *Record {
 
 // finished is a record made by hand, as a reader would return it.
 func finished(r *Record) *Record {
-	if _, err := r.finish(); err != nil {
+	if err := r.finish(); err != nil {
 		panic(err)
 	}
 	return r

@@ -2,9 +2,9 @@ package counts
 
 import (
 	"archive/zip"
-	"bytes"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -12,10 +12,9 @@ import (
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
-const (
-	mcoreFormat  = "Megatron EP load dump"
-	mcoreVersion = "mcore_ep_load_dump_v1"
-)
+const mcoreVersion = "mcore_ep_load_dump_v1"
+
+var mcoreFile = regexp.MustCompile(`^mcore_ep_loads_.*\.npz$`)
 
 // mcoreDump is one rank's archive: its tokens' slots [layers, forwards, experts].
 type mcoreDump struct {
@@ -26,48 +25,45 @@ type mcoreDump struct {
 }
 
 // readMcore reads one archive, which is the whole load only at EP size 1.
-func readMcore(path string, z *zip.Reader) (*Record, error) {
-	d, err := openMcore(z)
+func readMcore(s *source, r *Record) error {
+	d, err := openMcore(s.members)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if d.ranks != 1 {
-		return nil, fmt.Errorf("this is rank %d of %d, and the load is the sum over the ranks: give the folder that holds all of them", d.rank, d.ranks)
+		return fmt.Errorf("this is rank %d of %d, and the load is the sum over the ranks: give the folder that holds all of them", d.rank, d.ranks)
 	}
-	return mergeMcore(path, []mcoreDump{d})
+	return r.addMcore([]mcoreDump{d})
 }
 
 // readMcoreFolder reads the archives of all ranks of one EP group.
-func readMcoreFolder(dir string, files []string) (*Record, error) {
+func readMcoreFolder(s *source, r *Record) error {
+	files := s.named(mcoreFile)
 	dumps := make([]mcoreDump, len(files))
 	seen := make([]bool, len(files))
 	for _, path := range files {
 		name := filepath.Base(path)
-		content, err := readWhole(path)
+		members, err := openZip(path)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+			return fmt.Errorf("%s: %w", name, err)
 		}
-		z, err := zip.NewReader(bytes.NewReader(content), int64(len(content)))
+		d, err := openMcore(members)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		d, err := openMcore(z)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+			return fmt.Errorf("%s: %w", name, err)
 		}
 		if d.ranks != len(files) || d.rank < 0 || d.rank >= d.ranks || seen[d.rank] {
-			return nil, fmt.Errorf("%s is rank %d of %d: want one file of each rank of one EP group, have %s", name, d.rank, d.ranks, quantity.Count(len(files), "file"))
+			return fmt.Errorf("%s is rank %d of %d: want one file of each rank of one EP group, have %s", name, d.rank, d.ranks, quantity.Count(len(files), "file"))
 		}
 		dumps[d.rank], seen[d.rank] = d, true
 	}
-	return mergeMcore(dir, dumps)
+	return r.addMcore(dumps)
 }
 
-func openMcore(z *zip.Reader) (mcoreDump, error) {
+func openMcore(members []*zip.File) (mcoreDump, error) {
 	var d mcoreDump
 	arrays := map[string]numpyArray{}
 	u := unpacker{maxUnpacked}
-	for _, m := range z.File {
+	for _, m := range members {
 		name, ok := strings.CutSuffix(m.Name, ".npy")
 		if !ok {
 			continue
@@ -99,23 +95,24 @@ func openMcore(z *zip.Reader) (mcoreDump, error) {
 	return d, nil
 }
 
-func mergeMcore(source string, dumps []mcoreDump) (*Record, error) {
+// addMcore adds the sum over the ranks.
+func (r *Record) addMcore(dumps []mcoreDump) error {
 	first := dumps[0]
 	layers, forwards, experts := int(first.loads.shape[0]), int(first.loads.shape[1]), int(first.loads.shape[2])
-	r := &Record{Source: source, Format: mcoreFormat, Experts: experts, Ranks: len(dumps)}
+	r.Experts, r.Ranks = experts, len(dumps)
 	for rank, d := range dumps {
 		if !slices.Equal(d.loads.shape, first.loads.shape) || !slices.Equal(d.layerNumbers, first.layerNumbers) || !slices.Equal(d.group, first.group) {
-			return nil, fmt.Errorf("rank %d recorded other layers, forwards, experts or another EP group than rank 0", rank)
+			return fmt.Errorf("rank %d recorded other layers, forwards, experts or another EP group than rank 0", rank)
 		}
 		if err := checkCounts(d.loads.values); err != nil {
-			return nil, fmt.Errorf("rank %d: element %w", rank, err)
+			return fmt.Errorf("rank %d: element %w", rank, err)
 		}
 	}
 	for i := range layers {
 		layer := i
 		if first.layerNumbers != nil {
 			if n := first.layerNumbers[i]; n < 0 || n > maxLayers {
-				return nil, fmt.Errorf("layer number %d", n)
+				return fmt.Errorf("layer number %d", n)
 			}
 			layer = int(first.layerNumbers[i])
 		}
@@ -127,5 +124,5 @@ func mergeMcore(source string, dumps []mcoreDump) (*Record, error) {
 			r.held = append(r.held, step)
 		}
 	}
-	return r.finish()
+	return nil
 }

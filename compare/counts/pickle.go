@@ -1,10 +1,12 @@
 package counts
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 )
 
 // unpickle reads the part of Python's pickle format in which torch.save writes
@@ -16,19 +18,16 @@ import (
 // *pickleDict, *pickleTensor.
 func unpickle(b []byte) (any, error) {
 	p := &pickleReader{rest: b, memo: map[int]any{}}
-	for range len(b) + 1 {
-		done, err := p.step()
-		if err != nil {
-			return nil, fmt.Errorf("pickle: byte %d: %w", len(b)-len(p.rest), err)
+	for p.err == nil {
+		op := p.take(1)[0]
+		if op == '.' {
+			v := p.pop()
+			return v, p.err
 		}
-		if done {
-			return p.pop()
-		}
+		p.run(op)
 	}
-	return nil, errPickleEnd
+	return nil, fmt.Errorf("pickle: byte %d: %w", len(b)-len(p.rest), p.err)
 }
-
-var errPickleEnd = errors.New("pickle ends too early")
 
 // pickleDict is a dictionary with string keys; entries under other keys are
 // dropped, as nothing that is read here has any.
@@ -48,216 +47,190 @@ type pickleGlobal string
 
 type pickleMark struct{}
 
+// pickleReader is a stack machine. After the first error, what it reads is zero.
 type pickleReader struct {
 	rest  []byte
 	stack []any
 	memo  map[int]any
+	err   error
 }
 
-func (p *pickleReader) take(n int) ([]byte, error) {
-	if n < 0 || n > len(p.rest) {
-		return nil, errPickleEnd
+func (p *pickleReader) fail(format string, args ...any) {
+	if p.err == nil {
+		p.err = fmt.Errorf(format, args...)
+	}
+}
+
+func (p *pickleReader) take(n int) []byte {
+	if n > len(p.rest) {
+		p.fail("pickle ends too early")
+		return make([]byte, min(n, 8)) // no operation looks at single bytes of more
 	}
 	b := p.rest[:n]
 	p.rest = p.rest[n:]
-	return b, nil
+	return b
 }
 
-// length reads an unsigned integer of n bytes.
-func (p *pickleReader) length(n int) (int, error) {
-	b, err := p.take(n)
-	if err != nil {
-		return 0, err
-	}
+// unsigned reads a little-endian integer of up to 4 bytes.
+func (p *pickleReader) unsigned(bytes int) int {
 	var wide [8]byte
-	copy(wide[:], b)
+	copy(wide[:], p.take(bytes))
 	v := binary.LittleEndian.Uint64(wide[:])
 	if v > math.MaxInt32 {
-		return 0, fmt.Errorf("length %d is too large", v)
+		p.fail("length %d is too large", v)
+		return 0
 	}
-	return int(v), nil
+	return int(v)
 }
 
-func (p *pickleReader) push(v any) error {
-	p.stack = append(p.stack, v)
-	return nil
+// long reads LONG1: a length, and that many bytes in two's complement.
+func (p *pickleReader) long() int64 {
+	n := p.unsigned(1)
+	if n > 8 {
+		p.fail("an integer of %d bytes", n)
+		return 0
+	}
+	var wide [8]byte
+	copy(wide[8-n:], p.take(n))
+	if n == 0 {
+		return 0
+	}
+	return int64(binary.LittleEndian.Uint64(wide[:])) >> (64 - 8*n)
 }
 
-func (p *pickleReader) pop() (any, error) {
-	if len(p.stack) == 0 {
-		return nil, fmt.Errorf("the stack is empty")
+// line reads up to the end of a line.
+func (p *pickleReader) line() string {
+	i := bytes.IndexByte(p.rest, '\n')
+	if i < 0 {
+		i = len(p.rest) // take fails
 	}
-	v := p.stack[len(p.stack)-1]
-	p.stack = p.stack[:len(p.stack)-1]
-	return v, nil
+	return strings.TrimSuffix(string(p.take(i+1)), "\n")
+}
+
+func (p *pickleReader) push(v any) { p.stack = append(p.stack, v) }
+
+func (p *pickleReader) pop() any { return p.popN(1)[0] }
+
+// popN pops n values, in the order in which they were pushed.
+func (p *pickleReader) popN(n int) []any {
+	items := make([]any, n)
+	if len(p.stack) < n {
+		p.fail("the stack is empty")
+		return items
+	}
+	rest := len(p.stack) - n
+	copy(items, p.stack[rest:])
+	p.stack = p.stack[:rest]
+	return items
 }
 
 // popMark pops everything above the last mark, and the mark.
-func (p *pickleReader) popMark() ([]any, error) {
+func (p *pickleReader) popMark() []any {
 	for i := len(p.stack) - 1; i >= 0; i-- {
 		if _, ok := p.stack[i].(pickleMark); ok {
-			items := append([]any(nil), p.stack[i+1:]...)
-			p.stack = p.stack[:i]
-			return items, nil
+			items := p.popN(len(p.stack) - 1 - i)
+			p.pop()
+			return items
 		}
 	}
-	return nil, fmt.Errorf("no mark on the stack")
-}
-
-// tuple pops n values as one.
-func (p *pickleReader) tuple(n int) error {
-	if len(p.stack) < n {
-		return fmt.Errorf("the stack is empty")
-	}
-	items := append([]any{}, p.stack[len(p.stack)-n:]...)
-	p.stack = p.stack[:len(p.stack)-n]
-	return p.push(items)
-}
-
-// step runs one opcode; done means STOP.
-func (p *pickleReader) step() (done bool, err error) {
-	op, err := p.take(1)
-	if err != nil {
-		return false, err
-	}
-	switch op[0] {
-	case 0x80: // PROTO
-		_, err = p.take(1)
-	case 0x95: // FRAME
-		_, err = p.take(8)
-	case '.':
-		return true, nil
-	case '(':
-		err = p.push(pickleMark{})
-	case 'N':
-		err = p.push(nil)
-	case 0x88, 0x89: // NEWTRUE, NEWFALSE
-		err = p.push(op[0] == 0x88)
-	case '}':
-		err = p.push(&pickleDict{map[string]any{}})
-	case ']':
-		err = p.push(&[]any{})
-	case ')':
-		err = p.push([]any{})
-	case 't':
-		var items []any
-		if items, err = p.popMark(); err == nil {
-			err = p.push(items)
-		}
-	case 0x85, 0x86, 0x87: // TUPLE1 to TUPLE3
-		err = p.tuple(int(op[0]) - 0x84)
-	case 'K', 'M', 'J', 0x8a, 'G', 'X', 0x8c, 'U': // numbers and strings
-		err = p.scalar(op[0])
-	case 'q', 'r', 0x94, 'h', 'j': // the memo
-		err = p.remember(op[0])
-	case 'c', 0x93, 'Q', 'R', 'b': // globals, persistent ids, calls, state
-		err = p.object(op[0])
-	case 'a', 'e', 's', 'u': // items of lists and dictionaries
-		err = p.fill(op[0])
-	default:
-		err = fmt.Errorf("operation 0x%02x is not allowed", op[0])
-	}
-	return false, err
-}
-
-func (p *pickleReader) scalar(op byte) error {
-	width := map[byte]int{'K': 1, 'M': 2, 'J': 4, 'G': 8, 0x8a: 1, 'X': 4, 0x8c: 1, 'U': 1}[op]
-	switch op {
-	case 'G':
-		b, err := p.take(width)
-		if err != nil {
-			return err
-		}
-		return p.push(math.Float64frombits(binary.BigEndian.Uint64(b)))
-	case 'J':
-		b, err := p.take(width)
-		if err != nil {
-			return err
-		}
-		return p.push(int64(int32(binary.LittleEndian.Uint32(b))))
-	}
-	n, err := p.length(width)
-	if err != nil {
-		return err
-	}
-	if op == 'K' || op == 'M' {
-		return p.push(int64(n))
-	}
-	b, err := p.take(n)
-	if err != nil {
-		return err
-	}
-	if op != 0x8a { // a string
-		return p.push(string(b))
-	}
-	if n > 8 { // LONG1, two's complement
-		return fmt.Errorf("an integer of %d bytes", n)
-	}
-	var v int64
-	for i := n - 1; i >= 0; i-- {
-		v = v<<8 | int64(b[i])
-	}
-	if shift := 64 - 8*n; n > 0 && shift > 0 {
-		v = v << shift >> shift
-	}
-	return p.push(v)
-}
-
-func (p *pickleReader) remember(op byte) error {
-	key, err := len(p.memo), error(nil)
-	switch op {
-	case 'q', 'h':
-		key, err = p.length(1)
-	case 'r', 'j':
-		key, err = p.length(4)
-	}
-	if err != nil {
-		return err
-	}
-	if op == 'h' || op == 'j' {
-		v, ok := p.memo[key]
-		if !ok {
-			return fmt.Errorf("nothing was remembered as %d", key)
-		}
-		return p.push(v)
-	}
-	if len(p.stack) == 0 {
-		return fmt.Errorf("the stack is empty")
-	}
-	p.memo[key] = p.stack[len(p.stack)-1]
+	p.fail("no mark on the stack")
 	return nil
 }
 
-// fill adds items to the list or dictionary below them.
-func (p *pickleReader) fill(op byte) error {
-	var items []any
-	var err error
+// top is the last value, which stays.
+func (p *pickleReader) top() any {
+	v := p.pop()
+	p.push(v)
+	return v
+}
+
+// run runs one opcode other than STOP.
+func (p *pickleReader) run(op byte) {
 	switch op {
+	case 0x80: // PROTO
+		p.take(1)
+	case 0x95: // FRAME
+		p.take(8)
+	case '(':
+		p.push(pickleMark{})
+	case 'N':
+		p.push(nil)
+	case 0x88, 0x89: // NEWTRUE, NEWFALSE
+		p.push(op == 0x88)
+	case '}':
+		p.push(&pickleDict{map[string]any{}})
+	case ']':
+		p.push(&[]any{})
+	case ')':
+		p.push([]any{})
+	case 't':
+		p.push(p.popMark())
+	case 0x85, 0x86, 0x87: // TUPLE1 to TUPLE3
+		p.push(p.popN(int(op) - 0x84))
+	case 'K':
+		p.push(int64(p.unsigned(1)))
+	case 'M':
+		p.push(int64(p.unsigned(2)))
+	case 'J':
+		p.push(int64(int32(binary.LittleEndian.Uint32(p.take(4)))))
+	case 0x8a:
+		p.push(p.long())
+	case 'G':
+		p.push(math.Float64frombits(binary.BigEndian.Uint64(p.take(8))))
+	case 'X':
+		p.push(string(p.take(p.unsigned(4))))
+	case 0x8c, 'U': // SHORT_BINUNICODE, SHORT_BINSTRING
+		p.push(string(p.take(p.unsigned(1))))
+	case 'q':
+		p.memo[p.unsigned(1)] = p.top()
+	case 'r':
+		p.memo[p.unsigned(4)] = p.top()
+	case 0x94: // MEMOIZE
+		p.memo[len(p.memo)] = p.top()
+	case 'h':
+		p.recall(p.unsigned(1))
+	case 'j':
+		p.recall(p.unsigned(4))
+	case 'a':
+		p.fill(p.popN(1))
+	case 's':
+		p.fill(p.popN(2))
 	case 'e', 'u':
-		items, err = p.popMark()
-	case 'a', 's':
-		n := 1
-		if op == 's' {
-			n = 2
-		}
-		if err = p.tuple(n); err == nil {
-			var v any
-			v, err = p.pop()
-			items, _ = v.([]any)
-		}
+		p.fill(p.popMark())
+	case 'c':
+		p.global(p.line() + "." + p.line())
+	case 0x93: // STACK_GLOBAL
+		name := p.popN(2)
+		p.global(fmt.Sprint(name[0]) + "." + fmt.Sprint(name[1]))
+	case 'Q':
+		p.storage(p.pop())
+	case 'R':
+		call := p.popN(2)
+		p.call(call[0], call[1])
+	case 'b': // the state of a container adds nothing to its items
+		p.pop()
+	default:
+		p.fail("operation 0x%02x is not allowed", op)
 	}
-	if err != nil {
-		return err
+}
+
+func (p *pickleReader) recall(key int) {
+	v, ok := p.memo[key]
+	if !ok {
+		p.fail("nothing was remembered as %d", key)
 	}
-	if len(p.stack) == 0 {
-		return fmt.Errorf("the stack is empty")
-	}
-	switch into := p.stack[len(p.stack)-1].(type) {
+	p.push(v)
+}
+
+// fill adds items to the list or dictionary below them.
+func (p *pickleReader) fill(items []any) {
+	switch into := p.top().(type) {
 	case *[]any:
 		*into = append(*into, items...)
 	case *pickleDict:
 		if len(items)%2 != 0 {
-			return fmt.Errorf("a key without a value")
+			p.fail("a key without a value")
+			return
 		}
 		for i := 0; i < len(items); i += 2 {
 			if key, ok := items[i].(string); ok {
@@ -265,7 +238,81 @@ func (p *pickleReader) fill(op byte) error {
 			}
 		}
 	default:
-		return fmt.Errorf("items for what is neither a list nor a dictionary")
+		p.fail("items for what is neither a list nor a dictionary")
 	}
-	return nil
+}
+
+// The only globals that are understood; storages are those of module torch.
+const (
+	globalTensor      = "torch._utils._rebuild_tensor_v2"
+	globalOrderedDict = "collections.OrderedDict"
+)
+
+func (p *pickleReader) global(name string) {
+	storage, isTorch := strings.CutPrefix(name, "torch.")
+	if _, known := storageTypes[storage]; name != globalTensor && name != globalOrderedDict && !(isTorch && known) {
+		p.fail("the global %q is not allowed: only tensors of integers, lists and dictionaries are read", name)
+	}
+	p.push(pickleGlobal(name))
+}
+
+// storage turns ("storage", type, key, location, size) into a pickleStorage.
+func (p *pickleReader) storage(id any) {
+	parts, _ := id.([]any)
+	if len(parts) < 3 || parts[0] != "storage" {
+		p.fail("a persistent id that is no storage")
+		return
+	}
+	kind, _ := parts[1].(pickleGlobal)
+	dtype := strings.TrimPrefix(string(kind), "torch.")
+	key, isText := parts[2].(string)
+	if _, known := storageTypes[dtype]; !known || !isText {
+		p.fail("a storage without type and key")
+	}
+	p.push(pickleStorage{dtype: dtype, key: key})
+}
+
+func (p *pickleReader) call(callee, argument any) {
+	arguments, ok := argument.([]any)
+	switch {
+	case !ok:
+		p.fail("a call without a tuple of arguments")
+	case callee == pickleGlobal(globalOrderedDict):
+		p.push(&pickleDict{map[string]any{}})
+	case callee != pickleGlobal(globalTensor):
+		p.fail("calling %v is not allowed", callee)
+	case len(arguments) < 4:
+		p.fail("a tensor of %d arguments, want at least 4", len(arguments))
+	default:
+		t, err := rebuild(arguments)
+		if err != nil {
+			p.fail("%w", err)
+		}
+		p.push(t)
+	}
+}
+
+func rebuild(arguments []any) (*pickleTensor, error) {
+	storage, isStorage := arguments[0].(pickleStorage)
+	offset, isOffset := arguments[1].(int64)
+	shape, isShape := integers(arguments[2])
+	stride, isStride := integers(arguments[3])
+	if !isStorage || !isOffset || !isShape || !isStride || len(shape) != len(stride) {
+		return nil, errors.New("a tensor of other than storage, offset, shape and stride")
+	}
+	return &pickleTensor{storage: storage, offset: offset, shape: shape, stride: stride}, nil
+}
+
+// integers reads a tuple of integers.
+func integers(v any) ([]int64, bool) {
+	items, ok := v.([]any)
+	out := make([]int64, len(items))
+	for i, item := range items {
+		n, isInt := item.(int64)
+		if !isInt {
+			return nil, false
+		}
+		out[i] = n
+	}
+	return out, ok
 }

@@ -1,8 +1,8 @@
 package counts
 
 import (
-	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -25,38 +25,49 @@ type slotPlacement struct {
 	Assignments map[int][]int32 `json:"initial_global_assignments" yaml:"initial_global_assignments"`
 }
 
-func readPlacement(path string, ranks int) (*Placement, error) {
+// ReadPlacement reads where the experts are: a TensorRT-LLM EPLB configuration,
+// a vllm-ascend or MindIE expert map, or vLLM's initial mapping. ranks is the
+// EP size for the formats that list slots only; 0 where the file says it. Errors
+// are of type *input.Error.
+func ReadPlacement(path string, ranks int) (*Placement, error) {
 	content, err := readWhole(path)
 	if err != nil {
-		return nil, err
+		return nil, unreadable(path, err)
 	}
 	return parsePlacement(path, content, ranks)
 }
 
+// parsePlacement is ReadPlacement of a file's content.
 func parsePlacement(path string, content []byte, ranks int) (*Placement, error) {
-	text := bytes.TrimSpace(content)
-	if len(text) > 0 && text[0] == '{' {
-		objects, keys, err := jsonObjects(text)
-		if err != nil {
-			return nil, err
+	s, err := newSource(path, content)
+	if err != nil {
+		return nil, unreadable(path, err)
+	}
+	p, err := s.placement(ranks)
+	if err != nil {
+		return nil, unreadable(path, err)
+	}
+	return p, nil
+}
+
+func (s *source) placement(ranks int) (*Placement, error) {
+	if s.keys["layer_list"] != nil {
+		return readExpertMap(s, ranks)
+	}
+	for _, value := range s.values { // in JSONL the mapping is one record of several
+		var slots slotPlacement
+		if err := json.Unmarshal(value, &slots); err == nil && slots.Assignments != nil {
+			return slots.placement(s.path, "slot assignments", ranks)
 		}
-		if keys["layer_list"] != nil {
-			return readExpertMap(path, objects, ranks)
-		}
-		for _, object := range objects { // in JSONL the mapping is one record of several
-			var s slotPlacement
-			if err := json.Unmarshal(object, &s); err == nil && s.Assignments != nil {
-				return s.placement(path, "slot assignments", ranks)
-			}
-		}
-	} else if eplbLine.Match(content) {
-		var s slotPlacement
-		if err := yaml.Unmarshal(content, &s); err != nil {
+	}
+	if s.values == nil && eplbLine.Match(s.content) {
+		var slots slotPlacement
+		if err := yaml.Unmarshal(s.content, &slots); err != nil {
 			return nil, fmt.Errorf("not the YAML of an EPLB configuration: %w", err)
 		}
-		return s.placement(path, "EPLB configuration", ranks)
+		return slots.placement(s.path, "EPLB configuration", ranks)
 	}
-	return nil, fmt.Errorf("not a placement that is understood: want an EPLB configuration (num_slots, initial_global_assignments), an expert map (layer_list) or vLLM's eplb_initial_mapping")
+	return nil, errors.New("not a placement that is understood: want an EPLB configuration (num_slots, initial_global_assignments), an expert map (layer_list) or vLLM's eplb_initial_mapping")
 }
 
 func (s slotPlacement) placement(path, format string, ranks int) (*Placement, error) {
@@ -92,7 +103,7 @@ func (s slotPlacement) placement(path, format string, ranks int) (*Placement, er
 }
 
 // readExpertMap reads the expert map of vllm-ascend and MindIE.
-func readExpertMap(path string, objects []json.RawMessage, ranks int) (*Placement, error) {
+func readExpertMap(s *source, ranks int) (*Placement, error) {
 	var file struct {
 		Layers int `json:"moe_layer_count"`
 		List   []struct {
@@ -104,13 +115,13 @@ func readExpertMap(path string, objects []json.RawMessage, ranks int) (*Placemen
 			} `json:"device_list"`
 		} `json:"layer_list"`
 	}
-	if err := one(objects, &file); err != nil {
+	if err := s.object(&file); err != nil {
 		return nil, err
 	}
 	if len(file.List) == 0 || len(file.List) != file.Layers {
 		return nil, fmt.Errorf("want %s (moe_layer_count), have %d", quantity.Count(file.Layers, "layer"), len(file.List))
 	}
-	p := &Placement{Source: path, Format: "expert map", Ranks: file.List[0].Devices}
+	p := &Placement{Source: s.path, Format: "expert map", Ranks: file.List[0].Devices}
 	if ranks != 0 && ranks != p.Ranks {
 		return nil, fmt.Errorf("%d ranks asked for, but the map has %d devices", ranks, p.Ranks)
 	}

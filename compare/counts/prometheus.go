@@ -12,8 +12,6 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-const prometheusFormat = "Prometheus text"
-
 // The counters of vLLM's EPLB branches and of vllm-ascend. Clients append
 // _total to a counter's name in some versions.
 var (
@@ -32,24 +30,24 @@ var series = map[string]struct{ layer, part, level string }{
 
 // readPrometheus reads one scrape. Its counters run since the engine started,
 // so it is one step, a window; see Since for the difference of two scrapes.
-func readPrometheus(path string, content []byte) (*Record, error) {
+func readPrometheus(s *source, r *Record) error {
 	c := counters{}
-	lines := bufio.NewScanner(bytes.NewReader(content))
+	lines := bufio.NewScanner(bytes.NewReader(s.content))
 	lines.Buffer(nil, 1<<20)
 	for n := 1; lines.Scan(); n++ {
 		if m := prometheusSample.FindStringSubmatch(lines.Text()); m != nil {
 			if err := c.add(m[1], m[2], m[3]); err != nil {
-				return nil, fmt.Errorf("line %d: %w", n, err)
+				return fmt.Errorf("line %d: %w", n, err)
 			}
 		}
 	}
 	if err := lines.Err(); err != nil {
-		return nil, err
+		return err
 	}
-	r := &Record{Source: path, Format: prometheusFormat, Window: true}
+	r.Window = true
 	r.Experts, r.Ranks, r.held = c.steps()
 	r.warn("cumulative", "these counters run since the engine started, warm-up included: take two scrapes and their difference")
-	return r.finish()
+	return nil
 }
 
 // counters are the slots of each part, by layer and level.
@@ -131,7 +129,7 @@ func (r *Record) Since(earlier *Record) (*Record, error) {
 		return nil, fmt.Errorf("%q is %s of %d experts and %d ranks, %q is %s of %d and %d: want two records of one engine",
 			r.Source, r.Format, r.Experts, r.Ranks, earlier.Source, earlier.Format, earlier.Experts, earlier.Ranks)
 	}
-	before := map[cellKey]Step{}
+	before := map[stepKey]Step{}
 	for s, err := range earlier.Steps() {
 		if err != nil {
 			return nil, err
@@ -161,7 +159,7 @@ func (r *Record) Since(earlier *Record) (*Record, error) {
 		out.held = append(out.held, s)
 	}
 	out.stream = each(out.held)
-	return &out, out.count()
+	return &out, out.total()
 }
 
 func added(now, before []int64) ([]int64, error) {

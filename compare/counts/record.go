@@ -2,6 +2,7 @@ package counts
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -44,7 +45,8 @@ type Record struct {
 	copies map[int][]int32        // by layer: the expert of each physical copy, the last one recorded
 	held   []Step                 // where the format is read whole
 	stream iter.Seq2[Step, error] // yields them in order; reads them anew each time where held is nil
-	census                        // of all steps
+	review func()                 // warns about what the totals show, where the format can tell
+	totals                        // of all steps
 }
 
 // Steps yields the steps by iteration, then layer. What a step points to may be
@@ -82,62 +84,62 @@ func (s Step) total() int64 {
 	return router.Load{PerExpert: s.Received}.Total()
 }
 
-// cellKey is one iteration of one layer.
-type cellKey struct {
+// stepKey is one iteration of one layer.
+type stepKey struct {
 	iteration int64
 	layer     int
 }
 
 // compare orders by iteration, then layer.
-func (k cellKey) compare(other cellKey) int {
+func (k stepKey) compare(other stepKey) int {
 	return cmp.Or(cmp.Compare(k.iteration, other.iteration), cmp.Compare(k.layer, other.layer))
 }
 
-func (k cellKey) String() string { return fmt.Sprintf("iteration %d, layer %d", k.iteration, k.layer) }
+func (k stepKey) String() string { return fmt.Sprintf("iteration %d, layer %d", k.iteration, k.layer) }
 
-func (s Step) key() cellKey { return cellKey{s.Iteration, s.Layer} }
+func (s Step) key() stepKey { return stepKey{s.Iteration, s.Layer} }
 
-// cells are steps that come in pieces.
-type cells map[cellKey]*Step
+// stepSet are steps that come in pieces.
+type stepSet map[stepKey]*Step
 
-// step is that of a cell, empty at first.
-func (c cells) step(key cellKey, experts int) *Step {
+// step is that of a key, empty at first.
+func (c stepSet) step(key stepKey, experts int) *Step {
 	if c[key] == nil {
 		c[key] = &Step{Iteration: key.iteration, Layer: key.layer, Load: router.NewLoad(experts)}
 	}
 	return c[key]
 }
 
-// addCells adds one step per cell; finish puts them in order.
-func (r *Record) addCells(c cells) {
+// addSteps adds the steps; finish puts them in order.
+func (r *Record) addSteps(c stepSet) {
 	for _, s := range c {
 		r.held = append(r.held, *s)
 	}
 }
 
-// tally counts the ranks that recorded a cell. They come in order, and one that
-// is missing or comes twice spoils the cell: the load is the sum over the ranks,
-// and a part of it has another balance.
-type tally map[cellKey]int
+// recorders counts the ranks that recorded a step. They come in order, and one
+// that is missing or comes twice spoils the step: the load is the sum over the
+// ranks, and a part of it has another balance.
+type recorders map[stepKey]int
 
-func (t tally) add(key cellKey, rank int) {
-	if t[key] == rank {
-		t[key]++
+func (c recorders) add(key stepKey, rank int) {
+	if c[key] == rank {
+		c[key]++
 	} else {
-		t[key] = -1
+		c[key] = -1
 	}
 }
 
-// warnAboutIncomplete says how many cells not every rank recorded exactly once.
-func (r *Record) warnAboutIncomplete(t tally) {
+// warnAboutIncomplete says how many steps not every rank recorded exactly once.
+func (r *Record) warnAboutIncomplete(c recorders) {
 	dropped := 0
-	for _, ranks := range t {
+	for _, ranks := range c {
 		if ranks != r.Ranks {
 			dropped++
 		}
 	}
 	if dropped > 0 {
-		r.warn("incomplete_passes", "left out %d of %d iterations × layers that not every one of the %d ranks recorded exactly once", dropped, len(t), r.Ranks)
+		r.warn("incomplete_passes", "%d of %d iterations × layers excluded: not every one of the %d ranks recorded them exactly once", dropped, len(c), r.Ranks)
 	}
 }
 
@@ -146,25 +148,28 @@ func (r *Record) warn(code, format string, args ...any) {
 }
 
 // finish sorts the steps that are held and checks what every format must satisfy.
-func (r *Record) finish() (*Record, error) {
+func (r *Record) finish() error {
 	slices.SortStableFunc(r.held, func(a, b Step) int { return a.key().compare(b.key()) })
 	if r.TopK > r.Experts && r.Experts > 0 {
-		return nil, fmt.Errorf("want top-k between 1 and %d (the experts), have %d", r.Experts, r.TopK)
+		return fmt.Errorf("want top-k between 1 and %d (the experts), have %d", r.Experts, r.TopK)
 	}
-	if r.Experts > maxExperts || r.Ranks > maxRanks {
-		return nil, fmt.Errorf("want at most %d experts and %d ranks, have %d and %d", maxExperts, maxRanks, r.Experts, r.Ranks)
+	if err := bounded(r.Experts, r.Ranks); err != nil {
+		return err
 	}
 	if r.stream == nil {
 		r.stream = each(r.held)
 	}
-	if err := r.count(); err != nil {
-		return nil, err
+	if err := r.total(); err != nil {
+		return err
 	}
 	if r.steps == 0 && len(r.Reported) == 0 {
-		return nil, fmt.Errorf("holds no counts")
+		return errors.New("holds no counts")
 	}
 	r.placeCopies()
-	return r, nil
+	if r.review != nil {
+		r.review()
+	}
+	return nil
 }
 
 // each yields steps that are held.

@@ -22,8 +22,6 @@ type Reported struct {
 	MaxOverMean  router.Number `json:"max_over_mean"` // its inverse, or the other way round
 }
 
-const logFormat = "engine log lines"
-
 var (
 	logLine   = regexp.MustCompile(`\[Expert Balancedness\] |EPLB step: \d+|\[Expert Hotness\] `)
 	logSGLang = regexp.MustCompile(`\[Expert Balancedness\] forward_pass_id=(\d{1,18}) current_pass_balancedness=([0-9.eE+-]+)`)
@@ -34,9 +32,8 @@ var (
 // readLog reads the lines in which SGLang, vLLM and vllm-ascend report their
 // balance. They hold no counts. Idle steps, which vLLM reports as balancedness
 // 0, are left out and counted.
-func readLog(path string, content []byte) (*Record, error) {
-	r := &Record{Source: path, Format: logFormat}
-	lines, idle, vllm := bufio.NewScanner(bytes.NewReader(content)), 0, false
+func readLog(s *source, r *Record) error {
+	lines, idle, vllm := bufio.NewScanner(bytes.NewReader(s.content)), 0, false
 	lines.Buffer(nil, 1<<24)
 	for n := 1; lines.Scan(); n++ {
 		text := lines.Text()
@@ -55,7 +52,7 @@ func readLog(path string, content []byte) (*Record, error) {
 		}
 		v, err := strconv.ParseFloat(value, 64)
 		if err != nil || !(v >= 0) {
-			return nil, fmt.Errorf("line %d: %q is no balancedness", n, value)
+			return fmt.Errorf("line %d: %q is no balancedness", n, value)
 		}
 		if v == 0 {
 			idle++
@@ -68,13 +65,13 @@ func readLog(path string, content []byte) (*Record, error) {
 		r.Reported = append(r.Reported, line)
 	}
 	if err := lines.Err(); err != nil {
-		return nil, err
+		return err
 	}
 	if idle > 0 {
-		r.warn("idle_steps", "left out %s", quantity.Count(idle, "idle step"))
+		r.warn("idle_steps", "%s excluded", quantity.Count(idle, "idle step"))
 	}
 	if vllm {
 		r.warn("vllm_axis", "several vLLM releases computed this balancedness over layers instead of ranks (fixed with pull request 51813): check the version")
 	}
-	return r.finish()
+	return nil
 }

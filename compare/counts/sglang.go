@@ -1,8 +1,6 @@
 package counts
 
 import (
-	"archive/zip"
-	"bytes"
 	"errors"
 	"fmt"
 	"regexp"
@@ -12,40 +10,32 @@ import (
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
-// The dumps of SGLang's expert distribution recorder.
-const (
-	torchStatFormat = "SGLang expert distribution (stat)"
-	torchPassFormat = "SGLang expert distribution (per pass)"
-)
-
-// readTorch reads one dump: counts over all ranks, or one rank's passes when
-// that rank is the only one.
-func readTorch(path string, f *torchFile) (*Record, error) {
-	root, ok := f.root.(*pickleDict)
-	if !ok {
-		return nil, fmt.Errorf("want a dictionary, as SGLang's expert distribution recorder writes")
+// readTorch reads one dump of SGLang's expert distribution recorder that counts
+// over all ranks.
+func readTorch(s *source, r *Record) error {
+	f, err := openTorch(s.members)
+	switch {
+	case err != nil:
+		return err
+	case f.root.entries["logical_count"] != nil:
+		return readTorchStat(f, r)
+	case f.root.entries["records"] != nil:
+		return errors.New("this is one rank's dump of passes, and the load is the sum over the ranks: give the folder that holds all of them")
 	}
-	if root.entries["logical_count"] != nil {
-		return readTorchStat(path, f, root)
-	}
-	if root.entries["records"] != nil {
-		return nil, fmt.Errorf("this is one rank's dump of passes, and the load is the sum over the ranks: give the folder that holds all of them")
-	}
-	return nil, fmt.Errorf("want logical_count or records, as SGLang's expert distribution recorder writes")
+	return errors.New("want logical_count or records, as SGLang's expert distribution recorder writes")
 }
 
 // readTorchStat reads logical_count [steps, layers, experts], which is summed
 // over the ranks already. Its steps are a ring buffer: unordered, with rows of
 // zeros where nothing was recorded, which are left out.
-func readTorchStat(path string, f *torchFile, root *pickleDict) (*Record, error) {
-	a, err := f.array(root, "logical_count")
+func readTorchStat(f *torchFile, r *Record) error {
+	a, err := f.array(f.root, "logical_count")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if len(a.shape) != 3 || a.shape[0] < 1 || a.shape[1] < 1 || a.shape[1] > maxLayers || bounded(int(a.shape[2]), 0) != nil {
-		return nil, fmt.Errorf("logical_count: want [steps, layers, experts], have %v", a.shape)
+		return fmt.Errorf("logical_count: want [steps, layers, experts], have %v", a.shape)
 	}
-	r := &Record{Source: path, Format: torchStatFormat}
 	empty := 0
 	for step := range int(a.shape[0]) {
 		pass := a.row(step)
@@ -53,58 +43,59 @@ func readTorchStat(path string, f *torchFile, root *pickleDict) (*Record, error)
 			empty++
 			continue
 		}
-		var rows [][]int64
-		for layer := range int(a.shape[1]) {
-			rows = append(rows, pass.row(layer).values)
-		}
-		if err := r.addLayers(int64(step), rows); err != nil {
-			return nil, err
+		if err := r.addLayers(int64(step), pass.rows()); err != nil {
+			return err
 		}
 	}
 	if empty > 0 {
-		r.warn("empty_steps", "left out %d of %s without any count: the recorder's buffer was not full", empty, quantity.Count(a.shape[0], "step"))
+		r.warn("empty_steps", "%d of %s excluded: they hold no counts, as the recorder's buffer was not full", empty, quantity.Count(a.shape[0], "step"))
 	}
-	return r.finish()
+	return nil
 }
 
-var torchRank = regexp.MustCompile(`_(\d{1,5})\.pt$`)
+var (
+	torchRecord = regexp.MustCompile(`^expert_distribution_recorder_.*\.pt$`)
+	torchRank   = regexp.MustCompile(`_(\d{1,5})\.pt$`)
+)
 
 // readTorchFolder reads one dump per rank and sums the passes of the same
 // number. A single file without rank is a stat dump.
-func readTorchFolder(dir string, files []string) (*Record, error) {
+func readTorchFolder(s *source, r *Record) error {
+	files := s.named(torchRecord)
 	if len(files) == 1 {
-		f, root, err := openRecorder(files[0])
+		f, err := openRecorder(files[0])
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", files[0], err)
+			return fmt.Errorf("%s: %w", files[0], err)
 		}
-		if root.entries["logical_count"] != nil {
-			return readTorchStat(files[0], f, root)
+		if f.root.entries["logical_count"] != nil {
+			r.Format = torchStatFormat
+			return readTorchStat(f, r)
 		}
 	}
-	r := &Record{Source: dir, Format: torchPassFormat, Ranks: len(files)}
+	r.Ranks = len(files)
 	byRank := make([]string, len(files))
 	for _, path := range files {
 		m := torchRank.FindStringSubmatch(path)
 		if m == nil {
-			return nil, fmt.Errorf("%s: want one dump per rank, ending in _0.pt, _1.pt, …, or a single stat dump", path)
+			return fmt.Errorf("%s: want one dump per rank, ending in _0.pt, _1.pt, …, or a single stat dump", path)
 		}
 		rank, _ := strconv.Atoi(m[1]) // five digits at most
 		if rank >= len(files) || byRank[rank] != "" {
-			return nil, fmt.Errorf("%s: want one dump of each rank from 0 to %d; are there several recordings in the folder?", path, len(files)-1)
+			return fmt.Errorf("%s: want one dump of each rank from 0 to %d; are there several recordings in the folder?", path, len(files)-1)
 		}
 		byRank[rank] = path
 	}
-	passes, recorded := map[cellKey]*torchPass{}, tally{}
+	passes, recorded := map[stepKey]*torchPass{}, recorders{}
 	for rank, path := range byRank {
 		if err := addTorchRank(path, rank, passes, recorded); err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
+			return fmt.Errorf("%s: %w", path, err)
 		}
 	}
 	for _, pass := range passes {
 		r.Experts = max(r.Experts, mapped(pass.logical))
 	}
 	if err := bounded(r.Experts, r.Ranks); err != nil {
-		return nil, err
+		return err
 	}
 	r.warnAboutIncomplete(recorded)
 	for key, pass := range passes {
@@ -112,10 +103,10 @@ func readTorchFolder(dir string, files []string) (*Record, error) {
 			continue
 		}
 		if err := r.addPhysical(key.iteration, key.layer, pass.copies, pass.logical); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return r.finish()
+	return nil
 }
 
 // torchPass is one layer of one pass, summed over the ranks that recorded it.
@@ -124,38 +115,25 @@ type torchPass struct {
 	logical []int32 // the expert of each copy
 }
 
-// openRecorder opens a dump and its outermost dictionary.
-func openRecorder(path string) (*torchFile, *pickleDict, error) {
-	content, err := readWhole(path)
+func openRecorder(path string) (*torchFile, error) {
+	members, err := openZip(path)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	z, err := zip.NewReader(bytes.NewReader(content), int64(len(content)))
-	if err != nil {
-		return nil, nil, err
-	}
-	f, err := openTorch(z)
-	if err != nil {
-		return nil, nil, err
-	}
-	root, ok := f.root.(*pickleDict)
-	if !ok {
-		return nil, nil, errors.New("want a dictionary, as SGLang's expert distribution recorder writes")
-	}
-	return f, root, nil
+	return openTorch(members)
 }
 
 // addTorchRank adds the passes of one rank's dump.
-func addTorchRank(path string, rank int, passes map[cellKey]*torchPass, recorded tally) error {
-	f, root, err := openRecorder(path)
+func addTorchRank(path string, rank int, passes map[stepKey]*torchPass, recorded recorders) error {
+	f, err := openRecorder(path)
 	if err != nil {
 		return err
 	}
-	records, ok := root.entries["records"].(*[]any)
+	records, ok := f.root.entries["records"].(*[]any)
 	if !ok {
 		return errors.New("want a list of records: this is no dump of passes")
 	}
-	p2l, err := f.matrix(root, "last_physical_to_logical_map")
+	p2l, err := f.matrix(f.root, "last_physical_to_logical_map")
 	if err != nil {
 		return err
 	}
@@ -176,7 +154,7 @@ func addTorchRank(path string, rank int, passes map[cellKey]*torchPass, recorded
 			return fmt.Errorf("record %d: counts of %v, but a map of %v", i, load.shape, p2l.shape)
 		}
 		for layer := range int(load.shape[0]) {
-			key := cellKey{pass, layer}
+			key := stepKey{pass, layer}
 			recorded.add(key, rank)
 			if passes[key] == nil {
 				passes[key] = &torchPass{}
@@ -213,13 +191,4 @@ func (t *torchPass) add(counts, logical []int64) error {
 		t.copies[i] += n
 	}
 	return nil
-}
-
-// matrix reads a tensor of [layers, copies].
-func (f *torchFile) matrix(d *pickleDict, key string) (array, error) {
-	a, err := f.array(d, key)
-	if err == nil && (len(a.shape) != 2 || a.shape[0] < 1 || a.shape[0] > maxLayers || a.shape[1] > maxExperts) {
-		err = fmt.Errorf("%s: want [layers, copies], have %v", key, a.shape)
-	}
-	return a, err
 }

@@ -3,7 +3,6 @@ package counts
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -16,55 +15,51 @@ import (
 // tensorrt_llm/_torch/expert_statistic.py writes them. Later versions put
 // files of other meaning beside the counts, under names that an older glob
 // (rank*.safetensors) would sum by mistake.
-const (
-	tensorrtFormat = "TensorRT-LLM expert statistics"
-	tensorrtMeta   = "meta_info.json"
-)
+const tensorrtMeta = "meta_info.json"
 
 var (
-	tensorrtCounts = regexp.MustCompile(`^rank(\d{1,5})\.safetensors$`)
-	tensorrtOther  = regexp.MustCompile(`^(rank\d+_raw|cooccurrence_rank\d+|token_selected_experts_rank\d+)\.safetensors$|^rank\d+_numtokens\.json$`)
-	tensorrtPickle = regexp.MustCompile(`^rank_?\d+\.pkl$`)
+	tensorrtInfoFile = regexp.MustCompile(`^meta_info\.json$`)
+	tensorrtCounts   = regexp.MustCompile(`^rank(\d{1,5})\.safetensors$`)
+	tensorrtOther    = regexp.MustCompile(`^(rank\d+_raw|cooccurrence_rank\d+|token_selected_experts_rank\d+)\.safetensors$|^rank\d+_numtokens\.json$`)
+	tensorrtPickle   = regexp.MustCompile(`^rank_?\d+\.pkl$`)
 )
 
 // readTensorRT reads a folder of rank{r}.safetensors. Each holds tensors
 // "{iteration}_{layer}" of slots that rank's own tokens chose, so the load is
 // the sum over the files, and the number of files is the EP size.
-func readTensorRT(dir string) (*Record, error) {
-	r := &Record{Source: dir, Format: tensorrtFormat}
-	meta, err := readTensorRTMeta(filepath.Join(dir, tensorrtMeta))
+func readTensorRT(s *source, r *Record) error {
+	meta, err := readTensorRTMeta(filepath.Join(s.path, tensorrtMeta))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	r.Experts, r.TopK = meta.Experts, meta.TopK
-	files, err := tensorrtFiles(dir, r)
+	files, err := s.tensorrtFiles(r)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	r.Ranks = len(files)
 	if meta.Ranks > 0 && meta.Ranks != r.Ranks {
-		return nil, fmt.Errorf("%s says ep_size %d, the folder holds %s", tensorrtMeta, meta.Ranks, quantity.Count(r.Ranks, "rank file"))
+		return fmt.Errorf("%s says ep_size %d, the folder holds %s", tensorrtMeta, meta.Ranks, quantity.Count(r.Ranks, "rank file"))
 	}
-	index, err := indexTensorRT(dir, files, r.Experts)
+	index, err := indexTensorRT(s.path, files, r.Experts)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	r.stream = index.steps()
-	if r, err = r.finish(); err != nil {
-		return nil, err
+	r.review = func() {
+		r.warnAboutGaps()
+		r.warnAboutSameSources()
 	}
-	r.warnAboutGaps()
-	r.warnAboutSameSources()
-	return r, nil
+	return nil
 }
 
-type tensorrtInfo struct {
+type tensorrtMetaInfo struct {
 	Experts int `json:"num_experts"`
 	TopK    int `json:"num_experts_per_token"`
 	Ranks   int `json:"ep_size"` // only some versions
 }
 
-func readTensorRTMeta(path string) (info tensorrtInfo, err error) {
+func readTensorRTMeta(path string) (info tensorrtMetaInfo, err error) {
 	text, err := readWhole(path)
 	if err != nil {
 		return info, err
@@ -79,15 +74,11 @@ func readTensorRTMeta(path string) (info tensorrtInfo, err error) {
 }
 
 // tensorrtFiles lists the count files in rank order, without a gap.
-func tensorrtFiles(dir string, r *Record) ([]string, error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, err
-	}
+func (s *source) tensorrtFiles(r *Record) ([]string, error) {
 	byRank := map[int]string{}
 	var other, pickles []string
-	for _, entry := range entries {
-		name := entry.Name()
+	for _, path := range s.files {
+		name := filepath.Base(path)
 		switch m := tensorrtCounts.FindStringSubmatch(name); {
 		case m != nil:
 			rank, _ := strconv.Atoi(m[1]) // five digits at most
@@ -114,7 +105,7 @@ func tensorrtFiles(dir string, r *Record) ([]string, error) {
 		}
 	}
 	if len(other) > 0 {
-		r.warn("other_statistics", "left out %s of other statistics (%s), which hold no counts", quantity.Count(len(other), "file"), strings.Join(other, ", "))
+		r.warn("other_statistics", "%s of other statistics excluded, as they hold no counts: %s", quantity.Count(len(other), "file"), strings.Join(other, ", "))
 	}
 	return files, nil
 }

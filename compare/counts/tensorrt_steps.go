@@ -20,7 +20,7 @@ import (
 // everyone who walks over them.
 type tensorrtIndex struct {
 	experts int
-	cells   []cellKey // of every rank, in order
+	keys    []stepKey // of the steps of every rank, in order
 	ranks   []tensorrtRank
 }
 
@@ -28,10 +28,10 @@ type tensorrtRank struct {
 	path    string
 	size    int64
 	written time.Time
-	counts  []countsAt // by cell; ranks whose files are laid out alike share it
+	counts  []countsAt // by step; ranks whose files are laid out alike share it
 }
 
-// countsAt is where the counts of one cell begin, from the start of the file.
+// countsAt is where the counts of one step begin, from the start of the file.
 type countsAt struct {
 	offset int64
 	dtype  safetensors.DType
@@ -41,7 +41,7 @@ type countsAt struct {
 // file must cover the same iterations and layers.
 func indexTensorRT(dir string, files []string, experts int) (*tensorrtIndex, error) {
 	x := &tensorrtIndex{experts: experts}
-	known := map[cellKey]int{} // the place of each cell in the order
+	known := map[stepKey]int{} // the place of each step in the order
 	for rank, name := range files {
 		if err := x.addRank(filepath.Join(dir, name), rank, known); err != nil {
 			return nil, err
@@ -50,7 +50,7 @@ func indexTensorRT(dir string, files []string, experts int) (*tensorrtIndex, err
 	return x, nil
 }
 
-func (x *tensorrtIndex) addRank(path string, rank int, known map[cellKey]int) (err error) {
+func (x *tensorrtIndex) addRank(path string, rank int, known map[stepKey]int) (err error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return err
@@ -61,19 +61,19 @@ func (x *tensorrtIndex) addRank(path string, rank int, known map[cellKey]int) (e
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	name, tensors := filepath.Base(path), f.Tensors()
-	keys := make([]cellKey, len(tensors))
+	keys := make([]stepKey, len(tensors))
 	for i, t := range tensors {
 		if keys[i], err = x.keyOf(t); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
 	if rank == 0 {
-		x.cells = slices.SortedFunc(slices.Values(keys), cellKey.compare)
-		for i, key := range x.cells {
+		x.keys = slices.SortedFunc(slices.Values(keys), stepKey.compare)
+		for i, key := range x.keys {
 			known[key] = i
 		}
-	} else if len(tensors) != len(x.cells) {
-		return fmt.Errorf("%s holds %d iterations × layers, rank 0 holds %d: was the run cut short?", name, len(tensors), len(x.cells))
+	} else if len(tensors) != len(x.keys) {
+		return fmt.Errorf("%s holds %d iterations × layers, rank 0 holds %d: was the run cut short?", name, len(tensors), len(x.keys))
 	}
 	counts := make([]countsAt, len(tensors))
 	for i, t := range tensors {
@@ -93,18 +93,18 @@ func (x *tensorrtIndex) addRank(path string, rank int, known map[cellKey]int) (e
 	return nil
 }
 
-// keyOf is the cell of a tensor, from its name of iteration and layer.
-func (x *tensorrtIndex) keyOf(t safetensors.Tensor) (cellKey, error) {
+// keyOf is the step of a tensor, from its name of iteration and layer.
+func (x *tensorrtIndex) keyOf(t safetensors.Tensor) (stepKey, error) {
 	first, second, _ := strings.Cut(t.Name, "_")
 	iteration, ok := digits(first, 18)
 	layer, also := digits(second, 5)
 	if !ok || !also {
-		return cellKey{}, fmt.Errorf("want tensors named iteration_layer, have %q", t.Name)
+		return stepKey{}, fmt.Errorf("want tensors named iteration_layer, have %q", t.Name)
 	}
 	if len(t.Shape) != 1 || t.Shape[0] != int64(x.experts) {
-		return cellKey{}, fmt.Errorf("tensor %v: want %d experts, as %s says", t, x.experts, tensorrtMeta)
+		return stepKey{}, fmt.Errorf("tensor %v: want %d experts, as %s says", t, x.experts, tensorrtMeta)
 	}
-	return cellKey{iteration, int(layer)}, nil
+	return stepKey{iteration, int(layer)}, nil
 }
 
 // digits is the number that a text of 1 to most digits, at most 18, names.
@@ -135,7 +135,7 @@ func (x *tensorrtIndex) steps() iter.Seq2[Step, error] {
 		for rank := range ranks {
 			step.Sent[rank] = router.NewLoad(x.experts)
 		}
-		for i, key := range x.cells {
+		for i, key := range x.keys {
 			step.Iteration, step.Layer = key.iteration, key.layer
 			clear(step.Load.PerExpert)
 			for rank, r := range ranks {
@@ -172,7 +172,7 @@ func (x *tensorrtIndex) open() (readers []*rankReader, err error) {
 	return readers, nil
 }
 
-// rankReader reads one rank's counts, cell after cell. The layers of an iteration
+// rankReader reads one rank's counts, step after step. The layers of an iteration
 // stand together in a file, though not in their order, and are read at once.
 type rankReader struct {
 	x      *tensorrtIndex
@@ -185,15 +185,15 @@ type rankReader struct {
 // windowsBytes bounds the windows of all ranks together.
 const windowsBytes = 32 << 20
 
-// read reads the counts of one cell.
-func (r *rankReader) read(cell int, sent []int64) error {
-	begin, end := r.span(cell)
+// read reads the counts of one step.
+func (r *rankReader) read(step int, sent []int64) error {
+	begin, end := r.span(step)
 	if begin < r.begin || end > r.begin+int64(len(r.window)) {
-		if err := r.fill(cell); err != nil {
+		if err := r.fill(step); err != nil {
 			return err
 		}
 	}
-	if err := safetensors.DecodeIntegers(sent, r.window[begin-r.begin:end-r.begin], r.counts[cell].dtype); err != nil {
+	if err := safetensors.DecodeIntegers(sent, r.window[begin-r.begin:end-r.begin], r.counts[step].dtype); err != nil {
 		return err
 	}
 	if err := checkCounts(sent); err != nil {
@@ -202,18 +202,18 @@ func (r *rankReader) read(cell int, sent []int64) error {
 	return nil
 }
 
-// span is where the counts of a cell are.
-func (r *rankReader) span(cell int) (begin, end int64) {
-	at := r.counts[cell]
+// span is where the counts of a step are.
+func (r *rankReader) span(step int) (begin, end int64) {
+	at := r.counts[step]
 	return at.offset, at.offset + int64(r.x.experts)*at.dtype.Size()
 }
 
-// fill moves the window to a cell and to those of the same iteration after it, as
+// fill moves the window to a step and to those of the same iteration after it, as
 // many as it may hold.
-func (r *rankReader) fill(cell int) error {
+func (r *rankReader) fill(step int) error {
 	most := int64(windowsBytes / len(r.x.ranks))
-	begin, end := r.span(cell)
-	for next := cell + 1; next < len(r.x.cells) && r.x.cells[next].iteration == r.x.cells[cell].iteration; next++ {
+	begin, end := r.span(step)
+	for next := step + 1; next < len(r.x.keys) && r.x.keys[next].iteration == r.x.keys[step].iteration; next++ {
 		b, e := r.span(next)
 		if b, e = min(b, begin), max(e, end); e-b > most {
 			break

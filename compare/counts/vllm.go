@@ -8,24 +8,11 @@ import (
 
 // vLLM has no stable dump of expert loads; these are the layouts of its feature
 // branches, told apart by their keys.
-const (
-	vllmDumpFormat   = "vLLM expert load dump"
-	vllmLinesFormat  = "vLLM EPLB load lines"
-	vllmSparseFormat = "vLLM expert counts per engine"
-)
-
-// one returns the only object of a file.
-func one(objects []json.RawMessage, into any) error {
-	if len(objects) != 1 {
-		return fmt.Errorf("want one JSON object, have %d", len(objects))
-	}
-	return json.Unmarshal(objects[0], into)
-}
 
 // readVLLMDump reads snapshots of physical expert loads. Of the two loads in a
 // snapshot it takes the latest pass; the window's sum only where there is no
 // other.
-func readVLLMDump(path string, objects []json.RawMessage) (*Record, error) {
+func readVLLMDump(s *source, r *Record) error {
 	var dump struct {
 		WorldSize int `json:"world_size"`
 		Experts   int `json:"num_logical_experts"`
@@ -36,23 +23,23 @@ func readVLLMDump(path string, objects []json.RawMessage) (*Record, error) {
 			Logical [][]int32 `json:"physical_to_logical_map"`
 		} `json:"snapshots"`
 	}
-	if err := one(objects, &dump); err != nil {
-		return nil, err
+	if err := s.object(&dump); err != nil {
+		return err
 	}
 	if err := bounded(dump.Experts, dump.WorldSize); err != nil {
-		return nil, err
+		return err
 	}
-	r := &Record{Source: path, Format: vllmDumpFormat, Experts: dump.Experts, Ranks: dump.WorldSize}
-	for i, s := range dump.Snapshots {
-		load := s.Latest
+	r.Experts, r.Ranks = dump.Experts, dump.WorldSize
+	for i, snapshot := range dump.Snapshots {
+		load := snapshot.Latest
 		if load == nil {
-			load, r.Window = s.Window, true
+			load, r.Window = snapshot.Window, true
 		}
-		if err := r.addPhysicalLayers(s.Step, load, s.Logical); err != nil {
-			return nil, fmt.Errorf("snapshot %d: %w", i, err)
+		if err := r.addPhysicalLayers(snapshot.Step, load, snapshot.Logical); err != nil {
+			return fmt.Errorf("snapshot %d: %w", i, err)
 		}
 	}
-	return r.finish()
+	return nil
 }
 
 func (r *Record) addPhysicalLayers(step int64, load [][]int64, logical [][]int32) error {
@@ -79,51 +66,50 @@ type vllmLine struct {
 
 // readVLLMLines reads eplb_load_stats records; records of other types, such as
 // the initial mapping, are left out.
-func readVLLMLines(path string, objects []json.RawMessage) (*Record, error) {
-	r := &Record{Source: path, Format: vllmLinesFormat, Window: true}
+func readVLLMLines(s *source, r *Record) error {
+	r.Window = true
 	var lines []vllmLine
-	for i, object := range objects {
+	for i, object := range s.values {
 		var line vllmLine
 		if err := json.Unmarshal(object, &line); err != nil {
-			return nil, fmt.Errorf("record %d: %w", i+1, err)
+			return fmt.Errorf("record %d: %w", i+1, err)
 		}
 		if line.RecordType != "eplb_load_stats" {
 			continue
 		}
 		if line.Version != 1 {
-			return nil, fmt.Errorf("record %d: want version 1, have %d", i+1, line.Version)
+			return fmt.Errorf("record %d: want version 1, have %d", i+1, line.Version)
 		}
 		lines = append(lines, line)
 		for _, row := range line.Logical {
 			r.Experts = max(r.Experts, mapped(row))
 		}
 		if r.Ranks != 0 && line.Ranks != r.Ranks {
-			return nil, fmt.Errorf("record %d: %d ranks, the records before have %d", i+1, line.Ranks, r.Ranks)
+			return fmt.Errorf("record %d: %d ranks, the records before have %d", i+1, line.Ranks, r.Ranks)
 		}
 		r.Ranks = line.Ranks
 	}
 	if err := bounded(r.Experts, r.Ranks); err != nil {
-		return nil, err
+		return err
 	}
 	for _, line := range lines {
 		if err := r.addPhysicalLayers(line.Step, line.Load, line.Logical); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return r.finish()
+	return nil
 }
 
 // readVLLMSparse reads one line per engine, step and layer, with pairs of
 // logical expert and count, and sums over the engines.
-func readVLLMSparse(path string, objects []json.RawMessage) (*Record, error) {
-	r := &Record{Source: path, Format: vllmSparseFormat}
-	type engineCell struct {
-		cellKey
+func readVLLMSparse(s *source, r *Record) error {
+	type engineStep struct {
+		stepKey
 		engine int
 	}
-	seen := map[engineCell]bool{}
-	steps := cells{}
-	for i, object := range objects {
+	seen := map[engineStep]bool{}
+	steps := stepSet{}
+	for i, object := range s.values {
 		var line struct {
 			Engine  int        `json:"engine"`
 			Step    int64      `json:"step"`
@@ -132,26 +118,26 @@ func readVLLMSparse(path string, objects []json.RawMessage) (*Record, error) {
 			Counts  [][2]int64 `json:"counts"`
 		}
 		if err := json.Unmarshal(object, &line); err != nil {
-			return nil, fmt.Errorf("record %d: %w", i+1, err)
+			return fmt.Errorf("record %d: %w", i+1, err)
 		}
 		r.Experts = cmp.Or(r.Experts, line.Experts)
 		if err := bounded(line.Experts, 0); err != nil || line.Experts != r.Experts {
-			return nil, fmt.Errorf("record %d: want %d experts and at most %d, have %d", i+1, r.Experts, maxExperts, line.Experts)
+			return fmt.Errorf("record %d: want %d experts and at most %d, have %d", i+1, r.Experts, maxExperts, line.Experts)
 		}
-		key := cellKey{line.Step, line.Layer}
-		if at := (engineCell{key, line.Engine}); seen[at] {
-			return nil, fmt.Errorf("record %d: engine %d, step %d, layer %d is recorded twice", i+1, line.Engine, line.Step, line.Layer)
+		key := stepKey{line.Step, line.Layer}
+		if at := (engineStep{key, line.Engine}); seen[at] {
+			return fmt.Errorf("record %d: engine %d, step %d, layer %d is recorded twice", i+1, line.Engine, line.Step, line.Layer)
 		} else {
 			seen[at] = true
 		}
 		load := steps.step(key, r.Experts).Load
 		for _, pair := range line.Counts {
 			if pair[0] < 0 || pair[0] >= int64(r.Experts) || pair[1] < 0 || pair[1] > maxCount {
-				return nil, fmt.Errorf("record %d: want pairs of an expert below %d and a count, have %v", i+1, r.Experts, pair)
+				return fmt.Errorf("record %d: want pairs of an expert below %d and a count, have %v", i+1, r.Experts, pair)
 			}
 			load.PerExpert[pair[0]] += pair[1]
 		}
 	}
-	r.addCells(steps)
-	return r.finish()
+	r.addSteps(steps)
+	return nil
 }

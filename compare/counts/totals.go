@@ -8,9 +8,9 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// census is what one walk over all steps finds. It is of the size of the layers
+// totals is what one walk over all steps finds. It is of the size of the layers
 // and iterations, not of the steps.
-type census struct {
+type totals struct {
 	steps      int
 	layers     map[int]bool
 	iterations map[int64]bool
@@ -21,10 +21,10 @@ type census struct {
 	sources    sources
 }
 
-// count takes the census, checking each step on the way.
-func (r *Record) count() error {
-	r.census = census{layers: map[int]bool{}, iterations: map[int64]bool{}, loads: map[int]router.Load{}, received: true}
-	var last cellKey
+// total walks over the steps once, checking each on the way.
+func (r *Record) total() error {
+	r.totals = totals{layers: map[int]bool{}, iterations: map[int64]bool{}, loads: map[int]router.Load{}, received: true}
+	var last stepKey
 	for s, err := range r.stream {
 		if err != nil {
 			return err
@@ -36,12 +36,12 @@ func (r *Record) count() error {
 		if err := r.check(s); err != nil {
 			return fmt.Errorf("%v: %w", last, err)
 		}
-		r.census.add(s)
+		r.totals.add(s)
 	}
 	return nil
 }
 
-func (c *census) add(s Step) {
+func (c *totals) add(s Step) {
 	c.steps++
 	c.layers[s.Layer], c.iterations[s.Iteration] = true, true
 	c.slots += s.total()

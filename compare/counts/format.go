@@ -1,0 +1,281 @@
+package counts
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/moebalance/moebalance/router/input"
+)
+
+// Read reads the expert statistics at path, a file or a folder, whatever engine
+// wrote them; see Formats. Errors are of type *input.Error.
+func Read(path string) (*Record, error) {
+	s, err := openSource(path)
+	if err != nil {
+		return nil, unreadable(path, err)
+	}
+	return s.record()
+}
+
+// parse is Read of a file's content.
+func parse(path string, content []byte) (*Record, error) {
+	s, err := newSource(path, content)
+	if err != nil {
+		return nil, unreadable(path, err)
+	}
+	return s.record()
+}
+
+// unreadable names the file where the error does not.
+func unreadable(path string, err error) error {
+	if named := (*input.Error)(nil); errors.As(err, &named) {
+		return err
+	}
+	if p := (*fs.PathError)(nil); errors.As(err, &p) && p.Path == path {
+		err = p.Err
+	}
+	return &input.Error{File: path, Err: err}
+}
+
+// Format is one way in which an engine or a tool records expert load.
+type Format struct {
+	Name  string
+	match func(*source) bool
+	read  func(*source, *Record) error
+}
+
+// Names of formats that the code tells apart.
+const (
+	tensorrtFormat     = "TensorRT-LLM expert statistics"
+	torchStatFormat    = "SGLang expert distribution (stat)"
+	torchPassFormat    = "SGLang expert distribution (per pass)"
+	mcoreFormat        = "Megatron EP load dump"
+	npyFormat          = "NumPy array of loads"
+	benchPatternFormat = "bench_moe routing pattern"
+	calibrationFormat  = "TensorRT-LLM layer-wise calibration"
+	vllmDumpFormat     = "vLLM expert load dump"
+	vllmLinesFormat    = "vLLM EPLB load lines"
+	vllmSparseFormat   = "vLLM expert counts per engine"
+	fastDeployFormat   = "FastDeploy expert statistics"
+	prometheusFormat   = "Prometheus text"
+	logFormat          = "engine log lines"
+	csvFormat          = "expert counts CSV"
+)
+
+// formats are told apart by content; the first that matches reads the source.
+var formats = []Format{
+	{tensorrtFormat, hasFile(tensorrtInfoFile), readTensorRT},
+	{torchPassFormat, hasFile(torchRecord), readTorchFolder},
+	{mcoreFormat, hasFile(mcoreFile), readMcoreFolder},
+	{torchStatFormat, hasMember("/data.pkl"), readTorch},
+	{mcoreFormat, hasMember(".npy"), readMcore},
+	{npyFormat, func(s *source) bool { return bytes.HasPrefix(s.content, []byte(npyMagic)) }, readNPY},
+	{benchPatternFormat, hasKeys("slot_dispatch_matrix", "expert_histogram"), readBenchPattern},
+	{calibrationFormat, hasKeys("all_ranks_records"), readCalibration},
+	{vllmDumpFormat, hasKeys("snapshots", "num_logical_experts"), readVLLMDump},
+	{vllmLinesFormat, hasKeys("record_type"), readVLLMLines},
+	{vllmSparseFormat, hasKeys("layer", "counts", "num_logical_experts"), readVLLMSparse},
+	{fastDeployFormat, hasKeys("tokens_per_expert_stats_list"), readFastDeploy},
+	{fastDeployFormat, hasKeys("data"), readFastDeploy},
+	{prometheusFormat, hasLine(prometheusLine), readPrometheus},
+	{logFormat, hasLine(logLine), readLog},
+	{csvFormat, hasLine(csvHeader), readCSV},
+}
+
+// Formats lists what Read understands, for help and messages.
+func Formats() []string {
+	var names []string
+	for _, f := range formats {
+		names = append(names, f.Name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func hasFile(name *regexp.Regexp) func(*source) bool {
+	return func(s *source) bool { return len(s.named(name)) > 0 }
+}
+
+func hasMember(suffix string) func(*source) bool {
+	return func(s *source) bool {
+		return slices.ContainsFunc(s.members, func(m *zip.File) bool { return strings.HasSuffix(m.Name, suffix) })
+	}
+}
+
+func hasKeys(keys ...string) func(*source) bool {
+	return func(s *source) bool {
+		return !slices.ContainsFunc(keys, func(k string) bool { return s.keys[k] == nil })
+	}
+}
+
+func hasLine(line *regexp.Regexp) func(*source) bool {
+	return func(s *source) bool { return s.values == nil && line.Match(s.content) }
+}
+
+// source is one input, opened as far as formats are told apart by.
+type source struct {
+	path    string
+	files   []string                   // of a folder, by name
+	content []byte                     // of a file
+	members []*zip.File                // of a zip
+	values  []json.RawMessage          // of JSON, one value or several
+	keys    map[string]json.RawMessage // of the first value
+}
+
+func openSource(path string) (*source, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		content, err := readWhole(path)
+		if err != nil {
+			return nil, err
+		}
+		return newSource(path, content)
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil, err
+	}
+	s := &source{path: path}
+	for _, e := range entries { // sorted by name
+		s.files = append(s.files, filepath.Join(path, e.Name()))
+	}
+	return s, nil
+}
+
+// newSource tells the container of a file's content: zip, JSON or neither.
+func newSource(path string, content []byte) (*source, error) {
+	s := &source{path: path, content: content}
+	text := bytes.TrimSpace(content)
+	switch {
+	case len(text) == 0:
+		return nil, errors.New("the file is empty")
+	case bytes.HasPrefix(content, []byte("PK\x03\x04")):
+		z, err := zip.NewReader(bytes.NewReader(content), int64(len(content)))
+		if err != nil {
+			return nil, err
+		}
+		s.members = z.File
+	case len(content) > 8 && content[8] == '{' && content[7] == 0:
+		return nil, errors.New("this is one safetensors file: give the folder that holds all ranks' files and meta_info.json")
+	case text[0] == '{' || text[0] == '[':
+		return s, s.split(text)
+	}
+	return s, nil
+}
+
+// split splits a text into its JSON values and reads the first one's keys.
+func (s *source) split(text []byte) error {
+	dec := json.NewDecoder(bytes.NewReader(text))
+	for {
+		var value json.RawMessage
+		if err := dec.Decode(&value); err == io.EOF {
+			break
+		} else if err != nil {
+			return fmt.Errorf("value %d is not JSON: %w", len(s.values)+1, err)
+		}
+		s.values = append(s.values, value)
+	}
+	if err := json.Unmarshal(s.values[0], &s.keys); err != nil {
+		return fmt.Errorf("want JSON objects: %w", err)
+	}
+	return nil
+}
+
+// record reads the source in the first format that matches.
+func (s *source) record() (*Record, error) {
+	for _, f := range formats {
+		if !f.match(s) {
+			continue
+		}
+		r := &Record{Source: s.path, Format: f.Name}
+		err := f.read(s, r)
+		if err == nil {
+			err = r.finish()
+		}
+		if err != nil {
+			return nil, unreadable(s.path, err)
+		}
+		return r, nil
+	}
+	return nil, unreadable(s.path, s.unknown())
+}
+
+// errPlacement is what Read says of a file that only ReadPlacement understands.
+var errPlacement = errors.New("this says where the experts are, not how often they were chosen: give it as the placement, beside a record of counts")
+
+// unknown is what to say of a source of no format.
+func (s *source) unknown() error {
+	switch has := func(keys ...string) bool { return hasKeys(keys...)(s) }; {
+	case s.content == nil:
+		return errors.New("this folder holds no statistics that are understood: want meta_info.json with rank0.safetensors, … (TensorRT-LLM), expert_distribution_recorder_*.pt (SGLang) or mcore_ep_loads_*.npz (Megatron)")
+	case s.members != nil:
+		return errors.New("a zip that is neither of torch.save (no data.pkl) nor of NumPy (no .npy)")
+	case has("layer_list"), has("initial_global_assignments"), eplbLine.Match(s.content):
+		return errPlacement
+	case has("benchmark", "results"):
+		return errors.New("this is a bench_moe result, which holds no counts per expert: give the routing pattern file instead")
+	case s.values != nil:
+		names := slices.Sorted(maps.Keys(s.keys))
+		return fmt.Errorf("JSON of no format that is understood: its keys are %s", strings.Join(names[:min(len(names), 8)], ", "))
+	}
+	return fmt.Errorf("not a format that is understood: want one of %s", strings.Join(Formats(), "; "))
+}
+
+// object decodes the only JSON value of the source.
+func (s *source) object(into any) error {
+	if len(s.values) != 1 {
+		return fmt.Errorf("want one JSON object, have %d", len(s.values))
+	}
+	return json.Unmarshal(s.values[0], into)
+}
+
+// named are the folder's files whose name matches.
+func (s *source) named(name *regexp.Regexp) (paths []string) {
+	for _, path := range s.files {
+		if name.MatchString(filepath.Base(path)) {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
+// openZip reads a zip file whole.
+func openZip(path string) ([]*zip.File, error) {
+	content, err := readWhole(path)
+	if err != nil {
+		return nil, err
+	}
+	z, err := zip.NewReader(bytes.NewReader(content), int64(len(content)))
+	if err != nil {
+		return nil, err
+	}
+	return z.File, nil
+}
+
+// readWhole reads a file of at most maxFile bytes.
+func readWhole(path string) (text []byte, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	text, err = io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err == nil && len(text) > maxFile {
+		err = fmt.Errorf("want at most %d bytes, have more", maxFile)
+	}
+	return text, err
+}
