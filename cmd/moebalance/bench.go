@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/moebalance/moebalance/cmd/internal/render"
-	"github.com/moebalance/moebalance/compare"
+	"github.com/moebalance/moebalance/compare/gain"
 )
 
 func benchCmd() *cobra.Command {
@@ -96,13 +96,13 @@ func (o *benchOptions) run(c *cobra.Command, words []string) error {
 // gates turns the result into the exit code that was asked for.
 func (o *benchOptions) gates(r render.Campaign) error {
 	switch {
-	case r.Verdict == compare.Invalid:
+	case r.Verdict == gain.Invalid:
 		return withCode(exitNotComparable, fmt.Errorf("bench: invalid: %s", strings.Join(r.Reasons, "; ")))
 	case o.failAbove.given && r.Gain.Low.Float64() > o.failAbove.fraction:
 		return withCode(exitGate, fmt.Errorf("bench: the gain is above %.4g %%: %s", 100*o.failAbove.fraction, r.Reasons[0]))
 	case o.failAbove.given && !r.Gain.Low.Defined():
 		return withCode(exitInconclusive, fmt.Errorf("bench: --fail-above has no interval of the gain to judge: %s", strings.Join(r.Reasons, "; ")))
-	case o.requireVerdict && r.Verdict == compare.Inconclusive:
+	case o.requireVerdict && r.Verdict == gain.Inconclusive:
 		return withCode(exitInconclusive, fmt.Errorf("bench: inconclusive: %s", strings.Join(r.Reasons, "; ")))
 	}
 	return nil

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/moebalance/moebalance/cmd/internal/render"
-	"github.com/moebalance/moebalance/compare"
 	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/counts"
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -121,19 +121,19 @@ func (o *benchOptions) runCampaign(ctx context.Context, campaign *bench.Campaign
 	defer progress.close()
 	h := thisHost()
 	h.Report = progress.event
-	verdict := func(c *bench.Campaign, confidence float64, traces bench.TraceProof) compare.Verdict {
-		return compare.Judge(compare.Recorded(c, confidence, traces)).Verdict
+	verdict := func(c *bench.Campaign, confidence float64, traces bench.TraceProof) gain.Verdict {
+		return gain.Judge(bench.Recorded(c, confidence, traces)).Verdict
 	}
 	h.Decide = func(c *bench.Campaign, confidence float64) (bool, error) {
 		v := verdict(c, confidence, c.TracesToCome())
-		return v != compare.Inconclusive && !(v == compare.Invalid && o.keepGoing), nil
+		return v != gain.Inconclusive && !(v == gain.Invalid && o.keepGoing), nil
 	}
 	if !o.keepGoing {
 		h.Accept = func(c *bench.Campaign) error {
-			if verdict(c, c.Confidence(), c.TracesToCome()) == compare.Invalid {
+			if verdict(c, c.Confidence(), c.TracesToCome()) == gain.Invalid {
 				return errNotComparable
 			}
-			if verdict(c, c.Confidence(), bench.TraceProof{}) == compare.Invalid {
+			if verdict(c, c.Confidence(), bench.TraceProof{}) == gain.Invalid {
 				progress.say("nothing proves how the first pair was routed: the traces of the profiled pair must")
 			}
 			return nil

@@ -12,10 +12,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/moebalance/moebalance/cmd/internal/render"
-	"github.com/moebalance/moebalance/compare"
 	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
+	"github.com/moebalance/moebalance/compare/gain"
 )
 
 // benchOptions are the flags of bench: those that are the campaign's own as they
@@ -43,8 +43,8 @@ type benchOptions struct {
 }
 
 func (o *benchOptions) bind(c *cobra.Command) {
-	o.threshold = share{fraction: compare.DefaultThreshold}
-	o.workTolerance = share{fraction: compare.DefaultTolerance}
+	o.threshold = share{fraction: gain.DefaultThreshold}
+	o.workTolerance = share{fraction: gain.DefaultTolerance}
 	f := c.Flags()
 	f.IntVar(&o.Design.Pairs, "pairs", 6, "pairs of launches; with --until-decided the most (then 24 unless given)")
 	f.BoolVar(&o.Design.UntilDecided, "until-decided", false, "stop as soon as a look at the pairs decides")
@@ -68,7 +68,7 @@ func (o *benchOptions) bind(c *cobra.Command) {
 	f.StringArrayVar(&o.Same, "same", nil, "a `FILE` (data, configuration) that must stay the same; may be repeated")
 	f.Var(&o.workTolerance, "work-tolerance", "difference in requests and tokens allowed within a pair")
 	f.Var(&o.threshold, "threshold", "a gain above this counts as significant: 10% and 0.1 are the same")
-	f.Float64Var(&o.Confidence, "confidence", compare.DefaultConfidence, "of the interval, a fraction")
+	f.Float64Var(&o.Confidence, "confidence", gain.DefaultConfidence, "of the interval, a fraction")
 
 	f.DurationVar(&o.Timeout, "timeout", 0, "end a launch that takes longer, and count it as failed; 0 for no limit")
 	f.DurationVar(&o.CoolDown, "cool-down", 0, "wait between launches")

@@ -9,8 +9,9 @@ import (
 	"slices"
 
 	"github.com/moebalance/moebalance/cmd/internal/render"
-	"github.com/moebalance/moebalance/compare"
 	"github.com/moebalance/moebalance/compare/bench"
+	"github.com/moebalance/moebalance/compare/diff"
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/router"
 )
@@ -43,7 +44,7 @@ func readProfiled(ctx context.Context, c *bench.Campaign, keep bool) (arms []ren
 		arms = append(arms, p)
 	}
 	if len(traces) == len(bench.Arms) {
-		proof = compare.ProveByTraces(traces[bench.Normal], traces[bench.Perfect])
+		proof = diff.ProveRouting(traces[bench.Normal], traces[bench.Perfect])
 	}
 	return arms, proof, nil
 }
@@ -87,8 +88,8 @@ func judgeProfiled(ctx context.Context, c *bench.Campaign, keep bool) (render.Ca
 		return render.Campaign{}, err
 	}
 	r := render.Campaign{
-		CampaignResult: compare.Judge(compare.Recorded(c, c.Confidence(), traces)),
-		Version:        version, Campaign: stateOf(c), Profiled: arms,
+		Result:  gain.Judge(bench.Recorded(c, c.Confidence(), traces)),
+		Version: version, Campaign: stateOf(c), Profiled: arms,
 	}
 	r.Checks = append(r.Checks, render.ProfiledChecks(arms)...)
 	return r, nil

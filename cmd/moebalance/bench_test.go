@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/moebalance/moebalance/cmd/internal/render"
-	"github.com/moebalance/moebalance/compare"
 	"github.com/moebalance/moebalance/compare/bench"
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/router"
 )
@@ -92,7 +92,7 @@ func TestBenchOnTheRecordedCampaign(t *testing.T) {
 	if !near(r.Gain.Estimate, 0.198) || !near(r.Gain.Low, 0.141) || !near(r.Gain.High, 0.281) || !near(r.Gain.Confidence, 0.96875) || r.Gain.N != 6 {
 		t.Errorf("gain %+v, want +19.8 %% (+14.1 %% to +28.1 %%) at 96.9 %%", r.Gain)
 	}
-	if r.Verdict != string(compare.Significant) || r.Kind != "bench" || r.SchemaVersion != 1 || r.Threshold != 0.1 || len(r.Pairs) != 6 {
+	if r.Verdict != string(gain.Significant) || r.Kind != "bench" || r.SchemaVersion != 1 || r.Threshold != 0.1 || len(r.Pairs) != 6 {
 		t.Errorf("verdict %q, kind %q, threshold %v, %d pairs", r.Verdict, r.Kind, r.Threshold, len(r.Pairs))
 	}
 	ranks := make(map[string]int)

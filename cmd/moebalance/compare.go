@@ -9,8 +9,9 @@ import (
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/cmd/internal/render"
-	"github.com/moebalance/moebalance/compare"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
+	"github.com/moebalance/moebalance/compare/diff"
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/nsys"
 )
 
@@ -66,11 +67,11 @@ Exit 4 when the sides are no normal and perfect arm of the same run.`,
 	f.StringVar(&o.counts[0], "counts-normal", "", "`DIR` or file of expert statistics of the normal run")
 	f.StringVar(&o.counts[1], "counts-perfect", "", "likewise of the perfect run")
 	o.model.bindCounts(f)
-	o.read.threshold.fraction = compare.DefaultThreshold
+	o.read.threshold.fraction = gain.DefaultThreshold
 	f.Var(&o.read.threshold, "threshold", "gain of reports, or imbalance of traces, that counts as significant")
 	f.StringVar(&o.metric, "metric", "", "metric of the reports: a `NAME` they have, or NAME=REGEX or NAME=JSONPATH to read one (default: their throughput)")
 	f.BoolVar(&o.trust, "trust-arms", false, "take reports or traces as the arms they are given as, without proof")
-	f.Float64Var(&o.confidence, "confidence", compare.DefaultConfidence, "confidence asked of the gain's interval")
+	f.Float64Var(&o.confidence, "confidence", gain.DefaultConfidence, "confidence asked of the gain's interval")
 	f.BoolVar(&o.requireVerdict, "require-verdict", false, "exit 5 when the gain of reports is inconclusive")
 	return c
 }
@@ -86,7 +87,7 @@ func (o *compareOptions) run(c *cobra.Command, args []string) error {
 	var sides [2]side
 	for i, parts := range named {
 		if sides[i], err = openSide(parts); err != nil {
-			return fmt.Errorf("%s side: %w", compare.Arms[i], err)
+			return fmt.Errorf("%s side: %w", gain.Arms[i], err)
 		}
 	}
 	options, err := o.read.check(slices.Concat(sides[0].paths, sides[1].paths))
@@ -122,13 +123,13 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]side, options nsys.Op
 	var arms [2]*nsys.Trace
 	for i, s := range sides {
 		if arms[i], err = s.trace(c.Context(), options, statistics{o.counts[i], shape}); err != nil {
-			return fmt.Errorf("%s side: %w", compare.Arms[i], withRankHint(err, rankFlag))
+			return fmt.Errorf("%s side: %w", gain.Arms[i], withRankHint(err, rankFlag))
 		}
 		if o.trust {
-			arms[i] = compare.OnTrust(arms[i], compare.Arms[i])
+			arms[i] = diff.OnTrust(arms[i], gain.Arms[i])
 		}
 	}
-	result := compare.CompareTraces(arms[0], arms[1])
+	result := diff.Compare(arms[0], arms[1])
 	document := render.Comparison(result)
 	if o.read.out.table == "" && o.read.out.format != string(output.CSV) {
 		document = render.ComparisonOverview(result)
@@ -144,8 +145,8 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]side, options nsys.Op
 
 // trustHint is what to try where both sides record that no switch was on: the
 // treatment may be one that captures do not show.
-func trustHint(r compare.TraceComparison) string {
-	if r.Normal.Arm != string(compare.Normal) || r.Perfect.Arm != string(compare.Normal) {
+func trustHint(r diff.Comparison) string {
+	if r.Normal.Arm != string(gain.Normal) || r.Perfect.Arm != string(gain.Normal) {
 		return ""
 	}
 	return "; --trust-arms takes the sides as they are called, for a switch that captures do not record"
@@ -160,33 +161,33 @@ func (o *compareOptions) reports(c *cobra.Command, sides [2]side) error {
 	if path, same := onBothSides(sides); same {
 		return withCode(exitNotComparable, fmt.Errorf("%s is on both sides: want launches of the two arms", path))
 	}
-	campaign := compare.Campaign{
+	campaign := gain.Campaign{
 		Command:  fmt.Sprintf("%s against %s", strings.Join(sides[0].paths, ", "), strings.Join(sides[1].paths, ", ")),
-		Criteria: compare.Criteria{Threshold: o.read.threshold.fraction, Confidence: o.confidence, Tolerance: compare.DefaultTolerance},
+		Criteria: gain.Criteria{Threshold: o.read.threshold.fraction, Confidence: o.confidence, Tolerance: gain.DefaultTolerance},
 	}
 	reports := reportReader{metric: name, custom: custom, trust: o.trust, into: &campaign}
 	for i, s := range sides {
-		if err := reports.read(compare.Arms[i], s.paths); err != nil {
+		if err := reports.read(gain.Arms[i], s.paths); err != nil {
 			return err
 		}
 	}
 	if err := reports.balanced(); err != nil {
 		return err
 	}
-	result := compare.Judge(campaign)
-	d := render.Campaign{CampaignResult: result}.Document()
-	matched := matchSteps(reports.steps[compare.Normal], reports.steps[compare.Perfect])
+	result := gain.Judge(campaign)
+	d := render.Campaign{Result: result}.Document()
+	matched := matchSteps(reports.steps[gain.Normal], reports.steps[gain.Perfect])
 	if matched != nil {
 		d.Tables = append(d.Tables, render.MatchedSteps(matched))
 	}
-	d.Notes, d.Value = reports.notes, render.ReportComparison{CampaignResult: result, MatchedSteps: matched}
+	d.Notes, d.Value = reports.notes, render.ReportComparison{Result: result, MatchedSteps: matched}
 	if err := o.read.out.write(c, d); err != nil {
 		return err
 	}
 	switch {
-	case result.Verdict == compare.Invalid:
+	case result.Verdict == gain.Invalid:
 		return withCode(exitNotComparable, fmt.Errorf("no verdict: %s", strings.Join(result.Reasons, "; ")))
-	case result.Verdict == compare.Inconclusive && o.requireVerdict:
+	case result.Verdict == gain.Inconclusive && o.requireVerdict:
 		return withCode(exitInconclusive, fmt.Errorf("inconclusive: %s", strings.Join(result.Reasons, "; ")))
 	}
 	return nil

@@ -4,8 +4,9 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/moebalance/moebalance/compare"
+	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
@@ -14,16 +15,16 @@ type reportReader struct {
 	metric string // empty: the first report's primary one
 	custom []metrics.Custom
 	trust  bool
-	into   *compare.Campaign
+	into   *gain.Campaign
 	chosen *metrics.Metric // that of the first report, which all others must match
-	count  map[compare.Arm]int
-	steps  map[compare.Arm][]metrics.Step // of all launches of an arm
+	count  map[gain.Arm]int
+	steps  map[gain.Arm][]metrics.Step // of all launches of an arm
 	notes  []string
 }
 
 // read adds the launches of one arm: those of each file in turn.
-func (r *reportReader) read(arm compare.Arm, paths []string) error {
-	proof := compare.Proof{Arm: arm, Rank: compare.AllRanks, Proved: true, Evidence: "every report says so"}
+func (r *reportReader) read(arm gain.Arm, paths []string) error {
+	proof := gain.Proof{Arm: arm, Rank: gain.AllRanks, Proved: true, Evidence: "every report says so"}
 	if r.trust {
 		proof.Evidence = "taken on trust"
 	}
@@ -73,21 +74,21 @@ func readReports(path string, custom []metrics.Custom) ([]metrics.Result, error)
 }
 
 // claims says whether a report proves its arm.
-func claims(run metrics.Result, arm compare.Arm, where string) (bool, string) {
+func claims(run metrics.Result, arm gain.Arm, where string) (bool, string) {
 	switch {
 	case !run.Proof.Claimed:
 		return false, where + " does not say how it was routed; --trust-arms takes it as the " + string(arm) + " arm"
-	case run.Proof.Perfect != (arm == compare.Perfect):
-		said := compare.Normal
+	case run.Proof.Perfect != (arm == gain.Perfect):
+		said := gain.Normal
 		if run.Proof.Perfect {
-			said = compare.Perfect
+			said = gain.Perfect
 		}
 		return false, fmt.Sprintf("%s says it is a launch of the %s arm", where, said)
 	}
 	return true, "every report says so"
 }
 
-func (r *reportReader) add(arm compare.Arm, run metrics.Result) error {
+func (r *reportReader) add(arm gain.Arm, run metrics.Result) error {
 	name := r.metric
 	if name == "" {
 		if name = run.Primary; r.chosen != nil {
@@ -99,13 +100,13 @@ func (r *reportReader) add(arm compare.Arm, run metrics.Result) error {
 		return fmt.Errorf("no metric %q in this %s report: want one of %s", name, run.Format, run.Names())
 	}
 	if r.chosen == nil {
-		r.chosen, r.count, r.steps = &m, map[compare.Arm]int{}, map[compare.Arm][]metrics.Step{}
-		r.into.Metric = compare.MetricOf(m)
+		r.chosen, r.count, r.steps = &m, map[gain.Arm]int{}, map[gain.Arm][]metrics.Step{}
+		r.into.Metric = bench.MetricOf(m)
 	} else if err := r.chosen.Comparable(m); err != nil {
 		return withCode(exitNotComparable, err)
 	}
-	l := compare.LaunchOf(run, m)
-	l.Pair, l.Arm, l.Position = r.count[arm], arm, compare.UnknownPosition
+	l := bench.LaunchOf(run, m)
+	l.Pair, l.Arm, l.Position = r.count[arm], arm, gain.UnknownPosition
 	r.into.Launches = append(r.into.Launches, l)
 	r.count[arm]++
 	r.steps[arm] = append(r.steps[arm], run.Steps...)
@@ -114,7 +115,7 @@ func (r *reportReader) add(arm compare.Arm, run metrics.Result) error {
 
 // balanced wants as many launches on both sides, and says what a pair means.
 func (r *reportReader) balanced() error {
-	n, p := r.count[compare.Normal], r.count[compare.Perfect]
+	n, p := r.count[gain.Normal], r.count[gain.Perfect]
 	if n != p {
 		return usagef("the normal side holds %s and the perfect side %d: want as many, the n-th of both make a pair", quantity.Count(n, "launch"), p)
 	}

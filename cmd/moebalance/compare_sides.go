@@ -10,7 +10,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/moebalance/moebalance/compare"
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/nsys"
 
 	"github.com/moebalance/moebalance/compare/bench"
@@ -47,7 +47,7 @@ func twoSides(args []string) (named [2][]string, err error) {
 		}
 		named[arm] = append(named[arm], arg)
 	}
-	for i, arm := range compare.Arms {
+	for i, arm := range gain.Arms {
 		if len(named[i]) == 0 {
 			return named, usagef("none of the %d arguments is named after the %s arm: give two sides", len(args), arm)
 		}
@@ -55,9 +55,9 @@ func twoSides(args []string) (named [2][]string, err error) {
 	return named, nil
 }
 
-// namedArm is the place in compare.Arms of the only arm that a name holds.
+// namedArm is the place in gain.Arms of the only arm that a name holds.
 func namedArm(name string) (arm int, ok bool) {
-	normal, perfect := strings.Contains(name, string(compare.Normal)), strings.Contains(name, string(compare.Perfect))
+	normal, perfect := strings.Contains(name, string(gain.Normal)), strings.Contains(name, string(gain.Perfect))
 	if perfect {
 		arm = 1
 	}

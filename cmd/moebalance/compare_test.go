@@ -10,7 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/moebalance/moebalance/compare"
+	"github.com/moebalance/moebalance/compare/diff"
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -63,7 +64,7 @@ func withoutSwitch(t *testing.T, export string) string {
 // On trust the numbers are those of captures that show their arms, and the result
 // says which arm was trusted, and what its captures say.
 func TestCompareVerbOnTrust(t *testing.T) {
-	compared := func(args ...string) (r compare.TraceComparison) {
+	compared := func(args ...string) (r diff.Comparison) {
 		out, errs, code := invoke(t.Context(), append([]string{"compare", "--format", "json"}, args...)...)
 		if code != exitDone {
 			t.Fatalf("exit %d, %s", code, errs)
@@ -194,11 +195,11 @@ func TestCompareVerbJSON(t *testing.T) {
 	if code != exitDone {
 		t.Fatal(errs)
 	}
-	var r compare.TraceComparison
+	var r diff.Comparison
 	if err := json.Unmarshal([]byte(out), &r); err != nil {
 		t.Fatal(err)
 	}
-	if r.Kind != "compare" || r.SchemaVersion != compare.TraceSchema || !r.Comparable || len(r.LayerTimes) == 0 || len(r.Steps) != 8 {
+	if r.Kind != "compare" || r.SchemaVersion != diff.SchemaVersion || !r.Comparable || len(r.LayerTimes) == 0 || len(r.Steps) != 8 {
 		t.Errorf("have kind %q, schema %d, comparable %v, %d steps", r.Kind, r.SchemaVersion, r.Comparable, len(r.Steps))
 	}
 }
@@ -241,11 +242,11 @@ func TestCompareVerbOnReports(t *testing.T) {
 	if code != exitDone {
 		t.Fatalf("exit %d: %s", code, errs)
 	}
-	var r compare.CampaignResult
+	var r gain.Result
 	if err := json.Unmarshal([]byte(out), &r); err != nil {
 		t.Fatal(err)
 	}
-	if r.Kind != "bench" || r.Verdict != compare.Significant || r.Gain.N != 6 || len(r.Proof) != 2 || !r.Proof[0].Proved {
+	if r.Kind != "bench" || r.Verdict != gain.Significant || r.Gain.N != 6 || len(r.Proof) != 2 || !r.Proof[0].Proved {
 		t.Errorf("have %q %q, %d pairs, proof %+v", r.Kind, r.Verdict, r.Gain.N, r.Proof)
 	}
 	if g := float64(r.Gain.Estimate); g < 0.19 || g > 0.21 {

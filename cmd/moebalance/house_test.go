@@ -13,14 +13,15 @@ const module = "github.com/moebalance/moebalance/"
 // imports stands below it.
 var imports = map[string][]string{
 	"cmd/internal/output":   nil,
-	"cmd/internal/render":   {"cmd/internal/output", "compare", "compare/bench", "compare/bench/launch", "compare/bench/metrics", "compare/counts", "compare/nsys", "logits", "router", "router/plan", "router/quantity"},
+	"cmd/internal/render":   {"cmd/internal/output", "compare/bench", "compare/bench/launch", "compare/bench/metrics", "compare/counts", "compare/diff", "compare/gain", "compare/nsys", "logits", "router", "router/plan", "router/quantity"},
 	"cmd/internal/workload": {"logits/safetensors", "router"},
-	"cmd/moebalance":        {"cmd/internal/output", "cmd/internal/render", "cmd/internal/workload", "compare", "compare/bench", "compare/bench/launch", "compare/bench/metrics", "compare/counts", "compare/nsys", "logits", "logits/safetensors", "plots", "plots/page", "router", "router/plan", "router/quantity", "testdata"},
-	"compare":               {"compare/bench", "compare/bench/launch", "compare/bench/metrics", "compare/nsys", "compare/stats", "router", "router/quantity"},
-	"compare/bench":         {"compare/bench/launch", "compare/bench/metrics", "router", "router/quantity"},
+	"cmd/moebalance":        {"cmd/internal/output", "cmd/internal/render", "cmd/internal/workload", "compare/bench", "compare/bench/launch", "compare/bench/metrics", "compare/counts", "compare/diff", "compare/gain", "compare/nsys", "logits", "logits/safetensors", "plots", "plots/page", "router", "router/plan", "router/quantity", "testdata"},
+	"compare/bench":         {"compare/bench/launch", "compare/bench/metrics", "compare/gain", "router", "router/quantity"},
 	"compare/bench/launch":  {"router"},
 	"compare/bench/metrics": {"router", "router/quantity"},
 	"compare/counts":        {"logits/safetensors", "router", "router/chance", "router/input", "router/quantity"},
+	"compare/diff":          {"compare/gain", "compare/nsys", "router", "router/quantity"},
+	"compare/gain":          {"compare/stats", "router", "router/quantity"},
 	"compare/nsys":          {"compare/nsys/rows", "router", "router/quantity"},
 	"compare/nsys/infer":    nil,
 	"compare/nsys/rows":     nil,
@@ -28,7 +29,7 @@ var imports = map[string][]string{
 	"logits":                {"logits/safetensors", "router", "router/plan"},
 	"logits/safetensors":    nil,
 	"plots":                 {"compare/nsys", "router", "router/quantity"},
-	"plots/page":            {"compare", "compare/counts", "compare/nsys", "logits", "plots", "router", "router/quantity"},
+	"plots/page":            {"compare/counts", "compare/diff", "compare/gain", "compare/nsys", "logits", "plots", "router", "router/quantity"},
 	"router":                nil,
 	"router/chance":         {"router"},
 	"router/input":          nil,
@@ -73,7 +74,26 @@ func TestArrowsOnlyRunDown(t *testing.T) {
 		}
 		return most
 	}
-	if floors := height("cmd/moebalance", nil); floors != 5 {
-		t.Errorf("%d floors below the command, want 5", floors)
+	if floors := height("cmd/moebalance", nil); floors != 4 {
+		t.Errorf("%d floors below the command, want 4", floors)
+	}
+}
+
+// What judges and compares needs no database, network or process.
+func TestPurePackages(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs go list")
+	}
+	for _, pkg := range []string{"compare/gain", "compare/stats", "router"} {
+		out, err := exec.Command("go", "list", "-deps", module+pkg).CombinedOutput()
+		if err != nil {
+			t.Fatalf("go list: %v\n%s", err, out)
+		}
+		for dep := range strings.Lines(string(out)) {
+			dep = strings.TrimSpace(dep)
+			if strings.Contains(dep, "sqlite") || slices.Contains([]string{"database/sql", "net/http", "os/exec"}, dep) {
+				t.Errorf("%s depends on %s", pkg, dep)
+			}
+		}
 	}
 }

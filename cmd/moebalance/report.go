@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/moebalance/moebalance/compare"
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/plots"
 	"github.com/moebalance/moebalance/plots/page"
 )
@@ -82,8 +82,8 @@ func (o *reportOptions) run(c *cobra.Command, paths []string) error {
 	if err != nil {
 		return err
 	}
-	r := reportInputs{threshold: o.threshold.fraction, counts: map[string]string{}, shape: shape, launched: map[string]compare.Arm{}}
-	for i, arm := range compare.Arms {
+	r := reportInputs{threshold: o.threshold.fraction, counts: map[string]string{}, shape: shape, launched: map[string]gain.Arm{}}
+	for i, arm := range gain.Arms {
 		if o.counts[i] != "" {
 			r.counts[string(arm)] = o.counts[i]
 		}

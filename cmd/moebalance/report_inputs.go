@@ -9,9 +9,10 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/moebalance/moebalance/compare"
 	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/compare/counts"
+	"github.com/moebalance/moebalance/compare/diff"
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/plots/page"
 	"github.com/moebalance/moebalance/router"
@@ -25,7 +26,7 @@ type reportInputs struct {
 	progress  func(paths []string) (show func(bytes int64), done func())
 	inputs    []page.Input
 	exports   []string
-	launched  map[string]compare.Arm // exports whose arm their campaign knows, by path
+	launched  map[string]gain.Arm // exports whose arm their campaign knows, by path
 }
 
 // read takes every path as what it is. Exports come last and together, so that
@@ -126,7 +127,7 @@ func (r *reportInputs) campaign(ctx context.Context, folder string) error {
 	if err != nil {
 		return errors.Join(err, c.Close())
 	}
-	r.add(folder, page.Input{Campaign: &page.Campaign{CampaignResult: judged.CampaignResult, Progress: page.Progress{
+	r.add(folder, page.Input{Campaign: &page.Campaign{Result: judged.Result, Progress: page.Progress{
 		Folder: judged.Campaign.Folder, Pairs: judged.Campaign.Pairs, Looks: judged.Campaign.Looks, Left: judged.Campaign.Left,
 	}}})
 	for _, arm := range bench.Arms {
@@ -162,7 +163,7 @@ func (r *reportInputs) traces(ctx context.Context) error {
 			return usagef("--counts-%s: no export of the %s arm is given to set them beside", arm, arm)
 		}
 	}
-	for _, arm := range []string{string(compare.Normal), string(compare.Perfect), "mixed", ""} {
+	for _, arm := range []string{string(gain.Normal), string(gain.Perfect), "mixed", ""} {
 		group := groups[arm]
 		if len(group) == 0 {
 			continue
@@ -172,7 +173,7 @@ func (r *reportInputs) traces(ctx context.Context) error {
 			return withRankHint(err, "report some of them, or the JSON of 'moebalance trace --rank FILE=N --format json', which gives an export its rank")
 		}
 		if launched, ok := r.launched[group[0]]; ok {
-			t = compare.OnTrust(t, launched)
+			t = diff.OnTrust(t, launched)
 		}
 		name := arm
 		if name == "" {

@@ -26,8 +26,8 @@ type claim struct {
 	evidence string
 }
 
-// wants is the standing that proves an arm.
-func (a Arm) wants() standing {
+// wantedStanding is the standing that proves an arm.
+func wantedStanding(a Arm) standing {
 	if a == Perfect {
 		return balanced
 	}
@@ -38,7 +38,7 @@ func (a Arm) wants() standing {
 // 2 shows the other.
 func (c claim) doubt() int {
 	switch c.standing {
-	case c.arm.wants():
+	case wantedStanding(c.arm):
 		return 0
 	case unproved:
 		return 1
@@ -53,13 +53,6 @@ func (c *claim) merge(o claim) {
 	if o.doubt() > c.doubt() {
 		c.standing, c.evidence = o.standing, o.evidence
 	}
-}
-
-// TraceProof is what the traces of a campaign's profiled pair show about routing.
-// The zero value is that there are none.
-type TraceProof struct {
-	Proved   bool   // balanced in the perfect arm and not in the normal one
-	Evidence string // empty where there are no traces
 }
 
 // TracesToCome stands for the traces of a profiled pair that is still to be

@@ -62,18 +62,18 @@ func (c *Campaign) differences(normal, perfect Attempt) []Difference {
 			continue
 		}
 		_, declared := c.Spec.Treatment.Perfect[name]
-		found = append(found, Difference{"environment", name, setTo(a, inNormal), setTo(b, inPerfect), declared})
+		found = append(found, Difference{Kind: "environment", Name: name, Normal: setTo(a, inNormal), Perfect: setTo(b, inPerfect), Declared: declared})
 	}
 	if d, differ := c.arguments(normal, perfect); differ {
 		found = append(found, d)
 	}
 	for i, f := range normal.Files {
 		if i < len(perfect.Files) && perfect.Files[i].SHA256 != f.SHA256 {
-			found = append(found, Difference{"file", f.Path, f.SHA256, perfect.Files[i].SHA256, false})
+			found = append(found, Difference{Kind: "file", Name: f.Path, Normal: f.SHA256, Perfect: perfect.Files[i].SHA256})
 		}
 	}
 	if a, b := identities(normal.GPUs), identities(perfect.GPUs); a != b && a != "" && b != "" {
-		found = append(found, Difference{"gpu", "identity", a, b, false})
+		found = append(found, Difference{Kind: "gpu", Name: "identity", Normal: a, Perfect: b})
 	}
 	return found
 }
@@ -90,11 +90,11 @@ func setTo(value string, set bool) string {
 func (c *Campaign) arguments(normal, perfect Attempt) (Difference, bool) {
 	a, b := c.Spec.Command.Of(Normal), c.Spec.Command.Of(Perfect)
 	if !slices.Equal(a, b) {
-		return Difference{"argument", "command", launch.Quote(a), launch.Quote(b), true}, true
+		return Difference{Kind: "argument", Name: "command", Normal: launch.Quote(a), Perfect: launch.Quote(b), Declared: true}, true
 	}
 	words := slices.Concat(c.Spec.Command.Server, a)
 	if slices.ContainsFunc(words, func(w string) bool { return strings.Contains(w, "{arm}") }) {
-		return Difference{"argument", "{arm}", launch.Quote(normal.Arguments), launch.Quote(perfect.Arguments), true}, true
+		return Difference{Kind: "argument", Name: "{arm}", Normal: launch.Quote(normal.Arguments), Perfect: launch.Quote(perfect.Arguments), Declared: true}, true
 	}
 	return Difference{}, false
 }
@@ -117,10 +117,10 @@ func (c *Campaign) checks() []Check {
 		checks = append(checks, gpus...)
 	}
 	if note := c.Spec.Treatment.Note; note != "" {
-		checks = append(checks, Check{"treatment", Warn, note})
+		checks = append(checks, Check{Name: "treatment", Status: Warn, Text: note})
 	}
 	if text := c.launcherWarnings(); text != "" {
-		checks = append(checks, Check{"launcher", Warn, text})
+		checks = append(checks, Check{Name: "launcher", Status: Warn, Text: text})
 	}
 	return checks
 }
@@ -129,7 +129,7 @@ func (c *Campaign) checks() []Check {
 func (c *Campaign) checkFiles() Check {
 	const name = "same_files"
 	if len(c.Spec.Same) == 0 {
-		return Check{name, Unknown, "no file was named that must stay the same"}
+		return Check{Name: name, Status: Unknown, Text: "no file was named that must stay the same"}
 	}
 	first := make(map[string]string)
 	for _, l := range c.Launches {
@@ -139,12 +139,12 @@ func (c *Campaign) checkFiles() Check {
 		}
 		for _, f := range a.Files {
 			if have, known := first[f.Path]; known && have != f.SHA256 {
-				return Check{name, Fail, fmt.Sprintf("%s changed before launch %d (SHA-256 %.12s, was %.12s)", f.Path, l.Position, f.SHA256, have)}
+				return Check{Name: name, Status: Fail, Text: fmt.Sprintf("%s changed before launch %d (SHA-256 %.12s, was %.12s)", f.Path, l.Position, f.SHA256, have)}
 			}
 			first[f.Path] = f.SHA256
 		}
 	}
-	return Check{name, Pass, fmt.Sprintf("%s of the same content at every launch", quantity.Count(len(c.Spec.Same), "file"))}
+	return Check{Name: name, Status: Pass, Text: fmt.Sprintf("%s of the same content at every launch", quantity.Count(len(c.Spec.Same), "file"))}
 }
 
 // checkSessions warns of pairs whose launches were not neighbours in time.
@@ -163,13 +163,13 @@ func (c *Campaign) checkSessions() Check {
 	changed := c.changedBetweenSessions()
 	switch {
 	case len(changed) > 0:
-		return Check{name, Warn, fmt.Sprintf("%s changed between the %d sessions: pairs of one session are comparable, all together less so", strings.Join(changed, ", "), len(sessions))}
+		return Check{Name: name, Status: Warn, Text: fmt.Sprintf("%s changed between the %d sessions: pairs of one session are comparable, all together less so", strings.Join(changed, ", "), len(sessions))}
 	case len(split) > 0:
-		return Check{name, Warn, fmt.Sprintf("the campaign was interrupted inside pair %s, whose launches are not neighbours", strings.Join(split, ", "))}
+		return Check{Name: name, Status: Warn, Text: fmt.Sprintf("the campaign was interrupted inside pair %s, whose launches are not neighbours", strings.Join(split, ", "))}
 	case len(sessions) > 1:
-		return Check{name, Pass, fmt.Sprintf("run in %s, interrupted between pairs only", quantity.Count(len(sessions), "session"))}
+		return Check{Name: name, Status: Pass, Text: fmt.Sprintf("run in %s, interrupted between pairs only", quantity.Count(len(sessions), "session"))}
 	}
-	return Check{name, Pass, "all pairs were run without an interruption"}
+	return Check{Name: name, Status: Pass, Text: "all pairs were run without an interruption"}
 }
 
 // changedBetweenSessions names the recorded variables, other than the
@@ -219,9 +219,9 @@ func (c *Campaign) checkRetries() Check {
 		}
 	}
 	if failed+cut+left == 0 {
-		return Check{name, Pass, "every launch ended well at its first attempt"}
+		return Check{Name: name, Status: Pass, Text: "every launch ended well at its first attempt"}
 	}
-	return Check{name, Warn, fmt.Sprintf("%s failed and %d cut off before the launch was done; %s left processes behind", quantity.Count(failed, "attempt"), cut, quantity.Count(left, "launch"))}
+	return Check{Name: name, Status: Warn, Text: fmt.Sprintf("%s failed and %d cut off before the launch was done; %s left processes behind", quantity.Count(failed, "attempt"), cut, quantity.Count(left, "launch"))}
 }
 
 // launcherWarnings are the other things said about launches, each once.

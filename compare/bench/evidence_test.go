@@ -110,7 +110,7 @@ func TestOtherVariableIsSeen(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Seed 1 launches the perfect arm first: the variable is the normal one's.
-	want := Difference{"environment", "NCCL_ALGO", "Ring", "not set", false}
+	want := Difference{Kind: "environment", Name: "NCCL_ALGO", Normal: "Ring", Perfect: "not set"}
 	if e := c.Evidence(TraceProof{}); len(e.Differences) != 2 || e.Differences[1] != want {
 		t.Errorf("differences %+v, want %+v among them", e.Differences, want)
 	}

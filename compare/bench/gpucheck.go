@@ -44,9 +44,9 @@ func (c *Campaign) checkGPUs() ([]Check, bool) {
 	if !seen {
 		return nil, false
 	}
-	others := Check{"other_processes", Pass, "no other process used the GPUs at the start of a launch"}
+	others := Check{Name: "other_processes", Status: Pass, Text: "no other process used the GPUs at the start of a launch"}
 	if len(strangers) > 0 {
-		others = Check{"other_processes", Warn, "also on the GPUs: " + strings.Join(slices.Sorted(maps.Keys(strangers)), ", ")}
+		others = Check{Name: "other_processes", Status: Warn, Text: "also on the GPUs: " + strings.Join(slices.Sorted(maps.Keys(strangers)), ", ")}
 	}
 	checks := []Check{others}
 	if a, b := clock[0].value(), clock[1].value(); a > 0 && b > 0 {
@@ -64,7 +64,7 @@ func alike(name string, ok bool, format string, normal, perfect float64) Check {
 	if !ok {
 		status = Warn
 	}
-	return Check{name, status, fmt.Sprintf(format, normal, perfect)}
+	return Check{Name: name, Status: status, Text: fmt.Sprintf(format, normal, perfect)}
 }
 
 // mean of the numbers that are defined.
@@ -104,11 +104,11 @@ func (c *Campaign) checkOthers() Check {
 		}
 	}
 	if !share.Defined() {
-		return Check{name, Unknown, "what else the processors did was not recorded, or the launches were too short"}
+		return Check{Name: name, Status: Unknown, Text: "what else the processors did was not recorded, or the launches were too short"}
 	}
 	text := fmt.Sprintf("other processes kept at most %.1f of %s busy, in launch %d", worst.OthersCPU, quantity.Count(worst.Cores, "core"), at)
 	if share > othersTolerance {
-		return Check{name, Warn, text + ": let the machine do nothing else"}
+		return Check{Name: name, Status: Warn, Text: text + ": let the machine do nothing else"}
 	}
-	return Check{name, Pass, text}
+	return Check{Name: name, Status: Pass, Text: text}
 }

@@ -5,20 +5,33 @@ import (
 
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
 )
 
-// Arm is one of the two things compared.
-type Arm string
-
-// The arms.
-const (
-	Normal  Arm = "normal"  // the learned router
-	Perfect Arm = "perfect" // balanced routing
+// The arms, and evidence about them, are judged in package gain.
+type (
+	Arm         = gain.Arm
+	Proof       = gain.Proof
+	TraceProof  = gain.TraceProof
+	Check       = gain.Check
+	CheckStatus = gain.CheckStatus
+	Difference  = gain.Difference
 )
 
-// Arms lists both, in the order reports show them.
-var Arms = [2]Arm{Normal, Perfect}
+// The names of package gain that are used most.
+const (
+	Normal   = gain.Normal
+	Perfect  = gain.Perfect
+	AllRanks = gain.AllRanks
+	Pass     = gain.Pass
+	Warn     = gain.Warn
+	Fail     = gain.Fail
+	Unknown  = gain.Unknown
+)
+
+// Arms lists both arms, in the order reports show them.
+var Arms = gain.Arms
 
 // Kind says what a launch is for.
 type Kind string
@@ -118,48 +131,6 @@ type Found struct {
 	Rank  int    `json:"rank"` // −1 where the line does not name one
 	Times int    `json:"times"`
 	Text  string `json:"text"` // what matched first
-}
-
-// Proof is the evidence that one rank ran the arm it should have, in every counted
-// launch: balanced routing in the perfect arm, and not in the normal one.
-type Proof struct {
-	Arm      Arm          `json:"arm"`
-	Rank     router.Whole `json:"rank"` // AllRanks where the evidence covers all together, or names none
-	Proved   bool         `json:"proved"`
-	Evidence string       `json:"evidence"` // one line: what was seen, or what was missing
-}
-
-// AllRanks is the rank of evidence that covers all ranks of an arm together.
-const AllRanks = router.None
-
-// CheckStatus is the outcome of a check.
-type CheckStatus string
-
-// The outcomes. Only Fail makes a campaign invalid; Unknown says that what the
-// check needs was not recorded.
-const (
-	Pass    CheckStatus = "pass"
-	Warn    CheckStatus = "warn"
-	Fail    CheckStatus = "fail"
-	Unknown CheckStatus = "unknown"
-)
-
-// Check is one question about whether the arms may be compared, and its answer.
-type Check struct {
-	Name   string      `json:"name"` // stable, for programs: "same_files", "one_session", …
-	Status CheckStatus `json:"status"`
-	Text   string      `json:"text"` // one line: what was compared and found
-}
-
-// Difference is something recorded in which the arms differ.
-type Difference struct {
-	Kind    string `json:"kind"` // "environment", "argument", "file" or "gpu"
-	Name    string `json:"name"`
-	Normal  string `json:"normal"`
-	Perfect string `json:"perfect"`
-	// Declared differences are the treatment itself, or words of two commands
-	// that the spec gives one to each arm.
-	Declared bool `json:"declared"`
 }
 
 // Evidence is all that a campaign found beside the values: what a judge needs

@@ -55,7 +55,7 @@ func TestReplayedCampaign(t *testing.T) {
 			t.Errorf("%+v does not prove its arm", p)
 		}
 	}
-	if want := (Difference{"environment", "ENABLE_PERFECT_ROUTER", "not set", "1", true}); len(e.Differences) != 1 || e.Differences[0] != want {
+	if want := (Difference{Kind: "environment", Name: "ENABLE_PERFECT_ROUTER", Normal: "not set", Perfect: "1", Declared: true}); len(e.Differences) != 1 || e.Differences[0] != want {
 		t.Errorf("differences %+v, want only %+v", e.Differences, want)
 	}
 	again, err := Open(c.Folder)

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/moebalance/moebalance/compare"
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/plots"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -18,7 +18,7 @@ func (p Page) ceiling() (section, error) {
 	for i, in := range p.campaigns() {
 		c := in.Campaign
 		said = append(said, verdictSentence(c))
-		if !c.unfinished() || c.Verdict == compare.Invalid { // else they are reasons of a verdict that is none
+		if !c.unfinished() || c.Verdict == gain.Invalid { // else they are reasons of a verdict that is none
 			s.addList(c.Reasons)
 		}
 		spec := gainSpec(c)
@@ -28,9 +28,9 @@ func (p Page) ceiling() (section, error) {
 		if err := s.addFigure(plots.PairedGain(spec)); err != nil {
 			return s, err
 		}
-		s.addTable(intervalTable(&c.CampaignResult))
+		s.addTable(intervalTable(&c.Result))
 		s.addTable(pairTable(in))
-		s.addTable(differenceTable(&c.CampaignResult))
+		s.addTable(differenceTable(&c.Result))
 	}
 	for _, c := range p.compared {
 		if c.Ceiling.GainBound.Defined() {
@@ -54,7 +54,7 @@ func verdictSentence(c *Campaign) string {
 	if g.Low.Defined() && g.High.Defined() {
 		interval = fmt.Sprintf("%s interval %s to %s", share(g.Confidence), change(g.Low), change(g.High))
 	}
-	if c.Verdict == compare.Invalid {
+	if c.Verdict == gain.Invalid {
 		verdict += ", and what follows decides nothing"
 	}
 	return fmt.Sprintf("%s. %s routing changes throughput by %s (%s, %s; threshold %s).",
@@ -73,11 +73,11 @@ func gainSpec(c *Campaign) plots.GainSpec {
 	switch { // the figure may be shown without its page
 	case c.unfinished():
 		s.Title += " Not decided: " + c.state()
-	case c.Verdict == compare.Invalid:
+	case c.Verdict == gain.Invalid:
 		s.Title += " Not decided: the campaign is invalid"
 	}
 	for _, p := range c.Pairs {
-		if p.Status == compare.PairComplete {
+		if p.Status == gain.PairComplete {
 			s.Numbers, s.Pairs = append(s.Numbers, p.Pair), append(s.Pairs, p.Gain.Float64())
 		}
 	}
@@ -85,7 +85,7 @@ func gainSpec(c *Campaign) plots.GainSpec {
 }
 
 // metricLabel names a metric with its unit and, where known, how it is computed.
-func metricLabel(m compare.Metric) string {
+func metricLabel(m gain.Metric) string {
 	text := fmt.Sprintf("%s (%s)", m.Name, m.Unit)
 	if m.Definition != "" {
 		text += ": " + strings.TrimPrefix(m.Definition, m.Name+"/")
@@ -94,7 +94,7 @@ func metricLabel(m compare.Metric) string {
 }
 
 // intervalTable sets the exact interval beside the others.
-func intervalTable(c *compare.CampaignResult) table {
+func intervalTable(c *gain.Result) table {
 	g := c.Gain
 	t := table{
 		Caption: "The gain by several methods",
@@ -129,7 +129,7 @@ func pairTable(in Input) table {
 	return t
 }
 
-func differenceTable(c *compare.CampaignResult) table {
+func differenceTable(c *gain.Result) table {
 	t := table{Caption: "In what the arms differ", Columns: text("kind", "name", "normal", "perfect", "declared")}
 	for _, d := range c.Differences {
 		declared := cell{Text: "yes"}

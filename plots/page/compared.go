@@ -5,7 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/moebalance/moebalance/compare"
+	"github.com/moebalance/moebalance/compare/diff"
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/plots"
 	"github.com/moebalance/moebalance/router"
@@ -14,15 +15,15 @@ import (
 
 // comparisons are those given, and, where none is, that of the traces when one
 // is the normal and one the perfect arm.
-func comparisons(arms []plots.Arm, inputs []Input) (out []compare.TraceComparison) {
+func comparisons(arms []plots.Arm, inputs []Input) (out []diff.Comparison) {
 	for _, in := range inputs {
 		if in.Compared != nil {
 			out = append(out, *in.Compared)
 		}
 	}
-	named := len(arms) == 2 && arms[0].Name == string(compare.Normal) && arms[1].Name == string(compare.Perfect)
+	named := len(arms) == 2 && arms[0].Name == string(gain.Normal) && arms[1].Name == string(gain.Perfect)
 	if len(out) == 0 && named {
-		out = append(out, compare.CompareTraces(arms[0].Trace, arms[1].Trace))
+		out = append(out, diff.Compare(arms[0].Trace, arms[1].Trace))
 	}
 	return out
 }
@@ -30,7 +31,7 @@ func comparisons(arms []plots.Arm, inputs []Input) (out []compare.TraceCompariso
 // takeSteps tells the arms which of their steps the comparison is over. One that
 // was given may be of other traces: steps that an arm does not have say nothing
 // about it.
-func takeSteps(arms []plots.Arm, compared []compare.TraceComparison) {
+func takeSteps(arms []plots.Arm, compared []diff.Comparison) {
 	for i, a := range arms {
 		for _, c := range compared {
 			for _, s := range c.Steps {
@@ -44,7 +45,7 @@ func takeSteps(arms []plots.Arm, compared []compare.TraceComparison) {
 }
 
 // comparedSentence says whether the traces are a pair of arms.
-func comparedSentence(c compare.TraceComparison) string {
+func comparedSentence(c diff.Comparison) string {
 	if !c.Comparable {
 		return "The traces cannot be compared as two arms: " + strings.Join(c.Reasons, "; ") + "."
 	}
@@ -56,7 +57,7 @@ func changeColumns(of ...column) []column {
 	return slices.Concat(of, numeric("normal", "perfect", "difference", "of normal"))
 }
 
-func changeCells(c compare.Change) []any {
+func changeCells(c diff.Change) []any {
 	return []any{duration(c.NormalNS), duration(c.PerfectNS), signed(c.DifferenceNS), change(c.DifferenceNS / c.NormalNS)}
 }
 
@@ -69,7 +70,7 @@ func signed(ns router.Number) string {
 }
 
 // phaseChanges says in which phases the arms differ.
-func phaseChanges(c compare.TraceComparison) table {
+func phaseChanges(c diff.Comparison) table {
 	t := table{
 		Caption: "Where the arms differ: time per step, mean over ranks (observed)",
 		Columns: slices.Concat(changeColumns(text("phase", "kind")...), numeric("slowest rank, normal", "slowest rank, perfect")),
@@ -89,7 +90,7 @@ func phaseChanges(c compare.TraceComparison) table {
 }
 
 // lossChanges says which layers lose less to their slowest rank.
-func lossChanges(c compare.TraceComparison) table {
+func lossChanges(c diff.Comparison) table {
 	t := table{Caption: "Straggler loss per step and layer, over the ranks and steps compared", Columns: changeColumns(numeric("layer")...)}
 	for _, s := range c.Stragglers {
 		t.Rows = append(t.Rows, row(append([]any{layerName(s.Layer)}, changeCells(s.Change)...)...))
@@ -106,7 +107,7 @@ func layerName(n router.Whole) string {
 }
 
 // rankSpeeds separates what a rank's hardware costs from what its load costs.
-func rankSpeeds(c compare.TraceComparison) table {
+func rankSpeeds(c diff.Comparison) table {
 	t := table{
 		Caption: "Load or hardware: each rank's expert work against the mean rank's",
 		Columns: numeric("rank", "normal", "perfect", "hardware (perfect over its mean)", "load (normal with the hardware divided out)"),
@@ -120,7 +121,7 @@ func rankSpeeds(c compare.TraceComparison) table {
 
 // ceilingTable is the chain from the load that the traces show to the most that
 // balance could win.
-func ceilingTable(c compare.TraceComparison) table {
+func ceilingTable(c diff.Comparison) table {
 	k := c.Ceiling
 	t := table{Caption: "The bound from the traces: gain ≤ 1/(1 − f + f·b) − 1", Columns: slices.Concat(text("quantity"), numeric("value"), text("meaning"))}
 	t.Rows = [][]cell{
@@ -135,7 +136,7 @@ func ceilingTable(c compare.TraceComparison) table {
 	return t
 }
 
-func ceilingSentence(c compare.TraceComparison) string {
+func ceilingSentence(c diff.Comparison) string {
 	k := c.Ceiling
 	text := fmt.Sprintf("By the traces, evening out expert work over the ranks could win at most %s (experts are %s of the step, balancedness %s)", change(k.GainBound), share(k.ExpertShare), ratio(k.Balancedness))
 	if k.GainBoundWithWork.Defined() {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/moebalance/moebalance/compare"
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/logits"
 	"github.com/moebalance/moebalance/router"
@@ -46,7 +46,7 @@ func (p Page) complete() (section, error) {
 	return s, nil
 }
 
-var checkMarks = map[compare.CheckStatus]mark{compare.Pass: good, compare.Warn: warn, compare.Fail: bad}
+var checkMarks = map[gain.CheckStatus]mark{gain.Pass: good, gain.Warn: warn, gain.Fail: bad}
 
 func checksTable(in Input) table {
 	t := table{Caption: "Checks of " + in.Name, Columns: text("check", "status", "what was found")}
@@ -92,7 +92,7 @@ func rankSpan(first, last router.Whole) string {
 }
 
 func proofSentence(c *Campaign) string {
-	proved, failed := map[compare.Arm]int{}, 0
+	proved, failed := map[gain.Arm]int{}, 0
 	for _, pr := range c.Proof {
 		if pr.Proved {
 			proved[pr.Arm]++
@@ -102,7 +102,7 @@ func proofSentence(c *Campaign) string {
 	}
 	var broken []string
 	for _, check := range c.Checks {
-		if name := checkName(check.Name); check.Status == compare.Fail && !slices.Contains(broken, name) {
+		if name := checkName(check.Name); check.Status == gain.Fail && !slices.Contains(broken, name) {
 			broken = append(broken, name)
 		}
 	}
@@ -113,7 +113,7 @@ func proofSentence(c *Campaign) string {
 		return "The campaign does not prove which routing each arm had."
 	}
 	return fmt.Sprintf("The campaign passes its checks, and each arm's routing is proved (normal: %s, perfect: %s).",
-		quantity.Count(proved[compare.Normal], "proof"), quantity.Count(proved[compare.Perfect], "proof"))
+		quantity.Count(proved[gain.Normal], "proof"), quantity.Count(proved[gain.Perfect], "proof"))
 }
 
 func cacheTable(in Input) table {

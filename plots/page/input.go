@@ -7,8 +7,9 @@ import (
 	"io"
 	"strings"
 
-	"github.com/moebalance/moebalance/compare"
 	"github.com/moebalance/moebalance/compare/counts"
+	"github.com/moebalance/moebalance/compare/diff"
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/logits"
 )
@@ -24,7 +25,7 @@ type Input struct {
 	Campaign *Campaign
 	Cache    *logits.Verification
 	Counts   *Counts
-	Compared *compare.TraceComparison
+	Compared *diff.Comparison
 }
 
 // readers decode each kind of result and name the schema version understood.
@@ -34,10 +35,10 @@ var readers = []struct {
 	decode func(*Input, []byte) error
 }{
 	{"trace", nsys.SchemaVersion, func(in *Input, b []byte) error { return into(&in.Trace, b) }},
-	{"bench", compare.CampaignSchema, func(in *Input, b []byte) error { return into(&in.Campaign, b) }},
+	{"bench", gain.SchemaVersion, func(in *Input, b []byte) error { return into(&in.Campaign, b) }},
 	{logits.VerificationKind, logits.VerificationSchema, func(in *Input, b []byte) error { return into(&in.Cache, b) }},
 	{"counts", counts.SchemaVersion, func(in *Input, b []byte) error { return into(&in.Counts, b) }},
-	{"compare", compare.TraceSchema, func(in *Input, b []byte) error { return into(&in.Compared, b) }},
+	{"compare", diff.SchemaVersion, func(in *Input, b []byte) error { return into(&in.Compared, b) }},
 }
 
 // Read takes the JSON result of a verb and recognises it by its kind. Anything

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/moebalance/moebalance/compare"
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/plots"
 	"github.com/moebalance/moebalance/router"
@@ -32,13 +32,13 @@ func (p Page) afterVerdict(c *Campaign) string {
 	switch {
 	case c.unfinished():
 		return fmt.Sprintf("Finish the campaign before believing its gain (%s): moebalance bench --resume %s.", c.state(), c.Progress.Folder)
-	case c.Verdict == compare.Invalid:
+	case c.Verdict == gain.Invalid:
 		return "Repair the campaign before believing its gain: " + strings.Join(c.Reasons, "; ") + "."
-	case c.Verdict == compare.Inconclusive && c.PairsNeeded.Defined():
+	case c.Verdict == gain.Inconclusive && c.PairsNeeded.Defined():
 		return fmt.Sprintf("Run more pairs: about %s in all should decide between above and below %s (there are %d). Resume the same campaign, its launches are kept.", amount(c.PairsNeeded), share(router.Number(c.Threshold)), g.N)
-	case c.Verdict == compare.Inconclusive:
+	case c.Verdict == gain.Inconclusive:
 		return fmt.Sprintf("Treat the gain as near the threshold of %s: no practical number of pairs would decide it. Lower the spread between launches (%s on the log scale) or decide by cost.", share(router.Number(c.Threshold)), share(g.LogSD))
-	case c.Verdict == compare.Significant:
+	case c.Verdict == gain.Significant:
 		text := fmt.Sprintf("Balance the experts: perfect balance wins about %s of throughput (%s to %s with %s confidence), of which a real balancer reaches only a part.", change(g.Estimate), change(g.Low), change(g.High), share(g.Confidence))
 		if len(p.layerImbalances()) > 0 {
 			text += " Replicate or re-place the hot experts of the layers named above, then measure again."
@@ -64,7 +64,7 @@ func (p Page) afterTraces() (steps []string) {
 		if !anySlots(a.Trace) {
 			unloaded = append(unloaded, a.Name)
 		}
-		if s, ok := worstLayer(a); ok && a.Name != string(compare.Perfect) {
+		if s, ok := worstLayer(a); ok && a.Name != string(gain.Perfect) {
 			steps = append(steps, fmt.Sprintf("Start with layer %d of %s: it loses most to its slowest rank, %s per step, with rank %d the slowest in %d of %s.", s.Layer, a.Name, duration(s.LossNS), s.WorstRank, s.WorstSteps, quantity.Count(s.Steps, "step")))
 		}
 	}

@@ -8,7 +8,8 @@ import (
 	"io"
 	"strings"
 
-	"github.com/moebalance/moebalance/compare"
+	"github.com/moebalance/moebalance/compare/diff"
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/plots"
 )
 
@@ -17,7 +18,7 @@ type Page struct {
 	title    string
 	inputs   []Input
 	arms     []plots.Arm // of the traces, normal before perfect
-	compared []compare.TraceComparison
+	compared []diff.Comparison
 	facts    []fact
 	sections []section
 }
@@ -75,9 +76,9 @@ func armsOf(inputs []Input) []plots.Arm {
 		case t == nil:
 		case t.Arm == "" || times[t.Arm] > 1:
 			rest = append(rest, plots.Arm{Name: shorten(in.Name, 32), Trace: t})
-		case t.Arm == string(compare.Normal):
+		case t.Arm == string(gain.Normal):
 			first = append(first, plots.Arm{Name: t.Arm, Trace: t})
-		case t.Arm == string(compare.Perfect):
+		case t.Arm == string(gain.Perfect):
 			second = append(second, plots.Arm{Name: t.Arm, Trace: t})
 		default:
 			rest = append(rest, plots.Arm{Name: shorten(t.Arm, 32), Trace: t})

@@ -14,8 +14,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/moebalance/moebalance/compare"
 	"github.com/moebalance/moebalance/compare/counts"
+	"github.com/moebalance/moebalance/compare/diff"
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/logits"
 	"github.com/moebalance/moebalance/router"
@@ -36,20 +37,20 @@ func captures(t *testing.T, pattern string) *nsys.Trace {
 }
 
 // campaign is six pairs whose perfect launches are by the given share faster.
-func campaign(gain float64) *Campaign {
-	c := compare.Campaign{Criteria: compare.DefaultCriteria(), Command: "bench <model> & more", Metric: compare.Metric{Name: "throughput", Unit: "tok/s", HigherIsBetter: true, Definition: "throughput/tokens by the kitchen clock"}, Compared: true}
+func campaign(won float64) *Campaign {
+	c := gain.Campaign{Criteria: gain.DefaultCriteria(), Command: "bench <model> & more", Metric: gain.Metric{Name: "throughput", Unit: "tok/s", HigherIsBetter: true, Definition: "throughput/tokens by the kitchen clock"}, Compared: true}
 	for i := range 12 {
-		l := compare.Launch{Pair: i/2 + 1, Arm: compare.Arms[(i+i/2)%2], Position: i, Status: compare.StatusOK, Value: 1000 + float64(7*i%5)}
-		if l.Arm == compare.Perfect {
-			l.Value *= 1 + gain
+		l := gain.Launch{Pair: i/2 + 1, Arm: gain.Arms[(i+i/2)%2], Position: i, Status: gain.StatusOK, Value: 1000 + float64(7*i%5)}
+		if l.Arm == gain.Perfect {
+			l.Value *= 1 + won
 		}
 		c.Launches = append(c.Launches, l)
 	}
-	c.Differences = []compare.Difference{{Kind: "environment", Name: "ENABLE_PERFECT_ROUTER", Perfect: "1", Declared: true}}
-	for _, arm := range compare.Arms {
-		c.Proof = append(c.Proof, compare.Proof{Arm: arm, Rank: 0, Proved: true, Evidence: "rank load max/mean 1.000"})
+	c.Differences = []gain.Difference{{Kind: "environment", Name: "ENABLE_PERFECT_ROUTER", Perfect: "1", Declared: true}}
+	for _, arm := range gain.Arms {
+		c.Proof = append(c.Proof, gain.Proof{Arm: arm, Rank: 0, Proved: true, Evidence: "rank load max/mean 1.000"})
 	}
-	return &Campaign{CampaignResult: compare.Judge(c)}
+	return &Campaign{Result: gain.Judge(c)}
 }
 
 func cache() *logits.Verification {
@@ -207,13 +208,13 @@ func TestSectionsFollowInputs(t *testing.T) {
 
 func TestVerdictsLeadSomewhere(t *testing.T) {
 	few := campaign(0.2)
-	few.CampaignResult = compare.Judge(compare.Campaign{Criteria: compare.DefaultCriteria(), Compared: true, Differences: few.Differences, Proof: few.Proof, Metric: few.Metric, Launches: []compare.Launch{
-		{Pair: 1, Arm: compare.Normal, Status: "ok", Value: 100}, {Pair: 1, Arm: compare.Perfect, Position: 1, Status: "ok", Value: 115},
-		{Pair: 2, Arm: compare.Perfect, Position: 2, Status: "ok", Value: 118}, {Pair: 2, Arm: compare.Normal, Position: 3, Status: "ok", Value: 100},
+	few.Result = gain.Judge(gain.Campaign{Criteria: gain.DefaultCriteria(), Compared: true, Differences: few.Differences, Proof: few.Proof, Metric: few.Metric, Launches: []gain.Launch{
+		{Pair: 1, Arm: gain.Normal, Status: "ok", Value: 100}, {Pair: 1, Arm: gain.Perfect, Position: 1, Status: "ok", Value: 115},
+		{Pair: 2, Arm: gain.Perfect, Position: 2, Status: "ok", Value: 118}, {Pair: 2, Arm: gain.Normal, Position: 3, Status: "ok", Value: 100},
 	}})
 	unproved := campaign(0.2)
-	unproved.Verdict, unproved.Reasons = compare.Invalid, []string{"treatment_proved: rank 3 of the perfect arm is not balanced"}
-	none := &Campaign{CampaignResult: compare.Judge(compare.Campaign{Criteria: compare.DefaultCriteria()})}
+	unproved.Verdict, unproved.Reasons = gain.Invalid, []string{"treatment_proved: rank 3 of the perfect arm is not balanced"}
+	none := &Campaign{Result: gain.Judge(gain.Campaign{Criteria: gain.DefaultCriteria()})}
 	if p, _ := build(t, Input{Name: "bench.json", Campaign: unproved}); p.facts[0].Value != "invalid" || !strings.Contains(p.Figures()[0].Title, "invalid") {
 		t.Errorf("an invalid campaign leads with %q above the figure %q", p.facts[0].Value, p.Figures()[0].Title)
 	}
@@ -236,7 +237,7 @@ func TestVerdictsLeadSomewhere(t *testing.T) {
 // What an unfinished campaign says so far is no verdict, wherever the page tells it,
 // even where its checks fail so far.
 func TestUnfinishedCampaignsHaveNoVerdict(t *testing.T) {
-	for _, verdict := range []compare.Verdict{compare.Significant, compare.NotSignificant, compare.Inconclusive, compare.Invalid} {
+	for _, verdict := range []gain.Verdict{gain.Significant, gain.NotSignificant, gain.Inconclusive, gain.Invalid} {
 		c := campaign(0.2)
 		c.Verdict, c.Reasons = verdict, []string{"the reasons of the verdict"}
 		c.Progress = Progress{Folder: "a/campaign", Pairs: 8, Left: 4}
@@ -254,7 +255,7 @@ func TestUnfinishedCampaignsHaveNoVerdict(t *testing.T) {
 		if title := p.Figures()[0].Title; !strings.HasSuffix(title, "Not decided: unfinished, 6 of 8 pairs") {
 			t.Errorf("%s: the figure is called %q", verdict, title)
 		}
-		if strings.Contains(doc, "Verdict: ") || strings.Contains(doc, string(compare.Significant)) || strings.Contains(doc, "the reasons of") != (verdict == compare.Invalid) {
+		if strings.Contains(doc, "Verdict: ") || strings.Contains(doc, string(gain.Significant)) || strings.Contains(doc, "the reasons of") != (verdict == gain.Invalid) {
 			t.Errorf("%s: the page tells a verdict", verdict)
 		}
 	}
@@ -269,7 +270,7 @@ func TestUnfinishedCampaignsHaveNoVerdict(t *testing.T) {
 // value gives.
 func TestReadWhatVerbsWrite(t *testing.T) {
 	normal, perfect := captures(t, "gptoss-ep4-loop/normal.sqlite"), captures(t, "gptoss-ep4-loop/perfect.sqlite")
-	compared := compare.CompareTraces(normal, perfect)
+	compared := diff.Compare(normal, perfect)
 	for _, c := range []struct {
 		in    Input
 		value any

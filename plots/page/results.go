@@ -3,15 +3,15 @@ package page
 import (
 	"fmt"
 
-	"github.com/moebalance/moebalance/compare"
 	"github.com/moebalance/moebalance/compare/counts"
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // Campaign is what the page reads of a 'bench' result.
 type Campaign struct {
-	compare.CampaignResult
+	gain.Result
 	Progress Progress `json:"campaign"`
 }
 

@@ -5,7 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/moebalance/moebalance/compare"
+	"github.com/moebalance/moebalance/compare/diff"
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/router"
 )
@@ -13,10 +14,10 @@ import (
 // Neighbouring ranks with the same evidence share a row; a rank without a
 // proof in between, other evidence, or another arm begins a new one.
 func TestProofRows(t *testing.T) {
-	proof := func(arm compare.Arm, rank router.Whole, proved bool, evidence string) compare.Proof {
-		return compare.Proof{Arm: arm, Rank: rank, Proved: proved, Evidence: evidence}
+	proof := func(arm gain.Arm, rank router.Whole, proved bool, evidence string) gain.Proof {
+		return gain.Proof{Arm: arm, Rank: rank, Proved: proved, Evidence: evidence}
 	}
-	c := &Campaign{CampaignResult: compare.CampaignResult{Proof: []compare.Proof{
+	c := &Campaign{Result: gain.Result{Proof: []gain.Proof{
 		proof("normal", 0, true, "a"), proof("normal", 1, true, "a"), proof("normal", 3, true, "a"),
 		proof("perfect", 4, true, "a"), proof("perfect", 5, false, "a"), proof("perfect", 6, false, "b"), proof("perfect", -1, true, "c"),
 	}}}
@@ -54,7 +55,7 @@ func TestArmsOf(t *testing.T) {
 // and not when a comparison was given.
 func TestWhatIsCompared(t *testing.T) {
 	normal, perfect := captures(t, "gptoss-ep4-loop/normal.sqlite"), captures(t, "gptoss-ep4-loop/perfect.sqlite")
-	given := compare.TraceComparison{Reasons: []string{"given"}}
+	given := diff.Comparison{Reasons: []string{"given"}}
 	for _, c := range []struct {
 		name   string
 		inputs []Input
@@ -80,7 +81,7 @@ func TestWhatIsCompared(t *testing.T) {
 	if !strings.Contains(doc, "3 of 4 steps (start-up and incomplete ones left out)") {
 		t.Error("captions do not say that start-up is left out")
 	}
-	given = compare.TraceComparison{Steps: []compare.StepTime{{Arm: compare.Normal, Step: 100, Compared: true}}}
+	given = diff.Comparison{Steps: []diff.StepTime{{Arm: gain.Normal, Step: 100, Compared: true}}}
 	p, _ = build(t, Input{Name: "n", Trace: normal}, Input{Name: "c", Compared: &given})
 	if p.arms[0].Steps != nil {
 		t.Errorf("a comparison of other traces leaves steps %v", p.arms[0].Steps)

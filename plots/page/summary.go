@@ -3,7 +3,7 @@ package page
 import (
 	"fmt"
 
-	"github.com/moebalance/moebalance/compare"
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/logits"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -40,8 +40,8 @@ func (p Page) summary() (facts []fact) {
 	return facts
 }
 
-var verdictMarks = map[compare.Verdict]mark{
-	compare.Significant: bad, compare.NotSignificant: good, compare.Inconclusive: warn, compare.Invalid: bad,
+var verdictMarks = map[gain.Verdict]mark{
+	gain.Significant: bad, gain.NotSignificant: good, gain.Inconclusive: warn, gain.Invalid: bad,
 }
 
 func campaignFact(c *Campaign) fact {
@@ -55,7 +55,7 @@ func campaignFact(c *Campaign) fact {
 		note += "; no interval from " + quantity.Count(c.Gain.N, "pair")
 	}
 	value := change(c.Gain.Estimate)
-	if c.Verdict == compare.Invalid && !c.unfinished() {
+	if c.Verdict == gain.Invalid && !c.unfinished() {
 		value, note = string(c.Verdict), "the campaign fails its checks: its gain decides nothing"
 	}
 	return fact{"Gain of perfect balance", value, note, verdictMark}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/moebalance/moebalance/compare"
+	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/plots"
 	"github.com/moebalance/moebalance/router"
@@ -48,7 +48,7 @@ func (p Page) where() (section, error) {
 	return s, nil
 }
 
-func (s *section) addComparison(c compare.TraceComparison) {
+func (s *section) addComparison(c diff.Comparison) {
 	s.addTable(phaseChanges(c))
 	s.addTable(rankSpeeds(c))
 	s.addTable(lossChanges(c))

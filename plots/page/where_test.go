@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/moebalance/moebalance/compare"
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/plots"
 	"github.com/moebalance/moebalance/router"
@@ -121,7 +121,7 @@ func TestNextStepRestsOnThePage(t *testing.T) {
 	if want := "perfect balance wins about +23.0 % of throughput (+18.7 % to +26.0 % with 96.9 % confidence)"; !strings.Contains(strings.ReplaceAll(text, "\u00a0", " "), want) {
 		t.Errorf("%q, want %q", text, want)
 	}
-	if c.Verdict != compare.Significant {
+	if c.Verdict != gain.Significant {
 		t.Fatalf("verdict %s", c.Verdict)
 	}
 }

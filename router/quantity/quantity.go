@@ -6,6 +6,7 @@
 package quantity
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -131,4 +132,27 @@ func plural(noun string) string {
 		return stem + "ies"
 	}
 	return noun + "s"
+}
+
+// Ranges writes ascending numbers, three or more in a row by their ends: "0, 3 to 60".
+// It writes "none" for no number.
+func Ranges(numbers []int) string {
+	var out []string
+	for from := 0; from < len(numbers); {
+		to := from
+		for to+1 < len(numbers) && numbers[to+1] == numbers[to]+1 {
+			to++
+		}
+		if to < from+2 {
+			to = from
+			out = append(out, strconv.Itoa(numbers[from]))
+		} else {
+			out = append(out, fmt.Sprintf("%d to %d", numbers[from], numbers[to]))
+		}
+		from = to + 1
+	}
+	if len(out) == 0 {
+		return "none"
+	}
+	return strings.Join(out, ", ")
 }

@@ -27,6 +27,10 @@ func TestWriting(t *testing.T) {
 		{Count(0, "entry"), "0 entries"},
 		{Count(3, "launch"), "3 launches"},
 		{Count(2, "day"), "2 days"},
+		{Ranges(nil), "none"},
+		{Ranges([]int{3}), "3"},
+		{Ranges([]int{0, 1, 7}), "0, 1, 7"},
+		{Ranges([]int{0, 1, 2, 5, 6, 8, 9, 10, 11}), "0 to 2, 5, 6, 8 to 11"},
 	} {
 		if c.got != c.want {
 			t.Errorf("got %q, want %q", c.got, c.want)

@@ -5,16 +5,16 @@ import (
 	"strings"
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
-	"github.com/moebalance/moebalance/compare"
 	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/compare/bench/launch"
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // Campaign is the JSON of bench: the judged campaign, and where it lies.
 type Campaign struct {
-	compare.CampaignResult
+	gain.Result
 	Version  string        `json:"version"` // of this program
 	Campaign CampaignState `json:"campaign"`
 	Profiled []ProfiledArm `json:"profiled"` // the profiled pair, empty where there is none
@@ -53,11 +53,11 @@ func (r Campaign) Document() output.Document {
 	for _, p := range r.Pairs {
 		pairs.Rows = append(pairs.Rows, []any{p.Pair, p.Order, p.Normal, p.Perfect, p.Gain, p.Status, p.Note})
 	}
-	gain := output.Table{Name: "gain", Title: "Gain of perfect over normal", Columns: []output.Column{
+	interval := output.Table{Name: "gain", Title: "Gain of perfect over normal", Columns: []output.Column{
 		{Name: "method"}, {Name: "estimate", Kind: output.Percent}, {Name: "low", Kind: output.Percent}, {Name: "high", Kind: output.Percent},
 		{Name: "confidence", Kind: output.Percent}, {Name: "pairs", Kind: output.Count}}}
 	g := r.Gain
-	gain.Rows = [][]any{
+	interval.Rows = [][]any{
 		{"Hodges–Lehmann, signed rank", g.Estimate, g.Low, g.High, g.Confidence, g.N},
 		{"geometric mean, Student's t", g.TEstimate, g.TLow, g.THigh, g.TConfidence, g.N},
 	}
@@ -65,7 +65,7 @@ func (r Campaign) Document() output.Document {
 		{Name: "arm"}, {Name: "rank"}, {Name: "proved"}, {Name: "evidence"}}}
 	for _, p := range r.Proof {
 		rank := "all"
-		if p.Rank != compare.AllRanks {
+		if p.Rank != gain.AllRanks {
 			rank = fmt.Sprint(p.Rank)
 		}
 		proof.Rows = append(proof.Rows, []any{string(p.Arm), rank, p.Proved, p.Evidence})
@@ -74,7 +74,7 @@ func (r Campaign) Document() output.Document {
 	for _, c := range r.Checks {
 		checks.Rows = append(checks.Rows, []any{c.Name, string(c.Status), c.Text})
 	}
-	tables := []output.Table{pairs, gain} // their names are CampaignTables
+	tables := []output.Table{pairs, interval} // their names are CampaignTables
 	if len(r.Secondary) > 0 {
 		tables = append(tables, secondaryTable(r.Secondary))
 	}
@@ -85,7 +85,7 @@ func (r Campaign) Document() output.Document {
 	return output.Document{Headline: benchHeadline(r), Tables: tables, Notes: benchNotes(r), Value: r}
 }
 
-func secondaryTable(rows []compare.SecondaryGain) output.Table {
+func secondaryTable(rows []gain.SecondaryGain) output.Table {
 	t := output.Table{Name: "secondary", Title: "Other metrics (a gain is for the better; p by Holm over all of them)", Columns: []output.Column{
 		{Name: "metric"}, {Name: "unit"}, {Name: "gain", Kind: output.Percent}, {Name: "low", Kind: output.Percent}, {Name: "high", Kind: output.Percent},
 		{Name: "pairs", Kind: output.Count}, {Name: "p", Key: "p_holm", Kind: output.Real}}}
@@ -172,15 +172,15 @@ func profiledNotes(arms []ProfiledArm) []string {
 }
 
 // ProfiledChecks ask whether the traces show the arms that were launched.
-func ProfiledChecks(arms []ProfiledArm) []compare.Check {
-	var checks []compare.Check
+func ProfiledChecks(arms []ProfiledArm) []gain.Check {
+	var checks []gain.Check
 	for _, p := range arms {
 		if p.Error != "" || p.SeenArm == "" {
 			continue
 		}
-		check := compare.Check{Name: "profiled_arm", Status: compare.Pass, Text: fmt.Sprintf("the traces of the %s launch show that arm", p.Arm)}
+		check := gain.Check{Name: "profiled_arm", Status: gain.Pass, Text: fmt.Sprintf("the traces of the %s launch show that arm", p.Arm)}
 		if p.SeenArm != p.Arm {
-			check.Status, check.Text = compare.Warn, fmt.Sprintf("the traces of the %s launch show the arm %q", p.Arm, p.SeenArm)
+			check.Status, check.Text = gain.Warn, fmt.Sprintf("the traces of the %s launch show the arm %q", p.Arm, p.SeenArm)
 		}
 		checks = append(checks, check)
 	}

@@ -9,14 +9,14 @@ import (
 	"strings"
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
-	"github.com/moebalance/moebalance/compare"
+	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/router"
 )
 
 // Comparison lays a comparison out for people; JSON carries it as
 // it is.
-func Comparison(r compare.TraceComparison) output.Document {
+func Comparison(r diff.Comparison) output.Document {
 	return output.Document{
 		Headline: comparisonHeadline(r),
 		Tables: []output.Table{
@@ -30,7 +30,7 @@ func Comparison(r compare.TraceComparison) output.Document {
 
 // ComparisonOverview is what people see who asked for no table: where the
 // difference is, and what explains it.
-func ComparisonOverview(r compare.TraceComparison) output.Document {
+func ComparisonOverview(r diff.Comparison) output.Document {
 	d := Comparison(r)
 	d.Tables = nil
 	if !r.Comparable {
@@ -80,7 +80,7 @@ func most(t output.Table, column int, what string) output.Table {
 // comparisonHeadline says what balance changed: first the work of the slowest
 // rank, which is what imbalance costs, and last the GPU time of a step, a part of
 // which is waiting.
-func comparisonHeadline(r compare.TraceComparison) string {
+func comparisonHeadline(r diff.Comparison) string {
 	if !r.Comparable {
 		return "not comparable: " + strings.Join(r.Reasons, "; ")
 	}
@@ -111,7 +111,7 @@ func fromTo(normal, perfect router.Number) string {
 
 // collectiveChange is by how much the time in collective kernels changed, mean
 // over ranks, in nanoseconds per step.
-func collectiveChange(r compare.TraceComparison) (ns router.Number) {
+func collectiveChange(r diff.Comparison) (ns router.Number) {
 	for _, p := range r.Phases {
 		if p.Collective && p.Change.DifferenceNS.Defined() {
 			ns += p.Change.DifferenceNS
@@ -122,7 +122,7 @@ func collectiveChange(r compare.TraceComparison) (ns router.Number) {
 
 // worstLoss is the layer whose straggler loss fell most, and its share of the
 // fall over all layers.
-func worstLoss(r compare.TraceComparison) (layer string, share float64, ok bool) {
+func worstLoss(r diff.Comparison) (layer string, share float64, ok bool) {
 	var fall, most float64
 	for _, s := range r.Stragglers {
 		d := -float64(s.Change.DifferenceNS)
@@ -170,7 +170,7 @@ var changeColumns = []output.Column{
 	{Name: "of normal", Key: "difference_of_normal", Kind: output.Percent},
 }
 
-func changeCells(c compare.Change) []any {
+func changeCells(c diff.Change) []any {
 	share := router.Undefined()
 	if c.NormalNS > 0 {
 		share = c.DifferenceNS / c.NormalNS
@@ -195,11 +195,11 @@ var slowestColumns = []output.Column{
 	{Name: "kernels normal", Key: "normal_instances", Kind: output.Real}, {Name: "kernels perfect", Key: "perfect_instances", Kind: output.Real},
 }
 
-func blockCells(p compare.PhaseChange) []any {
+func blockCells(p diff.PhaseChange) []any {
 	return append(changeCells(p.Change), p.NormalSlowestNS, p.PerfectSlowestNS, p.NormalInstances, p.PerfectInstances)
 }
 
-func changedPhases(r compare.TraceComparison) output.Table {
+func changedPhases(r diff.Comparison) output.Table {
 	t := changeTable("phases", "Time per step by phase, mean over ranks (± of one step)", []output.Column{{Name: "phase"}, {Name: "kind"}}, slowestColumns...)
 	for _, p := range r.Phases {
 		t.Rows = append(t.Rows, append([]any{string(p.Phase), timeKind(p.Collective)}, blockCells(p)...))
@@ -208,7 +208,7 @@ func changedPhases(r compare.TraceComparison) output.Table {
 	return t
 }
 
-func changedLayers(r compare.TraceComparison) output.Table {
+func changedLayers(r diff.Comparison) output.Table {
 	t := changeTable("layers", "Time per step by layer and phase, mean over ranks", []output.Column{{Name: "layer", Kind: output.Count}, {Name: "phase"}, {Name: "kind"}}, slowestColumns...)
 	for _, p := range r.LayerTimes {
 		t.Rows = append(t.Rows, append([]any{p.Layer, string(p.Phase), timeKind(p.Collective)}, blockCells(p.PhaseChange)...))
@@ -216,7 +216,7 @@ func changedLayers(r compare.TraceComparison) output.Table {
 	return t
 }
 
-func changedLosses(r compare.TraceComparison) output.Table {
+func changedLosses(r diff.Comparison) output.Table {
 	t := changeTable("stragglers", "Straggler loss per step: slowest rank − mean, work of all phases", []output.Column{{Name: "layer", Kind: output.Count}})
 	for _, s := range r.Stragglers {
 		t.Rows = append(t.Rows, append([]any{s.Layer}, changeCells(s.Change)...))
@@ -224,7 +224,7 @@ func changedLosses(r compare.TraceComparison) output.Table {
 	return t
 }
 
-func changedRanks(r compare.TraceComparison) output.Table {
+func changedRanks(r diff.Comparison) output.Table {
 	t := changeTable("ranks", "Time per step by rank and phase", []output.Column{{Name: "rank", Kind: output.Count}, {Name: "phase"}, {Name: "kind"}})
 	for _, p := range r.RankTimes {
 		t.Rows = append(t.Rows, append([]any{p.Rank, string(p.Phase), timeKind(p.Collective)}, changeCells(p.Change)...))
@@ -232,7 +232,7 @@ func changedRanks(r compare.TraceComparison) output.Table {
 	return t
 }
 
-func speedTable(r compare.TraceComparison) output.Table {
+func speedTable(r diff.Comparison) output.Table {
 	t := output.Table{Name: "hardware", Title: "Load and hardware of the ranks, expert work relative to the mean rank", Columns: []output.Column{
 		{Name: "rank", Kind: output.Count}, timeColumn("normal", "normal_ns"), timeColumn("perfect", "perfect_ns"),
 		{Name: "hardware", Kind: output.Ratio}, {Name: "load", Kind: output.Ratio}}}
@@ -242,7 +242,7 @@ func speedTable(r compare.TraceComparison) output.Table {
 	return t
 }
 
-func ceilingTable(r compare.TraceComparison) output.Table {
+func ceilingTable(r diff.Comparison) output.Table {
 	k := r.Ceiling
 	return output.Table{Name: "bound", Title: "What balance could win: gain ≤ 1/(1 − f + f·b) − 1", Columns: []output.Column{{Name: "quantity"}, {Name: "value", Kind: output.Percent}}, Rows: [][]any{
 		{"f, expert share of the normal step", k.ExpertShare},
@@ -255,7 +255,7 @@ func ceilingTable(r compare.TraceComparison) output.Table {
 	}}
 }
 
-func balanceChangeTable(r compare.TraceComparison) output.Table {
+func balanceChangeTable(r diff.Comparison) output.Table {
 	t := output.Table{Name: "balance", Title: "max/mean in both arms, mean over steps", Columns: []output.Column{
 		{Name: "layer", Kind: output.Count}, {Name: "level"}, {Name: "of", Key: "quantity"},
 		{Name: "normal", Key: "normal_max_over_mean", Kind: output.Ratio}, {Name: "perfect", Key: "perfect_max_over_mean", Kind: output.Ratio}}}
@@ -265,7 +265,7 @@ func balanceChangeTable(r compare.TraceComparison) output.Table {
 	return t
 }
 
-func stepComparisonTable(r compare.TraceComparison) output.Table {
+func stepComparisonTable(r diff.Comparison) output.Table {
 	t := output.Table{Name: "steps", Title: "Steps", Columns: []output.Column{
 		{Name: "arm"}, {Name: "step", Kind: output.Count}, {Name: "compared"},
 		timeColumn("GPU time, mean rank", "mean_ns"), timeColumn("experts, slowest rank", "experts_slowest_ns")}}
@@ -275,7 +275,7 @@ func stepComparisonTable(r compare.TraceComparison) output.Table {
 	return t
 }
 
-func activeTable(r compare.TraceComparison) output.Table {
+func activeTable(r diff.Comparison) output.Table {
 	t := output.Table{Name: "active", Title: "Experts in use", Columns: []output.Column{
 		{Name: "layer", Kind: output.Count}, {Name: "normal", Kind: output.Count}, {Name: "perfect", Kind: output.Count}}}
 	for _, a := range r.Active {
@@ -284,7 +284,7 @@ func activeTable(r compare.TraceComparison) output.Table {
 	return t
 }
 
-func familyTable(r compare.TraceComparison) output.Table {
+func familyTable(r diff.Comparison) output.Table {
 	t := output.Table{Name: "kernels", Title: "Kernels that only one arm launched", Columns: []output.Column{
 		{Name: "arm"}, {Name: "family"}, {Name: "others of it in the other arm", Key: "family_in_other_arm"},
 		{Name: "variants", Kind: output.Count}, {Name: "instances", Kind: output.Count}, {Name: "total", Key: "total_ns", Kind: output.Duration}}}

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/moebalance/moebalance/compare"
+	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -18,11 +18,11 @@ func TestMillisecondsAreNeverZeroByRounding(t *testing.T) {
 }
 
 func TestOverviewOfManyLayers(t *testing.T) {
-	r := compare.TraceComparison{Comparable: true}
+	r := diff.Comparison{Comparable: true}
 	for layer := range 61 {
 		d := router.Number(layer % 40)
-		r.Stragglers = append(r.Stragglers, compare.StragglerChange{Layer: router.Whole(layer), Change: compare.Change{NormalNS: d, DifferenceNS: -d}})
-		r.RankSpeeds = append(r.RankSpeeds, compare.RankSpeed{Rank: layer, Load: 1 - d/100})
+		r.Stragglers = append(r.Stragglers, diff.StragglerChange{Layer: router.Whole(layer), Change: diff.Change{NormalNS: d, DifferenceNS: -d}})
+		r.RankSpeeds = append(r.RankSpeeds, diff.RankSpeed{Rank: layer, Load: 1 - d/100})
 	}
 	number := func(cell any) int64 { return reflect.ValueOf(cell).Int() }
 	cut := 0

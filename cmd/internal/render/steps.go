@@ -4,14 +4,14 @@ import (
 	"fmt"
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
-	"github.com/moebalance/moebalance/compare"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
+	"github.com/moebalance/moebalance/compare/gain"
 )
 
 // ReportComparison is what compare yields for benchmark reports: the verdict,
 // and the steps of equal batch shape where the reports hold iteration rows.
 type ReportComparison struct {
-	compare.CampaignResult
+	gain.Result
 	MatchedSteps *metrics.Match `json:"matched_steps,omitempty"`
 }
 

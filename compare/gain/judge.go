@@ -1,4 +1,4 @@
-package compare
+package gain
 
 import (
 	"cmp"
@@ -12,7 +12,7 @@ import (
 // Validity comes first: a failed check makes the verdict Invalid whatever the
 // gain, and the gain is still shown. The same campaign gives the same result,
 // whatever the order of its launches, proofs and differences.
-func Judge(c Campaign) CampaignResult {
+func Judge(c Campaign) Result {
 	c = c.sorted()
 	sessions := pairUp(c.Launches)
 	var logs []float64
@@ -23,8 +23,8 @@ func Judge(c Campaign) CampaignResult {
 			logs = append(logs, logGain(s.normal.Value, s.perfect.Value, c.Metric.HigherIsBetter))
 		}
 	}
-	r := CampaignResult{
-		SchemaVersion: CampaignSchema, Kind: "bench",
+	r := Result{
+		SchemaVersion: SchemaVersion, Kind: "bench",
 		Command: c.Command, Metric: c.Metric, Threshold: c.Threshold,
 		Pairs: pairs, Gain: gainOfLogs(logs, c.Confidence, c.Seed), Secondary: c.secondaryGains(sessions),
 		PairsNeeded: router.Undefined(),

@@ -1,4 +1,4 @@
-package compare
+package diff
 
 import (
 	"github.com/moebalance/moebalance/compare/nsys"

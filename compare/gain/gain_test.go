@@ -1,4 +1,4 @@
-package compare
+package gain
 
 import (
 	"bufio"
@@ -11,7 +11,7 @@ import (
 // abba reads the launches of the recorded campaign in the order they ran.
 func abba(t *testing.T) []Launch {
 	t.Helper()
-	f, err := os.Open("../testdata/pairs-abba.jsonl")
+	f, err := os.Open("../../testdata/pairs-abba.jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}

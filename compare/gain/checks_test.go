@@ -1,4 +1,4 @@
-package compare
+package gain
 
 import (
 	"math"
@@ -108,7 +108,7 @@ func TestNoiseFloor(t *testing.T) {
 
 func TestNegativeGainIsFlagged(t *testing.T) {
 	r := Judge(valid(paired(-.2, -.21, -.19, -.2, -.22, -.18)))
-	if c := check(t, r, CheckSign); c.Status != Warn || !strings.Contains(c.Text, "-20") {
+	if c := check(t, r, CheckSign); c.Status != Warn || !strings.Contains(c.Text, "−20") {
 		t.Errorf("have %+v", c)
 	}
 	if r.Verdict != NotSignificant || !(r.Gain.High < 0) {

@@ -1,10 +1,11 @@
-package compare
+package diff
 
 import (
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/router"
 )
@@ -37,7 +38,7 @@ func alternating() (normal, perfect *nsys.Trace) {
 }
 
 func TestCompareTracesByHand(t *testing.T) {
-	c := CompareTraces(alternating())
+	c := Compare(alternating())
 	if !c.Comparable || len(c.Reasons) > 0 {
 		t.Fatalf("not comparable: %v", c.Reasons)
 	}
@@ -101,7 +102,7 @@ func TestSpreadOverSteps(t *testing.T) {
 func TestRankSpeeds(t *testing.T) {
 	normal := &nsys.Trace{Cells: []nsys.Cell{cell(0, 0, 0, nsys.PhaseExperts, 160, 0), cell(1, 0, 0, nsys.PhaseExperts, 120, 0)}}
 	perfect := &nsys.Trace{Cells: []nsys.Cell{cell(0, 0, 0, nsys.PhaseExperts, 80, 0), cell(1, 0, 0, nsys.PhaseExperts, 120, 0)}}
-	rows := CompareTraces(normal, perfect).RankSpeeds
+	rows := Compare(normal, perfect).RankSpeeds
 	if len(rows) != 2 {
 		t.Fatalf("have %+v", rows)
 	}
@@ -110,7 +111,7 @@ func TestRankSpeeds(t *testing.T) {
 	checkNear(t, "load 0", float64(rows[0].Load), 2/1.5, 1e-15) // ratios 2 and 1, mean 1.5
 	checkNear(t, "load 1", float64(rows[1].Load), 1/1.5, 1e-15)
 	normal.Cells = append(normal.Cells, cell(2, 0, 0, nsys.PhaseExperts, 500, 0))
-	if rows := CompareTraces(normal, perfect).RankSpeeds; len(rows) != 2 || rows[1].Hardware != 1.2 {
+	if rows := Compare(normal, perfect).RankSpeeds; len(rows) != 2 || rows[1].Hardware != 1.2 {
 		t.Errorf("a rank of one side only: have %+v, want the common ones", rows)
 	}
 }
@@ -121,7 +122,7 @@ func TestOneRankSaysNothingAboutBalance(t *testing.T) {
 	for _, side := range []*nsys.Trace{normal, perfect} {
 		side.Cells = slices.DeleteFunc(side.Cells, func(c nsys.Cell) bool { return c.Rank > 0 })
 	}
-	c := CompareTraces(normal, perfect)
+	c := Compare(normal, perfect)
 	k := c.Ceiling
 	for what, v := range map[string]router.Number{
 		"f": k.ExpertShare, "b": k.Balancedness, "bound": k.GainBound, "loss": k.StragglerLoss.NormalNS,
@@ -156,7 +157,7 @@ func TestSidesOfOtherExtent(t *testing.T) {
 			more.Rank += i
 			normal.Cells = append(normal.Cells, more)
 		}
-		c := CompareTraces(normal, perfect)
+		c := Compare(normal, perfect)
 		if c.Comparable != (k.reason == "") || !strings.Contains(strings.Join(c.Reasons, "; "), k.reason) {
 			t.Errorf("%s: %v, want %q", k.what, c.Reasons, k.reason)
 		}
@@ -172,31 +173,16 @@ func TestSidesOfOtherExperts(t *testing.T) {
 	}
 	normal, perfect := alternating()
 	normal.Imbalance, perfect.Imbalance = load(32), load(256)
-	if c := CompareTraces(normal, perfect); c.Comparable || c.Reasons[0] != "the recorded load is of 32 experts in the normal arm and of 256 in the perfect arm" {
+	if c := Compare(normal, perfect); c.Comparable || c.Reasons[0] != "the recorded load is of 32 experts in the normal arm and of 256 in the perfect arm" {
 		t.Errorf("%v", c.Reasons)
 	}
 	perfect.Imbalance = perfect.Imbalance[:1] // not recorded
-	if c := CompareTraces(normal, perfect); !c.Comparable {
+	if c := Compare(normal, perfect); !c.Comparable {
 		t.Errorf("%v", c.Reasons)
 	}
 }
 
-func TestListOfNumbers(t *testing.T) {
-	for want, numbers := range map[string][]int{"none": nil, "3": {3}, "0, 1, 7": {0, 1, 7}, "0 to 2, 5, 6, 8 to 60": append([]int{0, 1, 2, 5, 6}, numbersTo(8, 60)...)} {
-		if have := list(numbers); have != want {
-			t.Errorf("%v: %q, want %q", numbers, have, want)
-		}
-	}
-}
-
-func numbersTo(from, to int) (out []int) {
-	for n := from; n <= to; n++ {
-		out = append(out, n)
-	}
-	return out
-}
-
-func warned(c TraceComparison, code, subject string) bool {
+func warned(c Comparison, code, subject string) bool {
 	for _, w := range c.Warnings {
 		if w.Code == code && w.Subject == subject {
 			return true
@@ -212,7 +198,7 @@ func TestUnequalSidesAreSaidNotMixed(t *testing.T) {
 		cell(0, 0, 4, nsys.PhaseExperts, 1000, 0),         // a layer of its own
 		cell(0, 9, 3, nsys.PhaseExperts, 1000, 0),         // a step that rank 1 lacks
 		cell(0, nsys.None, 3, nsys.PhaseExperts, 1000, 0)) // outside every step
-	c := CompareTraces(normal, perfect)
+	c := Compare(normal, perfect)
 	for _, code := range []string{"unequal_ranks", "unequal_layers", "partial_steps", "outside_steps"} {
 		if !warned(c, code, "normal") {
 			t.Errorf("no warning %s of the normal arm in %+v", code, c.Warnings)
@@ -231,7 +217,7 @@ func TestUnequalSidesAreSaidNotMixed(t *testing.T) {
 // that step is left out, and the straggler loss stays what it is.
 func TestLostKernelsAreNoZeros(t *testing.T) {
 	normal, perfect := alternating()
-	want := CompareTraces(normal, perfect)
+	want := Compare(normal, perfect)
 	for rank := range 2 { // a third normal step, in which rank 1 lacks layer 3
 		normal.Cells = append(normal.Cells, cell(rank, 2, 7, nsys.PhaseExperts, 40, 0), cell(rank, 0, 7, nsys.PhaseExperts, 0, 0), cell(rank, 1, 7, nsys.PhaseExperts, 0, 0))
 	}
@@ -241,7 +227,7 @@ func TestLostKernelsAreNoZeros(t *testing.T) {
 			perfect.Cells = append(perfect.Cells, cell(rank, step, 7, nsys.PhaseExperts, 0, 0))
 		}
 	}
-	have := CompareTraces(normal, perfect)
+	have := Compare(normal, perfect)
 	if !warned(have, "partial_steps", "normal") || have.Normal.Steps != 2 {
 		t.Errorf("%d steps compared, warnings %v", have.Normal.Steps, have.Warnings)
 	}
@@ -262,7 +248,7 @@ func TestStartUpIsLeftOutOfBothArms(t *testing.T) {
 	// the first at 20 + 1000: start-up, and then cut from both arms alike.
 	normal, perfect := alternating()
 	long(perfect, 0, 1000)
-	c := CompareTraces(normal, perfect)
+	c := Compare(normal, perfect)
 	if c.Normal.Steps != 1 || c.Perfect.Steps != 2 || !warned(c, "start_up", "normal") || !warned(c, "start_up", "perfect") {
 		t.Errorf("steps %d and %d, warnings %+v", c.Normal.Steps, c.Perfect.Steps, c.Warnings)
 	}
@@ -280,7 +266,7 @@ func TestStartUpIsLeftOutOfBothArms(t *testing.T) {
 	long(perfect, 0, 10000)
 	long(perfect, 1, 3000)
 	long(perfect, 2, 1000)
-	if c := CompareTraces(normal, perfect); c.Normal.Steps != 1 || c.Perfect.Steps != 3 || c.Steps[0].Compared || !c.Steps[1].Compared || c.Step.NormalNS != 35 {
+	if c := Compare(normal, perfect); c.Normal.Steps != 1 || c.Perfect.Steps != 3 || c.Steps[0].Compared || !c.Steps[1].Compared || c.Step.NormalNS != 35 {
 		t.Errorf("steps %+v", c.Steps)
 	}
 	// Of two steps neither is left out, however long.
@@ -288,13 +274,13 @@ func TestStartUpIsLeftOutOfBothArms(t *testing.T) {
 	long(normal, 0, 1000)
 	perfect.Cells = perfect.Cells[:8]
 	long(perfect, 0, 1000)
-	if c := CompareTraces(normal, perfect); c.Normal.Steps != 2 || c.Perfect.Steps != 2 {
+	if c := Compare(normal, perfect); c.Normal.Steps != 2 || c.Perfect.Steps != 2 {
 		t.Errorf("one of two steps was cut: %+v", c.Steps)
 	}
 	// A long step in the middle is no start-up.
 	normal, perfect = alternating()
 	long(perfect, 1, 1000)
-	if c := CompareTraces(normal, perfect); c.Perfect.Steps != 3 || warned(c, "start_up", "perfect") {
+	if c := Compare(normal, perfect); c.Perfect.Steps != 3 || warned(c, "start_up", "perfect") {
 		t.Errorf("a long step in the middle was cut: %+v", c.Steps)
 	}
 }
@@ -312,7 +298,7 @@ func TestPhaseOfOneArm(t *testing.T) {
 			perfect.Cells = append(perfect.Cells, cell(rank, step, 3, nsys.PhaseRouter, 7, 0))
 		}
 	}
-	c := CompareTraces(normal, perfect)
+	c := Compare(normal, perfect)
 	if len(c.Phases) != 3 || c.Phases[0].Phase != nsys.PhaseRouter || c.Phases[0].NormalNS != 0 || c.Phases[0].PerfectNS != 7 || c.Phases[0].Ratio != 0 {
 		t.Errorf("have %+v", c.Phases)
 	}
@@ -326,15 +312,15 @@ func TestNoExpertWorkInOneArm(t *testing.T) {
 			normal.Cells[i].Phase = nsys.PhaseOther
 		}
 	}
-	c := CompareTraces(normal, perfect)
+	c := Compare(normal, perfect)
 	if len(c.RankSpeeds) != 0 || !warned(c, "balance_not_measured", "") || !c.Comparable {
 		t.Errorf("have %+v, warnings %+v", c.RankSpeeds, c.Warnings)
 	}
 	perfect.Arm = ""
-	if c := CompareTraces(normal, perfect); c.Comparable || !strings.Contains(c.Reasons[0], "balance is not proved") {
+	if c := Compare(normal, perfect); c.Comparable || !strings.Contains(c.Reasons[0], "balance is not proved") {
 		t.Errorf("neither recorded nor measured: comparable %v, %v", c.Comparable, c.Reasons)
 	}
-	if c := CompareTraces(alternating()); warned(c, "balance_not_measured", "") {
+	if c := Compare(alternating()); warned(c, "balance_not_measured", "") {
 		t.Error("balance was measured on both sides")
 	}
 }
@@ -347,12 +333,12 @@ func TestRecordedLoadMustBeBalanced(t *testing.T) {
 		{Layer: 3, Level: router.LevelRank, Quantity: nsys.QuantityLoad, Parts: 2, MaxOverMean: 1.2, Floor: 1},
 	}
 	normal.Imbalance = []nsys.ImbalanceStat{{Layer: 3, Level: router.LevelRank, Quantity: nsys.QuantityLoad, Parts: 2, MaxOverMean: 1.9, Flagged: true}}
-	c := CompareTraces(normal, perfect)
+	c := Compare(normal, perfect)
 	if !c.Comparable {
 		t.Errorf("refused for what is not the load of ranks: %v", c.Reasons)
 	}
 	perfect.Imbalance[2].Parts = 4
-	if few := CompareTraces(normal, perfect).Balance; len(few) != 0 {
+	if few := Compare(normal, perfect).Balance; len(few) != 0 {
 		t.Errorf("2 ranks against 4: %+v", few)
 	}
 	perfect.Imbalance[2].Parts = 2
@@ -360,7 +346,7 @@ func TestRecordedLoadMustBeBalanced(t *testing.T) {
 		t.Errorf("balance of both sides: %+v", c.Balance)
 	}
 	perfect.Imbalance[2].Flagged = true
-	c = CompareTraces(normal, perfect)
+	c = Compare(normal, perfect)
 	if c.Comparable || !strings.Contains(c.Reasons[0], "max/mean 1.200 over ranks in layer 3 (floor 1.000)") {
 		t.Errorf("uneven load of the perfect arm: comparable %v, %v", c.Comparable, c.Reasons)
 	}
@@ -369,7 +355,7 @@ func TestRecordedLoadMustBeBalanced(t *testing.T) {
 func TestCaptureWithoutSteps(t *testing.T) {
 	normal := &nsys.Trace{Cells: []nsys.Cell{cell(0, nsys.None, nsys.None, nsys.PhaseOther, 7, 0)}}
 	perfect := &nsys.Trace{Cells: []nsys.Cell{cell(0, nsys.None, nsys.None, nsys.PhaseOther, 5, 0)}}
-	c := CompareTraces(normal, perfect)
+	c := Compare(normal, perfect)
 	checkNear(t, "capture", float64(c.Step.DifferenceNS), -2, 0)
 	if !warned(c, "no_steps", "normal") || !warned(c, "no_steps", "perfect") || warned(c, "outside_steps", "normal") {
 		t.Errorf("warnings: %+v", c.Warnings)
@@ -383,7 +369,7 @@ func TestCaptureWithoutSteps(t *testing.T) {
 }
 
 func TestEmptyTraces(t *testing.T) {
-	c := CompareTraces(&nsys.Trace{}, &nsys.Trace{})
+	c := Compare(&nsys.Trace{}, &nsys.Trace{})
 	if c.Comparable || len(c.Reasons) == 0 || c.Step.NormalNS.Defined() {
 		t.Errorf("have %+v, want nothing to compare", c)
 	}
@@ -391,7 +377,7 @@ func TestEmptyTraces(t *testing.T) {
 	for i := range perfect.Cells {
 		perfect.Cells[i].Rank += 2
 	}
-	c = CompareTraces(normal, perfect)
+	c = Compare(normal, perfect)
 	if c.Comparable || c.Reasons[0] != "the sides have 0 of 2 ranks in common: normal has 0, 1; perfect has 2, 3" {
 		t.Errorf("other ranks: %v", c.Reasons)
 	}
@@ -418,7 +404,7 @@ func TestSidesRefused(t *testing.T) {
 	for _, k := range cases {
 		normal, perfect := alternating()
 		normal.Arm, perfect.Arm = k.normal, k.perfect
-		c := CompareTraces(normal, perfect)
+		c := Compare(normal, perfect)
 		if c.Comparable != k.comparable || c.Comparable != (len(c.Reasons) == 0) {
 			t.Errorf("%s: comparable %v, reasons %v", k.what, c.Comparable, c.Reasons)
 		}
@@ -434,10 +420,10 @@ func TestSidesRefused(t *testing.T) {
 	}
 	normal, perfect := alternating()
 	normal.Arm, perfect.Arm = "", ""
-	if c := CompareTraces(perfect, normal); c.Comparable {
+	if c := Compare(perfect, normal); c.Comparable {
 		t.Error("the balanced side given as normal: want balance not proved")
 	}
-	if c := CompareTraces(normal, normal); c.Comparable {
+	if c := Compare(normal, normal); c.Comparable {
 		t.Error("the same recording twice: want it refused")
 	}
 }
@@ -461,17 +447,17 @@ func TestKernelFamilies(t *testing.T) {
 		t.Fatalf("have %+v, want three families", rows)
 	}
 	first, second, third := rows[0], rows[1], rows[2]
-	if first.Family != "only_here" || first.Elsewhere || first.TotalNS != 500 || first.Arm != Normal {
+	if first.Family != "only_here" || first.Elsewhere || first.TotalNS != 500 || first.Arm != gain.Normal {
 		t.Errorf("first: %+v", first)
 	}
 	if second.Family != "nvjet_sm90_tst" || !second.Elsewhere || second.TotalNS != 110 || second.Instances != 5 || len(second.Names) != 2 {
 		t.Errorf("second: %+v", second)
 	}
-	if third.Arm != Perfect || third.TotalNS != 10 {
+	if third.Arm != gain.Perfect || third.TotalNS != 10 {
 		t.Errorf("third: %+v", third)
 	}
 	// 500 of 615 ns of the normal arm, none of the perfect one: nvjet_sm90_tst is in both.
-	c := CompareTraces(normal, perfect)
+	c := Compare(normal, perfect)
 	if !warned(c, "other_kernels", "normal") || warned(c, "other_kernels", "perfect") {
 		t.Errorf("warnings %+v", c.Warnings)
 	}
@@ -485,7 +471,7 @@ func TestActiveExperts(t *testing.T) {
 	}
 	perfect.Experts = append(perfect.Experts, nsys.ExpertStat{Layer: 9, Expert: 1, Stats: nsys.Stats{Instances: 1}},
 		nsys.ExpertStat{Rank: 7, Layer: 3, Expert: 0, Stats: nsys.Stats{Instances: 1}}) // a rank that the normal side lacks
-	c := CompareTraces(normal, perfect)
+	c := Compare(normal, perfect)
 	if len(c.Active) != 1 || c.Active[0] != (ActiveExperts{Layer: 3, Normal: 20, Perfect: 10}) {
 		t.Errorf("have %+v", c.Active)
 	}
@@ -498,7 +484,14 @@ func TestActiveExperts(t *testing.T) {
 	for i := range perfect.Experts {
 		perfect.Experts[i].Slots = 1
 	}
-	if c := CompareTraces(normal, perfect); !warned(c, "more_active_experts", "perfect") || warned(c, "fewer_active_experts", "perfect") {
+	if c := Compare(normal, perfect); !warned(c, "more_active_experts", "perfect") || warned(c, "fewer_active_experts", "perfect") {
 		t.Errorf("15 experts against 20: %+v", c.Active)
+	}
+}
+
+func checkNear(t *testing.T, what string, have, want, within float64) {
+	t.Helper()
+	if !(have >= want-within && have <= want+within) {
+		t.Errorf("%s: %v, want %v ± %v", what, have, want, within)
 	}
 }

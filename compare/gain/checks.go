@@ -1,4 +1,4 @@
-package compare
+package gain
 
 import (
 	"fmt"
@@ -129,7 +129,7 @@ func (c Campaign) checkWork(sessions []session) Check {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(unknown)) {
-		half = append(half, fmt.Sprintf("%s not known of both launches of pair %s", name, list(unknown[name])))
+		half = append(half, fmt.Sprintf("%s not known of both launches of pair %s", name, quantity.Ranges(unknown[name])))
 	}
 	switch {
 	case len(unequal) > 0:
@@ -223,7 +223,7 @@ func (c Campaign) checkOrderEffect(pairs []Pair) Check {
 	if math.IsNaN(e.P) {
 		return Check{Name: CheckOrderEffect, Status: Unknown, Text: "too few pairs in both orders"}
 	}
-	text := fmt.Sprintf("running second changes a launch by %s (p = %.2g)", percent(fraction(e.Estimate)), e.P)
+	text := fmt.Sprintf("running second changes a launch by %s (p = %.2g)", quantity.Change(fraction(e.Estimate)), e.P)
 	if e.P < driftLevel {
 		return Check{Name: CheckOrderEffect, Status: Warn, Text: text + "; a balanced order cancels it"}
 	}
@@ -256,7 +256,7 @@ func (c Campaign) checkDrift(sessions []session) Check {
 		return Check{Name: CheckDrift, Status: Unknown, Text: "too few launches"}
 	}
 	span := slices.Max(x) - slices.Min(x)
-	text := fmt.Sprintf("the values change by %s from first to last launch (p = %.2g)", percent(fraction(slope.Estimate*span)), slope.P)
+	text := fmt.Sprintf("the values change by %s from first to last launch (p = %.2g)", quantity.Change(fraction(slope.Estimate*span)), slope.P)
 	switch {
 	case slope.P >= driftLevel:
 		return Check{Name: CheckDrift, Status: Pass, Text: text}
@@ -296,7 +296,7 @@ func checkSign(g Gain) Check {
 	case !g.Estimate.Defined():
 		return Check{Name: CheckSign, Status: Unknown, Text: "no complete pair"}
 	case g.Estimate < 0:
-		return Check{Name: CheckSign, Status: Warn, Text: fmt.Sprintf("perfect routing is slower (%s): at small batches it wakes more experts than real traffic does; see the active experts", percent(g.Estimate))}
+		return Check{Name: CheckSign, Status: Warn, Text: fmt.Sprintf("perfect routing is slower (%s): at small batches it wakes more experts than real traffic does; see the active experts", quantity.Change(g.Estimate))}
 	}
 	return Check{Name: CheckSign, Status: Pass, Text: "perfect routing is not slower"}
 }

@@ -1,18 +1,18 @@
-package compare
+package bench
 
 import (
 	"reflect"
 	"testing"
 
-	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
+	"github.com/moebalance/moebalance/compare/gain"
 )
 
 // A campaign of two pairs and a control pair: what counts, what does not, and why.
 func TestRecorded(t *testing.T) {
-	spec := bench.Spec{
-		Design:    bench.Design{Pairs: 2, FloorPairs: 1, WarmUps: 1, Profiled: true, Order: bench.ABBA, Seed: 7},
-		Command:   bench.Command{Normal: []string{"run", "a b"}},
+	spec := Spec{
+		Design:    Design{Pairs: 2, FloorPairs: 1, WarmUps: 1, Profiled: true, Order: ABBA, Seed: 7},
+		Command:   Command{Normal: []string{"run", "a b"}},
 		Threshold: 0.2, Confidence: 0.9, WorkTolerance: 0.03,
 	}
 	report := func(format, name string) *metrics.Result {
@@ -21,28 +21,28 @@ func TestRecorded(t *testing.T) {
 			{Name: "ttft", Unit: "ms", Value: 3, Definition: "ttft/d"},
 		}}
 	}
-	c := &bench.Campaign{Spec: spec, Launches: spec.Design.Plan()}
+	c := &Campaign{Spec: spec, Launches: spec.Design.Plan()}
 	finish := func(at int, r *metrics.Result) {
-		c.Launches[at].Attempts = append(c.Launches[at].Attempts, bench.Attempt{Number: len(c.Launches[at].Attempts) + 1, State: bench.Finished, Result: r})
+		c.Launches[at].Attempts = append(c.Launches[at].Attempts, Attempt{Number: len(c.Launches[at].Attempts) + 1, State: Finished, Result: r})
 	}
 	// Positions 0 and 1 warm up, 2 to 5 are the pairs, 6 and 7 the control, 8 and 9 profiled.
 	finish(0, report("other", "speed"))
-	c.Launches[2].Attempts = []bench.Attempt{{Number: 1, State: bench.Failed, Error: "no memory"}}
+	c.Launches[2].Attempts = []Attempt{{Number: 1, State: Failed, Error: "no memory"}}
 	finish(2, report("tool", "rate"))
 	finish(3, report("another tool", "rate"))
 	finish(4, report("tool", "speed"))
-	c.Launches[5].Attempts = []bench.Attempt{{Number: 1, State: bench.Interrupted, Error: "ended"}}
+	c.Launches[5].Attempts = []Attempt{{Number: 1, State: Interrupted, Error: "ended"}}
 	finish(6, report("tool", "rate"))
 	finish(8, report("tool", "rate"))
 
-	got := Recorded(c, 0.99, bench.TraceProof{})
-	if want := (Criteria{0.2, 0.99, 0.03}); got.Criteria != want || got.Command != "run 'a b'" || got.Seed != 7 {
+	got := Recorded(c, 0.99, TraceProof{})
+	if want := (gain.Criteria{Threshold: 0.2, Confidence: 0.99, Tolerance: 0.03}); got.Criteria != want || got.Command != "run 'a b'" || got.Seed != 7 {
 		t.Errorf("criteria %+v, command %q, seed %d", got.Criteria, got.Command, got.Seed)
 	}
 	if format := c.Format(); format != "tool" {
 		t.Errorf("format %q, want that of the first pair", format)
 	}
-	if want := (Metric{"rate", "tok/s", true, "rate/d"}); got.Metric != want {
+	if want := (gain.Metric{Name: "rate", Unit: "tok/s", HigherIsBetter: true, Definition: "rate/d"}); got.Metric != want {
 		t.Errorf("metric %+v, want %+v", got.Metric, want)
 	}
 	// One launch each that counts, is of another tool, has other numbers, did not end;
@@ -54,23 +54,23 @@ func TestRecorded(t *testing.T) {
 	var rows []row
 	for _, l := range got.Launches {
 		rows = append(rows, row{l.Position, l.Pair, l.Status, l.Note})
-		if want := c.Launches[l.Position]; l.Arm != want.Arm || l.Control != (want.Kind == bench.Floor) {
+		if want := c.Launches[l.Position]; l.Arm != want.Arm || l.Control != (want.Kind == Floor) {
 			t.Errorf("launch %d: arm %s, control %t", l.Position, l.Arm, l.Control)
 		}
 	}
 	want := []row{
-		{2, 0, StatusOK, "attempt 1 failed: no memory"},
+		{2, 0, gain.StatusOK, "attempt 1 failed: no memory"},
 		{3, 0, "reports rate (rate/d) of another tool, not rate (rate/d) of tool", ""},
 		{4, 1, "reports speed (speed/d) of tool, not rate (rate/d) of tool", ""},
 		{5, 1, "interrupted", "attempt 1 interrupted: ended"},
-		{6, 2, StatusOK, ""},
+		{6, 2, gain.StatusOK, ""},
 	}
 	if !reflect.DeepEqual(rows, want) {
 		t.Errorf("launches\n%+v\nwant\n%+v", rows, want)
 	}
 	first := got.Launches[0]
-	if first.Value != 100 || !reflect.DeepEqual(first.Work, map[string]float64{WorkRequests: 5}) ||
-		!reflect.DeepEqual(first.Secondary, []Measured{{Metric{"ttft", "ms", false, "ttft/d"}, 3}}) {
+	if first.Value != 100 || !reflect.DeepEqual(first.Work, map[string]float64{gain.WorkRequests: 5}) ||
+		!reflect.DeepEqual(first.Secondary, []gain.Measured{{Metric: gain.Metric{Name: "ttft", Unit: "ms", Definition: "ttft/d"}, Value: 3}}) {
 		t.Errorf("%+v", first)
 	}
 }

@@ -1,10 +1,11 @@
-package compare
+package diff
 
 import (
 	"maps"
 	"math"
 	"slices"
 
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/router"
 )
@@ -154,7 +155,7 @@ func (g *grid) startUp() int {
 
 // skip leaves out the first n steps, so many that one at least remains, and
 // returns the times of all.
-func (g *grid) skip(arm Arm, n int) []StepTime {
+func (g *grid) skip(arm gain.Arm, n int) []StepTime {
 	n = min(n, max(0, len(g.steps)-1))
 	mean := g.mean(block{every, every}, busyOf)
 	experts := g.slowest(expertBlock, workOf)

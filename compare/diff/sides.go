@@ -1,12 +1,12 @@
-package compare
+package diff
 
 import (
 	"cmp"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -44,14 +44,14 @@ func sorted(set map[int]bool) []int {
 }
 
 // judgeSides asks whether these are the two arms of one run.
-func (c *TraceComparison) judgeSides(normal, perfect *nsys.Trace) {
+func (c *Comparison) judgeSides(normal, perfect *nsys.Trace) {
 	refuse := func(format string, args ...any) {
 		c.Comparable = false
 		c.Reasons = append(c.Reasons, fmt.Sprintf(format, args...))
 	}
 	for i, side := range []*nsys.Trace{normal, perfect} {
 		if len(side.Cells) == 0 {
-			refuse("the %s side has no kernel time (CUDA graphs recorded whole hide theirs: capture with --cuda-graph-trace=node)", Arms[i])
+			refuse("the %s side has no kernel time (CUDA graphs recorded whole hide theirs: capture with --cuda-graph-trace=node)", gain.Arms[i])
 		}
 	}
 	if c.Comparable {
@@ -68,12 +68,12 @@ func (c *TraceComparison) judgeSides(normal, perfect *nsys.Trace) {
 // judgeExtent wants both arms to have run the same layers and experts on the
 // same ranks. A report of a rank can get lost, a layer cannot: every step goes
 // through all.
-func (c *TraceComparison) judgeExtent(normal, perfect *nsys.Trace, refuse func(string, ...any)) {
+func (c *Comparison) judgeExtent(normal, perfect *nsys.Trace, refuse func(string, ...any)) {
 	if most := max(len(c.Normal.Ranks), len(c.Perfect.Ranks)); 2*len(c.Ranks) < most {
-		refuse("the sides have %d of %d ranks in common: normal has %s; perfect has %s", len(c.Ranks), most, list(c.Normal.Ranks), list(c.Perfect.Ranks))
+		refuse("the sides have %d of %d ranks in common: normal has %s; perfect has %s", len(c.Ranks), most, quantity.Ranges(c.Normal.Ranks), quantity.Ranges(c.Perfect.Ranks))
 	}
 	if n, p := named(layersOf(normal)), named(layersOf(perfect)); !slices.Equal(n, p) {
-		refuse("the sides have other layers: normal has %s; perfect has %s", list(n), list(p))
+		refuse("the sides have other layers: normal has %s; perfect has %s", quantity.Ranges(n), quantity.Ranges(p))
 	}
 	if n, p := recordedExperts(normal), recordedExperts(perfect); n > 0 && p > 0 && n != p {
 		refuse("the recorded load is of %s in the normal arm and of %d in the perfect arm", quantity.Count(n, "expert"), p)
@@ -100,7 +100,7 @@ func named(layers []int) []int {
 // not show that arm: a switch that they do not record, or none in the environment
 // at all. The result says so, and what they do say. Whether routing was balanced
 // is asked all the same.
-func OnTrust(t *nsys.Trace, arm Arm) *nsys.Trace {
+func OnTrust(t *nsys.Trace, arm gain.Arm) *nsys.Trace {
 	if t.Arm == string(arm) {
 		return t
 	}
@@ -113,10 +113,10 @@ func OnTrust(t *nsys.Trace, arm Arm) *nsys.Trace {
 }
 
 // judgeArms holds the sides against the arms that they record.
-func (c *TraceComparison) judgeArms(refuse func(string, ...any)) {
+func (c *Comparison) judgeArms(refuse func(string, ...any)) {
 	n, p := c.Normal, c.Perfect
 	switch {
-	case n.Arm == string(Perfect) && p.Arm == string(Normal):
+	case n.Arm == string(gain.Perfect) && p.Arm == string(gain.Normal):
 		refuse("the arms are swapped: the normal side says perfect (%s) and the perfect side says normal (%s)", n.Evidence, p.Evidence)
 		return
 	case n.Arm == "" && p.Arm == "":
@@ -125,17 +125,17 @@ func (c *TraceComparison) judgeArms(refuse func(string, ...any)) {
 	case n.Arm == "" || p.Arm == "":
 		c.warn("arm_unknown", "", "only one side records which arm it is")
 	}
-	if n.Arm != "" && n.Arm != string(Normal) {
+	if n.Arm != "" && n.Arm != string(gain.Normal) {
 		refuse("the normal side is not the normal arm but %s (%s)", n.Arm, n.Evidence)
 	}
-	if p.Arm != "" && p.Arm != string(Perfect) {
+	if p.Arm != "" && p.Arm != string(gain.Perfect) {
 		refuse("the perfect side is not the perfect arm but %s (%s)", p.Arm, p.Evidence)
 	}
 }
 
 // judgeLoad asks the recorded load of the perfect arm, where there is one,
 // whether its ranks were balanced.
-func (c *TraceComparison) judgeLoad(perfect *nsys.Trace, refuse func(string, ...any)) {
+func (c *Comparison) judgeLoad(perfect *nsys.Trace, refuse func(string, ...any)) {
 	for _, s := range perfect.Imbalance {
 		if s.Level == router.LevelRank && s.Quantity == nsys.QuantityLoad && s.Flagged {
 			refuse("balance is not proved: the recorded load of the perfect arm has max/mean %.3f over ranks in layer %d (floor %.3f)", s.MaxOverMean, s.Layer, s.Floor)
@@ -153,7 +153,7 @@ const BalancedWithin = 0.10
 
 // judgeBalance asks the traces' own times whether perfect routing was balanced,
 // and more so than normal routing.
-func (c *TraceComparison) judgeBalance(refuse func(string, ...any)) {
+func (c *Comparison) judgeBalance(refuse func(string, ...any)) {
 	if !c.Ceiling.Balancedness.Defined() || !c.Ceiling.PerfectBalancedness.Defined() {
 		const text = "expert compute is not known on two ranks of both arms, so these traces do not show whether routing was balanced"
 		if c.Perfect.Arm == "" {
@@ -169,7 +169,7 @@ func (c *TraceComparison) judgeBalance(refuse func(string, ...any)) {
 	case inPerfect > 1+BalancedWithin && inPerfect > inNormal:
 		refuse("balance is not proved: %s", text)
 	case inPerfect > 1+BalancedWithin:
-		c.warn("perfect_not_balanced", string(Perfect), text+": uneven hardware, or routing that is not balanced")
+		c.warn("perfect_not_balanced", string(gain.Perfect), text+": uneven hardware, or routing that is not balanced")
 	case inPerfect > inNormal:
 		c.warn("arms_look_alike", "", text+": no imbalance to remove, or the sides are swapped")
 	}
@@ -197,11 +197,11 @@ func cellsByRank(t *nsys.Trace) map[int][]nsys.Cell {
 }
 
 // caveats are what a reader must know before drawing conclusions.
-func (c *TraceComparison) caveats() {
+func (c *Comparison) caveats() {
 	steps := func(s Side) string { return quantity.Count(s.Steps, "step") }
 	c.warn("one_launch", "", fmt.Sprintf("one launch of each arm (%s against %s): the spread over steps says nothing about other launches; a verdict needs a paired campaign", steps(c.Normal), steps(c.Perfect)))
 	if k := c.Ceiling; k.StepGain > k.GainBound {
-		c.warn("bound_exceeded", "", fmt.Sprintf("the step gained %s, more than the %s that evening out expert work over the ranks can explain: the mean rank's expert work changed by %s too, and the rest lies in other phases or in noise", percent(k.StepGain), percent(k.GainBound), percent(k.ExpertWork-1)))
+		c.warn("bound_exceeded", "", fmt.Sprintf("the step gained %s, more than the %s that evening out expert work over the ranks can explain: the mean rank's expert work changed by %s too, and the rest lies in other phases or in noise", quantity.Change(k.StepGain), quantity.Change(k.GainBound), quantity.Change(k.ExpertWork-1)))
 	}
 	var normal, perfect int
 	for _, a := range c.Active {
@@ -209,34 +209,12 @@ func (c *TraceComparison) caveats() {
 	}
 	switch {
 	case float64(perfect) < (1-activeMargin)*float64(normal):
-		c.warn("fewer_active_experts", string(Perfect), fmt.Sprintf("perfect routing uses %d experts where normal routing uses %d (over all layers): at small batches it reads fewer weights, which is not balance", perfect, normal))
+		c.warn("fewer_active_experts", string(gain.Perfect), fmt.Sprintf("perfect routing uses %d experts where normal routing uses %d (over all layers): at small batches it reads fewer weights, which is not balance", perfect, normal))
 	case float64(perfect) > (1+activeMargin)*float64(normal):
-		c.warn("more_active_experts", string(Perfect), fmt.Sprintf("perfect routing uses %d experts where normal routing uses %d (over all layers): at small batches it reads more weights, which can cost more than balance wins", perfect, normal))
+		c.warn("more_active_experts", string(gain.Perfect), fmt.Sprintf("perfect routing uses %d experts where normal routing uses %d (over all layers): at small batches it reads more weights, which can cost more than balance wins", perfect, normal))
 	}
 }
 
 // activeMargin is the share by which the arms' numbers of active experts may differ
 // before the times are said to be about something else than balance.
 const activeMargin = 0.05
-
-// list writes ascending numbers, runs of them by their ends: "0, 3 to 60".
-func list(numbers []int) string {
-	var out []string
-	for from := 0; from < len(numbers); {
-		to := from
-		for to+1 < len(numbers) && numbers[to+1] == numbers[to]+1 {
-			to++
-		}
-		if to < from+2 {
-			to = from
-			out = append(out, fmt.Sprint(numbers[from]))
-		} else {
-			out = append(out, fmt.Sprintf("%d to %d", numbers[from], numbers[to]))
-		}
-		from = to + 1
-	}
-	if len(out) == 0 {
-		return "none"
-	}
-	return strings.Join(out, ", ")
-}

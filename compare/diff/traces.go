@@ -1,19 +1,21 @@
-package compare
+package diff
 
 import (
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
-// TraceComparison says where the difference between two sets of traces lies.
+// Comparison says where the difference between two sets of traces lies.
 // All times are per step and, unless said otherwise, means over ranks. Work and
 // collectives are rows of their own: a collective kernel mostly waits for the
 // slowest rank, so a fall in it is the echo of a fall in some rank's work.
-type TraceComparison struct {
+type Comparison struct {
 	SchemaVersion int    `json:"schema_version"`
 	Kind          string `json:"kind"` // always "compare"
 	// Comparable is false when the sides cannot be one normal and one perfect
@@ -44,8 +46,8 @@ type TraceComparison struct {
 	Warnings   []router.Warning  `json:"warnings"`
 }
 
-// TraceSchema is the version of TraceComparison's JSON.
-const TraceSchema = 1
+// SchemaVersion is the version of Comparison's JSON.
+const SchemaVersion = 1
 
 // Side is what one set of traces says about itself.
 type Side struct {
@@ -99,7 +101,7 @@ type StragglerChange struct {
 
 // StepTime is one step of one arm.
 type StepTime struct {
-	Arm      Arm           `json:"arm"`
+	Arm      gain.Arm      `json:"arm"`
 	Step     router.Whole  `json:"step"`     // undefined where no range names one
 	Compared bool          `json:"compared"` // false for start-up, which is left out of every other number
 	MeanNS   router.Number `json:"mean_ns"`  // GPU time, mean over ranks
@@ -107,14 +109,14 @@ type StepTime struct {
 	ExpertsNS router.Number `json:"experts_slowest_ns"` // undefined for fewer than two ranks
 }
 
-// CompareTraces compares the traces of a normal and a perfect arm. What both
+// Compare compares the traces of a normal and a perfect arm. What both
 // have is compared, what only one has is named in the warnings and left out;
 // numbers are per step, so the arms may have recorded different numbers of
 // steps. It does not fail: sides that are no pair of arms come back with
 // Comparable false.
-func CompareTraces(normal, perfect *nsys.Trace) TraceComparison {
-	c := TraceComparison{
-		SchemaVersion: TraceSchema, Kind: "compare", Comparable: true, Reasons: []string{},
+func Compare(normal, perfect *nsys.Trace) Comparison {
+	c := Comparison{
+		SchemaVersion: SchemaVersion, Kind: "compare", Comparable: true, Reasons: []string{},
 		Warnings: []router.Warning{},
 	}
 	ranks := c.common("ranks", ranksOf(normal), ranksOf(perfect))
@@ -122,10 +124,10 @@ func CompareTraces(normal, perfect *nsys.Trace) TraceComparison {
 	c.Ranks, c.Layers = ranks, named(layers)
 	p := pair{newGrid(normal, ranks, layers), newGrid(perfect, ranks, layers)}
 	skip := max(p.normal.startUp(), p.perfect.startUp())
-	c.Steps = append(p.normal.skip(Normal, skip), p.perfect.skip(Perfect, skip)...)
+	c.Steps = append(p.normal.skip(gain.Normal, skip), p.perfect.skip(gain.Perfect, skip)...)
 	c.Normal, c.Perfect = sideOf(normal, p.normal), sideOf(perfect, p.perfect)
-	c.warnOfSteps(Normal, p.normal)
-	c.warnOfSteps(Perfect, p.perfect)
+	c.warnOfSteps(gain.Normal, p.normal)
+	c.warnOfSteps(gain.Perfect, p.perfect)
 	whole := block{every, every}
 	c.Step = p.change(whole, busyOf)
 	c.Phases = p.phases()
@@ -140,13 +142,13 @@ func CompareTraces(normal, perfect *nsys.Trace) TraceComparison {
 	c.judgeSides(normal, perfect)
 	c.foreignKernels([2]*nsys.Trace{normal, perfect})
 	c.caveats()
-	c.pass(Normal, normal)
-	c.pass(Perfect, perfect)
+	c.pass(gain.Normal, normal)
+	c.pass(gain.Perfect, perfect)
 	return c
 }
 
 // common returns what both sides have and warns of what one lacks.
-func (c *TraceComparison) common(what string, normal, perfect []int) []int {
+func (c *Comparison) common(what string, normal, perfect []int) []int {
 	both := []int{}
 	for _, v := range normal {
 		if slices.Contains(perfect, v) {
@@ -158,11 +160,11 @@ func (c *TraceComparison) common(what string, normal, perfect []int) []int {
 			continue
 		}
 		left := named(slices.DeleteFunc(slices.Clone(own), func(v int) bool { return slices.Contains(both, v) }))
-		text := fmt.Sprintf("%s %s", what, list(left))
+		text := fmt.Sprintf("%s %s", what, quantity.Ranges(left))
 		if len(left) == 0 {
 			text = "time outside layers"
 		}
-		c.warn("unequal_"+what, string(Arms[i]), "in this arm only, and left out: "+text)
+		c.warn("unequal_"+what, string(gain.Arms[i]), "in this arm only, and left out: "+text)
 	}
 	return both
 }
@@ -171,15 +173,15 @@ func (c *TraceComparison) common(what string, normal, perfect []int) []int {
 // warning is due; Side carries the share itself.
 const outsideMargin = 0.01
 
-func (c *TraceComparison) warnOfSteps(arm Arm, g *grid) {
+func (c *Comparison) warnOfSteps(arm gain.Arm, g *grid) {
 	if g.stepless {
 		c.warn("no_steps", string(arm), "no range marks the steps: the whole capture counts as one step, and arms with different numbers of steps do not compare")
 	}
 	if len(g.dropped) > 0 {
-		c.warn("partial_steps", string(arm), fmt.Sprintf("steps that are not whole on every compared rank, left out: %s", list(g.dropped)))
+		c.warn("partial_steps", string(arm), fmt.Sprintf("steps that are not whole on every compared rank, left out: %s", quantity.Ranges(g.dropped)))
 	}
 	if len(g.skipped) > 0 {
-		c.warn("start_up", string(arm), fmt.Sprintf("step %s is start-up and left out: leading steps of an arm take more than %d times the median of those after them, because ranks enter a capture at different times", list(g.skipped), startUpFactor))
+		c.warn("start_up", string(arm), fmt.Sprintf("step %s is start-up and left out: leading steps of an arm take more than %d times the median of those after them, because ranks enter a capture at different times", quantity.Ranges(g.skipped), startUpFactor))
 	}
 	if share := g.outsideShare(); share > outsideMargin {
 		c.warn("outside_steps", string(arm), fmt.Sprintf("%.1f %% of the kernel time lies outside every step: left out", 100*share))
@@ -187,7 +189,7 @@ func (c *TraceComparison) warnOfSteps(arm Arm, g *grid) {
 }
 
 // pass takes over what a side's reader had to say.
-func (c *TraceComparison) pass(arm Arm, t *nsys.Trace) {
+func (c *Comparison) pass(arm gain.Arm, t *nsys.Trace) {
 	about := func(w router.Warning) {
 		c.warn(w.Code, strings.TrimSuffix(string(arm)+": "+w.Subject, ": "), w.Text)
 	}
@@ -201,7 +203,7 @@ func (c *TraceComparison) pass(arm Arm, t *nsys.Trace) {
 	}
 }
 
-func (c *TraceComparison) warn(code, subject, text string) {
+func (c *Comparison) warn(code, subject, text string) {
 	c.Warnings = append(c.Warnings, router.Warning{Code: code, Subject: subject, Text: text})
 }
 

@@ -1,30 +1,30 @@
-package compare
+package bench
 
 import (
 	"fmt"
 	"strings"
 
-	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
+	"github.com/moebalance/moebalance/compare/gain"
 )
 
 // Recorded is what Judge needs of the launches that bench has recorded so far, to
 // be judged at a confidence. Warm-ups, profiled launches and launches that were
 // never started are left out. What traces prove stands in for ranks of which the
 // launches themselves say nothing.
-func Recorded(c *bench.Campaign, confidence float64, traces bench.TraceProof) Campaign {
+func Recorded(c *Campaign, confidence float64, traces TraceProof) gain.Campaign {
 	e := c.Evidence(traces)
 	r := recording{spec: c.Spec}
-	var launches []Launch
+	var launches []gain.Launch
 	for _, l := range c.Launches {
 		if l.Kind.Judged() && len(l.Attempts) > 0 {
 			launches = append(launches, r.launch(l))
 		}
 	}
-	return Campaign{
+	return gain.Campaign{
 		Command: launch.Quote(c.Spec.Command.Normal), Metric: r.metric, Seed: c.Spec.Design.Seed, Launches: launches,
-		Criteria: Criteria{Threshold: c.Spec.Threshold, Confidence: confidence, Tolerance: c.Spec.WorkTolerance},
+		Criteria: gain.Criteria{Threshold: c.Spec.Threshold, Confidence: confidence, Tolerance: c.Spec.WorkTolerance},
 		Proof:    e.Proofs, Compared: e.Compared, Differences: e.Differences, Checks: e.Checks,
 	}
 }
@@ -32,17 +32,17 @@ func Recorded(c *bench.Campaign, confidence float64, traces bench.TraceProof) Ca
 // recording turns launches into what is judged. The first one with a result says
 // which metric of which format all are held to.
 type recording struct {
-	spec   bench.Spec
-	metric Metric
+	spec   Spec
+	metric gain.Metric
 	format string
 }
 
 // launch is a launch that was started. Control pairs are numbered behind the
 // timed ones.
-func (r *recording) launch(l bench.Launch) Launch {
+func (r *recording) launch(l Launch) gain.Launch {
 	last := l.Attempts[len(l.Attempts)-1]
 	j := r.measured(last)
-	j.Pair, j.Arm, j.Position, j.Control, j.Note = l.Pair, l.Arm, l.Position, l.Kind == bench.Floor, attemptNote(l)
+	j.Pair, j.Arm, j.Position, j.Control, j.Note = l.Pair, l.Arm, l.Position, l.Kind == Floor, attemptNote(l)
 	if j.Control {
 		j.Pair += r.spec.Design.Pairs
 	}
@@ -50,9 +50,9 @@ func (r *recording) launch(l bench.Launch) Launch {
 }
 
 // measured is what an attempt reported, or why there is nothing of it to judge.
-func (r *recording) measured(a bench.Attempt) Launch {
+func (r *recording) measured(a Attempt) gain.Launch {
 	if a.Result == nil {
-		return Launch{Status: string(a.State)}
+		return gain.Launch{Status: string(a.State)}
 	}
 	name := r.spec.Metric
 	if name == "" {
@@ -60,19 +60,19 @@ func (r *recording) measured(a bench.Attempt) Launch {
 	}
 	m, ok := a.Result.Metric(name)
 	if !ok {
-		return Launch{Status: "without " + name}
+		return gain.Launch{Status: "without " + name}
 	}
-	if r.metric == (Metric{}) {
+	if r.metric == (gain.Metric{}) {
 		r.metric, r.format = MetricOf(m), a.Result.Format
 	}
 	if r.metric != MetricOf(m) || r.format != a.Result.Format {
-		return Launch{Status: fmt.Sprintf("reports %s (%s) of %s, not %s (%s) of %s", m.Name, m.Definition, a.Result.Format, r.metric.Name, r.metric.Definition, r.format)}
+		return gain.Launch{Status: fmt.Sprintf("reports %s (%s) of %s, not %s (%s) of %s", m.Name, m.Definition, a.Result.Format, r.metric.Name, r.metric.Definition, r.format)}
 	}
 	return LaunchOf(*a.Result, m)
 }
 
 // attemptNote tells of the attempts that failed.
-func attemptNote(l bench.Launch) string {
+func attemptNote(l Launch) string {
 	var notes []string
 	for _, a := range l.Attempts {
 		if a.Error != "" {
@@ -83,17 +83,17 @@ func attemptNote(l bench.Launch) string {
 }
 
 // MetricOf is what a reported number measures.
-func MetricOf(m metrics.Metric) Metric {
-	return Metric{Name: m.Name, Unit: m.Unit, HigherIsBetter: m.HigherIsBetter, Definition: m.Definition}
+func MetricOf(m metrics.Metric) gain.Metric {
+	return gain.Metric{Name: m.Name, Unit: m.Unit, HigherIsBetter: m.HigherIsBetter, Definition: m.Definition}
 }
 
 // LaunchOf is a launch by its report, compared by one of the report's metrics. Its
 // pair, arm and position are for the caller to fill in.
-func LaunchOf(r metrics.Result, compared metrics.Metric) Launch {
-	l := Launch{Status: StatusOK, Value: compared.Value.Float64(), Work: reportedWork(r.Work)}
+func LaunchOf(r metrics.Result, compared metrics.Metric) gain.Launch {
+	l := gain.Launch{Status: gain.StatusOK, Value: compared.Value.Float64(), Work: reportedWork(r.Work)}
 	for _, m := range r.Metrics {
 		if m.Name != compared.Name && m.Value.Defined() {
-			l.Secondary = append(l.Secondary, Measured{Metric: MetricOf(m), Value: m.Value.Float64()})
+			l.Secondary = append(l.Secondary, gain.Measured{Metric: MetricOf(m), Value: m.Value.Float64()})
 		}
 	}
 	return l
@@ -102,7 +102,7 @@ func LaunchOf(r metrics.Result, compared metrics.Metric) Launch {
 func reportedWork(w metrics.Work) map[string]float64 {
 	work := make(map[string]float64)
 	for name, count := range map[string]metrics.Count{
-		WorkRequests: w.Requests, WorkInputTokens: w.InputTokens, WorkOutputTokens: w.OutputTokens, WorkErrors: w.Errors,
+		gain.WorkRequests: w.Requests, gain.WorkInputTokens: w.InputTokens, gain.WorkOutputTokens: w.OutputTokens, gain.WorkErrors: w.Errors,
 	} {
 		if count.Known {
 			work[name] = float64(count.N)

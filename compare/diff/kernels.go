@@ -1,4 +1,4 @@
-package compare
+package diff
 
 import (
 	"cmp"
@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/nsys"
 )
 
@@ -16,7 +17,7 @@ import (
 // that the other does not; a whole family in one arm only means that the arms
 // ran different code.
 type KernelFamily struct {
-	Arm       Arm      `json:"arm"`
+	Arm       gain.Arm `json:"arm"`
 	Family    string   `json:"family"` // the kernel's name up to tile sizes and arguments
 	Elsewhere bool     `json:"family_in_other_arm"`
 	Names     []string `json:"names"` // the variants, as recorded
@@ -26,11 +27,11 @@ type KernelFamily struct {
 
 // kernelFamilies lists them by arm, the most time first.
 func kernelFamilies(normal, perfect *nsys.Trace) []KernelFamily {
-	rows := append(onlyIn(Normal, normal, perfect), onlyIn(Perfect, perfect, normal)...)
+	rows := append(onlyIn(gain.Normal, normal, perfect), onlyIn(gain.Perfect, perfect, normal)...)
 	return append([]KernelFamily{}, rows...)
 }
 
-func onlyIn(arm Arm, own, other *nsys.Trace) []KernelFamily {
+func onlyIn(arm gain.Arm, own, other *nsys.Trace) []KernelFamily {
 	names, families := map[string]bool{}, map[string]bool{}
 	for _, k := range other.Kernels {
 		names[nsys.NormalKernelName(k.Name)] = true
@@ -67,8 +68,8 @@ func onlyIn(arm Arm, own, other *nsys.Trace) []KernelFamily {
 const foreignMargin = 0.1
 
 // foreignKernels warns of an arm that ran code of its own.
-func (c *TraceComparison) foreignKernels(sides [2]*nsys.Trace) {
-	for i, arm := range Arms {
+func (c *Comparison) foreignKernels(sides [2]*nsys.Trace) {
+	for i, arm := range gain.Arms {
 		var foreign, total int64
 		for _, k := range sides[i].Kernels {
 			total += k.TotalNS

@@ -1,4 +1,4 @@
-package compare
+package gain
 
 import (
 	"encoding/json"
@@ -50,7 +50,7 @@ func paired(gains ...float64) []Launch {
 	return launches
 }
 
-func check(t *testing.T, r CampaignResult, name string) Check {
+func check(t *testing.T, r Result, name string) Check {
 	t.Helper()
 	for _, c := range r.Checks {
 		if c.Name == name {
@@ -281,7 +281,7 @@ func TestJudgeLeavesItsInputAlone(t *testing.T) {
 	}
 }
 
-func TestCampaignResultRoundTrip(t *testing.T) {
+func TestResultRoundTrip(t *testing.T) {
 	for _, c := range []Campaign{valid(abba(t)), valid(paired(.1)), {Criteria: DefaultCriteria()}} {
 		want := Judge(c)
 		b, err := json.Marshal(want)
@@ -291,7 +291,7 @@ func TestCampaignResultRoundTrip(t *testing.T) {
 		if strings.Contains(string(b), `:null`) != (want.Gain.N < 20) || strings.Contains(string(b), `"pairs":null`) || strings.Contains(string(b), `"checks":null`) {
 			t.Errorf("lists must be lists: %s", b)
 		}
-		var have CampaignResult
+		var have Result
 		if err := json.Unmarshal(b, &have); err != nil {
 			t.Fatal(err)
 		}

@@ -1,9 +1,10 @@
-package compare
+package gain
 
 import (
 	"fmt"
 
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // Campaign is what a paired campaign recorded, in plain values: the input of
@@ -87,7 +88,7 @@ func where(arm Arm, ranks []int) string {
 	case len(ranks) == 1:
 		return fmt.Sprintf("%s arm, rank %d", arm, ranks[0])
 	}
-	return fmt.Sprintf("%s arm, ranks %s", arm, list(ranks))
+	return fmt.Sprintf("%s arm, ranks %s", arm, quantity.Ranges(ranks))
 }
 
 // Pair is one pair of launches as results show it: every one, complete or not.
@@ -112,8 +113,8 @@ const (
 	PairControl    = "control"
 )
 
-// CampaignResult is the result of the bench verb.
-type CampaignResult struct {
+// Result is the result of the bench verb.
+type Result struct {
 	SchemaVersion int             `json:"schema_version"`
 	Kind          string          `json:"kind"` // always "bench"
 	Command       string          `json:"command"`
@@ -131,5 +132,5 @@ type CampaignResult struct {
 	Checks        []Check         `json:"checks"`
 }
 
-// CampaignSchema is the version of CampaignResult's JSON.
-const CampaignSchema = 1
+// SchemaVersion is the version of Result's JSON.
+const SchemaVersion = 1

@@ -1,4 +1,4 @@
-package compare
+package diff
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/router"
 )
@@ -13,7 +14,7 @@ import (
 // captured reads one arm of a recorded capture.
 func captured(t *testing.T, capture, arm string) *nsys.Trace {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join("..", "testdata", capture, arm+"*.sqlite"))
+	paths, err := filepath.Glob(filepath.Join("..", "..", "testdata", capture, arm+"*.sqlite"))
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no exports of %s %s: %v", capture, arm, err)
 	}
@@ -29,7 +30,7 @@ func captured(t *testing.T, capture, arm string) *nsys.Trace {
 // (summed from the exports with SQL). The experts phase holds them and the
 // element-wise kernels between them.
 func TestCompareDeepSeekCapture(t *testing.T) {
-	c := CompareTraces(captured(t, "deepseek-ep4-ranks", "normal"), captured(t, "deepseek-ep4-ranks", "perfect"))
+	c := Compare(captured(t, "deepseek-ep4-ranks", "normal"), captured(t, "deepseek-ep4-ranks", "perfect"))
 	if !c.Comparable {
 		t.Fatalf("not comparable: %v", c.Reasons)
 	}
@@ -46,7 +47,7 @@ func TestCompareDeepSeekCapture(t *testing.T) {
 	for arm, ms := range elsewhere {
 		for rank, v := range ms {
 			if v < 0.5 || v > 1.5 {
-				t.Errorf("%s, rank %d: %.2f ms of expert work beside the grouped GEMMs, want about 1", Arms[arm], rank, v)
+				t.Errorf("%s, rank %d: %.2f ms of expert work beside the grouped GEMMs, want about 1", gain.Arms[arm], rank, v)
 			}
 		}
 	}
@@ -68,7 +69,7 @@ func TestCompareDeepSeekCapture(t *testing.T) {
 func TestCompareGptOssCaptures(t *testing.T) {
 	for _, capture := range []string{"gptoss-ep4-loop", "gptoss-ep4-ranks"} {
 		normal, perfect := captured(t, capture, "normal"), captured(t, capture, "perfect")
-		c := CompareTraces(normal, perfect)
+		c := Compare(normal, perfect)
 		if !c.Comparable || len(c.Ranks) != 4 || len(c.Layers) != 3 {
 			t.Fatalf("%s: comparable %v %v, ranks %v, layers %v", capture, c.Comparable, c.Reasons, c.Ranks, c.Layers)
 		}
@@ -84,10 +85,10 @@ func TestCompareGptOssCaptures(t *testing.T) {
 			}
 		}
 		conserved(t, capture, normal, c)
-		if swapped := CompareTraces(perfect, normal); swapped.Comparable {
+		if swapped := Compare(perfect, normal); swapped.Comparable {
 			t.Errorf("%s: swapped sides accepted", capture)
 		}
-		if same := CompareTraces(normal, normal); same.Comparable {
+		if same := Compare(normal, normal); same.Comparable {
 			t.Errorf("%s: twice the same side accepted", capture)
 		}
 		if _, err := json.Marshal(c); err != nil {
@@ -99,25 +100,25 @@ func TestCompareGptOssCaptures(t *testing.T) {
 // Two models, one of them by one rank of four.
 func TestCapturesOfTwoModelsDoNotCompare(t *testing.T) {
 	normal, perfect := captured(t, "gptoss-ep4-loop", "normal"), captured(t, "deepseek-ep4-ranks", "perfect")
-	c := CompareTraces(normal, perfect)
+	c := Compare(normal, perfect)
 	if c.Comparable || len(c.Reasons) != 1 || !warned(c, "other_kernels", "perfect") {
 		t.Errorf("layers 0 to 2 against 0 and 1: %v, warnings %+v", c.Reasons, c.Warnings)
 	}
 	for i := range perfect.Cells {
 		perfect.Cells[i].Rank *= 4
 	}
-	if c = CompareTraces(normal, perfect); c.Comparable || len(c.Reasons) != 2 {
+	if c = Compare(normal, perfect); c.Comparable || len(c.Reasons) != 2 {
 		t.Errorf("one rank in common: %v", c.Reasons)
 	}
 }
 
 // conserved holds the rows of phases, layers and ranks against the sum of the
 // cells they were made from.
-func conserved(t *testing.T, capture string, normal *nsys.Trace, c TraceComparison) {
+func conserved(t *testing.T, capture string, normal *nsys.Trace, c Comparison) {
 	t.Helper()
 	compared := map[router.Whole]bool{}
 	for _, s := range c.Steps {
-		if s.Arm == Normal && s.Compared {
+		if s.Arm == gain.Normal && s.Compared {
 			compared[s.Step] = true
 		}
 	}
@@ -144,11 +145,12 @@ func conserved(t *testing.T, capture string, normal *nsys.Trace, c TraceComparis
 // Steps, ranks and layers of a capture may come in any order.
 func TestCompareTracesDoesNotDependOnOrder(t *testing.T) {
 	normal, perfect := captured(t, "gptoss-ep4-loop", "normal"), captured(t, "gptoss-ep4-loop", "perfect")
-	want := CompareTraces(normal, perfect)
+	want := Compare(normal, perfect)
 	for i, j := 0, len(normal.Cells)-1; i < j; i, j = i+1, j-1 {
 		normal.Cells[i], normal.Cells[j] = normal.Cells[j], normal.Cells[i]
 	}
-	if !sameJSON(t, CompareTraces(normal, perfect), want) {
+	have, _ := json.Marshal(Compare(normal, perfect))
+	if before, _ := json.Marshal(want); string(have) != string(before) {
 		t.Error("the result depends on the order of the cells")
 	}
 }
@@ -171,6 +173,6 @@ func BenchmarkCompareTraces(b *testing.B) {
 	normal, perfect := arm("normal", 10), arm("perfect", 0)
 	b.ReportAllocs()
 	for b.Loop() {
-		CompareTraces(normal, perfect)
+		Compare(normal, perfect)
 	}
 }

@@ -1,4 +1,4 @@
-package compare
+package gain
 
 import (
 	"fmt"
@@ -58,8 +58,8 @@ func pairsNeeded(g Gain, threshold, confidence float64) router.Number {
 
 // explain says in sentences what a verdict on a gain means.
 func explain(v Verdict, g Gain, threshold, confidence float64, needed router.Number) []string {
-	interval := fmt.Sprintf("gain %s, %s interval %s to %s, %s", percent(g.Estimate), level(g.Confidence), percent(g.Low), percent(g.High), quantity.Count(g.N, "pair"))
-	limit := percent(router.Number(threshold))
+	interval := fmt.Sprintf("gain %s, %s interval %s to %s, %s", quantity.Change(g.Estimate), level(g.Confidence), quantity.Change(g.Low), quantity.Change(g.High), quantity.Count(g.N, "pair"))
+	limit := quantity.Change(router.Number(threshold))
 	switch v {
 	case Significant:
 		return []string{interval + ": above the threshold of " + limit}
@@ -87,14 +87,6 @@ func explain(v Verdict, g Gain, threshold, confidence float64, needed router.Num
 		reasons = append(reasons, "no practical number of pairs would decide it while the estimate stays this near the threshold")
 	}
 	return reasons
-}
-
-// percent writes a fraction for people, with its sign: "+19.8 %".
-func percent(x router.Number) string {
-	if !x.Defined() {
-		return "–"
-	}
-	return fmt.Sprintf("%+.1f %%", 100*x)
 }
 
 // level writes a confidence for people: "96.9 %".

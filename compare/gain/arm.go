@@ -1,0 +1,74 @@
+package gain
+
+import "github.com/moebalance/moebalance/router"
+
+// Arm is one of the two things compared.
+type Arm string
+
+// The arms.
+const (
+	Normal  Arm = "normal"  // the learned router
+	Perfect Arm = "perfect" // balanced routing
+)
+
+// Arms lists both, in the order reports show them.
+var Arms = [2]Arm{Normal, Perfect}
+
+// Metric is a number that launches report. Unit is as printed, such as "tok/s".
+type Metric struct {
+	Name           string `json:"name"`
+	Unit           string `json:"unit"`
+	HigherIsBetter bool   `json:"higher_is_better"`
+	// Definition is the formula, in the words of the program that reported the
+	// number: launches with different definitions measured different things.
+	Definition string `json:"definition"`
+}
+
+// Proof is the evidence that one rank ran its arm in every counted launch:
+// balanced routing in the perfect arm, and not in the normal one.
+type Proof struct {
+	Arm      Arm          `json:"arm"`
+	Rank     router.Whole `json:"rank"` // AllRanks where the evidence covers all together, or names none
+	Proved   bool         `json:"proved"`
+	Evidence string       `json:"evidence"` // one line: what was seen, or what was missing
+}
+
+// AllRanks is the rank of evidence that covers all ranks of an arm together.
+const AllRanks = router.None
+
+// TraceProof is the evidence of traces of one launch of each arm. The zero value
+// means that there are no traces.
+type TraceProof struct {
+	Proved   bool   // balanced in the perfect arm and not in the normal one
+	Evidence string // empty where there are no traces
+}
+
+// CheckStatus is the outcome of a check.
+type CheckStatus string
+
+// The outcomes. Only Fail makes a campaign invalid; Unknown says that the check's
+// input was not recorded.
+const (
+	Pass    CheckStatus = "pass"
+	Warn    CheckStatus = "warn"
+	Fail    CheckStatus = "fail"
+	Unknown CheckStatus = "unknown"
+)
+
+// Check is one question about whether the arms may be compared, and its answer.
+type Check struct {
+	Name   string      `json:"name"` // stable, for programs: "same_files", "one_session", …
+	Status CheckStatus `json:"status"`
+	Text   string      `json:"text"` // one line: what was compared and found
+}
+
+// Difference is something recorded in which the arms differ.
+type Difference struct {
+	Kind    string `json:"kind"` // "environment", "argument", "file" or "gpu"
+	Name    string `json:"name"`
+	Normal  string `json:"normal"`
+	Perfect string `json:"perfect"`
+	// Declared differences are the treatment itself, or words of two commands
+	// that the spec gives one to each arm.
+	Declared bool `json:"declared"`
+}

@@ -1,0 +1,45 @@
+package gain_test
+
+import (
+	"fmt"
+
+	"github.com/moebalance/moebalance/compare/gain"
+)
+
+// A campaign of six pairs in ABBA order, with the evidence that each arm was
+// what it should be.
+func ExampleJudge() {
+	c := gain.Campaign{
+		Criteria: gain.DefaultCriteria(),
+		Metric:   gain.Metric{Name: "output_throughput", Unit: "tok/s", HigherIsBetter: true},
+		Compared: true,
+		Differences: []gain.Difference{
+			{Kind: "environment", Name: "ENABLE_PERFECT_ROUTER", Normal: "not set", Perfect: "1", Declared: true},
+		},
+		Proof: []gain.Proof{
+			{Arm: gain.Normal, Rank: gain.AllRanks, Proved: true, Evidence: "max/mean 1.36 over ranks"},
+			{Arm: gain.Perfect, Rank: gain.AllRanks, Proved: true, Evidence: "max/mean 1.00 over ranks"},
+		},
+	}
+	normal := []float64{399, 381, 391, 385, 372, 380}
+	perfect := []float64{456, 459, 466, 461, 450, 486}
+	for pair := range normal {
+		first, second := 2*pair, 2*pair+1
+		if pair%2 == 1 {
+			first, second = second, first
+		}
+		c.Launches = append(c.Launches,
+			gain.Launch{Pair: pair, Arm: gain.Normal, Position: first, Status: gain.StatusOK, Value: normal[pair]},
+			gain.Launch{Pair: pair, Arm: gain.Perfect, Position: second, Status: gain.StatusOK, Value: perfect[pair]})
+	}
+	r := gain.Judge(c)
+	fmt.Println(r.Verdict)
+	fmt.Println(r.Reasons[0])
+
+	c.Proof = c.Proof[:1]
+	fmt.Println(gain.Judge(c).Verdict)
+	// Output:
+	// imbalance significant
+	// gain +20.1 %, 96.9 % interval +14.3 % to +27.9 %, 6 pairs: above the threshold of +10.0 %
+	// invalid
+}
