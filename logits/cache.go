@@ -12,6 +12,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/moebalance/moebalance/logits/safetensors"
 	"github.com/moebalance/moebalance/router/plan"
 )
 
@@ -190,7 +191,7 @@ func (c *Cache) ensure(o *Outcome) error {
 
 // match holds the file in an entry's place against the entry.
 func (c *Cache) match(at place) (m made, err error) {
-	f, err := os.Open(at.path)
+	f, info, err := safetensors.OpenRegular(at.path)
 	if err != nil {
 		return made{}, err
 	}
@@ -198,8 +199,7 @@ func (c *Cache) match(at place) (m made, err error) {
 	if m, err = c.make(at, newMatcher(f)); err != nil {
 		return made{}, err
 	}
-	info, err := f.Stat()
-	if err == nil && info.Size() != m.bytes {
+	if info.Size() != m.bytes {
 		err = fmt.Errorf("%w: want %d bytes, found %d", ErrDamaged, m.bytes, info.Size())
 	}
 	return m, err

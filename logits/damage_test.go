@@ -394,7 +394,7 @@ func TestVerifyNamesEveryFault(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]string{
-		path(0, 1): "cut short", path(1, 2): "found", path(2, 4): "found none for rank 2",
+		path(0, 1): "the end of the file", path(1, 2): "found", path(2, 4): "found none for rank 2",
 		path(0, 8): "found it under another", path(3, 8): "found none for rank 3",
 	}
 	for _, e := range survey.Entries {

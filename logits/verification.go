@@ -4,8 +4,8 @@ import (
 	"errors"
 	"strconv"
 
-	"github.com/moebalance/moebalance/logits/safetensors"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/input"
 )
 
 // Verification is a survey as the JSON of 'logits verify' carries it.
@@ -135,7 +135,7 @@ func (e EntrySurvey) Fault() string {
 
 // fault is an error about a file without the file's name, where it can be told.
 func fault(err error) string {
-	if format := new(safetensors.FormatError); errors.As(err, &format) {
+	if format := new(input.Error); errors.As(err, &format) {
 		return format.Fault()
 	}
 	return err.Error()

@@ -206,9 +206,9 @@ func TestLogitsVerifyNamesTheFault(t *testing.T) {
 		content []byte
 		want    string
 	}{
-		"cut":     {whole[:len(whole)-5], "cut short"},
+		"cut":     {whole[:len(whole)-5], "the end of the file"},
 		"flipped": {append(bytes.Clone(whole[:len(whole)-1]), whole[len(whole)-1]^1), "want logit -32"},
-		"empty":   {nil, "cut short"},
+		"empty":   {nil, "the end of the file"},
 		"text":    {[]byte("version https://git-lfs.github.com/spec/v1\n"), "git lfs pull"},
 	} {
 		if err := os.WriteFile(path, c.content, 0o600); err != nil {

@@ -81,7 +81,7 @@ func shard(path, name string) (string, error) {
 // with a length of at most 100 MB, so its eighth byte is zero, which JSON text
 // never is.
 func isIndex(path string) (is bool, err error) {
-	f, err := os.Open(path)
+	f, _, err := OpenRegular(path)
 	if err != nil {
 		return false, err
 	}

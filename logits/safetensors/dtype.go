@@ -33,20 +33,16 @@ const (
 	U64        DType = "U64"
 )
 
-// Size is the bytes of one element, 0 for an unknown type.
-func (d DType) Size() int64 {
-	switch d {
-	case Bool, U8, I8, F8E5M2, F8E4M3, F8E8M0, F8E5M2FNUZ, F8E4M3FNUZ:
-		return 1
-	case I16, U16, F16, BF16:
-		return 2
-	case I32, U32, F32:
-		return 4
-	case F64, I64, U64:
-		return 8
-	}
-	return 0
+// sizes are the bytes of one element.
+var sizes = map[DType]int64{
+	Bool: 1, U8: 1, I8: 1, F8E5M2: 1, F8E4M3: 1, F8E8M0: 1, F8E5M2FNUZ: 1, F8E4M3FNUZ: 1,
+	I16: 2, U16: 2, F16: 2, BF16: 2,
+	I32: 4, U32: 4, F32: 4,
+	F64: 8, I64: 8, U64: 8,
 }
+
+// Size is the bytes of one element, 0 for an unknown type.
+func (d DType) Size() int64 { return sizes[d] }
 
 // Tensor describes one tensor of a file.
 type Tensor struct {

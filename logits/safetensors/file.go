@@ -9,7 +9,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
+
+	"github.com/moebalance/moebalance/router/input"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 const (
@@ -23,28 +28,19 @@ const (
 // File is an opened safetensors file: its header is read and checked, its
 // tensors are read on demand. Its methods may be called from several goroutines.
 type File struct {
-	name     string
-	r        io.ReaderAt
-	closer   io.Closer
-	size     int64
-	data     int64 // offset of the first tensor byte
-	tensors  []Tensor
-	byName   map[string]int
-	metadata map[string]string
+	name   string
+	r      io.ReaderAt
+	closer io.Closer
+	size   int64
+	data   int64 // offset of the first tensor byte
+	header header
 }
 
 // Open reads and checks the header of a file.
 func Open(path string) (*File, error) {
-	h, err := os.Open(path)
+	h, info, err := OpenRegular(path)
 	if err != nil {
 		return nil, err
-	}
-	info, err := h.Stat()
-	if err == nil && info.IsDir() {
-		err = fmt.Errorf("%q is a folder, want a safetensors file", path)
-	}
-	if err != nil {
-		return nil, errors.Join(err, h.Close())
 	}
 	f, err := Read(path, h, info.Size())
 	if err != nil {
@@ -54,46 +50,59 @@ func Open(path string) (*File, error) {
 	return f, nil
 }
 
+// OpenRegular opens a regular file for reading. It refuses anything else before
+// reading: a pipe without a writer would block, and no signal ends that.
+func OpenRegular(path string) (*os.File, os.FileInfo, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		kind := "a pipe, socket or device"
+		if info.IsDir() {
+			kind = "a folder"
+		}
+		err = &input.Error{File: path, Expected: "a regular file", Found: kind}
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, f.Close())
+	}
+	return f, info, nil
+}
+
 // Read checks the header of a file that is size bytes long; name is for
 // errors. The header must account for every byte exactly once.
 func Read(name string, r io.ReaderAt, size int64) (*File, error) {
+	var head [lengthBytes]byte
 	if err := notPointer(name, r, size); err != nil {
 		return nil, err
-	}
-	var head [lengthBytes]byte
-	if size < lengthBytes {
-		return nil, &FormatError{Name: name, Offset: size, Err: ErrTruncated, Msg: fmt.Sprintf("want at least %d bytes for the header length, have %d", lengthBytes, size)}
 	}
 	if err := readFull(name, r, head[:], 0); err != nil {
 		return nil, err
 	}
 	n := binary.LittleEndian.Uint64(head[:])
 	if n > maxHeader {
-		return nil, &FormatError{Name: name, Msg: fmt.Sprintf("want a header of at most %d bytes, have %d", maxHeader, n)}
+		return nil, fault(name, 0, fmt.Sprintf("a safetensors header of at most %d bytes", maxHeader), strconv.FormatUint(n, 10))
 	}
 	data := lengthBytes + int64(n)
 	if size < data {
-		return nil, &FormatError{Name: name, Offset: size, Err: ErrTruncated, Msg: fmt.Sprintf("the header ends at byte %d, the file has %d", data, size)}
+		return nil, truncated(name, size, fmt.Sprintf("a header up to byte %d", data))
 	}
 	text := make([]byte, n)
 	if err := readFull(name, r, text, lengthBytes); err != nil {
 		return nil, err
 	}
 	h, end, err := parseHeader(name, text)
-	if err != nil {
-		return nil, err
-	}
 	switch {
+	case err != nil:
+		return nil, err
 	case end > size-data:
-		return nil, &FormatError{Name: name, Offset: size, Err: ErrTruncated, Msg: fmt.Sprintf("the header promises %d tensor bytes, the file has %d", end, size-data)}
+		return nil, truncated(name, size, fmt.Sprintf("%d tensor bytes, as the header says", end))
 	case end < size-data:
-		return nil, &FormatError{Name: name, Offset: data + end, Msg: fmt.Sprintf("%d bytes after the last tensor", size-data-end)}
+		return nil, fault(name, data+end, "the end of the file after the last tensor", quantity.Count(size-data-end, "more byte"))
 	}
-	f := &File{name: name, r: r, size: size, data: data, tensors: h.tensors, metadata: h.metadata, byName: make(map[string]int, len(h.tensors))}
-	for i, t := range f.tensors {
-		f.byName[t.Name] = i
-	}
-	return f, nil
+	return &File{name: name, r: r, size: size, data: data, header: h}, nil
 }
 
 // notPointer recognises the text that Git LFS leaves in place of a file.
@@ -104,7 +113,7 @@ func notPointer(name string, r io.ReaderAt, size int64) error {
 		return err
 	}
 	if string(head) == magic {
-		return &FormatError{Name: name, Msg: "this is a Git LFS pointer, not the file itself: run 'git lfs pull'"}
+		return &input.Error{File: name, Expected: "a safetensors file", Found: "a Git LFS pointer to one", Try: "run 'git lfs pull'"}
 	}
 	return nil
 }
@@ -116,9 +125,14 @@ func readFull(name string, r io.ReaderAt, b []byte, offset int64) error {
 		return nil
 	}
 	if errors.Is(err, io.EOF) || err == nil {
-		return &FormatError{Name: name, Offset: offset + int64(n), Err: ErrTruncated, Msg: fmt.Sprintf("want %d bytes from byte %d, have %d", len(b), offset, n)}
+		return truncated(name, offset+int64(n), fmt.Sprintf("%d bytes from byte %d", len(b), offset))
 	}
 	return fmt.Errorf("reading %q: %w", name, err)
+}
+
+// truncated is the error about a file that ends at a byte.
+func truncated(name string, end int64, want string) error {
+	return &input.Error{File: name, Position: fmt.Sprintf("byte %d", end), Expected: want, Err: ErrTruncated}
 }
 
 // Close closes a file that Open opened.
@@ -137,22 +151,22 @@ func (f *File) Size() int64 { return f.size }
 
 // Metadata is the header's __metadata__ map; empty when there is none. The
 // caller owns it.
-func (f *File) Metadata() map[string]string { return maps.Clone(f.metadata) }
+func (f *File) Metadata() map[string]string { return maps.Clone(f.header.metadata) }
 
 // Tensors lists the tensors in the order of their bytes. The caller owns it.
-func (f *File) Tensors() []Tensor { return slices.Clone(f.tensors) }
+func (f *File) Tensors() []Tensor { return slices.Clone(f.header.tensors) }
 
 // Tensor finds a tensor by name; the error wraps ErrNoTensor and lists up to
 // eight of the names there are.
 func (f *File) Tensor(name string) (Tensor, error) {
-	if i, ok := f.byName[name]; ok {
-		return f.tensors[i], nil
+	if i, ok := f.header.byName[name]; ok {
+		return f.header.tensors[i], nil
 	}
 	var names []string
-	for _, t := range f.tensors[:min(8, len(f.tensors))] {
+	for _, t := range f.header.tensors[:min(8, len(f.header.tensors))] {
 		names = append(names, t.Name)
 	}
-	if rest := len(f.tensors) - len(names); rest > 0 {
+	if rest := len(f.header.tensors) - len(names); rest > 0 {
 		names = append(names, fmt.Sprintf("and %d more", rest))
 	}
 	return Tensor{}, fmt.Errorf("%q: %w: want %q, have %s", filepath.Base(f.name), ErrNoTensor, name, strings.Join(names, ", "))

@@ -1,51 +1,92 @@
 package safetensors
 
 import (
+	"bytes"
 	"cmp"
+	"errors"
+	"fmt"
+	"io"
 	"slices"
+	"strconv"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/moebalance/moebalance/router/input"
 )
 
 // metadataKey is the one reserved name of a header: a map from string to string.
 const metadataKey = "__metadata__"
 
+// description is about how many bytes describe one tensor.
+const description = 72
+
 // header is the parsed JSON of a file.
 type header struct {
 	tensors  []Tensor // in file order
+	byName   map[string]int
 	metadata map[string]string
 }
 
 // parseHeader reads the JSON of a header and returns its tensors in the order of
 // their bytes, and where the last one ends. Every byte in between belongs to
 // exactly one tensor.
-func parseHeader(name string, text []byte) (h header, end int64, err error) {
-	p := &parser{name: name, text: string(text)}
-	if !utf8.ValidString(p.text) {
-		return h, 0, p.errorf("the header is not UTF-8")
-	}
-	h.metadata = map[string]string{}
-	err = p.object("header", func(key string) error {
-		if key == metadataKey {
-			return p.object(metadataKey, func(key string) (err error) {
-				h.metadata[key], err = p.string(metadataKey + " value")
-				return err
-			})
+func parseHeader(file string, text []byte) (h header, end int64, err error) {
+	h = header{byName: make(map[string]int, len(text)/description), metadata: map[string]string{}}
+	p := &parser{file: file, json: jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true))}
+	err = p.object(func(key []byte) error {
+		name := string(key)
+		if _, twice := h.byName[name]; twice {
+			return p.twice(name)
 		}
-		h.tensors = append(h.tensors, Tensor{Name: key})
+		h.byName[name] = len(h.tensors)
+		if name == metadataKey {
+			return p.metadata(h.metadata)
+		}
+		h.tensors = append(h.tensors, Tensor{Name: name})
 		return p.tensor(&h.tensors[len(h.tensors)-1])
 	})
 	if err != nil {
 		return h, 0, err
 	}
-	if p.space(); p.at < len(p.text) {
-		return h, 0, p.errorf("want only spaces after the header's JSON")
+	if _, err := p.json.ReadToken(); err != io.EOF {
+		return h, 0, p.errorf("only spaces after the header's JSON", "more text")
 	}
-	slices.SortFunc(h.tensors, func(a, b Tensor) int {
+	delete(h.byName, metadataKey)
+	inFile := func(a, b Tensor) int {
 		return cmp.Or(cmp.Compare(a.Begin, b.Begin), cmp.Compare(a.End, b.End), strings.Compare(a.Name, b.Name))
-	})
+	}
+	if !slices.IsSortedFunc(h.tensors, inFile) {
+		slices.SortFunc(h.tensors, inFile)
+		for i, t := range h.tensors {
+			h.byName[t.Name] = i
+		}
+	}
 	end, err = h.layOut(p)
 	return h, end, err
+}
+
+// parser reads the JSON of a header. jsontext refuses text that is not UTF-8 and
+// nesting deeper than 10,000; no string is longer than the header, whose length is
+// bounded. Duplicate names are left to the maps that are filled anyway: two sets of
+// the same names cost a third of the time of a long header.
+type parser struct {
+	file    string
+	json    *jsontext.Decoder
+	reading *Tensor // whose description is being read, for errors
+}
+
+// metadata reads a map from string to string.
+func (p *parser) metadata(values map[string]string) error {
+	return p.object(func(key []byte) error {
+		name := string(key)
+		if _, twice := values[name]; twice {
+			return p.twice(name)
+		}
+		value, err := p.text()
+		values[name] = string(value)
+		return err
+	})
 }
 
 // tensor reads the description of one tensor. Keys that the format does not
@@ -54,18 +95,20 @@ func (p *parser) tensor(t *Tensor) error {
 	p.reading = t
 	defer func() { p.reading = nil }()
 	var offsets []int64
-	err := p.object("description", func(key string) (err error) {
-		switch key {
-		case "dtype":
-			var s string
-			s, err = p.string("dtype")
-			t.DType = DType(s)
-		case "shape":
-			t.Shape, err = p.integers("shape")
-		case "data_offsets":
-			offsets, err = p.integers("data_offsets")
+	err := p.object(func(key []byte) (err error) {
+		switch key := string(key); {
+		case key == "dtype" && t.DType == "":
+			var name []byte
+			name, err = p.text()
+			t.DType = DType(name)
+		case key == "shape" && t.Shape == nil:
+			t.Shape, err = p.integers()
+		case key == "data_offsets" && offsets == nil:
+			offsets, err = p.integers()
+		case key == "dtype" || key == "shape" || key == "data_offsets":
+			err = p.twice(key)
 		default:
-			_, err = p.value()
+			err = p.syntax(p.json.SkipValue())
 		}
 		return err
 	})
@@ -77,22 +120,20 @@ func (p *parser) tensor(t *Tensor) error {
 
 // place gives a tensor its bytes, which its shape must need exactly.
 func (p *parser) place(t *Tensor, offsets []int64) error {
+	size, ok := byteSize(t.DType, t.Shape)
 	switch {
 	case t.DType.Size() == 0:
-		return p.errorf("unsupported dtype %q", t.DType)
+		return p.errorf("a supported dtype", "%.40q", t.DType)
 	case t.Shape == nil:
-		return p.errorf("has no shape")
+		return p.errorf("a shape", "none")
 	case len(offsets) != 2 || offsets[0] > offsets[1]:
-		return p.errorf("want data_offsets [begin, end] with begin ≤ end, have %v", offsets)
+		return p.errorf("data_offsets [begin, end] with begin ≤ end", "%v", offsets)
+	case !ok:
+		return p.errorf("a shape of less than 2^63 bytes", "%v of %s", t.Shape, t.DType)
+	case size != offsets[1]-offsets[0]:
+		return p.errorf(fmt.Sprintf("data_offsets of the %d bytes of shape %v of %s", size, t.Shape, t.DType), "%v, which hold %d", offsets, offsets[1]-offsets[0])
 	}
 	t.Begin, t.End = offsets[0], offsets[1]
-	size, ok := byteSize(t.DType, t.Shape)
-	if !ok {
-		return p.errorf("shape %v of %s overflows", t.Shape, t.DType)
-	}
-	if size != t.Bytes() {
-		return p.errorf("shape %v of %s needs %d bytes, data_offsets %v hold %d", t.Shape, t.DType, size, offsets, t.Bytes())
-	}
 	return nil
 }
 
@@ -102,11 +143,116 @@ func (h header) layOut(p *parser) (end int64, err error) {
 	for i, t := range h.tensors {
 		switch {
 		case t.Begin < end:
-			return 0, p.errorf("tensor %q at %d overlaps tensor %q, which ends at %d", t.Name, t.Begin, h.tensors[i-1].Name, end)
+			return 0, p.errorf("tensors that do not overlap", "%.80q at %d and %.80q, which ends at %d", t.Name, t.Begin, h.tensors[i-1].Name, end)
 		case t.Begin > end:
-			return 0, p.errorf("bytes %d to %d before tensor %q belong to no tensor", end, t.Begin, t.Name)
+			return 0, p.errorf("tensors without bytes between them", "bytes %d to %d before tensor %.80q, which belong to none", end, t.Begin, t.Name)
 		}
 		end = t.End
 	}
 	return end, nil
+}
+
+// object reads an object, calling value after each key.
+func (p *parser) object(value func(key []byte) error) error {
+	if err := p.open('{', "an object"); err != nil {
+		return err
+	}
+	for p.json.PeekKind() != '}' {
+		key, err := p.text()
+		if err == nil {
+			err = value(key)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	_, err := p.json.ReadToken()
+	return p.syntax(err)
+}
+
+// integers reads an array of whole numbers from 0 to 2⁶³ − 1.
+func (p *parser) integers() ([]int64, error) {
+	if err := p.open('[', "an array of whole numbers"); err != nil {
+		return nil, err
+	}
+	list := make([]int64, 0, 2)
+	for p.json.PeekKind() != ']' {
+		text, err := p.json.ReadValue()
+		if err != nil {
+			return nil, p.syntax(err)
+		}
+		n, err := strconv.ParseUint(string(text), 10, 63)
+		if err != nil {
+			return nil, p.errorf("whole numbers from 0 to 2^63-1", "%.40q", text)
+		}
+		list = append(list, int64(n))
+	}
+	_, err := p.json.ReadToken()
+	return list, p.syntax(err)
+}
+
+// text reads a string, which is valid until the next call.
+func (p *parser) text() ([]byte, error) {
+	if kind := p.json.PeekKind(); kind != '"' && kind != 0 {
+		return nil, p.unwanted("a string")
+	}
+	quoted, err := p.json.ReadValue()
+	if err != nil {
+		return nil, p.syntax(err)
+	}
+	if !bytes.Contains(quoted, []byte{'\\'}) {
+		return quoted[1 : len(quoted)-1], nil
+	}
+	return jsontext.AppendUnquote(nil, quoted)
+}
+
+// open reads the bracket that begins an object or array.
+func (p *parser) open(bracket jsontext.Kind, want string) error {
+	if kind := p.json.PeekKind(); kind != bracket && kind != 0 {
+		return p.unwanted(want)
+	}
+	_, err := p.json.ReadToken()
+	return p.syntax(err)
+}
+
+// unwanted is the error about a value that is not of the kind wanted.
+func (p *parser) unwanted(want string) error {
+	value, err := p.json.ReadValue()
+	if err != nil {
+		return p.syntax(err)
+	}
+	return p.errorf(want, "%.40q", value)
+}
+
+// syntax says where the text is not JSON.
+func (p *parser) syntax(err error) error {
+	if err == nil {
+		return nil
+	}
+	if syntax := new(jsontext.SyntacticError); errors.As(err, &syntax) {
+		return p.at(syntax.ByteOffset, "a header of valid JSON", strings.TrimPrefix(syntax.Error(), "jsontext: "))
+	}
+	return p.errorf("a header of valid JSON", "its end")
+}
+
+// twice is the error about a name that an object has already.
+func (p *parser) twice(name string) error {
+	return p.errorf("every name once", "%.80q twice", name)
+}
+
+// errorf is an error about what was read last.
+func (p *parser) errorf(want, have string, args ...any) error {
+	return p.at(p.json.InputOffset(), want, fmt.Sprintf(have, args...))
+}
+
+func (p *parser) at(offset int64, want, have string) error {
+	if p.reading != nil {
+		want = fmt.Sprintf("%s for tensor %.80q", want, p.reading.Name)
+	}
+	return fault(p.file, lengthBytes+offset, want, have)
+}
+
+// fault is an error about a byte of a file.
+func fault(file string, offset int64, want, have string) error {
+	return &input.Error{File: file, Position: fmt.Sprintf("byte %d", offset), Expected: want, Found: have}
 }
