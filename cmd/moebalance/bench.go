@@ -9,6 +9,7 @@ import (
 
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/compare/source"
 )
 
 func benchCmd() *cobra.Command {
@@ -80,21 +81,21 @@ func (o *benchOptions) run(c *cobra.Command, words []string) error {
 	if runErr != nil && !errors.Is(runErr, errNotComparable) {
 		return o.stopped(campaign, runErr)
 	}
-	result, err := judgeProfiled(c.Context(), campaign, true)
+	result, err := source.Judge(c.Context(), campaign, defaultThreshold, writeFile)
 	if err != nil {
 		return o.stopped(campaign, err)
 	}
 	if err := campaign.Close(); err != nil {
 		return err
 	}
-	if err := o.out.write(c, result.Document()); err != nil {
+	if err := o.out.write(c, render.Campaign(result)); err != nil {
 		return err
 	}
 	return o.gates(result)
 }
 
 // gates turns the result into the exit code that was asked for.
-func (o *benchOptions) gates(r render.Campaign) error {
+func (o *benchOptions) gates(r source.Campaign) error {
 	switch {
 	case r.Verdict == gain.Invalid:
 		return withCode(exitNotComparable, fmt.Errorf("bench: invalid: %s", strings.Join(r.Reasons, "; ")))

@@ -12,9 +12,8 @@ import (
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/compare/bench/launch"
-	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/gain"
-	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/compare/source"
 )
 
 // open creates the campaign of the flags, or opens the one to resume.
@@ -78,30 +77,12 @@ func thisHost() bench.Host {
 	executable, _ := os.Executable() // without it, a command named moebalance must be on the path
 	h := bench.Host{
 		Environ: os.Environ(), Executable: executable,
-		Now: time.Now, Sleep: sleep, Grace: launch.DefaultGrace, Counts: countedLoads,
+		Now: time.Now, Sleep: sleep, Grace: launch.DefaultGrace, Counts: source.RecordedBalance,
 	}
 	if smi, err := exec.LookPath("nvidia-smi"); err == nil {
 		h.GPUs = func(ctx context.Context) ([]launch.GPU, error) { return launch.NvidiaSMI(ctx, smi) }
 	}
 	return h
-}
-
-// countedLoads is how even the expert statistics at a path are.
-func countedLoads(path string) (bench.Counted, error) {
-	record, err := counts.Read(path)
-	if err != nil {
-		return bench.Counted{}, err
-	}
-	layers, _, err := record.Imbalance(counts.Options{})
-	if err != nil {
-		return bench.Counted{}, err
-	}
-	ranks, experts := counts.Summarize(layers, router.LevelRank), counts.Summarize(layers, router.LevelExpert)
-	return bench.Counted{
-		Source: path, Ranks: record.Ranks,
-		RankMaxOverMean: ranks.WorstMax, RankFloor: ranks.WorstFloor,
-		ExpertMaxOverMean: experts.WorstMax, ExpertFloor: experts.WorstFloor,
-	}, nil
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

@@ -13,11 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/moebalance/moebalance/cmd/internal/render"
-	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/compare/gain"
-	"github.com/moebalance/moebalance/compare/nsys"
-	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/compare/source"
 )
 
 // invoke runs the program and returns what it printed and its exit code.
@@ -251,7 +248,7 @@ func TestBenchUntilDecided(t *testing.T) {
 	t.Chdir(t.TempDir())
 	// A gain of 20 % without noise is decided at the first look, after 8 pairs.
 	stdout, stderr, code := invoke(t.Context(), "bench", "--until-decided", "--campaign", "c", "--format", "json", "--", script(t, engine(100, 120)))
-	var r render.Campaign
+	var r source.Campaign
 	if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != exitDone {
 		t.Fatalf("exit %d, %v, %s", code, err, stderr)
 	}
@@ -479,7 +476,7 @@ func TestBenchProfile(t *testing.T) {
 	putNsys(t, `[ "$ENABLE_PERFECT_ROUTER" = 1 ]`)
 	t.Chdir(t.TempDir())
 	stdout, stderr, code := invoke(t.Context(), "bench", "-q", "--profile", "--pairs", "6", "--campaign", "c", "--format", "json", "--", command)
-	var r render.Campaign
+	var r source.Campaign
 	if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != exitDone {
 		t.Fatalf("exit %d, %v, %q", code, err, stderr)
 	}
@@ -505,20 +502,5 @@ func TestBenchProfile(t *testing.T) {
 	again, _, code := invoke(t.Context(), "bench", "--resume", "c", "--format", "json")
 	if code != exitDone || again != stdout {
 		t.Errorf("shown again with exit %d, equal %t", code, again == stdout)
-	}
-}
-
-// A layer that is not known is none, not layer −1.
-func TestProfiledArmWithoutLayer(t *testing.T) {
-	for name, overall := range map[string][]nsys.OverallStat{
-		"one rank":    nil,
-		"no layers":   {{Level: router.LevelRank, Quantity: nsys.QuantityTime, WorstLayer: nsys.None, WorstMaxOverMean: 1.5}},
-		"expert time": {{Level: router.LevelExpert, Quantity: nsys.QuantityTime, WorstLayer: 3, WorstMaxOverMean: 1.5}},
-	} {
-		p := render.ProfiledArm{Layer: router.None, MaxOverMean: router.Undefined()}
-		describe(&p, &nsys.Trace{Overall: overall}, bench.Treatment{})
-		if text, err := json.Marshal(p); err != nil || !strings.Contains(string(text), `"layer":null`) || p.MaxOverMean.Defined() != (name == "no layers") {
-			t.Errorf("%s: %s, %v", name, text, err)
-		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/compare/source"
 )
 
 type compareOptions struct {
@@ -80,23 +81,15 @@ func (o *compareOptions) run(c *cobra.Command, args []string) error {
 	if !(o.confidence > 0 && o.confidence < 1) {
 		return usagef("--confidence: want a fraction between 0 and 1, have %v", o.confidence)
 	}
-	named, err := twoSides(args)
+	sides, err := source.Sides(args)
 	if err != nil {
 		return err
 	}
-	var sides [2]side
-	for i, parts := range named {
-		if sides[i], err = openSide(parts); err != nil {
-			return fmt.Errorf("%s side: %w", gain.Arms[i], err)
-		}
-	}
-	options, err := o.read.check(slices.Concat(sides[0].paths, sides[1].paths))
+	options, err := o.read.check(slices.Concat(sides[0].Paths, sides[1].Paths))
 	switch {
 	case err != nil:
 		return err
-	case (sides[0].kind == ofReports) != (sides[1].kind == ofReports):
-		return usagef("one side holds traces and the other benchmark reports: want two of a kind")
-	case sides[0].kind != ofReports:
+	case sides[0].Kind != source.BenchmarkReports:
 		return o.traces(c, sides, options)
 	case o.counts != [2]string{} || o.model.named():
 		return usagef("--counts-normal, --counts-perfect, --model and --config go with nsys exports, not with benchmark reports")
@@ -105,7 +98,7 @@ func (o *compareOptions) run(c *cobra.Command, args []string) error {
 }
 
 // traces compares the traces of both arms.
-func (o *compareOptions) traces(c *cobra.Command, sides [2]side, options nsys.Options) error {
+func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side, options nsys.Options) error {
 	if o.metric != "" || o.requireVerdict {
 		return usagef("--metric and --require-verdict go with benchmark reports, not with traces")
 	}
@@ -117,12 +110,12 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]side, options nsys.Op
 		return err
 	}
 	options.Converter = reportConverter()
-	progress, done := readingBar(c.ErrOrStderr(), slices.Concat(sides[0].paths, sides[1].paths))
+	progress, done := readingBar(c.ErrOrStderr(), slices.Concat(sides[0].Paths, sides[1].Paths))
 	defer done()
 	options.Progress = progress
 	var arms [2]*nsys.Trace
 	for i, s := range sides {
-		if arms[i], err = s.trace(c.Context(), options, statistics{o.counts[i], shape}); err != nil {
+		if arms[i], err = s.Trace(c.Context(), options, source.Statistics{Path: o.counts[i], Shape: shape}); err != nil {
 			return fmt.Errorf("%s side: %w", gain.Arms[i], withRankHint(err, rankFlag))
 		}
 		if o.trust {
@@ -153,35 +146,20 @@ func trustHint(r diff.Comparison) string {
 }
 
 // reports judges the launches that two sets of benchmark reports hold.
-func (o *compareOptions) reports(c *cobra.Command, sides [2]side) error {
+func (o *compareOptions) reports(c *cobra.Command, sides [2]source.Side) error {
 	name, custom, err := metrics.ParseWanted(o.metric)
 	if err != nil {
 		return withCode(exitUsage, fmt.Errorf("--metric: %w", err))
 	}
-	if path, same := onBothSides(sides); same {
-		return withCode(exitNotComparable, fmt.Errorf("%s is on both sides: want launches of the two arms", path))
-	}
-	campaign := gain.Campaign{
-		Command:  fmt.Sprintf("%s against %s", strings.Join(sides[0].paths, ", "), strings.Join(sides[1].paths, ", ")),
+	set, err := source.ReadReports(sides, source.ReportOptions{
+		Metric: name, Custom: custom, Trust: o.trust,
 		Criteria: gain.Criteria{Threshold: o.read.threshold.fraction, Confidence: o.confidence, Tolerance: gain.DefaultTolerance},
-	}
-	reports := reportReader{metric: name, custom: custom, trust: o.trust, into: &campaign}
-	for i, s := range sides {
-		if err := reports.read(gain.Arms[i], s.paths); err != nil {
-			return err
-		}
-	}
-	if err := reports.balanced(); err != nil {
+	})
+	if err != nil {
 		return err
 	}
-	result := gain.Judge(campaign)
-	d := render.Campaign{Result: result}.Document()
-	matched := matchSteps(reports.steps[gain.Normal], reports.steps[gain.Perfect])
-	if matched != nil {
-		d.Tables = append(d.Tables, render.MatchedSteps(matched))
-	}
-	d.Notes, d.Value = reports.notes, render.ReportComparison{Result: result, MatchedSteps: matched}
-	if err := o.read.out.write(c, d); err != nil {
+	result := gain.Judge(set.Campaign)
+	if err := o.read.out.write(c, render.Reports(result, set)); err != nil {
 		return err
 	}
 	switch {

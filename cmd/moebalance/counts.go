@@ -11,6 +11,7 @@ import (
 
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/compare/counts"
+	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -82,7 +83,7 @@ func (o *countsOptions) run(c *cobra.Command, paths []string) error {
 	if err := o.check(c); err != nil {
 		return err
 	}
-	result, err := interruptible(c.Context(), func() (*render.Counts, error) { return o.judge(paths) })
+	result, err := source.Interruptible(c.Context(), func() (*render.Counts, error) { return o.judge(paths) })
 	if err != nil {
 		return err
 	}
@@ -159,7 +160,7 @@ func addRecord(res *render.Counts, r *counts.Record, o counts.Options) error {
 	layers, warnings, err := r.Imbalance(o)
 	other.Wait()
 	if err := cmp.Or(err, untold); err != nil {
-		return judgingError(err)
+		return err
 	}
 	res.Records = append(res.Records, render.CountsRecord{
 		Source: r.Source, Format: r.Format, Experts: stated(r.Experts), TopK: stated(r.TopK), Ranks: stated(r.Ranks),

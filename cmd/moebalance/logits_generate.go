@@ -116,9 +116,6 @@ func (o *generateOptions) run(c *cobra.Command) error {
 		return usagef("--rank: want ranks from 0 to %d, have %v", last, ranks)
 	}
 	cache, err := logits.Open(o.cache, spec)
-	if errors.Is(err, logits.ErrSpec) {
-		return withCode(exitUsage, err)
-	}
 	if err != nil {
 		return err
 	}
@@ -153,9 +150,6 @@ func fillCache(c *cobra.Command, cache *logits.Cache, ranks []int, batches []log
 	})
 	if errors.Is(err, context.Canceled) {
 		return nil, fmt.Errorf("logits generate: interrupted after %d of %d entries; run it again to go on", done, total)
-	}
-	if errors.Is(err, logits.ErrSpec) {
-		err = withCode(exitUsage, err)
 	}
 	return list, err
 }

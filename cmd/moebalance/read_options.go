@@ -1,7 +1,7 @@
 package main
 
 import (
-	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,22 +45,6 @@ func (o *readOptions) check(paths []string) (nsys.Options, error) {
 	return n, o.out.check()
 }
 
-// namedTwice is the first path that stands for the same file as one before it.
-func namedTwice(paths []string) (string, bool) {
-	var files []os.FileInfo
-	for _, path := range paths {
-		info, err := os.Stat(path)
-		if err != nil {
-			continue // reading it says what is wrong
-		}
-		if slices.ContainsFunc(files, func(other os.FileInfo) bool { return os.SameFile(info, other) }) {
-			return path, true
-		}
-		files = append(files, info)
-	}
-	return "", false
-}
-
 // rankOf is the ranks given by hand, by path or base name, "" for every export.
 func (o *readOptions) rankOf(paths []string) (map[string]int, error) {
 	ranks := map[string]int{}
@@ -73,7 +57,7 @@ func (o *readOptions) rankOf(paths []string) (map[string]int, error) {
 		if err != nil || rank < 0 || rank >= nsys.MaxRanks {
 			return nil, usagef("--rank: want FILE=N or N with N from 0 to %d, have %q", nsys.MaxRanks-1, r)
 		}
-		known := func(path string) bool { return path == file || base(path) == file }
+		known := func(path string) bool { return path == file || filepath.Base(path) == file }
 		if named && !slices.ContainsFunc(paths, known) {
 			return nil, usagef("--rank: no export %q among those given", file)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/plots/page"
 	"github.com/moebalance/moebalance/router"
 )
@@ -32,7 +33,7 @@ type reportInputs struct {
 // read takes every path as what it is. Exports come last and together, so that
 // those of one arm become one trace.
 func (r *reportInputs) read(ctx context.Context, paths []string) ([]page.Input, error) {
-	if twice, again := namedTwice(paths); again {
+	if twice, again := source.Repeated(paths); again {
 		return nil, usagef("%s is named twice", twice)
 	}
 	for _, path := range paths {
@@ -58,7 +59,7 @@ func (r *reportInputs) add(path string, in page.Input) {
 }
 
 func (r *reportInputs) file(path string) error {
-	head, err := headOf(path)
+	head, err := source.Head(path)
 	if err != nil {
 		return err
 	}
@@ -87,11 +88,11 @@ func (r *reportInputs) folder(ctx context.Context, path string) error {
 	if bench.IsCampaign(path) {
 		return r.campaign(ctx, path)
 	}
-	if files, err := folderFiles(path); err == nil && nsys.Takes(files[0]) {
+	if files, err := source.FolderFiles(path); err == nil && nsys.Takes(files[0]) {
 		r.exports = append(r.exports, files...)
 		return nil
 	}
-	result, err := interruptible(ctx, func() (*page.Counts, error) { return r.statistics(path) })
+	result, err := source.Interruptible(ctx, func() (*page.Counts, error) { return r.statistics(path) })
 	if err != nil {
 		return err
 	}
@@ -107,7 +108,7 @@ func (r *reportInputs) statistics(path string) (*page.Counts, error) {
 	}
 	layers, warnings, err := record.Imbalance(counts.Options{Threshold: r.threshold, Shape: r.shape})
 	if err != nil {
-		return nil, judgingError(err)
+		return nil, err
 	}
 	result := &page.Counts{Warnings: append(record.Warnings, warnings...), Load: record.ByLayer()}
 	for _, l := range layers {
@@ -123,7 +124,7 @@ func (r *reportInputs) campaign(ctx context.Context, folder string) error {
 	if err != nil {
 		return err
 	}
-	judged, err := judgeProfiled(ctx, c, false)
+	judged, err := source.Judge(ctx, c, r.threshold, nil)
 	if err != nil {
 		return errors.Join(err, c.Close())
 	}
@@ -133,7 +134,7 @@ func (r *reportInputs) campaign(ctx context.Context, folder string) error {
 	for _, arm := range bench.Arms {
 		for _, path := range c.Exports(arm) {
 			r.exports = append(r.exports, path)
-			if !shownByCaptures(c.Spec.Treatment) {
+			if !source.Recorded(c.Spec.Treatment) {
 				r.launched[path] = arm
 			}
 		}
@@ -168,7 +169,7 @@ func (r *reportInputs) traces(ctx context.Context) error {
 		if len(group) == 0 {
 			continue
 		}
-		t, err := readTrace(ctx, group, options, statistics{r.counts[arm], r.shape})
+		t, err := source.Trace(ctx, group, options, source.Statistics{Path: r.counts[arm], Shape: r.shape})
 		if err != nil {
 			return withRankHint(err, "report some of them, or the JSON of 'moebalance trace --rank FILE=N --format json', which gives an export its rank")
 		}

@@ -9,6 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/moebalance/moebalance/compare/counts"
+	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/compare/source"
+	"github.com/moebalance/moebalance/logits"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
@@ -63,11 +67,27 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if text := err.Error(); text != "" {
 		fmt.Fprintf(stderr, "moebalance: %s\n", text)
 	}
+	return exitCode(ctx, err)
+}
+
+// exitCode maps an error to the exit code: its own, or that of its kind.
+func exitCode(ctx context.Context, err error) int {
 	var coded *codeError
-	switch {
-	case errors.As(err, &coded):
+	if errors.As(err, &coded) {
 		return coded.code
-	case ctx.Err() != nil:
+	}
+	for _, kind := range []struct {
+		is   error
+		code int
+	}{
+		{source.ErrUsage, exitUsage}, {counts.ErrOptions, exitUsage}, {nsys.ErrCounts, exitUsage}, {logits.ErrSpec, exitUsage},
+		{source.ErrNotComparable, exitNotComparable},
+	} {
+		if errors.Is(err, kind.is) {
+			return kind.code
+		}
+	}
+	if ctx.Err() != nil {
 		return exitInterrupted
 	}
 	return exitFailed

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +19,7 @@ import (
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -102,12 +104,9 @@ var beside = map[string][]string{
 // check finds bad flags before a file is opened, and turns them into options.
 func (o *traceOptions) check(c *cobra.Command, paths []string) (nsys.Options, error) {
 	n, err := o.readOptions.check(paths)
-	twice, again := namedTwice(paths)
 	switch {
 	case err != nil:
 		return n, err
-	case again:
-		return n, usagef("%s is named twice", twice)
 	case o.model.named() && o.counts == "":
 		return n, usagef("--model and --config name the model of recorded counts: want --counts with them")
 	case (o.like != "" || o.scrub != "") && len(paths) != 1:
@@ -115,13 +114,7 @@ func (o *traceOptions) check(c *cobra.Command, paths []string) (nsys.Options, er
 	case o.like != "" && !slices.Contains(nsys.LikeReports, o.like):
 		return n, usagef("--like-nsys: unknown report %q: want one of %s", o.like, strings.Join(nsys.LikeReports, ", "))
 	}
-	if i := slices.IndexFunc(paths, isTraceResult); i >= 0 {
-		return n, usagef("%s is a JSON result of trace, which says it all already: compare and report take it", paths[i])
-	}
-	if err := checkBeside(c); err != nil {
-		return n, err
-	}
-	return n, errors.Join(checkFile("--summary", o.summary), checkFile("--scrub", o.scrub))
+	return n, cmp.Or(source.CheckExports(paths), checkBeside(c), checkFile("--summary", o.summary), checkFile("--scrub", o.scrub))
 }
 
 // checkBeside refuses flags that would mean nothing.
@@ -147,7 +140,7 @@ func checkBeside(c *cobra.Command) error {
 }
 
 func (o *traceOptions) run(c *cobra.Command, args []string) error {
-	paths, err := exportPaths(args)
+	paths, err := source.Exports(args)
 	if err != nil {
 		return err
 	}
@@ -173,7 +166,7 @@ func (o *traceOptions) run(c *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	t, err := readTrace(c.Context(), paths, options, statistics{o.counts, shape})
+	t, err := source.Trace(c.Context(), paths, options, source.Statistics{Path: o.counts, Shape: shape})
 	if err != nil {
 		return withRankHint(err, rankFlag)
 	}
@@ -244,5 +237,13 @@ func traceGate(t *nsys.Trace, limit float64) error {
 	return nil
 }
 
-// base names a file in tables, where folders only take room.
-func base(path string) string { return filepath.Base(path) }
+// rankFlag is the hint of the verbs that have the flag.
+const rankFlag = "--rank FILE=N gives an export its rank"
+
+// withRankHint adds what to try where two exports are of one rank.
+func withRankHint(err error, hint string) error {
+	if errors.Is(err, nsys.ErrSameRank) {
+		return fmt.Errorf("%w; %s", err, hint)
+	}
+	return err
+}

@@ -8,41 +8,17 @@ import (
 	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/gain"
-	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/router/quantity"
 )
-
-// Campaign is the JSON of bench: the judged campaign, and where it lies.
-type Campaign struct {
-	gain.Result
-	Version  string        `json:"version"` // of this program
-	Campaign CampaignState `json:"campaign"`
-	Profiled []ProfiledArm `json:"profiled"` // the profiled pair, empty where there is none
-}
-
-// CampaignState is how far a campaign has come.
-type CampaignState struct {
-	Folder       string       `json:"folder"`
-	Treatment    string       `json:"treatment"`
-	Order        string       `json:"order"`
-	Seed         uint64       `json:"seed"`
-	Pairs        int          `json:"pairs"`    // of the design, under the sequential rule at most
-	Launches     int          `json:"launches"` // finished
-	Left         int          `json:"left"`     // still to be launched
-	Sessions     int          `json:"sessions"`
-	Confidence   float64      `json:"confidence"`          // asked for; under the sequential rule of all looks together
-	Looks        []int        `json:"looks"`               // pairs after which the rule looks; empty without it
-	DecidedAfter router.Whole `json:"decided_after_pairs"` // undefined unless a look decided
-	Format       string       `json:"format"`              // of the benchmark's report
-}
 
 // CampaignTables are the names of the tables of a result, some of which may be
 // missing from it.
 var CampaignTables = []string{"pairs", "gain", "secondary", "proof", "checks", "profiled"}
 
-// Document renders the result: the verdict first, then every pair, then
+// Campaign renders a judged campaign: the verdict first, then every pair, then
 // what it rests on.
-func (r Campaign) Document() output.Document {
+func Campaign(r source.Campaign) output.Document {
 	quantity := r.Metric.Name
 	if r.Metric.Unit != "" {
 		quantity += " in " + r.Metric.Unit
@@ -95,11 +71,11 @@ func secondaryTable(rows []gain.SecondaryGain) output.Table {
 	return t
 }
 
-func benchHeadline(r Campaign) string {
+func benchHeadline(r source.Campaign) string {
 	return fmt.Sprintf("%s: %s", r.Verdict, strings.Join(r.Reasons, "; "))
 }
 
-func benchNotes(r Campaign) []string {
+func benchNotes(r source.Campaign) []string {
 	notes := []string{"the campaign is in " + r.Campaign.Folder}
 	if r.Metric.Definition != "" {
 		notes = append(notes, r.Metric.Name+" is "+strings.TrimPrefix(r.Metric.Definition, r.Metric.Name+"/"))
@@ -113,29 +89,7 @@ func benchNotes(r Campaign) []string {
 	return append(notes, profiledNotes(r.Profiled)...)
 }
 
-// ProfiledArm is what the traces of one arm's profiled launch say, in brief.
-type ProfiledArm struct {
-	Arm         string        `json:"arm"`
-	Summary     string        `json:"summary"` // file for trace, compare and report; empty where none could be written
-	Exports     []string      `json:"exports"`
-	Ranks       int           `json:"ranks"`
-	GPUNS       int64         `json:"gpu_ns"`
-	SeenArm     string        `json:"seen_arm"` // what the traces themselves show: normal, perfect, mixed or nothing
-	Evidence    string        `json:"evidence"` // of that; empty where traces do not know the treatment's switch
-	Layer       router.Whole  `json:"layer"`    // whose time over ranks is most uneven; null where none is known
-	MaxOverMean router.Number `json:"rank_time_max_over_mean"`
-	Error       string        `json:"error,omitempty"` // why the exports could not be read
-}
-
-// side is the arm as an argument of the verb compare.
-func (p ProfiledArm) side() string {
-	if p.Summary != "" {
-		return p.Summary
-	}
-	return strings.Join(p.Exports, ",")
-}
-
-func profiledTable(arms []ProfiledArm) output.Table {
+func profiledTable(arms []source.ProfiledArm) output.Table {
 	t := output.Table{Name: "profiled", Title: "The profiled pair (not timed)", Columns: []output.Column{
 		{Name: "arm"}, {Name: "ranks", Kind: output.Count}, {Name: "GPU time", Key: "gpu_ns", Kind: output.Duration},
 		{Name: "worst layer", Key: "layer", Kind: output.Count}, {Name: "time over ranks, max/mean", Key: "rank_time_max_over_mean", Kind: output.Ratio},
@@ -150,41 +104,19 @@ func profiledTable(arms []ProfiledArm) output.Table {
 	return t
 }
 
-// comparable reports whether the verb compare takes the traces as this arm: they
-// know the treatment's switch, and do not show the other arm.
-func (p ProfiledArm) comparable() bool {
-	return p.Evidence != "" && (p.SeenArm == "" || p.SeenArm == p.Arm)
-}
-
 // profiledNotes say how to see more of the pair, and warn where its traces show
 // another arm than was launched.
-func profiledNotes(arms []ProfiledArm) []string {
+func profiledNotes(arms []source.ProfiledArm) []string {
 	var notes []string
 	for _, p := range arms {
 		if p.SeenArm != "" && p.SeenArm != p.Arm {
 			notes = append(notes, fmt.Sprintf("the traces of the profiled %s launch show the arm %q: %s", p.Arm, p.SeenArm, p.Evidence))
 		}
 	}
-	if len(arms) == len(bench.Arms) && arms[0].comparable() && arms[1].comparable() {
-		notes = append(notes, "where the time went: moebalance compare "+launch.Quote([]string{arms[0].side(), arms[1].side()}))
+	if len(arms) == len(bench.Arms) && arms[0].Comparable() && arms[1].Comparable() {
+		notes = append(notes, "where the time went: moebalance compare "+launch.Quote([]string{arms[0].Argument(), arms[1].Argument()}))
 	}
 	return notes
-}
-
-// ProfiledChecks ask whether the traces show the arms that were launched.
-func ProfiledChecks(arms []ProfiledArm) []gain.Check {
-	var checks []gain.Check
-	for _, p := range arms {
-		if p.Error != "" || p.SeenArm == "" {
-			continue
-		}
-		check := gain.Check{Name: "profiled_arm", Status: gain.Pass, Text: fmt.Sprintf("the traces of the %s launch show that arm", p.Arm)}
-		if p.SeenArm != p.Arm {
-			check.Status, check.Text = gain.Warn, fmt.Sprintf("the traces of the %s launch show the arm %q", p.Arm, p.SeenArm)
-		}
-		checks = append(checks, check)
-	}
-	return checks
 }
 
 // ResumeCommand is the command that goes on with a campaign.

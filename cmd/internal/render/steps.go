@@ -6,16 +6,27 @@ import (
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/compare/source"
 )
 
-// ReportComparison is what compare yields for benchmark reports: the verdict,
-// and the steps of equal batch shape where the reports hold iteration rows.
-type ReportComparison struct {
+// reportComparison is the JSON of a comparison of benchmark reports.
+type reportComparison struct {
 	gain.Result
 	MatchedSteps *metrics.Match `json:"matched_steps,omitempty"`
 }
 
-func MatchedSteps(m *metrics.Match) output.Table {
+// Reports renders the verdict on two sets of benchmark reports, with their steps of
+// equal batch shape.
+func Reports(r gain.Result, set source.ReportSet) output.Document {
+	d := Campaign(source.Campaign{Result: r})
+	if set.Matched != nil {
+		d.Tables = append(d.Tables, matchedSteps(set.Matched))
+	}
+	d.Notes, d.Value = set.Notes, reportComparison{r, set.Matched}
+	return d
+}
+
+func matchedSteps(m *metrics.Match) output.Table {
 	t := output.Table{
 		Name: "steps",
 		Title: fmt.Sprintf("Steps of equal batch shape: a gain of %+.1f %% by %s time; they hold %.0f %% of the normal arm's and %.0f %% of the perfect arm's step time",

@@ -1,0 +1,189 @@
+package source
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/moebalance/moebalance/compare/bench"
+	"github.com/moebalance/moebalance/compare/counts"
+	"github.com/moebalance/moebalance/compare/diff"
+	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/router"
+)
+
+// Campaign is the JSON of bench: the judged campaign, its state, and what the traces
+// of its profiled pair show.
+type Campaign struct {
+	gain.Result
+	Version  string        `json:"version"` // of the program that judged it
+	Campaign CampaignState `json:"campaign"`
+	Profiled []ProfiledArm `json:"profiled"` // empty without a profiled pair
+}
+
+// CampaignState is the design of a campaign and its progress.
+type CampaignState struct {
+	Folder       string       `json:"folder"`
+	Treatment    string       `json:"treatment"`
+	Order        string       `json:"order"`
+	Seed         uint64       `json:"seed"`
+	Pairs        int          `json:"pairs"`    // of the design, under the sequential rule at most
+	Launches     int          `json:"launches"` // finished
+	Left         int          `json:"left"`     // still to be launched
+	Sessions     int          `json:"sessions"`
+	Confidence   float64      `json:"confidence"`          // asked for; under the sequential rule of all looks together
+	Looks        []int        `json:"looks"`               // pairs after which the rule looks; empty without it
+	DecidedAfter router.Whole `json:"decided_after_pairs"` // undefined unless a look decided
+	Format       string       `json:"format"`              // of the benchmark's report
+}
+
+// ProfiledArm is what the traces of one arm's profiled launch show.
+type ProfiledArm struct {
+	Arm         string        `json:"arm"`
+	Summary     string        `json:"summary"` // file for trace, compare and report; empty where none could be written
+	Exports     []string      `json:"exports"`
+	Ranks       int           `json:"ranks"`
+	GPUNS       int64         `json:"gpu_ns"`
+	SeenArm     string        `json:"seen_arm"` // what the traces themselves show: normal, perfect, mixed or nothing
+	Evidence    string        `json:"evidence"` // of that; empty where traces do not record the treatment's switch
+	Layer       router.Whole  `json:"layer"`    // with the largest imbalance of expert time over ranks; null where none is known
+	MaxOverMean router.Number `json:"rank_time_max_over_mean"`
+	Error       string        `json:"error,omitempty"` // why the exports could not be read
+}
+
+// WriteFile writes a file whole or not at all.
+type WriteFile func(path string, render func(io.Writer) error) error
+
+// Judge judges the launches and the profiled traces that a campaign has so far.
+// Unless write is nil, it keeps a summary of each arm's traces in the campaign folder.
+// Exports that cannot be read become an error of their arm; the returned error is
+// that of an interruption.
+func Judge(ctx context.Context, c *bench.Campaign, threshold float64, write WriteFile) (Campaign, error) {
+	arms, proof, err := readProfiled(ctx, c, threshold, write)
+	if err != nil {
+		return Campaign{}, err
+	}
+	decided := router.Whole(router.None)
+	if c.Decided > 0 {
+		decided = router.Whole(c.Decided)
+	}
+	r := Campaign{
+		Result:   gain.Judge(bench.Recorded(c, c.Confidence(), proof)),
+		Profiled: arms,
+		Campaign: CampaignState{
+			Folder: c.Folder, Treatment: c.Spec.Treatment.Name, Order: string(c.Spec.Design.Order), Seed: c.Spec.Design.Seed, Pairs: c.Spec.Design.Pairs,
+			Launches: c.Finished(), Left: c.Left(), Sessions: c.Sessions, Confidence: c.Spec.Confidence, Looks: c.Looks(), DecidedAfter: decided, Format: c.Format(),
+		},
+	}
+	for _, arm := range arms {
+		if arm.Error == "" && arm.SeenArm != "" {
+			r.Checks = append(r.Checks, arm.check())
+		}
+	}
+	return r, nil
+}
+
+func readProfiled(ctx context.Context, c *bench.Campaign, threshold float64, write WriteFile) (arms []ProfiledArm, proof bench.TraceProof, err error) {
+	arms = []ProfiledArm{}
+	traces := make(map[bench.Arm]*nsys.Trace)
+	for _, arm := range bench.Arms {
+		exports := c.Exports(arm)
+		if len(exports) == 0 {
+			continue
+		}
+		p := ProfiledArm{Arm: string(arm), Exports: exports, Layer: router.None, MaxOverMean: router.Undefined(),
+			Summary: filepath.Join(c.Folder, fmt.Sprintf("trace-%s.summary", arm))}
+		t, err := p.read(ctx, nsys.Options{Threshold: threshold}, write)
+		switch {
+		case err == nil:
+			p.describe(t, c.Spec.Treatment)
+			traces[arm] = t
+		case ctx.Err() != nil:
+			return nil, proof, ctx.Err()
+		default:
+			p.Error = err.Error()
+		}
+		arms = append(arms, p)
+	}
+	if len(traces) == len(bench.Arms) {
+		proof = diff.ProveRouting(traces[bench.Normal], traces[bench.Perfect])
+	}
+	return arms, proof, nil
+}
+
+// read reads the arm's summary, which it writes first if it may and there is none.
+// Without a summary it reads the exports themselves.
+func (p *ProfiledArm) read(ctx context.Context, o nsys.Options, write WriteFile) (*nsys.Trace, error) {
+	if _, err := os.Stat(p.Summary); err != nil && write != nil {
+		// A failure here either shows again when the exports are read, or does not matter.
+		_ = write(p.Summary, func(w io.Writer) error { return nsys.Summarize(ctx, w, p.Exports, o) })
+	}
+	if _, err := os.Stat(p.Summary); err != nil {
+		p.Summary = ""
+		return nsys.Read(ctx, p.Exports, o)
+	}
+	return nsys.Read(ctx, []string{p.Summary}, o)
+}
+
+// describe takes the arm's numbers from its trace. Traces of a treatment whose switch
+// they do not record say nothing about the arm.
+func (p *ProfiledArm) describe(t *nsys.Trace, treatment bench.Treatment) {
+	p.Ranks, p.GPUNS = len(t.Ranks), t.Coverage.GPUNS
+	if Recorded(treatment) {
+		p.SeenArm, p.Evidence = t.Arm, t.ArmEvidence
+	}
+	if o, ok := t.RankTime(); ok {
+		p.Layer, p.MaxOverMean = o.WorstLayer, o.WorstMaxOverMean
+	}
+}
+
+// Recorded reports whether traces record the switch of a treatment.
+func Recorded(t bench.Treatment) bool {
+	return slices.ContainsFunc(t.Names(), func(name string) bool { return slices.Contains(nsys.ArmVariables, name) })
+}
+
+// Argument is the arm as an argument of the verb compare.
+func (p ProfiledArm) Argument() string {
+	if p.Summary != "" {
+		return p.Summary
+	}
+	return strings.Join(p.Exports, ",")
+}
+
+// Comparable reports whether the verb compare takes the traces as this arm: they
+// record the treatment's switch and do not show the other arm.
+func (p ProfiledArm) Comparable() bool {
+	return p.Evidence != "" && (p.SeenArm == "" || p.SeenArm == p.Arm)
+}
+
+// check is whether the traces show the arm that was launched.
+func (p ProfiledArm) check() gain.Check {
+	if p.SeenArm != p.Arm {
+		return gain.Check{Name: "profiled_arm", Status: gain.Warn, Text: fmt.Sprintf("the traces of the %s launch show the arm %q", p.Arm, p.SeenArm)}
+	}
+	return gain.Check{Name: "profiled_arm", Status: gain.Pass, Text: fmt.Sprintf("the traces of the %s launch show that arm", p.Arm)}
+}
+
+// RecordedBalance is the balance of the expert statistics at a path, as proof of how
+// a launch was routed.
+func RecordedBalance(path string) (bench.Counted, error) {
+	record, err := counts.Read(path)
+	if err != nil {
+		return bench.Counted{}, err
+	}
+	layers, _, err := record.Imbalance(counts.Options{})
+	if err != nil {
+		return bench.Counted{}, err
+	}
+	ranks, experts := counts.Summarize(layers, router.LevelRank), counts.Summarize(layers, router.LevelExpert)
+	return bench.Counted{
+		Source: path, Ranks: record.Ranks,
+		RankMaxOverMean: ranks.WorstMax, RankFloor: ranks.WorstFloor,
+		ExpertMaxOverMean: experts.WorstMax, ExpertFloor: experts.WorstFloor,
+	}, nil
+}

@@ -1,0 +1,26 @@
+package source
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/moebalance/moebalance/compare/bench"
+	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/router"
+)
+
+// A layer that is not known is none, not layer −1.
+func TestProfiledArmWithoutLayer(t *testing.T) {
+	for name, overall := range map[string][]nsys.OverallStat{
+		"one rank":    nil,
+		"no layers":   {{Level: router.LevelRank, Quantity: nsys.QuantityTime, WorstLayer: nsys.None, WorstMaxOverMean: 1.5}},
+		"expert time": {{Level: router.LevelExpert, Quantity: nsys.QuantityTime, WorstLayer: 3, WorstMaxOverMean: 1.5}},
+	} {
+		p := ProfiledArm{Layer: router.None, MaxOverMean: router.Undefined()}
+		p.describe(&nsys.Trace{Overall: overall}, bench.Treatment{})
+		if text, err := json.Marshal(p); err != nil || !strings.Contains(string(text), `"layer":null`) || p.MaxOverMean.Defined() != (name == "no layers") {
+			t.Errorf("%s: %s, %v", name, text, err)
+		}
+	}
+}

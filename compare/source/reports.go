@@ -1,0 +1,150 @@
+package source
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/moebalance/moebalance/compare/bench"
+	"github.com/moebalance/moebalance/compare/bench/metrics"
+	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/router/quantity"
+)
+
+// ReportOptions say how benchmark reports are read and judged.
+type ReportOptions struct {
+	Metric   string // name of the metric compared; empty: the first report's primary one
+	Custom   []metrics.Custom
+	Trust    bool // take the sides as the arms they are given as
+	Criteria gain.Criteria
+}
+
+// ReportSet is the launches that two sets of benchmark reports hold.
+type ReportSet struct {
+	Campaign gain.Campaign
+	Matched  *metrics.Match // steps of equal batch shape; nil where the reports hold none
+	Notes    []string
+}
+
+// ReadReports reads benchmark reports as a campaign. The n-th launches of both
+// sides make a pair.
+func ReadReports(sides [2]Side, o ReportOptions) (ReportSet, error) {
+	r := reportReader{ReportOptions: o, count: map[gain.Arm]int{}, steps: map[gain.Arm][]metrics.Step{}}
+	r.set.Campaign = gain.Campaign{
+		Command:  fmt.Sprintf("%s against %s", strings.Join(sides[0].Paths, ", "), strings.Join(sides[1].Paths, ", ")),
+		Criteria: o.Criteria,
+	}
+	for i, side := range sides {
+		if err := r.read(gain.Arms[i], side.Paths); err != nil {
+			return ReportSet{}, err
+		}
+	}
+	if n, p := r.count[gain.Normal], r.count[gain.Perfect]; n != p {
+		return ReportSet{}, usagef("the normal side holds %s and the perfect side %d: want as many, the n-th of both make a pair", quantity.Count(n, "launch"), p)
+	}
+	r.set.Notes = append(r.set.Notes, "pairs are the n-th launches of both sides; the order of launches is not in the reports, so drift is not checked")
+	if m := metrics.MatchSteps(r.steps[gain.Normal], r.steps[gain.Perfect]); len(m.Strata) > 0 {
+		r.set.Matched = &m
+	}
+	return r.set, nil
+}
+
+type reportReader struct {
+	ReportOptions
+	set      ReportSet
+	compared *metrics.Metric // that of the first report, which all others must match
+	count    map[gain.Arm]int
+	steps    map[gain.Arm][]metrics.Step // of all launches of an arm
+}
+
+// read adds the launches of one arm, file by file.
+func (r *reportReader) read(arm gain.Arm, paths []string) error {
+	proof := gain.Proof{Arm: arm, Rank: gain.AllRanks, Proved: true, Evidence: "every report says so"}
+	if r.Trust {
+		proof.Evidence = "taken on trust"
+	}
+	for _, path := range paths {
+		runs, err := readLaunches(path, r.Custom)
+		if err != nil {
+			return fmt.Errorf("%s side: %s: %w", arm, path, err)
+		}
+		for i, run := range runs {
+			launch := path
+			if len(runs) > 1 {
+				launch = fmt.Sprintf("%s, launch %d", path, i+1)
+			}
+			if err := r.add(arm, run); err != nil {
+				return fmt.Errorf("%s side: %s: %w", arm, launch, err)
+			}
+			for _, w := range run.Warnings {
+				r.set.Notes = append(r.set.Notes, launch+": "+w)
+			}
+			if proof.Proved && !r.Trust {
+				proof.Proved, proof.Evidence = claims(run, arm, launch)
+			}
+		}
+	}
+	r.set.Campaign.Proof = append(r.set.Campaign.Proof, proof)
+	return nil
+}
+
+// readLaunches reads the launches of a file: one report, or one per line.
+func readLaunches(path string, custom []metrics.Custom) ([]metrics.Result, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	one, err := metrics.Parse(f, custom)
+	if err == nil {
+		return []metrics.Result{one}, nil
+	}
+	if _, seekErr := f.Seek(0, io.SeekStart); seekErr != nil {
+		return nil, err // a pipe, which cannot be read twice
+	}
+	if runs, runsErr := metrics.ParseRuns(f, custom); runsErr == nil && len(runs) > 1 {
+		return runs, nil
+	}
+	return nil, err
+}
+
+// claims reports whether a report names its arm as the given one.
+func claims(run metrics.Result, arm gain.Arm, launch string) (ok bool, evidence string) {
+	switch {
+	case !run.Proof.Claimed:
+		return false, launch + " does not say how it was routed; --trust-arms takes it as the " + string(arm) + " arm"
+	case run.Proof.Perfect != (arm == gain.Perfect):
+		claimed := gain.Normal
+		if run.Proof.Perfect {
+			claimed = gain.Perfect
+		}
+		return false, fmt.Sprintf("%s says it is a launch of the %s arm", launch, claimed)
+	}
+	return true, "every report says so"
+}
+
+func (r *reportReader) add(arm gain.Arm, run metrics.Result) error {
+	name := r.Metric
+	switch {
+	case name == "" && r.compared != nil:
+		name = r.compared.Name
+	case name == "":
+		name = run.Primary
+	}
+	m, ok := run.Metric(name)
+	if !ok {
+		return fmt.Errorf("no metric %q in this %s report: want one of %s", name, run.Format, run.Names())
+	}
+	if r.compared == nil {
+		r.compared, r.set.Campaign.Metric = &m, bench.MetricOf(m)
+	} else if err := r.compared.Comparable(m); err != nil {
+		return marked{err, ErrNotComparable}
+	}
+	l := bench.LaunchOf(run, m)
+	l.Pair, l.Arm, l.Position = r.count[arm], arm, gain.UnknownPosition
+	r.set.Campaign.Launches = append(r.set.Campaign.Launches, l)
+	r.count[arm]++
+	r.steps[arm] = append(r.steps[arm], run.Steps...)
+	return nil
+}

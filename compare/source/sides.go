@@ -1,0 +1,168 @@
+package source
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/compare/nsys"
+)
+
+// Kind is what the files of a side are.
+type Kind int
+
+// The kinds.
+const (
+	BenchmarkReports Kind = iota // benchmark reports
+	Captures                     // nsys exports, torch traces or summaries of them
+	TraceResults                 // JSON results of the verb trace
+)
+
+// Side is the files of one arm, all of one kind.
+type Side struct {
+	Paths []string
+	Kind  Kind
+}
+
+// Sides resolves the arguments of a comparison into the sides of gain.Arms. Two
+// arguments are a side each; more are sorted by the arm that they, or else their
+// folders, are named after.
+func Sides(args []string) (sides [2]Side, err error) {
+	named, err := namedSides(args)
+	if err != nil {
+		return sides, err
+	}
+	for i, parts := range named {
+		if sides[i], err = openSide(parts); err != nil {
+			return sides, fmt.Errorf("%s side: %w", gain.Arms[i], err)
+		}
+	}
+	if (sides[0].Kind == BenchmarkReports) != (sides[1].Kind == BenchmarkReports) {
+		return sides, usagef("one side holds traces and the other benchmark reports: want two of a kind")
+	}
+	if sides[0].Kind == BenchmarkReports {
+		if path, same := shared(sides[0].Paths, sides[1].Paths); same {
+			return sides, marked{fmt.Errorf("%s is on both sides: want launches of the two arms", path), ErrNotComparable}
+		}
+	}
+	return sides, nil
+}
+
+func namedSides(args []string) (named [2][]string, err error) {
+	if len(args) == 2 {
+		return [2][]string{splitList(args[0]), splitList(args[1])}, nil
+	}
+	for _, arg := range args {
+		arm, ok := namedArm(filepath.Base(arg))
+		if !ok {
+			arm, ok = namedArm(filepath.Base(filepath.Dir(arg)))
+		}
+		if !ok {
+			return named, usagef("more than two arguments, and %q does not name its arm: give two sides, with patterns in quotes or with commas between files", arg)
+		}
+		named[arm] = append(named[arm], arg)
+	}
+	for i, arm := range gain.Arms {
+		if len(named[i]) == 0 {
+			return named, usagef("none of the %d arguments is named after the %s arm: give two sides", len(args), arm)
+		}
+	}
+	return named, nil
+}
+
+// namedArm is the index in gain.Arms of the only arm that a name contains.
+func namedArm(name string) (arm int, ok bool) {
+	normal, perfect := strings.Contains(name, string(gain.Normal)), strings.Contains(name, string(gain.Perfect))
+	if perfect {
+		arm = 1
+	}
+	return arm, normal != perfect
+}
+
+// openSide resolves the parts of a side, each a file, a folder or a pattern.
+func openSide(parts []string) (side Side, err error) {
+	for _, part := range parts {
+		paths, err := Files(part)
+		if err != nil {
+			return side, err
+		}
+		side.Paths = append(side.Paths, paths...)
+	}
+	for i, path := range side.Paths {
+		kind, err := kindOf(path)
+		switch {
+		case err != nil:
+			return side, err
+		case i > 0 && kind != side.Kind:
+			return side, fmt.Errorf("%s and %s are not of a kind: want traces only, or benchmark reports only", side.Paths[0], path)
+		}
+		side.Kind = kind
+	}
+	if twice, ok := Repeated(side.Paths); ok {
+		return side, usagef("%s is named twice", twice)
+	}
+	if side.Kind == TraceResults && len(side.Paths) > 1 {
+		return side, usagef("want one JSON result of trace, have %d: summaries (trace --summary) can be merged, results cannot", len(side.Paths))
+	}
+	return side, nil
+}
+
+func kindOf(path string) (Kind, error) {
+	head, err := Head(path)
+	switch {
+	case err != nil:
+		return 0, err
+	case nsys.Takes(path):
+		return Captures, nil
+	case traceResult.Match(head):
+		return TraceResults, nil
+	}
+	return BenchmarkReports, nil
+}
+
+// traceResult is how the JSON of the verb trace begins.
+var traceResult = regexp.MustCompile(`^\s*\{\s*"schema_version":\s*\d+,\s*"kind":\s*"trace"`)
+
+// CheckExports refuses paths that are not exports of one run: a file named twice,
+// or a result of the verb trace.
+func CheckExports(paths []string) error {
+	if twice, again := Repeated(paths); again {
+		return usagef("%s is named twice", twice)
+	}
+	if i := slices.IndexFunc(paths, func(path string) bool {
+		kind, err := kindOf(path)
+		return err == nil && kind == TraceResults
+	}); i >= 0 {
+		return usagef("%s is a JSON result of trace, not an export; compare and report take it", paths[i])
+	}
+	return nil
+}
+
+// Trace reads the traces of a side, with the expert statistics of the same run.
+func (s Side) Trace(ctx context.Context, o nsys.Options, recorded Statistics) (*nsys.Trace, error) {
+	if s.Kind != TraceResults {
+		return Trace(ctx, s.Paths, o, recorded)
+	}
+	path := s.Paths[0]
+	if recorded.Path != "" {
+		return nil, usagef("%s is a JSON result of trace, which is judged already: make it with trace --counts %s", path, recorded.Path)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var t nsys.Trace
+	if err := json.Unmarshal(text, &t); err != nil {
+		return nil, fmt.Errorf("reading %s: want the JSON result of trace: %w", path, err)
+	}
+	if t.SchemaVersion != nsys.SchemaVersion {
+		return nil, fmt.Errorf("reading %s: want schema_version %d of a trace, have %d", path, nsys.SchemaVersion, t.SchemaVersion)
+	}
+	return &t, nil
+}
