@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/moebalance/moebalance/compare/nsys/capture"
+
 	"github.com/spf13/cobra"
 
 	"github.com/moebalance/moebalance/compare/nsys"
@@ -54,8 +56,8 @@ func (o *readOptions) rankOf(paths []string) (map[string]int, error) {
 			file, number = "", r
 		}
 		rank, err := strconv.Atoi(number)
-		if err != nil || rank < 0 || rank >= nsys.MaxRanks {
-			return nil, usagef("--rank: want FILE=N or N with N from 0 to %d, have %q", nsys.MaxRanks-1, r)
+		if err != nil || rank < 0 || rank >= capture.MaxRanks {
+			return nil, usagef("--rank: want FILE=N or N with N from 0 to %d, have %q", capture.MaxRanks-1, r)
 		}
 		known := func(path string) bool { return path == file || filepath.Base(path) == file }
 		if named && !slices.ContainsFunc(paths, known) {

@@ -66,7 +66,7 @@ func checkFigures(t *testing.T) {
 	t.Helper()
 	for name, inputs := range readmeFigures {
 		dir := t.TempDir()
-		capture(t, append([]string{"report", "--svg", dir}, inputs...))
+		captured(t, append([]string{"report", "--svg", dir}, inputs...))
 		drawn, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
 			t.Fatal(err)
@@ -94,7 +94,7 @@ func rerun(t *testing.T, text string) (fresh string, commands int) {
 			console = strings.TrimSpace(line) == "```console"
 		case console && strings.HasPrefix(line, "$ moebalance "):
 			out.WriteString(line)
-			out.WriteString(capture(t, strings.Fields(line)[2:]))
+			out.WriteString(captured(t, strings.Fields(line)[2:]))
 			commands++
 			continue
 		case console:
@@ -105,7 +105,7 @@ func rerun(t *testing.T, text string) (fresh string, commands int) {
 	return out.String(), commands
 }
 
-func capture(t *testing.T, args []string) string {
+func captured(t *testing.T, args []string) string {
 	t.Helper()
 	stdout, stderr, code := invoke(t.Context(), args...)
 	if code != exitDone {

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/moebalance/moebalance/compare/nsys/capture"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"github.com/vbauerster/mpb/v8"
@@ -149,7 +151,7 @@ func (o *traceOptions) run(c *cobra.Command, args []string) error {
 		return err
 	}
 	if o.scrub != "" {
-		return nsys.Scrub(c.Context(), paths[0], o.scrub)
+		return capture.Scrub(c.Context(), paths[0], o.scrub)
 	}
 	options.Converter = reportConverter()
 	progress, done := readingBar(c.ErrOrStderr(), paths)
@@ -194,16 +196,16 @@ func (o *traceOptions) likeNsys(c *cobra.Command, paths []string, options nsys.O
 
 // reportConverter finds the profiler's own program, for reports given in place
 // of exports; without one they are refused with the command to run.
-func reportConverter() nsys.Converter {
+func reportConverter() capture.Converter {
 	program, err := exec.LookPath("nsys")
 	if err != nil {
-		return nsys.Converter{}
+		return capture.Converter{}
 	}
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		return nsys.Converter{}
+		return capture.Converter{}
 	}
-	return nsys.Converter{Nsys: program, Cache: filepath.Join(cache, "moebalance", "exports")}
+	return capture.Converter{Nsys: program, Cache: filepath.Join(cache, "moebalance", "exports")}
 }
 
 // readingBar shows the bytes read so far, if stderr is a terminal; done takes it

@@ -6,28 +6,22 @@ import (
 	"io"
 	"slices"
 
-	"zombiezen.com/go/sqlite"
+	"github.com/moebalance/moebalance/compare/nsys/capture"
 )
-
-// ArmVariables are the switches of balanced routing that tell a capture's arm,
-// by engine: TensorRT-LLM, SGLang (two), vLLM.
-var ArmVariables = []string{
-	"ENABLE_PERFECT_ROUTER", "SGLANG_SIMULATE_ROUND_ROBIN_EXPERTS", "SGLANG_SIMULATE_UNIFORM_EXPERTS", "VLLM_MOE_ROUTING_SIMULATION_STRATEGY",
-}
 
 // switchedOn reports whether a value switches a variable on. TensorRT-LLM takes
 // "1" and nothing else; "true" leaves its router as it is.
 func switchedOn(variable, value string) bool {
-	if variable == ArmVariables[0] {
+	if variable == capture.ArmVariables[0] {
 		return value == "1"
 	}
 	return slices.Contains([]string{"1", "true", "True", "uniform_random"}, value)
 }
 
-// arm says which arm a capture is of, and why.
-func (p *probe) arm() (arm, evidence string) {
-	for _, name := range ArmVariables {
-		value, ok := p.environment[name]
+// armOf says which arm a capture is of, and why.
+func armOf(p *capture.Metadata) (arm, evidence string) {
+	for _, name := range capture.ArmVariables {
+		value, ok := p.Environment[name]
 		switch {
 		case ok && switchedOn(name, value):
 			return "perfect", name + "=" + value
@@ -38,8 +32,8 @@ func (p *probe) arm() (arm, evidence string) {
 	switch {
 	case evidence != "":
 		return arm, evidence
-	case p.environments > 0:
-		return "normal", fmt.Sprintf("%s is not among the %d recorded environment variables", ArmVariables[0], p.environments)
+	case p.Variables > 0:
+		return "normal", fmt.Sprintf("%s is not among the %d recorded environment variables", capture.ArmVariables[0], p.Variables)
 	}
 	return "", "no environment recorded"
 }
@@ -47,25 +41,15 @@ func (p *probe) arm() (arm, evidence string) {
 // ReadArm is the Arm that Read would give the Trace of the file by itself. It
 // reads only what the file says about its environment, and no event.
 func ReadArm(ctx context.Context, path string, o Options) (arm string, err error) {
-	switch {
-	case isSummary(path):
+	if isSummary(path) {
 		return summaryArm(path)
-	case isTorchTrace(path):
-		arm, _ = new(probe).arm() // the format has no place for an environment
-		return arm, nil
 	}
-	export, err := o.exportOf(ctx, path)
+	p, err := capture.ReadMetadata(ctx, path, capture.Options{Converter: o.Converter})
 	if err != nil {
 		return "", err
 	}
-	db, err := openDatabase(ctx, export)
-	if err != nil {
-		return "", err
-	}
-	var p probe
-	err = db.each(ctx, func(_ context.Context, conn *sqlite.Conn) error { return p.follow(conn, db, p.readCaptureData) })
-	arm, _ = p.arm()
-	return arm, err
+	arm, _ = armOf(p)
+	return arm, nil
 }
 
 func summaryArm(path string) (arm string, err error) {

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/moebalance/moebalance/compare/nsys/capture"
 )
 
 func TestArmEvidence(t *testing.T) {
@@ -68,7 +70,7 @@ func TestReadArmIsTheTracesArm(t *testing.T) {
 	if err := os.WriteFile(bad, content[:200], 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ReadArm(context.Background(), bad, Options{}); !errors.Is(err, ErrTruncated) {
+	if _, err := ReadArm(context.Background(), bad, Options{}); !errors.Is(err, capture.ErrTruncated) {
 		t.Errorf("a summary cut short: have %v", err)
 	}
 }
@@ -82,8 +84,8 @@ func TestLikeNsysNeedsRows(t *testing.T) {
 	for _, c := range []struct {
 		path, report, want string
 	}{
-		{none.write(t, "none.sqlite"), "cuda_gpu_kern_sum", ErrNoKernels.Error()},
-		{none.write(t, "none.sqlite"), "nvtx_gpu_proj_sum", ErrNoKernels.Error()},
+		{none.write(t, "none.sqlite"), "cuda_gpu_kern_sum", capture.ErrNoKernels.Error()},
+		{none.write(t, "none.sqlite"), "nvtx_gpu_proj_sum", capture.ErrNoKernels.Error()},
 		{export, "nvtx_kern_sum", "none were recorded"},
 		{export, "cuda_gpu_kern_sum", ""},
 	} {
@@ -98,7 +100,7 @@ func TestLikeNsysNeedsRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	o := Options{Converter: Converter{Nsys: script(t, fmt.Sprintf(`cp %q "$5"`, export)), Cache: t.TempDir()}}
+	o := Options{Converter: capture.Converter{Nsys: script(t, fmt.Sprintf(`cp %q "$5"`, export)), Cache: t.TempDir()}}
 	if err := LikeNsys(context.Background(), &b, report, "cuda_gpu_kern_sum", o); err != nil || !strings.HasSuffix(b.String(), ",k\n\n") {
 		t.Errorf("have %q, %v", b.String(), err)
 	}

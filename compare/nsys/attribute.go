@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/moebalance/moebalance/compare/nsys/capture"
 )
 
 // Libraries annotate their own calls in domains of their own. Their ranges are
@@ -13,7 +15,7 @@ var libraryDomains = []string{"nccl", "cccl", "cub", "thrust", "cublas", "cublas
 
 // attribution places every kernel of a recording.
 type attribution struct {
-	rec     *recording
+	rec     *capture.Recording
 	labels  []label // by name
 	places  []place
 	index   map[place]int32
@@ -37,22 +39,22 @@ type attribution struct {
 }
 
 // attribute finds the place of every call and of every graph node's birth.
-func attribute(rec *recording, patterns *Patterns) *attribution {
-	a := &attribution{rec: rec, labels: make([]label, len(rec.names))}
-	lines := make([]timeline, len(rec.threads))
+func attribute(rec *capture.Recording, patterns *Patterns) *attribution {
+	a := &attribution{rec: rec, labels: make([]label, len(rec.Names))}
+	lines := make([]timeline, len(rec.Threads))
 	a.sortNodes()
 	var wait sync.WaitGroup
 	wait.Go(func() { a.addMoments(lines) })
 	a.addMarks(lines, patterns)
 	wait.Wait()
-	at := make([]int32, len(rec.calls)+len(rec.nodes))
+	at := make([]int32, len(rec.Launches)+len(rec.GraphNodes))
 	found, renumbered := make([][]place, len(lines)), make([]bool, len(lines))
 	for i := range lines {
 		wait.Go(func() {
 			lines[i].sortMarks()
 			renumbered[i] = lines[i].numberSteps()
-			places := newNumbering[place]()
-			lines[i].locate(func(target int32, p place) { at[target] = places.of(p) })
+			places := newIndex[place](0)
+			lines[i].locate(func(target int32, p place) { at[target] = places.number(p) })
 			found[i] = places.values
 		})
 	}
@@ -74,7 +76,7 @@ func attribute(rec *recording, patterns *Patterns) *attribution {
 		})
 	}
 	wait.Wait()
-	a.calls, a.births = at[:len(rec.calls)], at[len(rec.calls):]
+	a.calls, a.births = at[:len(rec.Launches)], at[len(rec.Launches):]
 	a.lookForEnd(lines)
 	return a
 }
@@ -82,12 +84,12 @@ func attribute(rec *recording, patterns *Patterns) *attribution {
 // lookForEnd compares the ranges with what ran: a capture whose kernels stop
 // while its ranges go on has lost the rest.
 func (a *attribution) lookForEnd(lines []timeline) {
-	a.lastWork = -timeLimit
-	for i := range a.rec.kernels {
-		a.lastWork = max(a.lastWork, a.rec.kernels[i].end)
+	a.lastWork = -capture.TimeLimit
+	for i := range a.rec.Kernels {
+		a.lastWork = max(a.lastWork, a.rec.Kernels[i].End)
 	}
-	for _, g := range a.rec.graphs {
-		a.lastWork = max(a.lastWork, g.end)
+	for _, g := range a.rec.Graphs {
+		a.lastWork = max(a.lastWork, g.End)
 	}
 	type step struct {
 		process int32
@@ -95,19 +97,19 @@ func (a *attribution) lookForEnd(lines []timeline) {
 	}
 	ran := map[step]bool{}
 	var last step // neighbours are mostly of one
-	for i := range a.rec.calls {
+	for i := range a.rec.Launches {
 		n := a.places[a.calls[i]].Step
 		if n == None {
 			continue
 		}
-		if s := (step{a.rec.threads[a.rec.calls[i].thread].process, n}); s != last || len(ran) == 0 {
+		if s := (step{a.rec.Threads[a.rec.Launches[i].Thread].Process, n}); s != last || len(ran) == 0 {
 			ran[s], last = true, s
 		}
 	}
 	silent := map[int32]bool{}
 	for i, line := range lines {
-		if len(line.marks) > 0 && !a.rec.trouble.bare {
-			silent[a.rec.threads[i].process] = true
+		if len(line.marks) > 0 && !a.rec.Issues.NoPIDs {
+			silent[a.rec.Threads[i].Process] = true
 		}
 		for _, m := range line.marks {
 			if m.phase == phaseIgnored {
@@ -121,13 +123,13 @@ func (a *attribution) lookForEnd(lines []timeline) {
 				continue
 			}
 			a.stepsSeen++
-			if !ran[step{a.rec.threads[i].process, m.step}] {
+			if !ran[step{a.rec.Threads[i].Process, m.step}] {
 				a.stepsWithout++
 			}
 		}
 	}
-	for _, u := range a.rec.units {
-		delete(silent, u.process)
+	for _, u := range a.rec.Devices {
+		delete(silent, u.Process)
 	}
 	a.silent = len(silent)
 }
@@ -136,27 +138,27 @@ func (a *attribution) lookForEnd(lines []timeline) {
 // threads.
 func (a *attribution) addMarks(lines []timeline, patterns *Patterns) {
 	rec := a.rec
-	named := make([]bool, len(rec.names))
-	user := make([]bool, len(rec.domains))
-	for i, d := range rec.domains {
+	named := make([]bool, len(rec.Names))
+	user := make([]bool, len(rec.Domains))
+	for i, d := range rec.Domains {
 		user[i] = !slices.Contains(libraryDomains, strings.ToLower(d))
 	}
 	count := make([]int, len(lines))
-	for _, r := range rec.ranges {
-		if user[r.domain] && !named[r.name] {
-			a.labels[r.name], named[r.name] = patterns.label(rec.names[r.name]), true
+	for _, r := range rec.Ranges {
+		if user[r.Domain] && !named[r.Name] {
+			a.labels[r.Name], named[r.Name] = patterns.label(rec.Names[r.Name]), true
 		}
-		if user[r.domain] && !a.labels[r.name].empty() {
-			count[r.thread]++
+		if user[r.Domain] && !a.labels[r.Name].empty() {
+			count[r.Thread]++
 		}
 	}
 	for i, n := range count {
 		lines[i].marks = make([]mark, 0, n)
 	}
-	for _, r := range rec.ranges {
-		if l := &a.labels[r.name]; user[r.domain] && !l.empty() {
-			t := &lines[r.thread]
-			t.marks = append(t.marks, mark{r.start, r.end, *l})
+	for _, r := range rec.Ranges {
+		if l := &a.labels[r.Name]; user[r.Domain] && !l.empty() {
+			t := &lines[r.Thread]
+			t.marks = append(t.marks, mark{r.Start, r.End, *l})
 		}
 	}
 }
@@ -165,22 +167,22 @@ func (a *attribution) addMarks(lines []timeline, patterns *Patterns) {
 // one pass to count and one to fill.
 func (a *attribution) addMoments(lines []timeline) {
 	count := make([]int, len(lines))
-	for _, c := range a.rec.calls {
-		count[c.thread]++
+	for _, c := range a.rec.Launches {
+		count[c.Thread]++
 	}
-	for _, n := range a.rec.nodes {
-		count[n.thread]++
+	for _, n := range a.rec.GraphNodes {
+		count[n.Thread]++
 	}
 	for i, n := range count {
 		lines[i].moments = make([]moment, 0, n)
 	}
-	for i, c := range a.rec.calls {
-		t := &lines[c.thread]
-		t.moments = append(t.moments, moment{c.start, int32(i)})
+	for i, c := range a.rec.Launches {
+		t := &lines[c.Thread]
+		t.moments = append(t.moments, moment{c.Start, int32(i)})
 	}
-	for i, n := range a.rec.nodes {
-		t := &lines[n.thread]
-		t.moments = append(t.moments, moment{n.at, int32(len(a.rec.calls) + i)})
+	for i, n := range a.rec.GraphNodes {
+		t := &lines[n.Thread]
+		t.moments = append(t.moments, moment{n.Created, int32(len(a.rec.Launches) + i)})
 	}
 }
 
@@ -195,19 +197,19 @@ func (a *attribution) intern(p place) int32 {
 }
 
 func (a *attribution) sortNodes() {
-	slices.SortStableFunc(a.rec.nodes, func(x, y node) int {
-		return cmp.Or(cmp.Compare(x.process, y.process), cmp.Compare(x.id, y.id), cmp.Compare(x.at, y.at))
+	slices.SortStableFunc(a.rec.GraphNodes, func(x, y capture.GraphNode) int {
+		return cmp.Or(cmp.Compare(x.Process, y.Process), cmp.Compare(x.ID, y.ID), cmp.Compare(x.Created, y.Created))
 	})
 }
 
 // birth is the node's latest row that is not after the given time, its first
 // row if all are, and −1 without one: ids come again after a graph is destroyed.
 func (a *attribution) birth(process int32, id, before int64) int32 {
-	nodes := a.rec.nodes
-	after, _ := slices.BinarySearchFunc(nodes, node{process: process, id: id, at: before}, func(n, t node) int {
-		return cmp.Or(cmp.Compare(n.process, t.process), cmp.Compare(n.id, t.id), cmp.Or(cmp.Compare(n.at, t.at), -1))
+	nodes := a.rec.GraphNodes
+	after, _ := slices.BinarySearchFunc(nodes, capture.GraphNode{Process: process, ID: id, Created: before}, func(n, t capture.GraphNode) int {
+		return cmp.Or(cmp.Compare(n.Process, t.Process), cmp.Compare(n.ID, t.ID), cmp.Or(cmp.Compare(n.Created, t.Created), -1))
 	})
-	same := func(i int) bool { return i >= 0 && i < len(nodes) && nodes[i].process == process && nodes[i].id == id }
+	same := func(i int) bool { return i >= 0 && i < len(nodes) && nodes[i].Process == process && nodes[i].ID == id }
 	switch {
 	case same(after - 1):
 		return int32(after - 1)
@@ -222,7 +224,7 @@ func (a *attribution) birth(process int32, id, before int64) int32 {
 // bites its own tail.
 func (a *attribution) findRoots() []int32 {
 	const unknown, walking = -2, -3
-	roots := make([]int32, len(a.rec.nodes))
+	roots := make([]int32, len(a.rec.GraphNodes))
 	for i := range roots {
 		roots[i] = unknown
 	}
@@ -233,12 +235,12 @@ func (a *attribution) findRoots() []int32 {
 		for at >= 0 && roots[at] == unknown {
 			roots[at] = walking
 			path = append(path, at)
-			n := a.rec.nodes[at]
-			if n.origin == 0 || n.origin == n.id {
+			n := a.rec.GraphNodes[at]
+			if n.Origin == 0 || n.Origin == n.ID {
 				root = at
 				break
 			}
-			at = a.birth(n.process, n.origin, n.at)
+			at = a.birth(n.Process, n.Origin, n.Created)
 			if at >= 0 && roots[at] >= -1 {
 				root = roots[at]
 			}
@@ -253,63 +255,63 @@ func (a *attribution) findRoots() []int32 {
 // ledgers splits what ran by the process and device it ran on, in their order,
 // and gives each kernel its final place.
 func (a *attribution) ledgers() []*ledger {
-	a.classes = make([]class, len(a.rec.names))
-	a.recent = make([]phased, len(a.rec.names))
+	a.classes = make([]class, len(a.rec.Names))
+	a.recent = make([]phased, len(a.rec.Names))
 	a.roots = a.findRoots()
 	a.replays = map[[2]int32]int32{}
-	ledgers := make([]*ledger, len(a.rec.units))
-	count := make([]int, len(a.rec.units))
-	for i := range a.rec.kernels {
-		count[a.rec.kernels[i].unit]++
+	ledgers := make([]*ledger, len(a.rec.Devices))
+	count := make([]int, len(a.rec.Devices))
+	for i := range a.rec.Kernels {
+		count[a.rec.Kernels[i].Device]++
 	}
-	for i, u := range a.rec.units {
+	for i, u := range a.rec.Devices {
 		ledgers[i] = &ledger{unit: u, events: make([]event, 0, count[i])}
 	}
-	for _, s := range a.rec.streams {
-		ledgers[s.unit].rank.Streams++
+	for _, s := range a.rec.Streams {
+		ledgers[s.Device].rank.Streams++
 	}
-	for i := range a.rec.kernels {
-		k := &a.rec.kernels[i]
-		l, at := ledgers[k.unit], a.placeOf(k)
+	for i := range a.rec.Kernels {
+		k := &a.rec.Kernels[i]
+		l, at := ledgers[k.Device], a.placeOf(k)
 		if a.places[at].Phase == phaseIgnored {
 			a.ignored++
-			a.ignoredNS += k.end - k.start
+			a.ignoredNS += k.End - k.Start
 			continue
 		}
-		if a.rec.launched(k) {
-			l.launchedNS += k.end - k.start
+		if a.rec.Launched(k) {
+			l.launchedNS += k.End - k.Start
 		}
-		if k.replay > 0 {
+		if k.GraphNode > 0 {
 			l.replayed++
 		}
-		l.events = append(l.events, event{start: k.start, duration: k.end - k.start, place: at, name: k.name})
+		l.events = append(l.events, event{start: k.Start, duration: k.End - k.Start, place: at, name: k.Name})
 	}
-	for _, g := range a.rec.graphs {
+	for _, g := range a.rec.Graphs {
 		step := int32(None)
-		if g.call >= 0 {
-			step = a.places[a.calls[g.call]].Step
+		if g.Launch >= 0 {
+			step = a.places[a.calls[g.Launch]].Step
 		}
-		l := ledgers[g.unit]
-		l.graphs = append(l.graphs, graphEvent{Graph: g.graph, Step: step, Start: g.start, NS: g.end - g.start})
+		l := ledgers[g.Device]
+		l.graphs = append(l.graphs, graphEvent{Graph: g.Graph, Step: step, Start: g.Start, NS: g.End - g.Start})
 	}
 	// a unit can be left empty: what it ran was given to another, was ignored, or was no kernel
 	ledgers = slices.DeleteFunc(ledgers, func(l *ledger) bool { return len(l.events) == 0 && len(l.graphs) == 0 })
 	slices.SortFunc(ledgers, func(x, y *ledger) int {
-		return cmp.Or(cmp.Compare(a.rec.processes[x.unit.process], a.rec.processes[y.unit.process]), cmp.Compare(x.unit.device, y.unit.device))
+		return cmp.Or(cmp.Compare(a.rec.Processes[x.unit.Process], a.rec.Processes[y.unit.Process]), cmp.Compare(x.unit.Ordinal, y.unit.Ordinal))
 	})
 	return ledgers
 }
 
 // placeOf is a kernel's final place: the range at capture before the range at
 // replay, a range's word for the phase before the kernel's name.
-func (a *attribution) placeOf(k *kernel) int32 {
+func (a *attribution) placeOf(k *capture.Kernel) int32 {
 	at := int32(0)
-	if k.call >= 0 {
-		at = a.calls[k.call]
+	if k.Launch >= 0 {
+		at = a.calls[k.Launch]
 	}
-	if k.replay > 0 {
+	if k.GraphNode > 0 {
 		root := int32(-1)
-		if b := a.birth(a.rec.units[k.unit].process, a.rec.replayed[k.replay-1], k.start); b >= 0 {
+		if b := a.birth(a.rec.Devices[k.Device].Process, a.rec.GraphNodeIDs[k.GraphNode-1], k.Start); b >= 0 {
 			root = a.roots[b]
 		}
 		if root >= 0 {
@@ -318,9 +320,9 @@ func (a *attribution) placeOf(k *kernel) int32 {
 			a.orphans++
 		}
 	}
-	last := &a.recent[k.name]
+	last := &a.recent[k.Name]
 	if !last.known || last.from != at {
-		*last = phased{true, at, a.phased(at, k.name)}
+		*last = phased{true, at, a.phased(at, k.Name)}
 	}
 	return last.to
 }
@@ -352,7 +354,7 @@ func (a *attribution) replay(replayed, created int32) int32 {
 func (a *attribution) phased(at, name int32) int32 {
 	c := &a.classes[name]
 	if c.phase == "" {
-		*c = classify(a.rec.names[name])
+		*c = classify(a.rec.Names[name])
 	}
 	p := a.places[at]
 	known := c.phase != PhaseUnknown && c.phase != PhaseOther

@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/moebalance/moebalance/compare/nsys/capture"
 )
 
 // script is a stand-in for the profiler's program.
@@ -32,7 +34,7 @@ func TestReportsAreExportedOnce(t *testing.T) {
 	runs := filepath.Join(t.TempDir(), "runs")
 	program := script(t, fmt.Sprintf(`echo run >> %q
 [ "$1 $2 $3 $4" = "export --type sqlite --output" ] && [ "$6" = %q ] && cp %q "$5"`, runs, report, export))
-	o := Options{Converter: Converter{Nsys: program, Cache: cache}}
+	o := Options{Converter: capture.Converter{Nsys: program, Cache: cache}}
 	for range 2 {
 		trace := mustRead(t, o, report)
 		equal(t, "path", trace.Exports[0].Path, report)
@@ -64,7 +66,7 @@ func TestReportThatCannotBeExported(t *testing.T) {
 		"echo too old >&2; exit 3": "too old",
 		"exit 0":                   "wrote no export",
 	} {
-		_, err := Read(t.Context(), []string{report}, Options{Converter: Converter{Nsys: script(t, body), Cache: cache}})
+		_, err := Read(t.Context(), []string{report}, Options{Converter: capture.Converter{Nsys: script(t, body), Cache: cache}})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: want %q, have %v", body, want, err)
 		}

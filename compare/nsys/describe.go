@@ -6,17 +6,19 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/moebalance/moebalance/compare/nsys/capture"
+
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // describe is the export's entry in the result, with everything its reader must
 // know.
-func describe(path string, rec *recording, p *probe, a *attribution, ledgers []*ledger) Export {
+func describe(path string, rec *capture.Recording, p *capture.Metadata, a *attribution, ledgers []*ledger) Export {
 	d := description{
 		Export: Export{
-			Path: path, NsysVersion: p.nsysVersion, SchemaVersion: p.schemaVersion,
-			Kernels: int64(len(rec.kernels)), Launches: rec.launches, Ranges: int64(len(rec.ranges)),
+			Path: path, NsysVersion: p.NsysVersion, SchemaVersion: p.SchemaVersion,
+			Kernels: int64(len(rec.Kernels)), Launches: rec.APICalls, Ranges: int64(len(rec.Ranges)),
 			Ranks: []int{}, GraphMode: "none", Warnings: []router.Warning{},
 		},
 		rec: rec, probe: p, attribution: a,
@@ -36,8 +38,8 @@ func describe(path string, rec *recording, p *probe, a *attribution, ledgers []*
 // description collects what there is to say about one export.
 type description struct {
 	Export
-	rec         *recording
-	probe       *probe
+	rec         *capture.Recording
+	probe       *capture.Metadata
 	attribution *attribution
 	replayed    int64 // kernels that a graph replayed
 }
@@ -48,7 +50,7 @@ func (d *description) warn(code, format string, args ...any) {
 
 // graphs tells the mode in which CUDA graphs were recorded, and what it hides.
 func (d *description) graphs() {
-	whole, called := int64(len(d.rec.graphs)), d.probe.graphLaunches
+	whole, called := int64(len(d.rec.Graphs)), d.probe.GraphLaunches
 	switch {
 	case whole > 0:
 		d.GraphMode = "graph"
@@ -68,18 +70,18 @@ func (d *description) graphs() {
 
 // losses tells what the capture or the export left out.
 func (d *description) losses() {
-	for _, text := range d.probe.losses {
+	for _, text := range d.probe.Losses {
 		d.warn("loss", "the profiler says: %s", text)
 	}
-	if d.probe.slice != "" {
-		d.warn("partial_export", "a partial export: %s", d.probe.slice)
+	if d.probe.Partial != "" {
+		d.warn("partial_export", "a partial export: %s", d.probe.Partial)
 	}
 	if a := d.attribution; a.ignored > 0 {
 		d.warn("ignored", "%d of %s (%.3f ms) ran in ranges that ask to be ignored: left out of every number", a.ignored, quantity.Count(d.Kernels, "kernel"), float64(a.ignoredNS)/1e6)
 	}
 	launchless := 0
-	for i := range d.rec.kernels {
-		if !d.rec.launched(&d.rec.kernels[i]) {
+	for i := range d.rec.Kernels {
+		if !d.rec.Launched(&d.rec.Kernels[i]) {
 			launchless++
 		}
 	}
@@ -96,10 +98,10 @@ func (d *description) steps() {
 	}
 	after, seen := a.marksAfter, a.marksSeen
 	if seen == 0 {
-		after, seen = d.unknownRangesAfter(a.lastWork), len(d.rec.ranges)
+		after, seen = d.unknownRangesAfter(a.lastWork), len(d.rec.Ranges)
 	}
 	if after > 0 {
-		d.warn("ended_early", "ranges go on for %.1f ms after the last kernel ended (%d of %d begin then): the capture of kernels ended early", float64(d.rec.rangesEnd-a.lastWork)/1e6, after, seen)
+		d.warn("ended_early", "ranges go on for %.1f ms after the last kernel ended (%d of %d begin then): the capture of kernels ended early", float64(d.rec.RangesEnd-a.lastWork)/1e6, after, seen)
 	}
 	if a.silent > 0 {
 		d.warn("no_kernels", "%s with named ranges but no kernels: idle, or a rank whose kernels were not captured", quantity.Count(a.silent, "process"))
@@ -116,7 +118,7 @@ const singleLayers = "single_layers"
 // excerpt tells of a benchmark of single layers.
 func (d *description) excerpt() {
 	const announced = "layer_wise_benchmarks args " // TensorRT-LLM, with its arguments behind
-	if slices.ContainsFunc(d.rec.names, func(name string) bool { return strings.HasPrefix(name, announced) }) {
+	if slices.ContainsFunc(d.rec.Names, func(name string) bool { return strings.HasPrefix(name, announced) }) {
 		d.warn(singleLayers, "a benchmark of single layers: a step of the whole model goes through others too")
 	}
 }
@@ -125,12 +127,12 @@ func (d *description) excerpt() {
 // knows any range. Programs end with a few of them; a tenth of all is more than
 // that, and fewer count as none.
 func (d *description) unknownRangesAfter(at int64) (n int) {
-	for _, r := range d.rec.ranges {
-		if r.start > at {
+	for _, r := range d.rec.Ranges {
+		if r.Start > at {
 			n++
 		}
 	}
-	if 10*n <= len(d.rec.ranges) {
+	if 10*n <= len(d.rec.Ranges) {
 		return 0
 	}
 	return n
@@ -138,27 +140,27 @@ func (d *description) unknownRangesAfter(at int64) (n int) {
 
 // troubles tells which rows could not be used as they are.
 func (d *description) troubles() {
-	t := d.rec.trouble
+	t := d.rec.Issues
 	for _, w := range []struct {
 		n                int64
 		code, what, text string
 	}{
-		{t.backwards, "backwards", "event", "with an end before the beginning: left out"},
-		{t.outOfRange, "out_of_range", "event", "of impossible times (beyond 104 days): left out"},
-		{t.reused, "correlation_reused", "call", "with the correlation id of another call: each kernel was given the last call before it"},
-		{t.unended, "unended_kernels", "kernel", "without a recorded duration: left out"},
-		{t.openRanges, "open_ranges", "range", "never closed: taken to last to the capture's end"},
-		{t.unowned, "no_process", "kernel", "without a recorded process, of which there are several: taken as a rank apart, which may move the others' numbers; an export per rank avoids it"},
-		{t.elsewhere, "other_device", "kernel", "on another device than most of the process: counted for the same rank"},
+		{t.Backwards, "backwards", "event", "with an end before the beginning: left out"},
+		{t.OutOfRange, "out_of_range", "event", "of impossible times (beyond 104 days): left out"},
+		{t.ReusedCorrelations, "correlation_reused", "call", "with the correlation id of another call: each kernel was given the last call before it"},
+		{t.Unended, "unended_kernels", "kernel", "without a recorded duration: left out"},
+		{t.OpenRanges, "open_ranges", "range", "never closed: taken to last to the capture's end"},
+		{t.NoPID, "no_process", "kernel", "without a recorded process, of which there are several: taken as a rank apart, which may move the others' numbers; an export per rank avoids it"},
+		{t.OtherDevice, "other_device", "kernel", "on another device than most of the process: counted for the same rank"},
 	} {
 		if w.n > 0 {
 			d.warn(w.code, "%s %s", quantity.Count(w.n, w.what), w.text)
 		}
 	}
-	if t.strays > 0 {
-		d.warn("no_process", "%d of %s without a recorded process: given to the only one there is", t.strays, quantity.Count(d.Kernels, "kernel"))
+	if t.Adopted > 0 {
+		d.warn("no_process", "%d of %s without a recorded process: given to the only one there is", t.Adopted, quantity.Count(d.Kernels, "kernel"))
 	}
-	if t.bare {
+	if t.NoPIDs {
 		d.warn("no_process", "kernels record no process: they were joined to calls by correlation id alone")
 	}
 }

@@ -1,14 +1,16 @@
 package nsys
 
 import (
+	"database/sql"
+	"errors"
 	"fmt"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"zombiezen.com/go/sqlite"
-	"zombiezen.com/go/sqlite/sqlitex"
+	_ "modernc.org/sqlite" // the driver
 )
 
 // The ids of process p and its thread t as exports serialize them.
@@ -84,19 +86,68 @@ func (f *fixture) environment(assignment string) *fixture {
 func (f *fixture) write(t testing.TB, name string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	conn, err := sqlite.OpenConn(path, sqlite.OpenReadWrite|sqlite.OpenCreate)
-	if err != nil {
-		t.Fatal(err)
-	}
 	script := slices.Clone(f.statements)
 	for i, s := range f.strings {
 		script = append(script, fmt.Sprintf("INSERT INTO StringIds VALUES (%d, '%s');", i+1, strings.ReplaceAll(s, "'", "''")))
 	}
-	if err := sqlitex.ExecuteScript(conn, strings.Join(script, "\n"), nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := conn.Close(); err != nil {
-		t.Fatal(err)
-	}
+	execFile(t, path, strings.Join(script, "\n"))
 	return path
+}
+
+// The tables of events.
+const (
+	kernelTable  = "CUPTI_ACTIVITY_KIND_KERNEL"
+	callTable    = "CUPTI_ACTIVITY_KIND_RUNTIME"
+	copyTable    = "CUPTI_ACTIVITY_KIND_MEMCPY"
+	fillTable    = "CUPTI_ACTIVITY_KIND_MEMSET"
+	graphTable   = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
+	nodeTable    = "CUDA_GRAPH_NODE_EVENTS"
+	rangeTable   = "NVTX_EVENTS"
+	stringTable  = "StringIds"
+	sessionTable = "TARGET_INFO_SESSION_START_TIME"
+)
+
+// execFile runs a script on a database file.
+func execFile(t testing.TB, path, script string) {
+	t.Helper()
+	db, err := openFile(path)
+	if err == nil {
+		_, err = db.Exec(script)
+		err = errors.Join(err, db.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// queryFile visits the rows of a query on a database file.
+func queryFile(t testing.TB, path, text string, visit func(*sql.Rows) error) {
+	t.Helper()
+	db, err := openFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	rows, err := db.Query(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := visit(rows); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// openFile opens a database file, whatever is in its name.
+func openFile(path string) (*sql.DB, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	return sql.Open("sqlite", (&url.URL{Scheme: "file", Path: path}).String())
 }

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/moebalance/moebalance/compare/nsys/capture"
 )
 
 func TestWrongFilesAreNamedForWhatTheyAre(t *testing.T) {
@@ -42,17 +44,17 @@ func TestWrongFilesAreNamedForWhatTheyAre(t *testing.T) {
 		text       string
 	}{
 		{"missing", filepath.Join(dir, "no.sqlite"), fs.ErrNotExist, "nsys export"},
-		{"a folder", dir, ErrNotExport, "folder"},
-		{"empty", file("empty.sqlite", ""), ErrNotExport, "empty"},
-		{"text", file("text.sqlite", "hello"), ErrNotExport, `"hello"`},
-		{"a Git LFS pointer", file("lfs.sqlite", "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"), ErrNotExport, "git lfs pull"},
-		{"a report", file("x.nsys-rep", "…"), ErrReport, "nsys export --type sqlite"},
-		{"a half header", file("half.sqlite", whole[:60]), ErrTruncated, "want a header of 100 bytes, have 60"},
-		{"cut", file("cut.sqlite", whole[:len(whole)-1000]), ErrTruncated, "export it again"},
-		{"a write-ahead log beside it", wal, ErrUnsettled, "wal.sqlite-wal"},
-		{"no kernel table", noTable.write(t, "none.sqlite"), ErrNoKernels, "API calls but no kernels"},
-		{"a driver that nsys does not know", driver.write(t, "driver.sqlite"), ErrNoKernels, "driver version 11.4 is not supported"},
-		{"no kernels", newFixture().write(t, "zero.sqlite"), ErrNoKernels, ""},
+		{"a folder", dir, capture.ErrNotExport, "folder"},
+		{"empty", file("empty.sqlite", ""), capture.ErrNotExport, "empty"},
+		{"text", file("text.sqlite", "hello"), capture.ErrNotExport, `"hello"`},
+		{"a Git LFS pointer", file("lfs.sqlite", "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"), capture.ErrNotExport, "git lfs pull"},
+		{"a report", file("x.nsys-rep", "…"), capture.ErrReport, "nsys export --type sqlite"},
+		{"a half header", file("half.sqlite", whole[:60]), capture.ErrTruncated, "want a header of 100 bytes, have 60"},
+		{"cut", file("cut.sqlite", whole[:len(whole)-1000]), capture.ErrTruncated, "export it again"},
+		{"a write-ahead log beside it", wal, capture.ErrUnsettled, "wal.sqlite-wal"},
+		{"no kernel table", noTable.write(t, "none.sqlite"), capture.ErrNoKernels, "API calls but no kernels"},
+		{"a driver that nsys does not know", driver.write(t, "driver.sqlite"), capture.ErrNoKernels, "driver version 11.4 is not supported"},
+		{"no kernels", newFixture().write(t, "zero.sqlite"), capture.ErrNoKernels, ""},
 	} {
 		_, err := Read(context.Background(), []string{c.path}, Options{})
 		if !errors.Is(err, c.want) || err == nil || !strings.Contains(err.Error(), c.text) || strings.Contains(err.Error(), "\n") {
@@ -163,9 +165,9 @@ func TestStrangeNamesAndTimes(t *testing.T) {
 func TestSumThatOverflows(t *testing.T) {
 	f := newFixture()
 	f.sql("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1100) INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL SELECT 0, %d, 0, 7, i, %d, %d, 1, NULL FROM n",
-		timeLimit, pid(0), f.text("k"))
+		capture.TimeLimit, pid(0), f.text("k"))
 	_, err := Read(context.Background(), []string{f.write(t, "sum.sqlite")}, Options{})
-	if !errors.Is(err, ErrDamaged) {
+	if !errors.Is(err, capture.ErrDamaged) {
 		t.Errorf("want ErrDamaged, have %v", err)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"testing"
+
+	"github.com/moebalance/moebalance/compare/nsys/capture"
 )
 
 const ignoreRange = "layer_wise_benchmarks ignore"
@@ -38,7 +40,7 @@ func TestIgnoredGraphNodes(t *testing.T) {
 
 func TestNothingButIgnoredKernels(t *testing.T) {
 	path := newFixture().push(0, 0, 60, ignoreRange).work(0, 1, 10, 7, "gemm").write(t, "rank0.sqlite")
-	if _, err := Read(context.Background(), []string{path}, Options{}); !errors.Is(err, ErrNoKernels) {
+	if _, err := Read(context.Background(), []string{path}, Options{}); !errors.Is(err, capture.ErrNoKernels) {
 		t.Errorf("have %v", err)
 	}
 }

@@ -2,15 +2,13 @@ package nsys
 
 import (
 	"context"
+	"database/sql"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"zombiezen.com/go/sqlite"
-	"zombiezen.com/go/sqlite/sqlitex"
 )
 
 // For measurements of the whole program:
@@ -33,42 +31,34 @@ func inflate(t testing.TB, export, out string, times int) {
 	if err := os.WriteFile(out, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	conn, err := sqlite.OpenConn(out, sqlite.OpenReadWrite)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	tables, err := tablesOf(conn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	columns := map[string][]string{}
+	queryFile(t, out, "SELECT m.name, c.name FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table' ORDER BY m.name, c.cid", func(row *sql.Rows) error {
+		var table, column string
+		err := row.Scan(&table, &column)
+		columns[table] = append(columns[table], column)
+		return err
+	})
 	events := []string{kernelTable, callTable, copyTable, fillTable, rangeTable, "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"}
 	var first, last, ids int64
 	for _, table := range events {
-		if tables[table] == nil {
+		if columns[table] == nil {
 			continue
 		}
 		id := "0"
 		if table != rangeTable {
 			id = "correlationId"
 		}
-		err := query(conn, fmt.Sprintf(`SELECT min(start), max(ifnull("end", start)), max(%s) FROM %s`, id, table), func(row *sqlite.Stmt) error {
-			first, last, ids = min(first, row.ColumnInt64(0)), max(last, row.ColumnInt64(1)), max(ids, row.ColumnInt64(2))
-			return nil
+		queryFile(t, out, fmt.Sprintf(`SELECT min(start), max(ifnull("end", start)), max(%s) FROM %s`, id, table), func(row *sql.Rows) error {
+			var from, to, id int64
+			err := row.Scan(&from, &to, &id)
+			first, last, ids = min(first, from), max(last, to), max(ids, id)
+			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
 	}
-	for _, sql := range []string{"PRAGMA journal_mode = OFF", "PRAGMA synchronous = OFF"} {
-		if err := sqlitex.ExecuteTransient(conn, sql, nil); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var script []string
+	script := []string{"PRAGMA journal_mode = OFF", "PRAGMA synchronous = OFF"}
 	for _, table := range events {
 		var values []string
-		for _, c := range tables[table] {
+		for _, c := range columns[table] {
 			switch c {
 			case "start", "end":
 				c = fmt.Sprintf(`"%s" + i * %d`, c, last-first+1_000_000)
@@ -80,15 +70,13 @@ func inflate(t testing.TB, export, out string, times int) {
 		if values != nil {
 			where := "1"
 			if table == rangeTable {
-				where = fmt.Sprintf("eventType <> %d", builtInEventTypes.domain)
+				where = "eventType <> 75" // the creation of a domain
 			}
 			script = append(script, fmt.Sprintf(`INSERT INTO %s WITH RECURSIVE n(i) AS (SELECT 1 WHERE %d > 1 UNION ALL SELECT i+1 FROM n WHERE i+1 < %d)
 				SELECT %s FROM n CROSS JOIN %s WHERE %s`, table, times, times, strings.Join(values, ", "), table, where))
 		}
 	}
-	if err := sqlitex.ExecuteScript(conn, strings.Join(script, ";\n"), nil); err != nil {
-		t.Fatal(err)
-	}
+	execFile(t, out, strings.Join(script, ";\n"))
 }
 
 // A capture that follows itself n times has n times everything, and the same

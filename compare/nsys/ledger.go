@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"sync"
+
+	"github.com/moebalance/moebalance/compare/nsys/capture"
 )
 
 // digest is everything later questions need of one export: what its probe
@@ -25,7 +27,7 @@ type digest struct {
 // ledger is what one rank did.
 type ledger struct {
 	rank       Rank
-	unit       unit
+	unit       capture.Device
 	events     []event
 	graphs     []graphEvent
 	launchedNS int64 // of kernels whose launch is recorded

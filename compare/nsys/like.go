@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/moebalance/moebalance/compare/nsys/capture"
 )
 
 // LikeReports are the reports of 'nsys stats' that LikeNsys prints.
@@ -38,18 +40,13 @@ func LikeNsys(ctx context.Context, w io.Writer, path, report string, o Options) 
 	if !slices.Contains(LikeReports, report) {
 		return fmt.Errorf("unknown report %q: want one of %s", report, strings.Join(LikeReports, ", "))
 	}
-	db, p, err := openExport(ctx, path, o)
-	if err != nil {
-		return err
-	}
-	defer db.meter.finish()
-	rec, err := read(ctx, db, forStatistics)
+	rec, err := capture.Read(ctx, path, capture.Options{Converter: o.Converter, Progress: o.Progress, Statistics: true})
 	switch {
 	case err != nil:
 		return err
-	case len(rec.kernels) == 0 && (len(rec.moves) == 0 || report == "cuda_gpu_kern_sum"):
-		return db.noKernels(p)
-	case len(rec.ranges) == 0 && report != "cuda_gpu_kern_sum":
+	case len(rec.Kernels) == 0 && (len(rec.MemoryOps) == 0 || report == "cuda_gpu_kern_sum"):
+		return rec.NoKernels()
+	case len(rec.Ranges) == 0 && report != "cuda_gpu_kern_sum":
 		return fmt.Errorf("%q: %s is of ranges, and none were recorded: profile with 'nsys profile --trace cuda,nvtx'", path, report)
 	}
 	var rows [][]string
@@ -108,12 +105,12 @@ func figures(s Stats) []string {
 }
 
 // kernelSum is cuda_gpu_kern_sum: kernels by name over all processes.
-func kernelSum(rec *recording) [][]string {
+func kernelSum(rec *capture.Recording) [][]string {
 	byName := map[int32][]int64{}
 	var total int64
-	for _, k := range rec.kernels {
-		byName[k.name] = append(byName[k.name], k.end-k.start)
-		total += k.end - k.start
+	for _, k := range rec.Kernels {
+		byName[k.Name] = append(byName[k.Name], k.End-k.Start)
+		total += k.End - k.Start
 	}
 	type group struct {
 		name string
@@ -121,7 +118,7 @@ func kernelSum(rec *recording) [][]string {
 	}
 	var groups []group
 	for name, durations := range byName {
-		groups = append(groups, group{rec.names[name], StatsOf(durations)})
+		groups = append(groups, group{rec.Names[name], StatsOf(durations)})
 	}
 	slices.SortFunc(groups, func(a, b group) int {
 		return cmp.Or(cmp.Compare(b.TotalNS, a.TotalNS), cmp.Compare(a.Instances, b.Instances), cmp.Compare(a.name, b.name))
@@ -136,7 +133,7 @@ func kernelSum(rec *recording) [][]string {
 
 // containment finds the ranges around every call.
 type containment struct {
-	rec   *recording
+	rec   *capture.Recording
 	order []int32 // ranges by thread, start and −end
 	calls []int32 // calls by thread and start
 }
@@ -145,25 +142,25 @@ type containment struct {
 // deep nesting multiplies.
 const pairsLimit = 1 << 28
 
-var errNesting = fmt.Errorf("ranges nest so deeply that more than %d pairs of range and call would have to be visited: %w", pairsLimit, ErrDamaged)
+var errNesting = fmt.Errorf("ranges nest so deeply that more than %d pairs of range and call would have to be visited: %w", pairsLimit, capture.ErrDamaged)
 
-func newContainment(rec *recording) *containment {
-	c := &containment{rec: rec, calls: make([]int32, len(rec.calls))}
-	for i, r := range rec.ranges {
-		if r.style != crossThread {
+func newContainment(rec *capture.Recording) *containment {
+	c := &containment{rec: rec, calls: make([]int32, len(rec.Launches))}
+	for i, r := range rec.Ranges {
+		if r.Style != capture.CrossThread {
 			c.order = append(c.order, int32(i))
 		}
 	}
 	slices.SortStableFunc(c.order, func(x, y int32) int {
-		a, b := &rec.ranges[x], &rec.ranges[y]
-		return cmp.Or(cmp.Compare(a.thread, b.thread), cmp.Compare(a.start, b.start), cmp.Compare(b.end, a.end))
+		a, b := &rec.Ranges[x], &rec.Ranges[y]
+		return cmp.Or(cmp.Compare(a.Thread, b.Thread), cmp.Compare(a.Start, b.Start), cmp.Compare(b.End, a.End))
 	})
 	for i := range c.calls {
 		c.calls[i] = int32(i)
 	}
 	slices.SortStableFunc(c.calls, func(x, y int32) int {
-		a, b := &rec.calls[x], &rec.calls[y]
-		return cmp.Or(cmp.Compare(a.thread, b.thread), cmp.Compare(a.start, b.start))
+		a, b := &rec.Launches[x], &rec.Launches[y]
+		return cmp.Or(cmp.Compare(a.Thread, b.Thread), cmp.Compare(a.Start, b.Start))
 	})
 	return c
 }
@@ -172,16 +169,16 @@ func newContainment(rec *recording) *containment {
 // it, the later one of two. It counts the parents up to the outermost range
 // (level), and the ranges whose parent it is (child).
 func (c *containment) nest(counts func(rng int32) bool) (level, child []int32, err error) {
-	level, child = make([]int32, len(c.rec.ranges)), make([]int32, len(c.rec.ranges))
+	level, child = make([]int32, len(c.rec.Ranges)), make([]int32, len(c.rec.Ranges))
 	var open []openRange
 	looks := 0
 	for _, i := range c.order {
 		if !counts(i) {
 			continue
 		}
-		r := &c.rec.ranges[i]
+		r := &c.rec.Ranges[i]
 		for n := len(open); n > 0; n-- {
-			if top := open[n-1]; top.thread == r.thread && top.end >= r.start {
+			if top := open[n-1]; top.Thread == r.Thread && top.End >= r.Start {
 				break
 			}
 			open = open[:n-1]
@@ -190,13 +187,13 @@ func (c *containment) nest(counts func(rng int32) bool) (level, child []int32, e
 		shortest := int64(math.MaxInt64)
 		for n := len(open); n > 0; n-- {
 			o := open[n-1]
-			if o.end >= r.end && o.end-o.start < shortest {
-				parent, shortest = o.number, o.end-o.start
+			if o.End >= r.End && o.End-o.Start < shortest {
+				parent, shortest = o.number, o.End-o.Start
 			}
 			if looks++; looks > pairsLimit {
 				return nil, nil, errNesting
 			}
-			if parent >= 0 && o.firstEnd >= c.rec.ranges[parent].end {
+			if parent >= 0 && o.firstEnd >= c.rec.Ranges[parent].End {
 				break // those below began earlier and end no earlier
 			}
 		}
@@ -204,7 +201,7 @@ func (c *containment) nest(counts func(rng int32) bool) (level, child []int32, e
 			level[i] = level[parent] + 1
 			child[parent]++
 		}
-		firstEnd := r.end
+		firstEnd := r.End
 		if n := len(open); n > 0 {
 			firstEnd = min(firstEnd, open[n-1].firstEnd)
 		}
@@ -216,7 +213,7 @@ func (c *containment) nest(counts func(rng int32) bool) (level, child []int32, e
 // openRange is a range that may still be open, with the first end of all those
 // that began before it and its own.
 type openRange struct {
-	span
+	capture.Range
 	number   int32
 	firstEnd int64
 }
@@ -226,20 +223,20 @@ func (c *containment) each(visit func(call, rng int32)) error {
 	var open []int32
 	next, pairs := 0, 0
 	for _, i := range c.calls {
-		call := &c.rec.calls[i]
+		call := &c.rec.Launches[i]
 		for ; next < len(c.order); next++ {
-			r := &c.rec.ranges[c.order[next]]
-			if r.thread > call.thread || r.thread == call.thread && r.start > call.start {
+			r := &c.rec.Ranges[c.order[next]]
+			if r.Thread > call.Thread || r.Thread == call.Thread && r.Start > call.Start {
 				break
 			}
-			if r.thread == call.thread {
-				open = c.prune(open, r.thread, r.start)
+			if r.Thread == call.Thread {
+				open = c.prune(open, r.Thread, r.Start)
 				open = append(open, c.order[next])
 			}
 		}
-		open = c.prune(open, call.thread, call.start)
+		open = c.prune(open, call.Thread, call.Start)
 		for _, rng := range open {
-			if r := &c.rec.ranges[rng]; r.thread == call.thread && r.end >= call.end {
+			if r := &c.rec.Ranges[rng]; r.Thread == call.Thread && r.End >= call.End {
 				visit(i, rng)
 			}
 		}
@@ -253,7 +250,7 @@ func (c *containment) each(visit func(call, rng int32)) error {
 // prune takes ended ranges off the top.
 func (c *containment) prune(open []int32, thread int32, at int64) []int32 {
 	for n := len(open); n > 0; n-- {
-		if top := &c.rec.ranges[open[n-1]]; top.thread == thread && top.end >= at {
+		if top := &c.rec.Ranges[open[n-1]]; top.Thread == thread && top.End >= at {
 			break
 		}
 		open = open[:n-1]
@@ -281,15 +278,15 @@ func (t title) compare(o title) int {
 // title is a range's name as the reports print it: with its domain's, if that
 // has one.
 func (c *containment) title(rng int32) title {
-	r := &c.rec.ranges[rng]
-	if r.nameless {
+	r := &c.rec.Ranges[rng]
+	if r.Unnamed {
 		return title{}
 	}
-	text := c.rec.names[r.name]
-	if domain := c.rec.domains[r.domain]; domain != "" {
+	text := c.rec.Names[r.Name]
+	if domain := c.rec.Domains[r.Domain]; domain != "" {
 		text = domain + ":" + text
 	}
 	return title{text, true}
 }
 
-var styleNames = map[style]string{pushPop: "PushPop", startEnd: "StartEnd"}
+var styleNames = map[capture.Style]string{capture.PushPop: "PushPop", capture.StartEnd: "StartEnd"}

@@ -3,6 +3,8 @@ package nsys
 import (
 	"cmp"
 	"slices"
+
+	"github.com/moebalance/moebalance/compare/nsys/capture"
 )
 
 // rangeKernel groups kernels by the range around their launch, its thread and
@@ -30,7 +32,7 @@ type rangeCall struct{ call, rng int32 }
 
 // rangeKernelSum is nvtx_kern_sum: kernels by the ranges around their launch,
 // per thread. A kernel that no range contains appears under an empty one.
-func rangeKernelSum(rec *recording) ([][]string, error) {
+func rangeKernelSum(rec *capture.Recording) ([][]string, error) {
 	groups, err := groupRangeKernels(rec)
 	if err != nil {
 		return nil, err
@@ -39,13 +41,13 @@ func rangeKernelSum(rec *recording) ([][]string, error) {
 		if thread < 0 {
 			return -1, -1
 		}
-		return pidOf(rec.threads[thread].id), tidOf(rec.threads[thread].id)
+		return capture.PID(rec.Threads[thread].ID), capture.TID(rec.Threads[thread].ID)
 	}
 	slices.SortFunc(groups, func(a, b *rangeKernels) int {
 		ap, at := ids(a.thread)
 		bp, bt := ids(b.thread)
 		return cmp.Or(a.title.compare(b.title), cmp.Compare(ap, bp), cmp.Compare(at, bt),
-			cmp.Compare(b.stats.TotalNS, a.stats.TotalNS), cmp.Compare(rec.names[a.name], rec.names[b.name]), cmp.Compare(a.style, b.style))
+			cmp.Compare(b.stats.TotalNS, a.stats.TotalNS), cmp.Compare(rec.Names[a.name], rec.Names[b.name]), cmp.Compare(a.style, b.style))
 	})
 	rows := [][]string{{"NVTX Range", "Style", "PID", "TID", "NVTX Inst", "Kern Inst", "Total Time (ns)", "Avg (ns)", "Med (ns)", "Min (ns)", "Max (ns)", "StdDev (ns)", "Kernel Name"}}
 	for _, g := range groups {
@@ -53,12 +55,12 @@ func rangeKernelSum(rec *recording) ([][]string, error) {
 		if pid, tid := ids(g.thread); g.thread >= 0 {
 			row[2], row[3] = whole(pid), whole(tid)
 		}
-		rows = append(rows, append(append(row, figures(g.stats)...), rec.names[g.name]))
+		rows = append(rows, append(append(row, figures(g.stats)...), rec.Names[g.name]))
 	}
 	return rows, nil
 }
 
-func groupRangeKernels(rec *recording) ([]*rangeKernels, error) {
+func groupRangeKernels(rec *capture.Recording) ([]*rangeKernels, error) {
 	index := map[rangeKernel]*rangeKernels{}
 	var groups []*rangeKernels
 	add := func(key rangeKernel, k int32, by rangeCall) *rangeKernels {
@@ -68,7 +70,7 @@ func groupRangeKernels(rec *recording) ([]*rangeKernels, error) {
 			index[key] = g
 			groups = append(groups, g)
 		}
-		g.durations = append(g.durations, rec.kernels[k].end-rec.kernels[k].start)
+		g.durations = append(g.durations, rec.Kernels[k].End-rec.Kernels[k].Start)
 		if by.call < 0 || g.first.call != by.call {
 			g.first = by
 		}
@@ -77,25 +79,25 @@ func groupRangeKernels(rec *recording) ([]*rangeKernels, error) {
 		}
 		return g
 	}
-	launched := byCall(rec, rec.kernels)
-	inside := make([]bool, len(rec.calls))
+	launched := byCall(rec, rec.Kernels)
+	inside := make([]bool, len(rec.Launches))
 	c := newContainment(rec)
 	err := c.each(func(call, rng int32) {
 		inside[call] = true
-		r := &rec.ranges[rng]
+		r := &rec.Ranges[rng]
 		for _, k := range launched(call) {
-			add(rangeKernel{c.title(rng), styleNames[r.style], r.thread, rec.kernels[k].name}, k, rangeCall{call, rng}).ranges[rng] = true
+			add(rangeKernel{c.title(rng), styleNames[r.Style], r.Thread, rec.Kernels[k].Name}, k, rangeCall{call, rng}).ranges[rng] = true
 		}
 	})
 	if err != nil {
 		return nil, err
 	}
-	for i, k := range rec.kernels {
+	for i, k := range rec.Kernels {
 		switch {
-		case k.call < 0:
-			add(rangeKernel{thread: -1, name: k.name}, int32(i), rangeCall{-1, -1})
-		case !inside[k.call]:
-			add(rangeKernel{thread: rec.calls[k.call].thread, name: k.name}, int32(i), rangeCall{-1, -1})
+		case k.Launch < 0:
+			add(rangeKernel{thread: -1, name: k.Name}, int32(i), rangeCall{-1, -1})
+		case !inside[k.Launch]:
+			add(rangeKernel{thread: rec.Launches[k.Launch].Thread, name: k.Name}, int32(i), rangeCall{-1, -1})
 		}
 	}
 	for _, g := range groups {
@@ -105,22 +107,22 @@ func groupRangeKernels(rec *recording) ([]*rangeKernels, error) {
 }
 
 // byCall indexes executions by the call that launched them.
-func byCall(rec *recording, work []kernel) (launched func(call int32) []int32) {
-	ends := make([]int32, len(rec.calls)+1)
+func byCall(rec *capture.Recording, work []capture.Kernel) (launched func(call int32) []int32) {
+	ends := make([]int32, len(rec.Launches)+1)
 	for _, k := range work {
-		if k.call >= 0 {
-			ends[k.call+1]++
+		if k.Launch >= 0 {
+			ends[k.Launch+1]++
 		}
 	}
-	for i := range rec.calls {
+	for i := range rec.Launches {
 		ends[i+1] += ends[i]
 	}
 	next := slices.Clone(ends)
-	list := make([]int32, ends[len(rec.calls)])
+	list := make([]int32, ends[len(rec.Launches)])
 	for i, k := range work {
-		if k.call >= 0 {
-			list[next[k.call]] = int32(i)
-			next[k.call]++
+		if k.Launch >= 0 {
+			list[next[k.Launch]] = int32(i)
+			next[k.Launch]++
 		}
 	}
 	return func(call int32) []int32 { return list[ends[call]:ends[call+1]] }
@@ -143,7 +145,7 @@ type projected struct {
 
 // projectionSum is nvtx_gpu_proj_sum: ranges by name, stretched over what was
 // launched inside them.
-func projectionSum(rec *recording) ([][]string, error) {
+func projectionSum(rec *capture.Recording) ([][]string, error) {
 	groups, err := groupProjections(rec)
 	if err != nil {
 		return nil, err
@@ -161,9 +163,9 @@ func projectionSum(rec *recording) ([][]string, error) {
 	return rows, nil
 }
 
-func groupProjections(rec *recording) ([]*projected, error) {
+func groupProjections(rec *capture.Recording) ([]*projected, error) {
 	c := newContainment(rec)
-	projections, err := c.project(slices.Concat(rec.kernels, rec.moves))
+	projections, err := c.project(slices.Concat(rec.Kernels, rec.MemoryOps))
 	if err != nil {
 		return nil, err
 	}
@@ -178,11 +180,11 @@ func groupProjections(rec *recording) ([]*projected, error) {
 	index := map[key]*projected{}
 	var groups []*projected
 	for i, p := range projections {
-		r := &rec.ranges[i]
-		if p.ops == 0 || r.nameless {
+		r := &rec.Ranges[i]
+		if p.ops == 0 || r.Unnamed {
 			continue
 		}
-		k := key{c.title(int32(i)), styleNames[r.style]}
+		k := key{c.title(int32(i)), styleNames[r.Style]}
 		g := index[k]
 		if g == nil {
 			g = &projected{title: k.title, style: k.style}
@@ -190,7 +192,7 @@ func groupProjections(rec *recording) ([]*projected, error) {
 			groups = append(groups, g)
 		}
 		g.durations = append(g.durations, p.end-p.start)
-		g.original += r.end - r.start
+		g.original += r.End - r.Start
 		g.ops += p.ops
 		g.level += int64(level[i])
 		g.children += int64(child[i])
@@ -202,16 +204,16 @@ func groupProjections(rec *recording) ([]*projected, error) {
 }
 
 // project stretches every range over the work launched inside it.
-func (c *containment) project(work []kernel) ([]projection, error) {
+func (c *containment) project(work []capture.Kernel) ([]projection, error) {
 	launched := byCall(c.rec, work)
-	projections := make([]projection, len(c.rec.ranges))
+	projections := make([]projection, len(c.rec.Ranges))
 	err := c.each(func(call, rng int32) {
 		p, list := &projections[rng], launched(call)
 		for i, k := range list {
 			if p.ops == 0 && i == 0 {
-				p.start, p.end = work[k].start, work[k].end
+				p.start, p.end = work[k].Start, work[k].End
 			}
-			p.start, p.end = min(p.start, work[k].start), max(p.end, work[k].end)
+			p.start, p.end = min(p.start, work[k].Start), max(p.end, work[k].End)
 		}
 		p.ops += int64(min(len(list), 1))
 	})

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"sync"
 
-	"zombiezen.com/go/sqlite"
+	"github.com/moebalance/moebalance/compare/nsys/capture"
 )
 
 // Options says how exports are read and judged. The zero value uses the
@@ -18,7 +18,7 @@ type Options struct {
 	Rank      map[string]int // ranks given by hand, by path or base name; "" means every export
 	Threshold float64        // of router.Flagged, as a fraction
 	Recorded  Recorded
-	Converter Converter // for reports given in place of exports
+	Converter capture.Converter // for reports given in place of exports
 	// Progress is told how many bytes more have been read, by any of the
 	// goroutines that read; all calls together sum to the files' sizes. Nil tells
 	// nobody.
@@ -45,7 +45,7 @@ func digestAll(ctx context.Context, paths []string, o Options) ([]*digest, error
 		}
 	}
 	for _, path := range paths {
-		if _, err := checkThere(path); err != nil {
+		if _, err := capture.CheckExists(path); err != nil {
 			return nil, err
 		}
 	}
@@ -68,7 +68,7 @@ func digestAll(ctx context.Context, paths []string, o Options) ([]*digest, error
 	return slices.Concat(found...), nil
 }
 
-// digestFile reads an export, a trace of PyTorch's profiler, or a summary.
+// digestFile reads a summary, or any capture.
 func digestFile(ctx context.Context, path string, o Options) ([]*digest, error) {
 	if isSummary(path) {
 		if _, ok := flagged(o.Rank, path); ok {
@@ -80,106 +80,49 @@ func digestFile(ctx context.Context, path string, o Options) ([]*digest, error) 
 		}
 		return digests, err
 	}
-	if isTorchTrace(path) {
-		d, err := digestTorch(ctx, path, o)
-		if err != nil {
-			return nil, err
-		}
-		return []*digest{d}, nil
+	rec, err := capture.Read(ctx, path, capture.Options{Converter: o.Converter, Progress: o.Progress})
+	if err != nil {
+		return nil, err
 	}
-	d, err := digestExport(ctx, path, o)
+	if len(rec.Kernels) == 0 && len(rec.Graphs) == 0 {
+		return nil, rec.NoKernels()
+	}
+	n := len(rec.Kernels)
+	d, err := newDigest(path, rec, o)
+	capture.Collect(n)
 	if err != nil {
 		return nil, err
 	}
 	return []*digest{d}, nil
 }
 
-// exportOf is the export at path, or the one that the converter makes of the
-// report there.
-func (o Options) exportOf(ctx context.Context, path string) (string, error) {
-	if info, err := os.Stat(path); err != nil || info.IsDir() || !isReport(path) || o.Converter.Nsys == "" {
-		return path, nil // opening it tells what is wrong
-	}
-	return o.Converter.convert(ctx, path)
-}
-
-// openExport opens the export of path and reads what it says about itself.
-func openExport(ctx context.Context, path string, o Options) (*database, *probe, error) {
-	export, err := o.exportOf(ctx, path)
-	if err != nil {
-		return nil, nil, err
-	}
-	db, err := openDatabase(ctx, export)
-	if err != nil {
-		return nil, nil, err
-	}
-	db.path = path // a converted report goes by its own name
-	p := &probe{}
-	err = db.each(ctx, func(_ context.Context, conn *sqlite.Conn) error {
-		if err := db.countRows(conn); err != nil {
-			return err
-		}
-		db.meter = newMeter(db, o.Progress)
-		return p.read(conn, db)
-	})
-	return db, p, err
-}
-
-// digestExport reads one export, which is shown under the name that the user
-// gave.
-func digestExport(ctx context.Context, path string, o Options) (*digest, error) {
-	db, p, err := openExport(ctx, path, o)
-	if err != nil {
-		return nil, err
-	}
-	defer db.meter.finish()
-	rec, err := read(ctx, db, forAnalysis)
-	if err != nil {
-		return nil, err
-	}
-	if len(rec.kernels) == 0 && len(rec.graphs) == 0 {
-		return nil, db.noKernels(p)
-	}
-	n := len(rec.kernels)
-	d, err := newDigest(path, rec, p, o)
-	collect(n)
-	return d, err
-}
-
 // newDigest attributes a recording and gives its units their ranks. From here on
 // it does not matter what was read.
-func newDigest(path string, rec *recording, p *probe, o Options) (*digest, error) {
-	if rec.workers() > 1 || oneRank(path, p, o.Rank) {
-		rec.joinDevices()
+func newDigest(path string, rec *capture.Recording, o Options) (*digest, error) {
+	p := &rec.Metadata
+	if workers(rec) > 1 || oneRank(path, p, o.Rank) {
+		joinDevices(rec)
 	}
 	a := attribute(rec, o.Patterns)
-	d := &digest{names: rec.names, session: p.session, ledgers: a.ledgers()}
+	d := &digest{names: rec.Names, session: p.SessionUTC, ledgers: a.ledgers()}
 	d.classes, d.places = a.classes, a.places
 	if len(d.ledgers) == 0 {
-		return nil, fmt.Errorf("%q: %w but those in ranges that ask to be ignored", path, ErrNoKernels)
+		return nil, fmt.Errorf("%q: %w but those in ranges that ask to be ignored", path, capture.ErrNoKernels)
 	}
 	if err := assignRanks(path, rec, p, d.ledgers, o.Rank); err != nil {
 		return nil, err
 	}
-	d.arm, d.armEvidence = p.arm()
-	d.world, _ = p.number(worldVariables)
+	d.arm, d.armEvidence = armOf(p)
+	d.world, _ = p.WorldSize()
 	d.export = describe(path, rec, p, a, d.ledgers)
 	d.settle()
 	return d, nil
 }
 
-// noKernels says why an export without kernels has none.
-func (db *database) noKernels(p *probe) error {
-	why := "the capture did not trace CUDA: profile with 'nsys profile --trace cuda,nvtx'"
-	switch {
-	case p.unsupported != "":
-		why = p.unsupported
-	case p.slice != "":
-		why = "it is a partial export (" + p.slice + ")"
-	case db.has(callTable):
-		why = "it has API calls but no kernels: the driver or the permissions did not allow CUPTI to record them, or the capture stopped before any ran"
-	case len(db.tables) > 0 && !db.has(stringTable):
-		why = "it has none of the tables of an nsys export"
-	}
-	return fmt.Errorf("%q: %w: %s", db.path, ErrNoKernels, why)
+// Takes reports whether the file at path is of a kind that Read takes, or is so
+// plainly meant to be one that Read has the best reason to refuse it: an export, a
+// report of nsys, a summary, or a trace of PyTorch's profiler. What cannot be opened
+// is judged by its name.
+func Takes(path string) bool {
+	return isSummary(path) || capture.Takes(path)
 }

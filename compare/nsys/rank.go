@@ -2,17 +2,19 @@ package nsys
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"regexp"
 	"strconv"
+
+	"github.com/moebalance/moebalance/compare/nsys/capture"
 )
 
 // The evidence by which a rank got its number, strongest first.
 const (
 	byFlag         = "flag"
 	byEnvironment  = "environment"
-	byDistributed  = "distributedInfo"
 	byMPI          = "mpi_ranks"
 	byFileName     = "file name"
 	byDevice       = "device ordinal"
@@ -24,11 +26,11 @@ const (
 // only where the export holds one unit; the environment recorded is that of the
 // command that was profiled, which in a report of several processes is their
 // launcher.
-func assignRanks(path string, rec *recording, p *probe, ledgers []*ledger, flag map[string]int) error {
+func assignRanks(path string, rec *capture.Recording, p *capture.Metadata, ledgers []*ledger, flag map[string]int) error {
 	set := func(l *ledger, rank int, evidence string) {
 		l.rank = Rank{
-			Rank: rank, Export: filepath.Base(path), PID: pidOf(rec.processes[l.unit.process]),
-			DeviceID: int64(l.unit.device), Streams: l.rank.Streams, Evidence: evidence,
+			Rank: rank, Export: filepath.Base(path), PID: capture.PID(rec.Processes[l.unit.Process]),
+			DeviceID: int64(l.unit.Ordinal), Streams: l.rank.Streams, Evidence: evidence,
 		}
 	}
 	if rank, ok := flagged(flag, path); ok {
@@ -39,8 +41,8 @@ func assignRanks(path string, rec *recording, p *probe, ledgers []*ledger, flag 
 		return nil
 	}
 	if len(ledgers) == 1 {
-		if rank, ok := p.rankVariable(); ok {
-			set(ledgers[0], rank, cmp.Or(p.rankEvidence, byEnvironment))
+		if rank, ok := p.Rank(); ok {
+			set(ledgers[0], rank, cmp.Or(p.RankEvidence, byEnvironment))
 			return nil
 		}
 	}
@@ -67,13 +69,13 @@ func assignRanks(path string, rec *recording, p *probe, ledgers []*ledger, flag 
 // oneRank reports whether something says that the only process of an export is
 // one rank, on however many devices it worked: a rank given by hand, or one of
 // several ranks. Without it, each device of a process is a rank.
-func oneRank(path string, p *probe, flag map[string]int) bool {
+func oneRank(path string, p *capture.Metadata, flag map[string]int) bool {
 	if _, ok := flagged(flag, path); ok {
 		return true
 	}
-	rank, ok := p.rankVariable()
-	world, _ := p.number(worldVariables)
-	for _, r := range p.mpiRanks {
+	rank, ok := p.Rank()
+	world, _ := p.WorldSize()
+	for _, r := range p.MPIRanks {
 		rank, ok = max(rank, r), true
 	}
 	return ok && (rank > 0 || world > 1)
@@ -83,15 +85,15 @@ func oneRank(path string, p *probe, flag map[string]int) bool {
 // the machine where the export maps all of them, because under
 // CUDA_VISIBLE_DEVICES every process may call its own device 0; else by the
 // number that the process uses. They are no ranks if two are alike.
-func deviceOrdinals(rec *recording, p *probe, ledgers []*ledger) (ordinals []int, distinct bool) {
+func deviceOrdinals(rec *capture.Recording, p *capture.Metadata, ledgers []*ledger) (ordinals []int, distinct bool) {
 	seen, mapped := map[int]bool{}, true
 	for _, l := range ledgers {
-		gpu, ok := p.gpus[processDevice{pidOf(rec.processes[l.unit.process]), int64(l.unit.device)}]
+		gpu, ok := p.GPUs[capture.PIDDevice{PID: capture.PID(rec.Processes[l.unit.Process]), Device: int64(l.unit.Ordinal)}]
 		ordinals, mapped = append(ordinals, int(gpu)), mapped && ok
 	}
 	for i, l := range ledgers {
 		if !mapped {
-			ordinals[i] = int(l.unit.device)
+			ordinals[i] = int(l.unit.Ordinal)
 		}
 		seen[ordinals[i]] = true
 	}
@@ -108,30 +110,18 @@ func flagged(flag map[string]int, path string) (int, bool) {
 	return 0, false
 }
 
-func (p *probe) rankVariable() (int, bool) { return p.number(rankVariables) }
-
-// number is the first of the variables that holds a rank or a count of ranks.
-func (p *probe) number(variables []string) (int, bool) {
-	for _, v := range variables {
-		if n, err := strconv.Atoi(p.environment[v]); err == nil && n >= 0 && n < MaxRanks {
-			return n, true
-		}
-	}
-	return 0, false
-}
-
 // rankByMPI uses MPI_RANKS when it names the process of every unit, each once.
-func rankByMPI(rec *recording, p *probe, ledgers []*ledger, set func(*ledger, int, string)) bool {
+func rankByMPI(rec *capture.Recording, p *capture.Metadata, ledgers []*ledger, set func(*ledger, int, string)) bool {
 	seen := map[int]bool{}
 	for _, l := range ledgers {
-		rank, ok := p.mpiRanks[rec.processes[l.unit.process]]
+		rank, ok := p.MPIRanks[rec.Processes[l.unit.Process]]
 		if !ok || seen[rank] {
 			return false
 		}
 		seen[rank] = true
 	}
 	for _, l := range ledgers {
-		set(l, p.mpiRanks[rec.processes[l.unit.process]], byMPI)
+		set(l, p.MPIRanks[rec.Processes[l.unit.Process]], byMPI)
 	}
 	return true
 }
@@ -148,6 +138,9 @@ func rankInName(path string) (int, bool) {
 	n, err := strconv.Atoi(m[1])
 	return n, err == nil
 }
+
+// ErrRank is the error of ranks that cannot be assigned as asked.
+var ErrRank = errors.New("no such assignment of ranks")
 
 // ErrSameRank is the error of exports that are of one rank, which a number given by
 // hand can tell apart. It wraps ErrRank.

@@ -18,7 +18,7 @@ type reduction struct {
 	parts       []part                // one per rank, in rank order
 	sums        [][]int64             // of each part's time, by place
 	met         []map[venue][]meeting // of each part
-	names       *interner
+	names       *index[string]
 	classes     []class                       // of names
 	expertTimes []expertTime                  // see sumExperts
 	counted     func(layer router.Whole) bool // of trace
@@ -62,7 +62,7 @@ func reduce(digests []*digest, options Options) (*Trace, error) {
 // newReduction puts digests and ranks in order. It fails when two of them cannot
 // be ranks of one run.
 func newReduction(digests []*digest, options Options) (*reduction, error) {
-	r := &reduction{digests: slices.Clone(digests), options: options, trace: newTrace(), names: newInterner()}
+	r := &reduction{digests: slices.Clone(digests), options: options, trace: newTrace(), names: newIndex[string](0)}
 	slices.SortStableFunc(r.digests, func(a, b *digest) int {
 		return cmp.Or(slices.Compare(a.export.Ranks, b.export.Ranks), cmp.Compare(a.export.Path, b.export.Path))
 	})
@@ -101,7 +101,7 @@ func (r *reduction) kernels() {
 	for _, d := range r.digests {
 		to := make([]int32, len(d.names))
 		for i, name := range d.names {
-			if to[i] = r.names.add(name); int(to[i]) == len(r.classes) {
+			if to[i] = r.names.number(name); int(to[i]) == len(r.classes) {
 				r.classes = append(r.classes, d.classes[i])
 			}
 		}
@@ -111,8 +111,8 @@ func (r *reduction) kernels() {
 	for i, p := range r.parts {
 		lists[i], tables[i] = p.events, number[p.of]
 	}
-	g := groupDurations(lists, len(r.names.names), func(list int, e *event) int32 { return tables[list][e.name] })
-	for i, name := range r.names.names {
+	g := groupDurations(lists, len(r.names.values), func(list int, e *event) int32 { return tables[list][e.name] })
+	for i, name := range r.names.values {
 		if s := g.stats(i); s.Instances > 0 {
 			r.trace.Kernels = append(r.trace.Kernels, KernelStat{Name: name, Phase: r.classes[i].phase, Library: r.classes[i].library, Stats: s})
 		}

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/moebalance/moebalance/compare/nsys/capture"
 )
 
 // secretive is a capture that knows too much: in every table in which exports do,
@@ -41,7 +43,7 @@ func secretive() *fixture {
 func scrubbed(t *testing.T, export string) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), filepath.Base(export))
-	if err := Scrub(context.Background(), export, out); err != nil {
+	if err := capture.Scrub(context.Background(), export, out); err != nil {
 		t.Fatal(err)
 	}
 	return out
@@ -111,7 +113,7 @@ func TestScrubbedCopyGivesTheSameAnalysis(t *testing.T) {
 
 func TestScrubRefuses(t *testing.T) {
 	export := twoRanks().write(t, "two.sqlite")
-	if err := Scrub(context.Background(), export, export); err == nil || !strings.Contains(err.Error(), "another name") {
+	if err := capture.Scrub(context.Background(), export, export); err == nil || !strings.Contains(err.Error(), "another name") {
 		t.Errorf("onto itself: have %v", err)
 	}
 	dir := t.TempDir()
@@ -119,15 +121,15 @@ func TestScrubRefuses(t *testing.T) {
 	if err := os.WriteFile(text, []byte("hello"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := Scrub(context.Background(), text, filepath.Join(dir, "out")); !errors.Is(err, ErrNotExport) {
+	if err := capture.Scrub(context.Background(), text, filepath.Join(dir, "out")); !errors.Is(err, capture.ErrNotExport) {
 		t.Errorf("no export: have %v", err)
 	}
 	stopped, stop := context.WithCancel(context.Background())
 	stop()
-	if err := Scrub(stopped, export, filepath.Join(dir, "out")); !errors.Is(err, context.Canceled) {
+	if err := capture.Scrub(stopped, export, filepath.Join(dir, "out")); !errors.Is(err, context.Canceled) {
 		t.Errorf("interrupted: have %v", err)
 	}
-	if err := Scrub(context.Background(), export, filepath.Join(dir, "no", "out")); err == nil {
+	if err := capture.Scrub(context.Background(), export, filepath.Join(dir, "no", "out")); err == nil {
 		t.Error("no folder for the copy: want an error")
 	}
 	// a damaged page in the middle
@@ -141,7 +143,7 @@ func TestScrubRefuses(t *testing.T) {
 	if err := os.WriteFile(text, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := Scrub(context.Background(), text, filepath.Join(dir, "out")); !errors.Is(err, ErrDamaged) {
+	if err := capture.Scrub(context.Background(), text, filepath.Join(dir, "out")); !errors.Is(err, capture.ErrDamaged) {
 		t.Errorf("damaged: have %v", err)
 	}
 	entries, err := os.ReadDir(dir)

@@ -1,12 +1,11 @@
 package nsys
 
 import (
+	"database/sql"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
 	"testing"
-
-	"zombiezen.com/go/sqlite"
 )
 
 func TestStatsByHand(t *testing.T) {
@@ -82,31 +81,27 @@ func TestPhasesAgreeWithSQL(t *testing.T) {
 				got[string(rune('0'+c.Layer))+" "+string(c.Phase)+" "+string(rune('0'+c.Step))] += c.TotalNS
 			}
 		}
-		db, err := openDatabase(t.Context(), path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		conn, err := db.connect(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
 		rows := 0
-		err = query(conn, `SELECT substr(n.text, 7, 1) || ' ' || CASE WHEN n.text LIKE '% expert%' THEN 'experts' ELSE substr(n.text, 9) END || ' ' || substr(s.text, 26, 1),
+		queryFile(t, path, `SELECT substr(n.text, 7, 1) || ' ' || CASE WHEN n.text LIKE '% expert%' THEN 'experts' ELSE substr(n.text, 9) END || ' ' || substr(s.text, 26, 1),
 				sum(k.end - k.start)
 			FROM CUPTI_ACTIVITY_KIND_KERNEL k
 			JOIN CUPTI_ACTIVITY_KIND_RUNTIME r ON r.correlationId = k.correlationId AND (r.globalTid & ~16777215) = k.globalPid
 			JOIN NVTX_EVENTS n ON n.globalTid = r.globalTid AND n.start <= r.start AND n.end >= r.end AND n.text LIKE 'layer %'
 			JOIN NVTX_EVENTS s ON s.globalTid = r.globalTid AND s.start <= r.start AND s.end >= r.end AND s.text LIKE '[Executor] _forward_step %'
-			GROUP BY 1`, func(row *sqlite.Stmt) error {
+			GROUP BY 1`, func(row *sql.Rows) error {
 			rows++
-			if key, want := row.ColumnText(0), row.ColumnInt64(1); got[key] != want {
+			var key string
+			var want int64
+			if err := row.Scan(&key, &want); err != nil {
+				return err
+			}
+			if got[key] != want {
 				t.Errorf("%s: %s: want %d, have %d", name, key, want, got[key])
 			}
 			return nil
 		})
-		if err != nil || rows != len(got) || rows == 0 {
-			t.Errorf("%s: SQL finds %d groups, the trace %d (%v)", name, rows, len(got), err)
+		if rows != len(got) || rows == 0 {
+			t.Errorf("%s: SQL finds %d groups, the trace %d", name, rows, len(got))
 		}
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"math"
 	"os"
 	"slices"
+
+	"github.com/moebalance/moebalance/compare/nsys/capture"
 )
 
 // A summary file holds the digests of exports: every kernel as its start,
@@ -121,7 +123,7 @@ func unzigzag(u uint64) int64 { return int64(u>>1) ^ -int64(u&1) }
 
 // isSummary looks for the magic line, of whatever version.
 func isSummary(path string) bool {
-	return bytes.HasPrefix(beginning(path, int64(len(summaryMark))), []byte(summaryMark))
+	return bytes.HasPrefix(capture.Head(path, int64(len(summaryMark))), []byte(summaryMark))
 }
 
 // readSummary reads the digests of a summary file. Everything in it is checked:
@@ -144,9 +146,9 @@ func inSummary(path string, read func(io.Reader) error) error {
 	err = read(f)
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return fmt.Errorf("the summary %q is %w; write it again", path, ErrTruncated)
+		return fmt.Errorf("the summary %q is %w; write it again", path, capture.ErrTruncated)
 	case err != nil:
-		return fmt.Errorf("the summary %q is %w: %v; write it again", path, ErrDamaged, err)
+		return fmt.Errorf("the summary %q is %w: %v; write it again", path, capture.ErrDamaged, err)
 	}
 	return nil
 }
@@ -239,14 +241,14 @@ func (h summaryHeader) check() error {
 }
 
 func (s summaryRank) check() error {
-	if s.Rank.Rank < 0 || s.Rank.Rank >= MaxRanks {
-		return fmt.Errorf("want a rank from 0 to %d", MaxRanks-1)
+	if s.Rank.Rank < 0 || s.Rank.Rank >= capture.MaxRanks {
+		return fmt.Errorf("want a rank from 0 to %d", capture.MaxRanks-1)
 	}
 	if s.LaunchedNS < 0 || s.Replayed < 0 {
 		return fmt.Errorf("want no negative sums, have %d ns launched and %d kernels replayed", s.LaunchedNS, s.Replayed)
 	}
 	for _, g := range s.Graphs {
-		if g.NS < 0 || g.NS > 2*timeLimit || g.Start < -timeLimit || g.Start > timeLimit || g.Step < None {
+		if g.NS < 0 || g.NS > 2*capture.TimeLimit || g.Start < -capture.TimeLimit || g.Start > capture.TimeLimit || g.Step < None {
 			return fmt.Errorf("no graph runs for %d ns at %d ns in step %d", g.NS, g.Start, g.Step)
 		}
 	}
@@ -266,8 +268,8 @@ func readEvents(in *bufio.Reader, n, places, names int) ([]event, error) {
 		if err != nil {
 			return nil, err
 		}
-		if last += unzigzag(u); last < -timeLimit || last > timeLimit {
-			return nil, fmt.Errorf("an event starts at %d ns, beyond %d", last, timeLimit)
+		if last += unzigzag(u); last < -capture.TimeLimit || last > capture.TimeLimit {
+			return nil, fmt.Errorf("an event starts at %d ns, beyond %d", last, capture.TimeLimit)
 		}
 		events = append(events, event{start: last})
 	}
@@ -284,7 +286,7 @@ func readEvents(in *bufio.Reader, n, places, names int) ([]event, error) {
 		}
 		return nil
 	}
-	err := column(uint64(2*timeLimit)+1, func(e *event, u uint64) { e.duration = int64(u); total = min(total+u, math.MaxInt64+1) })
+	err := column(uint64(2*capture.TimeLimit)+1, func(e *event, u uint64) { e.duration = int64(u); total = min(total+u, math.MaxInt64+1) })
 	if err == nil && total > math.MaxInt64 {
 		err = errors.New("the sum of its times overflows 64 bits")
 	}

@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/moebalance/moebalance/compare/nsys/capture"
+
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -180,7 +182,7 @@ func TestImpossibleSummary(t *testing.T) {
 		if err := errors.Join(writeSummary(&b, spoil(found[0])), os.WriteFile(path, b.Bytes(), 0o600)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Read(t.Context(), []string{path}, oneExpertRecorded()); !errors.Is(err, ErrDamaged) {
+		if _, err := Read(t.Context(), []string{path}, oneExpertRecorded()); !errors.Is(err, capture.ErrDamaged) {
 			t.Errorf("%s: want ErrDamaged, have %v", what, err)
 		}
 	}

@@ -3,6 +3,8 @@ package nsys
 import (
 	"cmp"
 	"slices"
+
+	"github.com/moebalance/moebalance/compare/nsys/capture"
 )
 
 // place is where in the model a piece of work belongs. The numbers are None
@@ -123,7 +125,7 @@ func top(stack []*mark) *mark {
 // begin; numberSteps then reports true.
 func (t *timeline) numberSteps() (renumbered bool) {
 	var steps []*mark
-	end := int64(-timeLimit) - 1 // of the steps so far
+	end := int64(-capture.TimeLimit) - 1 // of the steps so far
 	seen := map[int32]bool{}
 	for i := range t.marks {
 		m := &t.marks[i]

@@ -2,19 +2,16 @@ package nsys
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
-	"testing/iotest"
+
+	"github.com/moebalance/moebalance/compare/nsys/capture"
 )
 
 var torchRanks = []string{filepath.Join(testdata, "torch/rank0.pt.trace.json"), filepath.Join(testdata, "torch/rank1.pt.trace.json.gz")}
@@ -26,7 +23,7 @@ var torchRanks = []string{filepath.Join(testdata, "torch/rank0.pt.trace.json"), 
 func TestTorchTraceByHand(t *testing.T) {
 	trace := mustRead(t, Options{Threshold: 0.1}, torchRanks...)
 	equal(t, "ranks", len(trace.Ranks), 2)
-	equal(t, "evidence", trace.Ranks[1].Evidence, byDistributed)
+	equal(t, "evidence", trace.Ranks[1].Evidence, capture.ByDistributedInfo)
 	equal(t, "process", trace.Ranks[1].PID, 5200)
 	equal(t, "format", trace.Exports[0].SchemaVersion, "PyTorch profiler 1")
 	equal(t, "kernels", trace.Exports[0].Kernels, 5)
@@ -49,7 +46,7 @@ func TestTorchTraceByHand(t *testing.T) {
 
 // asTorch writes a recording as PyTorch's profiler would have traced it, with
 // its events in any order.
-func asTorch(t *testing.T, rec *recording, rank int, seed uint64) []byte {
+func asTorch(t *testing.T, rec *capture.Recording, rank int, seed uint64) []byte {
 	t.Helper()
 	const base, origin = 1763400000000000000, 7_000_000_000
 	var events []string
@@ -63,16 +60,16 @@ func asTorch(t *testing.T, rec *recording, rank int, seed uint64) []byte {
 			cat, quoted, pid, tid, us(start), (end-start)/1000, (end-start)%1000, args))
 	}
 	ids := map[int32]int64{}
-	for _, k := range rec.kernels {
-		event("kernel", rec.names[k.name], 7, k.start, k.end, int(rec.units[k.unit].device), fmt.Sprintf(`"device": %d, "correlation": %d`, rec.units[k.unit].device, k.correlate))
-		ids[k.call] = k.correlate
+	for _, k := range rec.Kernels {
+		event("kernel", rec.Names[k.Name], 7, k.Start, k.End, int(rec.Devices[k.Device].Ordinal), fmt.Sprintf(`"device": %d, "correlation": %d`, rec.Devices[k.Device].Ordinal, k.Correlation))
+		ids[k.Launch] = k.Correlation
 	}
-	for i, c := range rec.calls {
-		event("cuda_runtime", "cudaLaunchKernel", c.thread+40, c.start, c.end, 77, fmt.Sprintf(`"correlation": %d`, ids[int32(i)]))
+	for i, c := range rec.Launches {
+		event("cuda_runtime", "cudaLaunchKernel", c.Thread+40, c.Start, c.End, 77, fmt.Sprintf(`"correlation": %d`, ids[int32(i)]))
 	}
-	for _, r := range rec.ranges {
-		if r.domain == 0 {
-			event("user_annotation", rec.names[r.name], r.thread+40, r.start, r.end, 77, "")
+	for _, r := range rec.Ranges {
+		if r.Domain == 0 {
+			event("user_annotation", rec.Names[r.Name], r.Thread+40, r.Start, r.End, 77, "")
 		}
 	}
 	rand.New(rand.NewPCG(seed, 1)).Shuffle(len(events), func(i, j int) { events[i], events[j] = events[j], events[i] })
@@ -83,11 +80,7 @@ func asTorch(t *testing.T, rec *recording, rank int, seed uint64) []byte {
 // numbers as its export.
 func TestTorchTraceOfACaptureEqualsItsExport(t *testing.T) {
 	export := filepath.Join(testdata, "gptoss-ep4-ranks/normal.rank2.sqlite")
-	db, err := openDatabase(context.Background(), export)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rec, err := read(context.Background(), db, forAnalysis)
+	rec, err := capture.Read(context.Background(), export, capture.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,121 +116,6 @@ func mustJSON(t *testing.T, v any) string {
 	return string(text)
 }
 
-// Cut anywhere before its last brace, plain or zipped, a trace is an error.
-func TestTorchTraceCutAnywhere(t *testing.T) {
-	for _, path := range torchRanks {
-		content, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for n := range bytes.TrimSpace(content) {
-			if _, _, err := readTorch(context.Background(), bytes.NewReader(content[:n]), nil); err == nil {
-				t.Fatalf("%s cut at %d of %d: want an error", path, n, len(content))
-			}
-		}
-		cut := filepath.Join(t.TempDir(), filepath.Base(path))
-		if err := os.WriteFile(cut, content[:len(content)/2], 0o600); err != nil {
-			t.Fatal(err)
-		}
-		damaged := filepath.Join(t.TempDir(), filepath.Base(path))
-		bad := bytes.Clone(content)
-		copy(bad[len(bad)/2:], "\xff\xff\xff\xff\xff\xff\xff\xff")
-		if err := os.WriteFile(damaged, append(bad, '}'), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := Read(context.Background(), []string{damaged}, Options{}); !errors.Is(err, ErrDamaged) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%s: want one line of ErrDamaged, have %v", path, err)
-		}
-		if _, err := Read(context.Background(), []string{cut}, Options{}); !errors.Is(err, ErrTruncated) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%s: want one line of ErrTruncated, have %v", path, err)
-		}
-	}
-}
-
-func TestTorchTracesThatAreNone(t *testing.T) {
-	kernel := `{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":1,"dur":2,"args":{"device":0,"correlation":1}}`
-	for _, c := range []struct {
-		what, text string
-		want       error
-	}{
-		{"an object of something else", `{"a": [1, {"b": null}]}`, ErrNotExport},
-		{"no events", `{"traceEvents": []}`, ErrNoKernels},
-		{"events of wrong types", `{"traceEvents": [1, "x", null, [], {"ph": 3, "name": {}, "ts": [], "args": 7}]}`, ErrNoKernels},
-		{"a list of wrong type", `{"traceEvents": {"ph": "X"}}`, ErrNoKernels},
-		{"two processes", `[` + kernel + `,{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":1,"ts":1,"dur":1,"args":{"correlation":1}},` +
-			`{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":2,"tid":1,"ts":1,"dur":1,"args":{"correlation":1}}]`, errManyProcesses},
-		{"a missing comma", `[` + kernel + kernel + `]`, ErrDamaged},
-		{"more behind the end", `[` + kernel + `] x`, ErrDamaged},
-		{"a bad escape", `[{"name": "\x"}]`, ErrDamaged},
-		{"too deep", strings.Repeat("[", 600), ErrDamaged},
-		{"a bare list", `[`, ErrTruncated},
-	} {
-		path := filepath.Join(t.TempDir(), "trace.json")
-		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := Read(context.Background(), []string{path}, Options{}); !errors.Is(err, c.want) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%s: want one line of %v, have %v", c.what, c.want, err)
-		}
-	}
-}
-
-// Events whose times cannot be are counted and left out, and the others stay.
-func TestTorchTimes(t *testing.T) {
-	event := func(ts, dur string) string {
-		return `{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":` + ts + `,"dur":` + dur + `}`
-	}
-	text := "[" + strings.Join([]string{event("1.5", "2.0019"), event("1e0", "0.25"), event("1", "-1"), event("99999999999999999999", "1"), event("NaN", "1"), event("-9223372036854775.808", "1"),
-		`{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":1}`}, ",") + "]"
-	rec, _, err := readTorch(context.Background(), strings.NewReader(text), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	equal(t, "kernels", len(rec.kernels), 2)
-	equal(t, "first", rec.kernels[0].end-rec.kernels[0].start, 2001)
-	equal(t, "second starts before the first", rec.kernels[1].start, -500)
-	equal(t, "backwards", rec.trouble.backwards, 1)
-	equal(t, "out of range", rec.trouble.outOfRange, 3)
-	equal(t, "without a duration", rec.trouble.unended, 1)
-}
-
-// The scanner takes what encoding/json takes, for text that a trace can hold.
-func TestScannerAgainstEncodingJSON(t *testing.T) {
-	for _, text := range []string{`"a\u00e9\ud83d\ude00\ud83dx\n\/"`, `"\ud83d\u0041"`, `""`, `"\"\\"`} {
-		var want string
-		if err := json.Unmarshal([]byte(text), &want); err != nil {
-			t.Fatal(err)
-		}
-		have, err := newJSONScanner(strings.NewReader(text)).text()
-		if err != nil || string(have) != want {
-			t.Errorf("%s: want %q, have %q, %v", text, want, have, err)
-		}
-	}
-}
-
-// However the bytes arrive, they say the same.
-func TestTorchTraceInPieces(t *testing.T) {
-	content, err := os.ReadFile(torchRanks[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, _, err := readTorch(context.Background(), bytes.NewReader(content), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for what, in := range map[string]io.Reader{
-		"byte by byte": iotest.OneByteReader(bytes.NewReader(content)), "the end with the data": iotest.DataErrReader(bytes.NewReader(content)),
-	} {
-		if have, _, err := readTorch(context.Background(), in, nil); err != nil || !reflect.DeepEqual(have, want) {
-			t.Errorf("%s: another recording, %v", what, err)
-		}
-	}
-	broken := errors.New("the disk went away")
-	if _, _, err := readTorch(context.Background(), io.MultiReader(bytes.NewReader(content[:2000]), iotest.ErrReader(broken)), nil); !errors.Is(err, broken) {
-		t.Errorf("want the reader's error, have %v", err)
-	}
-}
-
 // Summaries of traces merge as those of exports do.
 func TestTorchSummaries(t *testing.T) {
 	var parts []string
@@ -256,8 +134,7 @@ func TestTorchSummaries(t *testing.T) {
 	}
 }
 
-// Any bytes: an error or a consistent trace, and whatever encoding/json takes the
-// scanner can skip.
+// Any bytes: an error or a consistent trace.
 func FuzzTorchTrace(f *testing.F) {
 	for _, path := range torchRanks {
 		content, err := os.ReadFile(path)
@@ -268,12 +145,11 @@ func FuzzTorchTrace(f *testing.F) {
 	}
 	f.Add([]byte(`[{"ph":"X","cat":"kernel","name":"k","ts":1,"dur":2,"args":{"graph node id":3}}]`))
 	f.Fuzz(func(t *testing.T, content []byte) {
-		if _, err := gzip.NewReader(bytes.NewReader(content)); err != nil && json.Valid(content) {
-			if err := newJSONScanner(bytes.NewReader(content)).skip(); err != nil && !strings.Contains(err.Error(), "more than") {
-				t.Errorf("valid JSON: %v", err)
-			}
+		path := filepath.Join(t.TempDir(), "trace.json")
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
 		}
-		rec, p, err := readTorch(context.Background(), bytes.NewReader(content), nil)
+		rec, err := capture.Read(context.Background(), path, capture.Options{})
 		if err != nil {
 			return
 		}
@@ -281,7 +157,7 @@ func FuzzTorchTrace(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d, err := newDigest("x", rec, p, Options{Patterns: patterns})
+		d, err := newDigest("x", rec, Options{Patterns: patterns})
 		if err != nil {
 			return
 		}

@@ -43,7 +43,7 @@ func (r *reduction) unknown() {
 		if k.UnknownNS > 0 {
 			worst = append(worst, k)
 		}
-		if len(r.classes[r.names.index[k.Name]].fused) > 0 {
+		if len(r.classes[r.names.of[k.Name]].fused) > 0 {
 			fused += k.TotalNS
 			hidden = append(hidden, k)
 		}

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/moebalance/moebalance/compare/nsys/capture"
+
 	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/diff"
@@ -144,7 +146,7 @@ func (p *ProfiledArm) describe(t *nsys.Trace, treatment bench.Treatment) {
 
 // Recorded reports whether traces record the switch of a treatment.
 func Recorded(t bench.Treatment) bool {
-	return slices.ContainsFunc(t.Names(), func(name string) bool { return slices.Contains(nsys.ArmVariables, name) })
+	return slices.ContainsFunc(t.Names(), func(name string) bool { return slices.Contains(capture.ArmVariables, name) })
 }
 
 // Argument is the arm as an argument of the verb compare.

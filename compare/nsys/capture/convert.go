@@ -1,4 +1,4 @@
-package nsys
+package capture
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package nsys
+package capture
 
 import (
 	"errors"
@@ -28,7 +28,7 @@ func (t *torchReader) readEvent() error {
 		return errors.Join(err, t.scan.skip())
 	}
 	e := &t.event
-	*e = torchEvent{name: e.name[:0], correlate: notRecorded, device: -1, pid: -1, tid: -1}
+	*e = torchEvent{name: e.name[:0], correlate: noCorrelation, device: -1, pid: -1, tid: -1}
 	if err := t.scan.object(t.readField); err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (t *torchReader) time(to *int64, known *bool) error {
 	}
 	ns, ok := nanoseconds(string(text))
 	if !ok {
-		t.trouble.outOfRange++
+		t.trouble.OutOfRange++
 		return nil
 	}
 	*to, *known = ns, true

@@ -1,9 +1,9 @@
-package nsys
+package capture
 
 import (
 	"sync/atomic"
 
-	"github.com/moebalance/moebalance/compare/nsys/rows"
+	"github.com/moebalance/moebalance/compare/nsys/capture/rows"
 )
 
 // meter tells how much of a file has been read: rows in proportion to its bytes.

@@ -1,4 +1,4 @@
-package nsys
+package capture
 
 import (
 	"bytes"
@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// Takes reports whether the file at path is of a kind that Read takes, or is so
-// plainly meant to be one that Read has the best reason to refuse it: an export, a
-// report of nsys, a summary, or a trace of PyTorch's profiler. What cannot be opened
-// is judged by its name.
+// kindTakes reports whether the file at path is of a kind that ReadCapture takes, or is so
+// plainly meant to be one that it has the best reason to refuse it: an export, a
+// report of nsys, or a trace of PyTorch's profiler. What cannot be opened is judged
+// by its name.
 func Takes(path string) bool {
 	if isReport(path) || strings.EqualFold(filepath.Ext(path), ".sqlite") {
 		return true
 	}
-	head := beginning(path, torchHead)
-	for _, mark := range []string{sqliteMagic, summaryMark, "version https://git-lfs"} {
+	head := Head(path, torchHead)
+	for _, mark := range []string{sqliteMagic, "version https://git-lfs"} {
 		if bytes.HasPrefix(head, []byte(mark)) {
 			return true
 		}
@@ -27,7 +27,7 @@ func Takes(path string) bool {
 
 // beginning is the first bytes of a file, at most n, behind gzip too. It is empty for
 // what cannot be read, and for pipes, which would have to be waited for.
-func beginning(path string, n int64) []byte {
+func Head(path string, n int64) []byte {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() {
 		return nil

@@ -1,4 +1,4 @@
-package nsys
+package capture
 
 import (
 	"context"
@@ -6,14 +6,14 @@ import (
 
 	"zombiezen.com/go/sqlite"
 
-	"github.com/moebalance/moebalance/compare/nsys/rows"
+	"github.com/moebalance/moebalance/compare/nsys/capture/rows"
 )
 
 // launched finds who ran because of a call: the executions by (process,
 // correlation id). The pair is the key; a correlation id alone repeats in every
 // process of the capture.
-type launched struct {
-	byProcess map[int32]*correlations
+type correlationIndex struct {
+	byProcess map[int32]*processCorrelations
 	bare      bool // the export records no process: everything is one
 	pairs     int
 }
@@ -21,7 +21,7 @@ type launched struct {
 // correlations are the distinct ids of one process, with an index that finds
 // most of them in one step whatever their spacing: blocks[b] is the position of
 // the first id whose distance from ids[0], shifted right, is at least b.
-type correlations struct {
+type processCorrelations struct {
 	ids    []int64 // ascending
 	blocks []int32
 	shift  uint
@@ -30,8 +30,8 @@ type correlations struct {
 
 // newLaunched numbers the distinct pairs of everything that ran. The ids of a
 // process mostly come in order, so that sorting them costs one look.
-func newLaunched(w *workReader) *launched {
-	l := &launched{byProcess: map[int32]*correlations{}, bare: w.trouble.bare}
+func newLaunched(w *workReader) *correlationIndex {
+	l := &correlationIndex{byProcess: map[int32]*processCorrelations{}, bare: w.trouble.NoPIDs}
 	count := make([]int, len(w.processes.values))
 	w.eachPair(func(process int32, _ int64) { count[process]++ })
 	lists := make([][]int64, len(count))
@@ -43,7 +43,7 @@ func newLaunched(w *workReader) *launched {
 		if len(ids) == 0 {
 			continue
 		}
-		c := &correlations{ids: ids}
+		c := &processCorrelations{ids: ids}
 		l.byProcess[int32(p)] = c
 		if !slices.IsSorted(c.ids) {
 			slices.Sort(c.ids)
@@ -59,22 +59,22 @@ func newLaunched(w *workReader) *launched {
 // eachPair visits the process and correlation id of everything that ran.
 func (w *workReader) eachPair(visit func(process int32, id int64)) {
 	see := func(u int32, id int64) {
-		if id != notRecorded {
-			visit(w.units.values[u].process, id)
+		if id != noCorrelation {
+			visit(w.units.values[u].Process, id)
 		}
 	}
-	for _, list := range [][]kernel{w.kernels, w.moves} {
+	for _, list := range [][]Kernel{w.kernels, w.moves} {
 		for i := range list {
-			see(list[i].unit, list[i].correlate)
+			see(list[i].Device, list[i].Correlation)
 		}
 	}
 	for _, g := range w.runs {
-		see(g.unit, g.correlate)
+		see(g.Device, g.Correlation)
 	}
 }
 
 // find is the number of a pair, −1 when nothing ran under it.
-func (l *launched) find(process int32, id int64) int32 {
+func (l *correlationIndex) find(process int32, id int64) int32 {
 	c := l.byProcess[process]
 	if c == nil {
 		return -1
@@ -83,7 +83,7 @@ func (l *launched) find(process int32, id int64) int32 {
 }
 
 // index fills blocks, at most two for each id.
-func (c *correlations) index() {
+func (c *processCorrelations) index() {
 	width := uint64(c.ids[len(c.ids)-1]) - uint64(c.ids[0])
 	for width>>c.shift >= uint64(2*len(c.ids)) {
 		c.shift++
@@ -97,11 +97,13 @@ func (c *correlations) index() {
 	}
 }
 
-func (c *correlations) block(id int64) uint64 { return (uint64(id) - uint64(c.ids[0])) >> c.shift }
+func (c *processCorrelations) block(id int64) uint64 {
+	return (uint64(id) - uint64(c.ids[0])) >> c.shift
+}
 
 // find is the number of the pair of this process with the id, −1 when nothing
 // ran under it.
-func (c *correlations) find(id int64) int32 {
+func (c *processCorrelations) find(id int64) int32 {
 	b := c.block(id)
 	if b >= uint64(len(c.blocks)-1) {
 		return -1
@@ -115,7 +117,7 @@ func (c *correlations) find(id int64) int32 {
 }
 
 // readCalls reads the table of API calls in two halves at once.
-func readCalls(ctx context.Context, db *database, l *launched, processes map[int64]int32) ([]*callReader, error) {
+func readCalls(ctx context.Context, db *database, l *correlationIndex, processes map[int64]int32) ([]*callReader, error) {
 	if !db.has(callTable, "correlationId", "globalTid", "start", "end") {
 		return nil, nil
 	}
@@ -131,7 +133,7 @@ func readCalls(ctx context.Context, db *database, l *launched, processes map[int
 // launched something.
 type callReader struct {
 	db        *database
-	launched  *launched
+	launched  *correlationIndex
 	processes map[int64]int32
 	rows      rows.Stretch
 	seen      *numbering[int64]
@@ -139,18 +141,18 @@ type callReader struct {
 	threads   *numbering[int64]
 	hits      []hit
 	count     int64
-	trouble   trouble
+	trouble   Issues
 }
 
 // caller is a thread with calls.
 type caller struct {
-	launched *correlations // what ran in its process, nil for nothing
-	thread   int32         // its number in threads, −1 before its first hit
+	launched *processCorrelations // what ran in its process, nil for nothing
+	thread   int32                // its number in threads, −1 before its first hit
 }
 
 // hit is a call and the number of the pair it launched.
 type hit struct {
-	call
+	Launch
 	pair int32
 }
 
@@ -168,14 +170,14 @@ func (r *callReader) read(ctx context.Context, conn *sqlite.Conn) error {
 		if pair < 0 || row.Null(0) {
 			return nil
 		}
-		c := call{start: row.Int(2), end: row.Int(3)}
-		if !r.trouble.believable(c.start, c.end) {
+		c := Launch{Start: row.Int(2), End: row.Int(3)}
+		if !r.trouble.believable(c.Start, c.End) {
 			return nil
 		}
 		if by.thread < 0 {
 			by.thread = r.threads.of(tid)
 		}
-		c.thread = by.thread
+		c.Thread = by.thread
 		r.hits = append(r.hits, hit{c, pair})
 		return nil
 	})

@@ -1,4 +1,4 @@
-package nsys
+package capture
 
 import (
 	"context"
@@ -9,13 +9,13 @@ import (
 
 	"zombiezen.com/go/sqlite"
 
-	"github.com/moebalance/moebalance/compare/nsys/rows"
+	"github.com/moebalance/moebalance/compare/nsys/capture/rows"
 )
 
 // An export that is cut to its first two pages after the first row of a table was
 // read gives an error, with SQLite as without.
 func TestCutWhileRead(t *testing.T) {
-	whole, err := os.ReadFile(filepath.Join(testdata, "gptoss-ep4-loop/normal.sqlite"))
+	whole, err := os.ReadFile("../../../testdata/gptoss-ep4-loop/normal.sqlite")
 	if err != nil {
 		t.Fatal(err)
 	}

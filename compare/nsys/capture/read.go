@@ -1,4 +1,4 @@
-package nsys
+package capture
 
 import (
 	"context"
@@ -27,10 +27,10 @@ const (
 const processMask = ^int64(0xFFFFFF)
 
 // pidOf is the process's number in its operating system.
-func pidOf(globalPid int64) int64 { return globalPid >> 24 & 0xFFFFFF }
+func PID(globalPid int64) int64 { return globalPid >> 24 & 0xFFFFFF }
 
 // tidOf is the thread's number in its operating system.
-func tidOf(globalTid int64) int64 { return globalTid & 0xFFFFFF }
+func TID(globalTid int64) int64 { return globalTid & 0xFFFFFF }
 
 // depth says how much of an export a question needs.
 type depth int
@@ -41,38 +41,38 @@ const (
 )
 
 // trouble counts the rows that could not be used as they are.
-type trouble struct {
-	backwards  int64 // events that end before they begin, left out
-	outOfRange int64 // events beyond timeLimit, left out
-	openRanges int64 // ranges never closed, taken to last to the capture's end
-	unended    int64 // kernels whose end was not recorded, left out
-	reused     int64 // calls with the correlation id of another call
-	strays     int64 // kernels without a process, given to the only one
-	unowned    int64 // kernels without a process, where there are several
-	elsewhere  int64 // kernels on another device than most of their process
-	bare       bool  // no process beside any correlation id
+type Issues struct {
+	Backwards          int64 // events that end before they begin, left out
+	OutOfRange         int64 // events beyond timeLimit, left out
+	OpenRanges         int64 // ranges never closed, taken to last to the capture's end
+	Unended            int64 // kernels whose end was not recorded, left out
+	ReusedCorrelations int64 // calls with the correlation id of another call
+	Adopted            int64 // kernels without a process, given to the only one
+	NoPID              int64 // kernels without a process, where there are several
+	OtherDevice        int64 // kernels on another device than most of their process
+	NoPIDs             bool  // no process beside any correlation id
 }
 
-func (t *trouble) add(o trouble) {
-	t.backwards += o.backwards
-	t.outOfRange += o.outOfRange
-	t.openRanges += o.openRanges
-	t.unended += o.unended
-	t.reused += o.reused
-	t.strays += o.strays
-	t.unowned += o.unowned
-	t.elsewhere += o.elsewhere
-	t.bare = t.bare || o.bare
+func (t *Issues) add(o Issues) {
+	t.Backwards += o.Backwards
+	t.OutOfRange += o.OutOfRange
+	t.OpenRanges += o.OpenRanges
+	t.Unended += o.Unended
+	t.ReusedCorrelations += o.ReusedCorrelations
+	t.Adopted += o.Adopted
+	t.NoPID += o.NoPID
+	t.OtherDevice += o.OtherDevice
+	t.NoPIDs = t.NoPIDs || o.NoPIDs
 }
 
 // believable reports whether an event's times can be used, and counts it if not.
-func (t *trouble) believable(start, end int64) bool {
-	if start < -timeLimit || start > timeLimit || end < -timeLimit || end > timeLimit {
-		t.outOfRange++
+func (t *Issues) believable(start, end int64) bool {
+	if start < -TimeLimit || start > TimeLimit || end < -TimeLimit || end > TimeLimit {
+		t.OutOfRange++
 		return false
 	}
 	if end < start {
-		t.backwards++
+		t.Backwards++
 		return false
 	}
 	return true
@@ -80,7 +80,7 @@ func (t *trouble) believable(start, end int64) bool {
 
 // read streams every table of an export once into a recording: what ran on the
 // GPU in two halves beside the ranges, then the API calls in two halves.
-func read(ctx context.Context, db *database, how depth) (*recording, error) {
+func read(ctx context.Context, db *database, how depth) (*Recording, error) {
 	work, rest := newWorkReader(db, how), newWorkReader(db, how)
 	work.share(rest)
 	ranges := &rangeReader{db: db, how: how, texts: newInterner(), ids: newIDs(), threads: newIDs(), domains: newDomains()}
@@ -97,7 +97,7 @@ func read(ctx context.Context, db *database, how depth) (*recording, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := merger{rec: &recording{domains: []string{""}}, threads: newIDs(), processes: work.processes}
+	m := merger{rec: &Recording{Domains: []string{""}}, threads: newIDs(), processes: work.processes}
 	m.work(work)
 	m.calls(calls, launched)
 	m.ranges(ranges)
@@ -105,7 +105,7 @@ func read(ctx context.Context, db *database, how depth) (*recording, error) {
 		return nil, err
 	}
 	m.finish()
-	collect(len(m.rec.kernels))
+	Collect(len(m.rec.Kernels))
 	return m.rec, nil
 }
 
@@ -115,7 +115,7 @@ const collectAbove = 1 << 20
 // collect frees what the step before needed and the next one, which is about to
 // allocate as much again, does not. Hardly any of it holds pointers, so that this
 // costs nothing and saves a third of the peak.
-func collect(kernels int) {
+func Collect(kernels int) {
 	if kernels > collectAbove {
 		runtime.GC()
 	}

@@ -1,4 +1,4 @@
-package nsys
+package capture
 
 import (
 	"fmt"
@@ -11,19 +11,19 @@ import (
 )
 
 // probe is what an export says about itself, before its events are read.
-type probe struct {
-	nsysVersion   string
-	schemaVersion string
-	environment   map[string]string // allowed variables only
-	environments  int               // variables recorded, of any name
-	rankEvidence  string            // where the rank among environment comes from, if not from there
-	mpiRanks      map[int64]int     // rank by global process id
-	gpus          map[processDevice]int64
-	session       int64    // UTC nanoseconds of the capture's zero; 0 when not recorded
-	graphLaunches int64    // API calls that launched a CUDA graph
-	losses        []string // diagnostics that mean lost events
-	unsupported   string   // diagnostic that says why CUDA was not traced
-	slice         string   // what a partial export was limited to
+type Metadata struct {
+	NsysVersion   string
+	SchemaVersion string
+	Environment   map[string]string // allowed variables only
+	Variables     int               // variables recorded, of any name
+	RankEvidence  string            // where the rank among environment comes from, if not from there
+	MPIRanks      map[int64]int     // rank by global process id
+	GPUs          map[PIDDevice]int64
+	SessionUTC    int64    // UTC nanoseconds of the capture's zero; 0 when not recorded
+	GraphLaunches int64    // API calls that launched a CUDA graph
+	Losses        []string // diagnostics that mean lost events
+	Unsupported   string   // diagnostic that says why CUDA was not traced
+	Partial       string   // what a partial export was limited to
 }
 
 // The variables that are ever looked at. An export holds the whole environment
@@ -38,12 +38,12 @@ func allowed(name string) bool {
 }
 
 // read fills in the probe. Tables that are not there leave their part empty.
-func (p *probe) read(conn *sqlite.Conn, db *database) error {
+func (p *Metadata) read(conn *sqlite.Conn, db *database) error {
 	return p.follow(conn, db, p.readExportData, p.readCaptureData, p.readSession, p.readRanks, p.readDevices, p.readDiagnostics, p.countGraphLaunches)
 }
 
-func (p *probe) follow(conn *sqlite.Conn, db *database, steps ...func(*sqlite.Conn, *database) error) error {
-	p.environment, p.mpiRanks, p.gpus = map[string]string{}, map[int64]int{}, map[processDevice]int64{}
+func (p *Metadata) follow(conn *sqlite.Conn, db *database, steps ...func(*sqlite.Conn, *database) error) error {
+	p.Environment, p.MPIRanks, p.GPUs = map[string]string{}, map[int64]int{}, map[PIDDevice]int64{}
 	for _, step := range steps {
 		if err := step(conn, db); err != nil {
 			return err
@@ -54,7 +54,7 @@ func (p *probe) follow(conn *sqlite.Conn, db *database, steps ...func(*sqlite.Co
 
 // readExportData reads the table that was EXPORT_META_DATA before 2023.3.1 and
 // META_DATA_EXPORT since; files of 2021 have neither.
-func (p *probe) readExportData(conn *sqlite.Conn, db *database) error {
+func (p *Metadata) readExportData(conn *sqlite.Conn, db *database) error {
 	table := "META_DATA_EXPORT"
 	if !db.has(table) {
 		table = "EXPORT_META_DATA"
@@ -62,24 +62,24 @@ func (p *probe) readExportData(conn *sqlite.Conn, db *database) error {
 	return metadata(conn, db, table, func(name, value string) {
 		switch name {
 		case "EXPORT_PRODUCT_VERSION":
-			p.nsysVersion = value
+			p.NsysVersion = value
 		case "EXPORT_SCHEMA_VERSION":
-			p.schemaVersion = value
+			p.SchemaVersion = value
 		case "EXPORT_PARAM_TABLES_TO_EXPORT", "EXPORT_PARAM_TIMES_TO_EXPORT":
 			if value != "" {
 				what := strings.ToLower(strings.TrimSuffix(strings.TrimPrefix(name, "EXPORT_PARAM_"), "_TO_EXPORT"))
-				p.slice = strings.TrimPrefix(p.slice+", "+what+" "+value, ", ")
+				p.Partial = strings.TrimPrefix(p.Partial+", "+what+" "+value, ", ")
 			}
 		}
 	})
 }
 
-func (p *probe) readCaptureData(conn *sqlite.Conn, db *database) error {
+func (p *Metadata) readCaptureData(conn *sqlite.Conn, db *database) error {
 	return metadata(conn, db, "META_DATA_CAPTURE", func(name, value string) {
 		if !strings.HasSuffix(name, ":ENVIRONMENT_VARIABLE") {
 			return
 		}
-		p.environments++
+		p.Variables++
 		key, quoted, _ := strings.Cut(value, "=")
 		if !allowed(key) {
 			return
@@ -87,7 +87,7 @@ func (p *probe) readCaptureData(conn *sqlite.Conn, db *database) error {
 		if v, err := strconv.Unquote(quoted); err == nil {
 			quoted = v
 		}
-		p.environment[key] = quoted
+		p.Environment[key] = quoted
 	})
 }
 
@@ -102,44 +102,47 @@ func metadata(conn *sqlite.Conn, db *database, table string, visit func(name, va
 	})
 }
 
-func (p *probe) readSession(conn *sqlite.Conn, db *database) error {
+func (p *Metadata) readSession(conn *sqlite.Conn, db *database) error {
 	if !db.has(sessionTable, "utcEpochNs") {
 		return nil
 	}
 	return query(conn, "SELECT utcEpochNs FROM "+sessionTable+" LIMIT 1", func(row *sqlite.Stmt) error {
-		p.session = row.ColumnInt64(0)
+		p.SessionUTC = row.ColumnInt64(0)
 		return nil
 	})
 }
 
 // readRanks reads MPI_RANKS, the only table that states ranks.
-func (p *probe) readRanks(conn *sqlite.Conn, db *database) error {
+func (p *Metadata) readRanks(conn *sqlite.Conn, db *database) error {
 	if !db.has("MPI_RANKS", "globalTid", "rank") {
 		return nil
 	}
 	return query(conn, "SELECT globalTid, rank FROM MPI_RANKS", func(row *sqlite.Stmt) error {
 		if rank := row.ColumnInt64(1); rank >= 0 && rank < MaxRanks {
-			p.mpiRanks[row.ColumnInt64(0)&processMask] = int(rank)
+			p.MPIRanks[row.ColumnInt64(0)&processMask] = int(rank)
 		}
 		return nil
 	})
 }
 
 // processDevice is a device as one process numbers it.
-type processDevice struct{ pid, device int64 }
+type PIDDevice struct{ PID, Device int64 }
 
 // readDevices reads which GPU of the machine each process's devices are.
-func (p *probe) readDevices(conn *sqlite.Conn, db *database) error {
+func (p *Metadata) readDevices(conn *sqlite.Conn, db *database) error {
 	if !db.has(deviceTable, "gpuId", "cudaId", "pid") {
 		return nil
 	}
 	return query(conn, "SELECT pid, cudaId, gpuId FROM "+deviceTable+" WHERE gpuId IS NOT NULL", func(row *sqlite.Stmt) error {
 		if gpu := row.ColumnInt64(2); gpu >= 0 && gpu < MaxRanks {
-			p.gpus[processDevice{row.ColumnInt64(0), row.ColumnInt64(1)}] = gpu
+			p.GPUs[PIDDevice{row.ColumnInt64(0), row.ColumnInt64(1)}] = gpu
 		}
 		return nil
 	})
 }
+
+// byDistributed is the evidence of a rank that a PyTorch trace states.
+const ByDistributedInfo = "distributedInfo"
 
 // MaxRanks bounds a rank that anybody can mean.
 const MaxRanks = 1 << 20
@@ -151,17 +154,17 @@ var (
 	unsupportedText = regexp.MustCompile(`(?i)installed CUDA driver version [^/\\]{0,80}is not supported|CUPTI[^./\\]{0,80}(?:fail|error|not (?:supported|permitted))|No CUDA events collected`)
 )
 
-func (p *probe) readDiagnostics(conn *sqlite.Conn, db *database) error {
+func (p *Metadata) readDiagnostics(conn *sqlite.Conn, db *database) error {
 	if !db.has("DIAGNOSTIC_EVENT", "text") {
 		return nil
 	}
 	return query(conn, "SELECT DISTINCT text FROM DIAGNOSTIC_EVENT ORDER BY rowid", func(row *sqlite.Stmt) error {
 		text := row.ColumnText(0)
 		if m := lossText.FindString(text); m != "" {
-			p.losses = append(p.losses, strings.ToValidUTF8(m, "\uFFFD"))
+			p.Losses = append(p.Losses, strings.ToValidUTF8(m, "\uFFFD"))
 		}
-		if m := unsupportedText.FindString(text); m != "" && p.unsupported == "" {
-			p.unsupported = strings.ToValidUTF8(m, "\uFFFD")
+		if m := unsupportedText.FindString(text); m != "" && p.Unsupported == "" {
+			p.Unsupported = strings.ToValidUTF8(m, "\uFFFD")
 		}
 		return nil
 	})
@@ -169,7 +172,7 @@ func (p *probe) readDiagnostics(conn *sqlite.Conn, db *database) error {
 
 // countGraphLaunches counts the calls that replayed a graph, whatever version
 // suffix their name carries.
-func (p *probe) countGraphLaunches(conn *sqlite.Conn, db *database) error {
+func (p *Metadata) countGraphLaunches(conn *sqlite.Conn, db *database) error {
 	if !db.has(callTable, "nameId") || !db.has(stringTable, "id", "value") {
 		return nil
 	}
@@ -183,7 +186,7 @@ func (p *probe) countGraphLaunches(conn *sqlite.Conn, db *database) error {
 	}
 	sql := fmt.Sprintf("SELECT count(*) FROM %s WHERE nameId IN (%s)", callTable, strings.Join(ids, ","))
 	return query(conn, sql, func(row *sqlite.Stmt) error {
-		p.graphLaunches = row.ColumnInt64(0)
+		p.GraphLaunches = row.ColumnInt64(0)
 		return nil
 	})
 }

@@ -1,4 +1,4 @@
-package nsys
+package capture
 
 import (
 	"bufio"
@@ -11,6 +11,8 @@ import (
 	"io"
 	"os"
 	"strconv"
+
+	"github.com/moebalance/moebalance/router"
 )
 
 // Traces of PyTorch's profiler (TLLM_TORCH_PROFILE_TRACE of TensorRT-LLM,
@@ -56,10 +58,10 @@ type torchReader struct {
 	hits      []hit   // calls that launch
 	launches  []int64 // their correlation ids
 	rows      int64   // API calls
-	ranges    []span
+	ranges    []Range
 	rangesEnd int64
 	processes map[int32]bool // that made calls
-	trouble   trouble
+	trouble   Issues
 
 	origin int64 // time of the first event; all others are relative to it
 	placed bool  // origin is known
@@ -67,7 +69,7 @@ type torchReader struct {
 	rank   int
 	world  int
 	listed bool // there is a list of events
-	probe  probe
+	probe  Metadata
 }
 
 // torchThread is a thread of a process, or a stream of a device: Kineto writes
@@ -79,7 +81,7 @@ type torchThread struct {
 
 // isTorchTrace looks for an object or a list at the beginning, behind gzip too.
 func isTorchTrace(path string) bool {
-	text := bytes.TrimLeft(beginning(path, 64), " \t\r\n")
+	text := bytes.TrimLeft(Head(path, 64), " \t\r\n")
 	return len(text) > 0 && (text[0] == '{' || text[0] == '[')
 }
 
@@ -92,14 +94,14 @@ func unzipped(r io.Reader) (io.Reader, error) {
 	return in, nil
 }
 
-// digestTorch reads one trace of PyTorch's profiler.
-func digestTorch(ctx context.Context, path string, o Options) (*digest, error) {
+// readTorchTrace reads one trace of PyTorch's profiler.
+func readTorchTrace(ctx context.Context, path string, o Options) (*Recording, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	rec, p, err := readTorch(ctx, f, o.Progress)
+	rec, err := readTorch(ctx, f, o.Progress)
 	switch {
 	case errors.Is(err, context.Canceled):
 		return nil, fmt.Errorf("reading %q: %w", path, err)
@@ -110,22 +112,22 @@ func digestTorch(ctx context.Context, path string, o Options) (*digest, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%q: %w", path, err)
 	}
-	return newDigest(path, rec, p, o)
+	return rec, nil
 }
 
 // readTorch reads the events of a trace.
-func readTorch(ctx context.Context, from io.Reader, progress func(int64)) (*recording, *probe, error) {
+func readTorch(ctx context.Context, from io.Reader, progress func(int64)) (*Recording, error) {
 	in, err := unzipped(&watchedReader{ctx, from, progress})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	t := &torchReader{
-		scan: newJSONScanner(in), names: newInterner(), ids: newInterner(), threads: newNumbering[torchThread](), rank: None,
+		scan: newJSONScanner(in), names: newInterner(), ids: newInterner(), threads: newNumbering[torchThread](), rank: router.None,
 		work:      newWorkReader(nil, forAnalysis),
 		processes: map[int32]bool{},
 	}
 	if err := t.read(); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	return t.recording()
 }
@@ -179,7 +181,7 @@ func (t *torchReader) readMember(key []byte) error {
 	case "schemaVersion":
 		text, err := t.scan.scalar()
 		if n, ok := strconv.Atoi(string(text)); ok == nil {
-			t.probe.schemaVersion = fmt.Sprintf("PyTorch profiler %d", n)
+			t.probe.SchemaVersion = fmt.Sprintf("PyTorch profiler %d", n)
 		}
 		return err
 	case "distributedInfo":

@@ -1,4 +1,4 @@
-package nsys
+package capture
 
 import (
 	"context"
@@ -7,7 +7,7 @@ import (
 
 	"zombiezen.com/go/sqlite"
 
-	"github.com/moebalance/moebalance/compare/nsys/rows"
+	"github.com/moebalance/moebalance/compare/nsys/capture/rows"
 )
 
 // workReader reads what ran on the GPU: kernels, whole graphs and, for
@@ -17,30 +17,30 @@ type workReader struct {
 	how       depth
 	names     *numbering[int64] // ids into StringIds
 	processes *numbering[int64]
-	units     *numbering[unit]
-	streams   *numbering[stream] // of kernels
+	units     *numbering[Device]
+	streams   *numbering[Stream] // of kernels
 	threads   *numbering[int64]  // of graph nodes' births
 	replayed  []int64
-	kernels   []kernel
-	space     []kernel // for the kernels of both halves
-	moves     []kernel // copies and fills
-	runs      []graphRun
-	nodes     []node
+	kernels   []Kernel
+	space     []Kernel // for the kernels of both halves
+	moves     []Kernel // copies and fills
+	runs      []GraphLaunch
+	nodes     []GraphNode
 	end       int64
 	total     uint64
-	trouble   trouble
+	trouble   Issues
 }
 
 func newWorkReader(db *database, how depth) *workReader {
 	return &workReader{
-		db: db, how: how, names: newIDs(), processes: newIDs(), units: newSpread(unit.bits),
-		streams: newSpread(stream.bits), threads: newIDs(),
+		db: db, how: how, names: newIDs(), processes: newIDs(), units: newSpread(Device.bits),
+		streams: newSpread(Stream.bits), threads: newIDs(),
 	}
 }
 
 // read reads everything but the second half of the kernels.
 func (w *workReader) read(ctx context.Context, conn *sqlite.Conn) error {
-	w.trouble.bare = w.db.has(kernelTable) && !w.db.has(kernelTable, "globalPid")
+	w.trouble.NoPIDs = w.db.has(kernelTable) && !w.db.has(kernelTable, "globalPid")
 	left, _ := rows.Halves(w.db.lastRow[kernelTable])
 	if err := w.readWork(ctx, conn, kernelTable, left, &w.kernels); err != nil {
 		return err
@@ -67,7 +67,7 @@ func (w *workReader) readRest(ctx context.Context, conn *sqlite.Conn) error {
 // share gives the readers of two halves one piece of memory for their kernels.
 func (w *workReader) share(rest *workReader) {
 	n := w.db.room(kernelTable)
-	w.space = make([]kernel, n)
+	w.space = make([]Kernel, n)
 	w.kernels, rest.kernels = w.space[:0:n/2], w.space[n/2:n/2]
 }
 
@@ -79,16 +79,16 @@ func (w *workReader) join(rest *workReader) error {
 		names[i] = w.names.of(id)
 	}
 	for i, u := range rest.units.values {
-		units[i] = w.units.of(unit{w.processes.of(rest.processes.values[u.process]), u.device})
+		units[i] = w.units.of(Device{w.processes.of(rest.processes.values[u.Process]), u.Ordinal})
 	}
 	for _, s := range rest.streams.values {
-		w.streams.of(stream{units[s.unit], s.id})
+		w.streams.of(Stream{units[s.Device], s.ID})
 	}
 	for i := range rest.kernels {
 		k := &rest.kernels[i]
-		k.name, k.unit = names[k.name], units[k.unit]
-		if k.replay > 0 {
-			k.replay += int32(len(w.replayed))
+		k.Name, k.Device = names[k.Name], units[k.Device]
+		if k.GraphNode > 0 {
+			k.GraphNode += int32(len(w.replayed))
 		}
 	}
 	if len(w.kernels) <= len(w.space)/2 { // they are still where share put them
@@ -109,7 +109,7 @@ func errTotal(table string) error {
 }
 
 // readWork appends the rows of one table of executions.
-func (w *workReader) readWork(ctx context.Context, conn *sqlite.Conn, table string, which rows.Stretch, to *[]kernel) error {
+func (w *workReader) readWork(ctx context.Context, conn *sqlite.Conn, table string, which rows.Stretch, to *[]Kernel) error {
 	if !w.db.has(table, "start", "end") {
 		return nil
 	}
@@ -119,20 +119,20 @@ func (w *workReader) readWork(ctx context.Context, conn *sqlite.Conn, table stri
 	}
 	columns := []string{"start", "end", "correlationId", "globalPid", name, "deviceId", "graphNodeId", "streamId"}
 	return w.db.stream(ctx, conn, rows.Query{Table: table, Integers: columns, Rows: which}, func(row *rows.Row) error {
-		k := kernel{start: row.Int(0), end: row.Int(1), call: -1}
-		if !w.trouble.believable(k.start, k.end) {
+		k := Kernel{Start: row.Int(0), End: row.Int(1), Launch: -1}
+		if !w.trouble.believable(k.Start, k.End) {
 			return nil
 		}
-		k.correlate = nullable(row, 2)
-		k.name = w.names.of(row.Int(4))
-		k.unit = w.unit(row, 3, 5)
-		k.replay = w.replay(row.Int(6))
-		w.end = max(w.end, k.end)
-		if w.total += uint64(k.end - k.start); w.total > math.MaxInt64 {
+		k.Correlation = nullable(row, 2)
+		k.Name = w.names.of(row.Int(4))
+		k.Device = w.unit(row, 3, 5)
+		k.GraphNode = w.replay(row.Int(6))
+		w.end = max(w.end, k.End)
+		if w.total += uint64(k.End - k.Start); w.total > math.MaxInt64 {
 			return errTotal(table)
 		}
 		if table == kernelTable {
-			w.streams.of(stream{k.unit, row.Int(7)})
+			w.streams.of(Stream{k.Device, row.Int(7)})
 		}
 		*to = append(*to, k)
 		return nil
@@ -145,30 +145,30 @@ func (w *workReader) readWork(ctx context.Context, conn *sqlite.Conn, table stri
 func (w *workReader) adoptStrays() {
 	none, ok := w.processes.index[0]
 	if ok && len(w.processes.values) == 1 {
-		w.trouble.bare = true // the column is there, and nothing in it
+		w.trouble.NoPIDs = true // the column is there, and nothing in it
 	}
-	if !ok || w.trouble.bare {
+	if !ok || w.trouble.NoPIDs {
 		return
 	}
-	stray := func(u int32) bool { return w.units.values[u].process == none }
+	stray := func(u int32) bool { return w.units.values[u].Process == none }
 	if len(w.processes.values) > 2 {
 		for _, k := range w.kernels {
-			if stray(k.unit) {
-				w.trouble.unowned++
+			if stray(k.Device) {
+				w.trouble.NoPID++
 			}
 		}
 		return
 	}
-	adopted := func(u int32) int32 { return w.units.of(unit{1 - none, w.units.values[u].device}) }
+	adopted := func(u int32) int32 { return w.units.of(Device{1 - none, w.units.values[u].Ordinal}) }
 	for i := range w.kernels {
-		if k := &w.kernels[i]; stray(k.unit) {
-			k.unit = adopted(k.unit)
-			w.trouble.strays++
+		if k := &w.kernels[i]; stray(k.Device) {
+			k.Device = adopted(k.Device)
+			w.trouble.Adopted++
 		}
 	}
 	for _, s := range w.streams.values {
-		if stray(s.unit) {
-			w.streams.of(stream{adopted(s.unit), s.id})
+		if stray(s.Device) {
+			w.streams.of(Stream{adopted(s.Device), s.ID})
 		}
 	}
 }
@@ -188,14 +188,14 @@ func (w *workReader) readGraphs(ctx context.Context, conn *sqlite.Conn) error {
 	}
 	columns := []string{"start", "end", "correlationId", "globalPid", "deviceId", "graphId"}
 	return w.db.stream(ctx, conn, rows.Query{Table: graphTable, Integers: columns, Rows: rows.All}, func(row *rows.Row) error {
-		g := graphRun{start: row.Int(0), end: row.Int(1), call: -1}
-		if !w.trouble.believable(g.start, g.end) {
+		g := GraphLaunch{Start: row.Int(0), End: row.Int(1), Launch: -1}
+		if !w.trouble.believable(g.Start, g.End) {
 			return nil
 		}
-		g.correlate = nullable(row, 2)
-		g.unit = w.unit(row, 3, 4)
-		g.graph = row.Int(5)
-		w.end = max(w.end, g.end)
+		g.Correlation = nullable(row, 2)
+		g.Device = w.unit(row, 3, 4)
+		g.Graph = row.Int(5)
+		w.end = max(w.end, g.End)
 		w.runs = append(w.runs, g)
 		return nil
 	})
@@ -207,25 +207,25 @@ func (w *workReader) readNodes(ctx context.Context, conn *sqlite.Conn) error {
 	}
 	columns := []string{"start", "globalTid", "graphNodeId", "originalGraphNodeId"}
 	return w.db.stream(ctx, conn, rows.Query{Table: nodeTable, Integers: columns, Rows: rows.All}, func(row *rows.Row) error {
-		n := node{at: row.Int(0), id: row.Int(2), origin: row.Int(3)}
-		if n.at < -timeLimit || n.at > timeLimit {
-			w.trouble.outOfRange++
+		n := GraphNode{Created: row.Int(0), ID: row.Int(2), Origin: row.Int(3)}
+		if n.Created < -TimeLimit || n.Created > TimeLimit {
+			w.trouble.OutOfRange++
 			return nil
 		}
 		tid := row.Int(1)
-		n.thread, n.process = w.threads.of(tid), w.processes.of(tid&processMask)
+		n.Thread, n.Process = w.threads.of(tid), w.processes.of(tid&processMask)
 		w.nodes = append(w.nodes, n)
 		return nil
 	})
 }
 
 // notRecorded is the correlation id of an event that has none.
-const notRecorded = math.MinInt64
+const noCorrelation = math.MinInt64
 
 // nullable is the value of a column, notRecorded where it is NULL.
 func nullable(row *rows.Row, col int) int64 {
 	if row.Null(col) {
-		return notRecorded
+		return noCorrelation
 	}
 	return row.Int(col)
 }
@@ -233,8 +233,8 @@ func nullable(row *rows.Row, col int) int64 {
 // unit numbers the process and device in two columns. A device beyond 32 bits is
 // none that exists.
 func (w *workReader) unit(row *rows.Row, process, device int) int32 {
-	return w.units.of(unit{
-		process: w.processes.of(row.Int(process)),
-		device:  int32(min(max(row.Int(device), -1), math.MaxInt32)),
+	return w.units.of(Device{
+		Process: w.processes.of(row.Int(process)),
+		Ordinal: int32(min(max(row.Int(device), -1), math.MaxInt32)),
 	})
 }

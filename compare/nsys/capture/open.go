@@ -1,4 +1,4 @@
-package nsys
+package capture
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ import (
 
 	"zombiezen.com/go/sqlite"
 
-	"github.com/moebalance/moebalance/compare/nsys/rows"
+	"github.com/moebalance/moebalance/compare/nsys/capture/rows"
 )
 
 // What a caller can act on. Every error about an input wraps one of these or
@@ -27,7 +27,6 @@ var (
 	ErrDamaged   = errors.New("damaged")                 // SQLite cannot read a page or a table
 	ErrUnsettled = errors.New("unfinished transaction")  // a write-ahead log or a journal stands beside the file
 	ErrNoKernels = errors.New("no GPU kernels recorded") // readable, but without what the question needs
-	ErrRank      = errors.New("no such assignment of ranks")
 )
 
 const sqliteMagic = "SQLite format 3\x00"
@@ -69,7 +68,7 @@ func openDatabase(ctx context.Context, path string) (*database, error) {
 
 // checkThere wants a file, so that nothing waits on a pipe and nothing is read
 // before a name that is wrong is told.
-func checkThere(path string) (fs.FileInfo, error) {
+func CheckExists(path string) (fs.FileInfo, error) {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -86,7 +85,7 @@ func checkThere(path string) (fs.FileInfo, error) {
 
 // checkFile tells an export from everything users mistake for one.
 func checkFile(path string) (int64, error) {
-	info, err := checkThere(path)
+	info, err := CheckExists(path)
 	if err != nil {
 		return 0, err
 	}

@@ -1,4 +1,4 @@
-package nsys
+package capture
 
 import (
 	"math"
@@ -22,7 +22,7 @@ func TestCorrelationsFind(t *testing.T) {
 		sets = append(sets, ids)
 	}
 	for _, ids := range sets {
-		c := &correlations{ids: ids, first: 1000}
+		c := &processCorrelations{ids: ids, first: 1000}
 		c.index()
 		if len(c.blocks) > 2*len(ids)+2 {
 			t.Fatalf("%d blocks for %d ids", len(c.blocks), len(ids))

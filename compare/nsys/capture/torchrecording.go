@@ -1,4 +1,4 @@
-package nsys
+package capture
 
 import (
 	"bytes"
@@ -8,6 +8,8 @@ import (
 	"math"
 	"slices"
 	"strconv"
+
+	"github.com/moebalance/moebalance/router"
 )
 
 // keep stores an event in the part of the recording that it belongs to.
@@ -22,8 +24,8 @@ func (t *torchReader) keep(e *torchEvent) {
 		t.origin, t.placed = e.start, true
 	}
 	start := e.start - t.origin
-	if (start >= 0) != (e.start >= t.origin) || e.duration > timeLimit {
-		t.trouble.outOfRange++
+	if (start >= 0) != (e.start >= t.origin) || e.duration > TimeLimit {
+		t.trouble.OutOfRange++
 		return
 	}
 	end := start + e.duration
@@ -42,7 +44,7 @@ func (t *torchReader) keep(e *torchEvent) {
 
 func (t *torchReader) keepKernel(e *torchEvent, start, end int64) {
 	if !e.lasting {
-		t.trouble.unended++
+		t.trouble.Unended++
 		return
 	}
 	device := e.device
@@ -53,26 +55,26 @@ func (t *torchReader) keepKernel(e *torchEvent, start, end int64) {
 		}
 	}
 	w := t.work
-	k := kernel{start: start, end: end, correlate: e.correlate, name: t.names.bytes(e.name), call: -1}
-	k.unit = w.units.of(unit{device: int32(min(max(device, -1), math.MaxInt32))})
-	k.replay = w.replay(e.node)
+	k := Kernel{Start: start, End: end, Correlation: e.correlate, Name: t.names.bytes(e.name), Launch: -1}
+	k.Device = w.units.of(Device{Ordinal: int32(min(max(device, -1), math.MaxInt32))})
+	k.GraphNode = w.replay(e.node)
 	w.kernels = append(w.kernels, k)
 	w.end = max(w.end, end)
 	t.streams = append(t.streams, t.threads.of(torchThread{e.pid, e.tid, true}))
-	w.streams.of(stream{k.unit, int64(t.streams[len(t.streams)-1])})
+	w.streams.of(Stream{k.Device, int64(t.streams[len(t.streams)-1])})
 }
 
 // keepCall keeps the calls that launch, by name: most calls only ask or wait.
 func (t *torchReader) keepCall(e *torchEvent, start, end int64) {
 	t.rows++
-	if e.correlate == notRecorded || !bytes.Contains(e.name, []byte("Launch")) {
+	if e.correlate == noCorrelation || !bytes.Contains(e.name, []byte("Launch")) {
 		return
 	}
 	if bytes.HasSuffix(e.name, []byte("GraphLaunch")) {
-		t.probe.graphLaunches++
+		t.probe.GraphLaunches++
 	}
 	t.processes[e.pid] = true
-	t.hits = append(t.hits, hit{call: call{start, end, t.threads.of(torchThread{e.pid, e.tid, false})}})
+	t.hits = append(t.hits, hit{Launch: Launch{start, end, t.threads.of(torchThread{e.pid, e.tid, false})}})
 	t.launches = append(t.launches, e.correlate)
 }
 
@@ -84,13 +86,13 @@ func (t *torchReader) keepRange(e *torchEvent, start, end int64) {
 	}
 	t.rangesEnd = max(t.rangesEnd, end)
 	if !e.lasting {
-		t.trouble.openRanges++
+		t.trouble.OpenRanges++
 		end = openEnd
 	}
 	name := bytes.TrimPrefix(withoutInstance(e.name), []byte("nn.Module: "))
-	t.ranges = append(t.ranges, span{
-		start: start, end: end, name: t.names.bytes(name),
-		thread: t.threads.of(torchThread{e.pid, e.tid, e.kind == torchProjection}),
+	t.ranges = append(t.ranges, Range{
+		Start: start, End: end, Name: t.names.bytes(name),
+		Thread: t.threads.of(torchThread{e.pid, e.tid, e.kind == torchProjection}),
 	})
 }
 
@@ -103,14 +105,14 @@ func (t *torchReader) text(id int32) string {
 }
 
 // recording joins what the reader kept, by the same merger as an export's.
-func (t *torchReader) recording() (*recording, *probe, error) {
+func (t *torchReader) recording() (*Recording, error) {
 	switch {
 	case !t.listed:
-		return nil, nil, fmt.Errorf("%w, nor a trace of PyTorch's profiler: it has no list traceEvents", ErrNotExport)
+		return nil, fmt.Errorf("%w, nor a trace of PyTorch's profiler: it has no list traceEvents", ErrNotExport)
 	case len(t.work.kernels) == 0:
-		return nil, nil, fmt.Errorf("%w: the profiler did not trace CUDA: record with ProfilerActivity.CUDA", ErrNoKernels)
+		return nil, fmt.Errorf("%w: the profiler did not trace CUDA: record with ProfilerActivity.CUDA", ErrNoKernels)
 	case len(t.processes) > 1:
-		return nil, nil, fmt.Errorf("%w: launches of %d processes in one trace: give the trace of each rank by itself", errManyProcesses, len(t.processes))
+		return nil, fmt.Errorf("%w: launches of %d processes in one trace: give the trace of each rank by itself", errManyProcesses, len(t.processes))
 	}
 	process := t.process()
 	t.work.processes.of(process)
@@ -120,7 +122,7 @@ func (t *torchReader) recording() (*recording, *probe, error) {
 		ids.of(process | int64(i))
 	}
 
-	m := merger{rec: &recording{domains: []string{""}}, names: *t.names, threads: newIDs(), processes: t.work.processes}
+	m := merger{rec: &Recording{Domains: []string{""}}, names: *t.names, threads: newIDs(), processes: t.work.processes}
 	m.work(t.work)
 	l := newLaunched(t.work)
 	calls := &callReader{threads: ids, count: t.rows}
@@ -134,10 +136,11 @@ func (t *torchReader) recording() (*recording, *probe, error) {
 	t.project(m.rec)
 	m.finish()
 	for i, thread := range t.threads.values {
-		m.rec.threads[i].gpu = thread.gpu
+		m.rec.Threads[i].GPU = thread.gpu
 	}
 	t.describe()
-	return m.rec, &t.probe, nil
+	m.rec.Metadata = t.probe
+	return m.rec, nil
 }
 
 // errManyProcesses is the error of a trace that was merged from several.
@@ -154,15 +157,15 @@ func (t *torchReader) process() int64 {
 
 // project gives a kernel without a launch a moment on its stream, where the
 // profiler projected ranges onto streams.
-func (t *torchReader) project(rec *recording) {
+func (t *torchReader) project(rec *Recording) {
 	projected := make([]bool, len(t.threads.values))
-	for _, r := range rec.ranges {
-		projected[r.thread] = projected[r.thread] || t.threads.values[r.thread].gpu
+	for _, r := range rec.Ranges {
+		projected[r.Thread] = projected[r.Thread] || t.threads.values[r.Thread].gpu
 	}
-	for i := range rec.kernels {
-		if k := &rec.kernels[i]; k.call < 0 && projected[t.streams[i]] {
-			k.call = int32(len(rec.calls))
-			rec.calls = append(rec.calls, call{k.start, k.start, t.streams[i]})
+	for i := range rec.Kernels {
+		if k := &rec.Kernels[i]; k.Launch < 0 && projected[t.streams[i]] {
+			k.Launch = int32(len(rec.Launches))
+			rec.Launches = append(rec.Launches, Launch{k.Start, k.Start, t.streams[i]})
 		}
 	}
 }
@@ -170,16 +173,16 @@ func (t *torchReader) project(rec *recording) {
 // describe fills the probe with what the trace says about itself.
 func (t *torchReader) describe() {
 	p := &t.probe
-	p.environment, p.mpiRanks = map[string]string{}, map[int64]int{}
-	if t.rank != None {
-		p.environment[rankVariables[0]] = strconv.Itoa(t.rank)
-		p.rankEvidence = byDistributed
+	p.Environment, p.MPIRanks = map[string]string{}, map[int64]int{}
+	if t.rank != router.None {
+		p.Environment[rankVariables[0]] = strconv.Itoa(t.rank)
+		p.RankEvidence = ByDistributedInfo
 	}
 	if t.world > 0 {
-		p.environment[worldVariables[0]] = strconv.Itoa(t.world)
+		p.Environment[worldVariables[0]] = strconv.Itoa(t.world)
 	}
 	const plausible = int64(1e18) // the year 2001 in nanoseconds: times of the epoch
 	if t.base > 0 || t.origin > plausible {
-		p.session = t.base + t.origin
+		p.SessionUTC = t.base + t.origin
 	}
 }

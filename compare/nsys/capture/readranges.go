@@ -1,4 +1,4 @@
-package nsys
+package capture
 
 import (
 	"bytes"
@@ -6,7 +6,7 @@ import (
 
 	"zombiezen.com/go/sqlite"
 
-	"github.com/moebalance/moebalance/compare/nsys/rows"
+	"github.com/moebalance/moebalance/compare/nsys/capture/rows"
 )
 
 // rangeReader reads the named ranges. A name is plain text in the row or the
@@ -18,9 +18,9 @@ type rangeReader struct {
 	ids     *numbering[int64] // names by id into StringIds
 	threads *numbering[int64]
 	domains domains
-	ranges  []span // names of registered strings are ^number in ids until finish
-	end     int64  // the last time at which a range begins or ends
-	trouble trouble
+	ranges  []Range // names of registered strings are ^number in ids until finish
+	end     int64   // the last time at which a range begins or ends
+	trouble Issues
 }
 
 // registered marks a span's name as a number in ids instead of texts.
@@ -34,7 +34,7 @@ func (r *rangeReader) read(ctx context.Context, conn *sqlite.Conn) error {
 	if err != nil {
 		return err
 	}
-	r.ranges = make([]span, 0, r.db.room(rangeTable))
+	r.ranges = make([]Range, 0, r.db.room(rangeTable))
 	columns := []string{"start", "end", "eventType", "textId", "globalTid", "endGlobalTid", "domainId"}
 	return r.db.stream(ctx, conn, rows.Query{Table: rangeTable, Integers: columns, Text: "text", Rows: rows.All}, func(row *rows.Row) error {
 		kind := row.Int(2)
@@ -47,26 +47,26 @@ func (r *rangeReader) read(ctx context.Context, conn *sqlite.Conn) error {
 			r.domains.texts[domain], _ = r.name(row)
 			return nil
 		}
-		s := span{start: row.Int(0), thread: thread, domain: domain}
-		if s.end = row.Int(1); !row.Null(1) {
-			if !r.trouble.believable(s.start, s.end) {
+		s := Range{Start: row.Int(0), Thread: thread, Domain: domain}
+		if s.End = row.Int(1); !row.Null(1) {
+			if !r.trouble.believable(s.Start, s.End) {
 				return nil
 			}
-			r.end = max(r.end, s.end)
-		} else if !r.trouble.believable(s.start, timeLimit) {
+			r.end = max(r.end, s.End)
+		} else if !r.trouble.believable(s.Start, TimeLimit) {
 			return nil
 		} else {
-			r.trouble.openRanges++
-			s.end = openEnd
+			r.trouble.OpenRanges++
+			s.End = openEnd
 		}
-		r.end = max(r.end, s.start)
+		r.end = max(r.end, s.Start)
 		switch {
 		case !row.Null(5) && (row.Int(5) != tid || r.how == forStatistics):
-			s.style = crossThread // the profiler's statistics leave out all that record where they ended
+			s.Style = CrossThread // the profiler's statistics leave out all that record where they ended
 		case kind == types.startEnd || kind == types.importStartEnd:
-			s.style = startEnd
+			s.Style = StartEnd
 		}
-		s.name, s.nameless = r.name(row)
+		s.Name, s.Unnamed = r.name(row)
 		r.ranges = append(r.ranges, s)
 		return nil
 	})
@@ -74,7 +74,7 @@ func (r *rangeReader) read(ctx context.Context, conn *sqlite.Conn) error {
 
 // openEnd is the end of a range that was never closed, until the capture's end
 // is known.
-const openEnd = timeLimit + 1
+const openEnd = TimeLimit + 1
 
 // name numbers the name of a row; one without any has the empty text.
 func (r *rangeReader) name(row *rows.Row) (name int32, nameless bool) {

@@ -1,4 +1,4 @@
-package nsys
+package capture
 
 import (
 	"cmp"
@@ -13,22 +13,22 @@ import (
 // merger puts what the readers found into one recording, with one numbering of
 // names, threads and processes.
 type merger struct {
-	rec       *recording
+	rec       *Recording
 	names     interner
 	threads   *numbering[int64]
 	processes *numbering[int64]
 	openEnd   int64 // when ranges end that were never closed
-	trouble   trouble
+	trouble   Issues
 }
 
 func (m *merger) work(w *workReader) {
-	m.rec.kernels, m.rec.moves, m.rec.graphs, m.rec.nodes = w.kernels, w.moves, w.runs, w.nodes
-	m.rec.units, m.rec.streams, m.rec.replayed = w.units.values, w.streams.values, w.replayed
-	m.rec.end = w.end
+	m.rec.Kernels, m.rec.MemoryOps, m.rec.Graphs, m.rec.GraphNodes = w.kernels, w.moves, w.runs, w.nodes
+	m.rec.Devices, m.rec.Streams, m.rec.GraphNodeIDs = w.units.values, w.streams.values, w.replayed
+	m.rec.End = w.end
 	m.trouble.add(w.trouble)
 	number := m.renumber(w.threads)
-	for i := range m.rec.nodes {
-		m.rec.nodes[i].thread = number[m.rec.nodes[i].thread]
+	for i := range m.rec.GraphNodes {
+		m.rec.GraphNodes[i].Thread = number[m.rec.GraphNodes[i].Thread]
 	}
 }
 
@@ -44,30 +44,30 @@ func (m *merger) renumber(own *numbering[int64]) []int32 {
 // calls joins every execution with the call that launched it. Where several
 // calls of a process carry the same correlation id, the last one that began
 // before the execution did is the one, and the first one if none did.
-func (m *merger) calls(readers []*callReader, l *launched) {
+func (m *merger) calls(readers []*callReader, l *correlationIndex) {
 	starts := m.sortCalls(readers, l.pairs)
 	launcher := func(u int32, id, start int64) int32 {
-		pair := l.find(m.rec.units[u].process, id)
+		pair := l.find(m.rec.Devices[u].Process, id)
 		if pair < 0 || starts[pair] == starts[pair+1] {
 			return -1
 		}
-		same := m.rec.calls[starts[pair]:starts[pair+1]]
-		after, _ := slices.BinarySearchFunc(same, start, func(c call, at int64) int { return cmp.Or(cmp.Compare(c.start, at), -1) })
+		same := m.rec.Launches[starts[pair]:starts[pair+1]]
+		after, _ := slices.BinarySearchFunc(same, start, func(c Launch, at int64) int { return cmp.Or(cmp.Compare(c.Start, at), -1) })
 		return starts[pair] + int32(max(after-1, 0))
 	}
 	var wait sync.WaitGroup
-	half := len(m.rec.kernels) / 2
-	for _, list := range [][]kernel{m.rec.kernels[:half], m.rec.kernels[half:], m.rec.moves} {
+	half := len(m.rec.Kernels) / 2
+	for _, list := range [][]Kernel{m.rec.Kernels[:half], m.rec.Kernels[half:], m.rec.MemoryOps} {
 		wait.Go(func() {
 			for i := range list {
-				list[i].call = launcher(list[i].unit, list[i].correlate, list[i].start)
+				list[i].Launch = launcher(list[i].Device, list[i].Correlation, list[i].Start)
 			}
 		})
 	}
 	wait.Wait()
-	for i := range m.rec.graphs {
-		g := &m.rec.graphs[i]
-		g.call = launcher(g.unit, g.correlate, g.start)
+	for i := range m.rec.Graphs {
+		g := &m.rec.Graphs[i]
+		g.Launch = launcher(g.Device, g.Correlation, g.Start)
 	}
 }
 
@@ -77,44 +77,44 @@ func (m *merger) sortCalls(readers []*callReader, pairs int) (starts []int32) {
 	starts = make([]int32, pairs+2)
 	for _, r := range readers {
 		m.trouble.add(r.trouble)
-		m.rec.launches += r.count
+		m.rec.APICalls += r.count
 		for i := range r.hits {
 			starts[r.hits[i].pair+2]++
 		}
 	}
 	for i := 2; i < len(starts); i++ {
-		m.trouble.reused += int64(max(starts[i]-1, 0))
+		m.trouble.ReusedCorrelations += int64(max(starts[i]-1, 0))
 		starts[i] += starts[i-1]
 	}
-	m.rec.calls = make([]call, starts[pairs+1])
+	m.rec.Launches = make([]Launch, starts[pairs+1])
 	for _, r := range readers {
 		number := m.renumber(r.threads)
 		for _, h := range r.hits {
-			h.thread = number[h.thread]
-			m.rec.calls[starts[h.pair+1]] = h.call
+			h.Thread = number[h.Thread]
+			m.rec.Launches[starts[h.pair+1]] = h.Launch
 			starts[h.pair+1]++
 		}
 	}
-	if m.trouble.reused > 0 {
+	if m.trouble.ReusedCorrelations > 0 {
 		for pair := range pairs {
-			slices.SortStableFunc(m.rec.calls[starts[pair]:starts[pair+1]], func(a, b call) int { return cmp.Compare(a.start, b.start) })
+			slices.SortStableFunc(m.rec.Launches[starts[pair]:starts[pair+1]], func(a, b Launch) int { return cmp.Compare(a.Start, b.Start) })
 		}
 	}
 	return starts[:pairs+1]
 }
 
 func (m *merger) ranges(r *rangeReader) {
-	m.rec.ranges = r.ranges
-	m.rec.rangesEnd = r.end
-	m.rec.end = max(m.rec.end, r.end)
-	m.openEnd = m.rec.end
+	m.rec.Ranges = r.ranges
+	m.rec.RangesEnd = r.end
+	m.rec.End = max(m.rec.End, r.end)
+	m.openEnd = m.rec.End
 	if r.how == forStatistics {
 		m.openEnd = r.end // as the profiler's statistics have it
 	}
 	m.trouble.add(r.trouble)
 	number := m.renumber(r.threads)
-	for i := range m.rec.ranges {
-		m.rec.ranges[i].thread = number[m.rec.ranges[i].thread]
+	for i := range m.rec.Ranges {
+		m.rec.Ranges[i].Thread = number[m.rec.Ranges[i].Thread]
 	}
 }
 
@@ -131,9 +131,9 @@ func (m *merger) strings(conn *sqlite.Conn, db *database, w *workReader, r *rang
 	if err != nil {
 		return err
 	}
-	for _, list := range [][]kernel{m.rec.kernels, m.rec.moves} {
+	for _, list := range [][]Kernel{m.rec.Kernels, m.rec.MemoryOps} {
 		for i := range list {
-			list[i].name = kernels[list[i].name]
+			list[i].Name = kernels[list[i].Name]
 		}
 	}
 	ids, err := m.resolve(r.ids, lookup, r.how == forAnalysis)
@@ -146,15 +146,15 @@ func (m *merger) strings(conn *sqlite.Conn, db *database, w *workReader, r *rang
 		}
 		return n
 	}
-	for i := range m.rec.ranges {
-		m.rec.ranges[i].name = name(m.rec.ranges[i].name)
+	for i := range m.rec.Ranges {
+		m.rec.Ranges[i].Name = name(m.rec.Ranges[i].Name)
 	}
 	for _, text := range r.domains.texts[1:] {
 		domain := ""
 		if text >= 0 {
 			domain = m.names.names[name(text)]
 		}
-		m.rec.domains = append(m.rec.domains, domain)
+		m.rec.Domains = append(m.rec.Domains, domain)
 	}
 	return nil
 }
@@ -177,21 +177,21 @@ func (m *merger) resolve(ids *numbering[int64], lookup func(int64) (string, erro
 
 // finish closes open ranges and makes every string valid text.
 func (m *merger) finish() {
-	m.rec.trouble = m.trouble
-	m.rec.processes = m.processes.values
-	for i := range m.rec.ranges {
-		if r := &m.rec.ranges[i]; r.end == openEnd {
-			r.end = max(m.openEnd, r.start)
+	m.rec.Issues = m.trouble
+	m.rec.Processes = m.processes.values
+	for i := range m.rec.Ranges {
+		if r := &m.rec.Ranges[i]; r.End == openEnd {
+			r.End = max(m.openEnd, r.Start)
 		}
 	}
 	for _, tid := range m.threads.values {
-		m.rec.threads = append(m.rec.threads, thread{id: tid, process: m.processes.of(tid & processMask)})
+		m.rec.Threads = append(m.rec.Threads, Thread{ID: tid, Process: m.processes.of(tid & processMask)})
 	}
-	m.rec.processes = m.processes.values
+	m.rec.Processes = m.processes.values
 	for i, name := range m.names.names {
 		m.names.names[i] = strings.ToValidUTF8(name, "\uFFFD")
 	}
-	m.rec.names = m.names.names
+	m.rec.Names = m.names.names
 }
 
 // lookup finds strings by id; an id without a row gives a name that says so.

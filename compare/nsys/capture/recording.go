@@ -1,4 +1,4 @@
-package nsys
+package capture
 
 // recording is one capture as plain events, whatever program and file format
 // they came from: the boundary between reading and analysing. A source fills
@@ -6,111 +6,113 @@ package nsys
 //
 // Times are nanoseconds since the capture's own zero, within ±timeLimit. The
 // int32 fields index the tables of the same recording; −1 means not recorded.
-type recording struct {
-	names     []string // kernels' and ranges', each once
-	processes []int64  // global process ids
-	threads   []thread
-	units     []unit
-	streams   []stream
-	domains   []string // of ranges; domains[0] is the default one; "" without a name
-	kernels   []kernel
-	replayed  []int64  // graph nodes of the kernels that a graph replayed
-	moves     []kernel // copies and fills, read for statistics only
-	calls     []call   // only those that launched a kernel or a graph
-	ranges    []span
-	nodes     []node     // graph nodes' creations and clones, by id within a process
-	graphs    []graphRun // whole graphs, where the capture hid their kernels
+type Recording struct {
+	Names        []string // kernels' and ranges', each once
+	Processes    []int64  // global process ids
+	Threads      []Thread
+	Devices      []Device
+	Streams      []Stream
+	Domains      []string // of ranges; domains[0] is the default one; "" without a name
+	Kernels      []Kernel
+	GraphNodeIDs []int64  // graph nodes of the kernels that a graph replayed
+	MemoryOps    []Kernel // copies and fills, read for statistics only
+	Launches     []Launch // only those that launched a kernel or a graph
+	Ranges       []Range
+	GraphNodes   []GraphNode   // graph nodes' creations and clones, by id within a process
+	Graphs       []GraphLaunch // whole graphs, where the capture hid their kernels
 
-	launches  int64 // rows of the table of API calls, with or without a kernel
-	end       int64 // the capture's last time, at which open ranges close
-	rangesEnd int64 // the last time at which a range begins or ends
-	trouble   trouble
+	APICalls  int64 // rows of the table of API calls, with or without a kernel
+	End       int64 // the capture's last time, at which open ranges close
+	RangesEnd int64 // the last time at which a range begins or ends
+	Issues    Issues
+	Metadata  Metadata
+	noKernels error
 }
 
 // timeLimit bounds believable times: 2^53 ns are 104 days, and a sum of 1024
 // such durations still fits 64 bits.
-const timeLimit = int64(1) << 53
+const TimeLimit = int64(1) << 53
 
 // thread is one thread of one process.
-type thread struct {
-	id      int64 // serialized global thread id
-	process int32
-	gpu     bool // a stream, onto which the profiler projected ranges
+type Thread struct {
+	ID      int64 // serialized global thread id
+	Process int32
+	GPU     bool // a stream, onto which the profiler projected ranges
 }
 
 // unit is one device of one process: what a rank can be at the least.
-type unit struct {
-	process int32
-	device  int32
+type Device struct {
+	Process int32
+	Ordinal int32
 }
 
-func (u unit) bits() uint64 { return uint64(u.process)<<32 | uint64(uint32(u.device)) }
+func (u Device) bits() uint64 { return uint64(u.Process)<<32 | uint64(uint32(u.Ordinal)) }
 
 // stream is one on which a unit ran kernels.
-type stream struct {
-	unit int32
-	id   int64
+type Stream struct {
+	Device int32
+	ID     int64
 }
 
-func (s stream) bits() uint64 { return uint64(s.unit)<<32 ^ uint64(s.id) }
+func (s Stream) bits() uint64 { return uint64(s.Device)<<32 ^ uint64(s.ID) }
 
 // kernel is one execution on the GPU. There may be millions: its 40 bytes decide
 // how much memory an export takes.
-type kernel struct {
-	start, end int64
-	correlate  int64 // correlation id, unique within a process at best
-	name       int32
-	unit       int32
-	call       int32 // the call that launched it
-	replay     int32 // position in recording.replayed plus 1, 0 outside graphs
+type Kernel struct {
+	Start, End  int64
+	Correlation int64 // correlation id, unique within a process at best
+	Name        int32
+	Device      int32
+	Launch      int32 // the call that launched it
+	GraphNode   int32 // position in recording.replayed plus 1, 0 outside graphs
 }
 
 // call is one API call on a thread.
-type call struct {
-	start, end int64
-	thread     int32
+type Launch struct {
+	Start, End int64
+	Thread     int32
 }
 
 // launched reports whether the call that launched a kernel is recorded.
-func (r *recording) launched(k *kernel) bool {
-	return k.call >= 0 && !r.threads[r.calls[k.call].thread].gpu
+func (r *Recording) Launched(k *Kernel) bool {
+	return k.Launch >= 0 && !r.Threads[r.Launches[k.Launch].Thread].GPU
 }
 
 // span is one named range on the thread that began it.
-type span struct {
-	start, end int64
-	thread     int32
-	name       int32
-	domain     int32
-	style      style
-	nameless   bool // neither text nor a registered string, which is not the empty text
+type Range struct {
+	Start, End int64
+	Thread     int32
+	Name       int32
+	Domain     int32
+	Style      Style
+	Unnamed    bool // neither text nor a registered string, which is not the empty text
 }
 
 // style is how a range was made.
-type style uint8
+type Style uint8
 
 const (
-	pushPop style = iota
-	startEnd
-	crossThread // started on one thread and ended on another
+	PushPop Style = iota
+	StartEnd
+	CrossThread // started on one thread and ended on another
 )
 
 // node is the birth of a graph node: created while a stream was captured, or
 // cloned from origin when the graph was instantiated.
-type node struct {
-	id, origin int64 // origin is 0 for a node that is not a clone
-	at         int64
-	thread     int32
-	process    int32
+type GraphNode struct {
+	ID, Origin int64 // origin is 0 for a node that is not a clone
+	Created    int64
+	Thread     int32
+	Process    int32
 }
 
 // graphRun is one launch of a whole graph, seen from outside.
-type graphRun struct {
-	start, end int64
-	correlate  int64
-	graph      int64
-	unit       int32
-	call       int32
+type GraphLaunch struct {
+	Start, End  int64
+	Correlation int64
+	Graph       int64
+	Device      int32
+	Launch      int32
 }
 
 // interner numbers strings by first sight. index finds a known one without

@@ -1,0 +1,142 @@
+// Package capture reads a capture of any source into one Recording: SQLite exports
+// of Nsight Systems, reports that a converter exports first, and traces of PyTorch's
+// profiler.
+//
+// An export is a database of lazily created tables whose columns move between
+// versions. It is opened read-only, probed for what is there, and each table is
+// streamed once in order. Whoever analyses a Recording sees nothing of the file.
+// Nothing is attributed or judged here; package nsys does.
+package capture
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+
+	"zombiezen.com/go/sqlite"
+)
+
+// ReadOptions says how a file is read. The zero value reads what an analysis needs.
+type Options struct {
+	Converter Converter // for reports given in place of exports
+	// Progress is told how many bytes more have been read; all calls together sum
+	// to the file's size. It may be called by several goroutines. Nil tells nobody.
+	Progress func(bytes int64)
+	// Statistics asks for copies and fills too, and for names as recorded: without
+	// it, what makes each instance of a PyTorch operator unique is cut off.
+	Statistics bool
+}
+
+// ReadCapture reads an export, a report or a trace of PyTorch's profiler. A
+// recording without any kernel is not an error: see Recording.NoKernels.
+func Read(ctx context.Context, path string, o Options) (*Recording, error) {
+	if isTorchTrace(path) {
+		return readTorchTrace(ctx, path, o)
+	}
+	db, p, err := openExport(ctx, path, o)
+	if err != nil {
+		return nil, err
+	}
+	defer db.meter.finish()
+	how := forAnalysis
+	if o.Statistics {
+		how = forStatistics
+	}
+	rec, err := read(ctx, db, how)
+	if err != nil {
+		return nil, err
+	}
+	rec.Metadata, rec.noKernels = *p, db.noKernels(p)
+	return rec, nil
+}
+
+// ReadMetadata reads what a file says about the environment of its capture, and
+// no event. A trace of PyTorch's profiler says nothing of it.
+func ReadMetadata(ctx context.Context, path string, o Options) (*Metadata, error) {
+	p := &Metadata{}
+	if isTorchTrace(path) {
+		return p, nil
+	}
+	export, err := exportOf(ctx, path, o.Converter)
+	if err != nil {
+		return nil, err
+	}
+	db, err := openDatabase(ctx, export)
+	if err != nil {
+		return nil, err
+	}
+	return p, db.each(ctx, func(_ context.Context, conn *sqlite.Conn) error { return p.follow(conn, db, p.readCaptureData) })
+}
+
+// exportOf is the export at path, or the one that the converter makes of the
+// report there.
+func exportOf(ctx context.Context, path string, c Converter) (string, error) {
+	if info, err := os.Stat(path); err != nil || info.IsDir() || !isReport(path) || c.Nsys == "" {
+		return path, nil // opening it tells what is wrong
+	}
+	return c.convert(ctx, path)
+}
+
+// openExport opens the export of path and reads what it says about itself.
+func openExport(ctx context.Context, path string, o Options) (*database, *Metadata, error) {
+	export, err := exportOf(ctx, path, o.Converter)
+	if err != nil {
+		return nil, nil, err
+	}
+	db, err := openDatabase(ctx, export)
+	if err != nil {
+		return nil, nil, err
+	}
+	db.path = path // a converted report goes by its own name
+	p := &Metadata{}
+	err = db.each(ctx, func(_ context.Context, conn *sqlite.Conn) error {
+		if err := db.countRows(conn); err != nil {
+			return err
+		}
+		db.meter = newMeter(db, o.Progress)
+		return p.read(conn, db)
+	})
+	return db, p, err
+}
+
+// noKernels says why an export without kernels has none.
+func (db *database) noKernels(p *Metadata) error {
+	why := "the capture did not trace CUDA: profile with 'nsys profile --trace cuda,nvtx'"
+	switch {
+	case p.Unsupported != "":
+		why = p.Unsupported
+	case p.Partial != "":
+		why = "it is a partial export (" + p.Partial + ")"
+	case db.has(callTable):
+		why = "it has API calls but no kernels: the driver or the permissions did not allow CUPTI to record them, or the capture stopped before any ran"
+	case len(db.tables) > 0 && !db.has(stringTable):
+		why = "it has none of the tables of an nsys export"
+	}
+	return fmt.Errorf("%q: %w: %s", db.path, ErrNoKernels, why)
+}
+
+// NoKernels is the error of a recording without kernels, which says why.
+func (r *Recording) NoKernels() error { return r.noKernels }
+
+// number is the first of the variables that holds a rank or a count of ranks.
+func (p *Metadata) number(variables []string) (int, bool) {
+	for _, v := range variables {
+		if n, err := strconv.Atoi(p.Environment[v]); err == nil && n >= 0 && n < MaxRanks {
+			return n, true
+		}
+	}
+	return 0, false
+}
+
+// rankVariable is the rank that the environment gives.
+func (p *Metadata) Rank() (int, bool) { return p.number(rankVariables) }
+
+// worldSize is the number of ranks of the whole run that the environment gives.
+func (p *Metadata) WorldSize() (int, bool) { return p.number(worldVariables) }
+
+// ArmVariables are the switches of balanced routing that tell a capture's arm,
+// by engine: TensorRT-LLM, SGLang (two), vLLM.
+var ArmVariables = []string{
+	"ENABLE_PERFECT_ROUTER", "SGLANG_SIMULATE_ROUND_ROBIN_EXPERTS", "SGLANG_SIMULATE_UNIFORM_EXPERTS", "VLLM_MOE_ROUTING_SIMULATION_STRATEGY",
+}

@@ -1,0 +1,151 @@
+package capture
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/iotest"
+)
+
+var torchTraces = []string{"../../../testdata/torch/rank0.pt.trace.json", "../../../testdata/torch/rank1.pt.trace.json.gz"}
+
+// Cut anywhere before its last brace, plain or zipped, a trace is an error.
+func TestTorchTraceCutAnywhere(t *testing.T) {
+	for _, path := range torchTraces {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n := range bytes.TrimSpace(content) {
+			if _, err := readTorch(context.Background(), bytes.NewReader(content[:n]), nil); err == nil {
+				t.Fatalf("%s cut at %d of %d: want an error", path, n, len(content))
+			}
+		}
+		cut := filepath.Join(t.TempDir(), filepath.Base(path))
+		if err := os.WriteFile(cut, content[:len(content)/2], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		damaged := filepath.Join(t.TempDir(), filepath.Base(path))
+		bad := bytes.Clone(content)
+		copy(bad[len(bad)/2:], "\xff\xff\xff\xff\xff\xff\xff\xff")
+		if err := os.WriteFile(damaged, append(bad, '}'), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Read(context.Background(), damaged, Options{}); !errors.Is(err, ErrDamaged) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: want one line of ErrDamaged, have %v", path, err)
+		}
+		if _, err := Read(context.Background(), cut, Options{}); !errors.Is(err, ErrTruncated) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: want one line of ErrTruncated, have %v", path, err)
+		}
+	}
+}
+
+func TestTorchTracesThatAreNone(t *testing.T) {
+	kernel := `{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":1,"dur":2,"args":{"device":0,"correlation":1}}`
+	for _, c := range []struct {
+		what, text string
+		want       error
+	}{
+		{"an object of something else", `{"a": [1, {"b": null}]}`, ErrNotExport},
+		{"no events", `{"traceEvents": []}`, ErrNoKernels},
+		{"events of wrong types", `{"traceEvents": [1, "x", null, [], {"ph": 3, "name": {}, "ts": [], "args": 7}]}`, ErrNoKernels},
+		{"a list of wrong type", `{"traceEvents": {"ph": "X"}}`, ErrNoKernels},
+		{"two processes", `[` + kernel + `,{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":1,"ts":1,"dur":1,"args":{"correlation":1}},` +
+			`{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":2,"tid":1,"ts":1,"dur":1,"args":{"correlation":1}}]`, errManyProcesses},
+		{"a missing comma", `[` + kernel + kernel + `]`, ErrDamaged},
+		{"more behind the end", `[` + kernel + `] x`, ErrDamaged},
+		{"a bad escape", `[{"name": "\x"}]`, ErrDamaged},
+		{"too deep", strings.Repeat("[", 600), ErrDamaged},
+		{"a bare list", `[`, ErrTruncated},
+	} {
+		path := filepath.Join(t.TempDir(), "trace.json")
+		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Read(context.Background(), path, Options{}); !errors.Is(err, c.want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: want one line of %v, have %v", c.what, c.want, err)
+		}
+	}
+}
+
+// Events whose times cannot be are counted and left out, and the others stay.
+func TestTorchTimes(t *testing.T) {
+	event := func(ts, dur string) string {
+		return `{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":` + ts + `,"dur":` + dur + `}`
+	}
+	text := "[" + strings.Join([]string{event("1.5", "2.0019"), event("1e0", "0.25"), event("1", "-1"), event("99999999999999999999", "1"), event("NaN", "1"), event("-9223372036854775.808", "1"),
+		`{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":1}`}, ",") + "]"
+	rec, err := readTorch(context.Background(), strings.NewReader(text), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "kernels", len(rec.Kernels), 2)
+	same(t, "first", rec.Kernels[0].End-rec.Kernels[0].Start, 2001)
+	same(t, "second starts before the first", rec.Kernels[1].Start, -500)
+	same(t, "backwards", rec.Issues.Backwards, 1)
+	same(t, "out of range", rec.Issues.OutOfRange, 3)
+	same(t, "without a duration", rec.Issues.Unended, 1)
+}
+
+// The scanner takes what encoding/json takes, for text that a trace can hold.
+func TestScannerAgainstEncodingJSON(t *testing.T) {
+	for _, text := range []string{`"a\u00e9\ud83d\ude00\ud83dx\n\/"`, `"\ud83d\u0041"`, `""`, `"\"\\"`} {
+		var want string
+		if err := json.Unmarshal([]byte(text), &want); err != nil {
+			t.Fatal(err)
+		}
+		have, err := newJSONScanner(strings.NewReader(text)).text()
+		if err != nil || string(have) != want {
+			t.Errorf("%s: want %q, have %q, %v", text, want, have, err)
+		}
+	}
+}
+
+// However the bytes arrive, they say the same.
+func TestTorchTraceInPieces(t *testing.T) {
+	content, err := os.ReadFile(torchTraces[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := readTorch(context.Background(), bytes.NewReader(content), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, in := range map[string]io.Reader{
+		"byte by byte": iotest.OneByteReader(bytes.NewReader(content)), "the end with the data": iotest.DataErrReader(bytes.NewReader(content)),
+	} {
+		if have, err := readTorch(context.Background(), in, nil); err != nil || !reflect.DeepEqual(have, want) {
+			t.Errorf("%s: another recording, %v", what, err)
+		}
+	}
+	broken := errors.New("the disk went away")
+	if _, err := readTorch(context.Background(), io.MultiReader(bytes.NewReader(content[:2000]), iotest.ErrReader(broken)), nil); !errors.Is(err, broken) {
+		t.Errorf("want the reader's error, have %v", err)
+	}
+}
+
+func same[T comparable](t *testing.T, what string, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: want %v, have %v", what, want, got)
+	}
+}
+
+// What encoding/json takes the scanner can skip.
+func FuzzScanner(f *testing.F) {
+	f.Add([]byte(`[{"ph":"X","cat":"kernel","name":"k","ts":1,"dur":2,"args":{"graph node id":3}}]`))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		if json.Valid(content) {
+			if err := newJSONScanner(bytes.NewReader(content)).skip(); err != nil && !strings.Contains(err.Error(), "more than") {
+				t.Errorf("valid JSON: %v", err)
+			}
+		}
+	})
+}
