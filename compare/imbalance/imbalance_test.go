@@ -1,0 +1,172 @@
+package imbalance
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+// work is compute of the phase experts.
+func work(rank int, step, layer router.Whole, ns int64) Sample {
+	return Sample{Rank: rank, Step: step, Layer: layer, Experts: true, TotalNS: ns, BusyNS: ns}
+}
+
+// alternating is two ranks that are hot in turns: 30 and 10 ns, 4 steps, 1 layer.
+func alternating() (samples []Sample) {
+	for step := range 4 {
+		for rank := range 2 {
+			samples = append(samples, work(rank, router.Whole(step), 3, []int64{30, 10}[(step+rank)%2]))
+		}
+	}
+	return samples
+}
+
+func near(t *testing.T, what string, have router.Number, want float64) {
+	t.Helper()
+	if !(math.Abs(have.Float64()-want) <= 1e-12*math.Abs(want)) {
+		t.Errorf("%s: %v, want %v", what, have, want)
+	}
+}
+
+func TestAlternatingRanksDoNotCancel(t *testing.T) {
+	samples := append(alternating(),
+		Sample{Rank: 0, Step: 1, Layer: 3, TotalNS: 7, CollectiveNS: 5, BusyNS: 7},
+		Sample{Rank: 1, Step: 1, Layer: 3, TotalNS: 2, BusyNS: 2})
+	for range 2 {
+		x := New(slices.Values(samples))
+		r, ok := x.Layers[0].Row(0.1)
+		if !ok || r.Layer != 3 || r.Steps != 4 || r.Parts != 2 || !r.Flagged || r.Worst != 0 || r.WorstSteps != 2 {
+			t.Errorf("%+v", r)
+		}
+		near(t, "max/mean", r.MaxOverMean, 1.5) // of sums it would be 1
+		near(t, "balancedness", r.Balancedness, 2.0/3)
+		s := x.Layers[0].Straggler()
+		near(t, "loss", s.LossNS, 10)
+		near(t, "mean", s.MeanNS, 20.5)
+		near(t, "max", s.MaxNS, 30.5)
+		if s.WorstRank != 0 || s.WorstSteps != 2 || s.Steps != 4 {
+			t.Errorf("%+v", s)
+		}
+		near(t, "busy", x.Steps[1].BusyNS, 24.5)
+		near(t, "slowest", x.Steps[1].SlowestExpertsNS, 30)
+		slices.Reverse(samples)
+	}
+}
+
+func TestStepsThatCount(t *testing.T) {
+	base := func() (samples []Sample) {
+		for step := range 6 {
+			for rank := range 2 {
+				samples = append(samples, work(rank, router.Whole(step), 0, 100), work(rank, router.Whole(step), 1, 100))
+			}
+		}
+		return samples
+	}
+	long := func(steps ...router.Whole) func(Sample) []Sample {
+		return func(s Sample) []Sample {
+			if slices.Contains(steps, s.Step) {
+				s.TotalNS, s.BusyNS = 201, 201
+			}
+			return []Sample{s}
+		}
+	}
+	without := func(drop func(Sample) bool) func(Sample) []Sample {
+		return func(s Sample) []Sample {
+			if drop(s) {
+				return nil
+			}
+			return []Sample{s}
+		}
+	}
+	for name, c := range map[string]struct {
+		change             func(Sample) []Sample
+		incomplete, warmUp []int
+		warning            string
+	}{
+		"all":             {change: long()},
+		"warm-up":         {change: long(0, 1), warmUp: []int{0, 1}, warning: "steps 0, 1 excluded as warm-up: over 2× the median of later steps"},
+		"a late long one": {change: long(3)},
+		"cut off": {change: without(func(s Sample) bool { return s.Step == 5 && s.Rank == 1 }), incomplete: []int{5},
+			warning: "step 5 excluded as incomplete"},
+		"a layer lost on one rank":    {change: without(func(s Sample) bool { return s.Step == 2 && s.Rank == 1 && s.Layer == 1 }), incomplete: []int{2}},
+		"a layer that no rank ran":    {change: without(func(s Sample) bool { return s.Step == 2 && s.Layer == 1 })},
+		"stages of a pipeline":        {change: without(func(s Sample) bool { return int(s.Layer) != s.Rank })},
+		"time outside layers differs": {change: func(s Sample) []Sample { return []Sample{s, {Rank: 0, Step: 4, Layer: router.None, TotalNS: 1}} }},
+		"an incomplete, long first one": {change: func(s Sample) []Sample {
+			if s.Step == 0 && s.Rank == 1 {
+				return nil
+			}
+			return long(1)(s)
+		}, incomplete: []int{0}, warmUp: []int{1}},
+	} {
+		var samples []Sample
+		for _, s := range base() {
+			samples = append(samples, c.change(s)...)
+		}
+		x := New(slices.Values(samples))
+		if have := x.StepsOf(Incomplete); !slices.Equal(have, c.incomplete) {
+			t.Errorf("%s: incomplete %v, want %v", name, have, c.incomplete)
+		}
+		if have := x.StepsOf(WarmUp); !slices.Equal(have, c.warmUp) {
+			t.Errorf("%s: warm-up %v, want %v", name, have, c.warmUp)
+		}
+		if n := len(x.StepsOf(Counts)); n != 6-len(c.incomplete)-len(c.warmUp) || len(x.Layers[len(x.Layers)-1].Compute) != n {
+			t.Errorf("%s: %d steps count", name, n)
+		}
+		var text string
+		for _, w := range x.Warnings() {
+			text += w.Text
+		}
+		if !strings.Contains(text, c.warning) || (text != "") != (len(c.incomplete)+len(c.warmUp) > 0) {
+			t.Errorf("%s: warnings %q", name, text)
+		}
+	}
+}
+
+func TestRecordingWithoutSteps(t *testing.T) {
+	x := New(slices.Values([]Sample{work(0, router.None, router.None, 30), work(1, router.None, router.None, 10)}))
+	if !x.Unmarked || len(x.StepsOf(Counts)) != 1 || len(x.Judged()) != 1 {
+		t.Errorf("%+v", x)
+	}
+	near(t, "outside", x.OutsideShare, 0)
+	near(t, "loss", x.Judged()[0].Straggler().LossNS, 10)
+	x = New(slices.Values([]Sample{work(0, router.None, router.None, 30), work(0, 0, 2, 10)}))
+	near(t, "outside", x.OutsideShare, 0.75)
+	if x.Unmarked || len(x.Layers) != 2 || len(x.Judged()) != 1 || x.Judged()[0].Number != 2 {
+		t.Errorf("%+v", x)
+	}
+	l := x.Judged()[0]
+	if _, ok := l.Row(0.1); ok || l.Straggler().LossNS.Defined() {
+		t.Error("one rank has no imbalance and no loss")
+	}
+	if none := New(slices.Values([]Sample(nil))); len(none.Steps)+len(none.Judged()) != 0 || none.OutsideShare.Defined() {
+		t.Errorf("%+v", none)
+	}
+}
+
+func TestLoadOfExperts(t *testing.T) {
+	m := NewLayerMean(4, router.LevelExpert, Load, Recorded)
+	m.AddLoad(router.BalanceOf([]int64{3, 1, 1}), nil, router.Undefined())
+	m.AddLoad(router.BalanceOf([]int64{0, 0, 0}), nil, router.Undefined())
+	m.AddLoad(router.BalanceOf([]int64{1, 2, 3}), nil, router.Undefined())
+	r := m.Row(0.1, []int{10, 20, 30})
+	near(t, "max/mean", r.MaxOverMean, (9.0/5+9.0/6)/2)
+	near(t, "floor", r.Floor, (6.0/5+1)/2)
+	near(t, "active", r.Active, 3)
+	if r.Steps != 2 || r.Dropped != 1 || r.Worst != 10 || r.NullP95.Defined() || !r.Flagged {
+		t.Errorf("%+v", r)
+	}
+	even := r
+	even.Layer, even.MaxOverMean, even.Balancedness, even.Flagged = 2, 1, 1, false
+	s := Summarize([]Row{even, r, {Level: router.LevelRank, Quantity: Load, MaxOverMean: 9}}, router.LevelExpert, Load)
+	near(t, "mean over layers", s.MaxOverMean, (1+r.MaxOverMean.Float64())/2)
+	if s.Layers != 2 || s.Flagged != 1 || s.WorstLayer != 4 || s.WorstMax != r.MaxOverMean || s.WorstFloor != r.Floor {
+		t.Errorf("%+v", s)
+	}
+	if none := Summarize(nil, router.LevelRank, Time); none.Imbalance.Defined() || none.WorstLayer.Defined() || none.WorstMax.Defined() {
+		t.Errorf("%+v", none)
+	}
+}

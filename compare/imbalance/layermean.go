@@ -1,0 +1,158 @@
+package imbalance
+
+import (
+	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/chance"
+)
+
+// The quantities of a Row.
+const (
+	Time = "time"
+	Load = "load"
+)
+
+// Basis says how a number was obtained. The second and third are models.
+type Basis string
+
+// The bases.
+const (
+	Observed  Basis = "observed"  // in a range or operator of its own
+	Inferred  Basis = "inferred"  // from the repeating pattern of launches
+	Allocated Basis = "allocated" // a grouped kernel's time split by recorded load
+	Recorded  Basis = "recorded"  // load that the engine counted
+)
+
+// Row is the imbalance of one layer at one level: each number is computed per step
+// and averaged over the steps that count and have any time or load. All are
+// undefined without such a step.
+type Row struct {
+	Layer        router.Whole  `json:"layer"`    // undefined where no range names a layer and all count as one
+	Level        string        `json:"level"`    // router.LevelRank or router.LevelExpert
+	Quantity     string        `json:"quantity"` // Time or Load
+	Basis        Basis         `json:"basis"`
+	Steps        int           `json:"steps"`
+	Dropped      int           `json:"dropped_steps"` // steps without any time or load, left out
+	Parts        int           `json:"parts"`         // ranks or experts
+	MaxOverMean  router.Number `json:"max_over_mean"` // in [1, parts]
+	Imbalance    router.Number `json:"imbalance"`     // max_over_mean − 1
+	Balancedness router.Number `json:"balancedness"`  // mean of mean/max, not 1/max_over_mean
+	CV           router.Number `json:"cv"`
+	Gini         router.Number `json:"gini"`
+	Active       router.Number `json:"active"` // parts with any time or load
+	Floor        router.Number `json:"floor"`  // the least max_over_mean that whole slots allow; load only
+	NullMedian   router.Number `json:"null_median"`
+	NullP95      router.Number `json:"null_p95"`    // both of max_over_mean as it stands here: of a mean over as many steps; load of a known shape only
+	NullActive   router.Number `json:"null_active"` // load of experts only
+	Flagged      bool          `json:"flagged"`     // see router.Flagged
+	Worst        router.Whole  `json:"worst"`       // the rank or expert that is the largest in most steps, the lowest one on a tie
+	WorstSteps   int           `json:"worst_steps"` // in how many
+}
+
+// LayerMean averages the balance of one layer at one level over steps.
+type LayerMean struct {
+	sum   Row   // the running sums; counts and names as they will stand
+	worst []int // steps in which each part is the largest
+	null  []*chance.Distribution
+}
+
+// NewLayerMean starts the mean of a layer.
+func NewLayerMean(layer router.Whole, level, quantity string, basis Basis) *LayerMean {
+	return &LayerMean{sum: Row{Layer: layer, Level: level, Quantity: quantity, Basis: basis}}
+}
+
+// AddTime adds one step: the time of each rank or expert.
+func (m *LayerMean) AddTime(parts []float64) {
+	m.add(router.BalanceOf(parts), router.Undefined(), nil, router.Undefined())
+}
+
+// AddLoad adds one step: the balance of its load, and the max/mean (nil where the
+// shape is not known) and the number of active experts that random routing gives.
+// The floor is that of the counts at hand: counters of ranks and experts that were
+// not read at the same moment differ.
+func (m *LayerMean) AddLoad(b router.Balance, null *chance.Distribution, active router.Number) {
+	m.add(b, router.Floor(int64(b.Total), b.Parts), null, active)
+}
+
+func (m *LayerMean) add(b router.Balance, floor router.Number, null *chance.Distribution, active router.Number) {
+	s := &m.sum
+	s.Parts = b.Parts
+	if b.Total == 0 {
+		s.Dropped++
+		return
+	}
+	if m.worst == nil {
+		m.worst = make([]int, b.Parts)
+	}
+	s.Steps++
+	m.worst[b.Worst]++
+	s.MaxOverMean += b.MaxOverMean
+	s.Balancedness += b.Balancedness
+	s.CV += b.CV
+	s.Gini += b.Gini
+	s.Active += router.Number(b.Active)
+	s.Floor += floor
+	s.NullActive += active
+	m.null = append(m.null, null)
+}
+
+// Row is the mean over the steps added so far. numbers are those of the parts; nil
+// numbers them from 0.
+func (m *LayerMean) Row(threshold float64, numbers []int) Row {
+	r, n := m.sum, router.Number(m.sum.Steps)
+	for _, v := range []*router.Number{&r.MaxOverMean, &r.Balancedness, &r.CV, &r.Gini, &r.Active, &r.Floor, &r.NullActive} {
+		*v /= n // 0/0 is NaN: undefined
+	}
+	r.Imbalance = r.MaxOverMean - 1
+	null := chance.MeanOf(m.null)
+	r.NullMedian, r.NullP95 = null.Median(), null.P95()
+	r.Flagged = router.Flagged(r.MaxOverMean, r.Floor, r.NullP95, threshold)
+	r.Worst = router.None
+	for part, steps := range m.worst {
+		if steps > r.WorstSteps {
+			r.Worst, r.WorstSteps = router.Whole(part), steps
+		}
+	}
+	if numbers != nil && r.Worst.Defined() {
+		r.Worst = router.Whole(numbers[r.Worst])
+	}
+	return r
+}
+
+// Summary is the imbalance over layers: the mean of the layers' means, and the
+// worst layer, the lowest one on a tie.
+type Summary struct {
+	Level        string        `json:"level"`
+	Quantity     string        `json:"quantity"`
+	Layers       int           `json:"layers"` // with any time or load
+	Flagged      int           `json:"flagged_layers"`
+	MaxOverMean  router.Number `json:"max_over_mean"`
+	Imbalance    router.Number `json:"imbalance"`
+	Balancedness router.Number `json:"balancedness"`
+	WorstLayer   router.Whole  `json:"worst_layer"` // undefined without any
+	WorstMax     router.Number `json:"worst_max_over_mean"`
+	WorstFloor   router.Number `json:"worst_floor"` // of that layer
+}
+
+// Summarize averages the layers of one level and quantity.
+func Summarize(rows []Row, level, quantity string) Summary {
+	s := Summary{Level: level, Quantity: quantity, WorstLayer: router.None, WorstMax: router.Undefined(), WorstFloor: router.Undefined()}
+	for _, r := range rows {
+		if r.Level != level || r.Quantity != quantity || !r.MaxOverMean.Defined() {
+			continue
+		}
+		if s.Layers == 0 || r.MaxOverMean > s.WorstMax {
+			s.WorstLayer, s.WorstMax, s.WorstFloor = r.Layer, r.MaxOverMean, r.Floor
+		}
+		s.Layers++
+		s.MaxOverMean += r.MaxOverMean
+		s.Balancedness += r.Balancedness
+		if r.Flagged {
+			s.Flagged++
+		}
+	}
+	n := router.Number(s.Layers)
+	s.MaxOverMean /= n // 0/0 is NaN: undefined
+	s.Balancedness /= n
+	s.Imbalance = s.MaxOverMean - 1
+	return s
+}

@@ -1,0 +1,87 @@
+package imbalance
+
+import (
+	"fmt"
+
+	"slices"
+
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
+)
+
+// WarmUpFactor is how many times the median of the later steps a leading step must
+// exceed to be excluded as warm-up: ranks enter a capture at different times, and
+// wait for the last one in their first collectives.
+const WarmUpFactor = 2
+
+// Step is one step of a recording.
+type Step struct {
+	Number   router.Whole // undefined where no step is marked: the whole recording is one
+	Excluded Exclusion    // Counts for a step that counts
+	// BusyNS is GPU time, mean over ranks; of a step that is not complete, over
+	// ranks of which some lack kernels.
+	BusyNS router.Number
+	// SlowestExpertsNS is the expert compute of the slowest rank of each layer, added
+	// over layers; undefined for fewer than two ranks.
+	SlowestExpertsNS router.Number
+}
+
+// Exclusion is why a step does not count.
+type Exclusion string
+
+// The exclusions; their values are the codes of the warnings.
+const (
+	Counts     Exclusion = ""
+	Incomplete Exclusion = "partial_steps"
+	WarmUp     Exclusion = "start_up"
+)
+
+// excludeWarmUp marks the leading complete steps that are warm-up. Of two steps
+// none is.
+func excludeWarmUp(steps []Step) {
+	var complete []int
+	var busy []float64
+	for i, s := range steps {
+		if s.Excluded == Counts {
+			complete, busy = append(complete, i), append(busy, s.BusyNS.Float64())
+		}
+	}
+	for n := 0; len(busy)-n > 2; n++ {
+		later := slices.Sorted(slices.Values(busy[n+1:]))
+		median := stat.Mean(later[(len(later)-1)/2:len(later)/2+1], nil)
+		if busy[n] <= WarmUpFactor*median {
+			return
+		}
+		steps[complete[n]].Excluded = WarmUp
+	}
+}
+
+// StepsOf lists the numbers of the steps that are excluded so, or that count.
+func (t *Times) StepsOf(e Exclusion) []int {
+	var numbers []int
+	for _, s := range t.Steps {
+		if s.Excluded == e {
+			numbers = append(numbers, int(s.Number))
+		}
+	}
+	return numbers
+}
+
+// Warnings say which steps were excluded, and why.
+func (t *Times) Warnings() []router.Warning {
+	var out []router.Warning
+	say := func(e Exclusion, why string) {
+		if numbers := t.StepsOf(e); len(numbers) > 0 {
+			noun := "step "
+			if len(numbers) > 1 {
+				noun = "steps "
+			}
+			out = append(out, router.Warning{Code: string(e), Text: noun + quantity.Ranges(numbers) + " excluded as " + why})
+		}
+	}
+	say(Incomplete, "incomplete: some rank has no kernels there, or none of a layer that others ran")
+	say(WarmUp, fmt.Sprintf("warm-up: over %d× the median of later steps", WarmUpFactor))
+	return out
+}

@@ -1,0 +1,230 @@
+package imbalance
+
+import (
+	"iter"
+	"maps"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+// Sample is kernel time of one rank in one layer of one step. Samples of the same
+// rank, layer and step add up.
+type Sample struct {
+	Rank         int
+	Step         router.Whole // undefined outside every step
+	Layer        router.Whole // undefined outside every layer
+	Experts      bool         // of the phase experts
+	TotalNS      int64        // Σ of kernel durations
+	CollectiveNS int64        // the part of it in collectives
+	BusyNS       int64        // union of the kernels' intervals
+}
+
+// Times is the compute time of a recording by step, layer and rank.
+type Times struct {
+	Ranks  []int    // with any kernel, ascending
+	Steps  []Step   // all, ascending
+	Layers []*Layer // ascending, time outside every layer first
+	// Unmarked says that no step is marked: the whole recording stands as one.
+	Unmarked bool
+	// OutsideShare is the share of kernel time outside every step, which is in no
+	// number; undefined without time.
+	OutsideShare router.Number
+}
+
+// Layer is the time of one layer in the steps that count.
+type Layer struct {
+	Number  router.Whole // undefined for time outside every layer
+	Ranks   []int        // that have the layer in any step, ascending
+	Compute [][]float64  // by step, then by rank
+	Experts [][]float64  // likewise, the phase experts only
+}
+
+// cells are the sums of one layer over all steps, by step and rank.
+type cells struct {
+	ranks            []int
+	compute, experts []float64
+	ran              []bool
+}
+
+// New adds the samples up and decides which steps count. It reads the sequence
+// twice; the order of the samples does not matter.
+func New(samples iter.Seq[Sample]) *Times {
+	t := &Times{}
+	ranks, steps := map[int]bool{}, map[int]bool{}
+	ranksOf := map[int]map[int]bool{} // by layer
+	var outside, all int64
+	for s := range samples {
+		ranks[s.Rank], steps[int(s.Step)] = true, true
+		if ranksOf[int(s.Layer)] == nil {
+			ranksOf[int(s.Layer)] = map[int]bool{}
+		}
+		ranksOf[int(s.Layer)][s.Rank] = true
+		all += s.TotalNS
+		if !s.Step.Defined() {
+			outside += s.TotalNS
+		}
+	}
+	if t.Unmarked = len(steps) == 1 && steps[router.None]; t.Unmarked {
+		outside = 0
+	} else {
+		delete(steps, router.None)
+	}
+	t.OutsideShare = router.Number(float64(outside) / float64(all))
+	t.Ranks = sorted(ranks)
+	for _, number := range sorted(steps) {
+		t.Steps = append(t.Steps, Step{Number: router.Whole(number), SlowestExpertsNS: router.Undefined()})
+	}
+	sums := map[int]*cells{}
+	for layer, has := range ranksOf {
+		n := len(has) * len(t.Steps)
+		sums[layer] = &cells{sorted(has), make([]float64, n), make([]float64, n), make([]bool, n)}
+	}
+	t.fill(samples, sums)
+	excludeWarmUp(t.Steps)
+	for _, layer := range slices.Sorted(maps.Keys(sums)) {
+		t.Layers = append(t.Layers, t.layer(layer, sums[layer]))
+	}
+	return t
+}
+
+// fill adds the samples up and marks the steps that are not complete.
+func (t *Times) fill(samples iter.Seq[Sample], sums map[int]*cells) {
+	stepAt, rankAt := map[router.Whole]int{}, places(t.Ranks)
+	for i, s := range t.Steps {
+		stepAt[s.Number] = i
+	}
+	present := make([]bool, len(t.Steps)*len(t.Ranks))
+	rankIn := map[int]map[int]int{}
+	for layer, c := range sums {
+		rankIn[layer] = places(c.ranks)
+	}
+	for s := range samples {
+		step, ok := stepAt[s.Step]
+		if !ok {
+			continue
+		}
+		present[step*len(t.Ranks)+rankAt[s.Rank]] = true
+		c := sums[int(s.Layer)]
+		at := step*len(c.ranks) + rankIn[int(s.Layer)][s.Rank]
+		c.ran[at] = true
+		compute := float64(s.TotalNS - s.CollectiveNS)
+		c.compute[at] += compute
+		if s.Experts {
+			c.experts[at] += compute
+		}
+		t.Steps[step].BusyNS += router.Number(s.BusyNS)
+	}
+	for i := range t.Steps {
+		s := &t.Steps[i]
+		s.BusyNS /= router.Number(len(t.Ranks))
+		if slices.Contains(present[i*len(t.Ranks):(i+1)*len(t.Ranks)], false) {
+			s.Excluded = Incomplete
+		}
+		if len(t.Ranks) > 1 {
+			s.SlowestExpertsNS = 0
+		}
+		for layer, c := range sums {
+			from, to := i*len(c.ranks), (i+1)*len(c.ranks)
+			if ran := c.ran[from:to]; layer != router.None && slices.Contains(ran, true) && slices.Contains(ran, false) {
+				s.Excluded = Incomplete
+			}
+			s.SlowestExpertsNS += router.Number(slices.Max(c.experts[from:to]))
+		}
+	}
+}
+
+// layer takes the steps that count.
+func (t *Times) layer(number int, c *cells) *Layer {
+	l := &Layer{Number: router.Whole(number), Ranks: c.ranks}
+	for i, s := range t.Steps {
+		if from, to := i*len(c.ranks), (i+1)*len(c.ranks); s.Excluded == Counts {
+			l.Compute, l.Experts = append(l.Compute, c.compute[from:to]), append(l.Experts, c.experts[from:to])
+		}
+	}
+	return l
+}
+
+// Judged are the layers whose imbalance is judged: all that are named, or, without
+// any name, all time as one layer.
+func (t *Times) Judged() []*Layer {
+	if len(t.Layers) > 1 && !t.Layers[0].Number.Defined() {
+		return t.Layers[1:]
+	}
+	return t.Layers
+}
+
+// Row is the imbalance of expert time over ranks; not ok where fewer than two ranks
+// have the layer, or none ran experts in a step that counts.
+func (l *Layer) Row(threshold float64) (r Row, ok bool) {
+	if len(l.Ranks) < 2 {
+		return r, false
+	}
+	m := NewLayerMean(l.Number, router.LevelRank, Time, Observed)
+	for _, step := range l.Experts {
+		m.AddTime(step)
+	}
+	r = m.Row(threshold, l.Ranks)
+	return r, r.Steps > 0
+}
+
+// Loss is, step by step, the straggler loss of the layer in nanoseconds: the maximum
+// − the mean over ranks of compute time. One rank alone does not say who the slowest
+// is: its loss is NaN.
+func (l *Layer) Loss() []float64 {
+	loss := make([]float64, len(l.Compute))
+	for i, step := range l.Compute {
+		if loss[i] = slices.Max(step) - stat.Mean(step, nil); len(step) < 2 {
+			loss[i] = math.NaN()
+		}
+	}
+	return loss
+}
+
+// Straggler is what one layer loses to its slowest rank, in nanoseconds per step:
+// the mean over steps of (max − mean over ranks) of compute time. Undefined without
+// a step that counts, or with one rank.
+type Straggler struct {
+	Layer      router.Whole  `json:"layer"`
+	Steps      int           `json:"steps"`
+	LossNS     router.Number `json:"loss_ns"`
+	MeanNS     router.Number `json:"mean_ns"`
+	MaxNS      router.Number `json:"max_ns"`
+	WorstRank  router.Whole  `json:"worst_rank"`
+	WorstSteps int           `json:"worst_steps"` // in how many steps WorstRank was the slowest
+}
+
+// Straggler is the straggler loss over all steps that count.
+func (l *Layer) Straggler() Straggler {
+	loss := router.Number(stat.Mean(l.Loss(), nil)) // of no step NaN
+	s := Straggler{Layer: l.Number, Steps: len(l.Compute), LossNS: loss, MeanNS: router.Undefined(), MaxNS: router.Undefined(), WorstRank: router.None}
+	worst := make([]int, len(l.Ranks))
+	var mean float64
+	for _, step := range l.Compute {
+		mean += stat.Mean(step, nil) / float64(len(l.Compute))
+		if at := slices.Index(step, slices.Max(step)); step[at] > 0 {
+			worst[at]++
+		}
+	}
+	if loss.Defined() {
+		s.MeanNS, s.MaxNS = router.Number(mean), router.Number(mean)+loss
+	}
+	if s.WorstSteps = slices.Max(worst); s.WorstSteps > 0 {
+		s.WorstRank = router.Whole(l.Ranks[slices.Index(worst, s.WorstSteps)])
+	}
+	return s
+}
+
+func sorted(set map[int]bool) []int { return slices.Sorted(maps.Keys(set)) }
+
+// places is the position of each number in the list.
+func places(list []int) map[int]int {
+	at := make(map[int]int, len(list))
+	for i, v := range list {
+		at[v] = i
+	}
+	return at
+}
