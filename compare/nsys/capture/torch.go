@@ -12,6 +12,8 @@ import (
 	"os"
 	"strconv"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -47,7 +49,8 @@ const (
 
 // torchReader fills the parts of a recording from a stream of events.
 type torchReader struct {
-	scan  *jsonScanner
+	in    *jsontext.Decoder
+	text  []byte // of the last string with escapes
 	event torchEvent
 
 	work      *workReader // kernels; their process is number 0
@@ -107,7 +110,7 @@ func readTorchTrace(ctx context.Context, path string, o Options) (*Recording, er
 		return nil, fmt.Errorf("reading %q: %w", path, err)
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return nil, fmt.Errorf("the PyTorch trace %q is %w: it ends inside an event or a list; record it again, and let the profiler finish", path, ErrTruncated)
-	case errors.Is(err, errSyntax), errors.Is(err, gzip.ErrChecksum), errors.Is(err, gzip.ErrHeader), errors.As(err, new(flate.CorruptInputError)):
+	case errors.As(err, new(*jsontext.SyntacticError)), errors.Is(err, errToken), errors.Is(err, gzip.ErrChecksum), errors.Is(err, gzip.ErrHeader), errors.As(err, new(flate.CorruptInputError)):
 		return nil, fmt.Errorf("%q is %w: %v", path, ErrDamaged, err)
 	case err != nil:
 		return nil, fmt.Errorf("%q: %w", path, err)
@@ -121,11 +124,14 @@ func readTorch(ctx context.Context, from io.Reader, progress func(int64)) (*Reco
 	if err != nil {
 		return nil, err
 	}
+	bounded := &boundedReader{from: in}
 	t := &torchReader{
-		scan: newJSONScanner(in), names: newInterner(), ids: newInterner(), threads: newNumbering[torchThread](), rank: router.None,
+		in:    jsontext.NewDecoder(bounded, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)),
+		names: newInterner(), ids: newInterner(), threads: newNumbering[torchThread](), rank: router.None,
 		work:      newWorkReader(nil, forAnalysis),
 		processes: map[int32]bool{},
 	}
+	bounded.consumed = t.in.InputOffset
 	if err := t.read(); err != nil {
 		return nil, err
 	}
@@ -150,58 +156,127 @@ func (w *watchedReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// read walks the document: an object with a list of events, or the list alone.
-func (t *torchReader) read() error {
-	c, err := t.scan.peek()
-	if err != nil {
-		return err
-	}
-	if c == '[' {
-		t.listed = true
-		err = t.scan.array(t.readEvent)
-	} else {
-		err = t.scan.object(t.readMember)
-	}
-	if err != nil {
-		return err
-	}
-	return t.scan.end()
+// boundedReader refuses a string or number that would fill the memory: the decoder
+// keeps the one that it is reading.
+type boundedReader struct {
+	from     io.Reader
+	given    int64
+	consumed func() int64
 }
 
-func (t *torchReader) readMember(key []byte) error {
-	switch string(key) {
-	case "traceEvents":
-		t.listed = true
-		if c, err := t.scan.peek(); err != nil || c != '[' {
-			return errors.Join(err, t.scan.skip())
+// tokenLimit bounds one string, and what the decoder reads ahead of it.
+const tokenLimit = 1 << 24
+
+var errToken = fmt.Errorf("a string or number of more than %d bytes", tokenLimit)
+
+func (b *boundedReader) Read(p []byte) (int, error) {
+	if b.given-b.consumed() > tokenLimit {
+		return 0, errToken
+	}
+	n, err := b.from.Read(p)
+	b.given += int64(n)
+	return n, err
+}
+
+// read walks the document: an object with a list of events, or the list alone.
+func (t *torchReader) read() error {
+	var err error
+	if t.in.PeekKind() == '[' {
+		err = t.events()
+	} else {
+		err = t.object(t.readMember)
+	}
+	if err != nil {
+		return err
+	}
+	switch _, err := t.in.ReadToken(); {
+	case err == nil:
+		return fmt.Errorf("%w: there is more behind its end, at byte %d", ErrDamaged, t.in.InputOffset())
+	case err != io.EOF:
+		return err
+	}
+	return nil
+}
+
+// object visits the members of an object; visit must consume the value, and must
+// not look at the name afterwards. A value of another kind is skipped.
+func (t *torchReader) object(visit func(name []byte) error) error {
+	if t.in.PeekKind() != '{' {
+		return t.in.SkipValue()
+	}
+	_, err := t.in.ReadToken()
+	for err == nil && t.in.PeekKind() != '}' {
+		var name []byte
+		if name, err = t.scalar(); err == nil {
+			err = visit(name)
 		}
-		return t.scan.array(t.readEvent)
+	}
+	if err == nil {
+		_, err = t.in.ReadToken()
+	}
+	return err
+}
+
+// events reads the list of events.
+func (t *torchReader) events() error {
+	t.listed = true
+	if t.in.PeekKind() != '[' {
+		return t.in.SkipValue()
+	}
+	_, err := t.in.ReadToken()
+	for err == nil && t.in.PeekKind() != ']' {
+		err = t.readEvent()
+	}
+	if err == nil {
+		_, err = t.in.ReadToken()
+	}
+	return err
+}
+
+// scalar reads a string, a number or a word; it is valid until the next value is
+// read. Of a list or an object, which it skips, it returns nothing.
+func (t *torchReader) scalar() ([]byte, error) {
+	if kind := t.in.PeekKind(); kind == '{' || kind == '[' {
+		return nil, t.in.SkipValue()
+	}
+	value, err := t.in.ReadValue()
+	if err != nil || value[0] != '"' {
+		return value, err
+	}
+	if text := value[1 : len(value)-1]; bytes.IndexByte(text, '\\') < 0 {
+		return text, nil
+	}
+	t.text, _ = jsontext.AppendUnquote(t.text[:0], value) // the error is of text that is not UTF-8, which is replaced
+	return t.text, nil
+}
+
+func (t *torchReader) readMember(name []byte) error {
+	switch string(name) {
+	case "traceEvents":
+		return t.events()
 	case "baseTimeNanoseconds":
 		return t.number(&t.base)
 	case "schemaVersion":
-		text, err := t.scan.scalar()
+		text, err := t.scalar()
 		if n, ok := strconv.Atoi(string(text)); ok == nil {
 			t.probe.SchemaVersion = fmt.Sprintf("PyTorch profiler %d", n)
 		}
 		return err
 	case "distributedInfo":
-		if c, err := t.scan.peek(); err != nil || c != '{' {
-			return errors.Join(err, t.scan.skip())
-		}
-		return t.scan.object(t.readDistributed)
+		return t.object(t.readDistributed)
 	}
-	return t.scan.skip()
+	return t.in.SkipValue()
 }
 
-func (t *torchReader) readDistributed(key []byte) error {
+func (t *torchReader) readDistributed(name []byte) error {
 	var to *int
-	switch string(key) {
+	switch string(name) {
 	case "rank":
 		to = &t.rank
 	case "world_size":
 		to = &t.world
 	default:
-		return t.scan.skip()
+		return t.in.SkipValue()
 	}
 	n := int64(-1)
 	err := t.number(&n)
@@ -213,7 +288,7 @@ func (t *torchReader) readDistributed(key []byte) error {
 
 // number reads a whole number, and leaves to alone where there is none.
 func (t *torchReader) number(to *int64) error {
-	text, err := t.scan.scalar()
+	text, err := t.scalar()
 	if n, wrong := strconv.ParseInt(string(text), 10, 64); err == nil && wrong == nil {
 		*to = n
 	}

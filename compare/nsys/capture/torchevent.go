@@ -1,7 +1,6 @@
 package capture
 
 import (
-	"errors"
 	"math"
 	"strconv"
 	"strings"
@@ -24,12 +23,12 @@ type torchEvent struct {
 
 // readEvent reads one event and keeps it if it counts.
 func (t *torchReader) readEvent() error {
-	if c, err := t.scan.peek(); err != nil || c != '{' {
-		return errors.Join(err, t.scan.skip())
+	if t.in.PeekKind() != '{' {
+		return t.in.SkipValue()
 	}
 	e := &t.event
 	*e = torchEvent{name: e.name[:0], correlate: noCorrelation, device: -1, pid: -1, tid: -1}
-	if err := t.scan.object(t.readField); err != nil {
+	if err := t.object(t.readField); err != nil {
 		return err
 	}
 	if e.complete && e.timed {
@@ -42,10 +41,7 @@ func (t *torchReader) readField(key []byte) error {
 	e := &t.event
 	switch string(key) {
 	case "args":
-		if c, err := t.scan.peek(); err != nil || c != '{' {
-			return errors.Join(err, t.scan.skip())
-		}
-		return t.scan.object(t.readArgument)
+		return t.object(t.readArgument)
 	case "ts":
 		return t.time(&e.start, &e.timed)
 	case "dur":
@@ -57,12 +53,12 @@ func (t *torchReader) readField(key []byte) error {
 		}
 		return t.readText(field)
 	}
-	return t.scan.skip()
+	return t.in.SkipValue()
 }
 
 // readText reads the fields whose values are names, by a letter for each.
 func (t *torchReader) readText(field byte) error {
-	text, err := t.scan.scalar()
+	text, err := t.scalar()
 	if err != nil {
 		return err
 	}
@@ -90,14 +86,14 @@ func (t *torchReader) readArgument(key []byte) error {
 	case "graph node id":
 		return t.number(&e.node)
 	}
-	return t.scan.skip()
+	return t.in.SkipValue()
 }
 
 // time reads microseconds as whole nanoseconds, exactly where they are written
 // with up to three decimals, as Kineto does: a float64 would lose nanoseconds of
 // the epoch.
 func (t *torchReader) time(to *int64, known *bool) error {
-	text, err := t.scan.scalar()
+	text, err := t.scalar()
 	if err != nil || len(text) == 0 {
 		return err
 	}

@@ -50,7 +50,7 @@ func (t *torchReader) keepKernel(e *torchEvent, start, end int64) {
 	device := e.device
 	if device < 0 {
 		device = 0
-		if n, err := strconv.ParseInt(t.text(e.pid), 10, 32); err == nil {
+		if n, err := strconv.ParseInt(t.idText(e.pid), 10, 32); err == nil {
 			device = n
 		}
 	}
@@ -97,7 +97,7 @@ func (t *torchReader) keepRange(e *torchEvent, start, end int64) {
 }
 
 // text is the process or thread with a number, empty for none.
-func (t *torchReader) text(id int32) string {
+func (t *torchReader) idText(id int32) string {
 	if id < 0 {
 		return ""
 	}
@@ -150,7 +150,7 @@ var errManyProcesses = errors.New("a merged trace")
 func (t *torchReader) process() int64 {
 	pid := int64(0)
 	for _, id := range slices.Sorted(maps.Keys(t.processes)) {
-		pid, _ = strconv.ParseInt(t.text(id), 10, 64)
+		pid, _ = strconv.ParseInt(t.idText(id), 10, 64)
 	}
 	return pid & 0xFFFFFF << 24
 }
