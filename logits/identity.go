@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -166,6 +168,15 @@ func isContiguous(l router.Layout) bool {
 		}
 	}
 	return true
+}
+
+// entryName is what address gives.
+var entryName = regexp.MustCompile(`_r\d+_t[^_]+_[0-9a-f]{32}\` + suffix + `$`)
+
+// IsCache reports a folder that holds an entry.
+func IsCache(dir string) bool {
+	files, _ := os.ReadDir(dir) // what cannot be listed is none
+	return slices.ContainsFunc(files, func(e os.DirEntry) bool { return entryName.MatchString(e.Name()) })
 }
 
 // address is the file name of an entry: a prefix for people, and 128 bits of the

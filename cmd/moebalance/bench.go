@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/moebalance/moebalance/cmd/internal/render"
+	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/source"
 )
@@ -60,8 +61,9 @@ least that can give 95 %.`,
 		Example: `  moebalance bench --pairs 6 -- moebalance workload
   moebalance bench --until-decided --threshold 5% -- moebalance workload --skew 0.5
   moebalance bench --pairs 2 --aa-pairs 1 --format json -- moebalance workload --steps 4`,
-		Args: cobra.ArbitraryArgs,
-		RunE: func(c *cobra.Command, words []string) error { return o.run(c, words) },
+		Annotations: map[string]string{target.RunsCommand: ""},
+		Args:        cobra.ArbitraryArgs,
+		RunE:        func(c *cobra.Command, words []string) error { return o.run(c, words) },
 	}
 	o.bind(c)
 	c.AddCommand(datasetCmd())
@@ -81,7 +83,7 @@ func (o *benchOptions) run(c *cobra.Command, words []string) error {
 	if runErr != nil && !errors.Is(runErr, errNotComparable) {
 		return o.stopped(campaign, runErr)
 	}
-	result, err := source.Judge(c.Context(), campaign, defaultThreshold, writeFile)
+	result, err := source.Judge(c.Context(), campaign, defaultThreshold, target.WriteOwn)
 	if err != nil {
 		return o.stopped(campaign, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"time"
 
 	"github.com/moebalance/moebalance/cmd/internal/render"
@@ -22,6 +23,10 @@ func (o *benchOptions) open(words []string, stderr io.Writer) (*bench.Campaign, 
 		campaign, err := bench.Resume(o.resume)
 		if err != nil {
 			return nil, fmt.Errorf("bench: %w", err)
+		}
+		s := campaign.Spec
+		if err := o.out.file.Inputs(s.Folder, slices.Concat(s.Command.Normal, s.Command.Perfect, s.Command.Server, s.Same)...); err != nil {
+			return nil, errors.Join(err, campaign.Close())
 		}
 		return campaign, nil
 	}
@@ -40,7 +45,9 @@ func (o *benchOptions) open(words []string, stderr io.Writer) (*bench.Campaign, 
 			return nil, fmt.Errorf("bench: a file that must stay the same: %w", err)
 		}
 	}
-	folder := o.campaign
+	folder := o.campaign.Path
+	_, err = os.Lstat(folder)
+	o.madeFolder = err != nil
 	if folder == "" {
 		if folder, err = newFolder("moebalance-bench-" + time.Now().Format("20060102-150405")); err != nil {
 			return nil, fmt.Errorf("bench: %w", err)
@@ -50,6 +57,8 @@ func (o *benchOptions) open(words []string, stderr io.Writer) (*bench.Campaign, 
 	switch {
 	case errors.Is(err, bench.ErrExists):
 		return nil, withCode(exitUsage, fmt.Errorf("bench: %w; '%s' goes on with it", err, render.ResumeCommand(folder)))
+	case errors.Is(err, bench.ErrTaken):
+		return nil, withCode(exitUsage, fmt.Errorf("bench: --campaign: %w", err))
 	case err != nil:
 		return nil, fmt.Errorf("bench: %w", err)
 	case note != "":
@@ -129,7 +138,7 @@ func (o *benchOptions) stopped(campaign *bench.Campaign, cause error) error {
 	folder, finished, total := campaign.Folder, campaign.Finished(), len(campaign.Launches)
 	gone, err := false, error(nil)
 	if o.resume == "" {
-		gone, err = campaign.Discard()
+		gone, err = campaign.Discard(o.madeFolder)
 	} else {
 		err = campaign.Close()
 	}

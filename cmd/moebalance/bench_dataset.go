@@ -6,13 +6,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
 type datasetOptions struct {
 	bench.Dataset
-	file string
+	file target.File
 }
 
 func datasetCmd() *cobra.Command {
@@ -42,7 +43,7 @@ need not be that of real traffic.`,
 	f.IntVar(&o.LowID, "first-id", 1000, "lowest token id to draw")
 	f.IntVar(&o.HighID, "last-id", 30000, "token ids stay below this; at most the model's vocabulary")
 	f.Uint64Var(&o.Seed, "seed", 1, "of lengths and ids")
-	f.StringVarP(&o.file, "output", "o", "", "write to this `FILE` instead of stdout")
+	o.file.Bind(c, "output", "o", "write to this `FILE` instead of stdout")
 	return c
 }
 
@@ -50,19 +51,16 @@ func (o *datasetOptions) run(c *cobra.Command) error {
 	if err := o.Check(); err != nil {
 		return withCode(exitUsage, fmt.Errorf("bench dataset: %w", err))
 	}
-	if err := checkFile("--output", o.file); err != nil {
-		return err
-	}
 	var sum bench.Summary
 	write := func(w io.Writer) (err error) {
 		sum, err = o.Write(w)
 		return err
 	}
 	var err error
-	if o.file == "" {
+	if o.file.Path == "" {
 		err = write(c.OutOrStdout())
 	} else {
-		err = writeFile(o.file, write)
+		err = o.file.Write(write)
 	}
 	if err != nil {
 		return fmt.Errorf("bench dataset: %w", err)

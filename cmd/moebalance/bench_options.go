@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/moebalance/moebalance/cmd/internal/render"
+	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
@@ -34,7 +35,8 @@ type benchOptions struct {
 	windows        string
 
 	keepGoing      bool
-	campaign       string
+	campaign       target.Folder
+	madeFolder     bool // for this campaign
 	resume         string
 	requireVerdict bool
 	failAbove      share
@@ -78,7 +80,8 @@ func (o *benchOptions) bind(c *cobra.Command) {
 	f.BoolVar(&o.profile, "profile", false, "after the timed pairs, one pair under nsys, which is never timed")
 	f.StringVar(&o.windows, "profile-iterations", "", "iterations that the profiled pair records, `A-B`; default the whole run")
 
-	f.StringVar(&o.campaign, "campaign", "", "keep the campaign in this new `DIR` (default moebalance-bench-DATE-TIME)")
+	o.campaign.Store = campaignStore
+	o.campaign.Bind(c, "campaign", "keep the campaign in this new `DIR` (default moebalance-bench-DATE-TIME)")
 	f.StringVar(&o.resume, "resume", "", "go on with the campaign in this `DIR`, or show its result")
 	f.BoolVar(&o.requireVerdict, "require-verdict", false, "exit 5 when the result is inconclusive")
 	f.Var(&o.failAbove, "fail-above", "exit 3 when the whole interval of the gain lies above this")
@@ -95,7 +98,7 @@ func (o *benchOptions) bind(c *cobra.Command) {
 // the campaign's own.
 var whileResuming = map[string]bool{
 	"resume": true, "require-verdict": true, "fail-above": true, "quiet": true, "keep-going": true,
-	"format": true, "table": true, "output": true,
+	"format": true, "table": true, "output": true, "force": true,
 }
 
 func (o *benchOptions) check(c *cobra.Command, words []string) error {

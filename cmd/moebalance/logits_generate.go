@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/moebalance/moebalance/cmd/internal/render"
+	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/logits"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/plan"
@@ -18,7 +19,7 @@ import (
 
 type generateOptions struct {
 	gate    gateFlags
-	cache   string
+	cache   target.Folder
 	batch   batchFlags
 	ranks   []int
 	dtype   string
@@ -59,7 +60,8 @@ because a sigmoid adds at most 1.`,
 	}
 	f := c.Flags()
 	o.gate.bind(f)
-	f.StringVar(&o.cache, "cache", "", "the `FOLDER` that holds the entries; made if absent")
+	o.cache.Store = cacheStore
+	o.cache.Bind(c, "cache", "the `FOLDER` that holds the entries; made if absent")
 	o.batch.bind(f, logits.CommonTokens())
 	f.IntSliceVar(&o.ranks, "rank", nil, "make the entries of these ranks alone (default all)")
 	f.StringVar(&o.dtype, "dtype", "", "float32, bfloat16 or float16 (default what the model's engines use)")
@@ -86,7 +88,7 @@ func (o *generateOptions) check() error {
 		}
 	}
 	switch {
-	case o.cache == "":
+	case o.cache.Path == "":
 		return usagef("want --cache, the folder to keep entries in")
 	case o.layer < 0:
 		return usagef("--layer: want 0 or more, have %d", o.layer)
@@ -115,7 +117,7 @@ func (o *generateOptions) run(c *cobra.Command) error {
 	if ranks[0] < 0 || ranks[len(ranks)-1] > last {
 		return usagef("--rank: want ranks from 0 to %d, have %v", last, ranks)
 	}
-	cache, err := logits.Open(o.cache, spec)
+	cache, err := logits.Open(o.cache.Path, spec)
 	if err != nil {
 		return err
 	}
@@ -123,7 +125,7 @@ func (o *generateOptions) run(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	return o.out.write(c, render.GeneratedEntries(o.cache, cache.Spec(), len(ranks), list))
+	return o.out.write(c, render.GeneratedEntries(o.cache.Path, cache.Spec(), len(ranks), list))
 }
 
 // batches are those that the flags name, each once.

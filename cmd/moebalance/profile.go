@@ -14,14 +14,16 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 )
 
 type profileOptions struct {
 	launch.Profile
-	folder    string
+	folder    target.Folder
 	perfect   bool
+	torch     target.File
 	treatment string
 	dryRun    bool
 }
@@ -47,8 +49,9 @@ down; graph leaves durations alone and hides what is inside.`,
 		Example: `  moebalance profile --dry-run --iterations 100-150 -- trtllm-bench --model M throughput --dataset data.jsonl
   moebalance profile --dry-run --rank 0 -- mpirun -n 4 python serve.py
   moebalance profile --dry-run --perfect -- srun -n 8 trtllm-llmapi-launch trtllm-serve M`,
-		Args: argCount(1, -1, "a command after --"),
-		RunE: func(c *cobra.Command, words []string) error { return o.run(c, words) },
+		Annotations: map[string]string{target.RunsCommand: ""},
+		Args:        argCount(1, -1, "a command after --"),
+		RunE:        func(c *cobra.Command, words []string) error { return o.run(c, words) },
 	}
 	f := c.Flags()
 	f.StringVar(&o.Windows, "iterations", "", "record these iterations only, `A-B[,C-D…]`, each window in reports of its own")
@@ -56,10 +59,11 @@ down; graph leaves durations alone and hides what is inside.`,
 	f.StringVar(&o.GraphTrace, "cuda-graph-trace", "node", "node or graph")
 	f.BoolVar(&o.PythonGIL, "python-gil", false, "also record who holds Python's interpreter lock")
 	f.BoolVar(&o.GPUMetrics, "gpu-metrics", false, "also sample the GPUs' counters, on the first rank of each machine; the driver must allow it")
-	f.StringVar(&o.TorchTrace, "torch-trace", "", "also write PyTorch's own trace to this `FILE` (TLLM_TORCH_PROFILE_TRACE)")
+	o.torch.Bind(c, "torch-trace", "", "also write PyTorch's own trace to this `FILE` (TLLM_TORCH_PROFILE_TRACE)")
 	f.IntVar(&o.Rank, "rank", -1, "profile this rank only; -1 for all")
 	f.StringVar(&o.Nsys, "nsys", "nsys", "the profiler's `PROGRAM`")
-	f.StringVar(&o.folder, "dir", "moebalance-profile", "write the reports into this `DIR`")
+	o.folder.Path = "moebalance-profile"
+	o.folder.Bind(c, "dir", "write the reports into this `DIR`")
 	f.BoolVar(&o.perfect, "perfect", false, "the perfect arm: sets what the treatment sets")
 	f.StringVar(&o.treatment, "treatment", "trtllm", "of the perfect arm: trtllm ("+perfectRouterVariable+"=1), vllm, sglang or env:NAME=VALUE")
 	f.BoolVar(&o.dryRun, "dry-run", false, "print the command as a shell script, and start nothing")
@@ -67,6 +71,7 @@ down; graph leaves durations alone and hides what is inside.`,
 }
 
 func (o *profileOptions) run(c *cobra.Command, words []string) error {
+	o.TorchTrace = o.torch.Path
 	if err := o.Check(); err != nil {
 		return withCode(exitUsage, fmt.Errorf("profile: %w", err))
 	}
@@ -83,12 +88,12 @@ func (o *profileOptions) run(c *cobra.Command, words []string) error {
 	if o.perfect {
 		o.Set = treatment.Perfect
 	}
-	folder, err := filepath.Abs(o.folder)
+	folder, err := filepath.Abs(o.folder.Path)
 	if err != nil {
 		return err
 	}
 	if o.dryRun {
-		_, err := io.WriteString(c.OutOrStdout(), o.Script(words, o.folder, ""))
+		_, err := io.WriteString(c.OutOrStdout(), o.Script(words, o.folder.Path, ""))
 		return err
 	}
 	for _, program := range []string{o.Nsys, words[0]} {
@@ -98,7 +103,7 @@ func (o *profileOptions) run(c *cobra.Command, words []string) error {
 	}
 	reports := reportsIn(folder)
 	if len(reports) > 0 {
-		return usagef("profile: %s already holds %s: remove the old reports, or choose another folder with --dir", o.folder, filepath.Base(reports[0]))
+		return usagef("profile: %s already holds %s: remove the old reports, or choose another folder with --dir", o.folder.Path, filepath.Base(reports[0]))
 	}
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return fmt.Errorf("profile: %w", err)
@@ -117,7 +122,7 @@ func (o *profileOptions) run(c *cobra.Command, words []string) error {
 	case err != nil:
 		return fmt.Errorf("profile: the command failed: %w", err)
 	case len(reports) == 0:
-		return fmt.Errorf("profile: the command ended well, but nsys left no report in %s: were the iterations reached?", o.folder)
+		return fmt.Errorf("profile: the command ended well, but nsys left no report in %s: were the iterations reached?", o.folder.Path)
 	case !slices.ContainsFunc(reports, func(path string) bool { return filepath.Ext(path) != ".qdstrm" }):
 		return fmt.Errorf("profile: nsys left %s and could not make a report of it: want a complete installation of nsys, with its importer", reports[0])
 	}

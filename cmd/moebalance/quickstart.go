@@ -13,13 +13,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/plots/page"
 	"github.com/moebalance/moebalance/testdata"
 )
 
 func quickstartCmd() *cobra.Command {
-	dir := "moebalance-quickstart"
+	dir := target.Folder{Path: "moebalance-quickstart"}
 	c := &cobra.Command{
 		Use:   "quickstart",
 		Short: "the whole story on this machine, in two minutes",
@@ -29,16 +30,17 @@ real H200 captures that come with the tool, compares their arms, runs six pairs 
 the built-in workload here, and draws the report.
 
 What was found goes to stdout, a line each, and then the report's path. Everything
-else goes into one folder, with the results as JSON. An earlier quickstart's folder
-is replaced; any other folder is left alone.`,
+else goes into one folder, with the results as JSON. In an earlier
+quickstart's folder its results are replaced and other files stay; any other folder
+is refused.`,
 		Example: `  moebalance quickstart
   moebalance quickstart --dir /tmp/tour`,
 		Args: argCount(0, 0, "no argument"),
 		RunE: func(c *cobra.Command, _ []string) error {
-			return quickstart(c.Context(), dir, tour, c.OutOrStdout(), c.ErrOrStderr())
+			return quickstart(c.Context(), dir.Path, tour, c.OutOrStdout(), c.ErrOrStderr())
 		},
 	}
-	c.Flags().StringVar(&dir, "dir", dir, "the `DIR` to write into")
+	dir.Bind(c, "dir", "the `DIR` to write into")
 	return c
 }
 
@@ -87,8 +89,11 @@ func readResult(path string) (page.Input, error) {
 	return page.Read(filepath.Base(path), f)
 }
 
-// freshTourFolder makes dir empty and marked. Only a folder that an earlier
-// tour marked is cleared; one with other content is refused.
+// tourFiles is all that a tour leaves in its folder.
+var tourFiles = []string{"captures", "cache", "campaign", "figures", "logits.json", "trace.json", "gptoss.json", "deepseek.json", "bench.json", "report.html"}
+
+// freshTourFolder makes a marked folder without the files of an earlier tour. One
+// that no tour marked is refused unless it is empty.
 func freshTourFolder(dir string) error {
 	mark := filepath.Join(dir, tourMark)
 	entries, err := os.ReadDir(dir)
@@ -100,8 +105,10 @@ func freshTourFolder(dir string) error {
 		if _, err := os.Stat(mark); err != nil {
 			return usagef("quickstart: %q exists and is not from an earlier quickstart: want a new folder, choose one with --dir", dir)
 		}
-		if err := os.RemoveAll(dir); err != nil {
-			return err
+		for _, name := range tourFiles {
+			if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
+				return err
+			}
 		}
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -21,7 +21,7 @@ var shortTour = []tourStep{
 func TestQuickstart(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a tour's folder")
 	var first string
-	for range 2 { // the second one replaces the first one's folder
+	for round := range 2 { // the second one replaces what the first one made
 		var out, errs bytes.Buffer
 		if err := quickstart(t.Context(), dir, shortTour, &out, &errs); err != nil {
 			t.Fatal(err, errs.String())
@@ -36,12 +36,17 @@ func TestQuickstart(t *testing.T) {
 		if want := "$ moebalance logits verify '" + quoted + "/cache' --format json -o '" + quoted + "/logits.json'\n"; !strings.Contains(errs.String(), want) {
 			t.Errorf("stderr %q lacks %q", errs.String(), want)
 		}
-		stale := filepath.Join(dir, "stale")
+		stale, notes := filepath.Join(dir, "captures", "stale"), filepath.Join(dir, "notes")
 		if _, err := os.Stat(stale); err == nil {
-			t.Error("the folder of the first tour was not cleared")
+			t.Error("the captures of the first tour were not replaced")
 		}
-		if err := os.WriteFile(stale, nil, 0o644); err != nil {
-			t.Fatal(err)
+		if _, err := os.Stat(notes); err != nil && round > 0 {
+			t.Errorf("the second tour removed a file that is not its own: %v", err)
+		}
+		for _, path := range []string{stale, notes} {
+			if err := os.WriteFile(path, nil, 0o644); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	lines := strings.Split(strings.TrimSuffix(first, "\n"), "\n")

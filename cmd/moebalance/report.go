@@ -3,12 +3,12 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
 
+	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/plots"
 	"github.com/moebalance/moebalance/plots/page"
@@ -16,9 +16,8 @@ import (
 
 type reportOptions struct {
 	title     string
-	file      string
-	png       string
-	svg       string
+	file      target.File
+	png, svg  target.Folder
 	counts    [2]string  // of exports, by arm
 	model     modelFlags // of these and of folders of expert statistics
 	threshold share
@@ -50,9 +49,9 @@ Without -o, --png and --svg the page goes to stdout.`,
 	}
 	f := c.Flags()
 	f.StringVar(&o.title, "title", "", "heading of the page (default the benchmark's command or the inputs)")
-	f.StringVarP(&o.file, "output", "o", "", "write the page to this `FILE`")
-	f.StringVar(&o.png, "png", "", "write each figure as PNG into this `DIR`, which is made if missing")
-	f.StringVar(&o.svg, "svg", "", "likewise as SVG")
+	o.file.Bind(c, "output", "o", "write the page to this `FILE`")
+	o.png.Bind(c, "png", "write each figure as PNG into this `DIR`, which is made if missing")
+	o.svg.Bind(c, "svg", "likewise as SVG")
 	f.StringVar(&o.counts[0], "counts-normal", "", "`DIR` or file of expert statistics of the run whose normal exports are given")
 	f.StringVar(&o.counts[1], "counts-perfect", "", "likewise of the perfect run")
 	o.model.bindCounts(f)
@@ -61,23 +60,7 @@ Without -o, --png and --svg the page goes to stdout.`,
 	return c
 }
 
-// check finds a bad flag before any input is opened.
-func (o *reportOptions) check() error {
-	if err := checkFile("--output", o.file); err != nil {
-		return err
-	}
-	for _, dir := range []string{o.png, o.svg} {
-		if info, err := os.Stat(dir); err == nil && !info.IsDir() {
-			return usagef("want a folder for figures, but %q is a file", dir)
-		}
-	}
-	return nil
-}
-
 func (o *reportOptions) run(c *cobra.Command, paths []string) error {
-	if err := o.check(); err != nil {
-		return err
-	}
 	shape, err := o.model.shape()
 	if err != nil {
 		return err
@@ -101,16 +84,16 @@ func (o *reportOptions) run(c *cobra.Command, paths []string) error {
 	if err != nil {
 		return err
 	}
-	if err := writeFigures(p.Figures(), o.png, "png", plots.Figure.PNG); err != nil {
+	if err := writeFigures(p.Figures(), &o.png, "png", plots.Figure.PNG); err != nil {
 		return err
 	}
-	if err := writeFigures(p.Figures(), o.svg, "svg", plots.Figure.SVG); err != nil {
+	if err := writeFigures(p.Figures(), &o.svg, "svg", plots.Figure.SVG); err != nil {
 		return err
 	}
 	switch {
-	case o.file != "":
-		return writeFile(o.file, p.Write)
-	case o.png == "" && o.svg == "":
+	case o.file.Path != "":
+		return o.file.Write(p.Write)
+	case o.png.Path == "" && o.svg.Path == "":
 		return p.Write(c.OutOrStdout())
 	}
 	return nil
@@ -118,17 +101,14 @@ func (o *reportOptions) run(c *cobra.Command, paths []string) error {
 
 // writeFigures writes each figure to a file of its own in dir; an empty dir
 // writes nothing.
-func writeFigures(figures []plots.Figure, dir, suffix string, write func(plots.Figure, io.Writer) error) error {
-	if dir == "" {
+func writeFigures(figures []plots.Figure, dir *target.Folder, suffix string, write func(plots.Figure, io.Writer) error) error {
+	if dir.Path == "" {
 		return nil
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
 	for _, f := range figures {
-		path := filepath.Join(dir, f.Name+"."+suffix)
-		if err := writeFile(path, func(w io.Writer) error { return write(f, w) }); err != nil {
-			return fmt.Errorf("writing %s: %w", path, err)
+		name := f.Name + "." + suffix
+		if err := dir.Write(name, func(w io.Writer) error { return write(f, w) }); err != nil {
+			return fmt.Errorf("writing %s: %w", filepath.Join(dir.Path, name), err)
 		}
 	}
 	return nil

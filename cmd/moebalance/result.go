@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
+	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -18,13 +19,13 @@ const defaultThreshold = 0.10
 type resultFlags struct {
 	format string
 	table  string
-	file   string
+	file   target.File
 }
 
 func (f *resultFlags) bind(c *cobra.Command) {
 	c.Flags().StringVar(&f.format, "format", "text", "text, json, csv or md")
 	c.Flags().StringVar(&f.table, "table", "", "only this table of the result (csv holds one: default the first)")
-	c.Flags().StringVarP(&f.file, "output", "o", "", "write the result to this `FILE` instead of stdout")
+	f.file.Bind(c, "output", "o", "write the result to this `FILE` instead of stdout")
 	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(output.Formats, cobra.ShellCompDirectiveNoFileComp))
 }
 
@@ -33,7 +34,7 @@ func (f *resultFlags) check() error {
 	if _, err := output.ParseFormat(f.format); err != nil {
 		return withCode(exitUsage, fmt.Errorf("--format: %w", err))
 	}
-	return checkFile("--output", f.file)
+	return nil
 }
 
 // write renders the document to stdout, or to the file.
@@ -49,10 +50,10 @@ func (f *resultFlags) write(c *cobra.Command, d output.Document) error {
 		}
 		return err
 	}
-	if f.file == "" {
+	if f.file.Path == "" {
 		err = render(c.OutOrStdout())
 	} else {
-		err = writeFile(f.file, render)
+		err = f.file.Write(render)
 	}
 	if err == nil && format == output.CSV {
 		for i, note := range d.Notes {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/compare/source"
@@ -80,7 +81,7 @@ func exitCode(ctx context.Context, err error) int {
 		is   error
 		code int
 	}{
-		{source.ErrUsage, exitUsage}, {counts.ErrOptions, exitUsage}, {nsys.ErrCounts, exitUsage}, {logits.ErrSpec, exitUsage},
+		{target.ErrRefused, exitUsage}, {source.ErrUsage, exitUsage}, {counts.ErrOptions, exitUsage}, {nsys.ErrCounts, exitUsage}, {logits.ErrSpec, exitUsage},
 		{source.ErrNotComparable, exitNotComparable},
 	} {
 		if errors.Is(err, kind.is) {
@@ -114,6 +115,7 @@ Exit codes: 0 done and every gate passed; 1 could not; 2 asked wrongly;
 		return usagef("%s: %w; see '%s --help'", c.Name(), err, c.CommandPath())
 	})
 	root.AddCommand(verbs()...)
+	target.Guard(root, targetRules())
 	return root
 }
 

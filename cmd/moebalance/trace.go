@@ -20,6 +20,7 @@ import (
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/cmd/internal/render"
+	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/router"
@@ -29,9 +30,9 @@ type traceOptions struct {
 	readOptions
 	counts    string
 	model     modelFlags // of the counts
-	summary   string
+	summary   target.File
 	like      string
-	scrub     string
+	scrub     target.File
 	failAbove share
 }
 
@@ -86,9 +87,11 @@ names of kernels and ranges stay in it.`,
 	o.readOptions.bind(c)
 	f.StringVar(&o.counts, "counts", "", "`DIR` or file of expert statistics of the same run")
 	o.model.bindCounts(f)
-	f.StringVar(&o.summary, "summary", "", "write a summary of the exports to this `FILE` for a later trace of summaries, and nothing else")
+	o.summary = target.File{Replaces: nsys.IsSummary}
+	o.summary.Bind(c, "summary", "", "write a summary of the exports to this `FILE` for a later trace of summaries, and nothing else")
 	f.StringVar(&o.like, "like-nsys", "", "print the CSV of 'nsys stats' for this `REPORT` instead: "+strings.Join(nsys.LikeReports, ", "))
-	f.StringVar(&o.scrub, "scrub", "", "write a copy of the export without environment, host, user, paths and output to this `FILE`, and nothing else")
+	o.scrub = target.File{Replaces: capture.IsScrubbed, Regular: true}
+	o.scrub.Bind(c, "scrub", "", "write a copy of the export without environment, host, user, paths and output to this `FILE`, and nothing else")
 	o.threshold.fraction = defaultThreshold
 	f.Var(&o.threshold, "threshold", "flag an imbalance above this")
 	f.Var(&o.failAbove, "fail-above", "exit 3 when any layer's imbalance of expert time over ranks is above this")
@@ -111,18 +114,22 @@ func (o *traceOptions) check(c *cobra.Command, paths []string) (nsys.Options, er
 		return n, err
 	case o.model.named() && o.counts == "":
 		return n, usagef("--model and --config name the model of recorded counts: want --counts with them")
-	case (o.like != "" || o.scrub != "") && len(paths) != 1:
+	case (o.like != "" || o.scrub.Path != "") && len(paths) != 1:
 		return n, usagef("--like-nsys and --scrub: want one export, have %d", len(paths))
 	case o.like != "" && !slices.Contains(nsys.LikeReports, o.like):
 		return n, usagef("--like-nsys: unknown report %q: want one of %s", o.like, strings.Join(nsys.LikeReports, ", "))
 	}
-	return n, cmp.Or(source.CheckExports(paths), checkBeside(c), checkFile("--summary", o.summary), checkFile("--scrub", o.scrub))
+	return n, cmp.Or(source.CheckExports(paths), checkBeside(c))
 }
 
 // checkBeside refuses flags that would mean nothing.
 func checkBeside(c *cobra.Command) error {
 	var given []string
-	c.Flags().Visit(func(f *pflag.Flag) { given = append(given, f.Name) })
+	c.Flags().Visit(func(f *pflag.Flag) {
+		if f.Name != "force" { // which is about any output
+			given = append(given, f.Name)
+		}
+	})
 	for _, name := range given {
 		kept, instead := beside[name]
 		if !instead {
@@ -150,8 +157,8 @@ func (o *traceOptions) run(c *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	if o.scrub != "" {
-		return capture.Scrub(c.Context(), paths[0], o.scrub)
+	if o.scrub.Path != "" {
+		return o.scrub.Fill(func(copied string) error { return capture.Scrub(c.Context(), paths[0], copied) })
 	}
 	options.Converter = reportConverter()
 	progress, done := readingBar(c.ErrOrStderr(), paths)
@@ -160,8 +167,8 @@ func (o *traceOptions) run(c *cobra.Command, args []string) error {
 	if o.like != "" {
 		return o.likeNsys(c, paths, options)
 	}
-	if o.summary != "" {
-		err := writeFile(o.summary, func(w io.Writer) error { return nsys.Summarize(c.Context(), w, paths, options) })
+	if o.summary.Path != "" {
+		err := o.summary.Write(func(w io.Writer) error { return nsys.Summarize(c.Context(), w, paths, options) })
 		return withRankHint(err, rankFlag)
 	}
 	shape, err := o.model.shape()
@@ -188,8 +195,8 @@ func (o *traceOptions) run(c *cobra.Command, args []string) error {
 // likeNsys prints one of the profiler's own reports.
 func (o *traceOptions) likeNsys(c *cobra.Command, paths []string, options nsys.Options) error {
 	report := func(w io.Writer) error { return nsys.LikeNsys(c.Context(), w, paths[0], o.like, options) }
-	if o.out.file != "" {
-		return writeFile(o.out.file, report)
+	if o.out.file.Path != "" {
+		return o.out.file.Write(report)
 	}
 	return report(c.OutOrStdout())
 }

@@ -168,7 +168,7 @@ func TestTraceVerbExitCodes(t *testing.T) {
 		{exitUsage, "N from 0 to 1048575", []string{"--rank", "3000000000", loopNormal}},
 		{exitNotComparable, "of different arms", []string{"--fail-above", "0.5", "testdata/gptoss-ep4-ranks/normal.rank0.sqlite", "testdata/gptoss-ep4-ranks/perfect.rank1.sqlite"}},
 		{exitUsage, "--scrub: want one export, have 2", []string{"--scrub", "nope.sqlite", loopNormal, loopPerfect}},
-		{exitFailed, "want another name", []string{"--scrub", loopNormal, loopNormal}},
+		{exitUsage, "is an input", []string{"--scrub", loopNormal, loopNormal}},
 		{exitUsage, "do not fit", []string{"--counts", "testdata/deepseek-ep4-ranks/counts-normal", loopNormal}},
 		{exitUsage, "--threshold", []string{"--threshold", "-1", loopNormal}},
 		{exitDone, "", []string{"--rank", "node-normal.sqlite=5", "testdata/gptoss-graph/node-normal.sqlite"}},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/cmd/internal/workload"
 	"github.com/moebalance/moebalance/logits"
 	"github.com/moebalance/moebalance/router"
@@ -27,8 +28,8 @@ const perfectRouterVariable = "ENABLE_PERFECT_ROUTER"
 type workloadOptions struct {
 	workload.Config
 	method string
-	cache  string
-	stats  string
+	cache  target.Folder
+	stats  target.Folder
 }
 
 func workloadCmd() *cobra.Command {
@@ -89,8 +90,9 @@ func (o *workloadOptions) bind(c *cobra.Command) {
 	f.IntVar(&o.Warmup, "warmup", 2, "steps before them that are not timed")
 	f.Float64Var(&o.Skew, "skew", 1.5, "how uneven the gate is: the i-th expert is chosen about (1+i)^-skew as often; 0 for even")
 	f.Uint64Var(&o.Seed, "seed", 0, "of the weights and the tokens")
-	f.StringVar(&o.cache, "cache", "", "keep the balanced logits in this `DIR`; without it they are made for each launch")
-	f.StringVar(&o.stats, "stats", "", "write the expert counts of every timed step into this `DIR`, as TensorRT-LLM's expert statistics")
+	o.cache.Store = cacheStore
+	o.cache.Bind(c, "cache", "keep the balanced logits in this `DIR`; without it they are made for each launch")
+	o.stats.Bind(c, "stats", "write the expert counts of every timed step into this `DIR`, as TensorRT-LLM's expert statistics")
 	_ = c.RegisterFlagCompletionFunc("clock", cobra.FixedCompletions(workload.Clocks, cobra.ShellCompDirectiveNoFileComp))
 	_ = c.RegisterFlagCompletionFunc("activation", cobra.FixedCompletions(workload.Activations, cobra.ShellCompDirectiveNoFileComp))
 }
@@ -117,8 +119,8 @@ func (o *workloadOptions) check() error {
 	}
 	o.Gate.Method = method
 	// Files of another launch's ranks would be counted as this one's.
-	if entries, err := os.ReadDir(o.stats); err == nil && len(entries) > 0 {
-		return usagef("workload: --stats: want a new or empty folder, found %s in %q", quantity.Count(len(entries), "entry"), o.stats)
+	if entries, err := os.ReadDir(o.stats.Path); err == nil && len(entries) > 0 {
+		return usagef("workload: --stats: want a new or empty folder, found %s in %q", quantity.Count(len(entries), "entry"), o.stats.Path)
 	}
 	if err := o.Config.Validate(); err != nil {
 		return withCode(exitUsage, fmt.Errorf("workload: %w", err))
@@ -129,13 +131,13 @@ func (o *workloadOptions) check() error {
 func (o *workloadOptions) run(ctx context.Context, perfect bool, stdout, stderr io.Writer) (err error) {
 	began := time.Now()
 	o.Now = func() time.Duration { return time.Since(began) }
-	o.Record = o.stats != ""
+	o.Record = o.stats.Path != ""
 	if perfect {
-		if o.cache == "" {
-			if o.cache, err = os.MkdirTemp("", "moebalance-logits-*"); err != nil {
+		if o.cache.Path == "" {
+			if o.cache.Path, err = os.MkdirTemp("", "moebalance-logits-*"); err != nil {
 				return err
 			}
-			defer func() { err = errors.Join(err, os.RemoveAll(o.cache)) }()
+			defer func() { err = errors.Join(err, os.RemoveAll(o.cache.Path)) }()
 		}
 		if o.Balanced, err = o.balanced(stderr); err != nil {
 			return fmt.Errorf("workload: %w", err)
@@ -145,8 +147,8 @@ func (o *workloadOptions) run(ctx context.Context, perfect bool, stdout, stderr 
 	if err != nil {
 		return fmt.Errorf("workload: %w", err)
 	}
-	if o.stats != "" {
-		if err := res.WriteStatistics(o.stats, writeFile); err != nil {
+	if o.stats.Path != "" {
+		if err := res.WriteStatistics(o.stats.Write); err != nil {
 			return fmt.Errorf("workload: writing expert counts: %w", err)
 		}
 	}
@@ -162,7 +164,7 @@ func (o *workloadOptions) balanced(stderr io.Writer) (func(int) ([]float32, erro
 	if err != nil {
 		return nil, err
 	}
-	cache, err := logits.Open(o.cache, logits.Spec{Model: "workload", Gate: o.Gate, Layout: layout, Mode: router.DEP})
+	cache, err := logits.Open(o.cache.Path, logits.Spec{Model: "workload", Gate: o.Gate, Layout: layout, Mode: router.DEP})
 	if err != nil {
 		return nil, fmt.Errorf("balanced logits: %w", err)
 	}

@@ -112,8 +112,8 @@ func TestWorkloadExitCodes(t *testing.T) {
 		{[]string{"--groups", "3"}, exitUsage, "groups"},
 		{[]string{"--steps", "many"}, exitUsage, "steps"},
 		{[]string{"--stats", filepath.Dir(file)}, exitUsage, "empty folder"},
-		{[]string{"--stats", file}, exitFailed, "expert counts"},
-		{[]string{"--cache", file}, exitFailed, "balanced logits"},
+		{[]string{"--stats", file}, exitUsage, "want a folder"},
+		{[]string{"--cache", file}, exitUsage, "want a folder"},
 	} {
 		t.Setenv(perfectRouterVariable, "1")
 		var out, errs bytes.Buffer

@@ -27,13 +27,21 @@ type Campaign struct {
 // ErrExists is a folder that is taken, whose campaign can be resumed.
 var ErrExists = errors.New("the folder already holds a campaign with finished launches")
 
+// ErrTaken is a folder with launches that are not a campaign's.
+var ErrTaken = errors.New("want a folder without launches of something else")
+
 var errBusy = errors.New("another process is running this campaign")
 
 // Create lays down a new campaign in folder, which is made if it is missing. A
-// campaign in which no launch ever finished is replaced; any other is ErrExists.
+// campaign in which no launch ever finished is replaced; any other is ErrExists. A
+// folder of launches that no campaign made is refused: it would be written over.
 func Create(folder string, spec Spec, now time.Time) (*Campaign, error) {
 	if err := spec.Check(); err != nil {
 		return nil, err
+	}
+	launches := filepath.Join(folder, launchesFolder)
+	if _, err := os.Lstat(launches); err == nil && !IsCampaign(folder) {
+		return nil, fmt.Errorf("%s: %w: choose another folder", launches, ErrTaken)
 	}
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return nil, err
@@ -70,7 +78,7 @@ func clearUnstarted(folder string) error {
 	if finished > 0 {
 		return fmt.Errorf("%s: %w (%d): resume it, or choose another folder", folder, ErrExists, finished)
 	}
-	return errors.Join(removeStore(folder), os.RemoveAll(filepath.Join(folder, launchesFolder)))
+	return errors.Join(os.RemoveAll(filepath.Join(folder, launchesFolder)), removeStore(folder))
 }
 
 func removeStore(folder string) error {
@@ -146,15 +154,17 @@ func (c *Campaign) Close() error {
 }
 
 // Discard removes a campaign that has nothing to show: no launch finished and
-// nothing was printed. It closes the campaign and reports whether it went.
-func (c *Campaign) Discard() (gone bool, err error) {
+// nothing was printed. It closes the campaign and reports whether it went. The folder
+// goes too if it was made for the campaign and nothing else is in it.
+func (c *Campaign) Discard(made bool) (gone bool, err error) {
 	if c.Finished() > 0 || c.printedAnything() {
 		return false, c.Close()
 	}
-	err = errors.Join(c.store.db.Close(), removeStore(c.Folder),
-		os.RemoveAll(filepath.Join(c.Folder, launchesFolder)), os.Remove(filepath.Join(c.Folder, lockName)), c.lock.Close())
-	// The folder itself goes only if nothing of anybody else's is in it.
-	_ = os.Remove(c.Folder)
+	err = errors.Join(c.store.db.Close(), os.RemoveAll(filepath.Join(c.Folder, launchesFolder)),
+		removeStore(c.Folder), os.Remove(filepath.Join(c.Folder, lockName)), c.lock.Close())
+	if made {
+		_ = os.Remove(c.Folder) // fails where somebody else's file is in it
+	}
 	return err == nil, err
 }
 

@@ -95,7 +95,7 @@ func TestFailures(t *testing.T) {
 			if got := c.Launches[0].Attempts; len(got) != attempts || got[attempts-1].State != Failed {
 				t.Errorf("attempts %+v, want %d failed ones", got, attempts)
 			}
-			gone, err := c.Discard()
+			gone, err := c.Discard(true)
 			if err != nil || gone != (mode == "silent") {
 				t.Errorf("discarded: %t, %v; want it gone only without output", gone, err)
 			}

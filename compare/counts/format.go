@@ -103,6 +103,19 @@ func Formats() []string {
 	return slices.Compact(names)
 }
 
+// Files lists the files of a folder that Read may read there.
+func Files(dir string) (paths []string) {
+	entries, _ := os.ReadDir(dir) // what cannot be listed cannot be read
+	for _, e := range entries {
+		if slices.ContainsFunc(folderFiles, func(name *regexp.Regexp) bool { return name.MatchString(e.Name()) }) {
+			paths = append(paths, filepath.Join(dir, e.Name()))
+		}
+	}
+	return paths
+}
+
+var folderFiles = []*regexp.Regexp{tensorrtInfoFile, tensorrtCounts, torchRecord, mcoreFile}
+
 func hasFile(name *regexp.Regexp) func(*source) bool {
 	return func(s *source) bool { return len(s.named(name)) > 0 }
 }

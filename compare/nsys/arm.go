@@ -41,7 +41,7 @@ func armOf(p *capture.Metadata) (arm, evidence string) {
 // ReadArm is the Arm that Read would give the Trace of the file by itself. It
 // reads only what the file says about its environment, and no event.
 func ReadArm(ctx context.Context, path string, o Options) (arm string, err error) {
-	if isSummary(path) {
+	if IsSummary(path) {
 		return summaryArm(path)
 	}
 	p, err := capture.ReadMetadata(ctx, path, capture.Options{Converter: o.Converter})

@@ -70,7 +70,7 @@ func digestAll(ctx context.Context, paths []string, o Options) ([]*digest, error
 
 // digestFile reads a summary, or any capture.
 func digestFile(ctx context.Context, path string, o Options) ([]*digest, error) {
-	if isSummary(path) {
+	if IsSummary(path) {
 		if _, ok := flagged(o.Rank, path); ok {
 			return nil, fmt.Errorf("%w: %q is a summary, whose ranks are fixed: give them when it is written", ErrRank, path)
 		}
@@ -124,5 +124,5 @@ func newDigest(path string, rec *capture.Recording, o Options) (*digest, error) 
 // report of nsys, a summary, or a trace of PyTorch's profiler. What cannot be opened
 // is judged by its name.
 func Takes(path string) bool {
-	return isSummary(path) || capture.Takes(path)
+	return IsSummary(path) || capture.Takes(path)
 }

@@ -113,7 +113,7 @@ func TestScrubbedCopyGivesTheSameAnalysis(t *testing.T) {
 
 func TestScrubRefuses(t *testing.T) {
 	export := twoRanks().write(t, "two.sqlite")
-	if err := capture.Scrub(context.Background(), export, export); err == nil || !strings.Contains(err.Error(), "another name") {
+	if err := capture.Scrub(context.Background(), export, export); err == nil || !strings.Contains(err.Error(), "want a new file") {
 		t.Errorf("onto itself: have %v", err)
 	}
 	dir := t.TempDir()

@@ -121,8 +121,8 @@ func writeSummary(w io.Writer, digests []*digest) error {
 func zigzag(v int64) uint64   { return uint64(v<<1) ^ uint64(v>>63) }
 func unzigzag(u uint64) int64 { return int64(u>>1) ^ -int64(u&1) }
 
-// isSummary looks for the magic line, of whatever version.
-func isSummary(path string) bool {
+// IsSummary reports whether a file is a summary, of whatever version.
+func IsSummary(path string) bool {
 	return bytes.HasPrefix(capture.Head(path, int64(len(summaryMark))), []byte(summaryMark))
 }
 

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 
 	"github.com/moebalance/moebalance/logits/safetensors"
 )
@@ -21,20 +19,16 @@ type statistics [][][][]int64
 // a file per source rank with one I64 tensor of [experts] named "step_layer" for
 // each, then meta_info.json. write writes a file whole or not at all. The launch
 // must have had Config.Record set.
-func (res Result) WriteStatistics(dir string, write func(path string, render func(io.Writer) error) error) error {
+func (res Result) WriteStatistics(write func(name string, render func(io.Writer) error) error) error {
 	if res.statistics == nil {
 		return errors.New("no counts were recorded")
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
 	for r := range res.Ranks {
-		path := filepath.Join(dir, fmt.Sprintf("rank%d.safetensors", r))
-		if err := write(path, func(w io.Writer) error { return res.renderRank(w, r) }); err != nil {
+		if err := write(fmt.Sprintf("rank%d.safetensors", r), func(w io.Writer) error { return res.renderRank(w, r) }); err != nil {
 			return err
 		}
 	}
-	return write(filepath.Join(dir, "meta_info.json"), func(w io.Writer) error {
+	return write("meta_info.json", func(w io.Writer) error {
 		return json.NewEncoder(w).Encode(map[string]int{"num_experts": res.Shape.Experts, "num_experts_per_token": res.Shape.TopK})
 	})
 }

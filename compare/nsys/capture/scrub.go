@@ -1,11 +1,12 @@
 package capture
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -60,31 +61,30 @@ const removedVariable = `REMOVED=""`
 // and threads, serial numbers of GPUs, and every column that the analysis does
 // not need. The names of kernels and ranges stay, and the times.
 //
-// The export is not touched. out appears whole or not at all; it replaces a file
-// of that name, unless that is the export itself.
-func Scrub(ctx context.Context, export, out string) (err error) {
+// The export is not touched. out is a new or an empty file; an error leaves none.
+func Scrub(ctx context.Context, export, out string) error {
 	db, err := openDatabase(ctx, export)
 	if err != nil {
 		return err
 	}
-	if from, err := os.Stat(export); err == nil {
-		if to, err := os.Stat(out); err == nil && os.SameFile(from, to) {
-			return fmt.Errorf("scrubbing %q: want another name for the copy, have the export itself", export)
-		}
+	if there, err := os.Stat(out); err == nil && there.Size() > 0 {
+		return fmt.Errorf("scrubbing %q: want a new file for the copy, have %q", export, out)
 	}
-	dir, err := os.MkdirTemp(filepath.Dir(out), ".moebalance-*")
-	if err != nil {
-		return fmt.Errorf("scrubbing %q: %w", export, err)
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	made := filepath.Join(dir, "scrubbed.sqlite")
-	if err := db.scrubTo(ctx, made); err != nil {
+	if err := db.scrubTo(ctx, out); err != nil {
+		_ = os.Remove(out) // half a copy; the error that led here matters more
 		return err
 	}
-	if err := os.Chmod(made, 0o644); err != nil {
-		return err
-	}
-	return os.Rename(made, out)
+	return nil
+}
+
+// scrubbedID is the application id in the header of a scrubbed copy.
+const scrubbedID = 0x6d6f6562
+
+// IsScrubbed reports whether a file is a copy made by Scrub.
+func IsScrubbed(path string) bool {
+	const at = 68 // of the application id, https://www.sqlite.org/fileformat.html §1.3
+	head := Head(path, at+4)
+	return len(head) == at+4 && bytes.HasPrefix(head, []byte(sqliteMagic)) && binary.BigEndian.Uint32(head[at:]) == scrubbedID
 }
 
 // scrubTo fills a new database, so that nothing dropped was ever in it.
@@ -101,7 +101,7 @@ func (db *database) scrubTo(ctx context.Context, path string) (err error) {
 		}
 		return nil
 	}
-	for _, sql := range []string{"PRAGMA journal_mode = OFF", "PRAGMA synchronous = OFF"} {
+	for _, sql := range []string{"PRAGMA journal_mode = OFF", "PRAGMA synchronous = OFF", fmt.Sprintf("PRAGMA application_id = %d", scrubbedID)} {
 		if err := run(sql); err != nil {
 			return err
 		}

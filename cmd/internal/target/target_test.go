@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package target
 
 import (
 	"errors"
@@ -11,7 +11,33 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/spf13/cobra"
 )
+
+// guarded is a file whose verb was given these words.
+func guarded(t *testing.T, path string, words ...string) *File {
+	t.Helper()
+	var f File
+	root := &cobra.Command{Use: "test", RunE: func(*cobra.Command, []string) error { return nil }, Args: cobra.ArbitraryArgs, SilenceUsage: true, SilenceErrors: true}
+	f.Bind(root, "output", "o", "")
+	Guard(root, Rules{
+		Expand: func(string) []string { return nil },
+		Store:  func(string) string { return "" },
+		Data:   func(string) bool { return false },
+	})
+	root.SetArgs(words)
+	if err := root.Execute(); err != nil {
+		t.Fatal(err)
+	}
+	f.Path = path
+	return &f
+}
+
+func write(t *testing.T, path string, render func(io.Writer) error) error {
+	t.Helper()
+	return guarded(t, path).Write(render)
+}
 
 func putText(text string) func(io.Writer) error {
 	return func(w io.Writer) error {
@@ -39,14 +65,14 @@ func checkMode(t *testing.T, path string, want fs.FileMode) {
 func TestWriteFileKeepsPermissions(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0o027))
 	path := filepath.Join(t.TempDir(), "result")
-	if err := writeFile(path, putText("new")); err != nil {
+	if err := write(t, path, putText("new")); err != nil {
 		t.Fatal(err)
 	}
 	checkMode(t, path, 0o640)
 	if err := os.Chmod(path, 0o606); err != nil {
 		t.Fatal(err)
 	}
-	if err := writeFile(path, putText("newer")); err != nil {
+	if err := write(t, path, putText("newer")); err != nil {
 		t.Fatal(err)
 	}
 	checkContent(t, path, "newer")
@@ -66,7 +92,7 @@ func TestWriteFileFollowsLinks(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"made", "written over"} {
-		if err := writeFile(first, putText(text)); err != nil {
+		if err := write(t, first, putText(text)); err != nil {
 			t.Fatal(err)
 		}
 		checkContent(t, filepath.Join(dir, "target"), text)
@@ -80,7 +106,7 @@ func TestWriteFileFollowsLinks(t *testing.T) {
 	if err := os.Symlink("round", round); err != nil {
 		t.Fatal(err)
 	}
-	if err := writeFile(round, putText("x")); !errors.Is(err, syscall.ELOOP) {
+	if err := write(t, round, putText("x")); !errors.Is(err, syscall.ELOOP) {
 		t.Errorf("a link to itself: %v, want %v", err, syscall.ELOOP)
 	}
 }
@@ -96,7 +122,7 @@ func TestWriteFileThroughPipes(t *testing.T) {
 		text, _ := os.ReadFile(pipe)
 		read <- string(text)
 	}()
-	if err := writeFile(pipe, putText("through")); err != nil {
+	if err := write(t, pipe, putText("through")); err != nil {
 		t.Fatal(err)
 	}
 	if info, err := os.Stat(pipe); err != nil || info.Mode().Type() != fs.ModeNamedPipe {
@@ -112,11 +138,11 @@ func TestWriteFileThroughPipes(t *testing.T) {
 func TestWriteFileFails(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "result")
-	if err := writeFile(path, putText("old")); err != nil {
+	if err := write(t, path, putText("old")); err != nil {
 		t.Fatal(err)
 	}
 	broken := errors.New("broken off")
-	if err := writeFile(path, func(w io.Writer) error { return errors.Join(putText("half")(w), broken) }); !errors.Is(err, broken) {
+	if err := write(t, path, func(w io.Writer) error { return errors.Join(putText("half")(w), broken) }); !errors.Is(err, broken) {
 		t.Errorf("%v, want %v", err, broken)
 	}
 	checkContent(t, path, "old")
@@ -124,20 +150,7 @@ func TestWriteFileFails(t *testing.T) {
 		t.Errorf("left behind %v, %v", entries, err)
 	}
 	missing := filepath.Join(dir, "none", "result")
-	if err := writeFile(missing, putText("x")); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), missing) {
+	if err := WriteOwn(missing, putText("x")); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), missing) {
 		t.Errorf("%v, want one about %s", err, missing)
-	}
-}
-
-// Before any work, every verb refuses to write its result over a folder.
-func TestOutputIsNoFolder(t *testing.T) {
-	dir := t.TempDir()
-	for _, args := range [][]string{
-		{"models", "-o", dir}, {"trace", "-o", dir, "no-such.sqlite"}, {"report", "-o", dir, "no-such.json"},
-		{"bench", "-o", dir, "--", "true"}, {"bench", "dataset", "-o", dir},
-	} {
-		if _, stderr, code := invoke(t.Context(), args...); code != exitUsage || !strings.Contains(stderr, "is a folder") {
-			t.Errorf("%v: exit %d, %q", args, code, stderr)
-		}
 	}
 }

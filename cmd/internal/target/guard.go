@@ -1,0 +1,290 @@
+package target
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// Rules is what the guard has to know about files of ours and of others.
+type Rules struct {
+	// Expand lists the files that are read where a path is given: those of a folder, or
+	// those that an index names.
+	Expand func(path string) []string
+	// Store names the kind of store that a folder is, "" for any other folder.
+	Store func(folder string) (kind string)
+	// Data reports files of measured data, which no result replaces.
+	Data func(path string) bool
+}
+
+// RunsCommand is the annotation of a verb whose arguments are a command.
+const RunsCommand = "moebalance-runs-command"
+
+// Guard puts the outputs of all verbs under guard: before a verb runs, and again
+// before each file takes its place, their targets are held against the inputs and
+// against the files that are there. Each verb that has an output gets the flag
+// --force, which permits everything but the loss of an input.
+func Guard(root *cobra.Command, rules Rules) {
+	g := &guard{rules: rules}
+	g.addForce(root)
+	root.PersistentPreRunE = func(c *cobra.Command, args []string) error {
+		g.collect(c, args)
+		var errs []error
+		visit(c, func(o checked) { errs = append(errs, o.check()) })
+		for _, err := range errs {
+			if err != nil {
+				return err // one line is enough
+			}
+		}
+		return nil
+	}
+}
+
+type guard struct {
+	rules  Rules
+	force  bool
+	inputs []input
+	stores []string // resolved folders that this verb writes its store to
+}
+
+// input is a file that must not change. One that is not there yet, such as the
+// output of a benchmark command, is known by its name.
+type input struct {
+	path string // resolved
+	info os.FileInfo
+}
+
+func visit(c *cobra.Command, each func(checked)) {
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if o, ok := f.Value.(checked); ok {
+			each(o)
+		}
+	})
+}
+
+func (g *guard) addForce(c *cobra.Command) {
+	writes := false
+	visit(c, func(o checked) { writes = true; o.watchedBy(g) })
+	if writes {
+		c.Flags().BoolVar(&g.force, "force", false, "let outputs replace existing files of other kinds, but never an input")
+	}
+	for _, sub := range c.Commands() {
+		g.addForce(sub)
+	}
+}
+
+// collect takes every word of the command line that is no output for an input.
+func (g *guard) collect(c *cobra.Command, args []string) {
+	_, command := c.Annotations[RunsCommand]
+	for _, word := range args {
+		g.addWord(word, command)
+	}
+	c.Flags().Visit(func(f *pflag.Flag) {
+		if d, ok := f.Value.(*Folder); ok && d.Store != "" {
+			g.stores = append(g.stores, resolved(d.Path))
+		}
+		if _, ok := f.Value.(checked); ok {
+			return
+		}
+		values := []string{f.Value.String()}
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			values = list.GetSlice()
+		}
+		for _, v := range values {
+			g.addWord(v, command)
+		}
+	})
+}
+
+// separators stand between a path and what is around it in a word: --flag=PATH,
+// A,B, /host:/container, @PATH, and whole command lines in quotes.
+const separators = "=,:@;<>'\"` \t\n"
+
+// addWord adds the files that a word may mean.
+func (g *guard) addWord(word string, command bool) {
+	parts := append([]string{word}, strings.FieldsFunc(word, func(r rune) bool { return strings.ContainsRune(separators, r) })...)
+	for rest, found := word, true; found; {
+		if _, rest, found = strings.Cut(rest, "="); found {
+			parts = append(parts, rest) // a path with separators in it
+		}
+	}
+	for _, part := range parts {
+		g.add(part)
+		if command {
+			if program, err := exec.LookPath(part); err == nil {
+				g.add(program)
+			}
+			continue
+		}
+		for _, path := range append(g.rules.Expand(part), matching(part)...) {
+			g.add(path)
+		}
+	}
+}
+
+// matching lists the files of a pattern.
+func matching(pattern string) []string {
+	if !strings.ContainsAny(pattern, "*?[") {
+		return nil
+	}
+	found, _ := filepath.Glob(pattern) // the verb says what is wrong with it
+	return found
+}
+
+func (g *guard) add(path string) {
+	if path == "" {
+		return
+	}
+	info, err := os.Stat(path)
+	if err == nil && info.IsDir() {
+		if g.rules.Store(path) != "" {
+			g.inputs = append(g.inputs, input{path: resolved(path) + string(filepath.Separator)})
+		}
+		return
+	}
+	g.inputs = append(g.inputs, input{resolved(path), info})
+}
+
+// Inputs adds the words of a command, of which relative paths begin in dir, to the
+// inputs of the verb, and checks the file against them.
+func (f *File) Inputs(dir string, words ...string) error {
+	for _, word := range words {
+		f.guard.addWord(word, true)
+		if !filepath.IsAbs(word) {
+			f.guard.add(filepath.Join(dir, word))
+		}
+	}
+	return f.check()
+}
+
+// checkFile refuses a target that cannot be written or that must not be lost.
+func (o *output) checkFile(path string, ours func(string) bool, regular bool) error {
+	if path == "" {
+		return nil
+	}
+	if o.guard == nil {
+		return fmt.Errorf("%s: nothing guards this output: the program was put together wrongly", path)
+	}
+	there, err := os.Stat(path)
+	switch folder := filepath.Dir(path); {
+	case err == nil && there.IsDir():
+		return o.refusal("want a file, but %q is a folder", path)
+	case err == nil && !there.Mode().IsRegular():
+		if regular {
+			return o.refusal("want a regular file, but %q is none", path)
+		}
+		return nil // a pipe or a device loses nothing
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return nil // writing says what is wrong
+	case !isFolder(filepath.Dir(linked(path))):
+		return o.refusal("no folder %q to write %q in", folder, filepath.Base(path))
+	}
+	name := resolved(path)
+	if o.guard.reads(name, there) {
+		return o.refusal("%q is an input, which is never replaced: choose another file", path)
+	}
+	if err := o.checkStore(path, filepath.Dir(name), ""); err != nil || there == nil || there.Size() == 0 || o.guard.force {
+		return err
+	}
+	if kind := kindOf(path); kind != "" && (ours == nil || !ours(path)) {
+		return o.refusal("%q is an existing %s: choose another file, or replace it with --force", path, kind)
+	}
+	if o.guard.rules.Data(path) && (ours == nil || !ours(path)) {
+		return o.refusal("%q holds recorded data: choose another file, or replace it with --force", path)
+	}
+	return nil
+}
+
+// reads reports a file that is an input, by whatever name.
+func (g *guard) reads(name string, there os.FileInfo) bool {
+	return slices.ContainsFunc(g.inputs, func(in input) bool {
+		if strings.HasSuffix(in.path, string(filepath.Separator)) {
+			return there != nil && strings.HasPrefix(name, in.path)
+		}
+		return in.path == name || in.info != nil && there != nil && os.SameFile(in.info, there)
+	})
+}
+
+// checkStore refuses a folder that lies in a store, unless it is one itself of the
+// kind own.
+func (o *output) checkStore(path, folder, own string) error {
+	if o.guard == nil || o.guard.force {
+		return nil
+	}
+	for at := folder; ; at = filepath.Dir(at) {
+		kind := o.guard.rules.Store(at)
+		if kind == "" && own == "" && slices.Contains(o.guard.stores, at) {
+			kind = "store of this command"
+		}
+		if kind != "" && !(at == folder && kind == own) {
+			return o.refusal("%q lies in the %s %q: choose another place, or use --force", path, kind, at)
+		}
+		if at == filepath.Dir(at) {
+			return nil
+		}
+	}
+}
+
+// kindOf names the kind of an existing file that holds more than text, "" for other
+// files.
+func kindOf(path string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return "file that cannot be read"
+	}
+	defer f.Close()
+	head := make([]byte, 16)
+	n, err := io.ReadFull(f, head)
+	if err != nil && n == 0 {
+		return ""
+	}
+	head = head[:n]
+	for _, magic := range []struct{ bytes, kind string }{
+		{"SQLite format 3\x00", "SQLite database"}, {"\x1f\x8b", "gzip file"},
+		{"PK\x03\x04", "zip archive"}, {"PK\x05\x06", "zip archive"}, {"PK\x07\x08", "zip archive"},
+	} {
+		if bytes.HasPrefix(head, []byte(magic.bytes)) {
+			return magic.kind
+		}
+	}
+	// safetensors: the length of a JSON header, and the header.
+	if info, err := f.Stat(); err == nil && n > 8 && head[8] == '{' && binary.LittleEndian.Uint64(head) <= uint64(info.Size()-8) {
+		return "safetensors file"
+	}
+	return ""
+}
+
+// resolved is the absolute path without links. What does not exist keeps its name.
+func resolved(path string) string {
+	if _, err := os.Stat(path); err == nil || errors.Is(err, fs.ErrNotExist) {
+		path = linked(path)
+	}
+	missing := ""
+	for at := path; ; at = filepath.Dir(at) {
+		if real, err := filepath.EvalSymlinks(at); err == nil {
+			if absolute, err := filepath.Abs(real); err == nil {
+				return filepath.Join(absolute, missing)
+			}
+		}
+		if at == filepath.Dir(at) {
+			return path
+		}
+		missing = filepath.Join(filepath.Base(at), missing)
+	}
+}
+
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}

@@ -1,0 +1,221 @@
+// Package target holds the outputs of the verbs, and sees to it that none of them
+// destroys anything: a verb can write only through its flags of type File and
+// Folder, Guard finds these flags, and everything else on the command line counts as
+// an input.
+//
+// It knows no format of ours: Rules says which folders are stores, and which files
+// an input stands for.
+package target
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// ErrRefused is wrapped by the error about an output that cannot be written or that
+// would destroy something.
+var ErrRefused = errors.New("refused output")
+
+type refusal struct{ text string }
+
+func (r refusal) Error() string { return r.text }
+func (r refusal) Unwrap() error { return ErrRefused }
+
+// File is the flag of an output file. An empty path means no output.
+type File struct {
+	Path string
+	// Replaces reports whether an existing file is an earlier output of the same kind.
+	// Nil is for text, which replaces text only.
+	Replaces func(path string) bool
+	// Regular refuses pipes and devices, which cannot be filled by Fill.
+	Regular bool
+
+	output
+}
+
+// Folder is the flag of a folder of output files.
+type Folder struct {
+	Path  string
+	Store string // what Rules.Store calls it, empty for a folder of separate results
+
+	output
+}
+
+// output is what the guard tells a flag.
+type output struct {
+	flag  string
+	guard *guard
+}
+
+// Bind declares the flag.
+func (f *File) Bind(c *cobra.Command, name, short, usage string) {
+	f.flag = "--" + name
+	c.Flags().VarP(f, name, short, usage)
+}
+
+// Bind declares the flag; the folder's path so far is the default.
+func (d *Folder) Bind(c *cobra.Command, name, usage string) {
+	d.flag = "--" + name
+	c.Flags().Var(d, name, usage)
+}
+
+// String, Set and Type make a File a flag whose value is a path.
+func (f *File) String() string        { return f.Path }
+func (f *File) Set(path string) error { f.Path = path; return nil }
+func (f *File) Type() string          { return "string" }
+
+// String, Set and Type make a Folder a flag whose value is a path.
+func (d *Folder) String() string        { return d.Path }
+func (d *Folder) Set(path string) error { d.Path = path; return nil }
+func (d *Folder) Type() string          { return "string" }
+
+// checked is an output whose target the guard can judge.
+type checked interface {
+	pflag.Value
+	check() error
+	watchedBy(*guard)
+}
+
+func (o *output) refusal(format string, args ...any) error {
+	return refusal{o.flag + ": " + fmt.Sprintf(format, args...)}
+}
+
+func (o *output) watchedBy(g *guard) { o.guard = g }
+
+func (f *File) check() error {
+	return f.checkFile(f.Path, f.Replaces, f.Regular)
+}
+
+func (d *Folder) check() error {
+	if d.Path == "" {
+		return nil
+	}
+	info, err := os.Stat(d.Path)
+	if err == nil && !info.IsDir() {
+		return d.refusal("want a folder, but %q is a file", d.Path)
+	}
+	return d.checkStore(d.Path, resolved(d.Path), d.Store)
+}
+
+// Write writes the file whole or not at all, and with the permissions that it has,
+// or any new file would get. Links are followed. A pipe or a device stays what it is
+// and is written as the text comes.
+func (f *File) Write(render func(io.Writer) error) error {
+	if there, err := os.Stat(f.Path); err == nil && !there.Mode().IsRegular() {
+		if err := f.check(); err != nil {
+			return err
+		}
+		return writeThrough(f.Path, render)
+	}
+	return f.replace(f.Path, f.Replaces, func(draft *os.File) error { return render(draft) })
+}
+
+// Fill is Write for what needs a file of its own to write in: fill gets the path of
+// an empty one.
+func (f *File) Fill(fill func(path string) error) error {
+	return f.replace(f.Path, f.Replaces, func(draft *os.File) error { return fill(draft.Name()) })
+}
+
+// Write writes one file of the folder as File.Write does. The folder is made if it
+// is missing.
+func (d *Folder) Write(name string, render func(io.Writer) error) error {
+	if err := d.check(); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(d.Path, 0o755); err != nil {
+		return err
+	}
+	return d.replace(filepath.Join(d.Path, name), nil, func(draft *os.File) error { return render(draft) })
+}
+
+// replace is atomically where the target may be replaced, before and after.
+func (o *output) replace(path string, ours func(string) bool, fill func(*os.File) error) error {
+	check := func() error { return o.checkFile(path, ours, true) }
+	if err := check(); err != nil {
+		return err
+	}
+	return atomically(path, func(draft *os.File) error {
+		if err := fill(draft); err != nil {
+			return err
+		}
+		return check()
+	})
+}
+
+// WriteOwn writes a file of a store of ours, whole or not at all, without asking
+// what was there.
+func WriteOwn(path string, render func(io.Writer) error) error {
+	return atomically(path, func(draft *os.File) error { return render(draft) })
+}
+
+// atomically makes a draft beside the target and renames it.
+func atomically(path string, fill func(*os.File) error) error {
+	there, err := os.Stat(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	target := linked(path)
+	draft, err := createBeside(target)
+	if err != nil {
+		return err
+	}
+	if there != nil {
+		err = draft.Chmod(there.Mode().Perm())
+	}
+	if err == nil {
+		err = fill(draft)
+	}
+	if closed := draft.Close(); err == nil {
+		err = closed
+	}
+	if err == nil {
+		err = os.Rename(draft.Name(), target)
+	}
+	if err != nil {
+		_ = os.Remove(draft.Name()) // the error that led here matters more
+	}
+	return err
+}
+
+func writeThrough(path string, render func(io.Writer) error) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(render(f), f.Close())
+}
+
+// linked is where the links from a path end. What they name need not exist. Stat
+// must have found that they end.
+func linked(path string) string {
+	for {
+		to, err := os.Readlink(path)
+		if err != nil {
+			return path // no link
+		}
+		if !filepath.IsAbs(to) {
+			to = filepath.Dir(path) + string(filepath.Separator) + to // not Join: after a link, ".." is another folder
+		}
+		path = to
+	}
+}
+
+// createBeside makes a file of a new name in the folder of path. The errors are
+// about path, the name that was asked for.
+func createBeside(path string) (*os.File, error) {
+	name := fmt.Sprintf(".moebalance-%016x", rand.Uint64())
+	f, err := os.OpenFile(filepath.Join(filepath.Dir(path), name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		at.Path = path
+	}
+	return f, err
+}

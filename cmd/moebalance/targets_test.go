@@ -1,0 +1,357 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/moebalance/moebalance/cmd/internal/target"
+)
+
+// outputCase is a way of writing an output: words, of which OUT is the target, and
+// the files of the folder of outputFolder that are inputs then.
+type outputCase struct {
+	words  string
+	inputs string
+	again  string // the words of a legitimate run, if not the same
+}
+
+// outputCases is one for each output of each verb.
+var outputCases = map[string]outputCase{
+	"logits generate --output": {words: "logits generate --model c.json --ep 2 --tokens 1 --cache cache -o OUT", inputs: "c.json"},
+	"logits generate --cache":  {words: "logits generate --model c.json --ep 2 --tokens 1 --cache OUT"},
+	"logits verify --output":   {words: "logits verify cache -o OUT", inputs: "cache/*"},
+	"logits list --output":     {words: "logits list cache -o OUT", inputs: "cache/*"},
+	"logits plans --output":    {words: "logits plans --config c.json --ep 2 --tokens 1 --placement p.json -o OUT", inputs: "c.json p.json", again: "logits plans --config c.json --ep 2 --tokens 1 -o OUT"},
+	"bench --output":           {words: "bench --resume campaign -o OUT", inputs: "campaign/* campaign/launches/*/* my.sh"},
+	"bench --campaign":         {words: "bench --pairs 1 --campaign OUT -- ./my.sh", again: "bench --resume campaign"},
+	"bench dataset --output":   {words: "bench dataset --num-requests 1 --input-mean 2 --output-mean 1 -o OUT"},
+	"trace --output":           {words: "trace --counts counts 'runs/*' -o OUT", inputs: "runs/*.sqlite counts/*", again: "trace runs -o OUT"},
+	"trace --summary":          {words: "trace runs/a.sqlite --summary OUT", inputs: "runs/a.sqlite"},
+	"trace --scrub":            {words: "trace runs/a.sqlite --scrub OUT", inputs: "runs/a.sqlite"},
+	"counts --output":          {words: "counts counts -o OUT", inputs: "counts/*"},
+	"compare --output":         {words: "compare --trust-arms runs normal.json,other.json -o OUT", inputs: "runs/*.sqlite normal.json", again: "compare --trust-arms runs normal.json -o OUT"},
+	"report --output":          {words: "report runs campaign normal.json --counts-normal counts -o OUT", inputs: "runs/a.sqlite campaign/campaign.sqlite normal.json counts/meta_info.json", again: "report campaign -o OUT"},
+	"report --png":             {words: "report campaign --png OUT"},
+	"report --svg":             {words: "report campaign --svg OUT"},
+	"models --output":          {words: "models --config c.json -o OUT", inputs: "c.json"},
+	"profile --dir":            {words: "profile --dry-run --dir OUT -- ./my.sh"},
+	"profile --torch-trace":    {words: "profile --dry-run --torch-trace OUT -- sh -c './my.sh --log=log.txt'", inputs: "my.sh log.txt"},
+	"quickstart --dir":         {words: "quickstart --dir OUT", again: "models"},
+	"workload --cache":         {words: "workload --steps 1 --cache OUT"},
+	"workload --stats":         {words: "workload --steps 1 --stats OUT", again: "workload --steps 1"},
+}
+
+// outputFolder is a new working folder with inputs of every kind, and with stores
+// and files that outputs must not replace.
+func outputFolder(t *testing.T) {
+	t.Helper()
+	root, err := filepath.Abs("../../testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	put := func(name, text string) {
+		t.Helper()
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), 0o755)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, from := range map[string]string{
+		"c.json": "configs/mixtral-8x7b.json", "runs/a.sqlite": "gptoss-ep4-loop/normal.sqlite", "old.sqlite": "gptoss-ep4-loop/perfect.sqlite",
+		"trace.json": "torch/rank0.pt.trace.json",
+	} {
+		text, err := os.ReadFile(filepath.Join(root, from))
+		if err != nil {
+			t.Fatal(err)
+		}
+		put(name, string(text))
+	}
+	if err := os.CopyFS("counts", os.DirFS(filepath.Join(root, "gptoss-ep4-ranks/counts-normal"))); err != nil {
+		t.Fatal(err)
+	}
+	put("my.sh", "#!/bin/sh\n"+engine(100, 120))
+	put("p.json", "[[0,1,2,3],[4,5,6,7]]")
+	put("log.txt", "text")
+	put("old.gz", "\x1f\x8b\x08\x00")
+	put("old.zip", "PK\x03\x04")
+	put("old.safetensors", "\x02\x00\x00\x00\x00\x00\x00\x00{}")
+	put("old.nsys-rep", "a report")
+	for _, line := range []string{
+		"bench --pairs 1 --campaign campaign -- ./my.sh", "logits generate --model c.json --ep 2 --tokens 1 --cache cache",
+		"trace runs --format json -o normal.json", "trace runs/a.sqlite --summary old.summary", "trace runs/a.sqlite --scrub old.scrubbed",
+	} {
+		if _, stderr, code := invoke(t.Context(), strings.Fields(line)...); code != exitDone {
+			t.Fatalf("%s: exit %d, %s", line, code, stderr)
+		}
+	}
+}
+
+func lineOf(words, out string) []string {
+	var args []string
+	for i, part := range strings.Split(words, "'") {
+		if i%2 == 1 {
+			args = append(args, part)
+			continue
+		}
+		for _, w := range strings.Fields(part) {
+			args = append(args, strings.ReplaceAll(w, "OUT", out))
+		}
+	}
+	return args
+}
+
+// forcing adds --force, before the words of a command.
+func forcing(line []string) []string {
+	at := len(line)
+	if i := slices.Index(line, "--"); i >= 0 {
+		at = i
+	}
+	return slices.Insert(line, at, "--force")
+}
+
+// checkRefused runs a line that must end with exit 2, one line on stderr, and
+// every file as it was.
+func checkRefused(t *testing.T, args ...string) {
+	t.Helper()
+	before := contents(t)
+	stdout, stderr, code := invoke(t.Context(), args...)
+	if code != exitUsage || stdout != "" || strings.Count(stderr, "\n") != 1 {
+		t.Errorf("%v: exit %d, stdout %q, stderr %q; want exit 2 and one line", args, code, stdout, stderr)
+	}
+	if after := contents(t); after != before {
+		t.Errorf("%v: changed files", args)
+	}
+}
+
+// contents is the names and contents of all files.
+func contents(t *testing.T) string {
+	t.Helper()
+	var all strings.Builder
+	err := filepath.WalkDir(".", func(path string, e os.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		all.WriteString(path + "\x00" + string(text) + "\x00")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all.String()
+}
+
+// No output of any verb destroys anything, and each can be written twice.
+func TestOutputsDestroyNothing(t *testing.T) {
+	outputFolder(t)
+	files := []string{}
+	var visit func(c *cobra.Command)
+	known := 0
+	visit = func(c *cobra.Command) {
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			name := strings.TrimPrefix(c.CommandPath(), "moebalance ") + " --" + f.Name
+			_, file := f.Value.(*target.File)
+			if file {
+				files = append(files, name)
+			}
+			if _, folder := f.Value.(*target.Folder); !file && !folder {
+				return
+			}
+			if _, ok := outputCases[name]; !ok {
+				t.Errorf("%s is an output without a case", name)
+			}
+			known++
+		})
+		for _, sub := range c.Commands() {
+			visit(sub)
+		}
+	}
+	visit(rootCmd())
+	if known != len(outputCases) {
+		t.Errorf("%d outputs, %d cases", known, len(outputCases))
+	}
+	for name, c := range outputCases {
+		t.Run(name, func(t *testing.T) {
+			checkRefused(t, lineOf(c.words, "campaign/launches/x")...)
+			if !slices.Contains(files, name) {
+				checkFolder(t, name, c)
+				return
+			}
+			checkFile(t, name, c)
+		})
+	}
+}
+
+func checkFile(t *testing.T, name string, c outputCase) {
+	for _, pattern := range strings.Fields(c.inputs) {
+		found, _ := filepath.Glob(pattern)
+		if len(found) == 0 {
+			t.Fatalf("no file %s", pattern)
+		}
+		for _, in := range found {
+			if info, err := os.Stat(in); err != nil || info.IsDir() {
+				continue
+			}
+			absolute, _ := filepath.Abs(in)
+			if err := errors.Join(os.Symlink(absolute, "soft"), os.Link(in, "hard")); err != nil {
+				t.Fatal(err)
+			}
+			for _, out := range []string{in, absolute, "soft", "hard"} {
+				if strings.Contains(in, "/") && out == "hard" && (strings.HasPrefix(in, "campaign/") || strings.HasPrefix(in, "cache/")) {
+					continue // a store is known by its folder
+				}
+				checkRefused(t, lineOf(c.words, out)...)
+				checkRefused(t, forcing(lineOf(c.words, out))...)
+			}
+			if err := errors.Join(os.Remove("soft"), os.Remove("hard")); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	same := map[string]string{"trace --summary": "old.summary", "trace --scrub": "old.scrubbed"}[name]
+	for _, old := range []string{"old.sqlite", "old.gz", "old.zip", "old.safetensors", "old.nsys-rep", "trace.json", "old.summary", "old.scrubbed", "campaign/new", "cache/new"} {
+		if old != same {
+			checkRefused(t, lineOf(c.words, old)...)
+		}
+	}
+	if c.again == "" {
+		c.again = c.words
+	}
+	if same == "" {
+		same = "result"
+	}
+	if err := os.WriteFile("forced", []byte("\x1f\x8b"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range [][]string{lineOf(c.again, same), lineOf(c.again, same), forcing(lineOf(c.again, "forced"))} {
+		if _, stderr, code := invoke(t.Context(), line...); code == exitUsage || code == exitFailed {
+			t.Errorf("%v: exit %d, %s", line, code, stderr)
+		}
+	}
+	if text, err := os.ReadFile("forced"); err != nil || bytes.HasPrefix(text, []byte("\x1f\x8b")) && len(text) == 2 && !strings.Contains(name, "profile") {
+		t.Errorf("--force did not replace the file: %q, %v", text, err)
+	}
+}
+
+func checkFolder(t *testing.T, name string, c outputCase) {
+	checkRefused(t, lineOf(c.words, "log.txt")...)
+	if c.again == "" {
+		c.again = c.words
+	}
+	for range 2 {
+		line := lineOf(c.again, "new-"+strings.Fields(name)[0])
+		if _, stderr, code := invoke(t.Context(), line...); code != exitDone && code != exitNotComparable {
+			t.Errorf("%v: exit %d, %s", line, code, stderr)
+		}
+	}
+}
+
+// The words of a benchmark command, and what a shell makes of a pattern without
+// quotes, are inputs.
+func TestOutputsSpareCommandsAndPatterns(t *testing.T) {
+	outputFolder(t)
+	t.Setenv("PATH", ".:"+os.Getenv("PATH"))
+	text, err := os.ReadFile("runs/a.sqlite")
+	if err := errors.Join(err, os.WriteFile("runs/b.sqlite", text, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{
+		"trace -o runs/a.sqlite runs/b.sqlite", // of -o runs/*.sqlite
+		"bench --campaign cache -- ./my.sh",
+		"bench --campaign campaign/launches/x -- ./my.sh",
+	} {
+		checkRefused(t, lineOf(line, "")...)
+	}
+	for _, line := range []string{
+		"bench -o my.sh -- ./my.sh",
+		"bench -o my.sh -- my.sh",
+		"bench -o log.txt -- ./my.sh --log=log.txt",
+		"bench -o log.txt -- sh -c './my.sh >log.txt'",
+		"bench -o to-come.txt -- ./my.sh --log to-come.txt",
+		"bench -o log.txt --same log.txt -- ./my.sh",
+		"bench -o log.txt --server './my.sh log.txt' --ready http://localhost:1 --client ./my.sh",
+	} {
+		checkRefused(t, lineOf(line, "")...)
+		checkRefused(t, forcing(lineOf(line, ""))...)
+	}
+}
+
+// A pipe and a device are written, whatever else the line names.
+func TestOutputsReachDevices(t *testing.T) {
+	for _, device := range []string{os.DevNull} {
+		if _, stderr, code := invoke(t.Context(), "models", "-o", device); code != exitDone {
+			t.Errorf("%s: exit %d, %s", device, code, stderr)
+		}
+		if info, err := os.Stat(device); err != nil || info.Mode().IsRegular() {
+			t.Errorf("%s became %v, %v", device, info, err)
+		}
+		if _, stderr, code := invoke(t.Context(), "trace", "--scrub", device, loop+"normal.sqlite"); code != exitUsage {
+			t.Errorf("a copy to %s: exit %d, %s", device, code, stderr)
+		}
+	}
+}
+
+// A campaign that comes to nothing leaves the folder that it was given, and one
+// with launches of somebody else is not touched.
+func TestBenchLeavesFoldersOfOthers(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := errors.Join(os.Mkdir("given", 0o755), os.MkdirAll("theirs/launches", 0o755), os.WriteFile("theirs/launches/1", nil, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	if _, stderr, code := invoke(t.Context(), "bench", "--campaign", "given", "--", "true"); code != exitFailed {
+		t.Errorf("exit %d, %s", code, stderr)
+	}
+	if left, err := os.ReadDir("given"); err != nil || len(left) != 0 {
+		t.Errorf("the folder that was given: %v, %v", left, err)
+	}
+	if _, stderr, code := invoke(t.Context(), "bench", "--campaign", "made", "--", "true"); code != exitFailed {
+		t.Errorf("exit %d, %s", code, stderr)
+	}
+	if _, err := os.Stat("made"); err == nil {
+		t.Error("the folder that bench made is still there")
+	}
+	checkRefused(t, "bench", "--campaign", "theirs", "--", "true")
+}
+
+// Verbs write through outputs that are under guard. What else they write is their
+// own: folders, and the mark of a tour in the folder that it made.
+func TestVerbsWriteThroughTargets(t *testing.T) {
+	allowed := map[string][]string{"quickstart.go": {"os.RemoveAll", "os.WriteFile"}, "workload.go": {"os.RemoveAll"}, "bench.go": {"target.WriteOwn"}}
+	writing := []string{"os.Create", "os.WriteFile", "os.OpenFile", "os.Rename", "os.Remove", "os.RemoveAll", "os.Truncate", "os.Link", "os.Symlink", "target.WriteOwn"}
+	sources, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range sources {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			if s, ok := n.(*ast.SelectorExpr); ok {
+				if pkg, ok := s.X.(*ast.Ident); ok {
+					if name := pkg.Name + "." + s.Sel.Name; slices.Contains(writing, name) && !slices.Contains(allowed[path], name) {
+						t.Errorf("%s: %s writes past the guard of outputs", path, name)
+					}
+				}
+			}
+			return true
+		})
+	}
+}
