@@ -129,7 +129,7 @@ func TestBenchExitCodes(t *testing.T) {
 		"not found":       {[]string{"--", "no-such-engine"}, exitUsage, `"no-such-engine"`},
 		"fails":           {[]string{"--", script(t, "echo no memory >&2; exit 3")}, exitFailed, "no memory"},
 		"prints nothing":  {[]string{"--", "true"}, exitFailed, "printed nothing"},
-		"no report":       {[]string{"--", "echo", "hello"}, exitFailed, "no benchmark result found"},
+		"no report":       {[]string{"--", "echo", "hello"}, exitFailed, "want a benchmark result, have none"},
 		"unknown metric":  {[]string{"--metric", "speed", "--", gain20}, exitFailed, "token_throughput"},
 		"treatment":       {[]string{"--treatment", "tensor", "--", gain20}, exitUsage, "want trtllm, vllm, sglang or env:NAME=VALUE"},
 		"order":           {[]string{"--order", "aabb", "--", gain20}, exitUsage, "abba random"},

@@ -19,7 +19,7 @@ var imports = map[string][]string{
 	"cmd/moebalance":            {"cmd/internal/output", "cmd/internal/render", "cmd/internal/target", "cmd/internal/workload", "compare/bench", "compare/bench/launch", "compare/bench/metrics", "compare/counts", "compare/diff", "compare/gain", "compare/nsys", "compare/nsys/capture", "compare/source", "logits", "logits/safetensors", "plots", "plots/page", "router", "router/plan", "router/quantity", "testdata"},
 	"compare/bench":             {"compare/bench/launch", "compare/bench/metrics", "compare/gain", "router", "router/quantity"},
 	"compare/bench/launch":      {"router"},
-	"compare/bench/metrics":     {"router", "router/quantity"},
+	"compare/bench/metrics":     {"router", "router/input", "router/quantity"},
 	"compare/counts":            {"logits/safetensors", "router", "router/chance", "router/input", "router/quantity"},
 	"compare/diff":              {"compare/gain", "compare/nsys", "router", "router/quantity"},
 	"compare/gain":              {"compare/stats", "router", "router/quantity"},

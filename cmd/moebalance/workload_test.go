@@ -35,7 +35,7 @@ func TestWorkloadPrintsOneLineThatParses(t *testing.T) {
 		if strings.Count(stdout, "\n") != 1 || !json.Valid([]byte(stdout)) {
 			t.Fatalf("stdout is not one line of JSON: %q", stdout)
 		}
-		got, err := metrics.Parse(strings.NewReader(stdout), nil)
+		got, err := metrics.Parse("stdout", strings.NewReader(stdout), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -200,28 +200,29 @@ func either(a, b map[string]string) map[string]string {
 	return all
 }
 
-// checkRetries tells of attempts that failed or were cut off before the one that
-// counts.
+// checkRetries reports attempts that failed or were interrupted before the one that
+// counts, and launches that left processes behind at any attempt.
 func (c *Campaign) checkRetries() Check {
 	const name = "first_attempts"
-	failed, cut, left := 0, 0, 0
+	failed, interrupted, left := 0, 0, 0
 	for _, l := range c.Launches {
 		for _, a := range l.Attempts {
 			switch a.State {
 			case Failed:
 				failed++
 			case Interrupted:
-				cut++
-			}
-			if slices.ContainsFunc(a.Warnings, func(w string) bool { return w == leftBehind }) {
-				left++
+				interrupted++
 			}
 		}
+		if slices.ContainsFunc(l.Attempts, func(a Attempt) bool { return slices.Contains(a.Warnings, leftBehind) }) {
+			left++
+		}
 	}
-	if failed+cut+left == 0 {
-		return Check{Name: name, Status: Pass, Text: "every launch ended well at its first attempt"}
+	if failed+interrupted+left == 0 {
+		return Check{Name: name, Status: Pass, Text: "every launch finished at its first attempt"}
 	}
-	return Check{Name: name, Status: Warn, Text: fmt.Sprintf("%s failed and %d cut off before the launch was done; %s left processes behind", quantity.Count(failed, "attempt"), cut, quantity.Count(left, "launch"))}
+	return Check{Name: name, Status: Warn, Text: fmt.Sprintf("%s failed and %d were interrupted before their launch finished; %s left processes behind",
+		quantity.Count(failed, "attempt"), interrupted, quantity.Count(left, "launch"))}
 }
 
 // launcherWarnings are the other things said about launches, each once.

@@ -376,6 +376,19 @@ func TestGPUsBesideLaunches(t *testing.T) {
 	}
 }
 
+// A launch that left processes behind at each of its attempts is one launch.
+func TestFirstAttempts(t *testing.T) {
+	left := func(state State) Attempt { return Attempt{State: state, Warnings: []string{leftBehind}} }
+	c := &Campaign{Launches: []Launch{
+		{Attempts: []Attempt{left(Failed), left(Failed), left(Finished)}},
+		{Attempts: []Attempt{{State: Interrupted}, {State: Finished}}},
+		{Attempts: []Attempt{{State: Finished}}},
+	}}
+	if got := c.checkRetries(); got.Status != Warn || got.Text != "2 attempts failed and 1 were interrupted before their launch finished; 1 launch left processes behind" {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestProveByCounts(t *testing.T) {
 	nan := router.Undefined()
 	for name, c := range map[string]struct {

@@ -43,16 +43,8 @@ func (r *runner) readOutput(l *Launch, a *Attempt) error {
 			return err
 		}
 	}
-	name := r.Spec.Metric
-	if name == "" {
-		name = result.Primary
-	}
-	m, ok := result.Metric(name)
-	switch {
-	case !ok:
-		return fmt.Errorf("%w: no metric %q in it: want one of %s", errUnusable, name, result.Names())
-	case !m.Value.Defined():
-		return fmt.Errorf("%w: its %s is not a number", errUnusable, name)
+	if _, err := result.Wanted(r.Spec.Metric); err != nil {
+		return fmt.Errorf("%w: %w", errUnusable, err)
 	}
 	result.Steps = nil // they are in the raw output, and can be many
 	a.Result = &result
@@ -73,7 +65,7 @@ func (r *runner) parse(l Launch, folder string) (metrics.Result, error) {
 		return other, nil
 	}
 	if errors.Is(err, errEmpty) {
-		return result, errors.New("the command printed nothing on stdout: want a benchmark's report there, or the file that holds it (--result)")
+		return result, errors.New("the command printed nothing on stdout: want a benchmark report there, or in the file of --result")
 	}
 	return result, err
 }
@@ -83,13 +75,13 @@ var errEmpty = errors.New("the result file is empty")
 func (r *runner) parseFile(path string) (metrics.Result, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return metrics.Result{}, fmt.Errorf("the command left no result file: %w", err)
+		return metrics.Result{}, fmt.Errorf("the command wrote no result file: %w", err)
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err == nil && info.Size() == 0 {
 		return metrics.Result{}, errEmpty
 	}
-	return metrics.Parse(bufio.NewReaderSize(f, 1<<16), r.custom)
+	return metrics.Parse(filepath.Base(path), bufio.NewReaderSize(f, 1<<16), r.custom)
 }
 
 // fill is the path that a template names for a launch.

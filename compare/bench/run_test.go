@@ -75,7 +75,7 @@ func TestFailures(t *testing.T) {
 	for mode, want := range map[string]string{
 		"fail":    `exit code 3; its last line was "CUDA out of memory"`,
 		"silent":  "printed nothing on stdout",
-		"chatter": "no benchmark result found",
+		"chatter": "stdout.log: want a benchmark result, have none in 1 line",
 		"nan":     "token_throughput is not a number",
 	} {
 		t.Run(mode, func(t *testing.T) {
@@ -241,14 +241,20 @@ func finishedOnce(t *testing.T, c *Campaign) {
 }
 
 func TestInterruptAndResume(t *testing.T) {
-	t.Setenv("BENCH_TEST_WAIT", "150ms")
+	t.Setenv("BENCH_TEST_WAIT", "300ms")
 	log := filepath.Join(t.TempDir(), "log")
 	c := create(t, testSpec(t, 3, log, "{launch}", "{arm}"))
 	ctx, cancel := context.WithCancel(context.Background())
 	h := testHost("log")
 	h.Report = func(e Event) {
 		if e.Stage == Starting && e.Launch.Position == 3 {
-			time.AfterFunc(50*time.Millisecond, cancel)
+			go func() {
+				for text := ""; strings.Count(text, "\n") < 4; time.Sleep(5 * time.Millisecond) { // until its command runs
+					b, _ := os.ReadFile(log)
+					text = string(b)
+				}
+				cancel()
+			}()
 		}
 	}
 	if err := c.Run(ctx, h); !errors.Is(err, context.Canceled) {
@@ -430,7 +436,7 @@ func TestResultFromAFile(t *testing.T) {
 	spec.Command.Normal[1] = "report.json" // in the folder of the commands, not the launch's own
 	spec.Folder = t.TempDir()
 	c = create(t, spec)
-	if err := c.Run(context.Background(), testHost("file")); err == nil || !strings.Contains(err.Error(), "left no result file") {
+	if err := c.Run(context.Background(), testHost("file")); err == nil || !strings.Contains(err.Error(), "wrote no result file") {
 		t.Errorf("error %v, want that there is no file", err)
 	}
 	if _, err := os.Stat(filepath.Join(spec.Folder, "report.json")); err != nil {

@@ -67,7 +67,7 @@ func (r *reportReader) read(arm gain.Arm, paths []string) error {
 	for _, path := range paths {
 		runs, err := readLaunches(path, r.Custom)
 		if err != nil {
-			return fmt.Errorf("%s side: %s: %w", arm, path, err)
+			return fmt.Errorf("%s side: %w", arm, err)
 		}
 		for i, run := range runs {
 			launch := path
@@ -96,14 +96,14 @@ func readLaunches(path string, custom []metrics.Custom) ([]metrics.Result, error
 		return nil, err
 	}
 	defer f.Close()
-	one, err := metrics.Parse(f, custom)
+	one, err := metrics.Parse(path, f, custom)
 	if err == nil {
 		return []metrics.Result{one}, nil
 	}
 	if _, seekErr := f.Seek(0, io.SeekStart); seekErr != nil {
 		return nil, err // a pipe, which cannot be read twice
 	}
-	if runs, runsErr := metrics.ParseRuns(f, custom); runsErr == nil && len(runs) > 1 {
+	if runs, runsErr := metrics.ParseRuns(path, f, custom); runsErr == nil && len(runs) > 1 {
 		return runs, nil
 	}
 	return nil, err
@@ -126,15 +126,12 @@ func claims(run metrics.Result, arm gain.Arm, launch string) (ok bool, evidence 
 
 func (r *reportReader) add(arm gain.Arm, run metrics.Result) error {
 	name := r.Metric
-	switch {
-	case name == "" && r.compared != nil:
+	if name == "" && r.compared != nil {
 		name = r.compared.Name
-	case name == "":
-		name = run.Primary
 	}
-	m, ok := run.Metric(name)
-	if !ok {
-		return fmt.Errorf("no metric %q in this %s report: want one of %s", name, run.Format, run.Names())
+	m, err := run.Wanted(name)
+	if err != nil {
+		return err
 	}
 	if r.compared == nil {
 		r.compared, r.set.Campaign.Metric = &m, bench.MetricOf(m)

@@ -1,10 +1,11 @@
 package metrics
 
 import (
-	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/input"
 )
 
 // aiperfFormat is the export of AIPerf and of GenAI-Perf, its predecessor:
@@ -29,6 +30,7 @@ var (
 	aiperfFamilies = map[string]string{
 		"request_latency":                  "request_latency",
 		"time_to_first_token":              "ttft",
+		"ttft":                             "ttft",
 		"inter_token_latency":              "tpot",
 		"inter_chunk_latency":              "itl",
 		"output_token_throughput_per_user": "user_speed",
@@ -42,28 +44,37 @@ var (
 )
 
 func isAIPerf(o *object) bool {
-	v, ok, err := o.get("output_token_throughput")
-	if m, is := v.(*object); ok && err == nil && is && m.has("unit", "avg") {
-		return true
-	}
-	v, ok, err = o.get("request_throughput")
-	m, is := v.(*object)
-	return ok && err == nil && is && m.has("unit", "avg")
+	o = aiperfMetrics(o)
+	return slices.ContainsFunc([]string{"output_token_throughput", "request_throughput"}, func(key string) bool {
+		v, _, _ := o.get(key)
+		m, ok := v.(*object)
+		return ok && m.has("unit", "avg")
+	})
 }
 
-func readAIPerf(o *object, line int, t *tally) {
-	rule := genaiperfWords + ", linear"
-	if o.has("schema_version") {
-		rule = aiperfFormat + ", linear"
+// aiperfMetrics is the object that holds the metrics: the export itself, or its
+// "records" in releases of 2025.
+func aiperfMetrics(o *object) *object {
+	v, _, _ := o.get("records")
+	if records, ok := v.(*object); ok {
+		return records
 	}
-	f := fields{o: o, line: line, t: t, rule: rule}
-	if v, ok := f.value("was_cancelled"); ok && v == true {
-		t.fail(fmt.Errorf("%s: line %d: the run was cancelled: its numbers are of a part of the work", t.format, line))
+	return o
+}
+
+func readAIPerf(f fields) {
+	f.rule = genaiperfWords + ", linear"
+	export := f
+	if f.o = aiperfMetrics(f.o); f.o != export.o || f.o.has("schema_version") {
+		f.rule = aiperfFormat + ", linear"
+	}
+	if v, ok := export.value("was_cancelled"); ok && v == true {
+		f.rep.fail(f.line, input.Error{Expected: "a complete run", Found: "was_cancelled: true", Try: "repeat the run"})
 	}
 	if _, ok := f.value("output_token_throughput"); !ok {
 		f.need("request_throughput/avg")
 	}
-	for _, key := range o.keys {
+	for _, key := range f.o.keys {
 		if name, ok := aiperfSingles[key]; ok {
 			f.withUnit(key, "avg", name)
 		}
@@ -71,12 +82,32 @@ func readAIPerf(o *object, line int, t *tally) {
 			f.aiperfFamily(key, family)
 		}
 		if into, ok := aiperfCounts[key]; ok {
-			f.work(key+"/avg", strings.ReplaceAll(key, "_", " "), into(&t.work))
+			f.work(key+"/avg", strings.ReplaceAll(key, "_", " "), into(&f.rep.work))
 		}
 	}
-	t.inputLength, _ = f.number("input_sequence_length/avg")
-	t.outputLength, _ = f.number("output_sequence_length/avg")
-	t.countTokens()
+	export.aiperfErrors()
+	f.rep.inputLength, _ = f.number("input_sequence_length/avg")
+	f.rep.outputLength, _ = f.number("output_sequence_length/avg")
+	f.rep.countTokens()
+}
+
+// aiperfErrors sums the error summary, which lists failed requests by kind even
+// where error_request_count is null.
+func (f fields) aiperfErrors() {
+	v, _ := f.value("error_summary")
+	kinds, ok := v.(*list)
+	if !ok || f.rep.work.Errors.Known || kinds.dropped > 0 {
+		return
+	}
+	sum := 0.0
+	for _, kind := range kinds.items {
+		if o, ok := kind.(*object); ok {
+			entry := f
+			entry.o = o
+			sum += float64(entry.need("count"))
+		}
+	}
+	f.rep.count(f.line, "failed requests", &f.rep.work.Errors, sum)
 }
 
 func (f fields) aiperfFamily(key, family string) {
@@ -111,28 +142,9 @@ func (f fields) withUnit(key, stat, name string) {
 	m := metricOf(name, f.rule, "", n)
 	factor, ok := unitFactors[m.Unit][strings.ToLower(unit)]
 	if !ok {
-		f.wrong(key+"/unit", "a unit that is known for "+m.Unit, v)
+		f.wrong(key+"/unit", "a known unit of "+m.Unit, v)
 		return
 	}
 	m.Value *= router.Number(factor)
-	f.t.metric(f.line, m)
-}
-
-// Two of AIPerf's files hold no result of one launch and are refused by name.
-func isAIPerfAggregate(o *object) bool {
-	v, _, err := o.get("metadata")
-	m, ok := v.(*object)
-	return err == nil && ok && o.has("metrics") && (m.has("aggregation_type") || m.has("num_profile_runs") || m.has("confidence_level"))
-}
-
-func isAIPerfRecord(o *object) bool {
-	v, _, err := o.get("metadata")
-	m, ok := v.(*object)
-	return err == nil && ok && o.has("metrics") && m.has("request_start_ns")
-}
-
-func refuse(what string) func(*object, int, *tally) {
-	return func(_ *object, line int, t *tally) {
-		t.fail(fmt.Errorf("%s: line %d: %s", t.format, line, what))
-	}
+	f.rep.metric(f.line, m)
 }

@@ -20,7 +20,7 @@ func BenchmarkParse(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				in := io.MultiReader(&repeated{text: text, left: size, each: func() {}}, bytes.NewReader([]byte("\n")), bytes.NewReader(files["vllm-throughput.txt"]))
-				if _, err := Parse(in, nil); err != nil {
+				if _, err := Parse("output", in, nil); err != nil {
 					b.Fatal(err)
 				}
 			}

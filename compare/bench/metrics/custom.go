@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/moebalance/moebalance/router/input"
 )
 
 // customFormat is the format of an output that only custom metrics were read from.
@@ -86,15 +88,16 @@ func parsePath(s string) ([]string, error) {
 	return path, nil
 }
 
-func (c Custom) definition() string {
+// rule is the pattern or path as text.
+func (c Custom) rule() string {
 	if c.Pattern != nil {
-		return "custom/" + c.Pattern.String()
+		return c.Pattern.String()
 	}
-	return "custom/$." + strings.Join(c.Path, ".")
+	return "$." + strings.Join(c.Path, ".")
 }
 
 // text looks for the pattern in a line.
-func (c Custom) text(rec record, t *tally) {
+func (c Custom) text(rec record, rep *report) {
 	if c.Pattern == nil {
 		return
 	}
@@ -108,15 +111,15 @@ func (c Custom) text(rec record, t *tally) {
 	}
 	v, err := strconv.ParseFloat(strings.ReplaceAll(found, ",", ""), 64)
 	if err != nil {
-		t.fail(fmt.Errorf("metric %q: line %d: want a number where the pattern matches, found %q", c.Name, rec.line, found))
+		rep.fail(rec.line, input.Error{Expected: "a number where the rule of metric " + strconv.Quote(c.Name) + " matches", Found: strconv.Quote(found)})
 		return
 	}
 	n, _ := number(v)
-	t.metric(rec.line, Metric{c.Name, c.Unit, c.HigherIsBetter, n, c.definition()})
+	rep.metric(rec.line, Metric{c.Name, c.Unit, c.HigherIsBetter, n, "custom/" + c.rule()})
 }
 
 // object follows the path.
-func (c Custom) object(rec record, t *tally) {
+func (c Custom) object(rec record, rep *report) {
 	if c.Path == nil {
 		return
 	}
@@ -126,7 +129,7 @@ func (c Custom) object(rec record, t *tally) {
 		case *object:
 			next, ok, err := x.get(step)
 			if err != nil {
-				t.fail(fmt.Errorf("metric %q: line %d: %w", c.Name, rec.line, err))
+				rep.fail(rec.line, input.Error{Expected: "one value of key " + strconv.Quote(step), Found: "two that differ", Err: err})
 			}
 			if !ok {
 				return
@@ -144,8 +147,8 @@ func (c Custom) object(rec record, t *tally) {
 	}
 	n, ok := number(v)
 	if !ok {
-		t.fail(fmt.Errorf("metric %q: line %d: want a number at %s, found %s", c.Name, rec.line, c.definition(), kind(v)))
+		rep.fail(rec.line, input.Error{Expected: "a number at " + c.rule() + " for metric " + strconv.Quote(c.Name), Found: kind(v)})
 		return
 	}
-	t.metric(rec.line, Metric{c.Name, c.Unit, c.HigherIsBetter, n, c.definition()})
+	rep.metric(rec.line, Metric{c.Name, c.Unit, c.HigherIsBetter, n, "custom/" + c.rule()})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -25,21 +26,50 @@ type list struct {
 	dropped int
 }
 
-// errTwice says that a key appears twice in one object with different values.
-var errTwice = errors.New("appears twice with different values")
-
 // get returns the value of a key. A key given twice must have one value.
 func (o *object) get(key string) (v any, ok bool, err error) {
 	for i, k := range o.keys {
 		if k != key {
 			continue
 		}
-		if ok && fmt.Sprint(v) != fmt.Sprint(o.values[i]) {
-			return nil, false, fmt.Errorf("key %q %w", key, errTwice)
+		if ok && !equal(v, o.values[i]) {
+			return nil, false, errTwice
 		}
 		v, ok = o.values[i], true
 	}
 	return v, ok, nil
+}
+
+// equal compares decoded values. NaN equals itself, and the order of members does not
+// matter.
+func equal(a, b any) bool {
+	switch x := a.(type) {
+	case *object:
+		y, ok := b.(*object)
+		return ok && slices.EqualFunc(x.sorted(), y.sorted(), func(p, q member) bool { return p.key == q.key && equal(p.value, q.value) })
+	case *list:
+		y, ok := b.(*list)
+		return ok && x.dropped == y.dropped && slices.EqualFunc(x.items, y.items, equal)
+	case float64:
+		y, ok := b.(float64)
+		return ok && (x == y || math.IsNaN(x) && math.IsNaN(y))
+	}
+	return a == b
+}
+
+type member struct {
+	key   string
+	value any
+}
+
+// sorted are the members by key.
+func (o *object) sorted() []member {
+	members := make([]member, len(o.keys))
+	for i, key := range o.keys {
+		members[i] = member{key, o.values[i]}
+	}
+	slices.SortStableFunc(members, func(p, q member) int { return strings.Compare(p.key, q.key) })
+	return members
 }
 
 // has reports whether all the keys are there.
@@ -72,7 +102,7 @@ const (
 // after its brace must end on the line it began on, so that a cut row never
 // swallows the rows after it.
 type decoder struct {
-	in     *input
+	in     *reader
 	oneRow bool
 	budget int
 }
@@ -81,7 +111,7 @@ type decoder struct {
 var errCut = errors.New("ends before its closing brace")
 
 // decodeObject reads the object whose opening brace is the next byte.
-func decodeObject(in *input) (*object, error) {
+func decodeObject(in *reader) (*object, error) {
 	d := &decoder{in: in, budget: MaxElements, oneRow: true}
 	if err := d.expect('{'); err != nil {
 		return nil, err

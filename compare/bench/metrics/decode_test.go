@@ -85,6 +85,26 @@ func TestDuplicateKeys(t *testing.T) {
 	}
 }
 
+// Nested objects are compared by content, whatever their place in memory.
+func TestDuplicateKeysOfEqualObjects(t *testing.T) {
+	for in, want := range map[string]bool{
+		`{"a": {"b": [1, NaN], "c": null}, "a": {"c": null, "b": [1, NaN]}}`: true,
+		`{"a": [{"b": 1}], "a": [{"b": 1.0}]}`:                               true,
+		`{"a": {"b": 1}, "a": {"b": 2}}`:                                     false,
+		`{"a": {"b": 1}, "a": {"b": 1, "c": 1}}`:                             false,
+		`{"a": [1], "a": [1, 2]}`:                                            false,
+		`{"a": 1, "a": "1"}`:                                                 false,
+	} {
+		o, err := decode(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := o.get("a"); (err == nil) != want {
+			t.Errorf("%s: error %v, want equal values: %v", in, err, want)
+		}
+	}
+}
+
 // Whatever encoding/json accepts as an object decodes to the same values, as
 // long as it follows the rule about lines and the limits of the decoder.
 func FuzzDecode(f *testing.F) {

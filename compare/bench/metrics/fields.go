@@ -3,17 +3,19 @@ package metrics
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/input"
 )
 
-// fields takes members out of one object for one tally. A path names members
+// fields takes members out of one object for one report. A path names members
 // of members with "/" between them, because keys hold dots ("memory.total").
 type fields struct {
 	o    *object
 	line int
-	t    *tally
+	rep  *report
 	rule string // how the tool takes percentiles, see metricOf
 }
 
@@ -27,7 +29,7 @@ func (f fields) value(path string) (any, bool) {
 		}
 		next, ok, err := o.get(key)
 		if err != nil {
-			f.t.fail(fmt.Errorf("%s: line %d: %w", f.t.format, f.line, err))
+			f.rep.fail(f.line, input.Error{Expected: "one value of key " + strconv.Quote(key), Found: "two that differ", Try: "pass the output of one launch", Err: err})
 		}
 		if !ok || err != nil {
 			return nil, false
@@ -38,7 +40,7 @@ func (f fields) value(path string) (any, bool) {
 }
 
 func (f fields) wrong(path, want string, v any) {
-	f.t.fail(fmt.Errorf("%s: line %d: want %s in %q, found %s", f.t.format, f.line, want, path, kind(v)))
+	f.rep.fail(f.line, input.Error{Expected: want + " in " + strconv.Quote(path), Found: kind(v)})
 }
 
 func kind(v any) string {
@@ -57,15 +59,10 @@ func kind(v any) string {
 
 // need is a number that must be there.
 func (f fields) need(path string) router.Number {
-	v, ok := f.value(path)
-	if !ok {
-		f.t.fail(fmt.Errorf("%s: line %d: required key %q is missing", f.t.format, f.line, path))
-		return router.Undefined()
+	if _, ok := f.value(path); !ok {
+		f.rep.fail(f.line, input.Error{Expected: "key " + strconv.Quote(path), Found: "none"})
 	}
-	n, ok := number(v)
-	if !ok {
-		f.wrong(path, "a number", v)
-	}
+	n, _ := f.number(path)
 	return n
 }
 
@@ -85,7 +82,7 @@ func (f fields) number(path string) (router.Number, bool) {
 // whole is a whole number that must be there.
 func (f fields) whole(path string) int64 {
 	n := float64(f.need(path))
-	if f.t.err == nil && (n != math.Trunc(n) || math.Abs(n) > 1<<31) {
+	if f.rep.err == nil && (n != math.Trunc(n) || math.Abs(n) > 1<<31) {
 		f.wrong(path, "a whole number", n)
 		return 0
 	}
@@ -106,7 +103,7 @@ func (f fields) stated(path string) router.Whole {
 // work copies a number of things, if it is there.
 func (f fields) work(path, what string, into *Count) {
 	if n, ok := f.number(path); ok {
-		f.t.count(f.line, what, into, float64(n))
+		f.rep.count(f.line, what, into, float64(n))
 	}
 }
 
@@ -132,7 +129,7 @@ func (f fields) list(path string) ([]router.Number, bool) {
 		return nil, false
 	}
 	if cut := v.(*list).dropped; cut > 0 {
-		f.t.note("%q has %d values more than the %d that are kept of a document: not used", path, cut, MaxElements)
+		f.rep.warn(fmt.Sprintf("%q is not used: it has %d values beyond the limit of %d per document", path, cut, MaxElements))
 		return nil, false
 	}
 	return n, true
@@ -162,7 +159,7 @@ func (f fields) spread(path, family string) {
 }
 
 func (f fields) put(name string, n router.Number) {
-	f.t.metric(f.line, metricOf(name, f.rule, "", n))
+	f.rep.metric(f.line, metricOf(name, f.rule, "", n))
 }
 
 // metric copies a number times a factor, if it is there.

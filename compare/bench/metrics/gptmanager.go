@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// The C++ benchmarks of older TensorRT-LLM (benchmarks/cpp).
+// The C++ benchmark of older TensorRT-LLM (benchmarks/cpp).
 const gptManagerRule = "gptManagerBenchmark, sorted[ceil(q·n)-1]"
 
 // gptManagerText are lines "[BENCHMARK] key(unit) value" of gptManagerBenchmark.
@@ -29,7 +29,7 @@ var gptManagerFamily = map[string]string{
 	"user_tokens_per_second": "user_speed", "request_queueing_latency": "queue_time",
 }
 
-func readGPTManagerLine(rec record, t *tally) {
+func readGPTManagerLine(rec record, rep *report) {
 	if !strings.HasPrefix(rec.text, "[BENCHMARK] ") {
 		return
 	}
@@ -43,68 +43,32 @@ func readGPTManagerLine(rec record, t *tally) {
 	}
 	switch key := m[1]; key {
 	case "num_samples":
-		t.found = true
-		t.count(rec.line, "requests", &t.work.Requests, v)
+		rep.found = true
+		rep.count(rec.line, "requests", &rep.work.Requests, v)
 	case "num_error_samples":
-		t.count(rec.line, "failed requests", &t.work.Errors, v)
+		rep.count(rec.line, "failed requests", &rep.work.Errors, v)
 	case "total_latency":
-		entry{metric: "duration"}.take(rec, gptManagerRule, v, t)
+		entry{metric: "duration"}.take(rec, gptManagerRule, v, rep)
 	case "seq_throughput":
-		entry{metric: "request_throughput"}.take(rec, gptManagerRule, v, t)
+		entry{metric: "request_throughput"}.take(rec, gptManagerRule, v, rep)
 	case "token_throughput":
-		entry{metric: "output_throughput"}.take(rec, gptManagerRule, v, t)
+		entry{metric: "output_throughput"}.take(rec, gptManagerRule, v, rep)
 	default:
 		if m := gptManagerSpread.FindStringSubmatch(key); m != nil {
 			stat, _ := aggregateName(m[1])
-			entry{metric: gptManagerFamily[m[2]] + "_" + stat}.take(rec, gptManagerRule, v, t)
+			entry{metric: gptManagerFamily[m[2]] + "_" + stat}.take(rec, gptManagerRule, v, rep)
 		}
 	}
 }
 
-func finishGPTManager(t *tally) {
-	if t.work.Errors.Known {
+func finishGPTManager(rep *report) {
+	if rep.work.Errors.Known {
 		return
 	}
-	for i, m := range t.metrics {
+	for i, m := range rep.metrics {
 		if m.Name == "output_throughput" {
-			t.metrics[i].Definition = m.Name + "/tokens asked for over wall time"
+			rep.metrics[i].Definition = m.Name + "/tokens asked for over wall time"
 		}
 	}
-	t.noteOnce("this gptManagerBenchmark counts the tokens that were asked for, whether or not they were generated")
-}
-
-// gptSessionText is the line of pairs that gptSessionBenchmark prints.
-var gptSessionText = textFormat{
-	name:  "gptSessionBenchmark",
-	line:  readGPTSessionLine,
-	needs: [][]string{{"batch_latency_mean"}},
-}
-
-func readGPTSessionLine(rec record, t *tally) {
-	if !strings.HasPrefix(rec.text, "[BENCHMARK] batch_size ") {
-		return
-	}
-	words := strings.Fields(rec.text)
-	t.found = true
-	pairs := map[string]float64{}
-	for i := 1; i+1 < len(words); i += 2 {
-		v, err := strconv.ParseFloat(words[i+1], 64)
-		if err != nil {
-			t.fail(notANumber(t.format, rec.line, words[i], words[i+1]))
-			return
-		}
-		pairs[words[i]] = v
-	}
-	take := func(key, name string) {
-		if v, ok := pairs[key]; ok {
-			entry{metric: name}.take(rec, "gptSessionBenchmark", v, t)
-		}
-	}
-	take("tokensPerSec", "output_throughput")
-	take("latency(ms)", "batch_latency_mean")
-	take("generationTokensPerSec", "decode_throughput")
-	batch := pairs["batch_size"]
-	t.count(rec.line, "requests", &t.work.Requests, batch)
-	t.count(rec.line, "input tokens", &t.work.InputTokens, batch*pairs["input_length"])
-	t.count(rec.line, "output tokens", &t.work.OutputTokens, batch*pairs["output_length"])
+	rep.warn("output_throughput counts requested tokens, generated or not: this release of gptManagerBenchmark reports no others")
 }

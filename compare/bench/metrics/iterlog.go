@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -40,37 +41,46 @@ var clockKeys = []struct{ key, clock string }{
 type row struct {
 	step  Step
 	times map[string]router.Number // by key; undefined for "N/A" and null
+	stamp time.Time                // of the row's end, to the second; zero where it has none
 }
 
-// iterations is what a log remembers from row to row.
-type iterations struct {
+// iterationLog is what a log remembers from row to row.
+type iterationLog struct {
 	clock string               // of the whole log: the best that its first row has
 	last  map[router.Whole]int // by rank: where its last row is in the steps
 	gaps  int64                // iterations that are missing between two rows of a rank
+	// The first and the last row with a timestamp.
+	began, ended row
 }
 
 // row adds a row to the log.
-func (t *tally) row(r row) {
-	if t.iterations == nil {
-		t.iterations = &iterations{clock: r.bestClock(), last: map[router.Whole]int{}}
+func (rep *report) row(r row) {
+	if rep.log == nil {
+		rep.log = &iterationLog{clock: r.bestClock(), last: map[router.Whole]int{}}
 	}
-	it := t.iterations
-	t.found = true
+	it := rep.log
+	rep.found = true
 	r.step.Clock, r.step.TimeMS = it.clock, r.time(it.clock)
 	previous, have := it.last[r.step.Rank]
-	if have && len(t.steps) < MaxSteps && r.step.Iter > t.steps[previous].Iter+1 {
-		it.gaps += r.step.Iter - t.steps[previous].Iter - 1
+	if have && len(rep.steps) < MaxSteps && r.step.Iter > rep.steps[previous].Iter+1 {
+		it.gaps += r.step.Iter - rep.steps[previous].Iter - 1
 	}
 	if it.clock == deviceStep { // the time is that of the row before
-		if have && r.step.Iter == t.steps[previous].Iter+1 {
-			t.steps[previous].TimeMS = r.step.TimeMS
+		if have && r.step.Iter == rep.steps[previous].Iter+1 {
+			rep.steps[previous].TimeMS = r.step.TimeMS
 		}
 		r.step.TimeMS = router.Undefined()
 	}
-	if len(t.steps) < MaxSteps && (have || len(it.last) < maxRanks) {
-		it.last[r.step.Rank] = len(t.steps)
+	if len(rep.steps) < MaxSteps && (have || len(it.last) < maxRanks) {
+		it.last[r.step.Rank] = len(rep.steps)
 	}
-	t.step(r.step)
+	if !r.stamp.IsZero() {
+		if it.began.stamp.IsZero() {
+			it.began = r
+		}
+		it.ended = r
+	}
+	rep.step(r.step)
 }
 
 // bestClock is the clock of a row's best time; "" without any.
@@ -96,43 +106,58 @@ func (r row) time(clock string) router.Number {
 // maxRanks bounds what a hostile log can make the parser remember.
 const maxRanks = 1 << 16
 
-// finishIterations cuts the warm-up and summarises the rest.
-func finishIterations(t *tally) {
-	it := t.iterations
+// finishIterations cuts the warm-up and summarizes the rest.
+func finishIterations(rep *report) {
+	it := rep.log
 	if it.gaps > 0 {
-		t.note("%s missing between the rows of the iteration log", quantity.Count(it.gaps, "iteration"))
+		rep.warn("the iteration log lacks " + quantity.Count(it.gaps, "iteration") + " between its rows")
 	}
-	if it.clock == "" {
-		t.noteOnce("this iteration log has no step times")
+	switch it.clock {
+	case "":
+		rep.timestamps()
 		return
-	}
-	if it.clock == iteration {
-		t.noteOnce("iterLatencyMS spans about two steps under the overlap scheduler: compare it only with itself")
+	case iteration:
+		rep.warn("iterLatencyMS spans about two steps under the overlap scheduler: compare it only with iterLatencyMS")
 	}
 	var kept []router.Number
-	for _, i := range cutWarmup(t.steps) {
-		if t.steps[i].TimeMS.Defined() {
-			kept = append(kept, t.steps[i].TimeMS)
+	for _, i := range cutWarmup(rep.steps) {
+		if rep.steps[i].TimeMS.Defined() {
+			kept = append(kept, rep.steps[i].TimeMS)
 		}
 	}
 	if len(kept) == 0 {
-		t.noteOnce("no steady decode step is left in the iteration log after its warm-up")
+		rep.warn("the iteration log has no steady decode step after its warm-up")
 		return
 	}
 	mean, median, _ := summary(kept)
 	what := it.clock + " of steady full decode batches"
-	t.metric(0, metricOf("step_time_mean", "", "mean "+what, mean))
-	t.metric(0, metricOf("step_time_p50", "", "median "+what, median))
-	t.note("steady full decode batches: %d of %s", len(kept), quantity.Count(len(t.steps), "iteration row"))
+	rep.metric(0, metricOf("step_time_mean", "", "mean "+what, mean))
+	rep.metric(0, metricOf("step_time_p50", "", "median "+what, median))
+	rep.warn(fmt.Sprintf("step time is of %d of %s, the steady full decode batches", len(kept), quantity.Count(len(rep.steps), "iteration row")))
 }
 
-// isIterationDict recognises a row of --iteration_log and of /metrics.
+// stampedSeconds is the least span of timestamps, which are whole seconds, that gives
+// a step time: each end is off by up to a second, together 5 % of it.
+const stampedSeconds = 40
+
+// timestamps summarizes a log whose rows hold a timestamp and no step time.
+func (rep *report) timestamps() {
+	from, to := rep.log.began, rep.log.ended
+	seconds, steps := to.stamp.Sub(from.stamp).Seconds(), to.step.Iter-from.step.Iter
+	if seconds < stampedSeconds || steps < 1 {
+		rep.warn(fmt.Sprintf("the iteration log has no step times, and its timestamps span %.0f s: want at least %d s", max(0, seconds), stampedSeconds))
+		return
+	}
+	rep.metric(0, metricOf("step_time_mean", "", "time between the first and the last timestamp over the iterations between them", router.Number(1e3*seconds/float64(steps))))
+	rep.warn(fmt.Sprintf("the step time is the mean over %s by timestamps of whole seconds", quantity.Count(steps, "iteration")))
+}
+
+// isIterationDict recognizes a row of --iteration_log and of /metrics.
 func isIterationDict(o *object) bool {
 	return o.has("iter") && (o.has("iterLatencyMS") || o.has("hostStepTimeMS"))
 }
 
-func readIterationDict(o *object, line int, t *tally) {
-	f := fields{o: o, line: line, t: t}
+func readIterationDict(f fields) {
 	r := row{times: map[string]router.Number{}, step: Step{
 		Iter: f.whole("iter"), Rank: router.None,
 		Requests:        f.stated("inflightBatchingStats/numScheduledRequests"),
@@ -145,29 +170,34 @@ func readIterationDict(o *object, line int, t *tally) {
 		}
 	}
 	for _, c := range clockKeys {
-		if o.has(c.key) {
+		if f.o.has(c.key) {
 			v, _ := f.number(c.key)
 			r.times[c.key] = v
 		}
 	}
 	if v, ok := f.number("statsDroppedFrames"); ok && v > 0 {
-		t.noteOnce("the engine dropped statistics rows: the iteration log has holes")
+		f.rep.warn("the engine dropped rows of its statistics: the iteration log has gaps")
 	}
 	if drafts, ok := f.number("specDecodingStats/numDraftTokens"); ok && drafts > 0 {
-		t.noteOnce(speculation)
+		f.rep.warn(speculation)
 	}
-	t.row(r)
+	f.rep.row(r)
 }
 
-// isIterationData recognises a row of --log_iteration_data.
+// isIterationData recognizes a row of --log_iteration_data.
 func isIterationData(o *object) bool { return o.has("Iteration Counter", "Scheduled Requests") }
 
-func readIterationData(o *object, line int, t *tally) {
-	f := fields{o: o, line: line, t: t}
-	t.row(row{step: Step{
+func readIterationData(f fields) {
+	r := row{step: Step{
 		Iter: f.whole("Iteration Counter"), Rank: router.None, Requests: router.Whole(f.whole("Scheduled Requests")),
 		ContextTokens: f.stated("Total Context Tokens"), GeneratedTokens: f.stated("Generation Requests"),
-	}})
+	}}
+	v, _ := f.value("Timestamp")
+	text, _ := v.(string)
+	if at, err := time.Parse("01-02-2006 15:04:05", text); err == nil {
+		r.stamp = at
+	}
+	f.rep.row(r)
 }
 
 // iterationText are the lines of print_iter_log, of which there are four
@@ -175,7 +205,7 @@ func readIterationData(o *object, line int, t *tally) {
 // "key = value" or "key: value", and the states as a Python dict of integers.
 var iterationText = textFormat{name: iterationFormat, line: readIterationLine, finish: finishIterations}
 
-func readIterationLine(rec record, t *tally) {
+func readIterationLine(rec record, rep *report) {
 	at := strings.Index(rec.text, "iter = ")
 	states := strings.Index(rec.text, "states = {")
 	if at < 0 || states < at {
@@ -199,10 +229,10 @@ func readIterationLine(rec record, t *tally) {
 		}
 	}
 	if r.step.Iter < 0 {
-		t.noteOnce(fmt.Sprintf("line %d looks like an iteration row and has no iteration number", rec.line))
+		rep.warn(fmt.Sprintf("line %d is not used: an iteration row without an iteration number", rec.line))
 		return
 	}
-	t.row(r)
+	rep.row(r)
 }
 
 // head takes one of the pairs before the states.

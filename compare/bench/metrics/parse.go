@@ -5,44 +5,46 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/moebalance/moebalance/router/input"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
-// ErrUnrecognised is wrapped when an output holds no format that is known and
-// no custom metric was asked for.
-var ErrUnrecognised = errors.New("no benchmark result found")
+// ErrUnrecognized is the cause when an output holds no known format and no custom
+// metric was asked for.
+var ErrUnrecognized = errors.New("no benchmark result found")
 
 // layout is one kind of JSON object that a tool writes.
 type layout struct {
 	format string
 	is     func(*object) bool
-	read   func(o *object, line int, t *tally)
+	rule   string // how the tool takes percentiles, see metricOf
+	read   func(fields)
 }
 
 // layouts in the order they are tried; the first that fits takes the object.
 var layouts = []layout{
-	{workloadFormat, isWorkload, readWorkload},
-	{iterationFormat, isIterationDict, readIterationDict},
-	{iterationFormat, isIterationData, readIterationData},
-	{trtllmReportFormat, isTRTLLMReport, readTRTLLMReport},
-	{sglangFormat + "/json", isSGLang, readSGLang},
-	{servingFormat + "/json", isServing, readServing},
-	{vllmThroughputFormat + "/json", isVLLMThroughput, readVLLMThroughput},
-	{vllmLatencyFormat + "/json", isVLLMLatency, readVLLMLatency},
-	{oneBatchFormat, isOneBatch, readOneBatch},
-	{oneBatchServerFormat, isOneBatchServer, readOneBatchServer},
-	{aiperfFormat + "/aggregate", isAIPerfAggregate, refuse("this is AIPerf's summary over several runs: hand over the export of each run")},
-	{aiperfFormat + "/records", isAIPerfRecord, refuse("these are AIPerf's rows per request: hand over profile_export_aiperf.json")},
-	{aiperfFormat, isAIPerf, readAIPerf},
+	{workloadFormat, isWorkload, workloadFormat + ", linear", readWorkload},
+	{iterationFormat, isIterationDict, "", readIterationDict},
+	{iterationFormat, isIterationData, "", readIterationData},
+	{trtllmReportFormat, isTRTLLMReport, trtllmRule, readTRTLLMReport},
+	{sglangFormat + "/json", isSGLang, sglangRule, readSGLang},
+	{servingFormat + "/json", isServing, servingRule, readServing},
+	{vllmThroughputFormat + "/json", isVLLMThroughput, "", readVLLMThroughput},
+	{vllmLatencyFormat + "/json", isVLLMLatency, vllmRule, readVLLMLatency},
+	{aiperfFormat, isAIPerf, "", readAIPerf},
 }
 
-// Parse reads the output of one launch. Custom metrics must be found, too; with
-// at least one of them the rest of the output need not be a known format.
+// Parse reads the output of one launch, which errors call by its name. Custom metrics
+// must be found. With at least one of them the rest of the output need not be a known
+// format, and a report in it that cannot be used is a warning.
 //
-// It is an error when nothing is recognised (ErrUnrecognised), when results of
-// two tools or of two launches are in one output, when a required key is missing
-// or contradicts itself, and when reading fails.
-func Parse(r io.Reader, custom []Custom) (Result, error) {
+// Otherwise it is an *input.Error when nothing is recognized (ErrUnrecognized), when
+// results of two tools or of two launches are in one output, when a required key is
+// missing or contradicts itself, and when reading fails.
+func Parse(name string, r io.Reader, custom []Custom) (Result, error) {
 	p := newParser(custom)
 	src := newSource(r, len(custom) > 0)
 	for {
@@ -51,20 +53,21 @@ func Parse(r io.Reader, custom []Custom) (Result, error) {
 			break
 		}
 		if err != nil {
-			return Result{}, fmt.Errorf("reading the output, line %d: %w", src.in.line, err)
+			return Result{}, named(name, src.failed(err))
 		}
 		p.offer(rec)
 	}
 	if src.long > 0 {
-		p.custom.note("%d text lines are longer than %d bytes: only their beginning was read", src.long, MaxLine)
+		p.custom.warn(fmt.Sprintf("%s longer than %d bytes: only the beginning was read", quantity.Count(src.long, "text line"), MaxLine))
 	}
-	return p.result(src.cut)
+	result, err := p.result(src.cut)
+	return result, named(name, err)
 }
 
 // ParseRuns reads a file of several launches, one JSON object each, such as the
 // collected lines of the built-in workload or a client's JSON Lines, and returns
 // one Result per object in order. Text between the objects is ignored.
-func ParseRuns(r io.Reader, custom []Custom) ([]Result, error) {
+func ParseRuns(name string, r io.Reader, custom []Custom) ([]Result, error) {
 	src := newSource(r, len(custom) > 0)
 	var runs []Result
 	for {
@@ -73,7 +76,7 @@ func ParseRuns(r io.Reader, custom []Custom) ([]Result, error) {
 			break
 		}
 		if err != nil {
-			return nil, fmt.Errorf("reading the output, line %d: %w", src.in.line, err)
+			return nil, named(name, src.failed(err))
 		}
 		if rec.doc == nil {
 			continue
@@ -82,33 +85,41 @@ func ParseRuns(r io.Reader, custom []Custom) ([]Result, error) {
 		p.offer(rec)
 		run, err := p.result(nil)
 		if err != nil {
-			return nil, fmt.Errorf("line %d: %w", rec.line, err)
+			return nil, named(name, err)
 		}
 		runs = append(runs, run)
 	}
-	if src.cut != nil {
-		return nil, src.cut
-	}
-	if len(runs) == 0 {
-		return nil, fmt.Errorf("%w: want one JSON object per launch", ErrUnrecognised)
+	switch {
+	case src.cut != nil:
+		return nil, named(name, src.cut)
+	case len(runs) == 0:
+		return nil, &input.Error{File: name, Expected: "one JSON object per launch", Found: "none", Err: ErrUnrecognized}
 	}
 	return runs, nil
+}
+
+// named puts the name of the output into an error about it.
+func named(name string, err error) error {
+	if e := (*input.Error)(nil); errors.As(err, &e) {
+		e.File = name
+	}
+	return err
 }
 
 // parser offers every record to every format.
 type parser struct {
 	wanted  []Custom
-	custom  *tally
-	texts   []*tally // one for each of textFormats
-	objects []*tally // of the layouts found, in the order they were found
+	custom  *report
+	texts   []*report // one for each of textFormats
+	objects []*report // of the layouts found, in the order they were found
 	records int
 	open    int // the line the output ends in, 0 when its last line is whole
 }
 
 func newParser(custom []Custom) *parser {
-	p := &parser{wanted: custom, custom: newTally(customFormat)}
+	p := &parser{wanted: custom, custom: newReport(customFormat)}
 	for _, f := range textFormats {
-		p.texts = append(p.texts, newTally(f.name))
+		p.texts = append(p.texts, newReport(f.name))
 	}
 	return p
 }
@@ -145,89 +156,104 @@ func (p *parser) object(rec record) {
 	}
 	for _, l := range layouts {
 		if l.is(rec.doc) {
-			t := p.layoutTally(l.format)
-			t.found = true
-			l.read(rec.doc, rec.line, t)
+			rep := p.reportOf(l.format)
+			rep.found = true
+			l.read(fields{o: rec.doc, line: rec.line, rep: rep, rule: l.rule})
 			return
 		}
 	}
 }
 
-// layoutTally is the tally of a format of objects. Rows of an iteration log go
+// reportOf is the report of a format of objects. Rows of an iteration log go
 // to one place whether they are objects or text.
-func (p *parser) layoutTally(format string) *tally {
-	for _, of := range [][]*tally{p.objects, p.texts} {
-		for _, t := range of {
-			if t.format == format {
-				return t
+func (p *parser) reportOf(format string) *report {
+	for _, of := range [][]*report{p.objects, p.texts} {
+		for _, rep := range of {
+			if rep.format == format {
+				return rep
 			}
 		}
 	}
-	t := newTally(format)
-	p.objects = append(p.objects, t)
-	return t
+	rep := newReport(format)
+	p.objects = append(p.objects, rep)
+	return rep
 }
 
-// found ends the formats that recognised themselves and returns them; an
-// iteration log apart, for it may accompany any report.
-func (p *parser) found() (reports []*tally, log *tally, err error) {
-	for i, t := range p.texts {
-		if !t.found {
+// reports ends the formats that recognized themselves and returns them: one report
+// at most, then an iteration log, which may accompany any report. Under custom
+// metrics a report that cannot be used is only a warning.
+func (p *parser) reports() ([]*report, error) {
+	var found, logs []*report
+	for i, rep := range p.texts {
+		if !rep.found {
 			continue
 		}
-		if finish := textFormats[i].finish; finish != nil && t.err == nil {
-			finish(t)
+		if finish := textFormats[i].finish; finish != nil && rep.err == nil {
+			finish(rep)
 		}
-		t.demand(textFormats[i].needs)
-		if t.iterations != nil {
-			log = t
+		rep.demand(textFormats[i].needs)
+		if rep.log != nil {
+			logs = append(logs, rep)
 		} else {
-			reports = append(reports, t)
+			found = append(found, rep)
 		}
 	}
-	reports = append(reports, p.objects...)
-	for _, t := range append([]*tally{p.custom, log}, reports...) {
-		if t != nil && t.err != nil {
-			return nil, nil, t.err
+	found = append(found, p.objects...)
+	if len(found) > 1 {
+		var formats []string
+		for _, rep := range found {
+			formats = append(formats, rep.format)
+		}
+		found[0].err = &input.Error{Expected: "one report", Found: strings.Join(formats, " and "), Try: "pass them one at a time"}
+	}
+	for _, rep := range append(slices.Clip(found), logs...) {
+		switch {
+		case rep.err == nil:
+		case len(p.wanted) == 0:
+			return nil, rep.err
+		default:
+			p.custom.warn("only --metric was read: " + fault(rep.err))
+			return nil, nil
 		}
 	}
-	return reports, log, nil
+	return append(found, logs...), nil
 }
 
-// result puts the tallies together. cut is the first object that did not parse.
+// fault is an error without the name of the output.
+func fault(err error) string {
+	if e := (*input.Error)(nil); errors.As(err, &e) {
+		return e.Fault()
+	}
+	return err.Error()
+}
+
+// result puts the reports together. cut is the first object that did not parse.
 func (p *parser) result(cut error) (Result, error) {
-	reports, log, err := p.found()
-	if err != nil {
-		return Result{}, err
+	if p.custom.err != nil {
+		return Result{}, p.custom.err
 	}
 	for _, c := range p.wanted {
 		if _, ok := (Result{Metrics: p.custom.metrics}).Metric(c.Name); !ok {
-			return Result{}, fmt.Errorf("metric %q: %s matches nothing in the output", c.Name, c.definition())
+			return Result{}, &input.Error{Expected: "a match of metric " + strconv.Quote(c.Name) + ", " + c.rule(), Found: "none in " + quantity.Count(p.records, "line")}
 		}
 	}
-	if len(reports) > 1 {
-		var names []string
-		for _, t := range reports {
-			names = append(names, t.format)
-		}
-		return Result{}, fmt.Errorf("reports of several kinds in one output: %s; hand over one of them", strings.Join(names, ", "))
-	}
-	out := Result{Format: p.custom.format, Metrics: p.custom.metrics, Warnings: p.custom.notes}
-	if log != nil {
-		reports = append(reports, log)
+	reports, err := p.reports()
+	if err != nil {
+		return Result{}, err
 	}
 	if len(reports) == 0 && len(p.wanted) == 0 {
 		return Result{}, p.nothing(cut)
 	}
-	for i, t := range reports {
-		out.add(t, i == 0)
+	out := Result{Format: p.custom.format, Metrics: p.custom.metrics, Warnings: p.custom.warnings}
+	for i, rep := range reports {
+		out.add(rep, i == 0)
 	}
-	if p.open > 0 && slices.ContainsFunc(append(reports, p.custom), func(t *tally) bool { return slices.Contains(t.lines, p.open) }) {
-		out.Warnings = append(out.Warnings, fmt.Sprintf("the output ends without a line end after a number on line %d: the number may be cut", p.open))
+	if p.open > 0 && slices.ContainsFunc(append(reports, p.custom), func(rep *report) bool { return slices.Contains(rep.lines, p.open) }) {
+		out.Warnings = append(out.Warnings, fmt.Sprintf("line %d ends the output without a newline: its number may be cut", p.open))
 	}
 	out.Primary = out.primary(len(p.wanted) > 0)
 	if cut != nil {
-		out.Warnings = append(out.Warnings, cut.Error()+": not used")
+		out.Warnings = append(out.Warnings, "not used: "+fault(cut))
 	}
 	return out, nil
 }
@@ -252,33 +278,35 @@ func (r *Result) primary(custom bool) string {
 	return r.Metrics[0].Name
 }
 
-// add takes over what a tally holds. Metrics that are there already stay: a
+// add takes over what a report holds. Metrics that are there already stay: a
 // custom metric hides the format's own of that name.
-func (r *Result) add(t *tally, first bool) {
+func (r *Result) add(rep *report, first bool) {
 	if first {
-		r.Format, r.Work, r.Proof = t.format, t.work, t.proof
+		r.Format, r.Work, r.Proof = rep.format, rep.work, rep.proof
 	}
-	for _, m := range t.metrics {
+	for _, m := range rep.metrics {
 		if _, taken := r.Metric(m.Name); !taken {
 			r.Metrics = append(r.Metrics, m)
 		}
 	}
-	if len(t.steps) > 0 {
-		r.Steps = t.steps
+	if len(rep.steps) > 0 {
+		r.Steps = rep.steps
 	}
-	r.Warnings = append(r.Warnings, t.notes...)
-	if t.cutRows > 0 {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("%d iteration rows beyond the first %d were not kept", t.cutRows, MaxSteps))
-	}
+	rep.end()
+	r.Warnings = append(r.Warnings, rep.warnings...)
 }
 
 // nothing says why no result was found.
 func (p *parser) nothing(cut error) error {
+	e := input.Error{Expected: "a benchmark result", Found: "none in " + quantity.Count(p.records, "line"),
+		Try: "name a number with --metric NAME=REGEX or NAME=$.json.path", Err: ErrUnrecognized}
 	switch {
-	case cut != nil:
-		return fmt.Errorf("%w: %w", ErrUnrecognised, cut)
+	case errors.As(cut, new(*input.Error)):
+		at := *cut.(*input.Error)
+		at.Try, at.Err = e.Try, e.Err
+		return &at
 	case p.records == 0:
-		return fmt.Errorf("%w: the output is empty", ErrUnrecognised)
+		e.Found, e.Try = "an empty output", ""
 	}
-	return fmt.Errorf("%w in %d lines: name a number with --metric NAME=REGEX or NAME=$.json.path", ErrUnrecognised, p.records)
+	return &e
 }

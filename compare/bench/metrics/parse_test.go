@@ -2,6 +2,8 @@ package metrics
 
 import (
 	"errors"
+	"fmt"
+	"math"
 	"os"
 	"strings"
 	"testing"
@@ -18,7 +20,7 @@ func open(t *testing.T, name string) *os.File {
 }
 
 func TestParseRunsReadsTheRecordedPairs(t *testing.T) {
-	runs, err := ParseRuns(open(t, "pairs-abba.jsonl"), nil)
+	runs, err := ParseRuns("output", open(t, "pairs-abba.jsonl"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +46,7 @@ func TestParseRunsReadsTheRecordedPairs(t *testing.T) {
 func TestParseWorkloadLine(t *testing.T) {
 	in := "starting\r\n{\"perfect_router\": false, \"ranks\": 2, \"tokens_per_rank\": 3, \"tokens_per_second\": 12.5, " +
 		"\"iteration_ms\": [4, 1, 2, 3], \"expert_max_over_mean\": [2, 3], \"rank_max_over_mean\": [1.5, NaN]}\n"
-	r, err := Parse(strings.NewReader(in), nil)
+	r, err := Parse("output", strings.NewReader(in), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,21 +63,21 @@ func TestParseWorkloadLine(t *testing.T) {
 func TestParseRefuses(t *testing.T) {
 	line := `{"perfect_router": false, "ranks": 2, "tokens_per_rank": 3, "tokens_per_second": 12.5}`
 	for name, c := range map[string]struct{ in, want string }{
-		"empty":           {"", "output is empty"},
+		"empty":           {"", "have an empty output"},
 		"no result":       {"hello\nworld\n", "in 2 lines"},
-		"cut object":      {line[:40], "line 1 ends before"},
-		"two launches":    {line + "\n" + strings.Replace(line, "12.5", "13", 1), "appears twice with different values"},
-		"duplicate key":   {strings.Replace(line, "}", `, "ranks": 4}`, 1), `key "ranks" appears twice`},
+		"cut object":      {line[:40], "line 1: want a whole JSON object, have one that ends before"},
+		"two launches":    {line + "\n" + strings.Replace(line, "12.5", "13", 1), "line 2 (moebalance-workload): want token_throughput = 12.5 (line 1) as before, have 13"},
+		"duplicate key":   {strings.Replace(line, "}", `, "ranks": 4}`, 1), `line 1 (moebalance-workload): want one value of key "ranks", have two that differ`},
 		"text for number": {strings.Replace(line, "12.5", `"fast"`, 1), "want a number"},
 		"utf-16":          {"\xff\xfeh\x00", "UTF-16"},
 	} {
-		_, err := Parse(strings.NewReader(c.in), nil)
+		_, err := Parse("output", strings.NewReader(c.in), nil)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, want %q", name, err, c.want)
 		}
 	}
-	if _, err := Parse(strings.NewReader("x"), nil); !errors.Is(err, ErrUnrecognised) {
-		t.Errorf("error %v is not ErrUnrecognised", err)
+	if _, err := Parse("output", strings.NewReader("x"), nil); !errors.Is(err, ErrUnrecognized) {
+		t.Errorf("error %v is not ErrUnrecognized", err)
 	}
 }
 
@@ -87,7 +89,7 @@ func TestParseNamesTheSameFault(t *testing.T) {
 		"aiperf":        {`{"output_token_throughput": {"unit": "tokens/sec", "avg": 1}, "request_count": {"unit": "requests", "avg": 1}, "output_sequence_length": {"avg": "a"}, "input_sequence_length": {"avg": "b"}}`, "input_sequence_length"},
 	} {
 		for range 30 {
-			if _, err := Parse(strings.NewReader(c.in), nil); err == nil || !strings.Contains(err.Error(), c.want) {
+			if _, err := Parse("output", strings.NewReader(c.in), nil); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Fatalf("%s: error %v, want %q", name, err, c.want)
 			}
 		}
@@ -109,7 +111,7 @@ func TestCustomMetrics(t *testing.T) {
 	}
 	custom = append(custom, rule)
 	in := "\x1b[32mspeed = 1,234.5 tok/s\x1b[0m\n{\n\"a\":\n{\"b\": [1, 7], \"x.y\": -2}}\n"
-	r, err := Parse(strings.NewReader(in), custom)
+	r, err := Parse("output", strings.NewReader(in), custom)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +123,7 @@ func TestCustomMetrics(t *testing.T) {
 	if m, _ := r.Metric("wait"); m.HigherIsBetter || m.Unit != "ms" || r.Primary != "speed" || r.Format != "custom" {
 		t.Errorf("%+v in %q with primary %q", m, r.Format, r.Primary)
 	}
-	if _, err := Parse(strings.NewReader("speed = 1\nspeed = 2\n"), custom[:1]); err == nil || !errors.Is(err, errTwice) {
+	if _, err := Parse("output", strings.NewReader("speed = 1\nspeed = 2\n"), custom[:1]); err == nil || !errors.Is(err, errTwice) {
 		t.Errorf("two values of one metric: error %v", err)
 	}
 	for _, bad := range []string{"", "a", "a=", "=x", "a:b:c:d=x", "a:b:up=x", "a=(", "a=$.b..c", "a=$.b["} {
@@ -131,10 +133,112 @@ func TestCustomMetrics(t *testing.T) {
 	}
 }
 
+// A rule of the user's wins over every format: one that is incomplete, contradicts
+// itself or stands beside another leaves the number that was asked for.
+func TestCustomMetricWinsOverFormats(t *testing.T) {
+	rule, err := ParseCustom(`speed:tok/s=my speed (\d+)`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, in := range map[string]string{
+		"one label of trtllm-bench": "Total Output Throughput (tokens/sec): 5\n",
+		"two values":                "Request Throughput (req/sec): 5\nRequest Throughput (req/sec): 6\n",
+		"two formats":               "Throughput: 1 requests/s, 2 tokens/s\nAvg latency: 3 seconds\n",
+	} {
+		if _, err := Parse("output", strings.NewReader(in), nil); err == nil {
+			t.Errorf("%s: passed without a rule", name)
+		}
+		r, err := Parse("output", strings.NewReader(in+"my speed 42\n"), []Custom{rule})
+		if m, _ := r.Metric("speed"); err != nil || m.Value != 42 || r.Format != "custom" || !strings.Contains(strings.Join(r.Warnings, "\n"), "only --metric was read: ") {
+			t.Errorf("%s: %+v, error %v", name, r, err)
+		}
+	}
+}
+
+func TestWantedIsPositive(t *testing.T) {
+	rule, err := ParseCustom(`speed:tok/s=speed (\S+)`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for value, want := range map[string]string{"0": "speed is 0", "-3": "speed is −3.00", "NaN": "not a number", "inf": "not a number", "1e-300": ""} {
+		r, err := Parse("output", strings.NewReader("speed "+value), []Custom{rule})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Wanted(""); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("a value of %s: error %v, want %q", value, err, want)
+		}
+	}
+	if _, err := (Result{Format: "f", Metrics: []Metric{{Name: "a", Value: 1}, {Name: "b", Value: 1}}}).Wanted("c"); err == nil || !strings.Contains(err.Error(), "want one of a, b") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// Rows of --log_iteration_data hold no step time. Their timestamps, in whole seconds,
+// give the mean over a long log; of a short one the error says what to add.
+func TestIterationDataWithoutStepTimes(t *testing.T) {
+	row := func(iter, second int) string {
+		return fmt.Sprintf(`[TensorRT-LLM][INFO] {"Iteration Counter":%d,"Scheduled Requests":8,"Generation Requests":8,"Total Context Tokens":0,"Timestamp":"12-13-2023 14:%02d:%02d"}`, iter, second/60, second%60) + "\n"
+	}
+	r, err := Parse("output", strings.NewReader(row(90, 50)+row(91, 51)+row(590, 100)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// 500 iterations in 50 s.
+	if m, err := r.Wanted(""); err != nil || m.Name != "step_time_mean" || m.Value != 100 || m.HigherIsBetter {
+		t.Errorf("%+v, error %v", m, err)
+	}
+	r, err = Parse("output", strings.NewReader(row(90, 50)+row(190, 60)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Wanted(""); err == nil || !strings.Contains(err.Error(), "2 iteration rows and no times") || !strings.Contains(strings.Join(r.Warnings, "\n"), "span 10 s") {
+		t.Errorf("error %v, warnings %q", err, r.Warnings)
+	}
+}
+
+// The layout of October 2025 (ai-dynamo/aiperf @7c31f57933ad, examples/artifacts/run1),
+// and an error summary beside a null count (nvda-ci/aiperf @8e6a033d162b,
+// docs/tutorials/working-with-profile-exports.md); some of their values.
+func TestAIPerfRecordsAndErrors(t *testing.T) {
+	for name, c := range map[string]struct {
+		in     string
+		values map[string]float64
+		work   Work
+	}{
+		"records": {`{"records": {"error_request_count": {"unit": "requests", "avg": 11.0, "min": null},
+			"ttft": {"unit": "ms", "avg": 2343.219436988764, "p99": 3833.3894000399996, "std": 1049.8},
+			"request_count": {"unit": "requests", "avg": 89.0}, "total_isl": {"unit": "tokens", "avg": 48950.0}, "total_osl": {"unit": "tokens", "avg": 21624.0},
+			"benchmark_duration": {"unit": "sec", "avg": 9.317788951}, "request_throughput": {"unit": "requests/sec", "avg": 9.551622221540914},
+			"output_token_throughput": {"unit": "tokens/sec", "avg": 2320.7222350404572, "p50": null}},
+			"was_cancelled": false, "error_summary": [{"error_details": {"code": 499}, "count": 11}]}`,
+			map[string]float64{"output_throughput": 2320.7222350404572, "ttft_p99": 3833.3894000399996, "ttft_mean": 2343.219436988764, "duration": 9317.788951},
+			Work{count(89), count(48950), count(21624), count(11)}},
+		"error summary": {`{"request_throughput": {"unit": "requests/sec", "avg": 13.16084556379392}, "time_to_first_token": {"unit": "ms", "avg": 1588.797775365},
+			"request_count": {"unit": "requests", "avg": 200.0}, "total_isl": {"unit": "tokens", "avg": 110000.0}, "total_osl": {"unit": "tokens", "avg": 19370.0},
+			"error_summary": [{"error_details": {"code": 499}, "count": 81}, {"error_details": {"code": 500}, "count": 3}], "goodput": null, "error_request_count": null}`,
+			map[string]float64{"request_throughput": 13.16084556379392, "ttft_mean": 1588.797775365},
+			Work{count(200), count(110000), count(19370), count(84)}},
+	} {
+		r, err := Parse("output", strings.NewReader(strings.ReplaceAll(c.in, "\n", " ")), nil)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for metric, want := range c.values {
+			if m, _ := r.Metric(metric); math.Abs(float64(m.Value)-want) > 1e-9*want {
+				t.Errorf("%s: %s is %v, want %v", name, metric, m.Value, want)
+			}
+		}
+		if r.Work != c.work {
+			t.Errorf("%s: work %+v, want %+v", name, r.Work, c.work)
+		}
+	}
+}
+
 // A client that saves every request may write its totals last.
 func TestTotalsAfterLongLists(t *testing.T) {
 	texts := strings.Repeat(`"a text that nobody reads", `, 2*MaxElements)
-	r, err := Parse(strings.NewReader(`{"generated_texts": [`+texts+`""], "completed": 3, "duration": 2, "request_throughput": 1.5, "output_throughput": 70}`), nil)
+	r, err := Parse("output", strings.NewReader(`{"generated_texts": [`+texts+`""], "completed": 3, "duration": 2, "request_throughput": 1.5, "output_throughput": 70}`), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +250,7 @@ func TestTotalsAfterLongLists(t *testing.T) {
 func TestWorkloadClocksDoNotCompare(t *testing.T) {
 	line := `{"perfect_router": false, "ranks": 2, "tokens_per_rank": 3, "tokens_per_second": 12.5, "iteration_ms": [4], "clock": "CLOCK"}`
 	read := func(clock string) Result {
-		r, err := Parse(strings.NewReader(strings.Replace(line, "CLOCK", clock, 1)), nil)
+		r, err := Parse("output", strings.NewReader(strings.Replace(line, "CLOCK", clock, 1)), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -166,7 +270,7 @@ func TestWorkloadClocksDoNotCompare(t *testing.T) {
 // trtllm-serve's /metrics answers with a list of rows on one line.
 func TestListOfRowsOnOneLine(t *testing.T) {
 	rows := `[{"iter": 1, "iterLatencyMS": 2.5, "hostStepTimeMS": 2}, {"iter": 2, "iterLatencyMS": 3.5, "hostStepTimeMS": 3},{"iter": 3, "iterLatencyMS": 4, "hostStepTimeMS": 4}]`
-	r, err := Parse(strings.NewReader(rows+"\nspeed: 4\n"), nil)
+	r, err := Parse("output", strings.NewReader(rows+"\nspeed: 4\n"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +291,7 @@ func FuzzParseCustom(f *testing.F) {
 		if c.Name == "" || (c.Pattern == nil) == (c.Path == nil) {
 			t.Errorf("%q makes %+v", rule, c)
 		}
-		if r, err := Parse(strings.NewReader(output), []Custom{c}); err == nil {
+		if r, err := Parse("output", strings.NewReader(output), []Custom{c}); err == nil {
 			if m, ok := r.Metric(c.Name); !ok || r.Primary != c.Name || m.Unit != c.Unit || m.HigherIsBetter != c.HigherIsBetter {
 				t.Errorf("%q found %+v in %+v", rule, m, r)
 			}

@@ -1,9 +1,11 @@
 package metrics
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // Result is what one launch of a benchmark reported.
@@ -28,13 +30,31 @@ func (r Result) Metric(name string) (Metric, bool) {
 	return Metric{}, false
 }
 
-// Names lists the metrics, for people.
-func (r Result) Names() string {
-	var names []string
-	for _, m := range r.Metrics {
-		names = append(names, m.Name)
+// Wanted returns the metric of that name, the primary one where the name is empty. It
+// must be there and be a positive finite number, because gains are ratios.
+func (r Result) Wanted(name string) (Metric, error) {
+	if name == "" {
+		name = r.Primary
 	}
-	return strings.Join(names, ", ")
+	m, ok := r.Metric(name)
+	switch {
+	case len(r.Metrics) == 0 && len(r.Steps) > 0:
+		return m, fmt.Errorf("this %s holds %s and no times: add a report of throughput, or name a number with --metric NAME=REGEX",
+			r.Format, quantity.Count(len(r.Steps), "iteration row"))
+	case len(r.Metrics) == 0:
+		return m, fmt.Errorf("this %s report holds no metric: name a number with --metric NAME=REGEX", r.Format)
+	case !ok:
+		var names []string
+		for _, m := range r.Metrics {
+			names = append(names, m.Name)
+		}
+		return m, fmt.Errorf("no metric %q in this %s report: want one of %s", name, r.Format, strings.Join(names, ", "))
+	case !m.Value.Defined():
+		return m, fmt.Errorf("%s is not a number in this %s report: want a positive number", name, r.Format)
+	case m.Value <= 0:
+		return m, fmt.Errorf("%s is %s in this %s report: want a positive number", name, quantity.Digits3(m.Value), r.Format)
+	}
+	return m, nil
 }
 
 // Count is a number of things that an output may not mention. The zero value

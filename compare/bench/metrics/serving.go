@@ -41,34 +41,34 @@ var servingFamily = map[string]string{
 	"TTFT": "ttft", "TPOT": "tpot", "ITL": "itl", "E2EL": "request_latency", "E2E Latency": "request_latency",
 }
 
-func readServingLine(rec record, t *tally) {
+func readServingLine(rec record, rep *report) {
 	if strings.HasPrefix(rec.text, "==") && strings.Trim(rec.text, "= ") == "Serving Benchmark Result" {
-		t.found = true
+		rep.found = true
 		return
 	}
-	if !t.found {
+	if !rep.found {
 		return
 	}
 	rule := servingRule
-	if t.format == sglangText {
+	if rep.format == sglangText {
 		rule = sglangRule
 	}
 	if backend, ok := strings.CutPrefix(rec.text, "Backend:"); ok && strings.HasPrefix(strings.TrimSpace(backend), "sglang") {
-		t.format = sglangText
+		rep.format = sglangText
 		return
 	}
-	if rec.label == "" || known(servingLabels, rec, rule, t) {
+	if rec.label == "" || known(servingLabels, rec, rule, rep) {
 		return
 	}
 	label, ms := strings.CutSuffix(rec.label, " (ms)")
 	first, family, two := strings.Cut(label, " ")
 	name, used := aggregateName(first)
 	if word, ours := servingFamily[family]; ms && two && used && ours {
-		entry{metric: word + "_" + name}.take(rec, rule, rec.value, t)
+		entry{metric: word + "_" + name}.take(rec, rule, rec.value, rep)
 	}
 }
 
-// isServing recognises the JSON of the trtllm-serve and vLLM clients, isSGLang
+// isServing recognizes the JSON of the trtllm-serve and vLLM clients, isSGLang
 // that of SGLang's.
 func isServing(o *object) bool {
 	return o.has("completed", "request_throughput", "output_throughput", "duration") && !isSGLang(o)
@@ -79,27 +79,25 @@ func isSGLang(o *object) bool {
 		(o.has("dataset_name") || o.has("total_output_tokens_retokenized") || o.has("mean_e2e_latency_ms"))
 }
 
-func readServing(o *object, line int, t *tally) {
-	f := fields{o: o, line: line, t: t, rule: servingRule}
+func readServing(f fields) {
 	f.serving(map[string]string{"ttft": "ttft", "tpot": "tpot", "itl": "itl", "e2el": "request_latency"})
 	f.metric("total_token_throughput", "total_throughput", 1)
 	f.metric("user_throughput", "user_throughput", 1)
 	// trtllm-serve's key really ends in a colon.
 	f.metric("request_goodput:", "request_goodput", 1)
 	f.metric("request_goodput", "request_goodput", 1)
-	f.work("failed", "failed requests", &t.work.Errors)
-	if asked, ok := f.number("num_prompts"); ok && !t.work.Errors.Known && t.work.Requests.Known {
-		t.work.Errors = Exactly(max(0, int64(asked)-t.work.Requests.N))
+	f.work("failed", "failed requests", &f.rep.work.Errors)
+	if asked, ok := f.number("num_prompts"); ok && !f.rep.work.Errors.Known && f.rep.work.Requests.Known {
+		f.rep.work.Errors = Exactly(max(0, int64(asked)-f.rep.work.Requests.N))
 	}
 }
 
-func readSGLang(o *object, line int, t *tally) {
-	f := fields{o: o, line: line, t: t, rule: sglangRule}
+func readSGLang(f fields) {
 	f.serving(map[string]string{"ttft": "ttft", "tpot": "tpot", "itl": "itl", "e2e_latency": "request_latency"})
 	f.metric("input_throughput", "input_throughput", 1)
 	f.metric("total_throughput", "total_throughput", 1)
 	if accepted, ok := f.number("accept_length"); ok && accepted > 1 {
-		t.noteOnce(speculation)
+		f.rep.warn(speculation)
 	}
 }
 
@@ -109,9 +107,9 @@ func (f fields) serving(families map[string]string) {
 	f.needMetric("output_throughput", "output_throughput", 1)
 	f.needMetric("request_throughput", "request_throughput", 1)
 	f.needMetric("duration", "duration", 1e3)
-	f.work("completed", "requests", &f.t.work.Requests)
-	f.work("total_input_tokens", "input tokens", &f.t.work.InputTokens)
-	f.work("total_output_tokens", "output tokens", &f.t.work.OutputTokens)
+	f.work("completed", "requests", &f.rep.work.Requests)
+	f.work("total_input_tokens", "input tokens", &f.rep.work.InputTokens)
+	f.work("total_output_tokens", "output tokens", &f.rep.work.OutputTokens)
 	for _, key := range f.o.keys {
 		middle, ok := strings.CutSuffix(key, "_ms")
 		first, family, two := strings.Cut(middle, "_")

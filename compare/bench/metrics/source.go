@@ -4,11 +4,13 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"regexp"
+	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/moebalance/moebalance/router/input"
 )
 
 // record is one thing found in an output: a line of text, or an object with
@@ -29,7 +31,7 @@ type record struct {
 // source streams the records of an output. Carriage returns end a line as
 // newlines do, which takes progress bars apart from the results they overwrite.
 type source struct {
-	in      *input
+	in      *reader
 	started bool
 	// raw keeps the text of objects too, for the rules of users.
 	raw bool
@@ -40,18 +42,18 @@ type source struct {
 }
 
 func newSource(r io.Reader, raw bool) *source {
-	return &source{in: &input{Reader: bufio.NewReaderSize(r, MaxLine), line: 1}, raw: raw}
+	return &source{in: &reader{Reader: bufio.NewReaderSize(r, MaxLine), line: 1}, raw: raw}
 }
 
-// input counts what is read of an output.
-type input struct {
+// reader counts what is read of an output.
+type reader struct {
 	*bufio.Reader
 	line int   // of the next byte, from 1
 	read int64 // bytes before it
 }
 
 // passed counts one byte that was read.
-func (in *input) passed(c byte) {
+func (in *reader) passed(c byte) {
 	in.read++
 	if c == '\n' {
 		in.line++
@@ -59,7 +61,7 @@ func (in *input) passed(c byte) {
 }
 
 // discard reads over bytes that were peeked at and hold no newline.
-func (in *input) discard(n int) error {
+func (in *reader) discard(n int) error {
 	_, err := in.Discard(n)
 	in.read += int64(n)
 	return err
@@ -152,7 +154,7 @@ func (s *source) start() error {
 	case bytes.HasPrefix(head, []byte("\xef\xbb\xbf")):
 		return s.in.discard(3)
 	case bytes.HasPrefix(head, []byte("\xff\xfe")), bytes.HasPrefix(head, []byte("\xfe\xff")):
-		return errors.New("output is UTF-16, want UTF-8: convert it, for example with iconv -f utf-16 -t utf-8")
+		return &input.Error{Expected: "UTF-8", Found: "UTF-16", Try: "convert it with iconv -f utf-16 -t utf-8"}
 	}
 	return nil
 }
@@ -183,7 +185,7 @@ func (s *source) object(at, rank int) (record, bool) {
 	var err error
 	if rec.doc, err = decodeObject(s.in); err != nil {
 		if s.cut == nil {
-			s.cut = fmt.Errorf("the object that begins on line %d %w", rec.line, asCut(err))
+			s.cut = &input.Error{Position: "line " + strconv.Itoa(rec.line), Expected: "a whole JSON object", Found: "one that " + cutReason(err)}
 		}
 		return record{}, false
 	}
@@ -209,12 +211,20 @@ func (s *source) rawText() []byte {
 	return bytes.Clone(ahead[:end])
 }
 
-// asCut puts a decoding error into a sentence about an object.
-func asCut(err error) error {
+// cutReason says why an object was not decoded.
+func cutReason(err error) string {
 	if errors.Is(err, errCut) {
+		return err.Error()
+	}
+	return "does not parse: " + err.Error()
+}
+
+// failed is an error of reading at the current line.
+func (s *source) failed(err error) error {
+	if errors.As(err, new(*input.Error)) {
 		return err
 	}
-	return fmt.Errorf("does not parse: %w", err)
+	return &input.Error{Position: "line " + strconv.Itoa(s.in.line), Err: err}
 }
 
 // textLine reads up to the next line end and keeps at most MaxLine bytes.

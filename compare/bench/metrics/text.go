@@ -10,13 +10,13 @@ import (
 // as found.
 type textFormat struct {
 	name string
-	// line reads a line into the tally; found is set on t when the line can only
+	// line reads a line into the report; found is set on rep when the line can only
 	// be of this format.
-	line func(rec record, t *tally)
+	line func(rec record, rep *report)
 	// needs are the metrics a whole report has, each by its alternatives.
 	needs [][]string
 	// finish, where set, draws conclusions at the end of a report that was found.
-	finish func(t *tally)
+	finish func(rep *report)
 }
 
 // textFormats in the order their names are listed.
@@ -26,8 +26,6 @@ var textFormats = []textFormat{
 	vllmThroughputText,
 	vllmLatencyText,
 	gptManagerText,
-	gptSessionText,
-	mlperfText,
 	iterationText,
 }
 
@@ -64,25 +62,25 @@ type entry struct {
 	anchor bool // the line can only be of this format
 }
 
-// take puts a labelled value into the tally.
-func (e entry) take(rec record, rule string, v float64, t *tally) {
-	t.found = t.found || e.anchor
+// take puts a labelled value into the report.
+func (e entry) take(rec record, rule string, v float64, rep *report) {
+	rep.found = rep.found || e.anchor
 	if e.count != nil {
-		t.count(rec.line, e.metric, e.count(&t.work), v)
+		rep.count(rec.line, e.metric, e.count(&rep.work), v)
 		return
 	}
 	if e.factor != 0 {
 		v *= e.factor
 	}
 	n, _ := number(v)
-	t.metric(rec.line, metricOf(e.metric, rule, e.own, n))
+	rep.metric(rec.line, metricOf(e.metric, rule, e.own, n))
 }
 
 // known takes the value of a labelled line if its label is one of those.
-func known(labels map[string]entry, rec record, rule string, t *tally) bool {
+func known(labels map[string]entry, rec record, rule string, rep *report) bool {
 	e, ok := labels[rec.label]
 	if ok {
-		e.take(rec, rule, rec.value, t)
+		e.take(rec, rule, rec.value, rep)
 	}
 	return ok
 }

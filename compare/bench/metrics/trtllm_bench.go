@@ -53,30 +53,30 @@ var trtllmSpread = regexp.MustCompile(`^\[(TPOT|TTFT|Latency|GTPS)\] (MINIMUM|MA
 
 var trtllmFamily = map[string]string{"TPOT": "tpot", "TTFT": "ttft", "Latency": "request_latency", "GTPS": "user_speed"}
 
-func readTRTLLMLine(rec record, t *tally) {
+func readTRTLLMLine(rec record, rep *report) {
 	if strings.HasPrefix(rec.text, "= DECODING STATISTICS") {
-		t.noteOnce(speculation)
+		rep.warn(speculation)
 		return
 	}
 	if rec.label == "" {
 		return
 	}
-	if known(trtllmLabels, rec, trtllmRule, t) {
-		t.generation = max(t.generation, generation(rec.label))
+	if known(trtllmLabels, rec, trtllmRule, rep) {
+		rep.generation = max(rep.generation, generation(rec.label))
 		return
 	}
 	if m := trtllmSpread.FindStringSubmatch(rec.label); m != nil {
 		name, _ := aggregateName(m[2])
-		entry{metric: trtllmFamily[m[1]] + "_" + name}.take(rec, trtllmRule, rec.value, t)
+		entry{metric: trtllmFamily[m[1]] + "_" + name}.take(rec, trtllmRule, rec.value, rep)
 		return
 	}
 	switch rec.label {
 	case "Average Input Length (tokens)":
-		t.inputLength = router.Number(rec.value)
+		rep.inputLength = router.Number(rec.value)
 	case "Average Output Length (tokens)":
-		t.outputLength = router.Number(rec.value)
+		rep.outputLength = router.Number(rec.value)
 	case "EP Size":
-		t.ranks(rec.value)
+		rep.ranks(rec.value)
 	}
 }
 
@@ -84,9 +84,9 @@ func readTRTLLMLine(rec record, t *tally) {
 const speculation = "speculative decoding was on: its acceptance depends on the text, which a perfect router makes meaningless; compare step times of equal batches"
 
 // finishTRTLLMText names the generation, which its labels show.
-func finishTRTLLMText(t *tally) {
-	t.format += "-" + t.generation
-	t.countTokens()
+func finishTRTLLMText(rep *report) {
+	rep.format += "-" + rep.generation
+	rep.countTokens()
 }
 
 // generation is the oldest that has a label.
@@ -101,19 +101,18 @@ func generation(label string) string {
 }
 
 // ranks takes a size of the expert-parallel group, if it can be one.
-func (t *tally) ranks(size float64) {
+func (rep *report) ranks(size float64) {
 	if size >= 1 && size < 1<<20 {
-		t.proof.Ranks = int(size)
+		rep.proof.Ranks = int(size)
 	}
 }
 
-// isTRTLLMReport recognises --report_json of trtllm-bench (get_statistics_dict).
+// isTRTLLMReport recognizes --report_json of trtllm-bench (get_statistics_dict).
 func isTRTLLMReport(o *object) bool {
 	return o.has("performance", "request_info") && o.has("engine") || o.has("performance", "world_info")
 }
 
-func readTRTLLMReport(o *object, line int, t *tally) {
-	f := fields{o: o, line: line, t: t, rule: trtllmRule}
+func readTRTLLMReport(f fields) {
 	f.needMetric("performance/system_output_throughput_tok_s", "output_throughput", 1)
 	f.needMetric("performance/request_throughput_req_s", "request_throughput", 1)
 	f.needMetric("performance/total_latency_ms", "duration", 1)
@@ -128,14 +127,14 @@ func readTRTLLMReport(o *object, line int, t *tally) {
 	f.spread("streaming_metrics/tpot_percentiles", "tpot")
 	f.spread("streaming_metrics/ttft_percentiles", "ttft")
 	f.spread("streaming_metrics/gen_tps_percentiles", "user_speed")
-	f.work("request_info/num_requests", "requests", &t.work.Requests)
-	t.inputLength, _ = f.number("request_info/avg_input_length")
-	t.outputLength, _ = f.number("request_info/avg_output_length")
-	t.countTokens()
+	f.work("request_info/num_requests", "requests", &f.rep.work.Requests)
+	f.rep.inputLength, _ = f.number("request_info/avg_input_length")
+	f.rep.outputLength, _ = f.number("request_info/avg_output_length")
+	f.rep.countTokens()
 	if v, ok := f.number("world_info/ep_size"); ok {
-		t.ranks(float64(v))
+		f.rep.ranks(float64(v))
 	}
 	if _, ok := f.value("decoding_stats"); ok {
-		t.noteOnce(speculation)
+		f.rep.warn(speculation)
 	}
 }

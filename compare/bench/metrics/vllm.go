@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/input"
 )
 
 const (
@@ -24,51 +25,50 @@ var vllmThroughputText = textFormat{
 
 var vllmThroughput = regexp.MustCompile(`^Throughput: ([\d.eE+-]+) requests/s, ([\d.eE+-]+) (?:total )?tokens/s(?:, ([\d.eE+-]+) output tokens/s)?$`)
 
-func readVLLMThroughputLine(rec record, t *tally) {
+func readVLLMThroughputLine(rec record, rep *report) {
 	if !strings.HasPrefix(rec.text, "T") { // as all its lines do
 		return
 	}
 	if m := vllmThroughput.FindStringSubmatch(rec.text); m != nil {
 		if m[3] != "" {
-			takeText(rec, "output_throughput", "", m[3], t)
+			takeText(rec, entry{metric: "output_throughput"}, "", m[3], rep)
 		}
-		takeText(rec, "total_throughput", "", m[2], t)
-		takeText(rec, "request_throughput", "", m[1], t)
-		t.found = true
+		takeText(rec, entry{metric: "total_throughput"}, "", m[2], rep)
+		takeText(rec, entry{metric: "request_throughput"}, "", m[1], rep)
+		rep.found = true
 		return
 	}
 	switch rec.label {
 	case "Total num prompt tokens":
-		t.count(rec.line, "input tokens", &t.work.InputTokens, rec.value)
+		rep.count(rec.line, "input tokens", &rep.work.InputTokens, rec.value)
 	case "Total num output tokens":
-		t.count(rec.line, "output tokens", &t.work.OutputTokens, rec.value)
+		rep.count(rec.line, "output tokens", &rep.work.OutputTokens, rec.value)
 	}
 }
 
 // takeText is entry.take for a number that is still text.
-func takeText(rec record, name, rule, text string, t *tally) {
+func takeText(rec record, e entry, rule, text string, rep *report) {
 	v, err := strconv.ParseFloat(text, 64)
 	if err != nil {
-		t.fail(notANumber(t.format, rec.line, name, text))
+		rep.fail(rec.line, input.Error{Expected: "a number for " + e.metric, Found: strconv.Quote(text)})
 		return
 	}
-	entry{metric: name}.take(rec, rule, v, t)
+	e.take(rec, rule, v, rep)
 }
 
-// isVLLMThroughput recognises the JSON of "vllm bench throughput". Its
+// isVLLMThroughput recognizes the JSON of "vllm bench throughput". Its
 // tokens_per_second counts prompt and generated tokens; the generated ones alone
 // are only on stdout.
 func isVLLMThroughput(o *object) bool {
 	return o.has("elapsed_time", "num_requests", "total_num_tokens", "requests_per_second", "tokens_per_second")
 }
 
-func readVLLMThroughput(o *object, line int, t *tally) {
-	f := fields{o: o, line: line, t: t}
+func readVLLMThroughput(f fields) {
 	f.needMetric("tokens_per_second", "total_throughput", 1)
 	f.needMetric("requests_per_second", "request_throughput", 1)
 	f.needMetric("elapsed_time", "duration", 1e3)
-	f.work("num_requests", "requests", &t.work.Requests)
-	t.noteOnce("tokens_per_second of vllm bench throughput counts prompt tokens too; generated tokens per second are only on its stdout")
+	f.work("num_requests", "requests", &f.rep.work.Requests)
+	f.rep.warn("total_throughput (tokens_per_second) counts prompt tokens too; pass the stdout of vllm bench throughput for output_throughput")
 }
 
 // vllmLatencyText is what "vllm bench latency" prints.
@@ -80,7 +80,7 @@ var vllmLatencyText = textFormat{
 
 var vllmLatency = regexp.MustCompile(`^(?:(Avg)|(\d{1,2})% percentile) latency: ([\d.eE+-]+) seconds$`)
 
-func readVLLMLatencyLine(rec record, t *tally) {
+func readVLLMLatencyLine(rec record, rep *report) {
 	if !strings.HasSuffix(rec.text, " seconds") {
 		return
 	}
@@ -92,20 +92,14 @@ func readVLLMLatencyLine(rec record, t *tally) {
 	if m[1] == "" {
 		name = "batch_latency_p" + m[2]
 	}
-	v, err := strconv.ParseFloat(m[3], 64)
-	if err != nil {
-		t.fail(notANumber(t.format, rec.line, name, m[3]))
-		return
-	}
-	t.found = true
-	entry{metric: name, factor: 1e3}.take(rec, vllmRule, v, t)
+	rep.found = true
+	takeText(rec, entry{metric: name, factor: 1e3}, vllmRule, m[3], rep)
 }
 
-// isVLLMLatency recognises the JSON of "vllm bench latency", in seconds.
+// isVLLMLatency recognizes the JSON of "vllm bench latency", in seconds.
 func isVLLMLatency(o *object) bool { return o.has("avg_latency", "latencies", "percentiles") }
 
-func readVLLMLatency(o *object, line int, t *tally) {
-	f := fields{o: o, line: line, t: t, rule: vllmRule}
+func readVLLMLatency(f fields) {
 	f.needMetric("avg_latency", "batch_latency_mean", 1e3)
 	v, _ := f.value("percentiles")
 	if p, ok := v.(*object); ok {
@@ -117,7 +111,7 @@ func readVLLMLatency(o *object, line int, t *tally) {
 	}
 	if runs, ok := f.list("latencies"); ok {
 		for i, s := range runs {
-			t.step(Step{Iter: int64(i), Rank: router.None, Requests: router.None, ContextTokens: router.None, GeneratedTokens: router.None, TimeMS: 1e3 * s, Clock: elapsed})
+			f.rep.step(Step{Iter: int64(i), Rank: router.None, Requests: router.None, ContextTokens: router.None, GeneratedTokens: router.None, TimeMS: 1e3 * s, Clock: elapsed})
 		}
 	}
 }

@@ -1,11 +1,14 @@
 package metrics
 
 import (
-	"fmt"
 	"math"
 	"slices"
+	"strconv"
 
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/input"
+	"github.com/moebalance/moebalance/router/quantity"
+	"gonum.org/v1/gonum/stat"
 )
 
 // workloadFormat is the JSON line of the built-in workload, and of the H200
@@ -29,30 +32,29 @@ func isWorkload(o *object) bool {
 //	requests, input_tokens  where given: the work done
 //
 // The H200 program's first_iterations_ms are its warm-up and are not used.
-func readWorkload(o *object, line int, t *tally) {
-	f := fields{o: o, line: line, t: t, rule: workloadFormat + ", linear"}
+func readWorkload(f fields) {
 	clock := f.clock()
 	put := func(name string, v router.Number) {
 		m := metricOf(name, f.rule, "", v)
 		if clock == processor {
 			m.Definition += "; time is processor time: of each phase, that of the rank that used most"
 		}
-		t.metric(line, m)
+		f.rep.metric(f.line, m)
 	}
 	put("token_throughput", f.need("tokens_per_second"))
 	if steps, ok := f.list("iteration_ms"); ok && len(steps) > 0 {
 		for i, ms := range steps {
-			t.step(Step{Iter: int64(i), Rank: router.None, Requests: router.None, ContextTokens: router.None, GeneratedTokens: router.None, TimeMS: ms, Clock: clock})
+			f.rep.step(Step{Iter: int64(i), Rank: router.None, Requests: router.None, ContextTokens: router.None, GeneratedTokens: router.None, TimeMS: ms, Clock: clock})
 		}
 		mean, median, least := summary(steps)
 		put("step_time_mean", mean)
 		put("step_time_p50", median)
 		put("step_time_min", least)
 	}
-	f.work("requests", "requests", &t.work.Requests)
-	f.work("input_tokens", "input tokens", &t.work.InputTokens)
-	t.proof.Ranks = int(f.whole("ranks"))
-	t.proof.Perfect, t.proof.Claimed = f.flag("perfect_router"), true
+	f.work("requests", "requests", &f.rep.work.Requests)
+	f.work("input_tokens", "input tokens", &f.rep.work.InputTokens)
+	f.rep.proof.Ranks = int(f.whole("ranks"))
+	f.rep.proof.Perfect, f.rep.proof.Claimed = f.flag("perfect_router"), true
 	f.layers()
 }
 
@@ -74,7 +76,7 @@ func (f fields) layers() {
 	experts, haveExperts := f.list("expert_max_over_mean")
 	ranks, haveRanks := f.list("rank_max_over_mean")
 	if haveExperts && haveRanks && len(experts) != len(ranks) {
-		f.t.fail(fmt.Errorf("%s: line %d: expert_max_over_mean has %d layers and rank_max_over_mean %d", f.t.format, f.line, len(experts), len(ranks)))
+		f.rep.fail(f.line, input.Error{Expected: quantity.Count(len(experts), "layer") + " in rank_max_over_mean as in expert_max_over_mean", Found: strconv.Itoa(len(ranks))})
 		return
 	}
 	at := func(v []router.Number, i int) router.Number {
@@ -83,33 +85,23 @@ func (f fields) layers() {
 		}
 		return router.Undefined()
 	}
-	f.t.proof.Layers = nil
+	f.rep.proof.Layers = nil
 	for i := range max(len(experts), len(ranks)) {
-		f.t.proof.Layers = append(f.t.proof.Layers, LayerBalance{i, at(experts, i), at(ranks, i)})
+		f.rep.proof.Layers = append(f.rep.proof.Layers, LayerBalance{i, at(experts, i), at(ranks, i)})
 	}
 }
 
 // summary is the mean, the median (mean of the middle two for an even number)
-// and the minimum.
+// and the minimum; undefined if one of the numbers is.
 func summary(v []router.Number) (mean, median, least router.Number) {
-	sorted := slices.Clone(v)
-	slices.SortFunc(sorted, func(a, b router.Number) int {
-		switch {
-		case a < b:
-			return -1
-		case a > b:
-			return 1
-		}
-		return 0
-	})
-	var sum router.Number
-	for _, x := range v {
-		if !x.Defined() {
-			nan := router.Number(math.NaN())
-			return nan, nan, nan
-		}
-		sum += x
+	sorted := make([]float64, len(v))
+	for i, x := range v {
+		sorted[i] = float64(x)
+	}
+	slices.Sort(sorted)
+	if len(sorted) == 0 || math.IsNaN(sorted[0]) { // NaN comes first
+		return router.Undefined(), router.Undefined(), router.Undefined()
 	}
 	n := len(sorted)
-	return sum / router.Number(n), (sorted[(n-1)/2] + sorted[n/2]) / 2, sorted[0]
+	return router.Number(stat.Mean(sorted, nil)), router.Number((sorted[(n-1)/2] + sorted[n/2]) / 2), router.Number(sorted[0])
 }
