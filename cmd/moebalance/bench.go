@@ -11,6 +11,7 @@ import (
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/source"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 func benchCmd() *cobra.Command {
@@ -102,7 +103,7 @@ func (o *benchOptions) gates(r source.Campaign) error {
 	case r.Verdict == gain.Invalid:
 		return withCode(exitNotComparable, fmt.Errorf("bench: invalid: %s", strings.Join(r.Reasons, "; ")))
 	case o.failAbove.given && r.Gain.Low.Float64() > o.failAbove.fraction:
-		return withCode(exitGate, fmt.Errorf("bench: the gain is above %.4g %%: %s", 100*o.failAbove.fraction, r.Reasons[0]))
+		return withCode(exitGate, fmt.Errorf("bench: gain above %s: %s", quantity.Percent(o.failAbove.fraction), r.Reasons[0]))
 	case o.failAbove.given && !r.Gain.Low.Defined():
 		return withCode(exitInconclusive, fmt.Errorf("bench: --fail-above has no interval of the gain to judge: %s", strings.Join(r.Reasons, "; ")))
 	case o.requireVerdict && r.Verdict == gain.Inconclusive:

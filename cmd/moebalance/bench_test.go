@@ -149,7 +149,7 @@ func TestBenchExitCodes(t *testing.T) {
 		"missing file":    {[]string{"--same", "/no/such", "--", gain20}, exitFailed, "/no/such"},
 		"done":            {[]string{"--pairs", "6", "--", gain20}, exitDone, ""},
 		"gate passed":     {[]string{"--pairs", "6", "--fail-above", "20%", "--", gain20}, exitDone, ""},
-		"gate failed":     {[]string{"--pairs", "6", "--fail-above", "5%", "--", gain20}, exitGate, "above 5 %"},
+		"gate failed":     {[]string{"--pairs", "6", "--fail-above", "5%", "--", gain20}, exitGate, "above 5.0 %"},
 		"gate idle":       {[]string{"--pairs", "2", "--fail-above", "10%", "--", gain20}, exitInconclusive, "no interval"},
 		"too few pairs":   {[]string{"--pairs", "2", "--", gain20}, exitDone, ""},
 		"verdict wanted":  {[]string{"--pairs", "2", "--require-verdict", "--", gain20}, exitInconclusive, "inconclusive"},

@@ -33,9 +33,9 @@ func TestCompareVerbOnTraces(t *testing.T) {
 		t.Fatalf("exit %d, %s", code, errs)
 	}
 	for _, want := range []string{
-		"GPU time 8.90 to 7.32 ms (-17.8 %), of which -0.70 ms in collectives",
-		"the slowest rank's expert work 5.14 to 3.51 ms (-31.7 %)",
-		"83 % of the fall in layer 0",
+		"GPU time 8.90 ms to 7.32 ms (−17.8 %), of which collectives (mostly waiting) −698 µs",
+		"expert compute of the slowest rank 5.14 ms to 3.51 ms (−31.7 %)",
+		"82.6 % of the reduction is in layer 0",
 		"bound of the gain",
 		"start-up and left out",
 	} {

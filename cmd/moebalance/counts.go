@@ -13,6 +13,7 @@ import (
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 type countsOptions struct {
@@ -197,7 +198,7 @@ func countsGate(res *render.Counts, limit float64) error {
 	case worst == nil:
 		return withCode(exitInconclusive, fmt.Errorf("--fail-above: no layer's load is known on ranks, so there is nothing to judge: give --ep if the number of ranks is not recorded"))
 	case router.Above(worst.MaxOverMean, worst.Floor, limit):
-		return withCode(exitGate, fmt.Errorf("rank load of layer %d is %.1f %% over its floor, above %.1f %%: %s", worst.Layer, 100*(worst.MaxOverMean/worst.Floor-1), 100*limit, worst.Source))
+		return withCode(exitGate, fmt.Errorf("rank load of layer %d is %s above its floor, limit %s: %s", worst.Layer, quantity.Percent(worst.MaxOverMean/worst.Floor-1), quantity.Percent(limit), worst.Source))
 	}
 	return nil
 }

@@ -66,7 +66,7 @@ func TestCountsOfTheCaptures(t *testing.T) {
 func TestCountsGate(t *testing.T) {
 	normal, perfect := fixtures+"deepseek-ep4-ranks/counts-normal", fixtures+"deepseek-ep4-ranks/counts-perfect"
 	stderr := ask(t, exitGate, nil, "counts", "--fail-above", "0.5", normal)
-	if !strings.Contains(stderr, "layer 0 is 84.7 % over its floor, above 50.0 %") {
+	if !strings.Contains(stderr, "layer 0 is 84.7 % above its floor, limit 50.0 %") {
 		t.Error(stderr)
 	}
 	ask(t, exitDone, nil, "counts", "--fail-above", "0.85", normal)
@@ -147,20 +147,20 @@ func TestCountsFormats(t *testing.T) {
 	}
 	for _, format := range []string{"text", "md"} {
 		out, _, _ := invoke(t.Context(), "counts", "--format", format, path)
-		if strings.Count(out, "expert ") < 4 || !strings.Contains(out, "1.243") || !strings.Contains(out, "3 flagged") {
+		if strings.Count(out, "expert ") < 4 || !strings.Contains(out, "1.243") || !strings.Contains(out, "3 layers flagged") {
 			t.Errorf("%s:\n%s", format, out)
 		}
 	}
 	out, _, _ = invoke(t.Context(), "counts", path, fixtures+"gptoss-ep4-ranks/counts-perfect")
-	if headline, _, _ := strings.Cut(out, "\n"); !strings.HasPrefix(headline, "counts-normal: rank load max/mean 1.354") || !strings.Contains(headline, "1.514 (floor 1.000): 3 flagged; counts-perfect: rank load max/mean 1.000") {
+	if headline, _, _ := strings.Cut(out, "\n"); !strings.HasPrefix(headline, "counts-normal: rank load max/mean: mean 1.354") || !strings.Contains(headline, "1.514 (layer 1, floor 1.000); 3 layers flagged; counts-perfect: rank load max/mean: mean 1.000") {
 		t.Errorf("two sources: %s", headline)
 	}
 	out, _, _ = invoke(t.Context(), "counts", "--since", fixtures+"counts/scrape-1.prom", fixtures+"counts/scrape-1.prom")
-	if !strings.Contains(out, "no load to judge") || strings.Contains(out, "-1\n") {
+	if !strings.Contains(out, "no load recorded") || strings.Contains(out, "-1\n") {
 		t.Errorf("nothing was added, so nobody is the worst:\n%s", out)
 	}
 	out, _, _ = invoke(t.Context(), "counts", fixtures+"counts/engine.log")
-	if !strings.Contains(out, "the engine reports") || !strings.Contains(out, "2250") || strings.Contains(out, "floor") {
+	if !strings.Contains(out, "reported rank load") || !strings.Contains(out, "2250") || strings.Contains(out, "floor") {
 		t.Errorf("a log:\n%s", out)
 	}
 }

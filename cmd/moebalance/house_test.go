@@ -12,7 +12,7 @@ const module = "github.com/moebalance/moebalance/"
 // imports is every arrow between our packages. They only run down: what a package
 // imports stands below it.
 var imports = map[string][]string{
-	"cmd/internal/output":       nil,
+	"cmd/internal/output":       {"router/quantity"},
 	"cmd/internal/render":       {"cmd/internal/output", "compare/bench", "compare/bench/launch", "compare/bench/metrics", "compare/counts", "compare/diff", "compare/gain", "compare/nsys", "compare/source", "logits", "router", "router/plan", "router/quantity"},
 	"cmd/internal/target":       nil,
 	"cmd/internal/workload":     {"logits/safetensors", "router"},

@@ -180,7 +180,7 @@ func TestLogitsGenerateReplacesWhatIsDamaged(t *testing.T) {
 
 	spoil()
 	text, _, code := invoke(t.Context(), append(args, "text")...)
-	if code != exitDone || !strings.Contains(text, "1 of them new, 1 replaced because damaged\n") || !strings.Contains(text, "[1] replaced "+paths[3]+", which was "+why+"\n") {
+	if code != exitDone || !strings.Contains(text, "1 of them new, 1 replaced because damaged\n") || !strings.Contains(text, "[1] replaced "+paths[3]+": "+why+"\n") {
 		t.Errorf("exit %d: %s", code, text)
 	}
 	spoil()
@@ -332,8 +332,8 @@ func TestLogitsWithABias(t *testing.T) {
 		}
 		ask(t, exitDone, nil, "logits", "verify", dir) // what an entry promises, its logits do
 		text, _, _ := invoke(t.Context(), args...)
-		if !strings.Contains(text, "the correction bias that was read has a spread of") ||
-			strings.Contains(text, "no logits can bring") != (c.status == "infeasible") {
+		if !strings.Contains(text, "spread of the correction bias: ") ||
+			strings.Contains(text, "no logits can select") != (c.status == "infeasible") {
 			t.Errorf("%s: %s", name, text)
 		}
 	}

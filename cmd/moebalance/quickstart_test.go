@@ -50,7 +50,7 @@ func TestQuickstart(t *testing.T) {
 		}
 	}
 	lines := strings.Split(strings.TrimSuffix(first, "\n"), "\n")
-	want := []string{"2 of 2 batch sizes of gpt-oss-120b", "layer 1 waits for rank 1, whose experts take 51.6 % longer", "report: " + filepath.Join(dir, "report.html")}
+	want := []string{"2 of 2 batch sizes of gpt-oss-120b", "layer 1 waits for rank 1, whose expert compute takes 51.6 % longer", "report: " + filepath.Join(dir, "report.html")}
 	if len(lines) != len(want) {
 		t.Fatalf("stdout is %q, want %d lines", first, len(want))
 	}
@@ -93,9 +93,9 @@ func TestQuickstartFindings(t *testing.T) {
 		}
 		findings++
 		want, ok := map[string]string{
-			"gptoss.json":   "the slowest rank's expert work from 1.81 ms to 1.22 ms a step (-32.4 %)",
-			"deepseek.json": "the slowest rank's expert work from 5.14 ms to 3.51 ms a step (-31.7 %)",
-			"bench.json":    "throughput by +23.0 % (+18.7 % to +26.0 % at 96.9 % confidence, 6 pairs): imbalance significant",
+			"gptoss.json":   "expert compute of the slowest rank 1.81 ms to 1.22 ms per step (−32.4 %)",
+			"deepseek.json": "expert compute of the slowest rank 5.14 ms to 3.51 ms per step (−31.7 %)",
+			"bench.json":    "throughput by +23.0 % (+18.7 % to +26.0 %, 96.9 % confidence, 6 pairs): imbalance significant",
 		}[s.result]
 		if !ok {
 			continue // in TestQuickstart

@@ -8,7 +8,6 @@ import (
 
 	"github.com/moebalance/moebalance/cmd/internal/workload"
 	"github.com/moebalance/moebalance/compare/nsys"
-	"github.com/moebalance/moebalance/plots"
 	"github.com/moebalance/moebalance/plots/page"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -65,7 +64,7 @@ func foundBalance(in page.Input) string {
 			models = append(models, b.Model)
 		}
 	}
-	return fmt.Sprintf("as even as whole slots can be, over ranks and experts, at %d of %s of %s", in.Cache.AtFloor(), quantity.Count(len(in.Cache.Balance), "batch size"), strings.Join(models, " and "))
+	return fmt.Sprintf("at the floor over ranks and experts for %d of %s of %s", in.Cache.AtFloor(), quantity.Count(len(in.Cache.Balance), "batch size"), strings.Join(models, " and "))
 }
 
 // foundStraggler names the layer with the largest imbalance of time over ranks.
@@ -80,8 +79,8 @@ func foundStraggler(in page.Input) string {
 	for _, s := range in.Trace.Stragglers {
 		loss += s.LossNS
 	}
-	return fmt.Sprintf("layer %d waits for rank %d, whose experts take %s longer than the mean rank's; all layers together lose %s a step to slow ranks",
-		worst.Layer, worst.Worst, tourShare("%.1f", worst.Imbalance), tourTime(loss))
+	return fmt.Sprintf("layer %d waits for rank %d, whose expert compute takes %s longer than the mean; straggler loss over all layers %s per step",
+		worst.Layer, worst.Worst, quantity.Percent(worst.Imbalance), quantity.Duration(loss))
 }
 
 // foundDifference leads with the expert work of the slowest rank, which is what
@@ -94,26 +93,13 @@ func foundDifference(in page.Input) string {
 			slowest = [2]router.Number{p.NormalSlowestNS, p.PerfectSlowestNS}
 		}
 	}
-	return fmt.Sprintf("the slowest rank's expert work from %s to %s a step (%s), the loss to slow ranks from %s to %s",
-		tourTime(slowest[0]), tourTime(slowest[1]), tourShare("%+.1f", slowest[1]/slowest[0]-1),
-		tourTime(c.Ceiling.StragglerLoss.NormalNS), tourTime(c.Ceiling.StragglerLoss.PerfectNS))
+	return fmt.Sprintf("expert compute of the slowest rank %s to %s per step (%s), straggler loss %s to %s",
+		quantity.Duration(slowest[0]), quantity.Duration(slowest[1]), quantity.Change(slowest[1]/slowest[0]-1),
+		quantity.Duration(c.Ceiling.StragglerLoss.NormalNS), quantity.Duration(c.Ceiling.StragglerLoss.PerfectNS))
 }
 
 func foundGain(in page.Input) string {
 	c := in.Campaign
-	return fmt.Sprintf("balanced routing changes throughput by %s (%s to %s at %s confidence, %s): %s",
-		tourShare("%+.1f", c.Gain.Estimate), tourShare("%+.1f", c.Gain.Low), tourShare("%+.1f", c.Gain.High), tourShare("%.1f", c.Gain.Confidence), quantity.Count(c.Gain.N, "pair"), c.Verdict)
-}
-
-// tourShare writes a fraction as a percentage.
-func tourShare(format string, v router.Number) string {
-	if !v.Defined() {
-		return "–"
-	}
-	return fmt.Sprintf(format, 100*float64(v)) + " %"
-}
-
-// tourTime writes a time in nanoseconds, with a plain space before its unit.
-func tourTime(ns router.Number) string {
-	return strings.ReplaceAll(plots.Duration(float64(ns)), "\u00a0", " ")
+	return fmt.Sprintf("balanced routing changes throughput by %s (%s to %s, %s confidence, %s): %s",
+		quantity.Change(c.Gain.Estimate), quantity.Change(c.Gain.Low), quantity.Change(c.Gain.High), quantity.Percent(c.Gain.Confidence), quantity.Count(c.Gain.N, "pair"), c.Verdict)
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 type traceOptions struct {
@@ -241,7 +242,7 @@ func traceGate(t *nsys.Trace, limit float64) error {
 	case !ok:
 		return withCode(exitInconclusive, fmt.Errorf("--fail-above: no layer's expert time is known on two ranks or more, so there is nothing to judge"))
 	case router.Above(o.WorstMaxOverMean, router.Undefined(), limit):
-		return withCode(exitGate, fmt.Errorf("expert time of %s is %.1f %% over the ranks' mean, above %.1f %%", render.LayerName(o.WorstLayer), 100*(o.WorstMaxOverMean-1), 100*limit))
+		return withCode(exitGate, fmt.Errorf("expert-time imbalance of %s is %s, limit %s", render.LayerName(o.WorstLayer), quantity.Percent(o.WorstMaxOverMean-1), quantity.Percent(limit)))
 	}
 	return nil
 }

@@ -28,11 +28,11 @@ func TestTraceVerbOverview(t *testing.T) {
 		t.Fatalf("exit %d, %s", code, errs)
 	}
 	for _, want := range []string{
-		"normal: expert time over 4 ranks is 28.7 % uneven on average over 3 layers, 51.6 % in layer 1: 2 flagged",
-		"Compute time per step and layer, collectives left out",
+		"normal arm: expert-time imbalance over 4 ranks: mean 28.7 % (3 layers), worst 51.6 % (layer 1); 2 layers flagged",
+		"Compute time per step and layer, collectives excluded",
 		"device ordinal", "2023.4.4.54",
-		"GPU time (ms)  launch known  in a layer  in one expert", // coverage
-		"the normal arm: ENABLE_PERFECT_ROUTER=0",
+		"GPU time (ms)  with launch  in a layer  in one expert", // coverage
+		"evidence of the arm (normal): ENABLE_PERFECT_ROUTER=0",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
@@ -149,7 +149,7 @@ func TestTraceVerbExitCodes(t *testing.T) {
 		args []string
 	}{
 		{exitDone, "", []string{"--fail-above", "0.6", loopNormal}},
-		{exitGate, "expert time of layer 1 is 51.6 % over the ranks' mean, above 50.0 %", []string{"--fail-above", "0.5", loopNormal}},
+		{exitGate, "expert-time imbalance of layer 1 is 51.6 %, limit 50.0 %", []string{"--fail-above", "0.5", loopNormal}},
 		{exitInconclusive, "nothing to judge", []string{"--fail-above", "0.5", "testdata/gptoss-graph/node-normal.sqlite"}},
 		{exitFailed, "are both rank 0: want exports of one run, each of a rank of its own; --rank FILE=N", []string{"testdata/gptoss-ep4-ranks/normal.rank0.sqlite", "testdata/gptoss-ep4-ranks/perfect.rank0.sqlite"}},
 		{exitUsage, "--rank", []string{"--rank", "x", loopNormal}},

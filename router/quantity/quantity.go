@@ -49,6 +49,26 @@ func Digits3[F ~float64](v F) string {
 	return Decimals(v, 3)
 }
 
+// Digits4 writes a number of no fixed unit with four significant digits; below 10⁹
+// all digits before the point are kept, from there on an exponent is used.
+func Digits4[F ~float64](v F) string {
+	a := math.Abs(float64(v))
+	if a >= 1e4 && a < 1e9 || !Known(v) {
+		return Decimals(v, 0)
+	}
+	return minus(strconv.FormatFloat(float64(v), 'g', 4, 64))
+}
+
+// Plain writes a number with as many digits as it needs: 12, 0.5.
+func Plain[F ~float64](v F) string {
+	if !Known(v) {
+		return Unknown
+	}
+	return minus(strconv.FormatFloat(float64(v), 'f', -1, 64))
+}
+
+func minus(text string) string { return strings.ReplaceAll(text, "-", "−") }
+
 // Ratio writes a dimensionless ratio with three decimals: 1.234.
 func Ratio[F ~float64](v F) string { return Decimals(v, 3) }
 

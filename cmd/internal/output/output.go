@@ -20,6 +20,7 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // Format is a way of writing a Document.
@@ -66,7 +67,9 @@ type Column struct {
 	Name string
 	Key  string
 	Kind Kind
-	// Group names columns that are read against each other, and so share a unit.
+	// Group tells columns of a kind apart that are not read against each other, such
+	// as totals and the statistics of one instance. Within a group, and so by default
+	// within a table, all columns of a kind share a unit.
 	Group string
 	// Width is how much of a longer text people are shown, 0 for all of it.
 	Width int
@@ -184,13 +187,12 @@ func (t Table) pretty(f Format) string {
 	p.SuppressTrailingSpaces()
 	head := make(table.Row, len(t.Columns))
 	configs := make([]table.ColumnConfig, len(t.Columns))
-	per := make([]float64, len(t.Columns))
+	units := make([]quantity.Unit, len(t.Columns))
 	for i, c := range t.Columns {
-		var unit string
-		unit, per[i] = t.scale(i)
+		units[i] = t.unit(i)
 		head[i] = c.Name
-		if unit != "" {
-			head[i] = c.Name + " (" + unit + ")"
+		if units[i].Name != "" {
+			head[i] = c.Name + " (" + units[i].Name + ")"
 		}
 		configs[i] = table.ColumnConfig{Number: i + 1, Align: text.AlignRight, AlignHeader: text.AlignRight}
 		if c.Kind == Label {
@@ -202,7 +204,7 @@ func (t Table) pretty(f Format) string {
 	for _, row := range t.Rows {
 		cells := make(table.Row, len(row))
 		for i, v := range row {
-			cells[i] = shortened(t.Columns[i].cell(v, per[i]), t.Columns[i].Width)
+			cells[i] = shortened(t.Columns[i].cell(v, units[i].Per), t.Columns[i].Width)
 		}
 		p.AppendRow(cells)
 	}
@@ -221,22 +223,15 @@ func shortened(text string, width int) string {
 	return string(runes[:width-1]) + "…"
 }
 
-// units are what a column of a kind is shown in: the first one of which its
-// largest cell has at least so much.
-var units = map[Kind][]struct {
-	name       string
-	least, per float64 // in the raw unit
-}{
-	Duration: {{"s", 1e10, 1e9}, {"ms", 1e7, 1e6}, {"µs", 1e4, 1e3}, {"ns", 0, 1}},
-	Bytes:    {{"GiB", 1 << 30, 1 << 30}, {"MiB", 1 << 20, 1 << 20}, {"KiB", 1 << 10, 1 << 10}, {"B", 0, 1}},
-}
-
-// scale is the unit of a column, or of its group, and what its raw values are
-// divided by.
-func (t Table) scale(col int) (unit string, per float64) {
-	most := 0.0
+// unit is what a column is shown in. The largest cell of the column and of those it
+// is read against has at least 10 of it, so that smaller ones keep their digits.
+func (t Table) unit(col int) quantity.Unit {
+	kind, most := t.Columns[col].Kind, 0.0
+	if kind != Duration && kind != Bytes {
+		return quantity.Unit{Per: 1}
+	}
 	for i, c := range t.Columns {
-		if i != col && (c.Group == "" || c.Group != t.Columns[col].Group) {
+		if c.Kind != kind || c.Group != t.Columns[col].Group {
 			continue
 		}
 		for _, row := range t.Rows {
@@ -245,12 +240,10 @@ func (t Table) scale(col int) (unit string, per float64) {
 			}
 		}
 	}
-	for _, u := range units[t.Columns[col].Kind] {
-		if most >= u.least {
-			return u.name, u.per
-		}
+	if kind == Duration {
+		return quantity.TimeUnit(most / 10)
 	}
-	return "", 1
+	return quantity.SizeUnit(most)
 }
 
 // definite is a number that knows whether it has a value.
@@ -273,10 +266,7 @@ func number(v any) (float64, bool) {
 	return 0, false
 }
 
-// undefined stands for a cell without a value.
-const undefined = "–"
-
-// cell writes a value for people, its number divided by per.
+// cell writes a value for people, in multiples of per.
 func (c Column) cell(v any, per float64) string {
 	switch x := v.(type) {
 	case string:
@@ -289,33 +279,21 @@ func (c Column) cell(v any, per float64) string {
 	}
 	x, ok := number(v)
 	if !ok {
-		return undefined
+		return quantity.Unknown
 	}
-	x /= per
-	switch c.Kind {
-	case Count, Label:
-		return strconv.FormatFloat(x, 'f', -1, 64)
-	case Ratio:
-		return strconv.FormatFloat(x, 'f', 3, 64)
-	case Percent:
-		return strconv.FormatFloat(100*x, 'f', 1, 64) + " %"
-	case Duration, Bytes:
-		if per == 1 {
-			return strconv.FormatFloat(x, 'f', 0, 64)
-		}
-		return strconv.FormatFloat(x, 'f', 2, 64)
+	switch x /= per; {
+	case c.Kind == Count || c.Kind == Label:
+		return quantity.Plain(x)
+	case c.Kind == Ratio:
+		return quantity.Ratio(x)
+	case c.Kind == Percent:
+		return quantity.Percent(x)
+	case c.Kind == Real:
+		return quantity.Digits4(x)
+	case per == 1:
+		return quantity.Decimals(x, 0)
 	}
-	if a := math.Abs(x); a >= 1e4 && a < 1e9 {
-		return strconv.FormatFloat(x, 'f', 0, 64)
-	}
-	return strconv.FormatFloat(x, 'g', 4, 64)
-}
-
-// Size writes bytes for a sentence, in the unit that fits: "8.31 KiB".
-func Size(bytes int64) string {
-	t := Table{Columns: []Column{{Kind: Bytes}}, Rows: [][]any{{bytes}}}
-	unit, per := t.scale(0)
-	return t.Columns[0].cell(bytes, per) + " " + unit
+	return quantity.Decimals(x, 2)
 }
 
 func (t Table) csv(w io.Writer) error {

@@ -50,14 +50,6 @@ func TestCSVIsRaw(t *testing.T) {
 	}
 }
 
-func TestSize(t *testing.T) {
-	for bytes, want := range map[int64]string{0: "0 B", 1023: "1023 B", 8512: "8.31 KiB", 3 << 20: "3.00 MiB", 5 << 30: "5.00 GiB"} {
-		if got := Size(bytes); got != want {
-			t.Errorf("%d bytes: %s, want %s", bytes, got, want)
-		}
-	}
-}
-
 func TestTextUnitsAndUndefined(t *testing.T) {
 	got := render(t, Text, "phases")
 	for _, want := range []string{"Rank 2 waits least.", "total (s)", "9007199.25", "1.250", "25.0 %", "size (MiB)", "0.50", "–", "[1] time is kernel time"} {
@@ -83,7 +75,7 @@ func TestCellsOfEveryType(t *testing.T) {
 		text, csv string
 	}{
 		{"a\x1b[2Jb", "a\uFFFD[2Jb", "a\x1b[2Jb"}, {true, "yes", "true"}, {nil, "–", ""}, {struct{}{}, "–", ""},
-		{uint64(math.MaxUint64), "1.845e+19", "18446744073709551615"}, {int8(-3), "-3", "-3"}, {uint16(7), "7", "7"},
+		{uint64(math.MaxUint64), "1.845e+19", "18446744073709551615"}, {int8(-3), "−3", "-3"}, {uint16(7), "7", "7"},
 		{float32(0.5), "0.5", "0.5"}, {named(0.12345), "0.1235", "0.12345"}, {named(math.NaN()), "–", ""}, {math.Inf(1), "–", ""},
 		{absent(-1), "–", ""}, {absent(4), "4", "4"}, {18711.4, "18711", "18711.4"}, {0.09375, "0.09375", "0.09375"}, {1234.56, "1235", "1234.56"}, {2.5e9, "2.5e+09", "2.5e+09"},
 	} {
@@ -101,10 +93,11 @@ func TestCellsOfEveryType(t *testing.T) {
 	}
 }
 
-// Columns of a group share the unit of the largest value in any of them.
-func TestGroupsShareAUnit(t *testing.T) {
+// Times of a table share the unit of the largest, so that no column can be misread
+// beside another; only columns of another group have a unit of their own.
+func TestColumnsShareAUnit(t *testing.T) {
 	d := Document{Tables: []Table{{
-		Columns: []Column{{Name: "a", Kind: Duration, Group: "time"}, {Name: "b", Kind: Duration, Group: "time"}, {Name: "c", Kind: Duration}},
+		Columns: []Column{{Name: "a", Kind: Duration}, {Name: "b", Kind: Duration}, {Name: "c", Kind: Duration, Group: "each"}},
 		Rows:    [][]any{{12e6, 500, 500}},
 	}}}
 	var b strings.Builder

@@ -19,12 +19,12 @@ func VerifiedCache(dir string, s logits.Survey) output.Document {
 		}
 	}
 	d := output.Document{Tables: []output.Table{balanceTable(s)}, Value: result}
-	d.Headline = fmt.Sprintf("%s in %s, every one what it says and routed as promised; balance at its floor in %d of %s",
+	d.Headline = fmt.Sprintf("all %s in %s verified; balance at its floor for %d of %s",
 		quantity.Count(len(s.Entries), "entry"), dir, result.AtFloor(), quantity.Count(len(s.Batches), "batch size"))
 	if failed := len(faults); failed > 0 {
 		d.Headline = fmt.Sprintf("%d of %s in %s failed", failed, quantity.Count(len(s.Entries), "entry"), dir)
 		d.Tables = append(d.Tables, output.Table{
-			Name: "failed", Title: "Failed entries", Columns: []output.Column{{Name: "path"}, {Name: "why"}}, Rows: faults,
+			Name: "failed", Title: "Failed entries", Columns: []output.Column{{Name: "path"}, {Name: "reason"}}, Rows: faults,
 		})
 	}
 	return d
@@ -37,7 +37,7 @@ func balanceTable(s logits.Survey) output.Table {
 		{Name: "ranks", Kind: output.Count}, {Name: "tokens/rank", Key: "tokens_per_rank", Kind: output.Count},
 		{Name: "expert max/mean", Key: "expert_max_over_mean", Kind: output.Ratio}, {Name: "floor", Key: "expert_floor", Kind: output.Ratio},
 		{Name: "rank max/mean", Key: "rank_max_over_mean", Kind: output.Ratio}, {Name: "floor", Key: "rank_floor", Kind: output.Ratio},
-		{Name: "active experts", Key: "active_experts", Kind: output.Count}, {Name: "possible", Key: "active_experts_ideal", Kind: output.Count},
+		{Name: "active experts", Key: "active_experts", Kind: output.Count}, {Name: "ideal", Key: "active_experts_ideal", Kind: output.Count},
 		{Name: "entries", Kind: output.Count}, {Name: "size", Key: "bytes", Kind: output.Bytes}, {Name: "status"},
 	}}
 	var batches []logits.Batch
@@ -122,7 +122,7 @@ func ListedCache(dir string, s logits.Survey) output.Document {
 		})
 	}
 	return output.Document{
-		Headline: fmt.Sprintf("%s for %s in %s, %s", quantity.Count(entries, "entry"), quantity.Count(len(s.Batches), "batch size"), dir, output.Size(result.Bytes)),
+		Headline: fmt.Sprintf("%s for %s in %s, %s", quantity.Count(entries, "entry"), quantity.Count(len(s.Batches), "batch size"), dir, quantity.Bytes(float64(result.Bytes))),
 		Tables:   []output.Table{balanceTable(s)}, Notes: result.Warnings, Value: result,
 	}
 }

@@ -37,7 +37,7 @@ func Campaign(r source.Campaign) output.Document {
 		{"Hodges–Lehmann, signed rank", g.Estimate, g.Low, g.High, g.Confidence, g.N},
 		{"geometric mean, Student's t", g.TEstimate, g.TLow, g.THigh, g.TConfidence, g.N},
 	}
-	proof := output.Table{Name: "proof", Title: "Proof of the treatment", Columns: []output.Column{
+	proof := output.Table{Name: "proof", Title: "Evidence of the routing", Columns: []output.Column{
 		{Name: "arm"}, {Name: "rank"}, {Name: "proved"}, {Name: "evidence"}}}
 	for _, p := range r.Proof {
 		rank := "all"
@@ -62,7 +62,7 @@ func Campaign(r source.Campaign) output.Document {
 }
 
 func secondaryTable(rows []gain.SecondaryGain) output.Table {
-	t := output.Table{Name: "secondary", Title: "Other metrics (a gain is for the better; p by Holm over all of them)", Columns: []output.Column{
+	t := output.Table{Name: "secondary", Title: "Other metrics (positive gain: better; p adjusted by Holm)", Columns: []output.Column{
 		{Name: "metric"}, {Name: "unit"}, {Name: "gain", Kind: output.Percent}, {Name: "low", Kind: output.Percent}, {Name: "high", Kind: output.Percent},
 		{Name: "pairs", Kind: output.Count}, {Name: "p", Key: "p_holm", Kind: output.Real}}}
 	for _, s := range rows {
@@ -76,24 +76,24 @@ func benchHeadline(r source.Campaign) string {
 }
 
 func benchNotes(r source.Campaign) []string {
-	notes := []string{"the campaign is in " + r.Campaign.Folder}
+	notes := []string{"campaign folder: " + r.Campaign.Folder}
 	if r.Metric.Definition != "" {
 		notes = append(notes, r.Metric.Name+" is "+strings.TrimPrefix(r.Metric.Definition, r.Metric.Name+"/"))
 	}
 	if r.Campaign.Left > 0 {
-		notes = append(notes, fmt.Sprintf("%s still to be done: %s", quantity.Count(r.Campaign.Left, "launch"), ResumeCommand(r.Campaign.Folder)))
+		notes = append(notes, fmt.Sprintf("%s not run yet; resume with: %s", quantity.Count(r.Campaign.Left, "launch"), ResumeCommand(r.Campaign.Folder)))
 	}
 	if r.Campaign.DecidedAfter.Defined() {
-		notes = append(notes, fmt.Sprintf("stopped by the sequential rule after %s; the confidence is that of one look", quantity.Count(int64(r.Campaign.DecidedAfter), "pair")))
+		notes = append(notes, fmt.Sprintf("stopped by the sequential rule after %s; the confidence shown is that of one look", quantity.Count(int64(r.Campaign.DecidedAfter), "pair")))
 	}
 	return append(notes, profiledNotes(r.Profiled)...)
 }
 
 func profiledTable(arms []source.ProfiledArm) output.Table {
-	t := output.Table{Name: "profiled", Title: "The profiled pair (not timed)", Columns: []output.Column{
+	t := output.Table{Name: "profiled", Title: "Profiled pair (not timed)", Columns: []output.Column{
 		{Name: "arm"}, {Name: "ranks", Kind: output.Count}, {Name: "GPU time", Key: "gpu_ns", Kind: output.Duration},
-		{Name: "worst layer", Key: "layer", Kind: output.Count}, {Name: "time over ranks, max/mean", Key: "rank_time_max_over_mean", Kind: output.Ratio},
-		{Name: "the trace shows", Key: "evidence"}}}
+		{Name: "worst layer", Key: "layer", Kind: output.Count}, {Name: "expert time over ranks, max/mean", Key: "rank_time_max_over_mean", Kind: output.Ratio},
+		{Name: "evidence"}}}
 	for _, p := range arms {
 		shows := p.Evidence
 		if p.Error != "" {
@@ -114,7 +114,7 @@ func profiledNotes(arms []source.ProfiledArm) []string {
 		}
 	}
 	if len(arms) == len(bench.Arms) && arms[0].Comparable() && arms[1].Comparable() {
-		notes = append(notes, "where the time went: moebalance compare "+launch.Quote([]string{arms[0].Argument(), arms[1].Argument()}))
+		notes = append(notes, "compare the profiled arms: moebalance compare "+launch.Quote([]string{arms[0].Argument(), arms[1].Argument()}))
 	}
 	return notes
 }

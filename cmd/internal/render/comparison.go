@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // Comparison lays a comparison out for people; JSON carries it as
@@ -34,20 +34,20 @@ func ComparisonOverview(r diff.Comparison) output.Document {
 	d := Comparison(r)
 	d.Tables = nil
 	if !r.Comparable {
-		d.Notes = append(d.Notes, "what the sides have in common is in --table phases, layers, ranks, kernels and others, and in --format json")
+		d.Notes = append(d.Notes, "phases, layers, ranks and kernels of both sides: --table phases and others, or --format json")
 		return d
 	}
 	for _, t := range []output.Table{
 		changedPhases(r),
-		most(changedLosses(r), 3, "layers, the largest change first"),
-		most(speedTable(r), 4, "ranks, the heaviest and lightest first"),
+		most(changedLosses(r), 3, "layers, largest change first"),
+		most(speedTable(r), 4, "ranks, farthest from the mean first"),
 		ceilingTable(r),
 	} {
 		if len(t.Rows) > 0 {
 			d.Tables = append(d.Tables, t)
 		}
 	}
-	d.Notes = append(d.Notes, "more with --table layers, ranks, balance, steps, active or kernels; everything with --format json")
+	d.Notes = append(d.Notes, "more tables: --table layers, ranks, balance, steps, active or kernels; everything: --format json")
 	return d
 }
 
@@ -77,9 +77,8 @@ func most(t output.Table, column int, what string) output.Table {
 	return t
 }
 
-// comparisonHeadline says what balance changed: first the work of the slowest
-// rank, which is what imbalance costs, and last the GPU time of a step, a part of
-// which is waiting.
+// comparisonHeadline leads with the compute of the slowest rank, which is the cost of
+// imbalance. The GPU time of a step comes last, because a part of it is waiting.
 func comparisonHeadline(r diff.Comparison) string {
 	if !r.Comparable {
 		return "not comparable: " + strings.Join(r.Reasons, "; ")
@@ -90,23 +89,23 @@ func comparisonHeadline(r diff.Comparison) string {
 	var parts []string
 	for _, p := range r.Phases {
 		if p.Phase == nsys.PhaseExperts && !p.Collective && p.NormalSlowestNS > 0 {
-			parts = append(parts, "the slowest rank's expert work "+fromTo(p.NormalSlowestNS, p.PerfectSlowestNS))
+			parts = append(parts, "expert compute of the slowest rank "+fromTo(p.NormalSlowestNS, p.PerfectSlowestNS))
 		}
 	}
 	if layer, share, ok := worstLoss(r); ok {
 		loss := r.Ceiling.StragglerLoss
-		parts = append(parts, fmt.Sprintf("straggler loss %s, %.0f %% of the fall in %s", fromTo(loss.NormalNS, loss.PerfectNS), 100*share, layer))
+		parts = append(parts, fmt.Sprintf("straggler loss %s, %s of the reduction is in %s", fromTo(loss.NormalNS, loss.PerfectNS), quantity.Percent(share), layer))
 	}
 	step := "GPU time " + fromTo(r.Step.NormalNS, r.Step.PerfectNS)
-	if waits := collectiveChange(r); waits != 0 {
-		step += fmt.Sprintf(", of which %+.2f ms in collectives, mostly waiting", waits/1e6)
+	if change := collectiveChange(r); change != 0 {
+		step += fmt.Sprintf(", of which collectives (mostly waiting) %s", quantity.Duration(change))
 	}
 	return "per step, normal to perfect: " + strings.Join(append(parts, step), "; ")
 }
 
 // fromTo shows a change of a time.
 func fromTo(normal, perfect router.Number) string {
-	return fmt.Sprintf("%s to %s ms (%s)", milliseconds(normal), milliseconds(perfect), signedPercent(perfect/normal-1))
+	return fmt.Sprintf("%s to %s (%s)", quantity.Duration(normal), quantity.Duration(perfect), quantity.Change(perfect/normal-1))
 }
 
 // collectiveChange is by how much the time in collective kernels changed, mean
@@ -120,8 +119,8 @@ func collectiveChange(r diff.Comparison) (ns router.Number) {
 	return ns
 }
 
-// worstLoss is the layer whose straggler loss fell most, and its share of the
-// fall over all layers.
+// worstLoss is the layer whose straggler loss was reduced most, and its share of the
+// reduction over all layers.
 func worstLoss(r diff.Comparison) (layer string, share float64, ok bool) {
 	var fall, most float64
 	for _, s := range r.Stragglers {
@@ -138,29 +137,13 @@ func worstLoss(r diff.Comparison) (layer string, share float64, ok bool) {
 
 func lossLayer(layer router.Whole) string {
 	if !layer.Defined() {
-		return "the time outside layers"
+		return "no layer"
 	}
 	return fmt.Sprintf("layer %d", layer)
 }
 
-// milliseconds has two decimals, and one digit of what they would show as zero.
-func milliseconds(ns router.Number) string {
-	if ms := float64(ns / 1e6); ms != 0 && math.Abs(ms) < 0.005 {
-		return strconv.FormatFloat(ms, 'g', 1, 64)
-	}
-	return fmt.Sprintf("%.2f", ns/1e6)
-}
-
-func signedPercent(x router.Number) string {
-	if !x.Defined() {
-		return "–"
-	}
-	return fmt.Sprintf("%+.1f %%", 100*x)
-}
-
-// timeColumn is a time that is read against the others of its table.
 func timeColumn(name, key string) output.Column {
-	return output.Column{Name: name, Key: key, Kind: output.Duration, Group: "time"}
+	return output.Column{Name: name, Key: key, Kind: output.Duration}
 }
 
 // changeColumns and changeCells are the part that all tables of times share.
@@ -187,7 +170,7 @@ func timeKind(collective bool) string {
 	if collective {
 		return "collective"
 	}
-	return "work"
+	return "compute"
 }
 
 var slowestColumns = []output.Column{
@@ -200,7 +183,7 @@ func blockCells(p diff.PhaseChange) []any {
 }
 
 func changedPhases(r diff.Comparison) output.Table {
-	t := changeTable("phases", "Time per step by phase, mean over ranks (± of one step)", []output.Column{{Name: "phase"}, {Name: "kind"}}, slowestColumns...)
+	t := changeTable("phases", "Time per step by phase, mean over ranks (±: standard deviation of one step)", []output.Column{{Name: "phase"}, {Name: "kind"}}, slowestColumns...)
 	for _, p := range r.Phases {
 		t.Rows = append(t.Rows, append([]any{string(p.Phase), timeKind(p.Collective)}, blockCells(p)...))
 	}
@@ -217,7 +200,7 @@ func changedLayers(r diff.Comparison) output.Table {
 }
 
 func changedLosses(r diff.Comparison) output.Table {
-	t := changeTable("stragglers", "Straggler loss per step: slowest rank − mean, work of all phases", []output.Column{{Name: "layer", Kind: output.Count}})
+	t := changeTable("stragglers", "Straggler loss per step: slowest rank − mean, compute of all phases", []output.Column{{Name: "layer", Kind: output.Count}})
 	for _, s := range r.Stragglers {
 		t.Rows = append(t.Rows, append([]any{s.Layer}, changeCells(s.Change)...))
 	}
@@ -233,7 +216,7 @@ func changedRanks(r diff.Comparison) output.Table {
 }
 
 func speedTable(r diff.Comparison) output.Table {
-	t := output.Table{Name: "hardware", Title: "Load and hardware of the ranks, expert work relative to the mean rank", Columns: []output.Column{
+	t := output.Table{Name: "hardware", Title: "Expert compute per step and rank; hardware and load relative to the mean rank", Columns: []output.Column{
 		{Name: "rank", Kind: output.Count}, timeColumn("normal", "normal_ns"), timeColumn("perfect", "perfect_ns"),
 		{Name: "hardware", Kind: output.Ratio}, {Name: "load", Kind: output.Ratio}}}
 	for _, s := range r.RankSpeeds {
@@ -244,20 +227,20 @@ func speedTable(r diff.Comparison) output.Table {
 
 func ceilingTable(r diff.Comparison) output.Table {
 	k := r.Ceiling
-	return output.Table{Name: "bound", Title: "What balance could win: gain ≤ 1/(1 − f + f·b) − 1", Columns: []output.Column{{Name: "quantity"}, {Name: "value", Kind: output.Percent}}, Rows: [][]any{
+	return output.Table{Name: "bound", Title: "Upper bound of the gain from balance: 1/(1 − f + f·b) − 1", Columns: []output.Column{{Name: "quantity"}, {Name: "value", Kind: output.Percent}}, Rows: [][]any{
 		{"f, expert share of the normal step", k.ExpertShare},
-		{"b, balancedness of expert work, normal", k.Balancedness},
-		{"b, balancedness of expert work, perfect", k.PerfectBalancedness},
-		{"bound of the gain", k.GainBound},
-		{"w, mean expert work, perfect/normal", k.ExpertWork},
-		{"bound with the change in work, 1/(1 − f + f·b·w) − 1", k.GainBoundWithWork},
-		{"gain of the step's GPU time", k.StepGain},
+		{"b, balancedness of expert compute, normal", k.Balancedness},
+		{"b, balancedness of expert compute, perfect", k.PerfectBalancedness},
+		{"upper bound of the gain", k.GainBound},
+		{"w, mean expert compute, perfect/normal", k.ExpertWork},
+		{"upper bound including w, 1/(1 − f + f·b·w) − 1", k.GainBoundWithWork},
+		{"measured gain in GPU time per step", k.StepGain},
 	}}
 }
 
 func balanceChangeTable(r diff.Comparison) output.Table {
 	t := output.Table{Name: "balance", Title: "max/mean in both arms, mean over steps", Columns: []output.Column{
-		{Name: "layer", Kind: output.Count}, {Name: "level"}, {Name: "of", Key: "quantity"},
+		{Name: "layer", Kind: output.Count}, {Name: "level"}, {Name: "quantity"},
 		{Name: "normal", Key: "normal_max_over_mean", Kind: output.Ratio}, {Name: "perfect", Key: "perfect_max_over_mean", Kind: output.Ratio}}}
 	for _, b := range r.Balance {
 		t.Rows = append(t.Rows, []any{b.Layer, b.Level, b.Quantity, b.Normal, b.Perfect})
@@ -276,7 +259,7 @@ func stepComparisonTable(r diff.Comparison) output.Table {
 }
 
 func activeTable(r diff.Comparison) output.Table {
-	t := output.Table{Name: "active", Title: "Experts in use", Columns: []output.Column{
+	t := output.Table{Name: "active", Title: "Active experts", Columns: []output.Column{
 		{Name: "layer", Kind: output.Count}, {Name: "normal", Kind: output.Count}, {Name: "perfect", Kind: output.Count}}}
 	for _, a := range r.Active {
 		t.Rows = append(t.Rows, []any{a.Layer, a.Normal, a.Perfect})
@@ -285,8 +268,8 @@ func activeTable(r diff.Comparison) output.Table {
 }
 
 func familyTable(r diff.Comparison) output.Table {
-	t := output.Table{Name: "kernels", Title: "Kernels that only one arm launched", Columns: []output.Column{
-		{Name: "arm"}, {Name: "family"}, {Name: "others of it in the other arm", Key: "family_in_other_arm"},
+	t := output.Table{Name: "kernels", Title: "Kernels launched by one arm only", Columns: []output.Column{
+		{Name: "arm"}, {Name: "family"}, {Name: "family in other arm", Key: "family_in_other_arm"},
 		{Name: "variants", Kind: output.Count}, {Name: "instances", Kind: output.Count}, {Name: "total", Key: "total_ns", Kind: output.Duration}}}
 	for _, k := range r.Kernels {
 		t.Rows = append(t.Rows, []any{string(k.Arm), k.Family, k.Elsewhere, len(k.Names), k.Instances, k.TotalNS})

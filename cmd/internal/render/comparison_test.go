@@ -9,11 +9,10 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-func TestMillisecondsAreNeverZeroByRounding(t *testing.T) {
-	for want, ns := range map[string]router.Number{"0.00": 0, "0.003": 3210, "0.01": 5001, "-0.0004": -400, "1.50": 1.5e6} {
-		if have := milliseconds(ns); have != want {
-			t.Errorf("%v ns: %q, want %q", ns, have, want)
-		}
+// A change to nearly nothing is not shown as zero.
+func TestChangesAreNeverZeroByRounding(t *testing.T) {
+	if have, want := fromTo(1.5e6, 400), "1.50 ms to 400 ns (−100.0 %)"; have != want {
+		t.Errorf("%q, want %q", have, want)
 	}
 }
 

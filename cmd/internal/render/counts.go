@@ -35,21 +35,22 @@ func (res *Counts) headline() string {
 		for _, line := range res.Reported {
 			sum += line.MaxOverMean
 		}
-		return fmt.Sprintf("the engine reports rank load max/mean %.3f, the mean of %s; it recorded no counts to check that", sum/router.Number(n), quantity.Count(n, "line"))
+		return fmt.Sprintf("reported rank load max/mean: mean %s (%s); the engine recorded no counts to verify it", quantity.Ratio(sum/router.Number(n)), quantity.Count(n, "line"))
 	}
-	return "no load to judge"
+	return "no load recorded"
 }
 
 // summarySentences is one per source: of the rank load, or else of the experts'.
 func (res *Counts) summarySentences() []string {
 	var sentences []string
-	told := map[string]bool{}
+	seen := map[string]bool{}
 	for _, s := range res.Summary { // ranks before experts
-		if told[s.Source] {
+		if seen[s.Source] {
 			continue
 		}
-		told[s.Source] = true
-		sentence := fmt.Sprintf("%s load max/mean %.3f on average over %s, worst layer %d at %.3f (floor %.3f): %d flagged", s.Level, s.MaxOverMean, quantity.Count(s.Layers, "layer"), s.WorstLayer, s.WorstMax, s.WorstFloor, s.Flagged)
+		seen[s.Source] = true
+		sentence := fmt.Sprintf("%s load max/mean: mean %s (%s), worst %s (layer %d, floor %s); %s flagged", s.Level, quantity.Ratio(s.MaxOverMean),
+			quantity.Count(s.Layers, "layer"), quantity.Ratio(s.WorstMax), s.WorstLayer, quantity.Ratio(s.WorstFloor), quantity.Count(s.Flagged, "layer"))
 		if len(res.Records) > 1 {
 			sentence = res.label(s.Source) + ": " + sentence
 		}
@@ -98,7 +99,7 @@ func (res *Counts) summaryTable() output.Table {
 }
 
 func (res *Counts) trafficTable() output.Table {
-	t := output.Table{Name: "traffic", Title: "Between ranks, mean over steps", Columns: []output.Column{
+	t := output.Table{Name: "traffic", Title: "Traffic between ranks, mean over steps", Columns: []output.Column{
 		{Name: "source"}, {Name: "layer", Kind: output.Count}, {Name: "off-rank", Key: "off_rank", Kind: output.Percent},
 		{Name: "pair max/mean", Key: "pair_max_over_mean", Kind: output.Ratio}, {Name: "sent max/mean", Key: "sent_max_over_mean", Kind: output.Ratio},
 	}}
@@ -109,7 +110,7 @@ func (res *Counts) trafficTable() output.Table {
 }
 
 func (res *Counts) reportedTable() output.Table {
-	t := output.Table{Name: "reported", Title: "As the engine reports it, over ranks", Columns: []output.Column{
+	t := output.Table{Name: "reported", Title: "Rank load as reported by the engine", Columns: []output.Column{
 		{Name: "source"}, {Name: "step", Kind: output.Count}, {Name: "balancedness", Kind: output.Ratio}, {Name: "max/mean", Key: "max_over_mean", Kind: output.Ratio},
 	}}
 	for _, line := range res.Reported {

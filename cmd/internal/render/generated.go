@@ -38,7 +38,7 @@ type GeneratedEntry struct {
 	ProjectedRows int           `json:"projected_rows"`
 	Infeasible    []int32       `json:"infeasible_experts"`
 	// BiasSpread is the largest spread of a correction bias that the entry
-	// survives; null where any is.
+	// tolerates; null where any is.
 	BiasSpread router.Number `json:"bias_spread_survived"`
 }
 
@@ -51,11 +51,11 @@ func GeneratedEntries(cache string, s logits.Spec, ranks int, list []logits.Outc
 	t := output.Table{Name: "entries", Columns: []output.Column{
 		{Name: "tokens/rank", Key: "tokens_per_rank", Kind: output.Count}, {Name: "entries", Kind: output.Count},
 		{Name: "new", Kind: output.Count}, {Name: "replaced", Kind: output.Count}, {Name: "size", Key: "bytes", Kind: output.Bytes},
-		{Name: "status"}, {Name: "bias spread survived", Key: "bias_spread_survived", Kind: output.Real},
+		{Name: "status"}, {Name: "bias spread tolerated", Key: "bias_spread_survived", Kind: output.Real},
 	}}
 	var batches []logits.Batch
 	for group := range slices.Chunk(list, ranks) {
-		n := tallyOf(group)
+		n := totalsOf(group)
 		for _, outcome := range group {
 			result.Entries = append(result.Entries, entryOf(outcome))
 		}
@@ -63,10 +63,10 @@ func GeneratedEntries(cache string, s logits.Spec, ranks int, list []logits.Outc
 		t.Rows = append(t.Rows, []any{group[0].Batch.PerRank(), len(group), n.fresh, n.replaced, n.bytes, string(n.status), router.Number(n.spread)})
 	}
 	showUnequal(&t, batches)
-	all := tallyOf(list)
+	all := totalsOf(list)
 	return output.Document{
 		Headline: fmt.Sprintf("%s (%s) on %s, %s, %s, plan %s: %s in %s, %s, %s",
-			s.Model, shapeText(s.Gate.Shape, s.Gate.Method), quantity.Count(s.Layout.Ranks(), "rank"), s.Mode, contentText(s), s.Plan, quantity.Count(len(list), "entry"), cache, output.Size(all.bytes), all.made()),
+			s.Model, shapeText(s.Gate.Shape, s.Gate.Method), quantity.Count(s.Layout.Ranks(), "rank"), s.Mode, contentText(s), s.Plan, quantity.Count(len(list), "entry"), cache, quantity.Bytes(float64(all.bytes)), all.made()),
 		Tables: []output.Table{t}, Notes: append(damageNotes(list), biasNotes(s.Gate, list)...), Value: result,
 	}
 }
@@ -83,16 +83,16 @@ func entryOf(o logits.Outcome) GeneratedEntry {
 	return e
 }
 
-// tally is what several entries come to.
-type tally struct {
+// totals sum up several entries.
+type totals struct {
 	fresh, replaced int
 	bytes           int64
 	status          logits.Status // the worst
-	spread          float64       // the least that is survived
+	spread          float64       // the least that is tolerated
 }
 
-func tallyOf(list []logits.Outcome) tally {
-	t := tally{status: logits.Exact, spread: math.Inf(1)}
+func totalsOf(list []logits.Outcome) totals {
+	t := totals{status: logits.Exact, spread: math.Inf(1)}
 	for _, o := range list {
 		if o.New {
 			t.fresh++
@@ -107,7 +107,7 @@ func tallyOf(list []logits.Outcome) tally {
 }
 
 // made says how many entries were written and why.
-func (t tally) made() string {
+func (t totals) made() string {
 	text := fmt.Sprintf("%d of them new", t.fresh)
 	if t.replaced > 0 {
 		text += fmt.Sprintf(", %d replaced because damaged", t.replaced)
@@ -120,7 +120,7 @@ func damageNotes(list []logits.Outcome) (notes []string) {
 	const most = 8
 	for _, o := range list {
 		if o.Damage != nil {
-			notes = append(notes, fmt.Sprintf("replaced %s, which was %v", o.Path, o.Damage))
+			notes = append(notes, fmt.Sprintf("replaced %s: %v", o.Path, o.Damage))
 		}
 	}
 	if rest := len(notes) - most; rest > 0 {
@@ -132,12 +132,12 @@ func damageNotes(list []logits.Outcome) (notes []string) {
 // biasNotes says what a correction bias does to the entries.
 func biasNotes(g router.Gate, list []logits.Outcome) []string {
 	if !g.Method.Biased() {
-		return []string{fmt.Sprintf("%s adds no correction bias: there is nothing to survive", g.Method)}
+		return []string{fmt.Sprintf("no correction bias in this model (%s)", g.Method)}
 	}
 	if g.Bias == nil {
-		return []string{"no correction bias was read (--bias): the entries hold for every bias whose spread, largest minus smallest value, is below the one survived"}
+		return []string{"no correction bias was read (--bias); the entries hold for any bias whose spread (max − min) is below the tolerated one"}
 	}
-	notes := []string{fmt.Sprintf("the correction bias that was read has a spread of %.4g", logits.Spread(g.Bias))}
+	notes := []string{"spread of the correction bias: " + quantity.Digits4(logits.Spread(g.Bias))}
 	moved, lost := 0, []int32{}
 	for _, w := range list {
 		moved += w.Finding.Moved
@@ -145,10 +145,10 @@ func biasNotes(g router.Gate, list []logits.Outcome) []string {
 	}
 	slices.Sort(lost)
 	if moved > 0 {
-		notes = append(notes, fmt.Sprintf("%s without the planned experts: the entries hold what the router picks instead", quantity.Count(moved, "token")))
+		notes = append(notes, fmt.Sprintf("%s cannot get the planned experts; the entries hold the experts that the router picks", quantity.Count(moved, "token")))
 	}
 	if lost = slices.Compact(lost); len(lost) > 0 {
-		notes = append(notes, fmt.Sprintf("no logits can bring these experts to be chosen as planned, the bias of other experts or groups is too far above theirs: %s", rangesText(lost)))
+		notes = append(notes, fmt.Sprintf("no logits can select these experts as planned, because the bias of other experts or groups is too large: %s", rangesText(lost)))
 	}
 	return notes
 }

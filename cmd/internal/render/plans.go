@@ -42,8 +42,8 @@ func (result Plans) Document() output.Document {
 		{Name: "ranks", Kind: output.Count}, {Name: "tokens/rank", Key: "tokens_per_rank", Kind: output.Count}, {Name: "plan"},
 		{Name: "rank max/mean", Key: "rank_max_over_mean", Kind: output.Ratio}, {Name: "floor", Key: "rank_floor", Kind: output.Ratio},
 		{Name: "expert max/mean", Key: "expert_max_over_mean", Kind: output.Ratio}, {Name: "floor", Key: "expert_floor", Kind: output.Ratio},
-		{Name: "active experts", Key: "active_experts", Kind: output.Count}, {Name: "possible", Key: "active_experts_ideal", Kind: output.Count},
-		{Name: "pair above floor", Key: "pair_excess_slots", Kind: output.Count},
+		{Name: "active experts", Key: "active_experts", Kind: output.Count}, {Name: "ideal", Key: "active_experts_ideal", Kind: output.Count},
+		{Name: "pair excess", Key: "pair_excess_slots", Kind: output.Count},
 		{Name: "receiver conflict", Key: "receiver_conflict", Kind: output.Count}, {Name: "verdict"},
 	}}
 	d := output.Document{Value: result}
@@ -126,10 +126,10 @@ func (row PlannedCase) fault() string {
 	case c.Valid:
 		return ""
 	case c.Disagreements > 0:
-		return row.Name + " is invalid: it routes tokens that all ranks hold differently on different ranks"
+		return row.Name + " is invalid: ranks route the same tokens differently"
 	case c.Duplicates > 0:
-		return row.Name + " is invalid: it gives tokens an expert twice"
+		return row.Name + " is invalid: a token gets the same expert twice"
 	}
-	return fmt.Sprintf("%s is invalid: tokens get experts of %d groups where the method allows %d, so the model's router would choose others and the loads shown would not come about",
+	return fmt.Sprintf("%s is invalid: tokens use experts of %d groups, the method allows %d; the model's router would pick other experts",
 		row.Name, c.Groups, c.GroupsLimit)
 }

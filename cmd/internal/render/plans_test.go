@@ -17,7 +17,7 @@ func TestPlansVerdicts(t *testing.T) {
 		{&plan.Certificate{Valid: true}, "not optimal", ""},
 		{&plan.Certificate{Duplicates: 1}, "invalid", "twice"},
 		{&plan.Certificate{Disagreements: 1}, "invalid", "differently"},
-		{&plan.Certificate{Groups: 8, GroupsLimit: 4}, "invalid", "8 groups where"},
+		{&plan.Certificate{Groups: 8, GroupsLimit: 4}, "invalid", "8 groups, the method allows 4"},
 		{nil, "refused", "wants equal ranks"},
 	} {
 		row := PlannedCase{Name: "x", Certificate: c.certificate, Refused: "wants equal ranks"}

@@ -7,6 +7,7 @@ import (
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/source"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // reportComparison is the JSON of a comparison of benchmark reports.
@@ -29,8 +30,8 @@ func Reports(r gain.Result, set source.ReportSet) output.Document {
 func matchedSteps(m *metrics.Match) output.Table {
 	t := output.Table{
 		Name: "steps",
-		Title: fmt.Sprintf("Steps of equal batch shape: a gain of %+.1f %% by %s time; they hold %.0f %% of the normal arm's and %.0f %% of the perfect arm's step time",
-			100*float64(m.Gain), m.Clock, 100*float64(m.NormalShare), 100*float64(m.PerfectShare)),
+		Title: fmt.Sprintf("Steps of equal batch shape: gain %s by %s time; share of the step time: normal %s, perfect %s",
+			quantity.Change(m.Gain), m.Clock, quantity.Percent(m.NormalShare), quantity.Percent(m.PerfectShare)),
 		Columns: []output.Column{
 			{Name: "rank", Kind: output.Count}, {Name: "requests", Kind: output.Count},
 			{Name: "context tokens", Key: "context_tokens", Kind: output.Count}, {Name: "generated tokens", Key: "generated_tokens", Kind: output.Count},

@@ -37,26 +37,30 @@ func TraceOverview(t *nsys.Trace) output.Document {
 			d.Tables = append(d.Tables, table)
 		}
 	}
-	d.Notes = append(d.Notes, "more with --table phases, collectives, experts, kernels, cells or alignment; everything with --format json")
+	d.Notes = append(d.Notes, "more tables: --table phases, collectives, experts, kernels, cells or alignment; everything: --format json")
 	return d
 }
 
 func traceHeadline(t *nsys.Trace) string {
-	arm := t.Arm
-	if arm == "" {
-		arm = "unknown arm"
+	arm := t.Arm + " arm: "
+	switch t.Arm {
+	case "":
+		arm = "unknown arm: "
+	case nsys.MixedArms:
+		arm = "mixed arms: "
 	}
+	ranks := quantity.Count(len(t.Ranks), "rank")
 	o, ok := t.RankTime()
 	switch {
 	case ok && !o.WorstLayer.Defined():
-		return fmt.Sprintf("%s: expert time over %s is %.1f %% uneven, all layers taken together", arm, quantity.Count(len(t.Ranks), "rank"), 100*o.Imbalance)
+		return fmt.Sprintf("%sexpert-time imbalance over %s: %s, all layers together", arm, ranks, quantity.Percent(o.Imbalance))
 	case ok:
-		return fmt.Sprintf("%s: expert time over %s is %.1f %% uneven on average over %s, %.1f %% in layer %d: %d flagged",
-			arm, quantity.Count(len(t.Ranks), "rank"), 100*o.Imbalance, quantity.Count(o.Layers, "layer"), 100*(o.WorstMaxOverMean-1), o.WorstLayer, o.Flagged)
+		return fmt.Sprintf("%sexpert-time imbalance over %s: mean %s (%s), worst %s (layer %d); %s flagged", arm, ranks, quantity.Percent(o.Imbalance),
+			quantity.Count(o.Layers, "layer"), quantity.Percent(o.WorstMaxOverMean-1), o.WorstLayer, quantity.Count(o.Flagged, "layer"))
 	case len(t.Ranks) == 1:
-		return arm + ": one rank, so nothing is said about imbalance"
+		return arm + "one rank; imbalance over ranks needs at least two"
 	}
-	return fmt.Sprintf("%s: %d ranks; no layer's expert time is known on two of them, so nothing is said about imbalance", arm, len(t.Ranks))
+	return arm + ranks + "; no layer has expert time on two of them, so imbalance is unknown"
 }
 
 func traceNotes(t *nsys.Trace) []string {
@@ -66,7 +70,7 @@ func traceNotes(t *nsys.Trace) []string {
 	}
 	notes := warningNotes(all)
 	if t.Arm != "" {
-		notes = append(notes, fmt.Sprintf("the %s arm: %s", t.Arm, t.ArmEvidence))
+		notes = append(notes, fmt.Sprintf("evidence of the arm (%s): %s", t.Arm, t.ArmEvidence))
 	}
 	return notes
 }
@@ -95,7 +99,7 @@ func warningNotes(warnings []router.Warning) []string {
 
 func imbalanceTable(t *nsys.Trace) output.Table {
 	out := output.Table{Name: "imbalance", Title: "Imbalance per layer, mean over steps", Columns: []output.Column{
-		{Name: "layer", Kind: output.Count}, {Name: "level"}, {Name: "of", Key: "quantity"}, {Name: "steps", Kind: output.Count}, {Name: "parts", Kind: output.Count},
+		{Name: "layer", Kind: output.Count}, {Name: "level"}, {Name: "quantity"}, {Name: "steps", Kind: output.Count}, {Name: "parts", Kind: output.Count},
 		{Name: "max/mean", Key: "max_over_mean", Kind: output.Ratio}, {Name: "imbalance", Kind: output.Percent},
 		{Name: "floor", Kind: output.Ratio}, {Name: "null p95", Key: "null_p95", Kind: output.Ratio}, {Name: "flagged"}, {Name: "worst", Kind: output.Count},
 	}}
@@ -106,7 +110,7 @@ func imbalanceTable(t *nsys.Trace) output.Table {
 }
 
 func stragglerTable(t *nsys.Trace) output.Table {
-	out := output.Table{Name: "stragglers", Title: "Compute time per step and layer, collectives left out", Columns: []output.Column{
+	out := output.Table{Name: "stragglers", Title: "Compute time per step and layer, collectives excluded", Columns: []output.Column{
 		{Name: "layer", Kind: output.Count}, {Name: "steps", Kind: output.Count}, {Name: "loss", Key: "loss_ns", Kind: output.Duration},
 		{Name: "mean", Key: "mean_ns", Kind: output.Duration}, {Name: "max", Key: "max_ns", Kind: output.Duration},
 		{Name: "slowest rank", Key: "worst_rank", Kind: output.Count}, {Name: "in steps", Key: "worst_steps", Kind: output.Count},
@@ -118,7 +122,7 @@ func stragglerTable(t *nsys.Trace) output.Table {
 }
 
 func phaseTable(t *nsys.Trace) output.Table {
-	out := output.Table{Name: "phases", Title: "GPU time per rank, layer and phase", Columns: append([]output.Column{
+	out := output.Table{Name: "phases", Title: "GPU time per rank, layer and phase, over all steps", Columns: append([]output.Column{
 		{Name: "rank", Kind: output.Count}, {Name: "layer", Kind: output.Count}, {Name: "phase"}, {Name: "collective", Key: "collective_ns", Kind: output.Duration},
 	}, statColumns("kernels")...)}
 	for _, s := range t.Phases {
@@ -132,10 +136,14 @@ func phaseTable(t *nsys.Trace) output.Table {
 func statColumns(instances string) []output.Column {
 	return []output.Column{
 		{Name: instances, Key: "instances", Kind: output.Count}, {Name: "total", Key: "total_ns", Kind: output.Duration}, {Name: "busy", Key: "busy_ns", Kind: output.Duration},
-		{Name: "mean", Key: "mean_ns", Kind: output.Duration}, {Name: "median", Key: "median_ns", Kind: output.Duration},
-		{Name: "min", Key: "min_ns", Kind: output.Duration}, {Name: "max", Key: "max_ns", Kind: output.Duration}, {Name: "std dev", Key: "stddev_ns", Kind: output.Duration},
-		{Name: "p90", Key: "p90_ns", Kind: output.Duration}, {Name: "p99", Key: "p99_ns", Kind: output.Duration},
+		each("mean", "mean_ns"), each("median", "median_ns"), each("min", "min_ns"), each("max", "max_ns"), each("std dev", "stddev_ns"),
+		each("p90", "p90_ns"), each("p99", "p99_ns"),
 	}
+}
+
+// each is a statistic of single instances, which is not read against totals.
+func each(name, key string) output.Column {
+	return output.Column{Name: name, Key: key, Kind: output.Duration, Group: "each"}
 }
 
 func statCells(s nsys.Stats) []any {
@@ -149,7 +157,7 @@ func statCells(s nsys.Stats) []any {
 // timeTable sums each rank's time over its layers: work by phase, and waiting
 // and transfer of the collectives apart from it.
 func timeTable(t *nsys.Trace) output.Table {
-	out := output.Table{Name: "time", Title: "GPU time by rank, collectives apart", Columns: []output.Column{{Name: "rank", Kind: output.Count}}}
+	out := output.Table{Name: "time", Title: "GPU time per rank over all steps, collectives separate", Columns: []output.Column{{Name: "rank", Kind: output.Count}}}
 	work := map[int]map[nsys.Phase]int64{}
 	collective, total := map[int]int64{}, map[nsys.Phase]int64{}
 	for _, s := range t.Phases {
@@ -187,7 +195,7 @@ func timeTable(t *nsys.Trace) output.Table {
 }
 
 func collectiveTable(t *nsys.Trace) output.Table {
-	out := output.Table{Name: "collectives", Title: "Collectives: waiting for the last rank, and transfer", Columns: []output.Column{
+	out := output.Table{Name: "collectives", Title: "Collectives over all steps: wait for the slowest rank, and transfer", Columns: []output.Column{
 		{Name: "rank", Kind: output.Count}, {Name: "layer", Kind: output.Count}, {Name: "phase"}, {Name: "instances", Kind: output.Count},
 		{Name: "total", Key: "total_ns", Kind: output.Duration}, {Name: "wait", Key: "wait_ns", Kind: output.Duration}, {Name: "transfer", Key: "transfer_ns", Kind: output.Duration},
 	}}
@@ -198,7 +206,7 @@ func collectiveTable(t *nsys.Trace) output.Table {
 }
 
 func expertTable(t *nsys.Trace) output.Table {
-	out := output.Table{Name: "experts", Title: "Time per expert", Columns: append([]output.Column{
+	out := output.Table{Name: "experts", Title: "Time per expert, over all steps", Columns: append([]output.Column{
 		{Name: "layer", Kind: output.Count}, {Name: "expert", Kind: output.Count}, {Name: "rank", Kind: output.Count}, {Name: "basis"}, {Name: "slots", Kind: output.Count},
 	}, statColumns("instances")...)}
 	for _, s := range t.Experts {
@@ -215,7 +223,7 @@ func expertTable(t *nsys.Trace) output.Table {
 const kernelNameWidth = 70
 
 func kernelTable(t *nsys.Trace) output.Table {
-	out := output.Table{Name: "kernels", Title: "Kernels, all ranks", Columns: slices.Concat(
+	out := output.Table{Name: "kernels", Title: "Kernels, all ranks and steps", Columns: slices.Concat(
 		[]output.Column{{Name: "share", Kind: output.Percent}}, statColumns("instances"),
 		[]output.Column{{Name: "unknown", Key: "unknown_ns", Kind: output.Duration}, {Name: "phase by name", Key: "phase"}, {Name: "library"}, {Name: "name", Width: kernelNameWidth}},
 	)}
@@ -241,7 +249,7 @@ func cellTable(t *nsys.Trace) output.Table {
 }
 
 func graphTable(t *nsys.Trace) output.Table {
-	out := output.Table{Name: "graphs", Title: "CUDA graphs recorded whole", Columns: append([]output.Column{
+	out := output.Table{Name: "graphs", Title: "CUDA graphs recorded as a whole", Columns: append([]output.Column{
 		{Name: "rank", Kind: output.Count}, {Name: "graph", Key: "graph_id", Kind: output.Count},
 	}, statColumns("launches")...)}
 	for _, g := range t.Graphs {
@@ -251,16 +259,16 @@ func graphTable(t *nsys.Trace) output.Table {
 }
 
 func coverageTable(t *nsys.Trace) output.Table {
-	return output.Table{Name: "coverage", Title: "How much of the GPU time is placed", Columns: []output.Column{
-		{Name: "GPU time", Key: "gpu_ns", Kind: output.Duration}, {Name: "launch known", Key: "launch_share", Kind: output.Percent},
+	return output.Table{Name: "coverage", Title: "Attributed share of the GPU time", Columns: []output.Column{
+		{Name: "GPU time", Key: "gpu_ns", Kind: output.Duration}, {Name: "with launch", Key: "launch_share", Kind: output.Percent},
 		{Name: "in a layer", Key: "layer_share", Kind: output.Percent}, {Name: "in one expert", Key: "expert_share", Kind: output.Percent},
 	}, Rows: [][]any{{t.Coverage.GPUNS, t.Coverage.LaunchShare, t.Coverage.LayerShare, t.Coverage.ExpertShare}}}
 }
 
 func alignmentTable(t *nsys.Trace) output.Table {
-	out := output.Table{Name: "alignment", Title: "How the ranks' clocks were brought together", Columns: []output.Column{
-		{Name: "rank", Kind: output.Count}, {Name: "by", Key: "basis"}, {Name: "offset", Key: "offset_ns", Kind: output.Duration},
-		{Name: "collectives", Kind: output.Count}, {Name: "median left", Key: "residual_ns", Kind: output.Duration},
+	out := output.Table{Name: "alignment", Title: "Clock alignment of the ranks", Columns: []output.Column{
+		{Name: "rank", Kind: output.Count}, {Name: "basis"}, {Name: "offset", Key: "offset_ns", Kind: output.Duration},
+		{Name: "collectives", Kind: output.Count}, {Name: "median residual", Key: "residual_ns", Kind: output.Duration, Group: "residual"},
 	}}
 	for _, a := range t.Alignment {
 		out.Rows = append(out.Rows, []any{a.Rank, a.Basis, a.OffsetNS, a.Collectives, a.ResidualNS})
@@ -280,8 +288,8 @@ func exportTable(t *nsys.Trace) output.Table {
 }
 
 func rankTable(t *nsys.Trace) output.Table {
-	out := output.Table{Name: "ranks", Title: "Ranks and the evidence for them", Columns: []output.Column{
-		{Name: "rank", Kind: output.Count}, {Name: "by", Key: "evidence"}, {Name: "file", Key: "export"}, {Name: "process", Key: "pid", Kind: output.Count}, {Name: "device", Key: "device_id", Kind: output.Count},
+	out := output.Table{Name: "ranks", Title: "Ranks", Columns: []output.Column{
+		{Name: "rank", Kind: output.Count}, {Name: "evidence"}, {Name: "file", Key: "export"}, {Name: "process", Key: "pid", Kind: output.Count}, {Name: "device", Key: "device_id", Kind: output.Count},
 		{Name: "streams", Kind: output.Count},
 	}}
 	for _, r := range t.Ranks {
@@ -290,8 +298,8 @@ func rankTable(t *nsys.Trace) output.Table {
 	return out
 }
 
-// LayerName names what is judged as a layer: without ranges that name layers, all
-// of them are one.
+// LayerName names a layer in a sentence. Without ranges that name layers, all of them
+// are judged together.
 func LayerName(layer router.Whole) string {
 	if !layer.Defined() {
 		return "all layers together"
