@@ -107,10 +107,10 @@ func sleep(ctx context.Context, d time.Duration) error {
 var errNotComparable = errors.New("the arms of the first pair cannot be compared")
 
 func (o *benchOptions) runCampaign(ctx context.Context, campaign *bench.Campaign, stderr io.Writer) error {
-	progress := newBenchProgress(stderr, campaign.Spec.Metric, o.quiet)
-	defer progress.close()
+	shown := newBenchProgress(stderr, campaign.Spec.Metric, o.quiet)
+	defer shown.line.Clear()
 	h := thisHost()
-	h.Report = progress.event
+	h.Report = shown.event
 	verdict := func(c *bench.Campaign, confidence float64, traces bench.TraceProof) gain.Verdict {
 		return gain.Judge(bench.Recorded(c, confidence, traces)).Verdict
 	}
@@ -124,7 +124,7 @@ func (o *benchOptions) runCampaign(ctx context.Context, campaign *bench.Campaign
 				return errNotComparable
 			}
 			if verdict(c, c.Confidence(), bench.TraceProof{}) == gain.Invalid {
-				progress.say("nothing proves how the first pair was routed: the traces of the profiled pair must")
+				shown.say("no proof of the routing in the first pair; the traces of the profiled pair must provide it")
 			}
 			return nil
 		}

@@ -6,31 +6,21 @@ import (
 	"strings"
 	"time"
 
-	"github.com/vbauerster/mpb/v8"
-	"github.com/vbauerster/mpb/v8/decor"
-
+	"github.com/moebalance/moebalance/cmd/internal/progress"
 	"github.com/moebalance/moebalance/compare/bench"
 )
 
-// benchProgress tells on stderr how a campaign goes: a line for each launch that
-// has ended, and on a terminal a bar below the lines.
+// benchProgress reports a campaign on stderr: a line per finished launch, and on a
+// terminal the number of launches below.
 type benchProgress struct {
-	w      io.Writer
+	line   *progress.Line
 	quiet  bool
 	metric string          // the one compared; empty is the report's own primary one
-	told   map[string]bool // warnings that were shown
-	bars   *mpb.Progress   // nil unless stderr is a terminal
-	bar    *mpb.Bar
+	warned map[string]bool // warnings that were shown
 }
 
 func newBenchProgress(stderr io.Writer, metric string, quiet bool) *benchProgress {
-	p := &benchProgress{w: stderr, metric: metric, quiet: quiet, told: make(map[string]bool)}
-	if !quiet && onTerminal(stderr) {
-		p.bars = mpb.New(mpb.WithOutput(stderr), mpb.WithWidth(40),
-			mpb.WithRefreshRate(time.Second)) // seldom: the launches are being measured
-		p.w = p.bars
-	}
-	return p
+	return &benchProgress{line: progress.New(stderr, quiet), metric: metric, quiet: quiet, warned: make(map[string]bool)}
 }
 
 // event takes one event of the campaign.
@@ -38,42 +28,25 @@ func (p *benchProgress) event(e bench.Event) {
 	if p.quiet {
 		return
 	}
-	if p.bars != nil {
-		if p.bar == nil {
-			p.bar = p.bars.AddBar(0, mpb.PrependDecorators(decor.CountersNoUnit("%d of %d launches")),
-				mpb.AppendDecorators(decor.Elapsed(decor.ET_STYLE_MMSS)))
-		}
-		p.bar.SetTotal(int64(e.Done+e.Left), false)
-		p.bar.SetCurrent(int64(e.Done))
-	}
 	if e.Stage == bench.Ended {
 		for _, warning := range e.Attempt.Warnings {
-			if !p.told[warning] {
-				p.told[warning] = true
-				fmt.Fprintln(p.w, "warning: "+warning)
+			if !p.warned[warning] {
+				p.warned[warning] = true
+				p.line.Println("warning: " + warning)
 			}
 		}
 	}
-	if line := describeEvent(e, p.metric); line != "" {
-		fmt.Fprintln(p.w, line)
+	if text := describeEvent(e, p.metric); text != "" {
+		p.line.Println(text)
 	}
+	p.line.Show("%d of %d launches", e.Done, e.Done+e.Left)
 }
 
-// say tells something about the campaign as a whole.
-func (p *benchProgress) say(line string) {
+// say reports something about the campaign as a whole.
+func (p *benchProgress) say(text string) {
 	if !p.quiet {
-		fmt.Fprintln(p.w, line)
+		p.line.Println(text)
 	}
-}
-
-func (p *benchProgress) close() {
-	if p.bars == nil {
-		return
-	}
-	if p.bar != nil {
-		p.bar.Abort(true)
-	}
-	p.bars.Wait()
 }
 
 // describeEvent is the line for an event, "" for those that need none.

@@ -110,9 +110,9 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side, options 
 		return err
 	}
 	options.Converter = reportConverter()
-	progress, done := readingBar(c.ErrOrStderr(), slices.Concat(sides[0].Paths, sides[1].Paths))
+	read, done := showReading(c.ErrOrStderr(), slices.Concat(sides[0].Paths, sides[1].Paths))
 	defer done()
-	options.Progress = progress
+	options.Progress = read
 	var arms [2]*nsys.Trace
 	for i, s := range sides {
 		if arms[i], err = s.Trace(c.Context(), options, source.Statistics{Path: o.counts[i], Shape: shape}); err != nil {

@@ -13,10 +13,11 @@ const module = "github.com/moebalance/moebalance/"
 // imports stands below it.
 var imports = map[string][]string{
 	"cmd/internal/output":       {"router/quantity"},
+	"cmd/internal/progress":     nil,
 	"cmd/internal/render":       {"cmd/internal/output", "compare/bench", "compare/bench/launch", "compare/bench/metrics", "compare/counts", "compare/diff", "compare/gain", "compare/nsys", "compare/source", "logits", "router", "router/plan", "router/quantity"},
 	"cmd/internal/target":       nil,
 	"cmd/internal/workload":     {"logits/safetensors", "router"},
-	"cmd/moebalance":            {"cmd/internal/output", "cmd/internal/render", "cmd/internal/target", "cmd/internal/workload", "compare/bench", "compare/bench/launch", "compare/bench/metrics", "compare/counts", "compare/diff", "compare/gain", "compare/nsys", "compare/nsys/capture", "compare/source", "logits", "logits/safetensors", "plots", "plots/page", "router", "router/plan", "router/quantity", "testdata"},
+	"cmd/moebalance":            {"cmd/internal/output", "cmd/internal/progress", "cmd/internal/render", "cmd/internal/target", "cmd/internal/workload", "compare/bench", "compare/bench/launch", "compare/bench/metrics", "compare/counts", "compare/diff", "compare/gain", "compare/nsys", "compare/nsys/capture", "compare/source", "logits", "logits/safetensors", "plots", "plots/page", "router", "router/plan", "router/quantity", "testdata"},
 	"compare/bench":             {"compare/bench/launch", "compare/bench/metrics", "compare/gain", "router", "router/quantity"},
 	"compare/bench/launch":      {"router"},
 	"compare/bench/metrics":     {"router", "router/input", "router/quantity"},

@@ -8,9 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"github.com/vbauerster/mpb/v8"
-	"github.com/vbauerster/mpb/v8/decor"
 
+	"github.com/moebalance/moebalance/cmd/internal/progress"
 	"github.com/moebalance/moebalance/logits/safetensors"
 	"github.com/moebalance/moebalance/router"
 )
@@ -159,16 +158,8 @@ func (g *gateFlags) layout(experts, ranks int) (router.Layout, error) {
 	return l, nil
 }
 
-// countBar shows done of total on a terminal and nothing elsewhere.
-func countBar(stderr io.Writer, what string) (show func(done, total int), stop func()) {
-	if !onTerminal(stderr) {
-		return func(int, int) {}, func() {}
-	}
-	bars := mpb.New(mpb.WithOutput(stderr), mpb.WithWidth(40))
-	bar := bars.AddBar(0, mpb.PrependDecorators(decor.CountersNoUnit("%d of %d "+what)))
-	show = func(done, total int) {
-		bar.SetTotal(int64(total), false)
-		bar.SetCurrent(int64(done))
-	}
-	return show, func() { bar.Abort(true); bars.Wait() }
+// showEntries shows on a terminal how many entries are done; stop takes the line away.
+func showEntries(stderr io.Writer) (show func(done, total int), stop func()) {
+	line := progress.New(stderr, false)
+	return func(done, total int) { line.Show("%d of %d entries", done, total) }, line.Clear
 }

@@ -143,7 +143,7 @@ func (o *generateOptions) batches() (list []logits.Batch) {
 }
 
 func fillCache(c *cobra.Command, cache *logits.Cache, ranks []int, batches []logits.Batch) ([]logits.Outcome, error) {
-	show, stop := countBar(c.ErrOrStderr(), "entries")
+	show, stop := showEntries(c.ErrOrStderr())
 	defer stop()
 	done, total := 0, len(ranks)*len(batches)
 	list, err := cache.Fill(c.Context(), ranks, batches, func(logits.Outcome) {

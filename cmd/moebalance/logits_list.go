@@ -30,7 +30,7 @@ func listCache(c *cobra.Command, dir string, out *resultFlags) error {
 	if err := out.check(); err != nil {
 		return err
 	}
-	show, stop := countBar(c.ErrOrStderr(), "entries")
+	show, stop := showEntries(c.ErrOrStderr())
 	survey, err := logits.List(c.Context(), dir, show)
 	stop()
 	if err != nil {

@@ -39,7 +39,7 @@ func verifyCache(c *cobra.Command, dir string, out *resultFlags) error {
 	if err := out.check(); err != nil {
 		return err
 	}
-	show, stop := countBar(c.ErrOrStderr(), "entries")
+	show, stop := showEntries(c.ErrOrStderr())
 	survey, err := logits.Verify(c.Context(), dir, show)
 	stop()
 	if err != nil {

@@ -71,7 +71,7 @@ func (o *reportOptions) run(c *cobra.Command, paths []string) error {
 			r.counts[string(arm)] = o.counts[i]
 		}
 	}
-	r.progress = func(paths []string) (func(int64), func()) { return readingBar(c.ErrOrStderr(), paths) }
+	r.progress = func(paths []string) (func(int64), func()) { return showReading(c.ErrOrStderr(), paths) }
 	inputs, err := r.read(c.Context(), paths)
 	if err != nil {
 		return err

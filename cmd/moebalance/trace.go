@@ -10,15 +10,15 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/moebalance/moebalance/compare/nsys/capture"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"github.com/vbauerster/mpb/v8"
-	"github.com/vbauerster/mpb/v8/decor"
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
+	"github.com/moebalance/moebalance/cmd/internal/progress"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/nsys"
@@ -162,9 +162,9 @@ func (o *traceOptions) run(c *cobra.Command, args []string) error {
 		return o.scrub.Fill(func(copied string) error { return capture.Scrub(c.Context(), paths[0], copied) })
 	}
 	options.Converter = reportConverter()
-	progress, done := readingBar(c.ErrOrStderr(), paths)
+	read, done := showReading(c.ErrOrStderr(), paths)
 	defer done()
-	options.Progress = progress
+	options.Progress = read
 	if o.like != "" {
 		return o.likeNsys(c, paths, options)
 	}
@@ -216,21 +216,21 @@ func reportConverter() capture.Converter {
 	return capture.Converter{Nsys: program, Cache: filepath.Join(cache, "moebalance", "exports")}
 }
 
-// readingBar shows the bytes read so far, if stderr is a terminal; done takes it
-// away.
-func readingBar(stderr io.Writer, paths []string) (progress func(bytes int64), done func()) {
-	if !onTerminal(stderr) {
-		return nil, func() {}
-	}
+// showReading shows on a terminal which part of the files has been read; done takes
+// the line away.
+func showReading(stderr io.Writer, paths []string) (read func(bytes int64), done func()) {
 	var total int64
+	var sum atomic.Int64
 	for _, path := range paths {
 		if info, err := os.Stat(path); err == nil {
 			total += info.Size()
 		}
 	}
-	bars := mpb.New(mpb.WithOutput(stderr), mpb.WithWidth(40))
-	bar := bars.AddBar(total, mpb.BarRemoveOnComplete(), mpb.PrependDecorators(decor.Name("reading "), decor.CountersKibiByte("% .1f / % .1f")))
-	return bar.IncrInt64, func() { bar.Abort(true); bars.Wait() }
+	line, size := progress.New(stderr, false), quantity.Bytes(float64(total))
+	read = func(bytes int64) {
+		line.Show("reading: %d %% of %s", 100*sum.Add(bytes)/max(1, total), size)
+	}
+	return read, line.Clear
 }
 
 // traceGate fails on the worst layer.

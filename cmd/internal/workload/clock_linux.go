@@ -1,18 +1,14 @@
 package workload
 
 import (
-	"syscall"
 	"time"
-	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
-// threadTime is the processor time the calling thread has used, to the
-// nanosecond (clock_gettime(2), CLOCK_THREAD_CPUTIME_ID).
+// threadTime is the processor time of the calling thread.
 func threadTime() (time.Duration, error) {
-	const clockThreadCPUTime = 3
-	var t syscall.Timespec
-	if _, _, errno := syscall.Syscall(syscall.SYS_CLOCK_GETTIME, clockThreadCPUTime, uintptr(unsafe.Pointer(&t)), 0); errno != 0 {
-		return 0, errno
-	}
-	return time.Duration(t.Nano()), nil
+	var t unix.Timespec
+	err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t)
+	return time.Duration(t.Nano()), err
 }
