@@ -23,7 +23,7 @@ func Recorded(c *Campaign, confidence float64, traces TraceProof) gain.Campaign 
 		}
 	}
 	return gain.Campaign{
-		Command: launch.Quote(c.Spec.Command.Normal), Metric: r.metric, Seed: c.Spec.Design.Seed, Launches: launches,
+		Command: launch.Quote(c.Spec.Command.Normal), Metric: r.metric, Launches: launches,
 		Criteria: gain.Criteria{Threshold: c.Spec.Threshold, Confidence: confidence, Tolerance: c.Spec.WorkTolerance},
 		Proof:    e.Proofs, Compared: e.Compared, Differences: e.Differences, Checks: e.Checks,
 	}

@@ -13,7 +13,6 @@ type Campaign struct {
 	Command string // as a shell would read it
 	Metric  Metric
 	Criteria
-	Seed uint64 // of the methods that draw
 	// Launches are all launches, in any order. Of several ok launches of one
 	// arm in one pair the earliest counts.
 	Launches []Launch

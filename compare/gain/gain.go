@@ -2,7 +2,6 @@ package gain
 
 import (
 	"math"
-	"math/rand/v2"
 
 	"github.com/moebalance/moebalance/compare/stats"
 	"github.com/moebalance/moebalance/router"
@@ -32,13 +31,8 @@ type Gain struct {
 	TLow        router.Number `json:"t_low"`
 	THigh       router.Number `json:"t_high"`
 	TConfidence router.Number `json:"t_confidence"`
-	// P is the two-sided signed-rank p-value of no gain, exact as the interval
-	// is, PSignFlip that of the sign-flip permutation of the mean.
-	P         router.Number `json:"p"`
-	PSignFlip router.Number `json:"p_sign_flip"`
-	// The BCa bootstrap interval of the geometric mean; from 20 pairs on.
-	BCaLow  router.Number `json:"bca_low"`
-	BCaHigh router.Number `json:"bca_high"`
+	// P is the two-sided signed-rank p-value of no gain, exact as the interval is.
+	P router.Number `json:"p"`
 	// LogSD is the standard deviation over pairs of the log ratio (divisor
 	// n−1), about the coefficient of variation of one pair's gain.
 	LogSD router.Number `json:"log_sd"`
@@ -46,14 +40,6 @@ type Gain struct {
 
 // DefaultConfidence is asked for where nothing else is said.
 const DefaultConfidence = 0.95
-
-// Draws of the seeded methods: sign assignments beyond the exact range, and
-// bootstrap resamples.
-const (
-	flipDraws  = 100_000
-	resamples  = 10_000
-	drawBudget = 10_000_000
-)
 
 // logGain is the logarithm of a pair's gain: ln(perfect/normal) where higher
 // values are better, ln(normal/perfect) where lower ones are. It is NaN unless
@@ -69,19 +55,8 @@ func logGain(normal, perfect float64, higherIsBetter bool) float64 {
 }
 
 // gainOfLogs computes the gain from one log gain per pair. confidence is asked of
-// every interval; seed drives the methods that draw (BCa, and the sign flip of
-// more pairs than can be enumerated). No pairs give an undefined gain with N = 0.
-func gainOfLogs(logs []float64, confidence float64, seed uint64) Gain {
-	g := undrawnGain(logs, confidence)
-	flip := stats.SignFlip(logs, drawsFor(len(logs), flipDraws), rand.NewPCG(seed, 1))
-	bca := stats.BCa(logs, stats.Mean, confidence, drawsFor(len(logs), resamples), rand.NewPCG(seed, 2))
-	g.PSignFlip = router.Number(flip.P)
-	g.BCaLow, g.BCaHigh = fraction(bca.Low), fraction(bca.High)
-	return g
-}
-
-// undrawnGain leaves the methods that draw undefined.
-func undrawnGain(logs []float64, confidence float64) Gain {
+// every interval. No pairs give an undefined gain with N = 0.
+func gainOfLogs(logs []float64, confidence float64) Gain {
 	hl := stats.HodgesLehmann(logs, confidence)
 	t := stats.PairedT(logs, 0, confidence)
 	return Gain{
@@ -89,15 +64,9 @@ func undrawnGain(logs []float64, confidence float64) Gain {
 		Confidence: router.Number(hl.Confidence), N: len(logs),
 		TEstimate: fraction(t.Estimate), TLow: fraction(t.Low), THigh: fraction(t.High),
 		TConfidence: router.Number(t.Confidence),
-		P:           router.Number(stats.SignedRank(logs).P), PSignFlip: router.Undefined(),
-		BCaLow: router.Undefined(), BCaHigh: router.Undefined(),
-		LogSD: router.Number(t.SD),
+		P:           router.Number(stats.SignedRank(logs).P), LogSD: router.Number(t.SD),
 	}
 }
-
-// drawsFor lowers the number of draws for very many pairs, so that a result
-// never takes more than drawBudget random choices.
-func drawsFor(pairs, draws int) int { return min(draws, drawBudget/max(1, pairs)) }
 
 // fraction turns a log ratio into a gain.
 func fraction(log float64) router.Number { return router.Number(math.Expm1(log)) }

@@ -26,7 +26,7 @@ func Judge(c Campaign) Result {
 	r := Result{
 		SchemaVersion: SchemaVersion, Kind: "bench",
 		Command: c.Command, Metric: c.Metric, Threshold: c.Threshold,
-		Pairs: pairs, Gain: gainOfLogs(logs, c.Confidence, c.Seed), Secondary: c.secondaryGains(sessions),
+		Pairs: pairs, Gain: gainOfLogs(logs, c.Confidence), Secondary: c.secondaryGains(sessions),
 		PairsNeeded: router.Undefined(),
 		Proof:       c.Proof, Differences: c.Differences,
 	}

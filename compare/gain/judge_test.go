@@ -336,7 +336,7 @@ func TestFalseVerdictsAtTheThreshold(t *testing.T) {
 			for i := range logs {
 				logs[i] = math.Log1p(DefaultThreshold) + 0.02*rng.NormFloat64()
 			}
-			if decide(undrawnGain(logs, DefaultConfidence), DefaultThreshold) != Inconclusive {
+			if decide(gainOfLogs(logs, DefaultConfidence), DefaultThreshold) != Inconclusive {
 				decided++
 			}
 		}

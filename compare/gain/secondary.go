@@ -53,7 +53,7 @@ func (c Campaign) secondaryGains(sessions []session) []SecondaryGain {
 	rows := make([]SecondaryGain, len(found))
 	p := make([]float64, len(found))
 	for i, m := range found {
-		rows[i] = SecondaryGain{Metric: m, Gain: undrawnGain(logs[m], c.Confidence)}
+		rows[i] = SecondaryGain{Metric: m, Gain: gainOfLogs(logs[m], c.Confidence)}
 		p[i] = float64(rows[i].Gain.P)
 	}
 	for i, adjusted := range stats.Holm(p) {

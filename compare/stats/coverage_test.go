@@ -93,25 +93,3 @@ func TestFalsePositivesUnderDrift(t *testing.T) {
 		t.Errorf("ABAB, 10 pairs: only %.3f false positives; the drift is not there", s)
 	}
 }
-
-// The bootstrap's own reason for its minimum: at 20 it covers the 93 % that its
-// comment says.
-func TestBootstrapCoverage(t *testing.T) {
-	if testing.Short() {
-		t.Skip("simulates thousands of campaigns")
-	}
-	const trials = 500
-	rng := rand.New(rand.NewPCG(6, 3))
-	covered := 0
-	d := make([]float64, MinBootstrapPairs)
-	for trial := range trials {
-		for i := range d {
-			d[i] = rng.NormFloat64()
-		}
-		if BCa(d, Mean, 0.95, 999, rand.NewPCG(6, uint64(trial))).Contains(0) {
-			covered++
-		}
-	}
-	se := math.Sqrt(0.93 * 0.07 / trials)
-	checkNear(t, "coverage at 20", float64(covered)/trials, 0.93, 2.5*se)
-}

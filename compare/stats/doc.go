@@ -4,10 +4,8 @@
 // Every function takes plain slices of differences (or of log ratios, one per
 // pair) and returns values; nothing is read, printed, cached or drawn from a
 // hidden source of randomness. The estimate to lead with is HodgesLehmann and
-// its exact signed-rank interval: it needs no normality, survives an outlier,
-// and states the confidence that it really has. PairedT stands beside it,
-// SignFlip checks both by permutation, and BCa is offered only from
-// MinBootstrapPairs on, because below that its intervals are too short.
+// its exact signed-rank interval: it needs no normality, is hardly moved by an
+// outlier, and states the confidence that it really has. PairedT stands beside it.
 //
 // What the package assumes is said per function; what all of them assume is
 // that the pairs are independent and that a pair's order of execution was

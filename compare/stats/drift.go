@@ -1,6 +1,10 @@
 package stats
 
-import "math"
+import (
+	"math"
+
+	"gonum.org/v1/gonum/stat"
+)
 
 // Trend is a straight line fitted through repeated measurements.
 type Trend struct {
@@ -88,7 +92,7 @@ func OrderEffect(first, second []float64, confidence float64) Trend {
 	m1, _ := meanSD(first)
 	m2, _ := meanSD(second)
 	r.Estimate = (m1 - m2) / 2
-	squares := squaresAbout(first, m1) + squaresAbout(second, m2)
+	squares := float64(n1)*stat.MomentAbout(2, first, m1, nil) + float64(n2)*stat.MomentAbout(2, second, m2, nil)
 	if r.DF < 1 || squares == 0 || !(confidence > 0 && confidence < 1) {
 		return r
 	}
@@ -98,12 +102,4 @@ func OrderEffect(first, second []float64, confidence float64) Trend {
 	r.Low, r.High, r.Confidence = r.Estimate-half, r.Estimate+half, confidence
 	r.P = 2 * t.Survival(math.Abs(r.Estimate)/se)
 	return r
-}
-
-func squaresAbout(values []float64, mean float64) float64 {
-	var sum float64
-	for _, v := range values {
-		sum += (v - mean) * (v - mean)
-	}
-	return sum
 }

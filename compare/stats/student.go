@@ -2,7 +2,9 @@ package stats
 
 import (
 	"math"
+	"slices"
 
+	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
@@ -57,22 +59,8 @@ func studentsT(df int) distuv.StudentsT {
 // meanSD is the mean and the sample standard deviation (divisor n−1), each NaN
 // where it is undefined. All-equal values give exactly zero deviation.
 func meanSD(d []float64) (mean, sd float64) {
-	n := float64(len(d))
-	if n == 0 {
-		return math.NaN(), math.NaN()
+	if len(d) > 1 && !slices.ContainsFunc(d, func(x float64) bool { return x != d[0] }) {
+		return d[0], 0
 	}
-	// Shifting by the first value keeps equal values exactly equal to the mean.
-	var shifted float64
-	for _, x := range d {
-		shifted += x - d[0]
-	}
-	mean = d[0] + shifted/n
-	if n == 1 {
-		return mean, math.NaN()
-	}
-	var squares float64
-	for _, x := range d {
-		squares += (x - mean) * (x - mean)
-	}
-	return mean, math.Sqrt(squares / (n - 1))
+	return stat.MeanStdDev(d, nil)
 }

@@ -107,12 +107,6 @@ func intervalTable(c *gain.Result) table {
 		row("Hodges–Lehmann, signed rank (decides)", change(g.Estimate), change(g.Low), change(g.High), share(g.Confidence), amount(g.P)),
 		row("geometric mean, Student's t", change(g.TEstimate), change(g.TLow), change(g.THigh), share(g.TConfidence), missing),
 	)
-	if g.BCaLow.Defined() {
-		t.Rows = append(t.Rows, row("geometric mean, BCa bootstrap", change(g.TEstimate), change(g.BCaLow), change(g.BCaHigh), share(g.TConfidence), missing))
-	}
-	if g.PSignFlip.Defined() {
-		t.Rows = append(t.Rows, row("sign-flip permutation of the mean", missing, missing, missing, missing, amount(g.PSignFlip)))
-	}
 	return t
 }
 
