@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 )
 
@@ -22,17 +23,17 @@ func (m *memory) WriteAt(p []byte, at int64) (int, error) {
 }
 
 // prove plans, writes and verifies one entry in memory, and returns its size.
-func prove(s Spec, m *maker, c *checker, file *memory, rank int, b Batch) (int64, error) {
-	plan, err := s.plan(b)
+func prove(s Spec, w *entryWriter, c *checker, file *memory, rank, tokens int) (int64, error) {
+	plan, err := s.plan(tokens)
 	if err != nil {
 		return 0, err
 	}
 	file.b = file.b[:0]
-	made, err := m.make(plan, rank, b, file)
+	made, err := w.write(context.Background(), plan, rank, tokens, file)
 	if err != nil {
 		return 0, err
 	}
-	name := address(s.identify(plan.Name(), rank, b))
+	name := fileName(s.identify(plan.Name(), rank, tokens))
 	return made.bytes, c.proves(name, file.b)
 }
 
@@ -46,7 +47,7 @@ func BenchmarkProveAllSizes(b *testing.B) {
 	}
 	sizes := CommonTokens()
 	type worker struct {
-		m    *maker
+		m    *entryWriter
 		c    *checker
 		file memory
 	}
@@ -60,18 +61,18 @@ func BenchmarkProveAllSizes(b *testing.B) {
 	for b.Loop() {
 		total := int64(0)
 		sizesDone := make([]int64, len(sizes))
-		err := parallel(context.Background(), 1, len(sizes), func(i int) error {
+		err := forEach(context.Background(), runtime.GOMAXPROCS(0), len(sizes), func(_ context.Context, i int) error {
 			i = len(sizes) - 1 - i
 			w := <-workers
 			if w == nil {
-				m, err := newMaker(s)
+				m, err := newEntryWriter(s)
 				if err != nil {
 					return err
 				}
 				w = &worker{m: m, c: newChecker(known)}
 			}
 			defer func() { workers <- w }()
-			sizesDone[i], err = prove(s, w.m, w.c, &w.file, 0, Equal(sizes[i]))
+			sizesDone[i], err = prove(s, w.m, w.c, &w.file, 0, sizes[i])
 			return err
 		})
 		if err != nil {
@@ -99,7 +100,7 @@ func BenchmarkFillCache(b *testing.B) {
 			b.Fatal(err)
 		}
 		total := int64(0)
-		for _, w := range fill(b, openCache(b, dir, s), equal(CommonTokens()...)...) {
+		for _, w := range fill(b, openCache(b, dir, s), CommonTokens()...) {
 			total += w.Bytes
 		}
 		b.SetBytes(total)
@@ -117,13 +118,13 @@ func BenchmarkFillCache(b *testing.B) {
 func BenchmarkFillWholeCache(b *testing.B) {
 	s, dir := specOf(b, deepSeek(), 8), b.TempDir()
 	total := int64(0)
-	for _, o := range fill(b, openCache(b, dir, s), equal(CommonTokens()...)...) {
+	for _, o := range fill(b, openCache(b, dir, s), CommonTokens()...) {
 		total += o.Bytes
 	}
 	b.SetBytes(total)
 	b.ReportAllocs()
 	for b.Loop() {
-		for _, o := range fill(b, openCache(b, dir, s), equal(CommonTokens()...)...) {
+		for _, o := range fill(b, openCache(b, dir, s), CommonTokens()...) {
 			if o.written() {
 				b.Fatalf("written again: %+v", o)
 			}
@@ -170,7 +171,7 @@ func BenchmarkGet(b *testing.B) {
 	c := openCache(b, b.TempDir(), specOf(b, deepSeek(), 8))
 	b.ReportAllocs()
 	for b.Loop() {
-		e, err := c.Get(5, Equal(8192))
+		e, err := c.Get(5, 8192)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -1,6 +1,7 @@
 package logits
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -30,29 +31,29 @@ func withBias(g router.Gate, spread float64, rng *rand.Rand) router.Gate {
 
 // entersTooMany reports whether a row is spread over more groups than a token may use.
 func entersTooMany(s router.Shape, row []int32) bool {
-	groups, _ := newCensus(s).of(row)
+	groups, _ := newGroupCounts(s).of(row)
 	return groups > s.GroupLimit()
 }
 
-// findingOf plans and settles one rank of eight, or of as many as there are experts.
-func findingOf(t *testing.T, g router.Gate, tokens int) (Finding, []int32) {
+// feasibilityOf plans and settles one rank of eight, or of as many as there are experts.
+func feasibilityOf(t *testing.T, g router.Gate, tokens int) (Feasibility, []int32) {
 	t.Helper()
 	ranks := min(8, g.Shape.Experts)
 	rank := ranks / 3
-	s, m := makerOf(t, specOf(t, g, ranks))
-	plan, err := s.plan(Equal(tokens))
+	s, w := writerOf(t, specOf(t, g, ranks))
+	plan, err := s.plan(tokens)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var file memory
-	made, err := m.make(plan, rank, Equal(tokens), &file)
+	made, err := w.write(context.Background(), plan, rank, tokens, &file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := newChecker(new(plans)).proves(nameOf(t, s, rank, Equal(tokens)), file.b); err != nil {
+	if err := newChecker(new(plans)).proves(nameOf(t, s, rank, tokens), file.b); err != nil {
 		t.Fatalf("what was written does not prove: %v", err)
 	}
-	return made.finding, m.ids
+	return made.feasibility, w.ids
 }
 
 // The margin is a promise: the hardest biases just below it change nothing, and
@@ -73,12 +74,12 @@ func TestMarginIsTight(t *testing.T) {
 		// √softplus(32) = √32 = 5.657, the lower level adds nothing.
 		"DeepSeek-V4": {small(router.DeepSeekV4), math.Sqrt(32)},
 	} {
-		unbiased, _ := findingOf(t, c.gate, 64)
-		if math.Abs(unbiased.Margin-c.margin) > 1e-6 || unbiased.Status != Exact {
-			t.Errorf("%s: margin %v, want %v", name, unbiased.Margin, c.margin)
+		unbiased, _ := feasibilityOf(t, c.gate, 64)
+		if math.Abs(unbiased.LargestBias-c.margin) > 1e-6 || unbiased.Status != Exact {
+			t.Errorf("%s: margin %v, want %v", name, unbiased.LargestBias, c.margin)
 		}
 		for range 20 {
-			if f, _ := findingOf(t, withBias(c.gate, c.margin*0.999, rng), 64); f.Status != Exact || f.Moved > 0 {
+			if f, _ := feasibilityOf(t, withBias(c.gate, c.margin*0.999, rng), 64); f.Status != Exact || f.ProjectedRows > 0 {
 				t.Errorf("%s: a spread of %v below the margin %v: %+v", name, c.margin*0.999, c.margin, f)
 			}
 		}
@@ -87,8 +88,8 @@ func TestMarginIsTight(t *testing.T) {
 		}
 		moved := 0
 		for range 20 {
-			f, _ := findingOf(t, withBias(c.gate, c.margin*1.001, rng), 64)
-			moved += f.Moved
+			f, _ := feasibilityOf(t, withBias(c.gate, c.margin*1.001, rng), 64)
+			moved += f.ProjectedRows
 		}
 		if moved == 0 {
 			t.Errorf("%s: no bias above the margin %v moved a token", name, c.margin)
@@ -104,7 +105,7 @@ func TestOffsetsAreHarmless(t *testing.T) {
 	for e := range g.Bias {
 		g.Bias[e] += 40
 	}
-	if f, _ := findingOf(t, g, 64); f.Status != Exact {
+	if f, _ := feasibilityOf(t, g, 64); f.Status != Exact {
 		t.Errorf("%+v", f)
 	}
 }
@@ -115,18 +116,18 @@ func TestOffsetsAreHarmless(t *testing.T) {
 // the other place goes to the planned expert with the lower index.
 func TestInfeasibleByHand(t *testing.T) {
 	g := router.Gate{Method: router.MiniMax2, Shape: router.Shape{Experts: 4, TopK: 2}, Bias: []float32{0, 0, 1.5, 0}}
-	f, ids := findingOf(t, g, 6)
+	f, ids := feasibilityOf(t, g, 6)
 	if f.Status != Infeasible {
 		t.Fatalf("%+v", f)
 	}
 	// Each planned expert that was up against expert 2 is named; expert 2 is not.
-	for _, e := range f.Impossible {
+	for _, e := range f.Infeasible {
 		if e == 2 {
-			t.Errorf("impossible experts %v name the strongest", f.Impossible)
+			t.Errorf("impossible experts %v name the strongest", f.Infeasible)
 		}
 	}
-	if len(f.Impossible) == 0 || !slices.IsSorted(f.Impossible) {
-		t.Errorf("impossible experts %v", f.Impossible)
+	if len(f.Infeasible) == 0 || !slices.IsSorted(f.Infeasible) {
+		t.Errorf("impossible experts %v", f.Infeasible)
 	}
 	for row := range slices.Chunk(ids, 2) {
 		if !slices.Contains(row, 2) {
@@ -254,12 +255,12 @@ func TestSqrtSoftplusBeatsAnySpread(t *testing.T) {
 	rng := rand.New(rand.NewPCG(10, 11))
 	for _, spread := range []float64{1, 5, 6, 20, 100, 150} {
 		g := withBias(small(router.DeepSeekV4), spread, rng)
-		f, _ := findingOf(t, g, 64)
-		if f.Status != Exact || f.Margin < spread {
-			t.Errorf("spread %v: %+v with levels %+v", spread, f, levelsOf(g))
+		f, _ := feasibilityOf(t, g, 64)
+		if f.Status != Exact || f.LargestBias < spread {
+			t.Errorf("spread %v: %+v with levels %+v", spread, f, logitsOf(g))
 		}
 		for _, d := range DTypes {
-			high := levelsOf(g).high
+			high := logitsOf(g).high
 			if high > highest || roundTrip(DType(d), high) != high {
 				t.Errorf("spread %v: level %v is not exact in %s", spread, high, d)
 			}
@@ -293,12 +294,12 @@ func TestWildBiases(t *testing.T) {
 		for e := range g.Bias {
 			g.Bias[e] = float32(rng.NormFloat64() * scale)
 		}
-		f, ids := findingOf(t, g, 1+rng.IntN(30))
+		f, ids := feasibilityOf(t, g, 1+rng.IntN(30))
 		statuses[f.Status]++
-		if (f.Moved == 0) != (f.Status == Exact) {
+		if (f.ProjectedRows == 0) != (f.Status == Exact) {
 			t.Fatalf("%v: %+v", shape, f)
 		}
-		if spread := Spread(g.Bias); spread < f.Margin*0.999 && f.Status != Exact {
+		if spread := Spread(g.Bias); spread < f.LargestBias*0.999 && f.Status != Exact {
 			t.Fatalf("%v: a spread of %v is below the margin, yet %+v", shape, spread, f)
 		}
 		for row := range slices.Chunk(ids, shape.TopK) {
@@ -321,8 +322,8 @@ func TestPlanThatIgnoresGroups(t *testing.T) {
 	s.Plan = "trtllm-gen1"
 	dir := t.TempDir()
 	c := openCache(t, dir, s)
-	list := fill(t, c, Equal(16))
-	if f := list[0].Finding; f.Status != Projected || f.Moved != 16 || !strings.HasPrefix(verified(t, dir).Batches[0].PlanName, "trtllm-gen1") {
+	list := fill(t, c, 16)
+	if f := list[0].Feasibility; f.Status != Projected || f.ProjectedRows != 16 || !strings.HasPrefix(verified(t, dir).Balance[0].Plan, "trtllm-gen1") {
 		t.Errorf("%+v", f)
 	}
 }
@@ -344,26 +345,26 @@ func TestDecidedRowsNeedNoRouting(t *testing.T) {
 		for e := range g.Bias {
 			g.Bias[e] = float32(offset + spread*float64(rng.IntN(3))/2)
 		}
-		s, m := makerOf(t, specOf(t, g, 4))
-		plan, err := s.plan(Equal(5))
+		s, w := writerOf(t, specOf(t, g, 4))
+		plan, err := s.plan(5)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var ids [2][]int32
-		var found [2]Finding
+		var found [2]Feasibility
 		for routed := range 2 {
 			if routed == 1 {
-				m.decided = g.Shape.TopK + 1
-			} else if m.decided <= g.Shape.TopK {
+				w.fewest = g.Shape.TopK + 1
+			} else if w.fewest <= g.Shape.TopK {
 				spared++
 			}
 			ids[routed] = make([]int32, 5*g.Shape.TopK)
 			plan.Fill(ids[routed], i%4)
-			if found[routed], err = m.settle(ids[routed]); err != nil {
+			if found[routed], err = w.reconcile(ids[routed]); err != nil {
 				t.Fatal(err)
 			}
 		}
-		moved += found[1].Moved
+		moved += found[1].ProjectedRows
 		if !slices.Equal(ids[0], ids[1]) || fmt.Sprint(found[0]) != fmt.Sprint(found[1]) {
 			t.Fatalf("%v, %s, bias %v: %v %+v without routing, %v %+v with", g.Shape, g.Method, g.Bias, ids[0], found[0], ids[1], found[1])
 		}

@@ -5,11 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/moebalance/moebalance/logits/safetensors"
@@ -35,14 +38,14 @@ func specOf(t testing.TB, g router.Gate, ranks int) Spec {
 	return Spec{Model: "test", Gate: g, Layout: layout, Mode: router.DEP}
 }
 
-// makerOf readies a spec and a maker for it.
-func makerOf(t testing.TB, s Spec) (Spec, *maker) {
+// writerOf readies a spec and an entry writer for it.
+func writerOf(t testing.TB, s Spec) (Spec, *entryWriter) {
 	t.Helper()
 	s, err := s.withDefaults()
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := newMaker(s)
+	m, err := newEntryWriter(s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,25 +69,17 @@ func allRanks(n int) []int {
 	return ranks
 }
 
-// equal is a batch for each number of tokens per rank.
-func equal(tokens ...int) (list []Batch) {
-	for _, t := range tokens {
-		list = append(list, Equal(t))
-	}
-	return list
-}
-
-func fill(t testing.TB, c *Cache, batches ...Batch) []Outcome {
+func fill(t testing.TB, c *Cache, tokens ...int) []Outcome {
 	t.Helper()
-	list, err := c.Fill(context.Background(), allRanks(c.Spec().Layout.Ranks()), batches, nil)
+	list, err := c.Fill(context.Background(), allRanks(c.Spec().Layout.Ranks()), tokens, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return list
 }
 
-// verified checks that every entry of the folder proves and returns the survey.
-func verified(t testing.TB, dir string) Survey {
+// verified checks that every entry of the folder proves and returns the v.
+func verified(t testing.TB, dir string) Verification {
 	t.Helper()
 	s, err := Verify(context.Background(), dir, nil)
 	if err != nil {
@@ -121,17 +116,13 @@ func TestEveryMethodTypeAndModeRoundTrips(t *testing.T) {
 					t.Run(fmt.Sprintf("%s/%s/%s/%v", method, d, mode, idsOnly), func(t *testing.T) {
 						s := specOf(t, small(method), 4)
 						s.DType, s.Mode, s.IDsOnly = DType(d), mode, idsOnly
-						s, m := makerOf(t, s)
+						s, w := writerOf(t, s)
 						c := newChecker(new(plans))
 						var file memory
-						batches := equal(0, 1, 3, 8)
-						if mode == router.DEP {
-							batches = append(batches, Unequal(3, 0, 5, 1), Unequal(0, 0, 0, 2))
-						}
-						for _, b := range batches {
+						for _, b := range []int{0, 1, 3, 8} {
 							for rank := range 4 {
-								if _, err := prove(s, m, c, &file, rank, b); err != nil {
-									t.Fatalf("rank %d, %s tokens: %v", rank, b, err)
+								if _, err := prove(s, w, c, &file, rank, b); err != nil {
+									t.Fatalf("rank %d, %d tokens: %v", rank, b, err)
 								}
 								f, err := safetensors.Read(nameOf(t, s, rank, b), bytes.NewReader(file.b), int64(len(file.b)))
 								if err != nil {
@@ -141,7 +132,7 @@ func TestEveryMethodTypeAndModeRoundTrips(t *testing.T) {
 								if err != nil {
 									t.Fatal(err)
 								}
-								checkEntry(t, e, s, b.On(rank))
+								checkEntry(t, e, s, b)
 							}
 						}
 					})
@@ -151,21 +142,21 @@ func TestEveryMethodTypeAndModeRoundTrips(t *testing.T) {
 	}
 }
 
-func nameOf(t testing.TB, s Spec, rank int, b Batch) string {
+func nameOf(t testing.TB, s Spec, rank, tokens int) string {
 	t.Helper()
-	plan, err := s.plan(b)
+	plan, err := s.plan(tokens)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return address(s.identify(plan.Name(), rank, b))
+	return fileName(s.identify(plan.Name(), rank, tokens))
 }
 
 // checkEntry routes an entry the way an engine would: logits in, experts out.
 func checkEntry(t *testing.T, e *Entry, s Spec, tokens int) {
 	t.Helper()
 	k := s.Gate.Shape.TopK
-	if e.Tokens() != tokens || len(e.IDs) != tokens*k || (e.Logits == nil) != s.IDsOnly {
-		t.Fatalf("%d tokens, %d ids and %d logit bytes for %d tokens", e.Tokens(), len(e.IDs), len(e.Logits), tokens)
+	if e.Tokens != tokens || len(e.IDs) != tokens*k || (e.Logits == nil) != s.IDsOnly {
+		t.Fatalf("%d tokens, %d ids and %d logit bytes for %d tokens", e.Tokens, len(e.IDs), len(e.Logits), tokens)
 	}
 	if s.IDsOnly {
 		return
@@ -209,12 +200,12 @@ func TestBalanceOverAllRanksTogether(t *testing.T) {
 		s := specOf(t, small(router.Renormalize), 4)
 		s.Mode, s.IDsOnly = c.mode, true
 		dir := t.TempDir()
-		fill(t, openCache(t, dir, s), Equal(c.tokens))
-		b := verified(t, dir).Batches[0]
-		got := [...]float64{float64(b.Experts.MaxOverMean), float64(b.Floors.Expert), float64(b.Ranks.MaxOverMean)}
-		if want := [...]float64{c.expert, c.expertFloor, c.rank}; got != want || b.Experts.Active != c.active || b.ActiveIdeal != c.ideal {
+		fill(t, openCache(t, dir, s), c.tokens)
+		b := verified(t, dir).Balance[0]
+		got := [...]float64{float64(b.ExpertMaxOverMean), float64(b.ExpertFloor), float64(b.RankMaxOverMean)}
+		if want := [...]float64{c.expert, c.expertFloor, c.rank}; got != want || int(b.ActiveExperts) != c.active || b.ActiveExpertsIdeal != c.ideal {
 			t.Errorf("%s, %d tokens: max/mean, floor, ranks %v, active %d of %d; want %v, %d of %d",
-				c.mode, c.tokens, got, b.Experts.Active, b.ActiveIdeal, want, c.active, c.ideal)
+				c.mode, c.tokens, got, int(b.ActiveExperts), b.ActiveExpertsIdeal, want, c.active, c.ideal)
 		}
 	}
 }
@@ -224,10 +215,10 @@ func TestBalanceOverAllRanksTogether(t *testing.T) {
 func TestFloorsOfUnequalRanks(t *testing.T) {
 	g := router.Gate{Method: router.Renormalize, Shape: router.Shape{Experts: 5, TopK: 2}}
 	dir := t.TempDir()
-	fill(t, openCache(t, dir, specOf(t, g, 2)), equal(1, 6)...)
-	for _, b := range verified(t, dir).Batches {
-		if b.Floors.Rank != 1 || b.Ranks.MaxOverMean != 1 || !b.AtFloor() {
-			t.Errorf("%s tokens: %+v", b.Batch, b)
+	fill(t, openCache(t, dir, specOf(t, g, 2)), 1, 6)
+	for _, b := range verified(t, dir).Balance {
+		if b.RankFloor != 1 || b.RankMaxOverMean != 1 || !b.AtFloor {
+			t.Errorf("%+v", b)
 		}
 	}
 }
@@ -238,9 +229,9 @@ func TestFloorOfOneToken(t *testing.T) {
 	s := specOf(t, deepSeek(), 8)
 	s.Mode = router.TEP
 	dir := t.TempDir()
-	fill(t, openCache(t, dir, s), Equal(1))
-	b := verified(t, dir).Batches[0]
-	if b.Floors.Rank != 2 || b.Ranks.MaxOverMean != 2 || !b.AtFloor() {
+	fill(t, openCache(t, dir, s), 1)
+	b := verified(t, dir).Balance[0]
+	if b.RankFloor != 2 || b.RankMaxOverMean != 2 || !b.AtFloor {
 		t.Errorf("%+v", b)
 	}
 }
@@ -255,14 +246,14 @@ func TestReplicasAreJudgedByCopies(t *testing.T) {
 	s := specOf(t, router.Gate{Method: router.Renormalize, Shape: router.Shape{Experts: 4, TopK: 2}}, 2)
 	s.Layout = layout
 	dir := t.TempDir()
-	fill(t, openCache(t, dir, s), Equal(7))
-	b := verified(t, dir).Batches[0]
-	if b.Copies.Max != 5 || b.Experts.Max < 8 || b.Experts.MaxOverMean <= b.Floors.Expert || !b.AtFloor() {
+	fill(t, openCache(t, dir, s), 7)
+	b := verified(t, dir).Balance[0]
+	if b.ExpertMaxOverMean < 8./7 || b.ExpertMaxOverMean <= b.ExpertFloor || !b.AtFloor {
 		t.Errorf("%+v", b)
 	}
 }
 
-func TestLevelsInEveryType(t *testing.T) {
+func TestLogitsInEveryType(t *testing.T) {
 	// ±32 = ±2⁵: sign, exponent 5 + bias 127 (or 15 for float16), fraction 0.
 	for d, want := range map[DType][2]uint32{
 		Float32: {0x42000000, 0xc2000000}, BFloat16: {0x4200, 0xc200}, Float16: {0x5000, 0xd000},
@@ -277,11 +268,11 @@ func TestGetMakesOnceAndReadsBack(t *testing.T) {
 	s := specOf(t, small(router.Renormalize), 2)
 	dir := t.TempDir()
 	c := openCache(t, dir, s)
-	first, err := c.Get(1, Equal(5))
+	first, err := c.Get(1, 5)
 	if err != nil {
 		t.Fatal(err)
 	}
-	path, err := c.Path(1, Equal(5))
+	path, err := c.Path(1, 5)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -289,7 +280,7 @@ func TestGetMakesOnceAndReadsBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := openCache(t, dir, s).Get(1, Equal(5))
+	second, err := openCache(t, dir, s).Get(1, 5)
 	if err != nil || !slices.Equal(first.IDs, second.IDs) || !slices.Equal(first.Logits, second.Logits) {
 		t.Fatalf("read back otherwise: %v", err)
 	}
@@ -301,10 +292,10 @@ func TestGetMakesOnceAndReadsBack(t *testing.T) {
 	}
 	// The same again, elsewhere: same bytes.
 	other := openCache(t, t.TempDir(), s)
-	if _, err := other.Get(1, Equal(5)); err != nil {
+	if _, err := other.Get(1, 5); err != nil {
 		t.Fatal(err)
 	}
-	again, err := other.Path(1, Equal(5))
+	again, err := other.Path(1, 5)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -318,7 +309,7 @@ func TestGetMakesOnceAndReadsBack(t *testing.T) {
 // Whatever is written first, the answer has the order of the question.
 func TestFillAnswersInOrder(t *testing.T) {
 	c := openCache(t, t.TempDir(), specOf(t, small(router.Renormalize), 3))
-	ranks, batches := []int{2, 0}, []Batch{Equal(2), Unequal(1, 2, 9), Equal(5), Unequal(0, 1, 0)}
+	ranks, batches := []int{2, 0}, []int{2, 0, 5, 1}
 	list, err := c.Fill(context.Background(), ranks, batches, nil)
 	if err != nil || len(list) != 8 {
 		t.Fatal(len(list), err)
@@ -330,8 +321,8 @@ func TestFillAnswersInOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 		e, err := ReadEntry(w.Path)
-		if err != nil || w.Rank != rank || w.Batch.String() != b.String() || w.Path != path || e.Tokens() != b.On(rank) {
-			t.Errorf("place %d: rank %d of %s at %s, want rank %d of %s at %s (%v)", i, w.Rank, w.Batch, w.Path, rank, b, path, err)
+		if err != nil || w.Rank != rank || w.Tokens != b || w.Path != path || e.Tokens != b {
+			t.Errorf("place %d: rank %d of %d at %s, want rank %d of %d at %s (%v)", i, w.Rank, w.Tokens, w.Path, rank, b, path, err)
 		}
 	}
 }
@@ -339,12 +330,12 @@ func TestFillAnswersInOrder(t *testing.T) {
 // What a token costs must not reach the allocator: 2048 tokens allocate what 256
 // do, give or take the runtime's own.
 func TestNoAllocationPerToken(t *testing.T) {
-	s, m := makerOf(t, specOf(t, deepSeek(), 8))
+	s, w := writerOf(t, specOf(t, deepSeek(), 8))
 	c := newChecker(new(plans))
 	file := memory{b: make([]byte, 0, 10<<20)}
 	cost := func(tokens int) float64 {
 		return testing.AllocsPerRun(1, func() {
-			if _, err := prove(s, m, c, &file, 3, Equal(tokens)); err != nil {
+			if _, err := prove(s, w, c, &file, 3, tokens); err != nil {
 				t.Fatal(err)
 			}
 		})
@@ -360,19 +351,19 @@ func TestNoAllocationPerToken(t *testing.T) {
 // What a writer keeps depends on the batch, not on how many ranks there are.
 func TestMemoryDoesNotGrowWithTheRanks(t *testing.T) {
 	held := func(ranks int) (bytes int) {
-		s, m := makerOf(t, specOf(t, deepSeek(), ranks))
-		b := Unequal(append(slices.Repeat([]int{511}, ranks-1), 512)...)
+		s, w := writerOf(t, specOf(t, deepSeek(), ranks))
+		const b = 512
 		plan, err := s.plan(b)
 		if err != nil {
 			t.Fatal(err)
 		}
 		file := memory{b: make([]byte, 0, 1<<20)}
 		for rank := range ranks {
-			if _, err := m.make(plan, rank, b, &file); err != nil {
+			if _, err := w.write(context.Background(), plan, rank, b, &file); err != nil {
 				t.Fatal(err)
 			}
 		}
-		return len(m.block.buf) + 4*(cap(m.ids)+cap(m.row)+cap(m.picked)+cap(m.block.shown)) + cap(m.chunk)
+		return len(w.rows.buf) + 4*(cap(w.ids)+cap(w.row)+cap(w.picked)+cap(w.rows.encoded)) + cap(w.chunk)
 	}
 	if few, many := held(2), held(128); many != few {
 		t.Errorf("a writer keeps %d bytes after 2 ranks and %d after 128", few, many)
@@ -391,30 +382,30 @@ func (d *fullDisk) WriteAt(p []byte, at int64) (int, error) {
 
 // Every moment at which the disk may fill up ends in an error, never in an entry.
 func TestFullDisk(t *testing.T) {
-	s, m := makerOf(t, biasedSpec(t))
-	plan, err := s.plan(Equal(3))
+	s, w := writerOf(t, biasedSpec(t))
+	plan, err := s.plan(3)
 	if err != nil {
 		t.Fatal(err)
 	}
 	whole := fullDisk{room: math.MaxInt64}
-	done, err := m.make(plan, 0, Equal(3), &whole)
+	done, err := w.write(context.Background(), plan, 0, 3, &whole)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for room := range done.bytes {
-		if _, err := m.make(plan, 0, Equal(3), &fullDisk{room}); err == nil {
+		if _, err := w.write(context.Background(), plan, 0, 3, &fullDisk{room}); err == nil {
 			t.Fatalf("%d of %d bytes of room: no error", room, done.bytes)
 		}
 	}
 }
 
-// A block shows what writing every element would, whatever it showed before.
-func TestBlockAgainstWritingEverything(t *testing.T) {
+// encode gives what writing every element would, whatever it encoded before.
+func TestRowEncoderAgainstWritingEverything(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for _, d := range []DType{Float32, BFloat16, Float16} {
 		const experts, topK = 7, 3
-		v := levels{high: 2.5, low: -8}
-		b := newBlock(experts, topK, d, v)
+		v := logitPair{high: 2.5, low: -8}
+		b := newRowEncoder(router.Shape{Experts: experts, TopK: topK}, d, v)
 		for _, tokens := range []int{5, 1, b.rows(), 0, 4} {
 			var ids []int32
 			var want []byte
@@ -434,9 +425,148 @@ func TestBlockAgainstWritingEverything(t *testing.T) {
 					ids = append(ids, int32(e))
 				}
 			}
-			if got := b.show(ids); !bytes.Equal(got, want) {
+			if got := b.encode(ids); !bytes.Equal(got, want) {
 				t.Fatalf("%s, %d tokens: got %d bytes, want %d", d, tokens, len(got), len(want))
 			}
+		}
+	}
+}
+
+func TestBatchesThatRanksCannotHold(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "cache")
+	c := openCache(t, dir, specOf(t, small(router.Renormalize), 4))
+	for _, try := range []struct {
+		rank, tokens int
+		want         string
+	}{
+		{0, MaxTokens + 1, "0 to 16777216 tokens per rank, have 16777217"},
+		{0, -1, "tokens per rank, have -1"},
+		{4, 1, "a rank from 0 to 3, have 4"},
+		{-1, 1, "a rank from 0 to 3, have -1"},
+	} {
+		_, getErr := c.Get(try.rank, try.tokens)
+		_, fillErr := c.Fill(context.Background(), []int{0, try.rank}, []int{1, try.tokens}, nil)
+		for _, err := range []error{getErr, fillErr} {
+			if !errors.Is(err, ErrSpec) || !strings.Contains(err.Error(), try.want) {
+				t.Errorf("rank %d, %d tokens: got %v, want %q", try.rank, try.tokens, err, try.want)
+			}
+		}
+	}
+	if _, err := os.Stat(dir); err == nil {
+		t.Error("a refused batch size left a folder")
+	}
+}
+
+// Entries are where they were, byte for byte, since the first release of the schema.
+func TestEntriesStayWhereTheyAre(t *testing.T) {
+	const want = "test_e16_k2_dep4_diagonal_float32_r1_t3_60cb0c455bf4f7119cbbd95627c1a4b6.safetensors"
+	name, content := oneEntry(t, specOf(t, small(router.Renormalize), 4), 1, 3)
+	if crc := crc32.ChecksumIEEE(content); name != want || crc != 0x3492384c {
+		t.Errorf("%s with CRC %#x, want %s", name, crc, want)
+	}
+}
+
+// A step in which nobody has tokens is as even as can be, but not with ranks gone.
+func TestABatchWithoutTokens(t *testing.T) {
+	dir := t.TempDir()
+	c := openCache(t, dir, specOf(t, small(router.Renormalize), 2))
+	fill(t, c, 0)
+	if b := verified(t, dir).Balance[0]; b.RankMaxOverMean.Defined() || b.RankFloor.Defined() || !b.AtFloor {
+		t.Errorf("%+v", b)
+	}
+	e, err := c.Get(1, 0)
+	if err != nil || e.Tokens != 0 || len(e.IDs) != 0 || e.Logits == nil || len(e.Logits) != 0 {
+		t.Fatalf("%+v, %v", e, err)
+	}
+	path, err := c.Path(1, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	v, err := Verify(context.Background(), dir, nil)
+	if err != nil || v.Balance[0].AtFloor {
+		t.Errorf("a rank is missing: at the floor %v, %v", v.Balance[0].AtFloor, err)
+	}
+	if last := v.Entries[len(v.Entries)-1]; last.Path != path || !errors.Is(last.Err, ErrMissing) {
+		t.Errorf("%s: %v", last.Path, last.Err)
+	}
+}
+
+// Two batch sizes whose files of one rank changed places: each is good only in its own.
+func TestVerifyFindsSwappedEntries(t *testing.T) {
+	dir := t.TempDir()
+	c := openCache(t, dir, specOf(t, small(router.Renormalize), 4))
+	fill(t, c, 2, 3)
+	var paths [2]string
+	for i := range paths {
+		path, err := c.Path(1, 2+i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		paths[i] = path
+	}
+	aside := filepath.Join(dir, "aside")
+	for _, move := range [][2]string{{paths[0], aside}, {paths[1], paths[0]}, {aside, paths[1]}} {
+		if err := os.Rename(move[0], move[1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v, err := Verify(context.Background(), dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range v.Entries {
+		swapped := slices.Contains(paths[:], e.Path)
+		if swapped != (e.Err != nil) || swapped && !strings.Contains(e.Fault(), "have another name") {
+			t.Errorf("%s: %v", filepath.Base(e.Path), e.Err)
+		}
+	}
+}
+
+// An engine whose batch sizes never repeat must not fill its memory with plans.
+func TestACacheForgetsOldPlans(t *testing.T) {
+	c := openCache(t, t.TempDir(), specOf(t, small(router.Renormalize), 4))
+	path := func(tokens int) string {
+		p, err := c.Path(0, tokens)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	first := path(0)
+	for n := range 10 * keptPlans {
+		path(n)
+	}
+	if len(c.plans.made) != keptPlans || len(c.plans.order) != keptPlans {
+		t.Errorf("%d plans kept in the order of %d, want %d", len(c.plans.made), len(c.plans.order), keptPlans)
+	}
+	if again := path(0); again != first {
+		t.Errorf("a forgotten batch size is at %s, and was at %s", again, first)
+	}
+}
+
+// A file of 1.2 KiB that claims millions of tokens, as unequal batches once did, is
+// refused before they are planned.
+func TestAClaimOfManyTokensCostsNothing(t *testing.T) {
+	name, whole := oneEntry(t, biasedSpec(t), 1, 0)
+	for _, edit := range []func(map[string]string, map[string][]byte){
+		set(keyTokens, "16777216"),
+		func(meta map[string]string, _ map[string][]byte) {
+			delete(meta, keyTokens)
+			meta["tokens_of_ranks"] = "16777216,0"
+		},
+	} {
+		bad := rewrite(t, whole, edit)
+		before := new(runtime.MemStats)
+		runtime.ReadMemStats(before)
+		if err := newChecker(new(plans)).proves(name, bad); err == nil {
+			t.Error("accepted")
+		}
+		after := new(runtime.MemStats)
+		if runtime.ReadMemStats(after); after.TotalAlloc-before.TotalAlloc > 1<<20 {
+			t.Errorf("%d bytes allocated for a file of %d", after.TotalAlloc-before.TotalAlloc, len(bad))
 		}
 	}
 }

@@ -2,22 +2,25 @@ package logits
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"hash/crc32"
+	"reflect"
 	"slices"
 
 	"github.com/moebalance/moebalance/logits/safetensors"
+	"github.com/moebalance/moebalance/router/input"
 	"github.com/moebalance/moebalance/router/plan"
 )
 
-// checker proves entries: that they are what they say and that the gate's exact
-// router, given their logits, picks what they promise. It keeps scratch space,
-// so it is for one goroutine.
+// checker checks that entries are what they say and that the gate's exact router,
+// given their logits, picks what they promise. It keeps scratch space, so it is for
+// one goroutine.
 type checker struct {
-	*maker         // of the family seen last
-	family  string // its key
-	plans   *plans // shared with others
-	rows    []byte
+	writer  *entryWriter // of the family seen last
+	family  string       // its key
+	plans   *plans       // shared with others
+	read    []byte
 	stored  []int32
 	decoded []float32
 	weights []float32
@@ -25,18 +28,18 @@ type checker struct {
 
 func newChecker(p *plans) *checker { return &checker{plans: p} }
 
-// check proves one opened entry with its record. The ids are valid until the
+// check checks one opened entry with its record. The ids are valid until the
 // next call.
-func (c *checker) check(f *safetensors.File, r Record) (ids []int32, err error) {
+func (c *checker) check(ctx context.Context, f *safetensors.File, r Record) (ids []int32, err error) {
 	if err := c.adopt(r); err != nil {
 		return nil, err
 	}
-	plan, err := c.plans.of(c.family, r.Spec, r.Batch)
+	p, err := c.plans.of(c.family, r.Spec, r.Tokens)
 	if err != nil {
 		return nil, err
 	}
-	if plan.Name() != r.PlanName {
-		return nil, fmt.Errorf("made by plan %q, and this program makes %q: generate it anew", r.PlanName, plan.Name())
+	if p.Name() != r.PlanName {
+		return nil, &input.Error{File: r.path, Expected: "an entry of plan " + p.Name(), Found: "one of " + r.PlanName, Try: "generate it anew with this version"}
 	}
 	crc, err := c.readIDs(f, r)
 	if err != nil {
@@ -47,95 +50,100 @@ func (c *checker) check(f *safetensors.File, r Record) (ids []int32, err error) 
 		crc = crc32.Update(crc, castagnoli, biasBytes(r.Spec.Gate.Bias))
 		rest = rest[1:]
 	}
-	if err := c.checkIDs(plan, r); err != nil {
+	if err := c.checkIDs(p, r); err != nil {
 		return nil, err
 	}
 	for _, t := range rest {
-		if crc, err = c.checkRows(f, t, crc); err != nil {
+		if crc, err = c.checkRows(ctx, f, r, t, crc); err != nil {
 			return nil, err
 		}
 	}
-	return c.stored, r.checksums(crc)
+	return c.stored, r.checkCRC(crc)
 }
 
 // adopt readies the checker for the record's family.
 func (c *checker) adopt(r Record) error {
-	if family := r.family(); c.maker == nil || family != c.family {
-		m, err := newMaker(r.Spec)
+	if family := r.family(); c.writer == nil || family != c.family {
+		w, err := newEntryWriter(r.Spec)
 		if err != nil {
 			return err
 		}
-		c.maker, c.family = m, family
+		c.writer, c.family = w, family
 		c.decoded = make([]float32, r.Spec.Gate.Shape.Experts)
 		c.weights = make([]float32, r.Spec.Gate.Shape.TopK)
 	}
 	return nil
 }
 
-// readIDs reads the chosen experts, the first tensor of an entry, and holds them
-// to the experts there are. It returns the checksum so far.
+// readIDs reads the chosen experts, the first tensor of an entry, and checks that
+// they are distinct and exist. It returns the checksum so far.
 func (c *checker) readIDs(f *safetensors.File, r Record) (crc uint32, err error) {
 	t, shape := f.Tensors()[0], r.Spec.Gate.Shape
 	c.stored = c.stored[:0]
-	for at := int64(0); at < t.Bytes(); at += int64(len(c.rows)) {
-		n := int(min(blockBytes, t.Bytes()-at))
-		c.rows = slices.Grow(c.rows[:0], n)[:n]
-		if err := f.ReadAt(t, c.rows, at); err != nil {
+	for at := int64(0); at < t.Bytes(); at += int64(len(c.read)) {
+		n := int(min(chunkBytes, t.Bytes()-at))
+		c.read = slices.Grow(c.read[:0], n)[:n]
+		if err := f.ReadAt(t, c.read, at); err != nil {
 			return 0, err
 		}
-		crc = crc32.Update(crc, castagnoli, c.rows)
-		c.stored = decodeIDs(c.stored, c.rows)
+		crc = crc32.Update(crc, castagnoli, c.read)
+		c.stored = decodeIDs(c.stored, c.read)
 	}
 	for i, e := range c.stored {
 		row := c.stored[i-i%shape.TopK : i]
 		if e < 0 || int(e) >= shape.Experts || slices.Contains(row, e) {
-			return 0, fmt.Errorf("token %d: want %d distinct experts from 0 to %d, found %v", i/shape.TopK, shape.TopK, shape.Experts-1, c.stored[i-i%shape.TopK:][:shape.TopK])
+			return 0, r.wrongToken(i/shape.TopK, fmt.Sprintf("%d distinct experts from 0 to %d", shape.TopK, shape.Experts-1), c.stored[i-i%shape.TopK:][:shape.TopK])
 		}
 	}
 	return crc, nil
 }
 
-// checkIDs plans anew and holds the stored experts against the plan, as far as
+// wrongToken is an error about one token.
+func (r Record) wrongToken(token int, want string, have any) error {
+	return r.wrong(fmt.Sprintf("token %d", token), want, fmt.Sprint(have))
+}
+
+// checkIDs plans anew and compares the stored experts with the plan, as far as
 // the gate lets it through.
-func (c *checker) checkIDs(plan plan.Plan, r Record) error {
-	k := c.spec.Gate.Shape.TopK
-	c.ids = slices.Grow(c.ids[:0], len(c.stored))[:len(c.stored)]
-	plan.Fill(c.ids, r.Rank)
-	finding, err := c.settle(c.ids)
+func (c *checker) checkIDs(p plan.Plan, r Record) error {
+	k := r.Spec.Gate.Shape.TopK
+	feasibility, err := c.writer.assign(p, r.Rank, r.Tokens)
 	if err != nil {
 		return err
 	}
-	for i, e := range c.ids {
+	for i, e := range c.writer.ids {
 		if c.stored[i] != e {
 			at := i / k * k
-			return fmt.Errorf("token %d: want experts %v by plan %s, found %v", i/k, c.ids[at:at+k], r.PlanName, c.stored[at:at+k])
+			return r.wrongToken(i/k, fmt.Sprintf("experts %v by plan %s", c.writer.ids[at:at+k], r.PlanName), c.stored[at:at+k])
 		}
 	}
-	if finding.Status != r.Finding.Status || finding.Moved != r.Finding.Moved ||
-		finding.Margin != r.Finding.Margin || !slices.Equal(finding.Impossible, r.Finding.Impossible) {
-		return fmt.Errorf("want the finding %+v, found %+v", finding, r.Finding)
+	if !reflect.DeepEqual(feasibility, r.Feasibility) {
+		return r.wrong("", fmt.Sprintf("the feasibility %+v", feasibility), fmt.Sprintf("%+v", r.Feasibility))
 	}
 	return nil
 }
 
-// checkRows holds the logits, byte by byte, against those the ids call for, and
+// checkRows compares the logits, byte by byte, with those that the ids call for, and
 // then routes every row.
-func (c *checker) checkRows(f *safetensors.File, t safetensors.Tensor, crc uint32) (uint32, error) {
-	k, width := c.spec.Gate.Shape.TopK, int64(c.block.rowBytes())
+func (c *checker) checkRows(ctx context.Context, f *safetensors.File, r Record, t safetensors.Tensor, crc uint32) (uint32, error) {
+	k, width := r.Spec.Gate.Shape.TopK, int64(c.writer.rows.rowBytes())
 	token := 0
-	for ids := range slices.Chunk(c.stored, c.block.rows()*k) {
-		want := c.block.show(ids)
-		c.rows = slices.Grow(c.rows[:0], len(want))[:len(want)]
-		if err := f.ReadAt(t, c.rows, int64(token)*width); err != nil {
+	for ids := range slices.Chunk(c.stored, c.writer.rows.rows()*k) {
+		if ctx.Err() != nil {
+			return 0, context.Cause(ctx)
+		}
+		want := c.writer.rows.encode(ids)
+		c.read = slices.Grow(c.read[:0], len(want))[:len(want)]
+		if err := f.ReadAt(t, c.read, int64(token)*width); err != nil {
 			return 0, err
 		}
-		crc = crc32.Update(crc, castagnoli, c.rows)
-		if !bytes.Equal(c.rows, want) {
-			return 0, c.difference(token, want)
+		crc = crc32.Update(crc, castagnoli, c.read)
+		if !bytes.Equal(c.read, want) {
+			return 0, c.difference(r, token, want)
 		}
-		rows := c.rows
+		rows := c.read
 		for row := range slices.Chunk(ids, k) {
-			if err := c.checkRow(token, row, rows[:width]); err != nil {
+			if err := c.checkRow(r, token, row, rows[:width]); err != nil {
 				return 0, err
 			}
 			rows = rows[width:]
@@ -146,37 +154,38 @@ func (c *checker) checkRows(f *safetensors.File, t safetensors.Tensor, crc uint3
 }
 
 // difference names the first element of the rows read that is not the wanted one.
-func (c *checker) difference(token int, want []byte) error {
-	size, width := c.block.size, c.block.rowBytes()
+func (c *checker) difference(r Record, token int, want []byte) error {
+	size, width := c.writer.rows.size, c.writer.rows.rowBytes()
 	at := 0
-	for bytes.Equal(c.rows[at:at+size], want[at:at+size]) {
+	for bytes.Equal(c.read[at:at+size], want[at:at+size]) {
 		at += size
 	}
 	value := func(b []byte) float32 {
 		var x [1]float32
-		if err := safetensors.Decode(x[:], b[at:at+size], c.spec.DType.stored()); err != nil {
+		if err := safetensors.Decode(x[:], b[at:at+size], r.Spec.DType.stored()); err != nil {
 			panic(err) // size and type are of our own making
 		}
 		return x[0]
 	}
-	return fmt.Errorf("token %d: want logit %v for expert %d, found %v", token+at/width, value(want), at%width/size, value(c.rows))
+	return r.wrongToken(token+at/width, fmt.Sprintf("logit %v for expert %d", value(want), at%width/size), value(c.read))
 }
 
-// checkRow routes one row of logits as stored and holds the choice and the
-// weights against what the entry promises.
-func (c *checker) checkRow(token int, promised []int32, encoded []byte) error {
-	if err := safetensors.Decode(c.decoded, encoded, c.spec.DType.stored()); err != nil {
+// checkRow routes one row of logits as stored and compares the choice and the
+// weights with what the entry promises.
+func (c *checker) checkRow(r Record, token int, promised []int32, encoded []byte) error {
+	w := c.writer
+	if err := safetensors.Decode(c.decoded, encoded, r.Spec.DType.stored()); err != nil {
 		return err
 	}
-	if _, err := c.router.Route(c.decoded, c.picked, c.weights); err != nil {
-		return fmt.Errorf("token %d: %w", token, err)
+	if _, err := w.router.Route(c.decoded, w.picked, c.weights); err != nil {
+		return r.wrongToken(token, "logits that can be routed", err)
 	}
-	for i, e := range c.picked {
-		if c.decoded[e] != c.levels.high {
-			return fmt.Errorf("token %d: want the router to pick experts %v, it picks %v", token, promised, c.picked)
+	for i, e := range w.picked {
+		if c.decoded[e] != w.logits.high {
+			return r.wrongToken(token, fmt.Sprintf("the router to pick experts %v", promised), w.picked)
 		}
 		if c.weights[i] != c.weights[0] {
-			return fmt.Errorf("token %d: want equal weights, expert %d has %v and expert %d has %v", token, c.picked[0], c.weights[0], e, c.weights[i])
+			return r.wrongToken(token, "equal weights", fmt.Sprintf("%v for expert %d and %v for expert %d", c.weights[0], w.picked[0], c.weights[i], e))
 		}
 	}
 	return nil

@@ -3,19 +3,18 @@ package logits
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"hash/crc32"
 
 	"github.com/moebalance/moebalance/logits/safetensors"
 )
 
-// Entry is the logits of one rank for one batch, in memory.
+// Entry is the logits of one rank for one batch size, in memory.
 type Entry struct {
 	Record
-	// IDs are the experts of each token, row-major [Tokens(), TopK], in the order
+	// IDs are the experts of each token, row-major [Tokens, TopK], in the order
 	// of the plan's slots.
 	IDs []int32
-	// Logits are the little-endian values, row-major [Tokens(), Experts], in the
+	// Logits are the little-endian values, row-major [Tokens, Experts], in the
 	// spec's element type; nil when only ids are kept.
 	Logits []byte
 }
@@ -36,7 +35,7 @@ func (e *Entry) Row(dst []float32, token int) []float32 {
 	return dst
 }
 
-// ReadEntry reads an entry into memory: its record is held against its name, and
+// ReadEntry reads an entry into memory and checks its record against its name, and
 // its bytes against their checksum. The error wraps ErrDamaged where they differ.
 func ReadEntry(path string) (*Entry, error) {
 	f, err := safetensors.Open(path)
@@ -70,13 +69,13 @@ func readEntry(f *safetensors.File) (*Entry, error) {
 			e.Logits = b
 		}
 	}
-	return e, r.checksums(crc)
+	return e, r.checkCRC(crc)
 }
 
-// checksums holds the checksum of the tensors' bytes against the record's.
-func (r Record) checksums(crc uint32) error {
-	if found := checksumText(crc); found != r.checksum {
-		return fmt.Errorf("want content of checksum %s, found %s", r.checksum, found)
+// checkCRC compares the checksum of the tensors' bytes with the record's.
+func (r Record) checkCRC(crc uint32) error {
+	if have := checksumText(crc); have != r.checksum {
+		return r.wrong("", "content of checksum "+r.checksum, have)
 	}
 	return nil
 }

@@ -35,33 +35,14 @@ func cache() (c *logits.Cache, remove func()) {
 func Example() {
 	c, remove := cache()
 	defer remove()
-	e, err := c.Get(1, logits.Equal(2))
+	e, err := c.Get(1, 2)
 	if err != nil {
 		panic(err)
 	}
-	for token := range e.Tokens() {
+	for token := range e.Tokens {
 		fmt.Println(e.IDs[2*token:2*token+2], e.Row(nil, token))
 	}
 	// Output:
 	// [3 5] [-32 -32 -32 32 -32 32 -32 -32]
 	// [7 1] [-32 32 -32 -32 -32 -32 -32 32]
-}
-
-// A step in which the ranks hold 3, 0, 4 and 1 tokens: 16 slots, 2 for each of 8
-// experts. Rank 1 has an entry too, of no rows.
-func ExampleUnequal() {
-	c, remove := cache()
-	defer remove()
-	for rank := range 4 {
-		e, err := c.Get(rank, logits.Unequal(3, 0, 4, 1))
-		if err != nil {
-			panic(err)
-		}
-		fmt.Println(e.Tokens(), e.IDs)
-	}
-	// Output:
-	// 3 [2 4 6 0 3 5]
-	// 0 []
-	// 4 [4 7 1 2 5 6 0 3]
-	// 1 [7 1]
 }

@@ -1,7 +1,6 @@
 package logits
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -24,7 +23,7 @@ import (
 const schema = "moebalance.logits/1"
 
 // The metadata keys that say what an entry is. All of them, and nothing else,
-// make its address.
+// make its file name.
 const (
 	keySchema  = "schema"
 	keyModel   = "model"
@@ -39,8 +38,7 @@ const (
 	keyRanks   = "ranks"
 	keyMode    = "mode"
 	keyRank    = "rank"
-	keyTokens  = "tokens_per_rank" // of a batch whose ranks hold the same number; otherwise …
-	keyOfRanks = "tokens_of_ranks" // … those of each rank, "9,2,0"
+	keyTokens  = "tokens_per_rank"
 	keyLayer   = "layer"
 	keyPlanner = "planner"      // the plan's name as it was asked for
 	keyPlan    = "plan"         // the algorithm that served it, with its version
@@ -54,9 +52,9 @@ const (
 // The metadata keys that say what was found while writing.
 const (
 	keyStatus     = "status"
-	keyMoved      = "projected_rows"
-	keyImpossible = "infeasible_experts"
-	keyMargin     = "bias_spread_survived"
+	keyProjected  = "projected_rows"
+	keyInfeasible = "infeasible_experts"
+	keyTolerated  = "bias_spread_survived"
 	keyChecksum   = "checksum" // CRC-32C of all tensor bytes in file order
 )
 
@@ -70,26 +68,20 @@ const (
 
 // identify is the part of an entry's metadata that says what it is. The caller
 // owns the map.
-func (s Spec) identify(plan string, rank int, b Batch) map[string]string {
-	shape, v := s.Gate.Shape, levelsOf(s.Gate)
-	id := map[string]string{
+func (s Spec) identify(plan string, rank, tokens int) map[string]string {
+	shape, v := s.Gate.Shape, logitsOf(s.Gate)
+	return map[string]string{
 		keySchema: schema,
 		keyModel:  s.Model, keyMethod: string(s.Gate.Method),
 		keyExperts: strconv.Itoa(shape.Experts), keyTopK: strconv.Itoa(shape.TopK),
 		keyGroups: strconv.Itoa(shape.Groups), keyTopKG: strconv.Itoa(shape.TopKGroups),
 		keyScale: float(s.Gate.Scale), keyBias: s.text.bias,
 		keyLayout: s.text.layout, keyRanks: strconv.Itoa(s.Layout.Ranks()), keyMode: string(s.Mode),
-		keyRank:  strconv.Itoa(rank),
+		keyRank: strconv.Itoa(rank), keyTokens: strconv.Itoa(tokens),
 		keyLayer: strconv.Itoa(s.Layer), keyPlanner: s.Plan, keyPlan: plan, keyKnobs: s.text.knobs,
 		keyDType: string(s.DType), keyContent: s.content(),
 		keyHigh: float(v.high), keyLow: float(v.low),
 	}
-	if b.differs() {
-		id[keyOfRanks] = b.String()
-	} else {
-		id[keyTokens] = b.String()
-	}
-	return id
 }
 
 // content is what an entry of the spec holds: "logits", or "ids" alone.
@@ -100,8 +92,8 @@ func (s Spec) content() string {
 	return contentLogits
 }
 
-// texts are the parts of an identity that cost time to spell out.
-type texts struct{ bias, layout, knobs string }
+// identityTexts are the parts of an identity that cost time to spell out.
+type identityTexts struct{ bias, layout, knobs string }
 
 func float(x float32) string { return strconv.FormatFloat(float64(x), 'g', -1, 32) }
 
@@ -170,7 +162,7 @@ func isContiguous(l router.Layout) bool {
 	return true
 }
 
-// entryName is what address gives.
+// entryName matches what fileName gives.
 var entryName = regexp.MustCompile(`_r\d+_t[^_]+_[0-9a-f]{32}\` + suffix + `$`)
 
 // IsCache reports a folder that holds an entry.
@@ -179,16 +171,16 @@ func IsCache(dir string) bool {
 	return slices.ContainsFunc(files, func(e os.DirEntry) bool { return entryName.MatchString(e.Name()) })
 }
 
-// address is the file name of an entry: a prefix for people, and 128 bits of the
+// fileName is the file name of an entry: a prefix for people, and 128 bits of the
 // hash of its whole identity.
-func address(id map[string]string) string {
+func fileName(id map[string]string) string {
 	h := sha256.New()
 	for _, key := range slices.Sorted(maps.Keys(id)) {
 		fmt.Fprintf(h, "%q=%q\n", key, id[key])
 	}
 	parts := []string{
 		slug(id[keyModel]), "e" + id[keyExperts], "k" + id[keyTopK], id[keyMode] + id[keyRanks], slug(id[keyPlanner]),
-		id[keyDType], "r" + id[keyRank], "t" + slug(cmp.Or(id[keyTokens], id[keyOfRanks])), hex.EncodeToString(h.Sum(nil)[:16]),
+		id[keyDType], "r" + id[keyRank], "t" + id[keyTokens], hex.EncodeToString(h.Sum(nil)[:16]),
 	}
 	if id[keyContent] == contentIDs {
 		parts[5] = contentIDs

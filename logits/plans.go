@@ -6,6 +6,9 @@ import (
 	"github.com/moebalance/moebalance/router/plan"
 )
 
+// keptPlans bounds the plans that a cache keeps.
+const keptPlans = 64
+
 // plans keeps plans for all who need one: making it can cost as much as filling
 // every rank once. The zero value keeps all of them and is ready, also for
 // several goroutines.
@@ -18,13 +21,13 @@ type plans struct {
 
 type planKey struct {
 	family string // of entries; "" where there is one only
-	batch  string
+	tokens int
 }
 
-// of returns the spec's plan for a batch. Those who ask for one that is being
-// made wait for it; others do not.
-func (p *plans) of(family string, s Spec, b Batch) (plan.Plan, error) {
-	return p.making(planKey{family, b.String()}, func() (plan.Plan, error) { return s.plan(b) })()
+// of returns the spec's plan for so many tokens on every rank. Those who ask for one
+// that is being made wait for it; others do not.
+func (p *plans) of(family string, s Spec, tokens int) (plan.Plan, error) {
+	return p.making(planKey{family, tokens}, func() (plan.Plan, error) { return s.plan(tokens) })()
 }
 
 // making returns what makes the plan, once for all who ask.

@@ -25,7 +25,7 @@ import (
 // fillVariable makes the test binary fill the named folder instead of testing.
 const fillVariable = "MOEBALANCE_TEST_FILL"
 
-var processBatches = []Batch{Equal(1), Equal(2), Equal(5), Equal(64), Unequal(3, 0, 8, 1), Unequal(300, 299, 0, 7), Unequal(7, 299, 0, 300)}
+var processTokens = []int{0, 1, 2, 5, 64, 299, 300}
 
 func processSpec(t testing.TB) Spec { return specOf(t, small(router.Renormalize), 4) }
 
@@ -42,7 +42,7 @@ func fillProcess(dir string) int {
 		var c *Cache
 		if c, err = Open(dir, Spec{Model: "test", Gate: small(router.Renormalize), Layout: layout}); err == nil {
 			fmt.Println("ready")
-			_, err = c.Fill(context.Background(), allRanks(4), processBatches, nil)
+			_, err = c.Fill(context.Background(), allRanks(4), processTokens, nil)
 		}
 	}
 	if err != nil {
@@ -76,7 +76,7 @@ func TestProcessesFillOneCache(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got, want := len(verified(t, dir).Entries), 4*len(processBatches); got != want {
+	if got, want := len(verified(t, dir).Entries), 4*len(processTokens); got != want {
 		t.Errorf("%d entries, want %d", got, want)
 	}
 	for _, name := range names(t, dir) {
@@ -109,7 +109,7 @@ func damageAll(t *testing.T, dir string) (whole, damaged map[string][]byte) {
 
 func TestProcessesMendOneCache(t *testing.T) {
 	dir := t.TempDir()
-	fill(t, openCache(t, dir, processSpec(t)), processBatches...)
+	fill(t, openCache(t, dir, processSpec(t)), processTokens...)
 	whole, _ := damageAll(t, dir)
 	menders := []*exec.Cmd{startFill(t, dir), startFill(t, dir), startFill(t, dir)}
 	for _, c := range menders {
@@ -147,7 +147,7 @@ func stats(t *testing.T, dir string) (files []os.FileInfo) {
 // A mender killed at any moment leaves every entry either as it found it or whole.
 func TestKilledWhileMending(t *testing.T) {
 	dir := t.TempDir()
-	fill(t, openCache(t, dir, processSpec(t)), processBatches...)
+	fill(t, openCache(t, dir, processSpec(t)), processTokens...)
 	rng := rand.New(rand.NewPCG(8, 8))
 	between := 0
 	for round := range 12 {
@@ -178,7 +178,7 @@ func TestKilledWhileMending(t *testing.T) {
 		if mended > 0 && mended < len(whole) {
 			between++
 		}
-		for _, o := range fill(t, openCache(t, dir, processSpec(t)), processBatches...) {
+		for _, o := range fill(t, openCache(t, dir, processSpec(t)), processTokens...) {
 			if o.New {
 				t.Errorf("%s went missing", o.Path)
 			}
@@ -197,26 +197,26 @@ func TestKilledWhileMending(t *testing.T) {
 // one error that names the entry, what is wrong with it, and why it stays so.
 func TestReadOnlyFolder(t *testing.T) {
 	dir := t.TempDir()
-	fill(t, openCache(t, dir, processSpec(t)), Equal(5))
+	fill(t, openCache(t, dir, processSpec(t)), 5)
 	withoutPrivilege(t, dir)
 	c := openCache(t, dir, processSpec(t))
-	for _, o := range fill(t, c, Equal(5)) {
+	for _, o := range fill(t, c, 5) {
 		if o.written() {
 			t.Errorf("written in a folder that cannot be: %+v", o)
 		}
 	}
-	if _, err := c.Get(2, Equal(5)); err != nil {
+	if _, err := c.Get(2, 5); err != nil {
 		t.Error(err)
 	}
-	path, err := c.Path(2, Equal(5))
+	path, err := c.Path(2, 5)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Truncate(path, 100); err != nil {
 		t.Fatal(err)
 	}
-	_, err = c.Fill(t.Context(), allRanks(4), []Batch{Equal(5)}, nil)
-	if !errors.Is(err, ErrDamaged) || !errors.Is(err, fs.ErrPermission) || strings.ContainsRune(err.Error(), '\n') || !strings.Contains(err.Error(), fmt.Sprintf("entry %q is damaged: byte 752: want 0x05, found the end of the file, and cannot be replaced: ", path)) {
+	_, err = c.Fill(t.Context(), allRanks(4), []int{5}, nil)
+	if !errors.Is(err, ErrDamaged) || !errors.Is(err, fs.ErrPermission) || strings.ContainsRune(err.Error(), '\n') || !strings.Contains(err.Error(), fmt.Sprintf("entry %q is damaged: byte 752: want 0x05, have the end of the file, and cannot be replaced: ", path)) {
 		t.Errorf("a damaged entry in a read-only folder: %v", err)
 	}
 }
@@ -281,8 +281,8 @@ func TestKilledAtAnyMoment(t *testing.T) {
 				t.Fatalf("after a kill: %v", err)
 			}
 		}
-		fill(t, openCache(t, dir, processSpec(t)), processBatches...)
-		if got, want := len(verified(t, dir).Entries), 4*len(processBatches); got != want {
+		fill(t, openCache(t, dir, processSpec(t)), processTokens...)
+		if got, want := len(verified(t, dir).Entries), 4*len(processTokens); got != want {
 			t.Errorf("%d entries, want %d", got, want)
 		}
 		for _, name := range names(t, dir) {
@@ -298,11 +298,11 @@ func TestKilledAtAnyMoment(t *testing.T) {
 
 func TestSweepSparesTheLiving(t *testing.T) {
 	dir := t.TempDir()
-	living, err := newPending(filepath.Join(dir, "a"+suffix))
+	living, err := newAtomicFile(filepath.Join(dir, "a"+suffix))
 	if err != nil {
 		t.Fatal(err)
 	}
-	dead := filepath.Join(dir, pendingPrefix+"dead")
+	dead := filepath.Join(dir, temporaryPrefix+"dead")
 	other := filepath.Join(dir, "notes.txt")
 	for _, path := range []string{dead, other} {
 		if err := os.WriteFile(path, []byte("half"), 0o600); err != nil {

@@ -11,7 +11,9 @@ import (
 
 	"github.com/moebalance/moebalance/logits/safetensors"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/input"
 	"github.com/moebalance/moebalance/router/plan"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // The tensors of an entry.
@@ -38,117 +40,117 @@ func (s Spec) tensors(tokens int) []safetensors.Tensor {
 
 // Record is what an entry says about itself.
 type Record struct {
-	Spec     Spec
-	PlanName string // the plan with its version, such as "diagonal/1"
-	Rank     int
-	Batch    Batch
-	Finding  Finding
+	Spec        Spec
+	PlanName    string // the plan with its version, such as "diagonal/1"
+	Rank        int
+	Tokens      int // of every rank
+	Feasibility Feasibility
+
+	path     string
 	checksum string
 }
 
-// Tokens is the number of tokens that the entry is for: those of its rank.
-func (r Record) Tokens() int { return r.Batch.On(r.Rank) }
-
 // family is a key that the entries of one spec share, whatever their rank and
-// batch.
-func (r Record) family() string { return address(r.Spec.identify(r.PlanName, 0, Batch{})) }
+// batch size.
+func (r Record) family() string { return fileName(r.Spec.identify(r.PlanName, 0, 0)) }
 
-// readRecord takes the record out of an opened entry and holds it against the
+// wrong is an error about the entry's file.
+func (r Record) wrong(position, want, have string) error {
+	return &input.Error{File: r.path, Position: position, Expected: want, Found: have}
+}
+
+// readRecord takes the record out of an opened entry and checks it against the
 // file's name and tensors. It reads no tensor but the bias.
 func readRecord(f *safetensors.File) (Record, error) {
 	meta := f.Metadata()
+	m := metadataReader{values: meta, record: Record{path: f.Name()}}
 	if meta[keySchema] != schema {
-		return Record{}, fmt.Errorf("want an entry of schema %q, found %q", schema, meta[keySchema])
+		m.fail(keySchema, strconv.Quote(schema))
+		return Record{}, m.err
 	}
-	p := metadata{values: meta}
 	r := Record{
-		PlanName: meta[keyPlan],
-		Rank:     p.integer(keyRank), Batch: p.batch(),
-		Finding:  p.finding(),
-		checksum: meta[keyChecksum],
+		PlanName: meta[keyPlan], Rank: m.integer(keyRank), Tokens: m.integer(keyTokens),
+		Feasibility: m.feasibility(),
+		path:        f.Name(), checksum: meta[keyChecksum],
 		Spec: Spec{
-			Model: meta[keyModel], Plan: meta[keyPlanner], Mode: router.Mode(meta[keyMode]), Layer: p.integer(keyLayer),
+			Model: meta[keyModel], Plan: meta[keyPlanner], Mode: router.Mode(meta[keyMode]), Layer: m.integer(keyLayer),
 			DType: DType(meta[keyDType]), IDsOnly: meta[keyContent] == contentIDs,
 			Gate: router.Gate{
 				Method: router.Method(meta[keyMethod]),
 				Shape: router.Shape{
-					Experts: p.integer(keyExperts), TopK: p.integer(keyTopK),
-					Groups: p.integer(keyGroups), TopKGroups: p.integer(keyTopKG),
+					Experts: m.integer(keyExperts), TopK: m.integer(keyTopK),
+					Groups: m.integer(keyGroups), TopKGroups: m.integer(keyTopKG),
 				},
-				Scale: p.float(keyScale),
+				Scale: m.float(keyScale),
 			},
 		},
 	}
-	p.knobs(&r.Spec.Knobs)
-	r.Spec.Layout = p.layout(r.Spec.Gate.Shape.Experts)
-	if p.err == nil && meta[keyBias] != noBias {
-		r.Spec.Gate.Bias, p.err = f.Float32s(tensorBias)
+	m.planOptions(&r.Spec.Knobs)
+	r.Spec.Layout = m.layout(r.Spec.Gate.Shape.Experts)
+	if m.err == nil && meta[keyBias] != noBias {
+		r.Spec.Gate.Bias, m.err = f.Float32s(tensorBias)
 	}
-	if p.err != nil {
-		return Record{}, p.err
+	if m.err != nil {
+		return Record{}, m.err
 	}
-	spec, err := r.Spec.withDefaults()
-	if err != nil {
+	var err error
+	if r.Spec, err = r.Spec.withDefaults(); err != nil {
 		return Record{}, err
 	}
-	r.Spec = spec
-	if err := r.match(f, meta); err != nil {
+	if err := r.Spec.checkEntry(r.Rank, r.Tokens); err != nil {
 		return Record{}, err
 	}
-	return r, nil
+	return r, r.match(f, meta)
 }
 
-// match holds the record, spelled out again, against the metadata it was read
+// match compares the record, spelled out again, with the metadata it was read
 // from, the file's name and the tensors.
 func (r Record) match(f *safetensors.File, meta map[string]string) error {
-	if err := r.Spec.hasRank(r.Rank); err != nil {
-		return err
-	}
-	if err := r.Spec.admit(r.Batch); err != nil {
-		return err
-	}
-	again := r.Spec.identify(r.PlanName, r.Rank, r.Batch)
-	name := address(again)
-	r.Finding.note(again)
+	again := r.Spec.identify(r.PlanName, r.Rank, r.Tokens)
+	name := fileName(again)
+	r.Feasibility.add(again)
 	again[keyChecksum] = r.checksum
 	for _, key := range slices.Sorted(maps.Keys(again)) {
 		if value, ok := meta[key]; !ok || value != again[key] {
-			return fmt.Errorf("metadata %q: want %q, found %q", key, again[key], value)
+			return r.wrong(metadataPosition(key), strconv.Quote(again[key]), strconv.Quote(value))
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(meta)) {
 		if _, known := again[key]; !known {
-			return fmt.Errorf("metadata %q: want no such key in schema %s", key, schema)
+			return r.wrong(metadataPosition(key), "no such key in schema "+schema, "one")
 		}
 	}
-	if found := filepath.Base(f.Name()); name != found {
-		return fmt.Errorf("want the name %q for this content, found it under another", name)
+	if have := filepath.Base(f.Name()); name != have {
+		return r.wrong("", "the name "+strconv.Quote(name)+" for this content", "another name")
 	}
-	want, found := r.Spec.tensors(r.Tokens()), f.Tensors()
-	if len(want) != len(found) {
-		return fmt.Errorf("want %d tensors, found %d", len(want), len(found))
+	want, have := r.Spec.tensors(r.Tokens), f.Tensors()
+	if len(want) != len(have) {
+		return r.wrong("", quantity.Count(len(want), "tensor"), strconv.Itoa(len(have)))
 	}
 	for i := range want {
-		if want[i].String() != found[i].String() {
-			return fmt.Errorf("want tensor %v, found %v", want[i], found[i])
+		if want[i].String() != have[i].String() {
+			return r.wrong("", "tensor "+want[i].String(), have[i].String())
 		}
 	}
 	return nil
 }
 
-// metadata reads typed values out of the map and keeps the first fault.
-type metadata struct {
+func metadataPosition(key string) string { return fmt.Sprintf("metadata %q", key) }
+
+// metadataReader reads typed values out of the map and keeps the first error.
+type metadataReader struct {
+	record Record // whose path errors name
 	values map[string]string
 	err    error
 }
 
-func (m *metadata) fail(key, want string) {
+func (m *metadataReader) fail(key, want string) {
 	if m.err == nil {
-		m.err = fmt.Errorf("metadata %q: want %s, found %q", key, want, m.values[key])
+		m.err = m.record.wrong(metadataPosition(key), want, strconv.Quote(m.values[key]))
 	}
 }
 
-func (m *metadata) integer(key string) int {
+func (m *metadataReader) integer(key string) int {
 	n, err := strconv.ParseUint(m.values[key], 10, 31)
 	if err != nil {
 		m.fail(key, "a whole number")
@@ -156,29 +158,7 @@ func (m *metadata) integer(key string) int {
 	return int(n)
 }
 
-// integers reads what joined wrote.
-func (m *metadata) integers(key string) (list []int) {
-	if m.values[key] == "" {
-		return nil
-	}
-	for text := range strings.SplitSeq(m.values[key], ",") {
-		n, err := strconv.ParseUint(text, 10, 31)
-		if err != nil {
-			m.fail(key, "whole numbers with commas between them")
-		}
-		list = append(list, int(n))
-	}
-	return list
-}
-
-func (m *metadata) batch() Batch {
-	if _, differs := m.values[keyOfRanks]; differs {
-		return Unequal(m.integers(keyOfRanks)...)
-	}
-	return Equal(m.integer(keyTokens))
-}
-
-func (m *metadata) float(key string) float32 {
+func (m *metadataReader) float(key string) float32 {
 	x, err := strconv.ParseFloat(m.values[key], 32)
 	if err != nil {
 		m.fail(key, "a number")
@@ -186,7 +166,7 @@ func (m *metadata) float(key string) float32 {
 	return float32(x)
 }
 
-func (m *metadata) knobs(o *plan.Options) {
+func (m *metadataReader) planOptions(o *plan.Options) {
 	d := json.NewDecoder(strings.NewReader(m.values[keyKnobs]))
 	d.DisallowUnknownFields()
 	if d.Decode(o) != nil {
@@ -194,7 +174,7 @@ func (m *metadata) knobs(o *plan.Options) {
 	}
 }
 
-func (m *metadata) layout(experts int) router.Layout {
+func (m *metadataReader) layout(experts int) router.Layout {
 	text := m.values[keyLayout]
 	var l router.Layout
 	var err error

@@ -3,6 +3,7 @@ package logits
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/plan"
@@ -16,9 +17,21 @@ var ErrSpec = errors.New("impossible logits spec")
 const (
 	maxExperts = 1 << 16
 	maxRanks   = 1 << 11
+	// MaxTokens is the most tokens of one rank.
+	MaxTokens = 1 << 24
 )
 
-// Spec is everything that a family of entries depends on but rank and batch.
+// CommonTokens are the batch sizes, in tokens per rank, that TensorRT-LLM
+// prepares when a model with balanced routing starts: 22 of them, 41,215 tokens
+// together (tensorrt_llm/_torch/moe/fused_moe/routing.py). The caller owns the slice.
+func CommonTokens() []int {
+	return []int{
+		1, 2, 4, 8, 16, 32, 64, 128, 256, 384, 512, 640, 768, 1024,
+		1536, 2048, 3072, 4096, 5120, 6144, 7168, 8192,
+	}
+}
+
+// Spec is everything that a family of entries depends on but rank and batch size.
 // Two specs that differ in any field never share an entry.
 type Spec struct {
 	Model  string        // the name reports show, such as "deepseek-v3"
@@ -34,7 +47,7 @@ type Spec struct {
 	// instead of E.
 	IDsOnly bool
 
-	text texts
+	text identityTexts
 }
 
 // withDefaults fills the fields that may be left empty and checks the rest.
@@ -74,44 +87,33 @@ func (s Spec) withDefaults() (Spec, error) {
 	if err := s.Gate.Validate(); err != nil {
 		return s, fmt.Errorf("%w: %w", ErrSpec, err)
 	}
-	s.text = texts{bias: biasHash(s.Gate.Bias), layout: layoutText(s.Layout), knobs: knobsText(s.Knobs)}
+	s.text = identityTexts{bias: biasHash(s.Gate.Bias), layout: layoutText(s.Layout), knobs: knobsText(s.Knobs)}
 	return s, nil
 }
 
-// problem is what the plan for a batch that fits the ranks has to solve.
-func (s Spec) problem(b Batch) plan.Problem {
-	p := plan.Problem{Shape: s.Gate.Shape, Layout: s.Layout, Mode: s.Mode, Layer: s.Layer, Tokens: make([]int, s.Layout.Ranks())}
-	for r := range p.Tokens {
-		p.Tokens[r] = b.On(r)
-	}
-	return p
+// problem is what the plan has to solve for so many tokens on every rank.
+func (s Spec) problem(tokens int) plan.Problem {
+	return plan.Problem{Shape: s.Gate.Shape, Layout: s.Layout, Mode: s.Mode, Layer: s.Layer, Tokens: slices.Repeat([]int{tokens}, s.Layout.Ranks())}
 }
 
-// hasRank is an ErrSpec for a rank that the spec's layout does not have.
-func (s Spec) hasRank(rank int) error {
+// checkEntry is an ErrSpec for a rank that the layout does not have, or a number of
+// tokens that no rank can hold.
+func (s Spec) checkEntry(rank, tokens int) error {
 	if last := s.Layout.Ranks() - 1; rank < 0 || rank > last {
 		return fmt.Errorf("%w: want a rank from 0 to %d, have %d", ErrSpec, last, rank)
 	}
-	return nil
-}
-
-// admit is an ErrSpec for a batch that the spec's ranks cannot hold.
-func (s Spec) admit(b Batch) error {
-	if err := b.fits(s.Layout.Ranks()); err != nil {
-		return err
+	if tokens < 0 || tokens > MaxTokens {
+		return fmt.Errorf("%w: want 0 to %d tokens per rank, have %d", ErrSpec, MaxTokens, tokens)
 	}
-	if err := s.problem(b).Validate(); err != nil {
+	if err := s.problem(tokens).Validate(); err != nil {
 		return fmt.Errorf("%w: %w", ErrSpec, err)
 	}
 	return nil
 }
 
-// plan is the plan for a batch.
-func (s Spec) plan(b Batch) (plan.Plan, error) {
-	if err := b.fits(s.Layout.Ranks()); err != nil {
-		return nil, err
-	}
-	p, err := plan.New(s.Plan, s.problem(b), s.Knobs)
+// plan is the plan for so many tokens on every rank.
+func (s Spec) plan(tokens int) (plan.Plan, error) {
+	p, err := plan.New(s.Plan, s.problem(tokens), s.Knobs)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrSpec, err)
 	}

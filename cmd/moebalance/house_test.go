@@ -31,7 +31,7 @@ var imports = map[string][]string{
 	"compare/nsys/infer":        nil,
 	"compare/source":            {"compare/bench", "compare/bench/metrics", "compare/counts", "compare/diff", "compare/gain", "compare/nsys", "compare/nsys/capture", "router", "router/quantity"},
 	"compare/stats":             nil,
-	"logits":                    {"logits/safetensors", "router", "router/input", "router/plan"},
+	"logits":                    {"logits/safetensors", "router", "router/input", "router/plan", "router/quantity"},
 	"logits/safetensors":        {"router/input", "router/quantity"},
 	"plots":                     {"compare/nsys", "router", "router/quantity"},
 	"plots/page":                {"compare/counts", "compare/diff", "compare/gain", "compare/nsys", "logits", "plots", "router", "router/quantity"},

@@ -11,7 +11,7 @@ import (
 )
 
 // batchFlags say how many tokens the ranks hold: the same number each, or
-// unequally many, and then also how many ranks there are.
+// unequally many, which gives the number of ranks too.
 type batchFlags struct {
 	tokens  []int
 	unequal unequal
@@ -19,24 +19,34 @@ type batchFlags struct {
 }
 
 func (b *batchFlags) bind(f *pflag.FlagSet, tokens []int) {
-	f.IntSliceVar(&b.tokens, "tokens", tokens, "batch sizes in tokens per rank, one or several numbers")
+	bindTokens(f, &b.tokens, tokens)
 	f.Var(&b.unequal, "unequal", "`TOKENS` of each rank, such as 5,0,3,7, in place of --ep and --tokens; again for further batches")
 	b.given = f.Changed
 }
 
-// check holds every number of tokens against the most a rank may have.
+func bindTokens(f *pflag.FlagSet, tokens *[]int, preset []int) {
+	f.IntSliceVar(tokens, "tokens", preset, "batch sizes in tokens per rank, one or several numbers")
+}
+
+// check compares every number of tokens with the most a rank may have.
 func (b *batchFlags) check(most int) error {
-	flag, batches := "--tokens", [][]int{b.tokens}
-	if len(b.unequal) > 0 {
-		flag, batches = "--unequal", b.unequal
-		if b.given("ep") || b.given("tokens") {
-			return usagef("--unequal is in place of --ep and --tokens")
+	if len(b.unequal) == 0 {
+		return checkTokens("--tokens", b.tokens, most)
+	}
+	if b.given("ep") || b.given("tokens") {
+		return usagef("--unequal is in place of --ep and --tokens")
+	}
+	for _, each := range b.unequal {
+		if err := checkTokens("--unequal", each, most); err != nil {
+			return err
 		}
 	}
-	for _, each := range batches {
-		if len(each) == 0 || slices.Min(each) < 0 || slices.Max(each) > most {
-			return usagef("%s: want 0 to %d tokens per rank, have %v", flag, most, each)
-		}
+	return nil
+}
+
+func checkTokens(flag string, tokens []int, most int) error {
+	if len(tokens) == 0 || slices.Min(tokens) < 0 || slices.Max(tokens) > most {
+		return usagef("%s: want 0 to %d tokens per rank, have %v", flag, most, tokens)
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ import (
 type generateOptions struct {
 	gate    gateFlags
 	cache   target.Folder
-	batch   batchFlags
+	tokens  []int
 	ranks   []int
 	dtype   string
 	plan    string
@@ -36,24 +36,21 @@ func logitsGenerateCmd() *cobra.Command {
 		Use:   "generate --model NAME --ep RANKS --cache DIR",
 		Short: "make balanced logits, adding what is missing and replacing what is damaged",
 		Long: `generate plans balanced routing and writes it as router logits, one safetensors
-file per rank and batch size, into the folder --cache. What is there already
-stays as long as every byte is as it would be written; what is damaged is replaced,
-and named, so that a bad disk does not go unnoticed. Without --tokens it makes the
-22 batch sizes that engines prepare, from 1 to 8192 tokens per rank. --unequal
-names the tokens of each rank instead: such ranks are balanced together, so their
-entries are for that very batch and no other, and a rank without tokens gets an
-entry of no rows.
+file per rank and batch size, into the folder --cache. Files that are byte for byte
+as they would be written stay; damaged ones are replaced and listed. Without --tokens
+it makes the 22 batch sizes that engines prepare, from 1 to 8192 tokens per rank. A
+rank that holds another number of tokens than the others uses the file of its own
+number; 'logits plans --unequal' counts the loads of such a batch.
 
 The experts of a token get the logit 32, all others -32: the router picks exactly
-the planned ones, with equal weights, in every element type. A correction bias is
-survived as long as its spread (largest minus smallest value over the experts)
-stays below the margin that is printed; --bias reads the model's own and settles
-the matter: an entry is exact, or projected where the bias outweighs the logits
-(it then holds what the router picks), or infeasible where no logits could help,
-because a sigmoid adds at most 1.`,
+the planned ones, with equal weights, in every element type. A correction bias
+changes nothing as long as its spread (largest minus smallest value over the
+experts) is below the largest bias tolerated, which is printed. --bias reads the
+model's own. An entry is then exact; or projected where the bias outweighs the
+logits, and holds the experts that the router picks; or infeasible where no logits
+could help, because a sigmoid adds at most 1.`,
 		Example: `  moebalance logits generate --model gpt-oss-120b --ep 8 --cache /tmp/logits
   moebalance logits generate --model deepseek-v3 --ep 8 --tokens 1,8,64 --dtype bfloat16 --cache /tmp/logits
-  moebalance logits generate --model deepseek-v3 --unequal 64,61,0,64 --unequal 63,61,2,64 --cache /tmp/logits
   moebalance logits generate --experts 64 --top-k 6 --ep 4 --mode tep --ids-only --cache /tmp/logits`,
 		Args: argCount(0, 0, "flags only"),
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c) },
@@ -62,13 +59,13 @@ because a sigmoid adds at most 1.`,
 	o.gate.bind(f)
 	o.cache.Store = cacheStore
 	o.cache.Bind(c, "cache", "the `FOLDER` that holds the entries; made if absent")
-	o.batch.bind(f, logits.CommonTokens())
-	f.IntSliceVar(&o.ranks, "rank", nil, "make the entries of these ranks alone (default all)")
+	bindTokens(f, &o.tokens, logits.CommonTokens())
+	f.IntSliceVar(&o.ranks, "rank", nil, "make the entries of these ranks only (default all)")
 	f.StringVar(&o.dtype, "dtype", "", "float32, bfloat16 or float16 (default what the model's engines use)")
 	f.StringVar(&o.plan, "plan", plan.Names()[0], "how slots are assigned to experts: "+strings.Join(plan.Names(), ", "))
 	o.knobs.bind(f)
 	f.IntVar(&o.layer, "layer", 0, "shift the plan as for this layer, so that remainders do not pile up")
-	f.BoolVar(&o.idsOnly, "ids-only", false, "keep expert_ids alone, without logits")
+	f.BoolVar(&o.idsOnly, "ids-only", false, "keep expert_ids only, without logits")
 	o.out.bind(c)
 	for flag, values := range map[string][]string{
 		"mode": {string(router.DEP), string(router.TEP)}, "dtype": logits.DTypes, "plan": plan.Names(),
@@ -79,7 +76,7 @@ because a sigmoid adds at most 1.`,
 }
 
 func (o *generateOptions) check() error {
-	if err := cmp.Or(o.batch.check(logits.MaxTokens), o.gate.check(), o.out.check()); err != nil {
+	if err := cmp.Or(checkTokens("--tokens", o.tokens, logits.MaxTokens), o.gate.check(), o.out.check()); err != nil {
 		return err
 	}
 	if o.dtype != "" {
@@ -97,9 +94,6 @@ func (o *generateOptions) check() error {
 }
 
 func (o *generateOptions) run(c *cobra.Command) error {
-	if len(o.batch.unequal) > 0 && o.gate.placement == "" {
-		o.gate.ranks = len(o.batch.unequal[0]) // in place of --ep
-	}
 	if err := o.check(); err != nil {
 		return err
 	}
@@ -121,32 +115,18 @@ func (o *generateOptions) run(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	list, err := fillCache(c, cache, ranks, o.batches())
+	list, err := fillCache(c, cache, ranks, slices.Compact(slices.Sorted(slices.Values(o.tokens))))
 	if err != nil {
 		return err
 	}
 	return o.out.write(c, render.GeneratedEntries(o.cache.Path, cache.Spec(), len(ranks), list))
 }
 
-// batches are those that the flags name, each once.
-func (o *generateOptions) batches() (list []logits.Batch) {
-	if len(o.batch.unequal) > 0 {
-		for _, each := range o.batch.unequal {
-			list = append(list, logits.Unequal(each...))
-		}
-		return list
-	}
-	for _, t := range slices.Compact(slices.Sorted(slices.Values(o.batch.tokens))) {
-		list = append(list, logits.Equal(t))
-	}
-	return list
-}
-
-func fillCache(c *cobra.Command, cache *logits.Cache, ranks []int, batches []logits.Batch) ([]logits.Outcome, error) {
+func fillCache(c *cobra.Command, cache *logits.Cache, ranks, tokens []int) ([]logits.Outcome, error) {
 	show, stop := showEntries(c.ErrOrStderr())
 	defer stop()
-	done, total := 0, len(ranks)*len(batches)
-	list, err := cache.Fill(c.Context(), ranks, batches, func(logits.Outcome) {
+	done, total := 0, len(ranks)*len(tokens)
+	list, err := cache.Fill(c.Context(), ranks, tokens, func(logits.Outcome) {
 		done++
 		show(done, total)
 	})

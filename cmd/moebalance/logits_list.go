@@ -11,12 +11,11 @@ func logitsListCmd() *cobra.Command {
 	var out resultFlags
 	c := &cobra.Command{
 		Use:   "list FOLDER",
-		Short: "what a cache folder holds: sizes and balance",
-		Long: `list reads what the entries of a cache folder say of themselves and the experts
-they hold, but not their logits, and shows size and balance per batch size. It
-proves nothing: that is what verify does. Balance is over all ranks together,
-beside the floor that indivisible slots allow; it is undefined while ranks are
-missing.`,
+		Short: "list a cache folder: sizes and balance",
+		Long: `list reads the metadata and experts of the entries of a cache folder, but not
+their logits, and shows size and balance per batch size. It checks nothing else:
+use verify for that. The balance is over all ranks together, beside the floor that
+indivisible slots allow; it is undefined while ranks are missing.`,
 		Example: `  moebalance logits list /tmp/logits
   moebalance logits list --format csv /tmp/logits`,
 		Args: argCount(1, 1, "one cache folder"),
@@ -31,10 +30,10 @@ func listCache(c *cobra.Command, dir string, out *resultFlags) error {
 		return err
 	}
 	show, stop := showEntries(c.ErrOrStderr())
-	survey, err := logits.List(c.Context(), dir, show)
+	v, err := logits.List(c.Context(), dir, show)
 	stop()
 	if err != nil {
 		return err
 	}
-	return out.write(c, render.ListedCache(dir, survey))
+	return out.write(c, render.ListedCache(dir, v))
 }

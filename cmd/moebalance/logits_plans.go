@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/moebalance/moebalance/cmd/internal/render"
-	"github.com/moebalance/moebalance/logits"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/plan"
 )
@@ -171,8 +170,10 @@ func countable(p plan.Problem) error {
 }
 
 func planCase(name string, p plan.Problem, knobs plan.Options) render.PlannedCase {
-	b := logits.Unequal(p.Tokens...)
-	row := render.PlannedCase{Name: name, Ranks: p.Layout.Ranks(), Batch: b, TokensPerRank: b.PerRank(), TokensOfRanks: b.OfRanks()}
+	row := render.PlannedCase{Name: name, Ranks: p.Layout.Ranks(), TokensPerRank: router.Number(p.Tokens[0])}
+	if slices.Min(p.Tokens) != slices.Max(p.Tokens) {
+		row.TokensPerRank, row.TokensOfRanks = router.Undefined(), p.Tokens
+	}
 	made, err := plan.New(name, p, knobs)
 	if err == nil {
 		var certificate plan.Certificate

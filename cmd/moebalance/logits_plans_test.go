@@ -64,8 +64,15 @@ func TestLogitsPlansFormatsAgree(t *testing.T) {
 }
 
 func TestLogitsPlansUsage(t *testing.T) {
+	placed := filepath.Join(t.TempDir(), "placed.json")
+	if err := os.WriteFile(placed, []byte("[[0,1],[2,3]]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, args := range [][]string{
 		{},
+		{"--experts", "4", "--top-k", "1", "--unequal", "1,2,3", "--placement", placed},
+		{"--model", "deepseek-v3", "--unequal", "1,2", "--tokens", "2"},
+		{"--model", "deepseek-v3", "--unequal", "1,x"},
 		{"--model", "deepseek-v3", "--plans", "best"},
 		{"--model", "deepseek-v3", "--plans", ""},
 		{"--model", "deepseek-v3", "--plans", "replay"},

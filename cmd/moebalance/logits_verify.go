@@ -14,16 +14,16 @@ func logitsVerifyCmd() *cobra.Command {
 	var out resultFlags
 	c := &cobra.Command{
 		Use:   "verify FOLDER",
-		Short: "prove every entry by routing it; exit 3 if one fails",
-		Long: `verify reads back every entry of a cache folder and proves that it is what it
-says: whole, undamaged, under the name that its content has, as the plan it names
-would make it, and routed by the exact mathematics of the model's method, token
-by token, to the experts it promises with equal weights.
+		Short: "check every entry by routing it; exit 3 if one fails",
+		Long: `verify reads back every entry of a cache folder and checks that it is whole and
+undamaged, that its name matches its content, that the plan it names makes the same
+experts, and that the model's routing method, computed exactly for every token,
+picks these experts with equal weights.
 
 The balance is over all ranks together. max/mean is the largest load over the
 mean load, over experts and over ranks; the floor is the least that indivisible
-slots allow; active experts are those with any token, beside the most that so
-many slots can touch. A batch size that lacks the entries of some ranks fails.
+slots allow. Active experts are those with any token, beside the most that so many
+slots can activate. A batch size that lacks the entries of some ranks fails.
 
 Exits 3 when an entry fails, 1 when the folder cannot be read.`,
 		Example: `  moebalance logits verify /tmp/logits
@@ -40,21 +40,21 @@ func verifyCache(c *cobra.Command, dir string, out *resultFlags) error {
 		return err
 	}
 	show, stop := showEntries(c.ErrOrStderr())
-	survey, err := logits.Verify(c.Context(), dir, show)
+	v, err := logits.Verify(c.Context(), dir, show)
 	stop()
 	if err != nil {
 		return err
 	}
-	if err := out.write(c, render.VerifiedCache(dir, survey)); err != nil {
+	if err := out.write(c, render.VerifiedCache(dir, v)); err != nil {
 		return err
 	}
-	return verdict(survey)
+	return verdict(v)
 }
 
 // verdict is nil when every entry is what it says, and names the first that is not.
-func verdict(s logits.Survey) error {
+func verdict(v logits.Verification) error {
 	failed, first := 0, ""
-	for _, e := range s.Entries {
+	for _, e := range v.Entries {
 		if e.Err == nil {
 			continue
 		}
@@ -65,5 +65,5 @@ func verdict(s logits.Survey) error {
 	if failed == 0 {
 		return nil
 	}
-	return withCode(exitGate, fmt.Errorf("logits verify: %d of %s failed; 'moebalance logits generate', run as it was, replaces damaged entries and adds missing ones, other files are to be removed; the first: %s", failed, quantity.Count(len(s.Entries), "entry"), first))
+	return withCode(exitGate, fmt.Errorf("logits verify: %d of %s failed; run 'moebalance logits generate' again to replace damaged entries and add missing ones, and remove other files; the first: %s", failed, quantity.Count(len(v.Entries), "entry"), first))
 }

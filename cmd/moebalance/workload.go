@@ -169,7 +169,7 @@ func (o *workloadOptions) balanced(stderr io.Writer) (func(int) ([]float32, erro
 		return nil, fmt.Errorf("balanced logits: %w", err)
 	}
 	return func(rank int) ([]float32, error) {
-		entry, err := cache.Get(rank, logits.Equal(o.Tokens))
+		entry, err := cache.Get(rank, o.Tokens)
 		if err != nil {
 			return nil, fmt.Errorf("balanced logits of rank %d: %w", rank, err)
 		}

@@ -127,7 +127,7 @@ func cacheTable(in Input) table {
 			even = cell{Text: "no", Mark: bad}
 		}
 		t.Folded = len(in.Cache.Balance) > 12
-		t.Rows = append(t.Rows, row(b.Model, b.Tokens(), b.ExpertMaxOverMean, b.ExpertFloor, b.RankMaxOverMean, b.RankFloor, amount(b.ActiveExperts), b.ActiveExpertsIdeal, even))
+		t.Rows = append(t.Rows, row(b.Model, b.TokensPerRank, b.ExpertMaxOverMean, b.ExpertFloor, b.RankMaxOverMean, b.RankFloor, amount(b.ActiveExperts), b.ActiveExpertsIdeal, even))
 	}
 	return t
 }

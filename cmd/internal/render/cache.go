@@ -2,7 +2,6 @@ package render
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/logits"
@@ -10,28 +9,32 @@ import (
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
-func VerifiedCache(dir string, s logits.Survey) output.Document {
-	result := s.Verification()
-	var faults [][]any
-	for _, e := range s.Entries {
+// VerifiedCache lays out what verify found.
+func VerifiedCache(dir string, v logits.Verification) output.Document {
+	var failed [][]any
+	for _, e := range v.Entries {
 		if e.Err != nil {
-			faults = append(faults, []any{e.Path, e.Fault()})
+			failed = append(failed, []any{e.Path, e.Fault()})
 		}
 	}
-	d := output.Document{Tables: []output.Table{balanceTable(s)}, Value: result}
-	d.Headline = fmt.Sprintf("all %s in %s verified; balance at its floor for %d of %s",
-		quantity.Count(len(s.Entries), "entry"), dir, result.AtFloor(), quantity.Count(len(s.Batches), "batch size"))
-	if failed := len(faults); failed > 0 {
-		d.Headline = fmt.Sprintf("%d of %s in %s failed", failed, quantity.Count(len(s.Entries), "entry"), dir)
-		d.Tables = append(d.Tables, output.Table{
-			Name: "failed", Title: "Failed entries", Columns: []output.Column{{Name: "path"}, {Name: "reason"}}, Rows: faults,
-		})
+	d := output.Document{Tables: []output.Table{balanceTable(v.Balance)}, Value: v}
+	entries := quantity.Count(len(v.Entries), "entry")
+	if len(failed) == 0 {
+		if len(v.Entries) > 1 {
+			entries = "all " + entries
+		}
+		d.Headline = fmt.Sprintf("%s in %s verified; balance at its floor for %d of %s", entries, dir, v.AtFloor(), quantity.Count(len(v.Balance), "batch size"))
+		return d
 	}
+	d.Headline = fmt.Sprintf("%d of %s in %s failed", len(failed), entries, dir)
+	d.Tables = append(d.Tables, output.Table{
+		Name: "failed", Title: "Failed entries", Columns: []output.Column{{Name: "path"}, {Name: "reason"}}, Rows: failed,
+	})
 	return d
 }
 
 // balanceTable shows balance beside its floor, one row per batch size.
-func balanceTable(s logits.Survey) output.Table {
+func balanceTable(balance []logits.BatchBalance) output.Table {
 	t := output.Table{Name: "balance", Title: "Balance over all ranks together", Columns: []output.Column{
 		{Name: "model"}, {Name: "method"}, {Name: "plan"}, {Name: "mode"}, {Name: "layer", Kind: output.Count}, {Name: "dtype"},
 		{Name: "ranks", Kind: output.Count}, {Name: "tokens/rank", Key: "tokens_per_rank", Kind: output.Count},
@@ -40,34 +43,30 @@ func balanceTable(s logits.Survey) output.Table {
 		{Name: "active experts", Key: "active_experts", Kind: output.Count}, {Name: "ideal", Key: "active_experts_ideal", Kind: output.Count},
 		{Name: "entries", Kind: output.Count}, {Name: "size", Key: "bytes", Kind: output.Bytes}, {Name: "status"},
 	}}
-	var batches []logits.Batch
-	for _, b := range s.Batches {
-		v := b.BatchBalance()
-		batches = append(batches, b.Batch)
+	for _, b := range balance {
 		t.Rows = append(t.Rows, []any{
-			v.Model, string(v.Method), v.Plan, string(v.Mode), v.Layer, contentText(b.Spec), v.Ranks, v.TokensPerRank,
-			v.ExpertMaxOverMean, v.ExpertFloor, v.RankMaxOverMean, v.RankFloor, v.ActiveExperts, v.ActiveExpertsIdeal,
+			b.Model, string(b.Method), b.Plan, string(b.Mode), b.Layer, contentText(b.DType, b.Content == "ids"), b.Ranks, b.TokensPerRank,
+			b.ExpertMaxOverMean, b.ExpertFloor, b.RankMaxOverMean, b.RankFloor, b.ActiveExperts, b.ActiveExpertsIdeal,
 			b.Entries, b.Bytes, balanceStatus(b),
 		})
 	}
-	showUnequal(&t, batches)
 	return t
 }
 
-// contentText is the element type of a spec's logits, where it has some.
-func contentText(s logits.Spec) string {
-	if s.IDsOnly {
+// contentText is the element type of the logits, where there are some.
+func contentText(d logits.DType, idsOnly bool) string {
+	if idsOnly {
 		return "ids only"
 	}
-	return string(s.DType)
+	return string(d)
 }
 
 // balanceStatus is the worst status of a batch size's entries, or which are bad.
-func balanceStatus(b logits.BatchSurvey) string {
+func balanceStatus(b logits.BatchBalance) string {
 	if n := len(b.MissingRanks); n > 0 {
-		return fmt.Sprintf("%d of %d ranks missing or bad (%s)", n, b.Spec.Layout.Ranks(), rangesText(b.MissingRanks))
+		return fmt.Sprintf("%d of %d ranks missing or bad (%s)", n, b.Ranks, rangesText(b.MissingRanks))
 	}
-	return string(b.Worst)
+	return string(b.Status)
 }
 
 // rangesText shortens ascending numbers: 0-2, 5.
@@ -106,42 +105,23 @@ type listedBalance struct {
 	Status  string `json:"status"`
 }
 
-func ListedCache(dir string, s logits.Survey) output.Document {
+// ListedCache lays out what list found.
+func ListedCache(dir string, v logits.Verification) output.Document {
 	result := cacheList{SchemaVersion: 1, Kind: "logits list", Balance: []listedBalance{}, Warnings: []string{}}
-	for _, e := range s.Entries {
+	for _, e := range v.Entries {
 		result.Bytes += e.Bytes
 		if e.Err != nil {
 			result.Warnings = append(result.Warnings, fmt.Sprintf("%s: %s", e.Path, e.Fault()))
 		}
 	}
 	entries := 0
-	for _, b := range s.Batches {
+	for _, b := range v.Balance {
 		entries += b.Entries
-		result.Balance = append(result.Balance, listedBalance{
-			BatchBalance: b.BatchBalance(), Entries: b.Entries, Bytes: b.Bytes, Status: balanceStatus(b),
-		})
+		result.Balance = append(result.Balance, listedBalance{b, b.Entries, b.Bytes, balanceStatus(b)})
 	}
 	return output.Document{
-		Headline: fmt.Sprintf("%s for %s in %s, %s", quantity.Count(entries, "entry"), quantity.Count(len(s.Batches), "batch size"), dir, quantity.Bytes(float64(result.Bytes))),
-		Tables:   []output.Table{balanceTable(s)}, Notes: result.Warnings, Value: result,
-	}
-}
-
-// showUnequal adds a column behind that of tokens per rank if some rows are about
-// batches whose ranks differ: the tokens of each, as --unequal takes them.
-func showUnequal(t *output.Table, batches []logits.Batch) {
-	differ := func(b logits.Batch) bool { return b.OfRanks() != nil }
-	if !slices.ContainsFunc(batches, differ) {
-		return
-	}
-	at := 1 + slices.IndexFunc(t.Columns, func(c output.Column) bool { return c.Key == "tokens_per_rank" })
-	t.Columns = slices.Insert(t.Columns, at, output.Column{Name: "tokens of ranks", Key: "tokens_of_ranks"})
-	for i, b := range batches {
-		var cell any
-		if differ(b) {
-			cell = b.String()
-		}
-		t.Rows[i] = slices.Insert(t.Rows[i], at, cell)
+		Headline: fmt.Sprintf("%s for %s in %s, %s", quantity.Count(entries, "entry"), quantity.Count(len(v.Balance), "batch size"), dir, quantity.Bytes(float64(result.Bytes))),
+		Tables:   []output.Table{balanceTable(v.Balance)}, Notes: result.Warnings, Value: result,
 	}
 }
 

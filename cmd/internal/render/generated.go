@@ -29,17 +29,16 @@ type Generated struct {
 type GeneratedEntry struct {
 	Path          string        `json:"path"`
 	Rank          int           `json:"rank"`
-	TokensPerRank router.Number `json:"tokens_per_rank"`           // null where ranks differ
-	TokensOfRanks []int         `json:"tokens_of_ranks,omitempty"` // only where they do, by rank
+	TokensPerRank int           `json:"tokens_per_rank"`
 	Bytes         int64         `json:"bytes"`
 	New           bool          `json:"new"`    // nothing was there
 	Damage        *string       `json:"damage"` // what was wrong with the file that was replaced; null where none was
 	Status        logits.Status `json:"status"`
 	ProjectedRows int           `json:"projected_rows"`
 	Infeasible    []int32       `json:"infeasible_experts"`
-	// BiasSpread is the largest spread of a correction bias that the entry
-	// tolerates; null where any is.
-	BiasSpread router.Number `json:"bias_spread_survived"`
+	// LargestBias is the largest spread of a correction bias that the entry
+	// tolerates; null where the method adds none.
+	LargestBias router.Number `json:"bias_spread_survived"`
 }
 
 // GeneratedEntries lays out what generate did to each batch size.
@@ -53,29 +52,27 @@ func GeneratedEntries(cache string, s logits.Spec, ranks int, list []logits.Outc
 		{Name: "new", Kind: output.Count}, {Name: "replaced", Kind: output.Count}, {Name: "size", Key: "bytes", Kind: output.Bytes},
 		{Name: "status"}, {Name: "bias spread tolerated", Key: "bias_spread_survived", Kind: output.Real},
 	}}
-	var batches []logits.Batch
 	for group := range slices.Chunk(list, ranks) {
 		n := totalsOf(group)
 		for _, outcome := range group {
 			result.Entries = append(result.Entries, entryOf(outcome))
 		}
-		batches = append(batches, group[0].Batch)
-		t.Rows = append(t.Rows, []any{group[0].Batch.PerRank(), len(group), n.fresh, n.replaced, n.bytes, string(n.status), router.Number(n.spread)})
+		t.Rows = append(t.Rows, []any{group[0].Tokens, len(group), n.new, n.replaced, n.bytes, string(n.status), router.Number(n.bias)})
 	}
-	showUnequal(&t, batches)
 	all := totalsOf(list)
 	return output.Document{
 		Headline: fmt.Sprintf("%s (%s) on %s, %s, %s, plan %s: %s in %s, %s, %s",
-			s.Model, shapeText(s.Gate.Shape, s.Gate.Method), quantity.Count(s.Layout.Ranks(), "rank"), s.Mode, contentText(s), s.Plan, quantity.Count(len(list), "entry"), cache, quantity.Bytes(float64(all.bytes)), all.made()),
+			s.Model, shapeText(s.Gate.Shape, s.Gate.Method), quantity.Count(s.Layout.Ranks(), "rank"), s.Mode, contentText(s.DType, s.IDsOnly), s.Plan, quantity.Count(len(list), "entry"), cache, quantity.Bytes(float64(all.bytes)), all.made()),
 		Tables: []output.Table{t}, Notes: append(damageNotes(list), biasNotes(s.Gate, list)...), Value: result,
 	}
 }
 
 // entryOf is an outcome in the form of JSON.
 func entryOf(o logits.Outcome) GeneratedEntry {
+	f := o.Feasibility
 	e := GeneratedEntry{
-		Path: o.Path, Rank: o.Rank, TokensPerRank: o.Batch.PerRank(), TokensOfRanks: o.Batch.OfRanks(), Bytes: o.Bytes, New: o.New,
-		Status: o.Finding.Status, ProjectedRows: o.Finding.Moved, Infeasible: append([]int32{}, o.Finding.Impossible...), BiasSpread: router.Number(o.Finding.Margin),
+		Path: o.Path, Rank: o.Rank, TokensPerRank: o.Tokens, Bytes: o.Bytes, New: o.New,
+		Status: f.Status, ProjectedRows: f.ProjectedRows, Infeasible: append([]int32{}, f.Infeasible...), LargestBias: router.Number(f.LargestBias),
 	}
 	if o.Damage != nil {
 		e.Damage = new(o.Damage.Error())
@@ -83,32 +80,32 @@ func entryOf(o logits.Outcome) GeneratedEntry {
 	return e
 }
 
-// totals sum up several entries.
+// totals are those of several entries.
 type totals struct {
-	fresh, replaced int
-	bytes           int64
-	status          logits.Status // the worst
-	spread          float64       // the least that is tolerated
+	new, replaced int
+	bytes         int64
+	status        logits.Status // the worst
+	bias          float64       // the least of the largest that are tolerated
 }
 
 func totalsOf(list []logits.Outcome) totals {
-	t := totals{status: logits.Exact, spread: math.Inf(1)}
+	t := totals{status: logits.Exact, bias: math.Inf(1)}
 	for _, o := range list {
 		if o.New {
-			t.fresh++
+			t.new++
 		}
 		if o.Damage != nil {
 			t.replaced++
 		}
 		t.bytes += o.Bytes
-		t.status, t.spread = t.status.Worse(o.Finding.Status), min(t.spread, o.Finding.Margin)
+		t.status, t.bias = t.status.Worse(o.Feasibility.Status), min(t.bias, o.Feasibility.LargestBias)
 	}
 	return t
 }
 
 // made says how many entries were written and why.
 func (t totals) made() string {
-	text := fmt.Sprintf("%d of them new", t.fresh)
+	text := fmt.Sprintf("%d of them new", t.new)
 	if t.replaced > 0 {
 		text += fmt.Sprintf(", %d replaced because damaged", t.replaced)
 	}
@@ -140,8 +137,8 @@ func biasNotes(g router.Gate, list []logits.Outcome) []string {
 	notes := []string{"spread of the correction bias: " + quantity.Digits4(logits.Spread(g.Bias))}
 	moved, lost := 0, []int32{}
 	for _, w := range list {
-		moved += w.Finding.Moved
-		lost = append(lost, w.Finding.Impossible...)
+		moved += w.Feasibility.ProjectedRows
+		lost = append(lost, w.Feasibility.Infeasible...)
 	}
 	slices.Sort(lost)
 	if moved > 0 {

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
-	"github.com/moebalance/moebalance/logits"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/plan"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -32,8 +31,6 @@ type PlannedCase struct {
 	TokensOfRanks []int             `json:"tokens_of_ranks,omitempty"` // only where they do, by rank
 	Certificate   *plan.Certificate `json:"certificate"`               // null when the plan refuses
 	Refused       string            `json:"refused,omitempty"`         // why
-
-	Batch logits.Batch `json:"-"`
 }
 
 // Document lays the plans out, with how often each is optimal.
@@ -47,7 +44,6 @@ func (result Plans) Document() output.Document {
 		{Name: "receiver conflict", Key: "receiver_conflict", Kind: output.Count}, {Name: "verdict"},
 	}}
 	d := output.Document{Value: result}
-	var batches []logits.Batch
 	names, cases, verdicts := []string{}, map[string]int{}, map[[2]string]int{}
 	for _, row := range result.Plans {
 		if cases[row.Name]++; cases[row.Name] == 1 {
@@ -58,9 +54,8 @@ func (result Plans) Document() output.Document {
 			d.Notes = append(d.Notes, note)
 		}
 		t.Rows = append(t.Rows, row.cells(len(t.Columns)))
-		batches = append(batches, row.Batch)
 	}
-	showUnequal(&t, batches)
+	result.showUnequal(&t)
 	var parts []string
 	for _, name := range names {
 		part := fmt.Sprintf("%s optimal in %d of %s", name, verdicts[[2]string{name, optimal}], quantity.Count(cases[name], "case"))
@@ -132,4 +127,21 @@ func (row PlannedCase) fault() string {
 	}
 	return fmt.Sprintf("%s is invalid: tokens use experts of %d groups, the method allows %d; the model's router would pick other experts",
 		row.Name, c.Groups, c.GroupsLimit)
+}
+
+// showUnequal adds a column behind that of tokens per rank if some cases are about
+// ranks that hold unequally many: the tokens of each, as --unequal takes them.
+func (result Plans) showUnequal(t *output.Table) {
+	if !slices.ContainsFunc(result.Plans, func(row PlannedCase) bool { return row.TokensOfRanks != nil }) {
+		return
+	}
+	at := 1 + slices.IndexFunc(t.Columns, func(c output.Column) bool { return c.Key == "tokens_per_rank" })
+	t.Columns = slices.Insert(t.Columns, at, output.Column{Name: "tokens of ranks", Key: "tokens_of_ranks"})
+	for i, row := range result.Plans {
+		var cell any
+		if row.TokensOfRanks != nil {
+			cell = strings.ReplaceAll(strings.Trim(fmt.Sprint(row.TokensOfRanks), "[]"), " ", ",")
+		}
+		t.Rows[i] = slices.Insert(t.Rows[i], at, cell)
+	}
 }

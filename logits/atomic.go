@@ -10,20 +10,20 @@ import (
 	"strings"
 )
 
-const pendingPrefix = ".pending-"
+const temporaryPrefix = ".pending-"
 
-// pending is an entry that is being written: a temporary file in the cache's
-// folder that is locked as long as its writer lives, so that a later process
+// atomicFile is an entry that is being written: a temporary file in the cache's
+// folder that is locked while its writer is alive, so that a later process
 // can tell what a killed one left behind.
-type pending struct {
+type atomicFile struct {
 	*os.File
 	target string
 }
 
-// newPending starts a temporary for the entry at path target.
-func newPending(target string) (*pending, error) {
+// newAtomicFile starts a temporary for the entry at path target.
+func newAtomicFile(target string) (*atomicFile, error) {
 	for range 100 {
-		name := fmt.Sprintf("%s%016x", pendingPrefix, rand.Uint64())
+		name := fmt.Sprintf("%s%016x", temporaryPrefix, rand.Uint64())
 		f, err := os.OpenFile(filepath.Join(filepath.Dir(target), name), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)
 		if errors.Is(err, fs.ErrExist) {
 			continue
@@ -31,14 +31,14 @@ func newPending(target string) (*pending, error) {
 		if err != nil {
 			return nil, err
 		}
-		p := &pending{File: f, target: target}
+		a := &atomicFile{File: f, target: target}
 		// A cleaner may have come between creation and lock; then this file is
 		// gone or about to go, and the next name is tried.
 		held, _ := lock(f)
-		if !held && p.present() {
-			return p, nil
+		if !held && a.present() {
+			return a, nil
 		}
-		if err := p.discard(); err != nil {
+		if err := a.discard(); err != nil {
 			return nil, err
 		}
 	}
@@ -46,39 +46,39 @@ func newPending(target string) (*pending, error) {
 }
 
 // present reports whether the temporary's name still leads to this file.
-func (p *pending) present() bool {
-	named, err := os.Stat(p.Name())
+func (a *atomicFile) present() bool {
+	named, err := os.Stat(a.Name())
 	if err != nil {
 		return false
 	}
-	open, err := p.Stat()
+	open, err := a.Stat()
 	return err == nil && os.SameFile(named, open)
 }
 
 // commit makes the entry whole and visible: content synced, then renamed. The
 // folder is synced by the caller, once for many entries.
-func (p *pending) commit() error {
-	if err := p.Sync(); err != nil {
-		return errors.Join(err, p.discard())
+func (a *atomicFile) commit() error {
+	if err := a.Sync(); err != nil {
+		return errors.Join(err, a.discard())
 	}
-	if err := os.Rename(p.Name(), p.target); err != nil {
-		return errors.Join(err, p.discard())
+	if err := os.Rename(a.Name(), a.target); err != nil {
+		return errors.Join(err, a.discard())
 	}
-	return p.Close()
+	return a.Close()
 }
 
 // discard removes the temporary.
-func (p *pending) discard() error {
-	err := os.Remove(p.Name())
+func (a *atomicFile) discard() error {
+	err := os.Remove(a.Name())
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
-	return errors.Join(err, p.Close())
+	return errors.Join(err, a.Close())
 }
 
 // sweep removes the temporaries that killed writers left in a cache's folder
-// and returns how many. A temporary whose writer lives is locked and stays; so
-// do all of them where locks or permissions are lacking, which harms nobody.
+// and returns how many. A temporary whose writer is alive is locked and stays; so
+// do all of them where locks or permissions are lacking, which does no harm.
 func sweep(dir string) (int, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -86,7 +86,7 @@ func sweep(dir string) (int, error) {
 	}
 	swept := 0
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), pendingPrefix) && e.Type().IsRegular() && sweepOne(filepath.Join(dir, e.Name())) {
+		if strings.HasPrefix(e.Name(), temporaryPrefix) && e.Type().IsRegular() && sweepOne(filepath.Join(dir, e.Name())) {
 			swept++
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/moebalance/moebalance/router"
 )
@@ -33,44 +34,54 @@ func (s Status) Worse(other Status) Status {
 	return statuses[max(slices.Index(statuses, s), slices.Index(statuses, other))]
 }
 
-// Finding is what was found out about an entry when it was written.
-type Finding struct {
-	Status Status
-	Moved  int // tokens whose experts are not the planned ones
-	// Impossible are the planned experts that no logits can bring to be chosen,
+// Feasibility says how many of an entry's planned choices the gate lets through.
+type Feasibility struct {
+	Status        Status
+	ProjectedRows int // tokens whose experts are not the planned ones
+	// Infeasible are the planned experts that no logits can bring to be chosen,
 	// in ascending order.
-	Impossible []int32
-	// Margin is the largest spread of a correction bias that the logits
-	// survive; +Inf for methods that add none.
-	Margin float64
+	Infeasible []int32
+	// LargestBias is the largest spread of a correction bias that the logits
+	// tolerate; +Inf for methods that add none.
+	LargestBias float64
 }
 
-// note adds the finding to an entry's metadata.
-func (f Finding) note(meta map[string]string) {
+// add writes the feasibility into an entry's metadata.
+func (f Feasibility) add(meta map[string]string) {
 	meta[keyStatus] = string(f.Status)
-	meta[keyMoved] = strconv.Itoa(f.Moved)
-	meta[keyMargin] = "any"
-	if !math.IsInf(f.Margin, 1) {
-		meta[keyMargin] = strconv.FormatFloat(f.Margin, 'g', -1, 64)
+	meta[keyProjected] = strconv.Itoa(f.ProjectedRows)
+	meta[keyTolerated] = "any"
+	if !math.IsInf(f.LargestBias, 1) {
+		meta[keyTolerated] = strconv.FormatFloat(f.LargestBias, 'g', -1, 64)
 	}
-	meta[keyImpossible] = joined(f.Impossible)
+	texts := make([]string, len(f.Infeasible))
+	for i, e := range f.Infeasible {
+		texts[i] = strconv.Itoa(int(e))
+	}
+	meta[keyInfeasible] = strings.Join(texts, ",")
 }
 
-// finding reads back what note wrote.
-func (m *metadata) finding() Finding {
-	f := Finding{Status: Status(m.values[keyStatus]), Moved: m.integer(keyMoved), Margin: math.Inf(1)}
+// feasibility reads back what add wrote.
+func (m *metadataReader) feasibility() Feasibility {
+	f := Feasibility{Status: Status(m.values[keyStatus]), ProjectedRows: m.integer(keyProjected), LargestBias: math.Inf(1)}
 	if !slices.Contains(statuses, f.Status) {
 		m.fail(keyStatus, fmt.Sprintf("%s, %s or %s", Exact, Projected, Infeasible))
 	}
-	if text := m.values[keyMargin]; text != "any" {
+	if text := m.values[keyTolerated]; text != "any" {
 		x, err := strconv.ParseFloat(text, 64)
 		if err != nil || !(x >= 0) {
-			m.fail(keyMargin, "a number or any")
+			m.fail(keyTolerated, "a number or any")
 		}
-		f.Margin = x
+		f.LargestBias = x
 	}
-	for _, e := range m.integers(keyImpossible) {
-		f.Impossible = append(f.Impossible, int32(e))
+	if text := m.values[keyInfeasible]; text != "" {
+		for number := range strings.SplitSeq(text, ",") {
+			e, err := strconv.ParseUint(number, 10, 31)
+			if err != nil {
+				m.fail(keyInfeasible, "whole numbers with commas between them")
+			}
+			f.Infeasible = append(f.Infeasible, int32(e))
+		}
 	}
 	return f
 }

@@ -14,13 +14,17 @@ const saturated = 32
 // highest is the largest logit ever used, a power of two below float16's 65504.
 const highest = 1 << 15
 
-// levelsOf is ±32 for every gate: the chosen experts of a token are equal, so
+// logitPair are the two values that an entry's logits take: high for the experts
+// of the plan, low for all others. Both are exact in every element type.
+type logitPair struct{ high, low float32 }
+
+// logitsOf is ±32 for every gate: the chosen experts of a token are equal, so
 // their combine weights are, and the gap to the others is as large as a softmax
 // or sigmoid can tell apart. Only the square root of a softplus has no upper
 // bound: there high rises in powers of two until its score clears the spread of
 // the gate's bias by 1.
-func levelsOf(g router.Gate) levels {
-	v := levels{high: saturated, low: -saturated}
+func logitsOf(g router.Gate) logitPair {
+	v := logitPair{high: saturated, low: -saturated}
 	if g.Method == router.DeepSeekV4 {
 		for v.high < highest && sqrtSoftplus(v.high) < Spread(g.Bias)+1 {
 			v.high *= 2
@@ -41,8 +45,8 @@ func Spread(bias []float32) float64 {
 	return float64(high) - float64(low)
 }
 
-// margin is the largest spread of a correction bias, max − min over the
-// experts, that the two levels survive whatever the single values are: a bias
+// largestBias is the largest spread of a correction bias, max − min over the
+// experts, that the two logits tolerate whatever the single values are: a bias
 // with a smaller spread, known or not, leaves every choice as it is. fewest is
 // the least number of chosen experts that a token has in one of its groups.
 //
@@ -51,14 +55,13 @@ func Spread(bias []float32) float64 {
 //
 // The first keeps every chosen expert above every other, and the sum of a chosen
 // group's two best above any other group's. With one chosen expert the second
-// best of its group is background, and two biased ones elsewhere may pass it.
-// Methods without a bias survive any: the margin is infinite.
+// best of its group has the low logit, and two biased ones elsewhere may pass it.
+// Methods without a bias tolerate any: +Inf.
 //
 // It is that of real numbers. Routers add float32 ones, whose sums round: a bias
-// so large, or a spread so close to the margin, that its last places matter may
-// tie. A known bias is judged with room for that (see decided), and by routing where
-// there is none.
-func margin(g router.Gate, v levels, fewest int) float64 {
+// so large, or a spread so close to the limit, that its last places matter may
+// tie. marginSatisfied leaves room for that, and routing decides the rest.
+func largestBias(g router.Gate, v logitPair, fewest int) float64 {
 	if !g.Method.Biased() {
 		return math.Inf(1)
 	}
@@ -69,20 +72,21 @@ func margin(g router.Gate, v levels, fewest int) float64 {
 	return gap
 }
 
-// decided is the least number of experts that a row must have in each of its groups
-// for the two levels alone to decide what a router picks of it: the spread of the
-// bias is below the margin, with room for rounding. Where none is decided it is more
-// than any row has. The score of a group is a float32 sum of two scores and two
-// biases: three roundings, each of at most 2⁻²⁴ of a sum that is at most twice the
-// largest score with its bias. Both sides of a comparison together, the rounding of
-// the scores themselves included, stay below 2⁻¹⁹ of that largest.
-func decided(g router.Gate, v levels) (fewest int) {
+// marginSatisfied is the least number of experts that a row must have in each of
+// its groups for the two logits alone to decide what a router picks of it: the
+// spread of the bias is below the largest tolerated, with room for rounding. Where
+// no number suffices it is more than any row has. The score of a group is a float32
+// sum of two scores and two biases: three roundings, each of at most 2⁻²⁴ of a sum
+// that is at most twice the largest score with its bias. Both sides of a comparison
+// together, the rounding of the scores themselves included, stay below 2⁻¹⁹ of that
+// largest.
+func marginSatisfied(g router.Gate, v logitPair) (fewest int) {
 	largest := score(g.Method, v.high)
 	for _, b := range g.Bias {
 		largest = max(largest, score(g.Method, v.high)+math.Abs(float64(b)))
 	}
 	for fewest := 1; fewest <= 2; fewest++ {
-		if Spread(g.Bias)+largest*0x1p-19 < margin(g, v, fewest) {
+		if Spread(g.Bias)+largest*0x1p-19 < largestBias(g, v, fewest) {
 			return fewest
 		}
 	}
