@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -65,27 +66,18 @@ func (a Arm) wholeSteps() []int {
 	})
 }
 
-// steps are those of the whole ones that means are over.
+// steps are those that means are over: of those that count, the ones in Steps.
 func (a Arm) steps() []int {
-	whole := a.wholeSteps()
-	if a.Steps == nil {
-		return whole
+	counted := a.Trace.Times(nil).StepsOf(imbalance.Counts)
+	if a.Steps == nil || !a.stepped() {
+		return counted
 	}
-	return slices.DeleteFunc(whole, func(step int) bool { return !slices.Contains(a.Steps, step) })
+	return slices.DeleteFunc(counted, func(step int) bool { return !slices.Contains(a.Steps, step) })
 }
 
 // Stragglers are what each layer loses to its slowest rank, over the steps that
-// means are over.
-func (a Arm) Stragglers() []nsys.StragglerStat {
-	if a.Steps == nil || !a.stepped() {
-		return a.Trace.Stragglers
-	}
-	var steps []router.Whole
-	for _, step := range a.steps() {
-		steps = append(steps, router.Whole(step))
-	}
-	return a.Trace.StragglersIn(steps)
-}
+// count.
+func (a Arm) Stragglers() []imbalance.Straggler { return a.Trace.Stragglers }
 
 // stepped reports whether the capture marks steps.
 func (a Arm) stepped() bool {

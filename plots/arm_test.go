@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/router"
 )
@@ -37,12 +38,12 @@ func small() *nsys.Trace {
 	for layer := router.Whole(1); layer <= 2; layer++ {
 		for e := range 4 {
 			t.Experts = append(t.Experts, nsys.ExpertStat{
-				Rank: e / 2, Layer: layer, Expert: e, Basis: nsys.Observed, Known: true, Slots: int64(100 * (e + 1)),
+				Rank: e / 2, Layer: layer, Expert: e, Basis: imbalance.Observed, Known: true, Slots: int64(100 * (e + 1)),
 				Stats: nsys.Stats{TotalNS: int64(1000*(e+1)) * int64(layer)},
 			})
 		}
-		t.Imbalance = append(t.Imbalance, nsys.ImbalanceStat{Layer: layer, Level: router.LevelExpert, Quantity: nsys.QuantityLoad, Steps: 2})
-		t.Stragglers = append(t.Stragglers, nsys.StragglerStat{Layer: layer, Steps: 2, LossNS: router.Number(10000 * (2 - layer)), WorstRank: 1})
+		t.Imbalance = append(t.Imbalance, imbalance.Row{Layer: layer, Level: router.LevelExpert, Quantity: imbalance.Load, Steps: 2})
+		t.Stragglers = append(t.Stragglers, imbalance.Straggler{Layer: layer, Steps: 2, LossNS: router.Number(10000 * (2 - layer)), WorstRank: 1})
 	}
 	for rank := range 2 {
 		// 12 µs of collectives per rank in all: 9 waiting, 3 transferring.
@@ -115,7 +116,7 @@ func TestExpertHeat(t *testing.T) {
 	if !strings.Contains(s.Caption, "observed") {
 		t.Errorf("caption %q does not say how the times came about", s.Caption)
 	}
-	perfect.Experts[0].Basis = nsys.Allocated
+	perfect.Experts[0].Basis = imbalance.Allocated
 	if s := ExpertTimes(Arm{Name: "perfect", Trace: perfect}); !strings.Contains(s.Caption, "partly") {
 		t.Errorf("caption %q hides that some times are allocated", s.Caption)
 	}
@@ -178,7 +179,7 @@ func TestSumsOverStepsAreNoVerdict(t *testing.T) {
 
 func TestLayerLosses(t *testing.T) {
 	other := small()
-	other.Stragglers = []nsys.StragglerStat{{Layer: 7, LossNS: router.Undefined()}}
+	other.Stragglers = []imbalance.Straggler{{Layer: 7, LossNS: router.Undefined()}}
 	s := LayerLosses(Arm{Name: "normal", Trace: small()}, Arm{Name: "perfect", Trace: other})
 	checkValues(t, "normal", s.Series[0].Values, []float64{10000, 0, nan})
 	checkValues(t, "perfect", s.Series[1].Values, []float64{nan, nan, nan})
@@ -331,7 +332,7 @@ func TestTimeAgainstLoad(t *testing.T) {
 	}
 	grouped := small()
 	for i := range grouped.Experts {
-		grouped.Experts[i].Basis = nsys.Allocated
+		grouped.Experts[i].Basis = imbalance.Allocated
 	}
 	c = TimeAgainstLoad(Arm{Name: "normal", Trace: grouped}).Clouds[0]
 	// Allocated times prove nothing: one point per layer and rank, 150 and 350

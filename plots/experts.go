@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
 )
 
@@ -37,16 +38,16 @@ func ExpertLoads(arms ...Arm) HeatSpec {
 }
 
 func basis(arms []Arm) string {
-	seen := map[nsys.Basis]bool{}
+	seen := map[imbalance.Basis]bool{}
 	for _, a := range arms {
 		for _, e := range a.Trace.Experts {
 			seen[e.Basis] = true
 		}
 	}
 	switch {
-	case seen[nsys.Observed] && seen[nsys.Allocated]:
+	case seen[imbalance.Observed] && seen[imbalance.Allocated]:
 		return "Times are partly observed and partly allocated by load, which is a model."
-	case seen[nsys.Allocated]:
+	case seen[imbalance.Allocated]:
 		return "Times are allocated: grouped kernels split by load, which is a model and no measurement of single experts."
 	}
 	return "Times are observed: kernels launched inside each expert's own range."

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -16,7 +17,7 @@ import (
 func recordedSteps(t *nsys.Trace) map[router.Whole]float64 {
 	steps := map[router.Whole]float64{}
 	for _, s := range t.Imbalance {
-		if s.Level == router.LevelExpert && s.Quantity == nsys.QuantityLoad {
+		if s.Level == router.LevelExpert && s.Quantity == imbalance.Load {
 			steps[s.Layer] = float64(s.Steps)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/router"
 )
@@ -62,7 +63,7 @@ func observedExperts(arms []Arm) bool {
 	some := false
 	for _, a := range arms {
 		for _, e := range a.Trace.Experts {
-			if e.Known && e.Basis != nsys.Observed {
+			if e.Known && e.Basis != imbalance.Observed {
 				return false
 			}
 			some = some || e.Known

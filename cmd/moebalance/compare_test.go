@@ -37,7 +37,7 @@ func TestCompareVerbOnTraces(t *testing.T) {
 		"expert compute of the slowest rank 5.14 ms to 3.51 ms (−31.7 %)",
 		"82.6 % of the reduction is in layer 0",
 		"bound of the gain",
-		"start-up and left out",
+		"excluded as warm-up",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/moebalance/moebalance/cmd/internal/workload"
+	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/plots/page"
 	"github.com/moebalance/moebalance/router"
@@ -69,9 +70,9 @@ func foundBalance(in page.Input) string {
 
 // foundStraggler names the layer with the largest imbalance of time over ranks.
 func foundStraggler(in page.Input) string {
-	worst := nsys.ImbalanceStat{Imbalance: router.Undefined()}
+	worst := imbalance.Row{Imbalance: router.Undefined()}
 	for _, i := range in.Trace.Imbalance {
-		if i.Level == router.LevelRank && i.Quantity == nsys.QuantityTime && !(i.Imbalance <= worst.Imbalance) {
+		if i.Level == router.LevelRank && i.Quantity == imbalance.Time && !(i.Imbalance <= worst.Imbalance) {
 			worst = i
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
 )
 
@@ -18,7 +19,7 @@ func TestTraceJudgesLoadAsCountsDoes(t *testing.T) {
 		var ofTrace nsys.Trace
 		ask(t, exitDone, &ofTrace, append(slices.Clone(trace), model...)...)
 		for _, s := range ofTrace.Imbalance {
-			if s.Quantity == nsys.QuantityLoad {
+			if s.Quantity == imbalance.Load {
 				traced = append(traced, float64(s.NullP95))
 			}
 		}

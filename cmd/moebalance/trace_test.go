@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/router"
 )
@@ -82,7 +83,7 @@ func TestTraceVerbJSON(t *testing.T) {
 	// together they have the time of the phase experts
 	var allocated, experts int64
 	for _, e := range trace.Experts {
-		if e.Basis != nsys.Allocated || !e.Known {
+		if e.Basis != imbalance.Allocated || !e.Known {
 			t.Fatalf("have %+v", e)
 		}
 		allocated += e.TotalNS
@@ -97,7 +98,7 @@ func TestTraceVerbJSON(t *testing.T) {
 	}
 	loads := 0
 	for _, s := range trace.Imbalance {
-		if s.Quantity == nsys.QuantityLoad && s.Floor.Defined() && s.NullP95.Defined() {
+		if s.Quantity == imbalance.Load && s.Floor.Defined() && s.NullP95.Defined() {
 			loads++
 		}
 	}
@@ -185,7 +186,7 @@ func TestTraceVerbExitCodes(t *testing.T) {
 
 // Without ranges that name layers there is no layer −1 to blame.
 func TestTraceGateWithoutLayers(t *testing.T) {
-	trace := &nsys.Trace{Overall: []nsys.OverallStat{{Level: router.LevelRank, Quantity: nsys.QuantityTime, WorstLayer: nsys.None, WorstMaxOverMean: 1.5}}}
+	trace := &nsys.Trace{Overall: []imbalance.Summary{{Level: router.LevelRank, Quantity: imbalance.Time, WorstLayer: nsys.None, WorstMaxOverMean: 1.5}}}
 	if err := traceGate(trace, 0.1); err == nil || !strings.Contains(err.Error(), "of all layers together is 50.0 %") {
 		t.Errorf("have %v", err)
 	}

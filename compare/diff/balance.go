@@ -1,12 +1,13 @@
 package diff
 
 import (
+	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/router"
 )
 
 // BalanceChange is the imbalance that each side measured for itself, where both
-// did over as many ranks or experts: max/mean of time or load over ranks or experts, see nsys.ImbalanceStat.
+// did over as many ranks or experts: max/mean of time or load over ranks or experts, see imbalance.Row.
 type BalanceChange struct {
 	Layer    router.Whole  `json:"layer"`
 	Level    string        `json:"level"`
@@ -23,8 +24,8 @@ func balanceChanges(normal, perfect *nsys.Trace) []BalanceChange {
 		parts           int
 		level, quantity string
 	}
-	keyOf := func(s nsys.ImbalanceStat) key { return key{s.Layer, s.Parts, s.Level, s.Quantity} }
-	other := map[key]nsys.ImbalanceStat{}
+	keyOf := func(s imbalance.Row) key { return key{s.Layer, s.Parts, s.Level, s.Quantity} }
+	other := map[key]imbalance.Row{}
 	for _, s := range perfect.Imbalance {
 		other[keyOf(s)] = s
 	}

@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -12,8 +13,8 @@ type Ceiling struct {
 	// ExpertShare is f of the normal arm: expert work of the slowest rank of
 	// each layer over the GPU time of the step, mean over steps, in [0, 1].
 	ExpertShare router.Number `json:"expert_share"`
-	// Balancedness is b of the normal arm: per step the layers' mean expert work
-	// over the layers' slowest, mean over steps, in (0, 1].
+	// Balancedness is b of the normal arm: per step the mean rank's expert work over
+	// the slowest rank's, both added over layers, mean over steps, in (0, 1].
 	Balancedness router.Number `json:"balancedness"`
 	// PerfectBalancedness is the same of the perfect arm: what hardware and noise
 	// leave below 1.
@@ -35,39 +36,26 @@ type Ceiling struct {
 	StragglerLoss Change `json:"straggler_loss"`
 }
 
-func (p pair) ceiling(step Change) Ceiling {
+func (p arms) ceiling(step Change) Ceiling {
 	c := Ceiling{
 		ExpertShare: p.normal.expertShare(), Balancedness: p.normal.balancedness(),
 		PerfectBalancedness: p.perfect.balancedness(), StepGain: step.Ratio - 1, ExpertWork: router.Undefined(),
-		StragglerLoss: changeOf(p.normal.loss(every), p.perfect.loss(every)),
+		StragglerLoss: changeOf(p.normal.totalLoss(), p.perfect.totalLoss()),
 	}
 	c.GainBound = router.GainBound(float64(c.ExpertShare), float64(c.Balancedness))
-	if work := p.change(expertBlock, workOf); work.NormalNS > 0 {
+	if work := p.change(expertScope, workOf); work.NormalNS > 0 {
 		c.ExpertWork = work.PerfectNS / work.NormalNS
 	}
 	c.GainBoundWithWork = router.GainBound(float64(c.ExpertShare), float64(c.Balancedness*c.ExpertWork))
 	return c
 }
 
-// expertShare is the mean over steps of slowest expert work over GPU time.
-func (g *grid) expertShare() router.Number {
-	return average(quotients(g.slowest(expertBlock, workOf), g.mean(block{every, every}, busyOf)))
+func (a *armTimes) expertShare() router.Number {
+	return a.perStep(func(s imbalance.Step) router.Number { return s.SlowestExpertsNS / s.BusyNS })
 }
 
-// balancedness is the mean over steps of mean over slowest expert work.
-func (g *grid) balancedness() router.Number {
-	return average(quotients(g.mean(expertBlock, workOf), g.slowest(expertBlock, workOf)))
-}
-
-// quotients divides step by step, leaving out steps with nothing to divide by.
-func quotients(over, under []float64) []float64 {
-	var out []float64
-	for s := range over {
-		if under[s] > 0 {
-			out = append(out, over[s]/under[s])
-		}
-	}
-	return out
+func (a *armTimes) balancedness() router.Number {
+	return a.perStep(func(s imbalance.Step) router.Number { return s.MeanExpertsNS / s.SlowestExpertsNS })
 }
 
 // RankSpeed separates load from hardware. The perfect arm gives every rank the
@@ -87,14 +75,14 @@ type RankSpeed struct {
 
 // rankSpeeds is empty for fewer than two ranks, and without expert work on some
 // rank of either arm.
-func (p pair) rankSpeeds() []RankSpeed {
+func (p arms) rankSpeeds() []RankSpeed {
 	if len(p.normal.ranks) < 2 {
 		return []RankSpeed{}
 	}
 	rows := make([]RankSpeed, len(p.normal.ranks))
 	perfect, ratio := make([]float64, len(rows)), make([]float64, len(rows))
 	for r, rank := range p.normal.ranks {
-		c := changeOf(p.normal.ofRank(r, expertBlock, workOf), p.perfect.ofRank(r, expertBlock, workOf))
+		c := changeOf(p.normal.ofRank(r, expertScope, workOf), p.perfect.ofRank(r, expertScope, workOf))
 		if !(c.NormalNS > 0 && c.PerfectNS > 0) {
 			return []RankSpeed{}
 		}

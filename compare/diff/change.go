@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/moebalance/moebalance/router"
+	"gonum.org/v1/gonum/stat"
 )
 
 // Change is a time in both arms, in nanoseconds per step. Without a step on
@@ -26,7 +27,7 @@ func changeOf(normal, perfect []float64) Change {
 	n, p := average(normal), average(perfect)
 	c := Change{
 		NormalNS: n, PerfectNS: p, DifferenceNS: p - n, Ratio: router.Undefined(),
-		DifferenceSDNS: router.Number(math.Sqrt(variance(normal) + variance(perfect))),
+		DifferenceSDNS: router.Number(math.Sqrt(stat.Variance(normal, nil) + stat.Variance(perfect, nil))),
 	}
 	if p > 0 {
 		c.Ratio = n / p

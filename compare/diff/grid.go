@@ -1,11 +1,14 @@
 package diff
 
 import (
-	"maps"
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/stat"
+
 	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/router"
 )
@@ -13,107 +16,52 @@ import (
 // phases in the order of every table.
 var phases = nsys.Phases()
 
-// amount is kernel time of one cell in nanoseconds. Work is time in kernels
+// cellTime is kernel time of one cell in nanoseconds. Work is time in kernels
 // that compute; collective kernels mostly wait and are kept apart.
-type amount struct {
+type cellTime struct {
 	work, collective, busy, instances int64
 }
 
-func (a *amount) add(b amount) {
+func (a *cellTime) add(b cellTime) {
 	a.work += b.work
 	a.collective += b.collective
 	a.busy += b.busy
 	a.instances += b.instances
 }
 
-// grid is the cells of one arm over the ranks and layers that both arms have.
-// Its steps are its own: steps of different runs do not correspond.
-type grid struct {
+// armTimes is one arm over the ranks and layers that both arms have, in the steps
+// that count. Its steps are its own: steps of different runs do not correspond.
+type armTimes struct {
 	ranks, layers, steps []int
-	cells                []amount // [step][rank][layer][phase]
-	dropped              []int    // steps that some compared rank lacks, or lacks a layer of
-	outsideNS, allNS     int64    // kernel time of the compared ranks outside every step, and all of it
-	skipped              []int    // start-up
-	stepless             bool     // no step is marked: the whole capture stands as one
+	times                *imbalance.Times
+	cells                []cellTime // [step][rank][layer][phase]
 }
 
-// newGrid lays out the cells of t. A step counts when it is whole on every
-// compared rank (see attendance). Where no step is marked at all, the capture is
-// one step.
-func newGrid(t *nsys.Trace, ranks, layers []int) *grid {
-	g := &grid{ranks: ranks, layers: layers}
-	compared := places(ranks)
-	seen := map[int]attendance{} // by step
-	has := attendance{}          // in any step
-	for _, c := range t.Cells {
-		if _, ok := compared[c.Rank]; !ok {
+func newArmTimes(t *nsys.Trace, ranks, layers []int) *armTimes {
+	a := &armTimes{ranks: ranks, layers: layers}
+	rank, layer, phase := places(ranks), places(layers), places(phases)
+	shared := func(c *nsys.Cell) bool {
+		_, inRanks := rank[c.Rank]
+		_, inLayers := layer[int(c.Layer)]
+		return inRanks && inLayers
+	}
+	a.times = t.Times(shared)
+	a.steps = a.times.StepsOf(imbalance.Counts)
+	a.cells = make([]cellTime, len(a.steps)*len(ranks)*len(layers)*len(phases))
+	step := places(a.steps)
+	for i := range t.Cells {
+		c := &t.Cells[i]
+		s, counts := step[int(c.Step)]
+		if !counts || !shared(c) {
 			continue
 		}
-		g.allNS += c.TotalNS
-		if seen[int(c.Step)] == nil {
-			seen[int(c.Step)] = attendance{}
-		}
-		seen[int(c.Step)].note(c)
-		has.note(c)
-		if !c.Step.Defined() {
-			g.outsideNS += c.TotalNS
-		}
-	}
-	if g.stepless = len(seen) == 1 && seen[nsys.None] != nil; !g.stepless {
-		delete(seen, nsys.None)
-	} else {
-		g.outsideNS = 0
-	}
-	for _, step := range slices.Sorted(maps.Keys(seen)) {
-		if seen[step].whole(has) {
-			g.steps = append(g.steps, step)
-		} else {
-			g.dropped = append(g.dropped, step)
-		}
-	}
-	g.fill(t.Cells)
-	return g
-}
-
-// attendance is which ranks ran a layer; nsys.None stands for anything at all.
-type attendance map[int]map[int]bool
-
-func (a attendance) note(c nsys.Cell) {
-	for _, layer := range []int{nsys.None, int(c.Layer)} {
-		if a[layer] == nil {
-			a[layer] = map[int]bool{}
-		}
-		a[layer][c.Rank] = true
-	}
-}
-
-// whole reports whether no rank is missing from a step: all of those that have
-// anything ran something, and what any of them ran of a layer ran on all that have
-// the layer. One that is missing did not work for no time, its kernels were lost.
-func (a attendance) whole(has attendance) bool {
-	for layer, ranks := range a {
-		if len(ranks) < len(has[layer]) {
-			return false
-		}
-	}
-	return true
-}
-
-func (g *grid) fill(cells []nsys.Cell) {
-	g.cells = make([]amount, len(g.steps)*len(g.ranks)*len(g.layers)*len(phases))
-	step, rank, layer, phase := places(g.steps), places(g.ranks), places(g.layers), places(phases)
-	for _, c := range cells {
-		s, inSteps := step[int(c.Step)]
-		r, inRanks := rank[c.Rank]
-		l, inLayers := layer[int(c.Layer)]
 		p, known := phase[c.Phase]
 		if !known {
 			p = phase[nsys.PhaseUnknown]
 		}
-		if inSteps && inRanks && inLayers {
-			g.at(s, r, l, p).add(amount{c.TotalNS - c.CollectiveNS, c.CollectiveNS, c.BusyNS, c.Instances})
-		}
+		a.at(s, rank[c.Rank], layer[int(c.Layer)], p).add(cellTime{c.TotalNS - c.CollectiveNS, c.CollectiveNS, c.BusyNS, c.Instances})
 	}
+	return a
 }
 
 // places is the position of each value in the list.
@@ -125,110 +73,85 @@ func places[T comparable](list []T) map[T]int {
 	return at
 }
 
-func (g *grid) at(step, rank, layer, phase int) *amount {
-	return &g.cells[((step*len(g.ranks)+rank)*len(g.layers)+layer)*len(phases)+phase]
+func (a *armTimes) at(step, rank, layer, phase int) *cellTime {
+	return &a.cells[((step*len(a.ranks)+rank)*len(a.layers)+layer)*len(phases)+phase]
 }
 
-// outsideShare is the share of kernel time outside every step.
-func (g *grid) outsideShare() router.Number {
-	if g.allNS == 0 {
-		return router.Undefined()
+// stepTimes are the complete steps, those excluded as warm-up among them.
+func (a *armTimes) stepTimes(arm gain.Arm) (rows []StepTime) {
+	for _, s := range a.times.Steps {
+		if s.Excluded != imbalance.Incomplete {
+			rows = append(rows, StepTime{arm, s.Number, s.Excluded == imbalance.Counts, s.BusyNS, s.SlowestExpertsNS})
+		}
 	}
-	return router.Number(float64(g.outsideNS) / float64(g.allNS))
-}
-
-// startUpFactor is how much longer than the median of the steps after it a
-// leading step must be to count as start-up.
-const startUpFactor = 2
-
-// startUp counts the leading steps that are start-up: ranks enter a capture at
-// different times, and in their first collectives wait for the last one, often
-// for many times the length of a step. Of two steps none counts.
-func (g *grid) startUp() int {
-	busy := g.mean(block{every, every}, busyOf)
-	n := 0
-	for len(busy)-n > 2 && busy[n] > startUpFactor*median(busy[n+1:]) {
-		n++
-	}
-	return n
-}
-
-// skip leaves out the first n steps, so many that one at least remains, and
-// returns the times of all.
-func (g *grid) skip(arm gain.Arm, n int) []StepTime {
-	n = min(n, max(0, len(g.steps)-1))
-	mean := g.mean(block{every, every}, busyOf)
-	experts := g.slowest(expertBlock, workOf)
-	rows := []StepTime{}
-	for s, step := range g.steps {
-		rows = append(rows, StepTime{arm, router.Whole(step), s >= n, router.Number(mean[s]), router.Number(experts[s])})
-	}
-	g.skipped, g.steps = g.steps[:n], g.steps[n:]
-	g.cells = g.cells[n*len(g.ranks)*len(g.layers)*len(phases):]
 	return rows
 }
 
 // every stands for all layers or all phases.
 const every = -1
 
-// block is a part of a step: one layer and one phase, or every one of either.
-type block struct{ layer, phase int }
+// scope is a part of a step: one layer and one phase, or every one of either.
+type scope struct{ layer, phase int }
 
-// span is the half-open range of places that a block's index stands for.
-func span(index, n int) (from, to int) {
+// expertScope is expert compute over all layers.
+var expertScope = scope{every, slices.Index(phases, nsys.PhaseExperts)}
+
+// indices is the half-open range that an index of a scope stands for.
+func indices(index, n int) (from, to int) {
 	if index == every {
 		return 0, n
 	}
 	return index, index + 1
 }
 
-// sum adds up a block of one rank in one step.
-func (g *grid) sum(step, rank int, b block) amount {
-	var total amount
-	first, end := span(b.layer, len(g.layers))
-	from, to := span(b.phase, len(phases))
+// sum adds up a scope of one rank in one step.
+func (a *armTimes) sum(step, rank int, in scope) cellTime {
+	var total cellTime
+	first, end := indices(in.layer, len(a.layers))
+	from, to := indices(in.phase, len(phases))
 	for layer := first; layer < end; layer++ {
 		for phase := from; phase < to; phase++ {
-			total.add(*g.at(step, rank, layer, phase))
+			total.add(*a.at(step, rank, layer, phase))
 		}
 	}
 	return total
 }
 
-// measure picks one number of an amount.
-type measure func(amount) int64
+// measure picks one number of a cell.
+type measure func(cellTime) int64
 
-func workOf(a amount) int64       { return a.work }
-func collectiveOf(a amount) int64 { return a.collective }
-func busyOf(a amount) int64       { return a.busy }
+func workOf(c cellTime) int64       { return c.work }
+func collectiveOf(c cellTime) int64 { return c.collective }
+func busyOf(c cellTime) int64       { return c.busy }
+func instancesOf(c cellTime) int64  { return c.instances }
 
-// mean is, step by step, the mean over ranks of a measure of a block.
-func (g *grid) mean(b block, of measure) []float64 {
-	means := make([]float64, len(g.steps))
-	for s := range g.steps {
+// mean is, step by step, the mean over ranks of a measure.
+func (a *armTimes) mean(in scope, of measure) []float64 {
+	means := make([]float64, len(a.steps))
+	for s := range a.steps {
 		var total int64
-		for r := range g.ranks {
-			total += of(g.sum(s, r, b))
+		for r := range a.ranks {
+			total += of(a.sum(s, r, in))
 		}
-		means[s] = float64(total) / float64(len(g.ranks))
+		means[s] = float64(total) / float64(len(a.ranks))
 	}
 	return means
 }
 
-// slowest is, step by step, the sum over the block's layers of the maximum over
-// ranks: what the block takes when the ranks wait for each other after every
-// layer. One rank alone does not say who the slowest is: its steps are NaN.
-func (g *grid) slowest(b block, of measure) []float64 {
-	if len(g.ranks) < 2 {
-		return slices.Repeat([]float64{math.NaN()}, len(g.steps))
+// slowest is, step by step, the work of the slowest rank, added over the layers of
+// the scope: its length when the ranks wait for each other after every layer. One
+// rank alone does not say who the slowest is: its steps are NaN.
+func (a *armTimes) slowest(in scope) []float64 {
+	if len(a.ranks) < 2 {
+		return slices.Repeat([]float64{math.NaN()}, len(a.steps))
 	}
-	slowest := make([]float64, len(g.steps))
-	first, end := span(b.layer, len(g.layers))
-	for s := range g.steps {
+	slowest := make([]float64, len(a.steps))
+	first, end := indices(in.layer, len(a.layers))
+	for s := range a.steps {
 		for layer := first; layer < end; layer++ {
 			var most int64
-			for r := range g.ranks {
-				most = max(most, of(g.sum(s, r, block{layer, b.phase})))
+			for r := range a.ranks {
+				most = max(most, a.sum(s, r, scope{layer, in.phase}).work)
 			}
 			slowest[s] += float64(most)
 		}
@@ -236,57 +159,49 @@ func (g *grid) slowest(b block, of measure) []float64 {
 	return slowest
 }
 
-// loss is, step by step, the straggler loss of a layer or of every one.
-func (g *grid) loss(layer int) []float64 {
-	b := block{layer, every}
-	loss := g.slowest(b, workOf)
-	for s, mean := range g.mean(b, workOf) {
-		loss[s] -= mean
+// loss is, step by step, the straggler loss of a layer; empty where no compared rank
+// has it.
+func (a *armTimes) loss(layer int) []float64 {
+	for _, l := range a.times.Layers {
+		if int(l.Number) == layer {
+			return l.Loss()
+		}
 	}
-	return loss
+	return nil
 }
 
-// ofRank is, step by step, a measure of a block of one rank.
-func (g *grid) ofRank(rank int, b block, of measure) []float64 {
-	values := make([]float64, len(g.steps))
-	for s := range g.steps {
-		values[s] = float64(of(g.sum(s, rank, b)))
+// totalLoss is, step by step, the loss of all layers. One that a single rank of
+// several has loses nothing.
+func (a *armTimes) totalLoss() []float64 {
+	total := make([]float64, len(a.steps))
+	for _, l := range a.times.Layers {
+		if len(l.Ranks) < 2 && len(a.ranks) > 1 {
+			continue
+		}
+		floats.Add(total, l.Loss())
+	}
+	return total
+}
+
+// ofRank is, step by step, a measure of one rank.
+func (a *armTimes) ofRank(rank int, in scope, of measure) []float64 {
+	values := make([]float64, len(a.steps))
+	for s := range a.steps {
+		values[s] = float64(of(a.sum(s, rank, in)))
 	}
 	return values
 }
 
-// instances is the kernels of a block per step and rank.
-func (g *grid) instances(b block) router.Number {
-	return average(g.mean(b, func(a amount) int64 { return a.instances }))
+// perStep is the mean of a ratio over the steps that count and have it.
+func (a *armTimes) perStep(ratio func(imbalance.Step) router.Number) router.Number {
+	var values []float64
+	for _, s := range a.times.Steps {
+		if v := ratio(s); s.Excluded == imbalance.Counts && v.Defined() {
+			values = append(values, v.Float64())
+		}
+	}
+	return average(values)
 }
 
 // average is the mean, undefined for no values.
-func average(values []float64) router.Number {
-	if len(values) == 0 {
-		return router.Undefined()
-	}
-	var sum float64
-	for _, v := range values {
-		sum += v
-	}
-	return router.Number(sum / float64(len(values)))
-}
-
-// median is the middle value, or the mean of the middle two.
-func median(values []float64) float64 {
-	v := slices.Sorted(slices.Values(values))
-	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
-}
-
-// variance has divisor n−1 and is undefined below two values.
-func variance(values []float64) float64 {
-	if len(values) < 2 {
-		return math.NaN()
-	}
-	mean := float64(average(values))
-	var squares float64
-	for _, v := range values {
-		squares += (v - mean) * (v - mean)
-	}
-	return squares / float64(len(values)-1)
-}
+func average(values []float64) router.Number { return router.Number(stat.Mean(values, nil)) }

@@ -7,13 +7,14 @@ import (
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
-func sideOf(t *nsys.Trace, g *grid) Side {
-	s := Side{Arm: t.Arm, Evidence: t.ArmEvidence, Exports: []string{}, Ranks: ranksOf(t), Steps: len(g.steps), OutsideSteps: g.outsideShare()}
+func sideOf(t *nsys.Trace, a *armTimes) Side {
+	s := Side{Arm: t.Arm, Evidence: t.ArmEvidence, Exports: []string{}, Ranks: ranksOf(t), Steps: len(a.steps), OutsideSteps: a.times.OutsideShare}
 	for _, e := range t.Exports {
 		s.Exports = append(s.Exports, e.Path)
 	}
@@ -84,7 +85,7 @@ func (c *Comparison) judgeExtent(normal, perfect *nsys.Trace, refuse func(string
 // of, 0 where it was not. All layers have as many.
 func recordedExperts(t *nsys.Trace) int {
 	for _, s := range t.Imbalance {
-		if s.Level == router.LevelExpert && s.Quantity == nsys.QuantityLoad {
+		if s.Level == router.LevelExpert && s.Quantity == imbalance.Load {
 			return s.Parts
 		}
 	}
@@ -137,7 +138,7 @@ func (c *Comparison) judgeArms(refuse func(string, ...any)) {
 // whether its ranks were balanced.
 func (c *Comparison) judgeLoad(perfect *nsys.Trace, refuse func(string, ...any)) {
 	for _, s := range perfect.Imbalance {
-		if s.Level == router.LevelRank && s.Quantity == nsys.QuantityLoad && s.Flagged {
+		if s.Level == router.LevelRank && s.Quantity == imbalance.Load && s.Flagged {
 			refuse("balance is not proved: the recorded load of the perfect arm has max/mean %.3f over ranks in layer %d (floor %.3f)", s.MaxOverMean, s.Layer, s.Floor)
 			return
 		}

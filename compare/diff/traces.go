@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -122,14 +123,12 @@ func Compare(normal, perfect *nsys.Trace) Comparison {
 	ranks := c.common("ranks", ranksOf(normal), ranksOf(perfect))
 	layers := c.common("layers", layersOf(normal), layersOf(perfect))
 	c.Ranks, c.Layers = ranks, named(layers)
-	p := pair{newGrid(normal, ranks, layers), newGrid(perfect, ranks, layers)}
-	skip := max(p.normal.startUp(), p.perfect.startUp())
-	c.Steps = append(p.normal.skip(gain.Normal, skip), p.perfect.skip(gain.Perfect, skip)...)
+	p := arms{newArmTimes(normal, ranks, layers), newArmTimes(perfect, ranks, layers)}
+	c.Steps = slices.Concat([]StepTime{}, p.normal.stepTimes(gain.Normal), p.perfect.stepTimes(gain.Perfect))
 	c.Normal, c.Perfect = sideOf(normal, p.normal), sideOf(perfect, p.perfect)
-	c.warnOfSteps(gain.Normal, p.normal)
-	c.warnOfSteps(gain.Perfect, p.perfect)
-	whole := block{every, every}
-	c.Step = p.change(whole, busyOf)
+	c.warnOfSteps(gain.Normal, p.normal.times)
+	c.warnOfSteps(gain.Perfect, p.perfect.times)
+	c.Step = p.change(scope{every, every}, busyOf)
 	c.Phases = p.phases()
 	c.LayerTimes = p.layerTimes()
 	c.RankTimes = p.rankTimes()
@@ -173,18 +172,15 @@ func (c *Comparison) common(what string, normal, perfect []int) []int {
 // warning is due; Side carries the share itself.
 const outsideMargin = 0.01
 
-func (c *Comparison) warnOfSteps(arm gain.Arm, g *grid) {
-	if g.stepless {
-		c.warn("no_steps", string(arm), "no range marks the steps: the whole capture counts as one step, and arms with different numbers of steps do not compare")
+func (c *Comparison) warnOfSteps(arm gain.Arm, t *imbalance.Times) {
+	if t.Unmarked {
+		c.warn("no_steps", string(arm), "no range marks the steps: the whole capture counts as one step, so arms with different numbers of steps do not compare")
 	}
-	if len(g.dropped) > 0 {
-		c.warn("partial_steps", string(arm), fmt.Sprintf("steps that are not whole on every compared rank, left out: %s", quantity.Ranges(g.dropped)))
+	for _, w := range t.Warnings() {
+		c.warn(w.Code, string(arm), w.Text)
 	}
-	if len(g.skipped) > 0 {
-		c.warn("start_up", string(arm), fmt.Sprintf("step %s is start-up and left out: leading steps of an arm take more than %d times the median of those after them, because ranks enter a capture at different times", quantity.Ranges(g.skipped), startUpFactor))
-	}
-	if share := g.outsideShare(); share > outsideMargin {
-		c.warn("outside_steps", string(arm), fmt.Sprintf("%.1f %% of the kernel time lies outside every step: left out", 100*share))
+	if t.OutsideShare > outsideMargin {
+		c.warn("outside_steps", string(arm), quantity.Percent(t.OutsideShare)+" of the kernel time is outside every step and excluded")
 	}
 }
 
@@ -194,7 +190,11 @@ func (c *Comparison) pass(arm gain.Arm, t *nsys.Trace) {
 		c.warn(w.Code, strings.TrimSuffix(string(arm)+": "+w.Subject, ": "), w.Text)
 	}
 	for _, w := range t.Warnings {
-		about(w)
+		switch imbalance.Exclusion(w.Code) {
+		case imbalance.Incomplete, imbalance.WarmUp: // warnOfSteps has said it of the compared ranks
+		default:
+			about(w)
+		}
 	}
 	for _, e := range t.Exports {
 		for _, w := range e.Warnings {
@@ -207,11 +207,11 @@ func (c *Comparison) warn(code, subject, text string) {
 	c.Warnings = append(c.Warnings, router.Warning{Code: code, Subject: subject, Text: text})
 }
 
-// pair is the grids of both arms over the same ranks and layers.
-type pair struct{ normal, perfect *grid }
+// arms are both arms over the same ranks and layers.
+type arms struct{ normal, perfect *armTimes }
 
-func (p pair) change(b block, of measure) Change {
-	return changeOf(p.normal.mean(b, of), p.perfect.mean(b, of))
+func (p arms) change(in scope, of measure) Change {
+	return changeOf(p.normal.mean(in, of), p.perfect.mean(in, of))
 }
 
 // kinds are the two sorts of time that tables keep apart.
@@ -220,25 +220,25 @@ var kinds = []struct {
 	of         measure
 }{{false, workOf}, {true, collectiveOf}}
 
-func (p pair) phases() []PhaseChange { return p.blocks(every) }
+func (p arms) phases() []PhaseChange { return p.blocks(every) }
 
 // blocks lists the phases of one layer, or of every one, that have any time.
-func (p pair) blocks(layer int) []PhaseChange {
+func (p arms) blocks(layer int) []PhaseChange {
 	rows := []PhaseChange{}
 	for i, phase := range phases {
-		b := block{layer, i}
+		in := scope{layer, i}
 		for _, kind := range kinds {
 			row := PhaseChange{
-				Phase: phase, Collective: kind.collective, Change: p.change(b, kind.of),
+				Phase: phase, Collective: kind.collective, Change: p.change(in, kind.of),
 				NormalSlowestNS: router.Undefined(), PerfectSlowestNS: router.Undefined(),
-				NormalInstances: p.normal.instances(b), PerfectInstances: p.perfect.instances(b),
+				NormalInstances: average(p.normal.mean(in, instancesOf)), PerfectInstances: average(p.perfect.mean(in, instancesOf)),
 			}
 			if row.nothing() {
 				continue
 			}
 			if !kind.collective {
-				row.NormalSlowestNS = average(p.normal.slowest(b, workOf))
-				row.PerfectSlowestNS = average(p.perfect.slowest(b, workOf))
+				row.NormalSlowestNS = average(p.normal.slowest(in))
+				row.PerfectSlowestNS = average(p.perfect.slowest(in))
 			}
 			rows = append(rows, row)
 		}
@@ -246,7 +246,7 @@ func (p pair) blocks(layer int) []PhaseChange {
 	return rows
 }
 
-func (p pair) layerTimes() []LayerChange {
+func (p arms) layerTimes() []LayerChange {
 	rows := []LayerChange{}
 	for i, layer := range p.normal.layers {
 		for _, row := range p.blocks(i) {
@@ -256,13 +256,13 @@ func (p pair) layerTimes() []LayerChange {
 	return rows
 }
 
-func (p pair) rankTimes() []RankChange {
+func (p arms) rankTimes() []RankChange {
 	rows := []RankChange{}
 	for r, rank := range p.normal.ranks {
 		for i, phase := range phases {
 			for _, kind := range kinds {
-				b := block{every, i}
-				row := RankChange{rank, phase, kind.collective, changeOf(p.normal.ofRank(r, b, kind.of), p.perfect.ofRank(r, b, kind.of))}
+				in := scope{every, i}
+				row := RankChange{rank, phase, kind.collective, changeOf(p.normal.ofRank(r, in, kind.of), p.perfect.ofRank(r, in, kind.of))}
 				if !row.nothing() {
 					rows = append(rows, row)
 				}
@@ -272,13 +272,10 @@ func (p pair) rankTimes() []RankChange {
 	return rows
 }
 
-func (p pair) stragglers() []StragglerChange {
+func (p arms) stragglers() []StragglerChange {
 	rows := []StragglerChange{}
-	for i, layer := range p.normal.layers {
-		rows = append(rows, StragglerChange{router.Whole(layer), changeOf(p.normal.loss(i), p.perfect.loss(i))})
+	for _, layer := range p.normal.layers {
+		rows = append(rows, StragglerChange{router.Whole(layer), changeOf(p.normal.loss(layer), p.perfect.loss(layer))})
 	}
 	return rows
 }
-
-// expertBlock is expert compute over all layers.
-var expertBlock = block{every, slices.Index(phases, nsys.PhaseExperts)}

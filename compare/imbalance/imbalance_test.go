@@ -163,10 +163,10 @@ func TestLoadOfExperts(t *testing.T) {
 	even.Layer, even.MaxOverMean, even.Balancedness, even.Flagged = 2, 1, 1, false
 	s := Summarize([]Row{even, r, {Level: router.LevelRank, Quantity: Load, MaxOverMean: 9}}, router.LevelExpert, Load)
 	near(t, "mean over layers", s.MaxOverMean, (1+r.MaxOverMean.Float64())/2)
-	if s.Layers != 2 || s.Flagged != 1 || s.WorstLayer != 4 || s.WorstMax != r.MaxOverMean || s.WorstFloor != r.Floor {
+	if s.Layers != 2 || s.Flagged != 1 || s.WorstLayer != 4 || s.WorstMaxOverMean != r.MaxOverMean || s.WorstFloor != r.Floor {
 		t.Errorf("%+v", s)
 	}
-	if none := Summarize(nil, router.LevelRank, Time); none.Imbalance.Defined() || none.WorstLayer.Defined() || none.WorstMax.Defined() {
+	if none := Summarize(nil, router.LevelRank, Time); none.Imbalance.Defined() || none.WorstLayer.Defined() || none.WorstMaxOverMean.Defined() {
 		t.Errorf("%+v", none)
 	}
 }

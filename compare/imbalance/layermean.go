@@ -121,27 +121,27 @@ func (m *LayerMean) Row(threshold float64, numbers []int) Row {
 // Summary is the imbalance over layers: the mean of the layers' means, and the
 // worst layer, the lowest one on a tie.
 type Summary struct {
-	Level        string        `json:"level"`
-	Quantity     string        `json:"quantity"`
-	Layers       int           `json:"layers"` // with any time or load
-	Flagged      int           `json:"flagged_layers"`
-	MaxOverMean  router.Number `json:"max_over_mean"`
-	Imbalance    router.Number `json:"imbalance"`
-	Balancedness router.Number `json:"balancedness"`
-	WorstLayer   router.Whole  `json:"worst_layer"` // undefined without any
-	WorstMax     router.Number `json:"worst_max_over_mean"`
-	WorstFloor   router.Number `json:"worst_floor"` // of that layer
+	Level            string        `json:"level"`
+	Quantity         string        `json:"quantity"`
+	Layers           int           `json:"layers"` // with any time or load
+	Flagged          int           `json:"flagged_layers"`
+	MaxOverMean      router.Number `json:"max_over_mean"`
+	Imbalance        router.Number `json:"imbalance"`
+	Balancedness     router.Number `json:"balancedness"`
+	WorstLayer       router.Whole  `json:"worst_layer"` // undefined without any
+	WorstMaxOverMean router.Number `json:"worst_max_over_mean"`
+	WorstFloor       router.Number `json:"worst_floor"` // of that layer
 }
 
 // Summarize averages the layers of one level and quantity.
 func Summarize(rows []Row, level, quantity string) Summary {
-	s := Summary{Level: level, Quantity: quantity, WorstLayer: router.None, WorstMax: router.Undefined(), WorstFloor: router.Undefined()}
+	s := Summary{Level: level, Quantity: quantity, WorstLayer: router.None, WorstMaxOverMean: router.Undefined(), WorstFloor: router.Undefined()}
 	for _, r := range rows {
 		if r.Level != level || r.Quantity != quantity || !r.MaxOverMean.Defined() {
 			continue
 		}
-		if s.Layers == 0 || r.MaxOverMean > s.WorstMax {
-			s.WorstLayer, s.WorstMax, s.WorstFloor = r.Layer, r.MaxOverMean, r.Floor
+		if s.Layers == 0 || r.MaxOverMean > s.WorstMaxOverMean {
+			s.WorstLayer, s.WorstMaxOverMean, s.WorstFloor = r.Layer, r.MaxOverMean, r.Floor
 		}
 		s.Layers++
 		s.MaxOverMean += r.MaxOverMean

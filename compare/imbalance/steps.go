@@ -23,9 +23,9 @@ type Step struct {
 	// BusyNS is GPU time, mean over ranks; of a step that is not complete, over
 	// ranks of which some lack kernels.
 	BusyNS router.Number
-	// SlowestExpertsNS is the expert compute of the slowest rank of each layer, added
-	// over layers; undefined for fewer than two ranks.
-	SlowestExpertsNS router.Number
+	// Expert compute of the slowest rank of each layer, and of the mean rank that has
+	// the layer, each added over layers; undefined for fewer than two ranks.
+	SlowestExpertsNS, MeanExpertsNS router.Number
 }
 
 // Exclusion is why a step does not count.

@@ -76,7 +76,7 @@ func New(samples iter.Seq[Sample]) *Times {
 	t.OutsideShare = router.Number(float64(outside) / float64(all))
 	t.Ranks = sorted(ranks)
 	for _, number := range sorted(steps) {
-		t.Steps = append(t.Steps, Step{Number: router.Whole(number), SlowestExpertsNS: router.Undefined()})
+		t.Steps = append(t.Steps, Step{Number: router.Whole(number), SlowestExpertsNS: router.Undefined(), MeanExpertsNS: router.Undefined()})
 	}
 	sums := map[int]*cells{}
 	for layer, has := range ranksOf {
@@ -118,6 +118,7 @@ func (t *Times) fill(samples iter.Seq[Sample], sums map[int]*cells) {
 		}
 		t.Steps[step].BusyNS += router.Number(s.BusyNS)
 	}
+	layers := slices.Sorted(maps.Keys(sums)) // in order, for sums of fractions depend on it
 	for i := range t.Steps {
 		s := &t.Steps[i]
 		s.BusyNS /= router.Number(len(t.Ranks))
@@ -125,14 +126,16 @@ func (t *Times) fill(samples iter.Seq[Sample], sums map[int]*cells) {
 			s.Excluded = Incomplete
 		}
 		if len(t.Ranks) > 1 {
-			s.SlowestExpertsNS = 0
+			s.SlowestExpertsNS, s.MeanExpertsNS = 0, 0
 		}
-		for layer, c := range sums {
+		for _, layer := range layers {
+			c := sums[layer]
 			from, to := i*len(c.ranks), (i+1)*len(c.ranks)
 			if ran := c.ran[from:to]; layer != router.None && slices.Contains(ran, true) && slices.Contains(ran, false) {
 				s.Excluded = Incomplete
 			}
 			s.SlowestExpertsNS += router.Number(slices.Max(c.experts[from:to]))
+			s.MeanExpertsNS += router.Number(stat.Mean(c.experts[from:to], nil))
 		}
 	}
 }

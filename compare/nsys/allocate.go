@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -14,7 +15,7 @@ import (
 type Recorded struct {
 	Load      map[int]router.Load   // slots per expert, by layer
 	Layout    map[int]router.Layout // which rank owns which expert, by layer
-	Imbalance []ImbalanceStat       // of the load, at both levels
+	Imbalance []imbalance.Row       // of the load, at both levels
 	Warnings  []router.Warning      // of whoever read it, passed on
 }
 
@@ -90,7 +91,7 @@ func (r *reduction) allocate(rank, layer int, steps []int64) bool {
 	}
 	for i, e := range held {
 		r.trace.Experts = append(r.trace.Experts, ExpertStat{
-			Rank: rank, Layer: router.Whole(layer), Expert: int(e), Basis: Allocated, Slots: slots[i], Known: true, Stats: StatsOf(times[i]),
+			Rank: rank, Layer: router.Whole(layer), Expert: int(e), Basis: imbalance.Allocated, Slots: slots[i], Known: true, Stats: StatsOf(times[i]),
 		})
 	}
 	return true

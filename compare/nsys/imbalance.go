@@ -6,42 +6,31 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/router"
-	"github.com/moebalance/moebalance/router/quantity"
 )
 
-// The quantities of an ImbalanceStat.
-const (
-	QuantityTime = "time"
-	QuantityLoad = "load"
-)
-
-// steps lists the steps that every rank has, and how many only some ranks have.
-// Without step ranges the whole capture is one step, None.
-func (r *reduction) steps() (common []router.Whole, partial int) {
-	ranks := map[router.Whole]map[int]bool{}
-	for _, c := range r.trace.Cells {
-		if ranks[c.Step] == nil {
-			ranks[c.Step] = map[int]bool{}
+// Times are the compute times of the trace by step, layer and rank, of the cells that
+// take lets in; nil takes all.
+func (t *Trace) Times(take func(*Cell) bool) *imbalance.Times {
+	return imbalance.New(func(yield func(imbalance.Sample) bool) {
+		for i := range t.Cells {
+			c := &t.Cells[i]
+			if take != nil && !take(c) {
+				continue
+			}
+			s := imbalance.Sample{Rank: c.Rank, Step: c.Step, Layer: c.Layer, Experts: c.Phase == PhaseExperts, TotalNS: c.TotalNS, CollectiveNS: c.CollectiveNS, BusyNS: c.BusyNS}
+			if !yield(s) {
+				return
+			}
 		}
-		ranks[c.Step][c.Rank] = true
-	}
-	if len(ranks) > 1 {
-		delete(ranks, None)
-	}
-	for _, step := range slices.Sorted(maps.Keys(ranks)) {
-		if len(ranks[step]) == len(r.parts) {
-			common = append(common, step)
-		} else {
-			partial++
-		}
-	}
-	return common, partial
+	})
 }
 
 // lookForRanges warns where the ranges do not give steps or layers.
 func (r *reduction) lookForRanges() {
-	r.counted = r.trace.counted()
+	layered := slices.ContainsFunc(r.trace.Cells, func(c Cell) bool { return c.Layer.Defined() })
+	r.judged = func(layer router.Whole) bool { return layer.Defined() || !layered }
 	if slices.ContainsFunc(r.parts, func(p part) bool { return len(p.graphs) > 0 }) {
 		return // the ranges may be there, and what ran inside them is hidden
 	}
@@ -51,7 +40,7 @@ func (r *reduction) lookForRanges() {
 	if ranks := r.otherLayers(); len(ranks) > 0 {
 		r.warn("other_layers", "", fmt.Sprintf("rank %d has other layers than rank %d: a pipeline's stages do, and exports of different runs", ranks[1], ranks[0]))
 	}
-	if r.counted(None) {
+	if r.judged(None) {
 		r.warn("no_layers", "", "no range names a layer: all layers count as one ('trace --layer-pattern' tells which names do)")
 	}
 }
@@ -75,96 +64,32 @@ func (r *reduction) otherLayers() []int {
 	return nil
 }
 
-// imbalance fills Imbalance: per layer the time of the ranks in the phase
-// experts, the time of the experts that have ranges of their own, and the
-// recorded load.
+// imbalance fills Imbalance, Overall and Stragglers: per layer the time of the ranks
+// in the phase experts, the time of the experts that have ranges of their own, and
+// the recorded load.
 func (r *reduction) imbalance() {
-	steps, partial := r.steps()
-	if partial > 0 {
-		r.warn("partial_steps", "", fmt.Sprintf("%s not on every rank: left out of imbalance and loss", quantity.Count(partial, "step")))
-	}
-	lost := 0
-	for _, g := range r.trace.layerGrids(steps, func(p Phase) bool { return p == PhaseExperts }) {
-		lost += g.lost
-		if len(g.ranks) > 1 {
-			t := newTally(g.layer, router.LevelRank, g.ranks)
-			for _, row := range g.times {
-				t.add(row)
-			}
-			r.addImbalance(t)
+	times := r.trace.Times(nil)
+	r.trace.Warnings = append(r.trace.Warnings, times.Warnings()...)
+	for _, layer := range times.Judged() {
+		if row, ok := layer.Row(r.options.Threshold); ok {
+			r.trace.Imbalance = append(r.trace.Imbalance, row)
+		}
+		if len(layer.Ranks) > 1 {
+			r.trace.Stragglers = append(r.trace.Stragglers, layer.Straggler())
 		}
 	}
-	if lost > 0 {
-		r.warn("lost_kernels", "", fmt.Sprintf("in %s of layers some ranks have no kernel while others do: their kernels were lost, and those steps are left out of imbalance and loss", quantity.Count(lost, "step")))
-	}
-	r.expertImbalance()
-	for _, s := range r.options.Recorded.Imbalance {
-		r.trace.Imbalance = append(r.trace.Imbalance, s)
-	}
-	slices.SortStableFunc(r.trace.Imbalance, func(a, b ImbalanceStat) int {
+	r.expertImbalance(times.StepsOf(imbalance.Counts))
+	r.trace.Imbalance = append(r.trace.Imbalance, r.options.Recorded.Imbalance...)
+	slices.SortStableFunc(r.trace.Imbalance, func(a, b imbalance.Row) int {
 		return cmp.Or(cmp.Compare(a.Layer, b.Layer), cmp.Compare(b.Level, a.Level), cmp.Compare(b.Quantity, a.Quantity))
 	})
-	r.overall()
-}
-
-// overall averages the layers of each level and quantity.
-func (r *reduction) overall() {
 	for _, level := range []string{router.LevelRank, router.LevelExpert} {
-		for _, quantity := range []string{QuantityTime, QuantityLoad} {
-			o := OverallStat{Level: level, Quantity: quantity, WorstLayer: None}
-			for _, s := range r.trace.Imbalance {
-				if s.Level != level || s.Quantity != quantity || !s.MaxOverMean.Defined() {
-					continue
-				}
-				o.Layers++
-				o.MaxOverMean += s.MaxOverMean
-				if s.Flagged {
-					o.Flagged++
-				}
-				if !o.WorstLayer.Defined() || s.MaxOverMean > o.WorstMaxOverMean {
-					o.WorstLayer, o.WorstMaxOverMean = s.Layer, s.MaxOverMean
-				}
-			}
-			if o.Layers > 0 {
-				o.MaxOverMean /= router.Number(o.Layers)
-				o.Imbalance = o.MaxOverMean - 1
-				r.trace.Overall = append(r.trace.Overall, o)
+		for _, quantity := range []string{imbalance.Time, imbalance.Load} {
+			if s := imbalance.Summarize(r.trace.Imbalance, level, quantity); s.Layers > 0 {
+				r.trace.Overall = append(r.trace.Overall, s)
 			}
 		}
 	}
-}
-
-// tally averages max/mean over the steps of one layer in which anybody worked.
-type tally struct {
-	ImbalanceStat
-	parts []int // numbers of the ranks or experts
-	worst []int // steps in which each is the largest
-}
-
-func newTally(layer router.Whole, level string, parts []int) *tally {
-	return &tally{ImbalanceStat{Layer: layer, Level: level, Quantity: QuantityTime, Parts: len(parts)}, parts, make([]int, len(parts))}
-}
-
-func (t *tally) add(row []int64) {
-	if b := router.BalanceOf(row); b.MaxOverMean.Defined() {
-		t.MaxOverMean += b.MaxOverMean
-		t.worst[b.Worst]++
-		t.Steps++
-	}
-}
-
-// addImbalance finishes a tally; one without steps says nothing.
-func (r *reduction) addImbalance(t *tally) {
-	if t.Steps == 0 {
-		return
-	}
-	s := t.ImbalanceStat
-	s.MaxOverMean /= router.Number(s.Steps)
-	s.Imbalance = s.MaxOverMean - 1
-	s.Floor, s.NullP95 = router.Undefined(), router.Undefined()
-	s.Worst = router.Whole(t.parts[slices.Index(t.worst, slices.Max(t.worst))])
-	s.Flagged = router.Flagged(s.MaxOverMean, s.Floor, s.NullP95, r.options.Threshold)
-	r.trace.Imbalance = append(r.trace.Imbalance, s)
 }
 
 // expertTime is the time of one expert in one step of one layer, over all ranks.
@@ -188,7 +113,7 @@ func (r *reduction) sumExperts() {
 	var list []expertTime
 	for _, d := range r.digests {
 		for i, at := range d.places {
-			if len(ns[d]) > 0 && ns[d][i] > 0 && at.Expert != None && r.counted(router.Whole(at.Layer)) {
+			if len(ns[d]) > 0 && ns[d][i] > 0 && at.Expert != None && r.judged(router.Whole(at.Layer)) {
 				list = append(list, expertTime{at, ns[d][i]})
 			}
 		}
@@ -199,8 +124,8 @@ func (r *reduction) sumExperts() {
 	r.expertTimes = list
 }
 
-// expertImbalance is over the experts of expertParts.
-func (r *reduction) expertImbalance() {
+// expertImbalance is over the experts of expertParts, in the steps given.
+func (r *reduction) expertImbalance(steps []int) {
 	list := r.expertTimes
 	if len(list) == 0 {
 		return
@@ -209,23 +134,24 @@ func (r *reduction) expertImbalance() {
 	if !ok {
 		return
 	}
-	steps, _ := r.steps()
-	row := make([]int64, len(experts))
+	times := make([]float64, len(experts))
 	for len(list) > 0 {
 		layer := list[0].Layer
-		t := newTally(router.Whole(layer), router.LevelExpert, experts)
+		m := imbalance.NewLayerMean(router.Whole(layer), router.LevelExpert, imbalance.Time, imbalance.Observed)
 		for len(list) > 0 && list[0].Layer == layer {
 			step := list[0].Step
-			clear(row)
+			clear(times)
 			for ; len(list) > 0 && list[0].Layer == layer && list[0].Step == step; list = list[1:] {
 				at, _ := slices.BinarySearch(experts, int(list[0].Expert))
-				row[at] += list[0].ns
+				times[at] += float64(list[0].ns)
 			}
-			if _, ok := slices.BinarySearch(steps, router.Whole(step)); ok {
-				t.add(row)
+			if _, counts := slices.BinarySearch(steps, int(step)); counts {
+				m.AddTime(times)
 			}
 		}
-		r.addImbalance(t)
+		if row := m.Row(r.options.Threshold, experts); row.Steps > 0 {
+			r.trace.Imbalance = append(r.trace.Imbalance, row)
+		}
 	}
 }
 
@@ -282,7 +208,7 @@ func (r *reduction) recordedExperts() map[int]bool {
 func (r *reduction) expertSpan(part int) (first, end int) {
 	for place, sum := range r.sums[part] {
 		at := r.parts[part].of.places[place]
-		if sum == 0 || at.Expert == None || !r.counted(router.Whole(at.Layer)) {
+		if sum == 0 || at.Expert == None || !r.judged(router.Whole(at.Layer)) {
 			continue
 		}
 		if first == end {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -21,7 +22,7 @@ type reduction struct {
 	names       *index[string]
 	classes     []class                       // of names
 	expertTimes []expertTime                  // see sumExperts
-	counted     func(layer router.Whole) bool // of trace
+	judged      func(layer router.Whole) bool // whether the layer counts as one: all that are named, or time without any
 }
 
 // part is one rank's ledger with its digest.
@@ -51,8 +52,6 @@ func reduce(digests []*digest, options Options) (*Trace, error) {
 	r.graphs()
 	r.sumExperts()
 	r.imbalance()
-	steps, _ := r.steps()
-	r.trace.Stragglers = r.trace.StragglersIn(steps)
 	r.collectives()
 	r.coverage()
 	r.unevenRanks()
@@ -86,7 +85,7 @@ func newTrace() *Trace {
 	return &Trace{
 		SchemaVersion: SchemaVersion, Kind: "trace",
 		Ranks: []Rank{}, Exports: []Export{}, Kernels: []KernelStat{}, Phases: []PhaseStat{}, Cells: []Cell{},
-		Experts: []ExpertStat{}, Graphs: []GraphStat{}, Imbalance: []ImbalanceStat{}, Overall: []OverallStat{}, Stragglers: []StragglerStat{},
+		Experts: []ExpertStat{}, Graphs: []GraphStat{}, Imbalance: []imbalance.Row{}, Overall: []imbalance.Summary{}, Stragglers: []imbalance.Straggler{},
 		Collectives: []CollectiveStat{}, Alignment: []Alignment{}, Warnings: []router.Warning{},
 	}
 }
@@ -312,7 +311,7 @@ func (p part) experts(groups *expertGroups) (list []ExpertStat) {
 	})
 	for i, at := range groups.experts {
 		if s := g.stats(i); s.Instances > 0 {
-			list = append(list, ExpertStat{Rank: p.rank.Rank, Layer: router.Whole(at.Layer), Expert: int(at.Expert), Basis: Observed, Stats: s})
+			list = append(list, ExpertStat{Rank: p.rank.Rank, Layer: router.Whole(at.Layer), Expert: int(at.Expert), Basis: imbalance.Observed, Stats: s})
 		}
 	}
 	return list

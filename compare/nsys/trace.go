@@ -14,6 +14,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -37,17 +38,6 @@ const (
 // them.
 func Phases() []Phase { return slices.Clone(phaseOrder) }
 
-// Basis says how a time came to belong to an expert.
-type Basis string
-
-const (
-	// Observed time is that of launches inside a range of the expert's own.
-	Observed Basis = "observed"
-	// Allocated time is a grouped kernel's time split by recorded load: a model,
-	// and labelled so wherever it is shown.
-	Allocated Basis = "allocated"
-)
-
 // None is the layer, step or expert of time that belongs to none; as a Whole it is
 // undefined.
 const None = router.None
@@ -55,24 +45,24 @@ const None = router.None
 // Trace is what one or several exports say, reduced. Its JSON keys are a
 // contract; DESIGN and README list them.
 type Trace struct {
-	SchemaVersion int              `json:"schema_version"`
-	Kind          string           `json:"kind"` // always "trace"
-	Arm           string           `json:"arm"`  // normal, perfect, mixed, or empty when the captures do not say
-	ArmEvidence   string           `json:"arm_evidence"`
-	Ranks         []Rank           `json:"ranks"`
-	Exports       []Export         `json:"exports"`
-	Coverage      Coverage         `json:"coverage"`
-	Kernels       []KernelStat     `json:"kernels"`
-	Phases        []PhaseStat      `json:"phases"`
-	Cells         []Cell           `json:"cells"`
-	Experts       []ExpertStat     `json:"experts"`
-	Graphs        []GraphStat      `json:"graphs"`
-	Imbalance     []ImbalanceStat  `json:"imbalance"`
-	Overall       []OverallStat    `json:"overall"`
-	Stragglers    []StragglerStat  `json:"stragglers"`
-	Collectives   []CollectiveStat `json:"collectives"`
-	Alignment     []Alignment      `json:"alignment"`
-	Warnings      []router.Warning `json:"warnings"`
+	SchemaVersion int                   `json:"schema_version"`
+	Kind          string                `json:"kind"` // always "trace"
+	Arm           string                `json:"arm"`  // normal, perfect, mixed, or empty when the captures do not say
+	ArmEvidence   string                `json:"arm_evidence"`
+	Ranks         []Rank                `json:"ranks"`
+	Exports       []Export              `json:"exports"`
+	Coverage      Coverage              `json:"coverage"`
+	Kernels       []KernelStat          `json:"kernels"`
+	Phases        []PhaseStat           `json:"phases"`
+	Cells         []Cell                `json:"cells"`
+	Experts       []ExpertStat          `json:"experts"`
+	Graphs        []GraphStat           `json:"graphs"`
+	Imbalance     []imbalance.Row       `json:"imbalance"`
+	Overall       []imbalance.Summary   `json:"overall"`
+	Stragglers    []imbalance.Straggler `json:"stragglers"`
+	Collectives   []CollectiveStat      `json:"collectives"`
+	Alignment     []Alignment           `json:"alignment"`
+	Warnings      []router.Warning      `json:"warnings"`
 }
 
 // SchemaVersion is the version of Trace's JSON.
@@ -169,12 +159,12 @@ type Cell struct {
 
 // ExpertStat is the kernel time of one expert on one rank over all steps.
 type ExpertStat struct {
-	Rank   int          `json:"rank"`
-	Layer  router.Whole `json:"layer"`
-	Expert int          `json:"expert"`
-	Basis  Basis        `json:"basis"`
-	Slots  int64        `json:"slots"` // recorded load; with Known false not recorded, 0 here and null in JSON
-	Known  bool         `json:"slots_known"`
+	Rank   int             `json:"rank"`
+	Layer  router.Whole    `json:"layer"`
+	Expert int             `json:"expert"`
+	Basis  imbalance.Basis `json:"basis"`
+	Slots  int64           `json:"slots"` // recorded load; with Known false not recorded, 0 here and null in JSON
+	Known  bool            `json:"slots_known"`
 	Stats
 }
 
@@ -191,58 +181,14 @@ func (e ExpertStat) MarshalJSON() ([]byte, error) {
 	return json.Marshal(row)
 }
 
-// ImbalanceStat is the imbalance of one layer at one level. MaxOverMean is the
-// mean over steps of each step's max/mean: never the ratio of sums, in which a
-// hot rank that alternates would cancel.
-type ImbalanceStat struct {
-	Layer       router.Whole  `json:"layer"`    // undefined where no range names a layer and all count as one
-	Level       string        `json:"level"`    // "rank" or "expert"
-	Quantity    string        `json:"quantity"` // "time" or "load"
-	Steps       int           `json:"steps"`
-	Parts       int           `json:"parts"`
-	MaxOverMean router.Number `json:"max_over_mean"`
-	Imbalance   router.Number `json:"imbalance"`
-	Floor       router.Number `json:"floor"`    // load only
-	NullP95     router.Number `json:"null_p95"` // load only, where the shape is known
-	Flagged     bool          `json:"flagged"`  // imbalance beyond the threshold above the floor (and, for load, above the null)
-	Worst       router.Whole  `json:"worst"`    // the rank or expert that is the maximum in most steps; the lowest on a tie
-}
-
-// OverallStat is an imbalance over layers: the mean of the layers' means, and
-// the worst layer, the lowest one on a tie.
-type OverallStat struct {
-	Level            string        `json:"level"`
-	Quantity         string        `json:"quantity"`
-	Layers           int           `json:"layers"`
-	Flagged          int           `json:"flagged_layers"`
-	MaxOverMean      router.Number `json:"max_over_mean"`
-	Imbalance        router.Number `json:"imbalance"`
-	WorstLayer       router.Whole  `json:"worst_layer"`
-	WorstMaxOverMean router.Number `json:"worst_max_over_mean"`
-}
-
 // RankTime is the imbalance of expert time over ranks; not ok where no layer's is
 // known on two of them.
-func (t *Trace) RankTime() (o OverallStat, ok bool) {
-	i := slices.IndexFunc(t.Overall, func(o OverallStat) bool { return o.Level == router.LevelRank && o.Quantity == QuantityTime })
+func (t *Trace) RankTime() (o imbalance.Summary, ok bool) {
+	i := slices.IndexFunc(t.Overall, func(o imbalance.Summary) bool { return o.Level == router.LevelRank && o.Quantity == imbalance.Time })
 	if i < 0 {
 		return o, false
 	}
 	return t.Overall[i], true
-}
-
-// StragglerStat is what one layer loses to its slowest rank: the mean over
-// steps of (max over ranks − mean over ranks) of compute time of all its phases,
-// collectives left out. Nanoseconds per step. Undefined without a step that all
-// ranks have.
-type StragglerStat struct {
-	Layer      router.Whole  `json:"layer"`
-	Steps      int           `json:"steps"`
-	LossNS     router.Number `json:"loss_ns"`
-	MeanNS     router.Number `json:"mean_ns"`
-	MaxNS      router.Number `json:"max_ns"`
-	WorstRank  router.Whole  `json:"worst_rank"`
-	WorstSteps int           `json:"worst_steps"` // in how many steps WorstRank was the slowest
 }
 
 // CollectiveStat splits the collectives of one rank, layer and phase into wait

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -86,9 +87,9 @@ func TestTwoRanksByHand(t *testing.T) {
 	near(t, "max", s.MaxNS, 34)
 	equal(t, "slowest, lowest on the tie", s.WorstRank, 0)
 	slices.Reverse(trace.Cells) // as a file made by others may have them
-	equal(t, "in all steps", trace.StragglersIn([]router.Whole{0, 1})[0], s)
+	equal(t, "in all steps", trace.Times(nil).Layers[0].Straggler(), s)
 	s.Steps, s.WorstRank, s.WorstSteps = 1, 1, 1
-	equal(t, "in the last step", trace.StragglersIn([]router.Whole{1})[0], s)
+	equal(t, "in the last step", trace.Times(func(c *Cell) bool { return c.Step == 1 }).Layers[0].Straggler(), s)
 	slices.Reverse(trace.Cells)
 
 	// rank 0 waits 5 in step 1, nobody waits in step 0
@@ -241,7 +242,7 @@ func TestAllocatedTimeNeedsLoadAndIsConserved(t *testing.T) {
 		want := []int64{27, 0, 84}
 		equal(t, "experts", len(trace.Experts), len(want))
 		for i, e := range trace.Experts {
-			equal(t, "basis", e.Basis, Allocated)
+			equal(t, "basis", e.Basis, imbalance.Allocated)
 			equal(t, "total", e.TotalNS, want[i])
 			equal(t, "slots", e.Slots, load.PerExpert[i])
 			equal(t, "instances are steps", e.Instances, 2)
@@ -253,9 +254,9 @@ func TestAllocatedTimeNeedsLoadAndIsConserved(t *testing.T) {
 // digit. All else is as it was, and both are read back.
 func TestUnknownSlotsAreNull(t *testing.T) {
 	for want, e := range map[string]ExpertStat{
-		`"slots":null`:             {Rank: 1, Expert: 5, Basis: Observed, Stats: Stats{TotalNS: 3}},
-		`"slots":0`:                {Rank: 1, Expert: 5, Basis: Observed, Known: true, Stats: Stats{TotalNS: 3}},
-		`"slots":9007199254740993`: {Rank: 1, Expert: 5, Basis: Observed, Known: true, Slots: 1<<53 + 1, Stats: Stats{TotalNS: 3}},
+		`"slots":null`:             {Rank: 1, Expert: 5, Basis: imbalance.Observed, Stats: Stats{TotalNS: 3}},
+		`"slots":0`:                {Rank: 1, Expert: 5, Basis: imbalance.Observed, Known: true, Stats: Stats{TotalNS: 3}},
+		`"slots":9007199254740993`: {Rank: 1, Expert: 5, Basis: imbalance.Observed, Known: true, Slots: 1<<53 + 1, Stats: Stats{TotalNS: 3}},
 	} {
 		b, err := json.Marshal([]ExpertStat{e})
 		if err != nil || strings.Count(string(b), `"slots":`) != 1 || !strings.Contains(string(b), want) || !strings.Contains(string(b), `"expert":5`) {

@@ -6,16 +6,17 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/bench"
+	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/router"
 )
 
 // A layer that is not known is none, not layer −1.
 func TestProfiledArmWithoutLayer(t *testing.T) {
-	for name, overall := range map[string][]nsys.OverallStat{
+	for name, overall := range map[string][]imbalance.Summary{
 		"one rank":    nil,
-		"no layers":   {{Level: router.LevelRank, Quantity: nsys.QuantityTime, WorstLayer: nsys.None, WorstMaxOverMean: 1.5}},
-		"expert time": {{Level: router.LevelExpert, Quantity: nsys.QuantityTime, WorstLayer: 3, WorstMaxOverMean: 1.5}},
+		"no layers":   {{Level: router.LevelRank, Quantity: imbalance.Time, WorstLayer: nsys.None, WorstMaxOverMean: 1.5}},
+		"expert time": {{Level: router.LevelExpert, Quantity: imbalance.Time, WorstLayer: 3, WorstMaxOverMean: 1.5}},
 	} {
 		p := ProfiledArm{Layer: router.None, MaxOverMean: router.Undefined()}
 		p.describe(&nsys.Trace{Overall: overall}, bench.Treatment{})

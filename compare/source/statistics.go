@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/counts"
+	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/router"
 )
@@ -56,8 +57,8 @@ func (s Statistics) load(threshold float64) (nsys.Recorded, error) {
 		r.Warnings = append(r.Warnings, router.Warning{Code: "counts_" + w.Code, Subject: filepath.Base(w.Subject), Text: w.Text})
 	}
 	for _, l := range layers {
-		r.Imbalance = append(r.Imbalance, nsys.ImbalanceStat{
-			Layer: router.Whole(l.Layer), Level: l.Level, Quantity: nsys.QuantityLoad, Steps: l.Steps, Parts: l.Parts,
+		r.Imbalance = append(r.Imbalance, imbalance.Row{
+			Layer: router.Whole(l.Layer), Level: l.Level, Quantity: imbalance.Load, Steps: l.Steps, Parts: l.Parts,
 			MaxOverMean: l.MaxOverMean, Imbalance: l.Imbalance, Floor: l.Floor, NullP95: l.NullP95, Flagged: l.Flagged, Worst: l.Worst,
 		})
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/plots"
 	"github.com/moebalance/moebalance/router"
@@ -115,7 +116,7 @@ func (p Page) layerImbalances() (out []layerImbalance) {
 		}
 		for _, l := range in.Counts.Imbalance {
 			out = append(out, layerImbalance{
-				From: base(l.Source), Layer: router.Whole(l.Layer), Level: l.Level, Quantity: nsys.QuantityLoad, Basis: recordedBasis,
+				From: base(l.Source), Layer: router.Whole(l.Layer), Level: l.Level, Quantity: imbalance.Load, Basis: recordedBasis,
 				Imbalance: l.Imbalance, MaxOverMean: l.MaxOverMean, Floor: l.Floor, NullP95: l.NullP95,
 				Flagged: l.Flagged, Worst: l.Worst, Steps: l.Steps,
 			})
@@ -150,18 +151,18 @@ func atLevel(all []layerImbalance, level string) (out []layerImbalance) {
 const recordedBasis = "recorded"
 
 // basisOf says how the numbers of an imbalance came about.
-func basisOf(t *nsys.Trace, i nsys.ImbalanceStat) string {
-	if i.Quantity == nsys.QuantityLoad {
+func basisOf(t *nsys.Trace, i imbalance.Row) string {
+	if i.Quantity == imbalance.Load {
 		return recordedBasis
 	}
 	if i.Level == router.LevelExpert {
 		for _, e := range t.Experts {
-			if e.Layer == i.Layer && e.Basis == nsys.Allocated {
-				return string(nsys.Allocated)
+			if e.Layer == i.Layer && e.Basis == imbalance.Allocated {
+				return string(imbalance.Allocated)
 			}
 		}
 	}
-	return string(nsys.Observed)
+	return string(imbalance.Observed)
 }
 
 func imbalanceTable(rows []layerImbalance) table {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/plots"
 	"github.com/moebalance/moebalance/router"
@@ -93,7 +94,7 @@ func anySlots(t *nsys.Trace) bool {
 }
 
 // worstLayer is the layer with the largest straggler loss, the first on a tie.
-func worstLayer(a plots.Arm) (worst nsys.StragglerStat, ok bool) {
+func worstLayer(a plots.Arm) (worst imbalance.Straggler, ok bool) {
 	for _, s := range a.Stragglers() {
 		if s.LossNS > 0 && s.Layer.Defined() && (!ok || s.LossNS > worst.LossNS) {
 			worst, ok = s, true

@@ -17,6 +17,7 @@ import (
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/logits"
 	"github.com/moebalance/moebalance/router"
@@ -326,8 +327,8 @@ func TestUndefinedStaysUndefined(t *testing.T) {
 	trace := &nsys.Trace{
 		SchemaVersion: 1, Kind: "trace", Arm: "normal", Ranks: []nsys.Rank{{Rank: 0}},
 		Coverage:   nsys.Coverage{LaunchShare: nan, LayerShare: nan, ExpertShare: nan},
-		Imbalance:  []nsys.ImbalanceStat{{Layer: 0, Level: "rank", Quantity: "time", MaxOverMean: nan, Imbalance: nan, Floor: nan, NullP95: nan, Worst: -1}},
-		Stragglers: []nsys.StragglerStat{{LossNS: nan, MeanNS: nan, MaxNS: nan}},
+		Imbalance:  []imbalance.Row{{Layer: 0, Level: "rank", Quantity: "time", MaxOverMean: nan, Imbalance: nan, Floor: nan, NullP95: nan, Worst: -1}},
+		Stragglers: []imbalance.Straggler{{LossNS: nan, MeanNS: nan, MaxNS: nan}},
 		Kernels:    []nsys.KernelStat{{Name: "k", Stats: nsys.Stats{MedianNS: nan}}},
 		Cells:      []nsys.Cell{{Rank: 0, Step: 0, Layer: 0, Phase: nsys.PhaseExperts, TotalNS: 10}},
 	}

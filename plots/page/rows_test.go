@@ -7,6 +7,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/router"
 )
@@ -93,8 +94,8 @@ func TestRankRowsStayInSight(t *testing.T) {
 	trace := &nsys.Trace{Arm: "normal", Ranks: []nsys.Rank{{Rank: 0}, {Rank: 1}}}
 	for layer := range router.Whole(40) {
 		trace.Imbalance = append(trace.Imbalance,
-			nsys.ImbalanceStat{Layer: layer, Level: "expert", Quantity: "time", Imbalance: 5, MaxOverMean: 6, Flagged: true},
-			nsys.ImbalanceStat{Layer: layer, Level: "rank", Quantity: "time", Imbalance: 0.2, MaxOverMean: 1.2, Flagged: layer == 33})
+			imbalance.Row{Layer: layer, Level: "expert", Quantity: "time", Imbalance: 5, MaxOverMean: 6, Flagged: true},
+			imbalance.Row{Layer: layer, Level: "rank", Quantity: "time", Imbalance: 0.2, MaxOverMean: 1.2, Flagged: layer == 33})
 	}
 	p, _ := build(t, Input{Name: "x", Trace: trace})
 	var tables []*table

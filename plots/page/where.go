@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/diff"
+	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/plots"
 	"github.com/moebalance/moebalance/router"
@@ -145,7 +146,7 @@ func (p Page) lossTable() table {
 	}
 	for _, a := range p.arms {
 		sorted := slices.Clone(a.Stragglers())
-		slices.SortStableFunc(sorted, func(a, b nsys.StragglerStat) int { return cmp.Compare(b.LossNS, a.LossNS) })
+		slices.SortStableFunc(sorted, func(a, b imbalance.Straggler) int { return cmp.Compare(b.LossNS, a.LossNS) })
 		for _, l := range sorted {
 			t.Rows = append(t.Rows, row(a.Name, l.Layer, duration(l.LossNS), duration(l.MeanNS), duration(l.MaxNS), l.WorstRank, l.WorstSteps, l.Steps))
 		}

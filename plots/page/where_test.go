@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/plots"
 	"github.com/moebalance/moebalance/router"
@@ -72,11 +73,11 @@ func TestLossesAgreeWithTheComparison(t *testing.T) {
 // Where no layer's loss is known, nothing is lost "0 ns".
 func TestUnknownLoss(t *testing.T) {
 	nan := router.Undefined()
-	trace := &nsys.Trace{Arm: "normal", Stragglers: []nsys.StragglerStat{{Layer: 1, LossNS: nan, MeanNS: nan}, {Layer: 2, LossNS: nan, MeanNS: nan}}}
+	trace := &nsys.Trace{Arm: "normal", Stragglers: []imbalance.Straggler{{Layer: 1, LossNS: nan, MeanNS: nan}, {Layer: 2, LossNS: nan, MeanNS: nan}}}
 	if lost, mean := loss(plots.Arm{Trace: trace}); lost.Defined() || mean.Defined() {
 		t.Errorf("lost %v of %v, want neither defined", lost, mean)
 	}
-	trace.Stragglers[1] = nsys.StragglerStat{Layer: 2, LossNS: 30, MeanNS: 200}
+	trace.Stragglers[1] = imbalance.Straggler{Layer: 2, LossNS: 30, MeanNS: 200}
 	if lost, mean := loss(plots.Arm{Trace: trace}); lost != 30 || mean != 200 {
 		t.Errorf("lost %v of %v, want 30 of 200: layer 1 is unknown", lost, mean)
 	}
@@ -86,8 +87,8 @@ func TestUnknownLoss(t *testing.T) {
 func TestNoTimePerSlotOfWindows(t *testing.T) {
 	trace := &nsys.Trace{Arm: "normal", Ranks: []nsys.Rank{{Rank: 0}}, Warnings: []router.Warning{{Code: "counts_window", Text: "sums"}}}
 	for layer := range 3 {
-		trace.Experts = append(trace.Experts, nsys.ExpertStat{Layer: router.Whole(layer), Basis: nsys.Observed, Known: true, Slots: int64(10 * (layer + 1)), Stats: nsys.Stats{TotalNS: int64(70 * (layer + 1))}})
-		trace.Imbalance = append(trace.Imbalance, nsys.ImbalanceStat{Layer: router.Whole(layer), Level: router.LevelExpert, Quantity: nsys.QuantityLoad, Steps: 1})
+		trace.Experts = append(trace.Experts, nsys.ExpertStat{Layer: router.Whole(layer), Basis: imbalance.Observed, Known: true, Slots: int64(10 * (layer + 1)), Stats: nsys.Stats{TotalNS: int64(70 * (layer + 1))}})
+		trace.Imbalance = append(trace.Imbalance, imbalance.Row{Layer: router.Whole(layer), Level: router.LevelExpert, Quantity: imbalance.Load, Steps: 1})
 	}
 	cells := func() []cell {
 		s, err := Page{arms: []plots.Arm{{Name: "normal", Trace: trace}}}.timeLoad()
