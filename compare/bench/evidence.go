@@ -1,23 +1,21 @@
 package bench
 
 import (
-	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/bench/launch"
-	"github.com/moebalance/moebalance/router/quantity"
 )
 
-// Evidence is what the finished launches say about the treatment and about
+// Evidence is what the finished launches show about the treatment and about
 // everything else that may have differed between the arms. Traces of the profiled
-// pair speak for ranks of which the launches themselves prove nothing.
+// pair stand in for ranks of which the launches themselves prove nothing.
 func (c *Campaign) Evidence(traces TraceProof) Evidence {
 	e := Evidence{Checks: c.checks()}
-	for _, known := range c.claims() {
-		e.Proofs = append(e.Proofs, known.proof(traces))
+	for _, p := range c.rankProofs() {
+		e.Proofs = append(e.Proofs, p.proof(traces))
 	}
 	seen := make(map[Difference]bool)
 	for _, pair := range c.Pairs(Timed) {
@@ -41,15 +39,6 @@ func armsOf(pair [2]Launch) (normal, perfect Attempt) {
 		return b, a
 	}
 	return a, b
-}
-
-// ranks is how many ranks a launch must prove: those of the spec, else those
-// that its report names; 0 if unknown.
-func (c *Campaign) ranks(a Attempt) int {
-	if c.Spec.Ranks == 0 && a.Result != nil {
-		return a.Result.Proof.Ranks
-	}
-	return c.Spec.Ranks
 }
 
 // differences compares what was recorded of the two launches of a pair.
@@ -109,87 +98,6 @@ func identities(gpus []launch.GPU) string {
 	return strings.Join(ids, ", ")
 }
 
-// checks asks what only the launches themselves can answer. Work, order and
-// drift are for the judge, who has the values.
-func (c *Campaign) checks() []Check {
-	checks := []Check{c.checkFiles(), c.checkSessions(), c.checkRetries(), c.checkOthers()}
-	if gpus, ok := c.checkGPUs(); ok {
-		checks = append(checks, gpus...)
-	}
-	if note := c.Spec.Treatment.Note; note != "" {
-		checks = append(checks, Check{Name: "treatment", Status: Warn, Text: note})
-	}
-	if text := c.launcherWarnings(); text != "" {
-		checks = append(checks, Check{Name: "launcher", Status: Warn, Text: text})
-	}
-	return checks
-}
-
-// checkFiles wants the files of the spec unchanged over the whole campaign.
-func (c *Campaign) checkFiles() Check {
-	const name = "same_files"
-	if len(c.Spec.Same) == 0 {
-		return Check{Name: name, Status: Unknown, Text: "no file was named that must stay the same"}
-	}
-	first := make(map[string]string)
-	for _, l := range c.Launches {
-		a, ok := l.Done()
-		if !ok {
-			continue
-		}
-		for _, f := range a.Files {
-			if have, known := first[f.Path]; known && have != f.SHA256 {
-				return Check{Name: name, Status: Fail, Text: fmt.Sprintf("%s changed before launch %d (SHA-256 %.12s, was %.12s)", f.Path, l.Position, f.SHA256, have)}
-			}
-			first[f.Path] = f.SHA256
-		}
-	}
-	return Check{Name: name, Status: Pass, Text: fmt.Sprintf("%s of the same content at every launch", quantity.Count(len(c.Spec.Same), "file"))}
-}
-
-// checkSessions warns of pairs whose launches were not neighbours in time.
-func (c *Campaign) checkSessions() Check {
-	const name = "one_session"
-	var split []string
-	sessions := make(map[int]bool)
-	for _, pair := range c.Pairs(Timed) {
-		a, _ := pair[0].Done()
-		b, _ := pair[1].Done()
-		sessions[a.Session], sessions[b.Session] = true, true
-		if a.Session != b.Session {
-			split = append(split, fmt.Sprint(pair[0].Pair))
-		}
-	}
-	changed := c.changedBetweenSessions()
-	switch {
-	case len(changed) > 0:
-		return Check{Name: name, Status: Warn, Text: fmt.Sprintf("%s changed between the %d sessions: pairs of one session are comparable, all together less so", strings.Join(changed, ", "), len(sessions))}
-	case len(split) > 0:
-		return Check{Name: name, Status: Warn, Text: fmt.Sprintf("the campaign was interrupted inside pair %s, whose launches are not neighbours", strings.Join(split, ", "))}
-	case len(sessions) > 1:
-		return Check{Name: name, Status: Pass, Text: fmt.Sprintf("run in %s, interrupted between pairs only", quantity.Count(len(sessions), "session"))}
-	}
-	return Check{Name: name, Status: Pass, Text: "all pairs were run without an interruption"}
-}
-
-// changedBetweenSessions names the recorded variables, other than the
-// treatment's, that differ between launches of the same arm.
-func (c *Campaign) changedBetweenSessions() []string {
-	changed := make(map[string]bool)
-	for _, arm := range Arms {
-		attempts := c.counted(arm)
-		for _, a := range attempts {
-			for name := range either(attempts[0].Environment, a.Environment) {
-				before, was := attempts[0].Environment[name]
-				if now, is := a.Environment[name]; now != before || was != is {
-					changed[name] = true
-				}
-			}
-		}
-	}
-	return slices.Sorted(maps.Keys(changed))
-}
-
 // either has the keys of both maps.
 func either(a, b map[string]string) map[string]string {
 	all := maps.Clone(a)
@@ -198,48 +106,6 @@ func either(a, b map[string]string) map[string]string {
 	}
 	maps.Copy(all, b)
 	return all
-}
-
-// checkRetries reports attempts that failed or were interrupted before the one that
-// counts, and launches that left processes behind at any attempt.
-func (c *Campaign) checkRetries() Check {
-	const name = "first_attempts"
-	failed, interrupted, left := 0, 0, 0
-	for _, l := range c.Launches {
-		for _, a := range l.Attempts {
-			switch a.State {
-			case Failed:
-				failed++
-			case Interrupted:
-				interrupted++
-			}
-		}
-		if slices.ContainsFunc(l.Attempts, func(a Attempt) bool { return slices.Contains(a.Warnings, leftBehind) }) {
-			left++
-		}
-	}
-	if failed+interrupted+left == 0 {
-		return Check{Name: name, Status: Pass, Text: "every launch finished at its first attempt"}
-	}
-	return Check{Name: name, Status: Warn, Text: fmt.Sprintf("%s failed and %d were interrupted before their launch finished; %s left processes behind",
-		quantity.Count(failed, "attempt"), interrupted, quantity.Count(left, "launch"))}
-}
-
-// launcherWarnings are the other things said about launches, each once.
-func (c *Campaign) launcherWarnings() string {
-	var texts []string
-	for _, l := range c.Launches {
-		a, ok := l.Done()
-		if !ok {
-			continue
-		}
-		for _, w := range a.Warnings {
-			if w != leftBehind && !slices.Contains(texts, w) {
-				texts = append(texts, w)
-			}
-		}
-	}
-	return strings.Join(texts, "; ")
 }
 
 // Exports are the profiler's exports of an arm's profiled launch, sorted.

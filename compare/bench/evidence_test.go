@@ -158,13 +158,13 @@ func said(perfect bool, ranks int, loads ...float64) Attempt {
 	return Attempt{Result: &metrics.Result{Proof: p}}
 }
 
-func TestProveByOutput(t *testing.T) {
+func TestProveByReport(t *testing.T) {
 	nan := math.NaN()
 	for name, c := range map[string]struct {
 		arm   Arm
 		a     Attempt
 		ranks int
-		want  standing
+		want  proofStatus
 	}{
 		"perfect and balanced":          {Perfect, said(true, 4, 1, 1, 1.01, 1.2), 4, balanced},
 		"perfect without loads":         {Perfect, said(true, 1), 1, balanced},
@@ -186,8 +186,8 @@ func TestProveByOutput(t *testing.T) {
 			t.Errorf("%s: %d proofs, want one per rank", name, len(proofs))
 		}
 		for _, p := range proofs {
-			if p.standing != c.want || strings.Contains(p.evidence, "NaN") {
-				t.Errorf("%s: %s (%s), want %s", name, p.standing, p.evidence, c.want)
+			if p.status != c.want || strings.Contains(p.evidence, "NaN") {
+				t.Errorf("%s: %s (%s), want %s", name, p.status, p.evidence, c.want)
 			}
 		}
 	}
@@ -241,12 +241,12 @@ func TestProveByLine(t *testing.T) {
 		"normal, a line, no rank": {Normal, lines(AllRanks), false},
 	} {
 		for _, p := range trtllm.prove(c.arm, c.a, 2, true) {
-			if (p.doubt() == 0) != c.proves {
+			if (p.severity() == 0) != c.proves {
 				t.Errorf("%s: %+v", name, p)
 			}
 		}
 	}
-	if p := (Treatment{}).prove(Perfect, lines(), 0, false); len(p) != 1 || p[0].doubt() == 0 {
+	if p := (Treatment{}).prove(Perfect, lines(), 0, false); len(p) != 1 || p[0].severity() == 0 {
 		t.Errorf("without a line to look for: %+v", p)
 	}
 }
@@ -270,26 +270,26 @@ func TestProofOverLaunches(t *testing.T) {
 	trtllm, _ := ParseTreatment("trtllm")
 	spec := Spec{Treatment: trtllm}
 	skewed, even := said(false, 2, 1.5, 2), said(true, 2, 1, 1)
-	standing := func(c *Campaign) map[Arm][]claim {
-		by := make(map[Arm][]claim)
-		for _, p := range c.claims() {
+	byArm := func(c *Campaign) map[Arm][]rankProof {
+		by := make(map[Arm][]rankProof)
+		for _, p := range c.rankProofs() {
 			by[p.arm] = append(by[p.arm], p)
 		}
 		return by
 	}
-	by := standing(campaignOf(spec, []Attempt{skewed, said(false, 2, 1.3, 3)}, []Attempt{even, said(true, 2, 1.02, 1)}))
+	by := byArm(campaignOf(spec, []Attempt{skewed, said(false, 2, 1.3, 3)}, []Attempt{even, said(true, 2, 1.02, 1)}))
 	if len(by[Normal]) != 2 || len(by[Perfect]) != 2 {
 		t.Fatalf("proofs %+v", by)
 	}
 	for _, p := range append(by[Normal], by[Perfect]...) {
-		if p.doubt() > 0 || p.launches != 2 {
+		if p.severity() > 0 || p.launches != 2 {
 			t.Errorf("%+v", p)
 		}
 	}
 	// One launch of two that never saw the switch spoils its arm.
-	by = standing(campaignOf(spec, []Attempt{skewed, skewed}, []Attempt{even, said(false, 2, 1.5, 2)}))
+	by = byArm(campaignOf(spec, []Attempt{skewed, skewed}, []Attempt{even, said(false, 2, 1.5, 2)}))
 	for _, p := range by[Perfect] {
-		if p.doubt() != 2 {
+		if p.severity() != 2 {
 			t.Errorf("%+v, want the perfect arm contradicted", p)
 		}
 	}
@@ -301,8 +301,8 @@ func TestProofOverLaunches(t *testing.T) {
 		}
 		return a
 	}
-	by = standing(campaignOf(spec, []Attempt{line(), line()}, []Attempt{line(0, 1), line(0)}))
-	if p := by[Perfect]; len(p) != 2 || p[0].doubt() > 0 || p[1].doubt() != 1 || !strings.Contains(p[1].evidence, "1 of 2") {
+	by = byArm(campaignOf(spec, []Attempt{line(), line()}, []Attempt{line(0, 1), line(0)}))
+	if p := by[Perfect]; len(p) != 2 || p[0].severity() > 0 || p[1].severity() != 1 || !strings.Contains(p[1].evidence, "1 of 2") {
 		t.Errorf("proofs of the perfect arm %+v, want rank 1 unproved", p)
 	}
 	// Nor do traces of another launch speak for one that is known to have been
@@ -318,22 +318,22 @@ func TestProofOverLaunches(t *testing.T) {
 	// A line that one perfect launch, or each, never printed proves nothing by
 	// its absence from the normal arm.
 	for _, perfect := range [][]Attempt{{line(0), line()}, {line(), line()}} {
-		by = standing(campaignOf(spec, []Attempt{line(), line()}, perfect))
-		if p := by[Normal]; len(p) != 1 || p[0].standing != unproved {
+		by = byArm(campaignOf(spec, []Attempt{line(), line()}, perfect))
+		if p := by[Normal]; len(p) != 1 || p[0].status != unproved {
 			t.Errorf("proofs of the normal arm %+v, want it unproved", p)
 		}
 	}
 	// A rank that the report counts and the log never names.
 	one := line(0)
 	one.Result.Proof.Ranks = 2
-	by = standing(campaignOf(spec, []Attempt{line()}, []Attempt{one}))
-	if p := by[Perfect]; len(p) != 2 || p[0].doubt() > 0 || p[1].rank != 1 || p[1].doubt() != 1 {
+	by = byArm(campaignOf(spec, []Attempt{line()}, []Attempt{one}))
+	if p := by[Perfect]; len(p) != 2 || p[0].severity() > 0 || p[1].rank != 1 || p[1].severity() != 1 {
 		t.Errorf("proofs of the perfect arm %+v, want rank 1 missing", p)
 	}
 	// Ranks that the spec names and nobody has seen.
 	spec.Ranks = 3
-	by = standing(campaignOf(spec, []Attempt{line()}, []Attempt{line(0, 1)}))
-	if p := by[Perfect]; len(p) != 3 || p[2].rank != 2 || p[2].doubt() != 1 {
+	by = byArm(campaignOf(spec, []Attempt{line()}, []Attempt{line(0, 1)}))
+	if p := by[Perfect]; len(p) != 3 || p[2].rank != 2 || p[2].severity() != 1 {
 		t.Errorf("proofs of the perfect arm %+v, want rank 2 missing", p)
 	}
 }
@@ -370,8 +370,8 @@ func TestGPUsBesideLaunches(t *testing.T) {
 		return Attempt{DurationNS: int64(time.Minute), GPUs: []launch.GPU{{UUID: "a", ClockMHz: router.Number(mhz), TemperatureC: router.Number(celsius)}}}
 	}
 	// 1900 against 1800 MHz is 5.3 %, 50 against 56 °C is 6: both are warned of.
-	checks, ok := campaignOf(Spec{}, []Attempt{warm(1900, 50)}, []Attempt{warm(1800, 56)}).checkGPUs()
-	if !ok || len(checks) != 3 || checks[1].Status != Warn || checks[2].Status != Warn {
+	checks := campaignOf(Spec{}, []Attempt{warm(1900, 50)}, []Attempt{warm(1800, 56)}).checkGPUs()
+	if len(checks) != 3 || checks[1].Status != Warn || checks[2].Status != Warn {
 		t.Errorf("checks %+v, want warnings about clocks and temperature", checks)
 	}
 }
@@ -394,7 +394,7 @@ func TestProveByCounts(t *testing.T) {
 	for name, c := range map[string]struct {
 		arm                               Arm
 		rank, rankFloor, expert, expFloor router.Number
-		want                              standing
+		want                              proofStatus
 	}{
 		"perfect at its floor":             {Perfect, 1.5, 1.5, 4, 4, balanced},
 		"perfect, even ranks only":         {Perfect, 1.04, 1, 3, 1, balanced},
@@ -416,8 +416,8 @@ func TestProveByCounts(t *testing.T) {
 			t.Errorf("%s: %d proofs, want 3", name, len(proofs))
 		}
 		for _, p := range proofs {
-			if p.standing != c.want || strings.Contains(p.evidence, "NaN") {
-				t.Errorf("%s: %s (%s), want %s", name, p.standing, p.evidence, c.want)
+			if p.status != c.want || strings.Contains(p.evidence, "NaN") {
+				t.Errorf("%s: %s (%s), want %s", name, p.status, p.evidence, c.want)
 			}
 		}
 	}
@@ -464,7 +464,7 @@ func TestOtherLoad(t *testing.T) {
 		// Whatever the machine that prints the campaign: of 1000 cores 4 are few.
 		"many cores": {busy(4, 1000, time.Second), Pass},
 	} {
-		if got := campaignOf(Spec{}, []Attempt{c.a}, []Attempt{c.a}).checkOthers(); got.Status != c.want {
+		if got := campaignOf(Spec{}, []Attempt{c.a}, []Attempt{c.a}).checkCPU(); got.Status != c.want {
 			t.Errorf("%s: %+v, want %s", name, got, c.want)
 		}
 	}

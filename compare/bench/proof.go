@@ -2,143 +2,133 @@ package bench
 
 import (
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
 
-	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/router"
 )
 
-// prove says what one launch's output proves about its ranks, of which there are
-// so many (0: unknown). Recorded loads go before the report's own word, and that
-// before a line in the log, which every launch of the perfect arm printed or not.
-func (t Treatment) prove(arm Arm, a Attempt, ranks int, printed bool) []claim {
-	switch {
-	case a.Counted != nil:
-		return proveByCounts(arm, *a.Counted)
-	case a.Result != nil && a.Result.Proof.Claimed:
-		return proveByOutput(arm, a.Result.Proof)
-	case t.Line != "":
-		return t.proveByLine(arm, a.LinesFound, ranks, printed)
-	}
-	return []claim{{arm: arm, rank: AllRanks, launches: 1, standing: unproved,
-		evidence: "the output does not say how it was routed, and no proof line is known for this treatment: give --proof, --counts or --profile"}}
-}
+// proofStatus is what evidence shows about routing.
+type proofStatus string
 
-// The marks that reported loads must reach. A perfect arm's layer may exceed
-// the floor by what indivisible loads cost; a normal arm is proved unbalanced by
-// one layer beyond what rounding can explain.
 const (
-	balancedWithin   = 1.05 // max/mean of every layer of a perfect launch, at most
-	unbalancedBeyond = 1.01 // max/mean of some layer of a normal launch, more than this
+	balanced   proofStatus = "balanced"
+	unbalanced proofStatus = "not balanced"
+	unproved   proofStatus = "unproved"
 )
 
-// level is how uneven the worst layer of a launch is, over ranks or over experts.
-type level struct {
-	over       string
-	max, floor router.Number // max/mean, and the least that whole slots allow, where that is known
+// rankProof says how one rank of one arm was routed, and by what evidence.
+type rankProof struct {
+	arm      Arm
+	rank     int // AllRanks where the evidence covers all together, or names none
+	launches int // with such evidence
+	status   proofStatus
+	evidence string
 }
 
-// within reports whether the level is at most so many times its floor; where
-// that is not known, times the 1 of large batches.
-func (l level) within(mark router.Number) bool {
-	if l.floor.Defined() {
-		mark *= l.floor
+// severity is how far a proof is from proving its arm: 0 proves it, 1 proves nothing,
+// 2 proves the other arm.
+func (p rankProof) severity() int {
+	wanted := unbalanced
+	if p.arm == Perfect {
+		wanted = balanced
 	}
-	return l.max <= mark
+	switch p.status {
+	case wanted:
+		return 0
+	case unproved:
+		return 1
+	}
+	return 2
 }
 
-func (l level) String() string {
-	if l.floor.Defined() {
-		return fmt.Sprintf("%.3f over %s (floor %.3f)", l.max, l.over, l.floor)
+// merge adds what a further launch shows about the same rank: of the two, the more
+// severe one holds.
+func (p *rankProof) merge(o rankProof) {
+	p.launches += o.launches
+	if o.severity() > p.severity() {
+		p.status, p.evidence = o.status, o.evidence
 	}
-	return fmt.Sprintf("%.3f over %s", l.max, l.over)
 }
 
-// knownLevels are those of the levels that were measured: what is undefined is
-// neither even nor uneven.
-func knownLevels(levels ...level) []level {
-	return slices.DeleteFunc(levels, func(l level) bool { return !l.max.Defined() })
+// TracesToCome stands for the traces of a profiled pair that is still to be
+// launched, so that nothing is refused for lack of proof yet.
+func (c *Campaign) TracesToCome() TraceProof {
+	if !c.Spec.Design.Profiled {
+		return TraceProof{}
+	}
+	return TraceProof{Proved: true, Evidence: "the traces of the profiled pair are still to come"}
 }
 
-// worstLayer describes levels, of which there is one at least.
-func worstLayer(levels []level) string {
-	var texts []string
-	for _, l := range levels {
-		texts = append(texts, l.String())
+// proof is the evidence for or against the arm. Traces stand in where the launches
+// themselves prove nothing, and never against what they show.
+func (p rankProof) proof(traces TraceProof) Proof {
+	proof := Proof{Arm: p.arm, Rank: router.Whole(p.rank), Proved: p.severity() == 0, Evidence: p.evidence}
+	if p.status == unproved && traces.Evidence != "" {
+		proof.Proved, proof.Evidence = traces.Proved, p.evidence+"; "+traces.Evidence
 	}
-	return "worst layer has max/mean " + strings.Join(texts, ", ")
+	return proof
 }
 
-// allWithin reports whether levels are known and all are within the mark.
-func allWithin(levels []level, mark router.Number) bool {
-	return len(levels) > 0 && !slices.ContainsFunc(levels, func(l level) bool { return !l.within(mark) })
+// rankProofs says, for each arm, how its ranks were routed over all counted launches,
+// by rank. A launch that lacks the evidence leaves its arm unproved, and so does a
+// wanted rank of which there is none.
+func (c *Campaign) rankProofs() []rankProof {
+	var proofs []rankProof
+	printed := c.printedByPerfect()
+	for _, arm := range Arms {
+		launches, wanted := c.counted(arm), 0
+		ranks := make(map[int]*rankProof)
+		for _, a := range launches {
+			wanted = max(wanted, c.ranks(a))
+			for _, p := range c.Spec.Treatment.prove(arm, a, c.ranks(a), printed) {
+				if have, ok := ranks[p.rank]; ok {
+					have.merge(p)
+				} else {
+					ranks[p.rank] = &p
+				}
+			}
+		}
+		for _, p := range ranks {
+			if p.launches < len(launches) {
+				p.merge(rankProof{arm: arm, status: unproved, evidence: fmt.Sprintf("evidence in %d of %d launches only: %s", p.launches, len(launches), p.evidence)})
+			}
+		}
+		for rank := range wanted {
+			if ranks[rank] == nil && ranks[AllRanks] == nil {
+				ranks[rank] = &rankProof{arm: arm, rank: rank, status: unproved, evidence: "no evidence of this rank"}
+			}
+		}
+		for _, rank := range slices.Sorted(maps.Keys(ranks)) {
+			proofs = append(proofs, *ranks[rank])
+		}
+	}
+	return proofs
 }
 
-// proveByOutput judges a launch by what its own report says: whether its router
-// was perfect, and the loads it measured, which must agree: those of ranks, or of
-// experts where no rank's is known.
-func proveByOutput(arm Arm, said metrics.Proof) []claim {
-	ranks, experts := router.Undefined(), router.Undefined()
-	for _, l := range said.Layers {
-		ranks, experts = most(ranks, l.RankMaxOverMean), most(experts, l.ExpertMaxOverMean)
+// ranks is how many ranks a launch must prove: those of the spec, else those
+// that its report names; 0 if unknown.
+func (c *Campaign) ranks(a Attempt) int {
+	if c.Spec.Ranks == 0 && a.Result != nil {
+		return a.Result.Proof.Ranks
 	}
-	levels := knownLevels(level{"ranks", ranks, router.Undefined()}, level{"experts", experts, router.Undefined()})
-	loads := "it reports no loads"
-	if len(levels) > 0 {
-		loads = "its " + worstLayer(levels)
-	}
-	who := "the report says"
-	if said.Ranks > 1 {
-		who = fmt.Sprintf("the report says for all %d ranks:", said.Ranks)
-	}
-	p := claim{arm: arm, launches: 1}
-	switch {
-	case said.Perfect && len(levels) > 0 && !levels[0].within(balancedWithin):
-		p.standing, p.evidence = unproved, who+" perfect router, but "+loads
-	case said.Perfect:
-		p.standing, p.evidence = balanced, who+" perfect router, and "+loads
-	case allWithin(levels, unbalancedBeyond):
-		p.standing, p.evidence = balanced, who+" learned router, but "+loads
-	default:
-		p.standing, p.evidence = unbalanced, who+" learned router, and "+loads
-	}
-	return p.forRanks(said.Ranks)
+	return c.Spec.Ranks
 }
 
-// proveByCounts judges a launch by the loads it recorded, each beside its floor.
-// Even ranks are what the perfect arm wants (even experts, where no rank is
-// known); a normal launch is proved by unevenness at either level.
-func proveByCounts(arm Arm, c Counted) []claim {
-	levels := knownLevels(level{"ranks", c.RankMaxOverMean, c.RankFloor}, level{"experts", c.ExpertMaxOverMean, c.ExpertFloor})
-	if len(levels) == 0 {
-		return claim{arm: arm, launches: 1, standing: unproved, evidence: "the recorded expert counts hold no load"}.forRanks(c.Ranks)
-	}
-	p := claim{arm: arm, launches: 1, standing: unbalanced, evidence: "recorded expert counts: " + worstLayer(levels)}
-	if arm == Normal && allWithin(levels, balancedWithin) || arm == Perfect && levels[0].within(balancedWithin) {
-		p.standing = balanced
-	}
-	return p.forRanks(c.Ranks)
+// printedByPerfect reports whether every counted launch of the perfect arm has
+// printed the proof line, so that its absence from a log is evidence.
+func (c *Campaign) printedByPerfect() bool {
+	perfect := c.counted(Perfect)
+	return len(perfect) > 0 && !slices.ContainsFunc(perfect, func(a Attempt) bool { return len(a.LinesFound) == 0 })
 }
 
-// forRanks is the same claim for each of so many ranks, as evidence about all of
-// them together allows.
-func (c claim) forRanks(ranks int) []claim {
-	if ranks <= 1 {
-		c.rank = AllRanks
-		return []claim{c}
+// counted are the finished attempts of an arm that enter the comparison.
+func (c *Campaign) counted(arm Arm) []Attempt {
+	var attempts []Attempt
+	for _, l := range c.Launches {
+		if a, ok := l.Done(); ok && l.Arm == arm && l.Kind == Timed {
+			attempts = append(attempts, a)
+		}
 	}
-	claims := slices.Repeat([]claim{c}, ranks)
-	for rank := range claims {
-		claims[rank].rank = rank
-	}
-	return claims
-}
-
-// most is the larger of two numbers, as far as they are defined.
-func most(a, b router.Number) router.Number {
-	if !a.Defined() || b > a {
-		return b
-	}
-	return a
+	return attempts
 }

@@ -498,7 +498,7 @@ func TestWarmUpFloorAndCoolDown(t *testing.T) {
 		t.Errorf("%d A/A pairs, want 1", got)
 	}
 	// Only the launches of timed pairs count for the proof.
-	for _, known := range c.claims() {
+	for _, known := range c.rankProofs() {
 		if known.launches != 2 {
 			t.Errorf("%+v rests on %d launches, want 2", known, known.launches)
 		}

@@ -17,36 +17,36 @@ import (
 	"github.com/moebalance/moebalance/compare/bench/launch"
 )
 
-// proveByLine judges a launch by the lines its ranks printed. Their absence
-// from the normal arm counts only beside their presence in every launch of the
+// proveByLine judges a launch by the proof lines its ranks printed. Their absence
+// from the normal arm is evidence only beside their presence in every launch of the
 // perfect one: an engine that never prints the line says nothing by not printing
 // it. Lines that do not name their rank must be as many as there are ranks: a
 // variable that reached one rank only prints one.
-func (t Treatment) proveByLine(arm Arm, lines []Found, ranks int, printed bool) []claim {
-	say := func(rank int, s standing, format string, args ...any) claim {
-		return claim{arm: arm, rank: rank, launches: 1, standing: s, evidence: fmt.Sprintf(format, args...)}
+func (t Treatment) proveByLine(arm Arm, lines []Found, ranks int, printed bool) []rankProof {
+	proof := func(rank int, s proofStatus, format string, args ...any) rankProof {
+		return rankProof{arm: arm, rank: rank, launches: 1, status: s, evidence: fmt.Sprintf(format, args...)}
 	}
-	var claims []claim
+	var proofs []rankProof
 	for _, f := range lines {
 		if arm == Perfect && f.Rank == AllRanks && f.Times < ranks {
-			claims = append(claims, say(f.Rank, unproved, "its log says %q %d×, without a rank, for %d ranks (--ranks 1 if one line speaks for all)", f.Text, f.Times, ranks))
+			proofs = append(proofs, proof(f.Rank, unproved, "log line %q %d× without a rank, for %d ranks (--ranks 1 if one line covers all)", f.Text, f.Times, ranks))
 			continue
 		}
-		claims = append(claims, say(f.Rank, balanced, "its log says %q (%d×)", f.Text, f.Times))
+		proofs = append(proofs, proof(f.Rank, balanced, "log line %q (%d×)", f.Text, f.Times))
 	}
 	switch {
 	case len(lines) > 0:
-		return claims
+		return proofs
 	case arm == Perfect:
-		return []claim{say(AllRanks, unproved, "no line of its log matches %q: was the switch seen? else give another --proof, --counts or --profile", t.Line)}
+		return []rankProof{proof(AllRanks, unproved, "no log line matches %q: check that the ranks see the switch, or give another %s", t.Line, otherProofs)}
 	case !printed:
-		return []claim{say(AllRanks, unproved, "its log lacks the line that proves balance, and so does that of a perfect launch: give another --proof, --counts or --profile")}
+		return []rankProof{proof(AllRanks, unproved, "neither arm printed the proof line, so its absence proves nothing: give another %s", otherProofs)}
 	}
-	return []claim{say(AllRanks, unbalanced, "its log lacks the line that the perfect arm prints")}
+	return []rankProof{proof(AllRanks, unbalanced, "the log lacks the proof line that the perfect arm prints")}
 }
 
 // findLines counts, per rank, the lines of an attempt's logs that match the
-// pattern; nil without a pattern. A line is looked at up to 64 KiB.
+// pattern; nil without a pattern. Of a line, the first 64 KiB are searched.
 func findLines(pattern, folder string) ([]Found, error) {
 	if pattern == "" {
 		return nil, nil

@@ -1,0 +1,221 @@
+package bench
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/moebalance/moebalance/compare/bench/launch"
+	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
+)
+
+// checks answers what only the launches themselves can. Work, order and drift are for
+// package gain, which has the values.
+func (c *Campaign) checks() []Check {
+	checks := append([]Check{c.checkFiles(), c.checkSessions(), c.checkRetries(), c.checkCPU()}, c.checkGPUs()...)
+	if note := c.Spec.Treatment.Note; note != "" {
+		checks = append(checks, warning("treatment", note))
+	}
+	if text := c.launcherWarnings(); text != "" {
+		checks = append(checks, warning("launcher", text))
+	}
+	return checks
+}
+
+func warning(name, text string) Check { return Check{Name: name, Status: Warn, Text: text} }
+
+// passOrWarn is a check whose warning adds what to do.
+func passOrWarn(name string, ok bool, text, remedy string) Check {
+	if ok {
+		return Check{Name: name, Status: Pass, Text: text}
+	}
+	return warning(name, text+": "+remedy)
+}
+
+// checkFiles fails unless the files of the spec stayed unchanged over the campaign.
+func (c *Campaign) checkFiles() Check {
+	const name = "same_files"
+	if len(c.Spec.Same) == 0 {
+		return Check{Name: name, Status: Unknown, Text: "no files to hold constant were named (--same)"}
+	}
+	first := make(map[string]string)
+	for _, l := range c.Launches {
+		a, ok := l.Done()
+		if !ok {
+			continue
+		}
+		for _, f := range a.Files {
+			if have, known := first[f.Path]; known && have != f.SHA256 {
+				return Check{Name: name, Status: Fail, Text: fmt.Sprintf("%s changed before launch %d (SHA-256 %.12s, was %.12s)", f.Path, l.Position, f.SHA256, have)}
+			}
+			first[f.Path] = f.SHA256
+		}
+	}
+	return Check{Name: name, Status: Pass, Text: quantity.Count(len(c.Spec.Same), "file") + " unchanged in every launch"}
+}
+
+// checkSessions warns of pairs whose launches were not adjacent in time.
+func (c *Campaign) checkSessions() Check {
+	const name = "one_session"
+	var split []string
+	sessions := make(map[int]bool)
+	for _, pair := range c.Pairs(Timed) {
+		a, _ := pair[0].Done()
+		b, _ := pair[1].Done()
+		sessions[a.Session], sessions[b.Session] = true, true
+		if a.Session != b.Session {
+			split = append(split, fmt.Sprint(pair[0].Pair))
+		}
+	}
+	changed := c.changedBetweenSessions()
+	switch {
+	case len(changed) > 0:
+		return Check{Name: name, Status: Warn, Text: fmt.Sprintf("%s changed between the %d sessions, so pairs of different sessions are less comparable: repeat the campaign in one session", strings.Join(changed, ", "), len(sessions))}
+	case len(split) > 0:
+		return Check{Name: name, Status: Warn, Text: fmt.Sprintf("interrupted inside pair %s: its launches are not adjacent in time", strings.Join(split, ", "))}
+	case len(sessions) > 1:
+		return Check{Name: name, Status: Pass, Text: fmt.Sprintf("ran in %s, interrupted between pairs only", quantity.Count(len(sessions), "session"))}
+	}
+	return Check{Name: name, Status: Pass, Text: "all pairs ran in one session"}
+}
+
+// changedBetweenSessions names the recorded variables, other than the
+// treatment's, that differ between launches of the same arm.
+func (c *Campaign) changedBetweenSessions() []string {
+	changed := make(map[string]bool)
+	for _, arm := range Arms {
+		attempts := c.counted(arm)
+		for _, a := range attempts {
+			for name := range either(attempts[0].Environment, a.Environment) {
+				before, was := attempts[0].Environment[name]
+				if now, is := a.Environment[name]; now != before || was != is {
+					changed[name] = true
+				}
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(changed))
+}
+
+// checkRetries reports attempts that failed or were interrupted before the one that
+// counts, and launches that left processes behind at any attempt.
+func (c *Campaign) checkRetries() Check {
+	const name = "first_attempts"
+	failed, interrupted, left := 0, 0, 0
+	for _, l := range c.Launches {
+		for _, a := range l.Attempts {
+			switch a.State {
+			case Failed:
+				failed++
+			case Interrupted:
+				interrupted++
+			}
+		}
+		if slices.ContainsFunc(l.Attempts, func(a Attempt) bool { return slices.Contains(a.Warnings, leftBehind) }) {
+			left++
+		}
+	}
+	if failed+interrupted+left == 0 {
+		return Check{Name: name, Status: Pass, Text: "every launch finished at its first attempt"}
+	}
+	return Check{Name: name, Status: Warn, Text: fmt.Sprintf("%s failed and %d were interrupted before their launch finished; %s left processes behind",
+		quantity.Count(failed, "attempt"), interrupted, quantity.Count(left, "launch"))}
+}
+
+// launcherWarnings are the other things said about launches, each once.
+func (c *Campaign) launcherWarnings() string {
+	var texts []string
+	for _, l := range c.Launches {
+		a, ok := l.Done()
+		if !ok {
+			continue
+		}
+		for _, w := range a.Warnings {
+			if w != leftBehind && !slices.Contains(texts, w) {
+				texts = append(texts, w)
+			}
+		}
+	}
+	return strings.Join(texts, "; ")
+}
+
+// Differences between the arms beyond which the GPUs' state is worth a warning.
+const (
+	clockTolerance       = 0.02 // of the mean SM clock, relative
+	temperatureTolerance = 5.0  // of the mean temperature, °C
+)
+
+// checkGPUs compares what nvidia-smi showed beside the launches; nil when it was
+// never asked.
+func (c *Campaign) checkGPUs() []Check {
+	seen := false
+	others := make(map[string]bool)
+	var clock, temperature [2][]float64
+	for i, arm := range Arms {
+		for _, a := range c.counted(arm) {
+			for _, g := range a.GPUs {
+				seen = true
+				if a.DurationNS >= int64(launch.GPUInterval) && g.ClockMHz.Defined() { // else the only query was of an idle GPU
+					clock[i] = append(clock[i], g.ClockMHz.Float64())
+				}
+				if g.TemperatureC.Defined() {
+					temperature[i] = append(temperature[i], g.TemperatureC.Float64())
+				}
+				for _, p := range g.Processes {
+					if !p.Ours {
+						others[fmt.Sprintf("%s (GPU %d)", p.Name, g.Index)] = true
+					}
+				}
+			}
+		}
+	}
+	if !seen {
+		return nil
+	}
+	checks := []Check{{Name: "other_processes", Status: Pass, Text: "no other process used the GPUs at the start of a launch"}}
+	if len(others) > 0 {
+		checks[0] = warning("other_processes", "other processes used the GPUs: "+strings.Join(slices.Sorted(maps.Keys(others)), ", ")+": stop them before the campaign")
+	}
+	if a, b := stat.Mean(clock[0], nil), stat.Mean(clock[1], nil); a > 0 && b > 0 {
+		checks = append(checks, passOrWarn("clocks", math.Abs(a-b) <= clockTolerance*max(a, b),
+			fmt.Sprintf("mean SM clock: normal %.0f MHz, perfect %.0f MHz", a, b), "lock the clocks with nvidia-smi --lock-gpu-clocks"))
+	}
+	if a, b := stat.Mean(temperature[0], nil), stat.Mean(temperature[1], nil); a > 0 && b > 0 {
+		checks = append(checks, passOrWarn("temperature", math.Abs(a-b) <= temperatureTolerance,
+			fmt.Sprintf("mean GPU temperature: normal %.1f °C, perfect %.1f °C", a, b), "warm the GPUs up first (--warm-up)"))
+	}
+	return checks
+}
+
+// cpuTolerance is the share of a machine's cores beyond which the work of other
+// processes during a launch is worth a warning.
+const cpuTolerance = 0.1
+
+// checkCPU warns when other processes kept the processors busy during a counted
+// launch, by the cores of the machine that launched it. Launches of less than half a
+// second are too short for the system's ticks and are left out.
+func (c *Campaign) checkCPU() Check {
+	const name = "other_load"
+	var worst Attempt
+	share, at := router.Undefined(), 0
+	for _, l := range c.Launches {
+		a, ok := l.Done()
+		if !ok || l.Kind != Timed || !a.OthersCPU.Defined() || a.Cores == 0 || a.DurationNS < int64(time.Second/2) {
+			continue
+		}
+		if of := a.OthersCPU / router.Number(a.Cores); !(of <= share) {
+			worst, share, at = a, of, l.Position
+		}
+	}
+	if !share.Defined() {
+		return Check{Name: name, Status: Unknown, Text: "the CPU use of other processes was not recorded, or the launches were too short"}
+	}
+	return passOrWarn(name, share <= cpuTolerance,
+		fmt.Sprintf("other processes used at most %.1f of %s, in launch %d", worst.OthersCPU, quantity.Count(worst.Cores, "core"), at), "stop them")
+}

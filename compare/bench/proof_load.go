@@ -1,0 +1,148 @@
+package bench
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/moebalance/moebalance/compare/bench/metrics"
+	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
+)
+
+// otherProofs names the flags that give better evidence.
+const otherProofs = "--proof, --counts or --profile"
+
+// prove says what one launch's output proves about its ranks, of which there are
+// so many (0: unknown). Recorded loads go before the report's own statement, and that
+// before a line in the log, which every launch of the perfect arm printed or not.
+func (t Treatment) prove(arm Arm, a Attempt, ranks int, printed bool) []rankProof {
+	switch {
+	case a.Counted != nil:
+		return proveByCounts(arm, *a.Counted)
+	case a.Result != nil && a.Result.Proof.Claimed:
+		return proveByReport(arm, a.Result.Proof)
+	case t.Line != "":
+		return t.proveByLine(arm, a.LinesFound, ranks, printed)
+	}
+	return []rankProof{{arm: arm, rank: AllRanks, launches: 1, status: unproved,
+		evidence: "the output does not state its routing, and no proof line of this treatment is known: give " + otherProofs}}
+}
+
+// The limits for reported loads. A perfect arm's layer may exceed the floor by what
+// indivisible loads cost; a normal arm is proved unbalanced by one layer beyond what
+// rounding can explain.
+const (
+	balancedWithin   = 1.05 // max/mean of every layer of a perfect launch, at most
+	unbalancedBeyond = 1.01 // max/mean of some layer of a normal launch, more than this
+)
+
+// worstLayer is the load of the worst layer of a launch, over ranks or over experts.
+type worstLayer struct {
+	over           string
+	maxMean, floor router.Number // max/mean, and the least that whole slots allow, where that is known
+}
+
+// within reports whether max/mean is at most so many times its floor; where that is
+// not known, times the 1 of large batches.
+func (w worstLayer) within(limit router.Number) bool {
+	if w.floor.Defined() {
+		limit *= w.floor
+	}
+	return w.maxMean <= limit
+}
+
+func (w worstLayer) String() string {
+	text := quantity.Ratio(w.maxMean) + " over " + w.over
+	if w.floor.Defined() {
+		text += " (floor " + quantity.Ratio(w.floor) + ")"
+	}
+	return text
+}
+
+// worstLayers are those that were measured, over ranks before experts.
+type worstLayers []worstLayer
+
+func measured(layers ...worstLayer) worstLayers {
+	return slices.DeleteFunc(layers, func(w worstLayer) bool { return !w.maxMean.Defined() })
+}
+
+func (w worstLayers) String() string {
+	if len(w) == 0 {
+		return "no loads reported"
+	}
+	var texts []string
+	for _, l := range w {
+		texts = append(texts, l.String())
+	}
+	return "worst layer max/mean " + strings.Join(texts, ", ")
+}
+
+// within reports whether there are any and all are within the limit.
+func (w worstLayers) within(limit router.Number) bool {
+	return len(w) > 0 && !slices.ContainsFunc(w, func(l worstLayer) bool { return !l.within(limit) })
+}
+
+// proveByReport judges a launch by its own report: whether it states a perfect
+// router, and the loads it measured, which must agree: those of ranks, or of experts
+// where no rank's is known.
+func proveByReport(arm Arm, said metrics.Proof) []rankProof {
+	ranks, experts := router.Undefined(), router.Undefined()
+	for _, l := range said.Layers {
+		ranks, experts = most(ranks, l.RankMaxOverMean), most(experts, l.ExpertMaxOverMean)
+	}
+	worst := measured(worstLayer{"ranks", ranks, router.Undefined()}, worstLayer{"experts", experts, router.Undefined()})
+	report := "report: "
+	if said.Ranks > 1 {
+		report = fmt.Sprintf("report of all %d ranks: ", said.Ranks)
+	}
+	p := rankProof{arm: arm, launches: 1}
+	switch {
+	case said.Perfect && len(worst) > 0 && !worst[0].within(balancedWithin):
+		p.status, p.evidence = unproved, report+"perfect router, contradicted by "+worst.String()
+	case said.Perfect:
+		p.status, p.evidence = balanced, report+"perfect router, "+worst.String()
+	case worst.within(unbalancedBeyond):
+		p.status, p.evidence = balanced, report+"learned router, contradicted by "+worst.String()
+	default:
+		p.status, p.evidence = unbalanced, report+"learned router, "+worst.String()
+	}
+	return p.forRanks(said.Ranks)
+}
+
+// proveByCounts judges a launch by the loads it recorded, each beside its floor.
+// Even ranks prove the perfect arm (even experts, where no rank is known); unevenness
+// of either proves the normal arm.
+func proveByCounts(arm Arm, c Counted) []rankProof {
+	worst := measured(worstLayer{"ranks", c.RankMaxOverMean, c.RankFloor}, worstLayer{"experts", c.ExpertMaxOverMean, c.ExpertFloor})
+	p := rankProof{arm: arm, launches: 1, status: unbalanced, evidence: "recorded expert counts: " + worst.String()}
+	switch {
+	case len(worst) == 0:
+		p.status, p.evidence = unproved, "the recorded expert counts hold no load"
+	case arm == Normal && worst.within(balancedWithin) || arm == Perfect && worst[0].within(balancedWithin):
+		p.status = balanced
+	}
+	return p.forRanks(c.Ranks)
+}
+
+// forRanks is the same proof for each of so many ranks, from evidence about all of
+// them together.
+func (p rankProof) forRanks(ranks int) []rankProof {
+	if ranks <= 1 {
+		p.rank = AllRanks
+		return []rankProof{p}
+	}
+	proofs := slices.Repeat([]rankProof{p}, ranks)
+	for rank := range proofs {
+		proofs[rank].rank = rank
+	}
+	return proofs
+}
+
+// most is the larger of two numbers, as far as they are defined.
+func most(a, b router.Number) router.Number {
+	if !a.Defined() || b > a {
+		return b
+	}
+	return a
+}
