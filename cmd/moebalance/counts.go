@@ -1,16 +1,19 @@
 package main
 
 import (
-	"cmp"
+	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
-	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/compare/counts"
+	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -21,6 +24,7 @@ type countsOptions struct {
 	placement string
 	model     modelFlags
 	since     string
+	span      time.Duration
 	threshold share
 	failAbove share
 	out       resultFlags
@@ -29,51 +33,92 @@ type countsOptions struct {
 func countsCmd() *cobra.Command {
 	var o countsOptions
 	c := &cobra.Command{
-		Use:   "counts PATH…",
-		Short: "expert statistics of other engines: load, imbalance, chance",
-		Long: `counts reads the expert statistics that an engine recorded and says how uneven
-the load is, per layer, over ranks and over experts. The formats, told apart by
-their content:
+		Use:   "counts PATH|URL…",
+		Short: "load imbalance from recorded expert statistics",
+		Long: `counts reads recorded expert statistics and reports the imbalance of the load per
+layer, over ranks and over experts. It recognizes formats by their content:
 
-  ` + strings.Join(counts.Formats(), "\n  ") + `
+` + formatList() + `
+'moebalance counts --help FORMAT' shows what a format looks like and how to record it.
 
-Every number is computed per step and layer, averaged over the steps with any
-load, and then over the layers: never from summed counts, in which a busy rank
-that alternates cancels. max/mean is the largest load over the mean load;
-imbalance is max/mean − 1; balancedness is mean/max. The floor is the best that
-indivisible slots allow. The null is what uniformly random routing of the same
-tokens gives max/mean, simulated: median and 95th percentile of a mean over as
-many steps. Groups make chance more uneven, so name the model with --model or
---config.
+A URL is scraped as Prometheus metrics; with --for twice, and the difference is
+judged. Where a format separates prefill from decode, each is reported on its own.
 
-Where the format says which rank sent, traffic tells how far the slots travel:
-off-rank is the share that leaves its rank; pair max/mean is the busiest pair of
-source and target rank over the mean pair. JSON carries the whole matrix, summed
-over the steps. Under another --ep than recorded nobody knows which rank would
-have sent.
+All numbers are computed per step and layer, then averaged over the steps with any
+load, then over layers. (In summed counts, busy ranks that alternate cancel.)
+max/mean is the largest load over the mean load; imbalance is max/mean − 1;
+balancedness is mean/max. The floor is the lowest max/mean that whole slots allow.
+The null is the max/mean of uniformly random routing of as many tokens, simulated:
+median and 95th percentile of a mean over as many steps. Expert groups raise it, so
+name the model with --model or --config.
 
-A layer is flagged when its max/mean is more than the threshold above the floor,
-and above the null's 95th percentile: both are of the mean over its steps.`,
+Where a format records the source rank, the traffic table shows off-rank, the share
+of slots that leave their rank, and pair max/mean, the busiest pair of source and
+target rank over the mean pair. JSON has the whole matrix, summed over steps. With
+another --ep than recorded, source ranks are unknown, so off-rank is not reported.
+
+A layer is flagged when its max/mean exceeds the floor by more than the threshold
+and exceeds the 95th percentile of the null.`,
 		Example: `  moebalance counts testdata/gptoss-ep4-ranks/counts-normal
   moebalance counts --model deepseek-v3 --ep 8 testdata/deepseek-ep4-ranks/counts-normal
   moebalance counts --ep 2 --placement testdata/counts/expert-map.json testdata/counts/fastdeploy.json
-  moebalance counts --since testdata/counts/scrape-1.prom testdata/counts/scrape-2.prom`,
-		Args: argCount(1, -1, "at least one file or folder of expert statistics"),
+  moebalance counts --since testdata/counts/scrape-1.prom testdata/counts/scrape-2.prom
+  moebalance counts --for 60s http://localhost:8000/metrics
+  moebalance counts --help csv`,
+		Args: argCount(1, -1, "at least one file, folder or URL of expert statistics"),
 		RunE: func(c *cobra.Command, paths []string) error { return o.run(c, paths) },
 	}
 	f := c.Flags()
-	f.IntVar(&o.ranks, "ep", 0, "judge as if the experts lay contiguously on this many ranks (default as recorded)")
-	f.StringVar(&o.placement, "placement", "", "judge as if the experts lay as in this `FILE`: EPLB YAML (with --ep), expert map, slot assignments")
+	f.IntVar(&o.ranks, "ep", 0, "place the experts contiguously on this many ranks (default as recorded)")
+	f.StringVar(&o.placement, "placement", "", "place the experts as in this `FILE`: EPLB YAML (with --ep), expert map, slot assignments")
 	o.model.bindCounts(f)
-	f.StringVar(&o.since, "since", "", "judge what was added since this earlier `FILE` of the same cumulative counters")
+	f.StringVar(&o.since, "since", "", "report only what was added since this earlier `FILE` of the same cumulative counters")
+	f.DurationVar(&o.span, "for", 0, "scrape each URL twice, this long apart, and report what was added")
 	o.threshold.fraction = defaultThreshold
 	f.Var(&o.threshold, "threshold", "flag an imbalance above this")
 	f.Var(&o.failAbove, "fail-above", "exit 3 when any layer's rank load is above its floor by more than this")
 	o.out.bind(c)
+	standard := c.HelpFunc()
+	c.SetHelpFunc(func(c *cobra.Command, args []string) {
+		if text := formatHelp(c.Flags().Args()); text != "" {
+			fmt.Fprint(c.OutOrStdout(), text)
+			return
+		}
+		standard(c, args)
+	})
 	return c
 }
 
-func (o *countsOptions) check(c *cobra.Command) error {
+// formatList is one line per format, for help.
+func formatList() string {
+	var b strings.Builder
+	for _, f := range counts.Formats() {
+		fmt.Fprintf(&b, "  %-19s %s\n", f.ID, f.Name)
+	}
+	return b.String()
+}
+
+// formatHelp describes the formats that the arguments name.
+func formatHelp(names []string) string {
+	var b strings.Builder
+	for _, f := range counts.Formats() {
+		if slices.Contains(names, f.ID) {
+			fmt.Fprintf(&b, "%s: %s\n\nLooks like:\n  %s\n\nRecorded by:\n  %s\n", f.ID, f.Name, f.Header, f.Origin)
+		}
+	}
+	return b.String()
+}
+
+func (o *countsOptions) check(c *cobra.Command, paths []string) error {
+	switch notURL := slices.IndexFunc(paths, func(path string) bool { return !isURL(path) }); {
+	case !c.Flags().Changed("for"):
+	case o.span <= 0:
+		return usagef("--for: want a duration above 0, have %v", o.span)
+	case o.since != "":
+		return usagef("--for and --since: want one of them, have both")
+	case notURL >= 0:
+		return usagef("--for: want URLs only, have %q; to compare two saved scrapes, use --since", paths[notURL])
+	}
 	if o.ranks < 0 || c.Flags().Changed("ep") && o.ranks == 0 {
 		return usagef("--ep: want at least 1 rank, have %d", o.ranks)
 	}
@@ -81,10 +126,10 @@ func (o *countsOptions) check(c *cobra.Command) error {
 }
 
 func (o *countsOptions) run(c *cobra.Command, paths []string) error {
-	if err := o.check(c); err != nil {
+	if err := o.check(c, paths); err != nil {
 		return err
 	}
-	result, err := source.Interruptible(c.Context(), func() (*render.Counts, error) { return o.judge(paths) })
+	result, err := source.Interruptible(c.Context(), func() (*render.Counts, error) { return o.judge(c.Context(), paths) })
 	if err != nil {
 		return err
 	}
@@ -98,7 +143,7 @@ func (o *countsOptions) run(c *cobra.Command, paths []string) error {
 }
 
 // judge reads the records and judges them.
-func (o *countsOptions) judge(paths []string) (*render.Counts, error) {
+func (o *countsOptions) judge(ctx context.Context, paths []string) (*render.Counts, error) {
 	judging, err := o.judging()
 	if err != nil {
 		return nil, err
@@ -107,13 +152,26 @@ func (o *countsOptions) judge(paths []string) (*render.Counts, error) {
 		SchemaVersion: counts.SchemaVersion, Kind: "counts", Threshold: o.threshold.fraction,
 		Records: []render.CountsRecord{}, Imbalance: []render.CountsLayer{}, Summary: []render.CountsSummary{}, Traffic: []render.CountsTraffic{}, Reported: []render.CountsReported{}, Warnings: []router.Warning{},
 	}
-	for _, path := range paths {
-		r, err := o.read(path)
+	earlier, err := o.earlier(ctx, paths)
+	if err != nil {
+		return nil, err
+	}
+	for i, path := range paths {
+		r, err := readCounts(ctx, path)
+		if err == nil && earlier != nil {
+			r, err = r.Since(earlier[i])
+		}
 		if err != nil {
 			return nil, err
 		}
-		if err := addRecord(result, r, judging); err != nil {
+		phases, err := r.Phases()
+		if err != nil {
 			return nil, err
+		}
+		for _, phase := range phases {
+			if err := addRecord(result, phase, judging); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return result, nil
@@ -134,17 +192,44 @@ func (o *countsOptions) judging() (counts.Options, error) {
 	return judging, err
 }
 
-// read reads one record, or what was added to it.
-func (o *countsOptions) read(path string) (*counts.Record, error) {
-	r, err := counts.Read(path)
-	if err != nil || o.since == "" {
-		return r, err
+// earlier are the records of each path to subtract, nil for none. With --for it
+// scrapes them now, and waits.
+func (o *countsOptions) earlier(ctx context.Context, paths []string) ([]*counts.Record, error) {
+	switch {
+	case o.since != "":
+		r, err := counts.Read(o.since)
+		return slices.Repeat([]*counts.Record{r}, len(paths)), err
+	case o.span == 0:
+		return nil, nil
 	}
-	earlier, err := counts.Read(o.since)
-	if err != nil {
+	records := make([]*counts.Record, len(paths))
+	var group errgroup.Group
+	for i, url := range paths {
+		group.Go(func() (err error) {
+			records[i], err = counts.Scrape(ctx, url)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	return r.Since(earlier)
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-time.After(o.span):
+		return records, nil
+	}
+}
+
+func isURL(path string) bool {
+	return strings.HasPrefix(path, "http://") || strings.HasPrefix(path, "https://")
+}
+
+func readCounts(ctx context.Context, path string) (*counts.Record, error) {
+	if isURL(path) {
+		return counts.Scrape(ctx, path)
+	}
+	return counts.Read(path)
 }
 
 func isFile(path string) bool {
@@ -154,29 +239,29 @@ func isFile(path string) bool {
 
 // addRecord judges one record.
 func addRecord(res *render.Counts, r *counts.Record, o counts.Options) error {
+	var layers []imbalance.Row
+	var warnings []router.Warning
 	var traffic []counts.LayerTraffic
-	var untold error
-	var other sync.WaitGroup
-	other.Go(func() { traffic, untold = r.Traffic(o) }) // both read every step anew
-	layers, warnings, err := r.Imbalance(o)
-	other.Wait()
-	if err := cmp.Or(err, untold); err != nil {
+	var group errgroup.Group // both read every step anew
+	group.Go(func() (err error) { layers, warnings, err = r.Imbalance(o); return err })
+	group.Go(func() (err error) { traffic, err = r.Traffic(o); return err })
+	if err := group.Wait(); err != nil {
 		return err
 	}
 	res.Records = append(res.Records, render.CountsRecord{
-		Source: r.Source, Format: r.Format, Experts: stated(r.Experts), TopK: stated(r.TopK), Ranks: stated(r.Ranks),
+		Source: r.Source, Phase: r.Phase, Format: r.Format, Experts: stated(r.Experts), TopK: stated(r.TopK), Ranks: stated(r.Ranks),
 		Iterations: len(r.Iterations()), Layers: len(r.Layers()), Slots: r.Slots(),
 	})
 	for _, l := range layers {
-		res.Imbalance = append(res.Imbalance, render.CountsLayer{Source: r.Source, LayerBalance: l})
+		res.Imbalance = append(res.Imbalance, render.CountsLayer{Source: r.Source, Phase: r.Phase, Row: l})
 	}
 	for _, level := range []string{router.LevelRank, router.LevelExpert} {
-		if s := counts.Summarize(layers, level); s.Layers > 0 {
-			res.Summary = append(res.Summary, render.CountsSummary{Source: r.Source, Summary: s})
+		if s := imbalance.Summarize(layers, level, imbalance.Load); s.Layers > 0 {
+			res.Summary = append(res.Summary, render.CountsSummary{Source: r.Source, Phase: r.Phase, Flagged: s.Flagged, Summary: s})
 		}
 	}
 	for _, l := range traffic {
-		res.Traffic = append(res.Traffic, render.CountsTraffic{Source: r.Source, LayerTraffic: l})
+		res.Traffic = append(res.Traffic, render.CountsTraffic{Source: r.Source, Phase: r.Phase, LayerTraffic: l})
 	}
 	for _, line := range r.Reported {
 		res.Reported = append(res.Reported, render.CountsReported{Source: r.Source, Reported: line})
@@ -196,7 +281,7 @@ func countsGate(res *render.Counts, limit float64) error {
 	}
 	switch {
 	case worst == nil:
-		return withCode(exitInconclusive, fmt.Errorf("--fail-above: no layer's load is known on ranks, so there is nothing to judge: give --ep if the number of ranks is not recorded"))
+		return withCode(exitInconclusive, fmt.Errorf("--fail-above: no layer has a known load per rank; give --ep if the number of ranks is not recorded"))
 	case router.Above(worst.MaxOverMean, worst.Floor, limit):
 		return withCode(exitGate, fmt.Errorf("rank load of layer %d is %s above its floor, limit %s: %s", worst.Layer, quantity.Percent(worst.MaxOverMean/worst.Floor-1), quantity.Percent(limit), worst.Source))
 	}

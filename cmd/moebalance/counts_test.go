@@ -1,13 +1,20 @@
 package main
 
 import (
+	"context"
 	"encoding/csv"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -165,6 +172,67 @@ func TestCountsFormats(t *testing.T) {
 	}
 }
 
+// What a metrics endpoint added between two scrapes is the load of that time.
+func TestCountsOfAnEndpoint(t *testing.T) {
+	var scrapes atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.ServeFile(w, r, fmt.Sprintf("%scounts/scrape-%d.prom", fixtures, scrapes.Add(1)))
+	}))
+	defer server.Close()
+	var a countsAnswer
+	ask(t, exitDone, &a, "counts", "--format", "json", "--for", "1ms", server.URL+"/metrics")
+	if l := a.Imbalance[0]; l.Level != "rank" || l.MaxOverMean != 10.0/8 || a.Records[0].Slots != 16 {
+		t.Errorf("%+v", a)
+	}
+	scrapes.Store(0)
+	ask(t, exitDone, &a, "counts", "--format", "json", server.URL+"/metrics")
+	if l := a.Imbalance[0]; l.MaxOverMean != 100.0/80 || !slices.ContainsFunc(a.Warnings, func(w struct{ Code string }) bool { return w.Code == "cumulative" }) {
+		t.Errorf("one scrape: %+v", a)
+	}
+	scrapes.Store(0)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if _, _, code := invoke(ctx, "counts", "--for", "1h", server.URL+"/metrics"); code != exitInterrupted {
+		t.Errorf("interrupted while waiting: exit %d", code)
+	}
+}
+
+// Prefill and decode are told apart where the record does.
+func TestCountsByPhase(t *testing.T) {
+	path := fixtures + "counts/phases.csv"
+	var a struct {
+		Records   []struct{ Phase string }
+		Imbalance []struct {
+			Phase       string
+			Level       string
+			Steps       int
+			MaxOverMean float64 `json:"max_over_mean"`
+		}
+	}
+	ask(t, exitDone, &a, "counts", "--format", "json", "--ep", "2", path)
+	// Prefill 6 and 2; decode 1 and 1, then 0 and 4: (1 + 2)/2.
+	if len(a.Records) != 2 || a.Imbalance[0].Phase != "prefill" || a.Imbalance[0].MaxOverMean != 1.5 || a.Imbalance[2].Phase != "decode" || a.Imbalance[2].Steps != 2 || a.Imbalance[2].MaxOverMean != 1.5 {
+		t.Errorf("%+v", a)
+	}
+	if out, _, _ := invoke(t.Context(), "counts", "--ep", "2", path); !strings.HasPrefix(out, "phases.csv (prefill): ") || !strings.Contains(out, "; phases.csv (decode): ") {
+		t.Error(out)
+	}
+}
+
+// Every format has a help page of its own.
+func TestCountsHelpOfFormats(t *testing.T) {
+	for _, f := range counts.Formats() {
+		out, stderr, code := invoke(t.Context(), "counts", "--help", f.ID)
+		if code != exitDone || stderr != "" || !strings.HasPrefix(out, f.ID+": "+f.Name+"\n") || !strings.Contains(out, f.Header) || !strings.Contains(out, f.Origin) {
+			t.Errorf("%s: exit %d, %q %q", f.ID, code, out, stderr)
+		}
+	}
+	general, _, _ := invoke(t.Context(), "counts", "--help")
+	if other, _, _ := invoke(t.Context(), "counts", "--help", "nonsense"); other != general || !strings.Contains(general, "sglang-counts") || !strings.Contains(general, "Flags:") {
+		t.Error(general)
+	}
+}
+
 func TestCountsAndModelsUsage(t *testing.T) {
 	path := fixtures + "gptoss-ep4-ranks/counts-normal"
 	for _, c := range []struct {
@@ -172,7 +240,11 @@ func TestCountsAndModelsUsage(t *testing.T) {
 		says string
 		args []string
 	}{
-		{exitUsage, "at least one file or folder", []string{"counts"}},
+		{exitUsage, "at least one file, folder or URL", []string{"counts"}},
+		{exitUsage, "want URLs only", []string{"counts", "--for", "1s", path}},
+		{exitUsage, "above 0", []string{"counts", "--for", "0s", "http://localhost:1/metrics"}},
+		{exitUsage, "have both", []string{"counts", "--for", "1s", "--since", path, "http://localhost:1/metrics"}},
+		{exitFailed, "http://127.0.0.1:1/metrics: dial tcp", []string{"counts", "http://127.0.0.1:1/metrics"}},
 		{exitUsage, "--ep", []string{"counts", "--ep", "0", path}},
 		{exitUsage, "--threshold", []string{"counts", "--threshold", "-1", path}},
 		{exitUsage, "--fail-above", []string{"counts", "--fail-above", "NaN", path}},

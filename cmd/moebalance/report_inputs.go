@@ -112,7 +112,7 @@ func (r *reportInputs) statistics(path string) (*page.Counts, error) {
 	}
 	result := &page.Counts{Warnings: append(record.Warnings, warnings...), Load: record.ByLayer()}
 	for _, l := range layers {
-		result.Imbalance = append(result.Imbalance, page.CountsLayer{Source: path, LayerBalance: l})
+		result.Imbalance = append(result.Imbalance, page.CountsLayer{Source: path, Row: l})
 	}
 	return result, nil
 }

@@ -43,7 +43,7 @@ func readCalibration(s *source, r *Record) error {
 	for rank, records := range file.Records {
 		for _, rec := range records {
 			for _, m := range rec.Metadata {
-				recorded.add(stepKey{rec.Iteration, m.Layer}, rank)
+				recorded.add(stepKey{iteration: rec.Iteration, layer: m.Layer}, rank)
 			}
 		}
 	}
@@ -90,7 +90,7 @@ func (r *Record) addCalibration(steps stepSet, recorded recorders, rec calibrati
 			}
 			sent.PerExpert[id]++
 		}
-		if key := (stepKey{rec.Iteration, m.Layer}); recorded[key] == r.Ranks {
+		if key := (stepKey{iteration: rec.Iteration, layer: m.Layer}); recorded[key] == r.Ranks {
 			steps.step(key, r.Experts).send(sent)
 		}
 	}

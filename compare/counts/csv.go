@@ -1,46 +1,151 @@
 package counts
 
 import (
+	"bytes"
+	"encoding/csv"
+	"errors"
 	"fmt"
-	"regexp"
+	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/moebalance/moebalance/router"
 )
 
-// csvHeader is the first line of SGLang's older CSV.
-var csvHeader = regexp.MustCompile(`^layer_id,expert_id,count\r?\n`)
+// csvNames are the names of columns that people use, without case, spaces and
+// underscores.
+var csvNames = map[string][]string{
+	"layer":  {"layer", "layerid", "layeridx", "layerindex", "moelayer"},
+	"expert": {"expert", "expertid", "expertidx", "expertindex", "logicalexpertid"},
+	"count":  {"count", "counts", "tokens", "numtokens", "tokencount", "slots", "numslots", "load"},
+	"step":   {"step", "iteration", "iter", "forwardpassid"},
+	"phase":  {"phase"},
+}
 
-// readCSV reads layer_id,expert_id,count: sums over the whole recording.
-func readCSV(s *source, r *Record) error {
-	r.Window = true
-	layers := map[int]map[int]int64{}
-	for i, line := range strings.Split(strings.TrimSpace(string(s.content)), "\n")[1:] {
-		fields := strings.Split(strings.TrimSpace(line), ",")
-		var numbers [3]int64
-		if len(fields) != len(numbers) {
-			return fmt.Errorf("line %d: want layer_id,expert_id,count, have %q", i+2, line)
-		}
-		for j, field := range fields {
-			n, err := strconv.ParseInt(field, 10, 64)
-			if err != nil || n < 0 || j == 0 && n >= maxLayers || j == 1 && n >= maxExperts || n > maxCount {
-				return fmt.Errorf("line %d: want layer_id,expert_id,count, have %q", i+2, line)
-			}
-			numbers[j] = n
-		}
-		layer, expert := int(numbers[0]), int(numbers[1])
-		if layers[layer] == nil {
-			layers[layer] = map[int]int64{}
-		}
-		if _, twice := layers[layer][expert]; twice {
-			return fmt.Errorf("line %d: layer %d, expert %d is recorded twice", i+2, layer, expert)
-		}
-		layers[layer][expert] = numbers[2]
-		r.Experts = max(r.Experts, expert+1)
+// csvColumns say at which place each of csvNames stands in a header.
+type csvColumns map[string][]int
+
+// csvHeader reads the first line of a text; nil where it does not name a layer
+// and an expert.
+func csvHeader(content []byte) csvColumns {
+	line, _, _ := bytes.Cut(bytes.TrimPrefix(content, []byte("\ufeff")), []byte("\n"))
+	if len(line) > 1<<12 {
+		return nil
 	}
-	for layer, parts := range layers {
-		r.held = append(r.held, Step{Layer: layer, Load: router.Load{PerExpert: dense(parts, r.Experts)}})
+	columns := csvColumns{}
+	for i, field := range strings.Split(string(line), ",") {
+		field = strings.NewReplacer("_", "", "-", "", " ", "", `"`, "", "\r", "").Replace(strings.ToLower(field))
+		for name, spellings := range csvNames {
+			if slices.Contains(spellings, field) {
+				columns[name] = append(columns[name], i)
+			}
+		}
+	}
+	if columns["layer"] == nil || columns["expert"] == nil {
+		return nil
+	}
+	return columns
+}
+
+// number reads one field of a row.
+func (c csvColumns) number(row []string, name string, limit int64) (int64, error) {
+	if c[name] == nil {
+		return 0, nil
+	}
+	field := strings.TrimSpace(row[c[name][0]])
+	n, err := strconv.ParseInt(field, 10, 64)
+	if err != nil {
+		var f float64 // 12.0
+		if f, err = strconv.ParseFloat(field, 64); err == nil && f == float64(int64(f)) {
+			n = int64(f)
+		} else {
+			return 0, fmt.Errorf("want a whole number as %s, have %q", name, field)
+		}
+	}
+	if n < 0 || n > limit {
+		return 0, fmt.Errorf("want the %s from 0 to %d, have %d", name, limit, n)
+	}
+	return n, nil
+}
+
+// readCSV reads one count per layer and expert, and per step and phase where it
+// has such columns. Without steps, the counts are sums over the recording.
+func readCSV(s *source, r *Record) error {
+	columns := csvHeader(s.content)
+	for _, name := range slices.Sorted(maps.Keys(csvNames)) {
+		if len(columns[name]) > 1 {
+			return fmt.Errorf("line 1: want one column of the %s, have columns %d and %d; remove one", name, columns[name][0]+1, columns[name][1]+1)
+		}
+	}
+	if columns["count"] == nil {
+		return fmt.Errorf("line 1: want a column named %s, have none", strings.Join(csvNames["count"], ", "))
+	}
+	r.Window, r.atLeast = columns["step"] == nil, true
+	parts := map[stepKey]map[int]int64{}
+	rows := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(s.content, []byte("\ufeff"))))
+	rows.ReuseRecord = true
+	for first := true; ; first = false {
+		row, err := rows.Read()
+		if err == io.EOF {
+			break
+		} else if err != nil {
+			return err
+		}
+		if first {
+			continue
+		}
+		if err := r.addRow(parts, columns, row); err != nil {
+			line, _ := rows.FieldPos(0)
+			return fmt.Errorf("line %d: %w", line, err)
+		}
+	}
+	for key, counts := range parts {
+		step := key.step()
+		step.Load.PerExpert = dense(counts, r.Experts)
+		r.held = append(r.held, step)
 	}
 	return nil
+}
+
+func (r *Record) addRow(parts map[stepKey]map[int]int64, columns csvColumns, row []string) error {
+	layer, err1 := columns.number(row, "layer", maxLayers-1)
+	expert, err2 := columns.number(row, "expert", maxExperts-1)
+	count, err3 := columns.number(row, "count", maxCount)
+	step, err4 := columns.number(row, "step", 1<<62)
+	key := stepKey{iteration: step, layer: int(layer)}
+	var err5 error
+	if c := columns["phase"]; c != nil {
+		key.phase, err5 = phaseOf(row[c[0]])
+	}
+	for _, err := range []error{err1, err2, err3, err4, err5} {
+		if err != nil {
+			return err
+		}
+	}
+	if parts[key] == nil {
+		parts[key] = map[int]int64{}
+	}
+	if _, twice := parts[key][int(expert)]; twice {
+		return fmt.Errorf("%v, expert %d is recorded twice", key, expert)
+	}
+	parts[key][int(expert)] = count
+	r.Experts = max(r.Experts, int(expert)+1)
+	return nil
+}
+
+var errPhase = errors.New(`want a phase of "prefill", "decode" or "mixed"`)
+
+// phaseOf reads a name of a phase.
+func phaseOf(text string) (Phase, error) {
+	switch strings.ToLower(strings.TrimSpace(text)) {
+	case "":
+		return "", nil
+	case "prefill", "prompt", "context", "extend":
+		return Prefill, nil
+	case "decode", "generation", "gen":
+		return Decode, nil
+	case "mixed":
+		return Mixed, nil
+	}
+	return "", fmt.Errorf("%w, have %q", errPhase, text)
 }

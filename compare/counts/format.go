@@ -48,61 +48,6 @@ func unreadable(path string, err error) error {
 	return &input.Error{File: path, Err: err}
 }
 
-// Format is one way in which an engine or a tool records expert load.
-type Format struct {
-	Name  string
-	match func(*source) bool
-	read  func(*source, *Record) error
-}
-
-// Names of formats that the code tells apart.
-const (
-	tensorrtFormat     = "TensorRT-LLM expert statistics"
-	torchStatFormat    = "SGLang expert distribution (stat)"
-	torchPassFormat    = "SGLang expert distribution (per pass)"
-	mcoreFormat        = "Megatron EP load dump"
-	npyFormat          = "NumPy array of loads"
-	benchPatternFormat = "bench_moe routing pattern"
-	calibrationFormat  = "TensorRT-LLM layer-wise calibration"
-	vllmDumpFormat     = "vLLM expert load dump"
-	vllmLinesFormat    = "vLLM EPLB load lines"
-	vllmSparseFormat   = "vLLM expert counts per engine"
-	fastDeployFormat   = "FastDeploy expert statistics"
-	prometheusFormat   = "Prometheus text"
-	logFormat          = "engine log lines"
-	csvFormat          = "expert counts CSV"
-)
-
-// formats are told apart by content; the first that matches reads the source.
-var formats = []Format{
-	{tensorrtFormat, hasFile(tensorrtInfoFile), readTensorRT},
-	{torchPassFormat, hasFile(torchRecord), readTorchFolder},
-	{mcoreFormat, hasFile(mcoreFile), readMcoreFolder},
-	{torchStatFormat, hasMember("/data.pkl"), readTorch},
-	{mcoreFormat, hasMember(".npy"), readMcore},
-	{npyFormat, func(s *source) bool { return bytes.HasPrefix(s.content, []byte(npyMagic)) }, readNPY},
-	{benchPatternFormat, hasKeys("slot_dispatch_matrix", "expert_histogram"), readBenchPattern},
-	{calibrationFormat, hasKeys("all_ranks_records"), readCalibration},
-	{vllmDumpFormat, hasKeys("snapshots", "num_logical_experts"), readVLLMDump},
-	{vllmLinesFormat, hasKeys("record_type"), readVLLMLines},
-	{vllmSparseFormat, hasKeys("layer", "counts", "num_logical_experts"), readVLLMSparse},
-	{fastDeployFormat, hasKeys("tokens_per_expert_stats_list"), readFastDeploy},
-	{fastDeployFormat, hasKeys("data"), readFastDeploy},
-	{prometheusFormat, hasLine(prometheusLine), readPrometheus},
-	{logFormat, hasLine(logLine), readLog},
-	{csvFormat, hasLine(csvHeader), readCSV},
-}
-
-// Formats lists what Read understands, for help and messages.
-func Formats() []string {
-	var names []string
-	for _, f := range formats {
-		names = append(names, f.Name)
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
-}
-
 // Files lists the files of a folder that Read may read there.
 func Files(dir string) (paths []string) {
 	entries, _ := os.ReadDir(dir) // what cannot be listed cannot be read
@@ -132,6 +77,10 @@ func hasKeys(keys ...string) func(*source) bool {
 	}
 }
 
+func either(a, b func(*source) bool) func(*source) bool {
+	return func(s *source) bool { return a(s) || b(s) }
+}
+
 func hasLine(line *regexp.Regexp) func(*source) bool {
 	return func(s *source) bool { return s.values == nil && line.Match(s.content) }
 }
@@ -143,7 +92,9 @@ type source struct {
 	content []byte                     // of a file
 	members []*zip.File                // of a zip
 	values  []json.RawMessage          // of JSON, one value or several
-	keys    map[string]json.RawMessage // of the first value
+	keys    map[string]json.RawMessage // of the first value, where it is an object
+	numbers *numpyArray                // of a .npy, once array read it
+	broken  error                      // where the text begins like JSON and is none
 }
 
 func openSource(path string) (*source, error) {
@@ -185,7 +136,9 @@ func newSource(path string, content []byte) (*source, error) {
 	case len(content) > 8 && content[8] == '{' && content[7] == 0:
 		return nil, errors.New("this is one safetensors file: give the folder that holds all ranks' files and meta_info.json")
 	case text[0] == '{' || text[0] == '[':
-		return s, s.split(text)
+		if s.broken = s.split(text); s.broken != nil {
+			s.values = nil // a log may begin with "[2026-11-22 …"
+		}
 	}
 	return s, nil
 }
@@ -202,10 +155,10 @@ func (s *source) split(text []byte) error {
 		}
 		s.values = append(s.values, value)
 	}
-	if err := json.Unmarshal(s.values[0], &s.keys); err != nil {
-		return fmt.Errorf("want JSON objects: %w", err)
+	if s.values[0][0] != '{' {
+		return nil
 	}
-	return nil
+	return json.Unmarshal(s.values[0], &s.keys)
 }
 
 // record reads the source in the first format that matches.
@@ -241,11 +194,17 @@ func (s *source) unknown() error {
 		return errPlacement
 	case has("benchmark", "results"):
 		return errors.New("this is a bench_moe result, which holds no counts per expert: give the routing pattern file instead")
+	case s.broken != nil:
+		return s.broken
 	case s.values != nil:
 		names := slices.Sorted(maps.Keys(s.keys))
 		return fmt.Errorf("JSON of no format that is understood: its keys are %s", strings.Join(names[:min(len(names), 8)], ", "))
 	}
-	return fmt.Errorf("not a format that is understood: want one of %s", strings.Join(Formats(), "; "))
+	var names []string
+	for _, f := range Formats() {
+		names = append(names, f.Name)
+	}
+	return fmt.Errorf("not a format that is understood: want one of %s", strings.Join(names, "; "))
 }
 
 // object decodes the only JSON value of the source.
@@ -254,6 +213,18 @@ func (s *source) object(into any) error {
 		return fmt.Errorf("want one JSON object, have %d", len(s.values))
 	}
 	return json.Unmarshal(s.values[0], into)
+}
+
+// array reads a .npy file.
+func (s *source) array() (numpyArray, error) {
+	if s.numbers == nil {
+		a, err := parseNPY(s.content)
+		if err != nil {
+			return a, err
+		}
+		s.numbers = &a
+	}
+	return *s.numbers, nil
 }
 
 // named are the folder's files whose name matches.

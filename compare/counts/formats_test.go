@@ -45,7 +45,7 @@ func TestFormats(t *testing.T) {
 			// Copies 0–2 lie on rank 0, 3–5 on rank 1. Layer 0 of step 7: experts
 			// 0,1,2 | 3,0,1 got 5,1,2 | 4,3,2, so rank 0 got 8 and rank 1 got 9, and
 			// expert 0 5+3, expert 1 1+2.
-			path: []string{"vllm-dump.json"}, format: vllmDumpFormat, experts: 4, ranks: 2,
+			path: []string{"vllm-dump.json"}, format: "vLLM expert load dump", experts: 4, ranks: 2,
 			steps: []step{
 				{7, 0, []int64{8, 3, 2, 4}, []int64{8, 9}},
 				{7, 1, []int64{6, 6, 0, 0}, []int64{6, 6}},
@@ -53,30 +53,30 @@ func TestFormats(t *testing.T) {
 				{8, 1, []int64{0, 0, 0, 0}, []int64{0, 0}},
 			},
 		}, {
-			path: []string{"vllm-lines.jsonl"}, format: vllmLinesFormat, experts: 4, ranks: 2, window: true,
+			path: []string{"vllm-lines.jsonl"}, format: "vLLM EPLB load lines", experts: 4, ranks: 2, window: true,
 			steps: []step{{7, 0, []int64{5, 1, 2, 4}, []int64{6, 6}}, {8, 0, []int64{3, 3, 3, 3}, []int64{6, 6}}},
 		}, {
-			path: []string{"vllm-sparse.jsonl"}, format: vllmSparseFormat, experts: 4,
+			path: []string{"vllm-sparse.jsonl"}, format: "vLLM expert counts per engine", experts: 4,
 			steps: []step{{7, 3, []int64{6, 6, 2, 4}, nil}, {8, 3, []int64{0, 2, 0, 0}, nil}},
 		}, {
 			// Rank 0 receives 3+1 slots, split 3 and 1; rank 1 1+3, split 2 and 2.
-			path: []string{"bench-pattern.json"}, format: benchPatternFormat, experts: 4, ranks: 2,
+			path: []string{"bench-pattern.json"}, format: "bench_moe routing pattern", experts: 4, ranks: 2,
 			steps: []step{{0, 0, []int64{3, 1, 2, 2}, []int64{4, 4}}},
 		}, {
 			// Layer 3: rank 0 chose 0 1 2 3, rank 1 0 3. Layer 4: 0 1 0 1 and 0 2.
-			path: []string{"calibration.json"}, format: calibrationFormat, experts: 4, topK: 2, ranks: 2,
+			path: []string{"calibration.json"}, format: "TensorRT-LLM layer-wise calibration", experts: 4, topK: 2, ranks: 2,
 			steps: []step{{10, 3, []int64{2, 1, 1, 2}, nil}, {10, 4, []int64{3, 2, 1, 0}, nil}},
 		}, {
-			path: []string{"fastdeploy.json"}, format: fastDeployFormat, experts: 4, window: true,
+			path: []string{"fastdeploy.json"}, format: "FastDeploy expert statistics", experts: 4, window: true,
 			steps: []step{{0, 0, []int64{5, 1, 2, 4}, nil}, {0, 1, []int64{3, 3, 3, 3}, nil}},
 		}, {
-			path: []string{"fastdeploy-http.json"}, format: fastDeployFormat, experts: 4, window: true,
+			path: []string{"fastdeploy-http.json"}, format: "FastDeploy expert statistics", experts: 4, window: true,
 			steps: []step{{0, 0, []int64{5, 1, 2, 4}, nil}},
 		}, {
-			path: []string{"sglang.csv"}, format: csvFormat, experts: 4, window: true,
+			path: []string{"sglang.csv"}, format: "expert counts CSV", experts: 4, window: true,
 			steps: []step{{0, 0, []int64{5, 1, 0, 4}, nil}, {0, 1, []int64{0, 0, 7, 0}, nil}},
 		}, {
-			path: []string{"scrape-1.prom"}, format: prometheusFormat, experts: 4, ranks: 2, window: true, warnings: []string{"cumulative"},
+			path: []string{"scrape-1.prom"}, format: "Prometheus text", experts: 4, ranks: 2, window: true, warnings: []string{"cumulative"},
 			steps: []step{{0, 3, []int64{90, 10, 30, 30}, []int64{100, 60}}},
 		}, {
 			path: []string{"sglang-stat.pt"}, format: torchStatFormat, experts: 8, warnings: []string{"empty_steps"},
@@ -105,23 +105,23 @@ func TestFormats(t *testing.T) {
 				{101, 1, []int64{44, 29 + 19, 24 + 34, 35, 58, 41, 13, 39}, []int64{186, 150}},
 			},
 		}, {
-			path: []string{"megatron"}, format: mcoreFormat, experts: 8, ranks: 2,
+			path: []string{"megatron"}, format: "Megatron EP load dump", experts: 8, ranks: 2,
 			steps: []step{
 				{0, 3, []int64{69, 32, 41, 69, 76, 61, 81, 56}, nil}, {0, 4, []int64{71, 30, 73, 22, 53, 66, 62, 34}, nil},
 				{1, 3, []int64{43, 46, 36, 68, 58, 24, 42, 53}, nil}, {1, 4, []int64{51, 62, 88, 83, 44, 56, 63, 91}, nil},
 				{2, 3, []int64{55, 39, 9, 32, 88, 49, 61, 23}, nil}, {2, 4, []int64{58, 41, 44, 45, 65, 34, 17, 29}, nil},
 			},
 		}, {
-			path: []string{"loads_c.npy"}, format: npyFormat, experts: 8, ranks: 2, window: true, steps: numpyLoads,
+			path: []string{"loads_c.npy"}, format: "NumPy array of loads", experts: 8, ranks: 2, window: true, warnings: []string{"ambiguous_array"}, steps: numpyLoads,
 		}, {
-			path: []string{"loads_fortran.npy"}, format: npyFormat, experts: 8, ranks: 2, window: true, steps: numpyLoads,
+			path: []string{"loads_fortran.npy"}, format: "NumPy array of loads", experts: 8, ranks: 2, window: true, warnings: []string{"ambiguous_array"}, steps: numpyLoads,
 		},
 	} {
 		r := mustRead(t, fixture(append([]string{"counts"}, c.path...)...))
 		if r.Format != c.format || r.Experts != c.experts || r.TopK != c.topK || r.Ranks != c.ranks || r.Window != c.window || !slices.Equal(codes(r.Warnings), c.warnings) {
 			t.Errorf("%s: %s, %d experts, top-%d, %d ranks, window %v, warnings %v", r.Source, r.Format, r.Experts, r.TopK, r.Ranks, r.Window, r.Warnings)
 		}
-		if !slices.Contains(Formats(), r.Format) {
+		if !slices.ContainsFunc(Formats(), func(f Format) bool { return f.Name == r.Format }) {
 			t.Errorf("%q is not among the formats listed: %v", r.Format, Formats())
 		}
 		checkSteps(t, r, c.steps)
@@ -322,7 +322,7 @@ func TestTextRefusals(t *testing.T) {
 	for content, want := range map[string]string{
 		"   ":                          "empty",
 		"{":                            "not JSON",
-		"[1,2]":                        "want JSON objects",
+		"[1,2]":                        "want lists of counts, layers × experts, have [1,2]",
 		`{"data":[[1,2],[3]]}`:         "want counts of 2 experts",
 		`{"data":[]}`:                  "holds no counts",
 		`{"data":[[]]}`:                "experts, have 0",
@@ -382,7 +382,7 @@ func TestRecorders(t *testing.T) {
 		ranks []int // that recorded the step, in order
 		want  int
 	}{{[]int{0, 1, 2}, 3}, {[]int{0, 1}, 2}, {[]int{0, 0, 1}, -1}, {[]int{0, 2, 2}, -1}, {[]int{1, 2}, -1}} {
-		got, key := recorders{}, stepKey{1, 2}
+		got, key := recorders{}, stepKey{iteration: 1, layer: 2}
 		for _, rank := range c.ranks {
 			got.add(key, rank)
 		}

@@ -181,24 +181,41 @@ func FuzzParse(f *testing.F) {
 	}
 	// Counters of ranks and experts that contradict each other.
 	f.Add([]byte("vllm:eplb_tokens_routed_to_ep_rank{layer_idx=\"3\" dst_ep_rank=\"0\"} 1\nvllm:eplb_tokens_routed_to_expert{layer_idx=\"3\" logical_expert_id=\"0\"} 0"))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		r, err := parse("x", b)
-		if err != nil {
-			return
+	f.Fuzz(checkParsed)
+}
+
+// checkParsed judges what is accepted.
+func checkParsed(t *testing.T, b []byte) {
+	r, err := parse("x", b)
+	if err != nil {
+		if strings.Contains(err.Error(), "\n") {
+			t.Errorf("more than one line: %v", err)
 		}
-		if r.Experts > 512 || r.steps > 64 {
-			return // judging that takes long
-		}
-		layers, _, err := r.Imbalance(Options{Threshold: 0.1})
+		return
+	}
+	if r.Experts > 512 || r.steps > 64 {
+		return // judging that takes long
+	}
+	parts, err := r.Phases()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var slots int64
+	for _, part := range parts {
+		slots += part.Slots()
+		layers, _, err := part.Imbalance(Options{Threshold: 0.1})
 		if err != nil {
-			return
+			continue
 		}
 		for _, l := range layers {
 			if l.Steps > 0 && (!(l.MaxOverMean >= 0.999999) || !(l.Floor >= 1) || l.MaxOverMean < l.Floor*0.999999) {
 				t.Errorf("%+v", l)
 			}
 		}
-	})
+	}
+	if slots != r.Slots() {
+		t.Errorf("%d slots in all phases, %d in the record", slots, r.Slots())
+	}
 }
 
 func FuzzPlacement(f *testing.F) {

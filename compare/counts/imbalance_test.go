@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/chance"
 )
@@ -30,7 +31,7 @@ func finished(r *Record) *Record {
 	return r
 }
 
-func judged(t *testing.T, r *Record, o Options) (rank, expert LayerBalance) {
+func judged(t *testing.T, r *Record, o Options) (rank, expert imbalance.Row) {
 	t.Helper()
 	layers, _, err := r.Imbalance(o)
 	if err != nil {
@@ -75,7 +76,7 @@ func TestBalancednessReducesOverRanks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := Summarize(layers, router.LevelRank)
+	s := imbalance.Summarize(layers, router.LevelRank, imbalance.Load)
 	if !near(s.Balancedness, 0.75) || !near(s.MaxOverMean, 4.0/3) || s.Layers != 3 || s.WorstLayer != 0 {
 		t.Errorf("summary %+v", s)
 	}
@@ -99,7 +100,7 @@ func TestEmptyStepsAreDroppedAndCounted(t *testing.T) {
 	if rank.Steps != 0 || rank.Dropped != 1 || rank.MaxOverMean.Defined() || rank.Flagged || rank.Worst != -1 || expert.Floor.Defined() {
 		t.Errorf("nothing but empty steps: %+v, %+v", rank, expert)
 	}
-	if s := Summarize([]LayerBalance{rank, expert}, router.LevelRank); s.Layers != 0 || s.MaxOverMean.Defined() || s.WorstLayer != -1 {
+	if s := imbalance.Summarize([]imbalance.Row{rank, expert}, router.LevelRank, imbalance.Load); s.Layers != 0 || s.MaxOverMean.Defined() || s.WorstLayer != -1 {
 		t.Errorf("summary of nothing: %+v", s)
 	}
 	if b, err := json.Marshal(rank); err != nil || !strings.Contains(string(b), `"max_over_mean":null`) {
@@ -303,11 +304,11 @@ func TestCapturesAreJudged(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, level := range []string{router.LevelRank, router.LevelExpert} {
-			if s := Summarize(layers, level); s.Flagged != c.flagged {
+			if s := imbalance.Summarize(layers, level, imbalance.Load); s.Flagged != c.flagged {
 				t.Errorf("%s, %s: %d layers flagged, want %d", c.path, level, s.Flagged, c.flagged)
 			}
 		}
-		if s := Summarize(layers, router.LevelRank); math.Abs(float64(s.MaxOverMean)-c.mean) > 0.0005 {
+		if s := imbalance.Summarize(layers, router.LevelRank, imbalance.Load); math.Abs(float64(s.MaxOverMean)-c.mean) > 0.0005 {
 			t.Errorf("%s: mean rank max/mean %v, want %v", c.path, s.MaxOverMean, c.mean)
 		}
 	}

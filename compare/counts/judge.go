@@ -9,7 +9,7 @@ import (
 	"github.com/moebalance/moebalance/router/chance"
 )
 
-// judge knows where the experts are and what chance gives.
+// judge knows where the experts are and what random routing gives.
 type judge struct {
 	shape    router.Shape
 	place    *Placement // nil when ranks cannot be told from experts
@@ -33,12 +33,15 @@ func newJudge(r *Record, o Options) (*judge, error) {
 	if err != nil {
 		return nil, err
 	}
-	place, err := placementOf(r, o)
+	place, err := placementOf(r, o, shape.Experts)
 	if err != nil {
 		return nil, err
 	}
+	if place != nil {
+		shape.Experts = place.Experts // those of a record may be fewer
+	}
 	j := &judge{shape: shape, place: place, received: !asked, null: o.Null, known: map[nullKey]chance.Null{}}
-	j.warnAbout(r)
+	j.warnAbout(r, o)
 	return j, nil
 }
 
@@ -47,7 +50,7 @@ func shapeOf(r *Record, model *router.Shape) (router.Shape, error) {
 	switch {
 	case model == nil:
 		return router.Shape{Experts: r.Experts, TopK: r.TopK}, nil
-	case r.Experts > 0 && model.Experts != r.Experts:
+	case r.Experts > model.Experts || r.Experts > 0 && r.Experts < model.Experts && !r.atLeast:
 		return *model, fmt.Errorf("the model has %d experts, the record %d", model.Experts, r.Experts)
 	case r.TopK > 0 && model.TopK != r.TopK:
 		return *model, fmt.Errorf("the model routes to top-%d, the record to top-%d", model.TopK, r.TopK)
@@ -56,8 +59,8 @@ func shapeOf(r *Record, model *router.Shape) (router.Shape, error) {
 }
 
 // placementOf is where the experts are asked or else recorded to be; nil where
-// nobody says.
-func placementOf(r *Record, o Options) (*Placement, error) {
+// neither is known.
+func placementOf(r *Record, o Options, experts int) (*Placement, error) {
 	place, ranks := cmp.Or(o.Placement, r.Placement), r.Ranks
 	switch {
 	case o.Placement != nil && o.Ranks > 0 && o.Ranks != o.Placement.Ranks:
@@ -69,30 +72,32 @@ func placementOf(r *Record, o Options) (*Placement, error) {
 	case place == nil && (ranks == 0 || r.Experts == 0):
 		return nil, nil
 	case place == nil:
-		return Contiguous(r.Experts, ranks)
-	case place.Experts != r.Experts:
-		return nil, fmt.Errorf("the placement is of %d experts, the record of %d", place.Experts, r.Experts)
+		return Contiguous(experts, ranks)
+	case place.Experts != experts && !(r.atLeast && place.Experts > experts):
+		return nil, fmt.Errorf("the placement is of %d experts, the record of %d", place.Experts, experts)
 	}
 	return place, nil
 }
 
-// warnAbout says what the judge cannot know of a record.
-func (j *judge) warnAbout(r *Record) {
+// warnAbout says what is not known of a record.
+func (j *judge) warnAbout(r *Record, o Options) {
 	if r.steps == 0 {
 		return
 	}
 	received := j.received && r.received
 	switch {
 	case j.place == nil && r.Ranks == 0:
-		j.warn(r, "no_ranks", "the number of ranks is not recorded, so only experts are judged: give the EP size")
+		j.warn(r, "no_ranks", "the number of ranks is not recorded, so only expert load is reported; give the EP size")
 	case j.place != nil && j.place.replicated() && !received:
-		j.warn(r, "even_replicas", "slots of replicated experts are taken to be divided evenly among the copies")
+		j.warn(r, "even_replicas", "slots of replicated experts are assumed to be split evenly among the copies")
+	case r.atLeast && r.Experts > 0 && j.place != nil && o.Shape == nil && o.Placement == nil:
+		j.warn(r, "experts_seen", fmt.Sprintf("the number of experts is not recorded; %d are assumed, up to the largest that occurs; name the model if it has more", r.Experts))
 	}
 	if j.shape.TopK == 0 {
-		j.warn(r, "no_top_k", "the experts per token are not recorded, so nothing is compared with chance: name the model")
+		j.warn(r, "no_top_k", "the experts per token are not recorded, so there is no null to compare with; name the model")
 	}
 	if r.Window {
-		j.warn(r, "window", "each step is a sum over many forward passes, in which busy ranks that alternate cancel: weighted by their slots, the passes are at least this uneven")
+		j.warn(r, "window", "each step is a sum over forward passes, in which busy ranks that alternate cancel; the imbalance of single passes, weighted by slots, is at least this")
 	}
 }
 
@@ -100,30 +105,26 @@ func (j *judge) warn(r *Record, code, text string) {
 	j.warnings = append(j.warnings, router.Warning{Code: code, Subject: r.Source, Text: text})
 }
 
-// step adds one step to the means of its layer.
-func (j *judge) step(s Step, rank, expert *mean) error {
+// loads are the slots of a step per rank and per expert, nil where they are not
+// known, and what random routing gives.
+func (j *judge) loads(s Step) (perRank, perExpert []int64, null chance.Null, err error) {
 	var layout router.Layout
-	perRank := s.Received
+	perRank, perExpert = s.Received, s.Load.PerExpert
 	if j.place != nil {
-		var err error
 		if layout, err = j.place.Layout(s.Layer); err != nil {
-			return err
-		}
-		if s.Load.PerExpert != nil && (perRank == nil || !j.received) {
-			perRank = layout.RankLoad(s.Load.PerExpert)
+			return nil, nil, null, fmt.Errorf("layer %d: %w", s.Layer, err)
 		}
 	}
-	null, err := j.chance(layout, s)
-	if err != nil {
-		return err
+	if more := max(j.shape.Experts, layout.Experts()) - len(perExpert); perExpert != nil && more > 0 { // without any slot
+		perExpert = append(perExpert[:len(perExpert):len(perExpert)], make([]int64, more)...)
 	}
-	if perRank != nil {
-		rank.add(router.BalanceOf(perRank), null.Rank, router.Undefined())
+	if j.place != nil && perExpert != nil && (perRank == nil || !j.received) {
+		perRank = layout.RankLoad(perExpert)
 	}
-	if s.Load.PerExpert != nil {
-		expert.add(s.Load.Experts(), null.Expert, null.ActiveMean)
+	if null, err = j.chance(layout, s); err != nil {
+		return nil, nil, null, fmt.Errorf("layer %d: %w", s.Layer, err)
 	}
-	return nil
+	return perRank, perExpert, null, nil
 }
 
 // chance is the null of a step, undefined where the shape is not known. Token

@@ -24,8 +24,12 @@ type mcoreDump struct {
 	rank, ranks  int
 }
 
-// readMcore reads one archive, which is the whole load only at EP size 1.
+// readMcore reads the archives of a folder, or one, which is the whole load only at
+// EP size 1.
 func readMcore(s *source, r *Record) error {
+	if s.members == nil {
+		return readMcoreFolder(s, r)
+	}
 	d, err := openMcore(s.members)
 	if err != nil {
 		return err

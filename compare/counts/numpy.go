@@ -81,13 +81,13 @@ func readNumPy(b []byte) (a numpyArray, err error) {
 		return a, fmt.Errorf("want integers of 1, 2, 4 or 8 bytes, have elements of type %s%s", kind, width)
 	}
 	a.dtype = dtype
-	a.array, err = strided(data, dtype, 0, a.shape, npyStrides(a.shape, order[1] == "True"))
+	a.array, err = strided(data, dtype, 0, a.shape, denseStrides(a.shape, order[1] == "True"))
 	return a, err
 }
 
-// npyStrides are those of a dense array, the first dimension running fastest in
+// denseStrides are those of a dense array, the first dimension running fastest in
 // Fortran order, the last one otherwise.
-func npyStrides(shape []int64, fortran bool) []int64 {
+func denseStrides(shape []int64, fortran bool) []int64 {
 	stride, step := make([]int64, len(shape)), int64(1)
 	for i := range shape {
 		d := len(shape) - 1 - i
@@ -132,7 +132,7 @@ func utf32(b []byte) string {
 // readNPY reads an array [layers, experts], or [layers, ranks, local experts]
 // as vllm-ascend's experiments save it. It is a sum over many passes.
 func readNPY(s *source, r *Record) error {
-	a, err := parseNPY(s.content)
+	a, err := s.array()
 	if err != nil {
 		return err
 	}
@@ -142,6 +142,9 @@ func readNPY(s *source, r *Record) error {
 	r.Window = true
 	if len(a.shape) == 3 {
 		r.Ranks = int(a.shape[1])
+	}
+	if distinct, _ := likeRoutes(a.array); distinct {
+		r.warn("ambiguous_array", "read as loads of [layers, ranks, local experts]; so few numbers could also be expert ids of [tokens, layers, top-k], which as JSON are named \"routed_experts\"")
 	}
 	return r.addLayers(0, a.rows())
 }

@@ -51,6 +51,9 @@ func parsePlacement(path string, content []byte, ranks int) (*Placement, error) 
 }
 
 func (s *source) placement(ranks int) (*Placement, error) {
+	if s.broken != nil {
+		return nil, s.broken
+	}
 	if s.keys["layer_list"] != nil {
 		return readExpertMap(s, ranks)
 	}

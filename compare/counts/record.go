@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // Bounds on what a file may claim, far above any model, so that a few hostile
@@ -19,6 +22,7 @@ const (
 	maxFile    = 1 << 30 // bytes of a file that is read whole
 
 	maxUnpacked = 1 << 28 // bytes of what a zip unpacks to
+	maxScrape   = 1 << 26 // bytes of one answer of a metrics endpoint
 )
 
 // SchemaVersion is the version of the JSON that Warning and LayerBalance are
@@ -32,6 +36,8 @@ type Record struct {
 	Experts int    // routed logical experts; 0 where only ranks were counted
 	TopK    int    // experts per token; 0 where the format does not say
 	Ranks   int    // expert-parallel ranks; 0 where the format does not say
+	// Phase is that of all steps, where the format tells them apart; see Phases.
+	Phase Phase
 	// Window is true where a step is the sum of an unknown number of forward
 	// passes, in which busy ranks that alternate cancel.
 	Window bool
@@ -42,11 +48,58 @@ type Record struct {
 	Reported []Reported
 	Warnings []router.Warning
 
-	copies map[int][]int32        // by layer: the expert of each physical copy, the last one recorded
-	held   []Step                 // where the format is read whole
-	stream iter.Seq2[Step, error] // yields them in order; reads them anew each time where held is nil
-	review func()                 // warns about what the totals show, where the format can tell
-	totals                        // of all steps
+	atLeast bool                   // Experts is the largest that occurs, and there may be more
+	copies  map[int][]int32        // by layer: the expert of each physical copy, the last one recorded
+	held    []Step                 // where the format is read whole
+	stream  iter.Seq2[Step, error] // yields them in order; reads them anew each time where held is nil
+	review  func()                 // warns about what the totals show, where the format can tell
+	totals                         // of all steps
+}
+
+// Phase is what the tokens of a step were run for. It is empty where the format
+// does not say.
+type Phase string
+
+// The phases of inference. A mixed step runs both.
+const (
+	Prefill Phase = "prefill"
+	Decode  Phase = "decode"
+	Mixed   Phase = "mixed"
+)
+
+// Phases splits a record whose format tells the phases apart into one record each,
+// in the order of the constants; the rest, of no phase, comes last. Any other record
+// is its own only part.
+func (r *Record) Phases() ([]*Record, error) {
+	byPhase := map[Phase][]Step{}
+	for _, s := range r.held {
+		byPhase[s.Phase] = append(byPhase[s.Phase], s)
+	}
+	if len(byPhase[""]) == len(r.held) {
+		return []*Record{r}, nil
+	}
+	var parts []*Record
+	for _, phase := range []Phase{Prefill, Decode, Mixed, ""} {
+		if steps := byPhase[phase]; len(steps) > 0 {
+			part, err := r.with(steps)
+			if err != nil {
+				return nil, err
+			}
+			part.Phase = phase
+			parts = append(parts, part)
+		}
+	}
+	for _, part := range parts[1:] {
+		part.Warnings = nil // the first one's are of the whole record
+	}
+	return parts, nil
+}
+
+// with is the record of other steps.
+func (r *Record) with(steps []Step) (*Record, error) {
+	out := *r
+	out.held, out.stream = steps, each(steps)
+	return &out, out.total()
 }
 
 // Steps yields the steps by iteration, then layer. What a step points to may be
@@ -58,6 +111,7 @@ func (r *Record) Steps() iter.Seq2[Step, error] { return r.stream }
 type Step struct {
 	Iteration int64
 	Layer     int
+	Phase     Phase
 	// Load counts slots per logical expert; PerExpert is nil where only ranks
 	// were counted.
 	Load router.Load
@@ -84,20 +138,24 @@ func (s Step) total() int64 {
 	return router.Load{PerExpert: s.Received}.Total()
 }
 
-// stepKey is one iteration of one layer.
+// stepKey is one iteration of one layer, and of one phase where both are recorded.
 type stepKey struct {
 	iteration int64
 	layer     int
+	phase     Phase
 }
 
-// compare orders by iteration, then layer.
+// step is an empty one of this key.
+func (k stepKey) step() Step { return Step{Iteration: k.iteration, Layer: k.layer, Phase: k.phase} }
+
+// compare orders by iteration, then layer, then phase.
 func (k stepKey) compare(other stepKey) int {
-	return cmp.Or(cmp.Compare(k.iteration, other.iteration), cmp.Compare(k.layer, other.layer))
+	return cmp.Or(cmp.Compare(k.iteration, other.iteration), cmp.Compare(k.layer, other.layer), cmp.Compare(k.phase, other.phase))
 }
 
 func (k stepKey) String() string { return fmt.Sprintf("iteration %d, layer %d", k.iteration, k.layer) }
 
-func (s Step) key() stepKey { return stepKey{s.Iteration, s.Layer} }
+func (s Step) key() stepKey { return stepKey{s.Iteration, s.Layer, s.Phase} }
 
 // stepSet are steps that come in pieces.
 type stepSet map[stepKey]*Step
@@ -105,7 +163,9 @@ type stepSet map[stepKey]*Step
 // step is that of a key, empty at first.
 func (c stepSet) step(key stepKey, experts int) *Step {
 	if c[key] == nil {
-		c[key] = &Step{Iteration: key.iteration, Layer: key.layer, Load: router.NewLoad(experts)}
+		step := key.step()
+		step.Load = router.NewLoad(experts)
+		c[key] = &step
 	}
 	return c[key]
 }
@@ -165,11 +225,31 @@ func (r *Record) finish() error {
 	if r.steps == 0 && len(r.Reported) == 0 {
 		return errors.New("holds no counts")
 	}
+	if err := r.dropDense(); err != nil {
+		return err
+	}
 	r.placeCopies()
 	if r.review != nil {
 		r.review()
 	}
 	return nil
+}
+
+// dropDense leaves out layers that no step gave any slot, as dense layers have none.
+func (r *Record) dropDense() error {
+	var dense []string
+	for _, layer := range r.Layers() {
+		if r.layers[layer] == 0 {
+			dense = append(dense, strconv.Itoa(layer))
+		}
+	}
+	if len(dense) == 0 || r.slots == 0 || r.held == nil {
+		return nil
+	}
+	r.warn("dense_layers", "%s excluded, as dense layers are: no step has a slot there (layer %s)", quantity.Count(len(dense), "layer"), strings.Join(dense, ", "))
+	kept, err := r.with(slices.DeleteFunc(r.held, func(s Step) bool { return r.layers[s.Layer] == 0 }))
+	*r = *kept
+	return err
 }
 
 // each yields steps that are held.

@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 
 	"github.com/moebalance/moebalance/router"
@@ -23,9 +25,10 @@ type Reported struct {
 }
 
 var (
-	logLine   = regexp.MustCompile(`\[Expert Balancedness\] |EPLB step: \d+|\[Expert Hotness\] `)
+	logLine   = regexp.MustCompile(`\[Expert Balancedness\] |EPLB step: (\d+|avg_tokens=)|\[Expert Hotness\] `)
 	logSGLang = regexp.MustCompile(`\[Expert Balancedness\] forward_pass_id=(\d{1,18}) current_pass_balancedness=([0-9.eE+-]+)`)
-	logVLLM   = regexp.MustCompile(`EPLB step: (\d{1,18}).*?avg_tokens=([0-9.]+), max_tokens=([0-9.]+), balancedness=([0-9.]+)`)
+	logIdle   = regexp.MustCompile(`gpu_physical_count_sum=0(\D|$)`) // of which SGLang reports a balancedness of 1
+	logVLLM   = regexp.MustCompile(`EPLB step: (?:(\d{1,18}) for model (.*?): )?avg_tokens=[0-9.]+, max_tokens=[0-9.]+, balancedness=([0-9.]+)(?:.*?steps until the next rearrangement: (-?\d{1,18}))?`)
 	logAscend = regexp.MustCompile(`\[Expert Hotness\] Current: mean=([0-9.]+), max=([0-9.]+)`)
 )
 
@@ -35,16 +38,20 @@ var (
 func readLog(s *source, r *Record) error {
 	lines, idle, vllm := bufio.NewScanner(bytes.NewReader(s.content)), 0, false
 	lines.Buffer(nil, 1<<24)
+	timers := countdowns{}
 	for n := 1; lines.Scan(); n++ {
 		text := lines.Text()
-		step, inverse := int64(router.None), false
+		line := Reported{Step: router.None}
 		var value string
+		inverse := false
 		if m := logSGLang.FindStringSubmatch(text); m != nil {
-			step, _ = strconv.ParseInt(m[1], 10, 64)
-			value = m[2]
+			line.Step, value = stepNumber(m[1]), m[2]
+			if logIdle.MatchString(text) {
+				value = "0"
+			}
 		} else if m := logVLLM.FindStringSubmatch(text); m != nil {
-			step, _ = strconv.ParseInt(m[1], 10, 64)
-			value, vllm = m[4], true
+			line.Step, value, vllm = stepNumber(m[1]), m[3], true
+			timers.add(m[2], line.Step, m[4])
 		} else if m := logAscend.FindStringSubmatch(text); m != nil {
 			value, inverse = m[1], true
 		} else {
@@ -52,13 +59,13 @@ func readLog(s *source, r *Record) error {
 		}
 		v, err := strconv.ParseFloat(value, 64)
 		if err != nil || !(v >= 0) {
-			return fmt.Errorf("line %d: %q is no balancedness", n, value)
+			return fmt.Errorf("line %d: want a balancedness, have %q", n, value)
 		}
 		if v == 0 {
 			idle++
 			continue
 		}
-		line := Reported{Step: router.Whole(step), Balancedness: router.Number(v), MaxOverMean: router.Number(1 / v)}
+		line.Balancedness, line.MaxOverMean = router.Number(v), router.Number(1/v)
 		if inverse {
 			line.Balancedness, line.MaxOverMean = line.MaxOverMean, line.Balancedness
 		}
@@ -67,6 +74,7 @@ func readLog(s *source, r *Record) error {
 	if err := lines.Err(); err != nil {
 		return err
 	}
+	timers.warn(r)
 	if idle > 0 {
 		r.warn("idle_steps", "%s excluded", quantity.Count(idle, "idle step"))
 	}
@@ -74,4 +82,55 @@ func readLog(s *source, r *Record) error {
 		r.warn("vllm_axis", "several vLLM releases computed this balancedness over layers instead of ranks (fixed with pull request 51813): check the version")
 	}
 	return nil
+}
+
+// stepNumber is that of a line of at most 18 digits, undefined for none.
+func stepNumber(digits string) router.Whole {
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil {
+		return router.None
+	}
+	return router.Whole(n)
+}
+
+// countdowns are vLLM's steps until the next rearrangement, by model.
+type countdowns map[string]*countdown
+
+type countdown struct {
+	step   router.Whole // of the last line
+	left   int64
+	frozen int // lines since the step last changed
+}
+
+func (c countdowns) add(model string, step router.Whole, left string) {
+	n, err := strconv.ParseInt(left, 10, 64)
+	if err != nil {
+		return
+	}
+	last := c[model]
+	if last == nil {
+		last = &countdown{step: router.None}
+		c[model] = last
+	}
+	if step == last.step {
+		last.frozen++
+	} else {
+		last.frozen = 0
+	}
+	last.step, last.left = step, n
+}
+
+// warn says which models are no longer rebalanced. The counter returns to 0 with
+// each rearrangement, so at the end of a log a countdown below 0 is overdue. Step 0
+// may come again and again where the balance is logged once a rearrangement; any
+// other step that comes three times in a row is stuck.
+func (c countdowns) warn(r *Record) {
+	for _, model := range slices.Sorted(maps.Keys(c)) {
+		switch last := c[model]; {
+		case last.left < 0:
+			r.warn("eplb_not_running", "EPLB is not running for model %s: the countdown to the next rearrangement is at %s (vLLM issue 57883); the balance reported here is that of the last placement", model, quantity.Decimals(float64(last.left), 0))
+		case last.step > 0 && last.frozen >= 2:
+			r.warn("eplb_not_running", "EPLB is not running for model %s: the last %d lines are all of step %d (vLLM issue 57883)", model, last.frozen+1, last.step)
+		}
+	}
 }

@@ -6,8 +6,6 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-
-	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // readTorch reads one dump of SGLang's expert distribution recorder that counts
@@ -36,21 +34,7 @@ func readTorchStat(f *torchFile, r *Record) error {
 	if len(a.shape) != 3 || a.shape[0] < 1 || a.shape[1] < 1 || a.shape[1] > maxLayers || bounded(int(a.shape[2]), 0) != nil {
 		return fmt.Errorf("logical_count: want [steps, layers, experts], have %v", a.shape)
 	}
-	empty := 0
-	for step := range int(a.shape[0]) {
-		pass := a.row(step)
-		if !slices.ContainsFunc(pass.values, func(n int64) bool { return n != 0 }) {
-			empty++
-			continue
-		}
-		if err := r.addLayers(int64(step), pass.rows()); err != nil {
-			return err
-		}
-	}
-	if empty > 0 {
-		r.warn("empty_steps", "%d of %s excluded: they hold no counts, as the recorder's buffer was not full", empty, quantity.Count(a.shape[0], "step"))
-	}
-	return nil
+	return r.addPasses(int(a.shape[0]), func(step int) [][]int64 { return a.row(step).rows() })
 }
 
 var (
@@ -154,7 +138,7 @@ func addTorchRank(path string, rank int, passes map[stepKey]*torchPass, recorded
 			return fmt.Errorf("record %d: counts of %v, but a map of %v", i, load.shape, p2l.shape)
 		}
 		for layer := range int(load.shape[0]) {
-			key := stepKey{pass, layer}
+			key := stepKey{iteration: pass, layer: layer}
 			recorded.add(key, rank)
 			if passes[key] == nil {
 				passes[key] = &torchPass{}

@@ -104,7 +104,7 @@ func (x *tensorrtIndex) keyOf(t safetensors.Tensor) (stepKey, error) {
 	if len(t.Shape) != 1 || t.Shape[0] != int64(x.experts) {
 		return stepKey{}, fmt.Errorf("tensor %v: want %d experts, as %s says", t, x.experts, tensorrtMeta)
 	}
-	return stepKey{iteration, int(layer)}, nil
+	return stepKey{iteration: iteration, layer: int(layer)}, nil
 }
 
 // digits is the number that a text of 1 to most digits, at most 18, names.

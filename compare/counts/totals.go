@@ -12,7 +12,7 @@ import (
 // and iterations, not of the steps.
 type totals struct {
 	steps      int
-	layers     map[int]bool
+	layers     map[int]int64 // their slots
 	iterations map[int64]bool
 	slots      int64
 	loads      map[int]router.Load // by layer, over iterations and source ranks
@@ -23,7 +23,7 @@ type totals struct {
 
 // total walks over the steps once, checking each on the way.
 func (r *Record) total() error {
-	r.totals = totals{layers: map[int]bool{}, iterations: map[int64]bool{}, loads: map[int]router.Load{}, received: true}
+	r.totals = totals{layers: map[int]int64{}, iterations: map[int64]bool{}, loads: map[int]router.Load{}, received: true}
 	var last stepKey
 	for s, err := range r.stream {
 		if err != nil {
@@ -43,8 +43,10 @@ func (r *Record) total() error {
 
 func (c *totals) add(s Step) {
 	c.steps++
-	c.layers[s.Layer], c.iterations[s.Iteration] = true, true
-	c.slots += s.total()
+	slots := s.total()
+	c.layers[s.Layer] += slots
+	c.iterations[s.Iteration] = true
+	c.slots += slots
 	c.received = c.received && s.Received != nil
 	c.sent = c.sent || s.Sent != nil
 	c.sources.add(s.Sent)

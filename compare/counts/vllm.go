@@ -124,7 +124,7 @@ func readVLLMSparse(s *source, r *Record) error {
 		if err := bounded(line.Experts, 0); err != nil || line.Experts != r.Experts {
 			return fmt.Errorf("record %d: want %d experts and at most %d, have %d", i+1, r.Experts, maxExperts, line.Experts)
 		}
-		key := stepKey{line.Step, line.Layer}
+		key := stepKey{iteration: line.Step, layer: line.Layer}
 		if at := (engineStep{key, line.Engine}); seen[at] {
 			return fmt.Errorf("record %d: engine %d, step %d, layer %d is recorded twice", i+1, line.Engine, line.Step, line.Layer)
 		} else {

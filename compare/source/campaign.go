@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys/capture"
 
 	"github.com/moebalance/moebalance/compare/bench"
@@ -182,10 +183,10 @@ func RecordedBalance(path string) (bench.Counted, error) {
 	if err != nil {
 		return bench.Counted{}, err
 	}
-	ranks, experts := counts.Summarize(layers, router.LevelRank), counts.Summarize(layers, router.LevelExpert)
+	ranks, experts := imbalance.Summarize(layers, router.LevelRank, imbalance.Load), imbalance.Summarize(layers, router.LevelExpert, imbalance.Load)
 	return bench.Counted{
 		Source: path, Ranks: record.Ranks,
-		RankMaxOverMean: ranks.WorstMax, RankFloor: ranks.WorstFloor,
-		ExpertMaxOverMean: experts.WorstMax, ExpertFloor: experts.WorstFloor,
+		RankMaxOverMean: ranks.WorstMaxOverMean, RankFloor: ranks.WorstFloor,
+		ExpertMaxOverMean: experts.WorstMaxOverMean, ExpertFloor: experts.WorstFloor,
 	}, nil
 }

@@ -52,7 +52,7 @@ func (s Statistics) load(threshold float64) (nsys.Recorded, error) {
 	r := nsys.Recorded{Load: record.ByLayer(), Layout: map[int]router.Layout{}}
 	for _, w := range slices.Concat(record.Warnings, warnings) {
 		if w.Code == "no_ranks" { // whose text asks for a flag of the verb counts
-			w.Text = "the number of ranks is not recorded, so only experts are judged, and no time is allocated"
+			w.Text = "the number of ranks is not recorded, so only expert load is reported, and no time is allocated"
 		}
 		r.Warnings = append(r.Warnings, router.Warning{Code: "counts_" + w.Code, Subject: filepath.Base(w.Subject), Text: w.Text})
 	}

@@ -14,7 +14,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/imbalance"
@@ -181,7 +180,7 @@ func TestWholePage(t *testing.T) {
 
 // A section appears only when an input speaks to it.
 func TestSectionsFollowInputs(t *testing.T) {
-	imbalance := []CountsLayer{{Source: "/somewhere/counts", LayerBalance: counts.LayerBalance{
+	imbalance := []CountsLayer{{Source: "/somewhere/counts", Row: imbalance.Row{
 		Layer: 3, Level: "rank", Steps: 2, MaxOverMean: 1.5, Imbalance: 0.5, Floor: 1.125, NullP95: 1.25, Flagged: true, Worst: 7,
 	}}}
 	for _, c := range []struct {

@@ -3,8 +3,8 @@ package page
 import (
 	"fmt"
 
-	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -47,5 +47,5 @@ type Counts struct {
 // CountsLayer is the balance of one layer of one source.
 type CountsLayer struct {
 	Source string `json:"source"`
-	counts.LayerBalance
+	imbalance.Row
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/compare/counts"
+	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -43,16 +44,17 @@ func (res *Counts) headline() string {
 // summarySentences is one per source: of the rank load, or else of the experts'.
 func (res *Counts) summarySentences() []string {
 	var sentences []string
-	seen := map[string]bool{}
+	seen := map[CountsRecord]bool{}
 	for _, s := range res.Summary { // ranks before experts
-		if seen[s.Source] {
+		record := CountsRecord{Source: s.Source, Phase: s.Phase}
+		if seen[record] {
 			continue
 		}
-		seen[s.Source] = true
+		seen[record] = true
 		sentence := fmt.Sprintf("%s load max/mean: mean %s (%s), worst %s (layer %d, floor %s); %s flagged", s.Level, quantity.Ratio(s.MaxOverMean),
-			quantity.Count(s.Layers, "layer"), quantity.Ratio(s.WorstMax), s.WorstLayer, quantity.Ratio(s.WorstFloor), quantity.Count(s.Flagged, "layer"))
+			quantity.Count(s.Layers, "layer"), quantity.Ratio(s.WorstMaxOverMean), s.WorstLayer, quantity.Ratio(s.WorstFloor), quantity.Count(s.Flagged, "layer"))
 		if len(res.Records) > 1 {
-			sentence = res.label(s.Source) + ": " + sentence
+			sentence = res.label(s.Source, s.Phase) + ": " + sentence
 		}
 		sentences = append(sentences, sentence)
 	}
@@ -62,7 +64,7 @@ func (res *Counts) summarySentences() []string {
 func (res *Counts) notes() []string {
 	var notes []string
 	for _, w := range res.Warnings {
-		notes = append(notes, fmt.Sprintf("%s: %s", res.label(w.Subject), w.Text))
+		notes = append(notes, fmt.Sprintf("%s: %s", res.label(w.Subject, ""), w.Text))
 	}
 	return notes
 }
@@ -78,7 +80,7 @@ func (res *Counts) layerTable() output.Table {
 	}}
 	for _, l := range res.Imbalance {
 		t.Rows = append(t.Rows, []any{
-			res.label(l.Source), l.Layer, l.Level, l.Steps, l.MaxOverMean, l.Imbalance, l.Balancedness, l.CV, l.Gini,
+			res.label(l.Source, l.Phase), l.Layer, l.Level, l.Steps, l.MaxOverMean, l.Imbalance, l.Balancedness, l.CV, l.Gini,
 			l.Active, l.Floor, l.NullMedian, l.NullP95, l.Flagged, l.Worst,
 		})
 	}
@@ -93,7 +95,7 @@ func (res *Counts) summaryTable() output.Table {
 		{Name: "its max/mean", Key: "worst_max_over_mean", Kind: output.Ratio}, {Name: "its floor", Key: "worst_floor", Kind: output.Ratio},
 	}}
 	for _, s := range res.Summary {
-		t.Rows = append(t.Rows, []any{res.label(s.Source), s.Level, s.Layers, s.Flagged, s.MaxOverMean, s.Imbalance, s.Balancedness, s.WorstLayer, s.WorstMax, s.WorstFloor})
+		t.Rows = append(t.Rows, []any{res.label(s.Source, s.Phase), s.Level, s.Layers, s.Flagged, s.MaxOverMean, s.Imbalance, s.Balancedness, s.WorstLayer, s.WorstMaxOverMean, s.WorstFloor})
 	}
 	return t
 }
@@ -104,7 +106,7 @@ func (res *Counts) trafficTable() output.Table {
 		{Name: "pair max/mean", Key: "pair_max_over_mean", Kind: output.Ratio}, {Name: "sent max/mean", Key: "sent_max_over_mean", Kind: output.Ratio},
 	}}
 	for _, l := range res.Traffic {
-		t.Rows = append(t.Rows, []any{res.label(l.Source), l.Layer, l.OffRank, l.PairMaxOverMean, l.SentMaxOverMean})
+		t.Rows = append(t.Rows, []any{res.label(l.Source, l.Phase), l.Layer, l.OffRank, l.PairMaxOverMean, l.SentMaxOverMean})
 	}
 	return t
 }
@@ -114,19 +116,24 @@ func (res *Counts) reportedTable() output.Table {
 		{Name: "source"}, {Name: "step", Kind: output.Count}, {Name: "balancedness", Kind: output.Ratio}, {Name: "max/mean", Key: "max_over_mean", Kind: output.Ratio},
 	}}
 	for _, line := range res.Reported {
-		t.Rows = append(t.Rows, []any{res.label(line.Source), line.Step, line.Balancedness, line.MaxOverMean})
+		t.Rows = append(t.Rows, []any{res.label(line.Source, ""), line.Step, line.Balancedness, line.MaxOverMean})
 	}
 	return t
 }
 
-// label names a source: by its last part where that tells it from the others.
-func (res *Counts) label(source string) string {
+// label names a record: by the last part of its path where that tells it from the
+// others, and by its phase.
+func (res *Counts) label(source string, phase counts.Phase) string {
+	name := filepath.Base(source)
 	for _, r := range res.Records {
-		if r.Source != source && filepath.Base(r.Source) == filepath.Base(source) {
-			return source
+		if r.Source != source && filepath.Base(r.Source) == name {
+			name = source
 		}
 	}
-	return filepath.Base(source)
+	if phase != "" {
+		name += " (" + string(phase) + ")"
+	}
+	return name
 }
 
 // Counts is the JSON of counts. Its lists repeat the source, so that each
@@ -145,6 +152,7 @@ type Counts struct {
 
 type CountsRecord struct {
 	Source     string       `json:"source"`
+	Phase      counts.Phase `json:"phase,omitempty"` // where the format separates phases
 	Format     string       `json:"format"`
 	Experts    router.Whole `json:"experts"` // these three are undefined where the format does not say
 	TopK       router.Whole `json:"top_k"`
@@ -155,17 +163,21 @@ type CountsRecord struct {
 }
 
 type CountsLayer struct {
-	Source string `json:"source"`
-	counts.LayerBalance
+	Source string       `json:"source"`
+	Phase  counts.Phase `json:"phase,omitempty"` // where the format separates phases
+	imbalance.Row
 }
 
 type CountsSummary struct {
-	Source string `json:"source"`
-	counts.Summary
+	Source  string       `json:"source"`
+	Phase   counts.Phase `json:"phase,omitempty"` // where the format separates phases
+	Flagged int          `json:"flagged"`         // as flagged_layers
+	imbalance.Summary
 }
 
 type CountsTraffic struct {
-	Source string `json:"source"`
+	Source string       `json:"source"`
+	Phase  counts.Phase `json:"phase,omitempty"` // where the format separates phases
 	counts.LayerTraffic
 }
 

@@ -1,0 +1,239 @@
+package counts
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+// The counters of vLLM's EPLB branches and of vllm-ascend, and SGLang's histogram.
+// Clients append _total to a counter's name in some versions.
+var (
+	metricsLine   = regexp.MustCompile(`(?m)^(vllm|sglang):(eplb_tokens_routed_to_ep_rank|eplb_tokens_routed_to_expert|phy_expert_heat|eplb_gpu_physical_count_bucket)(_total)?\{`)
+	metricsSample = regexp.MustCompile(`^(?:vllm|sglang):(\w+?)(?:_total)?\{(.*)\}\s+(\S+)`)
+	metricsLabel  = regexp.MustCompile(`(\w+)="((?:[^"\\]|\\.)*)"`)
+)
+
+// series says which labels of a counter name the layer and the part that got
+// the slots, and whether that part is an expert or a rank.
+type series struct {
+	layer, part, level string
+	histogram          bool // a bucket counts the parts up to its own
+}
+
+var knownSeries = map[string]series{
+	"eplb_tokens_routed_to_expert":   {layer: "layer_idx", part: "logical_expert_id", level: router.LevelExpert},
+	"eplb_tokens_routed_to_ep_rank":  {layer: "layer_idx", part: "dst_ep_rank", level: router.LevelRank},
+	"phy_expert_heat":                {layer: "layer", part: "rank", level: router.LevelRank},
+	"eplb_gpu_physical_count_bucket": {layer: "layer", part: "le", level: router.LevelRank, histogram: true},
+}
+
+// scrapeTimeout bounds one scrape.
+const scrapeTimeout = 30 * time.Second
+
+// Scrape reads the counters of a metrics endpoint, which run since the engine
+// started; see Since for what two scrapes have between them.
+func Scrape(ctx context.Context, address string) (*Record, error) {
+	content, err := fetch(ctx, address)
+	if err != nil {
+		return nil, unreadable(address, err)
+	}
+	if !metricsLine.Match(content) {
+		return nil, unreadable(address, errors.New("want counters of expert load, have none; see 'moebalance counts --help metrics'"))
+	}
+	return parse(address, content)
+}
+
+func fetch(ctx context.Context, address string) (content []byte, err error) {
+	ctx, cancel := context.WithTimeout(ctx, scrapeTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Accept", "text/plain")
+	response, err := http.DefaultClient.Do(request)
+	if failed := (*url.Error)(nil); errors.As(err, &failed) {
+		return nil, failed.Err // without the URL, which the caller names
+	} else if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, response.Body.Close()) }()
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("want 200 OK, have %s", response.Status)
+	}
+	content, err = io.ReadAll(io.LimitReader(response.Body, maxScrape+1))
+	if err == nil && len(content) > maxScrape {
+		err = fmt.Errorf("want at most %d bytes, have more", maxScrape)
+	}
+	return content, err
+}
+
+// readMetrics reads one scrape, which is one step, a window; see Since for the
+// difference of two.
+func readMetrics(s *source, r *Record) error {
+	c := counters{}
+	lines := bufio.NewScanner(bytes.NewReader(s.content))
+	lines.Buffer(nil, 1<<20)
+	for n := 1; lines.Scan(); n++ {
+		if m := metricsSample.FindStringSubmatch(lines.Text()); m != nil {
+			if err := c.add(m[1], m[2], m[3]); err != nil {
+				return fmt.Errorf("line %d: %w", n, err)
+			}
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return err
+	}
+	r.Window, r.atLeast = true, true
+	r.warn("cumulative", "these counters run since the engine started, warm-up included; compare two scrapes with --since or --for")
+	return c.addSteps(r)
+}
+
+// counters are the slots of each part, by layer and series.
+type counters map[counterKey]map[int]int64
+
+type counterKey struct {
+	layer int
+	series
+}
+
+// add adds a sample to its counter; those of other metrics are passed over.
+func (c counters) add(name, labelled, value string) error {
+	s, ok := knownSeries[name]
+	if !ok {
+		return nil
+	}
+	labels := map[string]string{}
+	for _, l := range metricsLabel.FindAllStringSubmatch(labelled, -1) {
+		labels[l[1]] = l[2]
+	}
+	if s.histogram && labels[s.part] == "+Inf" {
+		return nil // repeats the last rank's
+	}
+	layer, err := strconv.Atoi(labels[s.layer])
+	if err != nil || layer < 0 || layer >= maxLayers {
+		return fmt.Errorf("want a layer number in %s, have %q", s.layer, labels[s.layer])
+	}
+	part, err := strconv.ParseFloat(labels[s.part], 64) // a bucket is "3.0"
+	if err != nil || !(part >= 0 && part < maxExperts) || part != float64(int(part)) || s.level == router.LevelRank && part >= maxRanks {
+		return fmt.Errorf("want a number in %s, have %q", s.part, labels[s.part])
+	}
+	count, err := strconv.ParseFloat(value, 64)
+	if err != nil || !(count >= 0 && count <= maxCount) {
+		return fmt.Errorf("want a count between 0 and %d, have %q", int64(maxCount), value)
+	}
+	key := counterKey{layer, s}
+	if c[key] == nil {
+		c[key] = map[int]int64{}
+	}
+	c[key][int(part)] += int64(count)
+	return nil
+}
+
+// addSteps adds one step per layer, of as many parts as the largest number says.
+func (c counters) addSteps(r *Record) error {
+	for key, parts := range c {
+		most := slices.Max(slices.Collect(maps.Keys(parts))) + 1
+		if key.level == router.LevelRank {
+			r.Ranks = max(r.Ranks, most)
+		} else {
+			r.Experts = max(r.Experts, most)
+		}
+	}
+	layers := stepSet{}
+	for key, parts := range c {
+		at := stepKey{layer: key.layer}
+		if layers[at] == nil {
+			layers[at] = &Step{Layer: key.layer}
+		}
+		s := layers[at]
+		switch {
+		case key.level == router.LevelExpert:
+			s.Load.PerExpert = dense(parts, r.Experts)
+			continue
+		case s.Received != nil:
+			return fmt.Errorf("layer %d: want one counter of the load per rank, have two", key.layer)
+		}
+		s.Received = dense(parts, r.Ranks)
+		if key.histogram {
+			for rank := r.Ranks - 1; rank > 0; rank-- {
+				s.Received[rank] -= s.Received[rank-1]
+			}
+		}
+	}
+	r.addSteps(layers)
+	return nil
+}
+
+func dense(parts map[int]int64, n int) []int64 {
+	out := make([]int64, n)
+	for i, v := range parts {
+		out[i] = v
+	}
+	return out
+}
+
+// Since is what was added to cumulative counters after an earlier record of the
+// same engine. A counter that fell means that the engine restarted in between,
+// which is an error.
+func (r *Record) Since(earlier *Record) (*Record, error) {
+	if r.Format != earlier.Format || r.Experts != earlier.Experts || r.Ranks != earlier.Ranks {
+		return nil, fmt.Errorf("%q is %s of %d experts and %d ranks, %q is %s of %d and %d: want two records of one engine",
+			r.Source, r.Format, r.Experts, r.Ranks, earlier.Source, earlier.Format, earlier.Experts, earlier.Ranks)
+	}
+	before := map[stepKey]Step{}
+	for s, err := range earlier.Steps() {
+		if err != nil {
+			return nil, err
+		}
+		s.Load.PerExpert, s.Received = slices.Clone(s.Load.PerExpert), slices.Clone(s.Received)
+		before[s.key()] = s
+	}
+	var steps []Step
+	for s, err := range r.Steps() {
+		if err != nil {
+			return nil, err
+		}
+		b := before[s.key()]
+		if s.Load.PerExpert, err = added(s.Load.PerExpert, b.Load.PerExpert); err == nil {
+			s.Received, err = added(s.Received, b.Received)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%q since %q: layer %d: %w", r.Source, earlier.Source, s.Layer, err)
+		}
+		s.Sent = nil
+		steps = append(steps, s)
+	}
+	out, err := r.with(steps)
+	if err != nil {
+		return nil, err
+	}
+	out.Warnings = slices.DeleteFunc(slices.Clone(r.Warnings), func(w router.Warning) bool { return w.Code == "cumulative" })
+	return out, nil
+}
+
+func added(now, before []int64) ([]int64, error) {
+	out := slices.Clone(now)
+	for i, n := range before {
+		if i < len(out) {
+			out[i] -= n
+		}
+		if i >= len(out) || out[i] < 0 {
+			return nil, fmt.Errorf("counter %d fell from %d: the engine restarted, or the records are in the wrong order", i, n)
+		}
+	}
+	return out, nil
+}

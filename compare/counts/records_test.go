@@ -1,0 +1,350 @@
+package counts
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/moebalance/moebalance/compare/imbalance"
+	"github.com/moebalance/moebalance/router"
+)
+
+// LMSYS published DeepSeek-R1's counts with a table of max/mean, worked out outside
+// this program: contiguous experts, the mean over 58 layers, the three dense ones
+// left out.
+func TestPublishedCounts(t *testing.T) {
+	dir := filepath.Join("..", "..", "..", "shared", "captures", "third-party", "lmsys")
+	if _, err := os.Stat(dir); err != nil {
+		t.Skip("the published files are not here")
+	}
+	for name, want := range map[string][3]float64{
+		"prefill_in4096.json":       {2.073, 3.042, 3.770},
+		"decode_in2000out100.json":  {1.880, 2.633, 3.126},
+		"decode_in1000out1000.json": {2.014, 2.880, 3.360},
+		"prefill_in1024.json":       {1.672, 2.289, 2.903},
+		"prefill_in2000out100.json": {1.855, 2.617, 3.271},
+		"prefill_in512.json":        {1.547, 2.081, 2.665},
+	} {
+		r := mustRead(t, filepath.Join(dir, name))
+		if !slices.Equal(codes(r.Warnings), []string{"dense_layers"}) || !strings.Contains(r.Warnings[0].Text, "layer 0, 1, 2)") || r.Experts != 256 || !r.Window {
+			t.Errorf("%s: %d experts, warnings %v", name, r.Experts, r.Warnings)
+		}
+		for i, ranks := range []int{8, 32, 64} {
+			layers, _, err := r.Imbalance(Options{Ranks: ranks})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s := imbalance.Summarize(layers, router.LevelRank, imbalance.Load); s.Layers != 58 || math.Abs(float64(s.MaxOverMean)-want[i]) > 0.0005 {
+				t.Errorf("%s, EP%d: %v over %d layers, want %v over 58", name, ranks, s.MaxOverMean, s.Layers, want[i])
+			}
+		}
+	}
+}
+
+// Each fixture's counts, worked by hand from its text, or printed by what wrote it.
+func TestRecordsOfUsers(t *testing.T) {
+	for _, c := range []struct {
+		path           string
+		format         string
+		experts, ranks int
+		window         bool
+		warnings       []string
+		steps          []step
+	}{
+		{"expert-location.json", "SGLang logical counts", 4, 0, true, []string{"dense_layers"}, []step{{0, 1, []int64{8, 1, 2, 5}, nil}, {0, 2, []int64{3, 3, 4, 2}, nil}}},
+		{"spreadsheet.csv", "expert counts CSV", 2, 0, true, nil, []step{{0, 3, []int64{5, 7}, nil}}},
+		{"routed-tokens.jsonl", routedFormat, 8, 0, true, nil, []step{{0, 0, []int64{1, 1, 0, 0, 0, 0, 3, 1}, nil}}},
+		// Buckets are cumulative: 70, 90, 150, 200.
+		{"sglang.prom", "Prometheus text", 0, 4, true, []string{"cumulative"}, []step{{0, 3, nil, []int64{70, 20, 60, 50}}}},
+	} {
+		r := mustRead(t, fixture("counts", c.path))
+		if r.Format != c.format || r.Experts != c.experts || r.Ranks != c.ranks || r.Window != c.window || !slices.Equal(codes(r.Warnings), c.warnings) {
+			t.Errorf("%s: %s, %d experts, %d ranks, window %v, warnings %v", c.path, r.Format, r.Experts, r.Ranks, r.Window, r.Warnings)
+		}
+		checkSteps(t, r, c.steps)
+	}
+}
+
+// Every format that is listed says what it looks like and how it is recorded.
+func TestFormatsAreDescribed(t *testing.T) {
+	seen := map[string]bool{}
+	for _, f := range Formats() {
+		if f.Header == "" || f.Origin == "" || seen[f.ID] || f.ID != strings.ToLower(f.ID) || strings.Contains(f.ID, " ") {
+			t.Errorf("%+v", f)
+		}
+		seen[f.ID] = true
+	}
+}
+
+// What the lists of counts accept, and refuse.
+func TestMatrices(t *testing.T) {
+	r := parsed(t, `[[1, 2], [3, 4.0]]`)
+	checkSteps(t, r, []step{{0, 0, []int64{1, 2}, nil}, {0, 1, []int64{3, 4}, nil}})
+	r = parsed(t, `{"logical_count": [[[0, 0], [0, 0]], [[1, 2], [3, 4]]]}`)
+	checkSteps(t, r, []step{{1, 0, []int64{1, 2}, nil}, {1, 1, []int64{3, 4}, nil}})
+	if r.Window || !slices.Equal(codes(r.Warnings), []string{"empty_steps"}) {
+		t.Errorf("steps are no window: %v, %v", r.Window, r.Warnings)
+	}
+	refused(t, map[string]string{
+		`[[1, 2], [3]]`:                         "want counts of 2 experts, have 1",
+		`[[1.5]]`:                               "want whole counts",
+		`[[-1]]`:                                "have -1",
+		`[[1]] [[2]]`:                           "have 2 values",
+		`[[[1, 2]]]`:                            "three dimensions",
+		`{"logical_count": null}`:               "holds no counts",
+		`{"logical_count": "x"}`:                "want lists of counts",
+		`{"logical_count": [[[1, 2], [3]]]}`:    "want counts of 2 experts",
+		`{"logical_count": [[1]], "a": 1} {}`:   "want one JSON object",
+		`[2026-11-22 09:00:01 DP0] server up`:   "not JSON",
+		`{"logical_count": [[99999999999999]]}`: "",
+		`{"logical_count": [[1e300]]}`:          "want whole counts",
+	})
+}
+
+func TestCSVHeaders(t *testing.T) {
+	want := []step{{0, 0, []int64{5, 7}, nil}}
+	for _, header := range []string{"layer,expert,count", "layer_id, expert_id, num_tokens", "\ufeffLayer,Expert,Tokens", "LAYER-IDX,\"Expert Idx\",counts", "x,layer,expert,count"} {
+		prefix := strings.TrimSuffix(header, "layer,expert,count")
+		if prefix == header || prefix == "" {
+			prefix = ""
+		} else {
+			prefix = "9,"
+		}
+		r := parsed(t, header+"\n"+prefix+"0,0,5\n"+prefix+"0,1,7\n")
+		checkSteps(t, r, want)
+	}
+	refused(t, map[string]string{
+		"layer,expert,count,num_tokens\n0,0,1,2\n":  "line 1: want one column of the count, have columns 3 and 4",
+		"layer,layer_id,expert,count\n0,0,1,2\n":    "columns 1 and 2",
+		"layer,expert,share\n0,0,1\n":               "line 1: want a column named count",
+		"expert,count\n0,1\n":                       "not a format",
+		"layer,expert,count\n0,0\n":                 "wrong number of fields",
+		"layer,expert,count\n0,0,1.5\n":             "line 2: want a whole number as count, have \"1.5\"",
+		"layer,expert,count\n0,0,nan\n":             "line 2: want a whole number",
+		"layer,expert,count\n0,-1,1\n":              "line 2: want the expert from 0",
+		"layer,expert,count\n":                      "holds no counts",
+		"layer,expert,count,phase\n0,0,1,warm-up\n": "line 2: want a phase",
+		"layer,expert,count\n0,0,1\n0,0,2\n":        "line 3: iteration 0, layer 0, expert 0 is recorded twice",
+	})
+}
+
+// Prefill and decode are different workloads, each with steps of its own.
+func TestPhases(t *testing.T) {
+	for path, want := range map[string]map[Phase][]step{
+		"phases.csv": {
+			Prefill: {{0, 3, []int64{6, 2}, nil}},
+			Decode:  {{0, 3, []int64{1, 1}, nil}, {1, 3, []int64{0, 4}, nil}},
+		},
+		// As the program that wrote it counted. Layer 0 is dense.
+		"routed-requests.jsonl": {
+			Prefill: {{0, 1, []int64{3, 3, 1, 0, 2, 1, 1, 3}, nil}, {0, 2, []int64{3, 2, 1, 2, 2, 1, 2, 1}, nil}},
+			Decode:  {{0, 1, []int64{2, 1, 1, 2, 0, 0, 0, 0}, nil}, {0, 2, []int64{2, 0, 1, 1, 0, 0, 2, 0}, nil}},
+		},
+	} {
+		parts, err := mustRead(t, fixture("counts", path)).Phases()
+		if err != nil || len(parts) != len(want) {
+			t.Fatalf("%s: %d parts, %v", path, len(parts), err)
+		}
+		for i, phase := range []Phase{Prefill, Decode} {
+			if parts[i].Phase != phase {
+				t.Errorf("%s: part %d is %q", path, i, parts[i].Phase)
+			}
+			checkSteps(t, parts[i], want[phase])
+		}
+	}
+	whole := mustRead(t, fixture("counts", "expert-location.json"))
+	if parts, err := whole.Phases(); err != nil || len(parts) != 1 || parts[0] != whole {
+		t.Errorf("no phases: %v, %v", parts, err)
+	}
+}
+
+func TestRoutedExperts(t *testing.T) {
+	// The documented example: 2 tokens, 2 layers, top-2: 0 5 1 3 | 2 5 0 7.
+	want := []step{{0, 0, []int64{1, 0, 1, 0, 0, 2, 0, 0}, nil}, {0, 1, []int64{1, 1, 0, 1, 0, 0, 0, 1}, nil}}
+	checkSteps(t, parsed(t, `{"meta_info": {"routed_experts": "AAAAAAUAAAABAAAAAwAAAAIAAAAFAAAAAAAAAAcAAAA=", "shape": [2, 2, 2]}}`), want)
+	checkSteps(t, parsed(t, `{"routed_experts": [[[0, 5], [1, 3]], [[2, 5], [0, 7]]]}`), want)
+
+	r := parsed(t, `{"routed_experts": [[[0, 5]], [[1, 1]], [[-1, -1]], [[0, 0]], [[2, 3]]]}`)
+	checkSteps(t, r, []step{{0, 0, []int64{1, 2, 1, 1, 0, 1}, nil}})
+	if !slices.Equal(codes(r.Warnings), []string{"repeated_experts", "padded_tokens"}) || !strings.HasPrefix(r.Warnings[0].Text, "1 of 5 choices") || !strings.HasPrefix(r.Warnings[1].Text, "2 choices") {
+		t.Errorf("warnings %v", r.Warnings)
+	}
+	// A model may have more experts than occur.
+	layers, _, err := r.Imbalance(Options{Ranks: 2, Shape: &router.Shape{Experts: 8, TopK: 2}})
+	if err != nil || layers[0].MaxOverMean != 5.0/3 || layers[1].Parts != 8 {
+		t.Errorf("8 experts on 2 ranks: %+v, %v", layers, err)
+	}
+	_, warnings, err := r.Imbalance(Options{Ranks: 2})
+	if err != nil || !slices.Contains(codes(warnings), "experts_seen") {
+		t.Errorf("6 experts were seen: %v, %v", warnings, err)
+	}
+	refused(t, map[string]string{
+		`{"routed_experts": "AAAAAAUAAAA="}`:                                                                   "without their shape",
+		`{"routed_experts": "AAAAAAUAAAA=", "shape": [1, 1, 3]}`:                                               "want 12 bytes",
+		`{"routed_experts": "@"}`:                                                                              "routed_experts: illegal base64",
+		`{"routed_experts": [[[0, 5], [1, 3]], [[2, 5]]]}`:                                                     "token 1, layer 0: want 2 layers of 2 experts, have 1 of 2",
+		`{"routed_experts": [[[0, 5]], []]}`:                                                                   "same layers for every token",
+		`{"routed_experts": [[[0, 0]], [[0, 0]]]}`:                                                             "recorded no routing",
+		`{"routed_experts": [[[0, -7]]]}`:                                                                      "have -7",
+		`{"routed_experts": [[["x"]]]}`:                                                                        "want tokens × layers × top-k",
+		`{"layer": 0, "topk_ids": [1, 2]} {"layer": 0, "topk_ids": [1]}`:                                       "record 2: layer 0: want 2 experts a token, have 1",
+		`{"layer": 99999, "topk_ids": [1, 2]}`:                                                                 "want 1 to 64 experts",
+		`{"num_experts": 2} {"layer": 0, "topk_ids": [1, 2]}`:                                                  "want experts below num_experts, 2, have 2",
+		`{"layer": 0, "topk_ids": [1, 2], "phase": "later"}`:                                                   "want a phase",
+		"\x93NUMPY\x01\x00\x46\x00{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }                \n": "want",
+	})
+}
+
+// Ids are told from loads by never naming an expert twice and by coming again.
+func TestLikeRoutes(t *testing.T) {
+	ids := array{shape: []int64{16, 2, 2}}
+	for i := range 32 {
+		ids.values = append(ids.values, int64(i%4), int64(4+i%3))
+	}
+	if distinct, sure := likeRoutes(ids); !distinct || !sure {
+		t.Error("32 pairs of 7 experts are ids")
+	}
+	loads := array{shape: ids.shape, values: slices.Clone(ids.values)}
+	loads.values[10] = loads.values[11]
+	if distinct, _ := likeRoutes(loads); distinct {
+		t.Error("a pair of equal numbers is no token's choice")
+	}
+	large := array{shape: ids.shape, values: slices.Clone(ids.values)}
+	large.values[10] = 4000
+	if distinct, sure := likeRoutes(large); !distinct || sure {
+		t.Error("64 numbers up to 4000 may be either")
+	}
+}
+
+func TestLogsOfEngines(t *testing.T) {
+	r := mustRead(t, fixture("counts", "sglang.log"))
+	b, err := json.Marshal(r.Reported)
+	if want := `[{"step":12,"balancedness":0.734,"max_over_mean":1.3623978201634879},{"step":14,"balancedness":0.8,"max_over_mean":1.25}]`; err != nil || string(b) != want {
+		t.Errorf("have %s (%v)\nwant %s", b, err, want)
+	}
+	if got := codes(r.Warnings); !slices.Equal(got, []string{"idle_steps"}) {
+		t.Errorf("pass 13 counted nothing: warnings %v", r.Warnings)
+	}
+	r = mustRead(t, fixture("counts", "vllm-stalled.log"))
+	if len(r.Reported) != 3 || r.Reported[0].Step != router.None || r.Reported[0].Balancedness != 0.6305 || !slices.Equal(codes(r.Warnings), []string{"eplb_not_running", "vllm_axis"}) ||
+		!strings.Contains(r.Warnings[0].Text, "EPLB is not running for model m: the countdown to the next rearrangement is at −2000") {
+		t.Errorf("%+v, warnings %v", r.Reported, r.Warnings)
+	}
+	line := func(step, left int) string {
+		return fmt.Sprintf("EPLB step: %d for model m: avg_tokens=1.00, max_tokens=2, balancedness=0.5000, steps until the next rearrangement: %d\n", step, left)
+	}
+	for text, stalled := range map[string]bool{
+		line(2900, 100) + line(3100, -100) + line(100, 2900): false, // an asynchronous rearrangement took a while
+		line(0, 3000) + line(0, 3000) + line(0, 3000):        false, // logged once a rearrangement
+		line(7, 93) + line(7, 93):                            false,
+		line(7, 93) + line(7, 93) + line(7, 93):              true,
+		line(100, 0) + line(101, -1):                         true,
+	} {
+		if got := slices.Contains(codes(parsed(t, text).Warnings), "eplb_not_running"); got != stalled {
+			t.Errorf("stalled: %v, want %v:\n%s", got, stalled, text)
+		}
+	}
+}
+
+func TestMetricsRefusals(t *testing.T) {
+	bucket := "sglang:eplb_gpu_physical_count_bucket{layer=\"0\",le=\"%s\"} %s\n"
+	refused(t, map[string]string{
+		fmt.Sprintf(bucket, "0.5", "1"):                                                              "line 1: want a number in le",
+		fmt.Sprintf(bucket, "0.0", "-1"):                                                             "want a count between 0",
+		fmt.Sprintf(bucket, "0.0", "9") + fmt.Sprintf(bucket, "1.0", "5"):                            "rank 1: want a count between 0",
+		fmt.Sprintf(bucket, "0.0", "9") + "vllm:phy_expert_heat{layer=\"0\",rank=\"0\"} 5\n":         "layer 0: want one counter of the load per rank, have two",
+		fmt.Sprintf(bucket, "+Inf", "9"):                                                             "holds no counts",
+		"sglang:eplb_gpu_physical_count_bucket{le=\"0.0\"} 5\n":                                      "want a layer number",
+		"vllm:eplb_tokens_routed_to_expert{layer_idx=\"0\",logical_expert_id=\"1e9\"} 5\n":           "want a number in logical_expert_id",
+		"vllm:eplb_tokens_routed_to_expert{layer_idx=\"0\",logical_expert_id=\"1\"} 1e300\nvllm:x{}": "want a count between 0",
+	})
+}
+
+// An endpoint is scraped twice; what it added in between is the load.
+func TestScrape(t *testing.T) {
+	scrapes := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/metrics":
+			scrapes++
+			http.ServeFile(w, r, fixture("counts", fmt.Sprintf("scrape-%d.prom", scrapes)))
+		case "/other":
+			fmt.Fprintln(w, "vllm:num_requests_running 3.0")
+		case "/slow":
+			<-r.Context().Done()
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	defer server.Close()
+	scrape := func(path string) (*Record, error) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second/2)
+		defer cancel()
+		return Scrape(ctx, server.URL+path)
+	}
+	first, err := scrape("/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := scrape("/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := second.Since(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkSteps(t, d, []step{{0, 3, []int64{1, 5, 8, 2}, []int64{6, 10}}})
+	for path, want := range map[string]string{"/missing": "want 200 OK, have 404 Not Found", "/other": "want counters of expert load", "/slow": "deadline exceeded"} {
+		if r, err := scrape(path); err == nil || err.Error() != server.URL+path+": "+strings.TrimPrefix(err.Error(), server.URL+path+": ") || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %+v, %v", path, r, err)
+		}
+	}
+}
+
+func parsed(t *testing.T, text string) *Record {
+	t.Helper()
+	r, err := parse("x", []byte(text))
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return r
+}
+
+// refused checks that each text is refused in one line that says why.
+func refused(t *testing.T, texts map[string]string) {
+	t.Helper()
+	for text, want := range texts {
+		if r, err := parse("x", []byte(text)); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") || !strings.HasPrefix(err.Error(), "x: ") {
+			t.Errorf("%q: want an error with %q, have %v (%+v)", text, want, err, r)
+		}
+	}
+}
+
+// fuzzRecord fuzzes the reader of the seeds' format: whatever is accepted can be
+// judged, and its numbers are in range.
+func fuzzRecord(f *testing.F, seeds ...string) {
+	for _, name := range seeds {
+		f.Add(content(f, name))
+	}
+	f.Fuzz(checkParsed)
+}
+
+func FuzzCSV(f *testing.F)     { fuzzRecord(f, "spreadsheet.csv", "phases.csv", "sglang.csv") }
+func FuzzRoutes(f *testing.F)  { fuzzRecord(f, "routed-requests.jsonl", "routed-tokens.jsonl") }
+func FuzzMetrics(f *testing.F) { fuzzRecord(f, "sglang.prom", "scrape-1.prom") }
+func FuzzLog(f *testing.F)     { fuzzRecord(f, "sglang.log", "vllm-stalled.log", "engine.log") }
+func FuzzMatrix(f *testing.F) {
+	f.Add([]byte(`[[1, 2], [3, 4]]`))
+	f.Add([]byte(`{"logical_count": [[[0, 0]], [[1, 2.0]]]}`))
+	fuzzRecord(f, "expert-location.json")
+}

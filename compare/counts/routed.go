@@ -1,0 +1,368 @@
+package counts
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/moebalance/moebalance/logits/safetensors"
+	"github.com/moebalance/moebalance/router/quantity"
+)
+
+const routedFormat = "routed experts per token"
+
+// hasRoutes reports records of the experts that each token chose: of a request, of
+// a token and layer, or an array of ids.
+func hasRoutes(s *source) bool {
+	if bytes.HasPrefix(s.content, []byte(npyMagic)) {
+		a, err := s.array()
+		_, sure := likeRoutes(a.array)
+		return err == nil && sure
+	}
+	for _, value := range s.values[:min(len(s.values), 2)] { // the first may be about the model
+		if request := (routedRequest{}); json.Unmarshal(value, &request) == nil && request.any() {
+			return true
+		}
+		if row := (routedRow{}); json.Unmarshal(value, &row) == nil && row.ids() != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// likeRoutes tells ids [tokens, layers, top-k] from loads [layers, ranks, local
+// experts]. A token never chooses an expert twice, while loads of a rank coincide
+// sooner or later: distinct says that none do. Ids also come again and again, which
+// sure says; distinct numbers alone may be either in a small array.
+func likeRoutes(a array) (distinct, sure bool) {
+	if len(a.shape) != 3 || len(a.values) == 0 || a.shape[2] > maxTopK {
+		return false, false
+	}
+	k, largest := int(a.shape[2]), int64(0)
+	for i := 0; i < len(a.values); i += k {
+		row := a.values[i : i+k]
+		if repeats(row) && !isPlaceholder(row) {
+			return false, false
+		}
+		largest = max(largest, slices.Max(row))
+	}
+	return true, 4*(largest+1) <= int64(len(a.values))
+}
+
+// maxTopK is far above any model's.
+const maxTopK = 64
+
+func repeats(ids []int64) bool {
+	for i, id := range ids {
+		for _, other := range ids[:i] {
+			if id == other {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// isPlaceholder reports a row that engines leave at 0 or −1: of a dense layer or a
+// padded token.
+func isPlaceholder(ids []int64) bool {
+	for _, id := range ids {
+		if id != ids[0] || id > 0 {
+			return false
+		}
+	}
+	return len(ids) > 1 || ids[0] < 0
+}
+
+// routedRow is one token at one layer.
+type routedRow struct {
+	Layer   *int    `json:"layer"`
+	LayerID *int    `json:"layer_id"`
+	LayerIx *int    `json:"layer_idx"`
+	TopK    []int64 `json:"topk_ids"`
+	Experts []int64 `json:"expert_ids"`
+	Phase   string  `json:"phase"`
+	// Of a line about the model:
+	NumExperts int `json:"num_experts"`
+}
+
+func (r routedRow) ids() []int64 {
+	if r.layer() == nil {
+		return nil
+	}
+	if r.TopK != nil {
+		return r.TopK
+	}
+	return r.Experts
+}
+
+func (r routedRow) layer() *int {
+	for _, layer := range []*int{r.Layer, r.LayerID, r.LayerIx} {
+		if layer != nil {
+			return layer
+		}
+	}
+	return nil
+}
+
+// routedRequest is one answer of an engine, with its routes at the top, in its
+// choices, or in SGLang's meta_info.
+type routedRequest struct {
+	routedTokens
+	Choices []routedTokens `json:"choices"`
+	Outputs []routedTokens `json:"outputs"`
+	Meta    *routedTokens  `json:"meta_info"`
+	Usage   struct {
+		Prompt int `json:"prompt_tokens"`
+	} `json:"usage"`
+}
+
+type routedTokens struct {
+	Routed   json.RawMessage `json:"routed_experts"`
+	Shape    []int64         `json:"shape"` // of base64 that is no .npy
+	Prompt   int             `json:"prompt_tokens"`
+	PromptID []int           `json:"prompt_token_ids"`
+	Start    int             `json:"routed_experts_start_len"`
+}
+
+func (r routedRequest) any() bool { return len(r.parts()) > 0 }
+
+// parts are the arrays of a request, each with the length of its prompt, 0 where
+// that is unknown.
+func (r routedRequest) parts() (parts []routedTokens) {
+	all := append([]routedTokens{r.routedTokens}, r.Choices...)
+	all = append(all, r.Outputs...)
+	if r.Meta != nil {
+		all = append(all, *r.Meta)
+	}
+	for _, p := range all {
+		if len(p.Routed) == 0 || string(p.Routed) == "null" {
+			continue
+		}
+		for _, n := range []int{len(p.PromptID), r.Usage.Prompt, len(r.PromptID), r.Prompt} {
+			if p.Prompt == 0 {
+				p.Prompt = n
+			}
+		}
+		parts = append(parts, p)
+	}
+	return parts
+}
+
+// readRoutes counts what the tokens chose, by layer. Which tokens shared a forward
+// pass is not recorded, so the counts are sums over many.
+func readRoutes(s *source, r *Record) error {
+	routes := routes{record: r, layers: map[stepKey]*routedLayer{}}
+	r.Window, r.atLeast = true, true
+	if s.values == nil {
+		a, err := s.array()
+		if err == nil {
+			err = routes.addArray(a.array, routedTokens{})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for i, value := range s.values {
+		if err := routes.addValue(value); err != nil {
+			return fmt.Errorf("record %d: %w", i+1, err)
+		}
+	}
+	return routes.finish()
+}
+
+// routes are the choices counted so far.
+type routes struct {
+	record *Record
+	layers map[stepKey]*routedLayer
+	known  int // experts, as a line about the model says
+}
+
+type routedLayer struct {
+	counts                      []int64
+	rows, repeated, placeholder int
+}
+
+func (r *routes) addValue(value json.RawMessage) error {
+	var request routedRequest
+	if err := json.Unmarshal(value, &request); err != nil {
+		return err
+	}
+	if parts := request.parts(); len(parts) > 0 {
+		for _, p := range parts {
+			a, err := p.array()
+			if err == nil {
+				err = r.addArray(a, p)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	var row routedRow
+	if err := json.Unmarshal(value, &row); err != nil {
+		return err
+	}
+	if row.NumExperts > 0 {
+		r.known = row.NumExperts
+	}
+	if row.ids() == nil {
+		return nil // about the model, or a request without routes
+	}
+	phase, err := phaseOf(row.Phase)
+	if err != nil {
+		return err
+	}
+	return r.add(phase, *row.layer(), row.ids())
+}
+
+// array is what routed_experts holds: nested lists, or base64 of a .npy (vLLM), or
+// of int32 whose shape stands beside it (SGLang).
+func (p routedTokens) array() (array, error) {
+	if p.Routed[0] == '[' {
+		return nested(p.Routed)
+	}
+	var text string
+	if err := json.Unmarshal(p.Routed, &text); err != nil {
+		return array{}, fmt.Errorf("routed_experts: want lists or base64: %w", err)
+	}
+	raw, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		return array{}, fmt.Errorf("routed_experts: %w", err)
+	}
+	if strings.HasPrefix(string(raw[:min(len(raw), len(npyMagic))]), npyMagic) {
+		a, err := parseNPY(raw)
+		return a.array, err
+	}
+	if len(p.Shape) != 3 {
+		return array{}, errors.New(`routed_experts: base64 of numbers without their shape; add "shape": [tokens, layers, top-k] beside it`)
+	}
+	n, err := elements(p.Shape)
+	if err == nil && len(raw) != 4*n {
+		err = fmt.Errorf("want %d bytes for shape %v, have %d", 4*n, p.Shape, len(raw))
+	}
+	if err != nil {
+		return array{}, fmt.Errorf("routed_experts: %w", err)
+	}
+	return strided(raw, safetensors.I32, 0, p.Shape, denseStrides(p.Shape, false))
+}
+
+// nested reads lists of tokens × layers × top-k, all of one shape.
+func nested(text []byte) (array, error) {
+	var tokens [][][]int64
+	if err := json.Unmarshal(text, &tokens); err != nil {
+		return array{}, fmt.Errorf("routed_experts: want tokens × layers × top-k: %w", err)
+	}
+	a := array{shape: []int64{int64(len(tokens)), 0, 0}}
+	for t, layers := range tokens {
+		for l, ids := range layers {
+			if t == 0 && l == 0 {
+				a.shape[1], a.shape[2] = int64(len(layers)), int64(len(ids))
+			}
+			if int64(len(layers)) != a.shape[1] || int64(len(ids)) != a.shape[2] {
+				return a, fmt.Errorf("routed_experts: token %d, layer %d: want %d layers of %d experts, have %d of %d", t, l, a.shape[1], a.shape[2], len(layers), len(ids))
+			}
+			a.values = append(a.values, ids...)
+		}
+	}
+	if int64(len(a.values)) != a.shape[0]*a.shape[1]*a.shape[2] {
+		return a, errors.New("routed_experts: want the same layers for every token")
+	}
+	return a, nil
+}
+
+// addArray adds the ids of one request [tokens, layers, top-k]. The tokens of the
+// prompt were routed in prefill.
+func (r *routes) addArray(a array, p routedTokens) error {
+	if len(a.shape) != 3 || a.values == nil || a.shape[2] < 1 || a.shape[2] > maxTopK || a.shape[1] > maxLayers {
+		return fmt.Errorf("want expert ids of [tokens, layers, top-k], have %v", a.shape)
+	}
+	layers, k := int(a.shape[1]), int(a.shape[2])
+	for i := range len(a.values) / k {
+		phase := Phase("")
+		if token := p.Start + i/layers; p.Prompt > 0 && token < p.Prompt {
+			phase = Prefill
+		} else if p.Prompt > 0 {
+			phase = Decode
+		}
+		if err := r.add(phase, i%layers, a.values[i*k:(i+1)*k]); err != nil {
+			return fmt.Errorf("token %d: %w", i/layers, err)
+		}
+	}
+	return nil
+}
+
+// add adds what one token chose at one layer.
+func (r *routes) add(phase Phase, layer int, ids []int64) error {
+	if layer < 0 || layer >= maxLayers || len(ids) < 1 || len(ids) > maxTopK {
+		return fmt.Errorf("want 1 to %d experts of a layer below %d, have %d of layer %d", maxTopK, maxLayers, len(ids), layer)
+	}
+	if r.record.TopK == 0 {
+		r.record.TopK = len(ids)
+	}
+	if len(ids) != r.record.TopK {
+		return fmt.Errorf("layer %d: want %d experts a token, have %d", layer, r.record.TopK, len(ids))
+	}
+	key := stepKey{layer: layer, phase: phase}
+	l := r.layers[key]
+	if l == nil {
+		l = &routedLayer{}
+		r.layers[key] = l
+	}
+	l.rows++
+	switch {
+	case isPlaceholder(ids):
+		l.placeholder++
+		return nil
+	case repeats(ids):
+		l.repeated++
+	}
+	for _, id := range ids {
+		if id < 0 || id >= maxExperts {
+			return fmt.Errorf("layer %d: want an expert from 0 to %d, have %d", layer, maxExperts-1, id)
+		}
+		for int(id) >= len(l.counts) {
+			l.counts = append(l.counts, 0)
+		}
+		l.counts[id]++
+		r.record.Experts = max(r.record.Experts, int(id)+1)
+	}
+	return nil
+}
+
+// finish adds one step per layer and phase.
+func (r *routes) finish() error {
+	record, seen := r.record, r.record.Experts
+	if r.known > 0 {
+		if record.atLeast = false; seen > r.known {
+			return fmt.Errorf("want experts below num_experts, %d, have %d", r.known, seen-1)
+		}
+		record.Experts = r.known
+	}
+	rows, repeated, padded := 0, 0, 0
+	for key, l := range r.layers {
+		step := key.step()
+		step.Load.PerExpert = make([]int64, record.Experts)
+		copy(step.Load.PerExpert, l.counts)
+		record.held = append(record.held, step)
+		rows, repeated = rows+l.rows, repeated+l.repeated
+		if l.placeholder < l.rows { // else a dense layer
+			padded += l.placeholder
+		}
+	}
+	if rows > 0 && record.Experts == 0 {
+		return errors.New("want expert ids, have only 0 or −1: the engine recorded no routing")
+	}
+	if repeated > 0 {
+		record.warn("repeated_experts", "%d of %d choices name an expert twice, which no router does: the engine recorded them wrongly, or simulated the routing with replacement", repeated, rows)
+	}
+	if padded > 0 {
+		record.warn("padded_tokens", "%s of padding excluded", quantity.Count(padded, "choice"))
+	}
+	return nil
+}
