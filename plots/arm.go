@@ -19,9 +19,6 @@ import (
 type Arm struct {
 	Name  string
 	Trace *nsys.Trace
-	// Steps are those that means are over; nil takes all that every rank has. A
-	// comparison leaves out start-up, and steps in which kernels were lost.
-	Steps []int
 }
 
 // stepsByRank are the numbered steps of each rank that has kernels.
@@ -52,28 +49,8 @@ func (a Arm) allSteps() []int {
 	return slices.Sorted(maps.Keys(seen))
 }
 
-// wholeSteps are those that every rank has. Who is the slowest in another step,
-// and what the mean rank takes, is unknown.
-func (a Arm) wholeSteps() []int {
-	byRank := a.stepsByRank()
-	return slices.DeleteFunc(a.allSteps(), func(step int) bool {
-		for _, steps := range byRank {
-			if !steps[step] {
-				return true
-			}
-		}
-		return false
-	})
-}
-
-// steps are those that means are over: of those that count, the ones in Steps.
-func (a Arm) steps() []int {
-	counted := a.Trace.Times(nil).StepsOf(imbalance.Counts)
-	if a.Steps == nil || !a.stepped() {
-		return counted
-	}
-	return slices.DeleteFunc(counted, func(step int) bool { return !slices.Contains(a.Steps, step) })
-}
+// steps are those that count, which means are over.
+func (a Arm) steps() []int { return a.Trace.Times(nil).StepsOf(imbalance.Counts) }
 
 // Stragglers are what each layer loses to its slowest rank, over the steps that
 // count.
@@ -162,9 +139,8 @@ func shape(arms []Arm) string {
 	return text
 }
 
-// timedShape adds the steps that times are means over: Arm.steps, or
-// Arm.wholeSteps or Arm.allSteps for numbers that the trace itself took over
-// those.
+// timedShape adds the steps that times are means over: Arm.steps, or Arm.allSteps
+// for numbers over the whole capture.
 func timedShape(arms []Arm, of func(Arm) []int) string {
 	var counts []string
 	shorter := false
@@ -190,7 +166,7 @@ func timedShape(arms []Arm, of func(Arm) []int) string {
 		text += ", " + strings.Join(counts, " and ") + " steps"
 	}
 	if shorter {
-		text += " (start-up and incomplete ones left out)"
+		text += " (warm-up and incomplete steps excluded)"
 	}
 	return text
 }

@@ -216,28 +216,35 @@ func TestPhaseTimes(t *testing.T) {
 	checkValues(t, "its transfer", a.Transfer, []float64{6000, 1500})
 }
 
-// A start-up step stays out of the means, not out of the timeline; transfer is
-// what it was, so all that start-up added was waiting.
-func TestStartUp(t *testing.T) {
+// A warm-up step stays out of the means, not out of the timeline; transfer is
+// what it was, so all that warm-up added was waiting.
+func TestWarmUp(t *testing.T) {
 	trace := small()
+	for _, c := range trace.Cells {
+		if c.Step == 6 {
+			c.Step = 7
+			trace.Cells = append(trace.Cells, c)
+		}
+	}
 	for i, c := range trace.Cells {
 		if c.Step == 5 && c.CollectiveNS > 0 {
 			trace.Cells[i].TotalNS, trace.Cells[i].CollectiveNS = 104000, 103000
 		}
+		trace.Cells[i].BusyNS = trace.Cells[i].TotalNS
 	}
-	for i := range trace.Collectives { // per rank 2·103 + 2·3 µs in all, 3 of them transfer
-		trace.Collectives[i].TotalNS, trace.Collectives[i].WaitNS, trace.Collectives[i].TransferNS = 212000, 209000, 3000
+	for i := range trace.Collectives { // per rank 2·103 + 4·3 µs in all, 4.5 of them transfer
+		trace.Collectives[i].TotalNS, trace.Collectives[i].WaitNS, trace.Collectives[i].TransferNS = 218000, 213500, 4500
 	}
-	arm := Arm{Name: "normal", Trace: trace, Steps: []int{6}}
+	arm := Arm{Name: "normal", Trace: trace}
 	a := PhaseTimes(arm).Arms[0]
-	checkValues(t, "work of rank 0 in step 6", a.Work[0], []float64{50000, 2000})
-	checkValues(t, "transfer", a.Transfer, []float64{1500, 1500}) // 3 µs over two steps
-	checkValues(t, "wait", a.Wait, []float64{4500, 4500})         // 6 − 1.5 in step 6
-	if got := StepTimes(arm).Arms[0].Numbers; !slices.Equal(got, []int{5, 6}) {
-		t.Errorf("timeline of steps %v, want 5 and 6", got)
+	checkValues(t, "work of rank 0 in steps 6 and 7", a.Work[0], []float64{50000, 2000})
+	checkValues(t, "transfer", a.Transfer, []float64{1500, 1500}) // 4.5 µs over three steps
+	checkValues(t, "wait", a.Wait, []float64{4500, 4500})         // 6 − 1.5 in steps 6 and 7
+	if got := StepTimes(arm).Arms[0]; !slices.Equal(got.Numbers, []int{5, 6, 7}) || !known(got.MaxNS[0]) {
+		t.Errorf("timeline %+v, want steps 5, 6 and 7", got)
 	}
-	if s := PhaseTimes(arm); !strings.Contains(s.Caption, "1 of 2 steps (start-up") {
-		t.Errorf("caption %q does not say that start-up is left out", s.Caption)
+	if s := PhaseTimes(arm); !strings.Contains(s.Caption, "2 of 3 steps (warm-up") {
+		t.Errorf("caption %q does not say that warm-up is excluded", s.Caption)
 	}
 }
 
@@ -294,12 +301,13 @@ func TestMissingStep(t *testing.T) {
 	checkValues(t, "slowest rank", steps.Arms[0].MaxNS, []float64{52000, nan})
 	checkValues(t, "mean rank", steps.Arms[0].MeanNS, []float64{42000, nan})
 	for _, caption := range []string{steps.Caption, RankTimes(arm).Caption, LayerLosses(arm).Caption} {
-		if !strings.Contains(caption, ", 1 of 2 steps (start-up and incomplete ones left out).") {
+		if !strings.Contains(caption, ", 1 of 2 steps (warm-up and incomplete steps excluded).") {
 			t.Errorf("caption %q does not say that a step is left out", caption)
 		}
 	}
-	arm.Steps = []int{6}
-	if s := RankTimes(arm); !strings.Contains(s.Caption, "0 of 2 steps (start-up and incomplete ones left out)") {
+	none := small()
+	none.Cells = slices.DeleteFunc(none.Cells, func(c nsys.Cell) bool { return (c.Rank == 1) == (c.Step == 6) })
+	if s := RankTimes(Arm{Name: "normal", Trace: none}); !strings.Contains(s.Caption, "0 of 2 steps (warm-up and incomplete steps excluded)") {
 		t.Errorf("caption %q does not say that no step is left", s.Caption)
 	} else if _, err := BarChart(s); !errors.Is(err, ErrNothing) {
 		t.Errorf("a figure of no step: %v", err)

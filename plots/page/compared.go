@@ -7,7 +7,6 @@ import (
 
 	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
-	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/plots"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -26,22 +25,6 @@ func comparisons(arms []plots.Arm, inputs []Input) (out []diff.Comparison) {
 		out = append(out, diff.Compare(arms[0].Trace, arms[1].Trace))
 	}
 	return out
-}
-
-// takeSteps tells the arms which of their steps the comparison is over. One that
-// was given may be of other traces: steps that an arm does not have say nothing
-// about it.
-func takeSteps(arms []plots.Arm, compared []diff.Comparison) {
-	for i, a := range arms {
-		for _, c := range compared {
-			for _, s := range c.Steps {
-				has := func(c nsys.Cell) bool { return c.Step == s.Step }
-				if string(s.Arm) == a.Name && s.Compared && slices.ContainsFunc(a.Trace.Cells, has) {
-					arms[i].Steps = append(arms[i].Steps, int(s.Step))
-				}
-			}
-		}
-	}
 }
 
 // comparedSentence says whether the traces are a pair of arms.

@@ -46,7 +46,6 @@ func New(title string, inputs []Input) (Page, error) {
 	}
 	p.arms = armsOf(inputs)
 	p.compared = comparisons(p.arms, inputs)
-	takeSteps(p.arms, p.compared)
 	for _, build := range []func() (section, error){p.complete, p.imbalance, p.timeLoad, p.where, p.ceiling, p.next} {
 		s, err := build()
 		if err != nil {

@@ -124,8 +124,9 @@ const lopsidedShare = 0.5
 func (p Page) lopsided() (out []string) {
 	for _, a := range p.arms {
 		total, bySteps := int64(0), map[router.Whole]int64{}
+		counted := a.Trace.Times(nil).StepsOf(imbalance.Counts)
 		for _, c := range a.Trace.Cells {
-			if c.Step.Defined() && (a.Steps == nil || slices.Contains(a.Steps, int(c.Step))) {
+			if c.Step.Defined() && slices.Contains(counted, int(c.Step)) {
 				total += c.CollectiveNS
 				bySteps[c.Step] += c.CollectiveNS
 			}
