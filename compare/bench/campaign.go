@@ -32,8 +32,8 @@ var ErrTaken = errors.New("want a folder without launches of something else")
 
 var errBusy = errors.New("another process is running this campaign")
 
-// Create lays down a new campaign in folder, which is made if it is missing. A
-// campaign in which no launch ever finished is replaced; any other is ErrExists. A
+// Create writes a new campaign into folder, which is made if it is missing. A
+// campaign without a finished launch is replaced; any other is ErrExists. A
 // folder of launches that no campaign made is refused: it would be written over.
 func Create(folder string, spec Spec, now time.Time) (*Campaign, error) {
 	if err := spec.Check(); err != nil {
@@ -76,7 +76,7 @@ func clearUnstarted(folder string) error {
 		return err
 	}
 	if finished > 0 {
-		return fmt.Errorf("%s: %w (%d): resume it, or choose another folder", folder, ErrExists, finished)
+		return fmt.Errorf("%s: %w (%d): resume it or choose another folder", folder, ErrExists, finished)
 	}
 	return errors.Join(os.RemoveAll(filepath.Join(folder, launchesFolder)), removeStore(folder))
 }
@@ -100,8 +100,8 @@ func Open(folder string) (*Campaign, error) {
 	return loadFrom(folder, s, nil)
 }
 
-// Resume opens a campaign to go on with it, or only to read it if no launch is
-// left. It fails while another process is at it.
+// Resume opens a campaign to continue it, or only to read it if no launch is left.
+// It fails while another process runs it.
 func Resume(folder string) (*Campaign, error) {
 	c, err := Open(folder)
 	if err != nil || c.Left() == 0 {
@@ -144,7 +144,7 @@ func takeLock(folder string) (*os.File, error) {
 	return lock, err
 }
 
-// Close gives the campaign back.
+// Close closes the campaign file and releases the lock.
 func (c *Campaign) Close() error {
 	err := c.store.db.Close()
 	if c.lock != nil {
@@ -153,8 +153,8 @@ func (c *Campaign) Close() error {
 	return err
 }
 
-// Discard removes a campaign that has nothing to show: no launch finished and
-// nothing was printed. It closes the campaign and reports whether it went. The folder
+// Discard removes a campaign without content: no launch finished and nothing was
+// printed. It closes the campaign and reports whether it was removed. The folder
 // goes too if it was made for the campaign and nothing else is in it.
 func (c *Campaign) Discard(made bool) (gone bool, err error) {
 	if c.Finished() > 0 || c.printedAnything() {
@@ -219,8 +219,8 @@ func (c *Campaign) Finished() int {
 	return n
 }
 
-// next is the first launch of the order that is still to be done, nil when the
-// campaign is complete.
+// next is the first launch that is still to be done, nil when the campaign is
+// complete.
 func (c *Campaign) next() *Launch {
 	for i := range c.Launches {
 		l := &c.Launches[i]

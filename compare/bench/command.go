@@ -43,18 +43,18 @@ func (c Command) check(t Treatment) error {
 		return fmt.Errorf("no command to launch")
 	}
 	if (len(c.Server) == 0) != (c.Ready == "") {
-		return fmt.Errorf("a server needs the URL that says it is ready, and the other way round")
+		return fmt.Errorf("--server and --ready belong together: a server and the URL that answers once it is ready")
 	}
 	if c.Ready != "" {
 		if at, err := url.Parse(c.Ready); err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "" {
-			return fmt.Errorf("the server is to be ready at %q: want a whole URL, such as http://localhost:8000/health", c.Ready)
+			return fmt.Errorf("--ready %q: want a full URL such as http://localhost:8000/health", c.Ready)
 		}
 	}
 	for _, words := range [][]string{c.Normal, c.Perfect, c.Server} {
 		for _, word := range words {
 			for _, name := range t.Names() {
 				if strings.Contains(word, name+"=") {
-					return fmt.Errorf("the command sets %s itself (%q): leave it out, it is what distinguishes the arms", name, word)
+					return fmt.Errorf("the command sets %s itself (%q): remove it, bench sets it per arm", name, word)
 				}
 			}
 		}
@@ -62,14 +62,14 @@ func (c Command) check(t Treatment) error {
 	return nil
 }
 
-// place is what the placeholders of one launch stand for.
-type place struct {
+// placeholders are what the placeholders of one launch stand for.
+type placeholders struct {
 	launch Launch
 	out    string
 }
 
-// fill replaces the placeholders in words. A word that holds none is kept.
-func (p place) fill(words []string) []string {
+// fill replaces the placeholders in words.
+func (p placeholders) fill(words []string) []string {
 	r := strings.NewReplacer(
 		"{arm}", string(p.launch.Arm),
 		"{launch}", fmt.Sprint(p.launch.Position),

@@ -8,7 +8,7 @@ import (
 )
 
 func TestPlaceholders(t *testing.T) {
-	p := place{Launch{Position: 3, Pair: 1, Arm: Perfect}, "/c/out"}
+	p := placeholders{Launch{Position: 3, Pair: 1, Arm: Perfect}, "/c/out"}
 	got := p.fill([]string{"run", "--arm={arm}", "{launch}-{pair}", "{out}/r.json", "{other}"})
 	want := []string{"run", "--arm=perfect", "3-1", "/c/out/r.json", "{other}"}
 	if !reflect.DeepEqual(got, want) {

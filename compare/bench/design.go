@@ -23,7 +23,7 @@ const (
 // Orders lists them.
 var Orders = []Order{ABBA, Random}
 
-// mostPairs bounds a design; beyond it a campaign is a mistake in a flag.
+// mostPairs bounds a design: more is a mistake in a flag.
 const mostPairs = 100_000
 
 // Design is how many launches there are and in what order.

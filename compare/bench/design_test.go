@@ -176,7 +176,7 @@ func TestLooks(t *testing.T) {
 	if got, want := LookConfidence(24, 0.95), 0.9875; got != want {
 		t.Errorf("LookConfidence(24, 0.95) = %v, want %v", got, want)
 	}
-	if got := fewestForLooks(0.95); got != 6 {
+	if got := minCap(0.95); got != 6 {
 		t.Errorf("the least cap at 95 %% is %d, want 6", got)
 	}
 }

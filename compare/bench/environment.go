@@ -10,32 +10,32 @@ import (
 	"strings"
 )
 
-// recorded are the beginnings of names whose values can change what a launch
-// measures. Everything else in the environment stays out of the record.
-var recorded = []string{
+// recordedPrefixes begin the names of variables that can change what a launch
+// measures. No others are recorded.
+var recordedPrefixes = []string{
 	"CUDA_", "CUBLAS", "CUDNN", "NVIDIA_", "NCCL_", "NVSHMEM_", "UCX_", "DEEP_EP", "DEEPEP_", "DG_",
 	"ENABLE_", "TLLM_", "TRTLLM_", "TRT_", "VLLM_", "SGLANG_", "SGL_", "FLASHINFER_", "TRITON_", "TORCH", "PYTORCH_",
 	"OMP_", "MKL_", "OPENBLAS_", "GOMAXPROCS", "GODEBUG", "GOGC", "GOMEMLIMIT", "MOEBALANCE_", "LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH",
 	"OMPI_MCA_", "SLURM_JOB_PARTITION", "SLURM_NNODES", "SLURM_NTASKS", "HF_HOME", "HF_HUB_OFFLINE",
 }
 
-// secret are parts of names whose values are never written down.
-var secret = []string{"TOKEN", "KEY", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTH"}
+// secretParts are parts of names whose values are never recorded.
+var secretParts = []string{"TOKEN", "KEY", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTH"}
 
 // redacted stands for a secret value in a record.
 const redacted = "(redacted)"
 
-// recordEnvironment keeps the variables of env that can matter, and those of
-// the treatment.
+// recordEnvironment keeps the variables of env that can change what a launch measures,
+// and those of the treatment.
 func recordEnvironment(env []string, t Treatment) map[string]string {
 	kept := make(map[string]string)
 	for _, kv := range env {
 		name, value, _ := strings.Cut(kv, "=")
 		_, ours := t.Perfect[name]
-		if !ours && !slices.ContainsFunc(recorded, func(p string) bool { return strings.HasPrefix(name, p) }) {
+		if !ours && !slices.ContainsFunc(recordedPrefixes, func(p string) bool { return strings.HasPrefix(name, p) }) {
 			continue
 		}
-		if slices.ContainsFunc(secret, func(s string) bool { return strings.Contains(strings.ToUpper(name), s) }) {
+		if slices.ContainsFunc(secretParts, func(s string) bool { return strings.Contains(strings.ToUpper(name), s) }) {
 			value = redacted
 		}
 		kept[name] = value
@@ -57,7 +57,7 @@ func (h fileHasher) hash(path string) (File, error) {
 		return File{}, err
 	}
 	if !info.Mode().IsRegular() {
-		return File{}, fmt.Errorf("%s is not a regular file: only those can be held the same", path)
+		return File{}, fmt.Errorf("%s is not a regular file", path)
 	}
 	if known, ok := h[path]; ok && known.file.Bytes == info.Size() && known.changed == info.ModTime().UnixNano() {
 		return known.file, nil

@@ -40,7 +40,7 @@ func (r *runner) failed(l Launch, a Attempt, err error) *LaunchError {
 }
 
 // errUnusable marks output that another attempt would only repeat.
-var errUnusable = errors.New("the output cannot be used")
+var errUnusable = errors.New("unusable output")
 
 // attempt starts the command once and sees it through. The attempt is on disk
 // as Running before the command starts, as Ran when it has ended well, and as
@@ -93,12 +93,11 @@ func (r *runner) attempt(ctx context.Context, l *Launch) (Attempt, error) {
 	return *last, runErr
 }
 
-// leftBehind is the warning about a command that did not end everything it
-// started.
-const leftBehind = "the command left processes behind; they were ended"
+// leftBehind is the warning about a command that did not end everything it started.
+const leftBehind = "the command left processes behind, which were ended"
 
-// prepare fills in what an attempt is about to do: its folder, words and
-// environment. Nothing has been started yet.
+// prepare fills in the attempt's folder, files and environment, and returns the job
+// to run. It starts nothing.
 func (r *runner) prepare(l Launch, a *Attempt) (job launch.Job, err error) {
 	folder, err := filepath.Abs(filepath.Join(r.Folder, a.Folder))
 	if err != nil {
@@ -112,11 +111,11 @@ func (r *runner) prepare(l Launch, a *Attempt) (job launch.Job, err error) {
 		return job, err
 	}
 	if a.Files, err = r.hashes.files(r.Spec.Folder, r.Spec.Same); err != nil {
-		return job, fmt.Errorf("a file that must stay the same: %w", err)
+		return job, fmt.Errorf("--same: %w", err)
 	}
 	env := r.Spec.Treatment.Environ(r.host.Environ, l.Arm)
 	a.Environment = recordEnvironment(env, r.Spec.Treatment)
-	cmd, p := r.Spec.Command, place{l, out}
+	cmd, p := r.Spec.Command, placeholders{l, out}
 	job = launch.Job{
 		Command: p.fill(cmd.Of(l.Arm)), Server: p.fill(cmd.Server), Dir: r.Spec.Folder,
 		Env: append(env, r.marker().Environ(l.Position)...), Marker: r.marker(), Folder: folder, Own: r.host.Executable,

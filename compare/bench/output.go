@@ -90,7 +90,7 @@ func (r *runner) fill(l Launch, folder, template string) string {
 	if abs, err := filepath.Abs(out); err == nil {
 		out = abs
 	}
-	path := place{l, out}.fill([]string{template})[0]
+	path := placeholders{l, out}.fill([]string{template})[0]
 	return inFolder(r.Spec.Folder, path)
 }
 

@@ -87,10 +87,10 @@ func (h Host) Resolve(s Spec) error {
 	return nil
 }
 
-// Run works the campaign off from where it stands until every launch is done, a
-// look has decided it, a launch fails for good (*LaunchError), or ctx ends: then
-// the running command is ended with everything it started, and the error is the
-// cause of ctx. Whatever was finished is kept; Run can be called again.
+// Run continues the campaign until every launch is done, a look has decided it, a
+// launch fails for good (*LaunchError), or ctx ends: then the running command is ended
+// with everything it started, and the error is the cause of ctx. Finished launches are
+// kept; Run can be called again.
 func (c *Campaign) Run(ctx context.Context, h Host) error {
 	if c.next() == nil {
 		return nil
@@ -152,9 +152,9 @@ func (r *runner) report(e Event) {
 	}
 }
 
-// recover settles what an earlier session left behind when it was killed: its
-// processes are ended, a launch that had already ended is read, and one that
-// had not is marked and will be started again.
+// recover cleans up after a session that was killed: its processes are ended, a
+// launch that had already ended is read, and one that had not is marked as interrupted
+// and will be started again.
 func (r *runner) recover() error {
 	for i := range r.Launches {
 		l := &r.Launches[i]
@@ -164,10 +164,10 @@ func (r *runner) recover() error {
 		last := &l.Attempts[len(l.Attempts)-1]
 		switch last.State {
 		case Running:
-			r.report(Event{Stage: Cleaning, Launch: *l, Attempt: *last, Text: "ending what an earlier run left behind"})
+			r.report(Event{Stage: Cleaning, Launch: *l, Attempt: *last, Text: "ending the processes of an interrupted run"})
 			ended := r.marker().End(r.host.Grace)
 			last.State, last.ExitCode = Interrupted, -1
-			last.Error = fmt.Sprintf("the bench process ended before the command did (%s of it still running)", quantity.Count(ended, "process"))
+			last.Error = fmt.Sprintf("bench was killed while the command ran (%s still running)", quantity.Count(ended, "process"))
 			if err := r.save(*l, *last); err != nil {
 				return err
 			}
@@ -213,7 +213,7 @@ func (r *runner) look() error {
 		if err != nil {
 			return err
 		}
-		text := fmt.Sprintf("no decision after %s yet", quantity.Count(pairs, "pair"))
+		text := fmt.Sprintf("undecided after %s", quantity.Count(pairs, "pair"))
 		if decided {
 			text = fmt.Sprintf("decided after %s", quantity.Count(pairs, "pair"))
 			r.Decided = pairs

@@ -356,7 +356,7 @@ func TestKillAndResume(t *testing.T) {
 	}
 	finishedOnce(t, c)
 	second := c.Launches[1].Attempts
-	if len(second) != 2 || second[0].State != Interrupted || !strings.Contains(second[0].Error, "1 process of it") {
+	if len(second) != 2 || second[0].State != Interrupted || !strings.Contains(second[0].Error, "1 process") {
 		t.Errorf("attempts of the launch that was cut off: %+v", second)
 	}
 }

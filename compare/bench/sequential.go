@@ -36,8 +36,8 @@ func LookConfidence(most int, confidence float64) float64 {
 	return 1 - (1-confidence)/float64(max(1, len(Looks(most, confidence))))
 }
 
-// fewestForLooks is the least cap with which a sequence of looks can decide.
-func fewestForLooks(confidence float64) int {
+// minCap is the least cap with which a sequence of looks can decide.
+func minCap(confidence float64) int {
 	for most := 2; most < 1000; most++ {
 		if len(Looks(most, confidence)) > 0 {
 			return most

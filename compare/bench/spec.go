@@ -66,7 +66,7 @@ func (s Spec) Check() error {
 		return err
 	}
 	if s.Design.Profiled != (s.Profile != nil) {
-		return fmt.Errorf("a profiled pair and the way to profile it belong together")
+		return fmt.Errorf("a profiled pair needs profile options, and profile options a profiled pair")
 	}
 	if s.Profile != nil {
 		if err := s.Profile.Check(); err != nil {
@@ -79,12 +79,12 @@ func (s Spec) Check() error {
 		}
 	}
 	if s.Design.UntilDecided && len(Looks(s.Design.Pairs, s.Confidence)) == 0 {
-		return fmt.Errorf("a cap of %d pairs is too low to decide anything at %g %% confidence: want at least %d",
-			s.Design.Pairs, 100*s.Confidence, fewestForLooks(s.Confidence))
+		return fmt.Errorf("--pairs %d cannot decide at %g %% confidence: want at least %d",
+			s.Design.Pairs, 100*s.Confidence, minCap(s.Confidence))
 	}
 	switch {
 	case s.Output != "" && !strings.Contains(s.Output, "{out}"), s.Counts != "" && !strings.Contains(s.Counts, "{out}"):
-		return fmt.Errorf("a file that launches write needs {out} in its path, so that each launch has its own")
+		return fmt.Errorf("a file that launches write needs {out} in its path, so that no launch overwrites another's")
 	case !(s.Confidence > 0 && s.Confidence < 1):
 		return fmt.Errorf("confidence %g: want a fraction between 0 and 1, such as 0.95", s.Confidence)
 	case !(s.WorkTolerance >= 0 && s.WorkTolerance < 1):
@@ -112,16 +112,16 @@ func (s Spec) custom() ([]metrics.Custom, error) {
 	return rules, nil
 }
 
-// Treatment is how the arms differ: variables of the environment, and how a
-// launch can be seen to have taken them up.
+// Treatment is how the arms differ: variables of the environment, and how a launch
+// shows that they took effect.
 type Treatment struct {
 	Name    string            `json:"name"`
 	Perfect map[string]string `json:"perfect"` // variables set in the perfect arm and removed in the normal one
 	// Off is the value a launcher passes in the normal arm, where it must pass
 	// one: "0", or empty for "leave it out".
 	Off string `json:"off"`
-	// Line is a regular expression of a line that a rank prints when it takes
-	// the treatment up. A group named "rank" holds the rank's number.
+	// Line is a regular expression of the line that a rank prints when the
+	// treatment takes effect. A group named "rank" holds the rank's number.
 	Line string `json:"line,omitempty"`
 	Note string `json:"note,omitempty"` // what the treatment is not
 }
@@ -140,7 +140,7 @@ var Treatments = []Treatment{
 	{
 		Name:    "vllm",
 		Perfect: map[string]string{"VLLM_MOE_ROUTING_SIMULATION_STRATEGY": "uniform_random"},
-		Note:    "vLLM's uniform_random routing is balanced on average only: at small batches it is less even than a perfect router",
+		Note:    "vLLM's uniform_random routing is balanced only on average: at small batches it is less even than a perfect router",
 	},
 	{
 		Name:    "sglang",

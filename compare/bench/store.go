@@ -140,7 +140,7 @@ func createStore(folder, id string, created time.Time, spec Spec, plan []Launch)
 func openStore(folder string, write bool) (store, error) {
 	path := filepath.Join(folder, storeName)
 	if _, err := os.Stat(path); err != nil {
-		return store{}, fmt.Errorf("%s holds no campaign: want a folder that 'moebalance bench' made, with a %s in it", folder, storeName)
+		return store{}, fmt.Errorf("%s holds no campaign: want a folder of 'moebalance bench' with a %s in it", folder, storeName)
 	}
 	parameters := "mode=ro&_pragma=busy_timeout(5000)"
 	if write {
