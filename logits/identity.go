@@ -143,23 +143,13 @@ func layoutText(l router.Layout) string {
 
 // isContiguous reports whether a layout is the one router.Contiguous makes.
 func isContiguous(l router.Layout) bool {
-	next := int32(0)
-	for r := range l.Ranks() {
-		size := l.Experts() / l.Ranks()
-		if r < l.Experts()%l.Ranks() {
-			size++
-		}
-		if len(l.Held(r)) != size {
+	c, err := router.Contiguous(l.Experts(), l.Ranks())
+	for r := 0; err == nil && r < l.Ranks(); r++ {
+		if !slices.Equal(l.Held(r), c.Held(r)) {
 			return false
 		}
-		for _, e := range l.Held(r) {
-			if e != next {
-				return false
-			}
-			next++
-		}
 	}
-	return true
+	return err == nil
 }
 
 // entryName matches what fileName gives.

@@ -7,6 +7,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
+
+	"github.com/moebalance/moebalance/router/input"
 )
 
 // indexName is the index of a sharded checkpoint, as Hugging Face writes it.
@@ -36,60 +39,52 @@ func ReadTensor(path, name string) (values []float32, t Tensor, err error) {
 
 // shard is the safetensors file of the checkpoint at path that holds the tensor.
 func shard(path, name string) (string, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return "", err
-	}
-	if info.IsDir() {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		for _, inside := range []string{indexName, "model.safetensors"} {
 			if inner, err := os.Stat(filepath.Join(path, inside)); err == nil && inner.Mode().IsRegular() {
 				return shard(filepath.Join(path, inside), name)
 			}
 		}
-		return "", fmt.Errorf("folder %q holds neither %s nor model.safetensors: name the file", path, indexName)
+		return "", &input.Error{File: path, Expected: indexName + " or model.safetensors in the folder", Found: "neither", Try: "name the file"}
 	}
-	index, err := isIndex(path)
-	if err != nil || !index {
+	text, err := readIndex(path)
+	if err != nil || text == nil {
 		return path, err
 	}
-	if info.Size() > maxHeader {
-		return "", fmt.Errorf("index %q: want at most %d bytes, have %d", path, maxHeader, info.Size())
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return "", err
-	}
-	var content struct {
+	var index struct {
 		WeightMap map[string]string `json:"weight_map"`
 	}
-	if err := json.Unmarshal(text, &content); err != nil {
-		return "", fmt.Errorf("index %q: %w", path, err)
+	if err := json.Unmarshal(text, &index); err != nil {
+		return "", &input.Error{File: path, Expected: "the index of a checkpoint as JSON", Err: err}
 	}
-	file, ok := content.WeightMap[name]
+	file, ok := index.WeightMap[name]
 	switch {
-	case len(content.WeightMap) == 0:
-		return "", fmt.Errorf("index %q: want a weight_map from tensor to file, have none", path)
+	case len(index.WeightMap) == 0:
+		return "", &input.Error{File: path, Expected: "a weight_map from tensor to file", Found: "none"}
 	case !ok:
-		return "", fmt.Errorf("index %q: %w: want %q among %d tensors", path, ErrNoTensor, name, len(content.WeightMap))
+		return "", fmt.Errorf("index %q: %w: want %q among %d tensors", path, ErrNoTensor, name, len(index.WeightMap))
 	case !filepath.IsLocal(file):
-		return "", fmt.Errorf("index %q: tensor %q lies in %q, want a file beside the index", path, name, file)
+		return "", &input.Error{File: path, Expected: "every file beside the index", Found: fmt.Sprintf("tensor %.80q in %.80q", name, file)}
 	}
 	return filepath.Join(filepath.Dir(path), file), nil
 }
 
-// isIndex tells JSON from safetensors by content: a safetensors file begins
-// with a length of at most 100 MB, so its eighth byte is zero, which JSON text
-// never is.
-func isIndex(path string) (is bool, err error) {
-	f, _, err := OpenRegular(path)
+// readIndex reads the JSON of an index, nil for a safetensors file. They are told
+// apart by content: a safetensors file begins with a length of at most 100 MB, so its
+// eighth byte is zero, which JSON text never has.
+func readIndex(path string) (text []byte, err error) {
+	f, info, err := OpenRegular(path)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	var head [lengthBytes]byte
-	n, err := io.ReadFull(f, head[:])
-	if err == io.EOF || err == io.ErrUnexpectedEOF {
-		err = nil
+	head, err := io.ReadAll(io.LimitReader(f, lengthBytes))
+	if err != nil || len(head) == 0 || head[0] != '{' || len(head) == lengthBytes && head[lengthBytes-1] == 0 {
+		return nil, err
 	}
-	return n > 0 && head[0] == '{' && (n < lengthBytes || head[lengthBytes-1] != 0), err
+	if info.Size() > maxHeader {
+		return nil, &input.Error{File: path, Expected: fmt.Sprintf("an index of at most %d bytes", maxHeader), Found: strconv.FormatInt(info.Size(), 10)}
+	}
+	rest, err := io.ReadAll(io.LimitReader(f, maxHeader))
+	return append(head, rest...), err
 }

@@ -4,17 +4,24 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Int64s reads a tensor of any integer type, or BOOL, in row-major order. A U64
 // above 2⁶³ − 1 is an error.
-func (f *File) Int64s(name string) ([]int64, error) {
+func (f *File) Int64s(name string) ([]int64, error) { return values(f, name, DecodeIntegers) }
+
+// Float32s reads a tensor of type F32, F16, BF16 or F64 in row-major order; F64
+// is rounded to the nearest float32, ties to even.
+func (f *File) Float32s(name string) ([]float32, error) { return values(f, name, Decode) }
+
+func values[T any](f *File, name string, decode func([]T, []byte, DType) error) ([]T, error) {
 	b, t, err := f.Bytes(name)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]int64, t.Elements())
-	if err := DecodeIntegers(out, b, t.DType); err != nil {
+	out := make([]T, t.Elements())
+	if err := decode(out, b, t.DType); err != nil {
 		return nil, fmt.Errorf("%q: tensor %q: %w", f.name, name, err)
 	}
 	return out, nil
@@ -29,45 +36,33 @@ func DecodeIntegers(dst []int64, src []byte, d DType) error {
 	}
 	switch d {
 	case Bool, U8:
-		for i := range dst {
-			dst[i] = int64(src[i])
-		}
+		decode(dst, src, 1, func(b []byte) int64 { return int64(b[0]) })
 	case I8:
-		for i := range dst {
-			dst[i] = int64(int8(src[i]))
-		}
+		decode(dst, src, 1, func(b []byte) int64 { return int64(int8(b[0])) })
 	case U16:
-		for i := range dst {
-			dst[i] = int64(le.Uint16(src[2*i:]))
-		}
+		decode(dst, src, 2, func(b []byte) int64 { return int64(le.Uint16(b)) })
 	case I16:
-		for i := range dst {
-			dst[i] = int64(int16(le.Uint16(src[2*i:])))
-		}
+		decode(dst, src, 2, func(b []byte) int64 { return int64(int16(le.Uint16(b))) })
 	case U32:
-		for i := range dst {
-			dst[i] = int64(le.Uint32(src[4*i:]))
-		}
+		decode(dst, src, 4, func(b []byte) int64 { return int64(le.Uint32(b)) })
 	case I32:
-		for i := range dst {
-			dst[i] = int64(int32(le.Uint32(src[4*i:])))
-		}
-	case I64:
-		for i := range dst {
-			dst[i] = int64(le.Uint64(src[8*i:]))
-		}
-	case U64:
-		for i := range dst {
-			n := le.Uint64(src[8*i:])
-			if n > math.MaxInt64 {
-				return fmt.Errorf("element %d: %d does not fit 63 bits", i, n)
-			}
-			dst[i] = int64(n)
+		decode(dst, src, 4, func(b []byte) int64 { return int64(int32(le.Uint32(b))) })
+	case I64, U64:
+		decode(dst, src, 8, func(b []byte) int64 { return int64(le.Uint64(b)) })
+		if i := slices.IndexFunc(dst, func(n int64) bool { return n < 0 }); d == U64 && i >= 0 {
+			return fmt.Errorf("element %d: %d does not fit 63 bits", i, uint64(dst[i]))
 		}
 	default:
 		return fmt.Errorf("want integers, have %s", d)
 	}
 	return nil
+}
+
+// decode is short enough to be inlined together with value.
+func decode[T int64 | float32](dst []T, src []byte, size int, value func([]byte) T) {
+	for i := range dst {
+		dst[i] = value(src[i*size:])
+	}
 }
 
 // checkLength is about the bytes of so many elements.
@@ -78,28 +73,8 @@ func checkLength(elements int, src []byte, d DType) error {
 	return nil
 }
 
-// Float32s reads a tensor of type F32, F16, BF16 or F64 in row-major order; F64
-// is rounded to the nearest float32, ties to even.
-func (f *File) Float32s(name string) ([]float32, error) {
-	b, t, err := f.Bytes(name)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]float32, t.Elements())
-	if t.DType == F64 {
-		for i := range out {
-			out[i] = float32(math.Float64frombits(binary.LittleEndian.Uint64(b[8*i:])))
-		}
-		return out, nil
-	}
-	if err := Decode(out, b, t.DType); err != nil {
-		return nil, fmt.Errorf("%q: tensor %q: %w", f.name, name, err)
-	}
-	return out, nil
-}
-
-// Decode turns little-endian F32, F16 or BF16 bytes into float32, exactly.
-// len(src) must be len(dst) elements.
+// Decode turns little-endian F32, F16 or BF16 bytes into float32, exactly, and F64
+// to the nearest, ties to even. len(src) must be len(dst) elements.
 func Decode(dst []float32, src []byte, d DType) error {
 	le := binary.LittleEndian
 	if err := checkLength(len(dst), src, d); err != nil {
@@ -107,19 +82,15 @@ func Decode(dst []float32, src []byte, d DType) error {
 	}
 	switch d {
 	case F32:
-		for i := range dst {
-			dst[i] = math.Float32frombits(le.Uint32(src[4*i:]))
-		}
+		decode(dst, src, 4, func(b []byte) float32 { return math.Float32frombits(le.Uint32(b)) })
 	case BF16:
-		for i := range dst {
-			dst[i] = BFloat16ToFloat32(le.Uint16(src[2*i:]))
-		}
+		decode(dst, src, 2, func(b []byte) float32 { return BFloat16ToFloat32(le.Uint16(b)) })
 	case F16:
-		for i := range dst {
-			dst[i] = Float16ToFloat32(le.Uint16(src[2*i:]))
-		}
+		decode(dst, src, 2, func(b []byte) float32 { return Float16ToFloat32(le.Uint16(b)) })
+	case F64:
+		decode(dst, src, 8, func(b []byte) float32 { return float32(math.Float64frombits(le.Uint64(b))) })
 	default:
-		return fmt.Errorf("want F32, BF16 or F16, have %s", d)
+		return fmt.Errorf("want F32, BF16, F16 or F64, have %s", d)
 	}
 	return nil
 }

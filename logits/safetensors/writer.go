@@ -1,12 +1,14 @@
 package safetensors
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // Header encodes the start of a file: length, JSON, and spaces up to a multiple
@@ -17,18 +19,14 @@ import (
 func Header(metadata map[string]string, tensors []Tensor) ([]byte, error) {
 	buf := append(make([]byte, lengthBytes), '{')
 	field := func(key string, value any) error {
-		k, err := json.Marshal(key)
-		if err != nil {
-			return err
-		}
-		v, err := json.Marshal(value)
+		object, err := json.Marshal(map[string]any{key: value})
 		if err != nil {
 			return err
 		}
 		if len(buf) > lengthBytes+1 {
 			buf = append(buf, ',')
 		}
-		buf = append(append(append(buf, k...), ':'), v...)
+		buf = append(buf, object[1:len(object)-1]...)
 		return nil
 	}
 	if len(metadata) > 0 {
@@ -78,13 +76,7 @@ func Header(metadata map[string]string, tensors []Tensor) ([]byte, error) {
 func Write(w io.Writer, metadata map[string]string, tensors []Tensor, data map[string][]byte) error {
 	order := slices.Clone(tensors)
 	slices.SortFunc(order, func(a, b Tensor) int {
-		if a.DType.Size() != b.DType.Size() {
-			return int(b.DType.Size() - a.DType.Size())
-		}
-		if a.Name < b.Name {
-			return -1
-		}
-		return 1
+		return cmp.Or(cmp.Compare(b.DType.Size(), a.DType.Size()), strings.Compare(a.Name, b.Name))
 	})
 	head, err := Header(metadata, order)
 	if err != nil {
