@@ -219,6 +219,15 @@ func TestCountsByPhase(t *testing.T) {
 	}
 }
 
+// A note about several sources stands once.
+func TestCountsNotesAreGrouped(t *testing.T) {
+	path := fixtures + "counts/"
+	out, _, _ := invoke(t.Context(), "counts", path+"sglang.csv", path+"fastdeploy.json", path+"spreadsheet.csv")
+	if strings.Count(out, "the number of ranks is not recorded") != 1 || !strings.Contains(out, "sglang.csv, fastdeploy.json and 1 more: the number of ranks") {
+		t.Error(out)
+	}
+}
+
 // Every format has a help page of its own.
 func TestCountsHelpOfFormats(t *testing.T) {
 	for _, f := range counts.Formats() {

@@ -190,7 +190,7 @@ func (s *source) unknown() error {
 		return errors.New("this folder holds no statistics that are understood: want meta_info.json with rank0.safetensors, … (TensorRT-LLM), expert_distribution_recorder_*.pt (SGLang) or mcore_ep_loads_*.npz (Megatron)")
 	case s.members != nil:
 		return errors.New("a zip that is neither of torch.save (no data.pkl) nor of NumPy (no .npy)")
-	case has("layer_list"), has("initial_global_assignments"), eplbLine.Match(s.content):
+	case has("layer_list"), has("initial_global_assignments"), has("physical_to_logical_map"), eplbLine.Match(s.content):
 		return errPlacement
 	case has("benchmark", "results"):
 		return errors.New("this is a bench_moe result, which holds no counts per expert: give the routing pattern file instead")

@@ -260,6 +260,14 @@ func TestPlacements(t *testing.T) {
 	if err != nil || p.Experts != 4 {
 		t.Errorf("vLLM's mapping: %+v, %v", p, err)
 	}
+	// Six physical experts on two ranks: layer 1 is 3 2 1 | 0 3 2.
+	p, err = ReadPlacement(fixture("counts", "expert-map-sglang.json"), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l, err = p.Layout(1); err != nil || !slices.Equal(l.Held(0), []int32{3, 2, 1}) || !slices.Equal(l.Held(1), []int32{0, 3, 2}) {
+		t.Errorf("SGLang's map: %v, %v", l, err)
+	}
 	if _, err := p.Layout(7); err == nil {
 		t.Error("a layer that is not placed has a layout")
 	}

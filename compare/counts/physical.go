@@ -11,24 +11,24 @@ import (
 // addPhysical adds a step that counts slots per physical copy of an expert. The
 // copies stand on the ranks in equal contiguous runs, so the load per rank is
 // known exactly; logical maps each copy to its expert.
-func (r *Record) addPhysical(iteration int64, layer int, copies []int64, logical []int32) error {
-	where := fmt.Sprintf("iteration %d, layer %d", iteration, layer)
+func (r *Record) addPhysical(key stepKey, copies []int64, logical []int32) error {
 	if len(copies) != len(logical) {
-		return fmt.Errorf("%s: counts of %d copies, but a map of %d", where, len(copies), len(logical))
+		return fmt.Errorf("%v: counts of %d copies, but a map of %d", key, len(copies), len(logical))
 	}
 	if err := checkCounts(copies); err != nil {
-		return fmt.Errorf("%s: copy %w", where, err)
+		return fmt.Errorf("%v: copy %w", key, err)
 	}
-	s := Step{Iteration: iteration, Layer: layer, Load: router.NewLoad(r.Experts)}
+	s := key.step()
+	s.Load = router.NewLoad(r.Experts)
 	for i, n := range copies {
 		if e := logical[i]; e < 0 || int(e) >= r.Experts {
-			return fmt.Errorf("%s: copy %d is of expert %d, want 0 to %d", where, i, e, r.Experts-1)
+			return fmt.Errorf("%v: copy %d is of expert %d, want 0 to %d", key, i, e, r.Experts-1)
 		}
 		s.Load.PerExpert[logical[i]] += n
 	}
 	if r.Ranks > 0 {
 		if len(copies)%r.Ranks != 0 {
-			return fmt.Errorf("%s: %d copies do not divide over %d ranks", where, len(copies), r.Ranks)
+			return fmt.Errorf("%v: %d copies do not divide over %d ranks", key, len(copies), r.Ranks)
 		}
 		s.Received = make([]int64, r.Ranks)
 		for i, n := range copies {
@@ -37,7 +37,7 @@ func (r *Record) addPhysical(iteration int64, layer int, copies []int64, logical
 		if r.copies == nil {
 			r.copies = map[int][]int32{}
 		}
-		r.copies[layer] = logical
+		r.copies[key.layer] = logical
 	}
 	r.held = append(r.held, s)
 	return nil

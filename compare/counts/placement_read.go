@@ -26,7 +26,8 @@ type slotPlacement struct {
 }
 
 // ReadPlacement reads where the experts are: a TensorRT-LLM EPLB configuration,
-// a vllm-ascend or MindIE expert map, or vLLM's initial mapping. ranks is the
+// a vllm-ascend or MindIE expert map, vLLM's initial mapping, or the physical to
+// logical map that SGLang takes as --init-expert-location. ranks is the
 // EP size for the formats that list slots only; 0 where the file says it. Errors
 // are of type *input.Error.
 func ReadPlacement(path string, ranks int) (*Placement, error) {
@@ -57,6 +58,19 @@ func (s *source) placement(ranks int) (*Placement, error) {
 	if s.keys["layer_list"] != nil {
 		return readExpertMap(s, ranks)
 	}
+	if s.keys["physical_to_logical_map"] != nil && s.keys["snapshots"] == nil {
+		var file struct {
+			Layers [][]int32 `json:"physical_to_logical_map"`
+		}
+		if err := s.object(&file); err != nil {
+			return nil, err
+		}
+		slots := slotPlacement{Assignments: map[int][]int32{}}
+		for layer, physical := range file.Layers {
+			slots.Slots, slots.Assignments[layer] = len(physical), physical
+		}
+		return slots.placement(s.path, "SGLang expert location", ranks)
+	}
 	for _, value := range s.values { // in JSONL the mapping is one record of several
 		var slots slotPlacement
 		if err := json.Unmarshal(value, &slots); err == nil && slots.Assignments != nil {
@@ -70,7 +84,7 @@ func (s *source) placement(ranks int) (*Placement, error) {
 		}
 		return slots.placement(s.path, "EPLB configuration", ranks)
 	}
-	return nil, errors.New("not a placement that is understood: want an EPLB configuration (num_slots, initial_global_assignments), an expert map (layer_list) or vLLM's eplb_initial_mapping")
+	return nil, errors.New("not a placement that is understood: want an EPLB configuration (num_slots, initial_global_assignments), an expert map (layer_list), vLLM's eplb_initial_mapping or SGLang's physical_to_logical_map")
 }
 
 func (s slotPlacement) placement(path, format string, ranks int) (*Placement, error) {

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -237,16 +235,11 @@ func (r *Record) finish() error {
 
 // dropDense leaves out layers that no step gave any slot, as dense layers have none.
 func (r *Record) dropDense() error {
-	var dense []string
-	for _, layer := range r.Layers() {
-		if r.layers[layer] == 0 {
-			dense = append(dense, strconv.Itoa(layer))
-		}
-	}
+	dense := slices.DeleteFunc(r.Layers(), func(layer int) bool { return r.layers[layer] > 0 })
 	if len(dense) == 0 || r.slots == 0 || r.held == nil {
 		return nil
 	}
-	r.warn("dense_layers", "%s excluded, as dense layers are: no step has a slot there (layer %s)", quantity.Count(len(dense), "layer"), strings.Join(dense, ", "))
+	r.warn("dense_layers", "%s excluded (%s): no step has a slot there, as in dense layers", quantity.Count(len(dense), "layer"), quantity.Ranges(dense))
 	kept, err := r.with(slices.DeleteFunc(r.held, func(s Step) bool { return r.layers[s.Layer] == 0 }))
 	*r = *kept
 	return err

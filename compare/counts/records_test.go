@@ -35,7 +35,7 @@ func TestPublishedCounts(t *testing.T) {
 		"prefill_in512.json":        {1.547, 2.081, 2.665},
 	} {
 		r := mustRead(t, filepath.Join(dir, name))
-		if !slices.Equal(codes(r.Warnings), []string{"dense_layers"}) || !strings.Contains(r.Warnings[0].Text, "layer 0, 1, 2)") || r.Experts != 256 || !r.Window {
+		if !slices.Equal(codes(r.Warnings), []string{"dense_layers"}) || !strings.Contains(r.Warnings[0].Text, "3 layers excluded (0 to 2)") || r.Experts != 256 || !r.Window {
 			t.Errorf("%s: %d experts, warnings %v", name, r.Experts, r.Warnings)
 		}
 		for i, ranks := range []int{8, 32, 64} {
@@ -160,6 +160,19 @@ func TestPhases(t *testing.T) {
 			}
 			checkSteps(t, parts[i], want[phase])
 		}
+	}
+	// SGLang's dumps per token: pass 5 is prefill on both ranks, 6 decode on rank 0
+	// while rank 1 is idle, 7 prefill on one and decode on the other. Rank 0 counted
+	// 2 3 3 2, 1 1 1 1, 1 3 3 3 and rank 1 4 2 2 2, nothing, 0 1 1 2.
+	parts, err := mustRead(t, fixture("counts", "sglang-tokens")).Phases()
+	if err != nil || len(parts) != 3 {
+		t.Fatalf("%d parts, %v", len(parts), err)
+	}
+	for i, want := range []step{{5, 0, []int64{6, 5, 5, 4}, []int64{11, 9}}, {6, 0, []int64{1, 1, 1, 1}, []int64{2, 2}}, {7, 0, []int64{1, 4, 4, 5}, []int64{5, 9}}} {
+		if parts[i].Phase != []Phase{Prefill, Decode, Mixed}[i] {
+			t.Errorf("part %d is %q", i, parts[i].Phase)
+		}
+		checkSteps(t, parts[i], []step{want})
 	}
 	whole := mustRead(t, fixture("counts", "expert-location.json"))
 	if parts, err := whole.Phases(); err != nil || len(parts) != 1 || parts[0] != whole {

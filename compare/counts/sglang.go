@@ -86,7 +86,7 @@ func readTorchFolder(s *source, r *Record) error {
 		if recorded[key] != r.Ranks {
 			continue
 		}
-		if err := r.addPhysical(key.iteration, key.layer, pass.copies, pass.logical); err != nil {
+		if err := r.addPhysical(stepKey{key.iteration, key.layer, pass.phase}, pass.copies, pass.logical); err != nil {
 			return err
 		}
 	}
@@ -97,6 +97,21 @@ func readTorchFolder(s *source, r *Record) error {
 type torchPass struct {
 	copies  []int64 // slots per physical copy
 	logical []int32 // the expert of each copy
+	phase   Phase
+}
+
+// forwardModes are SGLang's, in dumps per token. An idle rank (4) has no tokens.
+var forwardModes = map[int64]Phase{1: Prefill, 2: Decode, 3: Mixed}
+
+// run says which mode one rank ran the pass in.
+func (t *torchPass) run(mode int64) {
+	switch phase := forwardModes[mode]; {
+	case phase == "" || phase == t.phase:
+	case t.phase == "":
+		t.phase = phase
+	default:
+		t.phase = Mixed
+	}
 }
 
 func openRecorder(path string) (*torchFile, error) {
@@ -143,6 +158,8 @@ func addTorchRank(path string, rank int, passes map[stepKey]*torchPass, recorded
 			if passes[key] == nil {
 				passes[key] = &torchPass{}
 			}
+			mode, _ := record.entries["forward_mode"].(int64)
+			passes[key].run(mode)
 			if err := passes[key].add(load.row(layer).values, p2l.row(layer).values); err != nil {
 				return fmt.Errorf("record %d, layer %d: %w", i, layer, err)
 			}

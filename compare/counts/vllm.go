@@ -47,7 +47,7 @@ func (r *Record) addPhysicalLayers(step int64, load [][]int64, logical [][]int32
 		return fmt.Errorf("loads of %d layers, but maps of %d", len(load), len(logical))
 	}
 	for layer := range load {
-		if err := r.addPhysical(step, layer, load[layer], logical[layer]); err != nil {
+		if err := r.addPhysical(stepKey{iteration: step, layer: layer}, load[layer], logical[layer]); err != nil {
 			return err
 		}
 	}

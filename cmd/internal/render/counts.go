@@ -3,6 +3,7 @@ package render
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
@@ -61,12 +62,30 @@ func (res *Counts) summarySentences() []string {
 	return sentences
 }
 
+// notes are the warnings, those of one text together.
 func (res *Counts) notes() []string {
 	var notes []string
+	subjects := map[string][]string{}
 	for _, w := range res.Warnings {
-		notes = append(notes, fmt.Sprintf("%s: %s", res.label(w.Subject, ""), w.Text))
+		if name := res.label(w.Subject, ""); !slices.Contains(subjects[w.Text], name) {
+			subjects[w.Text] = append(subjects[w.Text], name)
+		}
+	}
+	for _, w := range res.Warnings {
+		if names := subjects[w.Text]; names != nil {
+			notes = append(notes, few(names)+": "+w.Text)
+			delete(subjects, w.Text)
+		}
 	}
 	return notes
+}
+
+// few lists the first two names and counts the rest.
+func few(names []string) string {
+	if more := len(names) - 2; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:2], ", "), more)
+	}
+	return strings.Join(names, ", ")
 }
 
 func (res *Counts) layerTable() output.Table {
