@@ -18,47 +18,44 @@ func benchCmd() *cobra.Command {
 	var o benchOptions
 	c := &cobra.Command{
 		Use:   "bench [flags] -- COMMAND…",
-		Short: "paired campaign: normal and perfect launches, interleaved",
-		Long: `bench launches a benchmark command again and again, alternately with the learned
-router (normal arm) and with balanced routing (perfect arm), and says by how much
-perfect routing is faster, how sure that is, and whether it is more than
---threshold. A launch is the unit: requests and steps within one do not count.
+		Short: "paired campaign: throughput gain of balanced routing",
+		Long: `bench measures the throughput gain of balanced routing. It launches a benchmark
+command alternately with the learned router (normal arm) and with the balanced router
+(perfect arm), and reports the gain, its confidence interval, and whether the gain
+exceeds --threshold. The unit of replication is a launch, not a request or a step.
 
-COMMAND is any program whose report is known (trtllm-bench, serving clients of
-TensorRT-LLM, vLLM and SGLang, AIPerf, the built-in workload, …) or from which
---metric NAME=REGEX can read a number. Its words may hold {arm}, {launch}, {pair}
-and {out}, a fresh folder of the launch. The arm is set in the environment, by
---treatment; options of mpirun, srun and docker that pass it on are added.
+COMMAND is any program with a known report (trtllm-bench, serving clients of
+TensorRT-LLM, vLLM and SGLang, AIPerf, the built-in workload, …) or with a number that
+--metric NAME=REGEX can read. Its words may contain {arm}, {launch}, {pair} and {out},
+a new folder per launch. --treatment selects the environment variables that set the
+arm. Options that pass them on are added to mpirun, srun and docker.
 
   moebalance bench --same data.jsonl -- trtllm-bench --model M throughput --dataset data.jsonl
   moebalance bench -- mpirun -n 8 trtllm-llmapi-launch trtllm-bench …
   moebalance bench --server 'trtllm-serve M' --ready http://localhost:8000/health \
       --client 'python client.py --save {out}/r.json' --result {out}/r.json
 
-The order is drawn from --seed and stored before the first launch. Everything is
-kept in the campaign folder: campaign.sqlite and the raw output of every launch.
-After an interruption or a crash 'bench --resume DIR' goes on where it stopped,
-and for a finished campaign shows the result again. --until-decided looks at the
-pairs several times, each look with its share of the error (1−confidence)/looks,
-and stops when the interval lies on one side of the threshold; --pairs is the cap.
---profile adds a pair under nsys after the timed ones and shows what its traces say.
+The launch order is drawn from --seed and stored before the first launch. The campaign
+folder keeps campaign.sqlite and the raw output of every launch. 'bench --resume DIR'
+continues after an interruption or a crash; for a finished campaign it prints the
+result again. --until-decided checks the interval at several numbers of pairs, each
+with an error level of (1−confidence)/looks, and stops when the interval excludes the
+threshold; --pairs is the maximum. --profile adds one pair under nsys after the timed
+pairs.
 
-The verdict is invalid, exit 4, unless every rank is proved to have been balanced
-in the perfect arm and not in the normal one, and the arms differ in nothing else
-that was recorded. Proof is what the report itself says, a line in the log
-(--proof; TensorRT-LLM's is known), or recorded expert counts (--counts; vLLM and
-SGLang print nothing about their switches). Where none of these speaks, the traces
-of --profile do: expert work even over the ranks in the perfect arm and uneven in
-the normal one. A campaign whose first pair is invalid stops there, unless
---keep-going.
+The verdict is invalid (exit 4) unless every rank is proved balanced in the perfect
+arm and not balanced in the normal arm, and nothing else that was recorded differs.
+Proof is a statement in the report, a log line (--proof; the line of TensorRT-LLM is
+built in), or recorded expert counts (--counts; vLLM and SGLang print no such line).
+Without these, the traces of --profile are used: expert compute even over ranks in the
+perfect arm and uneven in the normal arm. A campaign with an invalid first pair stops
+unless --keep-going is set.
 
-Iteration logs (print_iter_log on stdout, an --iteration_log in {out}) lie in the
-folders of the launches: 'moebalance compare' cuts their warm-up and matches their
-steps by batch shape.
+Iteration logs (print_iter_log on stdout, or an --iteration_log in {out}) stay in the
+launch folders. 'moebalance compare' removes warm-up and matches steps by batch shape.
 
-The gain is the ratio of perfect to normal per pair, on the log scale: the
-Hodges–Lehmann estimate with the exact signed-rank interval. 6 pairs are the
-least that can give 95 %.`,
+The gain is the ratio perfect/normal per pair, on the log scale: Hodges–Lehmann
+estimate with the exact signed-rank interval. A 95 % interval needs at least 6 pairs.`,
 		Example: `  moebalance bench --pairs 6 -- moebalance workload
   moebalance bench --until-decided --threshold 5% -- moebalance workload --skew 0.5
   moebalance bench --pairs 2 --aa-pairs 1 --format json -- moebalance workload --steps 4`,
@@ -105,7 +102,7 @@ func (o *benchOptions) gates(r source.Campaign) error {
 	case o.failAbove.given && r.Gain.Low.Float64() > o.failAbove.fraction:
 		return withCode(exitGate, fmt.Errorf("bench: gain above %s: %s", quantity.Percent(o.failAbove.fraction), r.Reasons[0]))
 	case o.failAbove.given && !r.Gain.Low.Defined():
-		return withCode(exitInconclusive, fmt.Errorf("bench: --fail-above has no interval of the gain to judge: %s", strings.Join(r.Reasons, "; ")))
+		return withCode(exitInconclusive, fmt.Errorf("bench: --fail-above: the gain has no interval: %s", strings.Join(r.Reasons, "; ")))
 	case o.requireVerdict && r.Verdict == gain.Inconclusive:
 		return withCode(exitInconclusive, fmt.Errorf("bench: inconclusive: %s", strings.Join(r.Reasons, "; ")))
 	}

@@ -42,7 +42,7 @@ func (o *benchOptions) open(words []string, stderr io.Writer) (*bench.Campaign, 
 	}
 	for _, path := range o.Same {
 		if _, err := os.Stat(path); err != nil {
-			return nil, fmt.Errorf("bench: a file that must stay the same: %w", err)
+			return nil, fmt.Errorf("bench: --same: %w", err)
 		}
 	}
 	folder := o.campaign.Path
@@ -56,7 +56,7 @@ func (o *benchOptions) open(words []string, stderr io.Writer) (*bench.Campaign, 
 	campaign, err := bench.Create(folder, o.Spec, time.Now())
 	switch {
 	case errors.Is(err, bench.ErrExists):
-		return nil, withCode(exitUsage, fmt.Errorf("bench: %w; '%s' goes on with it", err, render.ResumeCommand(folder)))
+		return nil, withCode(exitUsage, fmt.Errorf("bench: %w; continue it with '%s'", err, render.ResumeCommand(folder)))
 	case errors.Is(err, bench.ErrTaken):
 		return nil, withCode(exitUsage, fmt.Errorf("bench: --campaign: %w", err))
 	case err != nil:
@@ -148,16 +148,16 @@ func (o *benchOptions) stopped(campaign *bench.Campaign, cause error) error {
 	var failed *bench.LaunchError
 	switch {
 	case errors.Is(cause, context.Canceled):
-		cause = fmt.Errorf("bench: interrupted after %d of %d launches; go on with: %s", finished, total, render.ResumeCommand(folder))
+		cause = fmt.Errorf("bench: interrupted after %d of %d launches; resume with: %s", finished, total, render.ResumeCommand(folder))
 		if gone {
-			cause = errors.New("bench: interrupted before any launch had finished")
+			cause = errors.New("bench: interrupted before any launch finished")
 		}
 		return withCode(exitInterrupted, cause)
 	case errors.As(cause, &failed) && gone:
 		failed.Folder = "" // it had no output
 		return fmt.Errorf("bench: %w", failed)
 	case finished > 0:
-		return fmt.Errorf("bench: %w; %d of %d launches are kept: once it is mended, go on with: %s", cause, finished, total, render.ResumeCommand(folder))
+		return fmt.Errorf("bench: %w; %d of %d launches are kept; after fixing the cause, resume with: %s", cause, finished, total, render.ResumeCommand(folder))
 	}
 	return fmt.Errorf("bench: %w", cause)
 }

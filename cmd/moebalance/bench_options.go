@@ -48,44 +48,44 @@ func (o *benchOptions) bind(c *cobra.Command) {
 	o.threshold = share{fraction: gain.DefaultThreshold}
 	o.workTolerance = share{fraction: gain.DefaultTolerance}
 	f := c.Flags()
-	f.IntVar(&o.Design.Pairs, "pairs", 6, "pairs of launches; with --until-decided the most (then 24 unless given)")
-	f.BoolVar(&o.Design.UntilDecided, "until-decided", false, "stop as soon as a look at the pairs decides")
-	f.IntVar(&o.Design.FloorPairs, "aa-pairs", 0, "further pairs of two normal launches, which show the noise")
-	f.IntVar(&o.Design.WarmUps, "warm-up", 0, "launches of each arm before the first pair, not counted")
-	f.StringVar((*string)(&o.Design.Order), "order", string(bench.ABBA), "which arm goes first: abba (blocks of two pairs) or random (within pairs)")
-	f.Uint64Var(&o.Design.Seed, "seed", 1, "of the order")
+	f.IntVar(&o.Design.Pairs, "pairs", 6, "pairs of launches; with --until-decided the maximum (default 24)")
+	f.BoolVar(&o.Design.UntilDecided, "until-decided", false, "stop when the interval excludes the threshold")
+	f.IntVar(&o.Design.FloorPairs, "aa-pairs", 0, "additional pairs of two normal launches: the noise floor")
+	f.IntVar(&o.Design.WarmUps, "warm-up", 0, "untimed launches of each arm before the first pair")
+	f.StringVar((*string)(&o.Design.Order), "order", string(bench.ABBA), "order of the arms: abba (blocks of two pairs) or random (within pairs)")
+	f.Uint64Var(&o.Design.Seed, "seed", 1, "seed of the launch order")
 
-	f.StringVar(&o.treatment, "treatment", "trtllm", "how the arms differ: trtllm, vllm, sglang or env:NAME=VALUE")
-	f.StringVar(&o.proof, "proof", "", "a line matching this `REGEX` proves balance; its group (?P<rank>…) is the rank")
-	f.StringVar(&o.Counts, "counts", "", "expert statistics that every launch records at this `PATH`, with {out}: they prove how it was routed")
-	f.IntVar(&o.Ranks, "ranks", 0, "how many ranks must prove their arm; 0 for those that the report names, else those seen")
-	f.StringVar(&o.perfectCommand, "perfect-command", "", "another `COMMAND` for the perfect arm, as one quoted line")
-	f.StringVar(&o.server, "server", "", "start this `COMMAND` first, and end it after the client")
-	f.StringVar(&o.Command.Ready, "ready", "", "the server is ready once this `URL` answers 2xx")
-	f.DurationVar(&o.Command.ReadyTimeout, "ready-timeout", 30*time.Minute, "how long to wait for that")
-	f.StringVar(&o.client, "client", "", "the measured `COMMAND` beside --server, instead of one after --")
+	f.StringVar(&o.treatment, "treatment", "trtllm", "switch of the perfect arm: trtllm, vllm, sglang or env:NAME=VALUE")
+	f.StringVar(&o.proof, "proof", "", "log line that proves balance, as `REGEX`; the group (?P<rank>…) is the rank")
+	f.StringVar(&o.Counts, "counts", "", "expert statistics recorded by every launch at this `PATH` (with {out}), as proof of the routing")
+	f.IntVar(&o.Ranks, "ranks", 0, "number of ranks that must prove their arm; 0: as reported, else as seen")
+	f.StringVar(&o.perfectCommand, "perfect-command", "", "`COMMAND` of the perfect arm if it differs, as one quoted line")
+	f.StringVar(&o.server, "server", "", "server `COMMAND`, started before and stopped after the client")
+	f.StringVar(&o.Command.Ready, "ready", "", "`URL` that answers 2xx when the server is ready")
+	f.DurationVar(&o.Command.ReadyTimeout, "ready-timeout", 30*time.Minute, "maximum wait for --ready")
+	f.StringVar(&o.client, "client", "", "measured `COMMAND` with --server, instead of a command after --")
 
-	f.StringArrayVar(&o.metrics, "metric", nil, "the `NAME` to compare, or NAME[:UNIT[:higher|lower]]=REGEX or =$.json.path to read one")
-	f.StringVar(&o.Output, "result", "", "read the report from this `FILE`, with {out} in its path, instead of stdout")
-	f.StringArrayVar(&o.Same, "same", nil, "a `FILE` (data, configuration) that must stay the same; may be repeated")
-	f.Var(&o.workTolerance, "work-tolerance", "difference in requests and tokens allowed within a pair")
-	f.Var(&o.threshold, "threshold", "a gain above this counts as significant: 10% and 0.1 are the same")
-	f.Float64Var(&o.Confidence, "confidence", gain.DefaultConfidence, "of the interval, a fraction")
+	f.StringArrayVar(&o.metrics, "metric", nil, "metric to compare: a reported `NAME`, or NAME[:UNIT[:higher|lower]]=REGEX or =$.json.path")
+	f.StringVar(&o.Output, "result", "", "report `FILE` (with {out} in its path), instead of stdout")
+	f.StringArrayVar(&o.Same, "same", nil, "`FILE` (data, configuration) that must not change; may be repeated")
+	f.Var(&o.workTolerance, "work-tolerance", "maximum difference in requests and tokens within a pair")
+	f.Var(&o.threshold, "threshold", "gain that counts as significant: 10% and 0.1 are the same")
+	f.Float64Var(&o.Confidence, "confidence", gain.DefaultConfidence, "confidence level of the interval, a fraction")
 
-	f.DurationVar(&o.Timeout, "timeout", 0, "end a launch that takes longer, and count it as failed; 0 for no limit")
-	f.DurationVar(&o.CoolDown, "cool-down", 0, "wait between launches")
-	f.IntVar(&o.Retries, "retries", 0, "further attempts at a launch that failed")
-	f.BoolVar(&o.keepGoing, "keep-going", false, "go on even if the first pair shows that the arms cannot be compared")
+	f.DurationVar(&o.Timeout, "timeout", 0, "time limit of a launch, after which it failed; 0: none")
+	f.DurationVar(&o.CoolDown, "cool-down", 0, "pause between launches")
+	f.IntVar(&o.Retries, "retries", 0, "additional attempts at a failed launch")
+	f.BoolVar(&o.keepGoing, "keep-going", false, "continue if the first pair is invalid")
 
-	f.BoolVar(&o.profile, "profile", false, "after the timed pairs, one pair under nsys, which is never timed")
-	f.StringVar(&o.windows, "profile-iterations", "", "iterations that the profiled pair records, `A-B`; default the whole run")
+	f.BoolVar(&o.profile, "profile", false, "run one untimed pair under nsys after the timed pairs")
+	f.StringVar(&o.windows, "profile-iterations", "", "iterations `A-B` that the profiled pair records (default all)")
 
 	o.campaign.Store = campaignStore
-	o.campaign.Bind(c, "campaign", "keep the campaign in this new `DIR` (default moebalance-bench-DATE-TIME)")
-	f.StringVar(&o.resume, "resume", "", "go on with the campaign in this `DIR`, or show its result")
-	f.BoolVar(&o.requireVerdict, "require-verdict", false, "exit 5 when the result is inconclusive")
-	f.Var(&o.failAbove, "fail-above", "exit 3 when the whole interval of the gain lies above this")
-	f.BoolVarP(&o.quiet, "quiet", "q", false, "no lines about launches on stderr")
+	o.campaign.Bind(c, "campaign", "new campaign `DIR` (default moebalance-bench-DATE-TIME)")
+	f.StringVar(&o.resume, "resume", "", "continue the campaign in this `DIR`, or print its result")
+	f.BoolVar(&o.requireVerdict, "require-verdict", false, "exit 5 if the verdict is inconclusive")
+	f.Var(&o.failAbove, "fail-above", "exit 3 if the whole interval of the gain is above this")
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "no progress on stderr")
 	o.out.bind(c)
 	var orders []string
 	for _, order := range bench.Orders {
@@ -94,8 +94,8 @@ func (o *benchOptions) bind(c *cobra.Command) {
 	_ = c.RegisterFlagCompletionFunc("order", cobra.FixedCompletions(orders, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// whileResuming are the flags that mean something beside --resume: the rest is
-// the campaign's own.
+// whileResuming are the flags that --resume can be combined with. The campaign has
+// recorded the others.
 var whileResuming = map[string]bool{
 	"resume": true, "require-verdict": true, "fail-above": true, "quiet": true, "keep-going": true,
 	"format": true, "table": true, "output": true, "force": true,
@@ -113,7 +113,7 @@ func (o *benchOptions) check(c *cobra.Command, words []string) error {
 			}
 		})
 		if len(idle) > 0 {
-			return usagef("bench --resume goes on with what the campaign was made with: leave out %s", strings.Join(idle, ", "))
+			return usagef("bench --resume uses the recorded settings of the campaign: remove %s", strings.Join(idle, ", "))
 		}
 		return o.checkOutput()
 	}
@@ -126,19 +126,18 @@ func (o *benchOptions) check(c *cobra.Command, words []string) error {
 	case len(words) > 0 && o.client != "":
 		return usagef("bench: want the measured command after -- or as --client, not both")
 	case (o.server == "") != (o.Command.Ready == ""):
-		return usagef("bench: --server and --ready belong together")
+		return usagef("bench: --server and --ready go together")
 	case o.windows != "" && !o.profile:
-		return usagef("bench: --profile-iterations goes with --profile")
+		return usagef("bench: --profile-iterations needs --profile")
 	case strings.Contains(o.windows, ","):
-		return usagef("bench: --profile-iterations %s: want one window, such as 100-150, because a rank's trace is one report", o.windows)
+		return usagef("bench: --profile-iterations %s: want one window, such as 100-150, because each rank gives one report", o.windows)
 	case o.client != "" && o.server == "":
-		return usagef("bench: --client goes beside --server; a command alone goes after --")
+		return usagef("bench: --client needs --server; a command alone goes after --")
 	}
 	return o.checkOutput()
 }
 
-// checkOutput finds before hours of launches what the result could not be
-// written as.
+// checkOutput finds a bad output before hours of launches.
 func (o *benchOptions) checkOutput() error {
 	if o.out.table != "" && !slices.Contains(render.CampaignTables, o.out.table) {
 		return usagef("bench: --table: no table %q in a result: want one of %s", o.out.table, strings.Join(render.CampaignTables, ", "))
@@ -146,8 +145,8 @@ func (o *benchOptions) checkOutput() error {
 	return o.out.check()
 }
 
-// complete fills in what flags say in other words, and returns a note on what they
-// ask for and do not get.
+// complete turns flags into the campaign's specification. The note names what was
+// asked for and cannot be done.
 func (o *benchOptions) complete(words []string) (note string, err error) {
 	o.Command.Normal = words
 	o.Threshold, o.WorkTolerance = o.threshold.fraction, o.workTolerance.fraction
@@ -196,7 +195,7 @@ func (o *benchOptions) addProfile() (note string, err error) {
 		return "", withCode(exitUsage, fmt.Errorf("bench: --profile-iterations: %w", err))
 	}
 	if profile.Nsys, err = exec.LookPath("nsys"); err != nil {
-		return "no profiled pair: nsys is not on the path; install Nsight Systems, or leave out --profile", nil
+		return "no profiled pair: nsys is not in PATH; install Nsight Systems, or remove --profile", nil
 	}
 	o.Design.Profiled, o.Profile = true, &profile
 	return "", nil

@@ -235,7 +235,7 @@ func TestBenchInterruptAndResume(t *testing.T) {
 		cancel()
 	}()
 	stdout, stderr, code := invoke(ctx, "bench", "--pairs", "6", "--campaign", "c", "--", slow, "{launch}")
-	if code != exitInterrupted || stdout != "" || !strings.Contains(stderr, "interrupted after 3 of 12 launches; go on with: moebalance bench --resume c") {
+	if code != exitInterrupted || stdout != "" || !strings.Contains(stderr, "interrupted after 3 of 12 launches; resume with: moebalance bench --resume c") {
 		t.Fatalf("exit %d, stdout %q, stderr %q", code, stdout, stderr)
 	}
 	stdout, stderr, code = invoke(t.Context(), "bench", "--resume", "c")
@@ -323,7 +323,7 @@ func TestProfileVerb(t *testing.T) {
 		!strings.Contains(stdout, " x sh -c ") || strings.Contains(stdout, "ENABLE_PERFECT_ROUTER") {
 		t.Errorf("a marked place: %s", stdout)
 	}
-	if _, stderr, code := invoke(t.Context(), "profile", "--nsys", "true", "--dir", "q", "--", "echo"); code != exitFailed || !strings.Contains(stderr, "left no report") {
+	if _, stderr, code := invoke(t.Context(), "profile", "--nsys", "true", "--dir", "q", "--", "echo"); code != exitFailed || !strings.Contains(stderr, "wrote no report") {
 		t.Errorf("without a report: exit %d, %q", code, stderr)
 	}
 	half := script(t, `while [ "$1" != -o ]; do shift; done; touch "$2.qdstrm"`)
@@ -470,7 +470,7 @@ func TestFinishedCampaignNeedsNoWriting(t *testing.T) {
 func TestBenchProfile(t *testing.T) {
 	command := script(t, engine(100, 120))
 	_, stderr, code := invoke(t.Context(), "bench", "-q", "--profile", "--pairs", "1", "--campaign", filepath.Join(t.TempDir(), "without"), "--", command)
-	if _, err := exec.LookPath("nsys"); err != nil && (code != exitDone || !strings.Contains(stderr, "nsys is not on the path")) {
+	if _, err := exec.LookPath("nsys"); err != nil && (code != exitDone || !strings.Contains(stderr, "nsys is not in PATH")) {
 		t.Errorf("without nsys: exit %d, %q", code, stderr)
 	}
 	putNsys(t, `[ "$ENABLE_PERFECT_ROUTER" = 1 ]`)

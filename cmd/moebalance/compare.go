@@ -31,32 +31,32 @@ func compareCmd() *cobra.Command {
 	var o compareOptions
 	c := &cobra.Command{
 		Use:   "compare NORMAL PERFECT",
-		Short: "two arms: where the time went, or what was gained",
-		Long: `compare takes the two arms of one run and says where they differ.
+		Short: "two arms: change in time per phase, layer and rank, or gain",
+		Long: `compare reports the difference between the normal and the perfect arm of a run.
 
-Each side is an nsys export, a summary of trace or its JSON result, several with
-commas between them, a folder of exports, or a pattern in quotes. More than two
-arguments, as a shell makes of a pattern without quotes, are told apart by "normal"
-and "perfect" in their names. Both sides must have the same layers and half of the
-ranks in common; ranks and steps of one side only are named and left out. Time per
-step is compared by phase, layer and rank. Work and collectives stay apart, because
-collectives mostly wait for the slowest rank.
-'slowest' adds up the slowest rank of every layer; straggler loss is slowest −
-mean. f is the slowest experts' share of the normal step, b = mean/slowest, and
-the gain that balance over ranks can bring is at most 1/(1 − f + f·b) − 1. The
-perfect arm, equal load on every rank, shows how the ranks' hardware differs.
-Two launches give no verdict: that takes a campaign (bench).
+A side is an nsys export, a trace summary, or the JSON result of trace; several of
+them separated by commas; a folder of exports; or a quoted pattern. More than two
+arguments, as from an unquoted pattern, are assigned by "normal" and "perfect" in
+their names. Both sides need the same layers and at least half of the ranks in common;
+ranks and steps of one side only are listed and excluded.
 
-Or each side is a benchmark report (trtllm-bench, serving clients, the built-in
-workload, …), one file per launch or one line per launch, as many on both sides.
-The n-th launches make a pair, and the gain is judged as bench judges it; iteration
-logs are compared at equal batch shape, too.
+Time per step is compared by phase, layer and rank, compute and collectives
+separately, because collectives mostly wait for the slowest rank. 'slowest' is the sum
+over layers of the slowest rank; straggler loss is slowest − mean. With f, the slowest
+experts' share of the normal step, and b = mean/slowest, balance over ranks gains at
+most 1/(1 − f + f·b) − 1. The perfect arm has equal load on every rank, so its
+differences over ranks are hardware. Two launches give no verdict: use bench.
 
-Reports that do not say how they were routed prove nothing, and captures know the
-switches of TensorRT-LLM, SGLang and vLLM and no others.
---trust-arms takes the sides as they are called, and the result says so.
+A side may also be benchmark reports (trtllm-bench, serving clients, the built-in
+workload, …): one file or one line per launch, as many on both sides. The n-th
+launches form a pair, and the gain is judged as by bench. Iteration logs are also
+compared at equal batch shape.
 
-Exit 4 when the sides are no normal and perfect arm of the same run.`,
+Captures record the switches of TensorRT-LLM, SGLang and vLLM. For other engines, and
+for reports without a statement of the routing, --trust-arms accepts the arms as
+labelled, and the result says so.
+
+Exit 4 if the sides are not a normal and a perfect arm of the same run.`,
 		Example: `  moebalance compare testdata/gptoss-ep4-loop/normal.sqlite testdata/gptoss-ep4-loop/perfect.sqlite
   moebalance compare 'testdata/deepseek-ep4-ranks/normal.rank?.sqlite' 'testdata/deepseek-ep4-ranks/perfect.rank?.sqlite'
   moebalance compare --format csv --table ranks testdata/gptoss-ep4-loop/normal.sqlite testdata/gptoss-ep4-loop/perfect.sqlite`,
@@ -66,14 +66,14 @@ Exit 4 when the sides are no normal and perfect arm of the same run.`,
 	f := c.Flags()
 	o.read.bind(c)
 	f.StringVar(&o.counts[0], "counts-normal", "", "`DIR` or file of expert statistics of the normal run")
-	f.StringVar(&o.counts[1], "counts-perfect", "", "likewise of the perfect run")
+	f.StringVar(&o.counts[1], "counts-perfect", "", "`DIR` or file of expert statistics of the perfect run")
 	o.model.bindCounts(f)
 	o.read.threshold.fraction = gain.DefaultThreshold
-	f.Var(&o.read.threshold, "threshold", "gain of reports, or imbalance of traces, that counts as significant")
-	f.StringVar(&o.metric, "metric", "", "metric of the reports: a `NAME` they have, or NAME=REGEX or NAME=JSONPATH to read one (default: their throughput)")
-	f.BoolVar(&o.trust, "trust-arms", false, "take reports or traces as the arms they are given as, without proof")
-	f.Float64Var(&o.confidence, "confidence", gain.DefaultConfidence, "confidence asked of the gain's interval")
-	f.BoolVar(&o.requireVerdict, "require-verdict", false, "exit 5 when the gain of reports is inconclusive")
+	f.Var(&o.read.threshold, "threshold", "significant gain (reports) or imbalance (traces)")
+	f.StringVar(&o.metric, "metric", "", "metric of the reports: a reported `NAME`, or NAME=REGEX or NAME=JSONPATH (default: throughput)")
+	f.BoolVar(&o.trust, "trust-arms", false, "accept the arms as labelled, without proof")
+	f.Float64Var(&o.confidence, "confidence", gain.DefaultConfidence, "confidence level of the gain's interval, a fraction")
+	f.BoolVar(&o.requireVerdict, "require-verdict", false, "exit 5 if the verdict on reports is inconclusive")
 	return c
 }
 
@@ -103,7 +103,7 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side, options 
 		return usagef("--metric and --require-verdict go with benchmark reports, not with traces")
 	}
 	if o.model.named() && o.counts == [2]string{} {
-		return usagef("--model and --config name the model of recorded counts: want --counts-normal or --counts-perfect with them")
+		return usagef("--model and --config describe recorded counts: add --counts-normal or --counts-perfect")
 	}
 	shape, err := o.model.shape()
 	if err != nil {
@@ -136,13 +136,13 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side, options 
 	return nil
 }
 
-// trustHint is what to try where both sides record that no switch was on: the
-// treatment may be one that captures do not show.
+// trustHint is what to try where both sides record that no switch was on: captures
+// may not record the switch of this treatment.
 func trustHint(r diff.Comparison) string {
 	if r.Normal.Arm != string(gain.Normal) || r.Perfect.Arm != string(gain.Normal) {
 		return ""
 	}
-	return "; --trust-arms takes the sides as they are called, for a switch that captures do not record"
+	return "; for other engines, --trust-arms accepts the arms as labelled"
 }
 
 // reports judges the launches that two sets of benchmark reports hold.

@@ -299,7 +299,7 @@ func TestCompareVerbExitCodes(t *testing.T) {
 		{"unknown flag", []string{"--fast", loopNormal, loopPerfect}, exitUsage, "unknown flag"},
 		{"bad confidence", []string{"--confidence", "1", normal, perfect}, exitUsage, "--confidence"},
 		{"report flag for traces", []string{"--metric", "x", loopNormal, loopPerfect}, exitUsage, "--metric"},
-		{"a switch that captures do not record", otherSwitch, exitNotComparable, "not the perfect arm but normal (ENABLE_PERFECT_ROUTER is not among the 10 recorded environment variables); --trust-arms takes"},
+		{"a switch that captures do not record", otherSwitch, exitNotComparable, "not the perfect arm but normal (ENABLE_PERFECT_ROUTER is not among the 10 recorded environment variables); for other engines, --trust-arms accepts"},
 		{"likewise on trust", append([]string{"--trust-arms"}, otherSwitch...), exitDone, ""},
 		{"trust is no proof of balance", []string{"--trust-arms", loopPerfect, loopNormal}, exitNotComparable, "balance is not proved"},
 		{"trace flag for reports", []string{"--counts-normal", "x", normal, perfect}, exitUsage, "--counts-normal"},

@@ -75,8 +75,8 @@ and exceeds the 95th percentile of the null.`,
 	f.StringVar(&o.since, "since", "", "report only what was added since this earlier `FILE` of the same cumulative counters")
 	f.DurationVar(&o.span, "for", 0, "scrape each URL twice, this long apart, and report what was added")
 	o.threshold.fraction = defaultThreshold
-	f.Var(&o.threshold, "threshold", "flag an imbalance above this")
-	f.Var(&o.failAbove, "fail-above", "exit 3 when any layer's rank load is above its floor by more than this")
+	f.Var(&o.threshold, "threshold", "flag imbalance above this")
+	f.Var(&o.failAbove, "fail-above", "exit 3 if the rank load of any layer exceeds its floor by more than this")
 	o.out.bind(c)
 	standard := c.HelpFunc()
 	c.SetHelpFunc(func(c *cobra.Command, args []string) {

@@ -18,11 +18,11 @@ func logitsCmd() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "logits",
 		Short: "balanced routing logits, cached per batch size",
-		Long: `logits makes, proves and lists router logits for which a model's own routing
-method spreads the tokens evenly: over ranks, over experts, and with the most
-experts active. They are kept as safetensors files, one per rank and batch size,
-each with the tensors logits [tokens, experts] and expert_ids [tokens, top-k].
-plans counts how even each plan is, without making any.`,
+		Long: `logits generates, verifies and lists router logits that make a model's own routing
+method spread tokens evenly over ranks and experts, with the largest possible number of
+active experts. A cache holds one safetensors file per rank and batch size, with the
+tensors logits [tokens, experts] and expert_ids [tokens, top-k]. plans compares the
+balance of the plans without writing logits.`,
 		RunE: needsVerb,
 	}
 	c.AddCommand(logitsGenerateCmd(), logitsVerifyCmd(), logitsListCmd(), logitsPlansCmd())
@@ -45,27 +45,27 @@ type gateFlags struct {
 
 func (g *gateFlags) bind(f *pflag.FlagSet) {
 	g.bindModel(f)
-	f.Float32Var(&g.scale, "scale", 0, "routed scaling factor of the combine weights (default the model's, or 1)")
-	f.StringVar(&g.biasFile, "bias", "", "read the correction bias from this checkpoint: a safetensors `FILE`, the index of a sharded one, or its folder")
-	f.StringVar(&g.biasTensor, "bias-tensor", "", "`NAME` of the bias, such as model.layers.3.mlp.gate.e_score_correction_bias")
+	f.Float32Var(&g.scale, "scale", 0, "routed scaling factor (default: of the model, or 1)")
+	f.StringVar(&g.biasFile, "bias", "", "checkpoint with the correction bias: a safetensors `FILE`, the index of a sharded one, or its folder")
+	f.StringVar(&g.biasTensor, "bias-tensor", "", "tensor `NAME` of the bias, such as model.layers.3.mlp.gate.e_score_correction_bias")
 	f.IntVar(&g.ranks, "ep", 0, "expert-parallel ranks")
 	g.bindRanks(f)
 }
 
 // bindRanks binds what ranks hold, but not how many there are.
 func (g *gateFlags) bindRanks(f *pflag.FlagSet) {
-	f.StringVar(&g.placement, "placement", "", "JSON `FILE` with the experts each rank holds, [[0,1],[2,3]], replicas allowed (default contiguous)")
-	f.StringVar(&g.mode, "mode", string(router.DEP), "dep: each rank has its own tokens; tep: all ranks hold the same")
+	f.StringVar(&g.placement, "placement", "", "JSON `FILE` with the experts of each rank, [[0,1],[2,3]]; replicas allowed (default contiguous)")
+	f.StringVar(&g.mode, "mode", string(router.DEP), "dep: each rank has its own tokens; tep: all ranks hold the same tokens")
 }
 
 // bindModel binds the flags that name a model or describe one.
 func (g *gateFlags) bindModel(f *pflag.FlagSet) {
 	g.modelFlags.bind(f)
-	f.IntVar(&g.experts, "experts", 0, "routed experts of a layer, in place of --model")
+	f.IntVar(&g.experts, "experts", 0, "routed experts of a layer, instead of --model")
 	f.IntVar(&g.topK, "top-k", 0, "experts per token, with --experts")
-	f.IntVar(&g.groups, "groups", 0, "equal groups of experts, with --experts (default none)")
-	f.IntVar(&g.topKGroups, "top-k-groups", 0, "groups one token may use, with --groups")
-	f.StringVar(&g.method, "method", "", "routing method, in place of the model's; with --experts the default is Renormalize, or DeepSeekV3 with --groups")
+	f.IntVar(&g.groups, "groups", 0, "expert groups, with --experts (default none)")
+	f.IntVar(&g.topKGroups, "top-k-groups", 0, "groups per token, with --groups")
+	f.StringVar(&g.method, "method", "", "routing method (default: of the model; with --experts Renormalize, with --groups DeepSeekV3)")
 }
 
 func (g *gateFlags) checkModel() error {
@@ -79,7 +79,7 @@ func (g *gateFlags) checkModel() error {
 	case named != 1:
 		return usagef("want one of --model, --config and --experts, have %d of them", named)
 	case g.experts == 0 && (g.topK != 0 || g.groups != 0 || g.topKGroups != 0):
-		return usagef("--top-k, --groups and --top-k-groups describe --experts, and a model has its own")
+		return usagef("--top-k, --groups and --top-k-groups need --experts")
 	case g.experts != 0 && g.topK == 0:
 		return usagef("--experts needs --top-k")
 	}

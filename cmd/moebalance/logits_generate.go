@@ -34,21 +34,20 @@ func logitsGenerateCmd() *cobra.Command {
 	var o generateOptions
 	c := &cobra.Command{
 		Use:   "generate --model NAME --ep RANKS --cache DIR",
-		Short: "make balanced logits, adding what is missing and replacing what is damaged",
-		Long: `generate plans balanced routing and writes it as router logits, one safetensors
-file per rank and batch size, into the folder --cache. Files that are byte for byte
-as they would be written stay; damaged ones are replaced and listed. Without --tokens
-it makes the 22 batch sizes that engines prepare, from 1 to 8192 tokens per rank. A
-rank that holds another number of tokens than the others uses the file of its own
-number; 'logits plans --unequal' counts the loads of such a batch.
+		Short: "write balanced logits: adds missing and replaces damaged entries",
+		Long: `generate plans balanced routing and writes it as router logits, one safetensors file
+per rank and batch size, to the folder --cache. Intact files stay; damaged files are
+replaced and listed. Without --tokens it writes the 22 batch sizes that engines
+prepare, from 1 to 8192 tokens per rank. A rank with another number of tokens than the
+others uses the file of its own number; 'logits plans --unequal' counts the loads of
+such a batch.
 
-The experts of a token get the logit 32, all others -32: the router picks exactly
-the planned ones, with equal weights, in every element type. A correction bias
-changes nothing as long as its spread (largest minus smallest value over the
-experts) is below the largest bias tolerated, which is printed. --bias reads the
-model's own. An entry is then exact; or projected where the bias outweighs the
-logits, and holds the experts that the router picks; or infeasible where no logits
-could help, because a sigmoid adds at most 1.`,
+The experts of a token get the logit 32, all others -32, so that the router selects
+exactly the planned experts, with equal weights, in every element type. A correction
+bias is tolerated if its spread (max − min over the experts) is below the printed
+value. --bias reads the bias of the model; entries are then exact, projected (the bias
+outweighs the logits, and the entry holds the experts that the router selects), or
+infeasible (no logits can select the planned experts).`,
 		Example: `  moebalance logits generate --model gpt-oss-120b --ep 8 --cache /tmp/logits
   moebalance logits generate --model deepseek-v3 --ep 8 --tokens 1,8,64 --dtype bfloat16 --cache /tmp/logits
   moebalance logits generate --experts 64 --top-k 6 --ep 4 --mode tep --ids-only --cache /tmp/logits`,
@@ -58,14 +57,14 @@ could help, because a sigmoid adds at most 1.`,
 	f := c.Flags()
 	o.gate.bind(f)
 	o.cache.Store = cacheStore
-	o.cache.Bind(c, "cache", "the `FOLDER` that holds the entries; made if absent")
+	o.cache.Bind(c, "cache", "cache `FOLDER`, created if missing")
 	bindTokens(f, &o.tokens, logits.CommonTokens())
-	f.IntSliceVar(&o.ranks, "rank", nil, "make the entries of these ranks only (default all)")
-	f.StringVar(&o.dtype, "dtype", "", "float32, bfloat16 or float16 (default what the model's engines use)")
-	f.StringVar(&o.plan, "plan", plan.Names()[0], "how slots are assigned to experts: "+strings.Join(plan.Names(), ", "))
+	f.IntSliceVar(&o.ranks, "rank", nil, "ranks to write entries for (default all)")
+	f.StringVar(&o.dtype, "dtype", "", "float32, bfloat16 or float16 (default: as the engines of the model)")
+	f.StringVar(&o.plan, "plan", plan.Names()[0], "assignment of slots to experts: "+strings.Join(plan.Names(), ", "))
 	o.knobs.bind(f)
-	f.IntVar(&o.layer, "layer", 0, "shift the plan as for this layer, so that remainders do not pile up")
-	f.BoolVar(&o.idsOnly, "ids-only", false, "keep expert_ids only, without logits")
+	f.IntVar(&o.layer, "layer", 0, "layer; shifts the plan so that remainders do not accumulate")
+	f.BoolVar(&o.idsOnly, "ids-only", false, "write expert_ids only, without logits")
 	o.out.bind(c)
 	for flag, values := range map[string][]string{
 		"mode": {string(router.DEP), string(router.TEP)}, "dtype": logits.DTypes, "plan": plan.Names(),

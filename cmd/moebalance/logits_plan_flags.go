@@ -37,12 +37,12 @@ var knobs = []struct {
 }
 
 func (p *planFlags) bind(f *pflag.FlagSet) {
-	f.Uint64Var(&p.seed, "seed", 0, "of the plans uniform and zipf")
-	f.Var(&p.imbalance, "imbalance", "max/mean - 1 over the ranks that the plan target aims at: 50% and 0.5 are the same")
-	f.Var(&p.hotness, "hotness", "share of all slots that a hotspot plan sends to the hot one on top of an even share of the rest")
-	f.IntVar(&p.hot, "hot", 0, "the hot rank or expert of a hotspot plan")
-	f.Float64Var(&p.exponent, "exponent", 0, "of the plan zipf; 0 is balanced")
-	f.StringVar(&p.counts, "counts", "", "JSON `FILE` with recorded slots per expert, [12,0,7], for the plan replay")
+	f.Uint64Var(&p.seed, "seed", 0, "seed of the plans uniform and zipf")
+	f.Var(&p.imbalance, "imbalance", "rank imbalance (max/mean − 1) of the plan target: 50% and 0.5 are the same")
+	f.Var(&p.hotness, "hotness", "share of all slots that a hotspot plan adds to the hot rank or expert")
+	f.IntVar(&p.hot, "hot", 0, "hot rank or expert of a hotspot plan")
+	f.Float64Var(&p.exponent, "exponent", 0, "exponent of the plan zipf; 0: balanced")
+	f.StringVar(&p.counts, "counts", "", "JSON `FILE` with slots per expert, [12,0,7], for the plan replay")
 	p.given = f.Changed
 }
 

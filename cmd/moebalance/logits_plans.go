@@ -29,24 +29,23 @@ func logitsPlansCmd() *cobra.Command {
 	var o plansOptions
 	c := &cobra.Command{
 		Use:   "plans --model NAME --ep RANKS",
-		Short: "reference plans against ours, counted",
-		Long: `plans counts what each plan does to one layer, over all ranks together, beside
-the floors that no assignment can beat. Nothing is measured and nothing written.
+		Short: "balance of the plans: ours against the reference",
+		Long: `plans reports the balance of each plan for one layer, over all ranks together, beside
+the floors that no assignment can beat. Nothing is measured or written.
 
-rank and expert max/mean are the largest load over the mean load. Their floors
-are what indivisible slots allow; ranks come first, so where ranks hold unequally
-many experts the floor of experts is that of plans whose ranks are even. active
-experts are those with any token, beside the most that so many slots can touch:
-a plan that touches fewer reads fewer weights than balanced traffic would, which
-makes its decode time too good. pair above floor is for the sending rank that
-spreads worst over its targets: by how many slots its busiest target is above what
-an even spread would give it. receiver conflict is the most senders that send to
-one rank in the same step; 1 is best, and tep has none.
+rank and expert max/mean are the largest load over the mean load. The floors are the
+best values that whole slots allow; ranks come first, so with unequally many experts
+per rank the expert floor assumes even ranks. active experts are those with any token,
+beside the largest possible number; a plan that activates fewer reads fewer weights
+than balanced traffic would, which makes its decode time too short. pair excess is the
+number of slots by which the busiest target of a source rank exceeds an even spread.
+receiver conflict is the largest number of ranks that send to one rank in the same
+step; 1 is best, tep has none.
 
-The verdict is optimal when ranks, experts, pairs and active experts are all at
-their floors; with replicas the copies of experts are judged in their stead. A plan
-is invalid when a token gets an expert twice or experts of more groups than the
-method allows, or when ranks disagree about tokens that all of them hold.`,
+A plan is optimal if ranks, experts, pairs and active experts are all at their floors;
+with replicas, copies of experts count instead of experts. A plan is invalid if a
+token gets an expert twice or experts of more groups than the method allows, or if
+ranks route shared tokens differently.`,
 		Example: `  moebalance logits plans --model deepseek-v3 --ep 4,8,16 --tokens 1,8,64
   moebalance logits plans --model gpt-oss-120b --ep 8 --plans diagonal,uniform --seed 7
   moebalance logits plans --model deepseek-v3 --unequal 9,2,0,5,5,1,3,7 --plans trtllm-gen2,diagonal
@@ -57,10 +56,10 @@ method allows, or when ranks disagree about tokens that all of them hold.`,
 	f := c.Flags()
 	o.gate.bindModel(f)
 	o.gate.bindRanks(f)
-	f.IntSliceVar(&o.ranks, "ep", []int{8}, "expert-parallel ranks, one or several numbers")
+	f.IntSliceVar(&o.ranks, "ep", []int{8}, "numbers of expert-parallel ranks")
 	o.batch.bind(f, []int{1, 8, 64})
-	f.IntVar(&o.layer, "layer", 0, "shift the plans as for this layer, as far as they know layers")
-	f.StringSliceVar(&o.plans, "plans", []string{"trtllm-gen1", "trtllm-gen2", "diagonal"}, "which plans: "+strings.Join(plan.Names(), ", "))
+	f.IntVar(&o.layer, "layer", 0, "layer, for plans that depend on it")
+	f.StringSliceVar(&o.plans, "plans", []string{"trtllm-gen1", "trtllm-gen2", "diagonal"}, "plans: "+strings.Join(plan.Names(), ", "))
 	o.knobs.bind(f)
 	o.out.bind(c)
 	return c

@@ -407,7 +407,7 @@ func TestLogitsExitCodes(t *testing.T) {
 		"bare percentage":  {generate("--model", "deepseek-v3", "--ep", "8", "--plan", "target", "--imbalance", "10"), exitUsage, "want 10% if"},
 		"another's knob":   {generate("--model", "deepseek-v3", "--ep", "8", "--imbalance", "0.3"), exitUsage, "--imbalance is for --plan target, have diagonal"},
 		"counts, diagonal": {generate("--model", "deepseek-v3", "--ep", "8", "--counts", "x"), exitUsage, "--counts is for --plan replay"},
-		"top-k of a model": {generate("--model", "deepseek-v3", "--ep", "8", "--top-k", "4"), exitUsage, "a model has its own"},
+		"top-k of a model": {generate("--model", "deepseek-v3", "--ep", "8", "--top-k", "4"), exitUsage, "need --experts"},
 		"no top-k":         {generate("--experts", "8", "--ep", "8"), exitUsage, "--top-k"},
 		"top-k too large":  {generate("--experts", "8", "--top-k", "9", "--ep", "8"), exitUsage, "top-k between 1 and 8"},
 		"bias alone":       {generate("--model", "deepseek-v3", "--ep", "8", "--bias", "x"), exitUsage, "go together"},

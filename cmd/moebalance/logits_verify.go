@@ -25,7 +25,7 @@ mean load, over experts and over ranks; the floor is the least that indivisible
 slots allow. Active experts are those with any token, beside the most that so many
 slots can activate. A batch size that lacks the entries of some ranks fails.
 
-Exits 3 when an entry fails, 1 when the folder cannot be read.`,
+Exit 3 if an entry fails, 1 if the folder cannot be read.`,
 		Example: `  moebalance logits verify /tmp/logits
   moebalance logits verify --format json /tmp/logits`,
 		Args: argCount(1, 1, "one cache folder"),

@@ -10,14 +10,14 @@ import (
 type modelFlags struct{ model, config string }
 
 func (m *modelFlags) bind(f *pflag.FlagSet) {
-	f.StringVar(&m.model, "model", "", "a preset, such as gpt-oss-120b or deepseek-v3; see 'moebalance models'")
-	f.StringVar(&m.config, "config", "", "read the model from this Hugging Face config.json `FILE`")
+	f.StringVar(&m.model, "model", "", "model preset, such as gpt-oss-120b or deepseek-v3; see 'moebalance models'")
+	f.StringVar(&m.config, "config", "", "Hugging Face config.json `FILE` of the model")
 }
 
 // bindCounts binds them where recorded counts are judged.
 func (m *modelFlags) bindCounts(f *pflag.FlagSet) {
 	m.bind(f)
-	f.Lookup("model").Usage = "the model of the counts, whose top-k and groups say what chance gives: " + f.Lookup("model").Usage
+	f.Lookup("model").Usage = "model of the counts, for the top-k and groups of the null: " + f.Lookup("model").Usage
 }
 
 func (m *modelFlags) named() bool { return m.model != "" || m.config != "" }

@@ -32,20 +32,19 @@ func profileCmd() *cobra.Command {
 	var o profileOptions
 	c := &cobra.Command{
 		Use:   "profile [flags] -- COMMAND…",
-		Short: "the same command under nsys, one report per rank",
-		Long: `profile runs a command under Nsight Systems with the switches that the
-TensorRT-LLM and vLLM performance pages use, and leaves one report per rank,
-DIR/report.rank0.nsys-rep with its .sqlite beside it, for 'moebalance trace'.
+		Short: "run a command under nsys, one report per rank",
+		Long: `profile runs a command under Nsight Systems with the options of the TensorRT-LLM and
+vLLM performance guides. It writes one report per rank, DIR/report.rank0.nsys-rep with
+its .sqlite export, for 'moebalance trace'.
 
-Behind mpirun, mpiexec and srun the profiler is put in front of each rank's
-program, where the rank is known from OMPI_COMM_WORLD_RANK, PMI_RANK or
-SLURM_PROCID; elsewhere in front of the whole command. {nsys} as a word of the
-command says where it goes instead.
+Under mpirun, mpiexec and srun, nsys is started in each rank, which is known from
+OMPI_COMM_WORLD_RANK, PMI_RANK or SLURM_PROCID. Otherwise nsys wraps the whole command.
+The word {nsys} in the command marks another position.
 
---iterations records only some steps of a TensorRT-LLM engine
-(TLLM_PROFILE_START_STOP); without it the whole run is recorded, start-up too.
---cuda-graph-trace node sees the kernels inside CUDA graphs and slows small ones
-down; graph leaves durations alone and hides what is inside.`,
+--iterations records some iterations of a TensorRT-LLM engine only
+(TLLM_PROFILE_START_STOP). Without it the whole run is recorded, including start-up.
+--cuda-graph-trace node records the kernels inside CUDA graphs and slows small ones
+down; graph keeps durations intact but hides the kernels.`,
 		Example: `  moebalance profile --dry-run --iterations 100-150 -- trtllm-bench --model M throughput --dataset data.jsonl
   moebalance profile --dry-run --rank 0 -- mpirun -n 4 python serve.py
   moebalance profile --dry-run --perfect -- srun -n 8 trtllm-llmapi-launch trtllm-serve M`,
@@ -54,19 +53,19 @@ down; graph leaves durations alone and hides what is inside.`,
 		RunE:        func(c *cobra.Command, words []string) error { return o.run(c, words) },
 	}
 	f := c.Flags()
-	f.StringVar(&o.Windows, "iterations", "", "record these iterations only, `A-B[,C-D…]`, each window in reports of its own")
-	f.StringVar(&o.WindowsVariable, "iterations-variable", "", "pass them in this older `NAME`: "+strings.Join(launch.LegacyWindowsVariables, " or "))
-	f.StringVar(&o.GraphTrace, "cuda-graph-trace", "node", "node or graph")
-	f.BoolVar(&o.PythonGIL, "python-gil", false, "also record who holds Python's interpreter lock")
-	f.BoolVar(&o.GPUMetrics, "gpu-metrics", false, "also sample the GPUs' counters, on the first rank of each machine; the driver must allow it")
-	o.torch.Bind(c, "torch-trace", "", "also write PyTorch's own trace to this `FILE` (TLLM_TORCH_PROFILE_TRACE)")
-	f.IntVar(&o.Rank, "rank", -1, "profile this rank only; -1 for all")
-	f.StringVar(&o.Nsys, "nsys", "nsys", "the profiler's `PROGRAM`")
+	f.StringVar(&o.Windows, "iterations", "", "iterations to record, `A-B[,C-D…]`; one report per window and rank (default all)")
+	f.StringVar(&o.WindowsVariable, "iterations-variable", "", "pass the iterations in this older variable `NAME`: "+strings.Join(launch.LegacyWindowsVariables, " or "))
+	f.StringVar(&o.GraphTrace, "cuda-graph-trace", "node", "level of CUDA graphs: node or graph")
+	f.BoolVar(&o.PythonGIL, "python-gil", false, "also record the Python GIL")
+	f.BoolVar(&o.GPUMetrics, "gpu-metrics", false, "also sample GPU metrics, on the first rank of each node; needs permission by the driver")
+	o.torch.Bind(c, "torch-trace", "", "also write a PyTorch profiler trace to this `FILE` (TLLM_TORCH_PROFILE_TRACE)")
+	f.IntVar(&o.Rank, "rank", -1, "profile this rank only; -1: all")
+	f.StringVar(&o.Nsys, "nsys", "nsys", "nsys `PROGRAM`")
 	o.folder.Path = "moebalance-profile"
-	o.folder.Bind(c, "dir", "write the reports into this `DIR`")
-	f.BoolVar(&o.perfect, "perfect", false, "the perfect arm: sets what the treatment sets")
-	f.StringVar(&o.treatment, "treatment", "trtllm", "of the perfect arm: trtllm ("+perfectRouterVariable+"=1), vllm, sglang or env:NAME=VALUE")
-	f.BoolVar(&o.dryRun, "dry-run", false, "print the command as a shell script, and start nothing")
+	o.folder.Bind(c, "dir", "`DIR` of the reports")
+	f.BoolVar(&o.perfect, "perfect", false, "run the perfect arm: set the variables of --treatment")
+	f.StringVar(&o.treatment, "treatment", "trtllm", "switch of the perfect arm: trtllm ("+perfectRouterVariable+"=1), vllm, sglang or env:NAME=VALUE")
+	f.BoolVar(&o.dryRun, "dry-run", false, "print the command as a shell script and do not run it")
 	return c
 }
 
@@ -98,7 +97,7 @@ func (o *profileOptions) run(c *cobra.Command, words []string) error {
 	}
 	for _, program := range []string{o.Nsys, words[0]} {
 		if _, err := exec.LookPath(program); err != nil {
-			return withCode(exitUsage, fmt.Errorf("profile: %q is not a program on the path: install it, or see --dry-run for what would be run", program))
+			return withCode(exitUsage, fmt.Errorf("profile: %q is not a program in PATH: install it, or use --dry-run to print the command", program))
 		}
 	}
 	reports := reportsIn(folder)
@@ -122,9 +121,9 @@ func (o *profileOptions) run(c *cobra.Command, words []string) error {
 	case err != nil:
 		return fmt.Errorf("profile: the command failed: %w", err)
 	case len(reports) == 0:
-		return fmt.Errorf("profile: the command ended well, but nsys left no report in %s: were the iterations reached?", o.folder.Path)
+		return fmt.Errorf("profile: the command succeeded, but nsys wrote no report in %s: were the iterations reached?", o.folder.Path)
 	case !slices.ContainsFunc(reports, func(path string) bool { return filepath.Ext(path) != ".qdstrm" }):
-		return fmt.Errorf("profile: nsys left %s and could not make a report of it: want a complete installation of nsys, with its importer", reports[0])
+		return fmt.Errorf("profile: nsys wrote %s but no report: want a complete nsys installation, with its importer", reports[0])
 	}
 	for _, path := range reports {
 		fmt.Fprintln(c.ErrOrStderr(), path)
@@ -132,8 +131,8 @@ func (o *profileOptions) run(c *cobra.Command, words []string) error {
 	return nil
 }
 
-// reportsIn lists the reports of a folder. Those of another run must not be
-// there: its ranks would pass for ranks of this one.
+// reportsIn lists the reports of a folder. Reports of another run must not be in it:
+// they would count as ranks of this run.
 func reportsIn(folder string) []string {
 	reports, _ := filepath.Glob(filepath.Join(folder, "report.rank*"))
 	return reports

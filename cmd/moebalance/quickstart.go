@@ -23,16 +23,14 @@ func quickstartCmd() *cobra.Command {
 	dir := target.Folder{Path: "moebalance-quickstart"}
 	c := &cobra.Command{
 		Use:   "quickstart",
-		Short: "the whole story on this machine, in two minutes",
-		Long: `quickstart runs the other verbs in a row and shows each command line, so that it can
-be repeated and changed: it caches balanced routing logits and proves them, reads
-real H200 captures that come with the tool, compares their arms, runs six pairs of
-the built-in workload here, and draws the report.
+		Short: "a two-minute tour of all verbs on this machine",
+		Long: `quickstart runs the other verbs and prints each command: it caches and verifies
+balanced logits, reads H200 captures that are part of the tool, compares their arms,
+runs six pairs of the built-in workload on this machine, and writes the report.
 
-What was found goes to stdout, a line each, and then the report's path. Everything
-else goes into one folder, with the results as JSON. In an earlier
-quickstart's folder its results are replaced and other files stay; any other folder
-is refused.`,
+Findings go to stdout, one line each, followed by the path of the report. All files,
+with the results as JSON, go to one folder. The folder of an earlier quickstart is
+replaced; any other existing folder is refused.`,
 		Example: `  moebalance quickstart
   moebalance quickstart --dir /tmp/tour`,
 		Args: argCount(0, 0, "no argument"),
@@ -40,7 +38,7 @@ is refused.`,
 			return quickstart(c.Context(), dir.Path, tour, c.OutOrStdout(), c.ErrOrStderr())
 		},
 	}
-	dir.Bind(c, "dir", "the `DIR` to write into")
+	dir.Bind(c, "dir", "output `DIR`")
 	return c
 }
 
@@ -62,7 +60,7 @@ func quickstart(ctx context.Context, dir string, steps []tourStep, stdout, stder
 		args := s.in(dir)
 		fmt.Fprintf(stderr, "$ moebalance %s\n", launch.Quote(args))
 		if code := run(ctx, args, strings.NewReader(""), io.Discard, stderr); code != exitDone {
-			return withCode(code, fmt.Errorf("quickstart stopped: the command above ended with exit code %d; what was made so far is in %s", code, dir))
+			return withCode(code, fmt.Errorf("quickstart: the command above failed with exit code %d; its files are in %s", code, dir))
 		}
 		if s.found == nil {
 			continue
@@ -103,7 +101,7 @@ func freshTourFolder(dir string) error {
 		return err
 	default:
 		if _, err := os.Stat(mark); err != nil {
-			return usagef("quickstart: %q exists and is not from an earlier quickstart: want a new folder, choose one with --dir", dir)
+			return usagef("quickstart: %q exists and is not from an earlier quickstart: choose a new folder with --dir", dir)
 		}
 		for _, name := range tourFiles {
 			if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {

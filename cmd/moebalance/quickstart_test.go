@@ -118,7 +118,7 @@ func TestQuickstartStops(t *testing.T) {
 	stop()
 	dir := filepath.Join(t.TempDir(), "tour")
 	_, stderr, code := invoke(ctx, "quickstart", "--dir", dir)
-	if code != exitInterrupted || !strings.Contains(stderr, "what was made so far is in") {
+	if code != exitInterrupted || !strings.Contains(stderr, "its files are in") {
 		t.Errorf("exit %d, %q; want %d", code, stderr, exitInterrupted)
 	}
 	var out, errs bytes.Buffer

@@ -26,10 +26,10 @@ type readOptions struct {
 
 func (o *readOptions) bind(c *cobra.Command) {
 	f := c.Flags()
-	f.StringArrayVar(&o.ranks, "rank", nil, "`FILE=N` or N: the rank of an export, in place of what it says itself")
-	f.StringArrayVar(&o.steps, "step-pattern", nil, "regular expression with a group (?P<step>…) for names of ranges, before the built-in ones")
-	f.StringArrayVar(&o.layers, "layer-pattern", nil, "likewise with (?P<layer>…)")
-	f.StringArrayVar(&o.experts, "expert-pattern", nil, "likewise with (?P<expert>…)")
+	f.StringArrayVar(&o.ranks, "rank", nil, "`FILE=N` or N: rank of an export, overriding the recorded one")
+	f.StringArrayVar(&o.steps, "step-pattern", nil, "regular expression for range names with a group (?P<step>…), tried before the built-in ones")
+	f.StringArrayVar(&o.layers, "layer-pattern", nil, "as --step-pattern, with (?P<layer>…)")
+	f.StringArrayVar(&o.experts, "expert-pattern", nil, "as --step-pattern, with (?P<expert>…)")
 	o.out.bind(c)
 }
 

@@ -65,9 +65,9 @@ func TestModelsOfRecordedCountsAreChecked(t *testing.T) {
 		{exitUsage, "have both", []string{"trace", "--counts", counts, "--model", "gpt-oss-20b", "--config", topK8, trace}},
 		{exitUsage, "unknown model", []string{"trace", "--counts", counts, "--model", "nope", trace}},
 		{exitFailed, "no such file", []string{"trace", "--counts", counts, "--config", "nope.json", trace}},
-		{exitUsage, "want --counts with them", []string{"trace", "--model", "gpt-oss-20b", trace}},
-		{exitUsage, "want --counts-normal or --counts-perfect", []string{"compare", "--model", "gpt-oss-20b", trace, perfect}},
-		{exitUsage, "want a folder of them", []string{"report", "--model", "gpt-oss-20b", trace}},
+		{exitUsage, "add --counts", []string{"trace", "--model", "gpt-oss-20b", trace}},
+		{exitUsage, "add --counts-normal or --counts-perfect", []string{"compare", "--model", "gpt-oss-20b", trace, perfect}},
+		{exitUsage, "add a folder of them", []string{"report", "--model", "gpt-oss-20b", trace}},
 	} {
 		_, stderr, code := invoke(t.Context(), c.args...)
 		if code != c.code || !strings.Contains(stderr, c.says) || c.says != "" && strings.Count(stderr, "\n") != 1 {

@@ -27,18 +27,16 @@ func reportCmd() *cobra.Command {
 	var o reportOptions
 	c := &cobra.Command{
 		Use:   "report CAMPAIGN|RESULT…",
-		Short: "one self-contained HTML page with its plots",
-		Long: `report puts results together into one HTML page that stands alone: figures inline,
-no script, nothing fetched. It asks, in this order: is the data complete and
-balance verified; how imbalanced, on which ranks and layers, above the floor and
-above chance; does time follow load; compute or communication; what would perfect
-balance win at most; what next. Sections appear for the inputs given.
+		Short: "one self-contained HTML page with figures",
+		Long: `report writes one HTML page with inline figures, without scripts or external files.
+Its sections: data complete and balance verified; imbalance per rank and layer, above
+the floor and the null; relation of time and load; compute or communication; upper
+bound of the gain from balance; next steps. Sections appear for the inputs given.
 
-Inputs, in any order and number: the JSON of bench, trace, compare, counts or
-logits verify (--format json -o FILE); campaign folders; folders of expert
-statistics; exports of Nsight Systems, folders and summaries of them, which are
-grouped by the arm they say they are. Numbers are defined by the verbs that make them and
-explained at the end of the page.
+Inputs, in any order and number: the JSON of bench, trace, compare, counts or logits
+verify (--format json -o FILE); campaign folders; folders of expert statistics; nsys
+exports, folders and summaries of them, grouped by their recorded arm. Numbers are
+defined as by the verbs that compute them; the page ends with the definitions.
 
 Without -o, --png and --svg the page goes to stdout.`,
 		Example: `  moebalance report -o report.html testdata/gptoss-ep4-loop/normal.sqlite testdata/gptoss-ep4-loop/perfect.sqlite
@@ -48,15 +46,15 @@ Without -o, --png and --svg the page goes to stdout.`,
 		RunE: func(c *cobra.Command, paths []string) error { return o.run(c, paths) },
 	}
 	f := c.Flags()
-	f.StringVar(&o.title, "title", "", "heading of the page (default the benchmark's command or the inputs)")
+	f.StringVar(&o.title, "title", "", "heading of the page (default: benchmark command or inputs)")
 	o.file.Bind(c, "output", "o", "write the page to this `FILE`")
 	o.png.Bind(c, "png", "write each figure as PNG into this `DIR`, which is made if missing")
 	o.svg.Bind(c, "svg", "likewise as SVG")
-	f.StringVar(&o.counts[0], "counts-normal", "", "`DIR` or file of expert statistics of the run whose normal exports are given")
-	f.StringVar(&o.counts[1], "counts-perfect", "", "likewise of the perfect run")
+	f.StringVar(&o.counts[0], "counts-normal", "", "`DIR` or file of expert statistics of the normal run")
+	f.StringVar(&o.counts[1], "counts-perfect", "", "`DIR` or file of expert statistics of the perfect run")
 	o.model.bindCounts(f)
 	o.threshold.fraction = defaultThreshold
-	f.Var(&o.threshold, "threshold", "flag an imbalance above this, in exports and expert statistics read directly")
+	f.Var(&o.threshold, "threshold", "flag imbalance above this, in exports and expert statistics")
 	return c
 }
 
@@ -78,7 +76,7 @@ func (o *reportOptions) run(c *cobra.Command, paths []string) error {
 	}
 	counted := func(in page.Input) bool { return in.Counts != nil }
 	if o.model.named() && len(r.counts) == 0 && !slices.ContainsFunc(inputs, counted) {
-		return usagef("--model and --config name the model of expert statistics: want a folder of them, --counts-normal or --counts-perfect")
+		return usagef("--model and --config describe expert statistics: add a folder of them, --counts-normal or --counts-perfect")
 	}
 	p, err := page.New(o.title, inputs)
 	if err != nil {

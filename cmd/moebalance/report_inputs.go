@@ -68,7 +68,7 @@ func (r *reportInputs) file(path string) error {
 		return nil
 	}
 	if text := bytes.TrimSpace(head); len(text) == 0 || text[0] != '{' {
-		return fmt.Errorf("%s: not something to report on: want a campaign folder, the JSON result of bench, trace, compare, counts or logits verify, a folder of expert statistics, or an nsys export (.sqlite)", path)
+		return fmt.Errorf("%s: want a campaign folder, the JSON result of bench, trace, compare, counts or logits verify, a folder of expert statistics, or an nsys export (.sqlite)", path)
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -161,7 +161,7 @@ func (r *reportInputs) traces(ctx context.Context) error {
 	}
 	for arm := range r.counts {
 		if len(groups[arm]) == 0 {
-			return usagef("--counts-%s: no export of the %s arm is given to set them beside", arm, arm)
+			return usagef("--counts-%s: no export of the %s arm is given", arm, arm)
 		}
 	}
 	for _, arm := range []string{string(gain.Normal), string(gain.Perfect), "mixed", ""} {
@@ -171,7 +171,7 @@ func (r *reportInputs) traces(ctx context.Context) error {
 		}
 		t, err := source.Trace(ctx, group, options, source.Statistics{Path: r.counts[arm], Shape: r.shape})
 		if err != nil {
-			return withRankHint(err, "report some of them, or the JSON of 'moebalance trace --rank FILE=N --format json', which gives an export its rank")
+			return withRankHint(err, "use the JSON of 'moebalance trace --rank FILE=N --format json', which sets the rank of an export")
 		}
 		if launched, ok := r.launched[group[0]]; ok {
 			t = diff.OnTrust(t, launched)

@@ -23,8 +23,8 @@ type resultFlags struct {
 }
 
 func (f *resultFlags) bind(c *cobra.Command) {
-	c.Flags().StringVar(&f.format, "format", "text", "text, json, csv or md")
-	c.Flags().StringVar(&f.table, "table", "", "only this table of the result (csv holds one: default the first)")
+	c.Flags().StringVar(&f.format, "format", "text", "output format: text, json, csv or md")
+	c.Flags().StringVar(&f.table, "table", "", "print this table only (csv: default the first)")
 	f.file.Bind(c, "output", "o", "write the result to this `FILE` instead of stdout")
 	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(output.Formats, cobra.ShellCompDirectiveNoFileComp))
 }

@@ -23,8 +23,8 @@ const version = "0.1.0"
 // The exit codes, as --help and the README list them.
 const (
 	exitDone          = 0   // done, and every gate that was asked for passed
-	exitFailed        = 1   // could not: unreadable, corrupt, unsupported, internal
-	exitUsage         = 2   // asked wrongly
+	exitFailed        = 1   // failed: unreadable, corrupt, unsupported or internal error
+	exitUsage         = 2   // usage error
 	exitGate          = 3   // done, and a gate failed
 	exitNotComparable = 4   // the arms are not comparable, or balance is not proved
 	exitInconclusive  = 5   // no verdict where one was demanded
@@ -40,7 +40,7 @@ type codeError struct {
 func (e *codeError) Error() string { return e.err.Error() }
 func (e *codeError) Unwrap() error { return e.err }
 
-// usagef is an error about how the tool was asked.
+// usagef is a usage error.
 func usagef(format string, args ...any) error {
 	return &codeError{exitUsage, fmt.Errorf(format, args...)}
 }
@@ -97,13 +97,14 @@ func exitCode(ctx context.Context, err error) int {
 func rootCmd() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "moebalance",
-		Short: "what uneven expert load costs a mixture-of-experts model, and where",
-		Long: `moebalance measures how much speed uneven expert load costs a mixture-of-experts
-model in production inference, where, and what would win it back.
+		Short: "the cost of uneven expert load in mixture-of-experts inference",
+		Long: `moebalance measures how much inference throughput uneven expert load costs a
+mixture-of-experts (MoE) model, which layers and ranks cause the loss, and how much
+balance would gain.
 
-Exit codes: 0 done and every gate passed; 1 could not; 2 asked wrongly;
-3 a gate failed; 4 the arms are not comparable or balance is not proved;
-5 inconclusive where a verdict was demanded; 130 interrupted.`,
+Exit codes: 0 success; 1 failed; 2 usage error; 3 a gate (--fail-above, logits
+verify) failed; 4 the arms are not comparable, or balance is not proved;
+5 inconclusive where a verdict was required; 130 interrupted.`,
 		Version:           version,
 		SilenceUsage:      true,
 		SilenceErrors:     true,
@@ -135,7 +136,7 @@ func verbs() []*cobra.Command {
 	}
 }
 
-// needsVerb is what a command that only groups others does: it names them.
+// needsVerb is the error of a command that only groups verbs; it lists them.
 func needsVerb(c *cobra.Command, args []string) error {
 	var names []string
 	for _, sub := range c.Commands() {

@@ -41,41 +41,38 @@ func traceCmd() *cobra.Command {
 	var o traceOptions
 	c := &cobra.Command{
 		Use:   "trace EXPORT…",
-		Short: "where the GPU time goes: layers, ranks, phases, experts",
-		Long: `trace reads the SQLite exports of Nsight Systems (2021 to 2026) of one run, one
-per rank or one of all ranks, and says where the GPU time went. Traces of
-PyTorch's profiler (.json, .json.gz; one per rank) are read likewise. A folder, or a
-pattern in quotes, stands for the exports in it.
+		Short: "GPU time per layer, rank, phase and expert; imbalance flags",
+		Long: `trace reports GPU time per layer, rank, phase and expert, and flags imbalance over
+ranks. It reads SQLite exports of Nsight Systems (2021 to 2026) and PyTorch profiler
+traces (.json, .json.gz) of one run: one file per rank, or one file with all ranks. A
+folder or a quoted pattern stands for the exports in it.
 
-A kernel belongs to the ranges (NVTX) that were open on the thread when it was
-launched, for a CUDA graph when it was captured. Steps, layers, experts and
-phases come from the ranges' names; without a range, the phase comes from the
-kernel's name, and is unknown rather than guessed. What runs in ranges named
-'layer_wise_benchmarks ignore' counts nowhere, and the result says how much it is.
+A kernel belongs to the NVTX ranges that are open on its thread at launch, or at
+capture for a CUDA graph. Range names give steps, layers, experts and phases. Without
+a range, the kernel's name gives the phase, or the phase is unknown. Time in ranges
+named 'layer_wise_benchmarks ignore' is excluded; the excluded time is reported.
 
-Per layer, time of expert compute is compared over ranks: max/mean in each step,
-then the mean over steps. Straggler loss is max over ranks − mean over ranks of
-compute time per step. Collectives are mostly waiting for the slowest rank: they
-are split into wait and transfer and never count as compute. Standard deviations
-are those of a sample; percentiles are nearest ranks.
-An expert's time is observed where it has ranges of its own; where one kernel
-serves all, --counts allocates its time by recorded load, and says so. The load is
-judged as by the verb counts: --model or --config names the groups of experts, which
-no statistics hold and which make chance more uneven. Statistics of another run or
-model are refused where the trace shows it: by ranks, by layers, by the experts that
-ran on a rank, by the number of experts that the gate's kernel is made for.
+Imbalance: max/mean over ranks of expert compute time, per step and layer, averaged
+over steps. Straggler loss: max − mean over ranks of compute time, per step and layer.
+Collectives mostly wait for the slowest rank: they are split into wait and transfer
+and never count as compute. Standard deviations are of a sample; percentiles use the
+nearest rank.
 
---summary writes a small file from which every number follows as from the export;
-trace merges any number of them. Ranges are read with the patterns of that time.
+Expert time is observed where experts have ranges of their own. Where one kernel
+serves all experts, --counts allocates its time by recorded load; the table says so.
+The load is judged as by 'moebalance counts'; --model or --config adds the expert
+groups, which statistics do not record. Statistics that contradict the trace (ranks,
+layers, active experts, or the gate's number of experts) are refused.
 
---like-nsys prints the bytes that 'nsys stats --format csv' of 2023.4 prints (2025.3
-has the same rows with a colon before the names of ranges), so that both can
-be compared. Names with quotes or line breaks, which it prints as they are, are
-escaped here, so that any reader of CSV finds their ends.
+--summary writes a small file for later merging; trace of summaries gives the same
+numbers as trace of the exports. Range patterns apply when the summary is written.
 
-An export holds the whole environment of the profiled command, host, user, paths
-and output. --scrub writes a copy without them that gives the same analysis; the
-names of kernels and ranges stay in it.`,
+--like-nsys prints the CSV of 'nsys stats --format csv' 2023.4, byte for byte (2025.3
+puts a colon before range names). Unlike nsys, it escapes names that contain quotes or
+line breaks.
+
+--scrub writes a copy of an export without environment, host, user, paths and program
+output. The copy gives the same analysis; names of kernels and ranges remain.`,
 		Example: `  moebalance trace testdata/gptoss-ep4-loop/normal.sqlite
   moebalance trace --counts testdata/deepseek-ep4-ranks/counts-normal --model deepseek-v3 testdata/deepseek-ep4-ranks/normal.rank?.sqlite
   moebalance trace --like-nsys cuda_gpu_kern_sum testdata/gptoss-ep4-loop/normal.sqlite
@@ -90,17 +87,17 @@ names of kernels and ranges stay in it.`,
 	o.model.bindCounts(f)
 	o.summary = target.File{Replaces: nsys.IsSummary}
 	o.summary.Bind(c, "summary", "", "write a summary of the exports to this `FILE` for a later trace of summaries, and nothing else")
-	f.StringVar(&o.like, "like-nsys", "", "print the CSV of 'nsys stats' for this `REPORT` instead: "+strings.Join(nsys.LikeReports, ", "))
+	f.StringVar(&o.like, "like-nsys", "", "print the CSV of 'nsys stats' for this `REPORT`: "+strings.Join(nsys.LikeReports, ", "))
 	o.scrub = target.File{Replaces: capture.IsScrubbed, Regular: true}
 	o.scrub.Bind(c, "scrub", "", "write a copy of the export without environment, host, user, paths and output to this `FILE`, and nothing else")
 	o.threshold.fraction = defaultThreshold
-	f.Var(&o.threshold, "threshold", "flag an imbalance above this")
-	f.Var(&o.failAbove, "fail-above", "exit 3 when any layer's imbalance of expert time over ranks is above this")
+	f.Var(&o.threshold, "threshold", "flag imbalance above this")
+	f.Var(&o.failAbove, "fail-above", "exit 3 if the expert-time imbalance over ranks of any layer is above this")
 	return c
 }
 
-// beside is, for each flag that has something else written in place of a trace, the
-// flags that mean something beside it.
+// beside lists, for each flag that replaces the trace by another output, the flags
+// that it can be combined with.
 var beside = map[string][]string{
 	"like-nsys": {"output"},
 	"summary":   {"rank", "step-pattern", "layer-pattern", "expert-pattern"},
@@ -114,7 +111,7 @@ func (o *traceOptions) check(c *cobra.Command, paths []string) (nsys.Options, er
 	case err != nil:
 		return n, err
 	case o.model.named() && o.counts == "":
-		return n, usagef("--model and --config name the model of recorded counts: want --counts with them")
+		return n, usagef("--model and --config describe recorded counts: add --counts")
 	case (o.like != "" || o.scrub.Path != "") && len(paths) != 1:
 		return n, usagef("--like-nsys and --scrub: want one export, have %d", len(paths))
 	case o.like != "" && !slices.Contains(nsys.LikeReports, o.like):
@@ -123,7 +120,7 @@ func (o *traceOptions) check(c *cobra.Command, paths []string) (nsys.Options, er
 	return n, cmp.Or(source.CheckExports(paths), checkBeside(c))
 }
 
-// checkBeside refuses flags that would mean nothing.
+// checkBeside refuses flags without effect.
 func checkBeside(c *cobra.Command) error {
 	var given []string
 	c.Flags().Visit(func(f *pflag.Flag) {
@@ -143,7 +140,7 @@ func checkBeside(c *cobra.Command) error {
 			}
 		}
 		if len(idle) > 0 {
-			return usagef("--%s writes something else than a trace: leave out %s", name, strings.Join(idle, ", "))
+			return usagef("--%s replaces the trace: remove %s", name, strings.Join(idle, ", "))
 		}
 	}
 	return nil
@@ -238,9 +235,9 @@ func traceGate(t *nsys.Trace, limit float64) error {
 	o, ok := t.RankTime()
 	switch {
 	case t.Arm == nsys.MixedArms:
-		return withCode(exitNotComparable, fmt.Errorf("--fail-above: the exports are of different arms, so their times together say nothing: give those of one arm"))
+		return withCode(exitNotComparable, fmt.Errorf("--fail-above: the exports are of different arms; give the exports of one arm"))
 	case !ok:
-		return withCode(exitInconclusive, fmt.Errorf("--fail-above: no layer's expert time is known on two ranks or more, so there is nothing to judge"))
+		return withCode(exitInconclusive, fmt.Errorf("--fail-above: no layer has expert time on two or more ranks"))
 	case router.Above(o.WorstMaxOverMean, router.Undefined(), limit):
 		return withCode(exitGate, fmt.Errorf("expert-time imbalance of %s is %s, limit %s", render.LayerName(o.WorstLayer), quantity.Percent(o.WorstMaxOverMean-1), quantity.Percent(limit)))
 	}

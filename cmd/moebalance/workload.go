@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"gonum.org/v1/gonum/stat"
 
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/cmd/internal/workload"
@@ -36,26 +37,23 @@ func workloadCmd() *cobra.Command {
 	o := workloadOptions{}
 	c := &cobra.Command{
 		Use:   "workload",
-		Short: "the built-in expert-parallel model, a benchmark for CPUs",
-		Long: `workload runs a small mixture-of-experts model on CPU cores, expert-parallel: the
-ranks route their own tokens with a learned, skewed gate, exchange them, run the
-experts they own and meet at a barrier after each phase, so the busiest rank
-decides the time of a step. It is a benchmark to try moebalance on.
+		Short: "built-in expert-parallel MoE benchmark for CPUs",
+		Long: `workload runs a small mixture-of-experts model on CPU cores with expert parallelism.
+Each rank routes its own tokens with a learned, skewed gate, exchanges them, runs its
+experts, and waits at a barrier after each phase, so the busiest rank determines the
+step time.
 
-With ` + perfectRouterVariable + `=1 in the environment the gate is still computed and its
-logits are then replaced by balanced ones, read from --cache, or made and kept
-there when it has none of this shape.
+With ` + perfectRouterVariable + `=1 in the environment, the logits of the gate are computed
+and then replaced by balanced ones from --cache, which is filled if needed.
 
 The result is one line of JSON on stdout: tokens_per_second over all ranks,
-iteration_ms of every timed step, expert_max_over_mean and rank_max_over_mean per
-layer (mean over the timed steps), and the time each rank worked and waited. A
-summary for people goes to stderr. The same seed gives the same routing.
+iteration_ms of every timed step, expert_max_over_mean and rank_max_over_mean per layer
+(mean over timed steps), and compute and wait time per rank. A summary goes to stderr.
+The same seed gives the same routing.
 
-A rank stands for a processor of its own. By --clock cpu, the default on Linux,
-each phase takes the measured processor time of the rank that used most: what the
-wall clock would show if every rank had a core to itself. --clock wall needs that
-to be so: ranks that share a core, or lose it to other programs, lend each other
-their waiting time, and imbalance then costs less than it would.`,
+--clock cpu (default on Linux): a phase takes the processor time of the slowest rank,
+which is the wall time with one core per rank. --clock wall needs one free core per
+rank; ranks that share cores hide the cost of imbalance.`,
 		Example: `  moebalance workload
   ` + perfectRouterVariable + `=1 moebalance workload
   moebalance bench --pairs 6 -- moebalance workload --skew 0.5`,
@@ -75,24 +73,24 @@ func (o *workloadOptions) bind(c *cobra.Command) {
 	f := c.Flags()
 	f.IntVar(&o.Gate.Shape.Experts, "experts", 32, "routed experts of a layer")
 	f.IntVar(&o.Gate.Shape.TopK, "top-k", 4, "experts per token")
-	f.IntVar(&o.Gate.Shape.Groups, "groups", 1, "groups of experts; 1 for none")
-	f.IntVar(&o.Gate.Shape.TopKGroups, "topk-groups", 1, "groups one token may use")
-	f.StringVar(&o.method, "method", string(router.Renormalize), "routing method, by TensorRT-LLM's name")
+	f.IntVar(&o.Gate.Shape.Groups, "groups", 1, "expert groups; 1: none")
+	f.IntVar(&o.Gate.Shape.TopKGroups, "topk-groups", 1, "groups per token")
+	f.StringVar(&o.method, "method", string(router.Renormalize), "routing method, by its TensorRT-LLM name")
 	_ = c.RegisterFlagCompletionFunc("method", cobra.FixedCompletions(methodNames(), cobra.ShellCompDirectiveNoFileComp))
-	f.IntVar(&o.Hidden, "hidden", 128, "width of a hidden state")
-	f.IntVar(&o.Intermediate, "intermediate", 256, "width inside an expert")
-	f.StringVar(&o.Activation, "activation", workload.SwiGLU, "of the experts: "+strings.Join(workload.Activations, " or "))
+	f.IntVar(&o.Hidden, "hidden", 128, "hidden size")
+	f.IntVar(&o.Intermediate, "intermediate", 256, "intermediate size of an expert")
+	f.StringVar(&o.Activation, "activation", workload.SwiGLU, "activation function: "+strings.Join(workload.Activations, " or "))
 	f.IntVar(&o.Layers, "layers", 4, "mixture-of-experts layers")
-	f.IntVar(&o.Ranks, "ranks", 0, "expert-parallel ranks; 0 for 4, or by the wall clock one per core, between 2 and 4")
-	f.StringVar(&o.Clock, "clock", workload.DefaultClock(), "time of a step: cpu (of the rank that used most, phase by phase) or wall (needs a free core per rank)")
-	f.IntVar(&o.Tokens, "tokens", 128, "tokens per rank in a step")
+	f.IntVar(&o.Ranks, "ranks", 0, "expert-parallel ranks; 0: 4, or with --clock wall one per core, 2 to 4")
+	f.StringVar(&o.Clock, "clock", workload.DefaultClock(), "clock of the step time: cpu (slowest rank per phase) or wall (needs one core per rank)")
+	f.IntVar(&o.Tokens, "tokens", 128, "tokens per rank and step")
 	f.IntVar(&o.Steps, "steps", 16, "timed steps")
-	f.IntVar(&o.Warmup, "warmup", 2, "steps before them that are not timed")
-	f.Float64Var(&o.Skew, "skew", 1.5, "how uneven the gate is: the i-th expert is chosen about (1+i)^-skew as often; 0 for even")
-	f.Uint64Var(&o.Seed, "seed", 0, "of the weights and the tokens")
+	f.IntVar(&o.Warmup, "warmup", 2, "untimed steps before the timed steps")
+	f.Float64Var(&o.Skew, "skew", 1.5, "skew of the gate: the i-th expert is selected in proportion to (1+i)^-skew; 0: even")
+	f.Uint64Var(&o.Seed, "seed", 0, "seed of weights and tokens")
 	o.cache.Store = cacheStore
-	o.cache.Bind(c, "cache", "keep the balanced logits in this `DIR`; without it they are made for each launch")
-	o.stats.Bind(c, "stats", "write the expert counts of every timed step into this `DIR`, as TensorRT-LLM's expert statistics")
+	o.cache.Bind(c, "cache", "cache `DIR` of the balanced logits (default: temporary)")
+	o.stats.Bind(c, "stats", "write the expert counts of every timed step to this `DIR`, in the TensorRT-LLM format")
 	_ = c.RegisterFlagCompletionFunc("clock", cobra.FixedCompletions(workload.Clocks, cobra.ShellCompDirectiveNoFileComp))
 	_ = c.RegisterFlagCompletionFunc("activation", cobra.FixedCompletions(workload.Activations, cobra.ShellCompDirectiveNoFileComp))
 }
@@ -120,7 +118,7 @@ func (o *workloadOptions) check() error {
 	o.Gate.Method = method
 	// Files of another launch's ranks would be counted as this one's.
 	if entries, err := os.ReadDir(o.stats.Path); err == nil && len(entries) > 0 {
-		return usagef("workload: --stats: want a new or empty folder, found %s in %q", quantity.Count(len(entries), "entry"), o.stats.Path)
+		return usagef("workload: --stats: want a new or empty folder, have %s in %q", quantity.Count(len(entries), "entry"), o.stats.Path)
 	}
 	if err := o.Config.Validate(); err != nil {
 		return withCode(exitUsage, fmt.Errorf("workload: %w", err))
@@ -152,7 +150,7 @@ func (o *workloadOptions) run(ctx context.Context, perfect bool, stdout, stderr 
 			return fmt.Errorf("workload: writing expert counts: %w", err)
 		}
 	}
-	fmt.Fprintln(stderr, summarise(res))
+	fmt.Fprintln(stderr, summary(res))
 	return json.NewEncoder(stdout).Encode(res)
 }
 
@@ -184,26 +182,21 @@ func (o *workloadOptions) balanced(stderr io.Writer) (func(int) ([]float32, erro
 	}, nil
 }
 
-// summarise says in words what the JSON line holds.
-func summarise(res workload.Result) string {
+// summary is the JSON line in a sentence.
+func summary(res workload.Result) string {
+	ratios := make([]float64, len(res.RankMaxOverMean))
+	for i, v := range res.RankMaxOverMean {
+		ratios[i] = float64(v)
+	}
 	arm := "normal"
 	if res.PerfectRouter {
 		arm = "perfect"
 	}
-	waited := slices.Max(res.ExpertsWaitMS)
-	text := fmt.Sprintf("%s router, %s, %s of %s: %.0f tokens/s, %.1f ms per step by the %s clock; busiest rank %.3f times the mean load, the idlest waited %.1f ms for it",
-		arm, res.Shape, quantity.Count(res.Ranks, "rank"), quantity.Count(res.TokensPerRank, "token"), res.TokensPerSecond, res.StepMS, res.Clock, meanRatio(res), waited)
+	text := fmt.Sprintf("%s router, %s, %s with %s each: %.0f tokens/s, %s per step (%s clock); rank load max/mean %s, longest wait of a rank %s per step",
+		arm, res.Shape, quantity.Count(res.Ranks, "rank"), quantity.Count(res.TokensPerRank, "token"), res.TokensPerSecond, quantity.Duration(1e6*res.StepMS),
+		res.Clock, quantity.Ratio(stat.Mean(ratios, nil)), quantity.Duration(1e6*slices.Max(res.ExpertsWaitMS)))
 	if res.Clock == workload.Wall && res.RanksPerCore > 1 {
-		text += fmt.Sprintf("\n%d ranks share %.0f cores: imbalance costs less here than with a core for each rank", res.Ranks, float64(res.Ranks)/res.RanksPerCore)
+		text += fmt.Sprintf("\n%d ranks share %.0f cores, which hides part of the cost of imbalance", res.Ranks, float64(res.Ranks)/res.RanksPerCore)
 	}
 	return text
-}
-
-// meanRatio is the mean over the layers of the busiest rank's load over the mean.
-func meanRatio(res workload.Result) float64 {
-	var sum float64
-	for _, v := range res.RankMaxOverMean {
-		sum += float64(v)
-	}
-	return sum / float64(len(res.RankMaxOverMean))
 }
