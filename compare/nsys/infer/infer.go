@@ -24,7 +24,10 @@
 // layers are unknown, never 1, and blocks are only numbered.
 package infer
 
-import "slices"
+import (
+	"encoding/binary"
+	"slices"
+)
 
 // Anchor is what a kernel is known to be before any structure is.
 type Anchor uint8
@@ -87,7 +90,8 @@ const (
 	mostLayers      = 256  // per step; the deepest published MoE models have 94
 	searched        = 4096 // blocks from the start in which periods are looked for; the winner must hold in all
 	fewestBoundary  = 2    // boundaries that make a period
-	mostExceptions  = 0.05 // the share of boundaries or steps that may break the rule
+	mostExceptions  = 0.05 // the share of boundaries that may be shorter than the rule asks
+	mostIrregular   = 0.25 // the share of steps, and of segments, that may be like no other: streams that overlap swap kernels
 	leastProminence = 1.05 // launches of a boundary over those of the longest segment beside it
 )
 
@@ -152,7 +156,7 @@ func blocksOf(launches []Launch) []Block {
 
 // segment is what was launched between the block before and the one of its index.
 type segment struct {
-	symbol int32 // equal for equal sequences of names
+	symbol int32 // equal for equal names, in whatever order: streams that overlap start them in any
 	length int   // launches
 }
 
@@ -162,11 +166,16 @@ func segmentsOf(launches []Launch, blocks []Block) []segment {
 	segments := make([]segment, len(blocks))
 	symbols := map[string]int32{}
 	var key []byte
+	var names []int32
 	for i := 1; i < len(blocks); i++ {
 		between := launches[blocks[i-1].Last+1 : blocks[i].First]
-		key = key[:0]
+		names, key = names[:0], key[:0]
 		for _, l := range between {
-			key = append(key, byte(l.Name), byte(l.Name>>8), byte(l.Name>>16), byte(l.Name>>24))
+			names = append(names, l.Name)
+		}
+		slices.Sort(names)
+		for _, n := range names {
+			key = binary.LittleEndian.AppendUint32(key, uint32(n))
 		}
 		symbol, known := symbols[string(key)]
 		if !known {
@@ -254,7 +263,7 @@ func periodAt(segments []segment, inner []int, layers, first int) (period, bool)
 		return period{}, false
 	}
 	odd, steps := irregular(segments, layers, first)
-	if float64(odd) > mostExceptions*float64(steps) || !recurring(segments, layers, first) {
+	if float64(odd) > mostIrregular*float64(steps) || !recurring(segments, layers, first) {
 		return period{}, false
 	}
 	return period{layers, first, prominence, odd}, true
@@ -276,7 +285,7 @@ func recurring(segments []segment, layers, first int) bool {
 			once++
 		}
 	}
-	return float64(once) <= mostExceptions*float64(all)
+	return float64(once) <= mostIrregular*float64(all)
 }
 
 // irregular counts the complete steps whose segments are not alike in the pattern
