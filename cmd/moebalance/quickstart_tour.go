@@ -76,10 +76,7 @@ func foundStraggler(in page.Input) string {
 			worst = i
 		}
 	}
-	var loss router.Number
-	for _, s := range in.Trace.Stragglers {
-		loss += s.LossNS
-	}
+	loss, _ := imbalance.TotalLoss(in.Trace.Stragglers)
 	return fmt.Sprintf("layer %d waits for rank %d, whose expert compute takes %s longer than the mean; straggler loss over all layers %s per step",
 		worst.Layer, worst.Worst, quantity.Percent(worst.Imbalance), quantity.Duration(loss))
 }

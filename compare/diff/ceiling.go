@@ -40,7 +40,7 @@ func (p arms) ceiling(step Change) Ceiling {
 	c := Ceiling{
 		ExpertShare: p.normal.expertShare(), Balancedness: p.normal.balancedness(),
 		PerfectBalancedness: p.perfect.balancedness(), StepGain: step.Ratio - 1, ExpertWork: router.Undefined(),
-		StragglerLoss: changeOf(p.normal.totalLoss(), p.perfect.totalLoss()),
+		StragglerLoss: changeOf(p.normal.times.Loss(), p.perfect.times.Loss()),
 	}
 	c.GainBound = router.GainBound(float64(c.ExpertShare), float64(c.Balancedness))
 	if work := p.change(expertScope, workOf); work.NormalNS > 0 {

@@ -4,7 +4,6 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/moebalance/moebalance/compare/gain"
@@ -157,30 +156,6 @@ func (a *armTimes) slowest(in scope) []float64 {
 		}
 	}
 	return slowest
-}
-
-// loss is, step by step, the straggler loss of a layer; empty where no compared rank
-// has it.
-func (a *armTimes) loss(layer int) []float64 {
-	for _, l := range a.times.Layers {
-		if int(l.Number) == layer {
-			return l.Loss()
-		}
-	}
-	return nil
-}
-
-// totalLoss is, step by step, the loss of all layers. One that a single rank of
-// several has loses nothing.
-func (a *armTimes) totalLoss() []float64 {
-	total := make([]float64, len(a.steps))
-	for _, l := range a.times.Layers {
-		if len(l.Ranks) < 2 && len(a.ranks) > 1 {
-			continue
-		}
-		floats.Add(total, l.Loss())
-	}
-	return total
 }
 
 // ofRank is, step by step, a measure of one rank.

@@ -91,10 +91,9 @@ type RankChange struct {
 	Change
 }
 
-// StragglerChange is what a layer loses to its slowest rank: the mean over
-// steps of (maximum − mean over ranks) of its work in all phases. Layer is
-// undefined for the time outside layers. Undefined where fewer than two ranks
-// are compared.
+// StragglerChange is the straggler loss of a layer in both arms, see
+// imbalance.Straggler. Layer is undefined where no range names a layer and all count
+// as one. Undefined where fewer than two ranks are compared.
 type StragglerChange struct {
 	Layer  router.Whole `json:"layer"`
 	Change Change       `json:"loss"`
@@ -273,9 +272,13 @@ func (p arms) rankTimes() []RankChange {
 }
 
 func (p arms) stragglers() []StragglerChange {
+	perfect := map[router.Whole][]float64{}
+	for _, l := range p.perfect.times.Judged() {
+		perfect[l.Number] = l.Loss()
+	}
 	rows := []StragglerChange{}
-	for _, layer := range p.normal.layers {
-		rows = append(rows, StragglerChange{router.Whole(layer), changeOf(p.normal.loss(layer), p.perfect.loss(layer))})
+	for _, l := range p.normal.times.Judged() {
+		rows = append(rows, StragglerChange{l.Number, changeOf(l.Loss(), perfect[l.Number])})
 	}
 	return rows
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/moebalance/moebalance/router"
@@ -187,6 +188,25 @@ func (l *Layer) Loss() []float64 {
 	return loss
 }
 
+// Loss is, step by step, the straggler loss over all judged layers in nanoseconds;
+// NaN where no layer is on two ranks.
+func (t *Times) Loss() []float64 {
+	var total []float64
+	for _, l := range t.Judged() {
+		switch {
+		case len(l.Ranks) < 2: // a pipeline's stage of its own waits for no peer
+		case total == nil:
+			total = l.Loss()
+		default:
+			floats.Add(total, l.Loss())
+		}
+	}
+	if total == nil {
+		return slices.Repeat([]float64{math.NaN()}, len(t.StepsOf(Counts)))
+	}
+	return total
+}
+
 // Straggler is what one layer loses to its slowest rank, in nanoseconds per step:
 // the mean over steps of (max − mean over ranks) of compute time. Undefined without
 // a step that counts, or with one rank.
@@ -219,6 +239,21 @@ func (l *Layer) Straggler() Straggler {
 		s.WorstRank = router.Whole(l.Ranks[slices.Index(worst, s.WorstSteps)])
 	}
 	return s
+}
+
+// TotalLoss adds the loss and the mean compute time over layers, in nanoseconds per
+// step: the mean of Times.Loss. Undefined where no layer's loss is known.
+func TotalLoss(layers []Straggler) (loss, mean router.Number) {
+	known := false
+	for _, s := range layers {
+		if s.LossNS.Defined() && s.MeanNS.Defined() {
+			loss, mean, known = loss+s.LossNS, mean+s.MeanNS, true
+		}
+	}
+	if !known {
+		return router.Undefined(), router.Undefined()
+	}
+	return loss, mean
 }
 
 func sorted(set map[int]bool) []int { return slices.Sorted(maps.Keys(set)) }

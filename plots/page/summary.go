@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/logits"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -19,7 +20,7 @@ func (p Page) summary() (facts []fact) {
 		facts = append(facts, f)
 	}
 	for _, a := range p.arms {
-		lost, mean := loss(a)
+		lost, mean := imbalance.TotalLoss(a.Stragglers())
 		if lost.Defined() {
 			facts = append(facts, fact{"Straggler loss, " + a.Name, share(lost / mean), duration(lost) + " per step, of the mean rank's compute time", plain})
 		}

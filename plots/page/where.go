@@ -82,22 +82,6 @@ func phaseTable(spec plots.StackSpec) table {
 	return t
 }
 
-// loss is what one arm loses per step to its slowest ranks, summed over layers,
-// and the mean compute time it stands beside; undefined where no layer's loss is
-// known.
-func loss(a plots.Arm) (lost, mean router.Number) {
-	known := false
-	for _, s := range a.Stragglers() {
-		if s.LossNS.Defined() && s.MeanNS.Defined() {
-			lost, mean, known = lost+s.LossNS, mean+s.MeanNS, true
-		}
-	}
-	if !known {
-		return router.Undefined(), router.Undefined()
-	}
-	return lost, mean
-}
-
 // whereSentence says what each arm loses to its slowest ranks, or, where no arm
 // has ranks to wait for, what the phases show. Time hidden in graphs is neither.
 func (p Page) whereSentence(phases plots.StackSpec) string {
@@ -105,7 +89,7 @@ func (p Page) whereSentence(phases plots.StackSpec) string {
 	for _, a := range p.arms {
 		if hidesGraphs(a.Trace) {
 			out = append(out, fmt.Sprintf("Not known for %s: whole CUDA graphs hide the kernels inside them, and only what ran outside is shown.", a.Name))
-		} else if lost, mean := loss(a); lost.Defined() {
+		} else if lost, mean := imbalance.TotalLoss(a.Stragglers()); lost.Defined() {
 			out = append(out, fmt.Sprintf("%s loses %s per step to its slowest ranks, %s of the mean rank's compute time.", a.Name, duration(lost), share(lost/mean)))
 		}
 	}

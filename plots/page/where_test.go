@@ -63,7 +63,7 @@ func TestLossesAgreeWithTheComparison(t *testing.T) {
 		}
 	}
 	for i, a := range p.arms {
-		lost, _ := loss(a)
+		lost, _ := imbalance.TotalLoss(a.Stragglers())
 		if math.Abs(float64(lost/compared[i]-1)) > 1e-12 || !strings.Contains(text, typeset(duration(lost))+" per step to its slowest ranks") {
 			t.Errorf("%s loses %v, compared %v", a.Name, lost, compared[i])
 		}
@@ -74,11 +74,11 @@ func TestLossesAgreeWithTheComparison(t *testing.T) {
 func TestUnknownLoss(t *testing.T) {
 	nan := router.Undefined()
 	trace := &nsys.Trace{Arm: "normal", Stragglers: []imbalance.Straggler{{Layer: 1, LossNS: nan, MeanNS: nan}, {Layer: 2, LossNS: nan, MeanNS: nan}}}
-	if lost, mean := loss(plots.Arm{Trace: trace}); lost.Defined() || mean.Defined() {
+	if lost, mean := imbalance.TotalLoss(trace.Stragglers); lost.Defined() || mean.Defined() {
 		t.Errorf("lost %v of %v, want neither defined", lost, mean)
 	}
 	trace.Stragglers[1] = imbalance.Straggler{Layer: 2, LossNS: 30, MeanNS: 200}
-	if lost, mean := loss(plots.Arm{Trace: trace}); lost != 30 || mean != 200 {
+	if lost, mean := imbalance.TotalLoss(trace.Stragglers); lost != 30 || mean != 200 {
 		t.Errorf("lost %v of %v, want 30 of 200: layer 1 is unknown", lost, mean)
 	}
 }

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/moebalance/moebalance/compare/diff"
+	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/compare/imbalance"
+	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/plots"
+	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
+)
+
+// Trace, compare, figures and report say the same of one capture: which steps count,
+// the straggler loss and the imbalance of every layer.
+func TestOutputsOfOneCaptureAgree(t *testing.T) {
+	run := func(into any, args ...string) {
+		t.Helper()
+		out, errs, code := invoke(t.Context(), append(args, "--format", "json")...)
+		if code != exitDone {
+			t.Fatalf("%v: exit %d, %s", args, code, errs)
+		}
+		if err := json.Unmarshal([]byte(out), into); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir("../..")
+	warmUps := 0
+	for _, sides := range [][2][]string{
+		{{loopNormal}, {loopPerfect}},
+		{glob(t, "testdata/deepseek-ep4-ranks/normal.*.sqlite"), glob(t, "testdata/deepseek-ep4-ranks/perfect.*.sqlite")},
+		{glob(t, "testdata/torch/grouped-normal.*"), glob(t, "testdata/torch/grouped-perfect.*")},
+	} {
+		name := sides[0][0]
+		var traces [2]nsys.Trace
+		var c diff.Comparison
+		for i, side := range sides {
+			run(&traces[i], append([]string{"trace"}, side...)...)
+		}
+		run(&c, "compare", "--trust-arms", strings.Join(sides[0], ","), strings.Join(sides[1], ","))
+		for i, arm := range gain.Arms {
+			trace := &traces[i]
+			excluded := 0
+			for _, s := range c.Steps {
+				if s.Arm == arm && !s.Compared {
+					excluded++
+				}
+			}
+			warmUps += excluded
+			if have := trace.Times(nil).StepsOf(imbalance.WarmUp); len(have) != excluded {
+				t.Errorf("%s: trace excludes %v as warm-up, compare %d steps", name, have, excluded)
+			}
+			drawn := plots.LayerLosses(plots.Arm{Name: string(arm), Trace: trace})
+			if len(trace.Stragglers) == 0 || len(c.Stragglers) != len(trace.Stragglers) {
+				t.Fatalf("%s: %d layers in trace, %d in compare", name, len(trace.Stragglers), len(c.Stragglers))
+			}
+			for j, s := range trace.Stragglers {
+				compared := [2]router.Number{c.Stragglers[j].Change.NormalNS, c.Stragglers[j].Change.PerfectNS}[i]
+				if s.Layer != c.Stragglers[j].Layer || s.LossNS != compared || drawn.Series[0].Values[j] != s.LossNS.Float64() {
+					t.Errorf("%s, %s arm, layer %d: straggler loss %v by trace, %v by compare, %v drawn", name, arm, s.Layer, s.LossNS, compared, drawn.Series[0].Values[j])
+				}
+			}
+			total := [2]router.Number{c.Ceiling.StragglerLoss.NormalNS, c.Ceiling.StragglerLoss.PerfectNS}[i]
+			if loss, _ := imbalance.TotalLoss(trace.Stragglers); math.Abs(float64(loss/total-1)) > 1e-12 {
+				t.Errorf("%s, %s arm: straggler loss over layers %v by trace, %v by compare", name, arm, loss, total)
+			}
+			for _, b := range c.Balance {
+				same := func(r imbalance.Row) bool {
+					return r.Layer == b.Layer && r.Level == b.Level && r.Quantity == b.Quantity
+				}
+				of := slices.IndexFunc(trace.Imbalance, same)
+				if compared := [2]router.Number{b.Normal, b.Perfect}[i]; of < 0 || trace.Imbalance[of].MaxOverMean != compared {
+					t.Errorf("%s, %s arm: imbalance of layer %d is %v by compare, trace has %+v", name, arm, b.Layer, compared, trace.Imbalance)
+				}
+			}
+		}
+		page := reportOf(t, c, traces[:]...)
+		for _, ns := range []router.Number{c.Ceiling.StragglerLoss.NormalNS, c.Ceiling.StragglerLoss.PerfectNS} {
+			if want := quantity.Duration(ns) + " per step to its slowest ranks"; !strings.Contains(page, want) {
+				t.Errorf("%s: the report does not say %q", name, want)
+			}
+		}
+	}
+	if warmUps == 0 {
+		t.Error("no capture has a warm-up step: the test shows nothing about the rule")
+	}
+}
+
+func glob(t *testing.T, pattern string) []string {
+	t.Helper()
+	paths, err := filepath.Glob(pattern)
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no %s: %v", pattern, err)
+	}
+	return paths
+}
+
+// reportOf is the text of the report on JSON results.
+func reportOf(t *testing.T, c diff.Comparison, traces ...nsys.Trace) string {
+	t.Helper()
+	dir := t.TempDir()
+	args := []string{"report", "-o", filepath.Join(dir, "report.html")}
+	for name, result := range map[string]any{"normal": traces[0], "perfect": traces[1], "compared": c} {
+		content, err := json.Marshal(result)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(dir, name+".json")
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		args = append(args, path)
+	}
+	if _, errs, code := invoke(t.Context(), args...); code != exitDone {
+		t.Fatalf("report: exit %d, %s", code, errs)
+	}
+	content, err := os.ReadFile(filepath.Join(dir, "report.html"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.NewReplacer("\u00a0", " ", "&nbsp;", " ").Replace(string(content))
+}
