@@ -88,10 +88,11 @@ var ErrMissing = errors.New("entry is missing")
 
 // describe takes over what the entry's file says.
 func (e *EntryStatus) describe(r Record) {
-	s, ranks, content := r.Spec, r.Spec.Layout.Ranks(), r.Spec.content()
-	e.Model, e.Method, e.Experts, e.TopK = &s.Model, &s.Gate.Method, &s.Gate.Shape.Experts, &s.Gate.Shape.TopK
-	e.Ranks, e.Rank, e.TokensPerRank, e.Layer = &ranks, &r.Rank, &r.Tokens, &s.Layer
-	e.DType, e.Content, e.Plan = &s.DType, &content, &r.PlanName
+	s := r.Spec
+	// Copies: pointers into the spec would keep the layout of every entry.
+	e.Model, e.Method, e.Experts, e.TopK = new(s.Model), new(s.Gate.Method), new(s.Gate.Shape.Experts), new(s.Gate.Shape.TopK)
+	e.Ranks, e.Rank, e.TokensPerRank, e.Layer = new(s.Layout.Ranks()), new(r.Rank), new(r.Tokens), new(s.Layer)
+	e.DType, e.Content, e.Plan = new(s.DType), new(s.content()), new(r.PlanName)
 	e.Status = string(r.Feasibility.Status)
 }
 
