@@ -65,7 +65,7 @@ func TestSpecCheck(t *testing.T) {
 		"tolerance":             func(s *Spec) { s.WorkTolerance = -1 },
 		"retries":               func(s *Spec) { s.Retries = -1 },
 		"proof line":            func(s *Spec) { s.Treatment.Line = "(" },
-		"metric rule":           func(s *Spec) { s.Custom = []string{"x=("} },
+		"metric rule":           func(s *Spec) { s.Custom = []string{"x:ms=("} },
 		"cap below first look":  func(s *Spec) { s.Design.UntilDecided, s.Design.Pairs = true, 4 },
 		"profiled without how":  func(s *Spec) { s.Design.Profiled = true },
 		"negative time":         func(s *Spec) { s.Timeout = -1 },

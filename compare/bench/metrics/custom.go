@@ -25,28 +25,30 @@ type Custom struct {
 // ParseCustom reads NAME[:UNIT[:higher|lower]]=PATTERN. A pattern that begins
 // with "$." is a path into a JSON object ($.performance.total_latency_ms, also
 // $.runs[0].latency and $['key.with.dots']), anything else a regular expression
-// (RE2) whose first group is the number. Without a direction, higher is better.
+// (RE2) whose first group is the number. Without a direction, the unit or the name must
+// tell a time, of which lower is better, from a rate: NAME:ms, latency, throughput.
 func ParseCustom(s string) (Custom, error) {
 	name, pattern, ok := strings.Cut(s, "=")
 	if !ok || name == "" || pattern == "" {
 		return Custom{}, fmt.Errorf("metric %q: want NAME=REGEX or NAME=$.json.path", s)
 	}
 	parts := strings.Split(name, ":")
-	c := Custom{Name: parts[0], HigherIsBetter: true}
+	c := Custom{Name: parts[0]}
 	if c.Name == "" || len(parts) > 3 {
 		return Custom{}, fmt.Errorf("metric %q: want NAME, NAME:UNIT or NAME:UNIT:lower before the equals sign", s)
 	}
 	if len(parts) > 1 {
 		c.Unit = parts[1]
 	}
-	if len(parts) == 3 {
-		switch parts[2] {
-		case "higher":
-		case "lower":
-			c.HigherIsBetter = false
-		default:
-			return Custom{}, fmt.Errorf("metric %q: want direction higher or lower, found %q", s, parts[2])
-		}
+	direction := append(parts, "", "")[2]
+	if direction == "" {
+		direction = impliedDirection(c.Name, c.Unit)
+	}
+	switch direction {
+	case "higher", "lower":
+		c.HigherIsBetter = direction == "higher"
+	default:
+		return Custom{}, fmt.Errorf("metric %q: want a direction, %s:%s:higher or %[2]s:%[3]s:lower", s, c.Name, c.Unit)
 	}
 	var err error
 	if strings.HasPrefix(pattern, "$.") || strings.HasPrefix(pattern, "$[") {
@@ -58,6 +60,27 @@ func ParseCustom(s string) (Custom, error) {
 		return Custom{}, fmt.Errorf("metric %q: %w", c.Name, err)
 	}
 	return c, nil
+}
+
+var (
+	timeUnit = regexp.MustCompile(`(?i)^(ns|us|µs|μs|ms|s|secs?|seconds?|mins?|minutes?|h|hours?)(/|$)`)
+	rateUnit = regexp.MustCompile(`(?i)/(s|secs?|seconds?|mins?|minutes?|h|hours?)(/|$)|ps$`)
+	rateName = regexp.MustCompile(`(?i)throughput|goodput|rate|speed|per_sec|[tqr]ps`)
+	timeName = regexp.MustCompile(`(?i)latency|time|ttft|tpot|itl|e2e|duration|delay|wait|elapsed|_(ns|us|ms|s|sec|seconds)$`)
+)
+
+// impliedDirection is that of a time or a rate, by its unit, else by its name; ""
+// where neither tells.
+func impliedDirection(name, unit string) string {
+	switch {
+	case timeUnit.MatchString(unit):
+		return "lower"
+	case rateUnit.MatchString(unit), rateName.MatchString(name):
+		return "higher"
+	case timeName.MatchString(name):
+		return "lower"
+	}
+	return ""
 }
 
 // ParseWanted reads the name of a metric, or a rule as ParseCustom takes it, and

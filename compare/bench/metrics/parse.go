@@ -31,6 +31,7 @@ var layouts = []layout{
 	{iterationFormat, isIterationData, "", readIterationData},
 	{trtllmReportFormat, isTRTLLMReport, trtllmRule, readTRTLLMReport},
 	{sglangFormat + "/json", isSGLang, sglangRule, readSGLang},
+	{offlineFormat + "/json", isSGLangOffline, "", readSGLangOffline},
 	{servingFormat + "/json", isServing, servingRule, readServing},
 	{vllmThroughputFormat + "/json", isVLLMThroughput, "", readVLLMThroughput},
 	{vllmLatencyFormat + "/json", isVLLMLatency, vllmRule, readVLLMLatency},

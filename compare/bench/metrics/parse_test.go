@@ -98,14 +98,14 @@ func TestParseNamesTheSameFault(t *testing.T) {
 
 func TestCustomMetrics(t *testing.T) {
 	var custom []Custom
-	for _, s := range []string{`speed:tok/s=speed = ([\d.,]+)`, "wait:ms:lower=$.a.b[1]", "dotted=$.a['x.y']"} {
+	for _, s := range []string{`speed:tok/s=speed = ([\d.,]+)`, "wait:ms:lower=$.a.b[1]", "dotted::higher=$.a['x.y']"} {
 		c, err := ParseCustom(s)
 		if err != nil {
 			t.Fatal(err)
 		}
 		custom = append(custom, c)
 	}
-	rule, err := ParseCustom(`second=\[(\d)`) // a pattern sees the lines of objects, too
+	rule, err := ParseCustom(`second::lower=\[(\d)`) // a pattern sees the lines of objects, too
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,6 +153,75 @@ func TestCustomMetricWinsOverFormats(t *testing.T) {
 			t.Errorf("%s: %+v, error %v", name, r, err)
 		}
 	}
+}
+
+// Of a time less is better. Where neither unit nor name tells, a direction is asked for.
+func TestCustomDirection(t *testing.T) {
+	for rule, want := range map[string]string{
+		"x:ms=(1)": "lower", "x:s=(1)": "lower", "x:s/it=(1)": "lower", "ttft_p99=(1)": "lower", "latency=(1)": "lower", "total_ms=(1)": "lower",
+		"x:tok/s=(1)": "higher", "x:req/sec=(1)": "higher", "x:tps=(1)": "higher", "throughput=(1)": "higher", "speed=(1)": "higher",
+		"latency:ms:higher=(1)": "higher", "x::lower=(1)": "lower", "x=(1)": "", "x:tokens=(1)": "", "x::=(1)": "",
+	} {
+		c, err := ParseCustom(rule)
+		if got := map[bool]string{true: "higher", false: "lower"}[c.HigherIsBetter]; err == nil && got != want || (err != nil) != (want == "") {
+			t.Errorf("%s: %s, error %v; want %q", rule, got, err, want)
+		}
+	}
+}
+
+// SGLang's bench_offline_throughput (sgl-project/sglang @00d02fb45319,
+// python/sglang/bench_offline_throughput.py prints these labels and keys), with the
+// counts and the time of pull request 1968.
+func TestSGLangOffline(t *testing.T) {
+	stdout := `====== Offline Throughput Benchmark Result =======
+Backend:                                 engine    
+Successful requests:                     1000      
+Benchmark duration (s):                  28.64     
+Total input tokens:                      233369    
+Total generated tokens:                  126886    
+Last generation throughput (tok/s):      12.50     
+Request throughput (req/s):              34.92     
+Input token throughput (tok/s):          8148.43   
+Output token throughput (tok/s):         4430.38   
+Total token throughput (tok/s):          12578.81  
+==================================================
+`
+	line := `{"backend": "engine", "successful_requests": 1000, "total_latency": 28.64, "total_input_tokens": 233369, "total_output_tokens": 126886,
+		"request_throughput": 34.92, "input_throughput": 8148.43, "output_throughput": 4430.38, "total_throughput": 12578.81}`
+	for format, in := range map[string]string{"sglang-offline/stdout": stdout, "sglang-offline/json": strings.ReplaceAll(line, "\n", " ")} {
+		r, err := Parse("output", strings.NewReader(in), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkResult(t, r, expectation{format: format, primary: "output_throughput",
+			values: map[string]float64{"output_throughput": 4430.38, "total_throughput": 12578.81, "input_throughput": 8148.43, "request_throughput": 34.92, "duration": 28640},
+			work:   Work{Requests: count(1000), InputTokens: count(233369), OutputTokens: count(126886)}})
+	}
+}
+
+// A line of SGLang's client of 2024 (datacrunch-research/h200-benchmarks
+// @c091ef530a52, sglang/outputs/deepseek_dp_mla_output.jsonl): no request_throughput.
+func TestSGLangWithoutRequestThroughput(t *testing.T) {
+	in := `{"backend": "sglang", "dataset_name": "random", "request_rate": Infinity, "max_concurrency": null, "total_input_tokens": 10000, "total_output_tokens": 5120000, "total_output_tokens_retokenized": 5115342, "median_ttft_ms": 10014.104524045251, "mean_e2e_latency_ms": 381236.82297268615, "output_throughput": 12412.394674113431, "duration": 412.49091206211597, "completed": 10000}`
+	r, err := Parse("output", strings.NewReader(in), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkResult(t, r, expectation{format: "sglang-serving/json", primary: "output_throughput",
+		values: map[string]float64{"output_throughput": 12412.394674113431, "ttft_p50": 10014.104524045251, "request_latency_mean": 381236.82297268615, "duration": 412490.91206211597},
+		work:   Work{Requests: count(10000), InputTokens: count(10000), OutputTokens: count(5120000)}})
+}
+
+// The keys that vLLM's pull request 29495 adds.
+func TestVLLMThroughputOfGeneratedTokens(t *testing.T) {
+	in := `{"elapsed_time": 120.5, "num_requests": 1000, "total_num_tokens": 6514, "total_input_tokens": 5014, "total_output_tokens": 1500, "requests_per_second": 8.30, "tokens_per_second": 1244.81, "output_tokens_per_second": 1072.15}`
+	r, err := Parse("output", strings.NewReader(in), nil)
+	if err != nil || len(r.Warnings) > 0 {
+		t.Fatalf("error %v, warnings %q", err, r.Warnings)
+	}
+	checkResult(t, r, expectation{format: "vllm-throughput/json", primary: "output_throughput",
+		values: map[string]float64{"output_throughput": 1072.15, "total_throughput": 1244.81, "request_throughput": 8.3},
+		work:   Work{Requests: count(1000), InputTokens: count(5014), OutputTokens: count(1500)}})
 }
 
 func TestWantedIsPositive(t *testing.T) {

@@ -11,10 +11,12 @@ const (
 	sglangFormat  = "sglang-serving"
 	sglangText    = sglangFormat + "/stdout"
 	sglangRule    = "sglang client, linear"
+	offlineFormat = "sglang-offline" // bench_offline_throughput
 )
 
 // servingText is the block under " Serving Benchmark Result ", which all three
-// print; SGLang's begins with its backend.
+// print; SGLang's begins with its backend. Its bench_offline_throughput prints the
+// same labels under a title of its own.
 var servingText = textFormat{
 	name:  servingFormat + "/stdout",
 	line:  readServingLine,
@@ -42,8 +44,13 @@ var servingFamily = map[string]string{
 }
 
 func readServingLine(rec record, rep *report) {
-	if strings.HasPrefix(rec.text, "==") && strings.Trim(rec.text, "= ") == "Serving Benchmark Result" {
-		rep.found = true
+	if strings.HasPrefix(rec.text, "==") {
+		switch strings.Trim(rec.text, "= ") {
+		case "Serving Benchmark Result":
+			rep.found = true
+		case "Offline Throughput Benchmark Result":
+			rep.found, rep.format = true, offlineFormat+"/stdout"
+		}
 		return
 	}
 	if !rep.found {
@@ -74,9 +81,25 @@ func isServing(o *object) bool {
 	return o.has("completed", "request_throughput", "output_throughput", "duration") && !isSGLang(o)
 }
 
+// Releases of 2024 give output_throughput alone.
 func isSGLang(o *object) bool {
-	return o.has("completed", "request_throughput", "output_throughput", "duration", "input_throughput") &&
-		(o.has("dataset_name") || o.has("total_output_tokens_retokenized") || o.has("mean_e2e_latency_ms"))
+	return o.has("completed", "output_throughput", "duration") && (o.has("total_output_tokens_retokenized") || o.has("mean_e2e_latency_ms") ||
+		o.has("input_throughput", "dataset_name"))
+}
+
+func isSGLangOffline(o *object) bool {
+	return o.has("successful_requests", "total_latency", "output_throughput", "request_throughput")
+}
+
+func readSGLangOffline(f fields) {
+	f.needMetric("output_throughput", "output_throughput", 1)
+	f.needMetric("request_throughput", "request_throughput", 1)
+	f.needMetric("total_latency", "duration", 1e3)
+	f.metric("input_throughput", "input_throughput", 1)
+	f.metric("total_throughput", "total_throughput", 1)
+	f.work("successful_requests", "requests", &f.rep.work.Requests)
+	f.work("total_input_tokens", "input tokens", &f.rep.work.InputTokens)
+	f.work("total_output_tokens", "output tokens", &f.rep.work.OutputTokens)
 }
 
 func readServing(f fields) {
@@ -105,7 +128,7 @@ func readSGLang(f fields) {
 // "p99_ttft_ms".
 func (f fields) serving(families map[string]string) {
 	f.needMetric("output_throughput", "output_throughput", 1)
-	f.needMetric("request_throughput", "request_throughput", 1)
+	f.metric("request_throughput", "request_throughput", 1)
 	f.needMetric("duration", "duration", 1e3)
 	f.work("completed", "requests", &f.rep.work.Requests)
 	f.work("total_input_tokens", "input tokens", &f.rep.work.InputTokens)

@@ -57,8 +57,8 @@ func takeText(rec record, e entry, rule, text string, rep *report) {
 }
 
 // isVLLMThroughput recognizes the JSON of "vllm bench throughput". Its
-// tokens_per_second counts prompt and generated tokens; the generated ones alone
-// are only on stdout.
+// tokens_per_second counts prompt and generated tokens; many releases print the
+// generated ones alone only on stdout.
 func isVLLMThroughput(o *object) bool {
 	return o.has("elapsed_time", "num_requests", "total_num_tokens", "requests_per_second", "tokens_per_second")
 }
@@ -68,6 +68,11 @@ func readVLLMThroughput(f fields) {
 	f.needMetric("requests_per_second", "request_throughput", 1)
 	f.needMetric("elapsed_time", "duration", 1e3)
 	f.work("num_requests", "requests", &f.rep.work.Requests)
+	f.work("total_input_tokens", "input tokens", &f.rep.work.InputTokens)
+	f.work("total_output_tokens", "output tokens", &f.rep.work.OutputTokens)
+	if f.metric("output_tokens_per_second", "output_throughput", 1); len(f.rep.metrics) > 3 {
+		return
+	}
 	f.rep.warn("total_throughput (tokens_per_second) counts prompt tokens too; pass the stdout of vllm bench throughput for output_throughput")
 }
 
