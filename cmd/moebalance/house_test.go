@@ -21,7 +21,7 @@ var imports = map[string][]string{
 	"compare/bench":             {"compare/bench/launch", "compare/bench/metrics", "compare/gain", "router", "router/quantity"},
 	"compare/bench/launch":      {"router"},
 	"compare/bench/metrics":     {"router", "router/input", "router/quantity"},
-	"compare/counts":            {"compare/imbalance", "logits/safetensors", "router", "router/chance", "router/input", "router/quantity"},
+	"compare/counts":            {"compare/counts/tensor", "compare/imbalance", "logits/safetensors", "router", "router/chance", "router/input", "router/quantity"},
 	"compare/diff":              {"compare/gain", "compare/imbalance", "compare/nsys", "router", "router/quantity"},
 	"compare/gain":              {"compare/stats", "router", "router/quantity"},
 	"compare/imbalance":         {"router", "router/chance", "router/quantity"},
@@ -40,6 +40,7 @@ var imports = map[string][]string{
 	"router/input":              nil,
 	"router/plan":               {"router"},
 	"router/quantity":           nil,
+	"compare/counts/tensor":     {"logits/safetensors"},
 }
 
 func TestArrowsAreThoseDrawn(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/moebalance/moebalance/compare/counts/tensor"
 	"github.com/moebalance/moebalance/router/input"
 )
 
@@ -93,7 +94,7 @@ type source struct {
 	members []*zip.File                // of a zip
 	values  []json.RawMessage          // of JSON, one value or several
 	keys    map[string]json.RawMessage // of the first value, where it is an object
-	numbers *numpyArray                // of a .npy, once array read it
+	numbers *tensor.NumPy              // of a .npy, once array read it
 	broken  error                      // where the text begins like JSON and is none
 }
 
@@ -216,9 +217,9 @@ func (s *source) object(into any) error {
 }
 
 // array reads a .npy file.
-func (s *source) array() (numpyArray, error) {
+func (s *source) array() (tensor.NumPy, error) {
 	if s.numbers == nil {
-		a, err := parseNPY(s.content)
+		a, err := tensor.ParseNumPy(s.content)
 		if err != nil {
 			return a, err
 		}

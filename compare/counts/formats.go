@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"slices"
 	"strings"
+
+	"github.com/moebalance/moebalance/compare/counts/tensor"
 )
 
 // Format is one way in which an engine or a tool records expert load.
@@ -89,7 +91,7 @@ var formats = []Format{
 		"npy", "NumPy array of loads",
 		".npy of integers [layers, experts] or [layers, ranks, local experts]",
 		"numpy.save; vllm-ascend's experiments",
-		func(s *source) bool { return bytes.HasPrefix(s.content, []byte(npyMagic)) }, readNPY,
+		func(s *source) bool { return bytes.HasPrefix(s.content, []byte(tensor.NumPyMagic)) }, readNPY,
 	}, {
 		"matrix", "JSON matrix of loads",
 		"[[0, 5, …], …]: layers × experts",

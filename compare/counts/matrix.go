@@ -116,3 +116,23 @@ func (r *Record) addPasses(n int, layers func(pass int) [][]int64) error {
 func isZero(counts []int64) bool {
 	return !slices.ContainsFunc(counts, func(n int64) bool { return n != 0 })
 }
+
+// readNPY reads an array [layers, experts], or [layers, ranks, local experts]
+// as vllm-ascend's experiments save it. It is a sum over many passes.
+func readNPY(s *source, r *Record) error {
+	a, err := s.array()
+	if err != nil {
+		return err
+	}
+	if a.Values == nil || len(a.Shape) != 2 && len(a.Shape) != 3 || a.Shape[0] < 1 || a.Shape[0] > maxLayers {
+		return fmt.Errorf("want counts of [layers, experts] or [layers, ranks, local experts], have %v", a.Shape)
+	}
+	r.Window = true
+	if len(a.Shape) == 3 {
+		r.Ranks = int(a.Shape[1])
+	}
+	if distinct, _ := likeRoutes(a.Array); distinct {
+		r.warn("ambiguous_array", "read as loads of [layers, ranks, local experts]; so few numbers could also be expert ids of [tokens, layers, top-k], which as JSON are named \"routed_experts\"")
+	}
+	return r.addLayers(0, a.Rows())
+}

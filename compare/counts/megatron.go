@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/moebalance/moebalance/compare/counts/tensor"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -18,7 +19,7 @@ var mcoreFile = regexp.MustCompile(`^mcore_ep_loads_.*\.npz$`)
 
 // mcoreDump is one rank's archive: its tokens' slots [layers, forwards, experts].
 type mcoreDump struct {
-	loads        array
+	loads        tensor.Array
 	layerNumbers []int64
 	group        []int64
 	rank, ranks  int
@@ -65,32 +66,32 @@ func readMcoreFolder(s *source, r *Record) error {
 
 func openMcore(members []*zip.File) (mcoreDump, error) {
 	var d mcoreDump
-	arrays := map[string]numpyArray{}
-	u := unpacker{maxUnpacked}
+	arrays := map[string]tensor.NumPy{}
+	var u tensor.Unpacker
 	for _, m := range members {
 		name, ok := strings.CutSuffix(m.Name, ".npy")
 		if !ok {
 			continue
 		}
-		b, err := u.read(m)
+		b, err := u.Read(m)
 		if err != nil {
 			return d, err
 		}
-		if arrays[name], err = parseNPY(b); err != nil {
+		if arrays[name], err = tensor.ParseNumPy(b); err != nil {
 			return d, fmt.Errorf("%s: %w", m.Name, err)
 		}
 	}
-	if v := arrays["dump_version"].text; v != mcoreVersion {
+	if v := arrays["dump_version"].Text; v != mcoreVersion {
 		return d, fmt.Errorf("want dump_version %q, have %q", mcoreVersion, v)
 	}
-	rank, ranks := arrays["ep_rank"].values, arrays["ep_size"].values
+	rank, ranks := arrays["ep_rank"].Values, arrays["ep_size"].Values
 	if len(rank) != 1 || len(ranks) != 1 || ranks[0] < 1 || ranks[0] > maxRanks {
 		return d, fmt.Errorf("want one ep_rank and one ep_size up to %d", maxRanks)
 	}
 	d.rank, d.ranks = int(rank[0]), int(ranks[0])
-	d.loads, d.group, d.layerNumbers = arrays["loads"].array, arrays["ep_group_ranks"].values, arrays["layer_numbers"].values
-	s := d.loads.shape
-	if len(s) != 3 || s[0] < 1 || s[0] > maxLayers || s[1] < 1 || s[2] < 1 || s[2] > maxExperts || d.loads.values == nil {
+	d.loads, d.group, d.layerNumbers = arrays["loads"].Array, arrays["ep_group_ranks"].Values, arrays["layer_numbers"].Values
+	s := d.loads.Shape
+	if len(s) != 3 || s[0] < 1 || s[0] > maxLayers || s[1] < 1 || s[2] < 1 || s[2] > maxExperts || d.loads.Values == nil {
 		return d, fmt.Errorf("loads: want counts of [layers, forwards, experts], have %v", s)
 	}
 	if d.layerNumbers != nil && int64(len(d.layerNumbers)) != s[0] {
@@ -102,13 +103,13 @@ func openMcore(members []*zip.File) (mcoreDump, error) {
 // addMcore adds the sum over the ranks.
 func (r *Record) addMcore(dumps []mcoreDump) error {
 	first := dumps[0]
-	layers, forwards, experts := int(first.loads.shape[0]), int(first.loads.shape[1]), int(first.loads.shape[2])
+	layers, forwards, experts := int(first.loads.Shape[0]), int(first.loads.Shape[1]), int(first.loads.Shape[2])
 	r.Experts, r.Ranks = experts, len(dumps)
 	for rank, d := range dumps {
-		if !slices.Equal(d.loads.shape, first.loads.shape) || !slices.Equal(d.layerNumbers, first.layerNumbers) || !slices.Equal(d.group, first.group) {
+		if !slices.Equal(d.loads.Shape, first.loads.Shape) || !slices.Equal(d.layerNumbers, first.layerNumbers) || !slices.Equal(d.group, first.group) {
 			return fmt.Errorf("rank %d recorded other layers, forwards, experts or another EP group than rank 0", rank)
 		}
-		if err := checkCounts(d.loads.values); err != nil {
+		if err := checkCounts(d.loads.Values); err != nil {
 			return fmt.Errorf("rank %d: element %w", rank, err)
 		}
 	}
@@ -123,7 +124,7 @@ func (r *Record) addMcore(dumps []mcoreDump) error {
 		for forward := range forwards {
 			step := Step{Iteration: int64(forward), Layer: layer, Load: router.NewLoad(experts)}
 			for _, d := range dumps {
-				step.send(router.Load{PerExpert: d.loads.row(i).row(forward).values})
+				step.send(router.Load{PerExpert: d.loads.Row(i).Row(forward).Values})
 			}
 			r.held = append(r.held, step)
 		}

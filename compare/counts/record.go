@@ -18,9 +18,7 @@ const (
 	maxRanks   = 1 << 14
 	maxLayers  = 1 << 14
 	maxFile    = 1 << 30 // bytes of a file that is read whole
-
-	maxUnpacked = 1 << 28 // bytes of what a zip unpacks to
-	maxScrape   = 1 << 26 // bytes of one answer of a metrics endpoint
+	maxScrape  = 1 << 26 // bytes of one answer of a metrics endpoint
 )
 
 // SchemaVersion is the version of the JSON that Warning and LayerBalance are

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/moebalance/moebalance/compare/counts/tensor"
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/router"
 )
@@ -219,20 +220,20 @@ func TestRoutedExperts(t *testing.T) {
 
 // Ids are told from loads by never naming an expert twice and by coming again.
 func TestLikeRoutes(t *testing.T) {
-	ids := array{shape: []int64{16, 2, 2}}
+	ids := tensor.Array{Shape: []int64{16, 2, 2}}
 	for i := range 32 {
-		ids.values = append(ids.values, int64(i%4), int64(4+i%3))
+		ids.Values = append(ids.Values, int64(i%4), int64(4+i%3))
 	}
 	if distinct, sure := likeRoutes(ids); !distinct || !sure {
 		t.Error("32 pairs of 7 experts are ids")
 	}
-	loads := array{shape: ids.shape, values: slices.Clone(ids.values)}
-	loads.values[10] = loads.values[11]
+	loads := tensor.Array{Shape: ids.Shape, Values: slices.Clone(ids.Values)}
+	loads.Values[10] = loads.Values[11]
 	if distinct, _ := likeRoutes(loads); distinct {
 		t.Error("a pair of equal numbers is no token's choice")
 	}
-	large := array{shape: ids.shape, values: slices.Clone(ids.values)}
-	large.values[10] = 4000
+	large := tensor.Array{Shape: ids.Shape, Values: slices.Clone(ids.Values)}
+	large.Values[10] = 4000
 	if distinct, sure := likeRoutes(large); !distinct || sure {
 		t.Error("64 numbers up to 4000 may be either")
 	}

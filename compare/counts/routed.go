@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/moebalance/moebalance/compare/counts/tensor"
 	"github.com/moebalance/moebalance/logits/safetensors"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -18,9 +19,9 @@ const routedFormat = "routed experts per token"
 // hasRoutes reports records of the experts that each token chose: of a request, of
 // a token and layer, or an array of ids.
 func hasRoutes(s *source) bool {
-	if bytes.HasPrefix(s.content, []byte(npyMagic)) {
+	if bytes.HasPrefix(s.content, []byte(tensor.NumPyMagic)) {
 		a, err := s.array()
-		_, sure := likeRoutes(a.array)
+		_, sure := likeRoutes(a.Array)
 		return err == nil && sure
 	}
 	for _, value := range s.values[:min(len(s.values), 2)] { // the first may be about the model
@@ -38,19 +39,19 @@ func hasRoutes(s *source) bool {
 // experts]. A token never chooses an expert twice, while loads of a rank coincide
 // sooner or later: distinct says that none do. Ids also come again and again, which
 // sure says; distinct numbers alone may be either in a small array.
-func likeRoutes(a array) (distinct, sure bool) {
-	if len(a.shape) != 3 || len(a.values) == 0 || a.shape[2] > maxTopK {
+func likeRoutes(a tensor.Array) (distinct, sure bool) {
+	if len(a.Shape) != 3 || len(a.Values) == 0 || a.Shape[2] > maxTopK {
 		return false, false
 	}
-	k, largest := int(a.shape[2]), int64(0)
-	for i := 0; i < len(a.values); i += k {
-		row := a.values[i : i+k]
+	k, largest := int(a.Shape[2]), int64(0)
+	for i := 0; i < len(a.Values); i += k {
+		row := a.Values[i : i+k]
 		if repeats(row) && !isPlaceholder(row) {
 			return false, false
 		}
 		largest = max(largest, slices.Max(row))
 	}
-	return true, 4*(largest+1) <= int64(len(a.values))
+	return true, 4*(largest+1) <= int64(len(a.Values))
 }
 
 // maxTopK is far above any model's.
@@ -161,7 +162,7 @@ func readRoutes(s *source, r *Record) error {
 	if s.values == nil {
 		a, err := s.array()
 		if err == nil {
-			err = routes.addArray(a.array, routedTokens{})
+			err = routes.addArray(a.Array, routedTokens{})
 		}
 		if err != nil {
 			return err
@@ -223,54 +224,51 @@ func (r *routes) addValue(value json.RawMessage) error {
 
 // array is what routed_experts holds: nested lists, or base64 of a .npy (vLLM), or
 // of int32 whose shape stands beside it (SGLang).
-func (p routedTokens) array() (array, error) {
+func (p routedTokens) array() (tensor.Array, error) {
 	if p.Routed[0] == '[' {
 		return nested(p.Routed)
 	}
 	var text string
 	if err := json.Unmarshal(p.Routed, &text); err != nil {
-		return array{}, fmt.Errorf("routed_experts: want lists or base64: %w", err)
+		return tensor.Array{}, fmt.Errorf("routed_experts: want lists or base64: %w", err)
 	}
 	raw, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {
-		return array{}, fmt.Errorf("routed_experts: %w", err)
+		return tensor.Array{}, fmt.Errorf("routed_experts: %w", err)
 	}
-	if strings.HasPrefix(string(raw[:min(len(raw), len(npyMagic))]), npyMagic) {
-		a, err := parseNPY(raw)
-		return a.array, err
+	if strings.HasPrefix(string(raw[:min(len(raw), len(tensor.NumPyMagic))]), tensor.NumPyMagic) {
+		a, err := tensor.ParseNumPy(raw)
+		return a.Array, err
 	}
 	if len(p.Shape) != 3 {
-		return array{}, errors.New(`routed_experts: base64 of numbers without their shape; add "shape": [tokens, layers, top-k] beside it`)
+		return tensor.Array{}, errors.New(`routed_experts: base64 of numbers without their shape; add "shape": [tokens, layers, top-k] beside it`)
 	}
-	n, err := elements(p.Shape)
-	if err == nil && len(raw) != 4*n {
-		err = fmt.Errorf("want %d bytes for shape %v, have %d", 4*n, p.Shape, len(raw))
-	}
+	a, err := tensor.Dense(raw, safetensors.I32, p.Shape, false)
 	if err != nil {
-		return array{}, fmt.Errorf("routed_experts: %w", err)
+		err = fmt.Errorf("routed_experts: %w", err)
 	}
-	return strided(raw, safetensors.I32, 0, p.Shape, denseStrides(p.Shape, false))
+	return a, err
 }
 
 // nested reads lists of tokens × layers × top-k, all of one shape.
-func nested(text []byte) (array, error) {
+func nested(text []byte) (tensor.Array, error) {
 	var tokens [][][]int64
 	if err := json.Unmarshal(text, &tokens); err != nil {
-		return array{}, fmt.Errorf("routed_experts: want tokens × layers × top-k: %w", err)
+		return tensor.Array{}, fmt.Errorf("routed_experts: want tokens × layers × top-k: %w", err)
 	}
-	a := array{shape: []int64{int64(len(tokens)), 0, 0}}
+	a := tensor.Array{Shape: []int64{int64(len(tokens)), 0, 0}}
 	for t, layers := range tokens {
 		for l, ids := range layers {
 			if t == 0 && l == 0 {
-				a.shape[1], a.shape[2] = int64(len(layers)), int64(len(ids))
+				a.Shape[1], a.Shape[2] = int64(len(layers)), int64(len(ids))
 			}
-			if int64(len(layers)) != a.shape[1] || int64(len(ids)) != a.shape[2] {
-				return a, fmt.Errorf("routed_experts: token %d, layer %d: want %d layers of %d experts, have %d of %d", t, l, a.shape[1], a.shape[2], len(layers), len(ids))
+			if int64(len(layers)) != a.Shape[1] || int64(len(ids)) != a.Shape[2] {
+				return a, fmt.Errorf("routed_experts: token %d, layer %d: want %d layers of %d experts, have %d of %d", t, l, a.Shape[1], a.Shape[2], len(layers), len(ids))
 			}
-			a.values = append(a.values, ids...)
+			a.Values = append(a.Values, ids...)
 		}
 	}
-	if int64(len(a.values)) != a.shape[0]*a.shape[1]*a.shape[2] {
+	if int64(len(a.Values)) != a.Shape[0]*a.Shape[1]*a.Shape[2] {
 		return a, errors.New("routed_experts: want the same layers for every token")
 	}
 	return a, nil
@@ -278,19 +276,19 @@ func nested(text []byte) (array, error) {
 
 // addArray adds the ids of one request [tokens, layers, top-k]. The tokens of the
 // prompt were routed in prefill.
-func (r *routes) addArray(a array, p routedTokens) error {
-	if len(a.shape) != 3 || a.values == nil || a.shape[2] < 1 || a.shape[2] > maxTopK || a.shape[1] > maxLayers {
-		return fmt.Errorf("want expert ids of [tokens, layers, top-k], have %v", a.shape)
+func (r *routes) addArray(a tensor.Array, p routedTokens) error {
+	if len(a.Shape) != 3 || a.Values == nil || a.Shape[2] < 1 || a.Shape[2] > maxTopK || a.Shape[1] > maxLayers {
+		return fmt.Errorf("want expert ids of [tokens, layers, top-k], have %v", a.Shape)
 	}
-	layers, k := int(a.shape[1]), int(a.shape[2])
-	for i := range len(a.values) / k {
+	layers, k := int(a.Shape[1]), int(a.Shape[2])
+	for i := range len(a.Values) / k {
 		phase := Phase("")
 		if token := p.Start + i/layers; p.Prompt > 0 && token < p.Prompt {
 			phase = Prefill
 		} else if p.Prompt > 0 {
 			phase = Decode
 		}
-		if err := r.add(phase, i%layers, a.values[i*k:(i+1)*k]); err != nil {
+		if err := r.add(phase, i%layers, a.Values[i*k:(i+1)*k]); err != nil {
 			return fmt.Errorf("token %d: %w", i/layers, err)
 		}
 	}

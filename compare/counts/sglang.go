@@ -6,18 +6,20 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+
+	"github.com/moebalance/moebalance/compare/counts/tensor"
 )
 
 // readTorch reads one dump of SGLang's expert distribution recorder that counts
 // over all ranks.
 func readTorch(s *source, r *Record) error {
-	f, err := openTorch(s.members)
+	f, err := tensor.OpenTorch(s.members)
 	switch {
 	case err != nil:
 		return err
-	case f.root.entries["logical_count"] != nil:
+	case f.Root["logical_count"] != nil:
 		return readTorchStat(f, r)
-	case f.root.entries["records"] != nil:
+	case f.Root["records"] != nil:
 		return errors.New("this is one rank's dump of passes, and the load is the sum over the ranks: give the folder that holds all of them")
 	}
 	return errors.New("want logical_count or records, as SGLang's expert distribution recorder writes")
@@ -26,15 +28,15 @@ func readTorch(s *source, r *Record) error {
 // readTorchStat reads logical_count [steps, layers, experts], which is summed
 // over the ranks already. Its steps are a ring buffer: unordered, with rows of
 // zeros where nothing was recorded, which are left out.
-func readTorchStat(f *torchFile, r *Record) error {
-	a, err := f.array(f.root, "logical_count")
+func readTorchStat(f *tensor.Torch, r *Record) error {
+	a, err := f.Array(f.Root, "logical_count")
 	if err != nil {
 		return err
 	}
-	if len(a.shape) != 3 || a.shape[0] < 1 || a.shape[1] < 1 || a.shape[1] > maxLayers || bounded(int(a.shape[2]), 0) != nil {
-		return fmt.Errorf("logical_count: want [steps, layers, experts], have %v", a.shape)
+	if len(a.Shape) != 3 || a.Shape[0] < 1 || a.Shape[1] < 1 || a.Shape[1] > maxLayers || bounded(int(a.Shape[2]), 0) != nil {
+		return fmt.Errorf("logical_count: want [steps, layers, experts], have %v", a.Shape)
 	}
-	return r.addPasses(int(a.shape[0]), func(step int) [][]int64 { return a.row(step).rows() })
+	return r.addPasses(int(a.Shape[0]), func(step int) [][]int64 { return a.Row(step).Rows() })
 }
 
 var (
@@ -51,7 +53,7 @@ func readTorchFolder(s *source, r *Record) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", files[0], err)
 		}
-		if f.root.entries["logical_count"] != nil {
+		if f.Root["logical_count"] != nil {
 			r.Format = torchStatFormat
 			return readTorchStat(f, r)
 		}
@@ -114,12 +116,12 @@ func (t *torchPass) run(mode int64) {
 	}
 }
 
-func openRecorder(path string) (*torchFile, error) {
+func openRecorder(path string) (*tensor.Torch, error) {
 	members, err := openZip(path)
 	if err != nil {
 		return nil, err
 	}
-	return openTorch(members)
+	return tensor.OpenTorch(members)
 }
 
 // addTorchRank adds the passes of one rank's dump.
@@ -128,39 +130,39 @@ func addTorchRank(path string, rank int, passes map[stepKey]*torchPass, recorded
 	if err != nil {
 		return err
 	}
-	records, ok := f.root.entries["records"].(*[]any)
+	records, ok := f.Root.List("records")
 	if !ok {
 		return errors.New("want a list of records: this is no dump of passes")
 	}
-	p2l, err := f.matrix(f.root, "last_physical_to_logical_map")
+	p2l, err := matrix(f, f.Root, "last_physical_to_logical_map")
 	if err != nil {
 		return err
 	}
-	for i, v := range *records {
-		record, ok := v.(*pickleDict)
+	for i, v := range records {
+		record, ok := v.(tensor.Dict)
 		if !ok {
 			return fmt.Errorf("record %d is no dictionary", i)
 		}
-		pass, ok := record.entries["forward_pass_id"].(int64)
+		pass, ok := record["forward_pass_id"].(int64)
 		if !ok {
 			return fmt.Errorf("record %d has no forward_pass_id", i)
 		}
-		load, err := f.matrix(record, "global_physical_count")
+		load, err := matrix(f, record, "global_physical_count")
 		if err != nil {
 			return fmt.Errorf("record %d: %w", i, err)
 		}
-		if !slices.Equal(load.shape, p2l.shape) {
-			return fmt.Errorf("record %d: counts of %v, but a map of %v", i, load.shape, p2l.shape)
+		if !slices.Equal(load.Shape, p2l.Shape) {
+			return fmt.Errorf("record %d: counts of %v, but a map of %v", i, load.Shape, p2l.Shape)
 		}
-		for layer := range int(load.shape[0]) {
+		for layer := range int(load.Shape[0]) {
 			key := stepKey{iteration: pass, layer: layer}
 			recorded.add(key, rank)
 			if passes[key] == nil {
 				passes[key] = &torchPass{}
 			}
-			mode, _ := record.entries["forward_mode"].(int64)
+			mode, _ := record["forward_mode"].(int64)
 			passes[key].run(mode)
-			if err := passes[key].add(load.row(layer).values, p2l.row(layer).values); err != nil {
+			if err := passes[key].add(load.Row(layer).Values, p2l.Row(layer).Values); err != nil {
 				return fmt.Errorf("record %d, layer %d: %w", i, layer, err)
 			}
 		}
@@ -192,4 +194,13 @@ func (t *torchPass) add(counts, logical []int64) error {
 		t.copies[i] += n
 	}
 	return nil
+}
+
+// matrix reads a tensor of [layers, copies].
+func matrix(f *tensor.Torch, d tensor.Dict, key string) (tensor.Array, error) {
+	a, err := f.Array(d, key)
+	if err == nil && (len(a.Shape) != 2 || a.Shape[0] < 1 || a.Shape[0] > maxLayers || a.Shape[1] > maxExperts) {
+		err = fmt.Errorf("%s: want [layers, copies], have %v", key, a.Shape)
+	}
+	return a, err
 }

@@ -1,4 +1,4 @@
-package counts
+package tensor
 
 import (
 	"encoding/binary"
@@ -11,13 +11,13 @@ import (
 	"github.com/moebalance/moebalance/logits/safetensors"
 )
 
-const npyMagic = "\x93NUMPY"
+// NumPyMagic begins every .npy file.
+const NumPyMagic = "\x93NUMPY"
 
-// numpyArray is the content of a .npy file: integers, or text.
-type numpyArray struct {
-	array
-	dtype safetensors.DType
-	text  string // of a single string, as numpy.savez keeps one
+// NumPy is the content of a .npy file: integers, or text.
+type NumPy struct {
+	Array
+	Text string // of a single string, as numpy.savez keeps one
 }
 
 var (
@@ -31,9 +31,9 @@ var (
 	}
 )
 
-// parseNPY reads a .npy file: magic, version, a Python dictionary as text, and
+// ParseNumPy reads a .npy file: magic, version, a Python dictionary as text, and
 // the elements. Exactly the promised bytes must follow.
-func parseNPY(b []byte) (numpyArray, error) {
+func ParseNumPy(b []byte) (NumPy, error) {
 	a, err := readNumPy(b)
 	if err != nil {
 		return a, fmt.Errorf("npy: %w", err)
@@ -41,7 +41,7 @@ func parseNPY(b []byte) (numpyArray, error) {
 	return a, nil
 }
 
-func readNumPy(b []byte) (a numpyArray, err error) {
+func readNumPy(b []byte) (a NumPy, err error) {
 	header, data, err := npyHeader(b)
 	if err != nil {
 		return a, err
@@ -55,54 +55,27 @@ func readNumPy(b []byte) (a numpyArray, err error) {
 		if err != nil {
 			return a, fmt.Errorf("shape (%s): %w", shape[1], err)
 		}
-		a.shape = append(a.shape, n)
-	}
-	n, err := elements(a.shape)
-	if err != nil {
-		return a, err
+		a.Shape = append(a.Shape, n)
 	}
 	kind, width := descr[2], descr[3]
-	size, _ := strconv.Atoi(width) // at most six digits
 	if descr[1] == ">" {
 		return a, errors.New("big-endian elements are not read")
 	}
-	if kind == "U" {
-		size *= 4
-	}
-	if len(data) != n*size {
-		return a, fmt.Errorf("want %d bytes for shape %v of %s%s, have %d", n*size, a.shape, kind, width, len(data))
-	}
-	if kind == "U" && n == 1 {
-		a.text = utf32(data)
-		return a, nil
+	if n, err := elements(a.Shape); kind == "U" && n == 1 {
+		a.Text = utf32(data)
+		return a, err
 	}
 	dtype, ok := npyTypes[kind+width]
 	if !ok {
 		return a, fmt.Errorf("want integers of 1, 2, 4 or 8 bytes, have elements of type %s%s", kind, width)
 	}
-	a.dtype = dtype
-	a.array, err = strided(data, dtype, 0, a.shape, denseStrides(a.shape, order[1] == "True"))
+	a.Array, err = Dense(data, dtype, a.Shape, order[1] == "True")
 	return a, err
-}
-
-// denseStrides are those of a dense array, the first dimension running fastest in
-// Fortran order, the last one otherwise.
-func denseStrides(shape []int64, fortran bool) []int64 {
-	stride, step := make([]int64, len(shape)), int64(1)
-	for i := range shape {
-		d := len(shape) - 1 - i
-		if fortran {
-			d = i
-		}
-		stride[d] = step
-		step *= shape[d]
-	}
-	return stride
 }
 
 // npyHeader splits a file into its header text and its elements.
 func npyHeader(b []byte) (header string, data []byte, err error) {
-	if len(b) < 10 || string(b[:6]) != npyMagic {
+	if len(b) < 10 || string(b[:6]) != NumPyMagic {
 		return "", nil, errors.New("no NumPy magic")
 	}
 	length, start := uint64(binary.LittleEndian.Uint16(b[8:])), uint64(10)
@@ -127,24 +100,4 @@ func utf32(b []byte) string {
 		}
 	}
 	return s.String()
-}
-
-// readNPY reads an array [layers, experts], or [layers, ranks, local experts]
-// as vllm-ascend's experiments save it. It is a sum over many passes.
-func readNPY(s *source, r *Record) error {
-	a, err := s.array()
-	if err != nil {
-		return err
-	}
-	if a.values == nil || len(a.shape) != 2 && len(a.shape) != 3 || a.shape[0] < 1 || a.shape[0] > maxLayers {
-		return fmt.Errorf("want counts of [layers, experts] or [layers, ranks, local experts], have %v", a.shape)
-	}
-	r.Window = true
-	if len(a.shape) == 3 {
-		r.Ranks = int(a.shape[1])
-	}
-	if distinct, _ := likeRoutes(a.array); distinct {
-		r.warn("ambiguous_array", "read as loads of [layers, ranks, local experts]; so few numbers could also be expert ids of [tokens, layers, top-k], which as JSON are named \"routed_experts\"")
-	}
-	return r.addLayers(0, a.rows())
 }

@@ -1,4 +1,4 @@
-package counts
+package tensor
 
 import (
 	"archive/zip"
@@ -10,17 +10,19 @@ import (
 	"github.com/moebalance/moebalance/logits/safetensors"
 )
 
-// torchFile is a file of torch.save: a zip of a pickle and raw storages.
-type torchFile struct {
-	root     *pickleDict
+// Torch is a file of torch.save: a zip of a pickle and raw storages.
+type Torch struct {
+	Root     Dict
 	prefix   string
 	members  map[string]*zip.File
 	storages map[string][]byte // by member: several tensors may view one storage
-	unpacker
+	Unpacker
 }
 
-// unpacker reads members of a zip, up to a total size.
-type unpacker struct{ budget int64 } // bytes that may still be read
+// Unpacker reads members of a zip, 256 MiB in all.
+type Unpacker struct{ used int64 }
+
+const maxUnpacked = 1 << 28
 
 // storageTypes are the types of torch's storages. Those of floats occur beside
 // the counts; they are named but never read.
@@ -30,9 +32,9 @@ var storageTypes = map[string]safetensors.DType{
 	"HalfStorage": "", "BFloat16Storage": "", "FloatStorage": "", "DoubleStorage": "", "BoolStorage": "",
 }
 
-// openTorch opens a file whose pickle is a dictionary.
-func openTorch(members []*zip.File) (*torchFile, error) {
-	f := &torchFile{members: map[string]*zip.File{}, storages: map[string][]byte{}, unpacker: unpacker{maxUnpacked}}
+// OpenTorch opens a file whose pickle is a dictionary.
+func OpenTorch(members []*zip.File) (*Torch, error) {
+	f := &Torch{members: map[string]*zip.File{}, storages: map[string][]byte{}}
 	found := false
 	for _, m := range members {
 		f.members[m.Name] = m
@@ -44,7 +46,7 @@ func openTorch(members []*zip.File) (*torchFile, error) {
 		return nil, errors.New("a zip without data.pkl, so not of torch.save")
 	}
 	if order, ok := f.members[f.prefix+"byteorder"]; ok {
-		b, err := f.read(order)
+		b, err := f.Read(order)
 		if err != nil {
 			return nil, err
 		}
@@ -52,7 +54,7 @@ func openTorch(members []*zip.File) (*torchFile, error) {
 			return nil, fmt.Errorf("want little byte order, have %q", s)
 		}
 	}
-	b, err := f.read(f.members[f.prefix+"data.pkl"])
+	b, err := f.Read(f.members[f.prefix+"data.pkl"])
 	if err != nil {
 		return nil, err
 	}
@@ -60,33 +62,33 @@ func openTorch(members []*zip.File) (*torchFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	dict, ok := root.(*pickleDict)
+	dict, ok := root.(Dict)
 	if !ok {
-		return nil, errors.New("want a dictionary, as SGLang's expert distribution recorder writes")
+		return nil, errors.New("want a dictionary")
 	}
-	f.root = dict
+	f.Root = dict
 	return f, nil
 }
 
-// read takes a member whole, within the budget.
-func (u *unpacker) read(m *zip.File) (b []byte, err error) {
+// Read takes a member whole.
+func (u *Unpacker) Read(m *zip.File) (b []byte, err error) {
 	r, err := m.Open()
 	if err != nil {
 		return nil, fmt.Errorf("member %s: %w", m.Name, err)
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	b, err = io.ReadAll(io.LimitReader(r, u.budget+1))
+	b, err = io.ReadAll(io.LimitReader(r, maxUnpacked-u.used+1))
 	if err != nil {
 		return nil, fmt.Errorf("member %s: %w", m.Name, err)
 	}
-	if u.budget -= int64(len(b)); u.budget < 0 {
+	if u.used += int64(len(b)); u.used > maxUnpacked {
 		return nil, fmt.Errorf("member %s: want at most %d bytes unpacked, have more", m.Name, maxUnpacked)
 	}
 	return b, nil
 }
 
 // storage reads the bytes of a storage, once.
-func (f *torchFile) storage(key string) ([]byte, error) {
+func (f *Torch) storage(key string) ([]byte, error) {
 	if b, ok := f.storages[key]; ok {
 		return b, nil
 	}
@@ -94,39 +96,30 @@ func (f *torchFile) storage(key string) ([]byte, error) {
 	if !ok {
 		return nil, fmt.Errorf("no storage %q", key)
 	}
-	b, err := f.read(member)
+	b, err := f.Read(member)
 	if err == nil {
 		f.storages[key] = b
 	}
 	return b, err
 }
 
-// array reads the tensor under a key of a dictionary of the file.
-func (f *torchFile) array(d *pickleDict, key string) (array, error) {
-	t, ok := d.entries[key].(*pickleTensor)
+// Array reads the tensor of integers under a key of a dictionary of the file.
+func (f *Torch) Array(d Dict, key string) (Array, error) {
+	t, ok := d[key].(*pickleTensor)
 	if !ok {
-		return array{}, fmt.Errorf("want a tensor under %q", key)
+		return Array{}, fmt.Errorf("want a tensor under %q", key)
 	}
 	dtype := storageTypes[t.storage.dtype]
 	if dtype == "" {
-		return array{}, fmt.Errorf("%s: want a tensor of integers, have a %s", key, t.storage.dtype)
+		return Array{}, fmt.Errorf("%s: want a tensor of integers, have a %s", key, t.storage.dtype)
 	}
 	raw, err := f.storage(t.storage.key)
 	if err != nil {
-		return array{}, fmt.Errorf("%s: %w", key, err)
+		return Array{}, fmt.Errorf("%s: %w", key, err)
 	}
 	a, err := strided(raw, dtype, t.offset, t.shape, t.stride)
 	if err != nil {
-		return array{}, fmt.Errorf("%s: %w", key, err)
+		return Array{}, fmt.Errorf("%s: %w", key, err)
 	}
 	return a, nil
-}
-
-// matrix reads a tensor of [layers, copies].
-func (f *torchFile) matrix(d *pickleDict, key string) (array, error) {
-	a, err := f.array(d, key)
-	if err == nil && (len(a.shape) != 2 || a.shape[0] < 1 || a.shape[0] > maxLayers || a.shape[1] > maxExperts) {
-		err = fmt.Errorf("%s: want [layers, copies], have %v", key, a.shape)
-	}
-	return a, err
 }

@@ -1,4 +1,4 @@
-package counts
+package tensor
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ import (
 // building a tensor or an ordered dictionary; every other name is refused.
 //
 // Values come back as nil, bool, int64, float64, string, []any (tuples too),
-// *pickleDict, *pickleTensor.
+// Dict, *pickleTensor.
 func unpickle(b []byte) (any, error) {
 	p := &pickleReader{rest: b, memo: map[int]any{}}
 	for p.err == nil {
@@ -29,9 +29,19 @@ func unpickle(b []byte) (any, error) {
 	return nil, fmt.Errorf("pickle: byte %d: %w", len(b)-len(p.rest), p.err)
 }
 
-// pickleDict is a dictionary with string keys; entries under other keys are
-// dropped, as nothing that is read here has any.
-type pickleDict struct{ entries map[string]any }
+// Dict is a dictionary with string keys; entries under other keys are dropped, as
+// nothing that is read here has any. Its values are nil, bool, int64, float64,
+// string, tuples, Dict, and what List and Torch.Array read.
+type Dict map[string]any
+
+// List is a list under a key; not ok for anything else.
+func (d Dict) List(key string) (items []any, ok bool) {
+	list, ok := d[key].(*[]any)
+	if !ok {
+		return nil, false
+	}
+	return *list, true
+}
 
 // pickleTensor is a view of a storage, which is a member of the zip.
 type pickleTensor struct {
@@ -158,7 +168,7 @@ func (p *pickleReader) run(op byte) {
 	case 0x88, 0x89: // NEWTRUE, NEWFALSE
 		p.push(op == 0x88)
 	case '}':
-		p.push(&pickleDict{map[string]any{}})
+		p.push(Dict{})
 	case ']':
 		p.push(&[]any{})
 	case ')':
@@ -227,14 +237,14 @@ func (p *pickleReader) fill(items []any) {
 	switch into := p.top().(type) {
 	case *[]any:
 		*into = append(*into, items...)
-	case *pickleDict:
+	case Dict:
 		if len(items)%2 != 0 {
 			p.fail("a key without a value")
 			return
 		}
 		for i := 0; i < len(items); i += 2 {
 			if key, ok := items[i].(string); ok {
-				into.entries[key] = items[i+1]
+				into[key] = items[i+1]
 			}
 		}
 	default:
@@ -278,7 +288,7 @@ func (p *pickleReader) call(callee, argument any) {
 	case !ok:
 		p.fail("a call without a tuple of arguments")
 	case callee == pickleGlobal(globalOrderedDict):
-		p.push(&pickleDict{map[string]any{}})
+		p.push(Dict{})
 	case callee != pickleGlobal(globalTensor):
 		p.fail("calling %v is not allowed", callee)
 	case len(arguments) < 4:

@@ -1,0 +1,6 @@
+// Package tensor reads arrays of integers from the files of NumPy and torch.save,
+// without Python and without running anything that such a file may ask for.
+//
+// What is no array of integers, a list, a dictionary, a number or text is refused by
+// name. It knows nothing of experts.
+package tensor
