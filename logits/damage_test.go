@@ -342,7 +342,7 @@ func TestLiesWithACorrectChecksum(t *testing.T) {
 			ids := bytes.Clone(d[tensorIDs])
 			copy(d[tensorIDs], ids[8:16])
 			copy(d[tensorIDs][8:], ids[:8])
-		}, "by plan diagonal/1"},
+		}, "by plan diagonal/2"},
 		"another background": {func(_ map[string]string, d map[string][]byte) {
 			logits := d[tensorLogits] // −32 is 0xc200 in bfloat16
 			at := bytes.Index(logits, []byte{0x00, 0xc2})

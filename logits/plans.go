@@ -27,7 +27,11 @@ type planKey struct {
 // of returns the spec's plan for so many tokens on every rank. Those who ask for one
 // that is being made wait for it; others do not.
 func (p *plans) of(family string, s Spec, tokens int) (plan.Plan, error) {
-	return p.making(planKey{family, tokens}, func() (plan.Plan, error) { return s.plan(tokens) })()
+	key := planKey{family, tokens}
+	if plan.AnyTokens(s.Plan) {
+		key.tokens = 0
+	}
+	return p.making(key, func() (plan.Plan, error) { return s.plan(tokens) })()
 }
 
 // making returns what makes the plan, once for all who ask.

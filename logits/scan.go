@@ -15,7 +15,6 @@ import (
 
 	"github.com/moebalance/moebalance/logits/safetensors"
 	"github.com/moebalance/moebalance/router"
-	"github.com/moebalance/moebalance/router/plan"
 )
 
 // Verify checks every entry of a folder: whole, undamaged, under the name its
@@ -232,36 +231,27 @@ func (b *batch) compareRanks(entries []EntryStatus) {
 // balance is the balance of the batch, undefined while ranks are missing.
 func (b *batch) balance() BatchBalance {
 	s, tokens := b.record.Spec, b.record.Tokens
-	problem := s.problem(tokens)
-	floors := problem.Floors()
 	v := BatchBalance{
 		Model: s.Model, Method: s.Gate.Method, Plan: b.record.PlanName, Mode: s.Mode, Layer: s.Layer, DType: s.DType, Content: s.content(),
-		Ranks: s.Layout.Ranks(), TokensPerRank: tokens, ExpertFloor: floors.Expert, RankFloor: floors.Rank,
+		Ranks: s.Layout.Ranks(), TokensPerRank: tokens,
 		ExpertMaxOverMean: router.Undefined(), RankMaxOverMean: router.Undefined(), ActiveExperts: router.Undefined(),
-		ActiveExpertsIdeal: activeIdeal(problem), Status: b.status, Entries: b.count, Bytes: b.bytes,
+		Status: b.status, Entries: b.count, Bytes: b.bytes,
 	}
 	for rank, good := range b.good {
 		if !good {
 			v.MissingRanks = append(v.MissingRanks, rank)
 		}
 	}
+	experts, copies, ranks := b.load.Experts(), b.load.Copies(s.Layout), b.load.Ranks(s.Layout)
+	busiest := int64(0) // unknown
 	if len(v.MissingRanks) == 0 {
-		experts, copies, ranks := b.load.Experts(), b.load.Copies(s.Layout), b.load.Ranks(s.Layout)
+		busiest = int64(ranks.Max)
+	}
+	floors := s.problem(tokens).Floors(busiest)
+	v.ExpertFloor, v.RankFloor, v.ActiveExpertsIdeal = floors.Expert, floors.Rank, floors.Active
+	if len(v.MissingRanks) == 0 {
 		v.ExpertMaxOverMean, v.RankMaxOverMean, v.ActiveExperts = experts.MaxOverMean, ranks.MaxOverMean, router.Number(experts.Active)
 		v.AtFloor = !(ranks.MaxOverMean > floors.Rank) && !(copies.MaxOverMean > floors.Copy)
 	}
 	return v
-}
-
-// activeIdeal is the most experts that the slots of a problem can activate.
-func activeIdeal(p plan.Problem) int {
-	tokens := p.Tokens
-	if p.Mode == router.TEP {
-		tokens = tokens[:1] // the others are the same ones
-	}
-	slots := 0
-	for _, t := range tokens {
-		slots += t * p.Shape.TopK
-	}
-	return min(p.Shape.Experts, slots)
 }

@@ -75,7 +75,7 @@ func TestLogitsVerifyKeys(t *testing.T) {
 	// DeepSeek-V3 at EP 8 with 1 token per rank: 64 slots on 256 experts. The
 	// floor is 1/(64/256) = 4, ranks get 8 each, 64 experts are active.
 	want := map[string]any{
-		"model": "deepseek-v3", "method": "DeepSeekV3", "plan": "diagonal/1", "mode": "dep", "layer": 0., "dtype": "float16", "content": "logits", "ranks": 8.,
+		"model": "deepseek-v3", "method": "DeepSeekV3", "plan": "diagonal/2", "mode": "dep", "layer": 0., "dtype": "float16", "content": "logits", "ranks": 8.,
 		"tokens_per_rank": 1., "expert_max_over_mean": 4., "expert_floor": 4.,
 		"rank_max_over_mean": 1., "rank_floor": 1., "active_experts": 64., "at_floor": true, "active_experts_ideal": 64.,
 	}
@@ -83,7 +83,7 @@ func TestLogitsVerifyKeys(t *testing.T) {
 		t.Errorf("balance %v, want %v", r.Balance[0], want)
 	}
 	for _, e := range r.Entries {
-		if e["status"] != "exact" || e["plan"] != "diagonal/1" || e["ranks"] != 8. {
+		if e["status"] != "exact" || e["plan"] != "diagonal/2" || e["ranks"] != 8. {
 			t.Errorf("entry %v", e)
 		}
 	}
@@ -209,7 +209,7 @@ func TestLogitsVerifyNamesTheFault(t *testing.T) {
 		want    string
 	}{
 		"cut":     {whole[:len(whole)-5], "the end of the file"},
-		"flipped": {append(bytes.Clone(whole[:len(whole)-1]), whole[len(whole)-1]^1), "want logit -32"},
+		"flipped": {append(bytes.Clone(whole[:len(whole)-1]), whole[len(whole)-1]^1), "want logit 32 for expert 15"},
 		"empty":   {nil, "the end of the file"},
 		"text":    {[]byte("version https://git-lfs.github.com/spec/v1\n"), "git lfs pull"},
 	} {
@@ -349,7 +349,7 @@ func TestLogitsFormats(t *testing.T) {
 		lines := strings.Split(strings.TrimSpace(csv), "\n")
 		// 12 ranks·tokens·… : 4 ranks of 3 tokens, top-2: 24 slots on 8 experts, 3 each.
 		if code != exitDone || len(lines) != 2 || !strings.Contains(lines[0], "expert_max_over_mean,expert_floor") ||
-			!strings.HasPrefix(lines[1], "e8k2,Renormalize,diagonal/1,dep,0,bfloat16,4,3,1,1,1,1,8,8,4,") {
+			!strings.HasPrefix(lines[1], "e8k2,Renormalize,diagonal/2,dep,0,bfloat16,4,3,1,1,1,1,8,8,4,") {
 			t.Errorf("%s: exit %d: %q", verb, code, csv)
 		}
 		md, _, code := invoke(t.Context(), "logits", verb, "--format", "md", dir)

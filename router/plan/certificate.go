@@ -3,6 +3,7 @@ package plan
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/moebalance/moebalance/router"
 )
@@ -201,12 +202,12 @@ func (t *tally) add(ids []int32, rank int) error {
 
 func (t *tally) certificate() Certificate {
 	p := t.problem
-	f := boundsOf(p)
 	ranks := p.Layout.Ranks()
 	perRank := make([]int64, ranks)
 	for i, n := range t.pair {
 		perRank[i%ranks] += n
 	}
+	f := boundsOf(p, slices.Max(perRank))
 	c := Certificate{
 		Mode: p.Mode, Ranks: ranks, Tokens: int64(p.total()), Slots: int64(p.total() * p.Shape.TopK),
 		Rank: levelOf(perRank, f.rank), Expert: levelOf(t.expert, f.expert), Copy: levelOf(p.Layout.CopyLoad(t.expert), f.copy),

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"encoding/json"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -82,12 +83,13 @@ func TestCertificateOfNothing(t *testing.T) {
 	}
 }
 
-// The floors against trying every assignment there is. Floors of ranks must never
-// be above the best found; without groups or replicas they must be the best, and
-// so must the expert floor among assignments with the most level ranks.
+// The floors against trying every assignment there is. No assignment may be better
+// than a floor; without groups or replicas some must be as good. The floors of copies
+// and experts, and the most active experts, are held against the assignments whose
+// busiest rank has as few slots as possible, which may be more than the floor of ranks
+// says.
 func TestFloorsAgainstBruteForce(t *testing.T) {
 	random := rand.New(rand.NewPCG(10, 10))
-	whole := 0
 	for range 500 {
 		s := router.Shape{Experts: 2 + random.IntN(5)}
 		if s.Experts%2 == 0 && s.Experts > 2 && random.IntN(3) > 0 {
@@ -104,41 +106,32 @@ func TestFloorsAgainstBruteForce(t *testing.T) {
 		}
 		tokens := 1 + random.IntN(3)
 		p := Problem{Shape: s, Layout: layout, Mode: router.TEP, Tokens: slices.Repeat([]int{tokens}, ranks)}
-		f := boundsOf(p)
-		rank, expert := bruteFloors(p)
-		plain := !s.Grouped() && !layout.Replicated()
-		cut := f
-		if cut.lone = nil; f.rank > cut.row(tokens) { // than if tokens could be cut
-			whole++
+		best := bruteForce(p)
+		f := boundsOf(p, best.rank)
+		if f.rank > best.rank || f.copy > best.copy || f.expert > best.expert || f.active < best.active {
+			t.Fatalf("%v, %d tokens, layout %v: bounds %+v, the best of all assignments has %+v", s, tokens, layout, f, best)
 		}
-		if f.rank > rank || plain && (f.rank != rank || f.expert != expert) {
-			t.Fatalf("%v, %d tokens, layout %v: floors %d and %d, the best of all assignments has %d and %d",
-				s, tokens, layout, f.rank, f.expert, rank, expert)
+		if !s.Grouped() && !layout.Replicated() && (f.rank != best.rank || f.expert != best.expert || f.active != best.active) {
+			t.Fatalf("%v, %d tokens, layout %v: bounds %+v are not reached by %+v", s, tokens, layout, f, best)
 		}
-	}
-	if whole == 0 {
-		t.Error("no floor is higher for whole tokens")
 	}
 }
 
-// everyAssignment calls f with every assignment of tokens there is.
-func everyAssignment(p Problem, f func(tokens [][]int)) {
-	all := choices(p.Shape)
-	tokens := make([][]int, p.total())
-	var try func(i int)
-	try = func(i int) {
-		if i == len(tokens) {
-			f(tokens)
-			return
-		}
-		for _, token := range all {
-			tokens[i] = token
-			try(i + 1)
-		}
+// Eight tokens, six experts in two groups, top-3 in one of them, on four ranks, two of
+// which hold two experts. Each token takes a whole group, so the busiest rank has 8
+// slots and not 6; every expert can have the mean of 4. Were it 6, some would need 6.
+func TestFloorWhereRanksCannotBeLevel(t *testing.T) {
+	p := problem(t, 6, 3, 2, 1, 4, router.DEP, 2)
+	best := bruteForce(p)
+	if level := boundsOf(p, 0); level.rank != 6 || level.expert != 6 || best.rank != 8 || best.expert != 4 {
+		t.Fatalf("bounds of level ranks %+v, the best of all assignments %+v", level, best)
 	}
-	try(0)
+	if c := certify(t, "diagonal", p, Options{}); c.Rank.Max != 8 || c.Expert.FloorOverMean != 1 {
+		t.Errorf("ranks %+v, experts %+v, want a floor of 1 over the mean", c.Rank, c.Expert)
+	}
 }
 
+// perExpert is the slots of each expert.
 func perExpert(s router.Shape, tokens [][]int) []int64 {
 	load := make([]int64, s.Experts)
 	for _, token := range tokens {
@@ -149,130 +142,35 @@ func perExpert(s router.Shape, tokens [][]int) []int64 {
 	return load
 }
 
-// bruteFloors is the least rank maximum of all assignments, and the least expert
-// maximum of those whose ranks are the most level: the largest is as small as it
-// can be, then the second largest, and so on.
-func bruteFloors(p Problem) (rank, expert int64) {
-	var best []int64
-	everyAssignment(p, func(tokens [][]int) {
+// bruteForce is the least maxima of all assignments, ranks first, and the most active
+// experts of those whose busiest rank has as few slots as possible.
+func bruteForce(p Problem) (best bounds) {
+	all := choices(p.Shape)
+	tokens := make([][]int, p.total())
+	best = bounds{rank: math.MaxInt64}
+	var try func(i int)
+	try = func(i int) {
+		if i < len(tokens) {
+			for _, token := range all {
+				tokens[i] = token
+				try(i + 1)
+			}
+			return
+		}
 		load := perExpert(p.Shape, tokens)
-		ranks := p.Layout.RankLoad(load)
-		slices.SortFunc(ranks, func(a, b int64) int { return int(b - a) })
-		better := slices.Compare(ranks, best)
-		if best == nil || better < 0 || better == 0 && slices.Max(load) < expert {
-			best, expert = ranks, slices.Max(load)
+		rank := slices.Max(p.Layout.RankLoad(load))
+		if rank > best.rank {
+			return
 		}
-	})
-	return best[0], expert
-}
-
-// Rows of all sources at once: where ranks and copies are at their floors, no
-// assignment has all sources as near to their rows alone as `beyond` forbids, and
-// none uses more experts than the certificate calls possible.
-func TestRemoteFloorAgainstBruteForce(t *testing.T) {
-	random := rand.New(rand.NewPCG(31, 32))
-	bound, met := 0, 0
-	for range 150 {
-		groups := 2 + random.IntN(2)
-		s := router.Shape{Experts: groups * 2, Groups: groups, TopKGroups: 1 + random.IntN(groups-1)}
-		s.TopK = 1 + random.IntN(min(3, s.Reachable()))
-		ranks := 2 + random.IntN(2)
-		p := problem(t, s.Experts, s.TopK, groups, s.TopKGroups, ranks, router.DEP, 1)
-		if random.IntN(3) == 0 {
-			p.Layout, _ = router.Placed(s.Experts, randomPlacement(s.Experts, ranks, random))
+		if rank < best.rank {
+			best = bounds{rank: rank, copy: math.MaxInt64, expert: math.MaxInt64}
 		}
-		if ranks == 2 {
-			p.Tokens[1] = 2
-		}
-		f := boundsOf(p)
-		least := int64(-1)
-		everyAssignment(p, func(tokens [][]int) {
-			load := perExpert(s, tokens)
-			if slices.Max(p.Layout.RankLoad(load)) > f.rank || slices.Max(p.Layout.CopyLoad(load)) > f.copy {
-				return
-			}
-			active := int64(0)
-			for _, n := range load {
-				active += min(n, 1)
-			}
-			if active > f.active {
-				t.Fatalf("%v, layout %v, tokens %v use %d experts, possible are %d", s, p.Layout, tokens, active, f.active)
-			}
-			worst, at := int64(0), make([]int, s.Experts)
-			for source, n := range p.Tokens {
-				row := make([]int64, ranks)
-				for _, token := range tokens[:n] {
-					for _, e := range token {
-						places := p.Layout.Places(e)
-						row[places[at[e]%len(places)].Rank]++
-						at[e]++
-					}
-				}
-				tokens = tokens[n:]
-				worst = max(worst, slices.Max(row)-f.row(p.Tokens[source]))
-			}
-			if least < 0 || worst < least {
-				least = worst
-			}
-		})
-		if least >= 0 && f.beyond > least {
-			t.Fatalf("%v, layout %v, tokens %v: floor %d beyond the rows alone, the best of all assignments has %d",
-				s, p.Layout, p.Tokens, f.beyond, least)
-		}
-		if least > 0 {
-			bound++
-			if f.beyond == least {
-				met++
-			}
-		}
+		best.copy = min(best.copy, slices.Max(p.Layout.CopyLoad(load)))
+		best.expert = min(best.expert, slices.Max(load))
+		best.active = max(best.active, int64(router.BalanceOf(load).Active))
 	}
-	if bound == 0 || met == 0 {
-		t.Errorf("rows alone cannot be had in %d problems, the floor says so in %d", bound, met)
-	}
-}
-
-// DeepSeek-V3 with one token per rank on 9 ranks: the first, third, … ninth share
-// no group, so that nine tokens in four groups send these five at most 36 slots
-// one by one; they need 40. On 16 ranks, two to a group, rows of one are possible.
-func TestRemoteFloorByHand(t *testing.T) {
-	for ranks, want := range map[int]int64{8: 2, 9: 2, 10: 2, 12: 2, 15: 2, 16: 1, 17: 1} {
-		p := problem(t, 256, 8, 8, 4, ranks, router.DEP, 1)
-		if got := boundsOf(p).pair(1); got != want {
-			t.Errorf("%d ranks: one token sends some rank %d slots or more, want %d", ranks, got, want)
-		}
-	}
-	// Ranks of one group each; a lone token reaches four of them (see crowded).
-	p := problem(t, 256, 8, 8, 4, 8, router.DEP, 3, 3, 3, 3, 3, 3, 3, 1)
-	if f := boundsOf(p); f.row(3) != 3 || f.beyond != 1 {
-		t.Errorf("rows of %d slots and %d more, want 3 and 1", f.row(3), f.beyond)
-	}
-	// Single tokens give lumps of two (see lumpy), and all other rows are level: an
-	// odd number of lumps cannot be, an even number can.
-	for lone, want := range []int64{0, 1, 0, 1, 0, 1} {
-		p.Tokens = []int{2, 2, 2, 2, 2, 2, 2, 0}
-		for r := range lone {
-			p.Tokens[r] = 1
-		}
-		if f := boundsOf(p); f.beyond != want {
-			t.Errorf("%d single tokens: rows must be %d above those alone, want %d", lone, f.beyond, want)
-		}
-	}
-}
-
-// Two ranks of a group each, top-2: nine tokens would give nine slots to each only
-// if one were cut, so one gets ten. Likewise four tokens on three ranks: not three
-// slots but four. But four groups of two on ranks of 3, 3 and 2 are three tokens on
-// the first two ranks, three slots each, since the second group lies on both.
-func TestWholeTokensByHand(t *testing.T) {
-	for _, c := range []struct {
-		experts, groups, ranks, tokens int
-		want                           int64
-	}{{4, 2, 2, 9, 10}, {4, 2, 2, 8, 8}, {6, 3, 3, 4, 4}, {8, 4, 3, 4, 3}} {
-		p := problem(t, c.experts, 2, c.groups, 1, c.ranks, router.DEP, c.tokens)
-		if got := boundsOf(p).row(c.tokens); got != c.want {
-			t.Errorf("%v, %d tokens: some rank gets %d slots or more, want %d", p.Shape, c.tokens, got, c.want)
-		}
-	}
+	try(0)
+	return best
 }
 
 // choices are all sets of experts that one token may have.
@@ -314,8 +212,9 @@ func TestFloorsAreThoseOfTheCertificate(t *testing.T) {
 	same := func(a, b router.Number) bool { return a == b || !a.Defined() && !b.Defined() }
 	for range 300 {
 		p := anyProblem(t, random)
-		c, f := certify(t, "uniform", p, Options{}), p.Floors()
-		if !same(f.Rank, c.Rank.FloorOverMean) || !same(f.Copy, c.Copy.FloorOverMean) || !same(f.Expert, c.Expert.FloorOverMean) {
+		c := certify(t, "uniform", p, Options{})
+		f := p.Floors(c.Rank.Max)
+		if !same(f.Rank, c.Rank.FloorOverMean) || !same(f.Copy, c.Copy.FloorOverMean) || !same(f.Expert, c.Expert.FloorOverMean) || f.Active != c.ActiveExpertsIdeal {
 			t.Fatalf("%v, tokens %v: floors %+v, the certificate has %+v", p.Shape, p.Tokens, f, c)
 		}
 	}

@@ -54,7 +54,7 @@ var planners = []struct {
 
 // Names lists the plans; the first is the default.
 //
-//	diagonal         ours: balanced over ranks, experts and (source, target) pairs
+//	diagonal         ours: balanced over ranks and experts for every number of tokens
 //	trtllm-gen1      TensorRT-LLM's first perfect router, no sender rank
 //	trtllm-gen2      its second one, rotated by the sender rank
 //	uniform          k distinct experts at random, for every token anew
@@ -71,9 +71,7 @@ func Names() []string {
 	return names
 }
 
-// New makes the named plan for a problem. Planning costs time and memory of
-// the order of ranks² + experts for "diagonal" on problems it has a closed form
-// for, whatever the number of tokens, and of the slots of all ranks for others.
+// New makes the named plan for a problem.
 func New(name string, p Problem, o Options) (Plan, error) {
 	if err := p.Validate(); err != nil {
 		return nil, fmt.Errorf("planning %q: %w", name, err)
@@ -89,6 +87,10 @@ func New(name string, p Problem, o Options) (Plan, error) {
 	}
 	return nil, fmt.Errorf("unknown plan %q: want one of %s", name, strings.Join(Names(), ", "))
 }
+
+// AnyTokens reports whether a plan does not depend on the numbers of tokens: made for
+// one problem it may fill any number of them on any rank.
+func AnyTokens(name string) bool { return name == Names()[0] }
 
 // Validate returns an error that wraps ErrShape when the parts of the problem
 // contradict each other.
@@ -119,41 +121,35 @@ func (p Problem) Validate() error {
 	return nil
 }
 
-// senders is the number of tokens of each source: one source per rank in dep
+// sources are the number of tokens of each source: one source per rank in dep
 // mode, a single one in tep mode, where all ranks hold its tokens.
-func (p Problem) senders() []int {
+func (p Problem) sources() []int {
 	if p.Mode == router.TEP {
 		return p.Tokens[:1]
 	}
 	return p.Tokens
 }
 
-// sender is the source whose tokens a rank holds.
-func (p Problem) sender(rank int) int {
+// source is the source whose tokens a rank holds.
+func (p Problem) source(rank int) int {
 	if p.Mode == router.TEP {
 		return 0
 	}
 	return rank
 }
 
-// even reports whether all ranks have equally many tokens.
-func (p Problem) even() bool {
-	for _, tokens := range p.Tokens {
-		if tokens != p.Tokens[0] {
-			return false
-		}
-	}
-	return true
-}
-
-// lockstep reports whether all ranks send equally many tokens of their own.
-func (p Problem) lockstep() bool { return p.Mode == router.DEP && p.even() }
-
 // total is N, the different tokens of all ranks together.
 func (p Problem) total() int {
 	n := 0
-	for _, t := range p.senders() {
+	for _, t := range p.sources() {
 		n += t
 	}
 	return n
+}
+
+// checkFill panics when a caller hands Fill the wrong room or rank.
+func checkFill(p Problem, dst []int32, rank int) {
+	if want := p.Tokens[rank] * p.Shape.TopK; len(dst) != want {
+		panic(fmt.Sprintf("plan: filling the plan of rank %d: want room for %d ids, have %d", rank, want, len(dst)))
+	}
 }

@@ -18,7 +18,7 @@ type Problem struct {
 
 // Plan is a deterministic assignment of slots to experts.
 type Plan interface {
-	// Name is the algorithm with its version, such as "diagonal/1": the same
+	// Name is the algorithm with its version, such as "diagonal/2": the same
 	// name and problem give the same assignment for ever.
 	Name() string
 	// Fill writes the experts of every token of a rank, row-major

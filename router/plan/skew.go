@@ -35,7 +35,7 @@ func (s *skew) Name() string { return s.name }
 
 func (s *skew) Fill(dst []int32, rank int) {
 	checkFill(s.problem, dst, rank)
-	total, sender := int64(s.problem.total()), s.problem.sender(rank)
+	total, sender := int64(s.problem.total()), s.problem.source(rank)
 	size := s.problem.Shape.GroupSize()
 	for t := 0; len(dst) > 0; t++ {
 		n := s.number(t, sender)
@@ -90,7 +90,7 @@ func (s *skew) longs(m int64) int64 {
 // number is the place of a token among those of all senders.
 func (s *skew) number(token, sender int) int64 {
 	n := 0
-	for other, tokens := range s.problem.senders() {
+	for other, tokens := range s.problem.sources() {
 		n += min(tokens, token)
 		if other < sender && tokens > token {
 			n++

@@ -14,7 +14,7 @@ import (
 func loads(t testing.TB, name string, p Problem, o Options) router.Load {
 	t.Helper()
 	load := router.NewLoad(p.Shape.Experts)
-	for s := range p.senders() {
+	for s := range p.sources() {
 		load.Add(fill(t, name, p, o, s))
 	}
 	return load

@@ -27,7 +27,7 @@ func (u *uniform) Fill(dst []int32, rank int) {
 	checkFill(u.problem, dst, rank)
 	shape := u.problem.Shape
 	var random rand.PCG
-	random.Seed(u.seed, uint64(u.problem.Layer)<<32|uint64(u.problem.sender(rank)))
+	random.Seed(u.seed, uint64(u.problem.Layer)<<32|uint64(u.problem.source(rank)))
 	if !shape.Grouped() {
 		for ; len(dst) > 0; dst = dst[shape.TopK:] {
 			sample(dst[:shape.TopK], shape.Experts, &random)

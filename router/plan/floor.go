@@ -1,0 +1,151 @@
+package plan
+
+import (
+	"slices"
+	"sort"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+// Floors are the least max/mean that any assignment of a problem can reach, by
+// the bounds that its certificates state. Without slots they are undefined.
+type Floors struct {
+	Rank   router.Number // over ranks
+	Copy   router.Number // over copies of experts
+	Expert router.Number // over logical experts; that of copies without replicas
+	// Active is the most experts that can have a slot.
+	Active int
+}
+
+// Floors are those of a problem that Validate accepts. Ranks come first, because the
+// step waits for the slowest one: the floors of copies and experts, and the most
+// active experts, are those of assignments whose busiest rank has at most so many
+// slots, or as many as the floor of ranks if that is more.
+func (p Problem) Floors(busiest int64) Floors {
+	b := boundsOf(p, busiest)
+	slots := int64(p.total() * p.Shape.TopK)
+	return Floors{
+		Rank:   router.OverMean(b.rank, slots, len(b.held)),
+		Copy:   router.OverMean(b.copy, slots, b.copies),
+		Expert: router.OverMean(b.expert, slots, p.Shape.Experts),
+		Active: int(b.active),
+	}
+}
+
+// bounds are loads that no assignment of a problem can stay below. Each is a
+// bound by counting, not by search: an assignment that reaches it is optimal,
+// one that does not may still be.
+//
+// rank: N·k slots over R ranks, of which rank p can take at most N times the
+// experts it holds. With h(x) = Σₚ min(x, N·Lₚ), the floor is the least x with
+// h(x) ≥ N·k; for equal ranks that is ⌈N·k/R⌉. Groups add that one token meets
+// at most `reach` ranks (see reach), so some rank gets at least ⌈k/reach⌉.
+//
+// copy: with Lₚ the copies that rank p holds, and no rank above F slots, the floor is
+// the least x with Σₚ min(F, x·Lₚ) ≥ N·k. That is ⌈N·k/copies⌉, or more where ranks
+// hold unequally many.
+//
+// expert: that of copies without replicas, ⌈N·k/E⌉ with them.
+//
+// pair: the same as rank for the tokens of one source.
+type bounds struct {
+	topK   int
+	held   []int64 // copies by rank
+	copies int     // their sum
+	reach  int
+	rank   int64
+	copy   int64
+	expert int64
+	active int64
+}
+
+// boundsOf are the bounds on assignments whose busiest rank has at most so many
+// slots; at least the floor of ranks.
+func boundsOf(p Problem, busiest int64) bounds {
+	f := bounds{topK: p.Shape.TopK, reach: reach(p)}
+	for r := range p.Layout.Ranks() {
+		f.held = append(f.held, int64(len(p.Layout.Held(r))))
+		f.copies += len(p.Layout.Held(r))
+	}
+	experts, slots := int64(p.Shape.Experts), int64(p.total()*p.Shape.TopK)
+	f.rank = f.pair(p.total())
+	busiest = max(busiest, f.rank)
+	f.copy = least((slots+int64(f.copies)-1)/int64(f.copies), func(x int64) bool {
+		sum := int64(0)
+		for _, held := range f.held {
+			sum += min(busiest, x*held)
+		}
+		return sum >= slots
+	})
+	f.expert = f.copy
+	if p.Layout.Replicated() {
+		f.expert = (slots + experts - 1) / experts
+	}
+	// The first slot of an expert lands on its first copy.
+	first := make([]int64, len(f.held))
+	for e := range p.Shape.Experts {
+		first[p.Layout.Places(e)[0].Rank]++
+	}
+	for _, experts := range first {
+		f.active += min(experts, busiest)
+	}
+	f.active = min(f.active, slots)
+	return f
+}
+
+// pair is the least that one source with so many tokens sends to the rank it sends
+// most.
+func (f bounds) pair(tokens int) int64 {
+	if tokens == 0 {
+		return 0
+	}
+	n, ranks := int64(tokens), int64(len(f.held))
+	slots := n * int64(f.topK)
+	even := max((slots+ranks-1)/ranks, int64((f.topK+f.reach-1)/f.reach))
+	return least(even, func(x int64) bool {
+		sum := int64(0)
+		for _, held := range f.held {
+			sum += min(x, n*held)
+		}
+		return sum >= slots
+	})
+}
+
+// least is the smallest x ≥ from that is enough; enough must be true of some x and
+// of all above.
+func least(from int64, enough func(int64) bool) int64 {
+	step := int64(1)
+	for !enough(from + step) {
+		step *= 2
+	}
+	return from + int64(sort.Search(int(step), func(i int) bool { return enough(from + int64(i)) }))
+}
+
+// reach is the most ranks one token can meet: at most k, and with groups at most
+// as many as the TopKGroups groups with copies on the most ranks touch in all.
+func reach(p Problem) int {
+	ranks := p.Layout.Ranks()
+	if !p.Shape.Grouped() {
+		return min(ranks, p.Shape.TopK)
+	}
+	size := p.Shape.GroupSize()
+	touched := make([]map[int]bool, p.Shape.Groups)
+	for e := range p.Shape.Experts {
+		if e%size == 0 {
+			touched[e/size] = map[int]bool{}
+		}
+		for _, place := range p.Layout.Places(e) {
+			touched[e/size][place.Rank] = true
+		}
+	}
+	var counts []int
+	for _, t := range touched {
+		counts = append(counts, len(t))
+	}
+	slices.Sort(counts)
+	sum := 0
+	for _, n := range counts[len(counts)-p.Shape.TopKGroups:] {
+		sum += n
+	}
+	return min(ranks, p.Shape.TopK, sum)
+}

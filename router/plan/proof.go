@@ -1,0 +1,80 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+// Proof is the certificate of a table for every number of tokens, as many on every
+// rank: counted after each row, against the floors of as many tokens.
+type Proof struct {
+	Rows   int `json:"rows"`
+	Period int `json:"period"` // steps after which the table is level; 0 if not known
+	// Level is that all experts have had equally many slots after the last row. More
+	// tokens than rows then add whole tables, which move loads and floors alike: what
+	// is said of the rows holds for every number of tokens.
+	Level  bool   `json:"level"`
+	Rank   Misses `json:"rank"`
+	Copy   Misses `json:"copy"` // of experts; experts without replicas
+	Active Misses `json:"active_experts"`
+	// Valid is that no token has an expert twice or too many groups.
+	Valid bool `json:"valid"`
+}
+
+// Optimal is that ranks, copies and active experts are at their floors for every
+// number of tokens.
+func (p Proof) Optimal() bool {
+	return p.Valid && p.Level && p.Rank.Tokens+p.Copy.Tokens+p.Active.Tokens == 0
+}
+
+// Misses says for how many numbers of tokens, from 1 to Rows, a floor is missed,
+// and by how many slots or experts at most.
+type Misses struct {
+	Tokens int   `json:"tokens"`
+	Worst  int64 `json:"worst"`
+}
+
+func (m *Misses) add(off int64) {
+	if off > 0 {
+		m.Tokens++
+		m.Worst = max(m.Worst, off)
+	}
+}
+
+// Prove counts the whole table of a valid problem, whose tokens do not matter.
+func Prove(p Problem) Proof {
+	t, row := NewTable(p), make([]int32, p.Shape.TopK)
+	proof := Proof{Rows: t.rows, Period: t.period, Valid: true}
+	load := router.NewLoad(p.Shape.Experts)
+	p.Tokens = make([]int, p.Layout.Ranks())
+	for token := range t.rows {
+		for s := range t.sources {
+			t.Fill(row, s, token)
+			load.Add(row)
+			proof.Valid = proof.Valid && allowed(p.Shape, row)
+		}
+		for r := range p.Tokens {
+			p.Tokens[r]++
+		}
+		perRank := p.Layout.RankLoad(load.PerExpert)
+		f := boundsOf(p, slices.Max(perRank))
+		proof.Rank.add(slices.Max(perRank) - f.rank)
+		proof.Copy.add(slices.Max(p.Layout.CopyLoad(load.PerExpert)) - f.copy)
+		proof.Active.add(f.active - int64(load.Experts().Active))
+	}
+	proof.Level = slices.Min(load.PerExpert) == slices.Max(load.PerExpert)
+	return proof
+}
+
+// allowed reports whether a token may have these experts.
+func allowed(s router.Shape, experts []int32) bool {
+	groups := map[int]bool{}
+	for i, e := range experts {
+		if slices.Contains(experts[:i], e) {
+			return false
+		}
+		groups[int(e)/s.GroupSize()] = true
+	}
+	return len(groups) <= s.GroupLimit()
+}
