@@ -15,7 +15,6 @@ require (
 	gonum.org/v1/gonum v0.17.0
 	gonum.org/v1/plot v0.17.0
 	modernc.org/sqlite v1.60.1
-	zombiezen.com/go/sqlite v1.4.2
 )
 
 require (

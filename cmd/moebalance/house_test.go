@@ -26,7 +26,7 @@ var imports = map[string][]string{
 	"compare/gain":              {"compare/stats", "router", "router/quantity"},
 	"compare/imbalance":         {"router", "router/chance", "router/quantity"},
 	"compare/nsys":              {"compare/imbalance", "compare/nsys/capture", "router", "router/quantity"},
-	"compare/nsys/capture":      {"compare/nsys/capture/rows", "router"},
+	"compare/nsys/capture":      {"compare/nsys/capture/rows", "router", "router/input", "router/quantity"},
 	"compare/nsys/capture/rows": nil,
 	"compare/nsys/infer":        nil,
 	"compare/source":            {"compare/bench", "compare/bench/metrics", "compare/counts", "compare/diff", "compare/gain", "compare/imbalance", "compare/nsys", "compare/nsys/capture", "router", "router/quantity"},

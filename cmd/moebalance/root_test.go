@@ -45,7 +45,7 @@ func TestExitCodes(t *testing.T) {
 		{exitUsage, "no such table", []string{"trace", "--table", "nope", loop + "normal.sqlite"}},
 		{exitUsage, "no folder", []string{"trace", "-o", dir + "/none/x", loop + "normal.sqlite"}},
 		{exitFailed, "nsys export", []string{"trace", dir + "/missing.sqlite"}},
-		{exitFailed, "cut short", []string{"trace", cut}},
+		{exitFailed, "truncated", []string{"trace", cut}},
 		{exitFailed, "SQLite 3 database", []string{"trace", prose}},
 		{exitFailed, "git lfs pull", []string{"trace", lfs}},
 		{exitFailed, "nsys export", []string{"trace", rep}},

@@ -156,7 +156,7 @@ func (o *traceOptions) run(c *cobra.Command, args []string) error {
 		return err
 	}
 	if o.scrub.Path != "" {
-		return o.scrub.Fill(func(copied string) error { return capture.Scrub(c.Context(), paths[0], copied) })
+		return o.writeScrubbed(c, paths[0])
 	}
 	options.Converter = reportConverter()
 	read, done := showReading(c.ErrOrStderr(), paths)
@@ -188,6 +188,23 @@ func (o *traceOptions) run(c *cobra.Command, args []string) error {
 		return traceGate(t, o.failAbove.fraction)
 	}
 	return nil
+}
+
+// writeScrubbed writes the copy without secrets, and warns of names in it that say
+// who or where the capture was made.
+func (o *traceOptions) writeScrubbed(c *cobra.Command, export string) error {
+	var revealing []string
+	err := o.scrub.Fill(func(copied string) (err error) {
+		revealing, err = capture.Scrub(c.Context(), export, copied)
+		return err
+	})
+	if err == nil && len(revealing) > 0 {
+		const most = 3
+		shown := revealing[:min(len(revealing), most)]
+		fmt.Fprintf(c.ErrOrStderr(), "warning: %s in the copy with the capture's user or host name, among them %q: rename these ranges or do not share the copy\n",
+			quantity.Count(len(revealing), "name"), shown)
+	}
+	return err
 }
 
 // likeNsys prints one of the profiler's own reports.

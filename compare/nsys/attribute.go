@@ -40,7 +40,7 @@ type attribution struct {
 
 // attribute finds the place of every call and of every graph node's birth.
 func attribute(rec *capture.Recording, patterns *Patterns) *attribution {
-	a := &attribution{rec: rec, labels: make([]label, len(rec.Names))}
+	a := &attribution{rec: rec, labels: make([]label, len(rec.RangeNames))}
 	lines := make([]timeline, len(rec.Threads))
 	a.sortNodes()
 	var wait sync.WaitGroup
@@ -138,7 +138,7 @@ func (a *attribution) lookForEnd(lines []timeline) {
 // threads.
 func (a *attribution) addMarks(lines []timeline, patterns *Patterns) {
 	rec := a.rec
-	named := make([]bool, len(rec.Names))
+	named := make([]bool, len(rec.RangeNames))
 	user := make([]bool, len(rec.Domains))
 	for i, d := range rec.Domains {
 		user[i] = !slices.Contains(libraryDomains, strings.ToLower(d))
@@ -146,7 +146,7 @@ func (a *attribution) addMarks(lines []timeline, patterns *Patterns) {
 	count := make([]int, len(lines))
 	for _, r := range rec.Ranges {
 		if user[r.Domain] && !named[r.Name] {
-			a.labels[r.Name], named[r.Name] = patterns.label(rec.Names[r.Name]), true
+			a.labels[r.Name], named[r.Name] = patterns.label(rec.RangeNames[r.Name]), true
 		}
 		if user[r.Domain] && !a.labels[r.Name].empty() {
 			count[r.Thread]++
@@ -255,8 +255,8 @@ func (a *attribution) findRoots() []int32 {
 // ledgers splits what ran by the process and device it ran on, in their order,
 // and gives each kernel its final place.
 func (a *attribution) ledgers() []*ledger {
-	a.classes = make([]class, len(a.rec.Names))
-	a.recent = make([]phased, len(a.rec.Names))
+	a.classes = make([]class, len(a.rec.KernelNames))
+	a.recent = make([]phased, len(a.rec.KernelNames))
 	a.roots = a.findRoots()
 	a.replays = map[[2]int32]int32{}
 	ledgers := make([]*ledger, len(a.rec.Devices))
@@ -354,7 +354,7 @@ func (a *attribution) replay(replayed, created int32) int32 {
 func (a *attribution) phased(at, name int32) int32 {
 	c := &a.classes[name]
 	if c.phase == "" {
-		*c = classify(a.rec.Names[name])
+		*c = classify(a.rec.KernelNames[name])
 	}
 	p := a.places[at]
 	known := c.phase != PhaseUnknown && c.phase != PhaseOther

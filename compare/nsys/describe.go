@@ -118,7 +118,7 @@ const singleLayers = "single_layers"
 // excerpt tells of a benchmark of single layers.
 func (d *description) excerpt() {
 	const announced = "layer_wise_benchmarks args " // TensorRT-LLM, with its arguments behind
-	if slices.ContainsFunc(d.rec.Names, func(name string) bool { return strings.HasPrefix(name, announced) }) {
+	if slices.ContainsFunc(d.rec.RangeNames, func(name string) bool { return strings.HasPrefix(name, announced) }) {
 		d.warn(singleLayers, "a benchmark of single layers: a step of the whole model goes through others too")
 	}
 }

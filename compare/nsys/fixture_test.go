@@ -112,7 +112,7 @@ func execFile(t testing.TB, path, script string) {
 	t.Helper()
 	db, err := openFile(path)
 	if err == nil {
-		_, err = db.Exec(script)
+		_, err = db.Exec("PRAGMA synchronous = OFF;\nBEGIN;\n" + script + ";\nCOMMIT")
 		err = errors.Join(err, db.Close())
 	}
 	if err != nil {

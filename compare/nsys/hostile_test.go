@@ -51,7 +51,7 @@ func TestWrongFilesAreNamedForWhatTheyAre(t *testing.T) {
 		{"a report", file("x.nsys-rep", "…"), capture.ErrReport, "nsys export --type sqlite"},
 		{"a half header", file("half.sqlite", whole[:60]), capture.ErrTruncated, "want a header of 100 bytes, have 60"},
 		{"cut", file("cut.sqlite", whole[:len(whole)-1000]), capture.ErrTruncated, "export it again"},
-		{"a write-ahead log beside it", wal, capture.ErrUnsettled, "wal.sqlite-wal"},
+		{"a write-ahead log beside it", wal, capture.ErrUnfinished, "wal.sqlite-wal"},
 		{"no kernel table", noTable.write(t, "none.sqlite"), capture.ErrNoKernels, "API calls but no kernels"},
 		{"a driver that nsys does not know", driver.write(t, "driver.sqlite"), capture.ErrNoKernels, "driver version 11.4 is not supported"},
 		{"no kernels", newFixture().write(t, "zero.sqlite"), capture.ErrNoKernels, ""},

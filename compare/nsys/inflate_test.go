@@ -55,7 +55,7 @@ func inflate(t testing.TB, export, out string, times int) {
 			return err
 		})
 	}
-	script := []string{"PRAGMA journal_mode = OFF", "PRAGMA synchronous = OFF"}
+	var script []string
 	for _, table := range events {
 		var values []string
 		for _, c := range columns[table] {

@@ -118,7 +118,7 @@ func kernelSum(rec *capture.Recording) [][]string {
 	}
 	var groups []group
 	for name, durations := range byName {
-		groups = append(groups, group{rec.Names[name], StatsOf(durations)})
+		groups = append(groups, group{rec.KernelNames[name], StatsOf(durations)})
 	}
 	slices.SortFunc(groups, func(a, b group) int {
 		return cmp.Or(cmp.Compare(b.TotalNS, a.TotalNS), cmp.Compare(a.Instances, b.Instances), cmp.Compare(a.name, b.name))
@@ -282,7 +282,7 @@ func (c *containment) title(rng int32) title {
 	if r.Unnamed {
 		return title{}
 	}
-	text := c.rec.Names[r.Name]
+	text := c.rec.RangeNames[r.Name]
 	if domain := c.rec.Domains[r.Domain]; domain != "" {
 		text = domain + ":" + text
 	}

@@ -47,7 +47,7 @@ func rangeKernelSum(rec *capture.Recording) ([][]string, error) {
 		ap, at := ids(a.thread)
 		bp, bt := ids(b.thread)
 		return cmp.Or(a.title.compare(b.title), cmp.Compare(ap, bp), cmp.Compare(at, bt),
-			cmp.Compare(b.stats.TotalNS, a.stats.TotalNS), cmp.Compare(rec.Names[a.name], rec.Names[b.name]), cmp.Compare(a.style, b.style))
+			cmp.Compare(b.stats.TotalNS, a.stats.TotalNS), cmp.Compare(rec.KernelNames[a.name], rec.KernelNames[b.name]), cmp.Compare(a.style, b.style))
 	})
 	rows := [][]string{{"NVTX Range", "Style", "PID", "TID", "NVTX Inst", "Kern Inst", "Total Time (ns)", "Avg (ns)", "Med (ns)", "Min (ns)", "Max (ns)", "StdDev (ns)", "Kernel Name"}}
 	for _, g := range groups {
@@ -55,7 +55,7 @@ func rangeKernelSum(rec *capture.Recording) ([][]string, error) {
 		if pid, tid := ids(g.thread); g.thread >= 0 {
 			row[2], row[3] = whole(pid), whole(tid)
 		}
-		rows = append(rows, append(append(row, figures(g.stats)...), rec.Names[g.name]))
+		rows = append(rows, append(append(row, figures(g.stats)...), rec.KernelNames[g.name]))
 	}
 	return rows, nil
 }

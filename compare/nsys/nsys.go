@@ -104,7 +104,7 @@ func newDigest(path string, rec *capture.Recording, o Options) (*digest, error) 
 		joinDevices(rec)
 	}
 	a := attribute(rec, o.Patterns)
-	d := &digest{names: rec.Names, session: p.SessionUTC, ledgers: a.ledgers()}
+	d := &digest{names: rec.KernelNames, session: p.SessionUTC, ledgers: a.ledgers()}
 	d.classes, d.places = a.classes, a.places
 	if len(d.ledgers) == 0 {
 		return nil, fmt.Errorf("%q: %w but those in ranges that ask to be ignored", path, capture.ErrNoKernels)

@@ -43,7 +43,7 @@ func secretive() *fixture {
 func scrubbed(t *testing.T, export string) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), filepath.Base(export))
-	if err := capture.Scrub(context.Background(), export, out); err != nil {
+	if _, err := capture.Scrub(context.Background(), export, out); err != nil {
 		t.Fatal(err)
 	}
 	return out
@@ -113,7 +113,7 @@ func TestScrubbedCopyGivesTheSameAnalysis(t *testing.T) {
 
 func TestScrubRefuses(t *testing.T) {
 	export := twoRanks().write(t, "two.sqlite")
-	if err := capture.Scrub(context.Background(), export, export); err == nil || !strings.Contains(err.Error(), "want a new file") {
+	if _, err := capture.Scrub(context.Background(), export, export); err == nil || !strings.Contains(err.Error(), "a new or empty file") {
 		t.Errorf("onto itself: have %v", err)
 	}
 	dir := t.TempDir()
@@ -121,15 +121,15 @@ func TestScrubRefuses(t *testing.T) {
 	if err := os.WriteFile(text, []byte("hello"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := capture.Scrub(context.Background(), text, filepath.Join(dir, "out")); !errors.Is(err, capture.ErrNotExport) {
+	if _, err := capture.Scrub(context.Background(), text, filepath.Join(dir, "out")); !errors.Is(err, capture.ErrNotExport) {
 		t.Errorf("no export: have %v", err)
 	}
 	stopped, stop := context.WithCancel(context.Background())
 	stop()
-	if err := capture.Scrub(stopped, export, filepath.Join(dir, "out")); !errors.Is(err, context.Canceled) {
+	if _, err := capture.Scrub(stopped, export, filepath.Join(dir, "out")); !errors.Is(err, context.Canceled) {
 		t.Errorf("interrupted: have %v", err)
 	}
-	if err := capture.Scrub(context.Background(), export, filepath.Join(dir, "no", "out")); err == nil {
+	if _, err := capture.Scrub(context.Background(), export, filepath.Join(dir, "no", "out")); err == nil {
 		t.Error("no folder for the copy: want an error")
 	}
 	// a damaged page in the middle
@@ -143,7 +143,7 @@ func TestScrubRefuses(t *testing.T) {
 	if err := os.WriteFile(text, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := capture.Scrub(context.Background(), text, filepath.Join(dir, "out")); !errors.Is(err, capture.ErrDamaged) {
+	if _, err := capture.Scrub(context.Background(), text, filepath.Join(dir, "out")); !errors.Is(err, capture.ErrDamaged) {
 		t.Errorf("damaged: have %v", err)
 	}
 	entries, err := os.ReadDir(dir)

@@ -62,7 +62,7 @@ func asTorch(t *testing.T, rec *capture.Recording, rank int, seed uint64) []byte
 	}
 	ids := map[int32]int64{}
 	for _, k := range rec.Kernels {
-		event("kernel", rec.Names[k.Name], 7, k.Start, k.End, int(rec.Devices[k.Device].Ordinal), fmt.Sprintf(`"device": %d, "correlation": %d`, rec.Devices[k.Device].Ordinal, k.Correlation))
+		event("kernel", rec.KernelNames[k.Name], 7, k.Start, k.End, int(rec.Devices[k.Device].Ordinal), fmt.Sprintf(`"device": %d, "correlation": %d`, rec.Devices[k.Device].Ordinal, k.Correlation))
 		ids[k.Launch] = k.Correlation
 	}
 	for i, c := range rec.Launches {
@@ -70,7 +70,7 @@ func asTorch(t *testing.T, rec *capture.Recording, rank int, seed uint64) []byte
 	}
 	for _, r := range rec.Ranges {
 		if r.Domain == 0 {
-			event("user_annotation", rec.Names[r.Name], r.Thread+40, r.Start, r.End, 77, "")
+			event("user_annotation", rec.RangeNames[r.Name], r.Thread+40, r.Start, r.End, 77, "")
 		}
 	}
 	rand.New(rand.NewPCG(seed, 1)).Shuffle(len(events), func(i, j int) { events[i], events[j] = events[j], events[i] })

@@ -10,11 +10,10 @@ package capture
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
-
-	"zombiezen.com/go/sqlite"
 )
 
 // ReadOptions says how a file is read. The zero value reads what an analysis needs.
@@ -38,12 +37,9 @@ func Read(ctx context.Context, path string, o Options) (*Recording, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer db.sql.Close()
 	defer db.meter.finish()
-	how := forAnalysis
-	if o.Statistics {
-		how = forStatistics
-	}
-	rec, err := read(ctx, db, how)
+	rec, err := read(ctx, db, o.Statistics)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +62,8 @@ func ReadMetadata(ctx context.Context, path string, o Options) (*Metadata, error
 	if err != nil {
 		return nil, err
 	}
-	return p, db.each(ctx, func(_ context.Context, conn *sqlite.Conn) error { return p.follow(conn, db, p.readCaptureData) })
+	defer db.sql.Close()
+	return p, db.failed("reading its metadata", p.follow(ctx, db, p.readCaptureData))
 }
 
 // exportOf is the export at path, or the one that the converter makes of the
@@ -90,14 +87,15 @@ func openExport(ctx context.Context, path string, o Options) (*database, *Metada
 	}
 	db.path = path // a converted report goes by its own name
 	p := &Metadata{}
-	err = db.each(ctx, func(_ context.Context, conn *sqlite.Conn) error {
-		if err := db.countRows(conn); err != nil {
-			return err
-		}
+	err = db.countRows(ctx)
+	if err == nil {
 		db.meter = newMeter(db, o.Progress)
-		return p.read(conn, db)
-	})
-	return db, p, err
+		err = p.read(ctx, db)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(db.failed("reading its metadata", err), db.sql.Close())
+	}
+	return db, p, nil
 }
 
 // noKernels says why an export without kernels has none.

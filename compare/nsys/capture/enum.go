@@ -1,11 +1,11 @@
 package capture
 
 import (
+	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
-
-	"zombiezen.com/go/sqlite"
 )
 
 // eventTypeTable names the values of NVTX_EVENTS.eventType. Exports before 2022.4
@@ -54,16 +54,15 @@ func (t eventTypes) matters(kind int64) bool {
 
 // eventTypes looks the types up in the export. One that its table does not name has
 // the built-in value, unless the table calls that something else.
-func (db *database) eventTypes(conn *sqlite.Conn) (eventTypes, error) {
+func (db *database) eventTypes(ctx context.Context) (eventTypes, error) {
 	types := builtInEventTypes
 	if !db.has(eventTypeTable, "id", "name") {
 		return types, nil
 	}
 	ids, taken := map[string]int64{}, map[int64]bool{}
-	err := query(conn, "SELECT id, name FROM "+eventTypeTable, func(row *sqlite.Stmt) error {
-		ids[row.ColumnText(1)] = row.ColumnInt64(0)
-		taken[row.ColumnInt64(0)] = true
-		return nil
+	err := eachRow(ctx, db.sql, []string{"name", "CAST(id AS INTEGER)"}, eventTypeTable, func(row []string) {
+		id, _ := strconv.ParseInt(row[1], 10, 64)
+		ids[row[0]], taken[id] = id, true
 	})
 	for name, value := range types.byName() {
 		if id, ok := ids[name]; ok {

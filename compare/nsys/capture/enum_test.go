@@ -12,12 +12,8 @@ func TestCapturesNameTheBuiltInTypes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		conn, err := db.connect(context.Background())
-		if err != nil {
-			t.Fatal(err)
-		}
-		types, err := db.eventTypes(conn)
-		if err := conn.Close(); err != nil {
+		types, err := db.eventTypes(context.Background())
+		if err := db.sql.Close(); err != nil {
 			t.Fatal(err)
 		}
 		if err != nil || !db.has(eventTypeTable) || types != builtInEventTypes {

@@ -3,6 +3,7 @@ package capture
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -11,32 +12,40 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
-	"zombiezen.com/go/sqlite"
+	"golang.org/x/sync/errgroup"
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/moebalance/moebalance/compare/nsys/capture/rows"
+	"github.com/moebalance/moebalance/router/input"
 )
 
 // What a caller can act on. Every error about an input wraps one of these or
 // an error of the file system.
 var (
-	ErrNotExport = errors.New("not an nsys export")      // some other kind of file
-	ErrReport    = errors.New("an nsys report")          // .nsys-rep, .qdrep or .qdstrm: export it first
-	ErrTruncated = errors.New("cut short")               // fewer bytes than the header promises
-	ErrDamaged   = errors.New("damaged")                 // SQLite cannot read a page or a table
-	ErrUnsettled = errors.New("unfinished transaction")  // a write-ahead log or a journal stands beside the file
-	ErrNoKernels = errors.New("no GPU kernels recorded") // readable, but without what the question needs
+	ErrNotExport  = errors.New("not an nsys export")      // some other kind of file
+	ErrReport     = errors.New("an nsys report")          // .nsys-rep, .qdrep or .qdstrm: export it first
+	ErrTruncated  = errors.New("truncated")               // fewer bytes than the header promises
+	ErrDamaged    = errors.New("damaged")                 // SQLite cannot read a page or a table
+	ErrUnfinished = errors.New("unfinished transaction")  // a write-ahead log or a journal stands beside the file
+	ErrNoKernels  = errors.New("no GPU kernels recorded") // readable, but without what the question needs
 )
 
-const sqliteMagic = "SQLite format 3\x00"
+const (
+	sqliteMagic = "SQLite format 3\x00"
+	exportAgain = "export it again"
+	makeExport  = "'nsys export --type sqlite REPORT.nsys-rep' writes one"
+)
 
-// database is one export, opened read-only. A connection serves one goroutine;
-// connect makes more.
+// database is one export, opened read-only.
 type database struct {
 	path    string // as the user knows it
 	file    string // as it is opened
 	size    int64
+	sql     *sql.DB
 	tables  map[string][]string // columns by table
 	lastRow map[string]int64    // by table of events, see countRows
 	meter   *meter
@@ -54,31 +63,33 @@ func openDatabase(ctx context.Context, path string) (*database, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := &database{path: path, file: file, size: size}
-	conn, err := db.connect(ctx)
-	if err != nil {
+	db := &database{path: path, file: file, size: size, tables: map[string][]string{}}
+	if db.sql, err = sql.Open("sqlite", db.uri()); err != nil {
 		return nil, err
 	}
-	defer conn.Close()
-	if db.tables, err = tablesOf(conn); err != nil {
+	err = eachRow(ctx, db.sql, []string{"m.name", "c.name"}, `sqlite_master m, pragma_table_info(m.name) c
+		WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite\_%' ESCAPE '\' ORDER BY m.name, c.cid`,
+		func(row []string) { db.tables[row[0]] = append(db.tables[row[0]], row[1]) })
+	if err != nil {
+		_ = db.sql.Close()
 		return nil, db.failed("reading the list of tables", err)
 	}
 	return db, nil
 }
 
-// checkThere wants a file, so that nothing waits on a pipe and nothing is read
+// CheckExists wants a file, so that nothing waits on a pipe and nothing is read
 // before a name that is wrong is told.
 func CheckExists(path string) (fs.FileInfo, error) {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("no export at %q: %w; 'nsys export --type sqlite REPORT.nsys-rep' makes one", path, fs.ErrNotExist)
+		return nil, &input.Error{File: path, Expected: "an export", Found: "no such file", Try: makeExport, Err: fs.ErrNotExist}
 	case err != nil:
 		return nil, err
 	case info.IsDir():
-		return nil, fmt.Errorf("%q is a folder, %w: name the .sqlite files in it", path, ErrNotExport)
+		return nil, &input.Error{File: path, Expected: "an export", Found: "a folder", Try: "name the .sqlite files in it", Err: ErrNotExport}
 	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%q is not a regular file, %w", path, ErrNotExport)
+		return nil, &input.Error{File: path, Expected: "a regular file", Found: "a device or a pipe", Err: ErrNotExport}
 	}
 	return info, nil
 }
@@ -89,9 +100,12 @@ func checkFile(path string) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
+	fault := func(kind error, expected, found, try string) (int64, error) {
+		return 0, &input.Error{File: path, Expected: expected, Found: found, Try: try, Err: kind}
+	}
 	if isReport(path) {
-		return 0, fmt.Errorf("%q is %w, want its SQLite export: run 'nsys export --type sqlite --output %s %s'",
-			path, ErrReport, strings.TrimSuffix(path, filepath.Ext(path))+".sqlite", path)
+		return fault(ErrReport, "a SQLite export", ErrReport.Error(),
+			fmt.Sprintf("run 'nsys export --type sqlite --output %s %s'", strings.TrimSuffix(path, filepath.Ext(path))+".sqlite", path))
 	}
 	head, err := readHead(path)
 	if err != nil {
@@ -99,22 +113,21 @@ func checkFile(path string) (int64, error) {
 	}
 	switch {
 	case len(head) == 0:
-		return 0, fmt.Errorf("%q is empty, %w", path, ErrNotExport)
-	case bytes.HasPrefix(head, []byte("version https://git-lfs")):
-		return 0, fmt.Errorf("%q is a Git LFS pointer of %d bytes, %w: run 'git lfs pull'", path, info.Size(), ErrNotExport)
-	case len(head) < 100 && strings.HasPrefix(sqliteMagic, string(head[:min(len(head), len(sqliteMagic))])):
-		return 0, fmt.Errorf("%q is %w: want a header of 100 bytes, have %d", path, ErrTruncated, len(head))
+		return fault(ErrNotExport, "a SQLite 3 database", "an empty file", makeExport)
+	case bytes.HasPrefix(head, []byte(lfsMark)):
+		return fault(ErrNotExport, "a SQLite 3 database", fmt.Sprintf("a Git LFS pointer of %d bytes", info.Size()), "run 'git lfs pull'")
+	case len(head) < headSize && strings.HasPrefix(sqliteMagic, string(head[:min(len(head), len(sqliteMagic))])):
+		return fault(ErrTruncated, fmt.Sprintf("a header of %d bytes", headSize), fmt.Sprint(len(head)), exportAgain)
 	case !bytes.HasPrefix(head, []byte(sqliteMagic)):
-		return 0, fmt.Errorf("%q is %w: want a SQLite 3 database, have a file that begins with %q; 'nsys export --type sqlite REPORT.nsys-rep' makes one",
-			path, ErrNotExport, head[:min(len(head), 12)])
+		return fault(ErrNotExport, "a SQLite 3 database", fmt.Sprintf("a file that begins with %q", head[:min(len(head), 12)]), makeExport)
 	}
 	if want := promisedSize(head); info.Size() < want {
-		return 0, fmt.Errorf("%q is %w: want %d bytes, have %d; export it again", path, ErrTruncated, want, info.Size())
+		return fault(ErrTruncated, fmt.Sprintf("%d bytes", want), fmt.Sprintf("%d, a truncated file", info.Size()), exportAgain)
 	}
-	for _, side := range []string{"-wal", "-journal"} {
-		if s, err := os.Stat(path + side); err == nil && s.Size() > 0 {
-			return 0, fmt.Errorf("%q has an %w beside it (%q, %d bytes): close the program that writes it, or export it again",
-				path, ErrUnsettled, filepath.Base(path)+side, s.Size())
+	for _, suffix := range []string{"-wal", "-journal"} {
+		if s, err := os.Stat(path + suffix); err == nil && s.Size() > 0 {
+			return fault(ErrUnfinished, "a closed database", fmt.Sprintf("%q of %d bytes beside it, an unfinished transaction", filepath.Base(path)+suffix, s.Size()),
+				"close the program that writes it, or "+exportAgain)
 		}
 	}
 	return info.Size(), nil
@@ -128,18 +141,19 @@ func isReport(path string) bool {
 	return false
 }
 
+// headSize is the size of a SQLite header; lfsMark begins a Git LFS pointer.
+const (
+	headSize = 100
+	lfsMark  = "version https://git-lfs"
+)
+
 func readHead(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	head := make([]byte, 100)
-	n, err := io.ReadFull(f, head)
-	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
-		return nil, err
-	}
-	return head[:n], nil
+	return io.ReadAll(io.LimitReader(f, headSize))
 }
 
 // promisedSize is page size times page count as the SQLite header gives them
@@ -157,16 +171,6 @@ func promisedSize(head []byte) int64 {
 	return page * int64(binary.BigEndian.Uint32(head[28:]))
 }
 
-// connect opens one more read-only connection, which ctx interrupts.
-func (db *database) connect(ctx context.Context) (*sqlite.Conn, error) {
-	conn, err := sqlite.OpenConn(db.uri(), sqlite.OpenReadOnly|sqlite.OpenURI)
-	if err != nil {
-		return nil, db.failed("opening it", err)
-	}
-	conn.SetInterrupt(ctx.Done())
-	return conn, nil
-}
-
 // uri names the file for SQLite, which must not write beside it either.
 func (db *database) uri() string {
 	return (&url.URL{Scheme: "file", Path: db.file, RawQuery: "mode=ro&immutable=1"}).String()
@@ -174,76 +178,82 @@ func (db *database) uri() string {
 
 // failed puts an error of SQLite into the reader's words.
 func (db *database) failed(doing string, err error) error {
-	switch sqlite.ErrCode(err).ToPrimary() {
-	case sqlite.ResultInterrupt:
-		return fmt.Errorf("reading %q: %w", db.path, context.Canceled)
-	case sqlite.ResultNotADB, sqlite.ResultCorrupt, sqlite.ResultIOErr:
-		return fmt.Errorf("%q is %w: %s: %v; export it again", db.path, ErrDamaged, doing, err)
+	var known *input.Error
+	if err == nil || errors.As(err, &known) {
+		return err
 	}
-	return fmt.Errorf("%q: %s: %w", db.path, doing, err)
+	if errors.Is(err, context.Canceled) {
+		return fmt.Errorf("reading %q: %w", db.path, context.Canceled)
+	}
+	var fault *sqlite.Error
+	if errors.As(err, &fault) {
+		switch fault.Code() & 0xff { // without what extends it
+		case sqlite3.SQLITE_INTERRUPT:
+			return fmt.Errorf("reading %q: %w", db.path, context.Canceled)
+		case sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_IOERR:
+			return &input.Error{File: db.path, Position: doing, Found: "damaged: " + err.Error(), Try: exportAgain, Err: ErrDamaged}
+		}
+	}
+	return &input.Error{File: db.path, Position: doing, Found: err.Error(), Err: err}
 }
 
-// tablesOf lists the columns of every table; system tables left out.
-func tablesOf(conn *sqlite.Conn) (map[string][]string, error) {
-	tables := map[string][]string{}
-	err := query(conn, `SELECT m.name, c.name FROM sqlite_master m, pragma_table_info(m.name) c
-		WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite\_%' ESCAPE '\' ORDER BY m.name, c.cid`,
-		func(row *sqlite.Stmt) error {
-			name := row.ColumnText(0)
-			tables[name] = append(tables[name], row.ColumnText(1))
-			return nil
-		})
-	return tables, err
+// queryer is a database or one connection to it.
+type queryer interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// query runs sql and hands each row to visit, which must not keep it.
-func query(conn *sqlite.Conn, sql string, visit func(*sqlite.Stmt) error) error {
-	stmt, _, err := conn.PrepareTransient(sql)
+// eachRow hands the columns of rows to visit as SQLite converts them, the zero value
+// for NULL. visit must not keep the slice.
+func eachRow[T int64 | string](ctx context.Context, q queryer, columns []string, from string, visit func([]T)) error {
+	values := make([]T, len(columns))
+	list, targets := make([]string, len(columns)), make([]any, len(columns))
+	for i, c := range columns {
+		list[i], targets[i] = "ifnull(CAST("+c+" AS INTEGER), 0)", &values[i]
+		if _, text := targets[i].(*string); text {
+			list[i] = "ifnull(CAST(" + c + " AS TEXT), '')"
+		}
+	}
+	found, err := q.QueryContext(ctx, "SELECT "+strings.Join(list, ", ")+" FROM "+from)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = stmt.Finalize() }()
-	for {
-		more, err := stmt.Step()
-		if err != nil || !more {
+	defer found.Close()
+	for found.Next() {
+		if err := found.Scan(targets...); err != nil {
 			return err
 		}
-		if err := visit(stmt); err != nil {
-			return err
-		}
+		visit(values)
 	}
+	return found.Err()
+}
+
+// each runs every reader at once. The first error ends the others.
+func (db *database) each(ctx context.Context, readers ...func(context.Context) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, read := range readers {
+		group.Go(func() error { return db.failed("reading its events", read(ctx)) })
+	}
+	return group.Wait()
 }
 
 // has reports whether the export holds the table with all the columns.
 func (db *database) has(table string, columns ...string) bool {
 	have, ok := db.tables[table]
-	if !ok {
-		return false
-	}
 	for _, want := range columns {
-		found := false
-		for _, c := range have {
-			found = found || strings.EqualFold(c, want)
-		}
-		if !found {
-			return false
-		}
+		ok = ok && slices.ContainsFunc(have, func(c string) bool { return strings.EqualFold(c, want) })
 	}
-	return true
+	return ok
 }
 
 // countRows learns the largest row number of every table of events: the number of
 // its rows in any export as the profiler wrote it. That costs no scan.
-func (db *database) countRows(conn *sqlite.Conn) error {
+func (db *database) countRows(ctx context.Context) error {
 	db.lastRow = map[string]int64{}
 	for _, table := range []string{kernelTable, callTable, rangeTable} {
 		if !db.has(table) {
 			continue
 		}
-		err := query(conn, `SELECT max(0, ifnull(max(rowid), 0)) FROM "`+table+`"`, func(row *sqlite.Stmt) error {
-			db.lastRow[table] = row.ColumnInt64(0)
-			return nil
-		})
+		err := eachRow(ctx, db.sql, []string{"max(0, ifnull(max(rowid), 0))"}, table, func(row []int64) { db.lastRow[table] = row[0] })
 		if err != nil {
 			return err
 		}
@@ -252,10 +262,10 @@ func (db *database) countRows(conn *sqlite.Conn) error {
 }
 
 // stream reads a table of events and tells the meter.
-func (db *database) stream(ctx context.Context, conn *sqlite.Conn, q rows.Query, visit func(*rows.Row) error) error {
+func (db *database) stream(ctx context.Context, q rows.Query, visit func(*rows.Row) error) error {
 	visit, done := db.meter.counting(visit)
 	defer done()
-	return q.Each(ctx, conn, db.file, visit)
+	return q.Each(ctx, db.sql, db.file, visit)
 }
 
 // room is for how many rows of a table to make room: exact for an export as the

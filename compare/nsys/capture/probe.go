@@ -1,13 +1,12 @@
 package capture
 
 import (
+	"context"
 	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-
-	"zombiezen.com/go/sqlite"
 )
 
 // probe is what an export says about itself, before its events are read.
@@ -38,14 +37,14 @@ func allowed(name string) bool {
 }
 
 // read fills in the probe. Tables that are not there leave their part empty.
-func (p *Metadata) read(conn *sqlite.Conn, db *database) error {
-	return p.follow(conn, db, p.readExportData, p.readCaptureData, p.readSession, p.readRanks, p.readDevices, p.readDiagnostics, p.countGraphLaunches)
+func (p *Metadata) read(ctx context.Context, db *database) error {
+	return p.follow(ctx, db, p.readExportData, p.readCaptureData, p.readSession, p.readRanks, p.readDevices, p.readDiagnostics, p.countGraphLaunches)
 }
 
-func (p *Metadata) follow(conn *sqlite.Conn, db *database, steps ...func(*sqlite.Conn, *database) error) error {
+func (p *Metadata) follow(ctx context.Context, db *database, steps ...func(context.Context, *database) error) error {
 	p.Environment, p.MPIRanks, p.GPUs = map[string]string{}, map[int64]int{}, map[PIDDevice]int64{}
 	for _, step := range steps {
-		if err := step(conn, db); err != nil {
+		if err := step(ctx, db); err != nil {
 			return err
 		}
 	}
@@ -54,12 +53,12 @@ func (p *Metadata) follow(conn *sqlite.Conn, db *database, steps ...func(*sqlite
 
 // readExportData reads the table that was EXPORT_META_DATA before 2023.3.1 and
 // META_DATA_EXPORT since; files of 2021 have neither.
-func (p *Metadata) readExportData(conn *sqlite.Conn, db *database) error {
+func (p *Metadata) readExportData(ctx context.Context, db *database) error {
 	table := "META_DATA_EXPORT"
 	if !db.has(table) {
 		table = "EXPORT_META_DATA"
 	}
-	return metadata(conn, db, table, func(name, value string) {
+	return metadata(ctx, db, table, func(name, value string) {
 		switch name {
 		case "EXPORT_PRODUCT_VERSION":
 			p.NsysVersion = value
@@ -74,8 +73,8 @@ func (p *Metadata) readExportData(conn *sqlite.Conn, db *database) error {
 	})
 }
 
-func (p *Metadata) readCaptureData(conn *sqlite.Conn, db *database) error {
-	return metadata(conn, db, "META_DATA_CAPTURE", func(name, value string) {
+func (p *Metadata) readCaptureData(ctx context.Context, db *database) error {
+	return metadata(ctx, db, "META_DATA_CAPTURE", func(name, value string) {
 		if !strings.HasSuffix(name, ":ENVIRONMENT_VARIABLE") {
 			return
 		}
@@ -92,36 +91,29 @@ func (p *Metadata) readCaptureData(conn *sqlite.Conn, db *database) error {
 }
 
 // metadata visits a table of names and values, in which names repeat.
-func metadata(conn *sqlite.Conn, db *database, table string, visit func(name, value string)) error {
+func metadata(ctx context.Context, db *database, table string, visit func(name, value string)) error {
 	if !db.has(table, "name", "value") {
 		return nil
 	}
-	return query(conn, "SELECT name, value FROM "+table+" ORDER BY rowid", func(row *sqlite.Stmt) error {
-		visit(row.ColumnText(0), row.ColumnText(1))
-		return nil
-	})
+	return eachRow(ctx, db.sql, []string{"name", "value"}, table+" ORDER BY rowid", func(row []string) { visit(row[0], row[1]) })
 }
 
-func (p *Metadata) readSession(conn *sqlite.Conn, db *database) error {
+func (p *Metadata) readSession(ctx context.Context, db *database) error {
 	if !db.has(sessionTable, "utcEpochNs") {
 		return nil
 	}
-	return query(conn, "SELECT utcEpochNs FROM "+sessionTable+" LIMIT 1", func(row *sqlite.Stmt) error {
-		p.SessionUTC = row.ColumnInt64(0)
-		return nil
-	})
+	return eachRow(ctx, db.sql, []string{"utcEpochNs"}, sessionTable+" LIMIT 1", func(row []int64) { p.SessionUTC = row[0] })
 }
 
 // readRanks reads MPI_RANKS, the only table that states ranks.
-func (p *Metadata) readRanks(conn *sqlite.Conn, db *database) error {
-	if !db.has("MPI_RANKS", "globalTid", "rank") {
+func (p *Metadata) readRanks(ctx context.Context, db *database) error {
+	if !db.has(rankTable, "globalTid", "rank") {
 		return nil
 	}
-	return query(conn, "SELECT globalTid, rank FROM MPI_RANKS", func(row *sqlite.Stmt) error {
-		if rank := row.ColumnInt64(1); rank >= 0 && rank < MaxRanks {
-			p.MPIRanks[row.ColumnInt64(0)&processMask] = int(rank)
+	return eachRow(ctx, db.sql, []string{"globalTid", "rank"}, rankTable, func(row []int64) {
+		if rank := row[1]; rank >= 0 && rank < MaxRanks {
+			p.MPIRanks[row[0]&processMask] = int(rank)
 		}
-		return nil
 	})
 }
 
@@ -129,15 +121,14 @@ func (p *Metadata) readRanks(conn *sqlite.Conn, db *database) error {
 type PIDDevice struct{ PID, Device int64 }
 
 // readDevices reads which GPU of the machine each process's devices are.
-func (p *Metadata) readDevices(conn *sqlite.Conn, db *database) error {
+func (p *Metadata) readDevices(ctx context.Context, db *database) error {
 	if !db.has(deviceTable, "gpuId", "cudaId", "pid") {
 		return nil
 	}
-	return query(conn, "SELECT pid, cudaId, gpuId FROM "+deviceTable+" WHERE gpuId IS NOT NULL", func(row *sqlite.Stmt) error {
-		if gpu := row.ColumnInt64(2); gpu >= 0 && gpu < MaxRanks {
-			p.GPUs[PIDDevice{row.ColumnInt64(0), row.ColumnInt64(1)}] = gpu
+	return eachRow(ctx, db.sql, []string{"pid", "cudaId", "gpuId"}, deviceTable+" WHERE gpuId IS NOT NULL", func(row []int64) {
+		if gpu := row[2]; gpu >= 0 && gpu < MaxRanks {
+			p.GPUs[PIDDevice{row[0], row[1]}] = gpu
 		}
-		return nil
 	})
 }
 
@@ -154,39 +145,37 @@ var (
 	unsupportedText = regexp.MustCompile(`(?i)installed CUDA driver version [^/\\]{0,80}is not supported|CUPTI[^./\\]{0,80}(?:fail|error|not (?:supported|permitted))|No CUDA events collected`)
 )
 
-func (p *Metadata) readDiagnostics(conn *sqlite.Conn, db *database) error {
-	if !db.has("DIAGNOSTIC_EVENT", "text") {
+// distinctTexts is each text once, in the order in which they came.
+const distinctTexts = " GROUP BY text ORDER BY min(rowid)"
+
+func (p *Metadata) readDiagnostics(ctx context.Context, db *database) error {
+	if !db.has(diagnosticTable, "text") {
 		return nil
 	}
-	return query(conn, "SELECT DISTINCT text FROM DIAGNOSTIC_EVENT ORDER BY rowid", func(row *sqlite.Stmt) error {
-		text := row.ColumnText(0)
-		if m := lossText.FindString(text); m != "" {
+	return eachRow(ctx, db.sql, []string{"text"}, diagnosticTable+distinctTexts, func(row []string) {
+		if m := lossText.FindString(row[0]); m != "" {
 			p.Losses = append(p.Losses, strings.ToValidUTF8(m, "\uFFFD"))
 		}
-		if m := unsupportedText.FindString(text); m != "" && p.Unsupported == "" {
+		if m := unsupportedText.FindString(row[0]); m != "" && p.Unsupported == "" {
 			p.Unsupported = strings.ToValidUTF8(m, "\uFFFD")
 		}
-		return nil
 	})
 }
 
 // countGraphLaunches counts the calls that replayed a graph, whatever version
 // suffix their name carries.
-func (p *Metadata) countGraphLaunches(conn *sqlite.Conn, db *database) error {
+func (p *Metadata) countGraphLaunches(ctx context.Context, db *database) error {
 	if !db.has(callTable, "nameId") || !db.has(stringTable, "id", "value") {
 		return nil
 	}
 	var ids []string
-	err := query(conn, "SELECT id FROM "+stringTable+" WHERE value LIKE 'cudaGraphLaunch%' OR value LIKE 'cuGraphLaunch%'", func(row *sqlite.Stmt) error {
-		ids = append(ids, strconv.FormatInt(row.ColumnInt64(0), 10))
-		return nil
+	err := eachRow(ctx, db.sql, []string{"id"}, stringTable+" WHERE value LIKE 'cudaGraphLaunch%' OR value LIKE 'cuGraphLaunch%'", func(row []int64) {
+		ids = append(ids, strconv.FormatInt(row[0], 10))
 	})
 	if err != nil || len(ids) == 0 {
 		return err
 	}
-	sql := fmt.Sprintf("SELECT count(*) FROM %s WHERE nameId IN (%s)", callTable, strings.Join(ids, ","))
-	return query(conn, sql, func(row *sqlite.Stmt) error {
-		p.GraphLaunches = row.ColumnInt64(0)
-		return nil
+	return eachRow(ctx, db.sql, []string{"count(*)"}, fmt.Sprintf("%s WHERE nameId IN (%s)", callTable, strings.Join(ids, ",")), func(row []int64) {
+		p.GraphLaunches = row[0]
 	})
 }

@@ -2,24 +2,26 @@ package capture
 
 import (
 	"context"
+	"database/sql"
+	"errors"
+	"fmt"
 	"runtime"
-	"sync"
-
-	"zombiezen.com/go/sqlite"
 )
 
 // The tables of events. Every one is optional in an export.
 const (
-	kernelTable  = "CUPTI_ACTIVITY_KIND_KERNEL"
-	callTable    = "CUPTI_ACTIVITY_KIND_RUNTIME"
-	copyTable    = "CUPTI_ACTIVITY_KIND_MEMCPY"
-	fillTable    = "CUPTI_ACTIVITY_KIND_MEMSET"
-	graphTable   = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
-	nodeTable    = "CUDA_GRAPH_NODE_EVENTS"
-	rangeTable   = "NVTX_EVENTS"
-	stringTable  = "StringIds"
-	sessionTable = "TARGET_INFO_SESSION_START_TIME"
-	deviceTable  = "TARGET_INFO_CUDA_DEVICE"
+	kernelTable     = "CUPTI_ACTIVITY_KIND_KERNEL"
+	callTable       = "CUPTI_ACTIVITY_KIND_RUNTIME"
+	copyTable       = "CUPTI_ACTIVITY_KIND_MEMCPY"
+	fillTable       = "CUPTI_ACTIVITY_KIND_MEMSET"
+	graphTable      = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
+	nodeTable       = "CUDA_GRAPH_NODE_EVENTS"
+	rangeTable      = "NVTX_EVENTS"
+	stringTable     = "StringIds"
+	sessionTable    = "TARGET_INFO_SESSION_START_TIME"
+	deviceTable     = "TARGET_INFO_CUDA_DEVICE"
+	rankTable       = "MPI_RANKS"
+	diagnosticTable = "DIAGNOSTIC_EVENT"
 )
 
 // processMask takes the process out of a serialized thread id, whose 64 bits
@@ -32,18 +34,10 @@ func PID(globalPid int64) int64 { return globalPid >> 24 & 0xFFFFFF }
 // tidOf is the thread's number in its operating system.
 func TID(globalTid int64) int64 { return globalTid & 0xFFFFFF }
 
-// depth says how much of an export a question needs.
-type depth int
-
-const (
-	forAnalysis   depth = iota // kernels, and names without what makes each instance unique
-	forStatistics              // copies and fills too, and names as recorded
-)
-
-// trouble counts the rows that could not be used as they are.
+// Issues counts the rows that could not be used as they are.
 type Issues struct {
 	Backwards          int64 // events that end before they begin, left out
-	OutOfRange         int64 // events beyond timeLimit, left out
+	OutOfRange         int64 // events beyond TimeLimit, left out
 	OpenRanges         int64 // ranges never closed, taken to last to the capture's end
 	Unended            int64 // kernels whose end was not recorded, left out
 	ReusedCorrelations int64 // calls with the correlation id of another call
@@ -80,30 +74,32 @@ func (t *Issues) believable(start, end int64) bool {
 
 // read streams every table of an export once into a recording: what ran on the
 // GPU in two halves beside the ranges, then the API calls in two halves.
-func read(ctx context.Context, db *database, how depth) (*Recording, error) {
-	work, rest := newWorkReader(db, how), newWorkReader(db, how)
-	work.share(rest)
-	ranges := &rangeReader{db: db, how: how, texts: newInterner(), ids: newIDs(), threads: newIDs(), domains: newDomains()}
-	if err := db.each(ctx, work.read, rest.readRest, ranges.read); err != nil {
+func read(ctx context.Context, db *database, statistics bool) (*Recording, error) {
+	strings, err := db.strings(ctx)
+	if err != nil {
+		return nil, db.failed("reading "+stringTable, err)
+	}
+	defer strings.close()
+	left, right := newActivityReader(db, strings), newActivityReader(db, strings)
+	left.share(right)
+	ranges := newRangeReader(db, strings, statistics)
+	readLeft := func(ctx context.Context) error { return left.read(ctx, statistics) }
+	if err := db.each(ctx, readLeft, right.readRest, ranges.read); err != nil {
 		return nil, err
 	}
-	if err := work.join(rest); err != nil {
+	if err := left.join(right); err != nil {
 		return nil, db.failed("reading its events", err)
 	}
-	rest = nil
-	work.adoptStrays()
-	launched := newLaunched(work)
-	calls, err := readCalls(ctx, db, launched, work.processes.index)
+	right = nil
+	left.adoptOrphans()
+	index := newCorrelationIndex(left)
+	launches, err := readLaunches(ctx, db, index, left.processes.index)
 	if err != nil {
 		return nil, err
 	}
-	m := merger{rec: &Recording{Domains: []string{""}}, threads: newIDs(), processes: work.processes}
-	m.work(work)
-	m.calls(calls, launched)
+	m := newMerger(left)
+	m.launches(launches, index)
 	m.ranges(ranges)
-	if err := db.each(ctx, func(_ context.Context, conn *sqlite.Conn) error { return m.strings(conn, db, work, ranges) }); err != nil {
-		return nil, err
-	}
 	m.finish()
 	Collect(len(m.rec.Kernels))
 	return m.rec, nil
@@ -112,7 +108,7 @@ func read(ctx context.Context, db *database, how depth) (*Recording, error) {
 // collectAbove is the number of kernels from which memory matters.
 const collectAbove = 1 << 20
 
-// collect frees what the step before needed and the next one, which is about to
+// Collect frees what the step before needed and the next one, which is about to
 // allocate as much again, does not. Hardly any of it holds pointers, so that this
 // costs nothing and saves a third of the peak.
 func Collect(kernels int) {
@@ -121,29 +117,37 @@ func Collect(kernels int) {
 	}
 }
 
-// each runs every reader at once, each on a connection of its own, and returns
-// the first error in the readers' order.
-func (db *database) each(ctx context.Context, readers ...func(context.Context, *sqlite.Conn) error) error {
-	errs := make([]error, len(readers))
-	var wait sync.WaitGroup
-	for i, read := range readers {
-		wait.Go(func() {
-			conn, err := db.connect(ctx)
-			if err != nil {
-				errs[i] = err
-				return
-			}
-			defer conn.Close()
-			if err := read(ctx, conn); err != nil {
-				errs[i] = db.failed("reading its events", err)
-			}
-		})
+// stringLookup finds registered strings, and only those that occur: their table may
+// hold millions.
+type stringLookup struct {
+	ctx  context.Context
+	stmt *sql.Stmt // nil where the export has no strings
+}
+
+func (db *database) strings(ctx context.Context) (*stringLookup, error) {
+	l := &stringLookup{ctx: ctx}
+	if !db.has(stringTable, "id", "value") {
+		return l, nil
 	}
-	wait.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
+	var err error
+	l.stmt, err = db.sql.PrepareContext(ctx, "SELECT ifnull(CAST(value AS TEXT), '') FROM "+stringTable+" WHERE id = ?")
+	return l, err
+}
+
+func (l *stringLookup) close() {
+	if l.stmt != nil {
+		_ = l.stmt.Close()
 	}
-	return nil
+}
+
+// find is the string of an id; an id without a row gives a text that says so.
+func (l *stringLookup) find(id int64) (text string, err error) {
+	err = sql.ErrNoRows
+	if l.stmt != nil {
+		err = l.stmt.QueryRowContext(l.ctx, id).Scan(&text)
+	}
+	if errors.Is(err, sql.ErrNoRows) {
+		return fmt.Sprintf("string %d (not in the export)", id), nil
+	}
+	return text, err
 }

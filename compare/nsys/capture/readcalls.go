@@ -4,21 +4,19 @@ import (
 	"context"
 	"slices"
 
-	"zombiezen.com/go/sqlite"
-
 	"github.com/moebalance/moebalance/compare/nsys/capture/rows"
 )
 
-// launched finds who ran because of a call: the executions by (process,
+// correlationIndex finds what ran because of a call: the executions by (process,
 // correlation id). The pair is the key; a correlation id alone repeats in every
 // process of the capture.
 type correlationIndex struct {
 	byProcess map[int32]*processCorrelations
-	bare      bool // the export records no process: everything is one
+	noPIDs    bool // the export records no process: everything is one
 	pairs     int
 }
 
-// correlations are the distinct ids of one process, with an index that finds
+// processCorrelations are the distinct ids of one process, with an index that finds
 // most of them in one step whatever their spacing: blocks[b] is the position of
 // the first id whose distance from ids[0], shifted right, is at least b.
 type processCorrelations struct {
@@ -28,17 +26,17 @@ type processCorrelations struct {
 	first  int32 // the number of ids[0] among all processes' ids
 }
 
-// newLaunched numbers the distinct pairs of everything that ran. The ids of a
+// newCorrelationIndex numbers the distinct pairs of everything that ran. The ids of a
 // process mostly come in order, so that sorting them costs one look.
-func newLaunched(w *workReader) *correlationIndex {
-	l := &correlationIndex{byProcess: map[int32]*processCorrelations{}, bare: w.trouble.NoPIDs}
-	count := make([]int, len(w.processes.values))
-	w.eachPair(func(process int32, _ int64) { count[process]++ })
+func newCorrelationIndex(a *activityReader) *correlationIndex {
+	l := &correlationIndex{byProcess: map[int32]*processCorrelations{}, noPIDs: a.issues.NoPIDs}
+	count := make([]int, len(a.processes.values))
+	a.eachPair(func(process int32, _ int64) { count[process]++ })
 	lists := make([][]int64, len(count))
 	for p, n := range count {
 		lists[p] = make([]int64, 0, n)
 	}
-	w.eachPair(func(process int32, id int64) { lists[process] = append(lists[process], id) })
+	a.eachPair(func(process int32, id int64) { lists[process] = append(lists[process], id) })
 	for p, ids := range lists {
 		if len(ids) == 0 {
 			continue
@@ -57,18 +55,18 @@ func newLaunched(w *workReader) *correlationIndex {
 }
 
 // eachPair visits the process and correlation id of everything that ran.
-func (w *workReader) eachPair(visit func(process int32, id int64)) {
-	see := func(u int32, id int64) {
+func (a *activityReader) eachPair(visit func(process int32, id int64)) {
+	see := func(d int32, id int64) {
 		if id != noCorrelation {
-			visit(w.units.values[u].Process, id)
+			visit(a.devices.values[d].Process, id)
 		}
 	}
-	for _, list := range [][]Kernel{w.kernels, w.moves} {
+	for _, list := range [][]Kernel{a.kernels, a.memoryOps} {
 		for i := range list {
 			see(list[i].Device, list[i].Correlation)
 		}
 	}
-	for _, g := range w.runs {
+	for _, g := range a.graphs {
 		see(g.Device, g.Correlation)
 	}
 }
@@ -116,80 +114,80 @@ func (c *processCorrelations) find(id int64) int32 {
 	return c.first + from + int32(i)
 }
 
-// readCalls reads the table of API calls in two halves at once.
-func readCalls(ctx context.Context, db *database, l *correlationIndex, processes map[int64]int32) ([]*callReader, error) {
+// readLaunches reads the table of API calls in two halves at once.
+func readLaunches(ctx context.Context, db *database, index *correlationIndex, processes map[int64]int32) ([]*launchReader, error) {
 	if !db.has(callTable, "correlationId", "globalTid", "start", "end") {
 		return nil, nil
 	}
-	part := func(of rows.Stretch) *callReader {
-		return &callReader{db: db, launched: l, processes: processes, rows: of, seen: newIDs(), threads: newIDs()}
+	half := func(of rows.Stretch) *launchReader {
+		return &launchReader{db: db, index: index, processes: processes, rows: of, seen: newIDs(), threads: newIDs()}
 	}
 	left, right := rows.Halves(db.lastRow[callTable])
-	parts := []*callReader{part(left), part(right)}
-	return parts, db.each(ctx, parts[0].read, parts[1].read)
+	halves := []*launchReader{half(left), half(right)}
+	return halves, db.each(ctx, halves[0].read, halves[1].read)
 }
 
-// callReader reads one stretch of the table of API calls and keeps those that
+// launchReader reads one stretch of the table of API calls and keeps those that
 // launched something.
-type callReader struct {
+type launchReader struct {
 	db        *database
-	launched  *correlationIndex
+	index     *correlationIndex
 	processes map[int64]int32
 	rows      rows.Stretch
-	seen      *numbering[int64]
+	seen      *denseIDs[int64]
 	callers   []caller // by number in seen
-	threads   *numbering[int64]
-	hits      []hit
-	count     int64
-	trouble   Issues
+	threads   *denseIDs[int64]
+	launches  []pairedLaunch
+	calls     int64
+	issues    Issues
 }
 
 // caller is a thread with calls.
 type caller struct {
-	launched *processCorrelations // what ran in its process, nil for nothing
-	thread   int32                // its number in threads, −1 before its first hit
+	ran    *processCorrelations // what ran in its process, nil for nothing
+	thread int32                // its number in threads, −1 before its first launch
 }
 
-// hit is a call and the number of the pair it launched.
-type hit struct {
+// pairedLaunch is a call and the number of the pair it launched.
+type pairedLaunch struct {
 	Launch
 	pair int32
 }
 
-func (r *callReader) read(ctx context.Context, conn *sqlite.Conn) error {
-	r.hits = make([]hit, 0, r.launched.pairs/2+r.launched.pairs/16)
+func (r *launchReader) read(ctx context.Context) error {
+	r.launches = make([]pairedLaunch, 0, r.index.pairs/2+r.index.pairs/16)
 	q := rows.Query{Table: callTable, Integers: []string{"correlationId", "globalTid", "start", "end"}, Rows: r.rows}
-	return r.db.stream(ctx, conn, q, func(row *rows.Row) error {
-		r.count++
+	return r.db.stream(ctx, q, func(row *rows.Row) error {
+		r.calls++
 		tid := row.Int(1)
 		by := r.caller(tid)
-		if by.launched == nil {
+		if by.ran == nil {
 			return nil
 		}
-		pair := by.launched.find(row.Int(0))
+		pair := by.ran.find(row.Int(0))
 		if pair < 0 || row.Null(0) {
 			return nil
 		}
-		c := Launch{Start: row.Int(2), End: row.Int(3)}
-		if !r.trouble.believable(c.Start, c.End) {
+		l := Launch{Start: row.Int(2), End: row.Int(3)}
+		if !r.issues.believable(l.Start, l.End) {
 			return nil
 		}
 		if by.thread < 0 {
 			by.thread = r.threads.of(tid)
 		}
-		c.Thread = by.thread
-		r.hits = append(r.hits, hit{c, pair})
+		l.Thread = by.thread
+		r.launches = append(r.launches, pairedLaunch{l, pair})
 		return nil
 	})
 }
 
 // caller looks a thread up, and on its first call what ran in its process.
-func (r *callReader) caller(tid int64) *caller {
+func (r *launchReader) caller(tid int64) *caller {
 	i := int(r.seen.of(tid))
 	if i == len(r.callers) {
 		c := caller{thread: -1}
-		if p, ok := r.processes[tid&processMask]; ok || r.launched.bare {
-			c.launched = r.launched.byProcess[p]
+		if p, ok := r.processes[tid&processMask]; ok || r.index.noPIDs {
+			c.ran = r.index.byProcess[p]
 		}
 		r.callers = append(r.callers, c)
 	}

@@ -2,239 +2,247 @@ package capture
 
 import (
 	"context"
-	"fmt"
 	"math"
-
-	"zombiezen.com/go/sqlite"
+	"strings"
 
 	"github.com/moebalance/moebalance/compare/nsys/capture/rows"
+	"github.com/moebalance/moebalance/router/input"
 )
 
-// workReader reads what ran on the GPU: kernels, whole graphs and, for
-// statistics, copies and fills; and the births of graph nodes.
-type workReader struct {
+// activityReader reads what ran on the GPU: kernels, whole graphs and, for
+// statistics, copies and fills; and the creations of graph nodes.
+type activityReader struct {
 	db        *database
-	how       depth
-	names     *numbering[int64] // ids into StringIds
-	processes *numbering[int64]
-	units     *numbering[Device]
-	streams   *numbering[Stream] // of kernels
-	threads   *numbering[int64]  // of graph nodes' births
-	replayed  []int64
+	strings   *stringLookup
+	ids       *denseIDs[int64] // of names, in StringIds
+	names     []string         // by number in ids
+	processes *denseIDs[int64]
+	devices   *denseIDs[Device]
+	streams   *denseIDs[Stream] // of kernels
+	threads   *denseIDs[int64]  // of graph nodes' creations
+	nodeIDs   []int64           // of the kernels that a graph replayed
 	kernels   []Kernel
 	space     []Kernel // for the kernels of both halves
-	moves     []Kernel // copies and fills
-	runs      []GraphLaunch
+	memoryOps []Kernel
+	graphs    []GraphLaunch
 	nodes     []GraphNode
 	end       int64
-	total     uint64
-	trouble   Issues
+	total     uint64 // ns
+	issues    Issues
 }
 
-func newWorkReader(db *database, how depth) *workReader {
-	return &workReader{
-		db: db, how: how, names: newIDs(), processes: newIDs(), units: newSpread(Device.bits),
-		streams: newSpread(Stream.bits), threads: newIDs(),
+func newActivityReader(db *database, strings *stringLookup) *activityReader {
+	return &activityReader{
+		db: db, strings: strings, ids: newIDs(), processes: newIDs(), devices: newDenseIDs(Device.bits),
+		streams: newDenseIDs(Stream.bits), threads: newIDs(),
 	}
 }
 
 // read reads everything but the second half of the kernels.
-func (w *workReader) read(ctx context.Context, conn *sqlite.Conn) error {
-	w.trouble.NoPIDs = w.db.has(kernelTable) && !w.db.has(kernelTable, "globalPid")
-	left, _ := rows.Halves(w.db.lastRow[kernelTable])
-	if err := w.readWork(ctx, conn, kernelTable, left, &w.kernels); err != nil {
+func (a *activityReader) read(ctx context.Context, statistics bool) error {
+	a.issues.NoPIDs = a.db.has(kernelTable) && !a.db.has(kernelTable, "globalPid")
+	left, _ := rows.Halves(a.db.lastRow[kernelTable])
+	if err := a.readWork(ctx, kernelTable, left, &a.kernels); err != nil {
 		return err
 	}
-	if w.how == forStatistics {
+	if statistics {
 		for _, table := range []string{copyTable, fillTable} {
-			if err := w.readWork(ctx, conn, table, rows.All, &w.moves); err != nil {
+			if err := a.readWork(ctx, table, rows.All, &a.memoryOps); err != nil {
 				return err
 			}
 		}
 	}
-	if err := w.readGraphs(ctx, conn); err != nil {
+	if err := a.readGraphs(ctx); err != nil {
 		return err
 	}
-	return w.readNodes(ctx, conn)
+	return a.readNodes(ctx)
 }
 
 // readRest reads the second half of the kernels.
-func (w *workReader) readRest(ctx context.Context, conn *sqlite.Conn) error {
-	_, right := rows.Halves(w.db.lastRow[kernelTable])
-	return w.readWork(ctx, conn, kernelTable, right, &w.kernels)
+func (a *activityReader) readRest(ctx context.Context) error {
+	_, right := rows.Halves(a.db.lastRow[kernelTable])
+	return a.readWork(ctx, kernelTable, right, &a.kernels)
 }
 
 // share gives the readers of two halves one piece of memory for their kernels.
-func (w *workReader) share(rest *workReader) {
-	n := w.db.room(kernelTable)
-	w.space = make([]Kernel, n)
-	w.kernels, rest.kernels = w.space[:0:n/2], w.space[n/2:n/2]
+func (a *activityReader) share(rest *activityReader) {
+	n := a.db.room(kernelTable)
+	a.space = make([]Kernel, n)
+	a.kernels, rest.kernels = a.space[:0:n/2], a.space[n/2:n/2]
 }
 
 // join appends what readRest found, with the same numbers as one reader of all
 // would have given.
-func (w *workReader) join(rest *workReader) error {
-	names, units := make([]int32, len(rest.names.values)), make([]int32, len(rest.units.values))
-	for i, id := range rest.names.values {
-		names[i] = w.names.of(id)
+func (a *activityReader) join(rest *activityReader) error {
+	names, devices := make([]int32, len(rest.names)), make([]int32, len(rest.devices.values))
+	for i, id := range rest.ids.values {
+		if names[i] = a.ids.of(id); int(names[i]) == len(a.names) {
+			a.names = append(a.names, rest.names[i])
+		}
 	}
-	for i, u := range rest.units.values {
-		units[i] = w.units.of(Device{w.processes.of(rest.processes.values[u.Process]), u.Ordinal})
+	for i, d := range rest.devices.values {
+		devices[i] = a.devices.of(Device{a.processes.of(rest.processes.values[d.Process]), d.Ordinal})
 	}
 	for _, s := range rest.streams.values {
-		w.streams.of(Stream{units[s.Device], s.ID})
+		a.streams.of(Stream{devices[s.Device], s.ID})
 	}
 	for i := range rest.kernels {
 		k := &rest.kernels[i]
-		k.Name, k.Device = names[k.Name], units[k.Device]
+		k.Name, k.Device = names[k.Name], devices[k.Device]
 		if k.GraphNode > 0 {
-			k.GraphNode += int32(len(w.replayed))
+			k.GraphNode += int32(len(a.nodeIDs))
 		}
 	}
-	if len(w.kernels) <= len(w.space)/2 { // they are still where share put them
-		w.kernels = w.space[:len(w.kernels)]
+	if len(a.kernels) <= len(a.space)/2 { // they are still where share put them
+		a.kernels = a.space[:len(a.kernels)]
 	}
-	w.kernels = append(w.kernels, rest.kernels...)
-	w.replayed = append(w.replayed, rest.replayed...)
-	w.end = max(w.end, rest.end)
-	w.trouble.add(rest.trouble)
-	if w.total += rest.total; w.total > math.MaxInt64 {
-		return errTotal(kernelTable)
+	a.kernels = append(a.kernels, rest.kernels...)
+	a.nodeIDs = append(a.nodeIDs, rest.nodeIDs...)
+	a.end = max(a.end, rest.end)
+	a.issues.add(rest.issues)
+	if a.total += rest.total; a.total > math.MaxInt64 {
+		return a.overflow(kernelTable)
 	}
 	return nil
 }
 
-func errTotal(table string) error {
-	return fmt.Errorf("the sum of the times in %s overflows 64 bits: %w", table, ErrDamaged)
+func (a *activityReader) overflow(table string) error {
+	return &input.Error{File: a.db.path, Position: "table " + table, Expected: "a sum of durations within 64 bits", Found: "more", Try: exportAgain, Err: ErrDamaged}
 }
 
 // readWork appends the rows of one table of executions.
-func (w *workReader) readWork(ctx context.Context, conn *sqlite.Conn, table string, which rows.Stretch, to *[]Kernel) error {
-	if !w.db.has(table, "start", "end") {
+func (a *activityReader) readWork(ctx context.Context, table string, which rows.Stretch, to *[]Kernel) error {
+	if !a.db.has(table, "start", "end") {
 		return nil
 	}
 	name := "demangledName"
-	if !w.db.has(table, name) {
+	if !a.db.has(table, name) {
 		name = "shortName"
 	}
 	columns := []string{"start", "end", "correlationId", "globalPid", name, "deviceId", "graphNodeId", "streamId"}
-	return w.db.stream(ctx, conn, rows.Query{Table: table, Integers: columns, Rows: which}, func(row *rows.Row) error {
+	return a.db.stream(ctx, rows.Query{Table: table, Integers: columns, Rows: which}, func(row *rows.Row) (err error) {
 		k := Kernel{Start: row.Int(0), End: row.Int(1), Launch: -1}
-		if !w.trouble.believable(k.Start, k.End) {
+		if !a.issues.believable(k.Start, k.End) {
 			return nil
 		}
-		k.Correlation = nullable(row, 2)
-		k.Name = w.names.of(row.Int(4))
-		k.Device = w.unit(row, 3, 5)
-		k.GraphNode = w.replay(row.Int(6))
-		w.end = max(w.end, k.End)
-		if w.total += uint64(k.End - k.Start); w.total > math.MaxInt64 {
-			return errTotal(table)
+		k.Correlation = correlation(row, 2)
+		if k.Name = a.ids.of(row.Int(4)); int(k.Name) == len(a.names) {
+			text, err := a.strings.find(row.Int(4))
+			if err != nil {
+				return err
+			}
+			a.names = append(a.names, strings.ToValidUTF8(text, "\uFFFD"))
+		}
+		k.Device = a.device(row, 3, 5)
+		k.GraphNode = a.graphNode(row.Int(6))
+		a.end = max(a.end, k.End)
+		if a.total += uint64(k.End - k.Start); a.total > math.MaxInt64 {
+			return a.overflow(table)
 		}
 		if table == kernelTable {
-			w.streams.of(Stream{k.Device, row.Int(7)})
+			a.streams.of(Stream{k.Device, row.Int(7)})
 		}
 		*to = append(*to, k)
 		return nil
 	})
 }
 
-// adoptStrays gives the kernels without a process (NULL, read as 0) to the only
-// process there is. With several they stay a rank of their own: whose they are is
+// adoptOrphans gives the kernels without a process (NULL, read as 0) to the only
+// process there is. With several they become a rank of their own: whose they are is
 // not known.
-func (w *workReader) adoptStrays() {
-	none, ok := w.processes.index[0]
-	if ok && len(w.processes.values) == 1 {
-		w.trouble.NoPIDs = true // the column is there, and nothing in it
+func (a *activityReader) adoptOrphans() {
+	none, ok := a.processes.index[0]
+	if ok && len(a.processes.values) == 1 {
+		a.issues.NoPIDs = true // the column is there, and nothing in it
 	}
-	if !ok || w.trouble.NoPIDs {
+	if !ok || a.issues.NoPIDs {
 		return
 	}
-	stray := func(u int32) bool { return w.units.values[u].Process == none }
-	if len(w.processes.values) > 2 {
-		for _, k := range w.kernels {
-			if stray(k.Device) {
-				w.trouble.NoPID++
+	orphan := func(d int32) bool { return a.devices.values[d].Process == none }
+	if len(a.processes.values) > 2 {
+		for _, k := range a.kernels {
+			if orphan(k.Device) {
+				a.issues.NoPID++
 			}
 		}
 		return
 	}
-	adopted := func(u int32) int32 { return w.units.of(Device{1 - none, w.units.values[u].Ordinal}) }
-	for i := range w.kernels {
-		if k := &w.kernels[i]; stray(k.Device) {
+	adopted := func(d int32) int32 { return a.devices.of(Device{1 - none, a.devices.values[d].Ordinal}) }
+	for i := range a.kernels {
+		if k := &a.kernels[i]; orphan(k.Device) {
 			k.Device = adopted(k.Device)
-			w.trouble.Adopted++
+			a.issues.Adopted++
 		}
 	}
-	for _, s := range w.streams.values {
-		if stray(s.Device) {
-			w.streams.of(Stream{adopted(s.Device), s.ID})
+	for _, s := range a.streams.values {
+		if orphan(s.Device) {
+			a.streams.of(Stream{adopted(s.Device), s.ID})
 		}
 	}
 }
 
-// replay keeps the graph node of a replayed kernel; 0 (and NULL) is none.
-func (w *workReader) replay(node int64) int32 {
-	if node == 0 {
+// graphNode keeps the graph node of a replayed kernel; 0 (and NULL) is none.
+func (a *activityReader) graphNode(id int64) int32 {
+	if id == 0 {
 		return 0
 	}
-	w.replayed = append(w.replayed, node)
-	return int32(len(w.replayed))
+	a.nodeIDs = append(a.nodeIDs, id)
+	return int32(len(a.nodeIDs))
 }
 
-func (w *workReader) readGraphs(ctx context.Context, conn *sqlite.Conn) error {
-	if !w.db.has(graphTable, "start", "end") {
+func (a *activityReader) readGraphs(ctx context.Context) error {
+	if !a.db.has(graphTable, "start", "end") {
 		return nil
 	}
 	columns := []string{"start", "end", "correlationId", "globalPid", "deviceId", "graphId"}
-	return w.db.stream(ctx, conn, rows.Query{Table: graphTable, Integers: columns, Rows: rows.All}, func(row *rows.Row) error {
+	return a.db.stream(ctx, rows.Query{Table: graphTable, Integers: columns, Rows: rows.All}, func(row *rows.Row) error {
 		g := GraphLaunch{Start: row.Int(0), End: row.Int(1), Launch: -1}
-		if !w.trouble.believable(g.Start, g.End) {
+		if !a.issues.believable(g.Start, g.End) {
 			return nil
 		}
-		g.Correlation = nullable(row, 2)
-		g.Device = w.unit(row, 3, 4)
+		g.Correlation = correlation(row, 2)
+		g.Device = a.device(row, 3, 4)
 		g.Graph = row.Int(5)
-		w.end = max(w.end, g.End)
-		w.runs = append(w.runs, g)
+		a.end = max(a.end, g.End)
+		a.graphs = append(a.graphs, g)
 		return nil
 	})
 }
 
-func (w *workReader) readNodes(ctx context.Context, conn *sqlite.Conn) error {
-	if !w.db.has(nodeTable, "start", "globalTid", "graphNodeId") {
+func (a *activityReader) readNodes(ctx context.Context) error {
+	if !a.db.has(nodeTable, "start", "globalTid", "graphNodeId") {
 		return nil
 	}
 	columns := []string{"start", "globalTid", "graphNodeId", "originalGraphNodeId"}
-	return w.db.stream(ctx, conn, rows.Query{Table: nodeTable, Integers: columns, Rows: rows.All}, func(row *rows.Row) error {
+	return a.db.stream(ctx, rows.Query{Table: nodeTable, Integers: columns, Rows: rows.All}, func(row *rows.Row) error {
 		n := GraphNode{Created: row.Int(0), ID: row.Int(2), Origin: row.Int(3)}
 		if n.Created < -TimeLimit || n.Created > TimeLimit {
-			w.trouble.OutOfRange++
+			a.issues.OutOfRange++
 			return nil
 		}
 		tid := row.Int(1)
-		n.Thread, n.Process = w.threads.of(tid), w.processes.of(tid&processMask)
-		w.nodes = append(w.nodes, n)
+		n.Thread, n.Process = a.threads.of(tid), a.processes.of(tid&processMask)
+		a.nodes = append(a.nodes, n)
 		return nil
 	})
 }
 
-// notRecorded is the correlation id of an event that has none.
+// noCorrelation is the correlation id of an event that has none.
 const noCorrelation = math.MinInt64
 
-// nullable is the value of a column, notRecorded where it is NULL.
-func nullable(row *rows.Row, col int) int64 {
-	if row.Null(col) {
+// correlation is the correlation id in a column, noCorrelation where it is NULL.
+func correlation(row *rows.Row, column int) int64 {
+	if row.Null(column) {
 		return noCorrelation
 	}
-	return row.Int(col)
+	return row.Int(column)
 }
 
-// unit numbers the process and device in two columns. A device beyond 32 bits is
+// device numbers the process and device in two columns. A device beyond 32 bits is
 // none that exists.
-func (w *workReader) unit(row *rows.Row, process, device int) int32 {
-	return w.units.of(Device{
-		Process: w.processes.of(row.Int(process)),
+func (a *activityReader) device(row *rows.Row, process, device int) int32 {
+	return a.devices.of(Device{
+		Process: a.processes.of(row.Int(process)),
 		Ordinal: int32(min(max(row.Int(device), -1), math.MaxInt32)),
 	})
 }

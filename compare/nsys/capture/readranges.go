@@ -4,71 +4,73 @@ import (
 	"bytes"
 	"context"
 
-	"zombiezen.com/go/sqlite"
-
 	"github.com/moebalance/moebalance/compare/nsys/capture/rows"
 )
 
 // rangeReader reads the named ranges. A name is plain text in the row or the
 // id of a registered string; reading only one of the two loses ranges.
 type rangeReader struct {
-	db      *database
-	how     depth
-	texts   *interner         // names in the rows
-	ids     *numbering[int64] // names by id into StringIds
-	threads *numbering[int64]
-	domains domains
-	ranges  []Range // names of registered strings are ^number in ids until finish
-	end     int64   // the last time at which a range begins or ends
-	trouble Issues
+	db         *database
+	strings    *stringLookup
+	statistics bool
+	names      *interner
+	ids        *denseIDs[int64] // of registered names
+	registered []int32          // by number in ids: the number among names
+	threads    *denseIDs[int64]
+	domains    *domains
+	ranges     []Range
+	end        int64 // the last time at which a range begins or ends
+	issues     Issues
 }
 
-// registered marks a span's name as a number in ids instead of texts.
-const registered = int32(1) << 30
+func newRangeReader(db *database, strings *stringLookup, statistics bool) *rangeReader {
+	return &rangeReader{
+		db: db, strings: strings, statistics: statistics, names: newInterner(), ids: newIDs(), threads: newIDs(), domains: newDomains(),
+	}
+}
 
-func (r *rangeReader) read(ctx context.Context, conn *sqlite.Conn) error {
+func (r *rangeReader) read(ctx context.Context) error {
 	if !r.db.has(rangeTable, "start", "eventType") {
 		return nil
 	}
-	types, err := r.db.eventTypes(conn)
+	types, err := r.db.eventTypes(ctx)
 	if err != nil {
 		return err
 	}
 	r.ranges = make([]Range, 0, r.db.room(rangeTable))
 	columns := []string{"start", "end", "eventType", "textId", "globalTid", "endGlobalTid", "domainId"}
-	return r.db.stream(ctx, conn, rows.Query{Table: rangeTable, Integers: columns, Text: "text", Rows: rows.All}, func(row *rows.Row) error {
+	return r.db.stream(ctx, rows.Query{Table: rangeTable, Integers: columns, Text: "text", Rows: rows.All}, func(row *rows.Row) error {
 		kind := row.Int(2)
 		if !types.matters(kind) || row.Null(2) {
 			return nil
 		}
 		tid := row.Int(4)
-		thread, domain := r.threads.of(tid), r.domains.of(tid&processMask, row.Int(6))
+		s := Range{Start: row.Int(0), Thread: r.threads.of(tid), Domain: r.domains.of(tid&processMask, row.Int(6))}
 		if kind == types.domain {
-			r.domains.texts[domain], _ = r.name(row)
-			return nil
+			r.domains.names[s.Domain], _, err = r.name(row)
+			return err
 		}
-		s := Range{Start: row.Int(0), Thread: thread, Domain: domain}
 		if s.End = row.Int(1); !row.Null(1) {
-			if !r.trouble.believable(s.Start, s.End) {
+			if !r.issues.believable(s.Start, s.End) {
 				return nil
 			}
 			r.end = max(r.end, s.End)
-		} else if !r.trouble.believable(s.Start, TimeLimit) {
+		} else if !r.issues.believable(s.Start, TimeLimit) {
 			return nil
 		} else {
-			r.trouble.OpenRanges++
+			r.issues.OpenRanges++
 			s.End = openEnd
 		}
 		r.end = max(r.end, s.Start)
 		switch {
-		case !row.Null(5) && (row.Int(5) != tid || r.how == forStatistics):
+		case !row.Null(5) && (row.Int(5) != tid || r.statistics):
 			s.Style = CrossThread // the profiler's statistics leave out all that record where they ended
 		case kind == types.startEnd || kind == types.importStartEnd:
 			s.Style = StartEnd
 		}
-		s.Name, s.Unnamed = r.name(row)
+		s.Name, s.Unnamed, err = r.name(row)
 		r.ranges = append(r.ranges, s)
-		return nil
+		return err
 	})
 }
 
@@ -77,17 +79,31 @@ func (r *rangeReader) read(ctx context.Context, conn *sqlite.Conn) error {
 const openEnd = TimeLimit + 1
 
 // name numbers the name of a row; one without any has the empty text.
-func (r *rangeReader) name(row *rows.Row) (name int32, nameless bool) {
+func (r *rangeReader) name(row *rows.Row) (name int32, unnamed bool, err error) {
 	text, ok := row.Text()
-	switch {
-	case !ok && row.Null(3):
-		return r.texts.bytes(nil), true
-	case !ok:
-		return registered + r.ids.of(row.Int(3)), false
-	case r.how == forAnalysis:
-		text = withoutInstance(text)
+	if !ok && row.Null(3) {
+		return r.names.of(nil), true, nil
 	}
-	return r.texts.bytes(text), false
+	if ok {
+		return r.names.of(r.shown(text)), false, nil
+	}
+	id := r.ids.of(row.Int(3))
+	if int(id) == len(r.registered) {
+		text, err := r.strings.find(row.Int(3))
+		if err != nil {
+			return 0, false, err
+		}
+		r.registered = append(r.registered, r.names.of(r.shown([]byte(text))))
+	}
+	return r.registered[id], false, nil
+}
+
+// shown is a name as the analysis sees it.
+func (r *rangeReader) shown(name []byte) []byte {
+	if r.statistics {
+		return name
+	}
+	return withoutInstance(name)
 }
 
 // instanceMarks begin what PyTorch appends to an operator's name to make it
@@ -107,32 +123,25 @@ func withoutInstance(name []byte) []byte {
 
 // domains numbers the range domains of all processes; 0 is the default one.
 type domains struct {
-	index  map[domainKey]int32
-	texts  []int32 // the domain's name; −1 when no row names it
-	last   domainKey
-	recent int32
+	ids   *denseIDs[domainKey]
+	names []int32 // the domain's name; −1 when no row names it
 }
 
 type domainKey struct{ process, id int64 }
 
-func newDomains() domains {
-	return domains{index: map[domainKey]int32{}, texts: []int32{-1}}
+func newDomains() *domains {
+	d := &domains{ids: newDenseIDs(func(k domainKey) uint64 { return uint64(k.process ^ k.id) }), names: []int32{-1}}
+	d.ids.of(domainKey{})
+	return d
 }
 
 func (d *domains) of(process, id int64) int32 {
 	if id == 0 {
-		return 0
+		process = 0
 	}
-	key := domainKey{process, id}
-	if key == d.last && d.recent > 0 {
-		return d.recent
+	n := d.ids.of(domainKey{process, id})
+	if int(n) == len(d.names) {
+		d.names = append(d.names, -1)
 	}
-	i, ok := d.index[key]
-	if !ok {
-		i = int32(len(d.texts))
-		d.index[key] = i
-		d.texts = append(d.texts, -1)
-	}
-	d.last, d.recent = key, i
-	return i
+	return n
 }

@@ -3,15 +3,18 @@ package capture
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
-	"zombiezen.com/go/sqlite"
-	"zombiezen.com/go/sqlite/sqlitex"
+	"github.com/moebalance/moebalance/router/input"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // scrubbedTable is a table of an export as far as a scrubbed copy keeps it.
@@ -39,16 +42,13 @@ var scrubbedTables = []scrubbedTable{
 	{name: eventTypeTable, numbers: []string{"id"}, texts: []string{"name"}},
 	{name: sessionTable, numbers: []string{"utcEpochNs"}},
 	{name: deviceTable, numbers: []string{"gpuId", "cudaId", "pid"}},
-	{name: "MPI_RANKS", numbers: []string{"globalTid", "rank"}},
+	{name: rankTable, numbers: []string{"globalTid", "rank"}},
 }
 
 // stringColumns refer to the table of strings.
 var stringColumns = map[string][]string{kernelTable: {"demangledName", "shortName"}, callTable: {"nameId"}, rangeTable: {"textId"}}
 
-const (
-	diagnosticTable   = "DIAGNOSTIC_EVENT"
-	environmentSuffix = ":ENVIRONMENT_VARIABLE"
-)
+const environmentSuffix = ":ENVIRONMENT_VARIABLE"
 
 // removedVariable stands for an environment variable in a scrubbed copy: how many there
 // were is part of the evidence for the arm.
@@ -59,22 +59,24 @@ const removedVariable = `REMOVED=""`
 // environment but for the switches of balanced routing and the variables that give ranks,
 // host and user names, paths, arguments, output streams, the names of processes
 // and threads, serial numbers of GPUs, and every column that the analysis does
-// not need. The names of kernels and ranges stay, and the times.
+// not need. The names of kernels and ranges stay, and the times. revealing lists
+// those names that contain the capture's user or host name.
 //
 // The export is not touched. out is a new or an empty file; an error leaves none.
-func Scrub(ctx context.Context, export, out string) error {
+func Scrub(ctx context.Context, export, out string) (revealing []string, err error) {
 	db, err := openDatabase(ctx, export)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	defer func() { err = errors.Join(err, db.sql.Close()) }()
 	if there, err := os.Stat(out); err == nil && there.Size() > 0 {
-		return fmt.Errorf("scrubbing %q: want a new file for the copy, have %q", export, out)
+		return nil, &input.Error{File: out, Expected: "a new or empty file for the scrubbed copy", Found: quantity.Bytes(float64(there.Size()))}
 	}
-	if err := db.scrubTo(ctx, out); err != nil {
+	revealing, err = db.scrubTo(ctx, out)
+	if err != nil {
 		_ = os.Remove(out) // half a copy; the error that led here matters more
-		return err
 	}
-	return nil
+	return revealing, db.failed("scrubbing it", err)
 }
 
 // scrubbedID is the application id in the header of a scrubbed copy.
@@ -87,172 +89,216 @@ func IsScrubbed(path string) bool {
 	return len(head) == at+4 && bytes.HasPrefix(head, []byte(sqliteMagic)) && binary.BigEndian.Uint32(head[at:]) == scrubbedID
 }
 
-// scrubTo fills a new database, so that nothing dropped was ever in it.
-func (db *database) scrubTo(ctx context.Context, path string) (err error) {
-	conn, err := sqlite.OpenConn(path, sqlite.OpenReadWrite|sqlite.OpenCreate|sqlite.OpenURI)
-	if err != nil {
-		return fmt.Errorf("making the copy of %q: %w", db.path, err)
-	}
-	defer func() { err = errors.Join(err, conn.Close()) }()
-	conn.SetInterrupt(ctx.Done())
-	run := func(sql string, args ...any) error {
-		if err := sqlitex.ExecuteTransient(conn, sql, &sqlitex.ExecOptions{Args: args}); err != nil {
-			return db.failed("copying it", err)
-		}
-		return nil
-	}
-	for _, sql := range []string{"PRAGMA journal_mode = OFF", "PRAGMA synchronous = OFF", fmt.Sprintf("PRAGMA application_id = %d", scrubbedID)} {
-		if err := run(sql); err != nil {
-			return err
-		}
-	}
-	if err := run("ATTACH ? AS export", db.uri()); err != nil {
-		return err
-	}
-	if err := run("BEGIN"); err != nil {
-		return err
-	}
-	types, err := db.eventTypes(conn) // of the export: the copy has no table yet
-	if err != nil {
-		return db.failed("copying it", err)
-	}
-	for _, t := range scrubbedTables {
-		if err := db.scrubTable(t, types, run); err != nil {
-			return err
-		}
-	}
-	for _, step := range []func(*sqlite.Conn, func(string, ...any) error) error{db.scrubStrings, db.scrubMetadata, db.scrubDiagnostics} {
-		if err := step(conn, run); err != nil {
-			return err
-		}
-	}
-	return run("COMMIT")
+// scrubber fills a new database, so that nothing dropped was ever in it.
+type scrubber struct {
+	db   *database
+	ctx  context.Context
+	conn *sql.Conn // to the copy, with the original attached as export
 }
 
-// scrubTable copies the columns that are there, in the order of rows. A number is
+// scrubTo writes the copy, and lists the names in it that reveal the user or host.
+func (db *database) scrubTo(ctx context.Context, path string) (revealing []string, err error) {
+	words, err := db.identities(ctx)
+	if err != nil {
+		return nil, err
+	}
+	types, err := db.eventTypes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if path, err = filepath.Abs(path); err != nil {
+		return nil, err
+	}
+	copied, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: path}).String())
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, copied.Close()) }()
+	conn, err := copied.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	s := scrubber{db, ctx, conn}
+	err = s.run(fmt.Sprintf("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA application_id = %d; ATTACH ? AS export", scrubbedID), db.uri())
+	if err == nil {
+		err = s.run("BEGIN")
+	}
+	for _, t := range scrubbedTables {
+		if err == nil {
+			err = s.table(t, types)
+		}
+	}
+	for _, step := range []func() error{s.strings, s.metadata, s.diagnostics, func() error { return s.run("COMMIT") }} {
+		if err == nil {
+			err = step()
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.revealing(words)
+}
+
+func (s *scrubber) run(text string, args ...any) error {
+	_, err := s.conn.ExecContext(s.ctx, text, args...)
+	return err
+}
+
+// identityVariables name the user or the host in an environment.
+var identityVariables = []string{"USER", "LOGNAME", "USERNAME", "HOME", "HOSTNAME", "HOST"}
+
+// identities are the names of the capture's users and hosts, in lower case.
+func (db *database) identities(ctx context.Context) (words []string, err error) {
+	add := func(word string) {
+		word = strings.ToLower(filepath.Base(strings.Trim(word, `" `)))
+		if len(word) > 2 && word != "root" && !slices.Contains(words, word) {
+			words = append(words, word)
+		}
+	}
+	err = metadata(ctx, db, "META_DATA_CAPTURE", func(name, value string) {
+		if variable, value, ok := strings.Cut(value, "="); ok && strings.HasSuffix(name, environmentSuffix) && slices.Contains(identityVariables, variable) {
+			add(value)
+		}
+	})
+	if err == nil {
+		err = metadata(ctx, db, "TARGET_INFO_SYSTEM_ENV", func(name, value string) {
+			if name = strings.ToLower(name); strings.Contains(name, "hostname") || strings.Contains(name, "username") {
+				add(value)
+			}
+		})
+	}
+	return words, err
+}
+
+// revealing lists the names of the copy that contain one of the words.
+func (s *scrubber) revealing(words []string) (names []string, err error) {
+	look := func(row []string) {
+		name := strings.ToLower(row[0])
+		if slices.ContainsFunc(words, func(w string) bool { return strings.Contains(name, w) }) {
+			names = append(names, row[0])
+		}
+	}
+	if s.db.has(rangeTable, "text") {
+		err = eachRow(s.ctx, s.conn, []string{"text"}, "main."+rangeTable+" WHERE text IS NOT NULL GROUP BY text", look)
+	}
+	if err == nil && s.db.has(stringTable, "id", "value") {
+		err = eachRow(s.ctx, s.conn, []string{"value"}, "main."+stringTable, look)
+	}
+	slices.Sort(names)
+	return slices.Compact(names), err
+}
+
+// table copies the columns that are there, in the order of rows. A number is
 // copied as the number that readers of the export see, so that no text hides in
 // its place. Of ranges only those stay that have a name to read, and of the names
 // of event types only theirs.
-func (db *database) scrubTable(t scrubbedTable, types eventTypes, run func(string, ...any) error) error {
-	if !db.has(t.name) {
-		return nil
-	}
+func (s *scrubber) table(t scrubbedTable, types eventTypes) error {
 	var columns, values []string
 	for _, c := range t.numbers {
-		if db.has(t.name, c) {
+		if s.db.has(t.name, c) {
 			columns, values = append(columns, `"`+c+`" INTEGER`), append(values, `CAST("`+c+`" AS INTEGER)`)
 		}
 	}
 	for _, c := range t.texts {
-		if db.has(t.name, c) {
+		if s.db.has(t.name, c) {
 			columns, values = append(columns, `"`+c+`" TEXT`), append(values, `"`+c+`"`)
 		}
 	}
 	if len(columns) == 0 {
 		return nil
 	}
-	if err := run(fmt.Sprintf("CREATE TABLE main.%s (%s)", t.name, strings.Join(columns, ", "))); err != nil {
-		return err
-	}
 	where := ""
 	switch {
-	case t.name == rangeTable && db.has(t.name, "eventType"):
+	case t.name == rangeTable && s.db.has(t.name, "eventType"):
 		where = "WHERE eventType IN " + types.sql()
-	case t.name == eventTypeTable && db.has(t.name, "name"):
+	case t.name == eventTypeTable && s.db.has(t.name, "name"):
 		where = "WHERE name IN " + eventTypeNames()
 	}
-	return run(fmt.Sprintf("INSERT INTO main.%s SELECT %s FROM export.%s %s ORDER BY rowid", t.name, strings.Join(values, ", "), t.name, where))
+	return s.run(fmt.Sprintf("CREATE TABLE main.%[1]s (%[2]s); INSERT INTO main.%[1]s SELECT %[3]s FROM export.%[1]s %[4]s ORDER BY rowid",
+		t.name, strings.Join(columns, ", "), strings.Join(values, ", "), where))
 }
 
-// scrubStrings keeps the strings that the copied tables refer to.
-func (db *database) scrubStrings(_ *sqlite.Conn, run func(string, ...any) error) error {
-	if !db.has(stringTable, "id", "value") {
+// strings keeps the strings that the copied tables refer to.
+func (s *scrubber) strings() error {
+	if !s.db.has(stringTable, "id", "value") {
 		return nil
 	}
-	if err := run("CREATE TABLE main." + stringTable + " (id INTEGER NOT NULL PRIMARY KEY, value TEXT)"); err != nil {
-		return err
-	}
-	var used []string
+	used := []string{"SELECT NULL"}
 	for _, t := range scrubbedTables {
 		for _, c := range stringColumns[t.name] {
-			if db.has(t.name, c) {
+			if s.db.has(t.name, c) {
 				used = append(used, fmt.Sprintf(`SELECT "%s" FROM main.%s`, c, t.name))
 			}
 		}
 	}
-	if len(used) == 0 {
-		return nil
-	}
-	return run(fmt.Sprintf("INSERT INTO main.%s SELECT id, value FROM export.%s WHERE id IN (%s) ORDER BY id", stringTable, stringTable, strings.Join(used, " UNION ")))
+	return s.run(fmt.Sprintf("CREATE TABLE main.%[1]s (id INTEGER NOT NULL PRIMARY KEY, value TEXT); INSERT INTO main.%[1]s SELECT id, value FROM export.%[1]s WHERE id IN (%[2]s) ORDER BY id",
+		stringTable, strings.Join(used, " UNION ")))
 }
 
 // keptMetadata are the facts about an export that the analysis reads.
 var keptMetadata = []string{"EXPORT_PRODUCT_VERSION", "EXPORT_SCHEMA_VERSION", "EXPORT_PARAM_TABLES_TO_EXPORT", "EXPORT_PARAM_TIMES_TO_EXPORT"}
 
-// scrubMetadata keeps versions and limits of the export, and of the environment
+// metadata keeps versions and limits of the export, and of the environment
 // the allowed variables by name and value and the others by number.
-func (db *database) scrubMetadata(conn *sqlite.Conn, run func(string, ...any) error) error {
+func (s *scrubber) metadata() error {
 	for _, table := range []string{"META_DATA_EXPORT", "EXPORT_META_DATA", "META_DATA_CAPTURE"} {
-		if !db.has(table, "name", "value") {
+		if !s.db.has(table, "name", "value") {
 			continue
 		}
-		if err := run("CREATE TABLE main." + table + " (name TEXT, value TEXT)"); err != nil {
-			return err
-		}
-		var rows [][2]string
-		err := query(conn, "SELECT name, value FROM export."+table+" ORDER BY rowid", func(row *sqlite.Stmt) error {
-			name, value := row.ColumnText(0), row.ColumnText(1)
+		var rows [][]any
+		err := metadata(s.ctx, s.db, table, func(name, value string) {
 			if strings.HasSuffix(name, environmentSuffix) {
 				name = "PROCESS_0" + environmentSuffix
 				if variable, _, _ := strings.Cut(value, "="); !allowed(variable) {
 					value = removedVariable
 				}
 			} else if !slices.Contains(keptMetadata, name) {
-				return nil
+				return
 			}
-			rows = append(rows, [2]string{name, value})
-			return nil
+			rows = append(rows, []any{name, value})
 		})
-		if err != nil {
-			return db.failed("copying it", err)
+		if err == nil {
+			err = s.fill(table, "name TEXT, value TEXT", rows)
 		}
-		for _, row := range rows {
-			if err := run("INSERT INTO main."+table+" VALUES (?, ?)", row[0], row[1]); err != nil {
-				return err
-			}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// scrubDiagnostics keeps of each text the words that mean lost events, each row a
-// text of its own as before.
-func (db *database) scrubDiagnostics(conn *sqlite.Conn, run func(string, ...any) error) error {
-	if !db.has(diagnosticTable, "text") {
-		return nil
-	}
-	if err := run("CREATE TABLE main." + diagnosticTable + " (text TEXT)"); err != nil {
+// fill makes a table of texts.
+func (s *scrubber) fill(table, columns string, rows [][]any) error {
+	if err := s.run("CREATE TABLE main." + table + " (" + columns + ")"); err != nil {
 		return err
 	}
-	var texts []string
-	err := query(conn, "SELECT DISTINCT text FROM export."+diagnosticTable+" ORDER BY rowid", func(row *sqlite.Stmt) error {
-		text := row.ColumnText(0)
-		loss, unsupported := lossText.FindString(text), unsupportedText.FindString(text)
-		if !strings.Contains(loss, unsupported) {
-			loss = strings.TrimSpace(loss + " " + unsupported)
-		}
-		if loss != "" {
-			texts = append(texts, loss+strings.Repeat(" ", len(texts))) // distinct, as the texts were
-		}
-		return nil
-	})
-	if err != nil {
-		return db.failed("copying it", err)
-	}
-	for _, text := range texts {
-		if err := run("INSERT INTO main."+diagnosticTable+" VALUES (?)", text); err != nil {
+	for _, row := range rows {
+		if err := s.run("INSERT INTO main."+table+" VALUES (?"+strings.Repeat(", ?", len(row)-1)+")", row...); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// diagnostics keeps of each text the words that mean lost events, each row a
+// text of its own as before.
+func (s *scrubber) diagnostics() error {
+	if !s.db.has(diagnosticTable, "text") {
+		return nil
+	}
+	var texts [][]any
+	err := eachRow(s.ctx, s.db.sql, []string{"text"}, diagnosticTable+distinctTexts, func(row []string) {
+		loss, unsupported := lossText.FindString(row[0]), unsupportedText.FindString(row[0])
+		if !strings.Contains(loss, unsupported) {
+			loss = strings.TrimSpace(loss + " " + unsupported)
+		}
+		if loss != "" {
+			texts = append(texts, []any{loss + strings.Repeat(" ", len(texts))}) // distinct, as the texts were
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return s.fill(diagnosticTable, "text TEXT", texts)
 }

@@ -53,26 +53,31 @@ type torchReader struct {
 	text  []byte // of the last string with escapes
 	event torchEvent
 
-	work      *workReader // kernels; their process is number 0
-	streams   []int32     // by kernel: the stream it ran on, among threads
-	names     *interner   // of kernels and ranges
-	ids       *interner   // of processes and threads, as text
-	threads   *numbering[torchThread]
-	hits      []hit   // calls that launch
-	launches  []int64 // their correlation ids
-	rows      int64   // API calls
-	ranges    []Range
-	rangesEnd int64
-	processes map[int32]bool // that made calls
-	trouble   Issues
+	work        *activityReader // kernels; their process is number 0
+	streams     []int32         // by kernel: the stream it ran on, among threads
+	kernelNames *interner
+	rangeNames  *interner
+	ids         *interner // of processes and threads, as text
+	threads     *denseIDs[torchThread]
+	launches    []torchLaunch
+	calls       int64 // API calls
+	ranges      []Range
+	rangesEnd   int64
+	processes   map[int32]bool // that made calls
 
-	origin int64 // time of the first event; all others are relative to it
-	placed bool  // origin is known
-	base   int64 // nanoseconds of the epoch at time 0
-	rank   int
-	world  int
-	listed bool // there is a list of events
-	probe  Metadata
+	origin   int64 // time of the first event; all others are relative to it
+	placed   bool  // origin is known
+	base     int64 // nanoseconds of the epoch at time 0
+	rank     int
+	world    int
+	listed   bool // there is a list of events
+	metadata Metadata
+}
+
+// torchLaunch is a call that launches, with its correlation id.
+type torchLaunch struct {
+	Launch
+	correlation int64
 }
 
 // torchThread is a thread of a process, or a stream of a device: Kineto writes
@@ -81,6 +86,8 @@ type torchThread struct {
 	pid, tid int32
 	gpu      bool
 }
+
+func (t torchThread) bits() uint64 { return uint64(uint32(t.pid))<<32 | uint64(uint32(t.tid)) }
 
 // isTorchTrace looks for an object or a list at the beginning, behind gzip too.
 func isTorchTrace(path string) bool {
@@ -126,9 +133,9 @@ func readTorch(ctx context.Context, from io.Reader, progress func(int64)) (*Reco
 	}
 	bounded := &boundedReader{from: in}
 	t := &torchReader{
-		in:    jsontext.NewDecoder(bounded, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)),
-		names: newInterner(), ids: newInterner(), threads: newNumbering[torchThread](), rank: router.None,
-		work:      newWorkReader(nil, forAnalysis),
+		in:          jsontext.NewDecoder(bounded, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)),
+		kernelNames: newInterner(), rangeNames: newInterner(), ids: newInterner(), threads: newDenseIDs(torchThread.bits), rank: router.None,
+		work:      newActivityReader(nil, nil),
 		processes: map[int32]bool{},
 	}
 	bounded.consumed = t.in.InputOffset
@@ -259,7 +266,7 @@ func (t *torchReader) readMember(name []byte) error {
 	case "schemaVersion":
 		text, err := t.scalar()
 		if n, ok := strconv.Atoi(string(text)); ok == nil {
-			t.probe.SchemaVersion = fmt.Sprintf("PyTorch profiler %d", n)
+			t.metadata.SchemaVersion = fmt.Sprintf("PyTorch profiler %d", n)
 		}
 		return err
 	case "distributedInfo":

@@ -8,17 +8,17 @@ import (
 
 // torchEvent is one event as far as it is used.
 type torchEvent struct {
-	kind      torchKind
-	complete  bool
-	name      []byte
-	pid, tid  int32 // numbers of their texts
-	start     int64
-	duration  int64
-	timed     bool
-	lasting   bool // has a duration
-	correlate int64
-	device    int64 // −1 where not recorded
-	node      int64
+	kind        torchKind
+	complete    bool
+	name        []byte
+	pid, tid    int32 // numbers of their texts
+	start       int64
+	duration    int64
+	timed       bool
+	lasting     bool // has a duration
+	correlation int64
+	device      int64 // −1 where not recorded
+	node        int64
 }
 
 // readEvent reads one event and keeps it if it counts.
@@ -27,7 +27,7 @@ func (t *torchReader) readEvent() error {
 		return t.in.SkipValue()
 	}
 	e := &t.event
-	*e = torchEvent{name: e.name[:0], correlate: noCorrelation, device: -1, pid: -1, tid: -1}
+	*e = torchEvent{name: e.name[:0], correlation: noCorrelation, device: -1, pid: -1, tid: -1}
 	if err := t.object(t.readField); err != nil {
 		return err
 	}
@@ -70,9 +70,9 @@ func (t *torchReader) readText(field byte) error {
 	case 'n':
 		e.name = append(e.name[:0], text...)
 	case 'P':
-		e.pid = t.ids.bytes(text)
+		e.pid = t.ids.of(text)
 	case 't':
-		e.tid = t.ids.bytes(text)
+		e.tid = t.ids.of(text)
 	}
 	return nil
 }
@@ -80,7 +80,7 @@ func (t *torchReader) readText(field byte) error {
 func (t *torchReader) readArgument(key []byte) error {
 	switch e := &t.event; string(key) {
 	case "correlation":
-		return t.number(&e.correlate)
+		return t.number(&e.correlation)
 	case "device":
 		return t.number(&e.device)
 	case "graph node id":
@@ -99,7 +99,7 @@ func (t *torchReader) time(to *int64, known *bool) error {
 	}
 	ns, ok := nanoseconds(string(text))
 	if !ok {
-		t.trouble.OutOfRange++
+		t.work.issues.OutOfRange++
 		return nil
 	}
 	*to, *known = ns, true

@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/moebalance/moebalance/router"
 )
@@ -25,11 +26,11 @@ func (t *torchReader) keep(e *torchEvent) {
 	}
 	start := e.start - t.origin
 	if (start >= 0) != (e.start >= t.origin) || e.duration > TimeLimit {
-		t.trouble.OutOfRange++
+		t.work.issues.OutOfRange++
 		return
 	}
 	end := start + e.duration
-	if !t.trouble.believable(start, end) {
+	if !t.work.issues.believable(start, end) {
 		return
 	}
 	switch e.kind {
@@ -44,7 +45,7 @@ func (t *torchReader) keep(e *torchEvent) {
 
 func (t *torchReader) keepKernel(e *torchEvent, start, end int64) {
 	if !e.lasting {
-		t.trouble.Unended++
+		t.work.issues.Unended++
 		return
 	}
 	device := e.device
@@ -54,28 +55,27 @@ func (t *torchReader) keepKernel(e *torchEvent, start, end int64) {
 			device = n
 		}
 	}
-	w := t.work
-	k := Kernel{Start: start, End: end, Correlation: e.correlate, Name: t.names.bytes(e.name), Launch: -1}
-	k.Device = w.units.of(Device{Ordinal: int32(min(max(device, -1), math.MaxInt32))})
-	k.GraphNode = w.replay(e.node)
-	w.kernels = append(w.kernels, k)
-	w.end = max(w.end, end)
+	a := t.work
+	k := Kernel{Start: start, End: end, Correlation: e.correlation, Name: t.kernelNames.of(e.name), Launch: -1}
+	k.Device = a.devices.of(Device{Ordinal: int32(min(max(device, -1), math.MaxInt32))})
+	k.GraphNode = a.graphNode(e.node)
+	a.kernels = append(a.kernels, k)
+	a.end = max(a.end, end)
 	t.streams = append(t.streams, t.threads.of(torchThread{e.pid, e.tid, true}))
-	w.streams.of(Stream{k.Device, int64(t.streams[len(t.streams)-1])})
+	a.streams.of(Stream{k.Device, int64(t.streams[len(t.streams)-1])})
 }
 
 // keepCall keeps the calls that launch, by name: most calls only ask or wait.
 func (t *torchReader) keepCall(e *torchEvent, start, end int64) {
-	t.rows++
-	if e.correlate == noCorrelation || !bytes.Contains(e.name, []byte("Launch")) {
+	t.calls++
+	if e.correlation == noCorrelation || !bytes.Contains(e.name, []byte("Launch")) {
 		return
 	}
 	if bytes.HasSuffix(e.name, []byte("GraphLaunch")) {
-		t.probe.GraphLaunches++
+		t.metadata.GraphLaunches++
 	}
 	t.processes[e.pid] = true
-	t.hits = append(t.hits, hit{Launch: Launch{start, end, t.threads.of(torchThread{e.pid, e.tid, false})}})
-	t.launches = append(t.launches, e.correlate)
+	t.launches = append(t.launches, torchLaunch{Launch{start, end, t.threads.of(torchThread{e.pid, e.tid, false})}, e.correlation})
 }
 
 // keepRange keeps a range, unless it is an operator or a Python frame, which name
@@ -86,17 +86,17 @@ func (t *torchReader) keepRange(e *torchEvent, start, end int64) {
 	}
 	t.rangesEnd = max(t.rangesEnd, end)
 	if !e.lasting {
-		t.trouble.OpenRanges++
+		t.work.issues.OpenRanges++
 		end = openEnd
 	}
 	name := bytes.TrimPrefix(withoutInstance(e.name), []byte("nn.Module: "))
 	t.ranges = append(t.ranges, Range{
-		Start: start, End: end, Name: t.names.bytes(name),
+		Start: start, End: end, Name: t.rangeNames.of(name),
 		Thread: t.threads.of(torchThread{e.pid, e.tid, e.kind == torchProjection}),
 	})
 }
 
-// text is the process or thread with a number, empty for none.
+// idText is the process or thread with a number, empty for none.
 func (t *torchReader) idText(id int32) string {
 	if id < 0 {
 		return ""
@@ -116,30 +116,31 @@ func (t *torchReader) recording() (*Recording, error) {
 	}
 	process := t.process()
 	t.work.processes.of(process)
-	t.work.trouble = t.trouble
+	t.work.names = t.kernelNames.names
+	for i, name := range t.work.names {
+		t.work.names[i] = strings.ToValidUTF8(name, "\uFFFD")
+	}
 	ids := newIDs() // of threads, as the merger wants them
 	for i := range t.threads.values {
 		ids.of(process | int64(i))
 	}
-
-	m := merger{rec: &Recording{Domains: []string{""}}, names: *t.names, threads: newIDs(), processes: t.work.processes}
-	m.work(t.work)
-	l := newLaunched(t.work)
-	calls := &callReader{threads: ids, count: t.rows}
-	for i, h := range t.hits {
-		if h.pair = l.find(0, t.launches[i]); h.pair >= 0 {
-			calls.hits = append(calls.hits, h)
+	index := newCorrelationIndex(t.work)
+	calls := &launchReader{threads: ids, calls: t.calls}
+	for _, l := range t.launches {
+		if pair := index.find(0, l.correlation); pair >= 0 {
+			calls.launches = append(calls.launches, pairedLaunch{l.Launch, pair})
 		}
 	}
-	m.calls([]*callReader{calls}, l)
-	m.ranges(&rangeReader{ranges: t.ranges, threads: ids, end: t.rangesEnd})
+	m := newMerger(t.work)
+	m.launches([]*launchReader{calls}, index)
+	m.ranges(&rangeReader{ranges: t.ranges, names: t.rangeNames, domains: newDomains(), threads: ids, end: t.rangesEnd})
 	t.project(m.rec)
 	m.finish()
 	for i, thread := range t.threads.values {
 		m.rec.Threads[i].GPU = thread.gpu
 	}
 	t.describe()
-	m.rec.Metadata = t.probe
+	m.rec.Metadata = t.metadata
 	return m.rec, nil
 }
 
@@ -155,7 +156,7 @@ func (t *torchReader) process() int64 {
 	return pid & 0xFFFFFF << 24
 }
 
-// project gives a kernel without a launch a moment on its stream, where the
+// project gives a kernel without a launch a place in time on its stream, where the
 // profiler projected ranges onto streams.
 func (t *torchReader) project(rec *Recording) {
 	projected := make([]bool, len(t.threads.values))
@@ -170,10 +171,10 @@ func (t *torchReader) project(rec *Recording) {
 	}
 }
 
-// describe fills the probe with what the trace says about itself.
+// describe fills the metadata with what the trace says about itself.
 func (t *torchReader) describe() {
-	p := &t.probe
-	p.Environment, p.MPIRanks = map[string]string{}, map[int64]int{}
+	p := &t.metadata
+	p.Environment = map[string]string{}
 	if t.rank != router.None {
 		p.Environment[rankVariables[0]] = strconv.Itoa(t.rank)
 		p.RankEvidence = ByDistributedInfo

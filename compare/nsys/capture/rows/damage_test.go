@@ -8,23 +8,18 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-
-	"zombiezen.com/go/sqlite"
 )
 
 // checkDamaged demands that a damaged file reads as SQLite reads it.
 func checkDamaged(t testing.TB, path, what string) (err error) {
 	t.Helper()
-	conn, err := sqlite.OpenConn("file:"+path+"?mode=ro&immutable=1", sqlite.OpenReadOnly|sqlite.OpenURI)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
+	db := open(t, path)
+	defer db.Close()
 	q := scribbled
 	_, right := Halves(600)
 	for _, q.Rows = range []Stretch{All, right} {
-		want := bySQLite(conn, q)
-		checkSame(t, fmt.Sprint(what, q.Rows), each(conn, path, q), want)
+		want := bySQLite(db, q)
+		checkSame(t, fmt.Sprint(what, q.Rows), each(db, path, q), want)
 		if want.err != nil {
 			err = want.err
 		}
@@ -165,10 +160,10 @@ func TestDisorder(t *testing.T) {
 		if err := os.WriteFile(path, bad, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		conn, q := open(t, path), scribbled
+		db, q := open(t, path), scribbled
 		for first := range int64(101) {
 			q.Rows = Stretch{first, 100}
-			checkSame(t, fmt.Sprintf("page %d, from row %d", page+1, first), each(conn, path, q), bySQLite(conn, q))
+			checkSame(t, fmt.Sprintf("page %d, from row %d", page+1, first), each(db, path, q), bySQLite(db, q))
 		}
 	}
 }

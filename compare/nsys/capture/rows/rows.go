@@ -15,10 +15,9 @@ package rows
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"math"
-
-	"zombiezen.com/go/sqlite"
 )
 
 // Query names what to read of a table. A column that the table does not have
@@ -60,12 +59,6 @@ func (r *Row) Null(i int) bool { return r.null>>i&1 != 0 }
 // need not be UTF-8.
 func (r *Row) Text() (text []byte, ok bool) { return r.text, r.hasText }
 
-// clear makes every column NULL.
-func (r *Row) clear() {
-	clear(r.integers)
-	r.null, r.text, r.hasText = ^uint64(0), r.text[:0], false
-}
-
 // set is the i-th integer.
 func (r *Row) set(i int, v int64) {
 	r.integers[i] = v
@@ -76,20 +69,15 @@ func (r *Row) set(i int, v int64) {
 var errUnusual = errors.New("not the plain case")
 
 // Each hands the rows to visit, one after the other, and returns the first error
-// of SQLite or of visit. conn has the file at path open; ctx interrupts both.
-func (q Query) Each(ctx context.Context, conn *sqlite.Conn, path string, visit func(*Row) error) error {
-	t, err := q.resolve(conn)
+// of SQLite or of visit. db has the file at path open; ctx interrupts both.
+func (q Query) Each(ctx context.Context, db *sql.DB, path string, visit func(*Row) error) error {
+	t, err := q.resolve(ctx, db)
 	if err != nil {
 		return err
 	}
-	stmt, _, err := conn.PrepareTransient(t.sql())
-	if err != nil {
-		return err
-	}
-	defer func() { _ = stmt.Finalize() }()
 	seen, err := t.walk(ctx, path, visit)
 	if errors.Is(err, errUnusual) {
-		return t.step(stmt, seen, visit)
+		return t.step(ctx, db, seen, visit)
 	}
 	return err
 }

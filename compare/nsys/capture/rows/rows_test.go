@@ -2,6 +2,7 @@ package rows
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"math"
@@ -13,48 +14,50 @@ import (
 	"strings"
 	"testing"
 
-	"zombiezen.com/go/sqlite"
-	"zombiezen.com/go/sqlite/sqlitex"
+	_ "modernc.org/sqlite"
 )
 
-// makeDatabase runs scripts on a new database and returns its path. A PRAGMA is a
-// script of its own.
+// makeDatabase runs scripts on a new database, each in a transaction, and returns its
+// path. A PRAGMA is a script of its own.
 func makeDatabase(t testing.TB, script ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "made.sqlite")
-	conn, err := sqlite.OpenConn(path, sqlite.OpenReadWrite|sqlite.OpenCreate)
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("sqlite", path+"?_pragma=synchronous(off)")
 	if err != nil {
 		t.Fatal(err)
 	}
+	db.SetMaxOpenConns(1) // what PRAGMA sets is of a connection
 	for _, sql := range script {
-		run := sqlitex.ExecuteScript
-		if strings.HasPrefix(sql, "PRAGMA") {
-			run = sqlitex.ExecuteTransient // some want no transaction
+		if !strings.HasPrefix(sql, "PRAGMA") {
+			sql = "BEGIN;\n" + sql + ";\nCOMMIT"
 		}
-		if err := run(conn, sql, nil); err != nil {
+		if _, err := db.Exec(sql); err != nil {
 			t.Fatalf("%.2000v", err)
 		}
 	}
-	if err := conn.Close(); err != nil {
+	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
 	return path
 }
 
 // open opens a database as exports are opened.
-func open(t testing.TB, path string) *sqlite.Conn {
+func open(t testing.TB, path string) *sql.DB {
 	t.Helper()
 	path, err := filepath.Abs(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	uri := url.URL{Scheme: "file", Path: path, RawQuery: "mode=ro&immutable=1"}
-	conn, err := sqlite.OpenConn(uri.String(), sqlite.OpenReadOnly|sqlite.OpenURI)
+	db, err := sql.Open("sqlite", uri.String())
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = conn.Close() })
-	return conn
+	t.Cleanup(func() { _ = db.Close() })
+	return db
 }
 
 // found is what one way of reading gives.
@@ -84,23 +87,18 @@ func (f *found) visit(row *Row) error {
 }
 
 // bySQLite is the reference: SQLite alone.
-func bySQLite(conn *sqlite.Conn, q Query) (f found) {
-	t, err := q.resolve(conn)
+func bySQLite(db *sql.DB, q Query) (f found) {
+	t, err := q.resolve(context.Background(), db)
 	if err != nil {
 		return found{err: err}
 	}
-	stmt, _, err := conn.PrepareTransient(t.sql())
-	if err != nil {
-		return found{err: err}
-	}
-	defer func() { _ = stmt.Finalize() }()
-	f.err = t.step(stmt, 0, f.visit)
+	f.err = t.step(context.Background(), db, 0, f.visit)
 	return f
 }
 
 // fromPages reads without SQLite as far as that goes.
-func fromPages(conn *sqlite.Conn, path string, q Query) (f found) {
-	t, err := q.resolve(conn)
+func fromPages(db *sql.DB, path string, q Query) (f found) {
+	t, err := q.resolve(context.Background(), db)
 	if err != nil {
 		return found{err: err}
 	}
@@ -108,8 +106,8 @@ func fromPages(conn *sqlite.Conn, path string, q Query) (f found) {
 	return f
 }
 
-func each(conn *sqlite.Conn, path string, q Query) (f found) {
-	f.err = q.Each(context.Background(), conn, path, f.visit)
+func each(db *sql.DB, path string, q Query) (f found) {
+	f.err = q.Each(context.Background(), db, path, f.visit)
 	return f
 }
 
@@ -136,7 +134,7 @@ func checkSame(t testing.TB, what string, have, want found) {
 
 // checkPlain demands that a query needs SQLite for no row, and gives what it
 // gives, for the whole table and its halves.
-func checkPlain(t testing.TB, conn *sqlite.Conn, path string, q Query) {
+func checkPlain(t testing.TB, db *sql.DB, path string, q Query) {
 	t.Helper()
 	stretches := []Stretch{All}
 	for _, last := range []int64{0, 7, 1000} {
@@ -146,13 +144,13 @@ func checkPlain(t testing.TB, conn *sqlite.Conn, path string, q Query) {
 	stretches = append(stretches, Stretch{3, 2}, Stretch{17, 40}, Stretch{math.MaxInt64, math.MaxInt64})
 	for _, q.Rows = range stretches {
 		what := fmt.Sprintf("%s %v", q.Table, q.Rows)
-		want := bySQLite(conn, q)
+		want := bySQLite(db, q)
 		if want.err != nil {
 			t.Fatal(want.err)
 		}
-		checkSame(t, what, fromPages(conn, path, q), want)
+		checkSame(t, what, fromPages(db, path, q), want)
 		if q.Rows == All {
-			checkSame(t, what, each(conn, path, q), want)
+			checkSame(t, what, each(db, path, q), want)
 		}
 	}
 }
@@ -167,28 +165,34 @@ func TestCaptures(t *testing.T) {
 		paths = paths[:2]
 	}
 	for _, path := range paths {
-		conn := open(t, path)
+		db := open(t, path)
 		queries := map[string]*Query{}
-		err := sqlitex.ExecuteTransient(conn, `SELECT m.name, c.name, c.type FROM sqlite_master m, pragma_table_info(m.name) c
-			WHERE m.type = 'table' AND c.pk = 0`, &sqlitex.ExecOptions{ResultFunc: func(stmt *sqlite.Stmt) error {
-			q := queries[stmt.ColumnText(0)]
-			if q == nil {
-				q = &Query{Table: stmt.ColumnText(0), Rows: All}
-				queries[q.Table] = q
-			}
-			switch stmt.ColumnText(2) {
-			case "INTEGER":
-				q.Integers = append(q.Integers, stmt.ColumnText(1))
-			case "TEXT":
-				q.Text = stmt.ColumnText(1)
-			}
-			return nil
-		}})
+		columns, err := db.Query(`SELECT m.name, c.name, c.type FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table' AND c.pk = 0`)
 		if err != nil {
 			t.Fatal(err)
 		}
+		for columns.Next() {
+			var table, column, kind string
+			if err := columns.Scan(&table, &column, &kind); err != nil {
+				t.Fatal(err)
+			}
+			q := queries[table]
+			if q == nil {
+				q = &Query{Table: table, Rows: All}
+				queries[table] = q
+			}
+			switch kind {
+			case "INTEGER":
+				q.Integers = append(q.Integers, column)
+			case "TEXT":
+				q.Text = column
+			}
+		}
+		if err := columns.Err(); err != nil {
+			t.Fatal(err)
+		}
 		for _, q := range queries {
-			checkPlain(t, conn, path, *q)
+			checkPlain(t, db, path, *q)
 		}
 	}
 }
@@ -302,9 +306,9 @@ func TestLeftToSQLite(t *testing.T) {
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			path := makeDatabase(t, c.script...)
-			conn, q := open(t, path), scribbled
-			want, have := bySQLite(conn, q), fromPages(conn, path, q)
-			checkSame(t, c.what, each(conn, path, q), want)
+			db, q := open(t, path), scribbled
+			want, have := bySQLite(db, q), fromPages(db, path, q)
+			checkSame(t, c.what, each(db, path, q), want)
 			switch {
 			case c.plain < 0 && (have.err != nil || len(have.rows) == 0):
 				t.Errorf("want all rows, have %d and %v", len(have.rows), have.err)
@@ -342,17 +346,16 @@ func TestHeader(t *testing.T) {
 func TestInterrupt(t *testing.T) {
 	path := makeDatabase(t, "PRAGMA page_size = 512", scribble(rand.New(rand.NewPCG(7, 8)), 512, 3000))
 	ctx, cancel := context.WithCancel(context.Background())
-	conn := open(t, path)
-	conn.SetInterrupt(ctx.Done())
+	db := open(t, path)
 	rows := 0
-	err := scribbled.Each(ctx, conn, path, func(*Row) error {
+	err := scribbled.Each(ctx, db, path, func(*Row) error {
 		if rows++; rows == 10 {
 			cancel()
 		}
 		return nil
 	})
-	if sqlite.ErrCode(err) != sqlite.ResultInterrupt || rows > 1000 {
-		t.Errorf("want %v, have %v after %d rows", sqlite.ResultInterrupt, err, rows)
+	if !errors.Is(err, context.Canceled) || rows > 1000 {
+		t.Errorf("want %v, have %v after %d rows", context.Canceled, err, rows)
 	}
 }
 

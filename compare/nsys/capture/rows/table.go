@@ -1,10 +1,10 @@
 package rows
 
 import (
+	"context"
+	"database/sql"
 	"slices"
 	"strings"
-
-	"zombiezen.com/go/sqlite"
 )
 
 // table is what SQLite says of a query's table.
@@ -29,24 +29,28 @@ const (
 )
 
 // resolve looks the table up.
-func (q Query) resolve(conn *sqlite.Conn) (*table, error) {
+func (q Query) resolve(ctx context.Context, db *sql.DB) (*table, error) {
 	t := &table{Query: q}
-	err := ask(conn, "SELECT rootpage FROM sqlite_master WHERE type = 'table' AND name = ? COLLATE NOCASE", q.Table, func(stmt *sqlite.Stmt) {
-		t.root, t.plain = uint32(stmt.ColumnInt64(0)), true
+	err := ask(ctx, db, "SELECT rootpage FROM sqlite_master WHERE type = 'table' AND name = ? COLLATE NOCASE", q.Table, func(row *sql.Rows) error {
+		t.plain = true
+		return row.Scan(&t.root)
 	})
 	if err != nil {
 		return nil, err
 	}
-	err = ask(conn, "SELECT name, type, dflt_value IS NOT NULL, pk, hidden FROM pragma_table_xinfo(?) ORDER BY cid", q.Table, func(stmt *sqlite.Stmt) {
-		c := column{name: stmt.ColumnText(0), constant: stmt.ColumnBool(2)}
+	err = ask(ctx, db, "SELECT name, type, dflt_value IS NOT NULL, pk, hidden FROM pragma_table_xinfo(?) ORDER BY cid", q.Table, func(row *sql.Rows) error {
+		var c column
+		var declared string
+		var key, generated int
+		err := row.Scan(&c.name, &declared, &c.constant, &key, &generated)
 		c.to = q.place(c.name)
 		t.columns = append(t.columns, c)
-		key, generated := stmt.ColumnBool(3), stmt.ColumnBool(4)
 		// A key may be the row number, a column of reals may hold integers that are
 		// read as reals, and a generated column need not be stored.
-		if c.to != unread && (key || isReal(stmt.ColumnText(1))) || generated || strings.EqualFold(c.name, "rowid") {
+		if c.to != unread && (key > 0 || isReal(declared)) || generated > 0 || strings.EqualFold(c.name, "rowid") {
 			t.plain = false
 		}
+		return err
 	})
 	return t, err
 }
@@ -65,12 +69,16 @@ func isReal(declared string) bool {
 	return slices.ContainsFunc([]string{"REAL", "FLOA", "DOUB"}, func(part string) bool { return strings.Contains(declared, part) })
 }
 
-// sql selects the wanted columns in the order in which they are stored. No index
-// may change the order of the rows.
+// sql selects the wanted columns, converted, in the order in which they are stored.
+// No index may change the order of the rows.
 func (t *table) sql() string {
 	var list []string
 	for _, c := range t.wanted() {
-		list = append(list, quote(c.name))
+		kind := "INTEGER"
+		if c.to == toText {
+			kind = "TEXT"
+		}
+		list = append(list, "CAST("+quote(c.name)+" AS "+kind+")")
 	}
 	return "SELECT " + strings.Join(append(list, "NULL"), ", ") + " FROM " + quote(t.Table) + " NOT INDEXED WHERE rowid BETWEEN ? AND ? LIMIT -1 OFFSET ?"
 }
@@ -83,49 +91,53 @@ func (t *table) wanted() []column {
 }
 
 // step has SQLite read the rows, without the first ones.
-func (t *table) step(stmt *sqlite.Stmt, without int64, visit func(*Row) error) error {
-	stmt.BindInt64(1, t.Rows.First)
-	stmt.BindInt64(2, t.Rows.Last)
-	stmt.BindInt64(3, without)
+func (t *table) step(ctx context.Context, db *sql.DB, without int64, visit func(*Row) error) error {
+	found, err := db.QueryContext(ctx, t.sql(), t.Rows.First, t.Rows.Last, without)
+	if err != nil {
+		return err
+	}
+	defer found.Close()
 	row, wanted := t.newRow(), t.wanted()
-	for {
-		more, err := stmt.Step()
-		if err != nil || !more {
+	numbers := make([]sql.NullInt64, len(wanted))
+	targets := make([]any, len(wanted), len(wanted)+1)
+	for i, c := range wanted {
+		targets[i] = &numbers[i]
+		if c.to == toText {
+			targets[i] = &row.text
+		}
+	}
+	targets = append(targets, new(any))
+	for found.Next() {
+		if err := found.Scan(targets...); err != nil {
 			return err
 		}
-		row.clear()
+		clear(row.integers)
+		row.null, row.hasText = ^uint64(0), row.text != nil
 		for i, c := range wanted {
-			switch {
-			case stmt.ColumnIsNull(i):
-			case c.to == toText:
-				row.text = slices.Grow(row.text[:0], stmt.ColumnLen(i))[:stmt.ColumnLen(i)]
-				stmt.ColumnBytes(i, row.text)
-				row.hasText = true
-			default:
-				row.set(c.to, stmt.ColumnInt64(i))
+			if c.to != toText && numbers[i].Valid {
+				row.set(c.to, numbers[i].Int64)
 			}
 		}
 		if err := visit(row); err != nil {
 			return err
 		}
 	}
+	return found.Err()
 }
 
 func (t *table) newRow() *Row { return &Row{integers: make([]int64, len(t.Integers))} }
 
 // ask hands every row of a statement about a table to visit.
-func ask(conn *sqlite.Conn, sql, table string, visit func(*sqlite.Stmt)) error {
-	stmt, _, err := conn.PrepareTransient(sql)
+func ask(ctx context.Context, db *sql.DB, text, table string, visit func(*sql.Rows) error) error {
+	found, err := db.QueryContext(ctx, text, table)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = stmt.Finalize() }()
-	stmt.BindText(1, table)
-	for {
-		more, err := stmt.Step()
-		if err != nil || !more {
+	defer found.Close()
+	for found.Next() {
+		if err := visit(found); err != nil {
 			return err
 		}
-		visit(stmt)
 	}
+	return found.Err()
 }
