@@ -1,12 +1,10 @@
 package main
 
 import (
-	"fmt"
 	"io"
-	"strings"
-	"time"
 
 	"github.com/moebalance/moebalance/cmd/internal/progress"
+	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/compare/bench"
 )
 
@@ -36,7 +34,7 @@ func (p *benchProgress) event(e bench.Event) {
 			}
 		}
 	}
-	if text := describeEvent(e, p.metric); text != "" {
+	if text := render.Event(e, p.metric); text != "" {
 		p.line.Println(text)
 	}
 	p.line.Show("%d of %d launches", e.Done, e.Done+e.Left)
@@ -47,48 +45,4 @@ func (p *benchProgress) say(text string) {
 	if !p.quiet {
 		p.line.Println(text)
 	}
-}
-
-// describeEvent is the line for an event, "" for those that need none.
-func describeEvent(e bench.Event, metric string) string {
-	head := fmt.Sprintf("[%d of %d] launch %d, %s", e.Done, e.Done+e.Left, e.Launch.Position, describeLaunch(e.Launch))
-	switch e.Stage {
-	case bench.Starting:
-		if n := len(e.Launch.Attempts); n > 1 {
-			last := e.Launch.Attempts[n-2]
-			return fmt.Sprintf("%s: attempt %d was %s (%s); trying again", head, last.Number, last.State, last.Error)
-		}
-	case bench.Ended:
-		if e.Attempt.State == bench.Finished { // any other end is told when the launch is tried again, or as the error
-			return head + ": " + describeAttempt(e.Attempt, metric)
-		}
-	case bench.Cooling:
-		return fmt.Sprintf("%s: begins in %s", head, e.Text)
-	case bench.Looked, bench.Cleaning:
-		return e.Text
-	}
-	return ""
-}
-
-func describeLaunch(l bench.Launch) string {
-	switch l.Kind {
-	case bench.Timed:
-		return fmt.Sprintf("pair %d, %s", l.Pair, l.Arm)
-	case bench.Floor:
-		return fmt.Sprintf("A/A pair %d, %s", l.Pair, l.Arm)
-	}
-	return fmt.Sprintf("%s, %s", l.Kind, l.Arm)
-}
-
-func describeAttempt(a bench.Attempt, metric string) string {
-	took := time.Duration(a.DurationNS).Round(time.Millisecond)
-	if a.Result != nil {
-		if metric == "" {
-			metric = a.Result.Primary
-		}
-		if m, ok := a.Result.Metric(metric); ok {
-			return strings.TrimSpace(fmt.Sprintf("%.6g %s", m.Value, m.Unit)) + " in " + took.String()
-		}
-	}
-	return fmt.Sprintf("done in %s", took)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -13,7 +14,6 @@ import (
 
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/compare/counts"
-	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -110,7 +110,7 @@ func formatHelp(names []string) string {
 }
 
 func (o *countsOptions) check(c *cobra.Command, paths []string) error {
-	switch notURL := slices.IndexFunc(paths, func(path string) bool { return !isURL(path) }); {
+	switch notURL := slices.IndexFunc(paths, func(path string) bool { return !source.IsURL(path) }); {
 	case !c.Flags().Changed("for"):
 	case o.span <= 0:
 		return usagef("--for: want a duration above 0, have %v", o.span)
@@ -129,49 +129,47 @@ func (o *countsOptions) run(c *cobra.Command, paths []string) error {
 	if err := o.check(c, paths); err != nil {
 		return err
 	}
-	result, err := source.Interruptible(c.Context(), func() (*render.Counts, error) { return o.judge(c.Context(), paths) })
+	result, err := source.Interruptible(c.Context(), func() (*source.Counts, error) { return o.judge(c.Context(), paths) })
 	if err != nil {
 		return err
 	}
-	if err := o.out.write(c, result.Document()); err != nil {
+	if err := o.out.write(c, render.Counts(result)); err != nil {
 		return err
 	}
-	if o.failAbove.given {
-		return countsGate(result, o.failAbove.fraction)
+	if !o.failAbove.given {
+		return nil
+	}
+	switch worst := result.WorstRank(); {
+	case worst == nil:
+		return withCode(exitInconclusive, errors.New("--fail-above: no layer has a known load per rank; give --ep if the number of ranks is not recorded"))
+	case router.Above(worst.MaxOverMean, worst.Floor, o.failAbove.fraction):
+		return withCode(exitGate, fmt.Errorf("rank load of layer %d is %s above its floor, limit %s: %s",
+			worst.Layer, quantity.Percent(worst.MaxOverMean/worst.Floor-1), quantity.Percent(o.failAbove.fraction), worst.Source))
 	}
 	return nil
 }
 
 // judge reads the records and judges them.
-func (o *countsOptions) judge(ctx context.Context, paths []string) (*render.Counts, error) {
+func (o *countsOptions) judge(ctx context.Context, paths []string) (*source.Counts, error) {
 	judging, err := o.judging()
 	if err != nil {
 		return nil, err
 	}
-	result := &render.Counts{
-		SchemaVersion: counts.SchemaVersion, Kind: "counts", Threshold: o.threshold.fraction,
-		Records: []render.CountsRecord{}, Imbalance: []render.CountsLayer{}, Summary: []render.CountsSummary{}, Traffic: []render.CountsTraffic{}, Reported: []render.CountsReported{}, Warnings: []router.Warning{},
-	}
+	result := source.NewCounts(o.threshold.fraction)
 	earlier, err := o.earlier(ctx, paths)
 	if err != nil {
 		return nil, err
 	}
 	for i, path := range paths {
-		r, err := readCounts(ctx, path)
+		r, err := source.ReadCounts(ctx, path)
 		if err == nil && earlier != nil {
 			r, err = r.Since(earlier[i])
 		}
 		if err != nil {
 			return nil, err
 		}
-		phases, err := r.Phases()
-		if err != nil {
+		if err := result.Add(r, judging); err != nil {
 			return nil, err
-		}
-		for _, phase := range phases {
-			if err := addRecord(result, phase, judging); err != nil {
-				return nil, err
-			}
 		}
 	}
 	return result, nil
@@ -221,69 +219,7 @@ func (o *countsOptions) earlier(ctx context.Context, paths []string) ([]*counts.
 	}
 }
 
-func isURL(path string) bool {
-	return strings.HasPrefix(path, "http://") || strings.HasPrefix(path, "https://")
-}
-
-func readCounts(ctx context.Context, path string) (*counts.Record, error) {
-	if isURL(path) {
-		return counts.Scrape(ctx, path)
-	}
-	return counts.Read(path)
-}
-
 func isFile(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && !info.IsDir()
-}
-
-// addRecord judges one record.
-func addRecord(res *render.Counts, r *counts.Record, o counts.Options) error {
-	var layers []imbalance.Row
-	var warnings []router.Warning
-	var traffic []counts.LayerTraffic
-	var group errgroup.Group // both read every step anew
-	group.Go(func() (err error) { layers, warnings, err = r.Imbalance(o); return err })
-	group.Go(func() (err error) { traffic, err = r.Traffic(o); return err })
-	if err := group.Wait(); err != nil {
-		return err
-	}
-	res.Records = append(res.Records, render.CountsRecord{
-		Source: r.Source, Phase: r.Phase, Format: r.Format, Experts: stated(r.Experts), TopK: stated(r.TopK), Ranks: stated(r.Ranks),
-		Iterations: len(r.Iterations()), Layers: len(r.Layers()), Slots: r.Slots(),
-	})
-	for _, l := range layers {
-		res.Imbalance = append(res.Imbalance, render.CountsLayer{Source: r.Source, Phase: r.Phase, Row: l})
-	}
-	for _, level := range []string{router.LevelRank, router.LevelExpert} {
-		if s := imbalance.Summarize(layers, level, imbalance.Load); s.Layers > 0 {
-			res.Summary = append(res.Summary, render.CountsSummary{Source: r.Source, Phase: r.Phase, Flagged: s.Flagged, Summary: s})
-		}
-	}
-	for _, l := range traffic {
-		res.Traffic = append(res.Traffic, render.CountsTraffic{Source: r.Source, Phase: r.Phase, LayerTraffic: l})
-	}
-	for _, line := range r.Reported {
-		res.Reported = append(res.Reported, render.CountsReported{Source: r.Source, Reported: line})
-	}
-	res.Warnings = append(append(res.Warnings, r.Warnings...), warnings...)
-	return nil
-}
-
-// countsGate fails on the layer whose rank load is furthest above its floor, and when
-// there is none to judge.
-func countsGate(res *render.Counts, limit float64) error {
-	var worst *render.CountsLayer
-	for i, l := range res.Imbalance {
-		if l.Level == router.LevelRank && l.Steps > 0 && (worst == nil || l.MaxOverMean/l.Floor > worst.MaxOverMean/worst.Floor) {
-			worst = &res.Imbalance[i]
-		}
-	}
-	switch {
-	case worst == nil:
-		return withCode(exitInconclusive, fmt.Errorf("--fail-above: no layer has a known load per rank; give --ep if the number of ranks is not recorded"))
-	case router.Above(worst.MaxOverMean, worst.Floor, limit):
-		return withCode(exitGate, fmt.Errorf("rank load of layer %d is %s above its floor, limit %s: %s", worst.Layer, quantity.Percent(worst.MaxOverMean/worst.Floor-1), quantity.Percent(limit), worst.Source))
-	}
-	return nil
 }

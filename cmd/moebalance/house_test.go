@@ -14,14 +14,15 @@ const module = "github.com/moebalance/moebalance/"
 var imports = map[string][]string{
 	"cmd/internal/output":       {"router/quantity"},
 	"cmd/internal/progress":     nil,
-	"cmd/internal/render":       {"cmd/internal/output", "compare/bench", "compare/bench/launch", "compare/bench/metrics", "compare/counts", "compare/diff", "compare/gain", "compare/imbalance", "compare/nsys", "compare/source", "logits", "router", "router/plan", "router/quantity"},
+	"cmd/internal/render":       {"cmd/internal/output", "compare/bench", "compare/bench/launch", "compare/bench/metrics", "compare/counts", "compare/diff", "compare/gain", "compare/imbalance", "compare/nsys", "compare/source", "logits", "plots/page", "router", "router/plan", "router/quantity"},
 	"cmd/internal/target":       nil,
 	"cmd/internal/workload":     {"logits/safetensors", "router"},
-	"cmd/moebalance":            {"cmd/internal/output", "cmd/internal/progress", "cmd/internal/render", "cmd/internal/target", "cmd/internal/workload", "compare/bench", "compare/bench/launch", "compare/bench/metrics", "compare/counts", "compare/diff", "compare/gain", "compare/imbalance", "compare/nsys", "compare/nsys/capture", "compare/source", "logits", "logits/safetensors", "plots", "plots/page", "router", "router/plan", "router/quantity", "testdata"},
+	"cmd/moebalance":            {"cmd/internal/output", "cmd/internal/progress", "cmd/internal/render", "cmd/internal/target", "cmd/internal/workload", "compare/bench", "compare/bench/launch", "compare/bench/metrics", "compare/counts", "compare/diff", "compare/gain", "compare/nsys", "compare/nsys/capture", "compare/source", "logits", "logits/safetensors", "plots", "plots/page", "router", "router/plan", "router/quantity", "testdata"},
 	"compare/bench":             {"compare/bench/launch", "compare/bench/metrics", "compare/gain", "router", "router/quantity"},
 	"compare/bench/launch":      {"router"},
 	"compare/bench/metrics":     {"router", "router/input", "router/quantity"},
 	"compare/counts":            {"compare/counts/tensor", "compare/imbalance", "logits/safetensors", "router", "router/chance", "router/input", "router/quantity"},
+	"compare/counts/tensor":     {"logits/safetensors"},
 	"compare/diff":              {"compare/gain", "compare/imbalance", "compare/nsys", "router", "router/quantity"},
 	"compare/gain":              {"compare/stats", "router", "router/quantity"},
 	"compare/imbalance":         {"router", "router/chance", "router/quantity"},
@@ -40,7 +41,6 @@ var imports = map[string][]string{
 	"router/input":              nil,
 	"router/plan":               {"router"},
 	"router/quantity":           nil,
-	"compare/counts/tensor":     {"logits/safetensors"},
 }
 
 func TestArrowsAreThoseDrawn(t *testing.T) {

@@ -8,12 +8,14 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/moebalance/moebalance/cmd/internal/render"
 )
 
 // shortTour prepares, finds, and draws, in less than a second.
 var shortTour = []tourStep{
 	{args: []string{"logits", "generate", "--model", "gpt-oss-120b", "--ep", "2", "--tokens", "1,8", "--cache", "DIR/cache"}},
-	{args: []string{"logits", "verify", "DIR/cache", "--format", "json", "-o", "DIR/logits.json"}, result: "logits.json", about: "logits", found: foundBalance},
+	{args: []string{"logits", "verify", "DIR/cache", "--format", "json", "-o", "DIR/logits.json"}, result: "logits.json", about: "logits", found: render.TourBalance},
 	tour[3],
 	{args: []string{"report", "-o", "DIR/report.html", "DIR/logits.json"}},
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/plots"
 	"github.com/moebalance/moebalance/plots/page"
 )
@@ -63,19 +64,25 @@ func (o *reportOptions) run(c *cobra.Command, paths []string) error {
 	if err != nil {
 		return err
 	}
-	r := reportInputs{threshold: o.threshold.fraction, counts: map[string]string{}, shape: shape, launched: map[string]gain.Arm{}}
+	options := source.GatherOptions{
+		Threshold: o.threshold.fraction, Counts: map[string]string{}, Shape: shape, Converter: reportConverter(),
+		Progress: func(paths []string) (func(int64), func()) { return showReading(c.ErrOrStderr(), paths) },
+	}
 	for i, arm := range gain.Arms {
 		if o.counts[i] != "" {
-			r.counts[string(arm)] = o.counts[i]
+			options.Counts[string(arm)] = o.counts[i]
 		}
 	}
-	r.progress = func(paths []string) (func(int64), func()) { return showReading(c.ErrOrStderr(), paths) }
-	inputs, err := r.read(c.Context(), paths)
+	items, err := source.Gather(c.Context(), paths, options)
+	if err != nil {
+		return withRankHint(err, "use the JSON of 'moebalance trace --rank FILE=N --format json', which sets the rank of an export")
+	}
+	inputs, err := pageInputs(items)
 	if err != nil {
 		return err
 	}
 	counted := func(in page.Input) bool { return in.Counts != nil }
-	if o.model.named() && len(r.counts) == 0 && !slices.ContainsFunc(inputs, counted) {
+	if o.model.named() && len(options.Counts) == 0 && !slices.ContainsFunc(inputs, counted) {
 		return usagef("--model and --config describe expert statistics: add a folder of them, --counts-normal or --counts-perfect")
 	}
 	p, err := page.New(o.title, inputs)
@@ -95,6 +102,31 @@ func (o *reportOptions) run(c *cobra.Command, paths []string) error {
 		return p.Write(c.OutOrStdout())
 	}
 	return nil
+}
+
+// pageInputs hands what was gathered to the page.
+func pageInputs(items []source.Item) (inputs []page.Input, err error) {
+	for _, item := range items {
+		in := page.Input{Name: item.Name, Trace: item.Trace}
+		switch {
+		case item.Result != "":
+			if in, err = readResult(item.Result); err != nil {
+				return nil, err
+			}
+		case item.Campaign != nil:
+			state := item.Campaign.Campaign
+			in.Campaign = &page.Campaign{Result: item.Campaign.Result, Progress: page.Progress{
+				Folder: state.Folder, Pairs: state.Pairs, Looks: state.Looks, Left: state.Left,
+			}}
+		case item.Counts != nil:
+			in.Counts = &page.Counts{Warnings: item.Counts.Warnings, Load: item.Counts.Load}
+			for _, row := range item.Counts.Rows {
+				in.Counts.Imbalance = append(in.Counts.Imbalance, page.CountsLayer{Source: item.Name, Row: row})
+			}
+		}
+		inputs = append(inputs, in)
+	}
+	return inputs, nil
 }
 
 // writeFigures writes each figure to a file of its own in dir; an empty dir

@@ -9,7 +9,6 @@ import (
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/cmd/internal/target"
-	"github.com/moebalance/moebalance/router"
 )
 
 // defaultThreshold is the imbalance above which load and time are flagged.
@@ -61,12 +60,4 @@ func (f *resultFlags) write(c *cobra.Command, d output.Document) error {
 		}
 	}
 	return err
-}
-
-// stated is a number of which 0 says that there is none.
-func stated(n int) router.Whole {
-	if n == 0 {
-		return router.None
-	}
-	return router.Whole(n)
 }

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -51,6 +54,18 @@ func withCode(code int, err error) error {
 		return nil
 	}
 	return &codeError{code, err}
+}
+
+// interruptible is a context that the first signal to end the program cancels. The
+// second signal ends the program at once.
+func interruptible() context.Context {
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores it
+		signals = append(signals, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), signals...)
+	context.AfterFunc(ctx, stop)
+	return ctx
 }
 
 // run is the whole program with its streams handed in; it returns the exit

@@ -71,16 +71,12 @@ func Judge(ctx context.Context, c *bench.Campaign, threshold float64, write Writ
 	if err != nil {
 		return Campaign{}, err
 	}
-	decided := router.Whole(router.None)
-	if c.Decided > 0 {
-		decided = router.Whole(c.Decided)
-	}
 	r := Campaign{
 		Result:   gain.Judge(bench.Recorded(c, c.Confidence(), proof)),
 		Profiled: arms,
 		Campaign: CampaignState{
 			Folder: c.Folder, Treatment: c.Spec.Treatment.Name, Order: string(c.Spec.Design.Order), Seed: c.Spec.Design.Seed, Pairs: c.Spec.Design.Pairs,
-			Launches: c.Finished(), Left: c.Left(), Sessions: c.Sessions, Confidence: c.Spec.Confidence, Looks: c.Looks(), DecidedAfter: decided, Format: c.Format(),
+			Launches: c.Finished(), Left: c.Left(), Sessions: c.Sessions, Confidence: c.Spec.Confidence, Looks: c.Looks(), DecidedAfter: known(c.Decided), Format: c.Format(),
 		},
 	}
 	for _, arm := range arms {

@@ -8,14 +8,15 @@ import (
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/compare/counts"
-	"github.com/moebalance/moebalance/compare/imbalance"
+	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
-// Document lays the counts out; JSON carries them as they are.
-func (res *Counts) Document() output.Document {
-	d := output.Document{Headline: res.headline(), Notes: res.notes(), Value: res}
+// Counts renders judged expert statistics.
+func Counts(result *source.Counts) output.Document {
+	res := countsView{result}
+	d := output.Document{Headline: res.headline(), Notes: res.notes(), Value: result}
 	if len(res.Imbalance) > 0 || len(res.Reported) == 0 {
 		d.Tables = append(d.Tables, res.layerTable(), res.summaryTable())
 	}
@@ -28,7 +29,10 @@ func (res *Counts) Document() output.Document {
 	return d
 }
 
-func (res *Counts) headline() string {
+// countsView writes counts for people.
+type countsView struct{ *source.Counts }
+
+func (res countsView) headline() string {
 	if len(res.Summary) > 0 {
 		return strings.Join(res.summarySentences(), "; ")
 	}
@@ -43,11 +47,11 @@ func (res *Counts) headline() string {
 }
 
 // summarySentences is one per source: of the rank load, or else of the experts'.
-func (res *Counts) summarySentences() []string {
+func (res countsView) summarySentences() []string {
 	var sentences []string
-	seen := map[CountsRecord]bool{}
+	seen := map[source.CountsRecord]bool{}
 	for _, s := range res.Summary { // ranks before experts
-		record := CountsRecord{Source: s.Source, Phase: s.Phase}
+		record := source.CountsRecord{Source: s.Source, Phase: s.Phase}
 		if seen[record] {
 			continue
 		}
@@ -63,7 +67,7 @@ func (res *Counts) summarySentences() []string {
 }
 
 // notes are the warnings, those of one text together.
-func (res *Counts) notes() []string {
+func (res countsView) notes() []string {
 	var notes []string
 	subjects := map[string][]string{}
 	for _, w := range res.Warnings {
@@ -88,7 +92,7 @@ func few(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-func (res *Counts) layerTable() output.Table {
+func (res countsView) layerTable() output.Table {
 	t := output.Table{Name: "imbalance", Title: "Per layer, mean over steps", Columns: []output.Column{
 		{Name: "source"}, {Name: "layer", Kind: output.Count}, {Name: "level"}, {Name: "steps", Kind: output.Count},
 		{Name: "max/mean", Key: "max_over_mean", Kind: output.Ratio}, {Name: "imbalance", Kind: output.Percent},
@@ -106,7 +110,7 @@ func (res *Counts) layerTable() output.Table {
 	return t
 }
 
-func (res *Counts) summaryTable() output.Table {
+func (res countsView) summaryTable() output.Table {
 	t := output.Table{Name: "summary", Title: "Over layers", Columns: []output.Column{
 		{Name: "source"}, {Name: "level"}, {Name: "layers", Kind: output.Count}, {Name: "flagged", Kind: output.Count},
 		{Name: "max/mean", Key: "max_over_mean", Kind: output.Ratio}, {Name: "imbalance", Kind: output.Percent},
@@ -119,7 +123,7 @@ func (res *Counts) summaryTable() output.Table {
 	return t
 }
 
-func (res *Counts) trafficTable() output.Table {
+func (res countsView) trafficTable() output.Table {
 	t := output.Table{Name: "traffic", Title: "Traffic between ranks, mean over steps", Columns: []output.Column{
 		{Name: "source"}, {Name: "layer", Kind: output.Count}, {Name: "off-rank", Key: "off_rank", Kind: output.Percent},
 		{Name: "pair max/mean", Key: "pair_max_over_mean", Kind: output.Ratio}, {Name: "sent max/mean", Key: "sent_max_over_mean", Kind: output.Ratio},
@@ -130,7 +134,7 @@ func (res *Counts) trafficTable() output.Table {
 	return t
 }
 
-func (res *Counts) reportedTable() output.Table {
+func (res countsView) reportedTable() output.Table {
 	t := output.Table{Name: "reported", Title: "Rank load as reported by the engine", Columns: []output.Column{
 		{Name: "source"}, {Name: "step", Kind: output.Count}, {Name: "balancedness", Kind: output.Ratio}, {Name: "max/mean", Key: "max_over_mean", Kind: output.Ratio},
 	}}
@@ -142,7 +146,7 @@ func (res *Counts) reportedTable() output.Table {
 
 // label names a record: by the last part of its path where that tells it from the
 // others, and by its phase.
-func (res *Counts) label(source string, phase counts.Phase) string {
+func (res countsView) label(source string, phase counts.Phase) string {
 	name := filepath.Base(source)
 	for _, r := range res.Records {
 		if r.Source != source && filepath.Base(r.Source) == name {
@@ -153,54 +157,4 @@ func (res *Counts) label(source string, phase counts.Phase) string {
 		name += " (" + string(phase) + ")"
 	}
 	return name
-}
-
-// Counts is the JSON of counts. Its lists repeat the source, so that each
-// row stands alone.
-type Counts struct {
-	SchemaVersion int              `json:"schema_version"`
-	Kind          string           `json:"kind"` // always "counts"
-	Threshold     float64          `json:"threshold"`
-	Records       []CountsRecord   `json:"records"`
-	Imbalance     []CountsLayer    `json:"imbalance"`
-	Summary       []CountsSummary  `json:"summary"`
-	Traffic       []CountsTraffic  `json:"traffic"`
-	Reported      []CountsReported `json:"reported"`
-	Warnings      []router.Warning `json:"warnings"`
-}
-
-type CountsRecord struct {
-	Source     string       `json:"source"`
-	Phase      counts.Phase `json:"phase,omitempty"` // where the format separates phases
-	Format     string       `json:"format"`
-	Experts    router.Whole `json:"experts"` // these three are undefined where the format does not say
-	TopK       router.Whole `json:"top_k"`
-	Ranks      router.Whole `json:"ranks"`
-	Iterations int          `json:"iterations"`
-	Layers     int          `json:"layers"`
-	Slots      int64        `json:"slots"`
-}
-
-type CountsLayer struct {
-	Source string       `json:"source"`
-	Phase  counts.Phase `json:"phase,omitempty"` // where the format separates phases
-	imbalance.Row
-}
-
-type CountsSummary struct {
-	Source  string       `json:"source"`
-	Phase   counts.Phase `json:"phase,omitempty"` // where the format separates phases
-	Flagged int          `json:"flagged"`         // as flagged_layers
-	imbalance.Summary
-}
-
-type CountsTraffic struct {
-	Source string       `json:"source"`
-	Phase  counts.Phase `json:"phase,omitempty"` // where the format separates phases
-	counts.LayerTraffic
-}
-
-type CountsReported struct {
-	Source string `json:"source"`
-	counts.Reported
 }

@@ -1,0 +1,189 @@
+package source
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/moebalance/moebalance/compare/bench"
+	"github.com/moebalance/moebalance/compare/counts"
+	"github.com/moebalance/moebalance/compare/diff"
+	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/compare/imbalance"
+	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/compare/nsys/capture"
+	"github.com/moebalance/moebalance/router"
+)
+
+// Item is one input of a report. Exactly one of its contents is set.
+type Item struct {
+	Name     string
+	Result   string    // path of the JSON result of a verb
+	Campaign *Campaign // judged, also while it runs
+	Counts   *Judged
+	Trace    *nsys.Trace // all exports of one arm
+}
+
+// Judged are expert statistics and their imbalance.
+type Judged struct {
+	Rows     []imbalance.Row
+	Load     map[int]router.Load // by layer
+	Warnings []router.Warning
+}
+
+// GatherOptions say how the inputs of a report are read.
+type GatherOptions struct {
+	Threshold float64
+	Counts    map[string]string // paths of the expert statistics of exports, by arm
+	Shape     *router.Shape     // of the model of all expert statistics, nil where it is not named
+	Converter capture.Converter
+	Progress  func(paths []string) (read func(bytes int64), done func())
+}
+
+// Gather reads the inputs of a report: results, campaign folders, exports and
+// folders of either, and folders of expert statistics. Exports come last, those of
+// one arm as one trace.
+func Gather(ctx context.Context, paths []string, o GatherOptions) ([]Item, error) {
+	if twice, again := Repeated(paths); again {
+		return nil, usagef("%s is named twice", twice)
+	}
+	g := gatherer{GatherOptions: o, launched: map[string]gain.Arm{}}
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("report: want a result, a campaign folder or an export: %w", err)
+		case info.IsDir():
+			err = g.folder(ctx, path)
+		default:
+			err = g.file(path)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return g.items, g.traces(ctx)
+}
+
+type gatherer struct {
+	GatherOptions
+	items    []Item
+	exports  []string
+	launched map[string]gain.Arm // exports whose arm their campaign knows, by path
+}
+
+func (g *gatherer) add(path string, item Item) {
+	item.Name = filepath.Base(filepath.Clean(path))
+	g.items = append(g.items, item)
+}
+
+func (g *gatherer) file(path string) error {
+	head, err := Head(path)
+	if err != nil {
+		return err
+	}
+	if nsys.Takes(path) {
+		g.exports = append(g.exports, path)
+		return nil
+	}
+	if text := bytes.TrimSpace(head); len(text) == 0 || text[0] != '{' {
+		return fmt.Errorf("%s: want a campaign folder, the JSON result of bench, trace, compare, counts or logits verify, a folder of expert statistics, or an nsys export (.sqlite)", path)
+	}
+	g.add(path, Item{Result: path})
+	return nil
+}
+
+// folder is a campaign, exports, or expert statistics, tried in that order.
+func (g *gatherer) folder(ctx context.Context, path string) error {
+	if bench.IsCampaign(path) {
+		return g.campaign(ctx, path)
+	}
+	if files, err := FolderFiles(path); err == nil && nsys.Takes(files[0]) {
+		g.exports = append(g.exports, files...)
+		return nil
+	}
+	judged, err := Interruptible(ctx, func() (*Judged, error) { return g.statistics(path) })
+	if err != nil {
+		return err
+	}
+	g.add(path, Item{Counts: judged})
+	return nil
+}
+
+func (g *gatherer) statistics(path string) (*Judged, error) {
+	record, err := counts.Read(path)
+	if err != nil {
+		return nil, fmt.Errorf("folder %s holds no campaign (campaign.sqlite), no exports (*.sqlite), and no expert statistics: %w", path, err)
+	}
+	rows, warnings, err := record.Imbalance(counts.Options{Threshold: g.Threshold, Shape: g.Shape})
+	return &Judged{Rows: rows, Load: record.ByLayer(), Warnings: append(record.Warnings, warnings...)}, err
+}
+
+// campaign judges the campaign in a folder and adds the exports of its profiled pair.
+func (g *gatherer) campaign(ctx context.Context, folder string) error {
+	c, err := bench.Open(folder)
+	if err != nil {
+		return err
+	}
+	judged, err := Judge(ctx, c, g.Threshold, nil)
+	if err != nil {
+		return errors.Join(err, c.Close())
+	}
+	g.add(folder, Item{Campaign: &judged})
+	for _, arm := range bench.Arms {
+		for _, path := range c.Exports(arm) {
+			g.exports = append(g.exports, path)
+			if !Recorded(c.Spec.Treatment) {
+				g.launched[path] = arm
+			}
+		}
+	}
+	return c.Close()
+}
+
+// traces reads the exports of one arm together. Exports without an arm count as one
+// run.
+func (g *gatherer) traces(ctx context.Context) error {
+	read, done := g.Progress(g.exports)
+	defer done()
+	options := nsys.Options{Threshold: g.Threshold, Converter: g.Converter, Progress: read}
+	groups := map[string][]string{}
+	for _, path := range g.exports {
+		arm, err := nsys.ReadArm(ctx, path, options)
+		if err != nil {
+			return err
+		}
+		if launched, ok := g.launched[path]; ok {
+			arm = string(launched)
+		}
+		groups[arm] = append(groups[arm], path)
+	}
+	for arm := range g.Counts {
+		if len(groups[arm]) == 0 {
+			return usagef("--counts-%s: no export of the %s arm is given", arm, arm)
+		}
+	}
+	for _, arm := range []string{string(gain.Normal), string(gain.Perfect), nsys.MixedArms, ""} {
+		group := groups[arm]
+		if len(group) == 0 {
+			continue
+		}
+		t, err := Trace(ctx, group, options, Statistics{Path: g.Counts[arm], Shape: g.Shape})
+		if err != nil {
+			return err
+		}
+		if launched, ok := g.launched[group[0]]; ok {
+			t = diff.OnTrust(t, launched)
+		}
+		name := arm
+		if name == "" {
+			name = strings.TrimSuffix(filepath.Base(group[0]), filepath.Ext(group[0]))
+		}
+		g.items = append(g.items, Item{Name: name, Trace: t})
+	}
+	return nil
+}
