@@ -417,7 +417,7 @@ func TestBenchProvesByTraces(t *testing.T) {
 			if strings.Contains(stdout, "moebalance compare") {
 				t.Errorf("names a command that would refuse these traces:\n%s", stdout)
 			}
-			if shows := strings.Contains(stdout, "in the profiled pair expert work over ranks has max/mean"); shows != (c.profile != nil) {
+			if shows := strings.Contains(stdout, "expert compute over ranks of the profiled pair has max/mean"); shows != (c.profile != nil) {
 				t.Errorf("the traces are evidence: %t\n%s", shows, stdout)
 			}
 		})

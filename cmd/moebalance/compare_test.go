@@ -79,7 +79,7 @@ func TestCompareVerbOnTrust(t *testing.T) {
 	if trusted.Step != shown.Step || trusted.Perfect.Arm != "perfect" {
 		t.Errorf("have %+v of the arm %q, want %+v", trusted.Step, trusted.Perfect.Arm, shown.Step)
 	}
-	const says = "taken on trust; the captures say normal (ENABLE_PERFECT_ROUTER is not among the 10 recorded environment variables)"
+	const says = "accepted as labelled; the captures say normal (ENABLE_PERFECT_ROUTER is not among the 10 recorded environment variables)"
 	if trusted.Perfect.Evidence != says {
 		t.Errorf("have %q", trusted.Perfect.Evidence)
 	}
@@ -272,12 +272,12 @@ func TestCompareVerbExitCodes(t *testing.T) {
 		code int
 		text string
 	}{
-		{"both perfect", []string{loopPerfect, "testdata/gptoss-ep4-ranks/perfect.rank*.sqlite"}, exitNotComparable, "not the normal arm but perfect"},
+		{"both perfect", []string{loopPerfect, "testdata/gptoss-ep4-ranks/perfect.rank*.sqlite"}, exitNotComparable, `the normal side records the arm "perfect"`},
 		{"swapped", []string{loopPerfect, loopNormal}, exitNotComparable, "swapped"},
 		{"rank of another export", []string{"--rank", "nope.sqlite=0", loopNormal, loopPerfect}, exitUsage, "--rank: no export \"nope.sqlite\""},
 		{"rank of one side", []string{"--rank", "perfect.rank3.sqlite=0", "testdata/gptoss-ep4-ranks/normal.rank0.sqlite", "testdata/gptoss-ep4-ranks/perfect.rank3.sqlite"}, exitDone, ""},
 		{"two of one rank", []string{"testdata/gptoss-graph", loopPerfect}, exitFailed, "are both rank 0: want exports of one run, each of a rank of its own; --rank FILE=N gives"},
-		{"other models", []string{loopNormal, "testdata/deepseek-ep4-ranks/perfect.rank0.sqlite"}, exitNotComparable, "1 of 4 ranks in common: normal has 0 to 3; perfect has 0; the sides have other layers"},
+		{"other models", []string{loopNormal, "testdata/deepseek-ep4-ranks/perfect.rank0.sqlite"}, exitNotComparable, "1 of 4 ranks in common: normal has 0 to 3; perfect has 0; the sides have different layers"},
 		{"counts of another run", []string{"--counts-normal", "testdata/deepseek-ep4-ranks/counts-normal", loopNormal, loopPerfect}, exitUsage, "do not fit the trace"},
 		{"counts of a log", []string{"--counts-perfect", "testdata/counts/engine.log", loopNormal, loopPerfect}, exitFailed, "want slots per expert, have engine log lines"},
 		{"counts beside a result", []string{"--counts-normal", "testdata/gptoss-ep4-ranks/counts-normal", writeReports(t, "traced.json", `{"schema_version": 1, "kind": "trace", "cells": []}`), loopPerfect}, exitUsage, "judged already"},
@@ -299,7 +299,7 @@ func TestCompareVerbExitCodes(t *testing.T) {
 		{"unknown flag", []string{"--fast", loopNormal, loopPerfect}, exitUsage, "unknown flag"},
 		{"bad confidence", []string{"--confidence", "1", normal, perfect}, exitUsage, "--confidence"},
 		{"report flag for traces", []string{"--metric", "x", loopNormal, loopPerfect}, exitUsage, "--metric"},
-		{"a switch that captures do not record", otherSwitch, exitNotComparable, "not the perfect arm but normal (ENABLE_PERFECT_ROUTER is not among the 10 recorded environment variables); for other engines, --trust-arms accepts"},
+		{"a switch that captures do not record", otherSwitch, exitNotComparable, `the perfect side records the arm "normal" (ENABLE_PERFECT_ROUTER is not among the 10 recorded environment variables); for other engines, --trust-arms accepts`},
 		{"likewise on trust", append([]string{"--trust-arms"}, otherSwitch...), exitDone, ""},
 		{"trust is no proof of balance", []string{"--trust-arms", loopPerfect, loopNormal}, exitNotComparable, "balance is not proved"},
 		{"trace flag for reports", []string{"--counts-normal", "x", normal, perfect}, exitUsage, "--counts-normal"},

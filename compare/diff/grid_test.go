@@ -148,7 +148,7 @@ func TestSidesOfOtherExtent(t *testing.T) {
 		reason string
 	}{
 		{"outside layers", cell(0, 0, nsys.None, nsys.PhaseOther, 1, 0), 1, ""},
-		{"another layer", cell(0, 0, 4, nsys.PhaseOther, 1, 0), 1, "other layers: normal has 3, 4; perfect has 3"},
+		{"another layer", cell(0, 0, 4, nsys.PhaseOther, 1, 0), 1, "different layers: normal has 3, 4; perfect has 3"},
 		{"half of the ranks", cell(2, 0, 3, nsys.PhaseOther, 1, 0), 2, ""},
 		{"fewer than half", cell(2, 0, 3, nsys.PhaseOther, 1, 0), 3, "2 of 5 ranks in common: normal has 0 to 4; perfect has 0, 1"},
 	} {
@@ -174,7 +174,7 @@ func TestSidesOfOtherExperts(t *testing.T) {
 	}
 	normal, perfect := alternating()
 	normal.Imbalance, perfect.Imbalance = load(32), load(256)
-	if c := Compare(normal, perfect); c.Comparable || c.Reasons[0] != "the recorded load is of 32 experts in the normal arm and of 256 in the perfect arm" {
+	if c := Compare(normal, perfect); c.Comparable || c.Reasons[0] != "the recorded load covers 32 experts in the normal arm and 256 in the perfect arm" {
 		t.Errorf("%v", c.Reasons)
 	}
 	perfect.Imbalance = perfect.Imbalance[:1] // not recorded
@@ -391,10 +391,10 @@ func TestSidesRefused(t *testing.T) {
 		{"half known", "normal", "", true, "arm_unknown", ""},
 		{"other half", "", "perfect", true, "arm_unknown", ""},
 		{"swapped", "perfect", "normal", false, "", "swapped"},
-		{"both perfect", "perfect", "perfect", false, "", "normal side is not the normal arm but perfect"},
-		{"both normal", "normal", "normal", false, "", "perfect side is not the perfect arm but normal"},
-		{"mixed", "mixed", "perfect", false, "", "but mixed"},
-		{"perfect given as normal", "perfect", "", false, "arm_unknown", "but perfect"},
+		{"both perfect", "perfect", "perfect", false, "", "normal side records the arm \"perfect\""},
+		{"both normal", "normal", "normal", false, "", "perfect side records the arm \"normal\""},
+		{"mixed", "mixed", "perfect", false, "", "the arm \"mixed\""},
+		{"perfect given as normal", "perfect", "", false, "arm_unknown", "the arm \"perfect\""},
 	}
 	for _, k := range cases {
 		normal, perfect := alternating()

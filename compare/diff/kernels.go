@@ -2,7 +2,6 @@ package diff
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // KernelFamily is a group of kernels that only one arm launched. Libraries
@@ -80,7 +80,7 @@ func (c *Comparison) foreignKernels(sides [2]*nsys.Trace) {
 			}
 		}
 		if share := float64(foreign) / float64(total); share > foreignMargin {
-			c.warn("other_kernels", string(arm), fmt.Sprintf("%.1f %% of the kernel time is in kernels of which the other arm launched no relative: the arms ran different code", 100*share))
+			c.warn("other_kernels", string(arm), quantity.Percent(share)+" of the kernel time is in kernel families that the other arm did not launch: the arms ran different code")
 		}
 	}
 }

@@ -52,7 +52,7 @@ func (c *Comparison) judgeSides(normal, perfect *nsys.Trace) {
 	}
 	for i, side := range []*nsys.Trace{normal, perfect} {
 		if len(side.Cells) == 0 {
-			refuse("the %s side has no kernel time (CUDA graphs recorded whole hide theirs: capture with --cuda-graph-trace=node)", gain.Arms[i])
+			refuse("the %s side has no kernel time; kernels of CUDA graphs need --cuda-graph-trace=node", gain.Arms[i])
 		}
 	}
 	if c.Comparable {
@@ -74,10 +74,10 @@ func (c *Comparison) judgeExtent(normal, perfect *nsys.Trace, refuse func(string
 		refuse("the sides have %d of %d ranks in common: normal has %s; perfect has %s", len(c.Ranks), most, quantity.Ranges(c.Normal.Ranks), quantity.Ranges(c.Perfect.Ranks))
 	}
 	if n, p := named(layersOf(normal)), named(layersOf(perfect)); !slices.Equal(n, p) {
-		refuse("the sides have other layers: normal has %s; perfect has %s", quantity.Ranges(n), quantity.Ranges(p))
+		refuse("the sides have different layers: normal has %s; perfect has %s", quantity.Ranges(n), quantity.Ranges(p))
 	}
 	if n, p := recordedExperts(normal), recordedExperts(perfect); n > 0 && p > 0 && n != p {
-		refuse("the recorded load is of %s in the normal arm and of %d in the perfect arm", quantity.Count(n, "expert"), p)
+		refuse("the recorded load covers %s in the normal arm and %d in the perfect arm", quantity.Count(n, "expert"), p)
 	}
 }
 
@@ -108,7 +108,7 @@ func OnTrust(t *nsys.Trace, arm gain.Arm) *nsys.Trace {
 	said := cmp.Or(t.Arm, "nothing")
 	trusted := *t
 	trusted.Arm = string(arm)
-	trusted.ArmEvidence = fmt.Sprintf("taken on trust; the captures say %s (%s)", said, t.ArmEvidence)
+	trusted.ArmEvidence = fmt.Sprintf("accepted as labelled; the captures say %s (%s)", said, t.ArmEvidence)
 	trusted.Warnings = append(slices.Clone(t.Warnings), router.Warning{Code: "arm_on_trust", Text: fmt.Sprintf("the %s arm is %s", arm, trusted.ArmEvidence)})
 	return &trusted
 }
@@ -121,16 +121,16 @@ func (c *Comparison) judgeArms(refuse func(string, ...any)) {
 		refuse("the arms are swapped: the normal side says perfect (%s) and the perfect side says normal (%s)", n.Evidence, p.Evidence)
 		return
 	case n.Arm == "" && p.Arm == "":
-		c.warn("arm_unknown", "", "neither side records which arm it is: they are taken as named")
+		c.warn("arm_unknown", "", "neither side records its arm: both are accepted as labelled")
 		return
 	case n.Arm == "" || p.Arm == "":
-		c.warn("arm_unknown", "", "only one side records which arm it is")
+		c.warn("arm_unknown", "", "only one side records its arm")
 	}
 	if n.Arm != "" && n.Arm != string(gain.Normal) {
-		refuse("the normal side is not the normal arm but %s (%s)", n.Arm, n.Evidence)
+		refuse("the normal side records the arm %q (%s)", n.Arm, n.Evidence)
 	}
 	if p.Arm != "" && p.Arm != string(gain.Perfect) {
-		refuse("the perfect side is not the perfect arm but %s (%s)", p.Arm, p.Evidence)
+		refuse("the perfect side records the arm %q (%s)", p.Arm, p.Evidence)
 	}
 }
 
@@ -139,7 +139,7 @@ func (c *Comparison) judgeArms(refuse func(string, ...any)) {
 func (c *Comparison) judgeLoad(perfect *nsys.Trace, refuse func(string, ...any)) {
 	for _, s := range perfect.Imbalance {
 		if s.Level == router.LevelRank && s.Quantity == imbalance.Load && s.Flagged {
-			refuse("balance is not proved: the recorded load of the perfect arm has max/mean %.3f over ranks in layer %d (floor %.3f)", s.MaxOverMean, s.Layer, s.Floor)
+			refuse("balance is not proved: the recorded load of the perfect arm has max/mean %s over ranks in layer %d (floor %s)", quantity.Ratio(s.MaxOverMean), s.Layer, quantity.Ratio(s.Floor))
 			return
 		}
 	}
@@ -156,7 +156,7 @@ const BalancedWithin = 0.10
 // and more so than normal routing.
 func (c *Comparison) judgeBalance(refuse func(string, ...any)) {
 	if !c.Ceiling.Balancedness.Defined() || !c.Ceiling.PerfectBalancedness.Defined() {
-		const text = "expert compute is not known on two ranks of both arms, so these traces do not show whether routing was balanced"
+		const text = "expert compute is not known on two ranks of both arms, so the traces do not show whether routing was balanced"
 		if c.Perfect.Arm == "" {
 			refuse("balance is not proved: the perfect side does not record its arm, and %s", text)
 			return
@@ -165,7 +165,7 @@ func (c *Comparison) judgeBalance(refuse func(string, ...any)) {
 		return
 	}
 	inNormal, inPerfect := 1/float64(c.Ceiling.Balancedness), 1/float64(c.Ceiling.PerfectBalancedness)
-	text := fmt.Sprintf("expert compute over ranks has max/mean %.3f in the normal arm and %.3f in the perfect arm (per step and layer)", inNormal, inPerfect)
+	text := fmt.Sprintf("expert compute over ranks has max/mean %s in the normal arm and %s in the perfect arm (per step and layer)", quantity.Ratio(inNormal), quantity.Ratio(inPerfect))
 	switch {
 	case inPerfect > 1+BalancedWithin && inPerfect > inNormal:
 		refuse("balance is not proved: %s", text)
@@ -199,10 +199,9 @@ func cellsByRank(t *nsys.Trace) map[int][]nsys.Cell {
 
 // caveats are what a reader must know before drawing conclusions.
 func (c *Comparison) caveats() {
-	steps := func(s Side) string { return quantity.Count(s.Steps, "step") }
-	c.warn("one_launch", "", fmt.Sprintf("one launch of each arm (%s against %s): the spread over steps says nothing about other launches; a verdict needs a paired campaign", steps(c.Normal), steps(c.Perfect)))
+	c.warn("one_launch", "", fmt.Sprintf("one launch of each arm (%d and %s): the spread over steps does not cover the variation between launches; for a verdict, run a paired campaign (bench)", c.Normal.Steps, quantity.Count(c.Perfect.Steps, "step")))
 	if k := c.Ceiling; k.StepGain > k.GainBound {
-		c.warn("bound_exceeded", "", fmt.Sprintf("the step gained %s, more than the %s that evening out expert work over the ranks can explain: the mean rank's expert work changed by %s too, and the rest lies in other phases or in noise", quantity.Change(k.StepGain), quantity.Change(k.GainBound), quantity.Change(k.ExpertWork-1)))
+		c.warn("bound_exceeded", "", fmt.Sprintf("the step gain of %s exceeds the bound of %s for balancing expert compute over ranks: the mean rank's expert compute changed by %s, and the rest is other phases or noise", quantity.Change(k.StepGain), quantity.Change(k.GainBound), quantity.Change(k.ExpertWork-1)))
 	}
 	var normal, perfect int
 	for _, a := range c.Active {
@@ -210,9 +209,9 @@ func (c *Comparison) caveats() {
 	}
 	switch {
 	case float64(perfect) < (1-activeMargin)*float64(normal):
-		c.warn("fewer_active_experts", string(gain.Perfect), fmt.Sprintf("perfect routing uses %d experts where normal routing uses %d (over all layers): at small batches it reads fewer weights, which is not balance", perfect, normal))
+		c.warn("fewer_active_experts", string(gain.Perfect), fmt.Sprintf("perfect routing activates %d experts, normal routing %d (all layers): at small batches it reads fewer weights, a gain that is not balance", perfect, normal))
 	case float64(perfect) > (1+activeMargin)*float64(normal):
-		c.warn("more_active_experts", string(gain.Perfect), fmt.Sprintf("perfect routing uses %d experts where normal routing uses %d (over all layers): at small batches it reads more weights, which can cost more than balance wins", perfect, normal))
+		c.warn("more_active_experts", string(gain.Perfect), fmt.Sprintf("perfect routing activates %d experts, normal routing %d (all layers): at small batches it reads more weights, which can cost more than balance gains", perfect, normal))
 	}
 }
 

@@ -162,7 +162,7 @@ func (c *Comparison) common(what string, normal, perfect []int) []int {
 		if len(left) == 0 {
 			text = "time outside layers"
 		}
-		c.warn("unequal_"+what, string(gain.Arms[i]), "in this arm only, and left out: "+text)
+		c.warn("unequal_"+what, string(gain.Arms[i]), text+" excluded: in this arm only")
 	}
 	return both
 }
@@ -173,7 +173,7 @@ const outsideMargin = 0.01
 
 func (c *Comparison) warnOfSteps(arm gain.Arm, t *imbalance.Times) {
 	if t.Unmarked {
-		c.warn("no_steps", string(arm), "no range marks the steps: the whole capture counts as one step, so arms with different numbers of steps do not compare")
+		c.warn("no_steps", string(arm), "no range marks the steps, so the whole capture counts as one step: arms with different numbers of steps are not comparable")
 	}
 	for _, w := range t.Warnings() {
 		c.warn(w.Code, string(arm), w.Text)

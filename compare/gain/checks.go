@@ -88,7 +88,7 @@ func (c Campaign) checkProof() Check {
 func (c Campaign) checkDifferences() Check {
 	var declared, other []string
 	for _, d := range c.Differences {
-		text := fmt.Sprintf("%s %s: %q against %q", d.Kind, d.Name, d.Normal, d.Perfect)
+		text := fmt.Sprintf("%s %s: normal %q, perfect %q", d.Kind, d.Name, d.Normal, d.Perfect)
 		if d.Declared {
 			declared = append(declared, text)
 		} else {
@@ -124,16 +124,16 @@ func (c Campaign) checkWork(sessions []session) Check {
 			case name == WorkErrors:
 				unequal = append(unequal, c.tooManyErrors(s, a, b)...)
 			case math.Abs(a-b) > c.Tolerance*max(math.Abs(a), math.Abs(b)):
-				unequal = append(unequal, fmt.Sprintf("pair %d: %s %g against %g", s.number, name, a, b))
+				unequal = append(unequal, fmt.Sprintf("pair %d: %s: normal %g, perfect %g", s.number, name, a, b))
 			}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(unknown)) {
-		half = append(half, fmt.Sprintf("%s not known of both launches of pair %s", name, quantity.Ranges(unknown[name])))
+		half = append(half, fmt.Sprintf("%s not reported by both launches of pair %s", name, quantity.Ranges(unknown[name])))
 	}
 	switch {
 	case len(unequal) > 0:
-		return Check{Name: CheckWork, Status: Fail, Text: fmt.Sprintf("the arms did unequal work: %s (tolerance %g %%)", strings.Join(unequal, "; "), 100*c.Tolerance)}
+		return Check{Name: CheckWork, Status: Fail, Text: fmt.Sprintf("the arms did different work: %s (tolerance %g %%)", strings.Join(unequal, "; "), 100*c.Tolerance)}
 	case len(names) == 0:
 		return Check{Name: CheckWork, Status: Unknown, Text: "no launch reported requests or tokens"}
 	case len(half) > 0:
@@ -183,9 +183,9 @@ func checkPairs(pairs []Pair) Check {
 		}
 	}
 	if len(open) > 0 {
-		return Check{Name: CheckPairs, Status: Warn, Text: fmt.Sprintf("%d complete; not complete and left out: pair %s", complete, strings.Join(open, ", "))}
+		return Check{Name: CheckPairs, Status: Warn, Text: fmt.Sprintf("%d complete; excluded as incomplete: pair %s", complete, strings.Join(open, ", "))}
 	}
-	return Check{Name: CheckPairs, Status: Pass, Text: fmt.Sprintf("%d complete, none left out", complete)}
+	return Check{Name: CheckPairs, Status: Pass, Text: fmt.Sprintf("%d complete, none excluded", complete)}
 }
 
 // byOrder splits the log gains of complete pairs by which launch ran first.
@@ -207,7 +207,7 @@ func byOrder(pairs []Pair) (normalFirst, perfectFirst []float64) {
 func checkOrder(pairs []Pair) Check {
 	ab, ba := byOrder(pairs)
 	if len(ab)+len(ba) == 0 {
-		return Check{Name: CheckOrder, Status: Unknown, Text: "no complete pair whose order is known"}
+		return Check{Name: CheckOrder, Status: Unknown, Text: "no complete pair has a recorded order"}
 	}
 	text := fmt.Sprintf("normal first in %s, perfect first in %d", quantity.Count(len(ab), "pair"), len(ba))
 	if d := len(ab) - len(ba); d < -1 || d > 1 {
@@ -261,7 +261,7 @@ func (c Campaign) checkDrift(sessions []session) Check {
 	case slope.P >= driftLevel:
 		return Check{Name: CheckDrift, Status: Pass, Text: text}
 	case len(sameOrder) == 1:
-		return Check{Name: CheckDrift, Status: Fail, Text: text + ", and one arm always ran first: drift cannot be told from gain; alternate the order"}
+		return Check{Name: CheckDrift, Status: Fail, Text: text + ", and one arm always ran first, so drift and gain cannot be separated; alternate the order"}
 	}
 	return Check{Name: CheckDrift, Status: Warn, Text: text + "; a balanced order cancels it"}
 }
@@ -279,12 +279,12 @@ func checkNoise(pairs []Pair, g Gain) (Check, bool) {
 	if n == 0 {
 		return Check{}, false
 	}
-	text := fmt.Sprintf("equal launches differ by up to %.1f %% in %s", 100*math.Expm1(most), quantity.Count(n, "control pair"))
+	text := fmt.Sprintf("control launches (normal against normal) differ by up to %s in %s", quantity.Percent(math.Expm1(most)), quantity.Count(n, "pair"))
 	switch {
 	case !g.Estimate.Defined():
 		return Check{Name: CheckNoise, Status: Unknown, Text: text + "; no complete pair to compare with"}, true
 	case math.Abs(math.Log1p(float64(g.Estimate))) <= most:
-		return Check{Name: CheckNoise, Status: Warn, Text: text + ": no less than the gain"}, true
+		return Check{Name: CheckNoise, Status: Warn, Text: text + ", at least the gain"}, true
 	}
 	return Check{Name: CheckNoise, Status: Pass, Text: text}, true
 }
@@ -296,7 +296,7 @@ func checkSign(g Gain) Check {
 	case !g.Estimate.Defined():
 		return Check{Name: CheckSign, Status: Unknown, Text: "no complete pair"}
 	case g.Estimate < 0:
-		return Check{Name: CheckSign, Status: Warn, Text: fmt.Sprintf("perfect routing is slower (%s): at small batches it wakes more experts than real traffic does; see the active experts", quantity.Change(g.Estimate))}
+		return Check{Name: CheckSign, Status: Warn, Text: fmt.Sprintf("perfect routing is slower (%s): at small batches it activates more experts than real traffic; see the active experts", quantity.Change(g.Estimate))}
 	}
 	return Check{Name: CheckSign, Status: Pass, Text: "perfect routing is not slower"}
 }

@@ -35,21 +35,21 @@ func TestInvalidCampaigns(t *testing.T) {
 		}, CheckProof, Fail, "perfect arm: nothing seen"},
 		{"another difference", func(c *Campaign) {
 			c.Differences = append(c.Differences, Difference{Kind: "argument", Name: "--batch", Normal: "8", Perfect: "16"})
-		}, CheckDifference, Fail, `argument --batch: "8" against "16"`},
+		}, CheckDifference, Fail, `argument --batch: normal "8", perfect "16"`},
 		{"no difference", func(c *Campaign) { c.Differences = nil }, CheckDifference, Fail, "nothing differs"},
 		{"not compared", func(c *Campaign) { c.Compared, c.Differences = false, nil }, CheckDifference, Unknown, "not recorded"},
-		{"less work", func(c *Campaign) { work(*c, 0, WorkOutputTokens, 1000); work(*c, 1, WorkOutputTokens, 980) }, CheckWork, Fail, "pair 0: output_tokens 1000 against 980"},
+		{"less work", func(c *Campaign) { work(*c, 0, WorkOutputTokens, 1000); work(*c, 1, WorkOutputTokens, 980) }, CheckWork, Fail, "pair 0: output_tokens: normal 1000, perfect 980"},
 		{"work within tolerance", func(c *Campaign) {
 			for i := range c.Launches {
 				work(*c, i, WorkOutputTokens, float64(1000-10*(i%2)))
 			}
 		}, CheckWork, Pass, "within 1 %"},
-		{"work of one launch", func(c *Campaign) { work(*c, 0, WorkRequests, 10) }, CheckWork, Warn, "requests not known of both launches of pair 0 to 5"},
+		{"work of one launch", func(c *Campaign) { work(*c, 0, WorkRequests, 10) }, CheckWork, Warn, "requests not reported by both launches of pair 0 to 5"},
 		{"work of some pairs", func(c *Campaign) {
 			for i := range 4 {
 				work(*c, i, WorkRequests, 10)
 			}
-		}, CheckWork, Warn, "requests not known of both launches of pair 2 to 5"},
+		}, CheckWork, Warn, "requests not reported by both launches of pair 2 to 5"},
 		{"errors", func(c *Campaign) {
 			for i := range 2 {
 				work(*c, i, WorkRequests, 100)
@@ -78,7 +78,7 @@ func TestInvalidCampaigns(t *testing.T) {
 			for i := range c.Launches {
 				c.Launches[i].Position = UnknownPosition
 			}
-		}, CheckOrder, Unknown, "order is known"},
+		}, CheckOrder, Unknown, "a recorded order"},
 	}
 	for _, k := range cases {
 		c := valid(paired(gains...))

@@ -74,7 +74,7 @@ func TestJudgeRecordedCampaign(t *testing.T) {
 	if r.Verdict != Significant {
 		t.Fatalf("verdict %q, reasons %v, want %q", r.Verdict, r.Reasons, Significant)
 	}
-	if want := "gain +19.8 %, 96.9 % interval +14.1 % to +28.1 %, 6 pairs: above the threshold of +10.0 %"; r.Reasons[0] != want {
+	if want := "gain +19.8 %, 96.9 % interval +14.1 % to +28.1 %, 6 pairs: above the threshold of 10.0 %"; r.Reasons[0] != want {
 		t.Errorf("reason %q, want %q", r.Reasons[0], want)
 	}
 	if len(r.Pairs) != 6 || r.Pairs[0].Order != "AB" || r.Pairs[1].Order != "BA" {
@@ -99,7 +99,7 @@ func TestVerdicts(t *testing.T) {
 		reason  string
 	}{
 		{"far above", []float64{.19, .2, .21, .22, .18, .2}, Significant, "above"},
-		{"below, real", []float64{.03, .04, .05, .035, .045, .042}, NotSignificant, "smaller than the threshold"},
+		{"below, real", []float64{.03, .04, .05, .035, .045, .042}, NotSignificant, "there is a gain, below the threshold"},
 		{"nothing", []float64{.01, -.01, .02, -.02, .005, -.005}, NotSignificant, "no gain was shown"},
 		{"slower", []float64{-.03, -.04, -.05, -.02, -.03, -.06}, NotSignificant, "slower"},
 		{"around the threshold", []float64{.05, .15, .12, .09, .2, .04}, Inconclusive, "pairs in all"},

@@ -16,7 +16,7 @@ type Verdict string
 const (
 	Significant    Verdict = "imbalance significant" // the whole interval lies above the threshold
 	NotSignificant Verdict = "not significant"       // the whole interval lies below it
-	Inconclusive   Verdict = "inconclusive"          // the interval holds the threshold, or there is none
+	Inconclusive   Verdict = "inconclusive"          // the interval contains the threshold, or there is none
 	Invalid        Verdict = "invalid"               // arms not comparable, or balance not proved
 )
 
@@ -59,7 +59,7 @@ func pairsNeeded(g Gain, threshold, confidence float64) router.Number {
 // explain says in sentences what a verdict on a gain means.
 func explain(v Verdict, g Gain, threshold, confidence float64, needed router.Number) []string {
 	interval := fmt.Sprintf("gain %s, %s interval %s to %s, %s", quantity.Change(g.Estimate), level(g.Confidence), quantity.Change(g.Low), quantity.Change(g.High), quantity.Count(g.N, "pair"))
-	limit := quantity.Change(router.Number(threshold))
+	limit := quantity.Percent(threshold)
 	switch v {
 	case Significant:
 		return []string{interval + ": above the threshold of " + limit}
@@ -67,17 +67,17 @@ func explain(v Verdict, g Gain, threshold, confidence float64, needed router.Num
 		reasons := []string{interval + ": below the threshold of " + limit}
 		switch {
 		case g.High < 0:
-			reasons = append(reasons, "perfect routing is slower: balance is not what costs speed here")
+			reasons = append(reasons, "perfect routing is slower: load imbalance does not limit throughput here")
 		case g.Low > 0:
-			reasons = append(reasons, "there is a gain, but it is smaller than the threshold")
+			reasons = append(reasons, "the interval is above zero: there is a gain, below the threshold")
 		default:
-			reasons = append(reasons, "the interval holds zero: no gain was shown")
+			reasons = append(reasons, "the interval contains zero: no gain was shown")
 		}
 		return reasons
 	}
 	var reasons []string
 	if g.Low.Defined() {
-		reasons = append(reasons, interval+": the interval holds the threshold of "+limit)
+		reasons = append(reasons, interval+": the interval contains the threshold of "+limit)
 	} else {
 		reasons = append(reasons, fmt.Sprintf("%s: a %s interval needs at least %d", quantity.Count(g.N, "complete pair"), level(router.Number(confidence)), stats.MinPairs(confidence)))
 	}
