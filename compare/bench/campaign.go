@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -219,18 +220,18 @@ func (c *Campaign) Finished() int {
 	return n
 }
 
+// pending reports whether a launch is still to be done. Once a look has decided,
+// launches that are judged are superfluous.
+func (c *Campaign) pending(l Launch) bool {
+	_, done := l.Done()
+	return !done && (c.Decided == 0 || !l.Kind.Judged())
+}
+
 // next is the first launch that is still to be done, nil when the campaign is
 // complete.
 func (c *Campaign) next() *Launch {
-	for i := range c.Launches {
-		l := &c.Launches[i]
-		if _, done := l.Done(); done {
-			continue
-		}
-		if c.Decided > 0 && l.Kind.Judged() {
-			continue // a look has made these superfluous
-		}
-		return l
+	if i := slices.IndexFunc(c.Launches, c.pending); i >= 0 {
+		return &c.Launches[i]
 	}
 	return nil
 }
@@ -240,8 +241,7 @@ func (c *Campaign) next() *Launch {
 func (c *Campaign) Left() int {
 	n := 0
 	for _, l := range c.Launches {
-		_, done := l.Done()
-		if !done && (c.Decided == 0 || !l.Kind.Judged()) {
+		if c.pending(l) {
 			n++
 		}
 	}

@@ -64,22 +64,13 @@ CREATE TABLE attempt (
 CREATE UNIQUE INDEX finished_once ON attempt (position) WHERE state = 'finished';
 `
 
-// dsn names the file to the driver. Only with the "file:" scheme are the
-// parameters honoured.
-func dsn(path, parameters string) (string, error) {
-	abs, err := filepath.Abs(path)
-	if err != nil {
-		return "", err
-	}
-	return (&url.URL{Scheme: "file", Path: abs, RawQuery: parameters}).String(), nil
-}
-
+// openDB opens a file. The driver reads parameters only with the "file:" scheme.
 func openDB(path, parameters string) (*sql.DB, error) {
-	name, err := dsn(path, parameters)
+	abs, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
 	}
-	db, err := sql.Open("sqlite", name)
+	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: abs, RawQuery: parameters}).String())
 	if err != nil {
 		return nil, err
 	}

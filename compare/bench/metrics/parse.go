@@ -48,15 +48,8 @@ var layouts = []layout{
 func Parse(name string, r io.Reader, custom []Custom) (Result, error) {
 	p := newParser(custom)
 	src := newSource(r, len(custom) > 0)
-	for {
-		rec, err := src.next()
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return Result{}, named(name, src.failed(err))
-		}
-		p.offer(rec)
+	if err := src.each(p.offer); err != nil {
+		return Result{}, named(name, err)
 	}
 	if src.long > 0 {
 		p.custom.warn(fmt.Sprintf("%s longer than %d bytes: only the beginning was read", quantity.Count(src.long, "text line"), MaxLine))
@@ -71,26 +64,21 @@ func Parse(name string, r io.Reader, custom []Custom) (Result, error) {
 func ParseRuns(name string, r io.Reader, custom []Custom) ([]Result, error) {
 	src := newSource(r, len(custom) > 0)
 	var runs []Result
-	for {
-		rec, err := src.next()
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return nil, named(name, src.failed(err))
-		}
-		if rec.doc == nil {
-			continue
+	var failed error
+	err := src.each(func(rec record) {
+		if rec.doc == nil || failed != nil {
+			return
 		}
 		p := newParser(custom)
 		p.offer(rec)
 		run, err := p.result(nil)
-		if err != nil {
-			return nil, named(name, err)
-		}
-		runs = append(runs, run)
-	}
+		runs, failed = append(runs, run), err
+	})
 	switch {
+	case err != nil:
+		return nil, named(name, err)
+	case failed != nil:
+		return nil, named(name, failed)
 	case src.cut != nil:
 		return nil, named(name, src.cut)
 	case len(runs) == 0:

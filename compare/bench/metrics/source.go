@@ -115,6 +115,22 @@ func prefix(head []byte) (length, rank int) {
 	return length, rank
 }
 
+// each offers every record of the output.
+func (s *source) each(offer func(record)) error {
+	for {
+		rec, err := s.next()
+		switch {
+		case err == io.EOF:
+			return nil
+		case errors.As(err, new(*input.Error)):
+			return err
+		case err != nil:
+			return &input.Error{Position: "line " + strconv.Itoa(s.in.line), Err: err}
+		}
+		offer(rec)
+	}
+}
+
 // prefixBytes is how far into a line the brace of an object may stand.
 const prefixBytes = 512
 
@@ -159,17 +175,12 @@ func (s *source) start() error {
 	return nil
 }
 
-// prefixRank is the number that a prefix's submatches hold.
+// prefixRank is the number that a prefix's submatches hold; −1 without one.
 func prefixRank(m [][]byte) int {
 	for _, digits := range m[1:] {
-		if len(digits) == 0 || len(digits) > 6 {
-			continue
+		if rank, err := strconv.Atoi(string(digits)); err == nil && len(digits) <= 6 {
+			return rank
 		}
-		rank := 0
-		for _, c := range digits {
-			rank = 10*rank + int(c-'0')
-		}
-		return rank
 	}
 	return -1
 }
@@ -217,14 +228,6 @@ func cutReason(err error) string {
 		return err.Error()
 	}
 	return "does not parse: " + err.Error()
-}
-
-// failed is an error of reading at the current line.
-func (s *source) failed(err error) error {
-	if errors.As(err, new(*input.Error)) {
-		return err
-	}
-	return &input.Error{Position: "line " + strconv.Itoa(s.in.line), Err: err}
 }
 
 // textLine reads up to the next line end and keeps at most MaxLine bytes.
