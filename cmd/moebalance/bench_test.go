@@ -144,7 +144,7 @@ func TestBenchExitCodes(t *testing.T) {
 		"bad URL":         {[]string{"--server", "x", "--ready", "localhost:1/health", "--", gain20}, exitUsage, "want a full URL"},
 		"client alone":    {[]string{"--client", "x"}, exitUsage, "--server"},
 		"format":          {[]string{"--format", "xml", "--", gain20}, exitUsage, "xml"},
-		"resume nothing":  {[]string{"--resume", t.TempDir()}, exitFailed, "holds no campaign"},
+		"resume nothing":  {[]string{"--resume", t.TempDir()}, exitFailed, "want a folder of 'moebalance bench'"},
 		"resume and more": {[]string{"--resume", "x", "--pairs", "3"}, exitUsage, "--pairs"},
 		"missing file":    {[]string{"--same", "/no/such", "--", gain20}, exitFailed, "/no/such"},
 		"done":            {[]string{"--pairs", "6", "--", gain20}, exitDone, ""},

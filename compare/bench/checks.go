@@ -121,11 +121,19 @@ func (c *Campaign) checkRetries() Check {
 			left++
 		}
 	}
-	if failed+interrupted+left == 0 {
+	var texts []string
+	for _, t := range []struct {
+		n          int
+		noun, what string
+	}{{failed, "attempt", " failed"}, {interrupted, "attempt", " interrupted"}, {left, "launch", " left processes behind"}} {
+		if t.n > 0 {
+			texts = append(texts, quantity.Count(t.n, t.noun)+t.what)
+		}
+	}
+	if len(texts) == 0 {
 		return Check{Name: name, Status: Pass, Text: "every launch finished at its first attempt"}
 	}
-	return Check{Name: name, Status: Warn, Text: fmt.Sprintf("%s failed and %d were interrupted before their launch finished; %s left processes behind",
-		quantity.Count(failed, "attempt"), interrupted, quantity.Count(left, "launch"))}
+	return warning(name, strings.Join(texts, ", "))
 }
 
 // launcherWarnings are the other things said about launches, each once.

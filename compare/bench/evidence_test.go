@@ -384,7 +384,7 @@ func TestFirstAttempts(t *testing.T) {
 		{Attempts: []Attempt{{State: Interrupted}, {State: Finished}}},
 		{Attempts: []Attempt{{State: Finished}}},
 	}}
-	if got := c.checkRetries(); got.Status != Warn || got.Text != "2 attempts failed and 1 were interrupted before their launch finished; 1 launch left processes behind" {
+	if got := c.checkRetries(); got.Status != Warn || got.Text != "2 attempts failed, 1 attempt interrupted, 1 launch left processes behind" {
 		t.Errorf("%+v", got)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/moebalance/moebalance/router/input"
 	_ "modernc.org/sqlite" // the driver "sqlite"
 )
 
@@ -131,7 +132,7 @@ func createStore(folder, id string, created time.Time, spec Spec, plan []Launch)
 func openStore(folder string, write bool) (store, error) {
 	path := filepath.Join(folder, storeName)
 	if _, err := os.Stat(path); err != nil {
-		return store{}, fmt.Errorf("%s holds no campaign: want a folder of 'moebalance bench' with a %s in it", folder, storeName)
+		return store{}, &input.Error{File: folder, Expected: "a folder of 'moebalance bench' with a " + storeName, Found: "none"}
 	}
 	parameters := "mode=ro&_pragma=busy_timeout(5000)"
 	if write {
@@ -146,11 +147,11 @@ func openStore(folder string, write bool) (store, error) {
 	var version int
 	if err := db.QueryRow("PRAGMA user_version").Scan(&version); err != nil {
 		db.Close()
-		return store{}, fmt.Errorf("%s is not a campaign file: %w", path, err)
+		return store{}, &input.Error{File: path, Expected: "a campaign file", Err: err}
 	}
 	if version != storeVersion {
 		db.Close()
-		return store{}, fmt.Errorf("%s has version %d: this program reads version %d", path, version, storeVersion)
+		return store{}, &input.Error{File: path, Expected: fmt.Sprintf("a campaign file of version %d", storeVersion), Found: fmt.Sprintf("version %d", version)}
 	}
 	return store{db}, nil
 }

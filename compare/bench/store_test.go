@@ -90,7 +90,7 @@ func TestOpenRefuses(t *testing.T) {
 			t.Errorf("%s: resumed", name)
 		}
 	}
-	check("an empty folder", "holds no campaign")
+	check("an empty folder", "want a folder of 'moebalance bench'")
 	if entries, _ := os.ReadDir(dir); len(entries) != 0 {
 		t.Errorf("opening left %v behind", entries)
 	}
@@ -101,9 +101,9 @@ func TestOpenRefuses(t *testing.T) {
 		}
 	}
 	write("version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n" + strings.Repeat("x", 200))
-	check("a text file", "not a campaign file")
+	check("a text file", "want a campaign file, have")
 	write("")
-	check("an empty file", "has version 0")
+	check("an empty file", "have version 0")
 	os.Remove(path)
 	db, err := sql.Open("sqlite", "file:"+path)
 	if err != nil {
@@ -113,7 +113,7 @@ func TestOpenRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	db.Close()
-	check("a later version", "has version 99")
+	check("a later version", "have version 99")
 }
 
 // A campaign file cut anywhere is refused or read; it never panics, and never

@@ -139,7 +139,11 @@ func (c Campaign) checkWork(sessions []session) Check {
 	case len(half) > 0:
 		return Check{Name: CheckWork, Status: Warn, Text: strings.Join(half, "; ")}
 	}
-	return Check{Name: CheckWork, Status: Pass, Text: fmt.Sprintf("%s within %g %% in every pair", strings.Join(names, ", "), 100*c.Tolerance)}
+	text := fmt.Sprintf("%s within %g %% in every pair", strings.Join(names, ", "), 100*c.Tolerance)
+	if !slices.Contains(names, WorkErrors) {
+		text += "; failed requests not reported"
+	}
+	return Check{Name: CheckWork, Status: Pass, Text: text}
 }
 
 // workNames lists what any launch of a complete pair reported, in order.

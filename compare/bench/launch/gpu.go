@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/input"
 )
 
 // GPU is one GPU as the driver showed it during a launch: clocks, temperature
@@ -64,7 +65,7 @@ func parseGPUs(out string) ([]GPU, error) {
 	for _, row := range rows {
 		index, err := strconv.Atoi(row[0])
 		if err != nil {
-			return nil, fmt.Errorf("nvidia-smi: GPU index %q: want a number", row[0])
+			return nil, &input.Error{File: "nvidia-smi", Position: "index", Expected: "a number", Found: strconv.Quote(row[0])}
 		}
 		gpus = append(gpus, GPU{
 			Index: index, UUID: row[1], Name: row[2], Driver: row[3],
@@ -102,7 +103,7 @@ func smiRows(out string, fields int) ([][]string, error) {
 	r.LazyQuotes = true
 	rows, err := r.ReadAll()
 	if err != nil {
-		return nil, fmt.Errorf("nvidia-smi printed something other than %d comma-separated fields a line: %w", fields, err)
+		return nil, &input.Error{File: "nvidia-smi", Expected: strconv.Itoa(fields) + " comma-separated fields per line", Err: err}
 	}
 	return rows, nil
 }
