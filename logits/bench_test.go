@@ -22,8 +22,8 @@ func (m *memory) WriteAt(p []byte, at int64) (int, error) {
 	return copy(m.b[at:], p), nil
 }
 
-// prove plans, writes and verifies one entry in memory, and returns its size.
-func prove(s Spec, w *entryWriter, c *checker, file *memory, rank, tokens int) (int64, error) {
+// writeAndCheck plans, writes and verifies one entry in memory, and returns its size.
+func writeAndCheck(s Spec, w *entryWriter, c *checker, file *memory, rank, tokens int) (int64, error) {
 	plan, err := s.plan(tokens)
 	if err != nil {
 		return 0, err
@@ -34,7 +34,7 @@ func prove(s Spec, w *entryWriter, c *checker, file *memory, rank, tokens int) (
 		return 0, err
 	}
 	name := fileName(s.identify(plan.Name(), rank, tokens))
-	return made.bytes, c.proves(name, file.b)
+	return made.bytes, c.checkBytes(name, file.b)
 }
 
 // BenchmarkProveAllSizes plans, writes in memory and verifies the 22 common
@@ -72,7 +72,7 @@ func BenchmarkProveAllSizes(b *testing.B) {
 				w = &worker{m: m, c: newChecker(known)}
 			}
 			defer func() { workers <- w }()
-			sizesDone[i], err = prove(s, w.m, w.c, &w.file, 0, sizes[i])
+			sizesDone[i], err = writeAndCheck(s, w.m, w.c, &w.file, 0, sizes[i])
 			return err
 		})
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/moebalance/moebalance/logits/safetensors"
@@ -78,7 +79,7 @@ func fill(t testing.TB, c *Cache, tokens ...int) []Outcome {
 	return list
 }
 
-// verified checks that every entry of the folder proves and returns the v.
+// verified checks that every entry of the folder is good and returns what was found.
 func verified(t testing.TB, dir string) Verification {
 	t.Helper()
 	s, err := Verify(context.Background(), dir, nil)
@@ -106,7 +107,7 @@ func names(t testing.TB, dir string) []string {
 	return out
 }
 
-// Every kind of entry, in memory: made, proved, read back and routed the way an
+// Every kind of entry, in memory: made, checked, read back and routed the way an
 // engine would.
 func TestEveryMethodTypeAndModeRoundTrips(t *testing.T) {
 	for _, method := range router.Methods() {
@@ -121,7 +122,7 @@ func TestEveryMethodTypeAndModeRoundTrips(t *testing.T) {
 						var file memory
 						for _, b := range []int{0, 1, 3, 8} {
 							for rank := range 4 {
-								if _, err := prove(s, w, c, &file, rank, b); err != nil {
+								if _, err := writeAndCheck(s, w, c, &file, rank, b); err != nil {
 									t.Fatalf("rank %d, %d tokens: %v", rank, b, err)
 								}
 								f, err := safetensors.Read(nameOf(t, s, rank, b), bytes.NewReader(file.b), int64(len(file.b)))
@@ -335,7 +336,7 @@ func TestNoAllocationPerToken(t *testing.T) {
 	file := memory{b: make([]byte, 0, 10<<20)}
 	cost := func(tokens int) float64 {
 		return testing.AllocsPerRun(1, func() {
-			if _, err := prove(s, w, c, &file, 3, tokens); err != nil {
+			if _, err := writeAndCheck(s, w, c, &file, 3, tokens); err != nil {
 				t.Fatal(err)
 			}
 		})
@@ -563,12 +564,31 @@ func TestAClaimOfManyTokensCostsNothing(t *testing.T) {
 		bad := rewrite(t, whole, edit)
 		before := new(runtime.MemStats)
 		runtime.ReadMemStats(before)
-		if err := newChecker(new(plans)).proves(name, bad); err == nil {
+		if err := newChecker(new(plans)).checkBytes(name, bad); err == nil {
 			t.Error("accepted")
 		}
 		after := new(runtime.MemStats)
 		if runtime.ReadMemStats(after); after.TotalAlloc-before.TotalAlloc > 1<<20 {
 			t.Errorf("%d bytes allocated for a file of %d", after.TotalAlloc-before.TotalAlloc, len(bad))
 		}
+	}
+}
+
+// One entry that fails ends the filling of all others.
+func TestAnErrorCancelsTheRest(t *testing.T) {
+	failed := errors.New("no space left")
+	var calls atomic.Int32
+	err := forEach(t.Context(), 2, 1000, func(ctx context.Context, i int) error {
+		calls.Add(1)
+		if i == 3 {
+			return failed
+		}
+		if i > 3 {
+			<-ctx.Done()
+		}
+		return ctx.Err()
+	})
+	if !errors.Is(err, failed) || calls.Load() > 6 {
+		t.Errorf("%v after %d calls", err, calls.Load())
 	}
 }

@@ -48,8 +48,8 @@ func oneEntry(t testing.TB, s Spec, rank, tokens int) (name string, content []by
 	return filepath.Base(path), content
 }
 
-// proves checks an entry given as bytes.
-func (c *checker) proves(name string, content []byte) error {
+// checkBytes checks an entry given as bytes.
+func (c *checker) checkBytes(name string, content []byte) error {
 	f, err := safetensors.Read(name, bytes.NewReader(content), int64(len(content)))
 	if err != nil {
 		return err
@@ -77,14 +77,14 @@ func TestEveryChangedByteIsFound(t *testing.T) {
 			_, err := w.write(context.Background(), plan, 1, b, match)
 			return err
 		}
-		if err := errors.Join(c.proves(name, whole), matches(whole)); err != nil {
+		if err := errors.Join(c.checkBytes(name, whole), matches(whole)); err != nil {
 			t.Fatal(err)
 		}
 		for at := range whole {
 			for _, flip := range []byte{1, 0x10, 0x80} {
 				bad := bytes.Clone(whole)
 				bad[at] ^= flip
-				err := c.proves(name, bad)
+				err := c.checkBytes(name, bad)
 				if err == nil {
 					t.Fatalf("%d tokens: byte %d of %d changed by %#x: nobody noticed\n%q", b, at, len(whole), flip, bad)
 				}
@@ -140,7 +140,7 @@ func TestFillMendsEveryDamage(t *testing.T) {
 		mends("another rank's", other)
 		mends("a lie with a correct checksum", rewrite(t, whole, set(keyTolerated, "2")))
 		mends("words", []byte("version https://git-lfs.github.com/spec/v1\n"))
-		if err := newChecker(new(plans)).proves(name, whole); err != nil {
+		if err := newChecker(new(plans)).checkBytes(name, whole); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -251,11 +251,11 @@ func TestEveryCutEntryIsTruncated(t *testing.T) {
 		name, whole := oneEntry(t, biasedSpec(t), 0, b)
 		c := newChecker(new(plans))
 		for n := range whole {
-			if err := c.proves(name, whole[:n]); !errors.Is(err, safetensors.ErrTruncated) {
+			if err := c.checkBytes(name, whole[:n]); !errors.Is(err, safetensors.ErrTruncated) {
 				t.Fatalf("%d tokens: cut at byte %d of %d: %v", b, n, len(whole), err)
 			}
 		}
-		if err := c.proves(name, append(whole, 0)); err == nil {
+		if err := c.checkBytes(name, append(whole, 0)); err == nil {
 			t.Fatalf("%d tokens: one byte more: no error", b)
 		}
 	}
@@ -303,7 +303,7 @@ func TestLiesWithACorrectChecksum(t *testing.T) {
 	s := biasedSpec(t)
 	name, whole := oneEntry(t, s, 1, 3)
 	check := newChecker(new(plans))
-	if err := check.proves(name, rewrite(t, whole, func(map[string]string, map[string][]byte) {})); err != nil {
+	if err := check.checkBytes(name, rewrite(t, whole, func(map[string]string, map[string][]byte) {})); err != nil {
 		t.Fatalf("rewritten as it was: %v", err)
 	}
 	for what, c := range map[string]struct {
@@ -352,7 +352,7 @@ func TestLiesWithACorrectChecksum(t *testing.T) {
 			d[tensorBias][0]++
 		}, keyBias},
 	} {
-		err := check.proves(name, rewrite(t, whole, c.edit))
+		err := check.checkBytes(name, rewrite(t, whole, c.edit))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want something about %q", what, err, c.want)
 		}
@@ -474,7 +474,7 @@ func claimed(meta map[string]string) string {
 	return fileName(id)
 }
 
-// FuzzEntry feeds the prover anything: it may refuse, and must not panic. The
+// FuzzEntry feeds the checker anything: it may refuse, and must not panic. The
 // name is taken from the content, so that the fuzzer gets past it.
 func FuzzEntry(f *testing.F) {
 	for _, s := range []Spec{biasedSpec(f), specOf(f, deepSeek(), 8), specOf(f, small(router.Llama4), 4)} {
@@ -489,7 +489,7 @@ func FuzzEntry(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if err := newChecker(new(plans)).proves(claimed(file.Metadata()), content); err != nil && strings.ContainsRune(err.Error(), '\n') {
+		if err := newChecker(new(plans)).checkBytes(claimed(file.Metadata()), content); err != nil && strings.ContainsRune(err.Error(), '\n') {
 			t.Fatalf("more than one line: %q", err)
 		}
 	})
