@@ -10,32 +10,27 @@ import (
 // DType is the element type of a tensor, spelled as in the file.
 type DType string
 
-// The element types that are read and written. The F8 kinds are handled as raw
-// bytes. Types narrower than a byte are refused by name.
+// The element types whose values are decoded.
 const (
-	Bool       DType = "BOOL"
-	U8         DType = "U8"
-	I8         DType = "I8"
-	F8E5M2     DType = "F8_E5M2"
-	F8E4M3     DType = "F8_E4M3"
-	F8E8M0     DType = "F8_E8M0"
-	F8E5M2FNUZ DType = "F8_E5M2FNUZ"
-	F8E4M3FNUZ DType = "F8_E4M3FNUZ"
-	I16        DType = "I16"
-	U16        DType = "U16"
-	F16        DType = "F16"
-	BF16       DType = "BF16"
-	I32        DType = "I32"
-	U32        DType = "U32"
-	F32        DType = "F32"
-	F64        DType = "F64"
-	I64        DType = "I64"
-	U64        DType = "U64"
+	Bool DType = "BOOL"
+	U8   DType = "U8"
+	I8   DType = "I8"
+	I16  DType = "I16"
+	U16  DType = "U16"
+	F16  DType = "F16"
+	BF16 DType = "BF16"
+	I32  DType = "I32"
+	U32  DType = "U32"
+	F32  DType = "F32"
+	F64  DType = "F64"
+	I64  DType = "I64"
+	U64  DType = "U64"
 )
 
-// sizes are the bytes of one element.
+// sizes are the bytes of one element. The F8 types are raw bytes; types narrower
+// than a byte are refused by name.
 var sizes = map[DType]int64{
-	Bool: 1, U8: 1, I8: 1, F8E5M2: 1, F8E4M3: 1, F8E8M0: 1, F8E5M2FNUZ: 1, F8E4M3FNUZ: 1,
+	Bool: 1, U8: 1, I8: 1, "F8_E5M2": 1, "F8_E4M3": 1, "F8_E8M0": 1, "F8_E5M2FNUZ": 1, "F8_E4M3FNUZ": 1,
 	I16: 2, U16: 2, F16: 2, BF16: 2,
 	I32: 4, U32: 4, F32: 4,
 	F64: 8, I64: 8, U64: 8,
