@@ -85,7 +85,7 @@ func (r *reduction) allocate(rank, layer int, steps []int64) bool {
 	}
 	times := make([][]int64, len(held))
 	for _, ns := range steps {
-		for i, part := range shares(ns, slots, total) {
+		for i, part := range apportion(ns, slots, total) {
 			times[i] = append(times[i], part)
 		}
 	}
@@ -97,9 +97,9 @@ func (r *reduction) allocate(rank, layer int, steps []int64) bool {
 	return true
 }
 
-// shares divides ns in proportion to the weights, whole nanoseconds that add up
+// apportion divides ns in proportion to the weights, whole nanoseconds that add up
 // to ns: each part's end is rounded down, so that rounding never accumulates.
-func shares(ns int64, weights []int64, total int64) []int64 {
+func apportion(ns int64, weights []int64, total int64) []int64 {
 	out := make([]int64, len(weights))
 	var sum, given int64
 	for i, w := range weights {

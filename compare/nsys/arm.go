@@ -82,16 +82,16 @@ func sharedArm(arms []string) string {
 // arm is the arm all exports agree on, or mixed.
 func (r *reduction) arm() {
 	var arms []string
-	for _, d := range r.digests {
+	for _, d := range r.exports {
 		arms = append(arms, d.arm)
 	}
-	r.trace.Arm, r.trace.ArmEvidence = sharedArm(arms), r.digests[0].armEvidence
+	r.trace.Arm, r.trace.ArmEvidence = sharedArm(arms), r.exports[0].armEvidence
 	if r.trace.Arm == MixedArms {
 		r.trace.ArmEvidence = "the exports are of different arms"
 		r.warn("mixed_arms", "", "the exports are of different arms: times of both are taken together")
 		return
 	}
-	if slices.ContainsFunc(r.digests, func(d *digest) bool { return d.armEvidence != r.trace.ArmEvidence }) {
+	if slices.ContainsFunc(r.exports, func(d *exportSummary) bool { return d.armEvidence != r.trace.ArmEvidence }) {
 		r.trace.ArmEvidence = "the environment recorded in each export"
 	}
 }

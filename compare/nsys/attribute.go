@@ -13,77 +13,80 @@ import (
 // never steps, layers or phases of the model.
 var libraryDomains = []string{"nccl", "cccl", "cub", "thrust", "cublas", "cublaslt", "cudnn", "cufft", "cusparse", "cusolver", "nvshmem", "ucx", "libcudacxx", "libkvikio"}
 
-// attribution places every kernel of a recording.
+// attribution gives every kernel of a recording its location: first every launch
+// and every graph node by the ranges around them, then the kernels by these and by
+// their names.
 type attribution struct {
-	rec     *capture.Recording
-	labels  []label // by name
-	places  []place
-	index   map[place]int32
-	calls   []int32 // place of each call
-	births  []int32 // place of each graph node at its creation
-	roots   []int32 // of each graph node, see findRoots
-	replays map[[2]int32]int32
-	classes []class  // by name; computed for kernels' names only
-	recent  []phased // by name
+	rec       *capture.Recording
+	labels    []label          // by range name
+	locations *index[location] // of launches and graph nodes
+	launches  []int32          // location of each launch
+	created   []int32          // location of each graph node at its creation
+	origins   []int32          // of each graph node, see findOrigins
+	replays   map[[2]int32]int32
+	classes   []class          // by kernel name
+	final     *index[location] // of kernels
+	recent    []recentLocation // by kernel name
 	// what is worth a warning
-	renumbered   bool
-	orphans      int64 // replayed kernels whose node was created outside the capture
-	lastWork     int64 // when the last kernel or graph ended
-	marksSeen    int   // ranges whose name says something
-	marksAfter   int   // of these, the ones that begin after lastWork
-	stepsSeen    int   // steps by thread and number
-	stepsWithout int   // of these, the ones in which nothing ran
-	silent       int   // processes with such ranges in which nothing ran at all
-	ignored      int64 // kernels that the program asks to leave out
-	ignoredNS    int64
+	renumbered    bool
+	detached      int64 // replayed kernels whose node was created outside the capture
+	lastWork      int64 // when the last kernel or graph ended
+	labeled       int   // ranges whose name says something
+	labeledAfter  int   // of these, the ones that begin after lastWork
+	stepsSeen     int   // steps by thread and number
+	stepsWithout  int   // of these, the ones in which nothing ran
+	idleProcesses int   // processes with such ranges in which nothing ran at all
+	ignored       int64 // kernels that the program asks to leave out
+	ignoredNS     int64
 }
 
-// attribute finds the place of every call and of every graph node's birth.
+// attribute finds the location of every launch and of every graph node's creation.
 func attribute(rec *capture.Recording, patterns *Patterns) *attribution {
 	a := &attribution{rec: rec, labels: make([]label, len(rec.RangeNames))}
 	lines := make([]timeline, len(rec.Threads))
 	a.sortNodes()
 	var wait sync.WaitGroup
-	wait.Go(func() { a.addMoments(lines) })
-	a.addMarks(lines, patterns)
+	wait.Go(func() { a.addQueries(lines) })
+	a.addRanges(lines, patterns)
 	wait.Wait()
 	at := make([]int32, len(rec.Launches)+len(rec.GraphNodes))
-	found, renumbered := make([][]place, len(lines)), make([]bool, len(lines))
+	found, renumbered := make([]*index[location], len(lines)), make([]bool, len(lines))
+	most := 0
 	for i := range lines {
 		wait.Go(func() {
-			lines[i].sortMarks()
+			lines[i].sortRanges()
 			renumbered[i] = lines[i].numberSteps()
-			places := newIndex[place](0)
-			lines[i].locate(func(target int32, p place) { at[target] = places.number(p) })
-			found[i] = places.values
+			found[i] = newIndex[location](0)
+			lines[i].locate(func(target int32, l location) { at[target] = found[i].number(l) })
 		})
 	}
 	wait.Wait()
-	most := len(slices.MaxFunc(append(found, nil), func(x, y []place) int { return cmp.Compare(len(x), len(y)) }))
-	a.index = make(map[place]int32, 2*most) // threads of several ranks share most places; kernels' phases make more
-	a.places = make([]place, 0, 2*most)
-	a.intern(nowhere)
-	for i := range lines { // from each thread's own numbers of places to common ones
+	for i := range lines {
+		most = max(most, len(found[i].values)) // threads of several ranks share most locations
+	}
+	a.locations = newIndex[location](most)
+	a.locations.number(unattributed)
+	for i := range lines { // from each thread's own numbers of locations to common ones
 		a.renumbered = a.renumbered || renumbered[i]
-		number := make([]int32, len(found[i]))
-		for n, p := range found[i] {
-			number[n] = a.intern(p)
+		number := make([]int32, len(found[i].values))
+		for n, l := range found[i].values {
+			number[n] = a.locations.number(l)
 		}
 		wait.Go(func() {
-			for _, m := range lines[i].moments {
-				at[m.target] = number[at[m.target]]
+			for _, q := range lines[i].queries {
+				at[q.target] = number[at[q.target]]
 			}
 		})
 	}
 	wait.Wait()
-	a.calls, a.births = at[:len(rec.Launches)], at[len(rec.Launches):]
-	a.lookForEnd(lines)
+	a.launches, a.created = at[:len(rec.Launches)], at[len(rec.Launches):]
+	a.findEnd(lines)
 	return a
 }
 
-// lookForEnd compares the ranges with what ran: a capture whose kernels stop
+// findEnd compares the ranges with what ran: a capture whose kernels stop
 // while its ranges go on has lost the rest.
-func (a *attribution) lookForEnd(lines []timeline) {
+func (a *attribution) findEnd(lines []timeline) {
 	a.lastWork = -capture.TimeLimit
 	for i := range a.rec.Kernels {
 		a.lastWork = max(a.lastWork, a.rec.Kernels[i].End)
@@ -98,7 +101,7 @@ func (a *attribution) lookForEnd(lines []timeline) {
 	ran := map[step]bool{}
 	var last step // neighbours are mostly of one
 	for i := range a.rec.Launches {
-		n := a.places[a.calls[i]].Step
+		n := a.locations.values[a.launches[i]].Step
 		if n == None {
 			continue
 		}
@@ -108,16 +111,16 @@ func (a *attribution) lookForEnd(lines []timeline) {
 	}
 	silent := map[int32]bool{}
 	for i, line := range lines {
-		if len(line.marks) > 0 && !a.rec.Issues.NoPIDs {
+		if len(line.ranges) > 0 && !a.rec.Issues.NoPIDs {
 			silent[a.rec.Threads[i].Process] = true
 		}
-		for _, m := range line.marks {
+		for _, m := range line.ranges {
 			if m.phase == phaseIgnored {
 				continue
 			}
-			a.marksSeen++
+			a.labeled++
 			if m.start > a.lastWork {
-				a.marksAfter++
+				a.labeledAfter++
 			}
 			if m.step == None {
 				continue
@@ -131,12 +134,12 @@ func (a *attribution) lookForEnd(lines []timeline) {
 	for _, u := range a.rec.Devices {
 		delete(silent, u.Process)
 	}
-	a.silent = len(silent)
+	a.idleProcesses = len(silent)
 }
 
-// addMarks labels the ranges and gives those whose name says something to their
+// addRanges labels the ranges and gives those whose name says something to their
 // threads.
-func (a *attribution) addMarks(lines []timeline, patterns *Patterns) {
+func (a *attribution) addRanges(lines []timeline, patterns *Patterns) {
 	rec := a.rec
 	named := make([]bool, len(rec.RangeNames))
 	user := make([]bool, len(rec.Domains))
@@ -153,19 +156,19 @@ func (a *attribution) addMarks(lines []timeline, patterns *Patterns) {
 		}
 	}
 	for i, n := range count {
-		lines[i].marks = make([]mark, 0, n)
+		lines[i].ranges = make([]labeledRange, 0, n)
 	}
 	for _, r := range rec.Ranges {
 		if l := &a.labels[r.Name]; user[r.Domain] && !l.empty() {
 			t := &lines[r.Thread]
-			t.marks = append(t.marks, mark{r.Start, r.End, *l})
+			t.ranges = append(t.ranges, labeledRange{r.Start, r.End, *l})
 		}
 	}
 }
 
-// addMoments asks for the place of every call and every graph node's birth, in
+// addQueries asks for the location of every launch and every graph node's creation, in
 // one pass to count and one to fill.
-func (a *attribution) addMoments(lines []timeline) {
+func (a *attribution) addQueries(lines []timeline) {
 	count := make([]int, len(lines))
 	for _, c := range a.rec.Launches {
 		count[c.Thread]++
@@ -174,26 +177,16 @@ func (a *attribution) addMoments(lines []timeline) {
 		count[n.Thread]++
 	}
 	for i, n := range count {
-		lines[i].moments = make([]moment, 0, n)
+		lines[i].queries = make([]query, 0, n)
 	}
 	for i, c := range a.rec.Launches {
 		t := &lines[c.Thread]
-		t.moments = append(t.moments, moment{c.Start, int32(i)})
+		t.queries = append(t.queries, query{c.Start, int32(i)})
 	}
 	for i, n := range a.rec.GraphNodes {
 		t := &lines[n.Thread]
-		t.moments = append(t.moments, moment{n.Created, int32(len(a.rec.Launches) + i)})
+		t.queries = append(t.queries, query{n.Created, int32(len(a.rec.Launches) + i)})
 	}
-}
-
-func (a *attribution) intern(p place) int32 {
-	i, ok := a.index[p]
-	if !ok {
-		i = int32(len(a.places))
-		a.index[p] = i
-		a.places = append(a.places, p)
-	}
-	return i
 }
 
 func (a *attribution) sortNodes() {
@@ -202,9 +195,9 @@ func (a *attribution) sortNodes() {
 	})
 }
 
-// birth is the node's latest row that is not after the given time, its first
+// creation is the node's latest row that is not after the given time, its first
 // row if all are, and −1 without one: ids come again after a graph is destroyed.
-func (a *attribution) birth(process int32, id, before int64) int32 {
+func (a *attribution) creation(process int32, id, before int64) int32 {
 	nodes := a.rec.GraphNodes
 	after, _ := slices.BinarySearchFunc(nodes, capture.GraphNode{Process: process, ID: id, Created: before}, func(n, t capture.GraphNode) int {
 		return cmp.Or(cmp.Compare(n.Process, t.Process), cmp.Compare(n.ID, t.ID), cmp.Or(cmp.Compare(n.Created, t.Created), -1))
@@ -219,10 +212,10 @@ func (a *attribution) birth(process int32, id, before int64) int32 {
 	return -1
 }
 
-// findRoots follows every node from clone to clone to the node that was created
+// findOrigins follows every node from clone to clone to the node that was created
 // while a stream was captured. It is −1 where the chain leaves the capture or
 // bites its own tail.
-func (a *attribution) findRoots() []int32 {
+func (a *attribution) findOrigins() []int32 {
 	const unknown, walking = -2, -3
 	roots := make([]int32, len(a.rec.GraphNodes))
 	for i := range roots {
@@ -240,7 +233,7 @@ func (a *attribution) findRoots() []int32 {
 				root = at
 				break
 			}
-			at = a.birth(n.Process, n.Origin, n.Created)
+			at = a.creation(n.Process, n.Origin, n.Created)
 			if at >= 0 && roots[at] >= -1 {
 				root = roots[at]
 			}
@@ -252,118 +245,118 @@ func (a *attribution) findRoots() []int32 {
 	return roots
 }
 
-// ledgers splits what ran by the process and device it ran on, in their order,
-// and gives each kernel its final place.
-func (a *attribution) ledgers() []*ledger {
-	a.classes = make([]class, len(a.rec.KernelNames))
-	a.recent = make([]phased, len(a.rec.KernelNames))
-	a.roots = a.findRoots()
+// rankEvents splits what ran by the process and device it ran on, in their order,
+// and gives each kernel its location.
+func (a *attribution) rankEvents() []*rankEvents {
+	a.final = newIndex[location](2 * len(a.locations.values)) // the kernels' phases make more of them
+	a.recent = make([]recentLocation, len(a.rec.KernelNames))
+	a.classes = classifyAll(a.rec.KernelNames)
+	a.origins = a.findOrigins()
 	a.replays = map[[2]int32]int32{}
-	ledgers := make([]*ledger, len(a.rec.Devices))
+	ranks := make([]*rankEvents, len(a.rec.Devices))
 	count := make([]int, len(a.rec.Devices))
 	for i := range a.rec.Kernels {
 		count[a.rec.Kernels[i].Device]++
 	}
-	for i, u := range a.rec.Devices {
-		ledgers[i] = &ledger{unit: u, events: make([]event, 0, count[i])}
+	for i, d := range a.rec.Devices {
+		ranks[i] = &rankEvents{device: d, events: make([]kernelEvent, 0, count[i])}
 	}
 	for _, s := range a.rec.Streams {
-		ledgers[s.Device].rank.Streams++
+		ranks[s.Device].rank.Streams++
 	}
 	for i := range a.rec.Kernels {
-		k := &a.rec.Kernels[i]
-		l, at := ledgers[k.Device], a.placeOf(k)
-		if a.places[at].Phase == phaseIgnored {
-			a.ignored++
-			a.ignoredNS += k.End - k.Start
-			continue
-		}
-		if a.rec.Launched(k) {
-			l.launchedNS += k.End - k.Start
-		}
-		if k.GraphNode > 0 {
-			l.replayed++
-		}
-		l.events = append(l.events, event{start: k.Start, duration: k.End - k.Start, place: at, name: k.Name})
+		a.addKernel(&a.rec.Kernels[i], ranks)
 	}
 	for _, g := range a.rec.Graphs {
 		step := int32(None)
 		if g.Launch >= 0 {
-			step = a.places[a.calls[g.Launch]].Step
+			step = a.locations.values[a.launches[g.Launch]].Step
 		}
-		l := ledgers[g.Device]
-		l.graphs = append(l.graphs, graphEvent{Graph: g.Graph, Step: step, Start: g.Start, NS: g.End - g.Start})
+		r := ranks[g.Device]
+		r.graphs = append(r.graphs, graphEvent{Graph: g.Graph, Step: step, Start: g.Start, NS: g.End - g.Start})
 	}
-	// a unit can be left empty: what it ran was given to another, was ignored, or was no kernel
-	ledgers = slices.DeleteFunc(ledgers, func(l *ledger) bool { return len(l.events) == 0 && len(l.graphs) == 0 })
-	slices.SortFunc(ledgers, func(x, y *ledger) int {
-		return cmp.Or(cmp.Compare(a.rec.Processes[x.unit.Process], a.rec.Processes[y.unit.Process]), cmp.Compare(x.unit.Ordinal, y.unit.Ordinal))
+	// a device can be left empty: what it ran was given to another, was ignored, or was no kernel
+	ranks = slices.DeleteFunc(ranks, func(r *rankEvents) bool { return len(r.events) == 0 && len(r.graphs) == 0 })
+	slices.SortFunc(ranks, func(x, y *rankEvents) int {
+		return cmp.Or(cmp.Compare(a.rec.Processes[x.device.Process], a.rec.Processes[y.device.Process]), cmp.Compare(x.device.Ordinal, y.device.Ordinal))
 	})
-	return ledgers
+	return ranks
 }
 
-// placeOf is a kernel's final place: the range at capture before the range at
-// replay, a range's word for the phase before the kernel's name.
-func (a *attribution) placeOf(k *capture.Kernel) int32 {
-	at := int32(0)
-	if k.Launch >= 0 {
-		at = a.calls[k.Launch]
+// addKernel adds a kernel to its rank, unless a range asks to ignore it.
+func (a *attribution) addKernel(k *capture.Kernel, ranks []*rankEvents) {
+	at := a.locationOf(k)
+	if at < 0 {
+		a.ignored++
+		a.ignoredNS += k.End - k.Start
+		return
+	}
+	r := ranks[k.Device]
+	if a.rec.Launched(k) {
+		r.launchedNS += k.End - k.Start
 	}
 	if k.GraphNode > 0 {
-		root := int32(-1)
-		if b := a.birth(a.rec.Devices[k.Device].Process, a.rec.GraphNodeIDs[k.GraphNode-1], k.Start); b >= 0 {
-			root = a.roots[b]
-		}
-		if root >= 0 {
-			at = a.replay(at, a.births[root])
-		} else {
-			a.orphans++
-		}
+		r.replayed++
 	}
-	last := &a.recent[k.Name]
-	if !last.known || last.from != at {
-		*last = phased{true, at, a.phased(at, k.Name)}
-	}
-	return last.to
+	r.events = append(r.events, kernelEvent{start: k.Start, duration: k.End - k.Start, location: at, name: k.Name})
 }
 
-// phased is the final place of kernels of one name at one place.
-type phased struct {
+// recentLocation is the final location of kernels of one name at one location.
+type recentLocation struct {
 	known    bool
 	from, to int32
 }
 
-// replay is the place of a kernel replayed at one place whose node was created
+// locationOf is a kernel's location, −1 to ignore it: the range at capture before
+// the range at replay, a range's word for the phase before the kernel's name.
+func (a *attribution) locationOf(k *capture.Kernel) int32 {
+	at := int32(0)
+	if k.Launch >= 0 {
+		at = a.launches[k.Launch]
+	}
+	if k.GraphNode > 0 {
+		origin := int32(-1)
+		if n := a.creation(a.rec.Devices[k.Device].Process, a.rec.GraphNodeIDs[k.GraphNode-1], k.Start); n >= 0 {
+			origin = a.origins[n]
+		}
+		if origin >= 0 {
+			at = a.replay(at, a.created[origin])
+		} else {
+			a.detached++
+		}
+	}
+	last := &a.recent[k.Name]
+	if !last.known || last.from != at {
+		*last = recentLocation{true, at, a.finalOf(at, k.Name)}
+	}
+	return last.to
+}
+
+// replay is the location of a kernel replayed at one location whose node was created
 // at another: the step is the replay's, the rest the creation's where it says.
 func (a *attribution) replay(replayed, created int32) int32 {
 	key := [2]int32{replayed, created}
 	if i, ok := a.replays[key]; ok {
 		return i
 	}
-	p, c := a.places[replayed], a.places[created]
+	l, c := a.locations.values[replayed], a.locations.values[created]
 	if c.Layer != None || c.Phase != "" || c.Expert != None {
-		p.Layer, p.Phase, p.Expert, p.module = c.Layer, c.Phase, c.Expert, c.module
+		l.Layer, l.Phase, l.Expert, l.module = c.Layer, c.Phase, c.Expert, c.module
 	}
-	i := a.intern(p)
-	a.replays[key] = i
-	return i
+	a.replays[key] = a.locations.number(l)
+	return a.replays[key]
 }
 
-// phased is the place with the phase of the kernel's name where no range gave
+// finalOf is the location with the phase of the kernel's name where no range gave
 // one, or only a module did and the name knows better.
-func (a *attribution) phased(at, name int32) int32 {
-	c := &a.classes[name]
-	if c.phase == "" {
-		*c = classify(a.rec.KernelNames[name])
+func (a *attribution) finalOf(at, name int32) int32 {
+	l, own := a.locations.values[at], a.classes[name].phase
+	if l.Phase == phaseIgnored {
+		return -1
 	}
-	p := a.places[at]
-	known := c.phase != PhaseUnknown && c.phase != PhaseOther
-	if p.Phase != "" && !p.module {
-		return at
+	if l.Phase == "" || l.module && own != PhaseUnknown && own != PhaseOther {
+		l.Phase = own
 	}
-	if p.Phase == "" || known {
-		p.Phase = c.phase
-	}
-	p.module = false
-	return a.intern(p)
+	l.module = false
+	return a.final.number(l)
 }

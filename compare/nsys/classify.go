@@ -54,6 +54,15 @@ func classify(name string) class {
 	return class{phase: PhaseUnknown}
 }
 
+// classifyAll classifies a table of names.
+func classifyAll(names []string) []class {
+	classes := make([]class, len(names))
+	for i, name := range names {
+		classes[i] = classify(name)
+	}
+	return classes
+}
+
 // ruleOf is the number of the rule that decides, −1 without one.
 func ruleOf(name string) int {
 	function, arguments := kernelParts(anonymous.Replace(strings.TrimPrefix(name, "void ")))
@@ -120,12 +129,12 @@ func kernelParts(name string) (function, arguments string) {
 // profiler and by nsys since 2022: foo<128, true>(int*), foo<128u, true>(int*)
 // and foo<(int)128, (bool)1>(int *).
 var (
-	casts     = regexp.MustCompile(`\((?:int|bool|char|signed char|unsigned char|short|unsigned short|unsigned int|long|unsigned long|long long|unsigned long long)\)(-?\d)`)
-	suffixes  = regexp.MustCompile(`([<, (]-?\d+)(?:ull|ul|ll|u|l)\b`)
-	truths    = regexp.MustCompile(`([<,] ?)(true|false)\b`)
-	lambdas   = regexp.MustCompile(`\[lambda\(([^()]*)\) \(instance (\d+)\)\]`)
-	anonymous = strings.NewReplacer("(anonymous namespace)::", "", "<unnamed>::", "")
-	spaces    = strings.NewReplacer(" *", "*", " &", "&", "> >", ">>", "operator ()", "operator()")
+	castPattern   = regexp.MustCompile(`\((?:int|bool|char|signed char|unsigned char|short|unsigned short|unsigned int|long|unsigned long|long long|unsigned long long)\)(-?\d)`)
+	suffixPattern = regexp.MustCompile(`([<, (]-?\d+)(?:ull|ul|ll|u|l)\b`)
+	boolPattern   = regexp.MustCompile(`([<,] ?)(true|false)\b`)
+	lambdaPattern = regexp.MustCompile(`\[lambda\(([^()]*)\) \(instance (\d+)\)\]`)
+	anonymous     = strings.NewReplacer("(anonymous namespace)::", "", "<unnamed>::", "")
+	spaces        = strings.NewReplacer(" *", "*", " &", "&", "> >", ">>", "operator ()", "operator()")
 )
 
 // NormalKernelName spells a demangled name in one way for every version:
@@ -133,13 +142,13 @@ var (
 // literals, and spaces before * and &.
 func NormalKernelName(name string) string {
 	name = spaces.Replace(anonymous.Replace(strings.TrimPrefix(name, "void ")))
-	name = casts.ReplaceAllString(name, "$1")
-	name = suffixes.ReplaceAllString(name, "$1")
-	name = truths.ReplaceAllStringFunc(name, func(s string) string {
+	name = castPattern.ReplaceAllString(name, "$1")
+	name = suffixPattern.ReplaceAllString(name, "$1")
+	name = boolPattern.ReplaceAllStringFunc(name, func(s string) string {
 		if s, ok := strings.CutSuffix(s, "true"); ok {
 			return s + "1"
 		}
 		return strings.TrimSuffix(s, "false") + "0"
 	})
-	return lambdas.ReplaceAllString(name, "{lambda($1)#$2}")
+	return lambdaPattern.ReplaceAllString(name, "{lambda($1)#$2}")
 }

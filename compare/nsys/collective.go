@@ -9,20 +9,21 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// meeting is a collective of one rank in the capture's own time.
-type meeting struct {
+// collectiveInstance is a collective of one rank in the capture's own time.
+type collectiveInstance struct {
 	start, end int64
 }
 
-// venue is where collectives of several ranks are the same one: the k-th of a
-// venue on one rank meets the k-th of it on every other.
-type venue struct {
+// collectiveKey is what collectives of several ranks have in common: the k-th
+// instance of a key on one rank is the same collective as the k-th of it on every
+// other.
+type collectiveKey struct {
 	Step, Layer int32
 	Phase       Phase
 	name        string
 }
 
-func (v venue) compare(o venue) int {
+func (v collectiveKey) compare(o collectiveKey) int {
 	return cmp.Or(cmp.Compare(v.Step, o.Step), cmp.Compare(v.Layer, o.Layer), comparePhases(v.Phase, o.Phase), cmp.Compare(v.name, o.name))
 }
 
@@ -34,24 +35,24 @@ func (v venue) compare(o venue) int {
 // from the lowest rank's. A rank waits until the last rank arrives, in aligned
 // time and never longer than its own kernel lasts; the rest is transfer.
 func (r *reduction) collectives() {
-	byRank := r.met
-	venues := map[venue]bool{}
+	byRank := r.collectivesOf
+	keys := map[collectiveKey]bool{}
 	for i := range byRank {
 		for v := range byRank[i] {
-			venues[v] = true
+			keys[v] = true
 		}
 	}
-	order := slices.SortedFunc(maps.Keys(venues), venue.compare)
-	matched := map[venue]bool{}
+	order := slices.SortedFunc(maps.Keys(keys), collectiveKey.compare)
+	matched := map[collectiveKey]bool{}
 	for _, v := range order {
-		matched[v] = len(r.parts) > 1
+		matched[v] = len(r.ranks) > 1
 		for i := range byRank {
 			matched[v] = matched[v] && len(byRank[i][v]) == len(byRank[0][v])
 		}
 	}
 	reason := r.unalignable(order, matched)
 	offsets := r.align(order, matched, byRank, reason == "")
-	arrivals := map[venue][]int64{}
+	arrivals := map[collectiveKey][]int64{}
 	if reason == "" {
 		for _, v := range order {
 			if matched[v] {
@@ -59,18 +60,18 @@ func (r *reduction) collectives() {
 			}
 		}
 	}
-	for i, p := range r.parts {
+	for i, p := range r.ranks {
 		r.trace.Collectives = append(r.trace.Collectives, p.collectiveStats(order, byRank[i], arrivals, offsets[i])...)
 	}
-	r.lookForSkew()
+	r.warnSkew()
 }
 
-// lastArrivals is when the last rank arrived at each collective of a venue, in
+// lastArrivals is when the last rank arrived at each collective of a key, in
 // the first rank's time.
-func lastArrivals(v venue, byRank []map[venue][]meeting, offsets []int64) []int64 {
+func lastArrivals(v collectiveKey, byRank []map[collectiveKey][]collectiveInstance, offsets []int64) []int64 {
 	var last []int64
-	for i, meetings := range byRank {
-		for k, m := range meetings[v] {
+	for i, instances := range byRank {
+		for k, m := range instances[v] {
 			if i == 0 {
 				last = append(last, m.start+offsets[i])
 			} else {
@@ -83,14 +84,14 @@ func lastArrivals(v venue, byRank []map[venue][]meeting, offsets []int64) []int6
 
 // collectiveStats sums a rank's collectives by layer and phase. Wait and transfer
 // are undefined where any of them has no known last arrival.
-func (p part) collectiveStats(order []venue, meetings map[venue][]meeting, arrivals map[venue][]int64, offset int64) []CollectiveStat {
+func (p *rankEvents) collectiveStats(order []collectiveKey, instances map[collectiveKey][]collectiveInstance, arrivals map[collectiveKey][]int64, offset int64) []CollectiveStat {
 	type group struct {
 		layer int32
 		phase Phase
 	}
 	index, stats := map[group]int{}, []CollectiveStat(nil)
 	for _, v := range order {
-		list := meetings[v]
+		list := instances[v]
 		if len(list) == 0 {
 			continue
 		}
@@ -121,10 +122,10 @@ func (p part) collectiveStats(order []venue, meetings map[venue][]meeting, arriv
 	return stats
 }
 
-// lookForSkew warns where ranks leave the same collectives so far apart that
+// warnSkew warns where ranks leave the same collectives so far apart that
 // wait and transfer mean little: the clocks disagree, or the ranks do not meet
 // in these collectives.
-func (r *reduction) lookForSkew() {
+func (r *reduction) warnSkew() {
 	var transfer, instances float64
 	for _, c := range r.trace.Collectives {
 		if c.TransferNS.Defined() {
@@ -140,46 +141,46 @@ func (r *reduction) lookForSkew() {
 	}
 }
 
-// meetings lists a rank's collective kernels by venue in order of time.
-func (p part) meetings() map[venue][]meeting {
+// collectiveInstances lists a rank's collective kernels by key in order of time.
+func (p *rankEvents) collectiveInstances() map[collectiveKey][]collectiveInstance {
 	names := make([]string, len(p.of.names)) // of collectives, spelt the same for every version
 	for i, c := range p.of.classes {
 		if c.collective {
 			names[i] = NormalKernelName(p.of.names[i])
 		}
 	}
-	list := map[venue][]meeting{}
+	list := map[collectiveKey][]collectiveInstance{}
 	for i := range p.events {
 		e := &p.events[i]
 		if names[e.name] == "" {
 			continue
 		}
-		at := p.of.places[e.place]
-		v := venue{at.Step, at.Layer, at.Phase, names[e.name]}
-		list[v] = append(list[v], meeting{e.start, e.start + e.duration})
+		at := p.of.locations[e.location]
+		v := collectiveKey{at.Step, at.Layer, at.Phase, names[e.name]}
+		list[v] = append(list[v], collectiveInstance{e.start, e.start + e.duration})
 	}
 	return list
 }
 
 // unalignable is the reason why nobody's wait can be told, empty when it can.
-func (r *reduction) unalignable(order []venue, matched map[venue]bool) string {
+func (r *reduction) unalignable(order []collectiveKey, matched map[collectiveKey]bool) string {
 	if len(order) == 0 {
 		return "no collectives"
 	}
 	reason := ""
-	common := slices.ContainsFunc(order, func(v venue) bool { return matched[v] })
-	clocks := map[*digest]bool{}
+	common := slices.ContainsFunc(order, func(v collectiveKey) bool { return matched[v] })
+	clocks := map[*exportSummary]bool{}
 	timed := true
-	for _, p := range r.parts {
+	for _, p := range r.ranks {
 		clocks[p.of] = true
 		timed = timed && p.of.session != 0
 	}
 	world := r.world()
 	switch {
-	case len(r.parts) < 2:
+	case len(r.ranks) < 2:
 		reason = "only one rank was given"
-	case world > len(r.parts):
-		reason = fmt.Sprintf("%d of the run's %d ranks were given, and any of the others may have been the last to arrive", len(r.parts), world)
+	case world > len(r.ranks):
+		reason = fmt.Sprintf("%d of the run's %d ranks were given, and any of the others may have been the last to arrive", len(r.ranks), world)
 	case !common:
 		reason = "the ranks' collectives do not correspond"
 	case len(clocks) > 1 && !timed:
@@ -192,13 +193,13 @@ func (r *reduction) unalignable(order []venue, matched map[venue]bool) string {
 }
 
 // align returns what to add to each rank's times, and fills Alignment.
-func (r *reduction) align(order []venue, matched map[venue]bool, byRank []map[venue][]meeting, possible bool) []int64 {
-	offsets := make([]int64, len(r.parts))
+func (r *reduction) align(order []collectiveKey, matched map[collectiveKey]bool, byRank []map[collectiveKey][]collectiveInstance, possible bool) []int64 {
+	offsets := make([]int64, len(r.ranks))
 	if !possible {
 		return offsets
 	}
-	base := r.parts[0].of
-	for i, p := range r.parts {
+	base := r.ranks[0].of
+	for i, p := range r.ranks {
 		a := Alignment{Rank: p.rank.Rank, Basis: "one report", ResidualNS: router.Undefined()}
 		offset := int64(0)
 		if p.of != base {

@@ -14,43 +14,42 @@ import (
 
 // describe is the export's entry in the result, with everything its reader must
 // know.
-func describe(path string, rec *capture.Recording, p *capture.Metadata, a *attribution, ledgers []*ledger) Export {
-	d := description{
+func describe(path string, rec *capture.Recording, a *attribution, ranks []*rankEvents) Export {
+	d := exportDescription{
 		Export: Export{
-			Path: path, NsysVersion: p.NsysVersion, SchemaVersion: p.SchemaVersion,
+			Path: path, NsysVersion: rec.Metadata.NsysVersion, SchemaVersion: rec.Metadata.SchemaVersion,
 			Kernels: int64(len(rec.Kernels)), Launches: rec.APICalls, Ranges: int64(len(rec.Ranges)),
 			Ranks: []int{}, GraphMode: "none", Warnings: []router.Warning{},
 		},
-		rec: rec, probe: p, attribution: a,
+		rec: rec, attribution: a,
 	}
-	for _, l := range ledgers {
-		d.Ranks = append(d.Ranks, l.rank.Rank)
-		d.replayed += l.replayed
+	for _, r := range ranks {
+		d.Ranks = append(d.Ranks, r.rank.Rank)
+		d.replayed += r.replayed
 	}
-	d.graphs()
-	d.losses()
-	d.steps()
-	d.excerpt()
-	d.troubles()
+	d.describeGraphs()
+	d.warnLosses()
+	d.warnSteps()
+	d.warnSingleLayers()
+	d.warnIssues()
 	return d.Export
 }
 
-// description collects what there is to say about one export.
-type description struct {
+// exportDescription collects what there is to say about one export.
+type exportDescription struct {
 	Export
 	rec         *capture.Recording
-	probe       *capture.Metadata
 	attribution *attribution
 	replayed    int64 // kernels that a graph replayed
 }
 
-func (d *description) warn(code, format string, args ...any) {
+func (d *exportDescription) warn(code, format string, args ...any) {
 	d.Warnings = append(d.Warnings, router.Warning{Code: code, Subject: filepath.Base(d.Path), Text: fmt.Sprintf(format, args...)})
 }
 
-// graphs tells the mode in which CUDA graphs were recorded, and what it hides.
-func (d *description) graphs() {
-	whole, called := int64(len(d.rec.Graphs)), d.probe.GraphLaunches
+// describeGraphs tells the mode in which CUDA graphs were recorded, and what it hides.
+func (d *exportDescription) describeGraphs() {
+	whole, called := int64(len(d.rec.Graphs)), d.rec.Metadata.GraphLaunches
 	switch {
 	case whole > 0:
 		d.GraphMode = "graph"
@@ -63,18 +62,18 @@ func (d *description) graphs() {
 	case called > 0:
 		d.warn("graph_lost", "%s called, but nothing of what ran was recorded with its graph node", quantity.Count(called, "graph launch"))
 	}
-	if n := d.attribution.orphans; n > 0 {
+	if n := d.attribution.detached; n > 0 {
 		d.warn("graph_capture", "%d of %s from graphs captured outside the recording: their layer is unknown", n, quantity.Count(d.replayed, "replayed kernel"))
 	}
 }
 
-// losses tells what the capture or the export left out.
-func (d *description) losses() {
-	for _, text := range d.probe.Losses {
+// warnLosses tells what the capture or the export left out.
+func (d *exportDescription) warnLosses() {
+	for _, text := range d.rec.Metadata.Losses {
 		d.warn("loss", "the profiler says: %s", text)
 	}
-	if d.probe.Partial != "" {
-		d.warn("partial_export", "a partial export: %s", d.probe.Partial)
+	if d.rec.Metadata.Partial != "" {
+		d.warn("partial_export", "a partial export: %s", d.rec.Metadata.Partial)
 	}
 	if a := d.attribution; a.ignored > 0 {
 		d.warn("ignored", "%d of %s (%.3f ms) ran in ranges that ask to be ignored: left out of every number", a.ignored, quantity.Count(d.Kernels, "kernel"), float64(a.ignoredNS)/1e6)
@@ -90,21 +89,21 @@ func (d *description) losses() {
 	}
 }
 
-// steps tells where ranges go on and kernels do not, and how steps are numbered.
-func (d *description) steps() {
+// warnSteps tells where ranges go on and kernels do not, and how steps are numbered.
+func (d *exportDescription) warnSteps() {
 	a := d.attribution
 	if a.stepsWithout > 0 {
 		d.warn("ended_early", "%d of %s with ranges but no kernels: idle, or the capture ended early or lost them; they count nowhere", a.stepsWithout, quantity.Count(a.stepsSeen, "step"))
 	}
-	after, seen := a.marksAfter, a.marksSeen
+	after, seen := a.labeledAfter, a.labeled
 	if seen == 0 {
 		after, seen = d.unknownRangesAfter(a.lastWork), len(d.rec.Ranges)
 	}
 	if after > 0 {
 		d.warn("ended_early", "ranges go on for %.1f ms after the last kernel ended (%d of %d begin then): the capture of kernels ended early", float64(d.rec.RangesEnd-a.lastWork)/1e6, after, seen)
 	}
-	if a.silent > 0 {
-		d.warn("no_kernels", "%s with named ranges but no kernels: idle, or a rank whose kernels were not captured", quantity.Count(a.silent, "process"))
+	if a.idleProcesses > 0 {
+		d.warn("no_kernels", "%s with named ranges but no kernels: idle, or a rank whose kernels were not captured", quantity.Count(a.idleProcesses, "process"))
 	}
 	if a.renumbered {
 		d.warn("steps_renumbered", "steps without a number, or with one that repeats, are numbered in the order in which they began")
@@ -115,8 +114,8 @@ func (d *description) steps() {
 // model, and not all that a step goes through.
 const singleLayers = "single_layers"
 
-// excerpt tells of a benchmark of single layers.
-func (d *description) excerpt() {
+// warnSingleLayers tells of a benchmark of single layers.
+func (d *exportDescription) warnSingleLayers() {
 	const announced = "layer_wise_benchmarks args " // TensorRT-LLM, with its arguments behind
 	if slices.ContainsFunc(d.rec.RangeNames, func(name string) bool { return strings.HasPrefix(name, announced) }) {
 		d.warn(singleLayers, "a benchmark of single layers: a step of the whole model goes through others too")
@@ -126,7 +125,7 @@ func (d *description) excerpt() {
 // unknownRangesAfter counts the ranges that begin after a time, where no pattern
 // knows any range. Programs end with a few of them; a tenth of all is more than
 // that, and fewer count as none.
-func (d *description) unknownRangesAfter(at int64) (n int) {
+func (d *exportDescription) unknownRangesAfter(at int64) (n int) {
 	for _, r := range d.rec.Ranges {
 		if r.Start > at {
 			n++
@@ -138,8 +137,8 @@ func (d *description) unknownRangesAfter(at int64) (n int) {
 	return n
 }
 
-// troubles tells which rows could not be used as they are.
-func (d *description) troubles() {
+// warnIssues tells which rows could not be used as they are.
+func (d *exportDescription) warnIssues() {
 	t := d.rec.Issues
 	for _, w := range []struct {
 		n                int64

@@ -27,11 +27,11 @@ func (t *Trace) Times(take func(*Cell) bool) *imbalance.Times {
 	})
 }
 
-// lookForRanges warns where the ranges do not give steps or layers.
-func (r *reduction) lookForRanges() {
+// warnMissingRanges warns where the ranges do not give steps or layers.
+func (r *reduction) warnMissingRanges() {
 	layered := slices.ContainsFunc(r.trace.Cells, func(c Cell) bool { return c.Layer.Defined() })
 	r.judged = func(layer router.Whole) bool { return layer.Defined() || !layered }
-	if slices.ContainsFunc(r.parts, func(p part) bool { return len(p.graphs) > 0 }) {
+	if slices.ContainsFunc(r.ranks, func(p *rankEvents) bool { return len(p.graphs) > 0 }) {
 		return // the ranges may be there, and what ran inside them is hidden
 	}
 	if !slices.ContainsFunc(r.trace.Cells, func(c Cell) bool { return c.Step.Defined() }) {
@@ -56,8 +56,8 @@ func (r *reduction) otherLayers() []int {
 			layers[c.Rank][c.Layer] = true
 		}
 	}
-	for _, p := range r.parts[1:] {
-		if first := r.parts[0].rank.Rank; !maps.Equal(layers[first], layers[p.rank.Rank]) {
+	for _, p := range r.ranks[1:] {
+		if first := r.ranks[0].rank.Rank; !maps.Equal(layers[first], layers[p.rank.Rank]) {
 			return []int{first, p.rank.Rank}
 		}
 	}
@@ -94,25 +94,25 @@ func (r *reduction) imbalance() {
 
 // expertTime is the time of one expert in one step of one layer, over all ranks.
 type expertTime struct {
-	place
+	location
 	ns int64
 }
 
 // sumExperts lists the experts that own kernels, by layer, step and expert. One
 // may come several times, from several phases or exports.
 func (r *reduction) sumExperts() {
-	ns := map[*digest][]int64{}
-	for i, p := range r.parts {
+	ns := map[*exportSummary][]int64{}
+	for i, p := range r.ranks {
 		if ns[p.of] == nil {
-			ns[p.of] = make([]int64, len(p.of.places))
+			ns[p.of] = make([]int64, len(p.of.locations))
 		}
-		for place, sum := range r.sums[i] {
-			ns[p.of][place] += sum
+		for at, sum := range r.sums[i] {
+			ns[p.of][at] += sum
 		}
 	}
 	var list []expertTime
-	for _, d := range r.digests {
-		for i, at := range d.places {
+	for _, d := range r.exports {
+		for i, at := range d.locations {
 			if len(ns[d]) > 0 && ns[d][i] > 0 && at.Expert != None && r.judged(router.Whole(at.Layer)) {
 				list = append(list, expertTime{at, ns[d][i]})
 			}
@@ -167,7 +167,7 @@ func (r *reduction) expertParts() (experts []int, ok bool) {
 		return slices.Sorted(maps.Keys(held)), true
 	}
 	neighbour, last := None, 0 // the rank before with experts, and its last one
-	for i, p := range r.parts {
+	for i, p := range r.ranks {
 		first, end := r.expertSpan(i)
 		if first == end {
 			continue
@@ -192,7 +192,7 @@ func (r *reduction) expertParts() (experts []int, ok bool) {
 func (r *reduction) recordedExperts() map[int]bool {
 	held := map[int]bool{}
 	for _, layout := range r.options.Recorded.Layout {
-		for _, p := range r.parts {
+		for _, p := range r.ranks {
 			if p.rank.Rank < layout.Ranks() {
 				for _, e := range layout.Held(p.rank.Rank) {
 					held[int(e)] = true
@@ -204,10 +204,10 @@ func (r *reduction) recordedExperts() map[int]bool {
 }
 
 // expertSpan is the half-open range of the numbers of the experts that own kernels
-// of a part.
-func (r *reduction) expertSpan(part int) (first, end int) {
-	for place, sum := range r.sums[part] {
-		at := r.parts[part].of.places[place]
+// of a rank.
+func (r *reduction) expertSpan(rank int) (first, end int) {
+	for i, sum := range r.sums[rank] {
+		at := r.ranks[rank].of.locations[i]
 		if sum == 0 || at.Expert == None || !r.judged(router.Whole(at.Layer)) {
 			continue
 		}

@@ -1,9 +1,10 @@
 package nsys
 
-// index numbers values by first sight.
+// index numbers values by first sight; neighbours are often alike.
 type index[T comparable] struct {
 	of     map[T]int32
 	values []T
+	last   int32
 }
 
 func newIndex[T comparable](room int) *index[T] {
@@ -11,8 +12,8 @@ func newIndex[T comparable](room int) *index[T] {
 }
 
 func (x *index[T]) number(v T) int32 {
-	if n := len(x.values); n > 0 && x.values[n-1] == v {
-		return int32(n - 1)
+	if len(x.values) > 0 && x.values[x.last] == v {
+		return x.last
 	}
 	i, ok := x.of[v]
 	if !ok {
@@ -20,5 +21,6 @@ func (x *index[T]) number(v T) int32 {
 		x.of[v] = i
 		x.values = append(x.values, v)
 	}
+	x.last = i
 	return i
 }

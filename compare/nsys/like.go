@@ -131,8 +131,8 @@ func kernelSum(rec *capture.Recording) [][]string {
 	return rows
 }
 
-// containment finds the ranges around every call.
-type containment struct {
+// rangeNesting finds the ranges around every call.
+type rangeNesting struct {
 	rec   *capture.Recording
 	order []int32 // ranges by thread, start and −end
 	calls []int32 // calls by thread and start
@@ -144,8 +144,8 @@ const pairsLimit = 1 << 28
 
 var errNesting = fmt.Errorf("ranges nest so deeply that more than %d pairs of range and call would have to be visited: %w", pairsLimit, capture.ErrDamaged)
 
-func newContainment(rec *capture.Recording) *containment {
-	c := &containment{rec: rec, calls: make([]int32, len(rec.Launches))}
+func newRangeNesting(rec *capture.Recording) *rangeNesting {
+	c := &rangeNesting{rec: rec, calls: make([]int32, len(rec.Launches))}
 	for i, r := range rec.Ranges {
 		if r.Style != capture.CrossThread {
 			c.order = append(c.order, int32(i))
@@ -168,7 +168,7 @@ func newContainment(rec *capture.Recording) *containment {
 // nest finds, for every range that counts, its parent: the shortest range around
 // it, the later one of two. It counts the parents up to the outermost range
 // (level), and the ranges whose parent it is (child).
-func (c *containment) nest(counts func(rng int32) bool) (level, child []int32, err error) {
+func (c *rangeNesting) nest(counts func(rng int32) bool) (level, child []int32, err error) {
 	level, child = make([]int32, len(c.rec.Ranges)), make([]int32, len(c.rec.Ranges))
 	var open []openRange
 	looks := 0
@@ -219,7 +219,7 @@ type openRange struct {
 }
 
 // each visits every pair of a call and a range that contains it.
-func (c *containment) each(visit func(call, rng int32)) error {
+func (c *rangeNesting) each(visit func(call, rng int32)) error {
 	var open []int32
 	next, pairs := 0, 0
 	for _, i := range c.calls {
@@ -248,7 +248,7 @@ func (c *containment) each(visit func(call, rng int32)) error {
 }
 
 // prune takes ended ranges off the top.
-func (c *containment) prune(open []int32, thread int32, at int64) []int32 {
+func (c *rangeNesting) prune(open []int32, thread int32, at int64) []int32 {
 	for n := len(open); n > 0; n-- {
 		if top := &c.rec.Ranges[open[n-1]]; top.Thread == thread && top.End >= at {
 			break
@@ -258,14 +258,14 @@ func (c *containment) prune(open []int32, thread int32, at int64) []int32 {
 	return open
 }
 
-// title is the name of a group of ranges. A group without one prints as that of
+// rangeTitle is the name of a group of ranges. A group without one prints as that of
 // the empty name does, and comes before it.
-type title struct {
+type rangeTitle struct {
 	text  string
 	given bool
 }
 
-func (t title) compare(o title) int {
+func (t rangeTitle) compare(o rangeTitle) int {
 	switch {
 	case t.given == o.given:
 		return cmp.Compare(t.text, o.text)
@@ -277,16 +277,16 @@ func (t title) compare(o title) int {
 
 // title is a range's name as the reports print it: with its domain's, if that
 // has one.
-func (c *containment) title(rng int32) title {
+func (c *rangeNesting) title(rng int32) rangeTitle {
 	r := &c.rec.Ranges[rng]
 	if r.Unnamed {
-		return title{}
+		return rangeTitle{}
 	}
 	text := c.rec.RangeNames[r.Name]
 	if domain := c.rec.Domains[r.Domain]; domain != "" {
 		text = domain + ":" + text
 	}
-	return title{text, true}
+	return rangeTitle{text, true}
 }
 
 var styleNames = map[capture.Style]string{capture.PushPop: "PushPop", capture.StartEnd: "StartEnd"}

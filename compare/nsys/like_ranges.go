@@ -11,14 +11,14 @@ import (
 // their name. Without a range there is no title; without a launch the thread is
 // −1.
 type rangeKernel struct {
-	title  title
+	title  rangeTitle
 	style  string
 	thread int32
 	name   int32
 }
 
-// rangeKernels is one group.
-type rangeKernels struct {
+// rangeKernelGroup is one group.
+type rangeKernelGroup struct {
 	rangeKernel
 	ranges    map[int32]bool // the ranges of this title that it occurs in
 	first     rangeCall      // by which the latest kernels came in
@@ -43,7 +43,7 @@ func rangeKernelSum(rec *capture.Recording) ([][]string, error) {
 		}
 		return capture.PID(rec.Threads[thread].ID), capture.TID(rec.Threads[thread].ID)
 	}
-	slices.SortFunc(groups, func(a, b *rangeKernels) int {
+	slices.SortFunc(groups, func(a, b *rangeKernelGroup) int {
 		ap, at := ids(a.thread)
 		bp, bt := ids(b.thread)
 		return cmp.Or(a.title.compare(b.title), cmp.Compare(ap, bp), cmp.Compare(at, bt),
@@ -60,13 +60,13 @@ func rangeKernelSum(rec *capture.Recording) ([][]string, error) {
 	return rows, nil
 }
 
-func groupRangeKernels(rec *capture.Recording) ([]*rangeKernels, error) {
-	index := map[rangeKernel]*rangeKernels{}
-	var groups []*rangeKernels
-	add := func(key rangeKernel, k int32, by rangeCall) *rangeKernels {
+func groupRangeKernels(rec *capture.Recording) ([]*rangeKernelGroup, error) {
+	index := map[rangeKernel]*rangeKernelGroup{}
+	var groups []*rangeKernelGroup
+	add := func(key rangeKernel, k int32, by rangeCall) *rangeKernelGroup {
 		g := index[key]
 		if g == nil {
-			g = &rangeKernels{rangeKernel: key, ranges: map[int32]bool{}, first: rangeCall{-1, -1}}
+			g = &rangeKernelGroup{rangeKernel: key, ranges: map[int32]bool{}, first: rangeCall{-1, -1}}
 			index[key] = g
 			groups = append(groups, g)
 		}
@@ -81,7 +81,7 @@ func groupRangeKernels(rec *capture.Recording) ([]*rangeKernels, error) {
 	}
 	launched := byCall(rec, rec.Kernels)
 	inside := make([]bool, len(rec.Launches))
-	c := newContainment(rec)
+	c := newRangeNesting(rec)
 	err := c.each(func(call, rng int32) {
 		inside[call] = true
 		r := &rec.Ranges[rng]
@@ -134,9 +134,9 @@ type projection struct {
 	ops        int64 // operations launched by one call count once
 }
 
-// projected groups the ranges of one name that anything was launched in.
-type projected struct {
-	title                          title
+// projectionGroup groups the ranges of one name that anything was launched in.
+type projectionGroup struct {
+	title                          rangeTitle
 	style                          string
 	durations                      []int64
 	original, ops, level, children int64 // sums
@@ -150,7 +150,7 @@ func projectionSum(rec *capture.Recording) ([][]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(groups, func(a, b *projected) int {
+	slices.SortFunc(groups, func(a, b *projectionGroup) int {
 		return cmp.Or(cmp.Compare(b.stats.TotalNS, a.stats.TotalNS), a.title.compare(b.title), cmp.Compare(a.style, b.style))
 	})
 	rows := [][]string{{"Range", "Style", "Total Proj Time (ns)", "Total Range Time (ns)", "Range Instances", "Proj Avg (ns)", "Proj Med (ns)", "Proj Min (ns)", "Proj Max (ns)", "Proj StdDev (ns)", "Total GPU Ops", "Avg GPU Ops", "Avg Range Lvl", "Avg Num Child"}}
@@ -163,8 +163,8 @@ func projectionSum(rec *capture.Recording) ([][]string, error) {
 	return rows, nil
 }
 
-func groupProjections(rec *capture.Recording) ([]*projected, error) {
-	c := newContainment(rec)
+func groupProjections(rec *capture.Recording) ([]*projectionGroup, error) {
+	c := newRangeNesting(rec)
 	projections, err := c.project(slices.Concat(rec.Kernels, rec.MemoryOps))
 	if err != nil {
 		return nil, err
@@ -174,11 +174,11 @@ func groupProjections(rec *capture.Recording) ([]*projected, error) {
 		return nil, err
 	}
 	type key struct {
-		title title
+		title rangeTitle
 		style string
 	}
-	index := map[key]*projected{}
-	var groups []*projected
+	index := map[key]*projectionGroup{}
+	var groups []*projectionGroup
 	for i, p := range projections {
 		r := &rec.Ranges[i]
 		if p.ops == 0 || r.Unnamed {
@@ -187,7 +187,7 @@ func groupProjections(rec *capture.Recording) ([]*projected, error) {
 		k := key{c.title(int32(i)), styleNames[r.Style]}
 		g := index[k]
 		if g == nil {
-			g = &projected{title: k.title, style: k.style}
+			g = &projectionGroup{title: k.title, style: k.style}
 			index[k] = g
 			groups = append(groups, g)
 		}
@@ -204,7 +204,7 @@ func groupProjections(rec *capture.Recording) ([]*projected, error) {
 }
 
 // project stretches every range over the work launched inside it.
-func (c *containment) project(work []capture.Kernel) ([]projection, error) {
+func (c *rangeNesting) project(work []capture.Kernel) ([]projection, error) {
 	launched := byCall(c.rec, work)
 	projections := make([]projection, len(c.rec.Ranges))
 	err := c.each(func(call, rng int32) {

@@ -9,6 +9,8 @@ import (
 	"sync"
 
 	"github.com/moebalance/moebalance/compare/nsys/capture"
+	"github.com/moebalance/moebalance/router/input"
+	"golang.org/x/sync/errgroup"
 )
 
 // Options says how exports are read and judged. The zero value uses the
@@ -29,15 +31,15 @@ type Options struct {
 // there are any, and reduces them to one Trace. The order of paths does not
 // matter.
 func Read(ctx context.Context, paths []string, o Options) (*Trace, error) {
-	digests, err := digestAll(ctx, paths, o)
+	exports, err := summarizeAll(ctx, paths, o)
 	if err != nil {
 		return nil, err
 	}
-	return reduce(digests, o)
+	return reduce(exports, o)
 }
 
-// digestAll reads every path; the error is that of the first path that has one.
-func digestAll(ctx context.Context, paths []string, o Options) ([]*digest, error) {
+// summarizeAll reads every path. The first error ends the reading of the others.
+func summarizeAll(ctx context.Context, paths []string, o Options) ([]*exportSummary, error) {
 	if o.Patterns == nil {
 		var err error
 		if o.Patterns, err = NewPatterns(); err != nil {
@@ -49,36 +51,34 @@ func digestAll(ctx context.Context, paths []string, o Options) ([]*digest, error
 			return nil, err
 		}
 	}
-	found, errs := make([][]*digest, len(paths)), make([]error, len(paths))
-	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
-	var wait sync.WaitGroup
+	found := make([][]*exportSummary, len(paths))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.GOMAXPROCS(0))
 	for i, path := range paths {
-		wait.Go(func() {
-			slots <- struct{}{}
-			defer func() { <-slots }()
-			found[i], errs[i] = digestFile(ctx, path, o)
+		group.Go(func() (err error) {
+			if err = ctx.Err(); err == nil {
+				found[i], err = summarizeFile(ctx, path, o)
+			}
+			return err
 		})
 	}
-	wait.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return nil, err
-		}
+	if err := group.Wait(); err != nil {
+		return nil, err
 	}
 	return slices.Concat(found...), nil
 }
 
-// digestFile reads a summary, or any capture.
-func digestFile(ctx context.Context, path string, o Options) ([]*digest, error) {
+// summarizeFile reads a summary, or any capture.
+func summarizeFile(ctx context.Context, path string, o Options) ([]*exportSummary, error) {
 	if IsSummary(path) {
 		if _, ok := flagged(o.Rank, path); ok {
 			return nil, fmt.Errorf("%w: %q is a summary, whose ranks are fixed: give them when it is written", ErrRank, path)
 		}
-		digests, err := readSummary(path)
+		exports, err := readSummary(path)
 		if info, sizeErr := os.Stat(path); err == nil && sizeErr == nil && o.Progress != nil {
 			o.Progress(info.Size())
 		}
-		return digests, err
+		return exports, err
 	}
 	rec, err := capture.Read(ctx, path, capture.Options{Converter: o.Converter, Progress: o.Progress})
 	if err != nil {
@@ -88,35 +88,39 @@ func digestFile(ctx context.Context, path string, o Options) ([]*digest, error) 
 		return nil, rec.NoKernels()
 	}
 	n := len(rec.Kernels)
-	d, err := newDigest(path, rec, o)
+	summary, err := summarizeRecording(path, rec, o)
 	capture.Collect(n)
 	if err != nil {
 		return nil, err
 	}
-	return []*digest{d}, nil
+	return []*exportSummary{summary}, nil
 }
 
-// newDigest attributes a recording and gives its units their ranks. From here on
-// it does not matter what was read.
-func newDigest(path string, rec *capture.Recording, o Options) (*digest, error) {
-	p := &rec.Metadata
-	if workers(rec) > 1 || oneRank(path, p, o.Rank) {
+// summarizeRecording attributes a recording and gives its devices their ranks. From
+// here on it does not matter what was read.
+func summarizeRecording(path string, rec *capture.Recording, o Options) (*exportSummary, error) {
+	meta := &rec.Metadata
+	if workingProcesses(rec) > 1 || oneRank(path, meta, o.Rank) {
 		joinDevices(rec)
 	}
 	a := attribute(rec, o.Patterns)
-	d := &digest{names: rec.KernelNames, session: p.SessionUTC, ledgers: a.ledgers()}
-	d.classes, d.places = a.classes, a.places
-	if len(d.ledgers) == 0 {
-		return nil, fmt.Errorf("%q: %w but those in ranges that ask to be ignored", path, capture.ErrNoKernels)
+	e := &exportSummary{names: rec.KernelNames, session: meta.SessionUTC, ranks: a.rankEvents()}
+	e.classes, e.locations = a.classes, a.final.values
+	if len(e.ranks) == 0 {
+		return nil, &input.Error{File: path, Expected: "kernels to analyze", Found: "only kernels in ranges that ask to be ignored", Err: capture.ErrNoKernels}
 	}
-	if err := assignRanks(path, rec, p, d.ledgers, o.Rank); err != nil {
+	if err := assignRanks(path, rec, e.ranks, o.Rank); err != nil {
 		return nil, err
 	}
-	d.arm, d.armEvidence = armOf(p)
-	d.world, _ = p.WorldSize()
-	d.export = describe(path, rec, p, a, d.ledgers)
-	d.settle()
-	return d, nil
+	e.arm, e.armEvidence = armOf(meta)
+	e.world, _ = meta.WorldSize()
+	e.export = describe(path, rec, a, e.ranks)
+	var wait sync.WaitGroup
+	for _, r := range e.ranks {
+		wait.Go(r.sort)
+	}
+	wait.Wait()
+	return e, nil
 }
 
 // Takes reports whether the file at path is of a kind that Read takes, or is so

@@ -9,6 +9,8 @@ import (
 	"strconv"
 
 	"github.com/moebalance/moebalance/compare/nsys/capture"
+	"github.com/moebalance/moebalance/router/input"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // The evidence by which a rank got its number, strongest first.
@@ -21,46 +23,46 @@ const (
 	byProcessOrder = "process order"
 )
 
-// assignRanks gives every unit of an export its rank by the strongest evidence
+// assignRanks gives every rank of an export its number by the strongest evidence
 // there is. Flag, environment and file name speak of one process, so they count
-// only where the export holds one unit; the environment recorded is that of the
+// only where the export holds one rank; the environment recorded is that of the
 // command that was profiled, which in a report of several processes is their
 // launcher.
-func assignRanks(path string, rec *capture.Recording, p *capture.Metadata, ledgers []*ledger, flag map[string]int) error {
-	set := func(l *ledger, rank int, evidence string) {
-		l.rank = Rank{
-			Rank: rank, Export: filepath.Base(path), PID: capture.PID(rec.Processes[l.unit.Process]),
-			DeviceID: int64(l.unit.Ordinal), Streams: l.rank.Streams, Evidence: evidence,
+func assignRanks(path string, rec *capture.Recording, ranks []*rankEvents, flag map[string]int) error {
+	set := func(r *rankEvents, number int, evidence string) {
+		r.rank = Rank{
+			Rank: number, Export: filepath.Base(path), PID: capture.PID(rec.Processes[r.device.Process]),
+			DeviceID: int64(r.device.Ordinal), Streams: r.rank.Streams, Evidence: evidence,
 		}
 	}
-	if rank, ok := flagged(flag, path); ok {
-		if len(ledgers) != 1 {
-			return fmt.Errorf("%w: %q holds %d processes, so one rank cannot be given for it", ErrRank, path, len(ledgers))
+	if number, ok := flagged(flag, path); ok {
+		if len(ranks) != 1 {
+			return &input.Error{File: path, Expected: "one process, to give it a rank", Found: quantity.Count(len(ranks), "process"), Try: "leave the rank out", Err: ErrRank}
 		}
-		set(ledgers[0], rank, byFlag)
+		set(ranks[0], number, byFlag)
 		return nil
 	}
-	if len(ledgers) == 1 {
-		if rank, ok := p.Rank(); ok {
-			set(ledgers[0], rank, cmp.Or(p.RankEvidence, byEnvironment))
+	if len(ranks) == 1 {
+		if number, ok := rec.Metadata.Rank(); ok {
+			set(ranks[0], number, cmp.Or(rec.Metadata.RankEvidence, byEnvironment))
 			return nil
 		}
 	}
-	if rankByMPI(rec, p, ledgers, set) {
+	if rankByMPI(rec, ranks, set) {
 		return nil
 	}
-	if len(ledgers) == 1 {
-		if rank, ok := rankInName(path); ok {
-			set(ledgers[0], rank, byFileName)
+	if len(ranks) == 1 {
+		if number, ok := rankInName(path); ok {
+			set(ranks[0], number, byFileName)
 			return nil
 		}
 	}
-	ordinals, distinct := deviceOrdinals(rec, p, ledgers)
-	for i, l := range ledgers {
+	ordinals, distinct := deviceOrdinals(rec, ranks)
+	for i, r := range ranks {
 		if distinct {
-			set(l, ordinals[i], byDevice)
+			set(r, ordinals[i], byDevice)
 		} else {
-			set(l, i, byProcessOrder) // ledgers come in the order of processes
+			set(r, i, byProcessOrder) // ranks come in the order of processes
 		}
 	}
 	return nil
@@ -81,23 +83,23 @@ func oneRank(path string, p *capture.Metadata, flag map[string]int) bool {
 	return ok && (rank > 0 || world > 1)
 }
 
-// deviceOrdinals numbers the ledgers by their devices: by the GPU's number in
+// deviceOrdinals numbers the ranks by their devices: by the GPU's number in
 // the machine where the export maps all of them, because under
 // CUDA_VISIBLE_DEVICES every process may call its own device 0; else by the
 // number that the process uses. They are no ranks if two are alike.
-func deviceOrdinals(rec *capture.Recording, p *capture.Metadata, ledgers []*ledger) (ordinals []int, distinct bool) {
+func deviceOrdinals(rec *capture.Recording, ranks []*rankEvents) (ordinals []int, distinct bool) {
 	seen, mapped := map[int]bool{}, true
-	for _, l := range ledgers {
-		gpu, ok := p.GPUs[capture.PIDDevice{PID: capture.PID(rec.Processes[l.unit.Process]), Device: int64(l.unit.Ordinal)}]
+	for _, r := range ranks {
+		gpu, ok := rec.Metadata.GPUs[capture.PIDDevice{PID: capture.PID(rec.Processes[r.device.Process]), Device: int64(r.device.Ordinal)}]
 		ordinals, mapped = append(ordinals, int(gpu)), mapped && ok
 	}
-	for i, l := range ledgers {
+	for i, r := range ranks {
 		if !mapped {
-			ordinals[i] = int(l.unit.Ordinal)
+			ordinals[i] = int(r.device.Ordinal)
 		}
 		seen[ordinals[i]] = true
 	}
-	return ordinals, len(seen) == len(ledgers)
+	return ordinals, len(seen) == len(ranks)
 }
 
 // flagged looks a path up in the flags: as given, by base name, or "" for all.
@@ -110,18 +112,23 @@ func flagged(flag map[string]int, path string) (int, bool) {
 	return 0, false
 }
 
-// rankByMPI uses MPI_RANKS when it names the process of every unit, each once.
-func rankByMPI(rec *capture.Recording, p *capture.Metadata, ledgers []*ledger, set func(*ledger, int, string)) bool {
+// rankByMPI uses MPI_RANKS when it names the process of every rank, each once.
+func rankByMPI(rec *capture.Recording, ranks []*rankEvents, set func(*rankEvents, int, string)) bool {
+	of := func(r *rankEvents) (int, bool) {
+		number, ok := rec.Metadata.MPIRanks[rec.Processes[r.device.Process]]
+		return number, ok
+	}
 	seen := map[int]bool{}
-	for _, l := range ledgers {
-		rank, ok := p.MPIRanks[rec.Processes[l.unit.Process]]
-		if !ok || seen[rank] {
+	for _, r := range ranks {
+		number, ok := of(r)
+		if !ok || seen[number] {
 			return false
 		}
-		seen[rank] = true
+		seen[number] = true
 	}
-	for _, l := range ledgers {
-		set(l, p.MPIRanks[rec.Processes[l.unit.Process]], byMPI)
+	for _, r := range ranks {
+		number, _ := of(r)
+		set(r, number, byMPI)
 	}
 	return true
 }
@@ -140,19 +147,19 @@ func rankInName(path string) (int, bool) {
 }
 
 // ErrRank is the error of ranks that cannot be assigned as asked.
-var ErrRank = errors.New("no such assignment of ranks")
+var ErrRank = errors.New("ranks cannot be assigned")
 
 // ErrSameRank is the error of exports that are of one rank, which a number given by
 // hand can tell apart. It wraps ErrRank.
 var ErrSameRank = fmt.Errorf("%w", ErrRank)
 
-// checkRanks refuses two units of the same number: their times would be added.
+// checkRanks refuses two ranks of the same number: their times would be added.
 func (r *reduction) checkRanks() error {
-	for i := 1; i < len(r.parts); i++ {
-		a, b := r.parts[i-1].rank, r.parts[i].rank
+	for i := 1; i < len(r.ranks); i++ {
+		a, b := r.ranks[i-1].rank, r.ranks[i].rank
 		if a.Rank == b.Rank {
-			return fmt.Errorf("%w: %q (by %s) and %q (by %s) are both rank %d: want exports of one run, each of a rank of its own",
-				ErrSameRank, a.Export, a.Evidence, b.Export, b.Evidence, a.Rank)
+			return fmt.Errorf("%w: two files claim rank %d: %q (by %s) and %q (by %s); want exports of one run, one per rank",
+				ErrSameRank, a.Rank, a.Export, a.Evidence, b.Export, b.Evidence)
 		}
 	}
 	return nil

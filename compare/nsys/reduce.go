@@ -11,30 +11,24 @@ import (
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
-// reduction turns digests into a Trace.
+// reduction turns export summaries into a Trace.
 type reduction struct {
-	digests     []*digest
-	options     Options
-	trace       *Trace
-	parts       []part                // one per rank, in rank order
-	sums        [][]int64             // of each part's time, by place
-	met         []map[venue][]meeting // of each part
-	names       *index[string]
-	classes     []class                       // of names
-	expertTimes []expertTime                  // see sumExperts
-	judged      func(layer router.Whole) bool // whether the layer counts as one: all that are named, or time without any
+	exports       []*exportSummary
+	options       Options
+	trace         *Trace
+	ranks         []*rankEvents                            // in rank order
+	sums          [][]int64                                // of each rank's time, by location
+	collectivesOf []map[collectiveKey][]collectiveInstance // of each rank
+	names         *index[string]
+	classes       []class                       // of names
+	expertTimes   []expertTime                  // see sumExperts
+	judged        func(layer router.Whole) bool // whether the layer counts as one: all that are named, or time without any
 }
 
-// part is one rank's ledger with its digest.
-type part struct {
-	*ledger
-	of *digest
-}
-
-// reduce computes the result of the digests taken together. Their order does
+// reduce computes the result of export summaries taken together. Their order does
 // not matter.
-func reduce(digests []*digest, options Options) (*Trace, error) {
-	r, err := newReduction(digests, options)
+func reduce(exports []*exportSummary, options Options) (*Trace, error) {
+	r, err := newReduction(exports, options)
 	if err != nil {
 		return nil, err
 	}
@@ -43,9 +37,9 @@ func reduce(digests []*digest, options Options) (*Trace, error) {
 	wait.Go(r.kernels)
 	r.cells()
 	wait.Wait()
-	r.lookForRanges()
-	r.unknown()
-	if err := r.fitRecorded(); err != nil {
+	r.warnMissingRanges()
+	r.unknownTime()
+	if err := r.checkRecorded(); err != nil {
 		return nil, err
 	}
 	r.experts()
@@ -54,28 +48,29 @@ func reduce(digests []*digest, options Options) (*Trace, error) {
 	r.imbalance()
 	r.collectives()
 	r.coverage()
-	r.unevenRanks()
+	r.warnUnevenRanks()
 	return r.trace, nil
 }
 
-// newReduction puts digests and ranks in order. It fails when two of them cannot
+// newReduction puts exports and ranks in order. It fails when two of them cannot
 // be ranks of one run.
-func newReduction(digests []*digest, options Options) (*reduction, error) {
-	r := &reduction{digests: slices.Clone(digests), options: options, trace: newTrace(), names: newIndex[string](0)}
-	slices.SortStableFunc(r.digests, func(a, b *digest) int {
+func newReduction(exports []*exportSummary, options Options) (*reduction, error) {
+	r := &reduction{exports: slices.Clone(exports), options: options, trace: newTrace(), names: newIndex[string](0)}
+	slices.SortStableFunc(r.exports, func(a, b *exportSummary) int {
 		return cmp.Or(slices.Compare(a.export.Ranks, b.export.Ranks), cmp.Compare(a.export.Path, b.export.Path))
 	})
-	for _, d := range r.digests {
-		for _, l := range d.ledgers {
-			r.parts = append(r.parts, part{l, d})
+	for _, d := range r.exports {
+		for _, l := range d.ranks {
+			l.of = d
+			r.ranks = append(r.ranks, l)
 		}
 		r.trace.Exports = append(r.trace.Exports, d.export)
 	}
-	slices.SortStableFunc(r.parts, func(a, b part) int { return cmp.Compare(a.rank.Rank, b.rank.Rank) })
+	slices.SortStableFunc(r.ranks, func(a, b *rankEvents) int { return cmp.Compare(a.rank.Rank, b.rank.Rank) })
 	if err := r.checkRanks(); err != nil {
 		return nil, err
 	}
-	for _, p := range r.parts {
+	for _, p := range r.ranks {
 		r.trace.Ranks = append(r.trace.Ranks, p.rank)
 	}
 	return r, nil
@@ -96,8 +91,8 @@ func (r *reduction) warn(code, subject, text string) {
 
 // kernels groups by name over all ranks, the most time first.
 func (r *reduction) kernels() {
-	number := map[*digest][]int32{}
-	for _, d := range r.digests {
+	number := map[*exportSummary][]int32{}
+	for _, d := range r.exports {
 		to := make([]int32, len(d.names))
 		for i, name := range d.names {
 			if to[i] = r.names.number(name); int(to[i]) == len(r.classes) {
@@ -106,11 +101,11 @@ func (r *reduction) kernels() {
 		}
 		number[d] = to
 	}
-	lists, tables := make([][]event, len(r.parts)), make([][]int32, len(r.parts))
-	for i, p := range r.parts {
+	lists, tables := make([][]kernelEvent, len(r.ranks)), make([][]int32, len(r.ranks))
+	for i, p := range r.ranks {
 		lists[i], tables[i] = p.events, number[p.of]
 	}
-	g := groupDurations(lists, len(r.names.values), func(list int, e *event) int32 { return tables[list][e.name] })
+	g := groupDurations(lists, len(r.names.values), func(list int, e *kernelEvent) int32 { return tables[list][e.name] })
 	for i, name := range r.names.values {
 		if s := g.stats(i); s.Instances > 0 {
 			r.trace.Kernels = append(r.trace.Kernels, KernelStat{Name: name, Phase: r.classes[i].phase, Library: r.classes[i].library, Stats: s})
@@ -124,17 +119,17 @@ func (r *reduction) kernels() {
 // cells fills Cells and Phases and what later questions need of every event, the
 // ranks side by side.
 func (r *reduction) cells() {
-	cells, phases := make([][]Cell, len(r.parts)), make([][]PhaseStat, len(r.parts))
-	groups := map[*digest]*cellGroups{}
-	for _, d := range r.digests {
+	cells, phases := make([][]Cell, len(r.ranks)), make([][]PhaseStat, len(r.ranks))
+	groups := map[*exportSummary]*cellGroups{}
+	for _, d := range r.exports {
 		groups[d] = newCellGroups(d)
 	}
-	r.sums, r.met = make([][]int64, len(r.parts)), make([]map[venue][]meeting, len(r.parts))
+	r.sums, r.collectivesOf = make([][]int64, len(r.ranks)), make([]map[collectiveKey][]collectiveInstance, len(r.ranks))
 	var wait sync.WaitGroup
-	for i, p := range r.parts {
+	for i, p := range r.ranks {
 		wait.Go(func() {
 			cells[i], phases[i] = p.cells(groups[p.of])
-			r.sums[i], r.met[i] = p.sums(), p.meetings()
+			r.sums[i], r.collectivesOf[i] = p.sums(), p.collectiveInstances()
 		})
 	}
 	wait.Wait()
@@ -142,29 +137,29 @@ func (r *reduction) cells() {
 	r.trace.Phases = append(r.trace.Phases, slices.Concat(phases...)...)
 }
 
-// cellGroups says which places of a digest make one cell, and which cells one
+// cellGroups says which locations of an export make one cell, and which cells one
 // phase of a layer.
 type cellGroups struct {
-	cellOf  []int32 // by place
-	cells   []place
+	cellOf  []int32 // by location
+	cells   []location
 	phaseOf []int32 // by cell
-	phases  []place
+	phases  []location
 }
 
-func newCellGroups(d *digest) *cellGroups {
+func newCellGroups(d *exportSummary) *cellGroups {
 	var g cellGroups
-	g.cellOf, g.cells = groupPlaces(d.places, func(l place) place { l.Expert = None; return l })
-	g.phaseOf, g.phases = groupPlaces(g.cells, func(l place) place { l.Step = None; return l })
+	g.cellOf, g.cells = groupLocations(d.locations, func(l location) location { l.Expert = None; return l })
+	g.phaseOf, g.phases = groupLocations(g.cells, func(l location) location { l.Step = None; return l })
 	return &g
 }
 
 // cells sums one rank by step, layer and phase, and by layer and phase.
-func (p part) cells(of *cellGroups) (cells []Cell, phases []PhaseStat) {
+func (p *rankEvents) cells(of *cellGroups) (cells []Cell, phases []PhaseStat) {
 	cells, phases = make([]Cell, len(of.cells)), make([]PhaseStat, len(of.phases))
-	cellBusy := make([]busy, len(cells))
+	cellBusy := make([]busyTime, len(cells))
 	for i := range p.events {
 		e := &p.events[i]
-		c := of.cellOf[e.place]
+		c := of.cellOf[e.location]
 		cells[c].Instances++
 		cells[c].TotalNS += e.duration
 		if p.of.classes[e.name].collective {
@@ -173,7 +168,7 @@ func (p part) cells(of *cellGroups) (cells []Cell, phases []PhaseStat) {
 		}
 		cellBusy[c].add(e.start, e.duration)
 	}
-	g := groupDurations([][]event{p.events}, len(phases), func(_ int, e *event) int32 { return of.phaseOf[of.cellOf[e.place]] })
+	g := groupDurations([][]kernelEvent{p.events}, len(phases), func(_ int, e *kernelEvent) int32 { return of.phaseOf[of.cellOf[e.location]] })
 	for i, at := range of.cells {
 		c := &cells[i]
 		c.Rank, c.Step, c.Layer, c.Phase, c.BusyNS = p.rank.Rank, router.Whole(at.Step), router.Whole(at.Layer), at.Phase, cellBusy[i].ns
@@ -182,7 +177,7 @@ func (p part) cells(of *cellGroups) (cells []Cell, phases []PhaseStat) {
 		s := &phases[i]
 		s.Rank, s.Layer, s.Phase, s.Stats = p.rank.Rank, router.Whole(at.Layer), at.Phase, g.stats(i)
 	}
-	// places of other ranks in the same export have no kernels here
+	// locations of other ranks in the same export have no kernels here
 	cells = slices.DeleteFunc(cells, func(c Cell) bool { return c.Instances == 0 })
 	phases = slices.DeleteFunc(phases, func(s PhaseStat) bool { return s.Instances == 0 })
 	slices.SortFunc(cells, func(a, b Cell) int {
@@ -194,35 +189,23 @@ func (p part) cells(of *cellGroups) (cells []Cell, phases []PhaseStat) {
 	return cells, phases
 }
 
-// sums is the time at each place.
-func (p part) sums() []int64 {
-	ns := make([]int64, len(p.of.places))
+// sums is the time at each location.
+func (p *rankEvents) sums() []int64 {
+	ns := make([]int64, len(p.of.locations))
 	for i := range p.events {
-		ns[p.events[i].place] += p.events[i].duration
+		ns[p.events[i].location] += p.events[i].duration
 	}
 	return ns
 }
 
-// groupPlaces numbers the places that fall together under a key; neighbours
-// mostly do.
-func groupPlaces(places []place, key func(place) place) (groupOf []int32, groups []place) {
-	index := map[place]int32{}
-	groupOf = make([]int32, len(places))
-	last := int32(-1)
-	for i, p := range places {
-		k := key(p)
-		if last < 0 || groups[last] != k {
-			g, ok := index[k]
-			if !ok {
-				g = int32(len(groups))
-				index[k] = g
-				groups = append(groups, k)
-			}
-			last = g
-		}
-		groupOf[i] = last
+// groupLocations numbers the locations that fall together under a key.
+func groupLocations(locations []location, key func(location) location) (groupOf []int32, groups []location) {
+	x := newIndex[location](0)
+	groupOf = make([]int32, len(locations))
+	for i, l := range locations {
+		groupOf[i] = x.number(key(l))
 	}
-	return groupOf, groups
+	return groupOf, x.values
 }
 
 // phaseOrder is the order of a layer's work, in which tables list the phases.
@@ -234,13 +217,13 @@ func comparePhases(a, b Phase) int {
 
 // experts lists what ranges of their own show of single experts.
 func (r *reduction) experts() {
-	found := make([][]ExpertStat, len(r.parts))
-	groups := map[*digest]*expertGroups{}
-	for _, d := range r.digests {
+	found := make([][]ExpertStat, len(r.ranks))
+	groups := map[*exportSummary]*expertGroups{}
+	for _, d := range r.exports {
 		groups[d] = newExpertGroups(d)
 	}
 	var wait sync.WaitGroup
-	for i, p := range r.parts {
+	for i, p := range r.ranks {
 		wait.Go(func() { found[i] = p.experts(groups[p.of]) })
 	}
 	wait.Wait()
@@ -253,13 +236,13 @@ func (r *reduction) experts() {
 
 // graphs fills Graphs.
 func (r *reduction) graphs() {
-	for _, p := range r.parts {
+	for _, p := range r.ranks {
 		runs := slices.Clone(p.graphs)
 		slices.SortFunc(runs, func(a, b graphEvent) int { return cmp.Or(cmp.Compare(a.Graph, b.Graph), cmp.Compare(a.Start, b.Start)) })
 		for len(runs) > 0 {
 			n := 0
 			var ns []int64
-			var union busy
+			var union busyTime
 			for ; n < len(runs) && runs[n].Graph == runs[0].Graph; n++ {
 				ns = append(ns, runs[n].NS)
 				union.add(runs[n].Start, runs[n].NS)
@@ -276,35 +259,35 @@ func (r *reduction) graphs() {
 // where it does not.
 func (r *reduction) world() int {
 	world := 0
-	for _, d := range r.digests {
+	for _, d := range r.exports {
 		world = max(world, d.world)
 	}
 	return world
 }
 
-// expertGroups says which places of a digest belong to one expert of a layer.
+// expertGroups says which locations of an export belong to one expert of a layer.
 type expertGroups struct {
-	of      []int32 // by place
-	experts []place
+	of      []int32 // by location
+	experts []location
 	nobody  int32 // among experts, −1 without
 }
 
-func newExpertGroups(d *digest) *expertGroups {
+func newExpertGroups(d *exportSummary) *expertGroups {
 	var g expertGroups
-	g.of, g.experts = groupPlaces(d.places, func(l place) place {
+	g.of, g.experts = groupLocations(d.locations, func(l location) location {
 		if l.Expert == None {
-			return nowhere
+			return unattributed
 		}
-		return place{Step: None, Layer: l.Layer, Expert: l.Expert}
+		return location{Step: None, Layer: l.Layer, Expert: l.Expert}
 	})
-	g.nobody = int32(slices.Index(g.experts, nowhere))
+	g.nobody = int32(slices.Index(g.experts, unattributed))
 	return &g
 }
 
 // experts are the experts of one rank that own kernels.
-func (p part) experts(groups *expertGroups) (list []ExpertStat) {
-	g := groupDurations([][]event{p.events}, len(groups.experts), func(_ int, e *event) int32 {
-		if i := groups.of[e.place]; i != groups.nobody {
+func (p *rankEvents) experts(groups *expertGroups) (list []ExpertStat) {
+	g := groupDurations([][]kernelEvent{p.events}, len(groups.experts), func(_ int, e *kernelEvent) int32 {
+		if i := groups.of[e.location]; i != groups.nobody {
 			return i
 		}
 		return -1
@@ -317,21 +300,21 @@ func (p part) experts(groups *expertGroups) (list []ExpertStat) {
 	return list
 }
 
-// unevenRanks warns of ranks that are missing, and of ranks with far fewer
+// warnUnevenRanks warns of ranks that are missing, and of ranks with far fewer
 // kernels than the others: they ended early, lost data, or are not of this run.
-func (r *reduction) unevenRanks() {
-	if world := r.world(); world > len(r.parts) {
-		r.warn("missing_ranks", "", fmt.Sprintf("%d of the run's %d ranks given: imbalance and loss are over these only", len(r.parts), world))
+func (r *reduction) warnUnevenRanks() {
+	if world := r.world(); world > len(r.ranks) {
+		r.warn("missing_ranks", "", fmt.Sprintf("%d of the run's %d ranks given: imbalance and loss are over these only", len(r.ranks), world))
 	}
-	if len(r.parts) < 2 {
+	if len(r.ranks) < 2 {
 		return
 	}
-	counts := make([]int64, len(r.parts))
-	for i, p := range r.parts {
+	counts := make([]int64, len(r.ranks))
+	for i, p := range r.ranks {
 		counts[i] = int64(len(p.events) + len(p.graphs))
 	}
 	median := float64(StatsOf(slices.Clone(counts)).MedianNS)
-	for i, p := range r.parts {
+	for i, p := range r.ranks {
 		if float64(counts[i]) < median/2 {
 			r.warn("few_kernels", p.rank.Export, fmt.Sprintf("rank %d has %s where the median rank has %.0f: its capture ended early or lost data", p.rank.Rank, quantity.Count(counts[i], "kernel"), median))
 		}
@@ -341,10 +324,10 @@ func (r *reduction) unevenRanks() {
 // coverage sums what the attribution reached.
 func (r *reduction) coverage() {
 	var total, launched, layered, expert int64
-	for i, p := range r.parts {
+	for i, p := range r.ranks {
 		launched += p.launchedNS
 		for j, ns := range r.sums[i] {
-			at := &p.of.places[j]
+			at := &p.of.locations[j]
 			total += ns
 			if at.Layer != None {
 				layered += ns

@@ -44,18 +44,18 @@ func StatsOf(durations []int64) Stats {
 	return s
 }
 
-// grouping collects durations by group in one counting pass: no slice per
+// durationGroups collects durations by group in one counting pass: no slice per
 // group, no map per row.
-type grouping struct {
+type durationGroups struct {
 	ends      []int // where each group's durations end
 	durations []int64
-	busy      []busy
+	busy      []busyTime
 }
 
 // groupDurations sorts the events' durations into groups 0…n−1; a negative
 // group leaves an event out. Each list is in the order of time.
-func groupDurations(lists [][]event, n int, groupOf func(list int, e *event) int32) *grouping {
-	g := &grouping{ends: make([]int, n+1), busy: make([]busy, n)}
+func groupDurations(lists [][]kernelEvent, n int, groupOf func(list int, e *kernelEvent) int32) *durationGroups {
+	g := &durationGroups{ends: make([]int, n+1), busy: make([]busyTime, n)}
 	for i, list := range lists {
 		for j := range list {
 			if group := groupOf(i, &list[j]); group >= 0 {
@@ -84,7 +84,7 @@ func groupDurations(lists [][]event, n int, groupOf func(list int, e *event) int
 }
 
 // stats are the statistics of one group.
-func (g *grouping) stats(group int) Stats {
+func (g *durationGroups) stats(group int) Stats {
 	from := 0
 	if group > 0 {
 		from = g.ends[group-1]
@@ -94,15 +94,15 @@ func (g *grouping) stats(group int) Stats {
 	return s
 }
 
-// busy is the length of the union of intervals that are added in the order of
+// busyTime is the length of the union of intervals that are added in the order of
 // their starts.
-type busy struct {
+type busyTime struct {
 	ns    int64
 	until int64
 	begun bool
 }
 
-func (b *busy) add(start, duration int64) {
+func (b *busyTime) add(start, duration int64) {
 	end := start + duration
 	if !b.begun || start >= b.until {
 		b.ns += duration

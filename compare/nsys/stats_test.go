@@ -35,12 +35,12 @@ func TestStatsByHand(t *testing.T) {
 func TestBusyIsTheUnion(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for range 500 {
-		var events []event
+		var events []kernelEvent
 		for range rng.IntN(12) {
-			events = append(events, event{start: rng.Int64N(40), duration: rng.Int64N(15)})
+			events = append(events, kernelEvent{start: rng.Int64N(40), duration: rng.Int64N(15)})
 		}
-		slices.SortFunc(events, func(a, b event) int { return int(a.start - b.start) })
-		var b busy
+		slices.SortFunc(events, func(a, b kernelEvent) int { return int(a.start - b.start) })
+		var b busyTime
 		covered := map[int64]bool{}
 		for _, e := range events {
 			b.add(e.start, e.duration)

@@ -17,8 +17,8 @@ import (
 	"github.com/moebalance/moebalance/compare/nsys/capture"
 )
 
-// A summary file holds the digests of exports: every kernel as its start,
-// duration, place and name, and nothing of the capture's environment. Any
+// A summary file holds summaries of exports: every kernel as its start,
+// duration, location and name, and nothing of the capture's environment. Any
 // number of a Trace, medians included, follows from it exactly as from the
 // exports. It is one gzip stream:
 //
@@ -26,13 +26,13 @@ import (
 //	uvarint  length of the header
 //	header   JSON, see summaryHeader
 //	per rank of each export, in the header's order, four columns of varints:
-//	starts (differences, signed), durations, places, names
+//	starts (differences, signed), durations, locations, names
 const (
 	summaryMark  = "moebalance trace summary " // and a version
 	summaryMagic = summaryMark + "1\n"
 )
 
-// summaryLimit bounds the header, which holds names and places.
+// summaryLimit bounds the header, which holds names and locations.
 const summaryLimit = 1 << 28
 
 type summaryHeader struct {
@@ -46,7 +46,7 @@ type summaryExport struct {
 	World       int           `json:"world"`
 	Session     int64         `json:"session_utc_ns"`
 	Names       []string      `json:"names"`
-	Places      []place       `json:"places"`
+	Places      []location    `json:"places"`
 	Ranks       []summaryRank `json:"ranks"`
 }
 
@@ -61,26 +61,26 @@ type summaryRank struct {
 // Summarize reads exports (or summaries) and writes one summary of them to w.
 // Read takes summaries wherever it takes exports.
 func Summarize(ctx context.Context, w io.Writer, paths []string, o Options) error {
-	digests, err := digestAll(ctx, paths, o)
+	exports, err := summarizeAll(ctx, paths, o)
 	if err != nil {
 		return err
 	}
-	if _, err := newReduction(digests, o); err != nil {
+	if _, err := newReduction(exports, o); err != nil {
 		return err // what does not go together here cannot be merged later
 	}
-	return writeSummary(w, digests)
+	return writeSummary(w, exports)
 }
 
-func writeSummary(w io.Writer, digests []*digest) error {
+func writeSummary(w io.Writer, exports []*exportSummary) error {
 	zip, err := gzip.NewWriterLevel(w, gzip.BestSpeed)
 	if err != nil {
 		return err
 	}
 	out := bufio.NewWriterSize(zip, 1<<16)
 	var head summaryHeader
-	for _, d := range digests {
-		e := summaryExport{Export: d.export, Arm: d.arm, ArmEvidence: d.armEvidence, World: d.world, Session: d.session, Names: d.names, Places: d.places}
-		for _, l := range d.ledgers {
+	for _, d := range exports {
+		e := summaryExport{Export: d.export, Arm: d.arm, ArmEvidence: d.armEvidence, World: d.world, Session: d.session, Names: d.names, Places: d.locations}
+		for _, l := range d.ranks {
 			e.Ranks = append(e.Ranks, summaryRank{Rank: l.rank, Graphs: l.graphs, LaunchedNS: l.launchedNS, Replayed: l.replayed, Events: len(l.events)})
 		}
 		head.Exports = append(head.Exports, e)
@@ -97,8 +97,8 @@ func writeSummary(w io.Writer, digests []*digest) error {
 	_, _ = out.WriteString(summaryMagic)
 	put(uint64(len(text)))
 	_, _ = out.Write(text)
-	for _, d := range digests {
-		for _, l := range d.ledgers {
+	for _, d := range exports {
+		for _, l := range d.ranks {
 			last := int64(0)
 			for _, e := range l.events {
 				put(zigzag(e.start - last))
@@ -108,7 +108,7 @@ func writeSummary(w io.Writer, digests []*digest) error {
 				put(uint64(e.duration))
 			}
 			for _, e := range l.events {
-				put(uint64(e.place))
+				put(uint64(e.location))
 			}
 			for _, e := range l.events {
 				put(uint64(e.name))
@@ -126,14 +126,14 @@ func IsSummary(path string) bool {
 	return bytes.HasPrefix(capture.Head(path, int64(len(summaryMark))), []byte(summaryMark))
 }
 
-// readSummary reads the digests of a summary file. Everything in it is checked:
+// readSummary reads a summary file. Everything in it is checked:
 // a damaged one gives an error that wraps ErrDamaged or ErrTruncated.
-func readSummary(path string) (digests []*digest, err error) {
+func readSummary(path string) (exports []*exportSummary, err error) {
 	err = inSummary(path, func(r io.Reader) (err error) {
-		digests, err = decodeSummary(r)
+		exports, err = decodeSummary(r)
 		return err
 	})
-	return digests, err
+	return exports, err
 }
 
 // inSummary opens a summary file and puts the errors of reading it into words.
@@ -153,7 +153,7 @@ func inSummary(path string, read func(io.Reader) error) error {
 	return nil
 }
 
-func decodeSummary(r io.Reader) ([]*digest, error) {
+func decodeSummary(r io.Reader) ([]*exportSummary, error) {
 	head, in, err := summaryHead(r)
 	if err != nil {
 		return nil, err
@@ -161,20 +161,20 @@ func decodeSummary(r io.Reader) ([]*digest, error) {
 	if err := head.check(); err != nil {
 		return nil, err
 	}
-	digests := []*digest{}
+	exports := []*exportSummary{}
 	for _, e := range head.Exports {
-		d := &digest{export: e.Export, arm: e.Arm, armEvidence: e.ArmEvidence, world: e.World, session: e.Session, names: e.Names, places: e.Places}
+		d := &exportSummary{export: e.Export, arm: e.Arm, armEvidence: e.ArmEvidence, world: e.World, session: e.Session, names: e.Names, locations: e.Places}
 		for _, name := range d.names {
 			d.classes = append(d.classes, classify(name))
 		}
 		for _, s := range e.Ranks {
-			l := &ledger{rank: s.Rank, graphs: s.Graphs, launchedNS: s.LaunchedNS, replayed: s.Replayed}
-			if l.events, err = readEvents(in, s.Events, len(d.places), len(d.names)); err != nil {
+			l := &rankEvents{rank: s.Rank, graphs: s.Graphs, launchedNS: s.LaunchedNS, replayed: s.Replayed}
+			if l.events, err = readEvents(in, s.Events, len(d.locations), len(d.names)); err != nil {
 				return nil, err
 			}
-			d.ledgers = append(d.ledgers, l)
+			d.ranks = append(d.ranks, l)
 		}
-		digests = append(digests, d)
+		exports = append(exports, d)
 	}
 	if _, err := in.ReadByte(); err != io.EOF {
 		if err == nil {
@@ -182,7 +182,7 @@ func decodeSummary(r io.Reader) ([]*digest, error) {
 		}
 		return nil, err
 	}
-	return digests, nil
+	return exports, nil
 }
 
 // summaryHead reads the header; the events follow in what it returns.
@@ -257,11 +257,11 @@ func (s summaryRank) check() error {
 
 // readEvents reads the four columns of one rank. Memory grows with what is
 // there, not with what the header promises.
-func readEvents(in *bufio.Reader, n, places, names int) ([]event, error) {
+func readEvents(in *bufio.Reader, n, locations, names int) ([]kernelEvent, error) {
 	if n < 0 {
 		return nil, fmt.Errorf("want 0 or more events, have %d", n)
 	}
-	events := make([]event, 0, min(n, 1<<16))
+	events := make([]kernelEvent, 0, min(n, 1<<16))
 	last, total := int64(0), uint64(0)
 	for range n {
 		u, err := binary.ReadUvarint(in)
@@ -271,9 +271,9 @@ func readEvents(in *bufio.Reader, n, places, names int) ([]event, error) {
 		if last += unzigzag(u); last < -capture.TimeLimit || last > capture.TimeLimit {
 			return nil, fmt.Errorf("an event starts at %d ns, beyond %d", last, capture.TimeLimit)
 		}
-		events = append(events, event{start: last})
+		events = append(events, kernelEvent{start: last})
 	}
-	column := func(limit uint64, set func(*event, uint64)) error {
+	column := func(limit uint64, set func(*kernelEvent, uint64)) error {
 		for i := range events {
 			u, err := binary.ReadUvarint(in)
 			if err != nil {
@@ -286,15 +286,15 @@ func readEvents(in *bufio.Reader, n, places, names int) ([]event, error) {
 		}
 		return nil
 	}
-	err := column(uint64(2*capture.TimeLimit)+1, func(e *event, u uint64) { e.duration = int64(u); total = min(total+u, math.MaxInt64+1) })
+	err := column(uint64(2*capture.TimeLimit)+1, func(e *kernelEvent, u uint64) { e.duration = int64(u); total = min(total+u, math.MaxInt64+1) })
 	if err == nil && total > math.MaxInt64 {
 		err = errors.New("the sum of its times overflows 64 bits")
 	}
 	if err == nil {
-		err = column(uint64(places), func(e *event, u uint64) { e.place = int32(u) })
+		err = column(uint64(locations), func(e *kernelEvent, u uint64) { e.location = int32(u) })
 	}
 	if err == nil {
-		err = column(uint64(names), func(e *event, u uint64) { e.name = int32(u) })
+		err = column(uint64(names), func(e *kernelEvent, u uint64) { e.name = int32(u) })
 	}
 	return events, err
 }

@@ -159,21 +159,24 @@ func TestDamagedSummary(t *testing.T) {
 // A summary whose bytes are whole and whose words nobody can have written is
 // damaged, also for those who bring recorded load along.
 func TestImpossibleSummary(t *testing.T) {
-	for what, spoil := range map[string]func(*digest) []*digest{
-		"no exports": func(*digest) []*digest { return nil },
-		"no ranks":   func(d *digest) []*digest { d.ledgers = nil; return []*digest{d} },
-		"rank −1": func(d *digest) []*digest {
-			d.ledgers[0].rank.Rank = -1
+	for what, spoil := range map[string]func(*exportSummary) []*exportSummary{
+		"no exports": func(*exportSummary) []*exportSummary { return nil },
+		"no ranks":   func(d *exportSummary) []*exportSummary { d.ranks = nil; return []*exportSummary{d} },
+		"rank −1": func(d *exportSummary) []*exportSummary {
+			d.ranks[0].rank.Rank = -1
 			d.export.Ranks = []int{-1}
-			return []*digest{d}
+			return []*exportSummary{d}
 		},
-		"an unlisted rank": func(d *digest) []*digest { d.export.Ranks = []int{7}; return []*digest{d} },
-		"expert −5":        func(d *digest) []*digest { d.places[0].Expert = -5; return []*digest{d} },
-		"an unknown phase": func(d *digest) []*digest { d.places[0].Phase = "lunch"; return []*digest{d} },
-		"a negative sum":   func(d *digest) []*digest { d.ledgers[0].launchedNS = -1; return []*digest{d} },
-		"a graph's time":   func(d *digest) []*digest { d.ledgers[0].graphs = []graphEvent{{NS: -1}}; return []*digest{d} },
+		"an unlisted rank": func(d *exportSummary) []*exportSummary { d.export.Ranks = []int{7}; return []*exportSummary{d} },
+		"expert −5":        func(d *exportSummary) []*exportSummary { d.locations[0].Expert = -5; return []*exportSummary{d} },
+		"an unknown phase": func(d *exportSummary) []*exportSummary { d.locations[0].Phase = "lunch"; return []*exportSummary{d} },
+		"a negative sum":   func(d *exportSummary) []*exportSummary { d.ranks[0].launchedNS = -1; return []*exportSummary{d} },
+		"a graph's time": func(d *exportSummary) []*exportSummary {
+			d.ranks[0].graphs = []graphEvent{{NS: -1}}
+			return []*exportSummary{d}
+		},
 	} {
-		found, err := digestAll(t.Context(), []string{newFixture().work(0, 1, 10, 7, "k").write(t, "x.sqlite")}, Options{})
+		found, err := summarizeAll(t.Context(), []string{newFixture().work(0, 1, 10, 7, "k").write(t, "x.sqlite")}, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -198,14 +201,14 @@ func oneExpertRecorded() Options {
 }
 
 func FuzzSummary(f *testing.F) {
-	found, err := digestAll(context.Background(), []string{filepath.Join(testdata, "gptoss-graph/node-normal.sqlite")}, Options{})
+	found, err := summarizeAll(context.Background(), []string{filepath.Join(testdata, "gptoss-graph/node-normal.sqlite")}, Options{})
 	if err != nil {
 		f.Fatal(err)
 	}
 	d := found[0]
-	d.ledgers[0].events = d.ledgers[0].events[:20]
+	d.ranks[0].events = d.ranks[0].events[:20]
 	var b bytes.Buffer
-	if err := writeSummary(&b, []*digest{d}); err != nil {
+	if err := writeSummary(&b, []*exportSummary{d}); err != nil {
 		f.Fatal(err)
 	}
 	zip, err := gzip.NewReader(&b)

@@ -158,11 +158,11 @@ func FuzzTorchTrace(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d, err := newDigest("x", rec, Options{Patterns: patterns})
+		d, err := summarizeRecording("x", rec, Options{Patterns: patterns})
 		if err != nil {
 			return
 		}
-		if trace, err := reduce([]*digest{d}, Options{}); err == nil {
+		if trace, err := reduce([]*exportSummary{d}, Options{}); err == nil {
 			checkConsistent(t, trace)
 		}
 	})

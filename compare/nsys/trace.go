@@ -80,7 +80,7 @@ type Rank struct {
 	Evidence string `json:"evidence"`
 }
 
-// Export is one file and what its probe found.
+// Export is one file and what it says about itself.
 type Export struct {
 	Path          string           `json:"path"`
 	NsysVersion   string           `json:"nsys_version"`   // empty before 2022, which recorded none

@@ -11,13 +11,13 @@ import (
 // warning.
 const unknownShare = 0.01
 
-// unknown tells which kernels neither a range nor their own name places, and
+// unknownTime tells which kernels neither a range nor their own name places, and
 // which ones hide phases because they do several in one. It runs after kernels.
-func (r *reduction) unknown() {
+func (r *reduction) unknownTime() {
 	ns := map[string]int64{}
-	for _, p := range r.parts {
-		lost := make([]bool, len(p.of.places))
-		for i, at := range p.of.places {
+	for _, p := range r.ranks {
+		lost := make([]bool, len(p.of.locations))
+		for i, at := range p.of.locations {
 			lost[i] = at.Phase == PhaseUnknown
 		}
 		if !slices.Contains(lost, true) {
@@ -25,7 +25,7 @@ func (r *reduction) unknown() {
 		}
 		sums := make([]int64, len(p.of.names))
 		for i := range p.events {
-			if e := &p.events[i]; lost[e.place] {
+			if e := &p.events[i]; lost[e.location] {
 				sums[e.name] += e.duration
 			}
 		}

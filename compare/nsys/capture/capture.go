@@ -127,10 +127,10 @@ func (p *Metadata) number(variables []string) (int, bool) {
 	return 0, false
 }
 
-// rankVariable is the rank that the environment gives.
+// Rank is the rank that the environment gives.
 func (p *Metadata) Rank() (int, bool) { return p.number(rankVariables) }
 
-// worldSize is the number of ranks of the whole run that the environment gives.
+// WorldSize is the number of ranks of the whole run that the environment gives.
 func (p *Metadata) WorldSize() (int, bool) { return p.number(worldVariables) }
 
 // ArmVariables are the switches of balanced routing that tell a capture's arm,

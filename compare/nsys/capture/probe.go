@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// probe is what an export says about itself, before its events are read.
+// Metadata is what an export says about itself, before its events are read.
 type Metadata struct {
 	NsysVersion   string
 	SchemaVersion string
@@ -117,7 +117,7 @@ func (p *Metadata) readRanks(ctx context.Context, db *database) error {
 	})
 }
 
-// processDevice is a device as one process numbers it.
+// PIDDevice is a device as one process numbers it.
 type PIDDevice struct{ PID, Device int64 }
 
 // readDevices reads which GPU of the machine each process's devices are.
@@ -132,7 +132,7 @@ func (p *Metadata) readDevices(ctx context.Context, db *database) error {
 	})
 }
 
-// byDistributed is the evidence of a rank that a PyTorch trace states.
+// ByDistributedInfo is the evidence of a rank that a PyTorch trace states.
 const ByDistributedInfo = "distributedInfo"
 
 // MaxRanks bounds a rank that anybody can mean.

@@ -28,10 +28,10 @@ const (
 // are hardware 8, virtual machine 8, process 24, thread 24.
 const processMask = ^int64(0xFFFFFF)
 
-// pidOf is the process's number in its operating system.
+// PID is the process's number in its operating system.
 func PID(globalPid int64) int64 { return globalPid >> 24 & 0xFFFFFF }
 
-// tidOf is the thread's number in its operating system.
+// TID is the thread's number in its operating system.
 func TID(globalTid int64) int64 { return globalTid & 0xFFFFFF }
 
 // Issues counts the rows that could not be used as they are.

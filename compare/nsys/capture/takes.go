@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// kindTakes reports whether the file at path is of a kind that ReadCapture takes, or is so
+// Takes reports whether the file at path is of a kind that Read takes, or is so
 // plainly meant to be one that it has the best reason to refuse it: an export, a
 // report of nsys, or a trace of PyTorch's profiler. What cannot be opened is judged
 // by its name.
@@ -25,7 +25,7 @@ func Takes(path string) bool {
 	return bytes.Contains(head, []byte(`"traceEvents"`))
 }
 
-// beginning is the first bytes of a file, at most n, behind gzip too. It is empty for
+// Head is the first bytes of a file, at most n, behind gzip too. It is empty for
 // what cannot be read, and for pipes, which would have to be waited for.
 func Head(path string, n int64) []byte {
 	info, err := os.Stat(path)

@@ -7,9 +7,9 @@ import (
 	"github.com/moebalance/moebalance/compare/nsys/capture"
 )
 
-// place is where in the model a piece of work belongs. The numbers are None
+// location is where in the model a piece of work belongs. The numbers are None
 // and the phase is empty where no range says.
-type place struct {
+type location struct {
 	Step   int32 `json:"s"`
 	Layer  int32 `json:"l"`
 	Expert int32 `json:"e"`
@@ -17,62 +17,62 @@ type place struct {
 	module bool  // until kernels' names have been looked at: the phase is that of a module
 }
 
-var nowhere = place{Step: None, Layer: None, Expert: None}
+var unattributed = location{Step: None, Layer: None, Expert: None}
 
-// mark is a range whose name says something.
-type mark struct {
+// labeledRange is a range whose name says something.
+type labeledRange struct {
 	start, end int64
 	label
 }
 
-// moment is a point on a thread at which somebody wants to know the place.
-type moment struct {
+// query is a point on a thread whose location is asked for.
+type query struct {
 	at     int64
 	target int32
 }
 
-// timeline is one thread's marks and moments.
+// timeline is one thread's labeled ranges and queries.
 type timeline struct {
-	marks   []mark
-	moments []moment
+	ranges  []labeledRange
+	queries []query
 }
 
-// sortMarks puts marks in the order of their starts, the longer of two first.
-func (t *timeline) sortMarks() {
-	slices.SortStableFunc(t.marks, func(a, b mark) int {
+// sortRanges puts ranges in the order of their starts, the longer of two first.
+func (t *timeline) sortRanges() {
+	slices.SortStableFunc(t.ranges, func(a, b labeledRange) int {
 		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(b.end, a.end))
 	})
 }
 
-// locate tells each moment its place: for each of step, layer, expert and
+// locate tells each query its location: for each of step, layer, expert and
 // phase, what the innermost range open on the thread says about it. Of the
-// ranges that contain the moment (their ends belong to them) the innermost is
+// ranges that contain the query (their ends belong to them) the innermost is
 // the one that began last, the shorter one if two began together. Ranges need
-// not nest; they are sorted already. O(n log n) in marks and moments together.
-func (t *timeline) locate(visit func(target int32, p place)) {
-	if byTime := func(a, b moment) int { return cmp.Compare(a.at, b.at) }; !slices.IsSortedFunc(t.moments, byTime) {
-		slices.SortStableFunc(t.moments, byTime)
+// not nest; they are sorted already. O(n log n) in ranges and queries together.
+func (t *timeline) locate(visit func(target int32, p location)) {
+	if byTime := func(a, b query) int { return cmp.Compare(a.at, b.at) }; !slices.IsSortedFunc(t.queries, byTime) {
+		slices.SortStableFunc(t.queries, byTime)
 	}
-	var open stacks
+	var open openRanges
 	next := 0
-	for _, m := range t.moments {
-		for next < len(t.marks) && t.marks[next].start <= m.at {
-			open.push(&t.marks[next])
+	for _, m := range t.queries {
+		for next < len(t.ranges) && t.ranges[next].start <= m.at {
+			open.push(&t.ranges[next])
 			next++
 		}
 		open.drop(m.at)
-		visit(m.target, open.place())
+		visit(m.target, open.location())
 	}
 }
 
-// stacks holds the open marks, one stack per thing a mark can say, each with
-// the latest beginning on top. A mark that ended stays below until it surfaces:
-// only the top must be alive, and each mark is pushed and popped once.
-type stacks struct {
-	step, layer, expert, phase []*mark
+// openRanges holds the open ranges, one stack per thing a label can say, each with
+// the latest beginning on top. A range that ended stays below until it surfaces:
+// only the top must be alive, and each range is pushed and popped once.
+type openRanges struct {
+	step, layer, expert, phase []*labeledRange
 }
 
-func (s *stacks) push(m *mark) {
+func (s *openRanges) push(m *labeledRange) {
 	if m.step != None {
 		s.step = append(s.step, m)
 	}
@@ -87,16 +87,16 @@ func (s *stacks) push(m *mark) {
 	}
 }
 
-func (s *stacks) drop(at int64) {
-	for _, stack := range []*[]*mark{&s.step, &s.layer, &s.expert, &s.phase} {
+func (s *openRanges) drop(at int64) {
+	for _, stack := range []*[]*labeledRange{&s.step, &s.layer, &s.expert, &s.phase} {
 		for n := len(*stack); n > 0 && (*stack)[n-1].end < at; n-- {
 			*stack = (*stack)[:n-1]
 		}
 	}
 }
 
-func (s *stacks) place() place {
-	p := nowhere
+func (s *openRanges) location() location {
+	p := unattributed
 	if m := top(s.step); m != nil {
 		p.Step = m.step
 	}
@@ -112,7 +112,7 @@ func (s *stacks) place() place {
 	return p
 }
 
-func top(stack []*mark) *mark {
+func top(stack []*labeledRange) *labeledRange {
 	if len(stack) == 0 {
 		return nil
 	}
@@ -124,11 +124,11 @@ func top(stack []*mark) *mark {
 // or a number comes twice, all are numbered from 0 in the order in which they
 // begin; numberSteps then reports true.
 func (t *timeline) numberSteps() (renumbered bool) {
-	var steps []*mark
+	var steps []*labeledRange
 	end := int64(-capture.TimeLimit) - 1 // of the steps so far
 	seen := map[int32]bool{}
-	for i := range t.marks {
-		m := &t.marks[i]
+	for i := range t.ranges {
+		m := &t.ranges[i]
 		switch {
 		case m.step == None:
 			continue

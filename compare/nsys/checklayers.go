@@ -8,9 +8,9 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// fitLayers compares the layers in which experts work. Recorded layers without any
+// checkRecordedLayers compares the layers in which experts work. Recorded layers without any
 // load are no evidence: some recorders list the dense ones too.
-func (r *reduction) fitLayers() error {
+func (r *reduction) checkRecordedLayers() error {
 	worked, recorded := map[int]bool{}, map[int]bool{}
 	for _, c := range r.trace.Cells {
 		if c.Phase == PhaseExperts && c.Layer.Defined() {
@@ -30,12 +30,12 @@ func (r *reduction) fitLayers() error {
 		r.warn("counts_layers", "", "the recorded counts are all zero, so no time is allocated by them")
 		return nil
 	}
-	without, idle := lacking(worked, recorded), lacking(recorded, worked)
+	without, idle := missingFrom(worked, recorded), missingFrom(recorded, worked)
 	switch {
 	case len(without) == len(worked), len(without) > 0 && len(idle) > 0:
 		return fmt.Errorf("%w: they have layers %s, and experts work in layers %s: number both alike", ErrCounts,
 			numberList(slices.Collect(maps.Keys(recorded))), numberList(slices.Collect(maps.Keys(worked))))
-	case r.tooDeep(worked, idle):
+	case r.deeper(worked, idle):
 		return fmt.Errorf("%w: they go on to layer %d, and on every rank of the trace the last layer with experts is %d",
 			ErrCounts, slices.Max(idle), slices.Max(slices.Collect(maps.Keys(worked))))
 	}
@@ -48,8 +48,8 @@ func (r *reduction) fitLayers() error {
 	return nil
 }
 
-// lacking lists what is in one set and not in the other.
-func lacking(have, other map[int]bool) (layers []int) {
+// missingFrom lists what is in one set and not in the other.
+func missingFrom(have, other map[int]bool) (layers []int) {
 	for layer := range have {
 		if !other[layer] {
 			layers = append(layers, layer)
@@ -63,16 +63,16 @@ func lacking(have, other map[int]bool) (layers []int) {
 // by another name.
 const depthMargin = 0.1
 
-// tooDeep reports whether counts are of a deeper model than that of the trace. Every
+// deeper reports whether counts are of a deeper model than that of the trace. Every
 // step goes through all layers, so that a trace lacks some only where other ranks have
 // them (pipelines) or where the program runs single layers: all ranks must be there,
 // each with the same layers, and the counts go on behind the last of them.
-func (r *reduction) tooDeep(worked map[int]bool, idle []int) bool {
+func (r *reduction) deeper(worked map[int]bool, idle []int) bool {
 	if float64(len(idle)) <= depthMargin*float64(len(worked)+len(idle)) || slices.Min(idle) < slices.Max(slices.Collect(maps.Keys(worked))) {
 		return false
 	}
 	for _, layout := range r.options.Recorded.Layout {
-		if len(r.parts) != layout.Ranks() {
+		if len(r.ranks) != layout.Ranks() {
 			return false
 		}
 	}
@@ -85,5 +85,5 @@ func (r *reduction) tooDeep(worked map[int]bool, idle []int) bool {
 	single := func(e Export) bool {
 		return slices.ContainsFunc(e.Warnings, func(w router.Warning) bool { return w.Code == singleLayers })
 	}
-	return len(onRank) == len(worked)*len(r.parts) && len(r.options.Recorded.Layout) > 0 && !slices.ContainsFunc(r.trace.Exports, single)
+	return len(onRank) == len(worked)*len(r.ranks) && len(r.options.Recorded.Layout) > 0 && !slices.ContainsFunc(r.trace.Exports, single)
 }

@@ -6,10 +6,10 @@ import (
 )
 
 // slowPlace looks at every mark for every moment.
-func slowPlace(marks []mark, at int64) place {
-	p := nowhere
-	var step, layer, expert, phase *mark
-	better := func(best **mark, m *mark) {
+func slowPlace(marks []labeledRange, at int64) location {
+	p := unattributed
+	var step, layer, expert, phase *labeledRange
+	better := func(best **labeledRange, m *labeledRange) {
 		b := *best
 		if b == nil || m.start > b.start || m.start == b.start && m.end <= b.end {
 			*best = m
@@ -57,7 +57,7 @@ func TestLocateAgreesWithSearch(t *testing.T) {
 		width := int64(1 + rng.IntN(60))
 		for i := range rng.IntN(40) {
 			start := rng.Int64N(width)
-			m := mark{start: start, end: start + rng.Int64N(width), label: label{step: None, layer: None, expert: None}}
+			m := labeledRange{start: start, end: start + rng.Int64N(width), label: label{step: None, layer: None, expert: None}}
 			n := int32(i)
 			switch rng.IntN(4) {
 			case 0:
@@ -69,21 +69,21 @@ func TestLocateAgreesWithSearch(t *testing.T) {
 			default:
 				m.phase = phaseOrder[rng.IntN(len(phaseOrder))]
 			}
-			line.marks = append(line.marks, m)
+			line.ranges = append(line.ranges, m)
 		}
 		for i := range rng.IntN(50) {
-			line.moments = append(line.moments, moment{rng.Int64N(2 * width), int32(i)})
+			line.queries = append(line.queries, query{rng.Int64N(2 * width), int32(i)})
 		}
 		at := map[int32]int64{}
-		for _, m := range line.moments {
+		for _, m := range line.queries {
 			at[m.target] = m.at
 		}
-		line.sortMarks()
+		line.sortRanges()
 		seen := 0
-		line.locate(func(target int32, got place) {
+		line.locate(func(target int32, got location) {
 			seen++
-			if want := slowPlace(line.marks, at[target]); got != want {
-				t.Fatalf("at %d of %+v:\nwant %+v\nhave %+v", at[target], line.marks, want, got)
+			if want := slowPlace(line.ranges, at[target]); got != want {
+				t.Fatalf("at %d of %+v:\nwant %+v\nhave %+v", at[target], line.ranges, want, got)
 			}
 		})
 		if seen != len(at) {
@@ -99,7 +99,7 @@ func FuzzLocate(f *testing.F) {
 	f.Fuzz(func(t *testing.T, ranges, moments []byte) {
 		var line timeline
 		for i := 0; i+2 < len(ranges); i += 3 {
-			m := mark{start: int64(ranges[i]), end: int64(ranges[i]) + int64(ranges[i+1]), label: label{step: None, layer: None, expert: None}}
+			m := labeledRange{start: int64(ranges[i]), end: int64(ranges[i]) + int64(ranges[i+1]), label: label{step: None, layer: None, expert: None}}
 			n := int32(ranges[i+2] >> 3)
 			if ranges[i+2]&1 != 0 {
 				m.step = n
@@ -110,22 +110,22 @@ func FuzzLocate(f *testing.F) {
 			if ranges[i+2]&4 != 0 {
 				m.phase = phaseOrder[int(n)%len(phaseOrder)]
 			}
-			line.marks = append(line.marks, m)
+			line.ranges = append(line.ranges, m)
 		}
 		for i, at := range moments {
-			line.moments = append(line.moments, moment{int64(at), int32(i)})
+			line.queries = append(line.queries, query{int64(at), int32(i)})
 		}
-		line.sortMarks()
-		line.locate(func(target int32, got place) {
+		line.sortRanges()
+		line.locate(func(target int32, got location) {
 			at := int64(moments[target])
-			if want := slowPlace(line.marks, at); got != want {
-				t.Fatalf("at %d of %+v:\nwant %+v\nhave %+v", at, line.marks, want, got)
+			if want := slowPlace(line.ranges, at); got != want {
+				t.Fatalf("at %d of %+v:\nwant %+v\nhave %+v", at, line.ranges, want, got)
 			}
 		})
 		line.numberSteps()
-		for _, m := range line.marks {
+		for _, m := range line.ranges {
 			if m.step < None {
-				t.Fatalf("a step without a number is left: %+v", line.marks)
+				t.Fatalf("a step without a number is left: %+v", line.ranges)
 			}
 		}
 	})
@@ -135,13 +135,13 @@ func TestMillionNestedRanges(t *testing.T) {
 	const n = 1_000_000
 	var line timeline
 	for i := range int64(n) {
-		line.marks = append(line.marks, mark{start: i, end: 3*n - i, label: label{step: None, layer: int32(i), expert: None}})
+		line.ranges = append(line.ranges, labeledRange{start: i, end: 3*n - i, label: label{step: None, layer: int32(i), expert: None}})
 	}
 	for i := range int64(100) {
-		line.moments = append(line.moments, moment{n + i*n/100, int32(i)})
+		line.queries = append(line.queries, query{n + i*n/100, int32(i)})
 	}
-	line.sortMarks()
-	line.locate(func(target int32, got place) {
+	line.sortRanges()
+	line.locate(func(target int32, got location) {
 		// at n + 10 000 i the marks with 3n − m ≥ n + 10 000 i are open
 		if want := min(int32(n)-1, int32(2*n-int(target)*n/100)); got.Layer != want {
 			t.Fatalf("moment %d: want layer %d, have %d", target, want, got.Layer)
@@ -150,28 +150,28 @@ func TestMillionNestedRanges(t *testing.T) {
 }
 
 func TestStepsWithoutNumberAndRepeatedOnes(t *testing.T) {
-	steps := func(marks ...mark) (numbers []int32, renumbered bool) {
-		line := timeline{marks: marks}
-		line.sortMarks()
+	steps := func(marks ...labeledRange) (numbers []int32, renumbered bool) {
+		line := timeline{ranges: marks}
+		line.sortRanges()
 		renumbered = line.numberSteps()
-		for _, m := range line.marks {
+		for _, m := range line.ranges {
 			numbers = append(numbers, m.step)
 		}
 		return numbers, renumbered
 	}
-	m := func(start, end int64, step int32) mark {
-		return mark{start, end, label{step: step, layer: None, expert: None}}
+	m := func(start, end int64, step int32) labeledRange {
+		return labeledRange{start, end, label{step: step, layer: None, expert: None}}
 	}
 	for _, c := range []struct {
 		what       string
-		marks      []mark
+		marks      []labeledRange
 		want       []int32
 		renumbered bool
 	}{
-		{"numbered once each: kept", []mark{m(0, 9, 7), m(10, 19, 8)}, []int32{7, 8}, false},
-		{"a number twice: by order", []mark{m(0, 9, 3), m(10, 19, 3)}, []int32{0, 1}, true},
-		{"no numbers: by order", []mark{m(10, 19, unnumbered), m(0, 9, unnumbered)}, []int32{0, 1}, true},
-		{"an unnumbered one inside a numbered one is part of it", []mark{m(0, 9, 5), m(1, 8, unnumbered), m(10, 19, 6)}, []int32{5, None, 6}, false},
+		{"numbered once each: kept", []labeledRange{m(0, 9, 7), m(10, 19, 8)}, []int32{7, 8}, false},
+		{"a number twice: by order", []labeledRange{m(0, 9, 3), m(10, 19, 3)}, []int32{0, 1}, true},
+		{"no numbers: by order", []labeledRange{m(10, 19, unnumbered), m(0, 9, unnumbered)}, []int32{0, 1}, true},
+		{"an unnumbered one inside a numbered one is part of it", []labeledRange{m(0, 9, 5), m(1, 8, unnumbered), m(10, 19, 6)}, []int32{5, None, 6}, false},
 	} {
 		got, renumbered := steps(c.marks...)
 		if len(got) != len(c.want) || renumbered != c.renumbered {

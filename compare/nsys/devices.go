@@ -2,7 +2,7 @@ package nsys
 
 import "github.com/moebalance/moebalance/compare/nsys/capture"
 
-// joinDevices makes one unit of every process: that of the device on which it
+// joinDevices makes one device of every process: that on which it
 // worked longest. A process that also touched another device (a context opened
 // by mistake on device 0 is common) is still one rank. It counts the kernels that
 // ran elsewhere.
@@ -14,7 +14,7 @@ func joinDevices(r *capture.Recording) {
 	for _, g := range r.Graphs {
 		worked[g.Device] += g.End - g.Start
 	}
-	home := map[int32]int32{} // unit by process
+	home := map[int32]int32{} // device by process
 	for i, u := range r.Devices {
 		if at, ok := home[u.Process]; !ok || worked[i] > worked[at] || worked[i] == worked[at] && u.Ordinal < r.Devices[at].Ordinal {
 			home[u.Process] = int32(i)
@@ -39,8 +39,8 @@ func joinDevices(r *capture.Recording) {
 	}
 }
 
-// workers is the number of processes that ran anything.
-func workers(r *capture.Recording) int {
+// workingProcesses is the number of processes that ran anything.
+func workingProcesses(r *capture.Recording) int {
 	seen := map[int32]bool{}
 	for _, u := range r.Devices {
 		seen[u.Process] = true

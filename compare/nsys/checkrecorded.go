@@ -20,10 +20,10 @@ var ErrCounts = errors.New("the recorded counts do not fit the trace")
 // hold without a warning: counts may span more steps than a capture.
 const idleShare = 0.05
 
-// seenExpert is an expert of a layer that owned kernels on a rank.
-type seenExpert struct{ layer, expert, rank int32 }
+// observedExpert is an expert of a layer that owned kernels on a rank.
+type observedExpert struct{ layer, expert, rank int32 }
 
-// fitRecorded compares the recorded counts with what the trace shows. It refuses
+// checkRecorded compares the recorded counts with what the trace shows. It refuses
 // counts that contradict it:
 //
 //   - a rank in the trace that they do not have;
@@ -37,47 +37,47 @@ type seenExpert struct{ layer, expert, rank int32 }
 // experts, nothing of its tokens: those are held against a model that is named, by
 // who reads the counts. What only looks odd is a warning, because counts may be
 // of more steps, and a trace of fewer ranks and layers.
-func (r *reduction) fitRecorded() error {
+func (r *reduction) checkRecorded() error {
 	rec := &r.options.Recorded
 	if len(rec.Load) == 0 {
 		return nil
 	}
 	r.trace.Warnings = append(r.trace.Warnings, rec.Warnings...)
-	seen := r.seenExperts()
-	fitOwners := func() error { return r.fitOwners(seen) }
-	for _, check := range []func() error{r.fitRanks, r.fitGate, r.fitLayers, fitOwners} {
+	seen := r.observedExperts()
+	fitOwners := func() error { return r.checkRecordedOwners(seen) }
+	for _, check := range []func() error{r.checkRecordedRanks, r.checkRecordedGate, r.checkRecordedLayers, fitOwners} {
 		if err := check(); err != nil {
 			return err
 		}
 	}
-	r.fitIdle(seen)
+	r.warnIdleExperts(seen)
 	return nil
 }
 
-// seenExperts lists the experts with kernels of their own, each once, in order.
-func (r *reduction) seenExperts() []seenExpert {
-	seen := map[seenExpert]bool{}
-	for _, p := range r.parts {
+// observedExperts lists the experts with kernels of their own, each once, in order.
+func (r *reduction) observedExperts() []observedExpert {
+	seen := map[observedExpert]bool{}
+	for _, p := range r.ranks {
 		for i := range p.events {
-			if at := &p.of.places[p.events[i].place]; at.Expert != None && at.Layer != None {
-				seen[seenExpert{at.Layer, at.Expert, int32(p.rank.Rank)}] = true
+			if at := &p.of.locations[p.events[i].location]; at.Expert != None && at.Layer != None {
+				seen[observedExpert{at.Layer, at.Expert, int32(p.rank.Rank)}] = true
 			}
 		}
 	}
-	return slices.SortedFunc(maps.Keys(seen), func(a, b seenExpert) int {
+	return slices.SortedFunc(maps.Keys(seen), func(a, b observedExpert) int {
 		return slices.Compare([]int32{a.layer, a.expert, a.rank}, []int32{b.layer, b.expert, b.rank})
 	})
 }
 
-// fitRanks compares the numbers of ranks.
-func (r *reduction) fitRanks() error {
+// checkRecordedRanks compares the numbers of ranks.
+func (r *reduction) checkRecordedRanks() error {
 	world := 0
-	for _, d := range r.digests {
+	for _, d := range r.exports {
 		world = max(world, d.world)
 	}
 	for _, layer := range slices.Sorted(maps.Keys(r.options.Recorded.Layout)) {
 		ranks := r.options.Recorded.Layout[layer].Ranks()
-		if last := r.parts[len(r.parts)-1].rank; last.Rank >= ranks {
+		if last := r.ranks[len(r.ranks)-1].rank; last.Rank >= ranks {
 			return fmt.Errorf("%w: the counts are of %s, the trace has rank %d (%q)", ErrCounts, quantity.Count(ranks, "rank"), last.Rank, last.Export)
 		}
 		if world > 0 && world != ranks {
@@ -93,9 +93,9 @@ func (r *reduction) fitRanks() error {
 // Source: vllm csrc/moe/topk_softmax_kernels.cu, sgl-kernel/csrc/moe/moe_topk_*_kernels.cu.
 var gateKernel = regexp.MustCompile(`(?:^|::)topkGating(?:Softmax|Sigmoid)<(?:[A-Za-z_][\w:]*, ?)?\d+, ?(\d+)[,>]`)
 
-// fitGate compares the number of experts with what the gate's kernels are made
+// checkRecordedGate compares the number of experts with what the gate's kernels are made
 // for. Several models may run, one to draft for the other: one of them is enough.
-func (r *reduction) fitGate() error {
+func (r *reduction) checkRecordedGate() error {
 	made := map[int]bool{}
 	for _, k := range r.trace.Kernels {
 		if m := gateKernel.FindStringSubmatch(NormalKernelName(k.Name)); m != nil {
@@ -111,9 +111,9 @@ func (r *reduction) fitGate() error {
 	return nil
 }
 
-// fitOwners looks for experts that the counts do not have, and for experts that
+// checkRecordedOwners looks for experts that the counts do not have, and for experts that
 // ran on a rank that does not own them.
-func (r *reduction) fitOwners(seen []seenExpert) error {
+func (r *reduction) checkRecordedOwners(seen []observedExpert) error {
 	for _, s := range seen {
 		load, ok := r.options.Recorded.Load[int(s.layer)]
 		if !ok {
@@ -138,11 +138,11 @@ func (r *reduction) fitOwners(seen []seenExpert) error {
 	return nil
 }
 
-// fitIdle warns where experts with much of the recorded load never ran on the
+// warnIdleExperts warns where experts with much of the recorded load never ran on the
 // ranks that are there, and where experts ran that have none.
-func (r *reduction) fitIdle(seen []seenExpert) {
+func (r *reduction) warnIdleExperts(seen []observedExpert) {
 	present := map[int]bool{}
-	for _, p := range r.parts {
+	for _, p := range r.ranks {
 		present[p.rank.Rank] = true
 	}
 	ran := map[[2]int]bool{}
