@@ -26,7 +26,7 @@ var imports = map[string][]string{
 	"compare/diff":              {"compare/gain", "compare/imbalance", "compare/nsys", "router", "router/quantity"},
 	"compare/gain":              {"compare/stats", "router", "router/quantity"},
 	"compare/imbalance":         {"router", "router/chance", "router/quantity"},
-	"compare/nsys":              {"compare/imbalance", "compare/nsys/capture", "router", "router/quantity"},
+	"compare/nsys":              {"compare/imbalance", "compare/nsys/capture", "router", "router/input", "router/quantity"},
 	"compare/nsys/capture":      {"compare/nsys/capture/rows", "router", "router/input", "router/quantity"},
 	"compare/nsys/capture/rows": nil,
 	"compare/nsys/infer":        nil,

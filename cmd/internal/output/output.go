@@ -85,6 +85,15 @@ type Table struct {
 	Rows    [][]any
 }
 
+// Rows makes a row of each item.
+func Rows[T any](items []T, cells func(T) []any) [][]any {
+	rows := make([][]any, len(items))
+	for i, item := range items {
+		rows[i] = cells(item)
+	}
+	return rows
+}
+
 // Document is one result.
 type Document struct {
 	Headline string

@@ -62,13 +62,11 @@ func Campaign(r source.Campaign) output.Document {
 }
 
 func secondaryTable(rows []gain.SecondaryGain) output.Table {
-	t := output.Table{Name: "secondary", Title: "Other metrics (positive gain: better; p adjusted by Holm)", Columns: []output.Column{
+	return output.Table{Name: "secondary", Title: "Other metrics (positive gain: better; p adjusted by Holm)", Columns: []output.Column{
 		{Name: "metric"}, {Name: "unit"}, {Name: "gain", Kind: output.Percent}, {Name: "low", Kind: output.Percent}, {Name: "high", Kind: output.Percent},
-		{Name: "pairs", Kind: output.Count}, {Name: "p", Key: "p_holm", Kind: output.Real}}}
-	for _, s := range rows {
-		t.Rows = append(t.Rows, []any{s.Metric.Name, s.Metric.Unit, s.Gain.Estimate, s.Gain.Low, s.Gain.High, s.Gain.N, s.PHolm})
-	}
-	return t
+		{Name: "pairs", Kind: output.Count}, {Name: "p", Key: "p_holm", Kind: output.Real}}, Rows: output.Rows(rows, func(s gain.SecondaryGain) []any {
+		return []any{s.Metric.Name, s.Metric.Unit, s.Gain.Estimate, s.Gain.Low, s.Gain.High, s.Gain.N, s.PHolm}
+	})}
 }
 
 func benchHeadline(r source.Campaign) string {

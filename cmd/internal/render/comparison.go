@@ -216,13 +216,12 @@ func changedRanks(r diff.Comparison) output.Table {
 }
 
 func speedTable(r diff.Comparison) output.Table {
-	t := output.Table{Name: "hardware", Title: "Expert compute per step and rank; hardware and load relative to the mean rank", Columns: []output.Column{
+	return output.Table{Name: "hardware", Title: "Expert compute per step and rank; hardware and load relative to the mean rank", Columns: []output.Column{
 		{Name: "rank", Kind: output.Count}, timeColumn("normal", "normal_ns"), timeColumn("perfect", "perfect_ns"),
-		{Name: "hardware", Kind: output.Ratio}, {Name: "load", Kind: output.Ratio}}}
-	for _, s := range r.RankSpeeds {
-		t.Rows = append(t.Rows, []any{s.Rank, s.NormalNS, s.PerfectNS, s.Hardware, s.Load})
-	}
-	return t
+		{Name: "hardware", Kind: output.Ratio}, {Name: "load", Kind: output.Ratio},
+	}, Rows: output.Rows(r.RankSpeeds, func(s diff.RankSpeed) []any {
+		return []any{s.Rank, s.NormalNS, s.PerfectNS, s.Hardware, s.Load}
+	})}
 }
 
 func ceilingTable(r diff.Comparison) output.Table {
@@ -239,40 +238,36 @@ func ceilingTable(r diff.Comparison) output.Table {
 }
 
 func balanceChangeTable(r diff.Comparison) output.Table {
-	t := output.Table{Name: "balance", Title: "max/mean in both arms, mean over steps", Columns: []output.Column{
+	return output.Table{Name: "balance", Title: "max/mean in both arms, mean over steps", Columns: []output.Column{
 		{Name: "layer", Kind: output.Count}, {Name: "level"}, {Name: "quantity"},
-		{Name: "normal", Key: "normal_max_over_mean", Kind: output.Ratio}, {Name: "perfect", Key: "perfect_max_over_mean", Kind: output.Ratio}}}
-	for _, b := range r.Balance {
-		t.Rows = append(t.Rows, []any{b.Layer, b.Level, b.Quantity, b.Normal, b.Perfect})
-	}
-	return t
+		{Name: "normal", Key: "normal_max_over_mean", Kind: output.Ratio}, {Name: "perfect", Key: "perfect_max_over_mean", Kind: output.Ratio},
+	}, Rows: output.Rows(r.Balance, func(b diff.BalanceChange) []any {
+		return []any{b.Layer, b.Level, b.Quantity, b.Normal, b.Perfect}
+	})}
 }
 
 func stepComparisonTable(r diff.Comparison) output.Table {
-	t := output.Table{Name: "steps", Title: "Steps", Columns: []output.Column{
+	return output.Table{Name: "steps", Title: "Steps", Columns: []output.Column{
 		{Name: "arm"}, {Name: "step", Kind: output.Count}, {Name: "compared"},
-		timeColumn("GPU time, mean rank", "mean_ns"), timeColumn("experts, slowest rank", "experts_slowest_ns")}}
-	for _, s := range r.Steps {
-		t.Rows = append(t.Rows, []any{string(s.Arm), s.Step, s.Compared, s.MeanNS, s.ExpertsNS})
-	}
-	return t
+		timeColumn("GPU time, mean rank", "mean_ns"), timeColumn("experts, slowest rank", "experts_slowest_ns"),
+	}, Rows: output.Rows(r.Steps, func(s diff.StepTime) []any {
+		return []any{string(s.Arm), s.Step, s.Compared, s.MeanNS, s.ExpertsNS}
+	})}
 }
 
 func activeTable(r diff.Comparison) output.Table {
-	t := output.Table{Name: "active", Title: "Active experts", Columns: []output.Column{
-		{Name: "layer", Kind: output.Count}, {Name: "normal", Kind: output.Count}, {Name: "perfect", Kind: output.Count}}}
-	for _, a := range r.Active {
-		t.Rows = append(t.Rows, []any{a.Layer, a.Normal, a.Perfect})
-	}
-	return t
+	return output.Table{Name: "active", Title: "Active experts", Columns: []output.Column{
+		{Name: "layer", Kind: output.Count}, {Name: "normal", Kind: output.Count}, {Name: "perfect", Kind: output.Count},
+	}, Rows: output.Rows(r.Active, func(a diff.ActiveExperts) []any {
+		return []any{a.Layer, a.Normal, a.Perfect}
+	})}
 }
 
 func familyTable(r diff.Comparison) output.Table {
-	t := output.Table{Name: "kernels", Title: "Kernels launched by one arm only", Columns: []output.Column{
+	return output.Table{Name: "kernels", Title: "Kernels launched by one arm only", Columns: []output.Column{
 		{Name: "arm"}, {Name: "family"}, {Name: "family in other arm", Key: "family_in_other_arm"},
-		{Name: "variants", Kind: output.Count}, {Name: "instances", Kind: output.Count}, {Name: "total", Key: "total_ns", Kind: output.Duration}}}
-	for _, k := range r.Kernels {
-		t.Rows = append(t.Rows, []any{string(k.Arm), k.Family, k.Elsewhere, len(k.Names), k.Instances, k.TotalNS})
-	}
-	return t
+		{Name: "variants", Kind: output.Count}, {Name: "instances", Kind: output.Count}, {Name: "total", Key: "total_ns", Kind: output.Duration},
+	}, Rows: output.Rows(r.Kernels, func(k diff.KernelFamily) []any {
+		return []any{string(k.Arm), k.Family, k.Elsewhere, len(k.Names), k.Instances, k.TotalNS}
+	})}
 }

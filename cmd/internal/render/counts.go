@@ -93,55 +93,47 @@ func few(names []string) string {
 }
 
 func (res countsView) layerTable() output.Table {
-	t := output.Table{Name: "imbalance", Title: "Per layer, mean over steps", Columns: []output.Column{
+	return output.Table{Name: "imbalance", Title: "Per layer, mean over steps", Columns: []output.Column{
 		{Name: "source"}, {Name: "layer", Kind: output.Count}, {Name: "level"}, {Name: "steps", Kind: output.Count},
 		{Name: "max/mean", Key: "max_over_mean", Kind: output.Ratio}, {Name: "imbalance", Kind: output.Percent},
 		{Name: "balancedness", Kind: output.Ratio}, {Name: "CV", Key: "cv", Kind: output.Ratio}, {Name: "Gini", Key: "gini", Kind: output.Ratio},
 		{Name: "active", Kind: output.Real}, {Name: "floor", Kind: output.Ratio},
 		{Name: "null median", Key: "null_median", Kind: output.Ratio}, {Name: "null p95", Key: "null_p95", Kind: output.Ratio},
 		{Name: "flagged"}, {Name: "worst", Kind: output.Count},
-	}}
-	for _, l := range res.Imbalance {
-		t.Rows = append(t.Rows, []any{
+	}, Rows: output.Rows(res.Imbalance, func(l source.CountsLayer) []any {
+		return []any{
 			res.label(l.Source, l.Phase), l.Layer, l.Level, l.Steps, l.MaxOverMean, l.Imbalance, l.Balancedness, l.CV, l.Gini,
 			l.Active, l.Floor, l.NullMedian, l.NullP95, l.Flagged, l.Worst,
-		})
-	}
-	return t
+		}
+	})}
 }
 
 func (res countsView) summaryTable() output.Table {
-	t := output.Table{Name: "summary", Title: "Over layers", Columns: []output.Column{
+	return output.Table{Name: "summary", Title: "Over layers", Columns: []output.Column{
 		{Name: "source"}, {Name: "level"}, {Name: "layers", Kind: output.Count}, {Name: "flagged", Kind: output.Count},
 		{Name: "max/mean", Key: "max_over_mean", Kind: output.Ratio}, {Name: "imbalance", Kind: output.Percent},
 		{Name: "balancedness", Kind: output.Ratio}, {Name: "worst layer", Key: "worst_layer", Kind: output.Count},
 		{Name: "its max/mean", Key: "worst_max_over_mean", Kind: output.Ratio}, {Name: "its floor", Key: "worst_floor", Kind: output.Ratio},
-	}}
-	for _, s := range res.Summary {
-		t.Rows = append(t.Rows, []any{res.label(s.Source, s.Phase), s.Level, s.Layers, s.Flagged, s.MaxOverMean, s.Imbalance, s.Balancedness, s.WorstLayer, s.WorstMaxOverMean, s.WorstFloor})
-	}
-	return t
+	}, Rows: output.Rows(res.Summary, func(s source.CountsSummary) []any {
+		return []any{res.label(s.Source, s.Phase), s.Level, s.Layers, s.Flagged, s.MaxOverMean, s.Imbalance, s.Balancedness, s.WorstLayer, s.WorstMaxOverMean, s.WorstFloor}
+	})}
 }
 
 func (res countsView) trafficTable() output.Table {
-	t := output.Table{Name: "traffic", Title: "Traffic between ranks, mean over steps", Columns: []output.Column{
+	return output.Table{Name: "traffic", Title: "Traffic between ranks, mean over steps", Columns: []output.Column{
 		{Name: "source"}, {Name: "layer", Kind: output.Count}, {Name: "off-rank", Key: "off_rank", Kind: output.Percent},
 		{Name: "pair max/mean", Key: "pair_max_over_mean", Kind: output.Ratio}, {Name: "sent max/mean", Key: "sent_max_over_mean", Kind: output.Ratio},
-	}}
-	for _, l := range res.Traffic {
-		t.Rows = append(t.Rows, []any{res.label(l.Source, l.Phase), l.Layer, l.OffRank, l.PairMaxOverMean, l.SentMaxOverMean})
-	}
-	return t
+	}, Rows: output.Rows(res.Traffic, func(l source.CountsTraffic) []any {
+		return []any{res.label(l.Source, l.Phase), l.Layer, l.OffRank, l.PairMaxOverMean, l.SentMaxOverMean}
+	})}
 }
 
 func (res countsView) reportedTable() output.Table {
-	t := output.Table{Name: "reported", Title: "Rank load as reported by the engine", Columns: []output.Column{
+	return output.Table{Name: "reported", Title: "Rank load as reported by the engine", Columns: []output.Column{
 		{Name: "source"}, {Name: "step", Kind: output.Count}, {Name: "balancedness", Kind: output.Ratio}, {Name: "max/mean", Key: "max_over_mean", Kind: output.Ratio},
-	}}
-	for _, line := range res.Reported {
-		t.Rows = append(t.Rows, []any{res.label(line.Source, ""), line.Step, line.Balancedness, line.MaxOverMean})
-	}
-	return t
+	}, Rows: output.Rows(res.Reported, func(line source.CountsReported) []any {
+		return []any{res.label(line.Source, ""), line.Step, line.Balancedness, line.MaxOverMean}
+	})}
 }
 
 // label names a record: by the last part of its path where that tells it from the

@@ -28,7 +28,7 @@ func Reports(r gain.Result, set source.ReportSet) output.Document {
 }
 
 func matchedSteps(m *metrics.Match) output.Table {
-	t := output.Table{
+	return output.Table{
 		Name: "steps",
 		Title: fmt.Sprintf("Steps of equal batch shape: gain %s by %s time; share of the step time: normal %s, perfect %s",
 			quantity.Change(m.Gain), m.Clock, quantity.Percent(m.NormalShare), quantity.Percent(m.PerfectShare)),
@@ -39,10 +39,9 @@ func matchedSteps(m *metrics.Match) output.Table {
 			{Name: "normal mean (ms)", Key: "normal_mean_ms", Kind: output.Real}, {Name: "perfect mean (ms)", Key: "perfect_mean_ms", Kind: output.Real},
 			{Name: "gain", Kind: output.Percent},
 		},
+		Rows: output.Rows(m.Strata, func(s metrics.Stratum) []any {
+			return []any{s.Rank, s.Requests, s.ContextTokens, s.GeneratedTokens,
+				s.NormalSteps, s.PerfectSteps, s.NormalMeanMS, s.PerfectMeanMS, s.NormalMeanMS/s.PerfectMeanMS - 1}
+		}),
 	}
-	for _, s := range m.Strata {
-		t.Rows = append(t.Rows, []any{s.Rank, s.Requests, s.ContextTokens, s.GeneratedTokens,
-			s.NormalSteps, s.PerfectSteps, s.NormalMeanMS, s.PerfectMeanMS, s.NormalMeanMS/s.PerfectMeanMS - 1})
-	}
-	return t
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
+	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -98,37 +99,31 @@ func warningNotes(warnings []router.Warning) []string {
 }
 
 func imbalanceTable(t *nsys.Trace) output.Table {
-	out := output.Table{Name: "imbalance", Title: "Imbalance per layer, mean over steps", Columns: []output.Column{
+	return output.Table{Name: "imbalance", Title: "Imbalance per layer, mean over steps", Columns: []output.Column{
 		{Name: "layer", Kind: output.Count}, {Name: "level"}, {Name: "quantity"}, {Name: "steps", Kind: output.Count}, {Name: "parts", Kind: output.Count},
 		{Name: "max/mean", Key: "max_over_mean", Kind: output.Ratio}, {Name: "imbalance", Kind: output.Percent},
 		{Name: "floor", Kind: output.Ratio}, {Name: "null p95", Key: "null_p95", Kind: output.Ratio}, {Name: "flagged"}, {Name: "worst", Kind: output.Count},
-	}}
-	for _, s := range t.Imbalance {
-		out.Rows = append(out.Rows, []any{s.Layer, s.Level, s.Quantity, s.Steps, s.Parts, s.MaxOverMean, s.Imbalance, s.Floor, s.NullP95, s.Flagged, s.Worst})
-	}
-	return out
+	}, Rows: output.Rows(t.Imbalance, func(s imbalance.Row) []any {
+		return []any{s.Layer, s.Level, s.Quantity, s.Steps, s.Parts, s.MaxOverMean, s.Imbalance, s.Floor, s.NullP95, s.Flagged, s.Worst}
+	})}
 }
 
 func stragglerTable(t *nsys.Trace) output.Table {
-	out := output.Table{Name: "stragglers", Title: "Compute time per step and layer, collectives excluded", Columns: []output.Column{
+	return output.Table{Name: "stragglers", Title: "Compute time per step and layer, collectives excluded", Columns: []output.Column{
 		{Name: "layer", Kind: output.Count}, {Name: "steps", Kind: output.Count}, {Name: "loss", Key: "loss_ns", Kind: output.Duration},
 		{Name: "mean", Key: "mean_ns", Kind: output.Duration}, {Name: "max", Key: "max_ns", Kind: output.Duration},
 		{Name: "slowest rank", Key: "worst_rank", Kind: output.Count}, {Name: "in steps", Key: "worst_steps", Kind: output.Count},
-	}}
-	for _, s := range t.Stragglers {
-		out.Rows = append(out.Rows, []any{s.Layer, s.Steps, s.LossNS, s.MeanNS, s.MaxNS, s.WorstRank, s.WorstSteps})
-	}
-	return out
+	}, Rows: output.Rows(t.Stragglers, func(s imbalance.Straggler) []any {
+		return []any{s.Layer, s.Steps, s.LossNS, s.MeanNS, s.MaxNS, s.WorstRank, s.WorstSteps}
+	})}
 }
 
 func phaseTable(t *nsys.Trace) output.Table {
-	out := output.Table{Name: "phases", Title: "GPU time per rank, layer and phase, over all steps", Columns: append([]output.Column{
+	return output.Table{Name: "phases", Title: "GPU time per rank, layer and phase, over all steps", Columns: append([]output.Column{
 		{Name: "rank", Kind: output.Count}, {Name: "layer", Kind: output.Count}, {Name: "phase"}, {Name: "collective", Key: "collective_ns", Kind: output.Duration},
-	}, statColumns("kernels")...)}
-	for _, s := range t.Phases {
-		out.Rows = append(out.Rows, append([]any{s.Rank, s.Layer, string(s.Phase), s.CollectiveNS}, statCells(s.Stats)...))
-	}
-	return out
+	}, statColumns("kernels")...), Rows: output.Rows(t.Phases, func(s nsys.PhaseStat) []any {
+		return append([]any{s.Rank, s.Layer, string(s.Phase), s.CollectiveNS}, statCells(s.Stats)...)
+	})}
 }
 
 // statColumns are the columns of statCells, with the people's word for what is
@@ -195,14 +190,12 @@ func timeTable(t *nsys.Trace) output.Table {
 }
 
 func collectiveTable(t *nsys.Trace) output.Table {
-	out := output.Table{Name: "collectives", Title: "Collectives over all steps: wait for the slowest rank, and transfer", Columns: []output.Column{
+	return output.Table{Name: "collectives", Title: "Collectives over all steps: wait for the slowest rank, and transfer", Columns: []output.Column{
 		{Name: "rank", Kind: output.Count}, {Name: "layer", Kind: output.Count}, {Name: "phase"}, {Name: "instances", Kind: output.Count},
 		{Name: "total", Key: "total_ns", Kind: output.Duration}, {Name: "wait", Key: "wait_ns", Kind: output.Duration}, {Name: "transfer", Key: "transfer_ns", Kind: output.Duration},
-	}}
-	for _, s := range t.Collectives {
-		out.Rows = append(out.Rows, []any{s.Rank, s.Layer, string(s.Phase), s.Instances, s.TotalNS, s.WaitNS, s.TransferNS})
-	}
-	return out
+	}, Rows: output.Rows(t.Collectives, func(s nsys.CollectiveStat) []any {
+		return []any{s.Rank, s.Layer, string(s.Phase), s.Instances, s.TotalNS, s.WaitNS, s.TransferNS}
+	})}
 }
 
 func expertTable(t *nsys.Trace) output.Table {
@@ -238,24 +231,20 @@ func kernelTable(t *nsys.Trace) output.Table {
 }
 
 func cellTable(t *nsys.Trace) output.Table {
-	out := output.Table{Name: "cells", Title: "GPU time per rank, step, layer and phase", Columns: []output.Column{
+	return output.Table{Name: "cells", Title: "GPU time per rank, step, layer and phase", Columns: []output.Column{
 		{Name: "rank", Kind: output.Count}, {Name: "step", Kind: output.Count}, {Name: "layer", Kind: output.Count}, {Name: "phase"}, {Name: "kernels", Key: "instances", Kind: output.Count},
 		{Name: "total", Key: "total_ns", Kind: output.Duration}, {Name: "collective", Key: "collective_ns", Kind: output.Duration}, {Name: "busy", Key: "busy_ns", Kind: output.Duration},
-	}}
-	for _, c := range t.Cells {
-		out.Rows = append(out.Rows, []any{c.Rank, c.Step, c.Layer, string(c.Phase), c.Instances, c.TotalNS, c.CollectiveNS, c.BusyNS})
-	}
-	return out
+	}, Rows: output.Rows(t.Cells, func(c nsys.Cell) []any {
+		return []any{c.Rank, c.Step, c.Layer, string(c.Phase), c.Instances, c.TotalNS, c.CollectiveNS, c.BusyNS}
+	})}
 }
 
 func graphTable(t *nsys.Trace) output.Table {
-	out := output.Table{Name: "graphs", Title: "CUDA graphs recorded as a whole", Columns: append([]output.Column{
+	return output.Table{Name: "graphs", Title: "CUDA graphs recorded as a whole", Columns: append([]output.Column{
 		{Name: "rank", Kind: output.Count}, {Name: "graph", Key: "graph_id", Kind: output.Count},
-	}, statColumns("launches")...)}
-	for _, g := range t.Graphs {
-		out.Rows = append(out.Rows, append([]any{g.Rank, g.Graph}, statCells(g.Stats)...))
-	}
-	return out
+	}, statColumns("launches")...), Rows: output.Rows(t.Graphs, func(g nsys.GraphStat) []any {
+		return append([]any{g.Rank, g.Graph}, statCells(g.Stats)...)
+	})}
 }
 
 func coverageTable(t *nsys.Trace) output.Table {
@@ -266,36 +255,30 @@ func coverageTable(t *nsys.Trace) output.Table {
 }
 
 func alignmentTable(t *nsys.Trace) output.Table {
-	out := output.Table{Name: "alignment", Title: "Clock alignment of the ranks", Columns: []output.Column{
+	return output.Table{Name: "alignment", Title: "Clock alignment of the ranks", Columns: []output.Column{
 		{Name: "rank", Kind: output.Count}, {Name: "basis"}, {Name: "offset", Key: "offset_ns", Kind: output.Duration},
 		{Name: "collectives", Kind: output.Count}, {Name: "median residual", Key: "residual_ns", Kind: output.Duration, Group: "residual"},
-	}}
-	for _, a := range t.Alignment {
-		out.Rows = append(out.Rows, []any{a.Rank, a.Basis, a.OffsetNS, a.Collectives, a.ResidualNS})
-	}
-	return out
+	}, Rows: output.Rows(t.Alignment, func(a nsys.Alignment) []any {
+		return []any{a.Rank, a.Basis, a.OffsetNS, a.Collectives, a.ResidualNS}
+	})}
 }
 
 func exportTable(t *nsys.Trace) output.Table {
-	out := output.Table{Name: "exports", Title: "Exports", Columns: []output.Column{
+	return output.Table{Name: "exports", Title: "Exports", Columns: []output.Column{
 		{Name: "file"}, {Name: "nsys", Key: "nsys_version"}, {Name: "schema", Key: "schema_version"}, {Name: "kernels", Kind: output.Count},
 		{Name: "API calls", Key: "launches", Kind: output.Count}, {Name: "ranges", Kind: output.Count}, {Name: "CUDA graphs", Key: "graph_mode"},
-	}}
-	for _, e := range t.Exports {
-		out.Rows = append(out.Rows, []any{filepath.Base(e.Path), e.NsysVersion, e.SchemaVersion, e.Kernels, e.Launches, e.Ranges, e.GraphMode})
-	}
-	return out
+	}, Rows: output.Rows(t.Exports, func(e nsys.Export) []any {
+		return []any{filepath.Base(e.Path), e.NsysVersion, e.SchemaVersion, e.Kernels, e.Launches, e.Ranges, e.GraphMode}
+	})}
 }
 
 func rankTable(t *nsys.Trace) output.Table {
-	out := output.Table{Name: "ranks", Title: "Ranks", Columns: []output.Column{
+	return output.Table{Name: "ranks", Title: "Ranks", Columns: []output.Column{
 		{Name: "rank", Kind: output.Count}, {Name: "evidence"}, {Name: "file", Key: "export"}, {Name: "process", Key: "pid", Kind: output.Count}, {Name: "device", Key: "device_id", Kind: output.Count},
 		{Name: "streams", Kind: output.Count},
-	}}
-	for _, r := range t.Ranks {
-		out.Rows = append(out.Rows, []any{r.Rank, r.Evidence, r.Export, r.PID, r.DeviceID, r.Streams})
-	}
-	return out
+	}, Rows: output.Rows(t.Ranks, func(r nsys.Rank) []any {
+		return []any{r.Rank, r.Evidence, r.Export, r.PID, r.DeviceID, r.Streams}
+	})}
 }
 
 // LayerName names a layer in a sentence. Without ranges that name layers, all of them
