@@ -325,7 +325,7 @@ func TestLiesWithACorrectChecksum(t *testing.T) {
 		"negative rank":       {set(keyRank, "-1"), "whole number"},
 		"too many ranks":      {set(keyRanks, "17"), "1 to 16"},
 		"a broken layout":     {set(keyLayout, "[[0],[1]"), "experts of each rank"},
-		"huge experts":        {set(keyExperts, "2147483647"), "at most 65536"},
+		"huge experts":        {set(keyExperts, "2147483647"), "at most 4096"},
 		"unknown plan option": {set(keyKnobs, `{"Luck":1}`), "options of a plan"},
 		"another level":       {set(keyHigh, "33"), `"high"`},
 		"expert twice": {func(_ map[string]string, d map[string][]byte) {

@@ -150,7 +150,13 @@ func TestSpecsThatCannotBe(t *testing.T) {
 		"gate":            {func(s *Spec) { s.Gate.Shape.TopK = 17 }, "top-k"},
 		"bias of another": {func(s *Spec) { s.Gate.Bias = []float32{1} }, "no correction bias"},
 		"plan":            {func(s *Spec) { s.Plan = "wave" }, "unknown plan"},
-		"too many":        {func(s *Spec) { s.Gate.Shape.Experts = 1 << 20 }, "at most 65536"},
+		"too many":        {func(s *Spec) { s.Gate.Shape.Experts = 1 << 20 }, "at most 4096"},
+		"too many ranks": {func(s *Spec) {
+			*s = specOf(t, router.Gate{Method: router.Renormalize, Shape: router.Shape{Experts: 2048, TopK: 1}}, 2048)
+		}, "at most 1024 ranks"},
+		"too many slots": {func(s *Spec) {
+			*s = specOf(t, router.Gate{Method: router.Renormalize, Shape: router.Shape{Experts: 1024, TopK: 33}}, 1024)
+		}, "at most 32768 ranks × top-k, have 1024 × 33"},
 	} {
 		s := good
 		c.edit(&s)

@@ -12,11 +12,13 @@ import (
 // ErrSpec is wrapped by the errors about specs that no cache can serve.
 var ErrSpec = errors.New("impossible logits spec")
 
-// What an entry may claim is bounded before memory is asked for it. Routing
-// kernels pack an expert's index into 16 bits; planning takes ranks² of memory.
+// What an entry may claim is bounded before memory and time are spent on it: a file
+// of a few bytes can name any shape. Planning takes sources × experts of memory, and a
+// time that grows with the slots of a step.
 const (
-	maxExperts = 1 << 16
-	maxRanks   = 1 << 11
+	maxExperts = 1 << 12
+	maxRanks   = 1 << 10
+	maxSlots   = 1 << 15 // of one token of every rank
 	// MaxTokens is the most tokens of one rank.
 	MaxTokens = 1 << 24
 )
@@ -79,6 +81,8 @@ func (s Spec) withDefaults() (Spec, error) {
 		return s, fmt.Errorf("%w: want at most %d experts, have %d", ErrSpec, maxExperts, shape.Experts)
 	case s.Layout.Ranks() > maxRanks:
 		return s, fmt.Errorf("%w: want at most %d ranks, have %d", ErrSpec, maxRanks, s.Layout.Ranks())
+	case s.Layout.Ranks()*shape.TopK > maxSlots:
+		return s, fmt.Errorf("%w: want at most %d ranks × top-k, have %d × %d", ErrSpec, maxSlots, s.Layout.Ranks(), shape.TopK)
 	case s.Layout.Experts() != shape.Experts:
 		return s, fmt.Errorf("%w: a layout of %d experts for a gate of %d", ErrSpec, s.Layout.Experts(), shape.Experts)
 	case s.Layer < 0:
