@@ -38,8 +38,9 @@ func armOf(p *capture.Metadata) (arm, evidence string) {
 	return "", "no environment recorded"
 }
 
-// ReadArm is the Arm that Read would give the Trace of the file by itself. It
-// reads only what the file says about its environment, and no event.
+// ReadArm is the arm of a file by its environment alone: the Arm that Read would give
+// its Trace, except that Read knows no arm where nothing was switched and no MoE
+// kernel ran. It reads no event.
 func ReadArm(ctx context.Context, path string, o Options) (arm string, err error) {
 	if IsSummary(path) {
 		return summaryArm(path)

@@ -21,7 +21,7 @@ func TestArmEvidence(t *testing.T) {
 		`SGLANG_SIMULATE_ROUND_ROBIN_EXPERTS="1"`: "perfect", `SGLANG_SIMULATE_UNIFORM_EXPERTS="true"`: "perfect", `SGLANG_SIMULATE_UNIFORM_EXPERTS="0"`: "normal",
 		`VLLM_MOE_ROUTING_SIMULATION_STRATEGY="uniform_random"`: "perfect", `VLLM_MOE_ROUTING_SIMULATION_STRATEGY="normal_routing"`: "normal",
 	} {
-		trace := mustRead(t, Options{}, newFixture().work(0, 1, 10, 7, "k").environment(assignment).write(t, "x.sqlite"))
+		trace := mustRead(t, Options{}, newFixture().work(0, 1, 10, 7, "fused_moe_kernel").environment(assignment).write(t, "x.sqlite"))
 		equal(t, assignment, trace.Arm, want)
 	}
 	a := newFixture().work(0, 1, 10, 7, "k").environment(`ENABLE_PERFECT_ROUTER="1"`).write(t, "a.sqlite")
@@ -29,6 +29,22 @@ func TestArmEvidence(t *testing.T) {
 	trace := mustRead(t, Options{}, a, b)
 	if trace.Arm != "mixed" || !hasWarning(trace.Warnings, "mixed_arms") {
 		t.Errorf("have %q, %v", trace.Arm, trace.Warnings)
+	}
+}
+
+// Without a switch, a model without experts has no arm. A switch, or a graph that
+// hides its kernels, leaves it as the environment says.
+func TestNoArmWithoutExperts(t *testing.T) {
+	dense := func() *fixture { return newFixture().work(0, 1, 10, 7, "nvjet_tst") }
+	for want, f := range map[string]*fixture{
+		"":        dense().environment("HOME=/root"),
+		"perfect": dense().environment("ENABLE_PERFECT_ROUTER=1"),
+		"normal":  dense().environment("HOME=/root").sql("INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (1,5,0,7,9,%d,1,1)", pid(0)),
+	} {
+		trace := mustRead(t, Options{}, f.write(t, "x.sqlite"))
+		if trace.Arm != want || want == "" && !strings.Contains(trace.ArmEvidence, "no MoE kernel") {
+			t.Errorf("want arm %q, have %q: %s", want, trace.Arm, trace.ArmEvidence)
+		}
 	}
 }
 

@@ -157,6 +157,7 @@ var seenNames = [][]string{
 	{"kernel_unified_attention_2d", "_fwd_grouped_kernel_stage1", "_fwd_kernel_stage2"},
 	// the rest
 	{"void vllm::rms_norm_kernel<c10::BFloat16, (int)8, (int)2, (bool)1>(T1 *)", "void vllm::fused_add_rms_norm_kernel<c10::BFloat16, (int)8>(T1 *)", "void flashinfer::norm::FusedAddRMSNormKernel<(unsigned int)8, __nv_bfloat16>(T2 *)"},
+	{"sm80_xmma_fprop_implicit_gemm_f16f16_f16f16_f16_nhwckrsc_nhwc_tilesize128x128x32_stage4_warpsize2x2x1_g1_tensor16x8x16_t1r1s1_execute_kernel_trt", "sm80_xmma_gemm_f16f16_f16f16_f16_tn_n_tilesize64x64x64_stage3_warpsize2x2x1_tensor16x8x16_execute_kernel_trt"},
 	{"nvjet_sm90_tst_256x128_64x4_2x1_v_bz_coopA_NNT", "void cublasLt::splitKreduce_kernel<(int)32, (int)16, int, float, __nv_bfloat16>(cublasLt::cublasSplitKParams<T6>)", "cutlass_80_tensorop_bf16_s16816gemm_relu_bf16_128x64_64x3_tn_align8", "sm80_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize64x64x64", "ampere_bf16_s16816gemm_bf16_64x64_sliced1x2_ldg8_f2f_stages_64x6_tn"},
 	{"void cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm_relu_bf16_64x64_32x6_tn_align8>(T1::Params)", "void cutlass::device_kernel<cutlass::gemm::kernel::GemmUniversal<cute::tuple<int, int, int, int>, void>>(T1::Params)"},
 	{"void at::native::vectorized_gather_kernel<(int)16, long>(char *, char *, T2 *, int, long)", "void at_cuda_detail::cub::detail::radix_sort::DeviceRadixSortOnesweepKernel<long, (bool)1>(T1 *)"},

@@ -1,12 +1,15 @@
 package nsys
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/moebalance/moebalance/compare/nsys/capture"
 )
@@ -47,10 +50,18 @@ func TestReportsAreExportedOnce(t *testing.T) {
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
 		t.Errorf("want nothing beside the report, have %v, %v", entries, err)
 	}
+	unused := filepath.Join(cache, "unused.sqlite")
+	old := time.Now().Add(-8 * 24 * time.Hour)
+	if err := errors.Join(os.WriteFile(unused, nil, 0o600), os.Chtimes(unused, old, old)); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.WriteFile(report, []byte("another report"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	mustRead(t, o, report)
+	if _, err := os.Stat(unused); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("an export that nobody used for a week is still there: %v", err)
+	}
 	if entries, err := os.ReadDir(cache); err != nil || len(entries) != 2 {
 		t.Errorf("want one export for each content and nothing else, have %v, %v", entries, err)
 	}

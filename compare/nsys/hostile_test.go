@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"unicode/utf8"
 
@@ -60,6 +61,40 @@ func TestWrongFilesAreNamedForWhatTheyAre(t *testing.T) {
 		if !errors.Is(err, c.want) || err == nil || !strings.Contains(err.Error(), c.text) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: want one line of %q with %q, have %v", c.what, c.want, c.text, err)
 		}
+	}
+}
+
+// An error quotes no more of a file than a line takes.
+func TestErrorsAreShort(t *testing.T) {
+	long := strings.Repeat("x", 5000)
+	path := newFixture().work(0, 1, 10, 7, "k").sql("PRAGMA writable_schema = ON").
+		sql("INSERT INTO sqlite_master VALUES ('table', '%s', '%s', 2, 'CREATE TABLE %s (')", long, long, long).write(t, "long.sqlite")
+	_, err := Read(context.Background(), []string{path}, Options{})
+	if !errors.Is(err, capture.ErrDamaged) || len(err.Error()) > 600+len(path) {
+		t.Errorf("want %v in 600 bytes, have %v", capture.ErrDamaged, err)
+	}
+}
+
+// The first error ends the reading of the other files: their rows are not all read.
+func TestErrorCancelsTheOthers(t *testing.T) {
+	bad := filepath.Join(t.TempDir(), "bad.sqlite")
+	if err := os.WriteFile(bad, []byte("no database"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	paths := []string{bad}
+	size := int64(0)
+	for range 20 {
+		path := filepath.Join(testdata, "gptoss-ep4-loop/normal.sqlite")
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		paths, size = append(paths, path), size+info.Size()
+	}
+	var read atomic.Int64
+	_, err := Read(context.Background(), paths, Options{Progress: func(n int64) { read.Add(n) }})
+	if !errors.Is(err, capture.ErrNotExport) || read.Load() > size/2 {
+		t.Errorf("want %v and most files unread, have %v after %d of %d bytes", capture.ErrNotExport, err, read.Load(), size)
 	}
 }
 

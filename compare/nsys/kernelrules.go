@@ -98,6 +98,7 @@ var kernelRules = []kernelRule{
 
 	// the rest of the model
 	{function: `(?:vllm::|flashinfer::norm::|tensorrt_llm::kernels::)?(?:fused_add_)?(?:rms_norm\w*_kernel|RMSNorm\w*Kernel|FusedAddRMSNorm\w*Kernel|generalRmsNorm|generalLayerNorm)\b`, phase: PhaseOther, library: "norms", source: "vllm csrc/layernorm_kernels.cu, flashinfer norm.cuh"},
+	{function: `(?:sm\d+_xmma|trt_\w+?)_fprop_\w+|\w+_trt$`, phase: PhaseOther, library: "TensorRT", source: "TensorRT tactics: dense GEMM and convolution of anything"},
 	{function: `nvjet_\w+|cublasLt::splitKreduce_kernel\b|(?:cublasGemv|gemv2[TN]|gemvx::|gemvNSP)\w*|(?:cutlass_\d+|sm\d+_xmma|ampere|turing|volta|maxwell)_\w*gemm\w*`, phase: PhaseOther, library: "cuBLAS", source: "captures; dense GEMM of anything"},
 	{function: `device_kernel\b|Kernel2?\b`, arguments: []string{"cutlass::gemm::kernel::", "gemm_"}, phase: PhaseOther, library: "CUTLASS", source: "GemmUniversal without GroupProblemShape: dense"},
 	{function: `at::(?:native|cuda)::\w+|(?:at_cuda_detail::)?cub::\w+`, phase: PhaseUnknown, library: "PyTorch, CUB", source: "captures: elementwise, indexing, sorting and reducing, for anything"},

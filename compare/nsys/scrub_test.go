@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -74,6 +75,16 @@ func TestScrubbedCopyHoldsNoSecrets(t *testing.T) {
 	entries, err := os.ReadDir(filepath.Dir(export))
 	if err != nil || len(entries) != 1 {
 		t.Errorf("want nothing beside the export, have %v, %v", entries, err)
+	}
+}
+
+// Names of ranges stay, also where they say who made the capture: Scrub lists them.
+func TestScrubListsNamesThatReveal(t *testing.T) {
+	f := twoRanks().environment(`USER="alice-w"`).push(0, 0, 90, "run of Alice-W").push(0, 0, 90, "node-17: prefill").push(0, 0, 90, "on node-17")
+	f.sql("CREATE TABLE TARGET_INFO_SYSTEM_ENV (name TEXT, value TEXT)").sql("INSERT INTO TARGET_INFO_SYSTEM_ENV VALUES ('Hostname', 'node-17')")
+	revealing, err := capture.Scrub(context.Background(), f.write(t, "named.sqlite"), filepath.Join(t.TempDir(), "out.sqlite"))
+	if want := []string{"node-17: prefill", "on node-17", "run of Alice-W"}; err != nil || !slices.Equal(revealing, want) {
+		t.Errorf("want %q, have %q, %v", want, revealing, err)
 	}
 }
 

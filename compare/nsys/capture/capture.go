@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 )
 
@@ -132,6 +133,11 @@ func (p *Metadata) Rank() (int, bool) { return p.number(rankVariables) }
 
 // WorldSize is the number of ranks of the whole run that the environment gives.
 func (p *Metadata) WorldSize() (int, bool) { return p.number(worldVariables) }
+
+// SwitchesArm reports whether the environment sets one of ArmVariables, on or off.
+func (p *Metadata) SwitchesArm() bool {
+	return slices.ContainsFunc(ArmVariables, func(name string) bool { _, ok := p.Environment[name]; return ok })
+}
 
 // ArmVariables are the switches of balanced routing that tell a capture's arm,
 // by engine: TensorRT-LLM, SGLang (two), vLLM.

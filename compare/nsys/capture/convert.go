@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // Converter turns reports (.nsys-rep, .qdrep) into exports with the profiler's
@@ -21,14 +22,16 @@ type Converter struct {
 }
 
 // convert returns the export of a report: the one in the cache, named after the
-// report's content, or a new one. Nothing is written beside the report.
+// report's content, or a new one. Nothing is written beside the report. A new export
+// evicts those that were not used for cacheAge.
 func (c Converter) convert(ctx context.Context, report string) (string, error) {
 	sum, err := contentSum(report)
 	if err != nil {
 		return "", err
 	}
 	export := filepath.Join(c.Cache, sum+".sqlite")
-	if _, err := os.Stat(export); err == nil {
+	now := time.Now()
+	if os.Chtimes(export, now, now) == nil { // it is there, and used
 		return export, nil
 	}
 	if err := os.MkdirAll(c.Cache, 0o700); err != nil {
@@ -47,7 +50,22 @@ func (c Converter) convert(ctx context.Context, report string) (string, error) {
 	if _, err := os.Stat(made); err != nil {
 		return "", fmt.Errorf("exporting %q with %s: it reported success but wrote no export", report, filepath.Base(c.Nsys))
 	}
+	c.evict(now.Add(-cacheAge))
 	return export, os.Rename(made, export)
+}
+
+// cacheAge is how long an export stays in the cache after its last use.
+const cacheAge = 7 * 24 * time.Hour
+
+// evict removes the exports that were last used before a time. What cannot be removed
+// stays: the cache is a convenience.
+func (c Converter) evict(before time.Time) {
+	entries, _ := os.ReadDir(c.Cache)
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && filepath.Ext(e.Name()) == ".sqlite" && info.ModTime().Before(before) {
+			_ = os.Remove(filepath.Join(c.Cache, e.Name()))
+		}
+	}
 }
 
 func contentSum(path string) (sum string, err error) {
