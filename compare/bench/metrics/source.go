@@ -120,14 +120,15 @@ func (s *source) each(offer func(record)) error {
 	for {
 		rec, err := s.next()
 		switch {
+		case err == nil:
+			offer(rec)
 		case err == io.EOF:
 			return nil
 		case errors.As(err, new(*input.Error)):
 			return err
-		case err != nil:
+		default:
 			return &input.Error{Position: "line " + strconv.Itoa(s.in.line), Err: err}
 		}
-		offer(rec)
 	}
 }
 
@@ -178,7 +179,10 @@ func (s *source) start() error {
 // prefixRank is the number that a prefix's submatches hold; −1 without one.
 func prefixRank(m [][]byte) int {
 	for _, digits := range m[1:] {
-		if rank, err := strconv.Atoi(string(digits)); err == nil && len(digits) <= 6 {
+		if len(digits) == 0 || len(digits) > 6 {
+			continue
+		}
+		if rank, err := strconv.Atoi(string(digits)); err == nil {
 			return rank
 		}
 	}
