@@ -8,106 +8,48 @@ import (
 
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
-	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/compare/nsys/perstep"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
-// Arm is a trace under the name that figures show it by: "normal", "perfect",
-// or whatever the reader called it. The functions that take arms put them on
-// one scale, over the union of their ranks, layers and experts. A rank or step
-// that an arm has no kernels of is unknown in it, and divides no mean.
+// Arm is a trace under the name that figures show it by: "normal", "perfect", or
+// the name of its input. The functions that take arms put them on one scale, over
+// the union of their ranks, layers and experts. A rank or step of which an arm has no
+// kernels is unknown in it.
 type Arm struct {
-	Name  string
-	Trace *nsys.Trace
+	Name    string
+	Trace   *nsys.Trace
+	PerStep *perstep.Trace
 }
 
-// stepsByRank are the numbered steps of each rank that has kernels.
-func (a Arm) stepsByRank() map[int]map[int]bool {
-	out := map[int]map[int]bool{}
-	rank, step := -1, router.Whole(router.None) // neighbouring cells are mostly of one step, and there may be millions
-	for _, c := range a.Trace.Cells {
-		if out[c.Rank] != nil && c.Rank == rank && c.Step == step {
-			continue
-		}
-		rank, step = c.Rank, c.Step
-		if out[rank] == nil {
-			out[rank] = map[int]bool{}
-		}
-		if step.Defined() {
-			out[rank][int(step)] = true
-		}
-	}
-	return out
-}
+// NewArm averages the trace over its steps.
+func NewArm(name string, t *nsys.Trace) Arm { return Arm{name, t, perstep.Of(t)} }
 
-// allSteps are the numbered steps that some rank has, ascending.
-func (a Arm) allSteps() []int {
-	seen := map[int]bool{}
-	for _, steps := range a.stepsByRank() {
-		maps.Copy(seen, steps)
-	}
-	return slices.Sorted(maps.Keys(seen))
-}
-
-// steps are those that count, which means are over.
-func (a Arm) steps() []int { return a.Trace.Times(nil).StepsOf(imbalance.Counts) }
-
-// Stragglers are what each layer loses to its slowest rank, over the steps that
-// count.
-func (a Arm) Stragglers() []imbalance.Straggler { return a.Trace.Stragglers }
-
-// stepped reports whether the capture marks steps.
-func (a Arm) stepped() bool {
-	return slices.ContainsFunc(a.Trace.Cells, func(c nsys.Cell) bool { return c.Step.Defined() })
-}
-
-// cells are those of steps, or all where the capture marks no steps.
-func (a Arm) cells() []nsys.Cell {
-	if !a.stepped() {
-		return a.Trace.Cells
-	}
-	steps := position(a.steps())
-	var out []nsys.Cell
-	for _, c := range a.Trace.Cells {
-		if _, ok := steps[int(c.Step)]; ok {
-			out = append(out, c)
-		}
-	}
-	return out
-}
-
-// divisor turns a sum over the arm's cells into a mean over its steps.
-func (a Arm) divisor() float64 { return float64(max(1, len(a.steps()))) }
-
-// per says what divisor divides by.
+// per is the basis of times: a step, or the capture where no step is marked.
 func per(arms []Arm) string {
-	if slices.ContainsFunc(arms, Arm.stepped) {
+	if slices.ContainsFunc(arms, func(a Arm) bool { return a.PerStep.Marked() }) {
 		return "per step"
 	}
 	return "in the capture"
 }
 
-// work is the time of a cell in kernels that are not collectives.
-func work(c nsys.Cell) float64 { return float64(c.TotalNS - c.CollectiveNS) }
-
 // ranks are the ranks of all arms, ascending.
 func ranks(arms []Arm) []int {
-	seen := map[int]bool{}
+	var all []int
 	for _, a := range arms {
-		for _, r := range a.Trace.Ranks {
-			seen[r.Rank] = true
-		}
-		for r := range a.stepsByRank() {
-			seen[r] = true
-		}
-		for _, e := range a.Trace.Experts {
-			seen[e.Rank] = true
-		}
-		for _, c := range a.Trace.Collectives {
-			seen[c.Rank] = true
-		}
+		all = append(all, a.PerStep.Ranks...)
 	}
-	return slices.Sorted(maps.Keys(seen))
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// spread puts values of the arm's ranks at their places among all ranks.
+func (a Arm) spread(values []float64, all []int) []float64 {
+	at, out := position(all), unknowns(len(all))
+	for i, rank := range a.PerStep.Ranks {
+		out[at[rank]] = values[i]
+	}
+	return out
 }
 
 // position maps the numbers of a sorted list to their places in it.
@@ -119,15 +61,17 @@ func position(numbers []int) map[int]int {
 	return at
 }
 
-// shape is the first half of a caption: ranks, layers and experts, and which
-// arms have fewer ranks.
-func shape(arms []Arm) string {
+func sortedKeys[V any](set map[int]V) []int { return slices.Sorted(maps.Keys(set)) }
+
+// extent is the first part of a caption: ranks, layers and experts, and which arms
+// have fewer ranks.
+func extent(arms []Arm) string {
 	all := ranks(arms)
 	text := quantity.Count(len(all), "rank")
 	var fewer []string
 	for _, a := range arms {
-		if own := ranks([]Arm{a}); len(own) < len(all) {
-			fewer = append(fewer, fmt.Sprintf("%s has %d", a.Name, len(own)))
+		if own := len(a.PerStep.Ranks); own < len(all) {
+			fewer = append(fewer, fmt.Sprintf("%s has %d", a.Name, own))
 		}
 	}
 	if len(fewer) > 0 {
@@ -139,24 +83,24 @@ func shape(arms []Arm) string {
 	return text
 }
 
-// timedShape adds the steps that times are means over: Arm.steps, or Arm.allSteps
-// for numbers over the whole capture.
-func timedShape(arms []Arm, of func(Arm) []int) string {
+// timedExtent adds the number of steps that times are means over.
+func timedExtent(arms []Arm) string {
 	var counts []string
-	shorter := false
+	excluded := false
 	for _, a := range arms {
-		if !a.stepped() {
+		if !a.PerStep.Marked() {
 			continue
 		}
-		n, all := len(of(a)), len(a.allSteps())
+		times := a.PerStep.Times
+		n, all := len(times.StepsOf(imbalance.Counts)), len(times.Steps)
 		if n < all {
-			counts, shorter = append(counts, fmt.Sprintf("%d of %d", n, all)), true
+			counts, excluded = append(counts, fmt.Sprintf("%d of %d", n, all)), true
 		} else {
 			counts = append(counts, fmt.Sprint(n))
 		}
 	}
 	counts = slices.Compact(counts)
-	text := shape(arms)
+	text := extent(arms)
 	switch {
 	case len(counts) == 0:
 		return text
@@ -165,17 +109,8 @@ func timedShape(arms []Arm, of func(Arm) []int) string {
 	default:
 		text += ", " + strings.Join(counts, " and ") + " steps"
 	}
-	if shorter {
+	if excluded {
 		text += " (warm-up and incomplete steps excluded)"
 	}
 	return text
-}
-
-// unknowns is a list of n unknown values.
-func unknowns(n int) []float64 {
-	out := make([]float64, n)
-	for i := range out {
-		out[i] = nan
-	}
-	return out
 }

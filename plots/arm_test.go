@@ -9,6 +9,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/compare/nsys/perstep"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -53,11 +54,11 @@ func small() *nsys.Trace {
 }
 
 func TestRankTimes(t *testing.T) {
-	s := RankTimes(Arm{Name: "normal", Trace: small()})
+	s := RankTimes(NewArm("normal", small()))
 	// Rank 0: (10+30+20+20)/2 steps = 40 µs per step, and so has rank 1: the
 	// rank that alternates cancels, which the caption says.
 	checkValues(t, "rank times", s.Series[0].Values, []float64{40000, 40000})
-	if want := "normal: on average every rank has 40.0" + nbsp + "µs."; s.Alt != want {
+	if want := "normal: on average every rank has 40.0 µs."; s.Alt != want {
 		t.Errorf("alt %q, want %q", s.Alt, want)
 	}
 	if !strings.Contains(s.Caption, "cancels") || s.ValueLabel != "expert time per step" {
@@ -69,7 +70,7 @@ func TestRankTimes(t *testing.T) {
 }
 
 func TestRankLoads(t *testing.T) {
-	s := RankLoads(Arm{Name: "normal", Trace: small()})
+	s := RankLoads(NewArm("normal", small()))
 	// Per layer and step rank 0 holds experts 0 and 1: 50+100; rank 1 150+200. Two layers.
 	checkValues(t, "rank loads", s.Series[0].Values, []float64{300, 700})
 	if s.Series[0].Floor != 500 { // 2 layers · ⌈1000/2⌉ / 2 steps
@@ -78,27 +79,27 @@ func TestRankLoads(t *testing.T) {
 	odd := small()
 	odd.Experts = []nsys.ExpertStat{odd.Experts[0], odd.Experts[2]}
 	odd.Experts[0].Slots, odd.Experts[1].Slots = 3, 0
-	if s := RankLoads(Arm{Name: "normal", Trace: odd}); s.Series[0].Floor != 1 { // ⌈3/2⌉ on the busiest of two, over two steps
+	if s := RankLoads(NewArm("normal", odd)); s.Series[0].Floor != 1 { // ⌈3/2⌉ on the busiest of two, over two steps
 		t.Errorf("floor of 3 slots on 2 ranks over 2 steps %g, want 1", s.Series[0].Floor)
 	}
 	odd.Experts = odd.Experts[:1] // what rank 1 had is not known, so the 3 slots are rank 0's alone
-	if s := RankLoads(Arm{Name: "normal", Trace: odd}); s.Series[0].Floor != 1.5 {
+	if s := RankLoads(NewArm("normal", odd)); s.Series[0].Floor != 1.5 {
 		t.Errorf("floor of 3 slots of the only rank known %g, want 1.5", s.Series[0].Floor)
 	} else {
 		checkValues(t, "loads", s.Series[0].Values, []float64{1.5, nan})
-		if want := "normal: on average every rank has 1.50" + nbsp + "slots."; s.Alt != want {
+		if want := "normal: on average every rank has 1.5 slots."; s.Alt != want {
 			t.Errorf("alt %q, want %q", s.Alt, want)
 		}
 	}
-	if want := "normal: rank 1 is largest, 700" + nbsp + "slots, 1.40 × the mean."; s.Alt != want {
+	if want := "normal: rank 1 is largest, 700 slots, 1.40 × the mean."; s.Alt != want {
 		t.Errorf("alt %q, want %q", s.Alt, want)
 	}
 }
 
 func TestRankLayerTimes(t *testing.T) {
-	s := RankLayerTimes(Arm{Name: "normal", Trace: small()})
-	checkValues(t, "layer 1", s.Grids[0].Values[0], []float64{40000, 40000})
-	checkValues(t, "layer 2", s.Grids[0].Values[1], []float64{40000, 40000})
+	s := RankLayerTimes(NewArm("normal", small())) // per step
+	checkValues(t, "layer 1", s.Grids[0].Values[0], []float64{20000, 20000})
+	checkValues(t, "layer 2", s.Grids[0].Values[1], []float64{20000, 20000})
 	if !slices.Equal(s.Grids[0].Rows, []int{1, 2}) {
 		t.Errorf("layers %v", s.Grids[0].Rows)
 	}
@@ -107,7 +108,7 @@ func TestRankLayerTimes(t *testing.T) {
 func TestExpertHeat(t *testing.T) {
 	perfect := small()
 	perfect.Experts = perfect.Experts[1:] // expert 0 of layer 1 was never seen
-	s := ExpertTimes(Arm{Name: "normal", Trace: small()}, Arm{Name: "perfect", Trace: perfect})
+	s := ExpertTimes(NewArm("normal", small()), NewArm("perfect", perfect))
 	checkValues(t, "layer 2 per step", s.Grids[0].Values[1], []float64{1000, 2000, 3000, 4000})
 	checkValues(t, "layer 1 without expert 0", s.Grids[1].Values[0], []float64{nan, 1000, 1500, 2000})
 	if !slices.Equal(s.Grids[0].Cuts, []int{2}) {
@@ -117,7 +118,7 @@ func TestExpertHeat(t *testing.T) {
 		t.Errorf("caption %q does not say how the times came about", s.Caption)
 	}
 	perfect.Experts[0].Basis = imbalance.Allocated
-	if s := ExpertTimes(Arm{Name: "perfect", Trace: perfect}); !strings.Contains(s.Caption, "partly") {
+	if s := ExpertTimes(NewArm("perfect", perfect)); !strings.Contains(s.Caption, "Some times are observed") {
 		t.Errorf("caption %q hides that some times are allocated", s.Caption)
 	}
 	if want := "normal: the largest is 1.60 × its layer's mean (layer 1, expert 3)."; !strings.HasPrefix(s.Alt, want) {
@@ -132,7 +133,7 @@ func TestReplicatedExpert(t *testing.T) {
 	copied := trace.Experts[0]
 	copied.Rank = 1
 	trace.Experts = append(trace.Experts, copied)
-	s := ExpertTimes(Arm{Name: "normal", Trace: trace})
+	s := ExpertTimes(NewArm("normal", trace))
 	checkValues(t, "layer 1", s.Grids[0].Values[0], []float64{1000, 1000, 1500, 2000})
 	if s.Grids[0].Cuts != nil {
 		t.Errorf("cuts %v, want none", s.Grids[0].Cuts)
@@ -157,7 +158,7 @@ func TestRecordedLoads(t *testing.T) {
 // What is even only because steps were added up is not called even, and every
 // figure that adds them up says so.
 func TestSumsOverStepsAreNoVerdict(t *testing.T) {
-	arm := Arm{Name: "normal", Trace: small()} // layer 1: rank 0 is hot in step 6, rank 1 in step 5
+	arm := NewArm("normal", small()) // layer 1: rank 0 is hot in step 6, rank 1 in step 5
 	recorded := RecordedLoads(Recorded{"counts", map[int]router.Load{2: {PerExpert: []int64{7, 7}}}})
 	if want := "normal: on average even in every layer."; RankLayerTimes(arm).Alt != want {
 		t.Errorf("alt %q, want %q", RankLayerTimes(arm).Alt, want)
@@ -180,7 +181,7 @@ func TestSumsOverStepsAreNoVerdict(t *testing.T) {
 func TestLayerLosses(t *testing.T) {
 	other := small()
 	other.Stragglers = []imbalance.Straggler{{Layer: 7, LossNS: router.Undefined()}}
-	s := LayerLosses(Arm{Name: "normal", Trace: small()}, Arm{Name: "perfect", Trace: other})
+	s := LayerLosses(NewArm("normal", small()), NewArm("perfect", other))
 	checkValues(t, "normal", s.Series[0].Values, []float64{10000, 0, nan})
 	checkValues(t, "perfect", s.Series[1].Values, []float64{nan, nan, nan})
 	if !slices.Equal(s.Groups, []int{1, 2, 7}) {
@@ -189,12 +190,12 @@ func TestLayerLosses(t *testing.T) {
 }
 
 func TestPhaseTimes(t *testing.T) {
-	s := PhaseTimes(Arm{Name: "normal", Trace: small()})
-	if !slices.Equal(s.Phases, []string{"experts", "dispatch"}) {
+	s := PhaseTimes(NewArm("normal", small()))
+	if !slices.Equal(s.Phases, []string{"dispatch", "experts"}) {
 		t.Fatalf("phases %v: only those with work in a step are wanted", s.Phases)
 	}
 	a := s.Arms[0]
-	checkValues(t, "work of rank 0", a.Work[0], []float64{40000, 2000}) // 2 layers · (4−3) µs of dispatch per step
+	checkValues(t, "work of rank 0", a.Work[0], []float64{2000, 40000}) // 2 layers · (4−3) µs of dispatch per step
 	// 6 µs of collectives per step and rank, of which 9/12 waiting.
 	checkValues(t, "wait", a.Wait, []float64{4500, 4500})
 	checkValues(t, "transfer", a.Transfer, []float64{1500, 1500})
@@ -205,13 +206,13 @@ func TestPhaseTimes(t *testing.T) {
 			foreign.Cells[i].Phase = "lunch"
 		}
 	}
-	if s := PhaseTimes(Arm{Name: "normal", Trace: foreign}); !slices.Equal(s.Phases, []string{"experts", "unknown"}) {
+	if s := PhaseTimes(NewArm("normal", foreign)); !slices.Equal(s.Phases, []string{"experts", "unknown"}) {
 		t.Errorf("phases %v: want one that no trace has under unknown", s.Phases)
 	}
 
 	unaligned := small()
 	unaligned.Collectives[0].WaitNS, unaligned.Collectives[0].TransferNS = router.Undefined(), router.Undefined()
-	a = PhaseTimes(Arm{Name: "normal", Trace: unaligned}).Arms[0]
+	a = PhaseTimes(NewArm("normal", unaligned)).Arms[0]
 	checkValues(t, "wait where clocks cannot be aligned", a.Wait, []float64{nan, 4500})
 	checkValues(t, "its transfer", a.Transfer, []float64{6000, 1500})
 }
@@ -235,9 +236,9 @@ func TestWarmUp(t *testing.T) {
 	for i := range trace.Collectives { // per rank 2·103 + 4·3 µs in all, 4.5 of them transfer
 		trace.Collectives[i].TotalNS, trace.Collectives[i].WaitNS, trace.Collectives[i].TransferNS = 218000, 213500, 4500
 	}
-	arm := Arm{Name: "normal", Trace: trace}
+	arm := NewArm("normal", trace)
 	a := PhaseTimes(arm).Arms[0]
-	checkValues(t, "work of rank 0 in steps 6 and 7", a.Work[0], []float64{50000, 2000})
+	checkValues(t, "work of rank 0 in steps 6 and 7", a.Work[0], []float64{2000, 50000})
 	checkValues(t, "transfer", a.Transfer, []float64{1500, 1500}) // 4.5 µs over three steps
 	checkValues(t, "wait", a.Wait, []float64{4500, 4500})         // 6 − 1.5 in steps 6 and 7
 	if got := StepTimes(arm).Arms[0]; !slices.Equal(got.Numbers, []int{5, 6, 7}) || !known(got.MaxNS[0]) {
@@ -256,30 +257,33 @@ func TestMissingRank(t *testing.T) {
 	lacking.Cells = slices.DeleteFunc(lacking.Cells, func(c nsys.Cell) bool { return c.Rank == 1 })
 	lacking.Experts = slices.DeleteFunc(lacking.Experts, func(e nsys.ExpertStat) bool { return e.Rank == 1 })
 	lacking.Collectives = lacking.Collectives[:1]
-	normal, perfect := Arm{Name: "normal", Trace: small()}, Arm{Name: "perfect", Trace: lacking}
-	normal.Trace.Cells[0].TotalNS += 40000 // of rank 0 in some layer of some step: 20 µs per step
+	longer := small()
+	longer.Cells[0].TotalNS += 40000 // of rank 0 in some layer of some step: 20 µs per step
+	normal, perfect := NewArm("normal", longer), NewArm("perfect", lacking)
 
 	phases := PhaseTimes(normal, perfect)
 	checkValues(t, "work of rank 1", phases.Arms[1].Work[1], []float64{nan, nan})
 	checkValues(t, "its collectives", []float64{phases.Arms[1].Wait[1], phases.Arms[1].Transfer[1]}, []float64{nan, nan})
-	means := phases.Means()
-	checkValues(t, "mean work, normal", means[0].Work, []float64{60000, 2000})
-	checkValues(t, "mean work, perfect", means[1].Work, []float64{40000, 2000})
-	checkValues(t, "wait and collectives", []float64{means[1].Wait, means[1].Collective}, []float64{4500, 6000})
-	if want := "perfect: 42.0 µs of work and 6.00 µs in collectives (4.50 µs of it waiting) per step, mean over the 1 rank that every arm has."; !strings.HasSuffix(strings.ReplaceAll(phases.Alt, nbsp, " "), want) {
+	means, _ := MeanPhases([]Arm{normal, perfect})
+	work := func(p perstep.Phases) []float64 {
+		return []float64{p.Work[nsys.PhaseDispatch], p.Work[nsys.PhaseExperts]}
+	}
+	checkValues(t, "mean work, normal", work(means[0]), []float64{2000, 60000})
+	checkValues(t, "mean work, perfect", work(means[1]), []float64{2000, 40000})
+	checkValues(t, "wait and collectives", []float64{means[1].Wait, means[1].Collectives}, []float64{4500, 6000})
+	if want := "perfect: 42.0 µs of work and 6.00 µs in collectives (4.50 µs of it waiting) per step, mean over the 1 rank that every arm has."; !strings.HasSuffix(phases.Alt, want) {
 		t.Errorf("alt %q, want %q", phases.Alt, want)
 	}
 	if want := "2 ranks (perfect has 1), 2 layers, 4 experts, 2 steps."; !strings.HasPrefix(phases.Caption, want) {
 		t.Errorf("caption %q, want %q", phases.Caption, want)
 	}
 	checkValues(t, "rank times", RankTimes(normal, perfect).Series[1].Values, []float64{40000, nan})
-	checkValues(t, "ranks of layer 1", RankLayerTimes(normal, perfect).Grids[1].Values[0], []float64{40000, nan})
+	checkValues(t, "ranks of layer 1", RankLayerTimes(normal, perfect).Grids[1].Values[0], []float64{20000, nan})
 	loads := RankLoads(normal, perfect).Series[1]
 	checkValues(t, "rank loads and floor", append(loads.Values, loads.Floor), []float64{300, nan, 300})
 
 	lacking.Cells = nil
-	phases = PhaseTimes(normal, perfect)
-	checkValues(t, "mean work of no rank", phases.Means()[0].Work, []float64{nan, nan})
+	phases = PhaseTimes(normal, NewArm("perfect", lacking))
 	if want := "No rank has kernel time in every arm."; phases.Alt != want {
 		t.Errorf("alt %q, want %q", phases.Alt, want)
 	}
@@ -290,11 +294,11 @@ func TestMissingRank(t *testing.T) {
 func TestMissingStep(t *testing.T) {
 	trace := small()
 	trace.Cells = slices.DeleteFunc(trace.Cells, func(c nsys.Cell) bool { return c.Rank == 1 && c.Step == 6 })
-	arm := Arm{Name: "normal", Trace: trace}
+	arm := NewArm("normal", trace)
 	checkValues(t, "rank times of step 5", RankTimes(arm).Series[0].Values, []float64{30000, 50000})
 	checkValues(t, "layer 1 of step 5", RankLayerTimes(arm).Grids[0].Values[0], []float64{10000, 30000})
 	a := PhaseTimes(arm).Arms[0]
-	checkValues(t, "work of rank 1", a.Work[1], []float64{50000, 2000})
+	checkValues(t, "work of rank 1", a.Work[1], []float64{2000, 50000})
 	// Rank 1 has half of the collectives that the trace's transfer is of, in one step.
 	checkValues(t, "transfer", a.Transfer, []float64{1500, 1500})
 	steps := StepTimes(arm)
@@ -307,7 +311,7 @@ func TestMissingStep(t *testing.T) {
 	}
 	none := small()
 	none.Cells = slices.DeleteFunc(none.Cells, func(c nsys.Cell) bool { return (c.Rank == 1) == (c.Step == 6) })
-	if s := RankTimes(Arm{Name: "normal", Trace: none}); !strings.Contains(s.Caption, "0 of 2 steps (warm-up and incomplete steps excluded)") {
+	if s := RankTimes(NewArm("normal", none)); !strings.Contains(s.Caption, "0 of 2 steps (warm-up and incomplete steps excluded)") {
 		t.Errorf("caption %q does not say that no step is left", s.Caption)
 	} else if _, err := BarChart(s); !errors.Is(err, ErrNothing) {
 		t.Errorf("a figure of no step: %v", err)
@@ -318,7 +322,7 @@ func TestMissingStep(t *testing.T) {
 }
 
 func TestStepTimes(t *testing.T) {
-	a := StepTimes(Arm{Name: "normal", Trace: small()}).Arms[0]
+	a := StepTimes(NewArm("normal", small())).Arms[0]
 	// Step 5: rank 0 10+20+2 µs, rank 1 30+20+2; step 6 the reverse.
 	if !slices.Equal(a.Numbers, []int{5, 6}) {
 		t.Fatalf("steps %v", a.Numbers)
@@ -328,32 +332,32 @@ func TestStepTimes(t *testing.T) {
 }
 
 func TestTimeAgainstLoad(t *testing.T) {
-	s := TimeAgainstLoad(Arm{Name: "normal", Trace: small()})
+	s := TimeAgainstLoad(NewArm("normal", small()))
 	c := s.Clouds[0]
 	// Experts have kernels of their own: layer 1 costs 1000(e+1)/2 ns at
 	// 50(e+1) slots, layer 2 twice that.
 	checkValues(t, "slots", c.Slots, []float64{50, 100, 150, 200, 50, 100, 150, 200})
 	checkValues(t, "times", c.TimeNS, []float64{500, 1000, 1500, 2000, 1000, 2000, 3000, 4000})
 	// Both lines go through 0; their mean slope is (10+20)/2 ns per slot.
-	if math.Abs(c.Fit.SlopeNS-15) > 1e-9 || math.Abs(c.Fit.InterceptNS) > 1e-6 || c.Fit.Points != 8 {
+	if math.Abs(c.Fit.SlopeNS-15) > 1e-9 || math.Abs(c.Fit.InterceptNS) > 1e-6 || len(c.Slots) != 8 {
 		t.Errorf("fit %+v, want 15 ns per slot through 0 over 8 points", c.Fit)
 	}
 	grouped := small()
 	for i := range grouped.Experts {
 		grouped.Experts[i].Basis = imbalance.Allocated
 	}
-	c = TimeAgainstLoad(Arm{Name: "normal", Trace: grouped}).Clouds[0]
+	c = TimeAgainstLoad(NewArm("normal", grouped)).Clouds[0]
 	// Allocated times prove nothing: one point per layer and rank, 150 and 350
 	// slots against the observed 20 µs, all per step.
 	checkValues(t, "slots of ranks", c.Slots, []float64{150, 350, 150, 350})
 	checkValues(t, "times of ranks", c.TimeNS, []float64{20000, 20000, 20000, 20000})
 
-	if s := TimeAgainstLoad(Arm{Name: "normal", Trace: grouped}); s.Alt != "normal: no line, which takes three points that differ in load and in time." {
+	if s := TimeAgainstLoad(NewArm("normal", grouped)); s.Alt != "normal: no line, which takes three points that differ in load and in time." {
 		t.Errorf("all times are the same, and the answer is %q", s.Alt)
 	}
 
 	grouped.Experts[0].Known = false
-	c = TimeAgainstLoad(Arm{Name: "normal", Trace: grouped}).Clouds[0]
+	c = TimeAgainstLoad(NewArm("normal", grouped)).Clouds[0]
 	checkValues(t, "ranks whose load is known in full", c.Slots, []float64{350, 150, 350})
 }
 
@@ -367,35 +371,20 @@ func TestLoadIsPerRecordedStep(t *testing.T) {
 	for i := range longer.Imbalance {
 		longer.Imbalance[i].Steps *= 5
 	}
-	short, long := Arm{Name: "normal", Trace: small()}, Arm{Name: "normal", Trace: longer}
-	if a, b := TimeAgainstLoad(short), TimeAgainstLoad(long); a.Alt != b.Alt || !strings.Contains(a.Alt, "15.0"+nbsp+"ns per slot") {
+	short, long := NewArm("normal", small()), NewArm("normal", longer)
+	if a, b := TimeAgainstLoad(short), TimeAgainstLoad(long); a.Alt != b.Alt || !strings.Contains(a.Alt, "15.0 ns per slot") {
 		t.Errorf("%q over 2 steps, %q over 10, want 15.0 ns per slot", a.Alt, b.Alt)
 	}
 	if a, b := RankLoads(short), RankLoads(long); a.Alt != b.Alt || a.Series[0].Floor != b.Series[0].Floor {
 		t.Errorf("%q above %g over 2 steps, %q above %g over 10", a.Alt, a.Series[0].Floor, b.Alt, b.Series[0].Floor)
 	}
 	longer.Warnings = []router.Warning{{Code: "counts_window"}} // each recorded step is a sum of passes
-	if s := TimeAgainstLoad(long); !s.Clouds[0].Window || !strings.Contains(s.Alt, "the time per slot is not known") || strings.Contains(s.Alt, "ns per slot") {
+	if s := TimeAgainstLoad(long); !s.Clouds[0].Windows || !strings.Contains(s.Alt, "the time per slot is unknown") || strings.Contains(s.Alt, "ns per slot") {
 		t.Errorf("%q gives a time per slot of sums over passes", s.Alt)
 	}
 	longer.Imbalance = nil // nobody says over how many steps
 	if s := TimeAgainstLoad(long); len(s.Clouds[0].Slots) > 0 {
 		t.Errorf("%v slots per an unknown number of steps", s.Clouds[0].Slots)
-	}
-}
-
-func TestFit(t *testing.T) {
-	if f := fitOf([]float64{5, 5, 5}, []float64{1, 2, 3}); known(f.SlopeNS) || known(f.R2) {
-		t.Errorf("equal loads have no slope, have %+v", f)
-	}
-	if f := fitOf([]float64{1, 2, 3}, []float64{5, 5, 5}); f.drawn() || known(f.SlopeNS) {
-		t.Errorf("equal times leave nothing to explain, have %+v", f)
-	}
-	if f := fitOf([]float64{1, 2}, []float64{1, 2}); known(f.SlopeNS) {
-		t.Errorf("two points fit anything, have %+v", f)
-	}
-	if f := fitOf([]float64{1, 2, 3}, []float64{3, 5, 7}); math.Abs(f.SlopeNS-2) > 1e-12 || math.Abs(f.InterceptNS-1) > 1e-12 || math.Abs(f.R2-1) > 1e-12 {
-		t.Errorf("3, 5, 7 is 1 + 2x, have %+v", f)
 	}
 }
 
@@ -406,13 +395,13 @@ func TestPoorTraces(t *testing.T) {
 	for i := range stepless.Cells {
 		stepless.Cells[i].Step = nsys.None
 	}
-	s := RankTimes(Arm{Name: "normal", Trace: stepless})
+	s := RankTimes(NewArm("normal", stepless))
 	checkValues(t, "whole capture", s.Series[0].Values, []float64{80000, 80000})
 	if s.ValueLabel != "expert time in the capture" {
 		t.Errorf("label %q", s.ValueLabel)
 	}
 	for _, trace := range []*nsys.Trace{{}, {Ranks: []nsys.Rank{{Rank: 3}}}} {
-		a := Arm{Name: "empty", Trace: trace}
+		a := NewArm("empty", trace)
 		for name, draw := range map[string]func() (Figure, error){
 			"experts": func() (Figure, error) { return HeatMap(ExpertTimes(a)) },
 			"loads":   func() (Figure, error) { return HeatMap(ExpertLoads(a)) },

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"image/color"
 
+	"github.com/moebalance/moebalance/router/quantity"
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
@@ -42,15 +43,15 @@ func BarChart(s BarSpec) (Figure, error) {
 		if len(series.Values) != len(s.Groups) {
 			return Figure{}, fmt.Errorf("bars %q: want %d values, have %d", series.Name, len(s.Groups), len(series.Values))
 		}
-		any = any || known(meanKnown(series.Values))
+		any = any || len(knowns(series.Values)) > 0
 		lists[i] = append([]float64{series.Floor}, series.Values...)
 	}
 	if !any {
 		return Figure{}, fmt.Errorf("bars %q: %w: want at least one value", s.Title, ErrNothing)
 	}
-	unit := Unit{s.Unit, 1}
+	unit := quantity.Unit{Name: s.Unit, Per: 1}
 	if s.Nanoseconds {
-		unit = TimeUnit(largest(lists...))
+		unit = quantity.TimeUnit(largest(lists...))
 	}
 	p := newPanel("", s.GroupLabel, s.ValueLabel+" ("+unit.Name+")")
 	p.X.Tick.Marker = indexTicks{s.Groups, 24}
@@ -74,7 +75,7 @@ func barLegend(s BarSpec) []key {
 	var keys []key
 	floor := false
 	for i, series := range s.Series {
-		if known(meanKnown(series.Values)) {
+		if len(knowns(series.Values)) > 0 {
 			keys = append(keys, fillKey(series.Name, seriesColor(i)))
 		}
 		floor = floor || known(series.Floor)
@@ -121,8 +122,8 @@ func (b *bars) Plot(c draw.Canvas, p *plot.Plot) {
 		return
 	}
 	for s, series := range b.series {
-		if mean := meanKnown(series.Values); drawable(mean) {
-			acrossLine(c, meanLine(shade(seriesColor(s))), y(mean/b.per))
+		if m := mean(series.Values); drawable(m) {
+			acrossLine(c, meanLine(shade(seriesColor(s))), y(m/b.per))
 		}
 		if drawable(series.Floor) {
 			acrossLine(c, floorLine(ink), y(series.Floor/b.per))

@@ -2,38 +2,30 @@ package plots
 
 import (
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 
 	"github.com/moebalance/moebalance/compare/imbalance"
-	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/compare/nsys/perstep"
+	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
-// ExpertTimes is the heat map of time by layer and expert, per step of the
-// expert's rank. An expert that several ranks hold counts with the sum over its
-// copies. Whether times were observed or allocated is part of the caption.
+// ExpertTimes is the heat map of time by layer and expert. An expert on several ranks
+// has the sum over its copies. The caption says whether times are observed or
+// allocated.
 func ExpertTimes(arms ...Arm) HeatSpec {
-	s := expertHeat(arms, Arm.expertTime)
+	s := expertHeat(arms, func(e perstep.Expert) float64 { return e.TimeNS })
 	s.Name, s.Quantity = "expert-time", "time"
 	s.Title = "Which experts take the time, and in which layers?"
-	s.Caption = fmt.Sprintf("%s. %s Each cell is relative to the mean of its layer. %s", timedShape(arms, Arm.allSteps), basis(arms), cancels("expert", "step to step"))
+	s.Caption = fmt.Sprintf("%s. %s Mean over all steps of the rank. Each cell is relative to the mean of its layer. %s", extent(arms), basis(arms), cancels("expert", "step to step"))
 	return s
-}
-
-// expertTime is the time of an expert on its rank, as a mean over the steps that
-// the rank has.
-func (a Arm) expertTime() func(nsys.ExpertStat) float64 {
-	steps := a.stepsByRank()
-	return func(e nsys.ExpertStat) float64 { return float64(e.TotalNS) / float64(max(1, len(steps[e.Rank]))) }
 }
 
 // ExpertLoads is the heat map of recorded slots by layer and expert.
 func ExpertLoads(arms ...Arm) HeatSpec {
-	s := expertHeat(arms, Arm.expertLoad)
+	s := expertHeat(arms, func(e perstep.Expert) float64 { return e.Slots })
 	s.Name, s.Quantity = "expert-load", "load"
 	s.Title = "Which experts get the slots, and in which layers?"
-	s.Caption = fmt.Sprintf("%s. Recorded load in slots (a token times one of its chosen experts). Each cell is relative to the mean of its layer. %s", shape(arms), cancels("expert", "step to step"))
+	s.Caption = fmt.Sprintf("%s. Recorded load in slots (a token times one of its chosen experts). Each cell is relative to the mean of its layer. %s", extent(arms), cancels("expert", "step to step"))
 	return s
 }
 
@@ -46,11 +38,11 @@ func basis(arms []Arm) string {
 	}
 	switch {
 	case seen[imbalance.Observed] && seen[imbalance.Allocated]:
-		return "Times are partly observed and partly allocated by load, which is a model."
+		return "Some times are observed, the others are allocated by load, which is a model."
 	case seen[imbalance.Allocated]:
-		return "Times are allocated: grouped kernels split by load, which is a model and no measurement of single experts."
+		return "Times are allocated: the time of grouped kernels split by load, which is a model and no measurement of single experts."
 	}
-	return "Times are observed: kernels launched inside each expert's own range."
+	return "Times are observed: kernels launched inside the expert's own range."
 }
 
 // expertAxes are the layers and experts that any arm has a row for.
@@ -61,27 +53,26 @@ func expertAxes(arms []Arm) (layers, experts []int) {
 			seenLayers[int(e.Layer)], seenExperts[e.Expert] = true, true
 		}
 	}
-	return slices.Sorted(maps.Keys(seenLayers)), slices.Sorted(maps.Keys(seenExperts))
+	return sortedKeys(seenLayers), sortedKeys(seenExperts)
 }
 
-func expertHeat(arms []Arm, values func(Arm) func(nsys.ExpertStat) float64) HeatSpec {
+func expertHeat(arms []Arm, value func(perstep.Expert) float64) HeatSpec {
 	s := HeatSpec{RowLabel: "layer", ColumnLabel: "expert"}
 	layers, experts := expertAxes(arms)
 	rows, columns := position(layers), position(experts)
-	var answers []string
 	for _, a := range arms {
 		g := unknownGrid(a.Name, layers, experts)
 		g.Cuts = rankCuts(a, columns)
-		value := values(a)
-		for _, e := range a.Trace.Experts {
-			if v := value(e); known(v) {
-				addKnown(&g.Values[rows[int(e.Layer)]][columns[e.Expert]], v)
+		for _, e := range a.PerStep.Experts() {
+			if v, cell := value(e), &g.Values[rows[int(e.Layer)]][columns[e.Expert]]; known(*cell) && known(v) {
+				*cell += v
+			} else if known(v) {
+				*cell = v
 			}
 		}
 		s.Grids = append(s.Grids, g)
-		answers = append(answers, g.extreme("layer", "expert"))
 	}
-	s.Alt = strings.Join(answers, " ")
+	s.Alt = s.answer()
 	return s
 }
 
@@ -108,21 +99,42 @@ func rankCuts(a Arm, columns map[int]int) []int {
 	return cuts
 }
 
-// extreme says in words where the grid is largest relative to its row.
-func (g Grid) extreme(row, column string) string {
-	most, r, c := 0.0, -1, -1
-	for i, cells := range g.RelativeToRow() {
-		for j, v := range cells {
-			if known(v) && v > most {
-				most, r, c = v, i, j
-			}
+// Recorded is the load that expert statistics hold, by layer, under the name
+// that figures show it by.
+type Recorded struct {
+	Name   string
+	Layers map[int]router.Load
+}
+
+// RecordedLoads is the heat map of slots by layer and expert, one panel per
+// source. Layers and experts that a source lacks are unknown in its panel.
+func RecordedLoads(sources ...Recorded) HeatSpec {
+	seen, experts := map[int]bool{}, 0
+	for _, r := range sources {
+		for layer, load := range r.Layers {
+			seen[layer] = true
+			experts = max(experts, len(load.PerExpert))
 		}
 	}
-	switch {
-	case r < 0:
-		return fmt.Sprintf("%s: nothing recorded.", g.Name)
-	case isEven(most):
-		return fmt.Sprintf("%s: on average even in every %s.", g.Name, row)
+	layers, columns := sortedKeys(seen), make([]int, experts)
+	for e := range columns {
+		columns[e] = e
 	}
-	return fmt.Sprintf("%s: the largest is %.2f × its %s's mean (%s %d, %s %d).", g.Name, most, row, row, g.Rows[r], column, g.Columns[c])
+	s := HeatSpec{
+		Name: "recorded-load", Title: "Which experts did the engine send the slots to?",
+		RowLabel: "layer", ColumnLabel: "expert", Quantity: "load",
+		Caption: fmt.Sprintf("%s, %s. Recorded load in slots over all recorded steps. Each cell is relative to the mean of its layer. %s",
+			quantity.Count(len(layers), "layer"), quantity.Count(experts, "expert"), cancels("expert", "step to step")),
+	}
+	for _, r := range sources {
+		g := unknownGrid(r.Name, layers, columns)
+		for i, layer := range layers {
+			for e, n := range r.Layers[layer].PerExpert {
+				g.Values[i][e] = float64(n)
+			}
+		}
+		s.Grids = append(s.Grids, g)
+	}
+	s.Alt = s.answer()
+	return s
 }

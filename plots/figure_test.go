@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/moebalance/moebalance/compare/nsys/perstep"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/recorder"
@@ -73,11 +74,14 @@ func gallery(t *testing.T, ranks, layers, experts, steps int) []Figure {
 		}
 		return s
 	}
+	cloud := func(name string, slots, ns float64) Cloud {
+		return Cloud{name, perstep.Points{Slots: wave(ranks, slots), TimeNS: wave(ranks, ns), Fit: perstep.Fit{SlopeNS: 100, R2: 0.9}}}
+	}
 	phases := []string{"experts", "attention", "router", "dispatch", "combine", "other compute", "unknown"}
 	add(PhaseStacks(StackSpec{Name: "phases", Title: "Where?", Caption: words, Per: "per step", Phases: phases, Arms: []Stack{stack("normal"), stack("perfect")}}))
 	add(PairedGain(GainSpec{Name: "gain", Title: "How much?", Caption: words, Numbers: upTo(steps), Pairs: wave(steps, 0.2), Estimate: 0.2, Low: 0.1, High: 0.3, Confidence: 0.95, Threshold: 0.1}))
 	add(Scatter(ScatterSpec{Name: "scatter", Title: "Follows?", Caption: words, LoadLabel: "load", TimeLabel: "time",
-		Clouds: []Cloud{{"normal", wave(ranks, 4000), wave(ranks, 4e5), false, Fit{100, 0, 0.9, ranks}}, {"perfect", wave(ranks, 3000), wave(ranks, 3e5), false, Fit{100, 0, 1, ranks}}}}))
+		Clouds: []Cloud{cloud("normal", 4e3, 4e5), cloud("perfect", 3e3, 3e5)}}))
 	add(StepLines(StepSpec{Name: "steps", Title: "When?", Caption: words, Arms: []Steps{{"normal", upTo(steps), wave(steps, 3e6), wave(steps, 2e6)}, {"perfect", upTo(steps), wave(steps, 2e6), wave(steps, 2e6)}}}))
 	return out
 }
@@ -264,7 +268,9 @@ func TestShapesThatContradict(t *testing.T) {
 		},
 		"odd phase":      func() (Figure, error) { return PhaseStacks(StackSpec{Phases: []string{"lunch"}}) },
 		"missing number": func() (Figure, error) { return PairedGain(GainSpec{Pairs: []float64{0.1}}) },
-		"missing time":   func() (Figure, error) { return Scatter(ScatterSpec{Clouds: []Cloud{{Slots: []float64{1}}}}) },
+		"missing time": func() (Figure, error) {
+			return Scatter(ScatterSpec{Clouds: []Cloud{{Points: perstep.Points{Slots: []float64{1}}}}})
+		},
 		"missing mean": func() (Figure, error) {
 			return StepLines(StepSpec{Arms: []Steps{{Numbers: []int{0}, MaxNS: []float64{1}}}})
 		},
@@ -296,17 +302,6 @@ func TestCollectiveKeys(t *testing.T) {
 		}
 		if got := strings.Join(labels, ", "); got != c.want {
 			t.Errorf("keys %q, want %q", got, c.want)
-		}
-	}
-}
-
-func TestDurations(t *testing.T) {
-	for ns, want := range map[float64]string{
-		0: "0 ns", 999: "999 ns", 1000: "1.00 µs", 12345: "12.3 µs", 999_000: "999 µs", 1e6: "1.00 ms", 2.5e9: "2.50 s", 3e11: "300 s", -1500: "−1.50 µs",
-		math.NaN(): "–", math.Inf(1): "–",
-	} {
-		if got := strings.ReplaceAll(Duration(ns), nbsp, " "); got != want {
-			t.Errorf("Duration(%g) = %q, want %q", ns, got, want)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package plots
 import (
 	"fmt"
 
+	"github.com/moebalance/moebalance/router/quantity"
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
@@ -26,7 +27,7 @@ func PairedGain(s GainSpec) (Figure, error) {
 	if len(s.Numbers) != len(s.Pairs) {
 		return Figure{}, fmt.Errorf("paired gain %q: want %d numbers of pairs, have %d", s.Title, len(s.Pairs), len(s.Numbers))
 	}
-	if !known(meanKnown(s.Pairs)) {
+	if len(knowns(s.Pairs)) == 0 {
 		return Figure{}, fmt.Errorf("paired gain %q: %w: want at least one pair", s.Title, ErrNothing)
 	}
 	f := Figure{Name: s.Name, Title: s.Title, Caption: s.Caption, Alt: s.Alt, height: 250}
@@ -48,13 +49,13 @@ func PairedGain(s GainSpec) (Figure, error) {
 	f.panels = [][]*plot.Plot{{p}}
 	f.legend = []key{glyphKey("one pair", pairGlyph)}
 	if known(s.Estimate) {
-		f.legend = append(f.legend, lineKey("Hodges–Lehmann estimate "+Change(s.Estimate), line(blue, 1.6)))
+		f.legend = append(f.legend, lineKey("Hodges–Lehmann estimate "+quantity.Change(s.Estimate), line(blue, 1.6)))
 	}
 	if known(s.Low) && known(s.High) {
-		label := fmt.Sprintf("%.3g"+nbsp+"%% interval, %s to %s", 100*s.Confidence, Change(s.Low), Change(s.High))
+		label := fmt.Sprintf("%s interval, %s to %s", quantity.Percent(s.Confidence), quantity.Change(s.Low), quantity.Change(s.High))
 		f.legend = append(f.legend, fillKey(label, tint(blue, 0.22)))
 	}
-	f.legend = append(f.legend, lineKey("threshold "+Percent(s.Threshold), thresholdLine))
+	f.legend = append(f.legend, lineKey("threshold "+quantity.Percent(s.Threshold), thresholdLine))
 	return f, nil
 }
 

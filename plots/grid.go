@@ -1,6 +1,10 @@
 package plots
 
-import "math"
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
 
 // Grid is a table of values that are not negative, such as nanoseconds or slots
 // by layer and expert. NaN means that nothing is known about a cell, which is
@@ -28,12 +32,12 @@ func unknownGrid(name string, rows, columns []int) Grid {
 func (g Grid) RelativeToRow() [][]float64 {
 	out := make([][]float64, len(g.Values))
 	for i, row := range g.Values {
-		mean := meanKnown(row)
+		even := mean(row)
 		out[i] = make([]float64, len(row))
 		for j, v := range row {
-			out[i][j] = math.NaN()
-			if known(v) && mean > 0 {
-				out[i][j] = v / mean
+			out[i][j] = nan
+			if known(v) && even > 0 {
+				out[i][j] = v / even
 			}
 		}
 	}
@@ -41,13 +45,32 @@ func (g Grid) RelativeToRow() [][]float64 {
 }
 
 // empty reports a grid without any known value.
-func (g Grid) empty() bool {
-	for _, row := range g.Values {
-		for _, v := range row {
-			if known(v) {
-				return false
+func (g Grid) empty() bool { return len(knowns(slices.Concat(g.Values...))) == 0 }
+
+// answer says in words where each grid is largest relative to its row.
+func (s HeatSpec) answer() string {
+	var answers []string
+	for _, g := range s.Grids {
+		answers = append(answers, g.extreme(s.RowLabel, s.ColumnLabel))
+	}
+	return strings.Join(answers, " ")
+}
+
+// extreme says in words where the grid is largest relative to its row.
+func (g Grid) extreme(row, column string) string {
+	most, r, c := 0.0, -1, -1
+	for i, cells := range g.RelativeToRow() {
+		for j, v := range cells {
+			if known(v) && v > most {
+				most, r, c = v, i, j
 			}
 		}
 	}
-	return true
+	switch {
+	case r < 0:
+		return fmt.Sprintf("%s: nothing recorded.", g.Name)
+	case isEven(most):
+		return fmt.Sprintf("%s: on average even in every %s.", g.Name, row)
+	}
+	return fmt.Sprintf("%s: the largest is %.2f × its %s's mean (%s %d, %s %d).", g.Name, most, row, row, g.Rows[r], column, g.Columns[c])
 }

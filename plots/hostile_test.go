@@ -23,7 +23,7 @@ func TestHostileValues(t *testing.T) {
 		trace.Stragglers = append(trace.Stragglers, imbalance.Straggler{Layer: router.Whole(i), LossNS: router.Number(1e300 * float64(i-2))})
 		trace.Collectives = append(trace.Collectives, nsys.CollectiveStat{Rank: 7 * i, TotalNS: 1, WaitNS: router.Number(ns), TransferNS: 1})
 	}
-	a := Arm{Name: "broken", Trace: trace}
+	a := NewArm("broken", trace)
 	for _, draw := range []func() (Figure, error){
 		func() (Figure, error) { return HeatMap(ExpertTimes(a)) },
 		func() (Figure, error) { return HeatMap(ExpertLoads(a)) },

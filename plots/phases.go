@@ -1,105 +1,96 @@
 package plots
 
 import (
+	"fmt"
 	"slices"
+	"strings"
+
+	"gonum.org/v1/gonum/floats"
 
 	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/compare/nsys/perstep"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
-// phaseOrder is the stack from the zero line upwards: what load moves first.
-var phaseOrder = []nsys.Phase{
-	nsys.PhaseExperts, nsys.PhaseAttention, nsys.PhaseRouter, nsys.PhaseDispatch,
-	nsys.PhaseCombine, nsys.PhaseOther, nsys.PhaseUnknown,
-}
-
-// stackedAs is the place in phaseOrder of a phase's work. Work inside the
-// communication phase counts as other compute, that of a phase which a trace
-// does not have as unknown.
-func stackedAs(p nsys.Phase) int {
-	if p == nsys.PhaseCommunication {
-		p = nsys.PhaseOther
-	}
-	if at := slices.Index(phaseOrder, p); at >= 0 {
-		return at
-	}
-	return slices.Index(phaseOrder, nsys.PhaseUnknown)
-}
-
-// PhaseTimes is the time of each rank by phase, work and collectives apart, as
-// a mean over steps. Phases that no arm has are left out; a rank that an arm
-// lacks is unknown in it.
+// PhaseTimes is the time of each rank by phase, work and collectives apart. Phases
+// that no arm has are left out; a rank that an arm lacks is unknown in it.
 func PhaseTimes(arms ...Arm) StackSpec {
-	groups := ranks(arms)
 	s := StackSpec{
 		Name: "phase-time", Title: "Where does the time of each rank go?", Per: per(arms),
-		Caption: timedShape(arms, Arm.steps) + ". Observed kernel time by rank, mean over steps. Work stands above the line; collectives hang below it, because their wait " +
-			"is the shadow of a slower rank's work and would be counted twice if it were added.",
+		Caption: timedExtent(arms) + ". Observed kernel time by rank, mean over steps. Work stands above the line, collectives hang below it: " +
+			"waiting mirrors the slowest rank's compute, and adding it would double-count.",
 	}
-	used := make([]bool, len(phaseOrder))
-	for _, a := range arms {
-		k := Stack{Name: a.Name, Ranks: groups, Work: make([][]float64, len(groups)), Wait: unknowns(len(groups)), Transfer: unknowns(len(groups))}
-		at, steps := position(groups), a.divisor()
-		for _, c := range a.cells() {
-			rank, phase := at[c.Rank], stackedAs(c.Phase)
-			if k.Work[rank] == nil { // what a rank that is there does not do takes no time
-				k.Work[rank], k.Transfer[rank] = make([]float64, len(phaseOrder)), 0
-			}
-			k.Work[rank][phase] += work(c) / steps
-			k.Transfer[rank] += float64(c.CollectiveNS) / steps
-			used[phase] = used[phase] || work(c) > 0
+	groups := ranks(arms)
+	byRank := make([]map[int]perstep.Phases, len(arms))
+	for i, a := range arms {
+		byRank[i] = map[int]perstep.Phases{}
+		for r, p := range a.PerStep.Phases() {
+			byRank[i][a.PerStep.Ranks[r]] = p
 		}
-		k.splitWait(a)
+	}
+	for _, phase := range nsys.Phases() {
+		has := func(arm map[int]perstep.Phases) bool {
+			return slices.ContainsFunc(groups, func(rank int) bool { return arm[rank].Work[phase] > 0 })
+		}
+		if slices.ContainsFunc(byRank, has) {
+			s.Phases = append(s.Phases, string(phase))
+		}
+	}
+	for i, a := range arms {
+		k := Stack{Name: a.Name, Ranks: groups, Wait: unknowns(len(groups)), Transfer: unknowns(len(groups))}
+		for r, rank := range groups {
+			work := unknowns(len(s.Phases))
+			if p := byRank[i][rank]; p.Work != nil {
+				for j, phase := range s.Phases {
+					work[j] = p.Work[nsys.Phase(phase)]
+				}
+				k.Wait[r], k.Transfer[r] = p.Wait, p.Transfer
+				if !known(p.Wait) {
+					k.Transfer[r] = p.Collectives
+				}
+			}
+			k.Work = append(k.Work, work)
+		}
 		s.Arms = append(s.Arms, k)
 	}
-	s.keep(used)
-	s.Alt = s.answer()
+	s.Alt = phaseAnswer(arms, s.Per)
 	return s
 }
 
-// splitWait takes the recorded transfer, as a mean over all steps of a rank, out
-// of the rank's collective time; the rest is wait. Transfer does not depend on
-// when ranks arrive, so start-up does not distort it. Ranks with a collective
-// whose wait is unknown stay undivided.
-func (k *Stack) splitWait(a Arm) {
-	at, steps := position(k.Ranks), a.stepsByRank()
-	transfer, total, inSteps := make([]float64, len(k.Ranks)), make([]float64, len(k.Ranks)), make([]float64, len(k.Ranks))
-	for _, c := range a.Trace.Collectives {
-		transfer[at[c.Rank]] += c.TransferNS.Float64()
-		total[at[c.Rank]] += float64(c.TotalNS)
+func phaseAnswer(arms []Arm, per string) string {
+	means, over := MeanPhases(arms)
+	if over == "" {
+		return "No rank has kernel time in every arm."
 	}
-	stepped := a.stepped()
-	for _, c := range a.Trace.Cells {
-		if c.Step.Defined() || !stepped {
-			inSteps[at[c.Rank]] += float64(c.CollectiveNS)
+	var out []string
+	for i, m := range means {
+		var work []float64
+		for _, phase := range nsys.Phases() {
+			work = append(work, m.Work[phase])
 		}
-	}
-	for r, both := range k.Transfer {
-		if known(both) && known(transfer[r]) && total[r] > 0 {
-			perStep := transfer[r] * inSteps[r] / total[r] / float64(max(1, len(steps[k.Ranks[r]])))
-			k.Transfer[r] = min(both, perStep)
-			k.Wait[r] = both - k.Transfer[r]
+		waiting := ""
+		if known(m.Wait) {
+			waiting = fmt.Sprintf(" (%s of it waiting)", quantity.Duration(m.Wait))
 		}
+		out = append(out, fmt.Sprintf("%s: %s of work and %s in collectives%s %s, mean over %s.",
+			arms[i].Name, quantity.Duration(floats.Sum(work)), quantity.Duration(m.Collectives), waiting, per, over))
 	}
+	return strings.Join(out, " ")
 }
 
-// keep drops the phases that are not used.
-func (s *StackSpec) keep(used []bool) {
-	for i, p := range phaseOrder {
-		if used[i] {
-			s.Phases = append(s.Phases, string(p))
-		}
+// MeanPhases is the mean over ranks of each arm, and which ranks it is over; "" where
+// the arms have none in common.
+func MeanPhases(arms []Arm) (means []perstep.Phases, over string) {
+	var traces []*perstep.Trace
+	for _, a := range arms {
+		traces = append(traces, a.PerStep)
 	}
-	for _, a := range s.Arms {
-		for r, all := range a.Work {
-			kept := unknowns(len(s.Phases))
-			next := 0
-			for i, v := range all {
-				if used[i] {
-					kept[next] = v
-					next++
-				}
-			}
-			a.Work[r] = kept
-		}
+	means, shared := perstep.MeanPhases(traces...)
+	switch {
+	case len(shared) == 0:
+		return means, ""
+	case len(shared) < len(ranks(arms)):
+		return means, fmt.Sprintf("the %s that every arm has", quantity.Count(len(shared), "rank"))
 	}
+	return means, "ranks"
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/moebalance/moebalance/compare/nsys/perstep"
+	"github.com/moebalance/moebalance/router/quantity"
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
@@ -18,24 +20,11 @@ type ScatterSpec struct {
 	Clouds                    []Cloud
 }
 
-// Cloud is the points of one arm: slots and nanoseconds, equally many.
+// Cloud is the points of one arm, with their line.
 type Cloud struct {
-	Name   string
-	Slots  []float64
-	TimeNS []float64
-	Window bool // each of Slots adds up an unknown number of steps, so that no time per slot follows
-	Fit    Fit
+	Name string
+	perstep.Points
 }
-
-// Fit is a least-squares line of time over load. It is drawn where R2 is known.
-type Fit struct {
-	SlopeNS     float64 // nanoseconds per slot
-	InterceptNS float64 // nanoseconds at no slots
-	R2          float64 // share of the variance of time that load explains, in [0, 1]
-	Points      int
-}
-
-func (f Fit) drawn() bool { return known(f.R2) }
 
 // Scatter draws the clouds with their lines, both axes from zero so that the
 // eye judges proportion and not just slope. Points with an unknown coordinate
@@ -54,14 +43,14 @@ func Scatter(s ScatterSpec) (Figure, error) {
 			}
 		}
 		f.legend = append(f.legend, glyphKey(cloud.Name, cloudGlyph(i)))
-		if cloud.Fit.drawn() {
+		if hasLine(cloud.Fit) {
 			f.legend = append(f.legend, lineKey(fmt.Sprintf("%s: r² %.2f", cloud.Name, cloud.Fit.R2), cloudLine(i)))
 		}
 	}
 	if points == 0 {
 		return Figure{}, fmt.Errorf("scatter %q: %w: want at least one point with a load and a time", s.Title, ErrNothing)
 	}
-	unit := TimeUnit(mostY)
+	unit := quantity.TimeUnit(mostY)
 	p := newPanel("", s.LoadLabel+" (slots)", s.TimeLabel+" ("+unit.Name+")")
 	p.X.Tick.Marker, p.Y.Tick.Marker = valueTicks{8, ""}, valueTicks{6, ""}
 	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = 0, headroom(mostX), 0, headroom(mostY/unit.Per)
@@ -107,7 +96,7 @@ func (s *scatter) Plot(c draw.Canvas, p *plot.Plot) {
 			}
 		}
 		fit := func(at float64) vg.Length { return y((cloud.Fit.InterceptNS + cloud.Fit.SlopeNS*at) / s.per) }
-		if cloud.Fit.drawn() {
+		if hasLine(cloud.Fit) {
 			ends := []vg.Point{{X: x(low), Y: fit(low)}, {X: x(high), Y: fit(high)}}
 			c.StrokeLines(cloudLine(i), c.ClipLinesXY(ends)...)
 		}

@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // StackSpec is the time of every rank by phase, one panel per arm on one scale.
@@ -33,11 +34,11 @@ type Stack struct {
 }
 
 // phaseColors belong to the phases by name, so that a phase looks the same on
-// every page. Communication has none: its work counts as other compute.
+// every page.
 var phaseColors = map[string]color.NRGBA{
 	string(nsys.PhaseExperts): vermillion, string(nsys.PhaseAttention): orange, string(nsys.PhaseRouter): blue,
 	string(nsys.PhaseDispatch): skyBlue, string(nsys.PhaseCombine): green, string(nsys.PhaseOther): purple,
-	string(nsys.PhaseUnknown): yellow,
+	string(nsys.PhaseCommunication): softInk, string(nsys.PhaseUnknown): yellow,
 }
 
 // manyRanks is the number of ranks beyond which two panels no longer fit side by
@@ -45,10 +46,8 @@ var phaseColors = map[string]color.NRGBA{
 const manyRanks = 24
 
 // PhaseStacks draws work upwards from the zero line, stacked by phase, and
-// collectives downwards, transfer solid and wait hatched: waiting is the shadow
-// of another rank's work, so it never stands on top of work. Arms must be
-// rectangular with phases of package nsys; without any time the error wraps
-// ErrNothing.
+// collectives downwards, transfer solid and wait hatched. Arms must be rectangular
+// with phases of package nsys; without any time the error wraps ErrNothing.
 func PhaseStacks(s StackSpec) (Figure, error) {
 	if err := s.check(); err != nil {
 		return Figure{}, err
@@ -58,7 +57,7 @@ func PhaseStacks(s StackSpec) (Figure, error) {
 	if up == 0 && down == 0 {
 		return Figure{}, fmt.Errorf("phases %q: %w: want at least one rank with time", s.Title, ErrNothing)
 	}
-	unit := TimeUnit(max(up, down))
+	unit := quantity.TimeUnit(max(up, down))
 	var panels []*plot.Plot
 	many := false
 	for _, a := range s.Arms {

@@ -2,14 +2,50 @@ package plots
 
 import (
 	"fmt"
+	"strings"
 
+	"github.com/moebalance/moebalance/compare/imbalance"
+	"github.com/moebalance/moebalance/router/quantity"
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// StepSpec is the compute time of every step: the slowest rank's and the mean
-// over ranks, one panel per arm on one scale.
+// StepTimes is the compute time of every marked step, warm-up among them. Incomplete
+// steps are left blank.
+func StepTimes(arms ...Arm) StepSpec {
+	s := StepSpec{
+		Name: "step-time", Title: "How much does each step lose to its slowest ranks?",
+		Caption: timedExtent(arms) + ". Observed compute time of a step added over layers: that of the slowest rank of each layer, and of the mean rank. " +
+			"The gap is the straggler loss. Warm-up is drawn and in no mean; incomplete steps are blank.",
+	}
+	var answers []string
+	for _, a := range arms {
+		k := Steps{Name: a.Name}
+		var loss []float64
+		for _, step := range a.PerStep.Times.Steps {
+			most, mean := step.SlowestNS.Float64(), step.MeanNS.Float64()
+			switch {
+			case !step.Number.Defined():
+				continue
+			case step.Excluded == imbalance.Incomplete:
+				most, mean = nan, nan
+			case step.Excluded == imbalance.Counts:
+				loss = append(loss, most-mean)
+			}
+			k.Numbers, k.MaxNS, k.MeanNS = append(k.Numbers, int(step.Number)), append(k.MaxNS, most), append(k.MeanNS, mean)
+		}
+		s.Arms = append(s.Arms, k)
+		if lost := mean(loss); known(lost) {
+			answers = append(answers, fmt.Sprintf("%s: %s per step are lost to the slowest ranks.", a.Name, quantity.Duration(lost)))
+		}
+	}
+	s.Alt = strings.Join(answers, " ")
+	return s
+}
+
+// StepSpec is the compute time of every step: the slowest ranks' and the mean
+// rank's, one panel per arm on one scale.
 type StepSpec struct {
 	Name, Title, Caption, Alt string
 	Arms                      []Steps
@@ -23,9 +59,8 @@ type Steps struct {
 	MeanNS  []float64
 }
 
-// StepLines draws the maximum and the mean over ranks against the step, from
-// zero, with the gap between them filled: what waiting for the slowest rank
-// costs. Without a known value the error wraps ErrNothing.
+// StepLines draws both against the step, from zero, with the gap between them, the
+// straggler loss, filled. Without a known value the error wraps ErrNothing.
 func StepLines(s StepSpec) (Figure, error) {
 	f := Figure{Name: s.Name, Title: s.Title, Caption: s.Caption, Alt: s.Alt}
 	most := 0.0
@@ -38,7 +73,7 @@ func StepLines(s StepSpec) (Figure, error) {
 	if most == 0 {
 		return Figure{}, fmt.Errorf("steps %q: %w: want at least one step with time", s.Title, ErrNothing)
 	}
-	unit := TimeUnit(most)
+	unit := quantity.TimeUnit(most)
 	var panels []*plot.Plot
 	for _, a := range s.Arms {
 		p := newPanel(a.Name, "step", "compute time ("+unit.Name+")")
@@ -50,8 +85,8 @@ func StepLines(s StepSpec) (Figure, error) {
 	}
 	f.arrange(panels, false, 220)
 	f.legend = []key{
-		lineKey("slowest rank", line(vermillion, 1.6)), lineKey("mean over ranks", line(blue, 1.6, 5, 3)),
-		fillKey("lost to waiting", tint(vermillion, 0.2)),
+		lineKey("slowest rank of each layer", line(vermillion, 1.6)), lineKey("mean over ranks", line(blue, 1.6, 5, 3)),
+		fillKey("straggler loss", tint(vermillion, 0.2)),
 	}
 	return f, nil
 }

@@ -3,6 +3,7 @@ package plots
 import (
 	"math"
 	"strconv"
+	"strings"
 
 	"gonum.org/v1/plot"
 )
@@ -61,7 +62,7 @@ func (t valueTicks) Ticks(low, high float64) []plot.Tick {
 		if high >= manyDigits || digits > manyDecimals {
 			label = strconv.FormatFloat(v, 'g', 3, 64)
 		}
-		out = append(out, plot.Tick{Value: v, Label: minus(label) + t.suffix})
+		out = append(out, plot.Tick{Value: v, Label: strings.Replace(label, "-", "−", 1) + t.suffix})
 	}
 	return out
 }

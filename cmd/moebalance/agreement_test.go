@@ -57,7 +57,7 @@ func TestOutputsOfOneCaptureAgree(t *testing.T) {
 			if have := trace.Times(nil).StepsOf(imbalance.WarmUp); len(have) != excluded {
 				t.Errorf("%s: trace excludes %v as warm-up, compare %d steps", name, have, excluded)
 			}
-			drawn := plots.LayerLosses(plots.Arm{Name: string(arm), Trace: trace})
+			drawn := plots.LayerLosses(plots.NewArm(string(arm), trace))
 			if len(trace.Stragglers) == 0 || len(c.Stragglers) != len(trace.Stragglers) {
 				t.Fatalf("%s: %d layers in trace, %d in compare", name, len(trace.Stragglers), len(c.Stragglers))
 			}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/plots"
 	"github.com/moebalance/moebalance/plots/page"
@@ -121,7 +122,7 @@ func pageInputs(items []source.Item) (inputs []page.Input, err error) {
 		case item.Counts != nil:
 			in.Counts = &page.Counts{Warnings: item.Counts.Warnings, Load: item.Counts.Load}
 			for _, row := range item.Counts.Rows {
-				in.Counts.Imbalance = append(in.Counts.Imbalance, page.CountsLayer{Source: item.Name, Row: row})
+				in.Counts.Imbalance = append(in.Counts.Imbalance, imbalance.SourceRow{Source: item.Name, Row: row})
 			}
 		}
 		inputs = append(inputs, in)

@@ -48,6 +48,13 @@ type Row struct {
 	WorstSteps   int           `json:"worst_steps"` // in how many
 }
 
+// SourceRow is a Row of one of several sources.
+type SourceRow struct {
+	Source string `json:"source"`
+	Phase  string `json:"phase,omitempty"` // of inference, such as prefill and decode, where the source separates them
+	Row
+}
+
 // LayerMean averages the balance of one layer at one level over steps.
 type LayerMean struct {
 	sum   Row   // the running sums; counts and names as they will stand

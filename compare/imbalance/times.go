@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/moebalance/moebalance/router"
@@ -77,7 +76,7 @@ func New(samples iter.Seq[Sample]) *Times {
 	t.OutsideShare = router.Number(float64(outside) / float64(all))
 	t.Ranks = sorted(ranks)
 	for _, number := range sorted(steps) {
-		t.Steps = append(t.Steps, Step{Number: router.Whole(number), SlowestExpertsNS: router.Undefined(), MeanExpertsNS: router.Undefined()})
+		t.Steps = append(t.Steps, Step{router.Whole(number), Counts, 0, router.Undefined(), router.Undefined(), router.Undefined(), router.Undefined()})
 	}
 	sums := map[int]*cells{}
 	for layer, has := range ranksOf {
@@ -135,6 +134,13 @@ func (t *Times) fill(samples iter.Seq[Sample], sums map[int]*cells) {
 			if ran := c.ran[from:to]; layer != router.None && slices.Contains(ran, true) && slices.Contains(ran, false) {
 				s.Excluded = Incomplete
 			}
+			if judged := layer != router.None || len(layers) == 1; judged && len(c.ranks) > 1 { // a stage of its own in a pipeline waits for no peer
+				if !s.SlowestNS.Defined() {
+					s.SlowestNS, s.MeanNS = 0, 0
+				}
+				s.SlowestNS += router.Number(slices.Max(c.compute[from:to]))
+				s.MeanNS += router.Number(stat.Mean(c.compute[from:to], nil))
+			}
 			s.SlowestExpertsNS += router.Number(slices.Max(c.experts[from:to]))
 			s.MeanExpertsNS += router.Number(stat.Mean(c.experts[from:to], nil))
 		}
@@ -191,20 +197,13 @@ func (l *Layer) Loss() []float64 {
 // Loss is, step by step, the straggler loss over all judged layers in nanoseconds;
 // NaN where no layer is on two ranks.
 func (t *Times) Loss() []float64 {
-	var total []float64
-	for _, l := range t.Judged() {
-		switch {
-		case len(l.Ranks) < 2: // a pipeline's stage of its own waits for no peer
-		case total == nil:
-			total = l.Loss()
-		default:
-			floats.Add(total, l.Loss())
+	var loss []float64
+	for _, s := range t.Steps {
+		if s.Excluded == Counts {
+			loss = append(loss, (s.SlowestNS - s.MeanNS).Float64())
 		}
 	}
-	if total == nil {
-		return slices.Repeat([]float64{math.NaN()}, len(t.StepsOf(Counts)))
-	}
-	return total
+	return loss
 }
 
 // Straggler is what one layer loses to its slowest rank, in nanoseconds per step:

@@ -14,15 +14,15 @@ import (
 // Counts is the JSON of counts. Its lists repeat the source, so that each row stands
 // alone.
 type Counts struct {
-	SchemaVersion int              `json:"schema_version"`
-	Kind          string           `json:"kind"` // always "counts"
-	Threshold     float64          `json:"threshold"`
-	Records       []CountsRecord   `json:"records"`
-	Imbalance     []CountsLayer    `json:"imbalance"`
-	Summary       []CountsSummary  `json:"summary"`
-	Traffic       []CountsTraffic  `json:"traffic"`
-	Reported      []CountsReported `json:"reported"`
-	Warnings      []router.Warning `json:"warnings"`
+	SchemaVersion int                   `json:"schema_version"`
+	Kind          string                `json:"kind"` // always "counts"
+	Threshold     float64               `json:"threshold"`
+	Records       []CountsRecord        `json:"records"`
+	Imbalance     []imbalance.SourceRow `json:"imbalance"`
+	Summary       []CountsSummary       `json:"summary"`
+	Traffic       []CountsTraffic       `json:"traffic"`
+	Reported      []CountsReported      `json:"reported"`
+	Warnings      []router.Warning      `json:"warnings"`
 }
 
 // CountsRecord is what a record says of itself.
@@ -36,13 +36,6 @@ type CountsRecord struct {
 	Iterations int          `json:"iterations"`
 	Layers     int          `json:"layers"`
 	Slots      int64        `json:"slots"`
-}
-
-// CountsLayer is the imbalance of one layer of a record.
-type CountsLayer struct {
-	Source string       `json:"source"`
-	Phase  counts.Phase `json:"phase,omitempty"` // where the format separates phases
-	imbalance.Row
 }
 
 // CountsSummary is the imbalance over the layers of a record.
@@ -70,7 +63,7 @@ type CountsReported struct {
 func NewCounts(threshold float64) *Counts {
 	return &Counts{
 		SchemaVersion: counts.SchemaVersion, Kind: "counts", Threshold: threshold,
-		Records: []CountsRecord{}, Imbalance: []CountsLayer{}, Summary: []CountsSummary{}, Traffic: []CountsTraffic{}, Reported: []CountsReported{}, Warnings: []router.Warning{},
+		Records: []CountsRecord{}, Imbalance: []imbalance.SourceRow{}, Summary: []CountsSummary{}, Traffic: []CountsTraffic{}, Reported: []CountsReported{}, Warnings: []router.Warning{},
 	}
 }
 
@@ -111,7 +104,7 @@ func (res *Counts) addPhase(r *counts.Record, o counts.Options) error {
 		Iterations: len(r.Iterations()), Layers: len(r.Layers()), Slots: r.Slots(),
 	})
 	for _, l := range layers {
-		res.Imbalance = append(res.Imbalance, CountsLayer{Source: r.Source, Phase: r.Phase, Row: l})
+		res.Imbalance = append(res.Imbalance, imbalance.SourceRow{Source: r.Source, Phase: string(r.Phase), Row: l})
 	}
 	for _, level := range []string{router.LevelRank, router.LevelExpert} {
 		if s := imbalance.Summarize(layers, level, imbalance.Load); s.Layers > 0 {
@@ -130,8 +123,8 @@ func (res *Counts) addPhase(r *counts.Record, o counts.Options) error {
 
 // WorstRank is the layer whose rank load is furthest above its floor; nil if none has
 // a known load per rank.
-func (res *Counts) WorstRank() *CountsLayer {
-	var worst *CountsLayer
+func (res *Counts) WorstRank() *imbalance.SourceRow {
+	var worst *imbalance.SourceRow
 	for i, l := range res.Imbalance {
 		if l.Level == router.LevelRank && l.Steps > 0 && (worst == nil || l.MaxOverMean/l.Floor > worst.MaxOverMean/worst.Floor) {
 			worst = &res.Imbalance[i]

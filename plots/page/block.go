@@ -3,7 +3,6 @@ package page
 import (
 	"fmt"
 	"html/template"
-	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/moebalance/moebalance/plots"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // section is one question with its answer and what supports it.
@@ -45,15 +45,16 @@ type column struct {
 	Numeric bool
 }
 
-func text(names ...string) []column    { return columns(false, names) }
-func numeric(names ...string) []column { return columns(true, names) }
-
-func columns(numeric bool, names []string) (out []column) {
+// columns are headings; those that begin with # are of numbers.
+func columns(names ...string) (out []column) {
 	for _, n := range names {
-		out = append(out, column{n, numeric})
+		name, numeric := strings.CutPrefix(n, "#")
+		out = append(out, column{name, numeric})
 	}
 	return out
 }
+
+func (t *table) add(values ...any) { t.Rows = append(t.Rows, row(values...)) }
 
 // Cells is a row with the alignment of its columns.
 func (t table) Cells(row []cell) []cell {
@@ -109,7 +110,7 @@ func row(values ...any) (out []cell) {
 		case router.Whole:
 			out = append(out, cell{Text: number(v)})
 		case router.Number:
-			out = append(out, cell{Text: ratio(v)})
+			out = append(out, cell{Text: quantity.Ratio(v)})
 		default:
 			out = append(out, cell{Text: fmt.Sprint(v)})
 		}
@@ -117,51 +118,16 @@ func row(values ...any) (out []cell) {
 	return out
 }
 
-// missing stands for what is undefined.
-const missing = "–"
+// unbroken is the space between a number and its unit.
+var unbroken = regexp.MustCompile(`([0-9–]) (%|(?:ns|µs|ms|s|B|KiB|MiB|GiB|slots)\b)`)
 
-// ratio writes a dimensionless number with three decimals.
-func ratio(v router.Number) string {
-	if !v.Defined() {
-		return missing
-	}
-	return strconv.FormatFloat(v.Float64(), 'f', 3, 64)
-}
+// typeset keeps numbers and their units on one line.
+func typeset(text string) string { return unbroken.ReplaceAllString(text, "$1\u00a0$2") }
 
-// share writes a fraction as a percentage with one decimal.
-func share(v router.Number) string { return plots.Percent(v.Float64()) }
-
-// change writes a fraction as a signed percentage.
-func change(v router.Number) string { return plots.Change(v.Float64()) }
-
-func duration(ns router.Number) string { return plots.Duration(ns.Float64()) }
-
-// typewritten is a negative number in a sentence, with the hyphen of terminals.
-var typewritten = regexp.MustCompile(`(^|[ (])-([0-9])`)
-
-// typeset writes a sentence, which may come from a package that writes for
-// terminals too, with the minus signs and unbroken percentages of the page.
-func typeset(sentence string) string {
-	sentence = typewritten.ReplaceAllString(sentence, "${1}−${2}")
-	return strings.ReplaceAll(sentence, " %", "\u00a0%")
-}
-
-// number writes a layer, step or expert, and what stands for none of them.
+// number writes a layer, step, rank or expert, and what stands for none of them.
 func number(n router.Whole) string {
 	if !n.Defined() {
-		return missing
+		return quantity.Unknown
 	}
 	return strconv.FormatInt(int64(n), 10)
-}
-
-// amount writes a value of unknown size with four significant digits.
-func amount(v router.Number) string {
-	x := v.Float64()
-	if !v.Defined() {
-		return missing
-	}
-	if math.Abs(x) >= 1000 {
-		return strconv.FormatFloat(x, 'f', 0, 64)
-	}
-	return strconv.FormatFloat(x, 'g', 4, 64)
 }

@@ -34,8 +34,8 @@ func (p Page) ceiling() (section, error) {
 	}
 	for _, c := range p.compared {
 		if c.Ceiling.GainBound.Defined() {
-			said = append(said, ceilingSentence(c))
-			s.addTable(ceilingTable(c))
+			said = append(said, boundSentence(c))
+			s.addTable(boundTable(c))
 		}
 	}
 	s.Answer = strings.Join(said, " ")
@@ -52,13 +52,13 @@ func verdictSentence(c *Campaign) string {
 	}
 	interval := "no interval: too few pairs"
 	if g.Low.Defined() && g.High.Defined() {
-		interval = fmt.Sprintf("%s interval %s to %s", share(g.Confidence), change(g.Low), change(g.High))
+		interval = fmt.Sprintf("%s interval %s to %s", quantity.Percent(g.Confidence), quantity.Change(g.Low), quantity.Change(g.High))
 	}
 	if c.Verdict == gain.Invalid {
 		verdict += ", and what follows decides nothing"
 	}
 	return fmt.Sprintf("%s. %s routing changes throughput by %s (%s, %s; threshold %s).",
-		verdict, perfect, change(g.Estimate), interval, quantity.Count(g.N, "pair"), share(router.Number(c.Threshold)))
+		verdict, perfect, quantity.Change(g.Estimate), interval, quantity.Count(g.N, "pair"), quantity.Percent(router.Number(c.Threshold)))
 }
 
 func gainSpec(c *Campaign) plots.GainSpec {
@@ -98,14 +98,14 @@ func intervalTable(c *gain.Result) table {
 	g := c.Gain
 	t := table{
 		Caption: "The gain by several methods",
-		Columns: append(text("method"), numeric("estimate", "low", "high", "confidence", "p of no gain")...),
+		Columns: columns("method", "#estimate", "#low", "#high", "#confidence", "#p of no gain"),
 	}
 	if g.N == 0 {
 		return t
 	}
 	t.Rows = append(t.Rows,
-		row("Hodges–Lehmann, signed rank (decides)", change(g.Estimate), change(g.Low), change(g.High), share(g.Confidence), amount(g.P)),
-		row("geometric mean, Student's t", change(g.TEstimate), change(g.TLow), change(g.THigh), share(g.TConfidence), missing),
+		row("Hodges–Lehmann, signed rank (decides)", quantity.Change(g.Estimate), quantity.Change(g.Low), quantity.Change(g.High), quantity.Percent(g.Confidence), quantity.Digits4(g.P)),
+		row("geometric mean, Student's t", quantity.Change(g.TEstimate), quantity.Change(g.TLow), quantity.Change(g.THigh), quantity.Percent(g.TConfidence), quantity.Unknown),
 	)
 	return t
 }
@@ -114,23 +114,23 @@ func pairTable(in Input) table {
 	c := in.Campaign
 	t := table{
 		Caption: fmt.Sprintf("Every pair of %s: %s (%s)", in.Name, c.Metric.Name, c.Metric.Unit),
-		Columns: append(append(numeric("pair"), text("order")...), append(numeric("normal", "perfect", "gain"), text("status", "note")...)...),
+		Columns: columns("#pair", "order", "#normal", "#perfect", "#gain", "status", "note"),
 	}
 	for _, p := range c.Pairs {
-		t.Rows = append(t.Rows, row(p.Pair, orMissing(p.Order), amount(p.Normal), amount(p.Perfect), change(p.Gain), p.Status, p.Note))
+		t.add(p.Pair, orMissing(p.Order), quantity.Digits4(p.Normal), quantity.Digits4(p.Perfect), quantity.Change(p.Gain), p.Status, p.Note)
 	}
 	t.Folded = len(t.Rows) > 12
 	return t
 }
 
 func differenceTable(c *gain.Result) table {
-	t := table{Caption: "In what the arms differ", Columns: text("kind", "name", "normal", "perfect", "declared")}
+	t := table{Caption: "In what the arms differ", Columns: columns("kind", "name", "normal", "perfect", "declared")}
 	for _, d := range c.Differences {
 		declared := cell{Text: "yes"}
 		if !d.Declared {
 			declared = cell{Text: "no", Mark: bad}
 		}
-		t.Rows = append(t.Rows, row(d.Kind, d.Name, orMissing(d.Normal), orMissing(d.Perfect), declared))
+		t.add(d.Kind, d.Name, orMissing(d.Normal), orMissing(d.Perfect), declared)
 	}
 	return t
 }

@@ -2,7 +2,6 @@ package page
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/diff"
@@ -36,94 +35,79 @@ func comparedSentence(c diff.Comparison) string {
 }
 
 // changeColumns head a table of times in both arms.
-func changeColumns(of ...column) []column {
-	return slices.Concat(of, numeric("normal", "perfect", "difference", "of normal"))
+func changeColumns(of ...string) []column {
+	return columns(append(of, "#normal", "#perfect", "#difference", "#of normal")...)
 }
 
-func changeCells(c diff.Change) []any {
-	return []any{duration(c.NormalNS), duration(c.PerfectNS), signed(c.DifferenceNS), change(c.DifferenceNS / c.NormalNS)}
-}
-
-// signed writes a difference of times with its sign.
-func signed(ns router.Number) string {
-	if ns > 0 {
-		return "+" + duration(ns)
+// changeCells are the cells below them.
+func changeCells(c diff.Change, of ...any) []any {
+	difference := quantity.Duration(c.DifferenceNS)
+	if c.DifferenceNS > 0 {
+		difference = "+" + difference
 	}
-	return duration(ns)
+	return append(of, quantity.Duration(c.NormalNS), quantity.Duration(c.PerfectNS), difference, quantity.Change(c.DifferenceNS/c.NormalNS))
 }
 
 // phaseChanges says in which phases the arms differ.
 func phaseChanges(c diff.Comparison) table {
 	t := table{
-		Caption: "Where the arms differ: time per step, mean over ranks (observed)",
-		Columns: slices.Concat(changeColumns(text("phase", "kind")...), numeric("slowest rank, normal", "slowest rank, perfect")),
+		Caption: "Time per step by phase in both arms, mean over ranks (observed)",
+		Columns: append(changeColumns("phase", "kind"), columns("#slowest rank, normal", "#slowest rank, perfect")...),
 	}
 	for _, p := range c.Phases {
 		kind := "work"
 		if p.Collective {
 			kind = "collectives, wait and transfer"
 		}
-		cells := append([]any{string(p.Phase), kind}, changeCells(p.Change)...)
-		t.Rows = append(t.Rows, row(append(cells, duration(p.NormalSlowestNS), duration(p.PerfectSlowestNS))...))
+		t.add(append(changeCells(p.Change, string(p.Phase), kind), quantity.Duration(p.NormalSlowestNS), quantity.Duration(p.PerfectSlowestNS))...)
 	}
 	if len(t.Rows) > 0 {
-		t.Rows = append(t.Rows, row(append(append([]any{"GPU time of the step", "all"}, changeCells(c.Step)...), missing, missing)...))
+		t.add(append(changeCells(c.Step, "GPU time of the step", "all"), quantity.Unknown, quantity.Unknown)...)
 	}
 	return t
 }
 
 // lossChanges says which layers lose less to their slowest rank.
 func lossChanges(c diff.Comparison) table {
-	t := table{Caption: "Straggler loss per step and layer, over the ranks and steps compared", Columns: changeColumns(numeric("layer")...)}
+	t := table{Caption: "Straggler loss per step and layer, over the ranks and steps compared", Columns: changeColumns("#layer"), Folded: len(c.Stragglers) > shownRows}
 	for _, s := range c.Stragglers {
-		t.Rows = append(t.Rows, row(append([]any{layerName(s.Layer)}, changeCells(s.Change)...)...))
+		t.add(changeCells(s.Change, s.Layer)...)
 	}
-	t.Folded = len(t.Rows) > shownRows
 	return t
-}
-
-func layerName(n router.Whole) string {
-	if !n.Defined() {
-		return "outside"
-	}
-	return number(n)
 }
 
 // rankSpeeds separates what a rank's hardware costs from what its load costs.
 func rankSpeeds(c diff.Comparison) table {
 	t := table{
-		Caption: "Load or hardware: each rank's expert work against the mean rank's",
-		Columns: numeric("rank", "normal", "perfect", "hardware (perfect over its mean)", "load (normal with the hardware divided out)"),
+		Caption: "Load or hardware: expert time of each rank relative to the mean rank", Folded: len(c.RankSpeeds) > 2*shownRows,
+		Columns: columns("#rank", "#normal", "#perfect", "#hardware (perfect/mean)", "#load (normal, hardware divided out)"),
 	}
 	for _, r := range c.RankSpeeds {
-		t.Rows = append(t.Rows, row(r.Rank, duration(r.NormalNS), duration(r.PerfectNS), r.Hardware, r.Load))
+		t.add(r.Rank, quantity.Duration(r.NormalNS), quantity.Duration(r.PerfectNS), r.Hardware, r.Load)
 	}
-	t.Folded = len(t.Rows) > 2*shownRows
 	return t
 }
 
-// ceilingTable is the chain from the load that the traces show to the most that
+// boundTable is the chain from the load that the traces show to the most that
 // balance could win.
-func ceilingTable(c diff.Comparison) table {
+func boundTable(c diff.Comparison) table {
 	k := c.Ceiling
-	t := table{Caption: "The bound from the traces: gain ≤ 1/(1 − f + f·b) − 1", Columns: slices.Concat(text("quantity"), numeric("value"), text("meaning"))}
-	t.Rows = [][]cell{
-		row("f, expert share", share(k.ExpertShare), "expert work of each layer's slowest rank over the GPU time of a step, normal arm"),
-		row("b, balancedness", k.Balancedness, "mean over slowest rank's expert work, normal arm; 1 is even"),
-		row("b of the perfect arm", k.PerfectBalancedness, "what hardware and noise leave below 1"),
-		row("bound of the gain", change(k.GainBound), "the most that evening out expert work over the ranks could add to throughput"),
-		row("w, mean expert work, perfect over normal", k.ExpertWork, "1 if load only moved; below 1, experts of equal size fill the kernels better"),
-		row("bound with the change in work", change(k.GainBoundWithWork), "1/(1 − f + f·b·w) − 1"),
-		row("fall of the step's GPU time, as a gain", change(k.StepGain), "one launch of each arm under a profiler: an observation, no verdict"),
-	}
+	t := table{Caption: "Bound from the traces: gain ≤ 1/(1 − f + f·b) − 1", Columns: columns("quantity", "#value", "meaning")}
+	t.add("f, expert share", quantity.Percent(k.ExpertShare), "expert compute of each layer's slowest rank / GPU time of the step, normal arm")
+	t.add("b, balancedness", k.Balancedness, "mean / slowest rank's expert compute, normal arm; 1 is even")
+	t.add("b of the perfect arm", k.PerfectBalancedness, "below 1 by hardware and noise")
+	t.add("bound of the gain", quantity.Change(k.GainBound), "the most that even expert compute over ranks could add to throughput")
+	t.add("w, expert time perfect/normal", k.ExpertWork, "mean over ranks; below 1 where equal-sized expert GEMMs run faster")
+	t.add("bound with w", quantity.Change(k.GainBoundWithWork), "1/(1 − f + f·b·w) − 1")
+	t.add("reduction of the step's GPU time, as a gain", quantity.Change(k.StepGain), "one launch of each arm under a profiler: an observation, not a verdict")
 	return t
 }
 
-func ceilingSentence(c diff.Comparison) string {
+func boundSentence(c diff.Comparison) string {
 	k := c.Ceiling
-	text := fmt.Sprintf("By the traces, evening out expert work over the ranks could win at most %s (experts are %s of the step, balancedness %s)", change(k.GainBound), share(k.ExpertShare), ratio(k.Balancedness))
+	text := fmt.Sprintf("By the traces, even expert compute over ranks could win at most %s (experts are %s of the step, balancedness %s)", quantity.Change(k.GainBound), quantity.Percent(k.ExpertShare), quantity.Ratio(k.Balancedness))
 	if k.GainBoundWithWork.Defined() {
-		text += fmt.Sprintf("; with the mean rank's expert work changed as well, by %s, at most %s", change(k.ExpertWork-1), change(k.GainBoundWithWork))
+		text += fmt.Sprintf("; with the change in mean expert time, %s, at most %s", quantity.Change(k.ExpertWork-router.Number(1)), quantity.Change(k.GainBoundWithWork))
 	}
 	return text + "."
 }

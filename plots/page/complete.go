@@ -49,9 +49,9 @@ func (p Page) complete() (section, error) {
 var checkMarks = map[gain.CheckStatus]mark{gain.Pass: good, gain.Warn: warn, gain.Fail: bad}
 
 func checksTable(in Input) table {
-	t := table{Caption: "Checks of " + in.Name, Columns: text("check", "status", "what was found")}
+	t := table{Caption: "Checks of " + in.Name, Columns: columns("check", "status", "what was found")}
 	for _, c := range in.Campaign.Checks {
-		t.Rows = append(t.Rows, row(checkName(c.Name), cell{Text: string(c.Status), Mark: checkMarks[c.Status]}, typeset(c.Text)))
+		t.add(checkName(c.Name), cell{Text: string(c.Status), Mark: checkMarks[c.Status]}, typeset(c.Text))
 	}
 	return t
 }
@@ -62,7 +62,7 @@ func checkName(name string) string { return strings.ReplaceAll(name, "_", " ") }
 // proofTable lists the proofs, neighbouring ranks with the same evidence in one
 // row.
 func proofTable(in Input) table {
-	t := table{Caption: "Proof that each rank ran its arm, in " + in.Name, Columns: slices.Concat(text("arm"), numeric("ranks"), text("proved", "evidence"))}
+	t := table{Caption: "Proof that each rank ran its arm, in " + in.Name, Columns: columns("arm", "#ranks", "proved", "evidence")}
 	proofs := in.Campaign.Proof
 	for from := 0; from < len(proofs); {
 		first, to := proofs[from], from+1
@@ -73,7 +73,7 @@ func proofTable(in Input) table {
 		if !first.Proved {
 			proved = cell{Text: "no", Mark: bad}
 		}
-		t.Rows = append(t.Rows, row(string(first.Arm), rankSpan(first.Rank, proofs[to-1].Rank), proved, first.Evidence))
+		t.add(string(first.Arm), rankSpan(first.Rank, proofs[to-1].Rank), proved, first.Evidence)
 		from = to
 	}
 	t.Folded = len(t.Rows) > 16
@@ -119,7 +119,7 @@ func proofSentence(c *Campaign) string {
 func cacheTable(in Input) table {
 	t := table{
 		Caption: "Balance of the logits in " + in.Name + ", over all ranks together",
-		Columns: slices.Concat(text("model"), numeric("tokens per rank", "experts, max/mean", "their floor", "ranks, max/mean", "their floor", "active experts", "of at most"), text("at the floor")),
+		Columns: columns("model", "#tokens per rank", "#experts, max/mean", "#their floor", "#ranks, max/mean", "#their floor", "#active experts", "#of at most", "at the floor"),
 	}
 	for _, b := range in.Cache.Balance {
 		even := cell{Text: "yes", Mark: good}
@@ -127,17 +127,17 @@ func cacheTable(in Input) table {
 			even = cell{Text: "no", Mark: bad}
 		}
 		t.Folded = len(in.Cache.Balance) > 12
-		t.Rows = append(t.Rows, row(b.Model, b.TokensPerRank, b.ExpertMaxOverMean, b.ExpertFloor, b.RankMaxOverMean, b.RankFloor, amount(b.ActiveExperts), b.ActiveExpertsIdeal, even))
+		t.add(b.Model, b.TokensPerRank, b.ExpertMaxOverMean, b.ExpertFloor, b.RankMaxOverMean, b.RankFloor, quantity.Digits4(b.ActiveExperts), b.ActiveExpertsIdeal, even)
 	}
 	return t
 }
 
 // brokenEntries lists the files that failed their verification.
 func brokenEntries(in Input) table {
-	t := table{Caption: "Entries that are not what they say", Columns: text("entry", "status")}
+	t := table{Caption: "Entries that are not what they say", Columns: columns("entry", "status")}
 	for _, e := range in.Cache.Entries {
 		if strings.HasPrefix(e.Status, "failed") {
-			t.Rows = append(t.Rows, row(base(e.Path), cell{Text: e.Status, Mark: bad}))
+			t.add(base(e.Path), cell{Text: e.Status, Mark: bad})
 		}
 	}
 	return t
@@ -150,7 +150,7 @@ func cacheSentence(c *logits.Verification) string {
 func (p Page) coverageSentence() string {
 	var parts []string
 	for _, a := range p.arms {
-		parts = append(parts, fmt.Sprintf("%s of the GPU time of %s", share(a.Trace.Coverage.LayerShare), a.Name))
+		parts = append(parts, fmt.Sprintf("%s of the GPU time of %s", quantity.Percent(a.Trace.Coverage.LayerShare), a.Name))
 	}
 	return "The traces place " + strings.Join(parts, " and ") + " in a layer."
 }
@@ -158,15 +158,15 @@ func (p Page) coverageSentence() string {
 func (p Page) coverageTable() table {
 	t := table{
 		Caption: "How much of the GPU time the traces explain",
-		Columns: slices.Concat(text("trace", "arm known by"), numeric("ranks", "GPU time", "with a launch", "placed in a layer", "in an expert (observed)")),
+		Columns: columns("trace", "arm known by", "#ranks", "#GPU time", "#with a launch", "#placed in a layer", "#in an expert (observed)"),
 	}
 	for _, a := range p.arms {
 		c := a.Trace.Coverage
-		layers := cell{Text: share(c.LayerShare)}
+		layers := cell{Text: quantity.Percent(c.LayerShare)}
 		if !(c.LayerShare >= lowCoverage) {
 			layers.Mark = warn
 		}
-		t.Rows = append(t.Rows, row(a.Name, orMissing(a.Trace.ArmEvidence), len(a.Trace.Ranks), duration(router.Number(c.GPUNS)), share(c.LaunchShare), layers, share(c.ExpertShare)))
+		t.add(a.Name, orMissing(a.Trace.ArmEvidence), len(a.Trace.Ranks), quantity.Duration(router.Number(c.GPUNS)), quantity.Percent(c.LaunchShare), layers, quantity.Percent(c.ExpertShare))
 	}
 	return t
 }
@@ -174,12 +174,12 @@ func (p Page) coverageTable() table {
 func (p Page) exportsTable() table {
 	t := table{
 		Caption: "The exports", Folded: true,
-		Columns: append(text("trace", "export", "nsys", "CUDA graphs", "ranks"), numeric("kernels", "launches", "ranges")...),
+		Columns: columns("trace", "export", "nsys", "CUDA graphs", "ranks", "#kernels", "#launches", "#ranges"),
 	}
 	for _, a := range p.arms {
 		for _, e := range a.Trace.Exports {
 			ranks := strings.Trim(fmt.Sprint(e.Ranks), "[]")
-			t.Rows = append(t.Rows, row(a.Name, base(e.Path), orMissing(e.NsysVersion), orMissing(e.GraphMode), orMissing(ranks), e.Kernels, e.Launches, e.Ranges))
+			t.add(a.Name, base(e.Path), orMissing(e.NsysVersion), orMissing(e.GraphMode), orMissing(ranks), e.Kernels, e.Launches, e.Ranges)
 		}
 	}
 	return t
@@ -190,7 +190,7 @@ func base(path string) string { return path[strings.LastIndexAny(path, `/\`)+1:]
 
 func orMissing(s string) string {
 	if s == "" {
-		return missing
+		return quantity.Unknown
 	}
 	return s
 }

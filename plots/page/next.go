@@ -8,7 +8,6 @@ import (
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
-	"github.com/moebalance/moebalance/plots"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -36,19 +35,19 @@ func (p Page) afterVerdict(c *Campaign) string {
 	case c.Verdict == gain.Invalid:
 		return "Repair the campaign before believing its gain: " + strings.Join(c.Reasons, "; ") + "."
 	case c.Verdict == gain.Inconclusive && c.PairsNeeded.Defined():
-		return fmt.Sprintf("Run more pairs: about %s in all should decide between above and below %s (there are %d). Resume the same campaign, its launches are kept.", amount(c.PairsNeeded), share(router.Number(c.Threshold)), g.N)
+		return fmt.Sprintf("Run more pairs: about %s in all should decide between above and below %s (there are %d). Resume the same campaign, its launches are kept.", quantity.Digits4(c.PairsNeeded), quantity.Percent(router.Number(c.Threshold)), g.N)
 	case c.Verdict == gain.Inconclusive:
-		return fmt.Sprintf("Treat the gain as near the threshold of %s: no practical number of pairs would decide it. Lower the spread between launches (%s on the log scale) or decide by cost.", share(router.Number(c.Threshold)), share(g.LogSD))
+		return fmt.Sprintf("Treat the gain as near the threshold of %s: no practical number of pairs would decide it. Lower the spread between launches (%s on the log scale) or decide by cost.", quantity.Percent(router.Number(c.Threshold)), quantity.Percent(g.LogSD))
 	case c.Verdict == gain.Significant:
-		text := fmt.Sprintf("Balance the experts: perfect balance wins about %s of throughput (%s to %s with %s confidence), of which a real balancer reaches only a part.", change(g.Estimate), change(g.Low), change(g.High), share(g.Confidence))
-		if len(p.layerImbalances()) > 0 {
+		text := fmt.Sprintf("Balance the experts: perfect balance wins about %s of throughput (%s to %s with %s confidence), of which a real balancer reaches only a part.", quantity.Change(g.Estimate), quantity.Change(g.Low), quantity.Change(g.High), quantity.Percent(g.Confidence))
+		if len(p.rows()) > 0 {
 			text += " Replicate or re-place the hot experts of the layers named above, then measure again."
 		}
 		return text
 	case g.High < 0:
-		return fmt.Sprintf("Leave the routing alone: perfect routing is slower here (%s). At small batches it wakes more experts than real traffic does; compare the active experts before drawing more from this.", change(g.Estimate))
+		return fmt.Sprintf("Leave the routing alone: perfect routing is slower here (%s). At small batches it wakes more experts than real traffic does; compare the active experts before drawing more from this.", quantity.Change(g.Estimate))
 	}
-	return fmt.Sprintf("Look elsewhere for speed: even perfect balance wins at most %s, below the threshold of %s.", change(g.High), share(router.Number(c.Threshold)))
+	return fmt.Sprintf("Look elsewhere for speed: even perfect balance wins at most %s, below the threshold of %s.", quantity.Change(g.High), quantity.Percent(router.Number(c.Threshold)))
 }
 
 func (p Page) afterTraces() (steps []string) {
@@ -60,13 +59,13 @@ func (p Page) afterTraces() (steps []string) {
 		if hidesGraphs(a.Trace) {
 			hidden = append(hidden, a.Name)
 		} else if !(a.Trace.Coverage.LayerShare >= lowCoverage) {
-			thin = append(thin, fmt.Sprintf("%s (%s)", a.Name, share(a.Trace.Coverage.LayerShare)))
+			thin = append(thin, fmt.Sprintf("%s (%s)", a.Name, quantity.Percent(a.Trace.Coverage.LayerShare)))
 		}
-		if !anySlots(a.Trace) {
+		if !a.PerStep.HasLoad() {
 			unloaded = append(unloaded, a.Name)
 		}
-		if s, ok := worstLayer(a); ok && a.Name != string(gain.Perfect) {
-			steps = append(steps, fmt.Sprintf("Start with layer %d of %s: it loses most to its slowest rank, %s per step, with rank %d the slowest in %d of %s.", s.Layer, a.Name, duration(s.LossNS), s.WorstRank, s.WorstSteps, quantity.Count(s.Steps, "step")))
+		if s, ok := worstLayer(a.Trace); ok && a.Name != string(gain.Perfect) {
+			steps = append(steps, fmt.Sprintf("Start with layer %d of %s: it loses most to its slowest rank, %s per step, with rank %d the slowest in %d of %s.", s.Layer, a.Name, quantity.Duration(s.LossNS), s.WorstRank, s.WorstSteps, quantity.Count(s.Steps, "step")))
 		}
 	}
 	if len(hidden) > 0 {
@@ -89,13 +88,9 @@ func hidesGraphs(t *nsys.Trace) bool {
 	return slices.ContainsFunc(t.Exports, func(e nsys.Export) bool { return e.GraphMode == "graph" })
 }
 
-func anySlots(t *nsys.Trace) bool {
-	return slices.ContainsFunc(t.Experts, func(e nsys.ExpertStat) bool { return e.Known })
-}
-
 // worstLayer is the layer with the largest straggler loss, the first on a tie.
-func worstLayer(a plots.Arm) (worst imbalance.Straggler, ok bool) {
-	for _, s := range a.Stragglers() {
+func worstLayer(t *nsys.Trace) (worst imbalance.Straggler, ok bool) {
+	for _, s := range t.Stragglers {
 		if s.LossNS > 0 && s.Layer.Defined() && (!ok || s.LossNS > worst.LossNS) {
 			worst, ok = s, true
 		}

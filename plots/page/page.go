@@ -74,13 +74,13 @@ func armsOf(inputs []Input) []plots.Arm {
 		switch t := in.Trace; {
 		case t == nil:
 		case t.Arm == "" || times[t.Arm] > 1:
-			rest = append(rest, plots.Arm{Name: shorten(in.Name, 32), Trace: t})
+			rest = append(rest, plots.NewArm(shorten(in.Name, 32), t))
 		case t.Arm == string(gain.Normal):
-			first = append(first, plots.Arm{Name: t.Arm, Trace: t})
+			first = append(first, plots.NewArm(t.Arm, t))
 		case t.Arm == string(gain.Perfect):
-			second = append(second, plots.Arm{Name: t.Arm, Trace: t})
+			second = append(second, plots.NewArm(t.Arm, t))
 		default:
-			rest = append(rest, plots.Arm{Name: shorten(t.Arm, 32), Trace: t})
+			rest = append(rest, plots.NewArm(shorten(t.Arm, 32), t))
 		}
 	}
 	return append(append(first, second...), rest...)

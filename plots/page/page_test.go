@@ -7,7 +7,6 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
-	"math"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -156,7 +155,7 @@ func TestWholePage(t *testing.T) {
 		"<h1>bench &lt;model&gt; &amp; more</h1>",
 		"imbalance significant",
 		"at 1 of 2 batch sizes", // of the cache, one reaches its floor
-		"Not known: the traces carry no recorded load.",
+		"Unknown: no load is recorded beside the traces.",
 		"normal: time over ranks is flagged in",
 		"observed",
 		"nothing here shows that they are of the same program",
@@ -180,8 +179,8 @@ func TestWholePage(t *testing.T) {
 
 // A section appears only when an input speaks to it.
 func TestSectionsFollowInputs(t *testing.T) {
-	imbalance := []CountsLayer{{Source: "/somewhere/counts", Row: imbalance.Row{
-		Layer: 3, Level: "rank", Steps: 2, MaxOverMean: 1.5, Imbalance: 0.5, Floor: 1.125, NullP95: 1.25, Flagged: true, Worst: 7,
+	rows := []imbalance.SourceRow{{Source: "/somewhere/counts", Row: imbalance.Row{
+		Layer: 3, Level: "rank", Quantity: imbalance.Load, Steps: 2, MaxOverMean: 1.5, Imbalance: 0.5, Floor: 1.125, NullP95: 1.25, Flagged: true, Worst: 7,
 	}}}
 	for _, c := range []struct {
 		in       Input
@@ -190,7 +189,7 @@ func TestSectionsFollowInputs(t *testing.T) {
 	}{
 		{Input{Name: "bench.json", Campaign: campaign(0.05)}, []string{"complete", "ceiling", "next"}, "Look elsewhere for speed"},
 		{Input{Name: "cache.json", Cache: cache()}, []string{"complete", "next"}, "Run &#39;moebalance bench&#39;"},
-		{Input{Name: "counts.json", Counts: &Counts{Imbalance: imbalance}}, []string{"imbalance", "next"},
+		{Input{Name: "counts.json", Counts: &Counts{Imbalance: rows}}, []string{"imbalance", "next"},
 			"counts: load over ranks is flagged in 1 of 1 layer, worst in layer 3: rank 7 has 50.0\u00a0% over the mean (floor 12.5\u00a0%, chance up to 25.0\u00a0%)."},
 		{Input{Name: "graph.json", Trace: captures(t, "gptoss-graph/node-normal.sqlite")}, []string{"complete", "imbalance", "time-load", "where", "next"}, "needs a trace of every rank"},
 		{Input{Name: "hidden.json", Trace: captures(t, "gptoss-graph/graph-normal.sqlite")}, []string{"complete", "imbalance", "time-load", "where", "next"}, "Capture again with --cuda-graph-trace=node"},
@@ -320,7 +319,7 @@ func TestReadRefuses(t *testing.T) {
 	}
 }
 
-// Undefined numbers and missing places show as a dash, never as zero.
+// Undefined numbers and quantity.Unknown places show as a dash, never as zero.
 func TestUndefinedStaysUndefined(t *testing.T) {
 	nan := router.Undefined()
 	trace := &nsys.Trace{
@@ -338,20 +337,14 @@ func TestUndefinedStaysUndefined(t *testing.T) {
 		}
 	}
 	if !strings.Contains(doc, `<td class="n warn">–</td>`) {
-		t.Error("an undefined share of layers is not shown as missing and marked")
-	}
-	if got := []string{share(nan), change(nan), ratio(nan), amount(nan), duration(nan), number(-1), signed(nan)}; slices.ContainsFunc(got, func(s string) bool { return s != missing }) {
-		t.Errorf("undefined is written as %q", got)
+		t.Error("an undefined share of layers is not shown as quantity.Unknown and marked")
 	}
 }
 
-func TestNumbersForPeople(t *testing.T) {
+func TestTextForPeople(t *testing.T) {
 	for got, want := range map[string]string{
-		share(0.1234): "12.3\u00a0%", share(router.Number(math.Copysign(0, -1))): "0.0\u00a0%",
-		change(-0.0004): "+0.0\u00a0%", change(0.1): "+10.0\u00a0%", change(-0.1): "−10.0\u00a0%", ratio(1): "1.000",
-		signed(1500): "+1.50\u00a0µs", signed(-1500): "−1.50\u00a0µs", amount(399378.7): "399379", amount(0.03125): "0.03125",
-		typeset("changed by -21.2 % (-3 to 4 %), see rank-0 and x<(int)-1>"): "changed by −21.2\u00a0% (−3 to 4\u00a0%), see rank-0 and x<(int)-1>",
-		few([]string{"a", "b", "c", "d"}):                                    "a, b, c, d", few([]string{"a", "b", "c", "d", "e"}): "a, b, c and 2 more",
+		typeset("changed by −21.2 % (3 to 4 %) in 3 ms, 5 sets, – s"): "changed by −21.2\u00a0% (3 to 4\u00a0%) in 3\u00a0ms, 5 sets, –\u00a0s",
+		few([]string{"a", "b", "c", "d"}):                             "a, b, c, d", few([]string{"a", "b", "c", "d", "e"}): "a, b, c and 2 more",
 	} {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)

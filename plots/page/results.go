@@ -37,15 +37,9 @@ func (c *Campaign) state() string {
 
 // Counts is what the page reads of a 'counts' result.
 type Counts struct {
-	Imbalance []CountsLayer    `json:"imbalance"`
-	Warnings  []router.Warning `json:"warnings"`
+	Imbalance []imbalance.SourceRow `json:"imbalance"`
+	Warnings  []router.Warning      `json:"warnings"`
 	// Load is the recorded load by layer, for a heat map. A result's JSON does
 	// not hold it: it comes from the statistics themselves.
 	Load map[int]router.Load `json:"-"`
-}
-
-// CountsLayer is the balance of one layer of one source.
-type CountsLayer struct {
-	Source string `json:"source"`
-	imbalance.Row
 }

@@ -20,18 +20,18 @@ func (p Page) summary() (facts []fact) {
 		facts = append(facts, f)
 	}
 	for _, a := range p.arms {
-		lost, mean := imbalance.TotalLoss(a.Stragglers())
+		lost, mean := imbalance.TotalLoss(a.Trace.Stragglers)
 		if lost.Defined() {
-			facts = append(facts, fact{"Straggler loss, " + a.Name, share(lost / mean), duration(lost) + " per step, of the mean rank's compute time", plain})
+			facts = append(facts, fact{"Straggler loss, " + a.Name, quantity.Percent(lost / mean), quantity.Duration(lost) + " per step, of the mean rank's compute time", plain})
 		}
 	}
-	for _, u := range p.layerImbalances() {
+	for _, u := range p.rows() {
 		if u.Level == router.LevelRank && u.Imbalance.Defined() {
 			m := good
 			if u.Flagged {
 				m = bad
 			}
-			facts = append(facts, fact{"Largest rank imbalance", share(u.Imbalance), fmt.Sprintf("%s, %s, layer %s%s", u.Quantity, u.From, number(u.Layer), noise(u)), m})
+			facts = append(facts, fact{"Largest rank imbalance", quantity.Percent(u.Imbalance), fmt.Sprintf("%s, %s, layer %s%s", u.Quantity, u.Source, number(u.Layer), noise(u)), m})
 			break
 		}
 	}
@@ -51,11 +51,11 @@ func campaignFact(c *Campaign) fact {
 		note, verdictMark = c.state(), warn
 	}
 	if c.Gain.Low.Defined() && c.Gain.High.Defined() {
-		note += fmt.Sprintf("; %s to %s at %s, %s", change(c.Gain.Low), change(c.Gain.High), share(c.Gain.Confidence), quantity.Count(c.Gain.N, "pair"))
+		note += fmt.Sprintf("; %s to %s at %s, %s", quantity.Change(c.Gain.Low), quantity.Change(c.Gain.High), quantity.Percent(c.Gain.Confidence), quantity.Count(c.Gain.N, "pair"))
 	} else if c.Gain.N > 0 {
 		note += "; no interval from " + quantity.Count(c.Gain.N, "pair")
 	}
-	value := change(c.Gain.Estimate)
+	value := quantity.Change(c.Gain.Estimate)
 	if c.Verdict == gain.Invalid && !c.unfinished() {
 		value, note = string(c.Verdict), "the campaign fails its checks: its gain decides nothing"
 	}

@@ -3,6 +3,7 @@ package page
 import (
 	"github.com/moebalance/moebalance/plots"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // timeLoad answers whether time follows load.
@@ -16,21 +17,18 @@ func (p Page) timeLoad() (section, error) {
 		return s, err
 	}
 	if len(s.Blocks) == 0 {
-		s.Answer = "Not known: the traces carry no recorded load."
-		s.addText("With the engine's expert statistics of the same run beside each trace, this section sets the time of each rank or expert against its slots. Without them an uneven time may have causes other than routing.")
+		s.Answer = "Unknown: no load is recorded beside the traces."
+		s.addText("Give the engine's expert statistics of the same run (--counts-normal, --counts-perfect) to set the time of each rank or expert against its slots. Without them, uneven time may have causes other than routing.")
 		return s, nil
 	}
 	s.Answer = spec.Alt
-	t := table{
-		Caption: "The lines of the figure, by least squares",
-		Columns: append(text("arm"), numeric("points", "time per slot", "time at no load", "variance explained by load (r²)")...),
-	}
+	t := table{Caption: "Least-squares lines of the figure", Columns: columns("arm", "#points", "#time per slot", "#time at no load", "#variance explained by load (r²)")}
 	for _, c := range spec.Clouds {
-		f, perSlot := c.Fit, missing
-		if !c.Window {
-			perSlot = plots.Duration(f.SlopeNS)
+		perSlot := quantity.Unknown
+		if !c.Windows {
+			perSlot = quantity.Duration(c.Fit.SlopeNS)
 		}
-		t.Rows = append(t.Rows, row(c.Name, f.Points, perSlot, plots.Duration(f.InterceptNS), router.Number(f.R2)))
+		t.add(c.Name, len(c.Slots), perSlot, quantity.Duration(c.Fit.InterceptNS), router.Number(c.Fit.R2))
 	}
 	s.addTable(t)
 	return s, nil

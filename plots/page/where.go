@@ -3,15 +3,16 @@ package page
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/compare/nsys/perstep"
 	"github.com/moebalance/moebalance/plots"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // where answers whether time goes to compute or to communication, and which
@@ -25,12 +26,15 @@ func (p Page) where() (section, error) {
 		return s, nil
 	}
 	phases := plots.PhaseTimes(p.arms...)
-	s.Answer = p.whereSentence(phases)
+	s.Answer = p.lossSentences()
+	if s.Answer == "" {
+		s.Answer = phases.Alt
+	}
 	if err := s.addFigure(plots.PhaseStacks(phases)); err != nil {
 		return s, err
 	}
-	s.addList(p.lopsided())
-	byPhase := phaseTable(phases)
+	s.addList(p.longSteps())
+	byPhase := phaseTable(p.arms, phases.Per)
 	byPhase.Folded = len(p.compared) > 0 // the comparison has these rows and more
 	s.addTable(byPhase)
 	for _, c := range p.compared {
@@ -55,70 +59,54 @@ func (s *section) addComparison(c diff.Comparison) {
 	s.addTable(lossChanges(c))
 }
 
-// phaseTable is the figure's numbers as means over ranks, without what no arm
-// has.
-func phaseTable(spec plots.StackSpec) table {
-	t := table{Caption: fmt.Sprintf("Time %s by phase, mean over %s (observed)", spec.Per, spec.Over()), Columns: text("phase")}
-	means := spec.Means()
-	for _, m := range means {
-		t.Columns = append(t.Columns, numeric(m.Name)...)
+// phaseTable is the figure's numbers as means over ranks, without rows of no time.
+func phaseTable(arms []plots.Arm, per string) table {
+	means, over := plots.MeanPhases(arms)
+	t := table{Caption: fmt.Sprintf("Time %s by phase, mean over %s (observed)", per, over), Columns: columns("phase")}
+	for _, a := range arms {
+		t.Columns = append(t.Columns, column{a.Name, true})
 	}
-	line := func(name string, of func(plots.Means) float64) {
-		cells, some := row(name), false
+	line := func(name string, of func(perstep.Phases) float64) {
+		cells, some := []any{name}, false
 		for _, m := range means {
-			ns := of(m)
-			some = some || ns > 0
-			cells = append(cells, row(plots.Duration(ns))...)
+			some = some || of(m) > 0
+			cells = append(cells, quantity.Duration(of(m)))
 		}
 		if some {
-			t.Rows = append(t.Rows, cells)
+			t.add(cells...)
 		}
 	}
-	for i, phase := range spec.Phases {
-		line(phase, func(m plots.Means) float64 { return m.Work[i] })
+	for _, phase := range nsys.Phases() {
+		line(string(phase), func(m perstep.Phases) float64 { return m.Work[phase] })
 	}
-	line("collectives", func(m plots.Means) float64 { return m.Collective })
-	line("of which waiting for the last rank", func(m plots.Means) float64 { return m.Wait })
+	line("collectives", func(m perstep.Phases) float64 { return m.Collectives })
+	line("of which waiting for the last rank", func(m perstep.Phases) float64 { return m.Wait })
 	return t
 }
 
-// whereSentence says what each arm loses to its slowest ranks, or, where no arm
-// has ranks to wait for, what the phases show. Time hidden in graphs is neither.
-func (p Page) whereSentence(phases plots.StackSpec) string {
+// lossSentences say what each arm loses to its slowest ranks; empty where no arm has
+// several ranks. Time hidden in graphs is unknown.
+func (p Page) lossSentences() string {
 	var out []string
 	for _, a := range p.arms {
 		if hidesGraphs(a.Trace) {
-			out = append(out, fmt.Sprintf("Not known for %s: whole CUDA graphs hide the kernels inside them, and only what ran outside is shown.", a.Name))
-		} else if lost, mean := imbalance.TotalLoss(a.Stragglers()); lost.Defined() {
-			out = append(out, fmt.Sprintf("%s loses %s per step to its slowest ranks, %s of the mean rank's compute time.", a.Name, duration(lost), share(lost/mean)))
+			out = append(out, fmt.Sprintf("Unknown for %s: CUDA graphs were traced as a whole, so only kernels outside them are shown.", a.Name))
+		} else if lost, mean := imbalance.TotalLoss(a.Trace.Stragglers); lost.Defined() {
+			out = append(out, fmt.Sprintf("%s loses %s per step to its slowest ranks, %s of the mean rank's compute time.", a.Name, quantity.Duration(lost), quantity.Percent(lost/mean)))
 		}
-	}
-	if len(out) == 0 {
-		return phases.Alt
 	}
 	return strings.Join(out, " ")
 }
 
-// lopsidedShare is the part of the collective time in one step, of at least
-// three, that names an arm: the step then holds more than all others together.
-const lopsidedShare = 0.5
+// longStepShare is the part of the collective time in one step from which on the page
+// names the step: it holds more than all others together.
+const longStepShare = 0.5
 
-// lopsided names the arms of which one step holds most of the collective time,
-// as when ranks start a capture at different moments.
-func (p Page) lopsided() (out []string) {
+// longSteps name the arms of which one step holds most of the collective time.
+func (p Page) longSteps() (out []string) {
 	for _, a := range p.arms {
-		total, bySteps := int64(0), map[router.Whole]int64{}
-		counted := a.Trace.Times(nil).StepsOf(imbalance.Counts)
-		for _, c := range a.Trace.Cells {
-			if c.Step.Defined() && slices.Contains(counted, int(c.Step)) {
-				total += c.CollectiveNS
-				bySteps[c.Step] += c.CollectiveNS
-			}
-		}
-		for _, step := range slices.Sorted(maps.Keys(bySteps)) {
-			if part := router.Number(bySteps[step]) / router.Number(total); len(bySteps) > 2 && part > lopsidedShare {
-				out = append(out, fmt.Sprintf("Step %d alone holds %s of the collective time of %s: ranks that reach a capture at different moments wait once for each other, and no routing changes that.", step, share(part), a.Name))
-			}
+		if step, part := a.PerStep.LongestCollectives(); part > longStepShare {
+			out = append(out, fmt.Sprintf("Step %d alone holds %s of the collective time of %s. Ranks that enter a capture at different times wait for each other once; routing does not change that.", step, quantity.Percent(part), a.Name))
 		}
 	}
 	return out
@@ -126,14 +114,14 @@ func (p Page) lopsided() (out []string) {
 
 func (p Page) lossTable() table {
 	t := table{
-		Caption: "Straggler loss by layer, per step, over all ranks of each arm (observed compute, collectives left out)", Folded: true,
-		Columns: append(text("arm"), numeric("layer", "loss", "mean rank", "slowest rank", "worst rank", "slowest in steps", "of")...),
+		Caption: "Straggler loss by layer, per step, over all ranks of each arm (observed compute without collectives)", Folded: true,
+		Columns: columns("arm", "#layer", "#loss", "#mean rank", "#slowest rank", "#worst rank", "#slowest in steps", "#of"),
 	}
 	for _, a := range p.arms {
-		sorted := slices.Clone(a.Stragglers())
+		sorted := slices.Clone(a.Trace.Stragglers)
 		slices.SortStableFunc(sorted, func(a, b imbalance.Straggler) int { return cmp.Compare(b.LossNS, a.LossNS) })
 		for _, l := range sorted {
-			t.Rows = append(t.Rows, row(a.Name, l.Layer, duration(l.LossNS), duration(l.MeanNS), duration(l.MaxNS), l.WorstRank, l.WorstSteps, l.Steps))
+			t.add(a.Name, l.Layer, quantity.Duration(l.LossNS), quantity.Duration(l.MeanNS), quantity.Duration(l.MaxNS), l.WorstRank, l.WorstSteps, l.Steps)
 		}
 	}
 	return t
@@ -142,8 +130,8 @@ func (p Page) lossTable() table {
 // kernelTable lists each arm's kernels with the most time.
 func (p Page) kernelTable() table {
 	t := table{
-		Caption: "The kernels with the most time (observed, all ranks)", Folded: true,
-		Columns: slices.Concat(text("arm", "phase"), numeric("total", "share", "instances", "median"), text("kernel")),
+		Caption: "Kernels with the most time (observed, all ranks)", Folded: true,
+		Columns: columns("arm", "phase", "#total", "#share", "#instances", "#median", "kernel"),
 	}
 	for _, a := range p.arms {
 		sorted := slices.Clone(a.Trace.Kernels)
@@ -152,7 +140,7 @@ func (p Page) kernelTable() table {
 		})
 		for _, k := range sorted[:min(len(sorted), shownRows)] {
 			of := router.Number(float64(k.TotalNS) / float64(a.Trace.Coverage.GPUNS))
-			t.Rows = append(t.Rows, row(a.Name, string(k.Phase), duration(router.Number(k.TotalNS)), share(of), k.Instances, duration(k.MedianNS), shorten(k.Name, 90)))
+			t.add(a.Name, string(k.Phase), quantity.Duration(router.Number(k.TotalNS)), quantity.Percent(of), k.Instances, quantity.Duration(k.MedianNS), shorten(k.Name, 90))
 		}
 	}
 	return t

@@ -8,6 +8,7 @@ import (
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/compare/counts"
+	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -100,9 +101,9 @@ func (res countsView) layerTable() output.Table {
 		{Name: "active", Kind: output.Real}, {Name: "floor", Kind: output.Ratio},
 		{Name: "null median", Key: "null_median", Kind: output.Ratio}, {Name: "null p95", Key: "null_p95", Kind: output.Ratio},
 		{Name: "flagged"}, {Name: "worst", Kind: output.Count},
-	}, Rows: output.Rows(res.Imbalance, func(l source.CountsLayer) []any {
+	}, Rows: output.Rows(res.Imbalance, func(l imbalance.SourceRow) []any {
 		return []any{
-			res.label(l.Source, l.Phase), l.Layer, l.Level, l.Steps, l.MaxOverMean, l.Imbalance, l.Balancedness, l.CV, l.Gini,
+			res.label(l.Source, counts.Phase(l.Phase)), l.Layer, l.Level, l.Steps, l.MaxOverMean, l.Imbalance, l.Balancedness, l.CV, l.Gini,
 			l.Active, l.Floor, l.NullMedian, l.NullP95, l.Flagged, l.Worst,
 		}
 	})}
