@@ -2,12 +2,12 @@
 // with the learned router and with a perfect one, alternately, to an order that
 // was written down before the first launch.
 //
-// A Spec says what to run and how the arms differ; Create lays the order down
-// in a campaign folder (a SQLite file and the raw output of every launch); Run
-// works it off and can be interrupted, killed and resumed at any point.
-// Campaign.Evidence returns what was found: pairs of launches, what proves the
-// treatment on every rank, and checks that the arms differ in nothing else.
+// A Spec says what to run and how the arms differ; Create writes the order into a
+// campaign folder (a SQLite file and the raw output of every launch); Run executes it
+// and can be interrupted, killed and resumed at any point. Recorded returns what was
+// found: the launches, what proves the treatment on every rank, and checks that the
+// arms differ in nothing else. Package launch starts and ends the processes.
 //
-// The package does not judge. Whether the pairs amount to a gain is for package
-// compare, which also decides what an unproved arm does to the verdict.
+// The package does not judge. Package gain computes the gain and decides how an
+// unproved arm affects the verdict.
 package bench

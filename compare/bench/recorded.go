@@ -15,7 +15,7 @@ import (
 // launches themselves say nothing.
 func Recorded(c *Campaign, confidence float64, traces TraceProof) gain.Campaign {
 	e := c.Evidence(traces)
-	r := recording{spec: c.Spec}
+	r := converter{spec: c.Spec}
 	var launches []gain.Launch
 	for _, l := range c.Launches {
 		if l.Kind.Judged() && len(l.Attempts) > 0 {
@@ -29,9 +29,9 @@ func Recorded(c *Campaign, confidence float64, traces TraceProof) gain.Campaign 
 	}
 }
 
-// recording turns launches into what is judged. The first one with a result says
-// which metric of which format all are held to.
-type recording struct {
+// converter turns launches into what is judged. The first one with a result sets the
+// metric and format that all others must have.
+type converter struct {
 	spec   Spec
 	metric gain.Metric
 	format string
@@ -39,7 +39,7 @@ type recording struct {
 
 // launch is a launch that was started. Control pairs are numbered behind the
 // timed ones.
-func (r *recording) launch(l Launch) gain.Launch {
+func (r *converter) launch(l Launch) gain.Launch {
 	last := l.Attempts[len(l.Attempts)-1]
 	j := r.measured(last)
 	j.Pair, j.Arm, j.Position, j.Control, j.Note = l.Pair, l.Arm, l.Position, l.Kind == Floor, attemptNote(l)
@@ -50,7 +50,7 @@ func (r *recording) launch(l Launch) gain.Launch {
 }
 
 // measured is what an attempt reported, or why there is nothing of it to judge.
-func (r *recording) measured(a Attempt) gain.Launch {
+func (r *converter) measured(a Attempt) gain.Launch {
 	if a.Result == nil {
 		return gain.Launch{Status: string(a.State)}
 	}

@@ -3,9 +3,9 @@
 // was done, what the output itself says about the treatment, and iteration rows
 // where there are any.
 //
-// It stands between a launch and the statistics. It does not start anything,
-// does not decide which of two launches is faster, and never guesses: a key that
-// is missing, or that appears twice with different values, is an error.
+// It starts nothing, does not decide which of two launches is faster, and never
+// guesses: a key that is missing, or that appears twice with different values, is an
+// *input.Error.
 //
 // Formats are told apart by content, never by file name. Output is streamed;
 // memory does not grow with its length (see MaxLine, MaxElements, MaxSteps).
