@@ -139,7 +139,7 @@ func outgrouped(row []int32, g router.Gate) (lost []int32) {
 	var without []float32 // least scores of the groups left out
 	for group, experts := range planned {
 		if len(experts) == 0 {
-			without = append(without, topTwo(g.Bias[group*size:(group+1)*size]))
+			without = append(without, router.GroupScore(g.Bias[group*size:(group+1)*size]))
 		}
 	}
 	for _, experts := range planned {
@@ -153,7 +153,7 @@ func outgrouped(row []int32, g router.Gate) (lost []int32) {
 		if len(scores) == 1 && size > 1 { // the next best of the group must not outdo it
 			scores = append(scores, scores[0])
 		}
-		most, taken := topTwo(scores), g.Shape.Groups-len(without)
+		most, taken := router.GroupScore(scores), g.Shape.Groups-len(without)
 		for _, least := range without {
 			if least > most {
 				taken++
@@ -164,13 +164,4 @@ func outgrouped(row []int32, g router.Gate) (lost []int32) {
 		}
 	}
 	return lost
-}
-
-// topTwo is a group's score, as router.DeepSeekV3 has it.
-func topTwo(scores []float32) float32 {
-	if len(scores) == 1 {
-		return scores[0]
-	}
-	sorted := slices.Sorted(slices.Values(scores))
-	return sorted[len(sorted)-1] + sorted[len(sorted)-2]
 }

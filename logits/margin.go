@@ -26,7 +26,7 @@ type logitPair struct{ high, low float32 }
 func logitsOf(g router.Gate) logitPair {
 	v := logitPair{high: saturated, low: -saturated}
 	if g.Method == router.DeepSeekV4 {
-		for v.high < highest && sqrtSoftplus(v.high) < Spread(g.Bias)+1 {
+		for v.high < highest && score(g.Method, v.high) < Spread(g.Bias)+1 {
 			v.high *= 2
 		}
 	}
@@ -93,16 +93,4 @@ func marginSatisfied(g router.Gate, v logitPair) (fewest int) {
 	return g.Shape.TopK + 1
 }
 
-// score is what a method that adds a bias adds it to.
-func score(m router.Method, logit float32) float64 {
-	if m == router.DeepSeekV4 {
-		return sqrtSoftplus(logit)
-	}
-	return sigmoid(logit)
-}
-
-func sigmoid(x float32) float64 { return 1 / (1 + math.Exp(-float64(x))) }
-
-func sqrtSoftplus(x float32) float64 {
-	return math.Sqrt(math.Max(float64(x), 0) + math.Log1p(math.Exp(-math.Abs(float64(x)))))
-}
+func score(m router.Method, logit float32) float64 { return float64(m.Score(logit)) }

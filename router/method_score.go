@@ -18,3 +18,16 @@ func sqrtSoftplus(x float32) float32 {
 	}
 	return float32(math.Sqrt(math.Log1p(math.Exp(v))))
 }
+
+// Score is what a method that adds a correction bias makes of a logit before it does:
+// its sigmoid, or the square root of its softplus for DeepSeekV4.
+func (m Method) Score(logit float32) float32 {
+	if m == DeepSeekV4 {
+		return sqrtSoftplus(logit)
+	}
+	return sigmoid(logit)
+}
+
+// GroupScore is the score by which DeepSeekV3 ranks a group of experts: the sum of its
+// two largest scores, or the only one.
+func GroupScore(scores []float32) float32 { return topTwo(scores) }
