@@ -97,7 +97,7 @@ func NewRouter(g Gate) (*Router, error) {
 		r.groups = newRanking(g.Shape.TopKGroups)
 		r.open = make([]bool, g.Shape.Groups)
 	}
-	r.pruner = newPruner(g, newFinder)
+	r.pruner = newPruner(g)
 	return r, nil
 }
 

@@ -21,19 +21,12 @@ func pack(key, index int32) int64 { return int64(key)<<32 | int64(^uint32(index)
 func index(v int64) int32 { return int32(^uint32(v)) }
 
 // smaller is 1 if v is smaller than w, else 0, for values half an int64 apart at most.
-func smaller(v, w int64) uint { return uint(uint64(v-w) >> 63) }
+func smaller(v, w int64) int { return int(uint64(v-w) >> 63) }
 
 // ordered numbers float32 values in their order, all but NaN and -0.
 func ordered(v float32) int32 {
 	bits := int32(math.Float32bits(v))
 	return bits ^ int32(uint32(bits>>31)>>1)
-}
-
-// packScores packs the scores of experts, bias included, as their numbers in order.
-func packScores(scores []int64, plain, bias []float32, experts []int32) {
-	for i, e := range experts {
-		scores[i] = pack(ordered(plain[e]+bias[e]), e) // two zeros add up to -0 only if both are
-	}
 }
 
 // scoreTable is the table of one scoring and how far it is off at most. It is

@@ -9,13 +9,16 @@ import (
 // score of all: one table look-up per logit gives a key that is within margin of
 // the score, and only what the margin leaves open is scored exactly. Its choice
 // is bit for bit that of the exact way.
+//
+// Experts side by side form chunks: the groups, if there are groups.
 type pruner struct {
-	finder
-	margin int32         // |key − score| is at most this
-	exact  *sigmoidTable // nil if the scores are no sigmoids
-	bias   []float32     // by expert, zeros without a bias
-	tops   []top         // by chunk
-	open   []int32       // the chunks experts may be chosen from
+	table  *[1 << 16]int64
+	margin int32   // |key − score| is at most this
+	bias   []int64 // by expert: the key of its bias, packed with the expert
+	key    []int64 // by expert: the key of its score, packed with the expert
+	size   int     // experts per chunk; the last may have fewer
+	tops   []top   // by chunk
+	open   []int32 // the chunks experts may be chosen from
 
 	numbers   []int64   // the sums of all groups, then the tops of the open ones, then the exact scores of candidates
 	candidate []int32   // the experts that can be among the best
@@ -23,65 +26,120 @@ type pruner struct {
 	best      []int64   // the best groups, then the best experts, and a place of no use
 }
 
+// top is the two largest packed keys of a chunk.
+type top struct{ first, second int64 }
+
+// sum is the key of the sum of the two scores.
+func (t top) sum() int32 { return int32(t.first>>32) + int32(t.second>>32) }
+
 const mostCandidates = 128 // with as many the exact way is as fast
 
 // newPruner returns nil where there is nothing to win: a softmax, which needs
-// every logit, small gates, groups that no finder takes, and biases too large for
-// a key.
-func newPruner(g Gate, newFinder makeFinder) *pruner {
+// every logit, small gates, and biases too large for a key.
+func newPruner(g Gate) *pruner {
 	s := g.Shape
 	t := g.Method.scoring().keys()
-	if t == nil || s.TopK > mostCandidates/4 || s.Experts < 4*s.TopK {
+	if t == nil || s.TopK > mostCandidates/4 || s.Experts < 4*s.TopK || s.Grouped() && s.GroupSize() < 2 {
 		return nil
 	}
 	p := &pruner{
-		bias:      make([]float32, s.Experts),
-		candidate: make([]int32, s.Experts+findRoom),
-		plain:     make([]float32, s.Experts),
-		best:      make([]int64, max(s.TopK, s.TopKGroups)+2),
+		table: &t.key, size: s.GroupSize(), bias: make([]int64, s.Experts), key: make([]int64, s.Experts),
+		candidate: make([]int32, s.Experts+1), plain: make([]float32, s.Experts),
+		best: make([]int64, max(s.TopK, s.TopKGroups)+2),
 	}
-	copy(p.bias, g.Bias)
-	keys, most := biasKeys(p.bias)
+	if !s.Grouped() { // at most as many chunks as experts are chosen
+		p.size = (s.Experts + s.TopK - 1) / s.TopK
+	}
+	most := 0.0
+	for e := range p.bias {
+		b := 0.0
+		if g.Bias != nil {
+			b = float64(g.Bias[e])
+		}
+		most = max(most, math.Abs(b))
+		p.bias[e] = pack(int32(math.Round(b*keyUnit)), int32(e))
+	}
 	if most > mostBias {
 		return nil
-	}
-	size := s.GroupSize()
-	if !s.Grouped() { // at most as many chunks as experts are chosen
-		size = (s.Experts + 8*s.TopK - 1) / (8 * s.TopK) * 8
-	}
-	if p.finder = newFinder(&t.key, keys, size); p.finder == nil {
-		return nil
-	}
-	if g.Method.scoring() == bySigmoid {
-		p.exact = sigmoids()
 	}
 	// Two for the roundings of table and bias to units; four times the last
 	// place of a float32 sum for the roundings of the exact score and of a group's.
 	p.margin = int32(math.Ceil((t.error+(2+most)*0x1p-22)*keyUnit)) + 2
-	for from := 0; from < s.Experts; from += size {
+	for from := 0; from < s.Experts; from += p.size {
 		p.open = append(p.open, int32(len(p.open)))
 	}
 	p.tops = make([]top, len(p.open))
-	p.numbers = make([]int64, max(mostCandidates, 2*len(p.tops))+findRoom)
+	p.numbers = make([]int64, max(mostCandidates, 2*len(p.tops)))
 	return p
 }
 
-// biasKeys are the keys of biases. most is the largest in size.
-func biasKeys(bias []float32) (keys []int32, most float64) {
-	keys = make([]int32, len(bias))
-	for e, b := range bias {
-		most = max(most, math.Abs(float64(b)))
-		keys[e] = int32(math.Round(float64(b) * keyUnit))
+// scan makes the keys and the tops of all chunks.
+func (p *pruner) scan(logits []float32) {
+	for c := range p.tops {
+		from, to := p.chunk(int32(c))
+		p.tops[c] = scanChunk(p.table, logits[from:to], p.bias[from:to], p.key[from:to])
 	}
-	return keys, most
+}
+
+// scanChunk fills the keys of a chunk and finds the two largest, without a branch that
+// depends on them; two at a time, since every largest has to wait for the one before.
+//
+//go:noinline
+func scanChunk(table *[1 << 16]int64, logits []float32, bias, keys []int64) top {
+	first, second := int64(none), int64(none)
+	bias, keys = bias[:len(logits)], keys[:len(logits)]
+	i := 0
+	for ; i+1 < len(logits); i += 2 {
+		a := table[math.Float32bits(logits[i])>>16] + bias[i]
+		b := table[math.Float32bits(logits[i+1])>>16] + bias[i+1]
+		keys[i], keys[i+1] = a, b
+		high, low := max(a, b), min(a, b)
+		second = max(low, second, min(first, high))
+		first = max(first, high)
+	}
+	if i < len(logits) {
+		k := table[math.Float32bits(logits[i])>>16] + bias[i]
+		keys[i] = k
+		second = max(second, min(first, k))
+		first = max(first, k)
+	}
+	return top{first, second}
+}
+
+// chunk is the range of its experts.
+func (p *pruner) chunk(c int32) (from, to int) {
+	from = int(c) * p.size
+	return from, min(from+p.size, len(p.key))
+}
+
+// above writes to candidate the experts of some chunks whose keys are above a limit,
+// in rising order in each chunk, and says how many there are.
+func (p *pruner) above(chunks []int32, limit int32) (n int) {
+	least := pack(limit, 0) // the largest that is not above
+	for _, c := range chunks {
+		if p.tops[c].first <= least {
+			continue
+		}
+		if p.tops[c].second <= least {
+			p.candidate[n] = index(p.tops[c].first)
+			n++
+			continue
+		}
+		from, to := p.chunk(c)
+		for _, k := range p.key[from:to] { // without a branch that depends on the keys
+			p.candidate[n] = index(k)
+			n += smaller(least, k)
+		}
+	}
+	return n
 }
 
 // choose leaves the best experts and their exact plain scores in r. ok is false if
 // the exact way has to decide.
 func (p *pruner) choose(r *Router, logits []float32) (tie, ok bool) {
-	p.scan(logits, p.tops)
+	p.scan(logits)
 	for _, t := range p.tops {
-		if t.first >= special/2 {
+		if t.first>>32 >= special/2 {
 			return false, false
 		}
 	}
@@ -103,7 +161,7 @@ func (p *pruner) openGroups(r *Router, logits []float32) (ok bool) {
 	}
 	k := r.shape.TopKGroups
 	best := p.best[:k+2]
-	p.largest(best, sums)
+	largest(best, sums)
 	edge, band := best[k-1]>>32, 4*int64(p.margin) // twice the error of a sum of two keys
 	if k < len(sums) && edge-best[k]>>32 <= band {
 		return p.decideGroups(r, logits, edge, band)
@@ -138,7 +196,7 @@ func (p *pruner) decideGroups(r *Router, logits []float32, edge, band int64) (ok
 // exactGroup is the exact score of a group.
 func (p *pruner) exactGroup(r *Router, logits []float32, group int32) float32 {
 	first, second := float32(math.Inf(-1)), float32(math.Inf(-1))
-	n := p.above(p.candidate, append(p.open, group), p.limit(p.tops[group].second)) // no group is open yet
+	n := p.above([]int32{group}, p.limit(int32(p.tops[group].second>>32)))
 	for _, e := range p.candidate[:n] {
 		if s := r.exact(logits, int(e)); s > first {
 			first, second = s, first
@@ -159,12 +217,12 @@ func (p *pruner) collect(k int) []int32 {
 	tops := p.numbers[:2*len(p.open)]
 	for i, c := range p.open {
 		t := p.tops[c]
-		tops[2*i], tops[2*i+1] = pack(t.first, 2*c), pack(t.second, 2*c+1)
+		tops[2*i], tops[2*i+1] = t.first, t.second
 	}
 	if len(tops) < k {
 		return nil
 	}
-	n := p.above(p.candidate, p.open, p.limit(int32(p.kth(tops, k)>>32)))
+	n := p.above(p.open, p.limit(int32(p.kth(tops, k)>>32)))
 	if n > mostCandidates {
 		return nil
 	}
@@ -176,7 +234,7 @@ func (p *pruner) kth(numbers []int64, k int) int64 {
 	if k == len(numbers) {
 		return slices.Min(numbers)
 	}
-	p.largest(p.best[:k+1], numbers)
+	largest(p.best[:k+1], numbers)
 	return p.best[k-1]
 }
 
@@ -184,18 +242,46 @@ func (p *pruner) kth(numbers []int64, k int) int64 {
 // values of r.best, which none of the methods here weighs by.
 func (p *pruner) finish(r *Router, logits []float32, candidates []int32) (tie bool) {
 	scores := p.numbers[:len(candidates)]
-	if p.exact == nil || !p.rate(p.exact, logits, p.bias, p.plain, candidates, scores) {
-		for _, e := range candidates {
-			p.plain[e] = r.plainScore(logits[e])
+	// Balanced logits hold few values: the score of the last one is worth remembering.
+	last, score := float32(math.NaN()), float32(0)
+	for i, e := range candidates {
+		x := logits[e]
+		if x != last {
+			last, score = x, r.plainScore(x)
 		}
-		packScores(scores, p.plain, p.bias, candidates)
+		p.plain[e] = score
+		if r.bias != nil {
+			x = score + r.bias[e]
+		} else {
+			x = score
+		}
+		if x == 0 {
+			x = 0 // and not -0
+		}
+		scores[i] = pack(ordered(x), e)
 	}
 	k := r.shape.TopK
 	best := p.best[:k+2]
-	p.largest(best, scores)
+	largest(best, scores)
 	for i, v := range best[:k] {
 		e := index(v)
 		r.best.index[i], r.plain[i] = e, p.plain[e]
 	}
 	return len(candidates) > k && best[k]>>32 == best[k-1]>>32
+}
+
+// largest sorts the largest of some numbers into best, the largest first, but for the
+// last place of best, which is of no use. No two numbers are equal. Every number walks
+// past all that are kept, which takes no branch that depends on them.
+//
+//go:noinline
+func largest(best, numbers []int64) {
+	for n, v := range numbers {
+		n = min(n, len(best)-1)
+		for i, b := range best[:n] {
+			best[i] = max(b, v)
+			v = min(b, v)
+		}
+		best[n] = v
+	}
 }

@@ -11,19 +11,16 @@ import (
 
 var rows = flag.Int("rows", 200, "rows that TestPrunedIsExact routes per gate and kind of logits")
 
-// routers are an exact router of a gate and those that prune, one for each finder.
-func routers(t *testing.T, g Gate) (exact *Router, pruned []*Router) {
+// routers are an exact router of a gate and one that prunes; nil if none does.
+func routers(t *testing.T, g Gate) (exact, pruned *Router) {
 	t.Helper()
-	for _, m := range []makeFinder{newFinder, newFours} {
-		r, err := NewRouter(g)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if r.pruner = newPruner(g, m); r.pruner != nil {
-			pruned = append(pruned, r)
-		}
+	exact, err := NewRouter(g)
+	if err != nil {
+		t.Fatal(err)
 	}
-	exact, _ = NewRouter(g)
+	if exact.pruner != nil {
+		pruned, _ = NewRouter(g)
+	}
 	exact.pruner = nil
 	return exact, pruned
 }
@@ -53,15 +50,13 @@ func TestPrunedIsExact(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				for _, r := range pruned {
-					tie, err := r.Route(logits, ids, weights)
-					if err != nil {
-						t.Fatal(err)
-					}
-					if !slices.Equal(ids, want) || tie != wantTie || !slices.Equal(weights, wantWeights) {
-						t.Fatalf("%s %v %s %T: pruned %v tie %v weights %v, exact %v tie %v weights %v\nlogits %v",
-							g.Method, g.Shape, kind.name, r.pruner.finder, ids, tie, weights, want, wantTie, wantWeights, logits)
-					}
+				tie, err := pruned.Route(logits, ids, weights)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !slices.Equal(ids, want) || tie != wantTie || !slices.Equal(weights, wantWeights) {
+					t.Fatalf("%s %v %s: pruned %v tie %v weights %v, exact %v tie %v weights %v\nlogits %v",
+						g.Method, g.Shape, kind.name, ids, tie, weights, want, wantTie, wantWeights, logits)
 				}
 			}
 		}
@@ -90,12 +85,12 @@ func TestKeysAreWithinTheMargin(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := newPruner(g, newFours)
+		p := newPruner(g)
 		for range 20_000 {
 			logits := anyLogits(random, 64)
-			p.scan(logits, p.tops)
+			p.scan(logits)
 			for e, x := range logits {
-				key := p.finder.(*fours).all[e/4].key[e%4] >> 32
+				key := p.key[e] >> 32
 				if key >= special/2 {
 					continue
 				}
@@ -127,60 +122,22 @@ func anyLogits(random *rand.Rand, n int) []float32 {
 	return logits
 }
 
-// All finders say the same of any logits.
-func TestFindersAgree(t *testing.T) {
-	random := rand.New(rand.NewPCG(10, 10))
-	table := &sigmoidKeys().key
-	for range 500 {
-		chunk := 8 * (1 + random.IntN(5))
-		experts := chunk*random.IntN(6) + 8*(1+random.IntN(chunk/8)) // the last chunk may be smaller
-		bias := make([]int32, experts)
-		for e := range bias {
-			bias[e] = random.Int32N(2*keyUnit) - keyUnit
-		}
-		a, b := newFinder(table, bias, chunk), newFours(table, bias, chunk)
-		chunks := make([]int32, (experts+chunk-1)/chunk)
-		for c := range chunks {
-			chunks[c] = int32(c)
-		}
-		topsA, topsB := make([]top, len(chunks)), make([]top, len(chunks))
-		roomA, roomB := make([]int32, experts+findRoom), make([]int32, experts+findRoom)
-		for range 5 {
-			logits := anyLogits(random, experts)
-			a.scan(logits, topsA)
-			b.scan(logits, topsB)
-			if !slices.Equal(topsA, topsB) {
-				t.Fatalf("%d experts in chunks of %d: the tops are %v by %T, %v by %T\nlogits %v", experts, chunk, topsA, a, topsB, b, logits)
-			}
-			open := chunks[random.IntN(len(chunks)):]
-			limit := topsA[open[0]].second - random.Int32N(keyUnit)
-			gotA, gotB := roomA[:a.above(roomA, open, limit)], roomB[:b.above(roomB, open, limit)]
-			if !slices.Equal(gotA, gotB) || len(gotA) < 2 {
-				t.Fatalf("%d experts in chunks of %d: above %d are %v by %T, %v by %T\nlogits %v", experts, chunk, limit, gotA, a, gotB, b, logits)
-			}
-		}
-	}
-}
-
 // The largest numbers are what sorting leaves in front.
 func TestLargest(t *testing.T) {
 	random := rand.New(rand.NewPCG(11, 11))
-	for _, m := range []makeFinder{newFinder, newFours} {
-		f := someFinder(m)
-		for range 2000 {
-			n, places := random.IntN(40), 1+random.IntN(12)
-			numbers := make([]int64, n+findRoom)
-			for i := range numbers { // no two are equal
-				numbers[i] = pack(int32(random.Uint32())>>random.IntN(32), int32(i))
-			}
-			want := slices.Sorted(slices.Values(numbers[:n]))
-			slices.Reverse(want)
-			want = want[:min(n, places)]
-			best := make([]int64, places+1)
-			f.largest(best, numbers[:n])
-			if !slices.Equal(best[:len(want)], want) {
-				t.Fatalf("%T: the largest %d of %v are %v, want %v", f, places, numbers[:n], best[:len(want)], want)
-			}
+	for range 2000 {
+		n, places := random.IntN(40), 1+random.IntN(12)
+		numbers := make([]int64, n)
+		for i := range numbers { // no two are equal
+			numbers[i] = pack(int32(random.Uint32())>>random.IntN(32), int32(i))
+		}
+		want := slices.Sorted(slices.Values(numbers))
+		slices.Reverse(want)
+		want = want[:min(n, places)]
+		best := make([]int64, places+1)
+		largest(best, numbers)
+		if !slices.Equal(best[:len(want)], want) {
+			t.Fatalf("the largest %d of %v are %v, want %v", places, numbers, best[:len(want)], want)
 		}
 	}
 }
@@ -214,11 +171,9 @@ func FuzzRoute(f *testing.F) {
 			var ids, want [4]int32
 			var weights, wantWeights [4]float32
 			wantTie, wantErr := exact.Route(logits, want[:], wantWeights[:])
-			for _, r := range pruned {
-				tie, err := r.Route(logits, ids[:], weights[:])
-				if (err == nil) != (wantErr == nil) || err == nil && (ids != want || tie != wantTie || weights != wantWeights) {
-					t.Fatalf("%s %T: pruned %v %v %v %v, exact %v %v %v %v", m, r.pruner.finder, ids, weights, tie, err, want, wantWeights, wantTie, wantErr)
-				}
+			tie, err := pruned.Route(logits, ids[:], weights[:])
+			if (err == nil) != (wantErr == nil) || err == nil && (ids != want || tie != wantTie || weights != wantWeights) {
+				t.Fatalf("%s: pruned %v %v %v %v, exact %v %v %v %v", m, ids, weights, tie, err, want, wantWeights, wantTie, wantErr)
 			}
 		}
 	})
