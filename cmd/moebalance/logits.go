@@ -12,6 +12,7 @@ import (
 	"github.com/moebalance/moebalance/cmd/internal/progress"
 	"github.com/moebalance/moebalance/logits/safetensors"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/input"
 )
 
 func logitsCmd() *cobra.Command {
@@ -149,7 +150,7 @@ func (g *gateFlags) layout(experts, ranks int) (router.Layout, error) {
 	}
 	var held [][]int32
 	if err := json.Unmarshal(text, &held); err != nil {
-		return router.Layout{}, fmt.Errorf("--placement %q: want a JSON list of experts for each rank: %w", g.placement, err)
+		return router.Layout{}, &input.Error{File: g.placement, Expected: "a JSON list of the experts of each rank", Err: err}
 	}
 	l, err := router.Placed(experts, held)
 	if err != nil {

@@ -2,13 +2,13 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
 
+	"github.com/moebalance/moebalance/router/input"
 	"github.com/moebalance/moebalance/router/plan"
 )
 
@@ -82,7 +82,7 @@ func (p *planFlags) options() (plan.Options, error) {
 		return o, err
 	}
 	if err := json.Unmarshal(text, &o.Counts); err != nil {
-		return o, fmt.Errorf("--counts %q: want a JSON list of slots per expert: %w", p.counts, err)
+		return o, &input.Error{File: p.counts, Expected: "a JSON list of slots per expert", Err: err}
 	}
 	return o, nil
 }

@@ -1,13 +1,13 @@
 package main
 
 import (
-	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/input"
 )
 
 type modelsOptions struct {
@@ -88,7 +88,7 @@ func readModelConfig(path string) (router.Model, error) {
 	}
 	m, err := router.ParseConfig(text)
 	if err != nil {
-		return router.Model{}, fmt.Errorf("reading %q: %w", path, err)
+		return router.Model{}, &input.Error{File: path, Err: err}
 	}
 	m.Source = path
 	return m, nil

@@ -6,11 +6,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/moebalance/moebalance/compare/nsys/capture"
-
 	"github.com/spf13/cobra"
 
 	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/compare/nsys/capture"
 )
 
 // readOptions are the flags of the verbs that read exports: how they are read and

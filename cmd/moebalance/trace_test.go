@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -252,6 +254,41 @@ func TestTraceVerbResolvesPaths(t *testing.T) {
 	} {
 		if out, errs, code := runIn(t, append([]string{"trace"}, args...)...); code == exitDone || out != "" || !strings.Contains(errs, says) {
 			t.Errorf("%v: exit %d, %q, want %q", args, code, errs, says)
+		}
+	}
+}
+
+// Times that are compared share a unit: within a table all of them, but for the
+// statistics of single instances, which share one among themselves.
+func TestTablesMixNoUnits(t *testing.T) {
+	t.Chdir("../..")
+	const arms = "testdata/deepseek-ep4-ranks/"
+	unit := regexp.MustCompile(`(\S[^()│]*?) \((ns|µs|ms|s)\)`)
+	for _, args := range [][]string{
+		{"trace", arms + "normal.rank0.sqlite", arms + "normal.rank1.sqlite"},
+		{"trace", "--table", "phases", loopNormal}, {"trace", "--table", "kernels", loopNormal}, {"trace", "--table", "experts", loopNormal},
+		{"trace", "--table", "cells", loopNormal}, {"trace", "--table", "collectives", loopNormal},
+		{"compare", arms + "normal.rank?.sqlite", arms + "perfect.rank?.sqlite"},
+		{"compare", "--table", "ranks", arms + "normal.rank?.sqlite", arms + "perfect.rank?.sqlite"},
+	} {
+		out, stderr, code := invoke(t.Context(), args...)
+		if code != exitDone {
+			t.Fatalf("%v: exit %d, %s", args, code, stderr)
+		}
+		lines := strings.Split(out, "\n")
+		for i, line := range lines {
+			if !strings.HasPrefix(line, "──") {
+				continue
+			}
+			units := map[bool]string{}
+			for _, column := range unit.FindAllStringSubmatch(lines[i-1], -1) {
+				name := strings.Fields(column[1])
+				statistic := slices.Contains([]string{"mean", "median", "min", "max", "dev", "p90", "p99"}, name[len(name)-1]) && strings.Contains(lines[i-1], "std dev")
+				if other := units[statistic]; other != "" && other != column[2] {
+					t.Errorf("%v: %s beside %s in %q", args, column[2], other, lines[i-1])
+				}
+				units[statistic] = column[2]
+			}
 		}
 	}
 }

@@ -5,10 +5,11 @@ import (
 	"context"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/router"
-	"golang.org/x/sync/errgroup"
 )
 
 // Counts is the JSON of counts. Its lists repeat the source, so that each row stands

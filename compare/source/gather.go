@@ -17,6 +17,7 @@ import (
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/compare/nsys/capture"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/input"
 )
 
 // Item is one input of a report. Exactly one of its contents is set.
@@ -91,7 +92,7 @@ func (g *gatherer) file(path string) error {
 		return nil
 	}
 	if text := bytes.TrimSpace(head); len(text) == 0 || text[0] != '{' {
-		return fmt.Errorf("%s: want a campaign folder, the JSON result of bench, trace, compare, counts or logits verify, a folder of expert statistics, or an nsys export (.sqlite)", path)
+		return &input.Error{File: path, Expected: "a campaign folder, the JSON result of bench, trace, compare, counts or logits verify, a folder of expert statistics, or an nsys export (.sqlite)"}
 	}
 	g.add(path, Item{Result: path})
 	return nil

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/bench"
+	"github.com/moebalance/moebalance/router/input"
 )
 
 // Repeated is the first path that is the same file as one before it, by whatever name.
@@ -117,7 +118,7 @@ func FolderFiles(folder string) ([]string, error) {
 			return byKind[ext], nil
 		}
 	}
-	return nil, fmt.Errorf("folder %s holds no file", folder)
+	return nil, fmt.Errorf("folder %s contains no file", folder)
 }
 
 // Head is the first bytes of a regular file, at most 64.
@@ -127,7 +128,7 @@ func Head(path string) ([]byte, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: want a file, have something else (%s)", path, info.Mode().Type())
+		return nil, &input.Error{File: path, Expected: "a regular file", Found: "mode " + info.Mode().Type().String()}
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -136,7 +137,7 @@ func Head(path string) ([]byte, error) {
 	defer f.Close()
 	head, err := io.ReadAll(io.LimitReader(f, 64))
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", path, err)
+		return nil, &input.Error{File: path, Err: err}
 	}
 	return head, nil
 }

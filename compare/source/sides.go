@@ -8,10 +8,12 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/router/input"
 )
 
 // Kind is what the files of a side are.
@@ -44,7 +46,7 @@ func Sides(args []string) (sides [2]Side, err error) {
 		}
 	}
 	if (sides[0].Kind == BenchmarkReports) != (sides[1].Kind == BenchmarkReports) {
-		return sides, usagef("one side holds traces and the other benchmark reports: want two of a kind")
+		return sides, usagef("one side is traces and the other benchmark reports: want two sides of one kind")
 	}
 	if sides[0].Kind == BenchmarkReports {
 		if path, same := shared(sides[0].Paths, sides[1].Paths); same {
@@ -64,13 +66,13 @@ func namedSides(args []string) (named [2][]string, err error) {
 			arm, ok = namedArm(filepath.Base(filepath.Dir(arg)))
 		}
 		if !ok {
-			return named, usagef("more than two arguments, and %q does not name its arm: give two sides, with patterns in quotes or with commas between files", arg)
+			return named, usagef("more than two arguments, and the name of %q contains neither normal nor perfect: give two sides, with patterns in quotes or commas between files", arg)
 		}
 		named[arm] = append(named[arm], arg)
 	}
 	for i, arm := range gain.Arms {
 		if len(named[i]) == 0 {
-			return named, usagef("none of the %d arguments is named after the %s arm: give two sides", len(args), arm)
+			return named, usagef("none of the %d arguments has %s in its name: give two sides", len(args), arm)
 		}
 	}
 	return named, nil
@@ -100,7 +102,7 @@ func openSide(parts []string) (side Side, err error) {
 		case err != nil:
 			return side, err
 		case i > 0 && kind != side.Kind:
-			return side, fmt.Errorf("%s and %s are not of a kind: want traces only, or benchmark reports only", side.Paths[0], path)
+			return side, fmt.Errorf("%s and %s are of different kinds: want traces only, or benchmark reports only", side.Paths[0], path)
 		}
 		side.Kind = kind
 	}
@@ -159,10 +161,10 @@ func (s Side) Trace(ctx context.Context, o nsys.Options, recorded Statistics) (*
 	}
 	var t nsys.Trace
 	if err := json.Unmarshal(text, &t); err != nil {
-		return nil, fmt.Errorf("reading %s: want the JSON result of trace: %w", path, err)
+		return nil, &input.Error{File: path, Expected: "the JSON result of trace", Err: err}
 	}
 	if t.SchemaVersion != nsys.SchemaVersion {
-		return nil, fmt.Errorf("reading %s: want schema_version %d of a trace, have %d", path, nsys.SchemaVersion, t.SchemaVersion)
+		return nil, &input.Error{File: path, Position: "schema_version", Expected: strconv.Itoa(nsys.SchemaVersion), Found: strconv.Itoa(t.SchemaVersion), Try: "run trace again"}
 	}
 	return &t, nil
 }

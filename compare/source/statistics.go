@@ -11,6 +11,7 @@ import (
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/input"
 )
 
 // Statistics are the expert statistics of a traced run, none where the path is
@@ -43,7 +44,7 @@ func (s Statistics) load(threshold float64) (nsys.Recorded, error) {
 		return nsys.Recorded{}, err
 	}
 	if record.Experts == 0 {
-		return nsys.Recorded{}, fmt.Errorf("expert statistics %q: want slots per expert, have %s, which holds none; 'moebalance counts' shows what it does hold", s.Path, record.Format)
+		return nsys.Recorded{}, &input.Error{File: s.Path, Expected: "slots per expert", Found: record.Format + " without any", Try: "see 'moebalance counts' for its contents"}
 	}
 	layers, warnings, err := record.Imbalance(counts.Options{Threshold: threshold, Shape: s.Shape})
 	if err != nil {

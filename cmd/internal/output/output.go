@@ -20,6 +20,7 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
+
 	"github.com/moebalance/moebalance/router/quantity"
 )
 

@@ -8,5 +8,5 @@ import (
 )
 
 func threadTime() (time.Duration, error) {
-	return 0, errors.New("the processor time of a thread is only known on Linux: use the wall clock")
+	return 0, errors.New("thread processor time is available on Linux only: use --clock wall")
 }

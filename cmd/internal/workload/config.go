@@ -91,12 +91,12 @@ func (c Config) Validate() error {
 		return fmt.Errorf("want skew between 0 and 100, have %g", c.Skew)
 	}
 	if size := 4 * c.floats(); size > maxWeights {
-		return fmt.Errorf("the weights would take %d GiB: want at most %d; choose fewer layers or smaller experts", size>>30, maxWeights>>30)
+		return fmt.Errorf("the weights need %d GiB, limit %d GiB: use fewer layers or smaller experts", size>>30, maxWeights>>30)
 	}
 	return nil
 }
 
-// maxWeights keeps a slip of the hand from taking the whole machine.
+// maxWeights keeps a typing error from using all memory of the machine.
 const maxWeights = 16 << 30
 
 // floats is how many float32 values the layers' weights are.

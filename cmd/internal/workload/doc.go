@@ -1,7 +1,6 @@
 // Package workload is a small expert-parallel mixture-of-experts model that runs
 // on CPU cores, so that the whole of moebalance can be tried, and tested, on a
-// machine without a GPU. It does the real work of such a model and measures it;
-// nothing in it sleeps or pretends.
+// machine without a GPU. It does the real work of such a model and measures it.
 //
 // # The model
 //
@@ -14,26 +13,21 @@
 // logits handed in, the gate is still computed and its result is then replaced,
 // as TensorRT-LLM does under ENABLE_PERFECT_ROUTER=1.
 //
-// # Why the busiest rank decides
+// # Clocks
 //
-// Ranks are goroutines. A rank stands for a fixed share of a machine: while it
-// waits at a barrier, nobody else may use its share. By the wall clock that holds
-// as long as every rank has a core of its own that nobody else wants, and only
-// then: with more ranks than cores the waiting ranks' cores are given to the
-// busy ones, the step takes total work over cores, and imbalance costs nothing.
-// Result.RanksPerCore says when there are more ranks than cores. For the same
-// reason a rank may not borrow idle cores through gonum, whose matrix products go
-// parallel when they are large: product works in tiles that stay below that size.
+// Ranks are goroutines. A rank stands for a processor of its own, which no other rank
+// uses while it waits. By the wall clock this holds only if every rank has a free
+// core. With more ranks than cores, busy ranks use the cores of waiting ones, the step
+// takes total work over cores, and imbalance costs nothing; Result.RanksPerCore shows
+// this. For the same reason a rank must not use idle cores through gonum, which runs
+// large matrix products in parallel: product works in tiles below that size.
 //
-// The CPU clock gives every rank its share on any machine. Each rank has a thread
-// of its own, the processor time that the thread spends in a phase is measured,
-// and a phase takes as long as the rank that spent most: what the wall clock
-// would show if every rank had a core to itself. The work and its times are
-// real; that the ranks run side by side, and that meeting costs nothing, is
-// assumed, as it is wherever ranks are processors of their own. It is the
-// default, because the answer must not depend on what else the machine does; the
-// wall clock is there to check it with on an idle machine with a core per rank.
+// The CPU clock is independent of other load on the machine, and the default. Each rank
+// has a thread; a phase takes the largest processor time of any rank's thread, which is
+// the wall time if every rank had a core of its own. Work and times are real; that ranks
+// run in parallel and that the barrier costs nothing is assumed. The wall clock serves
+// to check this on an idle machine with a core per rank.
 //
-// The routing is deterministic: the same configuration gives the same counts.
-// Only the times vary.
+// The routing is deterministic: the same configuration gives the same counts. Only the
+// times vary.
 package workload

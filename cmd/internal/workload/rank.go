@@ -25,16 +25,16 @@ type rank struct {
 	router   *router.Router
 	balanced []float32 // logits that replace the gate's; nil without
 
-	hidden   []float32 // [T, H]
-	normal   []float32 // [T, H], normalised
-	logits   []float32 // [T, E]
-	ids      []int32   // [T, k]
-	weights  []float32 // [T, k]
-	place    []int     // [T·k]: the packed row of a slot
-	start    []int     // [E+1]: the first packed row of an expert
-	packed   []float32 // [T·k, H], in the order of experts: what the rank sends
-	returned []float32 // [T·k, H]: what comes back
-	up, gate []float32 // scratch of an expert
+	hidden    []float32 // [T, H]
+	normal    []float32 // [T, H], normalised
+	logits    []float32 // [T, E]
+	ids       []int32   // [T, k]
+	weights   []float32 // [T, k]
+	packedRow []int     // [T·k]: of a slot
+	start     []int     // [E+1]: the first packed row of an expert
+	packed    []float32 // [T·k, H], in the order of experts: what the rank sends
+	returned  []float32 // [T·k, H]: what comes back
+	up, gate  []float32 // scratch of an expert
 
 	spent      time.Duration         // in the phase that is ending
 	work, wait [phases]time.Duration // of the timed steps
@@ -62,7 +62,7 @@ func newRank(id int, m *model) (*rank, error) {
 		hidden: make([]float32, c.Tokens*c.Hidden), normal: make([]float32, c.Tokens*c.Hidden),
 		logits: make([]float32, c.Tokens*c.Gate.Shape.Experts),
 		ids:    make([]int32, slots), weights: make([]float32, slots),
-		place: make([]int, slots), start: make([]int, c.Gate.Shape.Experts+1),
+		packedRow: make([]int, slots), start: make([]int, c.Gate.Shape.Experts+1),
 		packed: make([]float32, slots*c.Hidden), returned: make([]float32, slots*c.Hidden),
 		up: make([]float32, tileRows*c.Intermediate),
 	}
@@ -122,7 +122,7 @@ func (r *rank) pack() {
 	for slot, e := range r.ids {
 		row := r.start[e]
 		r.start[e]++
-		r.place[slot] = row
+		r.packedRow[slot] = row
 		t := slot / k
 		copy(r.packed[row*h:(row+1)*h], r.normal[t*h:(t+1)*h])
 	}
@@ -150,7 +150,7 @@ func (r *rank) run(l int, all []*rank) {
 // combine adds the weighted rows that came back to the hidden states.
 func (r *rank) combine() {
 	h, k := r.m.c.Hidden, r.m.c.Gate.Shape.TopK
-	for slot, row := range r.place {
+	for slot, row := range r.packedRow {
 		w := r.weights[slot]
 		back := r.returned[row*h : (row+1)*h]
 		state := r.hidden[slot/k*h : (slot/k+1)*h]

@@ -19,11 +19,11 @@ func Run(ctx context.Context, c Config) (Result, error) {
 	return l.run(ctx)
 }
 
-// run lets the ranks live until the last step, an error or the end of ctx.
+// run runs the ranks until the last step, an error or the end of ctx.
 func (l *launch) run(ctx context.Context) (Result, error) {
 	var running sync.WaitGroup
 	for _, r := range l.ranks {
-		running.Go(func() { l.live(ctx, r) })
+		running.Go(func() { l.runRank(ctx, r) })
 	}
 	running.Wait()
 	for _, r := range l.ranks {
@@ -47,7 +47,7 @@ func newLaunch(c Config) (*launch, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &launch{m: m, gather: newBarrier(c.Ranks), result: c.emptyResult()}
+	l := &launch{m: m, barrier: newBarrier(c.Ranks), result: c.emptyResult()}
 	for id := range c.Ranks {
 		r, err := newRank(id, m)
 		if err != nil {
@@ -81,7 +81,7 @@ func (c Config) emptyResult() Result {
 type launch struct {
 	m       *model
 	ranks   []*rank
-	gather  *barrier
+	barrier *barrier
 	began   time.Duration // wall time at which the step began
 	longest time.Duration // what the slowest rank spent in the phase that just ended
 	step    time.Duration // the sum of longest over the step
@@ -89,8 +89,8 @@ type launch struct {
 	result  Result
 }
 
-// live is one rank's life.
-func (l *launch) live(ctx context.Context, r *rank) {
+// runRank takes one rank through all steps.
+func (l *launch) runRank(ctx context.Context, r *rank) {
 	c := l.m.c
 	if c.Clock == CPU {
 		runtime.LockOSThread()
@@ -99,7 +99,7 @@ func (l *launch) live(ctx context.Context, r *rank) {
 	for step := range c.Warmup + c.Steps {
 		timed := step >= c.Warmup
 		l.m.embed(r.hidden, step, r.id)
-		l.gather.wait(func() {
+		l.barrier.wait(func() {
 			l.over = ctx.Err() != nil
 			l.began, l.step = c.Now(), 0
 		})
@@ -109,7 +109,7 @@ func (l *launch) live(ctx context.Context, r *rank) {
 		for layer := range c.Layers {
 			l.layer(r, layer, timed)
 		}
-		l.gather.wait(func() { l.endStep(timed) })
+		l.barrier.wait(func() { l.endStep(timed) })
 		if l.over {
 			return
 		}
@@ -131,7 +131,7 @@ func (l *launch) layer(r *rank, layer int, timed bool) {
 		}
 		done := r.now()
 		r.spent = done - from
-		l.gather.wait(func() {
+		l.barrier.wait(func() {
 			l.endPhase()
 			if p == dispatch && timed {
 				l.count(layer)
