@@ -170,7 +170,7 @@ func TestReportRefuses(t *testing.T) {
 		{exitUsage, "--threshold", []string{"--threshold", "-1", normal}},
 		{exitUsage, "no export of the perfect arm", []string{"--counts-perfect", "../../testdata/gptoss-ep4-ranks/counts-perfect", normal}},
 		{exitFailed, "no such file", []string{filepath.Join(dir, "missing.json")}},
-		{exitFailed, `are both rank 0: want exports of one run, each of a rank of its own; use the JSON of 'moebalance trace --rank`, []string{"../../testdata/gptoss-graph"}},
+		{exitFailed, `(by environment); want exports of one run, one per rank; use the JSON of 'moebalance trace --rank`, []string{"../../testdata/gptoss-graph"}},
 		{exitFailed, "want a campaign folder", []string{file("notes.txt", "hello")}},
 		{exitFailed, "want a campaign folder", []string{file("nothing.json", "")}},
 		{exitFailed, `found kind "lunch"`, []string{file("lunch.json", `{"kind":"lunch"}`)}},

@@ -154,7 +154,7 @@ func TestTraceVerbExitCodes(t *testing.T) {
 		{exitDone, "", []string{"--fail-above", "0.6", loopNormal}},
 		{exitGate, "expert-time imbalance of layer 1 is 51.6 %, limit 50.0 %", []string{"--fail-above", "0.5", loopNormal}},
 		{exitInconclusive, "no layer has expert time", []string{"--fail-above", "0.5", "testdata/gptoss-graph/node-normal.sqlite"}},
-		{exitFailed, "are both rank 0: want exports of one run, each of a rank of its own; --rank FILE=N", []string{"testdata/gptoss-ep4-ranks/normal.rank0.sqlite", "testdata/gptoss-ep4-ranks/perfect.rank0.sqlite"}},
+		{exitFailed, "(by environment); want exports of one run, one per rank; --rank FILE=N", []string{"testdata/gptoss-ep4-ranks/normal.rank0.sqlite", "testdata/gptoss-ep4-ranks/perfect.rank0.sqlite"}},
 		{exitUsage, "--rank", []string{"--rank", "x", loopNormal}},
 		{exitUsage, "no export \"nope.sqlite\"", []string{"--rank", "nope.sqlite=1", loopNormal}},
 		{exitUsage, "(?P<step>", []string{"--step-pattern", "step", loopNormal}},
@@ -248,7 +248,7 @@ func TestTraceVerbResolvesPaths(t *testing.T) {
 	for says, args := range map[string][]string{
 		"is named twice":        {folder, filepath.Join(folder, "normal.rank0.sqlite")},
 		"no file matches":       {ranks + "[x].sqlite"},
-		"holds no file":         {t.TempDir()},
+		"contains no file":         {t.TempDir()},
 		"is a JSON result of":   {result},
 		"want one export, have": {"--like-nsys", "cuda_gpu_kern_sum", folder},
 	} {
