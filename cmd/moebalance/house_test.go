@@ -36,7 +36,7 @@ var imports = map[string][]string{
 	"logits":                    {"logits/safetensors", "router", "router/input", "router/plan", "router/quantity"},
 	"logits/safetensors":        {"router/input", "router/quantity"},
 	"plots":                     {"compare/imbalance", "compare/nsys", "compare/nsys/perstep", "router", "router/quantity"},
-	"plots/page":                {"compare/counts", "compare/diff", "compare/gain", "compare/imbalance", "compare/nsys", "compare/nsys/perstep", "logits", "plots", "router", "router/quantity"},
+	"plots/page":                {"compare/counts", "compare/diff", "compare/gain", "compare/imbalance", "compare/nsys", "compare/nsys/perstep", "logits", "plots", "router", "router/input", "router/quantity"},
 	"router":                    nil,
 	"router/chance":             {"router"},
 	"router/input":              nil,

@@ -173,7 +173,7 @@ func TestReportRefuses(t *testing.T) {
 		{exitFailed, `(by environment); want exports of one run, one per rank; use the JSON of 'moebalance trace --rank`, []string{"../../testdata/gptoss-graph"}},
 		{exitFailed, "want a campaign folder", []string{file("notes.txt", "hello")}},
 		{exitFailed, "want a campaign folder", []string{file("nothing.json", "")}},
-		{exitFailed, `found kind "lunch"`, []string{file("lunch.json", `{"kind":"lunch"}`)}},
+		{exitFailed, `have kind "lunch"`, []string{file("lunch.json", `{"kind":"lunch"}`)}},
 		{exitFailed, "unexpected end of JSON input", []string{file("cut.json", `{"kind":"trace","cel`)}},
 		{exitFailed, "holds no campaign (campaign.sqlite), no exports (*.sqlite), and no expert statistics", []string{empty}},
 		{exitFailed, "cut.sqlite", []string{file("cut.sqlite", "SQLite format 3\x00 and no more")}},

@@ -18,6 +18,7 @@ type section struct {
 	ID, Title string
 	Answer    string
 	Blocks    []block
+	err       error // of drawing its figures
 }
 
 // block is one piece of a section; exactly one of its fields is set.
@@ -54,16 +55,15 @@ func columns(names ...string) (out []column) {
 	return out
 }
 
-func (t *table) add(values ...any) { t.Rows = append(t.Rows, row(values...)) }
-
-// Cells is a row with the alignment of its columns.
-func (t table) Cells(row []cell) []cell {
-	out := slices.Clone(row)
-	for i := range out {
-		out[i].Numeric = t.Columns[i].Numeric
+// yesNo marks one of the two answers or both.
+func yesNo(is bool, yes, no mark) cell {
+	if is {
+		return cell{Text: "yes", Mark: yes}
 	}
-	return out
+	return cell{Text: "no", Mark: no}
 }
+
+func (t *table) add(values ...any) { t.Rows = append(t.Rows, row(values...)) }
 
 // mark says how a cell is to be read; the text says it too.
 type mark string
@@ -77,25 +77,22 @@ const (
 
 // cell is one entry of a table.
 type cell struct {
-	Text    string
-	Mark    mark
-	Numeric bool
+	Text string
+	Mark mark
 }
 
-// Class is the cell's style: numbers to the right, marks in colour, sentences
-// broken into lines.
-func (c cell) Class() string {
-	var names []string
-	if c.Numeric {
+// Class is the style of a cell in a column: numbers to the right, marks in color,
+// sentences broken into lines.
+func (t table) Class(column int, c cell) string {
+	names := []string{string(c.Mark)}
+	if t.Columns[column].Numeric {
 		names = append(names, "n")
-	}
-	if c.Mark != plain {
-		names = append(names, string(c.Mark))
 	}
 	if len(c.Text) > longText {
 		names = append(names, "long")
 	}
-	return strings.Join(names, " ")
+	slices.Sort(names) // the name of an unmarked cell is empty
+	return strings.TrimSpace(strings.Join(names, " "))
 }
 
 // longText is the length from which a cell breaks into lines.

@@ -12,7 +12,7 @@ import (
 
 // ceiling answers what perfect balance would win, with its interval and the
 // verdict.
-func (p Page) ceiling() (section, error) {
+func (p Page) ceiling() section {
 	s := section{ID: "ceiling", Title: "What would perfect balance win at most?"}
 	var said []string
 	for i, in := range p.campaigns() {
@@ -25,9 +25,7 @@ func (p Page) ceiling() (section, error) {
 		if i > 0 {
 			spec.Name = fmt.Sprintf("%s-%d", spec.Name, i+1)
 		}
-		if err := s.addFigure(plots.PairedGain(spec)); err != nil {
-			return s, err
-		}
+		s.addFigure(plots.PairedGain(spec))
 		s.addTable(intervalTable(&c.Result))
 		s.addTable(pairTable(in))
 		s.addTable(differenceTable(&c.Result))
@@ -39,7 +37,7 @@ func (p Page) ceiling() (section, error) {
 		}
 	}
 	s.Answer = strings.Join(said, " ")
-	return s, nil
+	return s
 }
 
 func verdictSentence(c *Campaign) string {
@@ -97,7 +95,7 @@ func metricLabel(m gain.Metric) string {
 func intervalTable(c *gain.Result) table {
 	g := c.Gain
 	t := table{
-		Caption: "The gain by several methods",
+		Caption: "Gain by method",
 		Columns: columns("method", "#estimate", "#low", "#high", "#confidence", "#p of no gain"),
 	}
 	if g.N == 0 {
@@ -124,13 +122,9 @@ func pairTable(in Input) table {
 }
 
 func differenceTable(c *gain.Result) table {
-	t := table{Caption: "In what the arms differ", Columns: columns("kind", "name", "normal", "perfect", "declared")}
+	t := table{Caption: "Differences between the arms", Columns: columns("kind", "name", "normal", "perfect", "declared")}
 	for _, d := range c.Differences {
-		declared := cell{Text: "yes"}
-		if !d.Declared {
-			declared = cell{Text: "no", Mark: bad}
-		}
-		t.add(d.Kind, d.Name, orMissing(d.Normal), orMissing(d.Perfect), declared)
+		t.add(d.Kind, d.Name, orMissing(d.Normal), orMissing(d.Perfect), yesNo(d.Declared, plain, bad))
 	}
 	return t
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/gain"
-	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/logits"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -17,7 +16,7 @@ import (
 const lowCoverage = 0.5
 
 // complete answers whether the data is whole and balance is verified.
-func (p Page) complete() (section, error) {
+func (p Page) complete() section {
 	s := section{ID: "complete", Title: "Is the data complete, and is balance verified?"}
 	var said []string
 	for _, in := range p.campaigns() {
@@ -39,11 +38,11 @@ func (p Page) complete() (section, error) {
 		said = append(said, comparedSentence(c))
 	}
 	if w := p.warnings(); len(w) > 0 {
-		s.addText("What to know about the data:")
+		s.addText("Warnings about the data:")
 		s.addList(w)
 	}
 	s.Answer = strings.Join(said, " ")
-	return s, nil
+	return s
 }
 
 var checkMarks = map[gain.CheckStatus]mark{gain.Pass: good, gain.Warn: warn, gain.Fail: bad}
@@ -51,7 +50,7 @@ var checkMarks = map[gain.CheckStatus]mark{gain.Pass: good, gain.Warn: warn, gai
 func checksTable(in Input) table {
 	t := table{Caption: "Checks of " + in.Name, Columns: columns("check", "status", "what was found")}
 	for _, c := range in.Campaign.Checks {
-		t.add(checkName(c.Name), cell{Text: string(c.Status), Mark: checkMarks[c.Status]}, typeset(c.Text))
+		t.add(checkName(c.Name), cell{Text: string(c.Status), Mark: checkMarks[c.Status]}, c.Text)
 	}
 	return t
 }
@@ -62,18 +61,14 @@ func checkName(name string) string { return strings.ReplaceAll(name, "_", " ") }
 // proofTable lists the proofs, neighbouring ranks with the same evidence in one
 // row.
 func proofTable(in Input) table {
-	t := table{Caption: "Proof that each rank ran its arm, in " + in.Name, Columns: columns("arm", "#ranks", "proved", "evidence")}
+	t := table{Caption: "Routing proof by rank, " + in.Name, Columns: columns("arm", "#ranks", "proved", "evidence")}
 	proofs := in.Campaign.Proof
 	for from := 0; from < len(proofs); {
 		first, to := proofs[from], from+1
 		for to < len(proofs) && proofs[to].Rank == proofs[to-1].Rank+1 && proofs[to].Arm == first.Arm && proofs[to].Proved == first.Proved && proofs[to].Evidence == first.Evidence {
 			to++
 		}
-		proved := cell{Text: "yes", Mark: good}
-		if !first.Proved {
-			proved = cell{Text: "no", Mark: bad}
-		}
-		t.add(string(first.Arm), rankSpan(first.Rank, proofs[to-1].Rank), proved, first.Evidence)
+		t.add(string(first.Arm), rankSpan(first.Rank, proofs[to-1].Rank), yesNo(first.Proved, good, bad), first.Evidence)
 		from = to
 	}
 	t.Folded = len(t.Rows) > 16
@@ -110,7 +105,7 @@ func proofSentence(c *Campaign) string {
 	case len(broken) > 0:
 		return fmt.Sprintf("No: the campaign fails its checks (%s), so its gain decides nothing.", strings.Join(broken, ", "))
 	case len(c.Proof) == 0 || failed > 0:
-		return "The campaign does not prove which routing each arm had."
+		return "The routing of the arms is not proved."
 	}
 	return fmt.Sprintf("The campaign passes its checks, and each arm's routing is proved (normal: %s, perfect: %s).",
 		quantity.Count(proved[gain.Normal], "proof"), quantity.Count(proved[gain.Perfect], "proof"))
@@ -119,22 +114,18 @@ func proofSentence(c *Campaign) string {
 func cacheTable(in Input) table {
 	t := table{
 		Caption: "Balance of the logits in " + in.Name + ", over all ranks together",
-		Columns: columns("model", "#tokens per rank", "#experts, max/mean", "#their floor", "#ranks, max/mean", "#their floor", "#active experts", "#of at most", "at the floor"),
+		Columns: columns("model", "#tokens per rank", "#experts, max/mean", "#floor of experts", "#ranks, max/mean", "#floor of ranks", "#active experts", "#possible", "at the floor"),
 	}
 	for _, b := range in.Cache.Balance {
-		even := cell{Text: "yes", Mark: good}
-		if !b.AtFloor {
-			even = cell{Text: "no", Mark: bad}
-		}
 		t.Folded = len(in.Cache.Balance) > 12
-		t.add(b.Model, b.TokensPerRank, b.ExpertMaxOverMean, b.ExpertFloor, b.RankMaxOverMean, b.RankFloor, quantity.Digits4(b.ActiveExperts), b.ActiveExpertsIdeal, even)
+		t.add(b.Model, b.TokensPerRank, b.ExpertMaxOverMean, b.ExpertFloor, b.RankMaxOverMean, b.RankFloor, quantity.Digits4(b.ActiveExperts), b.ActiveExpertsIdeal, yesNo(b.AtFloor, good, bad))
 	}
 	return t
 }
 
 // brokenEntries lists the files that failed their verification.
 func brokenEntries(in Input) table {
-	t := table{Caption: "Entries that are not what they say", Columns: columns("entry", "status")}
+	t := table{Caption: "Entries that failed their verification", Columns: columns("entry", "status")}
 	for _, e := range in.Cache.Entries {
 		if strings.HasPrefix(e.Status, "failed") {
 			t.add(base(e.Path), cell{Text: e.Status, Mark: bad})
@@ -152,12 +143,12 @@ func (p Page) coverageSentence() string {
 	for _, a := range p.arms {
 		parts = append(parts, fmt.Sprintf("%s of the GPU time of %s", quantity.Percent(a.Trace.Coverage.LayerShare), a.Name))
 	}
-	return "The traces place " + strings.Join(parts, " and ") + " in a layer."
+	return "Attributed to a layer: " + strings.Join(parts, ", ") + "."
 }
 
 func (p Page) coverageTable() table {
 	t := table{
-		Caption: "How much of the GPU time the traces explain",
+		Caption: "Coverage: share of GPU time that is attributed",
 		Columns: columns("trace", "arm known by", "#ranks", "#GPU time", "#with a launch", "#placed in a layer", "#in an expert (observed)"),
 	}
 	for _, a := range p.arms {
@@ -212,10 +203,12 @@ func (p Page) warnings() (out []string) {
 		}
 	}
 	for _, a := range p.arms {
-		for _, list := range append([][]router.Warning{a.Trace.Warnings}, exportWarnings(a.Trace)...) {
-			for _, w := range list {
-				add(a.Name, w.Subject, w.Text)
-			}
+		all := a.Trace.Warnings
+		for _, e := range a.Trace.Exports {
+			all = slices.Concat(all, e.Warnings)
+		}
+		for _, w := range all {
+			add(a.Name, w.Subject, w.Text)
 		}
 	}
 	for _, c := range p.compared {
@@ -225,15 +218,13 @@ func (p Page) warnings() (out []string) {
 			}
 		}
 	}
-	for _, in := range p.inputs {
-		if in.Counts != nil {
-			for _, w := range in.Counts.Warnings {
-				add(in.Name, w.Subject, w.Text)
-			}
+	for _, in := range p.counts() {
+		for _, w := range in.Counts.Warnings {
+			add(in.Name, w.Subject, w.Text)
 		}
 	}
 	if len(p.arms) > 0 && len(p.campaigns()) > 0 {
-		add("report", "", "the campaign and the traces were recorded apart: nothing here shows that they are of the same program")
+		add("report", "", "campaign and traces were recorded separately; nothing here shows that they are of the same program")
 	}
 	for _, text := range texts {
 		out = append(out, fmt.Sprintf("%s (%s)", text, few(places[text])))
@@ -248,11 +239,4 @@ func few(names []string) string {
 		return strings.Join(names, ", ")
 	}
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
-}
-
-func exportWarnings(t *nsys.Trace) (out [][]router.Warning) {
-	for _, e := range t.Exports {
-		out = append(out, e.Warnings)
-	}
-	return out
 }

@@ -18,19 +18,17 @@ const shownRows = 10
 
 // imbalance answers how uneven ranks and layers are, and whether that is more
 // than the floor and chance allow.
-func (p Page) imbalance() (section, error) {
-	s := section{ID: "imbalance", Title: "How imbalanced, on which ranks and layers, above the noise floor?"}
+func (p Page) imbalance() section {
+	s := section{ID: "imbalance", Title: "How uneven are ranks and layers, above floor and chance?"}
 	all := p.rows()
 	if found := imbalanceSentences(all); len(found) > 0 {
 		s.Answer = found[0]
 		s.addList(found[1:])
 	}
-	if err := p.addImbalanceFigures(&s); err != nil {
-		return s, err
-	}
+	p.addImbalanceFigures(&s)
 	for _, level := range []string{router.LevelRank, router.LevelExpert} {
 		t := imbalanceTable(atLevel(all, level))
-		t.Caption = "The layers with the largest imbalance over " + level + "s"
+		t.Caption = "Largest imbalance over " + level + "s, by layer"
 		t.Rows = t.Rows[:min(len(t.Rows), shownRows)]
 		s.addTable(t)
 	}
@@ -39,44 +37,37 @@ func (p Page) imbalance() (section, error) {
 		t.Caption, t.Folded = fmt.Sprintf("All %d rows", len(all)), true
 		s.addTable(t)
 	}
-	return s, nil
+	return s
 }
 
-func (p Page) addImbalanceFigures(s *section) error {
-	if err := s.addFigure(plots.HeatMap(plots.RecordedLoads(p.recorded()...))); err != nil {
-		return err
-	}
+func (p Page) addImbalanceFigures(s *section) {
+	s.addFigure(plots.HeatMap(plots.RecordedLoads(p.recorded()...)))
 	if len(p.arms) == 0 {
-		return nil
+		return
 	}
 	heats := []plots.HeatSpec{plots.ExpertTimes(p.arms...), plots.ExpertLoads(p.arms...)}
 	if p.ranks() < 2 {
-		const single = "The traces hold one rank: how evenly ranks are loaded needs a trace of every rank."
+		const single = "The traces hold one rank; imbalance over ranks needs a trace of every rank."
 		if s.Answer == "" {
-			s.Answer = "Not known. " + single
+			s.Answer = "Unknown. " + single
 		} else {
 			s.addText(single)
 		}
 	} else {
 		for _, spec := range []plots.BarSpec{plots.RankTimes(p.arms...), plots.RankLoads(p.arms...)} {
-			if err := s.addFigure(plots.BarChart(spec)); err != nil {
-				return err
-			}
+			s.addFigure(plots.BarChart(spec))
 		}
 		heats = append([]plots.HeatSpec{plots.RankLayerTimes(p.arms...)}, heats...)
 	}
 	for _, spec := range heats {
-		if err := s.addFigure(plots.HeatMap(spec)); err != nil {
-			return err
-		}
+		s.addFigure(plots.HeatMap(spec))
 	}
-	return nil
 }
 
 // recorded lists the loads of expert statistics.
 func (p Page) recorded() (out []plots.Recorded) {
-	for _, in := range p.inputs {
-		if in.Counts != nil && len(in.Counts.Load) > 0 {
+	for _, in := range p.counts() {
+		if len(in.Counts.Load) > 0 {
 			out = append(out, plots.Recorded{Name: shorten(in.Name, 32), Layers: in.Counts.Load})
 		}
 	}
@@ -91,12 +82,10 @@ func (p Page) rows() (out []imbalance.SourceRow) {
 			out = append(out, imbalance.SourceRow{Source: a.Name, Row: r})
 		}
 	}
-	for _, in := range p.inputs {
-		if in.Counts != nil {
-			for _, r := range in.Counts.Imbalance {
-				source := strings.TrimSpace(base(r.Source) + " " + r.Phase)
-				out = append(out, imbalance.SourceRow{Source: source, Row: r.Row})
-			}
+	for _, in := range p.counts() {
+		for _, r := range in.Counts.Imbalance {
+			source := strings.TrimSpace(base(r.Source) + " " + r.Phase)
+			out = append(out, imbalance.SourceRow{Source: source, Row: r.Row})
 		}
 	}
 	first := func(a, b bool) int {
@@ -121,12 +110,8 @@ func atLevel(all []imbalance.SourceRow, level string) []imbalance.SourceRow {
 func imbalanceTable(rows []imbalance.SourceRow) table {
 	t := table{Columns: columns("arm or source", "#layer", "of", "basis", "#imbalance", "#max/mean", "#floor", "#null p95", "flagged", "#worst", "#steps")}
 	for _, u := range rows {
-		flagged := cell{Text: "no"}
-		if u.Flagged {
-			flagged = cell{Text: "yes", Mark: bad}
-		}
-		t.Rows = append(t.Rows, row(u.Source, u.Layer, u.Quantity+" over "+u.Level+"s", string(u.Basis),
-			quantity.Percent(u.Imbalance), u.MaxOverMean, u.Floor, u.NullP95, flagged, u.Worst, u.Steps))
+		t.add(u.Source, u.Layer, u.Quantity+" over "+u.Level+"s", string(u.Basis),
+			quantity.Percent(u.Imbalance), u.MaxOverMean, u.Floor, u.NullP95, yesNo(u.Flagged, bad, plain), u.Worst, u.Steps)
 	}
 	return t
 }
@@ -160,8 +145,8 @@ func imbalanceSentences(all []imbalance.SourceRow) (out []string) {
 	return out
 }
 
-// noise says what of an imbalance is no fault of the routing: its floor, and
-// what chance gives. Times have neither.
+// noise is the part of an imbalance that no routing avoids: its floor, and what chance
+// gives. Times have neither.
 func noise(u imbalance.SourceRow) string {
 	var parts []string
 	if u.Floor.Defined() {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/counts"
@@ -12,6 +13,7 @@ import (
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/logits"
+	"github.com/moebalance/moebalance/router/input"
 )
 
 // ErrUnknown is wrapped by Read's refusal of something that is no result.
@@ -41,13 +43,13 @@ var readers = []struct {
 	{"compare", diff.SchemaVersion, func(in *Input, b []byte) error { return into(&in.Compared, b) }},
 }
 
-// Read takes the JSON result of a verb and recognises it by its kind. Anything
-// else is an error that wraps ErrUnknown and says what was expected.
+// Read takes the JSON result of a verb and recognizes it by its kind. Errors are of
+// type *input.Error; that about anything else wraps ErrUnknown.
 func Read(name string, r io.Reader) (Input, error) {
 	in := Input{Name: name}
 	b, err := io.ReadAll(r)
 	if err != nil {
-		return in, fmt.Errorf("reading %s: %w", name, err)
+		return in, &input.Error{File: name, Err: err}
 	}
 	var head struct {
 		Kind   string `json:"kind"`
@@ -57,23 +59,25 @@ func Read(name string, r io.Reader) (Input, error) {
 	for _, k := range readers {
 		kinds = append(kinds, k.kind)
 	}
-	want := "want the JSON that 'moebalance VERB --format json -o FILE' writes, of kind " + strings.Join(kinds, ", ")
+	unknown := &input.Error{File: name, Expected: "a JSON result of " + strings.Join(kinds, ", "), Err: ErrUnknown, Try: "write one with 'moebalance VERB --format json -o FILE'"}
 	if err := json.Unmarshal(b, &head); err != nil {
-		return in, fmt.Errorf("reading %s: %w: %s; %w", name, ErrUnknown, want, err)
+		unknown.Found = err.Error()
+		return in, unknown
 	}
 	for _, k := range readers {
-		if k.kind != head.Kind {
+		switch {
+		case k.kind != head.Kind:
 			continue
-		}
-		if head.Schema != k.schema {
-			return in, fmt.Errorf("reading %s: %w: %s of schema version %d, want %d; make it again with this version", name, ErrUnknown, k.kind, head.Schema, k.schema)
+		case head.Schema != k.schema:
+			return in, &input.Error{File: name, Expected: fmt.Sprintf("%s of schema_version %d", k.kind, k.schema), Found: strconv.Itoa(head.Schema), Err: ErrUnknown, Try: "write it again with this version"}
 		}
 		if err := k.decode(&in, b); err != nil {
-			return in, fmt.Errorf("reading %s as a %s result: %w", name, k.kind, err)
+			return in, &input.Error{File: name, Expected: "a result of " + k.kind, Err: err}
 		}
 		return in, nil
 	}
-	return in, fmt.Errorf("reading %s: %w: %s; found kind %q", name, ErrUnknown, want, head.Kind)
+	unknown.Found = fmt.Sprintf("kind %q", head.Kind)
+	return in, unknown
 }
 
 func into[T any](at **T, b []byte) error {

@@ -13,31 +13,31 @@ import (
 )
 
 // next says what to do with the answers, each with the number it rests on.
-func (p Page) next() (section, error) {
+func (p Page) next() section {
 	s := section{ID: "next", Title: "What to do next"}
 	var steps []string
 	for _, in := range p.campaigns() {
 		steps = append(steps, p.afterVerdict(in.Campaign))
 	}
 	if len(p.campaigns()) == 0 {
-		steps = append(steps, "Measure the ceiling: no paired campaign was given, and neither load nor time imbalance says by itself how much throughput balance would win. Run 'moebalance bench' on your benchmark command, with at least 6 pairs.")
+		steps = append(steps, "Measure the ceiling: imbalance of load or time alone does not say how much throughput balance would win. Run 'moebalance bench' on your benchmark command with at least 6 pairs.")
 	}
 	steps = append(steps, p.afterTraces()...)
 	s.addList(steps)
-	return s, nil
+	return s
 }
 
 func (p Page) afterVerdict(c *Campaign) string {
 	g := c.Gain
 	switch {
 	case c.unfinished():
-		return fmt.Sprintf("Finish the campaign before believing its gain (%s): moebalance bench --resume %s.", c.state(), c.Progress.Folder)
+		return fmt.Sprintf("Finish the campaign before using its gain (%s): moebalance bench --resume %s.", c.state(), c.Progress.Folder)
 	case c.Verdict == gain.Invalid:
-		return "Repair the campaign before believing its gain: " + strings.Join(c.Reasons, "; ") + "."
+		return "Fix the campaign before using its gain: " + strings.Join(c.Reasons, "; ") + "."
 	case c.Verdict == gain.Inconclusive && c.PairsNeeded.Defined():
-		return fmt.Sprintf("Run more pairs: about %s in all should decide between above and below %s (there are %d). Resume the same campaign, its launches are kept.", quantity.Digits4(c.PairsNeeded), quantity.Percent(router.Number(c.Threshold)), g.N)
+		return fmt.Sprintf("Run more pairs: about %s in all should decide whether the gain is above %s (have %d). Resume the campaign; its launches are kept.", quantity.Digits4(c.PairsNeeded), quantity.Percent(router.Number(c.Threshold)), g.N)
 	case c.Verdict == gain.Inconclusive:
-		return fmt.Sprintf("Treat the gain as near the threshold of %s: no practical number of pairs would decide it. Lower the spread between launches (%s on the log scale) or decide by cost.", quantity.Percent(router.Number(c.Threshold)), quantity.Percent(g.LogSD))
+		return fmt.Sprintf("The gain is near the threshold of %s: no practical number of pairs would decide it. Reduce the spread between launches (%s on the log scale) or decide by cost.", quantity.Percent(router.Number(c.Threshold)), quantity.Percent(g.LogSD))
 	case c.Verdict == gain.Significant:
 		text := fmt.Sprintf("Balance the experts: perfect balance wins about %s of throughput (%s to %s with %s confidence), of which a real balancer reaches only a part.", quantity.Change(g.Estimate), quantity.Change(g.Low), quantity.Change(g.High), quantity.Percent(g.Confidence))
 		if len(p.rows()) > 0 {
@@ -45,14 +45,14 @@ func (p Page) afterVerdict(c *Campaign) string {
 		}
 		return text
 	case g.High < 0:
-		return fmt.Sprintf("Leave the routing alone: perfect routing is slower here (%s). At small batches it wakes more experts than real traffic does; compare the active experts before drawing more from this.", quantity.Change(g.Estimate))
+		return fmt.Sprintf("Leave the routing alone: perfect routing is slower here (%s). At small batches it activates more experts than real traffic does: compare the active experts of the arms.", quantity.Change(g.Estimate))
 	}
 	return fmt.Sprintf("Look elsewhere for speed: even perfect balance wins at most %s, below the threshold of %s.", quantity.Change(g.High), quantity.Percent(router.Number(c.Threshold)))
 }
 
 func (p Page) afterTraces() (steps []string) {
 	if len(p.arms) == 0 {
-		return []string{"See where the time goes: no trace was given. Run 'moebalance profile' on both arms and give the exports to this report."}
+		return []string{"Trace both arms to see where the time goes: run 'moebalance profile' and give the exports to this report."}
 	}
 	var hidden, thin, unloaded []string
 	for _, a := range p.arms {
@@ -69,16 +69,16 @@ func (p Page) afterTraces() (steps []string) {
 		}
 	}
 	if len(hidden) > 0 {
-		steps = append(steps, "Capture again with --cuda-graph-trace=node: whole graphs hide the kernels inside them in "+strings.Join(hidden, " and ")+".")
+		steps = append(steps, "Capture again with --cuda-graph-trace=node: kernels inside CUDA graphs are not traced in "+strings.Join(hidden, " and ")+".")
 	}
 	if len(thin) > 0 {
-		steps = append(steps, "Capture again with NVTX ranges for layers and phases: little of the GPU time could be placed in "+strings.Join(thin, " and ")+".")
+		steps = append(steps, "Capture again with NVTX ranges for layers and phases: little GPU time is attributed to layers in "+strings.Join(thin, " and ")+".")
 	}
 	if len(unloaded) > 0 {
-		steps = append(steps, "Record expert statistics in the same steps as the trace: without loads, whether time follows routing stays open for "+strings.Join(unloaded, " and ")+".")
+		steps = append(steps, "Record expert statistics in the same steps as the trace: without load, it is unknown whether time follows routing in "+strings.Join(unloaded, " and ")+".")
 	}
 	if len(p.arms) == 1 {
-		steps = append(steps, "Trace the other arm too: only the difference between normal and perfect shows which phases balance would shorten.")
+		steps = append(steps, "Trace the other arm, too: the difference between the arms shows which phases balance would shorten.")
 	}
 	return steps
 }

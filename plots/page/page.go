@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/diff"
@@ -46,10 +47,10 @@ func New(title string, inputs []Input) (Page, error) {
 	}
 	p.arms = armsOf(inputs)
 	p.compared = comparisons(p.arms, inputs)
-	for _, build := range []func() (section, error){p.complete, p.imbalance, p.timeLoad, p.where, p.ceiling, p.next} {
-		s, err := build()
-		if err != nil {
-			return Page{}, fmt.Errorf("building a report: %w", err)
+	for _, build := range []func() section{p.complete, p.imbalance, p.timeLoad, p.where, p.ceiling, p.next} {
+		s := build()
+		if s.err != nil {
+			return Page{}, fmt.Errorf("building a report: %w", s.err)
 		}
 		if s.Answer != "" || len(s.Blocks) > 0 {
 			p.sections = append(p.sections, s)
@@ -94,24 +95,13 @@ func (p Page) ranks() (n int) {
 	return n
 }
 
-// campaigns are the inputs of that kind.
-func (p Page) campaigns() (out []Input) {
-	for _, in := range p.inputs {
-		if in.Campaign != nil {
-			out = append(out, in)
-		}
-	}
-	return out
-}
+// campaigns, caches and counts are the inputs of those kinds.
+func (p Page) campaigns() []Input { return p.only(func(in Input) bool { return in.Campaign != nil }) }
+func (p Page) caches() []Input    { return p.only(func(in Input) bool { return in.Cache != nil }) }
+func (p Page) counts() []Input    { return p.only(func(in Input) bool { return in.Counts != nil }) }
 
-// caches are the inputs of that kind.
-func (p Page) caches() (out []Input) {
-	for _, in := range p.inputs {
-		if in.Cache != nil {
-			out = append(out, in)
-		}
-	}
-	return out
+func (p Page) only(kind func(Input) bool) []Input {
+	return slices.DeleteFunc(slices.Clone(p.inputs), func(in Input) bool { return !kind(in) })
 }
 
 // Figures are the page's figures in the order they appear. Their names are
@@ -128,14 +118,13 @@ func (p Page) Figures() (out []plots.Figure) {
 }
 
 // addFigure appends a figure unless there is nothing to draw in it.
-func (s *section) addFigure(f plots.Figure, err error) error {
-	if errors.Is(err, plots.ErrNothing) {
-		return nil
-	}
-	if err == nil {
+func (s *section) addFigure(f plots.Figure, err error) {
+	switch {
+	case err == nil:
 		s.Blocks = append(s.Blocks, block{Figure: &f})
+	case !errors.Is(err, plots.ErrNothing):
+		s.err = errors.Join(s.err, err)
 	}
-	return err
 }
 
 func (s *section) addText(text string) { s.Blocks = append(s.Blocks, block{Text: text}) }

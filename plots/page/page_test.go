@@ -193,7 +193,7 @@ func TestSectionsFollowInputs(t *testing.T) {
 			"counts: load over ranks is flagged in 1 of 1 layer, worst in layer 3: rank 7 has 50.0\u00a0% over the mean (floor 12.5\u00a0%, chance up to 25.0\u00a0%)."},
 		{Input{Name: "graph.json", Trace: captures(t, "gptoss-graph/node-normal.sqlite")}, []string{"complete", "imbalance", "time-load", "where", "next"}, "needs a trace of every rank"},
 		{Input{Name: "hidden.json", Trace: captures(t, "gptoss-graph/graph-normal.sqlite")}, []string{"complete", "imbalance", "time-load", "where", "next"}, "Capture again with --cuda-graph-trace=node"},
-		{Input{Name: "one.json", Trace: captures(t, "gptoss-ep4-loop/normal.sqlite")}, []string{"complete", "imbalance", "time-load", "where", "next"}, "Trace the other arm too"},
+		{Input{Name: "one.json", Trace: captures(t, "gptoss-ep4-loop/normal.sqlite")}, []string{"complete", "imbalance", "time-load", "where", "next"}, "Trace the other arm, too"},
 	} {
 		p, doc := build(t, c.in)
 		if !slices.Equal(titles(p), c.sections) {
@@ -222,7 +222,7 @@ func TestVerdictsLeadSomewhere(t *testing.T) {
 		"Look elsewhere for speed: even perfect balance wins at most +": campaign(0.04),
 		"Leave the routing alone: perfect routing is slower here (−":    campaign(-0.1),
 		"Run more pairs: about ":                                        few,
-		"Repair the campaign before believing its gain":                 unproved,
+		"Fix the campaign before using its gain":                        unproved,
 		"No complete pair of launches":                                  none,
 		"tokens by the kitchen clock. Gain is":                          campaign(0.3),
 	} {
@@ -242,7 +242,7 @@ func TestUnfinishedCampaignsHaveNoVerdict(t *testing.T) {
 		c.Progress = Progress{Folder: "a/campaign", Pairs: 8, Left: 4}
 		p, doc := build(t, Input{Name: "bench.json", Campaign: c})
 		for _, want := range []string{
-			"No verdict yet: unfinished, 6 of 8 pairs", "So far perfect routing changes throughput by", "Finish the campaign before believing its gain", "moebalance bench --resume a/campaign",
+			"No verdict yet: unfinished, 6 of 8 pairs", "So far perfect routing changes throughput by", "Finish the campaign before using its gain", "moebalance bench --resume a/campaign",
 		} {
 			if !strings.Contains(doc, want) {
 				t.Errorf("%s: the page does not say %q", verdict, want)
@@ -298,11 +298,11 @@ func TestReadRefuses(t *testing.T) {
 	for doc, want := range map[string]string{
 		"":                                      "unexpected end of JSON input",
 		"[1, 2]":                                "cannot unmarshal",
-		"{}":                                    `found kind ""`,
-		`{"kind": "lunch"}`:                     `found kind "lunch"`,
-		`{"kind": "trace"}`:                     "schema version 0, want 1",
-		`{"kind": "trace", "schema_version":9}`: "schema version 9, want 1",
-		`{"kind": "bench", "schema_version":1, "pairs": 3}`: "as a bench result",
+		"{}":                                    `have kind ""`,
+		`{"kind": "lunch"}`:                     `have kind "lunch"`,
+		`{"kind": "trace"}`:                     "schema_version 1, have 0",
+		`{"kind": "trace", "schema_version":9}`: "schema_version 1, have 9",
+		`{"kind": "bench", "schema_version":1, "pairs": 3}`: "a result of bench",
 	} {
 		_, err := Read("in.json", strings.NewReader(doc))
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "in.json") || strings.Contains(err.Error(), "\n") {

@@ -17,22 +17,20 @@ import (
 
 // where answers whether time goes to compute or to communication, and which
 // layers lose most to their slowest rank.
-func (p Page) where() (section, error) {
+func (p Page) where() section {
 	s := section{ID: "where", Title: "Compute or communication?"}
 	if len(p.arms) == 0 {
 		for _, c := range p.compared {
 			s.addComparison(c)
 		}
-		return s, nil
+		return s
 	}
 	phases := plots.PhaseTimes(p.arms...)
 	s.Answer = p.lossSentences()
 	if s.Answer == "" {
 		s.Answer = phases.Alt
 	}
-	if err := s.addFigure(plots.PhaseStacks(phases)); err != nil {
-		return s, err
-	}
+	s.addFigure(plots.PhaseStacks(phases))
 	s.addList(p.longSteps())
 	byPhase := phaseTable(p.arms, phases.Per)
 	byPhase.Folded = len(p.compared) > 0 // the comparison has these rows and more
@@ -40,17 +38,13 @@ func (p Page) where() (section, error) {
 	for _, c := range p.compared {
 		s.addComparison(c)
 	}
-	if err := s.addFigure(plots.BarChart(plots.LayerLosses(p.arms...))); err != nil {
-		return s, err
-	}
+	s.addFigure(plots.BarChart(plots.LayerLosses(p.arms...)))
 	if p.ranks() > 1 {
-		if err := s.addFigure(plots.StepLines(plots.StepTimes(p.arms...))); err != nil {
-			return s, err
-		}
+		s.addFigure(plots.StepLines(plots.StepTimes(p.arms...)))
 	}
 	s.addTable(p.lossTable())
 	s.addTable(p.kernelTable())
-	return s, nil
+	return s
 }
 
 func (s *section) addComparison(c diff.Comparison) {

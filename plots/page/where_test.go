@@ -83,9 +83,9 @@ func TestNoTimePerSlotOfWindows(t *testing.T) {
 		trace.Imbalance = append(trace.Imbalance, imbalance.Row{Layer: router.Whole(layer), Level: router.LevelExpert, Quantity: imbalance.Load, Steps: 1})
 	}
 	cells := func() []cell {
-		s, err := Page{arms: []plots.Arm{plots.NewArm("normal", trace)}}.timeLoad()
-		if err != nil || len(s.Blocks) != 2 {
-			t.Fatalf("%d blocks, %v: want a figure and its table", len(s.Blocks), err)
+		s := Page{arms: []plots.Arm{plots.NewArm("normal", trace)}}.timeLoad()
+		if s.err != nil || len(s.Blocks) != 2 {
+			t.Fatalf("%d blocks, %v: want a figure and its table", len(s.Blocks), s.err)
 		}
 		return s.Blocks[1].Table.Rows[0]
 	}
