@@ -299,6 +299,18 @@ func TestPhaseOfOneArm(t *testing.T) {
 	}
 }
 
+// A capture without MoE kernels is of neither arm, whatever it is given as.
+func TestSideWithoutMoEKernels(t *testing.T) {
+	normal, perfect := alternating()
+	for i := range normal.Cells {
+		normal.Cells[i].Phase = nsys.PhaseOther
+	}
+	normal.Arm = ""
+	if c := Compare(normal, perfect); c.Comparable || c.Reasons[0] != "the normal side has no MoE kernel, so no routing is compared" {
+		t.Errorf("comparable %v, %v", c.Comparable, c.Reasons)
+	}
+}
+
 // Without expert work on both sides neither hardware nor balance is judged.
 func TestNoExpertWorkInOneArm(t *testing.T) {
 	normal, perfect := alternating()

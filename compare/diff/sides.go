@@ -53,6 +53,8 @@ func (c *Comparison) judgeSides(normal, perfect *nsys.Trace) {
 	for i, side := range []*nsys.Trace{normal, perfect} {
 		if len(side.Cells) == 0 {
 			refuse("the %s side has no kernel time; kernels of CUDA graphs need --cuda-graph-trace=node", gain.Arms[i])
+		} else if !slices.ContainsFunc(side.Cells, func(x nsys.Cell) bool { return slices.Contains(moePhases, x.Phase) }) {
+			refuse("the %s side has no MoE kernel, so no routing is compared", gain.Arms[i])
 		}
 	}
 	if c.Comparable {
@@ -65,6 +67,9 @@ func (c *Comparison) judgeSides(normal, perfect *nsys.Trace) {
 	c.judgeLoad(perfect, refuse)
 	c.judgeBalance(refuse)
 }
+
+// moePhases are those that only an MoE layer has.
+var moePhases = []nsys.Phase{nsys.PhaseRouter, nsys.PhaseDispatch, nsys.PhaseExperts, nsys.PhaseCombine}
 
 // judgeExtent wants both arms to have run the same layers and experts on the
 // same ranks. A report of a rank can get lost, a layer cannot: every step goes
