@@ -263,7 +263,7 @@ func TestCountsAndModelsUsage(t *testing.T) {
 		{exitUsage, "no such table", []string{"counts", "--format", "csv", "--table", "nope", path}},
 		{exitFailed, "give the EP size", []string{"counts", "--placement", fixtures + "counts/eplb.yaml", path}},
 		{exitFailed, "no such file", []string{"counts", "--since", "missing", path}},
-		{exitFailed, "not a format that is understood", []string{"counts", fixtures + "README.md"}},
+		{exitFailed, "unknown format", []string{"counts", fixtures + "README.md"}},
 		{exitUsage, "unknown model", []string{"models", "nope"}},
 		{exitUsage, "have both", []string{"models", "--config", "x", "deepseek-v3"}},
 		{exitFailed, "no such file", []string{"models", "--config", "missing.json"}},

@@ -22,8 +22,13 @@ var csvNames = map[string][]string{
 	"phase":  {"phase"},
 }
 
-// csvColumns say at which place each of csvNames stands in a header.
-type csvColumns map[string][]int
+// csvColumns are the places and spellings in a header of each of csvNames.
+type csvColumns map[string][]csvColumn
+
+type csvColumn struct {
+	at       int
+	spelling string
+}
 
 // csvHeader reads the first line of a text; nil where it does not name a layer
 // and an expert.
@@ -34,10 +39,11 @@ func csvHeader(content []byte) csvColumns {
 	}
 	columns := csvColumns{}
 	for i, field := range strings.Split(string(line), ",") {
-		field = strings.NewReplacer("_", "", "-", "", " ", "", `"`, "", "\r", "").Replace(strings.ToLower(field))
+		spelling := strings.Trim(field, "\" \t\r")
+		field = strings.NewReplacer("_", "", "-", "", " ", "").Replace(strings.ToLower(spelling))
 		for name, spellings := range csvNames {
 			if slices.Contains(spellings, field) {
-				columns[name] = append(columns[name], i)
+				columns[name] = append(columns[name], csvColumn{i, spelling})
 			}
 		}
 	}
@@ -52,7 +58,7 @@ func (c csvColumns) number(row []string, name string, limit int64) (int64, error
 	if c[name] == nil {
 		return 0, nil
 	}
-	field := strings.TrimSpace(row[c[name][0]])
+	field := strings.TrimSpace(row[c[name][0].at])
 	n, err := strconv.ParseInt(field, 10, 64)
 	if err != nil {
 		var f float64 // 12.0
@@ -74,7 +80,7 @@ func readCSV(s *source, r *Record) error {
 	columns := csvHeader(s.content)
 	for _, name := range slices.Sorted(maps.Keys(csvNames)) {
 		if len(columns[name]) > 1 {
-			return fmt.Errorf("line 1: want one column of the %s, have columns %d and %d; remove one", name, columns[name][0]+1, columns[name][1]+1)
+			return fmt.Errorf("line 1: want one column of the %s, have %q and %q; remove one", name, columns[name][0].spelling, columns[name][1].spelling)
 		}
 	}
 	if columns["count"] == nil {
@@ -115,7 +121,7 @@ func (r *Record) addRow(parts map[stepKey]map[int]int64, columns csvColumns, row
 	key := stepKey{iteration: step, layer: int(layer)}
 	var err5 error
 	if c := columns["phase"]; c != nil {
-		key.phase, err5 = phaseOf(row[c[0]])
+		key.phase, err5 = phaseOf(row[c[0].at])
 	}
 	for _, err := range []error{err1, err2, err3, err4, err5} {
 		if err != nil {

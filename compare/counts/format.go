@@ -156,8 +156,12 @@ func (s *source) split(text []byte) error {
 		}
 		s.values = append(s.values, value)
 	}
-	if s.values[0][0] != '{' {
-		return nil
+	if first := s.values[0]; first[0] == '[' {
+		var objects []json.RawMessage
+		if json.Unmarshal(first, &objects) != nil || len(s.values) > 1 || len(objects) == 0 || objects[0][0] != '{' {
+			return nil
+		}
+		s.values = objects // a list of what JSON lines hold
 	}
 	return json.Unmarshal(s.values[0], &s.keys)
 }
@@ -182,30 +186,30 @@ func (s *source) record() (*Record, error) {
 }
 
 // errPlacement is what Read says of a file that only ReadPlacement understands.
-var errPlacement = errors.New("this says where the experts are, not how often they were chosen: give it as the placement, beside a record of counts")
+var errPlacement = errors.New("this file is a placement of experts, not counts; give it with --placement, beside a record of counts")
 
 // unknown is what to say of a source of no format.
 func (s *source) unknown() error {
 	switch has := func(keys ...string) bool { return hasKeys(keys...)(s) }; {
 	case s.content == nil:
-		return errors.New("this folder holds no statistics that are understood: want meta_info.json with rank0.safetensors, … (TensorRT-LLM), expert_distribution_recorder_*.pt (SGLang) or mcore_ep_loads_*.npz (Megatron)")
+		return errors.New("no expert statistics in this folder: want meta_info.json with rank0.safetensors, … (TensorRT-LLM), expert_distribution_recorder_*.pt (SGLang) or mcore_ep_loads_*.npz (Megatron)")
 	case s.members != nil:
 		return errors.New("a zip that is neither of torch.save (no data.pkl) nor of NumPy (no .npy)")
 	case has("layer_list"), has("initial_global_assignments"), has("physical_to_logical_map"), eplbLine.Match(s.content):
 		return errPlacement
 	case has("benchmark", "results"):
-		return errors.New("this is a bench_moe result, which holds no counts per expert: give the routing pattern file instead")
+		return errors.New("this is a bench_moe result, which holds no counts per expert; give the routing pattern file instead")
 	case s.broken != nil:
 		return s.broken
 	case s.values != nil:
 		names := slices.Sorted(maps.Keys(s.keys))
-		return fmt.Errorf("JSON of no format that is understood: its keys are %s", strings.Join(names[:min(len(names), 8)], ", "))
+		return fmt.Errorf("unknown JSON format: its keys are %s", strings.Join(names[:min(len(names), 8)], ", "))
 	}
 	var names []string
 	for _, f := range Formats() {
 		names = append(names, f.Name)
 	}
-	return fmt.Errorf("not a format that is understood: want one of %s", strings.Join(names, "; "))
+	return fmt.Errorf("unknown format: want one of %s", strings.Join(names, "; "))
 }
 
 // object decodes the only JSON value of the source.

@@ -63,11 +63,6 @@ var formats = []Format{
 		"branches of vLLM that log each engine's counts as JSON lines; none is released",
 		hasKeys("layer", "counts", "num_logical_experts"), readVLLMSparse,
 	}, {
-		"routed-experts", routedFormat,
-		`one object a request with "routed_experts": [tokens × layers × top-k] or base64 of such a .npy; one a token and layer, {"layer": 0, "topk_ids": [7, 6, …]}; or a .npy [tokens, layers, top-k]`,
-		"vLLM, SGLang: --enable-return-routed-experts; TensorRT-LLM: CompletionOutput.routed_experts, saved as JSON or .npy",
-		hasRoutes, readRoutes,
-	}, {
 		"bench-moe", "bench_moe routing pattern",
 		`{"ep_size": 2, "experts_per_rank": 2, "slot_dispatch_matrix": …, "expert_histogram": …}`,
 		"TensorRT-LLM bench_moe --routing_pattern_file",
@@ -88,15 +83,20 @@ var formats = []Format{
 		"forks of Megatron-LM that dump " + mcoreVersion,
 		either(hasFile(mcoreFile), hasMember(".npy")), readMcore,
 	}, {
-		"npy", "NumPy array of loads",
-		".npy of integers [layers, experts] or [layers, ranks, local experts]",
-		"numpy.save; vllm-ascend's experiments",
-		func(s *source) bool { return bytes.HasPrefix(s.content, []byte(tensor.NumPyMagic)) }, readNPY,
-	}, {
 		"matrix", "JSON matrix of loads",
 		"[[0, 5, …], …]: layers × experts",
 		"a tensor of counts printed by tolist()",
 		func(s *source) bool { return s.values != nil && s.values[0][0] == '[' }, readMatrix,
+	}, {
+		"routed-experts", routedFormat,
+		`one object a request with "routed_experts": [tokens × layers × top-k] or base64 of such a .npy; one a token and layer, {"layer": 0, "topk_ids": [7, 6, …]}; or a .npy [tokens, layers, top-k]`,
+		"vLLM, SGLang: --enable-return-routed-experts; TensorRT-LLM: CompletionOutput.routed_experts, saved as JSON or .npy",
+		hasRoutes, readRoutes,
+	}, {
+		"npy", "NumPy array of loads",
+		".npy of integers [layers, experts] or [layers, ranks, local experts]",
+		"numpy.save; vllm-ascend's experiments",
+		func(s *source) bool { return bytes.HasPrefix(s.content, []byte(tensor.NumPyMagic)) }, readNPY,
 	}, {
 		"metrics", "Prometheus text",
 		`vllm:eplb_tokens_routed_to_expert{layer_idx="3",logical_expert_id="7"} 120 (or …_to_ep_rank, vllm:phy_expert_heat, sglang:eplb_gpu_physical_count_bucket)`,

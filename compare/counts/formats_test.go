@@ -289,7 +289,7 @@ func TestCopiesOnOneRank(t *testing.T) {
 func TestPlacementRefusals(t *testing.T) {
 	for content, want := range map[string]string{
 		"":        "the file is empty",
-		"{}":      "not a placement",
+		"{}":      "unknown placement",
 		"{\"a\":": "not JSON",
 		"num_slots: 4\ninitial_global_assignments:\n  0: [0, 1, 2, 3]\n":                                                                                                 "give the EP size",
 		"num_slots: 4\nep_size: 3\ninitial_global_assignments:\n  0: [0, 1, 2, 3]\n":                                                                                     "do not divide over 3",

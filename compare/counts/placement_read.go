@@ -84,7 +84,7 @@ func (s *source) placement(ranks int) (*Placement, error) {
 		}
 		return slots.placement(s.path, "EPLB configuration", ranks)
 	}
-	return nil, errors.New("not a placement that is understood: want an EPLB configuration (num_slots, initial_global_assignments), an expert map (layer_list), vLLM's eplb_initial_mapping or SGLang's physical_to_logical_map")
+	return nil, errors.New("unknown placement format: want an EPLB configuration (num_slots, initial_global_assignments), an expert map (layer_list), vLLM's eplb_initial_mapping or SGLang's physical_to_logical_map")
 }
 
 func (s slotPlacement) placement(path, format string, ranks int) (*Placement, error) {

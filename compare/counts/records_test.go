@@ -124,10 +124,10 @@ func TestCSVHeaders(t *testing.T) {
 		checkSteps(t, r, want)
 	}
 	refused(t, map[string]string{
-		"layer,expert,count,num_tokens\n0,0,1,2\n":  "line 1: want one column of the count, have columns 3 and 4",
-		"layer,layer_id,expert,count\n0,0,1,2\n":    "columns 1 and 2",
+		"layer,expert,count,num_tokens\n0,0,1,2\n":  `line 1: want one column of the count, have "count" and "num_tokens"`,
+		"layer,layer_id,expert,count\n0,0,1,2\n":    `have "layer" and "layer_id"`,
 		"layer,expert,share\n0,0,1\n":               "line 1: want a column named count",
-		"expert,count\n0,1\n":                       "not a format",
+		"expert,count\n0,1\n":                       "unknown format",
 		"layer,expert,count\n0,0\n":                 "wrong number of fields",
 		"layer,expert,count\n0,0,1.5\n":             "line 2: want a whole number as count, have \"1.5\"",
 		"layer,expert,count\n0,0,nan\n":             "line 2: want a whole number",
@@ -187,6 +187,8 @@ func TestRoutedExperts(t *testing.T) {
 	checkSteps(t, parsed(t, `{"meta_info": {"routed_experts": "AAAAAAUAAAABAAAAAwAAAAIAAAAFAAAAAAAAAAcAAAA=", "shape": [2, 2, 2]}}`), want)
 	checkSteps(t, parsed(t, `{"routed_experts": [[[0, 5], [1, 3]], [[2, 5], [0, 7]]]}`), want)
 
+	checkSteps(t, parsed(t, `[{"choices": [{"sgl_ext": {"routed_experts": [[[0, 5], [1, 3]]]}}], "outputs": "text"}, {"routed_experts": [[[2, 5], [0, 7]]]}]`), want)
+
 	r := parsed(t, `{"routed_experts": [[[0, 5]], [[1, 1]], [[-1, -1]], [[0, 0]], [[2, 3]]]}`)
 	checkSteps(t, r, []step{{0, 0, []int64{1, 2, 1, 1, 0, 1}, nil}})
 	if !slices.Equal(codes(r.Warnings), []string{"repeated_experts", "padded_tokens"}) || !strings.HasPrefix(r.Warnings[0].Text, "1 of 5 choices") || !strings.HasPrefix(r.Warnings[1].Text, "2 choices") {
@@ -211,6 +213,7 @@ func TestRoutedExperts(t *testing.T) {
 		`{"routed_experts": [[[0, -7]]]}`:                                                                      "have -7",
 		`{"routed_experts": [[["x"]]]}`:                                                                        "want tokens × layers × top-k",
 		`{"layer": 0, "topk_ids": [1, 2]} {"layer": 0, "topk_ids": [1]}`:                                       "record 2: layer 0: want 2 experts a token, have 1",
+		`{"layer": 0, "topk_ids": [1, "x"]}`:                                                                   "topk_ids",
 		`{"layer": 99999, "topk_ids": [1, 2]}`:                                                                 "want 1 to 64 experts",
 		`{"num_experts": 2} {"layer": 0, "topk_ids": [1, 2]}`:                                                  "want experts below num_experts, 2, have 2",
 		`{"layer": 0, "topk_ids": [1, 2], "phase": "later"}`:                                                   "want a phase",

@@ -2,6 +2,7 @@ package counts
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -25,10 +26,8 @@ func hasRoutes(s *source) bool {
 		return err == nil && sure
 	}
 	for _, value := range s.values[:min(len(s.values), 2)] { // the first may be about the model
-		if request := (routedRequest{}); json.Unmarshal(value, &request) == nil && request.any() {
-			return true
-		}
-		if row := (routedRow{}); json.Unmarshal(value, &row) == nil && row.ids() != nil {
+		var record routedRecord
+		if _ = json.Unmarshal(value, &record); len(record.arrays(0)) > 0 || record.layer() != nil && record.ids() != nil {
 			return true
 		}
 	}
@@ -79,79 +78,60 @@ func isPlaceholder(ids []int64) bool {
 	return len(ids) > 1 || ids[0] < 0
 }
 
-// routedRow is one token at one layer.
-type routedRow struct {
-	Layer   *int    `json:"layer"`
-	LayerID *int    `json:"layer_id"`
-	LayerIx *int    `json:"layer_idx"`
-	TopK    []int64 `json:"topk_ids"`
-	Experts []int64 `json:"expert_ids"`
-	Phase   string  `json:"phase"`
-	// Of a line about the model:
-	NumExperts int `json:"num_experts"`
+// routedRecord is one line or value of JSON: one token at one layer, a line about the
+// model, or an engine's answer to a request, with its routes at the top, in its
+// choices, or in SGLang's additions.
+type routedRecord struct {
+	Layer      *int    `json:"layer"`
+	LayerID    *int    `json:"layer_id"`
+	LayerIdx   *int    `json:"layer_idx"`
+	TopK       []int64 `json:"topk_ids"`
+	ExpertIDs  []int64 `json:"expert_ids"`
+	Phase      string  `json:"phase"`
+	NumExperts int     `json:"num_experts"`
+
+	Routed         json.RawMessage `json:"routed_experts"`
+	Shape          []int64         `json:"shape"` // of base64 that is no .npy
+	Start          int             `json:"routed_experts_start_len"`
+	Prompt         int             `json:"prompt_tokens"`
+	PromptTokenIDs []int           `json:"prompt_token_ids"`
+	Usage          struct {
+		Prompt int `json:"prompt_tokens"`
+	} `json:"usage"`
+	Choices []routedRecord `json:"choices"`
+	Outputs []routedRecord `json:"outputs"`
+	Meta    *routedRecord  `json:"meta_info"`
+	SGLExt  *routedRecord  `json:"sgl_ext"`
+	Ext     *routedRecord  `json:"sglext"`
 }
 
-func (r routedRow) ids() []int64 {
-	if r.layer() == nil {
-		return nil
-	}
+func (r *routedRecord) layer() *int { return cmp.Or(r.Layer, r.LayerID, r.LayerIdx) }
+
+func (r *routedRecord) ids() []int64 {
 	if r.TopK != nil {
 		return r.TopK
 	}
-	return r.Experts
+	return r.ExpertIDs
 }
 
-func (r routedRow) layer() *int {
-	for _, layer := range []*int{r.Layer, r.LayerID, r.LayerIx} {
-		if layer != nil {
-			return layer
+// arrays are the parts of a request that hold routes, each with the length of its
+// prompt, 0 where that is unknown.
+func (r *routedRecord) arrays(prompt int) (found []*routedRecord) {
+	r.Prompt = cmp.Or(len(r.PromptTokenIDs), r.Usage.Prompt, r.Prompt, prompt)
+	if len(r.Routed) > 0 && string(r.Routed) != "null" {
+		found = append(found, r)
+	}
+	for _, list := range [][]routedRecord{r.Choices, r.Outputs} {
+		for i := range list {
+			found = append(found, list[i].arrays(r.Prompt)...)
 		}
 	}
-	return nil
-}
-
-// routedRequest is one answer of an engine, with its routes at the top, in its
-// choices, or in SGLang's meta_info.
-type routedRequest struct {
-	routedTokens
-	Choices []routedTokens `json:"choices"`
-	Outputs []routedTokens `json:"outputs"`
-	Meta    *routedTokens  `json:"meta_info"`
-	Usage   struct {
-		Prompt int `json:"prompt_tokens"`
-	} `json:"usage"`
-}
-
-type routedTokens struct {
-	Routed   json.RawMessage `json:"routed_experts"`
-	Shape    []int64         `json:"shape"` // of base64 that is no .npy
-	Prompt   int             `json:"prompt_tokens"`
-	PromptID []int           `json:"prompt_token_ids"`
-	Start    int             `json:"routed_experts_start_len"`
-}
-
-func (r routedRequest) any() bool { return len(r.parts()) > 0 }
-
-// parts are the arrays of a request, each with the length of its prompt, 0 where
-// that is unknown.
-func (r routedRequest) parts() (parts []routedTokens) {
-	all := append([]routedTokens{r.routedTokens}, r.Choices...)
-	all = append(all, r.Outputs...)
-	if r.Meta != nil {
-		all = append(all, *r.Meta)
-	}
-	for _, p := range all {
-		if len(p.Routed) == 0 || string(p.Routed) == "null" {
-			continue
+	for _, part := range []*routedRecord{r.Meta, r.SGLExt, r.Ext} {
+		if part != nil {
+			found = append(found, part.arrays(r.Prompt)...)
 		}
-		for _, n := range []int{len(p.PromptID), r.Usage.Prompt, len(r.PromptID), r.Prompt} {
-			if p.Prompt == 0 {
-				p.Prompt = n
-			}
-		}
-		parts = append(parts, p)
 	}
-	return parts
+	return found
 }
 
 // readRoutes counts what the tokens chose, by layer. Which tokens shared a forward
@@ -162,7 +142,7 @@ func readRoutes(s *source, r *Record) error {
 	if s.values == nil {
 		a, err := s.array()
 		if err == nil {
-			err = routes.addArray(a.Array, routedTokens{})
+			err = routes.addArray(a.Array, &routedRecord{})
 		}
 		if err != nil {
 			return err
@@ -189,47 +169,42 @@ type routedLayer struct {
 }
 
 func (r *routes) addValue(value json.RawMessage) error {
-	var request routedRequest
-	if err := json.Unmarshal(value, &request); err != nil {
-		return err
+	var record routedRecord
+	err := json.Unmarshal(value, &record)
+	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) && !strings.HasSuffix(wrong.Field, "_ids") && !strings.HasPrefix(wrong.Field, "layer") {
+		err = nil // of a field that has another meaning there, such as a text named outputs
 	}
-	if parts := request.parts(); len(parts) > 0 {
-		for _, p := range parts {
-			a, err := p.array()
-			if err == nil {
-				err = r.addArray(a, p)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	var row routedRow
-	if err := json.Unmarshal(value, &row); err != nil {
-		return err
-	}
-	if row.NumExperts > 0 {
-		r.known = row.NumExperts
-	}
-	if row.ids() == nil {
-		return nil // about the model, or a request without routes
-	}
-	phase, err := phaseOf(row.Phase)
 	if err != nil {
 		return err
 	}
-	return r.add(phase, *row.layer(), row.ids())
+	for _, part := range record.arrays(0) {
+		a, err := part.array()
+		if err == nil {
+			err = r.addArray(a, part)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	r.known = max(r.known, record.NumExperts)
+	if record.layer() == nil || record.ids() == nil {
+		return nil // about the model, or of a request
+	}
+	phase, err := phaseOf(record.Phase)
+	if err != nil {
+		return err
+	}
+	return r.add(phase, *record.layer(), record.ids())
 }
 
 // array is what routed_experts holds: nested lists, or base64 of a .npy (vLLM), or
 // of int32 whose shape stands beside it (SGLang).
-func (p routedTokens) array() (tensor.Array, error) {
-	if p.Routed[0] == '[' {
-		return nested(p.Routed)
+func (r *routedRecord) array() (tensor.Array, error) {
+	if r.Routed[0] == '[' {
+		return nested(r.Routed)
 	}
 	var text string
-	if err := json.Unmarshal(p.Routed, &text); err != nil {
+	if err := json.Unmarshal(r.Routed, &text); err != nil {
 		return tensor.Array{}, fmt.Errorf("routed_experts: want lists or base64: %w", err)
 	}
 	raw, err := base64.StdEncoding.DecodeString(text)
@@ -240,10 +215,10 @@ func (p routedTokens) array() (tensor.Array, error) {
 		a, err := tensor.ParseNumPy(raw)
 		return a.Array, err
 	}
-	if len(p.Shape) != 3 {
+	if len(r.Shape) != 3 {
 		return tensor.Array{}, errors.New(`routed_experts: base64 of numbers without their shape; add "shape": [tokens, layers, top-k] beside it`)
 	}
-	a, err := tensor.Dense(raw, safetensors.I32, p.Shape, false)
+	a, err := tensor.Dense(raw, safetensors.I32, r.Shape, false)
 	if err != nil {
 		err = fmt.Errorf("routed_experts: %w", err)
 	}
@@ -276,7 +251,7 @@ func nested(text []byte) (tensor.Array, error) {
 
 // addArray adds the ids of one request [tokens, layers, top-k]. The tokens of the
 // prompt were routed in prefill.
-func (r *routes) addArray(a tensor.Array, p routedTokens) error {
+func (r *routes) addArray(a tensor.Array, p *routedRecord) error {
 	if len(a.Shape) != 3 || a.Values == nil || a.Shape[2] < 1 || a.Shape[2] > maxTopK || a.Shape[1] > maxLayers {
 		return fmt.Errorf("want expert ids of [tokens, layers, top-k], have %v", a.Shape)
 	}
