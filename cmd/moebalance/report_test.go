@@ -170,7 +170,7 @@ func TestReportRefuses(t *testing.T) {
 		{exitUsage, "--threshold", []string{"--threshold", "-1", normal}},
 		{exitUsage, "no export of the perfect arm", []string{"--counts-perfect", "../../testdata/gptoss-ep4-ranks/counts-perfect", normal}},
 		{exitFailed, "no such file", []string{filepath.Join(dir, "missing.json")}},
-		{exitFailed, `(by environment); want exports of one run, one per rank; use the JSON of 'moebalance trace --rank`, []string{"../../testdata/gptoss-graph"}},
+		{exitFailed, `want exports of one run, one per rank, have two that claim rank 0 (by environment and by environment); use the JSON of 'moebalance trace --rank`, []string{"../../testdata/gptoss-graph"}},
 		{exitFailed, "want a campaign folder", []string{file("notes.txt", "hello")}},
 		{exitFailed, "want a campaign folder", []string{file("nothing.json", "")}},
 		{exitFailed, `have kind "lunch"`, []string{file("lunch.json", `{"kind":"lunch"}`)}},

@@ -154,7 +154,7 @@ func TestTraceVerbExitCodes(t *testing.T) {
 		{exitDone, "", []string{"--fail-above", "0.6", loopNormal}},
 		{exitGate, "expert-time imbalance of layer 1 is 51.6 %, limit 50.0 %", []string{"--fail-above", "0.5", loopNormal}},
 		{exitInconclusive, "no layer has expert time", []string{"--fail-above", "0.5", "testdata/gptoss-graph/node-normal.sqlite"}},
-		{exitFailed, "(by environment); want exports of one run, one per rank; --rank FILE=N", []string{"testdata/gptoss-ep4-ranks/normal.rank0.sqlite", "testdata/gptoss-ep4-ranks/perfect.rank0.sqlite"}},
+		{exitFailed, "want exports of one run, one per rank, have two that claim rank 0 (by environment and by environment); --rank FILE=N", []string{"testdata/gptoss-ep4-ranks/normal.rank0.sqlite", "testdata/gptoss-ep4-ranks/perfect.rank0.sqlite"}},
 		{exitUsage, "--rank", []string{"--rank", "x", loopNormal}},
 		{exitUsage, "no export \"nope.sqlite\"", []string{"--rank", "nope.sqlite=1", loopNormal}},
 		{exitUsage, "(?P<step>", []string{"--step-pattern", "step", loopNormal}},
@@ -172,7 +172,7 @@ func TestTraceVerbExitCodes(t *testing.T) {
 		{exitNotComparable, "of different arms", []string{"--fail-above", "0.5", "testdata/gptoss-ep4-ranks/normal.rank0.sqlite", "testdata/gptoss-ep4-ranks/perfect.rank1.sqlite"}},
 		{exitUsage, "--scrub: want one export, have 2", []string{"--scrub", "nope.sqlite", loopNormal, loopPerfect}},
 		{exitUsage, "is an input", []string{"--scrub", loopNormal, loopNormal}},
-		{exitUsage, "do not fit", []string{"--counts", "testdata/deepseek-ep4-ranks/counts-normal", loopNormal}},
+		{exitUsage, "do not match", []string{"--counts", "testdata/deepseek-ep4-ranks/counts-normal", loopNormal}},
 		{exitUsage, "--threshold", []string{"--threshold", "-1", loopNormal}},
 		{exitDone, "", []string{"--rank", "node-normal.sqlite=5", "testdata/gptoss-graph/node-normal.sqlite"}},
 	} {

@@ -46,7 +46,7 @@ func (r *reduction) loadExperts() {
 		grouped[key] = append(grouped[key], c.TotalNS-c.CollectiveNS)
 	}
 	if len(order) > 0 && len(r.options.Recorded.Load) == 0 {
-		r.warn("no_expert_times", "", "one kernel serves all experts of a rank, so no time belongs to one expert; recorded counts ('trace --counts DIR') would allow an allocation by load")
+		r.warn("no_expert_times", "", "one grouped kernel runs all experts of a rank, so no time is measured per expert; pass recorded counts ('trace --counts DIR') to allocate it by load")
 		return
 	}
 	slices.SortFunc(order, func(a, b [2]int) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) })
@@ -57,7 +57,7 @@ func (r *reduction) loadExperts() {
 		}
 	}
 	if missing > 0 {
-		r.warn("no_load", "", fmt.Sprintf("the recorded counts do not cover %d of %s of rank and layer: nothing is allocated there", missing, quantity.Count(len(order), "pair")))
+		r.warn("no_load", "", fmt.Sprintf("the recorded counts lack %d of %s of rank and layer: no time is allocated there", missing, quantity.Count(len(order), "pair")))
 	}
 }
 

@@ -89,7 +89,7 @@ func (r *reduction) arm() {
 	r.trace.Arm, r.trace.ArmEvidence = sharedArm(arms), r.exports[0].armEvidence
 	if r.trace.Arm == MixedArms {
 		r.trace.ArmEvidence = "the exports are of different arms"
-		r.warn("mixed_arms", "", "the exports are of different arms: times of both are taken together")
+		r.warn("mixed_arms", "", "the exports are of different arms, and their times are mixed: pass one arm at a time")
 		return
 	}
 	if slices.ContainsFunc(r.exports, func(d *exportSummary) bool { return d.armEvidence != r.trace.ArmEvidence }) {

@@ -24,7 +24,7 @@ func (r *reduction) checkRecordedLayers() error {
 	}
 	switch {
 	case len(worked) == 0:
-		r.warn("counts_layers", "", "the trace has no expert time in a numbered layer, so none is allocated by the recorded counts")
+		r.warn("counts_layers", "", "the trace has no expert time in a numbered layer, so no time is allocated by the recorded counts")
 		return nil
 	case len(recorded) == 0:
 		r.warn("counts_layers", "", "the recorded counts are all zero, so no time is allocated by them")
@@ -33,17 +33,17 @@ func (r *reduction) checkRecordedLayers() error {
 	without, idle := missingFrom(worked, recorded), missingFrom(recorded, worked)
 	switch {
 	case len(without) == len(worked), len(without) > 0 && len(idle) > 0:
-		return fmt.Errorf("%w: they have layers %s, and experts work in layers %s: number both alike", ErrCounts,
+		return fmt.Errorf("%w: counts of layers %s, experts run in layers %s; number both the same way", ErrCounts,
 			numberList(slices.Collect(maps.Keys(recorded))), numberList(slices.Collect(maps.Keys(worked))))
 	case r.deeper(worked, idle):
-		return fmt.Errorf("%w: they go on to layer %d, and on every rank of the trace the last layer with experts is %d",
+		return fmt.Errorf("%w: counts up to layer %d, and the last layer with experts is %d on every rank of the trace",
 			ErrCounts, slices.Max(idle), slices.Max(slices.Collect(maps.Keys(worked))))
 	}
 	if len(without) > 0 {
-		r.warn("counts_layers", "", fmt.Sprintf("nothing is recorded of the load of these layers, in which experts work: %s", numberList(without)))
+		r.warn("counts_layers", "", "the recorded counts lack these layers, in which experts run: "+numberList(without))
 	}
 	if len(idle) > 0 {
-		r.warn("counts_layers", "", fmt.Sprintf("the recorded counts have layers in which no experts work in the trace: %s", numberList(idle)))
+		r.warn("counts_layers", "", "the recorded counts have layers in which no expert runs in the trace: "+numberList(idle))
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // ErrCounts is the error of recorded counts that cannot be of the captured run.
-var ErrCounts = errors.New("the recorded counts do not fit the trace")
+var ErrCounts = errors.New("the recorded counts do not match the trace")
 
 // idleShare is the share of recorded slots that experts which never ran may
 // hold without a warning: counts may span more steps than a capture.
@@ -78,10 +78,10 @@ func (r *reduction) checkRecordedRanks() error {
 	for _, layer := range slices.Sorted(maps.Keys(r.options.Recorded.Layout)) {
 		ranks := r.options.Recorded.Layout[layer].Ranks()
 		if last := r.ranks[len(r.ranks)-1].rank; last.Rank >= ranks {
-			return fmt.Errorf("%w: the counts are of %s, the trace has rank %d (%q)", ErrCounts, quantity.Count(ranks, "rank"), last.Rank, last.Export)
+			return fmt.Errorf("%w: counts of %s, the trace has rank %d (%q)", ErrCounts, quantity.Count(ranks, "rank"), last.Rank, last.Export)
 		}
 		if world > 0 && world != ranks {
-			r.warn("counts_ranks", "", fmt.Sprintf("the recorded counts are of %s, the run had %d", quantity.Count(ranks, "rank"), world))
+			r.warn("counts_ranks", "", fmt.Sprintf("the recorded counts have %s, the run had %d", quantity.Count(ranks, "rank"), world))
 			return nil
 		}
 	}
@@ -105,7 +105,7 @@ func (r *reduction) checkRecordedGate() error {
 	}
 	for _, layer := range slices.Sorted(maps.Keys(r.options.Recorded.Load)) {
 		if experts := len(r.options.Recorded.Load[layer].PerExpert); len(made) > 0 && !made[experts] {
-			return fmt.Errorf("%w: they are of %s, the gate's kernel in the trace is made for %s", ErrCounts, quantity.Count(experts, "expert"), numberList(slices.Collect(maps.Keys(made))))
+			return fmt.Errorf("%w: counts of %s, the top-k kernel in the trace is compiled for %s", ErrCounts, quantity.Count(experts, "expert"), numberList(slices.Collect(maps.Keys(made))))
 		}
 	}
 	return nil
@@ -120,7 +120,7 @@ func (r *reduction) checkRecordedOwners(seen []observedExpert) error {
 			continue
 		}
 		if experts := len(load.PerExpert); int(s.expert) >= experts {
-			return fmt.Errorf("%w: they are of %s, expert %d of layer %d ran on rank %d", ErrCounts, quantity.Count(experts, "expert"), s.expert, s.layer, s.rank)
+			return fmt.Errorf("%w: counts of %s, expert %d of layer %d ran on rank %d", ErrCounts, quantity.Count(experts, "expert"), s.expert, s.layer, s.rank)
 		}
 		layout, placed := r.options.Recorded.Layout[int(s.layer)]
 		if !placed || int(s.expert) >= layout.Experts() {
@@ -131,7 +131,7 @@ func (r *reduction) checkRecordedOwners(seen []observedExpert) error {
 			owners = append(owners, p.Rank)
 		}
 		if !slices.Contains(owners, int(s.rank)) {
-			return fmt.Errorf("%w: of their %s on %s, expert %d of layer %d belongs to rank %s, in the trace it ran on rank %d",
+			return fmt.Errorf("%w: with %s on %s, expert %d of layer %d belongs to rank %s, in the trace it ran on rank %d",
 				ErrCounts, quantity.Count(layout.Experts(), "expert"), quantity.Count(layout.Ranks(), "rank"), s.expert, s.layer, numberList(owners), s.rank)
 		}
 	}
@@ -169,11 +169,11 @@ func (r *reduction) warnIdleExperts(seen []observedExpert) {
 			}
 		}
 		if float64(idle) > idleShare*float64(total) {
-			r.warn("counts_idle", "", fmt.Sprintf("layer %d: %s with %.0f %% of the recorded load never ran in the trace: the counts may be of another run or other steps",
-				layer, quantity.Count(unused, "expert"), 100*float64(idle)/float64(total)))
+			r.warn("counts_idle", "", fmt.Sprintf("layer %d: %s with %s of the recorded load never ran in the trace: the counts may be of another run or other steps",
+				layer, quantity.Count(unused, "expert"), quantity.Percent(float64(idle)/float64(total))))
 		}
 		if unloaded > 0 {
-			r.warn("counts_idle", "", fmt.Sprintf("layer %d: %s without recorded load ran in the trace: the counts are of other steps, or of another run", layer, quantity.Count(unloaded, "expert")))
+			r.warn("counts_idle", "", fmt.Sprintf("layer %d: %s without recorded load ran in the trace: the counts are of another run or other steps", layer, quantity.Count(unloaded, "expert")))
 		}
 	}
 }

@@ -46,13 +46,13 @@ func TestCountsThatDoNotFitAreRefused(t *testing.T) {
 		recorded Recorded
 		text     string
 	}{
-		{"fewer experts", recordedCounts(t, 2, []int64{5, 5}, 0, 1), "of their 2 experts on 2 ranks, expert 1 of layer 0 belongs to rank 1, in the trace it ran on rank 0"},
-		{"too few experts on the same owners", Recorded{Load: map[int]router.Load{0: {PerExpert: []int64{5, 5}}}}, "they are of 2 experts, expert 2 of layer 0 ran on rank 1"},
-		{"more experts", recordedCounts(t, 2, make([]int64, 256), 0, 1), "of their 256 experts on 2 ranks, expert 2 of layer 0 belongs to rank 0, in the trace it ran on rank 1"},
+		{"fewer experts", recordedCounts(t, 2, []int64{5, 5}, 0, 1), "with 2 experts on 2 ranks, expert 1 of layer 0 belongs to rank 1, in the trace it ran on rank 0"},
+		{"too few experts on the same owners", Recorded{Load: map[int]router.Load{0: {PerExpert: []int64{5, 5}}}}, "counts of 2 experts, expert 2 of layer 0 ran on rank 1"},
+		{"more experts", recordedCounts(t, 2, make([]int64, 256), 0, 1), "with 256 experts on 2 ranks, expert 2 of layer 0 belongs to rank 0, in the trace it ran on rank 1"},
 		{"fewer ranks", recordedCounts(t, 1, []int64{1, 1, 1, 1}, 0, 1), "of 1 rank, the trace has rank 1"},
-		{"no layer in common", recordedCounts(t, 2, []int64{1, 1, 1, 1}, 3, 4), "they have layers 3, 4, and experts work in layers 0, 1"},
-		{"layers counted from another one", recordedCounts(t, 2, []int64{1, 1, 1, 1}, 1, 2), "they have layers 1, 2, and experts work in layers 0, 1"},
-		{"a deeper model", recordedCounts(t, 2, []int64{1, 1, 1, 1}, 0, 1, 2), "they go on to layer 2, and on every rank of the trace the last layer with experts is 1"},
+		{"no layer in common", recordedCounts(t, 2, []int64{1, 1, 1, 1}, 3, 4), "counts of layers 3, 4, experts run in layers 0, 1"},
+		{"layers counted from another one", recordedCounts(t, 2, []int64{1, 1, 1, 1}, 1, 2), "counts of layers 1, 2, experts run in layers 0, 1"},
+		{"a deeper model", recordedCounts(t, 2, []int64{1, 1, 1, 1}, 0, 1, 2), "counts up to layer 2, and the last layer with experts is 1 on every rank"},
 	} {
 		_, err := Read(context.Background(), []string{path}, Options{Recorded: c.recorded})
 		if !errors.Is(err, ErrCounts) || !strings.Contains(err.Error(), c.text) {
@@ -85,8 +85,8 @@ func TestCountsThatFitInPartAreWarnedOf(t *testing.T) {
 	}
 	all := text(recordedCounts(t, 2, []int64{3, 1, 0, 4}, 0))
 	for _, want := range []string{
-		"nothing is recorded of the load of these layers, in which experts work: 1",
-		"layer 0: 1 expert with 50 % of the recorded load never ran", // 4 of 8 slots are expert 3's
+		"the recorded counts lack these layers, in which experts run: 1",
+		"layer 0: 1 expert with 50.0 % of the recorded load never ran", // 4 of 8 slots are expert 3's
 		"layer 0: 1 expert without recorded load ran",
 	} {
 		if !strings.Contains(all, want) {
@@ -142,8 +142,8 @@ func TestCountsForAnotherGate(t *testing.T) {
 		names []string
 		text  string
 	}{
-		{[]string{"void vllm::moe::topkGatingSoftmax<(int)8, (int)256, (int)4, (int)16, (int)32, int>(const float *)"}, "they are of 4 experts, the gate's kernel in the trace is made for 256"},
-		{[]string{"void topkGatingSigmoid<__nv_bfloat16, 4, 128, 4, 8>(T1 const*)"}, "made for 128"},
+		{[]string{"void vllm::moe::topkGatingSoftmax<(int)8, (int)256, (int)4, (int)16, (int)32, int>(const float *)"}, "counts of 4 experts, the top-k kernel in the trace is compiled for 256"},
+		{[]string{"void topkGatingSigmoid<__nv_bfloat16, 4, 128, 4, 8>(T1 const*)"}, "compiled for 128"},
 		{[]string{"void topkGatingSoftmax<float, 1, 4, 4, 4>(T1 const*)"}, ""},
 		{[]string{"void topkGatingSoftmax<8, 256, 4, 16>(float const*)", "void topkGatingSoftmax<1, 4, 4, 4>(float const*)"}, ""},
 		{[]string{"void moeTopK<(int)256>(const float *)", "mytopkGatingSoftmax<8, 256>()", "f<topkGatingSoftmax<8, 256>>()"}, ""}, // threads; not the gate

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // collectiveInstance is a collective of one rank in the capture's own time.
@@ -135,8 +136,8 @@ func (r *reduction) warnSkew() {
 	}
 	for _, a := range r.trace.Alignment {
 		if left := float64(a.ResidualNS); instances > 0 && left > transfer/instances {
-			r.warn("skew", "", fmt.Sprintf("rank %d leaves collectives %.1f µs apart from the first rank (median), more than one of them transfers (%.1f µs): wait and transfer are that uncertain",
-				a.Rank, left/1e3, transfer/instances/1e3))
+			r.warn("skew", "", fmt.Sprintf("rank %d leaves collectives %s apart from the first rank (median), longer than their mean transfer of %s: wait and transfer are uncertain by as much",
+				a.Rank, quantity.Duration(left), quantity.Duration(transfer/instances)))
 		}
 	}
 }
@@ -180,7 +181,7 @@ func (r *reduction) unalignable(order []collectiveKey, matched map[collectiveKey
 	case len(r.ranks) < 2:
 		reason = "only one rank was given"
 	case world > len(r.ranks):
-		reason = fmt.Sprintf("%d of the run's %d ranks were given, and any of the others may have been the last to arrive", len(r.ranks), world)
+		reason = fmt.Sprintf("%d of the run's %d ranks were given, and another one may have arrived last", len(r.ranks), world)
 	case !common:
 		reason = "the ranks' collectives do not correspond"
 	case len(clocks) > 1 && !timed:

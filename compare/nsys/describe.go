@@ -53,17 +53,17 @@ func (d *exportDescription) describeGraphs() {
 	switch {
 	case whole > 0:
 		d.GraphMode = "graph"
-		d.warn("graph_mode", "%s recorded whole: the kernels and phases inside are hidden, and none of their time is counted; capture with --cuda-graph-trace=node to see them", quantity.Count(whole, "graph launch"))
+		d.warn("graph_mode", "%s recorded as a whole: the time of the kernels inside is excluded; capture with --cuda-graph-trace=node to see them", quantity.Count(whole, "graph launch"))
 		if called > whole {
-			d.warn("graph_coverage", "%d of %s with a time: the others were lost", whole, quantity.Count(called, "graph launch"))
+			d.warn("graph_coverage", "%d of %s have a recorded time: the others were lost", whole, quantity.Count(called, "graph launch"))
 		}
 	case d.replayed > 0:
 		d.GraphMode = "node"
 	case called > 0:
-		d.warn("graph_lost", "%s called, but nothing of what ran was recorded with its graph node", quantity.Count(called, "graph launch"))
+		d.warn("graph_lost", "%s without any recorded graph node: the kernels of graphs were lost, or are counted without a layer", quantity.Count(called, "graph launch"))
 	}
 	if n := d.attribution.detached; n > 0 {
-		d.warn("graph_capture", "%d of %s from graphs captured outside the recording: their layer is unknown", n, quantity.Count(d.replayed, "replayed kernel"))
+		d.warn("graph_capture", "%d of %s belong to graphs captured before the recording began: their layer is unknown; start the capture before CUDA graphs are captured", n, quantity.Count(d.replayed, "replayed kernel"))
 	}
 }
 
@@ -73,10 +73,10 @@ func (d *exportDescription) warnLosses() {
 		d.warn("loss", "the profiler says: %s", text)
 	}
 	if d.rec.Metadata.Partial != "" {
-		d.warn("partial_export", "a partial export: %s", d.rec.Metadata.Partial)
+		d.warn("partial_export", "a partial export (%s): times outside it are excluded", d.rec.Metadata.Partial)
 	}
 	if a := d.attribution; a.ignored > 0 {
-		d.warn("ignored", "%d of %s (%.3f ms) ran in ranges that ask to be ignored: left out of every number", a.ignored, quantity.Count(d.Kernels, "kernel"), float64(a.ignoredNS)/1e6)
+		d.warn("ignored", "%d of %s (%s) in ranges that ask to be ignored: excluded", a.ignored, quantity.Count(d.Kernels, "kernel"), quantity.Duration(float64(a.ignoredNS)))
 	}
 	launchless := 0
 	for i := range d.rec.Kernels {
@@ -85,7 +85,7 @@ func (d *exportDescription) warnLosses() {
 		}
 	}
 	if launchless > 0 {
-		d.warn("no_launch", "%d of %s without a recorded launch: no range of a thread places them", launchless, quantity.Count(d.Kernels, "kernel"))
+		d.warn("no_launch", "%d of %s without a recorded launch: no range of a thread locates them", launchless, quantity.Count(d.Kernels, "kernel"))
 	}
 }
 
@@ -93,20 +93,20 @@ func (d *exportDescription) warnLosses() {
 func (d *exportDescription) warnSteps() {
 	a := d.attribution
 	if a.stepsWithout > 0 {
-		d.warn("ended_early", "%d of %s with ranges but no kernels: idle, or the capture ended early or lost them; they count nowhere", a.stepsWithout, quantity.Count(a.stepsSeen, "step"))
+		d.warn("ended_early", "%d of %s have ranges but no kernels, and are excluded: idle, or their kernels were lost", a.stepsWithout, quantity.Count(a.stepsSeen, "step"))
 	}
 	after, seen := a.labeledAfter, a.labeled
 	if seen == 0 {
 		after, seen = d.unknownRangesAfter(a.lastWork), len(d.rec.Ranges)
 	}
 	if after > 0 {
-		d.warn("ended_early", "ranges go on for %.1f ms after the last kernel ended (%d of %d begin then): the capture of kernels ended early", float64(d.rec.RangesEnd-a.lastWork)/1e6, after, seen)
+		d.warn("ended_early", "%d of %s begin after the last kernel ended, over %s: the capture of kernels ended early", after, quantity.Count(seen, "range"), quantity.Duration(float64(d.rec.RangesEnd-a.lastWork)))
 	}
 	if a.idleProcesses > 0 {
-		d.warn("no_kernels", "%s with named ranges but no kernels: idle, or a rank whose kernels were not captured", quantity.Count(a.idleProcesses, "process"))
+		d.warn("no_kernels", "%s with named ranges but without kernels: idle, or a rank whose kernels were not captured", quantity.Count(a.idleProcesses, "process"))
 	}
 	if a.renumbered {
-		d.warn("steps_renumbered", "steps without a number, or with one that repeats, are numbered in the order in which they began")
+		d.warn("steps_renumbered", "steps without a number, or with a repeated one, are numbered in order of start")
 	}
 }
 
@@ -118,7 +118,7 @@ const singleLayers = "single_layers"
 func (d *exportDescription) warnSingleLayers() {
 	const announced = "layer_wise_benchmarks args " // TensorRT-LLM, with its arguments behind
 	if slices.ContainsFunc(d.rec.RangeNames, func(name string) bool { return strings.HasPrefix(name, announced) }) {
-		d.warn(singleLayers, "a benchmark of single layers: a step of the whole model goes through others too")
+		d.warn(singleLayers, "a benchmark of single layers: a step of the whole model runs more layers than these")
 	}
 }
 
@@ -144,22 +144,22 @@ func (d *exportDescription) warnIssues() {
 		n                int64
 		code, what, text string
 	}{
-		{t.Backwards, "backwards", "event", "with an end before the beginning: left out"},
-		{t.OutOfRange, "out_of_range", "event", "of impossible times (beyond 104 days): left out"},
-		{t.ReusedCorrelations, "correlation_reused", "call", "with the correlation id of another call: each kernel was given the last call before it"},
-		{t.Unended, "unended_kernels", "kernel", "without a recorded duration: left out"},
-		{t.OpenRanges, "open_ranges", "range", "never closed: taken to last to the capture's end"},
-		{t.NoPID, "no_process", "kernel", "without a recorded process, of which there are several: taken as a rank apart, which may move the others' numbers; an export per rank avoids it"},
-		{t.OtherDevice, "other_device", "kernel", "on another device than most of the process: counted for the same rank"},
+		{t.Backwards, "backwards", "event", "that end before they begin: excluded"},
+		{t.OutOfRange, "out_of_range", "event", "at impossible times (beyond 104 days): excluded"},
+		{t.ReusedCorrelations, "correlation_reused", "call", "with the correlation id of another call: each kernel is joined to the last call before it"},
+		{t.Unended, "unended_kernels", "kernel", "without a recorded duration: excluded"},
+		{t.OpenRanges, "open_ranges", "range", "never closed: taken to end with the capture"},
+		{t.NoPID, "no_process", "kernel", "without a recorded process: assigned to an extra rank; others may be renumbered. Export one file per rank to avoid this"},
+		{t.OtherDevice, "other_device", "kernel", "on another device than most of their process: counted for the same rank"},
 	} {
 		if w.n > 0 {
 			d.warn(w.code, "%s %s", quantity.Count(w.n, w.what), w.text)
 		}
 	}
 	if t.Adopted > 0 {
-		d.warn("no_process", "%d of %s without a recorded process: given to the only one there is", t.Adopted, quantity.Count(d.Kernels, "kernel"))
+		d.warn("no_process", "%d of %s without a recorded process: assigned to the only one", t.Adopted, quantity.Count(d.Kernels, "kernel"))
 	}
 	if t.NoPIDs {
-		d.warn("no_process", "kernels record no process: they were joined to calls by correlation id alone")
+		d.warn("no_process", "no kernel has a recorded process: kernels are joined to calls by correlation id alone")
 	}
 }

@@ -23,7 +23,7 @@ func TestIgnoredRangesCountNowhere(t *testing.T) {
 	equal(t, "time of the layer", phaseTime(trace, 0, 3, PhaseExperts), 7)
 	warnings := trace.Exports[0].Warnings
 	equal(t, "warnings", len(warnings), 1)
-	equal(t, "warning", warnings[0].Text, "1 of 2 kernels (0.000 ms) ran in ranges that ask to be ignored: left out of every number")
+	equal(t, "warning", warnings[0].Text, "1 of 2 kernels (5.00 ns) in ranges that ask to be ignored: excluded")
 }
 
 // A kernel whose graph node was captured under an ignore range is ignored in each

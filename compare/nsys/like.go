@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/nsys/capture"
+	"github.com/moebalance/moebalance/router/input"
 )
 
 // LikeReports are the reports of 'nsys stats' that LikeNsys prints.
@@ -47,7 +48,7 @@ func LikeNsys(ctx context.Context, w io.Writer, path, report string, o Options) 
 	case len(rec.Kernels) == 0 && (len(rec.MemoryOps) == 0 || report == "cuda_gpu_kern_sum"):
 		return rec.NoKernels()
 	case len(rec.Ranges) == 0 && report != "cuda_gpu_kern_sum":
-		return fmt.Errorf("%q: %s is of ranges, and none were recorded: profile with 'nsys profile --trace cuda,nvtx'", path, report)
+		return &input.Error{File: path, Expected: "ranges, for " + report, Found: "none", Try: "profile with 'nsys profile --trace cuda,nvtx'"}
 	}
 	var rows [][]string
 	switch report {
@@ -59,7 +60,7 @@ func LikeNsys(ctx context.Context, w io.Writer, path, report string, o Options) 
 		rows, err = projectionSum(rec)
 	}
 	if err == nil && len(rows) == 1 {
-		err = fmt.Errorf("%q: %s has no rows: nothing was launched inside a range", path, report)
+		err = &input.Error{File: path, Expected: "rows for " + report, Found: "no launch inside a range"}
 	}
 	if err != nil {
 		return err

@@ -2,7 +2,6 @@ package nsys
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"runtime"
 	"slices"
@@ -72,7 +71,7 @@ func summarizeAll(ctx context.Context, paths []string, o Options) ([]*exportSumm
 func summarizeFile(ctx context.Context, path string, o Options) ([]*exportSummary, error) {
 	if IsSummary(path) {
 		if _, ok := flagged(o.Rank, path); ok {
-			return nil, fmt.Errorf("%w: %q is a summary, whose ranks are fixed: give them when it is written", ErrRank, path)
+			return nil, &input.Error{File: path, Expected: "an export, to give it a rank", Found: "a summary, whose ranks are fixed", Try: "give ranks when the summary is written", Err: ErrRank}
 		}
 		exports, err := readSummary(path)
 		if info, sizeErr := os.Stat(path); err == nil && sizeErr == nil && o.Progress != nil {

@@ -158,8 +158,10 @@ func (r *reduction) checkRanks() error {
 	for i := 1; i < len(r.ranks); i++ {
 		a, b := r.ranks[i-1].rank, r.ranks[i].rank
 		if a.Rank == b.Rank {
-			return fmt.Errorf("%w: two files claim rank %d: %q (by %s) and %q (by %s); want exports of one run, one per rank",
-				ErrSameRank, a.Rank, a.Export, a.Evidence, b.Export, b.Evidence)
+			return &input.Error{
+				File: a.Export + " and " + b.Export, Expected: "exports of one run, one per rank",
+				Found: fmt.Sprintf("two that claim rank %d (by %s and by %s)", a.Rank, a.Evidence, b.Evidence), Err: ErrSameRank,
+			}
 		}
 	}
 	return nil

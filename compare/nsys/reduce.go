@@ -304,7 +304,7 @@ func (p *rankEvents) experts(groups *expertGroups) (list []ExpertStat) {
 // kernels than the others: they ended early, lost data, or are not of this run.
 func (r *reduction) warnUnevenRanks() {
 	if world := r.world(); world > len(r.ranks) {
-		r.warn("missing_ranks", "", fmt.Sprintf("%d of the run's %d ranks given: imbalance and loss are over these only", len(r.ranks), world))
+		r.warn("missing_ranks", "", fmt.Sprintf("%d of the run's %d ranks were given: imbalance and loss are over these only", len(r.ranks), world))
 	}
 	if len(r.ranks) < 2 {
 		return
@@ -316,7 +316,7 @@ func (r *reduction) warnUnevenRanks() {
 	median := float64(StatsOf(slices.Clone(counts)).MedianNS)
 	for i, p := range r.ranks {
 		if float64(counts[i]) < median/2 {
-			r.warn("few_kernels", p.rank.Export, fmt.Sprintf("rank %d has %s where the median rank has %.0f: its capture ended early or lost data", p.rank.Rank, quantity.Count(counts[i], "kernel"), median))
+			r.warn("few_kernels", p.rank.Export, fmt.Sprintf("rank %d has %s, the median rank %.0f: its capture ended early or lost data", p.rank.Rank, quantity.Count(counts[i], "kernel"), median))
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/nsys/capture"
+	"github.com/moebalance/moebalance/router/input"
 )
 
 // A summary file holds summaries of exports: every kernel as its start,
@@ -146,9 +147,9 @@ func inSummary(path string, read func(io.Reader) error) error {
 	err = read(f)
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return fmt.Errorf("the summary %q is %w; write it again", path, capture.ErrTruncated)
+		return &input.Error{File: path, Expected: "a whole summary", Found: "a truncated one", Try: "write it again", Err: capture.ErrTruncated}
 	case err != nil:
-		return fmt.Errorf("the summary %q is %w: %v; write it again", path, capture.ErrDamaged, err)
+		return &input.Error{File: path, Position: "damaged summary", Found: err.Error(), Try: "write it again", Err: capture.ErrDamaged}
 	}
 	return nil
 }
@@ -178,7 +179,7 @@ func decodeSummary(r io.Reader) ([]*exportSummary, error) {
 	}
 	if _, err := in.ReadByte(); err != io.EOF {
 		if err == nil {
-			err = errors.New("there are bytes behind its end")
+			err = errors.New("bytes after its end")
 		}
 		return nil, err
 	}
@@ -233,7 +234,7 @@ func (h summaryHeader) check() error {
 				return fmt.Errorf("rank %d of %q: %w", s.Rank.Rank, e.Export.Path, err)
 			}
 			if !slices.Contains(e.Export.Ranks, s.Rank.Rank) {
-				return fmt.Errorf("%q is said to hold ranks %v, have rank %d", e.Export.Path, e.Export.Ranks, s.Rank.Rank)
+				return fmt.Errorf("want one of the ranks %[2]v of %[1]q, have rank %[3]d", e.Export.Path, e.Export.Ranks, s.Rank.Rank)
 			}
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // unknownShare is the share of GPU time from which unknown time is worth a
@@ -50,13 +52,13 @@ func (r *reduction) unknownTime() {
 	}
 	slices.SortStableFunc(worst, func(a, b *KernelStat) int { return cmp.Compare(b.UnknownNS, a.UnknownNS) })
 	if float64(unknown) > unknownShare*float64(total) {
-		r.warn("unknown_kernels", "", fmt.Sprintf("%.1f %% of the GPU time is in kernels that neither a range nor their name places: %s; 'trace --table kernels' lists their time as unknown",
-			100*float64(unknown)/float64(total), firstFunctions(worst)))
+		r.warn("unknown_kernels", "", fmt.Sprintf("%s of the GPU time is in kernels whose phase neither a range nor their name tells: %s; see 'trace --table kernels'",
+			quantity.Percent(float64(unknown)/float64(total)), firstFunctions(worst)))
 	}
 	if fused > 0 {
 		own, others := fusedPhases(hidden[0].Name)
-		r.warn("fused_kernels", "", fmt.Sprintf("%.1f %% of the GPU time is in kernels that do several phases in one (%s): all of it counts as %s, and the time of %s inside is hidden",
-			100*float64(fused)/float64(total), firstFunctions(hidden), own, others))
+		r.warn("fused_kernels", "", fmt.Sprintf("%s of the GPU time is in kernels that fuse several phases (%s): it counts as %s, and includes %s",
+			quantity.Percent(float64(fused)/float64(total)), firstFunctions(hidden), own, others))
 	}
 }
 

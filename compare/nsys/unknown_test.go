@@ -24,8 +24,8 @@ func TestUnknownAndFusedTimeByName(t *testing.T) {
 	equal(t, "yours", unknown["void yours<(int)4>(int *)"], 8)
 	equal(t, "unknown phase", phaseTime(trace, 0, None, PhaseUnknown), 20)
 	for code, want := range map[string]string{
-		"unknown_kernels": "20.0 % of the GPU time is in kernels that neither a range nor their name places: mine, yours;",
-		"fused_kernels":   "30.0 % of the GPU time is in kernels that do several phases in one (deep_gemm::sm100_bf16_mega_moe_impl): all of it counts as experts, and the time of dispatch and combine inside is hidden",
+		"unknown_kernels": "20.0 % of the GPU time is in kernels whose phase neither a range nor their name tells: mine, yours;",
+		"fused_kernels":   "30.0 % of the GPU time is in kernels that fuse several phases (deep_gemm::sm100_bf16_mega_moe_impl): it counts as experts, and includes dispatch and combine",
 	} {
 		found := false
 		for _, w := range trace.Warnings {

@@ -11,10 +11,11 @@ package capture
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"slices"
 	"strconv"
+
+	"github.com/moebalance/moebalance/router/input"
 )
 
 // ReadOptions says how a file is read. The zero value reads what an analysis needs.
@@ -101,18 +102,18 @@ func openExport(ctx context.Context, path string, o Options) (*database, *Metada
 
 // noKernels says why an export without kernels has none.
 func (db *database) noKernels(p *Metadata) error {
-	why := "the capture did not trace CUDA: profile with 'nsys profile --trace cuda,nvtx'"
+	why, try := "a capture that did not trace CUDA", "profile with 'nsys profile --trace cuda,nvtx'"
 	switch {
 	case p.Unsupported != "":
-		why = p.Unsupported
+		why, try = p.Unsupported, ""
 	case p.Partial != "":
-		why = "it is a partial export (" + p.Partial + ")"
+		why, try = "a partial export ("+p.Partial+")", "export the whole report"
 	case db.has(callTable):
-		why = "it has API calls but no kernels: the driver or the permissions did not allow CUPTI to record them, or the capture stopped before any ran"
+		why, try = "API calls but no kernels: the driver or the permissions did not allow CUPTI to record them, or the capture stopped before any ran", ""
 	case len(db.tables) > 0 && !db.has(stringTable):
-		why = "it has none of the tables of an nsys export"
+		why, try = "none of the tables of an nsys export", makeExport
 	}
-	return fmt.Errorf("%q: %w: %s", db.path, ErrNoKernels, why)
+	return &input.Error{File: db.path, Expected: "GPU kernels", Found: why, Try: try, Err: ErrNoKernels}
 }
 
 // NoKernels is the error of a recording without kernels, which says why.

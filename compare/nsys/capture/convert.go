@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/moebalance/moebalance/router/input"
 )
 
 // Converter turns reports (.nsys-rep, .qdrep) into exports with the profiler's
@@ -45,10 +47,10 @@ func (c Converter) convert(ctx context.Context, report string) (string, error) {
 	made := filepath.Join(dir, "export.sqlite")
 	cmd := exec.CommandContext(ctx, c.Nsys, "export", "--type", "sqlite", "--output", made, report)
 	if text, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("exporting %q with %s: %w: %s", report, filepath.Base(c.Nsys), err, lastLine(text))
+		return "", &input.Error{File: report, Position: "exporting it with " + filepath.Base(c.Nsys), Found: fmt.Sprintf("%v: %s", err, lastLine(text)), Err: err}
 	}
 	if _, err := os.Stat(made); err != nil {
-		return "", fmt.Errorf("exporting %q with %s: it reported success but wrote no export", report, filepath.Base(c.Nsys))
+		return "", &input.Error{File: report, Position: "exporting it with " + filepath.Base(c.Nsys), Expected: "an export", Found: "success, but nothing written"}
 	}
 	c.evict(now.Add(-cacheAge))
 	return export, os.Rename(made, export)

@@ -15,6 +15,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/input"
 )
 
 // Traces of PyTorch's profiler (TLLM_TORCH_PROFILE_TRACE of TensorRT-LLM,
@@ -112,17 +113,22 @@ func readTorchTrace(ctx context.Context, path string, o Options) (*Recording, er
 	}
 	defer f.Close()
 	rec, err := readTorch(ctx, f, o.Progress)
+	fault := &input.Error{File: path, Try: "record it again, and let the profiler finish"}
 	switch {
+	case err == nil:
+		return rec, nil
 	case errors.Is(err, context.Canceled):
 		return nil, fmt.Errorf("reading %q: %w", path, err)
+	case errors.As(err, &fault):
+		fault.File = path
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return nil, fmt.Errorf("the PyTorch trace %q is %w: it ends inside an event or a list; record it again, and let the profiler finish", path, ErrTruncated)
-	case errors.As(err, new(*jsontext.SyntacticError)), errors.Is(err, errToken), errors.Is(err, gzip.ErrChecksum), errors.Is(err, gzip.ErrHeader), errors.As(err, new(flate.CorruptInputError)):
-		return nil, fmt.Errorf("%q is %w: %v", path, ErrDamaged, err)
-	case err != nil:
-		return nil, fmt.Errorf("%q: %w", path, err)
+		fault.Expected, fault.Found, fault.Err = "a whole PyTorch trace", "one that ends inside an event or a list", ErrTruncated
+	case errors.As(err, new(*jsontext.SyntacticError)), errors.Is(err, gzip.ErrChecksum), errors.Is(err, gzip.ErrHeader), errors.As(err, new(flate.CorruptInputError)):
+		fault.Position, fault.Found, fault.Err = "damaged PyTorch trace", err.Error(), ErrDamaged
+	default:
+		return nil, fmt.Errorf("reading %q: %w", path, err)
 	}
-	return rec, nil
+	return nil, fault
 }
 
 // readTorch reads the events of a trace.
@@ -174,11 +180,9 @@ type boundedReader struct {
 // tokenLimit bounds one string, and what the decoder reads ahead of it.
 const tokenLimit = 1 << 24
 
-var errToken = fmt.Errorf("a string or number of more than %d bytes", tokenLimit)
-
 func (b *boundedReader) Read(p []byte) (int, error) {
 	if b.given-b.consumed() > tokenLimit {
-		return 0, errToken
+		return 0, &input.Error{Expected: fmt.Sprintf("strings of at most %d bytes", tokenLimit), Found: "a longer one", Err: ErrDamaged}
 	}
 	n, err := b.from.Read(p)
 	b.given += int64(n)
@@ -198,7 +202,7 @@ func (t *torchReader) read() error {
 	}
 	switch _, err := t.in.ReadToken(); {
 	case err == nil:
-		return fmt.Errorf("%w: there is more behind its end, at byte %d", ErrDamaged, t.in.InputOffset())
+		return &input.Error{Position: fmt.Sprintf("byte %d", t.in.InputOffset()), Expected: "the end of the trace", Found: "more", Err: ErrDamaged}
 	case err != io.EOF:
 		return err
 	}

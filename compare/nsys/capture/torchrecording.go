@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/input"
 )
 
 // keep stores an event in the part of the recording that it belongs to.
@@ -108,11 +109,11 @@ func (t *torchReader) idText(id int32) string {
 func (t *torchReader) recording() (*Recording, error) {
 	switch {
 	case !t.listed:
-		return nil, fmt.Errorf("%w, nor a trace of PyTorch's profiler: it has no list traceEvents", ErrNotExport)
+		return nil, &input.Error{Expected: "an nsys export or a PyTorch trace", Found: "JSON without a list traceEvents", Err: ErrNotExport}
 	case len(t.work.kernels) == 0:
-		return nil, fmt.Errorf("%w: the profiler did not trace CUDA: record with ProfilerActivity.CUDA", ErrNoKernels)
+		return nil, &input.Error{Expected: "GPU kernels", Found: "none", Try: "record with ProfilerActivity.CUDA", Err: ErrNoKernels}
 	case len(t.processes) > 1:
-		return nil, fmt.Errorf("%w: launches of %d processes in one trace: give the trace of each rank by itself", errManyProcesses, len(t.processes))
+		return nil, &input.Error{Expected: "launches of one process", Found: fmt.Sprintf("%d processes", len(t.processes)), Try: "pass the trace of each rank by itself", Err: errManyProcesses}
 	}
 	process := t.process()
 	t.work.processes.of(process)
