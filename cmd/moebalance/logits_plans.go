@@ -34,8 +34,8 @@ func logitsPlansCmd() *cobra.Command {
 the floors that no assignment can beat. Nothing is measured or written.
 
 rank and expert max/mean are the largest load over the mean load. The floors are the
-best values that whole slots allow; ranks come first, so with unequally many experts
-per rank the expert floor assumes even ranks. active experts are those with any token,
+best values that whole slots allow; ranks come first, so the expert floor assumes that
+no rank gets more slots than the busiest rank of the plan. active experts are those with any token,
 beside the largest possible number; a plan that activates fewer reads fewer weights
 than balanced traffic would, which makes its decode time too short. pair excess is the
 number of slots by which the busiest target of a source rank exceeds an even spread.
@@ -121,7 +121,26 @@ func (o *plansOptions) run(c *cobra.Command) error {
 			result.Plans = append(result.Plans, planCase(plan, p, knobs))
 		}
 	}
+	result.EveryTokens = o.everyTokens(problems)
 	return o.out.write(c, result.Document())
+}
+
+// everyTokens certifies the plans that are one table for any number of tokens, once
+// for each number of ranks, where the table has a period that proves it.
+func (o *plansOptions) everyTokens(problems []plan.Problem) (list []render.EveryTokens) {
+	for _, name := range o.plans {
+		ranks := 0
+		for _, p := range problems {
+			if p.Layout.Ranks() == ranks || !plan.AnyTokens(name) || plan.NewTable(p).Period() == 0 {
+				continue
+			}
+			ranks = p.Layout.Ranks()
+			if proof := plan.Prove(p); proof.Level {
+				list = append(list, render.EveryTokens{Name: name, Ranks: ranks, Proof: proof})
+			}
+		}
+	}
+	return list
 }
 
 // problems are what the plans have to solve: the batches whose ranks differ, or

@@ -21,6 +21,34 @@ type Plans struct {
 	Mode          router.Mode   `json:"mode"`
 	Layer         int           `json:"layer"`
 	Plans         []PlannedCase `json:"plans"`
+	// EveryTokens certifies our plan for every number of tokens, for each number of
+	// ranks on which its table has a period.
+	EveryTokens []EveryTokens `json:"every_tokens,omitempty"`
+}
+
+// EveryTokens is the certificate of a plan for every number of tokens per rank.
+type EveryTokens struct {
+	Name  string `json:"name"`
+	Ranks int    `json:"ranks"`
+	plan.Proof
+}
+
+// note says for which numbers of tokens the plan is at its floors.
+func (e EveryTokens) note() string {
+	counted := fmt.Sprintf("counted for 1 to %d, level after %d", e.Rows, e.Rows)
+	if e.Optimal() {
+		return fmt.Sprintf("%s on %s: ranks, experts and active experts are at their floors for every number of tokens per rank (%s)", e.Name, quantity.Count(e.Ranks, "rank"), counted)
+	}
+	var missed []string
+	for _, of := range []struct {
+		what string
+		plan.Misses
+	}{{"rank load", e.Rank}, {"expert load", e.Copy}, {"active experts", e.Active}} {
+		if of.Tokens > 0 {
+			missed = append(missed, fmt.Sprintf("%s off by at most %d in %d", of.what, of.Worst, of.Tokens))
+		}
+	}
+	return fmt.Sprintf("%s on %s, over every number of tokens per rank (%s): %s; at the floor otherwise", e.Name, quantity.Count(e.Ranks, "rank"), counted, strings.Join(missed, ", "))
 }
 
 // PlannedCase is one plan for one problem.
@@ -54,6 +82,9 @@ func (result Plans) Document() output.Document {
 			d.Notes = append(d.Notes, note)
 		}
 		t.Rows = append(t.Rows, row.cells(len(t.Columns)))
+	}
+	for _, e := range result.EveryTokens {
+		d.Notes = append(d.Notes, e.note())
 	}
 	result.showUnequal(&t)
 	var parts []string
