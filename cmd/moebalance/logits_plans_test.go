@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/cmd/internal/render"
+	"github.com/moebalance/moebalance/router/plan"
 )
 
 func runPlans(t *testing.T, args ...string) (stdout, stderr string, code int) {
@@ -56,10 +57,15 @@ func TestLogitsPlansFormatsAgree(t *testing.T) {
 			t.Error("max/mean of no slots is undefined")
 		}
 	}
+	// 60 experts divide over 4 ranks and not over 8, so that one table ends level.
+	want := render.EveryTokens{Name: "diagonal", Ranks: 4, Proof: plan.Proof{Rows: 270, Period: 15, Level: true, Valid: true}}
+	if len(result.EveryTokens) != 1 || result.EveryTokens[0] != want {
+		t.Errorf("every number of tokens: %+v, want %+v", result.EveryTokens, want)
+	}
 	text, _, _ := runPlans(t, args...)
 	md, _, _ := runPlans(t, append(args, "--format", "md")...)
-	if a, b := strings.Count(text, "diagonal"), strings.Count(md, "diagonal"); a != b || a != 5 {
-		t.Errorf("text names diagonal %d times and md %d times, want 5: the headline and 4 rows", a, b)
+	if a, b := strings.Count(text, "diagonal"), strings.Count(md, "diagonal"); a != b || a != 6 {
+		t.Errorf("text names diagonal %d times and md %d times, want 6: the headline, 4 rows and a note for 4 ranks", a, b)
 	}
 }
 
