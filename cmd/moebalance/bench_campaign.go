@@ -132,7 +132,7 @@ func (o *benchOptions) runCampaign(ctx context.Context, campaign *bench.Campaign
 	return campaign.Run(ctx, h)
 }
 
-// stopped says why a campaign ended before its end, and how to go on. One that
+// stopped says why a campaign ended before its end, and how to resume it. One that
 // has nothing to show is removed.
 func (o *benchOptions) stopped(campaign *bench.Campaign, cause error) error {
 	folder, finished, total := campaign.Folder, campaign.Finished(), len(campaign.Launches)

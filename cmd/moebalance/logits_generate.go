@@ -130,7 +130,7 @@ func fillCache(c *cobra.Command, cache *logits.Cache, ranks, tokens []int) ([]lo
 		show(done, total)
 	})
 	if errors.Is(err, context.Canceled) {
-		return nil, fmt.Errorf("logits generate: interrupted after %d of %d entries; run it again to go on", done, total)
+		return nil, fmt.Errorf("logits generate: interrupted after %d of %d entries; run it again to continue", done, total)
 	}
 	return list, err
 }

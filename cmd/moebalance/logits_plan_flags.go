@@ -47,7 +47,7 @@ func (p *planFlags) bind(f *pflag.FlagSet) {
 }
 
 // check holds the knobs against the plans they are for. A knob that no plan
-// knows would be passed over without a word.
+// knows would be ignored silently.
 func (p *planFlags) check(flag string, plans ...string) error {
 	if len(plans) == 0 {
 		return usagef("%s: want one or several of %s, have none", flag, strings.Join(plan.Names(), ", "))

@@ -248,7 +248,7 @@ func TestTraceVerbResolvesPaths(t *testing.T) {
 	for says, args := range map[string][]string{
 		"is named twice":        {folder, filepath.Join(folder, "normal.rank0.sqlite")},
 		"no file matches":       {ranks + "[x].sqlite"},
-		"contains no file":         {t.TempDir()},
+		"contains no file":      {t.TempDir()},
 		"is a JSON result of":   {result},
 		"want one export, have": {"--like-nsys", "cuda_gpu_kern_sum", folder},
 	} {

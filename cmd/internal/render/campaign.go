@@ -117,7 +117,7 @@ func profiledNotes(arms []source.ProfiledArm) []string {
 	return notes
 }
 
-// ResumeCommand is the command that goes on with a campaign.
+// ResumeCommand is the command that resumes a campaign.
 func ResumeCommand(folder string) string {
 	return "moebalance bench --resume " + launch.Quote([]string{folder})
 }

@@ -19,7 +19,7 @@ func Event(e bench.Event, metric string) string {
 			return fmt.Sprintf("%s: attempt %d was %s (%s); trying again", head, last.Number, last.State, last.Error)
 		}
 	case bench.Ended:
-		if e.Attempt.State == bench.Finished { // any other end is told when the launch is tried again, or as the error
+		if e.Attempt.State == bench.Finished { // other ends are reported with the next attempt or as the error
 			return head + ": " + describeAttempt(e.Attempt, metric)
 		}
 	case bench.Cooling:
