@@ -5,10 +5,10 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// Ceiling stands between the load that the traces show and the throughput that
-// a campaign measures: the most that balance could win, and what the traces
-// themselves won. What rests on the slowest rank is undefined where fewer than
-// two ranks are compared.
+// Ceiling relates the load that the traces show to the throughput that a campaign
+// measures: the upper bound of the gain from balance, and the gain of the traces
+// themselves. Numbers about the slowest rank are undefined where fewer than two ranks
+// are compared.
 type Ceiling struct {
 	// ExpertShare is f of the normal arm: expert work of the slowest rank of
 	// each layer over the GPU time of the step, mean over steps, in [0, 1].
@@ -16,8 +16,8 @@ type Ceiling struct {
 	// Balancedness is b of the normal arm: per step the mean rank's expert work over
 	// the slowest rank's, both added over layers, mean over steps, in (0, 1].
 	Balancedness router.Number `json:"balancedness"`
-	// PerfectBalancedness is the same of the perfect arm: what hardware and noise
-	// leave below 1.
+	// PerfectBalancedness is the same of the perfect arm: below 1 by uneven hardware
+	// and noise.
 	PerfectBalancedness router.Number `json:"perfect_balancedness"`
 	// GainBound is 1/(1 − f + f·b) − 1, a fraction (see router.GainBound).
 	GainBound router.Number `json:"gain_bound"`

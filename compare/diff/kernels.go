@@ -62,24 +62,24 @@ func onlyIn(arm gain.Arm, own, other *nsys.Trace) []KernelFamily {
 	return rows
 }
 
-// foreignMargin is the share of an arm's kernel time in families that the other
+// otherMargin is the share of an arm's kernel time in families that the other
 // arm never launched from which a warning is due. Sorting and other small kernels
 // change with the load; a tenth of the time does not.
-const foreignMargin = 0.1
+const otherMargin = 0.1
 
-// foreignKernels warns of an arm that ran code of its own.
-func (c *Comparison) foreignKernels(sides [2]*nsys.Trace) {
+// warnOtherKernels warns of an arm that ran kernel families of its own.
+func (c *Comparison) warnOtherKernels(sides [2]*nsys.Trace) {
 	for i, arm := range gain.Arms {
-		var foreign, total int64
+		var alone, total int64
 		for _, k := range sides[i].Kernels {
 			total += k.TotalNS
 		}
 		for _, f := range c.Kernels {
 			if f.Arm == arm && !f.Elsewhere {
-				foreign += f.TotalNS
+				alone += f.TotalNS
 			}
 		}
-		if share := float64(foreign) / float64(total); share > foreignMargin {
+		if share := float64(alone) / float64(total); share > otherMargin {
 			c.warn("other_kernels", string(arm), quantity.Percent(share)+" of the kernel time is in kernel families that the other arm did not launch: the arms ran different code")
 		}
 	}

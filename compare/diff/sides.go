@@ -202,7 +202,7 @@ func cellsByRank(t *nsys.Trace) map[int][]nsys.Cell {
 	return cells
 }
 
-// caveats are what a reader must know before drawing conclusions.
+// caveats are the limits of the result.
 func (c *Comparison) caveats() {
 	c.warn("one_launch", "", fmt.Sprintf("one launch of each arm (%d and %s): the spread over steps does not cover the variation between launches; for a verdict, run a paired campaign (bench)", c.Normal.Steps, quantity.Count(c.Perfect.Steps, "step")))
 	if k := c.Ceiling; k.StepGain > k.GainBound {

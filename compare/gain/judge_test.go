@@ -61,14 +61,6 @@ func check(t *testing.T, r Result, name string) Check {
 	return Check{}
 }
 
-func TestLevelInWords(t *testing.T) {
-	for want, x := range map[string]float64{"95.0 %": 0.95, "96.9 %": 0.96875, "99.98 %": 0.9998, "99.9999 %": 0.999999, "–": math.NaN(), "100.0 %": 1} {
-		if have := level(router.Number(x)); have != want {
-			t.Errorf("level %v: %q, want %q", x, have, want)
-		}
-	}
-}
-
 func TestJudgeRecordedCampaign(t *testing.T) {
 	r := Judge(valid(abba(t)))
 	if r.Verdict != Significant {

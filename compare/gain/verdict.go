@@ -58,7 +58,7 @@ func pairsNeeded(g Gain, threshold, confidence float64) router.Number {
 
 // explain says in sentences what a verdict on a gain means.
 func explain(v Verdict, g Gain, threshold, confidence float64, needed router.Number) []string {
-	interval := fmt.Sprintf("gain %s, %s interval %s to %s, %s", quantity.Change(g.Estimate), level(g.Confidence), quantity.Change(g.Low), quantity.Change(g.High), quantity.Count(g.N, "pair"))
+	interval := fmt.Sprintf("gain %s, %s interval %s to %s, %s", quantity.Change(g.Estimate), quantity.Confidence(g.Confidence), quantity.Change(g.Low), quantity.Change(g.High), quantity.Count(g.N, "pair"))
 	limit := quantity.Percent(threshold)
 	switch v {
 	case Significant:
@@ -79,7 +79,7 @@ func explain(v Verdict, g Gain, threshold, confidence float64, needed router.Num
 	if g.Low.Defined() {
 		reasons = append(reasons, interval+": the interval contains the threshold of "+limit)
 	} else {
-		reasons = append(reasons, fmt.Sprintf("%s: a %s interval needs at least %d", quantity.Count(g.N, "complete pair"), level(router.Number(confidence)), stats.MinPairs(confidence)))
+		reasons = append(reasons, fmt.Sprintf("%s: a %s interval needs at least %d", quantity.Count(g.N, "complete pair"), quantity.Confidence(confidence), stats.MinPairs(confidence)))
 	}
 	if needed.Defined() {
 		reasons = append(reasons, fmt.Sprintf("about %.0f pairs in all would decide it (with probability %.0f %%, if the estimate and its spread stay as they are)", needed, 100*decisionPower))
@@ -87,16 +87,4 @@ func explain(v Verdict, g Gain, threshold, confidence float64, needed router.Num
 		reasons = append(reasons, "no practical number of pairs would decide it while the estimate stays this near the threshold")
 	}
 	return reasons
-}
-
-// level writes a confidence for people: "96.9 %".
-func level(x router.Number) string {
-	if !x.Defined() {
-		return "–"
-	}
-	digits := 1
-	for digits < 9 && x < 1 && math.Round(100*float64(x)*math.Pow10(digits)) == 100*math.Pow10(digits) {
-		digits++ // 99.9999 % is not 100 %
-	}
-	return fmt.Sprintf("%.*f %%", digits, 100*x)
 }

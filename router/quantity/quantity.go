@@ -89,6 +89,19 @@ func percent[F ~float64](v F, signed bool) string {
 	return text + " %"
 }
 
+// Confidence writes a confidence below 1 as Percent does, with as many decimals as
+// keep it from reading 100 %: 0.999999 is "99.9999 %".
+func Confidence[F ~float64](v F) string {
+	decimals := 1
+	for decimals < 9 && v < 1 && Decimals(100*v, decimals) == Decimals(100.0, decimals) {
+		decimals++
+	}
+	if !Known(v) {
+		return Unknown
+	}
+	return Decimals(100*v, decimals) + " %"
+}
+
 // Unit is what a number is shown in: its name and how many raw units (ns, bytes)
 // one of it holds.
 type Unit struct {

@@ -15,7 +15,7 @@ import (
 // Comparison says where the difference between two sets of traces lies.
 // All times are per step and, unless said otherwise, means over ranks. Work and
 // collectives are rows of their own: a collective kernel mostly waits for the
-// slowest rank, so a fall in it is the echo of a fall in some rank's work.
+// slowest rank, so its time falls with that rank's compute.
 type Comparison struct {
 	SchemaVersion int    `json:"schema_version"`
 	Kind          string `json:"kind"` // always "compare"
@@ -27,7 +27,7 @@ type Comparison struct {
 
 	Normal  Side  `json:"normal"`
 	Perfect Side  `json:"perfect"`
-	Ranks   []int `json:"ranks"`  // compared: those of both sides
+	Ranks   []int `json:"ranks"`  // those of both sides
 	Layers  []int `json:"layers"` // likewise, without the time outside layers
 
 	// Step is the GPU time of a step: per rank the union of its kernels within
@@ -138,7 +138,7 @@ func Compare(normal, perfect *nsys.Trace) Comparison {
 	c.Kernels = kernelFamilies(normal, perfect)
 	c.Active = activeExperts(normal, perfect, ranks)
 	c.judgeSides(normal, perfect)
-	c.foreignKernels([2]*nsys.Trace{normal, perfect})
+	c.warnOtherKernels([2]*nsys.Trace{normal, perfect})
 	c.caveats()
 	c.pass(gain.Normal, normal)
 	c.pass(gain.Perfect, perfect)
