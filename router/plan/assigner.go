@@ -79,8 +79,8 @@ func (a *assigner) take(s, j, cell int) {
 
 // assign gives a source the experts of the cells chosen for its token: of each cell
 // those with the fewest slots, of these the ones that the source has used least. Of
-// equal ones the first is taken that the present lap has begun with, each lap one
-// expert further on, so that a source does not meet the same ones in every lap.
+// equal ones it takes the first from where the present round begins, each round one
+// expert further on, so that a source does not get the same ones in every round.
 func (a *assigner) assign(s int) {
 	k := a.shape.TopK
 	token, used := a.ids[s*k:(s+1)*k], a.used[s]

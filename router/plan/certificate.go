@@ -25,14 +25,13 @@ type Certificate struct {
 	// for it. Without replicas it is Expert.
 	Copy Level `json:"copy"`
 	// Pair is slots per (source, target) rank pair: of the source that is
-	// furthest above its own floor, the row of its targets. Some source is at its
-	// floor or above where ranks and copies are at theirs, not every one. Without
-	// slots, and in tep mode, where nothing is dispatched, it is all zero and undefined.
+	// furthest above its own floor, the row of its targets. Without slots, and in
+	// tep mode, where nothing is dispatched, it is all zero and undefined.
 	Pair       Level `json:"pair"`
 	PairSource int   `json:"pair_source"` // that source; −1 without any
 
 	ActiveExperts      int `json:"active_experts"`       // experts with a slot
-	ActiveExpertsIdeal int `json:"active_experts_ideal"` // min(E, N·k), or the most that level ranks allow
+	ActiveExpertsIdeal int `json:"active_experts_ideal"` // the most that ranks no busier than these allow (see Floors)
 
 	Groups      int `json:"groups"`       // most groups one token uses; 1 without groups
 	GroupsLimit int `json:"groups_limit"` // how many it may use; 1 without groups
@@ -74,8 +73,8 @@ func (c Certificate) MarshalJSON() ([]byte, error) {
 type Level struct {
 	Max    int64 `json:"max"`
 	Min    int64 `json:"min"`
-	Floor  int64 `json:"floor"`  // no assignment has a smaller Max; of copies and rows: none whose ranks are level (see bounds)
-	Excess int64 `json:"excess"` // Max − Floor: 0 is optimal; less only where something else is above its floor, or invalid
+	Floor  int64 `json:"floor"`  // no assignment has a smaller Max; of copies and experts: none without a busier rank (see Floors)
+	Excess int64 `json:"excess"` // Max − Floor: 0 is optimal; less only where the plan is invalid
 
 	MaxOverMean router.Number `json:"max_over_mean"`
 	// FloorOverMean is what MaxOverMean would be at the floor.
@@ -108,9 +107,10 @@ func Certify(p Problem, plan Plan) (Certificate, error) {
 	if err := p.Validate(); err != nil {
 		return Certificate{}, fmt.Errorf("certifying a plan: %w", err)
 	}
-	t := newTally(p)
+	t := newCounter(p)
 	for rank, tokens := range p.Tokens {
-		ids := t.room(tokens * p.Shape.TopK)
+		ids := slices.Grow(t.ids[:0], tokens*p.Shape.TopK)[:tokens*p.Shape.TopK]
+		t.ids = ids
 		plan.Fill(ids, rank)
 		if err := t.add(ids, rank); err != nil {
 			return Certificate{}, fmt.Errorf("certifying plan %s: %w", plan.Name(), err)
@@ -121,14 +121,14 @@ func Certify(p Problem, plan Plan) (Certificate, error) {
 	return c, nil
 }
 
-// tally is the count of a plan.
-type tally struct {
+// counter counts the slots of a plan.
+type counter struct {
 	problem   Problem
 	ids       []int32 // one rank's
 	same      []int32 // rank 0's, in tep mode
 	expert    []int64
 	pair      []int64  // by source and target
-	meeting   []uint16 // by step and target: senders
+	senders   []uint16 // by step and target
 	chosen    []int    // by expert: 1 + the token that has it, counted over all ranks
 	opened    []int    // by group: likewise
 	token     int
@@ -137,29 +137,19 @@ type tally struct {
 	disagree  int64
 }
 
-func newTally(p Problem) *tally {
-	ranks, most := p.Layout.Ranks(), 0
-	for _, tokens := range p.Tokens {
-		most = max(most, tokens)
-	}
-	t := &tally{
+func newCounter(p Problem) *counter {
+	ranks := p.Layout.Ranks()
+	t := &counter{
 		problem: p, expert: make([]int64, p.Shape.Experts), pair: make([]int64, ranks*ranks),
 		chosen: make([]int, p.Shape.Experts), opened: make([]int, p.Shape.Experts/p.Shape.GroupSize()),
 	}
 	if p.Mode == router.DEP {
-		t.meeting = make([]uint16, most*p.Shape.TopK*ranks)
+		t.senders = make([]uint16, slices.Max(p.Tokens)*p.Shape.TopK*ranks)
 	}
 	return t
 }
 
-func (t *tally) room(n int) []int32 {
-	if cap(t.ids) < n {
-		t.ids = make([]int32, n)
-	}
-	return t.ids[:n]
-}
-
-func (t *tally) add(ids []int32, rank int) error {
+func (t *counter) add(ids []int32, rank int) error {
 	if t.problem.Mode == router.TEP && rank > 0 {
 		for i, e := range ids {
 			if e != t.same[i] {
@@ -183,8 +173,8 @@ func (t *tally) add(ids []int32, rank int) error {
 			target := places[t.expert[e]%int64(len(places))].Rank
 			t.expert[e]++
 			t.pair[rank*ranks+target]++
-			if t.meeting != nil {
-				t.meeting[(i+s)*ranks+target]++
+			if t.senders != nil {
+				t.senders[(i+s)*ranks+target]++
 			}
 			if t.chosen[e] == t.token {
 				t.duplicate++
@@ -200,7 +190,7 @@ func (t *tally) add(ids []int32, rank int) error {
 	return nil
 }
 
-func (t *tally) certificate() Certificate {
+func (t *counter) certificate() Certificate {
 	p := t.problem
 	ranks := p.Layout.Ranks()
 	perRank := make([]int64, ranks)
@@ -220,7 +210,7 @@ func (t *tally) certificate() Certificate {
 			c.ActiveExperts++
 		}
 	}
-	for _, n := range t.meeting {
+	for _, n := range t.senders {
 		c.ReceiverConflict = max(c.ReceiverConflict, int(n))
 	}
 	c.Pair, c.PairSource = t.worstPair(f)
@@ -230,7 +220,7 @@ func (t *tally) certificate() Certificate {
 }
 
 // worstPair is the row of the source furthest above its floor, the first one on a tie.
-func (t *tally) worstPair(f bounds) (Level, int) {
+func (t *counter) worstPair(f bounds) (Level, int) {
 	worst, source := levelOf([]int64{0}, 0), -1
 	if t.problem.Mode == router.TEP {
 		return worst, source

@@ -39,10 +39,10 @@ func groupDiagonal(s router.Shape, ranks int) diagonal {
 			return (s+m)%ranks*inner + m/ranks%inner
 		}
 	}
-	inner, laps := ranks/groups, (s.TopK+w-1)/w
+	inner, perGroup := ranks/groups, (s.TopK+w-1)/w
 	return func(t, s, j int) int {
 		m := w*t + j%w
-		return (s+m)%groups*inner + (s/groups+j/w+laps*(m/groups))%inner
+		return (s+m)%groups*inner + (s/groups+j/w+perGroup*(m/groups))%inner
 	}
 }
 

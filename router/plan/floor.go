@@ -122,30 +122,25 @@ func least(from int64, enough func(int64) bool) int64 {
 }
 
 // reach is the most ranks one token can meet: at most k, and with groups at most
-// as many as the TopKGroups groups with copies on the most ranks touch in all.
+// as many as the TopKGroups groups with copies on the most ranks have in all.
 func reach(p Problem) int {
-	ranks := p.Layout.Ranks()
-	if !p.Shape.Grouped() {
-		return min(ranks, p.Shape.TopK)
+	s, most := p.Shape, min(p.Layout.Ranks(), p.Shape.TopK)
+	if !s.Grouped() {
+		return most
 	}
-	size := p.Shape.GroupSize()
-	touched := make([]map[int]bool, p.Shape.Groups)
-	for e := range p.Shape.Experts {
-		if e%size == 0 {
-			touched[e/size] = map[int]bool{}
-		}
+	known, ranks := map[[2]int]bool{}, make([]int, s.Groups) // by group: ranks with copies
+	for e := range s.Experts {
 		for _, place := range p.Layout.Places(e) {
-			touched[e/size][place.Rank] = true
+			if at := [2]int{e / s.GroupSize(), place.Rank}; !known[at] {
+				known[at] = true
+				ranks[at[0]]++
+			}
 		}
 	}
-	var counts []int
-	for _, t := range touched {
-		counts = append(counts, len(t))
-	}
-	slices.Sort(counts)
+	slices.Sort(ranks)
 	sum := 0
-	for _, n := range counts[len(counts)-p.Shape.TopKGroups:] {
+	for _, n := range ranks[s.Groups-s.TopKGroups:] {
 		sum += n
 	}
-	return min(ranks, p.Shape.TopK, sum)
+	return min(most, sum)
 }

@@ -3,7 +3,7 @@ package plan
 import "github.com/moebalance/moebalance/router"
 
 // skew is a plan that gives every expert a chosen number of slots, exactly, with
-// k distinct experts in every token. It deals like McNaughton's wrap-around
+// k distinct experts in every token. It assigns like McNaughton's wrap-around
 // rule: write down each expert as often as it has slots, one expert after the
 // other, and cut the list into k rows of N tokens. No expert has more than N
 // slots, so it never stands in one column twice, and column n is token n.
@@ -22,13 +22,13 @@ import "github.com/moebalance/moebalance/router"
 // Source: R. McNaughton, Scheduling with deadlines and loss functions,
 // Management Science 6(1), 1959.
 type skew struct {
-	problem Problem
-	name    string
-	window  int     // groups a token visits
-	laps    int     // experts each visit takes at least …
-	long    int     // … and this many visits of a token one more
-	visits  []int64 // running sums of visits by group
-	slots   []int64 // running sums of slots by expert
+	problem  Problem
+	name     string
+	window   int     // groups a token visits
+	perVisit int     // experts each visit takes at least …
+	long     int     // … and this many visits of a token one more
+	visits   []int64 // running sums of visits by group
+	slots    []int64 // running sums of slots by expert
 }
 
 func (s *skew) Name() string { return s.name }
@@ -43,17 +43,17 @@ func (s *skew) Fill(dst []int32, rank int) {
 			entry := n + total*int64(i)
 			group := holder(s.visits, entry)
 			visit, long := s.visit(group, entry)
-			laps := s.laps
+			taken := s.perVisit
 			if long {
-				laps++
+				taken++
 			}
 			width := s.visits[group+1] - s.visits[group]
 			slots := s.slots[group*size : (group+1)*size+1]
-			for lap := range laps {
-				e := holder(slots, slots[0]+visit+width*int64(lap))
-				dst[lap] = int32(group*size + e)
+			for i := range taken {
+				e := holder(slots, slots[0]+visit+width*int64(i))
+				dst[i] = int32(group*size + e)
 			}
-			dst = dst[laps:]
+			dst = dst[taken:]
 		}
 	}
 }
@@ -116,7 +116,7 @@ func holder(sums []int64, x int64) int {
 // over the ranks that hold a group's experts, then over the experts.
 func newSkew(p Problem, name string, weights []float64) *skew {
 	s := &skew{problem: p, name: name, window: visitsPerToken(p.Shape)}
-	s.laps, s.long = p.Shape.TopK/s.window, p.Shape.TopK%s.window
+	s.perVisit, s.long = p.Shape.TopK/s.window, p.Shape.TopK%s.window
 	size := p.Shape.GroupSize()
 	groups := p.Shape.Experts / size
 	total := int64(p.total())
@@ -132,16 +132,16 @@ func newSkew(p Problem, name string, weights []float64) *skew {
 	s.visits = sums(visits)
 	slots := make([]int64, p.Shape.Experts)
 	for g := range visits {
-		s.dealGroup(slots, weights, g)
+		s.assignGroup(slots, weights, g)
 	}
 	s.slots = sums(slots)
 	return s
 }
 
-// dealGroup rounds the slots of one group's visits over its experts, rank by
+// assignGroup rounds the slots of one group's visits over its experts, rank by
 // rank so that ranks are off by no more than one slot. An expert with several
 // copies counts for the rank of its first.
-func (s *skew) dealGroup(slots []int64, weights []float64, group int) {
+func (s *skew) assignGroup(slots []int64, weights []float64, group int) {
 	from, to := s.visits[group], s.visits[group+1]
 	visits := to - from
 	size, layout := s.problem.Shape.GroupSize(), s.problem.Layout
@@ -153,7 +153,7 @@ func (s *skew) dealGroup(slots []int64, weights []float64, group int) {
 		most[r] += visits
 		members[r] = append(members[r], e)
 	}
-	for r, n := range apportion(visits*int64(s.laps)+s.longs(to)-s.longs(from), byRank, most) {
+	for r, n := range apportion(visits*int64(s.perVisit)+s.longs(to)-s.longs(from), byRank, most) {
 		own, room := make([]float64, len(members[r])), make([]int64, len(members[r]))
 		for i, e := range members[r] {
 			own[i], room[i] = weights[e], visits
