@@ -18,6 +18,7 @@ import (
 
 	"github.com/moebalance/moebalance/logits/safetensors"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/plan"
 )
 
 // deepSeek is the gate of DeepSeek-V3.
@@ -590,5 +591,31 @@ func TestAnErrorCancelsTheRest(t *testing.T) {
 	})
 	if !errors.Is(err, failed) || calls.Load() > 6 {
 		t.Errorf("%v after %d calls", err, calls.Load())
+	}
+}
+
+// Two ranks of which one holds the only or first copies of six experts: ranks of four
+// slots each activate four of these and two others. A scan and a certificate of the
+// same plan must agree about that.
+func TestIdealOfActiveExpertsIsThatOfTheCertificate(t *testing.T) {
+	g := router.Gate{Method: router.Renormalize, Scale: 1, Shape: router.Shape{Experts: 8, TopK: 2}}
+	layout, err := router.Placed(8, [][]int32{{0, 1, 2, 3, 4, 5}, {6, 7, 0, 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := Spec{Model: "test", Gate: g, Layout: layout, Mode: router.DEP, Plan: "diagonal"}
+	dir := t.TempDir()
+	fill(t, openCache(t, dir, spec), 2)
+	made, err := spec.plan(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificate, err := plan.Certify(spec.problem(2), made)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := verified(t, dir).Balance[0]
+	if b.ActiveExpertsIdeal != 6 || certificate.ActiveExpertsIdeal != 6 || b.ActiveExperts != 6 {
+		t.Errorf("%v active of %d by the scan, %d by the certificate; want 6", b.ActiveExperts, b.ActiveExpertsIdeal, certificate.ActiveExpertsIdeal)
 	}
 }
