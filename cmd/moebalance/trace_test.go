@@ -3,7 +3,9 @@ package main
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -218,6 +220,31 @@ func TestTraceVerbScrub(t *testing.T) {
 	want, _, _ := runIn(t, "trace", loopNormal)
 	if have, _, code := runIn(t, "trace", path); code != exitDone || have != want {
 		t.Errorf("exit %d: want\n%s\nhave\n%s", code, want, have)
+	}
+}
+
+// Names of ranges that say who made the capture stay in the copy, with a warning.
+func TestTraceVerbScrubWarns(t *testing.T) {
+	t.Chdir("../..")
+	content, err := os.ReadFile(loopNormal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "named.sqlite")
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = db.Exec(`INSERT INTO META_DATA_CAPTURE VALUES ('PROCESS_0:ENVIRONMENT_VARIABLE', 'USER="executor"')`)
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	_, errs, code := runIn(t, "trace", "--scrub", filepath.Join(t.TempDir(), "copy.sqlite"), path)
+	if code != exitDone || !strings.Contains(errs, "names in the copy with the capture's user or host name") || !strings.Contains(errs, "[Executor] _forward_step") {
+		t.Errorf("exit %d, %q", code, errs)
 	}
 }
 

@@ -50,12 +50,12 @@ type graphEvent struct {
 
 // sort puts the events in the order of time, the same for every way in which they
 // were read. They mostly are.
-func (r *rankEvents) sort() {
+func (p *rankEvents) sort() {
 	inTime := func(a, b kernelEvent) int {
 		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.duration, b.duration),
 			cmp.Compare(a.location, b.location), cmp.Compare(a.name, b.name))
 	}
-	if !slices.IsSortedFunc(r.events, inTime) {
-		slices.SortFunc(r.events, inTime)
+	if !slices.IsSortedFunc(p.events, inTime) {
+		slices.SortFunc(p.events, inTime)
 	}
 }

@@ -116,11 +116,11 @@ func TestSummaryIsPrivate(t *testing.T) {
 	if bytes.Contains([]byte(asJSON(t, trace)), []byte("hunter2")) {
 		t.Error("the result holds the environment")
 	}
-	digests, err := decodeSummary(&b)
+	exports, err := decodeSummary(&b)
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := json.Marshal(digests[0].export)
+	text, err := json.Marshal(exports[0].export)
 	if err != nil || bytes.Contains(text, []byte("SECRET")) {
 		t.Errorf("the summary holds the environment: %s, %v", text, err)
 	}
@@ -230,17 +230,17 @@ func FuzzSummary(f *testing.F) {
 		if err := zip.Close(); err != nil {
 			t.Fatal(err)
 		}
-		digests, err := decodeSummary(&packed)
+		exports, err := decodeSummary(&packed)
 		if err != nil {
 			return
 		}
-		_, _ = reduce(digests, oneExpertRecorded()) // refuses or fits, and does not panic
-		trace, err := reduce(digests, Options{})
+		_, _ = reduce(exports, oneExpertRecorded()) // refuses or fits, and does not panic
+		trace, err := reduce(exports, Options{})
 		if err != nil {
 			return
 		}
 		var b bytes.Buffer
-		if err := writeSummary(&b, digests); err != nil {
+		if err := writeSummary(&b, exports); err != nil {
 			t.Fatal(err)
 		}
 		again, err := decodeSummary(&b)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// slowPlace looks at every mark for every moment.
-func slowPlace(marks []labeledRange, at int64) location {
+// slowLocation looks at every range for every query.
+func slowLocation(ranges []labeledRange, at int64) location {
 	p := unattributed
 	var step, layer, expert, phase *labeledRange
 	better := func(best **labeledRange, m *labeledRange) {
@@ -15,8 +15,8 @@ func slowPlace(marks []labeledRange, at int64) location {
 			*best = m
 		}
 	}
-	for i := range marks {
-		m := &marks[i]
+	for i := range ranges {
+		m := &ranges[i]
 		if m.start > at || m.end < at {
 			continue
 		}
@@ -82,12 +82,12 @@ func TestLocateAgreesWithSearch(t *testing.T) {
 		seen := 0
 		line.locate(func(target int32, got location) {
 			seen++
-			if want := slowPlace(line.ranges, at[target]); got != want {
+			if want := slowLocation(line.ranges, at[target]); got != want {
 				t.Fatalf("at %d of %+v:\nwant %+v\nhave %+v", at[target], line.ranges, want, got)
 			}
 		})
 		if seen != len(at) {
-			t.Fatalf("want %d moments, have %d", len(at), seen)
+			t.Fatalf("want %d queries, have %d", len(at), seen)
 		}
 	}
 }
@@ -96,7 +96,7 @@ func TestLocateAgreesWithSearch(t *testing.T) {
 func FuzzLocate(f *testing.F) {
 	f.Add([]byte{0, 10, 1, 5, 20, 2, 7, 3, 3}, []byte{1, 6, 30})
 	f.Add([]byte{9, 0, 0, 9, 0, 1, 9, 0, 2}, []byte{9, 9})
-	f.Fuzz(func(t *testing.T, ranges, moments []byte) {
+	f.Fuzz(func(t *testing.T, ranges, queries []byte) {
 		var line timeline
 		for i := 0; i+2 < len(ranges); i += 3 {
 			m := labeledRange{start: int64(ranges[i]), end: int64(ranges[i]) + int64(ranges[i+1]), label: label{step: None, layer: None, expert: None}}
@@ -112,13 +112,13 @@ func FuzzLocate(f *testing.F) {
 			}
 			line.ranges = append(line.ranges, m)
 		}
-		for i, at := range moments {
+		for i, at := range queries {
 			line.queries = append(line.queries, query{int64(at), int32(i)})
 		}
 		line.sortRanges()
 		line.locate(func(target int32, got location) {
-			at := int64(moments[target])
-			if want := slowPlace(line.ranges, at); got != want {
+			at := int64(queries[target])
+			if want := slowLocation(line.ranges, at); got != want {
 				t.Fatalf("at %d of %+v:\nwant %+v\nhave %+v", at, line.ranges, want, got)
 			}
 		})
@@ -142,7 +142,7 @@ func TestMillionNestedRanges(t *testing.T) {
 	}
 	line.sortRanges()
 	line.locate(func(target int32, got location) {
-		// at n + 10 000 i the marks with 3n − m ≥ n + 10 000 i are open
+		// at n + 10 000 i the ranges with 3n − m ≥ n + 10 000 i are open
 		if want := min(int32(n)-1, int32(2*n-int(target)*n/100)); got.Layer != want {
 			t.Fatalf("moment %d: want layer %d, have %d", target, want, got.Layer)
 		}
@@ -150,8 +150,8 @@ func TestMillionNestedRanges(t *testing.T) {
 }
 
 func TestStepsWithoutNumberAndRepeatedOnes(t *testing.T) {
-	steps := func(marks ...labeledRange) (numbers []int32, renumbered bool) {
-		line := timeline{ranges: marks}
+	steps := func(ranges ...labeledRange) (numbers []int32, renumbered bool) {
+		line := timeline{ranges: ranges}
 		line.sortRanges()
 		renumbered = line.numberSteps()
 		for _, m := range line.ranges {
@@ -164,7 +164,7 @@ func TestStepsWithoutNumberAndRepeatedOnes(t *testing.T) {
 	}
 	for _, c := range []struct {
 		what       string
-		marks      []labeledRange
+		ranges      []labeledRange
 		want       []int32
 		renumbered bool
 	}{
@@ -173,7 +173,7 @@ func TestStepsWithoutNumberAndRepeatedOnes(t *testing.T) {
 		{"no numbers: by order", []labeledRange{m(10, 19, unnumbered), m(0, 9, unnumbered)}, []int32{0, 1}, true},
 		{"an unnumbered one inside a numbered one is part of it", []labeledRange{m(0, 9, 5), m(1, 8, unnumbered), m(10, 19, 6)}, []int32{5, None, 6}, false},
 	} {
-		got, renumbered := steps(c.marks...)
+		got, renumbered := steps(c.ranges...)
 		if len(got) != len(c.want) || renumbered != c.renumbered {
 			t.Fatalf("%s: have %v, %v", c.what, got, renumbered)
 		}

@@ -1,13 +1,14 @@
-// Package nsys reads Nsight Systems exports and attributes their GPU time to
-// ranks, steps, layers, phases and experts.
+// Package nsys attributes the GPU time of captures to ranks, steps, layers, phases and
+// experts.
 //
-// An export is a SQLite database of lazily created tables whose columns move
-// between versions. The package opens it read-only, probes what is there,
-// streams each table once in order, and reduces it to a Trace: small, mergeable
-// over exports, and independent of the order in which they are merged. What the
-// capture did not record stays "unknown"; it never becomes zero.
+// Package capture reads a file into a recording; what this package sees is the
+// recording alone. Each kernel gets a location by the ranges around its launch and by
+// its name, and becomes one event of its rank in an export summary. Export summaries
+// are small, can be written to a file, and reduce to a Trace whatever their order and
+// whether they come from files or from captures. What a capture did not record stays
+// "unknown"; it never becomes zero.
 //
-// It decides nothing about two arms; package compare does.
+// Nothing is decided about two arms here; package diff does.
 package nsys
 
 import (

@@ -17,7 +17,7 @@ func Takes(path string) bool {
 		return true
 	}
 	head := Head(path, torchHead)
-	for _, mark := range []string{sqliteMagic, "version https://git-lfs"} {
+	for _, mark := range []string{sqliteMagic, lfsMark} {
 		if bytes.HasPrefix(head, []byte(mark)) {
 			return true
 		}
