@@ -20,7 +20,7 @@ type merger struct {
 func newMerger(a *activityReader) *merger {
 	m := &merger{threads: newIDs(), processes: a.processes}
 	m.rec = &Recording{
-		Issues: a.issues, KernelNames: a.names, Devices: a.devices.values, Streams: a.streams.values, Domains: []string{""},
+		Issues: a.issues, KernelNames: a.names, Devices: a.devices.values, Streams: a.streams.values, Domains: []string{""}, Operators: []string{""},
 		Kernels: a.kernels, GraphNodeIDs: a.nodeIDs, MemoryOps: a.memoryOps, GraphNodes: a.nodes, Graphs: a.graphs, End: a.end,
 	}
 	number := m.renumber(a.threads)
@@ -76,6 +76,7 @@ func (m *merger) sortLaunches(readers []*launchReader, pairs int) (starts []int3
 	for _, r := range readers {
 		m.rec.Issues.add(r.issues)
 		m.rec.APICalls += r.calls
+		m.rec.LostKernels += r.lostKernels()
 		for i := range r.launches {
 			starts[r.launches[i].pair+2]++
 		}

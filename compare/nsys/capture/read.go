@@ -93,7 +93,7 @@ func read(ctx context.Context, db *database, statistics bool) (*Recording, error
 	right = nil
 	left.adoptOrphans()
 	index := newCorrelationIndex(left)
-	launches, err := readLaunches(ctx, db, index, left.processes.index)
+	launches, err := readLaunches(ctx, db, index, left.processes.index, strings)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package capture
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/moebalance/moebalance/compare/nsys/capture/rows"
 )
@@ -115,12 +116,12 @@ func (c *processCorrelations) find(id int64) int32 {
 }
 
 // readLaunches reads the table of API calls in two halves at once.
-func readLaunches(ctx context.Context, db *database, index *correlationIndex, processes map[int64]int32) ([]*launchReader, error) {
+func readLaunches(ctx context.Context, db *database, index *correlationIndex, processes map[int64]int32, strings *stringLookup) ([]*launchReader, error) {
 	if !db.has(callTable, "correlationId", "globalTid", "start", "end") {
 		return nil, nil
 	}
 	half := func(of rows.Stretch) *launchReader {
-		return &launchReader{db: db, index: index, processes: processes, rows: of, seen: newIDs(), threads: newIDs()}
+		return &launchReader{db: db, index: index, processes: processes, strings: strings, names: map[int64]callKind{}, rows: of, seen: newIDs(), threads: newIDs()}
 	}
 	left, right := rows.Halves(db.lastRow[callTable])
 	halves := []*launchReader{half(left), half(right)}
@@ -133,12 +134,15 @@ type launchReader struct {
 	db        *database
 	index     *correlationIndex
 	processes map[int64]int32
+	strings   *stringLookup
+	names     map[int64]callKind // by id
 	rows      rows.Stretch
 	seen      *denseIDs[int64]
 	callers   []caller // by number in seen
 	threads   *denseIDs[int64]
 	launches  []pairedLaunch
 	calls     int64
+	lost      int64 // launches without a kernel, of a source without callers
 	issues    Issues
 }
 
@@ -146,6 +150,58 @@ type launchReader struct {
 type caller struct {
 	ran    *processCorrelations // what ran in its process, nil for nothing
 	thread int32                // its number in threads, −1 before its first launch
+	lost   int64                // launches without a kernel
+	before int64                // of these, the ones before the capture of a graph that is not ended
+	inside bool                 // in such a capture
+}
+
+// callKind is what a call that no execution belongs to says of lost kernels.
+type callKind uint8
+
+const (
+	otherCall callKind = iota
+	kernelCall
+	beginCapture
+	endCapture
+)
+
+func callKindOf(name string) callKind {
+	switch {
+	case strings.HasPrefix(name, "cudaStreamBeginCapture"), strings.HasPrefix(name, "cuStreamBeginCapture"):
+		return beginCapture
+	case strings.HasPrefix(name, "cudaStreamEndCapture"), strings.HasPrefix(name, "cuStreamEndCapture"):
+		return endCapture
+	case strings.HasPrefix(name, "cudaLaunchKernel"), strings.HasPrefix(name, "cudaLaunchCooperativeKernel"),
+		strings.HasPrefix(name, "cuLaunchKernel"), strings.HasPrefix(name, "cuLaunchCooperativeKernel"):
+		return kernelCall
+	}
+	return otherCall
+}
+
+// withoutWork counts a successful call that no execution belongs to. A launch while a
+// graph is captured makes a node and no kernel; the second half of the table may
+// begin inside such a capture.
+func (c *caller) withoutWork(kind callKind) {
+	switch kind {
+	case kernelCall:
+		c.lost++
+	case beginCapture:
+		c.before, c.inside = c.lost, true
+	case endCapture:
+		c.lost, c.before, c.inside = c.before, 0, false
+	}
+}
+
+// lostKernels are the launches whose kernel is not recorded.
+func (r *launchReader) lostKernels() (n int64) {
+	for _, c := range r.callers {
+		if c.inside {
+			n += c.before
+		} else {
+			n += c.lost
+		}
+	}
+	return n + r.lost
 }
 
 // pairedLaunch is a call and the number of the pair it launched.
@@ -156,7 +212,7 @@ type pairedLaunch struct {
 
 func (r *launchReader) read(ctx context.Context) error {
 	r.launches = make([]pairedLaunch, 0, r.index.pairs/2+r.index.pairs/16)
-	q := rows.Query{Table: callTable, Integers: []string{"correlationId", "globalTid", "start", "end"}, Rows: r.rows}
+	q := rows.Query{Table: callTable, Integers: []string{"correlationId", "globalTid", "start", "end", "nameId", "returnValue"}, Rows: r.rows}
 	return r.db.stream(ctx, q, func(row *rows.Row) error {
 		r.calls++
 		tid := row.Int(1)
@@ -166,6 +222,11 @@ func (r *launchReader) read(ctx context.Context) error {
 		}
 		pair := by.ran.find(row.Int(0))
 		if pair < 0 || row.Null(0) {
+			if row.Int(5) == 0 {
+				kind, err := r.kind(row.Int(4))
+				by.withoutWork(kind)
+				return err
+			}
 			return nil
 		}
 		l := Launch{Start: row.Int(2), End: row.Int(3)}
@@ -179,6 +240,20 @@ func (r *launchReader) read(ctx context.Context) error {
 		r.launches = append(r.launches, pairedLaunch{l, pair})
 		return nil
 	})
+}
+
+// kind looks a call's name up, once for every name.
+func (r *launchReader) kind(name int64) (callKind, error) {
+	kind, known := r.names[name]
+	if !known {
+		text, err := r.strings.find(name)
+		if err != nil {
+			return otherCall, err
+		}
+		kind = callKindOf(text)
+		r.names[name] = kind
+	}
+	return kind, nil
 }
 
 // caller looks a thread up, and on its first call what ran in its process.

@@ -131,7 +131,7 @@ func (a *activityReader) readWork(ctx context.Context, table string, which rows.
 			if err != nil {
 				return err
 			}
-			a.names = append(a.names, strings.ToValidUTF8(text, "\uFFFD"))
+			a.names = append(a.names, demangled(strings.ToValidUTF8(text, "\uFFFD")))
 		}
 		k.Device = a.device(row, 3, 5)
 		k.GraphNode = a.graphNode(row.Int(6))

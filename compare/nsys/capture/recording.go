@@ -11,7 +11,8 @@ type Recording struct {
 	Issues       Issues
 	KernelNames  []string // demangled where the source has them so
 	RangeNames   []string
-	Processes    []int64 // global process ids
+	Operators    []string // of launches; the first is "", for none known
+	Processes    []int64  // global process ids
 	Threads      []Thread
 	Devices      []Device
 	Streams      []Stream
@@ -24,10 +25,13 @@ type Recording struct {
 	GraphNodes   []GraphNode   // graph nodes' creations and clones, by id within a process
 	Graphs       []GraphLaunch // whole graphs, where the capture hid their kernels
 
-	APICalls  int64 // rows of the table of API calls, with or without a kernel
-	End       int64 // the capture's last time, at which open ranges close
-	RangesEnd int64 // the last time at which a range begins or ends
-	noKernels error
+	APICalls int64 // rows of the table of API calls, with or without a kernel
+	// LostKernels are the successful calls that launched a kernel, outside the capture
+	// of a graph, whose kernel is not recorded.
+	LostKernels int64
+	End         int64 // the capture's last time, at which open ranges close
+	RangesEnd   int64 // the last time at which a range begins or ends
+	noKernels   error
 }
 
 // TimeLimit bounds believable times: 2^53 ns are 104 days, and a sum of 1024
@@ -71,11 +75,11 @@ type Kernel struct {
 	GraphNode   int32 // position in GraphNodeIDs plus 1, 0 outside graphs
 }
 
-// Launch is one API call on a thread. What is known of the caller belongs here: the
-// operator that launched, for one.
+// Launch is one API call on a thread, and the operator of the framework that made it.
 type Launch struct {
 	Start, End int64
 	Thread     int32
+	Operator   int32 // among Operators, 0 where not recorded
 }
 
 // Launched reports whether the call that launched a kernel is recorded.

@@ -24,7 +24,8 @@ import (
 // a stream into the same recording as an export.
 //
 // Of an event count: ph X (complete), cat, name, pid, tid, ts and dur in
-// microseconds, and among its args correlation, device and graph node id.
+// microseconds, and among its args correlation, device, graph node id and External
+// id: that of a kernel is its operator's.
 // Times are relative to baseTimeNanoseconds where the trace has it, else to the
 // epoch. The rank is in distributedInfo.
 // Source: pytorch/kineto libkineto/src/output_json.cpp.
@@ -34,7 +35,7 @@ import (
 var torchKinds = map[string]torchKind{
 	"kernel": torchKernel, "Kernel": torchKernel,
 	"cuda_runtime": torchCall, "cuda_driver": torchCall, "Runtime": torchCall,
-	"user_annotation": torchRange, "cpu_op": torchRange, "Operator": torchRange, "python_function": torchRange,
+	"user_annotation": torchRange, "cpu_op": torchOperator, "Operator": torchOperator, "python_function": torchRange,
 	"gpu_user_annotation": torchProjection,
 }
 
@@ -45,6 +46,7 @@ const (
 	torchKernel
 	torchCall
 	torchRange
+	torchOperator   // a range, and by its external id the caller of kernels
 	torchProjection // of a range of the CPU onto a stream of the GPU
 )
 
@@ -61,10 +63,14 @@ type torchReader struct {
 	ids         *interner // of processes and threads, as text
 	threads     *denseIDs[torchThread]
 	launches    []torchLaunch
-	calls       int64 // API calls
+	operators   *interner
+	called      []torchOperatorCall
+	externals   []int64 // by kernel: the external id of the operator that launched it
+	calls       int64   // API calls
 	ranges      []Range
 	rangesEnd   int64
 	processes   map[int32]bool // that made calls
+	captures    bool           // graphs are captured: launches without a kernel are not lost
 
 	origin   int64 // time of the first event; all others are relative to it
 	placed   bool  // origin is known
@@ -79,6 +85,13 @@ type torchReader struct {
 type torchLaunch struct {
 	Launch
 	correlation int64
+	kernel      bool // it launches a kernel, not a graph
+}
+
+// torchOperatorCall is one call of an operator.
+type torchOperatorCall struct {
+	external int64
+	operator int32
 }
 
 // torchThread is a thread of a process, or a stream of a device: Kineto writes
@@ -140,11 +153,12 @@ func readTorch(ctx context.Context, from io.Reader, progress func(int64)) (*Reco
 	bounded := &boundedReader{from: in}
 	t := &torchReader{
 		in:          jsontext.NewDecoder(bounded, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)),
-		kernelNames: newInterner(), rangeNames: newInterner(), ids: newInterner(), threads: newDenseIDs(torchThread.bits), rank: router.None,
+		kernelNames: newInterner(), rangeNames: newInterner(), operators: newInterner(), ids: newInterner(), threads: newDenseIDs(torchThread.bits), rank: router.None,
 		work:      newActivityReader(nil, nil),
 		processes: map[int32]bool{},
 	}
 	bounded.consumed = t.in.InputOffset
+	t.operators.of(nil)
 	if err := t.read(); err != nil {
 		return nil, err
 	}

@@ -19,6 +19,7 @@ type torchEvent struct {
 	correlation int64
 	device      int64 // −1 where not recorded
 	node        int64
+	external    int64 // of an operator and the kernels it launched
 }
 
 // readEvent reads one event and keeps it if it counts.
@@ -27,7 +28,7 @@ func (t *torchReader) readEvent() error {
 		return t.in.SkipValue()
 	}
 	e := &t.event
-	*e = torchEvent{name: e.name[:0], correlation: noCorrelation, device: -1, pid: -1, tid: -1}
+	*e = torchEvent{name: e.name[:0], correlation: noCorrelation, device: -1, pid: -1, tid: -1, external: noCorrelation}
 	if err := t.object(t.readField); err != nil {
 		return err
 	}
@@ -83,6 +84,8 @@ func (t *torchReader) readArgument(key []byte) error {
 		return t.number(&e.correlation)
 	case "device":
 		return t.number(&e.device)
+	case "External id", "external id":
+		return t.number(&e.external)
 	case "graph node id":
 		return t.number(&e.node)
 	}

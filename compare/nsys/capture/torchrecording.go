@@ -2,6 +2,7 @@ package capture
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -18,6 +19,12 @@ import (
 func (t *torchReader) keep(e *torchEvent) {
 	if e.kind == torchIgnored {
 		return
+	}
+	if e.kind == torchOperator {
+		if e.external != noCorrelation {
+			t.called = append(t.called, torchOperatorCall{e.external, t.operators.of(e.name)})
+		}
+		e.kind = torchRange
 	}
 	if e.kind == torchRange && (bytes.HasPrefix(e.name, []byte("aten::")) || bytes.HasSuffix(e.name, []byte(".py")) || bytes.Contains(e.name, []byte(".py("))) {
 		return // operators and Python frames: they name nothing of the model
@@ -62,6 +69,7 @@ func (t *torchReader) keepKernel(e *torchEvent, start, end int64) {
 	k.GraphNode = a.graphNode(e.node)
 	a.kernels = append(a.kernels, k)
 	a.end = max(a.end, end)
+	t.externals = append(t.externals, e.external)
 	t.streams = append(t.streams, t.threads.of(torchThread{e.pid, e.tid, true}))
 	a.streams.of(Stream{k.Device, int64(t.streams[len(t.streams)-1])})
 }
@@ -69,6 +77,7 @@ func (t *torchReader) keepKernel(e *torchEvent, start, end int64) {
 // keepCall keeps the calls that launch, by name: most calls only ask or wait.
 func (t *torchReader) keepCall(e *torchEvent, start, end int64) {
 	t.calls++
+	t.captures = t.captures || bytes.Contains(e.name, []byte("StreamBeginCapture"))
 	if e.correlation == noCorrelation || !bytes.Contains(e.name, []byte("Launch")) {
 		return
 	}
@@ -76,7 +85,7 @@ func (t *torchReader) keepCall(e *torchEvent, start, end int64) {
 		t.metadata.GraphLaunches++
 	}
 	t.processes[e.pid] = true
-	t.launches = append(t.launches, torchLaunch{Launch{start, end, t.threads.of(torchThread{e.pid, e.tid, false})}, e.correlation})
+	t.launches = append(t.launches, torchLaunch{Launch{Start: start, End: end, Thread: t.threads.of(torchThread{e.pid, e.tid, false})}, e.correlation, callKindOf(string(e.name)) == kernelCall})
 }
 
 // keepRange keeps a range, unless it is an operator or a Python frame, which name
@@ -95,6 +104,27 @@ func (t *torchReader) keepRange(e *torchEvent, start, end int64) {
 		Start: start, End: end, Name: t.rangeNames.of(name),
 		Thread: t.threads.of(torchThread{e.pid, e.tid, e.kind == torchProjection}),
 	})
+}
+
+// callers gives every launch the operator that made it: kernel and operator carry the
+// same external id. Before PyTorch 2.1 some kernels carry their correlation id in
+// its place, which is no operator's.
+func (t *torchReader) callers(rec *Recording) {
+	rec.Operators = t.operators.names
+	for i, name := range rec.Operators {
+		rec.Operators[i] = strings.ToValidUTF8(name, "\uFFFD")
+	}
+	byID := func(a, b torchOperatorCall) int { return cmp.Compare(a.external, b.external) }
+	if !slices.IsSortedFunc(t.called, byID) {
+		slices.SortStableFunc(t.called, byID)
+	}
+	for i, id := range t.externals {
+		if l := rec.Kernels[i].Launch; l >= 0 && id != noCorrelation && id != rec.Kernels[i].Correlation {
+			if at, ok := slices.BinarySearchFunc(t.called, torchOperatorCall{external: id}, byID); ok {
+				rec.Launches[l].Operator = t.called[at].operator
+			}
+		}
+	}
 }
 
 // idText is the process or thread with a number, empty for none.
@@ -119,7 +149,7 @@ func (t *torchReader) recording() (*Recording, error) {
 	t.work.processes.of(process)
 	t.work.names = t.kernelNames.names
 	for i, name := range t.work.names {
-		t.work.names[i] = strings.ToValidUTF8(name, "\uFFFD")
+		t.work.names[i] = demangled(strings.ToValidUTF8(name, "\uFFFD"))
 	}
 	ids := newIDs() // of threads, as the merger wants them
 	for i := range t.threads.values {
@@ -130,10 +160,13 @@ func (t *torchReader) recording() (*Recording, error) {
 	for _, l := range t.launches {
 		if pair := index.find(0, l.correlation); pair >= 0 {
 			calls.launches = append(calls.launches, pairedLaunch{l.Launch, pair})
+		} else if l.kernel && !t.captures {
+			calls.lost++
 		}
 	}
 	m := newMerger(t.work)
 	m.launches([]*launchReader{calls}, index)
+	t.callers(m.rec)
 	m.ranges(&rangeReader{ranges: t.ranges, names: t.rangeNames, domains: newDomains(), threads: ids, end: t.rangesEnd})
 	t.project(m.rec)
 	m.finish()
@@ -167,7 +200,7 @@ func (t *torchReader) project(rec *Recording) {
 	for i := range rec.Kernels {
 		if k := &rec.Kernels[i]; k.Launch < 0 && projected[t.streams[i]] {
 			k.Launch = int32(len(rec.Launches))
-			rec.Launches = append(rec.Launches, Launch{k.Start, k.Start, t.streams[i]})
+			rec.Launches = append(rec.Launches, Launch{Start: k.Start, End: k.Start, Thread: t.streams[i]})
 		}
 	}
 }
