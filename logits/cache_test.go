@@ -459,12 +459,23 @@ func TestBatchesThatRanksCannotHold(t *testing.T) {
 	}
 }
 
-// Entries are where they were, byte for byte, since the first release of the plan.
+// Entries are where they were, byte for byte, since the first release of their plan:
+// largest biases among them, which are stored in float64.
 func TestEntriesStayWhereTheyAre(t *testing.T) {
-	const want = "test_e16_k2_dep4_diagonal_float32_r1_t3_83630fd49e1d0a63b9a9bc167bf295dc.safetensors"
-	name, content := oneEntry(t, specOf(t, small(router.Renormalize), 4), 1, 3)
-	if crc := crc32.ChecksumIEEE(content); name != want || crc != 0x924ef992 {
-		t.Errorf("%s with CRC %#x, want %s", name, crc, want)
+	random := biasedSpec(t)
+	random.Plan = "uniform"
+	for _, c := range []struct {
+		spec Spec
+		name string
+		crc  uint32
+	}{
+		{specOf(t, small(router.Renormalize), 4), "test_e16_k2_dep4_diagonal_float32_r1_t3_83630fd49e1d0a63b9a9bc167bf295dc.safetensors", 0x924ef992},
+		{random, "test_e16_k2_dep2_uniform_bfloat16_r1_t3_111312bb42c4eb504a79103bdba534c5.safetensors", 0x56cf8b01},
+	} {
+		name, content := oneEntry(t, c.spec, 1, 3)
+		if crc := crc32.ChecksumIEEE(content); name != c.name || crc != c.crc {
+			t.Errorf("%s with CRC %#x, want %s with %#x", name, crc, c.name, c.crc)
+		}
 	}
 }
 

@@ -26,7 +26,7 @@ type logitPair struct{ high, low float32 }
 func logitsOf(g router.Gate) logitPair {
 	v := logitPair{high: saturated, low: -saturated}
 	if g.Method == router.DeepSeekV4 {
-		for v.high < highest && score(g.Method, v.high) < Spread(g.Bias)+1 {
+		for v.high < highest && g.Method.Score(v.high) < Spread(g.Bias)+1 {
 			v.high *= 2
 		}
 	}
@@ -65,7 +65,7 @@ func largestBias(g router.Gate, v logitPair, fewest int) float64 {
 	if !g.Method.Biased() {
 		return math.Inf(1)
 	}
-	gap := score(g.Method, v.high) - score(g.Method, v.low)
+	gap := g.Method.Score(v.high) - g.Method.Score(v.low)
 	if g.Shape.Grouped() && g.Shape.GroupSize() > 1 && fewest < 2 {
 		return gap / 2
 	}
@@ -81,9 +81,9 @@ func largestBias(g router.Gate, v logitPair, fewest int) float64 {
 // together, the rounding of the scores themselves included, stay below 2⁻¹⁹ of that
 // largest.
 func marginSatisfied(g router.Gate, v logitPair) (fewest int) {
-	largest := score(g.Method, v.high)
+	largest := g.Method.Score(v.high)
 	for _, b := range g.Bias {
-		largest = max(largest, score(g.Method, v.high)+math.Abs(float64(b)))
+		largest = max(largest, g.Method.Score(v.high)+math.Abs(float64(b)))
 	}
 	for fewest := 1; fewest <= 2; fewest++ {
 		if Spread(g.Bias)+largest*0x1p-19 < largestBias(g, v, fewest) {
@@ -92,5 +92,3 @@ func marginSatisfied(g router.Gate, v logitPair) (fewest int) {
 	}
 	return g.Shape.TopK + 1
 }
-
-func score(m router.Method, logit float32) float64 { return float64(m.Score(logit)) }

@@ -151,9 +151,9 @@ func (r *Router) choose(logits []float32) (tie bool, err error) {
 func (r *Router) plainScore(x float32) float32 {
 	switch r.scoring {
 	case bySigmoid:
-		return sigmoid(x)
+		return float32(sigmoid(x))
 	case bySqrtSoftplus:
-		return sqrtSoftplus(x)
+		return float32(sqrtSoftplus(x))
 	}
 	return x
 }
@@ -291,7 +291,7 @@ func (r *Router) weigh(weights []float32) error {
 		copy(weights, r.best.value)
 	case Llama4:
 		for i, x := range r.plain {
-			weights[i] = sigmoid(x)
+			weights[i] = float32(sigmoid(x))
 		}
 	case Renormalize:
 		return r.renormalize(weights)

@@ -39,7 +39,7 @@ type scoreTable struct {
 
 // tabulate covers the logits up to the limit in size; beyond, and for
 // infinities and NaN, the entry is special.
-func tabulate(score func(float32) float32, limit float32) *scoreTable {
+func tabulate(score func(float32) float64, limit float32) *scoreTable {
 	t := new(scoreTable)
 	for i := range t.key {
 		from := math.Float32frombits(uint32(i) << 16)
@@ -48,7 +48,7 @@ func tabulate(score func(float32) float32, limit float32) *scoreTable {
 			t.key[i] = special << 32
 			continue
 		}
-		a, b := float64(score(from)), float64(score(to))
+		a, b := score(from), score(to)
 		t.key[i] = int64(math.Round((a+b)/2*keyUnit)) << 32
 		t.error = max(t.error, math.Abs(b-a)/2)
 	}
@@ -58,7 +58,7 @@ func tabulate(score func(float32) float32, limit float32) *scoreTable {
 // The tables are made once, by the first router that needs them.
 var (
 	sigmoidKeys      = sync.OnceValue(func() *scoreTable { return tabulate(sigmoid, math.MaxFloat32) })
-	logitKeys        = sync.OnceValue(func() *scoreTable { return tabulate(func(x float32) float32 { return x }, 64) })
+	logitKeys        = sync.OnceValue(func() *scoreTable { return tabulate(func(x float32) float64 { return float64(x) }, 64) })
 	sqrtSoftplusKeys = sync.OnceValue(func() *scoreTable { return tabulate(sqrtSoftplus, 16) })
 )
 
