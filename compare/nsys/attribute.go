@@ -26,6 +26,7 @@ type attribution struct {
 	replays   map[[2]int32]int32
 	classes   []class          // by kernel name
 	final     *index[location] // of kernels
+	direct    []int32          // by location: the final one plus 1, where no name changes it
 	recent    []recentLocation // by kernel name
 	// what is worth a warning
 	renumbered    bool
@@ -248,7 +249,7 @@ func (a *attribution) findOrigins() []int32 {
 // rankEvents splits what ran by the process and device it ran on, in their order,
 // and gives each kernel its location.
 func (a *attribution) rankEvents() []*rankEvents {
-	a.final = newIndex[location](2 * len(a.locations.values)) // the kernels' phases make more of them
+	a.final = newIndex[location](len(a.locations.values))
 	a.recent = make([]recentLocation, len(a.rec.KernelNames))
 	a.classes = classifyAll(a.rec.KernelNames)
 	a.origins = a.findOrigins()
@@ -350,11 +351,18 @@ func (a *attribution) replay(replayed, created int32) int32 {
 // finalOf is the location with the phase of the kernel's name where no range gave
 // one, or only a module did and the name knows better.
 func (a *attribution) finalOf(at, name int32) int32 {
-	l, own := a.locations.values[at], a.classes[name].phase
-	if l.Phase == phaseIgnored {
-		return -1
+	if int(at) < len(a.direct) && a.direct[at] > 0 {
+		return a.direct[at] - 1
 	}
-	if l.Phase == "" || l.module && own != PhaseUnknown && own != PhaseOther {
+	l, own := a.locations.values[at], a.classes[name].phase
+	switch {
+	case l.Phase == phaseIgnored:
+		return -1
+	case l.Phase != "" && !l.module:
+		a.direct = append(a.direct, make([]int32, max(0, len(a.locations.values)-len(a.direct)))...)
+		a.direct[at] = a.final.number(l) + 1
+		return a.direct[at] - 1
+	case l.Phase == "" || own != PhaseUnknown && own != PhaseOther:
 		l.Phase = own
 	}
 	l.module = false

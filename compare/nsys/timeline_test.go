@@ -164,7 +164,7 @@ func TestStepsWithoutNumberAndRepeatedOnes(t *testing.T) {
 	}
 	for _, c := range []struct {
 		what       string
-		ranges      []labeledRange
+		ranges     []labeledRange
 		want       []int32
 		renumbered bool
 	}{
