@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/moebalance/moebalance/compare/nsys/infer"
 )
 
 // class is what a kernel's own name says about it.
@@ -11,6 +13,8 @@ type class struct {
 	phase      Phase
 	library    string
 	collective bool    // its time is mostly waiting for other ranks
+	gemm       bool    // a GEMM of routed experts
+	topK       bool    // a choice of the largest, of experts or of anything else
 	fused      []Phase // what the kernel does in one, where that is more than its phase
 }
 
@@ -23,6 +27,7 @@ type kernelRule struct {
 	library    string
 	source     string // where the names were seen
 	collective bool
+	gemm, topK bool
 	fused      []Phase
 }
 
@@ -39,7 +44,7 @@ var compiledKernelRules = func() []compiledRule {
 		list[i] = compiledRule{
 			function:  regexp.MustCompile(`^(?:` + r.function + `)`),
 			arguments: r.arguments,
-			class:     class{r.phase, r.library, r.collective, r.fused},
+			class:     class{r.phase, r.library, r.collective, r.gemm, r.topK, r.fused},
 		}
 	}
 	return list
@@ -52,6 +57,26 @@ func classify(name string) class {
 		return compiledKernelRules[i].class
 	}
 	return class{phase: PhaseUnknown}
+}
+
+// backward are the kernels of a backward pass.
+var backward = regexp.MustCompile(`(?i)_?bwd_|backward`)
+
+// anchor is what the kernel is to infer.Find.
+func (c class) anchor(name string) infer.Anchor {
+	switch {
+	case c.gemm:
+		return infer.ExpertGEMM
+	case backward.MatchString(name):
+		return infer.Backward
+	case c.collective:
+		return infer.Collective
+	case c.phase == PhaseAttention:
+		return infer.Attention
+	case c.phase == PhaseRouter || c.topK:
+		return infer.Router
+	}
+	return infer.None
 }
 
 // classifyAll classifies a table of names.
