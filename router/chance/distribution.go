@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"gonum.org/v1/gonum/stat"
+
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -50,7 +52,7 @@ func MeanOf(steps []*Distribution) *Distribution {
 	for _, step := range steps {
 		mean.add(step, rng.IntN(len(step.draws)))
 	}
-	centre, _ := meanVariance(mean.draws)
+	centre, _ := stat.PopMeanVariance(mean.draws, nil)
 	wider := widening(steps) - 1
 	for i, x := range mean.draws {
 		mean.draws[i] = (x + (x-centre)*wider) / float64(len(steps))
@@ -83,7 +85,7 @@ func widening(steps []*Distribution) float64 {
 			continue
 		}
 		sharing[c] = 0 // each counts once, in the order of the steps
-		_, variance := meanVariance(c.draws)
+		_, variance := stat.PopMeanVariance(c.draws, nil)
 		own += n * variance
 		shared += n * (n - 1) * variance / float64(len(c.draws))
 	}
@@ -91,16 +93,4 @@ func widening(steps []*Distribution) float64 {
 		return 1
 	}
 	return math.Sqrt(1 + shared/own)
-}
-
-// meanVariance is the mean and the population variance.
-func meanVariance(values []float64) (mean, variance float64) {
-	n := float64(len(values))
-	for _, x := range values {
-		mean += x / n
-	}
-	for _, x := range values {
-		variance += (x - mean) * (x - mean) / n
-	}
-	return mean, variance
 }

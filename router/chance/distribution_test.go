@@ -1,9 +1,10 @@
 package chance
 
 import (
-	"math"
 	"math/rand/v2"
 	"testing"
+
+	"gonum.org/v1/gonum/stat"
 
 	"github.com/moebalance/moebalance/router"
 )
@@ -102,7 +103,7 @@ func TestMeanOf(t *testing.T) {
 	}
 	// n steps that share one of D draws: the variance of the mean is
 	// s²/n·(1 + (n−1)/D), here of 400 steps and 4 draws 100.75 times s²/400.
-	_, variance := meanVariance(MeanOf(repeated(c, 400)).draws)
+	_, variance := stat.PopMeanVariance(MeanOf(repeated(c, 400)).draws, nil)
 	if want := 1.25 / 400 * 100.75; variance < want/4 || variance > want*4 { // of four values
 		t.Errorf("a variance of %v for 400 steps, want about %v", variance, want)
 	}
@@ -119,10 +120,4 @@ func repeated(c *Distribution, n int) []*Distribution {
 		out[i] = c
 	}
 	return out
-}
-
-func TestMeanVariance(t *testing.T) {
-	if mean, variance := meanVariance([]float64{1, 2, 3, 4}); mean != 2.5 || math.Abs(variance-1.25) > 1e-15 {
-		t.Errorf("mean %v and variance %v, want 2.5 and 1.25", mean, variance)
-	}
 }
