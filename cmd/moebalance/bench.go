@@ -45,11 +45,13 @@ pairs.
 
 The verdict is invalid (exit 4) unless every rank is proved balanced in the perfect
 arm and not balanced in the normal arm, and nothing else that was recorded differs.
-Proof is a statement in the report, a log line (--proof; the line of TensorRT-LLM is
-built in), or recorded expert counts (--counts; vLLM and SGLang print no such line).
-Without these, the traces of --profile are used: expert compute even over ranks in the
-perfect arm and uneven in the normal arm. A campaign with an invalid first pair stops
-unless --keep-going is set.
+Measured proof is expert loads (--counts, or loads in the report), or the traces of
+--profile: expert compute even over ranks in the perfect arm and uneven in the normal arm.
+Claimed proof is a statement of the report or a log line of every rank (--proof; the line
+of TensorRT-LLM is built in; vLLM and SGLang print none): the verdict then says 'balance
+claimed', and --require-proof measured makes it exit 4. Where the number of ranks is
+unknown, say --ranks N. A campaign with an invalid first pair stops unless --keep-going
+is set.
 
 Iteration logs (print_iter_log on stdout, or an --iteration_log in {out}) stay in the
 launch folders. 'moebalance compare' removes warm-up and matches steps by batch shape.
@@ -99,6 +101,8 @@ func (o *benchOptions) gates(r source.Campaign) error {
 	switch {
 	case r.Verdict == gain.Invalid:
 		return withCode(exitNotComparable, fmt.Errorf("bench: invalid: %s", strings.Join(r.Reasons, "; ")))
+	case o.lacksProof(r.Result):
+		return withCode(exitNotComparable, errors.New("bench: --require-proof measured: balance is claimed, not measured: add --counts or --profile"))
 	case o.failAbove.given && r.Gain.Low.Float64() > o.failAbove.fraction:
 		return withCode(exitGate, fmt.Errorf("bench: gain above %s: %s", quantity.Percent(o.failAbove.fraction), r.Reasons[0]))
 	case o.failAbove.given && !r.Gain.Low.Defined():

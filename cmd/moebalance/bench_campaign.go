@@ -111,8 +111,15 @@ func (o *benchOptions) runCampaign(ctx context.Context, campaign *bench.Campaign
 	defer shown.line.Clear()
 	h := thisHost()
 	h.Report = shown.event
+	if campaign.Finished() == 0 {
+		shown.say(campaign.Spec.ProofToCome())
+	}
 	verdict := func(c *bench.Campaign, confidence float64, traces bench.TraceProof) gain.Verdict {
-		return gain.Judge(bench.Recorded(c, confidence, traces)).Verdict
+		r := gain.Judge(bench.Recorded(c, confidence, traces))
+		if o.lacksProof(r) {
+			return gain.Invalid
+		}
+		return r.Verdict
 	}
 	h.Decide = func(c *bench.Campaign, confidence float64) (bool, error) {
 		v := verdict(c, confidence, c.TracesToCome())

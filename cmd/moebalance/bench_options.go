@@ -39,6 +39,7 @@ type benchOptions struct {
 	madeFolder     bool // for this campaign
 	resume         string
 	requireVerdict bool
+	requireProof   string
 	failAbove      share
 	quiet          bool
 	out            resultFlags
@@ -84,6 +85,7 @@ func (o *benchOptions) bind(c *cobra.Command) {
 	o.campaign.Bind(c, "campaign", "new campaign `DIR` (default moebalance-bench-DATE-TIME)")
 	f.StringVar(&o.resume, "resume", "", "continue the campaign in this `DIR`, or print its result")
 	f.BoolVar(&o.requireVerdict, "require-verdict", false, "exit 5 if the verdict is inconclusive")
+	f.StringVar(&o.requireProof, "require-proof", string(gain.Claimed), "weakest accepted proof of balance: claimed, or measured (exit 4 if it is only claimed)")
 	f.Var(&o.failAbove, "fail-above", "exit 3 if the whole interval of the gain is above this")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "no progress on stderr")
 	o.out.bind(c)
@@ -91,17 +93,29 @@ func (o *benchOptions) bind(c *cobra.Command) {
 	for _, order := range bench.Orders {
 		orders = append(orders, string(order))
 	}
+	_ = c.RegisterFlagCompletionFunc("require-proof", cobra.FixedCompletions(proofGrades, cobra.ShellCompDirectiveNoFileComp))
 	_ = c.RegisterFlagCompletionFunc("order", cobra.FixedCompletions(orders, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// proofGrades are the values of --require-proof.
+var proofGrades = []string{string(gain.Claimed), string(gain.Measured)}
+
+// lacksProof reports whether balance is only claimed and must be measured.
+func (o *benchOptions) lacksProof(r gain.Result) bool {
+	return r.Balance == gain.Claimed && o.requireProof == string(gain.Measured)
 }
 
 // whileResuming are the flags that --resume can be combined with. The campaign has
 // recorded the others.
 var whileResuming = map[string]bool{
-	"resume": true, "require-verdict": true, "fail-above": true, "quiet": true, "keep-going": true,
+	"resume": true, "require-verdict": true, "require-proof": true, "fail-above": true, "quiet": true, "keep-going": true,
 	"format": true, "table": true, "output": true, "force": true,
 }
 
 func (o *benchOptions) check(c *cobra.Command, words []string) error {
+	if !slices.Contains(proofGrades, o.requireProof) {
+		return usagef("bench: --require-proof %q: want one of %s", o.requireProof, strings.Join(proofGrades, ", "))
+	}
 	if o.resume != "" {
 		var idle []string
 		if len(words) > 0 {

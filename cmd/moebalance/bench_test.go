@@ -75,9 +75,9 @@ func TestBenchOnTheRecordedCampaign(t *testing.T) {
 		} `json:"gain"`
 		Pairs []struct{ Normal, Perfect, Gain float64 } `json:"pairs"`
 		Proof []struct {
-			Arm    string
-			Rank   int
-			Proved bool
+			Arm   string
+			Rank  int
+			Grade gain.Grade
 		} `json:"proof"`
 		Checks []struct{ Name, Status string } `json:"checks"`
 	}
@@ -94,7 +94,7 @@ func TestBenchOnTheRecordedCampaign(t *testing.T) {
 	}
 	ranks := make(map[string]int)
 	for _, p := range r.Proof {
-		if p.Proved {
+		if p.Grade == gain.Claimed {
 			ranks[p.Arm]++
 		}
 	}
@@ -113,7 +113,7 @@ func TestBenchOnTheRecordedCampaign(t *testing.T) {
 		t.Errorf("shown again: exit %d, %s, equal %t", code, stderr, again == stdout)
 	}
 	text, _, _ := invoke(t.Context(), "bench", "--resume", folder)
-	if first, _, _ := strings.Cut(text, "\n"); !strings.HasPrefix(first, "imbalance significant: gain +19.8 %") {
+	if first, _, _ := strings.Cut(text, "\n"); !strings.HasPrefix(first, "imbalance significant, balance claimed: gain +19.8 %") {
 		t.Errorf("the first line is %q", first)
 	}
 }
@@ -154,6 +154,8 @@ func TestBenchExitCodes(t *testing.T) {
 		"too few pairs":   {[]string{"--pairs", "2", "--", gain20}, exitDone, ""},
 		"verdict wanted":  {[]string{"--pairs", "2", "--require-verdict", "--", gain20}, exitInconclusive, "inconclusive"},
 		"flag not seen":   {[]string{"--treatment", "env:OTHER=1", "--", gain20}, exitNotComparable, "bench: invalid: the treatment is not proved: perfect arm, ranks"},
+		"claimed only":    {[]string{"--pairs", "6", "--require-proof", "measured", "--", gain20}, exitNotComparable, "balance is claimed, not measured"},
+		"proof grade":     {[]string{"--require-proof", "none", "--", gain20}, exitUsage, "want one of claimed, measured"},
 		"wrong ranks":     {[]string{"--treatment", "env:ENABLE_PERFECT_ROUTER=1", "--ranks", "3", "--", gain20}, exitNotComparable, "no evidence of this rank"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -186,11 +188,20 @@ func TestBenchTellsOfWaits(t *testing.T) {
 	}
 }
 
+// What proof is possible is said before the first launch.
+func TestBenchNamesTheProofToCome(t *testing.T) {
+	t.Chdir(t.TempDir())
+	_, stderr, _ := invoke(t.Context(), "bench", "--pairs", "1", "--treatment", "vllm", "--", script(t, engine(100, 120)))
+	if first, _, _ := strings.Cut(stderr, "\n"); !strings.Contains(first, "vllm prints no proof line: give --counts, --profile or --proof") {
+		t.Errorf("the first line is %q", first)
+	}
+}
+
 // A threshold of none is none, not the default.
 func TestBenchThresholdOfNone(t *testing.T) {
 	t.Chdir(t.TempDir())
 	stdout, stderr, code := invoke(t.Context(), "bench", "-q", "--pairs", "6", "--threshold", "0%", "--", script(t, engine(100, 105)))
-	if code != exitDone || !strings.HasPrefix(stdout, "imbalance significant: gain +5.0 %") {
+	if code != exitDone || !strings.HasPrefix(stdout, "imbalance significant, balance claimed: gain +5.0 %") {
 		t.Errorf("exit %d, %q, %q", code, stderr, stdout)
 	}
 }
@@ -264,9 +275,9 @@ func TestBenchUntilDecided(t *testing.T) {
 func TestBenchReadsAnyNumber(t *testing.T) {
 	t.Chdir(t.TempDir())
 	odd := script(t, `if [ "$SWITCH" = on ]; then echo "balanced on rank 0"; echo "took 8 s"; else echo "took 10 s"; fi`)
-	stdout, stderr, code := invoke(t.Context(), "bench", "--pairs", "6", "--campaign", "c", "--treatment", "env:SWITCH=on",
+	stdout, stderr, code := invoke(t.Context(), "bench", "--pairs", "6", "--campaign", "c", "--treatment", "env:SWITCH=on", "--ranks", "1",
 		"--proof", `balanced on rank (?P<rank>\d+)`, "--metric", `time:s:lower=took (\d+)`, "--", odd)
-	if code != exitDone || !strings.HasPrefix(stdout, "imbalance significant: gain +25.0 %") {
+	if code != exitDone || !strings.HasPrefix(stdout, "imbalance significant, balance claimed: gain +25.0 %") {
 		t.Errorf("exit %d, %q, %q", code, stdout, stderr)
 	}
 }

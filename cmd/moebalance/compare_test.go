@@ -246,7 +246,7 @@ func TestCompareVerbOnReports(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &r); err != nil {
 		t.Fatal(err)
 	}
-	if r.Kind != "bench" || r.Verdict != gain.Significant || r.Gain.N != 6 || len(r.Proof) != 2 || !r.Proof[0].Proved {
+	if r.Kind != "bench" || r.Verdict != gain.Significant || r.Gain.N != 6 || len(r.Proof) != 2 || r.Proof[0].Grade != gain.Claimed {
 		t.Errorf("have %q %q, %d pairs, proof %+v", r.Kind, r.Verdict, r.Gain.N, r.Proof)
 	}
 	if g := float64(r.Gain.Estimate); g < 0.19 || g > 0.21 {

@@ -19,8 +19,8 @@ import (
 // package gain, which has the values.
 func (c *Campaign) checks() []Check {
 	checks := append([]Check{c.checkFiles(), c.checkSessions(), c.checkRetries(), c.checkCPU()}, c.checkGPUs()...)
-	if note := c.Spec.Treatment.Note; note != "" {
-		checks = append(checks, warning("treatment", note))
+	if c.Spec.Treatment.Chance() {
+		checks = append(checks, warning("treatment", "random routing is even only on average: at small batches its busiest rank has more load than under balanced routing"))
 	}
 	if text := c.launcherWarnings(); text != "" {
 		checks = append(checks, warning("launcher", text))

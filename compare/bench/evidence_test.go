@@ -11,6 +11,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -168,6 +169,7 @@ func TestProveByReport(t *testing.T) {
 	}{
 		"perfect and balanced":          {Perfect, said(true, 4, 1, 1, 1.01, 1.2), 4, balanced},
 		"perfect without loads":         {Perfect, said(true, 1), 1, balanced},
+		"of an unknown number of ranks": {Perfect, said(true, 0), 1, unproved},
 		"perfect by its word only":      {Perfect, said(true, 2, 1, 1, 1.4, 1.6), 2, unproved},
 		"flag not seen":                 {Perfect, said(false, 2, 1.4, 1.6), 2, unbalanced},
 		"normal and skewed":             {Normal, said(false, 2, 1.4, 2), 2, unbalanced},
@@ -181,7 +183,7 @@ func TestProveByReport(t *testing.T) {
 		"normal, uneven experts only":   {Normal, said(false, 1, nan, 2), 1, unbalanced},
 		"normal, even ranks only":       {Normal, said(false, 2, 1, nan), 2, balanced},
 	} {
-		proofs := Treatment{}.prove(c.arm, c.a, 0, false)
+		proofs := Spec{}.prove(c.arm, c.a, c.a.Result.Proof.Ranks, false)
 		if len(proofs) != c.ranks {
 			t.Errorf("%s: %d proofs, want one per rank", name, len(proofs))
 		}
@@ -205,24 +207,24 @@ func TestProveByLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	const newer = "Precomputing perfect router logits for 22 common batch sizes (ep_rank="
-	found, err := findLines(trtllm.Line, folder)
+	found, err := trtllm.findLines(folder)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(found) != 2 || found[0] != (Found{0, 1, newer + "0)"}) || found[1] != (Found{1, 1, newer + "1)"}) {
+	if len(found) != 2 || found[0] != (Found{Rank: 0, Times: 1, Text: newer + "0)"}) || found[1] != (Found{Rank: 1, Times: 1, Text: newer + "1)"}) {
 		t.Fatalf("found %+v, want ranks 0 and 1 once", found)
 	}
 	if err := os.WriteFile(filepath.Join(folder, launch.Stdout), []byte("Precomputing perfect router logits for 22 common batch sizes...\nit has no newline: Precomputing perfect router logits for 3 common batch sizes"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if found, err = findLines(trtllm.Line, folder); err != nil || len(found) != 3 || found[0] != (Found{AllRanks, 2, "Precomputing perfect router logits for 22 common batch sizes"}) {
+	if found, err = trtllm.findLines(folder); err != nil || len(found) != 3 || found[0] != (Found{Rank: AllRanks, Times: 2, Text: "Precomputing perfect router logits for 22 common batch sizes"}) {
 		t.Fatalf("found %+v, %v; want two lines without a rank", found, err)
 	}
 
 	lines := func(ranks ...int) Attempt {
 		a := Attempt{Result: &metrics.Result{}}
 		for _, r := range ranks {
-			a.LinesFound = append(a.LinesFound, Found{r, 1, "x"})
+			a.LinesFound = append(a.LinesFound, Found{Rank: r, Times: 1, Text: "x"})
 		}
 		return a
 	}
@@ -237,16 +239,16 @@ func TestProveByLine(t *testing.T) {
 		"normal with lines":     {Normal, lines(0), false},
 		// Of two ranks, one or both printed a line that does not say whose it is.
 		"one line, no rank":       {Perfect, lines(AllRanks), false},
-		"two lines, no rank":      {Perfect, Attempt{Result: &metrics.Result{}, LinesFound: []Found{{AllRanks, 2, "x"}}}, true},
+		"two lines, no rank":      {Perfect, Attempt{Result: &metrics.Result{}, LinesFound: []Found{{Rank: AllRanks, Times: 2, Text: "x"}}}, false},
 		"normal, a line, no rank": {Normal, lines(AllRanks), false},
 	} {
-		for _, p := range trtllm.prove(c.arm, c.a, 2, true) {
+		for _, p := range (Spec{Treatment: trtllm}).prove(c.arm, c.a, 2, true) {
 			if (p.severity() == 0) != c.proves {
 				t.Errorf("%s: %+v", name, p)
 			}
 		}
 	}
-	if p := (Treatment{}).prove(Perfect, lines(), 0, false); len(p) != 1 || p[0].severity() == 0 {
+	if p := (Spec{}).prove(Perfect, lines(), 0, false); len(p) != 1 || p[0].severity() == 0 {
 		t.Errorf("without a line to look for: %+v", p)
 	}
 }
@@ -268,7 +270,7 @@ func campaignOf(spec Spec, normal, perfect []Attempt) *Campaign {
 
 func TestProofOverLaunches(t *testing.T) {
 	trtllm, _ := ParseTreatment("trtllm")
-	spec := Spec{Treatment: trtllm}
+	spec := Spec{Treatment: trtllm, Ranks: 2}
 	skewed, even := said(false, 2, 1.5, 2), said(true, 2, 1, 1)
 	byArm := func(c *Campaign) map[Arm][]rankProof {
 		by := make(map[Arm][]rankProof)
@@ -297,7 +299,7 @@ func TestProofOverLaunches(t *testing.T) {
 	line := func(ranks ...int) Attempt {
 		a := Attempt{Result: &metrics.Result{}}
 		for _, r := range ranks {
-			a.LinesFound = append(a.LinesFound, Found{r, 1, "x"})
+			a.LinesFound = append(a.LinesFound, Found{Rank: r, Times: 1, Text: "x"})
 		}
 		return a
 	}
@@ -311,7 +313,7 @@ func TestProofOverLaunches(t *testing.T) {
 	for _, perfect := range [][]Attempt{{silent, said(false, 0, 1.5, 2)}, {said(false, 0, 1.5, 2), silent}} {
 		c := campaignOf(Spec{}, []Attempt{silent, silent}, perfect)
 		e := c.Evidence(TraceProof{Proved: true, Evidence: "the traces show it"})
-		if len(e.Proofs) != 2 || !e.Proofs[0].Proved || e.Proofs[1].Proved {
+		if len(e.Proofs) != 2 || e.Proofs[0].Grade != gain.Measured || e.Proofs[1].Grade != gain.None {
 			t.Errorf("with traces: %+v, want the normal arm proved and the perfect arm not", e.Proofs)
 		}
 	}
@@ -411,7 +413,7 @@ func TestProveByCounts(t *testing.T) {
 		"normal, nothing recorded":         {Normal, nan, nan, nan, nan, unproved},
 		"nothing recorded":                 {Perfect, nan, nan, nan, nan, unproved},
 	} {
-		proofs := Treatment{}.prove(c.arm, Attempt{Counted: &Counted{Ranks: 3, RankMaxOverMean: c.rank, RankFloor: c.rankFloor, ExpertMaxOverMean: c.expert, ExpertFloor: c.expFloor}}, 3, false)
+		proofs := Spec{}.prove(c.arm, Attempt{Counted: &Counted{Ranks: 3, RankMaxOverMean: c.rank, RankFloor: c.rankFloor, ExpertMaxOverMean: c.expert, ExpertFloor: c.expFloor}}, 3, false)
 		if len(proofs) != 3 {
 			t.Errorf("%s: %d proofs, want 3", name, len(proofs))
 		}

@@ -39,7 +39,7 @@ func (r *runner) readOutput(l *Launch, a *Attempt) error {
 		return fmt.Errorf("%w: %w", errUnusable, err)
 	}
 	if a.Counted == nil && !result.Proof.Claimed { // else the line would prove nothing more
-		if a.LinesFound, err = findLines(r.Spec.Treatment.Line, folder); err != nil {
+		if a.LinesFound, err = r.Spec.Treatment.findLines(folder); err != nil {
 			return err
 		}
 	}

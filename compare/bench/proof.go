@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -23,6 +24,7 @@ type rankProof struct {
 	rank     int // AllRanks where the evidence covers all together, or names none
 	launches int // with such evidence
 	status   proofStatus
+	measured bool // by loads, not by the engine's word
 	evidence string
 }
 
@@ -46,9 +48,10 @@ func (p rankProof) severity() int {
 // severe one holds.
 func (p *rankProof) merge(o rankProof) {
 	p.launches += o.launches
-	if o.severity() > p.severity() {
+	if o.severity() > p.severity() || o.severity() == p.severity() && p.measured && !o.measured {
 		p.status, p.evidence = o.status, o.evidence
 	}
+	p.measured = p.measured && o.measured
 }
 
 // TracesToCome stands for the traces of a profiled pair that is still to be
@@ -60,12 +63,24 @@ func (c *Campaign) TracesToCome() TraceProof {
 	return TraceProof{Proved: true, Evidence: "the traces of the profiled pair are still to come"}
 }
 
-// proof is the evidence for or against the arm. Traces stand in where the launches
-// themselves prove nothing, and never against what they show.
+// proof is the evidence for or against the arm. Traces measure what the launches only
+// claim or say nothing about, and never speak against what they show.
 func (p rankProof) proof(traces TraceProof) Proof {
-	proof := Proof{Arm: p.arm, Rank: router.Whole(p.rank), Proved: p.severity() == 0, Evidence: p.evidence}
-	if p.status == unproved && traces.Evidence != "" {
-		proof.Proved, proof.Evidence = traces.Proved, p.evidence+"; "+traces.Evidence
+	proof := Proof{Arm: p.arm, Rank: router.Whole(p.rank), Grade: gain.None, Evidence: p.evidence}
+	switch {
+	case p.severity() == 0 && p.measured:
+		proof.Grade = gain.Measured
+		return proof
+	case p.severity() == 0:
+		proof.Grade = gain.Claimed
+	case p.severity() == 2:
+		return proof
+	}
+	if traces.Evidence != "" {
+		proof.Evidence += "; " + traces.Evidence
+	}
+	if traces.Proved {
+		proof.Grade = gain.Measured
 	}
 	return proof
 }
@@ -81,7 +96,7 @@ func (c *Campaign) rankProofs() []rankProof {
 		ranks := make(map[int]*rankProof)
 		for _, a := range launches {
 			wanted = max(wanted, c.ranks(a))
-			for _, p := range c.Spec.Treatment.prove(arm, a, c.ranks(a), printed) {
+			for _, p := range c.Spec.prove(arm, a, c.ranks(a), printed) {
 				if have, ok := ranks[p.rank]; ok {
 					have.merge(p)
 				} else {

@@ -15,55 +15,128 @@ import (
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/bench/launch"
+	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
-// proveByLine judges a launch by the proof lines its ranks printed. Their absence
-// from the normal arm is evidence only beside their presence in every launch of the
-// perfect one: an engine that never prints the line says nothing by not printing
-// it. Lines that do not name their rank must be as many as there are ranks: a
-// variable that reached one rank only prints one.
-func (t Treatment) proveByLine(arm Arm, lines []Found, ranks int, printed bool) []rankProof {
+// proveByLine judges a launch by the proof lines its ranks printed, of which each must
+// print its own: lines that do not name their rank may all be of one rank. Their
+// absence from the normal arm is evidence only beside their presence in every launch
+// of the perfect one: an engine that never prints the line says nothing by not printing
+// it. A launch in which the engine reports a failure claims nothing.
+func (s Spec) proveByLine(arm Arm, lines []Found, ranks int, printed bool) []rankProof {
 	proof := func(rank int, s proofStatus, format string, args ...any) rankProof {
 		return rankProof{arm: arm, rank: rank, launches: 1, status: s, evidence: fmt.Sprintf(format, args...)}
 	}
+	failed := slices.IndexFunc(lines, func(f Found) bool { return f.Failed })
+	named := 0
+	for _, f := range lines {
+		if f.Rank != AllRanks {
+			named++
+		}
+	}
 	var proofs []rankProof
 	for _, f := range lines {
-		if arm == Perfect && f.Rank == AllRanks && f.Times < ranks {
-			proofs = append(proofs, proof(f.Rank, unproved, "log line %q %d× without a rank, for %d ranks (--ranks 1 if one line covers all)", f.Text, f.Times, ranks))
-			continue
+		status, doubt := unproved, ""
+		switch {
+		case arm == Normal:
+			status = balanced
+		case failed >= 0:
+			doubt = fmt.Sprintf(", but the engine says %q", lines[failed].Text)
+		case s.Treatment.firstGeneration(f.Text) && s.groupLimited() != "":
+			doubt = fmt.Sprintf(" is of TensorRT-LLM's first planner, which ignores the expert groups of %s and is not balanced there", s.groupLimited())
+		case ranks == 0:
+			doubt = fmt.Sprintf(" seen on %s; say --ranks N", quantity.Count(max(1, named), "rank"))
+		case f.Rank == AllRanks && ranks > 1:
+			doubt = fmt.Sprintf(" names no rank, so %d× are not %d ranks: label the output by rank (srun --label, mpirun --tag-output), or give --counts or --profile", f.Times, ranks)
+		default:
+			status = balanced
 		}
-		proofs = append(proofs, proof(f.Rank, balanced, "log line %q (%d×)", f.Text, f.Times))
+		proofs = append(proofs, proof(f.Rank, status, "log line %q (%d×)%s", f.Text, f.Times, doubt))
 	}
 	switch {
 	case len(lines) > 0:
 		return proofs
 	case arm == Perfect:
-		return []rankProof{proof(AllRanks, unproved, "no log line matches %q: check that the ranks see the switch, or give another %s", t.Line, otherProofs)}
+		return []rankProof{proof(AllRanks, unproved, "no log line matches %q: check that the ranks see the switch, or give another %s", s.Treatment.Line, otherProofs)}
 	case !printed:
 		return []rankProof{proof(AllRanks, unproved, "neither arm printed the proof line, so its absence proves nothing: give another %s", otherProofs)}
 	}
 	return []rankProof{proof(AllRanks, unbalanced, "the log lacks the proof line that the perfect arm prints")}
 }
 
-// findLines counts, per rank, the lines of an attempt's logs that match the
-// pattern; nil without a pattern. Of a line, the first 64 KiB are searched.
-func findLines(pattern, folder string) ([]Found, error) {
-	if pattern == "" {
-		return nil, nil
-	}
-	line, err := regexp.Compile(pattern)
-	if err != nil {
-		return nil, fmt.Errorf("proof line: %w", err)
-	}
-	seen := make(map[int]Found)
-	for _, name := range launch.Logs {
-		if err := countLines(filepath.Join(folder, name), line, seen); err != nil {
-			return nil, err
+// firstGeneration reports whether a proof line is of TensorRT-LLM's first planner, which
+// did not name the rank and knew no expert groups.
+func (t Treatment) firstGeneration(line string) bool {
+	return t.Failed != "" && strings.Contains(line, "Precomputing perfect router") && !strings.Contains(line, "ep_rank=")
+}
+
+// groupLimited is the model that the commands name whose routing is limited to groups
+// of experts, empty where they name none: a preset's name, perhaps with a suffix, or a
+// folder with its config.json.
+func (s Spec) groupLimited() string {
+	for _, word := range slices.Concat(s.Command.Server, s.Command.Normal, s.Command.Perfect) {
+		if _, value, ok := strings.Cut(word, "="); ok {
+			word = value
+		}
+		if config, err := os.ReadFile(filepath.Join(inFolder(s.Folder, word), "config.json")); err == nil {
+			if m, err := router.ParseConfig(config); err == nil && m.Shape.Grouped() {
+				return word
+			}
+		}
+		base := strings.ToLower(filepath.Base(word))
+		for _, m := range router.Models() {
+			if m.Shape.Grouped() && strings.HasPrefix(base, m.Name) {
+				return word
+			}
 		}
 	}
-	found := slices.Collect(maps.Values(seen))
-	slices.SortFunc(found, func(a, b Found) int { return a.Rank - b.Rank })
+	return ""
+}
+
+// findLines counts, per rank, the lines of an attempt's logs that claim the treatment
+// or say that it failed; nil without a pattern. Of a line, the first 64 KiB are searched.
+func (t Treatment) findLines(folder string) ([]Found, error) {
+	var found []Found
+	for i, pattern := range []string{t.Line, t.Failed} {
+		if pattern == "" {
+			continue
+		}
+		line, err := regexp.Compile(pattern)
+		if err != nil {
+			return nil, fmt.Errorf("proof line: %w", err)
+		}
+		seen := make(map[int]Found)
+		for _, name := range launch.Logs {
+			if err := countLines(filepath.Join(folder, name), line, seen); err != nil {
+				return nil, err
+			}
+		}
+		for _, rank := range slices.Sorted(maps.Keys(seen)) {
+			f := seen[rank]
+			f.Failed = i > 0
+			found = append(found, f)
+		}
+	}
 	return found, nil
+}
+
+// launcherLabel is the rank that srun --label and mpirun --tag-output put before a line.
+var launcherLabel = regexp.MustCompile(`^(?:\[\d+,(\d+)\]<std(?:out|err)>:|\s*(\d+): )`)
+
+// rankOf is the rank that a matching line names, else the one that the launcher put
+// before it, else AllRanks.
+func rankOf(named, text []byte) int {
+	words := [][]byte{named}
+	if m := launcherLabel.FindSubmatch(text); m != nil {
+		words = append(words, m[1], m[2])
+	}
+	for _, w := range words {
+		if n, err := strconv.Atoi(string(bytes.TrimSpace(w))); err == nil {
+			return n
+		}
+	}
+	return AllRanks
 }
 
 func countLines(path string, line *regexp.Regexp, seen map[int]Found) error {
@@ -80,12 +153,11 @@ func countLines(path string, line *regexp.Regexp, seen map[int]Found) error {
 	for {
 		text, err := r.ReadSlice('\n')
 		if m := line.FindSubmatch(text); m != nil {
-			rank := AllRanks
-			if group >= 0 && len(m[group]) > 0 {
-				if n, err := strconv.Atoi(string(bytes.TrimSpace(m[group]))); err == nil {
-					rank = n
-				}
+			var named []byte
+			if group >= 0 {
+				named = m[group]
 			}
+			rank := rankOf(named, text)
 			f, known := seen[rank]
 			if !known {
 				f = Found{Rank: rank, Text: strings.ToValidUTF8(string(m[0][:min(len(m[0]), 200)]), "")}

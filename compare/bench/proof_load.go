@@ -16,14 +16,14 @@ const otherProofs = "--proof, --counts or --profile"
 // prove says what one launch's output proves about its ranks, of which there are
 // so many (0: unknown). Recorded loads go before the report's own statement, and that
 // before a line in the log, which every launch of the perfect arm printed or not.
-func (t Treatment) prove(arm Arm, a Attempt, ranks int, printed bool) []rankProof {
+func (s Spec) prove(arm Arm, a Attempt, ranks int, printed bool) []rankProof {
 	switch {
 	case a.Counted != nil:
 		return proveByCounts(arm, *a.Counted)
 	case a.Result != nil && a.Result.Proof.Claimed:
-		return proveByReport(arm, a.Result.Proof)
-	case t.Line != "":
-		return t.proveByLine(arm, a.LinesFound, ranks, printed)
+		return proveByReport(arm, a.Result.Proof, ranks)
+	case s.Treatment.Line != "":
+		return s.proveByLine(arm, a.LinesFound, ranks, printed)
 	}
 	return []rankProof{{arm: arm, rank: AllRanks, launches: 1, status: unproved,
 		evidence: "the output does not state its routing, and no proof line of this treatment is known: give " + otherProofs}}
@@ -83,10 +83,15 @@ func (w worstLayers) within(limit router.Number) bool {
 	return len(w) > 0 && !slices.ContainsFunc(w, func(l worstLayer) bool { return !l.within(limit) })
 }
 
+// ProveReport judges one report alone.
+func ProveReport(arm Arm, said metrics.Proof) Proof {
+	return proveByReport(arm, said, said.Ranks)[0].proof(TraceProof{})
+}
+
 // proveByReport judges a launch by its own report: whether it states a perfect
 // router, and the loads it measured, which must agree: those of ranks, or of experts
 // where no rank's is known.
-func proveByReport(arm Arm, said metrics.Proof) []rankProof {
+func proveByReport(arm Arm, said metrics.Proof, wanted int) []rankProof {
 	ranks, experts := router.Undefined(), router.Undefined()
 	for _, l := range said.Layers {
 		ranks, experts = most(ranks, l.RankMaxOverMean), most(experts, l.ExpertMaxOverMean)
@@ -96,8 +101,10 @@ func proveByReport(arm Arm, said metrics.Proof) []rankProof {
 	if said.Ranks > 1 {
 		report = fmt.Sprintf("report of all %d ranks: ", said.Ranks)
 	}
-	p := rankProof{arm: arm, launches: 1}
+	p := rankProof{arm: arm, launches: 1, measured: len(worst) > 0}
 	switch {
+	case wanted == 0 && len(worst) == 0:
+		p.status, p.evidence = unproved, report+"no loads, and the number of ranks is unknown: seen on 1 rank; say --ranks N"
 	case said.Perfect && len(worst) > 0 && !worst[0].within(balancedWithin):
 		p.status, p.evidence = unproved, report+"perfect router, contradicted by "+worst.String()
 	case said.Perfect:
@@ -107,6 +114,10 @@ func proveByReport(arm Arm, said metrics.Proof) []rankProof {
 	default:
 		p.status, p.evidence = unbalanced, report+"learned router, "+worst.String()
 	}
+	if wanted > 1 && said.Ranks <= 1 { // a report of one rank is no report of the others
+		p.rank = 0
+		return []rankProof{p}
+	}
 	return p.forRanks(said.Ranks)
 }
 
@@ -115,7 +126,7 @@ func proveByReport(arm Arm, said metrics.Proof) []rankProof {
 // of either proves the normal arm.
 func proveByCounts(arm Arm, c Counted) []rankProof {
 	worst := measured(worstLayer{"ranks", c.RankMaxOverMean, c.RankFloor}, worstLayer{"experts", c.ExpertMaxOverMean, c.ExpertFloor})
-	p := rankProof{arm: arm, launches: 1, status: unbalanced, evidence: "recorded expert counts: " + worst.String()}
+	p := rankProof{arm: arm, launches: 1, measured: true, status: unbalanced, evidence: "recorded expert counts: " + worst.String()}
 	switch {
 	case len(worst) == 0:
 		p.status, p.evidence = unproved, "the recorded expert counts hold no load"

@@ -131,6 +131,8 @@ type Found struct {
 	Rank  int    `json:"rank"` // −1 where the line does not name one
 	Times int    `json:"times"`
 	Text  string `json:"text"` // what matched first
+	// Failed marks a line that says that the treatment failed.
+	Failed bool `json:"failed,omitempty"`
 }
 
 // Evidence is all that a campaign found beside the values: what a judge needs

@@ -25,7 +25,7 @@ func Recorded(c *Campaign, confidence float64, traces TraceProof) gain.Campaign 
 	return gain.Campaign{
 		Command: launch.Quote(c.Spec.Command.Normal), Metric: r.metric, Launches: launches,
 		Criteria: gain.Criteria{Threshold: c.Spec.Threshold, Confidence: confidence, Tolerance: c.Spec.WorkTolerance},
-		Proof:    e.Proofs, Compared: e.Compared, Differences: e.Differences, Checks: e.Checks,
+		Proof:    e.Proofs, Chance: c.Spec.Treatment.Chance(), Compared: e.Compared, Differences: e.Differences, Checks: e.Checks,
 	}
 }
 
@@ -93,7 +93,7 @@ func LaunchOf(r metrics.Result, compared metrics.Metric) gain.Launch {
 	l := gain.Launch{Status: gain.StatusOK, Value: compared.Value.Float64(), Work: reportedWork(r.Work)}
 	for _, m := range r.Metrics {
 		if m.Name != compared.Name && m.Value.Defined() {
-			l.Secondary = append(l.Secondary, gain.Measured{Metric: MetricOf(m), Value: m.Value.Float64()})
+			l.Secondary = append(l.Secondary, gain.Reported{Metric: MetricOf(m), Value: m.Value.Float64()})
 		}
 	}
 	return l

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/moebalance/moebalance/compare/bench/launch"
+	"github.com/moebalance/moebalance/compare/gain"
 )
 
 // The recorded campaign of 12 launches on 4 H200s, replayed: the values come
@@ -51,7 +52,7 @@ func TestReplayedCampaign(t *testing.T) {
 		t.Errorf("%d proofs, want one for each of 4 ranks in 2 arms", len(e.Proofs))
 	}
 	for _, p := range e.Proofs {
-		if !p.Proved {
+		if p.Grade != gain.Claimed {
 			t.Errorf("%+v does not prove its arm", p)
 		}
 	}
@@ -403,7 +404,7 @@ func TestServerAndClient(t *testing.T) {
 	}
 	finishedOnce(t, c)
 	for _, p := range c.Evidence(TraceProof{}).Proofs {
-		if !p.Proved {
+		if p.Grade != gain.Measured {
 			t.Errorf("%+v: the server of this arm did not get the treatment", p)
 		}
 	}

@@ -123,7 +123,8 @@ type Treatment struct {
 	// Line is a regular expression of the line that a rank prints when the
 	// treatment takes effect. A group named "rank" holds the rank's number.
 	Line string `json:"line,omitempty"`
-	Note string `json:"note,omitempty"` // what the treatment is not
+	// Failed is a regular expression of the line that says that it failed.
+	Failed string `json:"failed,omitempty"`
 }
 
 // Treatments are those known by name. Sources: the engines' own switches, as
@@ -136,11 +137,11 @@ var Treatments = []Treatment{
 		Perfect: map[string]string{"ENABLE_PERFECT_ROUTER": "1"},
 		Off:     "0",
 		Line:    `Precomputing perfect router logits for \d+ common batch sizes(?: \(ep_rank=(?P<rank>\d+)\))?`,
+		Failed:  `Failed to precompute logits`,
 	},
 	{
 		Name:    "vllm",
 		Perfect: map[string]string{"VLLM_MOE_ROUTING_SIMULATION_STRATEGY": "uniform_random"},
-		Note:    "vLLM's uniform_random routing is balanced only on average: at small batches it is less even than a perfect router",
 	},
 	{
 		Name:    "sglang",
@@ -183,6 +184,28 @@ func (t Treatment) Check() error {
 		return fmt.Errorf("proof line: %w", err)
 	}
 	return nil
+}
+
+// Chance reports whether the treatment routes at random, which is even only on average.
+func (t Treatment) Chance() bool {
+	strategy := t.Perfect["VLLM_MOE_ROUTING_SIMULATION_STRATEGY"]
+	return strategy == "uniform_random" || strategy == "normal_routing" || t.Perfect["SGLANG_SIMULATE_UNIFORM_EXPERTS"] != ""
+}
+
+// ProofToCome says, before the first launch, which proof of balance the launches can
+// give.
+func (s Spec) ProofToCome() string {
+	switch t := s.Treatment; {
+	case s.Counts != "":
+		return "proof of balance: measured, by the expert counts of each launch"
+	case s.Design.Profiled:
+		return "proof of balance: measured, by the traces of the profiled pair"
+	case t.Line != "" && s.Ranks == 0:
+		return "proof of balance: claimed by a log line of each rank, unless the report measures loads; if it does not state the number of ranks, say --ranks N; --counts or --profile measures balance"
+	case t.Line != "":
+		return "proof of balance: claimed by a log line of each rank, unless the report measures loads; --counts or --profile measures balance"
+	}
+	return fmt.Sprintf("proof of balance: none unless the report states its routing, because %s prints no proof line: give --counts, --profile or --proof", s.Treatment.Name)
 }
 
 // Names are the variables of the treatment, sorted.

@@ -22,7 +22,7 @@ func fullAttempt() Attempt {
 		Error: "none; 'quoted'", Folder: "launches/0", Arguments: []string{"a", "b c"},
 		Environment: map[string]string{"X": "1"}, Files: []File{{"f", "ab", 3}},
 		GPUs:       []launch.GPU{{Index: 1, UUID: "GPU-1", Name: "N", Driver: "1", ClockMHz: 5, MemoryMHz: 6, TemperatureC: 7, PowerW: 8, Processes: []launch.GPUProcess{{PID: 9, Name: "p", Ours: true}}}},
-		LinesFound: []Found{{-1, 2, "line"}}, Warnings: []string{"w"}, OthersCPU: 0.5, Cores: 8,
+		LinesFound: []Found{{Rank: -1, Times: 2, Text: "line"}}, Warnings: []string{"w"}, OthersCPU: 0.5, Cores: 8,
 		Counted: &Counted{Source: "c", Ranks: 2, RankMaxOverMean: 1.5, RankFloor: 1, ExpertMaxOverMean: 2, ExpertFloor: 1},
 		Result: &metrics.Result{Format: "f", Primary: "x", Metrics: []metrics.Metric{{Name: "x", Unit: "u", HigherIsBetter: true, Value: 3}},
 			Work:  metrics.Work{Requests: metrics.Exactly(4)},

@@ -1,6 +1,12 @@
 package gain
 
-import "github.com/moebalance/moebalance/router"
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/moebalance/moebalance/router"
+)
 
 // Arm is one of the two things compared.
 type Arm string
@@ -29,8 +35,55 @@ type Metric struct {
 type Proof struct {
 	Arm      Arm          `json:"arm"`
 	Rank     router.Whole `json:"rank"` // AllRanks where the evidence covers all together, or names none
-	Proved   bool         `json:"proved"`
+	Grade    Grade        `json:"grade"`
 	Evidence string       `json:"evidence"` // one line: what was seen, or what was missing
+}
+
+// Grade says how good the evidence for a rank is.
+type Grade string
+
+// The grades, best first.
+const (
+	Measured Grade = "measured" // recorded loads or traces show the routing
+	Claimed  Grade = "claimed"  // the engine says that the switch is on, or off
+	None     Grade = "none"     // nothing shows it, or something shows the opposite
+)
+
+// Weaker is the worse of two grades.
+func Weaker(a, b Grade) Grade {
+	grades := []Grade{None, Claimed, Measured}
+	return grades[min(max(0, slices.Index(grades, a)), max(0, slices.Index(grades, b)))]
+}
+
+// MarshalJSON writes, beside the grade, the key "proved" of results without grades.
+func (p Proof) MarshalJSON() ([]byte, error) {
+	type plain Proof
+	return json.Marshal(struct {
+		plain
+		Proved bool `json:"proved"`
+	}{plain(p), p.Grade == Measured || p.Grade == Claimed})
+}
+
+// UnmarshalJSON reads results without grades, too. Their evidence of measured loads is a
+// max/mean.
+func (p *Proof) UnmarshalJSON(text []byte) error {
+	type plain Proof
+	old := struct {
+		*plain
+		Proved bool `json:"proved"`
+	}{plain: (*plain)(p)}
+	if err := json.Unmarshal(text, &old); err != nil || p.Grade != "" {
+		return err
+	}
+	switch {
+	case !old.Proved:
+		p.Grade = None
+	case strings.Contains(p.Evidence, "max/mean"):
+		p.Grade = Measured
+	default:
+		p.Grade = Claimed
+	}
+	return nil
 }
 
 // AllRanks is the rank of evidence that covers all ranks of an arm together.
@@ -39,7 +92,7 @@ const AllRanks = router.None
 // TraceProof is the evidence of traces of one launch of each arm. The zero value
 // means that there are no traces.
 type TraceProof struct {
-	Proved   bool   // balanced in the perfect arm and not in the normal one
+	Proved   bool   // measured: balanced in the perfect arm and not in the normal one
 	Evidence string // empty where there are no traces
 }
 

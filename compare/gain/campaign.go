@@ -19,6 +19,8 @@ type Campaign struct {
 	// Ranks is how many ranks must prove their arm, 0 when not known.
 	Ranks int
 	Proof []Proof
+	// Chance says that the perfect arm routes at random, which is even only on average.
+	Chance bool
 	// Compared says that environment, arguments and files of the arms were
 	// recorded and compared; Differences are what was found to differ.
 	Compared    bool
@@ -60,7 +62,7 @@ type Launch struct {
 	// absent is unknown, not zero.
 	Work map[string]float64
 	// Secondary are the launch's other metrics.
-	Secondary []Measured
+	Secondary []Reported
 }
 
 // UnknownPosition is the position of a launch whose place in the order is not
@@ -114,21 +116,36 @@ const (
 
 // Result is the result of the bench verb.
 type Result struct {
-	SchemaVersion int             `json:"schema_version"`
-	Kind          string          `json:"kind"` // always "bench"
-	Command       string          `json:"command"`
-	Metric        Metric          `json:"metric"`
-	Threshold     float64         `json:"threshold"` // fraction
-	Pairs         []Pair          `json:"pairs"`     // by pair
-	Gain          Gain            `json:"gain"`
-	Verdict       Verdict         `json:"verdict"`
-	PairsNeeded   router.Number   `json:"pairs_needed"` // in all, to decide an inconclusive campaign
-	Reasons       []string        `json:"reasons"`
-	Precision     Precision       `json:"precision"`
-	Secondary     []SecondaryGain `json:"secondary"` // by name
-	Proof         []Proof         `json:"proof"`     // by arm and rank
-	Differences   []Difference    `json:"differences"`
-	Checks        []Check         `json:"checks"`
+	SchemaVersion int     `json:"schema_version"`
+	Kind          string  `json:"kind"` // always "bench"
+	Command       string  `json:"command"`
+	Metric        Metric  `json:"metric"`
+	Threshold     float64 `json:"threshold"` // fraction
+	// Balance is the grade of the weakest proof: None unless every rank of both arms
+	// is proved. Chance says that the perfect arm routes at random.
+	Balance     Grade           `json:"balance"`
+	Chance      bool            `json:"chance,omitempty"`
+	Pairs       []Pair          `json:"pairs"` // by pair
+	Gain        Gain            `json:"gain"`
+	Verdict     Verdict         `json:"verdict"`
+	PairsNeeded router.Number   `json:"pairs_needed"` // in all, to decide an inconclusive campaign
+	Reasons     []string        `json:"reasons"`
+	Precision   Precision       `json:"precision"`
+	Secondary   []SecondaryGain `json:"secondary"` // by name
+	Proof       []Proof         `json:"proof"`     // by arm and rank
+	Differences []Difference    `json:"differences"`
+	Checks      []Check         `json:"checks"`
+}
+
+// ChanceArm is the name of the perfect arm where it routes at random.
+const ChanceArm Arm = "chance"
+
+// Called is the name of an arm for people: that of random routing is not perfect.
+func (r Result) Called(a Arm) Arm {
+	if a == Perfect && r.Chance {
+		return ChanceArm
+	}
+	return a
 }
 
 // SchemaVersion is the version of Result's JSON.

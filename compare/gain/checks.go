@@ -46,12 +46,41 @@ func (c Campaign) checks(sessions []session, pairs []Pair, g Gain) []Check {
 // checkProof wants every rank of both arms proved, and, where the number of
 // ranks is known, none missing.
 func (c Campaign) checkProof() Check {
+	if missing := c.unproved(); len(missing) > 0 {
+		return Check{Name: CheckProof, Status: Fail, Text: "the treatment is not proved: " + strings.Join(missing, "; ")}
+	}
+	switch {
+	case c.balance() == Claimed:
+		return Check{Name: CheckProof, Status: Warn, Text: "balance claimed by every rank of the perfect arm and by none of the normal arm, not measured: expert counts or traces measure it"}
+	case c.Chance:
+		return Check{Name: CheckProof, Status: Pass, Text: "measured: routing was even in the chance arm and not in the normal arm, on every rank"}
+	}
+	return Check{Name: CheckProof, Status: Pass, Text: "measured: routing was balanced in the perfect arm and not in the normal arm, on every rank"}
+}
+
+// chanceSentence is what a gain over random routing is not.
+const chanceSentence = "the other arm routes at random: chance, not balance, so the gain is not that of perfect balance"
+
+// balance is the grade of the weakest proof, None where a rank is unproved.
+func (c Campaign) balance() Grade {
+	if len(c.unproved()) > 0 {
+		return None
+	}
+	grade := Measured
+	for _, p := range c.Proof {
+		grade = Weaker(grade, p.Grade)
+	}
+	return grade
+}
+
+// unproved names, for each arm, the ranks without proof and what they lack.
+func (c Campaign) unproved() []string {
 	var missing []string
 	for _, arm := range Arms {
 		seen := map[int]bool{}
 		var lacks []string // what unproved ranks have to show, each once
 		ranks := map[string][]int{}
-		unproved := func(rank int, evidence string) {
+		add := func(rank int, evidence string) {
 			if !slices.Contains(lacks, evidence) {
 				lacks = append(lacks, evidence)
 			}
@@ -62,8 +91,8 @@ func (c Campaign) checkProof() Check {
 				continue
 			}
 			seen[int(p.Rank)] = true
-			if !p.Proved {
-				unproved(int(p.Rank), p.Evidence)
+			if Weaker(p.Grade, Claimed) == None {
+				add(int(p.Rank), p.Evidence)
 			}
 		}
 		if len(seen) == 0 {
@@ -72,17 +101,14 @@ func (c Campaign) checkProof() Check {
 		}
 		for r := range c.Ranks {
 			if !seen[r] && !seen[AllRanks] {
-				unproved(r, "no evidence")
+				add(r, "no evidence")
 			}
 		}
 		for _, evidence := range lacks {
 			missing = append(missing, where(arm, ranks[evidence])+": "+evidence)
 		}
 	}
-	if len(missing) > 0 {
-		return Check{Name: CheckProof, Status: Fail, Text: "the treatment is not proved: " + strings.Join(missing, "; ")}
-	}
-	return Check{Name: CheckProof, Status: Pass, Text: "routing was balanced in the perfect arm and not in the normal arm, on every rank"}
+	return missing
 }
 
 func (c Campaign) checkDifferences() Check {

@@ -24,14 +24,16 @@ func TestInvalidCampaigns(t *testing.T) {
 	}{
 		{"no proof", func(c *Campaign) { c.Proof = nil }, CheckProof, Fail, "perfect arm: no evidence"},
 		{"one arm proved", func(c *Campaign) { c.Proof = c.Proof[2:] }, CheckProof, Fail, "normal arm: no evidence"},
-		{"a rank unproved", func(c *Campaign) { c.Proof[3].Proved = false }, CheckProof, Fail, "perfect arm, rank 1"},
+		{"a rank unproved", func(c *Campaign) { c.Proof[3].Grade = None }, CheckProof, Fail, "perfect arm, rank 1"},
 		{"a rank missing", func(c *Campaign) { c.Proof = c.Proof[:3] }, CheckProof, Fail, "perfect arm, rank 1: no evidence"},
-		{"two ranks unproved alike", func(c *Campaign) { c.Proof[2].Proved, c.Proof[3].Proved = false, false }, CheckProof, Fail, "perfect arm, ranks 0, 1: "},
+		{"two ranks unproved alike", func(c *Campaign) { c.Proof[2].Grade, c.Proof[3].Grade = None, None }, CheckProof, Fail, "perfect arm, ranks 0, 1: "},
 		{"all ranks at once", func(c *Campaign) {
-			c.Proof = []Proof{{Arm: Normal, Rank: AllRanks, Proved: true, Evidence: ""}, {Arm: Perfect, Rank: AllRanks, Proved: true, Evidence: ""}}
+			c.Proof = []Proof{{Arm: Normal, Rank: AllRanks, Grade: Measured, Evidence: ""}, {Arm: Perfect, Rank: AllRanks, Grade: Measured, Evidence: ""}}
 		}, CheckProof, Pass, "every rank"},
+		{"a rank only claimed", func(c *Campaign) { c.Proof[3].Grade = Claimed }, CheckProof, Warn, "balance claimed by every rank"},
+		{"random routing", func(c *Campaign) { c.Chance = true }, CheckProof, Pass, "routing was even in the chance arm"},
 		{"all ranks unproved", func(c *Campaign) {
-			c.Proof = []Proof{{Arm: Normal, Rank: AllRanks, Proved: true, Evidence: ""}, {Arm: Perfect, Rank: AllRanks, Proved: false, Evidence: "nothing seen"}}
+			c.Proof = []Proof{{Arm: Normal, Rank: AllRanks, Grade: Measured, Evidence: ""}, {Arm: Perfect, Rank: AllRanks, Grade: None, Evidence: "nothing seen"}}
 		}, CheckProof, Fail, "perfect arm: nothing seen"},
 		{"another difference", func(c *Campaign) {
 			c.Differences = append(c.Differences, Difference{Kind: "argument", Name: "--batch", Normal: "8", Perfect: "16"})

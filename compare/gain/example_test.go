@@ -17,8 +17,8 @@ func ExampleJudge() {
 			{Kind: "environment", Name: "ENABLE_PERFECT_ROUTER", Normal: "not set", Perfect: "1", Declared: true},
 		},
 		Proof: []gain.Proof{
-			{Arm: gain.Normal, Rank: gain.AllRanks, Proved: true, Evidence: "max/mean 1.36 over ranks"},
-			{Arm: gain.Perfect, Rank: gain.AllRanks, Proved: true, Evidence: "max/mean 1.00 over ranks"},
+			{Arm: gain.Normal, Rank: gain.AllRanks, Grade: gain.Measured, Evidence: "max/mean 1.36 over ranks"},
+			{Arm: gain.Perfect, Rank: gain.AllRanks, Grade: gain.Measured, Evidence: "max/mean 1.00 over ranks"},
 		},
 	}
 	normal := []float64{399, 381, 391, 385, 372, 380}

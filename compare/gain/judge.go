@@ -28,7 +28,7 @@ func Judge(c Campaign) Result {
 		Command: c.Command, Metric: c.Metric, Threshold: c.Threshold,
 		Pairs: pairs, Gain: gainOfLogs(logs, c.Confidence), Secondary: c.secondaryGains(sessions),
 		PairsNeeded: router.Undefined(),
-		Proof:       c.Proof, Differences: c.Differences,
+		Proof:       c.Proof, Balance: c.balance(), Chance: c.Chance, Differences: c.Differences,
 	}
 	r.Precision = precisionOf(logs, r.Gain, c.Confidence)
 	r.Checks = append(slices.Clone(c.Checks), c.checks(sessions, pairs, r.Gain)...)
@@ -41,6 +41,12 @@ func Judge(c Campaign) Result {
 		r.PairsNeeded = pairsNeeded(r.Gain, c.Threshold, c.Confidence)
 	}
 	r.Reasons = append(explain(r.Verdict, r.Gain, c.Threshold, c.Confidence, r.PairsNeeded), r.Precision.sentence()...)
+	if r.Balance == Claimed {
+		r.Reasons = append(r.Reasons, "balance claimed by every rank, not measured")
+	}
+	if c.Chance {
+		r.Reasons = append(r.Reasons, chanceSentence)
+	}
 	return r
 }
 

@@ -16,7 +16,7 @@ func proved() []Proof {
 	var p []Proof
 	for _, arm := range Arms {
 		for rank := range 2 {
-			p = append(p, Proof{Arm: arm, Rank: router.Whole(rank), Proved: true, Evidence: "expert counts"})
+			p = append(p, Proof{Arm: arm, Rank: router.Whole(rank), Grade: Measured, Evidence: "expert counts"})
 		}
 	}
 	return p
@@ -154,9 +154,9 @@ func TestSecondaryMetrics(t *testing.T) {
 		if l.Arm == Normal {
 			slow = 1.25 + 0.01*float64(l.Pair)
 		}
-		l.Secondary = []Measured{{Metric{Name: "broken", HigherIsBetter: true}, math.NaN()}, {c.Metric, l.Value}, {ttft, 40 * slow}, {rate, 7}}
+		l.Secondary = []Reported{{Metric{Name: "broken", HigherIsBetter: true}, math.NaN()}, {c.Metric, l.Value}, {ttft, 40 * slow}, {rate, 7}}
 		if l.Arm == Normal || l.Pair > 0 {
-			l.Secondary = append(l.Secondary, Measured{itl, 5 * slow}) // one launch lacks it
+			l.Secondary = append(l.Secondary, Reported{itl, 5 * slow}) // one launch lacks it
 		}
 	}
 	r := Judge(c)
@@ -346,7 +346,7 @@ func BenchmarkJudge(b *testing.B) {
 		l := &c.Launches[i]
 		l.Value += rng.NormFloat64()
 		for m := range 10 {
-			l.Secondary = append(l.Secondary, Measured{Metric{Name: string(rune('a' + m))}, 10 + rng.NormFloat64()})
+			l.Secondary = append(l.Secondary, Reported{Metric{Name: string(rune('a' + m))}, 10 + rng.NormFloat64()})
 		}
 	}
 	b.ReportAllocs()

@@ -9,8 +9,8 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// Measured is a further metric that a launch reported.
-type Measured struct {
+// Reported is a further metric that a launch reported.
+type Reported struct {
 	Metric Metric
 	Value  float64
 }
@@ -35,7 +35,7 @@ func (c Campaign) secondaryGains(sessions []session) []SecondaryGain {
 			continue
 		}
 		for _, m := range s.normal.Secondary {
-			i := slices.IndexFunc(s.perfect.Secondary, func(o Measured) bool { return o.Metric == m.Metric })
+			i := slices.IndexFunc(s.perfect.Secondary, func(o Reported) bool { return o.Metric == m.Metric })
 			if i < 0 || m.Metric == c.Metric {
 				continue
 			}

@@ -60,9 +60,9 @@ type reportReader struct {
 
 // read adds the launches of one arm, file by file.
 func (r *reportReader) read(arm gain.Arm, paths []string) error {
-	proof := gain.Proof{Arm: arm, Rank: gain.AllRanks, Proved: true, Evidence: "every report says so"}
+	proof := gain.Proof{Arm: arm, Rank: gain.AllRanks, Grade: gain.Measured, Evidence: "every report says so"}
 	if r.Trust {
-		proof.Evidence = "taken on trust"
+		proof.Grade, proof.Evidence = gain.Claimed, "taken on trust"
 	}
 	for _, path := range paths {
 		runs, err := readLaunches(path, r.Custom)
@@ -80,8 +80,8 @@ func (r *reportReader) read(arm gain.Arm, paths []string) error {
 			for _, w := range run.Warnings {
 				r.set.Notes = append(r.set.Notes, launch+": "+w)
 			}
-			if proof.Proved && !r.Trust {
-				proof.Proved, proof.Evidence = claims(run, arm, launch)
+			if grade, evidence := claims(run, arm, launch); !r.Trust && gain.Weaker(grade, proof.Grade) != proof.Grade {
+				proof.Grade, proof.Evidence = grade, evidence
 			}
 		}
 	}
@@ -109,19 +109,23 @@ func readLaunches(path string, custom []metrics.Custom) ([]metrics.Result, error
 	return nil, err
 }
 
-// claims reports whether a report names its arm as the given one.
-func claims(run metrics.Result, arm gain.Arm, launch string) (ok bool, evidence string) {
+// claims grades what a report says about its arm, the given one.
+func claims(run metrics.Result, arm gain.Arm, launch string) (grade gain.Grade, evidence string) {
 	switch {
 	case !run.Proof.Claimed:
-		return false, launch + " does not say how it was routed; --trust-arms takes it as the " + string(arm) + " arm"
+		return gain.None, launch + " does not say how it was routed; --trust-arms takes it as the " + string(arm) + " arm"
 	case run.Proof.Perfect != (arm == gain.Perfect):
 		claimed := gain.Normal
 		if run.Proof.Perfect {
 			claimed = gain.Perfect
 		}
-		return false, fmt.Sprintf("%s says it is a launch of the %s arm", launch, claimed)
+		return gain.None, fmt.Sprintf("%s says it is a launch of the %s arm", launch, claimed)
 	}
-	return true, "every report says so"
+	p := bench.ProveReport(arm, run.Proof)
+	if p.Grade == gain.None {
+		return gain.None, launch + ": " + p.Evidence
+	}
+	return p.Grade, "every report says so"
 }
 
 func (r *reportReader) add(arm gain.Arm, run metrics.Result) error {

@@ -58,17 +58,19 @@ func checksTable(in Input) table {
 // checkName writes the name of a check for people.
 func checkName(name string) string { return strings.ReplaceAll(name, "_", " ") }
 
+var gradeMarks = map[gain.Grade]mark{gain.Measured: good, gain.Claimed: warn, gain.None: bad}
+
 // proofTable lists the proofs, neighbouring ranks with the same evidence in one
 // row.
 func proofTable(in Input) table {
-	t := table{Caption: "Routing proof by rank, " + in.Name, Columns: columns("arm", "#ranks", "proved", "evidence")}
+	t := table{Caption: "Routing proof by rank, " + in.Name, Columns: columns("arm", "#ranks", "grade", "evidence")}
 	proofs := in.Campaign.Proof
 	for from := 0; from < len(proofs); {
 		first, to := proofs[from], from+1
-		for to < len(proofs) && proofs[to].Rank == proofs[to-1].Rank+1 && proofs[to].Arm == first.Arm && proofs[to].Proved == first.Proved && proofs[to].Evidence == first.Evidence {
+		for to < len(proofs) && proofs[to].Rank == proofs[to-1].Rank+1 && proofs[to].Arm == first.Arm && proofs[to].Grade == first.Grade && proofs[to].Evidence == first.Evidence {
 			to++
 		}
-		t.add(string(first.Arm), rankSpan(first.Rank, proofs[to-1].Rank), yesNo(first.Proved, good, bad), first.Evidence)
+		t.add(string(in.Campaign.Called(first.Arm)), rankSpan(first.Rank, proofs[to-1].Rank), cell{Text: string(first.Grade), Mark: gradeMarks[first.Grade]}, first.Evidence)
 		from = to
 	}
 	t.Folded = len(t.Rows) > 16
@@ -87,13 +89,9 @@ func rankSpan(first, last router.Whole) string {
 }
 
 func proofSentence(c *Campaign) string {
-	proved, failed := map[gain.Arm]int{}, 0
+	grades := map[gain.Grade]int{}
 	for _, pr := range c.Proof {
-		if pr.Proved {
-			proved[pr.Arm]++
-		} else {
-			failed++
-		}
+		grades[pr.Grade]++
 	}
 	var broken []string
 	for _, check := range c.Checks {
@@ -104,11 +102,12 @@ func proofSentence(c *Campaign) string {
 	switch {
 	case len(broken) > 0:
 		return fmt.Sprintf("No: the campaign fails its checks (%s), so its gain decides nothing.", strings.Join(broken, ", "))
-	case len(c.Proof) == 0 || failed > 0:
+	case len(c.Proof) == 0 || grades[gain.None] > 0:
 		return "The routing of the arms is not proved."
+	case grades[gain.Claimed] > 0:
+		return fmt.Sprintf("The campaign passes its checks; balance is claimed (%s), not measured.", quantity.Count(grades[gain.Claimed], "claim"))
 	}
-	return fmt.Sprintf("The campaign passes its checks, and each arm's routing is proved (normal: %s, perfect: %s).",
-		quantity.Count(proved[gain.Normal], "proof"), quantity.Count(proved[gain.Perfect], "proof"))
+	return fmt.Sprintf("The campaign passes its checks, and each arm's routing was measured (%s).", quantity.Count(len(c.Proof), "proof"))
 }
 
 func cacheTable(in Input) table {

@@ -47,7 +47,7 @@ func campaign(won float64) *Campaign {
 	}
 	c.Differences = []gain.Difference{{Kind: "environment", Name: "ENABLE_PERFECT_ROUTER", Perfect: "1", Declared: true}}
 	for _, arm := range gain.Arms {
-		c.Proof = append(c.Proof, gain.Proof{Arm: arm, Rank: 0, Proved: true, Evidence: "rank load max/mean 1.000"})
+		c.Proof = append(c.Proof, gain.Proof{Arm: arm, Rank: 0, Grade: gain.Measured, Evidence: "rank load max/mean 1.000"})
 	}
 	return &Campaign{Result: gain.Judge(c)}
 }

@@ -15,18 +15,18 @@ import (
 // Neighbouring ranks with the same evidence share a row; a rank without a
 // proof in between, other evidence, or another arm begins a new one.
 func TestProofRows(t *testing.T) {
-	proof := func(arm gain.Arm, rank router.Whole, proved bool, evidence string) gain.Proof {
-		return gain.Proof{Arm: arm, Rank: rank, Proved: proved, Evidence: evidence}
+	proof := func(arm gain.Arm, rank router.Whole, grade gain.Grade, evidence string) gain.Proof {
+		return gain.Proof{Arm: arm, Rank: rank, Grade: grade, Evidence: evidence}
 	}
 	c := &Campaign{Result: gain.Result{Proof: []gain.Proof{
-		proof("normal", 0, true, "a"), proof("normal", 1, true, "a"), proof("normal", 3, true, "a"),
-		proof("perfect", 4, true, "a"), proof("perfect", 5, false, "a"), proof("perfect", 6, false, "b"), proof("perfect", -1, true, "c"),
+		proof("normal", 0, gain.Measured, "a"), proof("normal", 1, gain.Measured, "a"), proof("normal", 3, gain.Measured, "a"),
+		proof("perfect", 4, gain.Measured, "a"), proof("perfect", 5, gain.None, "a"), proof("perfect", 6, gain.None, "b"), proof("perfect", -1, gain.Measured, "c"),
 	}}}
 	var got []string
 	for _, row := range proofTable(Input{Campaign: c}).Rows {
 		got = append(got, row[0].Text+" "+row[1].Text+" "+row[2].Text)
 	}
-	want := []string{"normal 0 to 1 yes", "normal 3 yes", "perfect 4 yes", "perfect 5 no", "perfect 6 no", "perfect all yes"}
+	want := []string{"normal 0 to 1 measured", "normal 3 measured", "perfect 4 measured", "perfect 5 none", "perfect 6 none", "perfect all measured"}
 	if !slices.Equal(got, want) {
 		t.Errorf("rows %q, want %q", got, want)
 	}

@@ -24,12 +24,12 @@ func Campaign(r source.Campaign) output.Document {
 		quantity += " in " + r.Metric.Unit
 	}
 	pairs := output.Table{Name: "pairs", Title: fmt.Sprintf("Pairs, %s (AB: normal first)", quantity), Columns: []output.Column{
-		{Name: "pair", Kind: output.Count}, {Name: "order"}, {Name: "normal", Kind: output.Real}, {Name: "perfect", Kind: output.Real},
+		{Name: "pair", Kind: output.Count}, {Name: "order"}, {Name: "normal", Kind: output.Real}, {Name: string(r.Called(gain.Perfect)), Key: "perfect", Kind: output.Real},
 		{Name: "gain", Key: "gain", Kind: output.Percent}, {Name: "status"}, {Name: "note"}}}
 	for _, p := range r.Pairs {
 		pairs.Rows = append(pairs.Rows, []any{p.Pair, p.Order, p.Normal, p.Perfect, p.Gain, p.Status, p.Note})
 	}
-	interval := output.Table{Name: "gain", Title: "Gain of perfect over normal", Columns: []output.Column{
+	interval := output.Table{Name: "gain", Title: fmt.Sprintf("Gain of %s over normal", r.Called(gain.Perfect)), Columns: []output.Column{
 		{Name: "method"}, {Name: "estimate", Kind: output.Percent}, {Name: "low", Kind: output.Percent}, {Name: "high", Kind: output.Percent},
 		{Name: "confidence", Kind: output.Percent}, {Name: "pairs", Kind: output.Count}}}
 	g := r.Gain
@@ -38,13 +38,13 @@ func Campaign(r source.Campaign) output.Document {
 		{"geometric mean, Student's t", g.TEstimate, g.TLow, g.THigh, g.TConfidence, g.N},
 	}
 	proof := output.Table{Name: "proof", Title: "Evidence of the routing", Columns: []output.Column{
-		{Name: "arm"}, {Name: "rank"}, {Name: "proved"}, {Name: "evidence"}}}
+		{Name: "arm"}, {Name: "rank"}, {Name: "grade"}, {Name: "evidence"}}}
 	for _, p := range r.Proof {
 		rank := "all"
 		if p.Rank != gain.AllRanks {
 			rank = fmt.Sprint(p.Rank)
 		}
-		proof.Rows = append(proof.Rows, []any{string(p.Arm), rank, p.Proved, p.Evidence})
+		proof.Rows = append(proof.Rows, []any{string(r.Called(p.Arm)), rank, string(p.Grade), p.Evidence})
 	}
 	checks := output.Table{Name: "checks", Title: "Checks", Columns: []output.Column{{Name: "check"}, {Name: "status"}, {Name: "text"}}}
 	for _, c := range r.Checks {
@@ -70,7 +70,11 @@ func secondaryTable(rows []gain.SecondaryGain) output.Table {
 }
 
 func benchHeadline(r source.Campaign) string {
-	return fmt.Sprintf("%s: %s", r.Verdict, strings.Join(r.Reasons, "; "))
+	verdict := string(r.Verdict)
+	if r.Verdict != gain.Invalid && r.Balance == gain.Claimed {
+		verdict += ", balance claimed"
+	}
+	return fmt.Sprintf("%s: %s", verdict, strings.Join(r.Reasons, "; "))
 }
 
 func benchNotes(r source.Campaign) []string {

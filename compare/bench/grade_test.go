@@ -1,0 +1,185 @@
+package bench
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/moebalance/moebalance/compare/bench/launch"
+	"github.com/moebalance/moebalance/compare/bench/metrics"
+	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/router"
+)
+
+// trtllmReport is what trtllm-bench prints at the end of a launch.
+func trtllmReport(epSize string) string {
+	return "EP Size:\t\t" + epSize + `
+===========================================================
+= PERFORMANCE OVERVIEW
+===========================================================
+Request Throughput (req/sec):                     2.5000
+Total Output Throughput (tokens/sec):             2560.0000
+Total Latency (ms):                               4000.0000
+Per User Output Speed (tps/user):                 80.0000
+`
+}
+
+const servingReport = `============ Serving Benchmark Result ============
+Successful requests:                     8
+Benchmark duration (s):                  4.00
+Total input tokens:                      1024
+Total generated tokens:                  1024
+Request throughput (req/s):              2.00
+Output token throughput (tok/s):         256.00
+Total Token throughput (tok/s):          512.00
+`
+
+const (
+	firstLine = "Precomputing perfect router logits for 22 common batch sizes...\n"
+	rankLine  = "Precomputing perfect router logits for 22 common batch sizes (ep_rank=0)...\n"
+)
+
+// judged is the result of a campaign of six pairs whose perfect launches print the log,
+// and whose launches all print the report.
+func judged(t *testing.T, spec Spec, log, report string) gain.Result {
+	t.Helper()
+	attempt := func(text string) Attempt {
+		folder := t.TempDir()
+		if err := os.WriteFile(filepath.Join(folder, launch.Stdout), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		rules, err := spec.custom()
+		if err != nil {
+			t.Fatal(err)
+		}
+		result, err := metrics.Parse(launch.Stdout, strings.NewReader(text), rules)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, err := spec.Treatment.findLines(folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return Attempt{Result: &result, LinesFound: found, Environment: map[string]string{}}
+	}
+	var normal, perfect []Attempt
+	for range 6 {
+		normal, perfect = append(normal, attempt(report)), append(perfect, attempt(log+report))
+		perfect[len(perfect)-1].Environment = spec.Treatment.Perfect
+	}
+	return gain.Judge(Recorded(campaignOf(spec, normal, perfect), 0.95, TraceProof{}))
+}
+
+// Six ways in which exit 0 with "balanced on every rank" was false.
+func TestClaimsThatProveNothing(t *testing.T) {
+	trtllm, err := ParseTreatment("trtllm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		spec        Spec
+		log, report string
+		wants       string
+	}{
+		"EP Size: None":              {Spec{}, rankLine, trtllmReport("None"), "seen on 1 rank; say --ranks N"},
+		"a serving client":           {Spec{}, rankLine, servingReport, "seen on 1 rank; say --ranks N"},
+		"--metric alone":             {Spec{Metric: "rate", Custom: []string{`rate=rate (\d+)`}}, rankLine, "rate 100\n", "seen on 1 rank; say --ranks N"},
+		"eight lines without a rank": {Spec{}, strings.Repeat(firstLine, 8), trtllmReport("8"), "8× are not 8 ranks"},
+		"the planner failed": {Spec{Ranks: 1}, rankLine + "Warning: Failed to precompute logits for batch size 1: no such method\n",
+			trtllmReport("1"), `the engine says "Failed to precompute logits"`},
+		"the first planner on expert groups": {Spec{Ranks: 1, Command: Command{Normal: []string{"trtllm-bench", "--model", "deepseek-ai/DeepSeek-R1-FP4"}}},
+			firstLine, trtllmReport("1"), "ignores the expert groups of deepseek-ai/DeepSeek-R1-FP4"},
+		"one rank of four printed it": {Spec{Ranks: 4}, rankLine, trtllmReport("4"), "no evidence of this rank"},
+	} {
+		c.spec.Treatment = trtllm
+		r := judged(t, c.spec, c.log, c.report)
+		if r.Verdict != gain.Invalid || r.Balance != gain.None || !strings.Contains(strings.Join(r.Reasons, " "), c.wants) {
+			t.Errorf("%s: %s, balance %s, %q; want invalid with %q", name, r.Verdict, r.Balance, r.Reasons, c.wants)
+		}
+	}
+}
+
+// A claim of every rank is accepted, as a claim and in no other words.
+func TestClaimOfEveryRank(t *testing.T) {
+	trtllm, err := ParseTreatment("trtllm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct{ log, report string }{
+		"ranks of the lines":    {rankLine + strings.Replace(rankLine, "=0", "=1", 1), trtllmReport("2")},
+		"ranks of srun --label": {"0: " + firstLine + "1: " + firstLine, trtllmReport("2")},
+		"ranks of mpirun":       {"[1,0]<stdout>:" + firstLine + "[1,1]<stdout>:" + firstLine, trtllmReport("2")},
+	} {
+		r := judged(t, Spec{Treatment: trtllm}, c.log, c.report)
+		text := strings.Join(r.Reasons, " ")
+		for _, check := range r.Checks {
+			text += " " + check.Text
+		}
+		if r.Verdict == gain.Invalid || r.Balance != gain.Claimed || !strings.Contains(text, "balance claimed") || strings.Contains(text, "routing was balanced") {
+			t.Errorf("%s: %s, balance %s: %s", name, r.Verdict, r.Balance, text)
+		}
+	}
+}
+
+// Traces measure what a line claims; a report of one rank says nothing of three others.
+func TestGrades(t *testing.T) {
+	claim := rankProof{arm: Perfect, status: balanced, evidence: "a line"}
+	for want, traces := range map[gain.Grade]TraceProof{gain.Claimed: {}, gain.Measured: {Proved: true, Evidence: "traces"}} {
+		if p := claim.proof(traces); p.Grade != want {
+			t.Errorf("%+v, want %s", p, want)
+		}
+	}
+	for rank, p := range (Spec{}).prove(Perfect, said(true, 1, 1, 1), 4, false) {
+		if p.rank != rank {
+			t.Errorf("%+v covers rank %d, want %d alone", p, p.rank, rank)
+		}
+	}
+}
+
+func TestRandomRoutingIsChance(t *testing.T) {
+	for name, want := range map[string]bool{"vllm": true, "trtllm": false, "sglang": false, "env:SGLANG_SIMULATE_UNIFORM_EXPERTS=1": true} {
+		treatment, err := ParseTreatment(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if treatment.Chance() != want {
+			t.Errorf("%s: chance %t", name, !want)
+		}
+	}
+	random, _ := ParseTreatment("vllm")
+	even, uneven := Counted{ExpertMaxOverMean: 1, ExpertFloor: 1, RankMaxOverMean: router.Undefined(), RankFloor: router.Undefined()}, Counted{ExpertMaxOverMean: 2, ExpertFloor: 1, RankMaxOverMean: router.Undefined(), RankFloor: router.Undefined()}
+	var arms [2][]Attempt
+	for i, counted := range []Counted{uneven, even} {
+		arms[i] = []Attempt{{Result: &metrics.Result{}, Counted: &counted}}
+	}
+	r := gain.Judge(Recorded(campaignOf(Spec{Treatment: random}, arms[0], arms[1]), 0.95, TraceProof{}))
+	if !r.Chance || r.Called(Perfect) != gain.ChanceArm {
+		t.Errorf("random routing is called %s", r.Called(Perfect))
+	}
+	for _, c := range r.Checks {
+		if strings.Contains(c.Text, "routing was balanced") {
+			t.Errorf("random routing is called balanced: %s", c.Text)
+		}
+	}
+}
+
+// Which proof a campaign can give is known before its first launch.
+func TestProofToCome(t *testing.T) {
+	for treatment, c := range map[string]struct {
+		spec  Spec
+		wants string
+	}{
+		"trtllm": {Spec{}, "say --ranks N"},
+		"vllm":   {Spec{}, "none unless the report states its routing, because vllm prints no proof line"},
+		"sglang": {Spec{Counts: "{out}/counts"}, "measured"},
+	} {
+		var err error
+		if c.spec.Treatment, err = ParseTreatment(treatment); err != nil {
+			t.Fatal(err)
+		}
+		if have := c.spec.ProofToCome(); !strings.Contains(have, c.wants) {
+			t.Errorf("%s: %q, want %q in it", treatment, have, c.wants)
+		}
+	}
+}
