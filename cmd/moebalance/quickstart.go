@@ -15,7 +15,7 @@ import (
 
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/bench/launch"
-	"github.com/moebalance/moebalance/plots/page"
+	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/testdata"
 )
 
@@ -65,7 +65,7 @@ func quickstart(ctx context.Context, dir string, steps []tourStep, stdout, stder
 		if s.found == nil {
 			continue
 		}
-		result, err := readResult(filepath.Join(dir, s.result))
+		result, err := source.ReadResult(filepath.Join(dir, s.result))
 		if err != nil {
 			return fmt.Errorf("quickstart: %w", err)
 		}
@@ -75,16 +75,6 @@ func quickstart(ctx context.Context, dir string, steps []tourStep, stdout, stder
 	fmt.Fprintf(&found, "report: %s\n", filepath.Join(dir, "report.html"))
 	_, err := io.WriteString(stdout, found.String())
 	return err
-}
-
-// readResult reads the JSON result of a verb.
-func readResult(path string) (page.Input, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return page.Input{}, err
-	}
-	defer f.Close()
-	return page.Read(filepath.Base(path), f)
 }
 
 // tourFiles is all that a tour leaves in its folder.

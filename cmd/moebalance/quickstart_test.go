@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/moebalance/moebalance/cmd/internal/render"
+	"github.com/moebalance/moebalance/compare/source"
 )
 
 // shortTour prepares, finds, and draws, in less than a second.
@@ -102,7 +103,7 @@ func TestQuickstartFindings(t *testing.T) {
 		if !ok {
 			continue // in TestQuickstart
 		}
-		result, err := readResult(filepath.Join(dir, s.result))
+		result, err := source.ReadResult(filepath.Join(dir, s.result))
 		if err != nil {
 			t.Fatal(err)
 		}

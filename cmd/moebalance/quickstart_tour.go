@@ -6,7 +6,7 @@ import (
 
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/cmd/internal/workload"
-	"github.com/moebalance/moebalance/plots/page"
+	"github.com/moebalance/moebalance/compare/source"
 )
 
 // tourStep is one command of the tour, and what it found; steps that only
@@ -15,7 +15,7 @@ type tourStep struct {
 	args   []string // DIR in an argument stands for the folder
 	result string   // the file in the folder that the command writes its JSON to
 	about  string
-	found  func(page.Input) string // from that result, in one line
+	found  func(source.Item) string // from that result, in one line
 }
 
 // in is the command's arguments for a folder.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/gain"
-	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/plots"
 	"github.com/moebalance/moebalance/plots/page"
@@ -78,15 +77,11 @@ func (o *reportOptions) run(c *cobra.Command, paths []string) error {
 	if err != nil {
 		return withRankHint(err, "use the JSON of 'moebalance trace --rank FILE=N --format json', which sets the rank of an export")
 	}
-	inputs, err := pageInputs(items)
-	if err != nil {
-		return err
-	}
-	counted := func(in page.Input) bool { return in.Counts != nil }
-	if o.model.named() && len(options.Counts) == 0 && !slices.ContainsFunc(inputs, counted) {
+	counted := func(in source.Item) bool { return in.Counts != nil }
+	if o.model.named() && len(options.Counts) == 0 && !slices.ContainsFunc(items, counted) {
 		return usagef("--model and --config describe expert statistics: add a folder of them, --counts-normal or --counts-perfect")
 	}
-	p, err := page.New(o.title, inputs)
+	p, err := page.New(o.title, items)
 	if err != nil {
 		return err
 	}
@@ -103,31 +98,6 @@ func (o *reportOptions) run(c *cobra.Command, paths []string) error {
 		return p.Write(c.OutOrStdout())
 	}
 	return nil
-}
-
-// pageInputs hands what was gathered to the page.
-func pageInputs(items []source.Item) (inputs []page.Input, err error) {
-	for _, item := range items {
-		in := page.Input{Name: item.Name, Trace: item.Trace}
-		switch {
-		case item.Result != "":
-			if in, err = readResult(item.Result); err != nil {
-				return nil, err
-			}
-		case item.Campaign != nil:
-			state := item.Campaign.Campaign
-			in.Campaign = &page.Campaign{Result: item.Campaign.Result, Progress: page.Progress{
-				Folder: state.Folder, Pairs: state.Pairs, Looks: state.Looks, Left: state.Left,
-			}}
-		case item.Counts != nil:
-			in.Counts = &page.Counts{Warnings: item.Counts.Warnings, Load: item.Counts.Load}
-			for _, row := range item.Counts.Rows {
-				in.Counts.Imbalance = append(in.Counts.Imbalance, imbalance.SourceRow{Source: item.Name, Row: row})
-			}
-		}
-		inputs = append(inputs, in)
-	}
-	return inputs, nil
 }
 
 // writeFigures writes each figure to a file of its own in dir; an empty dir

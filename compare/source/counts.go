@@ -24,6 +24,9 @@ type Counts struct {
 	Traffic       []CountsTraffic       `json:"traffic"`
 	Reported      []CountsReported      `json:"reported"`
 	Warnings      []router.Warning      `json:"warnings"`
+	// Load is the recorded load by layer, for a heat map. It comes from the statistics
+	// themselves.
+	Load map[int]router.Load `json:"-"`
 }
 
 // CountsRecord is what a record says of itself.

@@ -13,28 +13,11 @@ import (
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
-	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/compare/nsys/capture"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/input"
 )
-
-// Item is one input of a report. Exactly one of its contents is set.
-type Item struct {
-	Name     string
-	Result   string    // path of the JSON result of a verb
-	Campaign *Campaign // judged, also while it runs
-	Counts   *Judged
-	Trace    *nsys.Trace // all exports of one arm
-}
-
-// Judged are expert statistics and their imbalance.
-type Judged struct {
-	Rows     []imbalance.Row
-	Load     map[int]router.Load // by layer
-	Warnings []router.Warning
-}
 
 // GatherOptions say how the inputs of a report are read.
 type GatherOptions struct {
@@ -77,11 +60,6 @@ type gatherer struct {
 	launched map[string]gain.Arm // exports whose arm their campaign knows, by path
 }
 
-func (g *gatherer) add(path string, item Item) {
-	item.Name = filepath.Base(filepath.Clean(path))
-	g.items = append(g.items, item)
-}
-
 func (g *gatherer) file(path string) error {
 	head, err := Head(path)
 	if err != nil {
@@ -94,8 +72,9 @@ func (g *gatherer) file(path string) error {
 	if text := bytes.TrimSpace(head); len(text) == 0 || text[0] != '{' {
 		return &input.Error{File: path, Expected: "a campaign folder, the JSON result of bench, trace, compare, counts or logits verify, a folder of expert statistics, or an nsys export (.sqlite)"}
 	}
-	g.add(path, Item{Result: path})
-	return nil
+	item, err := ReadResult(path)
+	g.items = append(g.items, item)
+	return err
 }
 
 // folder is a campaign, exports, or expert statistics, tried in that order.
@@ -107,21 +86,19 @@ func (g *gatherer) folder(ctx context.Context, path string) error {
 		g.exports = append(g.exports, files...)
 		return nil
 	}
-	judged, err := Interruptible(ctx, func() (*Judged, error) { return g.statistics(path) })
-	if err != nil {
-		return err
-	}
-	g.add(path, Item{Counts: judged})
-	return nil
+	judged, err := Interruptible(ctx, func() (*Counts, error) { return g.statistics(filepath.Clean(path)) })
+	g.items = append(g.items, Item{Name: filepath.Base(path), Counts: judged})
+	return err
 }
 
-func (g *gatherer) statistics(path string) (*Judged, error) {
+func (g *gatherer) statistics(path string) (*Counts, error) {
 	record, err := counts.Read(path)
 	if err != nil {
 		return nil, fmt.Errorf("folder %s holds no campaign (campaign.sqlite), no exports (*.sqlite), and no expert statistics: %w", path, err)
 	}
-	rows, warnings, err := record.Imbalance(counts.Options{Threshold: g.Threshold, Shape: g.Shape})
-	return &Judged{Rows: rows, Load: record.ByLayer(), Warnings: append(record.Warnings, warnings...)}, err
+	judged := NewCounts(g.Threshold)
+	judged.Load = record.ByLayer()
+	return judged, judged.Add(record, counts.Options{Threshold: g.Threshold, Shape: g.Shape})
 }
 
 // campaign judges the campaign in a folder and adds the exports of its profiled pair.
@@ -134,7 +111,7 @@ func (g *gatherer) campaign(ctx context.Context, folder string) error {
 	if err != nil {
 		return errors.Join(err, c.Close())
 	}
-	g.add(folder, Item{Campaign: &judged})
+	g.items = append(g.items, Item{Name: filepath.Base(folder), Campaign: &judged})
 	for _, arm := range bench.Arms {
 		for _, path := range c.Exports(arm) {
 			g.exports = append(g.exports, path)

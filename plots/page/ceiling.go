@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/plots"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -18,7 +19,7 @@ func (p Page) ceiling() section {
 	for i, in := range p.campaigns() {
 		c := in.Campaign
 		said = append(said, verdictSentence(c))
-		if !c.unfinished() || c.Verdict == gain.Invalid { // else they are reasons of a verdict that is none
+		if !unfinished(c) || c.Verdict == gain.Invalid { // else they are reasons of a verdict that is none
 			s.addList(c.Reasons)
 		}
 		spec := gainSpec(c)
@@ -40,10 +41,10 @@ func (p Page) ceiling() section {
 	return s
 }
 
-func verdictSentence(c *Campaign) string {
+func verdictSentence(c *source.Campaign) string {
 	g, verdict, perfect := c.Gain, fmt.Sprintf("Verdict: %s", c.Verdict), "Perfect"
-	if c.unfinished() {
-		verdict, perfect = "No verdict yet: "+c.state(), "So far perfect"
+	if unfinished(c) {
+		verdict, perfect = "No verdict yet: "+state(c), "So far perfect"
 	}
 	if !g.Estimate.Defined() {
 		return verdict + ". No complete pair of launches."
@@ -59,7 +60,7 @@ func verdictSentence(c *Campaign) string {
 		verdict, perfect, quantity.Change(g.Estimate), interval, quantity.Count(g.N, "pair"), quantity.Percent(router.Number(c.Threshold)))
 }
 
-func gainSpec(c *Campaign) plots.GainSpec {
+func gainSpec(c *source.Campaign) plots.GainSpec {
 	g := c.Gain
 	s := plots.GainSpec{
 		Name: "gain", Title: "What would perfect balance win at most?",
@@ -69,8 +70,8 @@ func gainSpec(c *Campaign) plots.GainSpec {
 		Alt:     verdictSentence(c),
 	}
 	switch { // the figure may be shown without its page
-	case c.unfinished():
-		s.Title += " Not decided: " + c.state()
+	case unfinished(c):
+		s.Title += " Not decided: " + state(c)
 	case c.Verdict == gain.Invalid:
 		s.Title += " Not decided: the campaign is invalid"
 	}
@@ -108,7 +109,7 @@ func intervalTable(c *gain.Result) table {
 	return t
 }
 
-func pairTable(in Input) table {
+func pairTable(in source.Item) table {
 	c := in.Campaign
 	t := table{
 		Caption: fmt.Sprintf("Every pair of %s: %s (%s)", in.Name, c.Metric.Name, c.Metric.Unit),

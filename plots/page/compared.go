@@ -6,6 +6,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/plots"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -13,7 +14,7 @@ import (
 
 // comparisons are those given, and, where none is, that of the traces when one
 // is the normal and one the perfect arm.
-func comparisons(arms []plots.Arm, inputs []Input) (out []diff.Comparison) {
+func comparisons(arms []plots.Arm, inputs []source.Item) (out []diff.Comparison) {
 	for _, in := range inputs {
 		if in.Compared != nil {
 			out = append(out, *in.Compared)

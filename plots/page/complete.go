@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/logits"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -47,7 +48,7 @@ func (p Page) complete() section {
 
 var checkMarks = map[gain.CheckStatus]mark{gain.Pass: good, gain.Warn: warn, gain.Fail: bad}
 
-func checksTable(in Input) table {
+func checksTable(in source.Item) table {
 	t := table{Caption: "Checks of " + in.Name, Columns: columns("check", "status", "what was found")}
 	for _, c := range in.Campaign.Checks {
 		t.add(checkName(c.Name), cell{Text: string(c.Status), Mark: checkMarks[c.Status]}, c.Text)
@@ -62,7 +63,7 @@ var gradeMarks = map[gain.Grade]mark{gain.Measured: good, gain.Claimed: warn, ga
 
 // proofTable lists the proofs, neighbouring ranks with the same evidence in one
 // row.
-func proofTable(in Input) table {
+func proofTable(in source.Item) table {
 	t := table{Caption: "Routing proof by rank, " + in.Name, Columns: columns("arm", "#ranks", "grade", "evidence")}
 	proofs := in.Campaign.Proof
 	for from := 0; from < len(proofs); {
@@ -88,7 +89,7 @@ func rankSpan(first, last router.Whole) string {
 	return number(first) + " to " + number(last)
 }
 
-func proofSentence(c *Campaign) string {
+func proofSentence(c *source.Campaign) string {
 	grades := map[gain.Grade]int{}
 	for _, pr := range c.Proof {
 		grades[pr.Grade]++
@@ -110,7 +111,7 @@ func proofSentence(c *Campaign) string {
 	return fmt.Sprintf("The campaign passes its checks, and each arm's routing was measured (%s).", quantity.Count(len(c.Proof), "proof"))
 }
 
-func cacheTable(in Input) table {
+func cacheTable(in source.Item) table {
 	t := table{
 		Caption: "Balance of the logits in " + in.Name + ", over all ranks together",
 		Columns: columns("model", "#tokens per rank", "#experts, max/mean", "#floor of experts", "#ranks, max/mean", "#floor of ranks", "#active experts", "#possible", "at the floor"),
@@ -123,7 +124,7 @@ func cacheTable(in Input) table {
 }
 
 // brokenEntries lists the files that failed their verification.
-func brokenEntries(in Input) table {
+func brokenEntries(in source.Item) table {
 	t := table{Caption: "Entries that failed their verification", Columns: columns("entry", "status")}
 	for _, e := range in.Cache.Entries {
 		if strings.HasPrefix(e.Status, "failed") {

@@ -6,8 +6,8 @@
 // communication, what is the ceiling, what next. A section appears when an
 // input speaks to it. The same inputs give the same bytes.
 //
-//	in, err := page.Read("trace.json", file)
-//	p, err := page.New("gpt-oss-120b, EP4", []page.Input{in})
+//	in, err := source.ReadResult("trace.json")
+//	p, err := page.New("gpt-oss-120b, EP4", []source.Item{in})
 //	err = p.Write(w)
 //
 // Every number keeps its unit, its floor and its basis (observed, allocated or

@@ -84,8 +84,8 @@ func (p Page) rows() (out []imbalance.SourceRow) {
 	}
 	for _, in := range p.counts() {
 		for _, r := range in.Counts.Imbalance {
-			source := strings.TrimSpace(base(r.Source) + " " + r.Phase)
-			out = append(out, imbalance.SourceRow{Source: source, Row: r.Row})
+			name := strings.TrimSpace(base(r.Source) + " " + r.Phase)
+			out = append(out, imbalance.SourceRow{Source: name, Row: r.Row})
 		}
 	}
 	first := func(a, b bool) int {

@@ -8,6 +8,7 @@ import (
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -27,11 +28,11 @@ func (p Page) next() section {
 	return s
 }
 
-func (p Page) afterVerdict(c *Campaign) string {
+func (p Page) afterVerdict(c *source.Campaign) string {
 	g := c.Gain
 	switch {
-	case c.unfinished():
-		return fmt.Sprintf("Finish the campaign before using its gain (%s): moebalance bench --resume %s.", c.state(), c.Progress.Folder)
+	case unfinished(c):
+		return fmt.Sprintf("Finish the campaign before using its gain (%s): moebalance bench --resume %s.", state(c), c.Campaign.Folder)
 	case c.Verdict == gain.Invalid:
 		return "Fix the campaign before using its gain: " + strings.Join(c.Reasons, "; ") + "."
 	case c.Verdict == gain.Inconclusive && c.PairsNeeded.Defined():

@@ -11,13 +11,14 @@ import (
 
 	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/plots"
 )
 
 // Page is a report, ready to be written. It is immutable.
 type Page struct {
 	title    string
-	inputs   []Input
+	inputs   []source.Item
 	arms     []plots.Arm // of the traces, normal before perfect
 	compared []diff.Comparison
 	facts    []fact
@@ -32,14 +33,14 @@ type fact struct {
 
 // New builds a page from at least one input. Without a title it is named after
 // the inputs. It is an error when there is nothing to report.
-func New(title string, inputs []Input) (Page, error) {
+func New(title string, inputs []source.Item) (Page, error) {
 	p := Page{title: title, inputs: inputs}
 	if len(inputs) == 0 {
 		return Page{}, errors.New("building a report: want at least one result, have none")
 	}
 	for _, in := range inputs {
-		if in.results() != 1 {
-			return Page{}, fmt.Errorf("building a report: input %q: want exactly one result, have %d", in.Name, in.results())
+		if in.Results() != 1 {
+			return Page{}, fmt.Errorf("building a report: input %q: want exactly one result, have %d", in.Name, in.Results())
 		}
 	}
 	if title == "" {
@@ -63,7 +64,7 @@ func New(title string, inputs []Input) (Page, error) {
 // armsOf names the traces: by their arm where the capture says it and no other
 // trace has the same, by their input otherwise. The normal arm comes first and
 // the perfect one second, so that an arm has the same colour on every page.
-func armsOf(inputs []Input) []plots.Arm {
+func armsOf(inputs []source.Item) []plots.Arm {
 	times := map[string]int{}
 	for _, in := range inputs {
 		if in.Trace != nil {
@@ -96,12 +97,18 @@ func (p Page) ranks() (n int) {
 }
 
 // campaigns, caches and counts are the inputs of those kinds.
-func (p Page) campaigns() []Input { return p.only(func(in Input) bool { return in.Campaign != nil }) }
-func (p Page) caches() []Input    { return p.only(func(in Input) bool { return in.Cache != nil }) }
-func (p Page) counts() []Input    { return p.only(func(in Input) bool { return in.Counts != nil }) }
+func (p Page) campaigns() []source.Item {
+	return p.only(func(in source.Item) bool { return in.Campaign != nil })
+}
+func (p Page) caches() []source.Item {
+	return p.only(func(in source.Item) bool { return in.Cache != nil })
+}
+func (p Page) counts() []source.Item {
+	return p.only(func(in source.Item) bool { return in.Counts != nil })
+}
 
-func (p Page) only(kind func(Input) bool) []Input {
-	return slices.DeleteFunc(slices.Clone(p.inputs), func(in Input) bool { return !kind(in) })
+func (p Page) only(kind func(source.Item) bool) []source.Item {
+	return slices.DeleteFunc(slices.Clone(p.inputs), func(in source.Item) bool { return !kind(in) })
 }
 
 // Figures are the page's figures in the order they appear. Their names are
@@ -144,12 +151,12 @@ func (s *section) addTable(t table) {
 }
 
 //go:embed page.html
-var source string
+var markup string
 
 //go:embed page.css
 var style string
 
-var layout = template.Must(template.New("page").Funcs(template.FuncMap{"typeset": typeset, "says": strings.Contains}).Parse(source))
+var layout = template.Must(template.New("page").Funcs(template.FuncMap{"typeset": typeset, "says": strings.Contains}).Parse(markup))
 
 // Write writes the page as one HTML document.
 func (p Page) Write(w io.Writer) error {
@@ -164,7 +171,7 @@ func (p Page) Write(w io.Writer) error {
 
 // titleOf is the heading of a page that was given none: the benchmark's
 // command, or else the names of the exports and other inputs.
-func titleOf(inputs []Input) string {
+func titleOf(inputs []source.Item) string {
 	var names []string
 	for _, in := range inputs {
 		switch {

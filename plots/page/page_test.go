@@ -17,6 +17,7 @@ import (
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/logits"
 	"github.com/moebalance/moebalance/router"
 )
@@ -36,7 +37,7 @@ func captures(t *testing.T, pattern string) *nsys.Trace {
 }
 
 // campaign is six pairs whose perfect launches are by the given share faster.
-func campaign(won float64) *Campaign {
+func campaign(won float64) *source.Campaign {
 	c := gain.Campaign{Criteria: gain.DefaultCriteria(), Command: "bench <model> & more", Metric: gain.Metric{Name: "throughput", Unit: "tok/s", HigherIsBetter: true, Definition: "throughput/tokens by the kitchen clock"}, Compared: true}
 	for i := range 12 {
 		l := gain.Launch{Pair: i/2 + 1, Arm: gain.Arms[(i+i/2)%2], Position: i, Status: gain.StatusOK, Value: 1000 + float64(7*i%5)}
@@ -49,7 +50,7 @@ func campaign(won float64) *Campaign {
 	for _, arm := range gain.Arms {
 		c.Proof = append(c.Proof, gain.Proof{Arm: arm, Rank: 0, Grade: gain.Measured, Evidence: "rank load max/mean 1.000"})
 	}
-	return &Campaign{Result: gain.Judge(c)}
+	return &source.Campaign{Result: gain.Judge(c)}
 }
 
 func cache() *logits.Verification {
@@ -59,7 +60,7 @@ func cache() *logits.Verification {
 	}}
 }
 
-func build(t *testing.T, inputs ...Input) (Page, string) {
+func build(t *testing.T, inputs ...source.Item) (Page, string) {
 	t.Helper()
 	p, err := New("", inputs)
 	if err != nil {
@@ -143,7 +144,7 @@ func names(p Page) (out []string) {
 
 func TestWholePage(t *testing.T) {
 	normal, perfect := captures(t, "gptoss-ep4-loop/normal.sqlite"), captures(t, "gptoss-ep4-loop/perfect.sqlite")
-	inputs := []Input{{Name: "b", Trace: perfect}, {Name: "a", Trace: normal}, {Name: "bench.json", Campaign: campaign(0.2)}, {Name: "cache", Cache: cache()}}
+	inputs := []source.Item{{Name: "b", Trace: perfect}, {Name: "a", Trace: normal}, {Name: "bench.json", Campaign: campaign(0.2)}, {Name: "cache", Cache: cache()}}
 	p, doc := build(t, inputs...)
 	if want := []string{"complete", "imbalance", "time-load", "where", "ceiling", "next"}; !slices.Equal(titles(p), want) {
 		t.Errorf("sections %v, want %v", titles(p), want)
@@ -183,17 +184,17 @@ func TestSectionsFollowInputs(t *testing.T) {
 		Layer: 3, Level: "rank", Quantity: imbalance.Load, Steps: 2, MaxOverMean: 1.5, Imbalance: 0.5, Floor: 1.125, NullP95: 1.25, Flagged: true, Worst: 7,
 	}}}
 	for _, c := range []struct {
-		in       Input
+		in       source.Item
 		sections []string
 		says     string
 	}{
-		{Input{Name: "bench.json", Campaign: campaign(0.05)}, []string{"complete", "ceiling", "next"}, "Look elsewhere for speed"},
-		{Input{Name: "cache.json", Cache: cache()}, []string{"complete", "next"}, "Run &#39;moebalance bench&#39;"},
-		{Input{Name: "counts.json", Counts: &Counts{Imbalance: rows}}, []string{"imbalance", "next"},
+		{source.Item{Name: "bench.json", Campaign: campaign(0.05)}, []string{"complete", "ceiling", "next"}, "Look elsewhere for speed"},
+		{source.Item{Name: "cache.json", Cache: cache()}, []string{"complete", "next"}, "Run &#39;moebalance bench&#39;"},
+		{source.Item{Name: "counts.json", Counts: &source.Counts{Imbalance: rows}}, []string{"imbalance", "next"},
 			"counts: load over ranks is flagged in 1 of 1 layer, worst in layer 3: rank 7 has 50.0\u00a0% over the mean (floor 12.5\u00a0%, chance up to 25.0\u00a0%)."},
-		{Input{Name: "graph.json", Trace: captures(t, "gptoss-graph/node-normal.sqlite")}, []string{"complete", "imbalance", "time-load", "where", "next"}, "needs a trace of every rank"},
-		{Input{Name: "hidden.json", Trace: captures(t, "gptoss-graph/graph-normal.sqlite")}, []string{"complete", "imbalance", "time-load", "where", "next"}, "Capture again with --cuda-graph-trace=node"},
-		{Input{Name: "one.json", Trace: captures(t, "gptoss-ep4-loop/normal.sqlite")}, []string{"complete", "imbalance", "time-load", "where", "next"}, "Trace the other arm, too"},
+		{source.Item{Name: "graph.json", Trace: captures(t, "gptoss-graph/node-normal.sqlite")}, []string{"complete", "imbalance", "time-load", "where", "next"}, "needs a trace of every rank"},
+		{source.Item{Name: "hidden.json", Trace: captures(t, "gptoss-graph/graph-normal.sqlite")}, []string{"complete", "imbalance", "time-load", "where", "next"}, "Capture again with --cuda-graph-trace=node"},
+		{source.Item{Name: "one.json", Trace: captures(t, "gptoss-ep4-loop/normal.sqlite")}, []string{"complete", "imbalance", "time-load", "where", "next"}, "Trace the other arm, too"},
 	} {
 		p, doc := build(t, c.in)
 		if !slices.Equal(titles(p), c.sections) {
@@ -213,11 +214,11 @@ func TestVerdictsLeadSomewhere(t *testing.T) {
 	}})
 	unproved := campaign(0.2)
 	unproved.Verdict, unproved.Reasons = gain.Invalid, []string{"treatment_proved: rank 3 of the perfect arm is not balanced"}
-	none := &Campaign{Result: gain.Judge(gain.Campaign{Criteria: gain.DefaultCriteria()})}
-	if p, _ := build(t, Input{Name: "bench.json", Campaign: unproved}); p.facts[0].Value != "invalid" || !strings.Contains(p.Figures()[0].Title, "invalid") {
+	none := &source.Campaign{Result: gain.Judge(gain.Campaign{Criteria: gain.DefaultCriteria()})}
+	if p, _ := build(t, source.Item{Name: "bench.json", Campaign: unproved}); p.facts[0].Value != "invalid" || !strings.Contains(p.Figures()[0].Title, "invalid") {
 		t.Errorf("an invalid campaign leads with %q above the figure %q", p.facts[0].Value, p.Figures()[0].Title)
 	}
-	for want, c := range map[string]*Campaign{
+	for want, c := range map[string]*source.Campaign{
 		"Balance the experts: perfect balance wins about +":             campaign(0.2),
 		"Look elsewhere for speed: even perfect balance wins at most +": campaign(0.04),
 		"Leave the routing alone: perfect routing is slower here (−":    campaign(-0.1),
@@ -226,7 +227,7 @@ func TestVerdictsLeadSomewhere(t *testing.T) {
 		"No complete pair of launches":                                  none,
 		"tokens by the kitchen clock. Gain is":                          campaign(0.3),
 	} {
-		_, doc := build(t, Input{Name: "bench.json", Campaign: c})
+		_, doc := build(t, source.Item{Name: "bench.json", Campaign: c})
 		if !strings.Contains(strings.ReplaceAll(doc, "&#43;", "+"), want) {
 			t.Errorf("verdict %s: the page does not say %q", c.Verdict, want)
 		}
@@ -239,8 +240,8 @@ func TestUnfinishedCampaignsHaveNoVerdict(t *testing.T) {
 	for _, verdict := range []gain.Verdict{gain.Significant, gain.NotSignificant, gain.Inconclusive, gain.Invalid} {
 		c := campaign(0.2)
 		c.Verdict, c.Reasons = verdict, []string{"the reasons of the verdict"}
-		c.Progress = Progress{Folder: "a/campaign", Pairs: 8, Left: 4}
-		p, doc := build(t, Input{Name: "bench.json", Campaign: c})
+		c.Campaign = source.CampaignState{Folder: "a/campaign", Pairs: 8, Left: 4}
+		p, doc := build(t, source.Item{Name: "bench.json", Campaign: c})
 		for _, want := range []string{
 			"No verdict yet: unfinished, 6 of 8 pairs", "So far perfect routing changes throughput by", "Finish the campaign before using its gain", "moebalance bench --resume a/campaign",
 		} {
@@ -259,8 +260,8 @@ func TestUnfinishedCampaignsHaveNoVerdict(t *testing.T) {
 		}
 	}
 	c := campaign(0.2)
-	c.Progress = Progress{Pairs: 20, Looks: []int{8, 14, 20}, Left: 28}
-	if _, doc := build(t, Input{Name: "bench.json", Campaign: c}); !strings.Contains(doc, "unfinished, 6 of at most 20 pairs") {
+	c.Campaign = source.CampaignState{Pairs: 20, Looks: []int{8, 14, 20}, Left: 28}
+	if _, doc := build(t, source.Item{Name: "bench.json", Campaign: c}); !strings.Contains(doc, "unfinished, 6 of at most 20 pairs") {
 		t.Error("a campaign that may end early promises all its pairs")
 	}
 }
@@ -271,19 +272,19 @@ func TestReadWhatVerbsWrite(t *testing.T) {
 	normal, perfect := captures(t, "gptoss-ep4-loop/normal.sqlite"), captures(t, "gptoss-ep4-loop/perfect.sqlite")
 	compared := diff.Compare(normal, perfect)
 	for _, c := range []struct {
-		in    Input
+		in    source.Item
 		value any
 	}{
-		{Input{Name: "x", Trace: normal}, normal},
-		{Input{Name: "x", Campaign: campaign(0.2)}, campaign(0.2)},
-		{Input{Name: "x", Compared: &compared}, compared},
-		{Input{Name: "x", Cache: cache()}, cache()},
+		{source.Item{Name: "x", Trace: normal}, normal},
+		{source.Item{Name: "x", Campaign: campaign(0.2)}, campaign(0.2)},
+		{source.Item{Name: "x", Compared: &compared}, compared},
+		{source.Item{Name: "x", Cache: cache()}, cache()},
 	} {
 		b, err := json.Marshal(c.value)
 		if err != nil {
 			t.Fatal(err)
 		}
-		in, err := Read("x", bytes.NewReader(b))
+		in, err := source.ParseResult("x", b)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -304,15 +305,15 @@ func TestReadRefuses(t *testing.T) {
 		`{"kind": "trace", "schema_version":9}`: "schema_version 1, have 9",
 		`{"kind": "bench", "schema_version":1, "pairs": 3}`: "a result of bench",
 	} {
-		_, err := Read("in.json", strings.NewReader(doc))
+		_, err := source.ParseResult("in.json", []byte(doc))
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "in.json") || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q: %v, want one line with %q", doc, err, want)
 		}
 	}
-	if _, err := Read("in.json", strings.NewReader("{}")); !errors.Is(err, ErrUnknown) {
-		t.Errorf("%v does not wrap ErrUnknown", err)
+	if _, err := source.ParseResult("in.json", []byte("{}")); !errors.Is(err, source.ErrUnknown) {
+		t.Errorf("%v does not wrap source.ErrUnknown", err)
 	}
-	for _, inputs := range [][]Input{nil, {{Name: "empty"}}, {{Name: "two", Cache: cache(), Campaign: campaign(0.2)}}} {
+	for _, inputs := range [][]source.Item{nil, {{Name: "empty"}}, {{Name: "two", Cache: cache(), Campaign: campaign(0.2)}}} {
 		if _, err := New("t", inputs); err == nil || !strings.Contains(err.Error(), "want") {
 			t.Errorf("%v: want a refusal, have %v", inputs, err)
 		}
@@ -330,7 +331,7 @@ func TestUndefinedStaysUndefined(t *testing.T) {
 		Kernels:    []nsys.KernelStat{{Name: "k", Stats: nsys.Stats{MedianNS: nan}}},
 		Cells:      []nsys.Cell{{Rank: 0, Step: 0, Layer: 0, Phase: nsys.PhaseExperts, TotalNS: 10}},
 	}
-	p, doc := build(t, Input{Name: "x", Trace: trace})
+	p, doc := build(t, source.Item{Name: "x", Trace: trace})
 	for _, f := range p.facts {
 		if f.Name == "Largest rank imbalance" {
 			t.Errorf("an undefined imbalance is called the largest: %v", f)
@@ -366,11 +367,11 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte(`{"kind":"logits verify","schema_version":1,"balance":[{"tokens_per_rank":-1,"expert_floor":null}]}`))
 	f.Add([]byte(`{"kind":"counts","schema_version":1,"imbalance":[{"source":"\u0000","layer":1}]}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		in, err := Read("in", bytes.NewReader(b))
+		in, err := source.ParseResult("in", b)
 		if err != nil {
 			return
 		}
-		p, err := New("", []Input{in})
+		p, err := New("", []source.Item{in})
 		if err != nil {
 			return
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -18,12 +19,12 @@ func TestProofRows(t *testing.T) {
 	proof := func(arm gain.Arm, rank router.Whole, grade gain.Grade, evidence string) gain.Proof {
 		return gain.Proof{Arm: arm, Rank: rank, Grade: grade, Evidence: evidence}
 	}
-	c := &Campaign{Result: gain.Result{Proof: []gain.Proof{
+	c := &source.Campaign{Result: gain.Result{Proof: []gain.Proof{
 		proof("normal", 0, gain.Measured, "a"), proof("normal", 1, gain.Measured, "a"), proof("normal", 3, gain.Measured, "a"),
 		proof("perfect", 4, gain.Measured, "a"), proof("perfect", 5, gain.None, "a"), proof("perfect", 6, gain.None, "b"), proof("perfect", -1, gain.Measured, "c"),
 	}}}
 	var got []string
-	for _, row := range proofTable(Input{Campaign: c}).Rows {
+	for _, row := range proofTable(source.Item{Campaign: c}).Rows {
 		got = append(got, row[0].Text+" "+row[1].Text+" "+row[2].Text)
 	}
 	want := []string{"normal 0 to 1 measured", "normal 3 measured", "perfect 4 measured", "perfect 5 none", "perfect 6 none", "perfect all measured"}
@@ -36,7 +37,7 @@ func TestProofRows(t *testing.T) {
 // that cannot be told apart by arm keep the names of their inputs.
 func TestArmsOf(t *testing.T) {
 	trace := func(arm string) *nsys.Trace { return &nsys.Trace{Arm: arm} }
-	for want, inputs := range map[string][]Input{
+	for want, inputs := range map[string][]source.Item{
 		"normal perfect":     {{Name: "a", Trace: trace("perfect")}, {Name: "b", Trace: trace("normal")}},
 		"perfect a b":        {{Name: "a", Trace: trace("normal")}, {Name: "b", Trace: trace("normal")}, {Name: "c", Trace: trace("perfect")}},
 		"normal perfect x y": {{Name: "x", Trace: trace("")}, {Name: "p", Trace: trace("perfect")}, {Name: "y", Trace: trace("")}, {Name: "n", Trace: trace("normal")}},
@@ -59,13 +60,13 @@ func TestWhatIsCompared(t *testing.T) {
 	given := diff.Comparison{Reasons: []string{"given"}}
 	for _, c := range []struct {
 		name   string
-		inputs []Input
+		inputs []source.Item
 		want   int
 	}{
-		{"a pair", []Input{{Name: "n", Trace: normal}, {Name: "p", Trace: perfect}}, 1},
-		{"one arm", []Input{{Name: "n", Trace: normal}}, 0},
-		{"the same arm twice", []Input{{Name: "n", Trace: normal}, {Name: "m", Trace: normal}}, 0},
-		{"a pair and its comparison", []Input{{Name: "n", Trace: normal}, {Name: "p", Trace: perfect}, {Name: "c", Compared: &given}}, 1},
+		{"a pair", []source.Item{{Name: "n", Trace: normal}, {Name: "p", Trace: perfect}}, 1},
+		{"one arm", []source.Item{{Name: "n", Trace: normal}}, 0},
+		{"the same arm twice", []source.Item{{Name: "n", Trace: normal}, {Name: "m", Trace: normal}}, 0},
+		{"a pair and its comparison", []source.Item{{Name: "n", Trace: normal}, {Name: "p", Trace: perfect}, {Name: "c", Compared: &given}}, 1},
 	} {
 		p, _ := build(t, c.inputs...)
 		if len(p.compared) != c.want {
@@ -73,7 +74,7 @@ func TestWhatIsCompared(t *testing.T) {
 		}
 	}
 	// Step 0 of the perfect capture waits for ranks to arrive.
-	if _, doc := build(t, Input{Name: "n", Trace: normal}, Input{Name: "p", Trace: perfect}); !strings.Contains(doc, "4 and 3 of 4 steps (warm-up and incomplete steps excluded)") {
+	if _, doc := build(t, source.Item{Name: "n", Trace: normal}, source.Item{Name: "p", Trace: perfect}); !strings.Contains(doc, "4 and 3 of 4 steps (warm-up and incomplete steps excluded)") {
 		t.Error("captions do not say that warm-up is excluded")
 	}
 }
@@ -86,7 +87,7 @@ func TestRankRowsStayInSight(t *testing.T) {
 			imbalance.Row{Layer: layer, Level: "expert", Quantity: "time", Imbalance: 5, MaxOverMean: 6, Flagged: true},
 			imbalance.Row{Layer: layer, Level: "rank", Quantity: "time", Imbalance: 0.2, MaxOverMean: 1.2, Flagged: layer == 33})
 	}
-	p, _ := build(t, Input{Name: "x", Trace: trace})
+	p, _ := build(t, source.Item{Name: "x", Trace: trace})
 	var tables []*table
 	for _, s := range p.sections {
 		for _, b := range s.Blocks {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/imbalance"
+	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/logits"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -14,7 +15,7 @@ import (
 func (p Page) summary() (facts []fact) {
 	for _, in := range p.campaigns() {
 		f := campaignFact(in.Campaign)
-		if command := in.Campaign.Command; command != "" && p.title != titleOf([]Input{in}) {
+		if command := in.Campaign.Command; command != "" && p.title != titleOf([]source.Item{in}) {
 			f.Note += "; of " + shorten(command, 40) // beside other results, or under a title of its own
 		}
 		facts = append(facts, f)
@@ -45,10 +46,10 @@ var verdictMarks = map[gain.Verdict]mark{
 	gain.Significant: bad, gain.NotSignificant: good, gain.Inconclusive: warn, gain.Invalid: bad,
 }
 
-func campaignFact(c *Campaign) fact {
+func campaignFact(c *source.Campaign) fact {
 	note, verdictMark := string(c.Verdict), verdictMarks[c.Verdict]
-	if c.unfinished() {
-		note, verdictMark = c.state(), warn
+	if unfinished(c) {
+		note, verdictMark = state(c), warn
 	}
 	if c.Gain.Low.Defined() && c.Gain.High.Defined() {
 		note += fmt.Sprintf("; %s to %s at %s, %s", quantity.Change(c.Gain.Low), quantity.Change(c.Gain.High), quantity.Percent(c.Gain.Confidence), quantity.Count(c.Gain.N, "pair"))
@@ -56,7 +57,7 @@ func campaignFact(c *Campaign) fact {
 		note += "; no interval from " + quantity.Count(c.Gain.N, "pair")
 	}
 	value := quantity.Change(c.Gain.Estimate)
-	if c.Verdict == gain.Invalid && !c.unfinished() {
+	if c.Verdict == gain.Invalid && !unfinished(c) {
 		value, note = string(c.Verdict), "the campaign fails its checks: its gain decides nothing"
 	}
 	return fact{"Gain of perfect balance", value, note, verdictMark}

@@ -9,6 +9,7 @@ import (
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/plots"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -26,7 +27,7 @@ func TestPhasesAgreeWithTheComparison(t *testing.T) {
 	} {
 		perfect := *whole
 		perfect.Cells = slices.DeleteFunc(slices.Clone(whole.Cells), lacks)
-		p, _ := build(t, Input{Name: "n", Trace: normal}, Input{Name: "p", Trace: &perfect})
+		p, _ := build(t, source.Item{Name: "n", Trace: normal}, source.Item{Name: "p", Trace: &perfect})
 		var ofPhases, ofComparison []string
 		byPhase := phaseTable(p.arms, "per step")
 		if said := strings.Contains(byPhase.Caption, "mean over the 3 ranks that every arm has"); said != (name == "a rank") {
@@ -53,7 +54,7 @@ func TestLossesAgree(t *testing.T) {
 	normal, perfect := captures(t, "deepseek-ep4-ranks/normal.*.sqlite"), captures(t, "deepseek-ep4-ranks/perfect.*.sqlite")
 	loop, looped := captures(t, "gptoss-ep4-loop/normal.sqlite"), captures(t, "gptoss-ep4-loop/perfect.sqlite")
 	for _, traces := range [][2]*nsys.Trace{{normal, perfect}, {loop, looped}} {
-		p, text := build(t, Input{Name: "n", Trace: traces[0]}, Input{Name: "p", Trace: traces[1]})
+		p, text := build(t, source.Item{Name: "n", Trace: traces[0]}, source.Item{Name: "p", Trace: traces[1]})
 		steps, c := plots.StepTimes(p.arms...), p.compared[0]
 		for i, compared := range []router.Number{c.Ceiling.StragglerLoss.NormalNS, c.Ceiling.StragglerLoss.PerfectNS} {
 			name := p.arms[i].Name
@@ -103,8 +104,8 @@ func TestNoTimePerSlotOfWindows(t *testing.T) {
 func TestNextStepRestsOnThePage(t *testing.T) {
 	const hot = "the hot experts of the layers named above"
 	trace := captures(t, "gptoss-ep4-loop/normal.sqlite")
-	_, alone := build(t, Input{Name: "bench.json", Campaign: campaign(0.2)})
-	_, traced := build(t, Input{Name: "bench.json", Campaign: campaign(0.2)}, Input{Name: "n", Trace: trace})
+	_, alone := build(t, source.Item{Name: "bench.json", Campaign: campaign(0.2)})
+	_, traced := build(t, source.Item{Name: "bench.json", Campaign: campaign(0.2)}, source.Item{Name: "n", Trace: trace})
 	if strings.Contains(alone, hot) || !strings.Contains(traced, hot) {
 		t.Error("layers are named above exactly where there is a trace: the advice does not follow that")
 	}

@@ -7,13 +7,13 @@ import (
 
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
-	"github.com/moebalance/moebalance/plots/page"
+	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // TourBalance is the balance of a cache of logits.
-func TourBalance(in page.Input) string {
+func TourBalance(in source.Item) string {
 	var models []string
 	for _, b := range in.Cache.Balance {
 		if !slices.Contains(models, b.Model) {
@@ -24,7 +24,7 @@ func TourBalance(in page.Input) string {
 }
 
 // TourStraggler names the layer of a trace with the largest imbalance of time over ranks.
-func TourStraggler(in page.Input) string {
+func TourStraggler(in source.Item) string {
 	worst := imbalance.Row{Imbalance: router.Undefined()}
 	for _, i := range in.Trace.Imbalance {
 		if i.Level == router.LevelRank && i.Quantity == imbalance.Time && !(i.Imbalance <= worst.Imbalance) {
@@ -38,7 +38,7 @@ func TourStraggler(in page.Input) string {
 
 // TourDifference leads with the expert compute of the slowest rank, which is what
 // balance changes: of the step's GPU time a part is waiting.
-func TourDifference(in page.Input) string {
+func TourDifference(in source.Item) string {
 	c := in.Compared
 	slowest := [2]router.Number{router.Undefined(), router.Undefined()}
 	for _, p := range c.Phases {
@@ -52,7 +52,7 @@ func TourDifference(in page.Input) string {
 }
 
 // TourGain is the gain of a campaign.
-func TourGain(in page.Input) string {
+func TourGain(in source.Item) string {
 	c := in.Campaign
 	return fmt.Sprintf("balanced routing changes throughput by %s (%s to %s, %s confidence, %s): %s",
 		quantity.Change(c.Gain.Estimate), quantity.Change(c.Gain.Low), quantity.Change(c.Gain.High), quantity.Percent(c.Gain.Confidence), quantity.Count(c.Gain.N, "pair"), c.Verdict)

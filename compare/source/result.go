@@ -1,10 +1,11 @@
-package page
+package source
 
 import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -16,15 +17,15 @@ import (
 	"github.com/moebalance/moebalance/router/input"
 )
 
-// ErrUnknown is wrapped by Read's refusal of something that is no result.
+// ErrUnknown is wrapped by ParseResult's refusal of something that is no result.
 var ErrUnknown = errors.New("not a result of moebalance")
 
-// Input is one result the page is built from: exactly one of the pointers is
-// set. Name is how the page calls it, usually the file's base name.
-type Input struct {
+// Item is one input of a report: exactly one of the pointers is set. Name is what the
+// report calls it, usually the file's base name.
+type Item struct {
 	Name     string
 	Trace    *nsys.Trace
-	Campaign *Campaign
+	Campaign *Campaign // judged, also while it runs
 	Cache    *logits.Verification
 	Counts   *Counts
 	Compared *diff.Comparison
@@ -34,23 +35,28 @@ type Input struct {
 var readers = []struct {
 	kind   string
 	schema int
-	decode func(*Input, []byte) error
+	decode func(*Item, []byte) error
 }{
-	{"trace", nsys.SchemaVersion, func(in *Input, b []byte) error { return into(&in.Trace, b) }},
-	{"bench", gain.SchemaVersion, func(in *Input, b []byte) error { return into(&in.Campaign, b) }},
-	{logits.VerificationKind, logits.VerificationSchema, func(in *Input, b []byte) error { return into(&in.Cache, b) }},
-	{"counts", counts.SchemaVersion, func(in *Input, b []byte) error { return into(&in.Counts, b) }},
-	{"compare", diff.SchemaVersion, func(in *Input, b []byte) error { return into(&in.Compared, b) }},
+	{"trace", nsys.SchemaVersion, func(in *Item, b []byte) error { return into(&in.Trace, b) }},
+	{"bench", gain.SchemaVersion, func(in *Item, b []byte) error { return into(&in.Campaign, b) }},
+	{logits.VerificationKind, logits.VerificationSchema, func(in *Item, b []byte) error { return into(&in.Cache, b) }},
+	{"counts", counts.SchemaVersion, func(in *Item, b []byte) error { return into(&in.Counts, b) }},
+	{"compare", diff.SchemaVersion, func(in *Item, b []byte) error { return into(&in.Compared, b) }},
 }
 
-// Read takes the JSON result of a verb and recognizes it by its kind. Errors are of
-// type *input.Error; that about anything else wraps ErrUnknown.
-func Read(name string, r io.Reader) (Input, error) {
-	in := Input{Name: name}
-	b, err := io.ReadAll(r)
+// ReadResult reads the JSON result of a verb from a file.
+func ReadResult(path string) (Item, error) {
+	text, err := os.ReadFile(path)
 	if err != nil {
-		return in, &input.Error{File: name, Err: err}
+		return Item{}, err
 	}
+	return ParseResult(filepath.Base(path), text)
+}
+
+// ParseResult takes the JSON result of a verb and recognizes it by its kind. Errors
+// are of type *input.Error; that about anything else wraps ErrUnknown.
+func ParseResult(name string, text []byte) (Item, error) {
+	in := Item{Name: name}
 	var head struct {
 		Kind   string `json:"kind"`
 		Schema int    `json:"schema_version"`
@@ -60,7 +66,7 @@ func Read(name string, r io.Reader) (Input, error) {
 		kinds = append(kinds, k.kind)
 	}
 	unknown := &input.Error{File: name, Expected: "a JSON result of " + strings.Join(kinds, ", "), Err: ErrUnknown, Try: "write one with 'moebalance VERB --format json -o FILE'"}
-	if err := json.Unmarshal(b, &head); err != nil {
+	if err := json.Unmarshal(text, &head); err != nil {
 		unknown.Found = err.Error()
 		return in, unknown
 	}
@@ -71,7 +77,7 @@ func Read(name string, r io.Reader) (Input, error) {
 		case head.Schema != k.schema:
 			return in, &input.Error{File: name, Expected: fmt.Sprintf("%s of schema_version %d", k.kind, k.schema), Found: strconv.Itoa(head.Schema), Err: ErrUnknown, Try: "write it again with this version"}
 		}
-		if err := k.decode(&in, b); err != nil {
+		if err := k.decode(&in, text); err != nil {
 			return in, &input.Error{File: name, Expected: "a result of " + k.kind, Err: err}
 		}
 		return in, nil
@@ -85,8 +91,8 @@ func into[T any](at **T, b []byte) error {
 	return json.Unmarshal(b, *at)
 }
 
-// results counts the pointers that are set.
-func (in Input) results() (n int) {
+// Results counts the pointers that are set.
+func (in Item) Results() (n int) {
 	for _, set := range []bool{in.Trace != nil, in.Campaign != nil, in.Cache != nil, in.Counts != nil, in.Compared != nil} {
 		if set {
 			n++
