@@ -82,23 +82,24 @@ func (p *pruner) scan(logits []float32) {
 }
 
 // scanChunk fills the keys of a chunk and finds the two largest, without a branch that
-// depends on them; two at a time, since every largest has to wait for the one before.
+// depends on them; four at a time, since every largest has to wait for the one before.
 //
 //go:noinline
 func scanChunk(table *[1 << 16]int64, logits []float32, bias, keys []int64) top {
 	first, second := int64(none), int64(none)
-	bias, keys = bias[:len(logits)], keys[:len(logits)]
-	i := 0
-	for ; i+1 < len(logits); i += 2 {
-		a := table[math.Float32bits(logits[i])>>16] + bias[i]
-		b := table[math.Float32bits(logits[i+1])>>16] + bias[i+1]
-		keys[i], keys[i+1] = a, b
-		high, low := max(a, b), min(a, b)
-		second = max(low, second, min(first, high))
-		first = max(first, high)
+	for len(logits) >= 4 && len(bias) >= 4 && len(keys) >= 4 {
+		a := table[math.Float32bits(logits[0])>>16] + bias[0]
+		b := table[math.Float32bits(logits[1])>>16] + bias[1]
+		c := table[math.Float32bits(logits[2])>>16] + bias[2]
+		d := table[math.Float32bits(logits[3])>>16] + bias[3]
+		keys[0], keys[1], keys[2], keys[3] = a, b, c, d
+		ab, cd := max(a, b), max(c, d)
+		second = max(second, min(first, max(ab, cd)), min(ab, cd), min(a, b), min(c, d))
+		first = max(first, ab, cd)
+		logits, bias, keys = logits[4:], bias[4:], keys[4:]
 	}
-	if i < len(logits) {
-		k := table[math.Float32bits(logits[i])>>16] + bias[i]
+	for i, x := range logits {
+		k := table[math.Float32bits(x)>>16] + bias[i]
 		keys[i] = k
 		second = max(second, min(first, k))
 		first = max(first, k)
