@@ -22,6 +22,14 @@ type Change struct {
 	Ratio          router.Number `json:"ratio"` // normal / perfect; undefined where perfect has no time
 }
 
+// OfNormal is the difference as a share of normal, undefined where that has no time.
+func (c Change) OfNormal() router.Number {
+	if c.NormalNS > 0 {
+		return c.DifferenceNS / c.NormalNS
+	}
+	return router.Undefined()
+}
+
 // changeOf compares two series of per-step times.
 func changeOf(normal, perfect []float64) Change {
 	n, p := average(normal), average(perfect)

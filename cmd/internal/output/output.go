@@ -7,6 +7,7 @@
 package output
 
 import (
+	"cmp"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
@@ -74,6 +75,8 @@ type Column struct {
 	Group string
 	// Width is how much of a longer text people are shown, 0 for all of it.
 	Width int
+	// Cell computes the cell of an item, for columns that are no field of it.
+	Cell func(item any) any
 }
 
 // Table holds rows of cells: string, bool, any integer or float type. A NaN, an
@@ -86,14 +89,32 @@ type Table struct {
 	Rows    [][]any
 }
 
-// Rows makes a row of each item.
-func Rows[T any](items []T, cells func(T) []any) [][]any {
-	rows := make([][]any, len(items))
-	for i, item := range items {
-		rows[i] = cells(item)
+// Of is a table with a row for each item. Unless a column computes its cells, they are
+// the field whose JSON key is the column's; a column that is neither is a programming
+// error, and panics.
+func Of[T any](name, title string, items []T, columns ...Column) Table {
+	fields := map[string][]int{}
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[T]()) {
+		key, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		fields[key] = f.Index
 	}
-	return rows
+	t := Table{Name: name, Title: title, Columns: columns}
+	for i, c := range columns {
+		if index := fields[c.key()]; c.Cell == nil {
+			columns[i].Cell = func(item any) any { return reflect.ValueOf(item).FieldByIndex(index).Interface() }
+		}
+	}
+	for _, item := range items {
+		row := make([]any, len(columns))
+		for i, c := range columns {
+			row[i] = c.Cell(item)
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
 }
+
+func (c Column) key() string { return cmp.Or(c.Key, c.Name) }
 
 // Document is one result.
 type Document struct {
@@ -278,11 +299,11 @@ func number(v any) (float64, bool) {
 
 // cell writes a value for people, in multiples of per.
 func (c Column) cell(v any, per float64) string {
-	switch x := v.(type) {
-	case string:
-		return strings.ReplaceAll(x, "\n", " ") // a row stays one line
-	case bool:
-		if x {
+	switch x := reflect.ValueOf(v); x.Kind() {
+	case reflect.String:
+		return strings.ReplaceAll(x.String(), "\n", " ") // a row stays one line
+	case reflect.Bool:
+		if x.Bool() {
 			return "yes"
 		}
 		return "no"
@@ -310,10 +331,7 @@ func (t Table) csv(w io.Writer) error {
 	c := csv.NewWriter(w)
 	head := make([]string, len(t.Columns))
 	for i, col := range t.Columns {
-		head[i] = col.Key
-		if col.Key == "" {
-			head[i] = col.Name
-		}
+		head[i] = col.key()
 	}
 	if err := c.Write(head); err != nil {
 		return err
@@ -334,14 +352,12 @@ func (t Table) csv(w io.Writer) error {
 // raw writes a value for programs: integers digit for digit, for times exceed
 // 2^53, and floats so that reading gives the same bits.
 func raw(v any) string {
-	switch x := v.(type) {
-	case string:
-		return x
-	case bool:
-		return strconv.FormatBool(x)
-	}
 	n, ok := number(v)
 	switch x := reflect.ValueOf(v); {
+	case x.Kind() == reflect.String:
+		return x.String()
+	case x.Kind() == reflect.Bool:
+		return strconv.FormatBool(x.Bool())
 	case !ok:
 		return ""
 	case x.CanInt():

@@ -35,22 +35,14 @@ func VerifiedCache(dir string, v logits.Verification) output.Document {
 
 // balanceTable shows balance beside its floor, one row per batch size.
 func balanceTable(balance []logits.BatchBalance) output.Table {
-	t := output.Table{Name: "balance", Title: "Balance over all ranks together", Columns: []output.Column{
-		{Name: "model"}, {Name: "method"}, {Name: "plan"}, {Name: "mode"}, {Name: "layer", Kind: output.Count}, {Name: "dtype"},
-		{Name: "ranks", Kind: output.Count}, {Name: "tokens/rank", Key: "tokens_per_rank", Kind: output.Count},
-		{Name: "expert max/mean", Key: "expert_max_over_mean", Kind: output.Ratio}, {Name: "floor", Key: "expert_floor", Kind: output.Ratio},
-		{Name: "rank max/mean", Key: "rank_max_over_mean", Kind: output.Ratio}, {Name: "floor", Key: "rank_floor", Kind: output.Ratio},
-		{Name: "active experts", Key: "active_experts", Kind: output.Count}, {Name: "ideal", Key: "active_experts_ideal", Kind: output.Count},
-		{Name: "entries", Kind: output.Count}, {Name: "size", Key: "bytes", Kind: output.Bytes}, {Name: "status"},
-	}}
-	for _, b := range balance {
-		t.Rows = append(t.Rows, []any{
-			b.Model, string(b.Method), b.Plan, string(b.Mode), b.Layer, contentText(b.DType, b.Content == "ids"), b.Ranks, b.TokensPerRank,
-			b.ExpertMaxOverMean, b.ExpertFloor, b.RankMaxOverMean, b.RankFloor, b.ActiveExperts, b.ActiveExpertsIdeal,
-			b.Entries, b.Bytes, balanceStatus(b),
-		})
-	}
-	return t
+	return output.Of("balance", "Balance over all ranks together", balance,
+		label("model"), label("method"), label("plan"), label("mode"), count("layer"),
+		computed(label("dtype"), func(b logits.BatchBalance) any { return contentText(b.DType, b.Content == "ids") }),
+		count("ranks"), count("tokens/rank", "tokens_per_rank"), ratio("expert max/mean"), ratio("floor", "expert_floor"),
+		ratio("rank max/mean"), ratio("floor", "rank_floor"), count("active experts"), count("ideal", "active_experts_ideal"),
+		computed(count("entries"), func(b logits.BatchBalance) any { return b.Entries }),
+		computed(size("size", "bytes"), func(b logits.BatchBalance) any { return b.Bytes }),
+		computed(label("status"), func(b logits.BatchBalance) any { return balanceStatus(b) }))
 }
 
 // contentText is the element type of the logits, where there are some.

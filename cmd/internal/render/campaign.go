@@ -23,38 +23,29 @@ func Campaign(r source.Campaign) output.Document {
 	if r.Metric.Unit != "" {
 		quantity += " in " + r.Metric.Unit
 	}
-	pairs := output.Table{Name: "pairs", Title: fmt.Sprintf("Pairs, %s (AB: normal first)", quantity), Columns: []output.Column{
-		{Name: "pair", Kind: output.Count}, {Name: "order"}, {Name: "normal", Kind: output.Real}, {Name: string(r.Called(gain.Perfect)), Key: "perfect", Kind: output.Real},
-		{Name: "gain", Key: "gain", Kind: output.Percent}, {Name: "status"}, {Name: "note"}}}
-	for _, p := range r.Pairs {
-		pairs.Rows = append(pairs.Rows, []any{p.Pair, p.Order, p.Normal, p.Perfect, p.Gain, p.Status, p.Note})
-	}
-	interval := output.Table{Name: "gain", Title: fmt.Sprintf("Gain of %s over normal", r.Called(gain.Perfect)), Columns: []output.Column{
-		{Name: "method"}, {Name: "estimate", Kind: output.Percent}, {Name: "low", Kind: output.Percent}, {Name: "high", Kind: output.Percent},
-		{Name: "confidence", Kind: output.Percent}, {Name: "pairs", Kind: output.Count}}}
-	g := r.Gain
-	interval.Rows = [][]any{
-		{"Hodges–Lehmann, signed rank", g.Estimate, g.Low, g.High, g.Confidence, g.N},
-		{"geometric mean, Student's t", g.TEstimate, g.TLow, g.THigh, g.TConfidence, g.N},
-	}
-	proof := output.Table{Name: "proof", Title: "Evidence of the routing", Columns: []output.Column{
-		{Name: "arm"}, {Name: "rank"}, {Name: "grade"}, {Name: "evidence"}}}
-	for _, p := range r.Proof {
-		rank := "all"
-		if p.Rank != gain.AllRanks {
-			rank = fmt.Sprint(p.Rank)
+	rank := computed(label("rank"), func(p gain.Proof) any {
+		if p.Rank == gain.AllRanks {
+			return "all"
 		}
-		proof.Rows = append(proof.Rows, []any{string(r.Called(p.Arm)), rank, string(p.Grade), p.Evidence})
+		return fmt.Sprint(p.Rank)
+	})
+	arm := computed(label("arm"), func(p gain.Proof) any { return r.Called(p.Arm) })
+	g, perfect := r.Gain, string(r.Called(gain.Perfect))
+	tables := []output.Table{ // their names are CampaignTables
+		output.Of("pairs", fmt.Sprintf("Pairs, %s (AB: normal first)", quantity), r.Pairs,
+			count("pair"), label("order"), real("normal"), real(perfect, "perfect"), percent("gain"), label("status"), label("note")),
+		{Name: "gain", Title: fmt.Sprintf("Gain of %s over normal", perfect), Columns: []output.Column{
+			label("method"), percent("estimate"), percent("low"), percent("high"), percent("confidence"), count("pairs"),
+		}, Rows: [][]any{
+			{"Hodges–Lehmann, signed rank", g.Estimate, g.Low, g.High, g.Confidence, g.N},
+			{"geometric mean, Student's t", g.TEstimate, g.TLow, g.THigh, g.TConfidence, g.N},
+		}},
 	}
-	checks := output.Table{Name: "checks", Title: "Checks", Columns: []output.Column{{Name: "check"}, {Name: "status"}, {Name: "text"}}}
-	for _, c := range r.Checks {
-		checks.Rows = append(checks.Rows, []any{c.Name, string(c.Status), c.Text})
-	}
-	tables := []output.Table{pairs, interval} // their names are CampaignTables
 	if len(r.Secondary) > 0 {
 		tables = append(tables, secondaryTable(r.Secondary))
 	}
-	tables = append(tables, proof, checks)
+	tables = append(tables, output.Of("proof", "Evidence of the routing", r.Proof, arm, rank, label("grade"), label("evidence")),
+		output.Of("checks", "Checks", r.Checks, computed(label("check"), func(c gain.Check) any { return c.Name }), label("status"), label("text")))
 	if len(r.Profiled) > 0 {
 		tables = append(tables, profiledTable(r.Profiled))
 	}
@@ -62,11 +53,12 @@ func Campaign(r source.Campaign) output.Document {
 }
 
 func secondaryTable(rows []gain.SecondaryGain) output.Table {
-	return output.Table{Name: "secondary", Title: "Other metrics (positive gain: better; p adjusted by Holm)", Columns: []output.Column{
-		{Name: "metric"}, {Name: "unit"}, {Name: "gain", Kind: output.Percent}, {Name: "low", Kind: output.Percent}, {Name: "high", Kind: output.Percent},
-		{Name: "pairs", Kind: output.Count}, {Name: "p", Key: "p_holm", Kind: output.Real}}, Rows: output.Rows(rows, func(s gain.SecondaryGain) []any {
-		return []any{s.Metric.Name, s.Metric.Unit, s.Gain.Estimate, s.Gain.Low, s.Gain.High, s.Gain.N, s.PHolm}
-	})}
+	t := output.Table{Name: "secondary", Title: "Other metrics (positive gain: better; p adjusted by Holm)", Columns: []output.Column{
+		label("metric"), label("unit"), percent("gain"), percent("low"), percent("high"), count("pairs"), real("p", "p_holm")}}
+	for _, s := range rows {
+		t.Rows = append(t.Rows, []any{s.Metric.Name, s.Metric.Unit, s.Gain.Estimate, s.Gain.Low, s.Gain.High, s.Gain.N, s.PHolm})
+	}
+	return t
 }
 
 func benchHeadline(r source.Campaign) string {
@@ -92,18 +84,14 @@ func benchNotes(r source.Campaign) []string {
 }
 
 func profiledTable(arms []source.ProfiledArm) output.Table {
-	t := output.Table{Name: "profiled", Title: "Profiled pair (not timed)", Columns: []output.Column{
-		{Name: "arm"}, {Name: "ranks", Kind: output.Count}, {Name: "GPU time", Key: "gpu_ns", Kind: output.Duration},
-		{Name: "worst layer", Key: "layer", Kind: output.Count}, {Name: "expert time over ranks, max/mean", Key: "rank_time_max_over_mean", Kind: output.Ratio},
-		{Name: "evidence"}}}
-	for _, p := range arms {
-		shows := p.Evidence
+	evidence := computed(label("evidence"), func(p source.ProfiledArm) any {
 		if p.Error != "" {
-			shows = "unreadable: " + p.Error
+			return "unreadable: " + p.Error
 		}
-		t.Rows = append(t.Rows, []any{p.Arm, p.Ranks, p.GPUNS, p.Layer, p.MaxOverMean, shows})
-	}
-	return t
+		return p.Evidence
+	})
+	return output.Of("profiled", "Profiled pair (not timed)", arms, label("arm"), count("ranks"), duration("GPU time", "gpu_ns"),
+		count("worst layer", "layer"), ratio("expert time over ranks, max/mean", "rank_time_max_over_mean"), evidence)
 }
 
 // profiledNotes say how to see more of the pair, and warn where its traces show

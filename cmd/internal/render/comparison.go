@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -17,34 +18,25 @@ import (
 // Comparison lays a comparison out for people; JSON carries it as
 // it is.
 func Comparison(r diff.Comparison) output.Document {
-	return output.Document{
-		Headline: comparisonHeadline(r),
-		Tables: []output.Table{
-			changedPhases(r), changedLayers(r), changedLosses(r), changedRanks(r), speedTable(r), ceilingTable(r),
-			balanceChangeTable(r), stepComparisonTable(r), activeTable(r), familyTable(r),
-		},
-		Notes: warningNotes(r.Warnings),
-		Value: r,
-	}
+	return output.Document{Headline: comparisonHeadline(r), Tables: comparisonTables(r), Notes: warningNotes(r.Warnings), Value: r}
 }
 
 // ComparisonOverview is what people see who asked for no table: where the
 // difference is, and what explains it.
 func ComparisonOverview(r diff.Comparison) output.Document {
 	d := Comparison(r)
-	d.Tables = nil
 	if !r.Comparable {
+		d.Tables = nil
 		d.Notes = append(d.Notes, "phases, layers, ranks and kernels of both sides: --table phases and others, or --format json")
 		return d
 	}
-	for _, t := range []output.Table{
-		changedPhases(r),
-		most(changedLosses(r), 3, "layers, largest change first"),
-		most(speedTable(r), 4, "ranks, farthest from the mean first"),
-		ceilingTable(r),
-	} {
-		if len(t.Rows) > 0 {
-			d.Tables = append(d.Tables, t)
+	d.Tables = overview(d.Tables, "phases", "stragglers", "hardware", "bound")
+	for i, t := range d.Tables {
+		switch t.Name {
+		case "stragglers":
+			d.Tables[i] = most(t, 3, "layers, largest change first")
+		case "hardware":
+			d.Tables[i] = most(t, 4, "ranks, farthest from the mean first")
 		}
 	}
 	d.Notes = append(d.Notes, "more tables: --table layers, ranks, balance, steps, active or kernels; everything: --format json")
@@ -142,91 +134,49 @@ func lossLayer(layer router.Whole) string {
 	return fmt.Sprintf("layer %d", layer)
 }
 
-func timeColumn(name, key string) output.Column {
-	return output.Column{Name: name, Key: key, Kind: output.Duration}
-}
-
-// changeColumns and changeCells are the part that all tables of times share.
-var changeColumns = []output.Column{
-	timeColumn("normal", "normal_ns"), timeColumn("perfect", "perfect_ns"),
-	timeColumn("difference", "difference_ns"), timeColumn("±", "difference_sd_ns"),
-	{Name: "of normal", Key: "difference_of_normal", Kind: output.Percent},
-}
-
-func changeCells(c diff.Change) []any {
-	share := router.Undefined()
-	if c.NormalNS > 0 {
-		share = c.DifferenceNS / c.NormalNS
-	}
-	return []any{c.NormalNS, c.PerfectNS, c.DifferenceNS, c.DifferenceSDNS, share}
-}
-
-func changeTable(name, title string, before []output.Column, after ...output.Column) output.Table {
-	columns := append(append([]output.Column{}, before...), changeColumns...)
-	return output.Table{Name: name, Title: title, Columns: append(columns, after...)}
-}
-
-func timeKind(collective bool) string {
-	if collective {
-		return "collective"
-	}
-	return "compute"
+// changeTable is a table of times in both arms, whose items embed a diff.Change.
+func changeTable[T any](name, title string, items []T, before []output.Column, after ...output.Column) output.Table {
+	of := computed(percent("of normal", "difference_of_normal"), func(c interface{ OfNormal() router.Number }) any { return c.OfNormal() })
+	return output.Of(name, title, items, slices.Concat(before, []output.Column{
+		duration("normal"), duration("perfect"), duration("difference"), duration("±", "difference_sd_ns"), of,
+	}, after)...)
 }
 
 var slowestColumns = []output.Column{
-	timeColumn("slowest normal", "normal_slowest_ns"), timeColumn("slowest perfect", "perfect_slowest_ns"),
-	{Name: "kernels normal", Key: "normal_instances", Kind: output.Real}, {Name: "kernels perfect", Key: "perfect_instances", Kind: output.Real},
+	duration("slowest normal", "normal_slowest_ns"), duration("slowest perfect", "perfect_slowest_ns"),
+	real("kernels normal", "normal_instances"), real("kernels perfect", "perfect_instances"),
 }
 
-func blockCells(p diff.PhaseChange) []any {
-	return append(changeCells(p.Change), p.NormalSlowestNS, p.PerfectSlowestNS, p.NormalInstances, p.PerfectInstances)
-}
+// timeKind names the kind of time of a field "collective".
+var timeKind = output.Column{Name: "kind", Cell: func(item any) any {
+	if reflect.ValueOf(item).FieldByName("Collective").Bool() {
+		return "collective"
+	}
+	return "compute"
+}}
 
 func changedPhases(r diff.Comparison) output.Table {
-	t := changeTable("phases", "Time per step by phase, mean over ranks (±: standard deviation of one step)", []output.Column{{Name: "phase"}, {Name: "kind"}}, slowestColumns...)
-	for _, p := range r.Phases {
-		t.Rows = append(t.Rows, append([]any{string(p.Phase), timeKind(p.Collective)}, blockCells(p)...))
-	}
-	t.Rows = append(t.Rows, append(append([]any{"step", "busy"}, changeCells(r.Step)...), nil, nil, nil, nil))
-	return t
-}
-
-func changedLayers(r diff.Comparison) output.Table {
-	t := changeTable("layers", "Time per step by layer and phase, mean over ranks", []output.Column{{Name: "layer", Kind: output.Count}, {Name: "phase"}, {Name: "kind"}}, slowestColumns...)
-	for _, p := range r.LayerTimes {
-		t.Rows = append(t.Rows, append([]any{p.Layer, string(p.Phase), timeKind(p.Collective)}, blockCells(p.PhaseChange)...))
-	}
+	t := changeTable("phases", "Time per step by phase, mean over ranks (±: standard deviation of one step)", r.Phases, []output.Column{label("phase"), timeKind}, slowestColumns...)
+	s := r.Step
+	t.Rows = append(t.Rows, []any{"step", "busy", s.NormalNS, s.PerfectNS, s.DifferenceNS, s.DifferenceSDNS, s.OfNormal(), nil, nil, nil, nil})
 	return t
 }
 
 func changedLosses(r diff.Comparison) output.Table {
-	t := changeTable("stragglers", "Straggler loss per step: slowest rank − mean, compute of all phases", []output.Column{{Name: "layer", Kind: output.Count}})
+	type loss struct {
+		Layer router.Whole `json:"layer"`
+		diff.Change
+	}
+	var losses []loss
 	for _, s := range r.Stragglers {
-		t.Rows = append(t.Rows, append([]any{s.Layer}, changeCells(s.Change)...))
+		losses = append(losses, loss{s.Layer, s.Change})
 	}
-	return t
-}
-
-func changedRanks(r diff.Comparison) output.Table {
-	t := changeTable("ranks", "Time per step by rank and phase", []output.Column{{Name: "rank", Kind: output.Count}, {Name: "phase"}, {Name: "kind"}})
-	for _, p := range r.RankTimes {
-		t.Rows = append(t.Rows, append([]any{p.Rank, string(p.Phase), timeKind(p.Collective)}, changeCells(p.Change)...))
-	}
-	return t
-}
-
-func speedTable(r diff.Comparison) output.Table {
-	return output.Table{Name: "hardware", Title: "Expert compute per step and rank; hardware and load relative to the mean rank", Columns: []output.Column{
-		{Name: "rank", Kind: output.Count}, timeColumn("normal", "normal_ns"), timeColumn("perfect", "perfect_ns"),
-		{Name: "hardware", Kind: output.Ratio}, {Name: "load", Kind: output.Ratio},
-	}, Rows: output.Rows(r.RankSpeeds, func(s diff.RankSpeed) []any {
-		return []any{s.Rank, s.NormalNS, s.PerfectNS, s.Hardware, s.Load}
-	})}
+	return changeTable("stragglers", "Straggler loss per step: slowest rank − mean, compute of all phases", losses, []output.Column{count("layer")})
 }
 
 func ceilingTable(r diff.Comparison) output.Table {
 	k := r.Ceiling
-	return output.Table{Name: "bound", Title: "Upper bound of the gain from balance: 1/(1 − f + f·b) − 1", Columns: []output.Column{{Name: "quantity"}, {Name: "value", Kind: output.Percent}}, Rows: [][]any{
+	return output.Table{Name: "bound", Title: "Upper bound of the gain from balance: 1/(1 − f + f·b) − 1", Columns: []output.Column{label("quantity"), percent("value")}, Rows: [][]any{
 		{"f, expert share of the normal step", k.ExpertShare},
 		{"b, balancedness of expert compute, normal", k.Balancedness},
 		{"b, balancedness of expert compute, perfect", k.PerfectBalancedness},
@@ -237,37 +187,22 @@ func ceilingTable(r diff.Comparison) output.Table {
 	}}
 }
 
-func balanceChangeTable(r diff.Comparison) output.Table {
-	return output.Table{Name: "balance", Title: "max/mean in both arms, mean over steps", Columns: []output.Column{
-		{Name: "layer", Kind: output.Count}, {Name: "level"}, {Name: "quantity"},
-		{Name: "normal", Key: "normal_max_over_mean", Kind: output.Ratio}, {Name: "perfect", Key: "perfect_max_over_mean", Kind: output.Ratio},
-	}, Rows: output.Rows(r.Balance, func(b diff.BalanceChange) []any {
-		return []any{b.Layer, b.Level, b.Quantity, b.Normal, b.Perfect}
-	})}
-}
-
-func stepComparisonTable(r diff.Comparison) output.Table {
-	return output.Table{Name: "steps", Title: "Steps", Columns: []output.Column{
-		{Name: "arm"}, {Name: "step", Kind: output.Count}, {Name: "compared"},
-		timeColumn("GPU time, mean rank", "mean_ns"), timeColumn("experts, slowest rank", "experts_slowest_ns"),
-	}, Rows: output.Rows(r.Steps, func(s diff.StepTime) []any {
-		return []any{string(s.Arm), s.Step, s.Compared, s.MeanNS, s.ExpertsNS}
-	})}
-}
-
-func activeTable(r diff.Comparison) output.Table {
-	return output.Table{Name: "active", Title: "Active experts", Columns: []output.Column{
-		{Name: "layer", Kind: output.Count}, {Name: "normal", Kind: output.Count}, {Name: "perfect", Kind: output.Count},
-	}, Rows: output.Rows(r.Active, func(a diff.ActiveExperts) []any {
-		return []any{a.Layer, a.Normal, a.Perfect}
-	})}
-}
-
-func familyTable(r diff.Comparison) output.Table {
-	return output.Table{Name: "kernels", Title: "Kernels launched by one arm only", Columns: []output.Column{
-		{Name: "arm"}, {Name: "family"}, {Name: "family in other arm", Key: "family_in_other_arm"},
-		{Name: "variants", Kind: output.Count}, {Name: "instances", Kind: output.Count}, {Name: "total", Key: "total_ns", Kind: output.Duration},
-	}, Rows: output.Rows(r.Kernels, func(k diff.KernelFamily) []any {
-		return []any{string(k.Arm), k.Family, k.Elsewhere, len(k.Names), k.Instances, k.TotalNS}
-	})}
+func comparisonTables(r diff.Comparison) []output.Table {
+	variants := computed(count("variants"), func(k diff.KernelFamily) any { return len(k.Names) })
+	return []output.Table{
+		changedPhases(r),
+		changeTable("layers", "Time per step by layer and phase, mean over ranks", r.LayerTimes, []output.Column{count("layer"), label("phase"), timeKind}, slowestColumns...),
+		changedLosses(r),
+		changeTable("ranks", "Time per step by rank and phase", r.RankTimes, []output.Column{count("rank"), label("phase"), timeKind}),
+		output.Of("hardware", "Expert compute per step and rank; hardware and load relative to the mean rank", r.RankSpeeds,
+			count("rank"), duration("normal"), duration("perfect"), ratio("hardware"), ratio("load")),
+		ceilingTable(r),
+		output.Of("balance", "max/mean in both arms, mean over steps", r.Balance,
+			count("layer"), label("level"), label("quantity"), ratio("normal", "normal_max_over_mean"), ratio("perfect", "perfect_max_over_mean")),
+		output.Of("steps", "Steps", r.Steps,
+			label("arm"), count("step"), label("compared"), duration("GPU time, mean rank", "mean_ns"), duration("experts, slowest rank", "experts_slowest_ns")),
+		output.Of("active", "Active experts", r.Active, count("layer"), count("normal"), count("perfect")),
+		output.Of("kernels", "Kernels launched by one arm only", r.Kernels,
+			label("arm"), label("family"), label("family in other arm"), variants, count("instances"), duration("total")),
+	}
 }

@@ -17,17 +17,7 @@ import (
 // Counts renders judged expert statistics.
 func Counts(result *source.Counts) output.Document {
 	res := countsView{result}
-	d := output.Document{Headline: res.headline(), Notes: res.notes(), Value: result}
-	if len(res.Imbalance) > 0 || len(res.Reported) == 0 {
-		d.Tables = append(d.Tables, res.layerTable(), res.summaryTable())
-	}
-	if len(res.Traffic) > 0 {
-		d.Tables = append(d.Tables, res.trafficTable())
-	}
-	if len(res.Reported) > 0 {
-		d.Tables = append(d.Tables, res.reportedTable())
-	}
-	return d
+	return output.Document{Headline: res.headline(), Tables: res.tables(), Notes: res.notes(), Value: result}
 }
 
 // countsView writes counts for people.
@@ -93,48 +83,28 @@ func few(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-func (res countsView) layerTable() output.Table {
-	return output.Table{Name: "imbalance", Title: "Per layer, mean over steps", Columns: []output.Column{
-		{Name: "source"}, {Name: "layer", Kind: output.Count}, {Name: "level"}, {Name: "steps", Kind: output.Count},
-		{Name: "max/mean", Key: "max_over_mean", Kind: output.Ratio}, {Name: "imbalance", Kind: output.Percent},
-		{Name: "balancedness", Kind: output.Ratio}, {Name: "CV", Key: "cv", Kind: output.Ratio}, {Name: "Gini", Key: "gini", Kind: output.Ratio},
-		{Name: "active", Kind: output.Real}, {Name: "floor", Kind: output.Ratio},
-		{Name: "null median", Key: "null_median", Kind: output.Ratio}, {Name: "null p95", Key: "null_p95", Kind: output.Ratio},
-		{Name: "flagged"}, {Name: "worst", Kind: output.Count},
-	}, Rows: output.Rows(res.Imbalance, func(l imbalance.SourceRow) []any {
-		return []any{
-			res.label(l.Source, counts.Phase(l.Phase)), l.Layer, l.Level, l.Steps, l.MaxOverMean, l.Imbalance, l.Balancedness, l.CV, l.Gini,
-			l.Active, l.Floor, l.NullMedian, l.NullP95, l.Flagged, l.Worst,
-		}
-	})}
-}
-
-func (res countsView) summaryTable() output.Table {
-	return output.Table{Name: "summary", Title: "Over layers", Columns: []output.Column{
-		{Name: "source"}, {Name: "level"}, {Name: "layers", Kind: output.Count}, {Name: "flagged", Kind: output.Count},
-		{Name: "max/mean", Key: "max_over_mean", Kind: output.Ratio}, {Name: "imbalance", Kind: output.Percent},
-		{Name: "balancedness", Kind: output.Ratio}, {Name: "worst layer", Key: "worst_layer", Kind: output.Count},
-		{Name: "its max/mean", Key: "worst_max_over_mean", Kind: output.Ratio}, {Name: "its floor", Key: "worst_floor", Kind: output.Ratio},
-	}, Rows: output.Rows(res.Summary, func(s source.CountsSummary) []any {
-		return []any{res.label(s.Source, s.Phase), s.Level, s.Layers, s.Flagged, s.MaxOverMean, s.Imbalance, s.Balancedness, s.WorstLayer, s.WorstMaxOverMean, s.WorstFloor}
-	})}
-}
-
-func (res countsView) trafficTable() output.Table {
-	return output.Table{Name: "traffic", Title: "Traffic between ranks, mean over steps", Columns: []output.Column{
-		{Name: "source"}, {Name: "layer", Kind: output.Count}, {Name: "off-rank", Key: "off_rank", Kind: output.Percent},
-		{Name: "pair max/mean", Key: "pair_max_over_mean", Kind: output.Ratio}, {Name: "sent max/mean", Key: "sent_max_over_mean", Kind: output.Ratio},
-	}, Rows: output.Rows(res.Traffic, func(l source.CountsTraffic) []any {
-		return []any{res.label(l.Source, l.Phase), l.Layer, l.OffRank, l.PairMaxOverMean, l.SentMaxOverMean}
-	})}
-}
-
-func (res countsView) reportedTable() output.Table {
-	return output.Table{Name: "reported", Title: "Rank load as reported by the engine", Columns: []output.Column{
-		{Name: "source"}, {Name: "step", Kind: output.Count}, {Name: "balancedness", Kind: output.Ratio}, {Name: "max/mean", Key: "max_over_mean", Kind: output.Ratio},
-	}, Rows: output.Rows(res.Reported, func(line source.CountsReported) []any {
-		return []any{res.label(line.Source, ""), line.Step, line.Balancedness, line.MaxOverMean}
-	})}
+func (res countsView) tables() (tables []output.Table) {
+	summary := computed(label("source"), func(s source.CountsSummary) any { return res.label(s.Source, s.Phase) })
+	layer := computed(label("source"), func(l imbalance.SourceRow) any { return res.label(l.Source, counts.Phase(l.Phase)) })
+	traffic := computed(label("source"), func(l source.CountsTraffic) any { return res.label(l.Source, l.Phase) })
+	line := computed(label("source"), func(l source.CountsReported) any { return res.label(l.Source, "") })
+	if len(res.Imbalance) > 0 || len(res.Reported) == 0 {
+		tables = append(tables, output.Of("imbalance", "Per layer, mean over steps", res.Imbalance,
+			layer, count("layer"), label("level"), count("steps"), ratio("max/mean"), percent("imbalance"), ratio("balancedness"), ratio("CV", "cv"), ratio("Gini", "gini"),
+			real("active"), ratio("floor"), ratio("null median"), ratio("null p95"), label("flagged"), count("worst"),
+		), output.Of("summary", "Over layers", res.Summary,
+			summary, label("level"), count("layers"), count("flagged"), ratio("max/mean"), percent("imbalance"), ratio("balancedness"),
+			count("worst layer"), ratio("its max/mean", "worst_max_over_mean"), ratio("its floor", "worst_floor")))
+	}
+	if len(res.Traffic) > 0 {
+		tables = append(tables, output.Of("traffic", "Traffic between ranks, mean over steps", res.Traffic,
+			traffic, count("layer"), percent("off-rank"), ratio("pair max/mean"), ratio("sent max/mean")))
+	}
+	if len(res.Reported) > 0 {
+		tables = append(tables, output.Of("reported", "Rank load as reported by the engine", res.Reported,
+			line, count("step"), ratio("balancedness"), ratio("max/mean")))
+	}
+	return tables
 }
 
 // label names a record: by the last part of its path where that tells it from the

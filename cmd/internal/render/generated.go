@@ -48,9 +48,8 @@ func GeneratedEntries(cache string, s logits.Spec, ranks int, list []logits.Outc
 		Shape: s.Gate.Shape, Mode: s.Mode, Ranks: s.Layout.Ranks(), DType: s.DType, Plan: s.Plan,
 	}
 	t := output.Table{Name: "entries", Columns: []output.Column{
-		{Name: "tokens/rank", Key: "tokens_per_rank", Kind: output.Count}, {Name: "entries", Kind: output.Count},
-		{Name: "new", Kind: output.Count}, {Name: "replaced", Kind: output.Count}, {Name: "size", Key: "bytes", Kind: output.Bytes},
-		{Name: "status"}, {Name: "bias spread tolerated", Key: "bias_spread_survived", Kind: output.Real},
+		count("tokens/rank", "tokens_per_rank"), count("entries"), count("new"), count("replaced"), size("size", "bytes"),
+		label("status"), real("bias spread tolerated", "bias_spread_survived"),
 	}}
 	for group := range slices.Chunk(list, ranks) {
 		n := totalsOf(group)

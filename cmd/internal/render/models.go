@@ -18,24 +18,17 @@ type modelsResult struct {
 
 // Models lays presets out.
 func Models(models []router.Model) output.Document {
-	result := modelsResult{SchemaVersion: 1, Kind: "models", Models: models}
-	t := output.Table{Name: "models", Columns: []output.Column{
-		{Name: "name"}, {Name: "experts", Kind: output.Count}, {Name: "top-k", Key: "top_k", Kind: output.Count}, {Name: "groups"},
-		{Name: "method"}, {Name: "bias"}, {Name: "scale", Kind: output.Real}, {Name: "hidden", Key: "hidden_size", Kind: output.Count},
-		{Name: "intermediate", Key: "intermediate_size", Kind: output.Count}, {Name: "layers", Kind: output.Count},
-		{Name: "MoE layers", Key: "moe_layers", Kind: output.Count}, {Name: "logits", Key: "logits_dtype"}, {Name: "source"},
-	}}
-	for _, m := range result.Models {
-		var groups any // none to choose from
-		if m.Grouped() {
-			groups = fmt.Sprintf("%d of %d", m.TopKGroups, m.Groups)
+	groups := computed(label("groups"), func(m router.Model) any {
+		if !m.Grouped() {
+			return nil // none to choose from
 		}
-		t.Rows = append(t.Rows, []any{
-			m.Name, m.Experts, m.TopK, groups, string(m.Method), m.Bias, decimal(m.Scale),
-			m.Hidden, m.Intermediate, m.Layers, m.MoELayers, m.LogitsDType, m.Source,
-		})
-	}
-	return output.Document{Headline: quantity.Count(len(result.Models), "model"), Tables: []output.Table{t}, Value: result}
+		return fmt.Sprintf("%d of %d", m.TopKGroups, m.Groups)
+	})
+	t := output.Of("models", "", models,
+		label("name"), count("experts"), count("top-k"), groups, label("method"), label("bias"),
+		computed(real("scale"), func(m router.Model) any { return decimal(m.Scale) }), count("hidden", "hidden_size"), count("intermediate", "intermediate_size"),
+		count("layers"), count("MoE layers", "moe_layers"), label("logits", "logits_dtype"), label("source"))
+	return output.Document{Headline: quantity.Count(len(models), "model"), Tables: []output.Table{t}, Value: modelsResult{SchemaVersion: 1, Kind: "models", Models: models}}
 }
 
 // decimal is the float64 of the same shortest decimal text: 2.827 stays 2.827.

@@ -64,12 +64,9 @@ type PlannedCase struct {
 // Document lays the plans out, with how often each is optimal.
 func (result Plans) Document() output.Document {
 	t := output.Table{Name: "plans", Columns: []output.Column{
-		{Name: "ranks", Kind: output.Count}, {Name: "tokens/rank", Key: "tokens_per_rank", Kind: output.Count}, {Name: "plan"},
-		{Name: "rank max/mean", Key: "rank_max_over_mean", Kind: output.Ratio}, {Name: "floor", Key: "rank_floor", Kind: output.Ratio},
-		{Name: "expert max/mean", Key: "expert_max_over_mean", Kind: output.Ratio}, {Name: "floor", Key: "expert_floor", Kind: output.Ratio},
-		{Name: "active experts", Key: "active_experts", Kind: output.Count}, {Name: "ideal", Key: "active_experts_ideal", Kind: output.Count},
-		{Name: "pair excess", Key: "pair_excess_slots", Kind: output.Count},
-		{Name: "receiver conflict", Key: "receiver_conflict", Kind: output.Count}, {Name: "verdict"},
+		count("ranks"), count("tokens/rank", "tokens_per_rank"), label("plan"), ratio("rank max/mean"), ratio("floor", "rank_floor"),
+		ratio("expert max/mean"), ratio("floor", "expert_floor"), count("active experts"), count("ideal", "active_experts_ideal"),
+		count("pair excess", "pair_excess_slots"), count("receiver conflict"), label("verdict"),
 	}}
 	d := output.Document{Value: result}
 	names, cases, verdicts := []string{}, map[string]int{}, map[[2]string]int{}

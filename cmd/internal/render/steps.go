@@ -28,20 +28,10 @@ func Reports(r gain.Result, set source.ReportSet) output.Document {
 }
 
 func matchedSteps(m *metrics.Match) output.Table {
-	return output.Table{
-		Name: "steps",
-		Title: fmt.Sprintf("Steps of equal batch shape: gain %s by %s time; share of the step time: normal %s, perfect %s",
-			quantity.Change(m.Gain), m.Clock, quantity.Percent(m.NormalShare), quantity.Percent(m.PerfectShare)),
-		Columns: []output.Column{
-			{Name: "rank", Kind: output.Count}, {Name: "requests", Kind: output.Count},
-			{Name: "context tokens", Key: "context_tokens", Kind: output.Count}, {Name: "generated tokens", Key: "generated_tokens", Kind: output.Count},
-			{Name: "normal steps", Key: "normal_steps", Kind: output.Count}, {Name: "perfect steps", Key: "perfect_steps", Kind: output.Count},
-			{Name: "normal mean (ms)", Key: "normal_mean_ms", Kind: output.Real}, {Name: "perfect mean (ms)", Key: "perfect_mean_ms", Kind: output.Real},
-			{Name: "gain", Kind: output.Percent},
-		},
-		Rows: output.Rows(m.Strata, func(s metrics.Stratum) []any {
-			return []any{s.Rank, s.Requests, s.ContextTokens, s.GeneratedTokens,
-				s.NormalSteps, s.PerfectSteps, s.NormalMeanMS, s.PerfectMeanMS, s.NormalMeanMS/s.PerfectMeanMS - 1}
-		}),
-	}
+	gained := computed(percent("gain"), func(s metrics.Stratum) any { return s.NormalMeanMS/s.PerfectMeanMS - 1 })
+	title := fmt.Sprintf("Steps of equal batch shape: gain %s by %s time; share of the step time: normal %s, perfect %s",
+		quantity.Change(m.Gain), m.Clock, quantity.Percent(m.NormalShare), quantity.Percent(m.PerfectShare))
+	return output.Of("steps", title, m.Strata,
+		count("rank"), count("requests"), count("context tokens"), count("generated tokens"), count("normal steps"), count("perfect steps"),
+		real("normal mean (ms)", "normal_mean_ms"), real("perfect mean (ms)", "perfect_mean_ms"), gained)
 }

@@ -3,11 +3,10 @@ package render
 import (
 	"fmt"
 	"path/filepath"
+	"reflect"
 	"slices"
-	"strings"
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
-	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -17,29 +16,119 @@ import (
 // tables can be chosen by name; TraceOverview keeps those that stay small whatever
 // the number of layers, experts and kernels.
 func Trace(t *nsys.Trace) output.Document {
-	return output.Document{
-		Headline: traceHeadline(t),
-		Tables: []output.Table{
-			imbalanceTable(t), stragglerTable(t), phaseTable(t), collectiveTable(t), expertTable(t), kernelTable(t),
-			cellTable(t), graphTable(t), timeTable(t), coverageTable(t), alignmentTable(t), exportTable(t), rankTable(t),
-		},
-		Notes: traceNotes(t),
-		Value: t,
-	}
+	return output.Document{Headline: traceHeadline(t), Tables: traceTables(t), Notes: traceNotes(t), Value: t}
 }
 
 // TraceOverview is what people see who asked for no table: the layers' imbalance,
 // the time by rank and phase, and where the numbers come from.
 func TraceOverview(t *nsys.Trace) output.Document {
 	d := Trace(t)
-	d.Tables = nil
-	for _, table := range []output.Table{imbalanceTable(t), stragglerTable(t), timeTable(t), graphTable(t), coverageTable(t), exportTable(t), rankTable(t)} {
-		if len(table.Rows) > 0 {
-			d.Tables = append(d.Tables, table)
-		}
-	}
+	d.Tables = overview(d.Tables, "imbalance", "stragglers", "time", "graphs", "coverage", "exports", "ranks")
 	d.Notes = append(d.Notes, "more tables: --table phases, collectives, experts, kernels, cells or alignment; everything: --format json")
 	return d
+}
+
+// overview keeps the tables of these names that have rows, in this order.
+func overview(tables []output.Table, names ...string) (kept []output.Table) {
+	for _, name := range names {
+		if i := slices.IndexFunc(tables, func(t output.Table) bool { return t.Name == name }); len(tables[i].Rows) > 0 {
+			kept = append(kept, tables[i])
+		}
+	}
+	return kept
+}
+
+func traceTables(t *nsys.Trace) []output.Table {
+	slots := computed(count("slots"), func(e nsys.ExpertStat) any {
+		if !e.Known {
+			return nil
+		}
+		return e.Slots
+	})
+	share := computed(percent("share"), func(k nsys.KernelStat) any { return float64(k.TotalNS) / float64(t.Coverage.GPUNS) })
+	kernel := output.Column{Name: "name", Width: 70} // a row stays on one line
+	file := computed(label("file"), func(e nsys.Export) any { return filepath.Base(e.Path) })
+	return []output.Table{
+		output.Of("imbalance", "Imbalance per layer, mean over steps", t.Imbalance,
+			count("layer"), label("level"), label("quantity"), count("steps"), count("parts"), ratio("max/mean"), percent("imbalance"),
+			ratio("floor"), ratio("null p95"), label("flagged"), count("worst")),
+		output.Of("stragglers", "Compute time per step and layer, collectives excluded", t.Stragglers,
+			count("layer"), count("steps"), duration("loss"), duration("mean"), duration("max"), count("slowest rank", "worst_rank"), count("in steps", "worst_steps")),
+		output.Of("phases", "GPU time per rank, layer and phase, over all steps", t.Phases,
+			append([]output.Column{count("rank"), count("layer"), label("phase"), duration("collective")}, statColumns("kernels")...)...),
+		output.Of("collectives", "Collectives over all steps: wait for the slowest rank, and transfer", t.Collectives,
+			count("rank"), count("layer"), label("phase"), count("instances"), duration("total"), duration("wait"), duration("transfer")),
+		output.Of("experts", "Time per expert, over all steps", t.Experts,
+			append([]output.Column{count("layer"), count("expert"), count("rank"), label("basis"), slots}, statColumns("instances")...)...),
+		output.Of("kernels", "Kernels, all ranks and steps", t.Kernels,
+			slices.Concat([]output.Column{share}, statColumns("instances"), []output.Column{duration("unknown"), label("phase by name", "phase"), label("library"), kernel})...),
+		output.Of("cells", "GPU time per rank, step, layer and phase", t.Cells,
+			count("rank"), count("step"), count("layer"), label("phase"), count("kernels", "instances"), duration("total"), duration("collective"), duration("busy")),
+		output.Of("graphs", "CUDA graphs recorded as a whole", t.Graphs,
+			append([]output.Column{count("rank"), count("graph", "graph_id")}, statColumns("launches")...)...),
+		timeTable(t),
+		output.Of("coverage", "Attributed share of the GPU time", []nsys.Coverage{t.Coverage},
+			duration("GPU time", "gpu_ns"), percent("with launch", "launch_share"), percent("in a layer", "layer_share"), percent("in one expert", "expert_share")),
+		output.Of("alignment", "Clock alignment of the ranks", t.Alignment, append([]output.Column{
+			count("rank"), label("basis"), duration("offset"), count("collectives")}, within("residual", duration("median residual", "residual_ns"))...)...),
+		output.Of("exports", "Exports", t.Exports,
+			file, label("nsys", "nsys_version"), label("schema", "schema_version"), count("kernels"), count("API calls", "launches"), count("ranges"), label("CUDA graphs", "graph_mode")),
+		output.Of("ranks", "Ranks", t.Ranks,
+			count("rank"), label("evidence"), label("file", "export"), count("process", "pid"), count("device", "device_id"), count("streams")),
+	}
+}
+
+// statColumns are the columns of nsys.Stats, with the people's word for what is
+// counted. The statistics of one instance are not read against totals.
+func statColumns(instances string) []output.Column {
+	busy := duration("busy")
+	busy.Cell = func(item any) any { // whole nanoseconds
+		if ns := reflect.ValueOf(item).FieldByName("BusyNS").Interface().(router.Number); ns.Defined() {
+			return int64(ns)
+		}
+		return nil
+	}
+	return append([]output.Column{count(instances, "instances"), duration("total"), busy}, within("each",
+		duration("mean"), duration("median"), duration("min"), duration("max"), duration("std dev", "stddev_ns"), duration("p90"), duration("p99"))...)
+}
+
+// timeTable sums each rank's time over its layers: work by phase, and waiting
+// and transfer of the collectives apart from it.
+func timeTable(t *nsys.Trace) output.Table {
+	out := output.Table{Name: "time", Title: "GPU time per rank over all steps, collectives separate", Columns: []output.Column{count("rank")}}
+	work := map[int]map[nsys.Phase]int64{}
+	collective, total := map[int]int64{}, map[nsys.Phase]int64{}
+	for _, s := range t.Phases {
+		if work[s.Rank] == nil {
+			work[s.Rank] = map[nsys.Phase]int64{}
+		}
+		work[s.Rank][s.Phase] += s.TotalNS - s.CollectiveNS
+		total[s.Phase] += s.TotalNS - s.CollectiveNS
+		collective[s.Rank] += s.CollectiveNS
+	}
+	var phases []nsys.Phase
+	for _, p := range nsys.Phases() {
+		if total[p] > 0 {
+			phases = append(phases, p)
+			out.Columns = append(out.Columns, duration(string(p)))
+		}
+	}
+	out.Columns = append(out.Columns, duration("collectives", "collective_ns"), duration("wait"), duration("transfer"))
+	for _, r := range t.Ranks {
+		row := []any{r.Rank}
+		for _, p := range phases {
+			row = append(row, work[r.Rank][p])
+		}
+		var wait, transfer router.Number
+		for _, c := range t.Collectives {
+			if c.Rank == r.Rank {
+				wait += c.WaitNS
+				transfer += c.TransferNS
+			}
+		}
+		out.Rows = append(out.Rows, append(row, collective[r.Rank], wait, transfer))
+	}
+	return out
 }
 
 func traceHeadline(t *nsys.Trace) string {
@@ -96,189 +185,6 @@ func warningNotes(warnings []router.Warning) []string {
 		}
 	}
 	return notes
-}
-
-func imbalanceTable(t *nsys.Trace) output.Table {
-	return output.Table{Name: "imbalance", Title: "Imbalance per layer, mean over steps", Columns: []output.Column{
-		{Name: "layer", Kind: output.Count}, {Name: "level"}, {Name: "quantity"}, {Name: "steps", Kind: output.Count}, {Name: "parts", Kind: output.Count},
-		{Name: "max/mean", Key: "max_over_mean", Kind: output.Ratio}, {Name: "imbalance", Kind: output.Percent},
-		{Name: "floor", Kind: output.Ratio}, {Name: "null p95", Key: "null_p95", Kind: output.Ratio}, {Name: "flagged"}, {Name: "worst", Kind: output.Count},
-	}, Rows: output.Rows(t.Imbalance, func(s imbalance.Row) []any {
-		return []any{s.Layer, s.Level, s.Quantity, s.Steps, s.Parts, s.MaxOverMean, s.Imbalance, s.Floor, s.NullP95, s.Flagged, s.Worst}
-	})}
-}
-
-func stragglerTable(t *nsys.Trace) output.Table {
-	return output.Table{Name: "stragglers", Title: "Compute time per step and layer, collectives excluded", Columns: []output.Column{
-		{Name: "layer", Kind: output.Count}, {Name: "steps", Kind: output.Count}, {Name: "loss", Key: "loss_ns", Kind: output.Duration},
-		{Name: "mean", Key: "mean_ns", Kind: output.Duration}, {Name: "max", Key: "max_ns", Kind: output.Duration},
-		{Name: "slowest rank", Key: "worst_rank", Kind: output.Count}, {Name: "in steps", Key: "worst_steps", Kind: output.Count},
-	}, Rows: output.Rows(t.Stragglers, func(s imbalance.Straggler) []any {
-		return []any{s.Layer, s.Steps, s.LossNS, s.MeanNS, s.MaxNS, s.WorstRank, s.WorstSteps}
-	})}
-}
-
-func phaseTable(t *nsys.Trace) output.Table {
-	return output.Table{Name: "phases", Title: "GPU time per rank, layer and phase, over all steps", Columns: append([]output.Column{
-		{Name: "rank", Kind: output.Count}, {Name: "layer", Kind: output.Count}, {Name: "phase"}, {Name: "collective", Key: "collective_ns", Kind: output.Duration},
-	}, statColumns("kernels")...), Rows: output.Rows(t.Phases, func(s nsys.PhaseStat) []any {
-		return append([]any{s.Rank, s.Layer, string(s.Phase), s.CollectiveNS}, statCells(s.Stats)...)
-	})}
-}
-
-// statColumns are the columns of statCells, with the people's word for what is
-// counted.
-func statColumns(instances string) []output.Column {
-	return []output.Column{
-		{Name: instances, Key: "instances", Kind: output.Count}, {Name: "total", Key: "total_ns", Kind: output.Duration}, {Name: "busy", Key: "busy_ns", Kind: output.Duration},
-		each("mean", "mean_ns"), each("median", "median_ns"), each("min", "min_ns"), each("max", "max_ns"), each("std dev", "stddev_ns"),
-		each("p90", "p90_ns"), each("p99", "p99_ns"),
-	}
-}
-
-// each is a statistic of single instances, which is not read against totals.
-func each(name, key string) output.Column {
-	return output.Column{Name: name, Key: key, Kind: output.Duration, Group: "each"}
-}
-
-func statCells(s nsys.Stats) []any {
-	var busy any
-	if s.BusyNS.Defined() {
-		busy = int64(s.BusyNS)
-	}
-	return []any{s.Instances, s.TotalNS, busy, s.MeanNS, s.MedianNS, s.MinNS, s.MaxNS, s.StdDevNS, s.P90NS, s.P99NS}
-}
-
-// timeTable sums each rank's time over its layers: work by phase, and waiting
-// and transfer of the collectives apart from it.
-func timeTable(t *nsys.Trace) output.Table {
-	out := output.Table{Name: "time", Title: "GPU time per rank over all steps, collectives separate", Columns: []output.Column{{Name: "rank", Kind: output.Count}}}
-	work := map[int]map[nsys.Phase]int64{}
-	collective, total := map[int]int64{}, map[nsys.Phase]int64{}
-	for _, s := range t.Phases {
-		if work[s.Rank] == nil {
-			work[s.Rank] = map[nsys.Phase]int64{}
-		}
-		work[s.Rank][s.Phase] += s.TotalNS - s.CollectiveNS
-		total[s.Phase] += s.TotalNS - s.CollectiveNS
-		collective[s.Rank] += s.CollectiveNS
-	}
-	var phases []nsys.Phase
-	for _, p := range nsys.Phases() {
-		if total[p] > 0 {
-			phases = append(phases, p)
-			out.Columns = append(out.Columns, output.Column{Name: string(p), Key: strings.ReplaceAll(string(p), " ", "_") + "_ns", Kind: output.Duration})
-		}
-	}
-	out.Columns = append(out.Columns, output.Column{Name: "collectives", Key: "collective_ns", Kind: output.Duration},
-		output.Column{Name: "wait", Key: "wait_ns", Kind: output.Duration}, output.Column{Name: "transfer", Key: "transfer_ns", Kind: output.Duration})
-	for _, r := range t.Ranks {
-		row := []any{r.Rank}
-		for _, p := range phases {
-			row = append(row, work[r.Rank][p])
-		}
-		var wait, transfer router.Number
-		for _, c := range t.Collectives {
-			if c.Rank == r.Rank {
-				wait += c.WaitNS
-				transfer += c.TransferNS
-			}
-		}
-		out.Rows = append(out.Rows, append(row, collective[r.Rank], wait, transfer))
-	}
-	return out
-}
-
-func collectiveTable(t *nsys.Trace) output.Table {
-	return output.Table{Name: "collectives", Title: "Collectives over all steps: wait for the slowest rank, and transfer", Columns: []output.Column{
-		{Name: "rank", Kind: output.Count}, {Name: "layer", Kind: output.Count}, {Name: "phase"}, {Name: "instances", Kind: output.Count},
-		{Name: "total", Key: "total_ns", Kind: output.Duration}, {Name: "wait", Key: "wait_ns", Kind: output.Duration}, {Name: "transfer", Key: "transfer_ns", Kind: output.Duration},
-	}, Rows: output.Rows(t.Collectives, func(s nsys.CollectiveStat) []any {
-		return []any{s.Rank, s.Layer, string(s.Phase), s.Instances, s.TotalNS, s.WaitNS, s.TransferNS}
-	})}
-}
-
-func expertTable(t *nsys.Trace) output.Table {
-	out := output.Table{Name: "experts", Title: "Time per expert, over all steps", Columns: append([]output.Column{
-		{Name: "layer", Kind: output.Count}, {Name: "expert", Kind: output.Count}, {Name: "rank", Kind: output.Count}, {Name: "basis"}, {Name: "slots", Kind: output.Count},
-	}, statColumns("instances")...)}
-	for _, s := range t.Experts {
-		var slots any
-		if s.Known {
-			slots = s.Slots
-		}
-		out.Rows = append(out.Rows, append([]any{s.Layer, s.Expert, s.Rank, string(s.Basis), slots}, statCells(s.Stats)...))
-	}
-	return out
-}
-
-// kernelNameWidth keeps a row of the kernels' table on one line.
-const kernelNameWidth = 70
-
-func kernelTable(t *nsys.Trace) output.Table {
-	out := output.Table{Name: "kernels", Title: "Kernels, all ranks and steps", Columns: slices.Concat(
-		[]output.Column{{Name: "share", Kind: output.Percent}}, statColumns("instances"),
-		[]output.Column{{Name: "unknown", Key: "unknown_ns", Kind: output.Duration}, {Name: "phase by name", Key: "phase"}, {Name: "library"}, {Name: "name", Width: kernelNameWidth}},
-	)}
-	for _, s := range t.Kernels {
-		var share any
-		if t.Coverage.GPUNS > 0 {
-			share = float64(s.TotalNS) / float64(t.Coverage.GPUNS)
-		}
-		out.Rows = append(out.Rows, slices.Concat([]any{share}, statCells(s.Stats), []any{s.UnknownNS, string(s.Phase), s.Library, s.Name}))
-	}
-	return out
-}
-
-func cellTable(t *nsys.Trace) output.Table {
-	return output.Table{Name: "cells", Title: "GPU time per rank, step, layer and phase", Columns: []output.Column{
-		{Name: "rank", Kind: output.Count}, {Name: "step", Kind: output.Count}, {Name: "layer", Kind: output.Count}, {Name: "phase"}, {Name: "kernels", Key: "instances", Kind: output.Count},
-		{Name: "total", Key: "total_ns", Kind: output.Duration}, {Name: "collective", Key: "collective_ns", Kind: output.Duration}, {Name: "busy", Key: "busy_ns", Kind: output.Duration},
-	}, Rows: output.Rows(t.Cells, func(c nsys.Cell) []any {
-		return []any{c.Rank, c.Step, c.Layer, string(c.Phase), c.Instances, c.TotalNS, c.CollectiveNS, c.BusyNS}
-	})}
-}
-
-func graphTable(t *nsys.Trace) output.Table {
-	return output.Table{Name: "graphs", Title: "CUDA graphs recorded as a whole", Columns: append([]output.Column{
-		{Name: "rank", Kind: output.Count}, {Name: "graph", Key: "graph_id", Kind: output.Count},
-	}, statColumns("launches")...), Rows: output.Rows(t.Graphs, func(g nsys.GraphStat) []any {
-		return append([]any{g.Rank, g.Graph}, statCells(g.Stats)...)
-	})}
-}
-
-func coverageTable(t *nsys.Trace) output.Table {
-	return output.Table{Name: "coverage", Title: "Attributed share of the GPU time", Columns: []output.Column{
-		{Name: "GPU time", Key: "gpu_ns", Kind: output.Duration}, {Name: "with launch", Key: "launch_share", Kind: output.Percent},
-		{Name: "in a layer", Key: "layer_share", Kind: output.Percent}, {Name: "in one expert", Key: "expert_share", Kind: output.Percent},
-	}, Rows: [][]any{{t.Coverage.GPUNS, t.Coverage.LaunchShare, t.Coverage.LayerShare, t.Coverage.ExpertShare}}}
-}
-
-func alignmentTable(t *nsys.Trace) output.Table {
-	return output.Table{Name: "alignment", Title: "Clock alignment of the ranks", Columns: []output.Column{
-		{Name: "rank", Kind: output.Count}, {Name: "basis"}, {Name: "offset", Key: "offset_ns", Kind: output.Duration},
-		{Name: "collectives", Kind: output.Count}, {Name: "median residual", Key: "residual_ns", Kind: output.Duration, Group: "residual"},
-	}, Rows: output.Rows(t.Alignment, func(a nsys.Alignment) []any {
-		return []any{a.Rank, a.Basis, a.OffsetNS, a.Collectives, a.ResidualNS}
-	})}
-}
-
-func exportTable(t *nsys.Trace) output.Table {
-	return output.Table{Name: "exports", Title: "Exports", Columns: []output.Column{
-		{Name: "file"}, {Name: "nsys", Key: "nsys_version"}, {Name: "schema", Key: "schema_version"}, {Name: "kernels", Kind: output.Count},
-		{Name: "API calls", Key: "launches", Kind: output.Count}, {Name: "ranges", Kind: output.Count}, {Name: "CUDA graphs", Key: "graph_mode"},
-	}, Rows: output.Rows(t.Exports, func(e nsys.Export) []any {
-		return []any{filepath.Base(e.Path), e.NsysVersion, e.SchemaVersion, e.Kernels, e.Launches, e.Ranges, e.GraphMode}
-	})}
-}
-
-func rankTable(t *nsys.Trace) output.Table {
-	return output.Table{Name: "ranks", Title: "Ranks", Columns: []output.Column{
-		{Name: "rank", Kind: output.Count}, {Name: "evidence"}, {Name: "file", Key: "export"}, {Name: "process", Key: "pid", Kind: output.Count}, {Name: "device", Key: "device_id", Kind: output.Count},
-		{Name: "streams", Kind: output.Count},
-	}, Rows: output.Rows(t.Ranks, func(r nsys.Rank) []any {
-		return []any{r.Rank, r.Evidence, r.Export, r.PID, r.DeviceID, r.Streams}
-	})}
 }
 
 // LayerName names a layer in a sentence. Without ranges that name layers, all of them
