@@ -3,6 +3,7 @@ package router
 import (
 	"math"
 	"slices"
+	"unsafe"
 )
 
 // pruner finds the few experts that can be among the best without computing the
@@ -23,6 +24,8 @@ type pruner struct {
 	numbers   []int64   // the sums of all groups, then the tops of the open ones, then the exact scores of candidates
 	candidate []int32   // the experts that can be among the best
 	plain     []float32 // by expert, of the candidates: the exact score without the bias
+	last      float32   // a logit and its score: balanced rows have few, worth remembering
+	score     float32
 	best      []int64   // the best groups, then the best experts, and a place of no use
 }
 
@@ -45,7 +48,7 @@ func newPruner(g Gate) *pruner {
 	p := &pruner{
 		table: &t.key, size: s.GroupSize(), bias: make([]int64, s.Experts), key: make([]int64, s.Experts),
 		candidate: make([]int32, s.Experts+1), plain: make([]float32, s.Experts),
-		best: make([]int64, max(s.TopK, s.TopKGroups)+2),
+		best: make([]int64, max(s.TopK, s.TopKGroups)+2), last: float32(math.NaN()),
 	}
 	if !s.Grouped() { // at most as many chunks as experts are chosen
 		p.size = (s.Experts + s.TopK - 1) / s.TopK
@@ -75,36 +78,48 @@ func newPruner(g Gate) *pruner {
 
 // scan makes the keys and the tops of all chunks.
 func (p *pruner) scan(logits []float32) {
+	row := bitsOf(logits)
 	for c := range p.tops {
 		from, to := p.chunk(int32(c))
-		p.tops[c] = scanChunk(p.table, logits[from:to], p.bias[from:to], p.key[from:to])
+		keys := p.key[from:to]
+		t := scanChunk(p.table, row[from:to], p.bias[from:to], keys)
+		// Those that lost to the first among four have a second chance.
+		if i := int(index(t.first)) - from; i < len(keys)&^3 {
+			four := keys[i&^3:][:4]
+			t.second = max(t.second, four[(i^1)%4], four[(i^2)%4], four[(i^3)%4])
+		}
+		p.tops[c] = t
 	}
 }
 
-// scanChunk fills the keys of a chunk and finds the two largest, without a branch that
-// depends on them; four at a time, since every largest has to wait for the one before.
+// scanChunk fills the keys of a chunk and finds the two largest, of which four side by
+// side compete as one. It has no branch that depends on them.
 //
 //go:noinline
-func scanChunk(table *[1 << 16]int64, logits []float32, bias, keys []int64) top {
+func scanChunk(table *[1 << 16]int64, row []uint32, bias, keys []int64) top {
 	first, second := int64(none), int64(none)
-	for len(logits) >= 4 && len(bias) >= 4 && len(keys) >= 4 {
-		a := table[math.Float32bits(logits[0])>>16] + bias[0]
-		b := table[math.Float32bits(logits[1])>>16] + bias[1]
-		c := table[math.Float32bits(logits[2])>>16] + bias[2]
-		d := table[math.Float32bits(logits[3])>>16] + bias[3]
+	for len(row) >= 4 && len(bias) >= 4 && len(keys) >= 4 {
+		a, b := table[row[0]>>16]+bias[0], table[row[1]>>16]+bias[1]
+		c, d := table[row[2]>>16]+bias[2], table[row[3]>>16]+bias[3]
 		keys[0], keys[1], keys[2], keys[3] = a, b, c, d
-		ab, cd := max(a, b), max(c, d)
-		second = max(second, min(first, max(ab, cd)), min(ab, cd), min(a, b), min(c, d))
-		first = max(first, ab, cd)
-		logits, bias, keys = logits[4:], bias[4:], keys[4:]
+		most := max(a, b, c, d)
+		second = max(second, min(first, most))
+		first = max(first, most)
+		row, bias, keys = row[4:], bias[4:], keys[4:]
 	}
-	for i, x := range logits {
-		k := table[math.Float32bits(x)>>16] + bias[i]
+	for i, bits := range row {
+		k := table[bits>>16] + bias[i]
 		keys[i] = k
 		second = max(second, min(first, k))
 		first = max(first, k)
 	}
 	return top{first, second}
+}
+
+// bitsOf is what math.Float32bits makes of each value. That function goes through a
+// floating-point register, which costs a sixth of a scan.
+func bitsOf(values []float32) []uint32 {
+	return unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(values))), len(values))
 }
 
 // chunk is the range of its experts.
@@ -243,18 +258,16 @@ func (p *pruner) kth(numbers []int64, k int) int64 {
 // values of r.best, which none of the methods here weighs by.
 func (p *pruner) finish(r *Router, logits []float32, candidates []int32) (tie bool) {
 	scores := p.numbers[:len(candidates)]
-	// Balanced logits hold few values: the score of the last one is worth remembering.
-	last, score := float32(math.NaN()), float32(0)
 	for i, e := range candidates {
 		x := logits[e]
-		if x != last {
-			last, score = x, r.plainScore(x)
+		if x != p.last {
+			p.last, p.score = x, r.plainScore(x)
 		}
-		p.plain[e] = score
+		p.plain[e] = p.score
 		if r.bias != nil {
-			x = score + r.bias[e]
+			x = p.score + r.bias[e]
 		} else {
-			x = score
+			x = p.score
 		}
 		if x == 0 {
 			x = 0 // and not -0
