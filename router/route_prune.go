@@ -26,7 +26,7 @@ type pruner struct {
 	plain     []float32 // by expert, of the candidates: the exact score without the bias
 	last      float32   // a logit and its score: balanced rows have few, worth remembering
 	score     float32
-	best      []int64   // the best groups, then the best experts, and a place of no use
+	best      []int64 // the best groups, then the best experts, and a place of no use
 }
 
 // top is the two largest packed keys of a chunk.
