@@ -4,11 +4,18 @@ import (
 	"fmt"
 	"image/color"
 	"math"
+	"slices"
+	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/palette/moreland"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/moebalance/moebalance/compare/imbalance"
+	"github.com/moebalance/moebalance/compare/nsys/perstep"
+	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // HeatSpec is what a heat map shows: grids of the same columns, one panel each,
@@ -209,4 +216,203 @@ func heatLegend(quantity string, unknown, cut bool) []key {
 		keys = append(keys, hatchKey("nothing recorded", paper, waitInk))
 	}
 	return keys
+}
+
+// Grid is a table of values that are not negative, such as nanoseconds or slots
+// by layer and expert. NaN means that nothing is known about a cell, which is
+// not zero.
+type Grid struct {
+	Name    string      // of the panel: the arm
+	Rows    []int       // the number of each row, such as layers 3, 4, 5
+	Columns []int       // the number of each column, such as experts 0…255
+	Values  [][]float64 // [row][column]
+	Cuts    []int       // column positions, above 0, at which another rank begins; nil if unknown
+}
+
+// unknownGrid is a grid of which nothing is known yet.
+func unknownGrid(name string, rows, columns []int) Grid {
+	g := Grid{Name: name, Rows: rows, Columns: columns}
+	for range rows {
+		g.Values = append(g.Values, unknowns(len(columns)))
+	}
+	return g
+}
+
+// RelativeToRow divides every value by the mean of its row's known values, so
+// that 1 is an even share whatever the layer. A row whose known values are all
+// zero has no even share and becomes unknown.
+func (g Grid) RelativeToRow() [][]float64 {
+	out := make([][]float64, len(g.Values))
+	for i, row := range g.Values {
+		even := mean(row)
+		out[i] = make([]float64, len(row))
+		for j, v := range row {
+			out[i][j] = nan
+			if known(v) && even > 0 {
+				out[i][j] = v / even
+			}
+		}
+	}
+	return out
+}
+
+// empty reports a grid without any known value.
+func (g Grid) empty() bool { return len(knowns(slices.Concat(g.Values...))) == 0 }
+
+// answer says in words where each grid is largest relative to its row.
+func (s HeatSpec) answer() string {
+	var answers []string
+	for _, g := range s.Grids {
+		answers = append(answers, g.extreme(s.RowLabel, s.ColumnLabel))
+	}
+	return strings.Join(answers, " ")
+}
+
+// extreme says in words where the grid is largest relative to its row.
+func (g Grid) extreme(row, column string) string {
+	most, r, c := 0.0, -1, -1
+	for i, cells := range g.RelativeToRow() {
+		for j, v := range cells {
+			if known(v) && v > most {
+				most, r, c = v, i, j
+			}
+		}
+	}
+	switch {
+	case r < 0:
+		return fmt.Sprintf("%s: nothing recorded.", g.Name)
+	case isEven(most):
+		return fmt.Sprintf("%s: on average even in every %s.", g.Name, row)
+	}
+	return fmt.Sprintf("%s: the largest is %.2f × its %s's mean (%s %d, %s %d).", g.Name, most, row, row, g.Rows[r], column, g.Columns[c])
+}
+
+// ExpertTimes is the heat map of time by layer and expert. An expert on several ranks
+// has the sum over its copies. The caption says whether times are observed or
+// allocated.
+func ExpertTimes(arms ...Arm) HeatSpec {
+	s := expertHeat(arms, func(e perstep.Expert) float64 { return e.TimeNS })
+	s.Name, s.Quantity = "expert-time", "time"
+	s.Title = "Which experts take the time, and in which layers?"
+	s.Caption = fmt.Sprintf("%s. %s Mean over all steps of the rank. Each cell is relative to the mean of its layer. %s", extent(arms), basis(arms), cancels("expert", "step to step"))
+	return s
+}
+
+// ExpertLoads is the heat map of recorded slots by layer and expert.
+func ExpertLoads(arms ...Arm) HeatSpec {
+	s := expertHeat(arms, func(e perstep.Expert) float64 { return e.Slots })
+	s.Name, s.Quantity = "expert-load", "load"
+	s.Title = "Which experts get the slots, and in which layers?"
+	s.Caption = fmt.Sprintf("%s. Recorded load in slots (a token times one of its chosen experts). Each cell is relative to the mean of its layer. %s", extent(arms), cancels("expert", "step to step"))
+	return s
+}
+
+func basis(arms []Arm) string {
+	seen := map[imbalance.Basis]bool{}
+	for _, a := range arms {
+		for _, e := range a.Trace.Experts {
+			seen[e.Basis] = true
+		}
+	}
+	switch {
+	case seen[imbalance.Observed] && seen[imbalance.Allocated]:
+		return "Some times are observed, the others are allocated by load, which is a model."
+	case seen[imbalance.Allocated]:
+		return "Times are allocated: the time of grouped kernels split by load, which is a model and no measurement of single experts."
+	}
+	return "Times are observed: kernels launched inside the expert's own range."
+}
+
+// expertAxes are the layers and experts that any arm has a row for.
+func expertAxes(arms []Arm) (layers, experts []int) {
+	seenLayers, seenExperts := map[int]bool{}, map[int]bool{}
+	for _, a := range arms {
+		for _, e := range a.Trace.Experts {
+			seenLayers[int(e.Layer)], seenExperts[e.Expert] = true, true
+		}
+	}
+	return sortedKeys(seenLayers), sortedKeys(seenExperts)
+}
+
+func expertHeat(arms []Arm, value func(perstep.Expert) float64) HeatSpec {
+	s := HeatSpec{RowLabel: "layer", ColumnLabel: "expert"}
+	layers, experts := expertAxes(arms)
+	rows, columns := position(layers), position(experts)
+	for _, a := range arms {
+		g := unknownGrid(a.Name, layers, experts)
+		g.Cuts = rankCuts(a, columns)
+		for _, e := range a.PerStep.Experts() {
+			if v, cell := value(e), &g.Values[rows[int(e.Layer)]][columns[e.Expert]]; known(*cell) && known(v) {
+				*cell += v
+			} else if known(v) {
+				*cell = v
+			}
+		}
+		s.Grids = append(s.Grids, g)
+	}
+	s.Alt = s.answer()
+	return s
+}
+
+// rankCuts are the columns at which the owning rank changes, and nil unless
+// every expert has one owner and the owners are contiguous.
+func rankCuts(a Arm, columns map[int]int) []int {
+	owner := unknowns(len(columns))
+	for _, e := range a.Trace.Experts {
+		at := &owner[columns[e.Expert]]
+		if known(*at) && *at != float64(e.Rank) {
+			return nil
+		}
+		*at = float64(e.Rank)
+	}
+	var cuts []int
+	for i := 1; i < len(owner); i++ {
+		switch {
+		case !known(owner[i-1]) || !known(owner[i]) || owner[i] < owner[i-1]:
+			return nil
+		case owner[i] > owner[i-1]:
+			cuts = append(cuts, i)
+		}
+	}
+	return cuts
+}
+
+// Recorded is the load that expert statistics hold, by layer, under the name
+// that figures show it by.
+type Recorded struct {
+	Name   string
+	Layers map[int]router.Load
+}
+
+// RecordedLoads is the heat map of slots by layer and expert, one panel per
+// source. Layers and experts that a source lacks are unknown in its panel.
+func RecordedLoads(sources ...Recorded) HeatSpec {
+	seen, experts := map[int]bool{}, 0
+	for _, r := range sources {
+		for layer, load := range r.Layers {
+			seen[layer] = true
+			experts = max(experts, len(load.PerExpert))
+		}
+	}
+	layers, columns := sortedKeys(seen), make([]int, experts)
+	for e := range columns {
+		columns[e] = e
+	}
+	s := HeatSpec{
+		Name: "recorded-load", Title: "Which experts did the engine send the slots to?",
+		RowLabel: "layer", ColumnLabel: "expert", Quantity: "load",
+		Caption: fmt.Sprintf("%s, %s. Recorded load in slots over all recorded steps. Each cell is relative to the mean of its layer. %s",
+			quantity.Count(len(layers), "layer"), quantity.Count(experts, "expert"), cancels("expert", "step to step")),
+	}
+	for _, r := range sources {
+		g := unknownGrid(r.Name, layers, columns)
+		for i, layer := range layers {
+			for e, n := range r.Layers[layer].PerExpert {
+				g.Values[i][e] = float64(n)
+			}
+		}
+		s.Grids = append(s.Grids, g)
+	}
+	s.Alt = s.answer()
+	return s
 }

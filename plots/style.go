@@ -2,13 +2,20 @@ package plots
 
 import (
 	"image/color"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
 
 	stdfont "golang.org/x/image/font"
+	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // The sizes every figure shares, in points. At 100 % on a page a point is 1.33
@@ -131,4 +138,183 @@ func hatchBox(c draw.Canvas, ground, lines color.Color, r vg.Rectangle) {
 	}
 	c.SetLineStyle(line(lines, 0.6))
 	c.Stroke(path)
+}
+
+// key is one entry of a legend: a sample of the mark and what it means.
+type key struct {
+	label  string
+	width  vg.Length // of the sample
+	sample func(c draw.Canvas, r vg.Rectangle)
+}
+
+func fillKey(label string, col color.Color) key {
+	return key{label, swatchWidth, func(c draw.Canvas, r vg.Rectangle) { fillBox(c, col, r) }}
+}
+
+func hatchKey(label string, ground, lines color.Color) key {
+	return key{label, swatchWidth, func(c draw.Canvas, r vg.Rectangle) { hatchBox(c, ground, lines, r) }}
+}
+
+func lineKey(label string, sty draw.LineStyle) key {
+	return key{label, swatchWidth, func(c draw.Canvas, r vg.Rectangle) {
+		y := (r.Min.Y + r.Max.Y) / 2
+		c.StrokeLine2(sty, r.Min.X, y, r.Max.X, y)
+	}}
+}
+
+func glyphKey(label string, sty draw.GlyphStyle) key {
+	return key{label, sty.Radius * 2, func(c draw.Canvas, r vg.Rectangle) {
+		c.DrawGlyphNoClip(sty, vg.Point{X: (r.Min.X + r.Max.X) / 2, Y: (r.Min.Y + r.Max.Y) / 2})
+	}}
+}
+
+const (
+	legendRow    = 17 * vg.Length(1)
+	sampleHeight = 9 * vg.Length(1)
+	sampleGap    = 5 * vg.Length(1)
+)
+
+// flow lays the keys out in rows that fit the figure: where each key starts,
+// and how many rows there are.
+func flow(keys []key) (at []vg.Point, rows int) {
+	sty := textStyle(textSize, ink)
+	x, row := vg.Length(0), 0
+	for _, k := range keys {
+		w := k.width + sampleGap + sty.Width(k.label)
+		if x > 0 && x+w > figureWidth-2*margin {
+			x, row = 0, row+1
+		}
+		at = append(at, vg.Point{X: x, Y: -vg.Length(row) * legendRow})
+		x += w + legendGap
+	}
+	if len(keys) == 0 {
+		return nil, 0
+	}
+	return at, row + 1
+}
+
+func legendHeight(keys []key) vg.Length {
+	if _, rows := flow(keys); rows > 0 {
+		return vg.Length(rows)*legendRow + 6
+	}
+	return 0
+}
+
+func drawLegend(c draw.Canvas, keys []key) {
+	sty := textStyle(textSize, ink)
+	sty.YAlign = draw.YCenter
+	at, _ := flow(keys)
+	for i, k := range keys {
+		x, y := c.Min.X+at[i].X, c.Max.Y+at[i].Y-legendRow/2
+		k.sample(c, box(x, y-sampleHeight/2, x+k.width, y+sampleHeight/2))
+		c.FillText(sty, vg.Point{X: x + k.width + sampleGap, Y: y + textRise}, k.label)
+	}
+}
+
+// textRise lifts centred text so that the middle of its small letters, and not
+// of its line, is level with the sample.
+const textRise = 2 * vg.Length(1)
+
+func textMiddle(r vg.Rectangle) vg.Length { return (r.Min.Y+r.Max.Y)/2 + textRise }
+
+// indexTicks labels positions 0…len(names)−1 with their names, thinned to a
+// power of two so that at most `most` labels are written and none overlap.
+type indexTicks struct {
+	names []int
+	most  int
+}
+
+// Ticks implements plot.Ticker.
+func (t indexTicks) Ticks(_, _ float64) []plot.Tick {
+	step := 1
+	for (len(t.names)+step-1)/step > t.most {
+		step *= 2
+	}
+	var out []plot.Tick
+	for i := 0; i < len(t.names); i += step {
+		out = append(out, plot.Tick{Value: float64(i), Label: strconv.Itoa(t.names[i])})
+	}
+	return out
+}
+
+// places is the range of an x axis of that many places, numbered from 0, each
+// one wide. The chart sets y itself.
+type places int
+
+// DataRange implements plot.DataRanger.
+func (n places) DataRange() (xmin, xmax, ymin, ymax float64) {
+	return -0.5, float64(n) - 0.5, math.Inf(1), math.Inf(-1)
+}
+
+// valueTicks are multiples of 1, 2 or 5 times a power of ten, about `about` of
+// them, written plainly (as powers of ten where that takes too much room) and
+// with a suffix such as " %".
+type valueTicks struct {
+	about  int
+	suffix string
+}
+
+// Plain numbers take too much room from this end of an axis on, and beyond these
+// decimals.
+const (
+	manyDigits   = 1e8
+	manyDecimals = 6
+)
+
+// Ticks implements plot.Ticker.
+func (t valueTicks) Ticks(low, high float64) []plot.Tick {
+	step, digits := niceStep((high - low) / float64(t.about))
+	var out []plot.Tick
+	for i := math.Ceil(low/step - 1e-9); i*step <= high+1e-9*step; i++ {
+		v := i*step + 0 // + 0 turns −0 into 0
+		label := strconv.FormatFloat(v, 'f', digits, 64)
+		if high >= manyDigits || digits > manyDecimals {
+			label = strconv.FormatFloat(v, 'g', 3, 64)
+		}
+		out = append(out, plot.Tick{Value: v, Label: strings.Replace(label, "-", "−", 1) + t.suffix})
+	}
+	return out
+}
+
+// niceStep is the smallest of 1, 2, 5 × 10ᵏ that is not below the wanted step,
+// and the decimals its multiples need. A step that is not positive becomes 1.
+func niceStep(want float64) (step float64, digits int) {
+	if !(want > 0) || math.IsInf(want, 0) {
+		return 1, 0
+	}
+	power := math.Floor(math.Log10(want))
+	for _, m := range []float64{1, 2, 5, 10} {
+		if step = m * math.Pow(10, power); step >= want*(1-1e-9) {
+			break
+		}
+	}
+	return step, max(0, int(-math.Floor(math.Log10(step)+1e-9)))
+}
+
+// nan is the unknown value.
+var nan = math.NaN()
+
+func known(v float64) bool { return quantity.Known(v) }
+
+// drawable reports a finite value that is not negative. Results read from files
+// can hold anything; what is below zero is no time and no load, and is not drawn.
+func drawable(v float64) bool { return known(v) && v >= 0 }
+
+// isEven reports that the largest of some values, over their mean, is 1 give or
+// take rounding, which makes all of them equal.
+func isEven(maxOverMean float64) bool { return maxOverMean <= 1+1e-9 }
+
+func unknowns(n int) []float64 { return slices.Repeat([]float64{nan}, n) }
+
+// knowns are the finite values.
+func knowns(values []float64) []float64 {
+	return slices.DeleteFunc(slices.Clone(values), func(v float64) bool { return !known(v) })
+}
+
+// mean is the mean of the finite values, NaN without one.
+func mean(values []float64) float64 { return stat.Mean(knowns(values), nil) }
+
+// largest is the largest finite value of all lists, and 0 without one.
+func largest(lists ...[]float64) float64 {
+	return slices.Max(append(knowns(slices.Concat(lists...)), 0))
 }

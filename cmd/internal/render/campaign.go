@@ -3,10 +3,12 @@ package render
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/compare/bench/launch"
+	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -112,4 +114,75 @@ func profiledNotes(arms []source.ProfiledArm) []string {
 // ResumeCommand is the command that resumes a campaign.
 func ResumeCommand(folder string) string {
 	return "moebalance bench --resume " + launch.Quote([]string{folder})
+}
+
+// Event is the line for an event of a campaign, empty for most of them. metric is the
+// one compared; empty means the primary one of the report.
+func Event(e bench.Event, metric string) string {
+	head := fmt.Sprintf("[%d of %d] launch %d, %s", e.Done, e.Done+e.Left, e.Launch.Position, describeLaunch(e.Launch))
+	switch e.Stage {
+	case bench.Starting:
+		if n := len(e.Launch.Attempts); n > 1 {
+			last := e.Launch.Attempts[n-2]
+			return fmt.Sprintf("%s: attempt %d was %s (%s); trying again", head, last.Number, last.State, last.Error)
+		}
+	case bench.Ended:
+		if e.Attempt.State == bench.Finished { // other ends are reported with the next attempt or as the error
+			return head + ": " + describeAttempt(e.Attempt, metric)
+		}
+	case bench.Cooling:
+		return fmt.Sprintf("%s: begins in %s", head, e.Text)
+	case bench.Looked, bench.Cleaning:
+		return e.Text
+	}
+	return ""
+}
+
+func describeLaunch(l bench.Launch) string {
+	switch l.Kind {
+	case bench.Timed:
+		return fmt.Sprintf("pair %d, %s", l.Pair, l.Arm)
+	case bench.Floor:
+		return fmt.Sprintf("A/A pair %d, %s", l.Pair, l.Arm)
+	}
+	return fmt.Sprintf("%s, %s", l.Kind, l.Arm)
+}
+
+func describeAttempt(a bench.Attempt, metric string) string {
+	took := time.Duration(a.DurationNS).Round(time.Millisecond)
+	if a.Result != nil {
+		if metric == "" {
+			metric = a.Result.Primary
+		}
+		if m, ok := a.Result.Metric(metric); ok {
+			return strings.TrimSpace(fmt.Sprintf("%.6g %s", m.Value, m.Unit)) + " in " + took.String()
+		}
+	}
+	return fmt.Sprintf("done in %s", took)
+}
+
+// reportComparison is the JSON of a comparison of benchmark reports.
+type reportComparison struct {
+	gain.Result
+	MatchedSteps *metrics.Match `json:"matched_steps,omitempty"`
+}
+
+// Reports renders the verdict on two sets of benchmark reports, with their steps of
+// equal batch shape.
+func Reports(r gain.Result, set source.ReportSet) output.Document {
+	d := Campaign(source.Campaign{Result: r})
+	if set.Matched != nil {
+		d.Tables = append(d.Tables, matchedSteps(set.Matched))
+	}
+	d.Notes, d.Value = set.Notes, reportComparison{r, set.Matched}
+	return d
+}
+
+func matchedSteps(m *metrics.Match) output.Table {
+	gained := computed(percent("gain"), func(s metrics.Stratum) any { return s.NormalMeanMS/s.PerfectMeanMS - 1 })
+	title := fmt.Sprintf("Steps of equal batch shape: gain %s by %s time; share of the step time: normal %s, perfect %s",
+		quantity.Change(m.Gain), m.Clock, quantity.Percent(m.NormalShare), quantity.Percent(m.PerfectShare))
+	return output.Of("steps", title, m.Strata,
+		count("rank"), count("requests"), count("context tokens"), count("generated tokens"), count("normal steps"), count("perfect steps"),
+		real("normal mean (ms)", "normal_mean_ms"), real("perfect mean (ms)", "perfect_mean_ms"), gained)
 }

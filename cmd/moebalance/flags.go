@@ -1,0 +1,140 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/moebalance/moebalance/cmd/internal/output"
+	"github.com/moebalance/moebalance/cmd/internal/target"
+	"github.com/moebalance/moebalance/router"
+)
+
+// defaultThreshold is the imbalance above which load and time are flagged.
+const defaultThreshold = 0.10
+
+// resultFlags are the flags of every verb that yields data.
+type resultFlags struct {
+	format string
+	table  string
+	file   target.File
+}
+
+func (f *resultFlags) bind(c *cobra.Command) {
+	c.Flags().StringVar(&f.format, "format", "text", "output format: text, json, csv or md")
+	c.Flags().StringVar(&f.table, "table", "", "print this table only (csv: default the first)")
+	f.file.Bind(c, "output", "o", "write the result to this `FILE` instead of stdout")
+	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(output.Formats, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// check finds a bad flag before any work is done.
+func (f *resultFlags) check() error {
+	if _, err := output.ParseFormat(f.format); err != nil {
+		return withCode(exitUsage, fmt.Errorf("--format: %w", err))
+	}
+	return nil
+}
+
+// write renders the document to stdout, or to the file.
+func (f *resultFlags) write(c *cobra.Command, d output.Document) error {
+	format, err := output.ParseFormat(f.format)
+	if err != nil {
+		return withCode(exitUsage, err)
+	}
+	render := func(w io.Writer) error {
+		err := output.Write(w, format, f.table, d)
+		if errors.Is(err, output.ErrNoTable) {
+			return withCode(exitUsage, fmt.Errorf("--table: %w", err))
+		}
+		return err
+	}
+	if f.file.Path == "" {
+		err = render(c.OutOrStdout())
+	} else {
+		err = f.file.Write(render)
+	}
+	if err == nil && format == output.CSV {
+		for i, note := range d.Notes {
+			fmt.Fprintf(c.ErrOrStderr(), "[%d] %s\n", i+1, note)
+		}
+	}
+	return err
+}
+
+// modelFlags name a model.
+type modelFlags struct{ model, config string }
+
+func (m *modelFlags) bind(f *pflag.FlagSet) {
+	f.StringVar(&m.model, "model", "", "model preset, such as gpt-oss-120b or deepseek-v3; see 'moebalance models'")
+	f.StringVar(&m.config, "config", "", "Hugging Face config.json `FILE` of the model")
+}
+
+// bindCounts binds them where recorded counts are judged.
+func (m *modelFlags) bindCounts(f *pflag.FlagSet) {
+	m.bind(f)
+	f.Lookup("model").Usage = "model of the counts, for the top-k and groups of the null: " + f.Lookup("model").Usage
+}
+
+func (m *modelFlags) named() bool { return m.model != "" || m.config != "" }
+
+// find is the named model. A config.json may stand in the preset's place.
+func (m *modelFlags) find() (router.Model, error) {
+	switch {
+	case m.model != "" && m.config != "":
+		return router.Model{}, usagef("want one of --model and --config, have both")
+	case m.config != "":
+		return readModelConfig(m.config)
+	case isFile(m.model):
+		return readModelConfig(m.model)
+	}
+	found, err := router.FindModel(m.model)
+	return found, withCode(exitUsage, err)
+}
+
+// shape is that of the named model, nil without one.
+func (m *modelFlags) shape() (*router.Shape, error) {
+	if !m.named() {
+		return nil, nil
+	}
+	found, err := m.find()
+	return &found.Shape, err
+}
+
+// share is a flag for a fraction that people write as a percentage: 10% and 0.1
+// are the same. A bare number above 1 is refused, because it could mean either.
+type share struct {
+	fraction float64
+	given    bool
+}
+
+// Set reads a percentage or a fraction.
+func (s *share) Set(text string) error {
+	number, percent := strings.CutSuffix(strings.TrimSpace(text), "%")
+	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+	switch {
+	case err != nil || !(v >= 0) || v > 1e6:
+		return errors.New("want a percentage such as 10%, or a fraction such as 0.1")
+	case percent:
+		v /= 100
+	case v > 1:
+		return errors.New("want " + number + "% if a percentage is meant, or a fraction from 0 to 1")
+	}
+	s.fraction, s.given = v, true
+	return nil
+}
+
+// String is the percentage, empty before one was given.
+func (s *share) String() string {
+	if s.fraction == 0 && !s.given {
+		return ""
+	}
+	return strconv.FormatFloat(100*s.fraction, 'g', -1, 64) + "%"
+}
+
+// Type is the word that help shows for the value.
+func (s *share) Type() string { return "percent" }
