@@ -24,15 +24,13 @@ import (
 type benchOptions struct {
 	bench.Spec
 
-	treatment      string
-	proof          string
-	perfectCommand string
-	server, client string
-	metrics        []string
-	workTolerance  share
-	threshold      share
-	profile        bool
-	windows        string
+	proof         string
+	client        []string
+	metrics       []string
+	workTolerance share
+	threshold     share
+	profile       bool
+	windows       string
 
 	keepGoing      bool
 	campaign       target.Folder
@@ -56,15 +54,15 @@ func (o *benchOptions) bind(c *cobra.Command) {
 	f.StringVar((*string)(&o.Design.Order), "order", string(bench.ABBA), "order of the arms: abba (blocks of two pairs) or random (within pairs)")
 	f.Uint64Var(&o.Design.Seed, "seed", 1, "seed of the launch order")
 
-	f.StringVar(&o.treatment, "treatment", "trtllm", "switch of the perfect arm: trtllm, vllm, sglang or env:NAME=VALUE")
+	bindParsed(c, &o.Treatment, bench.ParseTreatment, "treatment", "trtllm", "switch of the perfect arm: trtllm, vllm, sglang or env:NAME=VALUE")
 	f.StringVar(&o.proof, "proof", "", "log line that proves balance, as `REGEX`; the group (?P<rank>…) is the rank")
 	f.StringVar(&o.Counts, "counts", "", "expert statistics recorded by every launch at this `PATH` (with {out}), as proof of the routing")
 	f.IntVar(&o.Ranks, "ranks", 0, "number of ranks that must prove their arm; 0: as reported, else as seen")
-	f.StringVar(&o.perfectCommand, "perfect-command", "", "`COMMAND` of the perfect arm if it differs, as one quoted line")
-	f.StringVar(&o.server, "server", "", "server `COMMAND`, started before and stopped after the client")
+	bindParsed(c, &o.Command.Perfect, launch.Words, "perfect-command", "", "`COMMAND` of the perfect arm if it differs, as one quoted line")
+	bindParsed(c, &o.Command.Server, launch.Words, "server", "", "server `COMMAND`, started before and stopped after the client")
 	f.StringVar(&o.Command.Ready, "ready", "", "`URL` that answers 2xx when the server is ready")
 	f.DurationVar(&o.Command.ReadyTimeout, "ready-timeout", 30*time.Minute, "maximum wait for --ready")
-	f.StringVar(&o.client, "client", "", "measured `COMMAND` with --server, instead of a command after --")
+	bindParsed(c, &o.client, launch.Words, "client", "", "measured `COMMAND` with --server, instead of a command after --")
 
 	f.StringArrayVar(&o.metrics, "metric", nil, "metric to compare: a reported `NAME`, or NAME[:UNIT[:higher|lower]]=REGEX or =$.json.path")
 	f.StringVar(&o.Output, "result", "", "report `FILE` (with {out} in its path), instead of stdout")
@@ -93,8 +91,8 @@ func (o *benchOptions) bind(c *cobra.Command) {
 	for _, order := range bench.Orders {
 		orders = append(orders, string(order))
 	}
-	_ = c.RegisterFlagCompletionFunc("require-proof", cobra.FixedCompletions(proofGrades, cobra.ShellCompDirectiveNoFileComp))
-	_ = c.RegisterFlagCompletionFunc("order", cobra.FixedCompletions(orders, cobra.ShellCompDirectiveNoFileComp))
+	complete(c, "require-proof", proofGrades...)
+	complete(c, "order", orders...)
 }
 
 // proofGrades are the values of --require-proof.
@@ -135,17 +133,17 @@ func (o *benchOptions) check(c *cobra.Command, words []string) error {
 		o.Design.Pairs = 24
 	}
 	switch {
-	case len(words) == 0 && o.client == "":
+	case len(words) == 0 && o.client == nil:
 		return usagef("bench: want a command after --, such as 'moebalance bench -- moebalance workload'; see 'moebalance bench --help'")
-	case len(words) > 0 && o.client != "":
+	case len(words) > 0 && o.client != nil:
 		return usagef("bench: want the measured command after -- or as --client, not both")
-	case (o.server == "") != (o.Command.Ready == ""):
+	case (o.Command.Server == nil) != (o.Command.Ready == ""):
 		return usagef("bench: --server and --ready go together")
 	case o.windows != "" && !o.profile:
 		return usagef("bench: --profile-iterations needs --profile")
 	case strings.Contains(o.windows, ","):
 		return usagef("bench: --profile-iterations %s: want one window, such as 100-150, because each rank gives one report", o.windows)
-	case o.client != "" && o.server == "":
+	case o.client != nil && o.Command.Server == nil:
 		return usagef("bench: --client needs --server; a command alone goes after --")
 	}
 	return o.checkOutput()
@@ -156,25 +154,14 @@ func (o *benchOptions) checkOutput() error {
 	if o.out.table != "" && !slices.Contains(render.CampaignTables, o.out.table) {
 		return usagef("bench: --table: no table %q in a result: want one of %s", o.out.table, strings.Join(render.CampaignTables, ", "))
 	}
-	return o.out.check()
+	return nil
 }
 
 // complete turns flags into the campaign's specification. The note names what was
 // asked for and cannot be done.
 func (o *benchOptions) complete(words []string) (note string, err error) {
-	o.Command.Normal = words
+	o.Command.Normal = append(words, o.client...) // one of them is empty
 	o.Threshold, o.WorkTolerance = o.threshold.fraction, o.workTolerance.fraction
-	for _, line := range []struct {
-		flag, text string
-		into       *[]string
-	}{{"client", o.client, &o.Command.Normal}, {"server", o.server, &o.Command.Server}, {"perfect-command", o.perfectCommand, &o.Command.Perfect}} {
-		if line.text == "" {
-			continue
-		}
-		if *line.into, err = launch.Words(line.text); err != nil {
-			return "", usagef("--%s: %w", line.flag, err)
-		}
-	}
 	for _, m := range o.metrics {
 		name, rule, err := metrics.ParseWanted(m)
 		if err != nil {
@@ -189,9 +176,6 @@ func (o *benchOptions) complete(words []string) (note string, err error) {
 	}
 	if o.Folder, err = os.Getwd(); err != nil {
 		return "", fmt.Errorf("bench: %w", err)
-	}
-	if o.Treatment, err = bench.ParseTreatment(o.treatment); err != nil {
-		return "", withCode(exitUsage, fmt.Errorf("bench: --treatment: %w", err))
 	}
 	if o.proof != "" {
 		o.Treatment.Line = o.proof

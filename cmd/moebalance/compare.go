@@ -124,7 +124,7 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side, options 
 	}
 	result := diff.Compare(arms[0], arms[1])
 	document := render.Comparison(result)
-	if o.read.out.table == "" && o.read.out.format != string(output.CSV) {
+	if o.read.out.table == "" && o.read.out.format != output.CSV {
 		document = render.ComparisonOverview(result)
 	}
 	if err := o.read.out.write(c, document); err != nil {

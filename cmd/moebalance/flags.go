@@ -20,45 +20,33 @@ const defaultThreshold = 0.10
 
 // resultFlags are the flags of every verb that yields data.
 type resultFlags struct {
-	format string
+	format output.Format
 	table  string
 	file   target.File
 }
 
 func (f *resultFlags) bind(c *cobra.Command) {
-	c.Flags().StringVar(&f.format, "format", "text", "output format: text, json, csv or md")
+	bindParsed(c, &f.format, output.ParseFormat, "format", "text", "output format: text, json, csv or md", output.Formats...)
 	c.Flags().StringVar(&f.table, "table", "", "print this table only (csv: default the first)")
 	f.file.Bind(c, "output", "o", "write the result to this `FILE` instead of stdout")
-	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(output.Formats, cobra.ShellCompDirectiveNoFileComp))
-}
-
-// check finds a bad flag before any work is done.
-func (f *resultFlags) check() error {
-	if _, err := output.ParseFormat(f.format); err != nil {
-		return withCode(exitUsage, fmt.Errorf("--format: %w", err))
-	}
-	return nil
 }
 
 // write renders the document to stdout, or to the file.
 func (f *resultFlags) write(c *cobra.Command, d output.Document) error {
-	format, err := output.ParseFormat(f.format)
-	if err != nil {
-		return withCode(exitUsage, err)
-	}
 	render := func(w io.Writer) error {
-		err := output.Write(w, format, f.table, d)
+		err := output.Write(w, f.format, f.table, d)
 		if errors.Is(err, output.ErrNoTable) {
 			return withCode(exitUsage, fmt.Errorf("--table: %w", err))
 		}
 		return err
 	}
+	var err error
 	if f.file.Path == "" {
 		err = render(c.OutOrStdout())
 	} else {
 		err = f.file.Write(render)
 	}
-	if err == nil && format == output.CSV {
+	if err == nil && f.format == output.CSV {
 		for i, note := range d.Notes {
 			fmt.Fprintf(c.ErrOrStderr(), "[%d] %s\n", i+1, note)
 		}
@@ -138,3 +126,40 @@ func (s *share) String() string {
 
 // Type is the word that help shows for the value.
 func (s *share) Type() string { return "percent" }
+
+// parsed is a flag whose text becomes a value, or is refused, as flags are read.
+type parsed[T any] struct {
+	into  *T
+	text  string
+	parse func(string) (T, error)
+}
+
+// bindParsed adds such a flag. Without a preset the value stays zero.
+func bindParsed[T any](c *cobra.Command, into *T, parse func(string) (T, error), flag, preset, usage string, completions ...string) {
+	p := &parsed[T]{into, preset, parse}
+	if preset != "" {
+		_ = p.Set(preset)
+	}
+	c.Flags().Var(p, flag, usage)
+	complete(c, flag, completions...)
+}
+
+// complete makes the shell complete the values of a flag.
+func complete(c *cobra.Command, flag string, values ...string) {
+	if len(values) > 0 {
+		_ = c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+	}
+}
+
+// Set reads the text.
+func (p *parsed[T]) Set(text string) (err error) {
+	p.text = text
+	*p.into, err = p.parse(text)
+	return err
+}
+
+// String is the text as given.
+func (p *parsed[T]) String() string { return p.text }
+
+// Type makes help show the flag as one of text.
+func (p *parsed[T]) Type() string { return "string" }

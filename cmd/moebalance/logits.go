@@ -7,7 +7,6 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/moebalance/moebalance/cmd/internal/progress"
 	"github.com/moebalance/moebalance/logits/safetensors"
@@ -35,38 +34,40 @@ type gateFlags struct {
 	modelFlags
 	experts, topK      int
 	groups, topKGroups int
-	method             string
+	method             router.Method
 	scale              float32
 	biasFile           string
 	biasTensor         string
 	ranks              int
 	placement          string
-	mode               string
+	mode               router.Mode
 }
 
-func (g *gateFlags) bind(f *pflag.FlagSet) {
-	g.bindModel(f)
+func (g *gateFlags) bind(c *cobra.Command) {
+	g.bindModel(c)
+	f := c.Flags()
 	f.Float32Var(&g.scale, "scale", 0, "routed scaling factor (default: of the model, or 1)")
 	f.StringVar(&g.biasFile, "bias", "", "checkpoint with the correction bias: a safetensors `FILE`, the index of a sharded one, or its folder")
 	f.StringVar(&g.biasTensor, "bias-tensor", "", "tensor `NAME` of the bias, such as model.layers.3.mlp.gate.e_score_correction_bias")
 	f.IntVar(&g.ranks, "ep", 0, "expert-parallel ranks")
-	g.bindRanks(f)
+	g.bindRanks(c)
 }
 
 // bindRanks binds what ranks hold, but not how many there are.
-func (g *gateFlags) bindRanks(f *pflag.FlagSet) {
-	f.StringVar(&g.placement, "placement", "", "JSON `FILE` with the experts of each rank, [[0,1],[2,3]]; replicas allowed (default contiguous)")
-	f.StringVar(&g.mode, "mode", string(router.DEP), "dep: each rank has its own tokens; tep: all ranks hold the same tokens")
+func (g *gateFlags) bindRanks(c *cobra.Command) {
+	c.Flags().StringVar(&g.placement, "placement", "", "JSON `FILE` with the experts of each rank, [[0,1],[2,3]]; replicas allowed (default contiguous)")
+	bindParsed(c, &g.mode, router.ParseMode, "mode", string(router.DEP), "dep: each rank has its own tokens; tep: all ranks hold the same tokens", string(router.DEP), string(router.TEP))
 }
 
 // bindModel binds the flags that name a model or describe one.
-func (g *gateFlags) bindModel(f *pflag.FlagSet) {
+func (g *gateFlags) bindModel(c *cobra.Command) {
+	f := c.Flags()
 	g.modelFlags.bind(f)
 	f.IntVar(&g.experts, "experts", 0, "routed experts of a layer, instead of --model")
 	f.IntVar(&g.topK, "top-k", 0, "experts per token, with --experts")
 	f.IntVar(&g.groups, "groups", 0, "expert groups, with --experts (default none)")
 	f.IntVar(&g.topKGroups, "top-k-groups", 0, "groups per token, with --groups")
-	f.StringVar(&g.method, "method", "", "routing method (default: of the model; with --experts Renormalize, with --groups DeepSeekV3)")
+	bindParsed(c, &g.method, router.ParseMethod, "method", "", "routing method (default: of the model; with --experts Renormalize, with --groups DeepSeekV3)")
 }
 
 func (g *gateFlags) checkModel() error {
@@ -97,8 +98,7 @@ func (g *gateFlags) check() error {
 	case g.ranks < 0 || (g.ranks == 0) == (g.placement == ""):
 		return usagef("want --ep with at least 1 rank, or --placement")
 	}
-	_, err := router.ParseMode(g.mode)
-	return withCode(exitUsage, err)
+	return nil
 }
 
 // gate reads what the flags name.
@@ -109,9 +109,7 @@ func (g *gateFlags) gate() (name string, gate router.Gate, dtype string, err err
 	}
 	gate = router.Gate{Method: m.Method, Shape: m.Shape, Scale: m.Scale}
 	if g.method != "" {
-		if gate.Method, err = router.ParseMethod(g.method); err != nil {
-			return "", gate, "", withCode(exitUsage, fmt.Errorf("--method: %w", err))
-		}
+		gate.Method = g.method
 	}
 	if g.scale != 0 {
 		gate.Scale = g.scale

@@ -13,7 +13,6 @@ import (
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/logits"
-	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/plan"
 )
 
@@ -22,7 +21,7 @@ type generateOptions struct {
 	cache   target.Folder
 	tokens  []int
 	ranks   []int
-	dtype   string
+	dtype   logits.DType
 	plan    string
 	knobs   planFlags
 	layer   int
@@ -55,33 +54,24 @@ infeasible (no logits can select the planned experts).`,
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c) },
 	}
 	f := c.Flags()
-	o.gate.bind(f)
+	o.gate.bind(c)
 	o.cache.Store = cacheStore
 	o.cache.Bind(c, "cache", "cache `FOLDER`, created if missing")
 	bindTokens(f, &o.tokens, logits.CommonTokens())
 	f.IntSliceVar(&o.ranks, "rank", nil, "ranks to write entries for (default all)")
-	f.StringVar(&o.dtype, "dtype", "", "float32, bfloat16 or float16 (default: as the engines of the model)")
+	bindParsed(c, &o.dtype, logits.ParseDType, "dtype", "", "float32, bfloat16 or float16 (default: as the engines of the model)", logits.DTypes...)
 	f.StringVar(&o.plan, "plan", plan.Names()[0], "assignment of slots to experts: "+strings.Join(plan.Names(), ", "))
 	o.knobs.bind(f)
 	f.IntVar(&o.layer, "layer", 0, "layer; shifts the plan so that remainders do not accumulate")
 	f.BoolVar(&o.idsOnly, "ids-only", false, "write expert_ids only, without logits")
 	o.out.bind(c)
-	for flag, values := range map[string][]string{
-		"mode": {string(router.DEP), string(router.TEP)}, "dtype": logits.DTypes, "plan": plan.Names(),
-	} {
-		_ = c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
-	}
+	complete(c, "plan", plan.Names()...)
 	return c
 }
 
 func (o *generateOptions) check() error {
-	if err := cmp.Or(checkTokens("--tokens", o.tokens, logits.MaxTokens), o.gate.check(), o.out.check()); err != nil {
+	if err := cmp.Or(checkTokens("--tokens", o.tokens, logits.MaxTokens), o.gate.check()); err != nil {
 		return err
-	}
-	if o.dtype != "" {
-		if _, err := logits.ParseDType(o.dtype); err != nil {
-			return withCode(exitUsage, fmt.Errorf("--dtype: %w", err))
-		}
 	}
 	switch {
 	case o.cache.Path == "":
@@ -149,7 +139,7 @@ func (o *generateOptions) spec() (logits.Spec, error) {
 	if err != nil {
 		return logits.Spec{}, err
 	}
-	dtype := logits.DType(o.dtype)
+	dtype := o.dtype
 	if dtype == "" {
 		dtype = logits.Float32
 		if stored == "bf16" {
@@ -157,7 +147,7 @@ func (o *generateOptions) spec() (logits.Spec, error) {
 		}
 	}
 	return logits.Spec{
-		Model: name, Gate: gate, Layout: layout, Mode: router.Mode(o.gate.mode), Layer: o.layer,
+		Model: name, Gate: gate, Layout: layout, Mode: o.gate.mode, Layer: o.layer,
 		Plan: o.plan, Knobs: knobs, DType: dtype, IDsOnly: o.idsOnly,
 	}, nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -54,8 +55,8 @@ ranks route shared tokens differently.`,
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c) },
 	}
 	f := c.Flags()
-	o.gate.bindModel(f)
-	o.gate.bindRanks(f)
+	o.gate.bindModel(c)
+	o.gate.bindRanks(c)
 	f.IntSliceVar(&o.ranks, "ep", []int{8}, "numbers of expert-parallel ranks")
 	o.batch.bind(f, []int{1, 8, 64})
 	f.IntVar(&o.layer, "layer", 0, "layer, for plans that depend on it")
@@ -66,16 +67,7 @@ ranks route shared tokens differently.`,
 }
 
 func (o *plansOptions) check() error {
-	if err := o.out.check(); err != nil {
-		return err
-	}
-	if err := o.gate.checkModel(); err != nil {
-		return err
-	}
-	if _, err := router.ParseMode(o.gate.mode); err != nil {
-		return withCode(exitUsage, err)
-	}
-	if err := o.batch.check(mostSlots); err != nil {
+	if err := cmp.Or(o.gate.checkModel(), o.batch.check(mostSlots)); err != nil {
 		return err
 	}
 	switch {
@@ -102,7 +94,7 @@ func (o *plansOptions) run(c *cobra.Command) error {
 	knobs.Method = gate.Method
 	result := render.Plans{
 		SchemaVersion: 1, Kind: "logits plans",
-		Model: name, Method: gate.Method, Shape: gate.Shape, Mode: router.Mode(o.gate.mode), Layer: o.layer, Plans: []render.PlannedCase{},
+		Model: name, Method: gate.Method, Shape: gate.Shape, Mode: o.gate.mode, Layer: o.layer, Plans: []render.PlannedCase{},
 	}
 	problems, err := o.problems(gate.Shape)
 	if err != nil {
@@ -173,7 +165,7 @@ func (o *plansOptions) problems(shape router.Shape) (list []plan.Problem, err er
 }
 
 func (o *plansOptions) problem(shape router.Shape, layout router.Layout, tokens []int) plan.Problem {
-	return plan.Problem{Shape: shape, Layout: layout, Mode: router.Mode(o.gate.mode), Layer: o.layer, Tokens: tokens}
+	return plan.Problem{Shape: shape, Layout: layout, Mode: o.gate.mode, Layer: o.layer, Tokens: tokens}
 }
 
 // countable is an error for a problem that contradicts itself or is too large.

@@ -402,7 +402,7 @@ func TestLogitsExitCodes(t *testing.T) {
 		"many tokens":      {generate("--model", "deepseek-v3", "--ep", "8", "--tokens", "99999999999"), exitUsage, "tokens per rank"},
 		"tokens nowhere":   {generate("--model", "deepseek-v3", "--ep", "8", "--tokens", ""), exitUsage, "--tokens"},
 		"unequal":          {generate("--model", "deepseek-v3", "--unequal", "1,2"), exitUsage, "unknown flag: --unequal"},
-		"two mistakes":     {generate("--format", "xml"), exitUsage, "--model"},
+		"two mistakes":     {generate("--format", "xml"), exitUsage, "--format"},
 		"bad knob":         {generate("--model", "deepseek-v3", "--ep", "8", "--plan", "target", "--imbalance", "300%"), exitUsage, "from 0 to 100 % (all a token can send to one of 8 ranks), have 300 %"},
 		"bare percentage":  {generate("--model", "deepseek-v3", "--ep", "8", "--plan", "target", "--imbalance", "10"), exitUsage, "want 10% if"},
 		"another's knob":   {generate("--model", "deepseek-v3", "--ep", "8", "--imbalance", "0.3"), exitUsage, "--imbalance is for --plan target, have diagonal"},

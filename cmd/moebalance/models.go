@@ -47,9 +47,6 @@ correction bias is added to the scores before selection.`,
 }
 
 func (o *modelsOptions) run(c *cobra.Command, names []string) error {
-	if err := o.out.check(); err != nil {
-		return err
-	}
 	if o.config != "" && len(names) > 0 {
 		return usagef("models: want names of presets or --config, have both")
 	}

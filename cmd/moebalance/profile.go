@@ -24,7 +24,7 @@ type profileOptions struct {
 	folder    target.Folder
 	perfect   bool
 	torch     target.File
-	treatment string
+	treatment bench.Treatment
 	dryRun    bool
 }
 
@@ -64,7 +64,7 @@ down; graph keeps durations intact but hides the kernels.`,
 	o.folder.Path = "moebalance-profile"
 	o.folder.Bind(c, "dir", "`DIR` of the reports")
 	f.BoolVar(&o.perfect, "perfect", false, "run the perfect arm: set the variables of --treatment")
-	f.StringVar(&o.treatment, "treatment", "trtllm", "switch of the perfect arm: trtllm ("+perfectRouterVariable+"=1), vllm, sglang or env:NAME=VALUE")
+	bindParsed(c, &o.treatment, bench.ParseTreatment, "treatment", "trtllm", "switch of the perfect arm: trtllm ("+perfectRouterVariable+"=1), vllm, sglang or env:NAME=VALUE")
 	f.BoolVar(&o.dryRun, "dry-run", false, "print the command as a shell script and do not run it")
 	return c
 }
@@ -80,12 +80,8 @@ func (o *profileOptions) run(c *cobra.Command, words []string) error {
 	if err := launch.CheckProfilable(words); err != nil {
 		return withCode(exitUsage, fmt.Errorf("profile: %w", err))
 	}
-	treatment, err := bench.ParseTreatment(o.treatment)
-	if err != nil {
-		return withCode(exitUsage, fmt.Errorf("profile: --treatment: %w", err))
-	}
 	if o.perfect {
-		o.Set = treatment.Perfect
+		o.Set = o.treatment.Perfect
 	}
 	folder, err := filepath.Abs(o.folder.Path)
 	if err != nil {

@@ -40,10 +40,8 @@ func (o *readOptions) check(paths []string) (nsys.Options, error) {
 	if n.Rank, err = o.rankOf(paths); err != nil {
 		return n, err
 	}
-	if n.Patterns, err = o.patterns(); err != nil {
-		return n, err
-	}
-	return n, o.out.check()
+	n.Patterns, err = o.patterns()
+	return n, err
 }
 
 // rankOf is the ranks given by hand, by path or base name, "" for every export.

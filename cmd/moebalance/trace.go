@@ -177,7 +177,7 @@ func (o *traceOptions) run(c *cobra.Command, args []string) error {
 		return withRankHint(err, rankFlag)
 	}
 	document := render.Trace(t)
-	if o.out.table == "" && o.out.format != string(output.CSV) {
+	if o.out.table == "" && o.out.format != output.CSV {
 		document = render.TraceOverview(t)
 	}
 	if err := o.out.write(c, document); err != nil {

@@ -28,9 +28,8 @@ const perfectRouterVariable = "ENABLE_PERFECT_ROUTER"
 
 type workloadOptions struct {
 	workload.Config
-	method string
-	cache  target.Folder
-	stats  target.Folder
+	cache target.Folder
+	stats target.Folder
 }
 
 func workloadCmd() *cobra.Command {
@@ -75,8 +74,11 @@ func (o *workloadOptions) bind(c *cobra.Command) {
 	f.IntVar(&o.Gate.Shape.TopK, "top-k", 4, "experts per token")
 	f.IntVar(&o.Gate.Shape.Groups, "groups", 1, "expert groups; 1: none")
 	f.IntVar(&o.Gate.Shape.TopKGroups, "topk-groups", 1, "groups per token")
-	f.StringVar(&o.method, "method", string(router.Renormalize), "routing method, by its TensorRT-LLM name")
-	_ = c.RegisterFlagCompletionFunc("method", cobra.FixedCompletions(methodNames(), cobra.ShellCompDirectiveNoFileComp))
+	var methods []string
+	for _, m := range router.Methods() {
+		methods = append(methods, string(m))
+	}
+	bindParsed(c, &o.Gate.Method, router.ParseMethod, "method", string(router.Renormalize), "routing method, by its TensorRT-LLM name", methods...)
 	f.IntVar(&o.Hidden, "hidden", 128, "hidden size")
 	f.IntVar(&o.Intermediate, "intermediate", 256, "intermediate size of an expert")
 	f.StringVar(&o.Activation, "activation", workload.SwiGLU, "activation function: "+strings.Join(workload.Activations, " or "))
@@ -91,16 +93,8 @@ func (o *workloadOptions) bind(c *cobra.Command) {
 	o.cache.Store = cacheStore
 	o.cache.Bind(c, "cache", "cache `DIR` of the balanced logits (default: temporary)")
 	o.stats.Bind(c, "stats", "write the expert counts of every timed step to this `DIR`, in the TensorRT-LLM format")
-	_ = c.RegisterFlagCompletionFunc("clock", cobra.FixedCompletions(workload.Clocks, cobra.ShellCompDirectiveNoFileComp))
-	_ = c.RegisterFlagCompletionFunc("activation", cobra.FixedCompletions(workload.Activations, cobra.ShellCompDirectiveNoFileComp))
-}
-
-func methodNames() []string {
-	var names []string
-	for _, m := range router.Methods() {
-		names = append(names, string(m))
-	}
-	return names
+	complete(c, "clock", workload.Clocks...)
+	complete(c, "activation", workload.Activations...)
 }
 
 // check finds a bad flag before any work is done.
@@ -111,11 +105,6 @@ func (o *workloadOptions) check() error {
 			o.Ranks = min(4, max(2, runtime.GOMAXPROCS(0)))
 		}
 	}
-	method, err := router.ParseMethod(o.method)
-	if err != nil {
-		return withCode(exitUsage, fmt.Errorf("workload: --method: %w", err))
-	}
-	o.Gate.Method = method
 	// Files of another launch's ranks would be counted as this one's.
 	if entries, err := os.ReadDir(o.stats.Path); err == nil && len(entries) > 0 {
 		return usagef("workload: --stats: want a new or empty folder, have %s in %q", quantity.Count(len(entries), "entry"), o.stats.Path)

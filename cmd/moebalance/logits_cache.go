@@ -1,18 +1,20 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
+	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/logits"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
 func logitsVerifyCmd() *cobra.Command {
-	var out resultFlags
-	c := &cobra.Command{
+	return cacheCmd(&cobra.Command{
 		Use:   "verify FOLDER",
 		Short: "check every entry by routing it; exit 3 if one fails",
 		Long: `verify reads back every entry of a cache folder and checks that it is whole and
@@ -28,27 +30,38 @@ slots can activate. A batch size that lacks the entries of some ranks fails.
 Exit 3 if an entry fails, 1 if the folder cannot be read.`,
 		Example: `  moebalance logits verify /tmp/logits
   moebalance logits verify --format json /tmp/logits`,
-		Args: argCount(1, 1, "one cache folder"),
-		RunE: func(c *cobra.Command, args []string) error { return verifyCache(c, args[0], &out) },
-	}
-	out.bind(c)
-	return c
+	}, logits.Verify, render.VerifiedCache, verdict)
 }
 
-func verifyCache(c *cobra.Command, dir string, out *resultFlags) error {
-	if err := out.check(); err != nil {
-		return err
+func logitsListCmd() *cobra.Command {
+	return cacheCmd(&cobra.Command{
+		Use:   "list FOLDER",
+		Short: "list a cache folder: sizes and balance",
+		Long: `list reads the metadata and experts of the entries of a cache folder, but not
+their logits, and shows size and balance per batch size. It checks nothing else:
+use verify for that. The balance is over all ranks together, beside the floor that
+indivisible slots allow; it is undefined while ranks are missing.`,
+		Example: `  moebalance logits list /tmp/logits
+  moebalance logits list --format csv /tmp/logits`,
+	}, logits.List, render.ListedCache, func(logits.Verification) error { return nil })
+}
+
+// cacheCmd is a verb that reads a cache folder, shows it and judges it.
+func cacheCmd(c *cobra.Command, read func(context.Context, string, func(done, total int)) (logits.Verification, error),
+	show func(dir string, v logits.Verification) output.Document, judge func(logits.Verification) error) *cobra.Command {
+	var out resultFlags
+	out.bind(c)
+	c.Args = argCount(1, 1, "one cache folder")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		progress, stop := showEntries(c.ErrOrStderr())
+		v, err := read(c.Context(), args[0], progress)
+		stop()
+		if err != nil {
+			return err
+		}
+		return cmp.Or(out.write(c, show(args[0], v)), judge(v))
 	}
-	show, stop := showEntries(c.ErrOrStderr())
-	v, err := logits.Verify(c.Context(), dir, show)
-	stop()
-	if err != nil {
-		return err
-	}
-	if err := out.write(c, render.VerifiedCache(dir, v)); err != nil {
-		return err
-	}
-	return verdict(v)
+	return c
 }
 
 // verdict is nil when every entry is what it says, and names the first that is not.
