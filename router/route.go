@@ -67,7 +67,6 @@ type Router struct {
 	power   []float64 // eˣ⁻ᵐ of all experts, or of those chosen; nil if the method takes no softmax
 	groups  ranking   // the chosen groups
 	open    []bool    // by group: may its experts be chosen
-	pruner  *pruner   // the fast way to the same choice, nil without
 }
 
 // NewRouter makes a router of a valid gate.
@@ -97,7 +96,6 @@ func NewRouter(g Gate) (*Router, error) {
 		r.groups = newRanking(g.Shape.TopKGroups)
 		r.open = make([]bool, g.Shape.Groups)
 	}
-	r.pruner = newPruner(g)
 	return r, nil
 }
 
@@ -132,11 +130,6 @@ func (r *Router) Route(logits []float32, ids []int32, weights []float32) (tie bo
 
 // choose finds the best experts and says whether equal scores decided.
 func (r *Router) choose(logits []float32) (tie bool, err error) {
-	if r.pruner != nil {
-		if tie, ok := r.pruner.choose(r, logits); ok {
-			return tie, nil
-		}
-	}
 	if err := r.rate(logits); err != nil {
 		return false, err
 	}
@@ -156,15 +149,6 @@ func (r *Router) plainScore(x float32) float32 {
 		return float32(sqrtSoftplus(x))
 	}
 	return x
-}
-
-// exact is the score of one expert, bias included.
-func (r *Router) exact(logits []float32, e int) float32 {
-	s := r.plainScore(logits[e])
-	if r.bias != nil {
-		s += r.bias[e]
-	}
-	return s
 }
 
 // rate fills score with what the method chooses by.
