@@ -110,7 +110,7 @@ var imports = map[string][]string{
 	},
 	"compare/nsys": {
 		"compare/imbalance",
-		"compare/nsys/capture",
+		"compare/nsys/capture", "compare/nsys/infer",
 		"router",
 		"router/input",
 		"router/quantity",

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -19,6 +20,8 @@ type readOptions struct {
 	steps     []string
 	layers    []string
 	experts   []string
+	phases    []string
+	rules     string
 	threshold share
 	out       resultFlags
 }
@@ -29,6 +32,8 @@ func (o *readOptions) bind(c *cobra.Command) {
 	f.StringArrayVar(&o.steps, "step-pattern", nil, "regular expression for range names with a group (?P<step>…), tried before the built-in ones")
 	f.StringArrayVar(&o.layers, "layer-pattern", nil, "as --step-pattern, with (?P<layer>…)")
 	f.StringArrayVar(&o.experts, "expert-pattern", nil, "as --step-pattern, with (?P<expert>…)")
+	f.StringArrayVar(&o.phases, "phase", nil, "`PHASE=REGEX`: phase of the kernels whose names match, before all other evidence, such as experts=my_grouped_gemm; can be repeated")
+	f.StringVar(&o.rules, "phase-rules", "", "`FILE` with one PHASE=REGEX a line, after those of --phase; # begins a comment")
 	o.out.bind(c)
 }
 
@@ -40,8 +45,35 @@ func (o *readOptions) check(paths []string) (nsys.Options, error) {
 	if n.Rank, err = o.rankOf(paths); err != nil {
 		return n, err
 	}
-	n.Patterns, err = o.patterns()
+	if n.Patterns, err = o.patterns(); err != nil {
+		return n, err
+	}
+	n.Phases, err = o.kernelPhases()
 	return n, err
+}
+
+// kernelPhases are the user's rules for names of kernels.
+func (o *readOptions) kernelPhases() (list []nsys.KernelPhase, err error) {
+	given := slices.Clone(o.phases)
+	if o.rules != "" {
+		text, err := os.ReadFile(o.rules)
+		if err != nil {
+			return nil, err
+		}
+		for line := range strings.Lines(string(text)) {
+			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+				given = append(given, line)
+			}
+		}
+	}
+	for _, text := range given {
+		k, err := nsys.ParseKernelPhase(text)
+		if err != nil {
+			return nil, usagef("--phase: %v", err)
+		}
+		list = append(list, k)
+	}
+	return list, nil
 }
 
 // rankOf is the ranks given by hand, by path or base name, "" for every export.

@@ -99,7 +99,7 @@ output. The copy gives the same analysis; names of kernels and ranges remain.`,
 // that it can be combined with.
 var beside = map[string][]string{
 	"like-nsys": {"output"},
-	"summary":   {"rank", "step-pattern", "layer-pattern", "expert-pattern"},
+	"summary":   {"rank", "step-pattern", "layer-pattern", "expert-pattern", "phase", "phase-rules"},
 	"scrub":     nil,
 }
 
@@ -252,10 +252,12 @@ func traceGate(t *nsys.Trace, limit float64) error {
 	switch {
 	case t.Arm == nsys.MixedArms:
 		return withCode(exitNotComparable, fmt.Errorf("--fail-above: the exports are of different arms; give the exports of one arm"))
+	case t.Doubt() != "":
+		return withCode(exitInconclusive, fmt.Errorf("--fail-above: imbalance is uncertain: %s", t.Doubt()))
 	case !ok:
 		return withCode(exitInconclusive, fmt.Errorf("--fail-above: no layer has expert time on two or more ranks"))
 	case router.Above(o.WorstMaxOverMean, router.Undefined(), limit):
-		return withCode(exitGate, fmt.Errorf("expert-time imbalance of %s is %s, limit %s", render.LayerName(o.WorstLayer), quantity.Percent(o.WorstMaxOverMean-1), quantity.Percent(limit)))
+		return withCode(exitGate, fmt.Errorf("expert-time imbalance of %s is %s, limit %s", render.LayerName(t, o.WorstLayer), quantity.Percent(o.WorstMaxOverMean-1), quantity.Percent(limit)))
 	}
 	return nil
 }

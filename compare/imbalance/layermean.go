@@ -22,6 +22,17 @@ const (
 	Recorded  Basis = "recorded"  // load that the engine counted
 )
 
+// Of is what the time of experts is the time of.
+type Of string
+
+// GEMMs of routed experts alone, where they are recognized in every layer: elementwise
+// kernels over all slots take as long on every rank and would dilute their imbalance.
+// Else all compute of the phase experts.
+const (
+	OfGEMM  Of = "gemm"
+	OfPhase Of = "phase"
+)
+
 // Row is the imbalance of one layer at one level: each number is computed per step
 // and averaged over the steps that count and have any time or load. All are
 // undefined without such a step.
@@ -30,6 +41,7 @@ type Row struct {
 	Level        string        `json:"level"`    // router.LevelRank or router.LevelExpert
 	Quantity     string        `json:"quantity"` // Time or Load
 	Basis        Basis         `json:"basis"`
+	Of           Of            `json:"of,omitempty"` // of the time of ranks only
 	Steps        int           `json:"steps"`
 	Dropped      int           `json:"dropped_steps"` // steps without any time or load, left out
 	Parts        int           `json:"parts"`         // ranks or experts

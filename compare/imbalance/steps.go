@@ -40,6 +40,8 @@ const (
 	Counts     Exclusion = ""
 	Incomplete Exclusion = "partial_steps"
 	WarmUp     Exclusion = "start_up"
+	Lost       Exclusion = "lost_kernels"
+	OtherKind  Exclusion = "other_kind"
 )
 
 // excludeWarmUp marks the leading complete steps that are warm-up. Of two steps
@@ -86,6 +88,8 @@ func (t *Times) Warnings() []router.Warning {
 		}
 	}
 	say(Incomplete, "incomplete: some rank has no kernels there, or none of a layer that others ran")
+	say(Lost, "incomplete: ranks have different numbers of expert GEMMs in a layer, so kernels were lost")
+	say(OtherKind, fmt.Sprintf("of another kind: the capture mixes %d kinds of steps, which run different kernels for the same work (prefill and decode), and the kind with most expert time counts", t.Kinds))
 	say(WarmUp, fmt.Sprintf("warm-up: over %d× the median of later steps", WarmUpFactor))
 	return out
 }

@@ -21,6 +21,9 @@ type Sample struct {
 	TotalNS      int64        // Σ of kernel durations
 	CollectiveNS int64        // the part of it in collectives
 	BusyNS       int64        // union of the kernels' intervals
+	GEMMNS       int64        // the part of TotalNS in GEMMs of routed experts, recognized as such
+	GEMMs        int64        // how many of them
+	Kind         int          // of the step: steps of different kinds run other kernels for the same work
 }
 
 // Times is the compute time of a recording by step, layer and rank.
@@ -33,6 +36,10 @@ type Times struct {
 	// OutsideShare is the share of kernel time outside every step, which is in no
 	// number; undefined without time.
 	OutsideShare router.Number
+	// Of is what expert time is the time of.
+	Of Of
+	// Kinds is how many kinds of steps there are; those of one count, see Kind.
+	Kinds, Kind int
 }
 
 // Layer is the time of one layer in the steps that count.
@@ -40,13 +47,17 @@ type Layer struct {
 	Number  router.Whole // undefined for time outside every layer
 	Ranks   []int        // that have the layer in any step, ascending
 	Compute [][]float64  // by step, then by rank
-	Experts [][]float64  // likewise, the phase experts only
+	Experts [][]float64  // likewise, expert time only: see of
+	Phase   [][]float64  // likewise, all compute of the phase experts
+	of      Of
 }
 
 // cells are the sums of one layer over all steps, by step and rank.
 type cells struct {
 	ranks            []int
 	compute, experts []float64
+	gemm             []float64
+	gemms            []int64
 	ran              []bool
 }
 
@@ -57,7 +68,11 @@ func New(samples iter.Seq[Sample]) *Times {
 	ranks, steps := map[int]bool{}, map[int]bool{}
 	ranksOf := map[int]map[int]bool{} // by layer
 	var outside, all int64
+	kinds, kindOf := map[int]int64{}, map[router.Whole]int{} // expert time of each kind of step
 	for s := range samples {
+		if kindOf[s.Step] = s.Kind; s.Experts && s.Step.Defined() {
+			kinds[s.Kind] += s.TotalNS
+		}
 		ranks[s.Rank], steps[int(s.Step)] = true, true
 		if ranksOf[int(s.Layer)] == nil {
 			ranksOf[int(s.Layer)] = map[int]bool{}
@@ -75,15 +90,27 @@ func New(samples iter.Seq[Sample]) *Times {
 	}
 	t.OutsideShare = router.Number(float64(outside) / float64(all))
 	t.Ranks = sorted(ranks)
+	t.Kinds = len(kinds)
+	most := int64(-1)
+	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+		if kinds[kind] > most {
+			most, t.Kind = kinds[kind], kind
+		}
+	}
 	for _, number := range sorted(steps) {
-		t.Steps = append(t.Steps, Step{router.Whole(number), Counts, 0, router.Undefined(), router.Undefined(), router.Undefined(), router.Undefined()})
+		s := Step{router.Whole(number), Counts, 0, router.Undefined(), router.Undefined(), router.Undefined(), router.Undefined()}
+		if t.Kinds > 1 && kindOf[s.Number] != t.Kind {
+			s.Excluded = OtherKind
+		}
+		t.Steps = append(t.Steps, s)
 	}
 	sums := map[int]*cells{}
 	for layer, has := range ranksOf {
 		n := len(has) * len(t.Steps)
-		sums[layer] = &cells{sorted(has), make([]float64, n), make([]float64, n), make([]bool, n)}
+		sums[layer] = &cells{sorted(has), make([]float64, n), make([]float64, n), make([]float64, n), make([]int64, n), make([]bool, n)}
 	}
 	t.fill(samples, sums)
+	t.Of = ofTime(sums)
 	excludeWarmUp(t.Steps)
 	for _, layer := range slices.Sorted(maps.Keys(sums)) {
 		t.Layers = append(t.Layers, t.layer(layer, sums[layer]))
@@ -115,6 +142,8 @@ func (t *Times) fill(samples iter.Seq[Sample], sums map[int]*cells) {
 		c.compute[at] += compute
 		if s.Experts {
 			c.experts[at] += compute
+			c.gemm[at] += float64(s.GEMMNS)
+			c.gemms[at] += s.GEMMs
 		}
 		t.Steps[step].BusyNS += router.Number(s.BusyNS)
 	}
@@ -122,7 +151,7 @@ func (t *Times) fill(samples iter.Seq[Sample], sums map[int]*cells) {
 	for i := range t.Steps {
 		s := &t.Steps[i]
 		s.BusyNS /= router.Number(len(t.Ranks))
-		if slices.Contains(present[i*len(t.Ranks):(i+1)*len(t.Ranks)], false) {
+		if s.Excluded == Counts && slices.Contains(present[i*len(t.Ranks):(i+1)*len(t.Ranks)], false) {
 			s.Excluded = Incomplete
 		}
 		if len(t.Ranks) > 1 {
@@ -131,8 +160,11 @@ func (t *Times) fill(samples iter.Seq[Sample], sums map[int]*cells) {
 		for _, layer := range layers {
 			c := sums[layer]
 			from, to := i*len(c.ranks), (i+1)*len(c.ranks)
-			if ran := c.ran[from:to]; layer != router.None && slices.Contains(ran, true) && slices.Contains(ran, false) {
+			if ran := c.ran[from:to]; s.Excluded == Counts && layer != router.None && slices.Contains(ran, true) && slices.Contains(ran, false) {
 				s.Excluded = Incomplete
+			}
+			if n := c.gemms[from:to]; s.Excluded == Counts && layer != router.None && slices.Min(n) != slices.Max(n) {
+				s.Excluded = Lost
 			}
 			if judged := layer != router.None || len(layers) == 1; judged && len(c.ranks) > 1 { // a stage of its own in a pipeline waits for no peer
 				if !s.SlowestNS.Defined() {
@@ -149,13 +181,38 @@ func (t *Times) fill(samples iter.Seq[Sample], sums map[int]*cells) {
 
 // layer takes the steps that count.
 func (t *Times) layer(number int, c *cells) *Layer {
-	l := &Layer{Number: router.Whole(number), Ranks: c.ranks}
+	l := &Layer{Number: router.Whole(number), Ranks: c.ranks, of: t.Of}
+	experts := c.experts
+	if t.Of == OfGEMM {
+		experts = c.gemm
+	}
 	for i, s := range t.Steps {
 		if from, to := i*len(c.ranks), (i+1)*len(c.ranks); s.Excluded == Counts {
-			l.Compute, l.Experts = append(l.Compute, c.compute[from:to]), append(l.Experts, c.experts[from:to])
+			l.Compute, l.Experts, l.Phase = append(l.Compute, c.compute[from:to]), append(l.Experts, experts[from:to]), append(l.Phase, c.experts[from:to])
 		}
 	}
 	return l
+}
+
+// ofTime is OfGEMM where every rank that ran experts in a layer ran recognized GEMMs
+// there, in every step.
+func ofTime(sums map[int]*cells) Of {
+	recognized := false
+	for layer, c := range sums {
+		if layer == router.None && len(sums) > 1 {
+			continue
+		}
+		for i, ns := range c.experts {
+			if ns > 0 && c.gemm[i] == 0 {
+				return OfPhase
+			}
+			recognized = recognized || c.gemm[i] > 0
+		}
+	}
+	if recognized {
+		return OfGEMM
+	}
+	return OfPhase
 }
 
 // Judged are the layers whose imbalance is judged: all that are named, or, without
@@ -178,15 +235,18 @@ func (l *Layer) Row(threshold float64) (r Row, ok bool) {
 		m.AddTime(step)
 	}
 	r = m.Row(threshold, l.Ranks)
+	r.Of = l.of
 	return r, r.Steps > 0
 }
 
 // Loss is, step by step, the straggler loss of the layer in nanoseconds: the maximum
 // − the mean over ranks of compute time. One rank alone does not say who the slowest
 // is: its loss is NaN.
-func (l *Layer) Loss() []float64 {
-	loss := make([]float64, len(l.Compute))
-	for i, step := range l.Compute {
+func (l *Layer) Loss() []float64 { return lossOf(l.Compute) }
+
+func lossOf(steps [][]float64) []float64 {
+	loss := make([]float64, len(steps))
+	for i, step := range steps {
 		if loss[i] = slices.Max(step) - stat.Mean(step, nil); len(step) < 2 {
 			loss[i] = math.NaN()
 		}
@@ -217,6 +277,11 @@ type Straggler struct {
 	MaxNS      router.Number `json:"max_ns"`
 	WorstRank  router.Whole  `json:"worst_rank"`
 	WorstSteps int           `json:"worst_steps"` // in how many steps WorstRank was the slowest
+	// The same of expert GEMMs and of the phase experts alone; undefined without any.
+	GEMMLossNS    router.Number `json:"gemm_loss_ns"`
+	GEMMMeanNS    router.Number `json:"gemm_mean_ns"`
+	ExpertsLossNS router.Number `json:"experts_loss_ns"`
+	ExpertsMeanNS router.Number `json:"experts_mean_ns"`
 }
 
 // Straggler is the straggler loss over all steps that count.
@@ -224,20 +289,36 @@ func (l *Layer) Straggler() Straggler {
 	loss := router.Number(stat.Mean(l.Loss(), nil)) // of no step NaN
 	s := Straggler{Layer: l.Number, Steps: len(l.Compute), LossNS: loss, MeanNS: router.Undefined(), MaxNS: router.Undefined(), WorstRank: router.None}
 	worst := make([]int, len(l.Ranks))
-	var mean float64
+	s.ExpertsLossNS, s.ExpertsMeanNS = lossAndMean(l.Phase)
+	s.GEMMLossNS, s.GEMMMeanNS = router.Undefined(), router.Undefined()
+	if l.of == OfGEMM {
+		s.GEMMLossNS, s.GEMMMeanNS = lossAndMean(l.Experts)
+	}
+	_, mean := lossAndMean(l.Compute)
 	for _, step := range l.Compute {
-		mean += stat.Mean(step, nil) / float64(len(l.Compute))
 		if at := slices.Index(step, slices.Max(step)); step[at] > 0 {
 			worst[at]++
 		}
 	}
 	if loss.Defined() {
-		s.MeanNS, s.MaxNS = router.Number(mean), router.Number(mean)+loss
+		s.MeanNS, s.MaxNS = mean, mean+loss
 	}
 	if s.WorstSteps = slices.Max(worst); s.WorstSteps > 0 {
 		s.WorstRank = router.Whole(l.Ranks[slices.Index(worst, s.WorstSteps)])
 	}
 	return s
+}
+
+// lossAndMean are the mean over steps of (max − mean over ranks) and of the mean;
+// undefined without time.
+func lossAndMean(steps [][]float64) (loss, mean router.Number) {
+	for _, step := range steps {
+		mean += router.Number(stat.Mean(step, nil) / float64(len(steps)))
+	}
+	if mean == 0 {
+		return router.Undefined(), router.Undefined()
+	}
+	return router.Number(stat.Mean(lossOf(steps), nil)), mean
 }
 
 // TotalLoss adds the loss and the mean compute time over layers, in nanoseconds per

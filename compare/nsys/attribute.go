@@ -18,6 +18,7 @@ var libraryDomains = []string{"nccl", "cccl", "cub", "thrust", "cublas", "cublas
 // their names.
 type attribution struct {
 	rec       *capture.Recording
+	options   Options
 	labels    []label          // by range name
 	locations *index[location] // of launches and graph nodes
 	launches  []int32          // location of each launch
@@ -28,6 +29,7 @@ type attribution struct {
 	final     *index[location] // of kernels
 	direct    []int32          // by location: the final one plus 1, where no name changes it
 	recent    []recentLocation // by kernel name
+	operators []int8           // rule of each operator, see operatorOf
 	// what is worth a warning
 	renumbered    bool
 	detached      int64 // replayed kernels whose node was created outside the capture
@@ -42,13 +44,13 @@ type attribution struct {
 }
 
 // attribute finds the location of every launch and of every graph node's creation.
-func attribute(rec *capture.Recording, patterns *Patterns) *attribution {
-	a := &attribution{rec: rec, labels: make([]label, len(rec.RangeNames))}
+func attribute(rec *capture.Recording, options Options) *attribution {
+	a := &attribution{rec: rec, options: options, labels: make([]label, len(rec.RangeNames))}
 	lines := make([]timeline, len(rec.Threads))
 	a.sortNodes()
 	var wait sync.WaitGroup
 	wait.Go(func() { a.addQueries(lines) })
-	a.addRanges(lines, patterns)
+	a.addRanges(lines, options.Patterns)
 	wait.Wait()
 	at := make([]int32, len(rec.Launches)+len(rec.GraphNodes))
 	found, renumbered := make([]*index[location], len(lines)), make([]bool, len(lines))
@@ -251,7 +253,12 @@ func (a *attribution) findOrigins() []int32 {
 func (a *attribution) rankEvents() []*rankEvents {
 	a.final = newIndex[location](len(a.locations.values))
 	a.recent = make([]recentLocation, len(a.rec.KernelNames))
-	a.classes = classifyAll(a.rec.KernelNames)
+	a.classes = a.options.classes(a.rec.KernelNames)
+	a.operators = make([]int8, len(a.rec.Operators))
+	for i, name := range a.rec.Operators {
+		a.operators[i] = operatorOf(name)
+	}
+	infers := slices.ContainsFunc(a.classes, func(c class) bool { return c.gemm })
 	a.origins = a.findOrigins()
 	a.replays = map[[2]int32]int32{}
 	ranks := make([]*rankEvents, len(a.rec.Devices))
@@ -261,12 +268,19 @@ func (a *attribution) rankEvents() []*rankEvents {
 	}
 	for i, d := range a.rec.Devices {
 		ranks[i] = &rankEvents{device: d, events: make([]kernelEvent, 0, count[i])}
+		if infers {
+			ranks[i].kernels = make([]int32, 0, count[i])
+		}
 	}
 	for _, s := range a.rec.Streams {
 		ranks[s.Device].rank.Streams++
 	}
 	for i := range a.rec.Kernels {
-		a.addKernel(&a.rec.Kernels[i], ranks)
+		a.addKernel(int32(i), ranks)
+	}
+	for _, r := range ranks {
+		a.inferLayers(r)
+		r.kernels = nil
 	}
 	for _, g := range a.rec.Graphs {
 		step := int32(None)
@@ -285,7 +299,8 @@ func (a *attribution) rankEvents() []*rankEvents {
 }
 
 // addKernel adds a kernel to its rank, unless a range asks to ignore it.
-func (a *attribution) addKernel(k *capture.Kernel, ranks []*rankEvents) {
+func (a *attribution) addKernel(i int32, ranks []*rankEvents) {
+	k := &a.rec.Kernels[i]
 	at := a.locationOf(k)
 	if at < 0 {
 		a.ignored++
@@ -299,21 +314,26 @@ func (a *attribution) addKernel(k *capture.Kernel, ranks []*rankEvents) {
 	if k.GraphNode > 0 {
 		r.replayed++
 	}
+	if r.kernels != nil {
+		r.kernels = append(r.kernels, i)
+	}
 	r.events = append(r.events, kernelEvent{start: k.Start, duration: k.End - k.Start, location: at, name: k.Name})
 }
 
-// recentLocation is the final location of kernels of one name at one location.
+// recentLocation is the final location of kernels of one name at one location, that
+// one operator launched.
 type recentLocation struct {
 	known    bool
+	operator int8
 	from, to int32
 }
 
 // locationOf is a kernel's location, −1 to ignore it: the range at capture before
 // the range at replay, a range's word for the phase before the kernel's name.
 func (a *attribution) locationOf(k *capture.Kernel) int32 {
-	at := int32(0)
+	at, operator := int32(0), int8(0)
 	if k.Launch >= 0 {
-		at = a.launches[k.Launch]
+		at, operator = a.launches[k.Launch], a.operators[a.rec.Launches[k.Launch].Operator]
 	}
 	if k.GraphNode > 0 {
 		origin := int32(-1)
@@ -327,8 +347,8 @@ func (a *attribution) locationOf(k *capture.Kernel) int32 {
 		}
 	}
 	last := &a.recent[k.Name]
-	if !last.known || last.from != at {
-		*last = recentLocation{true, at, a.finalOf(at, k.Name)}
+	if !last.known || last.from != at || last.operator != operator {
+		*last = recentLocation{true, operator, at, a.finalOf(at, k.Name, operator)}
 	}
 	return last.to
 }
@@ -341,30 +361,34 @@ func (a *attribution) replay(replayed, created int32) int32 {
 		return i
 	}
 	l, c := a.locations.values[replayed], a.locations.values[created]
-	if c.Layer != None || c.Phase != "" || c.Expert != None {
-		l.Layer, l.Phase, l.Expert, l.module = c.Layer, c.Phase, c.Expert, c.module
+	if c.Layer != None || c.Phase != "" || c.Expert != None || c.operator != 0 {
+		l.Layer, l.Phase, l.Expert, l.module, l.Evidence, l.operator = c.Layer, c.Phase, c.Expert, c.module, c.Evidence, c.operator
 	}
 	a.replays[key] = a.locations.number(l)
 	return a.replays[key]
 }
 
-// finalOf is the location with the phase of the kernel's name where no range gave
-// one, or only a module did and the name knows better.
-func (a *attribution) finalOf(at, name int32) int32 {
-	if int(at) < len(a.direct) && a.direct[at] > 0 {
+// finalOf is the location with the phase that the strongest evidence gives.
+func (a *attribution) finalOf(at, name int32, operator int8) int32 {
+	given := a.classes[name].given
+	if int(at) < len(a.direct) && a.direct[at] > 0 && !given {
 		return a.direct[at] - 1
 	}
-	l, own := a.locations.values[at], a.classes[name].phase
-	switch {
-	case l.Phase == phaseIgnored:
+	l := a.locations.values[at]
+	if l.Phase == phaseIgnored {
 		return -1
-	case l.Phase != "" && !l.module:
-		a.direct = append(a.direct, make([]int32, max(0, len(a.locations.values)-len(a.direct)))...)
-		a.direct[at] = a.final.number(l) + 1
-		return a.direct[at] - 1
-	case l.Phase == "" || own != PhaseUnknown && own != PhaseOther:
-		l.Phase = own
 	}
-	l.module = false
-	return a.final.number(l)
+	ranged := l.Phase != "" && !l.module && !given
+	if given {
+		l.Phase, l.Evidence, l.module, l.operator = a.classes[name].phase, byUser, false, 0
+		return a.final.number(l)
+	}
+	l.Phase, l.Evidence = phaseBy(l, cmp.Or(operator, l.operator), a.classes[name].phase)
+	l.module, l.operator = false, 0
+	to := a.final.number(l)
+	if ranged { // whatever the kernel
+		a.direct = append(a.direct, make([]int32, max(0, len(a.locations.values)-len(a.direct)))...)
+		a.direct[at] = to + 1
+	}
+	return to
 }

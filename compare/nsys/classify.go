@@ -1,6 +1,8 @@
 package nsys
 
 import (
+	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,6 +16,7 @@ type class struct {
 	library    string
 	collective bool    // its time is mostly waiting for other ranks
 	gemm       bool    // a GEMM of routed experts
+	given      bool    // by the user's rule, which is the strongest evidence
 	topK       bool    // a choice of the largest, of experts or of anything else
 	fused      []Phase // what the kernel does in one, where that is more than its phase
 }
@@ -44,11 +47,41 @@ var compiledKernelRules = func() []compiledRule {
 		list[i] = compiledRule{
 			function:  regexp.MustCompile(`^(?:` + r.function + `)`),
 			arguments: r.arguments,
-			class:     class{r.phase, r.library, r.collective, r.gemm, r.topK, r.fused},
+			class:     class{phase: r.phase, library: r.library, collective: r.collective, gemm: r.gemm, topK: r.topK, fused: r.fused},
 		}
 	}
 	return list
 }()
+
+// KernelPhase is a rule of the user: kernels whose demangled name it matches anywhere
+// are of the phase, whatever else their name says. As experts they count as GEMMs of
+// experts, from whose time imbalance is computed.
+type KernelPhase struct {
+	Name  *regexp.Regexp
+	Phase Phase
+}
+
+// ParseKernelPhase reads PHASE=REGEX.
+func ParseKernelPhase(text string) (k KernelPhase, err error) {
+	phase, expression, found := strings.Cut(text, "=")
+	if k.Phase = phaseOf(strings.TrimSpace(phase)); !found || k.Phase == "" {
+		return k, fmt.Errorf("%q: want PHASE=REGEX with one of the phases %s", text, strings.Join(slices.Sorted(maps.Keys(phaseWords)), ", "))
+	}
+	k.Name, err = regexp.Compile(strings.TrimSpace(expression))
+	return k, err
+}
+
+// classes classifies names, by the user's rules first.
+func (o Options) classes(names []string) []class {
+	list := classifyAll(names)
+	for i, name := range names {
+		if at := slices.IndexFunc(o.Phases, func(k KernelPhase) bool { return k.Name.MatchString(name) }); at >= 0 {
+			phase := o.Phases[at].Phase
+			list[i] = class{phase: phase, library: "--phase", collective: phase == PhaseCommunication, gemm: phase == PhaseExperts, given: true}
+		}
+	}
+	return list
+}
 
 // classify reads a kernel's demangled name, of any version of nsys or of
 // PyTorch's profiler. A name that no rule knows is unknown.

@@ -84,6 +84,9 @@ func (d *exportDescription) warnLosses() {
 			launchless++
 		}
 	}
+	if lost, all := d.rec.LostKernels, d.rec.LostKernels+int64(len(d.rec.Launches)); float64(lost) > mostLost*float64(all) {
+		d.warn("lost_kernels", "%d of %s have no kernel: it was lost; record a shorter capture, and let the profiler finish", lost, quantity.Count(all, "launch"))
+	}
 	if launchless > 0 {
 		d.warn("no_launch", "%d of %s without a recorded launch: no range of a thread locates them", launchless, quantity.Count(d.Kernels, "kernel"))
 	}

@@ -32,6 +32,8 @@ type rankEvents struct {
 	graphs     []graphEvent
 	launchedNS int64 // of kernels whose launch is recorded
 	replayed   int64 // kernels that a graph replayed
+	structure  *Structure
+	kernels    []int32 // positions of events among the recording's kernels, while layers are inferred
 }
 
 // kernelEvent is one kernel; location and name index the export's tables.

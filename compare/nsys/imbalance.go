@@ -19,7 +19,7 @@ func (t *Trace) Times(take func(*Cell) bool) *imbalance.Times {
 			if take != nil && !take(c) {
 				continue
 			}
-			s := imbalance.Sample{Rank: c.Rank, Step: c.Step, Layer: c.Layer, Experts: c.Phase == PhaseExperts, TotalNS: c.TotalNS, CollectiveNS: c.CollectiveNS, BusyNS: c.BusyNS}
+			s := imbalance.Sample{Rank: c.Rank, Step: c.Step, Layer: c.Layer, Experts: c.Phase == PhaseExperts, TotalNS: c.TotalNS, CollectiveNS: c.CollectiveNS, BusyNS: c.BusyNS, GEMMNS: c.GEMMNS, GEMMs: c.GEMMs, Kind: c.Kind}
 			if !yield(s) {
 				return
 			}
@@ -70,8 +70,12 @@ func (r *reduction) otherLayers() []int {
 func (r *reduction) imbalance() {
 	times := r.trace.Times(nil)
 	r.trace.Warnings = append(r.trace.Warnings, times.Warnings()...)
+	r.placedExperts(times)
 	for _, layer := range times.Judged() {
 		if row, ok := layer.Row(r.options.Threshold); ok {
+			if r.trace.Structure != nil {
+				row.Basis = imbalance.Inferred
+			}
 			r.trace.Imbalance = append(r.trace.Imbalance, row)
 		}
 		if len(layer.Ranks) > 1 {

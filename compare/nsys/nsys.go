@@ -16,6 +16,7 @@ import (
 // built-in patterns, a threshold of 0 and no recorded load.
 type Options struct {
 	Patterns  *Patterns      // nil means the built-in ones
+	Phases    []KernelPhase  // of kernels, before all other evidence
 	Rank      map[string]int // ranks given by hand, by path or base name; "" means every export
 	Threshold float64        // of router.Flagged, as a fraction
 	Recorded  Recorded
@@ -74,6 +75,9 @@ func summarizeFile(ctx context.Context, path string, o Options) ([]*exportSummar
 			return nil, &input.Error{File: path, Expected: "an export, to give it a rank", Found: "a summary, whose ranks are fixed", Try: "give ranks when the summary is written", Err: ErrRank}
 		}
 		exports, err := readSummary(path)
+		for _, e := range exports {
+			e.classes = o.classes(e.names)
+		}
 		if info, sizeErr := os.Stat(path); err == nil && sizeErr == nil && o.Progress != nil {
 			o.Progress(info.Size())
 		}
@@ -102,7 +106,7 @@ func summarizeRecording(path string, rec *capture.Recording, o Options) (*export
 	if workingProcesses(rec) > 1 || oneRank(path, meta, o.Rank) {
 		joinDevices(rec)
 	}
-	a := attribute(rec, o.Patterns)
+	a := attribute(rec, o)
 	e := &exportSummary{names: rec.KernelNames, session: meta.SessionUTC, ranks: a.rankEvents()}
 	e.classes, e.locations = a.classes, a.final.values
 	if len(e.ranks) == 0 {

@@ -25,6 +25,7 @@ type rule struct {
 	re     *regexp.Regexp
 	phase  Phase
 	module bool
+	own    bool // the user's, or of the captures in testdata
 	groups []string
 }
 
@@ -34,6 +35,8 @@ type label struct {
 	step, layer, expert int32
 	phase               Phase
 	module              bool // the phase is that of a module
+	evidence            evidence
+	operator            int8 // see operatorOf
 }
 
 const unnumbered = -2
@@ -43,7 +46,7 @@ const unnumbered = -2
 const phaseIgnored Phase = "ignored"
 
 func (l label) empty() bool {
-	return l.step == None && l.layer == None && l.expert == None && l.phase == ""
+	return l.step == None && l.layer == None && l.expert == None && l.phase == "" && l.operator == 0
 }
 
 // builtIn are the default patterns with their sources.
@@ -82,11 +85,13 @@ func NewPatterns(user ...string) (*Patterns, error) {
 		if err := p.add(text, "", false); err != nil {
 			return nil, err
 		}
+		p.rules[len(p.rules)-1].own = true
 	}
 	for _, b := range builtIn {
 		if err := p.add(b.pattern, b.phase, b.module); err != nil {
 			return nil, err
 		}
+		p.rules[len(p.rules)-1].own = strings.HasSuffix(b.source, "in testdata")
 	}
 	return p, nil
 }
@@ -116,7 +121,7 @@ func (p *Patterns) add(text string, phase Phase, module bool) error {
 
 // label reads one name. A number beyond 31 bits is not one.
 func (p *Patterns) label(name string) label {
-	l := label{step: None, layer: None, expert: None}
+	l := label{step: None, layer: None, expert: None, operator: operatorOf(name)}
 	for _, r := range p.rules {
 		at := r.re.FindStringSubmatchIndex(name)
 		if at == nil {
@@ -142,6 +147,11 @@ func (p *Patterns) label(name string) label {
 		}
 		if l.phase == "" {
 			l.phase, l.module = r.phase, r.module
+		}
+		if l.phase != "" && l.evidence == byNothing {
+			if l.evidence = byFramework; r.own {
+				l.evidence = byRange
+			}
 		}
 	}
 	return l

@@ -58,7 +58,7 @@ func TestBuiltInPatterns(t *testing.T) {
 		"layer 99999999999 router":                        {step: None, layer: None, expert: None, phase: PhaseRouter}, // no 32-bit number
 	} {
 		got := patterns.label(name)
-		got.module = false
+		got.module, got.evidence = false, byNothing
 		if got != want {
 			t.Errorf("%q: want %+v, have %+v", name, want, got)
 		}

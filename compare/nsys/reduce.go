@@ -33,6 +33,7 @@ func reduce(exports []*exportSummary, options Options) (*Trace, error) {
 		return nil, err
 	}
 	r.arm()
+	r.structure()
 	var wait sync.WaitGroup
 	wait.Go(r.kernels)
 	r.cells()
@@ -134,6 +135,7 @@ func (r *reduction) cells() {
 	}
 	wait.Wait()
 	r.trace.Cells = append(r.trace.Cells, slices.Concat(cells...)...)
+	r.kinds()
 	r.trace.Phases = append(r.trace.Phases, slices.Concat(phases...)...)
 }
 
@@ -148,7 +150,7 @@ type cellGroups struct {
 
 func newCellGroups(d *exportSummary) *cellGroups {
 	var g cellGroups
-	g.cellOf, g.cells = groupLocations(d.locations, func(l location) location { l.Expert = None; return l })
+	g.cellOf, g.cells = groupLocations(d.locations, func(l location) location { return location{Step: l.Step, Layer: l.Layer, Expert: None, Phase: l.Phase} })
 	g.phaseOf, g.phases = groupLocations(g.cells, func(l location) location { l.Step = None; return l })
 	return &g
 }
@@ -165,6 +167,10 @@ func (p *rankEvents) cells(of *cellGroups) (cells []Cell, phases []PhaseStat) {
 		if p.of.classes[e.name].collective {
 			cells[c].CollectiveNS += e.duration
 			phases[of.phaseOf[c]].CollectiveNS += e.duration
+		}
+		if p.of.classes[e.name].gemm && of.cells[c].Phase == PhaseExperts {
+			cells[c].GEMMs++
+			cells[c].GEMMNS += e.duration
 		}
 		cellBusy[c].add(e.start, e.duration)
 	}

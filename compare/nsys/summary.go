@@ -57,6 +57,7 @@ type summaryRank struct {
 	LaunchedNS int64        `json:"launched_ns"`
 	Replayed   int64        `json:"replayed"`
 	Events     int          `json:"events"`
+	Structure  *Structure   `json:"structure,omitempty"`
 }
 
 // Summarize reads exports (or summaries) and writes one summary of them to w.
@@ -82,7 +83,7 @@ func writeSummary(w io.Writer, exports []*exportSummary) error {
 	for _, d := range exports {
 		e := summaryExport{Export: d.export, Arm: d.arm, ArmEvidence: d.armEvidence, World: d.world, Session: d.session, Names: d.names, Places: d.locations}
 		for _, l := range d.ranks {
-			e.Ranks = append(e.Ranks, summaryRank{Rank: l.rank, Graphs: l.graphs, LaunchedNS: l.launchedNS, Replayed: l.replayed, Events: len(l.events)})
+			e.Ranks = append(e.Ranks, summaryRank{Rank: l.rank, Graphs: l.graphs, LaunchedNS: l.launchedNS, Replayed: l.replayed, Events: len(l.events), Structure: l.structure})
 		}
 		head.Exports = append(head.Exports, e)
 	}
@@ -169,7 +170,7 @@ func decodeSummary(r io.Reader) ([]*exportSummary, error) {
 			d.classes = append(d.classes, classify(name))
 		}
 		for _, s := range e.Ranks {
-			l := &rankEvents{rank: s.Rank, graphs: s.Graphs, launchedNS: s.LaunchedNS, replayed: s.Replayed}
+			l := &rankEvents{rank: s.Rank, graphs: s.Graphs, launchedNS: s.LaunchedNS, replayed: s.Replayed, structure: s.Structure}
 			if l.events, err = readEvents(in, s.Events, len(d.locations), len(d.names)); err != nil {
 				return nil, err
 			}
@@ -225,7 +226,7 @@ func (h summaryHeader) check() error {
 			return fmt.Errorf("want at least one rank of %q, have none", e.Export.Path)
 		}
 		for _, at := range e.Places {
-			if min(at.Step, at.Layer, at.Expert) < None || !slices.Contains(phaseOrder, at.Phase) {
+			if min(at.Step, at.Layer, at.Expert) < None || !slices.Contains(phaseOrder, at.Phase) || at.Evidence >= evidences {
 				return fmt.Errorf("no kernel is in phase %q of step %d, layer %d, expert %d", at.Phase, at.Step, at.Layer, at.Expert)
 			}
 		}
@@ -247,6 +248,9 @@ func (s summaryRank) check() error {
 	}
 	if s.LaunchedNS < 0 || s.Replayed < 0 {
 		return fmt.Errorf("want no negative sums, have %d ns launched and %d kernels replayed", s.LaunchedNS, s.Replayed)
+	}
+	if b := s.Structure; b != nil && (min(b.Blocks, b.Layers, b.Steps) < 0 || !(b.Share >= 0 && b.Share <= 1)) {
+		return fmt.Errorf("no kernels repeat as %+v", *b)
 	}
 	for _, g := range s.Graphs {
 		if g.NS < 0 || g.NS > 2*capture.TimeLimit || g.Start < -capture.TimeLimit || g.Start > capture.TimeLimit || g.Step < None {

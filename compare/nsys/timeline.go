@@ -14,8 +14,21 @@ type location struct {
 	Layer  int32 `json:"l"`
 	Expert int32 `json:"e"`
 	Phase  Phase `json:"p"`
-	module bool  // until kernels' names have been looked at: the phase is that of a module
+	// What placed the work in the phase, and which of the numbers no range says.
+	Evidence evidence `json:"v,omitempty"`
+	Inferred inferred `json:"i,omitempty"`
+	Graph    bool     `json:"g,omitempty"` // a GEMM that a graph replayed, where layers are inferred
+	operator int8     // until kernels' names have been looked at, see operatorOf
+	module   bool     // until kernels' names have been looked at: the phase is that of a module
 }
+
+// inferred tells which numbers of a location are from the repetition of kernels.
+type inferred uint8
+
+const (
+	inferredLayer inferred = 1 << iota
+	inferredStep
+)
 
 var unattributed = location{Step: None, Layer: None, Expert: None}
 
@@ -69,7 +82,7 @@ func (t *timeline) locate(visit func(target int32, p location)) {
 // the latest beginning on top. A range that ended stays below until it surfaces:
 // only the top must be alive, and each range is pushed and popped once.
 type openRanges struct {
-	step, layer, expert, phase []*labeledRange
+	step, layer, expert, phase, operator []*labeledRange
 }
 
 func (s *openRanges) push(m *labeledRange) {
@@ -85,10 +98,13 @@ func (s *openRanges) push(m *labeledRange) {
 	if m.phase != "" {
 		s.phase = append(s.phase, m)
 	}
+	if m.operator != 0 {
+		s.operator = append(s.operator, m)
+	}
 }
 
 func (s *openRanges) drop(at int64) {
-	for _, stack := range []*[]*labeledRange{&s.step, &s.layer, &s.expert, &s.phase} {
+	for _, stack := range []*[]*labeledRange{&s.step, &s.layer, &s.expert, &s.phase, &s.operator} {
 		for n := len(*stack); n > 0 && (*stack)[n-1].end < at; n-- {
 			*stack = (*stack)[:n-1]
 		}
@@ -107,7 +123,10 @@ func (s *openRanges) location() location {
 		p.Expert = m.expert
 	}
 	if m := top(s.phase); m != nil {
-		p.Phase, p.module = m.phase, m.module
+		p.Phase, p.module, p.Evidence = m.phase, m.module, m.evidence
+	}
+	if m := top(s.operator); m != nil {
+		p.operator = m.operator
 	}
 	return p
 }

@@ -53,6 +53,7 @@ type Trace struct {
 	Ranks         []Rank                `json:"ranks"`
 	Exports       []Export              `json:"exports"`
 	Coverage      Coverage              `json:"coverage"`
+	Structure     *Structure            `json:"structure"` // where layers are inferred, else null
 	Kernels       []KernelStat          `json:"kernels"`
 	Phases        []PhaseStat           `json:"phases"`
 	Cells         []Cell                `json:"cells"`
@@ -131,6 +132,10 @@ type KernelStat struct {
 	// UnknownNS is the part of TotalNS that neither a range nor the name places
 	// in a phase.
 	UnknownNS int64 `json:"unknown_ns"`
+	// The phase that most of TotalNS is placed in, and by what: a range, a framework's
+	// range, the operator that launched it, its name or its position in a layer.
+	Placed   Phase  `json:"placed"`
+	Evidence string `json:"evidence"`
 	Stats
 }
 
@@ -156,6 +161,9 @@ type Cell struct {
 	TotalNS      int64        `json:"total_ns"`
 	CollectiveNS int64        `json:"collective_ns"`
 	BusyNS       int64        `json:"busy_ns"`
+	GEMMs        int64        `json:"gemms"`     // recognized GEMMs of routed experts
+	GEMMNS       int64        `json:"gemm_ns"`   // the part of TotalNS in them
+	Kind         int          `json:"step_kind"` // steps of different kinds run different MoE kernels; 0 outside every step
 }
 
 // ExpertStat is the kernel time of one expert on one rank over all steps.

@@ -3,6 +3,7 @@ package nsys
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -13,34 +14,56 @@ import (
 // warning.
 const unknownShare = 0.01
 
+// placed is a phase and what placed a kernel in it.
+type placed struct {
+	phase Phase
+	by    evidence
+}
+
+// placements is the time of each name by phase and evidence.
+func (r *reduction) placements() map[string]map[placed]int64 {
+	ns := map[string]map[placed]int64{}
+	for _, p := range r.ranks {
+		of, ways := groupLocations(p.of.locations, func(l location) location {
+			return location{Phase: l.Phase, Evidence: l.Evidence}
+		})
+		sums := make([]int64, len(p.of.names)*len(ways))
+		for i := range p.events {
+			e := &p.events[i]
+			sums[int(e.name)*len(ways)+int(of[e.location])] += e.duration
+		}
+		for i, sum := range sums {
+			name, way := p.of.names[i/len(ways)], ways[i%len(ways)]
+			if sum > 0 {
+				if ns[name] == nil {
+					ns[name] = map[placed]int64{}
+				}
+				ns[name][placed{way.Phase, way.Evidence}] += sum
+			}
+		}
+	}
+	return ns
+}
+
 // unknownTime tells which kernels neither a range nor their own name places, and
 // which ones hide phases because they do several in one. It runs after kernels.
 func (r *reduction) unknownTime() {
-	ns := map[string]int64{}
-	for _, p := range r.ranks {
-		lost := make([]bool, len(p.of.locations))
-		for i, at := range p.of.locations {
-			lost[i] = at.Phase == PhaseUnknown
-		}
-		if !slices.Contains(lost, true) {
-			continue
-		}
-		sums := make([]int64, len(p.of.names))
-		for i := range p.events {
-			if e := &p.events[i]; lost[e.location] {
-				sums[e.name] += e.duration
-			}
-		}
-		for i, sum := range sums {
-			ns[p.of.names[i]] += sum
-		}
-	}
+	ns := r.placements()
 	var total, fused, unknown int64
 	var hidden, worst []*KernelStat
 	for i := range r.trace.Kernels {
 		k := &r.trace.Kernels[i]
 		total += k.TotalNS
-		k.UnknownNS = ns[k.Name]
+		most := placed{PhaseUnknown, byNothing}
+		for _, by := range slices.SortedFunc(maps.Keys(ns[k.Name]), func(a, b placed) int { return cmp.Or(comparePhases(a.phase, b.phase), cmp.Compare(a.by, b.by)) }) {
+			if ns[k.Name][by] > ns[k.Name][most] {
+				most = by
+			}
+			if by.phase == PhaseUnknown {
+				k.UnknownNS += ns[k.Name][by]
+			}
+		}
+		k.Placed, k.Evidence = most.phase, most.by.String()
 		unknown += k.UnknownNS
 		if k.UnknownNS > 0 {
 			worst = append(worst, k)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
+	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -50,10 +51,11 @@ func traceTables(t *nsys.Trace) []output.Table {
 	file := computed(label("file"), func(e nsys.Export) any { return filepath.Base(e.Path) })
 	return []output.Table{
 		output.Of("imbalance", "Imbalance per layer, mean over steps", t.Imbalance,
-			count("layer"), label("level"), label("quantity"), count("steps"), count("parts"), ratio("max/mean"), percent("imbalance"),
+			count("layer"), label("level"), label("quantity"), label("of"), label("basis"), count("steps"), count("parts"), ratio("max/mean"), percent("imbalance"),
 			ratio("floor"), ratio("null p95"), label("flagged"), count("worst")),
 		output.Of("stragglers", "Compute time per step and layer, collectives excluded", t.Stragglers,
-			count("layer"), count("steps"), duration("loss"), duration("mean"), duration("max"), count("slowest rank", "worst_rank"), count("in steps", "worst_steps")),
+			count("layer"), count("steps"), duration("loss"), duration("mean"), duration("max"), count("slowest rank", "worst_rank"), count("in steps", "worst_steps"),
+			duration("loss of GEMM", "gemm_loss_ns"), duration("of experts", "experts_loss_ns")),
 		output.Of("phases", "GPU time per rank, layer and phase, over all steps", t.Phases,
 			append([]output.Column{count("rank"), count("layer"), label("phase"), duration("collective")}, statColumns("kernels")...)...),
 		output.Of("collectives", "Collectives over all steps: wait for the slowest rank, and transfer", t.Collectives,
@@ -61,7 +63,7 @@ func traceTables(t *nsys.Trace) []output.Table {
 		output.Of("experts", "Time per expert, over all steps", t.Experts,
 			append([]output.Column{count("layer"), count("expert"), count("rank"), label("basis"), slots}, statColumns("instances")...)...),
 		output.Of("kernels", "Kernels, all ranks and steps", t.Kernels,
-			slices.Concat([]output.Column{share}, statColumns("instances"), []output.Column{duration("unknown"), label("phase by name", "phase"), label("library"), kernel})...),
+			slices.Concat([]output.Column{share}, statColumns("instances"), []output.Column{duration("unknown"), label("phase", "placed"), label("evidence"), label("phase by name", "phase"), label("library"), kernel})...),
 		output.Of("cells", "GPU time per rank, step, layer and phase", t.Cells,
 			count("rank"), count("step"), count("layer"), label("phase"), count("kernels", "instances"), duration("total"), duration("collective"), duration("busy")),
 		output.Of("graphs", "CUDA graphs recorded as a whole", t.Graphs,
@@ -141,16 +143,41 @@ func traceHeadline(t *nsys.Trace) string {
 	}
 	ranks := quantity.Count(len(t.Ranks), "rank")
 	o, ok := t.RankTime()
+	doubt := ""
+	if reason := t.Doubt(); reason != "" {
+		doubt = "; uncertain: " + reason
+	}
+	noun := layerNoun(t)
 	switch {
 	case ok && !o.WorstLayer.Defined():
-		return fmt.Sprintf("%sexpert-time imbalance over %s: %s, all layers together", arm, ranks, quantity.Percent(o.Imbalance))
+		return fmt.Sprintf("%s%s imbalance over %s: %s, all layers together%s", arm, expertTime(t), ranks, quantity.Percent(o.Imbalance), doubt)
 	case ok:
-		return fmt.Sprintf("%sexpert-time imbalance over %s: mean %s (%s), worst %s (layer %d); %s flagged", arm, ranks, quantity.Percent(o.Imbalance),
-			quantity.Count(o.Layers, "layer"), quantity.Percent(o.WorstMaxOverMean-1), o.WorstLayer, quantity.Count(o.Flagged, "layer"))
+		return fmt.Sprintf("%s%s imbalance over %s: mean %s (%s), worst %s (%s %d); %s flagged%s", arm, expertTime(t), ranks, quantity.Percent(o.Imbalance),
+			quantity.Count(o.Layers, noun), quantity.Percent(o.WorstMaxOverMean-1), noun, o.WorstLayer, quantity.Count(o.Flagged, noun), doubt)
 	case len(t.Ranks) == 1:
 		return arm + "one rank; imbalance over ranks needs at least two"
 	}
-	return arm + ranks + "; no layer has expert time on two of them, so imbalance is unknown"
+	return arm + ranks + "; no layer has expert time on two of them, so imbalance is unknown" + doubt
+}
+
+// expertTime names what the imbalance over ranks is of.
+func expertTime(t *nsys.Trace) string {
+	if slices.ContainsFunc(t.Imbalance, func(r imbalance.Row) bool { return r.Of == imbalance.OfGEMM }) {
+		return "expert-GEMM-time"
+	}
+	return "expert-time"
+}
+
+// layerNoun is what the number of a layer counts: layers that ranges name or that are
+// inferred, or blocks where both are unknown.
+func layerNoun(t *nsys.Trace) string {
+	switch {
+	case t.Structure == nil:
+		return "layer"
+	case t.Structure.Layers > 0:
+		return "inferred layer"
+	}
+	return "block"
 }
 
 func traceNotes(t *nsys.Trace) []string {
@@ -189,9 +216,9 @@ func warningNotes(warnings []router.Warning) []string {
 
 // LayerName names a layer in a sentence. Without ranges that name layers, all of them
 // are judged together.
-func LayerName(layer router.Whole) string {
+func LayerName(t *nsys.Trace, layer router.Whole) string {
 	if !layer.Defined() {
 		return "all layers together"
 	}
-	return fmt.Sprintf("layer %d", layer)
+	return fmt.Sprintf("%s %d", layerNoun(t), layer)
 }

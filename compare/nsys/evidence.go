@@ -1,0 +1,83 @@
+package nsys
+
+import (
+	"regexp"
+	"strings"
+)
+
+// evidence is what placed a kernel in its phase, strongest first. Ranges of the user
+// and of the captures in testdata name phases on purpose; those of engines and
+// frameworks name modules. The operator of the framework that launched a kernel is
+// asked before the kernel's name where it does one thing only, and after it where it
+// does several.
+type evidence uint8
+
+const (
+	byNothing evidence = iota
+	byUser             // a rule given for names of kernels
+	byRange
+	byFramework
+	byOperator
+	byName
+	byPosition // between the anchors of an expert block, see placement
+	evidences  // how many there are
+)
+
+func (e evidence) String() string {
+	return [...]string{"none", "--phase", "range", "framework range", "operator", "name", "position"}[e]
+}
+
+// operatorRule is what an operator's name says of the kernels it launches.
+type operatorRule struct {
+	re     *regexp.Regexp
+	phase  Phase
+	wide   bool // it launches kernels of several phases, whose names are better evidence
+	source string
+}
+
+// operatorRules are tried in order. What none of them matches says nothing.
+var operatorRules = []operatorRule{
+	{regexp.MustCompile(`^aten::_(?:scaled_)?grouped_mm`), PhaseExperts, false, "torch native_functions.yaml"},
+	{regexp.MustCompile(`^(?:_moe_C|sgl_kernel|vllm)::(?:topk_(?:softmax|sigmoid)|grouped_topk|moe_fused_gate|biased_grouped_topk)`), PhaseRouter, false, "vLLM csrc/moe/torch_bindings.cpp, sgl-kernel"},
+	{regexp.MustCompile(`^(?:_moe_C|sgl_kernel)::(?:batched_)?(?:moe_align_block_size|moe_permute|shuffle_rows|get_moe_prepare_input|prepare_moe_input)`), PhaseDispatch, false, "vLLM csrc/moe/torch_bindings.cpp, sgl-kernel"},
+	{regexp.MustCompile(`^(?:_moe_C|sgl_kernel)::(?:moe_sum|moe_unpermute|moe_sum_reduce|apply_shuffle_mul_sum)`), PhaseCombine, false, "vLLM csrc/moe/torch_bindings.cpp, sgl-kernel"},
+	{regexp.MustCompile(`^(?:_moe_C|sgl_kernel|_C)::(?:\w*moe\w*gemm|cutlass_\w*moe_mm|\w*grouped_mm)`), PhaseExperts, false, "vLLM csrc/moe, csrc/quantization"},
+	{regexp.MustCompile(`^(?:record_param_comms$|nccl:|c10d::|_c10d_functional::|_C_custom_ar::|(?:vllm|sglang|sgl_kernel)::(?:\w*all_?reduce|all_gather|reduce_scatter|all_to_all))`), PhaseCommunication, false, "torch c10d ParamCommsUtils.hpp; vLLM csrc/custom_all_reduce.cuh"},
+	{regexp.MustCompile(`^(?:aten::(?:_?scaled_dot_product\w*|_flash_attention\w*|_efficient_attention\w*|_cudnn_attention\w*)|_vllm_fa\d_C::|(?:vllm|sglang)::unified_\w*attention|_C_cache_ops::|flash_attn::)`), PhaseAttention, false, "torch native_functions.yaml, vLLM"},
+	{regexp.MustCompile(`^aten::(?:mm|addmm|bmm|baddbmm|_scaled_mm|linear|matmul)$`), PhaseOther, true, "torch native_functions.yaml: dense GEMMs of anything"},
+	{regexp.MustCompile(`^(?:vllm|sglang|trtllm|flashinfer)::\w*(?:moe_forward|fused_experts|fused_moe)`), PhaseExperts, true, "vLLM fused_moe/layer.py, flashinfer: all of a MoE layer"},
+}
+
+// operatorOf is the number of the rule for an operator plus 1, 0 for none. Ranges of
+// torch.autograd.profiler.emit_nvtx carry the operator with an id behind.
+func operatorOf(name string) int8 {
+	name, _, _ = strings.Cut(name, ", ")
+	if !strings.Contains(name, "::") && !strings.HasPrefix(name, "nccl:") && name != "record_param_comms" {
+		return 0
+	}
+	for i := range operatorRules {
+		if operatorRules[i].re.MatchString(name) {
+			return int8(i + 1)
+		}
+	}
+	return 0
+}
+
+// phaseBy is the phase of a kernel by the strongest evidence there is: the label of a
+// range, the operator that launched it, and what its own name says.
+func phaseBy(l location, operator int8, own Phase) (Phase, evidence) {
+	named := own != PhaseUnknown
+	switch {
+	case l.Phase != "" && !l.module:
+		return l.Phase, l.Evidence
+	case operator > 0 && !operatorRules[operator-1].wide:
+		return operatorRules[operator-1].phase, byOperator
+	case named && (own != PhaseOther || l.Phase == "" && operator == 0):
+		return own, byName
+	case l.Phase != "":
+		return l.Phase, l.Evidence
+	case operator > 0:
+		return operatorRules[operator-1].phase, byOperator
+	}
+	return PhaseUnknown, byNothing
+}

@@ -1,0 +1,279 @@
+package nsys
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/moebalance/moebalance/compare/nsys/capture"
+	"github.com/moebalance/moebalance/compare/nsys/infer"
+)
+
+// Structure is how the kernels of a rank repeat, where no range names the layers of
+// its expert GEMMs. Package infer says how it is found and when that fails.
+type Structure struct {
+	Blocks int `json:"blocks"` // runs of expert GEMMs: one MoE layer of one step each
+	// Layers is the number of MoE layers per step, 0 where unknown: blocks are then
+	// numbered in order of launch, and take the place of layers. Dense layers are not
+	// counted.
+	Layers int `json:"layers"`
+	Steps  int `json:"steps"` // complete ones
+	// Share is the part of the GPU time that lies in complete steps, from the router
+	// of a step's first layer to that of the next step's.
+	Share   float64 `json:"share"`
+	Unknown string  `json:"unknown"` // why Layers is 0
+}
+
+// leastShare is the share of GPU time that complete steps must explain.
+const leastShare = 0.5
+
+// placement gives the kernels of one rank their step and MoE layer by position.
+//
+// A layer begins with its router, the first one after the attention before its expert
+// block, and ends with the first collective behind the block; without one, before
+// the next attention or dense GEMM. What stands between router and block is dispatch,
+// inside the block experts, and behind it combine, unless other evidence knows
+// better. Attention and what lies between two layers have a step and no layer.
+type placement struct {
+	a        *attribution
+	r        *rankEvents
+	order    []int32 // events in order of launch, those of a replayed graph in order of start
+	launches []infer.Launch
+	found    infer.Structure
+	steps    []int32 // by block
+	layers   []int32
+	ranged   bool // steps are from ranges
+}
+
+// inferLayers places the kernels of a rank whose expert GEMMs are in no layer.
+func (a *attribution) inferLayers(r *rankEvents) {
+	gemms := false
+	for i := range r.kernels {
+		e := &r.events[i]
+		if a.classes[e.name].gemm {
+			if gemms = true; a.final.values[e.location].Layer != None {
+				return
+			}
+		}
+	}
+	if !gemms {
+		return
+	}
+	p := &placement{a: a, r: r}
+	p.sort()
+	p.found = infer.Find(p.launches)
+	s := &Structure{Blocks: len(p.found.Blocks), Layers: p.found.Layers, Unknown: p.found.Unknown}
+	r.structure = s
+	if n := p.stepsOfRanges(); n > 0 {
+		s.Layers, s.Unknown = n, ""
+	} else {
+		p.stepsOfPattern()
+	}
+	if s.Layers > 0 {
+		s.Steps, s.Share = p.explained(s.Layers)
+		if s.Share < leastShare {
+			s.Unknown = fmt.Sprintf("complete steps of %d layers hold %.0f %% of the GPU time only", s.Layers, 100*s.Share)
+			s.Layers, s.Steps = 0, 0
+		}
+	}
+	if s.Layers == 0 {
+		for b := range p.found.Blocks {
+			p.steps[b], p.layers[b] = None, int32(b)
+		}
+	}
+	p.place()
+}
+
+// sort puts the events in the order in which they were launched.
+func (p *placement) sort() {
+	rec, n := p.a.rec, len(p.r.events)
+	launched := func(i int32) int64 {
+		k := &rec.Kernels[p.r.kernels[i]]
+		if k.Launch < 0 {
+			return k.Start
+		}
+		return rec.Launches[k.Launch].Start
+	}
+	p.order = make([]int32, n)
+	for i := range p.order {
+		p.order[i] = int32(i)
+	}
+	byLaunch := func(x, y int32) int {
+		return cmp.Or(cmp.Compare(launched(x), launched(y)), cmp.Compare(p.r.events[x].start, p.r.events[y].start))
+	}
+	if !slices.IsSortedFunc(p.order, byLaunch) {
+		slices.SortFunc(p.order, byLaunch)
+	}
+	anchors := make([]infer.Anchor, len(p.a.classes))
+	for i, c := range p.a.classes {
+		anchors[i] = c.anchor(p.a.rec.KernelNames[i])
+	}
+	p.launches = make([]infer.Launch, n)
+	for i, at := range p.order {
+		name := p.r.events[at].name
+		p.launches[i] = infer.Launch{Name: name, Anchor: anchors[name]}
+	}
+}
+
+func (p *placement) kernel(i int) *capture.Kernel { return &p.a.rec.Kernels[p.r.kernels[p.order[i]]] }
+
+func (p *placement) at(i int) location { return p.a.final.values[p.r.events[p.order[i]].location] }
+
+// stepsOfRanges takes the steps that ranges name where all but the first and the last
+// have the same number of blocks, which is then that of the layers; 0 if they have
+// not.
+func (p *placement) stepsOfRanges() int {
+	blocks := p.found.Blocks
+	p.steps, p.layers = make([]int32, len(blocks)), make([]int32, len(blocks))
+	for b, block := range blocks {
+		p.steps[b] = p.at(block.First).Step
+	}
+	if slices.Contains(p.steps, None) || slices.ContainsFunc(p.launches, func(l infer.Launch) bool { return l.Anchor == infer.Backward }) {
+		return 0
+	}
+	var lengths []int
+	for from := 0; from < len(blocks); {
+		to := from
+		for ; to < len(blocks) && p.steps[to] == p.steps[from]; to++ {
+			p.layers[to] = int32(to - from)
+		}
+		lengths, from = append(lengths, to-from), to
+	}
+	layers := slices.Max(lengths)
+	whole := 0
+	for i, n := range lengths {
+		if n == layers {
+			whole++
+		} else if i > 0 && i < len(lengths)-1 {
+			return 0
+		}
+	}
+	if whole < 2 && layers != p.found.Layers {
+		return 0
+	}
+	p.ranged = true
+	at := 0
+	for _, n := range lengths {
+		for b := at; n < layers && b < at+n; b++ {
+			p.layers[b] = None // a step that is not complete
+		}
+		at += n
+	}
+	return layers
+}
+
+// stepsOfPattern takes the complete steps that the repetition shows.
+func (p *placement) stepsOfPattern() {
+	for b := range p.found.Blocks {
+		step, layer := p.found.Place(b)
+		if !p.found.Complete(step) {
+			step, layer = None, None
+		}
+		p.steps[b], p.layers[b] = int32(step), int32(layer)
+	}
+}
+
+// explained is the number of complete steps and the share of the GPU time in them.
+func (p *placement) explained(layers int) (steps int, share float64) {
+	var inside, all int64
+	block := 0
+	for i, at := range p.order {
+		for block < len(p.found.Blocks) && p.found.Blocks[block].Last < i {
+			block++
+		}
+		ns := p.r.events[at].duration
+		all += ns
+		if block < len(p.layers) && p.layers[block] != None {
+			inside += ns
+		}
+	}
+	for _, l := range p.layers {
+		if l == int32(layers-1) {
+			steps++
+		}
+	}
+	return steps, float64(inside) / float64(max(all, 1))
+}
+
+// place gives the kernels of every block, and those around it, their locations.
+func (p *placement) place() {
+	done := 0 // kernels up to here belong to blocks before
+	for b, block := range p.found.Blocks {
+		next := len(p.launches)
+		if b+1 < len(p.found.Blocks) {
+			next = p.found.Blocks[b+1].First
+		}
+		begin, routed := p.routerOf(done, block.First)
+		end := p.endOf(block.Last, next)
+		launch := p.kernel(block.First).Launch // one call launches several kernels only as a graph
+		replayed := block.Last > block.First && launch >= 0 && launch == p.kernel(block.Last).Launch
+		for i := done; i <= end; i++ {
+			l := p.at(i)
+			if l.Step == None && p.steps[b] != None {
+				l.Step, l.Inferred = p.steps[b], l.Inferred|inferredStep
+			}
+			if i >= begin && p.layers[b] != None {
+				l.Layer, l.Inferred = p.layers[b], l.Inferred|inferredLayer
+				p.placePhase(&l, i, routed, block)
+				l.Graph = replayed && p.launches[i].Anchor == infer.ExpertGEMM
+			}
+			p.r.events[p.order[i]].location = p.a.final.number(l)
+		}
+		done = end + 1
+	}
+}
+
+// placePhase gives a kernel of a layer the phase of its position where nothing else
+// gives it one; a collective is one of dispatch or combine.
+func (p *placement) placePhase(l *location, i, routed int, block infer.Block) {
+	if l.Phase != PhaseUnknown && l.Phase != PhaseCommunication {
+		return
+	}
+	phase := PhaseExperts
+	switch {
+	case i <= routed:
+		phase = PhaseRouter
+	case i < block.First:
+		phase = PhaseDispatch
+	case i > block.Last:
+		phase = PhaseCombine
+	}
+	if l.Phase == PhaseUnknown || phase == PhaseDispatch || phase == PhaseCombine {
+		l.Phase, l.Evidence = phase, byPosition
+	}
+}
+
+// routerOf is where a layer begins, and its last router kernel.
+func (p *placement) routerOf(from, first int) (begin, routed int) {
+	begin, routed = first, -1
+	for i := first - 1; i >= from && p.launches[i].Anchor != infer.Attention; i-- {
+		switch {
+		case p.launches[i].Anchor == infer.Router:
+			if begin = i; routed < 0 {
+				routed = i
+			}
+		case routed < 0 && p.at(i).Phase == PhaseDispatch:
+			begin = i
+		}
+	}
+	return begin, routed
+}
+
+// endOf is the last kernel of a layer whose block ends at last.
+func (p *placement) endOf(last, next int) int {
+	end, dense := last, false
+	for i := last + 1; i < next; i++ {
+		switch anchor := p.launches[i].Anchor; {
+		case anchor == infer.Collective:
+			return i
+		case anchor != infer.None:
+			return end
+		case p.at(i).Phase == PhaseOther:
+			dense = true
+		}
+		if !dense {
+			end = i
+		}
+	}
+	return last // the recording ends, with or without the layer
+}

@@ -1,0 +1,130 @@
+package nsys
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/moebalance/moebalance/router/quantity"
+)
+
+// structure takes the layers that were inferred rank by rank where the ranks agree,
+// and drops them where they do not: the blocks of two ranks with the same number
+// would be of different steps.
+func (r *reduction) structure() {
+	var all []*rankEvents
+	for _, p := range r.ranks {
+		if p.structure != nil {
+			all = append(all, p)
+		}
+	}
+	if len(all) == 0 {
+		return
+	}
+	first := all[0]
+	s := *first.structure
+	for _, p := range r.ranks {
+		if reason := first.differs(p); reason != "" {
+			r.warn("ranks_differ", "", "layers and steps are unknown: "+reason+": kernels were lost, a capture ended early, or the ranks are of different runs or models")
+			r.dropInferred()
+			s.Layers, s.Steps, s.Unknown = 0, 0, reason
+			r.trace.Structure = &s
+			return
+		}
+		s.Share = min(s.Share, p.structure.Share)
+	}
+	r.trace.Structure = &s
+	if s.Layers > 0 {
+		r.warn("inferred", "", fmt.Sprintf("layers are inferred, no range names them: kernels repeat as %s of %s, which hold %.0f %% of the GPU time; dense layers are not counted",
+			quantity.Count(s.Steps, "step"), quantity.Count(s.Layers, "MoE layer"), 100*s.Share))
+		return
+	}
+	r.warn("blocks", "", fmt.Sprintf("layers and steps are unknown: %s; expert blocks are numbered in order of launch, one for each layer and step", s.Unknown))
+}
+
+// differs says in what the structures of two ranks differ, empty if they agree.
+func (p *rankEvents) differs(o *rankEvents) string {
+	a, b := p.structure, o.structure
+	say := func(x, y int, noun string) string {
+		return fmt.Sprintf("rank %d has %s and rank %d has %d", p.rank.Rank, quantity.Count(x, noun), o.rank.Rank, y)
+	}
+	switch {
+	case b == nil:
+		return fmt.Sprintf("rank %d has ranges that name layers, or no expert GEMM, and rank %d has none that do", o.rank.Rank, p.rank.Rank)
+	case a.Layers != b.Layers:
+		return say(a.Layers, b.Layers, "inferred MoE layer")
+	case a.Steps != b.Steps:
+		return say(a.Steps, b.Steps, "complete step")
+	case a.Layers == 0 && a.Blocks != b.Blocks:
+		return say(a.Blocks, b.Blocks, "expert block")
+	}
+	return ""
+}
+
+// dropInferred takes all inferred layers and steps back.
+func (r *reduction) dropInferred() {
+	for _, d := range r.exports {
+		d.locations = slices.Clone(d.locations)
+		for i := range d.locations {
+			l := &d.locations[i]
+			if l.Inferred&inferredLayer > 0 {
+				l.Layer = None
+			}
+			if l.Inferred&inferredStep > 0 {
+				l.Step = None
+			}
+			l.Inferred = 0
+		}
+	}
+}
+
+// kinds numbers the kinds of steps, in order of their first step. Steps are of one kind
+// where every rank runs the same set of MoE kernels in both, replayed by a graph or not:
+// prefill and decode choose other kernels for the same work, and their times are not
+// to be averaged.
+func (r *reduction) kinds() {
+	type use struct {
+		step, name int32
+		graph      bool
+	}
+	ofStep := map[int32]string{}
+	for i, p := range r.ranks {
+		seen := map[use]bool{}
+		var last use
+		for j := range p.events {
+			e := &p.events[j]
+			c, at := &p.of.classes[e.name], &p.of.locations[e.location]
+			if at.Step == None || !c.gemm && !slices.Contains(routedPhases, c.phase) {
+				continue
+			}
+			if u := (use{at.Step, e.name, at.Graph}); u != last || len(seen) == 0 {
+				seen[u], last = true, u
+			}
+		}
+		for _, u := range slices.SortedFunc(maps.Keys(seen), func(x, y use) int {
+			return cmp.Or(cmp.Compare(x.step, y.step), cmp.Compare(x.name, y.name), cmp.Compare(strconv.FormatBool(x.graph), strconv.FormatBool(y.graph)))
+		}) {
+			ofStep[u.step] += fmt.Sprintf("%d %d %t ", i, u.name, u.graph)
+		}
+	}
+	number, kind := map[string]int{}, map[int32]int{}
+	for _, step := range slices.Sorted(maps.Keys(ofStep)) {
+		n, known := number[ofStep[step]]
+		if !known {
+			n = len(number)
+			number[ofStep[step]] = n
+		}
+		kind[step] = n
+	}
+	for i := range r.trace.Cells {
+		c := &r.trace.Cells[i]
+		if c.Step.Defined() {
+			c.Kind = kind[int32(c.Step)]
+		}
+	}
+}
+
+// routedPhases are those of routed tokens.
+var routedPhases = []Phase{PhaseRouter, PhaseDispatch, PhaseExperts, PhaseCombine}
