@@ -11,7 +11,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/nsys/perstep"
+	"github.com/moebalance/moebalance/router"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/recorder"
@@ -79,7 +81,11 @@ func gallery(t *testing.T, ranks, layers, experts, steps int) []Figure {
 	}
 	phases := []string{"experts", "attention", "router", "dispatch", "combine", "other compute", "unknown"}
 	add(PhaseStacks(StackSpec{Name: "phases", Title: "Where?", Caption: words, Per: "per step", Phases: phases, Arms: []Stack{stack("normal"), stack("perfect")}}))
-	add(PairedGain(GainSpec{Name: "gain", Title: "How much?", Caption: words, Numbers: upTo(steps), Pairs: wave(steps, 0.2), Estimate: 0.2, Low: 0.1, High: 0.3, Confidence: 0.95, Threshold: 0.1}))
+	var pairs []gain.Pair
+	for i, v := range wave(steps, 0.2) {
+		pairs = append(pairs, gain.Pair{Pair: i, Gain: router.Number(v), Status: gain.PairComplete})
+	}
+	add(PairedGain(GainSpec{Name: "gain", Title: "How much?", Caption: words, Pairs: pairs, Gain: gain.Gain{Estimate: 0.2, Low: 0.1, High: 0.3, Confidence: 0.95}, Threshold: 0.1}))
 	add(Scatter(ScatterSpec{Name: "scatter", Title: "Follows?", Caption: words, LoadLabel: "load", TimeLabel: "time",
 		Clouds: []Cloud{cloud("normal", 4e3, 4e5), cloud("perfect", 3e3, 3e5)}}))
 	add(StepLines(StepSpec{Name: "steps", Title: "When?", Caption: words, Arms: []Steps{{"normal", upTo(steps), wave(steps, 3e6), wave(steps, 2e6)}, {"perfect", upTo(steps), wave(steps, 2e6), wave(steps, 2e6)}}}))
@@ -239,7 +245,10 @@ func TestNothingToDraw(t *testing.T) {
 		"idle ranks": func() (Figure, error) {
 			return PhaseStacks(StackSpec{Arms: []Stack{{Ranks: []int{0}, Work: [][]float64{{}}, Wait: []float64{0}, Transfer: []float64{0}}}})
 		},
-		"no pairs":        func() (Figure, error) { return PairedGain(GainSpec{}) },
+		"no pairs": func() (Figure, error) { return PairedGain(GainSpec{}) },
+		"only incomplete pairs": func() (Figure, error) {
+			return PairedGain(GainSpec{Pairs: []gain.Pair{{Gain: 0.1, Status: gain.PairIncomplete}}})
+		},
 		"no points":       func() (Figure, error) { return Scatter(ScatterSpec{}) },
 		"no steps":        func() (Figure, error) { return StepLines(StepSpec{}) },
 		"no traces":       func() (Figure, error) { return BarChart(RankTimes()) },
@@ -266,8 +275,7 @@ func TestShapesThatContradict(t *testing.T) {
 		"missing phase": func() (Figure, error) {
 			return PhaseStacks(StackSpec{Phases: []string{"experts"}, Arms: []Stack{{Ranks: []int{0}, Work: [][]float64{{}}, Wait: []float64{0}, Transfer: []float64{0}}}})
 		},
-		"odd phase":      func() (Figure, error) { return PhaseStacks(StackSpec{Phases: []string{"lunch"}}) },
-		"missing number": func() (Figure, error) { return PairedGain(GainSpec{Pairs: []float64{0.1}}) },
+		"odd phase": func() (Figure, error) { return PhaseStacks(StackSpec{Phases: []string{"lunch"}}) },
 		"missing time": func() (Figure, error) {
 			return Scatter(ScatterSpec{Clouds: []Cloud{{Points: perstep.Points{Slots: []float64{1}}}}})
 		},

@@ -3,36 +3,39 @@ package plots
 import (
 	"fmt"
 
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router/quantity"
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// GainSpec is a paired gain: one value per pair of launches and what was
+// GainSpec is a paired gain: that of each complete pair of launches, and what was
 // estimated from them. All values are fractions: 0.1 is a gain of 10 %.
 type GainSpec struct {
 	Name, Title, Caption, Alt string
-	Numbers                   []int     // of the pairs
-	Pairs                     []float64 // the gain of each, in the order run; NaN for a pair without one
-	Estimate, Low, High       float64   // NaN where undefined
-	Confidence                float64   // of the interval, such as 0.95
-	Threshold                 float64   // the gain at which imbalance counts as significant
+	Pairs                     []gain.Pair // in the order run
+	Gain                      gain.Gain
+	Threshold                 float64 // the gain at which imbalance counts as significant
 }
 
 // PairedGain draws one point per pair, the estimate as a line, its interval as
 // a band, the threshold dashed and zero as a thin line. Without a single pair
 // the error wraps ErrNothing.
 func PairedGain(s GainSpec) (Figure, error) {
-	if len(s.Numbers) != len(s.Pairs) {
-		return Figure{}, fmt.Errorf("paired gain %q: want %d numbers of pairs, have %d", s.Title, len(s.Pairs), len(s.Numbers))
+	g := &gains{estimate: s.Gain.Estimate.Float64(), low: s.Gain.Low.Float64(), high: s.Gain.High.Float64(), threshold: s.Threshold}
+	var numbers []int
+	for _, p := range s.Pairs {
+		if p.Status == gain.PairComplete {
+			numbers, g.pairs = append(numbers, p.Pair), append(g.pairs, p.Gain.Float64())
+		}
 	}
-	if len(knowns(s.Pairs)) == 0 {
+	if len(knowns(g.pairs)) == 0 {
 		return Figure{}, fmt.Errorf("paired gain %q: %w: want at least one pair", s.Title, ErrNothing)
 	}
 	f := Figure{Name: s.Name, Title: s.Title, Caption: s.Caption, Alt: s.Alt, height: 250}
 	low, high := 0.0, max(0, s.Threshold)
-	for _, v := range append([]float64{s.Low, s.High, s.Estimate}, s.Pairs...) {
+	for _, v := range append([]float64{g.low, g.high, g.estimate}, g.pairs...) {
 		if known(v) {
 			low, high = min(low, v), max(high, v)
 		}
@@ -42,17 +45,18 @@ func PairedGain(s GainSpec) (Figure, error) {
 		pad = 0.01
 	}
 	p := newPanel("", "pair, in the order run", "throughput gain, perfect over normal")
-	p.X.Tick.Marker = indexTicks{s.Numbers, 24}
+	p.X.Tick.Marker = indexTicks{numbers, 24}
 	p.Y.Tick.Marker = valueTicks{6, " %"}
 	p.Y.Min, p.Y.Max = 100*(low-pad), 100*(high+pad)
-	p.Add(rules{}, &gain{places(len(s.Pairs)), s})
+	g.places = places(len(g.pairs))
+	p.Add(rules{}, g)
 	f.panels = [][]*plot.Plot{{p}}
 	f.legend = []key{glyphKey("one pair", pairGlyph)}
-	if known(s.Estimate) {
-		f.legend = append(f.legend, lineKey("Hodges–Lehmann estimate "+quantity.Change(s.Estimate), line(blue, 1.6)))
+	if known(g.estimate) {
+		f.legend = append(f.legend, lineKey("Hodges–Lehmann estimate "+quantity.Change(g.estimate), line(blue, 1.6)))
 	}
-	if known(s.Low) && known(s.High) {
-		label := fmt.Sprintf("%s interval, %s to %s", quantity.Percent(s.Confidence), quantity.Change(s.Low), quantity.Change(s.High))
+	if known(g.low) && known(g.high) {
+		label := fmt.Sprintf("%s interval, %s to %s", quantity.Confidence(s.Gain.Confidence), quantity.Change(g.low), quantity.Change(g.high))
 		f.legend = append(f.legend, fillKey(label, tint(blue, 0.22)))
 	}
 	f.legend = append(f.legend, lineKey("threshold "+quantity.Percent(s.Threshold), thresholdLine))
@@ -64,24 +68,25 @@ var (
 	thresholdLine = line(vermillion, 1.4, 6, 3)
 )
 
-type gain struct {
+type gains struct {
 	places
-	GainSpec
+	pairs                          []float64
+	estimate, low, high, threshold float64
 }
 
 // Plot implements plot.Plotter.
-func (g *gain) Plot(c draw.Canvas, p *plot.Plot) {
+func (g *gains) Plot(c draw.Canvas, p *plot.Plot) {
 	x, y := p.Transforms(&c)
 	at := func(v float64) vg.Length { return y(100 * v) }
-	if known(g.Low) && known(g.High) {
-		fillBox(c, tint(blue, 0.22), box(c.Min.X, at(g.Low), c.Max.X, at(g.High)))
+	if known(g.low) && known(g.high) {
+		fillBox(c, tint(blue, 0.22), box(c.Min.X, at(g.low), c.Max.X, at(g.high)))
 	}
 	acrossLine(c, line(softInk, 0.8), at(0))
-	acrossLine(c, thresholdLine, at(g.Threshold))
-	if known(g.Estimate) {
-		acrossLine(c, line(blue, 1.6), at(g.Estimate))
+	acrossLine(c, thresholdLine, at(g.threshold))
+	if known(g.estimate) {
+		acrossLine(c, line(blue, 1.6), at(g.estimate))
 	}
-	for i, v := range g.Pairs {
+	for i, v := range g.pairs {
 		if known(v) {
 			c.DrawGlyphNoClip(pairGlyph, vg.Point{X: x(float64(i)), Y: at(v)})
 		}

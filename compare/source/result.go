@@ -31,19 +31,6 @@ type Item struct {
 	Compared *diff.Comparison
 }
 
-// readers decode each kind of result and name the schema version understood.
-var readers = []struct {
-	kind   string
-	schema int
-	decode func(*Item, []byte) error
-}{
-	{"trace", nsys.SchemaVersion, func(in *Item, b []byte) error { return into(&in.Trace, b) }},
-	{"bench", gain.SchemaVersion, func(in *Item, b []byte) error { return into(&in.Campaign, b) }},
-	{logits.VerificationKind, logits.VerificationSchema, func(in *Item, b []byte) error { return into(&in.Cache, b) }},
-	{"counts", counts.SchemaVersion, func(in *Item, b []byte) error { return into(&in.Counts, b) }},
-	{"compare", diff.SchemaVersion, func(in *Item, b []byte) error { return into(&in.Compared, b) }},
-}
-
 // ReadResult reads the JSON result of a verb from a file.
 func ReadResult(path string) (Item, error) {
 	text, err := os.ReadFile(path)
@@ -61,34 +48,37 @@ func ParseResult(name string, text []byte) (Item, error) {
 		Kind   string `json:"kind"`
 		Schema int    `json:"schema_version"`
 	}
+	results := []struct {
+		kind   string
+		schema int // understood
+		into   any
+	}{
+		{"trace", nsys.SchemaVersion, &in.Trace}, {"bench", gain.SchemaVersion, &in.Campaign}, {logits.VerificationKind, logits.VerificationSchema, &in.Cache},
+		{"counts", counts.SchemaVersion, &in.Counts}, {"compare", diff.SchemaVersion, &in.Compared},
+	}
 	var kinds []string
-	for _, k := range readers {
-		kinds = append(kinds, k.kind)
+	for _, r := range results {
+		kinds = append(kinds, r.kind)
 	}
 	unknown := &input.Error{File: name, Expected: "a JSON result of " + strings.Join(kinds, ", "), Err: ErrUnknown, Try: "write one with 'moebalance VERB --format json -o FILE'"}
 	if err := json.Unmarshal(text, &head); err != nil {
 		unknown.Found = err.Error()
 		return in, unknown
 	}
-	for _, k := range readers {
+	for _, r := range results {
 		switch {
-		case k.kind != head.Kind:
+		case r.kind != head.Kind:
 			continue
-		case head.Schema != k.schema:
-			return in, &input.Error{File: name, Expected: fmt.Sprintf("%s of schema_version %d", k.kind, k.schema), Found: strconv.Itoa(head.Schema), Err: ErrUnknown, Try: "write it again with this version"}
+		case head.Schema != r.schema:
+			return in, &input.Error{File: name, Position: "schema_version", Expected: strconv.Itoa(r.schema), Found: strconv.Itoa(head.Schema), Err: ErrUnknown, Try: "write it again with this version"}
 		}
-		if err := k.decode(&in, text); err != nil {
-			return in, &input.Error{File: name, Expected: "a result of " + k.kind, Err: err}
+		if err := json.Unmarshal(text, r.into); err != nil {
+			return in, &input.Error{File: name, Expected: "a result of " + r.kind, Err: err}
 		}
 		return in, nil
 	}
 	unknown.Found = fmt.Sprintf("kind %q", head.Kind)
 	return in, unknown
-}
-
-func into[T any](at **T, b []byte) error {
-	*at = new(T)
-	return json.Unmarshal(b, *at)
 }
 
 // Results counts the pointers that are set.

@@ -2,18 +2,14 @@ package source
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/nsys"
-	"github.com/moebalance/moebalance/router/input"
 )
 
 // Kind is what the files of a side are.
@@ -155,16 +151,6 @@ func (s Side) Trace(ctx context.Context, o nsys.Options, recorded Statistics) (*
 	if recorded.Path != "" {
 		return nil, usagef("%s is a JSON result of trace, which is judged already: make it with trace --counts %s", path, recorded.Path)
 	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	var t nsys.Trace
-	if err := json.Unmarshal(text, &t); err != nil {
-		return nil, &input.Error{File: path, Expected: "the JSON result of trace", Err: err}
-	}
-	if t.SchemaVersion != nsys.SchemaVersion {
-		return nil, &input.Error{File: path, Position: "schema_version", Expected: strconv.Itoa(nsys.SchemaVersion), Found: strconv.Itoa(t.SchemaVersion), Try: "run trace again"}
-	}
-	return &t, nil
+	result, err := ReadResult(path)
+	return result.Trace, err
 }

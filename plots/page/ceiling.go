@@ -51,7 +51,7 @@ func verdictSentence(c *source.Campaign) string {
 	}
 	interval := "no interval: too few pairs"
 	if g.Low.Defined() && g.High.Defined() {
-		interval = fmt.Sprintf("%s interval %s to %s", quantity.Percent(g.Confidence), quantity.Change(g.Low), quantity.Change(g.High))
+		interval = fmt.Sprintf("%s interval %s to %s", quantity.Confidence(g.Confidence), quantity.Change(g.Low), quantity.Change(g.High))
 	}
 	if c.Verdict == gain.Invalid {
 		verdict += ", and what follows decides nothing"
@@ -64,8 +64,7 @@ func gainSpec(c *source.Campaign) plots.GainSpec {
 	g := c.Gain
 	s := plots.GainSpec{
 		Name: "gain", Title: "What would perfect balance win at most?",
-		Estimate: g.Estimate.Float64(), Low: g.Low.Float64(), High: g.High.Float64(),
-		Confidence: g.Confidence.Float64(), Threshold: c.Threshold,
+		Pairs: c.Pairs, Gain: g, Threshold: c.Threshold,
 		Caption: fmt.Sprintf("%s of launches; %s. Gain is the ratio of the two launches of a pair, minus 1; launches are the unit of replication.", quantity.Count(g.N, "complete pair"), metricLabel(c.Metric)),
 		Alt:     verdictSentence(c),
 	}
@@ -74,11 +73,6 @@ func gainSpec(c *source.Campaign) plots.GainSpec {
 		s.Title += " Not decided: " + state(c)
 	case c.Verdict == gain.Invalid:
 		s.Title += " Not decided: the campaign is invalid"
-	}
-	for _, p := range c.Pairs {
-		if p.Status == gain.PairComplete {
-			s.Numbers, s.Pairs = append(s.Numbers, p.Pair), append(s.Pairs, p.Gain.Float64())
-		}
 	}
 	return s
 }
@@ -103,8 +97,8 @@ func intervalTable(c *gain.Result) table {
 		return t
 	}
 	t.Rows = append(t.Rows,
-		row("Hodges–Lehmann, signed rank (decides)", quantity.Change(g.Estimate), quantity.Change(g.Low), quantity.Change(g.High), quantity.Percent(g.Confidence), quantity.Digits4(g.P)),
-		row("geometric mean, Student's t", quantity.Change(g.TEstimate), quantity.Change(g.TLow), quantity.Change(g.THigh), quantity.Percent(g.TConfidence), quantity.Unknown),
+		row("Hodges–Lehmann, signed rank (decides)", quantity.Change(g.Estimate), quantity.Change(g.Low), quantity.Change(g.High), quantity.Confidence(g.Confidence), quantity.Digits4(g.P)),
+		row("geometric mean, Student's t", quantity.Change(g.TEstimate), quantity.Change(g.TLow), quantity.Change(g.THigh), quantity.Confidence(g.TConfidence), quantity.Unknown),
 	)
 	return t
 }

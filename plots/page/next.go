@@ -40,7 +40,7 @@ func (p Page) afterVerdict(c *source.Campaign) string {
 	case c.Verdict == gain.Inconclusive:
 		return fmt.Sprintf("The gain is near the threshold of %s: no practical number of pairs would decide it. Reduce the spread between launches (%s on the log scale) or decide by cost.", quantity.Percent(router.Number(c.Threshold)), quantity.Percent(g.LogSD))
 	case c.Verdict == gain.Significant:
-		text := fmt.Sprintf("Balance the experts: perfect balance wins about %s of throughput (%s to %s with %s confidence), of which a real balancer reaches only a part.", quantity.Change(g.Estimate), quantity.Change(g.Low), quantity.Change(g.High), quantity.Percent(g.Confidence))
+		text := fmt.Sprintf("Balance the experts: perfect balance wins about %s of throughput (%s to %s with %s confidence), of which a real balancer reaches only a part.", quantity.Change(g.Estimate), quantity.Change(g.Low), quantity.Change(g.High), quantity.Confidence(g.Confidence))
 		if len(p.rows()) > 0 {
 			text += " Replicate or re-place the hot experts of the layers named above, then measure again."
 		}

@@ -52,7 +52,7 @@ func campaignFact(c *source.Campaign) fact {
 		note, verdictMark = state(c), warn
 	}
 	if c.Gain.Low.Defined() && c.Gain.High.Defined() {
-		note += fmt.Sprintf("; %s to %s at %s, %s", quantity.Change(c.Gain.Low), quantity.Change(c.Gain.High), quantity.Percent(c.Gain.Confidence), quantity.Count(c.Gain.N, "pair"))
+		note += fmt.Sprintf("; %s to %s at %s, %s", quantity.Change(c.Gain.Low), quantity.Change(c.Gain.High), quantity.Confidence(c.Gain.Confidence), quantity.Count(c.Gain.N, "pair"))
 	} else if c.Gain.N > 0 {
 		note += "; no interval from " + quantity.Count(c.Gain.N, "pair")
 	}

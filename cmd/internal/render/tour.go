@@ -55,5 +55,5 @@ func TourDifference(in source.Item) string {
 func TourGain(in source.Item) string {
 	c := in.Campaign
 	return fmt.Sprintf("balanced routing changes throughput by %s (%s to %s, %s confidence, %s): %s",
-		quantity.Change(c.Gain.Estimate), quantity.Change(c.Gain.Low), quantity.Change(c.Gain.High), quantity.Percent(c.Gain.Confidence), quantity.Count(c.Gain.N, "pair"), c.Verdict)
+		quantity.Change(c.Gain.Estimate), quantity.Change(c.Gain.Low), quantity.Change(c.Gain.High), quantity.Confidence(c.Gain.Confidence), quantity.Count(c.Gain.N, "pair"), c.Verdict)
 }
