@@ -53,7 +53,7 @@ func PairedGain(s GainSpec) (Figure, error) {
 	f.panels = [][]*plot.Plot{{p}}
 	f.legend = []key{glyphKey("one pair", pairGlyph)}
 	if known(g.estimate) {
-		f.legend = append(f.legend, lineKey("Hodges–Lehmann estimate "+quantity.Change(g.estimate), line(blue, 1.6)))
+		f.legend = append(f.legend, lineKey("estimate "+quantity.Change(g.estimate), line(blue, 1.6)))
 	}
 	if known(g.low) && known(g.high) {
 		label := fmt.Sprintf("%s interval, %s to %s", quantity.Confidence(s.Gain.Confidence), quantity.Change(g.low), quantity.Change(g.high))

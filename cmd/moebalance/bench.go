@@ -35,7 +35,7 @@ arm. Options that pass them on are added to mpirun, srun and docker.
   moebalance bench --server 'trtllm-serve M' --ready http://localhost:8000/health \
       --client 'python client.py --save {out}/r.json' --result {out}/r.json
 
-The launch order is drawn from --seed and stored before the first launch. The campaign
+The launch order is drawn and stored before the first launch. The campaign
 folder keeps campaign.sqlite and the raw output of every launch. 'bench --resume DIR'
 continues after an interruption or a crash; for a finished campaign it prints the
 result again. --until-decided checks the interval at several numbers of pairs, each
@@ -56,11 +56,12 @@ is set.
 Iteration logs (print_iter_log on stdout, or an --iteration_log in {out}) stay in the
 launch folders. 'moebalance compare' removes warm-up and matches steps by batch shape.
 
-The gain is the ratio perfect/normal per pair, on the log scale: Hodges–Lehmann
-estimate with the exact signed-rank interval. A 95 % interval needs at least 6 pairs.`,
+The gain is the ratio perfect/normal per pair, on the log scale: the mean of the two
+orders' means with Student's t interval, which takes out what running second costs. The
+signed-rank interval stands beside it. A 95 % interval needs at least 6 pairs.`,
 		Example: `  moebalance bench --pairs 6 -- moebalance workload
   moebalance bench --until-decided --threshold 5% -- moebalance workload --skew 0.5
-  moebalance bench --pairs 2 --aa-pairs 1 --format json -- moebalance workload --steps 4`,
+  moebalance bench --pairs 6 --aa-pairs 1 --format json -- moebalance workload --steps 4`,
 		Annotations: map[string]string{target.RunsCommand: ""},
 		Args:        cobra.ArbitraryArgs,
 		RunE:        func(c *cobra.Command, words []string) error { return o.run(c, words) },

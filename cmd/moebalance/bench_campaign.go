@@ -16,6 +16,7 @@ import (
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/source"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // open creates the campaign of the flags, or opens the one to resume.
@@ -37,6 +38,9 @@ func (o *benchOptions) open(words []string, stderr io.Writer) (*bench.Campaign, 
 	}
 	if err := o.Spec.Check(); err != nil {
 		return nil, withCode(exitUsage, fmt.Errorf("bench: %w", err))
+	}
+	if need := gain.MinPairs(o.Confidence); !o.Design.UntilDecided && o.Design.Pairs < need {
+		return nil, usagef("bench: %s cannot decide at %s confidence: want --pairs %d or more", quantity.Count(o.Design.Pairs, "pair"), quantity.Confidence(o.Confidence), need)
 	}
 	if err := thisHost().Resolve(o.Spec); err != nil {
 		return nil, withCode(exitUsage, fmt.Errorf("bench: %w", err))

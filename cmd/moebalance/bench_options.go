@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"slices"
@@ -47,12 +48,12 @@ func (o *benchOptions) bind(c *cobra.Command) {
 	o.threshold = share{fraction: gain.DefaultThreshold}
 	o.workTolerance = share{fraction: gain.DefaultTolerance}
 	f := c.Flags()
-	f.IntVar(&o.Design.Pairs, "pairs", 6, "pairs of launches; with --until-decided the maximum (default 24)")
+	f.IntVar(&o.Design.Pairs, "pairs", 8, "pairs of launches; with --until-decided the maximum (default 24)")
 	f.BoolVar(&o.Design.UntilDecided, "until-decided", false, "stop when the interval excludes the threshold")
 	f.IntVar(&o.Design.FloorPairs, "aa-pairs", 0, "additional pairs of two normal launches: the noise floor")
 	f.IntVar(&o.Design.WarmUps, "warm-up", 0, "untimed launches of each arm before the first pair")
 	f.StringVar((*string)(&o.Design.Order), "order", string(bench.ABBA), "order of the arms: abba (blocks of two pairs) or random (within pairs)")
-	f.Uint64Var(&o.Design.Seed, "seed", 1, "seed of the launch order")
+	f.Uint64Var(&o.Design.Seed, "seed", 0, "seed of the launch order (default drawn, and stored)")
 
 	bindParsed(c, &o.Treatment, bench.ParseTreatment, "treatment", "trtllm", "switch of the perfect arm: trtllm, vllm, sglang or env:NAME=VALUE")
 	f.StringVar(&o.proof, "proof", "", "log line that proves balance, as `REGEX`; the group (?P<rank>…) is the rank")
@@ -131,6 +132,9 @@ func (o *benchOptions) check(c *cobra.Command, words []string) error {
 	}
 	if o.Design.UntilDecided && !c.Flags().Changed("pairs") {
 		o.Design.Pairs = 24
+	}
+	if !c.Flags().Changed("seed") {
+		o.Design.Seed = uint64(rand.Uint32()) // any JSON reader can hold it
 	}
 	switch {
 	case len(words) == 0 && o.client == nil:

@@ -60,7 +60,7 @@ fi
 func TestBenchOnTheRecordedCampaign(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "campaign")
 	command := replayed(t)
-	stdout, stderr, code := invoke(t.Context(), "bench", "--pairs", "6", "--campaign", folder, "--format", "json", "--require-verdict", "--", command, "{pair}")
+	stdout, stderr, code := invoke(t.Context(), "bench", "--pairs", "6", "--seed", "1", "--campaign", folder, "--format", "json", "--require-verdict", "--", command, "{pair}")
 	if code != exitDone {
 		t.Fatalf("exit %d: %s", code, stderr)
 	}
@@ -70,8 +70,12 @@ func TestBenchOnTheRecordedCampaign(t *testing.T) {
 		Verdict       string  `json:"verdict"`
 		Threshold     float64 `json:"threshold"`
 		Gain          struct {
-			Estimate, Low, High, Confidence float64
-			N                               int
+			RankEstimate   float64 `json:"rank_estimate"`
+			RankLow        float64 `json:"rank_low"`
+			RankHigh       float64 `json:"rank_high"`
+			RankConfidence float64 `json:"rank_confidence"`
+			Confidence     float64
+			N              int
 		} `json:"gain"`
 		Pairs []struct{ Normal, Perfect, Gain float64 } `json:"pairs"`
 		Proof []struct {
@@ -85,8 +89,8 @@ func TestBenchOnTheRecordedCampaign(t *testing.T) {
 		t.Fatal(err)
 	}
 	near := func(got, want float64) bool { return got > want-0.0005 && got < want+0.0005 }
-	// testdata/README.md: gain +19.8 %, exact 96.9 % interval +14.1 % to +28.1 %.
-	if !near(r.Gain.Estimate, 0.198) || !near(r.Gain.Low, 0.141) || !near(r.Gain.High, 0.281) || !near(r.Gain.Confidence, 0.96875) || r.Gain.N != 6 {
+	// testdata/README.md: gain +19.8 % by signed rank, exact 96.9 % interval +14.1 % to +28.1 %.
+	if !near(r.Gain.RankEstimate, 0.198) || !near(r.Gain.RankLow, 0.141) || !near(r.Gain.RankHigh, 0.281) || !near(r.Gain.RankConfidence, 0.96875) || r.Gain.Confidence != 0.95 || r.Gain.N != 6 {
 		t.Errorf("gain %+v, want +19.8 %% (+14.1 %% to +28.1 %%) at 96.9 %%", r.Gain)
 	}
 	if r.Verdict != string(gain.Significant) || r.Kind != "bench" || r.SchemaVersion != 1 || r.Threshold != 0.1 || len(r.Pairs) != 6 {
@@ -113,13 +117,17 @@ func TestBenchOnTheRecordedCampaign(t *testing.T) {
 		t.Errorf("shown again: exit %d, %s, equal %t", code, stderr, again == stdout)
 	}
 	text, _, _ := invoke(t.Context(), "bench", "--resume", folder)
-	if first, _, _ := strings.Cut(text, "\n"); !strings.HasPrefix(first, "imbalance significant, balance claimed: gain +19.8 %") {
+	if first, _, _ := strings.Cut(text, "\n"); !strings.HasPrefix(first, "imbalance significant, balance claimed: gain +20.0 %") {
 		t.Errorf("the first line is %q", first)
 	}
 }
 
 func TestBenchExitCodes(t *testing.T) {
 	gain20 := script(t, engine(100, 120))
+	// Gains of 0, 10, … 50 %.
+	uneven := script(t, `perfect=false; rate=100; [ "$ENABLE_PERFECT_ROUTER" = 1 ] && perfect=true && rate=$((100 + 10 * $1))
+echo "{\"perfect_router\":$perfect,\"ranks\":2,\"tokens_per_rank\":8,\"tokens_per_second\":$rate}"
+`)
 	for name, c := range map[string]struct {
 		args  []string
 		code  int
@@ -150,9 +158,9 @@ func TestBenchExitCodes(t *testing.T) {
 		"done":            {[]string{"--pairs", "6", "--", gain20}, exitDone, ""},
 		"gate passed":     {[]string{"--pairs", "6", "--fail-above", "20%", "--", gain20}, exitDone, ""},
 		"gate failed":     {[]string{"--pairs", "6", "--fail-above", "5%", "--", gain20}, exitGate, "above 5.0 %"},
-		"gate idle":       {[]string{"--pairs", "2", "--fail-above", "10%", "--", gain20}, exitInconclusive, "no interval"},
-		"too few pairs":   {[]string{"--pairs", "2", "--", gain20}, exitDone, ""},
-		"verdict wanted":  {[]string{"--pairs", "2", "--require-verdict", "--", gain20}, exitInconclusive, "inconclusive"},
+		"too few pairs":   {[]string{"--pairs", "5", "--", gain20}, exitUsage, "5 pairs cannot decide at 95.0 % confidence: want --pairs 6 or more"},
+		"too confident":   {[]string{"--pairs", "6", "--confidence", ".99", "--", gain20}, exitUsage, "want --pairs 8 or more"},
+		"verdict wanted":  {[]string{"--pairs", "6", "--require-verdict", "--", uneven, "{pair}"}, exitInconclusive, "inconclusive"},
 		"flag not seen":   {[]string{"--treatment", "env:OTHER=1", "--", gain20}, exitNotComparable, "bench: invalid: the treatment is not proved: perfect arm, ranks"},
 		"claimed only":    {[]string{"--pairs", "6", "--require-proof", "measured", "--", gain20}, exitNotComparable, "balance is claimed, not measured"},
 		"proof grade":     {[]string{"--require-proof", "none", "--", gain20}, exitUsage, "want one of claimed, measured"},
@@ -179,11 +187,28 @@ func TestBenchExitCodes(t *testing.T) {
 	}
 }
 
+// Each campaign has eight pairs and an order of its own, unless told otherwise.
+func TestBenchDrawsItsSeed(t *testing.T) {
+	t.Chdir(t.TempDir())
+	seeds := make(map[uint64]bool)
+	for _, folder := range []string{"a", "b"} {
+		stdout, stderr, code := invoke(t.Context(), "bench", "-q", "--campaign", folder, "--format", "json", "--", script(t, engine(100, 120)))
+		var r source.Campaign
+		if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != exitDone || len(r.Pairs) != 8 {
+			t.Fatalf("exit %d, %v, %s, %d pairs", code, err, stderr, len(r.Pairs))
+		}
+		seeds[r.Campaign.Seed] = true
+	}
+	if len(seeds) != 2 {
+		t.Errorf("two campaigns have the seeds %v", seeds)
+	}
+}
+
 // A wait between launches is announced, so that nobody takes it for a hang.
 func TestBenchTellsOfWaits(t *testing.T) {
 	t.Chdir(t.TempDir())
-	_, stderr, code := invoke(t.Context(), "bench", "--pairs", "1", "--cool-down", "1ms", "--", script(t, engine(100, 120)))
-	if code != exitDone || strings.Count(stderr, "[1 of 2] launch 1, pair 0, normal: begins in 1ms\n") != 1 {
+	_, stderr, code := invoke(t.Context(), "bench", "--pairs", "6", "--cool-down", "1ms", "--", script(t, engine(100, 120)))
+	if code != exitDone || strings.Count(stderr, ": begins in 1ms\n") != 11 {
 		t.Errorf("exit %d, %q", code, stderr)
 	}
 }
@@ -191,7 +216,7 @@ func TestBenchTellsOfWaits(t *testing.T) {
 // What proof is possible is said before the first launch.
 func TestBenchNamesTheProofToCome(t *testing.T) {
 	t.Chdir(t.TempDir())
-	_, stderr, _ := invoke(t.Context(), "bench", "--pairs", "1", "--treatment", "vllm", "--", script(t, engine(100, 120)))
+	_, stderr, _ := invoke(t.Context(), "bench", "--pairs", "6", "--treatment", "vllm", "--", script(t, engine(100, 120)))
 	if first, _, _ := strings.Cut(stderr, "\n"); !strings.Contains(first, "vllm prints no proof line: give --counts, --profile or --proof") {
 		t.Errorf("the first line is %q", first)
 	}
@@ -226,7 +251,7 @@ func TestBenchStopsWhenArmsCannotBeCompared(t *testing.T) {
 // proof.
 func TestBenchWarnsOfLaunchers(t *testing.T) {
 	t.Chdir(t.TempDir())
-	_, stderr, code := invoke(t.Context(), "bench", "--pairs", "1", "--campaign", "c", "--", "env", "-i", "sh", script(t, engine(100, 120)))
+	_, stderr, code := invoke(t.Context(), "bench", "--pairs", "6", "--campaign", "c", "--", "env", "-i", "sh", script(t, engine(100, 120)))
 	if code != exitNotComparable || strings.Count(stderr, "warning: env -i drops ENABLE_PERFECT_ROUTER") != 1 {
 		t.Errorf("exit %d, %q", code, stderr)
 	}
@@ -266,9 +291,9 @@ func TestBenchUntilDecided(t *testing.T) {
 	if r.Campaign.DecidedAfter != 8 || len(r.Pairs) != 8 || r.Campaign.Left != 0 {
 		t.Errorf("decided after %d of %d pairs, %d left; want 8", r.Campaign.DecidedAfter, len(r.Pairs), r.Campaign.Left)
 	}
-	// 8 pairs at 1 − 0.05/4: the exact interval has 1 − 2/2⁸.
-	if r.Gain.Confidence < 0.992 || r.Gain.Confidence > 0.9922 {
-		t.Errorf("confidence %v, want 0.9922", r.Gain.Confidence)
+	// 8 pairs at 1 − 0.05/4.
+	if r.Gain.Confidence != 0.9875 {
+		t.Errorf("confidence %v, want 0.9875", r.Gain.Confidence)
 	}
 }
 
@@ -480,7 +505,7 @@ func TestFinishedCampaignNeedsNoWriting(t *testing.T) {
 // A profiled pair: its exports are read, and the trace agrees with the arms.
 func TestBenchProfile(t *testing.T) {
 	command := script(t, engine(100, 120))
-	_, stderr, code := invoke(t.Context(), "bench", "-q", "--profile", "--pairs", "1", "--campaign", filepath.Join(t.TempDir(), "without"), "--", command)
+	_, stderr, code := invoke(t.Context(), "bench", "-q", "--profile", "--pairs", "6", "--campaign", filepath.Join(t.TempDir(), "without"), "--", command)
 	if _, err := exec.LookPath("nsys"); err != nil && (code != exitDone || !strings.Contains(stderr, "nsys is not in PATH")) {
 		t.Errorf("without nsys: exit %d, %q", code, stderr)
 	}

@@ -98,7 +98,7 @@ func TestQuickstartFindings(t *testing.T) {
 		want, ok := map[string]string{
 			"gptoss.json":   "expert compute of the slowest rank 1.81 ms to 1.22 ms per step (−32.5 %)",
 			"deepseek.json": "expert compute of the slowest rank 5.14 ms to 3.51 ms per step (−31.7 %)",
-			"bench.json":    "throughput by +23.0 % (+18.7 % to +26.0 %, 96.9 % confidence, 6 pairs): imbalance significant",
+			"bench.json":    "throughput by +22.9 % (+19.9 % to +26.0 %, 95.0 % confidence, 6 pairs): imbalance significant",
 		}[s.result]
 		if !ok {
 			continue // in TestQuickstart

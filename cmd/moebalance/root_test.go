@@ -137,7 +137,7 @@ func TestOneIsSingular(t *testing.T) {
 		{"counts", fixtures + "counts/engine.log"},
 		{"report", "--title", "x", one + "normal.rank0.sqlite", one + "perfect.rank0.sqlite"},
 		{"bench", "dataset", "--num-requests", "1", "--input-mean", "1", "--output-mean", "1"},
-		{"bench", "--pairs", "1", "--campaign", filepath.Join(dir, "campaign"), "--", script(t, engine(100, 120))},
+		{"bench", "--pairs", "6", "--campaign", filepath.Join(dir, "campaign"), "--", script(t, engine(100, 120))},
 		{"logits", "generate", "--experts", "4", "--top-k", "1", "--ep", "1", "--tokens", "1", "--cache", filepath.Join(dir, "cache")},
 		{"logits", "verify", filepath.Join(dir, "cache")},
 		{"logits", "list", filepath.Join(dir, "cache")},

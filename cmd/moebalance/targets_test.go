@@ -36,7 +36,7 @@ var outputCases = map[string]outputCase{
 	"logits list --output":     {words: "logits list cache -o OUT", inputs: "cache/*"},
 	"logits plans --output":    {words: "logits plans --config c.json --ep 2 --tokens 1 --placement p.json -o OUT", inputs: "c.json p.json", again: "logits plans --config c.json --ep 2 --tokens 1 -o OUT"},
 	"bench --output":           {words: "bench --resume campaign -o OUT", inputs: "campaign/* campaign/launches/*/* my.sh"},
-	"bench --campaign":         {words: "bench --pairs 1 --campaign OUT -- ./my.sh", again: "bench --resume campaign"},
+	"bench --campaign":         {words: "bench --pairs 6 --campaign OUT -- ./my.sh", again: "bench --resume campaign"},
 	"bench dataset --output":   {words: "bench dataset --num-requests 1 --input-mean 2 --output-mean 1 -o OUT"},
 	"trace --output":           {words: "trace --counts counts 'runs/*' -o OUT", inputs: "runs/*.sqlite counts/*", again: "trace runs -o OUT"},
 	"trace --summary":          {words: "trace runs/a.sqlite --summary OUT", inputs: "runs/a.sqlite"},
@@ -90,7 +90,7 @@ func outputFolder(t *testing.T) {
 	put("old.safetensors", "\x02\x00\x00\x00\x00\x00\x00\x00{}")
 	put("old.nsys-rep", "a report")
 	for _, line := range []string{
-		"bench --pairs 1 --campaign campaign -- ./my.sh", "logits generate --model c.json --ep 2 --tokens 1 --cache cache",
+		"bench --pairs 6 --campaign campaign -- ./my.sh", "logits generate --model c.json --ep 2 --tokens 1 --cache cache",
 		"trace runs --format json -o normal.json", "trace runs/a.sqlite --summary old.summary", "trace runs/a.sqlite --scrub old.scrubbed",
 	} {
 		if _, stderr, code := invoke(t.Context(), strings.Fields(line)...); code != exitDone {

@@ -123,18 +123,22 @@ type Result struct {
 	Threshold     float64 `json:"threshold"` // fraction
 	// Balance is the grade of the weakest proof: None unless every rank of both arms
 	// is proved. Chance says that the perfect arm routes at random.
-	Balance     Grade           `json:"balance"`
-	Chance      bool            `json:"chance,omitempty"`
-	Pairs       []Pair          `json:"pairs"` // by pair
-	Gain        Gain            `json:"gain"`
-	Verdict     Verdict         `json:"verdict"`
-	PairsNeeded router.Number   `json:"pairs_needed"` // in all, to decide an inconclusive campaign
-	Reasons     []string        `json:"reasons"`
-	Precision   Precision       `json:"precision"`
-	Secondary   []SecondaryGain `json:"secondary"` // by name
-	Proof       []Proof         `json:"proof"`     // by arm and rank
-	Differences []Difference    `json:"differences"`
-	Checks      []Check         `json:"checks"`
+	Balance Grade   `json:"balance"`
+	Chance  bool    `json:"chance,omitempty"`
+	Pairs   []Pair  `json:"pairs"` // by pair
+	Gain    Gain    `json:"gain"`
+	Verdict Verdict `json:"verdict"`
+	// PairsNeeded is how many pairs in all would decide an inconclusive campaign, and
+	// its bounds are those of the spread between pairs at the confidence of the gain.
+	PairsNeeded     router.Number   `json:"pairs_needed"`
+	PairsNeededLow  router.Number   `json:"pairs_needed_low"`
+	PairsNeededHigh router.Number   `json:"pairs_needed_high"`
+	Reasons         []string        `json:"reasons"`
+	Precision       Precision       `json:"precision"`
+	Secondary       []SecondaryGain `json:"secondary"` // by name
+	Proof           []Proof         `json:"proof"`     // by arm and rank
+	Differences     []Difference    `json:"differences"`
+	Checks          []Check         `json:"checks"`
 }
 
 // ChanceArm is the name of the perfect arm where it routes at random.

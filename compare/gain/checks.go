@@ -37,6 +37,7 @@ func (c Campaign) checks(sessions []session, pairs []Pair, g Gain) []Check {
 		c.checkOrderEffect(pairs),
 		c.checkDrift(sessions),
 	}
+	checks = append(checks, c.assumptions(sessions)...)
 	if noise, ok := checkNoise(pairs, g); ok {
 		checks = append(checks, noise)
 	}
@@ -218,24 +219,9 @@ func checkPairs(pairs []Pair) Check {
 	return Check{Name: CheckPairs, Status: Pass, Text: fmt.Sprintf("%d complete, none excluded", complete)}
 }
 
-// byOrder splits the log gains of complete pairs by which launch ran first.
-func byOrder(pairs []Pair) (normalFirst, perfectFirst []float64) {
-	for _, p := range pairs {
-		if p.Status != PairComplete {
-			continue
-		}
-		switch p.Order {
-		case "AB":
-			normalFirst = append(normalFirst, math.Log1p(float64(p.Gain)))
-		case "BA":
-			perfectFirst = append(perfectFirst, math.Log1p(float64(p.Gain)))
-		}
-	}
-	return normalFirst, perfectFirst
-}
-
 func checkOrder(pairs []Pair) Check {
-	ab, ba := byOrder(pairs)
+	logs := logsOf(pairs)
+	ab, ba := logs.normalFirst, logs.perfectFirst
 	if len(ab)+len(ba) == 0 {
 		return Check{Name: CheckOrder, Status: Unknown, Text: "no complete pair has a recorded order"}
 	}
@@ -248,14 +234,14 @@ func checkOrder(pairs []Pair) Check {
 
 // checkOrderEffect asks whether running second changes the value.
 func (c Campaign) checkOrderEffect(pairs []Pair) Check {
-	ab, ba := byOrder(pairs)
-	e := stats.OrderEffect(ab, ba, c.Confidence)
-	if math.IsNaN(e.P) {
+	logs := logsOf(pairs)
+	e := stats.OrderEffect(logs.normalFirst, logs.perfectFirst, c.Confidence)
+	if !e.Defined() {
 		return Check{Name: CheckOrderEffect, Status: Unknown, Text: "too few pairs in both orders"}
 	}
-	text := fmt.Sprintf("running second changes a launch by %s (p = %.2g)", quantity.Change(fraction(e.Estimate)), e.P)
-	if e.P < driftLevel {
-		return Check{Name: CheckOrderEffect, Status: Warn, Text: text + "; a balanced order cancels it"}
+	text := fmt.Sprintf("running second changes a launch by %s (p = %.2g)", quantity.Change(fraction(e.Estimate)), e.P(0))
+	if e.P(0) < driftLevel {
+		return Check{Name: CheckOrderEffect, Status: Warn, Text: text + "; the estimate takes it out"}
 	}
 	return Check{Name: CheckOrderEffect, Status: Pass, Text: text}
 }

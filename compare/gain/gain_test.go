@@ -6,6 +6,8 @@ import (
 	"math"
 	"os"
 	"testing"
+
+	"github.com/moebalance/moebalance/router"
 )
 
 // abba reads the launches of the recorded campaign in the order they ran.
@@ -54,39 +56,103 @@ func checkNear(t *testing.T, what string, have, want, within float64) {
 	}
 }
 
-// gainOf is the gain over pairs: normal[i] and perfect[i] are of pair i.
+// gainOf is the gain over pairs in the orders AB BA AB …: normal[i] and perfect[i] are of
+// pair i.
 func gainOf(normal, perfect []float64, higherIsBetter bool) Gain {
-	logs := make([]float64, len(normal))
+	var logs logGains
 	for i := range normal {
-		logs[i] = logGain(normal[i], perfect[i], higherIsBetter)
+		logs.add(logGain(normal[i], perfect[i], higherIsBetter), []string{"AB", "BA"}[i%2])
 	}
-	return gainOfLogs(logs, 0.95)
+	return logs.gain(0.95)
 }
 
 func TestGainOfRecordedCampaign(t *testing.T) {
 	normal, perfect := armValues(abba(t))
 	g := gainOf(normal, perfect, true)
-	checkNear(t, "estimate", float64(g.Estimate), 0.198, 0.0005)
-	checkNear(t, "low", float64(g.Low), 0.141, 0.0005)
-	checkNear(t, "high", float64(g.High), 0.281, 0.0005)
-	checkNear(t, "confidence", float64(g.Confidence), 0.96875, 1e-12)
-	checkNear(t, "p", float64(g.P), 0.03125, 1e-12)
-	if g.N != 6 {
-		t.Errorf("n: have %d, want 6", g.N)
+	// Of a second program: means of the orders' log gains, pooled spread, t₀.₉₇₅,₄ = 2.77645.
+	checkNear(t, "estimate", float64(g.Estimate), 0.20033, 0.00001)
+	checkNear(t, "low", float64(g.Low), 0.13400, 0.00001)
+	checkNear(t, "high", float64(g.High), 0.27054, 0.00001)
+	checkNear(t, "confidence", float64(g.Confidence), 0.95, 1e-12)
+	checkNear(t, "signed rank", float64(g.RankEstimate), 0.198, 0.0005)
+	checkNear(t, "signed rank, low", float64(g.RankLow), 0.141, 0.0005)
+	checkNear(t, "signed rank, high", float64(g.RankHigh), 0.281, 0.0005)
+	checkNear(t, "signed rank, confidence", float64(g.RankConfidence), 0.96875, 1e-12)
+	checkNear(t, "signed rank, p", float64(g.RankP), 0.03125, 1e-12)
+	if g.N != 6 || g.Method != CrossoverT {
+		t.Errorf("%d pairs by %s, want 6 by %s", g.N, g.Method, CrossoverT)
 	}
 }
 
 func TestGainByHand(t *testing.T) {
 	// Ratios 1.1 and 1.21: logs λ and 2λ with λ = ln 1.1. Walsh averages λ, 1.5λ,
-	// 2λ: estimate 1.1^1.5 − 1 = 0.153690; the geometric mean is the same.
+	// 2λ: estimate 1.1^1.5 − 1 = 0.153690; the geometric mean is the same. One pair of
+	// each order has no spread.
 	g := gainOf([]float64{100, 100}, []float64{110, 121}, true)
 	checkNear(t, "estimate", float64(g.Estimate), 0.153690, 5e-7)
-	checkNear(t, "geometric mean", float64(g.TEstimate), 0.153690, 5e-7)
-	if g.Low.Defined() || g.High.Defined() || g.Confidence.Defined() {
+	checkNear(t, "signed rank", float64(g.RankEstimate), 0.153690, 5e-7)
+	if g.Low.Defined() || g.RankLow.Defined() || g.RankHigh.Defined() || g.RankConfidence.Defined() {
 		t.Errorf("2 pairs have no 95 %% interval: %+v", g)
 	}
-	// Half the interval: t₀.₉₇₅,₁ = 12.7062 times sd λ/√2 over √2, λ/2.
-	checkNear(t, "t low", float64(g.TLow), math.Exp(math.Log(1.1)*(1.5-12.70620/2))-1, 1e-6)
+	// Of unknown order, half the interval is t₀.₉₇₅,₁ = 12.7062 times sd λ/√2 over √2, λ/2.
+	p := logGains{unknown: []float64{math.Log(1.1), 2 * math.Log(1.1)}}.gain(0.95)
+	checkNear(t, "t low", float64(p.Low), math.Exp(math.Log(1.1)*(1.5-12.70620/2))-1, 1e-6)
+	if p.Method != PairedT {
+		t.Errorf("unknown orders by %s", p.Method)
+	}
+}
+
+// rejudged is what Judge makes of the pairs of a stored result.
+func rejudged(stored Result) Result {
+	c := valid(nil)
+	c.Command, c.Metric, c.Proof, c.Differences, c.Ranks = stored.Command, stored.Metric, stored.Proof, stored.Differences, 4
+	for i, p := range stored.Pairs {
+		normal, perfect := 2*i, 2*i+1
+		if p.Order == "BA" {
+			normal, perfect = perfect, normal
+		}
+		c.Launches = append(c.Launches, Launch{Pair: p.Pair, Arm: Normal, Position: normal, Status: StatusOK, Value: float64(p.Normal)},
+			Launch{Pair: p.Pair, Arm: Perfect, Position: perfect, Status: StatusOK, Value: float64(p.Perfect)})
+	}
+	return Judge(c)
+}
+
+// Stored campaigns are read, of before the crossover too, and their pairs give the same
+// verdict now.
+func TestStoredCampaigns(t *testing.T) {
+	for name, want := range map[string]struct {
+		verdict  Verdict
+		gain     [3]float64
+		rank     [3]float64
+		balanced Grade
+	}{
+		"campaign-qwen3-ep4.json":    {NotSignificant, [3]float64{0.07397, 0.06964, 0.07831}, [3]float64{0.0739, 0.0684, 0.0793}, Measured},
+		"campaign-deepseek-ep4.json": {Significant, [3]float64{0.22913, 0.19931, 0.25969}, [3]float64{0.2299, 0.1868, 0.2596}, Measured},
+	} {
+		text, err := os.ReadFile("../../testdata/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var stored Result
+		if err := json.Unmarshal(text, &stored); err != nil {
+			t.Fatal(err)
+		}
+		if len(stored.Proof) != 8 || stored.Proof[0].Grade != Measured || stored.Verdict != want.verdict {
+			t.Errorf("%s: stored verdict %q, proof %+v", name, stored.Verdict, stored.Proof)
+		}
+		r := rejudged(stored)
+		if r.Verdict != want.verdict || r.Balance != want.balanced {
+			t.Errorf("%s: %q, balance %s: %v", name, r.Verdict, r.Balance, r.Reasons)
+		}
+		for i, x := range []router.Number{r.Gain.Estimate, r.Gain.Low, r.Gain.High} {
+			checkNear(t, name, float64(x), want.gain[i], 0.00001)
+		}
+		for _, g := range []Gain{stored.Gain, r.Gain} {
+			for i, x := range []router.Number{g.RankEstimate, g.RankLow, g.RankHigh} {
+				checkNear(t, name+", signed rank", float64(x), want.rank[i], 0.0001)
+			}
+		}
+	}
 }
 
 func TestGainLaws(t *testing.T) {
@@ -107,7 +173,7 @@ func TestGainLaws(t *testing.T) {
 	x := gainOf(perfect, normal, true)
 	checkNear(t, "exchanged", (1+float64(x.Estimate))*(1+float64(g.Estimate)), 1, 1e-12)
 	checkNear(t, "exchanged bounds", (1+float64(x.Low))*(1+float64(g.High)), 1, 1e-12)
-	checkNear(t, "exchanged p", float64(x.P), float64(g.P), 0)
+	checkNear(t, "exchanged p", float64(x.P), float64(g.P), 1e-12)
 }
 
 func TestGainOfNothing(t *testing.T) {

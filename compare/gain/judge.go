@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/moebalance/moebalance/compare/stats"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -15,20 +16,17 @@ import (
 func Judge(c Campaign) Result {
 	c = c.sorted()
 	sessions := pairUp(c.Launches)
-	var logs []float64
 	pairs := make([]Pair, len(sessions))
 	for i, s := range sessions {
 		pairs[i] = s.pair(c.Metric)
-		if pairs[i].Status == PairComplete {
-			logs = append(logs, logGain(s.normal.Value, s.perfect.Value, c.Metric.HigherIsBetter))
-		}
 	}
+	logs := logsOf(pairs)
 	r := Result{
 		SchemaVersion: SchemaVersion, Kind: "bench",
 		Command: c.Command, Metric: c.Metric, Threshold: c.Threshold,
-		Pairs: pairs, Gain: gainOfLogs(logs, c.Confidence), Secondary: c.secondaryGains(sessions),
-		PairsNeeded: router.Undefined(),
-		Proof:       c.Proof, Balance: c.balance(), Chance: c.Chance, Differences: c.Differences,
+		Pairs: pairs, Gain: logs.gain(c.Confidence).atLeast(stats.MinPairs(c.Confidence)), Secondary: c.secondaryGains(sessions),
+		PairsNeeded: router.Undefined(), PairsNeededLow: router.Undefined(), PairsNeededHigh: router.Undefined(),
+		Proof: c.Proof, Balance: c.balance(), Chance: c.Chance, Differences: c.Differences,
 	}
 	r.Precision = precisionOf(logs, r.Gain, c.Confidence)
 	r.Checks = append(slices.Clone(c.Checks), c.checks(sessions, pairs, r.Gain)...)
@@ -38,9 +36,9 @@ func Judge(c Campaign) Result {
 	}
 	r.Verdict = decide(r.Gain, c.Threshold)
 	if r.Verdict == Inconclusive {
-		r.PairsNeeded = pairsNeeded(r.Gain, c.Threshold, c.Confidence)
+		r.PairsNeeded, r.PairsNeededLow, r.PairsNeededHigh = pairsNeeded(logs, c.Threshold, c.Confidence)
 	}
-	r.Reasons = append(explain(r.Verdict, r.Gain, c.Threshold, c.Confidence, r.PairsNeeded), r.Precision.sentence()...)
+	r.Reasons = append(r.explain(c.Confidence), r.Precision.sentence()...)
 	if r.Balance == Claimed {
 		r.Reasons = append(r.Reasons, "balance claimed by every rank, not measured")
 	}

@@ -16,23 +16,22 @@ const equivalenceMargin = 0.01
 // equal, and what a sharper one would take.
 type Precision struct {
 	// Equivalent is true when two one-sided tests (TOST) show the gain to lie
-	// within ±Margin at the level of the campaign; P is the larger of their
-	// signed-rank p-values, PT that of Student's t.
+	// within ±Margin at the level of the campaign; P is the larger of their p-values,
+	// by the method of the gain.
 	Margin     float64       `json:"margin"`
 	Equivalent bool          `json:"equivalent"`
 	P          router.Number `json:"p"`
-	PT         router.Number `json:"p_t"`
 	// PairsForMargin is how many pairs in all would bring the interval down to
 	// ±Margin about its estimate, if the spread stays what it is.
 	PairsForMargin router.Number `json:"pairs_for_margin"`
 }
 
-func precisionOf(logs []float64, g Gain, confidence float64) Precision {
+func precisionOf(logs logGains, g Gain, confidence float64) Precision {
 	margin := math.Log1p(equivalenceMargin)
-	test := stats.TOST(logs, -margin, margin)
+	within := logs.crossover(confidence).PWithin(-margin, margin)
 	p := Precision{
-		Margin: equivalenceMargin, Equivalent: test.RankP < 1-confidence,
-		P: router.Number(test.RankP), PT: router.Number(test.TP), PairsForMargin: router.Undefined(),
+		Margin: equivalenceMargin, Equivalent: within < 1-confidence && g.Low.Defined(),
+		P: router.Number(within), PairsForMargin: router.Undefined(),
 	}
 	if n, ok := stats.PairsForHalfWidth(margin, float64(g.LogSD), confidence); ok {
 		p.PairsForMargin = router.Number(n)

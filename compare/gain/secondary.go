@@ -16,22 +16,22 @@ type Reported struct {
 }
 
 // SecondaryGain is the gain in a metric beside the one that the verdict rests
-// on. Several metrics are several chances to be fooled, so PHolm, the
-// signed-rank p of all secondary metrics together by Holm's method, is the one
-// to read.
+// on. Several metrics are several chances to be fooled, so intervals and p-values are
+// adjusted alike for all M of them together, by Bonferroni: the intervals have the
+// confidence 1 − (1−c)/M each, and a p-value is M times that of one test.
 type SecondaryGain struct {
-	Metric Metric        `json:"metric"`
-	Gain   Gain          `json:"gain"` // positive where perfect routing is better; without the methods that draw
-	PHolm  router.Number `json:"p_holm"`
+	Metric Metric `json:"metric"`
+	Gain   Gain   `json:"gain"` // positive where perfect routing is better; bounds and p-values are adjusted
 }
 
 // secondaryGains are those of the metrics that both launches of a complete pair
 // reported, by name. A metric counts over the pairs that have it.
 func (c Campaign) secondaryGains(sessions []session) []SecondaryGain {
-	logs := map[Metric][]float64{}
+	logs := map[Metric]*logGains{}
 	var found []Metric
 	for _, s := range sessions {
-		if s.pair(c.Metric).Status != PairComplete {
+		pair := s.pair(c.Metric)
+		if pair.Status != PairComplete {
 			continue
 		}
 		for _, m := range s.normal.Secondary {
@@ -44,20 +44,18 @@ func (c Campaign) secondaryGains(sessions []session) []SecondaryGain {
 				continue
 			}
 			if logs[m.Metric] == nil {
-				found = append(found, m.Metric)
+				found, logs[m.Metric] = append(found, m.Metric), &logGains{}
 			}
-			logs[m.Metric] = append(logs[m.Metric], log)
+			logs[m.Metric].add(log, pair.Order)
 		}
 	}
 	slices.SortFunc(found, func(a, b Metric) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Unit, b.Unit)) })
 	rows := make([]SecondaryGain, len(found))
-	p := make([]float64, len(found))
-	for i, m := range found {
-		rows[i] = SecondaryGain{Metric: m, Gain: gainOfLogs(logs[m], c.Confidence)}
-		p[i] = float64(rows[i].Gain.P)
-	}
-	for i, adjusted := range stats.Holm(p) {
-		rows[i].PHolm = router.Number(adjusted)
+	m := float64(len(found))
+	for i, metric := range found {
+		g := logs[metric].gain(1 - (1-c.Confidence)/m).atLeast(stats.MinPairs(c.Confidence))
+		g.P, g.RankP = min(1, g.P*router.Number(m)), min(1, g.RankP*router.Number(m))
+		rows[i] = SecondaryGain{Metric: metric, Gain: g}
 	}
 	return rows
 }

@@ -29,7 +29,7 @@ const DefaultThreshold = 0.10
 // decisionPower is the probability with which pairsNeeded pairs would decide.
 const decisionPower = 0.8
 
-// decide compares the exact interval of a gain with the threshold (a fraction).
+// decide compares the interval of a gain with the threshold (a fraction).
 // A bound that equals the threshold decides nothing.
 func decide(g Gain, threshold float64) Verdict {
 	switch {
@@ -43,24 +43,29 @@ func decide(g Gain, threshold float64) Verdict {
 
 // pairsNeeded is how many pairs in all would settle on which side of the
 // threshold the gain lies, with probability 0.8, if the estimate and the spread
-// stay what they are (see stats.PairsToDecide). It is at least one more than
-// there are. It is undefined when no spread is known yet (fewer than 2 pairs),
-// and when the estimate is so near the threshold that a million pairs would not
-// do.
-func pairsNeeded(g Gain, threshold, confidence float64) router.Number {
-	distance := math.Log1p(float64(g.Estimate)) - math.Log1p(threshold)
-	n, ok := stats.PairsToDecide(distance, float64(g.LogSD), confidence, decisionPower)
-	if !ok {
-		return router.Undefined()
+// stay what they are (see stats.PairsToDecide), and the same at the bounds of the
+// spread. It is at least one more than there are. It is undefined when no spread is
+// known yet, and when the estimate is so near the threshold that a million pairs would
+// not do.
+func pairsNeeded(logs logGains, threshold, confidence float64) (n, low, high router.Number) {
+	t := logs.crossover(confidence)
+	at := func(sd float64) router.Number {
+		n, ok := stats.PairsToDecide(t.Estimate-math.Log1p(threshold), sd, confidence, decisionPower)
+		if !ok {
+			return router.Undefined()
+		}
+		return router.Number(max(n, t.N+1))
 	}
-	return router.Number(max(n, g.N+1))
+	least, most := t.SDInterval(confidence)
+	return at(t.SD), at(least), at(most)
 }
 
-// explain says in sentences what a verdict on a gain means.
-func explain(v Verdict, g Gain, threshold, confidence float64, needed router.Number) []string {
+// explain says in sentences what the verdict on the gain means.
+func (r Result) explain(confidence float64) []string {
+	g := r.Gain
 	interval := fmt.Sprintf("gain %s, %s interval %s to %s, %s", quantity.Change(g.Estimate), quantity.Confidence(g.Confidence), quantity.Change(g.Low), quantity.Change(g.High), quantity.Count(g.N, "pair"))
-	limit := quantity.Percent(threshold)
-	switch v {
+	limit := quantity.Percent(r.Threshold)
+	switch r.Verdict {
 	case Significant:
 		return []string{interval + ": above the threshold of " + limit}
 	case NotSignificant:
@@ -81,9 +86,14 @@ func explain(v Verdict, g Gain, threshold, confidence float64, needed router.Num
 	} else {
 		reasons = append(reasons, fmt.Sprintf("%s: a %s interval needs at least %d", quantity.Count(g.N, "complete pair"), quantity.Confidence(confidence), stats.MinPairs(confidence)))
 	}
-	if needed.Defined() {
-		reasons = append(reasons, fmt.Sprintf("about %.0f pairs in all would decide it (with probability %.0f %%, if the estimate and its spread stay as they are)", needed, 100*decisionPower))
-	} else if g.N >= 2 {
+	if r.PairsNeeded.Defined() {
+		most := "more than a million"
+		if r.PairsNeededHigh.Defined() {
+			most = fmt.Sprintf("%.0f", r.PairsNeededHigh)
+		}
+		reasons = append(reasons, fmt.Sprintf("about %.0f pairs in all (%.0f to %s, as the spread between pairs is known) would decide it with probability %.0f %%, if the gain is as estimated",
+			r.PairsNeeded, r.PairsNeededLow, most, 100*decisionPower))
+	} else if g.Low.Defined() {
 		reasons = append(reasons, "no practical number of pairs would decide it while the estimate stays this near the threshold")
 	}
 	return reasons

@@ -2,8 +2,6 @@ package stats
 
 import (
 	"math"
-
-	"gonum.org/v1/gonum/stat"
 )
 
 // Trend is a straight line fitted through repeated measurements.
@@ -70,36 +68,20 @@ func centred(values []float64, group []int) (out []float64, groups int) {
 	return out, len(count)
 }
 
-// OrderEffect estimates what running first is worth. first holds the
-// differences of the pairs in which the base arm ran first, second those in
-// which it ran second; a drift of δ from one launch to the next adds δ to the
-// first and takes δ from the second, so
+// OrderEffect estimates what running second is worth, from the differences of the pairs
+// of each order as in Crossover:
 //
 //	effect = (mean(first) − mean(second)) / 2
 //
-// with a pooled two-sample t interval, DF = n₁+n₂−2. It assumes normal
-// differences of equal spread in both orders. Interval and P are NaN unless both
-// orders occur and there is a third pair, and without any spread.
-//
-// Jones and Kenward, Design and Analysis of Cross-Over Trials, 3rd ed., §2.3
-// (the period effect of the 2×2 design).
-func OrderEffect(first, second []float64, confidence float64) Trend {
-	n1, n2 := len(first), len(second)
-	r := Trend{Interval: undefinedInterval(math.NaN(), n1+n2), P: math.NaN(), DF: n1 + n2 - 2}
-	if n1 == 0 || n2 == 0 || !finite(first) || !finite(second) {
-		return r
+// with the same standard error as the crossover's estimate. It needs both orders.
+func OrderEffect(first, second []float64, confidence float64) TTest {
+	r := Crossover(first, second, confidence)
+	if len(first) == 0 || len(second) == 0 {
+		return TTest{Interval: undefinedInterval(math.NaN(), r.N), SE: math.NaN(), SD: math.NaN()}
 	}
 	m1, _ := meanSD(first)
 	m2, _ := meanSD(second)
-	r.Estimate = (m1 - m2) / 2
-	squares := float64(n1)*stat.MomentAbout(2, first, m1, nil) + float64(n2)*stat.MomentAbout(2, second, m2, nil)
-	if r.DF < 1 || squares == 0 || !(confidence > 0 && confidence < 1) {
-		return r
-	}
-	se := math.Sqrt(squares/float64(r.DF)*(1/float64(n1)+1/float64(n2))) / 2
-	t := studentsT(r.DF)
-	half := t.Quantile((1+confidence)/2) * se
-	r.Low, r.High, r.Confidence = r.Estimate-half, r.Estimate+half, confidence
-	r.P = 2 * t.Survival(math.Abs(r.Estimate)/se)
+	shift := (m1-m2)/2 - r.Estimate
+	r.Estimate, r.Low, r.High = r.Estimate+shift, r.Low+shift, r.High+shift
 	return r
 }

@@ -50,13 +50,13 @@ func TestOrderEffectByHand(t *testing.T) {
 	// pooled variance 8/3, se = √(8/3·(1/2+1/3))/2 = 0.745356, t = 1.341641.
 	r := OrderEffect([]float64{3, 5}, []float64{1, 1, 4}, 0.95)
 	checkNear(t, "effect", r.Estimate, 1, 1e-15)
-	checkNear(t, "p", r.P, 2*studentsT(3).Survival(1.3416407865), 1e-9)
+	checkNear(t, "p", r.P(0), 2*studentsT(3).Survival(1.3416407865), 1e-9)
 	checkNear(t, "low", r.Low, 1-3.182446*0.745356, 1e-5)
 	// A drift of δ per launch adds δ to pairs with the base first, takes it from
 	// the others, and so is the effect itself.
 	drifted := OrderEffect([]float64{0.2 + 0.01, 0.3 + 0.01}, []float64{0.2 - 0.01, 0.3 - 0.01}, 0.95)
 	checkNear(t, "drift", drifted.Estimate, 0.01, 1e-15)
-	for _, r := range []Trend{OrderEffect(nil, []float64{1, 2}, 0.95), OrderEffect([]float64{1, 2}, nil, 0.95), OrderEffect([]float64{math.NaN(), 2}, []float64{1, 2}, 0.95), OrderEffect([]float64{1}, []float64{2}, 0.95), OrderEffect([]float64{1, 1}, []float64{2}, 0.95)} {
-		checkNaN(t, "undefined", r.P, r.Low, r.High)
+	for _, r := range []TTest{OrderEffect(nil, []float64{1, 2}, 0.95), OrderEffect([]float64{1, 2}, nil, 0.95), OrderEffect([]float64{math.NaN(), 2}, []float64{1, 2}, 0.95), OrderEffect([]float64{1}, []float64{2}, 0.95)} {
+		checkNaN(t, "undefined", r.P(0), r.Low, r.High)
 	}
 }

@@ -126,3 +126,11 @@ func BenchmarkHodgesLehmann5000(b *testing.B) {
 		HodgesLehmann(d, 0.95)
 	}
 }
+
+func minus(d []float64, m float64) []float64 {
+	out := make([]float64, len(d))
+	for i, x := range d {
+		out[i] = x - m
+	}
+	return out
+}

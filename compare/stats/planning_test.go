@@ -6,53 +6,35 @@ import (
 	"testing"
 )
 
-func TestHolm(t *testing.T) {
-	// Ascending 0.005·4, 0.01·3, 0.03·2, then 0.04·1 raised to 0.06.
-	have := Holm([]float64{0.01, 0.04, 0.03, 0.005})
-	for i, want := range []float64{0.03, 0.06, 0.06, 0.02} {
-		checkNear(t, "adjusted", have[i], want, 1e-15)
-	}
-	// Undefined ones do not count; none exceeds 1; equal ones stay equal.
-	have = Holm([]float64{math.NaN(), 0.6, 0.6})
-	checkNaN(t, "undefined", have[0])
-	checkNear(t, "capped", have[1], 1, 0)
-	checkNear(t, "tied", have[2], 1, 0)
-	if len(Holm(nil)) != 0 {
-		t.Error("none: want none")
-	}
-	p := []float64{0.2, 0.1}
-	Holm(p)
-	if p[0] != 0.2 || p[1] != 0.1 {
-		t.Error("the caller's values were changed")
-	}
-}
-
-func TestTOST(t *testing.T) {
-	// 8 differences, all inside ±1: both signed-rank sides have p = 1/2⁸.
-	d := []float64{-0.2, 0.1, 0.3, -0.1, 0.2, 0.05, -0.3, 0.15}
-	e := TOST(d, -1, 1)
-	checkNear(t, "rank p", e.RankP, 1.0/256, 1e-15)
+func TestPWithin(t *testing.T) {
 	// mean 0.025, sd² = 0.3/7 (Σd² = 0.305, minus 8·0.025²), se = 0.0731925;
 	// the nearer margin is 0.975 away: t = 13.3211 with 7 df, p = 1.6e-6.
-	checkNear(t, "t p", e.TP, studentsT(7).Survival(0.975/math.Sqrt(0.3/7/8)), 1e-12)
+	d := []float64{-0.2, 0.1, 0.3, -0.1, 0.2, 0.05, -0.3, 0.15}
+	e := PairedT(d, 0.90)
+	checkNear(t, "p", e.PWithin(-1, 1), studentsT(7).Survival(0.975/math.Sqrt(0.3/7/8)), 1e-12)
 	// Rejecting at α is the 1−2α interval lying inside the margins.
 	for _, margin := range []float64{0.05, 0.12, 0.17, 0.2, 0.3} {
-		ci := PairedT(d, 0, 0.90)
-		inside := -margin < ci.Low && ci.High < margin
-		if p := TOST(d, -margin, margin).TP; (p < 0.05) != inside {
-			t.Errorf("margin %g: p %g but 90 %% interval %g to %g", margin, p, ci.Low, ci.High)
+		inside := -margin < e.Low && e.High < margin
+		if p := e.PWithin(-margin, margin); (p < 0.05) != inside {
+			t.Errorf("margin %g: p %g but 90 %% interval %g to %g", margin, p, e.Low, e.High)
 		}
 	}
-	checkNaN(t, "margins crossed", TOST(d, 1, -1).TP, TOST(d, 1, 1).RankP)
-	checkNaN(t, "no differences", TOST(nil, -1, 1).TP, TOST(nil, -1, 1).RankP)
+	checkNaN(t, "margins crossed", e.PWithin(1, -1), PairedT(nil, 0.9).PWithin(-1, 1))
+}
+
+func TestSDInterval(t *testing.T) {
+	// χ²₀.₉₇₅ and χ²₀.₀₂₅ of 4 degrees of freedom: 11.1433 and 0.484419.
+	low, high := TTest{DF: 4, SD: 1}.SDInterval(0.95)
+	checkNear(t, "low", low, math.Sqrt(4/11.1433), 1e-5)
+	checkNear(t, "high", high, math.Sqrt(4/0.484419), 1e-5)
 }
 
 func TestPairsForHalfWidth(t *testing.T) {
-	// t₀.₉₇₅ at n=17: 2.1199·1/√(17·3/π) = 0.5262 > 0.5; n=18: 2.1098/√17.19 =
-	// 0.5089; n=19: 2.1009/√18.14 = 0.4932.
+	// t₀.₉₇₅ of 16 degrees of freedom at n=18: 2.1199/√18 = 0.49967; of 15 at n=17:
+	// 2.1314/√17 = 0.5169.
 	n, ok := PairsForHalfWidth(0.5, 1, 0.95)
-	if !ok || n != 19 {
-		t.Errorf("have %d %v, want 19", n, ok)
+	if !ok || n != 18 {
+		t.Errorf("have %d %v, want 18", n, ok)
 	}
 	if n, ok := PairsForHalfWidth(1, 0, 0.95); !ok || n != 6 {
 		t.Errorf("no noise: have %d %v, want the 6 pairs that any interval needs", n, ok)
@@ -79,7 +61,7 @@ func TestPairsToDecide(t *testing.T) {
 		for i := range d {
 			d[i] = effect + sd*rng.NormFloat64()
 		}
-		if !HodgesLehmann(d, 0.95).Contains(0) {
+		if !Crossover(d[:n/2], d[n/2:], 0.95).Contains(0) {
 			decided++
 		}
 	}

@@ -6,20 +6,14 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// rankEfficiency is the Pitman efficiency of the signed-rank procedures
-// relative to the t procedures for normal differences, 3/π. Planned numbers of
-// pairs are divided by it. (Hodges and Lehmann, Annals of Mathematical
-// Statistics 27(2), 1956; it is at least 0.864 for every symmetric shape.)
-const rankEfficiency = 3 / math.Pi
-
 // maxPlannedPairs ends the search for a number of pairs.
 const maxPlannedPairs = 1_000_000
 
 // PairsForHalfWidth is the number of pairs at which the expected half-width of
-// the Hodges–Lehmann interval falls to half, for differences of standard
-// deviation sd: the smallest n ≥ MinPairs(confidence) with
+// Crossover's interval falls to half, for differences of standard deviation sd: the
+// smallest n ≥ MinPairs(confidence) with
 //
-//	t₍(1+confidence)/2, n−1₎ · sd/√(n·3/π) ≤ half
+//	t₍(1+confidence)/2, n−2₎ · sd/√n ≤ half
 //
 // An approximation for roughly normal differences, about half of all campaigns
 // need more. False when an argument is not positive and finite, or when a
@@ -32,7 +26,7 @@ func PairsForHalfWidth(half, sd, confidence float64) (n int, ok bool) {
 // about a true effect leaves out a threshold that lies distance away, with
 // probability power (0.5 to below 1): the smallest n ≥ MinPairs(confidence) with
 //
-//	(t₍(1+confidence)/2, n−1₎ + z₍power₎) · sd/√(n·3/π) ≤ distance
+//	(t₍(1+confidence)/2, n−2₎ + z₍power₎) · sd/√n ≤ distance
 //
 // It takes the distance and the standard deviation as known; when both come
 // from few pairs the number is a rough guide. False as in PairsForHalfWidth: an
@@ -49,10 +43,10 @@ func pairsNeeded(distance, sd, confidence, power float64) (int, bool) {
 		return 0, false
 	}
 	enough := func(n int) bool {
-		q := studentsT(n-1).Quantile((1+confidence)/2) + distuv.UnitNormal.Quantile(power)
-		return q*sd/math.Sqrt(float64(n)*rankEfficiency) <= distance
+		q := studentsT(n-2).Quantile((1+confidence)/2) + distuv.UnitNormal.Quantile(power)
+		return q*sd/math.Sqrt(float64(n)) <= distance
 	}
-	low := max(2, MinPairs(confidence))
+	low := max(3, MinPairs(confidence))
 	if enough(low) {
 		return low, true
 	}

@@ -86,7 +86,7 @@ func metricLabel(m gain.Metric) string {
 	return text
 }
 
-// intervalTable sets the exact interval beside the others.
+// intervalTable sets the signed-rank interval beside the one that decides.
 func intervalTable(c *gain.Result) table {
 	g := c.Gain
 	t := table{
@@ -97,9 +97,10 @@ func intervalTable(c *gain.Result) table {
 		return t
 	}
 	t.Rows = append(t.Rows,
-		row("Hodges–Lehmann, signed rank (decides)", quantity.Change(g.Estimate), quantity.Change(g.Low), quantity.Change(g.High), quantity.Confidence(g.Confidence), quantity.Digits4(g.P)),
-		row("geometric mean, Student's t", quantity.Change(g.TEstimate), quantity.Change(g.TLow), quantity.Change(g.THigh), quantity.Confidence(g.TConfidence), quantity.Unknown),
-	)
+		row(g.Method+" (decides)", quantity.Change(g.Estimate), quantity.Change(g.Low), quantity.Change(g.High), quantity.Confidence(g.Confidence), quantity.Digits4(g.P)))
+	if g.Method != gain.SignedRank {
+		t.Rows = append(t.Rows, row("Hodges–Lehmann, signed rank", quantity.Change(g.RankEstimate), quantity.Change(g.RankLow), quantity.Change(g.RankHigh), quantity.Confidence(g.RankConfidence), quantity.Digits4(g.RankP)))
+	}
 	return t
 }
 

@@ -35,8 +35,10 @@ func (p Page) afterVerdict(c *source.Campaign) string {
 		return fmt.Sprintf("Finish the campaign before using its gain (%s): moebalance bench --resume %s.", state(c), c.Campaign.Folder)
 	case c.Verdict == gain.Invalid:
 		return "Fix the campaign before using its gain: " + strings.Join(c.Reasons, "; ") + "."
+	case c.Verdict == gain.Inconclusive && !g.Low.Defined():
+		return fmt.Sprintf("Run more pairs: %d are too few for an interval.", g.N)
 	case c.Verdict == gain.Inconclusive && c.PairsNeeded.Defined():
-		return fmt.Sprintf("Run more pairs: about %s in all should decide whether the gain is above %s (have %d). Resume the campaign; its launches are kept.", quantity.Digits4(c.PairsNeeded), quantity.Percent(router.Number(c.Threshold)), g.N)
+		return fmt.Sprintf("Run more pairs: about %s in all (%s to %s, as the spread is known) should decide whether the gain is above %s (have %d). Resume the campaign; its launches are kept.", quantity.Digits4(c.PairsNeeded), quantity.Digits4(c.PairsNeededLow), quantity.Digits4(c.PairsNeededHigh), quantity.Percent(router.Number(c.Threshold)), g.N)
 	case c.Verdict == gain.Inconclusive:
 		return fmt.Sprintf("The gain is near the threshold of %s: no practical number of pairs would decide it. Reduce the spread between launches (%s on the log scale) or decide by cost.", quantity.Percent(router.Number(c.Threshold)), quantity.Percent(g.LogSD))
 	case c.Verdict == gain.Significant:

@@ -212,6 +212,7 @@ func TestVerdictsLeadSomewhere(t *testing.T) {
 		{Pair: 1, Arm: gain.Normal, Status: "ok", Value: 100}, {Pair: 1, Arm: gain.Perfect, Position: 1, Status: "ok", Value: 115},
 		{Pair: 2, Arm: gain.Perfect, Position: 2, Status: "ok", Value: 118}, {Pair: 2, Arm: gain.Normal, Position: 3, Status: "ok", Value: 100},
 	}})
+	near := campaign(0.0995) // between its threshold and its noise
 	unproved := campaign(0.2)
 	unproved.Verdict, unproved.Reasons = gain.Invalid, []string{"treatment_proved: rank 3 of the perfect arm is not balanced"}
 	none := &source.Campaign{Result: gain.Judge(gain.Campaign{Criteria: gain.DefaultCriteria()})}
@@ -222,7 +223,8 @@ func TestVerdictsLeadSomewhere(t *testing.T) {
 		"Balance the experts: perfect balance wins about +":             campaign(0.2),
 		"Look elsewhere for speed: even perfect balance wins at most +": campaign(0.04),
 		"Leave the routing alone: perfect routing is slower here (−":    campaign(-0.1),
-		"Run more pairs: about ":                                        few,
+		"Run more pairs: 2 are too few for an interval":                 few,
+		"Run more pairs: about ":                                        near,
 		"Fix the campaign before using its gain":                        unproved,
 		"No complete pair of launches":                                  none,
 		"tokens by the kitchen clock. Gain is":                          campaign(0.3),

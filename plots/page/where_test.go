@@ -112,7 +112,7 @@ func TestNextStepRestsOnThePage(t *testing.T) {
 	c := campaign(0.2)
 	c.Gain.Estimate, c.Gain.Low, c.Gain.High = 0.23, 0.187, 0.26
 	text := Page{}.afterVerdict(c)
-	if want := "perfect balance wins about +23.0 % of throughput (+18.7 % to +26.0 % with 96.9 % confidence)"; !strings.Contains(strings.ReplaceAll(text, "\u00a0", " "), want) {
+	if want := "perfect balance wins about +23.0 % of throughput (+18.7 % to +26.0 % with 95.0 % confidence)"; !strings.Contains(strings.ReplaceAll(text, "\u00a0", " "), want) {
 		t.Errorf("%q, want %q", text, want)
 	}
 	if c.Verdict != gain.Significant {

@@ -13,6 +13,6 @@ var words = []word{
 	{"observed, allocated, recorded", "Observed time is that of kernels in a range of their own. Allocated time splits a grouped kernel by load: a model, not a measurement. Recorded load was counted by the engine."},
 	{"straggler loss", "Maximum − mean over ranks of compute time in a layer and step. Collectives are excluded: they hold the wait for the slowest rank."},
 	{"wait and transfer", "Time of a collective before and after its last rank arrived. Waiting mirrors the slowest rank's compute; adding it to the loss would double-count."},
-	{"gain", "Throughput of the perfect arm (balanced router) / normal arm (learned router) − 1, per pair of launches. Hodges–Lehmann estimate with the interval of the signed-rank test, exact to 200 pairs, on the log scale. One launch is one observation."},
+	{"gain", "Throughput of the perfect arm (balanced router) / normal arm (learned router) − 1, per pair of launches. Mean of the two orders' mean log ratios with Student's t interval (crossover t), which takes out what running second costs; the signed-rank interval stands beside it. One launch is one observation."},
 	{"ceiling", "An upper bound on the gain of balancing. The perfect arm also changes what ranks exchange, and its output is not usable."},
 }

@@ -39,8 +39,8 @@ func Campaign(r source.Campaign) output.Document {
 		{Name: "gain", Title: fmt.Sprintf("Gain of %s over normal", perfect), Columns: []output.Column{
 			label("method"), percent("estimate"), percent("low"), percent("high"), percent("confidence"), count("pairs"),
 		}, Rows: [][]any{
-			{"Hodges–Lehmann, signed rank", g.Estimate, g.Low, g.High, g.Confidence, g.N},
-			{"geometric mean, Student's t", g.TEstimate, g.TLow, g.THigh, g.TConfidence, g.N},
+			{g.Method + " (decides)", g.Estimate, g.Low, g.High, g.Confidence, g.N},
+			{"Hodges–Lehmann, signed rank", g.RankEstimate, g.RankLow, g.RankHigh, g.RankConfidence, g.N},
 		}},
 	}
 	if len(r.Secondary) > 0 {
@@ -55,10 +55,10 @@ func Campaign(r source.Campaign) output.Document {
 }
 
 func secondaryTable(rows []gain.SecondaryGain) output.Table {
-	t := output.Table{Name: "secondary", Title: "Other metrics (positive gain: better; p adjusted by Holm)", Columns: []output.Column{
-		label("metric"), label("unit"), percent("gain"), percent("low"), percent("high"), count("pairs"), real("p", "p_holm")}}
+	t := output.Table{Name: "secondary", Title: "Other metrics (positive gain: better; interval and p adjusted for all)", Columns: []output.Column{
+		label("metric"), label("unit"), percent("gain"), percent("low"), percent("high"), count("pairs"), real("p")}}
 	for _, s := range rows {
-		t.Rows = append(t.Rows, []any{s.Metric.Name, s.Metric.Unit, s.Gain.Estimate, s.Gain.Low, s.Gain.High, s.Gain.N, s.PHolm})
+		t.Rows = append(t.Rows, []any{s.Metric.Name, s.Metric.Unit, s.Gain.Estimate, s.Gain.Low, s.Gain.High, s.Gain.N, s.Gain.P})
 	}
 	return t
 }

@@ -1,0 +1,126 @@
+package gain
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/moebalance/moebalance/compare/stats"
+	"github.com/moebalance/moebalance/router/quantity"
+)
+
+// The names of the checks of what no design covers: see the package comment.
+const (
+	CheckOutliers  = "outliers"
+	CheckRepeats   = "independent_pairs"
+	CheckCarryOver = "carry_over"
+)
+
+// assumptions look for what makes the interval wrong in every design.
+func (c Campaign) assumptions(sessions []session) []Check {
+	var complete []session
+	for _, s := range sessions {
+		if s.pair(c.Metric).Status == PairComplete {
+			complete = append(complete, s)
+		}
+	}
+	return []Check{checkOutliers(complete), c.checkRepeats(complete), c.checkCarryOver(complete)}
+}
+
+// outlierSDs is how many standard deviations, of normal values by their median absolute
+// deviation, make an outlier.
+const outlierSDs = 7
+
+// checkOutliers asks whether a launch is far from the median of its arm, by the median
+// absolute deviation of all launches from theirs.
+func checkOutliers(complete []session) Check {
+	type deviation struct {
+		launch *Launch
+		log    float64
+	}
+	var all []deviation
+	var sizes []float64
+	for _, side := range []func(session) *Launch{func(s session) *Launch { return s.normal }, func(s session) *Launch { return s.perfect }} {
+		var logs []float64
+		for _, s := range complete {
+			logs = append(logs, math.Log(side(s).Value))
+		}
+		for i, s := range complete {
+			d := deviation{side(s), logs[i] - median(logs)}
+			all, sizes = append(all, d), append(sizes, math.Abs(d.log))
+		}
+	}
+	if len(all) == 0 {
+		return Check{Name: CheckOutliers, Status: Unknown, Text: "no complete pair"}
+	}
+	limit := outlierSDs * 1.4826 * median(sizes)
+	var found []string
+	for _, d := range all {
+		if limit > 0 && math.Abs(d.log) > limit {
+			found = append(found, fmt.Sprintf("%s launch of pair %d (%s from the median of its arm)", d.launch.Arm, d.launch.Pair, quantity.Change(fraction(d.log))))
+		}
+	}
+	if len(found) > 0 {
+		return Check{Name: CheckOutliers, Status: Warn, Text: strings.Join(found, "; ") + ": an outlier in one arm moves the estimate; find its cause and repeat the campaign"}
+	}
+	return Check{Name: CheckOutliers, Status: Pass, Text: fmt.Sprintf("every launch is within %s of the median of its arm", quantity.Percent(math.Expm1(limit)))}
+}
+
+// median is that of values that are not empty.
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	n := len(sorted)
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+}
+
+// checkRepeats asks whether the gains of successive pairs are alike, by their lag-1
+// autocorrelation about the mean of their order, which is −1/n ± 1/√n where they are
+// independent.
+func (c Campaign) checkRepeats(complete []session) Check {
+	var residuals []float64
+	means := map[string][]float64{}
+	for _, s := range complete {
+		p := s.pair(c.Metric)
+		means[p.Order] = append(means[p.Order], math.Log1p(float64(p.Gain)))
+	}
+	for _, s := range complete {
+		p := s.pair(c.Metric)
+		residuals = append(residuals, math.Log1p(float64(p.Gain))-stats.PairedT(means[p.Order], DefaultConfidence).Estimate)
+	}
+	products, squares := 0.0, 0.0
+	for i, e := range residuals {
+		squares += e * e
+		if i > 0 {
+			products += e * residuals[i-1]
+		}
+	}
+	n := float64(len(residuals))
+	if n < 6 || squares == 0 {
+		return Check{Name: CheckRepeats, Status: Unknown, Text: "too few pairs, or no spread"}
+	}
+	r := products / squares
+	text := fmt.Sprintf("autocorrelation of successive gains %.2f", r)
+	if (r+1/n)*math.Sqrt(n) > 1.96 {
+		return Check{Name: CheckRepeats, Status: Warn, Text: text + ": the interval is too narrow; use a longer --cool-down, or repeat the campaign another day"}
+	}
+	return Check{Name: CheckRepeats, Status: Pass, Text: text}
+}
+
+// checkCarryOver asks whether what a launch leaves behind differs by arm: then the two
+// launches of a pair are together faster in one order than in the other.
+func (c Campaign) checkCarryOver(complete []session) Check {
+	var sums logGains
+	for _, s := range complete {
+		sums.add(math.Log(s.normal.Value*s.perfect.Value)/2, s.pair(c.Metric).Order)
+	}
+	e := stats.OrderEffect(sums.normalFirst, sums.perfectFirst, c.Confidence)
+	if !e.Defined() {
+		return Check{Name: CheckCarryOver, Status: Unknown, Text: "too few pairs in both orders"}
+	}
+	text := fmt.Sprintf("pairs with the normal arm first differ by %s from those with the perfect arm first (p = %.2g)", quantity.Change(fraction(2*e.Estimate)), e.P(0))
+	if e.P(0) < driftLevel {
+		return Check{Name: CheckCarryOver, Status: Warn, Text: text + ": a launch affects the next by its arm, and the gain contains that; use --cool-down, or restart what stays between launches"}
+	}
+	return Check{Name: CheckCarryOver, Status: Pass, Text: text}
+}
