@@ -18,22 +18,7 @@ type datasetOptions struct {
 
 func datasetCmd() *cobra.Command {
 	var o datasetOptions
-	c := &cobra.Command{
-		Use:   "dataset",
-		Short: "write a synthetic request file, identical on every machine",
-		Long: `dataset writes synthetic requests as in the TensorRT-LLM documentation
-(token-norm-dist): input and output lengths from normal distributions, at least one
-token each, and random token ids. The same flags give the same bytes on every machine;
-stderr shows their SHA-256. Each line is a request in the format of trtllm-bench:
-{"task_id":0,"input_ids":[…],"output_tokens":128}.
-
-Random prompts are not distributed over experts as real text is. A gain measured with
-them may differ from that of real traffic.`,
-		Example: `  moebalance bench dataset --num-requests 1000 --input-mean 1024 --output-mean 128 -o data.jsonl
-  moebalance bench dataset --num-requests 2 --input-mean 4 --output-mean 2`,
-		Args: argCount(0, 0, "no arguments"),
-		RunE: func(c *cobra.Command, _ []string) error { return o.run(c) },
-	}
+	c := command("bench-dataset", argCount(0, 0, "no arguments"), o.run)
 	f := c.Flags()
 	f.IntVar(&o.Requests, "num-requests", 1000, "number of requests")
 	f.Float64Var(&o.InputMean, "input-mean", 1024, "mean prompt length in tokens")
@@ -47,7 +32,7 @@ them may differ from that of real traffic.`,
 	return c
 }
 
-func (o *datasetOptions) run(c *cobra.Command) error {
+func (o *datasetOptions) run(c *cobra.Command, _ []string) error {
 	if err := o.Check(); err != nil {
 		return withCode(exitUsage, fmt.Errorf("bench dataset: %w", err))
 	}

@@ -29,40 +29,7 @@ type compareOptions struct {
 
 func compareCmd() *cobra.Command {
 	var o compareOptions
-	c := &cobra.Command{
-		Use:   "compare NORMAL PERFECT",
-		Short: "two arms: change in time per phase, layer and rank, or gain",
-		Long: `compare reports the difference between the normal and the perfect arm of a run.
-
-A side is an nsys export, a trace summary, or the JSON result of trace; several of
-them separated by commas; a folder of exports; or a quoted pattern. More than two
-arguments, as from an unquoted pattern, are assigned by "normal" and "perfect" in
-their names. Both sides need the same layers and at least half of the ranks in common;
-ranks and steps of one side only are listed and excluded.
-
-Time per step is compared by phase, layer and rank, compute and collectives
-separately, because collectives mostly wait for the slowest rank. 'slowest' is the sum
-over layers of the slowest rank; straggler loss is slowest − mean. With f, the slowest
-experts' share of the normal step, and b = mean/slowest, balance over ranks gains at
-most 1/(1 − f + f·b) − 1. The perfect arm has equal load on every rank, so its
-differences over ranks are hardware. Two launches give no verdict: use bench.
-
-A side may also be benchmark reports (trtllm-bench, serving clients, the built-in
-workload, …): one file or one line per launch, as many on both sides. The n-th
-launches form a pair, and the gain is judged as by bench. Iteration logs are also
-compared at equal batch shape.
-
-Captures record the switches of TensorRT-LLM, SGLang and vLLM. For other engines, and
-for reports without a statement of the routing, --trust-arms accepts the arms as
-labelled, and the result says so.
-
-Exit 4 if the sides are not a normal and a perfect arm of the same run.`,
-		Example: `  moebalance compare testdata/gptoss-ep4-loop/normal.sqlite testdata/gptoss-ep4-loop/perfect.sqlite
-  moebalance compare 'testdata/deepseek-ep4-ranks/normal.rank?.sqlite' 'testdata/deepseek-ep4-ranks/perfect.rank?.sqlite'
-  moebalance compare --format csv --table ranks testdata/gptoss-ep4-loop/normal.sqlite testdata/gptoss-ep4-loop/perfect.sqlite`,
-		Args: argCount(2, -1, "the normal side and the perfect side"),
-		RunE: func(c *cobra.Command, sides []string) error { return o.run(c, sides) },
-	}
+	c := command("compare", argCount(2, -1, "the normal side and the perfect side"), o.run)
 	f := c.Flags()
 	o.read.bind(c)
 	f.StringVar(&o.counts[0], "counts-normal", "", "`DIR` or file of expert statistics of the normal run")

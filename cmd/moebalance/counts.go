@@ -32,42 +32,8 @@ type countsOptions struct {
 
 func countsCmd() *cobra.Command {
 	var o countsOptions
-	c := &cobra.Command{
-		Use:   "counts PATH|URL…",
-		Short: "load imbalance from recorded expert statistics",
-		Long: `counts reads recorded expert statistics and reports the imbalance of the load per
-layer, over ranks and over experts. It recognizes formats by their content:
-
-` + formatList() + `
-'moebalance counts --help FORMAT' shows what a format looks like and how to record it.
-
-A URL is scraped as Prometheus metrics; with --for twice, and the difference is
-judged. Where a format separates prefill from decode, each is reported on its own.
-
-All numbers are computed per step and layer, then averaged over the steps with any
-load, then over layers. (In summed counts, busy ranks that alternate cancel.)
-max/mean is the largest load over the mean load; imbalance is max/mean − 1;
-balancedness is mean/max. The floor is the lowest max/mean that whole slots allow.
-The null is the max/mean of uniformly random routing of as many tokens, simulated:
-median and 95th percentile of a mean over as many steps. Expert groups raise it, so
-name the model with --model or --config.
-
-Where a format records the source rank, the traffic table shows off-rank, the share
-of slots that leave their rank, and pair max/mean, the busiest pair of source and
-target rank over the mean pair. JSON has the whole matrix, summed over steps. With
-another --ep than recorded, source ranks are unknown, so off-rank is not reported.
-
-A layer is flagged when its max/mean exceeds the floor by more than the threshold
-and exceeds the 95th percentile of the null.`,
-		Example: `  moebalance counts testdata/gptoss-ep4-ranks/counts-normal
-  moebalance counts --model deepseek-v3 --ep 8 testdata/deepseek-ep4-ranks/counts-normal
-  moebalance counts --ep 2 --placement testdata/counts/expert-map.json testdata/counts/fastdeploy.json
-  moebalance counts --since testdata/counts/scrape-1.prom testdata/counts/scrape-2.prom
-  moebalance counts --for 60s http://localhost:8000/metrics
-  moebalance counts --help csv`,
-		Args: argCount(1, -1, "at least one file, folder or URL of expert statistics"),
-		RunE: func(c *cobra.Command, paths []string) error { return o.run(c, paths) },
-	}
+	c := command("counts", argCount(1, -1, "at least one file, folder or URL of expert statistics"), o.run)
+	c.Long = strings.Replace(c.Long, "{formats}", formatList(), 1)
 	f := c.Flags()
 	f.IntVar(&o.ranks, "ep", 0, "place the experts contiguously on this many ranks (default as recorded)")
 	f.StringVar(&o.placement, "placement", "", "place the experts as in this `FILE`: EPLB YAML (with --ep), expert map, slot assignments")

@@ -15,16 +15,7 @@ import (
 )
 
 func logitsCmd() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "logits",
-		Short: "balanced routing logits, cached per batch size",
-		Long: `logits generates, verifies and lists router logits that make a model's own routing
-method spread tokens evenly over ranks and experts, with the largest possible number of
-active experts. A cache holds one safetensors file per rank and batch size, with the
-tensors logits [tokens, experts] and expert_ids [tokens, top-k]. plans compares the
-balance of the plans without writing logits.`,
-		RunE: needsVerb,
-	}
+	c := command("logits", nil, needsVerb)
 	c.AddCommand(logitsGenerateCmd(), logitsVerifyCmd(), logitsListCmd(), logitsPlansCmd())
 	return c
 }

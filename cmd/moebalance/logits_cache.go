@@ -14,36 +14,11 @@ import (
 )
 
 func logitsVerifyCmd() *cobra.Command {
-	return cacheCmd(&cobra.Command{
-		Use:   "verify FOLDER",
-		Short: "check every entry by routing it; exit 3 if one fails",
-		Long: `verify reads back every entry of a cache folder and checks that it is whole and
-undamaged, that its name matches its content, that the plan it names makes the same
-experts, and that the model's routing method, computed exactly for every token,
-picks these experts with equal weights.
-
-The balance is over all ranks together. max/mean is the largest load over the
-mean load, over experts and over ranks; the floor is the least that indivisible
-slots allow. Active experts are those with any token, beside the most that so many
-slots can activate. A batch size that lacks the entries of some ranks fails.
-
-Exit 3 if an entry fails, 1 if the folder cannot be read.`,
-		Example: `  moebalance logits verify /tmp/logits
-  moebalance logits verify --format json /tmp/logits`,
-	}, logits.Verify, render.VerifiedCache, verdict)
+	return cacheCmd(command("logits-verify", nil, nil), logits.Verify, render.VerifiedCache, verdict)
 }
 
 func logitsListCmd() *cobra.Command {
-	return cacheCmd(&cobra.Command{
-		Use:   "list FOLDER",
-		Short: "list a cache folder: sizes and balance",
-		Long: `list reads the metadata and experts of the entries of a cache folder, but not
-their logits, and shows size and balance per batch size. It checks nothing else:
-use verify for that. The balance is over all ranks together, beside the floor that
-indivisible slots allow; it is undefined while ranks are missing.`,
-		Example: `  moebalance logits list /tmp/logits
-  moebalance logits list --format csv /tmp/logits`,
-	}, logits.List, render.ListedCache, func(logits.Verification) error { return nil })
+	return cacheCmd(command("logits-list", nil, nil), logits.List, render.ListedCache, func(logits.Verification) error { return nil })
 }
 
 // cacheCmd is a verb that reads a cache folder, shows it and judges it.

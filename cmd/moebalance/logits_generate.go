@@ -31,28 +31,7 @@ type generateOptions struct {
 
 func logitsGenerateCmd() *cobra.Command {
 	var o generateOptions
-	c := &cobra.Command{
-		Use:   "generate --model NAME --ep RANKS --cache DIR",
-		Short: "write balanced logits: adds missing and replaces damaged entries",
-		Long: `generate plans balanced routing and writes it as router logits, one safetensors file
-per rank and batch size, to the folder --cache. Intact files stay; damaged files are
-replaced and listed. Without --tokens it writes the 22 batch sizes that engines
-prepare, from 1 to 8192 tokens per rank. A rank with another number of tokens than the
-others uses the file of its own number; 'logits plans --unequal' counts the loads of
-such a batch.
-
-The experts of a token get the logit 32, all others -32, so that the router selects
-exactly the planned experts, with equal weights, in every element type. A correction
-bias is tolerated if its spread (max − min over the experts) is below the printed
-value. --bias reads the bias of the model; entries are then exact, projected (the bias
-outweighs the logits, and the entry holds the experts that the router selects), or
-infeasible (no logits can select the planned experts).`,
-		Example: `  moebalance logits generate --model gpt-oss-120b --ep 8 --cache /tmp/logits
-  moebalance logits generate --model deepseek-v3 --ep 8 --tokens 1,8,64 --dtype bfloat16 --cache /tmp/logits
-  moebalance logits generate --experts 64 --top-k 6 --ep 4 --mode tep --ids-only --cache /tmp/logits`,
-		Args: argCount(0, 0, "flags only"),
-		RunE: func(c *cobra.Command, _ []string) error { return o.run(c) },
-	}
+	c := command("logits-generate", argCount(0, 0, "flags only"), o.run)
 	f := c.Flags()
 	o.gate.bind(c)
 	o.cache.Store = cacheStore
@@ -82,7 +61,7 @@ func (o *generateOptions) check() error {
 	return o.knobs.check("--plan", o.plan)
 }
 
-func (o *generateOptions) run(c *cobra.Command) error {
+func (o *generateOptions) run(c *cobra.Command, _ []string) error {
 	if err := o.check(); err != nil {
 		return err
 	}

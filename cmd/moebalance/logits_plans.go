@@ -28,32 +28,7 @@ const mostSlots = 1 << 28
 
 func logitsPlansCmd() *cobra.Command {
 	var o plansOptions
-	c := &cobra.Command{
-		Use:   "plans --model NAME --ep RANKS",
-		Short: "balance of the plans: ours against the reference",
-		Long: `plans reports the balance of each plan for one layer, over all ranks together, beside
-the floors that no assignment can beat. Nothing is measured or written.
-
-rank and expert max/mean are the largest load over the mean load. The floors are the
-best values that whole slots allow; ranks come first, so the expert floor assumes that
-no rank gets more slots than the busiest rank of the plan. active experts are those with any token,
-beside the largest possible number; a plan that activates fewer reads fewer weights
-than balanced traffic would, which makes its decode time too short. pair excess is the
-number of slots by which the busiest target of a source rank exceeds an even spread.
-receiver conflict is the largest number of ranks that send to one rank in the same
-step; 1 is best, tep has none.
-
-A plan is optimal if ranks, experts, pairs and active experts are all at their floors;
-with replicas, copies of experts count instead of experts. A plan is invalid if a
-token gets an expert twice or experts of more groups than the method allows, or if
-ranks route shared tokens differently.`,
-		Example: `  moebalance logits plans --model deepseek-v3 --ep 4,8,16 --tokens 1,8,64
-  moebalance logits plans --model gpt-oss-120b --ep 8 --plans diagonal,uniform --seed 7
-  moebalance logits plans --model deepseek-v3 --unequal 9,2,0,5,5,1,3,7 --plans trtllm-gen2,diagonal
-  moebalance logits plans --experts 60 --top-k 4 --ep 8 --tokens 3 --plans diagonal --format json`,
-		Args: argCount(0, 0, "flags only"),
-		RunE: func(c *cobra.Command, _ []string) error { return o.run(c) },
-	}
+	c := command("logits-plans", argCount(0, 0, "flags only"), o.run)
 	f := c.Flags()
 	o.gate.bindModel(c)
 	o.gate.bindRanks(c)
@@ -79,7 +54,7 @@ func (o *plansOptions) check() error {
 	return o.knobs.check("--plans", o.plans...)
 }
 
-func (o *plansOptions) run(c *cobra.Command) error {
+func (o *plansOptions) run(c *cobra.Command, _ []string) error {
 	if err := o.check(); err != nil {
 		return err
 	}

@@ -17,23 +17,7 @@ type modelsOptions struct {
 
 func modelsCmd() *cobra.Command {
 	var o modelsOptions
-	c := &cobra.Command{
-		Use:   "models [NAME…]",
-		Short: "model presets: experts, top-k, groups, routing method",
-		Long: `models lists the presets: experts, top-k, groups, routing method and sizes of published
-models, from their config.json. NAME selects presets. --config reads the Hugging Face
-config.json of any other model.
-
-experts are the routed experts of a layer. groups "4 of 8" means that a token uses
-experts of at most 4 of 8 equal groups. MoE layers are the layers with routed experts.
-method is the TensorRT-LLM name of the routing method. bias means that a learned
-correction bias is added to the scores before selection.`,
-		Example: `  moebalance models
-  moebalance models deepseek-v3 gpt-oss-120b
-  moebalance models --config testdata/configs/qwen3-next.json`,
-		Args: argCount(0, -1, "names of presets, or none"),
-		RunE: func(c *cobra.Command, names []string) error { return o.run(c, names) },
-	}
+	c := command("models", argCount(0, -1, "names of presets, or none"), o.run)
 	c.Flags().StringVar(&o.config, "config", "", "Hugging Face config.json `FILE` of a model, instead of the presets")
 	c.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		var names []string

@@ -30,28 +30,8 @@ type profileOptions struct {
 
 func profileCmd() *cobra.Command {
 	var o profileOptions
-	c := &cobra.Command{
-		Use:   "profile [flags] -- COMMAND…",
-		Short: "run a command under nsys, one report per rank",
-		Long: `profile runs a command under Nsight Systems with the options of the TensorRT-LLM and
-vLLM performance guides. It writes one report per rank, DIR/report.rank0.nsys-rep with
-its .sqlite export, for 'moebalance trace'.
-
-Under mpirun, mpiexec and srun, nsys is started in each rank, which is known from
-OMPI_COMM_WORLD_RANK, PMI_RANK or SLURM_PROCID. Otherwise nsys wraps the whole command.
-The word {nsys} in the command marks another position.
-
---iterations records some iterations of a TensorRT-LLM engine only
-(TLLM_PROFILE_START_STOP). Without it the whole run is recorded, including start-up.
---cuda-graph-trace node records the kernels inside CUDA graphs and slows small ones
-down; graph keeps durations intact but hides the kernels.`,
-		Example: `  moebalance profile --dry-run --iterations 100-150 -- trtllm-bench --model M throughput --dataset data.jsonl
-  moebalance profile --dry-run --rank 0 -- mpirun -n 4 python serve.py
-  moebalance profile --dry-run --perfect -- srun -n 8 trtllm-llmapi-launch trtllm-serve M`,
-		Annotations: map[string]string{target.RunsCommand: ""},
-		Args:        argCount(1, -1, "a command after --"),
-		RunE:        func(c *cobra.Command, words []string) error { return o.run(c, words) },
-	}
+	c := command("profile", argCount(1, -1, "a command after --"), o.run)
+	c.Annotations = map[string]string{target.RunsCommand: ""}
 	f := c.Flags()
 	f.StringVar(&o.Windows, "iterations", "", "iterations to record, `A-B[,C-D…]`; one report per window and rank (default all)")
 	f.StringVar(&o.WindowsVariable, "iterations-variable", "", "pass the iterations in this older variable `NAME`: "+strings.Join(launch.LegacyWindowsVariables, " or "))

@@ -23,23 +23,9 @@ import (
 
 func quickstartCmd() *cobra.Command {
 	dir := target.Folder{Path: "moebalance-quickstart"}
-	c := &cobra.Command{
-		Use:   "quickstart",
-		Short: "a two-minute tour of all verbs on this machine",
-		Long: `quickstart runs the other verbs and prints each command: it caches and verifies
-balanced logits, reads H200 captures that are part of the tool, compares their arms,
-runs six pairs of the built-in workload on this machine, and writes the report.
-
-Findings go to stdout, one line each, followed by the path of the report. All files,
-with the results as JSON, go to one folder. The folder of an earlier quickstart is
-replaced; any other existing folder is refused.`,
-		Example: `  moebalance quickstart
-  moebalance quickstart --dir /tmp/tour`,
-		Args: argCount(0, 0, "no argument"),
-		RunE: func(c *cobra.Command, _ []string) error {
-			return quickstart(c.Context(), dir.Path, tour, c.OutOrStdout(), c.ErrOrStderr())
-		},
-	}
+	c := command("quickstart", argCount(0, 0, "no argument"), func(c *cobra.Command, _ []string) error {
+		return quickstart(c.Context(), dir.Path, tour, c.OutOrStdout(), c.ErrOrStderr())
+	})
 	dir.Bind(c, "dir", "output `DIR`")
 	return c
 }

@@ -26,26 +26,7 @@ type reportOptions struct {
 
 func reportCmd() *cobra.Command {
 	var o reportOptions
-	c := &cobra.Command{
-		Use:   "report CAMPAIGN|RESULT…",
-		Short: "one self-contained HTML page with figures",
-		Long: `report writes one HTML page with inline figures, without scripts or external files.
-Its sections: data complete and balance verified; imbalance per rank and layer, above
-the floor and the null; relation of time and load; compute or communication; upper
-bound of the gain from balance; next steps. Sections appear for the inputs given.
-
-Inputs, in any order and number: the JSON of bench, trace, compare, counts or logits
-verify (--format json -o FILE); campaign folders; folders of expert statistics; nsys
-exports, folders and summaries of them, grouped by their recorded arm. Numbers are
-defined as by the verbs that compute them; the page ends with the definitions.
-
-Without -o, --png and --svg the page goes to stdout.`,
-		Example: `  moebalance report -o report.html testdata/gptoss-ep4-loop/normal.sqlite testdata/gptoss-ep4-loop/perfect.sqlite
-  moebalance report -o report.html moebalance-bench-20261120-180000 normal.json perfect.json
-  moebalance report --png figures --svg figures testdata/deepseek-ep4-ranks`,
-		Args: argCount(1, -1, "at least one campaign folder, result or export"),
-		RunE: func(c *cobra.Command, paths []string) error { return o.run(c, paths) },
-	}
+	c := command("report", argCount(1, -1, "at least one campaign folder, result or export"), o.run)
 	f := c.Flags()
 	f.StringVar(&o.title, "title", "", "heading of the page (default: benchmark command or inputs)")
 	o.file.Bind(c, "output", "o", "write the page to this `FILE`")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"embed"
 	"errors"
 	"fmt"
 	"io"
@@ -110,29 +111,31 @@ func exitCode(ctx context.Context, err error) int {
 }
 
 func rootCmd() *cobra.Command {
-	root := &cobra.Command{
-		Use:   "moebalance",
-		Short: "the cost of uneven expert load in mixture-of-experts inference",
-		Long: `moebalance measures how much inference throughput uneven expert load costs a
-mixture-of-experts (MoE) model, which layers and ranks cause the loss, and how much
-balance would gain.
-
-Exit codes: 0 success; 1 failed; 2 usage error; 3 a gate (--fail-above, logits
-verify) failed; 4 the arms are not comparable, or balance is not proved;
-5 inconclusive where a verdict was required; 130 interrupted.`,
-		Version:           version,
-		SilenceUsage:      true,
-		SilenceErrors:     true,
-		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
-		Args:              cobra.ArbitraryArgs, // needsVerb says what is wrong with them
-		RunE:              needsVerb,
-	}
+	root := command("moebalance", cobra.ArbitraryArgs, needsVerb) // which says what is wrong with the arguments
+	root.Version, root.SilenceUsage, root.SilenceErrors = version, true, true
+	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usagef("%s: %w; see '%s --help'", c.Name(), err, c.CommandPath())
 	})
 	root.AddCommand(verbs()...)
 	target.Guard(root, targetRules())
 	return root
+}
+
+//go:embed help
+var help embed.FS
+
+// command is a verb with its file in help: the line of its use, a line that says what
+// it is for, the description, and after "Examples:" commands that run as they stand.
+func command(file string, args cobra.PositionalArgs, run func(*cobra.Command, []string) error) *cobra.Command {
+	text, err := help.ReadFile("help/" + file + ".txt")
+	if err != nil {
+		panic(err) // the program was put together wrongly
+	}
+	use, rest, _ := strings.Cut(string(text), "\n")
+	short, rest, _ := strings.Cut(rest, "\n\n")
+	long, examples, _ := strings.Cut(rest, "\nExamples:\n")
+	return &cobra.Command{Use: use, Short: short, Long: strings.TrimSpace(long), Example: strings.TrimRight(examples, "\n"), Args: args, RunE: run}
 }
 
 // verbs lists the commands in the order of a first use; help sorts them by name.

@@ -38,48 +38,7 @@ type traceOptions struct {
 
 func traceCmd() *cobra.Command {
 	var o traceOptions
-	c := &cobra.Command{
-		Use:   "trace EXPORT…",
-		Short: "GPU time per layer, rank, phase and expert; imbalance flags",
-		Long: `trace reports GPU time per layer, rank, phase and expert, and flags imbalance over
-ranks. It reads SQLite exports of Nsight Systems (2021 to 2026) and PyTorch profiler
-traces (.json, .json.gz) of one run: one file per rank, or one file with all ranks. A
-folder or a quoted pattern stands for the exports in it.
-
-A kernel belongs to the NVTX ranges that are open on its thread at launch, or at
-capture for a CUDA graph. Range names give steps, layers, experts and phases. Without
-a range, the kernel's name gives the phase, or the phase is unknown. Time in ranges
-named 'layer_wise_benchmarks ignore' is excluded; the excluded time is reported.
-
-Imbalance: max/mean over ranks of expert compute time, per step and layer, averaged
-over steps. Straggler loss: max − mean over ranks of compute time, per step and layer.
-Collectives mostly wait for the slowest rank: they are split into wait and transfer
-and never count as compute. Standard deviations are of a sample; percentiles use the
-nearest rank.
-
-Expert time is observed where experts have ranges of their own. Where one kernel
-serves all experts, --counts allocates its time by recorded load; the table says so.
-The load is judged as by 'moebalance counts'; --model or --config adds the expert
-groups, which statistics do not record. Statistics that contradict the trace (ranks,
-layers, active experts, or the gate's number of experts) are refused.
-
---summary writes a small file for later merging; trace of summaries gives the same
-numbers as trace of the exports. Range patterns apply when the summary is written.
-
---like-nsys prints the CSV of 'nsys stats --format csv' 2023.4, byte for byte (2025.3
-puts a colon before range names). Unlike nsys, it escapes names that contain quotes or
-line breaks.
-
---scrub writes a copy of an export without environment, host, user, paths and program
-output. The copy gives the same analysis; names of kernels and ranges remain.`,
-		Example: `  moebalance trace testdata/gptoss-ep4-loop/normal.sqlite
-  moebalance trace --counts testdata/deepseek-ep4-ranks/counts-normal --model deepseek-v3 testdata/deepseek-ep4-ranks/normal.rank?.sqlite
-  moebalance trace --like-nsys cuda_gpu_kern_sum testdata/gptoss-ep4-loop/normal.sqlite
-  moebalance trace --format csv --table experts testdata/gptoss-ep4-loop/normal.sqlite
-  moebalance trace testdata/torch/grouped-normal.rank?.json.gz`,
-		Args: argCount(1, -1, "at least one export"),
-		RunE: func(c *cobra.Command, paths []string) error { return o.run(c, paths) },
-	}
+	c := command("trace", argCount(1, -1, "at least one export"), o.run)
 	f := c.Flags()
 	o.readOptions.bind(c)
 	f.StringVar(&o.counts, "counts", "", "`DIR` or file of expert statistics of the same run")

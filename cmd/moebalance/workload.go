@@ -34,36 +34,12 @@ type workloadOptions struct {
 
 func workloadCmd() *cobra.Command {
 	o := workloadOptions{}
-	c := &cobra.Command{
-		Use:   "workload",
-		Short: "built-in expert-parallel MoE benchmark for CPUs",
-		Long: `workload runs a small mixture-of-experts model on CPU cores with expert parallelism.
-Each rank routes its own tokens with a learned, skewed gate, exchanges them, runs its
-experts, and waits at a barrier after each phase, so the busiest rank determines the
-step time.
-
-With ` + perfectRouterVariable + `=1 in the environment, the logits of the gate are computed
-and then replaced by balanced ones from --cache, which is filled if needed.
-
-The result is one line of JSON on stdout: tokens_per_second over all ranks,
-iteration_ms of every timed step, expert_max_over_mean and rank_max_over_mean per layer
-(mean over timed steps), and compute and wait time per rank. A summary goes to stderr.
-The same seed gives the same routing.
-
---clock cpu (default on Linux): a phase takes the processor time of the slowest rank,
-which is the wall time with one core per rank. --clock wall needs one free core per
-rank; ranks that share cores hide the cost of imbalance.`,
-		Example: `  moebalance workload
-  ` + perfectRouterVariable + `=1 moebalance workload
-  moebalance bench --pairs 6 -- moebalance workload --skew 0.5`,
-		Args: argCount(0, 0, "no arguments"),
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := o.check(); err != nil {
-				return err
-			}
-			return o.run(c.Context(), os.Getenv(perfectRouterVariable) == "1", c.OutOrStdout(), c.ErrOrStderr())
-		},
-	}
+	c := command("workload", argCount(0, 0, "no arguments"), func(c *cobra.Command, _ []string) error {
+		if err := o.check(); err != nil {
+			return err
+		}
+		return o.run(c.Context(), os.Getenv(perfectRouterVariable) == "1", c.OutOrStdout(), c.ErrOrStderr())
+	})
 	o.bind(c)
 	return c
 }
