@@ -40,6 +40,7 @@ func (o *benchOptions) run(c *cobra.Command, words []string) error {
 	if err != nil {
 		return o.stopped(campaign, err)
 	}
+	result.Campaign.Rejudged = o.rejudged
 	if err := campaign.Close(); err != nil {
 		return err
 	}

@@ -30,6 +30,9 @@ func (o *benchOptions) open(words []string, stderr io.Writer) (*bench.Campaign, 
 		if err := o.out.file.Inputs(s.Folder, slices.Concat(s.Command.Normal, s.Command.Perfect, s.Command.Server, s.Same)...); err != nil {
 			return nil, errors.Join(err, campaign.Close())
 		}
+		if err := o.rejudge(campaign); err != nil {
+			return nil, errors.Join(fmt.Errorf("bench: %w", err), campaign.Close())
+		}
 		return campaign, nil
 	}
 	note, err := o.complete(words)
@@ -70,6 +73,33 @@ func (o *benchOptions) open(words []string, stderr io.Writer) (*bench.Campaign, 
 		fmt.Fprintln(stderr, "moebalance: "+note)
 	}
 	return campaign, nil
+}
+
+// rejudge judges a resumed campaign by the rules of the flags that were given.
+func (o *benchOptions) rejudge(campaign *bench.Campaign) error {
+	if len(o.rejudged) == 0 {
+		return nil
+	}
+	if err := o.readMetrics(); err != nil {
+		return err
+	}
+	s := campaign.Spec
+	for _, name := range o.rejudged {
+		switch name {
+		case "proof":
+			s.Treatment.Line = o.proof
+		case "threshold":
+			s.Threshold = o.threshold.fraction
+		case "metric":
+			s.Metric = o.Metric
+			if len(o.Custom) > 0 {
+				s.Custom = o.Custom
+			}
+		case "ranks":
+			s.Ranks = o.Ranks
+		}
+	}
+	return campaign.Reread(s)
 }
 
 // newFolder makes a folder of that name, or of the name with a number where

@@ -39,6 +39,7 @@ type benchOptions struct {
 	resume         string
 	requireVerdict bool
 	requireProof   string
+	rejudged       []string // flags that judge a resumed campaign anew
 	failAbove      share
 	quiet          bool
 	out            resultFlags
@@ -104,8 +105,11 @@ func (o *benchOptions) lacksProof(r gain.Result) bool {
 	return r.Balance == gain.Claimed && o.requireProof == string(gain.Measured)
 }
 
-// whileResuming are the flags that --resume can be combined with. The campaign has
-// recorded the others.
+// whileRejudging are the flags that judge a resumed campaign by other rules.
+var whileRejudging = []string{"proof", "threshold", "metric", "ranks"}
+
+// whileResuming are the other flags that --resume can be combined with. The campaign has
+// recorded the rest.
 var whileResuming = map[string]bool{
 	"resume": true, "require-verdict": true, "require-proof": true, "fail-above": true, "quiet": true, "keep-going": true,
 	"format": true, "table": true, "output": true, "force": true,
@@ -121,7 +125,10 @@ func (o *benchOptions) check(c *cobra.Command, words []string) error {
 			idle = append(idle, "the command")
 		}
 		c.Flags().Visit(func(f *pflag.Flag) {
-			if !whileResuming[f.Name] {
+			switch {
+			case slices.Contains(whileRejudging, f.Name):
+				o.rejudged = append(o.rejudged, f.Name)
+			case !whileResuming[f.Name]:
 				idle = append(idle, "--"+f.Name)
 			}
 		})
@@ -166,17 +173,8 @@ func (o *benchOptions) checkOutput() error {
 func (o *benchOptions) complete(words []string) (note string, err error) {
 	o.Command.Normal = append(words, o.client...) // one of them is empty
 	o.Threshold, o.WorkTolerance = o.threshold.fraction, o.workTolerance.fraction
-	for _, m := range o.metrics {
-		name, rule, err := metrics.ParseWanted(m)
-		if err != nil {
-			return "", withCode(exitUsage, fmt.Errorf("bench: --metric: %w", err))
-		}
-		if rule != nil {
-			o.Custom = append(o.Custom, m)
-		}
-		if o.Metric == "" {
-			o.Metric = name
-		}
+	if err := o.readMetrics(); err != nil {
+		return "", err
 	}
 	if o.Folder, err = os.Getwd(); err != nil {
 		return "", fmt.Errorf("bench: %w", err)
@@ -185,6 +183,23 @@ func (o *benchOptions) complete(words []string) (note string, err error) {
 		o.Treatment.Line = o.proof
 	}
 	return o.addProfile()
+}
+
+// readMetrics takes the wanted metrics apart.
+func (o *benchOptions) readMetrics() error {
+	for _, m := range o.metrics {
+		name, rule, err := metrics.ParseWanted(m)
+		if err != nil {
+			return withCode(exitUsage, fmt.Errorf("bench: --metric: %w", err))
+		}
+		if rule != nil {
+			o.Custom = append(o.Custom, m)
+		}
+		if o.Metric == "" {
+			o.Metric = name
+		}
+	}
+	return nil
 }
 
 // addProfile adds the profiled pair, or returns a note on why there is none.

@@ -307,6 +307,38 @@ func TestBenchReadsAnyNumber(t *testing.T) {
 	}
 }
 
+// A finished campaign is judged by other rules from what it kept; nothing is launched, and
+// its own rules stay.
+func TestBenchJudgesAnew(t *testing.T) {
+	t.Chdir(t.TempDir())
+	tool := script(t, `echo "rate 100"; if [ "$SWITCH" = on ]; then echo "even"; echo "time 8"; else echo "time 10"; fi`)
+	args := []string{"bench", "-q", "--pairs", "6", "--campaign", "c", "--treatment", "env:SWITCH=on", "--keep-going", "--proof", "balancd",
+		"--metric", `rate=rate (\d+)`, "--", tool}
+	if stdout, stderr, code := invoke(t.Context(), args...); code != exitNotComparable {
+		t.Fatalf("with a mistyped proof: exit %d, %q, %q", code, stdout, stderr)
+	}
+	if err := os.Remove(tool); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{[]string{"--proof", "even"}, exitNotComparable, "seen on 1 rank; say --ranks N"},
+		{[]string{"--proof", "even", "--ranks", "1"}, exitDone, "not significant, balance claimed: gain +0.0 %"},
+		{[]string{"--proof", "even", "--ranks", "1", "--metric", `time:s:lower=time (\d+)`}, exitDone, "imbalance significant, balance claimed: gain +25.0 %"},
+		{[]string{"--proof", "even", "--ranks", "1", "--metric", `time:s:lower=time (\d+)`, "--threshold", "30%"}, exitDone, "not significant, balance claimed: gain +25.0 %"},
+		{[]string{"--proof", "even", "--ranks", "1", "--metric", `time:s:lower=time (\d+)`, "--fail-above", "20%"}, exitGate, "by other rules than the campaign was run under: --metric, --proof, --ranks"},
+		{nil, exitNotComparable, "invalid"},
+	} {
+		stdout, stderr, code := invoke(t.Context(), append([]string{"bench", "-q", "--resume", "c"}, c.args...)...)
+		if code != c.code || !strings.Contains(stdout, c.says) {
+			t.Errorf("%v: exit %d, want %d; %q in\n%s%s", c.args, code, c.code, c.says, stdout, stderr)
+		}
+	}
+}
+
 func TestDatasetVerb(t *testing.T) {
 	t.Chdir(t.TempDir())
 	args := []string{"bench", "dataset", "--num-requests", "3", "--input-mean", "4", "--output-mean", "2"}

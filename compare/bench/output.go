@@ -34,10 +34,17 @@ func (r *runner) readOutput(l *Launch, a *Attempt) error {
 	if l.Kind == Profiled {
 		return nil // measured under the profiler: not a result
 	}
-	result, err := r.parse(*l, folder)
+	return r.readReport(*l, a, folder)
+}
+
+// readReport reads the report of a launch, and its proof lines where they are the best
+// evidence, into its attempt.
+func (r *runner) readReport(l Launch, a *Attempt, folder string) error {
+	result, err := r.parse(l, folder)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errUnusable, err)
 	}
+	a.LinesFound = nil
 	if a.Counted == nil && !result.Proof.Claimed { // else the line would prove nothing more
 		if a.LinesFound, err = r.Spec.Treatment.findLines(folder); err != nil {
 			return err

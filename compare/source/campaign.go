@@ -42,6 +42,7 @@ type CampaignState struct {
 	Looks        []int        `json:"looks"`               // pairs after which the rule looks; empty without it
 	DecidedAfter router.Whole `json:"decided_after_pairs"` // undefined unless a look decided
 	Format       string       `json:"format"`              // of the benchmark's report
+	Rejudged     []string     `json:"rejudged,omitempty"`  // flags by which it is judged, other than those it was run under
 }
 
 // ProfiledArm is what the traces of one arm's profiled launch show.

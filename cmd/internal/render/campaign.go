@@ -76,6 +76,9 @@ func benchNotes(r source.Campaign) []string {
 	if r.Metric.Definition != "" {
 		notes = append(notes, r.Metric.Name+" is "+strings.TrimPrefix(r.Metric.Definition, r.Metric.Name+"/"))
 	}
+	if len(r.Campaign.Rejudged) > 0 {
+		notes = append(notes, "judged by other rules than the campaign was run under: --"+strings.Join(r.Campaign.Rejudged, ", --"))
+	}
 	if r.Campaign.Left > 0 {
 		notes = append(notes, fmt.Sprintf("%s not run yet; resume with: %s", quantity.Count(r.Campaign.Left, "launch"), ResumeCommand(r.Campaign.Folder)))
 	}
