@@ -57,7 +57,7 @@ func (d *exportDescription) describeGraphs() {
 		if called > whole {
 			d.warn("graph_coverage", "%d of %s have a recorded time: the others were lost", whole, quantity.Count(called, "graph launch"))
 		}
-	case d.replayed > 0:
+	case d.replayed > 0, called > 0 && d.launchedTogether():
 		d.GraphMode = "node"
 	case called > 0:
 		d.warn("graph_lost", "%s without any recorded graph node: the kernels of graphs were lost, or are counted without a layer", quantity.Count(called, "graph launch"))
@@ -65,6 +65,21 @@ func (d *exportDescription) describeGraphs() {
 	if n := d.attribution.detached; n > 0 {
 		d.warn("graph_capture", "%d of %s belong to graphs captured before the recording began: their layer is unknown; start the capture before CUDA graphs are captured", n, quantity.Count(d.replayed, "replayed kernel"))
 	}
+}
+
+// launchedTogether reports whether a call launched several kernels, as only that of a
+// graph does: PyTorch's profiler records them without their nodes.
+func (d *exportDescription) launchedTogether() bool {
+	launched := make([]bool, len(d.rec.Launches))
+	for i := range d.rec.Kernels {
+		if at := d.rec.Kernels[i].Launch; at >= 0 {
+			if launched[at] {
+				return true
+			}
+			launched[at] = true
+		}
+	}
+	return false
 }
 
 // warnLosses tells what the capture or the export left out.
