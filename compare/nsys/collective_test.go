@@ -79,8 +79,8 @@ func TestWaitIsWithinTheKernel(t *testing.T) {
 	paths, _ := filepath.Glob(filepath.Join(testdata, "*/*.rank?.sqlite"))
 	for folder := range map[string]bool{"gptoss-ep4-ranks/normal": true, "gptoss-ep4-ranks/perfect": true, "deepseek-ep4-ranks/normal": true, "deepseek-ep4-ranks/perfect": true} {
 		own, _ := filepath.Glob(filepath.Join(testdata, folder+".rank?.sqlite"))
-		if len(own) != 4 || len(paths) != 16 {
-			t.Fatalf("want 4 of 16 exports, have %d of %d", len(own), len(paths))
+		if len(own) != 4 || len(paths) != 24 {
+			t.Fatalf("want 4 of 24 exports, have %d of %d", len(own), len(paths))
 		}
 		for _, c := range mustRead(t, Options{}, own...).Collectives {
 			if c.WaitNS < 0 || c.TransferNS < 0 || float64(c.WaitNS+c.TransferNS) != float64(c.TotalNS) {

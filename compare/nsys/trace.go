@@ -8,6 +8,15 @@
 // whether they come from files or from captures. What a capture did not record stays
 // "unknown"; it never becomes zero.
 //
+// Every kernel is placed in a phase by the strongest evidence there is: a rule of the
+// user, a range, the operator of the framework that launched it, its name, and its
+// position between the anchors of an expert block (see evidence). Where no range
+// names the layers of expert GEMMs, steps and MoE layers are inferred rank by rank
+// from the repetition of kernels, by package infer, which says when that fails:
+// blocks are then only numbered. Ranks must agree in steps and layers. Steps that run
+// different MoE kernels (prefill and decode) are of different kinds; imbalance is over
+// the kind with most expert time. What speaks against all of it is a Doubt.
+//
 // Nothing is decided about two arms here; package diff does.
 package nsys
 
