@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -189,45 +190,31 @@ func orMissing(s string) string {
 // warnings lists what all inputs warn of, each text once with the places it is
 // about, in the order of their first appearance.
 func (p Page) warnings() (out []string) {
-	var texts []string
-	places := map[string][]string{}
-	add := func(from, subject, text string) {
-		if !slices.Contains(texts, text) {
-			texts = append(texts, text)
-		}
-		if subject != "" {
-			from = base(subject)
-		}
-		if !slices.Contains(places[text], from) {
-			places[text] = append(places[text], from)
+	var all []router.Warning
+	add := func(from string, warnings ...router.Warning) {
+		for _, w := range warnings {
+			w.Subject = cmp.Or(base(w.Subject), from)
+			all = append(all, w)
 		}
 	}
 	for _, a := range p.arms {
-		all := a.Trace.Warnings
-		for _, e := range a.Trace.Exports {
-			all = slices.Concat(all, e.Warnings)
-		}
-		for _, w := range all {
-			add(a.Name, w.Subject, w.Text)
-		}
+		add(a.Name, source.TraceWarnings(a.Trace)...)
 	}
 	for _, c := range p.compared {
 		for _, w := range c.Warnings {
-			if !slices.Contains(texts, w.Text) { // it passes on those of the traces
-				add("comparison", w.Subject, w.Text)
+			if !slices.ContainsFunc(all, func(known router.Warning) bool { return known.Text == w.Text }) { // it passes on those of the traces
+				add("comparison", w)
 			}
 		}
 	}
 	for _, in := range p.counts() {
-		for _, w := range in.Counts.Warnings {
-			add(in.Name, w.Subject, w.Text)
-		}
+		add(in.Name, in.Counts.Warnings...)
 	}
 	if len(p.arms) > 0 && len(p.campaigns()) > 0 {
-		add("report", "", "campaign and traces were recorded separately; nothing here shows that they are of the same program")
+		add("report", router.Warning{Text: "campaign and traces were recorded separately; nothing here shows that they are of the same program"})
 	}
-	for _, text := range texts {
-		out = append(out, fmt.Sprintf("%s (%s)", text, few(places[text])))
+	for _, w := range source.GroupWarnings(all) {
+		out = append(out, fmt.Sprintf("%s (%s)", w.Text, few(w.Subjects)))
 	}
 	return out
 }

@@ -58,19 +58,13 @@ func (res countsView) summarySentences() []string {
 }
 
 // notes are the warnings, those of one text together.
-func (res countsView) notes() []string {
-	var notes []string
-	subjects := map[string][]string{}
-	for _, w := range res.Warnings {
-		if name := res.label(w.Subject, ""); !slices.Contains(subjects[w.Text], name) {
-			subjects[w.Text] = append(subjects[w.Text], name)
-		}
+func (res countsView) notes() (notes []string) {
+	warnings := slices.Clone(res.Warnings)
+	for i := range warnings {
+		warnings[i].Subject = res.label(warnings[i].Subject, "")
 	}
-	for _, w := range res.Warnings {
-		if names := subjects[w.Text]; names != nil {
-			notes = append(notes, few(names)+": "+w.Text)
-			delete(subjects, w.Text)
-		}
+	for _, w := range source.GroupWarnings(warnings) {
+		notes = append(notes, few(w.Subjects)+": "+w.Text)
 	}
 	return notes
 }

@@ -5,10 +5,12 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -181,11 +183,7 @@ func layerNoun(t *nsys.Trace) string {
 }
 
 func traceNotes(t *nsys.Trace) []string {
-	all := slices.Clone(t.Warnings)
-	for _, e := range t.Exports {
-		all = append(all, e.Warnings...)
-	}
-	notes := warningNotes(all)
+	notes := warningNotes(source.TraceWarnings(t))
 	if t.Arm != "" {
 		notes = append(notes, fmt.Sprintf("evidence of the arm (%s): %s", t.Arm, t.ArmEvidence))
 	}
@@ -194,22 +192,13 @@ func traceNotes(t *nsys.Trace) []string {
 
 // warningNotes are the warnings as footnotes, each text once, with how many
 // subjects have it.
-func warningNotes(warnings []router.Warning) []string {
-	var notes []string
-	subjects := map[string][]string{}
-	for _, w := range warnings {
-		if len(subjects[w.Text]) == 0 {
-			notes = append(notes, w.Text)
+func warningNotes(warnings []router.Warning) (notes []string) {
+	for _, w := range source.GroupWarnings(warnings) {
+		subject := w.Subjects[0]
+		if more := len(w.Subjects) - 1; more > 0 {
+			subject += fmt.Sprintf(" and %d more", more)
 		}
-		subjects[w.Text] = append(subjects[w.Text], w.Subject)
-	}
-	for i, text := range notes {
-		if s := subjects[text]; s[0] != "" {
-			notes[i] = fmt.Sprintf("%s: %s", s[0], text)
-			if len(s) > 1 {
-				notes[i] = fmt.Sprintf("%s and %d more: %s", s[0], len(s)-1, text)
-			}
-		}
+		notes = append(notes, strings.TrimPrefix(subject+": "+w.Text, ": "))
 	}
 	return notes
 }
