@@ -46,8 +46,9 @@ func checkOutliers(complete []session) Check {
 		for _, s := range complete {
 			logs = append(logs, math.Log(side(s).Value))
 		}
+		center := median(logs)
 		for i, s := range complete {
-			d := deviation{side(s), logs[i] - median(logs)}
+			d := deviation{side(s), logs[i] - center}
 			all, sizes = append(all, d), append(sizes, math.Abs(d.log))
 		}
 	}
