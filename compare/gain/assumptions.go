@@ -35,6 +35,9 @@ const outlierSDs = 7
 // checkOutliers asks whether a launch is far from the median of its arm, by the median
 // absolute deviation of all launches from theirs.
 func checkOutliers(complete []session) Check {
+	if len(complete) == 0 {
+		return Check{Name: CheckOutliers, Status: Unknown, Text: "no complete pair"}
+	}
 	type deviation struct {
 		launch *Launch
 		log    float64
@@ -51,9 +54,6 @@ func checkOutliers(complete []session) Check {
 			d := deviation{side(s), logs[i] - center}
 			all, sizes = append(all, d), append(sizes, math.Abs(d.log))
 		}
-	}
-	if len(all) == 0 {
-		return Check{Name: CheckOutliers, Status: Unknown, Text: "no complete pair"}
 	}
 	limit := outlierSDs * 1.4826 * median(sizes)
 	var found []string
