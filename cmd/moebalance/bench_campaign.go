@@ -146,6 +146,7 @@ func (o *benchOptions) runCampaign(ctx context.Context, campaign *bench.Campaign
 	defer shown.line.Clear()
 	h := thisHost()
 	h.Report = shown.event
+	h.Grace.Interrupt = o.grace
 	if campaign.Finished() == 0 {
 		shown.say(campaign.Spec.ProofToCome())
 	}

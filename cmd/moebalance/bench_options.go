@@ -41,6 +41,7 @@ type benchOptions struct {
 	requireProof   string
 	rejudged       []string // flags that judge a resumed campaign anew
 	failAbove      share
+	grace          time.Duration
 	quiet          bool
 	out            resultFlags
 }
@@ -75,6 +76,7 @@ func (o *benchOptions) bind(c *cobra.Command) {
 
 	f.DurationVar(&o.Timeout, "timeout", 0, "time limit of a launch, after which it failed; 0: none")
 	f.DurationVar(&o.CoolDown, "cool-down", 0, "pause between launches")
+	f.DurationVar(&o.grace, "grace", launch.DefaultGrace.Interrupt, "time for a command to end after SIGINT, before SIGTERM")
 	f.IntVar(&o.Retries, "retries", 0, "additional attempts at a failed launch")
 	f.BoolVar(&o.keepGoing, "keep-going", false, "continue if the first pair is invalid")
 
@@ -111,13 +113,16 @@ var whileRejudging = []string{"proof", "threshold", "metric", "ranks"}
 // whileResuming are the other flags that --resume can be combined with. The campaign has
 // recorded the rest.
 var whileResuming = map[string]bool{
-	"resume": true, "require-verdict": true, "require-proof": true, "fail-above": true, "quiet": true, "keep-going": true,
+	"resume": true, "require-verdict": true, "require-proof": true, "fail-above": true, "quiet": true, "keep-going": true, "grace": true,
 	"format": true, "table": true, "output": true, "force": true,
 }
 
 func (o *benchOptions) check(c *cobra.Command, words []string) error {
 	if !slices.Contains(proofGrades, o.requireProof) {
 		return usagef("bench: --require-proof %q: want one of %s", o.requireProof, strings.Join(proofGrades, ", "))
+	}
+	if o.grace < 0 {
+		return usagef("bench: --grace %v: want 0 or more", o.grace)
 	}
 	if o.resume != "" {
 		var idle []string

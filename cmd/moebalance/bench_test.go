@@ -280,6 +280,29 @@ func TestBenchInterruptAndResume(t *testing.T) {
 	}
 }
 
+// A command that ignores SIGINT is waited for as long as --grace says.
+func TestBenchGrace(t *testing.T) {
+	t.Chdir(t.TempDir())
+	marker := filepath.Join(t.TempDir(), "started")
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		for until := time.Now().Add(20 * time.Second); time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
+			if _, err := os.Stat(marker); err == nil {
+				break
+			}
+		}
+		cancel()
+	}()
+	start := time.Now()
+	_, stderr, code := invoke(ctx, "bench", "--grace", "50ms", "--campaign", "c", "--", script(t, fmt.Sprintf("trap '' INT; touch '%s'; sleep 30", marker)))
+	if took := time.Since(start); code != exitInterrupted || took > 12*time.Second {
+		t.Errorf("exit %d after %v: %s", code, took, stderr)
+	}
+	if _, stderr, code := invoke(t.Context(), "bench", "--grace", "-1s", "--", "true"); code != exitUsage || !strings.Contains(stderr, "--grace") {
+		t.Errorf("exit %d, %q", code, stderr)
+	}
+}
+
 func TestBenchUntilDecided(t *testing.T) {
 	t.Chdir(t.TempDir())
 	// A gain of 20 % without noise is decided at the first look, after 8 pairs.

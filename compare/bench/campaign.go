@@ -137,8 +137,17 @@ func loadFrom(folder string, s store, lock *os.File) (*Campaign, error) {
 
 const lockName = "campaign.lock"
 
+// lockWait is how long a lock is waited for: a killed run's system call may hold it for
+// a moment.
+const lockWait = 2 * time.Second
+
 func takeLock(folder string) (*os.File, error) {
-	lock, err := lockFile(filepath.Join(folder, lockName))
+	path := filepath.Join(folder, lockName)
+	lock, err := lockFile(path)
+	for waited := time.Duration(0); isLocked(err) && waited < lockWait; waited += lockWait / 20 {
+		time.Sleep(lockWait / 20)
+		lock, err = lockFile(path)
+	}
 	if isLocked(err) {
 		return nil, fmt.Errorf("%s: %w: wait for it to end", folder, errBusy)
 	}

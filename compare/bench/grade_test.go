@@ -122,6 +122,14 @@ func TestClaimOfEveryRank(t *testing.T) {
 	}
 }
 
+// What was sought is named as it was typed.
+func TestProofLineAsTyped(t *testing.T) {
+	r := judged(t, Spec{Treatment: Treatment{Perfect: map[string]string{"X": "1"}, Line: `even on \d+ "ranks"`}, Ranks: 1}, "", servingReport)
+	if text := strings.Join(r.Reasons, " "); !strings.Contains(text, `no log line matches even on \d+ "ranks": `) {
+		t.Error(text)
+	}
+}
+
 // Traces measure what a line claims; a report of one rank says nothing of three others.
 func TestGrades(t *testing.T) {
 	claim := rankProof{arm: Perfect, status: balanced, evidence: "a line"}

@@ -58,7 +58,7 @@ func (s Spec) proveByLine(arm Arm, lines []Found, ranks int, printed bool) []ran
 	case len(lines) > 0:
 		return proofs
 	case arm == Perfect:
-		return []rankProof{proof(AllRanks, unproved, "no log line matches %q: check that the ranks see the switch, or give another %s", s.Treatment.Line, otherProofs)}
+		return []rankProof{proof(AllRanks, unproved, "no log line matches %s: check that the ranks see the switch, or give another %s", s.Treatment.Line, otherProofs)}
 	case !printed:
 		return []rankProof{proof(AllRanks, unproved, "neither arm printed the proof line, so its absence proves nothing: give another %s", otherProofs)}
 	}
