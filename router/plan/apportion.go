@@ -12,70 +12,54 @@ import (
 // to their weights, and evenly when those are all zero. The caps must leave
 // room for the total, and weights must not be negative.
 func apportion(total int64, weights []float64, caps []int64) []int64 {
-	parts := make([]int64, len(weights))
-	free := make([]int, 0, len(weights))
-	for i := range weights {
-		free = append(free, i)
+	parts, share := make([]int64, len(weights)), make([]float64, len(weights))
+	free := make([]int, len(weights))
+	for i := range free {
+		free[i] = i
 	}
-	left := total
-	for left > 0 {
-		share := shares(left, weights, free)
-		var open []int
-		for j, i := range free {
-			if share[j] >= float64(caps[i]) {
+	for total > 0 {
+		sum := 0.0
+		for _, i := range free {
+			sum += weights[i]
+		}
+		left, open := total, []int(nil)
+		for _, i := range free {
+			share[i] = float64(total) / float64(len(free))
+			if sum > 0 {
+				share[i] = float64(total) * (weights[i] / sum)
+			}
+			if share[i] >= float64(caps[i]) {
 				parts[i] = caps[i]
+				left -= caps[i]
 			} else {
 				open = append(open, i)
 			}
 		}
 		if len(open) == len(free) {
-			roundUp(parts, share, free, left)
-			return parts
+			roundUp(parts, share, free, total)
+			break
 		}
-		left = total
-		for _, n := range parts {
-			left -= n
-		}
-		free = open
+		total, free = left, open
 	}
 	return parts
 }
 
-// shares is the real number of each free part.
-func shares(total int64, weights []float64, free []int) []float64 {
-	sum := 0.0
-	for _, i := range free {
-		sum += weights[i]
-	}
-	out := make([]float64, len(free))
-	for j, i := range free {
-		if sum > 0 {
-			out[j] = float64(total) * (weights[i] / sum)
-		} else {
-			out[j] = float64(total) / float64(len(free))
-		}
-	}
-	return out
-}
-
-// roundUp gives each part the whole of its share, and the slots left over one
+// roundUp gives each free part the whole of its share, and the slots left over one
 // each to the largest fractions.
 func roundUp(parts []int64, share []float64, free []int, total int64) {
-	order := make([]int, len(free))
-	for j, i := range free {
-		parts[i] = int64(share[j])
+	for _, i := range free {
+		parts[i] = int64(share[i])
 		total -= parts[i]
-		order[j] = j
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
+	slices.SortStableFunc(free, func(a, b int) int {
 		return cmp.Compare(share[b]-math.Floor(share[b]), share[a]-math.Floor(share[a]))
 	})
-	for n := int64(0); n < total; n++ {
-		parts[free[order[n]]]++
+	for n := range total {
+		parts[free[n]]++
 	}
 	// A share that rounding lifted to a whole number counted one too many.
-	for j := len(order) - 1; total < 0; j-- {
-		if i := free[order[j]]; parts[i] > 0 {
+	for n := len(free) - 1; total < 0; n-- {
+		if i := free[n]; parts[i] > 0 {
 			parts[i]--
 			total++
 		}

@@ -19,7 +19,6 @@ type assigner struct {
 	used     [][]int  // by source and expert: slots
 	chosen   []int32  // by source and slot of the step: cells
 	ids      []int32  // by source and slot of the step: experts
-	tokens   []token  // of the step, by source, where no diagonal fits
 }
 
 func newAssigner(p Problem) *assigner {
@@ -31,9 +30,6 @@ func newAssigner(p Problem) *assigner {
 	a.diagonal, a.cells = diagonalOf(p)
 	a.sent, a.used = matrix[int](a.sources, len(a.load)), matrix[int](a.sources, p.Shape.Experts)
 	a.chosen, a.ids = make([]int32, a.sources*k), make([]int32, a.sources*k)
-	if a.diagonal == nil {
-		a.tokens = newTokens(a.sources, len(a.cells), p.Shape)
-	}
 	return a
 }
 

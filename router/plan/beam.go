@@ -25,63 +25,37 @@ const beamWidth = 32
 // Source: the DeepSeekV3 planner of tensorrt_llm/_torch/moe/fused_moe/routing.py.
 type beam struct {
 	problem Problem
-	size    int       // experts per group
+	perRank int       // experts per rank
 	on      [][]int32 // by rank: the groups it holds experts of, ascending
 	cycle   int       // least common multiple of their numbers
-	held    [][]span  // by group and rank: the experts of the group there
 	groups  map[[2]int][]int32
 }
 
-// span is a range of experts; it may be empty.
-type span struct{ from, to int32 }
-
+// newBeam searches the groups of every kind of token the problem has.
 func newBeam(p Problem, perRank int) (Plan, error) {
-	b := &beam{problem: p, size: p.Shape.GroupSize(), cycle: 1, groups: map[[2]int][]int32{}}
-	ranks, groups := p.Layout.Ranks(), p.Shape.Experts/b.size
+	b := &beam{problem: p, perRank: perRank, cycle: 1, groups: map[[2]int][]int32{}}
+	ranks, size := p.Layout.Ranks(), p.Shape.GroupSize()
 	b.on = make([][]int32, ranks)
-	b.held = make([][]span, groups)
-	for g := range groups {
-		b.held[g] = make([]span, ranks)
-		for r := range ranks {
-			s := span{int32(max(g*b.size, r*perRank)), int32(min((g+1)*b.size, (r+1)*perRank))}
-			if s.from < s.to {
-				b.held[g][r] = s
-				b.on[r] = append(b.on[r], int32(g))
-			}
+	for r := range ranks {
+		for g := r * perRank / size; g*size < (r+1)*perRank; g++ {
+			b.on[r] = append(b.on[r], int32(g))
 		}
+		b.cycle = lcm(b.cycle, len(b.on[r]))
 	}
-	for _, on := range b.on {
-		b.cycle = lcm(b.cycle, len(on))
-	}
-	return b, b.searchAll()
-}
-
-// searchAll finds the groups of every kind of token the problem has.
-func (b *beam) searchAll() error {
-	ranks := b.problem.Layout.Ranks()
-	period := lcm(ranks, b.cycle)
-	for rank, tokens := range b.problem.Tokens {
-		for t := range min(tokens, period) {
+	for rank, tokens := range p.Tokens {
+		for t := range min(tokens, lcm(ranks, b.cycle)) {
 			key := b.key(t, rank)
 			if b.groups[key] != nil {
 				continue
 			}
-			found := b.search(key[0], key[1])
-			for g := range b.held {
-				n := 0
-				for _, h := range found {
-					if int(h) == g {
-						n++
-					}
-				}
-				if n > b.size {
-					return fmt.Errorf("%w: the reference puts %d slots of a token in one group of %d experts", router.ErrShape, n, b.size)
-				}
+			best := b.search(key[0], key[1])
+			if best.most > size {
+				return nil, fmt.Errorf("%w: the reference puts %d slots of a token in one group of %d experts", router.ErrShape, best.most, size)
 			}
-			b.groups[key] = found
+			b.groups[key] = best.groups
 		}
 	}
-	return nil
+	return b, nil
 }
 
 func (b *beam) key(token, rank int) [2]int {
@@ -93,13 +67,13 @@ func (b *beam) Name() string { return "trtllm-gen2-grouped/1" }
 
 func (b *beam) Fill(dst []int32, rank int) {
 	checkFill(b.problem, dst, rank)
-	topK, ranks := b.problem.Shape.TopK, b.problem.Layout.Ranks()
+	topK, ranks, size := b.problem.Shape.TopK, b.problem.Layout.Ranks(), b.problem.Shape.GroupSize()
 	for t := 0; len(dst) > 0; t++ {
-		for s, g := range b.groups[b.key(t, rank)] {
-			turn := t + rank + s
-			e, ok := unused(b.held[g][(t*topK+s+rank)%ranks], turn, dst[:s])
+		for s, group := range b.groups[b.key(t, rank)] {
+			from, want := int(group)*size, (t*topK+s+rank)%ranks*b.perRank
+			e, ok := unused(max(from, want), min(from+size, want+b.perRank), t+rank+s, dst[:s])
 			if !ok {
-				e, _ = unused(span{g * int32(b.size), (g + 1) * int32(b.size)}, turn, dst[:s])
+				e, _ = unused(from, from+size, t+rank+s, dst[:s])
 			}
 			dst[s] = e
 		}
@@ -107,11 +81,11 @@ func (b *beam) Fill(dst []int32, rank int) {
 	}
 }
 
-// unused is the first expert of the rotated span that is not taken.
-func unused(s span, turn int, taken []int32) (e int32, ok bool) {
-	n := int(s.to - s.from)
-	for i := range n {
-		e := s.from + int32((turn+i)%n)
+// unused is the first of the experts from, from+1, … before to, that list rotated,
+// which is not taken.
+func unused(from, to, turn int, taken []int32) (e int32, ok bool) {
+	for i := range to - from {
+		e := int32(from + (turn+i)%(to-from))
 		if !slices.Contains(taken, e) {
 			return e, true
 		}
@@ -122,105 +96,79 @@ func unused(s span, turn int, taken []int32) (e int32, ok bool) {
 // partial is a token whose first slots have their groups.
 type partial struct {
 	groups     []int32 // by slot
-	active     []int32 // distinct groups in order of their first slot
-	counts     []int32 // by group
-	mismatch   int
-	preference int
-}
-
-// option is a partial token and the group of its next slot, with the key of
-// what that would make: smaller is better.
-type option struct {
-	from                       int
-	group                      int32
-	mismatch, most, preference int
-	active                     int
+	mismatch   int     // slots away from the wanted rank
+	most       int     // slots in one group
+	preference int     // sum of the places in the rotated lists
+	active     int     // distinct groups
 }
 
 // search is the beam search for a token whose slot s wants rank (first+s) mod R,
 // the groups of that rank rotated by turn+s.
-func (b *beam) search(first, turn int) []int32 {
-	shape, ranks := b.problem.Shape, b.problem.Layout.Ranks()
-	limit := visitsPerToken(shape)
-	kept := []partial{{counts: make([]int32, len(b.held))}}
-	var options []option
-	var rotated []int32
-	for s := range shape.TopK {
-		want := (first + s) % ranks
-		on := b.on[want]
-		rotated = rotated[:0]
-		for i := range on {
-			rotated = append(rotated, on[(turn+s+i)%len(on)])
-		}
-		options = options[:0]
-		for i, p := range kept {
-			for _, g := range p.candidates(rotated, limit) {
-				options = append(options, p.extend(i, g, rotated, b.held[g][want]))
+func (b *beam) search(first, turn int) partial {
+	limit := visitsPerToken(b.problem.Shape)
+	kept := []partial{{}}
+	for s := range b.problem.Shape.TopK {
+		on := b.on[(first+s)%len(b.on)]
+		at := (turn + s) % len(on)
+		preferred := slices.Concat(on[at:], on[:at])
+		var next []partial
+		for _, p := range kept {
+			for _, g := range p.candidates(preferred, limit) {
+				next = append(next, p.with(g, preferred))
 			}
 		}
-		slices.SortStableFunc(options, func(x, y option) int {
+		slices.SortStableFunc(next, func(x, y partial) int {
 			return cmp.Or(x.mismatch-y.mismatch, x.most-y.most, x.preference-y.preference, y.active-x.active)
 		})
-		options = options[:min(len(options), beamWidth)]
-		next := make([]partial, len(options))
-		for i, o := range options {
-			next[i] = kept[o.from].with(o)
-		}
-		kept = next
+		kept = next[:min(len(next), beamWidth)]
 	}
-	return kept[0].groups
+	return kept[0]
 }
 
-// candidates are the groups the next slot may take, in the order they are tried.
+// candidates are the groups the next slot may take, in the order they are tried: the
+// preferred ones, then those in use in the order of their first slot. A token in as
+// many groups as it may use takes the preferred ones of those, or any if there are none.
 func (p partial) candidates(preferred []int32, limit int) []int32 {
-	var list []int32
-	if len(p.active) < limit {
-		list = append(list, preferred...)
-		for _, g := range p.active {
-			if !slices.Contains(preferred, g) {
-				list = append(list, g)
-			}
-		}
-		return list
-	}
+	var both, others []int32 // in use: preferred, and not
 	for _, g := range preferred {
-		if p.counts[g] > 0 {
-			list = append(list, g)
+		if slices.Contains(p.groups, g) {
+			both = append(both, g)
 		}
 	}
-	if list == nil {
-		return p.active
+	for _, g := range p.groups {
+		if !slices.Contains(preferred, g) && !slices.Contains(others, g) {
+			others = append(others, g)
+		}
 	}
-	return list
+	switch {
+	case p.active < limit:
+		return slices.Concat(preferred, others)
+	case both != nil:
+		return both
+	}
+	return others
 }
 
-func (p partial) extend(from int, g int32, preferred []int32, there span) option {
-	o := option{from: from, group: g, mismatch: p.mismatch, preference: p.preference, active: len(p.active)}
-	if there.from == there.to {
-		o.mismatch++
+// with is the token with a group for its next slot.
+func (p partial) with(group int32, preferred []int32) partial {
+	slots := 1
+	for _, g := range p.groups {
+		if g == group {
+			slots++
+		}
 	}
-	if at := slices.Index(preferred, g); at >= 0 {
-		o.preference += at
-	} else {
-		o.preference += len(preferred)
+	if slots == 1 {
+		p.active++
 	}
-	o.most = max(int(slices.Max(p.counts)), int(p.counts[g])+1)
-	if p.counts[g] == 0 {
-		o.active++
+	at := slices.Index(preferred, group)
+	if at < 0 {
+		p.mismatch++
+		at = len(preferred)
 	}
-	return o
-}
-
-func (p partial) with(o option) partial {
-	next := partial{
-		groups: append(slices.Clone(p.groups), o.group), active: slices.Clone(p.active),
-		counts: slices.Clone(p.counts), mismatch: o.mismatch, preference: o.preference,
-	}
-	if next.counts[o.group] == 0 {
-		next.active = append(next.active, o.group)
-	}
-	next.counts[o.group]++
-	return next
+	p.preference += at
+	p.most = max(p.most, slots)
+	p.groups = append(slices.Clone(p.groups), group)
+	return p
 }
 
 func gcd(a, b int) int {

@@ -18,12 +18,7 @@ func (c *cell) rank() int32 { return c.ranks[c.slots%len(c.ranks)] }
 func (c *cell) copies() int { return len(c.experts) * len(c.ranks) }
 
 // idle is 0 if some expert of the cell has no slot, otherwise 1.
-func (c *cell) idle() int {
-	if c.slots < len(c.experts) {
-		return 0
-	}
-	return 1
-}
+func (c *cell) idle() int { return min(1, c.slots/len(c.experts)) }
 
 // cellsOf are the cells of a layout, in the order of their first experts; where
 // groups do not matter, those of a rank are one.

@@ -107,13 +107,27 @@ func Certify(p Problem, plan Plan) (Certificate, error) {
 	if err := p.Validate(); err != nil {
 		return Certificate{}, fmt.Errorf("certifying a plan: %w", err)
 	}
-	t := newCounter(p)
+	t := counter{problem: p, expert: make([]int64, p.Shape.Experts), pair: matrix[int64](len(p.sources()), p.Layout.Ranks())}
+	if p.Mode == router.DEP {
+		t.senders = make([]uint16, slices.Max(p.Tokens)*p.Shape.TopK*p.Layout.Ranks())
+	}
+	var first, ids []int32
 	for rank, tokens := range p.Tokens {
-		ids := slices.Grow(t.ids[:0], tokens*p.Shape.TopK)[:tokens*p.Shape.TopK]
-		t.ids = ids
+		ids = slices.Grow(ids[:0], tokens*p.Shape.TopK)[:tokens*p.Shape.TopK]
 		plan.Fill(ids, rank)
+		if p.Mode == router.TEP && rank > 0 {
+			for i, e := range ids {
+				if e != first[i] {
+					t.disagree++
+				}
+			}
+			continue
+		}
 		if err := t.add(ids, rank); err != nil {
 			return Certificate{}, fmt.Errorf("certifying plan %s: %w", plan.Name(), err)
+		}
+		if p.Mode == router.TEP {
+			first, ids = ids, nil
 		}
 	}
 	c := t.certificate()
@@ -124,94 +138,68 @@ func Certify(p Problem, plan Plan) (Certificate, error) {
 // counter counts the slots of a plan.
 type counter struct {
 	problem   Problem
-	ids       []int32 // one rank's
-	same      []int32 // rank 0's, in tep mode
 	expert    []int64
-	pair      []int64  // by source and target
-	senders   []uint16 // by step and target
-	chosen    []int    // by expert: 1 + the token that has it, counted over all ranks
-	opened    []int    // by group: likewise
-	token     int
+	pair      [][]int64 // by source and target
+	senders   []uint16  // by step and target
 	groups    int
 	duplicate int64
 	disagree  int64
 }
 
-func newCounter(p Problem) *counter {
-	ranks := p.Layout.Ranks()
-	t := &counter{
-		problem: p, expert: make([]int64, p.Shape.Experts), pair: make([]int64, ranks*ranks),
-		chosen: make([]int, p.Shape.Experts), opened: make([]int, p.Shape.Experts/p.Shape.GroupSize()),
-	}
-	if p.Mode == router.DEP {
-		t.senders = make([]uint16, slices.Max(p.Tokens)*p.Shape.TopK*ranks)
-	}
-	return t
-}
-
-func (t *counter) add(ids []int32, rank int) error {
-	if t.problem.Mode == router.TEP && rank > 0 {
-		for i, e := range ids {
-			if e != t.same[i] {
-				t.disagree++
-			}
+func (t *counter) add(ids []int32, source int) error {
+	ranks, topK := t.problem.Layout.Ranks(), t.problem.Shape.TopK
+	for i, e := range ids {
+		if e < 0 || int(e) >= len(t.expert) {
+			return fmt.Errorf("slot %d of token %d on rank %d has expert %d; want 0 to %d", i%topK, i/topK, source, e, len(t.expert)-1)
 		}
-		return nil
-	}
-	if t.problem.Mode == router.TEP {
-		t.same = append(t.same, ids...)
-	}
-	ranks, topK, size := t.problem.Layout.Ranks(), t.problem.Shape.TopK, t.problem.Shape.GroupSize()
-	for i := 0; i < len(ids); i += topK {
-		t.token++
-		groups := 0
-		for s, e := range ids[i : i+topK] {
-			if e < 0 || int(e) >= len(t.expert) {
-				return fmt.Errorf("slot %d of token %d on rank %d has expert %d; want 0 to %d", s, i/topK, rank, e, len(t.expert)-1)
-			}
-			places := t.problem.Layout.Places(int(e))
-			target := places[t.expert[e]%int64(len(places))].Rank
-			t.expert[e]++
-			t.pair[rank*ranks+target]++
-			if t.senders != nil {
-				t.senders[(i+s)*ranks+target]++
-			}
-			if t.chosen[e] == t.token {
-				t.duplicate++
-			}
-			t.chosen[e] = t.token
-			if g := int(e) / size; t.opened[g] != t.token {
-				t.opened[g] = t.token
-				groups++
-			}
+		places := t.problem.Layout.Places(int(e))
+		target := places[t.expert[e]%int64(len(places))].Rank
+		t.expert[e]++
+		t.pair[source][target]++
+		if t.senders != nil {
+			t.senders[i*ranks+target]++
 		}
+	}
+	for token := range slices.Chunk(ids, topK) {
+		duplicates, groups := repeatsAndGroups(t.problem.Shape, token)
+		t.duplicate += int64(duplicates)
 		t.groups = max(t.groups, groups)
 	}
 	return nil
 }
 
+// repeatsAndGroups counts the slots of a token whose expert it had already, and its groups.
+func repeatsAndGroups(s router.Shape, experts []int32) (duplicates, groups int) {
+	size := int32(s.GroupSize())
+	for i, e := range experts {
+		if slices.Contains(experts[:i], e) {
+			duplicates++
+		}
+		if !slices.ContainsFunc(experts[:i], func(other int32) bool { return other/size == e/size }) {
+			groups++
+		}
+	}
+	return duplicates, groups
+}
+
 func (t *counter) certificate() Certificate {
 	p := t.problem
-	ranks := p.Layout.Ranks()
-	perRank := make([]int64, ranks)
-	for i, n := range t.pair {
-		perRank[i%ranks] += n
+	perRank := make([]int64, p.Layout.Ranks())
+	for _, row := range t.pair {
+		for r, n := range row {
+			perRank[r] += n
+		}
 	}
 	f := boundsOf(p, slices.Max(perRank))
 	c := Certificate{
-		Mode: p.Mode, Ranks: ranks, Tokens: int64(p.total()), Slots: int64(p.total() * p.Shape.TopK),
+		Mode: p.Mode, Ranks: len(perRank), Tokens: int64(p.total()), Slots: int64(p.total() * p.Shape.TopK),
 		Rank: levelOf(perRank, f.rank), Expert: levelOf(t.expert, f.expert), Copy: levelOf(p.Layout.CopyLoad(t.expert), f.copy),
+		ActiveExperts: router.BalanceOf(t.expert).Active, ActiveExpertsIdeal: int(f.active),
 		Groups: t.groups, GroupsLimit: p.Shape.GroupLimit(),
-		ActiveExpertsIdeal: int(f.active),
-		Duplicates:         t.duplicate, Disagreements: t.disagree,
+		Duplicates: t.duplicate, Disagreements: t.disagree,
 	}
-	for _, n := range t.expert {
-		if n > 0 {
-			c.ActiveExperts++
-		}
-	}
-	for _, n := range t.senders {
-		c.ReceiverConflict = max(c.ReceiverConflict, int(n))
+	if len(t.senders) > 0 {
+		c.ReceiverConflict = int(slices.Max(t.senders))
 	}
 	c.Pair, c.PairSource = t.worstPair(f)
 	c.Valid = c.Duplicates == 0 && c.Disagreements == 0 && c.Groups <= c.GroupsLimit
@@ -225,12 +213,11 @@ func (t *counter) worstPair(f bounds) (Level, int) {
 	if t.problem.Mode == router.TEP {
 		return worst, source
 	}
-	ranks := t.problem.Layout.Ranks()
 	for s, tokens := range t.problem.Tokens {
 		if tokens == 0 {
 			continue
 		}
-		row := levelOf(t.pair[s*ranks:(s+1)*ranks], f.pair(tokens))
+		row := levelOf(t.pair[s], f.pair(tokens))
 		if source < 0 || row.Excess > worst.Excess {
 			worst, source = row, s
 		}

@@ -70,13 +70,7 @@ func boundsOf(p Problem, busiest int64) bounds {
 	experts, slots := int64(p.Shape.Experts), int64(p.total()*p.Shape.TopK)
 	f.rank = f.pair(p.total())
 	busiest = max(busiest, f.rank)
-	f.copy = least((slots+int64(f.copies)-1)/int64(f.copies), func(x int64) bool {
-		sum := int64(0)
-		for _, held := range f.held {
-			sum += min(busiest, x*held)
-		}
-		return sum >= slots
-	})
+	f.copy = least((slots+int64(f.copies)-1)/int64(f.copies), func(x int64) bool { return f.room(busiest, x) >= slots })
 	f.expert = f.copy
 	if p.Layout.Replicated() {
 		f.expert = (slots + experts - 1) / experts
@@ -102,13 +96,15 @@ func (f bounds) pair(tokens int) int64 {
 	n, ranks := int64(tokens), int64(len(f.held))
 	slots := n * int64(f.topK)
 	even := max((slots+ranks-1)/ranks, int64((f.topK+f.reach-1)/f.reach))
-	return least(even, func(x int64) bool {
-		sum := int64(0)
-		for _, held := range f.held {
-			sum += min(x, n*held)
-		}
-		return sum >= slots
-	})
+	return least(even, func(x int64) bool { return f.room(x, n) >= slots })
+}
+
+// room is how many slots ranks can take, at most so many each and per copy.
+func (f bounds) room(perRank, perCopy int64) (sum int64) {
+	for _, held := range f.held {
+		sum += min(perRank, perCopy*held)
+	}
+	return sum
 }
 
 // least is the smallest x ≥ from that is enough; enough must be true of some x and

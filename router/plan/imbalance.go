@@ -176,18 +176,18 @@ func newReplay(p Problem, o Options) (Plan, error) {
 		return nil, fmt.Errorf("%w: want recorded counts of %d experts, have %d", router.ErrShape, p.Shape.Experts, len(o.Counts))
 	}
 	weights := make([]float64, len(o.Counts))
-	bytes := make([]byte, 0, 8*len(o.Counts))
-	some := false
 	for e, n := range o.Counts {
 		if n < 0 {
 			return nil, fmt.Errorf("the recorded count of expert %d is %d; want 0 or more", e, n)
 		}
-		some = some || n > 0
 		weights[e] = float64(n)
-		bytes = binary.LittleEndian.AppendUint64(bytes, uint64(n))
 	}
-	if !some {
+	if slices.Max(o.Counts) == 0 {
 		return nil, fmt.Errorf("the recorded counts of all %d experts are zero: nothing to replay", len(o.Counts))
+	}
+	bytes, err := binary.Append(nil, binary.LittleEndian, o.Counts)
+	if err != nil {
+		return nil, err
 	}
 	return newSkew(p, fmt.Sprintf("replay/1 counts=%08x", crc32.ChecksumIEEE(bytes)), weights), nil
 }

@@ -13,17 +13,15 @@ import (
 // source, then the one with the fewest slots per copy, then the first from a place
 // that moves with source, token and slot.
 func (a *assigner) leastLoaded(t int) {
-	for s := range a.tokens {
-		a.tokens[s].clear()
-	}
 	k, n := a.shape.TopK, len(a.cells)
+	tokens := newTokens(a.sources, n, a.shape)
 	for j := range k {
 		for i := range a.sources {
 			s := (i + t) % a.sources
 			best := -1
 			at := (s*n/a.sources + t*k + j) % n
 			for range n {
-				if a.tokens[s].allows(at, &a.cells[at]) && (best < 0 || a.better(s, at, best)) {
+				if tokens[s].allows(at, &a.cells[at]) && (best < 0 || a.better(s, at, best)) {
 					best = at
 				}
 				if at++; at == n {
@@ -31,7 +29,7 @@ func (a *assigner) leastLoaded(t int) {
 				}
 			}
 			a.take(s, j, best)
-			a.tokens[s].add(best, &a.cells[best])
+			tokens[s].add(best, &a.cells[best])
 		}
 	}
 }
@@ -63,12 +61,6 @@ func newTokens(n, cells int, s router.Shape) []token {
 		tokens[i] = token{slots: make([]int, cells), open: make([]bool, s.Experts/s.GroupSize()), limit: s.GroupLimit()}
 	}
 	return tokens
-}
-
-func (t *token) clear() {
-	clear(t.slots)
-	clear(t.open)
-	t.groups = 0
 }
 
 // allows reports whether the token may take a slot of a cell: it has an expert that

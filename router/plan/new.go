@@ -42,8 +42,8 @@ var planners = []struct {
 	make func(Problem, Options) (Plan, error)
 }{
 	{"diagonal", newDiagonal},
-	{"trtllm-gen1", newGen1},
-	{"trtllm-gen2", newGen2},
+	{"trtllm-gen1", func(p Problem, o Options) (Plan, error) { return newReference(p, o, false) }},
+	{"trtllm-gen2", func(p Problem, o Options) (Plan, error) { return newReference(p, o, true) }},
 	{"uniform", newUniform},
 	{"target", newTarget},
 	{"rank-hotspot", newRankHotspot},

@@ -52,7 +52,8 @@ func Prove(p Problem) Proof {
 		for s := range t.sources {
 			t.Fill(row, s, token)
 			load.Add(row)
-			proof.Valid = proof.Valid && allowed(p.Shape, row)
+			duplicates, groups := repeatsAndGroups(p.Shape, row)
+			proof.Valid = proof.Valid && duplicates == 0 && groups <= p.Shape.GroupLimit()
 		}
 		for r := range p.Tokens {
 			p.Tokens[r]++
@@ -65,16 +66,4 @@ func Prove(p Problem) Proof {
 	}
 	proof.Level = slices.Min(load.PerExpert) == slices.Max(load.PerExpert)
 	return proof
-}
-
-// allowed reports whether a token may have these experts.
-func allowed(s router.Shape, experts []int32) bool {
-	groups := map[int]bool{}
-	for i, e := range experts {
-		if slices.Contains(experts[:i], e) {
-			return false
-		}
-		groups[int(e)/s.GroupSize()] = true
-	}
-	return len(groups) <= s.GroupLimit()
 }

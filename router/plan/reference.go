@@ -23,30 +23,17 @@ type flatStream struct {
 	rotated bool // start at the sender's rank
 }
 
-// referenceLayout refuses the layouts that the reference refuses.
-func referenceLayout(p Problem) (perRank int, err error) {
+// newReference makes the first or second generation's plan. It refuses the layouts
+// that the reference refuses.
+func newReference(p Problem, o Options, second bool) (Plan, error) {
 	perRank, ok := p.Layout.PerRank()
-	if !ok {
-		return 0, fmt.Errorf("%w: want a contiguous layout with equally many experts on each rank, as the reference does; have %d experts on %d ranks",
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("%w: want a contiguous layout with equally many experts on each rank, as the reference does; have %d experts on %d ranks",
 			router.ErrShape, p.Layout.Experts(), p.Layout.Ranks())
-	}
-	return perRank, nil
-}
-
-func newGen1(p Problem, _ Options) (Plan, error) {
-	perRank, err := referenceLayout(p)
-	if err != nil {
-		return nil, err
-	}
-	return &flatStream{problem: p, name: "trtllm-gen1/1", perRank: perRank}, nil
-}
-
-func newGen2(p Problem, o Options) (Plan, error) {
-	perRank, err := referenceLayout(p)
-	if err != nil {
-		return nil, err
-	}
-	if o.Method == router.DeepSeekV3 || (o.Method == "" && p.Shape.Grouped()) {
+	case !second:
+		return &flatStream{problem: p, name: "trtllm-gen1/1", perRank: perRank}, nil
+	case o.Method == router.DeepSeekV3 || (o.Method == "" && p.Shape.Grouped()):
 		return newBeam(p, perRank)
 	}
 	return &flatStream{problem: p, name: "trtllm-gen2/1", perRank: perRank, rotated: true}, nil
@@ -56,19 +43,12 @@ func (f *flatStream) Name() string { return f.name }
 
 func (f *flatStream) Fill(dst []int32, rank int) {
 	checkFill(f.problem, dst, rank)
-	ranks := f.problem.Layout.Ranks()
-	n := 0
+	ranks, n := f.problem.Layout.Ranks(), 0
 	if f.rotated {
 		n = rank
 	}
-	target, offset := n%ranks, n/ranks%f.perRank
 	for i := range dst {
-		dst[i] = int32(target*f.perRank + offset)
-		if target++; target == ranks {
-			target = 0
-			if offset++; offset == f.perRank {
-				offset = 0
-			}
-		}
+		dst[i] = int32(n%ranks*f.perRank + n/ranks%f.perRank)
+		n++
 	}
 }

@@ -1,6 +1,11 @@
 package plan
 
-import "github.com/moebalance/moebalance/router"
+import (
+	"slices"
+	"sort"
+
+	"github.com/moebalance/moebalance/router"
+)
 
 // skew is a plan that gives every expert a chosen number of slots, exactly, with
 // k distinct experts in every token. It assigns like McNaughton's wrap-around
@@ -101,15 +106,7 @@ func (s *skew) number(token, sender int) int64 {
 
 // holder is the part whose stretch of the running sums holds x.
 func holder(sums []int64, x int64) int {
-	low, high := 0, len(sums)-2
-	for low < high {
-		if mid := (low + high) / 2; sums[mid+1] > x {
-			high = mid
-		} else {
-			low = mid + 1
-		}
-	}
-	return low
+	return sort.Search(len(sums)-2, func(i int) bool { return sums[i+1] > x })
 }
 
 // newSkew rounds weights per expert to whole slots: first over the groups, then
@@ -121,17 +118,13 @@ func newSkew(p Problem, name string, weights []float64) *skew {
 	groups := p.Shape.Experts / size
 	total := int64(p.total())
 
-	byGroup, most := make([]float64, groups), make([]int64, groups)
+	byGroup := make([]float64, groups)
 	for e, w := range weights {
 		byGroup[e/size] += w
 	}
-	for g := range most {
-		most[g] = total
-	}
-	visits := apportion(total*int64(s.window), byGroup, most)
-	s.visits = sums(visits)
+	s.visits = sums(apportion(total*int64(s.window), byGroup, slices.Repeat([]int64{total}, groups)))
 	slots := make([]int64, p.Shape.Experts)
-	for g := range visits {
+	for g := range groups {
 		s.assignGroup(slots, weights, g)
 	}
 	s.slots = sums(slots)
@@ -154,11 +147,11 @@ func (s *skew) assignGroup(slots []int64, weights []float64, group int) {
 		members[r] = append(members[r], e)
 	}
 	for r, n := range apportion(visits*int64(s.perVisit)+s.longs(to)-s.longs(from), byRank, most) {
-		own, room := make([]float64, len(members[r])), make([]int64, len(members[r]))
+		own := make([]float64, len(members[r]))
 		for i, e := range members[r] {
-			own[i], room[i] = weights[e], visits
+			own[i] = weights[e]
 		}
-		for i, share := range apportion(n, own, room) {
+		for i, share := range apportion(n, own, slices.Repeat([]int64{visits}, len(own))) {
 			slots[members[r][i]] = share
 		}
 	}

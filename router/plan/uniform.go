@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/bits"
 	"math/rand/v2"
+	"slices"
 )
 
 // uniform chooses for every token k distinct experts at random, every set of k
@@ -28,22 +29,12 @@ func (u *uniform) Fill(dst []int32, rank int) {
 	shape := u.problem.Shape
 	var random rand.PCG
 	random.Seed(u.seed, uint64(u.problem.Layer)<<32|uint64(u.problem.source(rank)))
-	if !shape.Grouped() {
-		for ; len(dst) > 0; dst = dst[shape.TopK:] {
-			sample(dst[:shape.TopK], shape.Experts, &random)
-		}
-		return
-	}
-	var room [64]int32
-	groups := room[:]
-	if shape.TopKGroups > len(room) {
-		groups = make([]int32, shape.TopKGroups)
-	}
-	groups = groups[:shape.TopKGroups]
-	size := int32(shape.GroupSize())
+	groups, size := make([]int32, shape.GroupLimit()), int32(shape.GroupSize())
 	for ; len(dst) > 0; dst = dst[shape.TopK:] {
 		token := dst[:shape.TopK]
-		sample(groups, shape.Groups, &random)
+		if shape.Grouped() {
+			sample(groups, shape.Groups, &random)
+		}
 		sample(token, shape.Reachable(), &random)
 		for i, x := range token {
 			token[i] = groups[x/size]*size + x%size
@@ -59,11 +50,8 @@ func sample(dst []int32, n int, random *rand.PCG) {
 		last := n - len(dst) + i
 		high, _ := bits.Mul64(random.Uint64(), uint64(last+1))
 		pick := int32(high)
-		for _, taken := range dst[:i] {
-			if taken == pick {
-				pick = int32(last)
-				break
-			}
+		if slices.Contains(dst[:i], pick) {
+			pick = int32(last)
 		}
 		dst[i] = pick
 	}
