@@ -21,7 +21,3 @@ func sigmoid(x float32) float64 { return 1 / (1 + math.Exp(-float64(x))) }
 func sqrtSoftplus(x float32) float64 {
 	return math.Sqrt(math.Max(float64(x), 0) + math.Log1p(math.Exp(-math.Abs(float64(x)))))
 }
-
-// GroupScore is the score by which DeepSeekV3 ranks a group of experts: the sum of its
-// two largest scores, or the only one.
-func GroupScore(scores []float32) float32 { return topTwo(scores) }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -119,24 +120,14 @@ func fieldError(err error) error {
 }
 
 func (c modelConfig) experts() int {
-	return first(c.RoutedExperts, c.NumLocalExperts, c.NumExperts, c.MoENumExperts)
-}
-
-// first is the first number that is not 0.
-func first(numbers ...same) int {
-	for _, n := range numbers {
-		if n != 0 {
-			return int(n)
-		}
-	}
-	return 0
+	return int(cmp.Or(c.RoutedExperts, c.NumLocalExperts, c.NumExperts, c.MoENumExperts))
 }
 
 func (c modelConfig) model() (Model, error) {
 	m := Model{
 		Name: c.ModelType, Title: c.ModelType, Scale: 1,
-		Shape:  Shape{Experts: c.experts(), TopK: first(c.ExpertsPerTok, c.ExpertsPerToken, c.MoETopK, c.MoEK)},
-		Hidden: int(c.Hidden), Intermediate: first(c.MoEIntermediate, c.Intermediate), Layers: int(c.Layers),
+		Shape:  Shape{Experts: c.experts(), TopK: int(cmp.Or(c.ExpertsPerTok, c.ExpertsPerToken, c.MoETopK, c.MoEK))},
+		Hidden: int(c.Hidden), Intermediate: int(cmp.Or(c.MoEIntermediate, c.Intermediate)), Layers: int(c.Layers),
 	}
 	if len(c.Architectures) > 0 {
 		m.Title = c.Architectures[0]
@@ -228,13 +219,7 @@ func (c modelConfig) method() (Method, error) {
 	case c.ScoringFunc == "sigmoid" && normalized:
 		return SigmoidRenorm, nil
 	}
-	known := make([]string, 0, len(methodOf)+len(normalizes))
-	for name := range methodOf {
-		known = append(known, name)
-	}
-	for name := range normalizes {
-		known = append(known, name)
-	}
+	known := slices.AppendSeq(slices.Collect(maps.Keys(methodOf)), maps.Keys(normalizes))
 	slices.Sort(known)
 	return "", fmt.Errorf("its routing method is not known and scoring_func %q with topk_method %q does not tell it: known model types are %s", c.ScoringFunc, c.TopKMethod, strings.Join(known, ", "))
 }

@@ -27,11 +27,7 @@ func (n Number) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads what MarshalJSON wrote: null becomes undefined.
 func (n *Number) UnmarshalJSON(b []byte) error {
-	if string(b) == "null" {
-		*n = Undefined()
-		return nil
-	}
-	var v float64
+	v := math.NaN()
 	if err := json.Unmarshal(b, &v); err != nil {
 		return err
 	}

@@ -63,7 +63,6 @@ type Router struct {
 	bias    []float32 // one per expert, zeros without a bias; nil if the method has none
 	score   []float32 // what the method chooses by, per expert; the logits themselves if it is those
 	best    ranking   // the chosen experts
-	plain   []float32 // their scores before the bias
 	power   []float64 // eˣ⁻ᵐ of all experts, or of those chosen; nil if the method takes no softmax
 	groups  ranking   // the chosen groups
 	open    []bool    // by group: may its experts be chosen
@@ -76,8 +75,7 @@ func NewRouter(g Gate) (*Router, error) {
 	}
 	r := &Router{
 		method: g.Method, scoring: g.Method.scoring(), shape: g.Shape, scale: g.Scale,
-		best:  newRanking(g.Shape.TopK),
-		plain: make([]float32, g.Shape.TopK),
+		best: newRanking(g.Shape.TopK),
 	}
 	if r.scale == 0 {
 		r.scale = 1
@@ -117,27 +115,18 @@ func (r *Router) Route(logits []float32, ids []int32, weights []float32) (tie bo
 		return false, fmt.Errorf("%w: want %d logits and room for %d choices, have %d, and room for %d ids and %d weights",
 			ErrShape, r.shape.Experts, r.shape.TopK, len(logits), len(ids), len(weights))
 	}
-	tie, err = r.choose(logits)
-	if err != nil {
-		return false, err
-	}
-	copy(ids, r.best.index)
-	if weights != nil {
-		err = r.weigh(weights)
-	}
-	return tie, err
-}
-
-// choose finds the best experts and says whether equal scores decided.
-func (r *Router) choose(logits []float32) (tie bool, err error) {
 	if err := r.rate(logits); err != nil {
 		return false, err
 	}
-	tie = r.chooseRated()
-	for i, e := range r.best.index {
-		r.plain[i] = r.plainScore(logits[e])
+	tie = r.choose()
+	copy(ids, r.best.index)
+	if weights == nil {
+		return tie, nil
 	}
-	return tie, nil
+	for i, e := range r.best.index {
+		weights[i] = r.plainScore(logits[e])
+	}
+	return tie, r.weigh(weights)
 }
 
 // plainScore is what the method makes of one logit, before the bias.
@@ -162,7 +151,7 @@ func (r *Router) rate(logits []float32) error {
 	case byLogit:
 		r.score = logits
 	case bySoftmax:
-		return r.softmax(logits)
+		return r.softmax(r.score, logits)
 	default:
 		// Balanced logits hold two values: the score of the last one is worth
 		// remembering.
@@ -180,26 +169,26 @@ func (r *Router) rate(logits []float32) error {
 	return nil
 }
 
-// softmax fills score with eˣ⁻ᵐ / Σeˣ⁻ᵐ, m the largest logit; sums run in
-// float64 over rising expert indices.
-func (r *Router) softmax(logits []float32) error {
+// softmax fills out with eˣ⁻ᵐ / Σeˣ⁻ᵐ, m the largest logit; sums run in float64 in the
+// order of the logits, which may be out itself.
+func (r *Router) softmax(out, logits []float32) error {
 	most := float64(slices.Max(logits))
 	if math.IsInf(most, 0) {
 		return fmt.Errorf("%w: the softmax of a largest logit of %v is undefined", ErrLogits, most)
 	}
 	sum := 0.0
-	for e, x := range logits {
-		r.power[e] = math.Exp(float64(x) - most)
-		sum += r.power[e]
+	for i, x := range logits {
+		r.power[i] = math.Exp(float64(x) - most)
+		sum += r.power[i]
 	}
-	for e, p := range r.power {
-		r.score[e] = float32(p / sum)
+	for i := range out {
+		out[i] = float32(r.power[i] / sum)
 	}
 	return nil
 }
 
-// chooseRated finds the best experts of score and says whether equal ones decided.
-func (r *Router) chooseRated() (tie bool) {
+// choose finds the best experts of score and says whether equal ones decided.
+func (r *Router) choose() (tie bool) {
 	r.best.reset()
 	if !r.shape.Grouped() {
 		r.best.offerAll(0, r.score)
@@ -221,15 +210,16 @@ func (r *Router) rankGroups() {
 	r.groups.reset()
 	for g := range r.open {
 		r.open[g] = false
-		r.groups.offer(int32(g), topTwo(r.score[g*size:(g+1)*size]))
+		r.groups.offer(int32(g), GroupScore(r.score[g*size:(g+1)*size]))
 	}
 	for _, g := range r.groups.index {
 		r.open[g] = true
 	}
 }
 
-// topTwo is the sum of the two largest scores, or the only score.
-func topTwo(scores []float32) float32 {
+// GroupScore is the score by which DeepSeekV3 ranks a group of experts: the sum of its
+// two largest scores, or the only one.
+func GroupScore(scores []float32) float32 {
 	if len(scores) == 1 {
 		return scores[0]
 	}
@@ -255,38 +245,37 @@ func (r *Router) groupTieDecided() bool {
 	size := r.shape.GroupSize()
 	edge := r.groups.last()
 	for _, e := range r.best.index {
-		if topTwo(r.score[int(e)/size*size:][:size]) == edge {
+		if GroupScore(r.score[int(e)/size*size:][:size]) == edge {
 			return true
 		}
 	}
 	for g, open := range r.open {
 		scores := r.score[g*size : (g+1)*size]
-		if !open && topTwo(scores) == edge && slices.Max(scores) >= r.best.last() {
+		if !open && GroupScore(scores) == edge && slices.Max(scores) >= r.best.last() {
 			return true
 		}
 	}
 	return false
 }
 
-// weigh fills weights for the chosen experts.
+// weigh turns the plain scores of the chosen experts into their weights.
 func (r *Router) weigh(weights []float32) error {
 	switch r.method {
 	case Default:
 		copy(weights, r.best.value)
 	case Llama4:
-		for i, x := range r.plain {
+		for i, x := range weights {
 			weights[i] = float32(sigmoid(x))
 		}
 	case Renormalize:
-		return r.renormalize(weights)
+		return r.softmax(weights, weights)
 	case RenormalizeNaive:
 		copy(weights, r.best.value)
 		share(weights, 0, 1)
 	default:
-		if math.IsInf(float64(r.plain[0]), 1) {
+		if math.IsInf(float64(weights[0]), 1) {
 			return fmt.Errorf("%w: the logit of expert %d is +Inf, which leaves its weight undefined", ErrLogits, r.best.index[0])
 		}
-		copy(weights, r.plain)
 		share(weights, tiny, r.scale)
 	}
 	return nil
@@ -305,21 +294,4 @@ func share(weights []float32, eps, scale float32) {
 	for i, w := range weights {
 		weights[i] = w / (sum + eps) * scale
 	}
-}
-
-// renormalize is the softmax over the chosen logits alone, the largest first.
-func (r *Router) renormalize(weights []float32) error {
-	most := float64(r.plain[0])
-	if math.IsInf(most, 0) {
-		return fmt.Errorf("%w: the softmax of a largest logit of %v (expert %d) is undefined", ErrLogits, most, r.best.index[0])
-	}
-	sum := 0.0
-	for i, x := range r.plain {
-		r.power[i] = math.Exp(float64(x) - most)
-		sum += r.power[i]
-	}
-	for i := range weights {
-		weights[i] = float32(r.power[i] / sum)
-	}
-	return nil
 }

@@ -62,12 +62,8 @@ func MeanOf(steps []*Distribution) *Distribution {
 
 // add adds the draws of another chance, in their order from one of them on.
 func (c *Distribution) add(other *Distribution, from int) {
-	at := from
 	for i := range c.draws {
-		c.draws[i] += other.draws[at]
-		if at++; at == len(other.draws) {
-			at = 0
-		}
+		c.draws[i] += other.draws[(from+i)%len(other.draws)]
 	}
 }
 

@@ -18,31 +18,15 @@ import (
 // independent. A block of one expert is left with that expert's load. This is
 // the exact distribution, at a cost of O(E·k) binomials whatever the tokens.
 //
-// Group-limited routing halves the groups first, with classes (g, j): g groups
+// Group-limited routing halves the groups first (there is one without them), with classes (g, j): g groups
 // of the block chosen, and j experts in them.
 type subsetSampler struct {
-	shape   router.Shape
-	splits  map[[3]int][]float64 // conditional, by its arguments
-	scratch [][]int64            // by depth of the halving of experts: the classes of both halves
-	groups  [][]int64            // the same for blocks of groups, and last the classes of one group
+	shape  router.Shape
+	splits map[[3]int][]float64 // conditional, by its arguments
 }
 
 func newSubsetSampler(s router.Shape) *subsetSampler {
-	p := &subsetSampler{shape: s, splits: map[[3]int][]float64{}}
-	p.scratch = halvings(s.GroupSize(), 2*(s.TopK+1))
-	if s.Grouped() {
-		p.groups = append(halvings(s.Groups, 2*(s.TopKGroups+1)*(s.TopK+1)), make([]int64, s.TopK+1))
-	}
-	return p
-}
-
-// halvings allocates one slice for every time that a block of m can be halved.
-func halvings(m, size int) [][]int64 {
-	var out [][]int64
-	for ; m > 1; m -= m / 2 {
-		out = append(out, make([]int64, size))
-	}
-	return out
+	return &subsetSampler{shape: s, splits: map[[3]int][]float64{}}
 }
 
 // split is conditional(m, left, j), computed once.
@@ -58,29 +42,20 @@ func (p *subsetSampler) split(m, left, j int) []float64 {
 
 // draw adds the loads of the given number of tokens to dst, one per expert.
 func (p *subsetSampler) draw(rng *rand.Rand, tokens int64, dst []int64) {
-	k := p.shape.TopK
-	if !p.shape.Grouped() {
-		classes := make([]int64, k+1)
-		classes[k] = tokens
-		p.experts(rng, dst, classes, 0)
-		return
-	}
-	classes := make([]int64, (p.shape.TopKGroups+1)*(k+1))
+	classes := make([]int64, (p.shape.GroupLimit()+1)*(p.shape.TopK+1))
 	classes[len(classes)-1] = tokens
-	p.group(rng, dst, p.shape.Groups, classes, 0)
+	p.group(rng, dst, len(dst)/p.shape.GroupSize(), classes)
 }
 
 // experts spreads the tokens of one block; classes[j] of them chose j of its
 // experts.
-func (p *subsetSampler) experts(rng *rand.Rand, dst []int64, classes []int64, depth int) {
+func (p *subsetSampler) experts(rng *rand.Rand, dst, classes []int64) {
 	m := len(dst)
 	if m == 1 {
 		dst[0] += classes[1]
 		return
 	}
-	both := p.scratch[depth]
-	clear(both)
-	left, right := both[:len(both)/2], both[len(both)/2:]
+	left, right := make([]int64, len(classes)), make([]int64, len(classes))
 	for j, n := range classes[:min(m, p.shape.TopK)+1] {
 		if j == 0 || n == 0 {
 			continue
@@ -91,23 +66,19 @@ func (p *subsetSampler) experts(rng *rand.Rand, dst []int64, classes []int64, de
 			right[j-low-i] += x
 		})
 	}
-	p.experts(rng, dst[:m/2], left, depth+1)
-	p.experts(rng, dst[m/2:], right, depth+1)
+	p.experts(rng, dst[:m/2], left)
+	p.experts(rng, dst[m/2:], right)
 }
 
 // group spreads the tokens of a block of m groups; classes[g·(k+1)+j] of them
 // chose g of its groups and j experts in those.
-func (p *subsetSampler) group(rng *rand.Rand, dst []int64, m int, classes []int64, depth int) {
+func (p *subsetSampler) group(rng *rand.Rand, dst []int64, m int, classes []int64) {
 	size, width := p.shape.GroupSize(), p.shape.TopK+1
 	if m == 1 {
-		inside := p.groups[len(p.groups)-1]
-		copy(inside, classes[width:])
-		p.experts(rng, dst, inside, 0)
+		p.experts(rng, dst, classes[width:2*width])
 		return
 	}
-	both := p.groups[depth]
-	clear(both)
-	left, right := both[:len(both)/2], both[len(both)/2:]
+	left, right := make([]int64, len(classes)), make([]int64, len(classes))
 	for class, n := range classes {
 		g, j := class/width, class%width
 		if n == 0 || g == 0 {
@@ -123,8 +94,8 @@ func (p *subsetSampler) group(rng *rand.Rand, dst []int64, m int, classes []int6
 			})
 		})
 	}
-	p.group(rng, dst[:m/2*size], m/2, left, depth+1)
-	p.group(rng, dst[m/2*size:], m-m/2, right, depth+1)
+	p.group(rng, dst[:m/2*size], m/2, left)
+	p.group(rng, dst[m/2*size:], m-m/2, right)
 }
 
 // spread divides n tokens over the outcomes of a split, in order, and reports
