@@ -23,8 +23,8 @@ type atomicFile struct {
 // newAtomicFile starts a temporary for the entry at path target.
 func newAtomicFile(target string) (*atomicFile, error) {
 	for range 100 {
-		name := fmt.Sprintf("%s%016x", temporaryPrefix, rand.Uint64())
-		f, err := os.OpenFile(filepath.Join(filepath.Dir(target), name), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)
+		name := filepath.Join(filepath.Dir(target), fmt.Sprintf("%s%016x", temporaryPrefix, rand.Uint64()))
+		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)
 		if errors.Is(err, fs.ErrExist) {
 			continue
 		}
@@ -35,7 +35,7 @@ func newAtomicFile(target string) (*atomicFile, error) {
 		// A cleaner may have come between creation and lock; then this file is
 		// gone or about to go, and the next name is tried.
 		held, _ := lock(f)
-		if !held && a.present() {
+		if _, err := os.Stat(name); !held && err == nil {
 			return a, nil
 		}
 		if err := a.discard(); err != nil {
@@ -45,23 +45,14 @@ func newAtomicFile(target string) (*atomicFile, error) {
 	return nil, fmt.Errorf("no temporary file could be kept beside %q", target)
 }
 
-// present reports whether the temporary's name still leads to this file.
-func (a *atomicFile) present() bool {
-	named, err := os.Stat(a.Name())
-	if err != nil {
-		return false
-	}
-	open, err := a.Stat()
-	return err == nil && os.SameFile(named, open)
-}
-
 // commit makes the entry whole and visible: content synced, then renamed. The
 // folder is synced by the caller, once for many entries.
 func (a *atomicFile) commit() error {
-	if err := a.Sync(); err != nil {
-		return errors.Join(err, a.discard())
+	err := a.Sync()
+	if err == nil {
+		err = os.Rename(a.Name(), a.target)
 	}
-	if err := os.Rename(a.Name(), a.target); err != nil {
+	if err != nil {
 		return errors.Join(err, a.discard())
 	}
 	return a.Close()

@@ -3,6 +3,7 @@ package logits
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -262,6 +263,21 @@ func TestLogitsInEveryType(t *testing.T) {
 	} {
 		if got := [2]uint32{d.encode(32), d.encode(-32)}; got != want {
 			t.Errorf("%s: %#x, want %#x", d, got, want)
+		}
+	}
+}
+
+// Every logit that a gate can be given is exact in every type.
+func TestLogitsAreExact(t *testing.T) {
+	for _, d := range []DType{Float32, BFloat16, Float16} {
+		for x := float32(0x1p-14); x <= highest; x *= 2 {
+			for _, want := range []float32{x, -x} {
+				var have [1]float32
+				bits := binary.LittleEndian.AppendUint32(nil, d.encode(want))
+				if err := safetensors.Decode(have[:], bits[:d.stored().Size()], d.stored()); err != nil || have[0] != want {
+					t.Errorf("%s: %v becomes %v (%v)", d, want, have[0], err)
+				}
+			}
 		}
 	}
 }

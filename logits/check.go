@@ -87,16 +87,10 @@ func (c *checker) adopt(r Record) error {
 // they are distinct and exist. It returns the checksum so far.
 func (c *checker) readIDs(f *safetensors.File, r Record) (crc uint32, err error) {
 	t, shape := f.Tensors()[0], r.Spec.Gate.Shape
-	c.stored = c.stored[:0]
-	for at := int64(0); at < t.Bytes(); at += int64(len(c.read)) {
-		n := int(min(chunkBytes, t.Bytes()-at))
-		c.read = slices.Grow(c.read[:0], n)[:n]
-		if err := f.ReadAt(t, c.read, at); err != nil {
-			return 0, err
-		}
-		crc = crc32.Update(crc, castagnoli, c.read)
-		c.stored = decodeIDs(c.stored, c.read)
+	if crc, err = c.readAt(f, t, 0, int(t.Bytes()), 0); err != nil {
+		return 0, err
 	}
+	c.stored = decodeIDs(c.stored[:0], c.read)
 	for i, e := range c.stored {
 		row := c.stored[i-i%shape.TopK : i]
 		if e < 0 || int(e) >= shape.Experts || slices.Contains(row, e) {
@@ -104,6 +98,13 @@ func (c *checker) readIDs(f *safetensors.File, r Record) (crc uint32, err error)
 		}
 	}
 	return crc, nil
+}
+
+// readAt reads n bytes of a tensor and adds them to the checksum.
+func (c *checker) readAt(f *safetensors.File, t safetensors.Tensor, at int64, n int, crc uint32) (uint32, error) {
+	c.read = slices.Grow(c.read[:0], n)[:n]
+	err := f.ReadAt(t, c.read, at)
+	return crc32.Update(crc, castagnoli, c.read), err
 }
 
 // wrongToken is an error about one token.
@@ -142,11 +143,10 @@ func (c *checker) checkRows(ctx context.Context, f *safetensors.File, r Record, 
 			return 0, context.Cause(ctx)
 		}
 		want := c.writer.rows.encode(ids)
-		c.read = slices.Grow(c.read[:0], len(want))[:len(want)]
-		if err := f.ReadAt(t, c.read, int64(token)*width); err != nil {
+		var err error
+		if crc, err = c.readAt(f, t, int64(token)*width, len(want), crc); err != nil {
 			return 0, err
 		}
-		crc = crc32.Update(crc, castagnoli, c.read)
 		if !bytes.Equal(c.read, want) {
 			return 0, c.difference(r, token, want)
 		}

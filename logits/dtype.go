@@ -2,6 +2,7 @@ package logits
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/moebalance/moebalance/logits/safetensors"
@@ -22,10 +23,8 @@ var DTypes = []string{string(Float32), string(BFloat16), string(Float16)}
 
 // ParseDType reads an element type's name.
 func ParseDType(s string) (DType, error) {
-	for _, d := range DTypes {
-		if s == d {
-			return DType(s), nil
-		}
+	if slices.Contains(DTypes, s) {
+		return DType(s), nil
 	}
 	return "", fmt.Errorf("unknown element type %q: want %s", s, strings.Join(DTypes, ", "))
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
+	"slices"
 
 	"github.com/moebalance/moebalance/logits/safetensors"
 )
@@ -23,10 +24,7 @@ type Entry struct {
 // returns it. It panics without logits or for a token out of range.
 func (e *Entry) Row(dst []float32, token int) []float32 {
 	n := e.Spec.Gate.Shape.Experts
-	if cap(dst) < n {
-		dst = make([]float32, n)
-	}
-	dst = dst[:n]
+	dst = slices.Grow(dst[:0], n)[:n]
 	stored := e.Spec.DType.stored()
 	bytes := n * int(stored.Size())
 	if err := safetensors.Decode(dst, e.Logits[token*bytes:(token+1)*bytes], stored); err != nil {

@@ -180,12 +180,8 @@ func fileName(id map[string]string) string {
 
 // slug keeps a name's letters, digits, dots and dashes, at most 48 of them.
 func slug(name string) string {
-	s := strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '.', r == '-':
-			return r
-		}
-		return '-'
-	}, name)
+	s := notInSlug.ReplaceAllString(name, "-")
 	return strings.TrimLeft(s[:min(len(s), 48)], ".")
 }
+
+var notInSlug = regexp.MustCompile(`[^a-zA-Z0-9.-]`)

@@ -2,6 +2,7 @@ package logits
 
 import (
 	"math"
+	"slices"
 
 	"github.com/moebalance/moebalance/router"
 )
@@ -38,11 +39,7 @@ func Spread(bias []float32) float64 {
 	if len(bias) == 0 {
 		return 0
 	}
-	low, high := bias[0], bias[0]
-	for _, b := range bias {
-		low, high = min(low, b), max(high, b)
-	}
-	return float64(high) - float64(low)
+	return float64(slices.Max(bias)) - float64(slices.Min(bias))
 }
 
 // largestBias is the largest spread of a correction bias, max − min over the

@@ -31,11 +31,11 @@ func (p *plans) of(family string, s Spec, tokens int) (plan.Plan, error) {
 	if plan.AnyTokens(s.Plan) {
 		key.tokens = 0
 	}
-	return p.making(key, func() (plan.Plan, error) { return s.plan(tokens) })()
+	return p.making(key, s)()
 }
 
 // making returns what makes the plan, once for all who ask.
-func (p *plans) making(key planKey, makePlan func() (plan.Plan, error)) func() (plan.Plan, error) {
+func (p *plans) making(key planKey, s Spec) func() (plan.Plan, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if known, ok := p.made[key]; ok {
@@ -48,7 +48,7 @@ func (p *plans) making(key planKey, makePlan func() (plan.Plan, error)) func() (
 		delete(p.made, p.order[0])
 		p.order = p.order[1:]
 	}
-	p.made[key] = sync.OnceValues(makePlan)
+	p.made[key] = sync.OnceValues(func() (plan.Plan, error) { return s.plan(key.tokens) })
 	p.order = append(p.order, key)
 	return p.made[key]
 }

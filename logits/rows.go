@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"math"
 
-	"github.com/moebalance/moebalance/logits/safetensors"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -12,15 +11,17 @@ import (
 // at a time: few enough to stay in a processor's nearest caches all the while.
 const chunkBytes = 1 << 17
 
-// encode is the value's bit pattern in the element type, rounded to nearest.
+// encode is the bit pattern of a logit in the element type: a power of two from 2⁻¹⁴
+// to 2¹⁵ or its negative, whose fraction bits are all zero.
 func (d DType) encode(x float32) uint32 {
+	b := math.Float32bits(x)
 	switch d {
 	case BFloat16:
-		return uint32(safetensors.Float32ToBFloat16(x))
-	case Float16:
-		return uint32(safetensors.Float32ToFloat16(x))
+		return b >> 16
+	case Float16: // another bias of the exponent
+		return b>>16&0x8000 | (b&0x7fffffff-(127-15)<<23)>>13
 	}
-	return math.Float32bits(x)
+	return b
 }
 
 // rowEncoder encodes rows of logits. Its buffer is filled with the low logit when it
