@@ -152,5 +152,13 @@ func (r Result) Called(a Arm) Arm {
 	return a
 }
 
+// Routing is how the perfect arm was routed, for people: perfect, or random.
+func (r Result) Routing() string {
+	if r.Chance {
+		return "random"
+	}
+	return string(Perfect)
+}
+
 // SchemaVersion is the version of Result's JSON.
 const SchemaVersion = 1

@@ -41,7 +41,7 @@ func (c Campaign) checks(sessions []session, pairs []Pair, g Gain) []Check {
 	if noise, ok := checkNoise(pairs, g); ok {
 		checks = append(checks, noise)
 	}
-	return append(checks, checkSign(g))
+	return append(checks, checkSign(g, Result{Chance: c.Chance}.Routing()))
 }
 
 // checkProof wants every rank of both arms proved, and, where the number of
@@ -307,12 +307,12 @@ func checkNoise(pairs []Pair, g Gain) (Check, bool) {
 
 // checkSign flags a perfect router that is slower, which balance alone cannot
 // explain.
-func checkSign(g Gain) Check {
+func checkSign(g Gain, routing string) Check {
 	switch {
 	case !g.Estimate.Defined():
 		return Check{Name: CheckSign, Status: Unknown, Text: "no complete pair"}
 	case g.Estimate < 0:
-		return Check{Name: CheckSign, Status: Warn, Text: fmt.Sprintf("perfect routing is slower (%s): at small batches it activates more experts than real traffic; see the active experts", quantity.Change(g.Estimate))}
+		return Check{Name: CheckSign, Status: Warn, Text: fmt.Sprintf("%s routing is slower (%s): at small batches it activates more experts than real traffic; see the active experts", routing, quantity.Change(g.Estimate))}
 	}
-	return Check{Name: CheckSign, Status: Pass, Text: "perfect routing is not slower"}
+	return Check{Name: CheckSign, Status: Pass, Text: routing + " routing is not slower"}
 }

@@ -71,6 +71,8 @@ func (r Result) explain(confidence float64) []string {
 	case NotSignificant:
 		reasons := []string{interval + ": below the threshold of " + limit}
 		switch {
+		case g.High < 0 && r.Chance:
+			reasons = append(reasons, "random routing is slower")
 		case g.High < 0:
 			reasons = append(reasons, "perfect routing is slower: load imbalance does not limit throughput here")
 		case g.Low > 0:

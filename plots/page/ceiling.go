@@ -42,9 +42,9 @@ func (p Page) ceiling() section {
 }
 
 func verdictSentence(c *source.Campaign) string {
-	g, verdict, perfect := c.Gain, fmt.Sprintf("Verdict: %s", c.Verdict), "Perfect"
+	g, verdict, perfect := c.Gain, fmt.Sprintf("Verdict: %s", c.Verdict), strings.ToUpper(c.Routing()[:1])+c.Routing()[1:]
 	if unfinished(c) {
-		verdict, perfect = "No verdict yet: "+state(c), "So far perfect"
+		verdict, perfect = "No verdict yet: "+state(c), "So far "+c.Routing()
 	}
 	if !g.Estimate.Defined() {
 		return verdict + ". No complete pair of launches."
@@ -67,6 +67,9 @@ func gainSpec(c *source.Campaign) plots.GainSpec {
 		Pairs: c.Pairs, Gain: g, Threshold: c.Threshold,
 		Caption: fmt.Sprintf("%s of launches; %s. Gain is the ratio of the two launches of a pair, minus 1; launches are the unit of replication.", quantity.Count(g.N, "complete pair"), metricLabel(c.Metric)),
 		Alt:     verdictSentence(c),
+	}
+	if c.Chance {
+		s.Title = "What does random routing win?"
 	}
 	switch { // the figure may be shown without its page
 	case unfinished(c):
@@ -108,7 +111,7 @@ func pairTable(in source.Item) table {
 	c := in.Campaign
 	t := table{
 		Caption: fmt.Sprintf("Every pair of %s: %s (%s)", in.Name, c.Metric.Name, c.Metric.Unit),
-		Columns: columns("#pair", "order", "#normal", "#perfect", "#gain", "status", "note"),
+		Columns: columns("#pair", "order", "#normal", "#"+string(c.Called(gain.Perfect)), "#gain", "status", "note"),
 	}
 	for _, p := range c.Pairs {
 		t.add(p.Pair, orMissing(p.Order), quantity.Digits4(p.Normal), quantity.Digits4(p.Perfect), quantity.Change(p.Gain), p.Status, p.Note)

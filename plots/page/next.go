@@ -41,6 +41,8 @@ func (p Page) afterVerdict(c *source.Campaign) string {
 		return fmt.Sprintf("Run more pairs: about %s in all (%s to %s, as the spread is known) should decide whether the gain is above %s (have %d). Resume the campaign; its launches are kept.", quantity.Digits4(c.PairsNeeded), quantity.Digits4(c.PairsNeededLow), quantity.Digits4(c.PairsNeededHigh), quantity.Percent(router.Number(c.Threshold)), g.N)
 	case c.Verdict == gain.Inconclusive:
 		return fmt.Sprintf("The gain is near the threshold of %s: no practical number of pairs would decide it. Reduce the spread between launches (%s on the log scale) or decide by cost.", quantity.Percent(router.Number(c.Threshold)), quantity.Percent(g.LogSD))
+	case c.Chance:
+		return "Measure against balanced routing, too: random routing is even only on average, so its gain is not that of perfect balance."
 	case c.Verdict == gain.Significant:
 		text := fmt.Sprintf("Balance the experts: perfect balance wins about %s of throughput (%s to %s with %s confidence), of which a real balancer reaches only a part.", quantity.Change(g.Estimate), quantity.Change(g.Low), quantity.Change(g.High), quantity.Confidence(g.Confidence))
 		if len(p.rows()) > 0 {

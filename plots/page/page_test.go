@@ -213,6 +213,8 @@ func TestVerdictsLeadSomewhere(t *testing.T) {
 		{Pair: 2, Arm: gain.Perfect, Position: 2, Status: "ok", Value: 118}, {Pair: 2, Arm: gain.Normal, Position: 3, Status: "ok", Value: 100},
 	}})
 	near := campaign(0.0995) // between its threshold and its noise
+	random := campaign(0.2)
+	random.Chance = true
 	unproved := campaign(0.2)
 	unproved.Verdict, unproved.Reasons = gain.Invalid, []string{"treatment_proved: rank 3 of the perfect arm is not balanced"}
 	none := &source.Campaign{Result: gain.Judge(gain.Campaign{Criteria: gain.DefaultCriteria()})}
@@ -226,6 +228,8 @@ func TestVerdictsLeadSomewhere(t *testing.T) {
 		"Run more pairs: 2 are too few for an interval":                 few,
 		"Run more pairs: about ":                                        near,
 		"Fix the campaign before using its gain":                        unproved,
+		"Random routing changes throughput by +":                        random,
+		"random routing is even only on average":                        random,
 		"No complete pair of launches":                                  none,
 		"tokens by the kitchen clock. Gain is":                          campaign(0.3),
 	} {

@@ -60,7 +60,11 @@ func campaignFact(c *source.Campaign) fact {
 	if c.Verdict == gain.Invalid && !unfinished(c) {
 		value, note = string(c.Verdict), "the campaign fails its checks: its gain decides nothing"
 	}
-	return fact{"Gain of perfect balance", value, note, verdictMark}
+	name := "Gain of perfect balance"
+	if c.Chance {
+		name = "Gain of random routing"
+	}
+	return fact{name, value, note, verdictMark}
 }
 
 func cacheFact(c *logits.Verification) fact {
