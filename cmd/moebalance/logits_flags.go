@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"slices"
 	"strconv"
@@ -94,13 +93,13 @@ func (p *planFlags) options() (plan.Options, error) {
 // unequally many, which gives the number of ranks too.
 type batchFlags struct {
 	tokens  []int
-	unequal unequal
+	unequal [][]int // tokens of each rank, by batch
 	given   func(flag string) bool
 }
 
 func (b *batchFlags) bind(f *pflag.FlagSet, tokens []int) {
 	bindTokens(f, &b.tokens, tokens)
-	f.Var(&b.unequal, "unequal", "`TOKENS` of each rank, such as 5,0,3,7, in place of --ep and --tokens; again for further batches")
+	f.Func("unequal", "`TOKENS` of each rank, such as 5,0,3,7, in place of --ep and --tokens; again for further batches", b.addUnequal)
 	b.given = f.Changed
 }
 
@@ -131,11 +130,8 @@ func checkTokens(flag string, tokens []int, most int) error {
 	return nil
 }
 
-// unequal is a flag for batches: the tokens of each rank, one batch per use.
-type unequal [][]int
-
-// Set reads one batch. The same one again adds nothing.
-func (u *unequal) Set(text string) error {
+// addUnequal reads one batch. The same one again adds nothing.
+func (b *batchFlags) addUnequal(text string) error {
 	var each []int
 	for number := range strings.SplitSeq(text, ",") {
 		t, err := strconv.Atoi(strings.TrimSpace(number))
@@ -144,19 +140,8 @@ func (u *unequal) Set(text string) error {
 		}
 		each = append(each, t)
 	}
-	if !slices.ContainsFunc(*u, func(known []int) bool { return slices.Equal(known, each) }) {
-		*u = append(*u, each)
+	if !slices.ContainsFunc(b.unequal, func(known []int) bool { return slices.Equal(known, each) }) {
+		b.unequal = append(b.unequal, each)
 	}
 	return nil
 }
-
-// String is the batches, empty before one was given.
-func (u *unequal) String() string {
-	if len(*u) == 0 {
-		return ""
-	}
-	return fmt.Sprint([][]int(*u))
-}
-
-// Type is the word that help shows for the value.
-func (u *unequal) Type() string { return "tokens" }

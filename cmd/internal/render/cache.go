@@ -2,6 +2,8 @@ package render
 
 import (
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/logits"
@@ -120,4 +122,142 @@ func ListedCache(dir string, v logits.Verification) output.Document {
 // shapeText is a gate in words: "256 experts, top-8, 4 of 8 groups, DeepSeekV3".
 func shapeText(shape router.Shape, method router.Method) string {
 	return shape.String() + ", " + string(method)
+}
+
+// Generated is the JSON of logits generate.
+type Generated struct {
+	SchemaVersion int              `json:"schema_version"`
+	Kind          string           `json:"kind"` // always "logits generate"
+	Cache         string           `json:"cache"`
+	Model         string           `json:"model"`
+	Method        router.Method    `json:"method"`
+	Shape         router.Shape     `json:"shape"`
+	Mode          router.Mode      `json:"mode"`
+	Ranks         int              `json:"ranks"`
+	DType         logits.DType     `json:"dtype"`
+	Plan          string           `json:"plan"`
+	Entries       []GeneratedEntry `json:"entries"`
+}
+
+type GeneratedEntry struct {
+	Path          string        `json:"path"`
+	Rank          int           `json:"rank"`
+	TokensPerRank int           `json:"tokens_per_rank"`
+	Bytes         int64         `json:"bytes"`
+	New           bool          `json:"new"`    // nothing was there
+	Damage        *string       `json:"damage"` // what was wrong with the file that was replaced; null where none was
+	Status        logits.Status `json:"status"`
+	ProjectedRows int           `json:"projected_rows"`
+	Infeasible    []int32       `json:"infeasible_experts"`
+	// LargestBias is the largest spread of a correction bias that the entry
+	// tolerates; null where the method adds none.
+	LargestBias router.Number `json:"bias_spread_survived"`
+}
+
+// GeneratedEntries lays out what generate did to each batch size.
+func GeneratedEntries(cache string, s logits.Spec, ranks int, list []logits.Outcome) output.Document {
+	result := Generated{
+		SchemaVersion: 1, Kind: "logits generate", Cache: cache, Model: s.Model, Method: s.Gate.Method,
+		Shape: s.Gate.Shape, Mode: s.Mode, Ranks: s.Layout.Ranks(), DType: s.DType, Plan: s.Plan,
+	}
+	t := output.Table{Name: "entries", Columns: []output.Column{
+		count("tokens/rank", "tokens_per_rank"), count("entries"), count("new"), count("replaced"), size("size", "bytes"),
+		label("status"), real("bias spread tolerated", "bias_spread_survived"),
+	}}
+	for group := range slices.Chunk(list, ranks) {
+		n := totalsOf(group)
+		for _, outcome := range group {
+			result.Entries = append(result.Entries, entryOf(outcome))
+		}
+		t.Rows = append(t.Rows, []any{group[0].Tokens, len(group), n.new, n.replaced, n.bytes, string(n.status), router.Number(n.bias)})
+	}
+	all := totalsOf(list)
+	return output.Document{
+		Headline: fmt.Sprintf("%s (%s) on %s, %s, %s, plan %s: %s in %s, %s, %s",
+			s.Model, shapeText(s.Gate.Shape, s.Gate.Method), quantity.Count(s.Layout.Ranks(), "rank"), s.Mode, contentText(s.DType, s.IDsOnly), s.Plan, quantity.Count(len(list), "entry"), cache, quantity.Bytes(float64(all.bytes)), all.made()),
+		Tables: []output.Table{t}, Notes: append(damageNotes(list), biasNotes(s.Gate, list)...), Value: result,
+	}
+}
+
+// entryOf is an outcome in the form of JSON.
+func entryOf(o logits.Outcome) GeneratedEntry {
+	f := o.Feasibility
+	e := GeneratedEntry{
+		Path: o.Path, Rank: o.Rank, TokensPerRank: o.Tokens, Bytes: o.Bytes, New: o.New,
+		Status: f.Status, ProjectedRows: f.ProjectedRows, Infeasible: append([]int32{}, f.Infeasible...), LargestBias: router.Number(f.LargestBias),
+	}
+	if o.Damage != nil {
+		e.Damage = new(o.Damage.Error())
+	}
+	return e
+}
+
+// totals are those of several entries.
+type totals struct {
+	new, replaced int
+	bytes         int64
+	status        logits.Status // the worst
+	bias          float64       // the least of the largest that are tolerated
+}
+
+func totalsOf(list []logits.Outcome) totals {
+	t := totals{status: logits.Exact, bias: math.Inf(1)}
+	for _, o := range list {
+		if o.New {
+			t.new++
+		}
+		if o.Damage != nil {
+			t.replaced++
+		}
+		t.bytes += o.Bytes
+		t.status, t.bias = t.status.Worse(o.Feasibility.Status), min(t.bias, o.Feasibility.LargestBias)
+	}
+	return t
+}
+
+// made says how many entries were written and why.
+func (t totals) made() string {
+	text := fmt.Sprintf("%d of them new", t.new)
+	if t.replaced > 0 {
+		text += fmt.Sprintf(", %d replaced because damaged", t.replaced)
+	}
+	return text
+}
+
+// damageNotes name the files that were not what they said, the first few of them.
+func damageNotes(list []logits.Outcome) (notes []string) {
+	const most = 8
+	for _, o := range list {
+		if o.Damage != nil {
+			notes = append(notes, fmt.Sprintf("replaced %s: %v", o.Path, o.Damage))
+		}
+	}
+	if rest := len(notes) - most; rest > 0 {
+		notes = append(notes[:most], fmt.Sprintf("and %d more (--format json names all)", rest))
+	}
+	return notes
+}
+
+// biasNotes says what a correction bias does to the entries.
+func biasNotes(g router.Gate, list []logits.Outcome) []string {
+	if !g.Method.Biased() {
+		return []string{fmt.Sprintf("no correction bias in this model (%s)", g.Method)}
+	}
+	if g.Bias == nil {
+		return []string{"no correction bias was read (--bias); the entries hold for any bias whose spread (max − min) is below the tolerated one"}
+	}
+	notes := []string{"spread of the correction bias: " + quantity.Digits4(logits.Spread(g.Bias))}
+	moved, lost := 0, []int32{}
+	for _, w := range list {
+		moved += w.Feasibility.ProjectedRows
+		lost = append(lost, w.Feasibility.Infeasible...)
+	}
+	slices.Sort(lost)
+	if moved > 0 {
+		notes = append(notes, fmt.Sprintf("%s cannot get the planned experts; the entries hold the experts that the router picks", quantity.Count(moved, "token")))
+	}
+	if lost = slices.Compact(lost); len(lost) > 0 {
+		notes = append(notes, fmt.Sprintf("no logits can select these experts as planned, because the bias of other experts or groups is too large: %s", rangesText(lost)))
+	}
+	return notes
 }
