@@ -78,6 +78,11 @@ func (c *Comparison) judgeExtent(normal, perfect *nsys.Trace, refuse func(string
 	if most := max(len(c.Normal.Ranks), len(c.Perfect.Ranks)); 2*len(c.Ranks) < most {
 		refuse("the sides have %d of %d ranks in common: normal has %s; perfect has %s", len(c.Ranks), most, quantity.Ranges(c.Normal.Ranks), quantity.Ranges(c.Perfect.Ranks))
 	}
+	for i, t := range []*nsys.Trace{normal, perfect} {
+		if doubt := t.Doubt(); doubt != "" {
+			refuse("the %s side is uncertain: %s", gain.Arms[i], doubt)
+		}
+	}
 	if n, p := named(layersOf(normal)), named(layersOf(perfect)); !slices.Equal(n, p) {
 		refuse("the sides have different layers: normal has %s; perfect has %s", quantity.Ranges(n), quantity.Ranges(p))
 	}

@@ -6,11 +6,12 @@ import (
 
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // doubts are the codes of warnings after which the imbalance over ranks is not to be
 // relied on: kernels that are not there would move it without a sign.
-var doubts = []string{"lost_kernels", "ranks_differ", "few_kernels", "graph_mode", "graph_lost", "unplaced_experts"}
+var doubts = []string{"lost_kernels", "ranks_differ", "few_kernels", "different_runs", "graph_mode", "graph_lost", "unplaced_experts"}
 
 // Doubt says why the imbalance over ranks must not be relied on, empty if nothing
 // speaks against it. Verbs put it into the headline, and no gate passes on it.
@@ -26,6 +27,36 @@ func (t *Trace) Doubt() string {
 	}
 	return ""
 }
+
+// differentRuns warns of ranks that ran at different times, which one run's ranks never
+// do: they meet in every layer.
+func (r *reduction) differentRuns() {
+	type span struct {
+		of       *rankEvents
+		from, to int64
+	}
+	var first span // the one that ended first
+	var last span  // the one that began last
+	for _, p := range r.ranks {
+		if p.of.session == 0 || len(p.events) == 0 {
+			return
+		}
+		end := p.events[len(p.events)-1]
+		s := span{p, p.of.session + p.events[0].start, p.of.session + end.start + end.duration}
+		if first.of == nil || s.to < first.to {
+			first = s
+		}
+		if last.of == nil || s.from > last.from {
+			last = s
+		}
+	}
+	if gap := last.from - first.to; len(r.ranks) > 1 && gap > clockError {
+		r.warn("different_runs", "", fmt.Sprintf("rank %d begins %s after rank %d ended: they are not of one run", last.of.rank.Rank, quantity.Duration(float64(gap)), first.of.rank.Rank))
+	}
+}
+
+// clockError is by how many nanoseconds the clocks of two hosts may disagree.
+const clockError = int64(5e9)
 
 const (
 	leastPlaced  = 0.5   // the share of expert GEMM time that must be in a layer

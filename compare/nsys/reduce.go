@@ -34,6 +34,7 @@ func reduce(exports []*exportSummary, options Options) (*Trace, error) {
 	}
 	r.arm()
 	r.structure()
+	r.differentRuns()
 	var wait sync.WaitGroup
 	wait.Go(r.kernels)
 	r.cells()
