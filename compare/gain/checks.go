@@ -52,7 +52,7 @@ func (c Campaign) checkProof() Check {
 	}
 	switch {
 	case c.balance() == Claimed:
-		return Check{Name: CheckProof, Status: Warn, Text: "balance claimed by every rank of the perfect arm and by none of the normal arm, not measured: expert counts or traces measure it"}
+		return Check{Name: CheckProof, Status: Warn, Text: "balance claimed for every rank, not measured: expert counts or traces measure it"}
 	case c.Chance:
 		return Check{Name: CheckProof, Status: Pass, Text: "measured: routing was even in the chance arm and not in the normal arm, on every rank"}
 	}

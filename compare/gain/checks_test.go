@@ -30,7 +30,7 @@ func TestInvalidCampaigns(t *testing.T) {
 		{"all ranks at once", func(c *Campaign) {
 			c.Proof = []Proof{{Arm: Normal, Rank: AllRanks, Grade: Measured, Evidence: ""}, {Arm: Perfect, Rank: AllRanks, Grade: Measured, Evidence: ""}}
 		}, CheckProof, Pass, "every rank"},
-		{"a rank only claimed", func(c *Campaign) { c.Proof[3].Grade = Claimed }, CheckProof, Warn, "balance claimed by every rank"},
+		{"a rank only claimed", func(c *Campaign) { c.Proof[3].Grade = Claimed }, CheckProof, Warn, "balance claimed for every rank"},
 		{"random routing", func(c *Campaign) { c.Chance = true }, CheckProof, Pass, "routing was even in the chance arm"},
 		{"all ranks unproved", func(c *Campaign) {
 			c.Proof = []Proof{{Arm: Normal, Rank: AllRanks, Grade: Measured, Evidence: ""}, {Arm: Perfect, Rank: AllRanks, Grade: None, Evidence: "nothing seen"}}

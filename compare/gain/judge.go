@@ -40,7 +40,7 @@ func Judge(c Campaign) Result {
 	}
 	r.Reasons = append(r.explain(c.Confidence), r.Precision.sentence()...)
 	if r.Balance == Claimed {
-		r.Reasons = append(r.Reasons, "balance claimed by every rank, not measured")
+		r.Reasons = append(r.Reasons, "balance claimed for every rank, not measured")
 	}
 	if c.Chance {
 		r.Reasons = append(r.Reasons, chanceSentence)
