@@ -100,9 +100,14 @@ func Of[T any](name, title string, items []T, columns ...Column) Table {
 	}
 	t := Table{Name: name, Title: title, Columns: columns}
 	for i, c := range columns {
-		if index := fields[c.key()]; c.Cell == nil {
-			columns[i].Cell = func(item any) any { return reflect.ValueOf(item).FieldByIndex(index).Interface() }
+		if c.Cell != nil {
+			continue
 		}
+		index, ok := fields[c.key()]
+		if !ok {
+			panic(fmt.Sprintf("table %s: %T has no field with the JSON key %q", name, *new(T), c.key()))
+		}
+		columns[i].Cell = func(item any) any { return reflect.ValueOf(item).FieldByIndex(index).Interface() }
 	}
 	for _, item := range items {
 		row := make([]any, len(columns))

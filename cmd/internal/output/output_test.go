@@ -159,3 +159,26 @@ func TestParseFormat(t *testing.T) {
 		t.Error("xml was accepted")
 	}
 }
+
+// Rows are the fields with the JSON keys of the columns, promoted ones among them, or
+// what a column computes.
+func TestTableOfFields(t *testing.T) {
+	type inner struct {
+		Total int64 `json:"total_ns"`
+	}
+	type item struct {
+		Name string `json:"name,omitempty"`
+		inner
+	}
+	twice := Column{Name: "twice", Cell: func(i any) any { return 2 * i.(item).Total }}
+	table := Of("t", "", []item{{"a", inner{3}}}, Column{Name: "name"}, Column{Name: "total", Key: "total_ns"}, twice)
+	if got := table.Rows[0]; got[0] != "a" || got[1] != int64(3) || got[2] != int64(6) {
+		t.Errorf("row %v", got)
+	}
+	defer func() {
+		if fault := recover(); fault == nil || !strings.Contains(fault.(string), `"other"`) {
+			t.Errorf("a column without a field: %v", fault)
+		}
+	}()
+	Of("t", "", []item{}, Column{Name: "other"})
+}
