@@ -48,13 +48,8 @@ func Contiguous(experts, ranks int) (Layout, error) {
 	held := make([][]int32, ranks)
 	next := int32(0)
 	for r := range held {
-		n := experts / ranks
-		if r < experts%ranks {
-			n++
-		}
-		held[r] = make([]int32, n)
-		for i := range held[r] {
-			held[r][i] = next
+		for range (experts + ranks - 1 - r) / ranks {
+			held[r] = append(held[r], next)
 			next++
 		}
 	}

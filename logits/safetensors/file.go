@@ -74,14 +74,15 @@ func OpenRegular(path string) (*os.File, os.FileInfo, error) {
 // Read checks the header of a file that is size bytes long; name is for
 // errors. The header must account for every byte exactly once.
 func Read(name string, r io.ReaderAt, size int64) (*File, error) {
-	var head [lengthBytes]byte
-	if err := notPointer(name, r, size); err != nil {
+	const pointer = "version https://git-lfs"
+	head := make([]byte, max(lengthBytes, min(size, int64(len(pointer)))))
+	if err := readFull(name, r, head, 0); err != nil {
 		return nil, err
 	}
-	if err := readFull(name, r, head[:], 0); err != nil {
-		return nil, err
+	if string(head) == pointer {
+		return nil, &input.Error{File: name, Expected: "a safetensors file", Found: "a Git LFS pointer to one", Try: "run 'git lfs pull'"}
 	}
-	n := binary.LittleEndian.Uint64(head[:])
+	n := binary.LittleEndian.Uint64(head)
 	if n > maxHeader {
 		return nil, fault(name, 0, fmt.Sprintf("a safetensors header of at most %d bytes", maxHeader), strconv.FormatUint(n, 10))
 	}
@@ -103,19 +104,6 @@ func Read(name string, r io.ReaderAt, size int64) (*File, error) {
 		return nil, fault(name, data+end, "the end of the file after the last tensor", quantity.Count(size-data-end, "more byte"))
 	}
 	return &File{name: name, r: r, size: size, data: data, header: h}, nil
-}
-
-// notPointer recognises the text that Git LFS leaves in place of a file.
-func notPointer(name string, r io.ReaderAt, size int64) error {
-	const magic = "version https://git-lfs"
-	head := make([]byte, min(size, int64(len(magic))))
-	if err := readFull(name, r, head, 0); err != nil {
-		return err
-	}
-	if string(head) == magic {
-		return &input.Error{File: name, Expected: "a safetensors file", Found: "a Git LFS pointer to one", Try: "run 'git lfs pull'"}
-	}
-	return nil
 }
 
 // readFull fills b from the offset; an early end is ErrTruncated.

@@ -154,8 +154,12 @@ func (h header) layOut(p *parser) (end int64, err error) {
 
 // object reads an object, calling value after each key.
 func (p *parser) object(value func(key []byte) error) error {
-	if err := p.open('{', "an object"); err != nil {
+	if kind := p.json.PeekKind(); kind != '{' && kind != 0 {
+		_, err := p.value('{', "an object")
 		return err
+	}
+	if _, err := p.json.ReadToken(); err != nil {
+		return p.syntax(err)
 	}
 	for p.json.PeekKind() != '}' {
 		key, err := p.text()
@@ -172,33 +176,27 @@ func (p *parser) object(value func(key []byte) error) error {
 
 // integers reads an array of whole numbers from 0 to 2⁶³ − 1.
 func (p *parser) integers() ([]int64, error) {
-	if err := p.open('[', "an array of whole numbers"); err != nil {
+	array, err := p.value('[', "an array of whole numbers")
+	if err != nil {
 		return nil, err
 	}
 	list := make([]int64, 0, 2)
-	for p.json.PeekKind() != ']' {
-		text, err := p.json.ReadValue()
-		if err != nil {
-			return nil, p.syntax(err)
-		}
-		n, err := strconv.ParseUint(string(text), 10, 63)
+	for array = bytes.TrimSpace(array[1 : len(array)-1]); len(array) > 0; {
+		text, rest, _ := bytes.Cut(array, []byte{','})
+		n, err := strconv.ParseUint(string(bytes.TrimSpace(text)), 10, 63)
 		if err != nil {
 			return nil, p.errorf("whole numbers from 0 to 2^63-1", "%.40q", text)
 		}
-		list = append(list, int64(n))
+		list, array = append(list, int64(n)), rest
 	}
-	_, err := p.json.ReadToken()
-	return list, p.syntax(err)
+	return list, nil
 }
 
 // text reads a string, which is valid until the next call.
 func (p *parser) text() ([]byte, error) {
-	if kind := p.json.PeekKind(); kind != '"' && kind != 0 {
-		return nil, p.unwanted("a string")
-	}
-	quoted, err := p.json.ReadValue()
+	quoted, err := p.value('"', "a string")
 	if err != nil {
-		return nil, p.syntax(err)
+		return nil, err
 	}
 	if !bytes.Contains(quoted, []byte{'\\'}) {
 		return quoted[1 : len(quoted)-1], nil
@@ -206,22 +204,16 @@ func (p *parser) text() ([]byte, error) {
 	return jsontext.AppendUnquote(nil, quoted)
 }
 
-// open reads the bracket that begins an object or array.
-func (p *parser) open(bracket jsontext.Kind, want string) error {
-	if kind := p.json.PeekKind(); kind != bracket && kind != 0 {
-		return p.unwanted(want)
-	}
-	_, err := p.json.ReadToken()
-	return p.syntax(err)
-}
-
-// unwanted is the error about a value that is not of the kind wanted.
-func (p *parser) unwanted(want string) error {
+// value reads a value of the kind.
+func (p *parser) value(kind jsontext.Kind, want string) ([]byte, error) {
 	value, err := p.json.ReadValue()
 	if err != nil {
-		return p.syntax(err)
+		return nil, p.syntax(err)
 	}
-	return p.errorf(want, "%.40q", value)
+	if value.Kind() != kind {
+		return nil, p.errorf(want, "%.40q", []byte(value))
+	}
+	return value, nil
 }
 
 // syntax says where the text is not JSON.

@@ -85,12 +85,8 @@ type Level struct {
 func (l Level) Spread() int64 { return l.Max - l.Min }
 
 func levelOf(parts []int64, floor int64) Level {
-	l := Level{Floor: floor, Min: parts[0]}
-	var total int64
-	for _, n := range parts {
-		l.Max, l.Min = max(l.Max, n), min(l.Min, n)
-		total += n
-	}
+	l := Level{Floor: floor, Min: slices.Min(parts), Max: slices.Max(parts)}
+	total := router.Load{PerExpert: parts}.Total()
 	l.Excess = l.Max - floor
 	l.MaxOverMean, l.FloorOverMean = router.OverMean(l.Max, total, len(parts)), router.OverMean(floor, total, len(parts))
 	return l

@@ -110,50 +110,38 @@ func spreadRanks(p Problem, weights []float64) []float64 {
 	return out
 }
 
-// hotspot is (1−h)/n for each of n, and h more for the hot one.
-func hotspot(n int, o Options, what string) ([]float64, error) {
+// newHotspot gives (1−h)/n of the slots to each of n ranks or experts, and h more to
+// the hot one. It is an error if the hot one gets less than its share: a token has no
+// expert twice and few groups, and copies on other ranks take their part.
+func newHotspot(p Problem, o Options, what string) (Plan, error) {
+	n := p.Shape.Experts
+	if what == "rank" {
+		n = p.Layout.Ranks()
+	}
 	if !(o.Hotness >= 0 && o.Hotness <= 1) {
 		return nil, fmt.Errorf("want a hotness from 0 to 100 %%, have %.4g %%", 100*o.Hotness)
 	}
 	if o.Hot < 0 || o.Hot >= n {
 		return nil, fmt.Errorf("want a hot %s from 0 to %d, have %d", what, n-1, o.Hot)
 	}
-	out := make([]float64, n)
-	for i := range out {
-		out[i] = (1 - o.Hotness) / float64(n)
+	even := 1 / float64(n)
+	weights := slices.Repeat([]float64{(1 - o.Hotness) / float64(n)}, n)
+	weights[o.Hot] += o.Hotness
+	share := weights[o.Hot]
+	if what == "rank" {
+		weights = spreadRanks(p, weights)
 	}
-	out[o.Hot] += o.Hotness
-	return out, nil
-}
-
-func newRankHotspot(p Problem, o Options) (Plan, error) {
-	w, err := hotspot(p.Layout.Ranks(), o, "rank")
-	if err != nil {
-		return nil, err
+	s := newSkew(p, fmt.Sprintf("%s-hotspot/1 hotness=%v %s=%d", what, o.Hotness, what, o.Hot), weights)
+	slots := s.perExpert()
+	if what == "rank" {
+		slots = p.Layout.RankLoad(slots)
 	}
-	s := newSkew(p, fmt.Sprintf("rank-hotspot/1 hotness=%v rank=%d", o.Hotness, o.Hot), spreadRanks(p, w))
-	return s, s.heats(p.Layout.RankLoad(s.perExpert()), w, o)
-}
-
-// heats is an error if the hot rank or expert gets less than its share: a token
-// has no expert twice and few groups, and copies on other ranks take their part.
-func (s *skew) heats(slots []int64, shares []float64, o Options) error {
-	total := float64(s.problem.total() * s.problem.Shape.TopK)
-	got, even := float64(slots[o.Hot]), 1/float64(len(slots))
-	if o.Hotness == 0 || got >= shares[o.Hot]*total-float64(s.problem.Shape.TopK) {
-		return nil
+	got, total := float64(slots[o.Hot]), float64(p.total()*p.Shape.TopK)
+	if o.Hotness == 0 || got >= share*total-float64(p.Shape.TopK) {
+		return s, nil
 	}
 	most := max(0, (got/total-even)/(1-even))
-	return fmt.Errorf("want a hotness of at most %.3g %%, have %.4g %%: distinct experts, few groups per token and copies elsewhere allow the hot one %.0f of %.0f slots", 100*most, 100*o.Hotness, got, total)
-}
-
-func newExpertHotspot(p Problem, o Options) (Plan, error) {
-	w, err := hotspot(p.Shape.Experts, o, "expert")
-	if err != nil {
-		return nil, err
-	}
-	s := newSkew(p, fmt.Sprintf("expert-hotspot/1 hotness=%v expert=%d", o.Hotness, o.Hot), w)
-	return s, s.heats(s.perExpert(), w, o)
+	return nil, fmt.Errorf("want a hotness of at most %.3g %%, have %.4g %%: distinct experts, few groups per token and copies elsewhere allow the hot one %.0f of %.0f slots", 100*most, 100*o.Hotness, got, total)
 }
 
 func newZipf(p Problem, o Options) (Plan, error) {

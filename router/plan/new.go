@@ -46,8 +46,8 @@ var planners = []struct {
 	{"trtllm-gen2", func(p Problem, o Options) (Plan, error) { return newReference(p, o, true) }},
 	{"uniform", newUniform},
 	{"target", newTarget},
-	{"rank-hotspot", newRankHotspot},
-	{"expert-hotspot", newExpertHotspot},
+	{"rank-hotspot", func(p Problem, o Options) (Plan, error) { return newHotspot(p, o, "rank") }},
+	{"expert-hotspot", func(p Problem, o Options) (Plan, error) { return newHotspot(p, o, "expert") }},
 	{"zipf", newZipf},
 	{"replay", newReplay},
 }
