@@ -65,12 +65,6 @@ func (c *Cache) target(rank, tokens int) (target, error) {
 	return target{filepath.Join(c.dir, fileName(c.spec.identify(p.Name(), rank, tokens))), p, rank, tokens}, nil
 }
 
-// Path is where the entry of a rank, for so many tokens on every rank, is or would be.
-func (c *Cache) Path(rank, tokens int) (string, error) {
-	t, err := c.target(rank, tokens)
-	return t.path, err
-}
-
 // Get returns the entry of a rank for so many tokens on every rank: read from the
 // folder when it is there, made and kept when it is not. One that is there but
 // damaged is an error that wraps ErrDamaged, so that a bad disk does not go

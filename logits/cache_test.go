@@ -256,6 +256,12 @@ func TestReplicasAreJudgedByCopies(t *testing.T) {
 	}
 }
 
+// Path is where the entry of a rank, for so many tokens on every rank, is or would be.
+func (c *Cache) Path(rank, tokens int) (string, error) {
+	t, err := c.target(rank, tokens)
+	return t.path, err
+}
+
 func TestLogitsInEveryType(t *testing.T) {
 	// ±32 = ±2⁵: sign, exponent 5 + bias 127 (or 15 for float16), fraction 0.
 	for d, want := range map[DType][2]uint32{

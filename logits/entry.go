@@ -55,8 +55,8 @@ func readEntry(f *safetensors.File) (*Entry, error) {
 	e := &Entry{Record: r}
 	crc := uint32(0)
 	for _, t := range f.Tensors() {
-		b := make([]byte, t.Bytes())
-		if err := f.ReadAt(t, b, 0); err != nil {
+		b, _, err := f.Bytes(t.Name)
+		if err != nil {
 			return nil, err
 		}
 		crc = crc32.Update(crc, castagnoli, b)

@@ -114,11 +114,11 @@ func (r Record) match(f *safetensors.File, meta map[string]string) error {
 		if value, ok := meta[key]; !ok || value != again[key] {
 			return r.wrong(metadataPosition(key), strconv.Quote(again[key]), strconv.Quote(value))
 		}
+		delete(meta, key)
 	}
-	for _, key := range slices.Sorted(maps.Keys(meta)) {
-		if _, known := again[key]; !known {
-			return r.wrong(metadataPosition(key), "no such key in schema "+schema, "one")
-		}
+	if len(meta) > 0 {
+		key := slices.Min(slices.Collect(maps.Keys(meta)))
+		return r.wrong(metadataPosition(key), "no such key in schema "+schema, "one")
 	}
 	if have := filepath.Base(f.Name()); name != have {
 		return r.wrong("", "the name "+strconv.Quote(name)+" for this content", "another name")

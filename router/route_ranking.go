@@ -22,20 +22,20 @@ func (r *ranking) last() float32 { return r.value[len(r.value)-1] }
 
 func (r *ranking) offer(index int32, value float32) {
 	n := len(r.value)
-	if r.room == 0 {
-		if value <= r.value[n-1] {
-			r.tied = r.tied || value == r.value[n-1]
-			return
-		}
-		pushed := r.value[n-1]
-		r.insert(n-1, index, value)
-		// The value pushed out ties with the new last one, or nothing that was
-		// ever turned away does: those were all at most the value pushed out.
-		r.tied = pushed == r.value[n-1]
+	if r.room > 0 {
+		r.insert(n-r.room, index, value)
+		r.room--
 		return
 	}
-	r.insert(n-r.room, index, value)
-	r.room--
+	last := r.last()
+	if value <= last {
+		r.tied = r.tied || value == last
+		return
+	}
+	r.insert(n-1, index, value)
+	// The value pushed out ties with the new last one, or nothing that was ever
+	// turned away does: those were all at most the value pushed out.
+	r.tied = last == r.last()
 }
 
 // offerAll offers the values of indices from, from+1, ….

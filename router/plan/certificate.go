@@ -81,9 +81,6 @@ type Level struct {
 	FloorOverMean router.Number `json:"floor_over_mean"`
 }
 
-// Spread is Max − Min.
-func (l Level) Spread() int64 { return l.Max - l.Min }
-
 func levelOf(parts []int64, floor int64) Level {
 	l := Level{Floor: floor, Min: slices.Min(parts), Max: slices.Max(parts)}
 	total := router.Load{PerExpert: parts}.Total()

@@ -163,7 +163,7 @@ func TestReplicas(t *testing.T) {
 		}
 		// 12 experts have one copy and 4 have two: copies are even, so an expert
 		// with two gets twice the slots.
-		if !c.Valid || c.Copy.Excess > 0 || c.Rank.Spread() != 0 {
+		if !c.Valid || c.Copy.Excess > 0 || c.Rank.Max != c.Rank.Min {
 			t.Errorf("%d tokens: %+v", tokens, c)
 		}
 	}
