@@ -4,8 +4,8 @@
 //
 // One rule says which steps of a recording count (New): a step counts where every
 // rank has kernels in it, and every layer that one rank ran was run by all ranks
-// that have the layer at all; leading steps that take over 2× the median of the
-// later steps are excluded as warm-up.
+// that have the layer at all; leading steps whose GPU time, but not their
+// expert compute, exceeds 1.5× the median of the later steps are excluded as warm-up.
 //
 // The statistics are per step and layer first, then over steps, then over layers:
 //

@@ -68,10 +68,17 @@ func TestStepsThatCount(t *testing.T) {
 	long := func(steps ...router.Whole) func(Sample) []Sample {
 		return func(s Sample) []Sample {
 			if slices.Contains(steps, s.Step) {
+				s.CollectiveNS += 201 - s.TotalNS // waiting
 				s.TotalNS, s.BusyNS = 201, 201
 			}
 			return []Sample{s}
 		}
+	}
+	tokens := func(s Sample) []Sample {
+		if s.Step == 0 {
+			s.TotalNS, s.BusyNS = 201, 201
+		}
+		return []Sample{s}
 	}
 	without := func(drop func(Sample) bool) func(Sample) []Sample {
 		return func(s Sample) []Sample {
@@ -86,9 +93,10 @@ func TestStepsThatCount(t *testing.T) {
 		incomplete, warmUp []int
 		warning            string
 	}{
-		"all":             {change: long()},
-		"warm-up":         {change: long(0, 1), warmUp: []int{0, 1}, warning: "steps 0, 1 excluded as warm-up: over 2× the median of later steps"},
-		"a late long one": {change: long(3)},
+		"all":                      {change: long()},
+		"warm-up":                  {change: long(0, 1), warmUp: []int{0, 1}, warning: "steps 0, 1 excluded as warm-up: GPU time over 1.5× the median of later steps"},
+		"a late long one":          {change: long(3)},
+		"more tokens in the first": {change: tokens},
 		"cut off": {change: without(func(s Sample) bool { return s.Step == 5 && s.Rank == 1 }), incomplete: []int{5},
 			warning: "step 5 excluded as incomplete"},
 		"a layer lost on one rank":    {change: without(func(s Sample) bool { return s.Step == 2 && s.Rank == 1 && s.Layer == 1 }), incomplete: []int{2}},

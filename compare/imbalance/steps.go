@@ -2,19 +2,18 @@ package imbalance
 
 import (
 	"fmt"
-
 	"slices"
-
-	"gonum.org/v1/gonum/stat"
 
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
-// WarmUpFactor is how many times the median of the later steps a leading step must
-// exceed to be excluded as warm-up: ranks enter a capture at different times, and
-// wait for the last one in their first collectives.
-const WarmUpFactor = 2
+// WarmUpFactor is how many times the median of the later steps the GPU time of a
+// leading step must exceed to be excluded as warm-up: ranks enter a capture at
+// different times, and wait for the last one in their first collectives. A step whose
+// expert compute exceeds that of the later steps as much is no warm-up: it has more
+// tokens.
+const WarmUpFactor = 1.5
 
 // Step is one step of a recording.
 type Step struct {
@@ -48,20 +47,22 @@ const (
 // none is.
 func excludeWarmUp(steps []Step) {
 	var complete []int
-	var busy []float64
+	var busy, experts []float64
 	for i, s := range steps {
 		if s.Excluded == Counts {
-			complete, busy = append(complete, i), append(busy, s.BusyNS.Float64())
+			complete = append(complete, i)
+			busy, experts = append(busy, s.BusyNS.Float64()), append(experts, s.MeanExpertsNS.Float64())
 		}
 	}
-	for n := 0; len(busy)-n > 2; n++ {
-		later := slices.Sorted(slices.Values(busy[n+1:]))
-		median := stat.Mean(later[(len(later)-1)/2:len(later)/2+1], nil)
-		if busy[n] <= WarmUpFactor*median {
-			return
-		}
+	long := func(values []float64) bool { return values[0] > WarmUpFactor*median(values[1:]) }
+	for n := 0; len(busy)-n > 2 && long(busy[n:]) && !long(experts[n:]); n++ {
 		steps[complete[n]].Excluded = WarmUp
 	}
+}
+
+func median(values []float64) float64 {
+	v := slices.Sorted(slices.Values(values))
+	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
 }
 
 // StepsOf lists the numbers of the steps that are excluded so, or that count.
@@ -90,6 +91,6 @@ func (t *Times) Warnings() []router.Warning {
 	say(Incomplete, "incomplete: some rank has no kernels there, or none of a layer that others ran")
 	say(Lost, "incomplete: ranks have different numbers of expert GEMMs in a layer, so kernels were lost")
 	say(OtherKind, fmt.Sprintf("of another kind: the capture mixes %d kinds of steps, which run different kernels for the same work (prefill and decode), and the kind with most expert time counts", t.Kinds))
-	say(WarmUp, fmt.Sprintf("warm-up: over %d× the median of later steps", WarmUpFactor))
+	say(WarmUp, fmt.Sprintf("warm-up: GPU time over %g× the median of later steps", WarmUpFactor))
 	return out
 }

@@ -79,8 +79,7 @@ func inflate(t testing.TB, export, out string, times int) {
 	execFile(t, out, strings.Join(script, ";\n"))
 }
 
-// A capture that follows itself n times has n times everything, and the same
-// imbalance.
+// A capture that follows itself n times has n times everything.
 func TestInflatedCapture(t *testing.T) {
 	once := filepath.Join(testdata, "gptoss-ep4-loop/normal.sqlite")
 	out := filepath.Join(t.TempDir(), "inflated.sqlite")
@@ -99,9 +98,8 @@ func TestInflatedCapture(t *testing.T) {
 		equal(t, k.Name, large.Kernels[i].Instances, n*k.Instances)
 		near(t, k.Name, large.Kernels[i].MedianNS, float64(k.MedianNS))
 	}
-	for i, s := range small.Imbalance {
-		equal(t, "steps", large.Imbalance[i].Steps, int(n)*s.Steps)
-		near(t, "max/mean", large.Imbalance[i].MaxOverMean, float64(s.MaxOverMean))
+	for i, p := range small.Phases {
+		equal(t, string(p.Phase), large.Phases[i].TotalNS, n*p.TotalNS)
 	}
 	for i, c := range small.Collectives {
 		near(t, "wait", large.Collectives[i].WaitNS, float64(n)*float64(c.WaitNS))
