@@ -154,7 +154,7 @@ func TestTraceVerbExitCodes(t *testing.T) {
 		args []string
 	}{
 		{exitDone, "", []string{"--fail-above", "0.6", loopNormal}},
-		{exitGate, "expert-time imbalance of layer 1 is 51.6 %, limit 50.0 %", []string{"--fail-above", "0.5", loopNormal}},
+		{exitGate, "expert-time imbalance of layer 1 is 51.5 %, limit 50.0 %", []string{"--fail-above", "0.5", loopNormal}},
 		{exitInconclusive, "no layer has expert time", []string{"--fail-above", "0.5", "testdata/gptoss-graph/node-normal.sqlite"}},
 		{exitInconclusive, "they are not of one run", []string{"--fail-above", "0.9", "testdata/hf-qwen3-ep4/normal.rank0.json.gz", "testdata/hf-qwen3-ep4/perfect.rank1.json.gz"}},
 		{exitGate, "expert-time imbalance of inferred layer 2 is 67.9 %", []string{"--fail-above", "0.5", "testdata/hf-qwen3-ep4/normal.rank?.json.gz"}},
