@@ -8,7 +8,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 )
 
 // object is a decoded JSON object or Python dict, members in order. Values are
@@ -81,6 +80,7 @@ type decoder struct {
 	in     *reader
 	oneRow bool
 	budget int
+	err    error // the first one, after which nothing is read
 }
 
 // errCut is an object that ends before its closing brace.
@@ -89,33 +89,36 @@ var errCut = errors.New("ends before its closing brace")
 // decodeObject reads the object whose opening brace is the next byte.
 func decodeObject(in *reader) (*object, error) {
 	d := &decoder{in: in, budget: MaxElements, oneRow: true}
-	if err := d.expect('{'); err != nil {
-		return nil, err
-	}
+	d.expect('{')
 	// Pretty-printed documents break the line right after their first brace.
-	for {
-		c, err := d.peek()
-		if err != nil {
-			return nil, err
-		}
-		if c != ' ' && c != '\t' && c != '\r' {
-			d.oneRow = c != '\n'
-			break
-		}
+	for strings.IndexByte(" \t\r", d.peek()) >= 0 {
 		d.skip()
 	}
-	return d.members(1)
+	d.oneRow = d.peek() != '\n'
+	o := d.object(1)
+	return o, d.err
 }
 
-func (d *decoder) peek() (byte, error) {
-	b, err := d.in.Peek(1)
-	if err != nil {
-		if err == io.EOF {
-			err = errCut
-		}
-		return 0, err
+func (d *decoder) fail(err error) {
+	if d.err == nil {
+		d.err = err
 	}
-	return b[0], nil
+}
+
+// peek is the next byte; 0 after an error.
+func (d *decoder) peek() byte {
+	if d.err != nil {
+		return 0
+	}
+	b, err := d.in.Peek(1)
+	if err == nil {
+		return b[0]
+	}
+	if err == io.EOF {
+		err = errCut
+	}
+	d.fail(err)
+	return 0
 }
 
 // skip consumes the byte that peek showed.
@@ -125,81 +128,48 @@ func (d *decoder) skip() {
 	}
 }
 
-func (d *decoder) expect(want byte) error {
-	c, err := d.token()
-	if err != nil {
-		return err
-	}
-	if c != want {
-		return fmt.Errorf("want %q, found %q", want, c)
-	}
-	d.skip()
-	return nil
-}
-
-// token returns the next byte that is not white space, unread.
-func (d *decoder) token() (byte, error) {
+// token is the next byte that is not white space, unread; 0 after an error.
+func (d *decoder) token() byte {
 	for {
-		c, err := d.peek()
-		if err != nil {
-			return 0, err
+		c := d.peek()
+		if c == '\n' && d.oneRow {
+			d.fail(errCut)
+			return 0
 		}
-		switch {
-		case c == '\n' && d.oneRow:
-			return 0, errCut
-		case c != ' ' && c != '\t' && c != '\r' && c != '\n':
-			return c, nil
+		if c != ' ' && c != '\t' && c != '\r' && c != '\n' {
+			return c
 		}
 		d.skip()
 	}
 }
 
-// members reads "key: value, …}" after the opening brace.
-func (d *decoder) members(depth int) (*object, error) {
-	o := &object{}
-	for {
-		c, err := d.token()
-		if err != nil {
-			return nil, err
-		}
-		if c == '}' { // also after a trailing comma, as a repr may have
-			d.skip()
-			return o, nil
-		}
-		if c != '"' && c != '\'' {
-			return nil, fmt.Errorf("want a quoted key, found %q", c)
-		}
-		key, err := d.text(c)
-		if err != nil {
-			return nil, err
-		}
-		if err := d.expect(':'); err != nil {
-			return nil, err
-		}
-		v, err := d.value(depth)
-		if err != nil {
-			return nil, err
-		}
-		if d.keep() || depth == 1 && len(o.keys) < maxMembers {
-			o.keys, o.values = append(o.keys, key), append(o.values, v)
-		}
-		if more, err := d.more('}'); err != nil || !more {
-			return o, err
-		}
+// accept consumes the next token if it is c.
+func (d *decoder) accept(c byte) bool {
+	ok := d.token() == c && d.err == nil
+	if ok {
+		d.skip()
+	}
+	return ok
+}
+
+func (d *decoder) expect(want byte) {
+	if !d.accept(want) {
+		d.fail(fmt.Errorf("want %q, found %q", want, d.token()))
 	}
 }
 
-// more consumes a comma (true) or the closing byte (false).
-func (d *decoder) more(closing byte) (bool, error) {
-	c, err := d.token()
-	if err != nil {
-		return false, err
+// sequence reads "one, one, …" and the closing byte, also after a trailing
+// comma, as a repr may have.
+func (d *decoder) sequence(closing byte, one func()) {
+	for d.err == nil && !d.accept(closing) {
+		if one(); d.accept(',') {
+			continue
+		}
+		if !d.accept(closing) {
+			d.fail(fmt.Errorf("want ',' or %q, found %q", closing, d.token()))
+		}
+		return
 	}
-	if c != ',' && c != closing {
-		return false, fmt.Errorf("want ',' or %q, found %q", closing, c)
-	}
-	d.skip()
-	return c == ',', nil
 }
 
 func (d *decoder) keep() bool {
@@ -207,95 +177,97 @@ func (d *decoder) keep() bool {
 	return d.budget >= 0
 }
 
-func (d *decoder) value(depth int) (any, error) {
-	c, err := d.token()
-	if err != nil {
-		return nil, err
-	}
+// object reads "key: value, …}" after the opening brace.
+func (d *decoder) object(depth int) *object {
+	o := &object{}
+	d.sequence('}', func() {
+		quote := d.token()
+		if quote != '"' && quote != '\'' {
+			d.fail(fmt.Errorf("want a quoted key, found %q", quote))
+			return
+		}
+		key := d.text(quote)
+		d.expect(':')
+		v := d.value(depth)
+		if d.keep() || depth == 1 && len(o.keys) < maxMembers {
+			o.keys, o.values = append(o.keys, key), append(o.values, v)
+		}
+	})
+	return o
+}
+
+// list reads "value, …]" after the opening bracket.
+func (d *decoder) list(closing byte, depth int) *list {
+	l := &list{}
+	d.sequence(closing, func() {
+		if v := d.value(depth); d.keep() {
+			l.items = append(l.items, v)
+		} else {
+			l.dropped++
+		}
+	})
+	return l
+}
+
+func (d *decoder) value(depth int) any {
+	c := d.token()
 	if depth >= maxDepth {
-		return nil, fmt.Errorf("nested deeper than %d", maxDepth)
+		d.fail(fmt.Errorf("nested deeper than %d", maxDepth))
+	}
+	if d.err != nil {
+		return nil
 	}
 	switch c {
 	case '{':
 		d.skip()
-		return d.members(depth + 1)
+		return d.object(depth + 1)
 	case '[':
 		d.skip()
-		return d.elements(']', depth+1)
+		return d.list(']', depth+1)
 	case '(': // a Python tuple
 		d.skip()
-		return d.elements(')', depth+1)
+		return d.list(')', depth+1)
 	case '"', '\'':
 		return d.text(c)
 	}
 	return d.word()
 }
 
-func (d *decoder) elements(closing byte, depth int) (*list, error) {
-	l := &list{}
-	for {
-		c, err := d.token()
-		if err != nil {
-			return nil, err
-		}
-		if c == closing {
-			d.skip()
-			return l, nil
-		}
-		v, err := d.value(depth)
-		if err != nil {
-			return nil, err
-		}
-		if d.keep() {
-			l.items = append(l.items, v)
-		} else {
-			l.dropped++
-		}
-		if more, err := d.more(closing); err != nil || !more {
-			return l, err
-		}
-	}
+// words are the bare names of JSON, of Python's json module and of a repr.
+var words = map[string]any{
+	"null": nil, "None": nil, "true": true, "True": true, "false": false, "False": false,
+	"NaN": math.NaN(), "nan": math.NaN(), "Infinity": math.Inf(1), "inf": math.Inf(1), "-Infinity": math.Inf(-1), "-inf": math.Inf(-1),
 }
 
-// word reads a number or one of the bare names of JSON and Python.
-func (d *decoder) word() (any, error) {
-	var b strings.Builder
+// word reads a number or one of words.
+func (d *decoder) word() any {
+	var b []byte
 	for {
-		c, err := d.peek()
-		if err != nil || strings.IndexByte(" \t\r\n,:]})", c) >= 0 {
+		c := d.peek()
+		if d.err != nil || strings.IndexByte(" \t\r\n,:]})", c) >= 0 {
 			break
 		}
-		if b.Len() >= 64 {
-			return nil, fmt.Errorf("want a value, found %q…", b.String())
+		if len(b) >= 64 {
+			d.fail(fmt.Errorf("want a value, found %q…", b))
+			return nil
 		}
-		b.WriteByte(c)
+		b = append(b, c)
 		d.skip()
 	}
-	switch w := b.String(); w {
-	case "null", "None":
-		return nil, nil
-	case "true", "True":
-		return true, nil
-	case "false", "False":
-		return false, nil
-	case "NaN", "nan":
-		return math.NaN(), nil
-	case "Infinity", "inf":
-		return math.Inf(1), nil
-	case "-Infinity", "-inf":
-		return math.Inf(-1), nil
-	default:
-		v, err := strconv.ParseFloat(w, 64)
-		if err != nil && !errors.Is(err, strconv.ErrRange) || strings.ContainsAny(w, "xX_iInN") {
-			return nil, fmt.Errorf("want a value, found %q", w)
-		}
-		return v, nil
+	w := string(b)
+	if v, ok := words[w]; ok {
+		return v
 	}
+	v, err := strconv.ParseFloat(w, 64)
+	if err != nil && !errors.Is(err, strconv.ErrRange) || strings.ContainsAny(w, "xX_iInN") {
+		d.fail(fmt.Errorf("want a value, found %q", w))
+	}
+	return v
 }
 
 // text reads a quoted string. It keeps at most maxString bytes and lets any
 // byte through, so that Latin-1 output is read too.
-func (d *decoder) text(quote byte) (string, error) {
+func (d *decoder) text(quote byte) string {
 	d.skip()
 	var b strings.Builder
 	stops := "\n\\" + string(quote)
@@ -303,84 +275,57 @@ func (d *decoder) text(quote byte) (string, error) {
 	if d.budget <= 0 {
 		room = shortText
 	}
-	put := func(piece []byte) {
-		b.Write(piece[:min(len(piece), max(0, room-b.Len()))])
-	}
-	for {
-		c, err := d.peek()
-		if err != nil {
-			return "", err
-		}
-		switch c {
+	for d.err == nil {
+		switch d.peek() {
 		case '\n':
-			return "", errors.New("line ends inside a string")
+			d.fail(errors.New("line ends inside a string"))
 		case quote:
 			d.skip()
 			d.budget -= b.Len() / 32
-			return b.String(), nil
+			return b.String()
 		case '\\':
 			d.skip()
-			s, err := d.escape()
-			if err != nil {
-				return "", err
-			}
-			put([]byte(s))
+			s := d.escape()
+			b.WriteString(s[:min(len(s), max(0, room-b.Len()))])
 		default:
 			plain, _ := d.in.Peek(d.in.Buffered())
 			if end := bytes.IndexAny(plain, stops); end >= 0 {
 				plain = plain[:end]
 			}
-			put(plain)
+			b.Write(plain[:min(len(plain), max(0, room-b.Len()))])
 			if err := d.in.discard(len(plain)); err != nil {
-				return "", err
+				d.fail(err)
 			}
 		}
 	}
+	return ""
 }
 
-func (d *decoder) escape() (string, error) {
-	c, err := d.peek()
-	if err != nil {
-		return "", err
-	}
+// escape reads what stands after a backslash. Surrogate halves come out as U+FFFD,
+// which is enough for texts nobody reads.
+func (d *decoder) escape() string {
+	c := d.peek()
 	if c == '\n' {
-		return "", errors.New("line ends inside a string")
+		return "" // text fails
 	}
 	d.skip()
-	digits := 0
-	switch c {
-	case 'n':
-		return "\n", nil
-	case 't':
-		return "\t", nil
-	case 'r':
-		return "\r", nil
-	case 'b':
-		return "\b", nil
-	case 'f':
-		return "\f", nil
-	case 'x':
-		digits = 2
-	case 'u':
-		digits = 4
-	case 'U':
-		digits = 8
-	default:
-		return string([]byte{c}), nil
+	if i := strings.IndexByte("ntrbf", c); i >= 0 {
+		return "\n\t\r\b\f"[i : i+1]
+	}
+	digits := map[byte]int{'x': 2, 'u': 4, 'U': 8}[c]
+	if digits == 0 {
+		return string([]byte{c})
 	}
 	b, err := d.in.Peek(digits)
 	if err != nil {
-		return "", errCut
+		d.fail(errCut)
+		return ""
 	}
 	code, err := strconv.ParseUint(string(b), 16, 32)
 	if err != nil {
-		return "", fmt.Errorf("want %d hexadecimal digits after \\%c, found %q", digits, c, b)
+		d.fail(fmt.Errorf("want %d hexadecimal digits after \\%c, found %q", digits, c, b))
+		return ""
 	}
-	if err := d.in.discard(digits); err != nil {
-		return "", err
-	}
-	if code > utf8.MaxRune { // surrogate halves come out as U+FFFD, which is enough for texts nobody reads
-		code = utf8.RuneError
-	}
-	return string(rune(code)), nil
+	d.fail(d.in.discard(digits))
+	return string(rune(code))
 }
