@@ -35,7 +35,7 @@ var (
 		"inter_chunk_latency":              "itl",
 		"output_token_throughput_per_user": "user_speed",
 	}
-	aiperfCounts = map[string]func(*Work) *Count{
+	aiperfCounts = map[string]entry{
 		"request_count":       requests,
 		"error_request_count": failures,
 		"total_isl":           inputTokens,
@@ -63,10 +63,10 @@ func aiperfMetrics(o *object) *object {
 }
 
 func readAIPerf(f fields) {
-	f.rule = genaiperfWords + ", linear"
+	f.rep.rule = genaiperfWords + ", linear"
 	export := f
 	if f.o = aiperfMetrics(f.o); f.o != export.o || f.o.has("schema_version") {
-		f.rule = aiperfFormat + ", linear"
+		f.rep.rule = aiperfFormat + ", linear"
 	}
 	if v, ok := export.value("was_cancelled"); ok && v == true {
 		f.rep.fail(f.line, input.Error{Expected: "a complete run", Found: "was_cancelled: true", Try: "repeat the run"})
@@ -79,10 +79,10 @@ func readAIPerf(f fields) {
 			f.withUnit(key, "avg", name)
 		}
 		if family, ok := aiperfFamilies[key]; ok {
-			f.aiperfFamily(key, family)
+			f.statistics(key, func(stat, name string) { f.withUnit(key, stat, family+"_"+name) })
 		}
-		if into, ok := aiperfCounts[key]; ok {
-			f.work(key+"/avg", strings.ReplaceAll(key, "_", " "), into(&f.rep.work))
+		if e, ok := aiperfCounts[key]; ok {
+			f.take([]member{{key + "/avg", e, false}})
 		}
 	}
 	export.aiperfErrors()
@@ -107,21 +107,7 @@ func (f fields) aiperfErrors() {
 			sum += float64(entry.need("count"))
 		}
 	}
-	f.rep.count(f.line, "failed requests", &f.rep.work.Errors, sum)
-}
-
-func (f fields) aiperfFamily(key, family string) {
-	v, _ := f.value(key)
-	m, ok := v.(*object)
-	if !ok {
-		f.wrong(key, "an object of statistics", v)
-		return
-	}
-	for _, stat := range m.keys {
-		if name, ok := aggregateName(stat); ok {
-			f.withUnit(key, stat, family+"_"+name)
-		}
-	}
+	f.rep.take(failures, f.line, sum)
 }
 
 // unitFactors turn a unit as exports write it into the vocabulary's.
@@ -139,7 +125,7 @@ func (f fields) withUnit(key, stat, name string) {
 	}
 	v, _ := f.value(key + "/unit")
 	unit, _ := v.(string)
-	m := metricOf(name, f.rule, "", n)
+	m := metricOf(name, f.rep.rule, "", n)
 	factor, ok := unitFactors[m.Unit][strings.ToLower(unit)]
 	if !ok {
 		f.wrong(key+"/unit", "a known unit of "+m.Unit, v)

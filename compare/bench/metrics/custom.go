@@ -3,6 +3,7 @@ package metrics
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -146,27 +147,9 @@ func (c Custom) object(rec record, rep *report) {
 	if c.Path == nil {
 		return
 	}
-	var v any = rec.doc
-	for _, step := range c.Path {
-		switch x := v.(type) {
-		case *object:
-			next, ok, err := x.get(step)
-			if err != nil {
-				rep.fail(rec.line, input.Error{Expected: "one value of key " + strconv.Quote(step), Found: "two that differ", Err: err})
-			}
-			if !ok {
-				return
-			}
-			v = next
-		case *list:
-			i, err := strconv.Atoi(step)
-			if err != nil || i >= len(x.items) {
-				return
-			}
-			v = x.items[i]
-		default:
-			return
-		}
+	v, ok := rep.follow(rec.line, rec.doc, slices.Values(c.Path))
+	if !ok {
+		return
 	}
 	n, ok := number(v)
 	if !ok {

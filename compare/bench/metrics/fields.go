@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"fmt"
+	"iter"
 	"math"
 	"strconv"
 	"strings"
@@ -16,27 +17,58 @@ type fields struct {
 	o    *object
 	line int
 	rep  *report
-	rule string // how the tool takes percentiles, see metricOf
+}
+
+// member is what the number at a path means.
+type member struct {
+	path   string
+	is     entry
+	needed bool
+}
+
+// take copies the numbers that are there.
+func (f fields) take(members []member) {
+	for _, m := range members {
+		n, ok := f.number(m.path)
+		if m.needed && !ok {
+			f.need(m.path)
+		}
+		if ok {
+			f.rep.take(m.is, f.line, float64(n))
+		}
+	}
 }
 
 // value follows a path; absent or null is not ok.
 func (f fields) value(path string) (any, bool) {
-	var v any = f.o
-	for key := range strings.SplitSeq(path, "/") {
-		o, ok := v.(*object)
-		if !ok {
+	v, ok := f.rep.follow(f.line, f.o, strings.SplitSeq(path, "/"))
+	return v, ok && v != nil
+}
+
+// follow goes from a value down to members of objects and elements of lists.
+func (rep *report) follow(line int, v any, path iter.Seq[string]) (any, bool) {
+	for step := range path {
+		switch x := v.(type) {
+		case *object:
+			next, ok, err := x.get(step)
+			if err != nil {
+				rep.fail(line, input.Error{Expected: "one value of key " + strconv.Quote(step), Found: "two that differ", Try: "pass the output of one launch", Err: err})
+			}
+			if !ok {
+				return nil, false
+			}
+			v = next
+		case *list:
+			i, err := strconv.Atoi(step)
+			if err != nil || i < 0 || i >= len(x.items) {
+				return nil, false
+			}
+			v = x.items[i]
+		default:
 			return nil, false
 		}
-		next, ok, err := o.get(key)
-		if err != nil {
-			f.rep.fail(f.line, input.Error{Expected: "one value of key " + strconv.Quote(key), Found: "two that differ", Try: "pass the output of one launch", Err: err})
-		}
-		if !ok || err != nil {
-			return nil, false
-		}
-		v = next
 	}
-	return v, v != nil
+	return v, true
 }
 
 func (f fields) wrong(path, want string, v any) {
@@ -100,13 +132,6 @@ func (f fields) stated(path string) router.Whole {
 	return router.None
 }
 
-// work copies a number of things, if it is there.
-func (f fields) work(path, what string, into *Count) {
-	if n, ok := f.number(path); ok {
-		f.rep.count(f.line, what, into, float64(n))
-	}
-}
-
 func (f fields) flag(path string) bool {
 	v, _ := f.value(path)
 	b, ok := v.(bool)
@@ -135,41 +160,29 @@ func (f fields) list(path string) ([]router.Number, bool) {
 	return n, true
 }
 
-// spread reads an object of percentiles, minimum, maximum and mean. A mean that
-// the report also gives beside it is not repeated.
-func (f fields) spread(path, family string) {
+// statistics offers the members of an object of percentiles, minimum, maximum and
+// mean, by their own and the vocabulary's name.
+func (f fields) statistics(path string, use func(key, name string)) {
 	v, ok := f.value(path)
 	if !ok {
 		return
 	}
 	o, ok := v.(*object)
 	if !ok {
-		f.wrong(path, "an object of percentiles", v)
+		f.wrong(path, "an object of statistics", v)
 		return
 	}
 	for _, key := range o.keys {
-		name, ok := aggregateName(key)
-		if !ok {
-			continue
-		}
-		if n, ok := f.number(path + "/" + key); ok {
-			f.put(family+"_"+name, n)
+		if name, ok := aggregateName(key); ok {
+			use(key, name)
 		}
 	}
 }
 
-func (f fields) put(name string, n router.Number) {
-	f.rep.metric(f.line, metricOf(name, f.rule, "", n))
-}
-
-// metric copies a number times a factor, if it is there.
-func (f fields) metric(path, name string, factor float64) {
-	if n, ok := f.number(path); ok {
-		f.put(name, n*router.Number(factor))
-	}
-}
-
-// needMetric copies a number that must be there.
-func (f fields) needMetric(path, name string, factor float64) {
-	f.put(name, f.need(path)*router.Number(factor))
+// spread reads an object of statistics. A mean that the report also gives beside
+// it is not repeated.
+func (f fields) spread(path, family string) {
+	f.statistics(path, func(key, name string) {
+		f.take([]member{{path + "/" + key, entry{metric: family + "_" + name}, false}})
+	})
 }

@@ -6,59 +6,45 @@ import (
 	"strings"
 )
 
-// The C++ benchmark of older TensorRT-LLM (benchmarks/cpp).
-const gptManagerRule = "gptManagerBenchmark, sorted[ceil(q·n)-1]"
-
-// gptManagerText are lines "[BENCHMARK] key(unit) value" of gptManagerBenchmark.
+// gptManagerText are lines "[BENCHMARK] key(unit) value" of gptManagerBenchmark,
+// the C++ benchmark of older TensorRT-LLM (benchmarks/cpp).
 // Its first releases count the tokens that were asked for, later ones those that
 // were generated; only the later ones print num_error_samples.
 var gptManagerText = textFormat{
-	name:   "gptManagerBenchmark",
-	line:   readGPTManagerLine,
+	name: "gptManagerBenchmark",
+	rule: "gptManagerBenchmark, sorted[ceil(q·n)-1]",
+	labels: map[string]entry{
+		"num_samples":       {metric: requests.metric, count: requests.count, anchor: true},
+		"num_error_samples": failures,
+		"total_latency":     {metric: "duration"},
+		"seq_throughput":    {metric: "request_throughput"},
+		"token_throughput":  {metric: "output_throughput"},
+	},
+	spread: regexp.MustCompile(`^(?P<stat>avg|max|min|p\d\d)_(?P<of>sequence_latency|time_to_first_token|inter_token_latency|user_tokens_per_second|request_queueing_latency)$`),
+	families: map[string]string{
+		"sequence_latency": "request_latency", "time_to_first_token": "ttft", "inter_token_latency": "tpot",
+		"user_tokens_per_second": "user_speed", "request_queueing_latency": "queue_time",
+	},
+	line:   gptManagerLine,
 	needs:  [][]string{{"output_throughput"}, {"request_throughput"}, {"duration"}},
 	finish: finishGPTManager,
 }
 
-var (
-	gptManagerLine   = regexp.MustCompile(`^\[BENCHMARK\] (\w+)(?:\(([^)]*)\))? ([-+\w.]+)$`)
-	gptManagerSpread = regexp.MustCompile(`^(avg|max|min|p\d\d)_(sequence_latency|time_to_first_token|inter_token_latency|user_tokens_per_second|request_queueing_latency)$`)
-)
+var gptManagerPair = regexp.MustCompile(`^\[BENCHMARK\] (\w+)(?:\(([^)]*)\))? ([-+\w.]+)$`)
 
-var gptManagerFamily = map[string]string{
-	"sequence_latency": "request_latency", "time_to_first_token": "ttft", "inter_token_latency": "tpot",
-	"user_tokens_per_second": "user_speed", "request_queueing_latency": "queue_time",
-}
-
-func readGPTManagerLine(rec record, rep *report) {
+func gptManagerLine(rec record, _ *report) (label string, v float64) {
 	if !strings.HasPrefix(rec.text, "[BENCHMARK] ") {
-		return
+		return "", 0
 	}
-	m := gptManagerLine.FindStringSubmatch(strings.TrimSuffix(strings.TrimSpace(rec.text), ","))
+	m := gptManagerPair.FindStringSubmatch(strings.TrimSuffix(strings.TrimSpace(rec.text), ","))
 	if m == nil {
-		return
+		return "", 0
 	}
 	v, err := strconv.ParseFloat(m[3], 64)
 	if err != nil {
-		return
+		return "", 0
 	}
-	switch key := m[1]; key {
-	case "num_samples":
-		rep.found = true
-		rep.count(rec.line, "requests", &rep.work.Requests, v)
-	case "num_error_samples":
-		rep.count(rec.line, "failed requests", &rep.work.Errors, v)
-	case "total_latency":
-		entry{metric: "duration"}.take(rec, gptManagerRule, v, rep)
-	case "seq_throughput":
-		entry{metric: "request_throughput"}.take(rec, gptManagerRule, v, rep)
-	case "token_throughput":
-		entry{metric: "output_throughput"}.take(rec, gptManagerRule, v, rep)
-	default:
-		if m := gptManagerSpread.FindStringSubmatch(key); m != nil {
-			stat, _ := aggregateName(m[1])
-			entry{metric: gptManagerFamily[m[2]] + "_" + stat}.take(rec, gptManagerRule, v, rep)
-		}
-	}
+	return m[1], v
 }
 
 func finishGPTManager(rep *report) {

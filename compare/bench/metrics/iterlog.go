@@ -184,9 +184,7 @@ func readIterationDict(f fields) {
 	f.rep.row(r)
 }
 
-// isIterationData recognizes a row of --log_iteration_data.
-func isIterationData(o *object) bool { return o.has("Iteration Counter", "Scheduled Requests") }
-
+// readIterationData reads a row of --log_iteration_data.
 func readIterationData(f fields) {
 	r := row{step: Step{
 		Iter: f.whole("Iteration Counter"), Rank: router.None, Requests: router.Whole(f.whole("Scheduled Requests")),
@@ -203,13 +201,13 @@ func readIterationData(f fields) {
 // iterationText are the lines of print_iter_log, of which there are four
 // layouts. They are read by key: between "iter = " and "states = " as
 // "key = value" or "key: value", and the states as a Python dict of integers.
-var iterationText = textFormat{name: iterationFormat, line: readIterationLine, finish: finishIterations}
+var iterationText = textFormat{name: iterationFormat, line: iterationLine, finish: finishIterations}
 
-func readIterationLine(rec record, rep *report) {
+func iterationLine(rec record, rep *report) (label string, v float64) {
 	at := strings.Index(rec.text, "iter = ")
 	states := strings.Index(rec.text, "states = {")
 	if at < 0 || states < at {
-		return
+		return "", 0
 	}
 	r := row{step: Step{Iter: -1, Rank: router.Whole(rec.rank), Requests: router.None, ContextTokens: router.None, GeneratedTokens: router.None}, times: map[string]router.Number{}}
 	for part := range strings.SplitSeq(rec.text[at:states], ", ") {
@@ -230,9 +228,10 @@ func readIterationLine(rec record, rep *report) {
 	}
 	if r.step.Iter < 0 {
 		rep.warn(fmt.Sprintf("line %d is not used: an iteration row without an iteration number", rec.line))
-		return
+		return "", 0
 	}
 	rep.row(r)
+	return "", 0
 }
 
 // head takes one of the pairs before the states.

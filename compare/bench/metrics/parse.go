@@ -26,16 +26,22 @@ type layout struct {
 
 // layouts in the order they are tried; the first that fits takes the object.
 var layouts = []layout{
-	{workloadFormat, isWorkload, workloadFormat + ", linear", readWorkload},
+	{workloadFormat, has("perfect_router", "ranks", "tokens_per_rank", "tokens_per_second"), workloadFormat + ", linear", readWorkload},
 	{iterationFormat, isIterationDict, "", readIterationDict},
-	{iterationFormat, isIterationData, "", readIterationData},
-	{trtllmReportFormat, isTRTLLMReport, trtllmRule, readTRTLLMReport},
+	{iterationFormat, has("Iteration Counter", "Scheduled Requests"), "", readIterationData},
+	{trtllmReportFormat, has("performance", "request_info", "engine"), trtllmRule, readTRTLLMReport},
+	{trtllmReportFormat, has("performance", "world_info"), trtllmRule, readTRTLLMReport},
 	{sglangFormat + "/json", isSGLang, sglangRule, readSGLang},
-	{offlineFormat + "/json", isSGLangOffline, "", readSGLangOffline},
-	{servingFormat + "/json", isServing, servingRule, readServing},
-	{vllmThroughputFormat + "/json", isVLLMThroughput, "", readVLLMThroughput},
-	{vllmLatencyFormat + "/json", isVLLMLatency, vllmRule, readVLLMLatency},
+	{offlineFormat + "/json", has("successful_requests", "total_latency", "output_throughput", "request_throughput"), "", func(f fields) { f.take(offlineMembers) }},
+	{servingFormat + "/json", has("completed", "request_throughput", "output_throughput", "duration"), servingRule, readServing},
+	{vllmThroughputFormat + "/json", has("elapsed_time", "num_requests", "total_num_tokens", "requests_per_second", "tokens_per_second"), "", readVLLMThroughput},
+	{vllmLatencyFormat + "/json", has("avg_latency", "latencies", "percentiles"), vllmRule, readVLLMLatency},
 	{aiperfFormat, isAIPerf, "", readAIPerf},
+}
+
+// has recognizes objects with all the keys.
+func has(keys ...string) func(*object) bool {
+	return func(o *object) bool { return o.has(keys...) }
 }
 
 // Parse reads the output of one launch, which errors call by its name. Custom metrics
@@ -108,7 +114,9 @@ type parser struct {
 func newParser(custom []Custom) *parser {
 	p := &parser{wanted: custom, custom: newReport(customFormat)}
 	for _, f := range textFormats {
-		p.texts = append(p.texts, newReport(f.name))
+		rep := newReport(f.name)
+		rep.rule = f.rule
+		p.texts = append(p.texts, rep)
 	}
 	return p
 }
@@ -129,7 +137,7 @@ func (p *parser) offer(rec record) {
 		c.text(rec, p.custom)
 	}
 	for i, f := range textFormats {
-		f.line(rec, p.texts[i])
+		f.read(rec, p.texts[i])
 	}
 }
 
@@ -146,8 +154,8 @@ func (p *parser) object(rec record) {
 	for _, l := range layouts {
 		if l.is(rec.doc) {
 			rep := p.reportOf(l.format)
-			rep.found = true
-			l.read(fields{o: rec.doc, line: rec.line, rep: rep, rule: l.rule})
+			rep.found, rep.rule = true, l.rule
+			l.read(fields{o: rec.doc, line: rec.line, rep: rep})
 			return
 		}
 	}

@@ -15,6 +15,7 @@ import (
 // report is what one format has found in an output so far.
 type report struct {
 	format   string
+	rule     string // how the tool takes percentiles, see metricOf
 	metrics  []Metric
 	lines    []int // where each metric was found
 	work     Work
@@ -127,6 +128,13 @@ func (rep *report) step(s Step) {
 		return
 	}
 	rep.steps = append(rep.steps, s)
+}
+
+// timed adds steps of which nothing but their times is known.
+func (rep *report) timed(times []router.Number, factor router.Number, clock string) {
+	for i, t := range times {
+		rep.step(Step{Iter: int64(i), Rank: router.None, Requests: router.None, ContextTokens: router.None, GeneratedTokens: router.None, TimeMS: factor * t, Clock: clock})
+	}
 }
 
 // warn adds a warning that is not there yet.

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -10,9 +11,16 @@ import (
 // as found.
 type textFormat struct {
 	name string
-	// line reads a line into the report; found is set on rep when the line can only
-	// be of this format.
-	line func(rec record, rep *report)
+	rule string // how the tool takes percentiles, see metricOf
+	// labels are the lines "Label:   value".
+	labels map[string]entry
+	// spread are the labels of statistics, such as "P99 TTFT (ms)": its groups are
+	// the aggregate, stat, and the word for what it is of, a key of families.
+	spread   *regexp.Regexp
+	families map[string]string
+	// line, where set, looks at a line first and returns its label, which may stand
+	// in another form or have no meaning yet.
+	line func(rec record, rep *report) (label string, v float64)
 	// needs are the metrics a whole report has, each by its alternatives.
 	needs [][]string
 	// finish, where set, draws conclusions at the end of a report that was found.
@@ -27,6 +35,28 @@ var textFormats = []textFormat{
 	vllmLatencyText,
 	gptManagerText,
 	iterationText,
+}
+
+// read takes a line into the report.
+func (f *textFormat) read(rec record, rep *report) {
+	label, v := rec.label, rec.value
+	if f.line != nil {
+		label, v = f.line(rec, rep)
+	}
+	if label == "" {
+		return
+	}
+	e, ok := f.labels[label]
+	if !ok && f.spread != nil {
+		if m := f.spread.FindStringSubmatch(label); m != nil {
+			var stat string
+			stat, ok = aggregateName(m[f.spread.SubexpIndex("stat")])
+			e.metric = f.families[m[f.spread.SubexpIndex("of")]] + "_" + stat
+		}
+	}
+	if ok {
+		rep.take(e, rec.line, v)
+	}
 }
 
 // labelled takes "Label:   value" apart. The label may hold colons, the value
@@ -52,40 +82,37 @@ func labelled(text string) (label string, v float64) {
 	return label, v
 }
 
-// entry is what a label of a report means: a metric times a factor, or a number
-// of things.
+// entry is what a label or a member of a report means: a metric times a factor, a
+// number of things, or what into does with it.
 type entry struct {
 	metric string
 	factor float64 // 0 means 1
-	own    string  // definition, where it is not the vocabulary's
 	count  func(*Work) *Count
+	into   func(*report, float64)
 	anchor bool // the line can only be of this format
 }
 
-// take puts a labelled value into the report.
-func (e entry) take(rec record, rule string, v float64, rep *report) {
+// The numbers of things.
+var (
+	requests     = entry{metric: "requests", count: func(w *Work) *Count { return &w.Requests }}
+	inputTokens  = entry{metric: "input tokens", count: func(w *Work) *Count { return &w.InputTokens }}
+	outputTokens = entry{metric: "output tokens", count: func(w *Work) *Count { return &w.OutputTokens }}
+	failures     = entry{metric: "failed requests", count: func(w *Work) *Count { return &w.Errors }}
+)
+
+// take puts a value into the report.
+func (rep *report) take(e entry, line int, v float64) {
 	rep.found = rep.found || e.anchor
-	if e.count != nil {
-		rep.count(rec.line, e.metric, e.count(&rep.work), v)
-		return
+	switch {
+	case e.into != nil:
+		e.into(rep, v)
+	case e.count != nil:
+		rep.count(line, e.metric, e.count(&rep.work), v)
+	default:
+		if e.factor != 0 {
+			v *= e.factor
+		}
+		n, _ := number(v)
+		rep.metric(line, metricOf(e.metric, rep.rule, "", n))
 	}
-	if e.factor != 0 {
-		v *= e.factor
-	}
-	n, _ := number(v)
-	rep.metric(rec.line, metricOf(e.metric, rule, e.own, n))
 }
-
-// known takes the value of a labelled line if its label is one of those.
-func known(labels map[string]entry, rec record, rule string, rep *report) bool {
-	e, ok := labels[rec.label]
-	if ok {
-		e.take(rec, rule, rec.value, rep)
-	}
-	return ok
-}
-
-func requests(w *Work) *Count     { return &w.Requests }
-func inputTokens(w *Work) *Count  { return &w.InputTokens }
-func outputTokens(w *Work) *Count { return &w.OutputTokens }
-func failures(w *Work) *Count     { return &w.Errors }

@@ -23,9 +23,14 @@ const trtllmReportFormat = "trtllm-bench/report-json"
 // (tensorrt_llm/bench/dataclasses/reporting.py and its predecessors).
 var trtllmText = textFormat{
 	name:   "trtllm-bench/stdout",
-	line:   readTRTLLMLine,
-	needs:  [][]string{{"output_throughput"}, {"request_throughput"}, {"duration"}},
-	finish: finishTRTLLMText,
+	rule:   trtllmRule,
+	labels: trtllmLabels,
+	// "[TPOT] P50    :", of the second generation on.
+	spread:   regexp.MustCompile(`^\[(?P<of>TPOT|TTFT|Latency|GTPS)\] (?P<stat>MINIMUM|MAXIMUM|AVERAGE|P\d{1,2})$`),
+	families: map[string]string{"TPOT": "tpot", "TTFT": "ttft", "Latency": "request_latency", "GTPS": "user_speed"},
+	line:     trtllmLine,
+	needs:    [][]string{{"output_throughput"}, {"request_throughput"}, {"duration"}},
+	finish:   finishTRTLLMText,
 }
 
 var trtllmLabels = map[string]entry{
@@ -45,39 +50,21 @@ var trtllmLabels = map[string]entry{
 	"Average time-per-output-token [TPOT] (ms)":        {metric: "tpot_mean"},
 	"Per User Output Speed [1/TPOT] (tokens/sec/user)": {metric: "user_speed"},
 	"Per User Output Speed (tps/user)":                 {metric: "user_speed"},
-	"Number of requests":                               {metric: "requests", count: requests},
+	"Number of requests":                               requests,
+	"Average Input Length (tokens)":                    {into: func(rep *report, v float64) { rep.inputLength = router.Number(v) }},
+	"Average Output Length (tokens)":                   {into: func(rep *report, v float64) { rep.outputLength = router.Number(v) }},
+	"EP Size":                                          {into: (*report).ranks},
 }
 
-// trtllmSpread is "[TPOT] P50    :", of the second generation on.
-var trtllmSpread = regexp.MustCompile(`^\[(TPOT|TTFT|Latency|GTPS)\] (MINIMUM|MAXIMUM|AVERAGE|P\d{1,2})$`)
-
-var trtllmFamily = map[string]string{"TPOT": "tpot", "TTFT": "ttft", "Latency": "request_latency", "GTPS": "user_speed"}
-
-func readTRTLLMLine(rec record, rep *report) {
+// trtllmLine notes what a line says beside its value.
+func trtllmLine(rec record, rep *report) (label string, v float64) {
 	if strings.HasPrefix(rec.text, "= DECODING STATISTICS") {
 		rep.warn(speculation)
-		return
 	}
-	if rec.label == "" {
-		return
-	}
-	if known(trtllmLabels, rec, trtllmRule, rep) {
+	if _, ok := trtllmLabels[rec.label]; ok {
 		rep.generation = max(rep.generation, generation(rec.label))
-		return
 	}
-	if m := trtllmSpread.FindStringSubmatch(rec.label); m != nil {
-		name, _ := aggregateName(m[2])
-		entry{metric: trtllmFamily[m[1]] + "_" + name}.take(rec, trtllmRule, rec.value, rep)
-		return
-	}
-	switch rec.label {
-	case "Average Input Length (tokens)":
-		rep.inputLength = router.Number(rec.value)
-	case "Average Output Length (tokens)":
-		rep.outputLength = router.Number(rec.value)
-	case "EP Size":
-		rep.ranks(rec.value)
-	}
+	return rec.label, rec.value
 }
 
 // speculation is the warning about decoding statistics.
@@ -107,33 +94,31 @@ func (rep *report) ranks(size float64) {
 	}
 }
 
-// isTRTLLMReport recognizes --report_json of trtllm-bench (get_statistics_dict).
-func isTRTLLMReport(o *object) bool {
-	return o.has("performance", "request_info") && o.has("engine") || o.has("performance", "world_info")
+// trtllmReport is --report_json of trtllm-bench (get_statistics_dict).
+var trtllmReport = []member{
+	{"performance/system_output_throughput_tok_s", entry{metric: "output_throughput"}, true},
+	{"performance/request_throughput_req_s", entry{metric: "request_throughput"}, true},
+	{"performance/total_latency_ms", entry{metric: "duration"}, true},
+	{"performance/system_total_throughput_tok_s", entry{metric: "total_throughput"}, false},
+	{"performance/output_throughput_per_user_tok_s", entry{metric: "user_throughput"}, false},
+	{"performance/output_throughput_per_gpu_tok_s", entry{metric: "gpu_throughput"}, false},
+	{"performance/avg_request_latency_ms", entry{metric: "request_latency_mean"}, false},
+	{"streaming_metrics/token_output_speed_tok_s", entry{metric: "user_speed"}, false},
+	{"streaming_metrics/avg_ttft_ms", entry{metric: "ttft_mean"}, false},
+	{"streaming_metrics/avg_tpot_ms", entry{metric: "tpot_mean"}, false},
+	{"request_info/num_requests", requests, false},
+	{"world_info/ep_size", entry{into: (*report).ranks}, false},
 }
 
 func readTRTLLMReport(f fields) {
-	f.needMetric("performance/system_output_throughput_tok_s", "output_throughput", 1)
-	f.needMetric("performance/request_throughput_req_s", "request_throughput", 1)
-	f.needMetric("performance/total_latency_ms", "duration", 1)
-	f.metric("performance/system_total_throughput_tok_s", "total_throughput", 1)
-	f.metric("performance/output_throughput_per_user_tok_s", "user_throughput", 1)
-	f.metric("performance/output_throughput_per_gpu_tok_s", "gpu_throughput", 1)
-	f.metric("performance/avg_request_latency_ms", "request_latency_mean", 1)
+	f.take(trtllmReport)
 	f.spread("performance/request_latency_percentiles_ms", "request_latency")
-	f.metric("streaming_metrics/token_output_speed_tok_s", "user_speed", 1)
-	f.metric("streaming_metrics/avg_ttft_ms", "ttft_mean", 1)
-	f.metric("streaming_metrics/avg_tpot_ms", "tpot_mean", 1)
 	f.spread("streaming_metrics/tpot_percentiles", "tpot")
 	f.spread("streaming_metrics/ttft_percentiles", "ttft")
 	f.spread("streaming_metrics/gen_tps_percentiles", "user_speed")
-	f.work("request_info/num_requests", "requests", &f.rep.work.Requests)
 	f.rep.inputLength, _ = f.number("request_info/avg_input_length")
 	f.rep.outputLength, _ = f.number("request_info/avg_output_length")
 	f.rep.countTokens()
-	if v, ok := f.number("world_info/ep_size"); ok {
-		f.rep.ranks(float64(v))
-	}
 	if _, ok := f.value("decoding_stats"); ok {
 		f.rep.warn(speculation)
 	}

@@ -18,10 +18,6 @@ const workloadFormat = "moebalance-workload"
 // processor is the built-in workload's clock of processor time.
 const processor = "cpu"
 
-func isWorkload(o *object) bool {
-	return o.has("perfect_router", "ranks", "tokens_per_rank", "tokens_per_second")
-}
-
 // readWorkload reads
 //
 //	tokens_per_second       tokens of all ranks per second of timed steps: the primary metric
@@ -35,7 +31,7 @@ func isWorkload(o *object) bool {
 func readWorkload(f fields) {
 	clock := f.clock()
 	put := func(name string, v router.Number) {
-		m := metricOf(name, f.rule, "", v)
+		m := metricOf(name, f.rep.rule, "", v)
 		if clock == processor {
 			m.Definition += "; time is processor time: of each phase, that of the rank that used most"
 		}
@@ -43,16 +39,13 @@ func readWorkload(f fields) {
 	}
 	put("token_throughput", f.need("tokens_per_second"))
 	if steps, ok := f.list("iteration_ms"); ok && len(steps) > 0 {
-		for i, ms := range steps {
-			f.rep.step(Step{Iter: int64(i), Rank: router.None, Requests: router.None, ContextTokens: router.None, GeneratedTokens: router.None, TimeMS: ms, Clock: clock})
-		}
+		f.rep.timed(steps, 1, clock)
 		mean, median, least := summary(steps)
 		put("step_time_mean", mean)
 		put("step_time_p50", median)
 		put("step_time_min", least)
 	}
-	f.work("requests", "requests", &f.rep.work.Requests)
-	f.work("input_tokens", "input tokens", &f.rep.work.InputTokens)
+	f.take([]member{{"requests", requests, false}, {"input_tokens", inputTokens, false}})
 	f.rep.proof.Ranks = int(f.whole("ranks"))
 	f.rep.proof.Perfect, f.rep.proof.Claimed = f.flag("perfect_router"), true
 	f.layers()
