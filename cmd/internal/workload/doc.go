@@ -9,7 +9,7 @@
 // routing method, packs one row per slot for the expert's owner (dispatch), runs
 // the experts it owns on the rows of all ranks (experts), and adds the weighted
 // results to the hidden states (combine), which the next layer starts from. The
-// ranks meet at a barrier after dispatch, experts and combine. With balanced
+// ranks wait for each other after dispatch, experts and combine. With balanced
 // logits handed in, the gate is still computed and its result is then replaced,
 // as TensorRT-LLM does under ENABLE_PERFECT_ROUTER=1.
 //
@@ -23,9 +23,9 @@
 // large matrix products in parallel: product works in tiles below that size.
 //
 // The CPU clock is independent of other load on the machine, and the default. Each rank
-// has a thread; a phase takes the largest processor time of any rank's thread, which is
-// the wall time if every rank had a core of its own. Work and times are real; that ranks
-// run in parallel and that the barrier costs nothing is assumed. The wall clock serves
+// has a thread while it works in a phase, which takes the largest processor time of any
+// of them: the wall time if every rank had a core of its own. Work and times are real;
+// that ranks run in parallel and that meeting costs nothing is assumed. The wall clock serves
 // to check this on an idle machine with a core per rank.
 //
 // The routing is deterministic: the same configuration gives the same counts. Only the

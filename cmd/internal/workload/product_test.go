@@ -3,7 +3,7 @@ package workload
 import (
 	"math"
 	"math/rand/v2"
-	"sync"
+	"sync/atomic"
 	"testing"
 
 	"gonum.org/v1/gonum/blas"
@@ -47,29 +47,14 @@ func TestProductStaysOnItsGoroutine(t *testing.T) {
 	}
 }
 
-func TestBarrierLetsNobodyPassEarly(t *testing.T) {
+func TestNoRankPassesAPhaseEarly(t *testing.T) {
 	const parties, rounds = 5, 200
-	b := newBarrier(parties)
-	arrived, lasts := make([]int, rounds), 0
-	var mu sync.Mutex
-	var all sync.WaitGroup
-	for range parties {
-		all.Go(func() {
-			for round := range rounds {
-				mu.Lock()
-				arrived[round]++
-				mu.Unlock()
-				b.wait(func() { lasts++ })
-				mu.Lock()
-				if arrived[round] != parties {
-					t.Errorf("round %d: passed with %d of %d arrived", round, arrived[round], parties)
-				}
-				mu.Unlock()
-			}
-		})
-	}
-	all.Wait()
-	if lasts != rounds {
-		t.Errorf("the last arrival's work ran %d times in %d rounds", lasts, rounds)
+	l := &launch{ranks: make([]*rank, parties)}
+	var arrived atomic.Int64
+	for round := range rounds {
+		l.together(func(*rank) { arrived.Add(1) })
+		if n := arrived.Load(); n != int64(parties*(round+1)) {
+			t.Fatalf("round %d: passed after %d arrivals, want %d", round, n, parties*(round+1))
+		}
 	}
 }

@@ -18,7 +18,7 @@ const (
 )
 
 // rank is one rank's memory. Others read its packed rows and write into its
-// returned rows between the barriers that separate the phases.
+// returned rows in the experts phase.
 type rank struct {
 	id       int
 	m        *model

@@ -62,24 +62,16 @@ type Result struct {
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// perStep spreads each rank's time in a phase over the timed steps.
-func perStep(ranks []*rank, steps int, of func(*rank) time.Duration) []float64 {
-	out := make([]float64, len(ranks))
-	for i, r := range ranks {
-		out[i] = milliseconds(of(r)) / float64(steps)
-	}
-	return out
-}
-
-// times fills in what the ranks measured.
+// times spreads each rank's time in a phase over the timed steps.
 func (res *Result) times(ranks []*rank) {
-	for p, into := range map[phase][2]*[]float64{
-		dispatch: {&res.DispatchMS, &res.DispatchWaitMS},
-		experts:  {&res.ExpertsMS, &res.ExpertsWaitMS},
-		combine:  {&res.CombineMS, &res.CombineWaitMS},
-	} {
-		*into[0] = perStep(ranks, res.Steps, func(r *rank) time.Duration { return r.work[p] })
-		*into[1] = perStep(ranks, res.Steps, func(r *rank) time.Duration { return r.wait[p] })
+	perStep := func(into *[]float64, d time.Duration) { *into = append(*into, milliseconds(d)/float64(res.Steps)) }
+	for _, r := range ranks {
+		perStep(&res.DispatchMS, r.work[dispatch])
+		perStep(&res.DispatchWaitMS, r.wait[dispatch])
+		perStep(&res.ExpertsMS, r.work[experts])
+		perStep(&res.ExpertsWaitMS, r.wait[experts])
+		perStep(&res.CombineMS, r.work[combine])
+		perStep(&res.CombineWaitMS, r.wait[combine])
 	}
 }
 

@@ -2,6 +2,7 @@ package workload
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"sync"
 	"time"
@@ -19,25 +20,6 @@ func Run(ctx context.Context, c Config) (Result, error) {
 	return l.run(ctx)
 }
 
-// run runs the ranks until the last step, an error or the end of ctx.
-func (l *launch) run(ctx context.Context) (Result, error) {
-	var running sync.WaitGroup
-	for _, r := range l.ranks {
-		running.Go(func() { l.runRank(ctx, r) })
-	}
-	running.Wait()
-	for _, r := range l.ranks {
-		if r.err != nil {
-			return Result{}, r.err
-		}
-	}
-	if err := ctx.Err(); err != nil {
-		return Result{}, err
-	}
-	l.finish()
-	return l.result, nil
-}
-
 // newLaunch checks the configuration and builds everything a launch needs.
 func newLaunch(c Config) (*launch, error) {
 	if err := c.Validate(); err != nil {
@@ -47,7 +29,7 @@ func newLaunch(c Config) (*launch, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &launch{m: m, barrier: newBarrier(c.Ranks), result: c.emptyResult()}
+	l := &launch{m: m, result: c.emptyResult()}
 	for id := range c.Ranks {
 		r, err := newRank(id, m)
 		if err != nil {
@@ -77,85 +59,93 @@ func (c Config) emptyResult() Result {
 	return res
 }
 
-// launch is one run of the model: its ranks, where they meet, and what they find.
+// launch is one run of the model: its ranks, and what they find.
 type launch struct {
-	m       *model
-	ranks   []*rank
-	barrier *barrier
-	began   time.Duration // wall time at which the step began
-	longest time.Duration // what the slowest rank spent in the phase that just ended
-	step    time.Duration // the sum of longest over the step
-	over    bool          // set at a barrier, so that all ranks leave after the same step
-	result  Result
+	m      *model
+	ranks  []*rank
+	result Result
 }
 
-// runRank takes one rank through all steps.
-func (l *launch) runRank(ctx context.Context, r *rank) {
+// run takes the ranks through all steps, to the last one, an error or the end of ctx.
+func (l *launch) run(ctx context.Context) (Result, error) {
 	c := l.m.c
-	if c.Clock == CPU {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-	}
 	for step := range c.Warmup + c.Steps {
+		if err := ctx.Err(); err != nil {
+			return Result{}, err
+		}
 		timed := step >= c.Warmup
-		l.m.embed(r.hidden, step, r.id)
-		l.barrier.wait(func() {
-			l.over = ctx.Err() != nil
-			l.began, l.step = c.Now(), 0
-		})
-		if l.over {
-			return
-		}
+		l.together(func(r *rank) { l.m.embed(r.hidden, step, r.id) })
+		began, sum := c.Now(), time.Duration(0)
 		for layer := range c.Layers {
-			l.layer(r, layer, timed)
+			for p := range phases {
+				longest, err := l.phase(p, layer, timed)
+				if err != nil {
+					return Result{}, err
+				}
+				sum += longest
+			}
 		}
-		l.barrier.wait(func() { l.endStep(timed) })
-		if l.over {
-			return
+		if c.Clock == Wall {
+			sum = c.Now() - began
+		}
+		if timed {
+			l.result.IterationMS = append(l.result.IterationMS, milliseconds(sum))
 		}
 	}
+	l.finish()
+	return l.result, ctx.Err()
 }
 
-// layer takes a rank through the phases of one layer.
-func (l *launch) layer(r *rank, layer int, timed bool) {
-	for p := range phases {
+// together runs a part of every rank's work at the same time.
+func (l *launch) together(work func(*rank)) {
+	var running sync.WaitGroup
+	for _, r := range l.ranks {
+		running.Go(func() { work(r) })
+	}
+	running.Wait()
+}
+
+// phase takes all ranks through a phase of a layer and returns what the slowest
+// one spent in it.
+func (l *launch) phase(p phase, layer int, timed bool) (longest time.Duration, err error) {
+	began := l.m.c.Now()
+	l.together(func(r *rank) {
+		if l.m.c.Clock == CPU {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+		}
 		from := r.now()
-		switch {
-		case r.err != nil: // come along to the barriers; the launch ends with this step
-		case p == dispatch:
-			r.err = r.dispatch(layer)
-		case p == experts:
+		switch p {
+		case dispatch:
+			r.err = errors.Join(r.err, r.dispatch(layer))
+		case experts:
 			r.run(layer, l.ranks)
-		case p == combine:
+		case combine:
 			r.combine()
 		}
-		done := r.now()
-		r.spent = done - from
-		l.barrier.wait(func() {
-			l.endPhase()
-			if p == dispatch && timed {
-				l.count(layer)
-			}
-		})
-		if !timed {
-			continue
-		}
-		r.work[p] += r.spent
-		if l.m.c.Clock == CPU {
-			r.wait[p] += l.longest - r.spent
-		} else {
-			r.wait[p] += r.now() - done
-		}
-	}
-}
-
-// endPhase runs while all ranks wait at the end of a phase.
-func (l *launch) endPhase() {
-	l.longest = 0
+		r.spent = r.now() - from
+	})
+	took := l.m.c.Now() - began
 	for _, r := range l.ranks {
-		l.longest = max(l.longest, r.spent)
+		if r.err != nil {
+			return 0, r.err
+		}
+		longest = max(longest, r.spent)
 	}
-	l.step += l.longest
+	if !timed {
+		return longest, nil
+	}
+	if p == dispatch {
+		l.count(layer)
+	}
+	if l.m.c.Clock == CPU {
+		took = longest
+	}
+	for _, r := range l.ranks {
+		r.work[p] += r.spent
+		r.wait[p] += took - r.spent
+	}
+	return longest, nil
 }
 
 // count adds a layer's routing of one step to the result.
@@ -184,19 +174,6 @@ func (l *launch) count(layer int) {
 	}
 }
 
-// endStep runs while all ranks wait at the end of a step.
-func (l *launch) endStep(timed bool) {
-	if l.m.c.Clock == Wall {
-		l.step = l.m.c.Now() - l.began
-	}
-	if timed {
-		l.result.IterationMS = append(l.result.IterationMS, milliseconds(l.step))
-	}
-	for _, r := range l.ranks {
-		l.over = l.over || r.err != nil
-	}
-}
-
 // finish turns sums into means.
 func (l *launch) finish() {
 	res := &l.result
@@ -211,37 +188,4 @@ func (l *launch) finish() {
 	res.StepMS = total / float64(res.Steps)
 	res.TokensPerSecond = float64(res.InputTokens) / total * 1e3
 	res.times(l.ranks)
-}
-
-// barrier is where a fixed number of goroutines wait for each other.
-type barrier struct {
-	mu      sync.Mutex
-	open    *sync.Cond
-	parties int
-	here    int
-	round   int
-}
-
-func newBarrier(parties int) *barrier {
-	b := &barrier{parties: parties}
-	b.open = sync.NewCond(&b.mu)
-	return b
-}
-
-// wait returns when all parties have called it. The last one to arrive runs
-// last first, while all others still wait.
-func (b *barrier) wait(last func()) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.here++
-	if b.here == b.parties {
-		last()
-		b.here = 0
-		b.round++
-		b.open.Broadcast()
-		return
-	}
-	for round := b.round; round == b.round; {
-		b.open.Wait()
-	}
 }
