@@ -3,7 +3,6 @@ package metrics
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -147,9 +146,12 @@ func (c Custom) object(rec record, rep *report) {
 	if c.Path == nil {
 		return
 	}
-	v, ok := rep.follow(rec.line, rec.doc, slices.Values(c.Path))
-	if !ok {
-		return
+	var v any = rec.doc
+	for _, step := range c.Path {
+		var ok bool
+		if v, ok = rep.part(rec.line, v, step); !ok {
+			return
+		}
 	}
 	n, ok := number(v)
 	if !ok {

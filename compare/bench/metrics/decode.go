@@ -241,14 +241,14 @@ var words = map[string]any{
 
 // word reads a number or one of words.
 func (d *decoder) word() any {
-	var b []byte
+	b := make([]byte, 0, 64)
 	for {
 		c := d.peek()
 		if d.err != nil || strings.IndexByte(" \t\r\n,:]})", c) >= 0 {
 			break
 		}
-		if len(b) >= 64 {
-			d.fail(fmt.Errorf("want a value, found %q…", b))
+		if len(b) == cap(b) {
+			d.fail(fmt.Errorf("want a value, found %q…", string(b)))
 			return nil
 		}
 		b = append(b, c)
@@ -301,6 +301,9 @@ func (d *decoder) text(quote byte) string {
 	return ""
 }
 
+// hexDigits are those of the escapes that name a rune.
+var hexDigits = [256]int{'x': 2, 'u': 4, 'U': 8}
+
 // escape reads what stands after a backslash. Surrogate halves come out as U+FFFD,
 // which is enough for texts nobody reads.
 func (d *decoder) escape() string {
@@ -312,7 +315,7 @@ func (d *decoder) escape() string {
 	if i := strings.IndexByte("ntrbf", c); i >= 0 {
 		return "\n\t\r\b\f"[i : i+1]
 	}
-	digits := map[byte]int{'x': 2, 'u': 4, 'U': 8}[c]
+	digits := hexDigits[c]
 	if digits == 0 {
 		return string([]byte{c})
 	}

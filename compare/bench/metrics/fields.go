@@ -2,7 +2,6 @@ package metrics
 
 import (
 	"fmt"
-	"iter"
 	"math"
 	"strconv"
 	"strings"
@@ -40,35 +39,31 @@ func (f fields) take(members []member) {
 }
 
 // value follows a path; absent or null is not ok.
-func (f fields) value(path string) (any, bool) {
-	v, ok := f.rep.follow(f.line, f.o, strings.SplitSeq(path, "/"))
-	return v, ok && v != nil
-}
-
-// follow goes from a value down to members of objects and elements of lists.
-func (rep *report) follow(line int, v any, path iter.Seq[string]) (any, bool) {
-	for step := range path {
-		switch x := v.(type) {
-		case *object:
-			next, ok, err := x.get(step)
-			if err != nil {
-				rep.fail(line, input.Error{Expected: "one value of key " + strconv.Quote(step), Found: "two that differ", Try: "pass the output of one launch", Err: err})
-			}
-			if !ok {
-				return nil, false
-			}
-			v = next
-		case *list:
-			i, err := strconv.Atoi(step)
-			if err != nil || i < 0 || i >= len(x.items) {
-				return nil, false
-			}
-			v = x.items[i]
-		default:
+func (f fields) value(path string) (v any, ok bool) {
+	v = f.o
+	for key := range strings.SplitSeq(path, "/") {
+		if v, ok = f.rep.part(f.line, v, key); !ok {
 			return nil, false
 		}
 	}
-	return v, true
+	return v, v != nil
+}
+
+// part is a member of an object or an element of a list.
+func (rep *report) part(line int, of any, key string) (v any, ok bool) {
+	switch of := of.(type) {
+	case *object:
+		v, ok, err := of.get(key)
+		if err != nil {
+			rep.fail(line, input.Error{Expected: "one value of key " + strconv.Quote(key), Found: "two that differ", Try: "pass the output of one launch", Err: err})
+		}
+		return v, ok
+	case *list:
+		if i, err := strconv.Atoi(key); err == nil && i >= 0 && i < len(of.items) {
+			return of.items[i], true
+		}
+	}
+	return nil, false
 }
 
 func (f fields) wrong(path, want string, v any) {

@@ -136,8 +136,8 @@ func (p *parser) offer(rec record) {
 	for _, c := range p.wanted {
 		c.text(rec, p.custom)
 	}
-	for i, f := range textFormats {
-		f.read(rec, p.texts[i])
+	for i := range textFormats {
+		textFormats[i].read(rec, p.texts[i])
 	}
 }
 

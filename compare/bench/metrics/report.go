@@ -26,7 +26,7 @@ type report struct {
 	// inputLength and outputLength are means over the requests, for reports without
 	// totals; undefined where the report does not give them.
 	inputLength, outputLength router.Number
-	generation                string // of trtllm-bench's labels: a, b or c
+	generation                string // of trtllm-bench's labels: "" for a, b or c
 	// log is set by the first row of an iteration log.
 	log   *iterationLog
 	found bool  // the format has recognized itself

@@ -90,6 +90,8 @@ type entry struct {
 	count  func(*Work) *Count
 	into   func(*report, float64)
 	anchor bool // the line can only be of this format
+	// generation is the oldest of trtllm-bench that has the label, "" for the first.
+	generation string
 }
 
 // The numbers of things.
@@ -103,6 +105,7 @@ var (
 // take puts a value into the report.
 func (rep *report) take(e entry, line int, v float64) {
 	rep.found = rep.found || e.anchor
+	rep.generation = max(rep.generation, e.generation)
 	switch {
 	case e.into != nil:
 		e.into(rep, v)

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"regexp"
 	"strings"
 
@@ -35,21 +36,21 @@ var trtllmText = textFormat{
 
 var trtllmLabels = map[string]entry{
 	"Token Throughput (tokens/sec)":                    {metric: "output_throughput", anchor: true},
-	"Total Output Throughput (tokens/sec)":             {metric: "output_throughput", anchor: true},
-	"Total Token Throughput (tokens/sec)":              {metric: "total_throughput", anchor: true},
+	"Total Output Throughput (tokens/sec)":             {metric: "output_throughput", anchor: true, generation: "b"},
+	"Total Token Throughput (tokens/sec)":              {metric: "total_throughput", anchor: true, generation: "b"},
 	"Request Throughput (req/sec)":                     {metric: "request_throughput", anchor: true},
 	"Total Latency (ms)":                               {metric: "duration"},
 	"Average request latency (ms)":                     {metric: "request_latency_mean"},
 	"Per User Output Throughput (tokens/sec/user)":     {metric: "user_throughput"},
-	"Per User Output Throughput [w/ ctx] (tps/user)":   {metric: "user_throughput"},
+	"Per User Output Throughput [w/ ctx] (tps/user)":   {metric: "user_throughput", generation: "c"},
 	"Per GPU Output Throughput (tokens/sec/gpu)":       {metric: "gpu_throughput"},
-	"Per GPU Output Throughput (tps/gpu)":              {metric: "gpu_throughput"},
+	"Per GPU Output Throughput (tps/gpu)":              {metric: "gpu_throughput", generation: "c"},
 	"Average time-to-first-token (ms)":                 {metric: "ttft_mean"},
 	"Average time-to-first-token [TTFT] (ms)":          {metric: "ttft_mean"},
 	"Average inter-token latency (ms)":                 {metric: "tpot_mean"},
 	"Average time-per-output-token [TPOT] (ms)":        {metric: "tpot_mean"},
 	"Per User Output Speed [1/TPOT] (tokens/sec/user)": {metric: "user_speed"},
-	"Per User Output Speed (tps/user)":                 {metric: "user_speed"},
+	"Per User Output Speed (tps/user)":                 {metric: "user_speed", generation: "c"},
 	"Number of requests":                               requests,
 	"Average Input Length (tokens)":                    {into: func(rep *report, v float64) { rep.inputLength = router.Number(v) }},
 	"Average Output Length (tokens)":                   {into: func(rep *report, v float64) { rep.outputLength = router.Number(v) }},
@@ -61,9 +62,6 @@ func trtllmLine(rec record, rep *report) (label string, v float64) {
 	if strings.HasPrefix(rec.text, "= DECODING STATISTICS") {
 		rep.warn(speculation)
 	}
-	if _, ok := trtllmLabels[rec.label]; ok {
-		rep.generation = max(rep.generation, generation(rec.label))
-	}
 	return rec.label, rec.value
 }
 
@@ -72,19 +70,8 @@ const speculation = "speculative decoding was on: its acceptance depends on the 
 
 // finishTRTLLMText names the generation, which its labels show.
 func finishTRTLLMText(rep *report) {
-	rep.format += "-" + rep.generation
+	rep.format += "-" + cmp.Or(rep.generation, "a")
 	rep.countTokens()
-}
-
-// generation is the oldest that has a label.
-func generation(label string) string {
-	switch {
-	case strings.Contains(label, "(tps/"):
-		return "c"
-	case strings.HasPrefix(label, "Total ") && strings.HasSuffix(label, "Throughput (tokens/sec)"):
-		return "b"
-	}
-	return "a"
 }
 
 // ranks takes a size of the expert-parallel group, if it can be one.
