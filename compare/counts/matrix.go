@@ -46,20 +46,32 @@ func isNested(text []byte) bool {
 // readLogicalCount reads {"logical_count": …} as SGLang saves it, and takes it as
 // --init-expert-location: steps × layers × experts, or the sum over the steps.
 func readLogicalCount(s *source, r *Record) error {
-	var file struct {
-		Count json.RawMessage `json:"logical_count"`
-	}
-	if err := s.object(&file); err != nil {
+	if err := s.object(&s.keys); err != nil {
 		return err
 	}
-	if !isNested(file.Count) {
-		return r.addMatrix(file.Count)
+	count := s.keys["logical_count"]
+	if !isNested(count) {
+		return r.addMatrix(count)
 	}
 	var steps [][]wholes
-	if err := json.Unmarshal(file.Count, &steps); err != nil {
+	if err := json.Unmarshal(count, &steps); err != nil {
 		return fmt.Errorf("logical_count: %w", err)
 	}
 	return r.addPasses(len(steps), func(step int) [][]int64 { return rowsOf(steps[step]) })
+}
+
+// readFastDeploy reads tokens_per_expert_stats_list of rearrange-experts.json,
+// or the answer of /get_per_expert_tokens_stats: layers × logical experts,
+// summed since the last rearrangement. Where the experts were is not read: the
+// file does not say it in one way.
+func readFastDeploy(s *source, r *Record) error {
+	if err := s.object(&s.keys); err != nil {
+		return err
+	}
+	if rows := s.keys["tokens_per_expert_stats_list"]; rows != nil {
+		return r.addMatrix(rows)
+	}
+	return r.addMatrix(s.keys["data"])
 }
 
 // readMatrix reads a list of lists alone in its file.

@@ -25,41 +25,34 @@ type mcoreDump struct {
 	rank, ranks  int
 }
 
-// readMcore reads the archives of a folder, or one, which is the whole load only at
-// EP size 1.
+// readMcore reads the archives of all ranks of one EP group, or one, which is the
+// whole load only at EP size 1.
 func readMcore(s *source, r *Record) error {
-	if s.members == nil {
-		return readMcoreFolder(s, r)
+	if s.members != nil {
+		d, err := openMcore(s.members)
+		if err == nil && d.ranks != 1 {
+			err = fmt.Errorf("this is rank %d of %d, and the load is the sum over the ranks: give the folder that holds all of them", d.rank, d.ranks)
+		}
+		if err != nil {
+			return err
+		}
+		return r.addMcore([]mcoreDump{d})
 	}
-	d, err := openMcore(s.members)
-	if err != nil {
-		return err
-	}
-	if d.ranks != 1 {
-		return fmt.Errorf("this is rank %d of %d, and the load is the sum over the ranks: give the folder that holds all of them", d.rank, d.ranks)
-	}
-	return r.addMcore([]mcoreDump{d})
-}
-
-// readMcoreFolder reads the archives of all ranks of one EP group.
-func readMcoreFolder(s *source, r *Record) error {
 	files := s.named(mcoreFile)
 	dumps := make([]mcoreDump, len(files))
-	seen := make([]bool, len(files))
 	for _, path := range files {
-		name := filepath.Base(path)
+		var d mcoreDump
 		members, err := openZip(path)
+		if err == nil {
+			d, err = openMcore(members)
+		}
+		if err == nil && (d.ranks != len(files) || d.rank < 0 || d.rank >= d.ranks || dumps[d.rank].ranks > 0) {
+			err = fmt.Errorf("this is rank %d of %d: want one file of each rank of one EP group, have %s", d.rank, d.ranks, quantity.Count(len(files), "file"))
+		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+			return fmt.Errorf("%s: %w", filepath.Base(path), err)
 		}
-		d, err := openMcore(members)
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		if d.ranks != len(files) || d.rank < 0 || d.rank >= d.ranks || seen[d.rank] {
-			return fmt.Errorf("%s is rank %d of %d: want one file of each rank of one EP group, have %s", name, d.rank, d.ranks, quantity.Count(len(files), "file"))
-		}
-		dumps[d.rank], seen[d.rank] = d, true
+		dumps[d.rank] = d
 	}
 	return r.addMcore(dumps)
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -200,22 +201,20 @@ func lastLine(path string) string {
 		return ""
 	}
 	defer f.Close()
-	const reach = 4 << 10
-	if info, err := f.Stat(); err == nil && info.Size() > reach {
-		if _, err := f.Seek(-reach, io.SeekEnd); err != nil {
-			return ""
-		}
+	info, err := f.Stat()
+	if err != nil {
+		return ""
 	}
-	text, err := io.ReadAll(io.LimitReader(f, reach))
+	const reach = 4 << 10
+	text, err := io.ReadAll(io.NewSectionReader(f, max(0, info.Size()-reach), reach))
 	if err != nil {
 		return ""
 	}
 	lines := strings.FieldsFunc(string(text), func(r rune) bool { return r == '\n' || r == '\r' })
-	for i := len(lines) - 1; i >= 0; i-- {
-		if line := strings.TrimSpace(lines[i]); line != "" {
-			if len(line) > 200 {
-				line = strings.ToValidUTF8(line[:200], "") + "…"
-			}
+	for _, line := range slices.Backward(lines) {
+		if line = strings.TrimSpace(line); len(line) > 200 {
+			return strings.ToValidUTF8(line[:200], "") + "…"
+		} else if line != "" {
 			return line
 		}
 	}
