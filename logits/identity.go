@@ -180,8 +180,12 @@ func fileName(id map[string]string) string {
 
 // slug keeps a name's letters, digits, dots and dashes, at most 48 of them.
 func slug(name string) string {
-	s := notInSlug.ReplaceAllString(name, "-")
+	s := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '.', r == '-':
+			return r
+		}
+		return '-'
+	}, name)
 	return strings.TrimLeft(s[:min(len(s), 48)], ".")
 }
-
-var notInSlug = regexp.MustCompile(`[^a-zA-Z0-9.-]`)

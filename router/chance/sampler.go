@@ -55,7 +55,8 @@ func (p *subsetSampler) experts(rng *rand.Rand, dst, classes []int64) {
 		dst[0] += classes[1]
 		return
 	}
-	left, right := make([]int64, len(classes)), make([]int64, len(classes))
+	both := make([]int64, 2*len(classes))
+	left, right := both[:len(classes)], both[len(classes):]
 	for j, n := range classes[:min(m, p.shape.TopK)+1] {
 		if j == 0 || n == 0 {
 			continue
@@ -78,7 +79,8 @@ func (p *subsetSampler) group(rng *rand.Rand, dst []int64, m int, classes []int6
 		p.experts(rng, dst, classes[width:2*width])
 		return
 	}
-	left, right := make([]int64, len(classes)), make([]int64, len(classes))
+	both := make([]int64, 2*len(classes))
+	left, right := both[:len(classes)], both[len(classes):]
 	for class, n := range classes {
 		g, j := class/width, class%width
 		if n == 0 || g == 0 {
