@@ -93,7 +93,7 @@ func TestBenchOnTheRecordedCampaign(t *testing.T) {
 	if !near(r.Gain.RankEstimate, 0.198) || !near(r.Gain.RankLow, 0.141) || !near(r.Gain.RankHigh, 0.281) || !near(r.Gain.RankConfidence, 0.96875) || r.Gain.Confidence != 0.95 || r.Gain.N != 6 {
 		t.Errorf("gain %+v, want +19.8 %% (+14.1 %% to +28.1 %%) at 96.9 %%", r.Gain)
 	}
-	if r.Verdict != string(gain.Significant) || r.Kind != "bench" || r.SchemaVersion != 1 || r.Threshold != 0.1 || len(r.Pairs) != 6 {
+	if r.Verdict != string(gain.Significant) || r.Kind != "bench" || r.SchemaVersion != gain.SchemaVersion || r.Threshold != 0.1 || len(r.Pairs) != 6 {
 		t.Errorf("verdict %q, kind %q, threshold %v, %d pairs", r.Verdict, r.Kind, r.Threshold, len(r.Pairs))
 	}
 	ranks := make(map[string]int)

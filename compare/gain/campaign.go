@@ -160,5 +160,6 @@ func (r Result) Routing() string {
 	return string(Perfect)
 }
 
-// SchemaVersion is the version of Result's JSON.
-const SchemaVersion = 1
+// SchemaVersion is the version of Result's JSON. Version 2 replaced the keys of
+// Student's t, the sign-flip test and the bootstrap by those of the crossover t.
+const SchemaVersion = 2

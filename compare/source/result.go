@@ -50,7 +50,7 @@ func ParseResult(name string, text []byte) (Item, error) {
 	}
 	results := []struct {
 		kind   string
-		schema int // understood
+		schema int // newest understood; results of all earlier ones still read
 		into   any
 	}{
 		{"trace", nsys.SchemaVersion, &in.Trace}, {"bench", gain.SchemaVersion, &in.Campaign}, {logits.VerificationKind, logits.VerificationSchema, &in.Cache},
@@ -69,8 +69,8 @@ func ParseResult(name string, text []byte) (Item, error) {
 		switch {
 		case r.kind != head.Kind:
 			continue
-		case head.Schema != r.schema:
-			return in, &input.Error{File: name, Position: "schema_version", Expected: strconv.Itoa(r.schema), Found: strconv.Itoa(head.Schema), Err: ErrUnknown, Try: "write it again with this version"}
+		case head.Schema < 1 || head.Schema > r.schema:
+			return in, &input.Error{File: name, Position: "schema_version", Expected: "at most " + strconv.Itoa(r.schema), Found: strconv.Itoa(head.Schema), Err: ErrUnknown, Try: "read it with a newer version, or write it again with this one"}
 		}
 		if err := json.Unmarshal(text, r.into); err != nil {
 			return in, &input.Error{File: name, Expected: "a result of " + r.kind, Err: err}
