@@ -17,6 +17,7 @@ import (
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/compare/nsys/capture"
+	"github.com/moebalance/moebalance/compare/nsys/kernel"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -209,7 +210,7 @@ func (o *readOptions) check(paths []string) (nsys.Options, error) {
 }
 
 // kernelPhases are the user's rules for names of kernels.
-func (o *readOptions) kernelPhases() (list []nsys.KernelPhase, err error) {
+func (o *readOptions) kernelPhases() (list []kernel.Rule, err error) {
 	given := slices.Clone(o.phases)
 	if o.rules != "" {
 		text, err := os.ReadFile(o.rules)
@@ -223,7 +224,7 @@ func (o *readOptions) kernelPhases() (list []nsys.KernelPhase, err error) {
 		}
 	}
 	for _, text := range given {
-		k, err := nsys.ParseKernelPhase(text)
+		k, err := kernel.ParseRule(text)
 		if err != nil {
 			return nil, usagef("--phase: %v", err)
 		}

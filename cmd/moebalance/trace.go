@@ -21,6 +21,7 @@ import (
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/compare/nsys/capture"
+	"github.com/moebalance/moebalance/compare/nsys/like"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -45,7 +46,7 @@ func traceCmd() *cobra.Command {
 	o.model.bindCounts(f)
 	o.summary = target.File{Replaces: nsys.IsSummary}
 	o.summary.Bind(c, "summary", "", "write a summary of the exports to this `FILE` for a later trace of summaries, and nothing else")
-	f.StringVar(&o.like, "like-nsys", "", "print the CSV of 'nsys stats' for this `REPORT`: "+strings.Join(nsys.LikeReports, ", "))
+	f.StringVar(&o.like, "like-nsys", "", "print the CSV of 'nsys stats' for this `REPORT`: "+strings.Join(like.Reports, ", "))
 	o.scrub = target.File{Replaces: capture.IsScrubbed, Regular: true}
 	o.scrub.Bind(c, "scrub", "", "write a copy of the export without environment, host, user, paths and output to this `FILE`, and nothing else")
 	o.threshold.fraction = defaultThreshold
@@ -72,8 +73,8 @@ func (o *traceOptions) check(c *cobra.Command, paths []string) (nsys.Options, er
 		return n, usagef("--model and --config describe recorded counts: add --counts")
 	case (o.like != "" || o.scrub.Path != "") && len(paths) != 1:
 		return n, usagef("--like-nsys and --scrub: want one export, have %d", len(paths))
-	case o.like != "" && !slices.Contains(nsys.LikeReports, o.like):
-		return n, usagef("--like-nsys: unknown report %q: want one of %s", o.like, strings.Join(nsys.LikeReports, ", "))
+	case o.like != "" && !slices.Contains(like.Reports, o.like):
+		return n, usagef("--like-nsys: unknown report %q: want one of %s", o.like, strings.Join(like.Reports, ", "))
 	}
 	return n, cmp.Or(source.CheckExports(paths), checkBeside(c))
 }
@@ -167,7 +168,9 @@ func (o *traceOptions) writeScrubbed(c *cobra.Command, export string) error {
 
 // likeNsys prints one of the profiler's own reports.
 func (o *traceOptions) likeNsys(c *cobra.Command, paths []string, options nsys.Options) error {
-	report := func(w io.Writer) error { return nsys.LikeNsys(c.Context(), w, paths[0], o.like, options) }
+	report := func(w io.Writer) error {
+		return like.Nsys(c.Context(), w, paths[0], o.like, capture.Options{Converter: options.Converter, Progress: options.Progress})
+	}
 	if o.out.file.Path != "" {
 		return o.out.file.Write(report)
 	}

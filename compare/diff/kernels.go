@@ -9,6 +9,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/compare/nsys/kernel"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
@@ -34,12 +35,12 @@ func kernelFamilies(normal, perfect *nsys.Trace) []KernelFamily {
 func onlyIn(arm gain.Arm, own, other *nsys.Trace) []KernelFamily {
 	names, families := map[string]bool{}, map[string]bool{}
 	for _, k := range other.Kernels {
-		names[nsys.NormalKernelName(k.Name)] = true
+		names[kernel.NormalName(k.Name)] = true
 		families[familyName(k.Name)] = true
 	}
 	byFamily := map[string]*KernelFamily{}
 	for _, k := range own.Kernels {
-		if names[nsys.NormalKernelName(k.Name)] {
+		if names[kernel.NormalName(k.Name)] {
 			continue
 		}
 		name := familyName(k.Name)
@@ -89,7 +90,7 @@ var tiles = regexp.MustCompile(`\d+x\d+`)
 
 // familyName is the name up to its tile sizes, template or call arguments.
 func familyName(name string) string {
-	name = nsys.NormalKernelName(name)
+	name = kernel.NormalName(name)
 	if i := strings.IndexAny(name, "<("); i > 0 {
 		name = name[:i]
 	}

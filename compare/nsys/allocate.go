@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/imbalance"
+	"github.com/moebalance/moebalance/compare/nsys/kernel"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -91,7 +92,7 @@ func (r *reduction) allocate(rank, layer int, steps []int64) bool {
 	}
 	for i, e := range held {
 		r.trace.Experts = append(r.trace.Experts, ExpertStat{
-			Rank: rank, Layer: router.Whole(layer), Expert: int(e), Basis: imbalance.Allocated, Slots: slots[i], Known: true, Stats: StatsOf(times[i]),
+			Rank: rank, Layer: router.Whole(layer), Expert: int(e), Basis: imbalance.Allocated, Slots: slots[i], Known: true, Stats: kernel.StatsOf(times[i]),
 		})
 	}
 	return true

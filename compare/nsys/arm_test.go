@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/nsys/capture"
+	"github.com/moebalance/moebalance/compare/nsys/like"
 )
 
 func TestArmEvidence(t *testing.T) {
@@ -106,7 +107,7 @@ func TestLikeNsysNeedsRows(t *testing.T) {
 		{export, "cuda_gpu_kern_sum", ""},
 	} {
 		var b bytes.Buffer
-		err := LikeNsys(context.Background(), &b, c.path, c.report, Options{})
+		err := like.Nsys(context.Background(), &b, c.path, c.report, capture.Options{})
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || b.Len() > 0) {
 			t.Errorf("%s: want error %q, have %v", c.report, c.want, err)
 		}
@@ -117,7 +118,7 @@ func TestLikeNsysNeedsRows(t *testing.T) {
 	}
 	var b bytes.Buffer
 	o := Options{Converter: capture.Converter{Nsys: script(t, fmt.Sprintf(`cp %q "$5"`, export)), Cache: t.TempDir()}}
-	if err := LikeNsys(context.Background(), &b, report, "cuda_gpu_kern_sum", o); err != nil || !strings.HasSuffix(b.String(), ",k\n\n") {
+	if err := like.Nsys(context.Background(), &b, report, "cuda_gpu_kern_sum", capture.Options{Converter: o.Converter, Progress: o.Progress}); err != nil || !strings.HasSuffix(b.String(), ",k\n\n") {
 		t.Errorf("have %q, %v", b.String(), err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/moebalance/moebalance/compare/nsys/capture"
+	"github.com/moebalance/moebalance/compare/nsys/kernel"
 )
 
 // Libraries annotate their own calls in domains of their own. Their ranges are
@@ -25,7 +26,7 @@ type attribution struct {
 	created   []int32          // location of each graph node at its creation
 	origins   []int32          // of each graph node, see findOrigins
 	replays   map[[2]int32]int32
-	classes   []class          // by kernel name
+	classes   []kernel.Class   // by kernel name
 	final     *index[location] // of kernels
 	direct    []int32          // by location: the final one plus 1, where no name changes it
 	recent    []recentLocation // by kernel name
@@ -253,12 +254,12 @@ func (a *attribution) findOrigins() []int32 {
 func (a *attribution) rankEvents() []*rankEvents {
 	a.final = newIndex[location](len(a.locations.values))
 	a.recent = make([]recentLocation, len(a.rec.KernelNames))
-	a.classes = a.options.classes(a.rec.KernelNames)
+	a.classes = kernel.Classes(a.rec.KernelNames, a.options.Phases)
 	a.operators = make([]int8, len(a.rec.Operators))
 	for i, name := range a.rec.Operators {
 		a.operators[i] = operatorOf(name)
 	}
-	infers := slices.ContainsFunc(a.classes, func(c class) bool { return c.gemm })
+	infers := slices.ContainsFunc(a.classes, func(c kernel.Class) bool { return c.GEMM })
 	a.origins = a.findOrigins()
 	a.replays = map[[2]int32]int32{}
 	ranks := make([]*rankEvents, len(a.rec.Devices))
@@ -370,7 +371,7 @@ func (a *attribution) replay(replayed, created int32) int32 {
 
 // finalOf is the location with the phase that the strongest evidence gives.
 func (a *attribution) finalOf(at, name int32, operator int8) int32 {
-	given := a.classes[name].given
+	given := a.classes[name].Given
 	if int(at) < len(a.direct) && a.direct[at] > 0 && !given {
 		return a.direct[at] - 1
 	}
@@ -380,10 +381,10 @@ func (a *attribution) finalOf(at, name int32, operator int8) int32 {
 	}
 	ranged := l.Phase != "" && !l.module && !given
 	if given {
-		l.Phase, l.Evidence, l.module, l.operator = a.classes[name].phase, byUser, false, 0
+		l.Phase, l.Evidence, l.module, l.operator = a.classes[name].Phase, byUser, false, 0
 		return a.final.number(l)
 	}
-	l.Phase, l.Evidence = phaseBy(l, cmp.Or(operator, l.operator), a.classes[name].phase)
+	l.Phase, l.Evidence = phaseBy(l, cmp.Or(operator, l.operator), a.classes[name].Phase)
 	l.module, l.operator = false, 0
 	to := a.final.number(l)
 	if ranged { // whatever the kernel

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/moebalance/moebalance/compare/nsys/kernel"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -98,7 +99,7 @@ var gateKernel = regexp.MustCompile(`(?:^|::)topkGating(?:Softmax|Sigmoid)<(?:[A
 func (r *reduction) checkRecordedGate() error {
 	made := map[int]bool{}
 	for _, k := range r.trace.Kernels {
-		if m := gateKernel.FindStringSubmatch(NormalKernelName(k.Name)); m != nil {
+		if m := gateKernel.FindStringSubmatch(kernel.NormalName(k.Name)); m != nil {
 			experts, _ := strconv.Atoi(m[1])
 			made[experts] = true
 		}

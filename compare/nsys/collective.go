@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/moebalance/moebalance/compare/nsys/kernel"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -146,8 +147,8 @@ func (r *reduction) warnSkew() {
 func (p *rankEvents) collectiveInstances() map[collectiveKey][]collectiveInstance {
 	names := make([]string, len(p.of.names)) // of collectives, spelt the same for every version
 	for i, c := range p.of.classes {
-		if c.collective {
-			names[i] = NormalKernelName(p.of.names[i])
+		if c.Collective {
+			names[i] = kernel.NormalName(p.of.names[i])
 		}
 	}
 	list := map[collectiveKey][]collectiveInstance{}
@@ -228,7 +229,7 @@ func (r *reduction) align(order []collectiveKey, matched map[collectiveKey]bool,
 			for k := range apart {
 				apart[k] = max(apart[k], -apart[k])
 			}
-			a.ResidualNS = StatsOf(apart).MedianNS
+			a.ResidualNS = kernel.StatsOf(apart).MedianNS
 		}
 		offsets[i], a.OffsetNS = offset, offset
 		r.trace.Alignment = append(r.trace.Alignment, a)

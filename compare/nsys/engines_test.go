@@ -12,6 +12,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys/capture"
+	"github.com/moebalance/moebalance/compare/nsys/kernel"
 )
 
 // inTestdata lists captures; of others, in ../shared, the test is skipped where they
@@ -226,11 +227,11 @@ func TestLostKernelsNeverMoveAFlagSilently(t *testing.T) {
 						if rank != 1 {
 							return
 						}
-						classes := classifyAll(rec.KernelNames)
+						classes := kernel.Classes(rec.KernelNames, nil)
 						all := rec.Kernels
 						rec.Kernels = nil
 						for i, k := range all {
-							if !lost(i, len(all), classes[k.Name].gemm) {
+							if !lost(i, len(all), classes[k.Name].GEMM) {
 								rec.Kernels = append(rec.Kernels, k)
 							} else if launched {
 								rec.LostKernels++

@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"context"
 	"testing"
+
+	"github.com/moebalance/moebalance/compare/nsys/capture"
+	"github.com/moebalance/moebalance/compare/nsys/like"
 )
 
 // shifted is a capture whose event types are numbered otherwise, as its table of
@@ -30,7 +33,7 @@ func TestEventTypesByName(t *testing.T) {
 	equal(t, "cells", len(trace.Cells), 1)
 	equal(t, "cell", trace.Cells[0], Cell{Rank: 0, Step: 4, Layer: 3, Phase: PhaseExperts, Instances: 1, TotalNS: 7, BusyNS: 7})
 	var got bytes.Buffer
-	if err := LikeNsys(context.Background(), &got, path, "nvtx_gpu_proj_sum", Options{}); err != nil {
+	if err := like.Nsys(context.Background(), &got, path, "nvtx_gpu_proj_sum", capture.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	equal(t, "projected ranges", bytes.Count(got.Bytes(), []byte("\n")), 1+3+1) // header, ranges, blank line

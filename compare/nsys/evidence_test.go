@@ -1,10 +1,12 @@
 package nsys
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/nsys/capture"
+	"github.com/moebalance/moebalance/compare/nsys/kernel"
 )
 
 func TestOperators(t *testing.T) {
@@ -64,15 +66,15 @@ func TestPhaseOfTheUser(t *testing.T) {
 		f.work(int64(p), 1, 10, ns, "mine")
 		f.work(int64(p), 2, 100, 8, "someone's own kernel")
 	}
-	rule, err := ParseKernelPhase("experts=^mi.e$")
+	rule, err := kernel.ParseRule("experts=^mi.e$")
 	if err != nil {
 		t.Fatal(err)
 	}
-	trace := mustRead(t, Options{Threshold: 0.1, Phases: []KernelPhase{rule}}, f.write(t, "mine.sqlite"))
+	trace := mustRead(t, Options{Threshold: 0.1, Phases: []kernel.Rule{rule}}, f.write(t, "mine.sqlite"))
 	near(t, "max/mean", trace.Imbalance[0].MaxOverMean, 1.5)
 	equal(t, "evidence", trace.Kernels[0].Evidence, "--phase")
 	for _, text := range []string{"experts", "nothing=x", "experts=(", ""} {
-		if _, err := ParseKernelPhase(text); err == nil {
+		if _, err := kernel.ParseRule(text); err == nil {
 			t.Errorf("%q: want an error", text)
 		}
 	}
@@ -86,7 +88,22 @@ func TestTopKOfSamplingIsNoRouter(t *testing.T) {
 			t.Errorf("%s is placed by %s", k.Name, k.Evidence)
 		}
 	}
-	if c := classify("void at::native::sbtopk::gatherTopK<float, unsigned int, 2, false>(int)"); c.phase != PhaseUnknown || !c.topK {
+	if c := kernel.Classify("void at::native::sbtopk::gatherTopK<float, unsigned int, 2, false>(int)"); c.Phase != PhaseUnknown || !c.TopK {
 		t.Errorf("have %+v", c)
+	}
+}
+
+// The captures' kernels that no rule knows are PyTorch's general ones only: all
+// grouped GEMMs, GEMMs, collectives and top-k are named.
+func TestKernelsOfTheCaptures(t *testing.T) {
+	for _, name := range []string{"gptoss-ep4-loop/normal.sqlite", "deepseek-ep4-ranks/normal.rank0.sqlite", "gptoss-graph/node-normal.sqlite"} {
+		trace := mustRead(t, Options{}, filepath.Join(testdata, name))
+		for _, k := range trace.Kernels {
+			general := strings.Contains(k.Name, "at::native::") || strings.Contains(k.Name, "at_cuda_detail::cub") || strings.Contains(k.Name, "<unnamed>::") ||
+				strings.Contains(k.Name, "kernelHistogram1D") || strings.Contains(k.Name, "compute_cuda_kernel")
+			if (k.Phase == PhaseUnknown) != general {
+				t.Errorf("%s: %s is %q", name, k.Name, k.Phase)
+			}
+		}
 	}
 }

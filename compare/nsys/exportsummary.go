@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/nsys/capture"
+	"github.com/moebalance/moebalance/compare/nsys/kernel"
 )
 
 // exportSummary is everything later questions need of one export: what it says
@@ -18,7 +19,7 @@ type exportSummary struct {
 	world       int   // ranks of the whole run where the environment says, else 0
 	session     int64 // UTC nanoseconds of the capture's zero; 0 when not recorded
 	names       []string
-	classes     []class // of names
+	classes     []kernel.Class // of names
 	locations   []location
 	ranks       []*rankEvents
 }

@@ -10,6 +10,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/moebalance/moebalance/compare/nsys/capture"
+	"github.com/moebalance/moebalance/compare/nsys/like"
 )
 
 const testdata = "../../testdata"
@@ -33,7 +36,7 @@ func TestLikeNsysPrintsTheSameBytes(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got bytes.Buffer
-			if err := LikeNsys(context.Background(), &got, filepath.Join(testdata, exports[name]), report, Options{}); err != nil {
+			if err := like.Nsys(context.Background(), &got, filepath.Join(testdata, exports[name]), report, capture.Options{}); err != nil {
 				t.Fatal(err)
 			}
 			if bytes.Equal(got.Bytes(), want) {
@@ -56,7 +59,7 @@ func TestLikeNsysClosesOpenRanges(t *testing.T) {
 	f := newFixture().push(0, 300, 400, "b").work(0, 1, 10, 7, "k").work(0, 2, 450, 9, "k")
 	f.sql("INSERT INTO NVTX_EVENTS VALUES (0,NULL,59,'a',NULL,%d,NULL,0)", tid(0, 1))
 	var got bytes.Buffer
-	if err := LikeNsys(context.Background(), &got, f.write(t, "open.sqlite"), "nvtx_gpu_proj_sum", Options{}); err != nil {
+	if err := like.Nsys(context.Background(), &got, f.write(t, "open.sqlite"), "nvtx_gpu_proj_sum", capture.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if rows := strings.Split(got.String(), "\n"); len(rows) != 4 || !strings.HasPrefix(rows[1], "a,PushPop,7,400,1,") {
@@ -79,7 +82,7 @@ func TestLikeNsysOddNames(t *testing.T) {
 	path := f.work(0, 90, 60, 5, "in nameless").work(0, 91, 900, 20, "outside").write(t, "odd.sqlite")
 	rows := func(report string) [][]string {
 		var b bytes.Buffer
-		if err := LikeNsys(context.Background(), &b, path, report, Options{}); err != nil {
+		if err := like.Nsys(context.Background(), &b, path, report, capture.Options{}); err != nil {
 			t.Fatal(err)
 		}
 		rows, err := csv.NewReader(&b).ReadAll()
@@ -126,7 +129,7 @@ func TestLikeNsysRangesThatCross(t *testing.T) {
 	f.sql("INSERT INTO NVTX_EVENTS VALUES (70,75,59,'e',NULL,%d,NULL,7)", tid(0, 1))
 	path := f.work(0, 1, 46, 1000, "k").work(0, 2, 71, 10, "k").write(t, "cross.sqlite")
 	var got bytes.Buffer
-	if err := LikeNsys(context.Background(), &got, path, "nvtx_gpu_proj_sum", Options{}); err != nil {
+	if err := like.Nsys(context.Background(), &got, path, "nvtx_gpu_proj_sum", capture.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	// b [10, 50] and b [20, 60] are in a, c [40, 82] is in a, d is in all: its parent is
@@ -146,7 +149,7 @@ func TestLikeNsysRangesThatCross(t *testing.T) {
 		t.Errorf("want %v, have %v", want, levels)
 	}
 	got.Reset()
-	if err := LikeNsys(context.Background(), &got, path, "nvtx_kern_sum", Options{}); err != nil {
+	if err := like.Nsys(context.Background(), &got, path, "nvtx_kern_sum", capture.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	// both b hold kernel 1: one kernel, its time twice

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/moebalance/moebalance/compare/nsys/capture"
+	"github.com/moebalance/moebalance/compare/nsys/kernel"
 	"github.com/moebalance/moebalance/router/input"
 	"golang.org/x/sync/errgroup"
 )
@@ -16,7 +17,7 @@ import (
 // built-in patterns, a threshold of 0 and no recorded load.
 type Options struct {
 	Patterns  *Patterns      // nil means the built-in ones
-	Phases    []KernelPhase  // of kernels, before all other evidence
+	Phases    []kernel.Rule  // of kernels, before all other evidence
 	Rank      map[string]int // ranks given by hand, by path or base name; "" means every export
 	Threshold float64        // of router.Flagged, as a fraction
 	Recorded  Recorded
@@ -76,7 +77,7 @@ func summarizeFile(ctx context.Context, path string, o Options) ([]*exportSummar
 		}
 		exports, err := readSummary(path)
 		for _, e := range exports {
-			e.classes = o.classes(e.names)
+			e.classes = kernel.Classes(e.names, o.Phases)
 		}
 		if info, sizeErr := os.Stat(path); err == nil && sizeErr == nil && o.Progress != nil {
 			o.Progress(info.Size())

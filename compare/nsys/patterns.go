@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/moebalance/moebalance/compare/nsys/kernel"
 )
 
 // Patterns turn the names of ranges into steps, layers, experts and phases.
@@ -141,7 +143,7 @@ func (p *Patterns) label(name string) label {
 				setNumber(&l.expert, text, None)
 			case "phase":
 				if l.phase == "" {
-					l.phase = phaseOf(text)
+					l.phase = kernel.PhaseOf(text)
 				}
 			}
 		}
@@ -170,16 +172,3 @@ func setNumber(to *int32, text string, empty int32) {
 		*to = int32(n)
 	}
 }
-
-// phaseWords are the words a phase group may match, letter case aside.
-var phaseWords = map[string]Phase{
-	"router": PhaseRouter, "gate": PhaseRouter, "routing": PhaseRouter, "topk": PhaseRouter,
-	"dispatch": PhaseDispatch, "permute": PhaseDispatch,
-	"experts": PhaseExperts, "expert": PhaseExperts, "moe": PhaseExperts,
-	"combine": PhaseCombine, "finalize": PhaseCombine, "unpermute": PhaseCombine,
-	"attention": PhaseAttention, "attn": PhaseAttention, "mla": PhaseAttention,
-	"other": PhaseOther, "communication": PhaseCommunication,
-}
-
-// phaseOf reads a word; an unknown one gives no phase.
-func phaseOf(word string) Phase { return phaseWords[strings.ToLower(word)] }

@@ -1,6 +1,10 @@
 package nsys
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/moebalance/moebalance/compare/nsys/kernel"
+)
 
 func TestBuiltInPatterns(t *testing.T) {
 	patterns, err := NewPatterns()
@@ -173,7 +177,7 @@ func FuzzLabel(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, name string) {
 		l := patterns.label(name)
-		if l.step < unnumbered || l.layer < None || l.expert < None || l.phase != "" && phaseWords[string(l.phase)] == "" && l.phase != PhaseOther && l.phase != phaseIgnored {
+		if l.step < unnumbered || l.layer < None || l.expert < None || l.phase != "" && kernel.PhaseOf(string(l.phase)) == "" && l.phase != PhaseOther && l.phase != phaseIgnored {
 			t.Errorf("%q: %+v", name, l)
 		}
 	})

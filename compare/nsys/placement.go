@@ -50,7 +50,7 @@ func (a *attribution) inferLayers(r *rankEvents) {
 	gemms := false
 	for i := range r.kernels {
 		e := &r.events[i]
-		if a.classes[e.name].gemm {
+		if a.classes[e.name].GEMM {
 			if gemms = true; a.final.values[e.location].Layer != None {
 				return
 			}
@@ -106,7 +106,7 @@ func (p *placement) sort() {
 	}
 	anchors := make([]infer.Anchor, len(p.a.classes))
 	for i, c := range p.a.classes {
-		anchors[i] = c.anchor(p.a.rec.KernelNames[i])
+		anchors[i] = c.Anchor(p.a.rec.KernelNames[i])
 	}
 	p.launches = make([]infer.Launch, n)
 	for i, at := range p.order {

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/moebalance/moebalance/compare/imbalance"
+	"github.com/moebalance/moebalance/compare/nsys/kernel"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -20,7 +21,7 @@ type reduction struct {
 	sums          [][]int64                                // of each rank's time, by location
 	collectivesOf []map[collectiveKey][]collectiveInstance // of each rank
 	names         *index[string]
-	classes       []class                       // of names
+	classes       []kernel.Class                // of names
 	expertTimes   []expertTime                  // see sumExperts
 	judged        func(layer router.Whole) bool // whether the layer counts as one: all that are named, or time without any
 }
@@ -110,7 +111,7 @@ func (r *reduction) kernels() {
 	g := groupDurations(lists, len(r.names.values), func(list int, e *kernelEvent) int32 { return tables[list][e.name] })
 	for i, name := range r.names.values {
 		if s := g.stats(i); s.Instances > 0 {
-			r.trace.Kernels = append(r.trace.Kernels, KernelStat{Name: name, Phase: r.classes[i].phase, Library: r.classes[i].library, Stats: s})
+			r.trace.Kernels = append(r.trace.Kernels, KernelStat{Name: name, Phase: r.classes[i].Phase, Library: r.classes[i].Library, Stats: s})
 		}
 	}
 	slices.SortFunc(r.trace.Kernels, func(a, b KernelStat) int {
@@ -165,11 +166,11 @@ func (p *rankEvents) cells(of *cellGroups) (cells []Cell, phases []PhaseStat) {
 		c := of.cellOf[e.location]
 		cells[c].Instances++
 		cells[c].TotalNS += e.duration
-		if p.of.classes[e.name].collective {
+		if p.of.classes[e.name].Collective {
 			cells[c].CollectiveNS += e.duration
 			phases[of.phaseOf[c]].CollectiveNS += e.duration
 		}
-		if p.of.classes[e.name].gemm && of.cells[c].Phase == PhaseExperts {
+		if p.of.classes[e.name].GEMM && of.cells[c].Phase == PhaseExperts {
 			cells[c].GEMMs++
 			cells[c].GEMMNS += e.duration
 		}
@@ -254,7 +255,7 @@ func (r *reduction) graphs() {
 				ns = append(ns, runs[n].NS)
 				union.add(runs[n].Start, runs[n].NS)
 			}
-			s := StatsOf(ns)
+			s := kernel.StatsOf(ns)
 			s.BusyNS = router.Number(union.ns)
 			r.trace.Graphs = append(r.trace.Graphs, GraphStat{Rank: p.rank.Rank, Graph: runs[0].Graph, Stats: s})
 			runs = runs[n:]
@@ -320,7 +321,7 @@ func (r *reduction) warnUnevenRanks() {
 	for i, p := range r.ranks {
 		counts[i] = int64(len(p.events) + len(p.graphs))
 	}
-	median := float64(StatsOf(slices.Clone(counts)).MedianNS)
+	median := float64(kernel.StatsOf(slices.Clone(counts)).MedianNS)
 	for i, p := range r.ranks {
 		if float64(counts[i]) < median/2 {
 			r.warn("few_kernels", p.rank.Export, fmt.Sprintf("rank %d has %s, the median rank %.0f: its capture ended early or lost data", p.rank.Rank, quantity.Count(counts[i], "kernel"), median))

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/nsys/capture"
+	"github.com/moebalance/moebalance/compare/nsys/like"
 )
 
 // secretive is a capture that knows too much: in every table in which exports do,
@@ -107,9 +108,9 @@ func TestScrubbedCopyGivesTheSameAnalysis(t *testing.T) {
 		if a, b := mustJSON(t, want), mustJSON(t, have); a != b {
 			t.Errorf("%s:\n%.2000s\n%.2000s", export, a, b)
 		}
-		for _, report := range LikeReports {
+		for _, report := range like.Reports {
 			var a, b bytes.Buffer
-			before, after := LikeNsys(context.Background(), &a, export, report, Options{}), LikeNsys(context.Background(), &b, copied, report, Options{})
+			before, after := like.Nsys(context.Background(), &a, export, report, capture.Options{}), like.Nsys(context.Background(), &b, copied, report, capture.Options{})
 			if (before == nil) != (after == nil) || a.String() != b.String() {
 				t.Errorf("%s: %s differs: %v, %v", export, report, before, after)
 			}

@@ -1,48 +1,9 @@
 package nsys
 
 import (
-	"math"
-	"slices"
-
+	"github.com/moebalance/moebalance/compare/nsys/kernel"
 	"github.com/moebalance/moebalance/router"
 )
-
-// StatsOf computes the statistics of durations in nanoseconds, which it sorts
-// in place. Of none it gives zero instances and undefined means. BusyNS stays
-// undefined: it needs the times of day.
-//
-// The p-th percentile is the nearest rank: the smallest duration that at least
-// p % of the instances do not exceed, ⌈p·n/100⌉ in ascending order (from 1). It
-// is always one of the durations.
-func StatsOf(durations []int64) Stats {
-	s := Stats{
-		Instances: int64(len(durations)),
-		BusyNS:    router.Undefined(), MeanNS: router.Undefined(), MedianNS: router.Undefined(), StdDevNS: router.Undefined(),
-		P90NS: router.Undefined(), P99NS: router.Undefined(),
-	}
-	n := len(durations)
-	if n == 0 {
-		return s
-	}
-	slices.Sort(durations)
-	for _, d := range durations {
-		s.TotalNS += d
-	}
-	mean := float64(s.TotalNS) / float64(n)
-	s.MeanNS = router.Number(mean)
-	s.MinNS, s.MaxNS = durations[0], durations[n-1]
-	s.MedianNS = router.Number((float64(durations[(n-1)/2]) + float64(durations[n/2])) / 2)
-	s.P90NS = router.Number(durations[(90*n+99)/100-1])
-	s.P99NS = router.Number(durations[(99*n+99)/100-1])
-	if n > 1 {
-		var squares float64
-		for _, d := range durations {
-			squares += (float64(d) - mean) * (float64(d) - mean)
-		}
-		s.StdDevNS = router.Number(math.Sqrt(squares / float64(n-1)))
-	}
-	return s
-}
 
 // durationGroups collects durations by group in one counting pass: no slice per
 // group, no map per row.
@@ -89,7 +50,7 @@ func (g *durationGroups) stats(group int) Stats {
 	if group > 0 {
 		from = g.ends[group-1]
 	}
-	s := StatsOf(g.durations[from:g.ends[group]])
+	s := kernel.StatsOf(g.durations[from:g.ends[group]])
 	s.BusyNS = router.Number(g.busy[group].ns)
 	return s
 }

@@ -6,10 +6,12 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/moebalance/moebalance/compare/nsys/kernel"
 )
 
 func TestStatsByHand(t *testing.T) {
-	s := StatsOf([]int64{40, 10, 20, 30})
+	s := kernel.StatsOf([]int64{40, 10, 20, 30})
 	equal(t, "n", s.Instances, 4)
 	equal(t, "total", s.TotalNS, 100)
 	near(t, "mean", s.MeanNS, 25)
@@ -19,14 +21,14 @@ func TestStatsByHand(t *testing.T) {
 	near(t, "√((15²+5²+5²+15²)/3) = √(500/3)", s.StdDevNS, 12.909944487358056)
 	near(t, "p90: the ⌈3.6⌉ = 4th", s.P90NS, 40)
 	near(t, "p99", s.P99NS, 40)
-	ten := StatsOf([]int64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10})
+	ten := kernel.StatsOf([]int64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10})
 	near(t, "p90 of ten: the 9th", ten.P90NS, 9)
 	near(t, "p99 of ten: the 10th", ten.P99NS, 10)
-	one := StatsOf([]int64{7})
+	one := kernel.StatsOf([]int64{7})
 	if one.StdDevNS.Defined() || one.MedianNS != 7 || one.P90NS != 7 {
 		t.Errorf("one instance has no standard deviation: have %+v", one)
 	}
-	if none := StatsOf(nil); none.MeanNS.Defined() || none.Instances != 0 {
+	if none := kernel.StatsOf(nil); none.MeanNS.Defined() || none.Instances != 0 {
 		t.Errorf("nothing has no mean: have %+v", none)
 	}
 }

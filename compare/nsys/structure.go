@@ -96,7 +96,7 @@ func (r *reduction) kinds() {
 		for j := range p.events {
 			e := &p.events[j]
 			c, at := &p.of.classes[e.name], &p.of.locations[e.location]
-			if at.Step == None || !c.gemm && !slices.Contains(routedPhases, c.phase) {
+			if at.Step == None || !c.GEMM && !slices.Contains(routedPhases, c.Phase) {
 				continue
 			}
 			if u := (use{at.Step, e.name, at.Graph}); u != last || len(seen) == 0 {

@@ -15,6 +15,7 @@ import (
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/nsys/capture"
+	"github.com/moebalance/moebalance/compare/nsys/kernel"
 	"github.com/moebalance/moebalance/router/input"
 )
 
@@ -167,7 +168,7 @@ func decodeSummary(r io.Reader) ([]*exportSummary, error) {
 	for _, e := range head.Exports {
 		d := &exportSummary{export: e.Export, arm: e.Arm, armEvidence: e.ArmEvidence, world: e.World, session: e.Session, names: e.Names, locations: e.Places}
 		for _, name := range d.names {
-			d.classes = append(d.classes, classify(name))
+			d.classes = append(d.classes, kernel.Classify(name))
 		}
 		for _, s := range e.Ranks {
 			l := &rankEvents{rank: s.Rank, graphs: s.Graphs, launchedNS: s.LaunchedNS, replayed: s.Replayed, structure: s.Structure}

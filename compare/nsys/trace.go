@@ -25,23 +25,23 @@ import (
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/imbalance"
+	"github.com/moebalance/moebalance/compare/nsys/kernel"
 	"github.com/moebalance/moebalance/router"
 )
 
-// Phase is a part of a step. The names are those of reports, flags and JSON.
-type Phase string
+// Phase is a part of a step; package kernel owns the phases.
+type Phase = kernel.Phase
 
-// The phases. Unknown is kernel time that neither a range nor a kernel name
-// places; it is reported, never hidden.
+// The phases, see package kernel.
 const (
-	PhaseRouter        Phase = "router"
-	PhaseDispatch      Phase = "dispatch"
-	PhaseExperts       Phase = "experts"
-	PhaseCombine       Phase = "combine"
-	PhaseAttention     Phase = "attention"
-	PhaseOther         Phase = "other compute"
-	PhaseCommunication Phase = "communication"
-	PhaseUnknown       Phase = "unknown"
+	PhaseRouter        = kernel.PhaseRouter
+	PhaseDispatch      = kernel.PhaseDispatch
+	PhaseExperts       = kernel.PhaseExperts
+	PhaseCombine       = kernel.PhaseCombine
+	PhaseAttention     = kernel.PhaseAttention
+	PhaseOther         = kernel.PhaseOther
+	PhaseCommunication = kernel.PhaseCommunication
+	PhaseUnknown       = kernel.PhaseUnknown
 )
 
 // Phases lists all phases in the order of a layer's work, in which tables show
@@ -113,25 +113,8 @@ type Coverage struct {
 	ExpertShare router.Number `json:"expert_share"` // kernels placed in one expert, observed only
 }
 
-// Stats are the statistics every group of durations carries, in nanoseconds.
-// The standard deviation is that of a sample (divisor n−1) and undefined for
-// one instance; the median of an even count is the mean of the middle two.
-//
-// BusyNS is the length of the union of the intervals on each rank, summed over
-// ranks: at most TotalNS, less where instances overlap. It is undefined where the
-// durations have no intervals of their own: those of allocated experts.
-type Stats struct {
-	Instances int64         `json:"instances"`
-	TotalNS   int64         `json:"total_ns"`
-	BusyNS    router.Number `json:"busy_ns"`
-	MeanNS    router.Number `json:"mean_ns"`
-	MedianNS  router.Number `json:"median_ns"`
-	MinNS     int64         `json:"min_ns"`
-	MaxNS     int64         `json:"max_ns"`
-	StdDevNS  router.Number `json:"stddev_ns"`
-	P90NS     router.Number `json:"p90_ns"`
-	P99NS     router.Number `json:"p99_ns"`
-}
+// Stats are those of kernels' durations, see package kernel.
+type Stats = kernel.Stats
 
 // KernelStat groups kernels by name over all ranks.
 type KernelStat struct {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/moebalance/moebalance/compare/nsys/kernel"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
@@ -68,7 +69,7 @@ func (r *reduction) unknownTime() {
 		if k.UnknownNS > 0 {
 			worst = append(worst, k)
 		}
-		if len(r.classes[r.names.of[k.Name]].fused) > 0 {
+		if len(r.classes[r.names.of[k.Name]].Fused) > 0 {
 			fused += k.TotalNS
 			hidden = append(hidden, k)
 		}
@@ -89,7 +90,7 @@ func (r *reduction) unknownTime() {
 func firstFunctions(list []*KernelStat) string {
 	var names []string
 	for _, k := range list {
-		function, _ := kernelParts(NormalKernelName(k.Name))
+		function, _ := kernel.Parts(kernel.NormalName(k.Name))
 		if !slices.Contains(names, function) {
 			names = append(names, function)
 		}
@@ -103,12 +104,12 @@ func firstFunctions(list []*KernelStat) string {
 
 // fusedPhases are the phase as which a kernel counts, and the others that it does.
 func fusedPhases(name string) (own Phase, others string) {
-	c := classify(name)
+	c := kernel.Classify(name)
 	var words []string
-	for _, p := range c.fused {
-		if p != c.phase {
+	for _, p := range c.Fused {
+		if p != c.Phase {
 			words = append(words, string(p))
 		}
 	}
-	return c.phase, strings.Join(words, " and ")
+	return c.Phase, strings.Join(words, " and ")
 }

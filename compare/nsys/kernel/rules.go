@@ -1,4 +1,4 @@
-package nsys
+package kernel
 
 // Phases that single kernels fuse.
 var (

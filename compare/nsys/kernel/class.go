@@ -1,4 +1,4 @@
-package nsys
+package kernel
 
 import (
 	"fmt"
@@ -10,15 +10,15 @@ import (
 	"github.com/moebalance/moebalance/compare/nsys/infer"
 )
 
-// class is what a kernel's own name says about it.
-type class struct {
-	phase      Phase
-	library    string
-	collective bool    // its time is mostly waiting for other ranks
-	gemm       bool    // a GEMM of routed experts
-	given      bool    // by the user's rule, which is the strongest evidence
-	topK       bool    // a choice of the largest, of experts or of anything else
-	fused      []Phase // what the kernel does in one, where that is more than its phase
+// Class is what a kernel's own name says about it.
+type Class struct {
+	Phase      Phase
+	Library    string
+	Collective bool    // its time is mostly waiting for other ranks
+	GEMM       bool    // a GEMM of routed experts
+	Given      bool    // by the user's rule, which is the strongest evidence
+	TopK       bool    // a choice of the largest, of experts or of anything else
+	Fused      []Phase // what the kernel does in one, where that is more than its phase
 }
 
 // kernelRule is one row of the classifier. The first rule whose function and
@@ -38,7 +38,7 @@ type kernelRule struct {
 type compiledRule struct {
 	function  *regexp.Regexp
 	arguments []string
-	class     class
+	class     Class
 }
 
 var compiledKernelRules = func() []compiledRule {
@@ -47,83 +47,77 @@ var compiledKernelRules = func() []compiledRule {
 		list[i] = compiledRule{
 			function:  regexp.MustCompile(`^(?:` + r.function + `)`),
 			arguments: r.arguments,
-			class:     class{phase: r.phase, library: r.library, collective: r.collective, gemm: r.gemm, topK: r.topK, fused: r.fused},
+			class:     Class{Phase: r.phase, Library: r.library, Collective: r.collective, GEMM: r.gemm, TopK: r.topK, Fused: r.fused},
 		}
 	}
 	return list
 }()
 
-// KernelPhase is a rule of the user: kernels whose demangled name it matches anywhere
+// Rule is a rule of the user: kernels whose demangled name it matches anywhere
 // are of the phase, whatever else their name says. As experts they count as GEMMs of
 // experts, from whose time imbalance is computed.
-type KernelPhase struct {
+type Rule struct {
 	Name  *regexp.Regexp
 	Phase Phase
 }
 
-// ParseKernelPhase reads PHASE=REGEX.
-func ParseKernelPhase(text string) (k KernelPhase, err error) {
+// ParseRule reads PHASE=REGEX.
+func ParseRule(text string) (k Rule, err error) {
 	phase, expression, found := strings.Cut(text, "=")
-	if k.Phase = phaseOf(strings.TrimSpace(phase)); !found || k.Phase == "" {
+	if k.Phase = PhaseOf(strings.TrimSpace(phase)); !found || k.Phase == "" {
 		return k, fmt.Errorf("%q: want PHASE=REGEX with one of the phases %s", text, strings.Join(slices.Sorted(maps.Keys(phaseWords)), ", "))
 	}
 	k.Name, err = regexp.Compile(strings.TrimSpace(expression))
 	return k, err
 }
 
-// classes classifies names, by the user's rules first.
-func (o Options) classes(names []string) []class {
-	list := classifyAll(names)
+// Classes classifies names, by the user's rules first.
+func Classes(names []string, rules []Rule) []Class {
+	list := make([]Class, len(names))
 	for i, name := range names {
-		if at := slices.IndexFunc(o.Phases, func(k KernelPhase) bool { return k.Name.MatchString(name) }); at >= 0 {
-			phase := o.Phases[at].Phase
-			list[i] = class{phase: phase, library: "--phase", collective: phase == PhaseCommunication, gemm: phase == PhaseExperts, given: true}
+		at := slices.IndexFunc(rules, func(k Rule) bool { return k.Name.MatchString(name) })
+		if at < 0 {
+			list[i] = Classify(name)
+			continue
 		}
+		phase := rules[at].Phase
+		list[i] = Class{Phase: phase, Library: "--phase", Collective: phase == PhaseCommunication, GEMM: phase == PhaseExperts, Given: true}
 	}
 	return list
 }
 
-// classify reads a kernel's demangled name, of any version of nsys or of
+// Classify reads a kernel's demangled name, of any version of nsys or of
 // PyTorch's profiler. A name that no rule knows is unknown.
-func classify(name string) class {
+func Classify(name string) Class {
 	if i := ruleOf(name); i >= 0 {
 		return compiledKernelRules[i].class
 	}
-	return class{phase: PhaseUnknown}
+	return Class{Phase: PhaseUnknown}
 }
 
 // backward are the kernels of a backward pass.
 var backward = regexp.MustCompile(`(?i)_?bwd_|backward`)
 
-// anchor is what the kernel is to infer.Find.
-func (c class) anchor(name string) infer.Anchor {
+// Anchor is what a kernel of the name is to infer.Find.
+func (c Class) Anchor(name string) infer.Anchor {
 	switch {
-	case c.gemm:
+	case c.GEMM:
 		return infer.ExpertGEMM
 	case backward.MatchString(name):
 		return infer.Backward
-	case c.collective:
+	case c.Collective:
 		return infer.Collective
-	case c.phase == PhaseAttention:
+	case c.Phase == PhaseAttention:
 		return infer.Attention
-	case c.phase == PhaseRouter || c.topK:
+	case c.Phase == PhaseRouter || c.TopK:
 		return infer.Router
 	}
 	return infer.None
 }
 
-// classifyAll classifies a table of names.
-func classifyAll(names []string) []class {
-	classes := make([]class, len(names))
-	for i, name := range names {
-		classes[i] = classify(name)
-	}
-	return classes
-}
-
 // ruleOf is the number of the rule that decides, −1 without one.
 func ruleOf(name string) int {
-	function, arguments := kernelParts(anonymous.Replace(strings.TrimPrefix(name, "void ")))
+	function, arguments := Parts(anonymous.Replace(strings.TrimPrefix(name, "void ")))
 	beginnings := componentsOf(function)
 	for i := range compiledKernelRules {
 		if compiledKernelRules[i].decides(beginnings, arguments) {
@@ -153,10 +147,10 @@ func (r *compiledRule) decides(beginnings []string, arguments string) bool {
 	return len(r.arguments) == 0 || slices.ContainsFunc(r.arguments, func(a string) bool { return strings.Contains(arguments, a) })
 }
 
-// kernelParts cuts a demangled name into the qualified name of the function and
+// Parts cuts a demangled name into the qualified name of the function and
 // its template arguments; the parameters are left out. So a functor among the
 // arguments of at::native::elementwise_kernel never passes for the kernel.
-func kernelParts(name string) (function, arguments string) {
+func Parts(name string) (function, arguments string) {
 	var f, a strings.Builder
 	depth := 0
 	for i := 0; i < len(name); i++ {
@@ -195,10 +189,10 @@ var (
 	spaces        = strings.NewReplacer(" *", "*", " &", "&", "> >", ">>", "operator ()", "operator()")
 )
 
-// NormalKernelName spells a demangled name in one way for every version:
+// NormalName spells a demangled name in one way for every version:
 // without return type void, anonymous namespaces, casts and suffixes of
 // literals, and spaces before * and &.
-func NormalKernelName(name string) string {
+func NormalName(name string) string {
 	name = spaces.Replace(anonymous.Replace(strings.TrimPrefix(name, "void ")))
 	name = castPattern.ReplaceAllString(name, "$1")
 	name = suffixPattern.ReplaceAllString(name, "$1")

@@ -1,4 +1,6 @@
-package nsys
+// Package like prints what nsys stats prints, byte for byte, from a recording: the
+// check that anybody can make of how exports are read.
+package like
 
 import (
 	"cmp"
@@ -11,13 +13,14 @@ import (
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/nsys/capture"
+	"github.com/moebalance/moebalance/compare/nsys/kernel"
 	"github.com/moebalance/moebalance/router/input"
 )
 
-// LikeReports are the reports of 'nsys stats' that LikeNsys prints.
-var LikeReports = []string{"cuda_gpu_kern_sum", "nvtx_kern_sum", "nvtx_gpu_proj_sum"}
+// Reports are the reports of 'nsys stats' that LikeNsys prints.
+var Reports = []string{"cuda_gpu_kern_sum", "nvtx_kern_sum", "nvtx_gpu_proj_sum"}
 
-// LikeNsys writes what 'nsys stats --report NAME --format csv' of 2023.4 prints
+// Nsys writes what 'nsys stats --report NAME --format csv' of 2023.4 prints
 // for the export, to the byte: the same columns, rows, order and rounding. Two
 // things differ: names with quotes or line breaks, which the profiler prints as
 // they are so that no reader finds their ends, are escaped as CSV asks (RFC 4180);
@@ -35,13 +38,13 @@ var LikeReports = []string{"cuda_gpu_kern_sum", "nvtx_kern_sum", "nvtx_gpu_proj_
 //   - a projected range lasts from its first operation's start to its last one's
 //     end, idle time included; one without a name is not listed.
 //
-// A report for which the export has no rows is an error: of Options only the
-// converter and the progress count.
-func LikeNsys(ctx context.Context, w io.Writer, path, report string, o Options) error {
-	if !slices.Contains(LikeReports, report) {
-		return fmt.Errorf("unknown report %q: want one of %s", report, strings.Join(LikeReports, ", "))
+// A report for which the export has no rows is an error.
+func Nsys(ctx context.Context, w io.Writer, path, report string, o capture.Options) error {
+	if !slices.Contains(Reports, report) {
+		return fmt.Errorf("unknown report %q: want one of %s", report, strings.Join(Reports, ", "))
 	}
-	rec, err := capture.Read(ctx, path, capture.Options{Converter: o.Converter, Progress: o.Progress, Statistics: true})
+	o.Statistics = true
+	rec, err := capture.Read(ctx, path, o)
 	switch {
 	case err != nil:
 		return err
@@ -101,7 +104,7 @@ func tenth(v float64) string {
 func whole(v int64) string { return strconv.FormatInt(v, 10) }
 
 // figures are the columns from average to standard deviation.
-func figures(s Stats) []string {
+func figures(s kernel.Stats) []string {
 	return []string{tenth(float64(s.MeanNS)), tenth(float64(s.MedianNS)), whole(s.MinNS), whole(s.MaxNS), tenth(float64(s.StdDevNS))}
 }
 
@@ -115,11 +118,11 @@ func kernelSum(rec *capture.Recording) [][]string {
 	}
 	type group struct {
 		name string
-		Stats
+		kernel.Stats
 	}
 	var groups []group
 	for name, durations := range byName {
-		groups = append(groups, group{rec.KernelNames[name], StatsOf(durations)})
+		groups = append(groups, group{rec.KernelNames[name], kernel.StatsOf(durations)})
 	}
 	slices.SortFunc(groups, func(a, b group) int {
 		return cmp.Or(cmp.Compare(b.TotalNS, a.TotalNS), cmp.Compare(a.Instances, b.Instances), cmp.Compare(a.name, b.name))

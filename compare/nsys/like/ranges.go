@@ -1,10 +1,11 @@
-package nsys
+package like
 
 import (
 	"cmp"
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/nsys/capture"
+	"github.com/moebalance/moebalance/compare/nsys/kernel"
 )
 
 // rangeKernel groups kernels by the range around their launch, its thread and
@@ -24,7 +25,7 @@ type rangeKernelGroup struct {
 	first     rangeCall      // by which the latest kernels came in
 	kernels   int64          // each once, in however many of the ranges it is
 	durations []int64
-	stats     Stats
+	stats     kernel.Stats
 }
 
 // rangeCall is a call and a range around it.
@@ -101,7 +102,7 @@ func groupRangeKernels(rec *capture.Recording) ([]*rangeKernelGroup, error) {
 		}
 	}
 	for _, g := range groups {
-		g.stats = StatsOf(g.durations)
+		g.stats = kernel.StatsOf(g.durations)
 	}
 	return groups, nil
 }
@@ -140,7 +141,7 @@ type projectionGroup struct {
 	style                          string
 	durations                      []int64
 	original, ops, level, children int64 // sums
-	stats                          Stats
+	stats                          kernel.Stats
 }
 
 // projectionSum is nvtx_gpu_proj_sum: ranges by name, stretched over what was
@@ -198,7 +199,7 @@ func groupProjections(rec *capture.Recording) ([]*projectionGroup, error) {
 		g.children += int64(child[i])
 	}
 	for _, g := range groups {
-		g.stats = StatsOf(g.durations)
+		g.stats = kernel.StatsOf(g.durations)
 	}
 	return groups, nil
 }

@@ -1,0 +1,65 @@
+package kernel
+
+import (
+	"math"
+	"slices"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+// Stats are the statistics every group of durations carries, in nanoseconds.
+// The standard deviation is that of a sample (divisor n−1) and undefined for
+// one instance; the median of an even count is the mean of the middle two.
+//
+// BusyNS is the length of the union of the intervals on each rank, summed over
+// ranks: at most TotalNS, less where instances overlap. It is undefined where the
+// durations have no intervals of their own: those of allocated experts.
+type Stats struct {
+	Instances int64         `json:"instances"`
+	TotalNS   int64         `json:"total_ns"`
+	BusyNS    router.Number `json:"busy_ns"`
+	MeanNS    router.Number `json:"mean_ns"`
+	MedianNS  router.Number `json:"median_ns"`
+	MinNS     int64         `json:"min_ns"`
+	MaxNS     int64         `json:"max_ns"`
+	StdDevNS  router.Number `json:"stddev_ns"`
+	P90NS     router.Number `json:"p90_ns"`
+	P99NS     router.Number `json:"p99_ns"`
+}
+
+// StatsOf computes the statistics of durations in nanoseconds, which it sorts
+// in place. Of none it gives zero instances and undefined means. BusyNS stays
+// undefined: it needs the times of day.
+//
+// The p-th percentile is the nearest rank: the smallest duration that at least
+// p % of the instances do not exceed, ⌈p·n/100⌉ in ascending order (from 1). It
+// is always one of the durations.
+func StatsOf(durations []int64) Stats {
+	s := Stats{
+		Instances: int64(len(durations)),
+		BusyNS:    router.Undefined(), MeanNS: router.Undefined(), MedianNS: router.Undefined(), StdDevNS: router.Undefined(),
+		P90NS: router.Undefined(), P99NS: router.Undefined(),
+	}
+	n := len(durations)
+	if n == 0 {
+		return s
+	}
+	slices.Sort(durations)
+	for _, d := range durations {
+		s.TotalNS += d
+	}
+	mean := float64(s.TotalNS) / float64(n)
+	s.MeanNS = router.Number(mean)
+	s.MinNS, s.MaxNS = durations[0], durations[n-1]
+	s.MedianNS = router.Number((float64(durations[(n-1)/2]) + float64(durations[n/2])) / 2)
+	s.P90NS = router.Number(durations[(90*n+99)/100-1])
+	s.P99NS = router.Number(durations[(99*n+99)/100-1])
+	if n > 1 {
+		var squares float64
+		for _, d := range durations {
+			squares += (float64(d) - mean) * (float64(d) - mean)
+		}
+		s.StdDevNS = router.Number(math.Sqrt(squares / float64(n-1)))
+	}
+	return s
+}
