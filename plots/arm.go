@@ -86,8 +86,10 @@ func extent(arms []Arm) string {
 // timedExtent adds the number of steps that times are means over.
 func timedExtent(arms []Arm) string {
 	var counts []string
-	excluded := false
+	var excluded, inferred bool
+	without := map[imbalance.Exclusion]bool{}
 	for _, a := range arms {
+		inferred = inferred || a.PerStep.Inferred()
 		if !a.PerStep.Marked() {
 			continue
 		}
@@ -95,6 +97,9 @@ func timedExtent(arms []Arm) string {
 		n, all := len(times.StepsOf(imbalance.Counts)), len(times.Steps)
 		if n < all {
 			counts, excluded = append(counts, fmt.Sprintf("%d of %d", n, all)), true
+			for _, step := range times.Steps {
+				without[step.Excluded] = true
+			}
 		} else {
 			counts = append(counts, fmt.Sprint(n))
 		}
@@ -110,7 +115,19 @@ func timedExtent(arms []Arm) string {
 		text += ", " + strings.Join(counts, " and ") + " steps"
 	}
 	if excluded {
-		text += " (warm-up and incomplete steps excluded)"
+		var reasons []string
+		for _, r := range []struct {
+			why  bool
+			text string
+		}{{without[imbalance.WarmUp], "warm-up"}, {without[imbalance.OtherKind], "steps of other kinds"}, {without[imbalance.Incomplete] || without[imbalance.Lost], "incomplete steps"}} {
+			if r.why {
+				reasons = append(reasons, r.text)
+			}
+		}
+		text += " (" + strings.Join(reasons, " and ") + " excluded)"
+	}
+	if inferred {
+		text += "; layers inferred from the repetition of kernels"
 	}
 	return text
 }

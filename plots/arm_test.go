@@ -305,13 +305,13 @@ func TestMissingStep(t *testing.T) {
 	checkValues(t, "slowest rank", steps.Arms[0].MaxNS, []float64{52000, nan})
 	checkValues(t, "mean rank", steps.Arms[0].MeanNS, []float64{42000, nan})
 	for _, caption := range []string{steps.Caption, RankTimes(arm).Caption, LayerLosses(arm).Caption} {
-		if !strings.Contains(caption, ", 1 of 2 steps (warm-up and incomplete steps excluded).") {
+		if !strings.Contains(caption, ", 1 of 2 steps (incomplete steps excluded).") {
 			t.Errorf("caption %q does not say that a step is left out", caption)
 		}
 	}
 	none := small()
 	none.Cells = slices.DeleteFunc(none.Cells, func(c nsys.Cell) bool { return (c.Rank == 1) == (c.Step == 6) })
-	if s := RankTimes(NewArm("normal", none)); !strings.Contains(s.Caption, "0 of 2 steps (warm-up and incomplete steps excluded)") {
+	if s := RankTimes(NewArm("normal", none)); !strings.Contains(s.Caption, "0 of 2 steps (incomplete steps excluded)") {
 		t.Errorf("caption %q does not say that no step is left", s.Caption)
 	} else if _, err := BarChart(s); !errors.Is(err, ErrNothing) {
 		t.Errorf("a figure of no step: %v", err)

@@ -74,7 +74,7 @@ func TestWhatIsCompared(t *testing.T) {
 		}
 	}
 	// Step 0 of both captures waits for ranks to arrive.
-	if _, doc := build(t, source.Item{Name: "n", Trace: normal}, source.Item{Name: "p", Trace: perfect}); !strings.Contains(doc, "3 of 4 and 2 of 4 steps (warm-up and incomplete steps excluded)") {
+	if _, doc := build(t, source.Item{Name: "n", Trace: normal}, source.Item{Name: "p", Trace: perfect}); !strings.Contains(doc, "3 of 4 and 2 of 4 steps (warm-up excluded)") {
 		t.Error("captions do not say that warm-up is excluded")
 	}
 }

@@ -305,6 +305,9 @@ func (t *Trace) ObservedByExpert() bool {
 	return !slices.ContainsFunc(t.source.Experts, func(e nsys.ExpertStat) bool { return e.Known && e.Basis != imbalance.Observed })
 }
 
+// Inferred reports that layers were found from the repetition of kernels.
+func (t *Trace) Inferred() bool { return t.source.Structure != nil && t.source.Structure.Layers > 0 }
+
 // HasLoad reports that some load is recorded.
 func (t *Trace) HasLoad() bool {
 	return slices.ContainsFunc(t.source.Experts, func(e nsys.ExpertStat) bool { return e.Known })
