@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"regexp"
 	"strings"
 	"syscall"
 
@@ -115,12 +116,15 @@ func rootCmd() *cobra.Command {
 	root.Version, root.SilenceUsage, root.SilenceErrors = version, true, true
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return usagef("%s: %w; see '%s --help'", c.Name(), err, c.CommandPath())
+		return usagef("%s: %s; see '%s --help'", c.Name(), goNumberError.ReplaceAllString(err.Error(), "want a number"), c.CommandPath())
 	})
 	root.AddCommand(verbs()...)
 	target.Guard(root, targetRules())
 	return root
 }
+
+// goNumberError is how Go words a number that cannot be read.
+var goNumberError = regexp.MustCompile(`strconv\.\w+: parsing "(?:[^"\\]|\\.)*": [\w ]+`)
 
 //go:embed help
 var help embed.FS
