@@ -53,7 +53,7 @@ func TestQuickstart(t *testing.T) {
 		}
 	}
 	lines := strings.Split(strings.TrimSuffix(first, "\n"), "\n")
-	want := []string{"2 of 2 batch sizes of gpt-oss-120b", "layer 1 waits for rank 1, whose expert compute takes 51.5 % longer", "report: " + filepath.Join(dir, "report.html")}
+	want := []string{"2 of 2 batch sizes of gpt-oss-120b", "most uneven is layer 1, where expert compute of rank 1 takes 51.5 % longer", "report: " + filepath.Join(dir, "report.html")}
 	if len(lines) != len(want) {
 		t.Fatalf("stdout is %q, want %d lines", first, len(want))
 	}

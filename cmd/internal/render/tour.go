@@ -32,7 +32,7 @@ func TourStraggler(in source.Item) string {
 		}
 	}
 	loss, _ := imbalance.TotalLoss(in.Trace.Stragglers)
-	return fmt.Sprintf("layer %d waits for rank %d, whose expert compute takes %s longer than the mean; straggler loss over all layers %s per step",
+	return fmt.Sprintf("most uneven is layer %d, where expert compute of rank %d takes %s longer than the mean; straggler loss over all layers %s per step",
 		worst.Layer, worst.Worst, quantity.Percent(worst.Imbalance), quantity.Duration(loss))
 }
 
