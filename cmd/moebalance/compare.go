@@ -38,7 +38,7 @@ func compareCmd() *cobra.Command {
 	o.read.threshold.fraction = gain.DefaultThreshold
 	f.Var(&o.read.threshold, "threshold", "significant gain (reports) or imbalance (traces)")
 	f.StringVar(&o.metric, "metric", "", "metric of the reports: a reported `NAME`, or NAME=REGEX or NAME=JSONPATH (default: throughput)")
-	f.BoolVar(&o.trust, "trust-arms", false, "accept the arms as labelled, without proof")
+	f.BoolVar(&o.trust, "trust-arms", false, "accept the arms as labeled, without proof")
 	f.Float64Var(&o.confidence, "confidence", gain.DefaultConfidence, "confidence level of the gain's interval, a fraction")
 	f.BoolVar(&o.requireVerdict, "require-verdict", false, "exit 5 if the verdict on reports is inconclusive")
 	return c
@@ -109,7 +109,7 @@ func trustHint(r diff.Comparison) string {
 	if r.Normal.Arm != string(gain.Normal) || r.Perfect.Arm != string(gain.Normal) {
 		return ""
 	}
-	return "; for other engines, --trust-arms accepts the arms as labelled"
+	return "; for other engines, --trust-arms accepts the arms as labeled"
 }
 
 // reports judges the launches that two sets of benchmark reports hold.

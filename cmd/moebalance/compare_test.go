@@ -79,7 +79,7 @@ func TestCompareVerbOnTrust(t *testing.T) {
 	if trusted.Step != shown.Step || trusted.Perfect.Arm != "perfect" {
 		t.Errorf("have %+v of the arm %q, want %+v", trusted.Step, trusted.Perfect.Arm, shown.Step)
 	}
-	const says = "accepted as labelled; the captures say normal (ENABLE_PERFECT_ROUTER is not among the 10 recorded environment variables)"
+	const says = "accepted as labeled; the captures say normal (ENABLE_PERFECT_ROUTER is not among the 10 recorded environment variables)"
 	if trusted.Perfect.Evidence != says {
 		t.Errorf("have %q", trusted.Perfect.Evidence)
 	}

@@ -118,7 +118,7 @@ func OnTrust(t *nsys.Trace, arm gain.Arm) *nsys.Trace {
 	said := cmp.Or(t.Arm, "nothing")
 	trusted := *t
 	trusted.Arm = string(arm)
-	trusted.ArmEvidence = fmt.Sprintf("accepted as labelled; the captures say %s (%s)", said, t.ArmEvidence)
+	trusted.ArmEvidence = fmt.Sprintf("accepted as labeled; the captures say %s (%s)", said, t.ArmEvidence)
 	trusted.Warnings = append(slices.Clone(t.Warnings), router.Warning{Code: "arm_on_trust", Text: fmt.Sprintf("the %s arm is %s", arm, trusted.ArmEvidence)})
 	return &trusted
 }
@@ -131,7 +131,7 @@ func (c *Comparison) judgeArms(refuse func(string, ...any)) {
 		refuse("the arms are swapped: the normal side says perfect (%s) and the perfect side says normal (%s)", n.Evidence, p.Evidence)
 		return
 	case n.Arm == "" && p.Arm == "":
-		c.warn("arm_unknown", "", "neither side records its arm: both are accepted as labelled")
+		c.warn("arm_unknown", "", "neither side records its arm: both are accepted as labeled")
 		return
 	case n.Arm == "" || p.Arm == "":
 		c.warn("arm_unknown", "", "only one side records its arm")

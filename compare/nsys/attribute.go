@@ -218,7 +218,7 @@ func (a *attribution) creation(process int32, id, before int64) int32 {
 
 // findOrigins follows every node from clone to clone to the node that was created
 // while a stream was captured. It is −1 where the chain leaves the capture or
-// bites its own tail.
+// is a cycle.
 func (a *attribution) findOrigins() []int32 {
 	const unknown, walking = -2, -3
 	roots := make([]int32, len(a.rec.GraphNodes))

@@ -21,7 +21,9 @@
 // per step, fewer than two boundaries in the recording, a number of blocks per step
 // that varies (microbatches that overlap, speculative steps of varying depth,
 // pipeline schedules), or forward and backward blocks in one stream. Then the
-// layers are unknown, never 1, and blocks are only numbered.
+// layers are unknown, never 1, and blocks are only numbered. One failure is not
+// noticed: two kinds of attention in turn with nothing longer between the steps (a
+// loop over layers, a middle stage of a pipeline) look like steps of a few layers.
 package infer
 
 import (
@@ -70,15 +72,6 @@ func (s Structure) Place(block int) (step, layer int) {
 	}
 	at := s.FirstLayer + block
 	return at / s.Layers, at % s.Layers
-}
-
-// Steps is the number of steps of which any block was recorded, 0 where unknown.
-func (s Structure) Steps() int {
-	if s.Layers == 0 || len(s.Blocks) == 0 {
-		return 0
-	}
-	last, _ := s.Place(len(s.Blocks) - 1)
-	return last + 1
 }
 
 // Complete reports whether all blocks of a step were recorded.
