@@ -139,7 +139,7 @@ func TestReportOfCampaignWithAnotherSwitch(t *testing.T) {
 		t.Fatalf("exit %d: %s", code, stderr)
 	}
 	code, out, errs := report(t, "c")
-	if code != exitDone || strings.Contains(out, "unfinished") || !strings.Contains(out, "The traces are a pair of arms over 4 ranks") || !strings.Contains(out, "accepted as labeled; the captures say normal") {
+	if code != exitDone || strings.Contains(out, "unfinished") || !strings.Contains(out, "The traces are a pair of arms over 4 ranks") || !strings.Contains(out, "accepted as labeled; the captures say nothing") {
 		t.Errorf("exit %d, stderr %q", code, errs)
 	}
 }

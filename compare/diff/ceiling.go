@@ -29,7 +29,8 @@ type Ceiling struct {
 	// with w = ExpertWork; undefined where b·w exceeds 1.
 	GainBoundWithWork router.Number `json:"gain_bound_with_work"`
 	// StepGain is the fall of the step's GPU time as a gain: normal/perfect − 1.
-	// One launch of each arm, under a profiler: no verdict rests on it.
+	// One launch of each arm, under a profiler: no verdict rests on it. Undefined where
+	// the arms exclude different numbers of warm-up steps.
 	StepGain router.Number `json:"step_gain"`
 	// StragglerLoss is the time of a step that ranks spent less than their
 	// slowest peer, work of all phases, over all layers.
@@ -42,12 +43,21 @@ func (p arms) ceiling(step Change) Ceiling {
 		PerfectBalancedness: p.perfect.balancedness(), StepGain: step.Ratio - 1, ExpertWork: router.Undefined(),
 		StragglerLoss: changeOf(p.normal.times.Loss(), p.perfect.times.Loss()),
 	}
+	if !p.sameWarmUp() {
+		c.StepGain = router.Undefined()
+	}
 	c.GainBound = router.GainBound(float64(c.ExpertShare), float64(c.Balancedness))
 	if work := p.change(expertScope, workOf); work.NormalNS > 0 {
 		c.ExpertWork = work.PerfectNS / work.NormalNS
 	}
 	c.GainBoundWithWork = router.GainBound(float64(c.ExpertShare), float64(c.Balancedness*c.ExpertWork))
 	return c
+}
+
+// sameWarmUp reports that both arms exclude as many steps as warm-up. Otherwise one
+// arm still waits in a step that the other leaves out.
+func (p arms) sameWarmUp() bool {
+	return len(p.normal.times.StepsOf(imbalance.WarmUp)) == len(p.perfect.times.StepsOf(imbalance.WarmUp))
 }
 
 func (a *armTimes) expertShare() router.Number {

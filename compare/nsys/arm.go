@@ -32,15 +32,14 @@ func armOf(p *capture.Metadata) (arm, evidence string) {
 	switch {
 	case evidence != "":
 		return arm, evidence
-	case p.Variables > 0:
-		return "normal", fmt.Sprintf("%s is not among the %d recorded environment variables", capture.ArmVariables[0], p.Variables)
+	case p.Variables > 0: // absence proves nothing: other engines have other switches
+		return "", fmt.Sprintf("no router switch is among the %d recorded environment variables", p.Variables)
 	}
 	return "", "no environment recorded"
 }
 
-// ReadArm is the arm of a file by its environment alone: the Arm that Read would give
-// its Trace, except that Read knows no arm where nothing was switched and no MoE
-// kernel ran. It reads no event.
+// ReadArm is the arm of a file by its environment: the Arm that Read would give its
+// Trace. It reads no event.
 func ReadArm(ctx context.Context, path string, o Options) (arm string, err error) {
 	if IsSummary(path) {
 		return summaryArm(path)

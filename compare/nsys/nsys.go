@@ -117,9 +117,6 @@ func summarizeRecording(path string, rec *capture.Recording, o Options) (*export
 		return nil, err
 	}
 	e.arm, e.armEvidence = armOf(meta)
-	if e.arm == "normal" && !meta.SwitchesArm() && !e.routes() {
-		e.arm, e.armEvidence = "", "no MoE kernel recorded: "+e.armEvidence
-	}
 	e.world, _ = meta.WorldSize()
 	e.export = describe(path, rec, a, e.ranks)
 	var wait sync.WaitGroup
@@ -128,14 +125,6 @@ func summarizeRecording(path string, rec *capture.Recording, o Options) (*export
 	}
 	wait.Wait()
 	return e, nil
-}
-
-// routes reports whether anything shows that tokens were routed to experts, or hides
-// whether they were: graphs recorded whole.
-func (e *exportSummary) routes() bool {
-	moe := []Phase{PhaseRouter, PhaseDispatch, PhaseExperts, PhaseCombine}
-	return slices.ContainsFunc(e.locations, func(l location) bool { return slices.Contains(moe, l.Phase) }) ||
-		slices.ContainsFunc(e.ranks, func(r *rankEvents) bool { return len(r.graphs) > 0 })
 }
 
 // Takes reports whether the file at path is of a kind that Read takes, or is so

@@ -81,17 +81,17 @@ func (r *reduction) dropInferred() {
 }
 
 // kinds numbers the kinds of steps, in order of their first step. Steps are of one kind
-// where every rank runs the same set of MoE kernels in both, replayed by a graph or not:
+// where the ranks together run the same set of MoE kernels in both, replayed by a graph or not:
 // prefill and decode choose other kernels for the same work, and their times are not
 // to be averaged.
 func (r *reduction) kinds() {
 	type use struct {
-		step, name int32
-		graph      bool
+		step  int32
+		name  string
+		graph bool
 	}
-	ofStep := map[int32]string{}
-	for i, p := range r.ranks {
-		seen := map[use]bool{}
+	seen := map[use]bool{} // by any rank: a rank that lacks a kernel lost it
+	for _, p := range r.ranks {
 		var last use
 		for j := range p.events {
 			e := &p.events[j]
@@ -99,15 +99,16 @@ func (r *reduction) kinds() {
 			if at.Step == None || !c.GEMM && !slices.Contains(routedPhases, c.Phase) {
 				continue
 			}
-			if u := (use{at.Step, e.name, at.Graph}); u != last || len(seen) == 0 {
+			if u := (use{at.Step, p.of.names[e.name], at.Graph}); u != last {
 				seen[u], last = true, u
 			}
 		}
-		for _, u := range slices.SortedFunc(maps.Keys(seen), func(x, y use) int {
-			return cmp.Or(cmp.Compare(x.step, y.step), cmp.Compare(x.name, y.name), cmp.Compare(strconv.FormatBool(x.graph), strconv.FormatBool(y.graph)))
-		}) {
-			ofStep[u.step] += fmt.Sprintf("%d %d %t ", i, u.name, u.graph)
-		}
+	}
+	ofStep := map[int32]string{}
+	for _, u := range slices.SortedFunc(maps.Keys(seen), func(x, y use) int {
+		return cmp.Or(cmp.Compare(x.step, y.step), cmp.Compare(x.name, y.name), cmp.Compare(strconv.FormatBool(x.graph), strconv.FormatBool(y.graph)))
+	}) {
+		ofStep[u.step] += fmt.Sprintf("%s %t ", u.name, u.graph)
 	}
 	number, kind := map[string]int{}, map[int32]int{}
 	for _, step := range slices.Sorted(maps.Keys(ofStep)) {

@@ -92,7 +92,10 @@ func comparisonHeadline(r diff.Comparison) string {
 	if change := collectiveChange(r); change != 0 {
 		step += fmt.Sprintf(", of which collectives (mostly waiting) %s", quantity.Duration(change))
 	}
-	return "per step, normal to perfect: " + strings.Join(append(parts, step), "; ")
+	if r.Ceiling.StepGain.Defined() {
+		parts = append(parts, step)
+	}
+	return "per step, normal to perfect: " + strings.Join(parts, "; ")
 }
 
 // fromTo shows a change of a time.
@@ -183,7 +186,7 @@ func ceilingTable(r diff.Comparison) output.Table {
 		{"upper bound of the gain", k.GainBound},
 		{"w, mean expert compute, perfect/normal", k.ExpertWork},
 		{"upper bound including w, 1/(1 − f + f·b·w) − 1", k.GainBoundWithWork},
-		{"measured gain in GPU time per step", k.StepGain},
+		{"gain in GPU time per step of these traces, waiting included", k.StepGain},
 	}}
 }
 

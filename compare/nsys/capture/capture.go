@@ -12,7 +12,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"slices"
 	"strconv"
 
 	"github.com/moebalance/moebalance/router/input"
@@ -134,11 +133,6 @@ func (p *Metadata) Rank() (int, bool) { return p.number(rankVariables) }
 
 // WorldSize is the number of ranks of the whole run that the environment gives.
 func (p *Metadata) WorldSize() (int, bool) { return p.number(worldVariables) }
-
-// SwitchesArm reports whether the environment sets one of ArmVariables, on or off.
-func (p *Metadata) SwitchesArm() bool {
-	return slices.ContainsFunc(ArmVariables, func(name string) bool { _, ok := p.Environment[name]; return ok })
-}
 
 // ArmVariables are the switches of balanced routing that tell a capture's arm,
 // by engine: TensorRT-LLM, SGLang (two), vLLM.
