@@ -247,6 +247,26 @@ func TestLostKernelsNeverMoveAFlagSilently(t *testing.T) {
 	}
 }
 
+// Every fifth kernel of one rank is gone with its launch: some of these ways take no
+// expert GEMM, so that only the number of kernels tells.
+func TestMissingKernelsRaiseADoubt(t *testing.T) {
+	paths := inTestdata(t, "hf-qwen3-ep4-nsys/normal.rank?.sqlite")
+	if doubt := mustRead(t, Options{}, paths...).Doubt(); doubt != "" {
+		t.Errorf("a whole capture is doubted: %s", doubt)
+	}
+	for offset := range 5 {
+		trace := changed(t, paths, func(rank int, rec *capture.Recording) {
+			if rank == 1 {
+				i := -1
+				rec.Kernels = slices.DeleteFunc(rec.Kernels, func(capture.Kernel) bool { i++; return i%5 == offset })
+			}
+		})
+		if trace.Doubt() == "" {
+			t.Errorf("offset %d: no doubt", offset)
+		}
+	}
+}
+
 // A public training trace: what it shows, and what cannot be said of it.
 func TestTrainingTraceOfDeepSeek(t *testing.T) {
 	path := filepath.Join("..", "..", "..", "shared", "captures", "third-party", "deepseek-train-ep64-rank0.json.gz")
