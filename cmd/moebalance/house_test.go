@@ -107,6 +107,7 @@ var imports = map[string][]string{
 		"router/quantity",
 	},
 	"compare/imbalance": {
+		"compare/stats",
 		"router",
 		"router/chance",
 		"router/quantity",

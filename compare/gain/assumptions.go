@@ -3,7 +3,6 @@ package gain
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/stats"
@@ -49,13 +48,13 @@ func checkOutliers(complete []session) Check {
 		for _, s := range complete {
 			logs = append(logs, math.Log(side(s).Value))
 		}
-		center := median(logs)
+		center := stats.Median(logs)
 		for i, s := range complete {
 			d := deviation{side(s), logs[i] - center}
 			all, sizes = append(all, d), append(sizes, math.Abs(d.log))
 		}
 	}
-	limit := outlierSDs * 1.4826 * median(sizes)
+	limit := outlierSDs * 1.4826 * stats.Median(sizes)
 	var found []string
 	for _, d := range all {
 		if limit > 0 && math.Abs(d.log) > limit {
@@ -66,13 +65,6 @@ func checkOutliers(complete []session) Check {
 		return Check{Name: CheckOutliers, Status: Warn, Text: strings.Join(found, "; ") + ": an outlier in one arm moves the estimate; find its cause and repeat the campaign"}
 	}
 	return Check{Name: CheckOutliers, Status: Pass, Text: fmt.Sprintf("every launch is within %s of the median of its arm", quantity.Percent(math.Expm1(limit)))}
-}
-
-// median is that of values that are not empty.
-func median(values []float64) float64 {
-	sorted := slices.Sorted(slices.Values(values))
-	n := len(sorted)
-	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
 // checkRepeats asks whether the gains of successive pairs are alike, by their lag-1

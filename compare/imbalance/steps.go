@@ -2,8 +2,8 @@ package imbalance
 
 import (
 	"fmt"
-	"slices"
 
+	"github.com/moebalance/moebalance/compare/stats"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -54,15 +54,10 @@ func excludeWarmUp(steps []Step) {
 			busy, experts = append(busy, s.BusyNS.Float64()), append(experts, s.MeanExpertsNS.Float64())
 		}
 	}
-	long := func(values []float64) bool { return values[0] > WarmUpFactor*median(values[1:]) }
+	long := func(values []float64) bool { return values[0] > WarmUpFactor*stats.Median(values[1:]) }
 	for n := 0; len(busy)-n > 2 && long(busy[n:]) && !long(experts[n:]); n++ {
 		steps[complete[n]].Excluded = WarmUp
 	}
-}
-
-func median(values []float64) float64 {
-	v := slices.Sorted(slices.Values(values))
-	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
 }
 
 // StepsOf lists the numbers of the steps that are excluded so, or that count.
