@@ -29,11 +29,11 @@ func writeAndCheck(s Spec, w *entryWriter, c *checker, file *memory, rank, token
 		return 0, err
 	}
 	file.b = file.b[:0]
-	made, err := w.write(context.Background(), plan, rank, tokens, file)
+	made, err := w.write(context.Background(), plan, rank, sized(tokens), file)
 	if err != nil {
 		return 0, err
 	}
-	name := fileName(s.identify(plan.Name(), rank, tokens))
+	name := fileName(s.identify(plan.Name(), rank, sized(tokens)))
 	return made.bytes, c.checkBytes(name, file.b)
 }
 

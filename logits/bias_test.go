@@ -46,7 +46,7 @@ func feasibilityOf(t *testing.T, g router.Gate, tokens int) (Feasibility, []int3
 		t.Fatal(err)
 	}
 	var file memory
-	made, err := w.write(context.Background(), plan, rank, tokens, &file)
+	made, err := w.write(context.Background(), plan, rank, sized(tokens), &file)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,9 +49,10 @@ func (c *Cache) Spec() Spec { return c.spec }
 
 // target is where an entry is or would be, and what it is made from.
 type target struct {
-	path         string
-	plan         plan.Plan
-	rank, tokens int
+	path string
+	plan plan.Plan
+	rank int
+	extent
 }
 
 func (c *Cache) target(rank, tokens int) (target, error) {
@@ -62,10 +63,12 @@ func (c *Cache) target(rank, tokens int) (target, error) {
 	if err != nil {
 		return target{}, err
 	}
-	return target{filepath.Join(c.dir, fileName(c.spec.identify(p.Name(), rank, tokens))), p, rank, tokens}, nil
+	x := c.spec.extent(p, tokens)
+	return target{filepath.Join(c.dir, fileName(c.spec.identify(p.Name(), rank, x))), p, rank, x}, nil
 }
 
-// Get returns the entry of a rank for so many tokens on every rank: read from the
+// Get returns the entry of a rank for so many tokens on every rank, or the periodic
+// one for AnyTokens: read from the
 // folder when it is there, made and kept when it is not. One that is there but
 // damaged is an error that wraps ErrDamaged, so that a bad disk does not go
 // unnoticed: Fill replaces it and says so.
@@ -98,7 +101,7 @@ const writersPerProcessor = 4
 type Outcome struct {
 	Path        string
 	Rank        int
-	Tokens      int // of every rank
+	Tokens      int // of every rank; AnyTokens
 	Bytes       int64
 	Feasibility Feasibility
 	New         bool  // nothing was there, and it was written
@@ -108,7 +111,7 @@ type Outcome struct {
 func (o Outcome) written() bool { return o.New || o.Damage != nil }
 
 // Fill makes sure of the entries of the given ranks and batch sizes, in tokens per
-// rank: it makes them all, and writes those that are missing, or whose file is not
+// rank or AnyTokens: it makes them all, and writes those that are missing, or whose file is not
 // byte for byte what was made. A file that the system cannot read, or that cannot be
 // replaced, is an error. It works on several entries at once. The result is in the
 // order of the batch sizes, then of the ranks. each, when not nil, is called after
@@ -215,7 +218,7 @@ func (c *Cache) writeTo(ctx context.Context, t target, to io.WriterAt) (written,
 		}
 	}
 	defer c.writers.Put(e)
-	return e.write(ctx, t.plan, t.rank, t.tokens, to)
+	return e.write(ctx, t.plan, t.rank, t.extent, to)
 }
 
 // forEach calls work for 0 to n−1, started in that order, as many at once as there

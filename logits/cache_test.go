@@ -151,7 +151,7 @@ func nameOf(t testing.TB, s Spec, rank, tokens int) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return fileName(s.identify(plan.Name(), rank, tokens))
+	return fileName(s.identify(plan.Name(), rank, sized(tokens)))
 }
 
 // checkEntry routes an entry the way an engine would: logits in, experts out.
@@ -383,7 +383,7 @@ func TestMemoryDoesNotGrowWithTheRanks(t *testing.T) {
 		}
 		file := memory{b: make([]byte, 0, 1<<20)}
 		for rank := range ranks {
-			if _, err := w.write(context.Background(), plan, rank, b, &file); err != nil {
+			if _, err := w.write(context.Background(), plan, rank, sized(b), &file); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -412,12 +412,12 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	whole := fullDisk{room: math.MaxInt64}
-	done, err := w.write(context.Background(), plan, 0, 3, &whole)
+	done, err := w.write(context.Background(), plan, 0, sized(3), &whole)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for room := range done.bytes {
-		if _, err := w.write(context.Background(), plan, 0, 3, &fullDisk{room}); err == nil {
+		if _, err := w.write(context.Background(), plan, 0, sized(3), &fullDisk{room}); err == nil {
 			t.Fatalf("%d of %d bytes of room: no error", room, done.bytes)
 		}
 	}
@@ -464,7 +464,7 @@ func TestBatchesThatRanksCannotHold(t *testing.T) {
 		want         string
 	}{
 		{0, MaxTokens + 1, "0 to 16777216 tokens per rank, have 16777217"},
-		{0, -1, "tokens per rank, have -1"},
+		{0, -2, "tokens per rank, have -2"},
 		{4, 1, "a rank from 0 to 3, have 4"},
 		{-1, 1, "a rank from 0 to 3, have -1"},
 	} {
@@ -652,3 +652,6 @@ func TestIdealOfActiveExpertsIsThatOfTheCertificate(t *testing.T) {
 		t.Errorf("%v active of %d by the scan, %d by the certificate; want 6", b.ActiveExperts, b.ActiveExpertsIdeal, certificate.ActiveExpertsIdeal)
 	}
 }
+
+// sized is the extent of an entry of one batch size.
+func sized(tokens int) extent { return extent{tokens: tokens, rows: tokens} }

@@ -48,6 +48,9 @@ func (c *checker) check(ctx context.Context, f *safetensors.File, r Record) (ids
 	if p.Name() != r.PlanName {
 		return nil, &input.Error{File: r.path, Expected: "an entry of plan " + p.Name(), Found: "one of " + r.PlanName, Try: "generate it anew with this version"}
 	}
+	if x := r.Spec.extent(p, r.Tokens); x != r.extent() {
+		return nil, r.wrong("", fmt.Sprintf("%d rows of period %d", x.rows, x.period), fmt.Sprintf("%d of %d", r.Rows, r.Period))
+	}
 	crc, err := c.readIDs(f, r)
 	if err != nil {
 		return nil, err
@@ -116,7 +119,7 @@ func (r Record) wrongToken(token int, want string, have any) error {
 // the gate lets it through.
 func (c *checker) checkIDs(p plan.Plan, r Record) error {
 	k := r.Spec.Gate.Shape.TopK
-	feasibility, err := c.writer.assign(p, r.Rank, r.Tokens)
+	feasibility, err := c.writer.assign(p, r.Rank, r.Rows)
 	if err != nil {
 		return err
 	}

@@ -74,7 +74,7 @@ func TestEveryChangedByteIsFound(t *testing.T) {
 		match := newCompareWriter(nil)
 		matches := func(content []byte) error {
 			match.file = bytes.NewReader(content)
-			_, err := w.write(context.Background(), plan, 1, b, match)
+			_, err := w.write(context.Background(), plan, 1, sized(b), match)
 			return err
 		}
 		if err := errors.Join(c.checkBytes(name, whole), matches(whole)); err != nil {
@@ -161,7 +161,7 @@ func TestMatchingGoesOnToTheEnd(t *testing.T) {
 		bad := bytes.Clone(whole)
 		bad[at] ^= 0x80
 		want := fmt.Sprintf("damaged: byte %d: want 0x%02x, have 0x%02x", at, whole[at], bad[at])
-		if _, err := w.write(context.Background(), plan, 3, 300, newCompareWriter(bytes.NewReader(bad))); err == nil || err.Error() != want {
+		if _, err := w.write(context.Background(), plan, 3, sized(300), newCompareWriter(bytes.NewReader(bad))); err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
@@ -192,7 +192,7 @@ func TestUnreadableIsNotDamaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	for good := range whole {
-		if _, err := w.write(context.Background(), plan, 1, 3, newCompareWriter(failingDisk{whole, good})); !errors.Is(err, errSector) || errors.Is(err, ErrDamaged) {
+		if _, err := w.write(context.Background(), plan, 1, sized(3), newCompareWriter(failingDisk{whole, good})); !errors.Is(err, errSector) || errors.Is(err, ErrDamaged) {
 			t.Fatalf("unreadable from byte %d: %v", good, err)
 		}
 	}

@@ -55,16 +55,16 @@ type written struct {
 
 // write writes the entry of a rank: the tensors in file order as they are made,
 // then, when its checksum is known, the header in front of them.
-func (e *entryWriter) write(ctx context.Context, p plan.Plan, rank, tokens int, w io.WriterAt) (written, error) {
+func (e *entryWriter) write(ctx context.Context, p plan.Plan, rank int, x extent, w io.WriterAt) (written, error) {
 	shape := e.spec.Gate.Shape
-	feasibility, err := e.assign(p, rank, tokens)
+	feasibility, err := e.assign(p, rank, x.rows)
 	if err != nil {
 		return written{}, err
 	}
-	meta := e.spec.identify(p.Name(), rank, tokens)
+	meta := e.spec.identify(p.Name(), rank, x)
 	feasibility.add(meta)
 	meta[keyChecksum] = checksumText(0)
-	tensors := e.spec.tensors(tokens)
+	tensors := e.spec.tensors(x.rows)
 	head, err := safetensors.Header(meta, tensors)
 	if err != nil {
 		return written{}, err
@@ -91,10 +91,10 @@ func (e *entryWriter) write(ctx context.Context, p plan.Plan, rank, tokens int, 
 	return written{bytes: out.at, feasibility: feasibility}, err
 }
 
-// assign fills ids with the experts that a rank's tokens get: those of the plan, as
+// assign fills ids with the experts that a rank's rows get: those of the plan, as
 // far as the gate lets it through.
-func (e *entryWriter) assign(p plan.Plan, rank, tokens int) (Feasibility, error) {
-	slots := tokens * e.spec.Gate.Shape.TopK
+func (e *entryWriter) assign(p plan.Plan, rank, rows int) (Feasibility, error) {
+	slots := rows * e.spec.Gate.Shape.TopK
 	e.ids = slices.Grow(e.ids[:0], slots)[:slots]
 	p.Fill(e.ids, rank)
 	return e.reconcile(e.ids)

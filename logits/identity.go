@@ -38,7 +38,9 @@ const (
 	keyRanks   = "ranks"
 	keyMode    = "mode"
 	keyRank    = "rank"
-	keyTokens  = "tokens_per_rank"
+	keyTokens  = "tokens_per_rank" // "any" in a periodic entry, which alone has the next two
+	keyRows    = "rows"            // of its table
+	keyPeriod  = "period"          // steps after which it is level; 0 where none is known
 	keyLayer   = "layer"
 	keyPlanner = "planner"      // the plan's name as it was asked for
 	keyPlan    = "plan"         // the algorithm that served it, with its version
@@ -68,20 +70,21 @@ const (
 
 // identify is the part of an entry's metadata that says what it is. The caller
 // owns the map.
-func (s Spec) identify(plan string, rank, tokens int) map[string]string {
+func (s Spec) identify(plan string, rank int, x extent) map[string]string {
 	shape, v := s.Gate.Shape, logitsOf(s.Gate)
-	return map[string]string{
+	id := map[string]string{
 		keySchema: schema,
 		keyModel:  s.Model, keyMethod: string(s.Gate.Method),
 		keyExperts: strconv.Itoa(shape.Experts), keyTopK: strconv.Itoa(shape.TopK),
 		keyGroups: strconv.Itoa(shape.Groups), keyTopKG: strconv.Itoa(shape.TopKGroups),
 		keyScale: float(s.Gate.Scale), keyBias: s.text.bias,
 		keyLayout: s.text.layout, keyRanks: strconv.Itoa(s.Layout.Ranks()), keyMode: string(s.Mode),
-		keyRank: strconv.Itoa(rank), keyTokens: strconv.Itoa(tokens),
-		keyLayer: strconv.Itoa(s.Layer), keyPlanner: s.Plan, keyPlan: plan, keyKnobs: s.text.knobs,
+		keyRank: strconv.Itoa(rank), keyLayer: strconv.Itoa(s.Layer), keyPlanner: s.Plan, keyPlan: plan, keyKnobs: s.text.knobs,
 		keyDType: string(s.DType), keyContent: s.content(),
 		keyHigh: float(v.high), keyLow: float(v.low),
 	}
+	x.add(id)
+	return id
 }
 
 // content is what an entry of the spec holds: "logits", or "ids" alone.

@@ -80,7 +80,7 @@ func TestNoTwoSpecsShareAnAddress(t *testing.T) {
 			for rank := range 3 {
 				for _, b := range []int{1, 2, 10, 11} {
 					what := fmt.Sprintf("%s %s rank %d tokens %d", name, plan, rank, b)
-					at := fileName(s.identify(plan, rank, b))
+					at := fileName(s.identify(plan, rank, sized(b)))
 					if other, taken := seen[at]; taken {
 						t.Errorf("%s and %s share %s", what, other, at)
 					}
@@ -128,7 +128,7 @@ func TestAddressesStayInTheFolder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		at := fileName(s.identify("diagonal/1", 0, 1))
+		at := fileName(s.identify("diagonal/1", 0, sized(1)))
 		if strings.ContainsAny(at, "/\\ \n") || strings.HasPrefix(at, ".") || len(at) > 200 {
 			t.Errorf("%q: file name %q", model, at)
 		}
@@ -165,7 +165,7 @@ func TestSpecsThatCannotBe(t *testing.T) {
 		}
 	}
 	c := openCache(t, t.TempDir(), good)
-	for _, at := range [][2]int{{-1, 1}, {2, 1}, {0, -1}, {0, math.MaxInt}} {
+	for _, at := range [][2]int{{-1, 1}, {2, 1}, {0, -2}, {0, math.MaxInt}} {
 		if _, err := c.Get(at[0], at[1]); err == nil {
 			t.Errorf("rank %d with %d tokens: no error", at[0], at[1])
 		}

@@ -18,16 +18,16 @@ import (
 
 // The tensors of an entry.
 const (
-	tensorIDs    = "expert_ids"      // I32 [tokens, top_k]
+	tensorIDs    = "expert_ids"      // I32 [rows, top_k]
 	tensorBias   = "correction_bias" // F32 [experts], when the gate has one
-	tensorLogits = "logits"          // [tokens, experts], unless only ids are kept
+	tensorLogits = "logits"          // [rows, experts], unless only ids are kept
 )
 
 // tensors lists an entry's tensors in the order of their bytes: four-byte types
 // first, so that each begins where its element type can be mapped.
-func (s Spec) tensors(tokens int) []safetensors.Tensor {
+func (s Spec) tensors(rows int) []safetensors.Tensor {
 	shape := s.Gate.Shape
-	t, e, k := int64(tokens), int64(shape.Experts), int64(shape.TopK)
+	t, e, k := int64(rows), int64(shape.Experts), int64(shape.TopK)
 	list := []safetensors.Tensor{{Name: tensorIDs, DType: safetensors.I32, Shape: []int64{t, k}}}
 	if s.Gate.Bias != nil {
 		list = append(list, safetensors.Tensor{Name: tensorBias, DType: safetensors.F32, Shape: []int64{e}})
@@ -43,7 +43,9 @@ type Record struct {
 	Spec        Spec
 	PlanName    string // the plan with its version, such as "diagonal/1"
 	Rank        int
-	Tokens      int // of every rank
+	Tokens      int // of every rank; AnyTokens
+	Rows        int // of the tensors: Tokens, or the table's
+	Period      int // of the table; 0 if not known, or with a number of tokens
 	Feasibility Feasibility
 
 	path     string
@@ -52,7 +54,9 @@ type Record struct {
 
 // family is a key that the entries of one spec share, whatever their rank and
 // batch size.
-func (r Record) family() string { return fileName(r.Spec.identify(r.PlanName, 0, 0)) }
+func (r Record) family() string { return fileName(r.Spec.identify(r.PlanName, 0, extent{})) }
+
+func (r Record) extent() extent { return extent{r.Tokens, r.Rows, r.Period} }
 
 // wrong is an error about the entry's file.
 func (r Record) wrong(position, want, have string) error {
@@ -68,8 +72,9 @@ func readRecord(f *safetensors.File) (Record, error) {
 		m.fail(keySchema, strconv.Quote(schema))
 		return Record{}, m.err
 	}
+	x := m.extent()
 	r := Record{
-		PlanName: meta[keyPlan], Rank: m.integer(keyRank), Tokens: m.integer(keyTokens),
+		PlanName: meta[keyPlan], Rank: m.integer(keyRank), Tokens: x.tokens, Rows: x.rows, Period: x.period,
 		Feasibility: m.feasibility(),
 		path:        f.Name(), checksum: meta[keyChecksum],
 		Spec: Spec{
@@ -106,7 +111,7 @@ func readRecord(f *safetensors.File) (Record, error) {
 // match compares the record, spelled out again, with the metadata it was read
 // from, the file's name and the tensors.
 func (r Record) match(f *safetensors.File, meta map[string]string) error {
-	again := r.Spec.identify(r.PlanName, r.Rank, r.Tokens)
+	again := r.Spec.identify(r.PlanName, r.Rank, r.extent())
 	name := fileName(again)
 	r.Feasibility.add(again)
 	again[keyChecksum] = r.checksum
@@ -123,7 +128,7 @@ func (r Record) match(f *safetensors.File, meta map[string]string) error {
 	if have := filepath.Base(f.Name()); name != have {
 		return r.wrong("", "the name "+strconv.Quote(name)+" for this content", "another name")
 	}
-	want, have := r.Spec.tensors(r.Tokens), f.Tensors()
+	want, have := r.Spec.tensors(r.Rows), f.Tensors()
 	if len(want) != len(have) {
 		return r.wrong("", quantity.Count(len(want), "tensor"), strconv.Itoa(len(have)))
 	}

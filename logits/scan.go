@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -86,7 +87,10 @@ func scan(ctx context.Context, dir string, each func(done, total int), visit vis
 func entryFiles(dir string) ([]string, error) {
 	list, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, fmt.Errorf("no folder of entries at %q: make one with 'moebalance logits generate --cache': %w", dir, err)
+		if at := (*fs.PathError)(nil); errors.As(err, &at) {
+			err = at.Err
+		}
+		return nil, fmt.Errorf("no folder of entries at %q: %w; make one with 'moebalance logits generate --cache %s'", dir, err, dir)
 	}
 	var files []string
 	for _, e := range list {
@@ -131,8 +135,9 @@ type batch struct {
 	bytes  int64
 	good   []bool // by rank: its entry is there and good
 	// In tep mode every rank holds all tokens, and must send them the same way.
-	digests []uint64 // by rank, of the good: of its experts
-	entry   []int    // by rank, of the good: the number of its entry
+	digests []uint64  // by rank, of the good: of its experts
+	entry   []int     // by rank, of the good: the number of its entry
+	ids     [][]int32 // by rank, of the good, of a periodic entry
 }
 
 // batchSet sorts entries by their batch sizes.
@@ -157,7 +162,7 @@ func (s *batchSet) add(i int, r Record, ids []int32) {
 		ranks := r.Spec.Layout.Ranks()
 		b = &batch{
 			record: r, family: family, load: router.NewLoad(r.Spec.Gate.Shape.Experts), status: Exact,
-			good: make([]bool, ranks), digests: make([]uint64, ranks), entry: make([]int, ranks),
+			good: make([]bool, ranks), digests: make([]uint64, ranks), entry: make([]int, ranks), ids: make([][]int32, ranks),
 		}
 		s.byKey[key] = b
 	}
@@ -168,6 +173,9 @@ func (s *batchSet) add(i int, r Record, ids []int32) {
 	}
 	if r.Spec.Mode == router.DEP || !slices.Contains(b.good, true) {
 		b.load.Add(ids)
+	}
+	if r.Tokens == AnyTokens {
+		b.ids[r.Rank] = slices.Clone(ids)
 	}
 	b.good[r.Rank], b.digests[r.Rank], b.entry[r.Rank] = true, digest(ids), i
 	b.status = b.status.Worse(r.Feasibility.Status)
@@ -202,7 +210,7 @@ func (s *batchSet) finish(dir string, v *Verification) {
 		for _, rank := range balance.MissingRanks {
 			r := b.record
 			r.Rank = rank
-			e := EntryStatus{Path: filepath.Join(dir, fileName(r.Spec.identify(r.PlanName, rank, r.Tokens)))}
+			e := EntryStatus{Path: filepath.Join(dir, fileName(r.Spec.identify(r.PlanName, rank, r.extent())))}
 			if !paths[e.Path] {
 				e.describe(r)
 				e.fail(fmt.Errorf("%w: want one for each of %d ranks, have none for rank %d", ErrMissing, len(b.good), rank))
@@ -233,7 +241,7 @@ func (b *batch) balance() BatchBalance {
 	s, tokens := b.record.Spec, b.record.Tokens
 	v := BatchBalance{
 		Model: s.Model, Method: s.Gate.Method, Plan: b.record.PlanName, Mode: s.Mode, Layer: s.Layer, DType: s.DType, Content: s.content(),
-		Ranks: s.Layout.Ranks(), TokensPerRank: tokens,
+		Ranks: s.Layout.Ranks(), TokensPerRank: router.Whole(tokens),
 		ExpertMaxOverMean: router.Undefined(), RankMaxOverMean: router.Undefined(), ActiveExperts: router.Undefined(),
 		Status: b.status, Entries: b.count, Bytes: b.bytes,
 	}
@@ -247,11 +255,15 @@ func (b *batch) balance() BatchBalance {
 	if len(v.MissingRanks) == 0 {
 		busiest = int64(ranks.Max)
 	}
-	floors := s.problem(tokens).Floors(busiest)
+	floors := s.problem(b.record.Rows).Floors(busiest)
 	v.ExpertFloor, v.RankFloor, v.ActiveExpertsIdeal = floors.Expert, floors.Rank, floors.Active
 	if len(v.MissingRanks) == 0 {
 		v.ExpertMaxOverMean, v.RankMaxOverMean, v.ActiveExperts = experts.MaxOverMean, ranks.MaxOverMean, router.Number(experts.Active)
 		v.AtFloor = !(ranks.MaxOverMean > floors.Rank) && !(copies.MaxOverMean > floors.Copy)
+		if tokens == AnyTokens {
+			v.Certificate = certify(b.record, b.ids)
+			v.AtFloor = v.Certificate.Optimal()
+		}
 	}
 	return v
 }

@@ -86,9 +86,10 @@ func (s Spec) withDefaults() (Spec, error) {
 	return s, nil
 }
 
-// problem is what the plan has to solve for so many tokens on every rank.
+// problem is what the plan has to solve for so many tokens on every rank; for
+// AnyTokens none, which do not matter then.
 func (s Spec) problem(tokens int) plan.Problem {
-	return plan.Problem{Shape: s.Gate.Shape, Layout: s.Layout, Mode: s.Mode, Layer: s.Layer, Tokens: slices.Repeat([]int{tokens}, s.Layout.Ranks())}
+	return plan.Problem{Shape: s.Gate.Shape, Layout: s.Layout, Mode: s.Mode, Layer: s.Layer, Tokens: slices.Repeat([]int{max(0, tokens)}, s.Layout.Ranks())}
 }
 
 // checkEntry is an ErrSpec for a rank that the layout does not have, or a number of
@@ -97,7 +98,10 @@ func (s Spec) checkEntry(rank, tokens int) error {
 	if last := s.Layout.Ranks() - 1; rank < 0 || rank > last {
 		return fmt.Errorf("%w: want a rank from 0 to %d, have %d", ErrSpec, last, rank)
 	}
-	if tokens < 0 || tokens > MaxTokens {
+	if tokens == AnyTokens && !plan.AnyTokens(s.Plan) {
+		return fmt.Errorf("%w: want a number of tokens for the plan %s, which is another one for each", ErrSpec, s.Plan)
+	}
+	if tokens < AnyTokens || tokens > MaxTokens {
 		return fmt.Errorf("%w: want 0 to %d tokens per rank, have %d", ErrSpec, MaxTokens, tokens)
 	}
 	return nil

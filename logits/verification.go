@@ -35,15 +35,17 @@ func (v Verification) AtFloor() (n int) {
 // BatchBalance is the balance of one batch size over all ranks together; its numbers
 // are undefined while entries are missing or bad.
 type BatchBalance struct {
-	Model              string        `json:"model"`
-	Method             router.Method `json:"method"`
-	Plan               string        `json:"plan"` // with its version
-	Mode               router.Mode   `json:"mode"`
-	Layer              int           `json:"layer"`
-	DType              DType         `json:"dtype"`
-	Content            string        `json:"content"` // logits, or ids alone
-	Ranks              int           `json:"ranks"`
-	TokensPerRank      int           `json:"tokens_per_rank"`
+	Model   string        `json:"model"`
+	Method  router.Method `json:"method"`
+	Plan    string        `json:"plan"` // with its version
+	Mode    router.Mode   `json:"mode"`
+	Layer   int           `json:"layer"`
+	DType   DType         `json:"dtype"`
+	Content string        `json:"content"` // logits, or ids alone
+	Ranks   int           `json:"ranks"`
+	// TokensPerRank is null for periodic entries. Their numbers are those of one
+	// whole table; Certificate has those of every number of tokens.
+	TokensPerRank      router.Whole  `json:"tokens_per_rank"`
 	ExpertMaxOverMean  router.Number `json:"expert_max_over_mean"`
 	ExpertFloor        router.Number `json:"expert_floor"`
 	RankMaxOverMean    router.Number `json:"rank_max_over_mean"`
@@ -53,8 +55,11 @@ type BatchBalance struct {
 	// AtFloor reports that ranks and copies of experts are as even as whole slots
 	// can be, as no slots at all are, and that no rank is missing. With replicas
 	// logical experts do not count: even ranks give an expert more slots the more
-	// copies it has.
+	// copies it has. For periodic entries it holds for every number of tokens, and
+	// of active experts too.
 	AtFloor bool `json:"at_floor"`
+	// Certificate is null for entries of one batch size, and while ranks are missing.
+	Certificate *Certificate `json:"certificate"`
 
 	Status       Status `json:"-"` // the worst of the good entries
 	MissingRanks []int  `json:"-"` // ranks without a good entry
@@ -72,11 +77,18 @@ type EntryStatus struct {
 	TopK          *int           `json:"top_k"`
 	Ranks         *int           `json:"ranks"`
 	Rank          *int           `json:"rank"`
-	TokensPerRank *int           `json:"tokens_per_rank"`
+	TokensPerRank *int           `json:"tokens_per_rank"` // null in a periodic entry, which has the next two
+	Rows          *int           `json:"rows"`
+	Period        *int           `json:"period"`
 	Layer         *int           `json:"layer"`
 	DType         *DType         `json:"dtype"`
 	Content       *string        `json:"content"`
 	Plan          *string        `json:"plan"`
+	PlanOptions   *string        `json:"plan_options"`
+	Mode          *router.Mode   `json:"mode"`
+	Layout        *string        `json:"layout"`
+	Scale         *float32       `json:"scale"`
+	BiasSHA256    *string        `json:"bias_sha256"`
 	Status        string         `json:"status"` // exact, projected, infeasible, or "failed: " and why
 
 	Bytes int64 `json:"-"`
@@ -91,8 +103,14 @@ func (e *EntryStatus) describe(r Record) {
 	s := r.Spec
 	// Copies: pointers into the spec would keep the layout of every entry.
 	e.Model, e.Method, e.Experts, e.TopK = new(s.Model), new(s.Gate.Method), new(s.Gate.Shape.Experts), new(s.Gate.Shape.TopK)
-	e.Ranks, e.Rank, e.TokensPerRank, e.Layer = new(s.Layout.Ranks()), new(r.Rank), new(r.Tokens), new(s.Layer)
-	e.DType, e.Content, e.Plan = new(s.DType), new(s.content()), new(r.PlanName)
+	e.Ranks, e.Rank, e.Layer = new(s.Layout.Ranks()), new(r.Rank), new(s.Layer)
+	if r.Tokens == AnyTokens {
+		e.Rows, e.Period = new(r.Rows), new(r.Period)
+	} else {
+		e.TokensPerRank = new(r.Tokens)
+	}
+	e.DType, e.Content, e.Plan, e.PlanOptions = new(s.DType), new(s.content()), new(r.PlanName), new(s.text.knobs)
+	e.Mode, e.Layout, e.Scale, e.BiasSHA256 = new(s.Mode), new(s.text.layout), new(s.Gate.Scale), new(s.text.bias)
 	e.Status = string(r.Feasibility.Status)
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/compare/nsys/perstep"
+	"github.com/moebalance/moebalance/compare/nsys/wait"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -48,7 +49,7 @@ func small() *nsys.Trace {
 	}
 	for rank := range 2 {
 		// 12 µs of collectives per rank in all: 9 waiting, 3 transferring.
-		t.Collectives = append(t.Collectives, nsys.CollectiveStat{Rank: rank, Layer: 1, Phase: nsys.PhaseDispatch, TotalNS: 12000, WaitNS: 9000, TransferNS: 3000})
+		t.Collectives = append(t.Collectives, wait.Collective{Rank: rank, Layer: 1, Phase: nsys.PhaseDispatch, TotalNS: 12000, WaitNS: 9000, TransferNS: 3000})
 	}
 	return t
 }

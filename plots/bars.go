@@ -206,7 +206,7 @@ func LayerLosses(arms ...Arm) BarSpec {
 		Name: "layer-loss", Title: "Which layers lose most to their slowest rank?",
 		GroupLabel: "layer", ValueLabel: "straggler loss " + per(arms), Groups: layers, Nanoseconds: true,
 		Caption: fmt.Sprintf("%s. Maximum − mean over ranks of compute time, per step and layer, then the mean over steps. "+
-			"Collectives are excluded: they hold the wait for the slowest rank.", timedExtent(arms)),
+			"Collectives are excluded: they hold the wait for the last rank to arrive, which may be another one that launches late.", timedExtent(arms)),
 	}
 	for _, a := range arms {
 		values := unknowns(len(layers))

@@ -85,6 +85,12 @@ func gallery(t *testing.T, ranks, layers, experts, steps int) []Figure {
 	for i, v := range wave(steps, 0.2) {
 		pairs = append(pairs, gain.Pair{Pair: i, Gain: router.Number(v), Status: gain.PairComplete})
 	}
+	var points []gain.PointGain
+	for i, v := range []float64{-0.05, 0.1, 0.2} {
+		points = append(points, gain.PointGain{Name: "concurrency", Value: math.Pow(8, float64(i)), TokensPerExpert: router.Number(1 + i),
+			Gain: gain.Gain{Estimate: router.Number(v), Low: router.Number(v - 0.02), High: router.Number(v + 0.02)}})
+	}
+	add(GainCurve(CurveSpec{Name: "curve", Title: "At which load?", Caption: words, Axis: "gain", Points: points, Crossover: &gain.Crossover{Value: 2}, Threshold: 0.1}))
 	add(PairedGain(GainSpec{Name: "gain", Title: "How much?", Caption: words, Pairs: pairs, Gain: gain.Gain{Estimate: 0.2, Low: 0.1, High: 0.3, Confidence: 0.95}, Threshold: 0.1}))
 	add(Scatter(ScatterSpec{Name: "scatter", Title: "Follows?", Caption: words, LoadLabel: "load", TimeLabel: "time",
 		Clouds: []Cloud{cloud("normal", 4e3, 4e5), cloud("perfect", 3e3, 3e5)}}))
@@ -246,6 +252,9 @@ func TestNothingToDraw(t *testing.T) {
 			return PhaseStacks(StackSpec{Arms: []Stack{{Ranks: []int{0}, Work: [][]float64{{}}, Wait: []float64{0}, Transfer: []float64{0}}}})
 		},
 		"no pairs": func() (Figure, error) { return PairedGain(GainSpec{}) },
+		"no curve": func() (Figure, error) {
+			return GainCurve(CurveSpec{Points: []gain.PointGain{{Value: 1, Gain: gain.Gain{Estimate: router.Undefined()}}}})
+		},
 		"only incomplete pairs": func() (Figure, error) {
 			return PairedGain(GainSpec{Pairs: []gain.Pair{{Gain: 0.1, Status: gain.PairIncomplete}}})
 		},

@@ -14,6 +14,7 @@ import (
 // estimated from them. All values are fractions: 0.1 is a gain of 10 %.
 type GainSpec struct {
 	Name, Title, Caption, Alt string
+	Axis                      string      // what the gain is of, and over what
 	Pairs                     []gain.Pair // in the order run
 	Gain                      gain.Gain
 	Threshold                 float64 // the gain at which imbalance counts as significant
@@ -44,7 +45,7 @@ func PairedGain(s GainSpec) (Figure, error) {
 	if pad == 0 {
 		pad = 0.01
 	}
-	p := newPanel("", "pair, in the order run", "throughput gain, perfect over normal")
+	p := newPanel("", "pair, in the order run", s.Axis)
 	p.X.Tick.Marker = indexTicks{numbers, 24}
 	p.Y.Tick.Marker = valueTicks{6, " %"}
 	p.Y.Min, p.Y.Max = 100*(low-pad), 100*(high+pad)

@@ -208,7 +208,7 @@ func PhaseTimes(arms ...Arm) StackSpec {
 	s := StackSpec{
 		Name: "phase-time", Title: "Where does the time of each rank go?", Per: per(arms),
 		Caption: timedExtent(arms) + ". Observed kernel time by rank, mean over steps. Work stands above the line, collectives hang below it: " +
-			"waiting mirrors the slowest rank's compute, and adding it would double-count.",
+			"ranks wait for the last one to arrive, whose compute or late launches the wait mirrors; adding it would double-count.",
 	}
 	groups := ranks(arms)
 	byRank := make([]map[int]perstep.Phases, len(arms))

@@ -37,7 +37,7 @@ func StepTimes(arms ...Arm) StepSpec {
 		}
 		s.Arms = append(s.Arms, k)
 		if lost := mean(loss); known(lost) {
-			answers = append(answers, fmt.Sprintf("%s: %s per step are lost to the slowest ranks.", a.Name, quantity.Duration(lost)))
+			answers = append(answers, fmt.Sprintf("%s: %s per step between the compute of the slowest ranks and of the mean rank.", a.Name, quantity.Duration(lost)))
 		}
 	}
 	s.Alt = strings.Join(answers, " ")

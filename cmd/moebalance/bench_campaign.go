@@ -42,6 +42,9 @@ func (o *benchOptions) open(words []string, stderr io.Writer) (*bench.Campaign, 
 	if err := o.Spec.Check(); err != nil {
 		return nil, withCode(exitUsage, fmt.Errorf("bench: %w", err))
 	}
+	if text := o.Undeclared(); text != "" && !o.keepGoing {
+		return nil, withCode(exitNotComparable, fmt.Errorf("bench: the commands of the arms differ in %s: remove the difference, or accept it by --accept-difference and its name", text))
+	}
 	if need := gain.MinPairs(o.Confidence); !o.Design.UntilDecided && o.Design.Pairs < need {
 		return nil, usagef("bench: %s cannot decide at %s confidence: want --pairs %d or more", quantity.Count(o.Design.Pairs, "pair"), quantity.Confidence(o.Confidence), need)
 	}
@@ -97,6 +100,8 @@ func (o *benchOptions) rejudge(campaign *bench.Campaign) error {
 			}
 		case "ranks":
 			s.Ranks = o.Ranks
+		case "accept-difference":
+			s.Accepted = slices.Concat(s.Accepted, o.Accepted)
 		}
 	}
 	return campaign.Reread(s)
@@ -145,12 +150,18 @@ func (o *benchOptions) runCampaign(ctx context.Context, campaign *bench.Campaign
 	shown := newBenchProgress(stderr, campaign.Spec.Metric, o.quiet)
 	defer shown.line.Clear()
 	h := thisHost()
+	if campaign.Spec.Treatment.Name == "hook" {
+		var err error
+		if h.Environ, err = hookEnviron(h.Environ, campaign.Folder); err != nil {
+			return err
+		}
+	}
 	h.Report = shown.event
 	h.Grace.Interrupt = o.grace
 	if campaign.Finished() == 0 {
 		shown.say(campaign.Spec.ProofToCome())
 	}
-	verdict := func(c *bench.Campaign, confidence float64, traces bench.TraceProof) gain.Verdict {
+	verdict := func(c *bench.Campaign, confidence float64, traces gain.TraceProof) gain.Verdict {
 		r := gain.Judge(bench.Recorded(c, confidence, traces))
 		if o.lacksProof(r) {
 			return gain.Invalid
@@ -166,7 +177,7 @@ func (o *benchOptions) runCampaign(ctx context.Context, campaign *bench.Campaign
 			if verdict(c, c.Confidence(), c.TracesToCome()) == gain.Invalid {
 				return errNotComparable
 			}
-			if verdict(c, c.Confidence(), bench.TraceProof{}) == gain.Invalid {
+			if verdict(c, c.Confidence(), gain.TraceProof{}) == gain.Invalid {
 				shown.say("no proof of the routing in the first pair; the traces of the profiled pair must provide it")
 			}
 			return nil

@@ -25,6 +25,10 @@ import (
 type benchOptions struct {
 	bench.Spec
 
+	points        string
+	armWords      []string
+	builds        string
+	model         modelFlags // of the points
 	proof         string
 	client        []string
 	metrics       []string
@@ -57,7 +61,7 @@ func (o *benchOptions) bind(c *cobra.Command) {
 	f.StringVar((*string)(&o.Design.Order), "order", string(bench.ABBA), "order of the arms: abba (blocks of two pairs) or random (within pairs)")
 	f.Uint64Var(&o.Design.Seed, "seed", 0, "seed of the launch order (default drawn, and stored)")
 
-	bindParsed(c, &o.Treatment, bench.ParseTreatment, "treatment", "trtllm", "switch of the perfect arm: trtllm, vllm, sglang or env:NAME=VALUE")
+	bindParsed(c, &o.Treatment, bench.ParseTreatment, "treatment", "trtllm", "switch of the perfect arm: trtllm, vllm, hook, sglang or env:NAME=VALUE")
 	f.StringVar(&o.proof, "proof", "", "log line that proves balance, as `REGEX`; the group (?P<rank>…) is the rank")
 	f.StringVar(&o.Counts, "counts", "", "expert statistics recorded by every launch at this `PATH` (with {out}), as proof of the routing")
 	f.IntVar(&o.Ranks, "ranks", 0, "number of ranks that must prove their arm; 0: as reported, else as seen")
@@ -65,16 +69,24 @@ func (o *benchOptions) bind(c *cobra.Command) {
 	bindParsed(c, &o.Command.Server, launch.Words, "server", "", "server `COMMAND`, started before and stopped after the client")
 	f.StringVar(&o.Command.Ready, "ready", "", "`URL` that answers 2xx when the server is ready")
 	f.DurationVar(&o.Command.ReadyTimeout, "ready-timeout", 30*time.Minute, "maximum wait for --ready")
+	f.StringVar(&o.points, "points", "", "measure both arms at each load, as `NAME=VALUE,…`: {NAME} in the command is the value")
+	f.StringArrayVar(&o.armWords, "arm", nil, "`NAME='VARIABLE=VALUE --flag'`: what sets an arm apart; another name than normal and perfect is a further arm")
+	f.StringVar(&o.builds, "arms", "", "`A,B`: compare two builds of these names, without a balanced arm and without proof")
+	o.model.bind(f)
+	f.Lookup("model").Usage = "model, for the tokens per active expert at each of --points: " + f.Lookup("model").Usage
 	bindParsed(c, &o.client, launch.Words, "client", "", "measured `COMMAND` with --server, instead of a command after --")
 
 	f.StringArrayVar(&o.metrics, "metric", nil, "metric to compare: a reported `NAME`, or NAME[:UNIT[:higher|lower]]=REGEX or =$.json.path")
 	f.StringVar(&o.Output, "result", "", "report `FILE` (with {out} in its path), instead of stdout")
+	f.StringVar(&o.IterationLog, "iteration-log", "", "iteration log `FILE` (with {out} in its path), if it is not printed")
 	f.StringArrayVar(&o.Same, "same", nil, "`FILE` (data, configuration) that must not change; may be repeated")
+	f.StringArrayVar(&o.Accepted, "accept-difference", nil, "`WORD`: an option, word or variable in which the arms may differ, too; may be repeated")
 	f.Var(&o.workTolerance, "work-tolerance", "maximum difference in requests and tokens within a pair")
 	f.Var(&o.threshold, "threshold", "gain that counts as significant: 10% and 0.1 are the same")
 	f.Float64Var(&o.Confidence, "confidence", gain.DefaultConfidence, "confidence level of the interval, a fraction")
 
 	f.DurationVar(&o.Timeout, "timeout", 0, "time limit of a launch, after which it failed; 0: none")
+	f.DurationVar(&o.Stall, "stall", 0, "time without output and GPU work after which a launch failed, such as 10m; 0: none")
 	f.DurationVar(&o.CoolDown, "cool-down", 0, "pause between launches")
 	f.DurationVar(&o.grace, "grace", launch.DefaultGrace.Interrupt, "time for a command to end after SIGINT, before SIGTERM")
 	f.IntVar(&o.Retries, "retries", 0, "additional attempts at a failed launch")
@@ -84,7 +96,7 @@ func (o *benchOptions) bind(c *cobra.Command) {
 	f.StringVar(&o.windows, "profile-iterations", "", "iterations `A-B` that the profiled pair records (default all)")
 
 	o.campaign.Store = campaignStore
-	o.campaign.Bind(c, "campaign", "new campaign `DIR` (default moebalance-bench-DATE-TIME)")
+	o.campaign.Bind(c, "campaign", "", "new campaign `DIR` (default moebalance-bench-DATE-TIME)")
 	f.StringVar(&o.resume, "resume", "", "continue the campaign in this `DIR`, or print its result")
 	f.BoolVar(&o.requireVerdict, "require-verdict", false, "exit 5 if the verdict is inconclusive")
 	f.StringVar(&o.requireProof, "require-proof", string(gain.Claimed), "weakest accepted proof of balance: claimed, or measured (exit 4 if it is only claimed)")
@@ -108,7 +120,7 @@ func (o *benchOptions) lacksProof(r gain.Result) bool {
 }
 
 // whileRejudging are the flags that judge a resumed campaign by other rules.
-var whileRejudging = []string{"proof", "threshold", "metric", "ranks"}
+var whileRejudging = []string{"proof", "threshold", "metric", "ranks", "accept-difference"}
 
 // whileResuming are the other flags that --resume can be combined with. The campaign has
 // recorded the rest.
@@ -153,14 +165,17 @@ func (o *benchOptions) check(c *cobra.Command, words []string) error {
 		return usagef("bench: want a command after --, such as 'moebalance bench -- moebalance workload'; see 'moebalance bench --help'")
 	case len(words) > 0 && o.client != nil:
 		return usagef("bench: want the measured command after -- or as --client, not both")
-	case (o.Command.Server == nil) != (o.Command.Ready == ""):
-		return usagef("bench: --server and --ready go together")
+	case o.Treatment.Name == "hook" && checkHookCache() != nil:
+		return checkHookCache()
 	case o.windows != "" && !o.profile:
 		return usagef("bench: --profile-iterations needs --profile")
 	case strings.Contains(o.windows, ","):
 		return usagef("bench: --profile-iterations %s: want one window, such as 100-150, because each rank gives one report", o.windows)
 	case o.client != nil && o.Command.Server == nil:
 		return usagef("bench: --client needs --server; a command alone goes after --")
+	}
+	if err := o.checkArms(c); err != nil {
+		return err
 	}
 	return o.checkOutput()
 }

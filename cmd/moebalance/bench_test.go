@@ -139,13 +139,13 @@ echo "{\"perfect_router\":$perfect,\"ranks\":2,\"tokens_per_rank\":8,\"tokens_pe
 		"prints nothing":  {[]string{"--", "true"}, exitFailed, "printed nothing"},
 		"no report":       {[]string{"--", "echo", "hello"}, exitFailed, "want a benchmark result, have none"},
 		"unknown metric":  {[]string{"--metric", "speed", "--", gain20}, exitFailed, "token_throughput"},
-		"treatment":       {[]string{"--treatment", "tensor", "--", gain20}, exitUsage, "want trtllm, vllm, sglang or env:NAME=VALUE"},
+		"treatment":       {[]string{"--treatment", "tensor", "--", gain20}, exitUsage, "want trtllm, vllm, hook, sglang or env:NAME=VALUE"},
 		"order":           {[]string{"--order", "aabb", "--", gain20}, exitUsage, "abba random"},
 		"pairs":           {[]string{"--pairs", "0", "--", gain20}, exitUsage, "0 pairs"},
 		"threshold":       {[]string{"--threshold", "ten", "--", gain20}, exitUsage, "want a percentage"},
 		"own variable":    {[]string{"--", "env", "ENABLE_PERFECT_ROUTER=1", gain20}, exitUsage, "remove it"},
 		"bad metric rule": {[]string{"--metric", "a=(", "--", gain20}, exitUsage, ""},
-		"no such table":   {[]string{"--table", "x", "--", gain20}, exitUsage, "want one of pairs, gain"},
+		"no such table":   {[]string{"--table", "x", "--", gain20}, exitUsage, "want one of points, arms, pairs, gain"},
 		"idle iterations": {[]string{"--profile-iterations", "1-2", "--", gain20}, exitUsage, "--profile"},
 		"two windows":     {[]string{"--profile", "--profile-iterations", "1-2,4-5", "--", gain20}, exitUsage, "one window"},
 		"bad iterations":  {[]string{"--profile", "--profile-iterations", "2-1", "--", gain20}, exitUsage, "first before the last"},
@@ -508,7 +508,7 @@ func TestBenchProvesByTraces(t *testing.T) {
 			if strings.Contains(stdout, "moebalance compare") {
 				t.Errorf("names a command that would refuse these traces:\n%s", stdout)
 			}
-			if shows := strings.Contains(stdout, "expert compute over ranks of the profiled pair has max/mean"); shows != (c.profile != nil) {
+			if shows := strings.Contains(stdout, "expert time over ranks of the profiled pair has max/mean"); shows != (c.profile != nil) {
 				t.Errorf("the traces are evidence: %t\n%s", shows, stdout)
 			}
 		})

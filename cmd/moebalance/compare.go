@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,14 +23,18 @@ type compareOptions struct {
 	model      modelFlags // of the counts
 	metric     string
 	trust      bool
+	arms       string
+	builds     [2]gain.Arm
 	confidence float64
+	campaign   string // of unprofiled launches of the same arms
+	stepTokens int
 
 	requireVerdict bool
 }
 
 func compareCmd() *cobra.Command {
 	var o compareOptions
-	c := command("compare", argCount(2, -1, "the normal side and the perfect side"), o.run)
+	c := command("compare", argCount(1, -1, "the normal side and the perfect side"), o.run)
 	f := c.Flags()
 	o.read.bind(c)
 	f.StringVar(&o.counts[0], "counts-normal", "", "`DIR` or file of expert statistics of the normal run")
@@ -38,17 +43,23 @@ func compareCmd() *cobra.Command {
 	o.read.threshold.fraction = gain.DefaultThreshold
 	f.Var(&o.read.threshold, "threshold", "significant gain (reports) or imbalance (traces)")
 	f.StringVar(&o.metric, "metric", "", "metric of the reports: a reported `NAME`, or NAME=REGEX or NAME=JSONPATH (default: throughput)")
+	f.StringVar(&o.arms, "arms", "", "`A,B`: the sides are two builds of these names, not a normal and a perfect arm")
 	f.BoolVar(&o.trust, "trust-arms", false, "accept the arms as labeled, without proof")
 	f.Float64Var(&o.confidence, "confidence", gain.DefaultConfidence, "confidence level of the gain's interval, a fraction")
+	f.StringVar(&o.campaign, "campaign", "", "campaign folder or JSON `RESULT` of bench: step time and measured gain beside traces")
+	f.IntVar(&o.stepTokens, "step-tokens", 0, "tokens of all ranks in one step, for a --campaign in tokens per second")
 	f.BoolVar(&o.requireVerdict, "require-verdict", false, "exit 5 if the verdict on reports is inconclusive")
 	return c
 }
 
 func (o *compareOptions) run(c *cobra.Command, args []string) error {
+	if err := o.checkArms(); err != nil {
+		return err
+	}
 	if !(o.confidence > 0 && o.confidence < 1) {
 		return usagef("--confidence: want a fraction between 0 and 1, have %v", o.confidence)
 	}
-	sides, err := source.Sides(args)
+	sides, err := source.Sides(args, tellSkipped(c.ErrOrStderr()))
 	if err != nil {
 		return err
 	}
@@ -58,10 +69,32 @@ func (o *compareOptions) run(c *cobra.Command, args []string) error {
 		return err
 	case sides[0].Kind != source.BenchmarkReports:
 		return o.traces(c, sides, options)
-	case o.counts != [2]string{} || o.model.named():
-		return usagef("--counts-normal, --counts-perfect, --model and --config go with nsys exports, not with benchmark reports")
+	case o.counts != [2]string{} || o.model.named() || o.campaign != "":
+		return usagef("--counts-normal, --counts-perfect, --model, --config and --campaign go with traces, not with benchmark reports")
 	}
 	return o.reports(c, sides)
+}
+
+// checkArms reads the names of --arms.
+func (o *compareOptions) checkArms() (err error) {
+	switch {
+	case o.arms == "":
+		return nil
+	case o.trust || o.campaign != "":
+		return usagef("--arms compares two builds: remove --trust-arms and --campaign")
+	}
+	if o.builds, err = buildNames(o.arms); err != nil {
+		return withCode(exitUsage, err)
+	}
+	return nil
+}
+
+// compared compares two traces.
+func (o *compareOptions) compared(a, b *nsys.Trace) diff.Comparison {
+	if o.builds[0] != "" {
+		return diff.CompareBuilds(a, b, [2]string{string(o.builds[0]), string(o.builds[1])})
+	}
+	return diff.Compare(a, b)
 }
 
 // traces compares the traces of both arms.
@@ -72,9 +105,18 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side, options 
 	if o.model.named() && o.counts == [2]string{} {
 		return usagef("--model and --config describe recorded counts: add --counts-normal or --counts-perfect")
 	}
+	if o.stepTokens < 0 || o.stepTokens > 0 && o.campaign == "" {
+		return usagef("--step-tokens: want a number of tokens above 0, and --campaign")
+	}
 	shape, err := o.model.shape()
 	if err != nil {
 		return err
+	}
+	var measured source.Campaign
+	if o.campaign != "" {
+		if measured, err = source.ReadCampaign(c.Context(), o.campaign, o.read.threshold.fraction); err != nil {
+			return fmt.Errorf("--campaign: %w", err)
+		}
 	}
 	options.Converter = reportConverter()
 	read, done := showReading(c.ErrOrStderr(), slices.Concat(sides[0].Paths, sides[1].Paths))
@@ -89,7 +131,10 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side, options 
 			arms[i] = diff.OnTrust(arms[i], gain.Arms[i])
 		}
 	}
-	result := diff.Compare(arms[0], arms[1])
+	result := o.compared(arms[0], arms[1])
+	if o.campaign != "" {
+		result.WithCampaign(measured.Result, float64(o.stepTokens))
+	}
 	document := render.Comparison(result)
 	if o.read.out.table == "" && o.read.out.format != output.CSV {
 		document = render.ComparisonOverview(result)
@@ -118,12 +163,21 @@ func (o *compareOptions) reports(c *cobra.Command, sides [2]source.Side) error {
 	if err != nil {
 		return withCode(exitUsage, fmt.Errorf("--metric: %w", err))
 	}
+	if o.builds[0] != "" && !o.read.threshold.given {
+		o.read.threshold.fraction = 0
+	}
 	set, err := source.ReadReports(sides, source.ReportOptions{
-		Metric: name, Custom: custom, Trust: o.trust,
+		Metric: name, Custom: custom, Trust: o.trust, Builds: o.builds,
 		Criteria: gain.Criteria{Threshold: o.read.threshold.fraction, Confidence: o.confidence, Tolerance: gain.DefaultTolerance},
 	})
 	if err != nil {
 		return err
+	}
+	if set.Untimed {
+		if err := o.read.out.write(c, render.Iterations(set)); err != nil || !o.requireVerdict {
+			return err
+		}
+		return withCode(exitInconclusive, errors.New("inconclusive: the iteration logs hold no step times"))
 	}
 	result := gain.Judge(set.Campaign)
 	if err := o.read.out.write(c, render.Reports(result, set)); err != nil {

@@ -34,7 +34,7 @@ func TestCompareVerbOnTraces(t *testing.T) {
 	}
 	for _, want := range []string{
 		"GPU time 8.90 ms to 7.32 ms (−17.8 %), of which collectives (mostly waiting) −698 µs",
-		"expert compute of the slowest rank 5.14 ms to 3.51 ms (−31.7 %)",
+		"expert GEMM time of the slowest rank 4.87 ms to 3.31 ms (−32.0 %)", // 4.8665 and 3.3078 ms, summed with SQL
 		"82.6 % of the reduction is in layer 0",
 		"bound of the gain",
 		"excluded as warm-up",
@@ -282,7 +282,7 @@ func TestCompareVerbExitCodes(t *testing.T) {
 		{"counts of a log", []string{"--counts-perfect", "testdata/counts/engine.log", loopNormal, loopPerfect}, exitFailed, "want slots per expert, have engine log lines"},
 		{"counts beside a result", []string{"--counts-normal", "testdata/gptoss-ep4-ranks/counts-normal", writeReports(t, "traced.json", `{"schema_version": 1, "kind": "trace", "cells": []}`), loopPerfect}, exitUsage, "judged already"},
 		{"the same", []string{loopNormal, loopNormal}, exitNotComparable, "same recording"},
-		{"missing", []string{"nowhere.sqlite", loopPerfect}, exitFailed, "normal side: want a file"},
+		{"missing", []string{"nowhere.sqlite", loopPerfect}, exitFailed, "normal side: nowhere.sqlite: want a file, a folder or a pattern, have no such file"},
 		{"no match", []string{loopNormal, "nowhere*.sqlite"}, exitFailed, "perfect side: no file matches"},
 		{"empty folder", []string{loopNormal, empty}, exitFailed, "contains no file"},
 		{"no database", []string{broken, loopPerfect}, exitFailed, "broken.sqlite"},

@@ -44,6 +44,7 @@ func countsCmd() *cobra.Command {
 	f.Var(&o.threshold, "threshold", "flag imbalance above this")
 	f.Var(&o.failAbove, "fail-above", "exit 3 if the rank load of any layer exceeds its floor by more than this")
 	o.out.bind(c)
+	o.out.bindTop(c)
 	standard := c.HelpFunc()
 	c.SetHelpFunc(func(c *cobra.Command, args []string) {
 		if text := formatHelp(c.Flags().Args()); text != "" {

@@ -28,7 +28,14 @@ const defaultThreshold = 0.10
 type resultFlags struct {
 	format output.Format
 	table  string
+	top    int
 	file   target.File
+}
+
+// bindTop adds --top where tables can be long.
+func (f *resultFlags) bindTop(c *cobra.Command) {
+	c.Flags().IntVar(&f.top, "top", output.Page, "show people at most `N` rows of a table, the largest; 0 shows all (default: a page)")
+	c.Flags().Lookup("top").DefValue = "0" // which help leaves out
 }
 
 func (f *resultFlags) bind(c *cobra.Command) {
@@ -39,8 +46,11 @@ func (f *resultFlags) bind(c *cobra.Command) {
 
 // write renders the document to stdout, or to the file.
 func (f *resultFlags) write(c *cobra.Command, d output.Document) error {
+	if f.top < output.Page {
+		return usagef("--top: want 0 or more rows, have %d", f.top)
+	}
 	render := func(w io.Writer) error {
-		err := output.Write(w, f.format, f.table, d)
+		err := output.Write(w, f.format, f.table, f.top, d)
 		if errors.Is(err, output.ErrNoTable) {
 			return withCode(exitUsage, fmt.Errorf("--table: %w", err))
 		}
@@ -179,6 +189,7 @@ type readOptions struct {
 	experts   []string
 	phases    []string
 	rules     string
+	chosen    *nsys.Steps
 	threshold share
 	out       resultFlags
 }
@@ -186,18 +197,25 @@ type readOptions struct {
 func (o *readOptions) bind(c *cobra.Command) {
 	f := c.Flags()
 	f.StringArrayVar(&o.ranks, "rank", nil, "`FILE=N` or N: rank of an export, overriding the recorded one")
+	bindSteps(c, &o.chosen)
 	f.StringArrayVar(&o.steps, "step-pattern", nil, "regular expression for range names with a group (?P<step>…), tried before the built-in ones")
 	f.StringArrayVar(&o.layers, "layer-pattern", nil, "as --step-pattern, with (?P<layer>…)")
 	f.StringArrayVar(&o.experts, "expert-pattern", nil, "as --step-pattern, with (?P<expert>…)")
 	f.StringArrayVar(&o.phases, "phase", nil, "`PHASE=REGEX`: phase of the kernels whose names match, before all other evidence, such as experts=my_grouped_gemm; can be repeated")
 	f.StringVar(&o.rules, "phase-rules", "", "`FILE` with one PHASE=REGEX a line, after those of --phase; # begins a comment")
 	o.out.bind(c)
+	o.out.bindTop(c)
+}
+
+// bindSteps adds the flag of the steps of exports that count.
+func bindSteps(c *cobra.Command, into **nsys.Steps) {
+	bindParsed(c, into, nsys.ParseSteps, "steps", "", "`A-B`: only these steps of exports count, both ends included")
 }
 
 // check finds bad flags before a file is opened, and turns them into options.
 // paths are the exports that --rank may name.
 func (o *readOptions) check(paths []string) (nsys.Options, error) {
-	n := nsys.Options{Threshold: o.threshold.fraction}
+	n := nsys.Options{Threshold: o.threshold.fraction, Steps: o.chosen}
 	var err error
 	if n.Rank, err = o.rankOf(paths); err != nil {
 		return n, err

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,8 +34,8 @@ func logitsGenerateCmd() *cobra.Command {
 	f := c.Flags()
 	o.gate.bind(c)
 	o.cache.Store = cacheStore
-	o.cache.Bind(c, "cache", "cache `FOLDER`, created if missing")
-	bindTokens(f, &o.tokens, logits.CommonTokens())
+	o.cache.Bind(c, "cache", "", "cache `FOLDER`, created if missing")
+	bindTokens(f, &o.tokens, nil)
 	f.IntSliceVar(&o.ranks, "rank", nil, "ranks to write entries for (default all)")
 	bindParsed(c, &o.dtype, logits.ParseDType, "dtype", "", "float32, bfloat16 or float16 (default: as the engines of the model)", logits.DTypes...)
 	f.StringVar(&o.plan, "plan", plan.Names()[0], "assignment of slots to experts: "+strings.Join(plan.Names(), ", "))
@@ -49,7 +48,17 @@ func logitsGenerateCmd() *cobra.Command {
 }
 
 func (o *generateOptions) check() error {
-	if err := cmp.Or(checkTokens("--tokens", o.tokens, logits.MaxTokens), o.gate.check()); err != nil {
+	switch {
+	case len(o.tokens) > 0:
+		if err := checkTokens("--tokens", o.tokens, logits.MaxTokens); err != nil {
+			return err
+		}
+	case plan.AnyTokens(o.plan):
+		o.tokens = []int{logits.AnyTokens}
+	default:
+		o.tokens = logits.CommonTokens()
+	}
+	if err := o.gate.check(); err != nil {
 		return err
 	}
 	switch {

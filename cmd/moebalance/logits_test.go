@@ -66,10 +66,10 @@ func TestLogitsVerifyKeys(t *testing.T) {
 	}
 	// The contract: exactly these keys.
 	keys := func(m map[string]any) string { return strings.Join(slices.Sorted(maps.Keys(m)), " ") }
-	if got, want := keys(r.Balance[0]), "active_experts active_experts_ideal at_floor content dtype expert_floor expert_max_over_mean layer method mode model plan rank_floor rank_max_over_mean ranks tokens_per_rank"; got != want {
+	if got, want := keys(r.Balance[0]), "active_experts active_experts_ideal at_floor certificate content dtype expert_floor expert_max_over_mean layer method mode model plan rank_floor rank_max_over_mean ranks tokens_per_rank"; got != want {
 		t.Errorf("balance keys %q, want %q", got, want)
 	}
-	if got, want := keys(r.Entries[0]), "content dtype experts layer method model path plan rank ranks status tokens_per_rank top_k"; got != want {
+	if got, want := keys(r.Entries[0]), "bias_sha256 content dtype experts layer layout method mode model path period plan plan_options rank ranks rows scale status tokens_per_rank top_k"; got != want {
 		t.Errorf("entry keys %q, want %q", got, want)
 	}
 	// DeepSeek-V3 at EP 8 with 1 token per rank: 64 slots on 256 experts. The
@@ -77,7 +77,7 @@ func TestLogitsVerifyKeys(t *testing.T) {
 	want := map[string]any{
 		"model": "deepseek-v3", "method": "DeepSeekV3", "plan": "diagonal/2", "mode": "dep", "layer": 0., "dtype": "float16", "content": "logits", "ranks": 8.,
 		"tokens_per_rank": 1., "expert_max_over_mean": 4., "expert_floor": 4.,
-		"rank_max_over_mean": 1., "rank_floor": 1., "active_experts": 64., "at_floor": true, "active_experts_ideal": 64.,
+		"rank_max_over_mean": 1., "rank_floor": 1., "active_experts": 64., "at_floor": true, "active_experts_ideal": 64., "certificate": nil,
 	}
 	if !maps.Equal(r.Balance[0], want) {
 		t.Errorf("balance %v, want %v", r.Balance[0], want)
@@ -115,7 +115,8 @@ func TestLogitsGenerateAddsWhatIsMissing(t *testing.T) {
 		{[]string{"--tokens", "1", "--layer", "5"}, 4, 4},
 		{[]string{"--tokens", "1", "--plan", "uniform", "--seed", "3"}, 4, 4},
 		{[]string{"--tokens", "1", "--ids-only"}, 4, 4},
-		{nil, 88, 80},
+		{nil, 4, 4},
+		{[]string{"--plan", "trtllm-gen2"}, 88, 88},
 	} {
 		if entries, fresh := count(c.args...); entries != c.entries || fresh != c.fresh {
 			t.Errorf("%v: %d entries, %d new; want %d, %d", c.args, entries, fresh, c.entries, c.fresh)
@@ -125,6 +126,28 @@ func TestLogitsGenerateAddsWhatIsMissing(t *testing.T) {
 	stderr := ask(t, exitGate, nil, "logits", "verify", dir)
 	if !strings.Contains(stderr, "2 of ") || !strings.Contains(stderr, "have none for rank 0") || strings.Count(stderr, "\n") != 1 {
 		t.Errorf("verify says %q", stderr)
+	}
+	var listed struct {
+		Entries []struct {
+			Path         string
+			Mode, Layout string
+			Scale        float64
+			Tokens       *int `json:"tokens_per_rank"`
+			Rows, Period *int
+		}
+	}
+	ask(t, exitDone, &listed, "logits", "list", "--format", "json", dir)
+	periodic := 0
+	for _, e := range listed.Entries {
+		if strings.Contains(e.Path, "/") || e.Mode == "" || e.Layout != "contiguous" || e.Scale != 1 || (e.Tokens == nil) != (e.Rows != nil) {
+			t.Errorf("listed %+v", e)
+		}
+		if e.Tokens == nil {
+			periodic++
+		}
+	}
+	if periodic != 4 {
+		t.Errorf("%d periodic entries listed, want 4", periodic)
 	}
 	stdout, _, _ := invoke(t.Context(), "logits", "list", dir)
 	if !strings.Contains(stdout, "2 of 4 ranks missing or bad (0, 2)") {

@@ -34,15 +34,21 @@ func profileCmd() *cobra.Command {
 	c.Annotations = map[string]string{target.RunsCommand: ""}
 	f := c.Flags()
 	f.StringVar(&o.Windows, "iterations", "", "iterations to record, `A-B[,C-D…]`; one report per window and rank (default all)")
-	f.StringVar(&o.WindowsVariable, "iterations-variable", "", "pass the iterations in this older variable `NAME`: "+strings.Join(launch.LegacyWindowsVariables, " or "))
+	f.StringVar(&o.WindowsVariable, "iterations-variable", "", "pass the iterations in this older variable `NAME` (default by program): "+strings.Join(launch.LegacyWindowsVariables, " or "))
 	f.StringVar(&o.GraphTrace, "cuda-graph-trace", "node", "level of CUDA graphs: node or graph")
 	f.BoolVar(&o.PythonGIL, "python-gil", false, "also record the Python GIL")
 	f.BoolVar(&o.GPUMetrics, "gpu-metrics", false, "also sample GPU metrics, on the first rank of each node; needs permission by the driver")
+	f.IntVar(&o.GPUMetricsHz, "gpu-metrics-frequency", 0, "sampling frequency of --gpu-metrics in Hz (default of nsys)")
+	f.StringSliceVar(&o.Trace, "trace", nil, "also record these `APIS`: osrt, cudnn, cublas, mpi, ucx, …")
+	f.StringVar(&o.Sample, "sample", "", "CPU sampling of nsys: process-tree, system-wide or none (default of nsys)")
+	f.StringVar(&o.CUDABacktrace, "cudabacktrace", "", "CPU backtraces of CUDA calls: all, none, kernel, memory, sync or other")
+	f.BoolVar(&o.CUDAMemoryUsage, "cuda-memory-usage", false, "also record the GPU memory in use")
+	f.StringArrayVar(&o.Arguments, "nsys-arg", nil, "any other `OPTION` of nsys profile, such as --nsys-arg=--delay=30; may be repeated")
 	o.torch.Bind(c, "torch-trace", "", "also write a PyTorch profiler trace to this `FILE` (TLLM_TORCH_PROFILE_TRACE)")
 	f.IntVar(&o.Rank, "rank", -1, "profile this rank only; -1: all")
 	f.StringVar(&o.Nsys, "nsys", "nsys", "nsys `PROGRAM`")
 	o.folder.Path = "moebalance-profile"
-	o.folder.Bind(c, "dir", "`DIR` of the reports")
+	o.folder.Bind(c, "dir", "", "`DIR` of the reports")
 	f.BoolVar(&o.perfect, "perfect", false, "run the perfect arm: set the variables of --treatment")
 	bindParsed(c, &o.treatment, bench.ParseTreatment, "treatment", "trtllm", "switch of the perfect arm: trtllm ("+perfectRouterVariable+"=1), vllm, sglang or env:NAME=VALUE")
 	f.BoolVar(&o.dryRun, "dry-run", false, "print the command as a shell script and do not run it")
@@ -51,6 +57,7 @@ func profileCmd() *cobra.Command {
 
 func (o *profileOptions) run(c *cobra.Command, words []string) error {
 	o.TorchTrace = o.torch.Path
+	o.Profile = o.ForProgram(words)
 	if err := o.Check(); err != nil {
 		return withCode(exitUsage, fmt.Errorf("profile: %w", err))
 	}

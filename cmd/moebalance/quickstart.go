@@ -26,7 +26,7 @@ func quickstartCmd() *cobra.Command {
 	c := command("quickstart", argCount(0, 0, "no argument"), func(c *cobra.Command, _ []string) error {
 		return quickstart(c.Context(), dir.Path, tour, c.OutOrStdout(), c.ErrOrStderr())
 	})
-	dir.Bind(c, "dir", "output `DIR`")
+	dir.Bind(c, "dir", "", "output `DIR`")
 	return c
 }
 
@@ -128,7 +128,7 @@ var tour = []tourStep{
 		args:   []string{"compare", "DIR/captures/deepseek-ep4-ranks/normal.*", "DIR/captures/deepseek-ep4-ranks/perfect.*", "--format", "json", "-o", "DIR/deepseek.json"},
 		result: "deepseek.json", about: "DeepSeek-V3-like, balanced", found: render.TourDifference,
 	}, {
-		args:   []string{"bench", "--pairs", "6", "--campaign", "DIR/campaign", "--format", "json", "-o", "DIR/bench.json", "--", "moebalance", "workload"},
+		args:   []string{"bench", "--pairs", "6", "--arm", "greedy=--placement greedy", "--campaign", "DIR/campaign", "--format", "json", "-o", "DIR/bench.json", "--", "moebalance", "workload"},
 		result: "bench.json", about: "workload here, by " + workload.DefaultClock() + " time", found: render.TourGain,
 	},
 	{args: []string{

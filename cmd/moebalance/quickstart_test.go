@@ -96,8 +96,8 @@ func TestQuickstartFindings(t *testing.T) {
 		}
 		findings++
 		want, ok := map[string]string{
-			"gptoss.json":   "expert compute of the slowest rank 1.81 ms to 1.22 ms per step (−32.5 %)",
-			"deepseek.json": "expert compute of the slowest rank 5.14 ms to 3.51 ms per step (−31.7 %)",
+			"gptoss.json":   "expert time of the slowest rank 1.81 ms to 1.22 ms per step (−32.5 %)",
+			"deepseek.json": "expert GEMM time of the slowest rank 4.87 ms to 3.31 ms per step (−32.0 %)",
 			"bench.json":    "throughput by +22.9 % (+19.9 % to +26.0 %, 95.0 % confidence, 6 pairs): imbalance significant",
 		}[s.result]
 		if !ok {

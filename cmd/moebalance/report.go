@@ -10,6 +10,7 @@ import (
 
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/plots"
 	"github.com/moebalance/moebalance/plots/page"
@@ -21,6 +22,7 @@ type reportOptions struct {
 	png, svg  target.Folder
 	counts    [2]string  // of exports, by arm
 	model     modelFlags // of these and of folders of expert statistics
+	steps     *nsys.Steps
 	threshold share
 }
 
@@ -30,11 +32,12 @@ func reportCmd() *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&o.title, "title", "", "heading of the page (default: benchmark command or inputs)")
 	o.file.Bind(c, "output", "o", "write the page to this `FILE`")
-	o.png.Bind(c, "png", "`DIR` for the figures as PNG, created if missing")
-	o.svg.Bind(c, "svg", "`DIR` for the figures as SVG")
+	o.png.Bind(c, "png", "", "`DIR` for the figures as PNG, created if missing")
+	o.svg.Bind(c, "svg", "", "`DIR` for the figures as SVG")
 	f.StringVar(&o.counts[0], "counts-normal", "", "`DIR` or file of expert statistics of the normal run")
 	f.StringVar(&o.counts[1], "counts-perfect", "", "`DIR` or file of expert statistics of the perfect run")
 	o.model.bindCounts(f)
+	bindSteps(c, &o.steps)
 	o.threshold.fraction = defaultThreshold
 	f.Var(&o.threshold, "threshold", "flag imbalance above this, in exports and expert statistics")
 	return c
@@ -46,7 +49,7 @@ func (o *reportOptions) run(c *cobra.Command, paths []string) error {
 		return err
 	}
 	options := source.GatherOptions{
-		Threshold: o.threshold.fraction, Counts: map[string]string{}, Shape: shape, Converter: reportConverter(),
+		Threshold: o.threshold.fraction, Counts: map[string]string{}, Shape: shape, Steps: o.steps, Converter: reportConverter(), Skipped: tellSkipped(c.ErrOrStderr()),
 		Progress: func(paths []string) (func(int64), func()) { return showReading(c.ErrOrStderr(), paths) },
 	}
 	for i, arm := range gain.Arms {

@@ -98,8 +98,8 @@ func exitCode(ctx context.Context, err error) int {
 		is   error
 		code int
 	}{
-		{target.ErrRefused, exitUsage}, {source.ErrUsage, exitUsage}, {counts.ErrOptions, exitUsage}, {nsys.ErrCounts, exitUsage}, {logits.ErrSpec, exitUsage},
-		{source.ErrNotComparable, exitNotComparable},
+		{target.ErrRefused, exitUsage}, {source.ErrUsage, exitUsage}, {counts.ErrOptions, exitUsage}, {nsys.ErrCounts, exitUsage}, {nsys.ErrSteps, exitUsage}, {logits.ErrSpec, exitUsage},
+		{source.ErrNotComparable, exitNotComparable}, {nsys.ErrNotOneRun, exitNotComparable},
 	} {
 		if errors.Is(err, kind.is) {
 			return kind.code
@@ -149,8 +149,10 @@ func verbs() []*cobra.Command {
 		logitsCmd(),
 		benchCmd(),
 		profileCmd(),
+		hookCmd(),
 		traceCmd(),
 		countsCmd(),
+		placeCmd(),
 		compareCmd(),
 		reportCmd(),
 		workloadCmd(),

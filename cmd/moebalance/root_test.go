@@ -133,7 +133,6 @@ func TestOneIsSingular(t *testing.T) {
 		{"trace", "--counts", one + "counts-normal", one + "normal.rank0.sqlite"},
 		{"compare", "--trust-arms", one + "normal.rank0.sqlite", one + "perfect.rank0.sqlite"},
 		{"compare", writeReports(t, "normal.jsonl", recordedLaunches(t, false)[0]), writeReports(t, "perfect.jsonl", recordedLaunches(t, true)[0])},
-		{"counts", fixtures + "counts/bench-pattern.json"},
 		{"counts", fixtures + "counts/engine.log"},
 		{"report", "--title", "x", one + "normal.rank0.sqlite", one + "perfect.rank0.sqlite"},
 		{"bench", "dataset", "--num-requests", "1", "--input-mean", "1", "--output-mean", "1"},

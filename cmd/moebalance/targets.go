@@ -23,7 +23,8 @@ const (
 // targetRules is what outputs must leave alone besides the inputs.
 func targetRules() target.Rules {
 	exports := reportConverter().Cache
-	return target.Rules{Expand: filesBehind, Data: nsys.Takes, Store: func(folder string) string {
+	records := func(folder string) bool { return len(counts.Files(folder)) > 0 }
+	return target.Rules{Expand: filesBehind, Data: nsys.Takes, Whole: records, Store: func(folder string) string {
 		switch {
 		case bench.IsCampaign(folder):
 			return campaignStore
@@ -47,7 +48,7 @@ func filesBehind(path string) []string {
 		return nil
 	}
 	recorded := counts.Files(path)
-	files, err := source.FolderFiles(path)
+	files, err := source.FolderFiles(path, nil)
 	if err == nil && (len(recorded) == 0 || nsys.Takes(files[0])) {
 		recorded = append(recorded, files...)
 	}

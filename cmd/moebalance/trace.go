@@ -106,7 +106,7 @@ func checkBeside(c *cobra.Command) error {
 }
 
 func (o *traceOptions) run(c *cobra.Command, args []string) error {
-	paths, err := source.Exports(args)
+	paths, err := source.Exports(args, tellSkipped(c.ErrOrStderr()))
 	if err != nil {
 		return err
 	}
@@ -191,6 +191,18 @@ func reportConverter() capture.Converter {
 	return capture.Converter{Nsys: program, Cache: filepath.Join(cache, "moebalance", "exports")}
 }
 
+// tellSkipped names on stderr the files of a folder that are not read.
+func tellSkipped(stderr io.Writer) source.Skipped {
+	return func(folder string, names []string) {
+		const most = 8
+		more := ""
+		if len(names) > most {
+			more = fmt.Sprintf(" and %d more", len(names)-most)
+		}
+		fmt.Fprintf(stderr, "skipped in %s: %s%s\n", folder, strings.Join(names[:min(len(names), most)], ", "), more)
+	}
+}
+
 // showReading shows on a terminal which part of the files has been read; done takes
 // the line away.
 func showReading(stderr io.Writer, paths []string) (read func(bytes int64), done func()) {
@@ -212,8 +224,6 @@ func showReading(stderr io.Writer, paths []string) (read func(bytes int64), done
 func traceGate(t *nsys.Trace, limit float64) error {
 	o, ok := t.RankTime()
 	switch {
-	case t.Arm == nsys.MixedArms:
-		return withCode(exitNotComparable, fmt.Errorf("--fail-above: the exports are of different arms; give the exports of one arm"))
 	case t.Doubt() != "":
 		return withCode(exitInconclusive, fmt.Errorf("--fail-above: imbalance is uncertain: %s", t.Doubt()))
 	case !ok:

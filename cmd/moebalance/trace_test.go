@@ -33,7 +33,9 @@ func TestTraceVerbOverview(t *testing.T) {
 		t.Fatalf("exit %d, %s", code, errs)
 	}
 	for _, want := range []string{
-		"normal arm: expert-time imbalance over 4 ranks: mean 28.7 % (3 layers), worst 51.5 % (layer 1); 2 layers flagged",
+		"normal arm: expert-time imbalance over 4 ranks: mean 28.7 % (3 layers), worst 51.5 % (layer 1); 2 layers flagged; ranks wait longest in layer 0: 581 µs per step, for rank 2 in 3 of 3 steps, mostly host lateness; rank 3 has most expert time there\n",
+		"Waiting at the collective behind the experts",
+		"layer  steps  last rank  in steps  most experts  wait (µs)  ± (µs)  expert load (µs)  other compute (µs)  different kernels (µs)  host lateness (µs)  not explained (µs)\n",
 		"Compute time per step and layer, collectives excluded",
 		"device ordinal", "2023.4.4.54",
 		"GPU time (ms)  with launch  in a layer  in one expert", // coverage
@@ -62,6 +64,8 @@ func TestTraceVerbJSON(t *testing.T) {
 		"kernels":   {"name", "instances", "total_ns", "mean_ns", "median_ns", "min_ns", "max_ns", "stddev_ns"},
 		"phases":    {"rank", "layer", "phase", "instances", "total_ns"},
 		"experts":   {"rank", "layer", "expert", "basis", "instances", "total_ns", "median_ns"},
+		"waits":     {"layer", "collective", "steps", "last_rank", "last_share", "most_expert_rank", "agrees", "mean_wait_ns", "parts", "intervals"},
+		"variants":  {"layer", "phase", "family", "chosen_by", "rank", "name", "instances", "total_ns", "mean_ns"},
 		"imbalance": {"layer", "level", "quantity", "max_over_mean", "imbalance", "floor", "null_p95", "flagged", "worst"},
 	}
 	for list, keys := range lists {
@@ -156,10 +160,10 @@ func TestTraceVerbExitCodes(t *testing.T) {
 		{exitDone, "", []string{"--fail-above", "0.6", loopNormal}},
 		{exitGate, "expert-time imbalance of layer 1 is 51.5 %, limit 50.0 %", []string{"--fail-above", "0.5", loopNormal}},
 		{exitInconclusive, "no layer has expert time", []string{"--fail-above", "0.5", "testdata/gptoss-graph/node-normal.sqlite"}},
-		{exitInconclusive, "they are not of one run", []string{"--fail-above", "0.9", "testdata/hf-qwen3-ep4/normal.rank0.json.gz", "testdata/hf-qwen3-ep4/perfect.rank1.json.gz"}},
+		{exitNotComparable, "of both arms by their names", []string{"--fail-above", "0.9", "testdata/hf-qwen3-ep4/normal.rank0.json.gz", "testdata/hf-qwen3-ep4/perfect.rank1.json.gz"}},
 		{exitGate, "expert-time imbalance of inferred layer 2 is 67.9 %", []string{"--fail-above", "0.5", "testdata/hf-qwen3-ep4/normal.rank?.json.gz"}},
 		{exitUsage, "want PHASE=REGEX", []string{"--phase", "experts", loopNormal}},
-		{exitFailed, "want exports of one run, one per rank, have two that claim rank 0 (by environment and by environment); --rank FILE=N", []string{"testdata/gptoss-ep4-ranks/normal.rank0.sqlite", "testdata/gptoss-ep4-ranks/perfect.rank0.sqlite"}},
+		{exitFailed, "want exports of one run, one per rank, have two that claim rank 0 (by environment and by environment); --rank FILE=N", []string{"testdata/gptoss-ep4-ranks/normal.rank0.sqlite", "testdata/deepseek-ep4-ranks/normal.rank0.sqlite"}},
 		{exitUsage, "--rank", []string{"--rank", "x", loopNormal}},
 		{exitUsage, "no export \"nope.sqlite\"", []string{"--rank", "nope.sqlite=1", loopNormal}},
 		{exitUsage, "(?P<step>", []string{"--step-pattern", "step", loopNormal}},
@@ -174,7 +178,7 @@ func TestTraceVerbExitCodes(t *testing.T) {
 		{exitUsage, "is named twice", []string{loopNormal, "testdata/../" + loopNormal}},
 		{exitUsage, "rank 1 is given for the same export", []string{"--rank", "normal.sqlite=1", "--rank", "normal.sqlite=2", loopNormal}},
 		{exitUsage, "N from 0 to 1048575", []string{"--rank", "3000000000", loopNormal}},
-		{exitNotComparable, "of different arms", []string{"--fail-above", "0.5", "testdata/gptoss-ep4-ranks/normal.rank0.sqlite", "testdata/gptoss-ep4-ranks/perfect.rank1.sqlite"}},
+		{exitNotComparable, "of both arms by their names", []string{"--fail-above", "0.5", "testdata/gptoss-ep4-ranks/normal.rank0.sqlite", "testdata/gptoss-ep4-ranks/perfect.rank1.sqlite"}},
 		{exitUsage, "--scrub: want one export, have 2", []string{"--scrub", "nope.sqlite", loopNormal, loopPerfect}},
 		{exitUsage, "is an input", []string{"--scrub", loopNormal, loopNormal}},
 		{exitUsage, "do not match", []string{"--counts", "testdata/deepseek-ep4-ranks/counts-normal", loopNormal}},

@@ -66,9 +66,11 @@ func (o *workloadOptions) bind(c *cobra.Command) {
 	f.IntVar(&o.Warmup, "warmup", 2, "untimed steps before the timed steps")
 	f.Float64Var(&o.Skew, "skew", 1.5, "skew of the gate: the i-th expert is selected in proportion to (1+i)^-skew; 0: even")
 	f.Uint64Var(&o.Seed, "seed", 0, "seed of weights and tokens")
+	f.StringVar(&o.Placement, "placement", workload.Contiguous, "placement of the experts: contiguous, or greedy (moved after each step to even out its load)")
 	o.cache.Store = cacheStore
-	o.cache.Bind(c, "cache", "cache `DIR` of the balanced logits (default: temporary)")
-	o.stats.Bind(c, "stats", "write the expert counts of every timed step to this `DIR`, in the TensorRT-LLM format")
+	o.cache.Bind(c, "cache", "", "cache `DIR` of the balanced logits (default: temporary)")
+	o.stats.Bind(c, "stats", "", "write the expert counts of every timed step to this `DIR`, in the TensorRT-LLM format")
+	complete(c, "placement", workload.Placements...)
 	complete(c, "clock", workload.Clocks...)
 	complete(c, "activation", workload.Activations...)
 }

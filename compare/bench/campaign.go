@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/moebalance/moebalance/compare/gain"
 )
 
 // Campaign is a spec, the order of its launches, and what came of them so far.
@@ -56,7 +58,7 @@ func Create(folder string, spec Spec, now time.Time) (*Campaign, error) {
 	}
 	id := make([]byte, 8)
 	rand.Read(id) // never fails
-	if err := createStore(folder, hex.EncodeToString(id), now, spec, spec.Design.Plan()); err != nil {
+	if err := createStore(folder, hex.EncodeToString(id), now, spec, spec.plan()); err != nil {
 		return nil, errors.Join(fmt.Errorf("writing the campaign in %s: %w", folder, err), lock.Close())
 	}
 	return openLocked(folder, lock)
@@ -211,8 +213,8 @@ func (c *Campaign) Looks() []int {
 // Format is that of the first report that is judged, empty while there is none.
 func (c *Campaign) Format() string {
 	for _, l := range c.Launches {
-		if a, ok := l.Done(); ok && l.Kind.Judged() && a.Result != nil {
-			return a.Result.Format
+		if a, ok := l.Done(); ok && l.Kind.Judged() && a.views()[0].Result != nil {
+			return a.views()[0].Result.Format
 		}
 	}
 	return ""
@@ -258,18 +260,25 @@ func (c *Campaign) Left() int {
 }
 
 // Pairs are the finished pairs of a kind in order, each as its first and its
+// second launch. Of more arms, they are those of the normal and the perfect one.
+func (c *Campaign) Pairs(kind Kind) [][2]Launch { return c.versus(kind, gain.Perfect) }
+
+// versus are the finished pairs of the normal arm with another, each as its first and its
 // second launch.
-func (c *Campaign) Pairs(kind Kind) [][2]Launch {
-	var pairs [][2]Launch
+func (c *Campaign) versus(kind Kind, arm gain.Arm) (pairs [][2]Launch) {
+	var two []Launch
 	for i, l := range c.Launches {
-		if l.Kind != kind || l.Place == 0 {
+		if l.Kind != kind {
 			continue
 		}
-		first := c.Launches[i-1] // a plan puts the launches of a pair side by side
-		_, doneFirst := first.Done()
-		_, doneSecond := l.Done()
-		if doneFirst && doneSecond {
-			pairs = append(pairs, [2]Launch{first, l})
+		if l.Place == 0 { // a plan puts the launches of a pair side by side
+			two = nil
+		}
+		if _, done := l.Done(); done && (l.Arm == gain.Normal || l.Arm == arm) {
+			two = append(two, l)
+		}
+		if end := i+1 == len(c.Launches) || c.Launches[i+1].Place == 0; end && len(two) == 2 {
+			pairs = append(pairs, [2]Launch(two))
 		}
 	}
 	return pairs

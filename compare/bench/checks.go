@@ -11,14 +11,18 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/moebalance/moebalance/compare/bench/launch"
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // checks answers what only the launches themselves can. Work, order and drift are for
 // package gain, which has the values.
-func (c *Campaign) checks() []Check {
-	checks := append([]Check{c.checkFiles(), c.checkSessions(), c.checkRetries(), c.checkCPU()}, c.checkGPUs()...)
+func (c *Campaign) checks() []gain.Check {
+	checks := append([]gain.Check{c.checkFiles(), c.checkSessions(), c.checkRetries(), c.checkCPU()}, c.checkGPUs()...)
+	if check, ok := c.checkPointRuns(); ok {
+		checks = append(checks, check)
+	}
 	if c.Spec.Treatment.Chance() {
 		checks = append(checks, warning("treatment", "random routing is even only on average: at small batches its busiest rank has more load than under balanced routing"))
 	}
@@ -28,21 +32,23 @@ func (c *Campaign) checks() []Check {
 	return checks
 }
 
-func warning(name, text string) Check { return Check{Name: name, Status: Warn, Text: text} }
+func warning(name, text string) gain.Check {
+	return gain.Check{Name: name, Status: gain.Warn, Text: text}
+}
 
 // passOrWarn is a check whose warning adds what to do.
-func passOrWarn(name string, ok bool, text, remedy string) Check {
+func passOrWarn(name string, ok bool, text, remedy string) gain.Check {
 	if ok {
-		return Check{Name: name, Status: Pass, Text: text}
+		return gain.Check{Name: name, Status: gain.Pass, Text: text}
 	}
 	return warning(name, text+": "+remedy)
 }
 
 // checkFiles fails unless the files of the spec stayed unchanged over the campaign.
-func (c *Campaign) checkFiles() Check {
+func (c *Campaign) checkFiles() gain.Check {
 	const name = "same_files"
 	if len(c.Spec.Same) == 0 {
-		return Check{Name: name, Status: Unknown, Text: "no files to hold constant were named (--same)"}
+		return gain.Check{Name: name, Status: gain.Unknown, Text: "no files to hold constant were named (--same)"}
 	}
 	first := make(map[string]string)
 	for _, l := range c.Launches {
@@ -52,16 +58,16 @@ func (c *Campaign) checkFiles() Check {
 		}
 		for _, f := range a.Files {
 			if have, known := first[f.Path]; known && have != f.SHA256 {
-				return Check{Name: name, Status: Fail, Text: fmt.Sprintf("%s changed before launch %d (SHA-256 %.12s, was %.12s)", f.Path, l.Position, f.SHA256, have)}
+				return gain.Check{Name: name, Status: gain.Fail, Text: fmt.Sprintf("%s changed before launch %d (SHA-256 %.12s, was %.12s)", f.Path, l.Position, f.SHA256, have)}
 			}
 			first[f.Path] = f.SHA256
 		}
 	}
-	return Check{Name: name, Status: Pass, Text: quantity.Count(len(c.Spec.Same), "file") + " unchanged in every launch"}
+	return gain.Check{Name: name, Status: gain.Pass, Text: quantity.Count(len(c.Spec.Same), "file") + " unchanged in every launch"}
 }
 
 // checkSessions warns of pairs whose launches were not adjacent in time.
-func (c *Campaign) checkSessions() Check {
+func (c *Campaign) checkSessions() gain.Check {
 	const name = "one_session"
 	var split []string
 	sessions := make(map[int]bool)
@@ -76,20 +82,20 @@ func (c *Campaign) checkSessions() Check {
 	changed := c.changedBetweenSessions()
 	switch {
 	case len(changed) > 0:
-		return Check{Name: name, Status: Warn, Text: fmt.Sprintf("%s changed between the %d sessions, so pairs of different sessions are less comparable: repeat the campaign in one session", strings.Join(changed, ", "), len(sessions))}
+		return gain.Check{Name: name, Status: gain.Warn, Text: fmt.Sprintf("%s changed between the %d sessions, so pairs of different sessions are less comparable: repeat the campaign in one session", strings.Join(changed, ", "), len(sessions))}
 	case len(split) > 0:
-		return Check{Name: name, Status: Warn, Text: fmt.Sprintf("interrupted inside pair %s: its launches are not adjacent in time", strings.Join(split, ", "))}
+		return gain.Check{Name: name, Status: gain.Warn, Text: fmt.Sprintf("interrupted inside pair %s: its launches are not adjacent in time", strings.Join(split, ", "))}
 	case len(sessions) > 1:
-		return Check{Name: name, Status: Pass, Text: fmt.Sprintf("ran in %s, interrupted between pairs only", quantity.Count(len(sessions), "session"))}
+		return gain.Check{Name: name, Status: gain.Pass, Text: fmt.Sprintf("ran in %s, interrupted between pairs only", quantity.Count(len(sessions), "session"))}
 	}
-	return Check{Name: name, Status: Pass, Text: "all pairs ran in one session"}
+	return gain.Check{Name: name, Status: gain.Pass, Text: "all pairs ran in one session"}
 }
 
 // changedBetweenSessions names the recorded variables, other than the
 // treatment's, that differ between launches of the same arm.
 func (c *Campaign) changedBetweenSessions() []string {
 	changed := make(map[string]bool)
-	for _, arm := range Arms {
+	for _, arm := range gain.Arms {
 		attempts := c.counted(arm)
 		for _, a := range attempts {
 			for name := range either(attempts[0].Environment, a.Environment) {
@@ -105,7 +111,7 @@ func (c *Campaign) changedBetweenSessions() []string {
 
 // checkRetries reports attempts that failed or were interrupted before the one that
 // counts, and launches that left processes behind at any attempt.
-func (c *Campaign) checkRetries() Check {
+func (c *Campaign) checkRetries() gain.Check {
 	const name = "first_attempts"
 	failed, interrupted, left := 0, 0, 0
 	for _, l := range c.Launches {
@@ -131,7 +137,7 @@ func (c *Campaign) checkRetries() Check {
 		}
 	}
 	if len(texts) == 0 {
-		return Check{Name: name, Status: Pass, Text: "every launch finished at its first attempt"}
+		return gain.Check{Name: name, Status: gain.Pass, Text: "every launch finished at its first attempt"}
 	}
 	return warning(name, strings.Join(texts, ", "))
 }
@@ -161,15 +167,15 @@ const (
 
 // checkGPUs compares what nvidia-smi showed beside the launches; nil when it was
 // never asked.
-func (c *Campaign) checkGPUs() []Check {
+func (c *Campaign) checkGPUs() []gain.Check {
 	seen := false
 	others := make(map[string]bool)
 	var clock, temperature [2][]float64
-	for i, arm := range Arms {
+	for i, arm := range gain.Arms {
 		for _, a := range c.counted(arm) {
 			for _, g := range a.GPUs {
 				seen = true
-				if a.DurationNS >= int64(launch.GPUInterval) && g.ClockMHz.Defined() { // else the only query was of an idle GPU
+				if g.BusyLooks > 0 && g.ClockMHz.Defined() { // an idle GPU has other clocks
 					clock[i] = append(clock[i], g.ClockMHz.Float64())
 				}
 				if g.TemperatureC.Defined() {
@@ -177,7 +183,7 @@ func (c *Campaign) checkGPUs() []Check {
 				}
 				for _, p := range g.Processes {
 					if !p.Ours {
-						others[fmt.Sprintf("%s (GPU %d)", p.Name, g.Index)] = true
+						others[holder(g, p)] = true
 					}
 				}
 			}
@@ -186,19 +192,28 @@ func (c *Campaign) checkGPUs() []Check {
 	if !seen {
 		return nil
 	}
-	checks := []Check{{Name: "other_processes", Status: Pass, Text: "no other process used the GPUs at the start of a launch"}}
+	checks := []gain.Check{{Name: "other_processes", Status: gain.Pass, Text: "no other process used the GPUs at the start of a launch"}}
 	if len(others) > 0 {
 		checks[0] = warning("other_processes", "other processes used the GPUs: "+strings.Join(slices.Sorted(maps.Keys(others)), ", ")+": stop them before the campaign")
 	}
+	normal, perfect := c.Spec.Called(gain.Normal), c.Spec.Called(gain.Perfect)
 	if a, b := stat.Mean(clock[0], nil), stat.Mean(clock[1], nil); a > 0 && b > 0 {
 		checks = append(checks, passOrWarn("clocks", math.Abs(a-b) <= clockTolerance*max(a, b),
-			fmt.Sprintf("mean SM clock: normal %.0f MHz, perfect %.0f MHz", a, b), "lock the clocks with nvidia-smi --lock-gpu-clocks"))
+			fmt.Sprintf("mean SM clock while busy: %s %.0f MHz, %s %.0f MHz", normal, a, perfect, b), "lock the clocks with nvidia-smi --lock-gpu-clocks"))
 	}
 	if a, b := stat.Mean(temperature[0], nil), stat.Mean(temperature[1], nil); a > 0 && b > 0 {
 		checks = append(checks, passOrWarn("temperature", math.Abs(a-b) <= temperatureTolerance,
-			fmt.Sprintf("mean GPU temperature: normal %.1f °C, perfect %.1f °C", a, b), "warm the GPUs up first (--warm-up)"))
+			fmt.Sprintf("mean GPU temperature: %s %.1f °C, %s %.1f °C", normal, a, perfect, b), "warm the GPUs up first (--warm-up)"))
 	}
 	return checks
+}
+
+// holder names a process on a GPU that is not the campaign's.
+func holder(g launch.GPU, p launch.GPUProcess) string {
+	if p.Campaign != "" {
+		return fmt.Sprintf("%s (GPU %d, process %d of the earlier campaign %s)", p.Name, g.Index, p.PID, p.Campaign)
+	}
+	return fmt.Sprintf("%s (GPU %d)", p.Name, g.Index)
 }
 
 // cpuTolerance is the share of a machine's cores beyond which the work of other
@@ -208,7 +223,7 @@ const cpuTolerance = 0.1
 // checkCPU warns when other processes kept the processors busy during a counted
 // launch, by the cores of the machine that launched it. Launches of less than half a
 // second are too short for the system's ticks and are left out.
-func (c *Campaign) checkCPU() Check {
+func (c *Campaign) checkCPU() gain.Check {
 	const name = "other_load"
 	var worst Attempt
 	share, at := router.Undefined(), 0
@@ -222,7 +237,7 @@ func (c *Campaign) checkCPU() Check {
 		}
 	}
 	if !share.Defined() {
-		return Check{Name: name, Status: Unknown, Text: "the CPU use of other processes was not recorded, or the launches were too short"}
+		return gain.Check{Name: name, Status: gain.Unknown, Text: "the CPU use of other processes was not recorded, or the launches were too short"}
 	}
 	return passOrWarn(name, share <= cpuTolerance,
 		fmt.Sprintf("other processes used at most %.1f of %s, in launch %d", worst.OthersCPU, quantity.Count(worst.Cores, "core"), at), "stop them")

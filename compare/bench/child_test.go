@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -41,6 +42,29 @@ func report(w io.Writer) {
 	}
 	fmt.Fprintf(w, `{"perfect_router":%t,"ranks":2,"tokens_per_rank":8,"tokens_per_second":%g,"expert_max_over_mean":[%g],"rank_max_over_mean":[%g]}`+"\n",
 		perfect, rate, over, over)
+}
+
+// pointRate is the throughput at a load.
+func pointRate(load float64) float64 {
+	gained, _ := strconv.ParseFloat(os.Getenv("BENCH_TEST_GAIN"), 64)
+	switch {
+	case os.Getenv("ENABLE_PERFECT_ROUTER") != "1":
+	case load == 0:
+		gained = 0.2
+	default:
+		gained = load/64 - 1./32
+	}
+	return 1000 * (1 + gained)
+}
+
+// pointReport is that of a load.
+func pointReport(w io.Writer, load float64) {
+	over := 1.5
+	if os.Getenv("ENABLE_PERFECT_ROUTER") == "1" {
+		over = 1
+	}
+	fmt.Fprintf(w, `{"perfect_router":%t,"ranks":2,"tokens_per_rank":8,"tokens_per_second":%.15g,"expert_max_over_mean":[%g],"rank_max_over_mean":[%g]}`+"\n",
+		over == 1, pointRate(load), over, over)
 }
 
 func playChild(mode string, args []string) int {
@@ -97,6 +121,28 @@ func playChild(mode string, args []string) int {
 		report(f)
 		f.Close()
 		fmt.Println("report written")
+	case "iterations": // an iteration log, to a file if one is named, and the report
+		rows := io.Writer(os.Stdout)
+		if len(args) > 0 {
+			f, err := os.Create(args[0])
+			if err != nil {
+				return 9
+			}
+			defer f.Close()
+			rows = f
+		}
+		ms := 12
+		if os.Getenv("ENABLE_PERFECT_ROUTER") == "1" {
+			ms = 10
+		}
+		for i := range 40 {
+			context := 0
+			if i < 4 {
+				context = 512
+			}
+			fmt.Fprintf(rows, "iter = %d, global_rank = 0, num_scheduled_requests = 8, host_step_time = %dms, states = {'num_ctx_tokens': %d, 'num_generation_tokens': 8}\n", i+100, ms, context)
+		}
+		report(os.Stdout)
 	case "flood": // a long log, then the report
 		megabytes, _ := strconv.Atoi(args[0])
 		line := bytes.Repeat([]byte("x"), 1023)
@@ -116,10 +162,53 @@ func playChild(mode string, args []string) int {
 		}
 		defer resp.Body.Close()
 		io.Copy(os.Stdout, resp.Body)
+	case "point": // a report that gains c/64 − 1/32 at the load given, and by BENCH_TEST_GAIN
+		load, _ := strconv.ParseFloat(args[0], 64)
+		pointReport(os.Stdout, load)
+	case "sweep": // a report for each of the loads given
+		for _, v := range strings.Split(args[0], ",") {
+			load, _ := strconv.ParseFloat(v, 64)
+			pointReport(os.Stdout, load)
+		}
+	case "sweep-serving", "sweep-sorted": // likewise as a serving client prints them
+		values := strings.Split(args[0], ",")
+		if mode == "sweep-sorted" {
+			slices.SortFunc(values, func(a, b string) int { return len(a) - len(b) }) // of 1, 8, 64
+		}
+		if os.Getenv("ENABLE_PERFECT_ROUTER") == "1" {
+			fmt.Println("balanced on")
+		}
+		for _, v := range values {
+			load, _ := strconv.ParseFloat(v, 64)
+			fmt.Println("============ Serving Benchmark Result ============\nSuccessful requests:                     10")
+			if mode == "sweep-sorted" {
+				fmt.Println("Maximum request concurrency:            ", v)
+			}
+			fmt.Printf("Benchmark duration (s):  1.0\nRequest throughput (req/s):  %g\nOutput token throughput (tok/s):  %g\n", pointRate(load), 100*pointRate(load))
+		}
+	case "point-client": // logs, fetches, and fails or waits where the test says so
+		f, err := os.OpenFile(args[0], os.O_APPEND|os.O_CREATE|os.O_RDWR, 0o644)
+		if err != nil {
+			return 9
+		}
+		fmt.Fprintln(f, args[2], args[3])
+		f.Close()
+		text, _ := os.ReadFile(args[0])
+		if n := os.Getenv("BENCH_TEST_STALL"); n != "" && fmt.Sprint(strings.Count(string(text), "\n")) == n {
+			time.Sleep(time.Minute)
+		}
+		arm := "normal"
+		if os.Getenv("ENABLE_PERFECT_ROUTER") == "1" {
+			arm = "perfect"
+		}
+		if os.Getenv("BENCH_TEST_FAIL") == args[2]+" "+arm {
+			return 3
+		}
+		return playChild("client", args[1:])
 	case "bench": // a bench process of its own, to be killed
 		c, err := Resume(args[0])
 		if err == nil {
-			err = c.Run(context.Background(), testHost("log"))
+			err = c.Run(context.Background(), testHost(append(args, "log")[1]))
 		}
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -161,7 +250,13 @@ func serve(addr string) int {
 	time.Sleep(100 * time.Millisecond)
 	mux := http.NewServeMux()
 	mux.HandleFunc("/health", func(http.ResponseWriter, *http.Request) {})
-	mux.HandleFunc("/bench", func(w http.ResponseWriter, _ *http.Request) { report(w) })
+	mux.HandleFunc("/bench", func(w http.ResponseWriter, r *http.Request) {
+		if load, err := strconv.ParseFloat(r.URL.Query().Get("c"), 64); err == nil {
+			pointReport(w, load)
+			return
+		}
+		report(w)
+	})
 	if err := http.ListenAndServe(addr, mux); err != nil {
 		return 9
 	}
@@ -170,7 +265,7 @@ func serve(addr string) int {
 
 // testHost runs children of the mode.
 func testHost(mode string) Host {
-	env := []string{childVariable + "=" + mode, "PATH=" + os.Getenv("PATH"), "GOMAXPROCS=1", "BENCH_TEST_WAIT=" + os.Getenv("BENCH_TEST_WAIT"),
+	env := []string{childVariable + "=" + mode, "PATH=" + os.Getenv("PATH"), "GOMAXPROCS=1", "BENCH_TEST_WAIT=" + os.Getenv("BENCH_TEST_WAIT"), "BENCH_TEST_STALL=" + os.Getenv("BENCH_TEST_STALL"),
 		"GORACE=atexit_sleep_ms=0"} // else each child of a test binary with the race detector waits a second before it ends
 	return Host{
 		Environ: env, Now: time.Now,

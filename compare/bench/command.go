@@ -6,12 +6,14 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/moebalance/moebalance/compare/gain"
 )
 
 // Command is what one launch starts: the command of its arm, or a server and
 // the client that measures it. Words may hold the placeholders {arm}, {launch}
-// (the position in the order, from 0), {pair} (from 0, −1 outside pairs) and
-// {out} (a fresh folder of the launch for files of its own).
+// (the position in the order, from 0), {pair} (from 0, −1 outside pairs), {out} (a fresh
+// folder of the launch for files of its own) and those of Points.
 type Command struct {
 	Normal  []string `json:"normal"`            // the measured command of the normal arm
 	Perfect []string `json:"perfect,omitempty"` // of the perfect arm; empty: the same
@@ -22,8 +24,8 @@ type Command struct {
 }
 
 // Of is the arm's measured command, placeholders not yet filled.
-func (c Command) Of(arm Arm) []string {
-	if arm == Perfect && len(c.Perfect) > 0 {
+func (c Command) Of(arm gain.Arm) []string {
+	if arm == gain.Perfect && len(c.Perfect) > 0 {
 		return c.Perfect
 	}
 	return c.Normal
@@ -31,7 +33,7 @@ func (c Command) Of(arm Arm) []string {
 
 // engine is the arm's command that starts the experts: the server, where there
 // is one. It carries the treatment and is the one to profile.
-func (c Command) engine(arm Arm) []string {
+func (c Command) engine(arm gain.Arm) []string {
 	if len(c.Server) > 0 {
 		return c.Server
 	}
@@ -66,16 +68,18 @@ func (c Command) check(t Treatment) error {
 type placeholders struct {
 	launch Launch
 	out    string
+	arm    gain.Arm // as the spec calls it
+	points []string // name and value, and name and value, …
 }
 
 // fill replaces the placeholders in words.
 func (p placeholders) fill(words []string) []string {
-	r := strings.NewReplacer(
-		"{arm}", string(p.launch.Arm),
+	r := strings.NewReplacer(append(p.points,
+		"{arm}", string(p.arm),
 		"{launch}", fmt.Sprint(p.launch.Position),
 		"{pair}", fmt.Sprint(p.launch.Pair),
 		"{out}", p.out,
-	)
+	)...)
 	filled := slices.Clone(words)
 	for i, w := range filled {
 		filled[i] = r.Replace(w)

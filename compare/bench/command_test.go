@@ -5,10 +5,11 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/bench/launch"
+	"github.com/moebalance/moebalance/compare/gain"
 )
 
 func TestPlaceholders(t *testing.T) {
-	p := placeholders{Launch{Position: 3, Pair: 1, Arm: Perfect}, "/c/out"}
+	p := placeholders{Launch{Position: 3, Pair: 1, Arm: gain.Perfect}, "/c/out", gain.Perfect, nil}
 	got := p.fill([]string{"run", "--arm={arm}", "{launch}-{pair}", "{out}/r.json", "{other}"})
 	want := []string{"run", "--arm=perfect", "3-1", "/c/out/r.json", "{other}"}
 	if !reflect.DeepEqual(got, want) {
@@ -33,10 +34,10 @@ func TestTreatments(t *testing.T) {
 	}
 	trtllm, _ := ParseTreatment("trtllm")
 	base := []string{"PATH=/bin", "ENABLE_PERFECT_ROUTER=1", "X=2"}
-	if got := trtllm.Environ(base, Normal); !reflect.DeepEqual(got, []string{"PATH=/bin", "X=2"}) {
+	if got := trtllm.Environ(base, gain.Normal); !reflect.DeepEqual(got, []string{"PATH=/bin", "X=2"}) {
 		t.Errorf("the normal arm's environment is %q", got)
 	}
-	if got := trtllm.Environ(base, Perfect); !reflect.DeepEqual(got, []string{"PATH=/bin", "X=2", "ENABLE_PERFECT_ROUTER=1"}) {
+	if got := trtllm.Environ(base, gain.Perfect); !reflect.DeepEqual(got, []string{"PATH=/bin", "X=2", "ENABLE_PERFECT_ROUTER=1"}) {
 		t.Errorf("the perfect arm's environment is %q", got)
 	}
 }

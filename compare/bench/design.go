@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/moebalance/moebalance/compare/gain"
 )
 
 // Order is a rule for which arm of a pair is launched first.
@@ -52,48 +54,91 @@ func (d Design) Check() error {
 	return nil
 }
 
-// Plan is the order of launches, the same for the same design. A/A pairs stand
-// at equal distances between the timed ones. Launches have no attempts yet.
-func (d Design) Plan() []Launch {
-	draw := rand.New(rand.NewPCG(d.Seed, 0x6d6f6562616c)) // the stream is the design's own
+// Plan is the order of launches of two arms, the same for the same design. A/A pairs
+// stand at equal distances between the timed ones. Launches have no attempts yet.
+func (d Design) Plan() []Launch { return d.plan(gain.Arms[:], nil) }
+
+// plan is the order of launches of the arms, of which each pair holds all one after
+// another. Points that have launches of their own follow each other within a pair, in an
+// order drawn for each.
+func (d Design) plan(arms []gain.Arm, points []string) []Launch {
 	var plan []Launch
-	add := func(kind Kind, pair, place int, arm Arm) {
-		plan = append(plan, Launch{Position: len(plan), Kind: kind, Arm: arm, Pair: pair, Place: place})
+	add := func(kind Kind, pair, place int, arm gain.Arm, point string) {
+		plan = append(plan, Launch{Position: len(plan), Kind: kind, Arm: arm, Pair: pair, Place: place, Point: point})
 	}
-	for i := range 2 * d.WarmUps {
-		add(WarmUp, -1, i%2, Arms[i%2])
+	block := func(kind Kind, pair int, order []gain.Arm) {
+		for _, point := range drawn(d.Seed, pair, or(points, "")) {
+			for place, arm := range order {
+				add(kind, pair, place, arm, point)
+			}
+		}
+	}
+	last := or(points, "")[max(0, len(points)-1)]
+	for i := range len(arms) * d.WarmUps {
+		add(WarmUp, -1, i%len(arms), arms[i%len(arms)], last)
 	}
 	floor := 0
-	for i, first := range d.firsts(draw) {
-		add(Timed, i, 0, first)
-		add(Timed, i, 1, other(first))
+	for i, order := range d.orders(arms) {
+		block(Timed, i, order)
 		// After pair i, floor pair j is due when (i+1)/Pairs reaches (j+1)/FloorPairs.
 		for floor < d.FloorPairs && (i+1)*d.FloorPairs >= (floor+1)*d.Pairs {
-			add(Floor, floor, 0, Normal)
-			add(Floor, floor, 1, Normal)
+			block(Floor, floor, []gain.Arm{gain.Normal, gain.Normal})
 			floor++
 		}
 	}
 	if d.Profiled {
-		add(Profiled, 0, 0, Normal)
-		add(Profiled, 0, 1, Perfect)
+		add(Profiled, 0, 0, gain.Normal, last)
+		add(Profiled, 0, 1, gain.Perfect, last)
 	}
 	return plan
 }
 
+// or is the list, or one of a single value where it is empty.
+func or(list []string, value string) []string {
+	if len(list) == 0 {
+		return []string{value}
+	}
+	return list
+}
+
+// orders draws the order of the arms in each pair. More than two go in Latin squares: over
+// as many pairs as there are arms, each is once at each place. Every second square is the
+// mirror of the one before, which of three arms makes all six orders.
+func (d Design) orders(arms []gain.Arm) (orders [][]gain.Arm) {
+	draw := rand.New(rand.NewPCG(d.Seed, 0x6d6f6562616c)) // the stream is the design's own
+	if len(arms) == 2 {
+		for _, first := range d.firsts(draw) {
+			orders = append(orders, []gain.Arm{first, other(first)})
+		}
+		return orders
+	}
+	base := slices.Clone(arms)
+	for square := 0; len(orders) < d.Pairs; square++ {
+		if square%2 == 0 {
+			draw.Shuffle(len(base), func(i, j int) { base[i], base[j] = base[j], base[i] })
+		} else {
+			slices.Reverse(base)
+		}
+		for _, shift := range draw.Perm(len(base)) {
+			orders = append(orders, slices.Concat(base[shift:], base[:shift]))
+		}
+	}
+	return orders[:d.Pairs]
+}
+
 // firsts draws the first arm of each pair.
-func (d Design) firsts(draw *rand.Rand) []Arm {
-	firsts := make([]Arm, d.Pairs)
+func (d Design) firsts(draw *rand.Rand) []gain.Arm {
+	firsts := make([]gain.Arm, d.Pairs)
 	if d.Order == Random {
 		odd := draw.IntN(2) // whose turn the odd pair is
 		for i := range firsts {
-			firsts[i] = Arms[(i+odd)%2]
+			firsts[i] = gain.Arms[(i+odd)%2]
 		}
 		draw.Shuffle(len(firsts), func(i, j int) { firsts[i], firsts[j] = firsts[j], firsts[i] })
 		return firsts
 	}
 	for i := 0; i < len(firsts); i += 2 {
-		firsts[i] = Arms[draw.IntN(2)]
+		firsts[i] = gain.Arms[draw.IntN(2)]
 		if i+1 < len(firsts) {
 			firsts[i+1] = other(firsts[i])
 		}
@@ -102,9 +147,9 @@ func (d Design) firsts(draw *rand.Rand) []Arm {
 }
 
 // other is the arm that a is not.
-func other(a Arm) Arm {
-	if a == Normal {
-		return Perfect
+func other(a gain.Arm) gain.Arm {
+	if a == gain.Normal {
+		return gain.Perfect
 	}
-	return Normal
+	return gain.Normal
 }

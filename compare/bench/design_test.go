@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/stats"
 )
 
@@ -66,7 +67,7 @@ func TestPlansAreBalanced(t *testing.T) {
 					t.Fatalf("%v: %d launches, want %d", d, len(plan), want)
 				}
 				normalFirst := 0
-				var blocks []Arm
+				var blocks []gain.Arm
 				for i, l := range plan {
 					if l.Position != i {
 						t.Fatalf("%v: position %d at %d", d, l.Position, i)
@@ -77,7 +78,7 @@ func TestPlansAreBalanced(t *testing.T) {
 					if next := plan[i+1]; next.Pair != l.Pair || next.Arm == l.Arm || next.Place != 1 {
 						t.Fatalf("%v: %+v is followed by %+v", d, l, next)
 					}
-					if l.Arm == Normal {
+					if l.Arm == gain.Normal {
 						normalFirst++
 					}
 					blocks = append(blocks, l.Arm)
@@ -124,7 +125,7 @@ func TestDriftDoesNotLookLikeAGain(t *testing.T) {
 			diffs := make([]float64, len(launches)/2)
 			for i, l := range launches {
 				v := 0.03*float64(i)/float64(len(launches)-1) + 0.004*r.NormFloat64()
-				if l.Arm == Normal {
+				if l.Arm == gain.Normal {
 					v = -v
 				}
 				diffs[l.Pair] += v
@@ -144,7 +145,7 @@ func TestDriftDoesNotLookLikeAGain(t *testing.T) {
 	naive := fooled(func(uint64) []Launch {
 		plan := Design{Pairs: 10, Order: ABBA}.Plan()
 		for i := range plan {
-			plan[i].Arm = Arms[i%2]
+			plan[i].Arm = gain.Arms[i%2]
 		}
 		return plan
 	})

@@ -25,17 +25,78 @@ var secretParts = []string{"TOKEN", "KEY", "SECRET", "PASSWORD", "PASSWD", "CRED
 // redacted stands for a secret value in a record.
 const redacted = "(redacted)"
 
+// hashed begins the record of a value that is not kept: a hash of it, which tells it
+// from another.
+const hashed = "sha256:"
+
+// passing are variables that shells and this program change from launch to launch.
+var passing = []string{"_", "SHLVL", "PWD", "OLDPWD", "SPT_NOENV", "MOEBALANCE_LAUNCH"}
+
+// ownVariables are those of a process that differ from what it was given: by name, the
+// value where it may be recorded, else a hash with the campaign's ID, so that no record
+// holds a secret; "removed" for those that are gone. The folder of a launch counts as
+// the same in all. The result is nil where the process is unknown.
+func ownVariables(process, given []string, id, folder string) map[string]string {
+	if process == nil {
+		return nil
+	}
+	had := make(map[string]string)
+	for _, entry := range given {
+		name, value, _ := strings.Cut(entry, "=")
+		had[name] = value
+	}
+	own := make(map[string]string)
+	for _, entry := range process {
+		name, value, _ := strings.Cut(entry, "=")
+		before, was := had[name]
+		delete(had, name)
+		if was && before == value || slices.Contains(passing, name) || !variableName.MatchString(name) {
+			continue
+		}
+		value = strings.ReplaceAll(value, folder, "{out}")
+		if !isRecorded(name) || isSecret(name) {
+			value = fmt.Sprintf("%s%.4x", hashed, sha256.Sum256([]byte(id+name+"="+value)))
+		}
+		own[name] = value
+	}
+	for name := range had {
+		if !slices.Contains(passing, name) {
+			own[name] = "removed"
+		}
+	}
+	return own
+}
+
+// undone warns of a command that changes the treatment's variables itself; empty where
+// it does not.
+func (t Treatment) undone(own map[string]string) string {
+	for _, name := range t.Names() {
+		if value, changed := own[name]; changed {
+			return fmt.Sprintf("the command itself changes %s (%s): both arms may run alike", name, changedTo(value, true))
+		}
+	}
+	return ""
+}
+
+func isRecorded(name string) bool {
+	return slices.ContainsFunc(recordedPrefixes, func(p string) bool { return strings.HasPrefix(name, p) })
+}
+
+func isSecret(name string) bool {
+	return slices.ContainsFunc(secretParts, func(s string) bool { return strings.Contains(strings.ToUpper(name), s) })
+}
+
 // recordEnvironment keeps the variables of env that can change what a launch measures,
-// and those of the treatment.
-func recordEnvironment(env []string, t Treatment) map[string]string {
+// and those that the spec sets itself.
+func recordEnvironment(env []string, own map[string]string) map[string]string {
 	kept := make(map[string]string)
 	for _, kv := range env {
 		name, value, _ := strings.Cut(kv, "=")
-		_, ours := t.Perfect[name]
-		if !ours && !slices.ContainsFunc(recordedPrefixes, func(p string) bool { return strings.HasPrefix(name, p) }) {
+		_, ours := own[name]
+		if !ours && !isRecorded(name) {
 			continue
 		}
-		if slices.ContainsFunc(secretParts, func(s string) bool { return strings.Contains(strings.ToUpper(name), s) }) {
+		if isSecret(name) {
 			value = redacted
 		}
 		kept[name] = value

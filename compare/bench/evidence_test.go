@@ -2,8 +2,10 @@ package bench
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -18,7 +20,7 @@ import (
 func TestRecordEnvironment(t *testing.T) {
 	trtllm, _ := ParseTreatment("trtllm")
 	got := recordEnvironment([]string{"HOME=/root", "CUDA_VISIBLE_DEVICES=0,1", "NCCL_DEBUG=a=b", "VLLM_API_KEY=xyz",
-		"TRTLLM_AUTH_TOKEN=q", "ENABLE_PERFECT_ROUTER=1", "SLURM_JOB_ID=7"}, trtllm)
+		"TRTLLM_AUTH_TOKEN=q", "ENABLE_PERFECT_ROUTER=1", "SLURM_JOB_ID=7"}, trtllm.Perfect)
 	want := map[string]string{"CUDA_VISIBLE_DEVICES": "0,1", "NCCL_DEBUG": "a=b", "VLLM_API_KEY": redacted,
 		"TRTLLM_AUTH_TOKEN": redacted, "ENABLE_PERFECT_ROUTER": "1"}
 	if len(got) != len(want) {
@@ -79,8 +81,8 @@ func TestChangedFileIsSeen(t *testing.T) {
 	if err := c.Run(context.Background(), h); err != nil {
 		t.Fatal(err)
 	}
-	e := c.Evidence(TraceProof{})
-	if check := e.Checks[0]; check.Name != "same_files" || check.Status != Fail || !strings.Contains(check.Text, file) {
+	e := c.Evidence(gain.TraceProof{})
+	if check := e.Checks[0]; check.Name != "same_files" || check.Status != gain.Fail || !strings.Contains(check.Text, file) {
 		t.Errorf("%+v, want a failed check naming the file", check)
 	}
 	found := false
@@ -111,8 +113,8 @@ func TestOtherVariableIsSeen(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Seed 1 launches the perfect arm first: the variable is the normal one's.
-	want := Difference{Kind: "environment", Name: "NCCL_ALGO", Normal: "Ring", Perfect: "not set"}
-	if e := c.Evidence(TraceProof{}); len(e.Differences) != 2 || e.Differences[1] != want {
+	want := gain.Difference{Kind: "environment", Name: "NCCL_ALGO", Normal: "Ring", Perfect: "not set"}
+	if e := c.Evidence(gain.TraceProof{}); len(e.Differences) != 2 || e.Differences[1] != want {
 		t.Errorf("differences %+v, want %+v among them", e.Differences, want)
 	}
 }
@@ -123,31 +125,11 @@ func TestChangeBetweenSessionsIsSeen(t *testing.T) {
 		return Attempt{Environment: map[string]string{"NCCL_ALGO": value, "OTHER": "1"}}
 	}
 	c := campaignOf(Spec{}, []Attempt{with("Ring"), with("Tree")}, []Attempt{with("Ring"), with("Tree")})
-	if check := c.checkSessions(); check.Status != Warn || !strings.HasPrefix(check.Text, "NCCL_ALGO changed") {
+	if check := c.checkSessions(); check.Status != gain.Warn || !strings.HasPrefix(check.Text, "NCCL_ALGO changed") {
 		t.Errorf("%+v, want a warning about NCCL_ALGO", check)
 	}
-	if e := c.Evidence(TraceProof{}); len(e.Differences) != 0 {
+	if e := c.Evidence(gain.TraceProof{}); len(e.Differences) != 0 {
 		t.Errorf("differences %+v, want none within pairs", e.Differences)
-	}
-}
-
-func TestDeclaredArguments(t *testing.T) {
-	for name, spoil := range map[string]func(*Spec){
-		"{arm}": func(s *Spec) { s.Command.Normal = append(s.Command.Normal, "--name={arm}") },
-		"command": func(s *Spec) {
-			s.Command.Perfect = append(append([]string{}, s.Command.Normal...), "--balanced")
-		},
-	} {
-		spec := testSpec(t, 1)
-		spoil(&spec)
-		c := create(t, spec)
-		if err := c.Run(context.Background(), testHost("report")); err != nil {
-			t.Fatal(err)
-		}
-		e := c.Evidence(TraceProof{})
-		if n := len(e.Differences); n != 2 || e.Differences[1].Kind != "argument" || e.Differences[1].Name != name || !e.Differences[1].Declared {
-			t.Errorf("%s: differences %+v", name, e.Differences)
-		}
 	}
 }
 
@@ -162,26 +144,26 @@ func said(perfect bool, ranks int, loads ...float64) Attempt {
 func TestProveByReport(t *testing.T) {
 	nan := math.NaN()
 	for name, c := range map[string]struct {
-		arm   Arm
+		arm   gain.Arm
 		a     Attempt
 		ranks int
 		want  proofStatus
 	}{
-		"perfect and balanced":          {Perfect, said(true, 4, 1, 1, 1.01, 1.2), 4, balanced},
-		"perfect without loads":         {Perfect, said(true, 1), 1, balanced},
-		"of an unknown number of ranks": {Perfect, said(true, 0), 1, unproved},
-		"perfect by its word only":      {Perfect, said(true, 2, 1, 1, 1.4, 1.6), 2, unproved},
-		"flag not seen":                 {Perfect, said(false, 2, 1.4, 1.6), 2, unbalanced},
-		"normal and skewed":             {Normal, said(false, 2, 1.4, 2), 2, unbalanced},
-		"normal, ranks even by chance":  {Normal, said(false, 2, 1, 2), 2, unbalanced},
-		"normal but balanced":           {Normal, said(false, 2, 1, 1), 2, balanced},
-		"normal without loads":          {Normal, said(false, 2), 2, unbalanced},
-		"normal told to be perfect":     {Normal, said(true, 2, 1, 1), 2, balanced},
-		"a layer without a rank's load": {Perfect, said(true, 1, nan, 1), 1, balanced},
-		"perfect, uneven experts only":  {Perfect, said(true, 1, nan, 1.6), 1, unproved},
-		"normal, even experts only":     {Normal, said(false, 1, nan, 1), 1, balanced},
-		"normal, uneven experts only":   {Normal, said(false, 1, nan, 2), 1, unbalanced},
-		"normal, even ranks only":       {Normal, said(false, 2, 1, nan), 2, balanced},
+		"perfect and balanced":          {gain.Perfect, said(true, 4, 1, 1, 1.01, 1.2), 4, balanced},
+		"perfect without loads":         {gain.Perfect, said(true, 1), 1, balanced},
+		"of an unknown number of ranks": {gain.Perfect, said(true, 0), 1, unproved},
+		"perfect by its word only":      {gain.Perfect, said(true, 2, 1, 1, 1.4, 1.6), 2, unproved},
+		"flag not seen":                 {gain.Perfect, said(false, 2, 1.4, 1.6), 2, unbalanced},
+		"normal and skewed":             {gain.Normal, said(false, 2, 1.4, 2), 2, unbalanced},
+		"normal, ranks even by chance":  {gain.Normal, said(false, 2, 1, 2), 2, unbalanced},
+		"normal but balanced":           {gain.Normal, said(false, 2, 1, 1), 2, balanced},
+		"normal without loads":          {gain.Normal, said(false, 2), 2, unbalanced},
+		"normal told to be perfect":     {gain.Normal, said(true, 2, 1, 1), 2, balanced},
+		"a layer without a rank's load": {gain.Perfect, said(true, 1, nan, 1), 1, balanced},
+		"perfect, uneven experts only":  {gain.Perfect, said(true, 1, nan, 1.6), 1, unproved},
+		"normal, even experts only":     {gain.Normal, said(false, 1, nan, 1), 1, balanced},
+		"normal, uneven experts only":   {gain.Normal, said(false, 1, nan, 2), 1, unbalanced},
+		"normal, even ranks only":       {gain.Normal, said(false, 2, 1, nan), 2, balanced},
 	} {
 		proofs := Spec{}.prove(c.arm, c.a, c.a.Result.Proof.Ranks, false)
 		if len(proofs) != c.ranks {
@@ -217,7 +199,7 @@ func TestProveByLine(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(folder, launch.Stdout), []byte("Precomputing perfect router logits for 22 common batch sizes...\nit has no newline: Precomputing perfect router logits for 3 common batch sizes"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if found, err = trtllm.findLines(folder); err != nil || len(found) != 3 || found[0] != (Found{Rank: AllRanks, Times: 2, Text: "Precomputing perfect router logits for 22 common batch sizes"}) {
+	if found, err = trtllm.findLines(folder); err != nil || len(found) != 3 || found[0] != (Found{Rank: gain.AllRanks, Times: 2, Text: "Precomputing perfect router logits for 22 common batch sizes"}) {
 		t.Fatalf("found %+v, %v; want two lines without a rank", found, err)
 	}
 
@@ -229,18 +211,18 @@ func TestProveByLine(t *testing.T) {
 		return a
 	}
 	for name, c := range map[string]struct {
-		arm    Arm
+		arm    gain.Arm
 		a      Attempt
 		proves bool
 	}{
-		"perfect with lines":    {Perfect, lines(0, 1), true},
-		"perfect without lines": {Perfect, lines(), false},
-		"normal without lines":  {Normal, lines(), true},
-		"normal with lines":     {Normal, lines(0), false},
+		"perfect with lines":    {gain.Perfect, lines(0, 1), true},
+		"perfect without lines": {gain.Perfect, lines(), false},
+		"normal without lines":  {gain.Normal, lines(), true},
+		"normal with lines":     {gain.Normal, lines(0), false},
 		// Of two ranks, one or both printed a line that does not say whose it is.
-		"one line, no rank":       {Perfect, lines(AllRanks), false},
-		"two lines, no rank":      {Perfect, Attempt{Result: &metrics.Result{}, LinesFound: []Found{{Rank: AllRanks, Times: 2, Text: "x"}}}, false},
-		"normal, a line, no rank": {Normal, lines(AllRanks), false},
+		"one line, no rank":       {gain.Perfect, lines(gain.AllRanks), false},
+		"two lines, no rank":      {gain.Perfect, Attempt{Result: &metrics.Result{}, LinesFound: []Found{{Rank: gain.AllRanks, Times: 2, Text: "x"}}}, false},
+		"normal, a line, no rank": {gain.Normal, lines(gain.AllRanks), false},
 	} {
 		for _, p := range (Spec{Treatment: trtllm}).prove(c.arm, c.a, 2, true) {
 			if (p.severity() == 0) != c.proves {
@@ -248,7 +230,7 @@ func TestProveByLine(t *testing.T) {
 			}
 		}
 	}
-	if p := (Spec{}).prove(Perfect, lines(), 0, false); len(p) != 1 || p[0].severity() == 0 {
+	if p := (Spec{}).prove(gain.Perfect, lines(), 0, false); len(p) != 1 || p[0].severity() == 0 {
 		t.Errorf("without a line to look for: %+v", p)
 	}
 }
@@ -259,7 +241,7 @@ func campaignOf(spec Spec, normal, perfect []Attempt) *Campaign {
 	c := &Campaign{Spec: spec, Launches: spec.Design.Plan()}
 	for i, l := range c.Launches {
 		a := normal[l.Pair]
-		if l.Arm == Perfect {
+		if l.Arm == gain.Perfect {
 			a = perfect[l.Pair]
 		}
 		a.Number, a.Session, a.State = 1, 1, Finished
@@ -272,25 +254,25 @@ func TestProofOverLaunches(t *testing.T) {
 	trtllm, _ := ParseTreatment("trtllm")
 	spec := Spec{Treatment: trtllm, Ranks: 2}
 	skewed, even := said(false, 2, 1.5, 2), said(true, 2, 1, 1)
-	byArm := func(c *Campaign) map[Arm][]rankProof {
-		by := make(map[Arm][]rankProof)
+	byArm := func(c *Campaign) map[gain.Arm][]rankProof {
+		by := make(map[gain.Arm][]rankProof)
 		for _, p := range c.rankProofs() {
 			by[p.arm] = append(by[p.arm], p)
 		}
 		return by
 	}
 	by := byArm(campaignOf(spec, []Attempt{skewed, said(false, 2, 1.3, 3)}, []Attempt{even, said(true, 2, 1.02, 1)}))
-	if len(by[Normal]) != 2 || len(by[Perfect]) != 2 {
+	if len(by[gain.Normal]) != 2 || len(by[gain.Perfect]) != 2 {
 		t.Fatalf("proofs %+v", by)
 	}
-	for _, p := range append(by[Normal], by[Perfect]...) {
+	for _, p := range append(by[gain.Normal], by[gain.Perfect]...) {
 		if p.severity() > 0 || p.launches != 2 {
 			t.Errorf("%+v", p)
 		}
 	}
 	// One launch of two that never saw the switch spoils its arm.
 	by = byArm(campaignOf(spec, []Attempt{skewed, skewed}, []Attempt{even, said(false, 2, 1.5, 2)}))
-	for _, p := range by[Perfect] {
+	for _, p := range by[gain.Perfect] {
 		if p.severity() != 2 {
 			t.Errorf("%+v, want the perfect arm contradicted", p)
 		}
@@ -304,7 +286,7 @@ func TestProofOverLaunches(t *testing.T) {
 		return a
 	}
 	by = byArm(campaignOf(spec, []Attempt{line(), line()}, []Attempt{line(0, 1), line(0)}))
-	if p := by[Perfect]; len(p) != 2 || p[0].severity() > 0 || p[1].severity() != 1 || !strings.Contains(p[1].evidence, "1 of 2") {
+	if p := by[gain.Perfect]; len(p) != 2 || p[0].severity() > 0 || p[1].severity() != 1 || !strings.Contains(p[1].evidence, "1 of 2") {
 		t.Errorf("proofs of the perfect arm %+v, want rank 1 unproved", p)
 	}
 	// Nor do traces of another launch speak for one that is known to have been
@@ -312,7 +294,7 @@ func TestProofOverLaunches(t *testing.T) {
 	silent := Attempt{Result: &metrics.Result{}}
 	for _, perfect := range [][]Attempt{{silent, said(false, 0, 1.5, 2)}, {said(false, 0, 1.5, 2), silent}} {
 		c := campaignOf(Spec{}, []Attempt{silent, silent}, perfect)
-		e := c.Evidence(TraceProof{Proved: true, Evidence: "the traces show it"})
+		e := c.Evidence(gain.TraceProof{Proved: true, Evidence: "the traces show it"})
 		if len(e.Proofs) != 2 || e.Proofs[0].Grade != gain.Measured || e.Proofs[1].Grade != gain.None {
 			t.Errorf("with traces: %+v, want the normal arm proved and the perfect arm not", e.Proofs)
 		}
@@ -321,7 +303,7 @@ func TestProofOverLaunches(t *testing.T) {
 	// its absence from the normal arm.
 	for _, perfect := range [][]Attempt{{line(0), line()}, {line(), line()}} {
 		by = byArm(campaignOf(spec, []Attempt{line(), line()}, perfect))
-		if p := by[Normal]; len(p) != 1 || p[0].status != unproved {
+		if p := by[gain.Normal]; len(p) != 1 || p[0].status != unproved {
 			t.Errorf("proofs of the normal arm %+v, want it unproved", p)
 		}
 	}
@@ -329,13 +311,13 @@ func TestProofOverLaunches(t *testing.T) {
 	one := line(0)
 	one.Result.Proof.Ranks = 2
 	by = byArm(campaignOf(spec, []Attempt{line()}, []Attempt{one}))
-	if p := by[Perfect]; len(p) != 2 || p[0].severity() > 0 || p[1].rank != 1 || p[1].severity() != 1 {
+	if p := by[gain.Perfect]; len(p) != 2 || p[0].severity() > 0 || p[1].rank != 1 || p[1].severity() != 1 {
 		t.Errorf("proofs of the perfect arm %+v, want rank 1 missing", p)
 	}
 	// Ranks that the spec names and nobody has seen.
 	spec.Ranks = 3
 	by = byArm(campaignOf(spec, []Attempt{line()}, []Attempt{line(0, 1)}))
-	if p := by[Perfect]; len(p) != 3 || p[2].rank != 2 || p[2].severity() != 1 {
+	if p := by[gain.Perfect]; len(p) != 3 || p[2].rank != 2 || p[2].severity() != 1 {
 		t.Errorf("proofs of the perfect arm %+v, want rank 2 missing", p)
 	}
 }
@@ -344,7 +326,7 @@ func TestProofOverLaunches(t *testing.T) {
 // seen, and our own processes are told from it.
 func TestGPUsBesideLaunches(t *testing.T) {
 	smi := filepath.Join(t.TempDir(), "nvidia-smi")
-	script := "#!/bin/sh\ncase $1 in\n--query-gpu*) echo '0, GPU-aa, H, 1, 1500, 1, 40, 1';;\n*) echo 'GPU-aa, 1, stranger';;\nesac\n"
+	script := "#!/bin/sh\ncase $1 in\n--query-gpu*) echo '0, GPU-aa, H, 1, 1500, 1, 40, 1, 0';;\n*) echo 'GPU-aa, 1, stranger';;\nesac\n"
 	if err := os.WriteFile(smi, []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -354,27 +336,72 @@ func TestGPUsBesideLaunches(t *testing.T) {
 	if err := c.Run(context.Background(), h); err != nil {
 		t.Fatal(err)
 	}
-	byName := make(map[string]Check)
-	for _, check := range c.Evidence(TraceProof{}).Checks {
+	byName := make(map[string]gain.Check)
+	for _, check := range c.Evidence(gain.TraceProof{}).Checks {
 		byName[check.Name] = check
 	}
-	if check := byName["other_processes"]; check.Status != Warn || !strings.Contains(check.Text, "stranger (GPU 0)") {
+	if check := byName["other_processes"]; check.Status != gain.Warn || !strings.Contains(check.Text, "stranger (GPU 0)") {
 		t.Errorf("%+v, want a warning about the stranger", check)
 	}
 	if check, ok := byName["clocks"]; ok {
 		t.Errorf("%+v: the only look was before the GPU had work", check)
 	}
-	if check := byName["temperature"]; check.Status != Pass || !strings.Contains(check.Text, "normal 40.0 °C") {
+	if check := byName["temperature"]; check.Status != gain.Pass || !strings.Contains(check.Text, "normal 40.0 °C") {
 		t.Errorf("%+v", check)
 	}
 
 	warm := func(mhz, celsius float64) Attempt {
-		return Attempt{DurationNS: int64(time.Minute), GPUs: []launch.GPU{{UUID: "a", ClockMHz: router.Number(mhz), TemperatureC: router.Number(celsius)}}}
+		return Attempt{GPUs: []launch.GPU{{UUID: "a", BusyLooks: 2, ClockMHz: router.Number(mhz), TemperatureC: router.Number(celsius)}}}
 	}
 	// 1900 against 1800 MHz is 5.3 %, 50 against 56 °C is 6: both are warned of.
 	checks := campaignOf(Spec{}, []Attempt{warm(1900, 50)}, []Attempt{warm(1800, 56)}).checkGPUs()
-	if len(checks) != 3 || checks[1].Status != Warn || checks[2].Status != Warn {
+	if len(checks) != 3 || checks[1].Status != gain.Warn || checks[2].Status != gain.Warn {
 		t.Errorf("checks %+v, want warnings about clocks and temperature", checks)
+	}
+}
+
+// A process that an earlier campaign left on a GPU is named before the first launch,
+// with the command that ends it.
+func TestEarlierCampaignOnTheGPU(t *testing.T) {
+	needsProc(t)
+	left := exec.Command("sleep", "30")
+	left.Env = append(os.Environ(), launch.NewMarker("0123abcd").Environ(4)...)
+	if err := left.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { left.Process.Kill(); left.Wait() }()
+	c := create(t, testSpec(t, 1))
+	h := testHost("report")
+	h.GPUs = func(context.Context) ([]launch.GPU, error) {
+		return []launch.GPU{{Index: 3, UUID: "a", Processes: []launch.GPUProcess{{PID: left.Process.Pid, Name: "python3"}}}}, nil
+	}
+	var texts []string
+	h.Report = func(e Event) {
+		if e.Stage == Held || e.Stage == Starting && len(texts) == 0 {
+			texts = append(texts, e.Text)
+		}
+	}
+	if err := c.Run(context.Background(), h); err != nil {
+		t.Fatal(err)
+	}
+	named := fmt.Sprintf("python3 (GPU 3, process %d of the earlier campaign 0123abcd)", left.Process.Pid)
+	if len(texts) != 1 || texts[0] != fmt.Sprintf("warning: %s still holds its GPU: end it with 'kill %d'", named, left.Process.Pid) {
+		t.Errorf("said %q", texts)
+	}
+	if check := c.checkGPUs()[0]; check.Status != gain.Warn || !strings.Contains(check.Text, named) {
+		t.Errorf("%+v", check)
+	}
+}
+
+// A launch that hangs fails, and is tried again like any that failed.
+func TestStalledLaunch(t *testing.T) {
+	t.Setenv("BENCH_TEST_WAIT", "20s")
+	spec := testSpec(t, 1, filepath.Join(t.TempDir(), "log"))
+	spec.Stall, spec.Retries = 100*time.Millisecond, 1
+	c := create(t, spec)
+	err := c.Run(context.Background(), testHost("log"))
+	if err == nil || !strings.Contains(err.Error(), "stalled: no output and no GPU work for 100ms") || len(c.Launches[0].Attempts) != 2 || c.Launches[0].Attempts[1].State != Failed {
+		t.Errorf("%v, attempts %+v", err, c.Launches[0].Attempts)
 	}
 }
 
@@ -386,7 +413,7 @@ func TestFirstAttempts(t *testing.T) {
 		{Attempts: []Attempt{{State: Interrupted}, {State: Finished}}},
 		{Attempts: []Attempt{{State: Finished}}},
 	}}
-	if got := c.checkRetries(); got.Status != Warn || got.Text != "2 attempts failed, 1 attempt interrupted, 1 launch left processes behind" {
+	if got := c.checkRetries(); got.Status != gain.Warn || got.Text != "2 attempts failed, 1 attempt interrupted, 1 launch left processes behind" {
 		t.Errorf("%+v", got)
 	}
 }
@@ -394,24 +421,24 @@ func TestFirstAttempts(t *testing.T) {
 func TestProveByCounts(t *testing.T) {
 	nan := router.Undefined()
 	for name, c := range map[string]struct {
-		arm                               Arm
+		arm                               gain.Arm
 		rank, rankFloor, expert, expFloor router.Number
 		want                              proofStatus
 	}{
-		"perfect at its floor":             {Perfect, 1.5, 1.5, 4, 4, balanced},
-		"perfect, even ranks only":         {Perfect, 1.04, 1, 3, 1, balanced},
-		"perfect above its floor":          {Perfect, 1.2, 1, 1, 1, unbalanced},
-		"perfect, experts only":            {Perfect, nan, nan, 1.02, 1, balanced},
-		"perfect, uneven experts":          {Perfect, nan, nan, 1.2, 1, unbalanced},
-		"normal, uneven ranks":             {Normal, 1.4, 1, 2, 1, unbalanced},
-		"normal, uneven experts only":      {Normal, 1, 1, 2, 1, unbalanced},
-		"normal but even":                  {Normal, 1, 1, 1, 1, balanced},
-		"normal, even experts, no ranks":   {Normal, nan, nan, 1, 1, balanced},
-		"normal, uneven experts, no ranks": {Normal, nan, nan, 2, 1, unbalanced},
-		"normal, even ranks, no experts":   {Normal, 1, 1, nan, nan, balanced},
-		"normal, uneven ranks, no experts": {Normal, 1.4, 1, nan, nan, unbalanced},
-		"normal, nothing recorded":         {Normal, nan, nan, nan, nan, unproved},
-		"nothing recorded":                 {Perfect, nan, nan, nan, nan, unproved},
+		"perfect at its floor":             {gain.Perfect, 1.5, 1.5, 4, 4, balanced},
+		"perfect, even ranks only":         {gain.Perfect, 1.04, 1, 3, 1, balanced},
+		"perfect above its floor":          {gain.Perfect, 1.2, 1, 1, 1, unbalanced},
+		"perfect, experts only":            {gain.Perfect, nan, nan, 1.02, 1, balanced},
+		"perfect, uneven experts":          {gain.Perfect, nan, nan, 1.2, 1, unbalanced},
+		"normal, uneven ranks":             {gain.Normal, 1.4, 1, 2, 1, unbalanced},
+		"normal, uneven experts only":      {gain.Normal, 1, 1, 2, 1, unbalanced},
+		"normal but even":                  {gain.Normal, 1, 1, 1, 1, balanced},
+		"normal, even experts, no ranks":   {gain.Normal, nan, nan, 1, 1, balanced},
+		"normal, uneven experts, no ranks": {gain.Normal, nan, nan, 2, 1, unbalanced},
+		"normal, even ranks, no experts":   {gain.Normal, 1, 1, nan, nan, balanced},
+		"normal, uneven ranks, no experts": {gain.Normal, 1.4, 1, nan, nan, unbalanced},
+		"normal, nothing recorded":         {gain.Normal, nan, nan, nan, nan, unproved},
+		"nothing recorded":                 {gain.Perfect, nan, nan, nan, nan, unproved},
 	} {
 		proofs := Spec{}.prove(c.arm, Attempt{Counted: &Counted{Ranks: 3, RankMaxOverMean: c.rank, RankFloor: c.rankFloor, ExpertMaxOverMean: c.expert, ExpertFloor: c.expFloor}}, 3, false)
 		if len(proofs) != 3 {
@@ -456,15 +483,15 @@ func TestOtherLoad(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		a    Attempt
-		want CheckStatus
+		want gain.CheckStatus
 	}{
-		"quiet":                        {busy(0, 4, time.Second), Pass},
-		"busy":                         {busy(4, 4, time.Second), Warn},
-		"short":                        {busy(4, 4, time.Millisecond), Unknown},
-		"unseen":                       {busy(math.NaN(), 4, time.Second), Unknown},
-		"of how many cores is unknown": {busy(4, 0, time.Second), Unknown},
+		"quiet":                        {busy(0, 4, time.Second), gain.Pass},
+		"busy":                         {busy(4, 4, time.Second), gain.Warn},
+		"short":                        {busy(4, 4, time.Millisecond), gain.Unknown},
+		"unseen":                       {busy(math.NaN(), 4, time.Second), gain.Unknown},
+		"of how many cores is unknown": {busy(4, 0, time.Second), gain.Unknown},
 		// Whatever the machine that prints the campaign: of 1000 cores 4 are few.
-		"many cores": {busy(4, 1000, time.Second), Pass},
+		"many cores": {busy(4, 1000, time.Second), gain.Pass},
 	} {
 		if got := campaignOf(Spec{}, []Attempt{c.a}, []Attempt{c.a}).checkCPU(); got.Status != c.want {
 			t.Errorf("%s: %+v, want %s", name, got, c.want)

@@ -68,7 +68,7 @@ func judged(t *testing.T, spec Spec, log, report string) gain.Result {
 		normal, perfect = append(normal, attempt(report)), append(perfect, attempt(log+report))
 		perfect[len(perfect)-1].Environment = spec.Treatment.Perfect
 	}
-	return gain.Judge(Recorded(campaignOf(spec, normal, perfect), 0.95, TraceProof{}))
+	return gain.Judge(Recorded(campaignOf(spec, normal, perfect), 0.95, gain.TraceProof{}))
 }
 
 // Six ways in which exit 0 with "balanced on every rank" was false.
@@ -132,13 +132,13 @@ func TestProofLineAsTyped(t *testing.T) {
 
 // Traces measure what a line claims; a report of one rank says nothing of three others.
 func TestGrades(t *testing.T) {
-	claim := rankProof{arm: Perfect, status: balanced, evidence: "a line"}
-	for want, traces := range map[gain.Grade]TraceProof{gain.Claimed: {}, gain.Measured: {Proved: true, Evidence: "traces"}} {
+	claim := rankProof{arm: gain.Perfect, status: balanced, evidence: "a line"}
+	for want, traces := range map[gain.Grade]gain.TraceProof{gain.Claimed: {}, gain.Measured: {Proved: true, Evidence: "traces"}} {
 		if p := claim.proof(traces); p.Grade != want {
 			t.Errorf("%+v, want %s", p, want)
 		}
 	}
-	for rank, p := range (Spec{}).prove(Perfect, said(true, 1, 1, 1), 4, false) {
+	for rank, p := range (Spec{}).prove(gain.Perfect, said(true, 1, 1, 1), 4, false) {
 		if p.rank != rank {
 			t.Errorf("%+v covers rank %d, want %d alone", p, p.rank, rank)
 		}
@@ -161,9 +161,9 @@ func TestRandomRoutingIsChance(t *testing.T) {
 	for i, counted := range []Counted{uneven, even} {
 		arms[i] = []Attempt{{Result: &metrics.Result{}, Counted: &counted}}
 	}
-	r := gain.Judge(Recorded(campaignOf(Spec{Treatment: random}, arms[0], arms[1]), 0.95, TraceProof{}))
-	if !r.Chance || r.Called(Perfect) != gain.ChanceArm {
-		t.Errorf("random routing is called %s", r.Called(Perfect))
+	r := gain.Judge(Recorded(campaignOf(Spec{Treatment: random}, arms[0], arms[1]), 0.95, gain.TraceProof{}))
+	if !r.Chance || r.Called(gain.Perfect) != gain.ChanceArm {
+		t.Errorf("random routing is called %s", r.Called(gain.Perfect))
 	}
 	for _, c := range r.Checks {
 		if strings.Contains(c.Text, "routing was balanced") {

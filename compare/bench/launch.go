@@ -36,6 +36,7 @@ func (r *runner) launch(ctx context.Context, l *Launch) error {
 }
 
 func (r *runner) failed(l Launch, a Attempt, err error) *LaunchError {
+	l.Arm = r.Spec.Called(l.Arm)
 	return &LaunchError{Launch: l, Attempt: a, Folder: filepath.Join(r.Folder, a.Folder), Err: err}
 }
 
@@ -50,7 +51,10 @@ func (r *runner) attempt(ctx context.Context, l *Launch) (Attempt, error) {
 	number := len(l.Attempts) + 1
 	a := Attempt{
 		Number: number, Session: r.session, State: Running, ExitCode: -1, OthersCPU: router.Undefined(), Cores: runtime.NumCPU(),
-		Folder: filepath.Join(launchesFolder, fmt.Sprintf("%05d-%s-%d", l.Position, l.Arm, number)),
+		Folder: filepath.Join(launchesFolder, fmt.Sprintf("%05d-%s-%d", l.Position, r.Spec.Called(l.Arm), number)),
+	}
+	if number > 1 {
+		a.Points = slices.Clone(l.Attempts[number-2].Points) // an engine of its own measures those that are missing
 	}
 	job, err := r.prepare(*l, &a)
 	if err != nil {
@@ -65,13 +69,26 @@ func (r *runner) attempt(ctx context.Context, l *Launch) (Attempt, error) {
 	r.report(Event{Stage: Starting, Launch: *l, Attempt: *last})
 
 	gpus, others, began := launch.WatchGPUs(ctx, r.host.GPUs, r.marker()), launch.WatchCPU(r.host.Now), r.host.Now()
+	job.Worked = gpus.Worked
+	var unsaved error
+	job.Started = func(g launch.Group) {
+		last.Groups = append(last.Groups, g)
+		unsaved = errors.Join(unsaved, r.save(*l, *last))
+	}
 	outcome, runErr := job.Run(ctx)
+	if unsaved != nil {
+		return *last, unsaved
+	}
 	last.DurationNS, last.OthersCPU, last.ExitCode = int64(r.host.Now().Sub(began)), others(outcome.CPU), outcome.ExitCode
+	last.OwnVariables = ownVariables(outcome.Environ, job.Env, r.ID, job.Folder)
+	if text := r.Spec.Treatment.undone(last.OwnVariables); text != "" {
+		last.Warnings = append(last.Warnings, text)
+	}
 	if outcome.LeftBehind && ctx.Err() == nil {
 		last.Warnings = append(last.Warnings, leftBehind)
 	}
 	var failed error
-	if last.GPUs, failed = gpus(); failed != nil {
+	if last.GPUs, failed = gpus.End(); failed != nil {
 		last.Warnings = append(last.Warnings, failed.Error())
 	}
 	if runErr == nil {
@@ -113,13 +130,13 @@ func (r *runner) prepare(l Launch, a *Attempt) (job launch.Job, err error) {
 	if a.Files, err = r.hashes.files(r.Spec.Folder, r.Spec.Same); err != nil {
 		return job, fmt.Errorf("--same: %w", err)
 	}
-	env := r.Spec.Treatment.Environ(r.host.Environ, l.Arm)
-	a.Environment = recordEnvironment(env, r.Spec.Treatment)
-	cmd, p := r.Spec.Command, placeholders{l, out}
+	env := r.Spec.environ(r.host.Environ, l.Arm)
+	a.Environment = recordEnvironment(env, r.Spec.armVariables())
+	cmd, p := r.Spec.Command, r.Spec.placeholders(l, out, l.Point)
 	job = launch.Job{
 		Command: p.fill(cmd.Of(l.Arm)), Server: p.fill(cmd.Server), Dir: r.Spec.Folder,
 		Env: append(env, r.marker().Environ(l.Position)...), Marker: r.marker(), Folder: folder, Own: r.host.Executable,
-		Ready: p.fill([]string{cmd.Ready})[0], ReadyTimeout: cmd.ReadyTimeout, Timeout: r.Spec.Timeout, Grace: r.host.Grace,
+		Ready: p.fill([]string{cmd.Ready})[0], ReadyTimeout: cmd.ReadyTimeout, Timeout: r.Spec.Timeout, Stall: r.Spec.Stall, Grace: r.host.Grace,
 		Ending: func() {
 			r.report(Event{Stage: Cleaning, Launch: l, Attempt: *a, Text: fmt.Sprintf("ending the command of launch %d and everything it started", l.Position)})
 		},
@@ -128,18 +145,29 @@ func (r *runner) prepare(l Launch, a *Attempt) (job launch.Job, err error) {
 	if len(job.Server) > 0 {
 		engine = &job.Server
 	}
+	own := r.Spec.arm(l.Arm)
+	*engine = append(*engine, p.fill(own.Flags)...)
+	each := launch.Variables(r.Spec.Treatment.Each)
+	for i := range each {
+		each[i].Value = p.fill([]string{each[i].Value})[0]
+	}
+	job.Env = launch.Environ(job.Env, each)
 	version := r.version((*engine)[0])
 	var warning string
-	if *engine, warning = launch.PassOn(*engine, r.Spec.Treatment.variables(l.Arm, r.Spec.Treatment.Off), version); warning != "" {
+	if *engine, warning = launch.PassOn(*engine, slices.Concat(r.Spec.Treatment.variables(l.Arm, r.Spec.Treatment.Off), each, launch.Variables(own.Env)), version); warning != "" {
 		a.Warnings = append(a.Warnings, warning)
 	}
 	if l.Kind == Profiled {
-		*engine = r.Spec.Profile.Wrap(*engine, out, version)
-		job.Env = launch.Environ(job.Env, r.Spec.Profile.Variables())
+		profile := r.Spec.Profile.ForProgram(*engine)
+		*engine = profile.Wrap(*engine, out, version)
+		job.Env = launch.Environ(job.Env, profile.Variables())
 	}
 	*engine = slices.DeleteFunc(*engine, func(w string) bool { return w == launch.ProfilerHere }) // of launches without a profiler
 	a.Arguments = slices.Concat(job.Server, job.Command)
-	return job, nil
+	if r.Spec.perClient() {
+		job.Runs, err = r.clients(l, *a, folder)
+	}
+	return job, err
 }
 
 // version is that of a launcher, asked once in a session.

@@ -2,13 +2,18 @@ package bench
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
+	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // read turns the output of an attempt that ran into its result. The attempt
@@ -24,12 +29,8 @@ func (r *runner) read(l *Launch, a *Attempt) error {
 
 func (r *runner) readOutput(l *Launch, a *Attempt) error {
 	folder := filepath.Join(r.Folder, a.Folder)
-	if r.Spec.Counts != "" {
-		counted, err := r.host.Counts(r.fill(*l, folder, r.Spec.Counts))
-		if err != nil {
-			return fmt.Errorf("%w: the expert counts: %w", errUnusable, err)
-		}
-		a.Counted = &counted
+	if err := r.readCounts(*l, a, folder); err != nil {
+		return err
 	}
 	if l.Kind == Profiled {
 		return nil // measured under the profiler: not a result
@@ -37,44 +38,148 @@ func (r *runner) readOutput(l *Launch, a *Attempt) error {
 	return r.readReport(*l, a, folder)
 }
 
-// readReport reads the report of a launch, and its proof lines where they are the best
-// evidence, into its attempt.
-func (r *runner) readReport(l Launch, a *Attempt, folder string) error {
-	result, err := r.parse(l, folder)
-	if err != nil {
-		return fmt.Errorf("%w: %w", errUnusable, err)
+// readCounts reads the expert loads that a launch recorded. Those that the treatment
+// promised and the user did not ask for may be missing.
+func (r *runner) readCounts(l Launch, a *Attempt, folder string) error {
+	path, records := r.Spec.Counts, r.Spec.Treatment.Records
+	if path == "" && records != "" {
+		path = "{out}/" + records
 	}
-	a.LinesFound = nil
-	if a.Counted == nil && !result.Proof.Claimed { // else the line would prove nothing more
-		if a.LinesFound, err = r.Spec.Treatment.findLines(folder); err != nil {
-			return err
-		}
+	if path == "" {
+		return nil
 	}
-	if _, err := result.Wanted(r.Spec.Metric); err != nil {
-		return fmt.Errorf("%w: %w", errUnusable, err)
+	counted, err := r.host.Counts(r.fill(l, folder, path, l.Point))
+	switch {
+	case err == nil:
+		a.Counted = &counted
+	case r.Spec.Counts != "":
+		return fmt.Errorf("%w: the expert counts: %w", errUnusable, err)
+	default:
+		a.Warnings = append(a.Warnings, fmt.Sprintf("no expert counts, so balance is claimed at most: %v", err))
 	}
-	result.Steps = nil // they are in the raw output, and can be many
-	a.Result = &result
 	return nil
 }
 
-// parse reads the report from the file that the spec names, or from stdout, or
-// from stderr where stdout holds none.
-func (r *runner) parse(l Launch, folder string) (metrics.Result, error) {
+// readReport reads the report of a launch, and its proof lines where they are the best
+// evidence, into its attempt. Points that a client was run for are read from their own
+// output, those of one command from the reports in its output.
+func (r *runner) readReport(l Launch, a *Attempt, folder string) (err error) {
+	switch {
+	case r.Spec.perClient():
+		err = r.rereadPoints(l, a)
+	case r.Spec.Points != nil && l.Point == "":
+		a.Points, err = r.parseBlocks(l, a, folder)
+	default:
+		var result metrics.Result
+		result, err = r.parse(r.outputOf(l, folder, l.Point))
+		a.Result = &result
+	}
+	if err != nil {
+		a.Result = nil
+		return fmt.Errorf("%w: %w", errUnusable, err)
+	}
+	a.IterationRows = len(r.iterationLog(l, *a))
+	if r.Spec.IterationLog != "" && a.IterationRows == 0 {
+		a.Warnings = append(a.Warnings, "no iteration rows in the file of --iteration-log")
+	}
+	a.LinesFound = nil
+	if a.Counted != nil || a.views()[0].Result.Proof.Claimed { // the line would prove nothing more
+		return nil
+	}
+	a.LinesFound, err = r.Spec.Treatment.findLines(folder)
+	for _, p := range a.Points { // of every engine that measured a point
+		if err != nil || p.Attempt == a.Number {
+			continue
+		}
+		var lines []Found
+		if lines, err = r.Spec.Treatment.findLines(filepath.Join(r.Folder, l.Attempts[p.Attempt-1].Folder)); len(lines) < len(a.LinesFound) {
+			a.LinesFound = lines
+		}
+	}
+	return err
+}
+
+// rereadPoints reads the output of the client's runs again, which judging by another metric
+// needs.
+func (r *runner) rereadPoints(l Launch, a *Attempt) error {
+	for i, p := range a.Points {
+		result, err := r.parse(r.outputOf(l, filepath.Join(r.Folder, l.Attempts[p.Attempt-1].Folder, "point-"+p.Value), p.Value))
+		if err != nil {
+			return fmt.Errorf("%s %s: %w", r.Spec.Points.Name, p.Value, err)
+		}
+		a.Points[i].Result = &result
+	}
+	return nil
+}
+
+// parseBlocks reads the reports of all points from the output of one command.
+func (r *runner) parseBlocks(l Launch, a *Attempt, folder string) (points []PointRun, err error) {
+	var results []metrics.Result
+	var printed []router.Number
+	order := r.Spec.order(l)
+	for _, path := range r.outputOf(l, folder, "") {
+		text, failed := os.ReadFile(path)
+		if failed == nil {
+			results, printed, failed = metrics.ParseBlocks(filepath.Base(path), text, r.custom, len(order), r.Spec.Points.Name)
+		}
+		if failed == nil {
+			err = nil
+			break
+		}
+		err = cmp.Or(err, failed) // of stdout, where stderr holds none either
+	}
+	if err != nil {
+		return nil, err
+	}
+	for i, result := range results {
+		value := order[i]
+		if load := printed[i]; load.Defined() {
+			at := slices.IndexFunc(order, func(v string) bool { return number(v) == load.Float64() })
+			if at < 0 || slices.ContainsFunc(points, func(p PointRun) bool { return p.Value == order[at] }) {
+				return nil, fmt.Errorf("report %d is of %s %s: want one report of each of %s", i+1, r.Spec.Points.Name, quantity.Digits4(load), strings.Join(order, ", "))
+			}
+			value = order[at]
+		}
+		if err := r.usable(&result); err != nil {
+			return nil, fmt.Errorf("%s %s: %w", r.Spec.Points.Name, value, err)
+		}
+		points = append(points, PointRun{Value: value, Attempt: a.Number, Result: &result})
+	}
+	return points, nil
+}
+
+// outputOf are the files that may hold the report of a launch at a point: that of the
+// spec, or stdout, or stderr where stdout holds none.
+func (r *runner) outputOf(l Launch, folder, point string) []string {
 	if r.Spec.Output != "" {
-		return r.parseFile(r.fill(l, folder, r.Spec.Output))
+		return []string{r.fill(l, folder, r.Spec.Output, point)}
 	}
-	result, err := r.parseFile(filepath.Join(folder, launch.Stdout))
-	if err == nil {
-		return result, nil
+	return []string{filepath.Join(folder, launch.Stdout), filepath.Join(folder, launch.Stderr)}
+}
+
+// parse reads the report from the first of the files that holds one.
+func (r *runner) parse(paths []string) (metrics.Result, error) {
+	result, err := r.parseFile(paths[0])
+	if err != nil && len(paths) > 1 {
+		if other, otherErr := r.parseFile(paths[1]); otherErr == nil {
+			result, err = other, nil
+		}
 	}
-	if other, otherErr := r.parseFile(filepath.Join(folder, launch.Stderr)); otherErr == nil {
-		return other, nil
-	}
-	if errors.Is(err, errEmpty) {
+	switch {
+	case errors.Is(err, errEmpty) && len(paths) > 1:
 		return result, errors.New("the command printed nothing on stdout: want a benchmark report there, or in the file of --result")
+	case err != nil:
+		return result, err
 	}
-	return result, err
+	return result, r.usable(&result)
+}
+
+// usable reports what is wrong with the value that is compared, and drops what need not be
+// kept.
+func (r *runner) usable(result *metrics.Result) error {
+	_, err := result.Wanted(r.Spec.Metric)
+	result.Steps = nil // they are in the raw output, and can be many
+	return err
 }
 
 var errEmpty = errors.New("the result file is empty")
@@ -92,12 +197,12 @@ func (r *runner) parseFile(path string) (metrics.Result, error) {
 }
 
 // fill is the path that a template names for a launch.
-func (r *runner) fill(l Launch, folder, template string) string {
+func (r *runner) fill(l Launch, folder, template, point string) string {
 	out := filepath.Join(folder, outName)
 	if abs, err := filepath.Abs(out); err == nil {
 		out = abs
 	}
-	path := placeholders{l, out}.fill([]string{template})[0]
+	path := r.Spec.placeholders(l, out, point).fill([]string{template})[0]
 	return inFolder(r.Spec.Folder, path)
 }
 

@@ -20,7 +20,7 @@ const (
 
 // rankProof says how one rank of one arm was routed, and by what evidence.
 type rankProof struct {
-	arm      Arm
+	arm      gain.Arm
 	rank     int // AllRanks where the evidence covers all together, or names none
 	launches int // with such evidence
 	status   proofStatus
@@ -32,7 +32,7 @@ type rankProof struct {
 // 2 proves the other arm.
 func (p rankProof) severity() int {
 	wanted := unbalanced
-	if p.arm == Perfect {
+	if p.arm == gain.Perfect {
 		wanted = balanced
 	}
 	switch p.status {
@@ -56,17 +56,17 @@ func (p *rankProof) merge(o rankProof) {
 
 // TracesToCome stands for the traces of a profiled pair that is still to be
 // launched, so that nothing is refused for lack of proof yet.
-func (c *Campaign) TracesToCome() TraceProof {
+func (c *Campaign) TracesToCome() gain.TraceProof {
 	if !c.Spec.Design.Profiled {
-		return TraceProof{}
+		return gain.TraceProof{}
 	}
-	return TraceProof{Proved: true, Evidence: "the traces of the profiled pair are still to come"}
+	return gain.TraceProof{Proved: true, Evidence: "the traces of the profiled pair are still to come"}
 }
 
 // proof is the evidence for or against the arm. Traces measure what the launches only
 // claim or say nothing about, and never speak against what they show.
-func (p rankProof) proof(traces TraceProof) Proof {
-	proof := Proof{Arm: p.arm, Rank: router.Whole(p.rank), Grade: gain.None, Evidence: p.evidence}
+func (p rankProof) proof(traces gain.TraceProof) gain.Proof {
+	proof := gain.Proof{Arm: p.arm, Rank: router.Whole(p.rank), Grade: gain.None, Evidence: p.evidence}
 	switch {
 	case p.severity() == 0 && p.measured:
 		proof.Grade = gain.Measured
@@ -91,7 +91,7 @@ func (p rankProof) proof(traces TraceProof) Proof {
 func (c *Campaign) rankProofs() []rankProof {
 	var proofs []rankProof
 	printed := c.printedByPerfect()
-	for _, arm := range Arms {
+	for _, arm := range gain.Arms {
 		launches, wanted := c.counted(arm), 0
 		ranks := make(map[int]*rankProof)
 		for _, a := range launches {
@@ -110,7 +110,7 @@ func (c *Campaign) rankProofs() []rankProof {
 			}
 		}
 		for rank := range wanted {
-			if ranks[rank] == nil && ranks[AllRanks] == nil {
+			if ranks[rank] == nil && ranks[gain.AllRanks] == nil {
 				ranks[rank] = &rankProof{arm: arm, rank: rank, status: unproved, evidence: "no evidence of this rank"}
 			}
 		}
@@ -133,16 +133,16 @@ func (c *Campaign) ranks(a Attempt) int {
 // printedByPerfect reports whether every counted launch of the perfect arm has
 // printed the proof line, so that its absence from a log is evidence.
 func (c *Campaign) printedByPerfect() bool {
-	perfect := c.counted(Perfect)
+	perfect := c.counted(gain.Perfect)
 	return len(perfect) > 0 && !slices.ContainsFunc(perfect, func(a Attempt) bool { return len(a.LinesFound) == 0 })
 }
 
 // counted are the finished attempts of an arm that enter the comparison.
-func (c *Campaign) counted(arm Arm) []Attempt {
+func (c *Campaign) counted(arm gain.Arm) []Attempt {
 	var attempts []Attempt
 	for _, l := range c.Launches {
 		if a, ok := l.Done(); ok && l.Arm == arm && l.Kind == Timed {
-			attempts = append(attempts, a)
+			attempts = append(attempts, a.views()...)
 		}
 	}
 	return attempts

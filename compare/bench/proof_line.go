@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/bench/launch"
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -24,14 +25,14 @@ import (
 // absence from the normal arm is evidence only beside their presence in every launch
 // of the perfect one: an engine that never prints the line says nothing by not printing
 // it. A launch in which the engine reports a failure claims nothing.
-func (s Spec) proveByLine(arm Arm, lines []Found, ranks int, printed bool) []rankProof {
+func (s Spec) proveByLine(arm gain.Arm, lines []Found, ranks int, printed bool) []rankProof {
 	proof := func(rank int, s proofStatus, format string, args ...any) rankProof {
 		return rankProof{arm: arm, rank: rank, launches: 1, status: s, evidence: fmt.Sprintf(format, args...)}
 	}
 	failed := slices.IndexFunc(lines, func(f Found) bool { return f.Failed })
 	named := 0
 	for _, f := range lines {
-		if f.Rank != AllRanks {
+		if f.Rank != gain.AllRanks {
 			named++
 		}
 	}
@@ -39,7 +40,7 @@ func (s Spec) proveByLine(arm Arm, lines []Found, ranks int, printed bool) []ran
 	for _, f := range lines {
 		status, doubt := unproved, ""
 		switch {
-		case arm == Normal:
+		case arm == gain.Normal:
 			status = balanced
 		case failed >= 0:
 			doubt = fmt.Sprintf(", but the engine says %q", lines[failed].Text)
@@ -47,7 +48,7 @@ func (s Spec) proveByLine(arm Arm, lines []Found, ranks int, printed bool) []ran
 			doubt = fmt.Sprintf(" is of TensorRT-LLM's first planner, which ignores the expert groups of %s and is not balanced there", s.groupLimited())
 		case ranks == 0:
 			doubt = fmt.Sprintf(" seen on %s; say --ranks N", quantity.Count(max(1, named), "rank"))
-		case f.Rank == AllRanks && ranks > 1:
+		case f.Rank == gain.AllRanks && ranks > 1:
 			doubt = fmt.Sprintf(" names no rank, so %d× are not %d ranks: label the output by rank (srun --label, mpirun --tag-output), or give --counts or --profile", f.Times, ranks)
 		default:
 			status = balanced
@@ -57,12 +58,12 @@ func (s Spec) proveByLine(arm Arm, lines []Found, ranks int, printed bool) []ran
 	switch {
 	case len(lines) > 0:
 		return proofs
-	case arm == Perfect:
-		return []rankProof{proof(AllRanks, unproved, "no log line matches %s: check that the ranks see the switch, or give another %s", s.Treatment.Line, otherProofs)}
+	case arm == gain.Perfect:
+		return []rankProof{proof(gain.AllRanks, unproved, "no log line matches %s: check that the ranks see the switch, or give another %s", s.Treatment.Line, otherProofs)}
 	case !printed:
-		return []rankProof{proof(AllRanks, unproved, "neither arm printed the proof line, so its absence proves nothing: give another %s", otherProofs)}
+		return []rankProof{proof(gain.AllRanks, unproved, "neither arm printed the proof line, so its absence proves nothing: give another %s", otherProofs)}
 	}
-	return []rankProof{proof(AllRanks, unbalanced, "the log lacks the proof line that the perfect arm prints")}
+	return []rankProof{proof(gain.AllRanks, unbalanced, "the log lacks the proof line that the perfect arm prints")}
 }
 
 // firstGeneration reports whether a proof line is of TensorRT-LLM's first planner, which
@@ -107,8 +108,16 @@ func (t Treatment) findLines(folder string) ([]Found, error) {
 			return nil, fmt.Errorf("proof line: %w", err)
 		}
 		seen := make(map[int]Found)
+		var files []string
 		for _, name := range launch.Logs {
-			if err := countLines(filepath.Join(folder, name), line, seen); err != nil {
+			files = append(files, filepath.Join(folder, name))
+		}
+		if t.Records != "" {
+			claims, _ := filepath.Glob(filepath.Join(folder, outName, t.Records, "*.json")) // the pattern is ours
+			files = append(files, claims...)
+		}
+		for _, path := range files {
+			if err := countLines(path, line, seen); err != nil {
 				return nil, err
 			}
 		}
@@ -136,7 +145,7 @@ func rankOf(named, text []byte) int {
 			return n
 		}
 	}
-	return AllRanks
+	return gain.AllRanks
 }
 
 func countLines(path string, line *regexp.Regexp, seen map[int]Found) error {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/bench/metrics"
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -16,7 +17,7 @@ const otherProofs = "--proof, --counts or --profile"
 // prove says what one launch's output proves about its ranks, of which there are
 // so many (0: unknown). Recorded loads go before the report's own statement, and that
 // before a line in the log, which every launch of the perfect arm printed or not.
-func (s Spec) prove(arm Arm, a Attempt, ranks int, printed bool) []rankProof {
+func (s Spec) prove(arm gain.Arm, a Attempt, ranks int, printed bool) []rankProof {
 	switch {
 	case a.Counted != nil:
 		return proveByCounts(arm, *a.Counted)
@@ -25,7 +26,7 @@ func (s Spec) prove(arm Arm, a Attempt, ranks int, printed bool) []rankProof {
 	case s.Treatment.Line != "":
 		return s.proveByLine(arm, a.LinesFound, ranks, printed)
 	}
-	return []rankProof{{arm: arm, rank: AllRanks, launches: 1, status: unproved,
+	return []rankProof{{arm: arm, rank: gain.AllRanks, launches: 1, status: unproved,
 		evidence: "the output does not state its routing, and no proof line of this treatment is known: give " + otherProofs}}
 }
 
@@ -84,14 +85,14 @@ func (w worstLayers) within(limit router.Number) bool {
 }
 
 // ProveReport judges one report alone.
-func ProveReport(arm Arm, said metrics.Proof) Proof {
-	return proveByReport(arm, said, said.Ranks)[0].proof(TraceProof{})
+func ProveReport(arm gain.Arm, said metrics.Proof) gain.Proof {
+	return proveByReport(arm, said, said.Ranks)[0].proof(gain.TraceProof{})
 }
 
 // proveByReport judges a launch by its own report: whether it states a perfect
 // router, and the loads it measured, which must agree: those of ranks, or of experts
 // where no rank's is known.
-func proveByReport(arm Arm, said metrics.Proof, wanted int) []rankProof {
+func proveByReport(arm gain.Arm, said metrics.Proof, wanted int) []rankProof {
 	ranks, experts := router.Undefined(), router.Undefined()
 	for _, l := range said.Layers {
 		ranks, experts = most(ranks, l.RankMaxOverMean), most(experts, l.ExpertMaxOverMean)
@@ -124,13 +125,13 @@ func proveByReport(arm Arm, said metrics.Proof, wanted int) []rankProof {
 // proveByCounts judges a launch by the loads it recorded, each beside its floor.
 // Even ranks prove the perfect arm (even experts, where no rank is known); unevenness
 // of either proves the normal arm.
-func proveByCounts(arm Arm, c Counted) []rankProof {
+func proveByCounts(arm gain.Arm, c Counted) []rankProof {
 	worst := measured(worstLayer{"ranks", c.RankMaxOverMean, c.RankFloor}, worstLayer{"experts", c.ExpertMaxOverMean, c.ExpertFloor})
 	p := rankProof{arm: arm, launches: 1, measured: true, status: unbalanced, evidence: "recorded expert counts: " + worst.String()}
 	switch {
 	case len(worst) == 0:
 		p.status, p.evidence = unproved, "the recorded expert counts hold no load"
-	case arm == Normal && worst.within(balancedWithin) || arm == Perfect && worst[0].within(balancedWithin):
+	case arm == gain.Normal && worst.within(balancedWithin) || arm == gain.Perfect && worst[0].within(balancedWithin):
 		p.status = balanced
 	}
 	return p.forRanks(c.Ranks)
@@ -140,7 +141,7 @@ func proveByCounts(arm Arm, c Counted) []rankProof {
 // them together.
 func (p rankProof) forRanks(ranks int) []rankProof {
 	if ranks <= 1 {
-		p.rank = AllRanks
+		p.rank = gain.AllRanks
 		return []rankProof{p}
 	}
 	proofs := slices.Repeat([]rankProof{p}, ranks)

@@ -9,30 +9,6 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// The arms, and evidence about them, are judged in package gain.
-type (
-	Arm         = gain.Arm
-	Proof       = gain.Proof
-	TraceProof  = gain.TraceProof
-	Check       = gain.Check
-	CheckStatus = gain.CheckStatus
-	Difference  = gain.Difference
-)
-
-// The names of package gain that are used most.
-const (
-	Normal   = gain.Normal
-	Perfect  = gain.Perfect
-	AllRanks = gain.AllRanks
-	Pass     = gain.Pass
-	Warn     = gain.Warn
-	Fail     = gain.Fail
-	Unknown  = gain.Unknown
-)
-
-// Arms lists both arms, in the order reports show them.
-var Arms = gain.Arms
-
 // Kind says what a launch is for.
 type Kind string
 
@@ -63,11 +39,13 @@ const (
 // Launch is one place in the order of a campaign: one start of the command, to
 // be finished exactly once.
 type Launch struct {
-	Position int  `json:"position"` // in the order of launching, from 0
-	Kind     Kind `json:"kind"`
-	Arm      Arm  `json:"arm"`
-	Pair     int  `json:"pair"`  // from 0 within its kind; −1 where launches are not paired
-	Place    int  `json:"place"` // 0 launched first in its pair, 1 second
+	Position int      `json:"position"` // in the order of launching, from 0
+	Kind     Kind     `json:"kind"`
+	Arm      gain.Arm `json:"arm"`
+	Pair     int      `json:"pair"`  // from 0 within its kind; −1 where launches are not paired
+	Place    int      `json:"place"` // 0 launched first in its pair, 1 second, …
+	// Point is the value of its only point; empty where there are none, or all.
+	Point string `json:"point,omitempty"`
 	// Attempts are the starts so far, oldest first. At most one is Finished, and
 	// it is the last.
 	Attempts []Attempt `json:"attempts"`
@@ -95,16 +73,27 @@ type Attempt struct {
 	Folder      string            `json:"-"` // of its raw output, below the campaign folder
 	Arguments   []string          `json:"arguments"`
 	Environment map[string]string `json:"environment"` // allow-listed names, secrets redacted
-	Files       []File            `json:"files,omitempty"`
-	GPUs        []launch.GPU      `json:"gpus,omitempty"`
-	LinesFound  []Found           `json:"lines_found,omitempty"` // matches of the treatment's proof line, where it is the best evidence
-	Counted     *Counted          `json:"counted,omitempty"`     // loads the launch recorded in files of its own
+	// OwnVariables are those that the command itself set, changed or removed, as the
+	// system showed its process: allow-listed values, hashes of others; null where the
+	// system did not show it.
+	OwnVariables map[string]string `json:"own_variables"`
+	Groups       []launch.Group    `json:"groups,omitempty"` // of processes that were started
+	Files        []File            `json:"files,omitempty"`
+	GPUs         []launch.GPU      `json:"gpus,omitempty"`
+	LinesFound   []Found           `json:"lines_found,omitempty"` // matches of the treatment's proof line, where it is the best evidence
+	Counted      *Counted          `json:"counted,omitempty"`     // loads the launch recorded in files of its own
 	// OthersCPU is how many cores other processes kept busy during the launch, on
 	// average; undefined where the system does not tell.
 	OthersCPU router.Number   `json:"others_cpu"`
 	Cores     int             `json:"cores"`            // of the machine that launched it; 0 in campaigns that did not record them
 	Result    *metrics.Result `json:"result,omitempty"` // nil unless Finished; without its Steps
-	Warnings  []string        `json:"warnings,omitempty"`
+	// IterationRows is how many rows of an iteration log the launch kept, in its output or
+	// in the file that the spec names.
+	IterationRows int      `json:"iteration_rows,omitempty"`
+	Warnings      []string `json:"warnings,omitempty"`
+	// Points are those measured, of a launch that has several; Result is nil then. Some may
+	// be of an earlier attempt that did not finish.
+	Points []PointRun `json:"points,omitempty"`
 }
 
 // File is a file that must be the same in every launch.
@@ -138,8 +127,8 @@ type Found struct {
 // Evidence is all that a campaign found beside the values: what a judge needs
 // to know whether the arms may be compared.
 type Evidence struct {
-	Proofs      []Proof // by arm, then rank
-	Compared    bool    // environment, arguments and files of both arms were recorded
-	Differences []Difference
-	Checks      []Check
+	Proofs      []gain.Proof // by arm, then rank
+	Compared    bool         // environment, arguments and files of both arms were recorded
+	Differences []gain.Difference
+	Checks      []gain.Check
 }

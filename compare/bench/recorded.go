@@ -13,16 +13,18 @@ import (
 // be judged at a confidence. Warm-ups, profiled launches and launches that were
 // never started are left out. What traces prove stands in for ranks of which the
 // launches themselves say nothing.
-func Recorded(c *Campaign, confidence float64, traces TraceProof) gain.Campaign {
+func Recorded(c *Campaign, confidence float64, traces gain.TraceProof) gain.Campaign {
 	e := c.Evidence(traces)
 	r := converter{spec: c.Spec}
 	var launches []gain.Launch
 	for _, l := range c.Launches {
 		if l.Kind.Judged() && len(l.Attempts) > 0 {
-			launches = append(launches, r.launch(l))
+			launches = append(launches, r.launches(l)...)
 		}
 	}
+	pointName, points := c.Spec.Points.judged(r.ranks)
 	return gain.Campaign{
+		More: c.Spec.more(), Builds: c.Spec.Builds, PointName: pointName, Points: points,
 		Command: launch.Quote(c.Spec.Command.Normal), Metric: r.metric, Launches: launches,
 		Criteria: gain.Criteria{Threshold: c.Spec.Threshold, Confidence: confidence, Tolerance: c.Spec.WorkTolerance},
 		Proof:    e.Proofs, Chance: c.Spec.Treatment.Chance(), Compared: e.Compared, Differences: e.Differences, Checks: e.Checks,
@@ -35,18 +37,27 @@ type converter struct {
 	spec   Spec
 	metric gain.Metric
 	format string
+	ranks  int // that a report names, else those of the spec
 }
 
-// launch is a launch that was started. Control pairs are numbered behind the
-// timed ones.
-func (r *converter) launch(l Launch) gain.Launch {
+// launches are a launch that was started, once for each of its points. Control pairs are
+// numbered behind the timed ones.
+func (r *converter) launches(l Launch) (launches []gain.Launch) {
 	last := l.Attempts[len(l.Attempts)-1]
-	j := r.measured(last)
-	j.Pair, j.Arm, j.Position, j.Control, j.Note = l.Pair, l.Arm, l.Position, l.Kind == Floor, attemptNote(l)
-	if j.Control {
-		j.Pair += r.spec.Design.Pairs
+	for i, view := range last.views() {
+		j := r.measured(view)
+		j.Pair, j.Arm, j.Position, j.Control, j.Note = l.Pair, l.Arm, l.Position, l.Kind == Floor, attemptNote(l)
+		if len(last.Points) > 0 {
+			j.Point = number(last.Points[i].Value)
+		} else if l.Point != "" {
+			j.Point = number(l.Point)
+		}
+		if j.Control {
+			j.Pair += r.spec.Design.Pairs
+		}
+		launches = append(launches, j)
 	}
-	return j
+	return launches
 }
 
 // measured is what an attempt reported, or why there is nothing of it to judge.
@@ -63,7 +74,7 @@ func (r *converter) measured(a Attempt) gain.Launch {
 		return gain.Launch{Status: "without " + name}
 	}
 	if r.metric == (gain.Metric{}) {
-		r.metric, r.format = MetricOf(m), a.Result.Format
+		r.metric, r.format, r.ranks = MetricOf(m), a.Result.Format, max(r.spec.Ranks, a.Result.Proof.Ranks)
 	}
 	if r.metric != MetricOf(m) || r.format != a.Result.Format {
 		return gain.Launch{Status: fmt.Sprintf("reports %s (%s) of %s, not %s (%s) of %s", m.Name, m.Definition, a.Result.Format, r.metric.Name, r.metric.Definition, r.format)}

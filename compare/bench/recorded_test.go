@@ -35,7 +35,7 @@ func TestRecorded(t *testing.T) {
 	finish(6, report("tool", "rate"))
 	finish(8, report("tool", "rate"))
 
-	got := Recorded(c, 0.99, TraceProof{})
+	got := Recorded(c, 0.99, gain.TraceProof{})
 	if want := (gain.Criteria{Threshold: 0.2, Confidence: 0.99, Tolerance: 0.03}); got.Criteria != want || got.Command != "run 'a b'" {
 		t.Errorf("criteria %+v, command %q", got.Criteria, got.Command)
 	}

@@ -39,10 +39,12 @@ type Stage string
 // The stages that an Event can tell of.
 const (
 	Starting Stage = "starting"
+	Measured Stage = "measured" // one of the points of a launch that goes on
 	Ended    Stage = "ended"    // finished, failed or interrupted
 	Cooling  Stage = "cooling"  // waiting before the next launch
 	Cleaning Stage = "cleaning" // ending processes
 	Looked   Stage = "looked"   // at the pairs so far, under UntilDecided
+	Held     Stage = "held"     // a GPU is, by a process of an earlier campaign
 )
 
 // Event tells of one step of a campaign.
@@ -68,7 +70,11 @@ func (e *LaunchError) Error() string {
 	if e.Folder != "" {
 		where = "; its output is in " + e.Folder
 	}
-	return fmt.Sprintf("launch %d (%s, %s): %v%s", e.Launch.Position, e.Launch.Kind, e.Launch.Arm, e.Err, where)
+	at := ""
+	if e.Launch.Point != "" {
+		at = ", point " + e.Launch.Point
+	}
+	return fmt.Sprintf("launch %d (%s, %s%s): %v%s", e.Launch.Position, e.Launch.Kind, e.Launch.Arm, at, e.Err, where)
 }
 
 func (e *LaunchError) Unwrap() error { return e.Err }
@@ -110,6 +116,7 @@ func (c *Campaign) Run(ctx context.Context, h Host) error {
 	if err := r.recover(); err != nil {
 		return err
 	}
+	r.nameHolders(ctx)
 	for first := true; ; first = false {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
@@ -148,6 +155,7 @@ type runner struct {
 func (r *runner) report(e Event) {
 	if r.host.Report != nil {
 		e.Done, e.Left = r.Finished(), r.Left()
+		e.Launch.Arm = r.Spec.Called(e.Launch.Arm)
 		r.host.Report(e)
 	}
 }
@@ -165,7 +173,7 @@ func (r *runner) recover() error {
 		switch last.State {
 		case Running:
 			r.report(Event{Stage: Cleaning, Launch: *l, Attempt: *last, Text: "ending the processes of an interrupted run"})
-			ended := r.marker().End(r.host.Grace)
+			ended := launch.EndGroups(last.Groups, r.host.Grace) + r.marker().End(r.host.Grace)
 			last.State, last.ExitCode = Interrupted, -1
 			last.Error = fmt.Sprintf("bench was killed while the command ran (%s still running)", quantity.Count(ended, "process"))
 			if err := r.save(*l, *last); err != nil {
@@ -178,6 +186,22 @@ func (r *runner) recover() error {
 		}
 	}
 	return nil
+}
+
+// nameHolders tells of processes of earlier campaigns that still hold a GPU.
+func (r *runner) nameHolders(ctx context.Context) {
+	if r.host.GPUs == nil {
+		return
+	}
+	gpus, _ := r.host.GPUs(ctx) // the launches tell of a failure
+	launch.MarkOwners(gpus, r.marker())
+	for _, g := range gpus {
+		for _, p := range g.Processes {
+			if p.Campaign != "" {
+				r.report(Event{Stage: Held, Text: fmt.Sprintf("warning: %s still holds its GPU: end it with 'kill %d'", holder(g, p), p.PID)})
+			}
+		}
+	}
 }
 
 // marker is what the campaign's processes carry.

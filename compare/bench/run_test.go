@@ -33,21 +33,21 @@ func TestReplayedCampaign(t *testing.T) {
 		t.Fatal(err)
 	}
 	// tokens_per_second of the first and last line of each arm.
-	want := map[Arm][2]float64{Normal: {399378.73984891246, 401643.2}, Perfect: {455670.7811535223, 460708.3}}
+	want := map[gain.Arm][2]float64{gain.Normal: {399378.73984891246, 401643.2}, gain.Perfect: {455670.7811535223, 460708.3}}
 	pairs := c.Pairs(Timed)
 	if len(pairs) != 6 {
 		t.Fatalf("%d pairs, want 6", len(pairs))
 	}
 	for i, at := range []int{0, 5} {
 		normal, perfect := armsOf(pairs[at])
-		for arm, a := range map[Arm]Attempt{Normal: normal, Perfect: perfect} {
+		for arm, a := range map[gain.Arm]Attempt{gain.Normal: normal, gain.Perfect: perfect} {
 			m, _ := a.Result.Metric(a.Result.Primary)
 			if got := m.Value.Float64(); got < want[arm][i]*(1-1e-5) || got > want[arm][i]*(1+1e-5) {
 				t.Errorf("pair %d, %s: %v, want about %v", at, arm, got, want[arm][i])
 			}
 		}
 	}
-	e := c.Evidence(TraceProof{})
+	e := c.Evidence(gain.TraceProof{})
 	if len(e.Proofs) != 8 {
 		t.Errorf("%d proofs, want one for each of 4 ranks in 2 arms", len(e.Proofs))
 	}
@@ -56,7 +56,7 @@ func TestReplayedCampaign(t *testing.T) {
 			t.Errorf("%+v does not prove its arm", p)
 		}
 	}
-	if want := (Difference{Kind: "environment", Name: "ENABLE_PERFECT_ROUTER", Normal: "not set", Perfect: "1", Declared: true}); len(e.Differences) != 1 || e.Differences[0] != want {
+	if want := (gain.Difference{Kind: "environment", Name: "ENABLE_PERFECT_ROUTER", Normal: "not set", Perfect: "1", Declared: true}); len(e.Differences) != 1 || e.Differences[0] != want {
 		t.Errorf("differences %+v, want only %+v", e.Differences, want)
 	}
 	again, err := Open(c.Folder)
@@ -64,7 +64,7 @@ func TestReplayedCampaign(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer again.Close()
-	if a, b := fmt.Sprintf("%+v", again.Evidence(TraceProof{})), fmt.Sprintf("%+v", e); a != b {
+	if a, b := fmt.Sprintf("%+v", again.Evidence(gain.TraceProof{})), fmt.Sprintf("%+v", e); a != b {
 		t.Errorf("read back:\n%s\nwas\n%s", a, b)
 	}
 	if again.Left() != 0 || again.Finished() != 12 {
@@ -115,8 +115,8 @@ func TestRetriesAreRecorded(t *testing.T) {
 	if len(first) != 2 || first[0].State != Failed || first[1].State != Finished || first[0].ExitCode != 1 {
 		t.Fatalf("attempts %+v, want a failed and a finished one", first)
 	}
-	for _, check := range c.Evidence(TraceProof{}).Checks {
-		if check.Name == "first_attempts" && check.Status != Warn {
+	for _, check := range c.Evidence(gain.TraceProof{}).Checks {
+		if check.Name == "first_attempts" && check.Status != gain.Warn {
 			t.Errorf("%+v, want a warning", check)
 		}
 	}
@@ -283,8 +283,8 @@ func TestInterruptAndResume(t *testing.T) {
 	}
 	finishedOnce(t, c)
 	// Launch 2 began pair 1 before the interrupt, launch 3 ended it afterwards.
-	for _, check := range c.Evidence(TraceProof{}).Checks {
-		if check.Name == "one_session" && (check.Status != Warn || !strings.Contains(check.Text, "inside pair 1")) {
+	for _, check := range c.Evidence(gain.TraceProof{}).Checks {
+		if check.Name == "one_session" && (check.Status != gain.Warn || !strings.Contains(check.Text, "inside pair 1")) {
 			t.Errorf("%+v, want a warning about pair 1", check)
 		}
 	}
@@ -306,9 +306,19 @@ func TestInterruptAndResume(t *testing.T) {
 // left behind, and finishes every launch exactly once.
 func TestKillAndResume(t *testing.T) {
 	needsProc(t)
+	t.Run("with its environment", func(t *testing.T) { testKillAndResume(t, nil) })
+	// Such processes carry no marker any more: only their group tells whose they are.
+	t.Run("without its environment", func(t *testing.T) {
+		testKillAndResume(t, []string{"env", "-i", childVariable + "=log", "BENCH_TEST_WAIT=250ms"})
+	})
+}
+
+func testKillAndResume(t *testing.T, before []string) {
 	t.Setenv("BENCH_TEST_WAIT", "250ms")
 	log := filepath.Join(t.TempDir(), "log")
-	c := create(t, testSpec(t, 2, log, "{launch}"))
+	spec := testSpec(t, 2, log, "{launch}")
+	spec.Command.Normal = append(before, spec.Command.Normal...)
+	c := create(t, spec)
 	folder := c.Folder
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
@@ -403,7 +413,7 @@ func TestServerAndClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	finishedOnce(t, c)
-	for _, p := range c.Evidence(TraceProof{}).Proofs {
+	for _, p := range c.Evidence(gain.TraceProof{}).Proofs {
 		if p.Grade != gain.Measured {
 			t.Errorf("%+v: the server of this arm did not get the treatment", p)
 		}
@@ -563,7 +573,7 @@ func TestProfiledPair(t *testing.T) {
 	if a, _ := c.Launches[2].Done(); a.Result != nil {
 		t.Error("the profiled launch has a result")
 	}
-	for _, arm := range Arms {
+	for _, arm := range gain.Arms {
 		if got := c.Exports(arm); len(got) != 1 || filepath.Base(got[0]) != "report.rank0.sqlite" {
 			t.Errorf("exports of the %s arm: %q", arm, got)
 		}

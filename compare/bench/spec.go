@@ -10,6 +10,8 @@ import (
 
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
+	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // Spec is everything that defines a campaign. It is stored before the first
@@ -18,6 +20,13 @@ type Spec struct {
 	Design    Design    `json:"design"`
 	Treatment Treatment `json:"treatment"`
 	Command   Command   `json:"command"`
+	// Arms are what sets an arm apart beside the treatment. One that is neither normal nor
+	// perfect is a further arm, and runs with the learned router.
+	Arms []ArmSpec `json:"arms,omitempty"`
+	// Builds name two arms that stand in the places of normal and perfect, with no treatment
+	// and no proof: two releases, or an option on and off.
+	Builds [2]gain.Arm `json:"builds"`
+	Points *Points     `json:"points,omitempty"`
 	// Folder is where commands run, and what relative paths start from; empty is
 	// the current folder.
 	Folder string `json:"folder"`
@@ -29,12 +38,19 @@ type Spec struct {
 	// the command's stdout.
 	Output string `json:"output,omitempty"`
 
+	// IterationLog is the file of a launch's iteration log, with placeholders, where it is
+	// not printed.
+	IterationLog string `json:"iteration_log,omitempty"`
+
 	// Counts is where each launch records its expert loads, with placeholders;
 	// Host.Counts reads them, and they prove how it was routed.
 	Counts string `json:"counts,omitempty"`
 
-	Ranks         int      `json:"ranks"`          // ranks that must prove the treatment; 0: those that the report names, else those seen
-	Same          []string `json:"same,omitempty"` // files that must not change between launches
+	Ranks int      `json:"ranks"`          // ranks that must prove the treatment; 0: those that the report names, else those seen
+	Same  []string `json:"same,omitempty"` // files that must not change between launches
+	// Accepted are options, words and variables in which the arms may differ beside
+	// the treatment.
+	Accepted      []string `json:"accepted_differences,omitempty"`
 	WorkTolerance float64  `json:"work_tolerance"` // relative difference of work allowed within a pair
 
 	// Threshold is the gain that counts as significant, as a fraction.
@@ -47,6 +63,7 @@ type Spec struct {
 	Profile *launch.Profile `json:"profile,omitempty"`
 
 	Timeout  time.Duration `json:"timeout_ns"`   // per launch; 0 is none
+	Stall    time.Duration `json:"stall_ns"`     // without output and GPU work, after which a launch failed; 0 is none
 	CoolDown time.Duration `json:"cool_down_ns"` // between launches
 	Retries  int           `json:"retries"`      // further attempts at a launch that failed
 }
@@ -62,6 +79,12 @@ func (s Spec) Check() error {
 	if err := s.Command.check(s.Treatment); err != nil {
 		return err
 	}
+	if err := s.checkArms(); err != nil {
+		return err
+	}
+	if err := s.checkPoints(); err != nil {
+		return err
+	}
 	if _, err := s.custom(); err != nil {
 		return err
 	}
@@ -72,25 +95,26 @@ func (s Spec) Check() error {
 		if err := s.Profile.Check(); err != nil {
 			return err
 		}
-		for _, arm := range Arms {
+		for _, arm := range gain.Arms {
 			if err := launch.CheckProfilable(s.Command.engine(arm)); err != nil {
 				return err
 			}
 		}
 	}
 	if s.Design.UntilDecided && len(Looks(s.Design.Pairs, s.Confidence)) == 0 {
-		return fmt.Errorf("--pairs %d cannot decide at %g %% confidence: want at least %d",
-			s.Design.Pairs, 100*s.Confidence, minCap(s.Confidence))
+		return fmt.Errorf("--pairs %d cannot decide at %s confidence: want at least %d",
+			s.Design.Pairs, quantity.Confidence(s.Confidence), minCap(s.Confidence))
 	}
 	switch {
-	case s.Output != "" && !strings.Contains(s.Output, "{out}"), s.Counts != "" && !strings.Contains(s.Counts, "{out}"):
+	case s.Output != "" && !strings.Contains(s.Output, "{out}"), s.Counts != "" && !strings.Contains(s.Counts, "{out}"),
+		s.IterationLog != "" && !strings.Contains(s.IterationLog, "{out}"):
 		return fmt.Errorf("a file that launches write needs {out} in its path, so that no launch overwrites another's")
 	case !(s.Confidence > 0 && s.Confidence < 1):
 		return fmt.Errorf("confidence %g: want a fraction between 0 and 1, such as 0.95", s.Confidence)
 	case !(s.WorkTolerance >= 0 && s.WorkTolerance < 1):
 		return fmt.Errorf("work tolerance %g: want a fraction from 0 to below 1", s.WorkTolerance)
-	case s.Timeout < 0 || s.CoolDown < 0:
-		return fmt.Errorf("negative time limit or cool-down")
+	case s.Timeout < 0 || s.CoolDown < 0 || s.Stall < 0:
+		return fmt.Errorf("negative time limit, --stall or cool-down")
 	case s.Retries < 0 || s.Retries > 100:
 		return fmt.Errorf("%d retries: want 0 to 100", s.Retries)
 	case s.Ranks < 0:
@@ -125,6 +149,12 @@ type Treatment struct {
 	Line string `json:"line,omitempty"`
 	// Failed is a regular expression of the line that says that it failed.
 	Failed string `json:"failed,omitempty"`
+	// Each are variables of both arms, whose values may hold placeholders.
+	Each map[string]string `json:"each,omitempty"`
+	// Records is the folder below {out} where every launch then records its expert
+	// loads, in place of Spec.Counts, and JSON files in which Line is searched as in
+	// the logs. Without loads the launch counts, and its balance is claimed at most.
+	Records string `json:"records,omitempty"`
 }
 
 // Treatments are those known by name. Sources: the engines' own switches, as
@@ -142,6 +172,14 @@ var Treatments = []Treatment{
 	{
 		Name:    "vllm",
 		Perfect: map[string]string{"VLLM_MOE_ROUTING_SIMULATION_STRATEGY": "uniform_random"},
+	},
+	{
+		Name:    "hook", // package hook's
+		Perfect: map[string]string{"ENABLE_PERFECT_ROUTER": "1"},
+		Off:     "0",
+		Line:    `moebalance hook: rank (?P<rank>\d+) of \d+ routes \d+ layers by perfect`,
+		Each:    map[string]string{"MOEBALANCE_COUNTS": "{out}/counts"},
+		Records: "counts",
 	},
 	{
 		Name:    "sglang",
@@ -196,7 +234,9 @@ func (t Treatment) Chance() bool {
 // give.
 func (s Spec) ProofToCome() string {
 	switch t := s.Treatment; {
-	case s.Counts != "":
+	case s.builds():
+		return ""
+	case s.Counts != "" || t.Records != "":
 		return "proof of balance: measured, by the expert counts of each launch"
 	case s.Design.Profiled:
 		return "proof of balance: measured, by the traces of the profiled pair"
@@ -213,10 +253,10 @@ func (t Treatment) Names() []string { return slices.Sorted(maps.Keys(t.Perfect))
 
 // variables are those of the treatment in an arm, with the value off in the normal
 // one.
-func (t Treatment) variables(arm Arm, off string) []launch.Variable {
+func (t Treatment) variables(arm gain.Arm, off string) []launch.Variable {
 	variables := launch.Variables(t.Perfect)
 	for i := range variables {
-		if arm == Normal {
+		if arm != gain.Perfect {
 			variables[i].Value = off
 		}
 	}
@@ -225,6 +265,6 @@ func (t Treatment) variables(arm Arm, off string) []launch.Variable {
 
 // Environ is base as the arm sees it: with the variables in the perfect arm,
 // without them in the normal one.
-func (t Treatment) Environ(base []string, arm Arm) []string {
+func (t Treatment) Environ(base []string, arm gain.Arm) []string {
 	return launch.Environ(base, t.variables(arm, ""))
 }

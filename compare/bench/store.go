@@ -14,8 +14,9 @@ import (
 	_ "modernc.org/sqlite" // the driver "sqlite"
 )
 
-// storeVersion is the version of the campaign file's tables.
-const storeVersion = 1
+// storeVersion is the version of the campaign file's tables. Version 1 had no points, and
+// is read and continued as it is.
+const storeVersion = 2
 
 // storeName is the campaign file below the campaign folder.
 const storeName = "campaign.sqlite"
@@ -28,7 +29,10 @@ func IsCampaign(folder string) bool {
 
 // store is the campaign file. Every write is one transaction that is on disk
 // before the next step is taken.
-type store struct{ db *sql.DB }
+type store struct {
+	db      *sql.DB
+	version int
+}
 
 const tables = `
 CREATE TABLE campaign (
@@ -47,7 +51,8 @@ CREATE TABLE launch (
 	kind        TEXT NOT NULL,
 	arm         TEXT NOT NULL,
 	pair        INTEGER NOT NULL,
-	place       INTEGER NOT NULL
+	place       INTEGER NOT NULL,
+	point       TEXT NOT NULL         -- empty: none, or all
 );
 CREATE TABLE attempt (
 	position    INTEGER NOT NULL REFERENCES launch (position),
@@ -115,13 +120,13 @@ func createStore(folder, id string, created time.Time, spec Spec, plan []Launch)
 	if _, err := tx.Exec("INSERT INTO campaign (one, id, created_ns, spec) VALUES (1, ?, ?, ?)", id, created.UnixNano(), string(text)); err != nil {
 		return err
 	}
-	insert, err := tx.Prepare("INSERT INTO launch (position, kind, arm, pair, place) VALUES (?, ?, ?, ?, ?)")
+	insert, err := tx.Prepare("INSERT INTO launch (position, kind, arm, pair, place, point) VALUES (?, ?, ?, ?, ?, ?)")
 	if err != nil {
 		return err
 	}
 	defer insert.Close()
 	for _, l := range plan {
-		if _, err := insert.Exec(l.Position, l.Kind, l.Arm, l.Pair, l.Place); err != nil {
+		if _, err := insert.Exec(l.Position, l.Kind, l.Arm, l.Pair, l.Place, l.Point); err != nil {
 			return err
 		}
 	}
@@ -149,11 +154,11 @@ func openStore(folder string, write bool) (store, error) {
 		db.Close()
 		return store{}, &input.Error{File: path, Expected: "a campaign file", Err: err}
 	}
-	if version != storeVersion {
+	if version < 1 || version > storeVersion {
 		db.Close()
-		return store{}, &input.Error{File: path, Expected: fmt.Sprintf("a campaign file of version %d", storeVersion), Found: fmt.Sprintf("version %d", version)}
+		return store{}, &input.Error{File: path, Expected: fmt.Sprintf("a campaign file of version 1 to %d", storeVersion), Found: fmt.Sprintf("version %d", version)}
 	}
-	return store{db}, nil
+	return store{db, version}, nil
 }
 
 // load reads the whole campaign.
@@ -178,7 +183,11 @@ func (s store) load() (c Campaign, err error) {
 }
 
 func (s store) launches() ([]Launch, error) {
-	rows, err := s.db.Query("SELECT position, kind, arm, pair, place FROM launch ORDER BY position")
+	point := "point"
+	if s.version < 2 {
+		point = "''"
+	}
+	rows, err := s.db.Query("SELECT position, kind, arm, pair, place, " + point + " FROM launch ORDER BY position")
 	if err != nil {
 		return nil, err
 	}
@@ -186,7 +195,7 @@ func (s store) launches() ([]Launch, error) {
 	var launches []Launch
 	for rows.Next() {
 		var l Launch
-		if err := rows.Scan(&l.Position, &l.Kind, &l.Arm, &l.Pair, &l.Place); err != nil {
+		if err := rows.Scan(&l.Position, &l.Kind, &l.Arm, &l.Pair, &l.Place, &l.Point); err != nil {
 			return nil, err
 		}
 		if l.Position != len(launches) {

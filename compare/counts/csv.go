@@ -30,6 +30,17 @@ type csvColumn struct {
 	spelling string
 }
 
+// csvComma is what separates the fields of a first line: a comma, or what spreadsheets
+// write where the comma is a decimal point.
+func csvComma(line []byte) rune {
+	for _, other := range ";\t" {
+		if bytes.ContainsRune(line, other) && !bytes.ContainsRune(line, ',') {
+			return other
+		}
+	}
+	return ','
+}
+
 // csvHeader reads the first line of a text; nil where it does not name a layer
 // and an expert.
 func csvHeader(content []byte) csvColumns {
@@ -38,7 +49,7 @@ func csvHeader(content []byte) csvColumns {
 		return nil
 	}
 	columns := csvColumns{}
-	for i, field := range strings.Split(string(line), ",") {
+	for i, field := range strings.Split(string(line), string(csvComma(line))) {
 		spelling := strings.Trim(field, "\" \t\r")
 		field = strings.NewReplacer("_", "", "-", "", " ", "").Replace(strings.ToLower(spelling))
 		for name, spellings := range csvNames {
@@ -90,6 +101,8 @@ func readCSV(s *source, r *Record) error {
 	parts := map[stepKey]map[int]int64{}
 	rows := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(s.content, []byte("\ufeff"))))
 	rows.ReuseRecord = true
+	line, _, _ := bytes.Cut(s.content, []byte("\n"))
+	rows.Comma = csvComma(line)
 	for first := true; ; first = false {
 		row, err := rows.Read()
 		if err == io.EOF {

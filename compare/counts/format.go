@@ -186,7 +186,7 @@ func (s *source) record() (*Record, error) {
 }
 
 // errPlacement is what Read says of a file that only ReadPlacement understands.
-var errPlacement = errors.New("this file is a placement of experts, not counts; give it with --placement, beside a record of counts")
+var errPlacement = errors.New("this file is a placement of experts, not counts: pass a record of counts ('moebalance counts' takes the placement beside it, with --placement)")
 
 // unknown is what to say of a source of no format.
 func (s *source) unknown() error {
@@ -198,7 +198,7 @@ func (s *source) unknown() error {
 	case has("layer_list"), has("initial_global_assignments"), has("physical_to_logical_map"), eplbLine.Match(s.content):
 		return errPlacement
 	case has("benchmark", "results"):
-		return errors.New("this is a bench_moe result, which holds no counts per expert; give the routing pattern file instead")
+		return errors.New("this is a bench_moe result, which holds no counts per expert")
 	case s.broken != nil:
 		return s.broken
 	case s.values != nil:

@@ -58,16 +58,6 @@ var formats = []Format{
 		"branches of vLLM that log the EPLB state as JSON lines; none is released",
 		hasKeys("record_type"), readVLLMLines,
 	}, {
-		"vllm-engines", "vLLM expert counts per engine",
-		`{"engine": 0, "step": 7, "layer": 3, "num_logical_experts": 256, "counts": [[EXPERT, COUNT], …]}`,
-		"branches of vLLM that log each engine's counts as JSON lines; none is released",
-		hasKeys("layer", "counts", "num_logical_experts"), readVLLMSparse,
-	}, {
-		"bench-moe", "bench_moe routing pattern",
-		`{"ep_size": 2, "experts_per_rank": 2, "slot_dispatch_matrix": …, "expert_histogram": …}`,
-		"TensorRT-LLM bench_moe --routing_pattern_file",
-		hasKeys("slot_dispatch_matrix", "expert_histogram"), readBenchPattern,
-	}, {
 		"trtllm-calibration", "TensorRT-LLM layer-wise calibration",
 		`{"world_size": 1, "all_ranks_records": [[{"iteration": 10, "metadata": …, "raw_data": …}]]}`,
 		"TensorRT-LLM layer-wise benchmarks, calibrator mode COLLECT",
@@ -80,7 +70,7 @@ var formats = []Format{
 	}, {
 		"megatron", "Megatron EP load dump",
 		"folder: mcore_ep_loads_rank0_*.npz, mcore_ep_loads_rank1_*.npz, …",
-		"forks of Megatron-LM that dump " + mcoreVersion,
+		"MCORE_MOE_EXPERT_LOAD_DUMP=1 MCORE_MOE_EXPERT_LOAD_DUMP_MAX_FORWARDS=N MCORE_MOE_EXPERT_LOAD_DUMP_DIR=DIR, in forks of Megatron-LM",
 		either(hasFile(mcoreFile), hasMember(".npy")), readMcore,
 	}, {
 		"matrix", "JSON matrix of loads",
@@ -104,7 +94,7 @@ var formats = []Format{
 		hasLine(metricsLine), readMetrics,
 	}, {
 		"log", "engine log lines",
-		"[Expert Balancedness] forward_pass_id=… (SGLang), EPLB step: … balancedness=… (vLLM), [Expert Hotness] … (vllm-ascend)",
+		"[Expert Balancedness] … forward_pass_id=… (SGLang), EPLB step: … balancedness=… (vLLM), [Expert Hotness] … (vllm-ascend)",
 		`SGLang: --enable-expert-distribution-metrics; vLLM: --eplb-config '{"log_balancedness": true}'`,
 		hasLine(logLine), readLog,
 	}, {

@@ -132,8 +132,8 @@ func TestFoldersOfRanks(t *testing.T) {
 // Whatever is accepted can be judged, and its numbers are in range.
 func FuzzParse(f *testing.F) {
 	for _, name := range []string{
-		"bench-pattern.json", "bench-result.json", "calibration.json", "engine.log", "eplb.yaml", "expert-map.json", "fastdeploy.json",
-		"loads_c.npy", "loads_fortran.npy", "scrape-1.prom", "sglang-stat.pt", "sglang.csv", "vllm-dump.json", "vllm-lines.jsonl", "vllm-sparse.jsonl",
+		"bench-result.json", "calibration.json", "engine.log", "eplb.yaml", "expert-map.json", "fastdeploy.json",
+		"loads_c.npy", "loads_fortran.npy", "scrape-1.prom", "sglang-stat.pt", "sglang.csv", "vllm-dump.json", "vllm-lines.jsonl",
 		"megatron/mcore_ep_loads_rank0_ab12.npz", "sglang-pass/expert_distribution_recorder_17.5_0.pt", "torch-module.pt",
 	} {
 		f.Add(content(f, name))

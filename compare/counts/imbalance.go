@@ -28,6 +28,19 @@ func (r *Record) contradicted(err error) error {
 	return &input.Error{File: r.Source, Found: err.Error(), Err: ErrOptions}
 }
 
+// ExpertsOf is the number of experts, those of the model where it is named (nil where it
+// is not), of a record that counts slots per expert. Errors are of type *input.Error.
+func (r *Record) ExpertsOf(model *router.Shape) (int, error) {
+	if r.Experts == 0 {
+		return 0, &input.Error{File: r.Source, Expected: "slots per expert", Found: r.Format + " without any"}
+	}
+	shape, err := shapeOf(r, model)
+	if err != nil {
+		return 0, r.contradicted(err)
+	}
+	return shape.Experts, nil
+}
+
 // Imbalance computes the imbalance of the load of every layer at the levels that
 // the record allows, by layer, rank before expert. The error wraps ErrOptions where
 // the options contradict the record; warnings say what could not be compared.

@@ -27,7 +27,7 @@ type nullKey struct {
 func newJudge(r *Record, o Options) (*judge, error) {
 	asked := o.Ranks > 0 || o.Placement != nil
 	if asked && r.Experts == 0 {
-		return nil, fmt.Errorf("other ranks or placements: want slots per expert, have %s without any", r.Format)
+		return nil, fmt.Errorf("want slots per expert for other ranks or a placement, have %s without any: leave out --ep and --placement", r.Format)
 	}
 	shape, err := shapeOf(r, o.Shape)
 	if err != nil {

@@ -63,7 +63,8 @@ func readLogicalCount(s *source, r *Record) error {
 // readFastDeploy reads tokens_per_expert_stats_list of rearrange-experts.json,
 // or the answer of /get_per_expert_tokens_stats: layers × logical experts,
 // summed since the last rearrangement. Where the experts were is not read: the
-// file does not say it in one way.
+// file does not say it in one way. Source: FastDeploy, fastdeploy/eplb/utils.py,
+// RedundantExpertWorkload.dump.
 func readFastDeploy(s *source, r *Record) error {
 	if err := s.object(&s.keys); err != nil {
 		return err

@@ -17,10 +17,13 @@ const mcoreVersion = "mcore_ep_load_dump_v1"
 
 var mcoreFile = regexp.MustCompile(`^mcore_ep_loads_.*\.npz$`)
 
-// mcoreDump is one rank's archive: its tokens' slots [layers, forwards, experts].
+// mcoreDump is one rank's archive: its tokens' slots [layers, forwards, experts]. Of a
+// layer that ran fewer forwards than others, the rest is memory that nothing was written
+// to. Source: ExpertLoadRecorder in forks of Megatron-LM.
 type mcoreDump struct {
 	loads        tensor.Array
 	layerNumbers []int64
+	forwards     []int64 // by layer; nil for all
 	group        []int64
 	rank, ranks  int
 }
@@ -87,6 +90,11 @@ func openMcore(members []*zip.File) (mcoreDump, error) {
 	if len(s) != 3 || s[0] < 1 || s[0] > maxLayers || s[1] < 1 || s[2] < 1 || s[2] > maxExperts || d.loads.Values == nil {
 		return d, fmt.Errorf("loads: want counts of [layers, forwards, experts], have %v", s)
 	}
+	d.forwards = arrays["forward_counts"].Values
+	tooMany := func(n int64) bool { return n < 0 || n > s[1] }
+	if d.forwards != nil && (int64(len(d.forwards)) != s[0] || slices.ContainsFunc(d.forwards, tooMany)) {
+		return d, fmt.Errorf("forward_counts: want %d numbers up to %d, have %v", s[0], s[1], d.forwards)
+	}
 	if d.layerNumbers != nil && int64(len(d.layerNumbers)) != s[0] {
 		return d, fmt.Errorf("%d layer_numbers for loads of %d layers", len(d.layerNumbers), s[0])
 	}
@@ -102,9 +110,6 @@ func (r *Record) addMcore(dumps []mcoreDump) error {
 		if !slices.Equal(d.loads.Shape, first.loads.Shape) || !slices.Equal(d.layerNumbers, first.layerNumbers) || !slices.Equal(d.group, first.group) {
 			return fmt.Errorf("rank %d recorded other layers, forwards, experts or another EP group than rank 0", rank)
 		}
-		if err := checkCounts(d.loads.Values); err != nil {
-			return fmt.Errorf("rank %d: element %w", rank, err)
-		}
 	}
 	for i := range layers {
 		layer := i
@@ -114,10 +119,20 @@ func (r *Record) addMcore(dumps []mcoreDump) error {
 			}
 			layer = int(first.layerNumbers[i])
 		}
-		for forward := range forwards {
+		n := forwards
+		for _, d := range dumps {
+			if d.forwards != nil {
+				n = min(n, int(d.forwards[i]))
+			}
+		}
+		for forward := range n {
 			step := Step{Iteration: int64(forward), Layer: layer, Load: router.NewLoad(experts)}
-			for _, d := range dumps {
-				step.send(router.Load{PerExpert: d.loads.Row(i).Row(forward).Values})
+			for rank, d := range dumps {
+				counts := d.loads.Row(i).Row(forward).Values
+				if err := checkCounts(counts); err != nil {
+					return fmt.Errorf("rank %d, layer %d, forward %d: element %w", rank, layer, forward, err)
+				}
+				step.send(router.Load{PerExpert: counts})
 			}
 			r.held = append(r.held, step)
 		}

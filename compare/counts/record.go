@@ -98,6 +98,23 @@ func (r *Record) with(steps []Step) (*Record, error) {
 	return &out, out.total()
 }
 
+// Between is the record of the iterations from first to last.
+func (r *Record) Between(first, last int64) (*Record, error) {
+	out := *r
+	outside := func(s Step) bool { return s.Iteration < first || s.Iteration > last }
+	if r.held != nil {
+		return r.with(slices.DeleteFunc(slices.Clone(r.held), outside))
+	}
+	out.stream = func(yield func(Step, error) bool) {
+		for s, err := range r.stream {
+			if (err != nil || !outside(s)) && !yield(s, err) {
+				return
+			}
+		}
+	}
+	return &out, out.total()
+}
+
 // Steps yields the steps by iteration, then layer. What a step points to may be
 // overwritten by the next one. An error, where the files can no longer be read,
 // is the last value.

@@ -19,14 +19,16 @@ import (
 // and several of its releases reduced over the wrong axis; vllm-ascend prints
 // the mean over layers of max/mean.
 type Reported struct {
-	Step         router.Whole  `json:"step"` // undefined where the line does not say
+	Step         router.Whole  `json:"step"`            // undefined where the line does not say
+	Phase        Phase         `json:"phase,omitempty"` // where the log tells: newer releases of SGLang sum decode passes up, and print each of prefill
 	Balancedness router.Number `json:"balancedness"`
 	MaxOverMean  router.Number `json:"max_over_mean"` // its inverse, or the other way round
 }
 
 var (
 	logLine   = regexp.MustCompile(`\[Expert Balancedness\] |EPLB step: (\d+|avg_tokens=)|\[Expert Hotness\] `)
-	logSGLang = regexp.MustCompile(`\[Expert Balancedness\] forward_pass_id=(\d{1,18}) current_pass_balancedness=([0-9.eE+-]+)`)
+	logSGLang = regexp.MustCompile(`\[Expert Balancedness\] .*?\bforward_pass_id=(\d{1,18}) .*?\b(?:current_pass|average)_balancedness=([0-9.eE+-]+)`)
+	logDecode = regexp.MustCompile(`\[Expert Balancedness\] .*\baggregated_forward_passes=`)
 	logIdle   = regexp.MustCompile(`gpu_physical_count_sum=0(\D|$)`) // of which SGLang reports a balancedness of 1
 	logVLLM   = regexp.MustCompile(`EPLB step: (?:(\d{1,18}) for model (.*?): )?avg_tokens=[0-9.]+, max_tokens=[0-9.]+, balancedness=([0-9.]+)(?:.*?steps until the next rearrangement: (-?\d{1,18}))?`)
 	logAscend = regexp.MustCompile(`\[Expert Hotness\] Current: mean=([0-9.]+), max=([0-9.]+)`)
@@ -36,7 +38,7 @@ var (
 // balance. They hold no counts. Idle steps, which vLLM reports as balancedness
 // 0, are left out and counted.
 func readLog(s *source, r *Record) error {
-	lines, idle, vllm := bufio.NewScanner(bytes.NewReader(s.content)), 0, false
+	lines, idle, vllm, phases := bufio.NewScanner(bytes.NewReader(s.content)), 0, false, false
 	lines.Buffer(nil, 1<<24)
 	timers := countdowns{}
 	for n := 1; lines.Scan(); n++ {
@@ -46,6 +48,10 @@ func readLog(s *source, r *Record) error {
 		inverse := false
 		if m := logSGLang.FindStringSubmatch(text); m != nil {
 			line.Step, value = stepNumber(m[1]), m[2]
+			line.Phase = Prefill
+			if logDecode.MatchString(text) {
+				line.Phase, phases = Decode, true
+			}
 			if logIdle.MatchString(text) {
 				value = "0"
 			}
@@ -73,6 +79,11 @@ func readLog(s *source, r *Record) error {
 	}
 	if err := lines.Err(); err != nil {
 		return err
+	}
+	for i := range r.Reported {
+		if !phases {
+			r.Reported[i].Phase = ""
+		}
 	}
 	timers.warn(r)
 	if idle > 0 {

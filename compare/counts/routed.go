@@ -101,6 +101,7 @@ type routedRecord struct {
 	Choices []routedRecord `json:"choices"`
 	Outputs []routedRecord `json:"outputs"`
 	Meta    *routedRecord  `json:"meta_info"`
+	Engine  *routedRecord  `json:"engine_data"`
 	SGLExt  *routedRecord  `json:"sgl_ext"`
 	Ext     *routedRecord  `json:"sglext"`
 }
@@ -126,7 +127,7 @@ func (r *routedRecord) arrays(prompt int) (found []*routedRecord) {
 			found = append(found, list[i].arrays(r.Prompt)...)
 		}
 	}
-	for _, part := range []*routedRecord{r.Meta, r.SGLExt, r.Ext} {
+	for _, part := range []*routedRecord{r.Meta, r.Engine, r.SGLExt, r.Ext} {
 		if part != nil {
 			found = append(found, part.arrays(r.Prompt)...)
 		}
@@ -203,9 +204,23 @@ func (r *routedRecord) array() (tensor.Array, error) {
 	if r.Routed[0] == '[' {
 		return nested(r.Routed)
 	}
-	var text string
-	if err := json.Unmarshal(r.Routed, &text); err != nil {
-		return tensor.Array{}, fmt.Errorf("routed_experts: want lists or base64: %w", err)
+	text, dtype := "", safetensors.I32
+	if r.Routed[0] == '{' { // of Dynamo's handlers for vLLM, _serialize_routed_experts
+		var described struct {
+			Data  string  `json:"data"`
+			Shape []int64 `json:"shape"`
+			Start int     `json:"start"`
+			DType string  `json:"dtype"`
+		}
+		if err := json.Unmarshal(r.Routed, &described); err != nil {
+			return tensor.Array{}, fmt.Errorf("routed_experts: want data, shape and dtype: %w", err)
+		}
+		text, r.Shape, r.Start = described.Data, described.Shape, described.Start
+		if dtype = idTypes[described.DType]; dtype == "" {
+			return tensor.Array{}, fmt.Errorf("routed_experts: want the dtype of ids, such as int32, have %q", described.DType)
+		}
+	} else if err := json.Unmarshal(r.Routed, &text); err != nil {
+		return tensor.Array{}, fmt.Errorf("routed_experts: want lists or base64, have %.40s", r.Routed)
 	}
 	raw, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {
@@ -218,12 +233,15 @@ func (r *routedRecord) array() (tensor.Array, error) {
 	if len(r.Shape) != 3 {
 		return tensor.Array{}, errors.New(`routed_experts: base64 of numbers without their shape; add "shape": [tokens, layers, top-k] beside it`)
 	}
-	a, err := tensor.Dense(raw, safetensors.I32, r.Shape, false)
+	a, err := tensor.Dense(raw, dtype, r.Shape, false)
 	if err != nil {
 		err = fmt.Errorf("routed_experts: %w", err)
 	}
 	return a, err
 }
+
+// idTypes are the types of ids by NumPy's names.
+var idTypes = map[string]safetensors.DType{"uint8": safetensors.U8, "int16": safetensors.I16, "uint16": safetensors.U16, "int32": safetensors.I32, "int64": safetensors.I64}
 
 // nested reads lists of tokens × layers × top-k, all of one shape.
 func nested(text []byte) (tensor.Array, error) {

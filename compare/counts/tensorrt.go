@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
@@ -45,10 +46,14 @@ func readTensorRT(s *source, r *Record) error {
 	if err != nil {
 		return err
 	}
+	index.sameTokens = meta.Mode == string(router.TEP)
 	r.stream = index.steps()
 	r.review = func() {
 		r.warnAboutGaps()
 		r.warnAboutSameSources()
+		if differ := int(index.differ.Load()); differ > 0 {
+			r.warn("ranks_disagree", "%s says that all ranks hold the same tokens (tep), but their counts differ in %s of iterations × layers; those of rank 0 are taken", tensorrtMeta, quantity.Count(differ, "case"))
+		}
 	}
 	return nil
 }
@@ -57,6 +62,9 @@ type tensorrtMetaInfo struct {
 	Experts int `json:"num_experts"`
 	TopK    int `json:"num_experts_per_token"`
 	Ranks   int `json:"ep_size"` // only some versions
+	// Mode is what 'moebalance hook' adds: in tep mode the files of all ranks hold the
+	// same slots, which count once.
+	Mode string `json:"mode"`
 }
 
 func readTensorRTMeta(path string) (info tensorrtMetaInfo, err error) {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/moebalance/moebalance/logits/safetensors"
@@ -22,6 +23,10 @@ type tensorrtIndex struct {
 	experts int
 	keys    []stepKey // of the steps of every rank, in order
 	ranks   []tensorrtRank
+	// sameTokens is that all ranks recorded the same slots; differ is in how many steps
+	// they did not. Walks may run at the same time: each stores what it counted.
+	sameTokens bool
+	differ     atomic.Int64
 }
 
 type tensorrtRank struct {
@@ -131,24 +136,35 @@ func (x *tensorrtIndex) steps() iter.Seq2[Step, error] {
 			yield(Step{}, err)
 			return
 		}
-		step := Step{Load: router.NewLoad(x.experts), Sent: make([]router.Load, len(ranks))}
+		sent := make([]router.Load, len(ranks))
 		for rank := range ranks {
-			step.Sent[rank] = router.NewLoad(x.experts)
+			sent[rank] = router.NewLoad(x.experts)
 		}
+		step := Step{Load: router.NewLoad(x.experts), Sent: sent}
+		if x.sameTokens {
+			step.Sent = nil
+		}
+		differ := int64(0)
 		for i, key := range x.keys {
 			step.Iteration, step.Layer = key.iteration, key.layer
 			clear(step.Load.PerExpert)
 			for rank, r := range ranks {
-				if err := r.read(i, step.Sent[rank].PerExpert); err != nil {
+				if err := r.read(i, sent[rank].PerExpert); err != nil {
 					yield(Step{}, fmt.Errorf("%s: %v: %w", filepath.Base(r.f.Name()), key, err))
 					return
 				}
-				step.Load.Merge(step.Sent[rank])
+				if rank == 0 || !x.sameTokens {
+					step.Load.Merge(sent[rank])
+				}
+			}
+			if x.sameTokens && slices.ContainsFunc(sent, func(l router.Load) bool { return !slices.Equal(l.PerExpert, sent[0].PerExpert) }) {
+				differ++
 			}
 			if !yield(step, nil) {
 				return
 			}
 		}
+		x.differ.Store(differ)
 	}
 }
 

@@ -1,13 +1,13 @@
 package counts
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 )
 
 // vLLM has no stable dump of expert loads; these are the layouts of its feature
-// branches, told apart by their keys.
+// branches, told apart by their keys: the files of expert_load_dump_dir (vLLM pull
+// request 39178 names it), and the JSON lines of eplb_load_stats.
 
 // readVLLMDump reads snapshots of physical expert loads. Of the two loads in a
 // snapshot it takes the latest pass; the window's sum only where there is no
@@ -97,47 +97,5 @@ func readVLLMLines(s *source, r *Record) error {
 			return err
 		}
 	}
-	return nil
-}
-
-// readVLLMSparse reads one line per engine, step and layer, with pairs of
-// logical expert and count, and sums over the engines.
-func readVLLMSparse(s *source, r *Record) error {
-	type engineStep struct {
-		stepKey
-		engine int
-	}
-	seen := map[engineStep]bool{}
-	steps := stepSet{}
-	for i, object := range s.values {
-		var line struct {
-			Engine  int        `json:"engine"`
-			Step    int64      `json:"step"`
-			Layer   int        `json:"layer"`
-			Experts int        `json:"num_logical_experts"`
-			Counts  [][2]int64 `json:"counts"`
-		}
-		if err := json.Unmarshal(object, &line); err != nil {
-			return fmt.Errorf("record %d: %w", i+1, err)
-		}
-		r.Experts = cmp.Or(r.Experts, line.Experts)
-		if err := bounded(line.Experts, 0); err != nil || line.Experts != r.Experts {
-			return fmt.Errorf("record %d: want %d experts and at most %d, have %d", i+1, r.Experts, maxExperts, line.Experts)
-		}
-		key := stepKey{iteration: line.Step, layer: line.Layer}
-		if at := (engineStep{key, line.Engine}); seen[at] {
-			return fmt.Errorf("record %d: engine %d, step %d, layer %d is recorded twice", i+1, line.Engine, line.Step, line.Layer)
-		} else {
-			seen[at] = true
-		}
-		load := steps.step(key, r.Experts).Load
-		for _, pair := range line.Counts {
-			if pair[0] < 0 || pair[0] >= int64(r.Experts) || pair[1] < 0 || pair[1] > maxCount {
-				return fmt.Errorf("record %d: want pairs of an expert below %d and a count, have %v", i+1, r.Experts, pair)
-			}
-			load.PerExpert[pair[0]] += pair[1]
-		}
-	}
-	r.addSteps(steps)
 	return nil
 }

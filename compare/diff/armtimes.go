@@ -32,12 +32,14 @@ func (a *cellTime) add(b cellTime) {
 // that count. Its steps are its own: steps of different runs do not correspond.
 type armTimes struct {
 	ranks, layers, steps []int
+	tokens               []int // of steps, 0 where their ranges do not say
 	times                *imbalance.Times
-	cells                []cellTime // [step][rank][layer][phase]
+	wall                 map[router.Whole]float64 // of steps
+	cells                []cellTime               // [step][rank][layer][phase]
 }
 
 func newArmTimes(t *nsys.Trace, ranks, layers []int) *armTimes {
-	a := &armTimes{ranks: ranks, layers: layers}
+	a := &armTimes{ranks: ranks, layers: layers, wall: t.WallTimes()}
 	rank, layer, phase := places(ranks), places(layers), places(phases)
 	shared := func(c *nsys.Cell) bool {
 		_, inRanks := rank[c.Rank]
@@ -46,6 +48,12 @@ func newArmTimes(t *nsys.Trace, ranks, layers []int) *armTimes {
 	}
 	a.times = t.Times(shared)
 	a.steps = a.times.StepsOf(imbalance.Counts)
+	a.tokens = make([]int, len(a.steps))
+	for _, s := range t.StepTimes {
+		if i := slices.Index(a.steps, int(s.Step)); i >= 0 {
+			a.tokens[i] = batchOf(s.Range).tokens
+		}
+	}
 	a.cells = make([]cellTime, len(a.steps)*len(ranks)*len(layers)*len(phases))
 	step := places(a.steps)
 	for i := range t.Cells {
@@ -61,6 +69,16 @@ func newArmTimes(t *nsys.Trace, ranks, layers []int) *armTimes {
 		a.at(s, rank[c.Rank], layer[int(c.Layer)], p).add(cellTime{c.TotalNS - c.CollectiveNS, c.CollectiveNS, c.BusyNS, c.Instances})
 	}
 	return a
+}
+
+// withoutGEMMs is the trace with expert time of the phase alone.
+func withoutGEMMs(t *nsys.Trace) *nsys.Trace {
+	phase := *t
+	phase.Cells = slices.Clone(t.Cells)
+	for i := range phase.Cells {
+		phase.Cells[i].GEMMs, phase.Cells[i].GEMMNS = 0, 0
+	}
+	return &phase
 }
 
 // places is the position of each value in the list.
@@ -80,7 +98,11 @@ func (a *armTimes) at(step, rank, layer, phase int) *cellTime {
 func (a *armTimes) stepTimes(arm gain.Arm) (rows []StepTime) {
 	for _, s := range a.times.Steps {
 		if s.Excluded != imbalance.Incomplete {
-			rows = append(rows, StepTime{arm, s.Number, s.Excluded == imbalance.Counts, s.BusyNS, s.SlowestExpertsNS})
+			wall := router.Undefined()
+			if ns, ok := a.wall[s.Number]; ok {
+				wall = router.Number(ns)
+			}
+			rows = append(rows, StepTime{arm, s.Number, s.Excluded == imbalance.Counts, s.BusyNS, s.SlowestExpertsNS, wall})
 		}
 	}
 	return rows

@@ -10,10 +10,13 @@ import (
 // themselves. Numbers about the slowest rank are undefined where fewer than two ranks
 // are compared.
 type Ceiling struct {
-	// ExpertShare is f of the normal arm: expert work of the slowest rank of
+	// Of is what expert time is here: that of expert GEMMs where they are recognized in both
+	// arms, else of all compute of the phase experts.
+	Of imbalance.Of `json:"of"`
+	// ExpertShare is f of the normal arm: expert time of the slowest rank of
 	// each layer over the GPU time of the step, mean over steps, in [0, 1].
 	ExpertShare router.Number `json:"expert_share"`
-	// Balancedness is b of the normal arm: per step the mean rank's expert work over
+	// Balancedness is b of the normal arm: per step the mean rank's expert time over
 	// the slowest rank's, both added over layers, mean over steps, in (0, 1].
 	Balancedness router.Number `json:"balancedness"`
 	// PerfectBalancedness is the same of the perfect arm: below 1 by uneven hardware
@@ -21,7 +24,7 @@ type Ceiling struct {
 	PerfectBalancedness router.Number `json:"perfect_balancedness"`
 	// GainBound is 1/(1 − f + f·b) − 1, a fraction (see router.GainBound).
 	GainBound router.Number `json:"gain_bound"`
-	// ExpertWork is the mean rank's expert work in the perfect arm over that in
+	// ExpertWork is the mean rank's expert time in the perfect arm over that in
 	// the normal arm. Moving load between ranks leaves it at 1; below 1, experts
 	// of equal size also made the kernels faster per slot.
 	ExpertWork router.Number `json:"expert_work_ratio"`
@@ -32,6 +35,8 @@ type Ceiling struct {
 	// One launch of each arm, under a profiler: no verdict rests on it. Undefined where
 	// the arms exclude different numbers of warm-up steps.
 	StepGain router.Number `json:"step_gain"`
+	// SlowestExperts is the expert time of the slowest rank of each layer, added over layers.
+	SlowestExperts Change `json:"experts_slowest"`
 	// StragglerLoss is the time of a step that ranks spent less than their
 	// slowest peer, work of all phases, over all layers.
 	StragglerLoss Change `json:"straggler_loss"`
@@ -39,6 +44,7 @@ type Ceiling struct {
 
 func (p arms) ceiling(step Change) Ceiling {
 	c := Ceiling{
+		Of: p.normal.times.Of, SlowestExperts: changeOf(p.normal.slowestExperts(), p.perfect.slowestExperts()),
 		ExpertShare: p.normal.expertShare(), Balancedness: p.normal.balancedness(),
 		PerfectBalancedness: p.perfect.balancedness(), StepGain: step.Ratio - 1, ExpertWork: router.Undefined(),
 		StragglerLoss: changeOf(p.normal.times.Loss(), p.perfect.times.Loss()),
@@ -47,8 +53,9 @@ func (p arms) ceiling(step Change) Ceiling {
 		c.StepGain = router.Undefined()
 	}
 	c.GainBound = router.GainBound(float64(c.ExpertShare), float64(c.Balancedness))
-	if work := p.change(expertScope, workOf); work.NormalNS > 0 {
-		c.ExpertWork = work.PerfectNS / work.NormalNS
+	mean := func(s imbalance.Step) router.Number { return s.MeanExpertsNS }
+	if normal := p.normal.perStep(mean); normal > 0 {
+		c.ExpertWork = p.perfect.perStep(mean) / normal
 	}
 	c.GainBoundWithWork = router.GainBound(float64(c.ExpertShare), float64(c.Balancedness*c.ExpertWork))
 	return c
@@ -58,6 +65,16 @@ func (p arms) ceiling(step Change) Ceiling {
 // arm still waits in a step that the other leaves out.
 func (p arms) sameWarmUp() bool {
 	return len(p.normal.times.StepsOf(imbalance.WarmUp)) == len(p.perfect.times.StepsOf(imbalance.WarmUp))
+}
+
+// slowestExperts is one value for each step that counts.
+func (a *armTimes) slowestExperts() (ns []float64) {
+	for _, s := range a.times.Steps {
+		if s.Excluded == imbalance.Counts {
+			ns = append(ns, s.SlowestExpertsNS.Float64())
+		}
+	}
+	return ns
 }
 
 func (a *armTimes) expertShare() router.Number {

@@ -8,6 +8,7 @@ import (
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/compare/nsys/wait"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -25,20 +26,31 @@ type Comparison struct {
 	Comparable bool     `json:"comparable"`
 	Reasons    []string `json:"reasons"`
 
+	// Builds are the names of two builds that stand in the places of normal and perfect;
+	// empty where those are compared.
+	Builds []string `json:"builds,omitempty"`
+
 	Normal  Side  `json:"normal"`
 	Perfect Side  `json:"perfect"`
 	Ranks   []int `json:"ranks"`  // those of both sides
 	Layers  []int `json:"layers"` // likewise, without the time outside layers
+
+	// Kinds are the kinds of steps that both arms ran, that with most expert time in the
+	// normal arm first: all other numbers are of its steps. Empty where all steps are of
+	// one kind, and compared.
+	Kinds []KindChange `json:"kinds,omitempty"`
 
 	// Step is the GPU time of a step: per rank the union of its kernels within
 	// each layer and phase, added up. Idle gaps between kernels are not in it, and
 	// where layers or phases overlap on several streams both count.
 	Step       Change            `json:"step"`
 	Ceiling    Ceiling           `json:"ceiling"`
+	Prediction Prediction        `json:"prediction"`
 	Phases     []PhaseChange     `json:"phases"`
 	LayerTimes []LayerChange     `json:"layer_times"`
 	RankTimes  []RankChange      `json:"rank_times"`
 	Stragglers []StragglerChange `json:"stragglers"`
+	Waits      []ArmWait         `json:"waits"`
 	Balance    []BalanceChange   `json:"balance"`
 	RankSpeeds []RankSpeed       `json:"rank_speeds"`
 	Steps      []StepTime        `json:"steps"`
@@ -52,14 +64,16 @@ const SchemaVersion = 1
 
 // Side is what one set of traces says about itself.
 type Side struct {
-	Arm      string   `json:"arm"` // as recorded: normal, perfect, mixed, or empty when the captures do not say
+	Arm      string   `json:"arm"` // as recorded: normal, perfect, or empty where not all captures say
 	Evidence string   `json:"evidence"`
 	Exports  []string `json:"exports"`
 	Ranks    []int    `json:"ranks"`
 	Steps    int      `json:"steps"` // compared
 	// OutsideSteps is the share of the compared ranks' kernel time that lies
 	// outside every step, and so outside every number; undefined without time.
-	OutsideSteps router.Number `json:"outside_steps_share"`
+	OutsideSteps router.Number       `json:"outside_steps_share"`
+	OverSteps    imbalance.OverSteps `json:"over_steps"`
+	Structure    *nsys.Structure     `json:"structure"` // where layers are inferred, else nil
 }
 
 // PhaseChange is one phase over all compared layers.
@@ -99,14 +113,57 @@ type StragglerChange struct {
 	Change Change       `json:"loss"`
 }
 
+// ArmWait is the waiting of one layer in one arm, over all ranks of its trace.
+type ArmWait struct {
+	Arm gain.Arm `json:"arm"`
+	wait.Wait
+}
+
+// Waiting adds the mean wait of each arm over the layers of Waits, in nanoseconds per
+// step; 0 where there are none.
+func (c Comparison) Waiting() (normal, perfect router.Number) {
+	for _, w := range c.Waits {
+		if w.Arm == gain.Normal {
+			normal += w.WaitNS
+		} else {
+			perfect += w.WaitNS
+		}
+	}
+	return normal, perfect
+}
+
+// lateHosts reports whether most of the normal arm's waiting is for hosts.
+func (c Comparison) lateHosts() bool {
+	var host, all router.Number
+	for _, w := range c.Waits {
+		if w.Arm == gain.Normal {
+			host, all = host+w.Parts.HostNS, all+w.WaitNS
+		}
+	}
+	return 2*host > all
+}
+
+// armWaits lists the layers that both sides have, the normal arm's longest wait first.
+func armWaits(layers []int, normal, perfect *nsys.Trace) []ArmWait {
+	rows := []ArmWait{}
+	for _, n := range normal.Waits {
+		i := slices.IndexFunc(perfect.Waits, func(p wait.Wait) bool { return p.Layer == n.Layer })
+		if i >= 0 && slices.Contains(layers, int(n.Layer)) {
+			rows = append(rows, ArmWait{gain.Normal, n}, ArmWait{gain.Perfect, perfect.Waits[i]})
+		}
+	}
+	return rows
+}
+
 // StepTime is one step of one arm.
 type StepTime struct {
 	Arm      gain.Arm      `json:"arm"`
 	Step     router.Whole  `json:"step"`     // undefined where no range names one
 	Compared bool          `json:"compared"` // false for start-up, which is left out of every other number
 	MeanNS   router.Number `json:"mean_ns"`  // GPU time, mean over ranks
-	// ExpertsNS is the expert work of the slowest rank of each layer.
+	// ExpertsNS is the expert time (see Ceiling.Of) of the slowest rank of each layer.
 	ExpertsNS router.Number `json:"experts_slowest_ns"` // undefined for fewer than two ranks
+	WallNS    router.Number `json:"wall_ns"`            // see nsys.StepTime
 }
 
 // Compare compares the traces of a normal and a perfect arm. What both
@@ -114,15 +171,24 @@ type StepTime struct {
 // numbers are per step, so the arms may have recorded different numbers of
 // steps. It does not fail: sides that are no pair of arms come back with
 // Comparable false.
-func Compare(normal, perfect *nsys.Trace) Comparison {
+func Compare(normal, perfect *nsys.Trace) Comparison { return compareKinds(normal, perfect, nil) }
+
+// CompareBuilds compares the traces of two builds of these names. Nothing is asked about
+// arms and balance, and no gain of balance is bounded or predicted.
+func CompareBuilds(a, b *nsys.Trace, names [2]string) Comparison { return compareKinds(a, b, names[:]) }
+
+func compare(normal, perfect *nsys.Trace, builds []string) Comparison {
 	c := Comparison{
-		SchemaVersion: SchemaVersion, Kind: "compare", Comparable: true, Reasons: []string{},
+		Builds: builds, SchemaVersion: SchemaVersion, Kind: "compare", Comparable: true, Reasons: []string{},
 		Warnings: []router.Warning{},
 	}
 	ranks := c.common("ranks", ranksOf(normal), ranksOf(perfect))
 	layers := c.common("layers", layersOf(normal), layersOf(perfect))
 	c.Ranks, c.Layers = ranks, named(layers)
 	p := arms{newArmTimes(normal, ranks, layers), newArmTimes(perfect, ranks, layers)}
+	if p.normal.times.Of != p.perfect.times.Of { // what both have: the phase
+		p = arms{newArmTimes(withoutGEMMs(normal), ranks, layers), newArmTimes(withoutGEMMs(perfect), ranks, layers)}
+	}
 	c.Steps = slices.Concat([]StepTime{}, p.normal.stepTimes(gain.Normal), p.perfect.stepTimes(gain.Perfect))
 	c.Normal, c.Perfect = sideOf(normal, p.normal), sideOf(perfect, p.perfect)
 	c.warnOfSteps(gain.Normal, p.normal.times)
@@ -132,6 +198,7 @@ func Compare(normal, perfect *nsys.Trace) Comparison {
 	c.LayerTimes = p.layerTimes()
 	c.RankTimes = p.rankTimes()
 	c.Stragglers = p.stragglers()
+	c.Waits = armWaits(layers, normal, perfect)
 	c.RankSpeeds = p.rankSpeeds()
 	c.Ceiling = p.ceiling(c.Step)
 	c.Balance = balanceChanges(normal, perfect)
@@ -139,7 +206,12 @@ func Compare(normal, perfect *nsys.Trace) Comparison {
 	c.Active = activeExperts(normal, perfect, ranks)
 	c.judgeSides(normal, perfect)
 	c.warnOtherKernels([2]*nsys.Trace{normal, perfect})
-	c.caveats()
+	c.Prediction = p.prediction(&c)
+	if builds != nil {
+		c.Prediction.Gain, c.Prediction.SavedNS, c.Ceiling.GainBound = router.Undefined(), router.Undefined(), router.Undefined()
+	} else {
+		c.caveats()
+	}
 	c.pass(gain.Normal, normal)
 	c.pass(gain.Perfect, perfect)
 	return c
@@ -190,7 +262,7 @@ func (c *Comparison) pass(arm gain.Arm, t *nsys.Trace) {
 	}
 	for _, w := range t.Warnings {
 		switch imbalance.Exclusion(w.Code) {
-		case imbalance.Incomplete, imbalance.WarmUp: // warnOfSteps has said it of the compared ranks
+		case imbalance.Incomplete, imbalance.WarmUp, imbalance.OtherKind: // warnOfSteps has said it of the compared ranks
 		default:
 			about(w)
 		}

@@ -2,14 +2,15 @@ package diff
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/compare/nsys/kernel"
+	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
@@ -22,8 +23,14 @@ type KernelFamily struct {
 	Family    string   `json:"family"` // the kernel's name up to tile sizes and arguments
 	Elsewhere bool     `json:"family_in_other_arm"`
 	Names     []string `json:"names"` // the variants, as recorded
-	Instances int64    `json:"instances"`
-	TotalNS   int64    `json:"total_ns"`
+	// Phase is that of the family's kernel with most time.
+	Phase     nsys.Phase    `json:"phase"`
+	Instances int64         `json:"instances"`
+	TotalNS   int64         `json:"total_ns"`
+	MeanNS    router.Number `json:"mean_ns"`
+	// OtherMeanNS is the mean of the family's kernels in the phase in the other arm, of
+	// whatever variant; undefined where it has none.
+	OtherMeanNS router.Number `json:"other_arm_mean_ns"`
 }
 
 // kernelFamilies lists them by arm, the most time first.
@@ -33,25 +40,35 @@ func kernelFamilies(normal, perfect *nsys.Trace) []KernelFamily {
 }
 
 func onlyIn(arm gain.Arm, own, other *nsys.Trace) []KernelFamily {
-	names, families := map[string]bool{}, map[string]bool{}
+	type inPhase struct {
+		family string
+		phase  nsys.Phase
+	}
+	names, families, times := map[string]bool{}, map[string]bool{}, map[inPhase]kernel.Stats{}
 	for _, k := range other.Kernels {
 		names[kernel.NormalName(k.Name)] = true
-		families[familyName(k.Name)] = true
+		family := kernel.Family(k.Name)
+		families[family] = true
+		sum := times[inPhase{family, k.Placed}]
+		sum.Instances, sum.TotalNS = sum.Instances+k.Instances, sum.TotalNS+k.TotalNS
+		times[inPhase{family, k.Placed}] = sum
 	}
 	byFamily := map[string]*KernelFamily{}
 	for _, k := range own.Kernels {
 		if names[kernel.NormalName(k.Name)] {
 			continue
 		}
-		name := familyName(k.Name)
+		name := kernel.Family(k.Name)
 		f := byFamily[name]
 		if f == nil {
-			f = &KernelFamily{Arm: arm, Family: name, Elsewhere: families[name]}
+			sum := times[inPhase{name, k.Placed}]
+			f = &KernelFamily{Arm: arm, Family: name, Elsewhere: families[name], Phase: k.Placed, OtherMeanNS: mean(sum.TotalNS, sum.Instances)}
 			byFamily[name] = f
 		}
 		f.Names = append(f.Names, k.Name)
 		f.Instances += k.Instances
 		f.TotalNS += k.TotalNS
+		f.MeanNS = mean(f.TotalNS, f.Instances)
 	}
 	var rows []KernelFamily
 	for _, name := range slices.Sorted(maps.Keys(byFamily)) {
@@ -61,6 +78,14 @@ func onlyIn(arm gain.Arm, own, other *nsys.Trace) []KernelFamily {
 	}
 	slices.SortStableFunc(rows, func(a, b KernelFamily) int { return cmp.Compare(b.TotalNS, a.TotalNS) })
 	return rows
+}
+
+// mean is undefined of no instances.
+func mean(total, instances int64) router.Number {
+	if instances == 0 {
+		return router.Undefined()
+	}
+	return router.Number(total) / router.Number(instances)
 }
 
 // otherMargin is the share of an arm's kernel time in families that the other
@@ -86,16 +111,25 @@ func (c *Comparison) warnOtherKernels(sides [2]*nsys.Trace) {
 	}
 }
 
-var tiles = regexp.MustCompile(`\d+x\d+`)
+// tacticsMargin is the share of an arm's kernel time from which variants that the other
+// arm did not launch are worth a warning.
+const tacticsMargin = 0.01
 
-// familyName is the name up to its tile sizes, template or call arguments.
-func familyName(name string) string {
-	name = kernel.NormalName(name)
-	if i := strings.IndexAny(name, "<("); i > 0 {
-		name = name[:i]
+// CheckTactics warns of kernel variants (tactics) that take time in one arm and were not
+// launched in the other: chosen by an autotuner or by the size of the problem, they differ
+// in speed for another reason than balance.
+func CheckTactics(normal, perfect *nsys.Trace) gain.Check {
+	check := gain.Check{Name: "kernel_tactics", Status: gain.Pass, Text: "both arms of the profiled pair launched the same kernel variants"}
+	var found []string
+	for _, f := range kernelFamilies(normal, perfect) {
+		trace := map[gain.Arm]*nsys.Trace{gain.Normal: normal, gain.Perfect: perfect}[f.Arm]
+		if share := float64(f.TotalNS) / float64(trace.Coverage.GPUNS); f.Elsewhere && share >= tacticsMargin {
+			found = append(found, fmt.Sprintf("%s of %s (%s of the kernel time of the %s arm)", quantity.Count(len(f.Names), "variant"), f.Family, quantity.Percent(share), f.Arm))
+		}
 	}
-	if at := tiles.FindStringIndex(name); at != nil && at[0] > 0 {
-		name = strings.TrimRight(name[:at[0]], "_")
+	if len(found) > 0 {
+		check.Status, check.Text = gain.Warn, "one arm of the profiled pair launched kernel variants that the other did not: "+strings.Join(found, ", ")+
+			"; give both arms the same autotuner cache (TLLM_AUTOTUNER_CACHE_PATH for TensorRT-LLM)"
 	}
-	return name
+	return check
 }

@@ -15,12 +15,12 @@ import (
 func ProveRouting(normal, perfect *nsys.Trace) gain.TraceProof {
 	c := Compare(normal, perfect).Ceiling
 	if !c.Balancedness.Defined() || !c.PerfectBalancedness.Defined() {
-		return gain.TraceProof{Evidence: "the traces of the profiled pair do not show expert compute on two ranks"}
+		return gain.TraceProof{Evidence: "the traces of the profiled pair do not show expert time on two ranks"}
 	}
 	inNormal, inPerfect := 1/c.Balancedness.Float64(), 1/c.PerfectBalancedness.Float64()
 	return gain.TraceProof{
 		Proved: inPerfect <= 1+BalancedWithin && inNormal > 1+BalancedWithin,
-		Evidence: fmt.Sprintf("expert compute over ranks of the profiled pair has max/mean %s in the normal arm (want above %.2f) and %s in the perfect arm (want at most that)",
-			quantity.Ratio(inNormal), 1+BalancedWithin, quantity.Ratio(inPerfect)),
+		Evidence: fmt.Sprintf("%s over ranks of the profiled pair has max/mean %s in the normal arm (want above %.2f) and %s in the perfect arm (want at most that)",
+			c.Of.ExpertTime(), quantity.Ratio(inNormal), 1+BalancedWithin, quantity.Ratio(inPerfect)),
 	}
 }

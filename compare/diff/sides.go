@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/imbalance"
@@ -14,7 +15,7 @@ import (
 )
 
 func sideOf(t *nsys.Trace, a *armTimes) Side {
-	s := Side{Arm: t.Arm, Evidence: t.ArmEvidence, Exports: []string{}, Ranks: ranksOf(t), Steps: len(a.steps), OutsideSteps: a.times.OutsideShare}
+	s := Side{Arm: t.Arm, Evidence: t.ArmEvidence, Exports: []string{}, Ranks: ranksOf(t), Steps: len(a.steps), OutsideSteps: a.times.OutsideShare, OverSteps: a.times.OverSteps(a.wall), Structure: t.Structure}
 	for _, e := range t.Exports {
 		s.Exports = append(s.Exports, e.Path)
 	}
@@ -53,19 +54,30 @@ func (c *Comparison) judgeSides(normal, perfect *nsys.Trace) {
 	for i, side := range []*nsys.Trace{normal, perfect} {
 		if len(side.Cells) == 0 {
 			refuse("the %s side has no kernel time; kernels of CUDA graphs need --cuda-graph-trace=node", gain.Arms[i])
-		} else if !slices.ContainsFunc(side.Cells, func(x nsys.Cell) bool { return slices.Contains(moePhases, x.Phase) }) {
+		} else if c.Builds == nil && !slices.ContainsFunc(side.Cells, func(x nsys.Cell) bool { return slices.Contains(moePhases, x.Phase) }) {
 			refuse("the %s side has no MoE kernel, so no routing is compared", gain.Arms[i])
 		}
 	}
 	if c.Comparable {
 		c.judgeExtent(normal, perfect, refuse)
 	}
+	if n, p := byPyTorch(normal), byPyTorch(perfect); n != p {
+		refuse("one side was recorded by Nsight Systems and the other by PyTorch's profiler, which place kernels by different evidence: record both alike")
+	}
 	if rank, same := sameRecording(normal, perfect); same {
 		refuse("rank %d is the same recording on both sides", rank)
+	}
+	if c.Builds != nil {
+		return
 	}
 	c.judgeArms(refuse)
 	c.judgeLoad(perfect, refuse)
 	c.judgeBalance(refuse)
+}
+
+// byPyTorch reports a trace of PyTorch's profiler.
+func byPyTorch(t *nsys.Trace) bool {
+	return slices.ContainsFunc(t.Exports, func(e nsys.Export) bool { return strings.HasPrefix(e.SchemaVersion, "PyTorch") })
 }
 
 // moePhases are those that only an MoE layer has.
@@ -166,7 +178,7 @@ const BalancedWithin = 0.10
 // and more so than normal routing.
 func (c *Comparison) judgeBalance(refuse func(string, ...any)) {
 	if !c.Ceiling.Balancedness.Defined() || !c.Ceiling.PerfectBalancedness.Defined() {
-		const text = "expert compute is not known on two ranks of both arms, so the traces do not show whether routing was balanced"
+		text := c.Ceiling.Of.ExpertTime() + " is not known on two ranks of both arms, so the traces do not show whether routing was balanced"
 		if c.Perfect.Arm == "" {
 			refuse("balance is not proved: the perfect side does not record its arm, and %s", text)
 			return
@@ -175,7 +187,7 @@ func (c *Comparison) judgeBalance(refuse func(string, ...any)) {
 		return
 	}
 	inNormal, inPerfect := 1/float64(c.Ceiling.Balancedness), 1/float64(c.Ceiling.PerfectBalancedness)
-	text := fmt.Sprintf("expert compute over ranks has max/mean %s in the normal arm and %s in the perfect arm (per step and layer)", quantity.Ratio(inNormal), quantity.Ratio(inPerfect))
+	text := fmt.Sprintf("%s over ranks has max/mean %s in the normal arm and %s in the perfect arm (per step and layer)", c.Ceiling.Of.ExpertTime(), quantity.Ratio(inNormal), quantity.Ratio(inPerfect))
 	switch {
 	case inPerfect > 1+BalancedWithin && inPerfect > inNormal:
 		refuse("balance is not proved: %s", text)
@@ -215,7 +227,7 @@ func (c *Comparison) caveats() {
 		c.warn("warm_up_differs", "", "the arms exclude different numbers of warm-up steps, so one of them still waits in its first step: their GPU time per step is not compared; record more steps")
 	}
 	if k.StepGain > k.GainBound {
-		c.warn("bound_exceeded", "", fmt.Sprintf("the step gain of %s exceeds the bound of %s for balancing expert compute over ranks: the mean rank's expert compute changed by %s, and the rest is other phases or noise", quantity.Change(k.StepGain), quantity.Change(k.GainBound), quantity.Change(k.ExpertWork-1)))
+		c.warn("bound_exceeded", "", fmt.Sprintf("the step gain of %s exceeds the bound of %s for balancing %[3]s over ranks: the mean rank's %[3]s changed by %[4]s, and the rest is other phases or noise", quantity.Change(k.StepGain), quantity.Change(k.GainBound), k.Of.ExpertTime(), quantity.Change(k.ExpertWork-1)))
 	}
 	var normal, perfect int
 	for _, a := range c.Active {

@@ -30,6 +30,20 @@ type Metric struct {
 	Definition string `json:"definition"`
 }
 
+// StepNS is the time of one step in nanoseconds that a launch's value says: that of a
+// metric of step time in ms, or of tokens per second where all ranks together process
+// so many tokens in a step. Undefined for other metrics, and for no tokens.
+func (m Metric) StepNS(value, tokens float64) router.Number {
+	switch {
+	case !(value > 0):
+	case m.Unit == "ms" && strings.HasPrefix(m.Name, "step_time"):
+		return router.Number(1e6 * value)
+	case tokens > 0 && slices.Contains([]string{"tok/s", "tokens/s"}, m.Unit):
+		return router.Number(1e9 * tokens / value)
+	}
+	return router.Undefined()
+}
+
 // Proof is the evidence that one rank ran its arm in every counted launch:
 // balanced routing in the perfect arm, and not in the normal one.
 type Proof struct {
@@ -121,7 +135,7 @@ type Difference struct {
 	Name    string `json:"name"`
 	Normal  string `json:"normal"`
 	Perfect string `json:"perfect"`
-	// Declared differences are the treatment itself, or words of two commands
-	// that the spec gives one to each arm.
+	// Declared differences are the treatment itself, or accepted by name.
 	Declared bool `json:"declared"`
+	Arm      Arm  `json:"arm,omitempty"` // the further arm that Perfect is of
 }

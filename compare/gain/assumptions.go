@@ -20,11 +20,11 @@ const (
 func (c Campaign) assumptions(sessions []session) []Check {
 	var complete []session
 	for _, s := range sessions {
-		if s.pair(c.Metric).Status == PairComplete {
+		if s.pair(c).Status == PairComplete {
 			complete = append(complete, s)
 		}
 	}
-	return []Check{checkOutliers(complete), c.checkRepeats(complete), c.checkCarryOver(complete)}
+	return []Check{c.checkOutliers(complete), c.checkRepeats(complete), c.checkCarryOver(complete)}
 }
 
 // outlierSDs is how many standard deviations, of normal values by their median absolute
@@ -33,7 +33,7 @@ const outlierSDs = 7
 
 // checkOutliers asks whether a launch is far from the median of its arm, by the median
 // absolute deviation of all launches from theirs.
-func checkOutliers(complete []session) Check {
+func (c Campaign) checkOutliers(complete []session) Check {
 	if len(complete) == 0 {
 		return Check{Name: CheckOutliers, Status: Unknown, Text: "no complete pair"}
 	}
@@ -58,7 +58,7 @@ func checkOutliers(complete []session) Check {
 	var found []string
 	for _, d := range all {
 		if limit > 0 && math.Abs(d.log) > limit {
-			found = append(found, fmt.Sprintf("%s launch of pair %d (%s from the median of its arm)", d.launch.Arm, d.launch.Pair, quantity.Change(fraction(d.log))))
+			found = append(found, fmt.Sprintf("%s launch of pair %d (%s from the median of its arm)", c.called(d.launch.Arm), d.launch.Pair, quantity.Change(fraction(d.log))))
 		}
 	}
 	if len(found) > 0 {
@@ -74,11 +74,11 @@ func (c Campaign) checkRepeats(complete []session) Check {
 	var residuals []float64
 	means := map[string][]float64{}
 	for _, s := range complete {
-		p := s.pair(c.Metric)
+		p := s.pair(c)
 		means[p.Order] = append(means[p.Order], math.Log1p(float64(p.Gain)))
 	}
 	for _, s := range complete {
-		p := s.pair(c.Metric)
+		p := s.pair(c)
 		residuals = append(residuals, math.Log1p(float64(p.Gain))-stats.PairedT(means[p.Order], DefaultConfidence).Estimate)
 	}
 	products, squares := 0.0, 0.0
@@ -93,7 +93,7 @@ func (c Campaign) checkRepeats(complete []session) Check {
 		return Check{Name: CheckRepeats, Status: Unknown, Text: "too few pairs, or no spread"}
 	}
 	r := products / squares
-	text := fmt.Sprintf("autocorrelation of successive gains %.2f", r)
+	text := "autocorrelation of successive gains " + quantity.Decimals(r, 2)
 	if (r+1/n)*math.Sqrt(n) > 1.96 {
 		return Check{Name: CheckRepeats, Status: Warn, Text: text + ": the interval is too narrow; use a longer --cool-down, or repeat the campaign another day"}
 	}
@@ -105,13 +105,13 @@ func (c Campaign) checkRepeats(complete []session) Check {
 func (c Campaign) checkCarryOver(complete []session) Check {
 	var sums logGains
 	for _, s := range complete {
-		sums.add(math.Log(s.normal.Value*s.perfect.Value)/2, s.pair(c.Metric).Order)
+		sums.add(math.Log(s.normal.Value*s.perfect.Value)/2, s.pair(c).Order)
 	}
 	e := stats.OrderEffect(sums.normalFirst, sums.perfectFirst, c.Confidence)
 	if !e.Defined() {
 		return Check{Name: CheckCarryOver, Status: Unknown, Text: "too few pairs in both orders"}
 	}
-	text := fmt.Sprintf("pairs with the normal arm first differ by %s from those with the perfect arm first (p = %.2g)", quantity.Change(fraction(2*e.Estimate)), e.P(0))
+	text := fmt.Sprintf("pairs with the %s arm first differ by %s from those with the %s arm first (p = %.2g)", c.called(Normal), quantity.Change(fraction(2*e.Estimate)), c.called(Perfect), e.P(0))
 	if e.P(0) < driftLevel {
 		return Check{Name: CheckCarryOver, Status: Warn, Text: text + ": a launch affects the next by its arm, and the gain contains that; use --cool-down, or restart what stays between launches"}
 	}

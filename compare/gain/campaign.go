@@ -2,6 +2,7 @@ package gain
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -29,6 +30,19 @@ type Campaign struct {
 	// processes); they go into the result before those of Judge, and a failed
 	// one makes the verdict invalid.
 	Checks []Check
+	// More are the arms beside Normal and Perfect, such as a load balancer: each pair is
+	// then a block that holds every arm once.
+	More []Arm
+	// Builds name two arms that stand in the places of Normal and Perfect and differ in
+	// something else than balance: no proof is wanted, and none is spoken of.
+	Builds [2]Arm
+	// PointName and Points are the load at which the launches were measured, ascending;
+	// empty where there is one load.
+	PointName string
+	Points    []Point
+
+	fit   *fitted // of a campaign with More arms: what its pairs take their gain from
+	point float64 // that all launches are of
 }
 
 // Criteria are what a campaign is judged by.
@@ -49,7 +63,8 @@ const DefaultTolerance = 0.01
 
 // Launch is one start of the benchmark command.
 type Launch struct {
-	Pair     int // label of its pair
+	Pair     int     // label of its pair
+	Point    float64 // the value of its point; 0 in campaigns without points
 	Arm      Arm
 	Position int // place in the order of launches, over the whole campaign; UnknownPosition where it was not recorded
 	// Control marks the launches of an A/A pair: two of the normal arm, the
@@ -94,7 +109,9 @@ func where(arm Arm, ranks []int) string {
 
 // Pair is one pair of launches as results show it: every one, complete or not.
 type Pair struct {
-	Pair int `json:"pair"`
+	Pair  int           `json:"pair"`
+	Point router.Number `json:"point,omitempty"` // value of the point, in campaigns with points
+	Arm   Arm           `json:"arm,omitempty"`   // the further arm whose value is Perfect
 	// Order is "AB" when the normal launch (A) ran first, "BA" when the perfect
 	// one did, "AA" for a control pair, empty when that is not known.
 	Order string `json:"order"`
@@ -123,8 +140,19 @@ type Result struct {
 	Threshold     float64 `json:"threshold"` // fraction
 	// Balance is the grade of the weakest proof: None unless every rank of both arms
 	// is proved. Chance says that the perfect arm routes at random.
-	Balance Grade   `json:"balance"`
-	Chance  bool    `json:"chance,omitempty"`
+	Balance Grade `json:"balance"`
+	Chance  bool  `json:"chance,omitempty"`
+	// Arms are all arms of a campaign with further ones, or of two builds; Share is how
+	// much of the ceiling the first further one recovers.
+	Arms   []ArmGain `json:"arms,omitempty"`
+	Share  *Share    `json:"share_of_ceiling,omitempty"`
+	Builds [2]Arm    `json:"-"`
+	// Points are the gains at each load. Gain is then that of the point whose interval
+	// begins highest, and all intervals hold together at SimultaneousConfidence.
+	Points                 []PointGain `json:"points,omitempty"`
+	Crossover              *Crossover  `json:"crossover,omitempty"`
+	SimultaneousConfidence float64     `json:"simultaneous_confidence,omitempty"`
+
 	Pairs   []Pair  `json:"pairs"` // by pair
 	Gain    Gain    `json:"gain"`
 	Verdict Verdict `json:"verdict"`
@@ -144,13 +172,31 @@ type Result struct {
 // ChanceArm is the name of the perfect arm where it routes at random.
 const ChanceArm Arm = "chance"
 
-// Called is the name of an arm for people: that of random routing is not perfect.
+// Called is the name of an arm for people: that of random routing is not perfect, and
+// builds have names of their own.
 func (r Result) Called(a Arm) Arm {
-	if a == Perfect && r.Chance {
+	switch {
+	case r.Builds[0] == "" && len(r.Arms) == 2: // read from JSON
+		r.Builds = [2]Arm{r.Arms[0].Name, r.Arms[1].Name}
+		return r.Called(a)
+	case r.Builds[0] != "":
+		return Campaign{Builds: r.Builds}.called(a)
+	case a == Perfect && r.Chance:
 		return ChanceArm
 	}
 	return a
 }
+
+// called is the name of an arm in texts.
+func (c Campaign) called(a Arm) Arm {
+	if i := slices.Index(Arms[:], a); i >= 0 && c.Builds[0] != "" {
+		return c.Builds[i]
+	}
+	return a
+}
+
+// builds reports whether the arms differ in something else than balance.
+func (c Campaign) builds() bool { return c.Builds[0] != "" }
 
 // Routing is how the perfect arm was routed, for people: perfect, or random.
 func (r Result) Routing() string {

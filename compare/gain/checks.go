@@ -28,18 +28,24 @@ const (
 const driftLevel = 0.05
 
 func (c Campaign) checks(sessions []session, pairs []Pair, g Gain) []Check {
-	checks := []Check{
-		c.checkProof(),
+	var checks []Check
+	if !c.builds() {
+		checks = append(checks, c.checkProof())
+	}
+	checks = append(checks,
 		c.checkDifferences(),
 		c.checkWork(sessions),
 		checkPairs(pairs),
-		checkOrder(pairs),
+		c.checkOrder(pairs),
 		c.checkOrderEffect(pairs),
 		c.checkDrift(sessions),
-	}
+	)
 	checks = append(checks, c.assumptions(sessions)...)
-	if noise, ok := checkNoise(pairs, g); ok {
+	if noise, ok := c.checkNoise(pairs, g); ok {
 		checks = append(checks, noise)
+	}
+	if c.builds() {
+		return checks
 	}
 	return append(checks, checkSign(g, Result{Chance: c.Chance}.Routing()))
 }
@@ -115,7 +121,7 @@ func (c Campaign) unproved() []string {
 func (c Campaign) checkDifferences() Check {
 	var declared, other []string
 	for _, d := range c.Differences {
-		text := fmt.Sprintf("%s %s: normal %q, perfect %q", d.Kind, d.Name, d.Normal, d.Perfect)
+		text := fmt.Sprintf("%s %s: %s %q, %s %q", d.Kind, d.Name, c.called(Normal), d.Normal, c.called(Perfect), d.Perfect)
 		if d.Declared {
 			declared = append(declared, text)
 		} else {
@@ -124,14 +130,20 @@ func (c Campaign) checkDifferences() Check {
 	}
 	switch {
 	case len(other) > 0:
-		return Check{Name: CheckDifference, Status: Fail, Text: "the arms also differ in " + strings.Join(other, "; ")}
+		return Check{Name: CheckDifference, Status: Fail, Text: "the arms also differ in " + strings.Join(other, "; ") + ": make them equal, or accept the difference by --accept-difference and its name"}
 	case !c.Compared:
 		return Check{Name: CheckDifference, Status: Unknown, Text: "environment, arguments and files of the arms were not recorded"}
 	case len(declared) == 0:
+		if c.builds() {
+			return Check{Name: CheckDifference, Status: Warn, Text: "nothing that was recorded differs between the arms"}
+		}
 		return Check{Name: CheckDifference, Status: Fail, Text: "nothing differs between the arms: the treatment was not applied"}
 	}
 	return Check{Name: CheckDifference, Status: Pass, Text: strings.Join(declared, "; ")}
 }
+
+// shownUnequal is how many differences of work are named.
+const shownUnequal = 4
 
 // checkWork compares what the two launches of each complete pair did.
 func (c Campaign) checkWork(sessions []session) Check {
@@ -151,7 +163,7 @@ func (c Campaign) checkWork(sessions []session) Check {
 			case name == WorkErrors:
 				unequal = append(unequal, c.tooManyErrors(s, a, b)...)
 			case math.Abs(a-b) > c.Tolerance*max(math.Abs(a), math.Abs(b)):
-				unequal = append(unequal, fmt.Sprintf("pair %d: %s: normal %g, perfect %g", s.number, name, a, b))
+				unequal = append(unequal, fmt.Sprintf("pair %d: %s: %s %g, %s %g", s.number, name, c.called(Normal), a, c.called(Perfect), b))
 			}
 		}
 	}
@@ -160,13 +172,16 @@ func (c Campaign) checkWork(sessions []session) Check {
 	}
 	switch {
 	case len(unequal) > 0:
-		return Check{Name: CheckWork, Status: Fail, Text: fmt.Sprintf("the arms did different work: %s (tolerance %g %%)", strings.Join(unequal, "; "), 100*c.Tolerance)}
+		if more := len(unequal) - shownUnequal; more > 0 {
+			unequal = append(unequal[:shownUnequal], fmt.Sprintf("%d more", more))
+		}
+		return Check{Name: CheckWork, Status: Fail, Text: fmt.Sprintf("the arms did different work: %s (tolerance %s)", strings.Join(unequal, "; "), quantity.Percent(c.Tolerance))}
 	case len(names) == 0:
 		return Check{Name: CheckWork, Status: Unknown, Text: "no launch reported requests or tokens"}
 	case len(half) > 0:
 		return Check{Name: CheckWork, Status: Warn, Text: strings.Join(half, "; ")}
 	}
-	text := fmt.Sprintf("%s within %g %% in every pair", strings.Join(names, ", "), 100*c.Tolerance)
+	text := fmt.Sprintf("%s within %s in every pair", strings.Join(names, ", "), quantity.Percent(c.Tolerance))
 	if !slices.Contains(names, WorkErrors) {
 		text += "; failed requests not reported"
 	}
@@ -196,7 +211,7 @@ func (c Campaign) tooManyErrors(s session, normal, perfect float64) []string {
 	for i, errors := range []float64{normal, perfect} {
 		launch := []*Launch{s.normal, s.perfect}[i]
 		if errors > c.Tolerance*launch.Work[WorkRequests] {
-			out = append(out, fmt.Sprintf("pair %d: %g requests of the %s launch failed", s.number, errors, launch.Arm))
+			out = append(out, fmt.Sprintf("pair %d: %g requests of the %s launch failed", s.number, errors, c.called(launch.Arm)))
 		}
 	}
 	return out
@@ -219,13 +234,13 @@ func checkPairs(pairs []Pair) Check {
 	return Check{Name: CheckPairs, Status: Pass, Text: fmt.Sprintf("%d complete, none excluded", complete)}
 }
 
-func checkOrder(pairs []Pair) Check {
+func (c Campaign) checkOrder(pairs []Pair) Check {
 	logs := logsOf(pairs)
 	ab, ba := logs.normalFirst, logs.perfectFirst
 	if len(ab)+len(ba) == 0 {
 		return Check{Name: CheckOrder, Status: Unknown, Text: "no complete pair has a recorded order"}
 	}
-	text := fmt.Sprintf("normal first in %s, perfect first in %d", quantity.Count(len(ab), "pair"), len(ba))
+	text := fmt.Sprintf("%s first in %s, %s first in %d", c.called(Normal), quantity.Count(len(ab), "pair"), c.called(Perfect), len(ba))
 	if d := len(ab) - len(ba); d < -1 || d > 1 {
 		return Check{Name: CheckOrder, Status: Warn, Text: text + ": drift does not cancel"}
 	}
@@ -284,7 +299,7 @@ func (c Campaign) checkDrift(sessions []session) Check {
 
 // checkNoise compares the gain with what A/A pairs show between equal arms;
 // false when there are none.
-func checkNoise(pairs []Pair, g Gain) (Check, bool) {
+func (c Campaign) checkNoise(pairs []Pair, g Gain) (Check, bool) {
 	n, most := 0, 0.0
 	for _, p := range pairs {
 		if p.Status == PairControl {
@@ -295,7 +310,7 @@ func checkNoise(pairs []Pair, g Gain) (Check, bool) {
 	if n == 0 {
 		return Check{}, false
 	}
-	text := fmt.Sprintf("control launches (normal against normal) differ by up to %s in %s", quantity.Percent(math.Expm1(most)), quantity.Count(n, "pair"))
+	text := fmt.Sprintf("control launches (%[1]s against %[1]s) differ by up to %[2]s in %[3]s", c.called(Normal), quantity.Percent(math.Expm1(most)), quantity.Count(n, "pair"))
 	switch {
 	case !g.Estimate.Defined():
 		return Check{Name: CheckNoise, Status: Unknown, Text: text + "; no complete pair to compare with"}, true

@@ -45,7 +45,7 @@ func TestInvalidCampaigns(t *testing.T) {
 			for i := range c.Launches {
 				work(*c, i, WorkOutputTokens, float64(1000-10*(i%2)))
 			}
-		}, CheckWork, Pass, "within 1 %"},
+		}, CheckWork, Pass, "within 1.0 %"},
 		{"work of one launch", func(c *Campaign) { work(*c, 0, WorkRequests, 10) }, CheckWork, Warn, "requests not reported by both launches of pair 0 to 5"},
 		{"work of some pairs", func(c *Campaign) {
 			for i := range 4 {
@@ -185,5 +185,17 @@ func TestOrderMayBeOffByOne(t *testing.T) {
 		if o := check(t, Judge(c), CheckOrder); o.Status != want {
 			t.Errorf("%d pairs in turns, perfect first: %+v", pairs, o)
 		}
+	}
+}
+
+// Of many pairs with different work the first are named.
+func TestManyUnequalPairs(t *testing.T) {
+	c := valid(paired(.1, .1, .1, .1, .1, .1))
+	for i := range c.Launches {
+		c.Launches[i].Work = map[string]float64{WorkOutputTokens: map[Arm]float64{Normal: 100, Perfect: 120}[c.Launches[i].Arm]}
+	}
+	reasons := Judge(c).Reasons
+	if len(reasons) != 1 || !strings.HasSuffix(reasons[0], "pair 3: output_tokens: normal 100, perfect 120; 2 more (tolerance 1.0 %)") {
+		t.Errorf("%q", reasons)
 	}
 }

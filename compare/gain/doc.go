@@ -47,5 +47,34 @@
 //	normal launch 2 % slower   8  55.0 45.0  100    64.1 35.9   99    71.2 28.8   98
 //	after a perfect one       20   6.7 93.3  100    10.8 89.2  100    13.0 87.0  100
 //
+// # Points
+//
+// A campaign measured at several loads is judged at each (Result.Points). Its intervals
+// hold together: each of K has the confidence 1 − (1−c)/K (Bonferroni), whatever the points
+// of one launch have in common. The crossover is interpolated, with the band of these
+// intervals.
+//
+// # More arms
+//
+// With further arms each pair is a block of all of them in balanced orders, and the gains
+// are those of one least-squares fit (stats.FitBlocks), of which the crossover t is the
+// case of two. The share of the ceiling that an arm recovers has Fieller's interval. It
+// was chosen by this table (4,000 campaigns a cell, true share 60 %, ceiling 20 % where
+// nothing else is said): coverage of the 95 % interval in % by Fieller, the delta method
+// and a bootstrap of blocks.
+//
+//	noise of a launch       blocks  Fieller  delta  bootstrap
+//	lognormal 1 %                6     95.7   95.8       86.1
+//	                            12     95.0   95.0       89.2
+//	3 %, ceiling 9 %             6     94.7   95.7       85.9
+//	                            12     95.0   95.4       89.2
+//	positions 5 % apart          6     95.7   95.8      100.0
+//	t3 of 1 %                    6     95.1   95.2       84.9
+//	further arm with 3 %, the    6     87.8   88.0       86.0
+//	  others with 1 %           12     86.5   86.7       89.5
+//
+// The delta method does as well, and has an interval where the ceiling is not clear of
+// zero, where none is right. Noise that differs by arm breaks the fit, which pools it.
+//
 // The package stands on plain values. It launches, stores and reads nothing.
 package gain

@@ -45,6 +45,7 @@ type Gain struct {
 const (
 	CrossoverT = "crossover t" // both orders were run: their effect is taken out
 	PairedT    = "paired t"    // one order, or unknown ones
+	BlockFit   = "block fit"   // the crossover t of a design with more than two arms
 	SignedRank = "signed rank" // of results before there was another
 )
 
@@ -81,7 +82,10 @@ func logGain(normal, perfect float64, higherIsBetter bool) float64 {
 
 // logGains are the log gains of pairs by what ran first, or of pairs whose order is not
 // known.
-type logGains struct{ normalFirst, perfectFirst, unknown []float64 }
+type logGains struct {
+	normalFirst, perfectFirst, unknown []float64
+	fit                                *fitted // of a design with more arms; nil for two
+}
 
 // logsOf are the log gains of the complete pairs.
 func logsOf(pairs []Pair) logGains {
@@ -114,6 +118,9 @@ func (l logGains) ordered() bool {
 
 // crossover is the test that decides.
 func (l logGains) crossover(confidence float64) stats.TTest {
+	if l.fit != nil {
+		return l.fit.effect(confidence)
+	}
 	if !l.ordered() {
 		return stats.PairedT(l.all(), confidence)
 	}
@@ -134,6 +141,15 @@ func (l logGains) gain(confidence float64) Gain {
 	if l.ordered() {
 		g.Method = CrossoverT
 	}
+	if l.fit != nil {
+		g.Method, g.N = BlockFit, t.N
+	}
+	return g
+}
+
+// adjusted is the gain with the p-values of one of m tests that are judged together.
+func (g Gain) adjusted(m int) Gain {
+	g.P, g.RankP = min(1, g.P*router.Number(m)), min(1, g.RankP*router.Number(m))
 	return g
 }
 

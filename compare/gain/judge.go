@@ -15,28 +15,50 @@ import (
 // whatever the order of its launches, proofs and differences.
 func Judge(c Campaign) Result {
 	c = c.sorted()
+	if len(c.Points) > 0 {
+		return c.judgeCurve()
+	}
+	return c.judge(1)
+}
+
+// simultaneous is the confidence of each of so many intervals that hold together at the
+// given one, by Bonferroni.
+func simultaneous(confidence float64, family int) float64 {
+	return 1 - (1-confidence)/float64(family)
+}
+
+// judge judges a campaign at one load, which is one of so many that are judged together.
+func (c Campaign) judge(family int) Result {
+	if len(c.More) > 0 {
+		return c.judgeArms(family)
+	}
 	sessions := pairUp(c.Launches)
 	pairs := make([]Pair, len(sessions))
 	for i, s := range sessions {
-		pairs[i] = s.pair(c.Metric)
+		pairs[i] = s.pair(c)
 	}
 	logs := logsOf(pairs)
+	logs.fit = c.fit
+	each := simultaneous(c.Confidence, family)
 	r := Result{
 		SchemaVersion: SchemaVersion, Kind: "bench",
 		Command: c.Command, Metric: c.Metric, Threshold: c.Threshold,
-		Pairs: pairs, Gain: logs.gain(c.Confidence).atLeast(stats.MinPairs(c.Confidence)), Secondary: c.secondaryGains(sessions),
+		Pairs: pairs, Gain: logs.gain(each).adjusted(family).atLeast(stats.MinPairs(c.Confidence)), Secondary: c.secondaryGains(sessions, family),
 		PairsNeeded: router.Undefined(), PairsNeededLow: router.Undefined(), PairsNeededHigh: router.Undefined(),
-		Proof: c.Proof, Balance: c.balance(), Chance: c.Chance, Differences: c.Differences,
+		Proof: c.Proof, Balance: c.balance(), Chance: c.Chance, Differences: c.Differences, Builds: c.Builds,
 	}
-	r.Precision = precisionOf(logs, r.Gain, c.Confidence)
+	r.Precision = precisionOf(logs, r.Gain, each)
 	r.Checks = append(slices.Clone(c.Checks), c.checks(sessions, pairs, r.Gain)...)
+	if c.builds() {
+		r.Arms = []ArmGain{{Name: c.Builds[0], Gain: logGains{}.gain(each)}, {Name: c.Builds[1], Gain: r.Gain}}
+	}
 	if r.Reasons = failures(r.Checks); len(r.Reasons) > 0 {
 		r.Verdict = Invalid
 		return r
 	}
-	r.Verdict = decide(r.Gain, c.Threshold)
+	r.Verdict = r.decide()
 	if r.Verdict == Inconclusive {
-		r.PairsNeeded, r.PairsNeededLow, r.PairsNeededHigh = pairsNeeded(logs, c.Threshold, c.Confidence)
+		r.PairsNeeded, r.PairsNeededLow, r.PairsNeededHigh = pairsNeeded(logs, c.Threshold, each)
 	}
 	r.Reasons = append(r.explain(c.Confidence), r.Precision.sentence()...)
 	if r.Balance == Claimed {
@@ -132,9 +154,9 @@ func (s *session) take(l *Launch) {
 	}
 }
 
-func (s session) pair(m Metric) Pair {
+func (s session) pair(c Campaign) Pair {
 	p := Pair{
-		Pair: s.number, Status: PairIncomplete, Note: strings.Join(s.notes, "; "),
+		Pair: s.number, Point: router.Number(c.point), Status: PairIncomplete, Note: strings.Join(s.notes, "; "),
 		Normal: router.Undefined(), Perfect: router.Undefined(), Gain: router.Undefined(),
 	}
 	if s.normal != nil {
@@ -155,7 +177,7 @@ func (s session) pair(m Metric) Pair {
 	default:
 		p.Order = "BA"
 	}
-	p.Gain = fraction(logGain(s.normal.Value, s.perfect.Value, m.HigherIsBetter))
+	p.Gain = fraction(logGain(s.normal.Value, s.perfect.Value, c.Metric.HigherIsBetter))
 	switch {
 	case !p.Gain.Defined():
 		p.Note = strings.TrimPrefix(p.Note+"; no gain: want two positive values", "; ")

@@ -121,7 +121,7 @@ func TestDecideAtTheThreshold(t *testing.T) {
 		low, high router.Number
 		want      Verdict
 	}{{0.1, 0.2, Inconclusive}, {up, 0.2, Significant}, {0, 0.1, Inconclusive}, {0, down, NotSignificant}, {router.Undefined(), router.Undefined(), Inconclusive}} {
-		if v := decide(Gain{Low: k.low, High: k.high}, 0.1); v != k.want {
+		if v := (Result{Gain: Gain{Low: k.low, High: k.high}, Threshold: 0.1}).decide(); v != k.want {
 			t.Errorf("%v to %v: have %q, want %q", k.low, k.high, v, k.want)
 		}
 	}
@@ -194,7 +194,7 @@ func TestPrecision(t *testing.T) {
 	if p := equal.Precision; !p.Equivalent || !(p.P < 0.001) || p.PairsForMargin != 6 {
 		t.Errorf("arms within 0.3 %%: have %+v, want equal within 1 %% and no more pairs needed", p)
 	}
-	if !strings.Contains(strings.Join(equal.Reasons, "; "), "equal within ±1 %") {
+	if !strings.Contains(strings.Join(equal.Reasons, "; "), "equal within ±1.0 %") {
 		t.Errorf("reasons %v", equal.Reasons)
 	}
 	noisy := Judge(valid(abba(t))).Precision
@@ -338,7 +338,7 @@ func TestFalseVerdictsAtTheThreshold(t *testing.T) {
 			for i := range n {
 				logs.add(math.Log1p(DefaultThreshold)+0.02*rng.NormFloat64(), []string{"AB", "BA"}[i%2])
 			}
-			if decide(logs.gain(DefaultConfidence), DefaultThreshold) != Inconclusive {
+			if (Result{Gain: logs.gain(DefaultConfidence), Threshold: DefaultThreshold}).decide() != Inconclusive {
 				decided++
 			}
 		}

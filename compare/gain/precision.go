@@ -6,6 +6,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/stats"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // equivalenceMargin is the gain, as a fraction, below which arms count as the
@@ -44,5 +45,5 @@ func (p Precision) sentence() []string {
 	if !p.Equivalent {
 		return nil
 	}
-	return []string{fmt.Sprintf("the arms are equal within ±%g %% (p = %.2g)", 100*p.Margin, p.P)}
+	return []string{fmt.Sprintf("the arms are equal within ±%s (p = %.2g)", quantity.Percent(p.Margin), p.P)}
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/stats"
-	"github.com/moebalance/moebalance/router"
 )
 
 // Reported is a further metric that a launch reported.
@@ -26,11 +25,11 @@ type SecondaryGain struct {
 
 // secondaryGains are those of the metrics that both launches of a complete pair
 // reported, by name. A metric counts over the pairs that have it.
-func (c Campaign) secondaryGains(sessions []session) []SecondaryGain {
+func (c Campaign) secondaryGains(sessions []session, family int) []SecondaryGain {
 	logs := map[Metric]*logGains{}
 	var found []Metric
 	for _, s := range sessions {
-		pair := s.pair(c.Metric)
+		pair := s.pair(c)
 		if pair.Status != PairComplete {
 			continue
 		}
@@ -51,11 +50,9 @@ func (c Campaign) secondaryGains(sessions []session) []SecondaryGain {
 	}
 	slices.SortFunc(found, func(a, b Metric) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Unit, b.Unit)) })
 	rows := make([]SecondaryGain, len(found))
-	m := float64(len(found))
+	m := family * len(found)
 	for i, metric := range found {
-		g := logs[metric].gain(1 - (1-c.Confidence)/m).atLeast(stats.MinPairs(c.Confidence))
-		g.P, g.RankP = min(1, g.P*router.Number(m)), min(1, g.RankP*router.Number(m))
-		rows[i] = SecondaryGain{Metric: metric, Gain: g}
+		rows[i] = SecondaryGain{metric, logs[metric].gain(simultaneous(c.Confidence, m)).adjusted(m).atLeast(stats.MinPairs(c.Confidence))}
 	}
 	return rows
 }

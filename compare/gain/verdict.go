@@ -18,6 +18,11 @@ const (
 	NotSignificant Verdict = "not significant"       // the whole interval lies below it
 	Inconclusive   Verdict = "inconclusive"          // the interval contains the threshold, or there is none
 	Invalid        Verdict = "invalid"               // arms not comparable, or balance not proved
+
+	// Of builds and further arms.
+	Faster Verdict = "faster"     // the whole interval lies above the threshold
+	Slower Verdict = "slower"     // the whole interval lies below the loss that undoes it
+	Equal  Verdict = "equivalent" // shown to be within ±1 %
 )
 
 // DefaultThreshold is the throughput gain above which TensorRT-LLM's
@@ -29,10 +34,19 @@ const DefaultThreshold = 0.10
 // decisionPower is the probability with which pairsNeeded pairs would decide.
 const decisionPower = 0.8
 
-// decide compares the interval of a gain with the threshold (a fraction).
+// decide compares the interval of the gain with the threshold (a fraction).
 // A bound that equals the threshold decides nothing.
-func decide(g Gain, threshold float64) Verdict {
+func (r Result) decide() Verdict {
+	g, threshold := r.Gain, r.Threshold
+	builds := r.Builds[0] != ""
 	switch {
+	case builds && float64(g.Low) > threshold:
+		return Faster
+	case builds && float64(g.High) < 1/(1+threshold)-1:
+		return Slower
+	case builds && r.Precision.Equivalent:
+		return Equal
+	case builds:
 	case float64(g.Low) > threshold:
 		return Significant
 	case float64(g.High) < threshold:
@@ -66,6 +80,14 @@ func (r Result) explain(confidence float64) []string {
 	interval := fmt.Sprintf("gain %s, %s interval %s to %s, %s", quantity.Change(g.Estimate), quantity.Confidence(g.Confidence), quantity.Change(g.Low), quantity.Change(g.High), quantity.Count(g.N, "pair"))
 	limit := quantity.Percent(r.Threshold)
 	switch r.Verdict {
+	case Faster, Slower:
+		text := fmt.Sprintf("%s: %s is %s than %s", interval, r.Builds[1], r.Verdict, r.Builds[0])
+		if r.Threshold > 0 {
+			text += " by more than the threshold of " + limit
+		}
+		return []string{text}
+	case Equal:
+		return []string{interval}
 	case Significant:
 		return []string{interval + ": above the threshold of " + limit}
 	case NotSignificant:
@@ -83,7 +105,9 @@ func (r Result) explain(confidence float64) []string {
 		return reasons
 	}
 	var reasons []string
-	if g.Low.Defined() {
+	if g.Low.Defined() && r.Builds[0] != "" {
+		reasons = append(reasons, fmt.Sprintf("%s: it does not show whether %s is faster or slower than %s by more than %s", interval, r.Builds[1], r.Builds[0], limit))
+	} else if g.Low.Defined() {
 		reasons = append(reasons, interval+": the interval contains the threshold of "+limit)
 	} else {
 		reasons = append(reasons, fmt.Sprintf("%s: a %s interval needs at least %d", quantity.Count(g.N, "complete pair"), quantity.Confidence(confidence), stats.MinPairs(confidence)))
@@ -93,8 +117,8 @@ func (r Result) explain(confidence float64) []string {
 		if r.PairsNeededHigh.Defined() {
 			most = fmt.Sprintf("%.0f", r.PairsNeededHigh)
 		}
-		reasons = append(reasons, fmt.Sprintf("about %.0f pairs in all (%.0f to %s, as the spread between pairs is known) would decide it with probability %.0f %%, if the gain is as estimated",
-			r.PairsNeeded, r.PairsNeededLow, most, 100*decisionPower))
+		reasons = append(reasons, fmt.Sprintf("about %.0f pairs in all (%.0f to %s, as the spread between pairs is known) would decide it with probability %s, if the gain is as estimated",
+			r.PairsNeeded, r.PairsNeededLow, most, quantity.Percent(decisionPower)))
 	} else if g.Low.Defined() {
 		reasons = append(reasons, "no practical number of pairs would decide it while the estimate stays this near the threshold")
 	}

@@ -33,6 +33,14 @@ const (
 	OfPhase Of = "phase"
 )
 
+// ExpertTime is what tables and sentences call the time.
+func (o Of) ExpertTime() string {
+	if o == OfGEMM {
+		return "expert GEMM time"
+	}
+	return "expert time"
+}
+
 // Row is the imbalance of one layer at one level: each number is computed per step
 // and averaged over the steps that count and have any time or load. All are
 // undefined without such a step.

@@ -26,7 +26,7 @@ type Step struct {
 	// added over the layers that several ranks have: their difference is the straggler
 	// loss of the step. Undefined where no layer has several ranks.
 	SlowestNS, MeanNS router.Number
-	// Expert compute of the slowest rank of each layer, and of the mean rank that has
+	// Expert time (see Of) of the slowest rank of each layer, and of the mean rank that has
 	// the layer, each added over layers; undefined for fewer than two ranks.
 	SlowestExpertsNS, MeanExpertsNS router.Number
 }

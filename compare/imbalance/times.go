@@ -61,6 +61,13 @@ type cells struct {
 	ran              []bool
 }
 
+func (c *cells) expertTime(of Of) []float64 {
+	if of == OfGEMM {
+		return c.gemm
+	}
+	return c.experts
+}
+
 // New adds the samples up and decides which steps count. It reads the sequence
 // twice; the order of the samples does not matter.
 func New(samples iter.Seq[Sample]) *Times {
@@ -109,8 +116,9 @@ func New(samples iter.Seq[Sample]) *Times {
 		n := len(has) * len(t.Steps)
 		sums[layer] = &cells{sorted(has), make([]float64, n), make([]float64, n), make([]float64, n), make([]int64, n), make([]bool, n)}
 	}
-	t.fill(samples, sums)
+	present := t.fill(samples, sums)
 	t.Of = ofTime(sums)
+	t.sumSteps(sums, present)
 	excludeWarmUp(t.Steps)
 	for _, layer := range slices.Sorted(maps.Keys(sums)) {
 		t.Layers = append(t.Layers, t.layer(layer, sums[layer]))
@@ -118,13 +126,13 @@ func New(samples iter.Seq[Sample]) *Times {
 	return t
 }
 
-// fill adds the samples up and marks the steps that are not complete.
-func (t *Times) fill(samples iter.Seq[Sample], sums map[int]*cells) {
+// fill adds the samples up; present is which rank has any kernel in which step.
+func (t *Times) fill(samples iter.Seq[Sample], sums map[int]*cells) (present []bool) {
 	stepAt, rankAt := map[router.Whole]int{}, places(t.Ranks)
 	for i, s := range t.Steps {
 		stepAt[s.Number] = i
 	}
-	present := make([]bool, len(t.Steps)*len(t.Ranks))
+	present = make([]bool, len(t.Steps)*len(t.Ranks))
 	rankIn := map[int]map[int]int{}
 	for layer, c := range sums {
 		rankIn[layer] = places(c.ranks)
@@ -147,6 +155,11 @@ func (t *Times) fill(samples iter.Seq[Sample], sums map[int]*cells) {
 		}
 		t.Steps[step].BusyNS += router.Number(s.BusyNS)
 	}
+	return present
+}
+
+// sumSteps adds the layers up step by step, and marks the steps that are not complete.
+func (t *Times) sumSteps(sums map[int]*cells, present []bool) {
 	layers := slices.Sorted(maps.Keys(sums)) // in order, for sums of fractions depend on it
 	for i := range t.Steps {
 		s := &t.Steps[i]
@@ -173,8 +186,9 @@ func (t *Times) fill(samples iter.Seq[Sample], sums map[int]*cells) {
 				s.SlowestNS += router.Number(slices.Max(c.compute[from:to]))
 				s.MeanNS += router.Number(stat.Mean(c.compute[from:to], nil))
 			}
-			s.SlowestExpertsNS += router.Number(slices.Max(c.experts[from:to]))
-			s.MeanExpertsNS += router.Number(stat.Mean(c.experts[from:to], nil))
+			experts := c.expertTime(t.Of)[from:to]
+			s.SlowestExpertsNS += router.Number(slices.Max(experts))
+			s.MeanExpertsNS += router.Number(stat.Mean(experts, nil))
 		}
 	}
 }
@@ -182,10 +196,7 @@ func (t *Times) fill(samples iter.Seq[Sample], sums map[int]*cells) {
 // layer takes the steps that count.
 func (t *Times) layer(number int, c *cells) *Layer {
 	l := &Layer{Number: router.Whole(number), Ranks: c.ranks, of: t.Of}
-	experts := c.experts
-	if t.Of == OfGEMM {
-		experts = c.gemm
-	}
+	experts := c.expertTime(t.Of)
 	for i, s := range t.Steps {
 		if from, to := i*len(c.ranks), (i+1)*len(c.ranks); s.Excluded == Counts {
 			l.Compute, l.Experts, l.Phase = append(l.Compute, c.compute[from:to]), append(l.Experts, experts[from:to]), append(l.Phase, c.experts[from:to])
@@ -282,12 +293,16 @@ type Straggler struct {
 	GEMMMeanNS    router.Number `json:"gemm_mean_ns"`
 	ExpertsLossNS router.Number `json:"experts_loss_ns"`
 	ExpertsMeanNS router.Number `json:"experts_mean_ns"`
+	// Over the steps: the loss, and the expert time (see Times.Of) of the slowest rank.
+	Loss    Spread `json:"loss"`
+	Experts Spread `json:"slowest_experts"`
 }
 
 // Straggler is the straggler loss over all steps that count.
 func (l *Layer) Straggler() Straggler {
 	loss := router.Number(stat.Mean(l.Loss(), nil)) // of no step NaN
 	s := Straggler{Layer: l.Number, Steps: len(l.Compute), LossNS: loss, MeanNS: router.Undefined(), MaxNS: router.Undefined(), WorstRank: router.None}
+	s.Loss, s.Experts = SpreadOf(l.Loss()), SpreadOf(slowest(l.Experts))
 	worst := make([]int, len(l.Ranks))
 	s.ExpertsLossNS, s.ExpertsMeanNS = lossAndMean(l.Phase)
 	s.GEMMLossNS, s.GEMMMeanNS = router.Undefined(), router.Undefined()
@@ -307,6 +322,14 @@ func (l *Layer) Straggler() Straggler {
 		s.WorstRank = router.Whole(l.Ranks[slices.Index(worst, s.WorstSteps)])
 	}
 	return s
+}
+
+// slowest is, step by step, the longest time of any rank.
+func slowest(steps [][]float64) (most []float64) {
+	for _, step := range steps {
+		most = append(most, slices.Max(step))
+	}
+	return most
 }
 
 // lossAndMean are the mean over steps of (max − mean over ranks) and of the mean;

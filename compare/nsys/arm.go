@@ -55,43 +55,32 @@ func ReadArm(ctx context.Context, path string, o Options) (arm string, err error
 func summaryArm(path string) (arm string, err error) {
 	err = inSummary(path, func(r io.Reader) error {
 		head, _, err := summaryHead(r)
-		var arms []string
-		for _, e := range head.Exports {
-			arms = append(arms, e.Arm)
+		if len(head.Exports) > 0 {
+			arm = head.Exports[0].Arm
 		}
-		arm = sharedArm(arms)
+		if slices.ContainsFunc(head.Exports, func(e summaryExport) bool { return e.Arm != arm }) {
+			arm = "" // some do not say
+		}
 		return err
 	})
 	return arm, err
 }
 
-// MixedArms is the arm of exports that are of different ones.
-const MixedArms = "mixed"
-
-// sharedArm is the arm that all are of, or MixedArms.
-func sharedArm(arms []string) string {
-	switch arms = slices.Compact(slices.Sorted(slices.Values(arms))); len(arms) {
-	case 0:
-		return ""
-	case 1:
-		return arms[0]
-	}
-	return MixedArms
-}
-
-// arm is the arm all exports agree on, or mixed.
+// arm is the arm of all exports; unknown where some of them do not say. oneArm has
+// refused those of both.
 func (r *reduction) arm() {
-	var arms []string
+	first := r.exports[0]
+	r.trace.Arm, r.trace.ArmEvidence = first.arm, first.armEvidence
+	said := 0
 	for _, d := range r.exports {
-		arms = append(arms, d.arm)
+		if d.arm != "" {
+			said++
+		}
+		if d.armEvidence != first.armEvidence {
+			r.trace.ArmEvidence = "the environment recorded in each export"
+		}
 	}
-	r.trace.Arm, r.trace.ArmEvidence = sharedArm(arms), r.exports[0].armEvidence
-	if r.trace.Arm == MixedArms {
-		r.trace.ArmEvidence = "the exports are of different arms"
-		r.warn("mixed_arms", "", "the exports are of different arms, and their times are mixed: pass one arm at a time")
-		return
-	}
-	if slices.ContainsFunc(r.exports, func(d *exportSummary) bool { return d.armEvidence != r.trace.ArmEvidence }) {
-		r.trace.ArmEvidence = "the environment recorded in each export"
+	if said < len(r.exports) && said > 0 {
+		r.trace.Arm, r.trace.ArmEvidence = "", fmt.Sprintf("only %d of %d exports record the arm", said, len(r.exports))
 	}
 }

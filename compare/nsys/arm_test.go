@@ -27,9 +27,12 @@ func TestArmEvidence(t *testing.T) {
 	}
 	a := newFixture().work(0, 1, 10, 7, "k").environment(`ENABLE_PERFECT_ROUTER="1"`).write(t, "a.sqlite")
 	b := newFixture().work(1, 1, 10, 7, "k").environment(`ENABLE_PERFECT_ROUTER="0"`).write(t, "b.sqlite")
-	trace := mustRead(t, Options{}, a, b)
-	if trace.Arm != "mixed" || !hasWarning(trace.Warnings, "mixed_arms") {
-		t.Errorf("have %q, %v", trace.Arm, trace.Warnings)
+	if _, err := Read(context.Background(), []string{a, b}, Options{}); !errors.Is(err, ErrNotOneRun) || !strings.Contains(err.Error(), "compare") {
+		t.Errorf("both arms: have %v", err)
+	}
+	silent := newFixture().work(1, 1, 10, 7, "k").environment(`HOME="/root"`).write(t, "c.sqlite")
+	if trace := mustRead(t, Options{}, a, silent); trace.Arm != "" || trace.ArmEvidence != "only 1 of 2 exports record the arm" {
+		t.Errorf("one rank says nothing: have arm %q: %s", trace.Arm, trace.ArmEvidence)
 	}
 }
 
@@ -57,8 +60,7 @@ func TestReadArmIsTheTracesArm(t *testing.T) {
 		t.Fatal(err)
 	}
 	paths = append(paths, unsaid, torch,
-		summaryOf(t, filepath.Join(testdata, "gptoss-ep4-loop/perfect.sqlite")),
-		summaryOf(t, filepath.Join(testdata, "gptoss-ep4-ranks/perfect.rank0.sqlite"), filepath.Join(testdata, "gptoss-ep4-ranks/normal.rank1.sqlite")))
+		summaryOf(t, filepath.Join(testdata, "gptoss-ep4-loop/perfect.sqlite")))
 	seen := map[string]bool{}
 	for _, path := range paths {
 		arm, err := ReadArm(context.Background(), path, Options{})
@@ -68,8 +70,8 @@ func TestReadArmIsTheTracesArm(t *testing.T) {
 		equal(t, path, arm, mustRead(t, Options{}, path).Arm)
 		seen[arm] = true
 	}
-	if len(seen) != 4 {
-		t.Errorf("want normal, perfect, mixed and not said, have %v", seen)
+	if len(seen) != 3 {
+		t.Errorf("want normal, perfect and not said, have %v", seen)
 	}
 	bad := filepath.Join(t.TempDir(), "cut")
 	content, err := os.ReadFile(paths[len(paths)-1])

@@ -18,41 +18,48 @@ var libraryDomains = []string{"nccl", "cccl", "cub", "thrust", "cublas", "cublas
 // and every graph node by the ranges around them, then the kernels by these and by
 // their names.
 type attribution struct {
-	rec       *capture.Recording
-	options   Options
-	labels    []label          // by range name
-	locations *index[location] // of launches and graph nodes
-	launches  []int32          // location of each launch
-	created   []int32          // location of each graph node at its creation
-	origins   []int32          // of each graph node, see findOrigins
-	replays   map[[2]int32]int32
-	classes   []kernel.Class   // by kernel name
-	final     *index[location] // of kernels
-	direct    []int32          // by location: the final one plus 1, where no name changes it
-	recent    []recentLocation // by kernel name
-	operators []int8           // rule of each operator, see operatorOf
+	rec           *capture.Recording
+	options       Options
+	labels        []label          // by range name
+	locations     *index[location] // of launches and graph nodes
+	launches      []int32          // location of each launch
+	created       []int32          // location of each graph node at its creation
+	origins       []int32          // of each graph node, see findOrigins
+	replays       map[[2]int32]int32
+	classes       []kernel.Class   // by kernel name
+	final         *index[location] // of kernels
+	direct        []int32          // by location: the final one plus 1, where no name changes it
+	recent        []recentLocation // by kernel name
+	operators     []int8           // rule of each operator, see operatorOf
+	python        capture.Python
+	calls, ranges int // recorded; both are freed as soon as nothing needs them
 	// what is worth a warning
+	launchless    int // kernels without a recorded launch
 	renumbered    bool
-	detached      int64 // replayed kernels whose node was created outside the capture
-	lastWork      int64 // when the last kernel or graph ended
-	labeled       int   // ranges whose name says something
-	labeledAfter  int   // of these, the ones that begin after lastWork
-	stepsSeen     int   // steps by thread and number
-	stepsWithout  int   // of these, the ones in which nothing ran
-	idleProcesses int   // processes with such ranges in which nothing ran at all
-	ignored       int64 // kernels that the program asks to leave out
+	detached      int64            // replayed kernels whose node was created outside the capture
+	lastWork      int64            // when the last kernel or graph ended
+	labeled       int              // ranges whose name says something
+	labeledAfter  int              // of these, the ones that begin after lastWork
+	stepNames     map[int32]string // the first range of each step
+	stepsSeen     int              // steps by thread and number
+	stepsWithout  int              // of these, the ones in which nothing ran
+	idleProcesses int              // processes with such ranges in which nothing ran at all
+	ignored       int64            // kernels that the program asks to leave out
 	ignoredNS     int64
 }
 
 // attribute finds the location of every launch and of every graph node's creation.
 func attribute(rec *capture.Recording, options Options) *attribution {
-	a := &attribution{rec: rec, options: options, labels: make([]label, len(rec.RangeNames))}
+	a := &attribution{
+		rec: rec, options: options, labels: make([]label, len(rec.RangeNames)),
+		python: rec.Python(), calls: len(rec.Launches), ranges: len(rec.Ranges),
+	}
 	lines := make([]timeline, len(rec.Threads))
 	a.sortNodes()
-	var wait sync.WaitGroup
-	wait.Go(func() { a.addQueries(lines) })
 	a.addRanges(lines, options.Patterns)
-	wait.Wait()
+	capture.Collect(len(rec.Kernels))
+	a.addQueries(lines)
+	var wait sync.WaitGroup
 	at := make([]int32, len(rec.Launches)+len(rec.GraphNodes))
 	found, renumbered := make([]*index[location], len(lines)), make([]bool, len(lines))
 	most := 0
@@ -61,10 +68,11 @@ func attribute(rec *capture.Recording, options Options) *attribution {
 			lines[i].sortRanges()
 			renumbered[i] = lines[i].numberSteps()
 			found[i] = newIndex[location](0)
-			lines[i].locate(func(target int32, l location) { at[target] = found[i].number(l) })
+			lines[i].locate(a.moment, func(query int32, l location) { at[query] = found[i].number(l) })
 		})
 	}
 	wait.Wait()
+	capture.Collect(len(rec.Kernels))
 	for i := range lines {
 		most = max(most, len(found[i].values)) // threads of several ranks share most locations
 	}
@@ -78,7 +86,7 @@ func attribute(rec *capture.Recording, options Options) *attribution {
 		}
 		wait.Go(func() {
 			for _, q := range lines[i].queries {
-				at[q.target] = number[at[q.target]]
+				at[q] = number[at[q]]
 			}
 		})
 	}
@@ -91,7 +99,7 @@ func attribute(rec *capture.Recording, options Options) *attribution {
 // findEnd compares the ranges with what ran: a capture whose kernels stop
 // while its ranges go on has lost the rest.
 func (a *attribution) findEnd(lines []timeline) {
-	a.lastWork = -capture.TimeLimit
+	a.lastWork, a.stepNames = -capture.TimeLimit, map[int32]string{}
 	for i := range a.rec.Kernels {
 		a.lastWork = max(a.lastWork, a.rec.Kernels[i].End)
 	}
@@ -130,6 +138,9 @@ func (a *attribution) findEnd(lines []timeline) {
 				continue
 			}
 			a.stepsSeen++
+			if a.stepNames[m.step] == "" {
+				a.stepNames[m.step] = m.name
+			}
 			if !ran[step{a.rec.Threads[i].Process, m.step}] {
 				a.stepsWithout++
 			}
@@ -154,6 +165,7 @@ func (a *attribution) addRanges(lines []timeline, patterns *Patterns) {
 	for _, r := range rec.Ranges {
 		if user[r.Domain] && !named[r.Name] {
 			a.labels[r.Name], named[r.Name] = patterns.label(rec.RangeNames[r.Name]), true
+			a.labels[r.Name].name = rec.RangeNames[r.Name]
 		}
 		if user[r.Domain] && !a.labels[r.Name].empty() {
 			count[r.Thread]++
@@ -165,8 +177,11 @@ func (a *attribution) addRanges(lines []timeline, patterns *Patterns) {
 	for _, r := range rec.Ranges {
 		if l := &a.labels[r.Name]; user[r.Domain] && !l.empty() {
 			t := &lines[r.Thread]
-			t.ranges = append(t.ranges, labeledRange{r.Start, r.End, *l})
+			t.ranges = append(t.ranges, labeledRange{r.Start, r.End, l.step, l})
 		}
+	}
+	if slices.ContainsFunc(lines, func(t timeline) bool { return len(t.ranges) > 0 }) {
+		rec.Ranges = nil
 	}
 }
 
@@ -181,16 +196,24 @@ func (a *attribution) addQueries(lines []timeline) {
 		count[n.Thread]++
 	}
 	for i, n := range count {
-		lines[i].queries = make([]query, 0, n)
+		lines[i].queries = make([]int32, 0, n)
 	}
 	for i, c := range a.rec.Launches {
 		t := &lines[c.Thread]
-		t.queries = append(t.queries, query{c.Start, int32(i)})
+		t.queries = append(t.queries, int32(i))
 	}
 	for i, n := range a.rec.GraphNodes {
 		t := &lines[n.Thread]
-		t.queries = append(t.queries, query{n.Created, int32(len(a.rec.Launches) + i)})
+		t.queries = append(t.queries, int32(len(a.rec.Launches)+i))
 	}
+}
+
+// moment is when a query's launch began, or its graph node was created.
+func (a *attribution) moment(query int32) int64 {
+	if n := len(a.rec.Launches); int(query) >= n {
+		return a.rec.GraphNodes[int(query)-n].Created
+	}
+	return a.rec.Launches[query].Start
 }
 
 func (a *attribution) sortNodes() {
@@ -259,7 +282,8 @@ func (a *attribution) rankEvents() []*rankEvents {
 	for i, name := range a.rec.Operators {
 		a.operators[i] = operatorOf(name)
 	}
-	infers := slices.ContainsFunc(a.classes, func(c kernel.Class) bool { return c.GEMM })
+	wants := slices.ContainsFunc(a.classes, func(c kernel.Class) bool { return c.GEMM || c.Collective }) ||
+		!slices.ContainsFunc(a.locations.values, func(l location) bool { return l.Step != None })
 	a.origins = a.findOrigins()
 	a.replays = map[[2]int32]int32{}
 	ranks := make([]*rankEvents, len(a.rec.Devices))
@@ -268,20 +292,13 @@ func (a *attribution) rankEvents() []*rankEvents {
 		count[a.rec.Kernels[i].Device]++
 	}
 	for i, d := range a.rec.Devices {
-		ranks[i] = &rankEvents{device: d, events: make([]kernelEvent, 0, count[i])}
-		if infers {
-			ranks[i].kernels = make([]int32, 0, count[i])
-		}
+		ranks[i] = &rankEvents{device: d, kernels: make([]int32, 0, count[i])}
 	}
 	for _, s := range a.rec.Streams {
 		ranks[s.Device].rank.Streams++
 	}
 	for i := range a.rec.Kernels {
 		a.addKernel(int32(i), ranks)
-	}
-	for _, r := range ranks {
-		a.inferLayers(r)
-		r.kernels = nil
 	}
 	for _, g := range a.rec.Graphs {
 		step := int32(None)
@@ -291,6 +308,28 @@ func (a *attribution) rankEvents() []*rankEvents {
 		r := ranks[g.Device]
 		r.graphs = append(r.graphs, graphEvent{Graph: g.Graph, Step: step, Start: g.Start, NS: g.End - g.Start})
 	}
+	infer := make([]func(*rankEvents), len(ranks))
+	for i, r := range ranks {
+		r.late = a.lateness(r)
+		if wants {
+			infer[i] = a.inference(r)
+		}
+	}
+	if a.launches = nil; !slices.ContainsFunc(infer, func(f func(*rankEvents)) bool { return f != nil }) {
+		a.rec.Launches = nil // they make room for the events
+	}
+	capture.Collect(len(a.rec.Kernels))
+	for i, r := range ranks {
+		r.events = make([]kernelEvent, len(r.kernels))
+		for j, at := range r.kernels {
+			k := &a.rec.Kernels[at]
+			r.events[j] = kernelEvent{start: k.Start, duration: k.End - k.Start, location: k.GraphNode, name: k.Name}
+		}
+		if infer[i] != nil {
+			infer[i](r)
+		}
+		r.kernels = nil
+	}
 	// a device can be left empty: what it ran was given to another, was ignored, or was no kernel
 	ranks = slices.DeleteFunc(ranks, func(r *rankEvents) bool { return len(r.events) == 0 && len(r.graphs) == 0 })
 	slices.SortFunc(ranks, func(x, y *rankEvents) int {
@@ -299,26 +338,28 @@ func (a *attribution) rankEvents() []*rankEvents {
 	return ranks
 }
 
-// addKernel adds a kernel to its rank, unless a range asks to ignore it.
+// addKernel adds a kernel to its rank, unless a range asks to ignore it, with its
+// location in place of the graph node.
 func (a *attribution) addKernel(i int32, ranks []*rankEvents) {
 	k := &a.rec.Kernels[i]
-	at := a.locationOf(k)
+	at, launched := a.locationOf(k), a.rec.Launched(k)
+	if !launched {
+		a.launchless++
+	}
 	if at < 0 {
 		a.ignored++
 		a.ignoredNS += k.End - k.Start
 		return
 	}
 	r := ranks[k.Device]
-	if a.rec.Launched(k) {
+	if launched {
 		r.launchedNS += k.End - k.Start
 	}
 	if k.GraphNode > 0 {
 		r.replayed++
 	}
-	if r.kernels != nil {
-		r.kernels = append(r.kernels, i)
-	}
-	r.events = append(r.events, kernelEvent{start: k.Start, duration: k.End - k.Start, location: at, name: k.Name})
+	k.GraphNode = at
+	r.kernels = append(r.kernels, i)
 }
 
 // recentLocation is the final location of kernels of one name at one location, that

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/moebalance/moebalance/compare/nsys/wait"
 )
 
 // clockedRank is an export of one rank whose capture began at session (UTC) and
@@ -63,7 +65,7 @@ func TestWaitIsUnknown(t *testing.T) {
 		if missing := len(paths) == 1; hasWarning(trace.Warnings, "missing_ranks") != missing {
 			t.Errorf("%s: have %v", what, trace.Warnings)
 		}
-		if !hasWarning(trace.Warnings, "no_wait") || slices.ContainsFunc(trace.Collectives, func(c CollectiveStat) bool { return c.WaitNS.Defined() }) {
+		if !hasWarning(trace.Warnings, "no_wait") || slices.ContainsFunc(trace.Collectives, func(c wait.Collective) bool { return c.WaitNS.Defined() }) {
 			t.Errorf("%s: have %+v, %v", what, trace.Collectives, trace.Warnings)
 		}
 	}

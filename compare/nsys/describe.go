@@ -18,7 +18,7 @@ func describe(path string, rec *capture.Recording, a *attribution, ranks []*rank
 	d := exportDescription{
 		Export: Export{
 			Path: path, NsysVersion: rec.Metadata.NsysVersion, SchemaVersion: rec.Metadata.SchemaVersion,
-			Kernels: int64(len(rec.Kernels)), Launches: rec.APICalls, Ranges: int64(len(rec.Ranges)),
+			Kernels: int64(len(rec.Kernels)), Launches: rec.APICalls, Ranges: int64(a.ranges),
 			Ranks: []int{}, GraphMode: "none", Warnings: []router.Warning{},
 		},
 		rec: rec, attribution: a,
@@ -70,7 +70,7 @@ func (d *exportDescription) describeGraphs() {
 // launchedTogether reports whether a call launched several kernels, as only that of a
 // graph does: PyTorch's profiler records them without their nodes.
 func (d *exportDescription) launchedTogether() bool {
-	launched := make([]bool, len(d.rec.Launches))
+	launched := make([]bool, d.attribution.calls)
 	for i := range d.rec.Kernels {
 		if at := d.rec.Kernels[i].Launch; at >= 0 {
 			if launched[at] {
@@ -84,8 +84,8 @@ func (d *exportDescription) launchedTogether() bool {
 
 // warnLosses tells what the capture or the export left out.
 func (d *exportDescription) warnLosses() {
-	for _, text := range d.rec.Metadata.Losses {
-		d.warn("loss", "the profiler says: %s", text)
+	if texts := d.rec.Metadata.Losses; len(texts) > 0 {
+		d.warn("loss", "the profiler says: %s", strings.Join(texts, "; "))
 	}
 	if d.rec.Metadata.Partial != "" {
 		d.warn("partial_export", "a partial export (%s): times outside it are excluded", d.rec.Metadata.Partial)
@@ -93,17 +93,11 @@ func (d *exportDescription) warnLosses() {
 	if a := d.attribution; a.ignored > 0 {
 		d.warn("ignored", "%d of %s (%s) in ranges that ask to be ignored: excluded", a.ignored, quantity.Count(d.Kernels, "kernel"), quantity.Duration(float64(a.ignoredNS)))
 	}
-	launchless := 0
-	for i := range d.rec.Kernels {
-		if !d.rec.Launched(&d.rec.Kernels[i]) {
-			launchless++
-		}
-	}
-	if lost, all := d.rec.LostKernels, d.rec.LostKernels+int64(len(d.rec.Launches)); float64(lost) > mostLost*float64(all) {
+	if lost, all := d.rec.LostKernels, d.rec.LostKernels+int64(d.attribution.calls); float64(lost) > mostLost*float64(all) {
 		d.warn("lost_kernels", "%d of %s have no kernel: it was lost; record a shorter capture, and let the profiler finish", lost, quantity.Count(all, "launch"))
 	}
-	if launchless > 0 {
-		d.warn("no_launch", "%d of %s without a recorded launch: no range of a thread locates them", launchless, quantity.Count(d.Kernels, "kernel"))
+	if n := d.attribution.launchless; n > 0 {
+		d.warn("no_launch", "%d of %s without a recorded launch: no range of a thread locates them", n, quantity.Count(d.Kernels, "kernel"))
 	}
 }
 
@@ -117,16 +111,20 @@ func (d *exportDescription) warnSteps() {
 	if seen == 0 {
 		after, seen = d.unknownRangesAfter(a.lastWork), len(d.rec.Ranges)
 	}
-	if after > 0 {
+	if float64(after) > mostAfter*float64(seen) {
 		d.warn("ended_early", "%d of %s begin after the last kernel ended, over %s: the capture of kernels ended early", after, quantity.Count(seen, "range"), quantity.Duration(float64(d.rec.RangesEnd-a.lastWork)))
 	}
 	if a.idleProcesses > 0 {
 		d.warn("no_kernels", "%s with named ranges but without kernels: idle, or a rank whose kernels were not captured", quantity.Count(a.idleProcesses, "process"))
 	}
 	if a.renumbered {
-		d.warn("steps_renumbered", "steps without a number, or with a repeated one, are numbered in order of start")
+		d.warn("steps_renumbered", "numbers of steps are missing or repeated: steps are numbered in order of start")
 	}
 }
+
+// mostAfter is the share of ranges that begin after the last kernel ended and are not
+// worth a warning: programs end with a few.
+const mostAfter = 0.01
 
 // singleLayers is the code of the warning that a program runs single layers of its
 // model, and not all that a step goes through.

@@ -6,20 +6,27 @@ import (
 
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/input"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // doubts are the codes of warnings after which the imbalance over ranks is not to be
 // relied on: kernels that are not there would move it without a sign.
-var doubts = []string{"lost_kernels", "ranks_differ", "few_kernels", "different_runs", "graph_mode", "graph_lost", "unplaced_experts"}
+var doubts = []string{"lost_kernels", "ranks_differ", "few_kernels", "different_runs", "graph_mode", "graph_lost", "no_experts", "unplaced_experts"}
 
-// Doubt says why the imbalance over ranks must not be relied on, empty if nothing
-// speaks against it. Verbs put it into the headline, and no gate passes on it.
-func (t *Trace) Doubt() string {
+// AllWarnings are those of the trace and of its exports.
+func (t *Trace) AllWarnings() []router.Warning {
 	all := slices.Clone(t.Warnings)
 	for _, e := range t.Exports {
 		all = append(all, e.Warnings...)
 	}
+	return all
+}
+
+// Doubt says why the imbalance over ranks must not be relied on, empty if nothing
+// speaks against it. Verbs put it into the headline, and no gate passes on it.
+func (t *Trace) Doubt() string {
+	all := t.AllWarnings()
 	for _, code := range doubts {
 		if i := slices.IndexFunc(all, func(w router.Warning) bool { return w.Code == code }); i >= 0 {
 			return all[i].Text
@@ -28,9 +35,9 @@ func (t *Trace) Doubt() string {
 	return ""
 }
 
-// differentRuns warns of ranks that ran at different times, which one run's ranks never
-// do: they meet in every layer.
-func (r *reduction) differentRuns() {
+// gap is by how much one rank begins after another one ended, with a sentence on it and
+// their files; 0 where sessions are not recorded, or all overlap.
+func (r *reduction) gap() (ns int64, text, files string) {
 	type span struct {
 		of       *rankEvents
 		from, to int64
@@ -39,7 +46,7 @@ func (r *reduction) differentRuns() {
 	var last span  // the one that began last
 	for _, p := range r.ranks {
 		if p.of.session == 0 || len(p.events) == 0 {
-			return
+			return 0, "", ""
 		}
 		end := p.events[len(p.events)-1]
 		s := span{p, p.of.session + p.events[0].start, p.of.session + end.start + end.duration}
@@ -50,9 +57,24 @@ func (r *reduction) differentRuns() {
 			last = s
 		}
 	}
-	if gap := last.from - first.to; len(r.ranks) > 1 && gap > clockError {
-		r.warn("different_runs", "", fmt.Sprintf("rank %d begins %s after rank %d ended: they are not of one run", last.of.rank.Rank, quantity.Duration(float64(gap)), first.of.rank.Rank))
+	ns = max(0, last.from-first.to)
+	return ns, fmt.Sprintf("rank %d begins %s after rank %d ended", last.of.rank.Rank, quantity.Duration(float64(ns)), first.of.rank.Rank), first.of.rank.Export + " and " + last.of.rank.Export
+}
+
+// differentRuns warns of ranks that ran at different times, which one run's ranks never
+// do: they meet in every layer.
+func (r *reduction) differentRuns() {
+	if ns, text, _ := r.gap(); ns > clockError {
+		r.warn("different_runs", "", text+": they are not of one run")
 	}
+}
+
+// oneTime refuses ranks that ran at times too far apart for any clocks.
+func (r *reduction) oneTime() error {
+	if ns, text, files := r.gap(); ns > mostSkew {
+		return &input.Error{File: files, Expected: "ranks of one run", Found: text, Try: "pass the exports of one run", Err: ErrNotOneRun}
+	}
+	return nil
 }
 
 // clockError is by how many nanoseconds the clocks of two hosts may disagree.
@@ -62,7 +84,21 @@ const (
 	leastPlaced  = 0.5   // the share of expert GEMM time that must be in a layer
 	mostLost     = 0.002 // the share of launches whose kernel may be missing: profilers drop some at the ends
 	mostUnknowns = 1.0   // unknown time over expert time, where expert GEMMs are not recognized
+	mostBeside   = 0.5   // of expert time, likewise: activations and the like
 )
+
+// besideGEMMs is the expert time of kernels that only their name, or their position,
+// places there, and that are neither GEMMs nor a whole layer in one.
+func (r *reduction) besideGEMMs() (ns int64) {
+	for i := range r.trace.Kernels {
+		k := &r.trace.Kernels[i]
+		c := &r.classes[r.names.number(k.Name)]
+		if k.Placed == PhaseExperts && (k.Evidence == byName.String() || k.Evidence == byPosition.String()) && !c.GEMM && len(c.Fused) == 0 {
+			ns += k.TotalNS
+		}
+	}
+	return ns
+}
 
 // placedExperts warns where too little of the experts' time is known for a judgement.
 func (r *reduction) placedExperts(times *imbalance.Times) {
@@ -81,10 +117,12 @@ func (r *reduction) placedExperts(times *imbalance.Times) {
 	}
 	const record = "; name steps and layers by NVTX ranges, or record more whole steps"
 	switch {
-	case len(r.ranks) < 2 || experts == 0:
+	case experts == 0:
+		r.warn("no_experts", "", "no kernel is recognized as an expert GEMM, and no range names experts: a dense model, or plain GEMMs for each expert; record NVTX ranges (vLLM --enable-layerwise-nvtx-tracing, SGLang --enable-layerwise-nvtx-marker, or your own, such as 'layer 3 experts'), or name kernels by --phase experts=REGEX")
+	case len(r.ranks) < 2:
 	case float64(placed) < leastPlaced*float64(gemms):
-		r.warn("unplaced_experts", "", fmt.Sprintf("%.0f %% of the expert GEMM time is in no layer, where the busy ranks of different layers cancel%s", 100*(1-float64(placed)/float64(gemms)), record))
-	case times.Of == imbalance.OfPhase && float64(unknown) > mostUnknowns*float64(experts):
-		r.warn("unplaced_experts", "", "no expert GEMM is recognized, and more GPU time is unknown than in the phase experts; --phase experts=REGEX names kernels, and NVTX ranges name phases")
+		r.warn("unplaced_experts", "", fmt.Sprintf("%s of the expert GEMM time is in no layer, where the busy ranks of different layers cancel%s", quantity.Percent(1-float64(placed)/float64(gemms)), record))
+	case times.Of == imbalance.OfPhase && (float64(unknown) > mostUnknowns*float64(experts) || float64(r.besideGEMMs()) > mostBeside*float64(experts)):
+		r.warn("unplaced_experts", "", "no expert GEMM is recognized: the time of the phase experts is that of kernels beside the GEMMs, or less than the unknown time; --phase experts=REGEX names kernels, and NVTX ranges name phases")
 	}
 }

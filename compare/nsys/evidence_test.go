@@ -73,7 +73,7 @@ func TestPhaseOfTheUser(t *testing.T) {
 	trace := mustRead(t, Options{Threshold: 0.1, Phases: []kernel.Rule{rule}}, f.write(t, "mine.sqlite"))
 	near(t, "max/mean", trace.Imbalance[0].MaxOverMean, 1.5)
 	equal(t, "evidence", trace.Kernels[0].Evidence, "--phase")
-	for _, text := range []string{"experts", "nothing=x", "experts=(", ""} {
+	for _, text := range []string{"experts", "nothing=x", "experts=(", "experts=", ""} {
 		if _, err := kernel.ParseRule(text); err == nil {
 			t.Errorf("%q: want an error", text)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/nsys/capture"
 	"github.com/moebalance/moebalance/compare/nsys/kernel"
+	"github.com/moebalance/moebalance/compare/nsys/wait"
 )
 
 // exportSummary is everything later questions need of one export: what it says
@@ -18,9 +19,12 @@ type exportSummary struct {
 	armEvidence string
 	world       int   // ranks of the whole run where the environment says, else 0
 	session     int64 // UTC nanoseconds of the capture's zero; 0 when not recorded
+	gc, gil     bool  // Python's events are recorded, see capture.Python
 	names       []string
 	classes     []kernel.Class // of names
+	rules       []kernel.Rule  // of the user, that the classes and locations follow
 	locations   []location
+	stepNames   map[int32]string // the names of the ranges of steps
 	ranks       []*rankEvents
 }
 
@@ -34,7 +38,8 @@ type rankEvents struct {
 	launchedNS int64 // of kernels whose launch is recorded
 	replayed   int64 // kernels that a graph replayed
 	structure  *Structure
-	kernels    []int32 // positions of events among the recording's kernels, while layers are inferred
+	late       []wait.Late
+	kernels    []int32 // positions of events among the recording's kernels, until they are placed
 }
 
 // kernelEvent is one kernel; location and name index the export's tables.

@@ -39,6 +39,8 @@ func TestWrongFilesAreNamedForWhatTheyAre(t *testing.T) {
 	noTable := newFixture().sql("DROP TABLE %s", kernelTable).sql("DROP TABLE %s", graphTable)
 	driver := newFixture().sql("DROP TABLE %s", kernelTable).sql("DROP TABLE %s", graphTable).
 		sql("CREATE TABLE DIAGNOSTIC_EVENT (text TEXT); INSERT INTO DIAGNOSTIC_EVENT VALUES ('Installed CUDA driver version 11.4 is not supported by this build of Nsight Systems')")
+	unnamed := newFixture().work(0, 1, 10, 7, "k").write(t, "unnamed.sqlite")
+	execFile(t, unnamed, "DROP TABLE StringIds")
 	for _, c := range []struct {
 		what, path string
 		want       error
@@ -53,6 +55,9 @@ func TestWrongFilesAreNamedForWhatTheyAre(t *testing.T) {
 		{"a half header", file("half.sqlite", whole[:60]), capture.ErrTruncated, "want a header of 100 bytes, have 60"},
 		{"cut", file("cut.sqlite", whole[:len(whole)-1000]), capture.ErrTruncated, "export it again"},
 		{"a write-ahead log beside it", wal, capture.ErrUnfinished, "wal.sqlite-wal"},
+		{"a write-ahead log that is gone", file("logged.sqlite", whole[:18]+"\x02\x02"+whole[20:]), capture.ErrUnfinished, "logged.sqlite-wal"},
+		{"no strings", unnamed, capture.ErrDamaged, "table StringIds: want the column id and the column value, have no such table; export it again"},
+		{"no ends", newFixture().work(0, 1, 10, 7, "k").sql("ALTER TABLE %s DROP COLUMN \"end\"", kernelTable).write(t, "noends.sqlite"), capture.ErrDamaged, "want the column end, have only start, "},
 		{"no kernel table", noTable.write(t, "none.sqlite"), capture.ErrNoKernels, "API calls but no kernels"},
 		{"a driver that nsys does not know", driver.write(t, "driver.sqlite"), capture.ErrNoKernels, "driver version 11.4 is not supported"},
 		{"no kernels", newFixture().write(t, "zero.sqlite"), capture.ErrNoKernels, ""},

@@ -37,7 +37,10 @@ func (r *reduction) warnMissingRanges() {
 	if !slices.ContainsFunc(r.trace.Cells, func(c Cell) bool { return c.Step.Defined() }) {
 		r.warn("no_steps", "", "no range names a step: the whole capture counts as one step; 'trace --step-pattern' says which names do")
 	}
-	if ranks := r.otherLayers(); len(ranks) > 0 {
+	switch ranks, overlap := r.otherLayers(); {
+	case overlap: // no stages
+		r.warn("ranks_differ", "", fmt.Sprintf("ranks %d and %d share layers, and one has layers that the other lacks: kernels were lost, or the ranks are of different runs or models", ranks[0], ranks[1]))
+	case len(ranks) > 0:
 		r.warn("other_layers", "", fmt.Sprintf("rank %d has other layers than rank %d: pipeline stages, or exports of different runs", ranks[1], ranks[0]))
 	}
 	if r.judged(None) {
@@ -45,8 +48,9 @@ func (r *reduction) warnMissingRanges() {
 	}
 }
 
-// otherLayers is the first two ranks that have different layers, nil if none have.
-func (r *reduction) otherLayers() []int {
+// otherLayers is the first two ranks that have different layers, nil if none have, and
+// whether they have some in common, which stages of a pipeline have not.
+func (r *reduction) otherLayers() (ranks []int, overlap bool) {
 	layers := map[int]map[router.Whole]bool{}
 	for _, c := range r.trace.Cells {
 		if c.Layer.Defined() {
@@ -58,19 +62,26 @@ func (r *reduction) otherLayers() []int {
 	}
 	for _, p := range r.ranks[1:] {
 		if first := r.ranks[0].rank.Rank; !maps.Equal(layers[first], layers[p.rank.Rank]) {
-			return []int{first, p.rank.Rank}
+			for layer := range layers[first] {
+				overlap = overlap || layers[p.rank.Rank][layer]
+			}
+			return []int{first, p.rank.Rank}, overlap
 		}
 	}
-	return nil
+	return nil, false
 }
 
 // imbalance fills Imbalance, Overall and Stragglers: per layer the time of the ranks
 // in the phase experts, the time of the experts that have ranges of their own, and
 // the recorded load.
 func (r *reduction) imbalance() {
-	times := r.trace.Times(nil)
+	r.times = r.trace.Times(nil)
+	times := r.times
 	r.trace.Warnings = append(r.trace.Warnings, times.Warnings()...)
 	r.placedExperts(times)
+	r.stepTimes()
+	r.trace.OverSteps = times.OverSteps(r.trace.WallTimes())
+	r.trace.Bound = times.Bound(r.trace.OverSteps)
 	for _, layer := range times.Judged() {
 		if row, ok := layer.Row(r.options.Threshold); ok {
 			if r.trace.Structure != nil {
@@ -94,6 +105,58 @@ func (r *reduction) imbalance() {
 			}
 		}
 	}
+}
+
+// stepTimes fills StepTimes.
+func (r *reduction) stepTimes() {
+	starts, end := make([]map[int]int64, len(r.ranks)), make([]int64, len(r.ranks)) // end of the last kernel in a step
+	for i, p := range r.ranks {
+		starts[i] = map[int]int64{}
+		for j := range p.events {
+			e := &p.events[j]
+			step := int(p.of.locations[e.location].Step)
+			if step == None {
+				continue
+			}
+			end[i] = max(end[i], e.start+e.duration)
+			if _, known := starts[i][step]; !known { // events are in the order of time
+				starts[i][step] = e.start
+			}
+		}
+	}
+	steps := map[int]bool{}
+	for _, at := range starts {
+		for step := range at {
+			steps[step] = true
+		}
+	}
+	for _, step := range slices.Sorted(maps.Keys(steps)) {
+		var sum router.Number
+		for i, at := range starts {
+			from, began := at[step]
+			to, next := at[step+1]
+			if len(steps) == 1 {
+				to, next = end[i], began
+			}
+			if !began || !next || to < from {
+				sum = router.Undefined()
+				break
+			}
+			sum += router.Number(to - from)
+		}
+		r.trace.StepTimes = append(r.trace.StepTimes, StepTime{router.Whole(step), sum / router.Number(len(r.ranks)), r.ranks[0].of.stepNames[int32(step)]})
+	}
+}
+
+// WallTimes are the wall times of the steps that have one.
+func (t *Trace) WallTimes() map[router.Whole]float64 {
+	wall := map[router.Whole]float64{}
+	for _, s := range t.StepTimes {
+		if s.WallNS.Defined() {
+			wall[s.Step] = s.WallNS.Float64()
+		}
+	}
+	return wall
 }
 
 // expertTime is the time of one expert in one step of one layer, over all ranks.
@@ -163,7 +226,7 @@ func (r *reduction) expertImbalance(steps []int) {
 // the ranks that are there, by the recorded layout or, without one, by the numbers
 // of the experts that own kernels. One that never ran had no time.
 func (r *reduction) expertParts() (experts []int, ok bool) {
-	held := r.recordedExperts()
+	held := r.counts().Held(r.rankNumbers())
 	if len(held) > 0 {
 		for _, e := range r.expertTimes {
 			held[int(e.Expert)] = true
@@ -189,22 +252,6 @@ func (r *reduction) expertParts() (experts []int, ok bool) {
 		neighbour, last = p.rank.Rank, end-1
 	}
 	return slices.Sorted(maps.Keys(held)), true
-}
-
-// recordedExperts is the experts that the recorded layout puts on the ranks that
-// are there.
-func (r *reduction) recordedExperts() map[int]bool {
-	held := map[int]bool{}
-	for _, layout := range r.options.Recorded.Layout {
-		for _, p := range r.ranks {
-			if p.rank.Rank < layout.Ranks() {
-				for _, e := range layout.Held(p.rank.Rank) {
-					held[int(e)] = true
-				}
-			}
-		}
-	}
-	return held
 }
 
 // expertSpan is the half-open range of the numbers of the experts that own kernels

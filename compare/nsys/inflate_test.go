@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -79,6 +80,20 @@ func inflate(t testing.TB, export, out string, times int) {
 	execFile(t, out, strings.Join(script, ";\n"))
 }
 
+// mostBytesPerKernel is what reading and reducing an export may allocate for a kernel, its
+// launch and its ranges, kept or not: a tenth more than it does. It decides whether
+// an export of 10 GB can be read.
+const mostBytesPerKernel = 325
+
+// allocated is the memory that f allocates, in bytes.
+func allocated(f func()) int64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return int64(after.TotalAlloc - before.TotalAlloc)
+}
+
 // A capture that follows itself n times has n times everything.
 func TestInflatedCapture(t *testing.T) {
 	once := filepath.Join(testdata, "gptoss-ep4-loop/normal.sqlite")
@@ -88,7 +103,11 @@ func TestInflatedCapture(t *testing.T) {
 	}
 	n := int64(*inflateTimes)
 	inflate(t, once, out, *inflateTimes)
-	small, large := mustRead(t, Options{}, once), mustRead(t, Options{}, out)
+	small, large := mustRead(t, Options{}, once), (*Trace)(nil)
+	more := allocated(func() { large = mustRead(t, Options{}, out) }) - allocated(func() { mustRead(t, Options{}, once) })
+	if kernels := (n - 1) * small.Exports[0].Kernels; !testing.Short() && more > mostBytesPerKernel*kernels { // the race detector, which runs short, allocates too
+		t.Errorf("want at most %d bytes allocated per kernel, have %d", mostBytesPerKernel, more/kernels)
+	}
 	equal(t, "kernels", large.Exports[0].Kernels, n*small.Exports[0].Kernels)
 	equal(t, "calls", large.Exports[0].Launches, n*small.Exports[0].Launches)
 	equal(t, "ranges", large.Exports[0].Ranges, n*small.Exports[0].Ranges)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/moebalance/moebalance/router"
@@ -289,7 +290,10 @@ func TestOtherLayersAreSaid(t *testing.T) {
 		}
 		return f.write(t, "r.rank"+layers[0]+".sqlite")
 	}
-	if trace := mustRead(t, Options{}, of("0", "1"), of("1")); !hasWarning(trace.Warnings, "other_layers") {
-		t.Errorf("have %v", trace.Warnings)
+	if trace := mustRead(t, Options{}, of("0", "1"), of("2")); !hasWarning(trace.Warnings, "other_layers") || trace.Doubt() != "" {
+		t.Errorf("stages: have %v", trace.Warnings)
+	}
+	if trace := mustRead(t, Options{}, of("0", "1"), of("1")); !strings.Contains(trace.Doubt(), "share layers") {
+		t.Errorf("one with a layer more: have %v", trace.Warnings)
 	}
 }

@@ -20,6 +20,7 @@ type Options struct {
 	Phases    []kernel.Rule  // of kernels, before all other evidence
 	Rank      map[string]int // ranks given by hand, by path or base name; "" means every export
 	Threshold float64        // of router.Flagged, as a fraction
+	Steps     *Steps         // that count, nil for all
 	Recorded  Recorded
 	Converter capture.Converter // for reports given in place of exports
 	// Progress is told how many bytes more have been read, by any of the
@@ -75,10 +76,10 @@ func summarizeFile(ctx context.Context, path string, o Options) ([]*exportSummar
 		if _, ok := flagged(o.Rank, path); ok {
 			return nil, &input.Error{File: path, Expected: "an export, to give it a rank", Found: "a summary, whose ranks are fixed", Try: "give ranks when the summary is written", Err: ErrRank}
 		}
-		exports, err := readSummary(path)
-		for _, e := range exports {
-			e.classes = kernel.Classes(e.names, o.Phases)
+		if len(o.Phases) > 0 {
+			return nil, &input.Error{File: path, Expected: "an export, to place its kernels", Found: "a summary, whose phases are fixed", Try: "give --phase when the summary is written"}
 		}
+		exports, err := readSummary(path)
 		if info, sizeErr := os.Stat(path); err == nil && sizeErr == nil && o.Progress != nil {
 			o.Progress(info.Size())
 		}
@@ -100,16 +101,17 @@ func summarizeFile(ctx context.Context, path string, o Options) ([]*exportSummar
 	return []*exportSummary{summary}, nil
 }
 
-// summarizeRecording attributes a recording and gives its devices their ranks. From
-// here on it does not matter what was read.
+// summarizeRecording attributes a recording, which it uses up, and gives its devices
+// their ranks. From here on it does not matter what was read.
 func summarizeRecording(path string, rec *capture.Recording, o Options) (*exportSummary, error) {
 	meta := &rec.Metadata
 	if workingProcesses(rec) > 1 || oneRank(path, meta, o.Rank) {
 		joinDevices(rec)
 	}
 	a := attribute(rec, o)
-	e := &exportSummary{names: rec.KernelNames, session: meta.SessionUTC, ranks: a.rankEvents()}
-	e.classes, e.locations = a.classes, a.final.values
+	capture.Collect(len(rec.Kernels))
+	e := &exportSummary{names: rec.KernelNames, rules: o.Phases, session: meta.SessionUTC, ranks: a.rankEvents()}
+	e.classes, e.locations, e.stepNames = a.classes, a.final.values, a.stepNames
 	if len(e.ranks) == 0 {
 		return nil, &input.Error{File: path, Expected: "kernels to analyze", Found: "only kernels in ranges that ask to be ignored", Err: capture.ErrNoKernels}
 	}
@@ -118,6 +120,7 @@ func summarizeRecording(path string, rec *capture.Recording, o Options) (*export
 	}
 	e.arm, e.armEvidence = armOf(meta)
 	e.world, _ = meta.WorldSize()
+	e.gc, e.gil = len(a.python.Collects) > 0, len(a.python.Locked) > 0
 	e.export = describe(path, rec, a, e.ranks)
 	var wait sync.WaitGroup
 	for _, r := range e.ranks {

@@ -137,8 +137,10 @@ func TestPhasesByTheirUsualNames(t *testing.T) {
 		PhaseExperts:   {"model.layers.3.mlp.experts", "model.layers.3.feed_forward.experts", "nn.Module: GptOssExperts_3", "Qwen3MoeExperts", "decoder.layers.3.mlp.experts.local_experts.7"},
 		PhaseRouter:    {"model.layers.3.mlp.router", "model.layers.3.block_sparse_moe.gate", "model.layers.3.feed_forward.router", "nn.Module: GptOssTopKRouter_3", "TopKGate_3", "DeepseekV3TopkRouter"},
 		PhaseAttention: {"model.layers.3.self_attn", "model.layers.3.linear_attn", "gpt_neox.layers.3.attention", "decoder.layers.3.self_attention", "nn.Module: GptOssAttention_3"},
-		PhaseOther:     {"model.layers.3.mlp.shared_experts", "nn.Module: DeepseekSharedExperts_3"},
-		"":             {"model.layers.3.mlp", "model.layers.3.post_attention_layernorm", "model.layers.3.input_layernorm", "model.layers.3.mlp.gate_up_proj", "nn.Module: MixtralSparseMoeBlock_3", "attention_mask"},
+		PhaseOther: {"model.layers.3.mlp.shared_experts", "nn.Module: DeepseekSharedExperts_3", "mlp(B)", "mlp(W)", "dispatch(B)", "backward", "experts backward",
+			"autograd::engine::evaluate_function: GroupedMmBackward0", "GroupedMmBackward0, seq = 12", "backward_step"},
+		PhaseDispatch: {"dispatch(F)"},
+		"":            {"model.layers.3.mlp", "model.layers.3.post_attention_layernorm", "model.layers.3.input_layernorm", "model.layers.3.mlp.gate_up_proj", "nn.Module: MixtralSparseMoeBlock_3", "attention_mask", "forward", "mlp(F)", "BackwardHook"},
 	} {
 		for _, name := range names {
 			if got := patterns.label(name); got.phase != phase {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/nsys/capture"
 	"github.com/moebalance/moebalance/compare/nsys/infer"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // Structure is how the kernels of a rank repeat, where no range names the layers of
@@ -29,11 +30,12 @@ const leastShare = 0.5
 
 // placement gives the kernels of one rank their step and MoE layer by position.
 //
-// A layer begins with its router, the first one after the attention before its expert
-// block, and ends with the first collective behind the block; without one, before
-// the next attention or dense GEMM. What stands between router and block is dispatch,
-// inside the block experts, and behind it combine, unless other evidence knows
-// better. Attention and what lies between two layers have a step and no layer.
+// A layer begins where the one before ends; the first of a step begins as many kernels
+// before its expert block as the second, because the embedding and dense layers stand
+// before it. It ends with the first collective behind the block;
+// without one, before the next attention or dense GEMM. What stands between its router,
+// the first one after the attention, and the block is dispatch, inside the block
+// experts, and behind it combine, unless other evidence knows better.
 type placement struct {
 	a        *attribution
 	r        *rankEvents
@@ -42,23 +44,33 @@ type placement struct {
 	found    infer.Structure
 	steps    []int32 // by block
 	layers   []int32
-	ranged   bool // steps are from ranges
+	ends     []int // last kernel of each block's layer
+	ranged   bool  // steps are from ranges
+}
+
+// inference is what gives the kernels of a rank what no range says: layers where its
+// expert GEMMs are in none, and steps where ranges name layers only; nil where ranges do.
+func (a *attribution) inference(r *rankEvents) func(*rankEvents) {
+	var gemms, placed, layered, stepped bool
+	for _, i := range r.kernels {
+		k := &a.rec.Kernels[i]
+		at := &a.final.values[k.GraphNode]
+		layered, stepped = layered || at.Layer != None, stepped || at.Step != None
+		if a.classes[k.Name].GEMM {
+			gemms, placed = true, placed || at.Layer != None
+		}
+	}
+	switch {
+	case gemms && !placed:
+		return a.inferLayers
+	case layered && !stepped:
+		return a.stepsOfLayers
+	}
+	return nil
 }
 
 // inferLayers places the kernels of a rank whose expert GEMMs are in no layer.
 func (a *attribution) inferLayers(r *rankEvents) {
-	gemms := false
-	for i := range r.kernels {
-		e := &r.events[i]
-		if a.classes[e.name].GEMM {
-			if gemms = true; a.final.values[e.location].Layer != None {
-				return
-			}
-		}
-	}
-	if !gemms {
-		return
-	}
 	p := &placement{a: a, r: r}
 	p.sort()
 	p.found = infer.Find(p.launches)
@@ -72,7 +84,7 @@ func (a *attribution) inferLayers(r *rankEvents) {
 	if s.Layers > 0 {
 		s.Steps, s.Share = p.explained(s.Layers)
 		if s.Share < leastShare {
-			s.Unknown = fmt.Sprintf("complete steps of %d layers hold %.0f %% of the GPU time only", s.Layers, 100*s.Share)
+			s.Unknown = fmt.Sprintf("complete steps of %d layers hold %s of the GPU time only", s.Layers, quantity.Percent(s.Share))
 			s.Layers, s.Steps = 0, 0
 		}
 	}
@@ -82,6 +94,24 @@ func (a *attribution) inferLayers(r *rankEvents) {
 		}
 	}
 	p.place()
+}
+
+// stepsOfLayers gives the kernels of one rank steps, where ranges name layers and no
+// step.
+func (a *attribution) stepsOfLayers(r *rankEvents) {
+	p := &placement{a: a, r: r}
+	p.sort()
+	layers := make([]int32, len(p.order))
+	for i := range layers {
+		layers[i] = p.at(i).Layer
+	}
+	for i, step := range infer.StepsOfLayers(layers) {
+		if step >= 0 {
+			l := p.at(i)
+			l.Step, l.Inferred = step, l.Inferred|inferredStep
+			r.events[p.order[i]].location = a.final.number(l)
+		}
+	}
 }
 
 // sort puts the events in the order in which they were launched.
@@ -112,6 +142,9 @@ func (p *placement) sort() {
 	for i, at := range p.order {
 		name := p.r.events[at].name
 		p.launches[i] = infer.Launch{Name: name, Anchor: anchors[name]}
+		if anchors[name] == infer.None && p.at(i).Phase == PhaseOther {
+			p.launches[i].Anchor = infer.Dense
+		}
 	}
 }
 
@@ -148,8 +181,8 @@ func (p *placement) stepsOfRanges() int {
 			return 0
 		}
 	}
-	if whole < 2 && layers != p.found.Layers {
-		return 0
+	if whole < 2 && layers != p.found.Layers || p.found.Layers > layers && p.found.Layers%layers == 0 {
+		return 0 // of the second kind: a range for each piece of a step
 	}
 	p.ranged = true
 	at := 0
@@ -195,31 +228,61 @@ func (p *placement) explained(layers int) (steps int, share float64) {
 	return steps, float64(inside) / float64(max(all, 1))
 }
 
+// beginOf is the first kernel of a block's layer, given that of its routing.
+func (p *placement) beginOf(b, routing int) int {
+	blocks := p.found.Blocks
+	switch {
+	case b > 0 && p.steps[b] == p.steps[b-1]:
+		return p.ends[b-1] + 1
+	case b+1 < len(blocks) && p.steps[b] == p.steps[b+1]:
+		return max(0, min(routing, blocks[b].First-(blocks[b+1].First-p.ends[b]-1)))
+	}
+	return routing
+}
+
 // place gives the kernels of every block, and those around it, their locations.
 func (p *placement) place() {
-	done := 0 // kernels up to here belong to blocks before
+	p.ends = p.found.Ends(p.launches)
+	done := 0               // kernels up to here belong to blocks before
+	tail, ended := 0, false // of these on, so many end the step of the block before
 	for b, block := range p.found.Blocks {
-		next := len(p.launches)
-		if b+1 < len(p.found.Blocks) {
-			next = p.found.Blocks[b+1].First
-		}
-		begin, routed := p.routerOf(done, block.First)
-		end := p.endOf(block.Last, next)
+		routing, routed := p.routerOf(done, block.First)
+		begin := p.beginOf(b, routing)
 		launch := p.kernel(block.First).Launch // one call launches several kernels only as a graph
 		replayed := block.Last > block.First && launch >= 0 && launch == p.kernel(block.Last).Launch
-		for i := done; i <= end; i++ {
+		for i := done; i <= p.ends[b]; i++ {
 			l := p.at(i)
-			if l.Step == None && p.steps[b] != None {
-				l.Step, l.Inferred = p.steps[b], l.Inferred|inferredStep
+			if i < done+tail {
+				p.inStep(&l, p.steps[b-1])
+			} else {
+				p.inStep(&l, p.steps[b])
 			}
 			if i >= begin && p.layers[b] != None {
 				l.Layer, l.Inferred = p.layers[b], l.Inferred|inferredLayer
-				p.placePhase(&l, i, routed, block)
 				l.Graph = replayed && p.launches[i].Anchor == infer.ExpertGEMM
+				if i >= routing {
+					p.placePhase(&l, i, routed, block)
+				}
 			}
 			p.r.events[p.order[i]].location = p.a.final.number(l)
 		}
-		done = end + 1
+		done, tail = p.ends[b]+1, 0
+		if b+1 < len(p.steps) && p.steps[b] != p.steps[b+1] {
+			tail = p.found.Tail(p.launches, p.ends, b)
+			ended = ended || tail > 0
+		}
+	}
+	for i := done; ended && i < len(p.order); i++ {
+		l := p.at(i)
+		p.inStep(&l, p.steps[len(p.steps)-1])
+		p.r.events[p.order[i]].location = p.a.final.number(l)
+	}
+}
+
+// inStep gives a kernel a step where no range does.
+func (p *placement) inStep(l *location, step int32) {
+	if l.Step == None && step != None {
+		l.Step, l.Inferred = step, l.Inferred|inferredStep
 	}
 }
 
@@ -257,23 +320,4 @@ func (p *placement) routerOf(from, first int) (begin, routed int) {
 		}
 	}
 	return begin, routed
-}
-
-// endOf is the last kernel of a layer whose block ends at last.
-func (p *placement) endOf(last, next int) int {
-	end, dense := last, false
-	for i := last + 1; i < next; i++ {
-		switch anchor := p.launches[i].Anchor; {
-		case anchor == infer.Collective:
-			return i
-		case anchor != infer.None:
-			return end
-		case p.at(i).Phase == PhaseOther:
-			dense = true
-		}
-		if !dense {
-			end = i
-		}
-	}
-	return last // the recording ends, with or without the layer
 }

@@ -1,11 +1,10 @@
 package nsys
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
+	"strings"
 
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -21,6 +20,7 @@ func (r *reduction) structure() {
 		}
 	}
 	if len(all) == 0 {
+		r.layerSteps()
 		return
 	}
 	first := all[0]
@@ -37,11 +37,37 @@ func (r *reduction) structure() {
 	}
 	r.trace.Structure = &s
 	if s.Layers > 0 {
-		r.warn("inferred", "", fmt.Sprintf("layers are inferred, no range names them: kernels repeat as %s of %s, which hold %.0f %% of the GPU time; dense layers are not counted",
-			quantity.Count(s.Steps, "step"), quantity.Count(s.Layers, "MoE layer"), 100*s.Share))
+		r.warn("inferred", "", fmt.Sprintf("layers are inferred, no range names them: kernels repeat as %s of %s, which hold %s of the GPU time; dense layers are not counted",
+			quantity.Count(s.Steps, "step"), quantity.Count(s.Layers, "MoE layer"), quantity.Percent(s.Share)))
 		return
 	}
 	r.warn("blocks", "", fmt.Sprintf("layers and steps are unknown: %s; expert blocks are numbered in order of launch, one for each layer and step", s.Unknown))
+}
+
+// layerSteps says that steps were inferred from the order of the layers, and drops them
+// where ranks have different numbers of them.
+func (r *reduction) layerSteps() {
+	var first, steps int32
+	for i, p := range r.ranks {
+		last := int32(None)
+		for j := range p.events {
+			if at := &p.of.locations[p.events[j].location]; at.Inferred&inferredStep > 0 {
+				last = max(last, at.Step)
+			}
+		}
+		if i == 0 {
+			first = last
+		}
+		if steps = last + 1; last != first {
+			r.warn("ranks_differ", "", fmt.Sprintf("steps are unknown: rank %d has %s and rank %d has %d: kernels were lost, a capture ended early, or the ranks are of different runs or models",
+				r.ranks[0].rank.Rank, quantity.Count(first+1, "step"), p.rank.Rank, steps))
+			r.dropInferred()
+			return
+		}
+	}
+	if steps > 0 {
+		r.warn("inferred_steps", "", fmt.Sprintf("steps are inferred, no range names them: the layers that ranges name come in order %d times", steps))
+	}
 }
 
 // differs says in what the structures of two ranks differ, empty if they agree.
@@ -104,20 +130,23 @@ func (r *reduction) kinds() {
 			}
 		}
 	}
-	ofStep := map[int32]string{}
-	for _, u := range slices.SortedFunc(maps.Keys(seen), func(x, y use) int {
-		return cmp.Or(cmp.Compare(x.step, y.step), cmp.Compare(x.name, y.name), cmp.Compare(strconv.FormatBool(x.graph), strconv.FormatBool(y.graph)))
-	}) {
-		ofStep[u.step] += fmt.Sprintf("%s %t ", u.name, u.graph)
+	ran := map[int32][]string{}
+	for u := range seen {
+		name := u.name
+		if u.graph {
+			name += " (CUDA graph)"
+		}
+		ran[u.step] = append(ran[u.step], name)
 	}
 	number, kind := map[string]int{}, map[int32]int{}
-	for _, step := range slices.Sorted(maps.Keys(ofStep)) {
-		n, known := number[ofStep[step]]
-		if !known {
-			n = len(number)
-			number[ofStep[step]] = n
+	for _, step := range slices.Sorted(maps.Keys(ran)) {
+		list := slices.Sorted(slices.Values(ran[step]))
+		key := strings.Join(list, "\n")
+		if _, known := number[key]; !known {
+			number[key] = len(number)
+			r.trace.StepKinds = append(r.trace.StepKinds, StepKind{number[key], list})
 		}
-		kind[step] = n
+		kind[step] = number[key]
 	}
 	for i := range r.trace.Cells {
 		c := &r.trace.Cells[i]

@@ -3,6 +3,7 @@ package nsys
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"encoding/binary"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/nsys/capture"
 	"github.com/moebalance/moebalance/compare/nsys/kernel"
+	"github.com/moebalance/moebalance/compare/nsys/wait"
 	"github.com/moebalance/moebalance/router/input"
 )
 
@@ -42,14 +44,18 @@ type summaryHeader struct {
 }
 
 type summaryExport struct {
-	Export      Export        `json:"export"`
-	Arm         string        `json:"arm"`
-	ArmEvidence string        `json:"arm_evidence"`
-	World       int           `json:"world"`
-	Session     int64         `json:"session_utc_ns"`
-	Names       []string      `json:"names"`
-	Places      []location    `json:"places"`
-	Ranks       []summaryRank `json:"ranks"`
+	Export      Export           `json:"export"`
+	Arm         string           `json:"arm"`
+	ArmEvidence string           `json:"arm_evidence"`
+	World       int              `json:"world"`
+	Session     int64            `json:"session_utc_ns"`
+	Names       []string         `json:"names"`
+	Places      []location       `json:"places"`
+	Ranks       []summaryRank    `json:"ranks"`
+	Rules       []string         `json:"phase_rules,omitempty"`
+	GC          bool             `json:"python_gc,omitempty"`
+	GIL         bool             `json:"python_gil,omitempty"`
+	StepNames   map[int32]string `json:"step_names,omitempty"`
 }
 
 type summaryRank struct {
@@ -59,6 +65,7 @@ type summaryRank struct {
 	Replayed   int64        `json:"replayed"`
 	Events     int          `json:"events"`
 	Structure  *Structure   `json:"structure,omitempty"`
+	Late       []wait.Late  `json:"late,omitempty"`
 }
 
 // Summarize reads exports (or summaries) and writes one summary of them to w.
@@ -82,9 +89,12 @@ func writeSummary(w io.Writer, exports []*exportSummary) error {
 	out := bufio.NewWriterSize(zip, 1<<16)
 	var head summaryHeader
 	for _, d := range exports {
-		e := summaryExport{Export: d.export, Arm: d.arm, ArmEvidence: d.armEvidence, World: d.world, Session: d.session, Names: d.names, Places: d.locations}
+		e := summaryExport{Export: d.export, Arm: d.arm, ArmEvidence: d.armEvidence, World: d.world, Session: d.session, Names: d.names, Places: d.locations, GC: d.gc, GIL: d.gil, StepNames: d.stepNames}
 		for _, l := range d.ranks {
-			e.Ranks = append(e.Ranks, summaryRank{Rank: l.rank, Graphs: l.graphs, LaunchedNS: l.launchedNS, Replayed: l.replayed, Events: len(l.events), Structure: l.structure})
+			e.Ranks = append(e.Ranks, summaryRank{Rank: l.rank, Graphs: l.graphs, LaunchedNS: l.launchedNS, Replayed: l.replayed, Events: len(l.events), Structure: l.structure, Late: l.late})
+		}
+		for _, rule := range d.rules {
+			e.Rules = append(e.Rules, rule.String())
 		}
 		head.Exports = append(head.Exports, e)
 	}
@@ -166,12 +176,17 @@ func decodeSummary(r io.Reader) ([]*exportSummary, error) {
 	}
 	exports := []*exportSummary{}
 	for _, e := range head.Exports {
-		d := &exportSummary{export: e.Export, arm: e.Arm, armEvidence: e.ArmEvidence, world: e.World, session: e.Session, names: e.Names, locations: e.Places}
-		for _, name := range d.names {
-			d.classes = append(d.classes, kernel.Classify(name))
+		d := &exportSummary{export: e.Export, arm: e.Arm, armEvidence: e.ArmEvidence, world: e.World, session: e.Session, names: e.Names, locations: e.Places, gc: e.GC, gil: e.GIL, stepNames: e.StepNames}
+		for _, text := range e.Rules {
+			rule, err := kernel.ParseRule(text)
+			if err != nil {
+				return nil, err
+			}
+			d.rules = append(d.rules, rule)
 		}
+		d.classes = kernel.Classes(d.names, d.rules)
 		for _, s := range e.Ranks {
-			l := &rankEvents{rank: s.Rank, graphs: s.Graphs, launchedNS: s.LaunchedNS, replayed: s.Replayed, structure: s.Structure}
+			l := &rankEvents{rank: s.Rank, graphs: s.Graphs, launchedNS: s.LaunchedNS, replayed: s.Replayed, structure: s.Structure, late: s.Late}
 			if l.events, err = readEvents(in, s.Events, len(d.locations), len(d.names)); err != nil {
 				return nil, err
 			}
@@ -227,7 +242,7 @@ func (h summaryHeader) check() error {
 			return fmt.Errorf("want at least one rank of %q, have none", e.Export.Path)
 		}
 		for _, at := range e.Places {
-			if min(at.Step, at.Layer, at.Expert) < None || !slices.Contains(phaseOrder, at.Phase) || at.Evidence >= evidences {
+			if min(at.Step, at.Layer, at.Expert) < None || !slices.Contains(kernel.Phases, at.Phase) || at.Evidence >= evidences {
 				return fmt.Errorf("no kernel is in phase %q of step %d, layer %d, expert %d", at.Phase, at.Step, at.Layer, at.Expert)
 			}
 		}
@@ -252,6 +267,14 @@ func (s summaryRank) check() error {
 	}
 	if b := s.Structure; b != nil && (min(b.Blocks, b.Layers, b.Steps) < 0 || !(b.Share >= 0 && b.Share <= 1)) {
 		return fmt.Errorf("no kernels repeat as %+v", *b)
+	}
+	if !slices.IsSortedFunc(s.Late, func(a, b wait.Late) int { return cmp.Compare(a.At, b.At) }) {
+		return errors.New("lateness is not in the order of time")
+	}
+	for _, l := range s.Late {
+		if max(l.At, l.NS) > capture.TimeLimit || l.At < -capture.TimeLimit || min(l.NS, l.GC, l.GIL) < 0 || max(l.GC, l.GIL) > l.NS {
+			return fmt.Errorf("no launch is late by %d ns at %d ns", l.NS, l.At)
+		}
 	}
 	for _, g := range s.Graphs {
 		if g.NS < 0 || g.NS > 2*capture.TimeLimit || g.Start < -capture.TimeLimit || g.Start > capture.TimeLimit || g.Step < None {

@@ -148,7 +148,7 @@ func TestDamagedSummary(t *testing.T) {
 		try("cut", content[:n])
 		flipped := bytes.Clone(content)
 		flipped[n] ^= 0x10
-		if n != 4 && n > 10 { // the gzip header's time, system and flags are not checked
+		if n > 10 && n != len(content)-13 { // of the gzip header and the padding of its last block nobody checks the bits
 			try("a flipped bit", flipped)
 		}
 	}

@@ -35,19 +35,14 @@ var unattributed = location{Step: None, Layer: None, Expert: None}
 // labeledRange is a range whose name says something.
 type labeledRange struct {
 	start, end int64
-	label
-}
-
-// query is a point on a thread whose location is asked for.
-type query struct {
-	at     int64
-	target int32
+	step       int32 // the label's, until steps are numbered
+	*label           // shared by all ranges of the name
 }
 
 // timeline is one thread's labeled ranges and queries.
 type timeline struct {
 	ranges  []labeledRange
-	queries []query
+	queries []int32 // of moments, whose locations are asked for
 }
 
 // sortRanges puts ranges in the order of their starts, the longer of two first.
@@ -62,19 +57,20 @@ func (t *timeline) sortRanges() {
 // ranges that contain the query (their ends belong to them) the innermost is
 // the one that began last, the shorter one if two began together. Ranges need
 // not nest; they are sorted already. O(n log n) in ranges and queries together.
-func (t *timeline) locate(visit func(target int32, p location)) {
-	if byTime := func(a, b query) int { return cmp.Compare(a.at, b.at) }; !slices.IsSortedFunc(t.queries, byTime) {
+func (t *timeline) locate(moment func(query int32) int64, visit func(query int32, p location)) {
+	if byTime := func(a, b int32) int { return cmp.Compare(moment(a), moment(b)) }; !slices.IsSortedFunc(t.queries, byTime) {
 		slices.SortStableFunc(t.queries, byTime)
 	}
 	var open openRanges
 	next := 0
-	for _, m := range t.queries {
-		for next < len(t.ranges) && t.ranges[next].start <= m.at {
+	for _, q := range t.queries {
+		at := moment(q)
+		for next < len(t.ranges) && t.ranges[next].start <= at {
 			open.push(&t.ranges[next])
 			next++
 		}
-		open.drop(m.at)
-		visit(m.target, open.location())
+		open.drop(at)
+		visit(q, open.location())
 	}
 }
 
@@ -141,8 +137,9 @@ func top(stack []*labeledRange) *labeledRange {
 // numberSteps gives the steps of one thread their numbers. A step without a
 // number inside another step is part of that one. Where a step has no number,
 // or a number comes twice, all are numbered from 0 in the order in which they
-// begin; numberSteps then reports true.
-func (t *timeline) numberSteps() (renumbered bool) {
+// begin; numberSteps reports whether numbers of ranges were replaced so.
+func (t *timeline) numberSteps() (replaced bool) {
+	renumbered := false
 	var steps []*labeledRange
 	end := int64(-capture.TimeLimit) - 1 // of the steps so far
 	seen := map[int32]bool{}
@@ -166,5 +163,6 @@ func (t *timeline) numberSteps() (renumbered bool) {
 			m.step = int32(i)
 		}
 	}
-	return renumbered
+	delete(seen, unnumbered)
+	return renumbered && len(seen) > 0
 }

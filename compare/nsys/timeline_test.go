@@ -3,6 +3,8 @@ package nsys
 import (
 	"math/rand/v2"
 	"testing"
+
+	"github.com/moebalance/moebalance/compare/nsys/kernel"
 )
 
 // slowLocation looks at every range for every query.
@@ -57,7 +59,7 @@ func TestLocateAgreesWithSearch(t *testing.T) {
 		width := int64(1 + rng.IntN(60))
 		for i := range rng.IntN(40) {
 			start := rng.Int64N(width)
-			m := labeledRange{start: start, end: start + rng.Int64N(width), label: label{step: None, layer: None, expert: None}}
+			m := labeledRange{start: start, end: start + rng.Int64N(width), step: None, label: &label{layer: None, expert: None}}
 			n := int32(i)
 			switch rng.IntN(4) {
 			case 0:
@@ -67,20 +69,17 @@ func TestLocateAgreesWithSearch(t *testing.T) {
 			case 2:
 				m.layer, m.expert, m.phase = n, n, PhaseExperts
 			default:
-				m.phase = phaseOrder[rng.IntN(len(phaseOrder))]
+				m.phase = kernel.Phases[rng.IntN(len(kernel.Phases))]
 			}
 			line.ranges = append(line.ranges, m)
 		}
+		var at []int64
 		for i := range rng.IntN(50) {
-			line.queries = append(line.queries, query{rng.Int64N(2 * width), int32(i)})
-		}
-		at := map[int32]int64{}
-		for _, m := range line.queries {
-			at[m.target] = m.at
+			at, line.queries = append(at, rng.Int64N(2*width)), append(line.queries, int32(i))
 		}
 		line.sortRanges()
 		seen := 0
-		line.locate(func(target int32, got location) {
+		line.locate(func(query int32) int64 { return at[query] }, func(target int32, got location) {
 			seen++
 			if want := slowLocation(line.ranges, at[target]); got != want {
 				t.Fatalf("at %d of %+v:\nwant %+v\nhave %+v", at[target], line.ranges, want, got)
@@ -99,7 +98,7 @@ func FuzzLocate(f *testing.F) {
 	f.Fuzz(func(t *testing.T, ranges, queries []byte) {
 		var line timeline
 		for i := 0; i+2 < len(ranges); i += 3 {
-			m := labeledRange{start: int64(ranges[i]), end: int64(ranges[i]) + int64(ranges[i+1]), label: label{step: None, layer: None, expert: None}}
+			m := labeledRange{start: int64(ranges[i]), end: int64(ranges[i]) + int64(ranges[i+1]), step: None, label: &label{layer: None, expert: None}}
 			n := int32(ranges[i+2] >> 3)
 			if ranges[i+2]&1 != 0 {
 				m.step = n
@@ -108,15 +107,15 @@ func FuzzLocate(f *testing.F) {
 				m.layer, m.expert = n, n
 			}
 			if ranges[i+2]&4 != 0 {
-				m.phase = phaseOrder[int(n)%len(phaseOrder)]
+				m.phase = kernel.Phases[int(n)%len(kernel.Phases)]
 			}
 			line.ranges = append(line.ranges, m)
 		}
-		for i, at := range queries {
-			line.queries = append(line.queries, query{int64(at), int32(i)})
+		for i := range queries {
+			line.queries = append(line.queries, int32(i))
 		}
 		line.sortRanges()
-		line.locate(func(target int32, got location) {
+		line.locate(func(query int32) int64 { return int64(queries[query]) }, func(target int32, got location) {
 			at := int64(queries[target])
 			if want := slowLocation(line.ranges, at); got != want {
 				t.Fatalf("at %d of %+v:\nwant %+v\nhave %+v", at, line.ranges, want, got)
@@ -135,13 +134,13 @@ func TestMillionNestedRanges(t *testing.T) {
 	const n = 1_000_000
 	var line timeline
 	for i := range int64(n) {
-		line.ranges = append(line.ranges, labeledRange{start: i, end: 3*n - i, label: label{step: None, layer: int32(i), expert: None}})
+		line.ranges = append(line.ranges, labeledRange{start: i, end: 3*n - i, step: None, label: &label{layer: int32(i), expert: None}})
 	}
 	for i := range int64(100) {
-		line.queries = append(line.queries, query{n + i*n/100, int32(i)})
+		line.queries = append(line.queries, int32(i))
 	}
 	line.sortRanges()
-	line.locate(func(target int32, got location) {
+	line.locate(func(query int32) int64 { return n + int64(query)*n/100 }, func(target int32, got location) {
 		// at n + 10 000 i the ranges with 3n − m ≥ n + 10 000 i are open
 		if want := min(int32(n)-1, int32(2*n-int(target)*n/100)); got.Layer != want {
 			t.Fatalf("moment %d: want layer %d, have %d", target, want, got.Layer)
@@ -160,7 +159,7 @@ func TestStepsWithoutNumberAndRepeatedOnes(t *testing.T) {
 		return numbers, renumbered
 	}
 	m := func(start, end int64, step int32) labeledRange {
-		return labeledRange{start, end, label{step: step, layer: None, expert: None}}
+		return labeledRange{start, end, step, &label{layer: None, expert: None}}
 	}
 	for _, c := range []struct {
 		what       string
@@ -170,7 +169,8 @@ func TestStepsWithoutNumberAndRepeatedOnes(t *testing.T) {
 	}{
 		{"numbered once each: kept", []labeledRange{m(0, 9, 7), m(10, 19, 8)}, []int32{7, 8}, false},
 		{"a number twice: by order", []labeledRange{m(0, 9, 3), m(10, 19, 3)}, []int32{0, 1}, true},
-		{"no numbers: by order", []labeledRange{m(10, 19, unnumbered), m(0, 9, unnumbered)}, []int32{0, 1}, true},
+		{"no numbers: by order", []labeledRange{m(10, 19, unnumbered), m(0, 9, unnumbered)}, []int32{0, 1}, false},
+		{"one without a number: by order", []labeledRange{m(0, 9, 4), m(10, 19, unnumbered)}, []int32{0, 1}, true},
 		{"an unnumbered one inside a numbered one is part of it", []labeledRange{m(0, 9, 5), m(1, 8, unnumbered), m(10, 19, 6)}, []int32{5, None, 6}, false},
 	} {
 		got, renumbered := steps(c.ranges...)

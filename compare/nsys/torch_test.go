@@ -60,13 +60,11 @@ func asTorch(t *testing.T, rec *capture.Recording, rank int, seed uint64) []byte
 		events = append(events, fmt.Sprintf(`{"ph": "X", "cat": %q, "name": %s, "pid": %d, "tid": %d, "ts": %s, "dur": %d.%03d, "args": {%s}}`,
 			cat, quoted, pid, tid, us(start), (end-start)/1000, (end-start)%1000, args))
 	}
-	ids := map[int32]int64{}
 	for _, k := range rec.Kernels {
-		event("kernel", rec.KernelNames[k.Name], 7, k.Start, k.End, int(rec.Devices[k.Device].Ordinal), fmt.Sprintf(`"device": %d, "correlation": %d`, rec.Devices[k.Device].Ordinal, k.Correlation))
-		ids[k.Launch] = k.Correlation
+		event("kernel", rec.KernelNames[k.Name], 7, k.Start, k.End, int(rec.Devices[k.Device].Ordinal), fmt.Sprintf(`"device": %d, "correlation": %d`, rec.Devices[k.Device].Ordinal, k.Launch+1))
 	}
 	for i, c := range rec.Launches {
-		event("cuda_runtime", "cudaLaunchKernel", c.Thread+40, c.Start, c.End, 77, fmt.Sprintf(`"correlation": %d`, ids[int32(i)]))
+		event("cuda_runtime", "cudaLaunchKernel", c.Thread+40, c.Start, c.End, 77, fmt.Sprintf(`"correlation": %d`, i+1))
 	}
 	for _, r := range rec.Ranges {
 		if r.Domain == 0 {

@@ -26,6 +26,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys/kernel"
+	"github.com/moebalance/moebalance/compare/nsys/wait"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -46,7 +47,7 @@ const (
 
 // Phases lists all phases in the order of a layer's work, in which tables show
 // them.
-func Phases() []Phase { return slices.Clone(phaseOrder) }
+func Phases() []Phase { return slices.Clone(kernel.Phases) }
 
 // None is the layer, step or expert of time that belongs to none; as a Whole it is
 // undefined.
@@ -57,10 +58,12 @@ const None = router.None
 type Trace struct {
 	SchemaVersion int                   `json:"schema_version"`
 	Kind          string                `json:"kind"` // always "trace"
-	Arm           string                `json:"arm"`  // normal, perfect, mixed, or empty when the captures do not say
+	Arm           string                `json:"arm"`  // normal, perfect, or empty where not all captures say
 	ArmEvidence   string                `json:"arm_evidence"`
+	World         router.Whole          `json:"world_size"` // ranks of the whole run; undefined where not recorded
 	Ranks         []Rank                `json:"ranks"`
 	Exports       []Export              `json:"exports"`
+	Steps         string                `json:"steps,omitempty"` // the only ones that count, such as 3-7, where chosen
 	Coverage      Coverage              `json:"coverage"`
 	Structure     *Structure            `json:"structure"` // where layers are inferred, else null
 	Kernels       []KernelStat          `json:"kernels"`
@@ -71,8 +74,14 @@ type Trace struct {
 	Imbalance     []imbalance.Row       `json:"imbalance"`
 	Overall       []imbalance.Summary   `json:"overall"`
 	Stragglers    []imbalance.Straggler `json:"stragglers"`
-	Collectives   []CollectiveStat      `json:"collectives"`
-	Alignment     []Alignment           `json:"alignment"`
+	StepTimes     []StepTime            `json:"step_times"`
+	StepKinds     []StepKind            `json:"step_kinds"` // by number, see Cell.Kind
+	OverSteps     imbalance.OverSteps   `json:"over_steps"`
+	Bound         imbalance.Bound       `json:"bound"` // from one arm alone; undefined where there is a Doubt
+	Collectives   []wait.Collective     `json:"collectives"`
+	Alignment     []wait.Alignment      `json:"alignment"`
+	Waits         []wait.Wait           `json:"waits"`
+	Variants      []wait.Variant        `json:"variants"`
 	Warnings      []router.Warning      `json:"warnings"`
 }
 
@@ -192,17 +201,21 @@ func (t *Trace) RankTime() (o imbalance.Summary, ok bool) {
 	return t.Overall[i], true
 }
 
-// CollectiveStat splits the collectives of one rank, layer and phase into wait
-// (until the last rank arrived) and transfer (from then on). Undefined where
-// ranks cannot be aligned.
-type CollectiveStat struct {
-	Rank       int           `json:"rank"`
-	Layer      router.Whole  `json:"layer"`
-	Phase      Phase         `json:"phase"`
-	Instances  int64         `json:"instances"`
-	TotalNS    int64         `json:"total_ns"`
-	WaitNS     router.Number `json:"wait_ns"`
-	TransferNS router.Number `json:"transfer_ns"`
+// StepKind is a kind of steps: those in which the ranks together ran exactly these MoE
+// kernels. One that a CUDA graph replayed has " (CUDA graph)" behind its name.
+type StepKind struct {
+	Kind    int      `json:"step_kind"`
+	Kernels []string `json:"kernels"`
+}
+
+// StepTime is the wall time of one step under the profiler: from the step's first kernel
+// to that of the next step, mean over ranks. The last step, and one that the next number
+// does not follow, has none; the only step ends with its last kernel. Undefined
+// where some rank has no such time.
+type StepTime struct {
+	Step   router.Whole  `json:"step"`
+	WallNS router.Number `json:"wall_ns"`
+	Range  string        `json:"range,omitempty"` // the name of the range that marks it
 }
 
 // GraphStat is one CUDA graph of one rank in a capture that recorded graphs
@@ -212,16 +225,4 @@ type GraphStat struct {
 	Rank  int   `json:"rank"`
 	Graph int64 `json:"graph_id"`
 	Stats
-}
-
-// Alignment is how one rank's clock was brought to the lowest rank's: OffsetNS
-// is added to its times. Basis is "one report" (the same clock), "session time"
-// or "collective ends"; ResidualNS is the median distance that is left between
-// the ends of the same collective, the accuracy of wait and transfer.
-type Alignment struct {
-	Rank        int           `json:"rank"`
-	Basis       string        `json:"basis"`
-	OffsetNS    int64         `json:"offset_ns"`
-	Collectives int           `json:"collectives"`
-	ResidualNS  router.Number `json:"residual_ns"`
 }

@@ -89,7 +89,7 @@ func TestTwoRanksByHand(t *testing.T) {
 	equal(t, "slowest, lowest on the tie", s.WorstRank, 0)
 	slices.Reverse(trace.Cells) // as a file made by others may have them
 	equal(t, "in all steps", fmt.Sprint(trace.Times(nil).Layers[0].Straggler()), fmt.Sprint(s))
-	s.Steps, s.WorstRank, s.WorstSteps = 1, 1, 1
+	s.Steps, s.WorstRank, s.WorstSteps, s.Loss.Steps, s.Experts.Steps = 1, 1, 1, 1, 1
 	equal(t, "in the last step", fmt.Sprint(trace.Times(func(c *Cell) bool { return c.Step == 1 }).Layers[0].Straggler()), fmt.Sprint(s))
 	slices.Reverse(trace.Cells)
 

@@ -13,7 +13,7 @@ import (
 
 // unknownShare is the share of GPU time from which unknown time is worth a
 // warning.
-const unknownShare = 0.01
+const unknownShare = 0.05
 
 // placed is a phase and what placed a kernel in it.
 type placed struct {
@@ -56,7 +56,7 @@ func (r *reduction) unknownTime() {
 		k := &r.trace.Kernels[i]
 		total += k.TotalNS
 		most := placed{PhaseUnknown, byNothing}
-		for _, by := range slices.SortedFunc(maps.Keys(ns[k.Name]), func(a, b placed) int { return cmp.Or(comparePhases(a.phase, b.phase), cmp.Compare(a.by, b.by)) }) {
+		for _, by := range slices.SortedFunc(maps.Keys(ns[k.Name]), func(a, b placed) int { return cmp.Or(kernel.ComparePhases(a.phase, b.phase), cmp.Compare(a.by, b.by)) }) {
 			if ns[k.Name][by] > ns[k.Name][most] {
 				most = by
 			}
@@ -69,7 +69,7 @@ func (r *reduction) unknownTime() {
 		if k.UnknownNS > 0 {
 			worst = append(worst, k)
 		}
-		if len(r.classes[r.names.of[k.Name]].Fused) > 0 {
+		if len(r.classes[r.names.number(k.Name)].Fused) > 0 {
 			fused += k.TotalNS
 			hidden = append(hidden, k)
 		}

@@ -137,10 +137,9 @@ func TestOtherVersions(t *testing.T) {
 
 	f = newFixture().work(0, 1, 10, 7, "k").sql("ALTER TABLE META_DATA_EXPORT RENAME TO EXPORT_META_DATA").
 		sql("INSERT INTO EXPORT_META_DATA VALUES ('EXPORT_PRODUCT_VERSION','2022.4.2.1'),('EXPORT_SCHEMA_VERSION','3.0.0'),('EXPORT_PARAM_TIMES_TO_EXPORT','1s/2s')")
-	for _, table := range []string{rangeTable, callTable, stringTable} {
+	for _, table := range []string{rangeTable, callTable} {
 		f.sql("DROP TABLE %s", table)
 	}
-	f.strings = nil
 	trace = mustRead(t, Options{}, f.write(t, "bare.sqlite"))
 	equal(t, "version", trace.Exports[0].NsysVersion, "2022.4.2.1")
 	if trace.Coverage.GPUNS != 7 || trace.Coverage.LaunchShare != 0 || !hasWarning(trace.Exports[0].Warnings, "partial_export") {

@@ -2,6 +2,7 @@ package source
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -17,6 +18,7 @@ import (
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/compare/nsys/capture"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/input"
 )
 
 // Campaign is the JSON of bench: the judged campaign, its state, and what the traces
@@ -26,6 +28,9 @@ type Campaign struct {
 	Version  string        `json:"version"` // of the program that judged it
 	Campaign CampaignState `json:"campaign"`
 	Profiled []ProfiledArm `json:"profiled"` // empty without a profiled pair
+	// Iterations is what the iteration logs of the launches show; nil without logs of
+	// both arms.
+	Iterations *bench.Iterations `json:"iterations,omitempty"`
 }
 
 // CampaignState is the design of a campaign and its progress.
@@ -52,7 +57,7 @@ type ProfiledArm struct {
 	Exports     []string      `json:"exports"`
 	Ranks       int           `json:"ranks"`
 	GPUNS       int64         `json:"gpu_ns"`
-	SeenArm     string        `json:"seen_arm"` // what the traces themselves show: normal, perfect, mixed or nothing
+	SeenArm     string        `json:"seen_arm"` // what the traces themselves show: normal, perfect or nothing
 	Evidence    string        `json:"evidence"` // of that; empty where traces do not record the treatment's switch
 	Layer       router.Whole  `json:"layer"`    // with the largest imbalance of expert time over ranks; null where none is known
 	MaxOverMean router.Number `json:"rank_time_max_over_mean"`
@@ -62,23 +67,44 @@ type ProfiledArm struct {
 // WriteFile writes a file whole or not at all.
 type WriteFile func(path string, render func(io.Writer) error) error
 
+// ReadCampaign is the campaign in a folder, judged, or the JSON result of bench in a file.
+func ReadCampaign(ctx context.Context, path string, threshold float64) (Campaign, error) {
+	if bench.IsCampaign(path) {
+		c, err := bench.Open(path)
+		if err != nil {
+			return Campaign{}, err
+		}
+		judged, err := Judge(ctx, c, threshold, nil)
+		return judged, errors.Join(err, c.Close())
+	}
+	switch item, err := ReadResult(path); {
+	case err != nil:
+		return Campaign{}, err
+	case item.Campaign == nil:
+		return Campaign{}, &input.Error{File: path, Expected: "a campaign folder or the JSON result of bench", Found: "a result of another verb"}
+	default:
+		return *item.Campaign, nil
+	}
+}
+
 // Judge judges the launches and the profiled traces that a campaign has so far.
 // Unless write is nil, it keeps a summary of each arm's traces in the campaign folder.
 // Exports that cannot be read become an error of their arm; the returned error is
 // that of an interruption.
 func Judge(ctx context.Context, c *bench.Campaign, threshold float64, write WriteFile) (Campaign, error) {
-	arms, proof, err := readProfiled(ctx, c, threshold, write)
+	arms, proof, tactics, err := readProfiled(ctx, c, threshold, write)
 	if err != nil {
 		return Campaign{}, err
 	}
 	r := Campaign{
 		Result:   gain.Judge(bench.Recorded(c, c.Confidence(), proof)),
-		Profiled: arms,
+		Profiled: arms, Iterations: c.Iterations(),
 		Campaign: CampaignState{
 			Folder: c.Folder, Treatment: c.Spec.Treatment.Name, Order: string(c.Spec.Design.Order), Seed: c.Spec.Design.Seed, Pairs: c.Spec.Design.Pairs,
 			Launches: c.Finished(), Left: c.Left(), Sessions: c.Sessions, Confidence: c.Spec.Confidence, Looks: c.Looks(), DecidedAfter: known(c.Decided), Format: c.Format(),
 		},
 	}
+	r.Checks = append(r.Checks, tactics...)
 	for _, arm := range arms {
 		if arm.Error == "" && arm.SeenArm != "" {
 			r.Checks = append(r.Checks, arm.check())
@@ -87,10 +113,10 @@ func Judge(ctx context.Context, c *bench.Campaign, threshold float64, write Writ
 	return r, nil
 }
 
-func readProfiled(ctx context.Context, c *bench.Campaign, threshold float64, write WriteFile) (arms []ProfiledArm, proof bench.TraceProof, err error) {
+func readProfiled(ctx context.Context, c *bench.Campaign, threshold float64, write WriteFile) (arms []ProfiledArm, proof gain.TraceProof, tactics []gain.Check, err error) {
 	arms = []ProfiledArm{}
-	traces := make(map[bench.Arm]*nsys.Trace)
-	for _, arm := range bench.Arms {
+	traces := make(map[gain.Arm]*nsys.Trace)
+	for _, arm := range gain.Arms {
 		exports := c.Exports(arm)
 		if len(exports) == 0 {
 			continue
@@ -103,16 +129,17 @@ func readProfiled(ctx context.Context, c *bench.Campaign, threshold float64, wri
 			p.describe(t, c.Spec.Treatment)
 			traces[arm] = t
 		case ctx.Err() != nil:
-			return nil, proof, ctx.Err()
+			return nil, proof, nil, ctx.Err()
 		default:
 			p.Error = err.Error()
 		}
 		arms = append(arms, p)
 	}
-	if len(traces) == len(bench.Arms) {
-		proof = diff.ProveRouting(traces[bench.Normal], traces[bench.Perfect])
+	if len(traces) == len(gain.Arms) {
+		normal, perfect := traces[gain.Normal], traces[gain.Perfect]
+		proof, tactics = diff.ProveRouting(normal, perfect), []gain.Check{diff.CheckTactics(normal, perfect)}
 	}
-	return arms, proof, nil
+	return arms, proof, tactics, nil
 }
 
 // read reads the arm's summary, which it writes first if it may and there is none.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -25,7 +26,9 @@ type GatherOptions struct {
 	Threshold float64
 	Counts    map[string]string // paths of the expert statistics of exports, by arm
 	Shape     *router.Shape     // of the model of all expert statistics, nil where it is not named
+	Steps     *nsys.Steps       // of exports that count, nil for all
 	Converter capture.Converter
+	Skipped   Skipped
 	Progress  func(paths []string) (read func(bytes int64), done func())
 }
 
@@ -83,7 +86,7 @@ func (g *gatherer) folder(ctx context.Context, path string) error {
 	if bench.IsCampaign(path) {
 		return g.campaign(ctx, path)
 	}
-	if files, err := FolderFiles(path); err == nil && nsys.Takes(files[0]) {
+	if files, err := FolderFiles(path, g.Skipped); err == nil && nsys.Takes(files[0]) {
 		g.exports = append(g.exports, files...)
 		return nil
 	}
@@ -113,7 +116,7 @@ func (g *gatherer) campaign(ctx context.Context, folder string) error {
 		return errors.Join(err, c.Close())
 	}
 	g.items = append(g.items, Item{Name: filepath.Base(folder), Campaign: &judged})
-	for _, arm := range bench.Arms {
+	for _, arm := range gain.Arms {
 		for _, path := range c.Exports(arm) {
 			g.exports = append(g.exports, path)
 			if !Recorded(c.Spec.Treatment) {
@@ -124,18 +127,27 @@ func (g *gatherer) campaign(ctx context.Context, folder string) error {
 	return c.Close()
 }
 
-// traces reads the exports of one arm together. Exports without an arm count as one
-// run.
+// traces reads the exports of one arm together. Exports that record no arm are of the
+// arm that they are named after, where both arms are named; else they count as one run.
 func (g *gatherer) traces(ctx context.Context) error {
 	read, done := g.Progress(g.exports)
 	defer done()
-	options := nsys.Options{Threshold: g.Threshold, Converter: g.Converter, Progress: read}
-	groups := map[string][]string{}
+	options := nsys.Options{Threshold: g.Threshold, Steps: g.Steps, Converter: g.Converter, Progress: read}
+	recorded := map[string]string{}
 	for _, path := range g.exports {
 		arm, err := nsys.ReadArm(ctx, path, options)
 		if err != nil {
 			return err
 		}
+		recorded[path] = arm
+	}
+	named := bothNamed(slices.DeleteFunc(slices.Clone(g.exports), func(path string) bool { return recorded[path] != "" }))
+	groups := map[string][]string{}
+	for _, path := range g.exports {
+		if i, ok := armOf(path); ok && named && recorded[path] == "" {
+			g.launched[path] = gain.Arms[i]
+		}
+		arm := recorded[path]
 		if launched, ok := g.launched[path]; ok {
 			arm = string(launched)
 		}
@@ -146,7 +158,7 @@ func (g *gatherer) traces(ctx context.Context) error {
 			return usagef("--counts-%s: no export of the %s arm is given", arm, arm)
 		}
 	}
-	for _, arm := range []string{string(gain.Normal), string(gain.Perfect), nsys.MixedArms, ""} {
+	for _, arm := range []string{string(gain.Normal), string(gain.Perfect), ""} {
 		group := groups[arm]
 		if len(group) == 0 {
 			continue
@@ -167,15 +179,6 @@ func (g *gatherer) traces(ctx context.Context) error {
 	return nil
 }
 
-// TraceWarnings are those of a trace and of its exports.
-func TraceWarnings(t *nsys.Trace) []router.Warning {
-	all := slices.Clone(t.Warnings)
-	for _, e := range t.Exports {
-		all = append(all, e.Warnings...)
-	}
-	return all
-}
-
 // WarningGroup is a warning with the subjects that it is about.
 type WarningGroup struct {
 	Text     string
@@ -183,16 +186,29 @@ type WarningGroup struct {
 }
 
 // GroupWarnings puts warnings of the same text together, in the order of their first
-// appearance.
+// appearance. Texts of one code that differ in numbers only are one, with the first
+// text's numbers, and say so.
 func GroupWarnings(warnings []router.Warning) (groups []WarningGroup) {
+	shapes, texts := map[string]int{}, []map[string]bool{}
 	for _, w := range warnings {
-		i := slices.IndexFunc(groups, func(g WarningGroup) bool { return g.Text == w.Text })
-		if i < 0 {
-			i, groups = len(groups), append(groups, WarningGroup{Text: w.Text})
+		shape := w.Code + ": " + quantities.ReplaceAllString(w.Text, "#")
+		i, known := shapes[shape]
+		if !known {
+			i, groups, texts = len(groups), append(groups, WarningGroup{Text: w.Text}), append(texts, map[string]bool{})
+			shapes[shape] = i
 		}
+		texts[i][w.Text] = true
 		if !slices.Contains(groups[i].Subjects, w.Subject) {
 			groups[i].Subjects = append(groups[i].Subjects, w.Subject)
 		}
 	}
+	for i := range groups {
+		if n := len(texts[i]); n > 1 {
+			groups[i].Text += fmt.Sprintf(" (the first of %d with different numbers)", n)
+		}
+	}
 	return groups
 }
+
+// quantities are numbers, with their unit where it follows their size.
+var quantities = regexp.MustCompile(`[0-9][0-9.,]*(?: (?:[nµm]?s|[KMG]iB)\b)?`)

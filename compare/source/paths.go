@@ -1,14 +1,18 @@
 package source
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/bench"
+	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/router/input"
 )
 
@@ -48,10 +52,12 @@ func splitList(arg string) []string {
 	return strings.Split(arg, ",")
 }
 
-// Files lists the files that a path, folder or pattern names, sorted by name. In a
-// folder, .sqlite exports take precedence over .nsys-rep reports, and both over
-// other files.
-func Files(path string) ([]string, error) {
+// Skipped is told which files of a folder are not read. Nil tells nobody.
+type Skipped func(folder string, names []string)
+
+// Files lists the files that a path, folder or pattern names, sorted by name; of a
+// folder as FolderFiles does.
+func Files(path string, skipped Skipped) ([]string, error) {
 	if path == "" {
 		return nil, usagef("want the name of a file, have none")
 	}
@@ -60,7 +66,9 @@ func Files(path string) ([]string, error) {
 	case err == nil && !info.IsDir():
 		return []string{path}, nil
 	case err == nil:
-		return FolderFiles(path)
+		return FolderFiles(path, skipped)
+	case !isPattern(path) && errors.Is(err, fs.ErrNotExist):
+		return nil, &input.Error{File: path, Expected: "a file, a folder or a pattern", Found: "no such file", Err: fs.ErrNotExist}
 	case !isPattern(path):
 		return nil, fmt.Errorf("want a file, a folder or a pattern: %w", err)
 	}
@@ -78,21 +86,42 @@ func isPattern(path string) bool { return strings.ContainsAny(path, "*?[") }
 
 // Exports resolves the arguments that are a folder or a pattern; other arguments
 // stay as they are.
-func Exports(args []string) (paths []string, err error) {
+func Exports(args []string, skipped Skipped) (paths []string, err error) {
 	for _, arg := range args {
 		found := []string{arg}
-		if info, missing := os.Stat(arg); missing == nil && info.IsDir() || missing != nil && isPattern(arg) {
-			if found, err = Files(arg); err != nil {
+		info, missing := os.Stat(arg)
+		if missing == nil && info.IsDir() || missing != nil && isPattern(arg) {
+			if found, err = Files(arg, skipped); err != nil {
 				return nil, err
 			}
 		}
 		paths = append(paths, found...)
 	}
+	if info, err := os.Stat(args[0]); len(args) == 1 && err == nil && info.IsDir() && bothNamed(paths) {
+		arg := args[0]
+		return nil, usagef("%s holds both arms: 'moebalance compare %s' compares them; for one arm, use a pattern such as '%s'", arg, arg, filepath.Join(arg, "*normal*"))
+	}
 	return paths, nil
 }
 
-// FolderFiles lists the files of a folder that is no campaign, as Files does.
-func FolderFiles(folder string) ([]string, error) {
+// bothNamed reports files of which some are named after one arm and some after the other.
+func bothNamed(paths []string) bool {
+	return slices.ContainsFunc(paths, named(gain.Normal)) && slices.ContainsFunc(paths, named(gain.Perfect))
+}
+
+// named reports a file that is named after the arm.
+func named(arm gain.Arm) func(path string) bool {
+	return func(path string) bool {
+		i, ok := armOf(path)
+		return ok && gain.Arms[i] == arm
+	}
+}
+
+// FolderFiles lists the files of a folder that is no campaign, sorted by name: its
+// captures, or all files where there are none. Of one recording in two forms (a report
+// and its export, a trace packed and not) or under two names, one is listed; exports and
+// reports of nsys take precedence over other captures. Hidden files are not listed.
+func FolderFiles(folder string, skipped Skipped) ([]string, error) {
 	if bench.IsCampaign(folder) {
 		return nil, usagef("%s is a campaign, which holds both arms: 'moebalance bench --resume %s' shows its gain, 'moebalance report %s' draws it", folder, folder, folder)
 	}
@@ -100,25 +129,64 @@ func FolderFiles(folder string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	byKind := map[string][]string{}
+	var files, captures, profiles []string
 	for _, e := range entries {
 		path := filepath.Join(folder, e.Name())
 		info, err := os.Stat(path) // follows links, which cluster jobs like to leave
 		if err != nil || !info.Mode().IsRegular() || strings.HasPrefix(e.Name(), ".") {
 			continue
 		}
-		ext := filepath.Ext(e.Name())
-		if ext != ".sqlite" && ext != ".nsys-rep" {
-			ext = ""
+		files = append(files, path)
+		if !nsys.Takes(path) || otherForm(path) || e.Type()&fs.ModeSymlink != 0 && linksWithin(path) {
+			continue
 		}
-		byKind[ext] = append(byKind[ext], path)
-	}
-	for _, ext := range []string{".sqlite", ".nsys-rep", ""} {
-		if len(byKind[ext]) > 0 {
-			return byKind[ext], nil
+		captures = append(captures, path)
+		if ext := filepath.Ext(path); ext == ".sqlite" || ext == ".nsys-rep" {
+			profiles = append(profiles, path)
 		}
 	}
-	return nil, fmt.Errorf("folder %s contains no file", folder)
+	taken := files
+	if len(captures) > 0 {
+		taken = captures
+	}
+	if len(profiles) > 0 {
+		taken = profiles
+	}
+	if len(taken) == 0 {
+		return nil, fmt.Errorf("folder %s contains no file", folder)
+	}
+	var left []string
+	for _, path := range files {
+		if !slices.Contains(taken, path) {
+			left = append(left, filepath.Base(path))
+		}
+	}
+	if skipped != nil && len(left) > 0 {
+		skipped(folder, left)
+	}
+	return taken, nil
+}
+
+// linksWithin reports a link to a file of the same folder.
+func linksWithin(path string) bool {
+	to, err := os.Readlink(path)
+	if err == nil && !filepath.IsAbs(to) {
+		to = filepath.Join(filepath.Dir(path), to)
+	}
+	return err == nil && filepath.Dir(filepath.Clean(to)) == filepath.Dir(path)
+}
+
+// otherForm reports a capture beside which the same lies in the form that is read
+// first: the export of a report, or the trace that is not packed.
+func otherForm(path string) bool {
+	for from, to := range map[string]string{".nsys-rep": ".sqlite", ".json.gz": ".json"} {
+		if stem, ok := strings.CutSuffix(path, from); ok {
+			if _, err := os.Stat(stem + to); err == nil {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // Head is the first bytes of a regular file, at most 64.

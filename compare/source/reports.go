@@ -1,9 +1,11 @@
 package source
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/bench"
@@ -16,7 +18,8 @@ import (
 type ReportOptions struct {
 	Metric   string // name of the metric compared; empty: the first report's primary one
 	Custom   []metrics.Custom
-	Trust    bool // take the sides as the arms they are given as
+	Trust    bool        // take the sides as the arms they are given as
+	Builds   [2]gain.Arm // names of two builds in the places of the arms; no proof is wanted then
 	Criteria gain.Criteria
 }
 
@@ -25,15 +28,18 @@ type ReportSet struct {
 	Campaign gain.Campaign
 	Matched  *metrics.Match // steps of equal batch shape; nil where the reports hold none
 	Notes    []string
+	// Untimed says that both sides hold iteration logs without times: their iterations
+	// are matched, and there is no gain to judge.
+	Untimed bool
 }
 
 // ReadReports reads benchmark reports as a campaign. The n-th launches of both
 // sides make a pair.
 func ReadReports(sides [2]Side, o ReportOptions) (ReportSet, error) {
-	r := reportReader{ReportOptions: o, count: map[gain.Arm]int{}, steps: map[gain.Arm][]metrics.Step{}}
+	r := reportReader{ReportOptions: o, count: map[gain.Arm]int{}}
 	r.set.Campaign = gain.Campaign{
 		Command:  fmt.Sprintf("%s against %s", strings.Join(sides[0].Paths, ", "), strings.Join(sides[1].Paths, ", ")),
-		Criteria: o.Criteria,
+		Criteria: o.Criteria, Builds: o.Builds,
 	}
 	for i, side := range sides {
 		if err := r.read(gain.Arms[i], side.Paths); err != nil {
@@ -43,10 +49,17 @@ func ReadReports(sides [2]Side, o ReportOptions) (ReportSet, error) {
 	if n, p := r.count[gain.Normal], r.count[gain.Perfect]; n != p {
 		return ReportSet{}, usagef("the normal side holds %s and the perfect side %d: want as many, the n-th of both make a pair", quantity.Count(n, "launch"), p)
 	}
-	r.set.Notes = append(r.set.Notes, "pairs are the n-th launches of both sides; the order of launches is not in the reports, so drift is not checked")
-	if m := metrics.MatchSteps(r.steps[gain.Normal], r.steps[gain.Perfect]); len(m.Strata) > 0 {
+	if m := r.matcher.Match(); len(m.Strata) > 0 || m.Iterations > 0 {
 		r.set.Matched = &m
 	}
+	if r.untimed != nil {
+		r.set.Untimed = r.set.Matched != nil && len(r.set.Campaign.Launches) == 0
+		if r.set.Untimed {
+			return r.set, nil
+		}
+		return ReportSet{}, r.untimed // beside logs with times, or without a step to match
+	}
+	r.set.Notes = append(r.set.Notes, "pairs are the n-th launches of both sides; the order of launches is not in the reports, so drift is not checked")
 	return r.set, nil
 }
 
@@ -55,7 +68,8 @@ type reportReader struct {
 	set      ReportSet
 	compared *metrics.Metric // that of the first report, which all others must match
 	count    map[gain.Arm]int
-	steps    map[gain.Arm][]metrics.Step // of all launches of an arm
+	matcher  metrics.Matcher
+	untimed  error // of the first iteration log without times
 }
 
 // read adds the launches of one arm, file by file.
@@ -85,7 +99,9 @@ func (r *reportReader) read(arm gain.Arm, paths []string) error {
 			}
 		}
 	}
-	r.set.Campaign.Proof = append(r.set.Campaign.Proof, proof)
+	if r.Builds[0] == "" {
+		r.set.Campaign.Proof = append(r.set.Campaign.Proof, proof)
+	}
 	return nil
 }
 
@@ -134,6 +150,12 @@ func (r *reportReader) add(arm gain.Arm, run metrics.Result) error {
 		name = r.compared.Name
 	}
 	m, err := run.Wanted(name)
+	if err != nil && r.Metric == "" && len(run.Metrics) == 0 && len(run.Steps) > 0 {
+		r.untimed = cmp.Or(r.untimed, err)
+		r.count[arm]++
+		r.matcher.Add(slices.Index(gain.Arms[:], arm), run.Steps)
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -146,6 +168,6 @@ func (r *reportReader) add(arm gain.Arm, run metrics.Result) error {
 	l.Pair, l.Arm, l.Position = r.count[arm], arm, gain.UnknownPosition
 	r.set.Campaign.Launches = append(r.set.Campaign.Launches, l)
 	r.count[arm]++
-	r.steps[arm] = append(r.steps[arm], run.Steps...)
+	r.matcher.Add(slices.Index(gain.Arms[:], arm), run.Steps)
 	return nil
 }

@@ -2,7 +2,9 @@ package source
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // Kind is what the files of a side are.
@@ -29,15 +32,22 @@ type Side struct {
 }
 
 // Sides resolves the arguments of a comparison into the sides of gain.Arms. Two
-// arguments are a side each; more are sorted by the arm that they, or else their
-// folders, are named after.
-func Sides(args []string) (sides [2]Side, err error) {
-	named, err := namedSides(args)
+// arguments are a side each; more, or the contents of a single folder, are sorted by the
+// arm that they, or else their folders, are named after.
+func Sides(args []string, skipped Skipped) (sides [2]Side, err error) {
+	named := [2][]string{splitList(args[0]), splitList(args[len(args)-1])}
+	if len(args) == 1 {
+		args, err = folderOfBoth(args[0], skipped)
+		named = [2][]string{}
+	}
+	if err == nil && (len(args) != 2 || named[0] == nil) {
+		named, err = namedSides(args)
+	}
 	if err != nil {
 		return sides, err
 	}
 	for i, parts := range named {
-		if sides[i], err = openSide(parts); err != nil {
+		if sides[i], err = openSide(parts, skipped); err != nil {
 			return sides, fmt.Errorf("%s side: %w", gain.Arms[i], err)
 		}
 	}
@@ -52,26 +62,56 @@ func Sides(args []string) (sides [2]Side, err error) {
 	return sides, nil
 }
 
-func namedSides(args []string) (named [2][]string, err error) {
-	if len(args) == 2 {
-		return [2][]string{splitList(args[0]), splitList(args[1])}, nil
+// folderOfBoth lists the files of a folder that holds both arms, or else its folders that
+// are named after an arm.
+func folderOfBoth(folder string, skipped Skipped) (parts []string, err error) {
+	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
+		return nil, usagef("compare: want the normal side and the perfect side, or a folder that holds both, have only %s", folder)
 	}
+	files, noFiles := FolderFiles(folder, skipped)
+	if noFiles == nil && nsys.Takes(files[0]) {
+		return files, nil
+	}
+	for _, arm := range gain.Arms {
+		found, _ := filepath.Glob(filepath.Join(folder, "*"+string(arm)+"*"))
+		for _, path := range found {
+			if info, err := os.Stat(path); err == nil && info.IsDir() {
+				parts = append(parts, path)
+			}
+		}
+	}
+	if len(parts) > 0 {
+		return parts, nil
+	}
+	return files, noFiles
+}
+
+func namedSides(args []string) (named [2][]string, err error) {
 	for _, arg := range args {
-		arm, ok := namedArm(filepath.Base(arg))
-		if !ok {
-			arm, ok = namedArm(filepath.Base(filepath.Dir(arg)))
+		arm, ok := armOf(arg)
+		if recorded, err := nsys.ReadArm(context.Background(), arg, nsys.Options{}); !ok && err == nil {
+			arm = slices.Index(gain.Arms[:], gain.Arm(recorded))
+			ok = arm >= 0
 		}
 		if !ok {
-			return named, usagef("more than two arguments, and the name of %q contains neither normal nor perfect: give two sides, with patterns in quotes or commas between files", arg)
+			return named, usagef("sides by name: the name of %q contains neither normal nor perfect, and it records no arm: give two sides, with patterns in quotes or commas between files", arg)
 		}
 		named[arm] = append(named[arm], arg)
 	}
 	for i, arm := range gain.Arms {
 		if len(named[i]) == 0 {
-			return named, usagef("none of the %d arguments has %s in its name: give two sides", len(args), arm)
+			return named, usagef("none of %s has %s in its name: give two sides", quantity.Count(len(args), "file"), arm)
 		}
 	}
 	return named, nil
+}
+
+// armOf is the index in gain.Arms of the arm that a file, or else its folder, is named after.
+func armOf(path string) (arm int, ok bool) {
+	if arm, ok = namedArm(filepath.Base(path)); !ok {
+		arm, ok = namedArm(filepath.Base(filepath.Dir(path)))
+	}
+	return arm, ok
 }
 
 // namedArm is the index in gain.Arms of the only arm that a name contains.
@@ -84,9 +124,9 @@ func namedArm(name string) (arm int, ok bool) {
 }
 
 // openSide resolves the parts of a side, each a file, a folder or a pattern.
-func openSide(parts []string) (side Side, err error) {
+func openSide(parts []string, skipped Skipped) (side Side, err error) {
 	for _, part := range parts {
-		paths, err := Files(part)
+		paths, err := Files(part, skipped)
 		if err != nil {
 			return side, err
 		}
@@ -120,6 +160,8 @@ func kindOf(path string) (Kind, error) {
 		return Captures, nil
 	case traceResult.Match(head):
 		return TraceResults, nil
+	case benchResult.Match(head):
+		return 0, usagef("%s is a result of bench, which holds both arms: want the reports of one arm, such as 'CAMPAIGN/launches/*-normal-*/stdout.log'", path)
 	}
 	return BenchmarkReports, nil
 }
@@ -127,9 +169,15 @@ func kindOf(path string) (Kind, error) {
 // traceResult is how the JSON of the verb trace begins.
 var traceResult = regexp.MustCompile(`^\s*\{\s*"schema_version":\s*\d+,\s*"kind":\s*"trace"`)
 
-// CheckExports refuses paths that are not exports of one run: a file named twice,
-// or a result of the verb trace.
+// benchResult is how the JSON of the verb bench begins.
+var benchResult = regexp.MustCompile(`^\s*\{\s*"schema_version":\s*\d+,\s*"kind":\s*"bench"`)
+
+// CheckExports refuses paths that are not exports of one run: a file named twice, files
+// named after both arms, or a result of the verb trace.
 func CheckExports(paths []string) error {
+	if bothNamed(paths) {
+		return marked{errors.New("the exports are of both arms by their names, normal and perfect: 'moebalance compare' takes both; for one arm, pass its exports alone"), ErrNotComparable}
+	}
 	if twice, again := Repeated(paths); again {
 		return usagef("%s is named twice", twice)
 	}
@@ -148,6 +196,9 @@ func (s Side) Trace(ctx context.Context, o nsys.Options, recorded Statistics) (*
 		return Trace(ctx, s.Paths, o, recorded)
 	}
 	path := s.Paths[0]
+	if o.Steps != nil {
+		return nil, usagef("%s is a JSON result of trace, which is judged already: make it with trace --steps %s", path, o.Steps)
+	}
 	if recorded.Path != "" {
 		return nil, usagef("%s is a JSON result of trace, which is judged already: make it with trace --counts %s", path, recorded.Path)
 	}

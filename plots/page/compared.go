@@ -94,10 +94,10 @@ func rankSpeeds(c diff.Comparison) table {
 func boundTable(c diff.Comparison) table {
 	k := c.Ceiling
 	t := table{Caption: "Bound from the traces: gain ≤ 1/(1 − f + f·b) − 1", Columns: columns("quantity", "#value", "meaning")}
-	t.add("f, expert share", quantity.Percent(k.ExpertShare), "expert compute of each layer's slowest rank / GPU time of the step, normal arm")
-	t.add("b, balancedness", k.Balancedness, "mean / slowest rank's expert compute, normal arm; 1 is even")
+	t.add("f, expert share", quantity.Percent(k.ExpertShare), k.Of.ExpertTime()+" of each layer's slowest rank / GPU time of the step, normal arm")
+	t.add("b, balancedness", k.Balancedness, "mean / slowest rank's "+k.Of.ExpertTime()+", normal arm; 1 is even")
 	t.add("b of the perfect arm", k.PerfectBalancedness, "below 1 by hardware and noise")
-	t.add("bound of the gain", quantity.Change(k.GainBound), "the most that even expert compute over ranks could add to throughput")
+	t.add("bound of the gain", quantity.Change(k.GainBound), "the most that even "+k.Of.ExpertTime()+" over ranks could add to throughput")
 	t.add("w, expert time perfect/normal", k.ExpertWork, "mean over ranks; below 1 where equal-sized expert GEMMs run faster")
 	t.add("bound with w", quantity.Change(k.GainBoundWithWork), "1/(1 − f + f·b·w) − 1")
 	t.add("reduction of the step's GPU time, as a gain", quantity.Change(k.StepGain), "one launch of each arm under a profiler: an observation, not a verdict")
@@ -106,7 +106,7 @@ func boundTable(c diff.Comparison) table {
 
 func boundSentence(c diff.Comparison) string {
 	k := c.Ceiling
-	text := fmt.Sprintf("By the traces, even expert compute over ranks could win at most %s (experts are %s of the step, balancedness %s)", quantity.Change(k.GainBound), quantity.Percent(k.ExpertShare), quantity.Ratio(k.Balancedness))
+	text := fmt.Sprintf("By the traces, even %s over ranks could win at most %s (it is %s of the step, balancedness %s)", k.Of.ExpertTime(), quantity.Change(k.GainBound), quantity.Percent(k.ExpertShare), quantity.Ratio(k.Balancedness))
 	if k.GainBoundWithWork.Defined() {
 		text += fmt.Sprintf("; with the change in mean expert time, %s, at most %s", quantity.Change(k.ExpertWork-router.Number(1)), quantity.Change(k.GainBoundWithWork))
 	}

@@ -104,6 +104,8 @@ func proofSentence(c *source.Campaign) string {
 	switch {
 	case len(broken) > 0:
 		return fmt.Sprintf("No: the campaign fails its checks (%s), so its gain decides nothing.", strings.Join(broken, ", "))
+	case len(c.Arms) == 2:
+		return "The campaign passes its checks; it compares two builds, so no balance is to be proved."
 	case len(c.Proof) == 0 || grades[gain.None] > 0:
 		return "The routing of the arms is not proved."
 	case grades[gain.Claimed] > 0:
@@ -198,7 +200,7 @@ func (p Page) warnings() (out []string) {
 		}
 	}
 	for _, a := range p.arms {
-		add(a.Name, source.TraceWarnings(a.Trace)...)
+		add(a.Name, a.Trace.AllWarnings()...)
 	}
 	for _, c := range p.compared {
 		for _, w := range c.Warnings {

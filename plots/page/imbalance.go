@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/plots"
 	"github.com/moebalance/moebalance/router"
@@ -44,6 +45,9 @@ func (p Page) addImbalanceFigures(s *section) {
 	s.addFigure(plots.HeatMap(plots.RecordedLoads(p.recorded()...)))
 	if len(p.arms) == 0 {
 		return
+	}
+	if slices.ContainsFunc(p.compared, diff.Comparison.UnequalSteps) {
+		s.addText("The figures are over each arm's own steps, which hold different numbers of tokens: compare ranks and layers within an arm. The tables that compare the arms are over steps with equally many tokens, where there are any.")
 	}
 	heats := []plots.HeatSpec{plots.ExpertTimes(p.arms...), plots.ExpertLoads(p.arms...)}
 	if p.ranks() < 2 {

@@ -41,10 +41,15 @@ func (p Page) afterVerdict(c *source.Campaign) string {
 		return fmt.Sprintf("Run more pairs: about %s in all (%s to %s, as the spread is known) should decide whether the gain is above %s (have %d). Resume the campaign; its launches are kept.", quantity.Digits4(c.PairsNeeded), quantity.Digits4(c.PairsNeededLow), quantity.Digits4(c.PairsNeededHigh), quantity.Percent(router.Number(c.Threshold)), g.N)
 	case c.Verdict == gain.Inconclusive:
 		return fmt.Sprintf("The gain is near the threshold of %s: no practical number of pairs would decide it. Reduce the spread between launches (%s on the log scale) or decide by cost.", quantity.Percent(router.Number(c.Threshold)), quantity.Percent(g.LogSD))
+	case len(c.Arms) == 2:
+		return fmt.Sprintf("%s is %s: to see where the time went, compare traces of both with 'moebalance compare --arms %s,%s'.", c.Called(gain.Perfect), c.Verdict, c.Called(gain.Normal), c.Called(gain.Perfect))
 	case c.Chance:
 		return "Measure against balanced routing, too: random routing is even only on average, so its gain is not that of perfect balance."
 	case c.Verdict == gain.Significant:
 		text := fmt.Sprintf("Balance the experts: perfect balance wins about %s of throughput (%s to %s with %s confidence), of which a real balancer reaches only a part.", quantity.Change(g.Estimate), quantity.Change(g.Low), quantity.Change(g.High), quantity.Confidence(g.Confidence))
+		if c.Share != nil && c.Share.Estimate.Defined() {
+			text += fmt.Sprintf(" %s reaches %s of it.", c.Share.Arm, quantity.Percent(c.Share.Estimate))
+		}
 		if len(p.rows()) > 0 {
 			text += " Replicate or re-place the hot experts of the layers named above, then measure again."
 		}
@@ -69,7 +74,9 @@ func (p Page) afterTraces() (steps []string) {
 		if !a.PerStep.HasLoad() {
 			unloaded = append(unloaded, a.Name)
 		}
-		if s, ok := worstLayer(a.Trace); ok && a.Name != string(gain.Perfect) {
+		if w := a.Trace.Waits; len(w) > 0 && a.Name != string(gain.Perfect) {
+			steps = append(steps, fmt.Sprintf("Start where ranks of %s wait longest, %s.", a.Name, w[0].Sentence(fmt.Sprintf("layer %d", w[0].Layer))))
+		} else if s, ok := worstLayer(a.Trace); ok && a.Name != string(gain.Perfect) {
 			steps = append(steps, fmt.Sprintf("Start with layer %d of %s: it loses most to its slowest rank, %s per step, with rank %d the slowest in %d of %s.", s.Layer, a.Name, quantity.Duration(s.LossNS), s.WorstRank, s.WorstSteps, quantity.Count(s.Steps, "step")))
 		}
 	}

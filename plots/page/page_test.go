@@ -386,3 +386,68 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// A page of points shows the curve, one of further arms the share, and one of builds does
+// not speak of balance where it gives the verdict.
+func TestPointsArmsAndBuilds(t *testing.T) {
+	judged := func(change func(*gain.Campaign, []gain.Launch) []gain.Launch) *source.Campaign {
+		c := gain.Campaign{Criteria: gain.DefaultCriteria(), Metric: gain.Metric{Name: "throughput", Unit: "tok/s", HigherIsBetter: true}, Compared: true,
+			Proof:       []gain.Proof{{Arm: gain.Normal, Rank: gain.AllRanks, Grade: gain.Measured}, {Arm: gain.Perfect, Rank: gain.AllRanks, Grade: gain.Measured}},
+			Differences: []gain.Difference{{Kind: "environment", Name: "X", Declared: true}}}
+		var launches []gain.Launch
+		for i := range 16 {
+			arm := gain.Arms[(i+i/2)%2]
+			value := 100 + float64(i%3)
+			if arm == gain.Perfect {
+				value *= 1.2
+			}
+			launches = append(launches, gain.Launch{Pair: i / 2, Arm: arm, Position: i, Status: gain.StatusOK, Value: value})
+		}
+		c.Launches = change(&c, launches)
+		return &source.Campaign{Result: gain.Judge(c)}
+	}
+	points := judged(func(c *gain.Campaign, launches []gain.Launch) (out []gain.Launch) {
+		c.PointName, c.Points = "concurrency", []gain.Point{{Value: 1, TokensPerExpert: 1}, {Value: 8, TokensPerExpert: 2}, {Value: 64, TokensPerExpert: 16}}
+		for _, l := range launches {
+			for i, p := range c.Points {
+				l.Point = p.Value
+				if i == 0 && l.Arm == gain.Perfect {
+					l.Value /= 1.3
+				}
+				out = append(out, l)
+				if i == 0 && l.Arm == gain.Perfect {
+					l.Value *= 1.3
+				}
+			}
+		}
+		return out
+	})
+	arms := judged(func(c *gain.Campaign, launches []gain.Launch) []gain.Launch {
+		c.More = []gain.Arm{"balancer"}
+		for i := range 8 {
+			launches = append(launches, gain.Launch{Pair: i, Arm: "balancer", Position: 100 + i, Status: gain.StatusOK, Value: 110})
+		}
+		c.Differences = append(c.Differences, gain.Difference{Kind: "argument", Name: "flags", Declared: true, Arm: "balancer"})
+		return launches
+	})
+	builds := judged(func(c *gain.Campaign, launches []gain.Launch) []gain.Launch {
+		c.Builds, c.Proof = [2]gain.Arm{"before", "after"}, nil
+		return launches
+	})
+	for _, k := range []struct {
+		campaign *source.Campaign
+		want     []string
+	}{
+		{points, []string{"crossover at concurrency", "tokens per active expert", "at its clearest load", "simultaneous interval"}},
+		{arms, []string{"balancer recovers", "share of the ceiling"}},
+		{builds, []string{"Which build is faster?", "Gain of after over before", "after, instead of before,", "no balance is to be proved"}},
+	} {
+		_, doc := build(t, source.Item{Name: "c", Campaign: k.campaign})
+		text := strings.ReplaceAll(doc, "\u00a0", " ")
+		for _, want := range k.want {
+			if !strings.Contains(strings.ToLower(text), strings.ToLower(want)) {
+				t.Errorf("the page lacks %q: %q", want, k.campaign.Reasons)
+			}
+		}
+	}
+}

@@ -44,6 +44,7 @@ func (p Page) summary() (facts []fact) {
 
 var verdictMarks = map[gain.Verdict]mark{
 	gain.Significant: bad, gain.NotSignificant: good, gain.Inconclusive: warn, gain.Invalid: bad,
+	gain.Faster: good, gain.Slower: bad, gain.Equal: good,
 }
 
 func campaignFact(c *source.Campaign) fact {
@@ -61,8 +62,14 @@ func campaignFact(c *source.Campaign) fact {
 		value, note = string(c.Verdict), "the campaign fails its checks: its gain decides nothing"
 	}
 	name := "Gain of perfect balance"
-	if c.Chance {
+	switch {
+	case len(c.Arms) == 2:
+		name = fmt.Sprintf("Gain of %s over %s", c.Called(gain.Perfect), c.Called(gain.Normal))
+	case c.Chance:
 		name = "Gain of random routing"
+	}
+	if len(c.Points) > 0 {
+		name += ", at its clearest load"
 	}
 	return fact{name, value, note, verdictMark}
 }

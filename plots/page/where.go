@@ -10,6 +10,7 @@ import (
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/compare/nsys/perstep"
+	"github.com/moebalance/moebalance/compare/nsys/wait"
 	"github.com/moebalance/moebalance/plots"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -32,6 +33,7 @@ func (p Page) where() section {
 	}
 	s.addFigure(plots.PhaseStacks(phases))
 	s.addList(p.longSteps())
+	s.addTable(p.waitTable())
 	byPhase := phaseTable(p.arms, phases.Per)
 	byPhase.Folded = len(p.compared) > 0 // the comparison has these rows and more
 	s.addTable(byPhase)
@@ -78,15 +80,19 @@ func phaseTable(arms []plots.Arm, per string) table {
 	return t
 }
 
-// lossSentences say what each arm loses to its slowest ranks; empty where no arm has
-// several ranks. Time hidden in graphs is unknown.
+// lossSentences say by how much the slowest ranks of each arm compute longer, and for
+// whom its ranks wait; empty where no arm has several ranks. Time hidden in graphs is
+// unknown.
 func (p Page) lossSentences() string {
 	var out []string
 	for _, a := range p.arms {
 		if hidesGraphs(a.Trace) {
 			out = append(out, fmt.Sprintf("Unknown for %s: CUDA graphs were traced as a whole, so only kernels outside them are shown.", a.Name))
 		} else if lost, mean := imbalance.TotalLoss(a.Trace.Stragglers); lost.Defined() {
-			out = append(out, fmt.Sprintf("%s loses %s per step to its slowest ranks, %s of the mean rank's compute time.", a.Name, quantity.Duration(lost), quantity.Percent(lost/mean)))
+			out = append(out, fmt.Sprintf("Straggler loss of %s is %s per step, %s of the mean rank's compute time.", a.Name, quantity.Duration(lost), quantity.Percent(lost/mean)))
+		}
+		if w := a.Trace.Waits; len(w) > 0 {
+			out = append(out, fmt.Sprintf("Its ranks wait longest in %s.", w[0].Sentence(fmt.Sprintf("layer %d", w[0].Layer))))
 		}
 	}
 	return strings.Join(out, " ")
@@ -104,6 +110,33 @@ func (p Page) longSteps() (out []string) {
 		}
 	}
 	return out
+}
+
+// waitTable is who waits for whom behind the experts of each layer, and why.
+func (p Page) waitTable() table {
+	t := table{
+		Caption: "Waiting at the collective behind the experts, per step: last − mean arrival of the ranks, and its parts: last − mean rank since their last meeting (95 % interval over steps)",
+		Columns: columns("arm", "#layer", "#last rank", "#in steps", "#most expert time", "#wait"),
+	}
+	for _, part := range (wait.Wait{}).List() {
+		t.Columns = append(t.Columns, column{part.Name, true})
+	}
+	within := func(ns router.Number, i wait.Interval) string {
+		if !i.Low.Defined() {
+			return quantity.Duration(ns)
+		}
+		return fmt.Sprintf("%s (%s to %s)", quantity.Duration(ns), quantity.Duration(i.Low), quantity.Duration(i.High))
+	}
+	for _, a := range p.arms {
+		for _, w := range a.Trace.Waits[:min(len(a.Trace.Waits), shownRows)] {
+			cells := []any{a.Name, w.Layer, w.LastRank, fmt.Sprintf("%d of %d", w.LastSteps, w.Steps), w.MostExpertRank, within(w.WaitNS, w.Intervals.Wait)}
+			for _, part := range w.List() {
+				cells = append(cells, within(part.NS, part.Interval))
+			}
+			t.add(cells...)
+		}
+	}
+	return t
 }
 
 func (p Page) lossTable() table {

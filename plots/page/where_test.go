@@ -69,7 +69,7 @@ func TestLossesAgree(t *testing.T) {
 				}
 			}
 			written := quantity.Duration(lost) + " per step"
-			if !strings.Contains(steps.Alt, name+": "+written) || !strings.Contains(text, typeset(name+" loses "+written)) {
+			if !strings.Contains(steps.Alt, name+": "+written) || !strings.Contains(text, typeset("Straggler loss of "+name+" is "+written)) {
 				t.Errorf("%s loses %s: the steps say %q", name, written, steps.Alt)
 			}
 		}

@@ -11,8 +11,8 @@ var words = []word{
 	{"floor", "The least max/mean that whole slots can reach: ⌈slots/n⌉·n/slots. A flag compares load with its floor."},
 	{"null", "max/mean of uniformly random routing to distinct experts at the same shape over as many steps, 95th percentile. Load above it is more than chance; at small batches chance alone exceeds 10 %."},
 	{"observed, allocated, recorded", "Observed time is that of kernels in a range of their own. Allocated time splits a grouped kernel by load: a model, not a measurement. Recorded load was counted by the engine."},
-	{"straggler loss", "Maximum − mean over ranks of compute time in a layer and step. Collectives are excluded: they hold the wait for the slowest rank."},
-	{"wait and transfer", "Time of a collective before and after its last rank arrived. Waiting mirrors the slowest rank's compute; adding it to the loss would double-count."},
+	{"straggler loss", "Maximum − mean over ranks of compute time in a layer and step. Collectives are excluded: they hold the wait for the last rank. The slowest rank in compute need not be the last to arrive."},
+	{"wait and transfer", "Time of a collective before and after its last rank arrived. The last rank computed longest, ran other kernels, or launched late; adding the wait to the loss would double-count."},
 	{"gain", "Throughput of the perfect arm (balanced router) / normal arm (learned router) − 1, per pair of launches. Mean of the two orders' mean log ratios with Student's t interval (crossover t), which takes out what running second costs; the signed-rank interval stands beside it. One launch is one observation."},
 	{"ceiling", "An upper bound on the gain of balancing. The perfect arm also changes what ranks exchange, and its output is not usable."},
 }

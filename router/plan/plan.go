@@ -27,3 +27,12 @@ type Plan interface {
 	// order, also from several goroutines.
 	Fill(dst []int32, rank int)
 }
+
+// Periodic is a plan that takes any number of tokens from the rows of one table: Fill
+// with room for more than Rows tokens begins again, and rows may be taken from any
+// multiple of Period on.
+type Periodic interface {
+	Plan
+	Rows() int
+	Period() int // 0 where none is known
+}

@@ -45,14 +45,23 @@ func (m *Misses) add(off int64) {
 // Prove counts the whole table of a valid problem, whose tokens do not matter.
 func Prove(p Problem) Proof {
 	t, row := NewTable(p), make([]int32, p.Shape.TopK)
-	proof := Proof{Rows: t.rows, Period: t.period, Valid: true}
+	return ProveRows(p, t.rows, t.period, func(source, token int) []int32 {
+		t.Fill(row, source, token)
+		return row
+	})
+}
+
+// ProveRows is Prove for a table that is given by its rows: the experts of a token of
+// each source. In tep mode there is one source.
+func ProveRows(p Problem, rows, period int, row func(source, token int) []int32) Proof {
+	proof := Proof{Rows: rows, Period: period, Valid: true}
 	load := router.NewLoad(p.Shape.Experts)
 	p.Tokens = make([]int, p.Layout.Ranks())
-	for token := range t.rows {
-		for s := range t.sources {
-			t.Fill(row, s, token)
-			load.Add(row)
-			duplicates, groups := repeatsAndGroups(p.Shape, row)
+	for token := range rows {
+		for s := range p.sources() {
+			experts := row(s, token)
+			load.Add(experts)
+			duplicates, groups := repeatsAndGroups(p.Shape, experts)
 			proof.Valid = proof.Valid && duplicates == 0 && groups <= p.Shape.GroupLimit()
 		}
 		for r := range p.Tokens {

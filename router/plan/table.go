@@ -101,6 +101,9 @@ func newDiagonal(p Problem, _ Options) (Plan, error) {
 // Name is "diagonal/2".
 func (d *diagonalPlan) Name() string { return "diagonal/2" }
 
+func (d *diagonalPlan) Rows() int   { return d.table.rows }
+func (d *diagonalPlan) Period() int { return d.table.period }
+
 func (d *diagonalPlan) Fill(dst []int32, rank int) {
 	d.table.Fill(dst, d.problem.source(rank), d.problem.Layer*d.table.period%d.table.rows)
 }

@@ -169,7 +169,7 @@ func plural(noun string) string {
 
 // Ranges writes ascending numbers, three or more in a row by their ends: "0, 3 to 60".
 // It writes "none" for no number.
-func Ranges(numbers []int) string {
+func Ranges[N ~int | ~int32](numbers []N) string {
 	var out []string
 	for from := 0; from < len(numbers); {
 		to := from
@@ -178,7 +178,7 @@ func Ranges(numbers []int) string {
 		}
 		if to < from+2 {
 			to = from
-			out = append(out, strconv.Itoa(numbers[from]))
+			out = append(out, strconv.Itoa(int(numbers[from])))
 		} else {
 			out = append(out, fmt.Sprintf("%d to %d", numbers[from], numbers[to]))
 		}

@@ -33,7 +33,7 @@ func TestWriting(t *testing.T) {
 		{Confidence(0.999999), "99.9999 %"},
 		{Confidence(1.0), "100.0 %"},
 		{Confidence(math.NaN()), "–"},
-		{Ranges(nil), "none"},
+		{Ranges[int](nil), "none"},
 		{Ranges([]int{3}), "3"},
 		{Ranges([]int{0, 1, 7}), "0, 1, 7"},
 		{Ranges([]int{0, 1, 2, 5, 6, 8, 9, 10, 11}), "0 to 2, 5, 6, 8 to 11"},

@@ -15,6 +15,7 @@ import (
 	"io"
 	"math"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -87,6 +88,14 @@ type Table struct {
 	Title   string
 	Columns []Column
 	Rows    [][]any
+	left    int      // rows that were cut
+	Leading []string // keys of columns: a table that is cut keeps the rows that are largest in these
+}
+
+// LeadBy names the columns whose largest rows are kept where the table is cut.
+func (t Table) LeadBy(keys ...string) Table {
+	t.Leading = keys
+	return t
 }
 
 // Of is a table with a row for each item. Unless a column computes its cells, they are
@@ -132,9 +141,14 @@ type Document struct {
 // ErrNoTable is wrapped by the error about a table that a document lacks.
 var ErrNoTable = errors.New("no such table in this result")
 
+// Page is the number of rows of "what a page holds": a few of each of several tables, or
+// one table.
+const Page = -1
+
 // Write renders d. For CSV, which holds one table, name selects it; the first
-// is the default. An unknown name is an ErrNoTable that lists the known ones.
-func Write(w io.Writer, f Format, name string, d Document) error {
+// is the default. An unknown name is an ErrNoTable that lists the known ones. People are
+// shown at most top rows of a table: 0 is all of them, Page what a page holds.
+func Write(w io.Writer, f Format, name string, top int, d Document) error {
 	switch f {
 	case JSON:
 		e := json.NewEncoder(w)
@@ -148,16 +162,55 @@ func Write(w io.Writer, f Format, name string, d Document) error {
 		}
 		return t.csv(w)
 	}
-	tables := d.Tables
+	tables, fits, shown := slices.Clone(d.Tables), 20, 12
 	if name != "" {
 		t, err := d.table(name)
 		if err != nil {
 			return err
 		}
-		tables = []Table{t}
+		tables, fits, shown = []Table{t}, 60, 50
+	}
+	if top >= 0 {
+		fits, shown = top, top
+	}
+	for i, t := range tables {
+		if top != 0 && len(t.Rows) > fits {
+			tables[i].Rows = t.largest(shown)
+			tables[i].left = len(t.Rows) - shown
+		}
 	}
 	_, err := io.WriteString(w, visible(d.render(f, tables)))
 	return err
+}
+
+// largest is the first n rows in the order of the leading columns, each of them from the
+// largest down: texts by letter, ratios by their distance from 1, other numbers from 0.
+// Rows in which a number is undefined come last.
+func (t Table) largest(n int) [][]any {
+	rows := slices.Clone(t.Rows)
+	for _, key := range slices.Backward(t.Leading) {
+		i := slices.IndexFunc(t.Columns, func(c Column) bool { return c.key() == key })
+		if i < 0 {
+			continue
+		}
+		size := func(row []any) float64 {
+			x, ok := number(row[i])
+			if t.Columns[i].Kind == Ratio {
+				x--
+			}
+			if !ok {
+				return -1
+			}
+			return math.Abs(x)
+		}
+		slices.SortStableFunc(rows, func(a, b []any) int {
+			if t.Columns[i].Kind == Label {
+				return strings.Compare(fmt.Sprint(b[i]), fmt.Sprint(a[i]))
+			}
+			return cmp.Compare(size(b), size(a))
+		})
+	}
+	return rows[:n]
 }
 
 // visible takes control characters out of a text: names in it come from files
@@ -199,6 +252,16 @@ func (d Document) render(f Format, tables []Table) string {
 			}
 		}
 		b.WriteString(t.pretty(f) + "\n")
+		if t.left > 0 {
+			order := ""
+			if len(t.Leading) > 0 {
+				order = "largest first; "
+			}
+			if f == Markdown {
+				b.WriteString("\n") // or it is a row
+			}
+			fmt.Fprintf(&b, "… and %d more (%s--top 0 shows all)\n", t.left, order)
+		}
 	}
 	if len(d.Notes) > 0 {
 		b.WriteString("\n")

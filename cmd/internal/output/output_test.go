@@ -33,7 +33,7 @@ func sample() Document {
 func render(t *testing.T, f Format, table string) string {
 	t.Helper()
 	var b strings.Builder
-	if err := Write(&b, f, table, sample()); err != nil {
+	if err := Write(&b, f, table, Page, sample()); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -82,7 +82,7 @@ func TestCellsOfEveryType(t *testing.T) {
 		d := Document{Tables: []Table{{Columns: []Column{{Name: "x", Kind: Real}}, Rows: [][]any{{c.value}}}}}
 		for format, want := range map[Format]string{Text: c.text, CSV: c.csv} {
 			var b strings.Builder
-			if err := Write(&b, format, "", d); err != nil {
+			if err := Write(&b, format, "", Page, d); err != nil {
 				t.Fatal(err)
 			}
 			lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
@@ -101,7 +101,7 @@ func TestColumnsShareAUnit(t *testing.T) {
 		Rows:    [][]any{{12e6, 500, 500}},
 	}}}
 	var b strings.Builder
-	if err := Write(&b, Text, "", d); err != nil {
+	if err := Write(&b, Text, "", Page, d); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"a (ms)  b (ms)  c (ns)", " 12.00    0.00     500"} {
@@ -116,7 +116,7 @@ func TestWidth(t *testing.T) {
 	d := Document{Tables: []Table{{Name: "t", Columns: []Column{{Name: "name", Width: 5}}, Rows: [][]any{{"abcdefg"}, {"ab\ncé"}}}}}
 	for f, want := range map[Format][]string{Text: {"abcd…\n", "ab cé\n"}, Markdown: {"| abcd… |", "| ab cé |"}, CSV: {"abcdefg\n", "\"ab\ncé\"\n"}} {
 		var b strings.Builder
-		if err := Write(&b, f, "", d); err != nil {
+		if err := Write(&b, f, "", Page, d); err != nil {
 			t.Fatal(err)
 		}
 		for _, w := range want {
@@ -142,7 +142,7 @@ func TestJSONIsTheValue(t *testing.T) {
 
 func TestUnknownTableNamesTheKnownOnes(t *testing.T) {
 	for _, f := range []Format{CSV, Text} {
-		err := Write(&strings.Builder{}, f, "nope", sample())
+		err := Write(&strings.Builder{}, f, "nope", Page, sample())
 		if err == nil || !strings.Contains(err.Error(), "phases, empty") {
 			t.Errorf("%s: got %v", f, err)
 		}
@@ -181,4 +181,43 @@ func TestTableOfFields(t *testing.T) {
 		}
 	}()
 	Of("t", "", []item{}, Column{Name: "other"})
+}
+
+// People are shown the largest rows of a long table, and how many more there are; CSV is
+// whole.
+func TestTop(t *testing.T) {
+	d := Document{Tables: []Table{{Name: "long", Columns: []Column{{Name: "rank", Kind: Count}, {Name: "level"}, {Name: "max/mean", Kind: Ratio}}}}}
+	for rank := range 61 {
+		d.Tables[0].Rows = append(d.Tables[0].Rows, []any{rank, []string{"expert", "rank"}[rank%2], 1 + float64(rank%40)/100})
+	}
+	d.Tables[0].Rows[0][2] = math.NaN()
+	d.Tables[0] = d.Tables[0].LeadBy("level", "max/mean")
+	for _, c := range []struct {
+		format Format
+		table  string
+		top    int
+		rows   int
+		first  string
+		more   string
+	}{
+		{Text, "", Page, 12, "  39  rank      1.390", "… and 49 more (largest first; --top 0 shows all)"},
+		{Text, "long", Page, 50, "  39  rank       1.390", "… and 11 more (largest first; --top 0 shows all)"},
+		{Text, "", 3, 3, "  39  rank      1.390", "… and 58 more"},
+		{Text, "", 0, 61, "   0  expert         –", ""},
+		{Text, "", 61, 61, "   0  expert         –", ""},
+		{Markdown, "", 2, 2, "| 39 | rank | 1.390 |", "|\n\n… and 59 more"},
+		{CSV, "", 2, 61, "0,expert,", ""},
+	} {
+		var b strings.Builder
+		if err := Write(&b, c.format, c.table, c.top, d); err != nil {
+			t.Fatal(err)
+		}
+		rows := strings.Count(b.String(), "expert") + strings.Count(b.String(), "rank") - 1 // the heading
+		if rows != c.rows || !strings.Contains(b.String(), c.first) || !strings.Contains(b.String(), c.more) || c.more == "" && strings.Contains(b.String(), "more") {
+			t.Errorf("%s %q --top %d: want %d rows from %q and %q, have %d of\n%s", c.format, c.table, c.top, c.rows, c.first, c.more, rows, b.String())
+		}
+	}
+	if d.Tables[0].Rows[0][0] != 0 || len(d.Tables[0].Rows) != 61 {
+		t.Error("the document was changed")
+	}
 }

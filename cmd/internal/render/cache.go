@@ -3,11 +3,13 @@ package render
 import (
 	"fmt"
 	"math"
+	"path/filepath"
 	"slices"
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/logits"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/plan"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
@@ -19,7 +21,7 @@ func VerifiedCache(dir string, v logits.Verification) output.Document {
 			failed = append(failed, []any{e.Path, e.Fault()})
 		}
 	}
-	d := output.Document{Tables: []output.Table{balanceTable(v.Balance)}, Value: v}
+	d := output.Document{Tables: []output.Table{balanceTable(v.Balance)}, Notes: certificateNotes(v.Balance), Value: v}
 	entries := quantity.Count(len(v.Entries), "entry")
 	if len(failed) == 0 {
 		if len(v.Entries) > 1 {
@@ -35,16 +37,58 @@ func VerifiedCache(dir string, v logits.Verification) output.Document {
 	return d
 }
 
+// certificateNotes say what the certificates of periodic entries prove.
+func certificateNotes(balance []logits.BatchBalance) (notes []string) {
+	for _, b := range balance {
+		c := b.Certificate
+		if c == nil {
+			continue
+		}
+		text := fmt.Sprintf("%s, %s, %s: ", b.Model, quantity.Count(b.Ranks, "rank"), b.Mode)
+		switch {
+		case c.Optimal():
+			text += fmt.Sprintf("at the floors for every equal number of tokens; counted for 1 to %d, after which the table is level and repeats", c.Rows)
+		default:
+			text += fmt.Sprintf("of the batches of 1 to %d equal tokens, not at the floors (group limits included)", c.Rows)
+			for _, m := range []struct {
+				of   string
+				miss plan.Misses
+			}{{"ranks", c.Rank}, {"experts", c.Copy}, {"active experts", c.Active}} {
+				if m.miss.Tokens > 0 {
+					text += fmt.Sprintf(", %s in %d, by up to %d", m.of, m.miss.Tokens, m.miss.Worst)
+				}
+			}
+			if !c.Level {
+				text += "; the table is not level at its end, so nothing is proved beyond it"
+			}
+		}
+		for i, u := range c.Unequal {
+			text += fmt.Sprintf("%s 0 to %d tokens: ranks %s, experts %s", []string{". Unequal tokens, mean max/mean:", ","}[min(i, 1)],
+				u.MostTokens, quantity.Ratio(u.RankMaxOverMean), quantity.Ratio(u.ExpertMaxOverMean))
+		}
+		notes = append(notes, text)
+	}
+	return notes
+}
+
 // balanceTable shows balance beside its floor, one row per batch size.
 func balanceTable(balance []logits.BatchBalance) output.Table {
 	return output.Of("balance", "Balance over all ranks together", balance,
 		label("model"), label("method"), label("plan"), label("mode"), count("layer"),
 		computed(label("dtype"), func(b logits.BatchBalance) any { return contentText(b.DType, b.Content == "ids") }),
-		count("ranks"), count("tokens/rank", "tokens_per_rank"), ratio("expert max/mean"), ratio("floor", "expert_floor"),
+		count("ranks"), computed(count("tokens/rank", "tokens_per_rank"), func(b logits.BatchBalance) any { return tokensText(int(b.TokensPerRank)) }), ratio("expert max/mean"), ratio("floor", "expert_floor"),
 		ratio("rank max/mean"), ratio("floor", "rank_floor"), count("active experts"), count("ideal", "active_experts_ideal"),
 		computed(count("entries"), func(b logits.BatchBalance) any { return b.Entries }),
 		computed(size("size", "bytes"), func(b logits.BatchBalance) any { return b.Bytes }),
 		computed(label("status"), func(b logits.BatchBalance) any { return balanceStatus(b) }))
+}
+
+// tokensText is a batch size; a periodic entry serves all.
+func tokensText(tokens int) any {
+	if tokens == logits.AnyTokens {
+		return "any"
+	}
+	return tokens
 }
 
 // contentText is the element type of the logits, where there are some.
@@ -58,38 +102,19 @@ func contentText(d logits.DType, idsOnly bool) string {
 // balanceStatus is the worst status of a batch size's entries, or which are bad.
 func balanceStatus(b logits.BatchBalance) string {
 	if n := len(b.MissingRanks); n > 0 {
-		return fmt.Sprintf("%d of %d ranks missing or bad (%s)", n, b.Ranks, rangesText(b.MissingRanks))
+		return fmt.Sprintf("%d of %d ranks missing or bad (%s)", n, b.Ranks, quantity.Ranges(b.MissingRanks))
 	}
 	return string(b.Status)
 }
 
-// rangesText shortens ascending numbers: 0-2, 5.
-func rangesText[T int | int32](list []T) string {
-	text := ""
-	for i := 0; i < len(list); {
-		j := i
-		for j+1 < len(list) && list[j+1] == list[j]+1 {
-			j++
-		}
-		if i > 0 {
-			text += ", "
-		}
-		text += fmt.Sprint(list[i])
-		if j > i {
-			text += fmt.Sprintf("-%d", list[j])
-		}
-		i = j + 1
-	}
-	return text
-}
-
 // cacheList is the JSON of logits list.
 type cacheList struct {
-	SchemaVersion int             `json:"schema_version"`
-	Kind          string          `json:"kind"` // always "logits list"
-	Balance       []listedBalance `json:"balance"`
-	Bytes         int64           `json:"bytes"`
-	Warnings      []string        `json:"warnings"`
+	SchemaVersion int                  `json:"schema_version"`
+	Kind          string               `json:"kind"` // always "logits list"
+	Balance       []listedBalance      `json:"balance"`
+	Entries       []logits.EntryStatus `json:"entries"` // whose paths are relative to the cache
+	Bytes         int64                `json:"bytes"`
+	Warnings      []string             `json:"warnings"`
 }
 
 type listedBalance struct {
@@ -101,8 +126,11 @@ type listedBalance struct {
 
 // ListedCache lays out what list found.
 func ListedCache(dir string, v logits.Verification) output.Document {
-	result := cacheList{SchemaVersion: 1, Kind: "logits list", Balance: []listedBalance{}, Warnings: []string{}}
+	result := cacheList{SchemaVersion: 1, Kind: "logits list", Balance: []listedBalance{}, Entries: []logits.EntryStatus{}, Warnings: []string{}}
 	for _, e := range v.Entries {
+		listed := e
+		listed.Path = filepath.Base(e.Path)
+		result.Entries = append(result.Entries, listed)
 		result.Bytes += e.Bytes
 		if e.Err != nil {
 			result.Warnings = append(result.Warnings, fmt.Sprintf("%s: %s", e.Path, e.Fault()))
@@ -142,7 +170,7 @@ type Generated struct {
 type GeneratedEntry struct {
 	Path          string        `json:"path"`
 	Rank          int           `json:"rank"`
-	TokensPerRank int           `json:"tokens_per_rank"`
+	TokensPerRank router.Whole  `json:"tokens_per_rank"` // null for a periodic entry
 	Bytes         int64         `json:"bytes"`
 	New           bool          `json:"new"`    // nothing was there
 	Damage        *string       `json:"damage"` // what was wrong with the file that was replaced; null where none was
@@ -169,7 +197,7 @@ func GeneratedEntries(cache string, s logits.Spec, ranks int, list []logits.Outc
 		for _, outcome := range group {
 			result.Entries = append(result.Entries, entryOf(outcome))
 		}
-		t.Rows = append(t.Rows, []any{group[0].Tokens, len(group), n.new, n.replaced, n.bytes, string(n.status), router.Number(n.bias)})
+		t.Rows = append(t.Rows, []any{tokensText(group[0].Tokens), len(group), n.new, n.replaced, n.bytes, string(n.status), router.Number(n.bias)})
 	}
 	all := totalsOf(list)
 	return output.Document{
@@ -183,7 +211,7 @@ func GeneratedEntries(cache string, s logits.Spec, ranks int, list []logits.Outc
 func entryOf(o logits.Outcome) GeneratedEntry {
 	f := o.Feasibility
 	e := GeneratedEntry{
-		Path: o.Path, Rank: o.Rank, TokensPerRank: o.Tokens, Bytes: o.Bytes, New: o.New,
+		Path: o.Path, Rank: o.Rank, TokensPerRank: router.Whole(o.Tokens), Bytes: o.Bytes, New: o.New,
 		Status: f.Status, ProjectedRows: f.ProjectedRows, Infeasible: append([]int32{}, f.Infeasible...), LargestBias: router.Number(f.LargestBias),
 	}
 	if o.Damage != nil {
@@ -257,7 +285,7 @@ func biasNotes(g router.Gate, list []logits.Outcome) []string {
 		notes = append(notes, fmt.Sprintf("%s cannot get the planned experts; the entries hold the experts that the router picks", quantity.Count(moved, "token")))
 	}
 	if lost = slices.Compact(lost); len(lost) > 0 {
-		notes = append(notes, fmt.Sprintf("no logits can select these experts as planned, because the bias of other experts or groups is too large: %s", rangesText(lost)))
+		notes = append(notes, fmt.Sprintf("no logits can select these experts as planned, because the bias of other experts or groups is too large: %s", quantity.Ranges(lost)))
 	}
 	return notes
 }

@@ -1,7 +1,9 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,12 +13,13 @@ import (
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/source"
+	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // CampaignTables are the names of the tables of a result, some of which may be
 // missing from it.
-var CampaignTables = []string{"pairs", "gain", "secondary", "proof", "checks", "profiled"}
+var CampaignTables = []string{"points", "arms", "pairs", "gain", "secondary", "proof", "checks", "profiled", "steps"}
 
 // Campaign renders a judged campaign: the verdict first, then every pair, then
 // what it rests on.
@@ -32,26 +35,81 @@ func Campaign(r source.Campaign) output.Document {
 		return fmt.Sprint(p.Rank)
 	})
 	arm := computed(label("arm"), func(p gain.Proof) any { return r.Called(p.Arm) })
-	g, perfect := r.Gain, string(r.Called(gain.Perfect))
-	tables := []output.Table{ // their names are CampaignTables
-		output.Of("pairs", fmt.Sprintf("Pairs, %s (AB: normal first)", quantity), r.Pairs,
-			count("pair"), label("order"), real("normal"), real(perfect, "perfect"), percent("gain"), label("status"), label("note")),
-		{Name: "gain", Title: fmt.Sprintf("Gain of %s over normal", perfect), Columns: []output.Column{
+	g, normal, perfect := r.Gain, string(r.Called(gain.Normal)), string(r.Called(gain.Perfect))
+	pairColumns := []output.Column{count("pair"), label("order"), real(normal, "normal"), real(perfect, "perfect"), percent("gain"), label("status"), label("note")}
+	if r.Share != nil { // pairs of several arms, told apart by the one beside normal
+		pairColumns[3] = real("other arm", "perfect")
+		pairColumns = slices.Insert(pairColumns, 2, computed(label("arm"), func(p gain.Pair) any { return cmp.Or(p.Arm, gain.Perfect) }))
+	}
+	if len(r.Points) > 0 {
+		pairColumns = slices.Insert(pairColumns, 1, real(r.Points[0].Name, "point"))
+	}
+	tables := append(curveTables(r.Result), // their names are CampaignTables
+		output.Of("pairs", fmt.Sprintf("Pairs, %s (AB: %s first)", quantity, normal), r.Pairs, pairColumns...),
+		output.Table{Name: "gain", Title: fmt.Sprintf("Gain of %s over %s%s", perfect, normal, atPoint(r.Result)), Columns: []output.Column{
 			label("method"), percent("estimate"), percent("low"), percent("high"), percent("confidence"), count("pairs"),
 		}, Rows: [][]any{
 			{g.Method + " (decides)", g.Estimate, g.Low, g.High, g.Confidence, g.N},
 			{"Hodges–Lehmann, signed rank", g.RankEstimate, g.RankLow, g.RankHigh, g.RankConfidence, g.N},
 		}},
-	}
+	)
 	if len(r.Secondary) > 0 {
 		tables = append(tables, secondaryTable(r.Secondary))
 	}
-	tables = append(tables, output.Of("proof", "Evidence of the routing", r.Proof, arm, rank, label("grade"), label("evidence")),
-		output.Of("checks", "Checks", r.Checks, computed(label("check"), func(c gain.Check) any { return c.Name }), label("status"), label("text")))
+	if len(r.Proof) > 0 {
+		tables = append(tables, output.Of("proof", "Evidence of the routing", r.Proof, arm, rank, label("grade"), label("evidence")))
+	}
+	tables = append(tables, output.Of("checks", "Checks", r.Checks, computed(label("check"), func(c gain.Check) any { return c.Name }), label("status"), label("text")))
 	if len(r.Profiled) > 0 {
 		tables = append(tables, profiledTable(r.Profiled))
 	}
+	if r.Iterations != nil && len(r.Iterations.Matched.Strata) > 0 {
+		tables = append(tables, matchedSteps(&r.Iterations.Matched, normal, perfect))
+	}
 	return output.Document{Headline: benchHeadline(r), Tables: tables, Notes: benchNotes(r), Value: r}
+}
+
+// atPoint is the point whose gain is that of the result; empty where there are none.
+func atPoint(r gain.Result) string {
+	for _, p := range r.Points {
+		if p.Gain.Estimate == r.Gain.Estimate {
+			return fmt.Sprintf(" at %s %g", p.Name, p.Value)
+		}
+	}
+	return ""
+}
+
+// curveTables are the gain at each point and of each arm, where there are several.
+func curveTables(r gain.Result) (tables []output.Table) {
+	if len(r.Points) > 0 {
+		name := r.Points[0].Name
+		gained := func(key string, of func(gain.Gain) router.Number) output.Column {
+			return computed(percent(key), func(p gain.PointGain) any { return of(p.Gain) })
+		}
+		columns := []output.Column{real(name, "value"),
+			gained("gain", func(g gain.Gain) router.Number { return g.Estimate }), gained("low", func(g gain.Gain) router.Number { return g.Low }), gained("high", func(g gain.Gain) router.Number { return g.High }),
+			computed(count("pairs"), func(p gain.PointGain) any { return p.Gain.N }), label("verdict")}
+		if slices.ContainsFunc(r.Points, func(p gain.PointGain) bool { return p.TokensPerExpert.Defined() }) {
+			columns = append(columns, real("tokens per active expert"))
+		}
+		if r.Share != nil {
+			columns = append(columns, computed(percent("share of ceiling"), func(p gain.PointGain) any { return p.Share.Estimate }))
+		}
+		tables = append(tables, output.Of("points", fmt.Sprintf("Gain by %s; the intervals hold together at %s (Bonferroni)", name, quantity.Confidence(r.SimultaneousConfidence)), r.Points, columns...))
+	}
+	if r.Share != nil && len(r.Points) == 0 {
+		t := output.Table{Name: "arms", Title: "Gain of each arm over normal, and share of the gain of perfect routing that it recovers",
+			Columns: []output.Column{label("arm"), percent("gain"), percent("low"), percent("high"), label("verdict"), percent("share", "share_of_ceiling"), percent("share low"), percent("share high")}}
+		for _, a := range r.Arms[1:] {
+			share := gain.Share{Estimate: 1, Low: router.Undefined(), High: router.Undefined()}
+			if a.Share != nil {
+				share = *a.Share
+			}
+			t.Rows = append(t.Rows, []any{a.Name, a.Gain.Estimate, a.Gain.Low, a.Gain.High, a.Verdict, share.Estimate, share.Low, share.High})
+		}
+		tables = append(tables, t)
+	}
+	return tables
 }
 
 func secondaryTable(rows []gain.SecondaryGain) output.Table {
@@ -67,6 +125,12 @@ func benchHeadline(r source.Campaign) string {
 	verdict := string(r.Verdict)
 	if r.Verdict != gain.Invalid && r.Balance == gain.Claimed {
 		verdict += ", balance claimed"
+	}
+	if r.Share != nil && len(r.Points) == 0 && r.Verdict != gain.Invalid { // the share comes first
+		return fmt.Sprintf("%s; %s: %s", r.Reasons[0], verdict, strings.Join(r.Reasons[1:], "; "))
+	}
+	if len(r.Points) > 0 && r.Verdict != gain.Invalid { // the first reason lists the verdict of every point
+		return strings.Join(r.Reasons, "; ")
 	}
 	return fmt.Sprintf("%s: %s", verdict, strings.Join(r.Reasons, "; "))
 }
@@ -85,7 +149,23 @@ func benchNotes(r source.Campaign) []string {
 	if r.Campaign.DecidedAfter.Defined() {
 		notes = append(notes, fmt.Sprintf("stopped by the sequential rule after %s; the confidence shown is that of one look", quantity.Count(int64(r.Campaign.DecidedAfter), "pair")))
 	}
+	if r.Iterations != nil {
+		notes = append(notes, iterationNotes(r.Iterations)...)
+	}
 	return append(notes, profiledNotes(r.Profiled)...)
+}
+
+// iterationNotes say how far the arms ran the same iterations, and which to profile.
+func iterationNotes(i *bench.Iterations) (notes []string) {
+	if m := i.Matched; m.Iterations > 0 {
+		notes = append(notes, fmt.Sprintf("%d of %s of the first launch of both arms have equal batch shape", m.SameShape, quantity.Count(m.Iterations, "iteration")))
+	}
+	for _, w := range []struct{ window, what string }{{i.Propose.Decode, "decode at full batch"}, {i.Propose.Prefill, "prefill"}} {
+		if w.window != "" {
+			notes = append(notes, fmt.Sprintf("iterations %s are %s; record them with 'moebalance profile --iterations %s'", w.window, w.what, w.window))
+		}
+	}
+	return notes
 }
 
 func profiledTable(arms []source.ProfiledArm) output.Table {
@@ -108,7 +188,7 @@ func profiledNotes(arms []source.ProfiledArm) []string {
 			notes = append(notes, fmt.Sprintf("the traces of the profiled %s launch show the arm %q: %s", p.Arm, p.SeenArm, p.Evidence))
 		}
 	}
-	if len(arms) == len(bench.Arms) && arms[0].Comparable() && arms[1].Comparable() {
+	if len(arms) == len(gain.Arms) && arms[0].Comparable() && arms[1].Comparable() {
 		notes = append(notes, "compare the profiled arms: moebalance compare "+launch.Quote([]string{arms[0].Argument(), arms[1].Argument()}))
 	}
 	return notes
@@ -133,19 +213,24 @@ func Event(e bench.Event, metric string) string {
 		if e.Attempt.State == bench.Finished { // other ends are reported with the next attempt or as the error
 			return head + ": " + describeAttempt(e.Attempt, metric)
 		}
+	case bench.Measured:
+		p := e.Attempt.Points[len(e.Attempt.Points)-1]
+		return fmt.Sprintf("%s, point %s: %s", head, p.Value, describeAttempt(bench.Attempt{Result: p.Result, DurationNS: p.DurationNS}, metric))
 	case bench.Cooling:
 		return fmt.Sprintf("%s: begins in %s", head, e.Text)
-	case bench.Looked, bench.Cleaning:
+	case bench.Looked, bench.Cleaning, bench.Held:
 		return e.Text
 	}
 	return ""
 }
 
 func describeLaunch(l bench.Launch) string {
-	switch l.Kind {
-	case bench.Timed:
+	switch {
+	case l.Kind == bench.Timed && l.Point != "":
+		return fmt.Sprintf("pair %d, %s, point %s", l.Pair, l.Arm, l.Point)
+	case l.Kind == bench.Timed:
 		return fmt.Sprintf("pair %d, %s", l.Pair, l.Arm)
-	case bench.Floor:
+	case l.Kind == bench.Floor:
 		return fmt.Sprintf("A/A pair %d, %s", l.Pair, l.Arm)
 	}
 	return fmt.Sprintf("%s, %s", l.Kind, l.Arm)
@@ -175,17 +260,38 @@ type reportComparison struct {
 func Reports(r gain.Result, set source.ReportSet) output.Document {
 	d := Campaign(source.Campaign{Result: r})
 	if set.Matched != nil {
-		d.Tables = append(d.Tables, matchedSteps(set.Matched))
+		d.Tables = append(d.Tables, matchedSteps(set.Matched, string(r.Called(gain.Normal)), string(r.Called(gain.Perfect))))
 	}
 	d.Notes, d.Value = set.Notes, reportComparison{r, set.Matched}
 	return d
 }
 
-func matchedSteps(m *metrics.Match) output.Table {
+func matchedSteps(m *metrics.Match, normal, perfect string) output.Table {
 	gained := computed(percent("gain"), func(s metrics.Stratum) any { return s.NormalMeanMS/s.PerfectMeanMS - 1 })
-	title := fmt.Sprintf("Steps of equal batch shape: gain %s by %s time; share of the step time: normal %s, perfect %s",
-		quantity.Change(m.Gain), m.Clock, quantity.Percent(m.NormalShare), quantity.Percent(m.PerfectShare))
+	title := "Steps of equal batch shape, without times"
+	if m.Clock != "" {
+		title = fmt.Sprintf("Steps of equal batch shape: gain %s by %s time; share of the step time: %s %s, %s %s",
+			quantity.Change(m.Gain), m.Clock, normal, quantity.Percent(m.NormalShare), perfect, quantity.Percent(m.PerfectShare))
+	}
 	return output.Of("steps", title, m.Strata,
-		count("rank"), count("requests"), count("context tokens"), count("generated tokens"), count("normal steps"), count("perfect steps"),
-		real("normal mean (ms)", "normal_mean_ms"), real("perfect mean (ms)", "perfect_mean_ms"), gained)
+		label("kind"), count("rank"), count("requests"), count("context tokens"), count("generated tokens"), count(normal+" steps", "normal_steps"), count(perfect+" steps", "perfect_steps"),
+		real(normal+" mean (ms)", "normal_mean_ms"), real(perfect+" mean (ms)", "perfect_mean_ms"), gained)
+}
+
+// iterationMatch is the JSON of iteration logs without times.
+type iterationMatch struct {
+	SchemaVersion int            `json:"schema_version"`
+	Kind          string         `json:"kind"` // always "iterations"
+	MatchedSteps  *metrics.Match `json:"matched_steps"`
+}
+
+// Iterations renders the iterations of two logs without times.
+func Iterations(set source.ReportSet) output.Document {
+	m := set.Matched
+	headline := fmt.Sprintf("no gain: the iteration logs hold no step times; %d of %s in both have equal batch shape", m.SameShape, quantity.Count(m.Iterations, "iteration"))
+	if m.FirstDifferent.Defined() {
+		headline += fmt.Sprintf(", the first that differs is %d", m.FirstDifferent)
+	}
+	notes := append([]string{"step times come with print_iter_log or --iteration_log; reports of throughput give the gain"}, set.Notes...)
+	return output.Document{Headline: headline, Tables: []output.Table{matchedSteps(m, string(gain.Normal), string(gain.Perfect))}, Notes: notes, Value: iterationMatch{1, "iterations", m}}
 }

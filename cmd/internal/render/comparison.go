@@ -3,14 +3,16 @@ package render
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/compare/diff"
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/compare/nsys/wait"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -18,8 +20,47 @@ import (
 // Comparison lays a comparison out for people; JSON carries it as
 // it is.
 func Comparison(r diff.Comparison) output.Document {
-	return output.Document{Headline: comparisonHeadline(r), Tables: comparisonTables(r), Notes: warningNotes(r.Warnings), Value: r}
+	d := output.Document{Headline: comparisonHeadline(r), Tables: comparisonTables(r), Value: r,
+		Notes: slices.Concat(overSteps("normal: ", r.Ceiling.Of.ExpertTime(), r.Normal.OverSteps), overSteps("perfect: ", r.Ceiling.Of.ExpertTime(), r.Perfect.OverSteps), predictionNotes(r.Prediction), warningNotes(r.Warnings, nil))}
+	if len(r.Builds) == 2 {
+		return ofBuilds(d, r.Builds)
+	}
+	return d
 }
+
+// ofBuilds calls the sides by the names of two builds, without the tables about balance.
+func ofBuilds(d output.Document, builds []string) output.Document {
+	rename := func(s string) string {
+		return armWord.ReplaceAllStringFunc(s, func(w string) string {
+			if w == string(gain.Normal) {
+				return builds[0]
+			}
+			return builds[1]
+		})
+	}
+	d.Tables = slices.DeleteFunc(d.Tables, func(t output.Table) bool { return t.Name == "bound" || t.Name == "balance" || t.Name == "hardware" })
+	d.Headline = rename(d.Headline)
+	for i, n := range d.Notes {
+		d.Notes[i] = rename(n)
+	}
+	for i := range d.Tables {
+		t := &d.Tables[i]
+		t.Title = rename(t.Title)
+		for c := range t.Columns {
+			t.Columns[c].Name = rename(t.Columns[c].Name)
+		}
+		for _, row := range t.Rows {
+			for c, cell := range row {
+				if arm := fmt.Sprint(cell); arm == string(gain.Normal) || arm == string(gain.Perfect) {
+					row[c] = rename(arm)
+				}
+			}
+		}
+	}
+	return d
+}
+
+var armWord = regexp.MustCompile(`\b(normal|perfect)\b`)
 
 // ComparisonOverview is what people see who asked for no table: where the
 // difference is, and what explains it.
@@ -30,43 +71,18 @@ func ComparisonOverview(r diff.Comparison) output.Document {
 		d.Notes = append(d.Notes, "phases, layers, ranks and kernels of both sides: --table phases and others, or --format json")
 		return d
 	}
-	d.Tables = overview(d.Tables, "phases", "stragglers", "hardware", "bound")
-	for i, t := range d.Tables {
-		switch t.Name {
-		case "stragglers":
-			d.Tables[i] = most(t, 3, "layers, largest change first")
-		case "hardware":
-			d.Tables[i] = most(t, 4, "ranks, farthest from the mean first")
-		}
+	var kinds []string
+	if len(r.Kinds) > 0 {
+		kinds = []string{"kinds"}
 	}
+	if len(r.Builds) == 2 {
+		d.Tables = overview(d.Tables, append(kinds, "phases", "stragglers", "kernels")...)
+		d.Notes = append(d.Notes, "more tables: --table layers, ranks, waits, steps or active; everything: --format json")
+		return d
+	}
+	d.Tables = overview(d.Tables, append(kinds, "phases", "stragglers", "waits", "hardware", "bound")...)
 	d.Notes = append(d.Notes, "more tables: --table layers, ranks, balance, steps, active or kernels; everything: --format json")
 	return d
-}
-
-// shownRows is how many rows of a long table the overview shows.
-const shownRows = 12
-
-// most keeps the rows whose value in a column lies furthest from zero, or of a
-// ratio from 1, and says so in the title. A table that is short stays as it is.
-func most(t output.Table, column int, what string) output.Table {
-	if len(t.Rows) <= shownRows {
-		return t
-	}
-	size := func(row []any) float64 {
-		v := row[column].(router.Number)
-		if t.Columns[column].Kind == output.Ratio {
-			v--
-		}
-		if !v.Defined() {
-			return -1
-		}
-		return math.Abs(float64(v))
-	}
-	t.Title += fmt.Sprintf(" (%d of %d %s)", shownRows, len(t.Rows), what)
-	t.Rows = slices.Clone(t.Rows)
-	slices.SortStableFunc(t.Rows, func(a, b []any) int { return cmp.Compare(size(b), size(a)) })
-	t.Rows = t.Rows[:shownRows]
-	return t
 }
 
 // comparisonHeadline leads with the compute of the slowest rank, which is the cost of
@@ -79,14 +95,19 @@ func comparisonHeadline(r diff.Comparison) string {
 		return "no step with time on both sides"
 	}
 	var parts []string
-	for _, p := range r.Phases {
-		if p.Phase == nsys.PhaseExperts && !p.Collective && p.NormalSlowestNS > 0 {
-			parts = append(parts, "expert compute of the slowest rank "+fromTo(p.NormalSlowestNS, p.PerfectSlowestNS))
-		}
+	per := "per step"
+	if len(r.Kinds) > 0 {
+		per += " (" + r.Kinds[0].Steps + ")"
+	}
+	if e := r.Ceiling.SlowestExperts; e.NormalNS > 0 {
+		parts = append(parts, r.Ceiling.Of.ExpertTime()+" of the slowest rank "+fromTo(e.NormalNS, e.PerfectNS))
 	}
 	if layer, share, ok := worstLoss(r); ok {
 		loss := r.Ceiling.StragglerLoss
 		parts = append(parts, fmt.Sprintf("straggler loss %s, %s of the reduction is in %s", fromTo(loss.NormalNS, loss.PerfectNS), quantity.Percent(share), layer))
+	}
+	if normal, perfect := r.Waiting(); normal > 0 {
+		parts = append(parts, "waiting at the collectives behind the experts "+fromTo(normal, perfect))
 	}
 	step := "GPU time " + fromTo(r.Step.NormalNS, r.Step.PerfectNS)
 	if change := collectiveChange(r); change != 0 {
@@ -95,7 +116,50 @@ func comparisonHeadline(r diff.Comparison) string {
 	if r.Ceiling.StepGain.Defined() {
 		parts = append(parts, step)
 	}
-	return "per step, normal to perfect: " + strings.Join(parts, "; ")
+	return predictedGain(r.Prediction) + per + ", normal to perfect: " + strings.Join(parts, "; ")
+}
+
+// predictedGain begins the headline; empty where no gain is predicted.
+func predictedGain(p diff.Prediction) string {
+	if !p.Gain.Defined() {
+		return ""
+	}
+	text := fmt.Sprintf("predicted gain %s (step time: %s", quantity.Change(p.Gain), p.StepBasis)
+	switch {
+	case p.LateHosts && p.Gain > 0:
+		text = fmt.Sprintf("predicted gain at most %s (step time: %s; ranks wait mostly for late hosts, which balance does not change", quantity.Change(p.Gain), p.StepBasis)
+	case p.Low.Defined():
+		text += fmt.Sprintf("; %s interval over steps %s to %s", quantity.Confidence(p.Confidence), quantity.Change(p.Low), quantity.Change(p.High))
+	}
+	text += ")"
+	if m := p.Measured; m != nil {
+		text += ", campaign measured " + quantity.Change(m.Estimate)
+		if m.Low.Defined() {
+			text += fmt.Sprintf(" (%s interval %s to %s)", quantity.Confidence(m.Confidence), quantity.Change(m.Low), quantity.Change(m.High))
+		}
+	}
+	return text + "; "
+}
+
+// predictionNotes say what the prediction is made of.
+func predictionNotes(p diff.Prediction) (notes []string) {
+	if !p.SavedNS.Defined() {
+		return nil
+	}
+	text := fmt.Sprintf("predicted gain = compute saved per step / step time of the perfect arm: %s of straggler loss, %s of mean expert time, %s of other compute",
+		quantity.Duration(p.LossNS), quantity.Duration(p.ExpertsNS), quantity.Duration(p.OtherNS))
+	switch {
+	case p.StepBasis == "":
+		return []string{text + "; step time unknown, so no gain is predicted: record two whole steps, or pass --campaign"}
+	case p.StepBasis == diff.Profiled && p.Measured != nil:
+		text += fmt.Sprintf("; step time %s, profiled: the campaign's metric is no step time; for tokens per second add --step-tokens", quantity.Duration(p.StepNS))
+	default:
+		text += fmt.Sprintf("; step time %s, %s", quantity.Duration(p.StepNS), p.StepBasis)
+	}
+	if p.ProfilerOverhead.Defined() {
+		text += fmt.Sprintf(" (profiler overhead %s)", quantity.Change(p.ProfilerOverhead))
+	}
+	return []string{text}
 }
 
 // fromTo shows a change of a time.
@@ -124,17 +188,17 @@ func worstLoss(r diff.Comparison) (layer string, share float64, ok bool) {
 			fall += d
 		}
 		if d > most {
-			most, layer = d, lossLayer(s.Layer)
+			most, layer = d, lossLayer(s.Layer, cmp.Or(r.Normal.Structure, r.Perfect.Structure))
 		}
 	}
 	return layer, most / fall, most > 0
 }
 
-func lossLayer(layer router.Whole) string {
+func lossLayer(layer router.Whole, inferred *nsys.Structure) string {
 	if !layer.Defined() {
 		return "no layer"
 	}
-	return fmt.Sprintf("layer %d", layer)
+	return fmt.Sprintf("%s %d", layerNoun(inferred), layer)
 }
 
 // changeTable is a table of times in both arms, whose items embed a diff.Change.
@@ -158,6 +222,18 @@ var timeKind = output.Column{Name: "kind", Cell: func(item any) any {
 	return "compute"
 }}
 
+func changedKinds(r diff.Comparison) output.Table {
+	t := output.Table{Name: "kinds", Title: "Kinds of steps, each compared with its like; the other tables are of the first", Columns: []output.Column{
+		label("steps"), count("steps normal"), count("steps perfect"), duration("experts slowest normal", "normal_experts_slowest_ns"), duration("experts slowest perfect", "perfect_experts_slowest_ns"),
+		duration("loss normal", "normal_loss_ns"), duration("loss perfect", "perfect_loss_ns"), percent("predicted gain", "predicted_gain"),
+	}}
+	for _, k := range r.Kinds {
+		e, l := k.SlowestExperts, k.StragglerLoss
+		t.Rows = append(t.Rows, []any{k.Steps, len(k.NormalSteps), len(k.PerfectSteps), e.NormalNS, e.PerfectNS, l.NormalNS, l.PerfectNS, k.Gain})
+	}
+	return t
+}
+
 func changedPhases(r diff.Comparison) output.Table {
 	t := changeTable("phases", "Time per step by phase, mean over ranks (±: standard deviation of one step)", r.Phases, []output.Column{label("phase"), timeKind}, slowestColumns...)
 	s := r.Step
@@ -174,17 +250,18 @@ func changedLosses(r diff.Comparison) output.Table {
 	for _, s := range r.Stragglers {
 		losses = append(losses, loss{s.Layer, s.Change})
 	}
-	return changeTable("stragglers", "Straggler loss per step: slowest rank − mean, compute of all phases", losses, []output.Column{count("layer")})
+	return changeTable("stragglers", "Straggler loss per step: slowest rank − mean, compute of all phases", losses, []output.Column{count("layer")}).LeadBy("difference_ns")
 }
 
 func ceilingTable(r diff.Comparison) output.Table {
 	k := r.Ceiling
+	time := k.Of.ExpertTime()
 	return output.Table{Name: "bound", Title: "Upper bound of the gain from balance: 1/(1 − f + f·b) − 1", Columns: []output.Column{label("quantity"), percent("value")}, Rows: [][]any{
-		{"f, expert share of the normal step", k.ExpertShare},
-		{"b, balancedness of expert compute, normal", k.Balancedness},
-		{"b, balancedness of expert compute, perfect", k.PerfectBalancedness},
+		{"f, share of " + time + " in the normal step", k.ExpertShare},
+		{"b, balancedness of " + time + ", normal", k.Balancedness},
+		{"b, balancedness of " + time + ", perfect", k.PerfectBalancedness},
 		{"upper bound of the gain", k.GainBound},
-		{"w, mean expert compute, perfect/normal", k.ExpertWork},
+		{"w, mean " + time + ", perfect/normal", k.ExpertWork},
 		{"upper bound including w, 1/(1 − f + f·b·w) − 1", k.GainBoundWithWork},
 		{"gain in GPU time per step of these traces, waiting included", k.StepGain},
 	}}
@@ -192,20 +269,26 @@ func ceilingTable(r diff.Comparison) output.Table {
 
 func comparisonTables(r diff.Comparison) []output.Table {
 	variants := computed(count("variants"), func(k diff.KernelFamily) any { return len(k.Names) })
-	return []output.Table{
+	tables := []output.Table{
 		changedPhases(r),
-		changeTable("layers", "Time per step by layer and phase, mean over ranks", r.LayerTimes, []output.Column{count("layer"), label("phase"), timeKind}, slowestColumns...),
+		changeTable("layers", "Time per step by layer and phase, mean over ranks", r.LayerTimes, []output.Column{count("layer"), label("phase"), timeKind}, slowestColumns...).LeadBy("difference_ns"),
 		changedLosses(r),
-		changeTable("ranks", "Time per step by rank and phase", r.RankTimes, []output.Column{count("rank"), label("phase"), timeKind}),
+		output.Of("waits", waitTitle, r.Waits, append([]output.Column{label("arm")}, waitColumns(func(w diff.ArmWait) wait.Wait { return w.Wait })...)...).LeadBy("mean_wait_ns"),
+		changeTable("ranks", "Time per step by rank and phase", r.RankTimes, []output.Column{count("rank"), label("phase"), timeKind}).LeadBy("difference_ns"),
 		output.Of("hardware", "Expert compute per step and rank; hardware and load relative to the mean rank", r.RankSpeeds,
-			count("rank"), duration("normal"), duration("perfect"), ratio("hardware"), ratio("load")),
+			count("rank"), duration("normal"), duration("perfect"), ratio("hardware"), ratio("load")).LeadBy("load"),
 		ceilingTable(r),
 		output.Of("balance", "max/mean in both arms, mean over steps", r.Balance,
 			count("layer"), label("level"), label("quantity"), ratio("normal", "normal_max_over_mean"), ratio("perfect", "perfect_max_over_mean")),
 		output.Of("steps", "Steps", r.Steps,
-			label("arm"), count("step"), label("compared"), duration("GPU time, mean rank", "mean_ns"), duration("experts, slowest rank", "experts_slowest_ns")),
+			label("arm"), count("step"), label("compared"), duration("GPU time, mean rank", "mean_ns"), duration("experts, slowest rank", "experts_slowest_ns"), duration("wall time", "wall_ns")),
 		output.Of("active", "Active experts", r.Active, count("layer"), count("normal"), count("perfect")),
 		output.Of("kernels", "Kernels launched by one arm only", r.Kernels,
-			label("arm"), label("family"), label("family in other arm"), variants, count("instances"), duration("total")),
+			append([]output.Column{label("arm"), label("phase"), label("family"), label("family in other arm"), variants, count("instances"), duration("total")},
+				within("each", duration("mean"), duration("mean in other arm", "other_arm_mean_ns"))...)...).LeadBy("total_ns"),
 	}
+	if len(r.Kinds) > 0 {
+		tables = append([]output.Table{changedKinds(r)}, tables...)
+	}
+	return tables
 }

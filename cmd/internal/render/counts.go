@@ -27,12 +27,22 @@ func (res countsView) headline() string {
 	if len(res.Summary) > 0 {
 		return strings.Join(res.summarySentences(), "; ")
 	}
-	if n := len(res.Reported); n > 0 {
+	var parts []string
+	for _, phase := range []counts.Phase{"", counts.Prefill, counts.Decode} {
 		var sum router.Number
+		n := 0
 		for _, line := range res.Reported {
-			sum += line.MaxOverMean
+			if line.Phase == phase {
+				sum += line.MaxOverMean
+				n++
+			}
 		}
-		return fmt.Sprintf("reported rank load max/mean: mean %s (%s); the engine recorded no counts to verify it", quantity.Ratio(sum/router.Number(n)), quantity.Count(n, "line"))
+		if n > 0 {
+			parts = append(parts, strings.TrimSpace(fmt.Sprintf("%s mean %s (%s)", phase, quantity.Ratio(sum/router.Number(n)), quantity.Count(n, "line"))))
+		}
+	}
+	if len(parts) > 0 {
+		return fmt.Sprintf("reported rank load max/mean: %s; the engine recorded no counts to verify it", strings.Join(parts, ", "))
 	}
 	return "no load recorded"
 }
@@ -81,12 +91,12 @@ func (res countsView) tables() (tables []output.Table) {
 	summary := computed(label("source"), func(s source.CountsSummary) any { return res.label(s.Source, s.Phase) })
 	layer := computed(label("source"), func(l imbalance.SourceRow) any { return res.label(l.Source, counts.Phase(l.Phase)) })
 	traffic := computed(label("source"), func(l source.CountsTraffic) any { return res.label(l.Source, l.Phase) })
-	line := computed(label("source"), func(l source.CountsReported) any { return res.label(l.Source, "") })
+	line := computed(label("source"), func(l source.CountsReported) any { return res.label(l.Source, l.Phase) })
 	if len(res.Imbalance) > 0 || len(res.Reported) == 0 {
 		tables = append(tables, output.Of("imbalance", "Per layer, mean over steps", res.Imbalance,
 			layer, count("layer"), label("level"), count("steps"), ratio("max/mean"), percent("imbalance"), ratio("balancedness"), ratio("CV", "cv"), ratio("Gini", "gini"),
 			real("active"), ratio("floor"), ratio("null median"), ratio("null p95"), label("flagged"), count("worst"),
-		), output.Of("summary", "Over layers", res.Summary,
+		).LeadBy("level", "max_over_mean"), output.Of("summary", "Over layers", res.Summary,
 			summary, label("level"), count("layers"), count("flagged"), ratio("max/mean"), percent("imbalance"), ratio("balancedness"),
 			count("worst layer"), ratio("its max/mean", "worst_max_over_mean"), ratio("its floor", "worst_floor")))
 	}

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/imbalance"
-	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -32,28 +31,31 @@ func TourStraggler(in source.Item) string {
 		}
 	}
 	loss, _ := imbalance.TotalLoss(in.Trace.Stragglers)
-	return fmt.Sprintf("most uneven is layer %d, where expert compute of rank %d takes %s longer than the mean; straggler loss over all layers %s per step",
+	text := fmt.Sprintf("most uneven is layer %d, where expert compute of rank %d takes %s longer than the mean; straggler loss over all layers %s per step",
 		worst.Layer, worst.Worst, quantity.Percent(worst.Imbalance), quantity.Duration(loss))
+	if w := in.Trace.Waits; len(w) > 0 {
+		text += "; ranks wait longest in " + w[0].Sentence(LayerName(in.Trace, w[0].Layer))
+	}
+	return text
 }
 
 // TourDifference leads with the expert compute of the slowest rank, which is what
 // balance changes: of the step's GPU time a part is waiting.
 func TourDifference(in source.Item) string {
 	c := in.Compared
-	slowest := [2]router.Number{router.Undefined(), router.Undefined()}
-	for _, p := range c.Phases {
-		if p.Phase == nsys.PhaseExperts && !p.Collective {
-			slowest = [2]router.Number{p.NormalSlowestNS, p.PerfectSlowestNS}
-		}
-	}
-	return fmt.Sprintf("expert compute of the slowest rank %s to %s per step (%s), straggler loss %s to %s",
-		quantity.Duration(slowest[0]), quantity.Duration(slowest[1]), quantity.Change(slowest[1]/slowest[0]-1),
+	slowest := c.Ceiling.SlowestExperts
+	return fmt.Sprintf("%s of the slowest rank %s to %s per step (%s), straggler loss %s to %s", c.Ceiling.Of.ExpertTime(),
+		quantity.Duration(slowest.NormalNS), quantity.Duration(slowest.PerfectNS), quantity.Change(slowest.OfNormal()),
 		quantity.Duration(c.Ceiling.StragglerLoss.NormalNS), quantity.Duration(c.Ceiling.StragglerLoss.PerfectNS))
 }
 
-// TourGain is the gain of a campaign.
+// TourGain is the gain of a campaign, and how much of it a further arm recovers.
 func TourGain(in source.Item) string {
 	c := in.Campaign
+	share := ""
+	if c.Share != nil && c.Share.Estimate.Defined() {
+		share = fmt.Sprintf("; %s placement recovers %s of it", c.Share.Arm, quantity.Percent(c.Share.Estimate))
+	}
 	return fmt.Sprintf("balanced routing changes throughput by %s (%s to %s, %s confidence, %s): %s",
-		quantity.Change(c.Gain.Estimate), quantity.Change(c.Gain.Low), quantity.Change(c.Gain.High), quantity.Confidence(c.Gain.Confidence), quantity.Count(c.Gain.N, "pair"), c.Verdict)
+		quantity.Change(c.Gain.Estimate), quantity.Change(c.Gain.Low), quantity.Change(c.Gain.High), quantity.Confidence(c.Gain.Confidence), quantity.Count(c.Gain.N, "pair"), c.Verdict) + share
 }

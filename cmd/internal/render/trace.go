@@ -26,16 +26,25 @@ func Trace(t *nsys.Trace) output.Document {
 // the time by rank and phase, and where the numbers come from.
 func TraceOverview(t *nsys.Trace) output.Document {
 	d := Trace(t)
-	d.Tables = overview(d.Tables, "imbalance", "stragglers", "time", "graphs", "coverage", "exports", "ranks")
-	d.Notes = append(d.Notes, "more tables: --table phases, collectives, experts, kernels, cells or alignment; everything: --format json")
+	names, more := []string{"imbalance", "stragglers", "waits", "time", "graphs", "coverage"}, "variants, phases"
+	if len(t.Ranks) <= manyRanks {
+		names = append(names, "exports", "ranks")
+	} else {
+		more = "exports, ranks, variants, phases"
+	}
+	d.Tables = overview(d.Tables, names...)
+	d.Notes = append(d.Notes, "more tables: --table "+more+", collectives, experts, kernels, cells or alignment; everything: --format json")
 	return d
 }
+
+// manyRanks is above how many ranks the overview names them no more.
+const manyRanks = 16
 
 // overview keeps the tables of these names that have rows, in this order.
 func overview(tables []output.Table, names ...string) (kept []output.Table) {
 	for _, name := range names {
 		if i := slices.IndexFunc(tables, func(t output.Table) bool { return t.Name == name }); len(tables[i].Rows) > 0 {
-			kept = append(kept, tables[i])
+			kept = append(kept, narrow(tables[i]))
 		}
 	}
 	return kept
@@ -54,27 +63,29 @@ func traceTables(t *nsys.Trace) []output.Table {
 	return []output.Table{
 		output.Of("imbalance", "Imbalance per layer, mean over steps", t.Imbalance,
 			count("layer"), label("level"), label("quantity"), label("of"), label("basis"), count("steps"), count("parts"), ratio("max/mean"), percent("imbalance"),
-			ratio("floor"), ratio("null p95"), label("flagged"), count("worst")),
+			ratio("floor"), ratio("null p95"), label("flagged"), count("worst")).LeadBy("level", "quantity", "max_over_mean"),
 		output.Of("stragglers", "Compute time per step and layer, collectives excluded", t.Stragglers,
 			count("layer"), count("steps"), duration("loss"), duration("mean"), duration("max"), count("slowest rank", "worst_rank"), count("in steps", "worst_steps"),
-			duration("loss of GEMM", "gemm_loss_ns"), duration("of experts", "experts_loss_ns")),
+			duration("loss of GEMM", "gemm_loss_ns"), duration("of experts", "experts_loss_ns")).LeadBy("loss_ns"),
+		waitTable(t.Waits),
+		variantTable(t.Variants),
 		output.Of("phases", "GPU time per rank, layer and phase, over all steps", t.Phases,
-			append([]output.Column{count("rank"), count("layer"), label("phase"), duration("collective")}, statColumns("kernels")...)...),
-		output.Of("collectives", "Collectives over all steps: wait for the slowest rank, and transfer", t.Collectives,
-			count("rank"), count("layer"), label("phase"), count("instances"), duration("total"), duration("wait"), duration("transfer")),
+			append([]output.Column{count("rank"), count("layer"), label("phase"), duration("collective")}, statColumns("kernels")...)...).LeadBy("total_ns"),
+		output.Of("collectives", "Collectives over all steps: wait for the last rank, and transfer", t.Collectives,
+			count("rank"), count("layer"), label("phase"), count("instances"), duration("total"), duration("wait"), duration("transfer")).LeadBy("total_ns"),
 		output.Of("experts", "Time per expert, over all steps", t.Experts,
-			append([]output.Column{count("layer"), count("expert"), count("rank"), label("basis"), slots}, statColumns("instances")...)...),
+			append([]output.Column{count("layer"), count("expert"), count("rank"), label("basis"), slots}, statColumns("instances")...)...).LeadBy("total_ns"),
 		output.Of("kernels", "Kernels, all ranks and steps", t.Kernels,
 			slices.Concat([]output.Column{share}, statColumns("instances"), []output.Column{duration("unknown"), label("phase", "placed"), label("evidence"), label("phase by name", "phase"), label("library"), kernel})...),
 		output.Of("cells", "GPU time per rank, step, layer and phase", t.Cells,
-			count("rank"), count("step"), count("layer"), label("phase"), count("kernels", "instances"), duration("total"), duration("collective"), duration("busy")),
+			count("rank"), count("step"), count("layer"), label("phase"), count("kernels", "instances"), duration("total"), duration("collective"), duration("busy")).LeadBy("total_ns"),
 		output.Of("graphs", "CUDA graphs recorded as a whole", t.Graphs,
 			append([]output.Column{count("rank"), count("graph", "graph_id")}, statColumns("launches")...)...),
 		timeTable(t),
 		output.Of("coverage", "Attributed share of the GPU time", []nsys.Coverage{t.Coverage},
 			duration("GPU time", "gpu_ns"), percent("with launch", "launch_share"), percent("in a layer", "layer_share"), percent("in one expert", "expert_share")),
 		output.Of("alignment", "Clock alignment of the ranks", t.Alignment, append([]output.Column{
-			count("rank"), label("basis"), duration("offset"), count("collectives")}, within("residual", duration("median residual", "residual_ns"))...)...),
+			count("rank"), label("basis"), duration("offset"), count("collectives")}, within("residual", duration("median residual", "residual_ns"))...)...).LeadBy("residual_ns"),
 		output.Of("exports", "Exports", t.Exports,
 			file, label("nsys", "nsys_version"), label("schema", "schema_version"), count("kernels"), count("API calls", "launches"), count("ranges"), label("CUDA graphs", "graph_mode")),
 		output.Of("ranks", "Ranks", t.Ranks,
@@ -99,7 +110,7 @@ func statColumns(instances string) []output.Column {
 // timeTable sums each rank's time over its layers: work by phase, and waiting
 // and transfer of the collectives apart from it.
 func timeTable(t *nsys.Trace) output.Table {
-	out := output.Table{Name: "time", Title: "GPU time per rank over all steps, collectives separate", Columns: []output.Column{count("rank")}}
+	out := output.Table{Name: "time", Title: "GPU time per rank over all steps, collectives separate", Columns: []output.Column{count("rank")}, Leading: []string{"experts_ns"}}
 	work := map[int]map[nsys.Phase]int64{}
 	collective, total := map[int]int64{}, map[nsys.Phase]int64{}
 	for _, s := range t.Phases {
@@ -136,30 +147,43 @@ func timeTable(t *nsys.Trace) output.Table {
 }
 
 func traceHeadline(t *nsys.Trace) string {
-	arm := t.Arm + " arm: "
-	switch t.Arm {
-	case "":
-		arm = "unknown arm: "
-	case nsys.MixedArms:
-		arm = "mixed arms: "
+	arm := t.Arm + " arm"
+	if t.Arm == "" {
+		arm = "unknown arm"
 	}
+	if t.Steps != "" {
+		arm += ", only steps " + t.Steps
+	}
+	arm += ": "
 	ranks := quantity.Count(len(t.Ranks), "rank")
+	if int(t.World) > len(t.Ranks) {
+		ranks = fmt.Sprintf("%d of the run's %d ranks", len(t.Ranks), t.World)
+	}
 	o, ok := t.RankTime()
 	doubt := ""
 	if reason := t.Doubt(); reason != "" {
 		doubt = "; uncertain: " + reason
 	}
-	noun := layerNoun(t)
+	if slices.ContainsFunc(t.Warnings, func(w router.Warning) bool { return w.Code == nsys.CountsContradict }) {
+		doubt += "; the recorded counts contradict the measured expert time"
+	}
+	if len(t.Waits) > 0 && t.Doubt() == "" {
+		doubt = "; ranks wait longest in " + t.Waits[0].Sentence(LayerName(t, t.Waits[0].Layer)) + doubt
+	}
+	noun := layerNoun(t.Structure)
 	switch {
-	case ok && !o.WorstLayer.Defined():
+	case ok && !o.WorstLayer.Defined() && t.Doubt() == "":
 		return fmt.Sprintf("%s%s imbalance over %s: %s, all layers together%s", arm, expertTime(t), ranks, quantity.Percent(o.Imbalance), doubt)
-	case ok:
+	case ok && o.WorstLayer.Defined():
 		return fmt.Sprintf("%s%s imbalance over %s: mean %s (%s), worst %s (%s %d); %s flagged%s", arm, expertTime(t), ranks, quantity.Percent(o.Imbalance),
 			quantity.Count(o.Layers, noun), quantity.Percent(o.WorstMaxOverMean-1), noun, o.WorstLayer, quantity.Count(o.Flagged, noun), doubt)
 	case len(t.Ranks) == 1:
 		return arm + "one rank; imbalance over ranks needs at least two"
 	}
-	return arm + ranks + "; no layer has expert time on two of them, so imbalance is unknown" + doubt
+	if reason := t.Doubt(); reason != "" {
+		return arm + ranks + "; imbalance is unknown: " + reason
+	}
+	return arm + ranks + "; no layer has expert time on two of them, so imbalance is unknown"
 }
 
 // expertTime names what the imbalance over ranks is of.
@@ -172,33 +196,77 @@ func expertTime(t *nsys.Trace) string {
 
 // layerNoun is what the number of a layer counts: layers that ranges name or that are
 // inferred, or blocks where both are unknown.
-func layerNoun(t *nsys.Trace) string {
+func layerNoun(s *nsys.Structure) string {
 	switch {
-	case t.Structure == nil:
+	case s == nil:
 		return "layer"
-	case t.Structure.Layers > 0:
+	case s.Layers > 0:
 		return "inferred layer"
 	}
 	return "block"
 }
 
 func traceNotes(t *nsys.Trace) []string {
-	notes := warningNotes(source.TraceWarnings(t))
+	ranks := map[string][]int{} // by subject of warnings
+	for _, e := range t.Exports {
+		name := filepath.Base(e.Path)
+		ranks[name] = append(ranks[name], e.Ranks...)
+	}
+	notes := overSteps("", t.Bound.Of.ExpertTime(), t.OverSteps)
+	if b := t.Bound; b.StepNS > 0 && b.Gain.Defined() { // results of before have none
+		notes = append(notes, fmt.Sprintf("balance could win at most %s if every rank had the mean %s: loss %s of a profiled step of %s; from one arm, inferred",
+			quantity.Change(b.Gain), b.Of.ExpertTime(), quantity.Duration(b.LossNS), quantity.Duration(b.StepNS)))
+	}
+	notes = append(notes, warningNotes(t.AllWarnings(), ranks)...)
 	if t.Arm != "" {
 		notes = append(notes, fmt.Sprintf("evidence of the arm (%s): %s", t.Arm, t.ArmEvidence))
 	}
 	return notes
 }
 
-// warningNotes are the warnings as footnotes, each text once, with how many
-// subjects have it.
-func warningNotes(warnings []router.Warning) (notes []string) {
-	for _, w := range source.GroupWarnings(warnings) {
-		subject := w.Subjects[0]
-		if more := len(w.Subjects) - 1; more > 0 {
+// overSteps is a line on the median and the worst step of a trace; none for one step.
+func overSteps(arm, experts string, o imbalance.OverSteps) []string {
+	var parts []string
+	for _, v := range []struct {
+		name string
+		imbalance.Spread
+	}{{"profiled step time", o.Step}, {experts + " of the slowest rank", o.Experts}, {"straggler loss", o.Loss}} {
+		if v.Steps < 2 || !v.P50NS.Defined() {
+			continue
+		}
+		worst := fmt.Sprintf("worst of %d steps", v.Steps)
+		if v.Steps >= 100 { // before, p99 is the largest
+			worst = "p99"
+		}
+		parts = append(parts, fmt.Sprintf("%s %s (%s %s)", v.name, quantity.Duration(v.P50NS), worst, quantity.Duration(v.P99NS)))
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	return []string{arm + "p50 over steps: " + strings.Join(parts, "; ")}
+}
+
+// manyInNote is from how many on a note names ranks in place of files, in fewer ranges
+// than that.
+const manyInNote = 7
+
+// warningNotes are the warnings as footnotes, each text once, with how many subjects
+// have it, or with their ranks where they are many and in few ranges.
+func warningNotes(warnings []router.Warning, ranks map[string][]int) (notes []string) {
+	for _, g := range source.GroupWarnings(warnings) {
+		subject := g.Subjects[0]
+		if more := len(g.Subjects) - 1; more > 0 {
 			subject += fmt.Sprintf(" and %d more", more)
 		}
-		notes = append(notes, strings.TrimPrefix(subject+": "+w.Text, ": "))
+		var known []int
+		for _, s := range g.Subjects {
+			known = append(known, ranks[s]...)
+		}
+		slices.Sort(known)
+		if list := quantity.Ranges(slices.Compact(known)); len(known) >= manyInNote && strings.Count(list, ",") < manyInNote {
+			subject = "ranks " + list
+		}
+		notes = append(notes, strings.TrimPrefix(subject+": "+g.Text, ": "))
 	}
 	return notes
 }
@@ -209,5 +277,5 @@ func LayerName(t *nsys.Trace, layer router.Whole) string {
 	if !layer.Defined() {
 		return "all layers together"
 	}
-	return fmt.Sprintf("%s %d", layerNoun(t), layer)
+	return fmt.Sprintf("%s %d", layerNoun(t.Structure), layer)
 }

@@ -24,6 +24,8 @@ type Rules struct {
 	Expand func(path string) []string
 	// Store names the kind of store that a folder is, "" for any other folder.
 	Store func(folder string) (kind string)
+	// Whole reports folders that are one input, which a file more would change.
+	Whole func(folder string) bool
 	// Data reports files of measured data, which no result replaces.
 	Data func(path string) bool
 }
@@ -56,6 +58,7 @@ type guard struct {
 	force  bool
 	inputs []input
 	stores []string // resolved folders that this verb writes its store to
+	wholes []string // resolved folders that are one input
 }
 
 // input is a file that must not change. One that is not there yet, such as the
@@ -150,6 +153,8 @@ func (g *guard) add(path string) {
 	if err == nil && info.IsDir() {
 		if g.rules.Store(path) != "" {
 			g.inputs = append(g.inputs, input{path: resolved(path) + string(filepath.Separator)})
+		} else if g.rules.Whole != nil && g.rules.Whole(path) {
+			g.wholes = append(g.wholes, resolved(path))
 		}
 		return
 	}
@@ -193,6 +198,9 @@ func (o *output) checkFile(path string, ours func(string) bool, regular bool) er
 	name := resolved(path)
 	if o.guard.reads(name, there) {
 		return o.refusal("%q is an input, which is never replaced: choose another file", path)
+	}
+	if slices.Contains(o.guard.wholes, filepath.Dir(name)) {
+		return o.refusal("%q lies in an input folder, which is read whole: choose another folder", path)
 	}
 	if err := o.checkStore(path, filepath.Dir(name), ""); err != nil || there == nil || there.Size() == 0 || o.guard.force {
 		return err

@@ -62,9 +62,9 @@ func (f *File) Bind(c *cobra.Command, name, short, usage string) {
 }
 
 // Bind declares the flag; the folder's path so far is the default.
-func (d *Folder) Bind(c *cobra.Command, name, usage string) {
+func (d *Folder) Bind(c *cobra.Command, name, short, usage string) {
 	d.flag = "--" + name
-	c.Flags().Var(d, name, usage)
+	c.Flags().VarP(d, name, short, usage)
 }
 
 // String, Set and Type make a File a flag whose value is a path.
@@ -130,10 +130,11 @@ func (d *Folder) Write(name string, render func(io.Writer) error) error {
 	if err := d.check(); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(d.Path, 0o755); err != nil {
+	path := filepath.Join(d.Path, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	return d.replace(filepath.Join(d.Path, name), nil, func(draft *os.File) error { return render(draft) })
+	return d.replace(path, nil, func(draft *os.File) error { return render(draft) })
 }
 
 // replace is atomically where the target may be replaced, before and after.

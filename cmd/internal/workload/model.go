@@ -3,6 +3,7 @@ package workload
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"sync"
 
 	"github.com/moebalance/moebalance/router"
@@ -15,8 +16,8 @@ const vocabulary = 4096
 // same for any number of ranks.
 type model struct {
 	c         Config
-	layout    router.Layout
-	embedding []float32 // [vocabulary, H]
+	layouts   []router.Layout // of each layer, in the step that runs
+	embedding []float32       // [vocabulary, H]
 	layers    []layer
 }
 
@@ -49,7 +50,7 @@ func newModel(c Config) (*model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &model{c: c, layout: layout, layers: make([]layer, c.Layers)}
+	m := &model{c: c, layouts: slices.Repeat([]router.Layout{layout}, c.Layers), layers: make([]layer, c.Layers)}
 	m.embedding = make([]float32, vocabulary*c.Hidden)
 	rng := c.rng(embeddingStream, 0, 0)
 	for i := range m.embedding {

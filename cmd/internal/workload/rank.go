@@ -135,7 +135,7 @@ func (r *rank) pack() {
 func (r *rank) run(l int, all []*rank) {
 	c := r.m.c
 	h := c.Hidden
-	for _, e := range r.m.layout.Held(r.id) {
+	for _, e := range r.m.layouts[l].Held(r.id) {
 		x := &r.m.layers[l].experts[e]
 		for _, from := range all {
 			for row, end := from.start[e], from.start[e+1]; row < end; {

@@ -33,6 +33,7 @@ type Result struct {
 	Warmup          int          `json:"warmup"`
 	Skew            float64      `json:"skew"`
 	Seed            uint64       `json:"seed"`
+	Placement       string       `json:"placement"`         // Contiguous or Greedy
 	InputTokens     int64        `json:"input_tokens"`      // Ranks·TokensPerRank·Steps
 	TokensPerSecond float64      `json:"tokens_per_second"` // InputTokens over the sum of IterationMS
 	StepMS          float64      `json:"step_ms"`           // mean of IterationMS

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"runtime"
@@ -47,7 +48,7 @@ func (c Config) emptyResult() Result {
 		PerfectRouter: c.Balanced != nil, Router: string(c.Gate.Method), Experts: "loop",
 		Shape: c.Gate.Shape, Hidden: c.Hidden, Intermediate: c.Intermediate, Activation: c.Activation, Layers: c.Layers,
 		Ranks: c.Ranks, RanksPerCore: float64(c.Ranks) / float64(runtime.GOMAXPROCS(0)), Clock: c.Clock,
-		TokensPerRank: c.Tokens, Steps: c.Steps, Warmup: c.Warmup, Skew: c.Skew, Seed: c.Seed,
+		TokensPerRank: c.Tokens, Steps: c.Steps, Warmup: c.Warmup, Skew: c.Skew, Seed: c.Seed, Placement: cmp.Or(c.Placement, Contiguous),
 		InputTokens:       int64(c.Ranks) * int64(c.Tokens) * int64(c.Steps),
 		ExpertMaxOverMean: make([]router.Number, c.Layers), RankMaxOverMean: make([]router.Number, c.Layers),
 		ExpertFloor: router.Floor(slots, c.Gate.Shape.Experts), RankFloor: router.Floor(slots, c.Ranks),
@@ -132,6 +133,15 @@ func (l *launch) phase(p phase, layer int, timed bool) (longest time.Duration, e
 		}
 		longest = max(longest, r.spent)
 	}
+	if p == combine && l.m.c.Placement == Greedy {
+		load := router.NewLoad(l.m.c.Gate.Shape.Experts)
+		for _, r := range l.ranks {
+			load.Add(r.ids)
+		}
+		if l.m.layouts[layer], err = placed(load.PerExpert, l.m.c.Ranks); err != nil {
+			return 0, err
+		}
+	}
 	if !timed {
 		return longest, nil
 	}
@@ -161,8 +171,8 @@ func (l *launch) count(layer int) {
 		}
 	}
 	l.result.ExpertMaxOverMean[layer] += load.Experts().MaxOverMean
-	l.result.RankMaxOverMean[layer] += load.Ranks(l.m.layout).MaxOverMean
-	for i, n := range l.m.layout.RankLoad(load.PerExpert) {
+	l.result.RankMaxOverMean[layer] += load.Ranks(l.m.layouts[layer]).MaxOverMean
+	for i, n := range l.m.layouts[layer].RankLoad(load.PerExpert) {
 		l.result.RankSlots[layer][i] += n
 	}
 	if l.m.c.Record {

@@ -263,7 +263,7 @@ func TestProcessorTimeFollowsLoad(t *testing.T) {
 	}
 	c := small()
 	c.Gate.Shape = router.Shape{Experts: 4, TopK: 1}
-	c.Hidden, c.Intermediate, c.Layers, c.Ranks, c.Tokens, c.Steps, c.Clock = 128, 256, 1, 2, 128, 6, CPU
+	c.Hidden, c.Intermediate, c.Layers, c.Ranks, c.Tokens, c.Steps, c.Clock = 128, 256, 1, 2, 128, 40, CPU
 	// Two of three tokens go to rank 0, the third to rank 1.
 	c.Balanced = func(int) ([]float32, error) {
 		rows := make([]float32, c.Tokens*4)
@@ -319,6 +319,49 @@ func TestRunRefuses(t *testing.T) {
 		change(&c)
 		if _, err := Run(context.Background(), c); err == nil {
 			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+// The busiest expert first, each on the rank with the least load that has room: by hand.
+func TestPlacedByHand(t *testing.T) {
+	l, err := placed([]int64{1, 9, 5, 4, 3, 2}, 2) // 9+3+1 against 5+4+2
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := l.RankLoad([]int64{1, 9, 5, 4, 3, 2}); got[0] != 13 || got[1] != 11 {
+		t.Errorf("loads %v, want 13 and 11", got)
+	}
+	if held := l.Held(0); !reflect.DeepEqual(held, []int32{1, 4, 0}) && !reflect.DeepEqual(held, []int32{0, 1, 4}) {
+		t.Errorf("rank 0 holds %v, want experts 1, 4 and 0", held)
+	}
+}
+
+// A greedy placement changes where experts run, and nothing else: the same slots in all, and
+// a more even load of ranks.
+func TestGreedyPlacement(t *testing.T) {
+	c := small()
+	c.Skew, c.Steps = 1.5, 4
+	even := c
+	even.Placement = Greedy
+	plain, err := Run(context.Background(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	greedy, err := Run(context.Background(), even)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for l := range plain.RankSlots {
+		var a, b int64
+		for r := range plain.RankSlots[l] {
+			a, b = a+plain.RankSlots[l][r], b+greedy.RankSlots[l][r]
+		}
+		if a != b || greedy.ExpertMaxOverMean[l] != plain.ExpertMaxOverMean[l] {
+			t.Errorf("layer %d: %d slots, experts %v; want %d and %v", l, b, greedy.ExpertMaxOverMean[l], a, plain.ExpertMaxOverMean[l])
+		}
+		if !(greedy.RankMaxOverMean[l] < plain.RankMaxOverMean[l]) {
+			t.Errorf("layer %d: max/mean over ranks %v, want below %v", l, greedy.RankMaxOverMean[l], plain.RankMaxOverMean[l])
 		}
 	}
 }

@@ -5,22 +5,25 @@ import (
 	"encoding/csv"
 	"fmt"
 	"os/exec"
-	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/input"
 )
 
-// GPU is one GPU as the driver showed it during a launch: clocks, temperature
-// and power of the last look, processes of the first.
+// GPU is one GPU as the driver showed it during a launch: clocks over the looks at which
+// it was busy, temperature and power of the last look, processes of the first.
 type GPU struct {
-	Index        int           `json:"index"`
-	UUID         string        `json:"uuid"`
-	Name         string        `json:"name"`
-	Driver       string        `json:"driver"`
+	Index  int    `json:"index"`
+	UUID   string `json:"uuid"`
+	Name   string `json:"name"`
+	Driver string `json:"driver"`
+	// Utilization is the share of the last second in which a kernel ran, in percent, at
+	// the last look; BusyLooks is how many looks saw at least BusyPercent. The clocks are
+	// means over those, else of the last look.
+	Utilization  router.Number `json:"utilization_percent"`
+	BusyLooks    int           `json:"busy_looks"`
 	ClockMHz     router.Number `json:"sm_clock_mhz"`
 	MemoryMHz    router.Number `json:"memory_clock_mhz"`
 	TemperatureC router.Number `json:"temperature_c"`
@@ -33,10 +36,12 @@ type GPUProcess struct {
 	PID  int    `json:"pid"`
 	Name string `json:"name"`
 	Ours bool   `json:"ours"` // started by the campaign
+	// Campaign is the ID of another campaign that started it; empty for none.
+	Campaign string `json:"campaign,omitempty"`
 }
 
 // gpuFields are what nvidia-smi is asked for, in the order parseGPUs reads.
-const gpuFields = "index,uuid,name,driver_version,clocks.sm,clocks.mem,temperature.gpu,power.draw"
+const gpuFields = "index,uuid,name,driver_version,clocks.sm,clocks.mem,temperature.gpu,power.draw,utilization.gpu"
 
 // NvidiaSMI asks the program at path, an nvidia-smi, for the GPUs of this
 // machine and the processes on them.
@@ -57,7 +62,7 @@ func NvidiaSMI(ctx context.Context, path string) ([]GPU, error) {
 }
 
 func parseGPUs(out string) ([]GPU, error) {
-	rows, err := smiRows(out, 8)
+	rows, err := smiRows(out, 9)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +75,7 @@ func parseGPUs(out string) ([]GPU, error) {
 		gpus = append(gpus, GPU{
 			Index: index, UUID: row[1], Name: row[2], Driver: row[3],
 			ClockMHz: smiNumber(row[4]), MemoryMHz: smiNumber(row[5]),
-			TemperatureC: smiNumber(row[6]), PowerW: smiNumber(row[7]),
+			TemperatureC: smiNumber(row[6]), PowerW: smiNumber(row[7]), Utilization: smiNumber(row[8]),
 		})
 	}
 	return gpus, nil
@@ -115,61 +120,4 @@ func smiNumber(s string) router.Number {
 		return router.Undefined()
 	}
 	return router.Number(v)
-}
-
-// GPUInterval is the time between queries of the GPUs.
-const GPUInterval = 15 * time.Second
-
-// WatchGPUs queries the GPUs beside a launch, so that it costs no time. The returned
-// function waits for the first query, ends the watch and returns the result: clocks,
-// temperature and power of the last query, processes of the first, those with the
-// marker told from others. A nil query watches nothing.
-func WatchGPUs(ctx context.Context, query func(context.Context) ([]GPU, error), marker Marker) func() ([]GPU, error) {
-	if query == nil {
-		return func() ([]GPU, error) { return nil, nil }
-	}
-	ask := func(ctx context.Context) ([]GPU, error) {
-		ctx, cancel := context.WithTimeout(ctx, GPUInterval)
-		defer cancel()
-		return query(ctx)
-	}
-	var gpus []GPU
-	var failed error
-	done := make(chan struct{})
-	running, end := context.WithCancel(ctx)
-	go func() {
-		defer close(done)
-		if gpus, failed = ask(ctx); failed != nil {
-			return
-		}
-		markOurs(gpus, marker)
-		for {
-			select {
-			case <-running.Done():
-				return
-			case <-time.After(GPUInterval):
-			}
-			if now, err := ask(running); err == nil && len(now) == len(gpus) {
-				for i := range now {
-					now[i].Processes = gpus[i].Processes
-				}
-				gpus = now
-			}
-		}
-	}()
-	return func() ([]GPU, error) {
-		end()
-		<-done
-		return gpus, failed
-	}
-}
-
-// markOurs tells the processes that carry the marker from others.
-func markOurs(gpus []GPU, marker Marker) {
-	ours := marker.processes()
-	for _, gpu := range gpus {
-		for i, p := range gpu.Processes {
-			gpu.Processes[i].Ours = slices.Contains(ours, p.PID)
-		}
-	}
 }

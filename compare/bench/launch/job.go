@@ -36,11 +36,25 @@ type Job struct {
 	Folder  string   // for the log files
 	Own     string   // the program to start for OwnName where none is on the path
 
+	Runs []Run // started one after another in place of Command, where there are any
+
 	Ready        string        // URL that answers 2xx once the server is ready
 	ReadyTimeout time.Duration // 0 is none
 	Timeout      time.Duration // of the whole job; 0 is none
 	Grace        Grace
-	Ending       func() // called when the command is about to be ended
+	Ending       func()           // called when the command is about to be ended
+	Stall        time.Duration    // without output and GPU work, after which the job failed; 0 is none
+	Worked       func() time.Time // when a GPU was last seen at work; needed with Stall
+	Started      func(Group)      // called with the group of every process started
+}
+
+// Run is one of several commands that a job starts one after another.
+type Run struct {
+	Name   string // for errors
+	Words  []string
+	Folder string // for its log files
+	Began  func()
+	Done   func() error // called when it has ended well; an error ends the job
 }
 
 // Outcome is how a job ended.
@@ -48,6 +62,9 @@ type Outcome struct {
 	ExitCode   int           // of the command; −1 when it was ended by a signal or never ran
 	LeftBehind bool          // the command ended before everything it had started
 	CPU        time.Duration // used by what was started, as far as it has ended
+	// Environ is what the process of the engine, the server where there is one, ended up
+	// with; nil where the system does not show it.
+	Environ []string
 }
 
 // Run starts the job and waits for it. The error is nil only if everything ended as
@@ -57,6 +74,14 @@ func (j Job) Run(ctx context.Context) (Outcome, error) {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, j.Timeout, fmt.Errorf("%w of %s passed", errTimeout, j.Timeout))
 		defer cancel()
+	}
+	if j.Stall > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = j.watchStall(ctx)
+		defer cancel()
+	}
+	if j.Started == nil {
+		j.Started = func(Group) {}
 	}
 	r := running{Job: j, outcome: Outcome{ExitCode: -1}}
 	err := r.run(ctx)
@@ -88,11 +113,12 @@ func (j *running) run(ctx context.Context) error {
 	defer func() {
 		server.stop(j.Grace)
 		j.outcome.CPU += server.cpu()
+		j.outcome.Environ = server.lastEnviron()
 	}()
 	if err := j.untilReady(ctx, server); err != nil {
 		return err
 	}
-	err = j.command(ctx)
+	err = j.commands(ctx)
 	select {
 	case <-server.done:
 		if err == nil {
@@ -103,6 +129,28 @@ func (j *running) run(ctx context.Context) error {
 	return err
 }
 
+// commands runs the measured command, or all that stand in its place.
+func (j *running) commands(ctx context.Context) error {
+	if j.Runs == nil {
+		return j.command(ctx)
+	}
+	j.outcome.ExitCode = 0
+	for _, r := range j.Runs {
+		one := running{Job: j.Job, outcome: j.outcome}
+		one.Command, one.Folder = r.Words, r.Folder
+		r.Began()
+		err := one.command(ctx)
+		one.outcome.LeftBehind = one.outcome.LeftBehind || j.outcome.LeftBehind
+		if j.outcome = one.outcome; err == nil {
+			err = r.Done()
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", r.Name, err)
+		}
+	}
+	return nil
+}
+
 // command runs the measured command to its end.
 func (j *running) command(ctx context.Context) error {
 	p, err := j.start(j.Command, Stdout, Stderr)
@@ -111,7 +159,7 @@ func (j *running) command(ctx context.Context) error {
 	}
 	left, err := p.wait(ctx, j.Grace, j.Ending)
 	j.outcome.CPU += p.cpu()
-	j.outcome.LeftBehind = left
+	j.outcome.LeftBehind, j.outcome.Environ = left, p.lastEnviron()
 	if ctx.Err() != nil && err != nil {
 		return err
 	}
@@ -142,6 +190,7 @@ func (j Job) start(words []string, stdoutFile, stderrFile string) (*process, err
 	if err != nil {
 		return nil, fmt.Errorf("starting %s: %w", words[0], err)
 	}
+	j.Started(p.group())
 	return p, nil
 }
 

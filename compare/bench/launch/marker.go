@@ -6,8 +6,10 @@ import "fmt"
 // inherits, so that its processes can be found again.
 type Marker string
 
+const markerName = "MOEBALANCE_LAUNCH"
+
 // NewMarker is the marker of the campaign with that ID.
-func NewMarker(id string) Marker { return Marker("MOEBALANCE_LAUNCH=" + id + "/") }
+func NewMarker(id string) Marker { return Marker(markerName + "=" + id + "/") }
 
 // Environ are the entries for the processes of a launch. The second keeps the first
 // readable: vLLM and SGLang rename their processes with setproctitle, which otherwise

@@ -1,11 +1,13 @@
 package launch
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"time"
 )
 
@@ -49,6 +51,16 @@ type process struct {
 	cmd  *exec.Cmd
 	done chan struct{} // closed when the command itself has ended
 	err  error         // of Wait; read after done
+
+	environ chan []string // gives its environment once, after done; see followEnviron
+}
+
+// Group is a process group by what tells it from a later one of the same number.
+type Group struct {
+	ID      int    `json:"id"`
+	Session string `json:"session"`
+	Started int64  `json:"started"` // its first process, in clock ticks since the system started
+	Boot    string `json:"boot"`    // ID of that start of the system
 }
 
 // startProcess starts words with its output going straight to the two files:
@@ -61,12 +73,50 @@ func startProcess(words, env []string, dir string, stdout, stderr *os.File) (*pr
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	p := &process{cmd: cmd, done: make(chan struct{})}
+	p := &process{cmd: cmd, done: make(chan struct{}), environ: make(chan []string, 1)}
+	go p.followEnviron()
 	go func() {
 		p.err = cmd.Wait()
 		close(p.done)
 	}()
 	return p, nil
+}
+
+// followEnviron reads the environment that the process ends up with: a script may set
+// variables and then become the benchmark. It looks at intervals that grow with the time
+// passed, to one second, and keeps what the last two looks have shown; nothing where they
+// differ or the system shows none. So a program that runs much longer than the scripts
+// before it is seen whatever its speed.
+func (p *process) followEnviron() {
+	var last []byte
+	settled := false
+	path := fmt.Sprintf("/proc/%d/environ", p.cmd.Process.Pid)
+	for wait := 5 * time.Millisecond; ; wait = min(wait+wait/8, time.Second) {
+		select {
+		case <-p.done:
+			var entries []string
+			if settled {
+				entries = strings.Split(strings.TrimRight(string(last), "\x00"), "\x00")
+			}
+			p.environ <- entries
+			return
+		case <-time.After(wait):
+		}
+		if text, err := os.ReadFile(path); err == nil && len(text) > 0 {
+			last, settled = text, bytes.Equal(text, last)
+		}
+	}
+}
+
+// lastEnviron is what followEnviron has kept of a process that has ended; nil of one
+// that could not be ended.
+func (p *process) lastEnviron() []string {
+	select {
+	case entries := <-p.environ:
+		return entries
+	case <-time.After(time.Second):
+		return nil
+	}
 }
 
 // errTimeout ends a launch that ran past its time limit.

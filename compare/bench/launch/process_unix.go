@@ -37,11 +37,68 @@ func groupAlive(group int) bool {
 	return len(stats) == 0 // without /proc the signal's answer stands
 }
 
+// group is the process group of a started process.
+func (p *process) group() Group {
+	g := Group{ID: p.cmd.Process.Pid, Boot: bootID()}
+	if fields := status(g.ID); len(fields) > startField {
+		g.Session, g.Started = fields[sessionField], ticks(fields)
+	}
+	return g
+}
+
+func bootID() string {
+	text, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(text))
+}
+
+func ticks(status []string) int64 {
+	n, _ := strconv.ParseInt(status[startField], 10, 64)
+	return n
+}
+
+// members counts the running processes of a group; 0 where the number now is another
+// group's: of another start of the system, or with a process of another session or one
+// that started before the group did, or led by a later process.
+func (g Group) members() (n int) {
+	if g.Started == 0 || g.Boot != bootID() {
+		return 0
+	}
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, path := range stats {
+		fields := status(pidOf(path))
+		if !runs(fields) || fields[groupField] != strconv.Itoa(g.ID) {
+			continue
+		}
+		if fields[sessionField] != g.Session || ticks(fields) < g.Started || pidOf(path) == g.ID && ticks(fields) != g.Started {
+			return 0
+		}
+		n++
+	}
+	return n
+}
+
+// EndGroups ends what is left of process groups that an earlier run recorded, and
+// returns how many processes that was.
+func EndGroups(groups []Group, grace Grace) (ended int) {
+	for _, g := range groups {
+		if n := g.members(); n > 0 {
+			ended += n
+			grace.end(func(s stage) {
+				if g.members() > 0 {
+					signalGroup(g.ID, s)
+				}
+			}, func() bool { return g.members() == 0 })
+		}
+	}
+	return ended
+}
+
 // Indexes into the fields of status.
 const (
-	stateField = 0
-	groupField = 2
-	startField = 19
+	stateField   = 0
+	groupField   = 2
+	sessionField = 3
+	startField   = 19
 )
 
 // status are the fields of a process's stat file from its state on; nil without
@@ -105,6 +162,16 @@ func (m Marker) End(grace Grace) int {
 		return true
 	})
 	return len(started)
+}
+
+// campaignOf is the ID of the campaign that started a process; empty if none did.
+func campaignOf(pid int) string {
+	env, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	_, rest, found := strings.Cut("\x00"+string(env), "\x00"+markerName+"=")
+	if id, _, ok := strings.Cut(rest, "/"); found && ok {
+		return id
+	}
+	return ""
 }
 
 // processes lists the processes whose environment carries the marker. A dead process

@@ -23,11 +23,30 @@ type Profile struct {
 	GraphTrace      string `json:"graph_trace"` // "node" (each kernel of a CUDA graph) or "graph" (the graph as one, cheap)
 	PythonGIL       bool   `json:"python_gil"`  // record who holds Python's lock
 	GPUMetrics      bool   `json:"gpu_metrics"` // sample the GPUs' counters, on one rank of each machine; needs permission from the driver
-	TorchTrace      string `json:"torch_trace,omitempty"`
+	// What else nsys can record, by the names of its options; empty leaves its default.
+	Trace           []string `json:"trace,omitempty"` // APIs beside cuda and nvtx: osrt, cudnn, cublas, mpi, …
+	Sample          string   `json:"sample,omitempty"`
+	CUDABacktrace   string   `json:"cudabacktrace,omitempty"`
+	CUDAMemoryUsage bool     `json:"cuda_memory_usage,omitempty"`
+	GPUMetricsHz    int      `json:"gpu_metrics_hz,omitempty"`
+	Arguments       []string `json:"nsys_arguments,omitempty"` // any other options, as words
+	TorchTrace      string   `json:"torch_trace,omitempty"`
 	// Set are further variables of the command's, such as those of an arm.
 	Set map[string]string `json:"set,omitempty"`
 	// Rank is the only rank to profile; negative profiles every rank.
 	Rank int `json:"rank"`
+}
+
+// ForProgram is p with the window variable of the program that a command runs: that of
+// an older C++ benchmark of TensorRT-LLM, unless one was chosen.
+func (p Profile) ForProgram(words []string) Profile {
+	for i, program := range []string{"gptManagerBenchmark", "gptSessionBenchmark"} {
+		runs := slices.ContainsFunc(words, func(w string) bool { return filepath.Base(w) == program })
+		if p.Windows != "" && p.WindowsVariable == "" && runs {
+			p.WindowsVariable = LegacyWindowsVariables[i]
+		}
+	}
+	return p
 }
 
 // LegacyWindowsVariables are the window variables of gptManagerBenchmark and
@@ -43,6 +62,9 @@ func (p Profile) Check() error {
 	}
 	if p.WindowsVariable != "" && !slices.Contains(LegacyWindowsVariables, p.WindowsVariable) {
 		return fmt.Errorf("unknown window variable %q: want %s", p.WindowsVariable, strings.Join(LegacyWindowsVariables, " or "))
+	}
+	if p.GPUMetricsHz < 0 || p.GPUMetricsHz > 0 && !p.GPUMetrics {
+		return fmt.Errorf("a frequency of %d Hz: want a positive one, with GPU metrics", p.GPUMetricsHz)
 	}
 	if p.Windows == "" {
 		if p.WindowsVariable != "" {
@@ -77,6 +99,9 @@ func (p Profile) Variables() []Variable {
 			name = p.WindowsVariable
 		}
 		v[name] = p.Windows
+	}
+	if p.Rank >= 0 || slices.Contains(p.Trace, "mpi") {
+		v["NSYS_MPI_STORE_TEAMS_PER_RANK"] = "1" // else nsys waits for ranks that it does not profile
 	}
 	if p.TorchTrace != "" {
 		v["TLLM_TORCH_PROFILE_TRACE"] = p.TorchTrace
@@ -145,12 +170,30 @@ func (p Profile) nsys() []string {
 	if program == "" {
 		program = "nsys"
 	}
-	trace := "cuda,nvtx"
+	trace := []string{"cuda", "nvtx"}
 	if p.PythonGIL {
-		trace += ",python-gil"
+		trace = append(trace, "python-gil")
 	}
-	words := []string{program, "profile", "-f", "true", "-t", trace, "--cuda-graph-trace", p.GraphTrace,
+	for _, api := range p.Trace {
+		if !slices.Contains(trace, api) {
+			trace = append(trace, api)
+		}
+	}
+	words := []string{program, "profile", "-f", "true", "-t", strings.Join(trace, ","), "--cuda-graph-trace", p.GraphTrace,
 		"--trace-fork-before-exec=true", "--export=sqlite"}
+	for _, o := range []struct {
+		given bool
+		word  string
+	}{
+		{p.Sample != "", "--sample=" + p.Sample},
+		{p.CUDABacktrace != "", "--cudabacktrace=" + p.CUDABacktrace},
+		{p.CUDAMemoryUsage, "--cuda-memory-usage=true"},
+		{p.GPUMetricsHz > 0, fmt.Sprintf("--gpu-metrics-frequency=%d", p.GPUMetricsHz)},
+	} {
+		if o.given {
+			words = append(words, o.word)
+		}
+	}
 	if p.Windows != "" {
 		end := "stop"
 		if n := strings.Count(p.Windows, ",") + 1; n > 1 {
@@ -158,7 +201,7 @@ func (p Profile) nsys() []string {
 		}
 		words = append(words, "-c", "cudaProfilerApi", "--capture-range-end="+end)
 	}
-	return words
+	return append(words, p.Arguments...)
 }
 
 // Script is the profiled command as a shell script that can be read, changed

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -86,11 +87,12 @@ func TestProfileScript(t *testing.T) {
 	want := `#!/bin/sh
 # The command under Nsight Systems, one report per rank.
 export ENABLE_PERFECT_ROUTER=1
+export NSYS_MPI_STORE_TEAMS_PER_RANK=1
 export TLLM_LLMAPI_ENABLE_NVTX=1
 export TLLM_NVTX_DEBUG=1
 export TLLM_PROFILE_RECORD_GC=1
 mkdir -p 'my reports'
-exec mpirun -x ENABLE_PERFECT_ROUTER=1 -x TLLM_LLMAPI_ENABLE_NVTX=1 -x TLLM_NVTX_DEBUG=1 -x TLLM_PROFILE_RECORD_GC=1 -n 4 sh -c 'rank="${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-${SLURM_PROCID:-${PMIX_RANK:-0}}}}"; [ "$rank" = 2 ] || exec "$@"; exec nsys profile -f true -t cuda,nvtx --cuda-graph-trace node --trace-fork-before-exec=true --export=sqlite -o '\''my reports/report.rank'\''"$rank" "$@"' moebalance-profile prog 'a b'
+exec mpirun -x ENABLE_PERFECT_ROUTER=1 -x NSYS_MPI_STORE_TEAMS_PER_RANK=1 -x TLLM_LLMAPI_ENABLE_NVTX=1 -x TLLM_NVTX_DEBUG=1 -x TLLM_PROFILE_RECORD_GC=1 -n 4 sh -c 'rank="${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-${SLURM_PROCID:-${PMIX_RANK:-0}}}}"; [ "$rank" = 2 ] || exec "$@"; exec nsys profile -f true -t cuda,nvtx --cuda-graph-trace node --trace-fork-before-exec=true --export=sqlite -o '\''my reports/report.rank'\''"$rank" "$@"' moebalance-profile prog 'a b'
 `
 	if got := p.Script([]string{"mpirun", "-n", "4", "prog", "a b"}, "my reports", ""); got != want {
 		t.Errorf("script\n%s\nwant\n%s", got, want)
@@ -163,4 +165,50 @@ func ExampleProfile_Wrap() {
 	p := Profile{GraphTrace: "graph", Rank: -1}
 	fmt.Println(p.Wrap([]string{"vllm", "bench", "throughput"}, "reports", "")[:2])
 	// Output: [sh -c]
+}
+
+// The options of nsys that the TensorRT-LLM and nsys documents name, and any other.
+func TestProfileOptions(t *testing.T) {
+	p := Profile{GraphTrace: "node", Rank: -1, PythonGIL: true, GPUMetrics: true, GPUMetricsHz: 20000, Sample: "none", CUDABacktrace: "kernel:10000",
+		CUDAMemoryUsage: true, Trace: []string{"osrt", "cudnn", "cublas", "cuda"}, Arguments: []string{"--delay=30", "--stats=true"}}
+	if got, want := Quote(p.nsys()), "nsys profile -f true -t cuda,nvtx,python-gil,osrt,cudnn,cublas --cuda-graph-trace node --trace-fork-before-exec=true --export=sqlite "+
+		"--sample=none --cudabacktrace=kernel:10000 --cuda-memory-usage=true --gpu-metrics-frequency=20000 --delay=30 --stats=true"; got != want {
+		t.Errorf("switches\n%s\nwant\n%s", got, want)
+	}
+	teams := Variable{"NSYS_MPI_STORE_TEAMS_PER_RANK", "1"}
+	for _, c := range []struct {
+		p    Profile
+		want bool
+	}{{Profile{Rank: -1}, false}, {Profile{Rank: 0}, true}, {Profile{Rank: -1, Trace: []string{"mpi"}}, true}} {
+		if got := slices.Contains(c.p.Variables(), teams); got != c.want {
+			t.Errorf("%+v: %v is set: %v", c.p, teams, got)
+		}
+	}
+	if (Profile{GraphTrace: "node", GPUMetricsHz: 1000}).Check() == nil {
+		t.Error("a frequency of metrics that are not sampled passed")
+	}
+}
+
+// Each program reads the iterations from a variable of its own: gptManagerBenchmark.cpp
+// and gptSession.cpp of TensorRT-LLM, docs/source/performance/perf-analysis.md.
+func TestWindowVariableByProgram(t *testing.T) {
+	for line, want := range map[string]string{
+		"trtllm-bench throughput":                          "TLLM_PROFILE_START_STOP",
+		"gptManagerBenchmark --engine e":                   "TLLM_GPTM_PROFILE_START_STOP",
+		"mpirun -n 8 /opt/gptSessionBenchmark -e":          "TLLM_GPTS_PROFILE_START_STOP",
+		"srun ./benchmarks/gptManagerBenchmark --type IFB": "TLLM_GPTM_PROFILE_START_STOP",
+	} {
+		words, _ := Words(line)
+		p := Profile{Windows: "5-9", Rank: -1}.ForProgram(words)
+		if v := p.Variables(); !slices.Contains(v, Variable{want, "5-9"}) {
+			t.Errorf("%q: %v, want %s", line, v, want)
+		}
+	}
+	chosen := Profile{Windows: "5-9", WindowsVariable: LegacyWindowsVariables[1]}
+	if got := chosen.ForProgram([]string{"gptManagerBenchmark"}); got.WindowsVariable != LegacyWindowsVariables[1] {
+		t.Errorf("the chosen variable became %s", got.WindowsVariable)
+	}
+	if got := (Profile{}).ForProgram([]string{"gptManagerBenchmark"}); got.WindowsVariable != "" {
+		t.Errorf("without iterations %s is set", got.WindowsVariable)
+	}
 }

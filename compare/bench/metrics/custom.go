@@ -30,25 +30,15 @@ type Custom struct {
 func ParseCustom(s string) (Custom, error) {
 	name, pattern, ok := strings.Cut(s, "=")
 	if !ok || name == "" || pattern == "" {
-		return Custom{}, fmt.Errorf("metric %q: want NAME=REGEX or NAME=$.json.path", s)
+		return Custom{}, fmt.Errorf("metric '%s': want NAME=REGEX or NAME=$.json.path", s)
 	}
 	parts := strings.Split(name, ":")
 	c := Custom{Name: parts[0]}
 	if c.Name == "" || len(parts) > 3 {
-		return Custom{}, fmt.Errorf("metric %q: want NAME, NAME:UNIT or NAME:UNIT:lower before the equals sign", s)
+		return Custom{}, fmt.Errorf("metric '%s': want NAME, NAME:UNIT or NAME:UNIT:lower before the equals sign", s)
 	}
 	if len(parts) > 1 {
 		c.Unit = parts[1]
-	}
-	direction := append(parts, "", "")[2]
-	if direction == "" {
-		direction = impliedDirection(c.Name, c.Unit)
-	}
-	switch direction {
-	case "higher", "lower":
-		c.HigherIsBetter = direction == "higher"
-	default:
-		return Custom{}, fmt.Errorf("metric %q: want a direction, %s:%s:higher or %[2]s:%[3]s:lower", s, c.Name, c.Unit)
 	}
 	var err error
 	if strings.HasPrefix(pattern, "$.") || strings.HasPrefix(pattern, "$[") {
@@ -58,6 +48,16 @@ func ParseCustom(s string) (Custom, error) {
 	}
 	if err != nil {
 		return Custom{}, fmt.Errorf("metric %q: %w", c.Name, err)
+	}
+	direction := append(parts, "", "")[2]
+	if direction == "" {
+		direction = impliedDirection(c.Name, c.Unit)
+	}
+	switch direction {
+	case "higher", "lower":
+		c.HigherIsBetter = direction == "higher"
+	default:
+		return Custom{}, fmt.Errorf("metric '%s': want a direction, %s:%s:higher or %[2]s:%[3]s:lower", s, c.Name, c.Unit)
 	}
 	return c, nil
 }
@@ -87,6 +87,9 @@ func impliedDirection(name, unit string) string {
 // returns the name and the rule, if it is one.
 func ParseWanted(s string) (name string, rule []Custom, err error) {
 	if !strings.Contains(s, "=") {
+		if strings.ContainsAny(s, ` ()[]\|*+?^$`) {
+			return "", nil, fmt.Errorf("metric '%s': want the name of a reported metric, or NAME=REGEX", s)
+		}
 		return s, nil, nil
 	}
 	c, err := ParseCustom(s)

@@ -33,6 +33,7 @@ var layouts = []layout{
 	{trtllmReportFormat, has("performance", "world_info"), trtllmRule, readTRTLLMReport},
 	{sglangFormat + "/json", isSGLang, sglangRule, readSGLang},
 	{offlineFormat + "/json", has("successful_requests", "total_latency", "output_throughput", "request_throughput"), "", func(f fields) { f.take(offlineMembers) }},
+	{sweepFormat, isSweepRun, servingRule, func(f fields) { f.rep.sweepRun(f) }},
 	{servingFormat + "/json", has("completed", "request_throughput", "output_throughput", "duration"), servingRule, readServing},
 	{vllmThroughputFormat + "/json", has("elapsed_time", "num_requests", "total_num_tokens", "requests_per_second", "tokens_per_second"), "", readVLLMThroughput},
 	{vllmLatencyFormat + "/json", has("avg_latency", "latencies", "percentiles"), vllmRule, readVLLMLatency},
@@ -193,6 +194,11 @@ func (p *parser) reports() ([]*report, error) {
 			logs = append(logs, rep)
 		} else {
 			found = append(found, rep)
+		}
+	}
+	for _, rep := range p.objects {
+		if rep.format == sweepFormat && rep.err == nil {
+			rep.finishSweep()
 		}
 	}
 	found = append(found, p.objects...)

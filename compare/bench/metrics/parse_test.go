@@ -367,3 +367,27 @@ func FuzzParseCustom(f *testing.F) {
 		}
 	})
 }
+
+// Messages show a rule as it was typed: quoted, `\d` would read `\\d`.
+func TestRuleAsTyped(t *testing.T) {
+	const typed = `rounds=took (\d+\.\d+) per "round"`
+	_, err := ParseCustom(typed)
+	if err == nil || !strings.Contains(err.Error(), typed) {
+		t.Errorf("no direction: %v", err)
+	}
+	for _, text := range []string{"throughput ([0-9.]+)", "x ("} {
+		if _, _, err := ParseWanted(text); err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("%q is no name of a metric: %v", text, err)
+		}
+	}
+	if _, _, err := ParseWanted("x=x ("); err == nil || !strings.Contains(err.Error(), "missing closing )") {
+		t.Errorf("no regular expression: %v", err)
+	}
+	_, rule, err := ParseWanted("x:ms=took (\\d+) ms")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Parse("log", strings.NewReader("nothing\n"), rule); err == nil || !strings.Contains(err.Error(), `took (\d+) ms`) {
+		t.Errorf("no match: %v", err)
+	}
+}

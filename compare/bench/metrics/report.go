@@ -28,7 +28,12 @@ type report struct {
 	inputLength, outputLength router.Number
 	generation                string // of trtllm-bench's labels: "" for a, b or c
 	// log is set by the first row of an iteration log.
-	log   *iterationLog
+	log *iterationLog
+	// The runs of a sweep, their numbers, and the parameters that all must have.
+	runs       []*report
+	runNumbers []router.Number
+	parameters []string
+
 	found bool  // the format has recognized itself
 	err   error // the first fault
 }

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/moebalance/moebalance/router"
@@ -71,18 +72,44 @@ type BatchShape struct {
 	GeneratedTokens router.Whole `json:"generated_tokens"`
 }
 
+// Kind is what a step of the shape does: "prefill", "decode", "mixed" for both at once, or
+// empty where the log does not say.
+func (b BatchShape) Kind() string {
+	switch {
+	case !b.ContextTokens.Defined():
+		return ""
+	case b.ContextTokens == 0:
+		return "decode"
+	case b.GeneratedTokens > 0:
+		return "mixed"
+	}
+	return "prefill"
+}
+
+// shape is that of a step; not ok where the log says nothing of it.
+func (s Step) shape() (b BatchShape, ok bool) {
+	b = BatchShape{s.Rank, s.Requests, s.ContextTokens, s.GeneratedTokens}
+	return b, b.Requests.Defined() || b.ContextTokens.Defined() || b.GeneratedTokens.Defined()
+}
+
+// HasShapes reports whether steps say what they ran: an iteration log, not mere times.
+func (r Result) HasShapes() bool {
+	return slices.ContainsFunc(r.Steps, func(s Step) bool { _, ok := s.shape(); return ok })
+}
+
 // Stratum compares the steps of one shape.
 type Stratum struct {
 	BatchShape
+	Kind          string        `json:"kind"` // of the shape
 	NormalSteps   int           `json:"normal_steps"`
 	PerfectSteps  int           `json:"perfect_steps"`
-	NormalMeanMS  router.Number `json:"normal_mean_ms"`
+	NormalMeanMS  router.Number `json:"normal_mean_ms"` // undefined where the log holds no times
 	PerfectMeanMS router.Number `json:"perfect_mean_ms"`
 }
 
 // Match compares the iteration logs of two arms step by step of equal shape.
 type Match struct {
-	Clock  string    `json:"clock"`
+	Clock  string    `json:"clock"`  // empty where the logs hold no times
 	Strata []Stratum `json:"strata"` // the shapes that both arms ran, by rank, requests and tokens
 	// Gain is Σ n·normal mean / Σ n·perfect mean − 1 over the strata, n the steps
 	// of the normal arm: how much faster the same steps were. Undefined without
@@ -92,46 +119,27 @@ type Match struct {
 	// stands on a small share says little.
 	NormalShare  router.Number `json:"normal_share"`
 	PerfectShare router.Number `json:"perfect_share"`
+	// Iterations are those that the first log of both arms has, by number and rank;
+	// SameShape of them have the same shape in both.
+	Iterations     int          `json:"iterations"`
+	SameShape      int          `json:"iterations_of_equal_shape"`
+	FirstDifferent router.Whole `json:"first_different_iteration"`
 }
 
-// MatchSteps matches the steps of two logs by batch shape. Left out are steps
-// that the parser marked as warm-up, those whose time is undefined, and those whose log says
-// nothing of their shape. Two logs with different clocks match nowhere, and
-// Clock is empty. The steps of several launches of an arm may be put together.
-func MatchSteps(normal, perfect []Step) Match {
-	m := Match{Gain: router.Undefined(), NormalShare: router.Undefined(), PerfectShare: router.Undefined()}
-	a, aTotal, aClock := strata(normal)
-	b, bTotal, bClock := strata(perfect)
-	if aClock != bClock || aClock == "" {
-		return m
-	}
-	m.Clock = aClock
-	var base, treated, aShared, bShared router.Number
-	for shape, n := range a {
-		p, ok := b[shape]
-		if !ok {
-			continue
-		}
-		s := Stratum{shape, n.steps, p.steps, n.sum / router.Number(n.steps), p.sum / router.Number(p.steps)}
-		m.Strata = append(m.Strata, s)
-	}
-	slices.SortFunc(m.Strata, func(x, y Stratum) int {
-		return cmp.Or(cmp.Compare(x.Rank, y.Rank), cmp.Compare(x.Requests, y.Requests),
-			cmp.Compare(x.ContextTokens, y.ContextTokens), cmp.Compare(x.GeneratedTokens, y.GeneratedTokens))
-	})
-	for _, s := range m.Strata {
-		base += router.Number(s.NormalSteps) * s.NormalMeanMS
-		treated += router.Number(s.NormalSteps) * s.PerfectMeanMS
-		aShared += a[s.BatchShape].sum
-		bShared += b[s.BatchShape].sum
-	}
-	if treated > 0 {
-		m.Gain = base/treated - 1
-	}
-	if aTotal > 0 && bTotal > 0 {
-		m.NormalShare, m.PerfectShare = aShared/aTotal, bShared/bTotal
-	}
-	return m
+// Matcher matches the steps of the logs of two arms, of one or several launches each.
+// Left out are steps that the parser marked as warm-up, those of a log with times whose own
+// is undefined, and those whose log says nothing of their shape. Logs with different clocks
+// match nowhere.
+type Matcher struct {
+	arms  [2]shapeSums
+	first [2][]Step // the first log of each arm
+}
+
+// shapeSums are the steady steps of an arm by shape.
+type shapeSums struct {
+	by     map[BatchShape]stepSum
+	total  router.Number // ms
+	clocks []string      // of the steps; one if they agree
 }
 
 type stepSum struct {
@@ -139,23 +147,153 @@ type stepSum struct {
 	sum   router.Number // ms
 }
 
-// strata sums the steady steps of a log by shape. The clock is empty when the
-// steps do not agree on one.
-func strata(steps []Step) (by map[BatchShape]stepSum, total router.Number, clock string) {
-	by = map[BatchShape]stepSum{}
-	for i, s := range steps {
-		if i == 0 {
-			clock = s.Clock
-		} else if s.Clock != clock {
-			return nil, 0, ""
+// Add adds the log of one launch of an arm: 0 normal, 1 perfect.
+func (m *Matcher) Add(arm int, steps []Step) {
+	if m.first[arm] == nil {
+		m.first[arm] = steps
+	}
+	a := &m.arms[arm]
+	if a.by == nil {
+		a.by = map[BatchShape]stepSum{}
+	}
+	for _, s := range steps {
+		if !slices.Contains(a.clocks, s.Clock) {
+			a.clocks = append(a.clocks, s.Clock)
 		}
-		if s.Warmup || !s.TimeMS.Defined() || !s.Requests.Defined() && !s.ContextTokens.Defined() && !s.GeneratedTokens.Defined() {
+		shape, ok := s.shape()
+		if s.Warmup || !ok || s.Clock != "" && !s.TimeMS.Defined() {
 			continue
 		}
-		shape := BatchShape{s.Rank, s.Requests, s.ContextTokens, s.GeneratedTokens}
-		sum := by[shape]
-		by[shape] = stepSum{sum.steps + 1, sum.sum + s.TimeMS}
-		total += s.TimeMS
+		sum := a.by[shape]
+		a.by[shape] = stepSum{sum.steps + 1, sum.sum + s.TimeMS}
+		a.total += s.TimeMS
 	}
-	return by, total, clock
+}
+
+// Match compares what was added.
+func (m *Matcher) Match() Match {
+	r := Match{Gain: router.Undefined(), NormalShare: router.Undefined(), PerfectShare: router.Undefined(), FirstDifferent: router.None}
+	a, b := m.arms[0], m.arms[1]
+	if len(a.clocks) != 1 || !slices.Equal(a.clocks, b.clocks) {
+		return r
+	}
+	r.Clock = a.clocks[0]
+	var base, treated, aShared, bShared router.Number
+	for shape, n := range a.by {
+		p, ok := b.by[shape]
+		if !ok {
+			continue
+		}
+		s := Stratum{shape, shape.Kind(), n.steps, p.steps, n.sum / router.Number(n.steps), p.sum / router.Number(p.steps)}
+		r.Strata = append(r.Strata, s)
+	}
+	slices.SortFunc(r.Strata, func(x, y Stratum) int {
+		return cmp.Or(cmp.Compare(x.Rank, y.Rank), cmp.Compare(x.Requests, y.Requests),
+			cmp.Compare(x.ContextTokens, y.ContextTokens), cmp.Compare(x.GeneratedTokens, y.GeneratedTokens))
+	})
+	for _, s := range r.Strata { // in this order, so that the same logs give the same bits
+		base += router.Number(s.NormalSteps) * s.NormalMeanMS
+		treated += router.Number(s.NormalSteps) * s.PerfectMeanMS
+		aShared += a.by[s.BatchShape].sum
+		bShared += b.by[s.BatchShape].sum
+	}
+	if treated > 0 {
+		r.Gain = base/treated - 1
+	}
+	if a.total > 0 && b.total > 0 {
+		r.NormalShare, r.PerfectShare = aShared/a.total, bShared/b.total
+	}
+	r.iterations(m.first[0], m.first[1])
+	return r
+}
+
+// iterations compares two logs iteration by iteration.
+func (r *Match) iterations(normal, perfect []Step) {
+	type key struct {
+		rank router.Whole
+		iter int64
+	}
+	shapes := map[key]BatchShape{}
+	for _, s := range normal {
+		shape, ok := s.shape()
+		k := key{s.Rank, s.Iter}
+		if _, have := shapes[k]; ok && !have {
+			shapes[k] = shape
+		}
+	}
+	for _, s := range perfect {
+		k := key{s.Rank, s.Iter}
+		in, both := shapes[k]
+		if !both {
+			continue
+		}
+		delete(shapes, k)
+		r.Iterations++
+		if shape, _ := s.shape(); shape == in {
+			r.SameShape++
+		} else if at := router.Whole(s.Iter); !r.FirstDifferent.Defined() || at < r.FirstDifferent {
+			r.FirstDifferent = at
+		}
+	}
+}
+
+// Windows are iterations to profile, such as "112-161", by what their steps do.
+type Windows struct {
+	Decode  string `json:"decode"`  // full decode batches of the steady state; empty where there are none
+	Prefill string `json:"prefill"` // steps with prompt tokens
+}
+
+// windowLength is the most iterations of a window: enough for a mean, little to record.
+const windowLength = 50
+
+// ProfileWindows proposes iterations to profile: of the longest run of each kind on the
+// first rank of the log, the middle. The first row of a log, which may hold the start of
+// the engine, is left out.
+func ProfileWindows(steps []Step) (w Windows) {
+	if len(steps) == 0 {
+		return w
+	}
+	var rank []Step
+	for _, s := range steps[1:] {
+		if s.Rank == steps[0].Rank {
+			rank = append(rank, s)
+		}
+	}
+	most := router.Whole(0)
+	for _, s := range rank {
+		if size, ok := s.decodeSize(); ok && !s.Warmup {
+			most = max(most, size)
+		}
+	}
+	w.Decode = longestRun(rank, func(s Step) bool {
+		size, ok := s.decodeSize()
+		return ok && !s.Warmup && size == most
+	})
+	w.Prefill = longestRun(rank, func(s Step) bool { return s.ContextTokens > 0 })
+	return w
+}
+
+// longestRun is the middle of the longest run of successive iterations of a kind.
+func longestRun(steps []Step, is func(Step) bool) string {
+	var from, length, bestFrom, best int64
+	for _, s := range steps {
+		switch {
+		case !is(s):
+			length = 0
+			continue
+		case length > 0 && s.Iter == from+length:
+			length++
+		default:
+			from, length = s.Iter, 1
+		}
+		if length > best {
+			bestFrom, best = from, length
+		}
+	}
+	if best == 0 {
+		return ""
+	}
+	n := min(best, windowLength)
+	bestFrom += (best - n) / 2
+	return fmt.Sprintf("%d-%d", bestFrom, bestFrom+n-1)
 }

@@ -44,7 +44,7 @@ func TestMatchStepsByHand(t *testing.T) {
 	normal := []Step{decodeStep(0, 4, 10), decodeStep(0, 4, 14), decodeStep(0, 2, 8), decodeStep(1, 4, 99)}
 	perfect := []Step{decodeStep(0, 4, 10), decodeStep(0, 2, 6), decodeStep(0, 2, 10), decodeStep(0, 1, 3)}
 	perfect = append(perfect, Step{Requests: 4, Warmup: true, TimeMS: 1000, Clock: gpuForward}, Step{Requests: 4, TimeMS: router.Undefined(), Clock: gpuForward})
-	m := MatchSteps(normal, perfect)
+	m := matchSteps(normal, perfect)
 	// Shape 4: 12 ms against 10, two steps; shape 2: 8 against 8, one step.
 	// Gain = (2·12 + 8) / (2·10 + 8) − 1 = 32/28 − 1.
 	if math.Abs(float64(m.Gain)-(32.0/28-1)) > 1e-12 {
@@ -58,14 +58,14 @@ func TestMatchStepsByHand(t *testing.T) {
 		t.Errorf("strata %+v", m.Strata)
 	}
 	unknown := []Step{{Requests: -1, ContextTokens: -1, GeneratedTokens: -1, TimeMS: 5, Clock: elapsed}}
-	if m := MatchSteps(unknown, unknown); m.Gain.Defined() || len(m.Strata) != 0 {
+	if m := matchSteps(unknown, unknown); m.Gain.Defined() || len(m.Strata) != 0 {
 		t.Errorf("steps of unknown shape match: %+v", m)
 	}
 	perfect[0].Clock = hostStep
-	if m := MatchSteps(normal, perfect); m.Clock != "" || m.Gain.Defined() {
+	if m := matchSteps(normal, perfect); m.Clock != "" || m.Gain.Defined() {
 		t.Errorf("mixed clocks match: %+v", m)
 	}
-	if m := MatchSteps(nil, nil); m.Gain.Defined() || len(m.Strata) != 0 {
+	if m := matchSteps(nil, nil); m.Gain.Defined() || len(m.Strata) != 0 {
 		t.Errorf("nothing matches: %+v", m)
 	}
 }
@@ -73,12 +73,70 @@ func TestMatchStepsByHand(t *testing.T) {
 func TestMatchStepsIsAntisymmetricAndOrderFree(t *testing.T) {
 	normal := []Step{decodeStep(0, 4, 10), decodeStep(0, 4, 14), decodeStep(1, 4, 12)}
 	perfect := []Step{decodeStep(1, 4, 9), decodeStep(0, 4, 11), decodeStep(0, 4, 9)}
-	there, back := MatchSteps(normal, perfect), MatchSteps(perfect, normal)
+	there, back := matchSteps(normal, perfect), matchSteps(perfect, normal)
 	if d := float64((1+there.Gain)*(1+back.Gain)) - 1; math.Abs(d) > 1e-12 {
 		t.Errorf("gains %v and %v do not undo each other", there.Gain, back.Gain)
 	}
 	normal[0], normal[2] = normal[2], normal[0]
-	if again := MatchSteps(normal, perfect); again.Gain != there.Gain {
+	if again := matchSteps(normal, perfect); again.Gain != there.Gain {
 		t.Errorf("another order of steps gives %v, not %v", again.Gain, there.Gain)
 	}
+}
+
+// Logs without times, as of --log_iteration_data, match by what their iterations ran: the
+// first row is that of TensorRT-LLM's docs/source/performance/perf-analysis.md.
+func TestMatchWithoutTimes(t *testing.T) {
+	step := func(iter int64, requests, context, generated router.Whole) Step {
+		return Step{Iter: iter, Rank: router.None, Requests: requests, ContextTokens: context, GeneratedTokens: generated, TimeMS: router.Undefined()}
+	}
+	normal := []Step{step(90, 239, 6904, 231), step(91, 231, 0, 231), step(92, 231, 0, 231), step(93, 8, 512, 0), step(95, 1, 0, 1)}
+	perfect := []Step{step(90, 239, 6904, 231), step(91, 231, 0, 231), step(92, 230, 0, 230), step(93, 8, 511, 0), step(94, 1, 0, 1)}
+	m := matchSteps(normal, perfect)
+	if m.Clock != "" || m.Gain.Defined() || m.NormalShare.Defined() || m.Iterations != 4 || m.SameShape != 2 || m.FirstDifferent != 92 {
+		t.Errorf("%+v", m)
+	}
+	// Shapes in both: (1, 0, 1) decode, (231, 0, 231) decode, (239, 6904, 231) mixed.
+	if len(m.Strata) != 3 || m.Strata[0].Kind != "decode" || m.Strata[1].NormalSteps != 2 || m.Strata[1].PerfectSteps != 1 || m.Strata[2].Kind != "mixed" || m.Strata[1].NormalMeanMS.Defined() {
+		t.Errorf("strata %+v", m.Strata)
+	}
+	if kind := (BatchShape{Requests: 8, ContextTokens: 512, GeneratedTokens: 0}).Kind(); kind != "prefill" {
+		t.Errorf("a step of prompts alone is %s", kind)
+	}
+}
+
+// 3 steps of prefill, filling up, then 120 of decode with a prefill in between: of the
+// longer run of full batches, 70, the middle 50 are proposed.
+func TestProfileWindows(t *testing.T) {
+	var steps []Step
+	add := func(n int, requests, context router.Whole) {
+		for range n {
+			steps = append(steps, Step{Iter: int64(len(steps)), Requests: requests, ContextTokens: context, GeneratedTokens: requests, TimeMS: 1, Clock: hostStep})
+		}
+	}
+	add(4, 0, 4096) // the first row is left out: 1 to 3
+	add(5, 3, 0)    // 4 to 8
+	add(50, 8, 0)   // 9 to 58
+	add(1, 8, 512)  // 59
+	add(70, 8, 0)   // 60 to 129
+	add(100, 2, 0)  // running empty
+	if w := ProfileWindows(steps); w != (Windows{Decode: "70-119", Prefill: "1-3"}) {
+		t.Errorf("%+v", w)
+	}
+	steps[100].Iter = 1000 // a row is missing: 60 to 99 and 101 to 129
+	if w := ProfileWindows(steps); w.Decode != "9-58" {
+		t.Errorf("with a gap: %+v", w)
+	}
+	if w := ProfileWindows(nil); w != (Windows{}) {
+		t.Errorf("of nothing: %+v", w)
+	}
+	if w := ProfileWindows(steps[:4]); w != (Windows{Prefill: "1-3"}) {
+		t.Errorf("of prefill alone: %+v", w)
+	}
+}
+
+func matchSteps(normal, perfect []Step) Match {
+	var m Matcher
+	m.Add(0, normal)
+	m.Add(1, perfect)
+	return m.Match()
 }

@@ -9,6 +9,7 @@
 package capture
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -92,6 +93,9 @@ func openExport(ctx context.Context, path string, o Options) (*database, *Metada
 	if err == nil {
 		db.meter = newMeter(db, o.Progress)
 		err = p.read(ctx, db)
+	}
+	if err == nil {
+		err = cmp.Or(db.complete(), db.findBase(ctx, p.SessionUTC))
 	}
 	if err != nil {
 		return nil, nil, errors.Join(db.failed("reading its metadata", err), db.sql.Close())

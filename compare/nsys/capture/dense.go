@@ -1,5 +1,7 @@
 package capture
 
+import "math"
+
 // interner numbers strings by first sight. It finds a known one without allocating.
 type interner struct {
 	index map[string]int32
@@ -54,4 +56,28 @@ func (n *denseIDs[T]) of(v T) int32 {
 	}
 	r.value, r.next = v, i+1
 	return i
+}
+
+// shortIDs holds correlation ids in 32 bits, in which they mostly fit: CUPTI counts
+// them in 32. The others are numbered downwards from −2; −1 is noCorrelation.
+type shortIDs struct{ others *denseIDs[int64] }
+
+func (s shortIDs) short(id int64) int32 {
+	switch {
+	case id == noCorrelation:
+		return -1
+	case 0 <= id && id <= math.MaxInt32:
+		return int32(id)
+	}
+	return -2 - s.others.of(id)
+}
+
+func (s shortIDs) id(short int32) int64 {
+	switch {
+	case short == -1:
+		return noCorrelation
+	case short >= 0:
+		return int64(short)
+	}
+	return s.others.values[-2-short]
 }

@@ -42,11 +42,16 @@ func (m *merger) renumber(own *denseIDs[int64]) []int32 {
 // launches joins every execution with the call that launched it. Where several
 // calls of a process carry the same correlation id, the last one that began
 // before the execution did is the one, and the first one if none did.
-func (m *merger) launches(readers []*launchReader, index *correlationIndex) {
-	starts := m.sortLaunches(readers, index.pairs)
+func (m *merger) launches(readers []*launchReader, index *correlationIndex, correlations shortIDs) {
+	starts := m.placeLaunches(readers, index.launches)
 	launchOf := func(device int32, id, start int64) int32 {
 		pair := index.find(m.rec.Devices[device].Process, id)
-		if pair < 0 || starts[pair] == starts[pair+1] {
+		switch {
+		case pair < 0 || len(m.rec.Launches) == 0:
+			return -1
+		case starts == nil:
+			return pair
+		case starts[pair] == starts[pair+1]:
 			return -1
 		}
 		same := m.rec.Launches[starts[pair]:starts[pair+1]]
@@ -58,7 +63,7 @@ func (m *merger) launches(readers []*launchReader, index *correlationIndex) {
 	for _, list := range [][]Kernel{m.rec.Kernels[:half], m.rec.Kernels[half:], m.rec.MemoryOps} {
 		wait.Go(func() {
 			for i := range list {
-				list[i].Launch = launchOf(list[i].Device, list[i].Correlation, list[i].Start)
+				list[i].Launch = launchOf(list[i].Device, correlations.id(list[i].Launch), list[i].Start)
 			}
 		})
 	}
@@ -69,37 +74,69 @@ func (m *merger) launches(readers []*launchReader, index *correlationIndex) {
 	}
 }
 
-// sortLaunches puts the launches in the order of their pairs, those of one pair in
-// the order of their starts, and returns where each pair's begin.
-func (m *merger) sortLaunches(readers []*launchReader, pairs int) (starts []int32) {
-	starts = make([]int32, pairs+2)
-	for _, r := range readers {
+// placeLaunches takes over the launches by pair and returns where those of each pair
+// begin, nil where every pair has one. Only correlation ids that come again need a
+// second array: the first is otherwise closed up in place.
+func (m *merger) placeLaunches(readers []*launchReader, byPair []Launch) (starts []int32) {
+	var again []laterLaunch
+	numbers := make([][]int32, len(readers))
+	for i, r := range readers {
 		m.rec.Issues.add(r.issues)
 		m.rec.APICalls += r.calls
 		m.rec.LostKernels += r.lostKernels()
-		for i := range r.launches {
-			starts[r.launches[i].pair+2]++
-		}
+		again = append(again, r.again...)
+		numbers[i] = m.renumber(r.threads)
+	}
+	m.rec.Issues.ReusedCorrelations += int64(len(again))
+	m.rec.Launches = byPair
+	if len(again) > 0 || slices.ContainsFunc(byPair, func(l Launch) bool { return l.Thread == 0 }) {
+		starts = m.closeUp(again)
+	}
+	for i := range m.rec.Launches {
+		l := &m.rec.Launches[i]
+		l.Thread, l.Operator = numbers[l.Operator][l.Thread-1], 0
+	}
+	return starts
+}
+
+// closeUp leaves no place between the launches, and gives those that come again one
+// behind the first of their pair, in the order of their starts.
+func (m *merger) closeUp(again []laterLaunch) (starts []int32) {
+	from := m.rec.Launches
+	starts = make([]int32, len(from)+2)
+	for pair := range from {
+		starts[pair+2] = min(from[pair].Thread, 1)
+	}
+	for _, l := range again {
+		starts[l.pair+2]++
 	}
 	for i := 2; i < len(starts); i++ {
-		m.rec.Issues.ReusedCorrelations += int64(max(starts[i]-1, 0))
 		starts[i] += starts[i-1]
 	}
-	m.rec.Launches = make([]Launch, starts[pairs+1])
-	for _, r := range readers {
-		number := m.renumber(r.threads)
-		for _, l := range r.launches {
-			l.Thread = number[l.Thread]
-			m.rec.Launches[starts[l.pair+1]] = l.Launch
-			starts[l.pair+1]++
+	to := from // which is never ahead of from
+	if len(again) > 0 {
+		to = make([]Launch, starts[len(from)+1])
+	}
+	for pair, l := range from {
+		if l.Thread > 0 {
+			to[starts[pair+1]] = l
+			starts[pair+1]++
 		}
 	}
-	if m.rec.Issues.ReusedCorrelations > 0 {
-		for pair := range pairs {
-			slices.SortStableFunc(m.rec.Launches[starts[pair]:starts[pair+1]], func(a, b Launch) int { return cmp.Compare(a.Start, b.Start) })
+	for _, l := range again {
+		to[starts[l.pair+1]] = l.Launch
+		starts[l.pair+1]++
+	}
+	starts = starts[:len(from)+1]
+	for pair := range from {
+		if of := to[starts[pair]:starts[pair+1]]; len(of) > 1 {
+			slices.SortStableFunc(of, func(a, b Launch) int {
+				return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.Operator, b.Operator))
+			})
 		}
 	}
-	return starts[:pairs+1]
+	m.rec.Launches = to[:starts[len(from)]]
+	return starts
 }
 
 func (m *merger) ranges(r *rangeReader) {

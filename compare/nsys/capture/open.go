@@ -48,6 +48,7 @@ type database struct {
 	sql     *sql.DB
 	tables  map[string][]string // columns by table
 	lastRow map[string]int64    // by table of events, see countRows
+	base    int64               // that all times are shifted by, see findBase
 	meter   *meter
 }
 
@@ -128,6 +129,13 @@ func checkFile(path string) (int64, error) {
 		if s, err := os.Stat(path + suffix); err == nil && s.Size() > 0 {
 			return fault(ErrUnfinished, "a closed database", fmt.Sprintf("%q of %d bytes beside it, an unfinished transaction", filepath.Base(path)+suffix, s.Size()),
 				"close the program that writes it, or "+exportAgain)
+		}
+	}
+	// Offsets 18 and 19: 2 is for a database with a write-ahead log, which the profiler never writes.
+	if head[18] == 2 || head[19] == 2 {
+		if _, err := os.Stat(path + "-wal"); err != nil {
+			return fault(ErrUnfinished, "a database without a write-ahead log", fmt.Sprintf("one whose log %q is not here, so rows can be missing", filepath.Base(path)+"-wal"),
+				"copy the log too and close it with 'sqlite3 FILE \"PRAGMA journal_mode=delete\"', or "+exportAgain)
 		}
 	}
 	return info.Size(), nil
@@ -245,6 +253,27 @@ func (db *database) has(table string, columns ...string) bool {
 	return ok
 }
 
+// complete wants what kernels cannot be told without. All other tables and columns are
+// optional.
+func (db *database) complete() error {
+	if !db.has(kernelTable) {
+		return nil
+	}
+	for _, want := range []struct {
+		table   string
+		columns []string
+	}{{kernelTable, []string{"start"}}, {kernelTable, []string{"end"}}, {stringTable, []string{"id", "value"}}} {
+		if !db.has(want.table, want.columns...) {
+			found := "only " + strings.Join(db.tables[want.table], ", ")
+			if !db.has(want.table) {
+				found = "no such table"
+			}
+			return &input.Error{File: db.path, Position: "table " + want.table, Expected: "the column " + strings.Join(want.columns, " and the column "), Found: found, Try: exportAgain, Err: ErrDamaged}
+		}
+	}
+	return nil
+}
+
 // countRows learns the largest row number of every table of events: the number of
 // its rows in any export as the profiler wrote it. That costs no scan.
 func (db *database) countRows(ctx context.Context) error {
@@ -261,10 +290,51 @@ func (db *database) countRows(ctx context.Context) error {
 	return nil
 }
 
-// stream reads a table of events and tells the meter.
+// findBase finds what the times of an export are shifted by, which 'nsys export' does on
+// demand: to the clock of the host (--ts-normalize), whose time at the capture's zero the
+// session table gives, or by any number (--ts-shift). The latter is only known roughly, but
+// the same for all ranks, so that they stay aligned.
+func (db *database) findBase(ctx context.Context, sessionUTC int64) error {
+	for _, table := range []string{kernelTable, graphTable} {
+		if !db.has(table, "start") {
+			continue
+		}
+		var first, last int64 // one of them may be damaged
+		err := eachRow(ctx, db.sql, []string{"start"}, table+" LIMIT 1", func(row []int64) { first = row[0] })
+		if err == nil {
+			err = eachRow(ctx, db.sql, []string{"start"}, table+" ORDER BY rowid DESC LIMIT 1", func(row []int64) { last = row[0] })
+		}
+		if err != nil {
+			return err
+		}
+		within := func(ns int64) bool { return ns >= -TimeLimit && ns <= TimeLimit }
+		switch {
+		case within(first) || within(last):
+		case sessionUTC > 0 && first >= sessionUTC && first-sessionUTC <= TimeLimit:
+			db.base = sessionUTC
+		default:
+			db.base = first - first%TimeLimit
+		}
+		return nil
+	}
+	return nil
+}
+
+// stream reads a table of events, with its times from the base on, and tells the meter.
 func (db *database) stream(ctx context.Context, q rows.Query, visit func(*rows.Row) error) error {
 	visit, done := db.meter.counting(visit)
 	defer done()
+	if asStored := visit; db.base != 0 {
+		start, end := slices.Index(q.Integers, "start"), slices.Index(q.Integers, "end")
+		visit = func(row *rows.Row) error {
+			for _, i := range []int{start, end} {
+				if i >= 0 {
+					row.Subtract(i, db.base)
+				}
+			}
+			return asStored(row)
+		}
+	}
 	return q.Each(ctx, db.sql, db.file, visit)
 }
 

@@ -98,7 +98,7 @@ func read(ctx context.Context, db *database, statistics bool) (*Recording, error
 		return nil, err
 	}
 	m := newMerger(left)
-	m.launches(launches, index)
+	m.launches(launches, index, left.correlations)
 	m.ranges(ranges)
 	m.finish()
 	Collect(len(m.rec.Kernels))

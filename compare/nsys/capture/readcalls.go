@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/moebalance/moebalance/compare/nsys/capture/rows"
 )
@@ -15,6 +16,7 @@ type correlationIndex struct {
 	byProcess map[int32]*processCorrelations
 	noPIDs    bool // the export records no process: everything is one
 	pairs     int
+	launches  []Launch // by pair, see launchReader.add
 }
 
 // processCorrelations are the distinct ids of one process, with an index that finds
@@ -64,7 +66,7 @@ func (a *activityReader) eachPair(visit func(process int32, id int64)) {
 	}
 	for _, list := range [][]Kernel{a.kernels, a.memoryOps} {
 		for i := range list {
-			see(list[i].Device, list[i].Correlation)
+			see(list[i].Device, a.correlations.id(list[i].Launch))
 		}
 	}
 	for _, g := range a.graphs {
@@ -120,17 +122,19 @@ func readLaunches(ctx context.Context, db *database, index *correlationIndex, pr
 	if !db.has(callTable, "correlationId", "globalTid", "start", "end") {
 		return nil, nil
 	}
-	half := func(of rows.Stretch) *launchReader {
-		return &launchReader{db: db, index: index, processes: processes, strings: strings, names: map[int64]callKind{}, rows: of, seen: newIDs(), threads: newIDs()}
+	index.launches = make([]Launch, index.pairs)
+	half := func(number int32, of rows.Stretch) *launchReader {
+		return &launchReader{number: number, db: db, index: index, processes: processes, strings: strings, names: map[int64]callKind{}, rows: of, seen: newIDs(), threads: newIDs()}
 	}
 	left, right := rows.Halves(db.lastRow[callTable])
-	halves := []*launchReader{half(left), half(right)}
+	halves := []*launchReader{half(0, left), half(1, right)}
 	return halves, db.each(ctx, halves[0].read, halves[1].read)
 }
 
 // launchReader reads one stretch of the table of API calls and keeps those that
 // launched something.
 type launchReader struct {
+	number    int32 // among the readers of one capture
 	db        *database
 	index     *correlationIndex
 	processes map[int64]int32
@@ -140,10 +144,28 @@ type launchReader struct {
 	seen      *denseIDs[int64]
 	callers   []caller // by number in seen
 	threads   *denseIDs[int64]
-	launches  []pairedLaunch
+	again     []laterLaunch
 	calls     int64
 	lost      int64 // launches without a kernel, of a source without callers
 	issues    Issues
+}
+
+// laterLaunch is one whose pair has a launch already.
+type laterLaunch struct {
+	Launch
+	pair int32
+}
+
+// add keeps the launch of a pair in its place, with its thread's number plus 1, and the
+// reader's in place of the operator. The readers of a capture share the places.
+func (r *launchReader) add(pair int32, l Launch) {
+	at := &r.index.launches[pair]
+	l.Thread, l.Operator = l.Thread+1, r.number
+	if !atomic.CompareAndSwapInt32(&at.Thread, 0, l.Thread) {
+		r.again = append(r.again, laterLaunch{l, pair})
+		return
+	}
+	at.Start, at.End, at.Operator = l.Start, l.End, l.Operator
 }
 
 // caller is a thread with calls.
@@ -204,14 +226,7 @@ func (r *launchReader) lostKernels() (n int64) {
 	return n + r.lost
 }
 
-// pairedLaunch is a call and the number of the pair it launched.
-type pairedLaunch struct {
-	Launch
-	pair int32
-}
-
 func (r *launchReader) read(ctx context.Context) error {
-	r.launches = make([]pairedLaunch, 0, r.index.pairs/2+r.index.pairs/16)
 	q := rows.Query{Table: callTable, Integers: []string{"correlationId", "globalTid", "start", "end", "nameId", "returnValue"}, Rows: r.rows}
 	return r.db.stream(ctx, q, func(row *rows.Row) error {
 		r.calls++
@@ -237,7 +252,7 @@ func (r *launchReader) read(ctx context.Context) error {
 			by.thread = r.threads.of(tid)
 		}
 		l.Thread = by.thread
-		r.launches = append(r.launches, pairedLaunch{l, pair})
+		r.add(pair, l)
 		return nil
 	})
 }

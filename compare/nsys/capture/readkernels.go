@@ -12,28 +12,29 @@ import (
 // activityReader reads what ran on the GPU: kernels, whole graphs and, for
 // statistics, copies and fills; and the creations of graph nodes.
 type activityReader struct {
-	db        *database
-	strings   *stringLookup
-	ids       *denseIDs[int64] // of names, in StringIds
-	names     []string         // by number in ids
-	processes *denseIDs[int64]
-	devices   *denseIDs[Device]
-	streams   *denseIDs[Stream] // of kernels
-	threads   *denseIDs[int64]  // of graph nodes' creations
-	nodeIDs   []int64           // of the kernels that a graph replayed
-	kernels   []Kernel
-	space     []Kernel // for the kernels of both halves
-	memoryOps []Kernel
-	graphs    []GraphLaunch
-	nodes     []GraphNode
-	end       int64
-	total     uint64 // ns
-	issues    Issues
+	db           *database
+	strings      *stringLookup
+	ids          *denseIDs[int64] // of names, in StringIds
+	names        []string         // by number in ids
+	processes    *denseIDs[int64]
+	correlations shortIDs
+	devices      *denseIDs[Device]
+	streams      *denseIDs[Stream] // of kernels
+	threads      *denseIDs[int64]  // of graph nodes' creations
+	nodeIDs      []int64           // of the kernels that a graph replayed
+	kernels      []Kernel          // with their short correlation id in place of the launch
+	space        []Kernel          // for the kernels of both halves
+	memoryOps    []Kernel
+	graphs       []GraphLaunch
+	nodes        []GraphNode
+	end          int64
+	total        uint64 // ns
+	issues       Issues
 }
 
 func newActivityReader(db *database, strings *stringLookup) *activityReader {
 	return &activityReader{
-		db: db, strings: strings, ids: newIDs(), processes: newIDs(), devices: newDenseIDs(Device.bits),
+		db: db, strings: strings, ids: newIDs(), processes: newIDs(), correlations: shortIDs{newIDs()}, devices: newDenseIDs(Device.bits),
 		streams: newDenseIDs(Stream.bits), threads: newIDs(),
 	}
 }
@@ -89,6 +90,9 @@ func (a *activityReader) join(rest *activityReader) error {
 	for i := range rest.kernels {
 		k := &rest.kernels[i]
 		k.Name, k.Device = names[k.Name], devices[k.Device]
+		if k.Launch < 0 {
+			k.Launch = a.correlations.short(rest.correlations.id(k.Launch))
+		}
 		if k.GraphNode > 0 {
 			k.GraphNode += int32(len(a.nodeIDs))
 		}
@@ -121,11 +125,11 @@ func (a *activityReader) readWork(ctx context.Context, table string, which rows.
 	}
 	columns := []string{"start", "end", "correlationId", "globalPid", name, "deviceId", "graphNodeId", "streamId"}
 	return a.db.stream(ctx, rows.Query{Table: table, Integers: columns, Rows: which}, func(row *rows.Row) (err error) {
-		k := Kernel{Start: row.Int(0), End: row.Int(1), Launch: -1}
+		k := Kernel{Start: row.Int(0), End: row.Int(1)}
 		if !a.issues.believable(k.Start, k.End) {
 			return nil
 		}
-		k.Correlation = correlation(row, 2)
+		k.Launch = a.correlations.short(correlation(row, 2))
 		if k.Name = a.ids.of(row.Int(4)); int(k.Name) == len(a.names) {
 			text, err := a.strings.find(row.Int(4))
 			if err != nil {

@@ -61,18 +61,17 @@ type Stream struct {
 
 func (s Stream) bits() uint64 { return uint64(s.Device)<<32 ^ uint64(s.ID) }
 
-// Kernel is one execution on the GPU. There may be millions: its 40 bytes decide
+// Kernel is one execution on the GPU. There may be millions: its 32 bytes decide
 // how much memory an export takes.
 //
 // Kernels come in the order of the source. The order of launch is that of the
 // launches' starts, and of Start among kernels of one launch: a replayed graph.
 type Kernel struct {
-	Start, End  int64
-	Correlation int64 // unique within a process at best, see noCorrelation
-	Name        int32 // among KernelNames
-	Device      int32
-	Launch      int32 // the call that launched it
-	GraphNode   int32 // position in GraphNodeIDs plus 1, 0 outside graphs
+	Start, End int64
+	Name       int32 // among KernelNames
+	Device     int32
+	Launch     int32 // the call that launched it
+	GraphNode  int32 // position in GraphNodeIDs plus 1, 0 outside graphs
 }
 
 // Launch is one API call on a thread, and the operator of the framework that made it.

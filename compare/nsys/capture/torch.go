@@ -11,8 +11,7 @@ import (
 	"io"
 	"os"
 	"strconv"
-
-	"github.com/go-json-experiment/json/jsontext"
+	"sync"
 
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/input"
@@ -52,8 +51,7 @@ const (
 
 // torchReader fills the parts of a recording from a stream of events.
 type torchReader struct {
-	in    *jsontext.Decoder
-	text  []byte // of the last string with escapes
+	in    jsonScanner
 	event torchEvent
 
 	work        *activityReader // kernels; their process is number 0
@@ -70,7 +68,7 @@ type torchReader struct {
 	ranges      []Range
 	rangesEnd   int64
 	processes   map[int32]bool // that made calls
-	captures    bool           // graphs are captured: launches without a kernel are not lost
+	captures    []torchCapture // of graphs, during which launches have no kernel
 
 	origin   int64 // time of the first event; all others are relative to it
 	placed   bool  // origin is known
@@ -79,6 +77,13 @@ type torchReader struct {
 	world    int
 	listed   bool // there is a list of events
 	metadata Metadata
+}
+
+// torchCapture is the begin or the end of the capture of a graph on a thread.
+type torchCapture struct {
+	thread int32
+	at     int64
+	begin  bool
 }
 
 // torchLaunch is a call that launches, with its correlation id.
@@ -118,6 +123,17 @@ func unzipped(r io.Reader) (io.Reader, error) {
 	return in, nil
 }
 
+// ahead reads, and unpacks, while what was read before is looked at. It ends with stop.
+func ahead(in io.Reader) (read io.Reader, stop func()) {
+	var reading sync.WaitGroup
+	from, to := io.Pipe()
+	reading.Go(func() {
+		_, err := io.CopyBuffer(to, struct{ io.Reader }{in}, make([]byte, 1<<16))
+		to.CloseWithError(err)
+	})
+	return from, func() { from.Close(); reading.Wait() }
+}
+
 // readTorchTrace reads one trace of PyTorch's profiler.
 func readTorchTrace(ctx context.Context, path string, o Options) (*Recording, error) {
 	f, err := os.Open(path)
@@ -136,7 +152,7 @@ func readTorchTrace(ctx context.Context, path string, o Options) (*Recording, er
 		fault.File = path
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		fault.Expected, fault.Found, fault.Err = "a whole PyTorch trace", "one that ends inside an event or a list", ErrTruncated
-	case errors.As(err, new(*jsontext.SyntacticError)), errors.Is(err, gzip.ErrChecksum), errors.Is(err, gzip.ErrHeader), errors.As(err, new(flate.CorruptInputError)):
+	case errors.Is(err, gzip.ErrChecksum), errors.Is(err, gzip.ErrHeader), errors.As(err, new(flate.CorruptInputError)):
 		fault.Position, fault.Found, fault.Err = "damaged PyTorch trace", err.Error(), ErrDamaged
 	default:
 		return nil, fmt.Errorf("reading %q: %w", path, err)
@@ -150,14 +166,14 @@ func readTorch(ctx context.Context, from io.Reader, progress func(int64)) (*Reco
 	if err != nil {
 		return nil, err
 	}
-	bounded := &boundedReader{from: in}
+	in, stop := ahead(in)
+	defer stop()
 	t := &torchReader{
-		in:          jsontext.NewDecoder(bounded, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)),
+		in:          jsonScanner{in: in},
 		kernelNames: newInterner(), rangeNames: newInterner(), operators: newInterner(), ids: newInterner(), threads: newDenseIDs(torchThread.bits), rank: router.None,
 		work:      newActivityReader(nil, nil),
 		processes: map[int32]bool{},
 	}
-	bounded.consumed = t.in.InputOffset
 	t.operators.of(nil)
 	if err := t.read(); err != nil {
 		return nil, err
@@ -183,139 +199,71 @@ func (w *watchedReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// boundedReader refuses a string or number that would fill the memory: the decoder
-// keeps the one that it is reading.
-type boundedReader struct {
-	from     io.Reader
-	given    int64
-	consumed func() int64
-}
-
-// tokenLimit bounds one string, and what the decoder reads ahead of it.
-const tokenLimit = 1 << 24
-
-func (b *boundedReader) Read(p []byte) (int, error) {
-	if b.given-b.consumed() > tokenLimit {
-		return 0, &input.Error{Expected: fmt.Sprintf("strings of at most %d bytes", tokenLimit), Found: "a longer one", Err: ErrDamaged}
-	}
-	n, err := b.from.Read(p)
-	b.given += int64(n)
-	return n, err
-}
-
 // read walks the document: an object with a list of events, or the list alone.
 func (t *torchReader) read() error {
-	var err error
-	if t.in.PeekKind() == '[' {
-		err = t.events()
-	} else {
-		err = t.object(t.readMember)
-	}
-	if err != nil {
-		return err
-	}
-	switch _, err := t.in.ReadToken(); {
-	case err == nil:
-		return &input.Error{Position: fmt.Sprintf("byte %d", t.in.InputOffset()), Expected: "the end of the trace", Found: "more", Err: ErrDamaged}
-	case err != io.EOF:
-		return err
-	}
-	return nil
-}
-
-// object visits the members of an object; visit must consume the value, and must
-// not look at the name afterwards. A value of another kind is skipped.
-func (t *torchReader) object(visit func(name []byte) error) error {
-	if t.in.PeekKind() != '{' {
-		return t.in.SkipValue()
-	}
-	_, err := t.in.ReadToken()
-	for err == nil && t.in.PeekKind() != '}' {
-		var name []byte
-		if name, err = t.scalar(); err == nil {
-			err = visit(name)
+	if t.in.peek() == '[' {
+		t.events()
+	} else if t.in.begin('{') {
+		for t.in.next('}') {
+			t.readMember(string(t.in.name()))
 		}
 	}
-	if err == nil {
-		_, err = t.in.ReadToken()
-	}
-	return err
+	t.in.end()
+	return t.in.err
 }
 
 // events reads the list of events.
-func (t *torchReader) events() error {
+func (t *torchReader) events() {
 	t.listed = true
-	if t.in.PeekKind() != '[' {
-		return t.in.SkipValue()
+	if t.in.begin('[') {
+		for t.in.next(']') {
+			t.readEvent()
+		}
 	}
-	_, err := t.in.ReadToken()
-	for err == nil && t.in.PeekKind() != ']' {
-		err = t.readEvent()
-	}
-	if err == nil {
-		_, err = t.in.ReadToken()
-	}
-	return err
 }
 
-// scalar reads a string, a number or a word; it is valid until the next value is
-// read. Of a list or an object, which it skips, it returns nothing.
-func (t *torchReader) scalar() ([]byte, error) {
-	if kind := t.in.PeekKind(); kind == '{' || kind == '[' {
-		return nil, t.in.SkipValue()
-	}
-	value, err := t.in.ReadValue()
-	if err != nil || value[0] != '"' {
-		return value, err
-	}
-	if text := value[1 : len(value)-1]; bytes.IndexByte(text, '\\') < 0 {
-		return text, nil
-	}
-	t.text, _ = jsontext.AppendUnquote(t.text[:0], value) // the error is of text that is not UTF-8, which is replaced
-	return t.text, nil
-}
-
-func (t *torchReader) readMember(name []byte) error {
-	switch string(name) {
+func (t *torchReader) readMember(name string) {
+	switch name {
 	case "traceEvents":
-		return t.events()
+		t.events()
 	case "baseTimeNanoseconds":
-		return t.number(&t.base)
+		t.number(&t.base)
 	case "schemaVersion":
-		text, err := t.scalar()
-		if n, ok := strconv.Atoi(string(text)); ok == nil {
+		if n, err := strconv.Atoi(string(t.in.value())); err == nil {
 			t.metadata.SchemaVersion = fmt.Sprintf("PyTorch profiler %d", n)
 		}
-		return err
 	case "distributedInfo":
-		return t.object(t.readDistributed)
+		t.readDistributed()
+	default:
+		t.in.skip()
 	}
-	return t.in.SkipValue()
 }
 
-func (t *torchReader) readDistributed(name []byte) error {
-	var to *int
-	switch string(name) {
-	case "rank":
-		to = &t.rank
-	case "world_size":
-		to = &t.world
-	default:
-		return t.in.SkipValue()
+func (t *torchReader) readDistributed() {
+	if !t.in.begin('{') {
+		return
 	}
-	n := int64(-1)
-	err := t.number(&n)
-	if n >= 0 && n < MaxRanks {
-		*to = int(n)
+	for t.in.next('}') {
+		var to *int
+		switch string(t.in.name()) {
+		case "rank":
+			to = &t.rank
+		case "world_size":
+			to = &t.world
+		default:
+			t.in.skip()
+			continue
+		}
+		n := int64(-1)
+		if t.number(&n); n >= 0 && n < MaxRanks {
+			*to = int(n)
+		}
 	}
-	return err
 }
 
 // number reads a whole number, and leaves to alone where there is none.
-func (t *torchReader) number(to *int64) error {
-	text, err := t.scalar()
-	if n, wrong := strconv.ParseInt(string(text), 10, 64); err == nil && wrong == nil {
+func (t *torchReader) number(to *int64) {
+	if n, err := strconv.ParseInt(string(t.in.value()), 10, 64); err == nil {
 		*to = n
 	}
-	return err
 }

@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"bytes"
 	"math"
 	"strconv"
 	"strings"
@@ -23,97 +24,95 @@ type torchEvent struct {
 }
 
 // readEvent reads one event and keeps it if it counts.
-func (t *torchReader) readEvent() error {
-	if t.in.PeekKind() != '{' {
-		return t.in.SkipValue()
+func (t *torchReader) readEvent() {
+	if !t.in.begin('{') {
+		return
 	}
 	e := &t.event
 	*e = torchEvent{name: e.name[:0], correlation: noCorrelation, device: -1, pid: -1, tid: -1, external: noCorrelation}
-	if err := t.object(t.readField); err != nil {
-		return err
+	for t.in.next('}') {
+		switch string(t.in.name()) {
+		case "ph":
+			if e.complete = string(t.in.value()) == "X"; !e.complete {
+				for t.in.next('}') { // arrows from launches to kernels, mostly
+					t.in.name()
+					t.in.skip()
+				}
+				return
+			}
+		case "cat":
+			e.kind = torchKinds[string(t.in.value())]
+		case "name":
+			e.name = append(e.name[:0], t.in.value()...)
+		case "pid":
+			e.pid = t.ids.of(t.in.value())
+		case "tid":
+			e.tid = t.ids.of(t.in.value())
+		case "ts":
+			t.time(&e.start, &e.timed)
+		case "dur":
+			t.time(&e.duration, &e.lasting)
+		case "args":
+			t.readArguments(e)
+		default:
+			t.in.skip()
+		}
 	}
-	if e.complete && e.timed {
+	if e.complete && e.timed && t.in.err == nil {
 		t.keep(e)
 	}
-	return nil
 }
 
-func (t *torchReader) readField(key []byte) error {
-	e := &t.event
-	switch string(key) {
-	case "args":
-		return t.object(t.readArgument)
-	case "ts":
-		return t.time(&e.start, &e.timed)
-	case "dur":
-		return t.time(&e.duration, &e.lasting)
-	case "ph", "cat", "name", "pid", "tid":
-		field := key[0]
-		if string(key) == "pid" {
-			field = 'P'
+func (t *torchReader) readArguments(e *torchEvent) {
+	if !t.in.begin('{') {
+		return
+	}
+	for t.in.next('}') {
+		switch string(t.in.name()) {
+		case "correlation":
+			t.number(&e.correlation)
+		case "device":
+			t.number(&e.device)
+		case "External id", "external id":
+			t.number(&e.external)
+		case "graph node id":
+			t.number(&e.node)
+		default:
+			t.in.skip()
 		}
-		return t.readText(field)
 	}
-	return t.in.SkipValue()
-}
-
-// readText reads the fields whose values are names, by a letter for each.
-func (t *torchReader) readText(field byte) error {
-	text, err := t.scalar()
-	if err != nil {
-		return err
-	}
-	switch e := &t.event; field {
-	case 'p':
-		e.complete = string(text) == "X"
-	case 'c':
-		e.kind = torchKinds[string(text)]
-	case 'n':
-		e.name = append(e.name[:0], text...)
-	case 'P':
-		e.pid = t.ids.of(text)
-	case 't':
-		e.tid = t.ids.of(text)
-	}
-	return nil
-}
-
-func (t *torchReader) readArgument(key []byte) error {
-	switch e := &t.event; string(key) {
-	case "correlation":
-		return t.number(&e.correlation)
-	case "device":
-		return t.number(&e.device)
-	case "External id", "external id":
-		return t.number(&e.external)
-	case "graph node id":
-		return t.number(&e.node)
-	}
-	return t.in.SkipValue()
 }
 
 // time reads microseconds as whole nanoseconds, exactly where they are written
 // with up to three decimals, as Kineto does: a float64 would lose nanoseconds of
 // the epoch.
-func (t *torchReader) time(to *int64, known *bool) error {
-	text, err := t.scalar()
-	if err != nil || len(text) == 0 {
-		return err
+func (t *torchReader) time(to *int64, known *bool) {
+	text := t.in.value()
+	if t.in.err != nil || len(text) == 0 {
+		return
 	}
-	ns, ok := nanoseconds(string(text))
+	ns, ok := nanoseconds(text)
 	if !ok {
 		t.work.issues.OutOfRange++
-		return nil
+		return
 	}
 	*to, *known = ns, true
-	return nil
 }
 
 // nanoseconds reads decimal microseconds; digits beyond a nanosecond are cut.
-func nanoseconds(text string) (int64, bool) {
-	whole, fraction, _ := strings.Cut(text, ".")
-	if strings.ContainsAny(text, "eE") {
-		v, err := strconv.ParseFloat(text, 64)
+func nanoseconds(text []byte) (int64, bool) {
+	if point := len(text) - 4; 0 < point && point < 15 && text[point] == '.' && digits(text) == point && digits(text[point+1:]) == 3 {
+		ns := int64(0) // as Kineto writes them
+		for _, c := range text {
+			if c != '.' {
+				ns = 10*ns + int64(c-'0')
+			}
+		}
+		return ns, true
+	}
+	whole, fraction, _ := strings.Cut(string(text), ".")
+	if bytes.ContainsAny(text, "eE") {
+		v, err := strconv.ParseFloat(string(text), 64)
 		if err != nil || !(math.Abs(v) < math.MaxInt64/1e3) {
 			return 0, false
 		}

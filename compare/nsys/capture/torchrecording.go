@@ -64,11 +64,14 @@ func (t *torchReader) keepKernel(e *torchEvent, start, end int64) {
 		}
 	}
 	a := t.work
-	k := Kernel{Start: start, End: end, Correlation: e.correlation, Name: t.kernelNames.of(e.name), Launch: -1}
+	k := Kernel{Start: start, End: end, Name: t.kernelNames.of(e.name), Launch: a.correlations.short(e.correlation)}
 	k.Device = a.devices.of(Device{Ordinal: int32(min(max(device, -1), math.MaxInt32))})
 	k.GraphNode = a.graphNode(e.node)
 	a.kernels = append(a.kernels, k)
 	a.end = max(a.end, end)
+	if e.external == e.correlation {
+		e.external = noCorrelation // before PyTorch 2.1 it is written in place of an operator's
+	}
 	t.externals = append(t.externals, e.external)
 	t.streams = append(t.streams, t.threads.of(torchThread{e.pid, e.tid, true}))
 	a.streams.of(Stream{k.Device, int64(t.streams[len(t.streams)-1])})
@@ -77,7 +80,11 @@ func (t *torchReader) keepKernel(e *torchEvent, start, end int64) {
 // keepCall keeps the calls that launch, by name: most calls only ask or wait.
 func (t *torchReader) keepCall(e *torchEvent, start, end int64) {
 	t.calls++
-	t.captures = t.captures || bytes.Contains(e.name, []byte("StreamBeginCapture"))
+	if bytes.Contains(e.name, []byte("Capture")) {
+		if kind := callKindOf(string(e.name)); kind != otherCall {
+			t.captures = append(t.captures, torchCapture{t.threads.of(torchThread{e.pid, e.tid, false}), start, kind == beginCapture})
+		}
+	}
 	if e.correlation == noCorrelation || !bytes.Contains(e.name, []byte("Launch")) {
 		return
 	}
@@ -107,8 +114,7 @@ func (t *torchReader) keepRange(e *torchEvent, start, end int64) {
 }
 
 // callers gives every launch the operator that made it: kernel and operator carry the
-// same external id. Before PyTorch 2.1 some kernels carry their correlation id in
-// its place, which is no operator's.
+// same external id.
 func (t *torchReader) callers(rec *Recording) {
 	rec.Operators = t.operators.names
 	for i, name := range rec.Operators {
@@ -119,7 +125,7 @@ func (t *torchReader) callers(rec *Recording) {
 		slices.SortStableFunc(t.called, byID)
 	}
 	for i, id := range t.externals {
-		if l := rec.Kernels[i].Launch; l >= 0 && id != noCorrelation && id != rec.Kernels[i].Correlation {
+		if l := rec.Kernels[i].Launch; l >= 0 && id != noCorrelation {
 			if at, ok := slices.BinarySearchFunc(t.called, torchOperatorCall{external: id}, byID); ok {
 				rec.Launches[l].Operator = t.called[at].operator
 			}
@@ -156,16 +162,18 @@ func (t *torchReader) recording() (*Recording, error) {
 		ids.of(process | int64(i))
 	}
 	index := newCorrelationIndex(t.work)
-	calls := &launchReader{threads: ids, calls: t.calls}
+	slices.SortFunc(t.captures, torchCapture.compare)
+	index.launches = make([]Launch, index.pairs)
+	calls := &launchReader{index: index, threads: ids, calls: t.calls}
 	for _, l := range t.launches {
 		if pair := index.find(0, l.correlation); pair >= 0 {
-			calls.launches = append(calls.launches, pairedLaunch{l.Launch, pair})
-		} else if l.kernel && !t.captures {
+			calls.add(pair, l.Launch)
+		} else if l.kernel && !t.capturing(l.Thread, l.Start) {
 			calls.lost++
 		}
 	}
 	m := newMerger(t.work)
-	m.launches([]*launchReader{calls}, index)
+	m.launches([]*launchReader{calls}, index, t.work.correlations)
 	t.callers(m.rec)
 	m.ranges(&rangeReader{ranges: t.ranges, names: t.rangeNames, domains: newDomains(), threads: ids, end: t.rangesEnd})
 	t.project(m.rec)
@@ -176,6 +184,20 @@ func (t *torchReader) recording() (*Recording, error) {
 	t.describe()
 	m.rec.Metadata = t.metadata
 	return m.rec, nil
+}
+
+// capturing reports whether a thread captures a graph at a time: the capture's begin is
+// the last before it, or its end the first of all.
+func (t *torchReader) capturing(thread int32, at int64) bool {
+	i, _ := slices.BinarySearchFunc(t.captures, torchCapture{thread: thread, at: at}, torchCapture.compare)
+	if i > 0 && t.captures[i-1].thread == thread {
+		return t.captures[i-1].begin
+	}
+	return i < len(t.captures) && t.captures[i].thread == thread && !t.captures[i].begin
+}
+
+func (c torchCapture) compare(o torchCapture) int {
+	return cmp.Or(cmp.Compare(c.thread, o.thread), cmp.Compare(c.at, o.at))
 }
 
 // errManyProcesses is the error of a trace that was merged from several.

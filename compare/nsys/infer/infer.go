@@ -12,18 +12,23 @@
 // distance L at which such longer segments recur; the steps it cuts out must
 // agree on which of their segments are alike. That agreement, rather than equality
 // of the segments themselves, is required because prefill and decode steps run
-// different kernels for the same work. Of several periods, the one wins whose
-// boundaries stand out most, because the two kinds of attention that some models
-// alternate also differ in length, but by less than a step boundary does.
+// different kernels for the same work. A boundary must further hold all kernels of
+// some segment of the steps beside it, and one more GEMM or norm for all tokens, as
+// the LM head is: the two kinds of attention that some models alternate differ in
+// length too, but each lacks kernels of the other. Of several periods, the one wins
+// whose boundaries stand out most.
 //
 // When it fails. All segments alike (a benchmark that loops over layers with
 // nothing between its steps, or CUDA graph replays without sampling), one MoE layer
-// per step, fewer than two boundaries in the recording, a number of blocks per step
-// that varies (microbatches that overlap, speculative steps of varying depth,
-// pipeline schedules), or forward and backward blocks in one stream. Then the
-// layers are unknown, never 1, and blocks are only numbered. One failure is not
-// noticed: two kinds of attention in turn with nothing longer between the steps (a
-// loop over layers, a middle stage of a pipeline) look like steps of a few layers.
+// per step, fewer than two boundaries in the recording, a stage of a pipeline
+// without the LM head, an LM head that neither its name nor its operator shows to be
+// a GEMM, a number of blocks per step that varies (microbatches that overlap,
+// speculative steps of varying depth, pipeline schedules), or forward and backward
+// blocks in one stream. Then the layers are unknown, never 1, and blocks are only
+// numbered. One failure is not noticed: nothing longer between the steps, and every
+// n-th layer with all kernels of its neighbours and a GEMM or norm more.
+//
+// Where ranges name the layers and no step, StepsOfLayers needs none of this.
 package infer
 
 import (
@@ -42,6 +47,7 @@ const (
 	Router
 	Collective
 	Backward // of a training step, in which blocks are not layers
+	Dense    // a GEMM or norm that every token passes: projections, LM head, dense layers
 )
 
 // Launch is one kernel of a rank.
@@ -121,7 +127,7 @@ func Find(launches []Launch) Structure {
 		best, _ = periodAt(segments, longestWithin(segments, best.layers), best.layers, best.first)
 	}
 	if best.layers == 0 {
-		s.Unknown = "the kernels between expert blocks do not repeat at a fixed distance"
+		s.Unknown = "no kernels that end a step (final norm, LM head, sampling) recur at a fixed number of expert blocks"
 		return s
 	}
 	s.Layers, s.Irregular = best.layers, best.irregular
@@ -140,7 +146,7 @@ func blocksOf(launches []Launch) []Block {
 		case l.Anchor == ExpertGEMM:
 			blocks = append(blocks, Block{i, i})
 			inside = true
-		case l.Anchor != None:
+		case l.Anchor != None && l.Anchor != Dense: // shared experts run beside the others
 			inside = false
 		}
 	}
@@ -151,6 +157,27 @@ func blocksOf(launches []Launch) []Block {
 type segment struct {
 	symbol int32 // equal for equal names, in whatever order: streams that overlap start them in any
 	length int   // launches
+	dense  int   // of these, the dense ones
+	names  []int32
+}
+
+// exceeds reports whether a segment has all kernels of another and more, dense ones
+// among them.
+func (s *segment) exceeds(o *segment) bool {
+	if s.dense <= o.dense {
+		return false
+	}
+	at := 0
+	for _, name := range o.names { // both in ascending order
+		for at < len(s.names) && s.names[at] < name {
+			at++
+		}
+		if at == len(s.names) || s.names[at] != name {
+			return false
+		}
+		at++
+	}
+	return true
 }
 
 // segmentsOf returns one segment per block. The first, before all blocks, may
@@ -158,13 +185,18 @@ type segment struct {
 func segmentsOf(launches []Launch, blocks []Block) []segment {
 	segments := make([]segment, len(blocks))
 	symbols := map[string]int32{}
+	var namesOf [][]int32 // by symbol
 	var key []byte
 	var names []int32
 	for i := 1; i < len(blocks); i++ {
 		between := launches[blocks[i-1].Last+1 : blocks[i].First]
 		names, key = names[:0], key[:0]
+		dense := 0
 		for _, l := range between {
 			names = append(names, l.Name)
+			if l.Anchor == Dense {
+				dense++
+			}
 		}
 		slices.Sort(names)
 		for _, n := range names {
@@ -174,8 +206,9 @@ func segmentsOf(launches []Launch, blocks []Block) []segment {
 		if !known {
 			symbol = int32(len(symbols))
 			symbols[string(key)] = symbol
+			namesOf = append(namesOf, slices.Clone(names))
 		}
-		segments[i] = segment{symbol, len(between)}
+		segments[i] = segment{symbol, len(between), dense, namesOf[symbol]}
 	}
 	return segments
 }
@@ -256,10 +289,35 @@ func periodAt(segments []segment, inner []int, layers, first int) (period, bool)
 		return period{}, false
 	}
 	odd, steps := irregular(segments, layers, first)
-	if float64(odd) > mostIrregular*float64(steps) || !recurring(segments, layers, first) {
+	if float64(odd) > mostIrregular*float64(steps) || !recurring(segments, layers, first) || !marked(segments, layers, first) {
 		return period{}, false
 	}
 	return period{layers, first, prominence, odd}, true
+}
+
+// marked reports whether most boundaries hold what stands between two steps: the
+// kernels of a segment within the step before or behind, and more. Two kinds of layers
+// in turn differ in length too, but each lacks kernels of the other.
+func marked(segments []segment, layers, first int) bool {
+	plain, all := 0, 0
+	for b := first; b < len(segments); b += layers {
+		if b == 0 {
+			continue
+		}
+		all++
+		from, to := max(1, b-layers+1), min(len(segments), b+layers)
+		seen, holds := map[int32]bool{segments[b].symbol: true}, false
+		for i := from; i < to && !holds; i++ {
+			if !seen[segments[i].symbol] {
+				seen[segments[i].symbol] = true
+				holds = segments[b].exceeds(&segments[i])
+			}
+		}
+		if !holds {
+			plain++
+		}
+	}
+	return float64(plain) <= mostIrregular*float64(all)
 }
 
 // recurring reports whether the segments within steps are ones that occur again:
@@ -302,4 +360,15 @@ func irregular(segments []segment, layers, first int) (odd, steps int) {
 		steps++
 	}
 	return steps - most, steps
+}
+
+// Tail is how many launches behind the layer of a block end its step, as the LM head
+// does: those that also end the recording, where they follow the block. The others
+// begin the next step. ends is what Ends returns.
+func (s Structure) Tail(launches []Launch, ends []int, block int) int {
+	from, rest := ends[block]+1, launches[ends[len(ends)-1]+1:]
+	if block+1 < len(s.Blocks) && from+len(rest) < s.Blocks[block+1].First && slices.Equal(rest, launches[from:from+len(rest)]) {
+		return len(rest)
+	}
+	return 0
 }

@@ -2,20 +2,25 @@ package infer
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
-// run writes launches: each block is two expert GEMMs with an activation between,
-// each segment a collective, an attention, a router and glue to a given length. A
-// segment is written as kind and length.
-type part struct{ kind, length int }
+// part is a segment: kernels of a layer of some kind, and those that end a step.
+type part struct{ kind, length, more int }
 
+// launchesOf writes launches: each block is two expert GEMMs with an activation between,
+// each segment a collective, an attention, a router, glue of its kind to a given length,
+// and what is more where a step ends, the LM head among it.
 func launchesOf(parts []part) []Launch {
 	var l []Launch
 	for i, p := range parts {
 		if i > 0 || p.length > 0 {
-			name := int32(1000 * (1 + p.kind))
 			l = append(l, Launch{3, Collective}, Launch{4, Attention})
+			for n := range p.more {
+				l = append(l, Launch{int32(500 + n), []Anchor{Dense, None}[min(n, 1)]})
+			}
+			name := int32(1000 * (1 + p.kind))
 			for n := range p.length - 3 {
 				l = append(l, Launch{name + int32(n), None})
 			}
@@ -35,6 +40,14 @@ func steps(n int, boundary part, inner ...part) []part {
 	return parts
 }
 
+// decoder repeats a step of layers of some kinds in turn, with as much more at its end.
+func decoder(n, layers, more int, kinds ...part) []part {
+	inner := repeat(layers, kinds...)
+	boundary := inner[0]
+	boundary.more = more
+	return steps(n, boundary, inner[1:]...)
+}
+
 func repeat(n int, p ...part) []part {
 	var parts []part
 	for len(parts) < n {
@@ -44,27 +57,30 @@ func repeat(n int, p ...part) []part {
 }
 
 func TestFind(t *testing.T) {
-	prefill, decode := part{0, 98}, part{1, 89}
-	mixed := append(steps(1, part{2, 464}, repeat(4, part{3, 96})...), steps(1, part{4, 256}, repeat(4, prefill)...)...)
-	mixed = append(mixed, steps(22, part{5, 230}, repeat(4, decode)...)...)
-	mixed = append(mixed, steps(1, part{6, 190}, repeat(4, part{7, 89})...)...)
+	full, sliding := part{kind: 1, length: 20}, part{kind: 2, length: 22}
+	prefill, decode := part{kind: 3, length: 98}, part{kind: 4, length: 89}
+	mixed := slices.Concat(decoder(1, 5, 368, part{kind: 5, length: 96}), decoder(1, 5, 158, prefill), decoder(22, 5, 141, decode), decoder(1, 5, 101, part{kind: 6, length: 89}))
 	for _, c := range []struct {
 		name          string
 		parts         []part
 		layers, first int
 	}{
-		{"transformers Qwen3-MoE, 3 layers, 3 steps", steps(3, part{0, 130}, part{1, 102}, part{1, 102}), 3, 0},
-		{"one dense layer first", steps(3, part{0, 200}, part{1, 100}), 2, 0},
-		{"alternating attention, 36 layers", steps(3, part{0, 40}, repeat(35, part{1, 20}, part{2, 22})...), 36, 0},
-		{"alternating attention, longer kind first", steps(10, part{0, 40}, repeat(35, part{2, 22}, part{1, 20})...), 36, 0},
-		{"94 layers, 3 steps", steps(3, part{0, 14}, repeat(93, part{1, 10})...), 94, 0},
-		{"58 layers, every tenth step with more at its boundary", append(steps(9, part{0, 20}, repeat(57, part{1, 12})...), append(steps(1, part{9, 22}, repeat(57, part{1, 12})...), steps(12, part{0, 20}, repeat(57, part{1, 12})...)...)...), 58, 0},
+		{"transformers Qwen3-MoE, 3 layers, 3 steps", decoder(3, 3, 28, part{length: 102}), 3, 0},
+		{"one dense layer first", decoder(3, 2, 100, part{length: 100}), 2, 0},
+		{"alternating attention, 36 layers", decoder(3, 36, 20, full, sliding), 36, 0},
+		{"alternating attention, longer kind first", decoder(10, 36, 18, sliding, full), 36, 0},
+		{"a kind of attention in every fourth layer", decoder(5, 48, 20, full, full, full, sliding), 48, 0},
+		{"94 layers, 3 steps", decoder(3, 94, 4, part{length: 10}), 94, 0},
+		{"58 layers, every tenth step with more at its boundary", slices.Concat(decoder(9, 58, 8, part{length: 12}), decoder(1, 58, 10, part{length: 12}), decoder(12, 58, 8, part{length: 12})), 58, 0},
 		{"prefill and decode mixed", mixed, 5, 0},
-		{"begins within a step", steps(4, part{0, 130}, part{1, 102}, part{1, 102}, part{1, 102})[2:], 4, 2},
-		{"all alike", repeat(12, part{0, 50}), 0, 0},
-		{"lengths at random", []part{{0, 50}, {1, 60}, {2, 40}, {3, 90}, {4, 41}, {5, 42}, {6, 95}, {7, 30}, {8, 77}}, 0, 0},
-		{"one boundary only", steps(2, part{0, 130}, part{1, 102}, part{1, 102}), 0, 0},
-		{"one layer a step", repeat(9, part{0, 50}, part{1, 50}, part{2, 50}), 0, 0},
+		{"begins within a step", decoder(4, 4, 28, part{length: 102})[2:], 4, 2},
+		{"all alike", repeat(12, part{length: 50}), 0, 0},
+		{"alternating attention, nothing between steps", repeat(72, full, sliding), 0, 0},
+		{"a kind of attention in every fourth layer, nothing between steps", repeat(72, full, full, full, sliding), 0, 0},
+		{"one step of alternating attention, one GEMM more in each", repeat(24, part{kind: 1, length: 20, more: 1}, part{kind: 2, length: 20}), 0, 0},
+		{"lengths at random", []part{{0, 50, 0}, {1, 60, 0}, {2, 40, 0}, {3, 90, 0}, {4, 41, 0}, {5, 42, 0}, {6, 95, 0}, {7, 30, 0}, {8, 77, 0}}, 0, 0},
+		{"one boundary only", decoder(2, 3, 28, part{length: 102}), 0, 0},
+		{"one layer a step", repeat(9, part{length: 50, more: 1}), 0, 0},
 	} {
 		s := Find(launchesOf(c.parts))
 		if s.Layers != c.layers || s.FirstLayer != c.first || len(s.Blocks) != len(c.parts) || (s.Unknown == "") != (c.layers > 0) {
@@ -90,7 +106,7 @@ func TestPlaceAndComplete(t *testing.T) {
 
 // Training runs forward and backward blocks, which are no layers of a step.
 func TestBackward(t *testing.T) {
-	l := launchesOf(steps(3, part{0, 130}, part{1, 102}))
+	l := launchesOf(decoder(3, 2, 28, part{length: 102}))
 	l[len(l)/2].Anchor = Backward
 	if s := Find(l); s.Layers != 0 || s.Unknown == "" {
 		t.Errorf("%d layers in a training trace", s.Layers)
@@ -99,7 +115,7 @@ func TestBackward(t *testing.T) {
 
 // Names are only labels: renaming them changes nothing.
 func TestRenaming(t *testing.T) {
-	l := launchesOf(steps(5, part{0, 130}, part{1, 102}, part{2, 104}))
+	l := launchesOf(decoder(5, 3, 28, part{length: 102}, part{kind: 1, length: 104}))
 	want := Find(l)
 	rename := rand.New(rand.NewPCG(1, 2)).Perm(20000)
 	for i := range l {
@@ -111,7 +127,7 @@ func TestRenaming(t *testing.T) {
 }
 
 func BenchmarkFind(b *testing.B) {
-	l := launchesOf(steps(200, part{0, 40}, repeat(57, part{1, 12})...))
+	l := launchesOf(decoder(200, 58, 28, part{length: 12}))
 	b.ReportMetric(float64(len(l)), "launches")
 	for b.Loop() {
 		Find(l)

@@ -63,13 +63,16 @@ type Rule struct {
 
 // ParseRule reads PHASE=REGEX.
 func ParseRule(text string) (k Rule, err error) {
-	phase, expression, found := strings.Cut(text, "=")
-	if k.Phase = PhaseOf(strings.TrimSpace(phase)); !found || k.Phase == "" {
+	phase, expression, _ := strings.Cut(text, "=")
+	if k.Phase = PhaseOf(strings.TrimSpace(phase)); strings.TrimSpace(expression) == "" || k.Phase == "" {
 		return k, fmt.Errorf("%q: want PHASE=REGEX with one of the phases %s", text, strings.Join(slices.Sorted(maps.Keys(phaseWords)), ", "))
 	}
 	k.Name, err = regexp.Compile(strings.TrimSpace(expression))
 	return k, err
 }
+
+// String is how ParseRule reads it.
+func (k Rule) String() string { return string(k.Phase) + "=" + k.Name.String() }
 
 // Classes classifies names, by the user's rules first.
 func Classes(names []string, rules []Rule) []Class {
@@ -96,15 +99,15 @@ func Classify(name string) Class {
 }
 
 // backward are the kernels of a backward pass.
-var backward = regexp.MustCompile(`(?i)_?bwd_|backward`)
+var backward = regexp.MustCompile(`(?i)_?bwd_|backward|FlashAttnBwd`)
 
 // Anchor is what a kernel of the name is to infer.Find.
 func (c Class) Anchor(name string) infer.Anchor {
 	switch {
-	case c.GEMM:
-		return infer.ExpertGEMM
 	case backward.MatchString(name):
 		return infer.Backward
+	case c.GEMM:
+		return infer.ExpertGEMM
 	case c.Collective:
 		return infer.Collective
 	case c.Phase == PhaseAttention:
@@ -203,4 +206,19 @@ func NormalName(name string) string {
 		return strings.TrimSuffix(s, "false") + "0"
 	})
 	return lambdaPattern.ReplaceAllString(name, "{lambda($1)#$2}")
+}
+
+var tiles = regexp.MustCompile(`\d+x\d+`)
+
+// Family is the name up to its tile sizes, template or call arguments: the variants of
+// a family do the same work.
+func Family(name string) string {
+	name = NormalName(name)
+	if i := strings.IndexAny(name, "<("); i > 0 {
+		name = name[:i]
+	}
+	if at := tiles.FindStringIndex(name); at != nil && at[0] > 0 {
+		name = strings.TrimRight(name[:at[0]], "_")
+	}
+	return name
 }

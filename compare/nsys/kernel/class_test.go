@@ -76,6 +76,8 @@ var seenNames = [][]string{
 	},
 	{"void vllm::moe::grouped_topk_fused_kernel<float, int>(T1 *)", "void vllm::moe::grouped_topk_fused_small_expert_count_kernel<__nv_bfloat16, float, int>(T1 *)", "void vllm::moe::topk_with_k2_kernel<__nv_bfloat16>(T1 *)", "group_idx_and_topk_idx_kernel"},
 	{"void moe_fused_gate_kernel<__nv_bfloat16, cutlass::AlignedArray<__nv_bfloat16, (int)32>, (int)32>(void *)", "kimi_k2_moe_fused_gate_kernel_small_token(float *, float *)", "void moe_fused_gate_kernel_dynamic<float>(void *)", "moe_hash_topk_fused"},
+	{"void tensorrt_llm::kernels::customMoeRoutingKernel<__nv_bfloat16, float, int, (int)128, (int)8, (bool)0>(T1 *)"},
+	{"void topk_moe_cuda<(int)256, (bool)0>(const float *, float *, int *, float *)"},
 	{"void tensorrt_llm::kernels::deepseek_v3_topk_kernel<float, float, int, (int)256, (bool)1>(T1 *)"},
 	{
 		"void moe::dev::routing::routingDeepSeek::routingMainKernel<moe::dev::routing::KernelParams<float, __nv_bfloat16, (int)256, (bool)1, (bool)1>>(T1)",
@@ -103,6 +105,7 @@ var seenNames = [][]string{
 	{"void tensorrt_llm::kernels::cute_dsl::moePermuteKernel<__nv_bfloat16>(T1 *)", "moeOutputMemsetKernel", "void moe::dev::permute::permuteKernel<moe::dev::permute::KernelParams<cutlass::float_e4m3_t, (bool)1>>(T1)"},
 	{"_fwd_kernel_ep_scatter_1", "_fwd_kernel_ep_scatter_2", "_count_expert_num_tokens", "_preprocess_after_permute_kernel", "masked_index_gather_kernel", "_masked_index_copy_group_quant_fp8"},
 	{"void moe_permute_kernel<float, (int)128>(T1)", "moe_permute_row_map", "void moe_permute_topK_kernel<__nv_bfloat16>(T1)", "moe_permute_topK_row_map", "_permute_kernel", "_row_id_map_pass_2_kernel", "_make_chunk_sort_map_kernel"},
+	{"void mm_ids_helper<(int)8>(const int *, int *, int *, int *, int)"},
 	{"_padded_copy", "_binned_copy", "megablocks::construct_indices::ConstructIndicesKernel", "void megablocks::replicate::ReplicateForwardKernel<float>(T1)"},
 	// grouped GEMM
 	{"fused_moe_kernel", "fused_moe_kernel_gptq_awq", "fused_moe_kernel_0d1d2d3de4de5de", "batched_triton_kernel", "grouped_gemm_triton_kernel"},
@@ -111,11 +114,13 @@ var seenNames = [][]string{
 		"void cutlass::device_kernel<cutlass::gemm::kernel::GemmUniversal<cutlass::gemm::GroupProblemShape<cute::tuple<int, int, int>>, void>>(T1::Params)",
 		"void cutlass::Kernel<cutlass::gemm::kernel::MoeFCGemm<cutlass::gemm::threadblock::DqMmaMultistage<(int)4>, void>>(T1::Params)",
 	},
+	{"void cutlass::Kernel<cutlass::gemm::kernel::GemmGrouped<cutlass::gemm::threadblock::MmaMultistage<cutlass::gemm::GemmShape<(int)128, (int)128, (int)32>>>>(T1::Params)"},
 	{"void cutlass::device_kernel<dpsk::grouped_gemm::cuda::m_grouped_fp8_ptp128c::GemmKernel>(T1::Params)"},
 	{"void cutlass::device_kernel<dpsk::grouped_gemm::cuda::fp8_ptp128c::GemmKernel>(T1::Params)"},
 	{"void fused_moe::run_global<fused_moe::Fused_Moe_Kernel_sm80<__nv_bfloat16, (int)16>>(T1)"},
 	{"void at::cuda::detail::prepare_grouped_gemm_data<cutlass::bfloat16_t, cute::tuple<long, cute::C<(int)1>>>(T1 *)"},
 	{"void deep_gemm::sm90_fp8_paged_mqa_logits<(unsigned int)1, (unsigned int)64>(unsigned int)"},
+	{"void deep_gemm::sm90_bf16_m_grouped_gemm_contiguous_impl<(unsigned int)4096>(int *)"},
 	{
 		"void deep_gemm::sm90_fp8_gemm_1d2d_impl<(cute::UMMA::Major)0, (unsigned int)0, (unsigned int)4096, (unsigned int)7168, (unsigned int)32, (unsigned int)64, (bool)0, (unsigned int)132, (deep_gemm::GemmType)2, deep_gemm::epilogue::transform::EpilogueIdentity>(float *, int *)",
 		"void deep_gemm::sm100_fp8_fp4_gemm_1d1d_impl<(cute::UMMA::Major)0, (unsigned int)32, (deep_gemm::GemmType)1, (bool)0>(int *)", "void deep_gemm::fp8_gemm_kernel<(unsigned int)4096, (deep_gemm::GemmType)1>(int *)",
@@ -134,6 +139,8 @@ var seenNames = [][]string{
 	{"void marlin_moe_wna16::Marlin<__nv_bfloat16, (long)1125899906909960, (int)256, (bool)1>(const int4 *)", "void moe_wna16_gemm_kernel<__nv_bfloat16, (int)4>(const T1 *)"},
 	{"_matmul_ogs_NNT_bf16xbf16xmxfp4_128x256x128x1", "_p_matmul_ogs_NNT_bf16xbf16xmxfp4_16x256x128"},
 	{"_matmul", "_p_matmul", "_p_matmul_NNT_bf16xbf16xmxfp4_16x256x128"},
+	{"_sdd_kernel", "_dsd_kernel"},
+	{"_kernel_grouped_gemm_persistent_bf16", "kernel_cutlass_kernel_flashinfergemmkernelsgrouped_gemm_masked_blackwellSm100BlockScaledPersistentDenseGemmKernel_object_at__tensor"},
 	{"void vllm::moe_bgmv_shrink_sliced_kernel<(int)16>(int)", "moe_bgmv_expand_sliced_kernel"},
 	{"transformer_engine::setup_grouped_gemm_kernel(int *)"},
 	{"void bytedance::flux::moe_ag_scatter_kernel<(int)8>(int *)"},
@@ -162,6 +169,8 @@ var seenNames = [][]string{
 	},
 	{"fmhaSm100fKernel_QkvBfloat16OBfloat16HQk576HV512HVPerCta256PagedKvDenseP64MultiCtasKvVarSeqQ16Kv128StaticSwapsAbForGen", "fmhaReductionKernel", "fmha_v2_flash_attention_fp16_64_32_S_qkv_128_sm90_kernel", "fmha_cutlassF_bf16_aligned_64x128_rf_sm80", "cudnn_generated_fort_native_sdpa_sm90_flash_fprop_wgmma_f16_knob_7_64x128x128_4x1x1_cga1x1x1_kernel0_0", "applyMLARopeAndAssignQKVKernelGeneration"},
 	{"void vllm::paged_attention_v2_kernel<unsigned short, (int)128>(float *)", "void vllm::paged_attention_v2_reduce_kernel<unsigned short, (int)128>(float *)", "void vllm::reshape_and_cache_flash_kernel<__nv_bfloat16, __nv_bfloat16>(const T1 *)", "vllm::concat_and_cache_mla_kernel", "void vllm::merge_attn_states_kernel<float, (int)128>(T1 *)", "void vllm::rotary_embedding_kernel<c10::BFloat16, (bool)1>(const long *)"},
+	{"chunk_gated_delta_rule_fwd_kernel_h_blockdim64", "chunk_fwd_kernel_o", "fused_recurrent_gated_delta_rule_fwd_kernel", "_causal_conv1d_fwd_kernel"},
+	{"void flash_attn_ext_f16<(int)128, (int)128, (int)16>(const char *)", "kernel_mha", "xqa_kernel_dt_bf16_d_128_beam_1_kvt_e4m3_pagedKV_64_nqpkv_8_m_16_sm_90"},
 	{"kernel_unified_attention_2d", "_fwd_grouped_kernel_stage1", "_fwd_kernel_stage2"},
 	// the rest
 	{"void vllm::rms_norm_kernel<c10::BFloat16, (int)8, (int)2, (bool)1>(T1 *)", "void vllm::fused_add_rms_norm_kernel<c10::BFloat16, (int)8>(T1 *)", "void flashinfer::norm::FusedAddRMSNormKernel<(unsigned int)8, __nv_bfloat16>(T2 *)"},

@@ -5,7 +5,11 @@
 // other evidence, are the business of package nsys.
 package kernel
 
-import "strings"
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
 
 // Phase is a part of a step. The names are those of reports, flags and JSON.
 type Phase string
@@ -22,6 +26,14 @@ const (
 	PhaseCommunication Phase = "communication"
 	PhaseUnknown       Phase = "unknown"
 )
+
+// Phases are all phases in the order of a layer's work, in which tables list them.
+var Phases = []Phase{PhaseAttention, PhaseRouter, PhaseDispatch, PhaseExperts, PhaseCombine, PhaseOther, PhaseCommunication, PhaseUnknown}
+
+// ComparePhases orders phases as Phases does.
+func ComparePhases(a, b Phase) int {
+	return cmp.Or(cmp.Compare(slices.Index(Phases, a), slices.Index(Phases, b)), cmp.Compare(a, b))
+}
 
 // phaseWords are the words for phases, letter case aside.
 var phaseWords = map[string]Phase{

@@ -1,49 +1,45 @@
-package nsys
+package recorded
 
 import (
 	"fmt"
 	"maps"
 	"slices"
-
-	"github.com/moebalance/moebalance/router"
 )
 
-// checkRecordedLayers compares the layers in which experts work. Recorded layers without any
+// layers compares the layers in which experts work. Recorded layers without any
 // load are no evidence: some recorders list the dense ones too.
-func (r *reduction) checkRecordedLayers() error {
+func (c *check) layers() error {
 	worked, recorded := map[int]bool{}, map[int]bool{}
-	for _, c := range r.trace.Cells {
-		if c.Phase == PhaseExperts && c.Layer.Defined() {
-			worked[int(c.Layer)] = true
-		}
+	for at := range c.Trace.Layers {
+		worked[at.Layer] = true
 	}
-	for layer, load := range r.options.Recorded.Load {
+	for layer, load := range c.Load {
 		if load.Total() > 0 {
 			recorded[layer] = true
 		}
 	}
 	switch {
 	case len(worked) == 0:
-		r.warn("counts_layers", "", "the trace has no expert time in a numbered layer, so no time is allocated by the recorded counts")
+		c.warn("counts_layers", "the trace has no expert time in a numbered layer, so no time is allocated by the recorded counts")
 		return nil
 	case len(recorded) == 0:
-		r.warn("counts_layers", "", "the recorded counts are all zero, so no time is allocated by them")
+		c.warn("counts_layers", "the recorded counts are all zero, so no time is allocated by them")
 		return nil
 	}
 	without, idle := missingFrom(worked, recorded), missingFrom(recorded, worked)
 	switch {
 	case len(without) == len(worked), len(without) > 0 && len(idle) > 0:
-		return fmt.Errorf("%w: counts of layers %s, experts run in layers %s; number both the same way", ErrCounts,
+		return fmt.Errorf("%w: counts of layers %s, experts run in layers %s; number both the same way", ErrMismatch,
 			numberList(slices.Collect(maps.Keys(recorded))), numberList(slices.Collect(maps.Keys(worked))))
-	case r.deeper(worked, idle):
+	case c.deeper(worked, idle):
 		return fmt.Errorf("%w: counts up to layer %d, and the last layer with experts is %d on every rank of the trace",
-			ErrCounts, slices.Max(idle), slices.Max(slices.Collect(maps.Keys(worked))))
+			ErrMismatch, slices.Max(idle), slices.Max(slices.Collect(maps.Keys(worked))))
 	}
 	if len(without) > 0 {
-		r.warn("counts_layers", "", "the recorded counts lack these layers, in which experts run: "+numberList(without))
+		c.warn("counts_layers", "the recorded counts lack these layers, in which experts run: %s", numberList(without))
 	}
 	if len(idle) > 0 {
-		r.warn("counts_layers", "", "the recorded counts have layers in which no expert runs in the trace: "+numberList(idle))
+		c.warn("counts_layers", "the recorded counts have layers in which no expert runs in the trace: %s", numberList(idle))
 	}
 	return nil
 }
@@ -67,23 +63,14 @@ const depthMargin = 0.1
 // step goes through all layers, so that a trace lacks some only where other ranks have
 // them (pipelines) or where the program runs single layers: all ranks must be there,
 // each with the same layers, and the counts go on behind the last of them.
-func (r *reduction) deeper(worked map[int]bool, idle []int) bool {
+func (c *check) deeper(worked map[int]bool, idle []int) bool {
 	if float64(len(idle)) <= depthMargin*float64(len(worked)+len(idle)) || slices.Min(idle) < slices.Max(slices.Collect(maps.Keys(worked))) {
 		return false
 	}
-	for _, layout := range r.options.Recorded.Layout {
-		if len(r.ranks) != layout.Ranks() {
+	for _, layout := range c.Layout {
+		if len(c.Ranks) != layout.Ranks() {
 			return false
 		}
 	}
-	onRank := map[[2]int]bool{}
-	for _, c := range r.trace.Cells {
-		if c.Phase == PhaseExperts && c.Layer.Defined() {
-			onRank[[2]int{c.Rank, int(c.Layer)}] = true
-		}
-	}
-	single := func(e Export) bool {
-		return slices.ContainsFunc(e.Warnings, func(w router.Warning) bool { return w.Code == singleLayers })
-	}
-	return len(onRank) == len(worked)*len(r.ranks) && len(r.options.Recorded.Layout) > 0 && !slices.ContainsFunc(r.trace.Exports, single)
+	return len(c.Trace.Layers) == len(worked)*len(c.Ranks) && len(c.Layout) > 0 && !c.SingleLayers
 }

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// Two builds are compared by their names, on traces that show two arms and on reports of
+// one arm, and neither speaks of balance or of the other names.
+func TestCompareVerbOfBuilds(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name string, rates ...float64) string {
+		var b strings.Builder
+		for _, v := range rates {
+			fmt.Fprintf(&b, `{"perfect_router":false,"ranks":2,"tokens_per_rank":8,"tokens_per_second":%g,"rank_max_over_mean":[1.5]}`+"\n", v)
+		}
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	v1, v2 := write("v1.jsonl", 100, 101, 100, 99, 100, 101), write("v2.jsonl", 110, 111, 110, 110, 109, 111)
+	for _, k := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{v1, v2}, "faster: gain +10"},
+		{[]string{v2, v1}, "slower: gain −9"},
+		{[]string{v1, v1 + "x"}, "no such file"},
+		{[]string{"../../" + loopNormal, "../../" + loopPerfect}, "per step, before to after: expert time of the slowest rank 1.81 ms to 1.22 ms (−32.5 %)"},
+		{[]string{"../../" + loopPerfect, "../../" + loopNormal}, "per step, before to after: expert time of the slowest rank 1.22 ms to 1.81 ms"},
+	} {
+		out, errs, code := invoke(t.Context(), append([]string{"compare", "--arms", "before,after"}, k.args...)...)
+		if !strings.Contains(out+errs, k.want) || (code == exitDone) != (errs == "") {
+			t.Errorf("%q: exit %d, want %q in\n%s%s", k.args, code, k.want, out, errs)
+		}
+		if said := regexp.MustCompile(`\b(normal|perfect|balance|balanced|router)\b`).FindString(strings.ReplaceAll(out, "router    compute", "")); said != "" && errs == "" {
+			t.Errorf("%q: the output speaks of %q:\n%s", k.args, said, out)
+		}
+	}
+}
+
+func TestBenchVerbRefusesArmsAndPoints(t *testing.T) {
+	for want, args := range map[string][]string{
+		"--points concurrency: the command has no {concurrency}":         {"--points", "concurrency=1,8", "--", "true"},
+		`points "concurrency=1,1": 1 is named twice`:                     {"--points", "concurrency=1,1", "--", "true", "{concurrency}"},
+		`value "x": want positive numbers`:                               {"--points", "concurrency=1,x", "--", "true", "{concurrency}"},
+		"give --points":                                                  {"--model", "gpt-oss-120b", "--", "true"},
+		"want two names, such as before,after":                           {"--arms", "before", "--", "true", "{arm}"},
+		"nothing sets the arms apart":                                    {"--arms", "before,after", "--", "true"},
+		"without a treatment and without proof":                          {"--arms", "before,after", "--treatment", "vllm", "--", "true", "{arm}"},
+		"is neither VARIABLE=VALUE nor a flag":                           {"--arm", "balancer=greedy", "--", "true"},
+		"--arm balancer is given twice":                                  {"--arm", "balancer=A=1", "--arm", "balancer=A=2", "--", "true"},
+		"--until-decided cannot be combined with --points: give --pairs": {"--points", "c=1,8", "--until-decided", "--", "true", "{c}"},
+	} {
+		_, errs, code := invoke(t.Context(), append([]string{"bench", "--campaign", filepath.Join(t.TempDir(), "c")}, args...)...)
+		if code != exitUsage || strings.Count(errs, "\n") != 1 {
+			t.Errorf("%q: exit %d, %q; want a line of usage", args, code, errs)
+		}
+		if !strings.Contains(errs, want) {
+			t.Errorf("%q: %q, want %q", args, errs, want)
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/moebalance/moebalance/compare/bench"
+	"github.com/moebalance/moebalance/compare/gain"
+)
+
+// checkArms takes the flags of arms and points apart.
+func (o *benchOptions) checkArms(c *cobra.Command) error {
+	for _, text := range o.armWords {
+		a, err := bench.ParseArm(text)
+		if err != nil {
+			return withCode(exitUsage, fmt.Errorf("bench: --arm: %w", err))
+		}
+		o.Arms = append(o.Arms, a)
+	}
+	if o.builds != "" {
+		names, err := buildNames(o.builds)
+		switch {
+		case err != nil:
+			return withCode(exitUsage, fmt.Errorf("bench: %w", err))
+		case c.Flags().Changed("treatment") || c.Flags().Changed("proof") || c.Flags().Changed("require-proof"):
+			return usagef("bench: --arms compares two builds, without a treatment and without proof: remove --treatment, --proof and --require-proof")
+		}
+		o.Builds, o.Treatment = names, bench.Treatment{}
+		if !c.Flags().Changed("threshold") {
+			o.threshold.fraction = 0
+		}
+	}
+	shape, err := o.model.shape()
+	switch {
+	case err != nil:
+		return err
+	case o.points == "" && shape != nil:
+		return usagef("bench: --model and --config are for the tokens per active expert at each of --points: give --points")
+	case o.points == "":
+		return nil
+	}
+	points, err := bench.ParsePoints(o.points)
+	if err != nil {
+		return withCode(exitUsage, fmt.Errorf("bench: --%w", err))
+	}
+	if shape != nil {
+		points.Experts, points.TopK = shape.Experts, shape.TopK
+	}
+	o.Points = &points
+	return nil
+}
+
+// buildNames reads the two names of --arms.
+func buildNames(s string) (names [2]gain.Arm, err error) {
+	a, b, _ := strings.Cut(s, ",")
+	a, b = strings.TrimSpace(a), strings.TrimSpace(b)
+	if a == "" || b == "" || a == b || strings.Contains(b, ",") {
+		return names, fmt.Errorf("--arms %q: want two names, such as before,after", s)
+	}
+	return [2]gain.Arm{gain.Arm(a), gain.Arm(b)}, nil
+}

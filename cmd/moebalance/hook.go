@@ -1,0 +1,76 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/moebalance/moebalance/cmd/internal/target"
+	"github.com/moebalance/moebalance/compare/bench/launch"
+	"github.com/moebalance/moebalance/logits"
+	"github.com/moebalance/moebalance/logits/hook"
+)
+
+func hookCmd() *cobra.Command {
+	var folder target.Folder
+	c := command("hook", argCount(0, 0, "flags only"), func(c *cobra.Command, _ []string) error {
+		if folder.Path == "" {
+			return usagef("hook: want -o, the folder to write")
+		}
+		for _, f := range hook.Files(version) {
+			if err := folder.Write(f.Name, func(w io.Writer) error { _, err := w.Write(f.Text); return err }); err != nil {
+				return err
+			}
+		}
+		path, err := filepath.Abs(folder.Path)
+		fmt.Fprintf(c.OutOrStdout(), "export PYTHONPATH=%s${PYTHONPATH:+:$PYTHONPATH}\n", path)
+		return err
+	})
+	folder.Bind(c, "output", "o", "`DIR` for PYTHONPATH, created if missing")
+	return c
+}
+
+// hookEnviron is the environment of launches with the hook. Where PYTHONPATH has none,
+// it is written into the campaign, a store of ours.
+func hookEnviron(env []string, campaign string) ([]string, error) {
+	if err := checkHookCache(); err != nil {
+		return nil, err
+	}
+	at := slices.IndexFunc(env, func(v string) bool { return strings.HasPrefix(v, "PYTHONPATH=") })
+	known := ""
+	if at >= 0 {
+		known = strings.TrimPrefix(env[at], "PYTHONPATH=")
+	}
+	for _, folder := range filepath.SplitList(known) {
+		if isFile(filepath.Join(folder, "moebalance_hook.py")) {
+			return env, nil
+		}
+	}
+	folder, err := filepath.Abs(filepath.Join(campaign, "hook"))
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range hook.Files(version) {
+		path := filepath.Join(folder, f.Name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return nil, err
+		}
+		if err := target.WriteOwn(path, func(w io.Writer) error { _, err := w.Write(f.Text); return err }); err != nil {
+			return nil, err
+		}
+	}
+	return launch.Environ(env, []launch.Variable{{Name: "PYTHONPATH", Value: strings.TrimSuffix(folder+string(filepath.ListSeparator)+known, string(filepath.ListSeparator))}}), nil
+}
+
+// checkHookCache is an error unless the environment names a cache for the hook.
+func checkHookCache() error {
+	if dir := os.Getenv("MOEBALANCE_CACHE"); !logits.IsCache(dir) {
+		return usagef("bench: --treatment hook: want a cache of 'moebalance logits generate' in MOEBALANCE_CACHE, have %q", dir)
+	}
+	return nil
+}

@@ -1,0 +1,57 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// An engine that records through the hook measures its routing; one that leaves only
+// proof files claims it. The counts are real ones, of 4 ranks.
+func TestBenchTreatmentHook(t *testing.T) {
+	recorded, err := filepath.Abs("../../testdata/gptoss-ep4-ranks")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache := filepath.Join(t.TempDir(), "cache")
+	ask(t, exitDone, nil, "logits", "generate", "--model", "mixtral-8x7b", "--ep", "4", "--cache", cache)
+	t.Setenv("PYTHONPATH", "/elsewhere")
+	t.Setenv("MOEBALANCE_CACHE", "")
+	if _, stderr, code := invoke(t.Context(), "bench", "--treatment", "hook", "--", "true"); code != exitUsage || !strings.Contains(stderr, "in MOEBALANCE_CACHE, have \"\"") {
+		t.Errorf("without a cache: exit %d, %s", code, stderr)
+	}
+	t.Setenv("MOEBALANCE_CACHE", cache)
+	report := engine(100, 120)
+	for grade, record := range map[string]string{
+		"measured": `[ "$ENABLE_PERFECT_ROUTER" = 1 ] && arm=perfect || arm=normal; cp -r ` + recorded + `/counts-$arm "$MOEBALANCE_COUNTS"`,
+		"claimed": `mkdir -p "$MOEBALANCE_COUNTS"; [ "$ENABLE_PERFECT_ROUTER" = 1 ] && router=perfect || router=off
+for rank in 0 1; do echo '{"claim": "moebalance hook: rank '$rank' of 2 routes 48 layers by '$router'"}' > "$MOEBALANCE_COUNTS/moebalance-hook.rank$rank.json"; done`,
+	} {
+		folder := t.TempDir()
+		script := filepath.Join(folder, "engine.sh")
+		text := "#!/bin/sh\ncase $PYTHONPATH in */c/hook:/elsewhere) ;; *) exit 9;; esac\ntest -s ${PYTHONPATH%%:*}/moebalance_hook.py || exit 8\n" + record + "\n" + report
+		if err := os.WriteFile(script, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		var r struct {
+			Proof []struct {
+				Arm   string `json:"arm"`
+				Rank  *int   `json:"rank"`
+				Grade string `json:"grade"`
+			} `json:"proof"`
+		}
+		ask(t, exitDone, &r, "bench", "--treatment", "hook", "--pairs", "6", "--ranks", map[string]string{"measured": "4", "claimed": "2"}[grade],
+			"--campaign", filepath.Join(folder, "c"), "--format", "json", "--", script)
+		if len(r.Proof) == 0 {
+			t.Errorf("%s: no proof", grade)
+		}
+		for _, p := range r.Proof {
+			if p.Grade != grade {
+				t.Errorf("%s: %+v", grade, p)
+			}
+		}
+	}
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/moebalance/moebalance/compare/counts"
+)
+
+const (
+	gptossNormal  = fixtures + "gptoss-ep4-ranks/counts-normal"
+	gptossPerfect = fixtures + "gptoss-ep4-ranks/counts-perfect"
+)
+
+// placeAnswer is what programs rely on in the JSON of place.
+type placeAnswer struct {
+	SchemaVersion int `json:"schema_version"`
+	Kind          string
+	Ranks         int
+	Placements    []struct {
+		Redundant int
+		Learned   *float64 `json:"learned_max_over_mean"`
+		Judged    *float64 `json:"judged_max_over_mean"`
+		Time      *float64 `json:"predicted_time_change"`
+		Verdict   string
+	}
+	Layers []struct{ Layer int }
+}
+
+func TestPlaceAnswers(t *testing.T) {
+	var a placeAnswer
+	ask(t, exitDone, &a, "place", "--format", "json", "--redundant", "8,0,4", gptossNormal)
+	if a.SchemaVersion != 1 || a.Kind != "place" || a.Ranks != 4 || len(a.Placements) != 3 || len(a.Layers) != 9 {
+		t.Fatalf("%+v", a)
+	}
+	for i, p := range a.Placements {
+		if p.Redundant != 4*i || p.Learned == nil || p.Judged != nil || p.Time != nil || p.Verdict != "not enough evidence" {
+			t.Errorf("%+v", p)
+		}
+	}
+	stdout := captured(t, []string{"place", "--redundant", "8", "--judge", gptossPerfect, gptossNormal})
+	for _, want := range []string{
+		"not now: EPLB with 8 redundant experts on 4 ranks: it helps 0 of 1 judged window", "more load than with contiguous experts",
+		"counts-perfect: 8 redundant experts raise the busiest rank's load by",
+	} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("no %q in\n%s", want, stdout)
+		}
+	}
+	if matrix := captured(t, []string{"place", "--format", "csv", "--table", "matrix", "--redundant", "8", "--judge", gptossPerfect, gptossNormal}); strings.Count(matrix, "\n") != 3 {
+		t.Error(matrix)
+	}
+}
+
+// The written files hold one placement, which counts takes.
+func TestPlaceWrites(t *testing.T) {
+	dir := t.TempDir()
+	args := []string{"place", "--redundant", "8", gptossNormal}
+	var paths []string
+	for _, engine := range []string{"trtllm", "sglang", "vllm"} {
+		paths = append(paths, filepath.Join(dir, engine))
+		args = append(args, "--write-"+engine, paths[len(paths)-1])
+	}
+	captured(t, args)
+	var first string
+	for _, path := range paths {
+		p, err := counts.ReadPlacement(path, 4)
+		if err != nil || p.Experts != 32 || p.Ranks != 4 {
+			t.Fatalf("%+v, %v", p, err)
+		}
+		var placed strings.Builder
+		for layer := range 3 {
+			l, err := p.Layout(layer)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for rank := range 4 {
+				for _, e := range l.Held(rank) {
+					placed.WriteByte(byte('0' + e))
+				}
+			}
+		}
+		if first == "" {
+			first = placed.String()
+		}
+		if placed.String() != first || len(first) != 3*40 {
+			t.Errorf("%s: %q, want %q", path, placed.String(), first)
+		}
+		var a countsAnswer
+		ask(t, exitDone, &a, "counts", "--format", "json", "--ep", "4", "--placement", path, gptossNormal)
+		if a.Summary[0].MaxOverMean > 1.01 { // contiguous: above 1.3
+			t.Errorf("%s: %+v", path, a.Summary)
+		}
+	}
+}
+
+func TestPlaceRefuses(t *testing.T) {
+	for line, want := range map[string]string{
+		"--redundant 3 " + gptossNormal:                                    "--redundant 3: 32 experts and 3 copies do not divide over 4 ranks; try 4",
+		"--redundant 132 " + gptossNormal:                                  "want at most 128",
+		"--redundant -4 " + gptossNormal:                                   "want 0 or more",
+		"--redundant 0,4 --write-vllm x " + gptossNormal:                   "want one value",
+		"--ep 0 " + gptossNormal:                                           "want at least 1 rank",
+		"--nodes 0 " + gptossNormal:                                        "want at least 1 node",
+		"--judge " + gptossNormal + "/. " + gptossNormal:                   "twice: learning and judging on the same counts proves nothing",
+		gptossNormal + " " + fixtures + "deepseek-ep4-ranks/counts-normal": "want 32 experts",
+		fixtures + "counts/expert-location.json":                           "want the number of ranks",
+		"--ep 5 --redundant 3 --nodes 2 --model deepseek-v3 " + fixtures + "deepseek-ep4-ranks/counts-normal": "do not divide over 5 ranks",
+		"--ep 3 --redundant 2 --nodes 2 --model deepseek-v3 " + fixtures + "deepseek-ep4-ranks/counts-normal": "3 ranks do not divide over 2 nodes",
+	} {
+		if stderr := ask(t, exitUsage, nil, append([]string{"place"}, strings.Fields(line)...)...); !strings.Contains(stderr, want) {
+			t.Errorf("%s: %s", line, stderr)
+		}
+	}
+	if stderr := ask(t, exitFailed, nil, "place", "--ep", "2", fixtures+"counts/sglang.log"); !strings.Contains(stderr, "want slots per expert") {
+		t.Error(stderr)
+	}
+}

@@ -1,0 +1,141 @@
+package bench
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/moebalance/moebalance/compare/bench/launch"
+	"github.com/moebalance/moebalance/compare/gain"
+)
+
+// ArmSpec is what sets an arm apart from the others.
+type ArmSpec struct {
+	Name  gain.Arm          `json:"name"`
+	Env   map[string]string `json:"env,omitempty"`   // variables set in this arm only
+	Flags []string          `json:"flags,omitempty"` // appended to the command, or to that of the server
+}
+
+// ParseArm reads NAME=WORDS: variables NAME=VALUE, then flags, as a shell splits them.
+func ParseArm(s string) (ArmSpec, error) {
+	name, list, ok := strings.Cut(s, "=")
+	if !ok || !variableName.MatchString(name) {
+		return ArmSpec{}, fmt.Errorf("arm %q: want NAME='VARIABLE=VALUE … --flag …'", s)
+	}
+	a := ArmSpec{Name: gain.Arm(name)}
+	if strings.TrimSpace(list) == "" {
+		return a, nil
+	}
+	words, err := launch.Words(list)
+	if err != nil {
+		return a, fmt.Errorf("arm %q: %w", name, err)
+	}
+	for i, w := range words {
+		variable, value, ok := strings.Cut(w, "=")
+		if !ok || !variableName.MatchString(variable) {
+			a.Flags = words[i:]
+			break
+		}
+		if a.Env == nil {
+			a.Env = make(map[string]string)
+		}
+		a.Env[variable] = value
+	}
+	if len(a.Flags) > 0 && !strings.HasPrefix(a.Flags[0], "-") {
+		return a, fmt.Errorf("arm %q: %q is neither VARIABLE=VALUE nor a flag", name, a.Flags[0])
+	}
+	return a, nil
+}
+
+func (s Spec) builds() bool { return s.Builds[0] != "" }
+
+// arms are all, the further ones between the normal and the perfect one.
+func (s Spec) arms() []gain.Arm {
+	return slices.Concat([]gain.Arm{gain.Normal}, s.more(), []gain.Arm{gain.Perfect})
+}
+
+// more are the further arms.
+func (s Spec) more() (more []gain.Arm) {
+	for _, a := range s.Arms {
+		if !slices.Contains(gain.Arms[:], a.Name) && !slices.Contains(s.Builds[:], a.Name) {
+			more = append(more, a.Name)
+		}
+	}
+	return more
+}
+
+// Called is the name of an arm for people and in {arm}.
+func (s Spec) Called(a gain.Arm) gain.Arm {
+	return gain.Result{Builds: s.Builds}.Called(a)
+}
+
+// arm is what sets an arm apart.
+func (s Spec) arm(a gain.Arm) ArmSpec {
+	if i := slices.IndexFunc(s.Arms, func(o ArmSpec) bool { return o.Name == a || o.Name == s.Called(a) }); i >= 0 {
+		return s.Arms[i]
+	}
+	return ArmSpec{Name: a}
+}
+
+// plan is the order of the launches.
+func (s Spec) plan() []Launch { return s.Design.plan(s.arms(), s.perLaunch()) }
+
+// mostArms bounds a design: blocks of more are too long to be at one time.
+const mostArms = 6
+
+func (s Spec) checkArms() error {
+	for i, a := range s.Arms {
+		if slices.ContainsFunc(s.Arms[:i], func(o ArmSpec) bool { return o.Name == a.Name }) {
+			return fmt.Errorf("--arm %s is given twice", a.Name)
+		}
+		for name := range a.Env {
+			if _, ok := s.Treatment.Perfect[name]; ok {
+				return fmt.Errorf("--arm %s sets %s, which is the switch of the perfect arm: choose another --treatment", a.Name, name)
+			}
+		}
+	}
+	words := slices.Concat(s.Command.Server, s.Command.Normal)
+	switch {
+	case len(s.arms()) > mostArms:
+		return fmt.Errorf("%d arms: want at most %d", len(s.arms()), mostArms)
+	case s.builds() && len(s.more()) > 0:
+		return fmt.Errorf("--arm %s is none of --arms %s,%s", s.more()[0], s.Builds[0], s.Builds[1])
+	case s.builds() && s.Builds[0] == s.Builds[1]:
+		return fmt.Errorf("--arms %s,%s: want two names", s.Builds[0], s.Builds[1])
+	case s.builds() && len(s.Arms) == 0 && len(s.Command.Perfect) == 0 && !in(words, "arm"):
+		return fmt.Errorf("nothing sets the arms apart: write {arm} in the command, or give --arm %s='VARIABLE=VALUE --flag'", s.Builds[1])
+	}
+	for _, a := range s.more() {
+		if own := s.arm(a); len(own.Env)+len(own.Flags) == 0 && !in(words, "arm") {
+			return fmt.Errorf("nothing sets the arm %s apart: give --arm %[1]s='VARIABLE=VALUE --flag', or write {arm} in the command", a)
+		}
+	}
+	return nil
+}
+
+// environ is base as the arm sees it.
+func (s Spec) environ(base []string, a gain.Arm) []string {
+	return launch.Environ(s.Treatment.Environ(base, a), launch.Variables(s.arm(a).Env))
+}
+
+// declares reports whether an environment variable may differ between the normal arm and
+// another.
+func (s Spec) declares(name string, a gain.Arm) bool {
+	_, treatment := s.Treatment.Perfect[name]
+	_, base := s.arm(gain.Normal).Env[name]
+	_, own := s.arm(a).Env[name]
+	return treatment && a == gain.Perfect || base || own
+}
+
+// armVariables are those of the treatment and of all arms.
+func (s Spec) armVariables() map[string]string {
+	own := maps.Clone(s.Treatment.Perfect)
+	if own == nil {
+		own = make(map[string]string)
+	}
+	for _, a := range s.Arms {
+		maps.Copy(own, a.Env)
+	}
+	return own
+}

@@ -1,0 +1,82 @@
+package bench
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/moebalance/moebalance/compare/bench/launch"
+	"github.com/moebalance/moebalance/compare/gain"
+)
+
+// clients are the runs of a server's client at the points that attempt a has not measured
+// yet, in the order drawn. Each is on disk as soon as it has ended.
+func (r *runner) clients(l Launch, a Attempt, folder string) ([]launch.Run, error) {
+	runs := []launch.Run{} // not nil where none is missing
+	for _, value := range r.Spec.order(l) {
+		if slices.ContainsFunc(a.Points, func(p PointRun) bool { return p.Value == value }) {
+			continue
+		}
+		at := filepath.Join(folder, "point-"+value)
+		out := filepath.Join(at, outName)
+		if err := os.MkdirAll(out, 0o755); err != nil {
+			return nil, err
+		}
+		var began time.Time
+		runs = append(runs, launch.Run{
+			Name: r.Spec.Points.Name + " " + value, Folder: at, Words: r.Spec.placeholders(l, out, value).fill(r.Spec.Command.Of(l.Arm)),
+			Began: func() { began = r.host.Now() },
+			Done: func() error {
+				live := &r.Launches[l.Position]
+				last := &live.Attempts[a.Number-1]
+				p := PointRun{Value: value, Attempt: a.Number, DurationNS: int64(r.host.Now().Sub(began))}
+				result, err := r.parse(r.outputOf(l, at, value))
+				if err != nil {
+					return fmt.Errorf("%w: %w", errUnusable, err)
+				}
+				p.Result = &result
+				last.Points = append(last.Points, p)
+				if err := r.save(*live, *last); err != nil {
+					return err
+				}
+				r.report(Event{Stage: Measured, Launch: *live, Attempt: *last})
+				return nil
+			},
+		})
+	}
+	return runs, nil
+}
+
+// placeholders are those of a launch at one of its points, empty where it has none.
+func (s Spec) placeholders(l Launch, out, point string) placeholders {
+	p := placeholders{launch: l, out: out, arm: s.Called(l.Arm)}
+	if s.Points == nil {
+		return p
+	}
+	if point != "" {
+		p.points = []string{"{" + s.Points.Name + "}", point}
+	}
+	p.points = append(p.points, "{"+allPoints+"}", strings.Join(s.order(l), ","))
+	return p
+}
+
+// checkPointRuns says which launches measured their points on more than one engine.
+func (c *Campaign) checkPointRuns() (gain.Check, bool) {
+	const name = "one_engine"
+	var split []string
+	points := false
+	for _, l := range c.Launches {
+		a, ok := l.Done()
+		points = points || ok && len(a.Points) > 0
+		if ok && slices.ContainsFunc(a.Points, func(p PointRun) bool { return p.Attempt != a.Number }) {
+			split = append(split, fmt.Sprint(l.Position))
+		}
+	}
+	if len(split) > 0 {
+		return warning(name, fmt.Sprintf("launch %s was interrupted: a fresh engine measured its missing points, so its points are of two engines", strings.Join(split, ", "))), points
+	}
+	return gain.Check{Name: name, Status: gain.Pass, Text: "each launch measured all its points on one engine"}, points
+}

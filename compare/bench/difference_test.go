@@ -1,0 +1,175 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/moebalance/moebalance/compare/gain"
+)
+
+func TestWordDifferences(t *testing.T) {
+	for name, c := range map[string]struct {
+		normal, perfect, accepted string
+		want                      []string // "name: normal | perfect", "+" in front where declared
+	}{
+		"no command of its own": {"run --batch 8", "", "", nil},
+		"a value":               {"run --batch 8 --log x", "run --batch 16 --log x", "", []string{"--batch: 8 | 16"}},
+		"behind an equals sign": {"run --batch=8 x", "run --batch=16 x", "", []string{"--batch: --batch=8 | --batch=16"}},
+		"accepted by its option": {"run --batch 8", "run --batch 16", "--batch",
+			[]string{"+--batch: 8 | 16"}},
+		"accepted by a word": {"run --batch 8", "run --batch 16", "16", []string{"+--batch: 8 | 16"}},
+		"another accepted":   {"run --batch 8", "run --batch 16", "--log", []string{"--batch: 8 | 16"}},
+		"an option more": {"run a b", "run a --balanced 1 b", "",
+			[]string{"--balanced: no such word | --balanced", "--balanced: no such word | 1"}},
+		"one of two": {"run --seed 1 --dtype fp8", "run --seed 2 --dtype bf16", "--seed",
+			[]string{"+--seed: 1 | 2", "--dtype: fp8 | bf16"}},
+		"another order":       {"run a b", "run b a", "", []string{"a: a | no such word", "a: no such word | a"}},
+		"the arm's own file":  {"run --save r-{arm}-{launch}.json", "", "", []string{"--save: r-normal-{launch}.json | r-perfect-{launch}.json"}},
+		"accepted as typed":   {"run r-{arm}.json", "", "r-{arm}.json", []string{"+r-perfect.json: r-normal.json | r-perfect.json"}},
+		"another program":     {"run x", "walk x", "", []string{"walk: run | walk"}},
+		"a placeholder alone": {"run {out}/r.json {pair}", "run {out}/r.json {pair}", "", nil},
+	} {
+		spec := Spec{Command: Command{Normal: strings.Fields(c.normal), Perfect: strings.Fields(c.perfect)}, Accepted: strings.Fields(c.accepted)}
+		var got []string
+		undeclared := 0
+		for _, d := range spec.WordDifferences() {
+			text := fmt.Sprintf("%s: %s | %s", d.Name, d.Normal, d.Perfect)
+			if d.Declared {
+				text = "+" + text
+			} else {
+				undeclared++
+			}
+			got = append(got, text)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+		if (spec.Undeclared() == "") != (undeclared == 0) {
+			t.Errorf("%s: undeclared %q", name, spec.Undeclared())
+		}
+	}
+	spec := Spec{Command: Command{Normal: []string{"client"}, Server: []string{"serve", "--eplb={arm}"}}}
+	if got := spec.WordDifferences(); len(got) != 1 || got[0].Name != "--eplb" || got[0].Declared {
+		t.Errorf("of a server: %+v", got)
+	}
+}
+
+// Two commands that differ are two experiments unless every difference is accepted;
+// before, any second command was taken as declared.
+func TestUndeclaredWordsAreNotComparable(t *testing.T) {
+	spec := testSpec(t, 6)
+	spec.Command.Perfect = append(slices.Clone(spec.Command.Normal), "--tokens", "9")
+	c := create(t, spec)
+	if err := c.Run(context.Background(), testHost("report")); err != nil {
+		t.Fatal(err)
+	}
+	r := gain.Judge(Recorded(c, 0.95, gain.TraceProof{}))
+	if r.Verdict != gain.Invalid || !strings.Contains(r.Reasons[0], `argument --tokens: normal "no such word", perfect "9"`) {
+		t.Errorf("%s: %q", r.Verdict, r.Reasons)
+	}
+	spec.Accepted = []string{"--tokens"}
+	if err := c.Reread(spec); err != nil {
+		t.Fatal(err)
+	}
+	if r = gain.Judge(Recorded(c, 0.95, gain.TraceProof{})); r.Verdict == gain.Invalid || len(r.Differences) != 3 {
+		t.Errorf("accepted: %s: %q, %+v", r.Verdict, r.Reasons, r.Differences)
+	}
+}
+
+// A script that sets more variables in one arm and then becomes the benchmark: the
+// environment that it was given is the same in both.
+func TestVariablesOfTheCommandItself(t *testing.T) {
+	needsProc(t)
+	t.Setenv("BENCH_TEST_WAIT", "60ms")
+	spec := testSpec(t, 3)
+	self, log := spec.Command.Normal[0], t.TempDir()+"/log"
+	script := `if [ "$ENABLE_PERFECT_ROUTER" = 1 ]; then export NCCL_ALGO=Tree HF_TOKEN=hf_$((41+1)) PIN=1; unset GORACE; fi; exec "$0" "$@"`
+	spec.Command.Normal = []string{"sh", "-c", script, self, log}
+	c := create(t, spec)
+	if err := c.Run(context.Background(), testHost("log")); err != nil {
+		t.Fatal(err)
+	}
+	e := c.Evidence(gain.TraceProof{})
+	const other = "changed by the command (value not recorded)"
+	want := []gain.Difference{
+		{Kind: "environment", Name: "ENABLE_PERFECT_ROUTER", Normal: "not set", Perfect: "1", Declared: true},
+		{Kind: "environment", Name: "GORACE", Normal: "as given", Perfect: "removed"},
+		{Kind: "environment", Name: "HF_TOKEN", Normal: "as given", Perfect: other},
+		{Kind: "environment", Name: "NCCL_ALGO", Normal: "as given", Perfect: "Tree"},
+		{Kind: "environment", Name: "PIN", Normal: "as given", Perfect: other},
+	}
+	if !slices.Equal(e.Differences, want) {
+		t.Errorf("differences %+v, want %+v", e.Differences, want)
+	}
+	for _, file := range []string{storeName, storeName + "-wal"} {
+		if text, _ := os.ReadFile(c.Folder + "/" + file); strings.Contains(string(text), "hf_42") {
+			t.Errorf("%s holds a secret", file)
+		}
+	}
+	c.Spec.Accepted = []string{"PIN"}
+	if d := c.Evidence(gain.TraceProof{}).Differences[4]; !d.Declared {
+		t.Errorf("accepted by name: %+v", d)
+	}
+}
+
+// Wrappers of python shims: what they set from launch to launch, or what is seen in some
+// launches only because the script had come less far, is no difference between the arms.
+func TestVariablesThatChangeFromLaunchToLaunch(t *testing.T) {
+	c := create(t, testSpec(t, 3))
+	at := make(map[gain.Arm]int)
+	for i := range c.Launches {
+		l := &c.Launches[i]
+		own := map[string]string{"MASTER_PORT": fmt.Sprint("sha256:", i), "NCCL_ALGO": map[gain.Arm]string{gain.Normal: "Ring", gain.Perfect: "Tree"}[l.Arm]}
+		if l.Arm == gain.Perfect && at[gain.Perfect] == 1 { // only here the shim had been replaced by python
+			own["PYENV_VERSION"], own["PATH"] = "sha256:1", "sha256:2"
+		}
+		if l.Arm == gain.Normal { // the same value twice by chance
+			own["SEED"] = fmt.Sprint("sha256:", at[gain.Normal]/2)
+		}
+		at[l.Arm]++
+		l.Attempts = []Attempt{{Number: 1, State: Finished, OwnVariables: own}}
+	}
+	want := []gain.Difference{{Kind: "environment", Name: "NCCL_ALGO", Normal: "Ring", Perfect: "Tree"}}
+	if got := c.Evidence(gain.TraceProof{}).Differences; !slices.Equal(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	for i := range c.Launches[2:] { // the first pair, as it is looked at before more are launched
+		c.Launches[2+i].Attempts = nil
+	}
+	if got := c.Evidence(gain.TraceProof{}).Differences; len(got) != 0 {
+		t.Errorf("of one pair %+v", got)
+	}
+}
+
+// A command that takes the switch out of its own environment runs both arms alike.
+func TestSwitchUndoneByTheCommand(t *testing.T) {
+	needsProc(t)
+	t.Setenv("BENCH_TEST_WAIT", "100ms")
+	spec := testSpec(t, 1)
+	spec.Command.Normal = []string{"env", "-u", "ENABLE_PERFECT_ROUTER", spec.Command.Normal[0], t.TempDir() + "/log"}
+	c := create(t, spec)
+	if err := c.Run(context.Background(), testHost("log")); err != nil {
+		t.Fatal(err)
+	}
+	if text := c.launcherWarnings(); text != "the command itself changes ENABLE_PERFECT_ROUTER (removed): both arms may run alike" {
+		t.Errorf("warnings %q", text)
+	}
+}
+
+func TestOwnVariables(t *testing.T) {
+	given := []string{"A=1", "PATH=/bin", "SHLVL=1", "DROP=x"}
+	if got := ownVariables(nil, given, "id", "/f"); got != nil {
+		t.Errorf("of an unknown process %v", got)
+	}
+	got := ownVariables([]string{"A=1", "PATH=/opt:/bin", "SHLVL=2", "_=/bin/x", "NCCL_DEBUG_FILE=/f/nccl", "B.0=y"}, given, "id", "/f")
+	if len(got) != 3 || got["DROP"] != "removed" || got["NCCL_DEBUG_FILE"] != "{out}/nccl" || !strings.HasPrefix(got["PATH"], hashed) || strings.Contains(got["PATH"], "opt") {
+		t.Errorf("%v", got)
+	}
+	if again := ownVariables([]string{"PATH=/opt:/bin"}, given, "other", "/f"); again["PATH"] == got["PATH"] {
+		t.Error("the hash does not depend on the campaign")
+	}
+}

@@ -1,0 +1,163 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+// gpuInterval is the time between queries of the GPUs.
+const gpuInterval = 5 * time.Second
+
+// BusyPercent is the utilization from which a GPU counts as at work: below it, it is
+// loading a model or waiting, and its clocks say nothing about the measurement.
+const BusyPercent = 50
+
+// GPUWatch queries the GPUs beside a launch, so that it costs no time.
+type GPUWatch struct {
+	query  func(context.Context) ([]GPU, error)
+	end    context.CancelFunc
+	done   chan struct{}
+	gpus   []GPU
+	failed error
+	worked atomic.Int64 // Unix time of the last look that saw work, ns
+}
+
+// WatchGPUs begins to watch. A nil query watches nothing.
+func WatchGPUs(ctx context.Context, query func(context.Context) ([]GPU, error), marker Marker) *GPUWatch {
+	return watchGPUs(ctx, query, marker, gpuInterval)
+}
+
+func watchGPUs(ctx context.Context, query func(context.Context) ([]GPU, error), marker Marker, interval time.Duration) *GPUWatch {
+	running, end := context.WithCancel(ctx)
+	w := &GPUWatch{query: query, end: end, done: make(chan struct{})}
+	if query == nil {
+		close(w.done)
+		return w
+	}
+	go func() {
+		defer close(w.done)
+		if w.failed = w.look(ctx); w.failed != nil {
+			return
+		}
+		MarkOwners(w.gpus, marker)
+		for {
+			select {
+			case <-running.Done():
+				return
+			case <-time.After(interval):
+				_ = w.look(running) // the earlier looks stand
+			}
+		}
+	}()
+	return w
+}
+
+// look adds one look at the GPUs.
+func (w *GPUWatch) look(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+	defer cancel()
+	now, err := w.query(ctx)
+	if err != nil || w.gpus != nil && len(now) != len(w.gpus) {
+		return err
+	}
+	for i := range now {
+		g := &now[i]
+		if g.Utilization > 0 {
+			w.worked.Store(time.Now().UnixNano())
+		}
+		if g.Utilization >= BusyPercent {
+			g.BusyLooks = 1
+		}
+		if w.gpus == nil {
+			continue
+		}
+		before := w.gpus[i]
+		g.Processes = before.Processes
+		if n := before.BusyLooks; n > 0 {
+			add := router.Number(g.BusyLooks)
+			g.BusyLooks += n
+			g.ClockMHz = (before.ClockMHz*router.Number(n) + g.ClockMHz*add) / router.Number(g.BusyLooks)
+			g.MemoryMHz = (before.MemoryMHz*router.Number(n) + g.MemoryMHz*add) / router.Number(g.BusyLooks)
+		}
+	}
+	w.gpus = now
+	return nil
+}
+
+// Worked is when a look last saw a GPU at work; zero if none did.
+func (w *GPUWatch) Worked() time.Time {
+	if at := w.worked.Load(); at != 0 {
+		return time.Unix(0, at)
+	}
+	return time.Time{}
+}
+
+// End ends the watch, after the first look, and returns what it saw.
+func (w *GPUWatch) End() ([]GPU, error) {
+	w.end()
+	<-w.done
+	return w.gpus, w.failed
+}
+
+// MarkOwners tells the processes that carry the marker from others, and those that
+// another campaign has left.
+func MarkOwners(gpus []GPU, marker Marker) {
+	for _, gpu := range gpus {
+		for i, p := range gpu.Processes {
+			id := campaignOf(p.PID)
+			gpu.Processes[i].Ours = id != "" && NewMarker(id) == marker
+			if !gpu.Processes[i].Ours {
+				gpu.Processes[i].Campaign = id
+			}
+		}
+	}
+}
+
+var errStalled = errors.New("stalled")
+
+// watchStall ends a job whose files do not change and that no GPU works for, for as long
+// as Stall allows.
+func (j Job) watchStall(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		bytes, last := int64(-1), time.Now()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(min(j.Stall/8, gpuInterval)):
+			}
+			if now := folderSize(j.Folder); now != bytes {
+				bytes, last = now, time.Now()
+			}
+			if at := j.Worked(); at.After(last) {
+				last = at
+			}
+			if time.Since(last) >= j.Stall {
+				cancel(fmt.Errorf("%w: no output and no GPU work for %s (--stall)", errStalled, j.Stall))
+				return
+			}
+		}
+	}()
+	return ctx, func() { cancel(nil) }
+}
+
+// folderSize is the size of all files of a folder.
+func folderSize(folder string) (bytes int64) {
+	_ = filepath.WalkDir(folder, func(_ string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.Type().IsRegular() {
+			if info, err := entry.Info(); err == nil {
+				bytes += info.Size()
+			}
+		}
+		return nil
+	})
+	return bytes
+}

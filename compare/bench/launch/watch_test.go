@@ -1,0 +1,141 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+// A launch of which most is loading a model: clocks of 210 MHz while idle, 1980 and 1900
+// while busy. A mean over all looks would say 822 MHz, the last look 210.
+func TestClocksWhileBusy(t *testing.T) {
+	looks := []struct{ mhz, utilization router.Number }{{210, 0}, {210, 3}, {1980, 99}, {210, 0}, {1900, 60}, {210, 0}}
+	asked := make(chan struct{}, len(looks))
+	n := 0
+	w := watchGPUs(context.Background(), func(context.Context) ([]GPU, error) {
+		if n == len(looks) {
+			return nil, errors.New("enough")
+		}
+		l := looks[n]
+		n++
+		asked <- struct{}{}
+		return []GPU{{Utilization: l.utilization, ClockMHz: l.mhz, MemoryMHz: 3201, TemperatureC: router.Number(40 + n), Processes: make([]GPUProcess, n)}}, nil
+	}, NewMarker("x"), time.Millisecond)
+	for range looks {
+		<-asked
+	}
+	time.Sleep(5 * time.Millisecond)
+	gpus, err := w.End()
+	if err != nil || len(gpus) != 1 {
+		t.Fatal(gpus, err)
+	}
+	if g := gpus[0]; g.BusyLooks != 2 || g.ClockMHz != 1940 || g.MemoryMHz != 3201 || g.TemperatureC != 46 || len(g.Processes) != 1 {
+		t.Errorf("%+v, want the mean of 1980 and 1900 MHz, the last temperature, the first look's process", g)
+	}
+	if since := time.Since(w.Worked()); since < 0 || since > time.Minute {
+		t.Errorf("worked at %v", w.Worked())
+	}
+	if w := WatchGPUs(context.Background(), nil, NewMarker("x")); !w.Worked().IsZero() {
+		t.Error("work was seen without a look")
+	}
+}
+
+// stalled runs a shell script as a job that may stall for 200 ms.
+func stalled(t *testing.T, script string, worked func() time.Time) error {
+	t.Helper()
+	folder := t.TempDir()
+	_, err := Job{
+		Command: []string{"sh", "-c", script}, Folder: folder, Dir: folder, Env: os.Environ(), Marker: NewMarker("stall-test"),
+		Grace: Grace{50 * time.Millisecond, 50 * time.Millisecond}, Ending: func() {}, Stall: 200 * time.Millisecond, Worked: worked,
+	}.Run(context.Background())
+	return err
+}
+
+func TestStall(t *testing.T) {
+	never := func() time.Time { return time.Time{} }
+	if err := stalled(t, "echo loading; sleep 30", never); !errors.Is(err, errStalled) || !strings.Contains(err.Error(), "no output and no GPU work for 200ms") {
+		t.Errorf("silent: %v", err)
+	}
+	const half = "for i in 1 2 3 4 5 6 7 8; do sleep .05; %; done"
+	for name, err := range map[string]error{
+		"prints":               stalled(t, strings.ReplaceAll(half, "%", "echo $i"), never),
+		"writes a file":        stalled(t, strings.ReplaceAll(half, "%", "echo $i >>file"), never),
+		"works on a GPU":       stalled(t, "sleep .4", time.Now),
+		"ends before it could": stalled(t, "sleep .1", never),
+	} {
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A group is ended by its number only while it is the group that was recorded.
+func TestEndGroups(t *testing.T) {
+	if _, err := os.Stat("/proc/self/stat"); err != nil {
+		t.Skip("needs /proc")
+	}
+	// Its own environment is empty, so no marker finds it, and it ignores SIGINT.
+	cmd := exec.Command("env", "-i", "/bin/sh", "-c", `trap "" INT; echo ready; while :; do sleep 0.02; done`)
+	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	p, err := startProcess(cmd.Args, nil, "", out, out)
+	if err == nil {
+		for text := ""; text == ""; time.Sleep(5 * time.Millisecond) {
+			b, _ := os.ReadFile(out.Name())
+			text = string(b)
+		}
+	} else {
+		t.Skip(err)
+	}
+	defer p.stop(Grace{})
+	g := p.group()
+	grace := Grace{50 * time.Millisecond, 5 * time.Second}
+	for name, other := range map[string]Group{
+		"of another boot":    {g.ID, g.Session, g.Started, "x"},
+		"of another session": {g.ID, g.Session + "1", g.Started, g.Boot},
+		"of an earlier one":  {g.ID, g.Session, g.Started - 1, g.Boot},
+		"of a later one":     {g.ID, g.Session, g.Started + 1, g.Boot},
+		"not recorded":       {},
+		"of another number":  {1 << 22, g.Session, g.Started, g.Boot},
+	} {
+		if n := EndGroups([]Group{other}, grace); n != 0 {
+			t.Errorf("%s: ended %d processes", name, n)
+		}
+	}
+	if n := EndGroups([]Group{g, g}, grace); n < 1 || groupAlive(g.ID) {
+		t.Errorf("ended %d processes, group alive %v", n, groupAlive(g.ID))
+	}
+}
+
+// A process that another campaign started is told by that campaign's ID.
+func TestOwners(t *testing.T) {
+	cmd := exec.Command("sleep", "30")
+	cmd.Env = append(os.Environ(), NewMarker("0123abcd").Environ(4)...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { cmd.Process.Kill(); cmd.Wait() }()
+	if _, err := os.Stat("/proc/" + strconv.Itoa(cmd.Process.Pid) + "/environ"); err != nil {
+		t.Skip("needs /proc")
+	}
+	gpus := []GPU{{Processes: []GPUProcess{{PID: cmd.Process.Pid}, {PID: os.Getpid()}}}}
+	MarkOwners(gpus, NewMarker("ffff"))
+	if p := gpus[0].Processes; p[0].Ours || p[0].Campaign != "0123abcd" || p[1].Ours || p[1].Campaign != "" {
+		t.Errorf("%+v", p)
+	}
+	MarkOwners(gpus[:1], NewMarker("0123abcd"))
+	if p := gpus[0].Processes; !p[0].Ours {
+		t.Errorf("%+v", p)
+	}
+}

@@ -1,0 +1,409 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/moebalance/moebalance/compare/gain"
+)
+
+func TestParsePoints(t *testing.T) {
+	p, err := ParsePoints("concurrency=64, 1,8")
+	if err != nil || p.Name != "concurrency" || !slices.Equal(p.Values, []string{"1", "8", "64"}) {
+		t.Errorf("%+v, %v", p, err)
+	}
+	for _, s := range []string{"", "concurrency", "concurrency=", "=1,2", "c=1", "c=1,1", "c=1,1.0", "c=1,x", "c=0,1", "c=-1,2", "c=1,inf", "c=1,NaN", "arm=1,2", "points=1,2", "a b=1,2"} {
+		if _, err := ParsePoints(s); err == nil || strings.Contains(err.Error(), "\n") {
+			t.Errorf("points %q: error %v, want one line", s, err)
+		}
+	}
+}
+
+func TestParseArm(t *testing.T) {
+	a, err := ParseArm(`balancer=EPLB=1 X='a b' --redundant 32 --place=greedy`)
+	if err != nil || a.Name != "balancer" || a.Env["EPLB"] != "1" || a.Env["X"] != "a b" || !slices.Equal(a.Flags, []string{"--redundant", "32", "--place=greedy"}) {
+		t.Errorf("%+v, %v", a, err)
+	}
+	for _, s := range []string{"", "balancer", "=X=1", "a b=X=1", "balancer=greedy", "balancer='"} {
+		if _, err := ParseArm(s); err == nil {
+			t.Errorf("arm %q passed", s)
+		}
+	}
+}
+
+// pointSpec is testSpec with points c at 1, 8 and 64.
+func pointSpec(t *testing.T, pairs int, args ...string) Spec {
+	t.Helper()
+	s := testSpec(t, pairs, args...)
+	p, err := ParsePoints("c=1,8,64")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Points = &p
+	return s
+}
+
+func TestWrongPointsAndArms(t *testing.T) {
+	with := func(change func(*Spec), args ...string) Spec {
+		s := pointSpec(t, 6, args...)
+		change(&s)
+		return s
+	}
+	arm := func(text string) ArmSpec {
+		a, err := ParseArm(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	for want, s := range map[string]Spec{
+		"the command has no {c}: write it where the value goes": with(func(*Spec) {}, "{concurrency}"),
+		"want one of them":                            with(func(*Spec) {}, "{c}", "{points}"),
+		"--until-decided cannot be combined":          with(func(s *Spec) { s.Design.UntilDecided, s.Design.Pairs = true, 24 }, "{c}"),
+		"nothing sets the arm b apart":                with(func(s *Spec) { s.Arms = []ArmSpec{arm("b=")} }, "{c}"),
+		"is given twice":                              with(func(s *Spec) { s.Arms = []ArmSpec{arm("b=X=1"), arm("b=X=2")} }, "{c}"),
+		"which is the switch of the perfect arm":      with(func(s *Spec) { s.Arms = []ArmSpec{arm("b=ENABLE_PERFECT_ROUTER=1")} }, "{c}"),
+		"is none of --arms before,after":              with(func(s *Spec) { s.Builds, s.Arms = [2]gain.Arm{"before", "after"}, []ArmSpec{arm("b=X=1")} }, "{c}"),
+		"nothing sets the arms apart: write {arm} in": with(func(s *Spec) { s.Builds = [2]gain.Arm{"before", "after"} }, "{c}"),
+	} {
+		if err := s.Check(); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("error %v, want one line with %q", err, want)
+		}
+	}
+}
+
+// Over every six pairs of three arms, all six orders are run; each arm is twice at each place.
+func TestOrdersOfThreeArms(t *testing.T) {
+	arms := []gain.Arm{gain.Normal, "b", gain.Perfect}
+	for seed := range uint64(20) {
+		seen := map[string]int{}
+		for i, order := range (Design{Pairs: 12, Order: ABBA, Seed: seed}).orders(arms) {
+			seen[fmt.Sprint(i/6, order)]++
+			if slices.Sort(order); !slices.Equal(order, []gain.Arm{"b", gain.Normal, gain.Perfect}) {
+				t.Fatalf("seed %d: pair %d holds %v", seed, i, order)
+			}
+		}
+		if len(seen) != 12 {
+			t.Errorf("seed %d: orders %v, want all six in each six pairs", seed, seen)
+		}
+	}
+	for _, n := range []int{4, 5} { // in each square every arm is once at each place
+		arms := []gain.Arm{gain.Normal, "b", "c", "d", gain.Perfect}[:n]
+		for from, orders := 0, (Design{Pairs: 3 * n, Order: ABBA, Seed: 7}).orders(arms); from < len(orders); from += n {
+			for place := range n {
+				at := map[gain.Arm]bool{}
+				for _, order := range orders[from : from+n] {
+					at[order[place]] = true
+				}
+				if len(at) != n {
+					t.Errorf("%d arms: place %d holds %v", n, place, at)
+				}
+			}
+		}
+	}
+}
+
+// The plan of points with launches of their own: in each pair every point once in both
+// arms side by side, in orders that differ between pairs and not between arms.
+func TestPlanOfPoints(t *testing.T) {
+	s := pointSpec(t, 8, "{c}")
+	s.Design.FloorPairs, s.Design.WarmUps = 1, 1
+	if err := s.Check(); err != nil {
+		t.Fatal(err)
+	}
+	orders := map[string]bool{}
+	plan, timed := s.plan(), 0
+	for i, l := range plan {
+		if l.Kind == Timed && l.Place == 0 {
+			if next := plan[i+1]; next.Point != l.Point || next.Pair != l.Pair || next.Arm == l.Arm {
+				t.Errorf("launch %+v is followed by %+v", l, next)
+			}
+		}
+		if l.Kind == Timed {
+			timed++
+		}
+		if l.Kind == Timed && timed%6 == 1 {
+			orders[fmt.Sprint(plan[i].Point, plan[i+2].Point, plan[i+4].Point)] = true
+		}
+	}
+	if timed != 48 || len(plan) != 48+6+2 || len(orders) < 3 {
+		t.Errorf("%d timed of %d launches in the orders %v", timed, len(plan), orders)
+	}
+	if again := fmt.Sprint(s.plan()); again != fmt.Sprint(plan) {
+		t.Error("the plan is not the same again")
+	}
+}
+
+func gains(t *testing.T, c *Campaign) gain.Result {
+	t.Helper()
+	return gain.Judge(Recorded(c, c.Confidence(), gain.TraceProof{}))
+}
+
+// A launch of one point that fails names the point.
+func TestOfflinePointThatFails(t *testing.T) {
+	s := pointSpec(t, 1, "-c", `[ $0 != 8 ] || exit 3; echo rate $0`, "{c}")
+	s.Command.Normal[0], s.Custom = "/bin/sh", []string{`rate=rate (\d+)`}
+	if err := create(t, s).Run(context.Background(), testHost("none")); err == nil || !strings.Contains(err.Error(), ", point 8): the command ended with exit code 3") {
+		t.Errorf("error %v, want the point", err)
+	}
+}
+
+// The fake engine gains c/64 − 1/32 at point c, exactly.
+func TestOfflinePoints(t *testing.T) {
+	c := create(t, pointSpec(t, 6, "{c}"))
+	if err := c.Run(context.Background(), testHost("point")); err != nil {
+		t.Fatal(err)
+	}
+	wantCurve(t, gains(t, c))
+}
+
+func wantCurve(t *testing.T, r gain.Result) {
+	t.Helper()
+	if len(r.Points) != 3 || len(r.Pairs) != 18 || r.Verdict != gain.Significant {
+		t.Fatalf("verdict %s, %d points, %d pairs: %q", r.Verdict, len(r.Points), len(r.Pairs), r.Reasons)
+	}
+	for i, want := range []float64{1. / 64, 8. / 64, 64. / 64} {
+		if p := r.Points[i]; p.Gain.N != 6 || !(float64(p.Gain.Estimate) > want-1./32-1e-9 && float64(p.Gain.Estimate) < want-1./32+1e-9) {
+			t.Errorf("point %+v, want a gain of %v", p, want-1./32)
+		}
+	}
+	if x := r.Crossover; !(x.Value > 1 && x.Value < 8) {
+		t.Errorf("crossover %+v, want one between 1 and 8", x)
+	}
+}
+
+// A command that measures all points prints a report for each, in the drawn order or with
+// the load in it.
+func TestBlocksOfOneCommand(t *testing.T) {
+	for _, mode := range []string{"sweep", "sweep-serving", "sweep-sorted"} {
+		t.Run(mode, func(t *testing.T) {
+			s := pointSpec(t, 6, "{points}")
+			if mode != "sweep" {
+				s.Points.Name = "concurrency"
+				s.Treatment.Line = "balanced on"
+				s.Ranks = 1
+			}
+			c := create(t, s)
+			if err := c.Run(context.Background(), testHost(mode)); err != nil {
+				t.Fatal(err)
+			}
+			wantCurve(t, gains(t, c))
+		})
+	}
+	s := pointSpec(t, 1, "1,8", "{points}")
+	err := create(t, s).Run(context.Background(), testHost("sweep"))
+	if err == nil || !strings.Contains(err.Error(), "want 3 reports, one for each point, have 2") {
+		t.Errorf("error %v, want the missing report", err)
+	}
+}
+
+// A server is started once per launch, its client once per point, and both logs are kept
+// apart.
+func serverSpec(t *testing.T, pairs int, log string) Spec {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	l.Close()
+	s := pointSpec(t, pairs)
+	self := s.Command.Normal[0]
+	s.Command = Command{
+		Server: []string{"/usr/bin/env", childVariable + "=server", self, addr}, Ready: "http://" + addr + "/health", ReadyTimeout: 20 * time.Second,
+		Normal: []string{self, log, "http://" + addr + "/bench?c={c}", "{c}", "{launch}"},
+	}
+	return s
+}
+
+func TestPointsOfAServer(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "log")
+	c := create(t, serverSpec(t, 6, log))
+	if len(c.Launches) != 12 {
+		t.Fatalf("%d launches, want 12: one server for all points", len(c.Launches))
+	}
+	if err := c.Run(context.Background(), testHost("point-client")); err != nil {
+		t.Fatal(err)
+	}
+	wantCurve(t, gains(t, c))
+	text, _ := os.ReadFile(log)
+	runs := strings.Split(strings.TrimSpace(string(text)), "\n")
+	for i := 0; i < len(runs); i += 6 { // both launches of a pair in one order
+		for j := range 3 {
+			if a, b := strings.Fields(runs[i+j])[0], strings.Fields(runs[i+3+j])[0]; a != b {
+				t.Errorf("pair %d: %q against %q", i/6, runs[i:i+3], runs[i+3:i+6])
+			}
+		}
+	}
+	again, err := Open(c.Folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	wantCurve(t, gains(t, again))
+	if err := again.Reread(func() Spec { s := again.Spec; s.Metric = "step_time_mean"; return s }()); err == nil || !strings.Contains(err.Error(), "no metric") {
+		t.Errorf("judged by a metric that is not there: %v", err)
+	}
+}
+
+// A client that fails at one point of one arm ends the campaign with the name of the
+// point; the resumed one goes on at that point.
+func TestPointThatFailsInOneArm(t *testing.T) {
+	flag := filepath.Join(t.TempDir(), "log")
+	c := create(t, serverSpec(t, 1, flag))
+	h := testHost("point-client")
+	h.Environ = append(h.Environ, "BENCH_TEST_FAIL=8 perfect")
+	err := c.Run(context.Background(), h)
+	var failed *LaunchError
+	if !errors.As(err, &failed) || failed.Launch.Arm != gain.Perfect || !strings.Contains(err.Error(), "c 8: the command ended with exit code 3") {
+		t.Fatalf("error %v, want the point that failed", err)
+	}
+	before := len(c.Launches[failed.Launch.Position].Attempts[0].Points)
+	c = reopen(t, c)
+	if err := c.Run(context.Background(), testHost("point-client")); err != nil {
+		t.Fatal(err)
+	}
+	a, _ := c.Launches[failed.Launch.Position].Done()
+	if len(a.Points) != 3 || a.Number != 2 {
+		t.Fatalf("attempt %d with the points %+v", a.Number, a.Points)
+	}
+	for i, p := range a.Points {
+		if want := 1 + min(1, max(0, i-before+1)); p.Attempt != want {
+			t.Errorf("point %s is of attempt %d, want %d", p.Value, p.Attempt, want)
+		}
+	}
+	check, _ := c.checkPointRuns()
+	if (before > 0) != (check.Status == gain.Warn) {
+		t.Errorf("%d points were kept: %+v", before, check)
+	}
+}
+
+// A bench that is killed while a server's client runs keeps the points that ended.
+func TestKilledInsideAPoint(t *testing.T) {
+	needsProc(t)
+	log := filepath.Join(t.TempDir(), "log")
+	c := create(t, serverSpec(t, 1, log))
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	self, _ := os.Executable()
+	child := exec.Command(self, c.Folder, "point-client")
+	child.Env = []string{childVariable + "=bench", "PATH=" + os.Getenv("PATH"), "GOMAXPROCS=1", "BENCH_TEST_STALL=2"}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) { // until the second client runs
+		if text, _ := os.ReadFile(log); strings.Count(string(text), "\n") == 2 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the second client did not start")
+		}
+	}
+	_ = child.Process.Signal(syscall.SIGKILL)
+	_ = child.Wait()
+	c, err := Resume(c.Folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.Run(context.Background(), testHost("point-client")); err != nil {
+		t.Fatal(err)
+	}
+	finishedOnce(t, c)
+	text, _ := os.ReadFile(log)
+	if n := strings.Count(string(text), "\n"); n != 7 {
+		t.Errorf("%d client runs, want 7: six and the one that was killed\n%s", n, text)
+	}
+	a, _ := c.Launches[0].Done()
+	if len(a.Points) != 3 || a.Points[0].Attempt != 1 || a.Points[1].Attempt != 2 || a.Points[2].Attempt != 2 {
+		t.Errorf("points %+v, want the first of attempt 1", a.Points)
+	}
+	if check, _ := c.checkPointRuns(); check.Status != gain.Warn || !strings.Contains(check.Text, "launch 0 was interrupted: a fresh engine measured its missing points") {
+		t.Errorf("%+v, want it said", check)
+	}
+}
+
+// A further arm has its variables and flags, the learned router, and a place in each pair.
+func TestThreeArms(t *testing.T) {
+	s := testSpec(t, 6, "{arm}")
+	a, _ := ParseArm("balancer=BENCH_TEST_GAIN=0.04 --n 32")
+	s.Arms, s.Accepted = []ArmSpec{a}, []string{"{arm}"}
+	c := create(t, s)
+	if err := c.Run(context.Background(), testHost("point")); err != nil {
+		t.Fatal(err)
+	}
+	r := gains(t, c)
+	if r.Verdict != gain.Significant || r.Share == nil || !(r.Share.Estimate > 0.1 && r.Share.Estimate < 0.9) {
+		t.Errorf("verdict %s, share %+v: %q", r.Verdict, r.Share, r.Reasons)
+	}
+	for _, l := range c.Launches {
+		last, _ := l.Done()
+		words := strings.Join(last.Arguments[1:], " ")
+		if want := map[gain.Arm]string{gain.Normal: "normal", gain.Perfect: "perfect", "balancer": "balancer --n 32"}[l.Arm]; words != want {
+			t.Errorf("the %s arm ran with %q", l.Arm, words)
+		}
+		if _, set := last.Environment["ENABLE_PERFECT_ROUTER"]; set != (l.Arm == gain.Perfect) {
+			t.Errorf("the %s arm ran with the environment %v", l.Arm, last.Environment)
+		}
+	}
+	var said []string
+	for _, d := range r.Differences {
+		said = append(said, fmt.Sprintf("%s %s %s %t", d.Arm, d.Kind, d.Name, d.Declared))
+	}
+	for _, want := range []string{"balancer environment BENCH_TEST_GAIN true", "balancer argument flags true"} {
+		if !slices.Contains(said, want) {
+			t.Errorf("differences %q, want %q", said, want)
+		}
+	}
+}
+
+// Two builds need no proof; {arm} is their name.
+func TestTwoBuilds(t *testing.T) {
+	s := testSpec(t, 6, "{arm}")
+	s.Treatment, s.Builds, s.Threshold = Treatment{}, [2]gain.Arm{"before", "after"}, 0
+	a, _ := ParseArm("after=BENCH_TEST_GAIN=0.04")
+	s.Arms = []ArmSpec{a}
+	c := create(t, s)
+	h := testHost("point")
+	h.Report = func(e Event) {
+		if e.Launch.Arm != "before" && e.Launch.Arm != "after" {
+			t.Errorf("an event calls an arm %q", e.Launch.Arm)
+		}
+	}
+	if err := c.Run(context.Background(), h); err != nil {
+		t.Fatal(err)
+	}
+	r := gains(t, c)
+	if r.Verdict != gain.Faster || len(r.Proof) != 0 || len(r.Arms) != 2 || r.Arms[1].Name != "after" {
+		t.Errorf("verdict %s, arms %+v, proof %+v: %q", r.Verdict, r.Arms, r.Proof, r.Reasons)
+	}
+	if a, _ := c.Launches[0].Done(); !slices.Contains([]string{"before", "after"}, a.Arguments[1]) || s.ProofToCome() != "" {
+		t.Errorf("{arm} is %q; proof to come: %q", a.Arguments[1], s.ProofToCome())
+	}
+}
+
+// A campaign file of version 1 has no points, and is read.
+func TestStoreOfVersion1(t *testing.T) {
+	c := create(t, testSpec(t, 2, "x"))
+	if _, err := c.store.db.Exec("ALTER TABLE launch DROP COLUMN point; PRAGMA user_version = 1"); err != nil {
+		t.Fatal(err)
+	}
+	c = reopen(t, c)
+	if err := c.Run(context.Background(), testHost("report")); err != nil {
+		t.Fatal(err)
+	}
+	if len(c.Pairs(Timed)) != 2 {
+		t.Errorf("%d pairs, want 2", len(c.Pairs(Timed)))
+	}
+}

@@ -1,0 +1,120 @@
+package counts
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+// Newer releases of SGLang print a line for each prefill pass, and one for several of
+// decode: fields as its test test_expert_balancedness_log_batching asks for.
+func TestLogTellsPhases(t *testing.T) {
+	const decode = "[2026-11-22 09:00:01 DP0 TP0 EP0] [Expert Balancedness] first_forward_pass_id=10 forward_pass_id=12 aggregated_forward_passes=3 average_balancedness=0.200 min_balancedness=0.100 max_balancedness=0.300 last_10_average_balancedness=0.900 gpu_physical_count_sum=60\n"
+	const prefill = "[2026-11-22 09:00:02 DP0 TP0 EP0] [Expert Balancedness] forward_pass_id=20 current_pass_balancedness=0.400 last_10_average_balancedness=0.900 gpu_physical_count_sum=40\n"
+	r, err := parse("x.log", []byte(decode+prefill))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Reported{{Step: 12, Phase: Decode, Balancedness: 0.2, MaxOverMean: 5}, {Step: 20, Phase: Prefill, Balancedness: 0.4, MaxOverMean: 2.5}}
+	if !slices.Equal(r.Reported, want) {
+		t.Errorf("have %+v, want %+v", r.Reported, want)
+	}
+	if r, err = parse("x.log", []byte(prefill)); err != nil || len(r.Reported) != 1 || r.Reported[0].Phase != "" {
+		t.Errorf("an older log does not tell phases: %+v, %v", r, err)
+	}
+}
+
+// A layer that ran fewer forwards than the others holds whatever was in memory in their
+// place.
+func TestMegatronForwardCounts(t *testing.T) {
+	array := func(shape string, values ...int32) []byte {
+		header := fmt.Sprintf("{'descr': '<i4', 'fortran_order': False, 'shape': (%s), }", shape)
+		header += strings.Repeat(" ", (64-(10+len(header)+1)%64)%64) + "\n"
+		b := append([]byte("\x93NUMPY\x01\x00"), byte(len(header)), byte(len(header)>>8))
+		b, _ = binary.Append(append(b, header...), binary.LittleEndian, values)
+		return b
+	}
+	text := []byte("\x93NUMPY\x01\x00")
+	header := "{'descr': '<U21', 'fortran_order': False, 'shape': (), }\n"
+	text = append(append(text, byte(len(header)), 0), header...)
+	for _, c := range mcoreVersion {
+		text = binary.LittleEndian.AppendUint32(text, uint32(c))
+	}
+	dump := func(forwards ...int32) ([]byte, error) {
+		var b bytes.Buffer
+		z := zip.NewWriter(&b)
+		for name, content := range map[string][]byte{
+			"dump_version": text, "ep_rank": array("", 0), "ep_size": array("", 1), "layer_numbers": array("2,", 3, 4),
+			"forward_counts": array(fmt.Sprintf("%d,", len(forwards)), forwards...),
+			"loads":          array("2, 2, 2", 5, 1, 2, 4, 3, 3, -77, math.MaxInt32),
+		} {
+			w, err := z.Create(name + ".npy")
+			if err == nil {
+				_, err = w.Write(content)
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		err := z.Close()
+		return b.Bytes(), err
+	}
+	content, err := dump(2, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := parse("x.npz", content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var loads []router.Load
+	for _, s := range stepsOf(t, r) {
+		loads = append(loads, s.Load)
+	}
+	if len(loads) != 3 || !slices.Equal(loads[2].PerExpert, []int64{3, 3}) && !slices.Equal(loads[1].PerExpert, []int64{3, 3}) {
+		t.Errorf("want 3 steps, of layer 4 only [3 3], have %v", loads)
+	}
+	for says, forwards := range map[string][]int32{"element": {2, 2}, "forward_counts": {2, 3}, "want 2 numbers": {2}} {
+		content, _ := dump(forwards...)
+		if _, err := parse("x.npz", content); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v: want an error with %q, have %v", forwards, says, err)
+		}
+	}
+}
+
+// Spreadsheets separate by semicolons or tabs, and Dynamo describes the routes of vLLM:
+// one token at two layers of top-2, the numbers 0 to 3 as bytes.
+func TestOtherSpellings(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		want [][]int64
+	}{
+		{"layer;expert;count\n0;0;5\n0;1;1\n", [][]int64{{5, 1}}},
+		{"layer_id\texpert_id\tnum_tokens\n0\t0\t5\n0\t1\t1\n", [][]int64{{5, 1}}},
+		{`{"engine_data": {"routed_experts": {"data": "AAECAw==", "shape": [1, 2, 2], "start": 0, "dtype": "uint8"}}}`, [][]int64{{1, 1, 0, 0}, {0, 0, 1, 1}}},
+	} {
+		r, err := parse("x", []byte(c.text))
+		if err != nil {
+			t.Errorf("%q: %v", c.text, err)
+			continue
+		}
+		var loads [][]int64
+		for _, s := range stepsOf(t, r) {
+			loads = append(loads, s.Load.PerExpert)
+		}
+		if !slices.EqualFunc(loads, c.want, slices.Equal) {
+			t.Errorf("%q: have %v, want %v", c.text, loads, c.want)
+		}
+	}
+	_, err := parse("x", []byte(`{"routed_experts": {"data": "AAECAw==", "shape": [1, 2, 2], "dtype": "float32"}}`))
+	if err == nil || !strings.Contains(err.Error(), `have "float32"`) {
+		t.Errorf("want the dtype refused, have %v", err)
+	}
+}

@@ -1,0 +1,307 @@
+package diff
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/compare/imbalance"
+	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/compare/nsys/kernel"
+	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
+)
+
+// KindChange is one kind of steps that both arms ran (see nsys.StepKind), compared by
+// itself. Where ranges name the tokens of steps, only steps with equally many are
+// compared.
+type KindChange struct {
+	Steps          string `json:"steps"` // such as "prefill-like steps": by ranges, else by number
+	NormalSteps    []int  `json:"normal_steps"`
+	PerfectSteps   []int  `json:"perfect_steps"`
+	SlowestExperts Change `json:"experts_slowest"`
+	StragglerLoss  Change `json:"straggler_loss"`
+	Step           Change `json:"step"`
+	// Gain is the predicted one, of a step of this kind.
+	Gain router.Number `json:"predicted_gain"`
+}
+
+// stepKind is one kind of steps of one arm.
+type stepKind struct {
+	nsys.StepKind
+	steps     []int
+	batches   map[int]batch // by step
+	expertNS  int64
+	instances int64
+}
+
+// like is what ranges say of all steps of the kind.
+func (k *stepKind) like() string {
+	prefill := 0
+	for _, s := range k.steps {
+		if !k.batches[s].named {
+			return ""
+		}
+		if k.batches[s].prefill {
+			prefill++
+		}
+	}
+	switch prefill {
+	case 0:
+		return "decode-like"
+	case len(k.steps):
+		return "prefill-like"
+	}
+	return ""
+}
+
+// batch is what the range of a step says it runs. A step that holds any prompt is
+// prefill, whatever else it holds.
+type batch struct {
+	named, prefill bool
+	tokens         int // 0 where the range does not say
+}
+
+// The ranges of engines' steps: vLLM's worker, SGLang's scheduler, TensorRT-LLM's executor.
+var (
+	vllmStep     = regexp.MustCompile(`context_(\d+)\((\d+)\)_generation_(\d+)\((\d+)\)`)
+	sglangStep   = regexp.MustCompile(`^step\[([A-Z_]+) bs=(\d+)(?: toks=(\d+))?`)
+	tensorrtStep = regexp.MustCompile(`^\[Executor\] _forward_step \d+: (\d+) ctx reqs, (\d+) gen reqs`)
+)
+
+func batchOf(name string) batch {
+	number := func(text string) int { n, _ := strconv.Atoi(text); return n }
+	if m := vllmStep.FindStringSubmatch(name); m != nil {
+		return batch{true, number(m[1]) > 0, number(m[2]) + number(m[4])}
+	}
+	if m := sglangStep.FindStringSubmatch(name); m != nil {
+		switch m[1] {
+		case "DECODE":
+			return batch{true, false, number(m[2])}
+		case "EXTEND", "MIXED":
+			return batch{true, true, number(m[3])}
+		}
+	}
+	if m := tensorrtStep.FindStringSubmatch(name); m != nil {
+		return batch{true, number(m[1]) > 0, 0}
+	}
+	return batch{}
+}
+
+// stepKinds are those of a trace, the one with most expert time first.
+func stepKinds(t *nsys.Trace) []*stepKind {
+	kinds := make([]*stepKind, len(t.StepKinds))
+	for i, k := range t.StepKinds {
+		kinds[i] = &stepKind{StepKind: k, batches: map[int]batch{}}
+	}
+	ranges := map[router.Whole]string{}
+	for _, s := range t.StepTimes {
+		ranges[s.Step] = s.Range
+	}
+	for i := range t.Cells {
+		c := &t.Cells[i]
+		if !c.Step.Defined() || c.Kind >= len(kinds) {
+			continue
+		}
+		k, step := kinds[c.Kind], int(c.Step)
+		if _, known := k.batches[step]; !known {
+			k.batches[step] = batchOf(ranges[c.Step])
+			k.steps = append(k.steps, step)
+		}
+		k.instances += c.Instances
+		if c.Phase == nsys.PhaseExperts {
+			k.expertNS += c.TotalNS - c.CollectiveNS
+		}
+	}
+	for _, k := range kinds {
+		slices.Sort(k.steps)
+	}
+	kinds = slices.DeleteFunc(kinds, func(k *stepKind) bool { return len(k.steps) == 0 })
+	slices.SortStableFunc(kinds, func(a, b *stepKind) int { return cmp.Compare(b.expertNS, a.expertNS) })
+	return kinds
+}
+
+// alike is how alike the kernels of two kinds are: the share of names in both plus the
+// share of families in both, from 0 to 2. It is 0 where ranges say that one is prefill
+// and the other decode.
+func alike(a, b *stepKind) float64 {
+	if x, y := a.like(), b.like(); x != "" && y != "" && x != y {
+		return 0
+	}
+	return common(a.Kernels, b.Kernels, func(s string) string { return s }) + common(a.Kernels, b.Kernels, kernel.Family)
+}
+
+// common is the share of the names of both lists that are in either.
+func common(a, b []string, name func(string) string) float64 {
+	in := map[string]int{}
+	for i, list := range [][]string{a, b} {
+		for _, s := range list {
+			in[name(s)] |= 1 << i
+		}
+	}
+	both := 0
+	for _, where := range in {
+		if where == 3 {
+			both++
+		}
+	}
+	return float64(both) / float64(len(in))
+}
+
+// kernelsPerStep is over all ranks.
+func (k *stepKind) kernelsPerStep() float64 { return float64(k.instances) / float64(len(k.steps)) }
+
+// match finds for each kind of the normal arm the most alike one of the perfect arm:
+// by MoE kernels, then by kernels per step. What is left is in one arm only.
+func match(normal, perfect []*stepKind) (pairs [][2]*stepKind, alone [2][]*stepKind) {
+	for _, n := range normal {
+		best := -1
+		for i, p := range perfect {
+			if alike(n, p) == 0 {
+				continue
+			}
+			apart := func(i int) float64 {
+				a, b := n.kernelsPerStep(), perfect[i].kernelsPerStep()
+				return max(a, b) / min(a, b)
+			}
+			if best < 0 || cmp.Or(cmp.Compare(alike(n, p), alike(n, perfect[best])), cmp.Compare(apart(best), apart(i))) > 0 {
+				best = i
+			}
+		}
+		if best < 0 {
+			alone[0] = append(alone[0], n)
+			continue
+		}
+		pairs = append(pairs, [2]*stepKind{n, perfect[best]})
+		perfect = slices.Delete(slices.Clone(perfect), best, best+1)
+	}
+	alone[1] = perfect
+	return pairs, alone
+}
+
+// equalBatches are the steps of two kinds with equally many tokens, as many of each
+// number in both arms. Where ranges do not name the tokens of all steps, or none has
+// its like, they are all steps.
+func equalBatches(kinds [2]*stepKind) (steps [2][]int) {
+	sizes := [2]map[int][]int{{}, {}}
+	for i, k := range kinds {
+		for _, s := range k.steps {
+			sizes[i][k.batches[s].tokens] = append(sizes[i][k.batches[s].tokens], s)
+		}
+	}
+	for tokens, normal := range sizes[0] {
+		n := min(len(normal), len(sizes[1][tokens]))
+		steps[0], steps[1] = append(steps[0], normal[:n]...), append(steps[1], sizes[1][tokens][:n]...)
+	}
+	if len(sizes[0][0])+len(sizes[1][0]) > 0 || len(steps[0]) == 0 {
+		return [2][]int{kinds[0].steps, kinds[1].steps}
+	}
+	slices.Sort(steps[0])
+	slices.Sort(steps[1])
+	return steps
+}
+
+// only is the trace with these steps alone, and what is outside all steps. Waits are
+// means over the steps of the trace that count: they stay where these hold all steps.
+func only(t *nsys.Trace, steps []int) *nsys.Trace {
+	part := *t
+	part.Cells = slices.DeleteFunc(slices.Clone(t.Cells), func(c nsys.Cell) bool {
+		return c.Step.Defined() && !slices.Contains(steps, int(c.Step))
+	})
+	times := part.Times(nil)
+	have, of := times.StepsOf(imbalance.Counts), t.Times(nil).StepsOf(imbalance.Counts)
+	if slices.ContainsFunc(have, func(s int) bool { return !slices.Contains(of, s) }) {
+		part.Waits = nil
+	}
+	if !slices.Equal(have, of) {
+		part.Imbalance = slices.DeleteFunc(slices.Clone(t.Imbalance), func(r imbalance.Row) bool { return r.Quantity == imbalance.Time })
+		for _, l := range times.Judged() {
+			if row, ok := l.Row(BalancedWithin); ok {
+				part.Imbalance = append(part.Imbalance, row)
+			}
+		}
+	}
+	return &part
+}
+
+// compareKinds compares each kind of steps with its like. The comparison is that of the
+// kind with most expert time in the normal arm.
+func compareKinds(normal, perfect *nsys.Trace, builds []string) Comparison {
+	n, p := stepKinds(normal), stepKinds(perfect)
+	pairs, alone := match(n, p)
+	if len(pairs) == 0 {
+		return compare(normal, perfect, builds)
+	}
+	var first Comparison
+	var rows []KindChange
+	for i, pair := range pairs {
+		steps := equalBatches(pair)
+		if len(n) == 1 && len(p) == 1 && slices.Equal(steps[0], pair[0].steps) && slices.Equal(steps[1], pair[1].steps) {
+			first = compare(normal, perfect, builds)
+			first.warnBatches(pair, steps)
+			return first
+		}
+		name := cmp.Or(pair[0].like(), pair[1].like())
+		if same := slices.ContainsFunc(pairs, func(o [2]*stepKind) bool { return o != pair && cmp.Or(o[0].like(), o[1].like()) == name }); name == "" || same {
+			name = strings.TrimSpace(name+" steps") + fmt.Sprintf(" of kind %d (%s)", pair[0].Kind, quantity.Count(int(pair[0].kernelsPerStep())/len(ranksOf(normal)), "kernel"))
+		} else {
+			name += " steps"
+		}
+		c := compare(only(normal, steps[0]), only(perfect, steps[1]), builds)
+		rows = append(rows, KindChange{name, steps[0], steps[1], c.Ceiling.SlowestExperts, c.Ceiling.StragglerLoss, c.Step, c.Prediction.Gain})
+		if i == 0 {
+			first = c
+		}
+		first.warnBatches(pair, steps)
+		for arm, k := range pair {
+			first.warnUnequal(gain.Arms[arm], name, k, steps[arm])
+		}
+	}
+	first.Kinds = rows
+	for i, list := range alone {
+		for _, k := range list {
+			first.warn("kind_in_one_arm", string(gain.Arms[i]), fmt.Sprintf("steps %s excluded: the other arm has no steps of their kind (%s)", quantity.Ranges(k.steps), quantity.Count(len(k.Kernels), "MoE kernel")))
+		}
+	}
+	return first
+}
+
+// warnUnequal says which steps of a kind were left out.
+func (c *Comparison) warnUnequal(arm gain.Arm, name string, k *stepKind, steps []int) {
+	left := slices.DeleteFunc(slices.Clone(k.steps), func(s int) bool { return slices.Contains(steps, s) })
+	if len(left) > 0 {
+		c.warn(unequalTokens, string(arm), fmt.Sprintf("%s excluded, number %s: by their ranges, the other arm has no more of them with as many tokens", name, quantity.Ranges(left)))
+	}
+}
+
+// The codes of warnings of steps with different numbers of tokens.
+const (
+	unequalTokens  = "unequal_tokens"
+	unequalBatches = "unequal_batches"
+)
+
+// UnequalSteps reports arms whose own steps hold different numbers of tokens, so that
+// means over them are not of equal work.
+func (c Comparison) UnequalSteps() bool {
+	return slices.ContainsFunc(c.Warnings, func(w router.Warning) bool { return w.Code == unequalTokens || w.Code == unequalBatches })
+}
+
+// batchMargin is how far the mean tokens of a step may differ between the arms.
+const batchMargin = 0.01
+
+// warnBatches warns of steps that do not hold as many tokens in both arms.
+func (c *Comparison) warnBatches(pair [2]*stepKind, steps [2][]int) {
+	var mean [2]float64
+	for i, k := range pair {
+		for _, s := range steps[i] {
+			mean[i] += float64(k.batches[s].tokens) / float64(len(steps[i]))
+		}
+	}
+	if least := min(mean[0], mean[1]); least > 0 && max(mean[0], mean[1]) > (1+batchMargin)*least {
+		c.warn(unequalBatches, "", fmt.Sprintf("by their ranges, a step has %.0f tokens in the normal arm and %.0f in the perfect arm (mean), so times per step are not of equal work", mean[0], mean[1]))
+	}
+}

@@ -1,0 +1,102 @@
+package diff
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/router"
+)
+
+// mixed is a trace of two ranks and one layer whose steps are named by ranges: kinds[i]
+// is the kind of step i, and rank 1 takes times[i], rank 0 half of it.
+func mixed(kernels [][]string, kinds []int, ranges []string, times []int64) *nsys.Trace {
+	t := &nsys.Trace{Arm: "normal"}
+	for i, k := range kernels {
+		t.StepKinds = append(t.StepKinds, nsys.StepKind{Kind: i, Kernels: k})
+	}
+	for s, kind := range kinds {
+		t.StepTimes = append(t.StepTimes, nsys.StepTime{Step: router.Whole(s), WallNS: 1000, Range: ranges[s]})
+		for rank := range 2 {
+			ns := times[s] * int64(rank+1) / 2
+			t.Cells = append(t.Cells, nsys.Cell{Rank: rank, Step: router.Whole(s), Layer: 0, Phase: nsys.PhaseExperts, Instances: int64(kind + 1), TotalNS: ns, BusyNS: ns, GEMMs: 1, GEMMNS: ns, Kind: kind})
+		}
+	}
+	return t
+}
+
+// Prefill is compared with prefill, whatever its number in either arm, and only with
+// steps of as many tokens.
+func TestKindsAreMatched(t *testing.T) {
+	const prefill, small, decode = "execute_context_8(8187)_generation_5(5)", "execute_context_2(2048)_generation_0(0)", "execute_context_0(0)_generation_32(32)"
+	a, b := []string{"topk", "fused_moe_kernel"}, []string{"topk", "fused_moe_kernel (CUDA graph)"}
+	normal := mixed([][]string{a, b}, []int{0, 0, 1, 1}, []string{prefill, small, decode, decode}, []int64{400, 100, 20, 20})
+	perfect := mixed([][]string{b, a}, []int{0, 1, 1}, []string{decode, prefill, prefill}, []int64{30, 360, 380})
+	perfect.Arm = "perfect"
+	c := Compare(normal, perfect)
+	if len(c.Kinds) != 2 {
+		t.Fatalf("have %+v", c.Kinds)
+	}
+	for i, want := range []string{
+		"prefill-like steps [0] [1] 400 360", // not 370: the normal arm has no second one
+		"decode-like steps [2] [0] 20 30",
+	} {
+		k := c.Kinds[i]
+		if have := fmt.Sprint(k.Steps, " ", k.NormalSteps, " ", k.PerfectSteps, " ", k.SlowestExperts.NormalNS, " ", k.SlowestExperts.PerfectNS); have != want {
+			t.Errorf("have %s, want %s", have, want)
+		}
+	}
+	if c.Ceiling.SlowestExperts.NormalNS != 400 || c.Normal.Steps != 1 {
+		t.Errorf("the comparison is of other steps: %+v", c.Ceiling.SlowestExperts)
+	}
+}
+
+// Without ranges, kernels match kinds, and the names say no more than that.
+func TestKindsWithoutRanges(t *testing.T) {
+	a, b, other := []string{"topk", "gemm_64x16"}, []string{"topk", "gemv"}, []string{"sort"}
+	normal := mixed([][]string{a, b, other}, []int{0, 1, 2}, make([]string, 3), []int64{400, 20, 30})
+	perfect := mixed([][]string{b, {"topk", "gemm_128x16"}}, []int{0, 1}, make([]string, 2), []int64{30, 360})
+	c := Compare(normal, perfect)
+	if len(c.Kinds) != 2 || c.Kinds[0].Steps != "steps of kind 0 (1 kernel)" || fmt.Sprint(c.Kinds[0].PerfectSteps) != "[1]" || fmt.Sprint(c.Kinds[1].PerfectSteps) != "[0]" {
+		t.Errorf("have %+v", c.Kinds)
+	}
+	alone := 0
+	for _, w := range c.Warnings {
+		if w.Code == "kind_in_one_arm" {
+			alone++
+		}
+	}
+	if alone != 1 {
+		t.Errorf("the kind of one arm only is named %d times", alone)
+	}
+}
+
+func TestBatchOf(t *testing.T) {
+	for name, want := range map[string]batch{
+		"execute_context_9(8172)_generation_20(20)":          {true, true, 8192},
+		"execute_context_0(0)_generation_4(4)":               {true, false, 4},
+		"step[DECODE bs=32]":                                 {true, false, 32},
+		"step[EXTEND bs=15 toks=15360]":                      {true, true, 15360},
+		"[Executor] _forward_step 7: 0 ctx reqs, 3 gen reqs": {true, false, 0},
+		"ProfilerStep#3":                                     {},
+	} {
+		if have := batchOf(name); have != want {
+			t.Errorf("%s: have %+v, want %+v", name, have, want)
+		}
+	}
+}
+
+// Steps that have no like in size are compared, and the result says what they lack.
+func TestUnequalBatches(t *testing.T) {
+	k := [][]string{{"gemm"}}
+	normal := mixed(k, []int{0, 0}, []string{"step[EXTEND bs=1 toks=100]", "step[EXTEND bs=1 toks=100]"}, []int64{400, 420})
+	perfect := mixed(k, []int{0, 0}, []string{"step[EXTEND bs=1 toks=150]", "step[EXTEND bs=1 toks=150]"}, []int64{430, 440})
+	said := false
+	for _, w := range Compare(normal, perfect).Warnings {
+		said = said || w.Code == "unequal_batches" && strings.Contains(w.Text, "100 tokens in the normal arm and 150")
+	}
+	if !said {
+		t.Error("not said")
+	}
+}

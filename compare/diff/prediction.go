@@ -1,0 +1,147 @@
+package diff
+
+import (
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/compare/imbalance"
+	"github.com/moebalance/moebalance/compare/stats"
+	"github.com/moebalance/moebalance/router"
+)
+
+// Prediction is the throughput gain that the compute of the traces predicts:
+//
+//	gain = saved / step
+//
+// with the time of a step that perfect routing saves, over the time of a step of the
+// perfect arm. In each arm a step needs the compute of the slowest rank of every layer:
+// ranks wait for it in the layer's collective. Outside the layers it needs that of the
+// mean rank. Saved is the difference of the two, and the sum of three parts: straggler
+// loss, mean expert time, and the mean time of all other compute, which is negative
+// where the perfect arm does more. Waiting is not counted, nor are transfer in collectives
+// and idle time of the GPU.
+type Prediction struct {
+	Gain router.Number `json:"gain"` // a fraction
+	// Low and High are the interval of SavedNS over StepNS, at Confidence: Student's t of
+	// the differences where ranges name as many tokens for each step of one arm as for the
+	// other's (Paired), else Welch's. The replicates are steps of one launch of each arm:
+	// the interval does not hold the variation between launches, nor that of StepNS.
+	// Undefined for fewer than two steps in an arm.
+	Low        router.Number `json:"low"`
+	High       router.Number `json:"high"`
+	Confidence float64       `json:"confidence"`
+	Paired     bool          `json:"paired"`
+	SavedNS    router.Number `json:"saved_ns"` // per step: the sum of the next three
+	LossNS     router.Number `json:"saved_loss_ns"`
+	ExpertsNS  router.Number `json:"saved_experts_ns"`
+	OtherNS    router.Number `json:"saved_other_ns"`
+	StepNS     router.Number `json:"step_ns"`    // of the perfect arm
+	StepBasis  StepBasis     `json:"step_basis"` // empty where StepNS is undefined
+	// LateHosts says that ranks of the normal arm wait mostly for hosts that launch late.
+	// Steps are then not as long as their compute, and Gain is the most that is to be
+	// expected.
+	LateHosts bool `json:"late_hosts"`
+	// ProfilerOverhead is profiled/unprofiled step time − 1 of the perfect arm, a fraction;
+	// undefined without a campaign that has step times.
+	ProfilerOverhead router.Number `json:"profiler_overhead"`
+	Steps            [2]int        `json:"steps"`    // of normal and perfect
+	Measured         *gain.Gain    `json:"campaign"` // of the unprofiled launches; nil without a campaign
+
+	low, high float64 // of SavedNS
+}
+
+// StepBasis is where the time of a step comes from.
+type StepBasis string
+
+// The bases.
+const (
+	FromCampaign StepBasis = "campaign" // unprofiled launches
+	Profiled     StepBasis = "profiled" // the perfect arm's own trace, see nsys.StepTime
+)
+
+// prediction is undefined where the sides are not comparable, and without layers, steps
+// or a second rank: busy ranks of different layers then cancel.
+func (p arms) prediction(c *Comparison) Prediction {
+	u := router.Undefined()
+	r := Prediction{
+		Gain: u, Low: u, High: u, Confidence: gain.DefaultConfidence, SavedNS: u, LossNS: u, ExpertsNS: u, OtherNS: u, StepNS: u, ProfilerOverhead: u,
+		Steps: [2]int{len(p.normal.steps), len(p.perfect.steps)}, low: math.NaN(), high: math.NaN(),
+	}
+	if !c.Comparable || len(c.Layers) == 0 || len(c.Ranks) < 2 || p.normal.times.Unmarked || p.perfect.times.Unmarked {
+		return r
+	}
+	later := len(p.perfect.times.StepsOf(imbalance.WarmUp)) - len(p.normal.times.StepsOf(imbalance.WarmUp))
+	normal, perfect := after(p.normal.needed(), later), after(p.perfect.needed(), -later)
+	r.Steps = [2]int{len(normal), len(perfect)}
+	needed := stats.Welch(normal, perfect, r.Confidence)
+	if r.Paired = sameTokens(after(p.normal.tokens, later), after(p.perfect.tokens, -later)); r.Paired {
+		saved := slices.Clone(normal)
+		floats.Sub(saved, perfect)
+		needed = stats.PairedT(saved, r.Confidence).Interval
+	}
+	r.SavedNS, r.low, r.high = router.Number(needed.Estimate), needed.Low, needed.High
+	experts := changeOf(after(p.normal.mean(expertScope, workOf), later), after(p.perfect.mean(expertScope, workOf), -later))
+	r.LossNS = -changeOf(after(p.normal.times.Loss(), later), after(p.perfect.times.Loss(), -later)).DifferenceNS
+	r.ExpertsNS = -experts.DifferenceNS
+	r.OtherNS = r.SavedNS - r.LossNS - r.ExpertsNS
+	r.LateHosts = c.lateHosts()
+	r.over(c.Perfect.OverSteps.Step.MeanNS, Profiled)
+	return r
+}
+
+// after leaves out the first steps, so that both arms begin with the same one: where one
+// arm excludes it as warm-up, and where it is inferred and lacks what lies before its
+// first layer.
+func after[T any](steps []T, first int) []T { return steps[min(max(first, 0), len(steps)):] }
+
+// sameTokens reports steps that hold as many tokens in both arms, one by one.
+func sameTokens(normal, perfect []int) bool {
+	return slices.Equal(normal, perfect) && !slices.Contains(normal, 0)
+}
+
+// needed is, step by step, the compute that a step needs when ranks wait for each other
+// in every layer.
+func (a *armTimes) needed() []float64 {
+	steps := a.mean(scope{every, every}, workOf)
+	for s, loss := range a.times.Loss() {
+		steps[s] += loss
+	}
+	return steps
+}
+
+// over sets the step's time, and with it the gain.
+func (r *Prediction) over(stepNS router.Number, basis StepBasis) {
+	if !stepNS.Defined() {
+		return
+	}
+	r.StepNS, r.StepBasis = stepNS, basis
+	r.Gain, r.Low, r.High = r.SavedNS/stepNS, router.Number(r.low)/stepNS, router.Number(r.high)/stepNS
+}
+
+// WithCampaign sets the result of unprofiled launches beside the prediction, and takes
+// the step time of their perfect arm for it. tokens is how many tokens all ranks together
+// process in a step; it is needed where the campaign measured tokens per second, and 0
+// where it is not known. timed is false where the campaign then has no step time.
+func (c *Comparison) WithCampaign(r gain.Result, tokens float64) (timed bool) {
+	p := &c.Prediction
+	p.Measured = &r.Gain
+	var steps []float64
+	for _, pair := range r.Pairs {
+		if ns := r.Metric.StepNS(pair.Perfect.Float64(), tokens); pair.Status == gain.PairComplete && ns.Defined() {
+			steps = append(steps, ns.Float64())
+		}
+	}
+	if len(steps) == 0 || len(c.Kinds) > 1 { // the campaign's steps are of all kinds
+		return false
+	}
+	mean := router.Number(stat.Mean(steps, nil))
+	if p.StepBasis == Profiled {
+		p.ProfilerOverhead = p.StepNS/mean - 1
+	}
+	p.over(mean, FromCampaign)
+	return true
+}

@@ -1,0 +1,206 @@
+package gain
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
+)
+
+// Point is a load at which both arms were measured.
+type Point struct {
+	Value float64 // positive, such as the number of concurrent requests
+	// TokensPerExpert is the mean number of tokens of an active expert in a step,
+	// undefined where it is not known.
+	TokensPerExpert router.Number
+}
+
+// TokensPerActiveExpert is the mean number of tokens of an expert that has any, when the
+// T·k slots of a step are spread as evenly as possible over E experts:
+//
+//	T·k / min(E, T·k)
+//
+// Undefined unless all three are positive.
+func TokensPerActiveExpert(tokens float64, experts, topK int) router.Number {
+	if !(tokens > 0) || experts < 1 || topK < 1 {
+		return router.Undefined()
+	}
+	return router.Number(max(1, tokens*float64(topK)/float64(experts)))
+}
+
+// PointGain is the gain at one load. Its interval is one of all points' together.
+type PointGain struct {
+	Name            string        `json:"name"`
+	Value           float64       `json:"value"`
+	Gain            Gain          `json:"gain"`
+	Verdict         Verdict       `json:"verdict"`
+	TokensPerExpert router.Number `json:"tokens_per_active_expert"` // under balanced routing
+	Share           *Share        `json:"share_of_ceiling,omitempty"`
+}
+
+// judgeCurve judges every point alone, with simultaneous intervals: by Bonferroni, which
+// holds however the points of one launch depend on each other. The largest of their
+// statistics would give shorter intervals, from a correlation that few pairs do not show.
+func (c Campaign) judgeCurve() Result {
+	var parts []Result
+	var points []PointGain
+	var labels []string
+	for _, p := range c.Points {
+		part := c
+		part.point, part.Launches = p.Value, slices.DeleteFunc(slices.Clone(c.Launches), func(l Launch) bool { return l.Point != p.Value })
+		r := part.judge(len(c.Points))
+		parts, labels = append(parts, r), append(labels, fmt.Sprintf("%s %g", c.PointName, p.Value))
+		points = append(points, PointGain{c.PointName, p.Value, r.Gain, r.Verdict, p.TokensPerExpert, r.Share})
+	}
+	head := 0
+	var pairs []Pair
+	var checks [][]Check
+	for i, r := range parts {
+		pairs, checks = append(pairs, r.Pairs...), append(checks, r.Checks)
+		if r.Gain.Low > parts[head].Gain.Low || !parts[head].Gain.Low.Defined() && r.Gain.Low.Defined() {
+			head = i
+		}
+	}
+	out := parts[head]
+	for _, r := range parts { // what the point needs that needs most
+		if r.PairsNeeded > out.PairsNeeded || !out.PairsNeeded.Defined() {
+			out.PairsNeeded, out.PairsNeededLow, out.PairsNeededHigh = r.PairsNeeded, r.PairsNeededLow, r.PairsNeededHigh
+		}
+	}
+	out.Pairs, out.Points, out.SimultaneousConfidence = pairs, points, c.Confidence
+	out.Checks, out.Crossover = mergeChecks(labels, checks), c.crossover(points)
+	if reasons := failures(out.Checks); len(reasons) > 0 {
+		out.Verdict, out.Reasons = Invalid, reasons
+		return out
+	}
+	out.Verdict = overall(points)
+	out.Reasons = slices.Concat([]string{byVerdict(c.PointName, points), out.Crossover.Text, "at " + labels[head] + ": " + out.Reasons[0]}, out.Reasons[1:])
+	return out
+}
+
+// overall is the verdict of several points: that of all, or significant where one is.
+func overall(points []PointGain) Verdict {
+	verdict := points[0].Verdict
+	for _, p := range points {
+		switch {
+		case p.Verdict == Significant:
+			return Significant
+		case p.Verdict != verdict:
+			verdict = Inconclusive
+		}
+	}
+	return verdict
+}
+
+// byVerdict lists the points of each verdict.
+func byVerdict(name string, points []PointGain) string {
+	var parts []string
+	for _, v := range []Verdict{Significant, Faster, Slower, Equal, NotSignificant, Inconclusive} {
+		var values []string
+		for _, p := range points {
+			if p.Verdict == v {
+				values = append(values, fmt.Sprintf("%g", p.Value))
+			}
+		}
+		if len(values) > 0 {
+			parts = append(parts, fmt.Sprintf("%s at %s %s", v, name, strings.Join(values, ", ")))
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// Crossover is the load at which the gain changes its sign: below it load balance costs
+// speed, or above it where the gain falls. The logarithm of the gain is interpolated over
+// that of the value between neighboring points, and so are the bounds of its intervals,
+// which hold together; Low and High are where these cross zero. Undefined: with fewer than
+// three points, without a change of sign or with several, and a bound outside of the
+// points measured.
+type Crossover struct {
+	Name       string        `json:"name"`
+	Value      router.Number `json:"value"`
+	Low        router.Number `json:"low"`
+	High       router.Number `json:"high"`
+	Confidence float64       `json:"confidence"`
+	Text       string        `json:"text"`
+}
+
+// leastPoints is how many points make a curve.
+const leastPoints = 3
+
+func (c Campaign) crossover(points []PointGain) *Crossover {
+	x := &Crossover{Name: c.PointName, Value: router.Undefined(), Low: router.Undefined(), High: router.Undefined(), Confidence: c.Confidence}
+	var at, estimate, low, high []float64
+	for _, p := range points {
+		at, estimate = append(at, math.Log(p.Value)), append(estimate, math.Log1p(float64(p.Gain.Estimate)))
+		low, high = append(low, math.Log1p(float64(p.Gain.Low))), append(high, math.Log1p(float64(p.Gain.High)))
+	}
+	side := "below"
+	if estimate[0] > 0 { // mirrored, so that the gain rises
+		side = "above"
+		estimate, low, high = negative(estimate), negative(high), negative(low)
+	}
+	measured := "measured at " + quantity.Count(len(points), "point")
+	switch zeros := crossings(at, estimate); {
+	case slices.ContainsFunc(estimate, math.IsNaN):
+		x.Text = measured + ", not at all of them with a gain: no crossover"
+	case len(points) < leastPoints:
+		x.Text = fmt.Sprintf("%s, which make no curve: a crossover needs %d", measured, leastPoints)
+	case len(zeros) == 0:
+		x.Text = measured + ": the estimates have one sign, so there is no crossover between them"
+	case len(zeros) > 1:
+		x.Text = fmt.Sprintf("%s: the estimates change sign %d times, so there is no single crossover", measured, len(zeros))
+	default:
+		x.Value = exp(zeros[0])
+		if high[0] < 0 && !slices.ContainsFunc(high, math.IsNaN) {
+			x.Low = exp(slices.Min(crossings(at, high)))
+		}
+		if low[len(low)-1] > 0 && !slices.ContainsFunc(low, math.IsNaN) {
+			x.High = exp(slices.Max(crossings(at, low)))
+		}
+		what := "load balance costs speed"
+		if c.builds() {
+			what = fmt.Sprintf("%s is slower than %s", c.Builds[1], c.Builds[0])
+		}
+		x.Text = fmt.Sprintf("crossover at %s %s (%s): %s it %s; %s, interpolated between them",
+			x.Name, quantity.Digits3(x.Value), x.interval(), side, what, measured)
+	}
+	return x
+}
+
+// interval says the bounds; one that is undefined lies outside of the points.
+func (x Crossover) interval() string {
+	confidence := quantity.Confidence(x.Confidence)
+	switch {
+	case x.Low.Defined() && x.High.Defined():
+		return fmt.Sprintf("%s interval %s to %s", confidence, quantity.Digits3(x.Low), quantity.Digits3(x.High))
+	case x.Low.Defined():
+		return fmt.Sprintf("%s interval from %s to beyond the largest point", confidence, quantity.Digits3(x.Low))
+	case x.High.Defined():
+		return fmt.Sprintf("%s interval from below the smallest point to %s", confidence, quantity.Digits3(x.High))
+	}
+	return "its interval covers all points"
+}
+
+// crossings are where the line through the points changes from below zero to zero or
+// more, or back, ascending.
+func crossings(at, y []float64) (zeros []float64) {
+	for i := 1; i < len(y); i++ {
+		if (y[i-1] < 0) != (y[i] < 0) {
+			zeros = append(zeros, at[i-1]-y[i-1]*(at[i]-at[i-1])/(y[i]-y[i-1]))
+		}
+	}
+	return zeros
+}
+
+func negative(values []float64) []float64 {
+	out := make([]float64, len(values))
+	for i, v := range values {
+		out[i] = -v
+	}
+	return out
+}
+
+func exp(log float64) router.Number { return router.Number(math.Exp(log)) }

@@ -1,0 +1,165 @@
+package gain
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+// curve is a campaign at points, whose gains (fractions) are given, with a noise per launch.
+func curve(rng *rand.Rand, pairs int, noise float64, values, gains []float64) Campaign {
+	var launches []Launch
+	for i := range pairs {
+		arms := []Arm{Normal, Perfect}
+		if i/2%2 != i%2 {
+			slices.Reverse(arms)
+		}
+		for _, arm := range arms {
+			for j, v := range values {
+				l := Launch{Pair: i, Point: v, Arm: arm, Position: len(launches), Status: StatusOK, Value: 100 * math.Exp(noise*rng.NormFloat64())}
+				if arm == Perfect {
+					l.Value *= 1 + gains[j]
+				}
+				launches = append(launches, l)
+			}
+		}
+	}
+	c := valid(launches)
+	c.PointName = "concurrency"
+	for _, v := range values {
+		c.Points = append(c.Points, Point{v, router.Undefined()})
+	}
+	return c
+}
+
+func TestCurveJudgesEveryPoint(t *testing.T) {
+	values, gains := []float64{1, 8, 64, 256}, []float64{-0.05, 0.02, 0.09, 0.2}
+	r := Judge(curve(rand.New(rand.NewPCG(1, 1)), 8, 0.002, values, gains))
+	want := []Verdict{NotSignificant, NotSignificant, NotSignificant, Significant}
+	for i, p := range r.Points {
+		if p.Name != "concurrency" || p.Value != values[i] || p.Verdict != want[i] || math.Abs(float64(p.Gain.Estimate)-gains[i]) > 0.005 || p.Gain.N != 8 {
+			t.Errorf("%+v, want %v and %s", p, gains[i], want[i])
+		}
+		if math.Abs(float64(p.Gain.Confidence)-0.9875) > 1e-12 {
+			t.Errorf("confidence %v of one of four points, want 0.9875", p.Gain.Confidence)
+		}
+	}
+	if r.Verdict != Significant || r.Gain != r.Points[3].Gain || len(r.Pairs) != 32 || r.SimultaneousConfidence != 0.95 {
+		t.Errorf("verdict %s, gain %+v, %d pairs", r.Verdict, r.Gain, len(r.Pairs))
+	}
+	if !strings.HasPrefix(r.Reasons[0], "imbalance significant at concurrency 256; not significant at concurrency 1, 8, 64") {
+		t.Errorf("reasons %q", r.Reasons)
+	}
+	// By hand: ln 1 = 0, ln 8 = 2.0794; ln 0.95 = −0.05129, ln 1.02 = 0.01980; the zero is
+	// at 2.0794 · 0.05129/0.07109 = 1.5002, e^1.5002 = 4.483.
+	x := r.Crossover
+	if math.Abs(float64(x.Value)-4.483) > 0.3 || !(x.Low < x.Value && x.Value < x.High && x.Low > 1 && x.High < 8) {
+		t.Errorf("crossover %+v, want about 4.48 with an interval", x)
+	}
+}
+
+// The crossover by hand, of estimates and bounds that are given.
+func TestCrossover(t *testing.T) {
+	e := math.E
+	fixed := func(half float64, logs ...float64) (points []PointGain) { // at 1, e, e², …
+		for i, y := range logs {
+			points = append(points, PointGain{Value: math.Pow(e, float64(i)), Gain: Gain{Estimate: fraction(y), Low: fraction(y - half), High: fraction(y + half)}})
+		}
+		return points
+	}
+	none := math.NaN()
+	for _, k := range []struct {
+		name             string
+		points           []PointGain
+		value, low, high float64 // logarithms
+		text             string
+	}{
+		{"rising", fixed(0.1, -0.2, 0.2, 0.6), 0.5, 0.25, 0.75, "below it load balance costs speed; measured at 3 points"},
+		{"falling", fixed(0.1, 0.2, -0.2, -0.6), 0.5, 0.25, 0.75, "above it load balance costs speed"},
+		{"wide below", fixed(0.3, -0.2, 0.2, 0.6), 0.5, none, 1.25, "from below the smallest point to"},
+		{"wide above", fixed(0.3, -0.6, -0.2, 0.2), 1.5, 0.75, none, "to beyond the largest point"},
+		{"wide", fixed(2, -0.2, 0.2, 0.6), 0.5, none, none, "covers all points"},
+		{"two", fixed(0.1, -0.2, 0.2), none, none, none, "measured at 2 points, which make no curve: a crossover needs 3"},
+		{"one sign", fixed(0.1, 0.2, 0.1, 0.2), none, none, none, "one sign"},
+		{"there and back", fixed(0.1, -0.2, 0.2, -0.2), none, none, none, "change sign 2 times"},
+		{"a gap", fixed(0.1, -0.2, none, 0.2), none, none, none, "not at all of them with a gain"},
+		{"no bounds", fixed(none, -0.2, 0.2, 0.6), 0.5, none, none, "covers all points"},
+	} {
+		x := Campaign{PointName: "n", Criteria: DefaultCriteria()}.crossover(k.points)
+		for i, v := range []router.Number{x.Value, x.Low, x.High} {
+			want := []float64{k.value, k.low, k.high}[i]
+			if got := math.Log(float64(v)); math.IsNaN(got) != math.IsNaN(want) || math.Abs(got-want) > 1e-9 {
+				t.Errorf("%s: number %d is e^%v, want e^%v", k.name, i, got, want)
+			}
+		}
+		if !strings.Contains(x.Text, k.text) {
+			t.Errorf("%s: %q, want %q in it", k.name, x.Text, k.text)
+		}
+	}
+}
+
+// A check that fails at one point makes the campaign invalid, and says where.
+func TestCurveWithUnequalWorkAtOnePoint(t *testing.T) {
+	c := curve(rand.New(rand.NewPCG(1, 2)), 6, 0.01, []float64{1, 8}, []float64{0.2, 0.2})
+	for i := range c.Launches {
+		c.Launches[i].Work = map[string]float64{WorkRequests: 10}
+		if l := &c.Launches[i]; l.Point == 8 && l.Arm == Perfect && l.Pair == 3 {
+			l.Work[WorkRequests] = 20
+		}
+	}
+	r := Judge(c)
+	if r.Verdict != Invalid || r.Points[0].Verdict != Significant || r.Points[1].Verdict != Invalid || !strings.Contains(r.Reasons[0], "pair 3") {
+		t.Errorf("verdict %s, points %s and %s: %q", r.Verdict, r.Points[0].Verdict, r.Points[1].Verdict, r.Reasons)
+	}
+	if k := check(t, r, CheckWork); !strings.HasPrefix(k.Text, "concurrency 8: ") && !strings.HasPrefix(k.Text, "the arms did") {
+		t.Errorf("%+v", k)
+	}
+}
+
+// All intervals of a campaign hold together as often as they say, whether the launches of
+// one engine share their noise or not.
+func TestSimultaneousCoverage(t *testing.T) {
+	const trials = 120
+	gains := []float64{-0.03, 0.01, 0.08, 0.15}
+	for _, shared := range []float64{0, 0.9} {
+		rng := rand.New(rand.NewPCG(5, 5))
+		missed := 0
+		for range trials {
+			c := curve(rng, 8, 0.01*math.Sqrt(1-shared), []float64{1, 8, 64, 256}, gains)
+			common := map[[2]int]float64{}
+			for i := range c.Launches {
+				l := &c.Launches[i]
+				key := [2]int{l.Pair, slices.Index(Arms[:], l.Arm)}
+				if _, ok := common[key]; !ok {
+					common[key] = 0.01 * math.Sqrt(shared) * rng.NormFloat64()
+				}
+				l.Value *= math.Exp(common[key])
+			}
+			for i, p := range Judge(c).Points {
+				if float64(p.Gain.Low) > gains[i] || float64(p.Gain.High) < gains[i] {
+					missed++
+					break
+				}
+			}
+		}
+		if share := float64(missed) / trials; share > 0.05+3*math.Sqrt(0.05*0.95/trials) {
+			t.Errorf("noise shared %g: some interval missed in %.3f of the campaigns, want at most 0.05", shared, share)
+		}
+	}
+}
+
+func TestTokensPerActiveExpert(t *testing.T) {
+	for _, k := range []struct {
+		tokens       float64
+		experts, top int
+		want         float64
+	}{{1, 128, 4, 1}, {32, 128, 4, 1}, {64, 128, 4, 2}, {256, 32, 4, 32}, {0, 32, 4, math.NaN()}, {8, 0, 4, math.NaN()}} {
+		if got := float64(TokensPerActiveExpert(k.tokens, k.experts, k.top)); got != k.want && !(math.IsNaN(got) && math.IsNaN(k.want)) {
+			t.Errorf("%v: have %v", k, got)
+		}
+	}
+}

@@ -1,0 +1,200 @@
+package gain
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/moebalance/moebalance/compare/stats"
+	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
+)
+
+// ArmGain is one arm of a campaign with further ones, against the first.
+type ArmGain struct {
+	Name    Arm     `json:"name"`
+	Gain    Gain    `json:"gain"` // over the first arm; undefined of that itself
+	Verdict Verdict `json:"verdict,omitempty"`
+	Share   *Share  `json:"share_of_ceiling,omitempty"`
+}
+
+// Share is how much of the gain of perfect routing an arm recovers,
+//
+//	ln(arm/normal) / ln(perfect/normal)
+//
+// 1 is all of it; below 0 the arm is slower than the normal one, above 1 faster than
+// the perfect one. Low and High are Fieller's interval. All are undefined where the
+// interval of the ceiling is not above zero.
+type Share struct {
+	Arm        Arm           `json:"arm"`
+	Estimate   router.Number `json:"estimate"`
+	Low        router.Number `json:"low"`
+	High       router.Number `json:"high"`
+	Confidence router.Number `json:"confidence"`
+}
+
+// Sentence says the share, or why there is none.
+func (s Share) Sentence() string {
+	if !s.Estimate.Defined() {
+		return fmt.Sprintf("%s: no share of the ceiling, because the gain of perfect routing is not above zero", s.Arm)
+	}
+	return fmt.Sprintf("%s recovers %s of the ceiling, %s interval %s to %s",
+		s.Arm, quantity.Percent(s.Estimate), quantity.Confidence(s.Confidence), quantity.Percent(s.Low), quantity.Percent(s.High))
+}
+
+// fitted is the gain of an arm in a design of several.
+type fitted struct {
+	stats.BlockFit
+	arm int
+}
+
+func (f fitted) effect(confidence float64) stats.TTest { return f.Effect(f.arm, confidence) }
+
+// judgeArms judges the perfect arm as of two, and every further one beside it; all
+// gains are those of one fit, which takes the positions out.
+func (c Campaign) judgeArms(family int) Result {
+	arms := append([]Arm{Normal, Perfect}, c.More...)
+	fit := stats.FitBlocks(c.blocks(arms))
+	c.fit = &fitted{fit, 1}
+	r := c.only(Normal, Perfect).judge(family)
+	r.Arms = []ArmGain{{Name: Normal, Gain: logGains{}.gain(c.Confidence)}}
+	labels, checks := []string{string(Perfect)}, [][]Check{r.Checks}
+	for i, arm := range c.More {
+		side := c.only(Normal, arm)
+		side.fit, side.Builds, side.Threshold, side.Checks = &fitted{fit, 2 + i}, [2]Arm{Normal, arm}, 0, nil
+		judged := side.judge(family)
+		row := ArmGain{Name: arm, Gain: judged.Gain, Verdict: judged.Verdict, Share: &Share{arm, router.Undefined(), router.Undefined(), router.Undefined(), router.Undefined()}}
+		if ratio := fit.Ratio(2+i, 1, simultaneous(c.Confidence, family)); ratio.Defined() && r.Gain.Low > 0 && row.Gain.Low.Defined() {
+			*row.Share = Share{arm, router.Number(ratio.Estimate), router.Number(ratio.Low), router.Number(ratio.High), router.Number(ratio.Confidence)}
+		}
+		r.Arms = append(r.Arms, row)
+		labels, checks = append(labels, string(arm)), append(checks, judged.Checks)
+		for _, p := range judged.Pairs {
+			p.Arm = arm
+			r.Pairs = append(r.Pairs, p)
+		}
+	}
+	r.Arms = append(r.Arms, ArmGain{Name: Perfect, Gain: r.Gain, Verdict: r.Verdict})
+	r.Share, r.Differences = r.Arms[1].Share, c.Differences
+	r.Checks = mergeChecks(labels, checks)
+	if reasons := failures(r.Checks); len(reasons) > 0 {
+		r.Verdict, r.Reasons = Invalid, reasons
+		return r
+	}
+	var shares []string
+	for _, a := range r.Arms[1 : len(r.Arms)-1] {
+		shares = append(shares, fmt.Sprintf("%s (gain %s)", a.Share.Sentence(), quantity.Change(a.Gain.Estimate)))
+	}
+	r.Reasons = append(shares, r.Reasons...)
+	return r
+}
+
+// only is the campaign of two of its arms, the second in the place of the perfect one.
+func (c Campaign) only(base, arm Arm) Campaign {
+	all := c.Launches
+	c.Launches, c.More = nil, nil
+	for _, l := range all {
+		switch l.Arm {
+		case arm:
+			l.Arm = Perfect
+		case base:
+		default:
+			continue
+		}
+		c.Launches = append(c.Launches, l)
+	}
+	var differences []Difference
+	for _, d := range c.Differences {
+		if d.Arm == arm || d.Arm == "" && arm == Perfect {
+			differences = append(differences, d)
+		}
+	}
+	c.Differences = differences
+	return c
+}
+
+// blocks are the complete pairs with a value of every arm, as logarithms of speed.
+func (c Campaign) blocks(arms []Arm) (blocks []stats.Block) {
+	byPair := map[int][]Launch{}
+	var pairs []int
+	for _, l := range c.Launches {
+		if l.Control || l.Status != StatusOK {
+			continue
+		}
+		if byPair[l.Pair] == nil {
+			pairs = append(pairs, l.Pair)
+		}
+		byPair[l.Pair] = append(byPair[l.Pair], l)
+	}
+	for _, pair := range pairs {
+		b := stats.Block{Values: make([]float64, len(arms)), Positions: make([]int, len(arms))}
+		whole := true
+		for i, arm := range arms {
+			at := slices.IndexFunc(byPair[pair], func(l Launch) bool { return l.Arm == arm })
+			if whole = whole && at >= 0; !whole {
+				break
+			}
+			b.Values[i] = logGain(1, byPair[pair][at].Value, c.Metric.HigherIsBetter)
+			for _, other := range byPair[pair] {
+				if other.Position < byPair[pair][at].Position {
+					b.Positions[i]++
+				}
+			}
+			whole = !math.IsNaN(b.Values[i])
+		}
+		if whole {
+			blocks = append(blocks, b)
+		}
+	}
+	return blocks
+}
+
+// mergeChecks puts the checks of several parts together: each name once, with its worst
+// status and what the parts with that status found.
+func mergeChecks(labels []string, parts [][]Check) (merged []Check) {
+	severity := []CheckStatus{Unknown, Pass, Warn, Fail}
+	found := map[string][]Check{} // by name, called by its part's label
+	for i, checks := range parts {
+		for _, c := range checks {
+			at := slices.IndexFunc(merged, func(m Check) bool { return m.Name == c.Name })
+			if at < 0 {
+				merged = append(merged, c)
+			} else if slices.Index(severity, c.Status) > slices.Index(severity, merged[at].Status) {
+				merged[at].Status = c.Status
+			}
+			found[c.Name] = append(found[c.Name], Check{labels[i], c.Status, c.Text})
+		}
+	}
+	for i, m := range merged {
+		merged[i].Text = saidOfParts(m.Status, found[m.Name])
+	}
+	return merged
+}
+
+// saidOfParts is what the parts with a status found, each text once behind their names;
+// alone where all found the same. Of several that pass the first speaks for all.
+func saidOfParts(status CheckStatus, found []Check) string {
+	var texts []string
+	by, n := map[string][]string{}, 0 // names by text
+	for _, c := range found {
+		if c.Status == status {
+			if n++; by[c.Text] == nil {
+				texts = append(texts, c.Text)
+			}
+			by[c.Text] = append(by[c.Text], c.Name)
+		}
+	}
+	first := by[texts[0]]
+	if len(first) == len(found) {
+		return texts[0]
+	}
+	rest := ""
+	if status == Pass && len(texts) > 2 {
+		texts, rest = texts[:1], fmt.Sprintf("; the other %d pass, too", n-len(first))
+	}
+	for i, text := range texts {
+		texts[i] = strings.Join(by[text], ", ") + ": " + text
+	}
+	return strings.Join(texts, "; ") + rest
+}

@@ -1,0 +1,145 @@
+package gain
+
+import (
+	"encoding/json"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+// threeArms are blocks in Latin squares; the second position is 5 % slower, the third 10 %.
+func threeArms(rng *rand.Rand, blocks int, noise, balancer, perfect float64) Campaign {
+	orders := [][]Arm{{Normal, "balancer", Perfect}, {"balancer", Perfect, Normal}, {Perfect, Normal, "balancer"}, {Perfect, "balancer", Normal}, {"balancer", Normal, Perfect}, {Normal, Perfect, "balancer"}}
+	factor := map[Arm]float64{Normal: 1, "balancer": 1 + balancer, Perfect: 1 + perfect}
+	var launches []Launch
+	for i := range blocks {
+		for place, arm := range orders[i%6] {
+			launches = append(launches, Launch{Pair: i, Arm: arm, Position: len(launches), Status: StatusOK,
+				Value: 100 * factor[arm] * math.Exp(noise*rng.NormFloat64()-0.05*float64(place))})
+		}
+	}
+	c := valid(launches)
+	c.More = []Arm{"balancer"}
+	c.Differences = append(c.Differences, Difference{Kind: "environment", Name: "EPLB", Normal: "not set", Perfect: "1", Declared: true, Arm: "balancer"})
+	return c
+}
+
+// By hand: ln 1.10 / ln 1.21 is one half.
+func TestShareOfCeiling(t *testing.T) {
+	r := Judge(threeArms(rand.New(rand.NewPCG(1, 1)), 6, 1e-6, 0.10, 0.21))
+	if r.Verdict != Significant || math.Abs(float64(r.Gain.Estimate)-0.21) > 1e-4 || r.Gain.Method != BlockFit || r.Gain.N != 6 {
+		t.Fatalf("verdict %s, gain %+v: %q", r.Verdict, r.Gain, r.Reasons)
+	}
+	s := r.Share
+	if s.Arm != "balancer" || math.Abs(float64(s.Estimate)-0.5) > 1e-4 || !(s.Low < s.Estimate && s.Estimate < s.High && s.High-s.Low < 1e-3) {
+		t.Errorf("share %+v, want 0.5", s)
+	}
+	if len(r.Arms) != 3 || r.Arms[1].Verdict != Faster || math.Abs(float64(r.Arms[1].Gain.Estimate)-0.10) > 1e-4 || r.Arms[2].Name != Perfect {
+		t.Errorf("arms %+v", r.Arms)
+	}
+	if !strings.HasPrefix(r.Reasons[0], "balancer recovers 50") {
+		t.Errorf("reasons %q, want the share first", r.Reasons)
+	}
+	text, err := json.Marshal(r)
+	if err != nil || !strings.Contains(string(text), `"share_of_ceiling":{"arm":"balancer","estimate":0.`) {
+		t.Errorf("%v: %s", err, text)
+	}
+}
+
+// A balancer that is the normal arm recovers nothing, one that is the perfect arm all;
+// without a ceiling nothing is said.
+func TestShareAtItsEnds(t *testing.T) {
+	for _, k := range []struct{ balancer, perfect, want float64 }{{0, 0.2, 0}, {0.2, 0.2, 1}, {-0.1, 0.2, math.Log(0.9) / math.Log(1.2)}} {
+		r := Judge(threeArms(rand.New(rand.NewPCG(1, 2)), 12, 0.005, k.balancer, k.perfect))
+		if s := r.Share; !(float64(s.Low) < k.want && k.want < float64(s.High)) || s.High-s.Low > 0.2 {
+			t.Errorf("%+v: share %+v", k, s)
+		}
+	}
+	for _, perfect := range []float64{0, -0.2} {
+		r := Judge(threeArms(rand.New(rand.NewPCG(1, 3)), 6, 0.005, 0.1, perfect))
+		if r.Share.Estimate.Defined() || r.Share.Low.Defined() || !strings.Contains(r.Reasons[0], "no share of the ceiling") {
+			t.Errorf("perfect %+.1f: share %+v: %q", perfect, r.Share, r.Reasons)
+		}
+	}
+}
+
+func TestUnequalWorkOfAFurtherArm(t *testing.T) {
+	c := threeArms(rand.New(rand.NewPCG(1, 4)), 6, 0.005, 0.1, 0.2)
+	for i := range c.Launches {
+		c.Launches[i].Work = map[string]float64{WorkOutputTokens: 100}
+		if c.Launches[i].Arm == "balancer" {
+			c.Launches[i].Work[WorkOutputTokens] = 50
+		}
+	}
+	if r := Judge(c); r.Verdict != Invalid || !strings.Contains(r.Reasons[0], "normal 100, balancer 50") {
+		t.Errorf("verdict %s: %q", r.Verdict, r.Reasons)
+	}
+}
+
+// builds is a campaign of two builds, without proof.
+func builds(gains ...float64) Campaign {
+	c := valid(paired(gains...))
+	c.Proof, c.Ranks, c.Builds, c.Threshold = nil, 0, [2]Arm{"before", "after"}, 0
+	c.Differences = []Difference{{Kind: "argument", Name: "command", Normal: "v1", Perfect: "v2", Declared: true}}
+	return c
+}
+
+func TestBuilds(t *testing.T) {
+	for want, gains := range map[Verdict][]float64{
+		Faster:       {0.05, 0.051, 0.052, 0.05, 0.051, 0.052},
+		Slower:       {-0.05, -0.051, -0.052, -0.05, -0.051, -0.052},
+		Equal:        {0.001, -0.001, 0.001, 0.001, -0.001, 0.001},
+		Inconclusive: {0.1, -0.1, 0.1, 0.1, -0.1, 0.1},
+	} {
+		r := Judge(builds(gains...))
+		if r.Verdict != want {
+			t.Errorf("verdict %s, want %s: %q", r.Verdict, want, r.Reasons)
+		}
+		text, _ := json.Marshal(r.Checks)
+		for _, word := range []string{"balance", "perfect", "normal", "router"} {
+			if said := strings.Join(r.Reasons, "; ") + strings.ReplaceAll(string(text), "balanced_order", ""); strings.Contains(said, word) {
+				t.Errorf("%s: %q speaks of %s", want, said, word)
+			}
+		}
+	}
+}
+
+// The crossover of builds does not speak of balance, and an interval inside the threshold
+// is not said to contain it.
+func TestWordsOfBuilds(t *testing.T) {
+	c := curve(rand.New(rand.NewPCG(1, 9)), 6, 0.002, []float64{1, 8, 64}, []float64{-0.05, 0.02, 0.09})
+	c.Builds, c.Proof, c.Threshold = [2]Arm{"before", "after"}, nil, 0
+	if r := Judge(c); !strings.Contains(r.Crossover.Text, "below it after is slower than before") || r.Points[0].Verdict != Slower || r.Points[2].Verdict != Faster {
+		t.Errorf("%+v: %q", r.Crossover, r.Reasons)
+	}
+	wide := builds(0.03, 0.02, 0.04, 0.03, 0.02, 0.04)
+	wide.Threshold = 0.1
+	if r := Judge(wide); r.Verdict != Inconclusive || !strings.Contains(r.Reasons[0], "does not show whether after is faster or slower than before by more than 10.0 %") {
+		t.Errorf("%s: %q", r.Verdict, r.Reasons)
+	}
+}
+
+// Swapped builds change the sign of the log gain, the scale of the metric nothing.
+func TestBuildsLaws(t *testing.T) {
+	gains := []float64{0.05, 0.061, 0.042, 0.05, 0.051, 0.072}
+	one := Judge(builds(gains...))
+	swapped, scaled := builds(gains...), builds(gains...)
+	for i := range swapped.Launches {
+		scaled.Launches[i].Value *= 1000
+		if l := &swapped.Launches[i]; l.Arm == Normal {
+			l.Arm = Perfect
+		} else {
+			l.Arm = Normal
+		}
+	}
+	back, same := Judge(swapped).Gain, Judge(scaled).Gain
+	for i, d := range []float64{
+		math.Log1p(float64(one.Gain.Estimate)) + math.Log1p(float64(back.Estimate)), math.Log1p(float64(one.Gain.Low)) + math.Log1p(float64(back.High)),
+		float64(one.Gain.Estimate - same.Estimate), float64(one.Gain.High - same.High),
+	} {
+		if !(math.Abs(d) < 1e-9) {
+			t.Errorf("law %d is broken by %v", i, d)
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package nsys
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/moebalance/moebalance/compare/nsys/kernel"
+	"github.com/moebalance/moebalance/router/input"
+	"github.com/moebalance/moebalance/router/quantity"
+)
+
+// ErrNotOneRun is the error of exports that cannot be ranks of one run.
+var ErrNotOneRun = errors.New("the exports are not of one run")
+
+// leastShared is the share of each rank's compute time that must be in kernels which the
+// other rank runs too, whatever their tiles. In the captures of testdata ranks of one run
+// share at least 0.66, and models on different engines 0.06 to 0.16 one way.
+// Two models on one engine can share more than 0.8: their kernels do not tell them apart.
+const leastShared = 0.2
+
+// mostSkew is by how many nanoseconds the clocks of two hosts of one run can disagree at
+// most: one that runs on local time is up to 14 hours off.
+const mostSkew = int64(24 * 3600e9)
+
+// oneArm refuses exports of both arms.
+func (r *reduction) oneArm() error {
+	first := map[string]string{}
+	for _, d := range r.exports {
+		first[d.arm] = cmp.Or(first[d.arm], d.export.Path+" ("+d.armEvidence+")")
+	}
+	if normal, perfect := first["normal"], first["perfect"]; normal != "" && perfect != "" {
+		return &input.Error{File: normal + " and " + perfect, Expected: "exports of one arm", Found: "one of the normal and one of the perfect arm",
+			Try: "'moebalance compare' takes both arms, also as a folder that holds both", Err: ErrNotOneRun}
+	}
+	return nil
+}
+
+// oneModel refuses ranks that run almost no kernel in common.
+func (r *reduction) oneModel() error {
+	first := r.ranks[0]
+	own := first.familyTimes()
+	for _, p := range r.ranks[1:] {
+		if p.of == first.of {
+			continue
+		}
+		other := p.familyTimes()
+		if share := min(sharedTime(own, other), sharedTime(other, own)); share < leastShared {
+			return &input.Error{File: first.rank.Export + " and " + p.rank.Export, Expected: "ranks that run one model",
+				Found: fmt.Sprintf("ranks %d and %d, of which one has %s of its compute time in kernels that the other runs", first.rank.Rank, p.rank.Rank, quantity.Percent(share)),
+				Try:   "pass the exports of one run", Err: ErrNotOneRun}
+		}
+	}
+	return nil
+}
+
+// familyTimes is the compute time of the rank by kernel name, without template and call
+// arguments. kernel.Family, which also drops tile sizes, takes GEMMs of two engines for one.
+func (p *rankEvents) familyTimes() map[string]int64 {
+	byName := make([]int64, len(p.of.names))
+	for i := range p.events {
+		byName[p.events[i].name] += p.events[i].duration
+	}
+	times := map[string]int64{}
+	for i, ns := range byName {
+		if ns > 0 && !p.of.classes[i].Collective {
+			name := kernel.NormalName(p.of.names[i])
+			if at := strings.IndexAny(name, "<("); at > 0 {
+				name = name[:at]
+			}
+			times[name] += ns
+		}
+	}
+	return times
+}
+
+// sharedTime is the share of own time in names that other has; 1 without any time.
+func sharedTime(own, other map[string]int64) float64 {
+	var shared, all int64
+	for name, ns := range own {
+		if all += ns; other[name] > 0 {
+			shared += ns
+		}
+	}
+	if all == 0 {
+		return 1
+	}
+	return float64(shared) / float64(all)
+}

@@ -1,0 +1,80 @@
+package nsys
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Steps is a range of steps, both ends included.
+type Steps struct{ First, Last int }
+
+// ErrSteps is the error of a range of steps that the captures do not have.
+var ErrSteps = errors.New("steps out of range")
+
+// ParseSteps reads "3-7", or "3" for one step.
+func ParseSteps(text string) (*Steps, error) {
+	first, last, isRange := strings.Cut(text, "-")
+	if !isRange {
+		last = first
+	}
+	a, err := strconv.Atoi(strings.TrimSpace(first))
+	b, otherErr := strconv.Atoi(strings.TrimSpace(last))
+	if err != nil || otherErr != nil || a < 0 || b < a || b > math.MaxInt32 {
+		return nil, fmt.Errorf("want the first and the last step, such as 3-7, have %q", text)
+	}
+	return &Steps{a, b}, nil
+}
+
+// String is how ParseSteps reads it.
+func (s Steps) String() string {
+	if s.First == s.Last {
+		return strconv.Itoa(s.First)
+	}
+	return fmt.Sprintf("%d-%d", s.First, s.Last)
+}
+
+// selectSteps keeps only what ran in the steps that count. Where the range is not within
+// what any rank recorded, the error wraps ErrSteps. A share of kernels without launch is
+// known of whole captures only.
+func (r *reduction) selectSteps() error {
+	want := r.options.Steps
+	if want == nil {
+		return nil
+	}
+	recorded := r.recordedSteps()
+	if len(recorded) == 0 {
+		return fmt.Errorf("%w: want %s, but no step is known: name steps by NVTX ranges, or with --step-pattern", ErrSteps, want)
+	}
+	least, most := int(recorded[0]), int(recorded[len(recorded)-1])
+	if want.First < least || want.Last > most {
+		return fmt.Errorf("%w: want %s, the captures have %s", ErrSteps, want, Steps{least, most})
+	}
+	within := func(step int32) bool { return int(step) >= want.First && int(step) <= want.Last }
+	for _, p := range r.ranks {
+		p.events = slices.DeleteFunc(p.events, func(e kernelEvent) bool { return !within(p.of.locations[e.location].Step) })
+		p.graphs = slices.DeleteFunc(p.graphs, func(g graphEvent) bool { return !within(g.Step) })
+	}
+	r.trace.Steps = want.String()
+	r.warn("selected_steps", "", fmt.Sprintf("only steps %s of %s count (--steps)", want, Steps{least, most}))
+	return nil
+}
+
+// recordedSteps are the numbers of the steps in which any rank ran, ascending.
+func (r *reduction) recordedSteps() []int32 {
+	steps := map[int32]bool{}
+	for _, p := range r.ranks {
+		for i := range p.events {
+			steps[p.of.locations[p.events[i].location].Step] = true
+		}
+		for _, g := range p.graphs {
+			steps[g.Step] = true
+		}
+	}
+	delete(steps, None)
+	return slices.Sorted(maps.Keys(steps))
+}

@@ -1,0 +1,419 @@
+package wait
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/moebalance/moebalance/compare/nsys/kernel"
+	"github.com/moebalance/moebalance/compare/stats"
+	"github.com/moebalance/moebalance/router"
+)
+
+// Wait is the waiting at the collective that ends the expert block of a layer, per step:
+// the last arrival − the mean arrival of the ranks, in nanoseconds, summed over such
+// collectives where a layer has several in a step, then the mean over the steps that
+// count. A collective ends an expert block if expert kernels ran since the ranks' last
+// meeting. Steps in which ranks disagree on its layer are left out.
+type Wait struct {
+	Layer      router.Whole `json:"layer"`
+	Collective string       `json:"collective"` // kernel
+	Phase      kernel.Phase `json:"phase"`      // of the collective
+	Steps      int          `json:"steps"`
+	// LastRank is the rank that arrives last in most steps, the lowest one on a tie,
+	// LastSteps in how many, and LastShare in which share of Steps.
+	LastRank  int           `json:"last_rank"`
+	LastSteps int           `json:"last_steps"`
+	LastShare router.Number `json:"last_share"`
+	// MostExpertRank is the rank with most expert time in most steps, the lowest one on
+	// a tie. Agrees says that it is LastRank, AgreeSteps in how many steps the last rank
+	// was the one with most expert time.
+	MostExpertRank int  `json:"most_expert_rank"`
+	Agrees         bool `json:"agrees"`
+	AgreeSteps     int  `json:"agree_steps"`
+	// WaitNS is the whole, the sum of Parts.
+	WaitNS    router.Number `json:"mean_wait_ns"`
+	Parts     Parts         `json:"parts"`
+	Intervals Intervals     `json:"intervals"`
+	// The parts of HostNS that coincide with garbage collection of Python, and with
+	// waiting for its lock (GIL). Undefined where the capture records no such event.
+	GCNS  router.Number `json:"host_gc_ns"`
+	GILNS router.Number `json:"host_gil_ns"`
+}
+
+// Parts are what the last rank spent more than the mean rank since the ranks' last
+// meeting, in nanoseconds per step. Each can be negative: the last rank had less of it,
+// and was late all the same.
+type Parts struct {
+	ExpertNS  router.Number `json:"expert_ns"`        // compute of the phase experts
+	OtherNS   router.Number `json:"other_compute_ns"` // compute of other phases
+	KernelsNS router.Number `json:"kernels_ns"`       // kernels of which ranks ran different variants, see Variant
+	// HostNS is time without a kernel until the call that launches the next one
+	// returned; undefined where launches are not recorded.
+	HostNS        router.Number `json:"host_ns"`
+	UnexplainedNS router.Number `json:"unexplained_ns"`
+}
+
+// Intervals are Student's t intervals of the whole and its parts over steps, at 95 %;
+// undefined for fewer than 2 steps. Steps of one launch are not independent launches.
+type Intervals struct {
+	Wait        Interval `json:"mean_wait_ns"`
+	Expert      Interval `json:"expert_ns"`
+	Other       Interval `json:"other_compute_ns"`
+	Kernels     Interval `json:"kernels_ns"`
+	Host        Interval `json:"host_ns"`
+	Unexplained Interval `json:"unexplained_ns"`
+}
+
+// Interval is bounds in nanoseconds.
+type Interval struct {
+	Low  router.Number `json:"low_ns"`
+	High router.Number `json:"high_ns"`
+}
+
+// confidence is that of Intervals.
+const confidence = 0.95
+
+// Late is the host lateness of a rank since the collective before: time in which no
+// kernel ran and the call that launches the next one had not returned, up to the start
+// of a collective, all in nanoseconds. GC and GIL are the parts of NS that coincide with
+// Python's garbage collection and with waiting for its lock.
+type Late struct {
+	At  int64 `json:"t"` // start of the collective
+	NS  int64 `json:"n"`
+	GC  int64 `json:"c,omitempty"`
+	GIL int64 `json:"l,omitempty"`
+}
+
+// The classes of a kernel's time. Where kernels overlap, the first class counts.
+const (
+	ofExpertVariants = iota // see Variant
+	ofVariants
+	ofExperts
+	ofOther
+	ofCollectives
+	classes
+)
+
+// meeting is a collective of all ranks.
+type meeting struct {
+	key
+	of     []instance // by rank, in its own clock
+	before *meeting   // the last one that every rank left before it arrived here, nil without
+	ends   bool       // an expert block, see Wait
+}
+
+// span is what a rank did from leaving one meeting to arriving at the next.
+type span struct {
+	from, to    int64
+	busy        [classes]union // of this class and the ones before
+	expert      int64          // time of kernels that are expert time
+	step, layer int32          // of these, the last one
+}
+
+// part is the time of one class.
+func (s *span) part(class int) int64 {
+	if class == 0 {
+		return s.busy[0].ns
+	}
+	return s.busy[class].ns - s.busy[class-1].ns
+}
+
+// union is the length of the union of intervals that come in the order of their starts.
+type union struct{ ns, until int64 }
+
+func (u *union) add(start, end int64) {
+	if start = max(start, u.until); end > start {
+		u.ns += end - start
+	}
+	u.until = max(u.until, end)
+}
+
+// meetings lists the collectives of all ranks that end an expert block, in the order of
+// time.
+func (a *analysis) meetings() []*meeting {
+	var list []*meeting
+	for _, v := range a.order {
+		if !a.matched[v] {
+			continue
+		}
+		for k := range a.Ranks[0].collectives[v] {
+			m := &meeting{key: v}
+			for i := range a.Ranks {
+				m.of = append(m.of, a.Ranks[i].collectives[v][k])
+			}
+			list = append(list, m)
+		}
+	}
+	slices.SortStableFunc(list, func(x, y *meeting) int { return cmp.Compare(x.of[0].start, y.of[0].start) })
+	for i, m := range list {
+		for b := i - 1; b >= max(0, i-mostOverlapping) && m.before == nil; b-- {
+			if list[b].leftBefore(m) {
+				m.before = list[b]
+			}
+		}
+	}
+	for i := range a.Ranks {
+		a.findEnds(i, list)
+	}
+	return slices.DeleteFunc(list, func(m *meeting) bool { return !m.ends || m.before == nil })
+}
+
+// mostOverlapping bounds how many collectives of all ranks can be under way at once.
+const mostOverlapping = 64
+
+// findEnds marks the first meeting after each expert kernel of a rank.
+func (a *analysis) findEnds(rank int, meetings []*meeting) {
+	order := slices.Clone(meetings)
+	slices.SortStableFunc(order, func(x, y *meeting) int { return cmp.Compare(x.of[rank].start, y.of[rank].start) })
+	at := 0
+	for k := range a.Ranks[rank].Kernels {
+		if !k.Expert {
+			continue
+		}
+		for at < len(order) && order[at].of[rank].start <= k.Start {
+			at++
+		}
+		if at < len(order) {
+			order[at].ends = true
+		}
+	}
+}
+
+// leftBefore reports whether every rank left a meeting before it arrived at another.
+func (m *meeting) leftBefore(next *meeting) bool {
+	for i := range m.of {
+		if m.of[i].end > next.of[i].start {
+			return false
+		}
+	}
+	return true
+}
+
+// spans are those of a rank that lead to each meeting.
+func (a *analysis) spans(rank int, meetings []*meeting) []span {
+	list := make([]span, len(meetings))
+	for i, m := range meetings {
+		s := &list[i]
+		s.from, s.to, s.layer = m.before.of[rank].end, m.of[rank].start, router.None
+		for c := range s.busy {
+			s.busy[c].until = s.from
+		}
+	}
+	order := make([]*span, len(list)) // in the rank's own order of time
+	for i := range list {
+		order[i] = &list[i]
+	}
+	slices.SortStableFunc(order, func(x, y *span) int { return cmp.Compare(x.to, y.to) })
+	at := 0
+	for k := range a.Ranks[rank].Kernels {
+		for at < len(order) && order[at].to <= k.Start {
+			at++
+		}
+		class := a.class(&k)
+		for _, s := range order[at:] {
+			if s.from >= k.End {
+				break
+			}
+			for c := class; c < classes; c++ {
+				s.busy[c].add(k.Start, min(k.End, s.to))
+			}
+			if k.Expert && k.Start >= s.from {
+				s.expert += k.End - k.Start
+				s.step, s.layer = k.Step, k.Layer
+			}
+		}
+	}
+	return list
+}
+
+func (a *analysis) class(k *Kernel) int {
+	switch {
+	case k.Collective:
+		return ofCollectives
+	case k.Phase == kernel.PhaseExperts && a.isVariant(k):
+		return ofExpertVariants
+	case k.Phase == kernel.PhaseExperts:
+		return ofExperts
+	case a.isVariant(k):
+		return ofVariants
+	}
+	return ofOther
+}
+
+// isVariant reports whether ranks ran different variants of a kernel, chosen by rank.
+func (a *analysis) isVariant(k *Kernel) bool {
+	return len(a.different) > 0 && a.different[useKey{place{k.Layer, k.Phase}, k.Name}]
+}
+
+// The parts of the waiting, and then what parts of the host's lateness coincide with.
+const (
+	partExpert = iota
+	partOther
+	partKernels
+	partHost
+	partGC
+	partGIL
+	measured        // the number of parts above
+	partUnexplained = measured
+	partWhole       = measured + 1
+)
+
+// stepWait is the waiting of one layer in one step.
+type stepWait struct {
+	parts  [partWhole + 1]float64
+	expert []int64 // time by rank
+	last   int     // the rank, as its position, that was waited for longest
+	most   float64 // for how long
+	at     *meeting
+}
+
+// waits fills Waits.
+func (a *analysis) waits() {
+	meetings := a.meetings()
+	a.hosts = !slices.ContainsFunc(a.Ranks, func(r Rank) bool { return r.Late == nil })
+	spans := make([][]span, len(a.Ranks))
+	var group sync.WaitGroup
+	for i := range a.Ranks {
+		group.Go(func() { spans[i] = a.spans(i, meetings) })
+	}
+	group.Wait()
+	byLayer := map[int32]map[int32]*stepWait{}
+	for number, m := range meetings {
+		step, layer, ok := blockOf(spans, number)
+		if !ok || !a.Steps[step] {
+			continue
+		}
+		if byLayer[layer] == nil {
+			byLayer[layer] = map[int32]*stepWait{}
+		}
+		w := byLayer[layer][step]
+		if w == nil {
+			w = &stepWait{expert: make([]int64, len(a.Ranks)), most: -1}
+			byLayer[layer][step] = w
+		}
+		a.add(w, m, number, spans)
+	}
+	for layer, steps := range byLayer {
+		a.Waits = append(a.Waits, a.row(layer, steps))
+	}
+	slices.SortFunc(a.Waits, func(x, y Wait) int { return cmp.Or(cmp.Compare(y.WaitNS, x.WaitNS), cmp.Compare(x.Layer, y.Layer)) })
+}
+
+// blockOf is the step and layer whose expert block a meeting ends; not ok for one that
+// ends none, or where ranks disagree.
+func blockOf(spans [][]span, m int) (step, layer int32, ok bool) {
+	layer = router.None
+	for i := range spans {
+		s := &spans[i][m]
+		switch {
+		case s.layer == router.None:
+		case layer == router.None:
+			step, layer = s.step, s.layer
+		case s.step != step || s.layer != layer:
+			return 0, 0, false
+		}
+	}
+	return step, layer, layer != router.None
+}
+
+// add adds the waiting at one meeting to that of its layer in a step.
+func (a *analysis) add(w *stepWait, m *meeting, number int, spans [][]span) {
+	n := len(a.Ranks)
+	arrivals, late := make([]int64, n), make([]Late, n)
+	last := 0
+	for i := range a.Ranks {
+		arrivals[i] = m.of[i].start + a.Ranks[i].offset - m.of[0].start // since the first rank's
+		if arrivals[i] > arrivals[last] {
+			last = i
+		}
+		if a.hosts {
+			late[i] = a.Ranks[i].lateBetween(m.before.of[i].start, m.of[i].start)
+		}
+		w.expert[i] += spans[i][number].expert
+	}
+	var more [partWhole + 1]int64 // of the last rank than of the others, added up
+	own := &spans[last][number]
+	for i := range a.Ranks {
+		s := &spans[i][number]
+		more[partWhole] += arrivals[last] - arrivals[i]
+		more[partExpert] += own.part(ofExperts) - s.part(ofExperts)
+		more[partOther] += own.part(ofOther) - s.part(ofOther)
+		more[partHost] += late[last].NS - late[i].NS
+		more[partGC] += late[last].GC - late[i].GC
+		more[partGIL] += late[last].GIL - late[i].GIL
+		experts, others := own.part(ofExpertVariants)-s.part(ofExpertVariants), own.part(ofVariants)-s.part(ofVariants)
+		if a.apart[[3]int32{own.layer, int32(last), int32(i)}] {
+			more[partKernels] += experts + others
+		} else {
+			more[partExpert] += experts
+			more[partOther] += others
+		}
+	}
+	more[partUnexplained] = more[partWhole] - more[partExpert] - more[partOther] - more[partKernels] - more[partHost]
+	for p := range more {
+		w.parts[p] += float64(more[p]) / float64(n)
+	}
+	if wait := float64(more[partWhole]) / float64(n); wait > w.most {
+		w.last, w.most, w.at = last, wait, m
+	}
+}
+
+// lateBetween sums the lateness after one collective began and until another did.
+func (r *Rank) lateBetween(after, until int64) (sum Late) {
+	at, _ := slices.BinarySearchFunc(r.Late, after+1, func(l Late, t int64) int { return cmp.Compare(l.At, t) })
+	for ; at < len(r.Late) && r.Late[at].At <= until; at++ {
+		sum.NS += r.Late[at].NS
+		sum.GC += r.Late[at].GC
+		sum.GIL += r.Late[at].GIL
+	}
+	return sum
+}
+
+// row is the mean over the steps of a layer.
+func (a *analysis) row(layer int32, steps map[int32]*stepWait) Wait {
+	w := Wait{Layer: router.Whole(layer), Steps: len(steps)}
+	var values [partWhole + 1][]float64
+	last, most := make([]int, len(a.Ranks)), make([]int, len(a.Ranks))
+	for _, step := range slices.Sorted(maps.Keys(steps)) {
+		s := steps[step]
+		w.Collective, w.Phase = s.at.name, s.at.Phase
+		for p, ns := range s.parts {
+			values[p] = append(values[p], ns)
+		}
+		busiest := slices.Index(s.expert, slices.Max(s.expert))
+		last[s.last]++
+		most[busiest]++
+		if s.last == busiest {
+			w.AgreeSteps++
+		}
+	}
+	w.LastSteps = slices.Max(last)
+	w.LastRank = a.Ranks[slices.Index(last, w.LastSteps)].Number
+	w.MostExpertRank = a.Ranks[slices.Index(most, slices.Max(most))].Number
+	w.Agrees = w.LastRank == w.MostExpertRank
+	w.LastShare = router.Number(w.LastSteps) / router.Number(w.Steps)
+	mean := func(p int) (router.Number, Interval) {
+		t := stats.PairedT(values[p], confidence)
+		return router.Number(t.Estimate), Interval{router.Number(t.Low), router.Number(t.High)}
+	}
+	i := &w.Intervals
+	w.WaitNS, i.Wait = mean(partWhole)
+	w.Parts.ExpertNS, i.Expert = mean(partExpert)
+	w.Parts.OtherNS, i.Other = mean(partOther)
+	w.Parts.KernelsNS, i.Kernels = mean(partKernels)
+	w.Parts.UnexplainedNS, i.Unexplained = mean(partUnexplained)
+	w.Parts.HostNS, i.Host = router.Undefined(), Interval{router.Undefined(), router.Undefined()}
+	w.GCNS, w.GILNS = router.Undefined(), router.Undefined()
+	if a.hosts {
+		w.Parts.HostNS, i.Host = mean(partHost)
+		if a.GC {
+			w.GCNS, _ = mean(partGC)
+		}
+		if a.GIL {
+			w.GILNS, _ = mean(partGIL)
+		}
+	}
+	return w
+}

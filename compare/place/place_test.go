@@ -1,0 +1,211 @@
+package place
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/moebalance/moebalance/compare/counts"
+	"github.com/moebalance/moebalance/router"
+)
+
+func read(t *testing.T, paths ...string) (records []*counts.Record) {
+	t.Helper()
+	for _, path := range paths {
+		r, err := counts.Read(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		records = append(records, r)
+	}
+	return records
+}
+
+// near reports whether two numbers agree to the digits that were typed.
+func near(a router.Number, b float64) bool { return math.Abs(float64(a)-b) <= 5.1e-5 }
+
+// LMSYS's production counts of DeepSeek-R1, 58 MoE layers, 32 ranks and 288 physical
+// experts: rows learned on, columns judged on, by a separate program. EPLB promises
+// 1.007 on its own window, and holds 1.109 on traffic nearby.
+func TestMatrixOfLMSYS(t *testing.T) {
+	folder := "../../../shared/captures/third-party/lmsys/"
+	if _, err := os.Stat(folder); err != nil {
+		t.Skip("no shared captures")
+	}
+	names := []string{"prefill_in512", "prefill_in1024", "prefill_in4096", "prefill_in2000out100", "decode_in1000out1000", "decode_in2000out100"}
+	want := [6][6]float64{
+		{1.0073, 1.1257, 1.4087, 1.2598, 1.4868, 1.3742},
+		{1.1129, 1.0070, 1.2247, 1.1088, 1.4094, 1.2790},
+		{1.2528, 1.1669, 1.0061, 1.0862, 1.3309, 1.2499},
+		{1.1811, 1.0898, 1.0998, 1.0065, 1.3780, 1.2449},
+		{1.5119, 1.4848, 1.4413, 1.4544, 1.0071, 1.2591},
+		{1.3346, 1.2907, 1.2485, 1.2551, 1.2431, 1.0076},
+	}
+	contiguous := map[int]float64{2: 3.0419, 3: 2.6170, 4: 2.8800, 5: 2.6329}
+	var paths []string
+	for _, name := range names {
+		paths = append(paths, folder+name+".json")
+	}
+	windows := Whole(read(t, paths...))
+	res, err := Judge([]Window{windows[1]}, []Window{windows[0], windows[2], windows[3], windows[4], windows[5]}, Options{Ranks: 32, Redundant: []int{32}, Threshold: 0.1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := map[string]int{}
+	for i, path := range paths {
+		of[path] = i
+	}
+	if len(res.Matrix) != 36 {
+		t.Fatalf("%d cells", len(res.Matrix))
+	}
+	for _, c := range res.Matrix {
+		if w := want[of[c.Learned]][of[c.Judged]]; !near(c.MaxOverMean, w) {
+			t.Errorf("learned on %s, judged on %s: %v, want %v", filepath.Base(c.Learned), filepath.Base(c.Judged), c.MaxOverMean, w)
+		}
+	}
+	for _, w := range res.Workloads {
+		i := of[w.Window]
+		if base, ok := contiguous[i]; !near(w.Judged, want[1][i]) || ok && !near(w.Contiguous, base) {
+			t.Errorf("%+v", w)
+		}
+	}
+	p := res.Placements[0]
+	mean := (1.1129 + 1.2247 + 1.1088 + 1.4094 + 1.2790) / 5
+	if !near(p.Learned, 1.0070) || !near(p.Judged, mean) || p.Verdict != Trial || p.Time.Defined() || len(res.Layers) != 58 || len(res.Slots[32]) != 58 {
+		t.Errorf("%+v, %d layers", p, len(res.Layers))
+	}
+}
+
+func csv(t *testing.T, rows string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "counts.csv")
+	if err := os.WriteFile(path, []byte("step,layer,expert,count\n"+rows), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// By hand: learned on 300 300 100 100, EPLB puts experts 0 2 and 1 3 together. Where
+// 0 and 2 are hot, contiguous ranks are even, and the placement is 600 against 200.
+func TestHelpsOneHurtsAnother(t *testing.T) {
+	a := csv(t, "0,5,0,300\n0,5,1,300\n0,5,2,100\n0,5,3,100\n")
+	b := csv(t, "0,5,0,300\n0,5,1,100\n0,5,2,300\n0,5,3,100\n")
+	c := csv(t, "0,5,0,2900\n0,5,1,3100\n0,5,2,1100\n0,5,3,900\n") // much as a
+	windows := Whole(read(t, a, b, c))
+	judge := func(learn, judge []Window) (*Result, Placement) {
+		t.Helper()
+		res, err := Judge(learn, judge, Options{Ranks: 2, Redundant: []int{0}, Threshold: 0.1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res, res.Placements[0]
+	}
+	res, p := judge(windows[:1], windows[1:])
+	if w := res.Workloads; len(w) != 2 || !near(w[0].Judged, 1.5) || !near(w[0].Contiguous, 1) || !near(w[0].Change, 0.5) || !near(w[1].Judged, 1) || !near(w[1].Change, -1./3) {
+		t.Errorf("%+v", w)
+	}
+	if p.Verdict != NotNow || !near(p.Judged, 1.25) || !near(p.Contiguous, 1.25) || !near(p.Learned, 1) || !near(p.Change, 0) {
+		t.Errorf("%+v", p)
+	}
+	if _, p = judge(windows[:1], windows[2:]); p.Verdict != Trial {
+		t.Errorf("%+v", p)
+	}
+	if res, p = judge(windows[:1], nil); p.Verdict != NoVerdict || p.Judged.Defined() || p.Change.Defined() || !near(p.Learned, 1) || len(res.Workloads) != 0 || len(res.Matrix) != 0 {
+		t.Errorf("%+v", res)
+	}
+	// Learned on two windows: 600 400 400 200 puts 0 with 3.
+	if res, _ = judge(windows[:2], windows[2:]); len(res.Slots[0][5]) != 4 || res.Slots[0][5][0] != 0 || res.Slots[0][5][1] != 3 {
+		t.Error(res.Slots)
+	}
+}
+
+// A dozen slots are as uneven by chance.
+func TestTooFewTokens(t *testing.T) {
+	windows := Whole(read(t, csv(t, "0,5,0,4\n0,5,1,4\n0,5,2,2\n0,5,3,2\n"), csv(t, "0,5,0,5\n0,5,1,4\n0,5,2,2\n0,5,3,1\n")))
+	res, err := Judge(windows[:1], windows[1:], Options{Ranks: 2, Redundant: []int{0}, Threshold: 0.1})
+	if err != nil || res.Placements[0].Verdict != NoVerdict || !near(res.Placements[0].Change, -2./9) || !strings.Contains(res.Placements[0].Reason, "too few tokens") {
+		t.Errorf("%+v, %v", res, err)
+	}
+}
+
+// The same counts in every step, or in another file, are no other counts; the halves are
+// of two steps and one.
+func TestRepeatedCounts(t *testing.T) {
+	learn, judge, err := Halves(read(t, csv(t, "1,0,0,300\n1,0,1,100\n2,0,0,300\n2,0,1,100\n3,0,0,300\n3,0,1,100\n")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := Whole(read(t, csv(t, "1,0,0,300\n1,0,1,100\n"), csv(t, "1,0,0,301\n1,0,1,100\n"), csv(t, "1,1,0,300\n1,1,1,100\n")))
+	if !judge[0].repeats(learn[0]) || !again[0].repeats(learn[0]) || again[1].repeats(learn[0]) || again[2].repeats(learn[0]) || learn[0].repeats(again[2]) {
+		t.Error("which windows repeat others")
+	}
+	res, err := Judge(learn, judge, Options{Ranks: 2, Redundant: []int{2}, Threshold: 0.1})
+	if err != nil || res.Placements[0].Verdict != NoVerdict || !near(res.Placements[0].Change, -1./3) {
+		t.Errorf("%+v, %v", res.Placements, err)
+	}
+}
+
+// 30 experts of 10,000 slots each, of which one slot moved: χ² = 2·1/20000. Of so many that
+// moved as chance would have it, √10000 on each, it is 30·100²/20000 = 15.
+func TestNearlyRepeatedCounts(t *testing.T) {
+	counted := func(off func(expert int) int) string {
+		var rows strings.Builder
+		for e := range 30 {
+			fmt.Fprintf(&rows, "0,0,%d,%d\n", e, 10000+off(e))
+		}
+		return csv(t, rows.String())
+	}
+	w := Whole(read(t, counted(func(int) int { return 0 }), counted(func(e int) int { return map[int]int{3: 1, 4: -1}[e] }), counted(func(e int) int { return 100 - 200*(e%2) })))
+	if !w[1].repeats(w[0]) || w[2].repeats(w[0]) {
+		t.Error(w[1].repeats(w[0]), w[2].repeats(w[0]))
+	}
+}
+
+// Each verdict on either side of its limit.
+func TestVerdicts(t *testing.T) {
+	better, worse := Workload{Change: -0.2}, Workload{Change: 0.1}
+	for i, c := range []struct {
+		change, null router.Number
+		of           []Workload
+		want         Verdict
+	}{
+		{-0.11, 1.01, []Workload{better}, Trial},
+		{-0.09, 1.01, []Workload{better}, NotNow},
+		{0.5, 1.01, []Workload{better}, NotNow},
+		{-0.2, 1.01, []Workload{better, better, better, better, worse}, Trial},
+		{-0.2, 1.01, []Workload{better, better, better, worse}, NotNow},
+		{-0.2, 1.6, []Workload{better}, NoVerdict},
+		{-0.2, 1.4, []Workload{better}, Trial},
+		{-0.2, router.Undefined(), []Workload{better}, Trial},
+		{-0.2, 1.01, []Workload{better, {Change: -0.2, Repeats: true}}, NoVerdict},
+		{router.Undefined(), 1, nil, NoVerdict},
+	} {
+		if have, why := verdict(Placement{Judged: 1.5 * (1 + c.change), Contiguous: 1.5, Change: c.change}, c.of, c.null, 0.1); have != c.want || why == "" {
+			t.Errorf("%d: %s (%s), want %s", i, have, why, c.want)
+		}
+	}
+}
+
+// The halves of five iterations are three and two, and a mean over steps is no ratio of
+// sums: busy ranks that alternate do not cancel.
+func TestHalves(t *testing.T) {
+	rows := "1,0,0,100\n1,0,1,100\n2,0,0,100\n2,0,1,100\n4,0,0,100\n4,0,1,100\n7,0,0,300\n7,0,1,100\n9,0,0,100\n9,0,1,300\n"
+	learn, judge, err := Halves(read(t, csv(t, rows)))
+	if err != nil || len(learn) != 1 || len(judge) != 1 || learn[0].Iterations != 3 || judge[0].Iterations != 2 || learn[0].Slots != 600 || judge[0].Slots != 800 {
+		t.Fatalf("%+v, %+v, %v", learn, judge, err)
+	}
+	res, err := Judge(learn, judge, Options{Ranks: 2, Redundant: []int{0}, Threshold: 0.1})
+	if err != nil || !near(res.Placements[0].Learned, 1) || !near(res.Placements[0].Judged, 1.5) || !near(res.Placements[0].Contiguous, 1.5) {
+		t.Errorf("%+v, %v", res.Placements, err)
+	}
+	records := read(t, csv(t, rows), csv(t, rows), csv(t, rows))
+	if learn, judge, err = Halves(records); err != nil || len(learn) != 2 || len(judge) != 1 || judge[0].Name != records[2].Source {
+		t.Errorf("%+v, %+v, %v", learn, judge, err)
+	}
+	if learn, judge, err = Halves(read(t, csv(t, "1,0,0,1\n1,0,1,1\n"))); err != nil || len(learn) != 1 || judge != nil {
+		t.Errorf("%+v, %+v, %v", learn, judge, err)
+	}
+}

@@ -1,0 +1,56 @@
+package source
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A folder of both arms, by the environment that exports record, whatever their names; by
+// names beside a folder of counts that is named after an arm, too.
+func TestSidesOfOneFolder(t *testing.T) {
+	const captures = "../../testdata/deepseek-ep4-ranks"
+	unnamed := t.TempDir()
+	for name, as := range map[string]string{"normal.rank0.sqlite": "a.sqlite", "perfect.rank0.sqlite": "b.sqlite"} {
+		content, err := os.ReadFile(filepath.Join(captures, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(unnamed, as), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for folder, want := range map[string]int{unnamed: 1, captures: 4} {
+		sides, err := Sides([]string{folder}, nil)
+		if err != nil {
+			t.Fatalf("%s: %v", folder, err)
+		}
+		for i, side := range sides {
+			if side.Kind != Captures || len(side.Paths) != want {
+				t.Errorf("%s, side %d: %+v", folder, i, side)
+			}
+		}
+	}
+	if sides, _ := Sides([]string{unnamed}, nil); !strings.HasSuffix(sides[1].Paths[0], "b.sqlite") {
+		t.Errorf("perfect side: %v", sides[1].Paths)
+	}
+}
+
+func TestExportsOfBothArms(t *testing.T) {
+	if err := CheckExports([]string{"x/normal.rank0.json.gz", "x/perfect.rank1.json.gz"}); !errors.Is(err, ErrNotComparable) {
+		t.Errorf("by names: have %v", err)
+	}
+	if err := CheckExports([]string{"x/normal.rank0.json.gz", "x/normal.rank1.json.gz"}); err != nil {
+		t.Error(err)
+	}
+}
+
+// A result of bench holds both arms; it was called "no benchmark result".
+func TestResultOfBenchIsNoSide(t *testing.T) {
+	_, err := Sides([]string{"../../testdata/campaign-qwen3-ep4.json", "../../testdata/campaign-deepseek-ep4.json"}, nil)
+	if err == nil || !strings.Contains(err.Error(), "campaign-qwen3-ep4.json is a result of bench, which holds both arms") {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,320 @@
+"""Tests of moebalance_hook.py, run by hook_test.go: python3 hook_test.py CACHES, a folder of caches made by it:
+tep4: 32 experts, top-4, 4 ranks; dep4: the same; grouped: 32 experts in 8 groups, top-4 of 4, DeepSeekV3, 8 ranks, tep;
+single: 16 experts, top-2, 1 rank. vLLM is a tree of the same names and signatures as version 0.26.0's."""
+import glob
+import json
+import os
+import sys
+import tempfile
+import types
+import unittest
+
+import torch
+
+CACHES = os.path.abspath(sys.argv.pop(1))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+
+
+def module(name, **members):
+    m = sys.modules[name] = types.ModuleType(name)
+    vars(m).update(members)
+    return m
+
+
+class Router:
+    def __init__(self, top_k, bias=None):
+        self.top_k, self.e_score_correction_bias = top_k, bias
+
+    def select_experts(self, hidden_states, router_logits, topk_indices_dtype=None, *, input_ids=None):
+        weights, ids = router_logits.float().softmax(-1).topk(self.top_k)
+        return weights, ids.int()
+
+
+def fake_vllm():
+    class MoERunner:
+        def __init__(self, layer, rank, ranks, dp, experts, top_k, bias=None):
+            self.layer_name = f"model.layers.{layer}.mlp.experts"
+            self.moe_config = types.SimpleNamespace(dp_size=dp, ep_size=ranks, ep_rank=rank, tp_rank=0, experts_per_token=top_k)
+            self.router, self.experts = Router(top_k, bias), experts
+            self.routed_experts = types.SimpleNamespace(quant_method=types.SimpleNamespace(is_monolithic=False))
+
+        def _apply_quant_method(self, hidden_states, router_logits, shared_experts_input, input_ids=None):
+            return self.router.select_experts(hidden_states=hidden_states, router_logits=router_logits)[1]
+
+        def run(self, tokens):
+            learned = torch.randn(tokens, self.experts, generator=torch.Generator().manual_seed(3)).bfloat16()
+            return self._apply_quant_method(hidden_states=learned, router_logits=learned, shared_experts_input=None, input_ids=None)
+
+    class Worker:
+        parallel_config = types.SimpleNamespace(pipeline_parallel_size=1)
+
+        def __init__(self, *runners):
+            self.runners = runners
+
+        @torch.inference_mode()
+        def profile(self, tokens):
+            return [r.run(tokens) for r in self.runners]
+
+        def execute_model(self, scheduler_output):
+            return self.profile(scheduler_output.total_num_scheduled_tokens)
+
+        def execute_dummy_batch(self):
+            return self.profile(1)
+
+        def shutdown(self):
+            self.runners = ()
+
+    module("vllm", __version__="0.26.0")
+    for name in ("model_executor", "model_executor.layers", "model_executor.layers.fused_moe", "model_executor.layers.fused_moe.runner", "v1", "v1.worker"):
+        module("vllm." + name)
+    module("vllm.model_executor.layers.fused_moe.runner.moe_runner", MoERunner=MoERunner)
+    module("vllm.v1.worker.gpu_worker", Worker=Worker)
+    return MoERunner, Worker
+
+
+def load(cache, perfect=False, **variables):
+    """The module, as a new process with this environment has it."""
+    for name in list(os.environ):
+        if name.startswith("MOEBALANCE_") or name == "ENABLE_PERFECT_ROUTER":
+            del os.environ[name]
+    if cache:
+        os.environ["MOEBALANCE_CACHE"] = os.path.join(CACHES, cache)
+    if perfect:
+        os.environ["ENABLE_PERFECT_ROUTER"] = "1"
+    os.environ.update({"MOEBALANCE_" + name: value for name, value in variables.items()})
+    sys.modules.pop("moebalance_hook", None)
+    import moebalance_hook
+    return moebalance_hook
+
+
+def steps(n):
+    return types.SimpleNamespace(total_num_scheduled_tokens=n)
+
+
+def max_over_mean(ids, experts, ranks):
+    load = torch.bincount(ids.flatten().long() // (experts // ranks), minlength=ranks).double()
+    return float(load.max() / load.mean())
+
+
+class VLLM(unittest.TestCase):
+    def start(self, cache, runners, **variables):
+        runner, worker = fake_vllm()
+        hook = load(cache, **variables)
+        hook.vllm()
+        hook.vllm()  # every process may load a plugin several times
+        return hook, worker(*[runner(**{"layer": i, "experts": 32, "top_k": 4, "dp": 1, **r}) for i, r in enumerate(runners)])
+
+    def test_inert(self):
+        runner, _ = fake_vllm()
+        before = runner._apply_quant_method
+        load(None, perfect=True).vllm()
+        self.assertIs(runner._apply_quant_method, before)
+
+    def test_every_batch_at_the_floor(self):
+        _, worker = self.start("tep4", [{"rank": 0, "ranks": 4}] * 3, perfect=True)
+        worker.profile(300)
+        for tokens in (1, 2, 3, 7, 64, 300):
+            for ids in worker.execute_model(steps(tokens)):
+                self.assertTrue(all(len(set(row)) == 4 for row in ids.tolist()))
+                expert, rank = torch.bincount(ids.flatten(), minlength=32), torch.bincount(ids.flatten() // 8, minlength=4)
+                self.assertEqual(int(expert.max()), -(-tokens * 4 // 32))
+                self.assertEqual(int(rank.max()), tokens)
+
+    def test_layers_begin_at_other_rows(self):
+        _, worker = self.start("tep4", [{"rank": 1, "ranks": 4}] * 3, perfect=True)
+        first, second, _ = worker.profile(4)
+        self.assertNotEqual(sorted(first[0].tolist()), sorted(second[0].tolist()) if first[0].equal(second[0]) else None)
+
+    def test_a_view_of_the_same_memory(self):
+        hook, worker = self.start("tep4", [{"rank": 0, "ranks": 4}], perfect=True)
+        worker.profile(64)
+        layer, = hook.HOOK.layers.values()
+        learned = torch.zeros(8, 32).bfloat16()
+        view = hook.HOOK.logits(layer, learned)
+        self.assertEqual(view.untyped_storage().data_ptr(), layer.table.untyped_storage().data_ptr())
+        self.assertEqual(view.dtype, torch.bfloat16)
+        self.assertEqual(sorted(set(view.flatten().tolist())), [-32.0, 32.0])
+
+    def test_dep_ranks_together(self):
+        ids = []
+        for rank in range(4):
+            _, worker = self.start("dep4", [{"rank": rank, "ranks": 4, "dp": 4}], perfect=True)
+            ids += worker.profile(5)
+        self.assertEqual(torch.bincount(torch.cat(ids).flatten() // 8, minlength=4).tolist(), [20] * 4)
+        self.assertLessEqual(int(torch.bincount(torch.cat(ids).flatten()).max()), 3)
+
+    def test_off_is_learned(self):
+        runner, worker = fake_vllm()
+        plain = runner(0, 0, 4, 1, 32, 4).run(50)
+        _, worker = self.start("tep4", [{"rank": 0, "ranks": 4}])
+        self.assertTrue(worker.profile(50)[0].equal(plain))
+
+    def test_target(self):
+        for target in ("1.2", "1.5", "2.0"):
+            _, worker = self.start("tep4", [{"rank": 0, "ranks": 4}] * 4, ROUTER="target:" + target)
+            ids = worker.profile(2048)
+            for one in ids:
+                self.assertAlmostEqual(max_over_mean(one, 32, 4), float(target), delta=0.03)
+                self.assertAlmostEqual(max_over_mean(one[:64], 32, 4), float(target), delta=0.08)
+            hot = {int(torch.bincount(one.flatten() // 8).argmax()) for one in ids}
+            self.assertGreater(len(hot), 1)  # not the same rank in every layer
+        with self.assertRaisesRegex(RuntimeError, "want a rank max/mean from 1.0"):
+            self.start("tep4", [{"rank": 0, "ranks": 4}], ROUTER="target:5")[1].profile(8)
+
+    def test_target_within_groups(self):
+        _, worker = self.start("grouped", [{"rank": 0, "ranks": 8}] * 2, ROUTER="target:1.5")
+        for ids in worker.profile(2048):
+            self.assertAlmostEqual(max_over_mean(ids, 32, 8), 1.5, delta=0.03)
+            self.assertTrue(all(len({e // 4 for e in row}) <= 4 for row in ids.tolist()))
+
+    def test_recorded(self):
+        counts = torch.randint(1, 40, (2, 32), generator=torch.Generator().manual_seed(5))
+        counts[0, 3] = 0
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as f:
+            json.dump({"logical_count": counts.tolist()}, f)
+            f.flush()
+            _, worker = self.start("tep4", [{"rank": 0, "ranks": 4}] * 3, ROUTER="recorded:" + f.name)
+            ids = worker.profile(2048)
+        for layer in (0, 1):
+            got, want = torch.bincount(ids[layer].flatten(), minlength=32) / 8192, counts[layer] / counts[layer].sum()
+            self.assertLess(float((got - want).abs().max()), 0.004)
+        got = torch.bincount(ids[2].flatten(), minlength=32) / 8192  # the first layer again, permuted
+        self.assertLess(float((got.sort().values - (counts[0] / counts[0].sum()).sort().values).abs().max()), 0.006)
+
+    def test_another_router_within_a_launch(self):
+        hook, worker = self.start("tep4", [{"rank": 0, "ranks": 4}] * 2, ROUTER="target:1.5", COUNTS="unused")
+        extension = hook.WorkerExtension()
+        worker.profile(512)
+        memory = [layer.table.data_ptr() for layer in hook.HOOK.layers.values()]
+        for spec, want in (("perfect", 1.0), ("target:2.0", 2.0), ("target:1.2", 1.2)):
+            extension.moebalance_router(spec)
+            extension.moebalance_counts_reset()
+            for ids in worker.profile(512):
+                self.assertAlmostEqual(max_over_mean(ids, 32, 4), want, delta=0.06)
+            counted = extension.moebalance_counts()
+            self.assertEqual(counted["layers"], [0, 1])
+            self.assertEqual([sum(c) for c in counted["counts"]], [2048, 2048])
+        with tempfile.TemporaryDirectory() as folder:
+            from safetensors.torch import save_file
+            chosen = torch.tensor([[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 31]])
+            save_file({"logits": torch.zeros(3, 32).scatter_(1, chosen, 5.0)}, folder + "/given.safetensors")
+            hook.set_router("file:" + folder + "/given.safetensors")
+        for ids in worker.profile(4):
+            self.assertEqual(ids.sort().values.tolist(), chosen[[0, 1, 2, 0]].tolist())
+        hook.set_router("target:1.2")
+        self.assertEqual([layer.table.data_ptr() for layer in hook.HOOK.layers.values()], memory)
+        with self.assertRaisesRegex(RuntimeError, "cannot change from target:1.2 to off"):
+            hook.set_router("off")
+        perfect, alone = self.start("tep4", [{"rank": 0, "ranks": 4}], perfect=True)
+        alone.profile(4)
+        with self.assertRaisesRegex(RuntimeError, "start it with MOEBALANCE_ROUTER"):
+            perfect.set_router("target:1.5")
+
+    def test_counts_and_proof(self):
+        with tempfile.TemporaryDirectory() as folder:
+            hook, worker = self.start("tep4", [{"rank": 2, "ranks": 4}] * 2, perfect=True, COUNTS=folder)
+            worker.profile(100)  # warm-up, not counted
+            for tokens in (3, 5, 0, 8):
+                worker.execute_model(steps(tokens))
+            worker.shutdown()
+            from safetensors.torch import load_file
+            counts = load_file(os.path.join(folder, "rank2.safetensors"))
+            self.assertEqual(sorted(counts), ["0_0", "0_1", "1_0", "1_1", "2_0", "2_1"])
+            self.assertEqual([int(counts[f"{i}_1"].sum()) for i in range(3)], [12, 20, 32])
+            proof = json.load(open(os.path.join(folder, "moebalance-hook.rank2.json")))
+            for key, want in {"engine": "vllm", "engine_version": "0.26.0", "rank": 2, "ranks": 4, "mode": "tep", "arm": "perfect",
+                              "layers": 2, "steps": 4, "tokens": 16, "steps_recorded": 3, "plan": "diagonal/2", "correction_bias": ["none"]}.items():
+                self.assertEqual(proof[key], want, key)
+            self.assertTrue(os.path.exists(os.path.join(CACHES, "tep4", proof["entry"])))
+
+    def test_padding_is_not_counted(self):
+        hook, worker = self.start("tep4", [{"rank": 0, "ranks": 4}], COUNTS="unused")
+        worker.profile(10)
+        hook.HOOK.reset()
+        hook.HOOK.seen(next(iter(hook.HOOK.layers.values())), torch.tensor([[0, 5, 31, -1], [-1, -1, -1, -1]], dtype=torch.int32))
+        self.assertEqual([e for e, n in enumerate(hook.HOOK.totals()["counts"][0]) if n], [0, 5, 31])
+
+    def test_correction_bias(self):
+        bias = torch.linspace(0, 0.4, 32)
+        self.start("grouped", [{"rank": 0, "ranks": 8, "bias": bias}], perfect=True)[1].profile(8)
+        wide = torch.linspace(0, 3, 32)
+        with self.assertRaisesRegex(RuntimeError, "spreads over 3"):
+            self.start("grouped", [{"rank": 0, "ranks": 8, "bias": wide}], perfect=True)[1].profile(8)
+        for perfect in (True, False):
+            zeroed = wide.clone()
+            self.start("grouped", [{"rank": 0, "ranks": 8, "bias": zeroed}], perfect=perfect, BIAS="zero")[1].profile(8)
+            self.assertEqual(float(zeroed.abs().max()), 0)
+
+    def test_refusals(self):
+        with self.assertRaisesRegex(RuntimeError, "--ep 2 --mode tep.*e32k4: 32 experts, top-4, 4 ranks, tep"):
+            self.start("tep4", [{"rank": 0, "ranks": 2}], perfect=True)[1].profile(8)
+        with self.assertRaisesRegex(RuntimeError, "want all data parallel"):
+            self.start("tep4", [{"rank": 0, "ranks": 4, "dp": 2}], perfect=True)[1].profile(8)
+        with self.assertRaisesRegex(RuntimeError, "unknown router"):
+            self.start("tep4", [{"rank": 0, "ranks": 4}], ROUTER="even")[1].profile(8)
+        runner, _ = fake_vllm()
+        runner._apply_quant_method = lambda self, x, logits: None
+        with self.assertRaisesRegex(RuntimeError, "vLLM 0.26.0: want MoERunner._apply_quant_method with hidden_states, router_logits, have self, x, logits"):
+            load("tep4", perfect=True).vllm()
+
+    def test_more_tokens_than_captured(self):
+        hook, worker = self.start("tep4", [{"rank": 0, "ranks": 4}], perfect=True)
+        worker.profile(8)
+        worker.profile(900)  # eager: the table grows
+        next(iter(hook.HOOK.layers.values())).captured = True
+        with self.assertRaisesRegex(RuntimeError, "MOEBALANCE_TOKENS"):
+            worker.profile(4000)
+        _, worker = self.start("tep4", [{"rank": 0, "ranks": 4}], perfect=True, TOKENS="4000")
+        worker.profile(8)
+        next(iter(sys.modules["moebalance_hook"].HOOK.layers.values())).captured = True
+        worker.profile(4000)
+
+
+try:
+    import transformers
+except ImportError:
+    transformers = None
+
+
+@unittest.skipUnless(transformers, "needs transformers")
+class Transformers(unittest.TestCase):
+    def model(self):
+        config = transformers.Qwen3MoeConfig(
+            hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, head_dim=8, intermediate_size=32, moe_intermediate_size=16,
+            num_experts=16, num_experts_per_tok=2, vocab_size=100, decoder_sparse_step=1)
+        torch.manual_seed(0)
+        return transformers.AutoModelForCausalLM.from_config(config).eval()
+
+    def test_counts(self):
+        for perfect in (False, True):
+            for name in [n for n in sys.modules if n.partition(".")[0] == "vllm"]:
+                del sys.modules[name]
+            with tempfile.TemporaryDirectory() as folder:
+                hook = load("single", perfect=perfect, COUNTS=folder)
+                model = self.model()
+                for block in model.model.layers:  # as its tensor_parallel.py renumbers the experts of a rank that has half of them
+                    inner = block.mlp.gate.forward
+                    block.mlp.gate.forward = lambda x, inner=inner: (lambda out: (*out[:2], out[2] % 8))(inner(x))
+                model = hook.transformers(model)
+                with torch.no_grad():
+                    for tokens in (3, 24):
+                        model(torch.arange(tokens).view(1, tokens))
+                hook.HOOK.close()
+                from safetensors.torch import load_file
+                counts = load_file(os.path.join(folder, "rank0.safetensors"))
+                self.assertEqual(sorted(counts), ["0_0", "0_1", "1_0", "1_1"])
+                self.assertEqual([int(counts[f"{i}_{layer}"].sum()) for i in (0, 1) for layer in (0, 1)], [6, 6, 48, 48])
+                self.assertEqual(all(int(counts["1_" + layer].max()) == 3 for layer in "01"), perfect)
+                self.assertEqual(json.load(open(glob.glob(folder + "/moebalance-hook.*")[0]))["engine"], "transformers")
+
+    def test_generates_and_compiles(self):
+        model = load("single", perfect=True).transformers(self.model())
+        with torch.no_grad():
+            want = model(torch.arange(9).view(1, 9)).logits
+            model.generate(torch.arange(5).view(1, 5), max_new_tokens=3, do_sample=False)
+            got = torch.compile(model, backend="eager")(torch.arange(9).view(1, 9)).logits
+        self.assertTrue(torch.allclose(got, want, atol=1e-5))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,130 @@
+package plots
+
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/router/quantity"
+)
+
+// CurveSpec is the gain at several loads, ascending.
+type CurveSpec struct {
+	Name, Title, Caption, Alt string
+	Axis                      string // what the gain is of, and over what
+	Points                    []gain.PointGain
+	Crossover                 *gain.Crossover // nil for none
+	Threshold                 float64
+}
+
+// curvePoints is how many points are joined: two are no curve.
+const curvePoints = 3
+
+// GainCurve draws gain against load, which has a logarithmic axis: the estimates with
+// their intervals, from three points on as a line in a band, the threshold dashed and the
+// crossover as an upright line. Where the tokens per active expert are known, they stand
+// beside it. Without a gain the error wraps ErrNothing.
+func GainCurve(s CurveSpec) (Figure, error) {
+	f := Figure{Name: s.Name, Title: s.Title, Caption: s.Caption, Alt: s.Alt}
+	g, tokens := &curve{crossover: nan, threshold: s.Threshold}, &curve{crossover: nan, threshold: nan}
+	ticks := valueNames{}
+	low, high, most := 0.0, max(0, s.Threshold), 0.0
+	for _, p := range s.Points {
+		if !(p.Value > 0) || !known(p.Gain.Estimate.Float64()) {
+			continue
+		}
+		at := math.Log(p.Value)
+		ticks = append(ticks, plot.Tick{Value: at, Label: quantity.Plain(p.Value)})
+		g.add(at, 100*p.Gain.Estimate.Float64(), 100*p.Gain.Low.Float64(), 100*p.Gain.High.Float64())
+		for _, v := range []float64{p.Gain.Estimate.Float64(), p.Gain.Low.Float64(), p.Gain.High.Float64()} {
+			if known(v) {
+				low, high = min(low, v), max(high, v)
+			}
+		}
+		if t := p.TokensPerExpert.Float64(); known(t) {
+			tokens.add(at, t, nan, nan)
+			most = max(most, t)
+		}
+	}
+	if len(g.at) == 0 {
+		return Figure{}, fmt.Errorf("gain curve %q: %w: want at least one point with a gain", s.Title, ErrNothing)
+	}
+	if s.Crossover != nil && s.Crossover.Value.Defined() {
+		g.crossover = math.Log(s.Crossover.Value.Float64())
+		f.legend = []key{lineKey("crossover at "+quantity.Digits3(s.Crossover.Value), line(green, 1.4, 2, 2))}
+	}
+	name, pad := s.Points[0].Name, max(0.01, (high-low)*0.08)
+	panels := []*plot.Plot{newPanel("", name, s.Axis)}
+	panels[0].Y.Min, panels[0].Y.Max = 100*(low-pad), 100*(high+pad)
+	panels[0].Y.Tick.Marker = valueTicks{6, " %"}
+	panels[0].Add(rules{}, g)
+	if len(tokens.at) == len(g.at) {
+		p := newPanel("", name, "tokens per active expert, balanced")
+		p.Y.Min, p.Y.Max = 0, headroom(most)
+		p.Y.Tick.Marker = valueTicks{6, ""}
+		p.Add(rules{}, tokens)
+		panels = append(panels, p)
+	}
+	for _, p := range panels {
+		first, last := ticks[0].Value, ticks[len(ticks)-1].Value
+		p.X.Min, p.X.Max, p.X.Tick.Marker = first-max(0.1, (last-first)*0.05), last+max(0.1, (last-first)*0.05), ticks
+	}
+	f.arrange(panels, false, 250)
+	f.legend = append([]key{glyphKey("estimate", pairGlyph), fillKey("simultaneous interval", tint(blue, 0.22)), lineKey("threshold "+quantity.Percent(s.Threshold), thresholdLine)}, f.legend...)
+	return f, nil
+}
+
+// valueNames are the ticks of an axis with a label at each point.
+type valueNames []plot.Tick
+
+// Ticks implements plot.Ticker.
+func (v valueNames) Ticks(_, _ float64) []plot.Tick { return v }
+
+type curve struct {
+	at, estimate, low, high []float64
+	crossover, threshold    float64 // of the x and the y axis, NaN for none
+}
+
+func (g *curve) add(at, estimate, low, high float64) {
+	g.at, g.estimate, g.low, g.high = append(g.at, at), append(g.estimate, estimate), append(g.low, low), append(g.high, high)
+}
+
+// Plot implements plot.Plotter.
+func (g *curve) Plot(c draw.Canvas, p *plot.Plot) {
+	x, y := p.Transforms(&c)
+	var upper, lower, middle []vg.Point
+	for i, at := range g.at {
+		middle = append(middle, vg.Point{X: x(at), Y: y(g.estimate[i])})
+		if known(g.low[i]) && known(g.high[i]) {
+			upper, lower = append(upper, vg.Point{X: x(at), Y: y(g.high[i])}), append(lower, vg.Point{X: x(at), Y: y(g.low[i])})
+		}
+	}
+	joined := len(middle) >= curvePoints && known(g.threshold)
+	if joined && len(upper) == len(middle) {
+		band := append([]vg.Point{}, upper...)
+		for i := len(lower) - 1; i >= 0; i-- {
+			band = append(band, lower[i])
+		}
+		c.FillPolygon(tint(blue, 0.22), band)
+	}
+	if known(g.threshold) {
+		acrossLine(c, line(softInk, 0.8), y(0))
+		acrossLine(c, thresholdLine, y(100*g.threshold))
+	}
+	if known(g.crossover) {
+		c.StrokeLine2(line(green, 1.4, 2, 2), x(g.crossover), c.Min.Y, x(g.crossover), c.Max.Y)
+	}
+	if joined {
+		c.StrokeLines(line(blue, 1.6), middle)
+	}
+	for i := range upper {
+		c.StrokeLine2(line(blue, 1.2), upper[i].X, lower[i].Y, upper[i].X, upper[i].Y)
+	}
+	for _, at := range middle {
+		c.DrawGlyphNoClip(pairGlyph, at)
+	}
+}

@@ -1,0 +1,161 @@
+package placement
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+// The example that deepseek-ai/EPLB publishes in its README: its two layers, and the
+// map that it prints. The loads of the ranks are worked out by hand.
+var published = []struct {
+	load  []int64
+	slots []int32
+	ranks []float64
+}{
+	{[]int64{90, 132, 40, 61, 104, 165, 39, 4, 73, 56, 183, 86}, []int32{5, 6, 5, 7, 8, 4, 3, 4, 10, 9, 10, 2, 0, 1, 11, 1},
+		[]float64{121.5, 86.5, 125, 113, 147.5, 131.5, 156, 152}},
+	{[]int64{20, 107, 104, 64, 19, 197, 187, 157, 172, 86, 16, 27}, []int32{7, 10, 6, 8, 6, 11, 8, 9, 2, 4, 5, 1, 5, 0, 3, 1},
+		[]float64{173, 179.5, 120.5, 172, 123, 152, 118.5, 117.5}},
+}
+
+func TestPublishedExample(t *testing.T) {
+	for i, c := range published {
+		slots, err := EPLB(c.load, Size{Slots: 16, Ranks: 8, Groups: 4, Nodes: 2})
+		if err != nil || !slices.Equal(slots, c.slots) {
+			t.Fatalf("layer %d: %v, want %v (%v)", i, slots, c.slots, err)
+		}
+		l, err := Layout(12, slots, 8)
+		if err != nil || !slices.Equal(RankLoad(l, c.load), c.ranks) {
+			t.Errorf("layer %d: loads %v, want %v (%v)", i, RankLoad(l, c.load), c.ranks, err)
+		}
+		if m, want := MaxOverMean(l, c.load), []float64{1.2081, 1.2422}[i]; math.Abs(float64(m)-want) > 5e-5 {
+			t.Errorf("layer %d: max/mean %v, want %v", i, m, want)
+		}
+	}
+}
+
+// The global policy, by a separate program; also where the nodes do not divide the groups.
+func TestGlobal(t *testing.T) {
+	want := []int32{10, 6, 10, 7, 0, 2, 11, 4, 5, 9, 5, 4, 8, 3, 1, 1}
+	for _, s := range []Size{{Slots: 16, Ranks: 8}, {Slots: 16, Ranks: 8, Groups: 4, Nodes: 3}} {
+		if slots, err := EPLB(published[0].load, s); err != nil || !slices.Equal(slots, want) {
+			t.Errorf("%+v: %v, want %v (%v)", s, slots, want, err)
+		}
+	}
+	// One slot a rank takes copies in their order, the first of equal loads first.
+	if slots, err := EPLB([]int64{5, 9, 9, 1}, Size{Slots: 6, Ranks: 6}); err != nil || !slices.Equal(slots, []int32{0, 1, 2, 3, 1, 2}) {
+		t.Errorf("%v (%v)", slots, err)
+	}
+	// Without load the first expert gets the copy, and the first rank fills up first.
+	if slots, err := EPLB(make([]int64, 3), Size{Slots: 4, Ranks: 2}); err != nil || !slices.Equal(slots, []int32{0, 1, 2, 0}) {
+		t.Errorf("%v (%v)", slots, err)
+	}
+}
+
+func TestRefused(t *testing.T) {
+	for _, s := range []Size{{Slots: 11, Ranks: 1}, {Slots: 12}, {Slots: 14, Ranks: 8}, {Slots: 16, Ranks: 8, Groups: 5}, {Slots: 14, Ranks: 7, Groups: 4, Nodes: 2}} {
+		if slots, err := EPLB(published[0].load, s); !errors.Is(err, router.ErrShape) {
+			t.Errorf("%+v: %v, %v", s, slots, err)
+		}
+	}
+	if _, err := Layout(3, []int32{0, 1, 2}, 2); !errors.Is(err, router.ErrShape) {
+		t.Error(err)
+	}
+	if _, err := Layout(3, []int32{0, 1, 1, 0}, 2); !errors.Is(err, router.ErrShape) {
+		t.Error("an expert without a slot:", err)
+	}
+}
+
+// bound is the least max/mean of any placement of as many copies of each expert: one
+// copy's share of the busiest expert, at least 1.
+func bound(l router.Layout, load []int64) router.Number {
+	most := 0.0
+	for e, n := range load {
+		most = max(most, float64(n)/float64(len(l.Places(e))))
+	}
+	return max(1, router.OverMean(most, float64(router.Load{PerExpert: load}.Total()), l.Ranks()))
+}
+
+// What holds for every load: all slots arrive, every expert has a copy, no max/mean
+// is below its bound, and experts of other names are placed the same.
+func TestLaws(t *testing.T) {
+	rng := rand.New(rand.NewPCG(14, 1))
+	for range 200 {
+		nodes, perNode := 1+rng.IntN(3), 1+rng.IntN(4)
+		groups := nodes * (1 + rng.IntN(2))
+		ranks, experts := nodes*perNode, groups*perNode*(1+rng.IntN(3))
+		s := Size{Slots: experts + ranks*rng.IntN(3), Ranks: ranks, Groups: groups, Nodes: nodes}
+		s.Slots += (ranks - s.Slots%ranks) % ranks
+		load := make([]int64, experts)
+		for i, n := range rng.Perm(experts * 50)[:experts] { // no ties
+			load[i] = int64(n + 1)
+		}
+		slots, err := EPLB(load, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := Layout(experts, slots, ranks)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := 0.0
+		for _, n := range RankLoad(l, load) {
+			sum += n
+		}
+		if total := float64((router.Load{PerExpert: load}).Total()); math.Abs(sum-total) > 1e-9*total {
+			t.Fatalf("%+v: %v slots of %v", s, sum, total)
+		}
+		m, bound := MaxOverMean(l, load), bound(l, load)
+		if m < bound-1e-12 || bound < 1 || m > router.Number(ranks)+1e-12 {
+			t.Fatalf("%+v: max/mean %v, bound %v", s, m, bound)
+		}
+		if nodes > 1 {
+			continue // ties of copies break by place, and groups bind experts
+		}
+		perm := rng.Perm(experts)
+		renamed := make([]int64, experts)
+		for e, to := range perm {
+			renamed[to] = load[e]
+		}
+		again, err := EPLB(renamed, Size{Slots: s.Slots, Ranks: ranks})
+		if err != nil {
+			t.Fatal(err)
+		}
+		once, err := EPLB(load, Size{Slots: s.Slots, Ranks: ranks})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, _ := Layout(experts, once, ranks)
+		b, _ := Layout(experts, again, ranks)
+		for e, to := range perm {
+			if len(a.Places(e)) != len(b.Places(to)) {
+				t.Fatalf("expert %d has %d copies, as %d it has %d", e, len(a.Places(e)), to, len(b.Places(to)))
+			}
+		}
+	}
+	l, _ := router.Contiguous(4, 2)
+	if MaxOverMean(l, make([]int64, 4)).Defined() {
+		t.Error("no load has a max/mean")
+	}
+}
+
+// 58 layers of DeepSeek-R1's size.
+func BenchmarkPlanDeepSeek(b *testing.B) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	load := make([]int64, 256)
+	for e := range load {
+		load[e] = rng.Int64N(1e6)
+	}
+	for b.Loop() {
+		for range 58 {
+			if _, err := EPLB(load, Size{Slots: 320, Ranks: 64}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+}
