@@ -126,8 +126,15 @@ func TestOwners(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { cmd.Process.Kill(); cmd.Wait() }()
-	if _, err := os.Stat("/proc/" + strconv.Itoa(cmd.Process.Pid) + "/environ"); err != nil {
-		t.Skip("needs /proc")
+	// The kernel shows the environment a moment after Start has returned.
+	for environ := "/proc/" + strconv.Itoa(cmd.Process.Pid) + "/environ"; ; time.Sleep(time.Millisecond) {
+		b, err := os.ReadFile(environ)
+		if err != nil {
+			t.Skip("needs /proc")
+		}
+		if len(b) > 0 {
+			break
+		}
 	}
 	gpus := []GPU{{Processes: []GPUProcess{{PID: cmd.Process.Pid}, {PID: os.Getpid()}}}}
 	MarkOwners(gpus, NewMarker("ffff"))
