@@ -45,14 +45,10 @@ func newAtomicFile(target string) (*atomicFile, error) {
 	return nil, fmt.Errorf("no temporary file could be kept beside %q", target)
 }
 
-// commit makes the entry whole and visible: content synced, then renamed. The
-// folder is synced by the caller, once for many entries.
+// commit makes the entry visible. It does not wait for the disk, which takes longer than
+// all the rest: after a power cut the length or the checksum shows what is missing.
 func (a *atomicFile) commit() error {
-	err := a.Sync()
-	if err == nil {
-		err = os.Rename(a.Name(), a.target)
-	}
-	if err != nil {
+	if err := os.Rename(a.Name(), a.target); err != nil {
 		return errors.Join(err, a.discard())
 	}
 	return a.Close()

@@ -9,6 +9,3 @@ import (
 
 // lock is not available: what a killed writer left behind is not swept.
 func lock(*os.File) (held bool, err error) { return false, errors.ErrUnsupported }
-
-// syncDir is not available: renames become durable when the system writes them.
-func syncDir(string) error { return nil }

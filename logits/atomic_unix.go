@@ -17,12 +17,3 @@ func lock(f *os.File) (held bool, err error) {
 	}
 	return false, err
 }
-
-// syncDir makes the renames in a folder durable.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}

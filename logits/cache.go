@@ -24,7 +24,7 @@ import (
 type Cache struct {
 	dir     string
 	spec    Spec
-	plans   plans
+	plans   *plans
 	writers sync.Pool // of *entryWriter
 }
 
@@ -41,7 +41,7 @@ func Open(dir string, spec Spec) (*Cache, error) {
 	if _, err := sweep(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	return &Cache{dir: dir, spec: spec, plans: plans{most: keptPlans}}, nil
+	return &Cache{dir: dir, spec: spec, plans: new(plans)}, nil
 }
 
 // Spec is what the cache was opened for, its empty fields filled.
@@ -87,15 +87,8 @@ func (c *Cache) Get(rank, tokens int) (*Entry, error) {
 	if _, err := c.write(context.Background(), t); err != nil {
 		return nil, err
 	}
-	if err := syncDir(c.dir); err != nil {
-		return nil, err
-	}
 	return ReadEntry(t.path)
 }
-
-// writersPerProcessor is how many entries are written at once per processor:
-// most of a writer's time is waiting for its file to reach the disk.
-const writersPerProcessor = 4
 
 // Outcome is what Fill found and did about one entry.
 type Outcome struct {
@@ -107,8 +100,6 @@ type Outcome struct {
 	New         bool  // nothing was there, and it was written
 	Damage      error // an ErrDamaged: why the file that was there was replaced; nil where none was
 }
-
-func (o Outcome) written() bool { return o.New || o.Damage != nil }
 
 // Fill makes sure of the entries of the given ranks and batch sizes, in tokens per
 // rank or AnyTokens: it makes them all, and writes those that are missing, or whose file is not
@@ -135,7 +126,7 @@ func (c *Cache) Fill(ctx context.Context, ranks, tokens []int, each func(Outcome
 	}
 	slices.SortStableFunc(order, func(a, b *Outcome) int { return b.Tokens - a.Tokens })
 	var report sync.Mutex
-	err := forEach(ctx, writersPerProcessor*runtime.GOMAXPROCS(0), len(order), func(ctx context.Context, i int) error {
+	err := forEach(ctx, runtime.GOMAXPROCS(0), len(order), func(ctx context.Context, i int) error {
 		err := c.ensure(ctx, order[i])
 		if err == nil && each != nil {
 			report.Lock()
@@ -147,11 +138,7 @@ func (c *Cache) Fill(ctx context.Context, ranks, tokens []int, each func(Outcome
 	if err != nil {
 		return nil, err
 	}
-	// A whole cache may be where nothing can be written or synced.
-	if slices.ContainsFunc(list, Outcome.written) {
-		err = syncDir(c.dir)
-	}
-	return list, err
+	return list, nil
 }
 
 // ensure writes an entry unless it is there.

@@ -560,30 +560,6 @@ func TestVerifyFindsSwappedEntries(t *testing.T) {
 	}
 }
 
-// An engine whose batch sizes never repeat must not fill its memory with plans.
-func TestACacheForgetsOldPlans(t *testing.T) {
-	s := specOf(t, small(router.Renormalize), 4)
-	s.Plan = "uniform"
-	c := openCache(t, t.TempDir(), s)
-	path := func(tokens int) string {
-		p, err := c.Path(0, tokens)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return p
-	}
-	first := path(0)
-	for n := range 10 * keptPlans {
-		path(n)
-	}
-	if len(c.plans.made) != keptPlans || len(c.plans.order) != keptPlans {
-		t.Errorf("%d plans kept in the order of %d, want %d", len(c.plans.made), len(c.plans.order), keptPlans)
-	}
-	if again := path(0); again != first {
-		t.Errorf("a forgotten batch size is at %s, and was at %s", again, first)
-	}
-}
-
 // A file of 1.2 KiB that claims millions of tokens, as unequal batches once did, is
 // refused before they are planned.
 func TestAClaimOfManyTokensCostsNothing(t *testing.T) {

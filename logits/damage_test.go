@@ -125,7 +125,7 @@ func TestFillMendsEveryDamage(t *testing.T) {
 		if err := os.WriteFile(path, whole, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if list, err := c.Fill(t.Context(), []int{1}, []int{b}, nil); err != nil || list[0].written() || list[0].Bytes != int64(len(whole)) {
+		if list, err := c.Fill(t.Context(), []int{1}, []int{b}, nil); err != nil || list[0].New || list[0].Damage != nil || list[0].Bytes != int64(len(whole)) {
 			t.Fatalf("a whole one: %+v, %v", list, err)
 		}
 		for at := 0; at < len(whole); at += 23 {
@@ -326,7 +326,8 @@ func TestLiesWithACorrectChecksum(t *testing.T) {
 		"too many ranks":      {set(keyRanks, "17"), "1 to 16"},
 		"a broken layout":     {set(keyLayout, "[[0],[1]"), "experts of each rank"},
 		"huge experts":        {set(keyExperts, "2147483647"), "at most 4096"},
-		"unknown plan option": {set(keyKnobs, `{"Luck":1}`), "options of a plan"},
+		"unknown plan option": {set(keyOptions, `{"Luck":1}`), "plan_options"},
+		"no plan options":     {set(keyOptions, "{"), "options of a plan"},
 		"another level":       {set(keyHigh, "33"), `"high"`},
 		"expert twice": {func(_ map[string]string, d map[string][]byte) {
 			copy(d[tensorIDs][4:8], d[tensorIDs][:4])

@@ -15,10 +15,10 @@
 // A cache is a folder of safetensors files, one per rank and batch size. Each
 // says in its metadata all that it depends on, and is named after that, so that
 // two models, layouts, batch sizes or element types never share a file.
-// Files are written aside, synced and renamed: whatever happens to their writer, an
-// entry is whole or absent. What happens to it later is found, by its checksum when
-// it is read and byte for byte when the cache is filled again, which replaces what is
-// damaged. Nothing in this package needs a lock to read.
+// Files are written aside and renamed: whatever happens to their writer, an entry is
+// whole or absent. What happens to it later, such as a power cut before it is on disk, is
+// found, by its checksum when it is read and byte for byte when the cache is filled again,
+// which replaces what is damaged. Nothing in this package needs a lock to read.
 //
 // The package stands on router, which knows how experts are chosen; it does not
 // know where tokens come from or what the engine does with the logits.

@@ -15,7 +15,6 @@ import (
 	"strings"
 
 	"github.com/moebalance/moebalance/router"
-	"github.com/moebalance/moebalance/router/plan"
 )
 
 // schema names the format of an entry. It changes when a reader of the old one
@@ -44,7 +43,7 @@ const (
 	keyLayer   = "layer"
 	keyPlanner = "planner"      // the plan's name as it was asked for
 	keyPlan    = "plan"         // the algorithm that served it, with its version
-	keyKnobs   = "plan_options" // JSON, without the method
+	keyOptions = "plan_options" // JSON, see planOptions
 	keyDType   = "dtype"
 	keyContent = "content" // "logits" or "ids"
 	keyHigh    = "high"    // logit of a chosen expert
@@ -79,7 +78,7 @@ func (s Spec) identify(plan string, rank int, x extent) map[string]string {
 		keyGroups: strconv.Itoa(shape.Groups), keyTopKG: strconv.Itoa(shape.TopKGroups),
 		keyScale: float(s.Gate.Scale), keyBias: s.text.bias,
 		keyLayout: s.text.layout, keyRanks: strconv.Itoa(s.Layout.Ranks()), keyMode: string(s.Mode),
-		keyRank: strconv.Itoa(rank), keyLayer: strconv.Itoa(s.Layer), keyPlanner: s.Plan, keyPlan: plan, keyKnobs: s.text.knobs,
+		keyRank: strconv.Itoa(rank), keyLayer: strconv.Itoa(s.Layer), keyPlanner: s.Plan, keyPlan: plan, keyOptions: planOptions(s.Seed),
 		keyDType: string(s.DType), keyContent: s.content(),
 		keyHigh: float(v.high), keyLow: float(v.low),
 	}
@@ -96,7 +95,7 @@ func (s Spec) content() string {
 }
 
 // identityTexts are the parts of an identity that cost time to spell out.
-type identityTexts struct{ bias, layout, knobs string }
+type identityTexts struct{ bias, layout string }
 
 func float(x float32) string { return strconv.FormatFloat(float64(x), 'g', -1, 32) }
 
@@ -117,15 +116,10 @@ func biasBytes(bias []float32) []byte {
 	return b
 }
 
-// knobsText spells a plan's options out. The method is left out: it is the
-// gate's, which has a key of its own.
-func knobsText(o plan.Options) string {
-	o.Method = ""
-	text, err := json.Marshal(o)
-	if err != nil {
-		return fmt.Sprintf("%+v", o) // only for numbers that are not finite, which no plan takes
-	}
-	return string(text)
+// planOptions spells a plan's options out. All but the seed are of plans that are gone,
+// and stay in the text that names the files of a cache.
+func planOptions(seed uint64) string {
+	return fmt.Sprintf(`{"Seed":%d,"Method":"","Imbalance":0,"Hotness":0,"Hot":0,"Exponent":0,"Counts":null}`, seed)
 }
 
 // layoutText names a contiguous layout and spells out any other.

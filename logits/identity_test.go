@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/router"
-	"github.com/moebalance/moebalance/router/plan"
 )
 
 // variants are specs that each differ from the first in one field, by the
@@ -57,12 +56,7 @@ func variants(t *testing.T) map[string]Spec {
 	change("Mode", func(s *Spec) { s.Mode = router.TEP })
 	change("Layer", func(s *Spec) { s.Layer = 1 })
 	change("Plan", func(s *Spec) { s.Plan = "uniform" })
-	change("Knobs.Seed", func(s *Spec) { s.Plan = "uniform"; s.Knobs.Seed = 1 })
-	change("Knobs.Imbalance", func(s *Spec) { s.Knobs.Imbalance = 0.5 })
-	change("Knobs.Hotness", func(s *Spec) { s.Knobs.Hotness = 0.5 })
-	change("Knobs.Hot", func(s *Spec) { s.Knobs.Hot = 1 })
-	change("Knobs.Exponent", func(s *Spec) { s.Knobs.Exponent = 1 })
-	change("Knobs.Counts", func(s *Spec) { s.Knobs.Counts = []int64{1} })
+	change("Seed", func(s *Spec) { s.Plan = "uniform"; s.Seed = 1 })
 	change("DType", func(s *Spec) { s.DType = BFloat16 })
 	change("DType/2", func(s *Spec) { s.DType = Float16 })
 	change("IDsOnly", func(s *Spec) { s.IDsOnly = true })
@@ -102,14 +96,12 @@ func TestVariantsCoverEveryField(t *testing.T) {
 		"":            reflect.TypeFor[Spec](),
 		"Gate.":       reflect.TypeFor[router.Gate](),
 		"Gate.Shape.": reflect.TypeFor[router.Shape](),
-		"Knobs.":      reflect.TypeFor[plan.Options](),
 	} {
 		for i := range kind.NumField() {
 			f := kind.Field(i)
 			name := prefix + f.Name
 			switch {
-			case !f.IsExported(), name == "Gate", name == "Gate.Shape", name == "Knobs": // opened up on their own
-			case name == "Knobs.Method": // always the gate's
+			case !f.IsExported(), name == "Gate", name == "Gate.Shape": // opened up on their own
 			default:
 				if _, ok := covered[name]; !ok {
 					t.Errorf("no variant changes %s", name)

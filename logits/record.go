@@ -7,12 +7,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/moebalance/moebalance/logits/safetensors"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/input"
-	"github.com/moebalance/moebalance/router/plan"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
@@ -90,7 +88,7 @@ func readRecord(f *safetensors.File) (Record, error) {
 			},
 		},
 	}
-	m.planOptions(&r.Spec.Knobs)
+	r.Spec.Seed = m.seed()
 	r.Spec.Layout = m.layout(r.Spec.Gate.Shape.Experts)
 	if m.err == nil && meta[keyBias] != noBias {
 		r.Spec.Gate.Bias, m.err = f.Float32s(tensorBias)
@@ -171,12 +169,13 @@ func (m *metadataReader) float(key string) float32 {
 	return float32(x)
 }
 
-func (m *metadataReader) planOptions(o *plan.Options) {
-	d := json.NewDecoder(strings.NewReader(m.values[keyKnobs]))
-	d.DisallowUnknownFields()
-	if d.Decode(o) != nil {
-		m.fail(keyKnobs, "the options of a plan as JSON")
+// seed is that of the plan's options; match compares the others.
+func (m *metadataReader) seed() uint64 {
+	var o struct{ Seed uint64 }
+	if json.Unmarshal([]byte(m.values[keyOptions]), &o) != nil {
+		m.fail(keyOptions, "the options of a plan as JSON")
 	}
+	return o.Seed
 }
 
 func (m *metadataReader) layout(experts int) router.Layout {

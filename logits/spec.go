@@ -43,9 +43,8 @@ type Spec struct {
 	Mode   router.Mode   // DEP or TEP; "" is DEP
 	Layer  int           // the plan's phase; layer 0 is unshifted
 	Plan   string        // name of the plan as plan.New takes it; "" is the diagonal one
-	// Knobs are the plan's options; their Method is always the gate's.
-	Knobs plan.Options
-	DType DType // element type of the logits; "" is float32
+	Seed   uint64        // of the plan, where it is random
+	DType  DType         // element type of the logits; "" is float32
 	// IDsOnly keeps the chosen experts and no logits: k numbers per token
 	// instead of E.
 	IDsOnly bool
@@ -57,7 +56,6 @@ type Spec struct {
 func (s Spec) withDefaults() (Spec, error) {
 	s.Plan, s.DType, s.Mode = cmp.Or(s.Plan, plan.Names()[0]), cmp.Or(s.DType, Float32), cmp.Or(s.Mode, router.DEP)
 	s.Gate.Scale = cmp.Or(s.Gate.Scale, 1)
-	s.Knobs.Method = s.Gate.Method
 	_, dtypeErr := ParseDType(string(s.DType))
 	_, modeErr := router.ParseMode(string(s.Mode))
 	shape := s.Gate.Shape
@@ -82,7 +80,7 @@ func (s Spec) withDefaults() (Spec, error) {
 	if err := s.Gate.Validate(); err != nil {
 		return s, fmt.Errorf("%w: %w", ErrSpec, err)
 	}
-	s.text = identityTexts{bias: biasHash(s.Gate.Bias), layout: layoutText(s.Layout), knobs: knobsText(s.Knobs)}
+	s.text = identityTexts{bias: biasHash(s.Gate.Bias), layout: layoutText(s.Layout)}
 	return s, nil
 }
 
@@ -109,7 +107,7 @@ func (s Spec) checkEntry(rank, tokens int) error {
 
 // plan is the plan for so many tokens on every rank.
 func (s Spec) plan(tokens int) (plan.Plan, error) {
-	p, err := plan.New(s.Plan, s.problem(tokens), s.Knobs)
+	p, err := plan.New(s.Plan, s.problem(tokens), plan.Options{Seed: s.Seed, Method: s.Gate.Method})
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrSpec, err)
 	}

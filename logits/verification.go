@@ -109,7 +109,7 @@ func (e *EntryStatus) describe(r Record) {
 	} else {
 		e.TokensPerRank = new(r.Tokens)
 	}
-	e.DType, e.Content, e.Plan, e.PlanOptions = new(s.DType), new(s.content()), new(r.PlanName), new(s.text.knobs)
+	e.DType, e.Content, e.Plan, e.PlanOptions = new(s.DType), new(s.content()), new(r.PlanName), new(planOptions(s.Seed))
 	e.Mode, e.Layout, e.Scale, e.BiasSHA256 = new(s.Mode), new(s.text.layout), new(s.Gate.Scale), new(s.text.bias)
 	e.Status = string(r.Feasibility.Status)
 }

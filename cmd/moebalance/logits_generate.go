@@ -22,7 +22,7 @@ type generateOptions struct {
 	ranks   []int
 	dtype   logits.DType
 	plan    string
-	knobs   planFlags
+	seed    uint64
 	layer   int
 	idsOnly bool
 	out     resultFlags
@@ -39,7 +39,7 @@ func logitsGenerateCmd() *cobra.Command {
 	f.IntSliceVar(&o.ranks, "rank", nil, "ranks to write entries for (default all)")
 	bindParsed(c, &o.dtype, logits.ParseDType, "dtype", "", "float32, bfloat16 or float16 (default: as the engines of the model)", logits.DTypes...)
 	f.StringVar(&o.plan, "plan", plan.Names()[0], "assignment of slots to experts: "+strings.Join(plan.Names(), ", "))
-	o.knobs.bind(f)
+	bindSeed(f, &o.seed)
 	f.IntVar(&o.layer, "layer", 0, "layer; shifts the plan so that remainders do not accumulate")
 	f.BoolVar(&o.idsOnly, "ids-only", false, "write expert_ids only, without logits")
 	o.out.bind(c)
@@ -47,7 +47,7 @@ func logitsGenerateCmd() *cobra.Command {
 	return c
 }
 
-func (o *generateOptions) check() error {
+func (o *generateOptions) check(c *cobra.Command) error {
 	switch {
 	case len(o.tokens) > 0:
 		if err := checkTokens("--tokens", o.tokens, logits.MaxTokens); err != nil {
@@ -67,11 +67,11 @@ func (o *generateOptions) check() error {
 	case o.layer < 0:
 		return usagef("--layer: want 0 or more, have %d", o.layer)
 	}
-	return o.knobs.check("--plan", o.plan)
+	return checkPlans(c.Flags(), "--plan", o.plan)
 }
 
 func (o *generateOptions) run(c *cobra.Command, _ []string) error {
-	if err := o.check(); err != nil {
+	if err := o.check(c); err != nil {
 		return err
 	}
 	spec, err := o.spec()
@@ -123,10 +123,6 @@ func (o *generateOptions) spec() (logits.Spec, error) {
 	if err != nil {
 		return logits.Spec{}, err
 	}
-	knobs, err := o.knobs.options()
-	if err != nil {
-		return logits.Spec{}, err
-	}
 	dtype := o.dtype
 	if dtype == "" {
 		dtype = logits.Float32
@@ -136,6 +132,6 @@ func (o *generateOptions) spec() (logits.Spec, error) {
 	}
 	return logits.Spec{
 		Model: name, Gate: gate, Layout: layout, Mode: o.gate.mode, Layer: o.layer,
-		Plan: o.plan, Knobs: knobs, DType: dtype, IDsOnly: o.idsOnly,
+		Plan: o.plan, Seed: o.seed, DType: dtype, IDsOnly: o.idsOnly,
 	}, nil
 }

@@ -15,7 +15,7 @@ import (
 
 type plansOptions struct {
 	gate  gateFlags
-	knobs planFlags
+	seed  uint64
 	ranks []int
 	batch batchFlags
 	layer int
@@ -36,12 +36,12 @@ func logitsPlansCmd() *cobra.Command {
 	o.batch.bind(f, []int{1, 8, 64})
 	f.IntVar(&o.layer, "layer", 0, "layer, for plans that depend on it")
 	f.StringSliceVar(&o.plans, "plans", []string{"trtllm-gen1", "trtllm-gen2", "diagonal"}, "plans: "+strings.Join(plan.Names(), ", "))
-	o.knobs.bind(f)
+	bindSeed(f, &o.seed)
 	o.out.bind(c)
 	return c
 }
 
-func (o *plansOptions) check() error {
+func (o *plansOptions) check(c *cobra.Command) error {
 	if err := cmp.Or(o.gate.checkModel(), o.batch.check(mostSlots)); err != nil {
 		return err
 	}
@@ -51,22 +51,17 @@ func (o *plansOptions) check() error {
 	case o.gate.placement != "" && o.batch.given("ep"):
 		return usagef("want --ep or --placement, which has its own number of ranks")
 	}
-	return o.knobs.check("--plans", o.plans...)
+	return checkPlans(c.Flags(), "--plans", o.plans...)
 }
 
 func (o *plansOptions) run(c *cobra.Command, _ []string) error {
-	if err := o.check(); err != nil {
+	if err := o.check(c); err != nil {
 		return err
 	}
 	name, gate, _, err := o.gate.gate()
 	if err != nil {
 		return err
 	}
-	knobs, err := o.knobs.options()
-	if err != nil {
-		return err
-	}
-	knobs.Method = gate.Method
 	result := render.Plans{
 		SchemaVersion: 1, Kind: "logits plans",
 		Model: name, Method: gate.Method, Shape: gate.Shape, Mode: o.gate.mode, Layer: o.layer, Plans: []render.PlannedCase{},
@@ -80,12 +75,13 @@ func (o *plansOptions) run(c *cobra.Command, _ []string) error {
 			return err
 		}
 	}
+	options := plan.Options{Seed: o.seed, Method: gate.Method}
 	for _, p := range problems {
-		for _, plan := range o.plans {
+		for _, name := range o.plans {
 			if c.Context().Err() != nil {
 				return context.Cause(c.Context())
 			}
-			result.Plans = append(result.Plans, planCase(plan, p, knobs))
+			result.Plans = append(result.Plans, planCase(name, p, options))
 		}
 	}
 	result.EveryTokens = o.everyTokens(problems)
@@ -154,12 +150,12 @@ func countable(p plan.Problem) error {
 	return nil
 }
 
-func planCase(name string, p plan.Problem, knobs plan.Options) render.PlannedCase {
+func planCase(name string, p plan.Problem, options plan.Options) render.PlannedCase {
 	row := render.PlannedCase{Name: name, Ranks: p.Layout.Ranks(), TokensPerRank: router.Number(p.Tokens[0])}
 	if slices.Min(p.Tokens) != slices.Max(p.Tokens) {
 		row.TokensPerRank, row.TokensOfRanks = router.Undefined(), p.Tokens
 	}
-	made, err := plan.New(name, p, knobs)
+	made, err := plan.New(name, p, options)
 	if err == nil {
 		var certificate plan.Certificate
 		if certificate, err = plan.Certify(p, made); err == nil {

@@ -10,5 +10,5 @@
 //
 //	f, err := safetensors.Open("model.safetensors")
 //	defer f.Close()
-//	counts, err := f.Int64s("0_0")
+//	bias, err := f.Float32s("correction_bias")
 package safetensors

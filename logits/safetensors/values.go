@@ -7,21 +7,15 @@ import (
 	"slices"
 )
 
-// Int64s reads a tensor of any integer type, or BOOL, in row-major order. A U64
-// above 2⁶³ − 1 is an error.
-func (f *File) Int64s(name string) ([]int64, error) { return values(f, name, DecodeIntegers) }
-
 // Float32s reads a tensor of type F32, F16, BF16 or F64 in row-major order; F64
 // is rounded to the nearest float32, ties to even.
-func (f *File) Float32s(name string) ([]float32, error) { return values(f, name, Decode) }
-
-func values[T any](f *File, name string, decode func([]T, []byte, DType) error) ([]T, error) {
+func (f *File) Float32s(name string) ([]float32, error) {
 	b, t, err := f.Bytes(name)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]T, t.Elements())
-	if err := decode(out, b, t.DType); err != nil {
+	out := make([]float32, t.Elements())
+	if err := Decode(out, b, t.DType); err != nil {
 		return nil, fmt.Errorf("%q: tensor %q: %w", f.name, name, err)
 	}
 	return out, nil

@@ -71,3 +71,7 @@ func fits(p Problem, cells []cell) bool {
 	}
 	return true
 }
+
+// visitsPerToken is how many different groups a token can use: all it may that it
+// has slots for.
+func visitsPerToken(s router.Shape) int { return min(s.GroupLimit(), s.TopK) }

@@ -10,30 +10,11 @@ import (
 // Options are the knobs of the plans that have some. A plan ignores the
 // knobs it does not name.
 type Options struct {
-	// Seed starts the random numbers of "uniform", and the order of popularity
-	// of "zipf" (0: expert 0 is the most popular, then expert 1, …).
-	Seed uint64
+	Seed uint64 // of the random numbers of "uniform"
 	// Method tells "trtllm-gen2" which of its two planners applies: the group
 	// planner for DeepSeekV3, the flat one for all others. Empty means the
 	// group planner exactly when the shape has groups.
 	Method router.Method
-	// Imbalance is what "target" aims at: max/mean − 1 over the ranks, as a
-	// fraction from 0 (balanced) to R−1 (everything on one rank).
-	Imbalance float64
-	// Hotness, from 0 to 1, is the share of all slots that "rank-hotspot" and
-	// "expert-hotspot" send to the hot one on top of an even share of the
-	// rest: it gets Hotness + (1−Hotness)/n of them, n ranks or experts. More
-	// than distinct experts in few groups allow is refused.
-	Hotness float64
-	// Hot is the hot rank or expert, from 0.
-	Hot int
-	// Exponent is the s of "zipf": the i-th most popular expert, counted from
-	// 1, has weight i⁻ˢ. 0 is balanced. No expert gets more than a slot of
-	// every token; what is left of its weight goes to the others.
-	Exponent float64
-	// Counts are the recorded slots per expert that "replay" scales to the
-	// problem: one number per expert, not negative, not all zero.
-	Counts []int64
 }
 
 // planners is the table of plans, in the order Names gives.
@@ -45,24 +26,14 @@ var planners = []struct {
 	{"trtllm-gen1", func(p Problem, o Options) (Plan, error) { return newReference(p, o, false) }},
 	{"trtllm-gen2", func(p Problem, o Options) (Plan, error) { return newReference(p, o, true) }},
 	{"uniform", newUniform},
-	{"target", newTarget},
-	{"rank-hotspot", func(p Problem, o Options) (Plan, error) { return newHotspot(p, o, "rank") }},
-	{"expert-hotspot", func(p Problem, o Options) (Plan, error) { return newHotspot(p, o, "expert") }},
-	{"zipf", newZipf},
-	{"replay", newReplay},
 }
 
 // Names lists the plans; the first is the default.
 //
-//	diagonal         ours: balanced over ranks and experts for every number of tokens
-//	trtllm-gen1      TensorRT-LLM's first perfect router, no sender rank
-//	trtllm-gen2      its second one, rotated by the sender rank
-//	uniform          k distinct experts at random, for every token anew
-//	target           ranks fall off by a power law to a chosen imbalance
-//	rank-hotspot     one rank gets more than its share
-//	expert-hotspot   one expert gets more than its share
-//	zipf             experts by a power law
-//	replay           recorded slots per expert, scaled to the problem
+//	diagonal      ours: balanced over ranks and experts for every number of tokens
+//	trtllm-gen1   TensorRT-LLM's first perfect router, no sender rank
+//	trtllm-gen2   its second one, rotated by the sender rank
+//	uniform       k distinct experts at random, for every token anew
 func Names() []string {
 	names := make([]string, len(planners))
 	for i, p := range planners {

@@ -15,22 +15,11 @@ func TestPlansKeepTheirPromises(t *testing.T) {
 	random := rand.New(rand.NewPCG(4, 4))
 	for range 250 {
 		p := anyProblem(t, random)
-		o := Options{
-			Seed: random.Uint64(), Imbalance: 0, Hotness: random.Float64(), Exponent: 2 * random.Float64(),
-			Counts: make([]int64, p.Shape.Experts),
-		}
-		for e := range o.Counts {
-			o.Counts[e] = int64(random.IntN(100))
-		}
-		o.Counts[0]++
+		o := Options{Seed: random.Uint64()}
 		for _, name := range Names() {
 			plan, err := New(name, p, o)
 			if strings.HasPrefix(name, "trtllm") && err != nil {
 				continue // it refuses layouts, and tokens it cannot place
-			}
-			if err != nil && strings.Contains(err.Error(), "hotness of at most") {
-				o.Hotness = 0
-				plan, err = New(name, p, o)
 			}
 			if err != nil {
 				t.Fatalf("%s for %v: %v", name, p.Shape, err)
@@ -105,23 +94,9 @@ func randomPlacement(experts, ranks int, random *rand.Rand) [][]int32 {
 
 func TestNewPlanRefuses(t *testing.T) {
 	p := problem(t, 8, 2, 0, 0, 4, router.DEP, 3)
-	check := func(name string, p Problem, o Options, want string) {
-		t.Helper()
-		if _, err := New(name, p, o); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: error %v, want one about %q", name, err, want)
-		}
+	if _, err := New("best", p, Options{}); err == nil || !strings.Contains(err.Error(), "diagonal, trtllm-gen1") {
+		t.Errorf("error %v, want the names of plans", err)
 	}
-	check("best", p, Options{}, "diagonal, trtllm-gen1")
-	check("target", p, Options{Imbalance: -0.1}, "imbalance from 0 to 300 %")
-	check("target", p, Options{Imbalance: 3.1}, "imbalance from 0 to 300 % (all a token can send to one of 4 ranks), have 310 %")
-	check("rank-hotspot", p, Options{Hotness: 1.5}, "hotness from 0 to 100 %, have 150 %")
-	check("rank-hotspot", p, Options{Hot: 4}, "hot rank from 0 to 3")
-	check("expert-hotspot", p, Options{Hot: 8}, "hot expert from 0 to 7")
-	check("zipf", p, Options{Exponent: -1}, "exponent")
-	check("replay", p, Options{Counts: []int64{1}}, "8 experts, have 1")
-	check("replay", p, Options{Counts: make([]int64, 8)}, "zero")
-	check("replay", p, Options{Counts: []int64{-1, 0, 0, 0, 0, 0, 0, 9}}, "expert 0 is -1")
-
 	for _, spoil := range []func(*Problem){
 		func(p *Problem) { p.Tokens = p.Tokens[:3] },
 		func(p *Problem) { p.Tokens = []int{1, 2, 3, -4} },
