@@ -22,9 +22,6 @@ import (
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
-// version is the tool's own version, written into every JSON result.
-const version = "0.1.0"
-
 // The exit codes, as --help and the README list them.
 const (
 	exitDone          = 0   // done, and every gate that was asked for passed
@@ -113,12 +110,13 @@ func exitCode(ctx context.Context, err error) int {
 
 func rootCmd() *cobra.Command {
 	root := command("moebalance", cobra.ArbitraryArgs, needsVerb) // which says what is wrong with the arguments
-	root.Version, root.SilenceUsage, root.SilenceErrors = version, true, true
+	root.Version, root.SilenceUsage, root.SilenceErrors = build(), true, true
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usagef("%s: %s; see '%s --help'", c.Name(), goNumberError.ReplaceAllString(err.Error(), "want a number"), c.CommandPath())
 	})
 	root.AddCommand(verbs()...)
+	root.AddCommand(topics()...)
 	target.Guard(root, targetRules())
 	return root
 }

@@ -89,7 +89,7 @@ func TestVersionAndHelp(t *testing.T) {
 	}
 	for _, c := range rootCmd().Commands() {
 		out, _, code := invoke(t.Context(), c.Name(), "--help")
-		if code != exitDone || !strings.Contains(out, "Usage:") {
+		if code != exitDone || c.Runnable() != strings.Contains(out, "Usage:") { // topics only have text
 			t.Errorf("%s --help: exit %d, %q", c.Name(), code, out)
 		}
 		if len(c.Short) >= 60 {
