@@ -47,16 +47,15 @@ func TestCompareVerbOfBuilds(t *testing.T) {
 
 func TestBenchVerbRefusesArmsAndPoints(t *testing.T) {
 	for want, args := range map[string][]string{
-		"--points concurrency: the command has no {concurrency}":         {"--points", "concurrency=1,8", "--", "true"},
-		`points "concurrency=1,1": 1 is named twice`:                     {"--points", "concurrency=1,1", "--", "true", "{concurrency}"},
-		`value "x": want positive numbers`:                               {"--points", "concurrency=1,x", "--", "true", "{concurrency}"},
-		"give --points":                                                  {"--model", "gpt-oss-120b", "--", "true"},
-		"want two names, such as before,after":                           {"--arms", "before", "--", "true", "{arm}"},
-		"nothing sets the arms apart":                                    {"--arms", "before,after", "--", "true"},
-		"without a treatment and without proof":                          {"--arms", "before,after", "--treatment", "vllm", "--", "true", "{arm}"},
-		"is neither VARIABLE=VALUE nor a flag":                           {"--arm", "balancer=greedy", "--", "true"},
-		"--arm balancer is given twice":                                  {"--arm", "balancer=A=1", "--arm", "balancer=A=2", "--", "true"},
-		"--until-decided cannot be combined with --points: give --pairs": {"--points", "c=1,8", "--until-decided", "--", "true", "{c}"},
+		"--points concurrency: the command has no {concurrency}": {"--points", "concurrency=1,8", "--", "true"},
+		`points "concurrency=1,1": 1 is named twice`:             {"--points", "concurrency=1,1", "--", "true", "{concurrency}"},
+		`value "x": want positive numbers`:                       {"--points", "concurrency=1,x", "--", "true", "{concurrency}"},
+		"give --points":                                          {"--model", "gpt-oss-120b", "--", "true"},
+		"want two names, such as before,after":                   {"--arms", "before", "--", "true", "{arm}"},
+		"nothing sets the arms apart":                            {"--arms", "before,after", "--", "true"},
+		"without a treatment and without proof":                  {"--arms", "before,after", "--treatment", "vllm", "--", "true", "{arm}"},
+		"is neither VARIABLE=VALUE nor a flag":                   {"--arm", "balancer=greedy", "--", "true"},
+		"--arm balancer is given twice":                          {"--arm", "balancer=A=1", "--arm", "balancer=A=2", "--", "true"},
 	} {
 		_, errs, code := invoke(t.Context(), append([]string{"bench", "--campaign", filepath.Join(t.TempDir(), "c")}, args...)...)
 		if code != exitUsage || strings.Count(errs, "\n") != 1 {

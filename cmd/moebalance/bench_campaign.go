@@ -161,23 +161,27 @@ func (o *benchOptions) runCampaign(ctx context.Context, campaign *bench.Campaign
 	if campaign.Finished() == 0 {
 		shown.say(campaign.Spec.ProofToCome())
 	}
-	verdict := func(c *bench.Campaign, confidence float64, traces gain.TraceProof) gain.Verdict {
+	judge := func(c *bench.Campaign, confidence float64, traces gain.TraceProof) gain.Result {
 		r := gain.Judge(bench.Recorded(c, confidence, traces))
 		if o.lacksProof(r) {
-			return gain.Invalid
+			r.Verdict = gain.Invalid
 		}
-		return r.Verdict
+		return r
 	}
 	h.Decide = func(c *bench.Campaign, confidence float64) (bool, error) {
-		v := verdict(c, confidence, c.TracesToCome())
-		return v != gain.Inconclusive && !(v == gain.Invalid && o.keepGoing), nil
+		r := judge(c, confidence, c.TracesToCome())
+		if r.Verdict == gain.Invalid {
+			return !o.keepGoing, nil
+		}
+		open := func(p gain.PointGain) bool { return p.Verdict == gain.Inconclusive }
+		return !slices.ContainsFunc(r.Points, open) && (len(r.Points) > 0 || r.Verdict != gain.Inconclusive), nil
 	}
 	if !o.keepGoing {
 		h.Accept = func(c *bench.Campaign) error {
-			if verdict(c, c.Confidence(), c.TracesToCome()) == gain.Invalid {
+			if judge(c, c.Confidence(), c.TracesToCome()).Verdict == gain.Invalid {
 				return errNotComparable
 			}
-			if verdict(c, c.Confidence(), gain.TraceProof{}) == gain.Invalid {
+			if judge(c, c.Confidence(), gain.TraceProof{}).Verdict == gain.Invalid {
 				shown.say("no proof of the routing in the first pair; the traces of the profiled pair must provide it")
 			}
 			return nil

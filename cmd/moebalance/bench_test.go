@@ -15,6 +15,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/source"
+	"github.com/moebalance/moebalance/router"
 )
 
 // invoke runs the program and returns what it printed and its exit code.
@@ -317,6 +318,31 @@ func TestBenchUntilDecided(t *testing.T) {
 	// 8 pairs at 1 − 0.05/4.
 	if r.Gain.Confidence != 0.9875 {
 		t.Errorf("confidence %v, want 0.9875", r.Gain.Confidence)
+	}
+}
+
+// A campaign of points ends when each of them is decided: both gain 20 %, or one gains now 0
+// and now 40 %, which 8 pairs do not tell from the threshold.
+func TestBenchPointsUntilDecided(t *testing.T) {
+	if testing.Short() {
+		t.Skip("64 launches")
+	}
+	t.Chdir(t.TempDir())
+	program := script(t, `rate=100
+if [ "$ENABLE_PERFECT_ROUTER" = 1 ]; then rate=120; perfect=true; else perfect=false; fi
+if [ $perfect$1$3 = true1noisy ]; then rate=$((100 + 40 * ($2 % 2))); fi
+echo '{"perfect_router":'$perfect',"ranks":2,"tokens_per_rank":8,"tokens_per_second":'$rate'}'
+`)
+	for kind, want := range map[string]router.Whole{"steady": 8, "noisy": router.None} {
+		stdout, stderr, code := invoke(t.Context(), "bench", "--until-decided", "--pairs", "8", "--points", "c=1,8", "--campaign", kind, "--format", "json", "--",
+			program, "{c}", "{pair}", kind)
+		var r source.Campaign
+		if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != exitDone {
+			t.Fatalf("exit %d, %v, %s", code, err, stderr)
+		}
+		if r.Campaign.DecidedAfter != want || len(r.Points) != 2 || r.Points[1].Verdict != gain.Significant {
+			t.Errorf("%s: decided after %d, %+v; want %d", kind, r.Campaign.DecidedAfter, r.Points, want)
+		}
 	}
 }
 

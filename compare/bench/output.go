@@ -49,6 +49,9 @@ func (r *runner) readCounts(l Launch, a *Attempt, folder string) error {
 		return nil
 	}
 	counted, err := r.host.Counts(r.fill(l, folder, path, l.Point))
+	if err == nil && !counted.RankMaxOverMean.Defined() && !counted.ExpertMaxOverMean.Defined() {
+		err = fmt.Errorf("%s holds no load: record the measured requests", counted.Source)
+	}
 	switch {
 	case err == nil:
 		a.Counted = &counted

@@ -91,8 +91,6 @@ func (s Spec) checkPoints() error {
 	case !one && !all:
 		return fmt.Errorf("--points %s: the command has no {%[1]s}: write it where the value goes, or {%s} where the command takes all values (%s) and prints a report for each",
 			p.Name, allPoints, strings.Join(p.Values, ","))
-	case s.Design.UntilDecided:
-		return fmt.Errorf("--until-decided cannot be combined with --points: give --pairs")
 	}
 	return nil
 }

@@ -69,7 +69,6 @@ func TestWrongPointsAndArms(t *testing.T) {
 	for want, s := range map[string]Spec{
 		"the command has no {c}: write it where the value goes": with(func(*Spec) {}, "{concurrency}"),
 		"want one of them":                            with(func(*Spec) {}, "{c}", "{points}"),
-		"--until-decided cannot be combined":          with(func(s *Spec) { s.Design.UntilDecided, s.Design.Pairs = true, 24 }, "{c}"),
 		"nothing sets the arm b apart":                with(func(s *Spec) { s.Arms = []ArmSpec{arm("b=")} }, "{c}"),
 		"is given twice":                              with(func(s *Spec) { s.Arms = []ArmSpec{arm("b=X=1"), arm("b=X=2")} }, "{c}"),
 		"which is the switch of the perfect arm":      with(func(s *Spec) { s.Arms = []ArmSpec{arm("b=ENABLE_PERFECT_ROUTER=1")} }, "{c}"),
@@ -155,6 +154,25 @@ func TestOfflinePointThatFails(t *testing.T) {
 	s.Command.Normal[0], s.Custom = "/bin/sh", []string{`rate=rate (\d+)`}
 	if err := create(t, s).Run(context.Background(), testHost("none")); err == nil || !strings.Contains(err.Error(), ", point 8): the command ended with exit code 3") {
 		t.Errorf("error %v, want the point", err)
+	}
+}
+
+// A look counts a pair when it is whole: all points in both arms.
+func TestPointsUntilDecided(t *testing.T) {
+	s := pointSpec(t, 6, "{c}")
+	s.Design.UntilDecided, s.Confidence = true, 0.5 // looks at 4 and 6
+	c := create(t, s)
+	h := testHost("point")
+	var looks []int
+	h.Decide = func(c *Campaign, _ float64) (bool, error) {
+		looks = append(looks, c.Finished())
+		return true, nil
+	}
+	if err := c.Run(context.Background(), h); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(looks, []int{4 * 3 * 2}) || c.Decided != 4 || c.Left() != 0 {
+		t.Errorf("looked after %v launches, decided after %d pairs, %d left; want one look after 24 and 4", looks, c.Decided, c.Left())
 	}
 }
 

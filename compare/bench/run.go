@@ -229,6 +229,12 @@ func (r *runner) look() error {
 		return nil
 	}
 	pairs := len(r.Pairs(Timed))
+	if points := len(r.Spec.perLaunch()); points > 0 { // each has a pair of its own
+		if pairs%points > 0 {
+			return nil
+		}
+		pairs /= points
+	}
 	for _, n := range Looks(d.Pairs, r.Spec.Confidence) {
 		if n != pairs {
 			continue
