@@ -22,8 +22,12 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// fillVariable makes the test binary fill the named folder instead of testing.
-const fillVariable = "MOEBALANCE_TEST_FILL"
+// fillVariable makes the test binary fill the named folder instead of testing;
+// haltVariable, halt after the first entry.
+const (
+	fillVariable = "MOEBALANCE_TEST_FILL"
+	haltVariable = "MOEBALANCE_TEST_HALT"
+)
 
 var processTokens = []int{0, 1, 2, 5, 64, 299, 300}
 
@@ -42,7 +46,11 @@ func fillProcess(dir string) int {
 		var c *Cache
 		if c, err = Open(dir, Spec{Model: "test", Gate: small(router.Renormalize), Layout: layout}); err == nil {
 			fmt.Println("ready")
-			_, err = c.Fill(context.Background(), allRanks(4), processTokens, nil)
+			var each func(Outcome)
+			if os.Getenv(haltVariable) != "" {
+				each = func(Outcome) { time.Sleep(time.Hour) } // what works beside it comes no further than the end of its entry
+			}
+			_, err = c.Fill(context.Background(), allRanks(4), processTokens, each)
 		}
 	}
 	if err != nil {
@@ -53,14 +61,14 @@ func fillProcess(dir string) int {
 }
 
 // startFill starts a process that fills the folder.
-func startFill(t *testing.T, dir string) *exec.Cmd {
+func startFill(t *testing.T, dir string, env ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := exec.Command(self)
-	c.Env = append(os.Environ(), fillVariable+"="+dir)
+	c.Env = append(append(os.Environ(), fillVariable+"="+dir), env...)
 	c.Stderr = os.Stderr
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
@@ -153,12 +161,14 @@ func TestKilledWhileMending(t *testing.T) {
 	for round := range 12 {
 		whole, damaged := damageAll(t, dir)
 		unchanged := stats(t, dir)
-		c := startFill(t, dir)
+		var c *exec.Cmd
 		if round%2 == 0 { // as soon as it has mended something, else at any moment
-			for until := time.Now().Add(10 * time.Second); slices.EqualFunc(stats(t, dir), unchanged, os.SameFile) && time.Now().Before(until); {
+			c = startFill(t, dir, haltVariable+"=1", "GOMAXPROCS=1")
+			for until := time.Now().Add(time.Minute); slices.EqualFunc(stats(t, dir), unchanged, os.SameFile) && time.Now().Before(until); {
 				time.Sleep(100 * time.Microsecond)
 			}
 		} else {
+			c = startFill(t, dir)
 			time.Sleep(time.Duration(2+rng.IntN(40)) * time.Millisecond)
 		}
 		if err := c.Process.Kill(); err != nil {

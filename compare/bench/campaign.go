@@ -140,8 +140,8 @@ func loadFrom(folder string, s store, lock *os.File) (*Campaign, error) {
 const lockName = "campaign.lock"
 
 // lockWait is how long a lock is waited for: a killed run's system call may hold it for
-// a moment.
-const lockWait = 2 * time.Second
+// a moment. Tests change it.
+var lockWait = 2 * time.Second
 
 func takeLock(folder string) (*os.File, error) {
 	path := filepath.Join(folder, lockName)

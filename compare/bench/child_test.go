@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -71,13 +72,14 @@ func playChild(mode string, args []string) int {
 	switch mode {
 	case "report":
 		report(os.Stdout)
-	case "log": // appends its arguments to the file named first, waits, reports
+	case "log": // appends its arguments to the file named first, waits or stalls where the test says so, reports
 		f, err := os.OpenFile(args[0], os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 		if err != nil {
 			return 9
 		}
 		fmt.Fprintln(f, strings.Join(args[1:], " "), os.Getpid())
 		f.Close()
+		stallAt(args[0])
 		wait, _ := time.ParseDuration(os.Getenv("BENCH_TEST_WAIT"))
 		time.Sleep(wait)
 		report(os.Stdout)
@@ -193,10 +195,7 @@ func playChild(mode string, args []string) int {
 		}
 		fmt.Fprintln(f, args[2], args[3])
 		f.Close()
-		text, _ := os.ReadFile(args[0])
-		if n := os.Getenv("BENCH_TEST_STALL"); n != "" && fmt.Sprint(strings.Count(string(text), "\n")) == n {
-			time.Sleep(time.Minute)
-		}
+		stallAt(args[0])
 		arm := "normal"
 		if os.Getenv("ENABLE_PERFECT_ROUTER") == "1" {
 			arm = "perfect"
@@ -216,6 +215,14 @@ func playChild(mode string, args []string) int {
 		}
 	}
 	return 0
+}
+
+// stallAt waits to be ended once the log has as many lines as the test says.
+func stallAt(log string) {
+	text, _ := os.ReadFile(log)
+	if n := os.Getenv("BENCH_TEST_STALL"); n != "" && fmt.Sprint(strings.Count(string(text), "\n")) == n {
+		time.Sleep(10 * time.Minute)
+	}
 }
 
 func touch(path string) int {
@@ -289,6 +296,20 @@ func testSpec(t *testing.T, pairs int, args ...string) Spec {
 		Design: Design{Pairs: pairs, Order: ABBA, Seed: 1}, Treatment: trtllm,
 		Command: Command{Normal: append([]string{self}, args...)}, Threshold: 0.1, Confidence: 0.95, WorkTolerance: 0.01,
 	}
+}
+
+// freeAddress is one that nothing listens at. It lies below the ports that the system
+// itself hands out, so that no connection of somebody else takes it in the meantime.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	for port := 20_000 + os.Getpid()%10_000; port < 32_000; port++ {
+		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+			l.Close()
+			return l.Addr().String()
+		}
+	}
+	t.Fatal("no port is free")
+	return ""
 }
 
 // reopen closes a campaign and resumes it, as a later process would.

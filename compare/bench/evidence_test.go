@@ -370,6 +370,11 @@ func TestEarlierCampaignOnTheGPU(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { left.Process.Kill(); left.Wait() }()
+	for environ := fmt.Sprintf("/proc/%d/environ", left.Process.Pid); ; time.Sleep(time.Millisecond) { // empty for a moment after Start
+		if text, err := os.ReadFile(environ); err != nil || len(text) > 0 {
+			break
+		}
+	}
 	c := create(t, testSpec(t, 1))
 	h := testHost("report")
 	h.GPUs = func(context.Context) ([]launch.GPU, error) {

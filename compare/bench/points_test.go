@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -229,16 +228,11 @@ func TestBlocksOfOneCommand(t *testing.T) {
 // apart.
 func serverSpec(t *testing.T, pairs int, log string) Spec {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	l.Close()
+	addr := freeAddress(t)
 	s := pointSpec(t, pairs)
 	self := s.Command.Normal[0]
 	s.Command = Command{
-		Server: []string{"/usr/bin/env", childVariable + "=server", self, addr}, Ready: "http://" + addr + "/health", ReadyTimeout: 20 * time.Second,
+		Server: []string{"/usr/bin/env", childVariable + "=server", self, addr}, Ready: "http://" + addr + "/health", ReadyTimeout: time.Minute,
 		Normal: []string{self, log, "http://" + addr + "/bench?c={c}", "{c}", "{launch}"},
 	}
 	return s
@@ -320,7 +314,7 @@ func TestKilledInsideAPoint(t *testing.T) {
 	if err := child.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) { // until the second client runs
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) { // until the second client runs
 		if text, _ := os.ReadFile(log); strings.Count(string(text), "\n") == 2 {
 			break
 		}

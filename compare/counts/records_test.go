@@ -304,8 +304,12 @@ func TestScrape(t *testing.T) {
 	}))
 	defer server.Close()
 	scrape := func(path string) (*Record, error) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second/2)
-		defer cancel()
+		ctx := t.Context()
+		if path == "/slow" {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, 50*time.Millisecond)
+			defer cancel()
+		}
 		return Scrape(ctx, server.URL+path)
 	}
 	first, err := scrape("/metrics")

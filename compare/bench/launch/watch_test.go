@@ -3,6 +3,7 @@ package launch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,21 +19,19 @@ import (
 // while busy. A mean over all looks would say 822 MHz, the last look 210.
 func TestClocksWhileBusy(t *testing.T) {
 	looks := []struct{ mhz, utilization router.Number }{{210, 0}, {210, 3}, {1980, 99}, {210, 0}, {1900, 60}, {210, 0}}
-	asked := make(chan struct{}, len(looks))
+	taken := make(chan struct{}) // closed by the look after the last, when that has been taken in
 	n := 0
 	w := watchGPUs(context.Background(), func(context.Context) ([]GPU, error) {
-		if n == len(looks) {
+		if n++; n == len(looks)+1 {
+			close(taken)
+		}
+		if n > len(looks) {
 			return nil, errors.New("enough")
 		}
-		l := looks[n]
-		n++
-		asked <- struct{}{}
+		l := looks[n-1]
 		return []GPU{{Utilization: l.utilization, ClockMHz: l.mhz, MemoryMHz: 3201, TemperatureC: router.Number(40 + n), Processes: make([]GPUProcess, n)}}, nil
 	}, NewMarker("x"), time.Millisecond)
-	for range looks {
-		<-asked
-	}
-	time.Sleep(5 * time.Millisecond)
+	<-taken
 	gpus, err := w.End()
 	if err != nil || len(gpus) != 1 {
 		t.Fatal(gpus, err)
@@ -48,29 +47,38 @@ func TestClocksWhileBusy(t *testing.T) {
 	}
 }
 
-// stalled runs a shell script as a job that may stall for 200 ms.
-func stalled(t *testing.T, script string, worked func() time.Time) error {
+// stalled runs a shell script as a job that may stall for so long. % in the script is
+// a quarter of that, in seconds.
+func stalled(t *testing.T, stall time.Duration, script string, worked func() time.Time) error {
 	t.Helper()
 	folder := t.TempDir()
 	_, err := Job{
-		Command: []string{"sh", "-c", script}, Folder: folder, Dir: folder, Env: os.Environ(), Marker: NewMarker("stall-test"),
-		Grace: Grace{50 * time.Millisecond, 50 * time.Millisecond}, Ending: func() {}, Stall: 200 * time.Millisecond, Worked: worked,
+		Command: []string{"sh", "-c", strings.ReplaceAll(script, "%", fmt.Sprint(stall.Seconds()/4))}, Folder: folder, Dir: folder, Env: os.Environ(), Marker: NewMarker("stall-test"),
+		Grace: Grace{50 * time.Millisecond, 50 * time.Millisecond}, Ending: func() {}, Stall: stall, Worked: worked,
 	}.Run(context.Background())
 	return err
 }
 
 func TestStall(t *testing.T) {
 	never := func() time.Time { return time.Time{} }
-	if err := stalled(t, "echo loading; sleep 30", never); !errors.Is(err, errStalled) || !strings.Contains(err.Error(), "no output and no GPU work for 200ms") {
+	if err := stalled(t, 200*time.Millisecond, "echo loading; sleep 60", never); !errors.Is(err, errStalled) || !strings.Contains(err.Error(), "no output and no GPU work for 200ms") {
 		t.Errorf("silent: %v", err)
 	}
-	const half = "for i in 1 2 3 4 5 6 7 8; do sleep .05; %; done"
-	for name, err := range map[string]error{
-		"prints":               stalled(t, strings.ReplaceAll(half, "%", "echo $i"), never),
-		"writes a file":        stalled(t, strings.ReplaceAll(half, "%", "echo $i >>file"), never),
-		"works on a GPU":       stalled(t, "sleep .4", time.Now),
-		"ends before it could": stalled(t, "sleep .1", never),
+	for name, job := range map[string]struct {
+		script string
+		worked func() time.Time
+	}{
+		"prints":               {"for i in 1 2 3 4 5 6 7 8; do sleep %; echo $i; done", never},
+		"writes a file":        {"for i in 1 2 3 4 5 6 7 8; do sleep %; echo $i >>file; done", never},
+		"works on a GPU":       {"sleep %; sleep %; sleep %; sleep %; sleep %; sleep %", time.Now},
+		"ends before it could": {"sleep %; sleep %", never},
 	} {
+		// A busy machine may not come to the script for a while: then with more time.
+		stall := 200 * time.Millisecond
+		err := stalled(t, stall, job.script, job.worked)
+		for ; errors.Is(err, errStalled) && stall < 10*time.Second; err = stalled(t, stall, job.script, job.worked) {
+			stall *= 4
+		}
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
