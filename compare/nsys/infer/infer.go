@@ -4,11 +4,13 @@
 // nothing of files, times or GPUs.
 //
 // How it works. An expert block is a run of expert GEMMs with no attention,
-// collective or router kernel between them: one MoE layer of one step. The launches
-// between two blocks are a segment. Within a step, a segment leads from one MoE
-// layer to the next; between two steps it also holds the final norm, the LM head,
-// sampling, the embedding, and any dense layers before the first MoE layer, so that
-// it has more launches than every segment of the steps beside it. A period is a
+// collective or router kernel between them: one MoE layer of one step. Where every
+// second pair of runs has neither attention nor a router between, each such pair is
+// one block: two microbatches of a layer. The launches between two blocks are a
+// segment. Within a step, a segment leads from one MoE layer to the next; between two
+// steps it also holds the final norm, the LM head, sampling, the embedding, and any
+// dense layers before the first MoE layer, so that it has more launches than every
+// segment of the steps beside it. A period is a
 // distance L at which such longer segments recur; the steps it cuts out must
 // agree on which of their segments are alike. That agreement, rather than equality
 // of the segments themselves, is required because prefill and decode steps run
@@ -98,8 +100,12 @@ const (
 // threads launched them, or for replayed graphs in the order of graph launch and
 // start. It takes time in proportion to the launches.
 func Find(launches []Launch) Structure {
-	s := Structure{Blocks: blocksOf(launches)}
+	blocks, overlap := blocksOf(launches)
+	s := Structure{Blocks: blocks}
 	switch {
+	case overlap:
+		s.Unknown = "microbatches overlap: some expert blocks have neither attention nor a router between them, so blocks are not layers"
+		return s
 	case len(s.Blocks) == 0:
 		s.Unknown = "no kernel is recognized as an expert GEMM"
 		return s
@@ -135,18 +141,34 @@ func Find(launches []Launch) Structure {
 	return s
 }
 
-// blocksOf cuts the launches into runs of expert GEMMs.
-func blocksOf(launches []Launch) []Block {
+// blocksOf cuts the launches into runs of expert GEMMs, or into pairs of them where
+// every layer runs its two microbatches behind one another. Where attention and routers
+// are missing between fewer runs, microbatches of different layers overlap.
+func blocksOf(launches []Launch) (blocks []Block, overlap bool) {
+	runs, layers := runsOf(launches, None), runsOf(launches, Collective)
+	switch joined := len(runs) - len(layers); {
+	case joined > 0 && joined == len(runs)/2:
+		return layers, false
+	case joined > 1 && joined < len(runs)/2:
+		return runs, true
+	}
+	return runs, false
+}
+
+// runsOf are the runs of expert GEMMs with no anchors between them but dense GEMMs, of
+// shared experts, and the given one.
+func runsOf(launches []Launch, within Anchor) []Block {
 	var blocks []Block
 	inside := false
 	for i, l := range launches {
-		switch {
-		case l.Anchor == ExpertGEMM && inside:
-			blocks[len(blocks)-1].Last = i
-		case l.Anchor == ExpertGEMM:
-			blocks = append(blocks, Block{i, i})
-			inside = true
-		case l.Anchor != None && l.Anchor != Dense: // shared experts run beside the others
+		switch l.Anchor {
+		case ExpertGEMM:
+			if !inside {
+				blocks = append(blocks, Block{First: i})
+			}
+			blocks[len(blocks)-1].Last, inside = i, true
+		case None, Dense, within:
+		default:
 			inside = false
 		}
 	}

@@ -3,6 +3,7 @@ package infer
 import (
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -110,6 +111,34 @@ func TestBackward(t *testing.T) {
 	l[len(l)/2].Anchor = Backward
 	if s := Find(l); s.Layers != 0 || s.Unknown == "" {
 		t.Errorf("%d layers in a training trace", s.Layers)
+	}
+}
+
+// With two microbatches, as vLLM's dual-batch overlap and SGLang's two-batch overlap run
+// them, a layer has two runs of expert GEMMs: behind one another, or with the attention
+// of the next layer between, which nothing tells from that of its own.
+func TestMicrobatches(t *testing.T) {
+	attention, experts := []Launch{{4, Attention}, {6, Dense}, {5, Router}}, []Launch{{3, Collective}, {1, ExpertGEMM}, {2, None}, {1, ExpertGEMM}, {3, Collective}}
+	const layers, n = 26, 4
+	var behind, between []Launch
+	for range n {
+		between = append(append(between, attention...), attention...)
+		for l := range layers {
+			behind = slices.Concat(behind, attention, attention, experts, experts)
+			for range 2 {
+				if between = append(between, experts...); l < layers-1 {
+					between = append(between, attention...)
+				}
+			}
+		}
+		end := []Launch{{8, Dense}, {9, None}, {10, None}, {11, None}}
+		behind, between = append(behind, end...), append(between, end...)
+	}
+	if s := Find(behind); s.Layers != layers || len(s.Blocks) != n*layers {
+		t.Errorf("%d layers in %d blocks (%s), want %d in %d", s.Layers, len(s.Blocks), s.Unknown, layers, n*layers)
+	}
+	if s := Find(between); s.Layers != 0 || !strings.Contains(s.Unknown, "microbatches") {
+		t.Errorf("%d layers (%s), want none", s.Layers, s.Unknown)
 	}
 }
 

@@ -51,6 +51,7 @@ var kernelRules = []kernelRule{
 	{function: `topkGating\w*|topk_gating_softmax|moeSoftmax\b|moeTopK\b|moeSigmoid\b`, phase: PhaseRouter, library: "vLLM, SGLang, TensorRT-LLM", source: "vllm csrc/moe/topk_softmax_kernels.cu"},
 	{function: `grouped_topk_fused\w*|topk_with_k2_kernel|group_idx_and_topk_idx_kernel`, phase: PhaseRouter, library: "vLLM", source: "vllm csrc/moe/grouped_topk_kernels.cu"},
 	{function: `(?:kimi_k2_)?moe_fused_gate_kernel|moe_hash_topk_fused`, phase: PhaseRouter, library: "SGLang", source: "sgl-kernel/csrc/moe"},
+	{function: `grouped_topk_(?:opt_sort_)?kernel\b`, phase: PhaseRouter, library: "aiter", source: "aiter csrc/kernels/topk_softmax_kernels_group.cu"},
 	{function: `customMoeRoutingKernel\b`, phase: PhaseRouter, library: "TensorRT-LLM", source: "kernels/customMoeRoutingKernels.cu; traces of Qwen3-30B-A3B"},
 	{function: `topk_moe_cuda\b`, phase: PhaseRouter, library: "llama.cpp", source: "ggml-cuda/topk-moe.cu"},
 	{function: `deepseek_v3_topk_kernel\b`, phase: PhaseRouter, library: "TensorRT-LLM", source: "kernels/noAuxTcKernels.cu"},
@@ -69,6 +70,7 @@ var kernelRules = []kernelRule{
 	{function: `_fwd_kernel_ep_scatter_[12]\b|_count_expert_num_tokens\b|_preprocess_after_permute_kernel\b|(?:_?masked_index_gather_kernel|_masked_index_copy_group_quant_fp8)\b`, phase: PhaseDispatch, library: "SGLang, vLLM, TensorRT-LLM", source: "ep_moe/kernels.py, deep_gemm_utils.py"},
 	{function: `moe_permute_(?:topK_)?(?:kernel|row_map)\b|_permute_kernel\b|_row_id_map_pass_[123]_kernel\b|_make_chunk_sort_map_kernel\b`, phase: PhaseDispatch, library: "TransformerEngine, grouped_gemm", source: "common/permutation, triton/permutation.py"},
 	{function: `mm_ids_helper\b`, phase: PhaseDispatch, library: "llama.cpp", source: "ggml-cuda/mmid.cu; the GEMMs behind it, mul_mat_q and the like, are those of dense layers too"},
+	{function: `(?:kentry|opus_moe_sorting_entry)\b`, arguments: []string{"MoeSorting"}, phase: PhaseDispatch, library: "Composable Kernel, aiter", source: "ck_tile ops/fused_moe; published traces of MI300X and MI355X"},
 	{function: `_padded_copy\b|_binned_copy\b|(?:megablocks::)?(?:replicate::)?ReplicateForwardKernel\b|(?:megablocks::)?(?:construct_indices::)?ConstructIndicesKernel\b`, phase: PhaseDispatch, library: "MegaBlocks", source: "megablocks backend/kernels.py, csrc"},
 
 	// grouped GEMM
@@ -87,6 +89,7 @@ var kernelRules = []kernelRule{
 	{function: `bmm_[A-Z]\w*_t\d+x\d+x\d+|MoE_Proj(?:Up|Down)_BatchN_|BatchedGemmKernel_BatchN_`, phase: PhaseExperts, gemm: true, library: "TRTLLM-gen", source: "trtllmGenKernels/batchedGemm cubins"},
 	{function: `\w*contiguous_grouped_gemm_(?:swiglu|finalize)_fusion|cute_dsl_kernels\w*grouped_gemm`, phase: PhaseExperts, gemm: true, library: "CuTe DSL", source: "TensorRT-LLM cute_dsl_kernels/blackwell"},
 	{function: `marlin_moe_wna16::Marlin\b|moe_wna16_gemm_kernel\b`, phase: PhaseExperts, gemm: true, library: "vLLM, SGLang", source: "csrc/moe/marlin_moe_wna16, moe_wna16.cu"},
+	{function: `kernel_moe_(?:mx)?gemm\w*|fmoe_\w+`, phase: PhaseExperts, gemm: true, library: "Composable Kernel, aiter", source: "ck gridwise_moe_gemm, aiter hsa/*/fmoe; published traces of MI300X and MI355X"},
 	{function: `_p?_?matmul_ogs\w*`, phase: PhaseExperts, gemm: true, library: "triton_kernels", source: "triton_kernels/matmul_ogs_details"},
 	{function: `_p?_?matmul(?:_N[NT]{2}_\w+)?$`, phase: PhaseUnknown, library: "triton_kernels", source: "triton_kernels/matmul: routed and dense"},
 	{function: `_sdd_kernel\b|_dsd_kernel\b|_dds_kernel\b`, phase: PhaseExperts, gemm: true, library: "MegaBlocks", source: "stk backend/triton_kernels.py: block-sparse GEMMs of dropless experts"},
@@ -111,9 +114,15 @@ var kernelRules = []kernelRule{
 	{function: `chunk_(?:gated_delta|fwd_kernel|scaled_dot_kkt)\w*|fused_recurrent_\w+|_?causal_conv1d_\w+`, phase: PhaseAttention, library: "flash-linear-attention: vLLM, SGLang", source: "fla/ops, causal_conv1d.py: linear attention"},
 	{function: `flash_attn_(?:ext|tile|vec_ext)\w*|kernel_mha\b|xqa_kernel_\w+`, phase: PhaseAttention, library: "llama.cpp, TensorRT-LLM", source: "ggml-cuda/fattn*.cuh; xqa cubins"},
 	{function: `kernel_unified_attention_[23]d\b|_fwd_(?:grouped_)?kernel_stage[12]\b`, phase: PhaseAttention, library: "Triton: vLLM, SGLang", source: "triton_unified_attention.py, triton_decode_attention.py"},
+	{function: `triton_tem_fused_\w*flex_attention\w*`, phase: PhaseAttention, library: "PyTorch Inductor", source: "torch _inductor/kernel/flex_attention.py"},
+	{function: `kentry\b`, arguments: []string{"ck_tile::Fmha"}, phase: PhaseAttention, library: "Composable Kernel", source: "ck_tile ops/fmha; published traces of MI300X"},
+	{function: `paged_attention_ll4mi_\w+`, phase: PhaseAttention, library: "vLLM, aiter", source: "vllm csrc/rocm/attention.cu"},
 
 	// the rest of the model
 	{function: `(?:vllm::|flashinfer::norm::|tensorrt_llm::kernels::)?(?:fused_add_)?(?:rms_norm\w*_kernel|RMSNorm\w*Kernel|FusedAddRMSNorm\w*Kernel|generalRmsNorm|generalLayerNorm)\b`, phase: PhaseOther, library: "norms", source: "vllm csrc/layernorm_kernels.cu, flashinfer norm.cuh"},
+	{function: `kentry\b`, arguments: []string{"ck_tile::Rmsnorm2dFwd"}, phase: PhaseOther, library: "norms", source: "ck_tile ops/rmsnorm2d; published traces of MI300X"},
+	{function: `add_rmsnorm_\w+`, phase: PhaseOther, library: "norms", source: "aiter; published traces of MI300X"},
+	{function: `Cijk_\w+|kernel_gemm_xdl_cshuffle\w*|triton_tem_fused_\w*mm_\w+`, phase: PhaseOther, library: "hipBLASLt, Composable Kernel, PyTorch Inductor", source: "published traces of MI300X; torch _inductor/kernel/mm.py: dense GEMM of anything"},
 	{function: `(?:sm\d+_xmma|trt_\w+?)_fprop_\w+|\w+_trt$`, phase: PhaseOther, library: "TensorRT", source: "TensorRT tactics: dense GEMM and convolution of anything"},
 	{function: `nvjet_\w+|cublasLt::splitKreduce_kernel\b|(?:cublasGemv|gemv2[TN]|gemvx::|gemvNSP)\w*|(?:cutlass_\d+|sm\d+_xmma|ampere|turing|volta|maxwell)_\w*gemm\w*`, phase: PhaseOther, library: "cuBLAS", source: "captures; dense GEMM of anything"},
 	{function: `device_kernel\b|Kernel2?\b`, arguments: []string{"cutlass::gemm::kernel::", "gemm_"}, phase: PhaseOther, library: "CUTLASS", source: "GemmUniversal without GroupProblemShape: dense"},
