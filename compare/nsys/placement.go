@@ -7,6 +7,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/nsys/capture"
 	"github.com/moebalance/moebalance/compare/nsys/infer"
+	"github.com/moebalance/moebalance/compare/nsys/kernel"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
@@ -134,15 +135,17 @@ func (p *placement) sort() {
 	if !slices.IsSortedFunc(p.order, byLaunch) {
 		slices.SortFunc(p.order, byLaunch)
 	}
-	anchors := make([]infer.Anchor, len(p.a.classes))
+	of := make([]infer.Launch, len(p.a.classes)) // by name
 	for i, c := range p.a.classes {
-		anchors[i] = c.Anchor(p.a.rec.KernelNames[i])
+		of[i] = infer.Launch{Name: int32(i), Anchor: c.Anchor(p.a.rec.KernelNames[i])}
+		if kernel.Generated(p.a.rec.KernelNames[i]) {
+			of[i].Name = infer.Generated
+		}
 	}
 	p.launches = make([]infer.Launch, n)
 	for i, at := range p.order {
-		name := p.r.events[at].name
-		p.launches[i] = infer.Launch{Name: name, Anchor: anchors[name]}
-		if anchors[name] == infer.None && p.at(i).Phase == PhaseOther {
+		p.launches[i] = of[p.r.events[at].name]
+		if p.launches[i].Anchor == infer.None && p.at(i).Phase == PhaseOther {
 			p.launches[i].Anchor = infer.Dense
 		}
 	}

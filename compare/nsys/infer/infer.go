@@ -54,9 +54,14 @@ const (
 
 // Launch is one kernel of a rank.
 type Launch struct {
-	Name   int32 // of the kernel, as a number
+	Name   int32 // of the kernel, as a number; Generated for one that a compiler made
 	Anchor Anchor
 }
+
+// Generated stands for the names of kernels that a compiler generates. It fuses other
+// operators in the first and the last layer of a model than in the others, so that their
+// names say nothing of what a segment lacks.
+const Generated = -1
 
 // Block is one MoE layer of one step: the positions of its first and last expert
 // GEMM in the order of launch.
@@ -103,14 +108,14 @@ func Find(launches []Launch) Structure {
 	blocks, overlap := blocksOf(launches)
 	s := Structure{Blocks: blocks}
 	switch {
-	case overlap:
-		s.Unknown = "microbatches overlap: some expert blocks have neither attention nor a router between them, so blocks are not layers"
-		return s
 	case len(s.Blocks) == 0:
 		s.Unknown = "no kernel is recognized as an expert GEMM"
 		return s
 	case slices.ContainsFunc(launches, func(l Launch) bool { return l.Anchor == Backward }):
 		s.Unknown = "forward and backward kernels are mixed, so expert blocks are not the layers of a step"
+		return s
+	case overlap:
+		s.Unknown = "microbatches overlap: some expert blocks have neither attention nor a router between them, so blocks are not layers"
 		return s
 	}
 	best := period{}
@@ -183,14 +188,17 @@ type segment struct {
 	names  []int32
 }
 
-// exceeds reports whether a segment has all kernels of another and more, dense ones
-// among them.
+// exceeds reports whether a segment has all kernels of another but generated ones, and
+// more, dense ones among them.
 func (s *segment) exceeds(o *segment) bool {
 	if s.dense <= o.dense {
 		return false
 	}
 	at := 0
 	for _, name := range o.names { // both in ascending order
+		if name == Generated {
+			continue
+		}
 		for at < len(s.names) && s.names[at] < name {
 			at++
 		}

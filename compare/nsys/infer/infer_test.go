@@ -142,6 +142,26 @@ func TestMicrobatches(t *testing.T) {
 	}
 }
 
+// A compiler fuses other operators in the first layer than in the others, as in traces of
+// vLLM: the segment between two steps lacks a kernel of every segment within them.
+func TestGeneratedKernels(t *testing.T) {
+	for name, want := range map[int32]int{Generated: 24, 7: 0} {
+		var l []Launch
+		for range 5 {
+			l = append(l, Launch{11, Dense}, Launch{12, None}, Launch{13, Dense}, Launch{14, None})
+			for layer := range 24 {
+				if layer > 0 {
+					l = append(l, Launch{name, None})
+				}
+				l = append(l, Launch{4, Attention}, Launch{6, Dense}, Launch{5, Router}, Launch{1, ExpertGEMM})
+			}
+		}
+		if s := Find(l); s.Layers != want {
+			t.Errorf("kernel %d: %d layers (%s), want %d", name, s.Layers, s.Unknown, want)
+		}
+	}
+}
+
 // Names are only labels: renaming them changes nothing.
 func TestRenaming(t *testing.T) {
 	l := launchesOf(decoder(5, 3, 28, part{length: 102}, part{kind: 1, length: 104}))

@@ -118,6 +118,12 @@ func (c Class) Anchor(name string) infer.Anchor {
 	return infer.None
 }
 
+// generated are the fused kernels of PyTorch's compiler, but for its GEMMs.
+var generated = regexp.MustCompile(`^triton_(?:poi|per|red|for|mix)_fused_`)
+
+// Generated reports whether a compiler made the kernel of the name.
+func Generated(name string) bool { return generated.MatchString(name) }
+
 // ruleOf is the number of the rule that decides, −1 without one.
 func ruleOf(name string) int {
 	function, arguments := Parts(anonymous.Replace(strings.TrimPrefix(name, "void ")))
