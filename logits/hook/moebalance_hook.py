@@ -1,4 +1,4 @@
-"""moebalance's perfect router in PyTorch engines: vLLM 0.20 to 0.26 by itself, transformers 5 by one call.
+"""moebalance's perfect router in PyTorch engines: vLLM 0.26 by itself, transformers 5.17 by one call.
 
 Inert unless MOEBALANCE_CACHE names a folder that 'moebalance logits generate' filled. The learned gate is computed as
 always; its logits are then replaced by a view of a persistent table, which adds no kernel and no synchronization, and
@@ -16,6 +16,7 @@ which CUDA graphs capture.
     MOEBALANCE_MODEL=NAME       which model's entries, where the cache holds several of one shape
     MOEBALANCE_TOKENS=N         the engine's largest batch, where CUDA graphs are captured before it is seen
     MOEBALANCE_STEPS=2048       most steps to record     MOEBALANCE_SEED=0   of the drawn routers
+    MOEBALANCE_ANY_VERSION=1    try other versions of vLLM and transformers than those that were tried
 
 vLLM finds the entry point by itself with this folder in PYTHONPATH. In a transformers driver, after the model is made:
     import moebalance_hook; moebalance_hook.transformers(model)
@@ -30,11 +31,15 @@ import pathlib
 import re
 import struct
 import sys
+import threading
+import time
 from collections import namedtuple
 
 import torch
 
 MOST_LAYERS, RING, DRAWN_ROWS = 512, 64, 2048
+IDLE = 2.0  # seconds without a step, after which what was counted is written
+TRIED = {"vLLM": "0.26.", "transformers": "5.17."}
 Site = namedtuple("Site", "engine version rank ranks mode writes")  # this process; mode is dep or tep
 
 
@@ -212,7 +217,8 @@ class Hook:
         self.layers, self.site, self.entry, self.drawn, self.shared = {}, None, None, None, {}
         self.experts, self.top_k, self.bias = None, None, set()
         self.counts = self.ring = self.base = None
-        self.filled, self.steps, self.tokens, self.records, self.last, self.closed = 0, 0, 0, [], None, False
+        self.filled, self.steps, self.ended, self.tokens, self.records, self.last = 0, 0, 0, 0, [], None
+        self.lock, self.writing, self.unfinished = threading.Lock(), threading.Lock(), False  # unfinished: a step that is not recorded yet
 
     def layer(self, name, site, logits, top_k, bias):
         """The state of a layer, made at its first call, which must be eager."""
@@ -315,11 +321,20 @@ class Hook:
 
     def step(self, tokens=0):
         """Begins a step: what was counted since the last one is the step before. The first one ends the warm-up."""
-        self.steps, self.tokens = self.steps + 1, self.tokens + tokens
-        if self.last is None:
-            self.last = torch.zeros(MOST_LAYERS, self.experts or 1, dtype=torch.int64) if self.counts is None else self.counts[:, :-1].to("cpu", copy=True)
-            atexit.register(self.close)
-        elif self.counts is not None and len(self.records) < int(variable("STEPS", "2048")):
+        with self.lock:
+            if self.last is None:
+                self.last = torch.zeros(MOST_LAYERS, self.experts or 1, dtype=torch.int64) if self.counts is None else self.counts[:, :-1].to("cpu", copy=True)
+                atexit.register(self.write)
+                threading.Thread(target=self.write_when_idle, daemon=True).start()
+            self.record()
+            self.steps, self.tokens, self.unfinished = self.steps + 1, self.tokens + tokens, True  # the engine sets ended
+        if self.steps == 2:
+            self.prove()
+            print(self.claim(), file=sys.stderr, flush=True)
+
+    def record(self):
+        """Ends a step that has begun."""
+        if self.unfinished and self.counts is not None and len(self.records) < int(variable("STEPS", "2048")):
             if self.last.shape[1] != self.experts:
                 self.last = torch.zeros(MOST_LAYERS, self.experts, dtype=torch.int64)
             if self.ring is None or self.ring.shape[1] != len(self.layers):
@@ -329,9 +344,7 @@ class Hook:
             self.filled += 1
             if self.filled == RING:
                 self.drain()
-        if self.steps == 2:
-            self.prove()
-            print(self.claim(), file=sys.stderr, flush=True)
+        self.unfinished = False
 
     def claim(self):
         return f"moebalance hook: rank {self.site.rank} of {self.site.ranks} routes {len(self.layers)} layers by {self.spec}"
@@ -345,18 +358,37 @@ class Hook:
                     self.records.append(step.int())
         self.filled = 0
 
-    def close(self):
-        """Writes what is left, at the end of the process."""
-        if self.site is None or self.last is None or self.closed:
-            return
-        self.step()
-        self.steps, self.closed = self.steps - 1, True
-        self.drain()
+    def write_when_idle(self):
+        """So that a process that is killed has lost no more than what ran since the engine last waited for requests."""
+        before = written = 0
+        while True:
+            time.sleep(IDLE)
+            if self.steps == self.ended == before != written:
+                self.write()
+                written = before
+            before = self.steps
+
+    def write(self):
+        """Writes all that was recorded: when the engine is idle, and at the end of the process."""
+        if self.site is not None and self.last is not None:
+            with self.writing:
+                self.write_files(self.snapshot())
+
+    def snapshot(self):
+        """The steps so far, the last one ended. Steps wait for it, but not for the files."""
+        with self.lock:
+            if self.counts is not None and self.counts.is_cuda:
+                torch.cuda.synchronize(self.counts.device)  # steps may run in another stream
+            self.record()
+            self.drain()
+            return list(self.records)
+
+    def write_files(self, records):
         folder = variable("COUNTS")
-        if folder and self.records and self.site.writes:
+        if folder and records and self.site.writes:
             from safetensors.torch import save_file
             order = list(self.layers.values())
-            counts = {f"{i}_{order[slot].index}": row for i, step in enumerate(self.records) for slot, row in enumerate(step)}
+            counts = {f"{i}_{order[slot].index}": row for i, step in enumerate(records) for slot, row in enumerate(step)}
             self.save(folder, f"rank{self.site.rank}.safetensors", lambda path: save_file(counts, path))
             meta = {"num_experts": self.experts, "num_experts_per_token": self.top_k, "ep_size": self.site.ranks, "mode": self.site.mode}
             if self.site.rank == 0:
@@ -365,7 +397,7 @@ class Hook:
 
     def save(self, folder, name, write):
         os.makedirs(folder, exist_ok=True)
-        aside = os.path.join(folder, f".{name}.{os.getpid()}")
+        aside = os.path.join(folder, f".{name}.{os.getpid()}.{threading.get_ident()}")
         write(aside)
         os.replace(aside, os.path.join(folder, name))
 
@@ -411,12 +443,17 @@ class WorkerExtension:
         return HOOK.totals()
 
 
+def check_version(engine, version):
+    if not version.startswith(TRIED[engine]) and not variable("ANY_VERSION"):
+        refuse(f"{engine} {version}: want {engine} {TRIED[engine]}x, which was tried; set MOEBALANCE_ANY_VERSION=1 to try this one")
+
+
 def expect(engine, owner, method, *parameters):
-    """Refuses by name what is not as in the versions that were tried."""
+    """Refuses by name what is not as in the version that was tried."""
     have = list(inspect.signature(getattr(owner, method)).parameters) if hasattr(owner, method) else None
     if have is None or any(p not in have for p in parameters):
         refuse(f"{engine}: want {owner.__name__}.{method} with {', '.join(parameters) or 'any parameters'}, have "
-               f"{'no such method' if have is None else ', '.join(have)}; vLLM 0.20 to 0.26 have it")
+               f"{'no such method' if have is None else ', '.join(have)}; vLLM {TRIED['vLLM']}x has it")
 
 
 def vllm():
@@ -424,6 +461,7 @@ def vllm():
     if not variable("CACHE"):
         return
     from vllm import __version__ as version
+    check_version("vLLM", version)
     from vllm.model_executor.layers.fused_moe.runner.moe_runner import MoERunner
     if hasattr(MoERunner, "moebalance_hook"):
         return
@@ -481,14 +519,18 @@ def vllm_steps(version):
         if HOOK.steps == 0 and variable("COUNTS") and self.parallel_config.pipeline_parallel_size > 1:
             refuse("MOEBALANCE_COUNTS does not tell pipeline stages apart: want pipeline_parallel_size 1")
         HOOK.step(scheduler_output.total_num_scheduled_tokens)
-        return execute(self, scheduler_output, *args, **named)
+        out = execute(self, scheduler_output, *args, **named)
+        HOOK.ended = HOOK.steps
+        return out
 
     def execute_dummy_batch(self, *args, **named):
         HOOK.step()
-        return dummy(self, *args, **named)
+        out = dummy(self, *args, **named)
+        HOOK.ended = HOOK.steps
+        return out
 
     def close(self, *args, **named):
-        HOOK.close()
+        HOOK.write()
         return shutdown(self, *args, **named)
 
     Worker.execute_model, Worker.execute_dummy_batch, Worker.shutdown = execute_model, execute_dummy_batch, close
@@ -517,6 +559,7 @@ def transformers(model, rank=None, ranks=None, mode="tep"):
     if not variable("CACHE"):
         return model
     import transformers as engine
+    check_version("transformers", engine.__version__)
     joined = torch.distributed.is_available() and torch.distributed.is_initialized()
     rank = (torch.distributed.get_rank() if joined else 0) if rank is None else rank
     site = Site("transformers", engine.__version__, rank, ranks or (torch.distributed.get_world_size() if joined else 1), mode, True)
@@ -526,6 +569,7 @@ def transformers(model, rank=None, ranks=None, mode="tep"):
     for name, router in routers:
         router.forward = transformers_forward(site, name, router)
     model.register_forward_pre_hook(lambda *_: HOOK.step())
+    model.register_forward_hook(lambda *_: setattr(HOOK, "ended", HOOK.steps))
     return model
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import tempfile
+import time
 import types
 import unittest
 
@@ -30,7 +31,7 @@ class Router:
         return weights, ids.int()
 
 
-def fake_vllm():
+def fake_vllm(version="0.26.0"):
     class MoERunner:
         def __init__(self, layer, rank, ranks, dp, experts, top_k, bias=None):
             self.layer_name = f"model.layers.{layer}.mlp.experts"
@@ -64,7 +65,7 @@ def fake_vllm():
         def shutdown(self):
             self.runners = ()
 
-    module("vllm", __version__="0.26.0")
+    module("vllm", __version__=version)
     for name in ("model_executor", "model_executor.layers", "model_executor.layers.fused_moe", "model_executor.layers.fused_moe.runner", "v1", "v1.worker"):
         module("vllm." + name)
     module("vllm.model_executor.layers.fused_moe.runner.moe_runner", MoERunner=MoERunner)
@@ -89,6 +90,15 @@ def load(cache, perfect=False, **variables):
 
 def steps(n):
     return types.SimpleNamespace(total_num_scheduled_tokens=n)
+
+
+def wait_until(condition):
+    """A minute at most."""
+    for _ in range(6000):
+        if condition():
+            return
+        time.sleep(0.01)
+    raise TimeoutError
 
 
 def max_over_mean(ids, experts, ranks):
@@ -227,6 +237,21 @@ class VLLM(unittest.TestCase):
                 self.assertEqual(proof[key], want, key)
             self.assertTrue(os.path.exists(os.path.join(CACHES, "tep4", proof["entry"])))
 
+    def test_counts_are_written_when_idle(self):
+        with tempfile.TemporaryDirectory() as folder:
+            hook, worker = self.start("dep4", [{"rank": 0, "ranks": 4, "dp": 4}], perfect=True, COUNTS=folder)
+            hook.IDLE = 0.01
+            worker.profile(10)
+            path = os.path.join(folder, "rank0.safetensors")
+            from safetensors.torch import load_file
+            for tokens, want in ((3, [12]), (5, [12, 20]), (6, [12, 20, 24])):
+                worker.execute_model(steps(tokens))
+                wait_until(lambda: os.path.exists(path) and len(load_file(path)) == len(want))
+                counts = load_file(path)
+                self.assertEqual([int(counts[f"{i}_0"].sum()) for i in range(len(counts))], want)
+            worker.shutdown()
+            self.assertEqual(len(load_file(path)), 3)
+
     def test_padding_is_not_counted(self):
         hook, worker = self.start("tep4", [{"rank": 0, "ranks": 4}], COUNTS="unused")
         worker.profile(10)
@@ -252,6 +277,10 @@ class VLLM(unittest.TestCase):
             self.start("tep4", [{"rank": 0, "ranks": 4, "dp": 2}], perfect=True)[1].profile(8)
         with self.assertRaisesRegex(RuntimeError, "unknown router"):
             self.start("tep4", [{"rank": 0, "ranks": 4}], ROUTER="even")[1].profile(8)
+        fake_vllm("0.27.1")
+        with self.assertRaisesRegex(RuntimeError, "vLLM 0.27.1: want vLLM 0.26.x, .* MOEBALANCE_ANY_VERSION=1"):
+            load("tep4", perfect=True).vllm()
+        load("tep4", perfect=True, ANY_VERSION="1").vllm()
         runner, _ = fake_vllm()
         runner._apply_quant_method = lambda self, x, logits: None
         with self.assertRaisesRegex(RuntimeError, "vLLM 0.26.0: want MoERunner._apply_quant_method with hidden_states, router_logits, have self, x, logits"):
@@ -299,7 +328,7 @@ class Transformers(unittest.TestCase):
                 with torch.no_grad():
                     for tokens in (3, 24):
                         model(torch.arange(tokens).view(1, tokens))
-                hook.HOOK.close()
+                hook.HOOK.write()
                 from safetensors.torch import load_file
                 counts = load_file(os.path.join(folder, "rank0.safetensors"))
                 self.assertEqual(sorted(counts), ["0_0", "0_1", "1_0", "1_1"])
