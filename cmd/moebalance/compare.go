@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,10 +12,13 @@ import (
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
+	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/compare/place"
 	"github.com/moebalance/moebalance/compare/source"
+	"github.com/moebalance/moebalance/router"
 )
 
 type compareOptions struct {
@@ -135,6 +139,11 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side, options 
 	if o.campaign != "" {
 		result.WithCampaign(measured.Result, float64(o.stepTokens))
 	}
+	if o.counts[0] != "" && result.Split.Gain.Defined() {
+		if err := o.place(c.Context(), &result, shape); err != nil {
+			return err
+		}
+	}
 	document := render.Comparison(result)
 	if o.read.out.table == "" && o.read.out.format != output.CSV {
 		document = render.ComparisonOverview(result)
@@ -145,6 +154,30 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side, options 
 	if !result.Comparable {
 		return withCode(exitNotComparable, fmt.Errorf("the sides are not comparable: %s%s", strings.Join(result.Reasons, "; "), trustHint(result)))
 	}
+	return nil
+}
+
+// place says what EPLB would recover on counts of the normal arm that it was not learned
+// from, without redundant experts.
+func (o *compareOptions) place(ctx context.Context, result *diff.Comparison, shape *router.Shape) error {
+	record, err := source.ReadCounts(ctx, o.counts[0])
+	if err != nil {
+		return err
+	}
+	learn, judge, err := place.Halves([]*counts.Record{record})
+	if err != nil {
+		return err
+	}
+	placed, err := place.Judge(learn, judge, place.Options{Ranks: len(result.Ranks), Redundant: []int{0}, Nodes: 1, Shape: shape, Threshold: o.read.threshold.fraction})
+	if err != nil {
+		return err
+	}
+	p := placed.Placements[0]
+	if p.Verdict == place.NoVerdict {
+		result.WithPlacement(router.Undefined(), router.Undefined(), "what a placement recovers is unknown: "+p.Reason)
+		return nil
+	}
+	result.WithPlacement(p.Contiguous, p.Judged, "EPLB without redundant experts, learned on the first half of the counts and judged on the second")
 	return nil
 }
 

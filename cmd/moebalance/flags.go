@@ -29,6 +29,7 @@ type resultFlags struct {
 	format output.Format
 	table  string
 	top    int
+	brief  bool
 	file   target.File
 }
 
@@ -41,6 +42,7 @@ func (f *resultFlags) bindTop(c *cobra.Command) {
 func (f *resultFlags) bind(c *cobra.Command) {
 	bindParsed(c, &f.format, output.ParseFormat, "format", "text", "output format: text, json, csv or md", output.Formats...)
 	c.Flags().StringVar(&f.table, "table", "", "print this table only (csv: default the first)")
+	c.Flags().BoolVar(&f.brief, "brief", false, "print the answer alone, in one line of text")
 	f.file.Bind(c, "output", "o", "write the result to this `FILE` instead of stdout")
 }
 
@@ -48,6 +50,12 @@ func (f *resultFlags) bind(c *cobra.Command) {
 func (f *resultFlags) write(c *cobra.Command, d output.Document) error {
 	if f.top < output.Page {
 		return usagef("--top: want 0 or more rows, have %d", f.top)
+	}
+	if f.brief {
+		if f.format != output.Text || f.table != "" {
+			return usagef("--brief is one line of text: remove --format and --table")
+		}
+		d = d.Brief()
 	}
 	render := func(w io.Writer) error {
 		err := output.Write(w, f.format, f.table, f.top, d)

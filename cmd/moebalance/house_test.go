@@ -174,6 +174,7 @@ var imports = map[string][]string{
 	},
 	"compare/source": {
 		"compare/bench",
+		"compare/bench/launch",
 		"compare/bench/metrics",
 		"compare/counts",
 		"compare/diff",

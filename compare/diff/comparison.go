@@ -46,6 +46,7 @@ type Comparison struct {
 	Step       Change            `json:"step"`
 	Ceiling    Ceiling           `json:"ceiling"`
 	Prediction Prediction        `json:"prediction"`
+	Split      Split             `json:"gain_split"`
 	Phases     []PhaseChange     `json:"phases"`
 	LayerTimes []LayerChange     `json:"layer_times"`
 	RankTimes  []RankChange      `json:"rank_times"`
@@ -207,7 +208,9 @@ func compare(normal, perfect *nsys.Trace, builds []string) Comparison {
 	c.judgeSides(normal, perfect)
 	c.warnOtherKernels([2]*nsys.Trace{normal, perfect})
 	c.Prediction = p.prediction(&c)
+	c.split(c.Normal.OverSteps.Step.MeanNS/c.Perfect.OverSteps.Step.MeanNS-1, Profiled)
 	if builds != nil {
+		c.Split = splitOf()
 		c.Prediction.Gain, c.Prediction.SavedNS, c.Ceiling.GainBound = router.Undefined(), router.Undefined(), router.Undefined()
 	} else {
 		c.caveats()

@@ -1,7 +1,6 @@
 package diff
 
 import (
-	"math"
 	"slices"
 
 	"gonum.org/v1/gonum/floats"
@@ -51,7 +50,8 @@ type Prediction struct {
 	Steps            [2]int        `json:"steps"`    // of normal and perfect
 	Measured         *gain.Gain    `json:"campaign"` // of the unprofiled launches; nil without a campaign
 
-	low, high float64 // of SavedNS
+	saved stats.Interval    // SavedNS
+	parts [3]stats.Interval // LossNS, ExpertsNS, OtherNS
 }
 
 // StepBasis is where the time of a step comes from.
@@ -69,25 +69,25 @@ func (p arms) prediction(c *Comparison) Prediction {
 	u := router.Undefined()
 	r := Prediction{
 		Gain: u, Low: u, High: u, Confidence: gain.DefaultConfidence, SavedNS: u, LossNS: u, ExpertsNS: u, OtherNS: u, StepNS: u, ProfilerOverhead: u,
-		Steps: [2]int{len(p.normal.steps), len(p.perfect.steps)}, low: math.NaN(), high: math.NaN(),
+		Steps: [2]int{len(p.normal.steps), len(p.perfect.steps)},
 	}
 	if !c.Comparable || len(c.Layers) == 0 || len(c.Ranks) < 2 || p.normal.times.Unmarked || p.perfect.times.Unmarked {
 		return r
 	}
 	later := len(p.perfect.times.StepsOf(imbalance.WarmUp)) - len(p.normal.times.StepsOf(imbalance.WarmUp))
-	normal, perfect := after(p.normal.needed(), later), after(p.perfect.needed(), -later)
-	r.Steps = [2]int{len(normal), len(perfect)}
-	needed := stats.Welch(normal, perfect, r.Confidence)
-	if r.Paired = sameTokens(after(p.normal.tokens, later), after(p.perfect.tokens, -later)); r.Paired {
-		saved := slices.Clone(normal)
-		floats.Sub(saved, perfect)
-		needed = stats.PairedT(saved, r.Confidence).Interval
+	r.Paired = sameTokens(after(p.normal.tokens, later), after(p.perfect.tokens, -later))
+	saved := func(of func(*armTimes) []float64) stats.Interval {
+		normal, perfect := after(of(p.normal), later), after(of(p.perfect), -later)
+		r.Steps = [2]int{len(normal), len(perfect)}
+		if !r.Paired {
+			return stats.Welch(normal, perfect, r.Confidence)
+		}
+		floats.Sub(normal, perfect)
+		return stats.PairedT(normal, r.Confidence).Interval
 	}
-	r.SavedNS, r.low, r.high = router.Number(needed.Estimate), needed.Low, needed.High
-	experts := changeOf(after(p.normal.mean(expertScope, workOf), later), after(p.perfect.mean(expertScope, workOf), -later))
-	r.LossNS = -changeOf(after(p.normal.times.Loss(), later), after(p.perfect.times.Loss(), -later)).DifferenceNS
-	r.ExpertsNS = -experts.DifferenceNS
-	r.OtherNS = r.SavedNS - r.LossNS - r.ExpertsNS
+	r.saved = saved((*armTimes).needed)
+	r.parts = [3]stats.Interval{saved(func(a *armTimes) []float64 { return slices.Clone(a.times.Loss()) }), saved((*armTimes).experts), saved((*armTimes).other)}
+	r.SavedNS, r.LossNS, r.ExpertsNS, r.OtherNS = router.Number(r.saved.Estimate), router.Number(r.parts[0].Estimate), router.Number(r.parts[1].Estimate), router.Number(r.parts[2].Estimate)
 	r.LateHosts = c.lateHosts()
 	r.over(c.Perfect.OverSteps.Step.MeanNS, Profiled)
 	return r
@@ -113,17 +113,28 @@ func (a *armTimes) needed() []float64 {
 	return steps
 }
 
+// experts is, step by step, the mean rank's compute of the phase experts.
+func (a *armTimes) experts() []float64 { return a.mean(expertScope, workOf) }
+
+// other is, step by step, the mean rank's compute of all other phases.
+func (a *armTimes) other() []float64 {
+	steps := a.mean(scope{every, every}, workOf)
+	floats.Sub(steps, a.experts())
+	return steps
+}
+
 // over sets the step's time, and with it the gain.
 func (r *Prediction) over(stepNS router.Number, basis StepBasis) {
 	if !stepNS.Defined() {
 		return
 	}
 	r.StepNS, r.StepBasis = stepNS, basis
-	r.Gain, r.Low, r.High = r.SavedNS/stepNS, router.Number(r.low)/stepNS, router.Number(r.high)/stepNS
+	r.Gain, r.Low, r.High = r.SavedNS/stepNS, router.Number(r.saved.Low)/stepNS, router.Number(r.saved.High)/stepNS
 }
 
 // WithCampaign sets the result of unprofiled launches beside the prediction, and takes
-// the step time of their perfect arm for it. tokens is how many tokens all ranks together
+// the step time of their perfect arm for it and for the split of the gain, which is then the
+// measured one. tokens is how many tokens all ranks together
 // process in a step; it is needed where the campaign measured tokens per second, and 0
 // where it is not known. timed is false where the campaign then has no step time.
 func (c *Comparison) WithCampaign(r gain.Result, tokens float64) (timed bool) {
@@ -143,5 +154,7 @@ func (c *Comparison) WithCampaign(r gain.Result, tokens float64) (timed bool) {
 		p.ProfilerOverhead = p.StepNS/mean - 1
 	}
 	p.over(mean, FromCampaign)
+	c.split(r.Gain.Estimate, FromCampaign)
+	c.Split.Low, c.Split.High, c.Split.Confidence = r.Gain.Low, r.Gain.High, router.Number(r.Gain.Confidence)
 	return true
 }

@@ -222,12 +222,8 @@ func cellsByRank(t *nsys.Trace) map[int][]nsys.Cell {
 // caveats are the limits of the result.
 func (c *Comparison) caveats() {
 	c.warn("one_launch", "", fmt.Sprintf("one launch of each arm (%d and %s): the spread over steps does not cover the variation between launches; for a verdict, run a paired campaign (bench)", c.Normal.Steps, quantity.Count(c.Perfect.Steps, "step")))
-	k := c.Ceiling
-	if !k.StepGain.Defined() {
+	if !c.Ceiling.StepGain.Defined() {
 		c.warn("warm_up_differs", "", "the arms exclude different numbers of warm-up steps, so one of them still waits in its first step: their GPU time per step is not compared; record more steps")
-	}
-	if k.StepGain > k.GainBound {
-		c.warn("bound_exceeded", "", fmt.Sprintf("the step gain of %s exceeds the bound of %s for balancing %[3]s over ranks: the mean rank's %[3]s changed by %[4]s, and the rest is other phases or noise", quantity.Change(k.StepGain), quantity.Change(k.GainBound), k.Of.ExpertTime(), quantity.Change(k.ExpertWork-1)))
 	}
 	var normal, perfect int
 	for _, a := range c.Active {

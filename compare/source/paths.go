@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/bench"
+	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/router/input"
@@ -98,8 +99,7 @@ func Exports(args []string, skipped Skipped) (paths []string, err error) {
 		paths = append(paths, found...)
 	}
 	if info, err := os.Stat(args[0]); len(args) == 1 && err == nil && info.IsDir() && bothNamed(paths) {
-		arg := args[0]
-		return nil, usagef("%s holds both arms: 'moebalance compare %s' compares them; for one arm, use a pattern such as '%s'", arg, arg, filepath.Join(arg, "*normal*"))
+		return nil, usagef("%s holds both arms: compare them with: moebalance compare %s; for one arm, use a pattern such as %s", args[0], launch.Quote(args), launch.Quote([]string{filepath.Join(args[0], "*normal*")}))
 	}
 	return paths, nil
 }
@@ -123,7 +123,8 @@ func named(arm gain.Arm) func(path string) bool {
 // reports of nsys take precedence over other captures. Hidden files are not listed.
 func FolderFiles(folder string, skipped Skipped) ([]string, error) {
 	if bench.IsCampaign(folder) {
-		return nil, usagef("%s is a campaign, which holds both arms: 'moebalance bench --resume %s' shows its gain, 'moebalance report %s' draws it", folder, folder, folder)
+		quoted := launch.Quote([]string{folder})
+		return nil, usagef("%s is a campaign, which holds both arms: its gain is shown by: moebalance report %s; to set it beside traces: moebalance compare --campaign %s NORMAL PERFECT", folder, quoted, quoted)
 	}
 	entries, err := os.ReadDir(folder)
 	if err != nil {

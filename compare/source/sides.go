@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -161,7 +162,7 @@ func kindOf(path string) (Kind, error) {
 	case traceResult.Match(head):
 		return TraceResults, nil
 	case benchResult.Match(head):
-		return 0, usagef("%s is a result of bench, which holds both arms: want the reports of one arm, such as 'CAMPAIGN/launches/*-normal-*/stdout.log'", path)
+		return 0, usagef("%s is a result of bench, which holds both arms: its gain is shown by: moebalance report %s; to set it beside traces: moebalance compare --campaign %[2]s NORMAL PERFECT", path, launch.Quote([]string{path}))
 	}
 	return BenchmarkReports, nil
 }

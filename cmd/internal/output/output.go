@@ -132,10 +132,16 @@ func (c Column) key() string { return cmp.Or(c.Key, c.Name) }
 
 // Document is one result.
 type Document struct {
-	Headline string
+	Headline string // the answer in its first line, a fact in each further one
 	Tables   []Table
 	Notes    []string // footnotes: warnings and the meaning of columns
 	Value    any      // what JSON carries
+}
+
+// Brief is the answer alone.
+func (d Document) Brief() Document {
+	answer, _, _ := strings.Cut(d.Headline, "\n")
+	return Document{Headline: answer, Value: d.Value}
 }
 
 // ErrNoTable is wrapped by the error about a table that a document lacks.
@@ -238,7 +244,11 @@ func (d Document) table(name string) (Table, error) {
 func (d Document) render(f Format, tables []Table) string {
 	var b strings.Builder
 	if d.Headline != "" {
-		b.WriteString(d.Headline + "\n")
+		headline := d.Headline
+		if f == Markdown {
+			headline = strings.ReplaceAll(headline, "\n", "  \n") // breaks a line
+		}
+		b.WriteString(headline + "\n")
 	}
 	for _, t := range tables {
 		b.WriteString("\n")

@@ -121,18 +121,22 @@ func secondaryTable(rows []gain.SecondaryGain) output.Table {
 	return t
 }
 
+// benchHeadline is the verdict with its first reason, and a line for each further one.
 func benchHeadline(r source.Campaign) string {
-	verdict := string(r.Verdict)
+	verdict, reasons := string(r.Verdict), slices.Clone(r.Reasons)
 	if r.Verdict != gain.Invalid && r.Balance == gain.Claimed {
 		verdict += ", balance claimed"
 	}
-	if r.Share != nil && len(r.Points) == 0 && r.Verdict != gain.Invalid { // the share comes first
-		return fmt.Sprintf("%s; %s: %s", r.Reasons[0], verdict, strings.Join(r.Reasons[1:], "; "))
+	switch {
+	case len(reasons) == 0:
+		return verdict
+	case r.Verdict != gain.Invalid && len(r.Points) > 0: // the first reason lists the verdict of every point
+	case r.Verdict != gain.Invalid && r.Share != nil: // the share comes first
+		reasons[0] += "; " + verdict
+	default:
+		reasons[0] = verdict + ": " + reasons[0]
 	}
-	if len(r.Points) > 0 && r.Verdict != gain.Invalid { // the first reason lists the verdict of every point
-		return strings.Join(r.Reasons, "; ")
-	}
-	return fmt.Sprintf("%s: %s", verdict, strings.Join(r.Reasons, "; "))
+	return strings.Join(reasons, "\n")
 }
 
 func benchNotes(r source.Campaign) []string {

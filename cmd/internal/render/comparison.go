@@ -21,7 +21,7 @@ import (
 // it is.
 func Comparison(r diff.Comparison) output.Document {
 	d := output.Document{Headline: comparisonHeadline(r), Tables: comparisonTables(r), Value: r,
-		Notes: slices.Concat(overSteps("normal: ", r.Ceiling.Of.ExpertTime(), r.Normal.OverSteps), overSteps("perfect: ", r.Ceiling.Of.ExpertTime(), r.Perfect.OverSteps), predictionNotes(r.Prediction), warningNotes(r.Warnings, nil))}
+		Notes: slices.Concat(predictionNotes(r.Prediction), warningNotes(r.Warnings, nil), overSteps("normal: ", r.Ceiling.Of.ExpertTime(), r.Normal.OverSteps), overSteps("perfect: ", r.Ceiling.Of.ExpertTime(), r.Perfect.OverSteps))}
 	if len(r.Builds) == 2 {
 		return ofBuilds(d, r.Builds)
 	}
@@ -38,7 +38,9 @@ func ofBuilds(d output.Document, builds []string) output.Document {
 			return builds[1]
 		})
 	}
-	d.Tables = slices.DeleteFunc(d.Tables, func(t output.Table) bool { return t.Name == "bound" || t.Name == "balance" || t.Name == "hardware" })
+	d.Tables = slices.DeleteFunc(d.Tables, func(t output.Table) bool {
+		return t.Name == "gain" || t.Name == "bound" || t.Name == "balance" || t.Name == "hardware"
+	})
 	d.Headline = rename(d.Headline)
 	for i, n := range d.Notes {
 		d.Notes[i] = rename(n)
@@ -80,86 +82,139 @@ func ComparisonOverview(r diff.Comparison) output.Document {
 		d.Notes = append(d.Notes, "more tables: --table layers, ranks, waits, steps or active; everything: --format json")
 		return d
 	}
-	d.Tables = overview(d.Tables, append(kinds, "phases", "stragglers", "waits", "hardware", "bound")...)
-	d.Notes = append(d.Notes, "more tables: --table layers, ranks, balance, steps, active or kernels; everything: --format json")
+	names, more := append(kinds, "gain", "phases", "stragglers", "waits", "hardware"), "bound, "
+	if !r.Split.Gain.Defined() {
+		names, more = append(names, "bound"), ""
+	}
+	d.Tables = overview(d.Tables, names...)
+	d.Notes = append(d.Notes, "more tables: --table "+more+"layers, ranks, balance, steps, active or kernels; everything: --format json")
 	return d
 }
 
-// comparisonHeadline leads with the compute of the slowest rank, which is the cost of
-// imbalance. The GPU time of a step comes last, because a part of it is waiting.
+// comparisonHeadline is the answer, and under it a line for each fact it rests on. The GPU
+// time of a step comes last, because a part of it is waiting.
 func comparisonHeadline(r diff.Comparison) string {
 	if !r.Comparable {
-		return "not comparable: " + strings.Join(r.Reasons, "; ")
+		return "not comparable: " + strings.Join(r.Reasons, "\n")
 	}
 	if !r.Step.Ratio.Defined() {
 		return "no step with time on both sides"
 	}
-	var parts []string
-	per := "per step"
+	lines := append(gainLines(r), "per step, normal to perfect: ")
 	if len(r.Kinds) > 0 {
-		per += " (" + r.Kinds[0].Steps + ")"
+		lines[len(lines)-1] = "per step (" + r.Kinds[0].Steps + "), normal to perfect: "
 	}
+	var facts []string
 	if e := r.Ceiling.SlowestExperts; e.NormalNS > 0 {
-		parts = append(parts, r.Ceiling.Of.ExpertTime()+" of the slowest rank "+fromTo(e.NormalNS, e.PerfectNS))
+		facts = append(facts, r.Ceiling.Of.ExpertTime()+" of the slowest rank "+fromTo(e.NormalNS, e.PerfectNS))
 	}
 	if layer, share, ok := worstLoss(r); ok {
 		loss := r.Ceiling.StragglerLoss
-		parts = append(parts, fmt.Sprintf("straggler loss %s, %s of the reduction is in %s", fromTo(loss.NormalNS, loss.PerfectNS), quantity.Percent(share), layer))
+		facts = append(facts, fmt.Sprintf("straggler loss %s; %s of the reduction is in %s", fromTo(loss.NormalNS, loss.PerfectNS), quantity.Percent(share), layer))
 	}
 	if normal, perfect := r.Waiting(); normal > 0 {
-		parts = append(parts, "waiting at the collectives behind the experts "+fromTo(normal, perfect))
-	}
-	step := "GPU time " + fromTo(r.Step.NormalNS, r.Step.PerfectNS)
-	if change := collectiveChange(r); change != 0 {
-		step += fmt.Sprintf(", of which collectives (mostly waiting) %s", quantity.Duration(change))
+		facts = append(facts, "waiting at the collectives behind the experts "+fromTo(normal, perfect))
 	}
 	if r.Ceiling.StepGain.Defined() {
-		parts = append(parts, step)
-	}
-	return predictedGain(r.Prediction) + per + ", normal to perfect: " + strings.Join(parts, "; ")
-}
-
-// predictedGain begins the headline; empty where no gain is predicted.
-func predictedGain(p diff.Prediction) string {
-	if !p.Gain.Defined() {
-		return ""
-	}
-	text := fmt.Sprintf("predicted gain %s (step time: %s", quantity.Change(p.Gain), p.StepBasis)
-	switch {
-	case p.LateHosts && p.Gain > 0:
-		text = fmt.Sprintf("predicted gain at most %s (step time: %s; ranks wait mostly for late hosts, which balance does not change", quantity.Change(p.Gain), p.StepBasis)
-	case p.Low.Defined():
-		text += fmt.Sprintf("; %s interval over steps %s to %s", quantity.Confidence(p.Confidence), quantity.Change(p.Low), quantity.Change(p.High))
-	}
-	text += ")"
-	if m := p.Measured; m != nil {
-		text += ", campaign measured " + quantity.Change(m.Estimate)
-		if m.Low.Defined() {
-			text += fmt.Sprintf(" (%s interval %s to %s)", quantity.Confidence(m.Confidence), quantity.Change(m.Low), quantity.Change(m.High))
+		step := "GPU time " + fromTo(r.Step.NormalNS, r.Step.PerfectNS)
+		if change := collectiveChange(r); change != 0 {
+			step += fmt.Sprintf(", of which collectives (mostly waiting) %s", quantity.Duration(change))
 		}
+		facts = append(facts, step)
 	}
-	return text + "; "
+	return strings.Join(lines, "\n") + strings.Join(facts, "\n")
 }
 
-// predictionNotes say what the prediction is made of.
-func predictionNotes(p diff.Prediction) (notes []string) {
-	if !p.SavedNS.Defined() {
-		return nil
+// gainLines are the gain, measured or else predicted, with what a placement can reach of
+// it, and then what it is made of; none where no gain is predicted or measured.
+func gainLines(r diff.Comparison) (lines []string) {
+	p, placement := r.Prediction, r.Split.Placement.Sentence()
+	if placement != "" {
+		placement = "; " + placement
 	}
-	text := fmt.Sprintf("predicted gain = compute saved per step / step time of the perfect arm: %s of straggler loss, %s of mean expert time, %s of other compute",
-		quantity.Duration(p.LossNS), quantity.Duration(p.ExpertsNS), quantity.Duration(p.OtherNS))
+	if p.Gain.Defined() {
+		text, basis := "predicted gain "+quantity.Change(p.Gain), "step time: "+string(p.StepBasis)
+		if late := p.LateHosts && p.Gain > 0; late {
+			text = "predicted gain at most " + quantity.Change(p.Gain)
+			basis += "; ranks wait mostly for late hosts"
+		} else if p.Low.Defined() {
+			basis = interval(p.Confidence, "interval over steps", p.Low, p.High) + "; " + basis
+		}
+		lines = append(lines, fmt.Sprintf("%s (%s)", text, basis))
+	}
+	if m := p.Measured; m != nil {
+		text := "measured gain " + quantity.Change(m.Estimate)
+		if m.Low.Defined() {
+			text += " (" + interval(m.Confidence, "interval", m.Low, m.High) + ")"
+		}
+		lines = slices.Insert(lines, 0, text)
+	}
+	if len(lines) > 0 {
+		lines[0] += placement
+	}
+	if text := r.Split.Sentence(); text != "" {
+		lines = append(lines, text)
+	}
+	if text := heldOut(r.Split.Placement); text != "" {
+		lines = append(lines, text)
+	}
+	return lines
+}
+
+// heldOut says what a placement recovers on counts that it was not learned from; empty
+// without counts.
+func heldOut(p diff.Placement) string {
+	if p.Held == "" || !p.Recovered.Defined() {
+		return p.Held
+	}
+	return fmt.Sprintf("%s: recovers %s of the uneven load, %s of throughput (inferred from load)", p.Held, quantity.Percent(p.Recovered), quantity.Change(p.RecoveredGain))
+}
+
+func interval[F ~float64](confidence F, noun string, low, high router.Number) string {
+	return fmt.Sprintf("%s %s %s to %s", quantity.Confidence(confidence), noun, quantity.Change(low), quantity.Change(high))
+}
+
+// predictionNotes say which step time the gains are of, and how to get a better one.
+func predictionNotes(p diff.Prediction) []string {
 	switch {
+	case !p.SavedNS.Defined():
+		return nil
 	case p.StepBasis == "":
-		return []string{text + "; step time unknown, so no gain is predicted: record two whole steps, or pass --campaign"}
+		return []string{"step time unknown, so no gain is predicted: record two whole steps, or pass --campaign"}
 	case p.StepBasis == diff.Profiled && p.Measured != nil:
-		text += fmt.Sprintf("; step time %s, profiled: the campaign's metric is no step time; for tokens per second add --step-tokens", quantity.Duration(p.StepNS))
-	default:
-		text += fmt.Sprintf("; step time %s, %s", quantity.Duration(p.StepNS), p.StepBasis)
+		return []string{"the campaign's metric is no step time, so the gain of the profiled steps is divided into parts: for tokens per second add --step-tokens"}
+	case p.ProfilerOverhead.Defined():
+		return []string{"the profiler makes a step of the perfect arm longer by " + quantity.Percent(p.ProfilerOverhead)}
 	}
-	if p.ProfilerOverhead.Defined() {
-		text += fmt.Sprintf(" (profiler overhead %s)", quantity.Change(p.ProfilerOverhead))
+	return nil
+}
+
+// splitTable is what the gain is made of.
+func splitTable(r diff.Comparison) output.Table {
+	s, u := r.Split, router.Undefined()
+	t := output.Table{Name: "gain", Title: fmt.Sprintf("Parts of the gain: time saved per step / step of the perfect arm (%s, %s)", quantity.Duration(s.PerfectNS), s.Basis),
+		Columns: []output.Column{label("part"), label("basis"), duration("saved", "saved_ns"), percent("gain"), percent("low"), percent("high")}}
+	if !s.Gain.Defined() {
+		return t
 	}
-	return []string{text}
+	whole := "profiled"
+	if s.Basis == diff.FromCampaign {
+		whole = "measured"
+	}
+	t.Rows = append(t.Rows, []any{"whole", whole, s.NormalNS - s.PerfectNS, s.Gain, s.Low, s.High})
+	for _, p := range s.Parts {
+		basis := "predicted"
+		if p.Name == diff.Rest {
+			basis = "remainder"
+		}
+		t.Rows = append(t.Rows, []any{p.Name.Words(), basis, p.SavedNS, p.Gain, p.Low, p.High})
+	}
+	p := s.Placement
+	t.Rows = append(t.Rows, []any{"evening out ranks alone, as a placement can at most", "predicted", u, p.GainBound, p.Low, p.High})
+	if p.Recovered.Defined() {
+		t.Rows = append(t.Rows, []any{p.Held, "inferred", u, p.RecoveredGain, u, u})
+	}
+	return t
 }
 
 // fromTo shows a change of a time.
@@ -277,6 +332,7 @@ func comparisonTables(r diff.Comparison) []output.Table {
 		changeTable("ranks", "Time per step by rank and phase", r.RankTimes, []output.Column{count("rank"), label("phase"), timeKind}).LeadBy("difference_ns"),
 		output.Of("hardware", "Expert compute per step and rank; hardware and load relative to the mean rank", r.RankSpeeds,
 			count("rank"), duration("normal"), duration("perfect"), ratio("hardware"), ratio("load")).LeadBy("load"),
+		splitTable(r),
 		ceilingTable(r),
 		output.Of("balance", "max/mean in both arms, mean over steps", r.Balance,
 			count("layer"), label("level"), label("quantity"), ratio("normal", "normal_max_over_mean"), ratio("perfect", "perfect_max_over_mean")),

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -25,7 +26,7 @@ type countsView struct{ *source.Counts }
 
 func (res countsView) headline() string {
 	if len(res.Summary) > 0 {
-		return strings.Join(res.summarySentences(), "; ")
+		return strings.Join(res.summarySentences(), "\n")
 	}
 	var parts []string
 	for _, phase := range []counts.Phase{"", counts.Prefill, counts.Decode} {
@@ -47,22 +48,26 @@ func (res countsView) headline() string {
 	return "no load recorded"
 }
 
-// summarySentences is one per source: of the rank load, or else of the experts'.
+// summarySentences is one per source, the most uneven first: of the rank load, or else of
+// the experts'.
 func (res countsView) summarySentences() []string {
-	var sentences []string
-	seen := map[source.CountsRecord]bool{}
+	var first []source.CountsSummary
 	for _, s := range res.Summary { // ranks before experts
-		record := source.CountsRecord{Source: s.Source, Phase: s.Phase}
-		if seen[record] {
-			continue
+		if !slices.ContainsFunc(first, func(f source.CountsSummary) bool { return f.Source == s.Source && f.Phase == s.Phase }) {
+			first = append(first, s)
 		}
-		seen[record] = true
-		sentence := fmt.Sprintf("%s load max/mean: mean %s (%s), worst %s (layer %d, floor %s); %s flagged", s.Level, quantity.Ratio(s.MaxOverMean),
+	}
+	slices.SortStableFunc(first, func(a, b source.CountsSummary) int { return cmp.Compare(b.MaxOverMean, a.MaxOverMean) })
+	sentences := make([]string, len(first))
+	for i, s := range first {
+		sentences[i] = fmt.Sprintf("%s load max/mean: mean %s (%s), worst %s (layer %d, floor %s); %s flagged", s.Level, quantity.Ratio(s.MaxOverMean),
 			quantity.Count(s.Layers, "layer"), quantity.Ratio(s.WorstMaxOverMean), s.WorstLayer, quantity.Ratio(s.WorstFloor), quantity.Count(s.Flagged, "layer"))
 		if len(res.Records) > 1 {
-			sentence = res.label(s.Source, s.Phase) + ": " + sentence
+			sentences[i] = res.label(s.Source, s.Phase) + ": " + sentences[i]
 		}
-		sentences = append(sentences, sentence)
+	}
+	if len(first) > 1 {
+		sentences[0] = fmt.Sprintf("most uneven of %d: %s", len(first), sentences[0])
 	}
 	return sentences
 }

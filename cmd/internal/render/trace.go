@@ -146,6 +146,7 @@ func timeTable(t *nsys.Trace) output.Table {
 	return out
 }
 
+// traceHeadline is the answer, and under it a line for each fact beside it.
 func traceHeadline(t *nsys.Trace) string {
 	arm := t.Arm + " arm"
 	if t.Arm == "" {
@@ -160,30 +161,38 @@ func traceHeadline(t *nsys.Trace) string {
 		ranks = fmt.Sprintf("%d of the run's %d ranks", len(t.Ranks), t.World)
 	}
 	o, ok := t.RankTime()
-	doubt := ""
+	var facts, doubts []string
 	if reason := t.Doubt(); reason != "" {
-		doubt = "; uncertain: " + reason
+		doubts = append(doubts, reason)
+	} else if len(t.Waits) > 0 {
+		facts = append(facts, "ranks wait longest in "+t.Waits[0].Sentence(LayerName(t, t.Waits[0].Layer)))
 	}
 	if slices.ContainsFunc(t.Warnings, func(w router.Warning) bool { return w.Code == nsys.CountsContradict }) {
-		doubt += "; the recorded counts contradict the measured expert time"
+		doubts = append(doubts, "the recorded counts contradict the measured expert time")
 	}
-	if len(t.Waits) > 0 && t.Doubt() == "" {
-		doubt = "; ranks wait longest in " + t.Waits[0].Sentence(LayerName(t, t.Waits[0].Layer)) + doubt
+	if b := t.Bound; b.StepNS > 0 && b.Gain.Defined() { // results of before have none
+		facts = append(facts, fmt.Sprintf("balance could win at most %s if every rank had the mean %s: loss %s of a profiled step of %s; from one arm, inferred",
+			quantity.Change(b.Gain), b.Of.ExpertTime(), quantity.Duration(b.LossNS), quantity.Duration(b.StepNS)))
 	}
-	noun := layerNoun(t.Structure)
+	noun, answer := layerNoun(t.Structure), ranks+"; no layer has expert time on two of them, so imbalance is unknown"
 	switch {
 	case ok && !o.WorstLayer.Defined() && t.Doubt() == "":
-		return fmt.Sprintf("%s%s imbalance over %s: %s, all layers together%s", arm, expertTime(t), ranks, quantity.Percent(o.Imbalance), doubt)
+		answer = fmt.Sprintf("%s imbalance over %s: %s, all layers together", expertTime(t), ranks, quantity.Percent(o.Imbalance))
 	case ok && o.WorstLayer.Defined():
-		return fmt.Sprintf("%s%s imbalance over %s: mean %s (%s), worst %s (%s %d); %s flagged%s", arm, expertTime(t), ranks, quantity.Percent(o.Imbalance),
-			quantity.Count(o.Layers, noun), quantity.Percent(o.WorstMaxOverMean-1), noun, o.WorstLayer, quantity.Count(o.Flagged, noun), doubt)
+		answer = fmt.Sprintf("%s imbalance over %s: mean %s (%s), worst %s (%s %d); %s flagged", expertTime(t), ranks, quantity.Percent(o.Imbalance),
+			quantity.Count(o.Layers, noun), quantity.Percent(o.WorstMaxOverMean-1), noun, o.WorstLayer, quantity.Count(o.Flagged, noun))
 	case len(t.Ranks) == 1:
 		return arm + "one rank; imbalance over ranks needs at least two"
+	case t.Doubt() != "":
+		return arm + ranks + "; imbalance is unknown\n" + t.Doubt()
+	default:
+		return arm + answer
 	}
-	if reason := t.Doubt(); reason != "" {
-		return arm + ranks + "; imbalance is unknown: " + reason
+	if len(doubts) > 0 {
+		answer += "; uncertain"
+		doubts[0] = "uncertain: " + doubts[0]
 	}
-	return arm + ranks + "; no layer has expert time on two of them, so imbalance is unknown"
+	return arm + strings.Join(slices.Concat([]string{answer}, doubts, facts), "\n")
 }
 
 // expertTime names what the imbalance over ranks is of.
@@ -212,16 +221,11 @@ func traceNotes(t *nsys.Trace) []string {
 		name := filepath.Base(e.Path)
 		ranks[name] = append(ranks[name], e.Ranks...)
 	}
-	notes := overSteps("", t.Bound.Of.ExpertTime(), t.OverSteps)
-	if b := t.Bound; b.StepNS > 0 && b.Gain.Defined() { // results of before have none
-		notes = append(notes, fmt.Sprintf("balance could win at most %s if every rank had the mean %s: loss %s of a profiled step of %s; from one arm, inferred",
-			quantity.Change(b.Gain), b.Of.ExpertTime(), quantity.Duration(b.LossNS), quantity.Duration(b.StepNS)))
-	}
-	notes = append(notes, warningNotes(t.AllWarnings(), ranks)...)
+	notes := warningNotes(t.AllWarnings(), ranks)
 	if t.Arm != "" {
 		notes = append(notes, fmt.Sprintf("evidence of the arm (%s): %s", t.Arm, t.ArmEvidence))
 	}
-	return notes
+	return append(notes, overSteps("", t.Bound.Of.ExpertTime(), t.OverSteps)...)
 }
 
 // overSteps is a line on the median and the worst step of a trace; none for one step.
