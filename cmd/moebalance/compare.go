@@ -139,7 +139,7 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side, options 
 	if o.campaign != "" {
 		result.WithCampaign(measured.Result, float64(o.stepTokens))
 	}
-	if o.counts[0] != "" && result.Split.Gain.Defined() {
+	if o.counts[0] != "" && result.Split.Known() {
 		if err := o.place(c.Context(), &result, shape); err != nil {
 			return err
 		}
@@ -174,7 +174,7 @@ func (o *compareOptions) place(ctx context.Context, result *diff.Comparison, sha
 	}
 	p := placed.Placements[0]
 	if p.Verdict == place.NoVerdict {
-		result.WithPlacement(router.Undefined(), router.Undefined(), "what a placement recovers is unknown: "+p.Reason)
+		result.WithPlacement(router.Undefined(), router.Undefined(), "'moebalance place' cannot say what a placement recovers: "+p.Reason)
 		return nil
 	}
 	result.WithPlacement(p.Contiguous, p.Judged, "EPLB without redundant experts, learned on the first half of the counts and judged on the second")

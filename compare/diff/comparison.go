@@ -208,13 +208,12 @@ func compare(normal, perfect *nsys.Trace, builds []string) Comparison {
 	c.judgeSides(normal, perfect)
 	c.warnOtherKernels([2]*nsys.Trace{normal, perfect})
 	c.Prediction = p.prediction(&c)
-	c.split(c.Normal.OverSteps.Step.MeanNS/c.Perfect.OverSteps.Step.MeanNS-1, Profiled)
 	if builds != nil {
-		c.Split = splitOf()
 		c.Prediction.Gain, c.Prediction.SavedNS, c.Ceiling.GainBound = router.Undefined(), router.Undefined(), router.Undefined()
 	} else {
 		c.caveats()
 	}
+	c.split(nil)
 	c.pass(gain.Normal, normal)
 	c.pass(gain.Perfect, perfect)
 	return c

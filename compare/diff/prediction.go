@@ -154,7 +154,6 @@ func (c *Comparison) WithCampaign(r gain.Result, tokens float64) (timed bool) {
 		p.ProfilerOverhead = p.StepNS/mean - 1
 	}
 	p.over(mean, FromCampaign)
-	c.split(r.Gain.Estimate, FromCampaign)
-	c.Split.Low, c.Split.High, c.Split.Confidence = r.Gain.Low, r.Gain.High, router.Number(r.Gain.Confidence)
+	c.split(p.Measured)
 	return true
 }

@@ -2,9 +2,11 @@ package diff
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 
-	"github.com/moebalance/moebalance/compare/stats"
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -13,16 +15,14 @@ import (
 //
 //	gain = time saved per step / time of a step of the perfect arm
 //
-// holds for the whole and for each part, so the parts add up to the gain. The gain is that
-// of a campaign's launches where their step time is known (FromCampaign), else that of
-// the step times of these traces (Profiled). The parts before the rest are predicted from
-// the traces in either case. It is empty, and its numbers undefined, where either is not
-// known.
+// holds for the whole and for each part, so the parts add up to the gain. The whole is the
+// gain of a campaign's launches where they have a step time (FromCampaign); else it is
+// the predicted one, over profiled steps (Profiled), and has neither waiting nor a rest.
+// The parts before the rest are predicted from the traces in either case. It is empty, and
+// its numbers undefined, where no gain is predicted.
 type Split struct {
-	Basis StepBasis `json:"basis"` // of Gain
-	// Gain is a fraction; Low and High are its interval at Confidence, undefined where
-	// it is profiled: steps of one launch do not vary as launches do.
-	Gain       router.Number `json:"gain"`
+	Basis      StepBasis     `json:"basis"` // of Gain
+	Gain       router.Number `json:"gain"`  // a fraction; Low and High are its interval at Confidence
 	Low        router.Number `json:"low"`
 	High       router.Number `json:"high"`
 	Confidence router.Number `json:"confidence"`
@@ -33,8 +33,7 @@ type Split struct {
 }
 
 // Part is a part of the time saved per step, and what it adds to the gain. Low and High
-// are the interval of SavedNS over the step, see Prediction.Low; undefined for waiting
-// and the rest.
+// are the interval of SavedNS over the step, see Prediction.Low; undefined for the rest.
 type Part struct {
 	Name    PartName      `json:"part"`
 	SavedNS router.Number `json:"saved_ns"`
@@ -78,7 +77,7 @@ func (p PartName) Words() string {
 //
 //	gain bound = saved / (normal step − saved), saved = Part.SavedNS of EvenRanks
 //
-// It lies below that part of the gain, because the step that is left is longer.
+// That part of the gain is larger by as much as the other parts shorten the step.
 type Placement struct {
 	GainBound router.Number `json:"gain_bound"` // a fraction, predicted
 	Low       router.Number `json:"low"`        // from the interval of the part
@@ -98,52 +97,58 @@ func splitOf() Split {
 	return Split{Gain: u, Low: u, High: u, Confidence: u, NormalNS: u, PerfectNS: u, Parts: []Part{}, Placement: Placement{u, u, u, u, u, ""}}
 }
 
-// split divides a gain over steps of the perfect arm.
-func (c *Comparison) split(whole router.Number, basis StepBasis) {
-	p := c.Prediction
-	s := splitOf()
-	if c.Split = s; !whole.Defined() || !p.StepNS.Defined() || !p.SavedNS.Defined() {
+// split divides the gain that was measured, or else the predicted one.
+func (c *Comparison) split(measured *gain.Gain) {
+	p, u := c.Prediction, router.Undefined()
+	c.Split = splitOf()
+	if !p.Gain.Defined() {
 		return
 	}
-	s.Basis, s.Gain, s.PerfectNS, s.NormalNS = basis, whole, p.StepNS, (1+whole)*p.StepNS
-	rest := s.NormalNS - s.PerfectNS
-	add := func(name PartName, saved stats.Interval) {
-		ns := router.Number(saved.Estimate)
-		s.Parts = append(s.Parts, Part{name, ns, ns / p.StepNS, router.Number(saved.Low) / p.StepNS, router.Number(saved.High) / p.StepNS})
-		rest -= ns
+	s := &c.Split
+	s.Basis, s.Gain, s.Low, s.High, s.Confidence = Profiled, p.Gain, p.Low, p.High, router.Number(p.Confidence)
+	if measured != nil {
+		s.Basis, s.Gain, s.Low, s.High, s.Confidence = FromCampaign, measured.Estimate, measured.Low, measured.High, router.Number(measured.Confidence)
 	}
-	none := router.Undefined().Float64()
+	s.PerfectNS, s.NormalNS = p.StepNS, (1+s.Gain)*p.StepNS
+	add := func(name PartName, ns, low, high router.Number) {
+		s.Parts = append(s.Parts, Part{name, ns, ns / p.StepNS, low / p.StepNS, high / p.StepNS})
+	}
 	for i, name := range []PartName{EvenRanks, EvenExperts, OtherCompute} {
-		add(name, p.parts[i])
+		add(name, router.Number(p.parts[i].Estimate), router.Number(p.parts[i].Low), router.Number(p.parts[i].High))
 	}
-	if ns := c.otherWaiting(); ns.Defined() {
-		add(OtherWaiting, stats.Interval{Estimate: ns.Float64(), Low: none, High: none})
+	if measured != nil {
+		rest := s.NormalNS - s.PerfectNS - p.SavedNS
+		if ns, half := c.otherWaiting(); ns.Defined() {
+			add(OtherWaiting, ns, ns-half, ns+half)
+			rest -= ns
+		}
+		add(Rest, rest, u, u)
 	}
-	add(Rest, stats.Interval{Estimate: rest.Float64(), Low: none, High: none})
 	ranks := p.parts[0]
 	s.Placement.GainBound, s.Placement.Low, s.Placement.High = s.alone(router.Number(ranks.Estimate)), s.alone(router.Number(ranks.Low)), s.alone(router.Number(ranks.High))
-	c.Split = s
 }
 
 // alone is the gain of a normal step that is this much shorter.
 func (s Split) alone(saved router.Number) router.Number { return saved / (s.NormalNS - saved) }
 
 // otherWaiting is what the arms' waiting differs by beyond their straggler loss, over the
-// layers of which waiting is known; undefined where there are none.
-func (c *Comparison) otherWaiting() router.Number {
+// layers of which waiting is known; undefined where there are none. Half is half of its
+// interval, the root of the sum of the squares of those of all layers and arms.
+func (c *Comparison) otherWaiting() (saved, half router.Number) {
 	if len(c.Waits) == 0 {
-		return router.Undefined()
+		return router.Undefined(), router.Undefined()
 	}
 	normal, perfect := c.Waiting()
-	saved := normal - perfect
-	for i := 0; i < len(c.Waits); i += 2 { // both arms of a layer
-		for _, s := range c.Stragglers {
-			if s.Layer == c.Waits[i].Layer {
-				saved += s.Change.DifferenceNS
-			}
+	saved = normal - perfect
+	for i, w := range c.Waits {
+		width := w.Intervals.Wait.High - w.Intervals.Wait.Low
+		half += width * width / 4
+		j := slices.IndexFunc(c.Stragglers, func(s StragglerChange) bool { return i%2 == 0 && s.Layer == w.Layer }) // both arms of a layer follow each other
+		if j >= 0 {
+			saved += c.Stragglers[j].Change.DifferenceNS
 		}
 	}
-	return saved
+	return saved, router.Number(math.Sqrt(half.Float64()))
 }
 
 // WithPlacement sets what a placement did to the max/mean of the load over ranks on
@@ -151,18 +156,21 @@ func (c *Comparison) otherWaiting() router.Number {
 // leave the share undefined: held then says what is missing.
 func (c *Comparison) WithPlacement(contiguous, judged router.Number, held string) {
 	p := &c.Split.Placement
-	if p.Held = held; contiguous > 1 && len(c.Split.Parts) > 0 {
+	if p.Held = held; contiguous > 1 && c.Split.Known() {
 		p.Recovered = (contiguous - judged) / (contiguous - 1)
 		p.RecoveredGain = c.Split.alone(p.Recovered * c.Split.Parts[0].SavedNS)
 	}
 }
 
-// Sentence reconciles the parts with the whole; empty where it is undefined.
+// Known is false where no gain is predicted, and in results of before.
+func (s Split) Known() bool { return len(s.Parts) > 0 }
+
+// Sentence reconciles the parts with the whole; empty where they are not known.
 func (s Split) Sentence() string {
-	if !s.Gain.Defined() {
+	if !s.Known() {
 		return ""
 	}
-	of := "profiled steps"
+	of := "predicted"
 	if s.Basis == FromCampaign {
 		of = "measured"
 	}
@@ -173,13 +181,13 @@ func (s Split) Sentence() string {
 	return fmt.Sprintf("%s (%s) = %s", quantity.Change(s.Gain), of, strings.Join(parts, ", "))
 }
 
-// Sentence says what a placement can reach; empty where it is undefined.
-func (p Placement) Sentence() string {
+// PlacementSentence says what a placement can reach; empty where that is not known.
+func (s Split) PlacementSentence() string {
 	switch {
-	case !p.GainBound.Defined():
+	case !s.Known():
 		return ""
-	case !(p.GainBound > 0):
+	case !(s.Placement.GainBound > 0):
 		return "a placement alone wins nothing"
 	}
-	return "a placement alone wins at most " + quantity.Change(p.GainBound)
+	return fmt.Sprintf("a placement alone wins at most %s (predicted)", quantity.Change(s.Placement.GainBound))
 }

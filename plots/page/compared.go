@@ -110,5 +110,8 @@ func boundSentence(c diff.Comparison) string {
 	if k.GainBoundWithWork.Defined() {
 		text += fmt.Sprintf("; with the change in mean expert time, %s, at most %s", quantity.Change(k.ExpertWork-router.Number(1)), quantity.Change(k.GainBoundWithWork))
 	}
+	if c.Split.Known() {
+		text += ". Parts of the gain: " + c.Split.Sentence() + "; " + c.Split.PlacementSentence()
+	}
 	return text + "."
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
@@ -50,14 +51,24 @@ func (p Page) afterVerdict(c *source.Campaign) string {
 		if c.Share != nil && c.Share.Estimate.Defined() {
 			text += fmt.Sprintf(" %s reaches %s of it.", c.Share.Arm, quantity.Percent(c.Share.Estimate))
 		}
-		if len(p.rows()) > 0 {
-			text += " Replicate or re-place the hot experts of the layers named above, then measure again."
-		}
-		return text
+		return text + p.afterPlacement(c.Threshold)
 	case g.High < 0:
 		return fmt.Sprintf("Leave the routing alone: perfect routing is slower here (%s). At small batches it activates more experts than real traffic does: compare the active experts of the arms.", quantity.Change(g.Estimate))
 	}
 	return fmt.Sprintf("Look elsewhere for speed: even perfect balance wins at most %s, below the threshold of %s.", quantity.Change(g.High), quantity.Percent(router.Number(c.Threshold)))
+}
+
+// afterPlacement advises to place experts where that alone can win more than the threshold.
+func (p Page) afterPlacement(threshold float64) string {
+	i := slices.IndexFunc(p.compared, func(c diff.Comparison) bool { return c.Split.Known() })
+	if i < 0 {
+		return " Traces of both arms show how much of it a placement of experts can reach: run 'moebalance compare' on them."
+	}
+	s := p.compared[i].Split
+	if s.Placement.GainBound > router.Number(threshold) {
+		return fmt.Sprintf(" By the traces, %s: place the experts with 'moebalance place', then measure again.", s.PlacementSentence())
+	}
+	return fmt.Sprintf(" By the traces, %s, which is below the threshold of %s: do not expect it from placing experts.", s.PlacementSentence(), quantity.Percent(threshold))
 }
 
 func (p Page) afterTraces() (steps []string) {

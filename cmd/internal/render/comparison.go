@@ -83,7 +83,7 @@ func ComparisonOverview(r diff.Comparison) output.Document {
 		return d
 	}
 	names, more := append(kinds, "gain", "phases", "stragglers", "waits", "hardware"), "bound, "
-	if !r.Split.Gain.Defined() {
+	if !r.Split.Known() {
 		names, more = append(names, "bound"), ""
 	}
 	d.Tables = overview(d.Tables, names...)
@@ -100,9 +100,12 @@ func comparisonHeadline(r diff.Comparison) string {
 	if !r.Step.Ratio.Defined() {
 		return "no step with time on both sides"
 	}
-	lines := append(gainLines(r), "per step, normal to perfect: ")
+	per, arms := "per step", ", normal (learned router) to perfect (balanced router): "
 	if len(r.Kinds) > 0 {
-		lines[len(lines)-1] = "per step (" + r.Kinds[0].Steps + "), normal to perfect: "
+		per += " (" + r.Kinds[0].Steps + ")"
+	}
+	if len(r.Builds) == 2 {
+		arms = ", normal to perfect: "
 	}
 	var facts []string
 	if e := r.Ceiling.SlowestExperts; e.NormalNS > 0 {
@@ -122,35 +125,38 @@ func comparisonHeadline(r diff.Comparison) string {
 		}
 		facts = append(facts, step)
 	}
-	return strings.Join(lines, "\n") + strings.Join(facts, "\n")
+	return strings.Join(append(gainLines(r), per+arms+strings.Join(facts, "\n")), "\n")
 }
 
 // gainLines are the gain, measured or else predicted, with what a placement can reach of
 // it, and then what it is made of; none where no gain is predicted or measured.
 func gainLines(r diff.Comparison) (lines []string) {
-	p, placement := r.Prediction, r.Split.Placement.Sentence()
+	p, placement := r.Prediction, r.Split.PlacementSentence()
 	if placement != "" {
 		placement = "; " + placement
 	}
-	if p.Gain.Defined() {
-		text, basis := "predicted gain "+quantity.Change(p.Gain), "step time: "+string(p.StepBasis)
-		if late := p.LateHosts && p.Gain > 0; late {
-			text = "predicted gain at most " + quantity.Change(p.Gain)
-			basis += "; ranks wait mostly for late hosts"
-		} else if p.Low.Defined() {
-			basis = interval(p.Confidence, "interval over steps", p.Low, p.High) + "; " + basis
-		}
-		lines = append(lines, fmt.Sprintf("%s (%s)", text, basis))
+	if layer, share, ok := worstLoss(r); ok && share > 0.5 && r.Split.Placement.GainBound > 0 {
+		placement += ", mostly in " + layer
 	}
 	if m := p.Measured; m != nil {
 		text := "measured gain " + quantity.Change(m.Estimate)
 		if m.Low.Defined() {
 			text += " (" + interval(m.Confidence, "interval", m.Low, m.High) + ")"
 		}
-		lines = slices.Insert(lines, 0, text)
+		if r.Split.Basis == diff.FromCampaign {
+			text, placement = text+placement, ""
+		}
+		lines = append(lines, text)
 	}
-	if len(lines) > 0 {
-		lines[0] += placement
+	if p.Gain.Defined() {
+		text, basis := "predicted gain "+quantity.Change(p.Gain), "step time: "+string(p.StepBasis)
+		if p.LateHosts && p.Gain > 0 {
+			text = "predicted gain at most " + quantity.Change(p.Gain)
+			basis += "; ranks wait mostly for late hosts"
+		} else if p.Low.Defined() {
+			basis = interval(p.Confidence, "interval over steps", p.Low, p.High) + "; " + basis
+		}
+		lines = append(lines, fmt.Sprintf("%s (%s)%s", text, basis, placement))
 	}
 	if text := r.Split.Sentence(); text != "" {
 		lines = append(lines, text)
@@ -164,7 +170,7 @@ func gainLines(r diff.Comparison) (lines []string) {
 // heldOut says what a placement recovers on counts that it was not learned from; empty
 // without counts.
 func heldOut(p diff.Placement) string {
-	if p.Held == "" || !p.Recovered.Defined() {
+	if p.Held == "" || !p.Recovered.Defined() { // then it says why
 		return p.Held
 	}
 	return fmt.Sprintf("%s: recovers %s of the uneven load, %s of throughput (inferred from load)", p.Held, quantity.Percent(p.Recovered), quantity.Change(p.RecoveredGain))
@@ -182,7 +188,7 @@ func predictionNotes(p diff.Prediction) []string {
 	case p.StepBasis == "":
 		return []string{"step time unknown, so no gain is predicted: record two whole steps, or pass --campaign"}
 	case p.StepBasis == diff.Profiled && p.Measured != nil:
-		return []string{"the campaign's metric is no step time, so the gain of the profiled steps is divided into parts: for tokens per second add --step-tokens"}
+		return []string{"the campaign's metric is no step time, so the parts are those of the predicted gain: for tokens per second add --step-tokens"}
 	case p.ProfilerOverhead.Defined():
 		return []string{"the profiler makes a step of the perfect arm longer by " + quantity.Percent(p.ProfilerOverhead)}
 	}
@@ -194,10 +200,10 @@ func splitTable(r diff.Comparison) output.Table {
 	s, u := r.Split, router.Undefined()
 	t := output.Table{Name: "gain", Title: fmt.Sprintf("Parts of the gain: time saved per step / step of the perfect arm (%s, %s)", quantity.Duration(s.PerfectNS), s.Basis),
 		Columns: []output.Column{label("part"), label("basis"), duration("saved", "saved_ns"), percent("gain"), percent("low"), percent("high")}}
-	if !s.Gain.Defined() {
+	if !s.Known() {
 		return t
 	}
-	whole := "profiled"
+	whole := "predicted"
 	if s.Basis == diff.FromCampaign {
 		whole = "measured"
 	}
