@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
@@ -36,11 +37,42 @@ func TestCompareVerbOnTraces(t *testing.T) {
 		"GPU time 8.90 ms to 7.32 ms (−17.8 %), of which collectives (mostly waiting) −698 µs",
 		"expert GEMM time of the slowest rank 4.87 ms to 3.31 ms (−32.0 %)", // 4.8665 and 3.3078 ms, summed with SQL
 		"82.6 % of the reduction is in layer 0",
-		"bound of the gain",
+		"+16.7 % (predicted) = evening out ranks +8.0 %, evening out experts (equal-sized expert GEMMs) +9.3 %, other compute −0.5 %",
+		"Parts of the gain: time saved per step / step of the perfect arm (10.1 ms, profiled)",
 		"excluded as warm-up",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+}
+
+// --brief is the first line of the answer, which fits on a line of text and needs none of
+// the others; the exit code is the same.
+func TestBriefIsTheAnswer(t *testing.T) {
+	t.Chdir("../..")
+	for _, c := range []struct {
+		code int
+		want string
+		args []string
+	}{
+		{exitDone, "measured gain +22.9 % (95.0 % interval +19.9 % to +26.0 %); a placement alone wins at most +7.8 % (predicted), mostly in layer 0",
+			[]string{"compare", "--campaign", "testdata/campaign-deepseek-ep4.json", "--step-tokens", "4096", "testdata/deepseek-ep4-ranks"}},
+		{exitDone, "measured gain +22.9 % (95.0 % interval +19.9 % to +26.0 %)", // the parts are of another step
+			[]string{"compare", "--campaign", "testdata/campaign-deepseek-ep4.json", "testdata/deepseek-ep4-ranks"}},
+		{exitDone, "predicted gain +", []string{"compare", "testdata/hf-qwen3-ep4"}},
+		{exitDone, "predicted gain at most +", []string{"compare", loopNormal, loopPerfect}},
+		{exitNotComparable, "not comparable: ", []string{"compare", loopPerfect, loopNormal}},
+		{exitGate, "normal arm: expert-time imbalance over 4 ranks: mean 28.7 %", []string{"trace", "--fail-above", "0.5", loopNormal}},
+		{exitDone, "unknown arm: expert-GEMM-time imbalance over 4 ranks: mean 19.1 %", []string{"trace", "testdata/vllm/qwen3-normal.rank?.json.gz"}},
+		{exitDone, "most uneven of 2: counts-normal: rank load", []string{"counts", "testdata/gptoss-ep4-ranks/counts-perfect", "testdata/gptoss-ep4-ranks/counts-normal"}},
+		{exitUsage, "", []string{"counts", "--format", "json", "testdata/gptoss-ep4-ranks/counts-normal"}},
+	} {
+		whole, _, _ := runIn(t, c.args...)
+		first, _, _ := strings.Cut(whole, "\n")
+		out, errs, code := runIn(t, append(c.args, "--brief")...)
+		if code != c.code || !strings.HasPrefix(out, c.want) || code != exitUsage && out != first+"\n" || utf8.RuneCountInString(out) > 161 {
+			t.Errorf("%q: exit %d, %d runes, %q\n%s", c.args, code, utf8.RuneCountInString(out), out, errs)
 		}
 	}
 }

@@ -159,7 +159,7 @@ func TestCountsFormats(t *testing.T) {
 		}
 	}
 	out, _, _ = invoke(t.Context(), "counts", path, fixtures+"gptoss-ep4-ranks/counts-perfect")
-	if headline, _, _ := strings.Cut(out, "\n"); !strings.HasPrefix(headline, "counts-normal: rank load max/mean: mean 1.354") || !strings.Contains(headline, "1.514 (layer 1, floor 1.000); 3 layers flagged; counts-perfect: rank load max/mean: mean 1.000") {
+	if headline, _, _ := strings.Cut(out, "\n\n"); !strings.HasPrefix(headline, "most uneven of 2: counts-normal: rank load max/mean: mean 1.354") || !strings.Contains(headline, "1.514 (layer 1, floor 1.000); 3 layers flagged\ncounts-perfect: rank load max/mean: mean 1.000") {
 		t.Errorf("two sources: %s", headline)
 	}
 	out, _, _ = invoke(t.Context(), "counts", "--since", fixtures+"counts/scrape-1.prom", fixtures+"counts/scrape-1.prom")
@@ -214,7 +214,7 @@ func TestCountsByPhase(t *testing.T) {
 	if len(a.Records) != 2 || a.Imbalance[0].Phase != "prefill" || a.Imbalance[0].MaxOverMean != 1.5 || a.Imbalance[2].Phase != "decode" || a.Imbalance[2].Steps != 2 || a.Imbalance[2].MaxOverMean != 1.5 {
 		t.Errorf("%+v", a)
 	}
-	if out, _, _ := invoke(t.Context(), "counts", "--ep", "2", path); !strings.HasPrefix(out, "phases.csv (prefill): ") || !strings.Contains(out, "; phases.csv (decode): ") {
+	if out, _, _ := invoke(t.Context(), "counts", "--ep", "2", path); !strings.HasPrefix(out, "most uneven of 2: phases.csv (prefill): ") || !strings.Contains(out, "\nphases.csv (decode): ") {
 		t.Error(out)
 	}
 }

@@ -63,7 +63,7 @@ func TestFolderOfBothArms(t *testing.T) {
 	if have, errs, code := runIn(t, "compare", folder); code != exitDone || have != want || !strings.Contains(errs, "skipped in ") {
 		t.Errorf("compare: exit %d, %s\n%s\nwant\n%s", code, errs, have, want)
 	}
-	if _, errs, code := runIn(t, "trace", folder); code != exitUsage || !strings.Contains(errs, "'moebalance compare "+folder+"'") {
+	if _, errs, code := runIn(t, "trace", folder); code != exitUsage || !strings.Contains(errs, "compare them with: moebalance compare "+folder+";") {
 		t.Errorf("trace: exit %d, %q", code, errs)
 	}
 	split := t.TempDir()

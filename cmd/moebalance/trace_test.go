@@ -33,7 +33,7 @@ func TestTraceVerbOverview(t *testing.T) {
 		t.Fatalf("exit %d, %s", code, errs)
 	}
 	for _, want := range []string{
-		"normal arm: expert-time imbalance over 4 ranks: mean 28.7 % (3 layers), worst 51.5 % (layer 1); 2 layers flagged; ranks wait longest in layer 0: 581 µs per step, for rank 2 in 3 of 3 steps, mostly host lateness; rank 3 has most expert time there\n",
+		"normal arm: expert-time imbalance over 4 ranks: mean 28.7 % (3 layers), worst 51.5 % (layer 1); 2 layers flagged\nranks wait longest in layer 0: 581 µs per step, for rank 2 in 3 of 3 steps, mostly host lateness; rank 3 has most expert time there\n",
 		"Waiting at the collective behind the experts",
 		"layer  steps  last rank  in steps  most experts  wait (µs)  ± (µs)  expert load (µs)  other compute (µs)  different kernels (µs)  host lateness (µs)  not explained (µs)\n",
 		"Compute time per step and layer, collectives excluded",

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
@@ -99,15 +100,25 @@ func TestNoTimePerSlotOfWindows(t *testing.T) {
 	}
 }
 
-// What to do next speaks of layers only where the page names some, and of the
-// gain as an estimate with its interval, never as a most.
+// What to do next advises to place experts only where traces of both arms show that this
+// alone wins more than the threshold, and speaks of the gain as an estimate with its
+// interval, never as a most.
 func TestNextStepRestsOnThePage(t *testing.T) {
-	const hot = "the hot experts of the layers named above"
-	trace := captures(t, "gptoss-ep4-loop/normal.sqlite")
-	_, alone := build(t, source.Item{Name: "bench.json", Campaign: campaign(0.2)})
-	_, traced := build(t, source.Item{Name: "bench.json", Campaign: campaign(0.2)}, source.Item{Name: "n", Trace: trace})
-	if strings.Contains(alone, hot) || !strings.Contains(traced, hot) {
-		t.Error("layers are named above exactly where there is a trace: the advice does not follow that")
+	compared := diff.Compare(captures(t, "gptoss-ep4-loop/normal.sqlite"), captures(t, "gptoss-ep4-loop/perfect.sqlite"))
+	bound := compared.Split.Placement.GainBound.Float64()
+	if !(bound > 0.02 && bound < 0.1) {
+		t.Fatalf("a placement wins %v alone", bound)
+	}
+	const advised, against = ": place the experts with 'moebalance place'", ": do not expect it from placing experts"
+	for _, c := range []struct {
+		threshold         float64
+		compared          []diff.Comparison
+		advised, advisory bool
+	}{{bound / 2, []diff.Comparison{compared}, true, false}, {2 * bound, []diff.Comparison{compared}, false, true}, {0.1, nil, false, false}, {0.1, []diff.Comparison{{}}, false, false}} {
+		text := Page{compared: c.compared}.afterPlacement(c.threshold)
+		if strings.Contains(text, advised) != c.advised || strings.Contains(text, against) != c.advisory || !c.advised && !c.advisory && !strings.Contains(text, "run 'moebalance compare'") {
+			t.Errorf("threshold %v of %v: %q", c.threshold, bound, text)
+		}
 	}
 	c := campaign(0.2)
 	c.Gain.Estimate, c.Gain.Low, c.Gain.High = 0.23, 0.187, 0.26

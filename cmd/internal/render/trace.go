@@ -228,14 +228,15 @@ func traceNotes(t *nsys.Trace) []string {
 	return append(notes, overSteps("", t.Bound.Of.ExpertTime(), t.OverSteps)...)
 }
 
-// overSteps is a line on the median and the worst step of a trace; none for one step.
+// overSteps is a line on the median and the worst step of a trace, about the times of which
+// the worst is longer by more than a twentieth.
 func overSteps(arm, experts string, o imbalance.OverSteps) []string {
 	var parts []string
 	for _, v := range []struct {
 		name string
 		imbalance.Spread
 	}{{"profiled step time", o.Step}, {experts + " of the slowest rank", o.Experts}, {"straggler loss", o.Loss}} {
-		if v.Steps < 2 || !v.P50NS.Defined() {
+		if v.Steps < 2 || !(v.P99NS > 1.05*v.P50NS) {
 			continue
 		}
 		worst := fmt.Sprintf("worst of %d steps", v.Steps)
