@@ -172,7 +172,7 @@ func checkEntry(t *testing.T, e *Entry, s Spec, tokens int) {
 	var row []float32
 	for token := range tokens {
 		row = e.Row(row, token)
-		if _, err := r.Route(row, ids, weights); err != nil {
+		if err := r.Route(row, ids, weights); err != nil {
 			t.Fatal(err)
 		}
 		want := slices.Sorted(slices.Values(e.IDs[token*k : (token+1)*k]))

@@ -198,7 +198,7 @@ func (c *checker) checkRow(r Record, token int, promised []int32, encoded []byte
 	if err := safetensors.Decode(c.decoded, encoded, r.Spec.DType.stored()); err != nil {
 		return err
 	}
-	if _, err := w.router.Route(c.decoded, w.picked, c.weights); err != nil {
+	if err := w.router.Route(c.decoded, w.picked, c.weights); err != nil {
 		return r.wrongToken(token, "logits that can be routed", err)
 	}
 	for i, e := range w.picked {

@@ -140,7 +140,7 @@ func (e *entryWriter) reconcile(ids []int32) (Feasibility, error) {
 	for row := range slices.Chunk(ids, gate.Shape.TopK) {
 		groups, fewest := e.groups.of(row)
 		if fewest < e.fewest || groups > gate.Shape.GroupLimit() {
-			projected, err := e.project(row, &f)
+			projected, err := e.project(row, groups <= gate.Shape.GroupLimit() && !entersAlone(gate.Shape, fewest), &f)
 			if err != nil {
 				return f, err
 			}
@@ -167,16 +167,19 @@ func (e *entryWriter) reconcile(ids []int32) (Feasibility, error) {
 // for a row; only group scores can make it take more.
 const projectRounds = 8
 
-// project replaces the experts of a row by those that the router picks.
-func (e *entryWriter) project(row []int32, f *Feasibility) (projected bool, err error) {
+// project replaces the experts of a row by those that the router picks. Where the row is
+// at its best, in few enough groups and with the scores of each by chosen experts alone,
+// those not picked are infeasible: their scores are as high as scores are, but for
+// DeepSeekV4's, which have no bound.
+func (e *entryWriter) project(row []int32, best bool, f *Feasibility) (projected bool, err error) {
 	for range projectRounds {
 		same, err := e.picks(row)
 		if err != nil || same {
 			return projected, err
 		}
-		if !projected {
-			for _, id := range unreachable(row, e.spec.Gate) {
-				if !slices.Contains(f.Infeasible, id) {
+		if !projected && best && e.spec.Gate.Method != router.DeepSeekV4 {
+			for _, id := range row {
+				if !slices.Contains(e.picked, id) && !slices.Contains(f.Infeasible, id) {
 					f.Infeasible = append(f.Infeasible, id)
 				}
 			}
@@ -193,7 +196,7 @@ func (e *entryWriter) picks(row []int32) (same bool, err error) {
 	for _, id := range row {
 		e.row[id] = e.logits.high
 	}
-	_, err = e.router.Route(e.row, e.picked, nil)
+	err = e.router.Route(e.row, e.picked, nil)
 	same = true
 	for _, id := range e.picked {
 		same = same && e.row[id] == e.logits.high

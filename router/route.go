@@ -103,30 +103,26 @@ func NewRouter(g Gate) (*Router, error) {
 // by; among equal scores the lower expert index comes first and wins. weights
 // may be nil when they are not wanted.
 //
-// tie reports that equal scores decided: another order among them (of experts
-// at the k-boundary, or of groups at the group boundary) would have chosen a
-// different set of experts.
-//
 // NaN is refused, and so are infinities that leave a weight undefined; the
 // error wraps ErrLogits and names the expert. Route allocates nothing unless it
 // returns an error.
-func (r *Router) Route(logits []float32, ids []int32, weights []float32) (tie bool, err error) {
+func (r *Router) Route(logits []float32, ids []int32, weights []float32) error {
 	if len(logits) != r.shape.Experts || len(ids) != r.shape.TopK || (weights != nil && len(weights) != r.shape.TopK) {
-		return false, fmt.Errorf("%w: want %d logits and room for %d choices, have %d, and room for %d ids and %d weights",
+		return fmt.Errorf("%w: want %d logits and room for %d choices, have %d, and room for %d ids and %d weights",
 			ErrShape, r.shape.Experts, r.shape.TopK, len(logits), len(ids), len(weights))
 	}
 	if err := r.rate(logits); err != nil {
-		return false, err
+		return err
 	}
-	tie = r.choose()
+	r.choose()
 	copy(ids, r.best.index)
 	if weights == nil {
-		return tie, nil
+		return nil
 	}
 	for i, e := range r.best.index {
 		weights[i] = r.plainScore(logits[e])
 	}
-	return tie, r.weigh(weights)
+	return r.weigh(weights)
 }
 
 // plainScore is what the method makes of one logit, before the bias.
@@ -187,12 +183,12 @@ func (r *Router) softmax(out, logits []float32) error {
 	return nil
 }
 
-// choose finds the best experts of score and says whether equal ones decided.
-func (r *Router) choose() (tie bool) {
+// choose finds the best experts of score.
+func (r *Router) choose() {
 	r.best.reset()
 	if !r.shape.Grouped() {
 		r.best.offerAll(0, r.score)
-		return r.best.tied
+		return
 	}
 	r.rankGroups()
 	size := r.shape.GroupSize()
@@ -201,7 +197,6 @@ func (r *Router) choose() (tie bool) {
 			r.best.offerAll(int32(g*size), r.score[g*size:(g+1)*size])
 		}
 	}
-	return r.best.tied || (r.groups.tied && r.groupTieDecided())
 }
 
 // rankGroups opens the groups with the largest sums of two scores.
@@ -210,16 +205,16 @@ func (r *Router) rankGroups() {
 	r.groups.reset()
 	for g := range r.open {
 		r.open[g] = false
-		r.groups.offer(int32(g), GroupScore(r.score[g*size:(g+1)*size]))
+		r.groups.offer(int32(g), groupScore(r.score[g*size:(g+1)*size]))
 	}
 	for _, g := range r.groups.index {
 		r.open[g] = true
 	}
 }
 
-// GroupScore is the score by which DeepSeekV3 ranks a group of experts: the sum of its
+// groupScore is the score by which DeepSeekV3 ranks a group of experts: the sum of its
 // two largest scores, or the only one.
-func GroupScore(scores []float32) float32 {
+func groupScore(scores []float32) float32 {
 	if len(scores) == 1 {
 		return scores[0]
 	}
@@ -235,27 +230,6 @@ func GroupScore(scores []float32) float32 {
 		}
 	}
 	return first + second
-}
-
-// groupTieDecided reports, when groups tied at the group boundary, whether
-// opening another of them would have changed the chosen experts: it would if an
-// expert of an open tied group was chosen, or if a closed tied group holds an
-// expert that could have been.
-func (r *Router) groupTieDecided() bool {
-	size := r.shape.GroupSize()
-	edge := r.groups.last()
-	for _, e := range r.best.index {
-		if GroupScore(r.score[int(e)/size*size:][:size]) == edge {
-			return true
-		}
-	}
-	for g, open := range r.open {
-		scores := r.score[g*size : (g+1)*size]
-		if !open && GroupScore(scores) == edge && slices.Max(scores) >= r.best.last() {
-			return true
-		}
-	}
-	return false
 }
 
 // weigh turns the plain scores of the chosen experts into their weights.

@@ -7,41 +7,33 @@ package router
 type ranking struct {
 	index []int32
 	value []float32
-	room  int  // places still free
-	tied  bool // a value equal to the last kept one was turned away
+	room  int // places still free
 }
 
 func newRanking(n int) ranking {
 	return ranking{index: make([]int32, n), value: make([]float32, n), room: n}
 }
 
-func (r *ranking) reset() { r.room, r.tied = len(r.index), false }
+func (r *ranking) reset() { r.room = len(r.index) }
 
 // last is the smallest kept value; only for a full ranking.
 func (r *ranking) last() float32 { return r.value[len(r.value)-1] }
 
 func (r *ranking) offer(index int32, value float32) {
 	n := len(r.value)
-	if r.room > 0 {
+	switch {
+	case r.room > 0:
 		r.insert(n-r.room, index, value)
 		r.room--
-		return
+	case value > r.last():
+		r.insert(n-1, index, value)
 	}
-	last := r.last()
-	if value <= last {
-		r.tied = r.tied || value == last
-		return
-	}
-	r.insert(n-1, index, value)
-	// The value pushed out ties with the new last one, or nothing that was ever
-	// turned away does: those were all at most the value pushed out.
-	r.tied = last == r.last()
 }
 
 // offerAll offers the values of indices from, from+1, ….
 func (r *ranking) offerAll(from int32, values []float32) {
 	for i, v := range values {
-		if r.room > 0 || v >= r.last() { // most values are below, and tie with nothing
+		if r.room > 0 || v > r.last() { // most values are not
 			r.offer(from+int32(i), v)
 		}
 	}

@@ -7,9 +7,8 @@ import (
 )
 
 // slowRoute is the method's definition, written down again with sorting and
-// without any of Router's parts. tie is found by trying other orders among
-// equal scores.
-func slowRoute(g Gate, logits []float32) (ids []int32, weights []float32, tie bool) {
+// without any of Router's parts.
+func slowRoute(g Gate, logits []float32) (ids []int32, weights []float32) {
 	n := g.Shape.Experts
 	s := make([]float64, n) // the method's function of x, not yet rounded
 	sum := 0.0
@@ -51,7 +50,7 @@ func slowRoute(g Gate, logits []float32) (ids []int32, weights []float32, tie bo
 			return a - b
 		}
 	}
-	choose := func(open func(group int) bool) (chosen []int, tie bool) {
+	choose := func(open func(group int) bool) []int {
 		var all []int
 		for e := range n {
 			if open(e / g.Shape.GroupSize()) {
@@ -59,12 +58,11 @@ func slowRoute(g Gate, logits []float32) (ids []int32, weights []float32, tie bo
 			}
 		}
 		slices.SortFunc(all, better(score))
-		k := g.Shape.TopK
-		return all[:k], len(all) > k && score[all[k]] == score[all[k-1]]
+		return all[:g.Shape.TopK]
 	}
 	var chosen []int
 	if !g.Shape.Grouped() {
-		chosen, tie = choose(func(int) bool { return true })
+		chosen = choose(func(int) bool { return true })
 	} else {
 		size := g.Shape.GroupSize()
 		groups, rank := make([]int, g.Shape.Groups), make([]float32, g.Shape.Groups)
@@ -79,26 +77,13 @@ func slowRoute(g Gate, logits []float32) (ids []int32, weights []float32, tie bo
 		}
 		slices.SortFunc(groups, better(rank))
 		limit := g.Shape.TopKGroups
-		chosen, tie = choose(func(i int) bool { return slices.Contains(groups[:limit], i) })
-		// Exchange each open group at the boundary for each closed one of equal
-		// rank, and see whether the choice changes.
-		for _, out := range groups[:limit] {
-			for _, in := range groups[limit:] {
-				if rank[out] == rank[in] {
-					other, otherTie := choose(func(i int) bool { return i == in || (i != out && slices.Contains(groups[:limit], i)) })
-					a, b := slices.Clone(chosen), slices.Clone(other)
-					slices.Sort(a)
-					slices.Sort(b)
-					tie = tie || otherTie || !slices.Equal(a, b)
-				}
-			}
-		}
+		chosen = choose(func(i int) bool { return slices.Contains(groups[:limit], i) })
 	}
 	weights = slowWeights(g, chosen, s, logits)
 	for _, e := range chosen {
 		ids = append(ids, int32(e))
 	}
-	return ids, weights, tie
+	return ids, weights
 }
 
 func slowWeights(g Gate, chosen []int, s []float64, logits []float32) []float32 {

@@ -22,13 +22,12 @@ func TestRouteAgainstSlow(t *testing.T) {
 		for _, kind := range kinds {
 			for range 25 {
 				kind.fill(logits, random)
-				tie, err := r.Route(logits, ids, weights)
-				if err != nil {
+				if err := r.Route(logits, ids, weights); err != nil {
 					t.Fatalf("%s %v %s: %v", g.Method, g.Shape, kind.name, err)
 				}
-				wantIDs, wantWeights, wantTie := slowRoute(g, logits)
-				if !slices.Equal(ids, wantIDs) || tie != wantTie {
-					t.Fatalf("%s %v %s: chose %v tie %v, want %v tie %v\nlogits %v", g.Method, g.Shape, kind.name, ids, tie, wantIDs, wantTie, logits)
+				wantIDs, wantWeights := slowRoute(g, logits)
+				if !slices.Equal(ids, wantIDs) {
+					t.Fatalf("%s %v %s: chose %v, want %v\nlogits %v", g.Method, g.Shape, kind.name, ids, wantIDs, logits)
 				}
 				for i := range weights {
 					if d := math.Abs(float64(weights[i] - wantWeights[i])); !(d <= 1e-6*math.Abs(float64(wantWeights[i]))) {
@@ -41,19 +40,18 @@ func TestRouteAgainstSlow(t *testing.T) {
 }
 
 func TestRouteByHand(t *testing.T) {
-	check := func(g Gate, logits []float32, ids []int32, weights []float32, tie bool) {
+	check := func(g Gate, logits []float32, ids []int32, weights []float32) {
 		t.Helper()
 		r, err := NewRouter(g)
 		if err != nil {
 			t.Fatal(err)
 		}
 		gotIDs, gotWeights := make([]int32, len(ids)), make([]float32, len(ids))
-		gotTie, err := r.Route(logits, gotIDs, gotWeights)
-		if err != nil {
+		if err := r.Route(logits, gotIDs, gotWeights); err != nil {
 			t.Fatal(err)
 		}
-		if !slices.Equal(gotIDs, ids) || gotTie != tie {
-			t.Errorf("%s: chose %v tie %v, want %v tie %v", g.Method, gotIDs, gotTie, ids, tie)
+		if !slices.Equal(gotIDs, ids) {
+			t.Errorf("%s: chose %v, want %v", g.Method, gotIDs, ids)
 		}
 		for i, w := range weights {
 			if math.Abs(float64(gotWeights[i]-w)) > 2e-7 {
@@ -67,36 +65,35 @@ func TestRouteByHand(t *testing.T) {
 	// softmax(ln 1, ln 2, ln 3, ln 4) = 0.1 0.2 0.3 0.4: the two largest are
 	// experts 3 and 2; 0.4/0.7 = 4/7 when renormalised.
 	logits := []float32{ln(1), ln(2), ln(3), ln(4)}
-	check(Gate{Method: Default, Shape: flat}, logits, []int32{3, 2}, []float32{0.4, 0.3}, false)
-	check(Gate{Method: Renormalize, Shape: flat}, logits, []int32{3, 2}, []float32{4. / 7, 3. / 7}, false)
-	check(Gate{Method: RenormalizeNaive, Shape: flat}, logits, []int32{3, 2}, []float32{4. / 7, 3. / 7}, false)
+	check(Gate{Method: Default, Shape: flat}, logits, []int32{3, 2}, []float32{0.4, 0.3})
+	check(Gate{Method: Renormalize, Shape: flat}, logits, []int32{3, 2}, []float32{4. / 7, 3. / 7})
+	check(Gate{Method: RenormalizeNaive, Shape: flat}, logits, []int32{3, 2}, []float32{4. / 7, 3. / 7})
 	// σ(ln a) = a/(1+a): 1/2, 2/3, 3/4, 4/5. 0.8/(0.8+0.75) = 16/31.
-	check(Gate{Method: Llama4, Shape: flat}, logits, []int32{3, 2}, []float32{0.8, 0.75}, false)
-	check(Gate{Method: SigmoidRenorm, Shape: flat}, logits, []int32{3, 2}, []float32{16. / 31, 15. / 31}, false)
+	check(Gate{Method: Llama4, Shape: flat}, logits, []int32{3, 2}, []float32{0.8, 0.75})
+	check(Gate{Method: SigmoidRenorm, Shape: flat}, logits, []int32{3, 2}, []float32{16. / 31, 15. / 31})
 	// A bias of 0.2 lifts expert 1 to 0.8667, above 0.8 and 0.75; weights know
 	// nothing of it: (2/3)/(2/3+4/5) = 10/22, times 2.5.
 	check(Gate{Method: MiniMax2, Shape: flat, Bias: []float32{0, 0.2, 0, 0}, Scale: 2.5}, logits,
-		[]int32{1, 3}, []float32{2.5 * 10. / 22, 2.5 * 12. / 22}, false)
+		[]int32{1, 3}, []float32{2.5 * 10. / 22, 2.5 * 12. / 22})
 	// softplus(ln(e^(a²) − 1)) = a², whose root is a: scores 1 and 2 of 3.
 	check(Gate{Method: DeepSeekV4, Shape: flat}, []float32{ln(math.E - 1), ln(math.Exp(4) - 1), -60, -60},
-		[]int32{1, 0}, []float32{2. / 3, 1. / 3}, false)
+		[]int32{1, 0}, []float32{2. / 3, 1. / 3})
 	// Groups {0,1} {2,3}: sums 1/2+2/3 = 1.1667 and 3/4+0 = 0.75, so the best
 	// expert of all, 2, is not chosen. (2/3)/(7/6) = 4/7.
 	check(Gate{Method: DeepSeekV3, Shape: Shape{4, 2, 2, 1}}, []float32{ln(1), ln(2), ln(3), -200},
-		[]int32{1, 0}, []float32{4. / 7, 3. / 7}, false)
+		[]int32{1, 0}, []float32{4. / 7, 3. / 7})
 
-	// Ties go to the lower index, and are told only when they decide.
-	check(Gate{Method: Renormalize, Shape: flat}, []float32{1, 2, 1, 1}, []int32{1, 0}, nil, true)
-	check(Gate{Method: Renormalize, Shape: flat}, []float32{2, 1, 1, 0}, []int32{0, 1}, nil, true)
-	check(Gate{Method: Renormalize, Shape: flat}, []float32{0, 1, 1, 0}, []int32{1, 2}, nil, false)
+	// Ties go to the lower index.
+	check(Gate{Method: Renormalize, Shape: flat}, []float32{1, 2, 1, 1}, []int32{1, 0}, nil)
+	check(Gate{Method: Renormalize, Shape: flat}, []float32{2, 1, 1, 0}, []int32{0, 1}, nil)
+	check(Gate{Method: Renormalize, Shape: flat}, []float32{0, 1, 1, 0}, []int32{1, 2}, nil)
 	// σ is exactly 1 for both 20 and 30 in float32: by logit they differ, by
 	// sigmoid they tie.
-	check(Gate{Method: Llama4, Shape: Shape{4, 1, 0, 0}}, []float32{0, 20, 30, 0}, []int32{2}, nil, false)
-	check(Gate{Method: SigmoidRenorm, Shape: Shape{4, 1, 0, 0}}, []float32{0, 20, 30, 0}, []int32{1}, nil, true)
-	// Groups {0,1} and {2,3} tie and hold the choice; in the second row three
-	// groups tie for the second place, but nobody in them is chosen.
-	check(Gate{Method: DeepSeekV3, Shape: Shape{4, 1, 2, 1}}, []float32{1, 0, 0, 1}, []int32{0}, nil, true)
-	check(Gate{Method: DeepSeekV3, Shape: Shape{8, 2, 4, 2}}, []float32{-9, -9, 3, 4, -9, -9, -9, -9}, []int32{3, 2}, nil, false)
+	check(Gate{Method: Llama4, Shape: Shape{4, 1, 0, 0}}, []float32{0, 20, 30, 0}, []int32{2}, nil)
+	check(Gate{Method: SigmoidRenorm, Shape: Shape{4, 1, 0, 0}}, []float32{0, 20, 30, 0}, []int32{1}, nil)
+	// Groups {0,1} and {2,3} tie; in the second row three groups tie for the second place.
+	check(Gate{Method: DeepSeekV3, Shape: Shape{4, 1, 2, 1}}, []float32{1, 0, 0, 1}, []int32{0}, nil)
+	check(Gate{Method: DeepSeekV3, Shape: Shape{8, 2, 4, 2}}, []float32{-9, -9, 3, 4, -9, -9, -9, -9}, []int32{3, 2}, nil)
 }
 
 func TestRouteRefuses(t *testing.T) {
@@ -111,7 +108,7 @@ func TestRouteRefuses(t *testing.T) {
 		copy(row, logits)
 		var ids [2]int32
 		var weights [2]float32
-		_, err = r.Route(row, ids[:], weights[:])
+		err = r.Route(row, ids[:], weights[:])
 		if !errors.Is(err, ErrLogits) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s %v: error %v, want one about %s", m, logits, err, want)
 		}
@@ -161,7 +158,7 @@ func TestRouteAllocatesNothing(t *testing.T) {
 		ids, weights := make([]int32, 8), make([]float32, 8)
 		if got := testing.AllocsPerRun(5, func() {
 			for n := range rows {
-				_, _ = r.Route(logits[n*256:(n+1)*256], ids, weights)
+				_ = r.Route(logits[n*256:(n+1)*256], ids, weights)
 			}
 		}); got != 0 {
 			t.Errorf("%s: %v allocations in %d tokens", c.method, got, rows)
@@ -184,7 +181,7 @@ func ExampleRouter_Route() {
 	r, _ := NewRouter(Gate{Method: Renormalize, Shape: Shape{Experts: 4, TopK: 2}})
 	var ids [2]int32
 	var weights [2]float32
-	tie, err := r.Route([]float32{0, 2, -1, 2}, ids[:], weights[:])
-	fmt.Println(ids, weights, tie, err)
-	// Output: [1 3] [0.5 0.5] false <nil>
+	err := r.Route([]float32{0, 2, -1, 2}, ids[:], weights[:])
+	fmt.Println(ids, weights, err)
+	// Output: [1 3] [0.5 0.5] <nil>
 }

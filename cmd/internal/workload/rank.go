@@ -101,7 +101,7 @@ func (r *rank) dispatch(l int) error {
 	}
 	k := c.Gate.Shape.TopK
 	for t := range c.Tokens {
-		if _, err := r.router.Route(r.logits[t*e:(t+1)*e], r.ids[t*k:(t+1)*k], r.weights[t*k:(t+1)*k]); err != nil {
+		if err := r.router.Route(r.logits[t*e:(t+1)*e], r.ids[t*k:(t+1)*k], r.weights[t*k:(t+1)*k]); err != nil {
 			return fmt.Errorf("layer %d, token %d of rank %d: %w", l, t, r.id, err)
 		}
 	}

@@ -97,7 +97,7 @@ func reference(t *testing.T, l *launch) [][]float64 {
 					copy(logits, l.ranks[r].balanced[token*c.Gate.Shape.Experts:])
 				}
 				ids, weights := make([]int32, c.Gate.Shape.TopK), make([]float32, c.Gate.Shape.TopK)
-				if _, err := l.ranks[r].router.Route(logits, ids, weights); err != nil {
+				if err := l.ranks[r].router.Route(logits, ids, weights); err != nil {
 					t.Fatal(err)
 				}
 				for s, e := range ids {
