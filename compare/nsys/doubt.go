@@ -62,11 +62,13 @@ func (r *reduction) gap() (ns int64, text, files string) {
 }
 
 // differentRuns warns of ranks that ran at different times, which one run's ranks never
-// do: they meet in every layer.
+// do: they meet in every layer. It warns of different models too.
 func (r *reduction) differentRuns() {
 	if ns, text, _ := r.gap(); ns > clockError {
 		r.warn("different_runs", "", text+": they are not of one run")
+		return
 	}
+	r.otherModel()
 }
 
 // oneTime refuses ranks that ran at times too far apart for any clocks.

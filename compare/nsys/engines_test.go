@@ -593,6 +593,16 @@ func TestRanksOfDifferentRuns(t *testing.T) {
 	if _, err := Read(context.Background(), []string{normal[0], other[1]}, Options{}); !errors.Is(err, ErrNotOneRun) {
 		t.Errorf("two models: have %v", err)
 	}
+	linear := changed(t, normal, func(rank int, rec *capture.Recording) {
+		for i, name := range rec.KernelNames {
+			if rank == 2 && kernel.Classify(name).Phase == PhaseAttention {
+				rec.KernelNames[i] = "fused_recurrent_gated_delta_rule_fwd_kernel"
+			}
+		}
+	})
+	if doubt := linear.Doubt(); !strings.Contains(doubt, "rank 2 runs kernels of flash-linear-attention") {
+		t.Errorf("two models of one engine: %q", doubt)
+	}
 }
 
 // The LM head ends a step: the first one lacked 9 of its kernels (0.96 ms), which stood
