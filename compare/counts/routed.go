@@ -165,8 +165,30 @@ type routes struct {
 }
 
 type routedLayer struct {
-	counts                      []int64
-	rows, repeated, placeholder int
+	counts                             []int64
+	rows, repeated, placeholder, alike int
+	last                               []int64 // experts of the tokens not counted yet
+	run                                int64   // how many tokens
+}
+
+// longRun is how many tokens in a row that choose the same experts are no text: engines
+// run thousands of equal tokens to measure memory and to warm up. In published records of
+// vLLM, text has at most 7.
+const longRun = 128
+
+// count adds the tokens not counted yet, unless they are alike and others are not.
+func (l *routedLayer) count() {
+	if l.run >= longRun && l.run < int64(l.rows-l.placeholder) {
+		l.alike += int(l.run)
+		l.run = 0
+	}
+	for _, id := range l.last {
+		for int(id) >= len(l.counts) {
+			l.counts = append(l.counts, 0)
+		}
+		l.counts[id] += l.run
+	}
+	l.run = 0
 }
 
 func (r *routes) addValue(value json.RawMessage) error {
@@ -317,12 +339,13 @@ func (r *routes) add(phase Phase, layer int, ids []int64) error {
 		if id < 0 || id >= maxExperts {
 			return fmt.Errorf("layer %d: want an expert from 0 to %d, have %d", layer, maxExperts-1, id)
 		}
-		for int(id) >= len(l.counts) {
-			l.counts = append(l.counts, 0)
-		}
-		l.counts[id]++
 		r.record.Experts = max(r.record.Experts, int(id)+1)
 	}
+	if !slices.Equal(ids, l.last) {
+		l.count()
+		l.last = append(l.last[:0], ids...)
+	}
+	l.run++
 	return nil
 }
 
@@ -335,8 +358,10 @@ func (r *routes) finish() error {
 		}
 		record.Experts = r.known
 	}
-	rows, repeated, padded := 0, 0, 0
+	rows, repeated, padded, alike := 0, 0, 0, 0
 	for key, l := range r.layers {
+		l.count()
+		alike += l.alike
 		step := key.step()
 		step.Load.PerExpert = make([]int64, record.Experts)
 		copy(step.Load.PerExpert, l.counts)
@@ -351,6 +376,9 @@ func (r *routes) finish() error {
 	}
 	if repeated > 0 {
 		record.warn("repeated_experts", "%d of %d choices name an expert twice, which no router does: the engine recorded them wrongly, or simulated the routing with replacement", repeated, rows)
+	}
+	if alike > 0 {
+		record.warn("alike_tokens", "%d of %s of tokens that choose the same experts %d times or more in a row excluded: an engine's memory profiling or warm-up, not text", alike, quantity.Count(rows, "choice"), longRun)
 	}
 	if padded > 0 {
 		record.warn("padded_tokens", "%s of padding excluded", quantity.Count(padded, "choice"))
