@@ -121,7 +121,7 @@ func TestRecording(t *testing.T) {
 		n++
 		load := router.NewLoad(m.experts)
 		for rank, f := range files {
-			want, err := f.Int64s(fmt.Sprintf("%d_%d", s.Iteration, s.Layer))
+			want, err := int64s(f, fmt.Sprintf("%d_%d", s.Iteration, s.Layer))
 			if err != nil || !slices.Equal(s.Sent[rank].PerExpert, want) || s.Sent[rank].Total() != m.slots() {
 				t.Fatalf("%v: rank %d sent %v, want %v (%v)", s.key(), rank, s.Sent[rank], want, err)
 			}
@@ -226,4 +226,14 @@ func BenchmarkTensorRT(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// int64s are the integers of a tensor.
+func int64s(f *safetensors.File, name string) ([]int64, error) {
+	raw, t, err := f.Bytes(name)
+	if err != nil {
+		return nil, err
+	}
+	values := make([]int64, t.Elements())
+	return values, safetensors.DecodeIntegers(values, raw, t.DType)
 }

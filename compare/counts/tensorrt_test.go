@@ -182,7 +182,7 @@ func TestTensorRTIterationBeyondTheWindow(t *testing.T) {
 	defer f.Close()
 	steps := stepsOf(t, mustRead(t, dir))
 	for _, s := range steps {
-		want, err := f.Int64s(fmt.Sprintf("%d_%d", s.Iteration, s.Layer))
+		want, err := int64s(f, fmt.Sprintf("%d_%d", s.Iteration, s.Layer))
 		if err != nil || !slices.Equal(s.Load.PerExpert, want) {
 			t.Errorf("%v: other counts than the file's (%v)", s.key(), err)
 		}
