@@ -196,10 +196,10 @@ func TestRoutedExperts(t *testing.T) {
 	}
 	// An engine that measures its memory routes thousands of equal tokens.
 	const text = `{"layer": 3, "topk_ids": [0, 1]}` + "\n" + `{"layer": 3, "topk_ids": [2, 5]}` + "\n"
-	r = parsed(t, strings.Repeat(`{"layer": 3, "topk_ids": [7, 4]}`+"\n", 200)+text)
-	checkSteps(t, r, []step{{0, 3, []int64{1, 1, 1, 0, 0, 1, 0, 0}, nil}})
-	if !slices.Equal(codes(r.Warnings), []string{"alike_tokens"}) || !strings.HasPrefix(r.Warnings[0].Text, "200 of 202 choices") {
-		t.Errorf("warnings %v", r.Warnings)
+	warmed := parsed(t, strings.Repeat(`{"layer": 3, "topk_ids": [7, 4]}`+"\n", 200)+text)
+	checkSteps(t, warmed, []step{{0, 3, []int64{1, 1, 1, 0, 0, 1, 0, 0}, nil}})
+	if !slices.Equal(codes(warmed.Warnings), []string{"alike_tokens"}) || !strings.HasPrefix(warmed.Warnings[0].Text, "200 of 202 choices") {
+		t.Errorf("warnings %v", warmed.Warnings)
 	}
 	checkSteps(t, parsed(t, strings.Repeat(`{"layer": 3, "topk_ids": [7, 4]}`+"\n", 200)), []step{{0, 3, []int64{0, 0, 0, 0, 200, 0, 0, 200}, nil}})
 	// A model may have more experts than occur.
