@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,9 +13,12 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/compare/place"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // compareVerb runs compare from the repository's root.
@@ -37,8 +42,8 @@ func TestCompareVerbOnTraces(t *testing.T) {
 		"GPU time 8.90 ms to 7.32 ms (−17.8 %), of which collectives (mostly waiting) −698 µs",
 		"expert GEMM time of the slowest rank 4.87 ms to 3.31 ms (−32.0 %)", // 4.8665 and 3.3078 ms, summed with SQL
 		"82.6 % of the reduction is in layer 0",
-		"+16.7 % (predicted) = evening out ranks +8.0 %, evening out experts (equal-sized expert GEMMs) +9.3 %, other compute −0.5 %",
-		"Parts of the gain: time saved per step / step of the perfect arm (10.1 ms, profiled)",
+		"+16.7 % (predicted) = evening out ranks +8.0 %, evening out experts (equal-sized GEMMs) +9.3 %, other compute −0.5 %",
+		"Parts of the gain, predicted from the traces: time saved per step / step of the perfect arm (10.1 ms, profiled)",
 		"excluded as warm-up",
 	} {
 		if !strings.Contains(out, want) {
@@ -74,6 +79,47 @@ func TestBriefIsTheAnswer(t *testing.T) {
 		if code != c.code || !strings.HasPrefix(out, c.want) || code != exitUsage && out != first+"\n" || utf8.RuneCountInString(out) > 161 {
 			t.Errorf("%q: exit %d, %d runes, %q\n%s", c.args, code, utf8.RuneCountInString(out), out, errs)
 		}
+	}
+}
+
+// Recorded counts of the normal run say what a placement recovers on counts that it was
+// not learned from: the share of the uneven load that 'moebalance place' takes away there.
+// Counts of one step prove nothing.
+func TestCompareSaysWhatAPlacementRecovers(t *testing.T) {
+	t.Chdir("../..")
+	record, err := counts.Read("testdata/deepseek-ep4-ranks/counts-normal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	csv := "step,layer,expert,count\n"
+	for step := range 2 { // in the second, other experts are hot on top
+		for layer, load := range record.ByLayer() {
+			for e, n := range load.PerExpert {
+				csv += fmt.Sprintf("%d,%d,%d,%d\n", step, layer, e, n+int64(step)*load.PerExpert[(e+3)%len(load.PerExpert)])
+			}
+		}
+	}
+	path := filepath.Join(t.TempDir(), "two.csv")
+	if err := os.WriteFile(path, []byte(csv), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var placed place.Result
+	ask(t, exitDone, &placed, "place", "--format", "json", "--ep", "4", path)
+	p := placed.Placements[0]
+	want := (p.Contiguous - p.Judged) / (p.Contiguous - 1)
+	var r diff.Comparison
+	args := []string{"compare", "testdata/deepseek-ep4-ranks", "--counts-normal", path}
+	ask(t, exitDone, &r, append(args, "--format", "json")...)
+	got := r.Split.Placement
+	if !(want > 0.1 && want < 0.95) || math.Abs((got.Recovered-want).Float64()) > 1e-12 || !(got.RecoveredGain > 0 && got.RecoveredGain < want*got.GainBound) {
+		t.Errorf("recovers %v, want %v (max/mean %v to %v); %+v", got.Recovered, want, p.Contiguous, p.Judged, got)
+	}
+	if out, errs, _ := runIn(t, args...); !strings.Contains(out, "judged on the second: recovers "+quantity.Percent(want)+" of the uneven load, ") {
+		t.Errorf("%s%s", out, errs)
+	}
+	args[3] = "testdata/deepseek-ep4-ranks/counts-normal"
+	if out, errs, _ := runIn(t, args...); !strings.Contains(out, "\n'moebalance place' cannot say what a placement recovers: these counts are one window") {
+		t.Errorf("%s%s", out, errs)
 	}
 }
 

@@ -42,35 +42,20 @@ type Part struct {
 	High    router.Number `json:"high"`
 }
 
-// PartName is what saves the time.
+// PartName is what saves the time, in words.
 type PartName string
 
 // The parts, in their order.
 const (
-	EvenRanks    PartName = "ranks"   // straggler loss, compute of all phases: the slowest rank of each layer − the mean
-	EvenExperts  PartName = "experts" // mean expert time: equal-sized expert GEMMs run faster
-	OtherCompute PartName = "other_compute"
+	EvenRanks    PartName = "evening out ranks"                       // straggler loss, compute of all phases: the slowest rank of each layer − the mean
+	EvenExperts  PartName = "evening out experts (equal-sized GEMMs)" // mean expert time: equal-sized expert GEMMs run faster
+	OtherCompute PartName = "other compute"
 	// OtherWaiting is what waiting at the collectives behind the experts changed by beyond
 	// the straggler loss: negative where ranks waited for something else than compute all
 	// the same, such as late hosts.
-	OtherWaiting PartName = "waiting"
-	Rest         PartName = "rest" // not explained: transfer, idle GPUs, the profiler, noise
+	OtherWaiting PartName = "other waiting"
+	Rest         PartName = "not explained" // transfer, idle GPUs, the profiler, noise
 )
-
-// Words says it to people.
-func (p PartName) Words() string {
-	switch p {
-	case EvenRanks:
-		return "evening out ranks"
-	case EvenExperts:
-		return "evening out experts (equal-sized expert GEMMs)"
-	case OtherCompute:
-		return "other compute"
-	case OtherWaiting:
-		return "other waiting"
-	}
-	return "not explained"
-}
 
 // Placement is what placing the experts can win alone: it evens out ranks, and leaves the
 // size of the expert GEMMs as it is.
@@ -91,21 +76,15 @@ type Placement struct {
 	Held          string        `json:"held_out"` // what was learned and judged; empty without counts
 }
 
-// splitOf is the Split without a step time.
-func splitOf() Split {
-	u := router.Undefined()
-	return Split{Gain: u, Low: u, High: u, Confidence: u, NormalNS: u, PerfectNS: u, Parts: []Part{}, Placement: Placement{u, u, u, u, u, ""}}
-}
-
 // split divides the gain that was measured, or else the predicted one.
 func (c *Comparison) split(measured *gain.Gain) {
 	p, u := c.Prediction, router.Undefined()
-	c.Split = splitOf()
+	c.Split = Split{Gain: u, Low: u, High: u, Confidence: u, NormalNS: u, PerfectNS: u, Parts: []Part{}, Placement: Placement{u, u, u, u, u, ""}}
 	if !p.Gain.Defined() {
 		return
 	}
 	s := &c.Split
-	s.Basis, s.Gain, s.Low, s.High, s.Confidence = Profiled, p.Gain, p.Low, p.High, router.Number(p.Confidence)
+	s.Basis, s.Gain, s.Low, s.High, s.Confidence = p.StepBasis, p.Gain, p.Low, p.High, router.Number(p.Confidence)
 	if measured != nil {
 		s.Basis, s.Gain, s.Low, s.High, s.Confidence = FromCampaign, measured.Estimate, measured.Low, measured.High, router.Number(measured.Confidence)
 	}
@@ -176,7 +155,7 @@ func (s Split) Sentence() string {
 	}
 	parts := make([]string, len(s.Parts))
 	for i, p := range s.Parts {
-		parts[i] = p.Name.Words() + " " + quantity.Change(p.Gain)
+		parts[i] = string(p.Name) + " " + quantity.Change(p.Gain)
 	}
 	return fmt.Sprintf("%s (%s) = %s", quantity.Change(s.Gain), of, strings.Join(parts, ", "))
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
-	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/compare/nsys/wait"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -21,7 +20,7 @@ import (
 // it is.
 func Comparison(r diff.Comparison) output.Document {
 	d := output.Document{Headline: comparisonHeadline(r), Tables: comparisonTables(r), Value: r,
-		Notes: slices.Concat(predictionNotes(r.Prediction), warningNotes(r.Warnings, nil), overSteps("normal: ", r.Ceiling.Of.ExpertTime(), r.Normal.OverSteps), overSteps("perfect: ", r.Ceiling.Of.ExpertTime(), r.Perfect.OverSteps))}
+		Notes: append(predictionNotes(r.Prediction), warningNotes(r.Warnings, nil)...)}
 	if len(r.Builds) == 2 {
 		return ofBuilds(d, r.Builds)
 	}
@@ -39,7 +38,7 @@ func ofBuilds(d output.Document, builds []string) output.Document {
 		})
 	}
 	d.Tables = slices.DeleteFunc(d.Tables, func(t output.Table) bool {
-		return t.Name == "gain" || t.Name == "bound" || t.Name == "balance" || t.Name == "hardware"
+		return t.Name == "gain" || t.Name == "balance" || t.Name == "hardware"
 	})
 	d.Headline = rename(d.Headline)
 	for i, n := range d.Notes {
@@ -82,12 +81,8 @@ func ComparisonOverview(r diff.Comparison) output.Document {
 		d.Notes = append(d.Notes, "more tables: --table layers, ranks, waits, steps or active; everything: --format json")
 		return d
 	}
-	names, more := append(kinds, "gain", "phases", "stragglers", "waits", "hardware"), "bound, "
-	if !r.Split.Known() {
-		names, more = append(names, "bound"), ""
-	}
-	d.Tables = overview(d.Tables, names...)
-	d.Notes = append(d.Notes, "more tables: --table "+more+"layers, ranks, balance, steps, active or kernels; everything: --format json")
+	d.Tables = overview(d.Tables, append(kinds, "gain", "phases", "stragglers", "waits", "hardware")...)
+	d.Notes = append(d.Notes, "more tables: --table layers, ranks, balance, steps, active or kernels; everything: --format json")
 	return d
 }
 
@@ -161,6 +156,10 @@ func gainLines(r diff.Comparison) (lines []string) {
 	if text := r.Split.Sentence(); text != "" {
 		lines = append(lines, text)
 	}
+	if k := r.Ceiling; len(lines) == 0 && k.GainBound.Defined() && len(r.Builds) == 0 {
+		return []string{fmt.Sprintf("even %s over ranks could win at most %s of GPU time per step: it is %s of the normal step, balancedness %s",
+			k.Of.ExpertTime(), quantity.Change(k.GainBound), quantity.Percent(k.ExpertShare), quantity.Ratio(k.Balancedness))}
+	}
 	if text := heldOut(r.Split.Placement); text != "" {
 		lines = append(lines, text)
 	}
@@ -196,31 +195,9 @@ func predictionNotes(p diff.Prediction) []string {
 }
 
 // splitTable is what the gain is made of.
-func splitTable(r diff.Comparison) output.Table {
-	s, u := r.Split, router.Undefined()
-	t := output.Table{Name: "gain", Title: fmt.Sprintf("Parts of the gain: time saved per step / step of the perfect arm (%s, %s)", quantity.Duration(s.PerfectNS), s.Basis),
-		Columns: []output.Column{label("part"), label("basis"), duration("saved", "saved_ns"), percent("gain"), percent("low"), percent("high")}}
-	if !s.Known() {
-		return t
-	}
-	whole := "predicted"
-	if s.Basis == diff.FromCampaign {
-		whole = "measured"
-	}
-	t.Rows = append(t.Rows, []any{"whole", whole, s.NormalNS - s.PerfectNS, s.Gain, s.Low, s.High})
-	for _, p := range s.Parts {
-		basis := "predicted"
-		if p.Name == diff.Rest {
-			basis = "remainder"
-		}
-		t.Rows = append(t.Rows, []any{p.Name.Words(), basis, p.SavedNS, p.Gain, p.Low, p.High})
-	}
-	p := s.Placement
-	t.Rows = append(t.Rows, []any{"evening out ranks alone, as a placement can at most", "predicted", u, p.GainBound, p.Low, p.High})
-	if p.Recovered.Defined() {
-		t.Rows = append(t.Rows, []any{p.Held, "inferred", u, p.RecoveredGain, u, u})
-	}
-	return t
+func splitTable(s diff.Split) output.Table {
+	return output.Of("gain", fmt.Sprintf("Parts of the gain, predicted from the traces: time saved per step / step of the perfect arm (%s, %s)", quantity.Duration(s.PerfectNS), s.Basis), s.Parts,
+		label("part"), duration("saved"), percent("gain"), percent("low"), percent("high"))
 }
 
 // fromTo shows a change of a time.
@@ -240,26 +217,16 @@ func collectiveChange(r diff.Comparison) (ns router.Number) {
 }
 
 // worstLoss is the layer whose straggler loss was reduced most, and its share of the
-// reduction over all layers.
-func worstLoss(r diff.Comparison) (layer string, share float64, ok bool) {
-	var fall, most float64
+// reduction over all layers. False where no layer is known, or none lost less.
+func worstLoss(r diff.Comparison) (layer string, share router.Number, ok bool) {
+	var fall, most router.Number
 	for _, s := range r.Stragglers {
-		d := -float64(s.Change.DifferenceNS)
-		if d > 0 {
-			fall += d
-		}
-		if d > most {
-			most, layer = d, lossLayer(s.Layer, cmp.Or(r.Normal.Structure, r.Perfect.Structure))
+		d := max(0, -s.Change.DifferenceNS)
+		if fall += d; d > most && s.Layer.Defined() {
+			most, layer = d, layerName(cmp.Or(r.Normal.Structure, r.Perfect.Structure), s.Layer)
 		}
 	}
 	return layer, most / fall, most > 0
-}
-
-func lossLayer(layer router.Whole, inferred *nsys.Structure) string {
-	if !layer.Defined() {
-		return "no layer"
-	}
-	return fmt.Sprintf("%s %d", layerNoun(inferred), layer)
 }
 
 // changeTable is a table of times in both arms, whose items embed a diff.Change.
@@ -314,20 +281,6 @@ func changedLosses(r diff.Comparison) output.Table {
 	return changeTable("stragglers", "Straggler loss per step: slowest rank − mean, compute of all phases", losses, []output.Column{count("layer")}).LeadBy("difference_ns")
 }
 
-func ceilingTable(r diff.Comparison) output.Table {
-	k := r.Ceiling
-	time := k.Of.ExpertTime()
-	return output.Table{Name: "bound", Title: "Upper bound of the gain from balance: 1/(1 − f + f·b) − 1", Columns: []output.Column{label("quantity"), percent("value")}, Rows: [][]any{
-		{"f, share of " + time + " in the normal step", k.ExpertShare},
-		{"b, balancedness of " + time + ", normal", k.Balancedness},
-		{"b, balancedness of " + time + ", perfect", k.PerfectBalancedness},
-		{"upper bound of the gain", k.GainBound},
-		{"w, mean " + time + ", perfect/normal", k.ExpertWork},
-		{"upper bound including w, 1/(1 − f + f·b·w) − 1", k.GainBoundWithWork},
-		{"gain in GPU time per step of these traces, waiting included", k.StepGain},
-	}}
-}
-
 func comparisonTables(r diff.Comparison) []output.Table {
 	variants := computed(count("variants"), func(k diff.KernelFamily) any { return len(k.Names) })
 	tables := []output.Table{
@@ -338,8 +291,7 @@ func comparisonTables(r diff.Comparison) []output.Table {
 		changeTable("ranks", "Time per step by rank and phase", r.RankTimes, []output.Column{count("rank"), label("phase"), timeKind}).LeadBy("difference_ns"),
 		output.Of("hardware", "Expert compute per step and rank; hardware and load relative to the mean rank", r.RankSpeeds,
 			count("rank"), duration("normal"), duration("perfect"), ratio("hardware"), ratio("load")).LeadBy("load"),
-		splitTable(r),
-		ceilingTable(r),
+		splitTable(r.Split),
 		output.Of("balance", "max/mean in both arms, mean over steps", r.Balance,
 			count("layer"), label("level"), label("quantity"), ratio("normal", "normal_max_over_mean"), ratio("perfect", "perfect_max_over_mean")),
 		output.Of("steps", "Steps", r.Steps,

@@ -72,16 +72,12 @@ func (res countsView) summarySentences() []string {
 	return sentences
 }
 
-// notes are the warnings, those of one text together.
-func (res countsView) notes() (notes []string) {
+func (res countsView) notes() []string {
 	warnings := slices.Clone(res.Warnings)
 	for i := range warnings {
 		warnings[i].Subject = res.label(warnings[i].Subject, "")
 	}
-	for _, w := range source.GroupWarnings(warnings) {
-		notes = append(notes, few(w.Subjects)+": "+w.Text)
-	}
-	return notes
+	return warningNotes(warnings, nil)
 }
 
 // few lists the first two names and counts the rest.

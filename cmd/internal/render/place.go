@@ -8,7 +8,6 @@ import (
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/compare/place"
-	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
@@ -45,10 +44,7 @@ func (res placeView) notes() (notes []string) {
 	for i := range warnings {
 		warnings[i].Subject = filepath.Base(warnings[i].Subject)
 	}
-	for _, w := range source.GroupWarnings(warnings) {
-		notes = append(notes, few(w.Subjects)+": "+w.Text)
-	}
-	return notes
+	return append(notes, warningNotes(warnings, nil)...)
 }
 
 func (res placeView) tables() []output.Table {

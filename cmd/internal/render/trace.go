@@ -225,12 +225,12 @@ func traceNotes(t *nsys.Trace) []string {
 	if t.Arm != "" {
 		notes = append(notes, fmt.Sprintf("evidence of the arm (%s): %s", t.Arm, t.ArmEvidence))
 	}
-	return append(notes, overSteps("", t.Bound.Of.ExpertTime(), t.OverSteps)...)
+	return append(notes, overSteps(t.Bound.Of.ExpertTime(), t.OverSteps)...)
 }
 
 // overSteps is a line on the median and the worst step of a trace, about the times of which
 // the worst is longer by more than a twentieth.
-func overSteps(arm, experts string, o imbalance.OverSteps) []string {
+func overSteps(experts string, o imbalance.OverSteps) []string {
 	var parts []string
 	for _, v := range []struct {
 		name string
@@ -248,7 +248,7 @@ func overSteps(arm, experts string, o imbalance.OverSteps) []string {
 	if len(parts) == 0 {
 		return nil
 	}
-	return []string{arm + "p50 over steps: " + strings.Join(parts, "; ")}
+	return []string{"p50 over steps: " + strings.Join(parts, "; ")}
 }
 
 // manyInNote is from how many on a note names ranks in place of files, in fewer ranges
@@ -259,10 +259,7 @@ const manyInNote = 7
 // have it, or with their ranks where they are many and in few ranges.
 func warningNotes(warnings []router.Warning, ranks map[string][]int) (notes []string) {
 	for _, g := range source.GroupWarnings(warnings) {
-		subject := g.Subjects[0]
-		if more := len(g.Subjects) - 1; more > 0 {
-			subject += fmt.Sprintf(" and %d more", more)
-		}
+		subject := few(g.Subjects)
 		var known []int
 		for _, s := range g.Subjects {
 			known = append(known, ranks[s]...)
@@ -278,9 +275,11 @@ func warningNotes(warnings []router.Warning, ranks map[string][]int) (notes []st
 
 // LayerName names a layer in a sentence. Without ranges that name layers, all of them
 // are judged together.
-func LayerName(t *nsys.Trace, layer router.Whole) string {
+func LayerName(t *nsys.Trace, layer router.Whole) string { return layerName(t.Structure, layer) }
+
+func layerName(inferred *nsys.Structure, layer router.Whole) string {
 	if !layer.Defined() {
 		return "all layers together"
 	}
-	return fmt.Sprintf("%s %d", layerNoun(t.Structure), layer)
+	return fmt.Sprintf("%s %d", layerNoun(inferred), layer)
 }

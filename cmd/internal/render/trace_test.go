@@ -21,7 +21,7 @@ func TestNotesOfManyRanks(t *testing.T) {
 		}
 	}
 	notes := traceNotes(trace)
-	if len(notes) != 2 || notes[0] != "rank0.sqlite and 255 more: rank 0 ended early (the first of 256 with different numbers)" || notes[1] != "ranks 0 to 511: events are missing" {
+	if len(notes) != 2 || notes[0] != "rank0.sqlite, rank2.sqlite and 254 more: rank 0 ended early (the first of 256 with different numbers)" || notes[1] != "ranks 0 to 511: events are missing" {
 		t.Errorf("have %d notes: %q", len(notes), notes)
 	}
 }
