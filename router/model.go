@@ -30,21 +30,32 @@ func FindModel(name string) (Model, error) {
 	wanted := strings.ToLower(name[strings.LastIndex(name, "/")+1:])
 	models := Models()
 	names := make([]string, len(models))
-	near, least := "", len(wanted)/2+1
 	for i, m := range models {
 		if m.Name == wanted {
 			return m, nil
 		}
 		names[i] = m.Name
-		if d := editDistance(wanted, m.Name); d < least {
-			near, least = m.Name, d
+	}
+	return Model{}, fmt.Errorf("unknown model %q: the presets are %s; any other model can be read from its config.json%s", name, strings.Join(names, ", "), Near(wanted, names))
+}
+
+// Near is "; did you mean X?" for the name that differs from a mistyped one in the fewest
+// letters, or begins with it; "" where none is near.
+func Near(typed string, names []string) string {
+	near, least := "", (len(typed)+1)/3+1
+	for _, name := range names {
+		d := editDistance(typed, name)
+		if len(typed) > 2 && strings.HasPrefix(name, typed) {
+			d = min(d, 1)
+		}
+		if d < least {
+			near, least = name, d
 		}
 	}
-	hint := ""
-	if near != "" {
-		hint = fmt.Sprintf("did you mean %q? ", near)
+	if near == "" {
+		return ""
 	}
-	return Model{}, fmt.Errorf("unknown model %q: %sthe presets are %s; any other model can be read from its config.json", name, hint, strings.Join(names, ", "))
+	return fmt.Sprintf("; did you mean %q?", near)
 }
 
 // editDistance is the least number of letters to insert, delete or replace to

@@ -249,7 +249,7 @@ func (p *benchProgress) event(e bench.Event) {
 	if text := render.Event(e, p.metric); text != "" {
 		p.line.Println(text)
 	}
-	p.line.Show("%d of %d launches", e.Done, e.Done+e.Left)
+	p.line.Show(float64(e.Done)/float64(max(1, e.Done+e.Left)), "%d of %d launches", e.Done, e.Done+e.Left)
 }
 
 // say reports something about the campaign as a whole.

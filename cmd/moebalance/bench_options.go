@@ -18,6 +18,7 @@ import (
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/router"
 )
 
 // benchOptions are the flags of bench: those that are the campaign's own as they
@@ -34,6 +35,7 @@ type benchOptions struct {
 	metrics       []string
 	workTolerance share
 	threshold     share
+	confidence    share
 	profile       bool
 	windows       string
 
@@ -42,7 +44,7 @@ type benchOptions struct {
 	madeFolder     bool // for this campaign
 	resume         string
 	requireVerdict bool
-	requireProof   string
+	requireProof   gain.Grade
 	rejudged       []string // flags that judge a resumed campaign anew
 	failAbove      share
 	grace          time.Duration
@@ -51,72 +53,89 @@ type benchOptions struct {
 }
 
 func (o *benchOptions) bind(c *cobra.Command) {
-	o.threshold = share{fraction: gain.DefaultThreshold}
-	o.workTolerance = share{fraction: gain.DefaultTolerance}
+	o.bindRun(c)
+	o.bindJudging(c)
+
 	f := c.Flags()
-	f.IntVar(&o.Design.Pairs, "pairs", 8, "pairs of launches; with --until-decided the maximum (default 24)")
-	f.BoolVar(&o.Design.UntilDecided, "until-decided", false, "stop when the interval excludes the threshold")
-	f.IntVar(&o.Design.FloorPairs, "aa-pairs", 0, "additional pairs of two normal launches: the noise floor")
-	f.IntVar(&o.Design.WarmUps, "warm-up", 0, "untimed launches of each arm before the first pair")
-	f.StringVar((*string)(&o.Design.Order), "order", string(bench.ABBA), "order of the arms: abba (blocks of two pairs) or random (within pairs)")
-	f.Uint64Var(&o.Design.Seed, "seed", 0, "seed of the launch order (default drawn, and stored)")
-
-	bindParsed(c, &o.Treatment, bench.ParseTreatment, "treatment", "trtllm", "switch of the perfect arm: trtllm, vllm, hook, sglang or env:NAME=VALUE")
-	f.StringVar(&o.proof, "proof", "", "log line that proves balance, as `REGEX`; the group (?P<rank>…) is the rank")
-	f.StringVar(&o.Counts, "counts", "", "expert statistics recorded by every launch at this `PATH` (with {out}), as proof of the routing")
-	f.IntVar(&o.Ranks, "ranks", 0, "number of ranks that must prove their arm; 0: as reported, else as seen")
-	bindParsed(c, &o.Command.Perfect, launch.Words, "perfect-command", "", "`COMMAND` of the perfect arm if it differs, as one quoted line")
-	bindParsed(c, &o.Command.Server, launch.Words, "server", "", "server `COMMAND`, started before and stopped after the client")
-	f.StringVar(&o.Command.Ready, "ready", "", "`URL` that answers 2xx when the server is ready")
-	f.DurationVar(&o.Command.ReadyTimeout, "ready-timeout", 30*time.Minute, "maximum wait for --ready")
-	f.StringVar(&o.points, "points", "", "measure both arms at each load, as `NAME=VALUE,…`: {NAME} in the command is the value")
-	f.StringArrayVar(&o.armWords, "arm", nil, "`NAME='VARIABLE=VALUE --flag'`: what sets an arm apart; another name than normal and perfect is a further arm")
-	f.StringVar(&o.builds, "arms", "", "`A,B`: compare two builds of these names, without a balanced arm and without proof")
-	o.model.bind(f)
-	f.Lookup("model").Usage = "model, for the tokens per active expert at each of --points: " + f.Lookup("model").Usage
-	bindParsed(c, &o.client, launch.Words, "client", "", "measured `COMMAND` with --server, instead of a command after --")
-
-	f.StringArrayVar(&o.metrics, "metric", nil, "metric to compare: a reported `NAME`, or NAME[:UNIT[:higher|lower]]=REGEX or =$.json.path")
-	f.StringVar(&o.Output, "result", "", "report `FILE` (with {out} in its path), instead of stdout")
-	f.StringVar(&o.IterationLog, "iteration-log", "", "iteration log `FILE` (with {out} in its path), if it is not printed")
-	f.StringArrayVar(&o.Same, "same", nil, "`FILE` (data, configuration) that must not change; may be repeated")
-	f.StringArrayVar(&o.Accepted, "accept-difference", nil, "`WORD`: an option, word or variable in which the arms may differ, too; may be repeated")
-	f.Var(&o.workTolerance, "work-tolerance", "maximum difference in requests and tokens within a pair")
-	f.Var(&o.threshold, "threshold", "gain that counts as significant: 10% and 0.1 are the same")
-	f.Float64Var(&o.Confidence, "confidence", gain.DefaultConfidence, "confidence level of the interval, a fraction")
-
-	f.DurationVar(&o.Timeout, "timeout", 0, "time limit of a launch, after which it failed; 0: none")
-	f.DurationVar(&o.Stall, "stall", 0, "time without output and GPU work after which a launch failed, such as 10m; 0: none")
-	f.DurationVar(&o.CoolDown, "cool-down", 0, "pause between launches")
-	f.DurationVar(&o.grace, "grace", launch.DefaultGrace.Interrupt, "time for a command to end after SIGINT, before SIGTERM")
-	f.IntVar(&o.Retries, "retries", 0, "additional attempts at a failed launch")
-	f.BoolVar(&o.keepGoing, "keep-going", false, "continue if the first pair is invalid")
-
-	f.BoolVar(&o.profile, "profile", false, "run one untimed pair under nsys after the timed pairs")
-	f.StringVar(&o.windows, "profile-iterations", "", "iterations `A-B` that the profiled pair records (default all)")
-
 	o.campaign.Store = campaignStore
 	o.campaign.Bind(c, "campaign", "", "new campaign `DIR` (default moebalance-bench-DATE-TIME)")
 	f.StringVar(&o.resume, "resume", "", "continue the campaign in this `DIR`, or print its result")
 	f.BoolVar(&o.requireVerdict, "require-verdict", false, "exit 5 if the verdict is inconclusive")
-	f.StringVar(&o.requireProof, "require-proof", string(gain.Claimed), "weakest accepted proof of balance: claimed, or measured (exit 4 if it is only claimed)")
 	f.Var(&o.failAbove, "fail-above", "exit 3 if the whole interval of the gain is above this")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "no progress on stderr")
-	o.out.bind(c)
-	var orders []string
-	for _, order := range bench.Orders {
-		orders = append(orders, string(order))
-	}
-	complete(c, "require-proof", proofGrades...)
-	complete(c, "order", orders...)
+	section(c, outputSection)
+	o.out.bind(c, func() []string { return render.CampaignTables })
 }
 
-// proofGrades are the values of --require-proof.
-var proofGrades = []string{string(gain.Claimed), string(gain.Measured)}
+// bindRun binds what is launched, and how often.
+func (o *benchOptions) bindRun(c *cobra.Command) {
+	f := c.Flags()
+	bindParsed(c, &o.Treatment, bench.ParseTreatment, "treatment", "trtllm", "switch of the perfect arm: trtllm, vllm, hook, sglang or env:NAME=VALUE", treatmentNames()...)
+	bindParsed(c, &o.Command.Perfect, launch.Words, "perfect-command", "", "`COMMAND` of the perfect arm if it differs, as one quoted line")
+	bindParsed(c, &o.Command.Server, launch.Words, "server", "", "server `COMMAND`, started before and stopped after the client")
+	bindParsed(c, &o.client, launch.Words, "client", "", "measured `COMMAND` with --server, instead of a command after --")
+	f.StringVar(&o.Command.Ready, "ready", "", "`URL` that answers 2xx when the server is ready")
+	f.DurationVar(&o.Command.ReadyTimeout, "ready-timeout", 30*time.Minute, "maximum wait for --ready")
+	f.StringVar(&o.points, "points", "", "measure both arms at each load, as `NAME=VALUE,…` or NAME=A-B: {NAME} in the command is the value")
+	f.StringArrayVar(&o.armWords, "arm", nil, "`NAME='VARIABLE=VALUE --flag'`: what sets an arm apart; another name than normal and perfect is a further arm")
+	f.StringVar(&o.builds, "arms", "", "`A,B`: compare two builds of these names, without a balanced arm and without proof")
+	o.model.bind(c)
+	f.Lookup("model").Usage = "model, for the tokens per active expert at each of --points: " + f.Lookup("model").Usage
+	section(c, "What to run")
+
+	f.IntVar(&o.Design.Pairs, "pairs", 8, "pairs of launches, or with --until-decided the maximum, which is 24 unless given")
+	f.BoolVar(&o.Design.UntilDecided, "until-decided", false, "stop when the interval excludes the threshold")
+	f.IntVar(&o.Design.FloorPairs, "aa-pairs", 0, "additional pairs of two normal launches: the noise floor")
+	f.IntVar(&o.Design.WarmUps, "warm-up", 0, "untimed launches of each arm before the first pair")
+	choice(c, &o.Design.Order, "order", bench.ABBA, "order of the arms: abba (blocks of two pairs) or random (within pairs)", bench.Orders...)
+	f.Uint64Var(&o.Design.Seed, "seed", 0, "seed of the launch order (default drawn, and stored)")
+	f.DurationVar(&o.CoolDown, "cool-down", 0, "pause between launches")
+	section(c, "Design")
+
+	f.DurationVar(&o.Timeout, "timeout", 0, "time limit of a launch, after which it failed; 0: none")
+	f.DurationVar(&o.Stall, "stall", 0, "time without output and GPU work after which a launch failed, such as 10m; 0: none")
+	f.DurationVar(&o.grace, "grace", launch.DefaultGrace.Interrupt, "time for a command to end after SIGINT, before SIGTERM")
+	f.IntVar(&o.Retries, "retries", 0, "additional attempts at a failed launch")
+	f.BoolVar(&o.keepGoing, "keep-going", false, "continue if the first pair is invalid")
+	section(c, "Failed launches")
+}
+
+// bindJudging binds what a launch has to prove, and how it is read and judged.
+func (o *benchOptions) bindJudging(c *cobra.Command) {
+	f := c.Flags()
+	f.StringVar(&o.proof, "proof", "", "log line that proves balance, as `REGEX`; the group (?P<rank>…) is the rank")
+	f.StringVar(&o.Counts, "counts", "", "expert statistics recorded by every launch at this `PATH` (with {out}), as proof of the routing")
+	f.IntVar(&o.Ranks, "ranks", 0, "number of ranks that must prove their arm; 0: as reported, else as seen")
+	choice(c, &o.requireProof, "require-proof", gain.Claimed, "weakest accepted proof of balance: claimed, or measured (exit 4 if it is only claimed)", gain.Claimed, gain.Measured)
+	f.BoolVar(&o.profile, "profile", false, "run one untimed pair under nsys after the timed pairs")
+	f.StringVar(&o.windows, "profile-iterations", "", "iterations `A-B` that the profiled pair records (default all)")
+	f.StringArrayVar(&o.Same, "same", nil, "`FILE` (data, configuration) that must not change; may be repeated")
+	f.StringArrayVar(&o.Accepted, "accept-difference", nil, "`WORD`: an option, word or variable in which the arms may differ, too; may be repeated")
+	o.workTolerance = share{fraction: gain.DefaultTolerance}
+	f.Var(&o.workTolerance, "work-tolerance", "maximum difference in requests and tokens within a pair")
+	section(c, "Proof that the arms differ in balance, and in nothing else")
+
+	f.StringArrayVar(&o.metrics, "metric", nil, "metric to compare: a reported `NAME`, or NAME[:UNIT[:higher|lower]]=REGEX or =$.json.path")
+	complete(c, "metric", metrics.Names()...)
+	f.StringVar(&o.Output, "result", "", "report `FILE` (with {out} in its path), instead of stdout")
+	f.StringVar(&o.IterationLog, "iteration-log", "", "iteration log `FILE` (with {out} in its path), if it is not printed")
+	o.threshold, o.confidence = share{fraction: gain.DefaultThreshold}, share{fraction: gain.DefaultConfidence}
+	f.Var(&o.threshold, "threshold", "gain that counts as significant: 10% and 0.1 are the same")
+	f.Var(&o.confidence, "confidence", "confidence level of the interval")
+	section(c, "Reading and judging of results")
+}
+
+// treatmentNames are the treatments of engines.
+func treatmentNames() (names []string) {
+	for _, t := range bench.Treatments {
+		names = append(names, t.Name)
+	}
+	return names
+}
 
 // lacksProof reports whether balance is only claimed and must be measured.
 func (o *benchOptions) lacksProof(r gain.Result) bool {
-	return r.Balance == gain.Claimed && o.requireProof == string(gain.Measured)
+	return r.Balance == gain.Claimed && o.requireProof == gain.Measured
 }
 
 // whileRejudging are the flags that judge a resumed campaign by other rules.
@@ -126,13 +145,10 @@ var whileRejudging = []string{"proof", "threshold", "metric", "ranks", "accept-d
 // recorded the rest.
 var whileResuming = map[string]bool{
 	"resume": true, "require-verdict": true, "require-proof": true, "fail-above": true, "quiet": true, "keep-going": true, "grace": true,
-	"format": true, "table": true, "output": true, "force": true,
+	"format": true, "table": true, "brief": true, "wide": true, "output": true, "force": true,
 }
 
 func (o *benchOptions) check(c *cobra.Command, words []string) error {
-	if !slices.Contains(proofGrades, o.requireProof) {
-		return usagef("bench: --require-proof %q: want one of %s", o.requireProof, strings.Join(proofGrades, ", "))
-	}
 	if o.grace < 0 {
 		return usagef("bench: --grace %v: want 0 or more", o.grace)
 	}
@@ -149,6 +165,7 @@ func (o *benchOptions) check(c *cobra.Command, words []string) error {
 				idle = append(idle, "--"+f.Name)
 			}
 		})
+		slices.Sort(o.rejudged)
 		if len(idle) > 0 {
 			return usagef("bench --resume uses the recorded settings of the campaign: remove %s", strings.Join(idle, ", "))
 		}
@@ -183,7 +200,7 @@ func (o *benchOptions) check(c *cobra.Command, words []string) error {
 // checkOutput finds a bad output before hours of launches.
 func (o *benchOptions) checkOutput() error {
 	if o.out.table != "" && !slices.Contains(render.CampaignTables, o.out.table) {
-		return usagef("bench: --table: no table %q in a result: want one of %s", o.out.table, strings.Join(render.CampaignTables, ", "))
+		return usagef("bench: --table: no table %q in a result: want one of %s%s", o.out.table, strings.Join(render.CampaignTables, ", "), router.Near(o.out.table, render.CampaignTables))
 	}
 	return nil
 }
@@ -192,7 +209,7 @@ func (o *benchOptions) checkOutput() error {
 // asked for and cannot be done.
 func (o *benchOptions) complete(words []string) (note string, err error) {
 	o.Command.Normal = append(words, o.client...) // one of them is empty
-	o.Threshold, o.WorkTolerance = o.threshold.fraction, o.workTolerance.fraction
+	o.Threshold, o.WorkTolerance, o.Confidence = o.threshold.fraction, o.workTolerance.fraction, o.confidence.fraction
 	if err := o.readMetrics(); err != nil {
 		return "", err
 	}

@@ -29,7 +29,7 @@ type compareOptions struct {
 	trust      bool
 	arms       string
 	builds     [2]gain.Arm
-	confidence float64
+	confidence share
 	campaign   string // of unprofiled launches of the same arms
 	stepTokens int
 
@@ -40,16 +40,18 @@ func compareCmd() *cobra.Command {
 	var o compareOptions
 	c := command("compare", argCount(1, -1, "the normal side and the perfect side"), o.run)
 	f := c.Flags()
-	o.read.bind(c)
+	o.read.bind(c, func() []string { return render.Comparison(diff.Comparison{}).TableNames() })
 	f.StringVar(&o.counts[0], "counts-normal", "", "`DIR` or file of expert statistics of the normal run")
 	f.StringVar(&o.counts[1], "counts-perfect", "", "`DIR` or file of expert statistics of the perfect run")
-	o.model.bindCounts(f)
+	o.model.bindCounts(c)
 	o.read.threshold.fraction = gain.DefaultThreshold
 	f.Var(&o.read.threshold, "threshold", "significant gain (reports) or imbalance (traces)")
 	f.StringVar(&o.metric, "metric", "", "metric of the reports: a reported `NAME`, or NAME=REGEX or NAME=JSONPATH (default: throughput)")
+	complete(c, "metric", metrics.Names()...)
 	f.StringVar(&o.arms, "arms", "", "`A,B`: the sides are two builds of these names, not a normal and a perfect arm")
 	f.BoolVar(&o.trust, "trust-arms", false, "accept the arms as labeled, without proof")
-	f.Float64Var(&o.confidence, "confidence", gain.DefaultConfidence, "confidence level of the gain's interval, a fraction")
+	o.confidence.fraction = gain.DefaultConfidence
+	f.Var(&o.confidence, "confidence", "confidence level of the gain's interval: 95% and 0.95 are the same")
 	f.StringVar(&o.campaign, "campaign", "", "campaign folder or JSON `RESULT` of bench: step time and measured gain beside traces")
 	f.IntVar(&o.stepTokens, "step-tokens", 0, "tokens of all ranks in one step, for a --campaign in tokens per second")
 	f.BoolVar(&o.requireVerdict, "require-verdict", false, "exit 5 if the verdict on reports is inconclusive")
@@ -60,8 +62,8 @@ func (o *compareOptions) run(c *cobra.Command, args []string) error {
 	if err := o.checkArms(); err != nil {
 		return err
 	}
-	if !(o.confidence > 0 && o.confidence < 1) {
-		return usagef("--confidence: want a fraction between 0 and 1, have %v", o.confidence)
+	if c := o.confidence.fraction; !(c > 0 && c < 1) {
+		return usagef("--confidence: want more than 0 %% and less than 100 %%, have %v", &o.confidence)
 	}
 	sides, err := source.Sides(args, tellSkipped(c.ErrOrStderr()))
 	if err != nil {
@@ -135,6 +137,7 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side, options 
 			arms[i] = diff.OnTrust(arms[i], gain.Arms[i])
 		}
 	}
+	done()
 	result := o.compared(arms[0], arms[1])
 	if o.campaign != "" {
 		result.WithCampaign(measured.Result, float64(o.stepTokens))
@@ -201,7 +204,7 @@ func (o *compareOptions) reports(c *cobra.Command, sides [2]source.Side) error {
 	}
 	set, err := source.ReadReports(sides, source.ReportOptions{
 		Metric: name, Custom: custom, Trust: o.trust, Builds: o.builds,
-		Criteria: gain.Criteria{Threshold: o.read.threshold.fraction, Confidence: o.confidence, Tolerance: gain.DefaultTolerance},
+		Criteria: gain.Criteria{Threshold: o.read.threshold.fraction, Confidence: o.confidence.fraction, Tolerance: gain.DefaultTolerance},
 	})
 	if err != nil {
 		return err

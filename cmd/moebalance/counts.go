@@ -37,13 +37,13 @@ func countsCmd() *cobra.Command {
 	f := c.Flags()
 	f.IntVar(&o.ranks, "ep", 0, "place the experts contiguously on this many ranks (default as recorded)")
 	f.StringVar(&o.placement, "placement", "", "place the experts as in this `FILE`: EPLB YAML (with --ep), expert map, slot assignments")
-	o.model.bindCounts(f)
+	o.model.bindCounts(c)
 	f.StringVar(&o.since, "since", "", "report only what was added since this earlier `FILE` of the same cumulative counters")
 	f.DurationVar(&o.span, "for", 0, "scrape each URL twice, this long apart, and report what was added")
 	o.threshold.fraction = defaultThreshold
 	f.Var(&o.threshold, "threshold", "flag imbalance above this")
 	f.Var(&o.failAbove, "fail-above", "exit 3 if the rank load of any layer exceeds its floor by more than this")
-	o.out.bind(c)
+	o.out.bind(c, func() []string { return render.Counts(&source.Counts{}).TableNames() })
 	o.out.bindTop(c)
 	standard := c.HelpFunc()
 	c.SetHelpFunc(func(c *cobra.Command, args []string) {

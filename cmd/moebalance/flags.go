@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +20,7 @@ import (
 	"github.com/moebalance/moebalance/compare/nsys/capture"
 	"github.com/moebalance/moebalance/compare/nsys/kernel"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/input"
 )
 
 // defaultThreshold is the imbalance above which load and time are flagged.
@@ -26,24 +28,73 @@ const defaultThreshold = 0.10
 
 // resultFlags are the flags of every verb that yields data.
 type resultFlags struct {
-	format output.Format
-	table  string
-	top    int
-	brief  bool
-	file   target.File
+	format      output.Format
+	table       string
+	top         int
+	brief, wide bool
+	file        target.File
 }
 
 // bindTop adds --top where tables can be long.
 func (f *resultFlags) bindTop(c *cobra.Command) {
 	c.Flags().IntVar(&f.top, "top", output.Page, "show people at most `N` rows of a table, the largest; 0 shows all (default: a page)")
 	c.Flags().Lookup("top").DefValue = "0" // which help leaves out
+	section(c, outputSection)
 }
 
-func (f *resultFlags) bind(c *cobra.Command) {
-	bindParsed(c, &f.format, output.ParseFormat, "format", "text", "output format: text, json, csv or md", output.Formats...)
-	c.Flags().StringVar(&f.table, "table", "", "print this table only (csv: default the first)")
+// bind adds the flags; tables are the names that --table takes.
+func (f *resultFlags) bind(c *cobra.Command, tables func() []string) {
+	section(c, ownSection)
+	choice(c, &f.format, "format", output.Text, "output format: text, json, csv or md", output.Formats...)
+	c.Flags().StringVar(&f.table, "table", "", "print this `TABLE` only (csv: default the first)")
 	c.Flags().BoolVar(&f.brief, "brief", false, "print the answer alone, in one line of text")
+	c.Flags().BoolVar(&f.wide, "wide", false, "print all columns of a table, also on a narrow terminal")
 	f.file.Bind(c, "output", "o", "write the result to this `FILE` instead of stdout")
+	section(c, outputSection)
+	_ = c.RegisterFlagCompletionFunc("table", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return tables(), cobra.ShellCompDirectiveNoFileComp
+	})
+}
+
+// The headings of flags in help: a verb's own come first, and outputs last.
+const (
+	sectionKey    = "moebalance-section" // the annotation that holds it
+	ownSection    = "Flags"
+	outputSection = "Output"
+)
+
+// section gives the flags that were added since the last call a heading in help.
+func section(c *cobra.Command, heading string) {
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if f.Annotations[sectionKey] == nil {
+			_ = c.Flags().SetAnnotation(f.Name, sectionKey, []string{heading})
+		}
+	})
+}
+
+// flagSections lists the flags of a command by their headings, for help.
+func flagSections(c *cobra.Command) string {
+	var b strings.Builder
+	sets, headings := map[string]*pflag.FlagSet{}, []string{}
+	c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		heading := ownSection
+		if named := f.Annotations[sectionKey]; named != nil {
+			heading = named[0]
+		} else if (f.Name == "help" || f.Name == "force") && sets[outputSection] != nil {
+			heading = outputSection
+		}
+		if sets[heading] == nil {
+			sets[heading] = pflag.NewFlagSet("", pflag.ContinueOnError)
+			sets[heading].SortFlags = false
+			headings = append(headings, heading)
+		}
+		sets[heading].AddFlag(f)
+	})
+	slices.SortStableFunc(headings, func(a, b string) int { return cmp.Compare(sectionRank(a), sectionRank(b)) })
+	for _, heading := range headings {
+		fmt.Fprintf(&b, "\n\n%s:\n%s", heading, strings.TrimRight(sets[heading].FlagUsagesWrapped(output.ScreenOf(c.OutOrStdout(), os.Getenv).Width), "\n"))
+	}
+	return b.String()
 }
 
 // write renders the document to stdout, or to the file.
@@ -57,8 +108,12 @@ func (f *resultFlags) write(c *cobra.Command, d output.Document) error {
 		}
 		d = d.Brief()
 	}
+	view := output.View{Format: f.format, Table: f.table, Top: f.top, Wide: f.wide}
+	if f.file.Path == "" && !f.brief {
+		view.Screen = output.ScreenOf(c.OutOrStdout(), os.Getenv)
+	}
 	render := func(w io.Writer) error {
-		err := output.Write(w, f.format, f.table, f.top, d)
+		err := output.Write(w, view, d)
 		if errors.Is(err, output.ErrNoTable) {
 			return withCode(exitUsage, fmt.Errorf("--table: %w", err))
 		}
@@ -78,18 +133,38 @@ func (f *resultFlags) write(c *cobra.Command, d output.Document) error {
 	return err
 }
 
+func sectionRank(heading string) int {
+	switch heading {
+	case ownSection:
+		return 0
+	case outputSection:
+		return 2
+	}
+	return 1
+}
+
 // modelFlags name a model.
 type modelFlags struct{ model, config string }
 
-func (m *modelFlags) bind(f *pflag.FlagSet) {
+func (m *modelFlags) bind(c *cobra.Command) {
+	f := c.Flags()
 	f.StringVar(&m.model, "model", "", "model preset, such as gpt-oss-120b or deepseek-v3; see 'moebalance models'")
 	f.StringVar(&m.config, "config", "", "Hugging Face config.json `FILE` of the model")
+	complete(c, "model", modelNames()...)
+}
+
+func modelNames() (names []string) {
+	for _, m := range router.Models() {
+		names = append(names, m.Name)
+	}
+	return names
 }
 
 // bindCounts binds them where recorded counts are judged.
-func (m *modelFlags) bindCounts(f *pflag.FlagSet) {
-	m.bind(f)
-	f.Lookup("model").Usage = "model of the counts, for the top-k and groups of the null: " + f.Lookup("model").Usage
+func (m *modelFlags) bindCounts(c *cobra.Command) {
+	m.bind(c)
+	f := c.Flags().Lookup("model")
+	f.Usage = "model of the counts, for the top-k and groups of the null: " + f.Usage
 }
 
 func (m *modelFlags) named() bool { return m.model != "" || m.config != "" }
@@ -168,6 +243,55 @@ func bindParsed[T any](c *cobra.Command, into *T, parse func(string) (T, error),
 	complete(c, flag, completions...)
 }
 
+// choice adds a flag that is one of several words.
+func choice[T ~string](c *cobra.Command, into *T, flag string, preset T, usage string, among ...T) {
+	words := make([]string, len(among))
+	for i, word := range among {
+		words[i] = string(word)
+	}
+	bindParsed(c, into, func(text string) (T, error) {
+		if !slices.Contains(among, T(text)) {
+			return "", errors.New("want one of " + strings.Join(words, ", "))
+		}
+		return T(text), nil
+	}, flag, string(preset), usage, words...)
+}
+
+// numbers is a flag of whole numbers and ranges of them. Given again, it adds to them.
+type numbers struct {
+	into  *[]int
+	given bool
+}
+
+func bindNumbers(c *cobra.Command, into *[]int, flag string, preset []int, usage string) {
+	*into = preset
+	c.Flags().Var(&numbers{into: into}, flag, usage+", such as 1,8,64, 1-16 or 1-64:8")
+}
+
+// Set reads a list.
+func (n *numbers) Set(text string) error {
+	list, err := input.Numbers(text)
+	if err != nil {
+		return err
+	}
+	if n.given {
+		list = append(*n.into, list...)
+	}
+	*n.into, n.given = list, true
+	return nil
+}
+
+// String is the list.
+func (n *numbers) String() string {
+	if n.into == nil {
+		return ""
+	}
+	return strings.Join(strings.Fields(strings.Trim(fmt.Sprint(*n.into), "[]")), ",")
+}
+
+// Type is the word that help shows for the value.
+func (n *numbers) Type() string { return "numbers" }
+
 // complete makes the shell complete the values of a flag.
 func complete(c *cobra.Command, flag string, values ...string) {
 	if len(values) > 0 {
@@ -202,7 +326,7 @@ type readOptions struct {
 	out       resultFlags
 }
 
-func (o *readOptions) bind(c *cobra.Command) {
+func (o *readOptions) bind(c *cobra.Command, tables func() []string) {
 	f := c.Flags()
 	f.StringArrayVar(&o.ranks, "rank", nil, "`FILE=N` or N: rank of an export, overriding the recorded one")
 	bindSteps(c, &o.chosen)
@@ -211,7 +335,8 @@ func (o *readOptions) bind(c *cobra.Command) {
 	f.StringArrayVar(&o.experts, "expert-pattern", nil, "as --step-pattern, with (?P<expert>…)")
 	f.StringArrayVar(&o.phases, "phase", nil, "`PHASE=REGEX`: phase of the kernels whose names match, before all other evidence, such as experts=my_grouped_gemm; can be repeated")
 	f.StringVar(&o.rules, "phase-rules", "", "`FILE` with one PHASE=REGEX a line, after those of --phase; # begins a comment")
-	o.out.bind(c)
+	section(c, "Reading of exports")
+	o.out.bind(c, tables)
 	o.out.bindTop(c)
 }
 

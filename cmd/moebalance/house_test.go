@@ -15,6 +15,7 @@ const module = "github.com/moebalance/moebalance/"
 // imports stands below it.
 var imports = map[string][]string{
 	"cmd/internal/output": {
+		"router",
 		"router/quantity",
 	},
 	"cmd/internal/progress": nil,

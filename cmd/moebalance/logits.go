@@ -53,12 +53,20 @@ func (g *gateFlags) bindRanks(c *cobra.Command) {
 // bindModel binds the flags that name a model or describe one.
 func (g *gateFlags) bindModel(c *cobra.Command) {
 	f := c.Flags()
-	g.modelFlags.bind(f)
+	g.modelFlags.bind(c)
 	f.IntVar(&g.experts, "experts", 0, "routed experts of a layer, instead of --model")
 	f.IntVar(&g.topK, "top-k", 0, "experts per token, with --experts")
 	f.IntVar(&g.groups, "groups", 0, "expert groups, with --experts (default none)")
 	f.IntVar(&g.topKGroups, "top-k-groups", 0, "groups per token, with --groups")
-	bindParsed(c, &g.method, router.ParseMethod, "method", "", "routing method (default: of the model; with --experts Renormalize, with --groups DeepSeekV3)")
+	bindParsed(c, &g.method, router.ParseMethod, "method", "", "routing method (default: of the model; with --experts Renormalize, with --groups DeepSeekV3)", methodNames()...)
+}
+
+// methodNames are what --method takes.
+func methodNames() (names []string) {
+	for _, m := range router.Methods() {
+		names = append(names, string(m))
+	}
+	return names
 }
 
 func (g *gateFlags) checkModel() error {
@@ -151,5 +159,7 @@ func (g *gateFlags) layout(experts, ranks int) (router.Layout, error) {
 // showEntries shows on a terminal how many entries are done; stop takes the line away.
 func showEntries(stderr io.Writer) (show func(done, total int), stop func()) {
 	line := progress.New(stderr, false)
-	return func(done, total int) { line.Show("%d of %d entries", done, total) }, line.Clear
+	return func(done, total int) {
+		line.Show(float64(done)/float64(max(1, total)), "%d of %d entries", done, total)
+	}, line.Clear
 }

@@ -25,7 +25,7 @@ func logitsListCmd() *cobra.Command {
 func cacheCmd(c *cobra.Command, read func(context.Context, string, func(done, total int)) (logits.Verification, error),
 	show func(dir string, v logits.Verification) output.Document, judge func(logits.Verification) error) *cobra.Command {
 	var out resultFlags
-	out.bind(c)
+	out.bind(c, func() []string { return show("", logits.Verification{}).TableNames() })
 	c.Args = argCount(1, 1, "one cache folder")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		progress, stop := showEntries(c.ErrOrStderr())

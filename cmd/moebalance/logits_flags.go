@@ -1,13 +1,14 @@
 package main
 
 import (
-	"errors"
 	"slices"
-	"strconv"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/input"
 	"github.com/moebalance/moebalance/router/plan"
 )
 
@@ -25,7 +26,7 @@ func checkPlans(f *pflag.FlagSet, flag string, plans ...string) error {
 	}
 	for _, name := range plans {
 		if !slices.Contains(plan.Names(), name) {
-			return usagef("%s: want %s, have %q", flag, strings.Join(plan.Names(), ", "), name)
+			return usagef("%s: want %s, have %q%s", flag, strings.Join(plan.Names(), ", "), name, router.Near(name, plan.Names()))
 		}
 	}
 	if f.Changed("seed") && !slices.Contains(plans, randomPlan) {
@@ -42,14 +43,15 @@ type batchFlags struct {
 	given   func(flag string) bool
 }
 
-func (b *batchFlags) bind(f *pflag.FlagSet, tokens []int) {
-	bindTokens(f, &b.tokens, tokens)
+func (b *batchFlags) bind(c *cobra.Command, tokens []int) {
+	bindTokens(c, &b.tokens, tokens)
+	f := c.Flags()
 	f.Func("unequal", "`TOKENS` of each rank, such as 5,0,3,7, in place of --ep and --tokens; again for further batches", b.addUnequal)
 	b.given = f.Changed
 }
 
-func bindTokens(f *pflag.FlagSet, tokens *[]int, preset []int) {
-	f.IntSliceVar(tokens, "tokens", preset, "batch sizes in tokens per rank, one or several numbers")
+func bindTokens(c *cobra.Command, tokens *[]int, preset []int) {
+	bindNumbers(c, tokens, "tokens", preset, "batch sizes in tokens per rank")
 }
 
 // check compares every number of tokens with the most a rank may have.
@@ -69,7 +71,7 @@ func (b *batchFlags) check(most int) error {
 }
 
 func checkTokens(flag string, tokens []int, most int) error {
-	if len(tokens) == 0 || slices.Min(tokens) < 0 || slices.Max(tokens) > most {
+	if slices.Max(tokens) > most {
 		return usagef("%s: want 0 to %d tokens per rank, have %v", flag, most, tokens)
 	}
 	return nil
@@ -77,13 +79,9 @@ func checkTokens(flag string, tokens []int, most int) error {
 
 // addUnequal reads one batch. The same one again adds nothing.
 func (b *batchFlags) addUnequal(text string) error {
-	var each []int
-	for number := range strings.SplitSeq(text, ",") {
-		t, err := strconv.Atoi(strings.TrimSpace(number))
-		if err != nil {
-			return errors.New("want a whole number for each rank with commas between them, such as 5,0,3,7")
-		}
-		each = append(each, t)
+	each, err := input.Numbers(text)
+	if err != nil {
+		return err
 	}
 	if !slices.ContainsFunc(b.unequal, func(known []int) bool { return slices.Equal(known, each) }) {
 		b.unequal = append(b.unequal, each)

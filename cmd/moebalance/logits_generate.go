@@ -35,14 +35,14 @@ func logitsGenerateCmd() *cobra.Command {
 	o.gate.bind(c)
 	o.cache.Store = cacheStore
 	o.cache.Bind(c, "cache", "", "cache `FOLDER`, created if missing")
-	bindTokens(f, &o.tokens, nil)
-	f.IntSliceVar(&o.ranks, "rank", nil, "ranks to write entries for (default all)")
+	bindTokens(c, &o.tokens, nil)
+	bindNumbers(c, &o.ranks, "rank", nil, "ranks to write entries for (default all)")
 	bindParsed(c, &o.dtype, logits.ParseDType, "dtype", "", "float32, bfloat16 or float16 (default: as the engines of the model)", logits.DTypes...)
 	f.StringVar(&o.plan, "plan", plan.Names()[0], "assignment of slots to experts: "+strings.Join(plan.Names(), ", "))
 	bindSeed(f, &o.seed)
 	f.IntVar(&o.layer, "layer", 0, "layer; shifts the plan so that remainders do not accumulate")
 	f.BoolVar(&o.idsOnly, "ids-only", false, "write expert_ids only, without logits")
-	o.out.bind(c)
+	o.out.bind(c, func() []string { return []string{"entries"} })
 	complete(c, "plan", plan.Names()...)
 	return c
 }

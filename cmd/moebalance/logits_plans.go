@@ -32,12 +32,13 @@ func logitsPlansCmd() *cobra.Command {
 	f := c.Flags()
 	o.gate.bindModel(c)
 	o.gate.bindRanks(c)
-	f.IntSliceVar(&o.ranks, "ep", []int{8}, "numbers of expert-parallel ranks")
-	o.batch.bind(f, []int{1, 8, 64})
+	bindNumbers(c, &o.ranks, "ep", []int{8}, "numbers of expert-parallel ranks")
+	o.batch.bind(c, []int{1, 8, 64})
 	f.IntVar(&o.layer, "layer", 0, "layer, for plans that depend on it")
 	f.StringSliceVar(&o.plans, "plans", []string{"trtllm-gen1", "trtllm-gen2", "diagonal"}, "plans: "+strings.Join(plan.Names(), ", "))
 	bindSeed(f, &o.seed)
-	o.out.bind(c)
+	complete(c, "plans", plan.Names()...)
+	o.out.bind(c, render.Plans{}.Document().TableNames)
 	return c
 }
 

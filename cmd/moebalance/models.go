@@ -19,14 +19,8 @@ func modelsCmd() *cobra.Command {
 	var o modelsOptions
 	c := command("models", argCount(0, -1, "names of presets, or none"), o.run)
 	c.Flags().StringVar(&o.config, "config", "", "Hugging Face config.json `FILE` of a model, instead of the presets")
-	c.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		var names []string
-		for _, m := range router.Models() {
-			names = append(names, m.Name)
-		}
-		return names, cobra.ShellCompDirectiveNoFileComp
-	}
-	o.out.bind(c)
+	c.ValidArgsFunction = cobra.FixedCompletions(modelNames(), cobra.ShellCompDirectiveNoFileComp)
+	o.out.bind(c, render.Models(nil).TableNames)
 	return c
 }
 

@@ -35,16 +35,18 @@ func placeCmd() *cobra.Command {
 	c := command("place", argCount(1, -1, "at least one file, folder or URL of expert statistics"), o.run)
 	f := c.Flags()
 	f.IntVar(&o.ranks, "ep", 0, "EP `RANKS` (default as recorded)")
-	f.IntSliceVar(&o.redundant, "redundant", []int{0}, "redundant experts in all: physical less logical experts; several values are compared")
+	bindNumbers(c, &o.redundant, "redundant", []int{0}, "redundant experts in all (physical less logical experts); several are compared")
 	f.StringArrayVar(&o.judge, "judge", nil, "judge on this `FILE` of expert statistics, learn on the arguments; can be repeated (default: learn on the first half, judge on the second)")
 	f.IntVar(&o.nodes, "nodes", 1, "nodes of the ranks; where they divide the model's expert groups, groups stay on one node")
-	o.model.bindCounts(f)
+	o.model.bindCounts(c)
 	o.threshold.fraction = defaultThreshold
 	f.Var(&o.threshold, "threshold", "least reduction of the busiest rank's load that is worth a trial")
 	o.tensorrt.Bind(c, "write-trtllm", "", "write the placement as an EPLB configuration of TensorRT-LLM to this `FILE`")
 	o.sglang.Bind(c, "write-sglang", "", "write it for SGLang's --init-expert-location to this `FILE`")
 	o.vllm.Bind(c, "write-vllm", "", "write it as an initial mapping of vLLM's offline EPLB to this `FILE`")
-	o.out.bind(c)
+	o.out.bind(c, func() []string {
+		return render.Place(&place.Result{Placements: make([]place.Placement, 1)}).TableNames()
+	})
 	o.out.bindTop(c)
 	return c
 }
@@ -56,8 +58,6 @@ func (o *placeOptions) check(c *cobra.Command, paths []string) error {
 		return usagef("--ep: want at least 1 rank, have %d", o.ranks)
 	case o.nodes < 1:
 		return usagef("--nodes: want at least 1 node, have %d", o.nodes)
-	case len(o.redundant) == 0 || slices.Min(o.redundant) < 0:
-		return usagef("--redundant: want 0 or more, have %v", o.redundant)
 	case writes && len(o.redundant) > 1:
 		return usagef("--redundant: want one value with --write-trtllm, --write-sglang or --write-vllm, have %v", o.redundant)
 	}

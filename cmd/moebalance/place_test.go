@@ -99,7 +99,7 @@ func TestPlaceRefuses(t *testing.T) {
 	for line, want := range map[string]string{
 		"--redundant 3 " + gptossNormal:                                    "--redundant 3: 32 experts and 3 copies do not divide over 4 ranks; try 4",
 		"--redundant 132 " + gptossNormal:                                  "want at most 128",
-		"--redundant -4 " + gptossNormal:                                   "want 0 or more",
+		"--redundant -4 " + gptossNormal:                                   "want whole numbers",
 		"--redundant 0,4 --write-vllm x " + gptossNormal:                   "want one value",
 		"--ep 0 " + gptossNormal:                                           "want at least 1 rank",
 		"--nodes 0 " + gptossNormal:                                        "want at least 1 node",

@@ -50,7 +50,7 @@ func profileCmd() *cobra.Command {
 	o.folder.Path = "moebalance-profile"
 	o.folder.Bind(c, "dir", "", "`DIR` of the reports")
 	f.BoolVar(&o.perfect, "perfect", false, "run the perfect arm: set the variables of --treatment")
-	bindParsed(c, &o.treatment, bench.ParseTreatment, "treatment", "trtllm", "switch of the perfect arm: trtllm ("+perfectRouterVariable+"=1), vllm, sglang or env:NAME=VALUE")
+	bindParsed(c, &o.treatment, bench.ParseTreatment, "treatment", "trtllm", "switch of the perfect arm: trtllm ("+perfectRouterVariable+"=1), vllm, sglang or env:NAME=VALUE", treatmentNames()...)
 	f.BoolVar(&o.dryRun, "dry-run", false, "print the command as a shell script and do not run it")
 	return c
 }

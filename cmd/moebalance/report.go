@@ -36,7 +36,7 @@ func reportCmd() *cobra.Command {
 	o.svg.Bind(c, "svg", "", "`DIR` for the figures as SVG")
 	f.StringVar(&o.counts[0], "counts-normal", "", "`DIR` or file of expert statistics of the normal run")
 	f.StringVar(&o.counts[1], "counts-perfect", "", "`DIR` or file of expert statistics of the perfect run")
-	o.model.bindCounts(f)
+	o.model.bindCounts(c)
 	bindSteps(c, &o.steps)
 	o.threshold.fraction = defaultThreshold
 	f.Var(&o.threshold, "threshold", "flag imbalance above this, in exports and expert statistics")

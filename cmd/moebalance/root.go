@@ -1,24 +1,28 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
-	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/logits"
+	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
@@ -79,7 +83,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if err == nil {
 		return exitDone
 	}
-	if text := err.Error(); text != "" {
+	if text := plainly(err); text != "" {
 		fmt.Fprintf(stderr, "moebalance: %s\n", text)
 	}
 	return exitCode(ctx, err)
@@ -108,21 +112,65 @@ func exitCode(ctx context.Context, err error) int {
 	return exitFailed
 }
 
+func init() { cobra.AddTemplateFunc("flagSections", flagSections) }
+
 func rootCmd() *cobra.Command {
 	root := command("moebalance", cobra.ArbitraryArgs, needsVerb) // which says what is wrong with the arguments
 	root.Version, root.SilenceUsage, root.SilenceErrors = build(), true, true
-	root.CompletionOptions.HiddenDefaultCmd = true
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return usagef("%s: %s; see '%s --help'", c.Name(), goNumberError.ReplaceAllString(err.Error(), "want a number"), c.CommandPath())
-	})
-	root.AddCommand(verbs()...)
+	root.SetFlagErrorFunc(flagError)
+	usage := strings.NewReplacer("\n\nFlags:\n{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}", "{{flagSections .}}", "Available Commands:", "Verbs:", "[command]", "VERB", " about a command", "")
+	root.SetUsageTemplate(usage.Replace(root.UsageTemplate()))
+	for _, g := range verbs() {
+		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title + ":"})
+		for _, c := range g.verbs {
+			c.GroupID = g.title
+			root.AddCommand(c)
+		}
+	}
 	root.AddCommand(topics()...)
 	target.Guard(root, targetRules())
 	return root
 }
 
-// goNumberError is how Go words a number that cannot be read.
-var goNumberError = regexp.MustCompile(`strconv\.\w+: parsing "(?:[^"\\]|\\.)*": [\w ]+`)
+// wanted says what a flag of Go's own types takes.
+var wanted = map[string]string{
+	"int": "want a whole number, such as 8", "uint64": "want a whole number, such as 8", "float64": "want a number, such as 1.5", "float32": "want a number, such as 1.5",
+	"duration": "want a time with its unit, such as 30s, 10m or 2h", "bool": "want true or false, or nothing",
+}
+
+// flagError says what is wrong with a flag, and what may have been meant.
+func flagError(c *cobra.Command, err error) error {
+	text := err.Error()
+	var unknown *pflag.NotExistError
+	var invalid *pflag.InvalidValueError
+	switch {
+	case errors.As(err, &unknown):
+		var names []string
+		c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+		text += strings.Replace(router.Near(cmp.Or(unknown.GetSpecifiedShortnames(), unknown.GetSpecifiedName()), names), `"`, `"--`, 1)
+	case errors.As(err, &invalid):
+		f, value := invalid.GetFlag(), invalid.GetValue()
+		if text = cmp.Or(wanted[f.Value.Type()], invalid.Unwrap().Error()); !strings.Contains(text, strconv.Quote(value)) {
+			text += fmt.Sprintf(", have %q", value)
+		}
+		text = "--" + f.Name + ": " + text
+		if values, ok := c.GetFlagCompletionFunc(f.Name); ok {
+			names, _ := values(c, nil, "")
+			text += router.Near(value, names)
+		}
+	}
+	return usagef("%s: %s; see '%s --help'", c.Name(), text, c.CommandPath())
+}
+
+// plainly is what an error says, without the system call that failed on a file.
+func plainly(err error) string {
+	text := err.Error()
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		text = strings.Replace(text, path.Error(), path.Path+": "+path.Err.Error(), 1)
+	}
+	return text
+}
 
 //go:embed help
 var help embed.FS
@@ -137,24 +185,26 @@ func command(file string, args cobra.PositionalArgs, run func(*cobra.Command, []
 	use, rest, _ := strings.Cut(string(text), "\n")
 	short, rest, _ := strings.Cut(rest, "\n\n")
 	long, examples, _ := strings.Cut(rest, "\nExamples:\n")
-	return &cobra.Command{Use: use, Short: short, Long: strings.TrimSpace(long), Example: strings.TrimRight(examples, "\n"), Args: args, RunE: run}
+	if strings.Contains(examples, "testdata/") {
+		examples += "  (testdata is a folder of the source code, https://github.com/moebalance/moebalance)"
+	}
+	c := &cobra.Command{Use: use, Short: short, Long: strings.TrimSpace(long), Example: strings.TrimRight(examples, "\n"), Args: args, RunE: run}
+	c.Flags().SortFlags = false // help lists them in the order of their definition
+	return c
 }
 
-// verbs lists the commands in the order of a first use; help sorts them by name.
-func verbs() []*cobra.Command {
-	return []*cobra.Command{
-		quickstartCmd(),
-		logitsCmd(),
-		benchCmd(),
-		profileCmd(),
-		hookCmd(),
-		traceCmd(),
-		countsCmd(),
-		placeCmd(),
-		compareCmd(),
-		reportCmd(),
-		workloadCmd(),
-		modelsCmd(),
+// verbGroup is what help lists under a title.
+type verbGroup struct {
+	title string
+	verbs []*cobra.Command
+}
+
+func verbs() []verbGroup {
+	return []verbGroup{
+		{"Run an engine", []*cobra.Command{benchCmd(), profileCmd(), hookCmd(), workloadCmd()}},
+		{"Read what engines recorded", []*cobra.Command{traceCmd(), compareCmd(), countsCmd(), reportCmd()}},
+		{"Balance", []*cobra.Command{logitsCmd(), placeCmd(), modelsCmd()}},
+		{"Tour", []*cobra.Command{quickstartCmd()}},
 	}
 }
 
@@ -167,12 +217,7 @@ func needsVerb(c *cobra.Command, args []string) error {
 		}
 	}
 	if len(args) > 0 {
-		hint := ""
-		c.SuggestionsMinimumDistance = 2 // letters apart
-		if near := c.SuggestionsFor(args[0]); len(near) > 0 {
-			hint = fmt.Sprintf("; did you mean %q?", near[0])
-		}
-		return usagef("unknown verb %q for '%s': want one of %s%s", args[0], c.CommandPath(), strings.Join(names, ", "), hint)
+		return usagef("unknown verb %q for '%s': want one of %s%s", args[0], c.CommandPath(), strings.Join(names, ", "), router.Near(args[0], names))
 	}
 	return usagef("'%s' needs a verb: one of %s; see '%s --help'", c.CommandPath(), strings.Join(names, ", "), c.CommandPath())
 }

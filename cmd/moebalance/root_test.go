@@ -1,11 +1,16 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 const loop = "../../testdata/gptoss-ep4-loop/"
@@ -39,9 +44,23 @@ func TestExitCodes(t *testing.T) {
 	}{
 		{exitUsage, "needs a verb", nil},
 		{exitUsage, `did you mean "trace"`, []string{"trcae"}},
-		{exitUsage, "unknown flag", []string{"trace", "--nope", "x"}},
+		{exitUsage, "unknown flag: --nope; see", []string{"trace", "--nope", "x"}},
+		{exitUsage, `unknown flag: --tabel; did you mean "--table"?`, []string{"trace", "--tabel", "x"}},
+		{exitUsage, `did you mean "--format"?`, []string{"trace", "-format", "x"}},
+		{exitUsage, `trace: --format: want one of text, json, csv, md, have "jsn"; did you mean "json"?`, []string{"trace", "--format", "jsn", "x"}},
+		{exitUsage, `"imbalnce"; want one of`, []string{"trace", "--table", "imbalnce", loop + "normal.sqlite"}},
+		{exitUsage, `did you mean "imbalance"?`, []string{"trace", "--table", "imbalnce", loop + "normal.sqlite"}},
+		{exitUsage, `bench: --timeout: want a time with its unit, such as 30s, 10m or 2h, have "10"`, []string{"bench", "--timeout", "10", "--", "x"}},
+		{exitUsage, `--pairs: want a whole number, such as 8, have "8 pairs"`, []string{"bench", "--pairs", "8 pairs", "--", "x"}},
+		{exitUsage, `--treatment: unknown treatment "vlm": want trtllm, vllm, hook, sglang or env:NAME=VALUE; did you mean "vllm"?`, []string{"bench", "--treatment", "vlm", "--", "x"}},
+		{exitUsage, `--ep: want whole numbers such as 1,8,64 or the range 1-16 or 1-64:8, have "4-"`, []string{"logits", "plans", "--ep=4-"}},
+		{exitUsage, `have "diagnal"; did you mean "diagonal"?`, []string{"logits", "plans", "--plans", "diagnal", "--model", "deepseek-v3"}},
+		{exitUsage, "--confidence: want 95% if a percentage is meant", []string{"compare", "--confidence", "95", "a", "b"}},
+		{exitUsage, "want more than 0 % and less than 100 %, have 100%", []string{"compare", "--confidence", "100%", "a", "b"}},
+		{exitUsage, "--brief is one line of text", []string{"models", "--brief", "--format", "json"}},
+		{exitFailed, "moebalance: " + dir + "/rules: no such file or directory\n", []string{"trace", "--phase-rules", dir + "/rules", loop + "normal.sqlite"}},
 		{exitUsage, "want at least one export", []string{"trace"}},
-		{exitUsage, "want text, json, csv, md", []string{"trace", "--format", "xml", loop + "normal.sqlite"}},
+		{exitUsage, "want one of text, json, csv, md", []string{"trace", "--format", "xml", loop + "normal.sqlite"}},
 		{exitUsage, "no such table", []string{"trace", "--table", "nope", loop + "normal.sqlite"}},
 		{exitUsage, "no folder", []string{"trace", "-o", dir + "/none/x", loop + "normal.sqlite"}},
 		{exitFailed, "nsys export", []string{"trace", dir + "/missing.sqlite"}},
@@ -95,6 +114,132 @@ func TestVersionAndHelp(t *testing.T) {
 		if len(c.Short) >= 60 {
 			t.Errorf("%s: short help of %d characters, want under 60", c.Name(), len(c.Short))
 		}
+	}
+}
+
+// The shell gets the values of flags: those that every verb has, and those of one.
+func TestCompletion(t *testing.T) {
+	for line, want := range map[string]string{
+		"tra":                                   "trace",
+		"trace --thr":                           "--threshold",
+		"logits plans --model ":                 "deepseek-v3",
+		"models ":                               "mixtral-8x22b",
+		"logits plans --plans ":                 "diagonal",
+		"trace --table ":                        "waits",
+		"compare --table ":                      "phases",
+		"bench --table ":                        "points",
+		"place --format ":                       "csv",
+		"bench --metric ":                       "output_throughput",
+		"compare --metric ":                     "ttft_mean",
+		"trace --like-nsys ":                    "nvtx_gpu_proj_sum",
+		"profile --treatment ":                  "vllm",
+		"logits generate --method ":             "DeepSeekV3",
+		"bench --require-proof ":                "measured",
+		"workload --clock ":                     "wall",
+		"logits generate --dtype ":              "bfloat16",
+		"logits generate --plan trtllm-gen1 --": "--brief",
+	} {
+		out, _, code := invoke(t.Context(), append([]string{"__complete"}, strings.Split(line, " ")...)...)
+		var values []string
+		for line := range strings.Lines(out) {
+			if value, _, _ := strings.Cut(strings.TrimSpace(line), "\t"); !strings.HasPrefix(value, ":") && value != "Completion" {
+				values = append(values, value)
+			}
+		}
+		if code != exitDone || !slices.Contains(values, want) {
+			t.Errorf("%q: exit %d, %q, want %q", line, code, values, want)
+		}
+	}
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		if out, _, code := invoke(t.Context(), "completion", shell); code != exitDone || !strings.Contains(out, "moebalance") {
+			t.Errorf("completion %s: exit %d", shell, code)
+		}
+	}
+}
+
+// Every verb with tables can complete their names.
+func TestEveryTableIsCompleted(t *testing.T) {
+	each(rootCmd(), func(c *cobra.Command) {
+		if c.Flags().Lookup("table") == nil {
+			return
+		}
+		names, ok := c.GetFlagCompletionFunc("table")
+		if !ok {
+			t.Fatalf("%s: --table has no completion", c.CommandPath())
+		}
+		if values, _ := names(c, nil, ""); len(values) == 0 || slices.Contains(values, "") {
+			t.Errorf("%s: tables %q", c.CommandPath(), values)
+		}
+	})
+}
+
+func each(c *cobra.Command, do func(*cobra.Command)) {
+	do(c)
+	for _, sub := range c.Commands() {
+		each(sub, do)
+	}
+}
+
+// The examples in help are commands of this program with flags that it has, and their
+// inputs are in the repository.
+func TestHelpExamples(t *testing.T) {
+	each(rootCmd(), func(c *cobra.Command) {
+		if c.Example == "" && c.Runnable() && !c.HasSubCommands() {
+			t.Errorf("%s has no example", c.CommandPath())
+		}
+		for line := range strings.Lines(c.Example) {
+			if strings.HasPrefix(line, "  (") {
+				continue
+			}
+			words := strings.Fields(strings.ReplaceAll(line, "'", ""))
+			at := slices.Index(words, "moebalance")
+			if at < 0 {
+				t.Errorf("%s: %q is no command", c.CommandPath(), line)
+				continue
+			}
+			found, rest, err := rootCmd().Find(words[at+1:])
+			if err != nil || found.CommandPath() != c.CommandPath() && c.Name() != "workload" {
+				t.Errorf("%q: runs %s, %v", line, found.CommandPath(), err)
+				continue
+			}
+			err = found.ParseFlags(rest)
+			if err == nil {
+				err = found.ValidateArgs(found.Flags().Args())
+			}
+			if err != nil && !errors.Is(err, pflag.ErrHelp) {
+				t.Errorf("%q: %v", line, err)
+			}
+			for _, word := range words {
+				if !strings.HasPrefix(word, "testdata/") {
+					continue
+				}
+				if files, err := filepath.Glob("../../" + word); err != nil || files == nil || !strings.Contains(c.Example, "(testdata is") {
+					t.Errorf("%q: %s is not there, or not explained", line, word)
+				}
+			}
+		}
+	})
+}
+
+// Root help says what to start with; that of a verb of many flags has them in groups.
+func TestHelpIsGrouped(t *testing.T) {
+	out, _, _ := invoke(t.Context(), "--help")
+	for _, want := range []string{"Start with one of these:", "completion bash", "\nRead what engines recorded:\n", "\n  trace "} {
+		if !strings.Contains(out, want) {
+			t.Errorf("--help: no %q in\n%s", want, out)
+		}
+	}
+	out, _, _ = invoke(t.Context(), "bench", "--help")
+	before := 0
+	for _, want := range []string{"\nWhat to run:\n", "--treatment", "\nDesign:\n", "--pairs", "\nProof", "--require-proof", "\nReading and judging of results:\n", "\nOutput:\n", "--format", "--force", "--help"} {
+		at := strings.LastIndex(out, want)
+		if at < before {
+			t.Errorf("bench --help: %q is at %d, want it behind %d", want, at, before)
+		}
+		before = max(before, at)
+	}
+	if strings.Contains(out, "\nFlags:\n") {
+		t.Errorf("bench --help has flags of no group:\n%s", out)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -41,12 +42,12 @@ func traceCmd() *cobra.Command {
 	var o traceOptions
 	c := command("trace", argCount(1, -1, "at least one export"), o.run)
 	f := c.Flags()
-	o.readOptions.bind(c)
+	o.readOptions.bind(c, func() []string { return render.Trace(&nsys.Trace{}).TableNames() })
 	f.StringVar(&o.counts, "counts", "", "`DIR` or file of expert statistics of the same run")
-	o.model.bindCounts(f)
+	o.model.bindCounts(c)
 	o.summary = target.File{Replaces: nsys.IsSummary}
 	o.summary.Bind(c, "summary", "", "write a summary of the exports to this `FILE` for a later trace of summaries, and nothing else")
-	f.StringVar(&o.like, "like-nsys", "", "print the CSV of 'nsys stats' for this `REPORT`: "+strings.Join(like.Reports, ", "))
+	choice(c, &o.like, "like-nsys", "", "print the CSV of 'nsys stats' for this `REPORT`: "+strings.Join(like.Reports, ", "), like.Reports...)
 	o.scrub = target.File{Replaces: capture.IsScrubbed, Regular: true}
 	o.scrub.Bind(c, "scrub", "", "write a copy of the export without environment, host, user, paths and output to this `FILE`, and nothing else")
 	o.threshold.fraction = defaultThreshold
@@ -73,8 +74,6 @@ func (o *traceOptions) check(c *cobra.Command, paths []string) (nsys.Options, er
 		return n, usagef("--model and --config describe recorded counts: add --counts")
 	case (o.like != "" || o.scrub.Path != "") && len(paths) != 1:
 		return n, usagef("--like-nsys and --scrub: want one export, have %d", len(paths))
-	case o.like != "" && !slices.Contains(like.Reports, o.like):
-		return n, usagef("--like-nsys: unknown report %q: want one of %s", o.like, strings.Join(like.Reports, ", "))
 	}
 	return n, cmp.Or(source.CheckExports(paths), checkBeside(c))
 }
@@ -133,6 +132,7 @@ func (o *traceOptions) run(c *cobra.Command, args []string) error {
 		return err
 	}
 	t, err := source.Trace(c.Context(), paths, options, source.Statistics{Path: o.counts, Shape: shape})
+	done()
 	if err != nil {
 		return withRankHint(err, rankFlag)
 	}
@@ -215,7 +215,8 @@ func showReading(stderr io.Writer, paths []string) (read func(bytes int64), done
 	}
 	line, size := progress.New(stderr, false), quantity.Bytes(float64(total))
 	read = func(bytes int64) {
-		line.Show("reading: %d %% of %s", 100*sum.Add(bytes)/max(1, total), size)
+		share := float64(sum.Add(bytes)) / float64(max(1, total))
+		line.Show(share, "reading: %.0f %% of %s", math.Floor(100*share), size)
 	}
 	return read, line.Clear
 }

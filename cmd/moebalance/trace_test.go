@@ -168,7 +168,7 @@ func TestTraceVerbExitCodes(t *testing.T) {
 		{exitUsage, "no export \"nope.sqlite\"", []string{"--rank", "nope.sqlite=1", loopNormal}},
 		{exitUsage, "(?P<step>", []string{"--step-pattern", "step", loopNormal}},
 		{exitUsage, "missing closing", []string{"--layer-pattern", "(?P<layer>", loopNormal}},
-		{exitUsage, "unknown report", []string{"--like-nsys", "nope", loopNormal}},
+		{exitUsage, "want one of cuda_gpu_kern_sum", []string{"--like-nsys", "nope", loopNormal}},
 		{exitUsage, "want one export", []string{"--like-nsys", "nvtx_kern_sum", loopNormal, loopPerfect}},
 		{exitUsage, "remove --fail-above, --format", []string{"--like-nsys", "nvtx_kern_sum", "--fail-above", "1", "--format", "json", loopNormal}},
 		{exitUsage, "remove --counts", []string{"--scrub", "nope.sqlite", "--counts", "nope", loopNormal}},

@@ -50,29 +50,22 @@ func (o *workloadOptions) bind(c *cobra.Command) {
 	f.IntVar(&o.Gate.Shape.TopK, "top-k", 4, "experts per token")
 	f.IntVar(&o.Gate.Shape.Groups, "groups", 1, "expert groups; 1: none")
 	f.IntVar(&o.Gate.Shape.TopKGroups, "topk-groups", 1, "groups per token")
-	var methods []string
-	for _, m := range router.Methods() {
-		methods = append(methods, string(m))
-	}
-	bindParsed(c, &o.Gate.Method, router.ParseMethod, "method", string(router.Renormalize), "routing method, by its TensorRT-LLM name", methods...)
+	bindParsed(c, &o.Gate.Method, router.ParseMethod, "method", string(router.Renormalize), "routing method, by its TensorRT-LLM name", methodNames()...)
 	f.IntVar(&o.Hidden, "hidden", 128, "hidden size")
 	f.IntVar(&o.Intermediate, "intermediate", 256, "intermediate size of an expert")
-	f.StringVar(&o.Activation, "activation", workload.SwiGLU, "activation function: "+strings.Join(workload.Activations, " or "))
+	choice(c, &o.Activation, "activation", workload.SwiGLU, "activation function: "+strings.Join(workload.Activations, " or "), workload.Activations...)
 	f.IntVar(&o.Layers, "layers", 4, "mixture-of-experts layers")
 	f.IntVar(&o.Ranks, "ranks", 0, "expert-parallel ranks; 0: 4, or with --clock wall one per core, 2 to 4")
-	f.StringVar(&o.Clock, "clock", workload.DefaultClock(), "clock of the step time: cpu (slowest rank per phase) or wall (needs one core per rank)")
+	choice(c, &o.Clock, "clock", workload.DefaultClock(), "clock of the step time: cpu (slowest rank per phase) or wall (needs one core per rank)", workload.Clocks...)
 	f.IntVar(&o.Tokens, "tokens", 128, "tokens per rank and step")
 	f.IntVar(&o.Steps, "steps", 16, "timed steps")
 	f.IntVar(&o.Warmup, "warmup", 2, "untimed steps before the timed steps")
 	f.Float64Var(&o.Skew, "skew", 1.5, "skew of the gate: the i-th expert is selected in proportion to (1+i)^-skew; 0: even")
 	f.Uint64Var(&o.Seed, "seed", 0, "seed of weights and tokens")
-	f.StringVar(&o.Placement, "placement", workload.Contiguous, "placement of the experts: contiguous, or greedy (moved after each step to even out its load)")
+	choice(c, &o.Placement, "placement", workload.Contiguous, "placement of the experts: contiguous, or greedy (moved after each step to even out its load)", workload.Placements...)
 	o.cache.Store = cacheStore
 	o.cache.Bind(c, "cache", "", "cache `DIR` of the balanced logits (default: temporary)")
 	o.stats.Bind(c, "stats", "", "write the expert counts of every timed step to this `DIR`, in the TensorRT-LLM format")
-	complete(c, "placement", workload.Placements...)
-	complete(c, "clock", workload.Clocks...)
-	complete(c, "activation", workload.Activations...)
 }
 
 // check finds a bad flag before any work is done.

@@ -12,6 +12,7 @@ import (
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/input"
 )
 
 // Points are the loads at which both arms are measured, such as numbers of concurrent
@@ -44,11 +45,19 @@ func ParsePoints(s string) (Points, error) {
 	case slices.Contains(reserved, name):
 		return Points{}, fmt.Errorf("points %q: {%s} stands for something else: choose another name", s, name)
 	}
-	p := Points{Name: name, Values: strings.Split(list, ",")}
-	for i, v := range p.Values {
-		p.Values[i] = strings.TrimSpace(v)
-		if n, err := strconv.ParseFloat(p.Values[i], 64); err != nil || !(n > 0) || n > 1e15 {
-			return Points{}, fmt.Errorf("points %q: value %q: want positive numbers", s, v)
+	p := Points{Name: name}
+	for v := range strings.SplitSeq(list, ",") {
+		v = strings.TrimSpace(v)
+		if n, err := strconv.ParseFloat(v, 64); err == nil && n > 0 && n <= 1e15 {
+			p.Values = append(p.Values, v)
+			continue
+		}
+		numbers, err := input.Numbers(v)
+		if err != nil || numbers[0] == 0 {
+			return Points{}, fmt.Errorf("points %q: value %q: want positive numbers, or a range such as 1-4 or 16-64:16", s, v)
+		}
+		for _, n := range numbers {
+			p.Values = append(p.Values, strconv.Itoa(n))
 		}
 	}
 	slices.SortStableFunc(p.Values, func(a, b string) int { return cmp.Compare(number(a), number(b)) })

@@ -23,6 +23,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 
+	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
@@ -38,17 +39,7 @@ const (
 )
 
 // Formats lists them in the order help shows them.
-var Formats = []string{string(Text), string(JSON), string(CSV), string(Markdown)}
-
-// ParseFormat reads a format's name.
-func ParseFormat(s string) (Format, error) {
-	for _, f := range Formats {
-		if s == f {
-			return Format(s), nil
-		}
-	}
-	return "", fmt.Errorf("unknown format %q: want %s", s, strings.Join(Formats, ", "))
-}
+var Formats = []Format{Text, JSON, CSV, Markdown}
 
 // Kind is how people read a column; CSV writes its raw value whatever the kind.
 type Kind int
@@ -76,6 +67,8 @@ type Column struct {
 	Group string
 	// Width is how much of a longer text people are shown, 0 for all of it.
 	Width int
+	// Alarm are the cells, as people read them, that mark a row to look at.
+	Alarm []string
 	// Cell computes the cell of an item, for columns that are no field of it.
 	Cell func(item any) any
 }
@@ -90,11 +83,19 @@ type Table struct {
 	Rows    [][]any
 	left    int      // rows that were cut
 	Leading []string // keys of columns: a table that is cut keeps the rows that are largest in these
+	Minor   []string // keys of the columns that a narrow screen hides first
 }
 
 // LeadBy names the columns whose largest rows are kept where the table is cut.
 func (t Table) LeadBy(keys ...string) Table {
 	t.Leading = keys
+	return t
+}
+
+// Least names the columns that a narrow screen hides first, in this order. After them it
+// hides from the right.
+func (t Table) Least(keys ...string) Table {
+	t.Minor = keys
 	return t
 }
 
@@ -151,41 +152,51 @@ var ErrNoTable = errors.New("no such table in this result")
 // one table.
 const Page = -1
 
-// Write renders d. For CSV, which holds one table, name selects it; the first
-// is the default. An unknown name is an ErrNoTable that lists the known ones. People are
-// shown at most top rows of a table: 0 is all of them, Page what a page holds.
-func Write(w io.Writer, f Format, name string, top int, d Document) error {
-	switch f {
+// View is what is shown of a document, and how.
+type View struct {
+	Format Format
+	Table  string // the only table, by name; "" is all of them, for CSV the first
+	Top    int    // people are shown at most so many rows of a table: 0 is all, Page what a page holds
+	Wide   bool   // all columns, also where the screen is narrower
+	Screen Screen
+}
+
+// Write renders d. An unknown table is an ErrNoTable that lists the known ones.
+func Write(w io.Writer, v View, d Document) error {
+	switch v.Format {
 	case JSON:
 		e := json.NewEncoder(w)
 		e.SetIndent("", "  ")
 		e.SetEscapeHTML(false)
 		return e.Encode(d.Value)
 	case CSV:
-		t, err := d.table(name)
+		t, err := d.table(v.Table)
 		if err != nil {
 			return err
 		}
 		return t.csv(w)
 	}
 	tables, fits, shown := slices.Clone(d.Tables), 20, 12
-	if name != "" {
-		t, err := d.table(name)
+	if v.Table != "" {
+		t, err := d.table(v.Table)
 		if err != nil {
 			return err
 		}
 		tables, fits, shown = []Table{t}, 60, 50
 	}
-	if top >= 0 {
-		fits, shown = top, top
+	if v.Top >= 0 {
+		fits, shown = v.Top, v.Top
 	}
 	for i, t := range tables {
-		if top != 0 && len(t.Rows) > fits {
+		if v.Top != 0 && len(t.Rows) > fits {
 			tables[i].Rows = t.largest(shown)
 			tables[i].left = len(t.Rows) - shown
 		}
 	}
-	_, err := io.WriteString(w, visible(d.render(f, tables)))
+	if v.Format != Text {
+		v.Screen = Screen{}
+	}
+	_, err := io.WriteString(w, d.render(v, tables))
 	return err
 }
 
@@ -230,97 +241,118 @@ func visible(text string) string {
 	}, text)
 }
 
+// TableNames are the names of the tables, in their order.
+func (d Document) TableNames() []string {
+	names := make([]string, len(d.Tables))
+	for i, t := range d.Tables {
+		names[i] = t.Name
+	}
+	return names
+}
+
 func (d Document) table(name string) (Table, error) {
-	var names []string
 	for _, t := range d.Tables {
 		if name == "" || t.Name == name {
 			return t, nil
 		}
-		names = append(names, t.Name)
 	}
-	return Table{}, fmt.Errorf("%w: %q; want one of %s", ErrNoTable, name, strings.Join(names, ", "))
+	names := d.TableNames()
+	return Table{}, fmt.Errorf("%w: %q; want one of %s%s", ErrNoTable, name, strings.Join(names, ", "), router.Near(name, names))
 }
 
-func (d Document) render(f Format, tables []Table) string {
+func (d Document) render(v View, tables []Table) string {
 	var b strings.Builder
 	if d.Headline != "" {
 		headline := d.Headline
-		if f == Markdown {
+		if v.Format == Markdown {
 			headline = strings.ReplaceAll(headline, "\n", "  \n") // breaks a line
 		}
-		b.WriteString(headline + "\n")
+		for i, line := range strings.Split(headline, "\n") {
+			if line = v.Screen.prose(line, ""); i == 0 {
+				line = v.Screen.bold(line)
+			}
+			b.WriteString(line + "\n")
+		}
 	}
 	for _, t := range tables {
 		b.WriteString("\n")
 		if t.Title != "" {
-			if f == Markdown {
+			if v.Format == Markdown {
 				b.WriteString("### ")
 			}
-			b.WriteString(t.Title + "\n")
-			if f == Markdown {
+			b.WriteString(v.Screen.prose(t.Title, "") + "\n")
+			if v.Format == Markdown {
 				b.WriteString("\n")
 			}
 		}
-		b.WriteString(t.pretty(f) + "\n")
+		shown, hidden := t.pretty(v)
+		b.WriteString(shown + "\n")
 		if t.left > 0 {
 			order := ""
 			if len(t.Leading) > 0 {
 				order = "largest first; "
 			}
-			if f == Markdown {
+			if v.Format == Markdown {
 				b.WriteString("\n") // or it is a row
 			}
-			fmt.Fprintf(&b, "… and %d more (%s--top 0 shows all)\n", t.left, order)
+			b.WriteString(v.Screen.prose(fmt.Sprintf("… and %d more (%s--top 0 shows all)", t.left, order), "  ") + "\n")
+		}
+		if len(hidden) > 0 {
+			b.WriteString(v.Screen.prose(fmt.Sprintf("… %s hidden: %s (--wide shows all)", quantity.Count(len(hidden), "column"), strings.Join(hidden, ", ")), "  ") + "\n")
 		}
 	}
 	if len(d.Notes) > 0 {
 		b.WriteString("\n")
 	}
 	for i, n := range d.Notes {
-		if f == Markdown {
-			fmt.Fprintf(&b, "%d. %s\n", i+1, n)
+		if v.Format == Markdown {
+			fmt.Fprintf(&b, "%d. %s\n", i+1, visible(n))
 		} else {
-			fmt.Fprintf(&b, "[%d] %s\n", i+1, n)
+			b.WriteString(v.Screen.prose(fmt.Sprintf("[%d] %s", i+1, n), "    ") + "\n")
 		}
 	}
 	return b.String()
 }
 
-func (t Table) pretty(f Format) string {
+// pretty draws the table for people, and names the columns for which the screen is too
+// narrow.
+func (t Table) pretty(v View) (drawn string, hidden []string) {
+	s := t.sheet()
+	if !v.Wide && v.Screen.Width > 0 {
+		hidden = s.fit(v.Screen.Width, t.Minor)
+	}
 	p := table.NewWriter()
 	style := table.StyleLight
 	style.Format.Header = text.FormatDefault
 	style.Options = table.Options{SeparateHeader: true}
-	style.Box.PaddingLeft, style.Box.PaddingRight = "", "  "
+	style.Box.PaddingLeft, style.Box.PaddingRight = "", gap
 	p.SetStyle(style)
 	p.SuppressTrailingSpaces()
-	head := make(table.Row, len(t.Columns))
-	configs := make([]table.ColumnConfig, len(t.Columns))
-	units := make([]quantity.Unit, len(t.Columns))
-	for i, c := range t.Columns {
-		units[i] = t.unit(i)
-		head[i] = c.Name
-		if units[i].Name != "" {
-			head[i] = c.Name + " (" + units[i].Name + ")"
-		}
-		configs[i] = table.ColumnConfig{Number: i + 1, Align: text.AlignRight, AlignHeader: text.AlignRight}
+	head := make(table.Row, len(s.columns))
+	configs := make([]table.ColumnConfig, len(s.columns))
+	for i, c := range s.columns {
+		head[i] = c.head
+		configs[i] = table.ColumnConfig{Number: i + 1, Align: text.AlignRight, AlignHeader: text.AlignRight, VAlignHeader: text.VAlignBottom}
 		if c.Kind == Label {
 			configs[i].Align, configs[i].AlignHeader = text.AlignLeft, text.AlignLeft
 		}
 	}
 	p.SetColumnConfigs(configs)
 	p.AppendHeader(head)
-	for _, row := range t.Rows {
-		cells := make(table.Row, len(row))
-		for i, v := range row {
-			cells[i] = shortened(t.Columns[i].cell(v, units[i].Per), t.Columns[i].Width)
+	for row := range t.Rows {
+		cells := make(table.Row, len(s.columns))
+		for i, c := range s.columns {
+			cells[i] = c.cells[row]
+			if s.alarms[row] {
+				cells[i] = v.Screen.warn(c.cells[row])
+			}
 		}
 		p.AppendRow(cells)
 	}
-	if f == Markdown {
-		return p.RenderMarkdown()
+	if v.Format == Markdown {
+		return p.RenderMarkdown(), nil
 	}
-	return p.Render()
+	return p.Render(), hidden
 }
 
 // shortened cuts a text to a width, with a sign that there is more.
@@ -379,7 +411,7 @@ func number(v any) (float64, bool) {
 func (c Column) cell(v any, per float64) string {
 	switch x := reflect.ValueOf(v); x.Kind() {
 	case reflect.String:
-		return strings.ReplaceAll(x.String(), "\n", " ") // a row stays one line
+		return visible(strings.ReplaceAll(x.String(), "\n", " ")) // a row stays one line
 	case reflect.Bool:
 		if x.Bool() {
 			return "yes"

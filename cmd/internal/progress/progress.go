@@ -18,7 +18,10 @@ type Line struct {
 	mu    sync.Mutex
 	w     io.Writer
 	width func() int // of the terminal in columns; nil draws nothing
-	drawn time.Time  // when the line was drawn last; zero: it is not there
+	now   func() time.Time
+	drawn time.Time // when the line was drawn last; zero: it is not there
+	begun time.Time // when progress was shown first
+	first float64   // the share of the work that was done then
 }
 
 // pause keeps a fast loop from flooding the terminal.
@@ -27,7 +30,7 @@ const pause = 100 * time.Millisecond
 // New is a line on w. It draws nothing unless w is a terminal that can, and not
 // where quiet is set.
 func New(w io.Writer, quiet bool) *Line {
-	l := &Line{w: w}
+	l := &Line{w: w, now: time.Now}
 	if f, ok := w.(*os.File); ok && !quiet && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd())) {
 		l.width = func() int {
 			width, _, err := term.GetSize(int(f.Fd()))
@@ -40,16 +43,39 @@ func New(w io.Writer, quiet bool) *Line {
 	return l
 }
 
-// Show draws the text in place of the last one, unless that is very recent.
-func (l *Line) Show(format string, args ...any) {
+// Show draws the text in place of the last one, unless that is very recent. Share is the
+// part of the work that is done; behind the text stands the time that the rest takes at
+// the speed so far.
+func (l *Line) Show(share float64, format string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.width == nil || time.Since(l.drawn) < pause {
+	now := l.now()
+	if l.begun.IsZero() {
+		l.begun, l.first = now, share
+	}
+	if l.width == nil || now.Sub(l.drawn) < pause {
 		return
 	}
-	text := []rune(fmt.Sprintf(format, args...))
+	text := []rune(fmt.Sprintf(format, args...) + l.left(now, share))
 	fmt.Fprintf(l.w, "\r\x1b[K%s", string(text[:min(len(text), max(0, l.width()-1))]))
-	l.drawn = time.Now()
+	l.drawn = now
+}
+
+// left is the time left in words, "" where it is not known.
+func (l *Line) left(now time.Time, share float64) string {
+	if share <= l.first || share >= 1 {
+		return ""
+	}
+	d := time.Duration(float64(now.Sub(l.begun)) * (1 - share) / (share - l.first))
+	switch {
+	case d < time.Second:
+		return ""
+	case d >= time.Hour:
+		return fmt.Sprintf(", about %.1f h left", d.Hours())
+	case d >= 2*time.Minute:
+		return fmt.Sprintf(", about %.0f min left", d.Minutes())
+	}
+	return fmt.Sprintf(", about %.0f s left", d.Seconds())
 }
 
 // Clear takes the line away.

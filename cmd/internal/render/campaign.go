@@ -59,7 +59,7 @@ func Campaign(r source.Campaign) output.Document {
 	if len(r.Proof) > 0 {
 		tables = append(tables, output.Of("proof", "Evidence of the routing", r.Proof, arm, rank, label("grade"), label("evidence")))
 	}
-	tables = append(tables, output.Of("checks", "Checks", r.Checks, computed(label("check"), func(c gain.Check) any { return c.Name }), label("status"), label("text")))
+	tables = append(tables, output.Of("checks", "Checks", r.Checks, computed(label("check"), func(c gain.Check) any { return c.Name }), alarming(label("status"), "warn", "fail"), label("text")))
 	if len(r.Profiled) > 0 {
 		tables = append(tables, profiledTable(r.Profiled))
 	}
@@ -88,7 +88,7 @@ func curveTables(r gain.Result) (tables []output.Table) {
 		}
 		columns := []output.Column{real(name, "value"),
 			gained("gain", func(g gain.Gain) router.Number { return g.Estimate }), gained("low", func(g gain.Gain) router.Number { return g.Low }), gained("high", func(g gain.Gain) router.Number { return g.High }),
-			computed(count("pairs"), func(p gain.PointGain) any { return p.Gain.N }), label("verdict")}
+			computed(count("pairs"), func(p gain.PointGain) any { return p.Gain.N }), alarming(label("verdict"), string(gain.Significant))}
 		if slices.ContainsFunc(r.Points, func(p gain.PointGain) bool { return p.TokensPerExpert.Defined() }) {
 			columns = append(columns, real("tokens per active expert"))
 		}
@@ -99,7 +99,7 @@ func curveTables(r gain.Result) (tables []output.Table) {
 	}
 	if r.Share != nil && len(r.Points) == 0 {
 		t := output.Table{Name: "arms", Title: "Gain of each arm over normal, and share of the gain of perfect routing that it recovers",
-			Columns: []output.Column{label("arm"), percent("gain"), percent("low"), percent("high"), label("verdict"), percent("share", "share_of_ceiling"), percent("share low"), percent("share high")}}
+			Columns: []output.Column{label("arm"), percent("gain"), percent("low"), percent("high"), alarming(label("verdict"), string(gain.Significant)), percent("share", "share_of_ceiling"), percent("share low"), percent("share high")}}
 		for _, a := range r.Arms[1:] {
 			share := gain.Share{Estimate: 1, Low: router.Undefined(), High: router.Undefined()}
 			if a.Share != nil {

@@ -45,3 +45,9 @@ func within(group string, columns ...output.Column) []output.Column {
 	}
 	return columns
 }
+
+// alarming marks the rows in which the column has one of these cells.
+func alarming(c output.Column, cells ...string) output.Column {
+	c.Alarm = cells
+	return c
+}

@@ -96,7 +96,7 @@ func (res countsView) tables() (tables []output.Table) {
 	if len(res.Imbalance) > 0 || len(res.Reported) == 0 {
 		tables = append(tables, output.Of("imbalance", "Per layer, mean over steps", res.Imbalance,
 			layer, count("layer"), label("level"), count("steps"), ratio("max/mean"), percent("imbalance"), ratio("balancedness"), ratio("CV", "cv"), ratio("Gini", "gini"),
-			real("active"), ratio("floor"), ratio("null median"), ratio("null p95"), label("flagged"), count("worst"),
+			real("active"), ratio("floor"), ratio("null median"), ratio("null p95"), alarming(label("flagged"), "yes"), count("worst"),
 		).LeadBy("level", "max_over_mean"), output.Of("summary", "Over layers", res.Summary,
 			summary, label("level"), count("layers"), count("flagged"), ratio("max/mean"), percent("imbalance"), ratio("balancedness"),
 			count("worst layer"), ratio("its max/mean", "worst_max_over_mean"), ratio("its floor", "worst_floor")))

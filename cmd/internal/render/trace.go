@@ -63,7 +63,7 @@ func traceTables(t *nsys.Trace) []output.Table {
 	return []output.Table{
 		output.Of("imbalance", "Imbalance per layer, mean over steps", t.Imbalance,
 			count("layer"), label("level"), label("quantity"), label("of"), label("basis"), count("steps"), count("parts"), ratio("max/mean"), percent("imbalance"),
-			ratio("floor"), ratio("null p95"), label("flagged"), count("worst")).LeadBy("level", "quantity", "max_over_mean"),
+			ratio("floor"), ratio("null p95"), alarming(label("flagged"), "yes"), count("worst")).LeadBy("level", "quantity", "max_over_mean").Least("parts", "steps", "max_over_mean", "quantity", "of", "basis"),
 		output.Of("stragglers", "Compute time per step and layer, collectives excluded", t.Stragglers,
 			count("layer"), count("steps"), duration("loss"), duration("mean"), duration("max"), count("slowest rank", "worst_rank"), count("in steps", "worst_steps"),
 			duration("loss of GEMM", "gemm_loss_ns"), duration("of experts", "experts_loss_ns")).LeadBy("loss_ns"),

@@ -48,7 +48,7 @@ func (r Result) Wanted(name string) (Metric, error) {
 		for _, m := range r.Metrics {
 			names = append(names, m.Name)
 		}
-		return m, fmt.Errorf("no metric %q in this %s report: want one of %s", name, r.Format, strings.Join(names, ", "))
+		return m, fmt.Errorf("no metric %q in this %s report: want one of %s%s", name, r.Format, strings.Join(names, ", "), router.Near(name, names))
 	case !m.Value.Defined():
 		return m, fmt.Errorf("%s is not a number in this %s report: want a positive number", name, r.Format)
 	case m.Value <= 0:

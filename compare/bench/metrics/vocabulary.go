@@ -1,7 +1,9 @@
 package metrics
 
 import (
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/moebalance/moebalance/router"
@@ -46,6 +48,16 @@ var families = map[string]definition{
 	"decode_latency":  {"ms", false, "one decode step"},
 	"step_time":       {"ms", false, "one step"},
 	"user_speed":      {"tok/s", true, "generated tokens after the first over the time after the first, per request"},
+}
+
+// Names are the metrics of the vocabulary; those of a family by their mean.
+func Names() []string {
+	names := slices.Collect(maps.Keys(definitions))
+	for family := range families {
+		names = append(names, family+"_mean")
+	}
+	slices.Sort(names)
+	return names
 }
 
 var aggregate = regexp.MustCompile(`^(.+)_(mean|min|max|p\d{1,2}(?:\.\d+)?)$`)

@@ -1,0 +1,203 @@
+package output
+
+import (
+	"io"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+	"golang.org/x/term"
+
+	"github.com/moebalance/moebalance/router/quantity"
+)
+
+// Screen is what a person reads on. The zero value is a pipe or a file: lines of any
+// length, without colour.
+type Screen struct {
+	Width int // columns; 0 is any number
+	Color bool
+}
+
+// ScreenOf is the screen that w writes to, none unless it is a terminal. COLUMNS takes
+// the place of the terminal's own width; NO_COLOR and TERM=dumb take the colour away.
+func ScreenOf(w io.Writer, env func(string) string) Screen {
+	f, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return Screen{}
+	}
+	width, _, err := term.GetSize(int(f.Fd()))
+	if columns, bad := strconv.Atoi(env("COLUMNS")); bad == nil && columns > 0 {
+		width = columns
+	} else if err != nil || width <= 0 {
+		width = 80
+	}
+	return Screen{width, env("NO_COLOR") == "" && env("TERM") != "dumb"}
+}
+
+// bold and warn set texts off where there is colour; nothing is said by it alone.
+func (s Screen) bold(text string) string { return s.escape("1", text) }
+func (s Screen) warn(text string) string { return s.escape("33", text) }
+
+// escape sets each line of a text off, so that lines can be put beside others.
+func (s Screen) escape(code, text string) string {
+	if !s.Color || text == "" {
+		return text
+	}
+	return "\x1b[" + code + "m" + strings.ReplaceAll(text, "\n", "\x1b[0m\n\x1b["+code+"m") + "\x1b[0m"
+}
+
+// prose breaks the lines of a text between words where the screen ends.
+func (s Screen) prose(words, indent string) string {
+	words = visible(words)
+	if s.Width == 0 {
+		return words
+	}
+	words = beforeUnit.ReplaceAllString(words, "$1\u00a0$2")
+	return strings.ReplaceAll(broken(words, s.Width, indent), "\u00a0", " ")
+}
+
+// beforeUnit is the space between a number and its unit, where no line ends.
+var beforeUnit = regexp.MustCompile(`(\d) (%|[nµm]?s\b|[KMG]?i?B\b)`)
+
+// broken is a text in lines of at most width columns, but for longer words. Lines that
+// go on are indented.
+func broken(words string, width int, indent string) string {
+	var out []string
+	for line := range strings.SplitSeq(words, "\n") {
+		part := ""
+		for i, word := range strings.Split(line, " ") {
+			if i > 0 && text.StringWidth(part)+1+text.StringWidth(word) > width {
+				out, part = append(out, part), indent+word
+				continue
+			}
+			if i > 0 {
+				part += " "
+			}
+			part += word
+		}
+		out = append(out, part)
+	}
+	return strings.Join(out, "\n")
+}
+
+// gap is between two columns.
+const gap = "  "
+
+// sheet is a table as people read it.
+type sheet struct {
+	columns []shownColumn
+	alarms  []bool // by row
+}
+
+type shownColumn struct {
+	Column
+	at    int // in the table
+	head  string
+	cells []string
+}
+
+// sheet writes the cells of a table, each column in its unit.
+func (t Table) sheet() sheet {
+	s := sheet{alarms: make([]bool, len(t.Rows))}
+	for i, c := range t.Columns {
+		unit := t.unit(i)
+		shown := shownColumn{Column: c, at: i, head: visible(c.Name)}
+		if unit.Name != "" {
+			shown.head += " (" + unit.Name + ")"
+		}
+		for row, cells := range t.Rows {
+			cell := c.cell(cells[i], unit.Per)
+			shown.cells = append(shown.cells, shortened(cell, c.Width))
+			s.alarms[row] = s.alarms[row] || slices.Contains(c.Alarm, cell)
+		}
+		s.columns = append(s.columns, shown)
+	}
+	return s
+}
+
+// fit makes the sheet at most so wide, and returns the columns that this hid. First
+// headings and long labels are broken between words. Then columns go: those without a
+// value, those of one value, which is returned with them, the minor ones, and the
+// rightmost. The first one stays.
+func (s *sheet) fit(width int, minor []string) (hidden []string) {
+	if s.width() <= width {
+		return nil
+	}
+	for i := range s.columns {
+		s.columns[i].narrow(max(16, width/3))
+	}
+	var left []shownColumn
+	for s.width() > width && len(s.columns) > 1 {
+		last, least := 0, -1
+		for i, c := range s.columns[1:] {
+			if rank := c.dispensable(minor); rank >= least {
+				last, least = i+1, rank
+			}
+		}
+		left = append(left, s.columns[last])
+		s.columns = slices.Delete(s.columns, last, last+1)
+	}
+	slices.SortFunc(left, func(a, b shownColumn) int { return a.at - b.at })
+	for _, c := range left {
+		hidden = append(hidden, c.gone())
+	}
+	return hidden
+}
+
+func (s *sheet) width() int {
+	sum := -len(gap)
+	for _, c := range s.columns {
+		sum += max(text.LongestLineLen(c.head), c.widest()) + len(gap)
+	}
+	return sum
+}
+
+// widest is the width of the cells.
+func (c shownColumn) widest() (most int) {
+	for _, cell := range c.cells {
+		most = max(most, text.LongestLineLen(cell))
+	}
+	return most
+}
+
+// narrow breaks labels beyond a width, and the heading to the width of the cells.
+func (c *shownColumn) narrow(most int) {
+	for i, cell := range c.cells {
+		c.cells[i] = text.WrapText(broken(cell, most, ""), most)
+	}
+	c.head = broken(c.head, c.widest(), "")
+}
+
+// only is the value that all rows have, if they do.
+func (c shownColumn) only() (value string, ok bool) {
+	if len(slices.Compact(slices.Clone(c.cells))) != 1 {
+		return "", false
+	}
+	return c.cells[0], true
+}
+
+// dispensable is the rank by which columns are hidden, the highest first.
+func (c shownColumn) dispensable(minor []string) int {
+	value, same := c.only()
+	switch at := slices.Index(minor, c.key()); {
+	case same && value == quantity.Unknown:
+		return len(minor) + 2
+	case same && len(c.cells) > 1:
+		return len(minor) + 1
+	case at >= 0:
+		return len(minor) - at
+	}
+	return 0
+}
+
+// gone names the column where it is not shown.
+func (c shownColumn) gone() string {
+	name := strings.ReplaceAll(c.head, "\n", " ")
+	if value, ok := c.only(); ok && value != quantity.Unknown {
+		return name + " = " + strings.ReplaceAll(value, "\n", " ")
+	}
+	return name
+}
