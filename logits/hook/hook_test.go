@@ -49,7 +49,13 @@ func TestModule(t *testing.T) {
 			}
 		}
 	}
-	if text, err := exec.Command(python, "testdata/hook_test.py", caches).CombinedOutput(); err != nil {
+	script, err := filepath.Abs("testdata/hook_test.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	test := exec.Command(python, script, caches)
+	test.Dir = t.TempDir()
+	if text, err := test.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, text)
 	}
 }
