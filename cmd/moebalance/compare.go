@@ -171,7 +171,7 @@ func (o *compareOptions) place(ctx context.Context, result *diff.Comparison, sha
 	if err != nil {
 		return err
 	}
-	placed, err := place.Judge(learn, judge, place.Options{Ranks: len(result.Ranks), Redundant: []int{0}, Nodes: 1, Shape: shape, Threshold: o.read.threshold.fraction})
+	placed, err := place.Judge(learn, judge, place.Options{Ranks: []int{len(result.Ranks)}, Redundant: []int{0}, Nodes: 1, Shape: shape, Threshold: o.read.threshold.fraction})
 	if err != nil {
 		return err
 	}

@@ -1,25 +1,32 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
 
+	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/counts"
+	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/compare/place"
 	"github.com/moebalance/moebalance/compare/source"
+	"github.com/moebalance/moebalance/plots"
 	"github.com/moebalance/moebalance/router"
 )
 
 type placeOptions struct {
-	ranks     int
+	ranks     []int
 	redundant []int
+	time      timeOptions
 	nodes     int
 	judge     []string
 	model     modelFlags
@@ -27,14 +34,128 @@ type placeOptions struct {
 	tensorrt  target.File
 	sglang    target.File
 	vllm      target.File
+	png, svg  target.Folder
 	out       resultFlags
+}
+
+// timeOptions are the flags about evidence of time, and about the price of weights.
+type timeOptions struct {
+	trace      []string
+	counts     string // of the traced run
+	steps      *nsys.Steps
+	campaign   string
+	table      string
+	stepTokens int
+	bits       int
+	bandwidth  float64
+}
+
+func (o *timeOptions) bind(c *cobra.Command) {
+	f := c.Flags()
+	f.StringArrayVar(&o.trace, "trace", nil, "`EXPORT` of the same model and EP size, of the learned router: fit the time of expert work to it; can be repeated")
+	f.StringVar(&o.counts, "counts", "", "`DIR` or file of expert statistics of the traced run (default: the first argument)")
+	bindSteps(c, &o.steps)
+	f.StringVar(&o.campaign, "campaign", "", "campaign folder or JSON `RESULT` of bench: step time of the learned router")
+	f.StringVar(&o.table, "cost-table", "", "CSV `FILE` of measured MoE times in aiconfigurator's columns, for the named model")
+	f.IntVar(&o.stepTokens, "step-tokens", 0, "tokens of all ranks in one step")
+	f.IntVar(&o.bits, "weight-bits", 16, "bits of an expert weight, for the price of copies and of moving them")
+	f.Float64Var(&o.bandwidth, "bandwidth", 0, "GB/s at which a rank loads weights")
+}
+
+func (o *timeOptions) check() error {
+	switch {
+	case len(o.trace) > 0 && o.table != "":
+		return usagef("want one of --trace and --cost-table, have both")
+	case (o.counts != "" || o.steps != nil) && len(o.trace) == 0:
+		return usagef("--counts and --steps are of a trace: add --trace")
+	case o.campaign != "" && len(o.trace) == 0 && o.table == "":
+		return usagef("--campaign has the time of steps and not of slots: add --trace or --cost-table")
+	case o.stepTokens < 0 || o.bits < 1 || !(o.bandwidth >= 0):
+		return usagef("--step-tokens and --bandwidth: want 0 or more, --weight-bits at least 1; have %d, %g, %d", o.stepTokens, o.bandwidth, o.bits)
+	}
+	return nil
+}
+
+// cost is that of expert work, and the tokens of a layer's slots; the reason says why
+// there is none, and what to give.
+func (o *timeOptions) cost(ctx context.Context, first string, record *counts.Record, m *router.Model, threshold float64) (cost *place.Cost, reason string, err error) {
+	topK := record.TopK
+	if m != nil {
+		topK = m.TopK
+	}
+	switch {
+	case o.stepTokens > 0 && topK == 0:
+		return nil, "", usagef("--step-tokens: name the model with --model or --config, for the experts per token are not recorded")
+	case len(o.trace) > 0:
+		cost, reason, err = o.traced(ctx, first, topK, m, threshold)
+	case o.table == "":
+		return nil, "no evidence of time: give --trace EXPORT of the same model, or --cost-table FILE", nil
+	case m == nil || m.Hidden == 0:
+		return nil, "", usagef("--cost-table: name the model with --model or --config")
+	default:
+		cost, reason, err = o.tabled(record, *m)
+	}
+	if cost == nil || err != nil || o.campaign == "" {
+		return cost, reason, err
+	}
+	measured, err := source.ReadCampaign(ctx, o.campaign, threshold)
+	if err != nil {
+		return nil, "", fmt.Errorf("--campaign: %w", err)
+	}
+	if why := cost.WithCampaign(measured.Result, float64(o.stepTokens)); why != "" {
+		return nil, "", usagef("--campaign: %s", why)
+	}
+	return cost, "", nil
+}
+
+// traced fits the cost to a trace and the counts of its run.
+func (o *timeOptions) traced(ctx context.Context, first string, topK int, m *router.Model, threshold float64) (*place.Cost, string, error) {
+	paths, err := source.Exports(o.trace, nil)
+	if err != nil {
+		return nil, "", err
+	}
+	statistics := source.Statistics{Path: cmp.Or(o.counts, first)}
+	if m != nil {
+		statistics.Shape = &m.Shape
+	}
+	t, err := source.Trace(ctx, paths, nsys.Options{Threshold: threshold, Steps: o.steps, Converter: reportConverter()}, statistics)
+	if err != nil {
+		return nil, "", fmt.Errorf("--trace: %w", err)
+	}
+	record, err := source.ReadCounts(ctx, statistics.Path)
+	if err != nil {
+		return nil, "", err
+	}
+	cost, reason, err := place.FromTrace(t, record, float64(o.stepTokens*topK), topK)
+	if reason != "" {
+		reason = "no time is predicted from the trace: " + reason
+	}
+	return cost, reason, err
+}
+
+// tabled fits the cost to a table.
+func (o *timeOptions) tabled(record *counts.Record, m router.Model) (*place.Cost, string, error) {
+	tokens := float64(o.stepTokens)
+	if tokens == 0 && !record.Window {
+		tokens = place.SlotsPerStep(record) / float64(m.TopK)
+	}
+	if tokens == 0 {
+		return nil, "no time is predicted from the table: the counts are sums over an unknown number of steps; give --step-tokens", nil
+	}
+	file, err := os.Open(o.table)
+	if err != nil {
+		return nil, "", err
+	}
+	defer file.Close()
+	cost, err := place.FromTable(o.table, file, m, tokens)
+	return cost, "", err
 }
 
 func placeCmd() *cobra.Command {
 	var o placeOptions
 	c := command("place", argCount(1, -1, "at least one file, folder or URL of expert statistics"), o.run)
 	f := c.Flags()
-	f.IntVar(&o.ranks, "ep", 0, "EP `RANKS` (default as recorded)")
+	bindNumbers(c, &o.ranks, "ep", nil, "EP `RANKS` (default as recorded); several are compared")
 	bindNumbers(c, &o.redundant, "redundant", []int{0}, "redundant experts in all (physical less logical experts); several are compared")
 	f.StringArrayVar(&o.judge, "judge", nil, "judge on this `FILE` of expert statistics, learn on the arguments; can be repeated (default: learn on the first half, judge on the second)")
 	f.IntVar(&o.nodes, "nodes", 1, "nodes of the ranks; where they divide the model's expert groups, groups stay on one node")
@@ -44,6 +165,9 @@ func placeCmd() *cobra.Command {
 	o.tensorrt.Bind(c, "write-trtllm", "", "write the placement as an EPLB configuration of TensorRT-LLM to this `FILE`")
 	o.sglang.Bind(c, "write-sglang", "", "write it for SGLang's --init-expert-location to this `FILE`")
 	o.vllm.Bind(c, "write-vllm", "", "write it as an initial mapping of vLLM's offline EPLB to this `FILE`")
+	o.time.bind(c)
+	o.png.Bind(c, "png", "", "`DIR` for the figures as PNG, created if missing")
+	o.svg.Bind(c, "svg", "", "`DIR` for the figures as SVG")
 	o.out.bind(c, func() []string {
 		return render.Place(&place.Result{Placements: make([]place.Placement, 1)}).TableNames()
 	})
@@ -51,18 +175,23 @@ func placeCmd() *cobra.Command {
 	return c
 }
 
-func (o *placeOptions) check(c *cobra.Command, paths []string) error {
+func (o *placeOptions) check(paths []string) error {
 	writes := o.tensorrt.Path != "" || o.sglang.Path != "" || o.vllm.Path != ""
 	switch {
-	case o.ranks < 0 || c.Flags().Changed("ep") && o.ranks == 0:
-		return usagef("--ep: want at least 1 rank, have %d", o.ranks)
+	case len(o.ranks) > 0 && slices.Min(o.ranks) < 1:
+		return usagef("--ep: want at least 1 rank, have %v", o.ranks)
 	case o.nodes < 1:
 		return usagef("--nodes: want at least 1 node, have %d", o.nodes)
-	case writes && len(o.redundant) > 1:
-		return usagef("--redundant: want one value with --write-trtllm, --write-sglang or --write-vllm, have %v", o.redundant)
+	case writes && (len(o.redundant) > 1 || len(o.ranks) > 1):
+		return usagef("--redundant and --ep: want one value with --write-trtllm, --write-sglang or --write-vllm, have %v and %v", o.redundant, o.ranks)
 	}
-	slices.Sort(o.redundant)
-	o.redundant = slices.Compact(o.redundant)
+	if err := o.time.check(); err != nil {
+		return err
+	}
+	for _, values := range []*[]int{&o.redundant, &o.ranks} {
+		slices.Sort(*values)
+		*values = slices.Compact(*values)
+	}
 	for i, path := range slices.Concat(paths, o.judge) {
 		if slices.ContainsFunc(slices.Concat(paths, o.judge)[:i], func(other string) bool { return filepath.Clean(other) == filepath.Clean(path) }) {
 			return usagef("want each of the counts once, have %s twice: learning and judging on the same counts proves nothing", path)
@@ -72,7 +201,7 @@ func (o *placeOptions) check(c *cobra.Command, paths []string) error {
 }
 
 func (o *placeOptions) run(c *cobra.Command, paths []string) error {
-	if err := o.check(c, paths); err != nil {
+	if err := o.check(paths); err != nil {
 		return err
 	}
 	result, err := source.Interruptible(c.Context(), func() (*place.Result, error) { return o.judged(c.Context(), paths) })
@@ -82,17 +211,27 @@ func (o *placeOptions) run(c *cobra.Command, paths []string) error {
 	if err != nil {
 		return err
 	}
-	if err := o.write(result); err != nil {
+	if err := cmp.Or(o.write(result), o.draw(result)); err != nil {
 		return err
 	}
-	return o.out.write(c, render.Place(result))
+	document := render.Place(result)
+	if o.out.table == "" && o.out.format != output.CSV {
+		document = render.PlaceOverview(result)
+	}
+	return o.out.write(c, document)
 }
 
 // judged reads the records, and learns and judges the placements.
 func (o *placeOptions) judged(ctx context.Context, paths []string) (*place.Result, error) {
-	shape, err := o.model.shape()
-	if err != nil {
-		return nil, err
+	options := place.Options{Ranks: o.ranks, Redundant: o.redundant, Nodes: o.nodes, Threshold: o.threshold.fraction, Bandwidth: 1e9 * o.time.bandwidth}
+	var model *router.Model
+	if o.model.named() {
+		found, err := o.model.find()
+		if err != nil {
+			return nil, err
+		}
+		model, options.Shape = &found, &found.Shape
+		options.ExpertBytes = 3 * float64(found.Hidden) * float64(found.Intermediate) * float64(o.time.bits) / 8
 	}
 	var records []*counts.Record
 	for _, path := range slices.Concat(paths, o.judge) {
@@ -102,24 +241,18 @@ func (o *placeOptions) judged(ctx context.Context, paths []string) (*place.Resul
 		}
 		records = append(records, r)
 	}
-	ranks := o.ranks
-	if ranks == 0 {
-		ranks = records[0].Ranks
+	if len(options.Ranks) == 0 {
+		if records[0].Ranks == 0 {
+			return nil, usagef("--ep: want the number of ranks, which %s does not say", paths[0])
+		}
+		options.Ranks = []int{records[0].Ranks}
 	}
-	if ranks == 0 {
-		return nil, usagef("--ep: want the number of ranks, which %s does not say", paths[0])
-	}
-	experts, err := records[0].ExpertsOf(shape)
+	experts, err := records[0].ExpertsOf(options.Shape)
 	if err != nil {
 		return nil, err
 	}
-	for _, n := range o.redundant {
-		switch over := (experts + n) % ranks; {
-		case n > experts*ranks:
-			return nil, usagef("--redundant: want at most %d, a copy of each expert on each rank, have %d", experts*ranks, n)
-		case over != 0:
-			return nil, usagef("--redundant %d: %d experts and %d copies do not divide over %d ranks; try %d", n, experts, n, ranks, n+ranks-over)
-		}
+	if err := o.checkSizes(experts, options.Ranks); err != nil {
+		return nil, err
 	}
 	learn, judge := place.Whole(records[:len(paths)]), place.Whole(records[len(paths):])
 	if len(o.judge) == 0 {
@@ -127,12 +260,35 @@ func (o *placeOptions) judged(ctx context.Context, paths []string) (*place.Resul
 			return nil, err
 		}
 	}
-	return place.Judge(learn, judge, place.Options{Ranks: ranks, Redundant: o.redundant, Nodes: o.nodes, Shape: shape, Threshold: o.threshold.fraction})
+	if options.Cost, options.NoTime, err = o.time.cost(ctx, paths[0], records[0], model, o.threshold.fraction); err != nil {
+		return nil, err
+	}
+	if c := options.Cost; c != nil && c.Ranks != 0 && !slices.Contains(options.Ranks, c.Ranks) {
+		options.Cost, options.NoTime = nil, fmt.Sprintf("no time is predicted from the trace: it is of %d ranks", c.Ranks)
+	}
+	return place.Judge(learn, judge, options)
+}
+
+// checkSizes refuses copies that leave ranks with different numbers of slots.
+func (o *placeOptions) checkSizes(experts int, sizes []int) error {
+	for _, ranks := range sizes {
+		for _, n := range o.redundant {
+			switch over := (experts + n) % ranks; {
+			case ranks > experts:
+				return usagef("--ep: want at most %d ranks, one for each expert, have %d", experts, ranks)
+			case n > experts*(ranks-1):
+				return usagef("--redundant: want at most %d, a copy of each expert on each rank, have %d", experts*(ranks-1), n)
+			case over != 0:
+				return usagef("--redundant %d: %d experts and %d copies do not divide over %d ranks; try %d", n, experts, n, ranks, n+ranks-over)
+			}
+		}
+	}
+	return nil
 }
 
 // write writes the placement for the engines that are asked for.
 func (o *placeOptions) write(result *place.Result) error {
-	slots := result.Slots[o.redundant[0]]
+	slots := result.Slots[result.Placements[0].Plan]
 	for _, engine := range []struct {
 		file  *target.File
 		write func(io.Writer) error
@@ -149,4 +305,16 @@ func (o *placeOptions) write(result *place.Result) error {
 		}
 	}
 	return nil
+}
+
+// draw writes the figures that are asked for.
+func (o *placeOptions) draw(result *place.Result) error {
+	if o.png.Path == "" && o.svg.Path == "" {
+		return nil
+	}
+	figures, err := plots.Placement(result)
+	if err != nil {
+		return err
+	}
+	return cmp.Or(writeFigures(figures, &o.png, "png", plots.Figure.PNG), writeFigures(figures, &o.svg, "svg", plots.Figure.SVG))
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -22,8 +23,11 @@ type placeAnswer struct {
 		Redundant int
 		Learned   *float64 `json:"learned_max_over_mean"`
 		Judged    *float64 `json:"judged_max_over_mean"`
-		Time      *float64 `json:"predicted_time_change"`
-		Verdict   string
+		Time      *struct {
+			Estimate, Low, High float64
+			Of                  string
+		} `json:"predicted_time_change"`
+		Verdict string
 	}
 	Layers []struct{ Layer int }
 }
@@ -41,7 +45,7 @@ func TestPlaceAnswers(t *testing.T) {
 	}
 	stdout := captured(t, []string{"place", "--redundant", "8", "--judge", gptossPerfect, gptossNormal})
 	for _, want := range []string{
-		"not now: EPLB with 8 redundant experts on 4 ranks: it helps 0 of 1 judged window", "more load than with contiguous experts",
+		"not now: EPLB with 8 redundant experts on 4 ranks: it helps 0 and hurts 1 of 1 judged window", "more load than with contiguous experts",
 		"counts-perfect: 8 redundant experts raise the busiest rank's load by",
 	} {
 		if !strings.Contains(stdout, want) {
@@ -50,6 +54,40 @@ func TestPlaceAnswers(t *testing.T) {
 	}
 	if matrix := captured(t, []string{"place", "--format", "csv", "--table", "matrix", "--redundant", "8", "--judge", gptossPerfect, gptossNormal}); strings.Count(matrix, "\n") != 3 {
 		t.Error(matrix)
+	}
+}
+
+// Time comes with evidence of it alone, and only on as many ranks as the evidence has.
+func TestPlacePredictsTime(t *testing.T) {
+	dir := t.TempDir()
+	result := filepath.Join(dir, "place.json")
+	args := []string{"place", "--ep", "2,4", "--redundant", "0,8", "--trace", fixtures + "gptoss-ep4-ranks/normal.rank?.sqlite", "--judge", gptossPerfect, "--png", dir, gptossNormal}
+	var a placeAnswer
+	ask(t, exitDone, &a, append(args, "--format", "json")...)
+	if len(a.Placements) != 4 || a.Placements[1].Time != nil || a.Placements[2].Time == nil {
+		t.Fatalf("%+v", a)
+	}
+	if p := a.Placements[3].Time; p.Of != "step time" || p.Low > p.Estimate || p.High < p.Estimate || p.Estimate < 0 || p.Estimate > 0.05 {
+		t.Errorf("%+v", p)
+	}
+	for _, name := range []string{"replication.png", "placement-matrix.png", "placement-load.png"} {
+		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Size() < 5000 {
+			t.Error(name, err)
+		}
+	}
+	captured(t, append(args, "--format", "json", "-o", result))
+	page := captured(t, []string{"report", result})
+	for _, want := range []string{"What would another placement win?", "How many redundant experts?", "predicted step time"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("no %q", want)
+		}
+	}
+	if stdout := captured(t, []string{"place", "--redundant", "8", "--judge", gptossPerfect, gptossNormal}); !strings.Contains(stdout, "no evidence of time: give --trace EXPORT") {
+		t.Error(stdout)
+	}
+	// counts of the other arm contradict the trace
+	if stdout := captured(t, append(args[:len(args)-1:len(args)-1], "--counts", gptossPerfect, gptossNormal)); !strings.Contains(stdout, "no time is predicted from the trace: the recorded counts contradict") {
+		t.Error(stdout)
 	}
 }
 
@@ -98,10 +136,17 @@ func TestPlaceWrites(t *testing.T) {
 func TestPlaceRefuses(t *testing.T) {
 	for line, want := range map[string]string{
 		"--redundant 3 " + gptossNormal:                                    "--redundant 3: 32 experts and 3 copies do not divide over 4 ranks; try 4",
-		"--redundant 132 " + gptossNormal:                                  "want at most 128",
+		"--redundant 132 " + gptossNormal:                                  "want at most 96",
 		"--redundant -4 " + gptossNormal:                                   "want whole numbers",
 		"--redundant 0,4 --write-vllm x " + gptossNormal:                   "want one value",
 		"--ep 0 " + gptossNormal:                                           "want at least 1 rank",
+		"--ep 4,64 " + gptossNormal:                                        "want at most 32 ranks, one for each expert, have 64",
+		"--ep 4,8 --write-vllm x " + gptossNormal:                          "want one value",
+		"--trace a --cost-table b " + gptossNormal:                         "want one of --trace and --cost-table",
+		"--counts a " + gptossNormal:                                       "add --trace",
+		"--campaign a " + gptossNormal:                                     "add --trace or --cost-table",
+		"--cost-table a " + gptossNormal:                                   "--cost-table: name the model",
+		"--step-tokens -1 " + gptossNormal:                                 "want 0 or more",
 		"--nodes 0 " + gptossNormal:                                        "want at least 1 node",
 		"--judge " + gptossNormal + "/. " + gptossNormal:                   "twice: learning and judging on the same counts proves nothing",
 		gptossNormal + " " + fixtures + "deepseek-ep4-ranks/counts-normal": "want 32 experts",

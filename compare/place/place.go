@@ -2,11 +2,12 @@
 // on others: a placement that is judged on the counts it was learned from looks better
 // than it will be.
 //
-// It says how even the load over ranks becomes. What that is worth in time it leaves
-// undefined.
+// It says how even the load over ranks becomes, and, by a cost that is fitted to a trace
+// or a table of measured times, what that is worth in time. Without one time is undefined.
 package place
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -22,11 +23,15 @@ const SchemaVersion = 1
 
 // Options says what is placed.
 type Options struct {
-	Ranks     int
-	Redundant []int         // physical experts less logical ones, each a placement
-	Nodes     int           // above 1, and where they divide the model's groups, EPLB is hierarchical
-	Shape     *router.Shape // of the model, nil where it is not named
-	Threshold float64       // the least reduction of the busiest rank's load that is worth a trial
+	Ranks       []int         // EP sizes
+	Redundant   []int         // physical experts less logical ones; with each EP size a placement
+	Nodes       int           // above 1, and where they divide the model's groups, EPLB is hierarchical
+	Shape       *router.Shape // of the model, nil where it is not named
+	Threshold   float64       // the least reduction of the busiest rank's load that is worth a trial
+	Cost        *Cost         // of expert work, nil for none
+	NoTime      string        // why there is none
+	ExpertBytes float64       // the weights of an expert, 0 where not known
+	Bandwidth   float64       // bytes per second at which a rank loads weights, 0 where not known
 }
 
 // Result is the JSON of place. Its lists repeat what they are about, so that each row
@@ -36,59 +41,101 @@ type Result struct {
 	Kind          string           `json:"kind"` // always "place"
 	Policy        string           `json:"policy"`
 	Experts       int              `json:"experts"`
-	Ranks         int              `json:"ranks"`
+	Ranks         router.Whole     `json:"ranks"` // undefined where several EP sizes are compared
 	Nodes         int              `json:"nodes"`
 	Threshold     float64          `json:"threshold"`
 	Learned       []Window         `json:"learned"`
 	Judged        []Window         `json:"judged"`
+	Cost          *Cost            `json:"cost"`    // null without evidence of time
+	NoTime        string           `json:"no_time"` // why there is none, and what to give
 	Placements    []Placement      `json:"placements"`
 	Workloads     []Workload       `json:"workloads"`
 	Matrix        []Cell           `json:"matrix"`
+	Decay         []Decay          `json:"decay"`
 	Layers        []Layer          `json:"layers"`
 	Warnings      []router.Warning `json:"warnings"`
-	// Slots are where the experts go, by redundant experts.
-	Slots map[int]counts.Slots `json:"-"`
+	// Slots are where the experts go.
+	Slots map[Plan]counts.Slots `json:"-"`
 }
 
-// Placement is one number of redundant experts. Every max/mean is of the load over
-// ranks, computed per step and layer, then averaged over steps, layers and windows.
+// Plan names a placement.
+type Plan struct {
+	Ranks     int `json:"ranks"`
+	Redundant int `json:"redundant"`
+}
+
+// Placement is one number of redundant experts on one number of ranks. Every max/mean is
+// of the load over ranks, computed per step and layer, then averaged over steps, layers
+// and windows.
 type Placement struct {
-	Redundant  int           `json:"redundant"`
+	Plan
 	Learned    router.Number `json:"learned_max_over_mean"`    // on the windows it was learned from
 	Judged     router.Number `json:"judged_max_over_mean"`     // on the others; undefined without any, as are the next two
 	Contiguous router.Number `json:"contiguous_max_over_mean"` // on the same windows
 	Change     router.Number `json:"judged_load_change"`       // of the busiest rank's load: judged over contiguous, less 1
-	Time       router.Number `json:"predicted_time_change"`    // undefined: no cost is given
-	Verdict    Verdict       `json:"verdict"`
-	Reason     string        `json:"reason"`
+	NullP95    router.Number `json:"null_p95"`                 // the noise floor: Workload.NullP95, mean over windows
+	Helped     int           `json:"helped_windows"`           // judged windows whose max/mean falls
+	Hurt       int           `json:"hurt_windows"`             // and those where it rises
+	Time       *TimeChange   `json:"predicted_time_change"`    // nil without evidence of time
+	Price
+	Verdict Verdict `json:"verdict"`
+	Reason  string  `json:"reason"`
 }
 
 // Workload is what a placement does to one judged window.
 type Workload struct {
-	Redundant  int           `json:"redundant"`
+	Plan
 	Window     string        `json:"window"`
 	Judged     router.Number `json:"judged_max_over_mean"`
 	Contiguous router.Number `json:"contiguous_max_over_mean"`
 	Change     router.Number `json:"judged_load_change"`
+	Time       *TimeChange   `json:"predicted_time_change"`
 	Repeats    bool          `json:"repeats_learned"` // the counts are those of a learned window again
 	NullP95    router.Number `json:"null_p95"`        // of contiguous: what random routing exceeds once in twenty times, mean over layers
 }
 
 // Cell is a placement learned from one window alone, judged on one.
 type Cell struct {
-	Redundant   int           `json:"redundant"`
+	Plan
 	Learned     string        `json:"learned"`
 	Judged      string        `json:"judged"`
 	MaxOverMean router.Number `json:"max_over_mean"`
 }
 
+// Decay is what is left of a placement so many windows after that which it was learned
+// from: the mean over such pairs of windows, in the order given.
+type Decay struct {
+	Plan
+	Lag        int           `json:"windows_later"`
+	Pairs      int           `json:"pairs"`
+	Judged     router.Number `json:"judged_max_over_mean"`
+	Contiguous router.Number `json:"contiguous_max_over_mean"`
+	Change     router.Number `json:"judged_load_change"`
+}
+
 // Layer is one layer of a placement; see Placement.
 type Layer struct {
-	Redundant  int           `json:"redundant"`
+	Plan
 	Layer      int           `json:"layer"`
 	Learned    router.Number `json:"learned_max_over_mean"`
 	Judged     router.Number `json:"judged_max_over_mean"`
 	Contiguous router.Number `json:"contiguous_max_over_mean"`
+	// By rank, the load over the mean rank's, added over steps, mean over judged windows.
+	ContiguousRanks []router.Number `json:"contiguous_rank_load"`
+	JudgedRanks     []router.Number `json:"judged_rank_load"`
+}
+
+// Best is the placement with the lowest predicted time, or without time the lowest judged
+// max/mean, or without that the lowest learned; of a sweep over EP sizes, on the most
+// ranks, where balance is hardest.
+func (res *Result) Best() Placement {
+	return slices.MinFunc(res.Placements, func(a, b Placement) int {
+		timed := 0
+		if a.Time != nil && b.Time != nil {
+			timed = cmp.Compare(a.Time.Estimate, b.Time.Estimate)
+		}
+		return cmp.Or(cmp.Compare(b.Ranks, a.Ranks), timed, cmp.Compare(a.Judged, b.Judged), cmp.Compare(a.Learned, b.Learned))
+	})
 }
 
 // Judge learns EPLB's placements from some windows and judges them on others. Errors
@@ -100,9 +147,12 @@ func Judge(learn, judge []Window, o Options) (*Result, error) {
 		return nil, err
 	}
 	res := &Result{
-		SchemaVersion: SchemaVersion, Kind: "place", Policy: "eplb", Experts: experts, Ranks: o.Ranks, Nodes: o.Nodes, Threshold: o.Threshold,
-		Learned: learn, Judged: append([]Window{}, judge...), Placements: []Placement{}, Workloads: []Workload{}, Matrix: []Cell{}, Layers: []Layer{}, Warnings: []router.Warning{},
-		Slots: map[int]counts.Slots{},
+		SchemaVersion: SchemaVersion, Kind: "place", Policy: "eplb", Experts: experts, Ranks: router.None, Nodes: o.Nodes, Threshold: o.Threshold,
+		Learned: learn, Judged: append([]Window{}, judge...), Cost: o.Cost, NoTime: o.NoTime,
+		Placements: []Placement{}, Workloads: []Workload{}, Matrix: []Cell{}, Decay: []Decay{}, Layers: []Layer{}, Warnings: []router.Warning{}, Slots: map[Plan]counts.Slots{},
+	}
+	if len(o.Ranks) == 1 {
+		res.Ranks = router.Whole(o.Ranks[0])
 	}
 	if o.Nodes > 1 && (o.Shape == nil || o.Shape.Groups%o.Nodes != 0 || !o.Shape.Grouped()) {
 		res.Warnings = append(res.Warnings, router.Warning{Code: "global", Subject: "EPLB", Text: fmt.Sprintf("the model named, if any, has no expert groups that divide over %d nodes, so experts are placed on any node", o.Nodes)})
@@ -110,23 +160,29 @@ func Judge(learn, judge []Window, o Options) (*Result, error) {
 	for _, w := range all {
 		res.Warnings = append(res.Warnings, w.record.Warnings...)
 	}
-	base := make([]contiguous, len(judge))
-	for i, w := range judge {
-		if base[i], err = res.contiguous(w, o); err != nil {
+	for _, ranks := range o.Ranks {
+		flat, err := flatPlan(all, experts, ranks)
+		if err != nil {
 			return nil, err
 		}
-	}
-	for _, redundant := range o.Redundant {
-		if err := res.add(redundant, base, o); err != nil {
-			return nil, err
+		base := make([]contiguous, len(judge))
+		for i, w := range judge {
+			if base[i], err = res.contiguous(w, ranks, o); err != nil {
+				return nil, err
+			}
+		}
+		for _, redundant := range o.Redundant {
+			if err := res.add(Plan{ranks, redundant}, flat, base, o); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return res, nil
 }
 
 // add learns one placement from all learned windows, and one from each window alone.
-func (res *Result) add(redundant int, base []contiguous, o Options) error {
-	size := placement.Size{Slots: res.Experts + redundant, Ranks: o.Ranks, Nodes: o.Nodes}
+func (res *Result) add(at Plan, flat plan, base []contiguous, o Options) error {
+	size := placement.Size{Slots: res.Experts + at.Redundant, Ranks: at.Ranks, Nodes: o.Nodes}
 	if o.Shape != nil {
 		size.Groups = o.Shape.Groups
 	}
@@ -135,58 +191,104 @@ func (res *Result) add(redundant int, base []contiguous, o Options) error {
 	for i := range all {
 		sets = append(sets, all[i:i+1])
 	}
-	plans := make([]plan, len(sets))
-	for i, set := range sets {
-		var err error
-		if plans[i], err = learned(set, res.Experts, size); err != nil {
+	plans := []plan{flat}
+	for _, set := range sets {
+		p, err := learned(set, res.Experts, size)
+		if err != nil {
 			return err
 		}
+		plans = append(plans, p)
 	}
-	res.Slots[redundant] = plans[0].slots
+	placed := plans[1]
+	res.Slots[at] = placed.slots
 	scores := make([][]score, len(all)) // by window and plan
 	for i, w := range all {
 		var err error
-		if scores[i], err = w.scores(plans, res.Experts); err != nil {
+		if scores[i], err = w.scores(plans, res.Experts, o.costOn(at.Ranks)); err != nil {
 			return err
 		}
-		for j, s := range scores[i][1:] {
+		for j, s := range scores[i][2:] {
 			if len(all) > 1 {
-				res.Matrix = append(res.Matrix, Cell{Redundant: redundant, Learned: all[j].Name, Judged: w.Name, MaxOverMean: s.overall()})
+				res.Matrix = append(res.Matrix, Cell{Plan: at, Learned: all[j].Name, Judged: w.Name, MaxOverMean: s.overall()})
 			}
 		}
 	}
-	own, held := column(scores[:len(res.Learned)]), column(scores[len(res.Learned):])
-	res.judge(redundant, own, held, base)
-	for _, layer := range slices.Sorted(maps.Keys(plans[0].slots)) {
+	res.decay(at, scores)
+	own, held := column(scores[:len(res.Learned)], 1), column(scores[len(res.Learned):], 1)
+	res.judge(at, column(scores[len(res.Learned):], 0), own, held, base, o.price(at, flat, placed, res.Judged), o.costOn(at.Ranks))
+	for _, layer := range slices.Sorted(maps.Keys(placed.slots)) {
 		res.Layers = append(res.Layers, Layer{
-			Redundant: redundant, Layer: layer, Learned: mean(own, func(s score) router.Number { return s.at(layer) }),
-			Judged:     mean(held, func(s score) router.Number { return s.at(layer) }),
-			Contiguous: mean(base, func(c contiguous) router.Number { return c.at(layer) }),
+			Plan: at, Layer: layer, Learned: mean(own, func(s score) router.Number { return s.at(layer) }),
+			Judged:          mean(held, func(s score) router.Number { return s.at(layer) }),
+			Contiguous:      mean(base, func(c contiguous) router.Number { return c.at(layer) }),
+			ContiguousRanks: rankLoad(res.Judged, flat, layer), JudgedRanks: rankLoad(res.Judged, placed, layer),
 		})
 	}
 	return nil
 }
 
+// rankLoad is that of Layer.
+func rankLoad(windows []Window, p plan, layer int) []router.Number {
+	out := []router.Number{}
+	for _, w := range windows {
+		load, ok := w.record.ByLayer()[layer]
+		if !ok || load.Total() == 0 {
+			return nil
+		}
+		for rank, slots := range placement.RankLoad(p.layouts[layer], load.PerExpert) {
+			if rank == len(out) {
+				out = append(out, 0)
+			}
+			out[rank] += router.Number(slots * float64(p.layouts[layer].Ranks()) / float64(load.Total()) / float64(len(windows)))
+		}
+	}
+	return out
+}
+
+// decay takes the means over the pairs of windows of each distance.
+func (res *Result) decay(at Plan, scores [][]score) {
+	for lag := 0; lag < len(scores) && len(scores) > 1; lag++ {
+		var held, flat []score
+		for i := 0; i+lag < len(scores); i++ {
+			held, flat = append(held, scores[i+lag][2+i]), append(flat, scores[i+lag][0])
+		}
+		d := Decay{Plan: at, Lag: lag, Pairs: len(held), Judged: mean(held, score.overall), Contiguous: mean(flat, score.overall)}
+		d.Change = d.Judged/d.Contiguous - 1
+		res.Decay = append(res.Decay, d)
+	}
+}
+
 // judge compares the placement learned from all learned windows with contiguous.
-func (res *Result) judge(redundant int, own, held []score, base []contiguous) {
-	p := Placement{Redundant: redundant, Time: router.Undefined(), Learned: mean(own, score.overall), Judged: mean(held, score.overall),
-		Contiguous: mean(base, contiguous.overall)}
+func (res *Result) judge(at Plan, flat, own, held []score, base []contiguous, price Price, cost *Cost) {
+	p := Placement{Plan: at, Learned: mean(own, score.overall), Judged: mean(held, score.overall), Price: price,
+		Contiguous: mean(base, contiguous.overall), NullP95: mean(base, func(c contiguous) router.Number { return c.nullP95 })}
 	p.Change = p.Judged/p.Contiguous - 1
 	var of []Workload
 	for i, s := range held {
-		w := Workload{Redundant: redundant, Window: res.Judged[i].Name, Judged: s.overall(), Contiguous: base[i].overall(), NullP95: base[i].nullP95}
+		w := Workload{Plan: at, Window: res.Judged[i].Name, Judged: s.overall(), Contiguous: base[i].overall(), NullP95: base[i].nullP95}
 		w.Change = w.Judged/w.Contiguous - 1
 		w.Repeats = slices.ContainsFunc(res.Learned, res.Judged[i].repeats)
+		w.Time = cost.change(flat[i:i+1], held[i:i+1])
+		switch {
+		case w.Change < 0:
+			p.Helped++
+		case w.Change > 0:
+			p.Hurt++
+		}
 		of = append(of, w)
 	}
-	p.Verdict, p.Reason = verdict(p, of, mean(base, func(c contiguous) router.Number { return c.nullP95 }), res.Threshold)
+	p.Time = cost.change(flat, held)
+	if p.Time != nil && p.Time.SavedNS > 0 {
+		p.PaidBackAfter = p.MoveNS / p.Time.SavedNS
+	}
+	p.Verdict, p.Reason = verdict(p, of, res.Threshold)
 	res.Placements, res.Workloads = append(res.Placements, p), append(res.Workloads, of...)
 }
 
-// column takes the first plan's score of each window.
-func column(scores [][]score) (out []score) {
+// column takes one plan's score of each window.
+func column(scores [][]score, plan int) (out []score) {
 	for _, s := range scores {
-		out = append(out, s[0])
+		out = append(out, s[plan])
 	}
 	return out
 }

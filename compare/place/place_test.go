@@ -50,7 +50,7 @@ func TestMatrixOfLMSYS(t *testing.T) {
 		paths = append(paths, folder+name+".json")
 	}
 	windows := Whole(read(t, paths...))
-	res, err := Judge([]Window{windows[1]}, []Window{windows[0], windows[2], windows[3], windows[4], windows[5]}, Options{Ranks: 32, Redundant: []int{32}, Threshold: 0.1})
+	res, err := Judge([]Window{windows[1]}, []Window{windows[0], windows[2], windows[3], windows[4], windows[5]}, Options{Ranks: []int{32}, Redundant: []int{32}, Threshold: 0.1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,12 +74,12 @@ func TestMatrixOfLMSYS(t *testing.T) {
 	}
 	p := res.Placements[0]
 	mean := (1.1129 + 1.2247 + 1.1088 + 1.4094 + 1.2790) / 5
-	if !near(p.Learned, 1.0070) || !near(p.Judged, mean) || p.Verdict != Trial || p.Time.Defined() || len(res.Layers) != 58 || len(res.Slots[32]) != 58 {
+	if !near(p.Learned, 1.0070) || !near(p.Judged, mean) || p.Verdict != Trial || p.Time != nil || len(res.Layers) != 58 || len(res.Slots[Plan{32, 32}]) != 58 {
 		t.Errorf("%+v, %d layers", p, len(res.Layers))
 	}
 }
 
-func csv(t *testing.T, rows string) string {
+func counted(t *testing.T, rows string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "counts.csv")
 	if err := os.WriteFile(path, []byte("step,layer,expert,count\n"+rows), 0o644); err != nil {
@@ -91,13 +91,13 @@ func csv(t *testing.T, rows string) string {
 // By hand: learned on 300 300 100 100, EPLB puts experts 0 2 and 1 3 together. Where
 // 0 and 2 are hot, contiguous ranks are even, and the placement is 600 against 200.
 func TestHelpsOneHurtsAnother(t *testing.T) {
-	a := csv(t, "0,5,0,300\n0,5,1,300\n0,5,2,100\n0,5,3,100\n")
-	b := csv(t, "0,5,0,300\n0,5,1,100\n0,5,2,300\n0,5,3,100\n")
-	c := csv(t, "0,5,0,2900\n0,5,1,3100\n0,5,2,1100\n0,5,3,900\n") // much as a
+	a := counted(t, "0,5,0,300\n0,5,1,300\n0,5,2,100\n0,5,3,100\n")
+	b := counted(t, "0,5,0,300\n0,5,1,100\n0,5,2,300\n0,5,3,100\n")
+	c := counted(t, "0,5,0,2900\n0,5,1,3100\n0,5,2,1100\n0,5,3,900\n") // much as a
 	windows := Whole(read(t, a, b, c))
 	judge := func(learn, judge []Window) (*Result, Placement) {
 		t.Helper()
-		res, err := Judge(learn, judge, Options{Ranks: 2, Redundant: []int{0}, Threshold: 0.1})
+		res, err := Judge(learn, judge, Options{Ranks: []int{2}, Redundant: []int{0}, Threshold: 0.1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -117,15 +117,15 @@ func TestHelpsOneHurtsAnother(t *testing.T) {
 		t.Errorf("%+v", res)
 	}
 	// Learned on two windows: 600 400 400 200 puts 0 with 3.
-	if res, _ = judge(windows[:2], windows[2:]); len(res.Slots[0][5]) != 4 || res.Slots[0][5][0] != 0 || res.Slots[0][5][1] != 3 {
+	if res, _ = judge(windows[:2], windows[2:]); len(res.Slots[Plan{2, 0}][5]) != 4 || res.Slots[Plan{2, 0}][5][0] != 0 || res.Slots[Plan{2, 0}][5][1] != 3 {
 		t.Error(res.Slots)
 	}
 }
 
 // A dozen slots are as uneven by chance.
 func TestTooFewTokens(t *testing.T) {
-	windows := Whole(read(t, csv(t, "0,5,0,4\n0,5,1,4\n0,5,2,2\n0,5,3,2\n"), csv(t, "0,5,0,5\n0,5,1,4\n0,5,2,2\n0,5,3,1\n")))
-	res, err := Judge(windows[:1], windows[1:], Options{Ranks: 2, Redundant: []int{0}, Threshold: 0.1})
+	windows := Whole(read(t, counted(t, "0,5,0,4\n0,5,1,4\n0,5,2,2\n0,5,3,2\n"), counted(t, "0,5,0,5\n0,5,1,4\n0,5,2,2\n0,5,3,1\n")))
+	res, err := Judge(windows[:1], windows[1:], Options{Ranks: []int{2}, Redundant: []int{0}, Threshold: 0.1})
 	if err != nil || res.Placements[0].Verdict != NoVerdict || !near(res.Placements[0].Change, -2./9) || !strings.Contains(res.Placements[0].Reason, "too few tokens") {
 		t.Errorf("%+v, %v", res, err)
 	}
@@ -134,15 +134,15 @@ func TestTooFewTokens(t *testing.T) {
 // The same counts in every step, or in another file, are no other counts; the halves are
 // of two steps and one.
 func TestRepeatedCounts(t *testing.T) {
-	learn, judge, err := Halves(read(t, csv(t, "1,0,0,300\n1,0,1,100\n2,0,0,300\n2,0,1,100\n3,0,0,300\n3,0,1,100\n")))
+	learn, judge, err := Halves(read(t, counted(t, "1,0,0,300\n1,0,1,100\n2,0,0,300\n2,0,1,100\n3,0,0,300\n3,0,1,100\n")))
 	if err != nil {
 		t.Fatal(err)
 	}
-	again := Whole(read(t, csv(t, "1,0,0,300\n1,0,1,100\n"), csv(t, "1,0,0,301\n1,0,1,100\n"), csv(t, "1,1,0,300\n1,1,1,100\n")))
+	again := Whole(read(t, counted(t, "1,0,0,300\n1,0,1,100\n"), counted(t, "1,0,0,301\n1,0,1,100\n"), counted(t, "1,1,0,300\n1,1,1,100\n")))
 	if !judge[0].repeats(learn[0]) || !again[0].repeats(learn[0]) || again[1].repeats(learn[0]) || again[2].repeats(learn[0]) || learn[0].repeats(again[2]) {
 		t.Error("which windows repeat others")
 	}
-	res, err := Judge(learn, judge, Options{Ranks: 2, Redundant: []int{2}, Threshold: 0.1})
+	res, err := Judge(learn, judge, Options{Ranks: []int{2}, Redundant: []int{2}, Threshold: 0.1})
 	if err != nil || res.Placements[0].Verdict != NoVerdict || !near(res.Placements[0].Change, -1./3) {
 		t.Errorf("%+v, %v", res.Placements, err)
 	}
@@ -151,14 +151,14 @@ func TestRepeatedCounts(t *testing.T) {
 // 30 experts of 10,000 slots each, of which one slot moved: χ² = 2·1/20000. Of so many that
 // moved as chance would have it, √10000 on each, it is 30·100²/20000 = 15.
 func TestNearlyRepeatedCounts(t *testing.T) {
-	counted := func(off func(expert int) int) string {
+	offset := func(off func(expert int) int) string {
 		var rows strings.Builder
 		for e := range 30 {
 			fmt.Fprintf(&rows, "0,0,%d,%d\n", e, 10000+off(e))
 		}
-		return csv(t, rows.String())
+		return counted(t, rows.String())
 	}
-	w := Whole(read(t, counted(func(int) int { return 0 }), counted(func(e int) int { return map[int]int{3: 1, 4: -1}[e] }), counted(func(e int) int { return 100 - 200*(e%2) })))
+	w := Whole(read(t, offset(func(int) int { return 0 }), offset(func(e int) int { return map[int]int{3: 1, 4: -1}[e] }), offset(func(e int) int { return 100 - 200*(e%2) })))
 	if !w[1].repeats(w[0]) || w[2].repeats(w[0]) {
 		t.Error(w[1].repeats(w[0]), w[2].repeats(w[0]))
 	}
@@ -171,19 +171,29 @@ func TestVerdicts(t *testing.T) {
 		change, null router.Number
 		of           []Workload
 		want         Verdict
+		time         *TimeChange
 	}{
-		{-0.11, 1.01, []Workload{better}, Trial},
-		{-0.09, 1.01, []Workload{better}, NotNow},
-		{0.5, 1.01, []Workload{better}, NotNow},
-		{-0.2, 1.01, []Workload{better, better, better, better, worse}, Trial},
-		{-0.2, 1.01, []Workload{better, better, better, worse}, NotNow},
-		{-0.2, 1.6, []Workload{better}, NoVerdict},
-		{-0.2, 1.4, []Workload{better}, Trial},
-		{-0.2, router.Undefined(), []Workload{better}, Trial},
-		{-0.2, 1.01, []Workload{better, {Change: -0.2, Repeats: true}}, NoVerdict},
-		{router.Undefined(), 1, nil, NoVerdict},
+		{-0.11, 1.01, []Workload{better}, Trial, nil},
+		{-0.09, 1.01, []Workload{better}, NotNow, nil},
+		{0.5, 1.01, []Workload{better}, NotNow, nil},
+		{-0.2, 1.01, []Workload{better, better, better, better, worse}, Trial, nil},
+		{-0.2, 1.01, []Workload{better, better, better, worse}, NotNow, nil},
+		{-0.2, 1.6, []Workload{better}, NoVerdict, nil},
+		{-0.2, 1.4, []Workload{better}, Trial, nil},
+		{-0.2, router.Undefined(), []Workload{better}, Trial, nil},
+		{-0.2, 1.01, []Workload{better, {Change: -0.2, Repeats: true}}, NoVerdict, nil},
+		{router.Undefined(), 1, nil, NoVerdict, nil},
+		{-0.2, 1.01, []Workload{better}, Trial, &TimeChange{Estimate: -0.1, Low: -0.2, High: -0.01}},
+		{-0.2, 1.01, []Workload{better}, NoVerdict, &TimeChange{Estimate: -0.1, Low: -0.2, High: 0}},
+		{-0.2, 1.01, []Workload{better}, NotNow, &TimeChange{Estimate: 0.1, Low: 0, High: 0.2}},
 	} {
-		if have, why := verdict(Placement{Judged: 1.5 * (1 + c.change), Contiguous: 1.5, Change: c.change}, c.of, c.null, 0.1); have != c.want || why == "" {
+		p := Placement{Judged: 1.5 * (1 + c.change), Contiguous: 1.5, Change: c.change, NullP95: c.null, Time: c.time}
+		for _, w := range c.of {
+			if p.Hurt++; w.Change < 0 {
+				p.Hurt, p.Helped = p.Hurt-1, p.Helped+1
+			}
+		}
+		if have, why := verdict(p, c.of, 0.1); have != c.want || why == "" {
 			t.Errorf("%d: %s (%s), want %s", i, have, why, c.want)
 		}
 	}
@@ -193,19 +203,19 @@ func TestVerdicts(t *testing.T) {
 // sums: busy ranks that alternate do not cancel.
 func TestHalves(t *testing.T) {
 	rows := "1,0,0,100\n1,0,1,100\n2,0,0,100\n2,0,1,100\n4,0,0,100\n4,0,1,100\n7,0,0,300\n7,0,1,100\n9,0,0,100\n9,0,1,300\n"
-	learn, judge, err := Halves(read(t, csv(t, rows)))
+	learn, judge, err := Halves(read(t, counted(t, rows)))
 	if err != nil || len(learn) != 1 || len(judge) != 1 || learn[0].Iterations != 3 || judge[0].Iterations != 2 || learn[0].Slots != 600 || judge[0].Slots != 800 {
 		t.Fatalf("%+v, %+v, %v", learn, judge, err)
 	}
-	res, err := Judge(learn, judge, Options{Ranks: 2, Redundant: []int{0}, Threshold: 0.1})
+	res, err := Judge(learn, judge, Options{Ranks: []int{2}, Redundant: []int{0}, Threshold: 0.1})
 	if err != nil || !near(res.Placements[0].Learned, 1) || !near(res.Placements[0].Judged, 1.5) || !near(res.Placements[0].Contiguous, 1.5) {
 		t.Errorf("%+v, %v", res.Placements, err)
 	}
-	records := read(t, csv(t, rows), csv(t, rows), csv(t, rows))
+	records := read(t, counted(t, rows), counted(t, rows), counted(t, rows))
 	if learn, judge, err = Halves(records); err != nil || len(learn) != 2 || len(judge) != 1 || judge[0].Name != records[2].Source {
 		t.Errorf("%+v, %+v, %v", learn, judge, err)
 	}
-	if learn, judge, err = Halves(read(t, csv(t, "1,0,0,1\n1,0,1,1\n"))); err != nil || len(learn) != 1 || judge != nil {
+	if learn, judge, err = Halves(read(t, counted(t, "1,0,0,1\n1,0,1,1\n"))); err != nil || len(learn) != 1 || judge != nil {
 		t.Errorf("%+v, %+v, %v", learn, judge, err)
 	}
 }

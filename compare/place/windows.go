@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/router"
@@ -30,9 +32,13 @@ func Whole(records []*counts.Record) []Window {
 	return list
 }
 
+// maxParts is the most windows of either half of a single record: enough to see a gain
+// decay, each of two iterations or more.
+const maxParts = 4
+
 // Halves divides what was recorded into windows to learn from and to judge on: several
-// records, or the iterations of a single one, the first half against the rest. One
-// iteration leaves none to judge on.
+// records, or the iterations of a single one, the first half against the rest, each in up
+// to maxParts windows. One iteration leaves none to judge on.
 func Halves(records []*counts.Record) (learn, judge []Window, err error) {
 	if len(records) > 1 {
 		half := (len(records) + 1) / 2
@@ -43,19 +49,28 @@ func Halves(records []*counts.Record) (learn, judge []Window, err error) {
 	if half == len(iterations) {
 		return Whole(records), nil, nil
 	}
-	var parts []Window
-	for _, part := range [][]int64{iterations[:half], iterations[half:]} {
-		r, err := records[0].Between(part[0], part[len(part)-1])
+	if learn, err = parts(records[0], iterations[:half]); err == nil {
+		judge, err = parts(records[0], iterations[half:])
+	}
+	return learn, judge, err
+}
+
+// parts divides some iterations of a record into windows.
+func parts(record *counts.Record, iterations []int64) (windows []Window, err error) {
+	n := max(1, min(maxParts, len(iterations)/2))
+	for i := range n {
+		part := iterations[i*len(iterations)/n : (i+1)*len(iterations)/n]
+		r, err := record.Between(part[0], part[len(part)-1])
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		w := Whole([]*counts.Record{r})[0]
 		if w.Name += fmt.Sprintf(" (iteration %d)", part[0]); len(part) > 1 {
 			w.Name = fmt.Sprintf("%s (iterations %d to %d)", r.Source, part[0], part[len(part)-1])
 		}
-		parts = append(parts, w)
+		windows = append(windows, w)
 	}
-	return parts[:1], parts[1:], nil
+	return windows, nil
 }
 
 // repeats reports whether a window has the counts of another again, as where a benchmark
@@ -115,12 +130,27 @@ func learned(windows []Window, experts int, size placement.Size) (plan, error) {
 	return p, nil
 }
 
-// score is a max/mean by layer, mean over the steps of a window.
-type score map[int]router.Number
+// flatPlan has contiguous experts in every layer.
+func flatPlan(windows []Window, experts, ranks int) (plan, error) {
+	p := plan{nil, map[int]router.Layout{}}
+	l, err := router.Contiguous(experts, ranks)
+	for _, w := range windows {
+		for _, layer := range w.record.Layers() {
+			p.layouts[layer] = l
+		}
+	}
+	return p, err
+}
 
-// at is that of a layer, undefined where the window has none.
+// score is what a plan does to a window, mean over its steps.
+type score struct {
+	ratio map[int]router.Number // max/mean by layer
+	ns    []float64             // predicted time of the slowest ranks, over all layers, by fit of the cost; nil without one
+}
+
+// at is the max/mean of a layer, undefined where the window has none.
 func (s score) at(layer int) router.Number {
-	if v, ok := s[layer]; ok {
+	if v, ok := s.ratio[layer]; ok {
 		return v
 	}
 	return router.Undefined()
@@ -128,16 +158,20 @@ func (s score) at(layer int) router.Number {
 
 // overall is the mean over layers.
 func (s score) overall() router.Number {
-	return mean(slices.Sorted(maps.Keys(s)), s.at) // in order: the last digits depend on it
+	return mean(slices.Sorted(maps.Keys(s.ratio)), s.at) // in order: the last digits depend on it
 }
 
+// timed is how many of the plans have their time predicted: contiguous experts and the
+// placement learned from all windows.
+const timed = 2
+
 // scores judges plans on the window, in one walk over its steps.
-func (w Window) scores(plans []plan, experts int) ([]score, error) {
+func (w Window) scores(plans []plan, experts int, cost *Cost) ([]score, error) {
 	out := make([]score, len(plans))
 	for i := range out {
-		out[i] = score{}
+		out[i].ratio = map[int]router.Number{}
 	}
-	steps := map[int]router.Number{}
+	steps, ns := map[int]router.Number{}, map[int]*[timed][]float64{}
 	load := router.NewLoad(experts)
 	for s, err := range w.record.Steps() {
 		if err != nil {
@@ -154,16 +188,37 @@ func (w Window) scores(plans []plan, experts int) ([]score, error) {
 			if !ok {
 				return nil, &input.Error{File: w.Name, Expected: "the layers that were learned from, " + quantity.Ranges(slices.Sorted(maps.Keys(p.layouts))), Found: fmt.Sprintf("layer %d", s.Layer), Try: "give counts of one model", Err: counts.ErrOptions}
 			}
-			out[i][s.Layer] += placement.MaxOverMean(layout, load.PerExpert)
+			out[i].ratio[s.Layer] += placement.MaxOverMean(layout, load.PerExpert)
+			if cost != nil && i < timed {
+				if ns[s.Layer] == nil {
+					ns[s.Layer] = &[timed][]float64{}
+				}
+				add(&ns[s.Layer][i], cost.slowest(layout, load.PerExpert, w.scale(cost), w.record.Window && w.scale(cost) != 1))
+			}
 		}
 	}
-	for _, s := range out {
-		for layer, n := range steps {
-			s[layer] /= n
+	for _, layer := range slices.Sorted(maps.Keys(steps)) {
+		for i := range out {
+			out[i].ratio[layer] /= steps[layer]
+			if cost != nil && i < timed {
+				floats.Scale(1/float64(steps[layer]), ns[layer][i])
+				add(&out[i].ns, ns[layer][i])
+			}
 		}
 	}
 	return out, nil
 }
+
+// add adds to a sum, nil at first.
+func add(sum *[]float64, values []float64) {
+	if *sum == nil {
+		*sum = make([]float64, len(values))
+	}
+	floats.Add(*sum, values)
+}
+
+// scale is what a recorded step is multiplied by to be as large as those of the cost.
+func (w Window) scale(cost *Cost) float64 { return cost.slots / SlotsPerStep(w.record) }
 
 // contiguous is the load of a window with contiguous experts.
 type contiguous struct {
@@ -173,18 +228,18 @@ type contiguous struct {
 
 // contiguous judges contiguous experts. Where the top-k is not known, the null takes
 // every slot for a token of its own, which varies more than distinct choices do.
-func (res *Result) contiguous(w Window, o Options) (contiguous, error) {
-	c := contiguous{score: score{}}
+func (res *Result) contiguous(w Window, ranks int, o Options) (contiguous, error) {
+	c := contiguous{score: score{ratio: map[int]router.Number{}}}
 	shape := o.Shape
 	if shape == nil && w.record.TopK == 0 {
 		shape = &router.Shape{Experts: res.Experts, TopK: 1}
 	}
-	rows, warnings, err := w.record.Imbalance(counts.Options{Ranks: o.Ranks, Shape: shape, Threshold: o.Threshold})
+	rows, warnings, err := w.record.Imbalance(counts.Options{Ranks: ranks, Shape: shape, Threshold: o.Threshold})
 	res.Warnings = append(res.Warnings, warnings...)
 	var judged []imbalance.Row
 	for _, r := range rows {
 		if r.Level == router.LevelRank && r.Steps > 0 {
-			c.score[int(r.Layer)] = r.MaxOverMean
+			c.ratio[int(r.Layer)] = r.MaxOverMean
 			judged = append(judged, r)
 		}
 	}

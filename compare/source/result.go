@@ -13,6 +13,7 @@ import (
 	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/compare/place"
 	"github.com/moebalance/moebalance/logits"
 	"github.com/moebalance/moebalance/router/input"
 )
@@ -29,6 +30,7 @@ type Item struct {
 	Cache    *logits.Verification
 	Counts   *Counts
 	Compared *diff.Comparison
+	Place    *place.Result
 }
 
 // ReadResult reads the JSON result of a verb from a file.
@@ -54,7 +56,7 @@ func ParseResult(name string, text []byte) (Item, error) {
 		into   any
 	}{
 		{"trace", nsys.SchemaVersion, &in.Trace}, {"bench", gain.SchemaVersion, &in.Campaign}, {logits.VerificationKind, logits.VerificationSchema, &in.Cache},
-		{"counts", counts.SchemaVersion, &in.Counts}, {"compare", diff.SchemaVersion, &in.Compared},
+		{"counts", counts.SchemaVersion, &in.Counts}, {"compare", diff.SchemaVersion, &in.Compared}, {"place", place.SchemaVersion, &in.Place},
 	}
 	var kinds []string
 	for _, r := range results {
@@ -83,7 +85,7 @@ func ParseResult(name string, text []byte) (Item, error) {
 
 // Results counts the pointers that are set.
 func (in Item) Results() (n int) {
-	for _, set := range []bool{in.Trace != nil, in.Campaign != nil, in.Cache != nil, in.Counts != nil, in.Compared != nil} {
+	for _, set := range []bool{in.Trace != nil, in.Campaign != nil, in.Cache != nil, in.Counts != nil, in.Compared != nil, in.Place != nil} {
 		if set {
 			n++
 		}

@@ -48,7 +48,7 @@ func New(title string, inputs []source.Item) (Page, error) {
 	}
 	p.arms = armsOf(inputs)
 	p.compared = comparisons(p.arms, inputs)
-	for _, build := range []func() section{p.complete, p.imbalance, p.timeLoad, p.where, p.ceiling, p.next} {
+	for _, build := range []func() section{p.complete, p.imbalance, p.timeLoad, p.where, p.ceiling, p.placed, p.next} {
 		s := build()
 		if s.err != nil {
 			return Page{}, fmt.Errorf("building a report: %w", s.err)

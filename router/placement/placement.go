@@ -6,6 +6,7 @@ package placement
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/moebalance/moebalance/router"
@@ -171,4 +172,43 @@ func RankLoad(l router.Layout, load []int64) []float64 {
 // MaxOverMean is the max/mean of RankLoad, in [1, ranks]; undefined without load.
 func MaxOverMean(l router.Layout, load []int64) router.Number {
 	return router.OverMean(slices.Max(RankLoad(l, load)), float64(router.Load{PerExpert: load}.Total()), l.Ranks())
+}
+
+// Work is what each rank does of a load that is scale times as large: its slots, and
+// its copies of experts that get any. Copies share as in RankLoad. A copy of n slots is
+// active min(n, 1) times, or, where the load is an expectation, 1 − e⁻ⁿ times.
+func Work(l router.Layout, load []int64, scale float64, expected bool) (slots, active []float64) {
+	slots, active = make([]float64, l.Ranks()), make([]float64, l.Ranks())
+	for e, total := range load {
+		places := l.Places(e)
+		n := scale * float64(total) / float64(len(places))
+		share := min(n, 1)
+		if expected {
+			share = -math.Expm1(-n)
+		}
+		for _, p := range places {
+			slots[p.Rank] += n
+			active[p.Rank] += share
+		}
+	}
+	return slots, active
+}
+
+// Loaded is how many copies each rank must load that moves from one layout to another:
+// the different experts that it holds in the second and not in the first.
+func Loaded(from, to router.Layout) []int {
+	out := make([]int, to.Ranks())
+	for rank := range out {
+		had := map[int32]bool{}
+		for _, e := range from.Held(rank) {
+			had[e] = true
+		}
+		for _, e := range to.Held(rank) {
+			if !had[e] {
+				had[e] = true
+				out[rank]++
+			}
+		}
+	}
+	return out
 }

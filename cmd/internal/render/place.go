@@ -1,13 +1,13 @@
 package render
 
 import (
-	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/compare/place"
+	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
@@ -17,18 +17,34 @@ func Place(result *place.Result) output.Document {
 	return output.Document{Headline: res.headline(), Tables: res.tables(), Notes: res.notes(), Value: result}
 }
 
+// PlaceOverview renders what fits on a page: without pairs of windows and layers, and
+// of windows those of the best placement.
+func PlaceOverview(result *place.Result) output.Document {
+	best, of := *result, result.Best().Plan
+	best.Workloads = slices.DeleteFunc(slices.Clone(result.Workloads), func(w place.Workload) bool { return w.Plan != of })
+	best.Decay = slices.DeleteFunc(slices.Clone(result.Decay), func(d place.Decay) bool { return d.Plan != of })
+	d := Place(&best)
+	d.Value = result
+	unpriced := !result.Placements[0].MovedBytes.Defined()
+	d.Tables = slices.DeleteFunc(d.Tables, func(t output.Table) bool {
+		return t.Name == "matrix" || t.Name == "layers" || unpriced && t.Name == "price"
+	})
+	d.Notes = append(d.Notes, "--table matrix and --table layers show pairs of windows and layers; windows here are of the best placement")
+	return d
+}
+
 // placeView writes placements for people.
 type placeView struct{ *place.Result }
 
-// headline is about the placement with the lowest judged max/mean, or without a judged
-// one the lowest learned.
+// headline is about the best placement.
 func (res placeView) headline() string {
-	best := slices.MinFunc(res.Placements, func(a, b place.Placement) int {
-		return cmp.Or(cmp.Compare(a.Judged, b.Judged), cmp.Compare(a.Learned, b.Learned))
-	})
-	text := fmt.Sprintf("%s: EPLB with %s on %s: %s", best.Verdict, quantity.Count(best.Redundant, "redundant expert"), quantity.Count(res.Ranks, "rank"), best.Reason)
+	best := res.Best()
+	text := fmt.Sprintf("%s: EPLB with %s on %s: %s", best.Verdict, quantity.Count(best.Redundant, "redundant expert"), quantity.Count(best.Ranks, "rank"), best.Reason)
 	if !best.Judged.Defined() {
 		text += "; learned max/mean " + quantity.Ratio(best.Learned)
+	}
+	if res.NoTime != "" {
+		text += "; " + res.NoTime
 	}
 	return text
 }
@@ -38,8 +54,11 @@ func (res placeView) notes() (notes []string) {
 		if w.Change > 0 {
 			notes = append(notes, fmt.Sprintf("%s: %s raise the busiest rank's load by %s (max/mean %s, contiguous %s)", res.label(w.Window), quantity.Count(w.Redundant, "redundant expert"),
 				quantity.Percent(w.Change), quantity.Ratio(w.Judged), quantity.Ratio(w.Contiguous)))
+		} else if w.Time != nil && w.Time.Estimate > 0 {
+			notes = append(notes, fmt.Sprintf("%s: %s even the load and cost time: predicted %s", res.label(w.Window), quantity.Count(w.Redundant, "redundant expert"), w.Time))
 		}
 	}
+	notes = append(notes, res.costNotes()...)
 	warnings := slices.Clone(res.Warnings)
 	for i := range warnings {
 		warnings[i].Subject = filepath.Base(warnings[i].Subject)
@@ -47,33 +66,89 @@ func (res placeView) notes() (notes []string) {
 	return append(notes, warningNotes(warnings, nil)...)
 }
 
+// costNotes say what time is predicted from, and how far that is off.
+func (res placeView) costNotes() (notes []string) {
+	c := res.Cost
+	if c == nil {
+		return nil
+	}
+	perSlot := quantity.Duration(c.SlotNS) + " per slot"
+	if !c.SlotNS.Defined() {
+		perSlot = "a time per slot, whose number in a step is unknown"
+	}
+	text := fmt.Sprintf("time of a rank's experts per layer and step, fitted to the %s %s: %s + %s + %s per active expert", c.Basis, filepath.Base(c.Source), quantity.Duration(c.FixedNS), perSlot, quantity.Duration(c.ExpertNS))
+	for _, h := range c.HeldOut {
+		text += fmt.Sprintf("; held-out error in %s, one %s left out at a time: median %s, p90 %s", h.Regime, h.Group, quantity.Percent(h.Median), quantity.Percent(h.P90))
+	}
+	step := "the time of a whole step is unknown, so changes are of expert time; --campaign gives it"
+	if c.StepNS.Defined() {
+		step = fmt.Sprintf("a step takes %s (%s)", quantity.Duration(c.StepNS), c.StepBasis)
+	}
+	if m := c.Measured; m != nil {
+		step += fmt.Sprintf("; the campaign measured %s (%s to %s) for balanced routing, more than a placement should win", quantity.Change(m.Estimate), quantity.Change(m.Low), quantity.Change(m.High))
+		if t := res.Best().Time; t != nil && 1/(1+t.Estimate)-1 > m.High {
+			step += fmt.Sprintf(", and %s are predicted: the cost or the step time is of another run", quantity.Change(1/(1+t.Estimate)-1))
+		}
+	}
+	return []string{text, step + "; the intervals are over judged windows and fits without one group, widened by the median held-out error; they lack what the cost leaves out: dispatch, combine, and expert GEMMs that run faster at equal sizes"}
+}
+
+// tables are all of them.
 func (res placeView) tables() []output.Table {
 	window := computed(label("window"), func(w place.Workload) any { return res.label(w.Window) })
 	judged := []output.Column{ratio("judged max/mean"), ratio("contiguous max/mean")}
-	tables := []output.Table{output.Of("placements", "Placements, mean over layers and windows", res.Placements,
-		slices.Concat([]output.Column{count("redundant"), ratio("learned max/mean")}, judged, []output.Column{percent("load change", "judged_load_change"), label("verdict")})...)}
+	tables := []output.Table{output.Of("placements", "Placements, mean over layers and windows", res.Placements, slices.Concat([]output.Column{count("ranks"), count("redundant"), ratio("learned max/mean")}, judged,
+		[]output.Column{percent("load change", "judged_load_change"), ratio("null p95")}, timeColumns(func(p place.Placement) *place.TimeChange { return p.Time }), []output.Column{label("verdict")})...)}
 	if len(res.Workloads) > 0 {
-		tables = append(tables, output.Of("workloads", "Judged windows, mean over layers", res.Workloads,
-			slices.Concat([]output.Column{count("redundant"), window}, judged, []output.Column{percent("load change", "judged_load_change"), ratio("null p95")})...))
+		tables = append(tables, output.Of("workloads", "Judged windows, mean over layers", res.Workloads, slices.Concat([]output.Column{count("ranks"), count("redundant"), window}, judged,
+			[]output.Column{percent("load change", "judged_load_change"), ratio("null p95")}, timeColumns(func(w place.Workload) *place.TimeChange { return w.Time }))...))
 	}
+	if len(res.Decay) > 0 {
+		tables = append(tables, output.Of("decay", "Learned on one window, judged on one so many windows later", res.Decay,
+			slices.Concat([]output.Column{count("ranks"), count("redundant"), count("windows later"), count("pairs")}, judged, []output.Column{percent("load change", "judged_load_change")})...))
+	}
+	price := slices.Concat([]output.Column{count("ranks"), count("redundant"), size("copies per rank and layer", "replica_bytes_per_rank_and_layer")}, within("rank", size("copies per rank", "replica_bytes_per_rank")),
+		[]output.Column{count("experts to move", "moved_experts")}, within("moved", size("to move", "moved_bytes")), []output.Column{duration("move"), real("steps to pay back", "paid_back_after_steps"), real("break-even tokens")})
+	tables = append(tables, output.Of("price", "Price of each placement", res.Placements, price...))
 	if len(res.Matrix) > 0 {
 		tables = append(tables, res.matrix())
 	}
 	return append(tables, output.Of("layers", "Per layer, mean over steps", res.Layers,
-		slices.Concat([]output.Column{count("redundant"), count("layer"), ratio("learned max/mean")}, judged)...).LeadBy("judged_max_over_mean", "learned_max_over_mean"))
+		slices.Concat([]output.Column{count("ranks"), count("redundant"), count("layer"), ratio("learned max/mean")}, judged)...).LeadBy("judged_max_over_mean", "learned_max_over_mean"))
+}
+
+// timeColumns are the predicted change of time and its interval.
+func timeColumns[T any](of func(T) *place.TimeChange) []output.Column {
+	cell := func(c output.Column, number func(*place.TimeChange) router.Number) output.Column {
+		return computed(c, func(item T) any {
+			if t := of(item); t != nil {
+				return number(t)
+			}
+			return router.Undefined()
+		})
+	}
+	return []output.Column{
+		cell(percent("time change", "predicted_time_change"), func(t *place.TimeChange) router.Number { return t.Estimate }),
+		cell(percent("low", "predicted_time_change_low"), func(t *place.TimeChange) router.Number { return t.Low }),
+		cell(percent("high", "predicted_time_change_high"), func(t *place.TimeChange) router.Number { return t.High }),
+	}
 }
 
 // matrix has a row for each window to learn from, and a column for each to judge on.
 func (res placeView) matrix() output.Table {
-	t := output.Table{Name: "matrix", Title: "max/mean, learned on the row, judged on the column", Columns: []output.Column{count("redundant"), label("learned on", "learned")}}
-	row := map[[2]string]int{}
+	t := output.Table{Name: "matrix", Title: "max/mean, learned on the row, judged on the column", Columns: []output.Column{count("ranks"), count("redundant"), label("learned on", "learned")}}
+	type line struct {
+		place.Plan
+		learned string
+	}
+	row := map[line]int{}
 	for _, c := range res.Matrix {
-		key := [2]string{fmt.Sprint(c.Redundant), c.Learned}
+		key := line{c.Plan, c.Learned}
 		at, ok := row[key]
 		if !ok {
 			at = len(t.Rows)
 			row[key] = at
-			t.Rows = append(t.Rows, []any{c.Redundant, res.label(c.Learned)})
+			t.Rows = append(t.Rows, []any{c.Ranks, c.Redundant, res.label(c.Learned)})
 		}
 		if t.Rows[at] = append(t.Rows[at], c.MaxOverMean); at == 0 {
 			t.Columns = append(t.Columns, ratio(res.label(c.Judged), c.Judged))

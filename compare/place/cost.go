@@ -1,0 +1,273 @@
+package place
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/moebalance/moebalance/compare/counts"
+	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/compare/imbalance"
+	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/placement"
+	"github.com/moebalance/moebalance/router/quantity"
+)
+
+// Cost is the time of a rank's expert work in one layer and step, fitted to measured
+// times by non-negative least squares of the relative error:
+//
+//	time = FixedNS + SlotNS · slots of the rank + ExpertNS · its active experts
+//
+// A parameter that the times do not tell from the others is 0. A fit is a model: what
+// follows from it is inferred.
+type Cost struct {
+	Basis    string        `json:"basis"`  // "trace" or "cost table"
+	Source   string        `json:"source"` // the first file
+	Ranks    int           `json:"ranks"`  // that it is of; 0 for any
+	Of       imbalance.Of  `json:"of"`     // the time that is fitted
+	FixedNS  router.Number `json:"fixed_ns"`
+	SlotNS   router.Number `json:"slot_ns"` // undefined where the slots of one step are not known
+	ExpertNS router.Number `json:"active_expert_ns"`
+	Slots    router.Number `json:"slots_per_step"` // of one layer, all ranks; likewise
+	StepNS   router.Number `json:"step_ns"`
+	// StepBasis is "profiled" or "campaign", empty where StepNS is undefined.
+	StepBasis string     `json:"step_basis"`
+	Measured  *gain.Gain `json:"campaign"` // of balanced routing, which no placement should exceed; nil without a campaign
+	HeldOut   []HeldOut  `json:"held_out"`
+
+	slots float64       // that predictions are for, in the unit of the fit
+	fits  [][3]float64  // of all observations, then without one group each
+	off   router.Number // the median held-out error of the fits
+	topK  int           // 0 where not known
+}
+
+// HeldOut is the error of fits on what they were not fitted to: |predicted/measured − 1|,
+// where one group of observations at a time is left out.
+type HeldOut struct {
+	Regime string        `json:"regime"` // "traced steps", or by tokens
+	Group  string        `json:"left_out"`
+	Groups int           `json:"groups"`
+	N      int           `json:"n"`
+	Median router.Number `json:"median_error"`
+	P90    router.Number `json:"p90_error"`
+}
+
+// observation is a measured time and the work behind it. Those of one group are left
+// out together.
+type observation struct {
+	group             int
+	slots, active, ns float64
+}
+
+func (o observation) at(c [3]float64) float64 { return c[0] + c[1]*o.slots + c[2]*o.active }
+
+// leastGroups is the least number of layers, or EP sizes, that leave two to fit to
+// where one is left out, and still tell cost from chance.
+const leastGroups = 3
+
+// fit takes the best of the least-squares fits of each set of parameters whose results
+// are not negative: with three parameters that is non-negative least squares.
+func fit(obs []observation) (best [3]float64, ok bool) {
+	least := math.Inf(1)
+	for set := 1; set < 8; set++ {
+		var columns []int
+		for j := range 3 {
+			if set>>j&1 == 1 {
+				columns = append(columns, j)
+			}
+		}
+		if len(obs) < len(columns) {
+			continue
+		}
+		a, b := mat.NewDense(len(obs), len(columns), nil), mat.NewVecDense(len(obs), nil)
+		for i, o := range obs {
+			for k, j := range columns {
+				a.Set(i, k, [3]float64{1, o.slots, o.active}[j]/o.ns)
+			}
+			b.SetVec(i, 1)
+		}
+		var x, r mat.VecDense
+		if x.SolveVec(a, b) != nil || mat.Min(&x) < 0 {
+			continue
+		}
+		r.MulVec(a, &x)
+		r.SubVec(&r, b)
+		if left := mat.Norm(&r, 2); left < least*(1-1e-9) {
+			least, ok, best = left, true, [3]float64{}
+			for k, j := range columns {
+				best[j] = x.AtVec(k)
+			}
+		}
+	}
+	return best, ok
+}
+
+// fitAll fits all observations, and all without one group each, and says how far the
+// latter are off on the group that they lack. The reason is empty unless there is no fit.
+func fitAll(obs []observation, group string) (fits [][3]float64, h HeldOut, reason string) {
+	groups := map[int]bool{}
+	for _, o := range obs {
+		groups[o.group] = true
+	}
+	h = HeldOut{Group: group, Groups: len(groups), N: len(obs)}
+	if len(groups) < leastGroups {
+		return nil, h, fmt.Sprintf("%s, where a cost takes at least %d", quantity.Count(len(groups), group), leastGroups)
+	}
+	all, ok := fit(obs)
+	fits = append(fits, all)
+	var off []float64
+	for _, g := range slices.Sorted(maps.Keys(groups)) {
+		rest := slices.DeleteFunc(slices.Clone(obs), func(o observation) bool { return o.group == g })
+		c, fitted := fit(rest)
+		fits, ok = append(fits, c), ok && fitted
+		for _, o := range obs {
+			if o.group == g {
+				off = append(off, math.Abs(o.at(c)/o.ns-1))
+			}
+		}
+	}
+	if !ok {
+		return nil, h, "the times follow no non-negative cost of slots and experts"
+	}
+	slices.Sort(off)
+	h.Median, h.P90 = router.Number(stat.Quantile(0.5, stat.Empirical, off, nil)), router.Number(stat.Quantile(0.9, stat.Empirical, off, nil))
+	return fits, h, ""
+}
+
+// FromTrace fits the expert time of a trace to the counts of the same run, of which
+// perStep are the slots of a layer in one step (0: what one recorded step has). The
+// reason says why there is no cost; the error is of reading the counts.
+func FromTrace(t *nsys.Trace, r *counts.Record, perStep float64, topK int) (c *Cost, reason string, err error) {
+	layers, times := map[int]*imbalance.Layer{}, t.Times(nil)
+	for _, l := range times.Judged() {
+		if l.Number.Defined() && len(l.Ranks) == len(t.Ranks) && len(l.Experts) > 0 {
+			layers[int(l.Number)] = l
+		}
+	}
+	switch contradicts := slices.IndexFunc(t.Warnings, func(w router.Warning) bool { return w.Code == nsys.CountsContradict }); {
+	case contradicts >= 0:
+		return nil, t.Warnings[contradicts].Text, nil
+	case t.Doubt() != "":
+		return nil, t.Doubt(), nil
+	case len(t.Ranks) < 2 || len(layers) == 0:
+		return nil, "it has no expert time of two or more ranks in a known layer", nil
+	}
+	c = &Cost{Basis: "trace", Source: t.Exports[0].Path, Ranks: len(t.Ranks), Of: times.Of, StepNS: t.OverSteps.Step.MeanNS, topK: topK}
+	if c.StepNS.Defined() {
+		c.StepBasis = "profiled"
+	}
+	known := perStep > 0 || !r.Window
+	own := SlotsPerStep(r)
+	if c.slots = perStep; perStep == 0 {
+		c.slots = own
+	}
+	obs, err := observed(layers, r, c.slots/own)
+	if err != nil {
+		return nil, "", err
+	}
+	var h HeldOut
+	if c.fits, h, reason = fitAll(obs, "layer"); reason != "" {
+		return nil, "its counts and times share " + reason, nil
+	}
+	h.Regime = "traced steps"
+	c.HeldOut, c.off = []HeldOut{h}, h.Median
+	c.publish(known)
+	return c, "", nil
+}
+
+// publish sets the fitted numbers.
+func (c *Cost) publish(known bool) {
+	c.FixedNS, c.SlotNS, c.ExpertNS, c.Slots = router.Number(c.fits[0][0]), router.Undefined(), router.Number(c.fits[0][2]), router.Undefined()
+	if known {
+		c.SlotNS, c.Slots = router.Number(c.fits[0][1]), router.Number(c.slots)
+	}
+}
+
+// SlotsPerStep is the mean slots of a layer in one recorded step.
+func SlotsPerStep(r *counts.Record) float64 {
+	return float64(r.Slots()) / float64(max(1, len(r.Iterations())*len(r.Layers())))
+}
+
+// observed joins the mean time of each rank in each layer with its mean work.
+func observed(layers map[int]*imbalance.Layer, r *counts.Record, scale float64) (obs []observation, err error) {
+	type work struct {
+		slots, active []float64
+		steps         float64
+	}
+	works := map[int]*work{}
+	for s, err := range r.Steps() {
+		l := layers[s.Layer]
+		if err != nil {
+			return nil, err
+		}
+		if l == nil || s.Load.Total() == 0 {
+			continue
+		}
+		where := r.Placement
+		if where == nil {
+			if where, err = counts.Contiguous(len(s.Load.PerExpert), len(l.Ranks)); err != nil {
+				return nil, err
+			}
+		}
+		layout, err := where.Layout(s.Layer)
+		if err != nil {
+			return nil, err
+		}
+		if works[s.Layer] == nil {
+			works[s.Layer] = &work{make([]float64, layout.Ranks()), make([]float64, layout.Ranks()), 0}
+		}
+		w := works[s.Layer]
+		w.steps++
+		slots, active := placement.Work(layout, s.Load.PerExpert, scale, r.Window && scale != 1)
+		for rank := range slots {
+			w.slots[rank], w.active[rank] = w.slots[rank]+slots[rank], w.active[rank]+active[rank]
+		}
+	}
+	for _, number := range slices.Sorted(maps.Keys(works)) {
+		w, l := works[number], layers[number]
+		for i, rank := range l.Ranks {
+			ns := 0.0
+			for _, step := range l.Experts {
+				ns += step[i] / float64(len(l.Experts))
+			}
+			if rank < len(w.slots) && ns > 0 {
+				obs = append(obs, observation{number, w.slots[rank] / w.steps, w.active[rank] / w.steps, ns})
+			}
+		}
+	}
+	return obs, nil
+}
+
+// WithCampaign takes the step time of the learned router in unprofiled launches, of
+// tokens in one step of all ranks, for that under the profiler. The reason says why not.
+func (c *Cost) WithCampaign(r gain.Result, tokens float64) (reason string) {
+	var steps []float64
+	for _, pair := range r.Pairs {
+		if ns := r.Metric.StepNS(pair.Normal.Float64(), tokens); pair.Status == gain.PairComplete && ns.Defined() {
+			steps = append(steps, ns.Float64())
+		}
+	}
+	if len(steps) == 0 {
+		return fmt.Sprintf("the campaign has no step time: its metric is %s in %s; --step-tokens turns tokens/s into one", r.Metric.Name, r.Metric.Unit)
+	}
+	c.StepNS, c.StepBasis, c.Measured = router.Number(stat.Mean(steps, nil)), "campaign", &r.Gain
+	return ""
+}
+
+// slowest is the predicted time of the slowest rank, by fit.
+func (c *Cost) slowest(l router.Layout, load []int64, scale float64, expected bool) []float64 {
+	out := make([]float64, len(c.fits))
+	slots, active := placement.Work(l, load, scale, expected)
+	for rank := range slots {
+		o := observation{slots: slots[rank], active: active[rank]}
+		for i, f := range c.fits {
+			out[i] = max(out[i], o.at(f))
+		}
+	}
+	return out
+}

@@ -1,0 +1,122 @@
+package place
+
+import (
+	"maps"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/placement"
+)
+
+// TimeChange is the predicted change of time from contiguous experts to a placement: the
+// time of the slowest rank, added over layers, after less before, over Of. Low and High
+// are the least and the largest over the judged windows and over the fits of the cost
+// without one group each, widened by Error: they do not hold what the cost leaves out.
+type TimeChange struct {
+	Estimate router.Number `json:"estimate"` // of the whole fit, mean over windows
+	Low      router.Number `json:"low"`
+	High     router.Number `json:"high"`
+	Of       string        `json:"of"`       // "step time", or "expert time" where the step's is not known
+	Basis    string        `json:"basis"`    // always "inferred"
+	Windows  int           `json:"windows"`  // that the interval is over
+	Fits     int           `json:"fits"`     // likewise
+	Error    router.Number `json:"error"`    // the cost's median held-out error of the time before, over Of
+	SavedNS  router.Number `json:"saved_ns"` // per step, mean over windows
+}
+
+// change compares the scores of windows, nil without a cost or a window.
+func (c *Cost) change(before, after []score) *TimeChange {
+	if c == nil || len(after) == 0 {
+		return nil
+	}
+	n := router.Number(len(after))
+	t := &TimeChange{Low: router.Number(math.Inf(1)), High: router.Number(math.Inf(-1)), Of: "step time", Basis: "inferred", Windows: len(after), Fits: len(c.fits) - 1}
+	for i := range after {
+		for f := range c.fits {
+			was, saved, of := router.Number(before[i].ns[f]), router.Number(before[i].ns[f]-after[i].ns[f]), c.StepNS
+			if !of.Defined() {
+				t.Of, of = "expert time", was
+			}
+			if f == 0 {
+				t.Estimate, t.SavedNS, t.Error = t.Estimate-saved/of/n, t.SavedNS+saved/n, t.Error+c.off*was/of/n
+			}
+			t.Low, t.High = min(t.Low, -saved/of), max(t.High, -saved/of)
+		}
+	}
+	t.Low, t.High = t.Low-t.Error, t.High+t.Error
+	return t
+}
+
+// Price is what a placement costs, and where it begins to pay. Numbers whose inputs are
+// not known are undefined.
+type Price struct {
+	ReplicaBytes  router.Number `json:"replica_bytes_per_rank_and_layer"` // of redundant experts
+	MemoryBytes   router.Number `json:"replica_bytes_per_rank"`           // in all layers
+	Moved         int           `json:"moved_experts"`                    // that ranks lack with contiguous experts, over ranks and layers
+	MovedBytes    router.Number `json:"moved_bytes"`
+	MoveNS        router.Number `json:"move_ns"` // of the rank that loads most
+	PaidBackAfter router.Number `json:"paid_back_after_steps"`
+	// BreakEvenTokens is the least tokens in a step of all ranks from which on the
+	// placement saves time on the judged windows together, by the cost beyond what it was
+	// fitted to; undefined where it saves time at any number, or at none.
+	BreakEvenTokens router.Number `json:"break_even_tokens"`
+}
+
+func (o Options) price(at Plan, flat, placed plan, judged []Window) Price {
+	perRank := make([]float64, at.Ranks)
+	p := Price{MoveNS: router.Undefined(), PaidBackAfter: router.Undefined(), BreakEvenTokens: o.costOn(at.Ranks).breakEven(flat, placed, judged)}
+	for layer, to := range placed.layouts {
+		for rank, n := range placement.Loaded(flat.layouts[layer], to) {
+			perRank[rank] += float64(n)
+			p.Moved += n
+		}
+	}
+	expert := router.Undefined()
+	if o.ExpertBytes > 0 {
+		expert = router.Number(o.ExpertBytes)
+	}
+	p.ReplicaBytes = expert * router.Number(at.Redundant) / router.Number(at.Ranks)
+	p.MemoryBytes, p.MovedBytes = p.ReplicaBytes*router.Number(len(placed.layouts)), expert*router.Number(p.Moved)
+	if o.Bandwidth > 0 {
+		p.MoveNS = 1e9 * expert * router.Number(floats.Max(perRank)/o.Bandwidth)
+	}
+	return p
+}
+
+// costOn is the cost where it holds for so many ranks, else nil.
+func (o Options) costOn(ranks int) *Cost {
+	if o.Cost == nil || o.Cost.Ranks != 0 && o.Cost.Ranks != ranks {
+		return nil
+	}
+	return o.Cost
+}
+
+// breakEven tries tokens in steps of √2 up to 4 Mi.
+func (c *Cost) breakEven(flat, placed plan, judged []Window) router.Number {
+	const last = 44
+	if c == nil || c.topK == 0 || !c.Slots.Defined() || len(judged) == 0 {
+		return router.Undefined()
+	}
+	even, one := router.Undefined(), &Cost{fits: c.fits[:1]}
+	for i := 0; i <= last; i++ {
+		tokens, change := math.Pow(2, float64(i)/2), 0.0
+		for _, w := range judged {
+			loads := w.record.ByLayer()
+			for _, layer := range slices.Sorted(maps.Keys(loads)) { // in order: the sign of a sum may depend on it
+				load := loads[layer]
+				scale := tokens * float64(c.topK) / float64(load.Total())
+				change += one.slowest(placed.layouts[layer], load.PerExpert, scale, true)[0] - one.slowest(flat.layouts[layer], load.PerExpert, scale, true)[0]
+			}
+		}
+		switch {
+		case change >= 0 && i == last:
+			return router.Undefined()
+		case change >= 0:
+			even = router.Number(math.Ceil(math.Pow(2, float64(i+1)/2)))
+		}
+	}
+	return even
+}
