@@ -43,6 +43,10 @@ var servingLabels = map[string]entry{
 	"Total Token throughput (tok/s)":  {metric: "total_throughput"},
 	"Total token throughput (tok/s)":  {metric: "total_throughput"},
 	"User throughput (tok/s)":         {metric: "user_throughput"},
+	// trtllm-serve's client, where the server measures energy:
+	"Total Energy (J)":                          {metric: "energy"},
+	"Total GPU Power (W)":                       {metric: "gpu_power"},
+	"Output Tokens per Second per Watt (tps/W)": {metric: "output_per_watt"},
 }
 
 // servingFamilies are the words of the printed labels and of the JSON keys.
@@ -107,6 +111,9 @@ var (
 		{"request_goodput:", entry{metric: "request_goodput"}, false}, // trtllm-serve's key really ends in a colon
 		{"request_goodput", entry{metric: "request_goodput"}, false},
 		{"failed", failures, false},
+		{"energy/total_energy_j", entry{metric: "energy"}, false},
+		{"energy/total_gpu_power_w", entry{metric: "gpu_power"}, false},
+		{"energy/output_tps_per_w", entry{metric: "output_per_watt"}, false},
 	}
 	sglangMore = []member{
 		{"input_throughput", entry{metric: "input_throughput"}, false},

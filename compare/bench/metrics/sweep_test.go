@@ -90,3 +90,33 @@ func TestEnergyBlock(t *testing.T) {
 		t.Errorf("the primary metric is %s", r.Primary)
 	}
 }
+
+// The labels and keys that trtllm-serve's client writes where the server measures energy
+// (NVIDIA/TensorRT-LLM tensorrt_llm/serve/scripts/benchmark_serving.py). 1000 tokens in 4 s
+// at 500 W are 2000 J, and 250 tok/s over 500 W.
+func TestServingEnergy(t *testing.T) {
+	const printed = `============ Serving Benchmark Result ============
+Successful requests:                     10
+Benchmark duration (s):                  4.00
+Request throughput (req/s):              2.50
+Output token throughput (tok/s):         250.00
+---------------- Energy Metrics -----------------
+Total Energy (J):                        2000.0000
+Output Tokens per Second per Watt (tps/W): 0.5000
+Total GPU Power (W):                     500.0000
+==================================================
+`
+	const kept = `{"completed": 10, "duration": 4.0, "request_throughput": 2.5, "output_throughput": 250.0,
+"energy": {"total_energy_j": 2000.0, "output_tps_per_w": 0.5, "total_gpu_power_w": 500.0}}`
+	for _, text := range []string{printed, "{\n" + kept[1:]} {
+		r, err := Parse("result", strings.NewReader(text), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, want := range map[string]float64{"energy": 2000, "gpu_power": 500, "output_per_watt": 0.5, "output_throughput": 250} {
+			if m, ok := r.Metric(name); !ok || m.Value.Float64() != want {
+				t.Errorf("%s: %s is %+v, want %g", r.Format, name, m, want)
+			}
+		}
+	}
+}
