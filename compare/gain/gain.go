@@ -136,7 +136,7 @@ func (l logGains) gain(confidence float64) Gain {
 		Method: PairedT, Estimate: fraction(t.Estimate), Low: fraction(t.Low), High: fraction(t.High),
 		Confidence: router.Number(t.Confidence), N: len(all), P: router.Number(t.P(0)),
 		RankEstimate: fraction(hl.Estimate), RankLow: fraction(hl.Low), RankHigh: fraction(hl.High),
-		RankConfidence: router.Number(hl.Confidence), RankP: router.Number(stats.SignedRank(all).P), LogSD: router.Number(t.SD),
+		RankConfidence: router.Number(hl.Confidence), RankP: router.Number(stats.SignedRank(all)), LogSD: router.Number(t.SD),
 	}
 	if l.ordered() {
 		g.Method = CrossoverT

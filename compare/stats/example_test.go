@@ -21,7 +21,7 @@ func ExampleHodgesLehmann() {
 }
 
 func ExampleSignedRank() {
-	fmt.Printf("p = %.4f\n", stats.SignedRank(pairs).P) // all six positive: 2/2⁶
+	fmt.Printf("p = %.4f\n", stats.SignedRank(pairs)) // all six positive: 2/2⁶
 	// Output: p = 0.0312
 }
 

@@ -95,8 +95,8 @@ func TestHodgesLehmannInvertsTheTest(t *testing.T) {
 	alpha := 1 - hl.Confidence
 	for _, shift := range []float64{-1e-9, 1e-9} {
 		inside, outside := SignedRank(minus(d, hl.Low+math.Abs(shift))), SignedRank(minus(d, hl.Low-math.Abs(shift)))
-		if !(inside.P > alpha && outside.P <= alpha+1e-12) {
-			t.Errorf("about the lower bound: p %g inside and %g outside, α = %g", inside.P, outside.P, alpha)
+		if !(inside > alpha && outside <= alpha+1e-12) {
+			t.Errorf("about the lower bound: p %g inside and %g outside, α = %g", inside, outside, alpha)
 		}
 	}
 }

@@ -13,21 +13,13 @@ import (
 // and tie corrections, whose two-sided p is off by at most 0.001 there.
 const MaxExactPairs = 200
 
-// RankTest is the result of SignedRank.
-type RankTest struct {
-	N     int     // differences ranked: those that are not zero
-	Zeros int     // differences of exactly zero, left out
-	Ties  bool    // equal absolute differences, which share their mean rank
-	Plus  float64 // W⁺, the sum of the ranks of the positive differences, in [0, N(N+1)/2]
-	// P is two-sided: min(1, 2·min(PLess, PGreater)). PGreater = P(W⁺ ≥ Plus)
-	// is small for positive differences, PLess = P(W⁺ ≤ Plus) for negative ones.
-	P, PGreater, PLess float64
-	Exact              bool // N ≤ MaxExactPairs
-}
-
-// SignedRank is Wilcoxon's signed-rank test of the hypothesis that the
-// differences d are symmetric about zero. To test against another centre m,
-// subtract m first.
+// SignedRank is the two-sided p-value of Wilcoxon's signed-rank test of the hypothesis
+// that the differences d are symmetric about zero: with W⁺ the sum of the ranks of the
+// positive ones and M that of all,
+//
+//	min(1, 2·P(W ≤ min(W⁺, M − W⁺)))
+//
+// To test against another centre m, subtract m first.
 //
 // It assumes independent, symmetric differences and nothing about their shape.
 // Zeros are left out before ranking (Wilcoxon's rule, not Pratt's). Tied
@@ -36,53 +28,39 @@ type RankTest struct {
 // of floating point, so differences should come from values of full precision.
 //
 // The null distribution is a convolution over doubled ranks: O(N³) additions,
-// 10 ms at MaxExactPairs. The smallest two-sided p of N differences is 2/2ᴺ:
-// 5 can never reach 0.05, 6 reach 0.031. Without a non-zero difference, or
-// with one that is not finite, P, PGreater and PLess are NaN.
+// 10 ms at MaxExactPairs. The smallest p of N differences is 2/2ᴺ: 5 can never reach
+// 0.05, 6 reach 0.031. NaN without a non-zero difference, or with one that is not finite.
 //
 // Wilcoxon, Biometrics Bulletin 1(6), 1945; Hollander, Wolfe and Chicken,
 // Nonparametric Statistical Methods, 3rd ed., §3.1.
-func SignedRank(d []float64) RankTest {
-	r := RankTest{P: math.NaN(), PGreater: math.NaN(), PLess: math.NaN()}
-	if !finite(d) {
-		return r
+func SignedRank(d []float64) float64 {
+	used := slices.DeleteFunc(slices.Clone(d), func(x float64) bool { return x == 0 })
+	if !finite(d) || len(used) == 0 {
+		return math.NaN()
 	}
-	var used []float64
-	for _, x := range d {
-		if x != 0 {
-			used = append(used, x)
-		}
-	}
-	r.N, r.Zeros = len(used), len(d)-len(used)
-	if r.N == 0 {
-		return r
-	}
-	ranks, tied := doubledRanks(used)
-	plus := 0
+	ranks, plus, total := doubledRanks(used), 0, 0
 	for i, x := range used {
+		total += ranks[i]
 		if x > 0 {
 			plus += ranks[i]
 		}
 	}
-	r.Ties, r.Plus, r.Exact = tied, float64(plus)/2, r.N <= MaxExactPairs
-	if r.Exact {
-		r.PLess, r.PGreater = exactTails(ranks, plus)
-	} else {
-		r.PLess, r.PGreater = normalTails(ranks, plus)
+	tail := exactTail
+	if len(used) > MaxExactPairs {
+		tail = normalTail
 	}
-	r.P = min(1, 2*min(r.PLess, r.PGreater))
-	return r
+	return min(1, 2*tail(ranks, min(plus, total-plus)))
 }
 
 // doubledRanks returns twice the mid-rank of each |d|, which is always an
 // integer: a run of equal values at places a…b (from 1) has mid-rank (a+b)/2.
-func doubledRanks(d []float64) (ranks []int, tied bool) {
+func doubledRanks(d []float64) []int {
 	order := make([]int, len(d))
 	for i := range order {
 		order[i] = i
 	}
 	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(math.Abs(d[a]), math.Abs(d[b])) })
-	ranks = make([]int, len(d))
+	ranks := make([]int, len(d))
 	for from := 0; from < len(order); {
 		to := from
 		for to+1 < len(order) && math.Abs(d[order[to+1]]) == math.Abs(d[order[from]]) {
@@ -91,10 +69,9 @@ func doubledRanks(d []float64) (ranks []int, tied bool) {
 		for i := from; i <= to; i++ {
 			ranks[order[i]] = (from + 1) + (to + 1)
 		}
-		tied = tied || to > from
 		from = to + 1
 	}
-	return ranks, tied
+	return ranks
 }
 
 // nullDistribution is the probability of each possible sum of the ranks when
@@ -119,27 +96,23 @@ func nullDistribution(ranks []int) []float64 {
 	return p
 }
 
-func exactTails(ranks []int, plus int) (le, ge float64) {
-	for s, p := range nullDistribution(ranks) {
-		if s <= plus {
-			le += p
-		}
-		if s >= plus {
-			ge += p
-		}
+// exactTail is the probability of a sum of at most so much.
+func exactTail(ranks []int, sum int) float64 {
+	p := 0.0
+	for _, at := range nullDistribution(ranks)[:sum+1] {
+		p += at
 	}
-	return min(1, le), min(1, ge)
+	return p
 }
 
-// normalTails matches mean Σr/2 and variance Σr²/4, which the mid-ranks
-// already correct for ties; half a rank is the continuity correction.
-func normalTails(ranks []int, plus int) (le, ge float64) {
-	var sum, squares float64
+// normalTail matches mean Σr/2 and variance Σr²/4, which the mid-ranks already correct
+// for ties; half a rank is the continuity correction.
+func normalTail(ranks []int, sum int) float64 {
+	var total, squares float64
 	for _, r := range ranks {
-		sum += float64(r)
+		total += float64(r)
 		squares += float64(r) * float64(r)
 	}
-	null := distuv.Normal{Mu: sum / 2, Sigma: math.Sqrt(squares) / 2}
 	const half = 1 // half a rank, doubled
-	return null.CDF(float64(plus) + half), null.Survival(float64(plus) - half)
+	return distuv.Normal{Mu: total / 2, Sigma: math.Sqrt(squares) / 2}.CDF(float64(sum) + half)
 }
