@@ -11,7 +11,6 @@ import (
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
-	"github.com/moebalance/moebalance/compare/nsys/wait"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -221,8 +220,11 @@ func collectiveChange(r diff.Comparison) (ns router.Number) {
 func worstLoss(r diff.Comparison) (layer string, share router.Number, ok bool) {
 	var fall, most router.Number
 	for _, s := range r.Stragglers {
-		d := max(0, -s.Change.DifferenceNS)
-		if fall += d; d > most && s.Layer.Defined() {
+		d := -s.Change.DifferenceNS
+		if d > 0 {
+			fall += d
+		}
+		if d > most && s.Layer.Defined() {
 			most, layer = d, layerName(cmp.Or(r.Normal.Structure, r.Perfect.Structure), s.Layer)
 		}
 	}
@@ -287,7 +289,7 @@ func comparisonTables(r diff.Comparison) []output.Table {
 		changedPhases(r),
 		changeTable("layers", "Time per step by layer and phase, mean over ranks", r.LayerTimes, []output.Column{count("layer"), label("phase"), timeKind}, slowestColumns...).LeadBy("difference_ns"),
 		changedLosses(r),
-		output.Of("waits", waitTitle, r.Waits, append([]output.Column{label("arm")}, waitColumns(func(w diff.ArmWait) wait.Wait { return w.Wait })...)...).LeadBy("mean_wait_ns"),
+		output.Of("waits", waitTitle, r.Waits, append([]output.Column{label("arm")}, waitColumns()...)...).LeadBy("mean_wait_ns"),
 		changeTable("ranks", "Time per step by rank and phase", r.RankTimes, []output.Column{count("rank"), label("phase"), timeKind}).LeadBy("difference_ns"),
 		output.Of("hardware", "Expert compute per step and rank; hardware and load relative to the mean rank", r.RankSpeeds,
 			count("rank"), duration("normal"), duration("perfect"), ratio("hardware"), ratio("load")).LeadBy("load"),

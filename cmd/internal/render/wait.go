@@ -13,7 +13,7 @@ const waitTitle = "Waiting at the collective behind the experts: last − mean a
 
 // waitTable is who waits for whom, and why.
 func waitTable(waits []wait.Wait) output.Table {
-	return output.Of("waits", waitTitle, waits, waitColumns(func(w wait.Wait) wait.Wait { return w })...).LeadBy("mean_wait_ns")
+	return output.Of("waits", waitTitle, waits, waitColumns()...).LeadBy("mean_wait_ns")
 }
 
 // narrow is a table for an overview: waits come without the parts' intervals and what is
@@ -40,32 +40,15 @@ func narrow(t output.Table) output.Table {
 	return t
 }
 
-// waitColumns are those of an item with a Wait.
-func waitColumns[T any](of func(T) wait.Wait) []output.Column {
-	field := func(c output.Column, cell func(wait.Wait) any) output.Column {
-		return computed(c, func(item T) any { return cell(of(item)) })
+// waitColumns are those of an item that is or embeds a Wait.
+func waitColumns() []output.Column {
+	type waiting interface{ All() []wait.Part }
+	columns := []output.Column{count("layer"), count("steps"), count("last rank"), count("in steps", "last_steps"), count("most experts", "most_expert_rank")}
+	for i, p := range (wait.Wait{}).All() {
+		columns = append(columns, computed(duration(p.Name, p.Key), func(w waiting) any { return w.All()[i].NS }),
+			computed(duration("±", strings.TrimSuffix(p.Key, "_ns")+"_half_width_ns"), func(w waiting) any { in := w.All()[i].Interval; return (in.High - in.Low) / 2 }))
 	}
-	interval := func(c output.Column, in func(wait.Wait) (router.Number, wait.Interval)) []output.Column {
-		half := duration("±", strings.TrimSuffix(c.Key, "_ns")+"_half_width_ns")
-		return []output.Column{
-			field(c, func(w wait.Wait) any { ns, _ := in(w); return ns }),
-			field(half, func(w wait.Wait) any { _, i := in(w); return (i.High - i.Low) / 2 }),
-		}
-	}
-	columns := []output.Column{
-		field(count("layer"), func(w wait.Wait) any { return w.Layer }),
-		field(count("steps"), func(w wait.Wait) any { return w.Steps }),
-		field(count("last rank"), func(w wait.Wait) any { return w.LastRank }),
-		field(count("in steps", "last_steps"), func(w wait.Wait) any { return w.LastSteps }),
-		field(count("most experts", "most_expert_rank"), func(w wait.Wait) any { return w.MostExpertRank }),
-	}
-	columns = append(columns, interval(duration("wait", "mean_wait_ns"), func(w wait.Wait) (router.Number, wait.Interval) { return w.WaitNS, w.Intervals.Wait })...)
-	for i, p := range (wait.Wait{}).List() {
-		columns = append(columns, interval(duration(p.Name, p.Key), func(w wait.Wait) (router.Number, wait.Interval) { return w.List()[i].NS, w.List()[i].Interval })...)
-	}
-	return append(columns,
-		field(duration("Python GC", "host_gc_ns"), func(w wait.Wait) any { return w.GCNS }),
-		field(duration("GIL", "host_gil_ns"), func(w wait.Wait) any { return w.GILNS }))
+	return append(columns, duration("Python GC", "host_gc_ns"), duration("GIL", "host_gil_ns"))
 }
 
 // variantTable is which rank ran which variant of a kernel. People see where the names

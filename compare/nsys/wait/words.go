@@ -25,6 +25,11 @@ func (w Wait) List() []Part {
 	}
 }
 
+// All is the whole, and then its parts.
+func (w Wait) All() []Part {
+	return append([]Part{{"wait", "mean_wait_ns", w.WaitNS, w.Intervals.Wait}}, w.List()...)
+}
+
 // Sentence says who waits for whom in a layer, and names the part that is more than
 // half of the waiting.
 func (w Wait) Sentence(layer string) string {
