@@ -118,6 +118,9 @@ func TestBenchOnTheRecordedCampaign(t *testing.T) {
 		t.Errorf("shown again: exit %d, %s, equal %t", code, stderr, again == stdout)
 	}
 	text, _, _ := invoke(t.Context(), "bench", "--resume", folder)
+	if answer, stderr, _ := invoke(t.Context(), "bench", "--resume", folder, "--brief"); !strings.HasPrefix(text, answer) || strings.Count(answer, "\n") != 1 {
+		t.Errorf("--brief: %q, %s", answer, stderr)
+	}
 	if first, _, _ := strings.Cut(text, "\n"); !strings.HasPrefix(first, "imbalance significant, balance claimed: gain +20.0 %") {
 		t.Errorf("the first line is %q", first)
 	}
