@@ -546,6 +546,41 @@ func TestMissingKernelsRaiseADoubt(t *testing.T) {
 	}
 }
 
+// One rank's capture begins later, or ends earlier, than the others': the steps that all
+// have are judged, each with the same step of the others.
+func TestStepsThatAllRanksRecorded(t *testing.T) {
+	paths := inTestdata(t, "vllm/qwen3-normal.rank?.json.gz")
+	whole := mustRead(t, Options{}, paths...)
+	own := func(trace *Trace, rank, step int) (ns []int64) {
+		for _, c := range trace.Cells {
+			if c.Rank == rank && int(c.Step) == step && c.GEMMNS > 0 {
+				ns = append(ns, c.GEMMNS)
+			}
+		}
+		return ns
+	}
+	for what, from := range map[string]int{"begins later": 2, "ends earlier": 0} {
+		trace := changed(t, paths, func(rank int, rec *capture.Recording) {
+			if rank == 2 {
+				slices.SortFunc(rec.Kernels, func(a, b capture.Kernel) int { return cmp.Compare(a.Start, b.Start) })
+				part := len(rec.Kernels) / 13
+				rec.Kernels = rec.Kernels[from*part*3/4 : len(rec.Kernels)-(2-from)*part*3/4]
+			}
+		})
+		if trace.Doubt() != "" || trace.Structure.Layers != 12 || trace.Structure.Steps != whole.Structure.Steps-2 {
+			t.Errorf("%s: %q, %+v", what, trace.Doubt(), trace.Structure)
+		}
+		first := slices.MinFunc(trace.Cells, func(a, b Cell) int { return cmp.Compare(uint32(a.Step), uint32(b.Step)) }).Step
+		for rank := range 4 {
+			for step := range whole.Structure.Steps - 2 {
+				if have, want := own(trace, rank, int(first)+step), own(whole, rank, step+from); len(want) != 12 || !slices.Equal(have, want) {
+					t.Errorf("%s: rank %d, step %d: GEMMs take %v ns, want %v", what, rank, step, have, want)
+				}
+			}
+		}
+	}
+}
+
 // A public training trace: what it shows, and what cannot be said of it.
 func TestTrainingTraceOfDeepSeek(t *testing.T) {
 	path := filepath.Join("..", "..", "..", "shared", "captures", "third-party", "deepseek-train-ep64-rank0.json.gz")

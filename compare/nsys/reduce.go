@@ -343,15 +343,20 @@ const (
 	leastPerExpert = 0.98
 )
 
-// kernelsPer are the rank's kernels over the number of its layers, so that the stages of
+// kernelsPer are the rank's kernels, in steps where these are inferred, over the number of its layers, so that the stages of
 // a pipeline can be compared, and a thousand times those in ranges of single experts
 // over how often one ran, 0 without such ranges.
 func (p *rankEvents) kernelsPer() (layer, expert int64) {
 	layers, experts := map[int32]bool{}, map[location]bool{}
 	seen := make([]bool, len(p.of.locations))
+	kernels := int64(0)
 	for i := range p.events {
 		at := p.events[i].location
 		l := &p.of.locations[at]
+		if p.structure != nil && p.structure.Layers > 0 && l.Step == None {
+			continue
+		}
+		kernels++
 		if l.Expert != None {
 			expert++
 		}
@@ -363,7 +368,7 @@ func (p *rankEvents) kernelsPer() (layer, expert int64) {
 		}
 	}
 	delete(layers, None)
-	return int64(len(p.events)) / int64(max(len(layers), 1)), 1000 * expert / int64(max(len(experts), 1))
+	return kernels / int64(max(len(layers), 1)), 1000 * expert / int64(max(len(experts), 1))
 }
 
 // coverage sums what the attribution reached.

@@ -23,6 +23,9 @@ func (r *reduction) structure() {
 		r.layerSteps()
 		return
 	}
+	if len(all) == len(r.ranks) {
+		r.commonSteps()
+	}
 	first := all[0]
 	s := *first.structure
 	for _, p := range r.ranks {
@@ -42,6 +45,82 @@ func (r *reduction) structure() {
 		return
 	}
 	r.warn("blocks", "", fmt.Sprintf("layers and steps are unknown: %s; expert blocks are numbered in order of launch, one for each layer and step", s.Unknown))
+}
+
+// stepSpan is when a rank ran the inferred layers of a step.
+type stepSpan struct {
+	step     int32
+	from, to int64
+}
+
+// stepSpans are those of a rank, in order; nil where its time is not known.
+func (p *rankEvents) stepSpans() (spans []stepSpan) {
+	for i := range p.events {
+		e := &p.events[i]
+		l, from := &p.of.locations[e.location], p.of.session+e.start
+		if l.Inferred&inferredLayer == 0 || l.Step == None || p.of.session == 0 {
+			continue
+		}
+		if n := len(spans); n == 0 || spans[n-1].step < l.Step {
+			spans = append(spans, stepSpan{l.Step, from, from})
+		}
+		spans[len(spans)-1].to = from + e.duration
+	}
+	return spans
+}
+
+// commonSteps keeps of the steps with inferred layers those that all ranks recorded whole,
+// where some began later or ended earlier than others and the times tell which are the same.
+func (r *reduction) commonSteps() {
+	spans := make([][]stepSpan, len(r.ranks))
+	fewest := 0
+	for i, p := range r.ranks {
+		if spans[i] = p.stepSpans(); p.structure.Layers != r.ranks[0].structure.Layers || len(spans[i]) != p.structure.Steps || len(spans[i]) == 0 {
+			return
+		}
+		if len(spans[i]) < len(spans[fewest]) {
+			fewest = i
+		}
+	}
+	few := spans[fewest]
+	if !slices.ContainsFunc(spans, func(own []stepSpan) bool { return len(own) > len(few) }) {
+		return
+	}
+	begins := make([]int, len(r.ranks)) // the step of each that is the first of the fewest
+	for i, own := range spans {
+		begins[i] = slices.IndexFunc(own, func(s stepSpan) bool { return min(s.to, few[0].to)-max(s.from, few[0].from) > (s.to-s.from)/2 })
+		if begins[i] < 0 || begins[i]+len(few) > len(own) {
+			return
+		}
+	}
+	for i, p := range r.ranks {
+		if n := len(spans[i]); n > len(few) {
+			r.warn("uncommon_steps", p.rank.Export, fmt.Sprintf("rank %d recorded %s whole and rank %d %d of them: the others are excluded", p.rank.Rank, quantity.Count(n, "step"), r.ranks[fewest].rank.Rank, len(few)))
+		}
+		p.keepSteps(spans[i][begins[i]].step, few[0].step, len(few))
+	}
+}
+
+// keepSteps keeps n steps from a first one on, which get the numbers from another on.
+func (p *rankEvents) keepSteps(first, number int32, n int) {
+	p.structure.Share *= float64(n) / float64(p.structure.Steps)
+	p.structure.Steps = n
+	to := map[int32]int32{}
+	p.of.locations = slices.Clone(p.of.locations)
+	for i := range p.events {
+		at := &p.events[i].location
+		if _, known := to[*at]; !known {
+			l := p.of.locations[*at]
+			if l.Step >= first && l.Step < first+int32(n) {
+				l.Step += number - first
+			} else if l.Step = None; l.Inferred&inferredLayer > 0 {
+				l.Layer = None
+			}
+			to[*at] = int32(len(p.of.locations))
+			p.of.locations = append(p.of.locations, l)
+		}
+		*at = to[*at]
+	}
 }
 
 // layerSteps says that steps were inferred from the order of the layers, and drops them
