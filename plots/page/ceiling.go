@@ -45,7 +45,7 @@ func (p Page) ceiling() section {
 	for _, c := range p.compared {
 		if c.Ceiling.GainBound.Defined() {
 			said = append(said, boundSentence(c))
-			s.addTable(boundTable(c))
+			s.addTable(partsTable(c.Split))
 		}
 	}
 	s.Answer = strings.Join(said, " ")

@@ -8,7 +8,6 @@ import (
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/plots"
-	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
@@ -89,29 +88,20 @@ func rankSpeeds(c diff.Comparison) table {
 	return t
 }
 
-// boundTable is the chain from the load that the traces show to the most that
-// balance could win.
-func boundTable(c diff.Comparison) table {
-	k := c.Ceiling
-	t := table{Caption: "Bound from the traces: gain ≤ 1/(1 − f + f·b) − 1", Columns: columns("quantity", "#value", "meaning")}
-	t.add("f, expert share", quantity.Percent(k.ExpertShare), k.Of.ExpertTime()+" of each layer's slowest rank / GPU time of the step, normal arm")
-	t.add("b, balancedness", k.Balancedness, "mean / slowest rank's "+k.Of.ExpertTime()+", normal arm; 1 is even")
-	t.add("b of the perfect arm", k.PerfectBalancedness, "below 1 by hardware and noise")
-	t.add("bound of the gain", quantity.Change(k.GainBound), "the most that even "+k.Of.ExpertTime()+" over ranks could add to throughput")
-	t.add("w, expert time perfect/normal", k.ExpertWork, "mean over ranks; below 1 where equal-sized expert GEMMs run faster")
-	t.add("bound with w", quantity.Change(k.GainBoundWithWork), "1/(1 − f + f·b·w) − 1")
-	t.add("reduction of the step's GPU time, as a gain", quantity.Change(k.StepGain), "one launch of each arm under a profiler: an observation, not a verdict")
+// partsTable is what the gain is made of; empty where none is predicted.
+func partsTable(s diff.Split) table {
+	t := table{Caption: "Parts of the gain, predicted from the traces: time saved per step / step of the perfect arm", Columns: columns("part", "#saved", "#gain", "#low", "#high")}
+	for _, p := range s.Parts {
+		t.add(string(p.Name), quantity.Duration(p.SavedNS), quantity.Change(p.Gain), quantity.Change(p.Low), quantity.Change(p.High))
+	}
 	return t
 }
 
+// boundSentence is what the gain is made of and what a placement can reach of it; where no
+// step time is known, the bound by GPU time.
 func boundSentence(c diff.Comparison) string {
-	k := c.Ceiling
-	text := fmt.Sprintf("By the traces, even %s over ranks could win at most %s (it is %s of the step, balancedness %s)", k.Of.ExpertTime(), quantity.Change(k.GainBound), quantity.Percent(k.ExpertShare), quantity.Ratio(k.Balancedness))
-	if k.GainBoundWithWork.Defined() {
-		text += fmt.Sprintf("; with the change in mean expert time, %s, at most %s", quantity.Change(k.ExpertWork-router.Number(1)), quantity.Change(k.GainBoundWithWork))
-	}
 	if c.Split.Known() {
-		text += ". Parts of the gain: " + c.Split.Sentence() + "; " + c.Split.PlacementSentence()
+		return "Parts of the gain: " + c.Split.Sentence() + "; " + c.Split.PlacementSentence() + "."
 	}
-	return text + "."
+	return "By the traces, " + c.Ceiling.Sentence() + "."
 }

@@ -155,9 +155,8 @@ func gainLines(r diff.Comparison) (lines []string) {
 	if text := r.Split.Sentence(); text != "" {
 		lines = append(lines, text)
 	}
-	if k := r.Ceiling; len(lines) == 0 && k.GainBound.Defined() && len(r.Builds) == 0 {
-		return []string{fmt.Sprintf("even %s over ranks could win at most %s of GPU time per step: it is %s of the normal step, balancedness %s",
-			k.Of.ExpertTime(), quantity.Change(k.GainBound), quantity.Percent(k.ExpertShare), quantity.Ratio(k.Balancedness))}
+	if len(lines) == 0 && r.Ceiling.GainBound.Defined() && len(r.Builds) == 0 {
+		lines = append(lines, r.Ceiling.Sentence())
 	}
 	if text := heldOut(r.Split.Placement); text != "" {
 		lines = append(lines, text)
@@ -171,7 +170,7 @@ func heldOut(p diff.Placement) string {
 	if p.Held == "" || !p.Recovered.Defined() { // then it says why
 		return p.Held
 	}
-	return fmt.Sprintf("%s: recovers %s of the uneven load, %s of throughput (inferred from load)", p.Held, quantity.Percent(p.Recovered), quantity.Change(p.RecoveredGain))
+	return fmt.Sprintf("%s: recovers %s of the uneven load, %s of throughput if time follows load ('moebalance place --trace' fits it)", p.Held, quantity.Percent(p.Recovered), quantity.Change(p.RecoveredGain))
 }
 
 func interval[F ~float64](confidence F, noun string, low, high router.Number) string {
