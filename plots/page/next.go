@@ -47,7 +47,7 @@ func (p Page) afterVerdict(c *source.Campaign) string {
 	case c.Chance:
 		return "Measure against balanced routing, too: random routing is even only on average, so its gain is not that of perfect balance."
 	case c.Verdict == gain.Significant:
-		text := fmt.Sprintf("Balance the experts: perfect balance wins about %s of throughput (%s to %s with %s confidence), of which a real balancer reaches only a part.", quantity.Change(g.Estimate), quantity.Change(g.Low), quantity.Change(g.High), quantity.Confidence(g.Confidence))
+		text := fmt.Sprintf("Worth of balance: perfect balance wins about %s of throughput (%s to %s with %s confidence), of which a real balancer reaches only a part.", quantity.Change(g.Estimate), quantity.Change(g.Low), quantity.Change(g.High), quantity.Confidence(g.Confidence))
 		if c.Share != nil && c.Share.Estimate.Defined() {
 			text += fmt.Sprintf(" %s reaches %s of it.", c.Share.Arm, quantity.Percent(c.Share.Estimate))
 		}
