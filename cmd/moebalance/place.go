@@ -76,8 +76,7 @@ func (o *timeOptions) check() error {
 	return nil
 }
 
-// cost is that of expert work, and the tokens of a layer's slots; the reason says why
-// there is none, and what to give.
+// cost is that of expert work; the reason says why there is none, and what to give.
 func (o *timeOptions) cost(ctx context.Context, first string, record *counts.Record, m *router.Model, threshold float64) (cost *place.Cost, reason string, err error) {
 	topK := record.TopK
 	if m != nil {

@@ -1,6 +1,7 @@
 package place
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -195,51 +196,34 @@ func SlotsPerStep(r *counts.Record) float64 {
 
 // observed joins the mean time of each rank in each layer with its mean work.
 func observed(layers map[int]*imbalance.Layer, r *counts.Record, scale float64) (obs []observation, err error) {
-	type work struct {
-		slots, active []float64
-		steps         float64
-	}
-	works := map[int]*work{}
-	for s, err := range r.Steps() {
-		l := layers[s.Layer]
-		if err != nil {
-			return nil, err
-		}
-		if l == nil || s.Load.Total() == 0 {
+	steps := float64(len(r.Iterations()))
+	for number, load := range r.ByLayer() {
+		l := layers[number]
+		if l == nil || load.Total() == 0 {
 			continue
 		}
 		where := r.Placement
 		if where == nil {
-			if where, err = counts.Contiguous(len(s.Load.PerExpert), len(l.Ranks)); err != nil {
+			if where, err = counts.Contiguous(len(load.PerExpert), len(l.Ranks)); err != nil {
 				return nil, err
 			}
 		}
-		layout, err := where.Layout(s.Layer)
+		layout, err := where.Layout(number)
 		if err != nil {
 			return nil, err
 		}
-		if works[s.Layer] == nil {
-			works[s.Layer] = &work{make([]float64, layout.Ranks()), make([]float64, layout.Ranks()), 0}
-		}
-		w := works[s.Layer]
-		w.steps++
-		slots, active := placement.Work(layout, s.Load.PerExpert, scale, r.Window && scale != 1)
-		for rank := range slots {
-			w.slots[rank], w.active[rank] = w.slots[rank]+slots[rank], w.active[rank]+active[rank]
-		}
-	}
-	for _, number := range slices.Sorted(maps.Keys(works)) {
-		w, l := works[number], layers[number]
+		slots, active := placement.Work(layout, load.PerExpert, scale/steps, steps > 1 || r.Window && scale != 1)
 		for i, rank := range l.Ranks {
 			ns := 0.0
 			for _, step := range l.Experts {
 				ns += step[i] / float64(len(l.Experts))
 			}
-			if rank < len(w.slots) && ns > 0 {
-				obs = append(obs, observation{number, w.slots[rank] / w.steps, w.active[rank] / w.steps, ns})
+			if rank < len(slots) && ns > 0 {
+				obs = append(obs, observation{number, slots[rank], active[rank], ns})
 			}
 		}
 	}
+	slices.SortStableFunc(obs, func(a, b observation) int { return cmp.Compare(a.group, b.group) }) // the last digits depend on it
 	return obs, nil
 }
 

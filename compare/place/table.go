@@ -2,7 +2,6 @@ package place
 
 import (
 	"encoding/csv"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -73,13 +72,15 @@ type tableRow struct {
 }
 
 func readTable(file string, in io.Reader, m router.Model) (rows []tableRow, err error) {
-	reader := csv.NewReader(in)
-	head, err := reader.Read()
+	lines, err := csv.NewReader(in).ReadAll()
+	if err == nil && len(lines) == 0 {
+		err = io.ErrUnexpectedEOF
+	}
 	if err != nil {
 		return nil, &input.Error{File: file, Expected: "a CSV cost table", Err: err}
 	}
 	at := map[string]int{}
-	for i, name := range head {
+	for i, name := range lines[0] {
 		at[strings.TrimSpace(name)] = i
 	}
 	for _, name := range tableColumns {
@@ -89,19 +90,11 @@ func readTable(file string, in io.Reader, m router.Model) (rows []tableRow, err 
 	}
 	model := []float64{float64(m.Hidden), float64(m.Intermediate), float64(m.TopK), float64(m.Experts)}
 	kinds, other := map[string]string{}, 0
-	for {
-		record, err := reader.Read()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, &input.Error{File: file, Expected: "a CSV cost table", Err: err}
-		}
+	for number, record := range lines[1:] {
 		v := make([]float64, len(tableColumns))
 		for i, name := range tableColumns {
 			if v[i], err = strconv.ParseFloat(record[at[name]], 64); err != nil || !(v[i] > 0) || math.IsInf(v[i], 0) {
-				line, _ := reader.FieldPos(at[name])
-				return nil, &input.Error{File: file, Position: fmt.Sprintf("line %d, %s", line, name), Expected: "a number above 0", Found: strconv.Quote(record[at[name]])}
+				return nil, &input.Error{File: file, Position: fmt.Sprintf("line %d, %s", number+2, name), Expected: "a number above 0", Found: strconv.Quote(record[at[name]])}
 			}
 		}
 		if !slices.Equal(v[2:6], model) {

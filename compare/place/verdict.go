@@ -52,6 +52,12 @@ func verdict(p Placement, of []Workload, threshold float64) (Verdict, string) {
 	if p.Time != nil {
 		evidence += "; predicted " + p.Time.String()
 	}
+	if p.PaidBackAfter.Defined() {
+		evidence += fmt.Sprintf("; moving the weights is paid back after %s steps", quantity.Digits3(p.PaidBackAfter))
+	}
+	if p.BreakEvenTokens.Defined() {
+		evidence += fmt.Sprintf("; below %s tokens in a step it costs time", quantity.Plain(p.BreakEvenTokens))
+	}
 	switch {
 	case float64(p.Helped) < leastHelped*float64(len(of)):
 		return NotNow, fmt.Sprintf("it helps %d and hurts %d of %s; %s", p.Helped, p.Hurt, quantity.Count(len(of), "judged window"), evidence)

@@ -171,7 +171,7 @@ func (w Window) scores(plans []plan, experts int, cost *Cost) ([]score, error) {
 	for i := range out {
 		out[i].ratio = map[int]router.Number{}
 	}
-	steps, ns := map[int]router.Number{}, map[int]*[timed][]float64{}
+	steps, all := map[int]router.Number{}, float64(len(w.record.Iterations()))
 	load := router.NewLoad(experts)
 	for s, err := range w.record.Steps() {
 		if err != nil {
@@ -190,35 +190,22 @@ func (w Window) scores(plans []plan, experts int, cost *Cost) ([]score, error) {
 			}
 			out[i].ratio[s.Layer] += placement.MaxOverMean(layout, load.PerExpert)
 			if cost != nil && i < timed {
-				if ns[s.Layer] == nil {
-					ns[s.Layer] = &[timed][]float64{}
+				scale := cost.slots / SlotsPerStep(w.record) // to steps as large as those of the cost
+				ns := cost.slowest(layout, load.PerExpert, scale, w.record.Window && scale != 1)
+				if out[i].ns == nil {
+					out[i].ns = make([]float64, len(ns))
 				}
-				add(&ns[s.Layer][i], cost.slowest(layout, load.PerExpert, w.scale(cost), w.record.Window && w.scale(cost) != 1))
+				floats.AddScaled(out[i].ns, 1/all, ns)
 			}
 		}
 	}
-	for _, layer := range slices.Sorted(maps.Keys(steps)) {
-		for i := range out {
-			out[i].ratio[layer] /= steps[layer]
-			if cost != nil && i < timed {
-				floats.Scale(1/float64(steps[layer]), ns[layer][i])
-				add(&out[i].ns, ns[layer][i])
-			}
+	for _, s := range out {
+		for layer, n := range steps {
+			s.ratio[layer] /= n
 		}
 	}
 	return out, nil
 }
-
-// add adds to a sum, nil at first.
-func add(sum *[]float64, values []float64) {
-	if *sum == nil {
-		*sum = make([]float64, len(values))
-	}
-	floats.Add(*sum, values)
-}
-
-// scale is what a recorded step is multiplied by to be as large as those of the cost.
-func (w Window) scale(cost *Cost) float64 { return cost.slots / SlotsPerStep(w.record) }
 
 // contiguous is the load of a window with contiguous experts.
 type contiguous struct {
