@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
@@ -22,6 +23,9 @@ import (
 // replication curve of a sweep, the matrix of windows, and the load per rank before and
 // after.
 func Placement(res *place.Result) (figures []Figure, err error) {
+	if len(res.Placements) == 0 {
+		return nil, nil
+	}
 	for _, draw := range []func(*place.Result) (Figure, error){replication, windowMatrix, rankLoads} {
 		f, e := draw(res)
 		switch {
@@ -89,13 +93,14 @@ func replication(res *place.Result) (Figure, error) {
 			held.add(p.Redundant, p.Judged)
 			own.add(p.Redundant, p.Learned)
 			flat.add(p.Redundant, p.Contiguous)
-			if t := p.Time; t != nil {
+			if t := p.Time; t != nil && (t.Estimate + t.Low + t.High).Defined() {
 				of = t.Of
 				saved.add(p.Redundant, 100*t.Estimate)
 				saved.low, saved.high = append(saved.low, 100*t.Low.Float64()), append(saved.high, 100*t.High.Float64())
 			}
 		}
 		top, low, high = largest([]float64{top}, held.y, own.y, flat.y), slices.Min(append(saved.low, low)), largest([]float64{high}, saved.high)
+		floats.AddConst(float64(i)*0.012*(ticks[len(ticks)-1].Value-ticks[0].Value), saved.at) // beside those of other EP sizes
 		load.Add(flat, own, held)
 		time.Add(saved)
 		f.legend = append(f.legend, lineKey(fmt.Sprintf("judged, EP%d", n), held.style), lineKey(fmt.Sprintf("learned, EP%d", n), own.style), lineKey(fmt.Sprintf("contiguous, EP%d", n), flat.style))
@@ -118,6 +123,9 @@ func replication(res *place.Result) (Figure, error) {
 
 // PlacementAnswer is what the placement that judges best does, in words.
 func PlacementAnswer(res *place.Result) string {
+	if len(res.Placements) == 0 {
+		return "Nothing was placed."
+	}
 	p := res.Best()
 	return fmt.Sprintf("%s: %s on %s: %s.", p.Verdict, quantity.Count(p.Redundant, "redundant expert"), quantity.Count(p.Ranks, "rank"), p.Reason)
 }
@@ -132,7 +140,7 @@ func windowMatrix(res *place.Result) (Figure, error) {
 	best, m := res.Best(), &cells{top: 1}
 	f := Figure{Name: "placement-matrix", Title: "Does a placement hold on other windows?", Alt: PlacementAnswer(res)}
 	windows := slices.Concat(res.Learned, res.Judged)
-	if len(res.Matrix) == 0 || len(windows) > mostWindows {
+	if len(res.Matrix) == 0 || len(windows) < 2 || len(windows) > mostWindows {
 		return f, fmt.Errorf("placement matrix: %w: want 2 to %d windows, have %d", ErrNothing, mostWindows, len(windows))
 	}
 	at := map[string]int{}
@@ -193,11 +201,11 @@ func rankLoads(res *place.Result) (Figure, error) {
 	best := res.Best()
 	s := HeatSpec{Name: "placement-load", Title: "How even are the ranks, before and after?", RowLabel: "layer", ColumnLabel: "rank", Quantity: "load"}
 	before, after := Grid{Name: "contiguous"}, Grid{Name: "EPLB"}
-	for r := range best.Ranks {
-		before.Columns = append(before.Columns, r)
-	}
 	for _, l := range res.Layers {
 		if l.Plan == best.Plan && len(l.ContiguousRanks) == best.Ranks && len(l.JudgedRanks) == best.Ranks {
+			for r := len(before.Columns); r < best.Ranks; r++ {
+				before.Columns = append(before.Columns, r)
+			}
 			before.Rows, before.Values, after.Values = append(before.Rows, l.Layer), append(before.Values, floatsOf(l.ContiguousRanks)), append(after.Values, floatsOf(l.JudgedRanks))
 		}
 	}

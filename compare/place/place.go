@@ -134,7 +134,7 @@ func (res *Result) Best() Placement {
 		if a.Time != nil && b.Time != nil {
 			timed = cmp.Compare(a.Time.Estimate, b.Time.Estimate)
 		}
-		return cmp.Or(cmp.Compare(b.Ranks, a.Ranks), timed, cmp.Compare(a.Judged, b.Judged), cmp.Compare(a.Learned, b.Learned))
+		return cmp.Or(cmp.Compare(b.Ranks, a.Ranks), timed, -cmp.Compare(-a.Judged, -b.Judged), cmp.Compare(a.Learned, b.Learned)) // undefined is last
 	})
 }
 
