@@ -90,9 +90,10 @@ func flagSections(c *cobra.Command) string {
 		}
 		sets[heading].AddFlag(f)
 	})
+	width := output.ScreenOf(c.Root().OutOrStdout(), os.Getenv).Width // the command's own output is a buffer by now
 	slices.SortStableFunc(headings, func(a, b string) int { return cmp.Compare(sectionRank(a), sectionRank(b)) })
 	for _, heading := range headings {
-		fmt.Fprintf(&b, "\n\n%s:\n%s", heading, strings.TrimRight(sets[heading].FlagUsagesWrapped(output.ScreenOf(c.OutOrStdout(), os.Getenv).Width), "\n"))
+		fmt.Fprintf(&b, "\n\n%s:\n%s", heading, strings.TrimRight(sets[heading].FlagUsagesWrapped(width), "\n"))
 	}
 	return b.String()
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/nsys"
@@ -112,7 +113,12 @@ func exitCode(ctx context.Context, err error) int {
 	return exitFailed
 }
 
-func init() { cobra.AddTemplateFunc("flagSections", flagSections) }
+func init() {
+	cobra.AddTemplateFunc("flagSections", flagSections)
+	cobra.AddTemplateFunc("description", func(c *cobra.Command) string {
+		return output.ScreenOf(c.OutOrStdout(), os.Getenv).Page(cmp.Or(c.Long, c.Short))
+	})
+}
 
 func rootCmd() *cobra.Command {
 	root := command("moebalance", cobra.ArbitraryArgs, needsVerb) // which says what is wrong with the arguments
@@ -120,6 +126,7 @@ func rootCmd() *cobra.Command {
 	root.SetFlagErrorFunc(flagError)
 	usage := strings.NewReplacer("\n\nFlags:\n{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}", "{{flagSections .}}", "Available Commands:", "Verbs:", "[command]", "VERB", " about a command", "")
 	root.SetUsageTemplate(usage.Replace(root.UsageTemplate()))
+	root.SetHelpTemplate("{{description .}}\n{{if or .Runnable .HasSubCommands}}\n{{.UsageString}}{{end}}")
 	for _, g := range verbs() {
 		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title + ":"})
 		for _, c := range g.verbs {

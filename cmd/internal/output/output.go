@@ -343,7 +343,7 @@ func (t Table) pretty(v View) (drawn string, hidden []string) {
 		cells := make(table.Row, len(s.columns))
 		for i, c := range s.columns {
 			cells[i] = c.cells[row]
-			if s.alarms[row] {
+			if s.alarms[row] && (c.Kind == Ratio || c.Kind == Percent || slices.Contains(c.Alarm, c.cells[row])) {
 				cells[i] = v.Screen.warn(c.cells[row])
 			}
 		}

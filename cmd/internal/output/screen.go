@@ -62,6 +62,23 @@ func (s Screen) prose(words, indent string) string {
 // beforeUnit is the space between a number and its unit, where no line ends.
 var beforeUnit = regexp.MustCompile(`(\d) (%|[nµm]?s\b|[KMG]?i?B\b)`)
 
+// Page is a page of help with its paragraphs set anew where the screen is narrower; lines
+// that are indented stay lines of their own.
+func (s Screen) Page(page string) string {
+	if s.Width == 0 || text.LongestLineLen(page) <= s.Width {
+		return page
+	}
+	var lines []string
+	for line := range strings.SplitSeq(withinParagraph.ReplaceAllString(page, "$1 $2"), "\n") {
+		indent := line[:len(line)-len(strings.TrimLeft(line, " "))]
+		lines = append(lines, s.prose(line, indent+indent))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// withinParagraph is the end of a line that the next one goes on with.
+var withinParagraph = regexp.MustCompile(`(\S)\n(\S)`)
+
 // broken is a text in lines of at most width columns, but for longer words. Lines that
 // go on are indented.
 func broken(words string, width int, indent string) string {
@@ -121,7 +138,7 @@ func (t Table) sheet() sheet {
 // fit makes the sheet at most so wide, and returns the columns that this hid. First
 // headings and long labels are broken between words. Then columns go: those without a
 // value, those of one value, which is returned with them, the minor ones, and the
-// rightmost. The first one stays.
+// rightmost. The first one, unless all its cells are the same, stays.
 func (s *sheet) fit(width int, minor []string) (hidden []string) {
 	if s.width() <= width {
 		return nil
@@ -132,28 +149,36 @@ func (s *sheet) fit(width int, minor []string) (hidden []string) {
 	var left []shownColumn
 	for s.width() > width && len(s.columns) > 1 {
 		last, least := 0, -1
-		for i, c := range s.columns[1:] {
-			if rank := c.dispensable(minor); rank >= least {
-				last, least = i+1, rank
+		for i, c := range s.columns {
+			if rank := c.dispensable(minor); rank >= least && (i > 0 || rank > len(minor)) {
+				last, least = i, rank
 			}
 		}
 		left = append(left, s.columns[last])
 		s.columns = slices.Delete(s.columns, last, last+1)
 	}
-	slices.SortFunc(left, func(a, b shownColumn) int { return a.at - b.at })
+	for i, c := range slices.Backward(left) {
+		if s.width()+c.width() <= width { // beside those that stay
+			s.columns, left = append(s.columns, c), slices.Delete(left, i, i+1)
+		}
+	}
+	inOrder := func(a, b shownColumn) int { return a.at - b.at }
+	slices.SortFunc(s.columns, inOrder)
+	slices.SortFunc(left, inOrder)
 	for _, c := range left {
 		hidden = append(hidden, c.gone())
 	}
 	return hidden
 }
 
-func (s *sheet) width() int {
-	sum := -len(gap)
+func (s *sheet) width() (sum int) {
 	for _, c := range s.columns {
-		sum += max(text.LongestLineLen(c.head), c.widest()) + len(gap)
+		sum += c.width()
 	}
 	return sum
 }
+
+func (c shownColumn) width() int { return max(text.LongestLineLen(c.head), c.widest()) + len(gap) }
 
 // widest is the width of the cells.
 func (c shownColumn) widest() (most int) {
@@ -166,9 +191,11 @@ func (c shownColumn) widest() (most int) {
 // narrow breaks labels beyond a width, and the heading to the width of the cells.
 func (c *shownColumn) narrow(most int) {
 	for i, cell := range c.cells {
-		c.cells[i] = text.WrapText(broken(cell, most, ""), most)
+		if c.cells[i] = broken(cell, most, ""); text.LongestLineLen(c.cells[i]) > most {
+			c.cells[i] = text.WrapText(cell, most)
+		}
 	}
-	c.head = broken(c.head, c.widest(), "")
+	c.head = strings.ReplaceAll(broken(strings.ReplaceAll(c.head, "/", "/ "), c.widest(), ""), "/ ", "/")
 }
 
 // only is the value that all rows have, if they do.
@@ -195,7 +222,7 @@ func (c shownColumn) dispensable(minor []string) int {
 
 // gone names the column where it is not shown.
 func (c shownColumn) gone() string {
-	name := strings.ReplaceAll(c.head, "\n", " ")
+	name := strings.ReplaceAll(strings.ReplaceAll(c.head, "/\n", "/"), "\n", " ")
 	if value, ok := c.only(); ok && value != quantity.Unknown {
 		return name + " = " + strings.ReplaceAll(value, "\n", " ")
 	}

@@ -44,7 +44,7 @@ func TestTablesFitTheScreen(t *testing.T) {
 		got := shown(t, View{Screen: Screen{Width: width}})
 		for line := range strings.Lines(got) {
 			line = strings.TrimSuffix(line, "\n")
-			if text.StringWidth(line) > width && strings.Contains(strings.TrimSpace(line), " ") {
+			if text.StringWidth(line) > width && (strings.Contains(strings.TrimSpace(line), " ") || strings.HasPrefix(line, "─")) {
 				t.Errorf("width %d: %q", width, line)
 			}
 		}
@@ -95,6 +95,16 @@ func TestProseIsBrokenBetweenWords(t *testing.T) {
 	} {
 		if got := s.prose(in, "  "); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}
+
+// Paragraphs are set anew on a narrow screen; examples keep their lines.
+func TestPage(t *testing.T) {
+	page := "one two three\nfour five\n\nSix:\n  run this\n  and that command"
+	for width, want := range map[int]string{0: page, 30: page, 12: "one two\nthree four\nfive\n\nSix:\n  run this\n  and that\n    command"} {
+		if got := (Screen{Width: width}).Page(page); got != want {
+			t.Errorf("width %d: %q", width, got)
 		}
 	}
 }

@@ -97,9 +97,9 @@ func (res countsView) tables() (tables []output.Table) {
 		tables = append(tables, output.Of("imbalance", "Per layer, mean over steps", res.Imbalance,
 			layer, count("layer"), label("level"), count("steps"), ratio("max/mean"), percent("imbalance"), ratio("balancedness"), ratio("CV", "cv"), ratio("Gini", "gini"),
 			real("active"), ratio("floor"), ratio("null median"), ratio("null p95"), alarming(label("flagged"), "yes"), count("worst"),
-		).LeadBy("level", "max_over_mean"), output.Of("summary", "Over layers", res.Summary,
+		).LeadBy("level", "max_over_mean").Least("cv", "gini", "balancedness", "active", "null_median", "null_p95", "floor", "max_over_mean"), output.Of("summary", "Over layers", res.Summary,
 			summary, label("level"), count("layers"), count("flagged"), ratio("max/mean"), percent("imbalance"), ratio("balancedness"),
-			count("worst layer"), ratio("its max/mean", "worst_max_over_mean"), ratio("its floor", "worst_floor")))
+			count("worst layer"), ratio("its max/mean", "worst_max_over_mean"), ratio("its floor", "worst_floor")).Least("balancedness"))
 	}
 	if len(res.Traffic) > 0 {
 		tables = append(tables, output.Of("traffic", "Traffic between ranks, mean over steps", res.Traffic,

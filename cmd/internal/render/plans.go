@@ -67,7 +67,7 @@ func (result Plans) Document() output.Document {
 		count("ranks"), count("tokens/rank", "tokens_per_rank"), label("plan"), ratio("rank max/mean"), ratio("floor", "rank_floor"),
 		ratio("expert max/mean"), ratio("floor", "expert_floor"), count("active experts"), count("ideal", "active_experts_ideal"),
 		count("pair excess", "pair_excess_slots"), count("receiver conflict"), label("verdict"),
-	}}
+	}}.Least("receiver_conflict", "pair_excess_slots", "active_experts_ideal", "active_experts", "expert_floor", "rank_floor", "rank_max_over_mean", "expert_max_over_mean")
 	d := output.Document{Value: result}
 	names, cases, verdicts := []string{}, map[string]int{}, map[[2]string]int{}
 	for _, row := range result.Plans {

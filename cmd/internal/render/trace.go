@@ -76,7 +76,8 @@ func traceTables(t *nsys.Trace) []output.Table {
 		output.Of("experts", "Time per expert, over all steps", t.Experts,
 			append([]output.Column{count("layer"), count("expert"), count("rank"), label("basis"), slots}, statColumns("instances")...)...).LeadBy("total_ns"),
 		output.Of("kernels", "Kernels, all ranks and steps", t.Kernels,
-			slices.Concat([]output.Column{share}, statColumns("instances"), []output.Column{duration("unknown"), label("phase", "placed"), label("evidence"), label("phase by name", "phase"), label("library"), kernel})...),
+			slices.Concat([]output.Column{share}, statColumns("instances"), []output.Column{duration("unknown"), label("phase", "placed"), label("evidence"), label("phase by name", "phase"), label("library"), kernel})...).
+			Least("p99_ns", "p90_ns", "stddev_ns", "min_ns", "max_ns", "median_ns", "busy_ns", "unknown_ns", "library", "phase", "evidence", "mean_ns", "instances"),
 		output.Of("cells", "GPU time per rank, step, layer and phase", t.Cells,
 			count("rank"), count("step"), count("layer"), label("phase"), count("kernels", "instances"), duration("total"), duration("collective"), duration("busy")).LeadBy("total_ns"),
 		output.Of("graphs", "CUDA graphs recorded as a whole", t.Graphs,
