@@ -114,7 +114,7 @@ func (g *gateFlags) gate() (name string, gate router.Gate, dtype string, err err
 		gate.Scale = g.scale
 	}
 	if g.biasFile != "" {
-		if gate.Bias, _, err = safetensors.ReadTensor(g.biasFile, g.biasTensor); err != nil {
+		if gate.Bias, err = safetensors.ReadTensor(g.biasFile, g.biasTensor); err != nil {
 			return "", gate, "", fmt.Errorf("--bias: %w", err)
 		}
 	}

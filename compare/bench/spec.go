@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"regexp"
@@ -70,36 +71,9 @@ type Spec struct {
 
 // Check reports what is wrong with s, before anything is started.
 func (s Spec) Check() error {
-	if err := s.Design.Check(); err != nil {
+	_, customErr := s.custom()
+	if err := cmp.Or(s.Design.Check(), s.Treatment.Check(), s.Command.check(s.Treatment), s.checkArms(), s.checkPoints(), customErr, s.checkProfile()); err != nil {
 		return err
-	}
-	if err := s.Treatment.Check(); err != nil {
-		return err
-	}
-	if err := s.Command.check(s.Treatment); err != nil {
-		return err
-	}
-	if err := s.checkArms(); err != nil {
-		return err
-	}
-	if err := s.checkPoints(); err != nil {
-		return err
-	}
-	if _, err := s.custom(); err != nil {
-		return err
-	}
-	if s.Design.Profiled != (s.Profile != nil) {
-		return fmt.Errorf("a profiled pair needs profile options, and profile options a profiled pair")
-	}
-	if s.Profile != nil {
-		if err := s.Profile.Check(); err != nil {
-			return err
-		}
-		for _, arm := range gain.Arms {
-			if err := launch.CheckProfilable(s.Command.engine(arm)); err != nil {
-				return err
-			}
-		}
 	}
 	if s.Design.UntilDecided && len(Looks(s.Design.Pairs, s.Confidence)) == 0 {
 		return fmt.Errorf("--pairs %d cannot decide at %s confidence: want at least %d",
@@ -121,6 +95,17 @@ func (s Spec) Check() error {
 		return fmt.Errorf("%d ranks: want 0 (those seen) or more", s.Ranks)
 	}
 	return nil
+}
+
+// checkProfile finds a profiled pair that cannot be recorded.
+func (s Spec) checkProfile() error {
+	switch {
+	case s.Design.Profiled != (s.Profile != nil):
+		return fmt.Errorf("a profiled pair needs profile options, and profile options a profiled pair")
+	case s.Profile == nil:
+		return nil
+	}
+	return cmp.Or(s.Profile.Check(), launch.CheckProfilable(s.Command.engine(gain.Normal)), launch.CheckProfilable(s.Command.engine(gain.Perfect)))
 }
 
 // custom reads the rules of Custom.

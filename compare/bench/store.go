@@ -111,10 +111,7 @@ func createStore(folder, id string, created time.Time, spec Spec, plan []Launch)
 		return err
 	}
 	defer tx.Rollback()
-	if _, err := tx.Exec(tables); err != nil {
-		return err
-	}
-	if _, err := tx.Exec(fmt.Sprintf("PRAGMA user_version = %d", storeVersion)); err != nil {
+	if _, err := tx.Exec(tables + fmt.Sprintf("PRAGMA user_version = %d", storeVersion)); err != nil {
 		return err
 	}
 	if _, err := tx.Exec("INSERT INTO campaign (one, id, created_ns, spec) VALUES (1, ?, ?, ?)", id, created.UnixNano(), string(text)); err != nil {

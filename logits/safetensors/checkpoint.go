@@ -20,21 +20,17 @@ const indexName = "model.safetensors.index.json"
 // names the shard of each tensor), or a folder that holds
 // model.safetensors.index.json or model.safetensors. Only the shard that holds
 // the tensor is opened, and only beside or below its index.
-func ReadTensor(path, name string) (values []float32, t Tensor, err error) {
+func ReadTensor(path, name string) ([]float32, error) {
 	file, err := shard(path, name)
 	if err != nil {
-		return nil, Tensor{}, err
+		return nil, err
 	}
 	f, err := Open(file)
 	if err != nil {
-		return nil, Tensor{}, err
+		return nil, err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	if t, err = f.Tensor(name); err != nil {
-		return nil, Tensor{}, err
-	}
-	values, err = f.Float32s(name)
-	return values, t, err
+	values, err := f.Float32s(name)
+	return values, errors.Join(err, f.Close())
 }
 
 // shard is the safetensors file of the checkpoint at path that holds the tensor.

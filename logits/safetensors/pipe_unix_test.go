@@ -18,7 +18,7 @@ func TestPipesAreRefused(t *testing.T) {
 	}
 	for _, open := range []func() error{
 		func() error { _, err := Open(path); return err },
-		func() error { _, _, err := ReadTensor(path, "x"); return err },
+		func() error { _, err := ReadTensor(path, "x"); return err },
 	} {
 		done := make(chan error, 1)
 		go func() { done <- open() }()
