@@ -222,7 +222,7 @@ func TestVerdictsLeadSomewhere(t *testing.T) {
 		t.Errorf("an invalid campaign leads with %q above the figure %q", p.facts[0].Value, p.Figures()[0].Title)
 	}
 	for want, c := range map[string]*source.Campaign{
-		"Worth of balance: perfect balance wins about +":             campaign(0.2),
+		"Worth of balance: perfect balance wins about +":                campaign(0.2),
 		"Look elsewhere for speed: even perfect balance wins at most +": campaign(0.04),
 		"Leave the routing alone: perfect routing is slower here (−":    campaign(-0.1),
 		"Run more pairs: 2 are too few for an interval":                 few,
