@@ -29,7 +29,8 @@ type TimeChange struct {
 
 // change compares the scores of windows, nil without a cost or a window.
 func (c *Cost) change(before, after []score) *TimeChange {
-	if c == nil || len(after) == 0 {
+	idle := func(s score) bool { return s.ns == nil } // a window without a slot
+	if c == nil || len(after) == 0 || slices.ContainsFunc(after, idle) {
 		return nil
 	}
 	n := router.Number(len(after))
@@ -107,6 +108,9 @@ func (c *Cost) breakEven(flat, placed plan, judged []Window) router.Number {
 			loads := w.record.ByLayer()
 			for _, layer := range slices.Sorted(maps.Keys(loads)) { // in order: the sign of a sum may depend on it
 				load := loads[layer]
+				if load.Total() == 0 {
+					continue // and may have no layout
+				}
 				scale := tokens * float64(c.topK) / float64(load.Total())
 				change += one.slowest(placed.layouts[layer], load.PerExpert, scale, true)[0] - one.slowest(flat.layouts[layer], load.PerExpert, scale, true)[0]
 			}
