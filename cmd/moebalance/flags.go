@@ -258,40 +258,16 @@ func choice[T ~string](c *cobra.Command, into *T, flag string, preset T, usage s
 	}, flag, string(preset), usage, words...)
 }
 
-// numbers is a flag of whole numbers and ranges of them. Given again, it adds to them.
-type numbers struct {
-	into  *[]int
-	given bool
+// bindNumbers adds a flag of whole numbers and ranges of them. Given again, it adds to them.
+func bindNumbers(c *cobra.Command, into *[]int, flag, preset, usage string) {
+	bindParsed(c, into, func(text string) ([]int, error) {
+		list, err := input.Numbers(text)
+		if c.Flags().Changed(flag) {
+			list = append(*into, list...)
+		}
+		return list, err
+	}, flag, preset, usage+", such as 1,8,64, 1-16 or 1-64:8")
 }
-
-func bindNumbers(c *cobra.Command, into *[]int, flag string, preset []int, usage string) {
-	*into = preset
-	c.Flags().Var(&numbers{into: into}, flag, usage+", such as 1,8,64, 1-16 or 1-64:8")
-}
-
-// Set reads a list.
-func (n *numbers) Set(text string) error {
-	list, err := input.Numbers(text)
-	if err != nil {
-		return err
-	}
-	if n.given {
-		list = append(*n.into, list...)
-	}
-	*n.into, n.given = list, true
-	return nil
-}
-
-// String is the list.
-func (n *numbers) String() string {
-	if n.into == nil {
-		return ""
-	}
-	return strings.Join(strings.Fields(strings.Trim(fmt.Sprint(*n.into), "[]")), ",")
-}
-
-// Type is the word that help shows for the value.
-func (n *numbers) Type() string { return "numbers" }
 
 // complete makes the shell complete the values of a flag.
 func complete(c *cobra.Command, flag string, values ...string) {

@@ -43,14 +43,14 @@ type batchFlags struct {
 	given   func(flag string) bool
 }
 
-func (b *batchFlags) bind(c *cobra.Command, tokens []int) {
+func (b *batchFlags) bind(c *cobra.Command, tokens string) {
 	bindTokens(c, &b.tokens, tokens)
 	f := c.Flags()
 	f.Func("unequal", "`TOKENS` of each rank, such as 5,0,3,7, in place of --ep and --tokens; again for further batches", b.addUnequal)
 	b.given = f.Changed
 }
 
-func bindTokens(c *cobra.Command, tokens *[]int, preset []int) {
+func bindTokens(c *cobra.Command, tokens *[]int, preset string) {
 	bindNumbers(c, tokens, "tokens", preset, "batch sizes in tokens per rank")
 }
 

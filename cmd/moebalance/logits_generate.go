@@ -35,8 +35,8 @@ func logitsGenerateCmd() *cobra.Command {
 	o.gate.bind(c)
 	o.cache.Store = cacheStore
 	o.cache.Bind(c, "cache", "", "cache `FOLDER`, created if missing")
-	bindTokens(c, &o.tokens, nil)
-	bindNumbers(c, &o.ranks, "rank", nil, "ranks to write entries for (default all)")
+	bindTokens(c, &o.tokens, "")
+	bindNumbers(c, &o.ranks, "rank", "", "ranks to write entries for (default all)")
 	bindParsed(c, &o.dtype, logits.ParseDType, "dtype", "", "float32, bfloat16 or float16 (default: as the engines of the model)", logits.DTypes...)
 	f.StringVar(&o.plan, "plan", plan.Names()[0], "assignment of slots to experts: "+strings.Join(plan.Names(), ", "))
 	bindSeed(f, &o.seed)

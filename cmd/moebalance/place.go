@@ -154,8 +154,8 @@ func placeCmd() *cobra.Command {
 	var o placeOptions
 	c := command("place", argCount(1, -1, "at least one file, folder or URL of expert statistics"), o.run)
 	f := c.Flags()
-	bindNumbers(c, &o.ranks, "ep", nil, "EP `RANKS` (default as recorded); several are compared")
-	bindNumbers(c, &o.redundant, "redundant", []int{0}, "redundant experts in all (physical less logical experts); several are compared")
+	bindNumbers(c, &o.ranks, "ep", "", "EP `RANKS` (default as recorded); several are compared")
+	bindNumbers(c, &o.redundant, "redundant", "0", "redundant experts in all (physical less logical experts); several are compared")
 	f.StringArrayVar(&o.judge, "judge", nil, "judge on this `FILE` of expert statistics, learn on the arguments; can be repeated (default: learn on the first half, judge on the second)")
 	f.IntVar(&o.nodes, "nodes", 1, "nodes of the ranks; where they divide the model's expert groups, groups stay on one node")
 	o.model.bindCounts(c)

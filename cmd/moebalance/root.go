@@ -136,6 +136,12 @@ func rootCmd() *cobra.Command {
 	}
 	root.AddCommand(topics()...)
 	target.Guard(root, targetRules())
+	root.InitDefaultHelpCmd()
+	for _, c := range root.Commands() {
+		if c.Name() == "help" {
+			c.Args = namesCommand
+		}
+	}
 	return root
 }
 
@@ -227,6 +233,14 @@ func needsVerb(c *cobra.Command, args []string) error {
 		return usagef("unknown verb %q for '%s': want one of %s%s", args[0], c.CommandPath(), strings.Join(names, ", "), router.Near(args[0], names))
 	}
 	return usagef("'%s' needs a verb: one of %s; see '%s --help'", c.CommandPath(), strings.Join(names, ", "), c.CommandPath())
+}
+
+// namesCommand refuses arguments of help that are no verb and no topic.
+func namesCommand(help *cobra.Command, args []string) error {
+	if c, rest, err := help.Root().Find(args); err != nil || len(rest) > 0 && c.HasSubCommands() {
+		return needsVerb(c, rest)
+	}
+	return nil
 }
 
 // argCount checks the number of positional arguments and says what they are.

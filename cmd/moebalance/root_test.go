@@ -44,6 +44,7 @@ func TestExitCodes(t *testing.T) {
 	}{
 		{exitUsage, "needs a verb", nil},
 		{exitUsage, `did you mean "trace"`, []string{"trcae"}},
+		{exitUsage, `did you mean "trace"`, []string{"help", "trcae"}},
 		{exitUsage, "unknown flag: --nope; see", []string{"trace", "--nope", "x"}},
 		{exitUsage, `unknown flag: --tabel; did you mean "--table"?`, []string{"trace", "--tabel", "x"}},
 		{exitUsage, `did you mean "--format"?`, []string{"trace", "-format", "x"}},
@@ -184,7 +185,7 @@ func each(c *cobra.Command, do func(*cobra.Command)) {
 // inputs are in the repository.
 func TestHelpExamples(t *testing.T) {
 	each(rootCmd(), func(c *cobra.Command) {
-		if c.Example == "" && c.Runnable() && !c.HasSubCommands() {
+		if c.Example == "" && c.Runnable() && !c.HasSubCommands() && c.Name() != "help" {
 			t.Errorf("%s has no example", c.CommandPath())
 		}
 		for line := range strings.Lines(c.Example) {
@@ -296,5 +297,19 @@ func TestOneIsSingular(t *testing.T) {
 		if stdout+stderr == "" {
 			t.Errorf("%v says nothing", args)
 		}
+	}
+}
+
+// A list of sizes may hold ranges, and may be given in parts.
+func TestRangesOfSizes(t *testing.T) {
+	out, stderr, code := invoke(t.Context(), "logits", "plans", "--experts", "8", "--top-k", "1", "--ep", "2-4:2", "--tokens", "1-3", "--tokens", "8", "--plans", "diagonal", "--format", "csv")
+	var cases []string
+	for line := range strings.Lines(out) {
+		ranks, rest, _ := strings.Cut(line, ",")
+		tokens, _, _ := strings.Cut(rest, ",")
+		cases = append(cases, ranks+"×"+tokens)
+	}
+	if want := "2×1 2×2 2×3 2×8 4×1 4×2 4×3 4×8"; code != exitDone || strings.Join(cases[1:], " ") != want {
+		t.Errorf("exit %d, %s, %s", code, cases, stderr)
 	}
 }
