@@ -79,7 +79,7 @@ func barLegend(s BarSpec) []key {
 	floor := false
 	for i, series := range s.Series {
 		if len(knowns(series.Values)) > 0 {
-			keys = append(keys, fillKey(series.Name, seriesColor(i)))
+			keys = append(keys, fillKey(series.Name, armColor(series.Name, i)))
 		}
 		floor = floor || known(series.Floor)
 	}
@@ -118,7 +118,7 @@ func (b *bars) Plot(c draw.Canvas, p *plot.Plot) {
 				continue
 			}
 			left := float64(g) - share/2 + float64(s)*width
-			fillBox(c, seriesColor(s), box(x(left), y(0), x(left+width), y(v/b.per)))
+			fillBox(c, armColor(series.Name, s), box(x(left), y(0), x(left+width), y(v/b.per)))
 		}
 	}
 	if !b.mean {
@@ -126,7 +126,7 @@ func (b *bars) Plot(c draw.Canvas, p *plot.Plot) {
 	}
 	for s, series := range b.series {
 		if m := mean(series.Values); drawable(m) {
-			acrossLine(c, meanLine(shade(seriesColor(s))), y(m/b.per))
+			acrossLine(c, meanLine(shade(armColor(series.Name, s))), y(m/b.per))
 		}
 		if drawable(series.Floor) {
 			acrossLine(c, floorLine(ink), y(series.Floor/b.per))

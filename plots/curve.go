@@ -55,7 +55,7 @@ func GainCurve(s CurveSpec) (Figure, error) {
 	}
 	if s.Crossover != nil && s.Crossover.Value.Defined() {
 		g.crossover = math.Log(s.Crossover.Value.Float64())
-		f.legend = []key{lineKey("crossover at "+quantity.Digits3(s.Crossover.Value), line(green, 1.4, 2, 2))}
+		f.legend = []key{lineKey("crossover at "+quantity.Digits3(s.Crossover.Value), line(softInk, 1.4, 2, 2))}
 	}
 	name, pad := s.Points[0].Name, max(0.01, (high-low)*0.08)
 	panels := []*plot.Plot{newPanel("", name, s.Axis)}
@@ -116,7 +116,7 @@ func (g *curve) Plot(c draw.Canvas, p *plot.Plot) {
 		acrossLine(c, thresholdLine, y(100*g.threshold))
 	}
 	if known(g.crossover) {
-		c.StrokeLine2(line(green, 1.4, 2, 2), x(g.crossover), c.Min.Y, x(g.crossover), c.Max.Y)
+		c.StrokeLine2(line(softInk, 1.4, 2, 2), x(g.crossover), c.Min.Y, x(g.crossover), c.Max.Y)
 	}
 	if joined {
 		c.StrokeLines(line(blue, 1.6), middle)

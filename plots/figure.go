@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"html"
+	"image/color"
 	"io"
+	"regexp"
 	"strings"
 
 	"gonum.org/v1/plot"
@@ -68,7 +70,7 @@ func (f Figure) svg(alone bool) string {
 	if alone {
 		head += fmt.Sprintf(` width="%gpt" height="%gpt" xmlns="http://www.w3.org/2000/svg"`, width.Points(), height.Points())
 	}
-	return fmt.Sprintf("%s>\n<title>%s</title>\n<desc>%s</desc>%s", head, html.EscapeString(f.Title), html.EscapeString(f.Alt), c.body())
+	return fmt.Sprintf("%s>\n<title>%s</title>\n<desc>%s</desc>%s", head, html.EscapeString(f.Title), html.EscapeString(f.Alt), c.body(!alone))
 }
 
 // size is the whole figure's, with room for the words if they are drawn.
@@ -168,16 +170,38 @@ func (c *svgCanvas) FillString(f font.Face, at vg.Point, s string) {
 	c.Canvas.FillString(f, at, s)
 }
 
+// themes are the colours that a page in dark mode replaces, by the names of variables.
+var themes = func() map[string]string {
+	names := map[string]string{}
+	for name, c := range map[string]color.NRGBA{
+		"ink": ink, "soft": softInk, "grid": gridInk, "wait": waitInk, "paper": paper, "learned": vermillion, "balanced": blue, "slate": slate, "wine": wine,
+		"learned-line": shade(vermillion), "balanced-line": shade(blue), "slate-line": shade(slate), "wine-line": shade(wine),
+	} {
+		names[fmt.Sprintf("#%02X%02X%02X", c.R, c.G, c.B)] = name
+	}
+	return names
+}()
+
+var hexColor = regexp.MustCompile(`#[0-9A-F]{6}`)
+
 // fallback is what stands in for Liberation Sans: first faces of its metrics.
 const fallback = "font-family:'Liberation Sans',Arial,Helvetica,sans-serif;"
 
 // body is the drawing without the <svg> element's own start tag, up to and with
-// its end tag.
-func (c *svgCanvas) body() string {
+// its end tag. In a themed one, colours are variables that a page may set.
+func (c *svgCanvas) body(themed bool) string {
 	var drawn bytes.Buffer
 	_, _ = c.WriteTo(&drawn) // a bytes.Buffer takes everything
 	_, body, _ := strings.Cut(drawn.String(), "xlink\">")
 	body = strings.ReplaceAll(body, "font-family:Liberation Sans;", fallback)
+	if themed {
+		body = hexColor.ReplaceAllStringFunc(body, func(hex string) string {
+			if name := themes[hex]; name != "" {
+				return "var(--fig-" + name + "," + hex + ")"
+			}
+			return hex
+		})
+	}
 	var b strings.Builder
 	for i, part := range strings.SplitAfter(body, "<text ") {
 		if i > 0 {

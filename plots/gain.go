@@ -66,7 +66,7 @@ func PairedGain(s GainSpec) (Figure, error) {
 
 var (
 	pairGlyph     = draw.GlyphStyle{Color: ink, Radius: 3.5, Shape: draw.CircleGlyph{}}
-	thresholdLine = line(vermillion, 1.4, 6, 3)
+	thresholdLine = line(ink, 1.4, 6, 3)
 )
 
 type gains struct {

@@ -31,18 +31,20 @@ type HeatSpec struct {
 // the middle, which is the mean's.
 const heatLevels = 41
 
-// HeatMap draws every cell relative to the mean of its row: 0 to 2 × mean on a
-// diverging scale whose neutral middle is the mean, so that perfect balance is
-// a plain field and does not stretch its noise over the scale. Beyond 2 × mean
-// the colour stays that of 2. Unknown cells are hatched. Grids must be
-// rectangular; without a known cell in any of them the error wraps ErrNothing.
+// HeatMap draws every cell relative to the mean of its row, on a diverging scale whose
+// neutral middle is the mean. The scale reaches as far as the data, but at least 10 %
+// from the mean, so that balance is a plain field and its noise not stretched, and at
+// most from 0 to 2 × mean, beyond which the colour stays. Cells with room hold their
+// value. Unknown cells are hatched. Grids must be rectangular; without a known cell in
+// any of them the error wraps ErrNothing.
 //
-// The scale is Moreland's smooth blue–red map ("Diverging Color Maps for
-// Scientific Visualization", 2009), even in perceived steps and readable with
-// the common colour deficiencies.
+// The scale is Moreland's smooth purple–orange map ("Diverging Color Maps for
+// Scientific Visualization", 2009), even in perceived steps, readable with the common
+// colour deficiencies, and without the colours of the arms.
 func HeatMap(s HeatSpec) (Figure, error) {
 	f := Figure{Name: s.Name, Title: s.Title, Caption: s.Caption, Alt: s.Alt}
 	unknown, cut, any := false, false, false
+	span := s.span()
 	for i, g := range s.Grids {
 		if len(g.Values) != len(g.Rows) {
 			return Figure{}, fmt.Errorf("heat map %q: want %d rows of values, have %d", g.Name, len(g.Rows), len(g.Values))
@@ -56,7 +58,7 @@ func HeatMap(s HeatSpec) (Figure, error) {
 			continue
 		}
 		any = true
-		h := &heat{cells: g.RelativeToRow(), cuts: g.Cuts, colors: heatColors()}
+		h := &heat{cells: g.RelativeToRow(), cuts: g.Cuts, colors: heatColors(), span: span}
 		unknown, cut = unknown || h.holes(), cut || len(g.Cuts) > 0
 		p := newPanel(g.Name, "", s.RowLabel)
 		if i == len(s.Grids)-1 {
@@ -74,8 +76,24 @@ func HeatMap(s HeatSpec) (Figure, error) {
 		return Figure{}, fmt.Errorf("heat map %q: %w: want at least one cell with a value", s.Title, ErrNothing)
 	}
 	f.height = (f.height + 52) * vg.Length(len(f.panels))
-	f.legend = heatLegend(s.Quantity, unknown, cut)
+	f.legend = heatLegend(s.Quantity, span, unknown, cut)
 	return f, nil
+}
+
+// span is how far from the mean the scale reaches to both sides, as a share of it.
+func (s HeatSpec) span() float64 {
+	most := 0.0
+	for _, g := range s.Grids {
+		for _, v := range knowns(slices.Concat(g.RelativeToRow()...)) {
+			most = max(most, math.Abs(v-1))
+		}
+	}
+	for _, nice := range []float64{0.1, 0.2, 0.3, 0.5} {
+		if most <= nice {
+			return nice
+		}
+	}
+	return 1
 }
 
 // heatHeight gives few rows enough height to be seen and many enough to be read.
@@ -88,32 +106,33 @@ type heat struct {
 	cells  [][]float64
 	cuts   []int
 	colors []color.Color
+	span   float64
 }
 
-// heatColors are the colours from 0 to 2 × mean.
+// heatColors are the colours of the scale, upwards.
 func heatColors() []color.Color {
-	return moreland.SmoothBlueRed().Palette(heatLevels).Colors()
+	return moreland.SmoothPurpleOrange().Palette(heatLevels).Colors()
 }
 
 // unknownLevel is the level of a cell of which nothing is known.
 const unknownLevel = -1
 
-// level is the index of a relative value's colour: 0 ↦ first, 1 ↦ the middle,
-// 2 and more ↦ last.
-func level(v float64) int {
+// level is the index of a relative value's colour: 1 ↦ the middle, the span and more
+// from it ↦ first and last.
+func (h *heat) level(v float64) int {
 	if !known(v) {
 		return unknownLevel
 	}
-	return int(math.Round(min(max(v, 0), 2) / 2 * (heatLevels - 1)))
+	return int(math.Round((min(max((v-1)/h.span, -1), 1) + 1) / 2 * (heatLevels - 1)))
 }
 
 // run is neighbouring cells of one level: those from a column up to, and
 // without, another.
 type run struct{ level, from, to int }
 
-func runs(row []float64) (out []run) {
+func (h *heat) runs(row []float64) (out []run) {
 	for j, v := range row {
-		if l := level(v); j > 0 && out[len(out)-1].level == l {
+		if l := h.level(v); j > 0 && out[len(out)-1].level == l {
 			out[len(out)-1].to = j + 1
 		} else {
 			out = append(out, run{l, j, j + 1})
@@ -142,6 +161,7 @@ func (h *heat) DataRange() (xmin, xmax, ymin, ymax float64) {
 func (h *heat) Plot(c draw.Canvas, p *plot.Plot) {
 	x, y := p.Transforms(&c)
 	h.fill(c, x, y)
+	h.write(c, x, y)
 	h.drawCuts(c, x)
 	c.SetLineStyle(line(softInk, 0.5))
 	c.Stroke(c.Rectangle.Path())
@@ -156,7 +176,7 @@ func (h *heat) fill(c draw.Canvas, x, y func(float64) vg.Length) {
 	var holes []vg.Rectangle
 	for i, row := range h.cells {
 		low, high := y(float64(i)+0.5), y(float64(i)-0.5)
-		for _, r := range runs(row) {
+		for _, r := range h.runs(row) {
 			cells := box(x(float64(r.from)-0.5), low, x(float64(r.to)-0.5), high)
 			if r.level == unknownLevel {
 				holes = append(holes, cells)
@@ -177,6 +197,30 @@ func (h *heat) fill(c draw.Canvas, x, y func(float64) vg.Length) {
 	}
 }
 
+// write puts the values into the cells where all of them have room for it.
+func (h *heat) write(c draw.Canvas, x, y func(float64) vg.Length) {
+	sty := textStyle(tickSize, ink)
+	sty.XAlign, sty.YAlign = draw.XCenter, draw.YCenter
+	if x(1)-x(0) < sty.Width("12.34")+4 || y(0)-y(1) < tickSize*1.2 {
+		return
+	}
+	for i, row := range h.cells {
+		for j, v := range row {
+			if !known(v) {
+				continue
+			}
+			sty.Color = onLight
+			if r, g, b, _ := h.colors[h.level(v)].RGBA(); 299*r+587*g+114*b < 450*0xffff {
+				sty.Color = onDark
+			}
+			c.FillText(sty, vg.Point{X: x(float64(j)), Y: y(float64(i)) + textRise/2}, quantity.Decimals(v, 2))
+		}
+	}
+}
+
+// The colours of text on cells, whose own colours no dark mode changes.
+var onLight, onDark = color.NRGBA{0, 0, 0, 0xff}, color.NRGBA{0xfe, 0xfe, 0xfe, 0xff}
+
 // drawCuts marks where another rank begins: by lines, or, where so many would
 // hide the field, by notches at its edges.
 func (h *heat) drawCuts(c draw.Canvas, x func(float64) vg.Length) {
@@ -191,15 +235,19 @@ func (h *heat) drawCuts(c draw.Canvas, x func(float64) vg.Length) {
 	}
 }
 
-func heatLegend(quantity string, unknown, cut bool) []key {
+func heatLegend(of string, span float64, unknown, cut bool) []key {
 	colors := heatColors()
+	least, most := "≤ "+quantity.Decimals(1-span, 1), "≥ "+quantity.Decimals(1+span, 1)
+	if span == 1 {
+		least, most = "0", "≥ 2"
+	}
 	keys := []key{{
-		"≥ 2 × the layer's mean " + quantity + " (grey: the mean)", colorBarWidth,
+		most + " × the layer's mean " + of + " (grey: the mean)", colorBarWidth,
 		func(c draw.Canvas, r vg.Rectangle) {
-			zero := textStyle(textSize, ink)
-			zero.YAlign = draw.YCenter
-			c.FillText(zero, vg.Point{X: r.Min.X, Y: textMiddle(r)}, "0")
-			r.Min.X += zero.Width("0") + sampleGap
+			low := textStyle(textSize, ink)
+			low.YAlign = draw.YCenter
+			c.FillText(low, vg.Point{X: r.Min.X, Y: textMiddle(r)}, least)
+			r.Min.X += low.Width(least) + sampleGap
 			w := (r.Max.X - r.Min.X) / vg.Length(len(colors))
 			for i, col := range colors {
 				left := r.Min.X + vg.Length(i)*w

@@ -86,7 +86,7 @@ func replication(res *place.Result) (Figure, error) {
 	time.Add(rules{})
 	top, low, high, of := 1.0, 0.0, 0.5, ""
 	for i, n := range sortedKeys(byRanks) {
-		col := seriesColor(i)
+		col := armColor("", i)
 		held, saved := &series{style: line(col, 1.6), glyph: draw.CircleGlyph{}}, &series{style: line(col, 1.6), glyph: draw.CircleGlyph{}}
 		own, flat := &series{style: line(col, 1.2, 5, 3), glyph: draw.PyramidGlyph{}}, &series{style: line(col, 1.2, 1, 2), glyph: draw.CrossGlyph{}}
 		for _, p := range byRanks[n] {
@@ -187,7 +187,7 @@ func (m *cells) Plot(c draw.Canvas, p *plot.Plot) {
 		for j, v := range row {
 			ground := color.Color(paper)
 			if known(v) && m.top > 1 {
-				ground = tint(vermillion, 0.75*math.Max(0, v-1)/(m.top-1))
+				ground = tint(wine, 0.75*math.Max(0, v-1)/(m.top-1))
 			}
 			fillBox(c, ground, box(x(float64(j)-0.5), y(float64(i)+0.5), x(float64(j)+0.5), y(float64(i)-0.5)))
 			c.FillText(sty, vg.Point{X: x(float64(j)), Y: y(float64(i)) + textRise}, quantity.Ratio(v))

@@ -45,9 +45,9 @@ func Scatter(s ScatterSpec) (Figure, error) {
 				points++
 			}
 		}
-		f.legend = append(f.legend, glyphKey(cloud.Name, cloudGlyph(i)))
+		f.legend = append(f.legend, glyphKey(cloud.Name, cloud.glyph(i)))
 		if hasLine(cloud.Fit) {
-			f.legend = append(f.legend, lineKey(fmt.Sprintf("%s: r² %.2f", cloud.Name, cloud.Fit.R2), cloudLine(i)))
+			f.legend = append(f.legend, lineKey(fmt.Sprintf("%s: r² %.2f", cloud.Name, cloud.Fit.R2), cloud.line(i)))
 		}
 	}
 	if points == 0 {
@@ -62,17 +62,17 @@ func Scatter(s ScatterSpec) (Figure, error) {
 	return f, nil
 }
 
-// cloudGlyph differs by shape as well as by colour.
-func cloudGlyph(i int) draw.GlyphStyle {
+// glyph differs by shape as well as by colour.
+func (c Cloud) glyph(i int) draw.GlyphStyle {
 	shapes := []draw.GlyphDrawer{draw.CircleGlyph{}, draw.PyramidGlyph{}, draw.BoxGlyph{}, draw.CrossGlyph{}}
-	return draw.GlyphStyle{Color: seriesColor(i), Radius: 3, Shape: shapes[i%4]}
+	return draw.GlyphStyle{Color: armColor(c.Name, i), Radius: 3, Shape: shapes[i%4]}
 }
 
-func cloudLine(i int) draw.LineStyle {
+func (c Cloud) line(i int) draw.LineStyle {
 	if i == 0 {
-		return line(shade(seriesColor(i)), 1.2)
+		return line(shade(armColor(c.Name, i)), 1.2)
 	}
-	return line(shade(seriesColor(i)), 1.2, 5, 3)
+	return line(shade(armColor(c.Name, i)), 1.2, 5, 3)
 }
 
 type scatter struct {
@@ -95,13 +95,13 @@ func (s *scatter) Plot(c draw.Canvas, p *plot.Plot) {
 			spot := vg.Point{X: vg.Length(math.Round(2 * at.X.Points())), Y: vg.Length(math.Round(2 * at.Y.Points()))}
 			if !drawn[spot] {
 				drawn[spot] = true
-				c.DrawGlyphNoClip(cloudGlyph(i), at)
+				c.DrawGlyphNoClip(cloud.glyph(i), at)
 			}
 		}
 		fit := func(at float64) vg.Length { return y((cloud.Fit.InterceptNS + cloud.Fit.SlopeNS*at) / s.per) }
 		if hasLine(cloud.Fit) {
 			ends := []vg.Point{{X: x(low), Y: fit(low)}, {X: x(high), Y: fit(high)}}
-			c.StrokeLines(cloudLine(i), c.ClipLinesXY(ends)...)
+			c.StrokeLines(cloud.line(i), c.ClipLinesXY(ends)...)
 		}
 	}
 }

@@ -39,9 +39,9 @@ type Stack struct {
 // phaseColors belong to the phases by name, so that a phase looks the same on
 // every page.
 var phaseColors = map[string]color.NRGBA{
-	string(nsys.PhaseExperts): vermillion, string(nsys.PhaseAttention): orange, string(nsys.PhaseRouter): blue,
-	string(nsys.PhaseDispatch): skyBlue, string(nsys.PhaseCombine): green, string(nsys.PhaseOther): purple,
-	string(nsys.PhaseCommunication): softInk, string(nsys.PhaseUnknown): yellow,
+	string(nsys.PhaseExperts): orange, string(nsys.PhaseAttention): purple, string(nsys.PhaseRouter): yellow,
+	string(nsys.PhaseDispatch): skyBlue, string(nsys.PhaseCombine): green, string(nsys.PhaseOther): brown,
+	string(nsys.PhaseCommunication): softInk, string(nsys.PhaseUnknown): tint(softInk, 0.4),
 }
 
 // manyRanks is the number of ranks beyond which two panels no longer fit side by

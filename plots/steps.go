@@ -2,6 +2,7 @@ package plots
 
 import (
 	"fmt"
+	"image/color"
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/imbalance"
@@ -15,7 +16,7 @@ import (
 // steps are left blank.
 func StepTimes(arms ...Arm) StepSpec {
 	s := StepSpec{
-		Name: "step-time", Title: "How much does each step lose to its slowest ranks?",
+		Name: "step-time", Title: "How much does each step lose to its slowest ranks?", Upper: "slowest rank of each layer", Lower: "mean over ranks", Between: "straggler loss",
 		Caption: timedExtent(arms) + ". Observed compute time of a step added over layers: that of the slowest rank of each layer, and of the mean rank. " +
 			"The gap is the straggler loss. Warm-up is drawn and in no mean; incomplete steps are blank.",
 	}
@@ -44,23 +45,24 @@ func StepTimes(arms ...Arm) StepSpec {
 	return s
 }
 
-// StepSpec is the compute time of every step: the slowest ranks' and the mean
-// rank's, one panel per arm on one scale.
+// StepSpec is two times of every step, such as the compute of the slowest ranks and of
+// the mean rank: one panel per arm on one scale.
 type StepSpec struct {
 	Name, Title, Caption, Alt string
+	Upper, Lower, Between     string // names of the lines, and of what lies between them
 	Arms                      []Steps
 }
 
-// Steps is one arm: nanoseconds per step, in step order; NaN where unknown.
+// Steps is one panel: nanoseconds per step, in step order; NaN where unknown.
 type Steps struct {
 	Name    string
 	Numbers []int
-	MaxNS   []float64
-	MeanNS  []float64
+	MaxNS   []float64 // of the upper line
+	MeanNS  []float64 // of the lower one
 }
 
-// StepLines draws both against the step, from zero, with the gap between them, the
-// straggler loss, filled. Without a known value the error wraps ErrNothing.
+// StepLines draws both against the step, from zero, with the gap between them filled.
+// Without a known value the error wraps ErrNothing.
 func StepLines(s StepSpec) (Figure, error) {
 	f := Figure{Name: s.Name, Title: s.Title, Caption: s.Caption, Alt: s.Alt}
 	most := 0.0
@@ -75,18 +77,26 @@ func StepLines(s StepSpec) (Figure, error) {
 	}
 	unit := quantity.TimeUnit(most)
 	var panels []*plot.Plot
-	for _, a := range s.Arms {
+	keys := [2]color.NRGBA{ink, ink}
+	if s.Upper == Learned {
+		keys = [2]color.NRGBA{vermillion, blue}
+	}
+	for i, a := range s.Arms {
 		p := newPanel(a.Name, "step", "compute time ("+unit.Name+")")
+		upper, lower := armColor(a.Name, i), armColor(a.Name, i)
+		if s.Upper == Learned {
+			upper, lower = keys[0], keys[1]
+		}
 		p.X.Tick.Marker = indexTicks{a.Numbers, 8}
 		p.Y.Tick.Marker = valueTicks{6, ""}
 		p.Y.Min, p.Y.Max = 0, headroom(most/unit.Per)
-		p.Add(rules{}, &steps{places(len(a.Numbers)), a, unit.Per})
+		p.Add(rules{}, &steps{places(len(a.Numbers)), a, unit.Per, upper, lower})
 		panels = append(panels, p)
 	}
 	f.arrange(panels, false, 220)
 	f.legend = []key{
-		lineKey("slowest rank of each layer", line(vermillion, 1.6)), lineKey("mean over ranks", line(blue, 1.6, 5, 3)),
-		fillKey("straggler loss", tint(vermillion, 0.2)),
+		lineKey(s.Upper, line(keys[0], 1.6)), lineKey(s.Lower, line(keys[1], 1.6, 5, 3)),
+		fillKey("between them: "+s.Between, tint(keys[0], 0.2)),
 	}
 	return f, nil
 }
@@ -94,7 +104,9 @@ func StepLines(s StepSpec) (Figure, error) {
 type steps struct {
 	places
 	Steps
-	per float64
+	per   float64
+	upper color.NRGBA
+	lower color.NRGBA
 }
 
 // Plot implements plot.Plotter. Unknown steps break the lines.
@@ -109,12 +121,12 @@ func (s *steps) Plot(c draw.Canvas, p *plot.Plot) {
 		for i := len(lower) - 1; i >= 0; i-- {
 			band = append(band, lower[i])
 		}
-		c.FillPolygon(tint(vermillion, 0.2), band)
-		c.StrokeLines(line(vermillion, 1.6), upper)
-		c.StrokeLines(line(blue, 1.6, 5, 3), lower)
+		c.FillPolygon(tint(s.upper, 0.2), band)
+		c.StrokeLines(line(s.upper, 1.6), upper)
+		c.StrokeLines(line(s.lower, 1.6, 5, 3), lower)
 		for i := range upper {
-			c.DrawGlyphNoClip(draw.GlyphStyle{Color: vermillion, Radius: 2.5, Shape: draw.CircleGlyph{}}, upper[i])
-			c.DrawGlyphNoClip(draw.GlyphStyle{Color: blue, Radius: 2.5, Shape: draw.PyramidGlyph{}}, lower[i])
+			c.DrawGlyphNoClip(draw.GlyphStyle{Color: s.upper, Radius: 2.5, Shape: draw.CircleGlyph{}}, upper[i])
+			c.DrawGlyphNoClip(draw.GlyphStyle{Color: s.lower, Radius: 2.5, Shape: draw.PyramidGlyph{}}, lower[i])
 		}
 		upper, lower = nil, nil
 	}

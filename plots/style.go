@@ -31,9 +31,11 @@ const (
 	colorBarWidth = 150 * vg.Length(1)
 )
 
-// The colours are those of Okabe and Ito, "Color Universal Design" (2008),
-// which stay apart under the common colour deficiencies. Colour never carries a
-// meaning alone: arms also differ in place, glyph or dash.
+// The colours are those of Okabe and Ito, "Color Universal Design" (2008), which stay
+// apart under the common colour deficiencies, and three more. Each has one meaning over a
+// whole page: vermillion is the learned router, blue the balanced one, grey is waiting,
+// the others are phases. Colour never carries a meaning alone: arms also differ in
+// place, glyph or dash.
 var (
 	ink        = color.NRGBA{0x1f, 0x24, 0x2b, 0xff}
 	softInk    = color.NRGBA{0x57, 0x60, 0x6a, 0xff}
@@ -47,19 +49,32 @@ var (
 	orange     = color.NRGBA{0xe6, 0x9f, 0x00, 0xff}
 	yellow     = color.NRGBA{0xf0, 0xe4, 0x42, 0xff}
 	purple     = color.NRGBA{0xcc, 0x79, 0xa7, 0xff}
+	brown      = color.NRGBA{0x8c, 0x6d, 0x46, 0xff}
+	slate      = color.NRGBA{0x5b, 0x6c, 0x8f, 0xff}
+	wine       = color.NRGBA{0x9c, 0x3f, 0x6b, 0xff}
 )
 
-// seriesColor is the colour of the i-th arm or series; from the eighth on they
-// repeat.
-func seriesColor(i int) color.NRGBA {
-	colors := []color.NRGBA{vermillion, blue, green, purple, orange, skyBlue, ink}
-	return colors[i%len(colors)]
+// The names of the arms in figures.
+const (
+	Learned  = "learned router"
+	Balanced = "balanced router"
+)
+
+// armColor is the colour of an arm or series: the two routers have their own, others
+// have those of their place, which repeat.
+func armColor(name string, i int) color.NRGBA {
+	switch name {
+	case Learned:
+		return vermillion
+	case Balanced:
+		return blue
+	}
+	return []color.NRGBA{slate, wine, ink}[i%3]
 }
 
-// tint is c mixed with white: share 1 is c itself, 0 is white.
+// tint lets the ground show through: share 1 is c itself, 0 nothing of it.
 func tint(c color.NRGBA, share float64) color.NRGBA {
-	mix := func(x uint8) uint8 { return uint8(255 - share*float64(255-x) + 0.5) }
-	return color.NRGBA{mix(c.R), mix(c.G), mix(c.B), 0xff}
+	return color.NRGBA{c.R, c.G, c.B, uint8(255*share + 0.5)}
 }
 
 // textStyle is the sans-serif face of figures at a size in points.

@@ -5,8 +5,8 @@ package testdata
 
 import "embed"
 
-// Captures holds the exports and expert counts of two models, normal and
-// perfect arm, under their paths in this folder.
+// Captures holds a campaign of one program, and its exports and expert counts of the
+// normal and the perfect arm, under their paths in this folder.
 //
-//go:embed gptoss-ep4-loop deepseek-ep4-ranks
+//go:embed campaign-deepseek-ep4.json deepseek-ep4-ranks
 var Captures embed.FS

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -15,7 +16,6 @@ import (
 
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/cmd/internal/target"
-	"github.com/moebalance/moebalance/cmd/internal/workload"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/testdata"
@@ -24,7 +24,7 @@ import (
 func quickstartCmd() *cobra.Command {
 	dir := target.Folder{Path: "moebalance-quickstart"}
 	c := command("quickstart", argCount(0, 0, "no argument"), func(c *cobra.Command, _ []string) error {
-		return quickstart(c.Context(), dir.Path, tour, c.OutOrStdout(), c.ErrOrStderr())
+		return quickstart(c.Context(), dir.Path, again(os.Args[0]), tour, c.OutOrStdout(), c.ErrOrStderr())
 	})
 	dir.Bind(c, "dir", "", "output `DIR`")
 	return c
@@ -33,9 +33,10 @@ func quickstartCmd() *cobra.Command {
 // tourMark is the file that tells a folder of quickstart's from others.
 const tourMark = ".moebalance-quickstart"
 
-// quickstart runs the steps in dir and prints what they found and the page's
-// path. Commands and their own messages go to stderr.
-func quickstart(ctx context.Context, dir string, steps []tourStep, stdout, stderr io.Writer) error {
+// quickstart runs the steps in dir and prints what they found, the page's path, and the
+// next commands, with again for this program. Commands and their own messages go to
+// stderr.
+func quickstart(ctx context.Context, dir, again string, steps []tourStep, stdout, stderr io.Writer) error {
 	begun := time.Now()
 	if err := freshTourFolder(dir); err != nil {
 		return err
@@ -45,10 +46,11 @@ func quickstart(ctx context.Context, dir string, steps []tourStep, stdout, stder
 	}
 	var found strings.Builder
 	for _, s := range steps {
-		args := s.in(dir)
-		fmt.Fprintf(stderr, "$ moebalance %s\n", launch.Quote(args))
-		if code := run(ctx, args, strings.NewReader(""), io.Discard, stderr); code != exitDone {
-			return withCode(code, fmt.Errorf("quickstart: the command above failed with exit code %d; its files are in %s", code, dir))
+		if args := s.in(dir); len(args) > 0 {
+			fmt.Fprintf(stderr, "$ %s %s\n", again, launch.Quote(args))
+			if code := run(ctx, args, strings.NewReader(""), io.Discard, stderr); code != exitDone {
+				return withCode(code, fmt.Errorf("quickstart: the command above failed with exit code %d; its files are in %s", code, dir))
+			}
 		}
 		if s.found == nil {
 			continue
@@ -57,16 +59,54 @@ func quickstart(ctx context.Context, dir string, steps []tourStep, stdout, stder
 		if err != nil {
 			return fmt.Errorf("quickstart: %w", err)
 		}
-		fmt.Fprintf(&found, "%-29s %s\n", s.about+":", s.found(result))
+		fmt.Fprintf(&found, "%-27s %s\n", s.about+":", s.found(result))
 	}
 	fmt.Fprintf(stderr, "done in %.0f s\n\n", time.Since(begun).Seconds())
-	fmt.Fprintf(&found, "report: %s\n", filepath.Join(dir, "report.html"))
+	fmt.Fprintf(&found, "\npage: %s\n\n", filepath.Join(dir, "report.html"))
+	found.WriteString(nextCommands(again, exec.LookPath))
 	_, err := io.WriteString(stdout, found.String())
 	return err
 }
 
+// again is how this program, called by a name, can be called once more.
+func again(called string) string {
+	own, err := os.Executable()
+	if path, missing := exec.LookPath("moebalance"); err == nil && missing == nil {
+		a, errA := os.Stat(own)
+		if b, errB := os.Stat(path); errA == nil && errB == nil && os.SameFile(a, b) {
+			return "moebalance"
+		}
+	}
+	switch _, err := os.Stat(filepath.Join("cmd", "moebalance", "main.go")); {
+	case !strings.Contains(called, "go-build"): // where 'go run' keeps what it built
+		return launch.Quote([]string{called})
+	case err == nil:
+		return "go run ./cmd/moebalance"
+	}
+	return "go run github.com/moebalance/moebalance/cmd/moebalance@latest"
+}
+
+// engines are the commands that measure an engine, by the program that tells that it is
+// there. The first one is shown where none is.
+var engines = []struct{ name, program, measure string }{
+	{"vLLM", "vllm", "%[1]s bench --pairs 6 --treatment vllm --profile --campaign my-campaign -- vllm bench throughput --model Qwen/Qwen3-30B-A3B --tensor-parallel-size 2 --enable-expert-parallel --dataset-name random --random-input-len 1024 --random-output-len 32 --num-prompts 256"},
+	{"TensorRT-LLM", "trtllm-bench", "%[1]s bench dataset --num-requests 256 --input-mean 1024 --output-mean 128 -o data.jsonl && %[1]s bench --pairs 6 --profile --campaign my-campaign --same data.jsonl --result '{out}/report.json' -- trtllm-bench --model openai/gpt-oss-20b throughput --dataset data.jsonl --report_json '{out}/report.json'"},
+}
+
+// nextCommands are the two commands to go on with for the engine of this machine.
+func nextCommands(again string, lookPath func(string) (string, error)) string {
+	engine, where := engines[0], "on a machine with vLLM (for others: "+again+" bench --help)"
+	for _, e := range engines {
+		if _, err := lookPath(e.program); err == nil {
+			engine, where = e, "with "+e.name+" of this machine"
+			break
+		}
+	}
+	return fmt.Sprintf("next, %[2]s; put in your model:\n  "+engine.measure+"\n  %[1]s report -o my-report.html my-campaign\n", again, where)
+}
+
 // tourFiles is all that a tour leaves in its folder.
-var tourFiles = []string{"captures", "cache", "campaign", "figures", "logits.json", "trace.json", "gptoss.json", "deepseek.json", "bench.json", "report.html"}
+var tourFiles = []string{"captures", "cache", "campaign", "figures", "logits.json", "trace.json", "gptoss.json", "deepseek.json", "counts.json", "bench.json", "report.html"}
 
 // freshTourFolder makes a marked folder without the files of an earlier tour. One
 // that no tour marked is refused unless it is empty.
@@ -111,28 +151,28 @@ func (s tourStep) in(dir string) []string {
 	return args
 }
 
-// tour is the commands in order.
+// tour is the commands in order. What was recorded on GPUs is of one program, and comes
+// first; what this machine made and measured is shown apart.
 var tour = []tourStep{
+	{result: "captures/campaign-deepseek-ep4.json", about: "recorded on 4 H200s", found: render.TourGain},
+	{
+		args:   []string{"compare", "DIR/captures/deepseek-ep4-ranks/normal.*", "DIR/captures/deepseek-ep4-ranks/perfect.*", "--format", "json", "-o", "DIR/deepseek.json"},
+		result: "deepseek.json", about: "there, by traces", found: render.TourDifference,
+	}, {
+		args:   []string{"counts", "DIR/captures/deepseek-ep4-ranks/counts-normal", "--format", "json", "-o", "DIR/counts.json"},
+		result: "counts.json", about: "there, by expert counts", found: render.TourLoad,
+	},
 	{args: []string{"logits", "generate", "--model", "gpt-oss-120b", "--ep", "8", "--tokens", "1,8,64,256", "--cache", "DIR/cache"}},
-	{args: []string{"logits", "generate", "--model", "deepseek-v3", "--ep", "8", "--tokens", "1,8,64,256", "--cache", "DIR/cache"}},
 	{
 		args:   []string{"logits", "verify", "DIR/cache", "--format", "json", "-o", "DIR/logits.json"},
-		result: "logits.json", about: "balanced logits", found: render.TourBalance,
+		result: "logits.json", about: "made here: logits", found: render.TourBalance,
 	}, {
-		args:   []string{"trace", "DIR/captures/gptoss-ep4-loop/normal.sqlite", "--format", "json", "-o", "DIR/trace.json"},
-		result: "trace.json", about: "GPT-OSS-like on 4 H200s", found: render.TourStraggler,
-	}, {
-		args:   []string{"compare", "DIR/captures/gptoss-ep4-loop/normal.sqlite", "DIR/captures/gptoss-ep4-loop/perfect.sqlite", "--format", "json", "-o", "DIR/gptoss.json"},
-		result: "gptoss.json", about: "the same, balanced", found: render.TourDifference,
-	}, {
-		args:   []string{"compare", "DIR/captures/deepseek-ep4-ranks/normal.*", "DIR/captures/deepseek-ep4-ranks/perfect.*", "--format", "json", "-o", "DIR/deepseek.json"},
-		result: "deepseek.json", about: "DeepSeek-V3-like, balanced", found: render.TourDifference,
-	}, {
-		args:   []string{"bench", "--pairs", "6", "--arm", "greedy=--placement greedy", "--campaign", "DIR/campaign", "--format", "json", "-o", "DIR/bench.json", "--", "moebalance", "workload"},
-		result: "bench.json", about: "workload here, by " + workload.DefaultClock() + " time", found: render.TourGain,
+		args:   []string{"bench", "--pairs", "6", "--campaign", "DIR/campaign", "--format", "json", "-o", "DIR/bench.json", "--", "moebalance", "workload", "--steps", "6"},
+		result: "bench.json", about: "run here: CPU workload", found: render.TourGain,
 	},
 	{args: []string{
-		"report", "--title", "Two programs: a campaign of the built-in workload, and traces of a GPT-OSS-like model on H200s",
-		"-o", "DIR/report.html", "--png", "DIR/figures", "--svg", "DIR/figures", "DIR/logits.json", "DIR/bench.json", "DIR/captures/gptoss-ep4-loop",
+		"report", "--title", "DeepSeek-V3-like layers on 4 H200s, recorded", "-o", "DIR/report.html", "DIR/captures/campaign-deepseek-ep4.json", "DIR/captures/deepseek-ep4-ranks",
+		"--counts-normal", "DIR/captures/deepseek-ep4-ranks/counts-normal", "--counts-perfect", "DIR/captures/deepseek-ep4-ranks/counts-perfect",
+		"--apart", "DIR/bench.json,DIR/logits.json",
 	}},
 }

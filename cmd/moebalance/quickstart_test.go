@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,9 +16,10 @@ import (
 
 // shortTour prepares, finds, and draws, in less than a second.
 var shortTour = []tourStep{
+	tour[0],
 	{args: []string{"logits", "generate", "--model", "gpt-oss-120b", "--ep", "2", "--tokens", "1,8", "--cache", "DIR/cache"}},
 	{args: []string{"logits", "verify", "DIR/cache", "--format", "json", "-o", "DIR/logits.json"}, result: "logits.json", about: "logits", found: render.TourBalance},
-	tour[3],
+	tour[2],
 	{args: []string{"report", "-o", "DIR/report.html", "DIR/logits.json"}},
 }
 
@@ -26,7 +28,7 @@ func TestQuickstart(t *testing.T) {
 	var first string
 	for round := range 2 { // the second one replaces what the first one made
 		var out, errs bytes.Buffer
-		if err := quickstart(t.Context(), dir, shortTour, &out, &errs); err != nil {
+		if err := quickstart(t.Context(), dir, "./mb", shortTour, &out, &errs); err != nil {
 			t.Fatal(err, errs.String())
 		}
 		if first == "" {
@@ -36,7 +38,7 @@ func TestQuickstart(t *testing.T) {
 			t.Errorf("the second tour printed %q, the first %q", out.String(), first)
 		}
 		quoted := strings.ReplaceAll(dir, "'", `'\''`)
-		if want := "$ moebalance logits verify '" + quoted + "/cache' --format json -o '" + quoted + "/logits.json'\n"; !strings.Contains(errs.String(), want) {
+		if want := "$ ./mb logits verify '" + quoted + "/cache' --format json -o '" + quoted + "/logits.json'\n"; !strings.Contains(errs.String(), want) {
 			t.Errorf("stderr %q lacks %q", errs.String(), want)
 		}
 		stale, notes := filepath.Join(dir, "captures", "stale"), filepath.Join(dir, "notes")
@@ -53,7 +55,8 @@ func TestQuickstart(t *testing.T) {
 		}
 	}
 	lines := strings.Split(strings.TrimSuffix(first, "\n"), "\n")
-	want := []string{"2 of 2 batch sizes of gpt-oss-120b", "most uneven is layer 1, where expert compute of rank 1 takes 51.5 % longer", "report: " + filepath.Join(dir, "report.html")}
+	want := []string{"throughput by +22.9 % (+19.9 % to +26.0 %, 95.0 % confidence, 6 pairs): imbalance significant", "2 of 2 batch sizes of gpt-oss-120b",
+		"rank load max/mean: mean 1.496 (2 layers), worst 1.847 (layer 0", "", "page: " + filepath.Join(dir, "report.html"), "", "next, ", "  ./mb bench ", "  ./mb report "}
 	if len(lines) != len(want) {
 		t.Fatalf("stdout is %q, want %d lines", first, len(want))
 	}
@@ -67,52 +70,78 @@ func TestQuickstart(t *testing.T) {
 	}
 }
 
-// What the steps find fits a line, whatever the result.
+// What the steps find fits a line, and there are five of them.
 func TestQuickstartFindings(t *testing.T) {
 	dir := t.TempDir()
-	for result, source := range map[string][]string{
-		"gptoss.json":   tour[4].in(dir),
-		"deepseek.json": tour[5].in(dir),
-	} {
-		args := source
-		for i, a := range args {
-			args[i] = strings.ReplaceAll(a, dir+"/captures", "../../testdata")
-		}
-		if _, stderr, code := invoke(t.Context(), args...); code != exitDone {
-			t.Fatalf("%s: exit %d, %s", result, code, stderr)
-		}
+	args := tour[1].in(dir)
+	for i, a := range args {
+		args[i] = strings.ReplaceAll(a, dir+"/captures", "../../testdata")
 	}
-	campaign, err := os.ReadFile("../../testdata/campaign-deepseek-ep4.json")
+	if _, stderr, code := invoke(t.Context(), args...); code != exitDone {
+		t.Fatalf("exit %d, %s", code, stderr)
+	}
+	result, err := source.ReadResult(filepath.Join(dir, tour[1].result))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "bench.json"), campaign, 0o644); err != nil {
-		t.Fatal(err)
+	const want = "expert GEMM time of the slowest rank 4.87 ms to 3.31 ms per step (−32.0 %)"
+	if line := tour[1].found(result); !strings.Contains(line, want) || utf8.RuneCountInString(line) > 130 {
+		t.Errorf("%q, want %q in at most 130 letters", line, want)
 	}
 	findings := 0
 	for _, s := range tour {
-		if s.found == nil {
-			continue
-		}
-		findings++
-		want, ok := map[string]string{
-			"gptoss.json":   "expert time of the slowest rank 1.81 ms to 1.22 ms per step (−32.5 %)",
-			"deepseek.json": "expert GEMM time of the slowest rank 4.87 ms to 3.31 ms per step (−32.0 %)",
-			"bench.json":    "throughput by +22.9 % (+19.9 % to +26.0 %, 95.0 % confidence, 6 pairs): imbalance significant",
-		}[s.result]
-		if !ok {
-			continue // in TestQuickstart
-		}
-		result, err := source.ReadResult(filepath.Join(dir, s.result))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if line := s.found(result); !strings.Contains(line, want) || utf8.RuneCountInString(line) > 130 {
-			t.Errorf("%s: %q, want %q in at most 130 letters", s.result, line, want)
+		if s.found != nil {
+			findings++
 		}
 	}
 	if findings != 5 {
 		t.Errorf("the tour has %d findings, want 5", findings)
+	}
+}
+
+// The next commands are for the engine that is there, call this program as it was called,
+// and have flags that exist.
+func TestNextCommands(t *testing.T) {
+	for _, here := range []string{"vllm", "trtllm-bench", "neither"} {
+		text := nextCommands("go run ./cmd/moebalance", func(program string) (string, error) {
+			if program == here {
+				return program, nil
+			}
+			return "", exec.ErrNotFound
+		})
+		if here == "neither" {
+			here = "on a machine with vLLM"
+		}
+		if !strings.Contains(text, here) {
+			t.Errorf("%q lacks %q", text, here)
+		}
+		commands := 0
+		for line := range strings.SplitSeq(strings.ReplaceAll(text, " && ", "\n"), "\n") {
+			rest, ok := strings.CutPrefix(strings.TrimSpace(line), "go run ./cmd/moebalance ")
+			if !ok {
+				continue
+			}
+			commands++
+			rest, _, _ = strings.Cut(rest, " -- ")
+			c, args, err := rootCmd().Find(strings.Fields(rest))
+			if err == nil {
+				err = c.ParseFlags(args)
+			}
+			if err != nil {
+				t.Errorf("%s: %v", line, err)
+			}
+		}
+		if commands < 2 {
+			t.Errorf("%q holds %d commands", text, commands)
+		}
+	}
+	t.Setenv("PATH", "")
+	t.Chdir("../..")
+	if got := again("/tmp/go-build1/b001/exe/moebalance"); got != "go run ./cmd/moebalance" {
+		t.Errorf("started by 'go run', the program is called %q again", got)
+	}
+	if got := again("./my tool"); got != "'./my tool'" {
+		t.Errorf("a binary is called %q again", got)
 	}
 }
 
@@ -125,7 +154,7 @@ func TestQuickstartStops(t *testing.T) {
 		t.Errorf("exit %d, %q; want %d", code, stderr, exitInterrupted)
 	}
 	var out, errs bytes.Buffer
-	err := quickstart(t.Context(), dir, []tourStep{{args: []string{"trace", "DIR/none.sqlite"}}}, &out, &errs)
+	err := quickstart(t.Context(), dir, "mb", []tourStep{{args: []string{"trace", "DIR/none.sqlite"}}}, &out, &errs)
 	if err == nil || !strings.Contains(err.Error(), "exit code 1") || out.Len() > 0 {
 		t.Errorf("error %v, stdout %q", err, out.String())
 	}

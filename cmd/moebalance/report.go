@@ -1,23 +1,35 @@
 package main
 
 import (
+	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/moebalance/moebalance/cmd/internal/output"
+	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/cmd/internal/target"
+	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/plots"
 	"github.com/moebalance/moebalance/plots/page"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 type reportOptions struct {
 	title     string
+	date      string
+	apart     []string
 	file      target.File
 	png, svg  target.Folder
 	counts    [2]string  // of exports, by arm
@@ -28,9 +40,11 @@ type reportOptions struct {
 
 func reportCmd() *cobra.Command {
 	var o reportOptions
-	c := command("report", argCount(1, -1, "at least one campaign folder, result or export"), o.run)
+	c := command("report", argCount(1, -1, "at least one campaign folder, result, export or file of expert statistics"), o.run)
 	f := c.Flags()
 	f.StringVar(&o.title, "title", "", "heading of the page (default: benchmark command or inputs)")
+	f.StringVar(&o.date, "date", "", "date of the report as the page prints it (default: now)")
+	f.StringArrayVar(&o.apart, "apart", nil, "`PATHS` of another program's results, with commas between them, for a part of their own; repeatable")
 	o.file.Bind(c, "output", "o", "write the page to this `FILE`")
 	o.png.Bind(c, "png", "", "`DIR` for the figures as PNG, created if missing")
 	o.svg.Bind(c, "svg", "", "`DIR` for the figures as SVG")
@@ -57,22 +71,101 @@ func (o *reportOptions) run(c *cobra.Command, paths []string) error {
 			options.Counts[string(arm)] = o.counts[i]
 		}
 	}
-	items, err := source.Gather(c.Context(), paths, options)
+	items, err := o.gather(c.Context(), paths, options)
 	if err != nil {
-		return withRankHint(err, "use the JSON of 'moebalance trace --rank FILE=N --format json', which sets the rank of an export")
+		return err
 	}
 	counted := func(in source.Item) bool { return in.Counts != nil }
 	if o.model.named() && len(options.Counts) == 0 && !slices.ContainsFunc(items, counted) {
-		return usagef("--model and --config describe expert statistics: add a folder of them, --counts-normal or --counts-perfect")
+		return usagef("--model and --config describe expert statistics: add them, or --counts-normal or --counts-perfect")
 	}
-	p, err := page.New(o.title, items)
+	programs := programsOf(items)
+	options.Counts = nil
+	for _, list := range o.apart {
+		items, err := o.gather(c.Context(), strings.Split(list, ","), options)
+		if err != nil {
+			return fmt.Errorf("--apart: %w", err)
+		}
+		programs = append(programs, programsOf(items)...)
+	}
+	return o.write(c, programs)
+}
+
+// gather reads inputs of one program, and compares its traces where they are one of each
+// arm and no comparison is given.
+func (o *reportOptions) gather(ctx context.Context, paths []string, options source.GatherOptions) ([]source.Item, error) {
+	items, err := source.Gather(ctx, paths, options)
+	if err != nil {
+		return nil, withRankHint(err, "use the JSON of 'moebalance trace --rank FILE=N --format json', which sets the rank of an export")
+	}
+	var arms [2][]*nsys.Trace
+	var campaigns []*source.Campaign
+	for _, in := range items {
+		if in.Campaign != nil {
+			campaigns = append(campaigns, in.Campaign)
+		}
+		if in.Compared != nil {
+			return items, nil
+		}
+		for i, arm := range gain.Arms {
+			if in.Trace != nil && in.Trace.Arm == string(arm) {
+				arms[i] = append(arms[i], in.Trace)
+			}
+		}
+	}
+	if len(arms[0]) == 1 && len(arms[1]) == 1 {
+		compared := diff.Compare(arms[0][0], arms[1][0])
+		if len(campaigns) == 1 {
+			compared.WithCampaign(campaigns[0].Result, 0)
+		}
+		items = append(items, source.Item{Name: "comparison", Compared: &compared})
+	}
+	return items, nil
+}
+
+// programsOf takes inputs as of one program, unless they hold campaigns of different
+// commands: each of those is a program, and so is the rest.
+func programsOf(items []source.Item) (programs []page.Program) {
+	commands := map[string][]source.Item{}
+	var rest []source.Item
+	for _, in := range items {
+		if in.Campaign != nil {
+			commands[in.Campaign.Command] = append(commands[in.Campaign.Command], in)
+		} else {
+			rest = append(rest, in)
+		}
+	}
+	groups := [][]source.Item{items}
+	if len(commands) > 1 {
+		groups = nil
+		for _, in := range items {
+			if in.Campaign != nil && commands[in.Campaign.Command] != nil {
+				groups = append(groups, commands[in.Campaign.Command])
+				delete(commands, in.Campaign.Command)
+			}
+		}
+		if len(rest) > 0 {
+			groups = append(groups, rest)
+		}
+	}
+	for _, group := range groups {
+		p := page.Program{Name: titleOf(group), About: about(group)}
+		for _, in := range group {
+			p.Inputs = append(p.Inputs, inputOf(in))
+		}
+		programs = append(programs, p)
+	}
+	return programs
+}
+
+func (o *reportOptions) write(c *cobra.Command, programs []page.Program) error {
+	date := cmp.Or(o.date, time.Now().UTC().Format("2006-01-02 15:04 UTC"))
+	p, err := page.New(cmp.Or(o.title, programs[0].Name), []page.Fact{{Name: "Report", Value: date + ", moebalance " + build()}}, programs...)
 	if err != nil {
 		return err
 	}
-	if err := writeFigures(p.Figures(), &o.png, "png", plots.Figure.PNG); err != nil {
-		return err
-	}
-	if err := writeFigures(p.Figures(), &o.svg, "svg", plots.Figure.SVG); err != nil {
+	figures := p.Figures()
+	if err := errors.Join(writeFigures(figures, &o.png, "png", plots.Figure.PNG), writeFigures(figures, &o.svg, "svg", plots.Figure.SVG)); err != nil {
 		return err
 	}
 	switch {
@@ -83,6 +176,137 @@ func (o *reportOptions) run(c *cobra.Command, paths []string) error {
 	}
 	return nil
 }
+
+// titleOf is the name of a program: the benchmark's command, or else its inputs.
+func titleOf(items []source.Item) string {
+	var names []string
+	for _, in := range items {
+		switch {
+		case in.Campaign != nil && in.Campaign.Command != "":
+			return shortened(in.Campaign.Command)
+		case in.Trace != nil:
+			for _, e := range in.Trace.Exports {
+				names = append(names, filepath.Base(e.Path))
+			}
+		case in.Compared == nil || len(items) == 1:
+			names = append(names, in.Name)
+		}
+	}
+	if more := len(names) - 3; more > 1 {
+		names = append(names[:3], fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(names, ", ")
+}
+
+func shortened(text string) string {
+	if runes := []rune(text); len(runes) > 90 {
+		return string(runes[:90]) + "…"
+	}
+	return text
+}
+
+// about is what is known of where and when results were recorded.
+func about(items []source.Item) (facts []page.Fact) {
+	add := func(name string, values ...string) {
+		values = slices.DeleteFunc(slices.Compact(values), func(v string) bool { return v == "" })
+		if len(values) > 0 {
+			facts = append(facts, page.Fact{Name: name, Value: strings.Join(values, ", ")})
+		}
+	}
+	for _, in := range items {
+		if c := in.Campaign; c != nil {
+			begun := ""
+			if !c.Campaign.Created.IsZero() {
+				begun = "begun " + c.Campaign.Created.UTC().Format("2006-01-02 15:04 UTC")
+			}
+			add("Campaign", begun, quantity.Count(c.Gain.N, "complete pair"), shortened(c.Command))
+			add("Benchmark output", c.Campaign.Format)
+			add("GPUs of the campaign", c.Campaign.GPUs)
+		}
+		if t := in.Trace; t != nil {
+			var days, gpus, profilers []string
+			for _, e := range t.Exports {
+				if e.CapturedNS > 0 {
+					days = append(days, time.Unix(0, e.CapturedNS).UTC().Format("2006-01-02"))
+				}
+				profiler := e.SchemaVersion
+				if e.NsysVersion != "" {
+					profiler = "nsys " + e.NsysVersion
+				}
+				gpus, profilers = append(gpus, e.GPU), append(profilers, profiler)
+			}
+			arm := map[string]string{string(gain.Normal): plots.Learned, string(gain.Perfect): plots.Balanced}[t.Arm]
+			add("Trace of "+cmp.Or(arm, in.Name), slices.Concat(days[:min(1, len(days))], []string{quantity.Count(len(t.Ranks), "rank")}, gpus[:min(1, len(gpus))], profilers[:min(1, len(profilers))])...)
+		}
+		if in.Counts != nil {
+			for _, r := range in.Counts.Records {
+				add("Expert statistics", filepath.Base(r.Source), r.Format, string(r.Phase))
+			}
+		}
+	}
+	return facts
+}
+
+// inputOf is a result with what its verb prints of it.
+func inputOf(in source.Item) page.Input {
+	var d output.Document
+	builds := false
+	switch {
+	case in.Campaign != nil:
+		d, builds = render.Campaign(*in.Campaign), len(in.Campaign.Arms) == 2
+	case in.Trace != nil:
+		d = render.Trace(in.Trace)
+	case in.Compared != nil:
+		d, builds = render.Comparison(*in.Compared), len(in.Compared.Builds) > 0
+	case in.Counts != nil:
+		d = render.Counts(in.Counts)
+	case in.Place != nil:
+		d = render.Place(in.Place)
+	case in.Cache != nil:
+		d = render.VerifiedCache(in.Name, *in.Cache)
+	}
+	named := armsNamed
+	if builds {
+		named = func(text string) string { return text }
+	}
+	out := page.Input{Item: in, Headline: named(d.Headline)}
+	for _, note := range d.Notes {
+		out.Notes = append(out.Notes, named(note))
+	}
+	for _, t := range d.Tables {
+		if !page.Shows(page.Kind(in), t.Name) {
+			continue
+		}
+		shown := page.Table{Name: t.Name, Title: named(t.Title)}
+		head, numeric, rows, left := render.Narrow(t).Shown(pageRows)
+		for i, name := range head {
+			shown.Columns = append(shown.Columns, page.Column{Name: named(name), Numeric: numeric[i]})
+		}
+		for _, row := range rows {
+			for i, cell := range row {
+				if !numeric[i] {
+					row[i] = named(cell)
+				}
+			}
+		}
+		shown.Rows, shown.Left = rows, left
+		out.Tables = append(out.Tables, shown)
+	}
+	return out
+}
+
+// pageRows is how many rows of a table a page holds, the largest.
+const pageRows = 150
+
+// armsNamed calls the arms learned and balanced, as pages do, but not in flags and names
+// of files.
+func armsNamed(text string) string {
+	return armWord.ReplaceAllStringFunc(text, func(match string) string {
+		return strings.NewReplacer("normal", "learned", "perfect", "balanced").Replace(match)
+	})
+}
+
+var armWord = regexp.MustCompile(`perfect/normal|(^|[\s("“])(normal|perfect)($|[\s,;:)"”])`)
 
 // writeFigures writes each figure to a file of its own in dir; an empty dir
 // writes nothing.

@@ -36,7 +36,7 @@ func TestReportOfCaptures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"<h1>A &amp; B</h1>", "The traces are a pair of arms over 4 ranks and 2 layers.", "allocated", "load explains"} {
+	for _, want := range []string{"<h1>A &amp; B</h1>", "Predicted gain &#43;16.7\u00a0% (step time", "allocated", "load explains", "NVIDIA H200", "2026-11-20, 4 ranks"} {
 		if !strings.Contains(string(page), want) {
 			t.Errorf("the page does not say %q", want)
 		}
@@ -61,7 +61,7 @@ func TestReportOfCounts(t *testing.T) {
 	if code != exitDone || errs != "" {
 		t.Fatalf("exit %d, stderr %q", code, errs)
 	}
-	for _, want := range []string{"Which experts did the engine send the slots to?", "counts-perfect: on average even in every layer", "chance up to"} {
+	for _, want := range []string{"Which experts did the engine send the slots to?", "counts-perfect: on average even in every layer", "null p95", "Counts do not tell what this costs"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the page does not say %q", want)
 		}
@@ -90,13 +90,37 @@ func TestReportOfResults(t *testing.T) {
 	if code != exitDone {
 		t.Fatalf("exit %d: %s", code, errs)
 	}
-	if !strings.HasPrefix(fromJSON, "<!DOCTYPE html>") || !strings.Contains(fromJSON, "counts-normal: load over ranks is flagged in") {
+	if !strings.HasPrefix(fromJSON, "<!DOCTYPE html>") || !strings.Contains(fromJSON, "ank load max/mean: mean ") {
 		t.Error("stdout holds no page with the counts' imbalance")
 	}
-	_, direct, _ := report(t, "--title", "T", normal, perfect)
-	_, viaJSON, _ := report(t, "--title", "T", results[0], results[1])
+	_, direct, _ := report(t, "--title", "T", "--date", "2026-11-23", normal, perfect)
+	_, viaJSON, _ := report(t, "--title", "T", "--date", "2026-11-23", results[0], results[1])
 	if direct != viaJSON {
 		t.Error("the page differs between exports and the JSON of their traces")
+	}
+}
+
+// What counts and trace take, report takes: files of expert statistics, summaries and
+// patterns. Programs set apart do not join in advice, nor do campaigns of two commands.
+func TestReportTakesWhatVerbsTake(t *testing.T) {
+	summary := filepath.Join(t.TempDir(), "normal.summary")
+	if _, stderr, code := invoke(t.Context(), "trace", "../../"+loopNormal, "--summary", summary); code != exitDone {
+		t.Fatal(stderr)
+	}
+	const field = "../../testdata/field/results/vllm-qwen3-"
+	code, out, errs := report(t, "--date", "D", summary, "../../testdata/gptoss-ep4-loop/perf*.sqlite", field+"normal.counts.json", "../../testdata/counts/vllm-stalled.log",
+		"../../testdata/campaign-deepseek-ep4.json", "--apart", field+"campaign.json")
+	if code != exitDone {
+		t.Fatalf("exit %d: %s", code, errs)
+	}
+	for _, want := range []string{"Report</dt><dd>D, moebalance " + version, "vllm-qwen3-normal.counts.json", "Trace of learned router", "Trace of balanced router", `class="answer">Balance the experts: `, `class="answer">Inconclusive: `, "redicted gain"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+	code, out, errs = report(t, "../../testdata/campaign-deepseek-ep4.json", field+"campaign.json", "../../"+loopNormal)
+	if code != exitDone || strings.Count(out, `class="answer"`) != 3 || strings.Contains(out, "balance measured); ") {
+		t.Errorf("exit %d, %s: want an answer for each of two campaigns and for the trace, none joined", code, errs)
 	}
 }
 
@@ -117,7 +141,7 @@ func TestReportOfCampaign(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, out, errs := report(t, folder)
-	if code != exitDone || !strings.Contains(out, "<h1>a-benchmark --fast</h1>") || !strings.Contains(out, "No verdict yet: unfinished, 0 of 6 pairs. No complete pair of launches.") || !strings.Contains(out, "bench --resume "+folder) {
+	if code != exitDone || !strings.Contains(out, "<h1>a-benchmark --fast</h1>") || !strings.Contains(out, "No answer yet (unfinished, 0 of 6 pairs): so far, no complete pair of launches.") || !strings.Contains(out, "bench --resume "+folder) || !strings.Contains(out, "begun 1970-01-01 00:00 UTC") {
 		t.Errorf("exit %d, stderr %q: the page of a campaign without launches should say so", code, errs)
 	}
 }
@@ -139,7 +163,7 @@ func TestReportOfCampaignWithAnotherSwitch(t *testing.T) {
 		t.Fatalf("exit %d: %s", code, stderr)
 	}
 	code, out, errs := report(t, "c")
-	if code != exitDone || strings.Contains(out, "unfinished") || !strings.Contains(out, "The traces are a pair of arms over 4 ranks") || !strings.Contains(out, "accepted as labeled; the captures say nothing") {
+	if code != exitDone || strings.Contains(out, "unfinished") || !strings.Contains(out, "redicted gain ") || !strings.Contains(out, "accepted as labeled; the captures say nothing") {
 		t.Errorf("exit %d, stderr %q", code, errs)
 	}
 }
@@ -165,6 +189,8 @@ func TestReportRefuses(t *testing.T) {
 	}{
 		{exitUsage, normal + " is named twice", []string{normal, normal}},
 		{exitUsage, "want at least one campaign folder", nil},
+		{exitFailed, "--apart: ", []string{"--apart", filepath.Join(dir, "missing.json"), normal}},
+		{exitFailed, "no file matches", []string{filepath.Join(dir, "*.none")}},
 		{exitUsage, "no folder", []string{"-o", filepath.Join(dir, "none", "r.html"), normal}},
 		{exitUsage, "is a file", []string{"--png", file("figures", ""), normal}},
 		{exitUsage, "--threshold", []string{"--threshold", "-1", normal}},

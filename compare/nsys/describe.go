@@ -19,7 +19,7 @@ func describe(path string, rec *capture.Recording, a *attribution, ranks []*rank
 		Export: Export{
 			Path: path, NsysVersion: rec.Metadata.NsysVersion, SchemaVersion: rec.Metadata.SchemaVersion,
 			Kernels: int64(len(rec.Kernels)), Launches: rec.APICalls, Ranges: int64(a.ranges),
-			Ranks: []int{}, GraphMode: "none", Warnings: []router.Warning{},
+			Ranks: []int{}, GraphMode: "none", GPU: rec.Metadata.GPU, CapturedNS: rec.Metadata.SessionUTC, Warnings: []router.Warning{},
 		},
 		rec: rec, attribution: a,
 	}

@@ -109,7 +109,9 @@ type Export struct {
 	Launches      int64            `json:"launches"`
 	Ranges        int64            `json:"ranges"`
 	Ranks         []int            `json:"ranks"`
-	GraphMode     string           `json:"graph_mode"` // "none", "node" or "graph"
+	GraphMode     string           `json:"graph_mode"`  // "none", "node" or "graph"
+	GPU           string           `json:"gpu"`         // name of the first one; empty where not recorded
+	CapturedNS    int64            `json:"captured_ns"` // since the epoch; 0 where not recorded
 	Warnings      []router.Warning `json:"warnings"`
 }
 

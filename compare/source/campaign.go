@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/compare/counts"
@@ -48,6 +49,8 @@ type CampaignState struct {
 	DecidedAfter router.Whole `json:"decided_after_pairs"` // undefined unless a look decided
 	Format       string       `json:"format"`              // of the benchmark's report
 	Rejudged     []string     `json:"rejudged,omitempty"`  // flags by which it is judged, other than those it was run under
+	Created      time.Time    `json:"created,omitzero"`
+	GPUs         string       `json:"gpus,omitempty"` // of the last launch that saw some, such as "4 × NVIDIA H200"
 }
 
 // ProfiledArm is what the traces of one arm's profiled launch show.
@@ -102,6 +105,7 @@ func Judge(ctx context.Context, c *bench.Campaign, threshold float64, write Writ
 		Campaign: CampaignState{
 			Folder: c.Folder, Treatment: c.Spec.Treatment.Name, Order: string(c.Spec.Design.Order), Seed: c.Spec.Design.Seed, Pairs: c.Spec.Design.Pairs,
 			Launches: c.Finished(), Left: c.Left(), Sessions: c.Sessions, Confidence: c.Spec.Confidence, Looks: c.Looks(), DecidedAfter: known(c.Decided), Format: c.Format(),
+			Created: c.Created, GPUs: gpus(c),
 		},
 	}
 	r.Checks = append(r.Checks, tactics...)
@@ -111,6 +115,22 @@ func Judge(ctx context.Context, c *bench.Campaign, threshold float64, write Writ
 		}
 	}
 	return r, nil
+}
+
+// gpus names the GPUs that nvidia-smi showed beside the last launch that recorded some.
+func gpus(c *bench.Campaign) string {
+	for _, l := range slices.Backward(c.Launches) {
+		for _, a := range slices.Backward(l.Attempts) {
+			var names []string
+			for _, g := range a.GPUs {
+				names = append(names, g.Name)
+			}
+			if slices.Sort(names); len(names) > 0 {
+				return fmt.Sprintf("%d × %s", len(names), strings.Join(slices.Compact(names), ", "))
+			}
+		}
+	}
+	return ""
 }
 
 func readProfiled(ctx context.Context, c *bench.Campaign, threshold float64, write WriteFile) (arms []ProfiledArm, proof gain.TraceProof, tactics []gain.Check, err error) {

@@ -41,20 +41,33 @@ func Gather(ctx context.Context, paths []string, o GatherOptions) ([]Item, error
 	}
 	g := gatherer{GatherOptions: o, launched: map[string]gain.Arm{}}
 	for _, path := range paths {
-		info, err := os.Stat(path)
-		switch {
-		case err != nil:
-			return nil, fmt.Errorf("report: want a result, a campaign folder or an export: %w", err)
-		case info.IsDir():
-			err = g.folder(ctx, path)
-		default:
-			err = g.file(path)
-		}
-		if err != nil {
+		if err := g.path(ctx, path); err != nil {
 			return nil, err
 		}
 	}
 	return g.items, g.traces(ctx)
+}
+
+// path reads a file, a folder, what a pattern matches, or the statistics at a URL.
+func (g *gatherer) path(ctx context.Context, path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case IsURL(path):
+		return g.statistics(ctx, path)
+	case err == nil && info.IsDir():
+		return g.folder(ctx, path)
+	case err == nil:
+		return g.file(ctx, path)
+	case !isPattern(path):
+		return fmt.Errorf("report: want a result, a campaign folder, exports or expert statistics: %w", err)
+	}
+	found, err := Files(path, g.Skipped)
+	for _, match := range found {
+		if err == nil {
+			err = g.path(ctx, match)
+		}
+	}
+	return err
 }
 
 type gatherer struct {
@@ -64,7 +77,7 @@ type gatherer struct {
 	launched map[string]gain.Arm // exports whose arm their campaign knows, by path
 }
 
-func (g *gatherer) file(path string) error {
+func (g *gatherer) file(ctx context.Context, path string) error {
 	head, err := Head(path)
 	if err != nil {
 		return err
@@ -73,11 +86,18 @@ func (g *gatherer) file(path string) error {
 		g.exports = append(g.exports, path)
 		return nil
 	}
-	if text := bytes.TrimSpace(head); len(text) == 0 || text[0] != '{' {
-		return &input.Error{File: path, Expected: "a campaign folder, the JSON result of bench, trace, compare, counts or logits verify, a folder of expert statistics, or an nsys export (.sqlite)"}
-	}
 	item, err := ReadResult(path)
-	g.items = append(g.items, item)
+	if errors.Is(err, ErrUnknown) {
+		if g.statistics(ctx, path) == nil {
+			return nil
+		}
+		if text := bytes.TrimSpace(head); len(text) == 0 || text[0] != '{' {
+			return &input.Error{File: path, Expected: "a campaign folder, the JSON result of bench, trace, compare, counts or logits verify, expert statistics, or exports (.sqlite, PyTorch traces, summaries)"}
+		}
+	}
+	if err == nil {
+		g.items = append(g.items, item)
+	}
 	return err
 }
 
@@ -90,19 +110,27 @@ func (g *gatherer) folder(ctx context.Context, path string) error {
 		g.exports = append(g.exports, files...)
 		return nil
 	}
-	judged, err := Interruptible(ctx, func() (*Counts, error) { return g.statistics(filepath.Clean(path)) })
-	g.items = append(g.items, Item{Name: filepath.Base(path), Counts: judged})
-	return err
+	if err := g.statistics(ctx, filepath.Clean(path)); err != nil {
+		return fmt.Errorf("folder %s holds no campaign (campaign.sqlite), no exports (*.sqlite), and no expert statistics: %w", path, err)
+	}
+	return nil
 }
 
-func (g *gatherer) statistics(path string) (*Counts, error) {
-	record, err := counts.Read(path)
-	if err != nil {
-		return nil, fmt.Errorf("folder %s holds no campaign (campaign.sqlite), no exports (*.sqlite), and no expert statistics: %w", path, err)
+// statistics adds the expert statistics at a path.
+func (g *gatherer) statistics(ctx context.Context, path string) error {
+	judged, err := Interruptible(ctx, func() (*Counts, error) {
+		record, err := ReadCounts(ctx, path)
+		if err != nil {
+			return nil, err
+		}
+		judged := NewCounts(g.Threshold)
+		judged.Load = record.ByLayer()
+		return judged, judged.Add(record, counts.Options{Threshold: g.Threshold, Shape: g.Shape})
+	})
+	if err == nil {
+		g.items = append(g.items, Item{Name: filepath.Base(path), Counts: judged})
 	}
-	judged := NewCounts(g.Threshold)
-	judged.Load = record.ByLayer()
-	return judged, judged.Add(record, counts.Options{Threshold: g.Threshold, Shape: g.Shape})
+	return err
 }
 
 // campaign judges the campaign in a folder and adds the exports of its profiled pair.

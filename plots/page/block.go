@@ -1,16 +1,16 @@
 package page
 
 import (
-	"fmt"
+	"errors"
 	"html/template"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
+	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/plots"
-	"github.com/moebalance/moebalance/router"
-	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // section is one question with its answer and what supports it.
@@ -18,101 +18,146 @@ type section struct {
 	ID, Title string
 	Answer    string
 	Blocks    []block
-	err       error // of drawing its figures
+	shelf     string // of its tables
+	err       error  // of drawing its figures
 }
 
 // block is one piece of a section; exactly one of its fields is set.
 type block struct {
 	Text   string
-	List   []string
 	Figure *plots.Figure
-	Table  *table
+	Table  *Table
+	Notes  []string
 }
 
 // SVG is the figure's drawing. Figures escape their own text.
 func (b block) SVG() template.HTML { return template.HTML(b.Figure.Inline()) }
 
-// table is rows of finished text. Folded tables open on demand and in print.
-type table struct {
-	Caption string
-	Columns []column
-	Rows    [][]cell
+// Table is rows of finished text, worst first. Folded ones open on demand and in print.
+type Table struct {
+	Name    string // as the verb calls it
+	Title   string
+	Columns []Column
+	Rows    [][]string
+	Left    int // rows that the table lacks
 	Folded  bool
 }
 
-// column is a heading; numbers are set to the right.
-type column struct {
+// Column is a heading; numbers are set to the right.
+type Column struct {
 	Name    string
 	Numeric bool
 }
 
-// columns are headings; those that begin with # are of numbers.
-func columns(names ...string) (out []column) {
-	for _, n := range names {
-		name, numeric := strings.CutPrefix(n, "#")
-		out = append(out, column{name, numeric})
-	}
-	return out
+// shelves are the tables of each section in their order, as kind of result and name of
+// table. Those behind ~ are always folded.
+var shelves = map[string][]string{
+	"gain":      {"bench/points", "bench/arms", "bench/gain", "compare/gain", "bench/secondary", "bench/pairs", "bench/steps", "compare/bound"},
+	"where":     {"compare/kinds", "compare/phases", "compare/waits", "compare/stragglers", "compare/hardware", "~compare/steps", "~compare/kernels", "trace/waits", "trace/stragglers", "~trace/time", "~trace/variants", "~trace/kernels"},
+	"imbalance": {"counts/summary", "compare/balance", "trace/imbalance", "counts/imbalance", "counts/reported", "counts/traffic"},
+	"place":     {"place/placements", "place/workloads", "place/price", "place/decay", "~place/layers"},
+	"data":      {"bench/checks", "bench/proof", "bench/profiled", "cache/failed", "cache/balance", "trace/coverage", "trace/graphs", "~trace/exports", "~trace/ranks"},
 }
 
-// yesNo marks one of the two answers or both.
-func yesNo(is bool, yes, no mark) cell {
-	if is {
-		return cell{Text: "yes", Mark: yes}
+// Shows reports whether a page has room for a table of a kind of result.
+func Shows(kind, table string) bool {
+	for _, names := range shelves {
+		if slices.Contains(names, kind+"/"+table) || slices.Contains(names, "~"+kind+"/"+table) {
+			return true
+		}
 	}
-	return cell{Text: "no", Mark: no}
+	return false
 }
 
-func (t *table) add(values ...any) { t.Rows = append(t.Rows, row(values...)) }
-
-// mark says how a cell is to be read; the text says it too.
-type mark string
-
-const (
-	plain mark = ""
-	good  mark = "good"
-	warn  mark = "warn"
-	bad   mark = "bad"
-)
-
-// cell is one entry of a table.
-type cell struct {
-	Text string
-	Mark mark
+// Kind is that of a result, as tables are known by.
+func Kind(in source.Item) string {
+	switch {
+	case in.Campaign != nil:
+		return "bench"
+	case in.Trace != nil:
+		return "trace"
+	case in.Compared != nil:
+		return "compare"
+	case in.Counts != nil:
+		return "counts"
+	case in.Place != nil:
+		return "place"
+	}
+	return "cache"
 }
 
-// Class is the style of a cell in a column: numbers to the right, marks in color,
-// sentences broken into lines.
-func (t table) Class(column int, c cell) string {
-	names := []string{string(c.Mark)}
-	if t.Columns[column].Numeric {
-		names = append(names, "n")
+// compared are tables of traces that their comparison has, too.
+var compared = []string{"waits", "stragglers"}
+
+// longTable is the number of rows from which a table is folded.
+const longTable = 13
+
+// addTables appends the tables of the section that have rows.
+func (s *section) addTables(p *program) {
+	for _, place := range shelves[s.shelf] {
+		name, folded := strings.CutPrefix(place, "~")
+		kind, name, _ := strings.Cut(name, "/")
+		if kind == "trace" && slices.Contains(compared, name) && len(p.of(isCompared)) > 0 {
+			continue
+		}
+		same := p.of(func(in source.Item) bool { return Kind(in) == kind })
+		for _, in := range same {
+			for _, t := range in.Tables {
+				if t.Name != name || len(t.Rows) == 0 {
+					continue
+				}
+				if len(same) > 1 {
+					t.Title = p.called(in) + ": " + t.Title
+				}
+				t.Folded = folded || len(t.Rows) >= longTable
+				s.Blocks = append(s.Blocks, block{Table: &t})
+			}
+		}
 	}
-	if len(c.Text) > longText {
-		names = append(names, "long")
+}
+
+// called is the name of an input among others: for traces that of the arm.
+func (p *program) called(in Input) string {
+	for _, a := range p.arms {
+		if a.Trace == in.Trace && in.Trace != nil {
+			return a.Name
+		}
 	}
-	slices.Sort(names) // the name of an unmarked cell is empty
-	return strings.TrimSpace(strings.Join(names, " "))
+	return in.Name
+}
+
+// addFigure appends a figure unless there is nothing to draw in it.
+func (s *section) addFigure(f plots.Figure, err error) {
+	switch {
+	case err == nil:
+		s.Blocks = append(s.Blocks, block{Figure: &f})
+	case !errors.Is(err, plots.ErrNothing):
+		s.err = errors.Join(s.err, err)
+	}
+}
+
+func (s *section) addText(text string) { s.Blocks = append(s.Blocks, block{Text: text}) }
+
+// marks colour the words of verdicts and checks, which say it too.
+var marks = map[string]string{
+	"pass": "good", "warn": "warn", "fail": "bad", "measured": "good", "claimed": "warn", "none": "bad",
+	"imbalance significant": "bad", "not significant": "good", "inconclusive": "warn", "invalid": "bad",
 }
 
 // longText is the length from which a cell breaks into lines.
 const longText = 36
 
-// row makes unmarked cells of text, integers, Wholes, Numbers (as ratios) and cells.
-func row(values ...any) (out []cell) {
-	for _, v := range values {
-		switch v := v.(type) {
-		case cell:
-			out = append(out, v)
-		case router.Whole:
-			out = append(out, cell{Text: number(v)})
-		case router.Number:
-			out = append(out, cell{Text: quantity.Ratio(v)})
-		default:
-			out = append(out, cell{Text: fmt.Sprint(v)})
-		}
+// Class is the style of a cell in a column: numbers to the right, marks in colour,
+// sentences broken into lines.
+func (t Table) Class(column int, cell string) string {
+	names := []string{marks[cell]}
+	if t.Columns[column].Numeric {
+		names = append(names, "n")
 	}
-	return out
+	if len(cell) > longText {
+		names = append(names, "long")
+	}
+	return strings.TrimSpace(strings.Join(names, " "))
 }
 
 // unbroken is the space between a number and its unit.
@@ -121,10 +166,20 @@ var unbroken = regexp.MustCompile(`([0-9–]) (%|(?:ns|µs|ms|s|B|KiB|MiB|GiB|sl
 // typeset keeps numbers and their units on one line.
 func typeset(text string) string { return unbroken.ReplaceAllString(text, "$1\u00a0$2") }
 
-// number writes a layer, step, rank or expert, and what stands for none of them.
-func number(n router.Whole) string {
-	if !n.Defined() {
-		return quantity.Unknown
+func lines(text string) []string { return strings.Split(text, "\n") }
+
+// sentence begins with a capital letter and ends with a stop.
+func sentence(text string) string {
+	if first, size := utf8.DecodeRuneInString(text); size > 0 {
+		text = string(unicode.ToUpper(first)) + strings.TrimSuffix(text[size:], ".") + "."
 	}
-	return strconv.FormatInt(int64(n), 10)
+	return typeset(text)
+}
+
+// shorten keeps the start of a long name.
+func shorten(name string, most int) string {
+	if runes := []rune(name); len(runes) > most {
+		return string(runes[:most]) + "…"
+	}
+	return name
 }

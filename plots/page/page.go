@@ -7,9 +7,7 @@ import (
 	"html/template"
 	"io"
 	"slices"
-	"strings"
 
-	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/plots"
@@ -18,53 +16,93 @@ import (
 // Page is a report, ready to be written. It is immutable.
 type Page struct {
 	title    string
-	inputs   []source.Item
-	arms     []plots.Arm // of the traces, normal before perfect
-	compared []diff.Comparison
-	facts    []fact
-	sections []section
+	about    []Fact
+	programs []program
 }
 
-// fact is one of the numbers at the head of the page.
-type fact struct {
-	Name, Value, Note string
-	Mark              mark
+// Fact is something known about a measurement or the report, such as its date.
+type Fact struct{ Name, Value string }
+
+// Program is the results of one program, which share one answer.
+type Program struct {
+	Name   string // of its part of the page; unused for the first
+	About  []Fact
+	Inputs []Input
 }
 
-// New builds a page from at least one input. Without a title it is named after
-// the inputs. It is an error when there is nothing to report.
-func New(title string, inputs []source.Item) (Page, error) {
-	p := Page{title: title, inputs: inputs}
-	if len(inputs) == 0 {
-		return Page{}, errors.New("building a report: want at least one result, have none")
-	}
-	for _, in := range inputs {
-		if in.Results() != 1 {
-			return Page{}, fmt.Errorf("building a report: input %q: want exactly one result, have %d", in.Name, in.Results())
+// Input is one result and how its verb prints it.
+type Input struct {
+	source.Item
+	Headline string
+	Tables   []Table
+	Notes    []string
+}
+
+// New builds a page of at least one input. It is an error when there is nothing to
+// report.
+func New(title string, about []Fact, programs ...Program) (Page, error) {
+	p := Page{title: title, about: about}
+	for i, given := range programs {
+		if len(given.Inputs) == 0 {
+			return Page{}, errors.New("building a report: want at least one result, have none")
 		}
-	}
-	if title == "" {
-		p.title = titleOf(inputs)
-	}
-	p.arms = armsOf(inputs)
-	p.compared = comparisons(p.arms, inputs)
-	for _, build := range []func() section{p.complete, p.imbalance, p.timeLoad, p.where, p.ceiling, p.placed, p.next} {
-		s := build()
-		if s.err != nil {
-			return Page{}, fmt.Errorf("building a report: %w", s.err)
+		for _, in := range given.Inputs {
+			if in.Results() != 1 {
+				return Page{}, fmt.Errorf("building a report: input %q: want exactly one result, have %d", in.Name, in.Results())
+			}
 		}
-		if s.Answer != "" || len(s.Blocks) > 0 {
-			p.sections = append(p.sections, s)
+		built, err := build(given, i)
+		if err != nil {
+			return Page{}, fmt.Errorf("building a report: %w", err)
 		}
+		p.programs = append(p.programs, built)
 	}
-	p.facts = p.summary()
 	return p, nil
 }
 
-// armsOf names the traces: by their arm where the capture says it and no other
-// trace has the same, by their input otherwise. The normal arm comes first and
-// the perfect one second, so that an arm has the same colour on every page.
-func armsOf(inputs []source.Item) []plots.Arm {
+// program is a part of the page. What is in it speaks of its own inputs only.
+type program struct {
+	Program
+	Answer   string
+	Next     []string
+	Sections []section
+	number   int
+	arms     []plots.Arm // of the traces, learned before balanced
+}
+
+func build(given Program, number int) (program, error) {
+	p := program{Program: given, number: number, arms: armsOf(given.Inputs)}
+	for _, of := range []func() section{p.gain, p.placed, p.where, p.imbalance, p.timeLoad, p.data} {
+		s := of()
+		if s.err != nil {
+			return p, s.err
+		}
+		if s.addTables(&p); s.Answer != "" || len(s.Blocks) > 0 {
+			s.ID = p.unique(s.ID)
+			for _, b := range s.Blocks {
+				if b.Figure != nil {
+					b.Figure.Name = p.unique(b.Figure.Name)
+				}
+			}
+			p.Sections = append(p.Sections, s)
+		}
+	}
+	p.Answer, p.Next = p.answer()
+	return p, nil
+}
+
+// unique is a name that no other program of the page has.
+func (p *program) unique(name string) string {
+	if p.number == 0 {
+		return name
+	}
+	return fmt.Sprintf("%s-%d", name, p.number+1)
+}
+
+// armsOf names the traces: by their arm where the capture says it and no other trace has
+// the same, by their input otherwise. The learned router comes first and the balanced
+// one second.
+func armsOf(inputs []Input) []plots.Arm {
 	times := map[string]int{}
 	for _, in := range inputs {
 		if in.Trace != nil {
@@ -78,76 +116,44 @@ func armsOf(inputs []source.Item) []plots.Arm {
 		case t.Arm == "" || times[t.Arm] > 1:
 			rest = append(rest, plots.NewArm(shorten(in.Name, 32), t))
 		case t.Arm == string(gain.Normal):
-			first = append(first, plots.NewArm(t.Arm, t))
+			first = append(first, plots.NewArm(plots.Learned, t))
 		case t.Arm == string(gain.Perfect):
-			second = append(second, plots.NewArm(t.Arm, t))
+			second = append(second, plots.NewArm(plots.Balanced, t))
 		default:
 			rest = append(rest, plots.NewArm(shorten(t.Arm, 32), t))
 		}
 	}
-	return append(append(first, second...), rest...)
+	return slices.Concat(first, second, rest)
 }
 
-// ranks is the number of ranks of the arm that has most.
-func (p Page) ranks() (n int) {
-	for _, a := range p.arms {
-		n = max(n, len(a.Trace.Ranks))
-	}
-	return n
-}
-
-// campaigns, caches and counts are the inputs of those kinds.
-func (p Page) campaigns() []source.Item {
-	return p.only(func(in source.Item) bool { return in.Campaign != nil })
-}
-func (p Page) caches() []source.Item {
-	return p.only(func(in source.Item) bool { return in.Cache != nil })
-}
-func (p Page) counts() []source.Item {
-	return p.only(func(in source.Item) bool { return in.Counts != nil })
-}
-
-func (p Page) only(kind func(source.Item) bool) []source.Item {
-	return slices.DeleteFunc(slices.Clone(p.inputs), func(in source.Item) bool { return !kind(in) })
-}
-
-// Figures are the page's figures in the order they appear. Their names are
-// distinct.
-func (p Page) Figures() (out []plots.Figure) {
-	for _, s := range p.sections {
-		for _, b := range s.Blocks {
-			if b.Figure != nil {
-				out = append(out, *b.Figure)
-			}
+// of lists the inputs of a kind.
+func (p *program) of(kind func(source.Item) bool) (out []Input) {
+	for _, in := range p.Inputs {
+		if kind(in.Item) {
+			out = append(out, in)
 		}
 	}
 	return out
 }
 
-// addFigure appends a figure unless there is nothing to draw in it.
-func (s *section) addFigure(f plots.Figure, err error) {
-	switch {
-	case err == nil:
-		s.Blocks = append(s.Blocks, block{Figure: &f})
-	case !errors.Is(err, plots.ErrNothing):
-		s.err = errors.Join(s.err, err)
-	}
-}
+func isCampaign(in source.Item) bool { return in.Campaign != nil }
+func isTrace(in source.Item) bool    { return in.Trace != nil }
+func isCompared(in source.Item) bool { return in.Compared != nil }
+func isCounts(in source.Item) bool   { return in.Counts != nil }
+func isCache(in source.Item) bool    { return in.Cache != nil }
 
-func (s *section) addText(text string) { s.Blocks = append(s.Blocks, block{Text: text}) }
-
-// addList appends a list that has entries.
-func (s *section) addList(list []string) {
-	if len(list) > 0 {
-		s.Blocks = append(s.Blocks, block{List: list})
+// Figures are all figures of the page, in its order.
+func (p Page) Figures() (out []plots.Figure) {
+	for _, part := range p.programs {
+		for _, s := range part.Sections {
+			for _, b := range s.Blocks {
+				if b.Figure != nil {
+					out = append(out, *b.Figure)
+				}
+			}
+		}
 	}
-}
-
-// addTable appends a table that has rows.
-func (s *section) addTable(t table) {
-	if len(t.Rows) > 0 {
-		s.Blocks = append(s.Blocks, block{Table: &t})
-	}
+	return out
 }
 
 //go:embed page.html
@@ -156,34 +162,15 @@ var markup string
 //go:embed page.css
 var style string
 
-var layout = template.Must(template.New("page").Funcs(template.FuncMap{"typeset": typeset, "says": strings.Contains}).Parse(markup))
+var layout = template.Must(template.New("page").Funcs(template.FuncMap{"typeset": typeset, "sentence": sentence, "lines": lines}).Parse(markup))
 
 // Write writes the page as one HTML document.
 func (p Page) Write(w io.Writer) error {
 	return layout.Execute(w, struct {
 		Title    string
 		Style    template.CSS
-		Facts    []fact
-		Sections []section
+		About    []Fact
+		Programs []program
 		Words    []word
-	}{p.title, template.CSS(style), p.facts, p.sections, words})
-}
-
-// titleOf is the heading of a page that was given none: the benchmark's
-// command, or else the names of the exports and other inputs.
-func titleOf(inputs []source.Item) string {
-	var names []string
-	for _, in := range inputs {
-		switch {
-		case in.Campaign != nil && in.Campaign.Command != "":
-			return shorten(in.Campaign.Command, 90)
-		case in.Trace != nil && len(in.Trace.Exports) > 0:
-			for _, e := range in.Trace.Exports {
-				names = append(names, base(e.Path))
-			}
-		default:
-			names = append(names, in.Name)
-		}
-	}
-	return few(names)
+	}{p.title, template.CSS(style), p.about, p.programs, words})
 }

@@ -150,7 +150,7 @@ func benchNotes(r source.Campaign) []string {
 	if r.Campaign.Left > 0 {
 		notes = append(notes, fmt.Sprintf("%s not run yet; resume with: %s", quantity.Count(r.Campaign.Left, "launch"), ResumeCommand(r.Campaign.Folder)))
 	}
-	if r.Campaign.DecidedAfter.Defined() {
+	if r.Campaign.DecidedAfter > 0 {
 		notes = append(notes, fmt.Sprintf("stopped by the sequential rule after %s; the confidence shown is that of one look", quantity.Count(int64(r.Campaign.DecidedAfter), "pair")))
 	}
 	if r.Iterations != nil {

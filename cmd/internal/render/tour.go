@@ -5,9 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/source"
-	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
@@ -22,22 +20,8 @@ func TourBalance(in source.Item) string {
 	return fmt.Sprintf("at the floor over ranks and experts for %d of %s of %s", in.Cache.AtFloor(), quantity.Count(len(in.Cache.Balance), "batch size"), strings.Join(models, " and "))
 }
 
-// TourStraggler names the layer of a trace with the largest imbalance of time over ranks.
-func TourStraggler(in source.Item) string {
-	worst := imbalance.Row{Imbalance: router.Undefined()}
-	for _, i := range in.Trace.Imbalance {
-		if i.Level == router.LevelRank && i.Quantity == imbalance.Time && !(i.Imbalance <= worst.Imbalance) {
-			worst = i
-		}
-	}
-	loss, _ := imbalance.TotalLoss(in.Trace.Stragglers)
-	text := fmt.Sprintf("most uneven is layer %d, where expert compute of rank %d takes %s longer than the mean; straggler loss over all layers %s per step",
-		worst.Layer, worst.Worst, quantity.Percent(worst.Imbalance), quantity.Duration(loss))
-	if w := in.Trace.Waits; len(w) > 0 {
-		text += "; ranks wait longest in " + w[0].Sentence(LayerName(in.Trace, w[0].Layer))
-	}
-	return text
-}
+// TourLoad is the load of expert statistics.
+func TourLoad(in source.Item) string { return Counts(in.Counts).Headline }
 
 // TourDifference leads with the expert compute of the slowest rank, which is what
 // balance changes: of the step's GPU time a part is waiting.
@@ -49,13 +33,9 @@ func TourDifference(in source.Item) string {
 		quantity.Duration(c.Ceiling.StragglerLoss.NormalNS), quantity.Duration(c.Ceiling.StragglerLoss.PerfectNS))
 }
 
-// TourGain is the gain of a campaign, and how much of it a further arm recovers.
+// TourGain is the gain of a campaign.
 func TourGain(in source.Item) string {
 	c := in.Campaign
-	share := ""
-	if c.Share != nil && c.Share.Estimate.Defined() {
-		share = fmt.Sprintf("; %s placement recovers %s of it", c.Share.Arm, quantity.Percent(c.Share.Estimate))
-	}
 	return fmt.Sprintf("balanced routing changes throughput by %s (%s to %s, %s confidence, %s): %s",
-		quantity.Change(c.Gain.Estimate), quantity.Change(c.Gain.Low), quantity.Change(c.Gain.High), quantity.Confidence(c.Gain.Confidence), quantity.Count(c.Gain.N, "pair"), c.Verdict) + share
+		quantity.Change(c.Gain.Estimate), quantity.Change(c.Gain.Low), quantity.Change(c.Gain.High), quantity.Confidence(c.Gain.Confidence), quantity.Count(c.Gain.N, "pair"), c.Verdict)
 }

@@ -44,7 +44,7 @@ const manyRanks = 16
 func overview(tables []output.Table, names ...string) (kept []output.Table) {
 	for _, name := range names {
 		if i := slices.IndexFunc(tables, func(t output.Table) bool { return t.Name == name }); len(tables[i].Rows) > 0 {
-			kept = append(kept, narrow(tables[i]))
+			kept = append(kept, Narrow(tables[i]))
 		}
 	}
 	return kept

@@ -16,9 +16,9 @@ func waitTable(waits []wait.Wait) output.Table {
 	return output.Of("waits", waitTitle, waits, waitColumns()...).LeadBy("mean_wait_ns")
 }
 
-// narrow is a table for an overview: waits come without the parts' intervals and what is
+// Narrow is a table for an overview: waits come without the parts' intervals and what is
 // unknown in every row.
-func narrow(t output.Table) output.Table {
+func Narrow(t output.Table) output.Table {
 	if t.Name != "waits" {
 		return t
 	}

@@ -18,6 +18,7 @@ type Metadata struct {
 	RankEvidence  string            // where the rank among environment comes from, if not from there
 	MPIRanks      map[int64]int     // rank by global process id
 	GPUs          map[PIDDevice]int64
+	GPU           string   // name of the first GPU; empty when not recorded
 	SessionUTC    int64    // UTC nanoseconds of the capture's zero; 0 when not recorded
 	GraphLaunches int64    // API calls that launched a CUDA graph
 	Losses        []string // diagnostics that mean lost events
@@ -122,6 +123,12 @@ type PIDDevice struct{ PID, Device int64 }
 
 // readDevices reads which GPU of the machine each process's devices are.
 func (p *Metadata) readDevices(ctx context.Context, db *database) error {
+	if db.has(gpuTable, "name") {
+		named := func(row []string) { p.GPU = strings.ToValidUTF8(row[0], "\uFFFD") }
+		if err := eachRow(ctx, db.sql, []string{"name"}, gpuTable+" WHERE name IS NOT NULL LIMIT 1", named); err != nil {
+			return err
+		}
+	}
 	if !db.has(deviceTable, "gpuId", "cudaId", "pid") {
 		return nil
 	}

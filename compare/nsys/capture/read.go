@@ -20,6 +20,7 @@ const (
 	stringTable     = "StringIds"
 	sessionTable    = "TARGET_INFO_SESSION_START_TIME"
 	deviceTable     = "TARGET_INFO_CUDA_DEVICE"
+	gpuTable        = "TARGET_INFO_GPU"
 	rankTable       = "MPI_RANKS"
 	diagnosticTable = "DIAGNOSTIC_EVENT"
 )

@@ -234,8 +234,29 @@ func (t *torchReader) readMember(name string) {
 		}
 	case "distributedInfo":
 		t.readDistributed()
+	case "deviceProperties":
+		t.readDevices()
 	default:
 		t.in.skip()
+	}
+}
+
+// readDevices takes the name of the first device.
+func (t *torchReader) readDevices() {
+	if !t.in.begin('[') {
+		return
+	}
+	for t.in.next(']') {
+		if !t.in.begin('{') {
+			continue
+		}
+		for t.in.next('}') {
+			if string(t.in.name()) != "name" || t.metadata.GPU != "" {
+				t.in.skip()
+				continue
+			}
+			t.metadata.GPU = string(bytes.ToValidUTF8(t.in.value(), []byte("\uFFFD")))
+		}
 	}
 }
 

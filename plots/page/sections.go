@@ -1,0 +1,249 @@
+package page
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/moebalance/moebalance/compare/diff"
+	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/compare/source"
+	"github.com/moebalance/moebalance/plots"
+	"github.com/moebalance/moebalance/router/quantity"
+)
+
+// gain shows what the balanced router won in each pair of launches, and what traces allow.
+func (p *program) gain() section {
+	s := section{ID: "gain", Title: "What does balance win?", shelf: "gain"}
+	var said []string
+	for i, in := range p.of(isCampaign) {
+		c := in.Campaign
+		if !unfinished(c) { // else its verdict is none
+			said = append(said, in.Headline)
+		}
+		if isBuilds(c) {
+			s.Title = "Which build is faster?"
+		}
+		spec := gainSpec(c)
+		if i > 0 {
+			spec.Name = fmt.Sprintf("%s-%d", spec.Name, i+1)
+		}
+		if len(c.Points) > 0 {
+			s.addFigure(plots.GainCurve(curveSpec(spec, c)))
+		} else {
+			s.addFigure(plots.PairedGain(spec))
+		}
+	}
+	s.Answer = strings.Join(said, "\n")
+	return s
+}
+
+// curveSpec is the figure of a campaign at several loads.
+func curveSpec(s plots.GainSpec, c *source.Campaign) plots.CurveSpec {
+	s.Caption = fmt.Sprintf("Measured at %s, %s each; %s. The intervals hold together at %s. Values between the points are interpolated.",
+		quantity.Count(len(c.Points), "point"), quantity.Count(c.Gain.N, "complete pair"), metricLabel(c.Metric), quantity.Confidence(c.SimultaneousConfidence))
+	return plots.CurveSpec{Name: s.Name, Title: s.Title, Caption: s.Caption, Alt: s.Alt, Axis: s.Axis, Points: c.Points, Crossover: c.Crossover, Threshold: c.Threshold}
+}
+
+func gainSpec(c *source.Campaign) plots.GainSpec {
+	s := plots.GainSpec{
+		Name: "gain", Title: fmt.Sprintf("Throughput gain of %s over %s", called(c, gain.Perfect), called(c, gain.Normal)),
+		Axis:  fmt.Sprintf("throughput gain, %s over %s", called(c, gain.Perfect), called(c, gain.Normal)),
+		Pairs: slices.DeleteFunc(slices.Clone(c.Pairs), func(p gain.Pair) bool { return p.Arm != "" }), Gain: c.Gain, Threshold: c.Threshold,
+		Caption: fmt.Sprintf("%s of launches; %s. Gain is the ratio of the two launches of a pair, minus 1; launches are the unit of replication.", quantity.Count(c.Gain.N, "complete pair"), metricLabel(c.Metric)),
+		Alt:     changeSentence(c),
+	}
+	switch { // the figure may be shown without its page
+	case unfinished(c):
+		s.Title += " Not decided: " + state(c)
+	case c.Verdict == gain.Invalid:
+		s.Title += " Not decided: the campaign is invalid"
+	}
+	return s
+}
+
+// metricLabel names a metric with its unit and, where known, how it is computed.
+func metricLabel(m gain.Metric) string {
+	text := fmt.Sprintf("%s (%s)", m.Name, m.Unit)
+	if m.Definition != "" {
+		text += ": " + strings.TrimPrefix(m.Definition, m.Name+"/")
+	}
+	return text
+}
+
+// where shows in which phases, layers and steps the time goes.
+func (p *program) where() section {
+	s := section{ID: "where", Title: "Where does the time go?", shelf: "where"}
+	s.Answer = strings.Join(p.headlines(isCompared), "\n")
+	if len(p.arms) > 0 {
+		phases := plots.PhaseTimes(p.arms...)
+		s.Answer = cmp.Or(s.Answer, phases.Alt)
+		s.addFigure(plots.PhaseStacks(phases))
+		p.addLongSteps(&s)
+		s.addFigure(plots.BarChart(plots.LayerLosses(p.arms...)))
+		if p.ranks() > 1 {
+			s.addFigure(plots.StepLines(plots.StepTimes(p.arms...)))
+		}
+	}
+	for _, in := range p.of(isCompared) {
+		s.addFigure(plots.StepLines(comparedSteps(in.Compared)))
+	}
+	return s
+}
+
+// comparedSteps sets the steps that a comparison counts side by side, which hold equally
+// many tokens where ranges name them.
+func comparedSteps(c *diff.Comparison) plots.StepSpec {
+	times := map[gain.Arm][]float64{}
+	for _, step := range c.Steps {
+		if step.Compared {
+			times[step.Arm] = append(times[step.Arm], step.ExpertsNS.Float64())
+		}
+	}
+	k := plots.Steps{Name: "steps compared"}
+	n := min(len(times[gain.Normal]), len(times[gain.Perfect]))
+	for i := range n {
+		k.Numbers, k.MaxNS, k.MeanNS = append(k.Numbers, i+1), append(k.MaxNS, times[gain.Normal][i]), append(k.MeanNS, times[gain.Perfect][i])
+	}
+	s := plots.StepSpec{
+		Name: "compared-steps", Title: "How long do the experts take in the steps compared?", Upper: plots.Learned, Lower: plots.Balanced, Between: "difference",
+		Caption: fmt.Sprintf("%s of each arm in its own order: those that the comparison counts. Observed %s of the slowest rank of each layer, added over layers.", quantity.Count(n, "step"), c.Ceiling.Of.ExpertTime()),
+	}
+	if n == 0 || len(c.Builds) > 0 {
+		return s
+	}
+	s.Arms = []plots.Steps{k}
+	e := c.Ceiling.SlowestExperts
+	s.Alt = fmt.Sprintf("Mean over the steps: %s with the learned router, %s with the balanced one.", quantity.Duration(e.NormalNS), quantity.Duration(e.PerfectNS))
+	return s
+}
+
+// longStepShare is the part of the collective time in one step from which on the page
+// names the step: it holds more than all others together.
+const longStepShare = 0.5
+
+// addLongSteps names the arms of which one step holds most of the collective time.
+func (p *program) addLongSteps(s *section) {
+	for _, a := range p.arms {
+		if step, part := a.PerStep.LongestCollectives(); part > longStepShare {
+			s.addText(fmt.Sprintf("Step %d alone holds %s of the collective time of the %s. Ranks that enter a capture at different times wait for each other once; routing does not change that.", step, quantity.Percent(part), a.Name))
+		}
+	}
+}
+
+// ranks is the number of ranks of the arm that has most.
+func (p *program) ranks() (n int) {
+	for _, a := range p.arms {
+		n = max(n, len(a.Trace.Ranks))
+	}
+	return n
+}
+
+// imbalance shows how uneven ranks, layers and experts are.
+func (p *program) imbalance() section {
+	s := section{ID: "imbalance", Title: "How uneven are ranks, layers and experts?", shelf: "imbalance"}
+	s.Answer = strings.Join(append(p.headlines(isTrace), p.headlines(isCounts)...), "\n")
+	s.addFigure(plots.HeatMap(plots.RecordedLoads(p.recorded()...)))
+	if len(p.arms) == 0 {
+		return s
+	}
+	if slices.ContainsFunc(p.of(isCompared), func(in Input) bool { return in.Compared.UnequalSteps() }) {
+		s.addText("These figures are over each arm's own steps, which hold different numbers of tokens: compare ranks and layers within an arm. Comparisons of the arms are over steps with equally many tokens, where there are any.")
+	}
+	heats := []plots.HeatSpec{plots.ExpertTimes(p.arms...), plots.ExpertLoads(p.arms...)}
+	if p.ranks() > 1 {
+		for _, spec := range []plots.BarSpec{plots.RankTimes(p.arms...), plots.RankLoads(p.arms...)} {
+			s.addFigure(plots.BarChart(spec))
+		}
+		heats = append([]plots.HeatSpec{plots.RankLayerTimes(p.arms...)}, heats...)
+	}
+	for _, spec := range heats {
+		s.addFigure(plots.HeatMap(spec))
+	}
+	return s
+}
+
+// recorded lists the loads of expert statistics.
+func (p *program) recorded() (out []plots.Recorded) {
+	for _, in := range p.of(isCounts) {
+		if len(in.Counts.Load) > 0 {
+			out = append(out, plots.Recorded{Name: shorten(in.Name, 32), Layers: in.Counts.Load})
+		}
+	}
+	return out
+}
+
+// timeLoad shows whether time follows load.
+func (p *program) timeLoad() section {
+	s := section{ID: "time-load", Title: "Does time follow load?"}
+	if len(p.arms) == 0 {
+		return s
+	}
+	spec := plots.TimeAgainstLoad(p.arms...)
+	s.addFigure(plots.Scatter(spec))
+	s.Answer = spec.Alt
+	if len(s.Blocks) == 0 {
+		s.Answer = "Unknown: no load is recorded beside the traces. Without it, uneven time may have causes other than routing: give the engine's expert statistics of the same run (--counts-normal, --counts-perfect)."
+	}
+	return s
+}
+
+// data says whether the data is whole and balance is proved.
+func (p *program) data() section {
+	s := section{ID: "data", Title: "Is the data complete, and is balance proved?", shelf: "data"}
+	var said []string
+	for _, in := range p.of(isCampaign) {
+		said = append(said, proofSentence(in.Campaign))
+	}
+	for _, in := range p.of(isCache) {
+		said = append(said, brief(in.Headline)+".")
+	}
+	for _, a := range p.arms {
+		said = append(said, fmt.Sprintf("%s of the GPU time of the %s is attributed to layers.", quantity.Percent(a.Trace.Coverage.LayerShare), a.Name))
+	}
+	if len(p.arms) > 0 && len(p.of(isCampaign)) > 0 {
+		said = append(said, "Campaign and traces were recorded separately and are of one program by the word of who made this page.")
+	}
+	s.Answer = strings.Join(said, " ")
+	for _, in := range p.Inputs {
+		if len(in.Notes) > 0 {
+			s.Blocks = append(s.Blocks, block{Text: "Notes on " + p.called(in) + ":", Notes: in.Notes})
+		}
+	}
+	return s
+}
+
+func proofSentence(c *source.Campaign) string {
+	grades := map[gain.Grade]int{}
+	for _, proof := range c.Proof {
+		grades[proof.Grade]++
+	}
+	switch broken := broken(c); {
+	case len(broken) > 0:
+		return fmt.Sprintf("No: the campaign fails its checks (%s), so its gain decides nothing.", strings.Join(broken, ", "))
+	case isBuilds(c):
+		return "The campaign passes its checks; it compares two builds, so no balance is to be proved."
+	case len(c.Proof) == 0 || grades[gain.None] > 0:
+		return "The routing of the arms is not proved."
+	case grades[gain.Claimed] > 0:
+		return fmt.Sprintf("The campaign passes its checks; balance is claimed (%s), not measured.", quantity.Count(grades[gain.Claimed], "claim"))
+	}
+	return fmt.Sprintf("The campaign passes its checks, and each arm's routing was measured (%s).", quantity.Count(len(c.Proof), "proof"))
+}
+
+// broken names the checks that fail.
+func broken(c *source.Campaign) (names []string) {
+	for _, check := range c.Checks {
+		if name := strings.ReplaceAll(check.Name, "_", " "); check.Status == gain.Fail && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// hidesGraphs reports an export that recorded CUDA graphs whole.
+func hidesGraphs(t *nsys.Trace) bool {
+	return slices.ContainsFunc(t.Exports, func(e nsys.Export) bool { return e.GraphMode == "graph" })
+}
