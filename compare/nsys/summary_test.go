@@ -135,12 +135,12 @@ func TestDamagedSummary(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bad := filepath.Join(t.TempDir(), "bad")
+	bad, whole := filepath.Join(t.TempDir(), "bad"), mustJSON(t, mustRead(t, Options{}, path))
 	try := func(what string, content []byte) {
 		if err := os.WriteFile(bad, content, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Read(context.Background(), []string{bad}, Options{}); err == nil {
+		if got, err := Read(context.Background(), []string{bad}, Options{}); err == nil && (what != "a flipped bit" || mustJSON(t, got) != whole) {
 			t.Errorf("%s: want an error", what)
 		}
 	}
@@ -148,9 +148,7 @@ func TestDamagedSummary(t *testing.T) {
 		try("cut", content[:n])
 		flipped := bytes.Clone(content)
 		flipped[n] ^= 0x10
-		if n > 10 && n != len(content)-13 { // of the gzip header and the padding of its last block nobody checks the bits
-			try("a flipped bit", flipped)
-		}
+		try("a flipped bit", flipped) // harmless in the gzip header and in the padding of blocks, whose bits nobody checks
 	}
 	try("more behind the end", append(bytes.Clone(content), 'x'))
 }

@@ -54,7 +54,8 @@ const environmentSuffix = ":ENVIRONMENT_VARIABLE"
 // were is part of the evidence for the arm.
 const removedVariable = `REMOVED=""`
 
-// Scrub writes a copy of an export to out from which the same Trace follows, and
+// Scrub writes a copy of an export to out from which the same Trace follows, but for the
+// name of the GPU, and
 // which holds none of what a capture knows about its machine and user: the
 // environment but for the switches of balanced routing and the variables that give ranks,
 // host and user names, paths, arguments, output streams, the names of processes
