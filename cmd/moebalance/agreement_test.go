@@ -83,7 +83,7 @@ func TestOutputsOfOneCaptureAgree(t *testing.T) {
 		}
 		page := reportOf(t, c, traces[:]...)
 		for _, ns := range []router.Number{c.Ceiling.StragglerLoss.NormalNS, c.Ceiling.StragglerLoss.PerfectNS} {
-			if want := " is " + quantity.Duration(ns) + " per step, "; !strings.Contains(page, want) {
+			if want := ": " + quantity.Duration(ns) + " per step between"; !strings.Contains(page, want) {
 				t.Errorf("%s: the report does not say %q", name, want)
 			}
 		}

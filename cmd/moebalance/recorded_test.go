@@ -67,7 +67,7 @@ func TestModelsOfRecordedCountsAreChecked(t *testing.T) {
 		{exitFailed, "no such file", []string{"trace", "--counts", counts, "--config", "nope.json", trace}},
 		{exitUsage, "add --counts", []string{"trace", "--model", "gpt-oss-20b", trace}},
 		{exitUsage, "add --counts-normal or --counts-perfect", []string{"compare", "--model", "gpt-oss-20b", trace, perfect}},
-		{exitUsage, "add a folder of them", []string{"report", "--model", "gpt-oss-20b", trace}},
+		{exitUsage, "add them, or --counts-normal", []string{"report", "--model", "gpt-oss-20b", trace}},
 	} {
 		_, stderr, code := invoke(t.Context(), c.args...)
 		if code != c.code || !strings.Contains(stderr, c.says) || c.says != "" && strings.Count(stderr, "\n") != 1 {

@@ -23,7 +23,6 @@ import (
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/plots"
 	"github.com/moebalance/moebalance/plots/page"
-	"github.com/moebalance/moebalance/router/quantity"
 )
 
 type reportOptions struct {
@@ -149,7 +148,7 @@ func programsOf(items []source.Item) (programs []page.Program) {
 		}
 	}
 	for _, group := range groups {
-		p := page.Program{Name: titleOf(group), About: about(group)}
+		var p page.Program
 		for _, in := range group {
 			p.Inputs = append(p.Inputs, inputOf(in))
 		}
@@ -160,7 +159,7 @@ func programsOf(items []source.Item) (programs []page.Program) {
 
 func (o *reportOptions) write(c *cobra.Command, programs []page.Program) error {
 	date := cmp.Or(o.date, time.Now().UTC().Format("2006-01-02 15:04 UTC"))
-	p, err := page.New(cmp.Or(o.title, programs[0].Name), []page.Fact{{Name: "Report", Value: date + ", moebalance " + build()}}, programs...)
+	p, err := page.New(o.title, []page.Fact{{Name: "Report", Value: date + ", moebalance " + build()}}, programs...)
 	if err != nil {
 		return err
 	}
@@ -175,76 +174,6 @@ func (o *reportOptions) write(c *cobra.Command, programs []page.Program) error {
 		return p.Write(c.OutOrStdout())
 	}
 	return nil
-}
-
-// titleOf is the name of a program: the benchmark's command, or else its inputs.
-func titleOf(items []source.Item) string {
-	var names []string
-	for _, in := range items {
-		switch {
-		case in.Campaign != nil && in.Campaign.Command != "":
-			return shortened(in.Campaign.Command)
-		case in.Trace != nil:
-			for _, e := range in.Trace.Exports {
-				names = append(names, filepath.Base(e.Path))
-			}
-		case in.Compared == nil || len(items) == 1:
-			names = append(names, in.Name)
-		}
-	}
-	if more := len(names) - 3; more > 1 {
-		names = append(names[:3], fmt.Sprintf("%d more", more))
-	}
-	return strings.Join(names, ", ")
-}
-
-func shortened(text string) string {
-	if runes := []rune(text); len(runes) > 90 {
-		return string(runes[:90]) + "…"
-	}
-	return text
-}
-
-// about is what is known of where and when results were recorded.
-func about(items []source.Item) (facts []page.Fact) {
-	add := func(name string, values ...string) {
-		values = slices.DeleteFunc(slices.Compact(values), func(v string) bool { return v == "" })
-		if len(values) > 0 {
-			facts = append(facts, page.Fact{Name: name, Value: strings.Join(values, ", ")})
-		}
-	}
-	for _, in := range items {
-		if c := in.Campaign; c != nil {
-			begun := ""
-			if !c.Campaign.Created.IsZero() {
-				begun = "begun " + c.Campaign.Created.UTC().Format("2006-01-02 15:04 UTC")
-			}
-			add("Campaign", begun, quantity.Count(c.Gain.N, "complete pair"), shortened(c.Command))
-			add("Benchmark output", c.Campaign.Format)
-			add("GPUs of the campaign", c.Campaign.GPUs)
-		}
-		if t := in.Trace; t != nil {
-			var days, gpus, profilers []string
-			for _, e := range t.Exports {
-				if e.CapturedNS > 0 {
-					days = append(days, time.Unix(0, e.CapturedNS).UTC().Format("2006-01-02"))
-				}
-				profiler := e.SchemaVersion
-				if e.NsysVersion != "" {
-					profiler = "nsys " + e.NsysVersion
-				}
-				gpus, profilers = append(gpus, e.GPU), append(profilers, profiler)
-			}
-			arm := map[string]string{string(gain.Normal): plots.Learned, string(gain.Perfect): plots.Balanced}[t.Arm]
-			add("Trace of "+cmp.Or(arm, in.Name), slices.Concat(days[:min(1, len(days))], []string{quantity.Count(len(t.Ranks), "rank")}, gpus[:min(1, len(gpus))], profilers[:min(1, len(profilers))])...)
-		}
-		if in.Counts != nil {
-			for _, r := range in.Counts.Records {
-				add("Expert statistics", filepath.Base(r.Source), r.Format, string(r.Phase))
-			}
-		}
-	}
-	return facts
 }
 
 // inputOf is a result with what its verb prints of it.

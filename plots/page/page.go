@@ -24,11 +24,7 @@ type Page struct {
 type Fact struct{ Name, Value string }
 
 // Program is the results of one program, which share one answer.
-type Program struct {
-	Name   string // of its part of the page; unused for the first
-	About  []Fact
-	Inputs []Input
-}
+type Program struct{ Inputs []Input }
 
 // Input is one result and how its verb prints it.
 type Input struct {
@@ -38,8 +34,8 @@ type Input struct {
 	Notes    []string
 }
 
-// New builds a page of at least one input. It is an error when there is nothing to
-// report.
+// New builds a page of at least one input. Without a title it is named after the first
+// program. It is an error when there is nothing to report.
 func New(title string, about []Fact, programs ...Program) (Page, error) {
 	p := Page{title: title, about: about}
 	for i, given := range programs {
@@ -57,12 +53,17 @@ func New(title string, about []Fact, programs ...Program) (Page, error) {
 		}
 		p.programs = append(p.programs, built)
 	}
+	if title == "" && len(programs) > 0 {
+		p.title = p.programs[0].Name
+	}
 	return p, nil
 }
 
 // program is a part of the page. What is in it speaks of its own inputs only.
 type program struct {
 	Program
+	Name     string
+	About    []Fact
 	Answer   string
 	Next     []string
 	Sections []section
@@ -71,7 +72,7 @@ type program struct {
 }
 
 func build(given Program, number int) (program, error) {
-	p := program{Program: given, number: number, arms: armsOf(given.Inputs)}
+	p := program{Program: given, Name: titleOf(given.Inputs), About: about(given.Inputs), number: number, arms: armsOf(given.Inputs)}
 	for _, of := range []func() section{p.gain, p.placed, p.where, p.imbalance, p.timeLoad, p.data} {
 		s := of()
 		if s.err != nil {

@@ -1,0 +1,76 @@
+package page
+
+import (
+	"cmp"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/plots"
+	"github.com/moebalance/moebalance/router/quantity"
+)
+
+// titleOf is the name of a program: the benchmark's command, or else its inputs.
+func titleOf(items []Input) string {
+	var names []string
+	for _, in := range items {
+		switch {
+		case in.Campaign != nil && in.Campaign.Command != "":
+			return shorten(in.Campaign.Command, 90)
+		case in.Trace != nil:
+			for _, e := range in.Trace.Exports {
+				names = append(names, filepath.Base(e.Path))
+			}
+		case in.Compared == nil || len(items) == 1:
+			names = append(names, in.Name)
+		}
+	}
+	if more := len(names) - 3; more > 1 {
+		names = append(names[:3], quantity.Count(more, "other"))
+	}
+	return strings.Join(names, ", ")
+}
+
+// about is what is known of where and when results were recorded.
+func about(items []Input) (facts []Fact) {
+	add := func(name string, values ...string) {
+		values = slices.DeleteFunc(slices.Compact(values), func(v string) bool { return v == "" })
+		if len(values) > 0 {
+			facts = append(facts, Fact{Name: name, Value: strings.Join(values, ", ")})
+		}
+	}
+	for _, in := range items {
+		if c := in.Campaign; c != nil {
+			begun := ""
+			if !c.Campaign.Created.IsZero() {
+				begun = "begun " + c.Campaign.Created.UTC().Format("2006-01-02 15:04 UTC")
+			}
+			add("Campaign", begun, quantity.Count(c.Gain.N, "complete pair"), shorten(c.Command, 90))
+			add("Benchmark output", c.Campaign.Format)
+			add("GPUs of the campaign", c.Campaign.GPUs)
+		}
+		if t := in.Trace; t != nil {
+			var days, gpus, profilers []string
+			for _, e := range t.Exports {
+				if e.CapturedNS > 0 {
+					days = append(days, time.Unix(0, e.CapturedNS).UTC().Format("2006-01-02"))
+				}
+				profiler := e.SchemaVersion
+				if e.NsysVersion != "" {
+					profiler = "nsys " + e.NsysVersion
+				}
+				gpus, profilers = append(gpus, e.GPU), append(profilers, profiler)
+			}
+			arm := map[string]string{string(gain.Normal): plots.Learned, string(gain.Perfect): plots.Balanced}[t.Arm]
+			add("Trace of "+cmp.Or(arm, in.Name), slices.Concat(days[:min(1, len(days))], []string{quantity.Count(len(t.Ranks), "rank")}, gpus[:min(1, len(gpus))], profilers[:min(1, len(profilers))])...)
+		}
+		if in.Counts != nil {
+			for _, r := range in.Counts.Records {
+				add("Expert statistics", filepath.Base(r.Source), r.Format, string(r.Phase))
+			}
+		}
+	}
+	return facts
+}
