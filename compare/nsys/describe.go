@@ -72,10 +72,9 @@ func (d *exportDescription) describeGraphs() {
 func (d *exportDescription) launchedTogether() bool {
 	launched := make([]bool, d.attribution.calls)
 	for i := range d.rec.Kernels {
-		if at := d.rec.Kernels[i].Launch; at >= 0 {
-			if launched[at] {
-				return true
-			}
+		if at := d.rec.Kernels[i].Launch; at >= 0 && launched[at] {
+			return true
+		} else if at >= 0 {
 			launched[at] = true
 		}
 	}
@@ -132,8 +131,8 @@ const singleLayers = "single_layers"
 
 // warnSingleLayers tells of a benchmark of single layers.
 func (d *exportDescription) warnSingleLayers() {
-	const announced = "layer_wise_benchmarks args " // TensorRT-LLM, with its arguments behind
-	if slices.ContainsFunc(d.rec.RangeNames, func(name string) bool { return strings.HasPrefix(name, announced) }) {
+	// TensorRT-LLM's range has its arguments behind.
+	if slices.ContainsFunc(d.rec.RangeNames, func(name string) bool { return strings.HasPrefix(name, "layer_wise_benchmarks args ") }) {
 		d.warn(singleLayers, "a benchmark of single layers: a step of the whole model runs more layers than these")
 	}
 }

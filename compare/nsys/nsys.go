@@ -110,8 +110,7 @@ func summarizeRecording(path string, rec *capture.Recording, o Options) (*export
 	}
 	a := attribute(rec, o)
 	capture.Collect(len(rec.Kernels))
-	e := &exportSummary{names: rec.KernelNames, rules: o.Phases, session: meta.SessionUTC, ranks: a.rankEvents()}
-	e.classes, e.locations, e.stepNames = a.classes, a.final.values, a.stepNames
+	e := &exportSummary{names: rec.KernelNames, rules: o.Phases, session: meta.SessionUTC, ranks: a.rankEvents(), classes: a.classes, locations: a.final.values, stepNames: a.stepNames}
 	if len(e.ranks) == 0 {
 		return nil, &input.Error{File: path, Expected: "kernels to analyze", Found: "only kernels in ranges that ask to be ignored", Err: capture.ErrNoKernels}
 	}
