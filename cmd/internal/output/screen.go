@@ -158,7 +158,7 @@ func (s *sheet) fit(width int, minor []string) (hidden []string) {
 		s.columns = slices.Delete(s.columns, last, last+1)
 	}
 	for i, c := range slices.Backward(left) {
-		if s.width()+c.width() <= width { // beside those that stay
+		if c.dispensable(minor) <= len(minor) && s.width()+c.width() <= width { // beside those that stay
 			s.columns, left = append(s.columns, c), slices.Delete(left, i, i+1)
 		}
 	}
