@@ -337,11 +337,14 @@ func (o *readOptions) check(paths []string) (nsys.Options, error) {
 	return n, err
 }
 
+// maxSettings is the most bytes of a file of settings: a model's, a placement, rules.
+const maxSettings = 64 << 20
+
 // kernelPhases are the user's rules for names of kernels.
 func (o *readOptions) kernelPhases() (list []kernel.Rule, err error) {
 	given := slices.Clone(o.phases)
 	if o.rules != "" {
-		text, err := os.ReadFile(o.rules)
+		text, err := input.ReadFile(o.rules, maxSettings)
 		if err != nil {
 			return nil, err
 		}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -141,7 +140,7 @@ func (g *gateFlags) layout(experts, ranks int) (router.Layout, error) {
 		l, err := router.Contiguous(experts, ranks)
 		return l, withCode(exitUsage, err)
 	}
-	text, err := os.ReadFile(g.placement)
+	text, err := input.ReadFile(g.placement, maxSettings)
 	if err != nil {
 		return router.Layout{}, err
 	}

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"os"
-
 	"github.com/spf13/cobra"
 
 	"github.com/moebalance/moebalance/cmd/internal/render"
@@ -57,7 +55,7 @@ func (o *modelsOptions) models(names []string) ([]router.Model, error) {
 // readModelConfig reads a model from its config.json and names the file as its
 // source.
 func readModelConfig(path string) (router.Model, error) {
-	text, err := os.ReadFile(path)
+	text, err := input.ReadFile(path, maxSettings)
 	if err != nil {
 		return router.Model{}, err
 	}

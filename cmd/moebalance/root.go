@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -180,9 +181,10 @@ func plainly(err error) string {
 	text := err.Error()
 	var path *fs.PathError
 	if errors.As(err, &path) {
-		text = strings.Replace(text, path.Error(), path.Path+": "+path.Err.Error(), 1)
+		text = strings.ReplaceAll(text, path.Error(), path.Path+": "+path.Err.Error())
 	}
-	return text
+	lines := slices.Compact(strings.Split(text, "\n"))              // several errors: closing a file repeats that of writing it
+	return strings.ToValidUTF8(strings.Join(lines, "; "), "\uFFFD") // names of files may be anything
 }
 
 //go:embed help

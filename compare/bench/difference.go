@@ -17,7 +17,7 @@ func (c *Campaign) differences(arm gain.Arm, normal, perfect Attempt) []gain.Dif
 	found = append(found, c.ownDifferences(arm, found)...)
 	found = append(found, c.Spec.wordDifferences(arm)...)
 	if a, b := c.Spec.arm(gain.Normal).Flags, c.Spec.arm(arm).Flags; !slices.Equal(a, b) {
-		found = append(found, gain.Difference{Kind: "argument", Name: "flags", Normal: launch.Quote(a), Perfect: launch.Quote(b), Declared: true})
+		found = append(found, gain.Difference{Kind: "argument", Name: "flags", Normal: launch.Quote(launch.Mask(a)), Perfect: launch.Quote(launch.Mask(b)), Declared: true})
 	}
 	for i, f := range normal.Files {
 		if i < len(perfect.Files) && perfect.Files[i].SHA256 != f.SHA256 {
@@ -160,14 +160,15 @@ func wordDiff(a, b []string) []gain.Difference {
 	}
 	var found []gain.Difference
 	var onlyA, onlyB []int // not common, since the last common word
+	shownA, shownB := launch.Mask(a), launch.Mask(b)
 	flush := func() {
 		for n := range max(len(onlyA), len(onlyB)) {
 			d := gain.Difference{Kind: "argument", Normal: noWord, Perfect: noWord}
 			if n < len(onlyA) {
-				d.Normal, d.Name = a[onlyA[n]], optionOf(a, onlyA[n])
+				d.Normal, d.Name = shownA[onlyA[n]], optionOf(shownA, onlyA[n])
 			}
 			if n < len(onlyB) {
-				d.Perfect, d.Name = b[onlyB[n]], optionOf(b, onlyB[n])
+				d.Perfect, d.Name = shownB[onlyB[n]], optionOf(shownB, onlyB[n])
 			}
 			found = append(found, d)
 		}

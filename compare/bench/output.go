@@ -13,6 +13,7 @@ import (
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/input"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
@@ -188,7 +189,7 @@ func (r *runner) usable(result *metrics.Result) error {
 var errEmpty = errors.New("the result file is empty")
 
 func (r *runner) parseFile(path string) (metrics.Result, error) {
-	f, err := os.Open(path)
+	f, err := input.Open(path)
 	if err != nil {
 		return metrics.Result{}, fmt.Errorf("the command wrote no result file: %w", err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/input"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
@@ -80,7 +81,7 @@ func (s Spec) groupLimited() string {
 		if _, value, ok := strings.Cut(word, "="); ok {
 			word = value
 		}
-		if config, err := os.ReadFile(filepath.Join(inFolder(s.Folder, word), "config.json")); err == nil {
+		if config, err := input.ReadFile(filepath.Join(inFolder(s.Folder, word), "config.json"), 64<<20); err == nil {
 			if m, err := router.ParseConfig(config); err == nil && m.Shape.Grouped() {
 				return word
 			}

@@ -25,7 +25,7 @@ func Recorded(c *Campaign, confidence float64, traces gain.TraceProof) gain.Camp
 	pointName, points := c.Spec.Points.judged(r.ranks)
 	return gain.Campaign{
 		More: c.Spec.more(), Builds: c.Spec.Builds, PointName: pointName, Points: points,
-		Command: launch.Quote(c.Spec.Command.Normal), Metric: r.metric, Launches: launches,
+		Command: launch.Quote(launch.Mask(c.Spec.Command.Normal)), Metric: r.metric, Launches: launches,
 		Criteria: gain.Criteria{Threshold: c.Spec.Threshold, Confidence: confidence, Tolerance: c.Spec.WorkTolerance},
 		Proof:    e.Proofs, Chance: c.Spec.Treatment.Chance(), Compared: e.Compared, Differences: e.Differences, Checks: e.Checks,
 	}

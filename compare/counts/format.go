@@ -104,7 +104,7 @@ func openSource(path string) (*source, error) {
 		return nil, err
 	}
 	if !info.IsDir() {
-		content, err := readWhole(path)
+		content, err := input.ReadFile(path, maxFile)
 		if err != nil {
 			return nil, err
 		}
@@ -244,7 +244,7 @@ func (s *source) named(name *regexp.Regexp) (paths []string) {
 
 // openZip reads a zip file whole.
 func openZip(path string) ([]*zip.File, error) {
-	content, err := readWhole(path)
+	content, err := input.ReadFile(path, maxFile)
 	if err != nil {
 		return nil, err
 	}
@@ -253,18 +253,4 @@ func openZip(path string) ([]*zip.File, error) {
 		return nil, err
 	}
 	return z.File, nil
-}
-
-// readWhole reads a file of at most maxFile bytes.
-func readWhole(path string) (text []byte, err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	text, err = io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err == nil && len(text) > maxFile {
-		err = fmt.Errorf("want at most %d bytes, have more", maxFile)
-	}
-	return text, err
 }

@@ -43,10 +43,14 @@ var knownSeries = map[string]series{
 // scrapeTimeout bounds one scrape.
 const scrapeTimeout = 30 * time.Second
 
+// loginOfURL is shown nowhere.
+var loginOfURL = regexp.MustCompile(`//[^/\s@]+@`)
+
 // Scrape reads the counters of a metrics endpoint, which run since the engine
 // started; see Since for what two scrapes have between them.
 func Scrape(ctx context.Context, address string) (*Record, error) {
 	content, err := fetch(ctx, address)
+	address = loginOfURL.ReplaceAllString(address, "//(redacted)@")
 	if err != nil {
 		return nil, unreadable(address, err)
 	}
@@ -60,7 +64,9 @@ func fetch(ctx context.Context, address string) (content []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, scrapeTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
-	if err != nil {
+	if failed := (*url.Error)(nil); errors.As(err, &failed) {
+		return nil, failed.Err
+	} else if err != nil {
 		return nil, err
 	}
 	request.Header.Set("Accept", "text/plain")

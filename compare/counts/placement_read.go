@@ -10,6 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/moebalance/moebalance/router/input"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
@@ -31,7 +32,7 @@ type slotPlacement struct {
 // EP size for the formats that list slots only; 0 where the file says it. Errors
 // are of type *input.Error.
 func ReadPlacement(path string, ranks int) (*Placement, error) {
-	content, err := readWhole(path)
+	content, err := input.ReadFile(path, maxFile)
 	if err != nil {
 		return nil, unreadable(path, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/input"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
@@ -68,7 +69,7 @@ type tensorrtMetaInfo struct {
 }
 
 func readTensorRTMeta(path string) (info tensorrtMetaInfo, err error) {
-	text, err := readWhole(path)
+	text, err := input.ReadFile(path, maxFile)
 	if err != nil {
 		return info, err
 	}

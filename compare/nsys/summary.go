@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/nsys/capture"
@@ -151,7 +150,7 @@ func readSummary(path string) (exports []*exportSummary, err error) {
 
 // inSummary opens a summary file and puts the errors of reading it into words.
 func inSummary(path string, read func(io.Reader) error) error {
-	f, err := os.Open(path)
+	f, err := input.Open(path)
 	if err != nil {
 		return err
 	}

@@ -19,10 +19,18 @@ import (
 
 // Repeated is the first path that is the same file as one before it, by whatever name.
 func Repeated(paths []string) (path string, ok bool) {
-	for i, path := range paths {
-		if _, ok := shared(paths[i:i+1], paths[:i]); ok {
+	type look struct{ size, changed int64 } // the same of the same file, and of few others
+	seen := map[look][]os.FileInfo{}
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		if err != nil {
+			continue
+		}
+		at := look{info.Size(), info.ModTime().UnixNano()}
+		if slices.ContainsFunc(seen[at], func(other os.FileInfo) bool { return os.SameFile(info, other) }) {
 			return path, true
 		}
+		seen[at] = append(seen[at], info)
 	}
 	return "", false
 }
@@ -197,7 +205,7 @@ func Head(path string) ([]byte, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, &input.Error{File: path, Expected: "a regular file", Found: "mode " + info.Mode().Type().String()}
+		return nil, &input.Error{File: path, Expected: "a regular file", Found: "a device or a pipe"}
 	}
 	f, err := os.Open(path)
 	if err != nil {

@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/router/input"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
@@ -107,7 +107,7 @@ func (r *reportReader) read(arm gain.Arm, paths []string) error {
 
 // readLaunches reads the launches of a file: one report, or one per line.
 func readLaunches(path string, custom []metrics.Custom) ([]metrics.Result, error) {
-	f, err := os.Open(path)
+	f, err := input.Open(path)
 	if err != nil {
 		return nil, err
 	}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -33,9 +32,12 @@ type Item struct {
 	Place    *place.Result
 }
 
+// maxResult is the most bytes of a result that is read.
+const maxResult = 1 << 30
+
 // ReadResult reads the JSON result of a verb from a file.
 func ReadResult(path string) (Item, error) {
-	text, err := os.ReadFile(path)
+	text, err := input.ReadFile(path, maxResult)
 	if err != nil {
 		return Item{}, err
 	}

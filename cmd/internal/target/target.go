@@ -15,6 +15,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -183,11 +185,22 @@ func atomically(path string, fill func(*os.File) error) error {
 	if err != nil {
 		_ = os.Remove(draft.Name()) // the error that led here matters more
 	}
+	var at *fs.PathError
+	if errors.As(err, &at) && at.Path == draft.Name() {
+		at.Path = path // the name that was asked for
+	}
 	return err
 }
 
 func writeThrough(path string, render func(io.Writer) error) error {
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	f, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+	for waited := 0; errors.Is(err, syscall.ENXIO) && waited < 50; waited++ { // who reads a pipe may come a moment later
+		time.Sleep(10 * time.Millisecond)
+		f, err = os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+	}
+	if errors.Is(err, syscall.ENXIO) {
+		return fmt.Errorf("%s: want a pipe that a program reads, have none within half a second", path)
+	}
 	if err != nil {
 		return err
 	}

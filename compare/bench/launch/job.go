@@ -104,7 +104,7 @@ func (j *running) run(ctx context.Context) error {
 		return j.command(ctx)
 	}
 	if answers(ctx, j.Ready) {
-		return fmt.Errorf("something answers at %s before the server is started: end it, or use another port", j.Ready)
+		return fmt.Errorf("something answers at %s before the server is started: end it, or use another port", Mask([]string{j.Ready})[0])
 	}
 	server, err := j.start(j.Server, ServerStdout, ServerStderr)
 	if err != nil {
@@ -208,7 +208,7 @@ func (j Job) lastWords(files ...string) string {
 func (j Job) untilReady(ctx context.Context, server *process) error {
 	if j.ReadyTimeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, j.ReadyTimeout, fmt.Errorf("the server did not answer at %s within %s", j.Ready, j.ReadyTimeout))
+		ctx, cancel = context.WithTimeoutCause(ctx, j.ReadyTimeout, fmt.Errorf("the server did not answer at %s within %s", Mask([]string{j.Ready})[0], j.ReadyTimeout))
 		defer cancel()
 	}
 	for {

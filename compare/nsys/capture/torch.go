@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"sync"
 
@@ -136,7 +135,7 @@ func ahead(in io.Reader) (read io.Reader, stop func()) {
 
 // readTorchTrace reads one trace of PyTorch's profiler.
 func readTorchTrace(ctx context.Context, path string, o Options) (*Recording, error) {
-	f, err := os.Open(path)
+	f, err := input.Open(path)
 	if err != nil {
 		return nil, err
 	}

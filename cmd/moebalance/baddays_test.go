@@ -1,0 +1,474 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+	"unicode/utf8"
+)
+
+// programVariable makes the test binary the program itself, to be killed, starved and
+// cut off.
+const programVariable = "MOEBALANCE_TEST_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(programVariable) != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// program is the program as a process of its own.
+func program(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(self, args...)
+	c.Env = append(os.Environ(), programVariable+"=1")
+	return c
+}
+
+// badInputs reads IN in every way there is.
+var badInputs = []string{
+	"trace IN", "trace --counts IN LOOP", "trace --phase-rules IN LOOP", "trace --config IN LOOP", "trace --scrub out IN", "trace --summary out IN", "trace --like-nsys nvtx_kern_sum IN",
+	"counts IN", "counts --placement IN COUNTS", "counts --config IN COUNTS", "counts --since IN COUNTS", "place IN", "place --judge IN COUNTS",
+	"compare IN IN", "compare --campaign IN LOOP PERFECT", "compare --counts-normal IN LOOP PERFECT", "compare --trust-arms IN,IN IN", "report -o out IN", "report -o out --counts-normal IN LOOP",
+	"models --config IN", "logits verify IN", "logits list IN", "logits plans --config IN --ep 2", "logits plans --experts 8 --top-k 2 --placement IN",
+	"logits generate --experts 8 --top-k 2 --ep 2 --cache cache --bias IN --bias-tensor b", "bench --resume IN", "bench --config IN --campaign new -- true", "bench --same IN --campaign new -- true",
+}
+
+// badOutputs writes OUT in every way there is.
+var badOutputs = []string{
+	"trace LOOP -o OUT", "trace LOOP --summary OUT", "trace LOOP --scrub OUT", "counts COUNTS -o OUT", "place COUNTS --write-trtllm OUT", "place COUNTS --write-sglang OUT", "place COUNTS --write-vllm OUT",
+	"compare LOOP PERFECT -o OUT", "report LOOP -o OUT", "report LOOP --png OUT", "report LOOP --svg OUT", "models -o OUT", "hook -o OUT", "bench dataset --num-requests 9 --input-mean 2 --output-mean 1 -o OUT",
+	"logits generate --experts 8 --top-k 2 --ep 2 --tokens 1 --cache OUT", "logits plans --experts 8 --top-k 2 --ep 2 -o OUT", "bench --campaign OUT -- true", "profile --dry-run --dir OUT -- true",
+	"quickstart --dir OUT", "workload --steps 1 --cache OUT", "workload --steps 1 --stats OUT",
+}
+
+// arguments are those of a line, whose words in capitals stand for files.
+func arguments(line, file string) []string {
+	args := strings.Fields(line)
+	for i, w := range args {
+		switch w {
+		case "LOOP", "PERFECT":
+			args[i] = absolute + map[string]string{"LOOP": "gptoss-ep4-loop/normal.sqlite", "PERFECT": "gptoss-ep4-loop/perfect.sqlite"}[w]
+		case "COUNTS":
+			args[i] = absolute + "gptoss-ep4-ranks/counts-normal"
+		default:
+			args[i] = strings.NewReplacer("OUT", file, "IN", file).Replace(w)
+		}
+	}
+	return args
+}
+
+// absolute is the folder of fixtures, from every working folder.
+var absolute = func() string {
+	path, err := filepath.Abs(fixtures)
+	if err != nil {
+		panic(err)
+	}
+	return path + "/"
+}()
+
+// No verb waits for what never ends: it is one line and exit 1 or 2, in well under the
+// time that a test has.
+func TestPipesDevicesAndSockets(t *testing.T) {
+	if testing.Short() {
+		t.Skip("every verb with every kind of file")
+	}
+	t.Chdir(t.TempDir())
+	socket, err := net.Listen("unix", "socket")
+	if err != nil {
+		t.Skip(err)
+	}
+	defer socket.Close()
+	var all sync.WaitGroup
+	check := func(line, file string) {
+		all.Go(func() {
+			ended := make(chan struct{})
+			var stderr bytes.Buffer
+			var code int
+			args := arguments(line, file)
+			go func() {
+				code = run(t.Context(), args, strings.NewReader(""), io.Discard, &stderr)
+				close(ended)
+			}()
+			select {
+			case <-ended:
+			case <-time.After(time.Minute):
+				t.Errorf("%q: still waits", args)
+				return
+			}
+			said, found := strings.CutPrefix(stderr.String(), "proof of balance: ") // a note before the first launch
+			if found {
+				_, said, _ = strings.Cut(said, "\n")
+			}
+			if code != exitFailed && code != exitUsage || strings.Count(said, "\n") != 1 {
+				t.Errorf("%q: exit %d, %q; want exit 1 or 2 and one line", args, code, said)
+			}
+		})
+	}
+	pipe := func(n int) string {
+		name := fmt.Sprintf("%d-pipe", n) // a new one, because who gives up on one lets others go
+		if err := syscall.Mkfifo(name, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	for n, line := range badInputs {
+		folder := fmt.Sprintf("%d-folder", n)
+		if err := errors.Join(os.Mkdir(folder, 0o755), syscall.Mkfifo(filepath.Join(folder, "meta_info.json"), 0o600), syscall.Mkfifo(filepath.Join(folder, "a.sqlite"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range []string{pipe(n), folder, "socket", "/dev/zero", os.DevNull} {
+			if file != folder || !strings.HasPrefix(line, "logits ") { // a folder without entries is told, not refused
+				check(line, file)
+			}
+		}
+	}
+	for n, line := range badOutputs {
+		for _, file := range []string{pipe(1000 + n), "socket", "/dev/full"} {
+			check(line, file)
+		}
+	}
+	all.Wait()
+}
+
+// A pipe that a program writes to is read, and one that a program reads is written.
+func TestPipesThatAreHeld(t *testing.T) {
+	dir := t.TempDir()
+	in, out := filepath.Join(dir, "in"), filepath.Join(dir, "out")
+	if err := errors.Join(syscall.Mkfifo(in, 0o600), syscall.Mkfifo(out, 0o600)); err != nil {
+		t.Skip(err)
+	}
+	text, err := os.ReadFile(fixtures + "configs/mixtral-8x7b.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan []byte, 1)
+	go func() {
+		if f, err := os.OpenFile(in, os.O_WRONLY, 0); err == nil {
+			f.Write(text)
+			f.Close()
+		}
+	}()
+	go func() {
+		text, _ := os.ReadFile(out)
+		got <- text
+	}()
+	if _, stderr, code := invoke(t.Context(), "models", "--config", in, "-o", out); code != exitDone {
+		t.Fatalf("exit %d, %s", code, stderr)
+	}
+	if text := <-got; !bytes.Contains(text, []byte("8")) {
+		t.Errorf("read %q", text)
+	}
+}
+
+// writers write OUT, as OLD did before.
+var writers = []struct{ old, new string }{
+	{"models -o OUT", "models --format json -o OUT"},
+	{"trace LOOP -o OUT", "trace LOOP --format json -o OUT"},
+	{"trace PERFECT --summary OUT", "trace LOOP --summary OUT"},
+	{"trace PERFECT --scrub OUT", "trace LOOP --scrub OUT"},
+	{"report PERFECT -o OUT", "report LOOP -o OUT"},
+	{"place COUNTS --ep 2 --write-trtllm OUT", "place COUNTS --write-trtllm OUT"},
+	{"report PERFECT --svg OUT", "report LOOP --svg OUT"},
+	{"hook -o OUT", "hook -o OUT"},
+}
+
+// snapshot is the content of a file, or of the files of a folder by name. Drafts are none.
+func snapshot(t *testing.T, path string) map[string][32]byte {
+	t.Helper()
+	sums := map[string][32]byte{}
+	err := filepath.WalkDir(path, func(path string, e os.DirEntry, err error) error {
+		if err != nil || e.IsDir() || strings.HasPrefix(e.Name(), ".") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		sums[path] = sha256.Sum256(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sums
+}
+
+// A writer that is killed at any moment leaves the old output or the new one, whole, and
+// no input touched; the next run succeeds.
+func TestKilledWriters(t *testing.T) {
+	if testing.Short() {
+		t.Skip("kills processes over and over")
+	}
+	inputs := snapshot(t, fixtures+"gptoss-ep4-loop")
+	rng := rand.New(rand.NewPCG(15, 15))
+	t.Chdir(t.TempDir())
+	for n, w := range writers {
+		out := fmt.Sprintf("%d-out", n)
+		write := func(line string) map[string][32]byte {
+			if text, err := program(t, arguments(line, out)...).CombinedOutput(); err != nil {
+				t.Fatalf("%s: %v, %s", line, err, text)
+			}
+			return snapshot(t, out)
+		}
+		began := time.Now()
+		fresh := write(w.new)
+		took := time.Since(began)
+		old := write(w.old)
+		for range 4 {
+			c := program(t, arguments(w.new, out)...)
+			if err := c.Start(); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(took/4 + time.Duration(rng.Int64N(int64(took))))
+			_ = c.Process.Kill() // it may be done
+			_ = c.Wait()
+			for path, sum := range snapshot(t, out) {
+				if sum != old[path] && sum != fresh[path] {
+					t.Errorf("%s: killed, %s is neither as it was nor new", w.new, path)
+				}
+			}
+			for path := range old {
+				if _, err := os.Stat(path); err != nil {
+					t.Errorf("%s: killed: %v", w.new, err)
+				}
+			}
+		}
+		for path, sum := range write(w.new) {
+			if sum != fresh[path] && sum != old[path] {
+				t.Errorf("%s: after the kills, %s is another", w.new, path)
+			}
+		}
+	}
+	t.Chdir(absolute + "../cmd/moebalance")
+	for path, sum := range snapshot(t, fixtures+"gptoss-ep4-loop") {
+		if inputs[path] != sum {
+			t.Errorf("%s was changed", path)
+		}
+	}
+}
+
+// Where files cannot grow, each output is one line about the file that was asked for, the
+// old output stays, and nothing is left beside it.
+func TestDiskFull(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a process for each output")
+	}
+	t.Chdir(t.TempDir())
+	for _, w := range writers[1:6] {
+		if text, err := program(t, arguments(w.old, "out")...).CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v, %s", w.old, err, text)
+		}
+		old := snapshot(t, ".")
+		args := arguments(w.new, "out")
+		c := program(t)
+		c.Path, c.Args = "/bin/sh", append([]string{"sh", "-c", `ulimit -f 0 && exec "$0" "$@"`, c.Path}, args...)
+		text, err := c.CombinedOutput()
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) || exit.ExitCode() != exitFailed || bytes.Count(text, []byte("\n")) != 1 || bytes.Contains(text, []byte(".moebalance-")) || bytes.Contains(text, []byte("export it again")) {
+			t.Errorf("%q: %v, %s", args, err, text)
+		}
+		if now := snapshot(t, "."); now["out"] != old["out"] || len(now) != 1 {
+			t.Errorf("%q: changed the old output", args)
+		}
+		if left, _ := filepath.Glob(".moebalance-*"); len(left) > 0 {
+			t.Errorf("%q: left %q", args, left)
+		}
+		if err := os.Remove("out"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer full.Close()
+	c := program(t, "models")
+	c.Stdout = full
+	var said bytes.Buffer
+	c.Stderr = &said
+	if err := c.Run(); c.ProcessState.ExitCode() != exitFailed || said.String() != "moebalance: write /dev/stdout: no space left on device\n" {
+		t.Errorf("%v, %q", err, &said)
+	}
+}
+
+// Two processes write one output, and it is whole; a reader that leaves early ends the
+// program without a word, as it ends others.
+func TestProcessesBesideEachOther(t *testing.T) {
+	t.Chdir(t.TempDir())
+	args := arguments("trace LOOP --format json -o OUT", "out")
+	a, b := program(t, args...), program(t, args...)
+	if err := errors.Join(a.Start(), b.Start(), a.Wait(), b.Wait()); err != nil {
+		t.Fatal(err)
+	}
+	both, err := os.ReadFile("out")
+	want, _, _ := invoke(t.Context(), arguments("trace LOOP --format json", "")...)
+	if err != nil || string(both) != want {
+		t.Errorf("two writers left %d bytes, want %d (%v)", len(both), len(want), err)
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Close() // before the first byte
+	c := program(t, arguments("trace LOOP --format json", "")...)
+	c.Stdout = w
+	var said bytes.Buffer
+	c.Stderr = &said
+	_ = c.Run()
+	w.Close()
+	if status, ok := c.ProcessState.Sys().(syscall.WaitStatus); !ok || !status.Signaled() || status.Signal() != syscall.SIGPIPE || said.Len() > 0 {
+		t.Errorf("a closed pipe: %v, %q; want the end by SIGPIPE, and silence", c.ProcessState, &said)
+	}
+}
+
+// Files and folders of any name are read and written, and an error about one is one line
+// of UTF-8.
+func TestOddPaths(t *testing.T) {
+	t.Chdir(t.TempDir())
+	config, err := os.ReadFile(absolute + "configs/mixtral-8x7b.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"a b", "new\nline.json", "-dash.json", "--help", "größe-日本.json", "not\xffutf8.json", "'\"$(x)`.json", strings.Repeat("x", 255), "sub/../dots.json"} {
+		path := "./" + name
+		if err := errors.Join(os.MkdirAll("sub", 0o755), os.WriteFile(path, config, 0o644)); err != nil {
+			t.Logf("%q: %v", name, err) // not every file system has every name
+			continue
+		}
+		if _, stderr, code := invoke(t.Context(), "models", "--config="+name); code != exitDone {
+			t.Errorf("%q is not read: exit %d, %s", name, code, stderr)
+		}
+		if _, stderr, code := invoke(t.Context(), "models", "--config", path, "-o", path); code != exitUsage || strings.Count(stderr, "\n") != 1 || !utf8.ValidString(stderr) {
+			t.Errorf("%q as its own output: exit %d, %q", name, code, stderr)
+		}
+		for _, verb := range []string{"trace", "counts", "place", "report", "compare"} {
+			if _, stderr, code := invoke(t.Context(), verb, "--", name, name); code == exitDone || strings.Count(stderr, "\n") != 1 || !utf8.ValidString(stderr) {
+				t.Errorf("%s %q: exit %d, %q", verb, name, code, stderr)
+			}
+		}
+		if _, stderr, code := invoke(t.Context(), "models", "-o", "sub/"+filepath.Base(name)); code != exitDone {
+			t.Errorf("%q is not written: exit %d, %s", name, code, stderr)
+		}
+	}
+	if err := errors.Join(os.Symlink("loop-b", "loop-a"), os.Symlink("loop-a", "loop-b")); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"loop-a", strings.Repeat("x", 300), strings.Repeat(strings.Repeat("y", 250)+"/", 20), ""} {
+		for _, line := range append(append([]string{}, badInputs...), badOutputs...) {
+			args := strings.Fields(line)
+			for i, w := range args {
+				if w == "IN" || w == "OUT" {
+					args[i] = name
+				} else {
+					args[i] = arguments(w, name+"?")[0]
+				}
+			}
+			if name == "" && strings.Contains(line, "-") || strings.Contains(line, "--dry-run") || strings.Contains(line, "workload") && strings.Contains(line, "--cache") {
+				continue // an empty flag is none, and these two write nothing yet
+			}
+			_, stderr, code := invoke(t.Context(), args...)
+			said, found := strings.CutPrefix(stderr, "proof of balance: ")
+			if found {
+				_, said, _ = strings.Cut(said, "\n")
+			}
+			if code != exitFailed && code != exitUsage || strings.Count(said, "\n") != 1 {
+				t.Errorf("%.60q: exit %d, %.300q", args, code, stderr)
+			}
+		}
+	}
+}
+
+// A folder of 10 000 files that are something else is gone through, and told in a line.
+func TestFolderOfManyFiles(t *testing.T) {
+	if testing.Short() {
+		t.Skip("makes 10 000 files")
+	}
+	t.Chdir(t.TempDir())
+	if err := os.Mkdir("many", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 10_000 {
+		if err := os.WriteFile(fmt.Sprintf("many/%05d.txt", i), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, stderr, code := invoke(t.Context(), "counts", "many"); code != exitFailed || strings.Count(stderr, "\n") != 1 || len(stderr) > 1000 {
+		t.Errorf("exit %d, %.2000s", code, stderr)
+	}
+	text, err := os.ReadFile(absolute + "gptoss-ep4-loop/normal.sqlite")
+	if err := errors.Join(err, os.WriteFile("many/run.sqlite", text, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	if stdout, stderr, code := invoke(t.Context(), "trace", "many"); code != exitDone || !strings.HasPrefix(stdout, "normal arm: ") || len(stderr) > 1000 {
+		t.Errorf("exit %d, %.2000s", code, stderr)
+	}
+}
+
+// What is secret in an environment, a command line and an address reaches no output. The
+// campaign file keeps the command line, for --resume, and says so in help.
+func TestSecretsReachNoOutput(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, name := range []string{"HF_TOKEN", "VLLM_API_KEY", "NCCL_PASSWORD", "MOEBALANCE_SECRET", "AWS_SECRET_ACCESS_KEY", "PLAIN"} {
+		t.Setenv(name, "PLANTED-in-"+name)
+	}
+	own := script(t, engine(100, 120))
+	words := []string{own, "--api-key", "PLANTED-1", "--hf-token=PLANTED-2", "http://me:PLANTED-3@host/v1", "sh -c 'export TOKEN=PLANTED-4'", "Authorization: Bearer PLANTED-5"}
+	var all strings.Builder
+	ask := func(args ...string) {
+		stdout, stderr, _ := invoke(t.Context(), args...)
+		all.WriteString(stdout + stderr)
+	}
+	differing := strings.Join([]string{own, "--api-key", "PLANTED-6", "--hf-token=PLANTED-7"}, " ")
+	ask(append([]string{"bench", "--pairs", "6", "--campaign", "refused", "--perfect-command", differing, "--"}, words...)...)
+	ask(append([]string{"bench", "--pairs", "6", "--campaign", "c", "--arm", "more=HF_TOKEN=PLANTED-8 --api-key PLANTED-9", "--format", "json", "-o", "bench.json", "--"}, words...)...)
+	for _, format := range []string{"text", "json", "csv", "md"} {
+		ask("bench", "--resume", "c", "--format", format)
+	}
+	ask("report", "c", "-o", "page.html")
+	ask("report", "c", "--svg", "figures")
+	ask("report", "bench.json", "-o", "other.html")
+	ask("counts", "http://me:PLANTED-10@127.0.0.1:1/metrics")
+	ask("counts", "http://me:PLANTED-11@127.0.0.1:port/metrics")
+	ask("bench", "--campaign", "d", "--server", "sleep 60", "--ready", "http://me:PLANTED-12@127.0.0.1:1/", "--ready-timeout", "1ms", "--client", "true")
+	if !strings.Contains(all.String(), "(redacted)") || !strings.Contains(all.String(), "imbalance significant") {
+		t.Errorf("nothing was tested: %s", &all)
+	}
+	err := filepath.WalkDir(".", func(path string, e os.DirEntry, err error) error {
+		if err != nil || e.IsDir() || strings.HasPrefix(e.Name(), "campaign.") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		all.Write(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if at := strings.Index(all.String(), "PLANTED"); at >= 0 {
+		t.Errorf("a secret: …%s…", all.String()[max(0, at-200):min(all.Len(), at+100)])
+	}
+	store, err := os.ReadFile("c/campaign.sqlite")
+	if err != nil || bytes.Contains(store, []byte("PLANTED-in-")) {
+		t.Errorf("the campaign file holds the value of a secret variable (%v)", err)
+	}
+	if help, _, _ := invoke(t.Context(), "bench", "--help"); !strings.Contains(help, "keeps the command line as typed") {
+		t.Error("help does not say what the campaign file keeps")
+	}
+}

@@ -1,0 +1,24 @@
+package launch
+
+import "testing"
+
+func TestMask(t *testing.T) {
+	for line, want := range map[string]string{
+		"vllm bench --api-key sk-1 --max-num-tokens 8 --tokenizer t": "vllm bench --api-key '(redacted)' --max-num-tokens 8 --tokenizer t",
+		"run --hf-token=hf_1 --model m":                              "run '--hf-token=(redacted)' --model m",
+		"env HF_TOKEN=hf_1 OMP_NUM_THREADS=2 run":                    "env 'HF_TOKEN=(redacted)' OMP_NUM_THREADS=2 run",
+		"sh -c 'HF_TOKEN=hf 1; run --password pw; next'":             "sh -c 'HF_TOKEN=(redacted)'",
+		"sh -c 'export HF_TOKEN=hf_1; run --password pw; next'":      "sh -c 'export HF_TOKEN=(redacted); run --password (redacted); next'",
+		"curl -H 'Authorization: Bearer abc' http://me:pw@host/x":    "curl -H 'Authorization: Bearer (redacted)' 'http://(redacted)@host/x'",
+		"run --key-value-heads 8 --ssl-keyfile f --tokens=5 a@b.c":   "run --key-value-heads 8 --ssl-keyfile f --tokens=5 a@b.c",
+		"run --token": "run --token",
+	} {
+		words, err := Words(line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := Quote(Mask(words)); got != want {
+			t.Errorf("%s\nhave %s\nwant %s", line, got, want)
+		}
+	}
+}
