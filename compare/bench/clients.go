@@ -32,7 +32,7 @@ func (r *runner) clients(l Launch, a Attempt, folder string) ([]launch.Run, erro
 			Done: func() error {
 				live := &r.Launches[l.Position]
 				last := &live.Attempts[a.Number-1]
-				p := PointRun{Value: value, Attempt: a.Number, DurationNS: int64(r.host.Now().Sub(began))}
+				p := PointRun{Value: value, Attempt: a.Number, DurationNS: max(0, int64(r.host.Now().Sub(began)))}
 				result, err := r.parse(r.outputOf(l, at, value))
 				if err != nil {
 					return fmt.Errorf("%w: %w", errUnusable, err)

@@ -79,7 +79,7 @@ func (r *runner) attempt(ctx context.Context, l *Launch) (Attempt, error) {
 	if unsaved != nil {
 		return *last, unsaved
 	}
-	last.DurationNS, last.OthersCPU, last.ExitCode = int64(r.host.Now().Sub(began)), others(outcome.CPU), outcome.ExitCode
+	last.DurationNS, last.OthersCPU, last.ExitCode = max(0, int64(r.host.Now().Sub(began))), others(outcome.CPU), outcome.ExitCode
 	last.OwnVariables = ownVariables(outcome.Environ, job.Env, r.ID, job.Folder)
 	if text := r.Spec.Treatment.undone(last.OwnVariables); text != "" {
 		last.Warnings = append(last.Warnings, text)

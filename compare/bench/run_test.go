@@ -626,3 +626,29 @@ func BenchmarkLaunch(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds()-inside)/float64(len(c.Launches))/1e6, "own-ms/launch")
 }
+
+// A clock that is set back or forward between launches, as by a time server, changes no
+// result and no order, and nothing lasted less than no time.
+func TestClockJumps(t *testing.T) {
+	for name, step := range map[string]time.Duration{"back": -time.Hour, "forward": 1000 * time.Hour, "before 1970": -24 * 365 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			c := create(t, testSpec(t, 6))
+			h := testHost("report")
+			now := time.Unix(1e9, 0)
+			h.Now = func() time.Time { now = now.Add(step); return now }
+			if err := c.Run(context.Background(), h); err != nil {
+				t.Fatal(err)
+			}
+			c = reopen(t, c)
+			finishedOnce(t, c)
+			if r := gains(t, c); r.Verdict != gain.Significant || math.Abs(float64(r.Gain.Estimate)-0.1) > 1e-9 {
+				t.Errorf("%s, %+v: %q", r.Verdict, r.Gain, r.Reasons)
+			}
+			for _, l := range c.Launches {
+				if a := l.Attempts[0]; a.DurationNS < 0 || a.OthersCPU < 0 {
+					t.Errorf("launch %d lasted %v beside %v cores", l.Position, time.Duration(a.DurationNS), a.OthersCPU)
+				}
+			}
+		})
+	}
+}
