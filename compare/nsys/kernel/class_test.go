@@ -324,3 +324,20 @@ func BenchmarkClassifyLongName(b *testing.B) {
 		Classify(name)
 	}
 }
+
+// Any line of a rules file: an error, or a rule that is read again as itself.
+func FuzzParseRule(f *testing.F) {
+	for _, line := range []string{"experts=my_grouped_gemm.*", "router = top[kK] ", "communication=", "=x", "experts=(", "dispatch=a=b"} {
+		f.Add(line)
+	}
+	f.Fuzz(func(t *testing.T, line string) {
+		rule, err := ParseRule(line)
+		if err != nil {
+			return
+		}
+		if again, err := ParseRule(rule.String()); err != nil || again.String() != rule.String() {
+			t.Errorf("%q is %s, and that is %s, %v", line, rule, again, err)
+		}
+		Classes([]string{line}, []Rule{rule})
+	})
+}
