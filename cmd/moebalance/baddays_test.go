@@ -47,7 +47,7 @@ func program(t *testing.T, args ...string) *exec.Cmd {
 // badInputs reads IN in every way there is.
 var badInputs = []string{
 	"trace IN", "trace --counts IN LOOP", "trace --phase-rules IN LOOP", "trace --config IN LOOP", "trace --scrub out IN", "trace --summary out IN", "trace --like-nsys nvtx_kern_sum IN",
-	"counts IN", "counts --placement IN COUNTS", "counts --config IN COUNTS", "counts --since IN COUNTS", "place IN", "place --judge IN COUNTS",
+	"counts IN", "counts --placement IN COUNTS", "counts --config IN COUNTS", "counts --since IN COUNTS", "place IN", "place --judge IN COUNTS", "place --trace IN COUNTS", "place --cost-table IN --model gpt-oss-20b --step-tokens 64 COUNTS",
 	"compare IN IN", "compare --campaign IN LOOP PERFECT", "compare --counts-normal IN LOOP PERFECT", "compare --trust-arms IN,IN IN", "report -o out IN", "report -o out --counts-normal IN LOOP",
 	"models --config IN", "logits verify IN", "logits list IN", "logits plans --config IN --ep 2", "logits plans --experts 8 --top-k 2 --placement IN",
 	"logits generate --experts 8 --top-k 2 --ep 2 --cache cache --bias IN --bias-tensor b", "bench --resume IN", "bench --config IN --campaign new -- true", "bench --same IN --campaign new -- true",
@@ -303,7 +303,7 @@ func TestDiskFull(t *testing.T) {
 	c.Stdout = full
 	var said bytes.Buffer
 	c.Stderr = &said
-	if err := c.Run(); c.ProcessState.ExitCode() != exitFailed || said.String() != "moebalance: write /dev/stdout: no space left on device\n" {
+	if err := c.Run(); c.ProcessState.ExitCode() != exitFailed || said.String() != "moebalance: /dev/stdout: no space left on device\n" {
 		t.Errorf("%v, %q", err, &said)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -21,6 +20,7 @@ import (
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/plots"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/input"
 )
 
 type placeOptions struct {
@@ -141,7 +141,7 @@ func (o *timeOptions) tabled(record *counts.Record, m router.Model) (*place.Cost
 	if tokens == 0 {
 		return nil, "no time is predicted from the table: the counts are sums over an unknown number of steps; give --step-tokens", nil
 	}
-	file, err := os.Open(o.table)
+	file, err := input.Open(o.table)
 	if err != nil {
 		return nil, "", err
 	}

@@ -2,13 +2,13 @@ package bench
 
 import (
 	"bytes"
-	"os"
 	"path/filepath"
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/router/input"
 )
 
 // Iterations is what the iteration logs of the timed launches show.
@@ -79,7 +79,7 @@ func (r *runner) iterationLog(l Launch, a Attempt) []metrics.Step {
 // mentionsIterations is a quick look for rows of an iteration log, so that other output is
 // not parsed twice.
 func mentionsIterations(path string) bool {
-	f, err := os.Open(path)
+	f, err := input.Open(path)
 	if err != nil {
 		return false
 	}

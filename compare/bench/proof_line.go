@@ -150,7 +150,7 @@ func rankOf(named, text []byte) int {
 }
 
 func countLines(path string, line *regexp.Regexp, seen map[int]Found) error {
-	f, err := os.Open(path)
+	f, err := input.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}

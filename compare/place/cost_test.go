@@ -210,3 +210,17 @@ func TestBreakEven(t *testing.T) {
 		}
 	}
 }
+
+// Any bytes: an error of one line, or a cost.
+func FuzzTable(f *testing.F) {
+	model := router.Model{Hidden: 64, Intermediate: 32, Shape: router.Shape{Experts: 16, TopK: 1}}
+	head := strings.Join(tableColumns, ",") + "\n"
+	for _, rows := range []string{"", "1,1,64,32,1,16,16,2\n", "9,5,64,32,1,16,16,2,5\n9,4,64,32,1,16,16,4,5\n9,3,64,32,1,16,16,8,5\n", "1e308,1e-308,64,32,1,16,1e308,1e308,5\n"} {
+		f.Add(head + rows)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if _, err := FromTable("t.csv", strings.NewReader(text), model, 9); err != nil && strings.Contains(err.Error(), "\n") {
+			t.Errorf("%q", err)
+		}
+	})
+}
