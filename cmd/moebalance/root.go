@@ -77,7 +77,7 @@ func interruptible() context.Context {
 // code. Results go to stdout, everything else to stderr.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := rootCmd()
-	root.SetArgs(args)
+	root.SetArgs(append([]string{}, args...)) // of none, cobra would take those of the process
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
