@@ -63,54 +63,48 @@ const leastOwn = 0.05
 // otherModel warns of ranks that do the same work by other libraries than the first, or
 // work that it does not have: linear attention, say. Their other kernels can be the same.
 func (r *reduction) otherModel() {
-	first := r.ranks[0].libraries()
+	first := r.ranks[0]
+	firsts := first.libraries()
 	for _, p := range r.ranks[1:] {
-		own := p.libraries()
-		for _, c := range []struct {
-			a, b   *rankEvents
-			of, in map[library]int
-		}{{p, r.ranks[0], own, first}, {r.ranks[0], p, first, own}} {
-			if name := foreignLibrary(c.of, c.in); name != "" {
-				r.warn("different_runs", "", fmt.Sprintf("rank %d runs kernels of %s, and rank %d has none: they are of different models", c.a.rank.Rank, name, c.b.rank.Rank))
-				return
-			}
+		own, a, b := p.libraries(), p, first
+		names := librariesOf(own, firsts)
+		if names == "" {
+			names, a, b = librariesOf(firsts, own), first, p
+		}
+		if names != "" {
+			r.warn("different_runs", "", fmt.Sprintf("rank %d runs kernels of %s, and rank %d has none: they are of different models", a.rank.Rank, names, b.rank.Rank))
+			return
 		}
 	}
 }
 
-// library is who made kernels for what work.
-type library struct {
-	phase Phase
-	name  string
-}
-
 // libraries counts the rank's kernels that their names place in attention or the routed
-// experts.
-func (p *rankEvents) libraries() map[library]int {
+// experts, by library and phase.
+func (p *rankEvents) libraries() map[string]int {
+	counts := map[string]int{}
 	byName := make([]int, len(p.of.names))
 	for i := range p.events {
 		byName[p.events[i].name]++
 	}
-	counts := map[library]int{}
 	for i, n := range byName {
 		if c := &p.of.classes[i]; n > 0 && !c.Collective && (c.Phase == PhaseAttention || slices.Contains(routedPhases, c.Phase)) {
-			counts[library{c.Phase, c.Library}] += n
+			counts[fmt.Sprintf("%s (%s)", c.Library, c.Phase)] += n
 		}
 	}
 	return counts
 }
 
-// foreignLibrary names the libraries that one rank alone uses, if for enough of its
-// kernels; empty where the other has no such kernels at all, as a stage of a pipeline.
-func foreignLibrary(of, in map[library]int) string {
+// librariesOf names the libraries that one rank alone uses, if for enough of its kernels;
+// empty where the other has no such kernels at all, as a stage of a pipeline.
+func librariesOf(own, other map[string]int) string {
 	var all, alone int
 	var names []string
-	for l, n := range of {
-		if all += n; in[l] == 0 {
-			alone, names = alone+n, append(names, fmt.Sprintf("%s (%s)", l.name, l.phase))
+	for name, n := range own {
+		if all += n; other[name] == 0 {
+			alone, names = alone+n, append(names, name)
 		}
 	}
-	if len(in) == 0 || float64(alone) < leastOwn*float64(all) || alone == 0 {
+	if len(other) == 0 || float64(alone) < leastOwn*float64(max(all, 1)) {
 		return ""
 	}
 	slices.Sort(names)

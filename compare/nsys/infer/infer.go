@@ -18,11 +18,14 @@
 // some segment of the steps beside it, and one more GEMM or norm for all tokens, as
 // the LM head is: the two kinds of attention that some models alternate differ in
 // length too, but each lacks kernels of the other. Of several periods, the one wins
-// whose boundaries stand out most.
+// whose boundaries stand out most. Where there is none, because a stream beside the
+// main one (shared experts, in a CUDA graph) starts its kernels now before and now
+// behind an expert block, segments count as alike by their attention, routers and
+// collectives alone, and boundaries must stand out more.
 //
 // When it fails. All segments alike (a benchmark that loops over layers with
 // nothing between its steps, or CUDA graph replays without sampling), one MoE layer
-// per step, fewer than two boundaries in the recording, a stage of a pipeline
+// per step, fewer than two boundaries or two whole steps in the recording, a stage of a pipeline
 // without the LM head, an LM head that neither its name nor its operator shows to be
 // a GEMM, a number of blocks per step that varies (microbatches that overlap,
 // speculative steps of varying depth, pipeline schedules), or forward and backward
@@ -74,7 +77,7 @@ type Structure struct {
 	Layers     int    // MoE layers per step, 0 where unknown
 	FirstLayer int    // the layer of the first block, above 0 where a recording begins within a step
 	Unknown    string // why Layers is 0
-	Irregular  int    // steps whose segments are alike in another pattern than those of most
+
 }
 
 // Place is the step and layer of a block, counted from 0; a step that the recording
@@ -96,9 +99,11 @@ const (
 	mostLayers      = 256  // per step; the deepest published MoE models have 94
 	searched        = 4096 // blocks from the start in which periods are looked for; the winner must hold in all
 	fewestBoundary  = 2    // boundaries that make a period
+	fewestSteps     = 2    // whole steps, likewise: one is like itself wherever it is cut
 	mostExceptions  = 0.05 // the share of boundaries that may be shorter than the rule asks
 	mostIrregular   = 0.25 // the share of steps, and of segments, that may be like no other: streams that overlap swap kernels
 	leastProminence = 1.05 // launches of a boundary over those of the longest segment beside it
+	leastOfAnchors  = 1.25 // the same where anchors alone tell segments apart: other streams lengthen some
 )
 
 // Find infers the structure of one rank's launches, given in the order in which its
@@ -118,32 +123,42 @@ func Find(launches []Launch) Structure {
 		s.Unknown = "microbatches overlap: some expert blocks have neither attention nor a router between them, so blocks are not layers"
 		return s
 	}
-	best := period{}
 	segments := segmentsOf(launches, s.Blocks)
-	longest := longestSegment(segments)
-	if longest == shortestSegment(segments) {
+	if !slices.ContainsFunc(segments[1:], func(s segment) bool { return s.length != segments[1].length }) {
 		s.Unknown = "every expert block is followed by the same kernels, so nothing marks where a step ends"
 		return s
 	}
-	head := segments[:min(searched, len(segments))]
-	for layers := 2; layers <= min(mostLayers, len(head)/2+1); layers++ {
-		inner := longestWithin(head, layers)
-		for first := range layers {
-			if p, ok := periodAt(head, inner, layers, first); ok && p.prominence > best.prominence {
-				best = p
-			}
+	best := prominentPeriod(segments, leastProminence)
+	if best.layers == 0 {
+		for i := range segments {
+			segments[i].symbol = segments[i].anchors
 		}
-	}
-	if best.layers > 0 && len(head) < len(segments) {
-		best, _ = periodAt(segments, longestWithin(segments, best.layers), best.layers, best.first)
+		best = prominentPeriod(segments, leastOfAnchors)
 	}
 	if best.layers == 0 {
 		s.Unknown = "no kernels that end a step (final norm, LM head, sampling) recur at a fixed number of expert blocks"
 		return s
 	}
-	s.Layers, s.Irregular = best.layers, best.irregular
+	s.Layers = best.layers
 	s.FirstLayer = (best.layers - best.first) % best.layers
 	return s
+}
+
+// prominentPeriod is the period whose boundaries stand out most, and enough.
+func prominentPeriod(segments []segment, least float64) (best period) {
+	head := segments[:min(searched, len(segments))]
+	for layers := 2; layers <= min(mostLayers, len(head)/2+1); layers++ {
+		inner := longestWithin(head, layers)
+		for first := range layers {
+			if p, ok := periodAt(head, inner, layers, first, least); ok && p.prominence > best.prominence {
+				best = p
+			}
+		}
+	}
+	if best.layers > 0 && len(head) < len(segments) {
+		best, _ = periodAt(segments, longestWithin(segments, best.layers), best.layers, best.first, least)
+	}
+	return best
 }
 
 // blocksOf cuts the launches into runs of expert GEMMs, or into pairs of them where
@@ -182,10 +197,12 @@ func runsOf(launches []Launch, within Anchor) []Block {
 
 // segment is what was launched between the block before and the one of its index.
 type segment struct {
-	symbol int32 // equal for equal names, in whatever order: streams that overlap start them in any
-	length int   // launches
-	dense  int   // of these, the dense ones
-	names  []int32
+	kernels int32 // equal for equal names, in whatever order: streams that overlap start them in any
+	anchors int32 // equal for equal names of attention, routers and collectives
+	symbol  int32 // the one of these by which segments count as alike
+	length  int   // launches
+	dense   int   // of these, the dense ones
+	names   []int32
 }
 
 // exceeds reports whether a segment has all kernels of another but generated ones, and
@@ -214,51 +231,50 @@ func (s *segment) exceeds(o *segment) bool {
 // begin anywhere and is left zero.
 func segmentsOf(launches []Launch, blocks []Block) []segment {
 	segments := make([]segment, len(blocks))
-	symbols := map[string]int32{}
-	var namesOf [][]int32 // by symbol
-	var key []byte
-	var names []int32
+	symbols, anchors := newSymbols(), newSymbols()
+	var names, marks []int32
 	for i := 1; i < len(blocks); i++ {
 		between := launches[blocks[i-1].Last+1 : blocks[i].First]
-		names, key = names[:0], key[:0]
+		names, marks = names[:0], marks[:0]
 		dense := 0
 		for _, l := range between {
 			names = append(names, l.Name)
-			if l.Anchor == Dense {
+			switch l.Anchor {
+			case Dense:
 				dense++
+			case Attention, Router, Collective:
+				marks = append(marks, l.Name)
 			}
 		}
-		slices.Sort(names)
-		for _, n := range names {
-			key = binary.LittleEndian.AppendUint32(key, uint32(n))
-		}
-		symbol, known := symbols[string(key)]
-		if !known {
-			symbol = int32(len(symbols))
-			symbols[string(key)] = symbol
-			namesOf = append(namesOf, slices.Clone(names))
-		}
-		segments[i] = segment{symbol, len(between), dense, namesOf[symbol]}
+		symbol, mark := symbols.of(names), anchors.of(marks)
+		segments[i] = segment{symbol, mark, symbol, len(between), dense, symbols.names[symbol]}
 	}
 	return segments
 }
 
-func longestSegment(segments []segment) int {
-	most := 0
-	for _, s := range segments[1:] {
-		most = max(most, s.length)
-	}
-	return most
+// symbols number lists of names, in whatever order, by first sight.
+type symbols struct {
+	numbers map[string]int32
+	names   [][]int32 // by number, in ascending order
+	key     []byte
 }
 
-func shortestSegment(segments []segment) int {
-	least := 0
-	for i, s := range segments[1:] {
-		if i == 0 || s.length < least {
-			least = s.length
-		}
+func newSymbols() *symbols { return &symbols{numbers: map[string]int32{}} }
+
+// of sorts the names.
+func (s *symbols) of(names []int32) int32 {
+	slices.Sort(names)
+	s.key = s.key[:0]
+	for _, n := range names {
+		s.key = binary.LittleEndian.AppendUint32(s.key, uint32(n))
 	}
-	return least
+	number, known := s.numbers[string(s.key)]
+	if !known {
+		number = int32(len(s.names))
+		s.numbers[string(s.key)] = number
+		s.names = append(s.names, slices.Clone(names))
+	}
+	return number
 }
 
 // longestWithin is, for every position i, the length of the longest of the
@@ -290,7 +306,7 @@ type period struct {
 }
 
 // periodAt tests one period.
-func periodAt(segments []segment, inner []int, layers, first int) (period, bool) {
+func periodAt(segments []segment, inner []int, layers, first int, least float64) (period, bool) {
 	var ratios []float64
 	for b := first; b < len(segments); b += layers {
 		if b == 0 {
@@ -315,11 +331,11 @@ func periodAt(segments []segment, inner []int, layers, first int) (period, bool)
 	}
 	slices.Sort(ratios)
 	prominence := ratios[int(mostExceptions*float64(len(ratios)))]
-	if prominence < leastProminence {
+	if prominence < least {
 		return period{}, false
 	}
 	odd, steps := irregular(segments, layers, first)
-	if float64(odd) > mostIrregular*float64(steps) || !recurring(segments, layers, first) || !marked(segments, layers, first) {
+	if steps < fewestSteps || float64(odd) > mostIrregular*float64(steps) || !recurring(segments, layers, first) || !marked(segments, layers, first) {
 		return period{}, false
 	}
 	return period{layers, first, prominence, odd}, true
@@ -336,10 +352,10 @@ func marked(segments []segment, layers, first int) bool {
 		}
 		all++
 		from, to := max(1, b-layers+1), min(len(segments), b+layers)
-		seen, holds := map[int32]bool{segments[b].symbol: true}, false
+		seen, holds := map[int32]bool{segments[b].kernels: true}, false
 		for i := from; i < to && !holds; i++ {
-			if !seen[segments[i].symbol] {
-				seen[segments[i].symbol] = true
+			if !seen[segments[i].kernels] {
+				seen[segments[i].kernels] = true
 				holds = segments[b].exceeds(&segments[i])
 			}
 		}

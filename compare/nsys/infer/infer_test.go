@@ -162,6 +162,33 @@ func TestGeneratedKernels(t *testing.T) {
 	}
 }
 
+// Shared experts on a stream of their own, in a CUDA graph, start before, inside or behind
+// the expert block, in another way in every layer.
+func TestKernelsOfAnotherStream(t *testing.T) {
+	const layers = 26
+	for seed := range uint64(20) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		var l []Launch
+		for range 6 {
+			for n := range int32(12) { // norm, LM head, sampling, embedding
+				l = append(l, Launch{50 + n, []Anchor{Dense, None}[min(n, 1)]})
+			}
+			for range layers {
+				main := []Launch{{3, Collective}, {4, Attention}, {6, Dense}, {16, None}, {5, Router}, {17, None}, {18, None}, {1, ExpertGEMM}, {2, None}, {1, ExpertGEMM}, {19, None}, {20, None}, {3, Collective}}
+				for at, n := 5, int32(0); n < 3; n++ {
+					at += random.IntN(len(main) - at)
+					main = slices.Insert(main, at, Launch{30 + n, Dense})
+					at++
+				}
+				l = append(l, main...)
+			}
+		}
+		if s := Find(l); s.Layers != layers || s.FirstLayer != 0 {
+			t.Errorf("seed %d: %d layers from %d (%s), want %d", seed, s.Layers, s.FirstLayer, s.Unknown, layers)
+		}
+	}
+}
+
 // Names are only labels: renaming them changes nothing.
 func TestRenaming(t *testing.T) {
 	l := launchesOf(decoder(5, 3, 28, part{length: 102}, part{kind: 1, length: 104}))
