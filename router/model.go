@@ -36,7 +36,7 @@ func FindModel(name string) (Model, error) {
 		}
 		names[i] = m.Name
 	}
-	return Model{}, fmt.Errorf("unknown model %q: the presets are %s; any other model can be read from its config.json%s", name, strings.Join(names, ", "), Near(wanted, names))
+	return Model{}, fmt.Errorf("unknown model %q: the presets are %s; any other model can be read from its config.json, or the folder with it%s", name, strings.Join(names, ", "), Near(wanted, names))
 }
 
 // Near is "; did you mean X?" for the name that differs from a mistyped one in the fewest

@@ -149,7 +149,7 @@ type modelFlags struct{ model, config string }
 
 func (m *modelFlags) bind(c *cobra.Command) {
 	f := c.Flags()
-	f.StringVar(&m.model, "model", "", "model preset, such as gpt-oss-120b or deepseek-v3; see 'moebalance models'")
+	f.StringVar(&m.model, "model", "", "model preset, such as gpt-oss-120b or deepseek-v3; see 'moebalance models'; or the folder of a checkpoint")
 	f.StringVar(&m.config, "config", "", "Hugging Face config.json `FILE` of the model")
 	complete(c, "model", modelNames()...)
 }
@@ -170,7 +170,7 @@ func (m *modelFlags) bindCounts(c *cobra.Command) {
 
 func (m *modelFlags) named() bool { return m.model != "" || m.config != "" }
 
-// find is the named model. A config.json may stand in the preset's place.
+// find is the named model. A config.json, or the folder of a checkpoint as engines take it, may stand in the preset's place.
 func (m *modelFlags) find() (router.Model, error) {
 	switch {
 	case m.model != "" && m.config != "":
@@ -179,6 +179,8 @@ func (m *modelFlags) find() (router.Model, error) {
 		return readModelConfig(m.config)
 	case isFile(m.model):
 		return readModelConfig(m.model)
+	case m.model != "" && isFile(filepath.Join(m.model, "config.json")):
+		return readModelConfig(filepath.Join(m.model, "config.json"))
 	}
 	found, err := router.FindModel(m.model)
 	return found, withCode(exitUsage, err)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -62,6 +63,7 @@ func TestModelsOfRecordedCountsAreChecked(t *testing.T) {
 		{exitUsage, "the model has 256 experts, the record 32", []string{"report", "--counts-normal", counts, "--model", "deepseek-v3", trace}},
 		{exitUsage, "the model has 256 experts, the record 32", []string{"report", "--model", "deepseek-v3", counts}},
 		{exitUsage, "the model routes to top-8, the record to top-4", []string{"trace", "--counts", counts, "--config", topK8, trace}},
+		{exitUsage, "the model routes to top-8, the record to top-4", []string{"trace", "--counts", counts, "--model", filepath.Dir(topK8), trace}},
 		{exitUsage, "have both", []string{"trace", "--counts", counts, "--model", "gpt-oss-20b", "--config", topK8, trace}},
 		{exitUsage, "unknown model", []string{"trace", "--counts", counts, "--model", "nope", trace}},
 		{exitFailed, "no such file", []string{"trace", "--counts", counts, "--config", "nope.json", trace}},

@@ -1,4 +1,4 @@
-"""moebalance's perfect router in PyTorch engines: vLLM 0.26 by itself, transformers 5.17 by one call.
+"""moebalance's perfect router in PyTorch engines: vLLM 0.26 and 0.32 by themselves, transformers 5.17 by one call.
 
 Inert unless MOEBALANCE_CACHE names a folder that 'moebalance logits generate' filled. The learned gate is computed as
 always; its logits are then replaced by a view of a persistent table, which adds no kernel and no synchronization, and
@@ -39,7 +39,7 @@ import torch
 
 MOST_LAYERS, RING, DRAWN_ROWS = 512, 64, 2048
 IDLE = 2.0  # seconds without a step, after which what was counted is written
-TRIED = {"vLLM": "0.26.", "transformers": "5.17."}
+TRIED = {"vLLM": ("0.26.", "0.32."), "transformers": ("5.17.",)}
 Site = namedtuple("Site", "engine version rank ranks mode writes")  # this process; mode is dep or tep
 
 
@@ -443,9 +443,13 @@ class WorkerExtension:
         return HOOK.totals()
 
 
+def tried(engine):
+    return " or ".join(version + "x" for version in TRIED[engine])
+
+
 def check_version(engine, version):
     if not version.startswith(TRIED[engine]) and not variable("ANY_VERSION"):
-        refuse(f"{engine} {version}: want {engine} {TRIED[engine]}x, which was tried; set MOEBALANCE_ANY_VERSION=1 to try this one")
+        refuse(f"{engine} {version}: want {engine} {tried(engine)}, which was tried; set MOEBALANCE_ANY_VERSION=1 to try this one")
 
 
 def expect(engine, owner, method, *parameters):
@@ -453,7 +457,7 @@ def expect(engine, owner, method, *parameters):
     have = list(inspect.signature(getattr(owner, method)).parameters) if hasattr(owner, method) else None
     if have is None or any(p not in have for p in parameters):
         refuse(f"{engine}: want {owner.__name__}.{method} with {', '.join(parameters) or 'any parameters'}, have "
-               f"{'no such method' if have is None else ', '.join(have)}; vLLM {TRIED['vLLM']}x has it")
+               f"{'no such method' if have is None else ', '.join(have)}; vLLM {tried('vLLM')} has it")
 
 
 def vllm():
@@ -470,6 +474,8 @@ def vllm():
     os.environ.setdefault("VLLM_WORKER_SHUTDOWN_TIMEOUT_SECONDS", "30")  # time to write the counts
 
     def apply(self, *args, **named):
+        if torch.compiler.is_compiling():
+            refuse("vLLM compiles its MoE layers into the model where there is no GPU: want --enforce-eager")
         if "router_logits" not in named:
             refuse(f"vLLM {version}: want _apply_quant_method called with router_logits as a keyword")
         layer, learned = HOOK.layers.get(self.layer_name), named["router_logits"]

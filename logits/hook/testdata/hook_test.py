@@ -9,6 +9,7 @@ import tempfile
 import time
 import types
 import unittest
+import unittest.mock
 
 import torch
 
@@ -277,8 +278,11 @@ class VLLM(unittest.TestCase):
             self.start("tep4", [{"rank": 0, "ranks": 4, "dp": 2}], perfect=True)[1].profile(8)
         with self.assertRaisesRegex(RuntimeError, "unknown router"):
             self.start("tep4", [{"rank": 0, "ranks": 4}], ROUTER="even")[1].profile(8)
+        _, worker = self.start("tep4", [{"rank": 0, "ranks": 4}], perfect=True)
+        with unittest.mock.patch("torch.compiler.is_compiling", return_value=True), self.assertRaisesRegex(RuntimeError, "--enforce-eager"):
+            worker.profile(8)
         fake_vllm("0.27.1")
-        with self.assertRaisesRegex(RuntimeError, "vLLM 0.27.1: want vLLM 0.26.x, .* MOEBALANCE_ANY_VERSION=1"):
+        with self.assertRaisesRegex(RuntimeError, "vLLM 0.27.1: want vLLM 0.26.x or 0.32.x, .* MOEBALANCE_ANY_VERSION=1"):
             load("tep4", perfect=True).vllm()
         load("tep4", perfect=True, ANY_VERSION="1").vllm()
         runner, _ = fake_vllm()
@@ -319,7 +323,7 @@ class Transformers(unittest.TestCase):
             for name in [n for n in sys.modules if n.partition(".")[0] == "vllm"]:
                 del sys.modules[name]
             with tempfile.TemporaryDirectory() as folder:
-                hook = load("single", perfect=perfect, COUNTS=folder)
+                hook = load("single", perfect=perfect, COUNTS=folder, ANY_VERSION="1")
                 model = self.model()
                 for block in model.model.layers:  # as its tensor_parallel.py renumbers the experts of a rank that has half of them
                     inner = block.mlp.gate.forward
@@ -337,7 +341,7 @@ class Transformers(unittest.TestCase):
                 self.assertEqual(json.load(open(glob.glob(folder + "/moebalance-hook.*")[0]))["engine"], "transformers")
 
     def test_generates_and_compiles(self):
-        model = load("single", perfect=True).transformers(self.model())
+        model = load("single", perfect=True, ANY_VERSION="1").transformers(self.model())
         with torch.no_grad():
             want = model(torch.arange(9).view(1, 9)).logits
             model.generate(torch.arange(5).view(1, 5), max_new_tokens=3, do_sample=False)
