@@ -182,6 +182,10 @@ var themes = func() map[string]string {
 	return names
 }()
 
+// rectangle is one as box draws it: lines across, up, back and down. Heat maps hold
+// thousands, which a page writes in half the letters.
+var rectangle = regexp.MustCompile(`M([\d.-]+),([\d.-]+)L([\d.-]+),([\d.-]+)L([\d.-]+),([\d.-]+)L([\d.-]+),([\d.-]+)Z`)
+
 var hexColor = regexp.MustCompile(`#[0-9A-F]{6}`)
 
 // fallback is what stands in for Liberation Sans: first faces of its metrics.
@@ -195,6 +199,12 @@ func (c *svgCanvas) body(themed bool) string {
 	_, body, _ := strings.Cut(drawn.String(), "xlink\">")
 	body = strings.ReplaceAll(body, "font-family:Liberation Sans;", fallback)
 	if themed {
+		body = rectangle.ReplaceAllStringFunc(body, func(path string) string {
+			if m := rectangle.FindStringSubmatch(path); m[2] == m[4] && m[3] == m[5] && m[6] == m[8] && m[1] == m[7] {
+				return "M" + m[1] + "," + m[2] + "H" + m[3] + "V" + m[6] + "H" + m[1] + "Z"
+			}
+			return path
+		})
 		body = hexColor.ReplaceAllStringFunc(body, func(hex string) string {
 			if name := themes[hex]; name != "" {
 				return "var(--fig-" + name + "," + hex + ")"

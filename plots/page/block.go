@@ -168,9 +168,13 @@ func typeset(text string) string { return unbroken.ReplaceAllString(text, "$1\u0
 
 func lines(text string) []string { return strings.Split(text, "\n") }
 
-// sentence begins with a capital letter and ends with a stop.
+// sentence begins with a capital letter, unless with the name of a file, and ends with a
+// stop.
 func sentence(text string) string {
-	if first, size := utf8.DecodeRuneInString(text); size > 0 {
+	word, _, _ := strings.Cut(text, " ")
+	if first, size := utf8.DecodeRuneInString(text); size > 0 && strings.Contains(word, ".") {
+		text = strings.TrimSuffix(text, ".") + "."
+	} else if size > 0 {
 		text = string(unicode.ToUpper(first)) + strings.TrimSuffix(text[size:], ".") + "."
 	}
 	return typeset(text)
