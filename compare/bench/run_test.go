@@ -630,7 +630,7 @@ func BenchmarkLaunch(b *testing.B) {
 // A clock that is set back or forward between launches, as by a time server, changes no
 // result and no order, and nothing lasted less than no time.
 func TestClockJumps(t *testing.T) {
-	for name, step := range map[string]time.Duration{"back": -time.Hour, "forward": 1000 * time.Hour, "before 1970": -24 * 365 * time.Hour} {
+	for name, step := range map[string]time.Duration{"back": -24 * 365 * time.Hour, "forward": 1000 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			c := create(t, testSpec(t, 6))
 			h := testHost("report")
