@@ -1,0 +1,64 @@
+"""vLLM's CPU build on one rank, without a GPU: every row that its MoE layers route is compared with the cache.
+
+    MOEBALANCE_CACHE=CACHE ENABLE_PERFECT_ROUTER=1 MOEBALANCE_COUNTS=COUNTS python3 vllm_cpu.py MODEL     # a line of JSON
+
+vLLM 0.26 routes inside its CPU kernel's wrapper, where the hook counts the top-k of the logits; 0.32 has a router object.
+"""
+import glob
+import json
+import os
+import random
+import sys
+
+import numpy
+import torch
+from safetensors import safe_open
+from vllm import LLM, SamplingParams, __version__
+from vllm.inputs import TokensPrompt
+
+
+def record(chosen):
+    """Keeps what the engine itself routed, outside of the hook."""
+    if __version__.startswith("0.26."):
+        import vllm.model_executor.layers.fused_moe.cpu_fused_moe as place
+        name, owner = "select_experts", place
+    else:
+        from vllm.model_executor.layers.fused_moe.router.cpu_router import CPURouter
+        name, owner = "_compute_routing", CPURouter
+    inner = getattr(owner, name)
+
+    def seen(*args, **named):
+        out = inner(*args, **named)
+        chosen.append(out[1].sort().values.numpy().copy())
+        return out
+    setattr(owner, name, seen)
+
+
+def main():
+    chosen = []
+    record(chosen)
+    llm = LLM(model=sys.argv[1], load_format="dummy", skip_tokenizer_init=True, max_model_len=256, max_num_seqs=16,
+              max_num_batched_tokens=512, enforce_eager=True, enable_prefix_caching=False)
+    draw = random.Random(1)
+    for _ in range(2):
+        prompts = [TokensPrompt(prompt_token_ids=[draw.randrange(2, 2000) for _ in range(48)]) for _ in range(16)]
+        llm.generate(prompts, SamplingParams(ignore_eos=True, detokenize=False, max_tokens=8), use_tqdm=False)
+    llm.llm_engine.engine_core.shutdown()
+    path, = glob.glob(os.environ["MOEBALANCE_CACHE"] + "/*_tany_*.safetensors")
+    with safe_open(path, "pt") as f:
+        ids, period = f.get_tensor("expert_ids").sort().values.numpy(), int(f.metadata()["period"])
+    import moebalance_hook
+    layers = [layer.index for layer in moebalance_hook.HOOK.layers.values()]
+    wrong = 0
+    for i, rows in enumerate(chosen):
+        want = ids[(numpy.arange(len(rows)) + layers[i % len(layers)] * period) % len(ids)]
+        wrong += int((rows != want).any(1).sum())
+    counted = numpy.array(moebalance_hook.HOOK.totals()["counts"])
+    slots = numpy.array([numpy.bincount(numpy.concatenate(chosen[i::len(layers)]).ravel(), minlength=counted.shape[1]) for i in range(len(layers))])
+    print(json.dumps({"vllm": __version__, "torch": torch.__version__, "model": json.load(open(sys.argv[1] + "/config.json"))["model_type"], "ranks": 1,
+                      "layers": len(layers), "experts": counted.shape[1], "rows_compared": sum(map(len, chosen)), "rows_wrong": wrong,
+                      "counts_differ": int(numpy.abs(slots - counted).sum())}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
