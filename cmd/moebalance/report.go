@@ -230,6 +230,7 @@ const pageRows = 150
 // armsNamed calls the arms learned and balanced, as pages do, but not in flags and names
 // of files.
 func armsNamed(text string) string {
+	text = strings.NewReplacer("normal (learned router)", "learned router", "perfect (balanced router)", "balanced router").Replace(text)
 	return armWord.ReplaceAllStringFunc(text, func(match string) string {
 		return strings.NewReplacer("normal", "learned", "perfect", "balanced").Replace(match)
 	})
