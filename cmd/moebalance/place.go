@@ -14,6 +14,7 @@ import (
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/cmd/internal/target"
+	"github.com/moebalance/moebalance/cmd/internal/workload"
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/compare/place"
@@ -107,8 +108,16 @@ func (o *timeOptions) cost(ctx context.Context, first string, record *counts.Rec
 	return cost, "", nil
 }
 
-// traced fits the cost to a trace and the counts of its run.
+// traced fits the cost to a trace, or to a result of the built-in workload, and the counts
+// of its run.
 func (o *timeOptions) traced(ctx context.Context, first string, topK int, m *router.Model, threshold float64) (*place.Cost, string, error) {
+	if res, ok := readWorkload(o.trace[0]); ok && len(o.trace) == 1 {
+		record, err := source.ReadCounts(ctx, cmp.Or(o.counts, first))
+		if err != nil {
+			return nil, "", err
+		}
+		return place.FromTimes(o.trace[0], res.LayerExpertsMS, res.StepMS, record)
+	}
 	paths, err := source.Exports(o.trace, nil)
 	if err != nil {
 		return nil, "", err
@@ -130,6 +139,16 @@ func (o *timeOptions) traced(ctx context.Context, first string, topK int, m *rou
 		reason = "no time is predicted from the trace: " + reason
 	}
 	return cost, reason, err
+}
+
+// readWorkload reads a result of the built-in workload; not ok if the file is something else.
+func readWorkload(path string) (res workload.Result, ok bool) {
+	file, err := input.Open(path)
+	if err != nil {
+		return res, false
+	}
+	defer file.Close()
+	return workload.ReadResult(file)
 }
 
 // tabled fits the cost to a table.

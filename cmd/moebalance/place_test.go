@@ -1,6 +1,8 @@
 package main
 
 import (
+	"encoding/json"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -54,6 +56,31 @@ func TestPlaceAnswers(t *testing.T) {
 	}
 	if matrix := captured(t, []string{"place", "--format", "csv", "--table", "matrix", "--redundant", "8", "--judge", gptossPerfect, gptossNormal}); strings.Count(matrix, "\n") != 3 {
 		t.Error(matrix)
+	}
+}
+
+// A placement that was planned on the first half of a run of the built-in workload was then
+// run in a campaign. The predicted interval overlaps the measured one: 1/(1 − 0.369) − 1 =
+// +58.5 % against +54.5 % (+52.3 % to +56.7 %).
+func TestPlacementWasMeasured(t *testing.T) {
+	const dir = fixtures + "placement/"
+	var a placeAnswer
+	ask(t, exitDone, &a, "place", "--format", "json", "--trace", dir+"workload.json", dir+"stats")
+	var campaign struct{ Gain struct{ Estimate, Low, High float64 } }
+	content, err := os.ReadFile(dir + "campaign.json")
+	if err == nil {
+		err = json.Unmarshal(content, &campaign)
+	}
+	if err != nil || len(a.Placements) != 1 || a.Placements[0].Time == nil || a.Placements[0].Verdict != "worth a trial" {
+		t.Fatalf("%v %+v", err, a)
+	}
+	gain := func(timeChange float64) float64 { return 1/(1+timeChange) - 1 }
+	predicted, measured := a.Placements[0].Time, campaign.Gain
+	if gain(predicted.Low) < measured.Low || gain(predicted.High) > measured.High {
+		t.Errorf("predicted gain %.3f to %.3f, measured %.3f to %.3f: no overlap", gain(predicted.High), gain(predicted.Low), measured.Low, measured.High)
+	}
+	if off := gain(predicted.Estimate) - measured.Estimate; math.Abs(off) > 0.05 {
+		t.Errorf("predicted gain %.3f, measured %.3f", gain(predicted.Estimate), measured.Estimate)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/cmd/internal/workload"
+	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/logits"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -28,8 +30,9 @@ const perfectRouterVariable = "ENABLE_PERFECT_ROUTER"
 
 type workloadOptions struct {
 	workload.Config
-	cache target.Folder
-	stats target.Folder
+	placement string // contiguous, or a file
+	cache     target.Folder
+	stats     target.Folder
 }
 
 func workloadCmd() *cobra.Command {
@@ -62,7 +65,7 @@ func (o *workloadOptions) bind(c *cobra.Command) {
 	f.IntVar(&o.Warmup, "warmup", 2, "untimed steps before the timed steps")
 	f.Float64Var(&o.Skew, "skew", 1.5, "skew of the gate: the i-th expert is selected in proportion to (1+i)^-skew; 0: even")
 	f.Uint64Var(&o.Seed, "seed", 0, "seed of weights and tokens")
-	choice(c, &o.Placement, "placement", workload.Contiguous, "placement of the experts: contiguous, or greedy (moved after each step to even out its load)", workload.Placements...)
+	f.StringVar(&o.placement, "placement", workload.Contiguous, "placement of the experts: contiguous, or a `FILE` that 'moebalance place' wrote without redundant experts")
 	o.cache.Store = cacheStore
 	o.cache.Bind(c, "cache", "", "cache `DIR` of the balanced logits (default: temporary)")
 	o.stats.Bind(c, "stats", "", "write the expert counts of every timed step to this `DIR`, in the TensorRT-LLM format")
@@ -80,8 +83,30 @@ func (o *workloadOptions) check() error {
 	if entries, err := os.ReadDir(o.stats.Path); err == nil && len(entries) > 0 {
 		return usagef("workload: --stats: want a new or empty folder, have %s in %q", quantity.Count(len(entries), "entry"), o.stats.Path)
 	}
+	if err := o.place(); err != nil {
+		return err
+	}
 	if err := o.Config.Validate(); err != nil {
 		return withCode(exitUsage, fmt.Errorf("workload: %w", err))
+	}
+	return nil
+}
+
+// place reads the placement of the experts.
+func (o *workloadOptions) place() error {
+	if o.Placement = filepath.Base(o.placement); o.placement == workload.Contiguous {
+		return nil
+	}
+	file, err := counts.ReadPlacement(o.placement, o.Ranks)
+	if err != nil {
+		return fmt.Errorf("--placement: %w", err)
+	}
+	for layer := range o.Layers {
+		layout, err := file.Layout(layer)
+		if err != nil {
+			return withCode(exitUsage, fmt.Errorf("--placement: %w", err))
+		}
+		o.Layouts = append(o.Layouts, layout)
 	}
 	return nil
 }

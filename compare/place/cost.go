@@ -27,7 +27,7 @@ import (
 // A parameter that the times do not tell from the others is 0. A fit is a model: what
 // follows from it is inferred.
 type Cost struct {
-	Basis    string        `json:"basis"`  // "trace" or "cost table"
+	Basis    string        `json:"basis"`  // "trace", "benchmark" or "cost table"
 	Source   string        `json:"source"` // the first file
 	Ranks    int           `json:"ranks"`  // that it is of; 0 for any
 	Of       imbalance.Of  `json:"of"`     // the time that is fitted
@@ -36,7 +36,7 @@ type Cost struct {
 	ExpertNS router.Number `json:"active_expert_ns"`
 	Slots    router.Number `json:"slots_per_step"` // of one layer, all ranks; likewise
 	StepNS   router.Number `json:"step_ns"`
-	// StepBasis is "profiled" or "campaign", empty where StepNS is undefined.
+	// StepBasis is "profiled", "measured" or "campaign", empty where StepNS is undefined.
 	StepBasis string     `json:"step_basis"`
 	Measured  *gain.Gain `json:"campaign"` // of balanced routing, which no placement should exceed; nil without a campaign
 	HeldOut   []HeldOut  `json:"held_out"`
@@ -162,6 +162,30 @@ func FromTrace(t *nsys.Trace, r *counts.Record, perStep float64, topK int) (c *C
 	if c.StepNS.Defined() {
 		c.StepBasis = "profiled"
 	}
+	return c.fitted(layers, r, perStep)
+}
+
+// FromTimes fits the mean time of each layer's experts on each rank, in milliseconds, to
+// the counts of the same run; see FromTrace.
+func FromTimes(path string, ms [][]float64, stepMS float64, r *counts.Record) (c *Cost, reason string, err error) {
+	if len(ms) == 0 || len(ms[0]) < 2 {
+		return nil, "it has no expert time of two or more ranks", nil
+	}
+	layers := map[int]*imbalance.Layer{}
+	for number, row := range ms {
+		layer := &imbalance.Layer{Number: router.Whole(number), Experts: [][]float64{nil}}
+		for rank, t := range row {
+			layer.Ranks, layer.Experts[0] = append(layer.Ranks, rank), append(layer.Experts[0], 1e6*t)
+		}
+		layers[number] = layer
+	}
+	c = &Cost{Basis: "benchmark", Source: path, Ranks: len(ms[0]), Of: imbalance.OfPhase, StepNS: router.Number(1e6 * stepMS), StepBasis: "measured", topK: r.TopK}
+	return c.fitted(layers, r, 0)
+}
+
+// fitted is the cost with a fit of the times of layers to the counts of the same run, or
+// nil and the reason.
+func (c *Cost) fitted(layers map[int]*imbalance.Layer, r *counts.Record, perStep float64) (_ *Cost, reason string, err error) {
 	known := perStep > 0 || !r.Window
 	own := SlotsPerStep(r)
 	if c.slots = perStep; perStep == 0 {

@@ -1,9 +1,7 @@
 package workload
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/moebalance/moebalance/router"
@@ -25,8 +23,9 @@ type Config struct {
 	// the i-th about (1+i)^−Skew. 0 leaves the load to chance.
 	Skew float64
 	Seed uint64
-	// Placement says which rank owns which expert: Contiguous, or Greedy. Empty is
-	// Contiguous.
+	// Layouts say which rank owns which expert, layer by layer, one copy of each; nil is
+	// contiguous. Placement is what the result calls them.
+	Layouts   []router.Layout
 	Placement string
 	// Balanced returns the logits that replace those of the gate on a rank,
 	// row-major [Tokens, Experts]; nil leaves the gate in charge.
@@ -66,17 +65,8 @@ const (
 // Activations lists them.
 var Activations = []string{SwiGLU, ReLU2}
 
-// The placements of experts.
-const (
-	Contiguous = "contiguous" // expert e on rank ⌊e·R/E⌋
-	// Greedy places the experts of each layer anew after each step, by their load in it: the
-	// busiest first, each on the rank with the least load that has room. Moving the weights
-	// costs nothing here.
-	Greedy = "greedy"
-)
-
-// Placements lists them.
-var Placements = []string{Contiguous, Greedy}
+// Contiguous is the placement of expert e on rank ⌊e·R/E⌋.
+const Contiguous = "contiguous"
 
 // Validate finds contradictions before any memory is taken.
 func (c Config) Validate() error {
@@ -98,8 +88,13 @@ func (c Config) Validate() error {
 	if c.Activation != SwiGLU && c.Activation != ReLU2 {
 		return fmt.Errorf("unknown activation %q: want %s or %s", c.Activation, SwiGLU, ReLU2)
 	}
-	if c.Placement != "" && !slices.Contains(Placements, c.Placement) {
-		return fmt.Errorf("unknown placement %q: want %s or %s", c.Placement, Contiguous, Greedy)
+	if c.Layouts != nil && len(c.Layouts) != c.Layers {
+		return fmt.Errorf("the placement has %d layers, want %d", len(c.Layouts), c.Layers)
+	}
+	for i, l := range c.Layouts {
+		if l.Experts() != c.Gate.Shape.Experts || l.Ranks() != c.Ranks || l.Replicated() {
+			return fmt.Errorf("layer %d of the placement: want one copy of %d experts on %d ranks", i, c.Gate.Shape.Experts, c.Ranks)
+		}
 	}
 	if c.Clock != Wall && c.Clock != CPU {
 		return fmt.Errorf("unknown clock %q: want %s or %s", c.Clock, Wall, CPU)
@@ -130,26 +125,4 @@ func (c Config) matrices() int {
 		return 3
 	}
 	return 2
-}
-
-// placed is where the experts of a layer go by their load, the busiest first, each on the
-// rank with the least load that has room for it.
-func placed(perExpert []int64, ranks int) (router.Layout, error) {
-	order := make([]int32, len(perExpert))
-	for e := range order {
-		order[e] = int32(e)
-	}
-	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(perExpert[b], perExpert[a]) })
-	held, load := make([][]int32, ranks), make([]int64, ranks)
-	room := (len(perExpert) + ranks - 1) / ranks
-	for _, e := range order {
-		best := -1
-		for r := range ranks {
-			if len(held[r]) < room && (best < 0 || load[r] < load[best]) {
-				best = r
-			}
-		}
-		held[best], load[best] = append(held[best], e), load[best]+perExpert[e]
-	}
-	return router.Placed(len(perExpert), held)
 }

@@ -16,7 +16,7 @@ const vocabulary = 4096
 // same for any number of ranks.
 type model struct {
 	c         Config
-	layouts   []router.Layout // of each layer, in the step that runs
+	layouts   []router.Layout // of each layer
 	embedding []float32       // [vocabulary, H]
 	layers    []layer
 }
@@ -50,7 +50,10 @@ func newModel(c Config) (*model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &model{c: c, layouts: slices.Repeat([]router.Layout{layout}, c.Layers), layers: make([]layer, c.Layers)}
+	m := &model{c: c, layouts: c.Layouts, layers: make([]layer, c.Layers)}
+	if m.layouts == nil {
+		m.layouts = slices.Repeat([]router.Layout{layout}, c.Layers)
+	}
 	m.embedding = make([]float32, vocabulary*c.Hidden)
 	rng := c.rng(embeddingStream, 0, 0)
 	for i := range m.embedding {

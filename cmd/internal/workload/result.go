@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -33,7 +34,7 @@ type Result struct {
 	Warmup          int          `json:"warmup"`
 	Skew            float64      `json:"skew"`
 	Seed            uint64       `json:"seed"`
-	Placement       string       `json:"placement"`         // Contiguous or Greedy
+	Placement       string       `json:"placement"`         // Contiguous, or the file of another
 	InputTokens     int64        `json:"input_tokens"`      // Ranks·TokensPerRank·Steps
 	TokensPerSecond float64      `json:"tokens_per_second"` // InputTokens over the sum of IterationMS
 	StepMS          float64      `json:"step_ms"`           // mean of IterationMS
@@ -55,10 +56,21 @@ type Result struct {
 	DispatchWaitMS []float64 `json:"dispatch_wait_ms"`
 	ExpertsMS      []float64 `json:"experts_ms"`
 	ExpertsWaitMS  []float64 `json:"experts_wait_ms"`
-	CombineMS      []float64 `json:"combine_ms"`
-	CombineWaitMS  []float64 `json:"combine_wait_ms"`
+	// ExpertsMS by layer and rank.
+	LayerExpertsMS [][]float64 `json:"layer_experts_ms"`
+	CombineMS      []float64   `json:"combine_ms"`
+	CombineWaitMS  []float64   `json:"combine_wait_ms"`
 
 	statistics statistics
+}
+
+// ReadResult reads the JSON line of a launch; not ok if it is something else.
+func ReadResult(r io.Reader) (res Result, ok bool) {
+	head := make([]byte, 64)
+	if n, _ := io.ReadFull(r, head); !bytes.Contains(head[:n], []byte(`"kind":"workload"`)) {
+		return res, false
+	}
+	return res, json.NewDecoder(io.MultiReader(bytes.NewReader(head), r)).Decode(&res) == nil
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

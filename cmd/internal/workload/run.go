@@ -52,10 +52,10 @@ func (c Config) emptyResult() Result {
 		InputTokens:       int64(c.Ranks) * int64(c.Tokens) * int64(c.Steps),
 		ExpertMaxOverMean: make([]router.Number, c.Layers), RankMaxOverMean: make([]router.Number, c.Layers),
 		ExpertFloor: router.Floor(slots, c.Gate.Shape.Experts), RankFloor: router.Floor(slots, c.Ranks),
-		RankSlots: make([][]int64, c.Layers),
+		RankSlots: make([][]int64, c.Layers), LayerExpertsMS: make([][]float64, c.Layers),
 	}
 	for l := range res.RankSlots {
-		res.RankSlots[l] = make([]int64, c.Ranks)
+		res.RankSlots[l], res.LayerExpertsMS[l] = make([]int64, c.Ranks), make([]float64, c.Ranks)
 	}
 	return res
 }
@@ -133,15 +133,6 @@ func (l *launch) phase(p phase, layer int, timed bool) (longest time.Duration, e
 		}
 		longest = max(longest, r.spent)
 	}
-	if p == combine && l.m.c.Placement == Greedy {
-		load := router.NewLoad(l.m.c.Gate.Shape.Experts)
-		for _, r := range l.ranks {
-			load.Add(r.ids)
-		}
-		if l.m.layouts[layer], err = placed(load.PerExpert, l.m.c.Ranks); err != nil {
-			return 0, err
-		}
-	}
 	if !timed {
 		return longest, nil
 	}
@@ -151,7 +142,10 @@ func (l *launch) phase(p phase, layer int, timed bool) (longest time.Duration, e
 	if l.m.c.Clock == CPU {
 		took = longest
 	}
-	for _, r := range l.ranks {
+	for i, r := range l.ranks {
+		if p == experts {
+			l.result.LayerExpertsMS[layer][i] += milliseconds(r.spent) / float64(l.m.c.Steps)
+		}
 		r.work[p] += r.spent
 		r.wait[p] += took - r.spent
 	}

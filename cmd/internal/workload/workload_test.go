@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -323,45 +324,51 @@ func TestRunRefuses(t *testing.T) {
 	}
 }
 
-// The busiest expert first, each on the rank with the least load that has room: by hand.
-func TestPlacedByHand(t *testing.T) {
-	l, err := placed([]int64{1, 9, 5, 4, 3, 2}, 2) // 9+3+1 against 5+4+2
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := l.RankLoad([]int64{1, 9, 5, 4, 3, 2}); got[0] != 13 || got[1] != 11 {
-		t.Errorf("loads %v, want 13 and 11", got)
-	}
-	if held := l.Held(0); !reflect.DeepEqual(held, []int32{1, 4, 0}) && !reflect.DeepEqual(held, []int32{0, 1, 4}) {
-		t.Errorf("rank 0 holds %v, want experts 1, 4 and 0", held)
-	}
-}
-
-// A greedy placement changes where experts run, and nothing else: the same slots in all, and
-// a more even load of ranks.
-func TestGreedyPlacement(t *testing.T) {
+// A placement changes where experts run, and nothing else: the same slots in all.
+func TestPlacement(t *testing.T) {
 	c := small()
 	c.Skew, c.Steps = 1.5, 4
-	even := c
-	even.Placement = Greedy
+	placed := c
+	for range c.Layers {
+		held := make([][]int32, c.Ranks) // the experts by turns
+		for e := range c.Gate.Shape.Experts {
+			held[e%c.Ranks] = append(held[e%c.Ranks], int32(e))
+		}
+		layout, err := router.Placed(c.Gate.Shape.Experts, held)
+		if err != nil {
+			t.Fatal(err)
+		}
+		placed.Layouts = append(placed.Layouts, layout)
+	}
 	plain, err := Run(context.Background(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	greedy, err := Run(context.Background(), even)
+	turns, err := Run(context.Background(), placed)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for l := range plain.RankSlots {
 		var a, b int64
 		for r := range plain.RankSlots[l] {
-			a, b = a+plain.RankSlots[l][r], b+greedy.RankSlots[l][r]
+			a, b = a+plain.RankSlots[l][r], b+turns.RankSlots[l][r]
 		}
-		if a != b || greedy.ExpertMaxOverMean[l] != plain.ExpertMaxOverMean[l] {
-			t.Errorf("layer %d: %d slots, experts %v; want %d and %v", l, b, greedy.ExpertMaxOverMean[l], a, plain.ExpertMaxOverMean[l])
+		if a != b || turns.ExpertMaxOverMean[l] != plain.ExpertMaxOverMean[l] {
+			t.Errorf("layer %d: %d slots, experts %v; want %d and %v", l, b, turns.ExpertMaxOverMean[l], a, plain.ExpertMaxOverMean[l])
 		}
-		if !(greedy.RankMaxOverMean[l] < plain.RankMaxOverMean[l]) {
-			t.Errorf("layer %d: max/mean over ranks %v, want below %v", l, greedy.RankMaxOverMean[l], plain.RankMaxOverMean[l])
+		if reflect.DeepEqual(turns.RankSlots[l], plain.RankSlots[l]) {
+			t.Errorf("layer %d: %v, want other ranks to have the slots", l, turns.RankSlots[l])
 		}
+		var total float64
+		for _, ms := range plain.LayerExpertsMS[l] {
+			total += ms
+		}
+		if total <= 0 {
+			t.Errorf("layer %d: experts took %v", l, plain.LayerExpertsMS[l])
+		}
+	}
+	placed.Layouts = placed.Layouts[1:]
+	if _, err := Run(context.Background(), placed); err == nil || !strings.Contains(err.Error(), "layers") {
+		t.Errorf("a placement of too few layers: %v", err)
 	}
 }
