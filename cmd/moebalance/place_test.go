@@ -66,7 +66,9 @@ func TestPlacementWasMeasured(t *testing.T) {
 	const dir = fixtures + "placement/"
 	var a placeAnswer
 	ask(t, exitDone, &a, "place", "--format", "json", "--trace", dir+"workload.json", dir+"stats")
-	var campaign struct{ Gain struct{ Estimate, Low, High float64 } }
+	var campaign struct {
+		Gain struct{ Estimate, Low, High float64 }
+	}
 	content, err := os.ReadFile(dir + "campaign.json")
 	if err == nil {
 		err = json.Unmarshal(content, &campaign)
