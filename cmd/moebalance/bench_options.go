@@ -83,11 +83,11 @@ func (o *benchOptions) bindRun(c *cobra.Command) {
 	f.Lookup("model").Usage = "model, for the tokens per active expert at each of --points: " + f.Lookup("model").Usage
 	section(c, "What to run")
 
+	o.Design.Order = bench.ABBA
 	f.IntVar(&o.Design.Pairs, "pairs", 8, "pairs of launches, or with --until-decided the maximum, which is 24 unless given")
 	f.BoolVar(&o.Design.UntilDecided, "until-decided", false, "stop when the interval excludes the threshold")
 	f.IntVar(&o.Design.FloorPairs, "aa-pairs", 0, "additional pairs of two normal launches: the noise floor")
 	f.IntVar(&o.Design.WarmUps, "warm-up", 0, "untimed launches of each arm before the first pair")
-	choice(c, &o.Design.Order, "order", bench.ABBA, "order of the arms: abba (blocks of two pairs) or random (within pairs)", bench.Orders...)
 	f.Uint64Var(&o.Design.Seed, "seed", 0, "seed of the launch order (default drawn, and stored)")
 	f.DurationVar(&o.CoolDown, "cool-down", 0, "pause between launches")
 	section(c, "Design")

@@ -8,22 +8,11 @@ import (
 	"github.com/moebalance/moebalance/compare/gain"
 )
 
-// Order is a rule for which arm of a pair is launched first.
-type Order string
-
-// The orders. All are balanced: over an even number of pairs each arm is first
-// equally often.
-const (
-	// ABBA lays pairs in blocks of two, normal-perfect then perfect-normal or
-	// the reverse, each block drawn at random. A linear drift over the session
-	// cancels within every block.
-	ABBA Order = "abba"
-	// Random draws which half of the pairs starts with the normal arm.
-	Random Order = "random"
-)
-
-// Orders lists them.
-var Orders = []Order{ABBA, Random}
+// ABBA is the order of the arms: pairs lie in blocks of two, normal-perfect then
+// perfect-normal or the reverse, each block drawn at random. Over an even number of pairs
+// each arm is first equally often, and a linear drift over the session cancels within
+// every block.
+const ABBA = "abba"
 
 // mostPairs bounds a design: more is a mistake in a flag.
 const mostPairs = 100_000
@@ -34,7 +23,7 @@ type Design struct {
 	FloorPairs   int    `json:"floor_pairs"`   // A/A pairs, spread over the campaign
 	WarmUps      int    `json:"warm_ups"`      // launches of each arm before the first pair
 	Profiled     bool   `json:"profiled"`      // one profiled pair after the last
-	Order        Order  `json:"order"`         // ABBA where empty
+	Order        string `json:"order"`         // ABBA; "random" in campaigns of before
 	Seed         uint64 `json:"seed"`          // of the order
 	UntilDecided bool   `json:"until_decided"` // look at the pairs of Looks and stop when decided
 }
@@ -48,8 +37,6 @@ func (d Design) Check() error {
 		return fmt.Errorf("%d A/A pairs: want 0 to %d", d.FloorPairs, mostPairs)
 	case d.WarmUps < 0 || d.WarmUps > 1000:
 		return fmt.Errorf("%d warm-up launches: want 0 to 1000", d.WarmUps)
-	case !slices.Contains(Orders, d.Order):
-		return fmt.Errorf("unknown order %q: want one of %v", d.Order, Orders)
 	}
 	return nil
 }
@@ -129,14 +116,6 @@ func (d Design) orders(arms []gain.Arm) (orders [][]gain.Arm) {
 // firsts draws the first arm of each pair.
 func (d Design) firsts(draw *rand.Rand) []gain.Arm {
 	firsts := make([]gain.Arm, d.Pairs)
-	if d.Order == Random {
-		odd := draw.IntN(2) // whose turn the odd pair is
-		for i := range firsts {
-			firsts[i] = gain.Arms[(i+odd)%2]
-		}
-		draw.Shuffle(len(firsts), func(i, j int) { firsts[i], firsts[j] = firsts[j], firsts[i] })
-		return firsts
-	}
 	for i := 0; i < len(firsts); i += 2 {
 		firsts[i] = gain.Arms[draw.IntN(2)]
 		if i+1 < len(firsts) {

@@ -58,40 +58,36 @@ func TestPlanIsTheSeeds(t *testing.T) {
 // Laws of every plan: each pair has one launch of each arm side by side, and
 // over an even number of pairs each arm goes first equally often.
 func TestPlansAreBalanced(t *testing.T) {
-	for _, order := range Orders {
-		for pairs := 1; pairs <= 25; pairs++ {
-			for seed := range uint64(8) {
-				d := Design{Pairs: pairs, FloorPairs: int(seed) % 4, WarmUps: int(seed) % 3, Order: order, Seed: seed}
-				plan := d.Plan()
-				if want := 2 * (d.WarmUps + d.Pairs + d.FloorPairs); len(plan) != want {
-					t.Fatalf("%v: %d launches, want %d", d, len(plan), want)
+	for pairs := 1; pairs <= 25; pairs++ {
+		for seed := range uint64(8) {
+			d := Design{Pairs: pairs, FloorPairs: int(seed) % 4, WarmUps: int(seed) % 3, Order: ABBA, Seed: seed}
+			plan := d.Plan()
+			if want := 2 * (d.WarmUps + d.Pairs + d.FloorPairs); len(plan) != want {
+				t.Fatalf("%v: %d launches, want %d", d, len(plan), want)
+			}
+			normalFirst := 0
+			var blocks []gain.Arm
+			for i, l := range plan {
+				if l.Position != i {
+					t.Fatalf("%v: position %d at %d", d, l.Position, i)
 				}
-				normalFirst := 0
-				var blocks []gain.Arm
-				for i, l := range plan {
-					if l.Position != i {
-						t.Fatalf("%v: position %d at %d", d, l.Position, i)
-					}
-					if l.Kind != Timed || l.Place != 0 {
-						continue
-					}
-					if next := plan[i+1]; next.Pair != l.Pair || next.Arm == l.Arm || next.Place != 1 {
-						t.Fatalf("%v: %+v is followed by %+v", d, l, next)
-					}
-					if l.Arm == gain.Normal {
-						normalFirst++
-					}
-					blocks = append(blocks, l.Arm)
+				if l.Kind != Timed || l.Place != 0 {
+					continue
 				}
-				if diff := 2*normalFirst - pairs; diff < -1 || diff > 1 {
-					t.Errorf("%v: normal first in %d of %d pairs", d, normalFirst, pairs)
+				if next := plan[i+1]; next.Pair != l.Pair || next.Arm == l.Arm || next.Place != 1 {
+					t.Fatalf("%v: %+v is followed by %+v", d, l, next)
 				}
-				if order == ABBA {
-					for i := 0; i+1 < len(blocks); i += 2 {
-						if blocks[i] == blocks[i+1] {
-							t.Errorf("%v: pairs %d and %d start with the same arm", d, i, i+1)
-						}
-					}
+				if l.Arm == gain.Normal {
+					normalFirst++
+				}
+				blocks = append(blocks, l.Arm)
+			}
+			if diff := 2*normalFirst - pairs; diff < -1 || diff > 1 {
+				t.Errorf("%v: normal first in %d of %d pairs", d, normalFirst, pairs)
+			}
+			for i := 0; i+1 < len(blocks); i += 2 {
+				if blocks[i] == blocks[i+1] {
+					t.Errorf("%v: pairs %d and %d start with the same arm", d, i, i+1)
 				}
 			}
 		}
@@ -100,14 +96,14 @@ func TestPlansAreBalanced(t *testing.T) {
 
 func TestDesignCheck(t *testing.T) {
 	for _, d := range []Design{
-		{Pairs: 0, Order: ABBA}, {Pairs: mostPairs + 1, Order: ABBA}, {Pairs: 6}, {Pairs: 6, Order: "aabb"},
+		{Pairs: 0, Order: ABBA}, {Pairs: mostPairs + 1, Order: ABBA},
 		{Pairs: 6, Order: ABBA, FloorPairs: -1}, {Pairs: 6, Order: ABBA, WarmUps: -1},
 	} {
 		if d.Check() == nil {
 			t.Errorf("%+v passed", d)
 		}
 	}
-	if err := (Design{Pairs: 6, Order: Random}).Check(); err != nil {
+	if err := (Design{Pairs: 6, Order: ABBA}).Check(); err != nil {
 		t.Error(err)
 	}
 }
@@ -136,11 +132,8 @@ func TestDriftDoesNotLookLikeAGain(t *testing.T) {
 		}
 		return float64(n) / trials
 	}
-	for _, order := range Orders {
-		rate := fooled(func(seed uint64) []Launch { return Design{Pairs: 10, Order: order, Seed: seed}.Plan() })
-		if rate > 0.06 {
-			t.Errorf("%s: %.1f %% of null campaigns look significant, want at most 6 %%", order, 100*rate)
-		}
+	if rate := fooled(func(seed uint64) []Launch { return Design{Pairs: 10, Order: ABBA, Seed: seed}.Plan() }); rate > 0.06 {
+		t.Errorf("%.1f %% of null campaigns look significant, want at most 6 %%", 100*rate)
 	}
 	naive := fooled(func(uint64) []Launch {
 		plan := Design{Pairs: 10, Order: ABBA}.Plan()
@@ -195,7 +188,7 @@ func TestLooksKeepTheirError(t *testing.T) {
 			diffs[i] = r.NormFloat64()
 		}
 		for _, n := range looks {
-			if !stats.HodgesLehmann(diffs[:n], confidence).Contains(0) {
+			if hl := stats.HodgesLehmann(diffs[:n], confidence); hl.Low > 0 || hl.High < 0 {
 				missed++
 				break
 			}

@@ -103,7 +103,7 @@ func Judge(ctx context.Context, c *bench.Campaign, threshold float64, write Writ
 		Result:   gain.Judge(bench.Recorded(c, c.Confidence(), proof)),
 		Profiled: arms, Iterations: c.Iterations(),
 		Campaign: CampaignState{
-			Folder: c.Folder, Treatment: c.Spec.Treatment.Name, Order: string(c.Spec.Design.Order), Seed: c.Spec.Design.Seed, Pairs: c.Spec.Design.Pairs,
+			Folder: c.Folder, Treatment: c.Spec.Treatment.Name, Order: c.Spec.Design.Order, Seed: c.Spec.Design.Seed, Pairs: c.Spec.Design.Pairs,
 			Launches: c.Finished(), Left: c.Left(), Sessions: c.Sessions, Confidence: c.Spec.Confidence, Looks: c.Looks(), DecidedAfter: known(c.Decided), Format: c.Format(),
 			Created: c.Created, GPUs: gpus(c),
 		},
