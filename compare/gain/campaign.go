@@ -52,11 +52,6 @@ type Criteria struct {
 	Tolerance  float64 // relative difference at which work still counts as equal
 }
 
-// DefaultCriteria is the criteria where nothing else is said.
-func DefaultCriteria() Criteria {
-	return Criteria{DefaultThreshold, DefaultConfidence, DefaultTolerance}
-}
-
 // DefaultTolerance is the relative difference in work below which two launches
 // still did the same: a request more or less in a hundred.
 const DefaultTolerance = 0.01

@@ -89,7 +89,7 @@ func TestCrossover(t *testing.T) {
 		{"a gap", fixed(0.1, -0.2, none, 0.2), none, none, none, "not at all of them with a gain"},
 		{"no bounds", fixed(none, -0.2, 0.2, 0.6), 0.5, none, none, "covers all points"},
 	} {
-		x := Campaign{PointName: "n", Criteria: DefaultCriteria()}.crossover(k.points)
+		x := Campaign{PointName: "n", Criteria: defaults}.crossover(k.points)
 		for i, v := range []router.Number{x.Value, x.Low, x.High} {
 			want := []float64{k.value, k.low, k.high}[i]
 			if got := math.Log(float64(v)); math.IsNaN(got) != math.IsNaN(want) || math.Abs(got-want) > 1e-9 {

@@ -22,10 +22,12 @@ func proved() []Proof {
 	return p
 }
 
+var defaults = Criteria{DefaultThreshold, DefaultConfidence, DefaultTolerance}
+
 // valid is a campaign that nothing is wrong with.
 func valid(launches []Launch) Campaign {
 	return Campaign{
-		Criteria: DefaultCriteria(), Command: "bench", Metric: Metric{Name: "output_throughput", Unit: "tok/s", HigherIsBetter: true},
+		Criteria: defaults, Command: "bench", Metric: Metric{Name: "output_throughput", Unit: "tok/s", HigherIsBetter: true},
 		Launches: launches, Ranks: 2, Proof: proved(), Compared: true,
 		Differences: []Difference{{Kind: "environment", Name: "ENABLE_PERFECT_ROUTER", Normal: "0", Perfect: "1", Declared: true}},
 	}
@@ -284,7 +286,7 @@ func TestJudgeLeavesItsInputAlone(t *testing.T) {
 }
 
 func TestResultRoundTrip(t *testing.T) {
-	for _, c := range []Campaign{valid(abba(t)), valid(paired(.1)), {Criteria: DefaultCriteria()}} {
+	for _, c := range []Campaign{valid(abba(t)), valid(paired(.1)), {Criteria: defaults}} {
 		want := Judge(c)
 		b, err := json.Marshal(want)
 		if err != nil {
@@ -308,7 +310,7 @@ func TestJudgeHostileValues(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 3))
 	values := []float64{0, -1, 1, 100, math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64, math.SmallestNonzeroFloat64}
 	for range 500 {
-		c := Campaign{Criteria: DefaultCriteria()}
+		c := Campaign{Criteria: defaults}
 		for range rng.IntN(30) {
 			c.Launches = append(c.Launches, Launch{
 				Pair: rng.IntN(8) - 1, Arm: []Arm{Normal, Perfect, "other"}[rng.IntN(3)], Position: rng.IntN(6) - 2,

@@ -106,7 +106,7 @@ func TestRatioCoverage(t *testing.T) {
 			f := FitBlocks(laid(k.blocks, func(_, tr, p int) float64 { return k.ceiling*[]float64{0, 1, share}[tr] + k.add(rng, tr, p) }))
 			if r := f.Ratio(2, 1, 0.95); r.Defined() {
 				all++
-				if r.Contains(share) {
+				if contains(r, share) {
 					hit++
 				}
 			}

@@ -17,9 +17,6 @@ type Interval struct {
 // Defined reports whether the interval has bounds.
 func (i Interval) Defined() bool { return !math.IsNaN(i.Low) && !math.IsNaN(i.High) }
 
-// Contains reports whether x lies in the closed interval; false if undefined.
-func (i Interval) Contains(x float64) bool { return i.Low <= x && x <= i.High }
-
 // undefinedInterval has an estimate but no bounds.
 func undefinedInterval(estimate float64, n int) Interval {
 	return Interval{Estimate: estimate, Low: math.NaN(), High: math.NaN(), Confidence: math.NaN(), N: n}

@@ -61,7 +61,7 @@ func TestPairsToDecide(t *testing.T) {
 		for i := range d {
 			d[i] = effect + sd*rng.NormFloat64()
 		}
-		if !Crossover(d[:n/2], d[n/2:], 0.95).Contains(0) {
+		if !contains(Crossover(d[:n/2], d[n/2:], 0.95).Interval, 0) {
 			decided++
 		}
 	}
