@@ -253,7 +253,7 @@ func TestCountsAndModelsUsage(t *testing.T) {
 		{exitUsage, "want URLs only", []string{"counts", "--for", "1s", path}},
 		{exitUsage, "above 0", []string{"counts", "--for", "0s", "http://localhost:1/metrics"}},
 		{exitUsage, "have both", []string{"counts", "--for", "1s", "--since", path, "http://localhost:1/metrics"}},
-		{exitFailed, "http://127.0.0.1:1/metrics: dial tcp", []string{"counts", "http://127.0.0.1:1/metrics"}},
+		{exitFailed, "http://127.0.0.1:1/metrics: no server answers (connection refused)", []string{"counts", "http://127.0.0.1:1/metrics"}},
 		{exitUsage, "--ep", []string{"counts", "--ep", "0", path}},
 		{exitUsage, "--threshold", []string{"counts", "--threshold", "-1", path}},
 		{exitUsage, "--fail-above", []string{"counts", "--fail-above", "NaN", path}},

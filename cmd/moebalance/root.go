@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"os"
 	"os/signal"
 	"slices"
@@ -18,7 +19,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/nsys"
@@ -116,9 +116,6 @@ func exitCode(ctx context.Context, err error) int {
 
 func init() {
 	cobra.AddTemplateFunc("flagSections", flagSections)
-	cobra.AddTemplateFunc("description", func(c *cobra.Command) string {
-		return output.ScreenOf(c.OutOrStdout(), os.Getenv).Page(cmp.Or(c.Long, c.Short))
-	})
 }
 
 func rootCmd() *cobra.Command {
@@ -127,7 +124,6 @@ func rootCmd() *cobra.Command {
 	root.SetFlagErrorFunc(flagError)
 	usage := strings.NewReplacer("\n\nFlags:\n{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}", "{{flagSections .}}", "Available Commands:", "Verbs:", "[command]", "VERB", " about a command", "")
 	root.SetUsageTemplate(usage.Replace(root.UsageTemplate()))
-	root.SetHelpTemplate("{{description .}}\n{{if or .Runnable .HasSubCommands}}\n{{.UsageString}}{{end}}")
 	for _, g := range verbs() {
 		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title + ":"})
 		for _, c := range g.verbs {
@@ -176,12 +172,20 @@ func flagError(c *cobra.Command, err error) error {
 	return usagef("%s: %s; see '%s --help'", c.Name(), text, c.CommandPath())
 }
 
-// plainly is what an error says, without the system call that failed on a file.
+// plainly is what an error says, without the system call that failed on a file or a server.
 func plainly(err error) string {
 	text := err.Error()
 	var path *fs.PathError
 	if errors.As(err, &path) {
 		text = strings.ReplaceAll(text, path.Error(), path.Path+": "+path.Err.Error())
+	}
+	var dial *net.OpError
+	if errors.As(err, &dial) && dial.Op == "dial" {
+		cause := dial.Err
+		if call := (*os.SyscallError)(nil); errors.As(cause, &call) {
+			cause = call.Err
+		}
+		text = strings.ReplaceAll(text, dial.Error(), fmt.Sprintf("no server answers (%v); start it, or check host and port", cause))
 	}
 	lines := slices.Compact(strings.Split(text, "\n"))              // several errors: closing a file repeats that of writing it
 	return strings.ToValidUTF8(strings.Join(lines, "; "), "\uFFFD") // names of files may be anything

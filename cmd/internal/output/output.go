@@ -433,6 +433,10 @@ func (c Column) cell(v any, per float64) string {
 		return quantity.Digits4(x)
 	case per == 1:
 		return quantity.Decimals(x, 0)
+	case x > 0 && x < 0.005: // and no zero
+		return "<0.01"
+	case x < 0 && x > -0.005:
+		return ">−0.01"
 	}
 	return quantity.Decimals(x, 2)
 }

@@ -104,7 +104,7 @@ func TestColumnsShareAUnit(t *testing.T) {
 	if err := Write(&b, View{Format: Text, Top: Page}, d); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"a (ms)  b (ms)  c (ns)", " 12.00    0.00     500"} {
+	for _, want := range []string{"a (ms)  b (ms)  c (ns)", " 12.00   <0.01     500"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
 		}

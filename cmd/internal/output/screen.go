@@ -62,23 +62,6 @@ func (s Screen) prose(words, indent string) string {
 // beforeUnit is the space between a number and its unit, where no line ends.
 var beforeUnit = regexp.MustCompile(`(\d) (%|[nµm]?s\b|[KMG]?i?B\b)`)
 
-// Page is a page of help with its paragraphs set anew where the screen is narrower; lines
-// that are indented stay lines of their own.
-func (s Screen) Page(page string) string {
-	if s.Width == 0 || text.LongestLineLen(page) <= s.Width {
-		return page
-	}
-	var lines []string
-	for line := range strings.SplitSeq(withinParagraph.ReplaceAllString(page, "$1 $2"), "\n") {
-		indent := line[:len(line)-len(strings.TrimLeft(line, " "))]
-		lines = append(lines, s.prose(line, indent+indent))
-	}
-	return strings.Join(lines, "\n")
-}
-
-// withinParagraph is the end of a line that the next one goes on with.
-var withinParagraph = regexp.MustCompile(`(\S)\n(\S)`)
-
 // broken is a text in lines of at most width columns, but for longer words. Lines that
 // go on are indented.
 func broken(words string, width int, indent string) string {
@@ -157,14 +140,7 @@ func (s *sheet) fit(width int, minor []string) (hidden []string) {
 		left = append(left, s.columns[last])
 		s.columns = slices.Delete(s.columns, last, last+1)
 	}
-	for i, c := range slices.Backward(left) {
-		if c.dispensable(minor) <= len(minor) && s.width()+c.width() <= width { // beside those that stay
-			s.columns, left = append(s.columns, c), slices.Delete(left, i, i+1)
-		}
-	}
-	inOrder := func(a, b shownColumn) int { return a.at - b.at }
-	slices.SortFunc(s.columns, inOrder)
-	slices.SortFunc(left, inOrder)
+	slices.SortFunc(left, func(a, b shownColumn) int { return a.at - b.at })
 	for _, c := range left {
 		hidden = append(hidden, c.gone())
 	}

@@ -67,19 +67,6 @@ func TestTablesFitTheScreen(t *testing.T) {
 	}
 }
 
-// What fits beside the columns that stay is shown after all, but no column of nothing.
-func TestRoomIsUsed(t *testing.T) {
-	d := Document{Tables: []Table{{Name: "t", Columns: []Column{{Name: "rank", Kind: Count}, {Name: "none"}, {Name: "a long heading"}, {Name: "ab"}},
-		Rows: [][]any{{0, nil, "some-long-word", "x"}, {1, nil, "another-long-one", "y"}}}}}
-	var b strings.Builder
-	if err := Write(&b, View{Format: Text, Screen: Screen{Width: 16}}, d); err != nil {
-		t.Fatal(err)
-	}
-	if want := "rank  ab\n──────────\n   0  x\n   1  y\n… 2 columns\n"; !strings.Contains(b.String(), want) {
-		t.Errorf("want %q in\n%s", want, b.String())
-	}
-}
-
 func TestWideIsWhatAPipeGets(t *testing.T) {
 	piped := shown(t, View{})
 	wide := shown(t, View{Wide: true, Screen: Screen{Width: 130}})
@@ -108,16 +95,6 @@ func TestProseIsBrokenBetweenWords(t *testing.T) {
 	} {
 		if got := s.prose(in, "  "); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
-		}
-	}
-}
-
-// Paragraphs are set anew on a narrow screen; examples keep their lines.
-func TestPage(t *testing.T) {
-	page := "one two three\nfour five\n\nSix:\n  run this\n  and that command"
-	for width, want := range map[int]string{0: page, 30: page, 12: "one two\nthree four\nfive\n\nSix:\n  run this\n  and that\n    command"} {
-		if got := (Screen{Width: width}).Page(page); got != want {
-			t.Errorf("width %d: %q", width, got)
 		}
 	}
 }

@@ -77,7 +77,7 @@ func traceTables(t *nsys.Trace) []output.Table {
 			append([]output.Column{count("layer"), count("expert"), count("rank"), label("basis"), slots}, statColumns("instances")...)...).LeadBy("total_ns"),
 		output.Of("kernels", "Kernels, all ranks and steps", t.Kernels,
 			slices.Concat([]output.Column{share}, statColumns("instances"), []output.Column{duration("unknown"), label("phase", "placed"), label("evidence"), label("phase by name", "phase"), label("library"), kernel})...).
-			Least("p99_ns", "p90_ns", "stddev_ns", "min_ns", "max_ns", "median_ns", "busy_ns", "unknown_ns", "library", "phase", "evidence", "mean_ns", "instances"),
+			Least("p99_ns", "p90_ns", "stddev_ns", "min_ns", "max_ns", "median_ns", "busy_ns", "unknown_ns", "library", "phase", "evidence", "mean_ns", "instances", "placed", "total_ns"),
 		output.Of("cells", "GPU time per rank, step, layer and phase", t.Cells,
 			count("rank"), count("step"), count("layer"), label("phase"), count("kernels", "instances"), duration("total"), duration("collective"), duration("busy")).LeadBy("total_ns"),
 		output.Of("graphs", "CUDA graphs recorded as a whole", t.Graphs,
