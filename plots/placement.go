@@ -69,7 +69,7 @@ func (s *series) Plot(c draw.Canvas, p *plot.Plot) {
 // replication draws max/mean and predicted time against redundant experts, from two
 // numbers of them on.
 func replication(res *place.Result) (Figure, error) {
-	f := Figure{Name: "replication", Title: "How many redundant experts?", Alt: PlacementAnswer(res)}
+	f := Figure{Name: "replication", Title: "How many redundant experts?", Alt: res.Best().Answer()}
 	f.Caption = fmt.Sprintf("EPLB on %s. Learned: on the windows it was learned from. Judged: on %s that it was not. Mean over steps, layers and windows.", quantity.Count(res.Experts, "expert"), quantity.Count(len(res.Judged), "window"))
 	load, time := newPanel("", "redundant experts", "max/mean of load over ranks"), newPanel("", "redundant experts", "predicted change of ")
 	byRanks := map[int][]place.Placement{}
@@ -121,15 +121,6 @@ func replication(res *place.Result) (Figure, error) {
 	return f, nil
 }
 
-// PlacementAnswer is what the placement that judges best does, in words.
-func PlacementAnswer(res *place.Result) string {
-	if len(res.Placements) == 0 {
-		return "Nothing was placed."
-	}
-	p := res.Best()
-	return fmt.Sprintf("%s: %s on %s: %s.", p.Verdict, quantity.Count(p.Redundant, "redundant expert"), quantity.Count(p.Ranks, "rank"), p.Reason)
-}
-
 // The matrix has room for the numbers of so many windows a side, and for the ends of
 // their names.
 const mostWindows, mostLetters = 12, 36
@@ -138,7 +129,7 @@ const mostWindows, mostLetters = 12, 36
 // column.
 func windowMatrix(res *place.Result) (Figure, error) {
 	best, m := res.Best(), &cells{top: 1}
-	f := Figure{Name: "placement-matrix", Title: "Does a placement hold on other windows?", Alt: PlacementAnswer(res)}
+	f := Figure{Name: "placement-matrix", Title: "Does a placement hold on other windows?", Alt: best.Answer()}
 	windows := slices.Concat(res.Learned, res.Judged)
 	if len(res.Matrix) == 0 || len(windows) < 2 || len(windows) > mostWindows {
 		return f, fmt.Errorf("placement matrix: %w: want 2 to %d windows, have %d", ErrNothing, mostWindows, len(windows))

@@ -26,7 +26,7 @@ func TestPlacementOfAnyResult(t *testing.T) {
 		{place.Result{Placements: []place.Placement{none, more}, Matrix: cell, Learned: windows[:1], Judged: windows[1:], Layers: []place.Layer{{Plan: at, Layer: 3, ContiguousRanks: []router.Number{1.5, 0.5}, JudgedRanks: []router.Number{1.2, 0.8}}}}, 3},
 	} {
 		figures, err := Placement(&c.res)
-		if err != nil || len(figures) != c.figures || PlacementAnswer(&c.res) == "" {
+		if err != nil || len(figures) != c.figures {
 			t.Errorf("%d: %d figures, %v", i, len(figures), err)
 		}
 		for _, f := range figures {

@@ -47,7 +47,7 @@ func TestPlaceAnswers(t *testing.T) {
 	}
 	stdout := captured(t, []string{"place", "--redundant", "8", "--judge", gptossPerfect, gptossNormal})
 	for _, want := range []string{
-		"not now: EPLB with 8 redundant experts on 4 ranks: it helps 0 and hurts 1 of 1 judged window", "more load than with contiguous experts",
+		"not now: EPLB with 8 redundant experts on 4 ranks: it helps 0 and hurts 1 of 1 judged window", "\njudged max/mean 1.062, with contiguous experts 1.000 (load of the busiest rank +6.2 %)\n",
 		"counts-perfect: 8 redundant experts raise the busiest rank's load by",
 	} {
 		if !strings.Contains(stdout, want) {
@@ -106,7 +106,7 @@ func TestPlacePredictsTime(t *testing.T) {
 	}
 	captured(t, append(args, "--format", "json", "-o", result))
 	page := captured(t, []string{"report", result})
-	for _, want := range []string{"What would another placement win?", "How many redundant experts?", "predicted step time"} {
+	for _, want := range []string{"What would another placement win?", "How many redundant experts?", "Predicted step time"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("no %q", want)
 		}

@@ -78,8 +78,9 @@ type Placement struct {
 	Hurt       int           `json:"hurt_windows"`             // and those where it rises
 	Time       *TimeChange   `json:"predicted_time_change"`    // nil without evidence of time
 	Price
-	Verdict Verdict `json:"verdict"`
-	Reason  string  `json:"reason"`
+	Verdict  Verdict  `json:"verdict"`
+	Reason   string   `json:"reason"`   // in a few words
+	Evidence []string `json:"evidence"` // a sentence for each other number that bears on it
 }
 
 // Workload is what a placement does to one judged window.
@@ -165,14 +166,14 @@ func Judge(learn, judge []Window, o Options) (*Result, error) {
 		if err != nil {
 			return nil, err
 		}
-		base := make([]contiguous, len(judge))
+		null := make([]router.Number, len(judge))
 		for i, w := range judge {
-			if base[i], err = res.contiguous(w, ranks, o); err != nil {
+			if null[i], err = res.nullP95(w, ranks, o); err != nil {
 				return nil, err
 			}
 		}
 		for _, redundant := range o.Redundant {
-			if err := res.add(Plan{ranks, redundant}, flat, base, o); err != nil {
+			if err := res.add(Plan{ranks, redundant}, flat, null, o); err != nil {
 				return nil, err
 			}
 		}
@@ -181,7 +182,7 @@ func Judge(learn, judge []Window, o Options) (*Result, error) {
 }
 
 // add learns one placement from all learned windows, and one from each window alone.
-func (res *Result) add(at Plan, flat plan, base []contiguous, o Options) error {
+func (res *Result) add(at Plan, flat plan, null []router.Number, o Options) error {
 	size := placement.Size{Slots: res.Experts + at.Redundant, Ranks: at.Ranks, Nodes: o.Nodes}
 	if o.Shape != nil {
 		size.Groups = o.Shape.Groups
@@ -214,13 +215,14 @@ func (res *Result) add(at Plan, flat plan, base []contiguous, o Options) error {
 		}
 	}
 	res.decay(at, scores)
-	own, held := column(scores[:len(res.Learned)], 1), column(scores[len(res.Learned):], 1)
-	res.judge(at, column(scores[len(res.Learned):], 0), own, held, base, o.price(at, flat, placed, res.Judged), o.costOn(at.Ranks))
+	judged := scores[len(res.Learned):]
+	own, held, base := column(scores[:len(res.Learned)], 1), column(judged, 1), column(judged, 0)
+	res.judge(at, base, own, held, null, o.price(at, flat, placed, res.Judged), o.costOn(at.Ranks))
 	for _, layer := range slices.Sorted(maps.Keys(placed.slots)) {
 		res.Layers = append(res.Layers, Layer{
 			Plan: at, Layer: layer, Learned: mean(own, func(s score) router.Number { return s.at(layer) }),
 			Judged:          mean(held, func(s score) router.Number { return s.at(layer) }),
-			Contiguous:      mean(base, func(c contiguous) router.Number { return c.at(layer) }),
+			Contiguous:      mean(base, func(s score) router.Number { return s.at(layer) }),
 			ContiguousRanks: rankLoad(res.Judged, flat, layer), JudgedRanks: rankLoad(res.Judged, placed, layer),
 		})
 	}
@@ -259,16 +261,16 @@ func (res *Result) decay(at Plan, scores [][]score) {
 }
 
 // judge compares the placement learned from all learned windows with contiguous.
-func (res *Result) judge(at Plan, flat, own, held []score, base []contiguous, price Price, cost *Cost) {
+func (res *Result) judge(at Plan, base, own, held []score, null []router.Number, price Price, cost *Cost) {
 	p := Placement{Plan: at, Learned: mean(own, score.overall), Judged: mean(held, score.overall), Price: price,
-		Contiguous: mean(base, contiguous.overall), NullP95: mean(base, func(c contiguous) router.Number { return c.nullP95 })}
+		Contiguous: mean(base, score.overall), NullP95: mean(null, func(v router.Number) router.Number { return v })}
 	p.Change = p.Judged/p.Contiguous - 1
 	var of []Workload
 	for i, s := range held {
-		w := Workload{Plan: at, Window: res.Judged[i].Name, Judged: s.overall(), Contiguous: base[i].overall(), NullP95: base[i].nullP95}
+		w := Workload{Plan: at, Window: res.Judged[i].Name, Judged: s.overall(), Contiguous: base[i].overall(), NullP95: null[i]}
 		w.Change = w.Judged/w.Contiguous - 1
 		w.Repeats = slices.ContainsFunc(res.Learned, res.Judged[i].repeats)
-		w.Time = cost.change(flat[i:i+1], held[i:i+1])
+		w.Time = cost.change(base[i:i+1], held[i:i+1])
 		switch {
 		case w.Change < 0:
 			p.Helped++
@@ -277,11 +279,11 @@ func (res *Result) judge(at Plan, flat, own, held []score, base []contiguous, pr
 		}
 		of = append(of, w)
 	}
-	p.Time = cost.change(flat, held)
-	if p.Time != nil && p.Time.SavedNS > 0 {
+	if p.Time = cost.change(base, held); p.Time != nil && p.Time.High < 0 {
 		p.PaidBackAfter = p.MoveNS / p.Time.SavedNS
 	}
 	p.Verdict, p.Reason = verdict(p, of, res.Threshold)
+	p.Evidence = p.evidence()
 	res.Placements, res.Workloads = append(res.Placements, p), append(res.Workloads, of...)
 }
 

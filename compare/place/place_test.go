@@ -164,6 +164,42 @@ func TestNearlyRepeatedCounts(t *testing.T) {
 	}
 }
 
+// As large as DeepSeek-V3 on 64 ranks with 64 redundant experts, from two steps to two
+// others: every rank holds five experts of every layer, every expert is somewhere, and the
+// hot ones, the same in all steps, are evened out.
+func TestDeepSeekOn64Ranks(t *testing.T) {
+	const layers, experts, ranks = 58, 256, 64
+	var rows strings.Builder
+	for step := range 4 {
+		for layer := 3; layer < 3+layers; layer++ {
+			for e := range experts {
+				hot := 1000 / (1 + (e+layer)%experts)
+				fmt.Fprintf(&rows, "%d,%d,%d,%d\n", step, layer, e, 200+hot+(7*e+3*step)%11)
+			}
+		}
+	}
+	learn, judge, err := Halves(read(t, counted(t, rows.String())))
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := Judge(learn, judge, Options{Ranks: []int{ranks}, Redundant: []int{64}, Threshold: 0.1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := res.Placements[0]; len(res.Layers) != layers || !(p.Judged < 1.2 && p.Contiguous > 2 && p.Learned <= p.Judged) {
+		t.Errorf("%d layers, %+v", len(res.Layers), p)
+	}
+	for layer, slots := range res.Slots[Plan{ranks, 64}] {
+		held := map[int32]bool{}
+		for _, e := range slots {
+			held[e] = true
+		}
+		if len(slots) != experts+64 || len(held) != experts {
+			t.Errorf("layer %d: %d slots of %d experts", layer, len(slots), len(held))
+		}
+	}
+}
+
 // Each verdict on either side of its limit.
 func TestVerdicts(t *testing.T) {
 	better, worse := Workload{Change: -0.2}, Workload{Change: 0.1}

@@ -58,11 +58,11 @@ type Price struct {
 	MemoryBytes   router.Number `json:"replica_bytes_per_rank"`           // in all layers
 	Moved         int           `json:"moved_experts"`                    // that ranks lack with contiguous experts, over ranks and layers
 	MovedBytes    router.Number `json:"moved_bytes"`
-	MoveNS        router.Number `json:"move_ns"` // of the rank that loads most
-	PaidBackAfter router.Number `json:"paid_back_after_steps"`
-	// BreakEvenTokens is the least tokens in a step of all ranks from which on the
-	// placement saves time on the judged windows together, by the cost beyond what it was
-	// fitted to; undefined where it saves time at any number, or at none.
+	MoveNS        router.Number `json:"move_ns"`               // of the rank that loads most
+	PaidBackAfter router.Number `json:"paid_back_after_steps"` // undefined also where the interval of the time change reaches 0
+	// BreakEvenTokens is the least power of two of tokens in a step of all ranks from which
+	// on the placement saves time on the judged windows together, by the cost beyond what
+	// it was fitted to; undefined where it saves time at any number, or at none.
 	BreakEvenTokens router.Number `json:"break_even_tokens"`
 }
 
@@ -95,32 +95,33 @@ func (o Options) costOn(ranks int) *Cost {
 	return o.Cost
 }
 
-// breakEven tries tokens in steps of √2 up to 4 Mi.
+// breakEven tries powers of two, up to 4 Mi tokens.
 func (c *Cost) breakEven(flat, placed plan, judged []Window) router.Number {
-	const last = 44
+	const most = 1 << 22
 	if c == nil || c.topK == 0 || !c.Slots.Defined() || len(judged) == 0 {
 		return router.Undefined()
 	}
-	even, one := router.Undefined(), &Cost{fits: c.fits[:1]}
-	for i := 0; i <= last; i++ {
-		tokens, change := math.Pow(2, float64(i)/2), 0.0
+	whole := &Cost{fits: c.fits[:1]}
+	saves := func(tokens int) bool {
+		var ns float64
 		for _, w := range judged {
 			loads := w.record.ByLayer()
 			for _, layer := range slices.Sorted(maps.Keys(loads)) { // in order: the sign of a sum may depend on it
-				load := loads[layer]
-				if load.Total() == 0 {
-					continue // and may have no layout
+				load := loads[layer].PerExpert
+				if total := loads[layer].Total(); total > 0 { // else there may be no layout
+					scale := float64(tokens*c.topK) / float64(total)
+					ns += whole.slowest(flat.layouts[layer], load, scale, true)[0] - whole.slowest(placed.layouts[layer], load, scale, true)[0]
 				}
-				scale := tokens * float64(c.topK) / float64(load.Total())
-				change += one.slowest(placed.layouts[layer], load.PerExpert, scale, true)[0] - one.slowest(flat.layouts[layer], load.PerExpert, scale, true)[0]
 			}
 		}
-		switch {
-		case change >= 0 && i == last:
-			return router.Undefined()
-		case change >= 0:
-			even = router.Number(math.Ceil(math.Pow(2, float64(i+1)/2)))
-		}
+		return ns > 0
 	}
-	return even
+	least := most
+	for least > 0 && saves(least) {
+		least /= 2
+	}
+	if least == most || least == 0 {
+		return router.Undefined()
+	}
+	return router.Number(2 * least)
 }

@@ -24,7 +24,7 @@ const (
 const leastHelped = 0.8
 
 // verdict judges a placement by what it does to the windows it was not learned from,
-// and names the numbers that decided:
+// and names what decided:
 //
 //   - not enough evidence: there is no such window, or one that repeats the counts that
 //     were learned from, or so few tokens that random routing
@@ -35,38 +35,53 @@ const leastHelped = 0.8
 //   - worth a trial otherwise.
 func verdict(p Placement, of []Workload, threshold float64) (Verdict, string) {
 	if len(of) == 0 {
-		return NoVerdict, "these counts are one window, and learning and judging on the same counts proves nothing; add counts of another run with --judge"
+		return NoVerdict, "no counts are left to judge on; add those of another run with --judge"
 	}
 	if i := slices.IndexFunc(of, func(w Workload) bool { return w.Repeats }); i >= 0 {
-		return NoVerdict, fmt.Sprintf("the counts of %s repeat those that were learned from, as where every step has the same tokens; judge on another run with --judge", filepath.Base(of[i].Window))
+		return NoVerdict, fmt.Sprintf("%s repeats the counts that were learned from; judge on another run with --judge", filepath.Base(of[i].Window))
 	}
 	if p.Contiguous <= p.NullP95 && router.Above(p.NullP95, 1, threshold) {
-		return NoVerdict, fmt.Sprintf("too few tokens: contiguous max/mean %s is within chance (95th percentile of random routing %s)", quantity.Ratio(p.Contiguous), quantity.Ratio(p.NullP95))
+		return NoVerdict, fmt.Sprintf("too few tokens: contiguous max/mean %s is within chance (null p95 %s)", quantity.Ratio(p.Contiguous), quantity.Ratio(p.NullP95))
 	}
-	change := quantity.Percent(-p.Change) + " less load"
+	load := quantity.Percent(-p.Change) + " less load"
 	if p.Change > 0 {
-		change = quantity.Percent(p.Change) + " more load"
+		load = quantity.Percent(p.Change) + " more load"
 	}
-	evidence := fmt.Sprintf("on counts it was not learned from, the busiest rank gets %s than with contiguous experts (max/mean %s, contiguous %s; threshold %s)",
-		change, quantity.Ratio(p.Judged), quantity.Ratio(p.Contiguous), quantity.Percent(threshold))
-	if p.Time != nil {
-		evidence += "; predicted " + p.Time.String()
-	}
-	if p.PaidBackAfter.Defined() {
-		evidence += fmt.Sprintf("; moving the weights is paid back after %s steps", quantity.Digits3(p.PaidBackAfter))
-	}
-	if p.BreakEvenTokens.Defined() {
-		evidence += fmt.Sprintf("; below %s tokens in a step it costs time", quantity.Plain(p.BreakEvenTokens))
-	}
+	load = fmt.Sprintf("the busiest rank gets %s on other counts (threshold %s)", load, quantity.Percent(threshold))
 	switch {
 	case float64(p.Helped) < leastHelped*float64(len(of)):
-		return NotNow, fmt.Sprintf("it helps %d and hurts %d of %s; %s", p.Helped, p.Hurt, quantity.Count(len(of), "judged window"), evidence)
-	case float64(p.Change) > -threshold, p.Time != nil && p.Time.Low >= 0:
-		return NotNow, evidence
+		return NotNow, fmt.Sprintf("it helps %d and hurts %d of %s", p.Helped, p.Hurt, quantity.Count(len(of), "judged window"))
+	case float64(p.Change) > -threshold:
+		return NotNow, load
+	case p.Time != nil && p.Time.Low >= 0:
+		return NotNow, "the predicted time rises, though the load is more even"
 	case p.Time != nil && p.Time.High >= 0:
-		return NoVerdict, "the predicted time may rise or fall; " + evidence
+		return NoVerdict, "the predicted time may rise or fall"
 	}
-	return Trial, evidence
+	return Trial, load
+}
+
+// Answer is the verdict with its reason, in a line.
+func (p Placement) Answer() string {
+	return fmt.Sprintf("%s: EPLB with %s on %s: %s", p.Verdict, quantity.Count(p.Redundant, "redundant expert"), quantity.Count(p.Ranks, "rank"), p.Reason)
+}
+
+// evidence is a sentence for each number that is known, the load first.
+func (p Placement) evidence() []string {
+	if !p.Judged.Defined() {
+		return []string{"learned max/mean " + quantity.Ratio(p.Learned) + ", on its own counts, which proves nothing"}
+	}
+	list := []string{fmt.Sprintf("judged max/mean %s, with contiguous experts %s (load of the busiest rank %s)", quantity.Ratio(p.Judged), quantity.Ratio(p.Contiguous), quantity.Change(p.Change))}
+	if p.Time != nil {
+		list = append(list, "predicted "+p.Time.String())
+	}
+	if p.PaidBackAfter.Defined() {
+		list = append(list, fmt.Sprintf("moving the weights is paid back after %s steps", quantity.Digits3(p.PaidBackAfter)))
+	}
+	if p.BreakEvenTokens.Defined() {
+		list = append(list, fmt.Sprintf("it saves time from about %s tokens in a step on, by the fitted cost", quantity.Plain(p.BreakEvenTokens)))
+	}
+	return list
 }
 
 // String is the change in words.

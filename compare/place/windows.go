@@ -207,29 +207,16 @@ func (w Window) scores(plans []plan, experts int, cost *Cost) ([]score, error) {
 	return out, nil
 }
 
-// contiguous is the load of a window with contiguous experts.
-type contiguous struct {
-	score
-	nullP95 router.Number // mean over layers
-}
-
-// contiguous judges contiguous experts. Where the top-k is not known, the null takes
-// every slot for a token of its own, which varies more than distinct choices do.
-func (res *Result) contiguous(w Window, ranks int, o Options) (contiguous, error) {
-	c := contiguous{score: score{ratio: map[int]router.Number{}}}
+// nullP95 is what random routing exceeds on a window once in twenty times, with contiguous
+// experts, mean over layers. Where the top-k is not known, it takes every slot for a token
+// of its own, which varies more than distinct choices do.
+func (res *Result) nullP95(w Window, ranks int, o Options) (router.Number, error) {
 	shape := o.Shape
 	if shape == nil && w.record.TopK == 0 {
 		shape = &router.Shape{Experts: res.Experts, TopK: 1}
 	}
 	rows, warnings, err := w.record.Imbalance(counts.Options{Ranks: ranks, Shape: shape, Threshold: o.Threshold})
 	res.Warnings = append(res.Warnings, warnings...)
-	var judged []imbalance.Row
-	for _, r := range rows {
-		if r.Level == router.LevelRank && r.Steps > 0 {
-			c.ratio[int(r.Layer)] = r.MaxOverMean
-			judged = append(judged, r)
-		}
-	}
-	c.nullP95 = mean(judged, func(r imbalance.Row) router.Number { return r.NullP95 })
-	return c, err
+	ofRanks := slices.DeleteFunc(rows, func(r imbalance.Row) bool { return r.Level != router.LevelRank || r.Steps == 0 })
+	return mean(ofRanks, func(r imbalance.Row) router.Number { return r.NullP95 }), err
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/compare/place"
@@ -36,17 +37,14 @@ func PlaceOverview(result *place.Result) output.Document {
 // placeView writes placements for people.
 type placeView struct{ *place.Result }
 
-// headline is about the best placement.
+// headline is about the best placement: the verdict, and a line for each fact beside it.
 func (res placeView) headline() string {
 	best := res.Best()
-	text := fmt.Sprintf("%s: EPLB with %s on %s: %s", best.Verdict, quantity.Count(best.Redundant, "redundant expert"), quantity.Count(best.Ranks, "rank"), best.Reason)
-	if !best.Judged.Defined() {
-		text += "; learned max/mean " + quantity.Ratio(best.Learned)
-	}
+	lines := append([]string{best.Answer()}, best.Evidence...)
 	if res.NoTime != "" {
-		text += "; " + res.NoTime
+		lines = append(lines, res.NoTime)
 	}
-	return text
+	return strings.Join(lines, "\n")
 }
 
 func (res placeView) notes() (notes []string) {
