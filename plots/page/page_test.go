@@ -22,6 +22,8 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
+var defaults = gain.Criteria{Threshold: gain.DefaultThreshold, Confidence: gain.DefaultConfidence, Tolerance: gain.DefaultTolerance}
+
 // captures reads one arm of a real capture.
 func captures(t *testing.T, pattern string) *nsys.Trace {
 	t.Helper()
@@ -38,7 +40,7 @@ func captures(t *testing.T, pattern string) *nsys.Trace {
 
 // campaign is six pairs whose perfect launches are by the given share faster.
 func campaign(won float64) *source.Campaign {
-	c := gain.Campaign{Criteria: gain.DefaultCriteria(), Command: "bench <model> & more", Metric: gain.Metric{Name: "throughput", Unit: "tok/s", HigherIsBetter: true, Definition: "throughput/tokens by the kitchen clock"}, Compared: true}
+	c := gain.Campaign{Criteria: defaults, Command: "bench <model> & more", Metric: gain.Metric{Name: "throughput", Unit: "tok/s", HigherIsBetter: true, Definition: "throughput/tokens by the kitchen clock"}, Compared: true}
 	for i := range 12 {
 		l := gain.Launch{Pair: i/2 + 1, Arm: gain.Arms[(i+i/2)%2], Position: i, Status: gain.StatusOK, Value: 1000 + float64(7*i%5)}
 		if l.Arm == gain.Perfect {
@@ -255,7 +257,7 @@ func TestSectionsFollowInputs(t *testing.T) {
 
 func TestVerdictsLeadSomewhere(t *testing.T) {
 	few := campaign(0.2)
-	few.Result = gain.Judge(gain.Campaign{Criteria: gain.DefaultCriteria(), Compared: true, Differences: few.Differences, Proof: few.Proof, Metric: few.Metric, Launches: []gain.Launch{
+	few.Result = gain.Judge(gain.Campaign{Criteria: defaults, Compared: true, Differences: few.Differences, Proof: few.Proof, Metric: few.Metric, Launches: []gain.Launch{
 		{Pair: 1, Arm: gain.Normal, Status: "ok", Value: 100}, {Pair: 1, Arm: gain.Perfect, Position: 1, Status: "ok", Value: 115},
 		{Pair: 2, Arm: gain.Perfect, Position: 2, Status: "ok", Value: 118}, {Pair: 2, Arm: gain.Normal, Position: 3, Status: "ok", Value: 100},
 	}})
@@ -430,7 +432,7 @@ func FuzzRead(f *testing.F) {
 // not speak of balance where it gives the verdict.
 func TestPointsArmsAndBuilds(t *testing.T) {
 	judged := func(change func(*gain.Campaign, []gain.Launch) []gain.Launch) *source.Campaign {
-		c := gain.Campaign{Criteria: gain.DefaultCriteria(), Metric: gain.Metric{Name: "throughput", Unit: "tok/s", HigherIsBetter: true}, Compared: true,
+		c := gain.Campaign{Criteria: defaults, Metric: gain.Metric{Name: "throughput", Unit: "tok/s", HigherIsBetter: true}, Compared: true,
 			Proof:       []gain.Proof{{Arm: gain.Normal, Rank: gain.AllRanks, Grade: gain.Measured}, {Arm: gain.Perfect, Rank: gain.AllRanks, Grade: gain.Measured}},
 			Differences: []gain.Difference{{Kind: "environment", Name: "X", Declared: true}}}
 		var launches []gain.Launch
