@@ -179,8 +179,14 @@ func TestFieldDose(t *testing.T) {
 	}
 }
 
-func TestFieldTransformers(t *testing.T) {
-	content, err := os.ReadFile(fieldResults + "transformers-cpu.jsonl")
+func TestFieldRows(t *testing.T) {
+	checkRows(t, "transformers-cpu.jsonl", 1440)
+	checkRows(t, "vllm-cpu.jsonl", 14368)
+}
+
+func checkRows(t *testing.T, file string, want int) {
+	t.Helper()
+	content, err := os.ReadFile(fieldResults + file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,8 +204,8 @@ func TestFieldTransformers(t *testing.T) {
 		}
 		rows += m.Compared
 	}
-	if rows != 1440 {
-		t.Errorf("%d rows", rows)
+	if rows != want {
+		t.Errorf("%s: %d rows, want %d", file, rows, want)
 	}
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -78,6 +79,8 @@ func TestPlacementWasMeasured(t *testing.T) {
 	}
 	gain := func(timeChange float64) float64 { return 1/(1+timeChange) - 1 }
 	predicted, measured := a.Placements[0].Time, campaign.Gain
+	inReadme(t, fmt.Sprintf("predicted %s step time, a gain of %s", signed(predicted.Estimate), signed(gain(predicted.Estimate))))
+	inReadme(t, fmt.Sprintf("measured %s (%s to %s)", signed(measured.Estimate), signed(measured.Low), signed(measured.High)))
 	if gain(predicted.Low) < measured.Low || gain(predicted.High) > measured.High {
 		t.Errorf("predicted gain %.3f to %.3f, measured %.3f to %.3f: no overlap", gain(predicted.High), gain(predicted.Low), measured.Low, measured.High)
 	}
