@@ -119,12 +119,11 @@ func (c *Comparison) otherWaiting() (saved, half router.Number) {
 	}
 	normal, perfect := c.Waiting()
 	saved = normal - perfect
-	for i, w := range c.Waits {
+	for _, w := range c.Waits {
 		width := w.Intervals.Wait.High - w.Intervals.Wait.Low
 		half += width * width / 4
-		j := slices.IndexFunc(c.Stragglers, func(s StragglerChange) bool { return i%2 == 0 && s.Layer == w.Layer }) // both arms of a layer follow each other
-		if j >= 0 {
-			saved += c.Stragglers[j].Change.DifferenceNS
+		if i := slices.IndexFunc(c.Stragglers, func(s StragglerChange) bool { return s.Layer == w.Layer }); i >= 0 && w.Arm == gain.Normal { // once a layer
+			saved += c.Stragglers[i].Change.DifferenceNS
 		}
 	}
 	return saved, router.Number(math.Sqrt(half.Float64()))

@@ -95,7 +95,10 @@ func overall(points []PointGain) Verdict {
 	return verdict
 }
 
-// byVerdict lists the points of each verdict.
+// mostListed is how many points of a verdict are listed one by one.
+const mostListed = 6
+
+// byVerdict lists the points of each verdict, or counts many.
 func byVerdict(name string, points []PointGain) string {
 	var parts []string
 	for _, v := range []Verdict{Significant, Faster, Slower, Equal, NotSignificant, Inconclusive} {
@@ -105,7 +108,9 @@ func byVerdict(name string, points []PointGain) string {
 				values = append(values, fmt.Sprintf("%g", p.Value))
 			}
 		}
-		if len(values) > 0 {
+		if n := len(values); n > mostListed {
+			parts = append(parts, fmt.Sprintf("%s at %d of %d points between %s %s and %s", v, n, len(points), name, values[0], values[n-1]))
+		} else if n > 0 {
 			parts = append(parts, fmt.Sprintf("%s at %s %s", v, name, strings.Join(values, ", ")))
 		}
 	}

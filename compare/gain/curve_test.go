@@ -163,3 +163,14 @@ func TestTokensPerActiveExpert(t *testing.T) {
 		}
 	}
 }
+
+// Many points of a verdict are counted, so that the answer stays a line.
+func TestManyPointsAreCounted(t *testing.T) {
+	var points []PointGain
+	for i := range 30 {
+		points = append(points, PointGain{Value: float64(i + 1), Verdict: []Verdict{NotSignificant, Significant}[i/28]})
+	}
+	if got, want := byVerdict("n", points), "imbalance significant at n 29, 30; not significant at 28 of 30 points between n 1 and 28"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

@@ -344,21 +344,6 @@ func lossAndMean(steps [][]float64) (loss, mean router.Number) {
 	return router.Number(stat.Mean(lossOf(steps), nil)), mean
 }
 
-// TotalLoss adds the loss and the mean compute time over layers, in nanoseconds per
-// step: the mean of Times.Loss. Undefined where no layer's loss is known.
-func TotalLoss(layers []Straggler) (loss, mean router.Number) {
-	known := false
-	for _, s := range layers {
-		if s.LossNS.Defined() && s.MeanNS.Defined() {
-			loss, mean, known = loss+s.LossNS, mean+s.MeanNS, true
-		}
-	}
-	if !known {
-		return router.Undefined(), router.Undefined()
-	}
-	return loss, mean
-}
-
 func sorted(set map[int]bool) []int { return slices.Sorted(maps.Keys(set)) }
 
 // places is the position of each number in the list.

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/diff"
-	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/plots"
@@ -28,7 +27,10 @@ func TestLossesAgree(t *testing.T) {
 		steps, c := plots.StepTimes(p.arms...), diff.Compare(traces[0], traces[1])
 		for i, compared := range []router.Number{c.Ceiling.StragglerLoss.NormalNS, c.Ceiling.StragglerLoss.PerfectNS} {
 			name := p.arms[i].Name
-			lost, _ := imbalance.TotalLoss(traces[i].Stragglers)
+			var lost router.Number
+			for _, s := range traces[i].Stragglers {
+				lost += s.LossNS
+			}
 			if math.Abs(float64(lost/compared-1)) > 1e-12 {
 				t.Errorf("%s loses %v, compared %v", name, lost, compared)
 			}

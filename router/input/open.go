@@ -10,7 +10,7 @@ import (
 )
 
 // patience is how long a pipe may wait for the program that writes it.
-const patience = time.Second / 2
+const patience = 2 * time.Second
 
 // Open opens a file or a pipe for reading. A pipe that nobody writes to, a device and a
 // socket are errors: reading them would not end.
