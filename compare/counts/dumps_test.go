@@ -1,16 +1,9 @@
 package counts
 
 import (
-	"archive/zip"
-	"bytes"
-	"encoding/binary"
-	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/moebalance/moebalance/router"
 )
 
 // Newer releases of SGLang print a line for each prefill pass, and one for several of
@@ -28,64 +21,6 @@ func TestLogTellsPhases(t *testing.T) {
 	}
 	if r, err = parse("x.log", []byte(prefill)); err != nil || len(r.Reported) != 1 || r.Reported[0].Phase != "" {
 		t.Errorf("an older log does not tell phases: %+v, %v", r, err)
-	}
-}
-
-// A layer that ran fewer forwards than the others holds whatever was in memory in their
-// place.
-func TestMegatronForwardCounts(t *testing.T) {
-	array := func(shape string, values ...int32) []byte {
-		header := fmt.Sprintf("{'descr': '<i4', 'fortran_order': False, 'shape': (%s), }", shape)
-		header += strings.Repeat(" ", (64-(10+len(header)+1)%64)%64) + "\n"
-		b := append([]byte("\x93NUMPY\x01\x00"), byte(len(header)), byte(len(header)>>8))
-		b, _ = binary.Append(append(b, header...), binary.LittleEndian, values)
-		return b
-	}
-	text := []byte("\x93NUMPY\x01\x00")
-	header := "{'descr': '<U21', 'fortran_order': False, 'shape': (), }\n"
-	text = append(append(text, byte(len(header)), 0), header...)
-	for _, c := range mcoreVersion {
-		text = binary.LittleEndian.AppendUint32(text, uint32(c))
-	}
-	dump := func(forwards ...int32) ([]byte, error) {
-		var b bytes.Buffer
-		z := zip.NewWriter(&b)
-		for name, content := range map[string][]byte{
-			"dump_version": text, "ep_rank": array("", 0), "ep_size": array("", 1), "layer_numbers": array("2,", 3, 4),
-			"forward_counts": array(fmt.Sprintf("%d,", len(forwards)), forwards...),
-			"loads":          array("2, 2, 2", 5, 1, 2, 4, 3, 3, -77, math.MaxInt32),
-		} {
-			w, err := z.Create(name + ".npy")
-			if err == nil {
-				_, err = w.Write(content)
-			}
-			if err != nil {
-				return nil, err
-			}
-		}
-		err := z.Close()
-		return b.Bytes(), err
-	}
-	content, err := dump(2, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := parse("x.npz", content)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var loads []router.Load
-	for _, s := range stepsOf(t, r) {
-		loads = append(loads, s.Load)
-	}
-	if len(loads) != 3 || !slices.Equal(loads[2].PerExpert, []int64{3, 3}) && !slices.Equal(loads[1].PerExpert, []int64{3, 3}) {
-		t.Errorf("want 3 steps, of layer 4 only [3 3], have %v", loads)
-	}
-	for says, forwards := range map[string][]int32{"element": {2, 2}, "forward_counts": {2, 3}, "want 2 numbers": {2}} {
-		content, _ := dump(forwards...)
-		if _, err := parse("x.npz", content); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%v: want an error with %q, have %v", forwards, says, err)
-		}
 	}
 }
 

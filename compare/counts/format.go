@@ -60,7 +60,7 @@ func Files(dir string) (paths []string) {
 	return paths
 }
 
-var folderFiles = []*regexp.Regexp{tensorrtInfoFile, tensorrtCounts, torchRecord, mcoreFile}
+var folderFiles = []*regexp.Regexp{tensorrtInfoFile, tensorrtCounts, torchRecord}
 
 func hasFile(name *regexp.Regexp) func(*source) bool {
 	return func(s *source) bool { return len(s.named(name)) > 0 }
@@ -94,7 +94,7 @@ type source struct {
 	members []*zip.File                // of a zip
 	values  []json.RawMessage          // of JSON, one value or several
 	keys    map[string]json.RawMessage // of the first value, where it is an object
-	numbers *tensor.NumPy              // of a .npy, once array read it
+	numbers *tensor.Array              // of a .npy, once array read it
 	broken  error                      // where the text begins like JSON and is none
 }
 
@@ -192,7 +192,7 @@ var errPlacement = errors.New("this file is a placement of experts, not counts: 
 func (s *source) unknown() error {
 	switch has := func(keys ...string) bool { return hasKeys(keys...)(s) }; {
 	case s.content == nil:
-		return errors.New("no expert statistics in this folder: want meta_info.json with rank0.safetensors, … (TensorRT-LLM), expert_distribution_recorder_*.pt (SGLang) or mcore_ep_loads_*.npz (Megatron)")
+		return errors.New("no expert statistics in this folder: want meta_info.json with rank0.safetensors, … (TensorRT-LLM) or expert_distribution_recorder_*.pt (SGLang)")
 	case s.members != nil:
 		return errors.New("a zip that is neither of torch.save (no data.pkl) nor of NumPy (no .npy)")
 	case has("layer_list"), has("initial_global_assignments"), has("physical_to_logical_map"), eplbLine.Match(s.content):
@@ -221,7 +221,7 @@ func (s *source) object(into any) error {
 }
 
 // array reads a .npy file.
-func (s *source) array() (tensor.NumPy, error) {
+func (s *source) array() (tensor.Array, error) {
 	if s.numbers == nil {
 		a, err := tensor.ParseNumPy(s.content)
 		if err != nil {
@@ -240,17 +240,4 @@ func (s *source) named(name *regexp.Regexp) (paths []string) {
 		}
 	}
 	return paths
-}
-
-// openZip reads a zip file whole.
-func openZip(path string) ([]*zip.File, error) {
-	content, err := input.ReadFile(path, maxFile)
-	if err != nil {
-		return nil, err
-	}
-	z, err := zip.NewReader(bytes.NewReader(content), int64(len(content)))
-	if err != nil {
-		return nil, err
-	}
-	return z.File, nil
 }

@@ -68,11 +68,6 @@ var formats = []Format{
 		"rearrange-experts.json of FastDeploy, or GET /get_per_expert_tokens_stats",
 		either(hasKeys("tokens_per_expert_stats_list"), hasKeys("data")), readFastDeploy,
 	}, {
-		"megatron", "Megatron EP load dump",
-		"folder: mcore_ep_loads_rank0_*.npz, mcore_ep_loads_rank1_*.npz, …",
-		"MCORE_MOE_EXPERT_LOAD_DUMP=1 MCORE_MOE_EXPERT_LOAD_DUMP_MAX_FORWARDS=N MCORE_MOE_EXPERT_LOAD_DUMP_DIR=DIR, in forks of Megatron-LM",
-		either(hasFile(mcoreFile), hasMember(".npy")), readMcore,
-	}, {
 		"matrix", "JSON matrix of loads",
 		"[[0, 5, …], …]: layers × experts",
 		"a tensor of counts printed by tolist()",

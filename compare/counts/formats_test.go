@@ -98,13 +98,6 @@ func TestFormats(t *testing.T) {
 				{101, 1, []int64{44, 29 + 19, 24 + 34, 35, 58, 41, 13, 39}, []int64{186, 150}},
 			},
 		}, {
-			path: []string{"megatron"}, format: "Megatron EP load dump", experts: 8, ranks: 2,
-			steps: []step{
-				{0, 3, []int64{69, 32, 41, 69, 76, 61, 81, 56}, nil}, {0, 4, []int64{71, 30, 73, 22, 53, 66, 62, 34}, nil},
-				{1, 3, []int64{43, 46, 36, 68, 58, 24, 42, 53}, nil}, {1, 4, []int64{51, 62, 88, 83, 44, 56, 63, 91}, nil},
-				{2, 3, []int64{55, 39, 9, 32, 88, 49, 61, 23}, nil}, {2, 4, []int64{58, 41, 44, 45, 65, 34, 17, 29}, nil},
-			},
-		}, {
 			path: []string{"loads_c.npy"}, format: "NumPy array of loads", experts: 8, ranks: 2, window: true, warnings: []string{"ambiguous_array"}, steps: numpyLoads,
 		}, {
 			path: []string{"loads_fortran.npy"}, format: "NumPy array of loads", experts: 8, ranks: 2, window: true, warnings: []string{"ambiguous_array"}, steps: numpyLoads,

@@ -144,7 +144,7 @@ func readNPY(s *source, r *Record) error {
 	if len(a.Shape) == 3 {
 		r.Ranks = int(a.Shape[1])
 	}
-	if distinct, _ := likeRoutes(a.Array); distinct {
+	if distinct, _ := likeRoutes(a); distinct {
 		r.warn("ambiguous_array", "read as loads of [layers, ranks, local experts]; so few numbers could also be expert ids of [tokens, layers, top-k], which as JSON are named \"routed_experts\"")
 	}
 	return r.addLayers(0, a.Rows())

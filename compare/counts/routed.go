@@ -22,7 +22,7 @@ const routedFormat = "routed experts per token"
 func hasRoutes(s *source) bool {
 	if bytes.HasPrefix(s.content, []byte(tensor.NumPyMagic)) {
 		a, err := s.array()
-		_, sure := likeRoutes(a.Array)
+		_, sure := likeRoutes(a)
 		return err == nil && sure
 	}
 	for _, value := range s.values[:min(len(s.values), 2)] { // the first may be about the model
@@ -143,7 +143,7 @@ func readRoutes(s *source, r *Record) error {
 	if s.values == nil {
 		a, err := s.array()
 		if err == nil {
-			err = routes.addArray(a.Array, &routedRecord{})
+			err = routes.addArray(a, &routedRecord{})
 		}
 		if err != nil {
 			return err
@@ -250,7 +250,7 @@ func (r *routedRecord) array() (tensor.Array, error) {
 	}
 	if strings.HasPrefix(string(raw[:min(len(raw), len(tensor.NumPyMagic))]), tensor.NumPyMagic) {
 		a, err := tensor.ParseNumPy(raw)
-		return a.Array, err
+		return a, err
 	}
 	if len(r.Shape) != 3 {
 		return tensor.Array{}, errors.New(`routed_experts: base64 of numbers without their shape; add "shape": [tokens, layers, top-k] beside it`)

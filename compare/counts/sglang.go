@@ -1,6 +1,8 @@
 package counts
 
 import (
+	"archive/zip"
+	"bytes"
 	"errors"
 	"fmt"
 	"regexp"
@@ -8,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/moebalance/moebalance/compare/counts/tensor"
+	"github.com/moebalance/moebalance/router/input"
 )
 
 // readTorch reads one dump of SGLang's expert distribution recorder that counts
@@ -117,11 +120,15 @@ func (t *torchPass) run(mode int64) {
 }
 
 func openRecorder(path string) (*tensor.Torch, error) {
-	members, err := openZip(path)
+	content, err := input.ReadFile(path, maxFile)
 	if err != nil {
 		return nil, err
 	}
-	return tensor.OpenTorch(members)
+	archive, err := zip.NewReader(bytes.NewReader(content), int64(len(content)))
+	if err != nil {
+		return nil, err
+	}
+	return tensor.OpenTorch(archive.File)
 }
 
 // addTorchRank adds the passes of one rank's dump.

@@ -14,12 +14,6 @@ import (
 // NumPyMagic begins every .npy file.
 const NumPyMagic = "\x93NUMPY"
 
-// NumPy is the content of a .npy file: integers, or text.
-type NumPy struct {
-	Array
-	Text string // of a single string, as numpy.savez keeps one
-}
-
 var (
 	npyDescr   = regexp.MustCompile(`'descr':\s*'([<>|=]?)([a-zA-Z])(\d{1,6})'`)
 	npyFortran = regexp.MustCompile(`'fortran_order':\s*(True|False)`)
@@ -31,9 +25,9 @@ var (
 	}
 )
 
-// ParseNumPy reads a .npy file: magic, version, a Python dictionary as text, and
+// ParseNumPy reads a .npy file of integers: magic, version, a Python dictionary as text, and
 // the elements. Exactly the promised bytes must follow.
-func ParseNumPy(b []byte) (NumPy, error) {
+func ParseNumPy(b []byte) (Array, error) {
 	a, err := readNumPy(b)
 	if err != nil {
 		return a, fmt.Errorf("npy: %w", err)
@@ -41,7 +35,7 @@ func ParseNumPy(b []byte) (NumPy, error) {
 	return a, nil
 }
 
-func readNumPy(b []byte) (a NumPy, err error) {
+func readNumPy(b []byte) (a Array, err error) {
 	header, data, err := npyHeader(b)
 	if err != nil {
 		return a, err
@@ -61,16 +55,11 @@ func readNumPy(b []byte) (a NumPy, err error) {
 	if descr[1] == ">" {
 		return a, errors.New("big-endian elements are not read")
 	}
-	if n, err := elements(a.Shape); kind == "U" && n == 1 {
-		a.Text = utf32(data)
-		return a, err
-	}
 	dtype, ok := npyTypes[kind+width]
 	if !ok {
 		return a, fmt.Errorf("want integers of 1, 2, 4 or 8 bytes, have elements of type %s%s", kind, width)
 	}
-	a.Array, err = Dense(data, dtype, a.Shape, order[1] == "True")
-	return a, err
+	return Dense(data, dtype, a.Shape, order[1] == "True")
 }
 
 // npyHeader splits a file into its header text and its elements.
@@ -89,15 +78,4 @@ func npyHeader(b []byte) (header string, data []byte, err error) {
 		return "", nil, errors.New("the header is cut short")
 	}
 	return string(b[start : start+length]), b[start+length:], nil
-}
-
-// utf32 reads little-endian UTF-32 padded with zeros.
-func utf32(b []byte) string {
-	var s strings.Builder
-	for ; len(b) >= 4; b = b[4:] {
-		if r := rune(binary.LittleEndian.Uint32(b)); r != 0 {
-			s.WriteRune(r)
-		}
-	}
-	return s.String()
 }

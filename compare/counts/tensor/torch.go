@@ -16,11 +16,8 @@ type Torch struct {
 	prefix   string
 	members  map[string]*zip.File
 	storages map[string][]byte // by member: several tensors may view one storage
-	Unpacker
+	used     int64             // bytes of the members read, of at most maxUnpacked
 }
-
-// Unpacker reads members of a zip, 256 MiB in all.
-type Unpacker struct{ used int64 }
 
 const maxUnpacked = 1 << 28
 
@@ -46,7 +43,7 @@ func OpenTorch(members []*zip.File) (*Torch, error) {
 		return nil, errors.New("a zip without data.pkl, so not of torch.save")
 	}
 	if order, ok := f.members[f.prefix+"byteorder"]; ok {
-		b, err := f.Read(order)
+		b, err := f.read(order)
 		if err != nil {
 			return nil, err
 		}
@@ -54,7 +51,7 @@ func OpenTorch(members []*zip.File) (*Torch, error) {
 			return nil, fmt.Errorf("want little byte order, have %q", s)
 		}
 	}
-	b, err := f.Read(f.members[f.prefix+"data.pkl"])
+	b, err := f.read(f.members[f.prefix+"data.pkl"])
 	if err != nil {
 		return nil, err
 	}
@@ -70,18 +67,18 @@ func OpenTorch(members []*zip.File) (*Torch, error) {
 	return f, nil
 }
 
-// Read takes a member whole.
-func (u *Unpacker) Read(m *zip.File) (b []byte, err error) {
+// read takes a member whole.
+func (f *Torch) read(m *zip.File) (b []byte, err error) {
 	r, err := m.Open()
 	if err != nil {
 		return nil, fmt.Errorf("member %s: %w", m.Name, err)
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	b, err = io.ReadAll(io.LimitReader(r, maxUnpacked-u.used+1))
+	b, err = io.ReadAll(io.LimitReader(r, maxUnpacked-f.used+1))
 	if err != nil {
 		return nil, fmt.Errorf("member %s: %w", m.Name, err)
 	}
-	if u.used += int64(len(b)); u.used > maxUnpacked {
+	if f.used += int64(len(b)); f.used > maxUnpacked {
 		return nil, fmt.Errorf("member %s: want at most %d bytes unpacked, have more", m.Name, maxUnpacked)
 	}
 	return b, nil
@@ -96,7 +93,7 @@ func (f *Torch) storage(key string) ([]byte, error) {
 	if !ok {
 		return nil, fmt.Errorf("no storage %q", key)
 	}
-	b, err := f.Read(member)
+	b, err := f.read(member)
 	if err == nil {
 		f.storages[key] = b
 	}
