@@ -19,20 +19,20 @@ import (
 
 // Repeated is the first path that is the same file as one before it, by whatever name.
 func Repeated(paths []string) (path string, ok bool) {
-	type look struct{ size, changed int64 } // the same of the same file, and of few others
-	seen := map[look][]os.FileInfo{}
+	var seen []os.FileInfo
 	for _, path := range paths {
-		info, err := os.Stat(path)
-		if err != nil {
-			continue
+		if info, err := os.Stat(path); err == nil {
+			if isOneOf(seen, info) {
+				return path, true
+			}
+			seen = append(seen, info)
 		}
-		at := look{info.Size(), info.ModTime().UnixNano()}
-		if slices.ContainsFunc(seen[at], func(other os.FileInfo) bool { return os.SameFile(info, other) }) {
-			return path, true
-		}
-		seen[at] = append(seen[at], info)
 	}
 	return "", false
+}
+
+func isOneOf(files []os.FileInfo, file os.FileInfo) bool {
+	return slices.ContainsFunc(files, func(other os.FileInfo) bool { return os.SameFile(file, other) })
 }
 
 // shared is the first of a that is the same file as one of b. Files that do not
@@ -45,8 +45,7 @@ func shared(a, b []string) (path string, ok bool) {
 		}
 	}
 	for _, path := range a {
-		info, err := os.Stat(path)
-		if err == nil && slices.ContainsFunc(files, func(other os.FileInfo) bool { return os.SameFile(info, other) }) {
+		if info, err := os.Stat(path); err == nil && isOneOf(files, info) {
 			return path, true
 		}
 	}
