@@ -112,6 +112,9 @@ func TestCountsOfTheUnknown(t *testing.T) {
 	if out, _, _ := invoke(t.Context(), "counts", "--format", "json", "--since", scrape, scrape); !strings.Contains(out, `"worst": null`) || strings.Contains(out, `": -1`) {
 		t.Errorf("nothing was added, so nobody is the worst:\n%s", out)
 	}
+	if _, _, code := invoke(t.Context(), "counts", "--fail-above", "0.5", "--since", fixtures+"counts/scrape-1.prom", fixtures+"counts/scrape-1.prom"); code != exitInconclusive {
+		t.Errorf("nothing was added, and the gate exits %d", code)
+	}
 }
 
 func TestCountsUnderOtherAssumptions(t *testing.T) {

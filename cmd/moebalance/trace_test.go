@@ -159,6 +159,7 @@ func TestTraceVerbExitCodes(t *testing.T) {
 	}{
 		{exitDone, "", []string{"--fail-above", "0.6", loopNormal}},
 		{exitGate, "expert-time imbalance of layer 1 is 51.5 %, limit 50.0 %", []string{"--fail-above", "0.5", loopNormal}},
+		{exitInconclusive, "2 of the run's 4 ranks were given", []string{"--fail-above", "0.9", "testdata/gptoss-ep4-ranks/normal.rank0.sqlite", "testdata/gptoss-ep4-ranks/normal.rank1.sqlite"}},
 		{exitInconclusive, "no layer has expert time", []string{"--fail-above", "0.5", "testdata/gptoss-graph/node-normal.sqlite"}},
 		{exitNotComparable, "of both arms by their names", []string{"--fail-above", "0.9", "testdata/hf-qwen3-ep4/normal.rank0.json.gz", "testdata/hf-qwen3-ep4/perfect.rank1.json.gz"}},
 		{exitGate, "expert-time imbalance of inferred layer 2 is 67.9 %", []string{"--fail-above", "0.5", "testdata/hf-qwen3-ep4/normal.rank?.json.gz"}},

@@ -142,6 +142,15 @@ func recordings(t *testing.T, paths []string) (list []*capture.Recording) {
 // changedAgain changes copies of recordings, whose slices change must not write to.
 func changedAgain(t *testing.T, paths []string, list []*capture.Recording, change func(rank int, rec *capture.Recording)) *Trace {
 	t.Helper()
+	trace, err := tryChanged(t, paths, list, change)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return trace
+}
+
+func tryChanged(t *testing.T, paths []string, list []*capture.Recording, change func(rank int, rec *capture.Recording)) (*Trace, error) {
+	t.Helper()
 	options := Options{Threshold: 0.1}
 	var err error
 	if options.Patterns, err = NewPatterns(); err != nil {
@@ -158,11 +167,7 @@ func changedAgain(t *testing.T, paths []string, list []*capture.Recording, chang
 		}
 		exports = append(exports, e)
 	}
-	trace, err := reduce(exports, options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return trace
+	return reduce(exports, options)
 }
 
 // agreement is the share of the expert GEMM time that two traces place in the same step
@@ -627,6 +632,17 @@ func TestRanksOfDifferentRuns(t *testing.T) {
 	other := inTestdata(t, "deepseek-ep4-ranks/normal.rank?.sqlite")
 	if _, err := Read(context.Background(), []string{normal[0], other[1]}, Options{}); !errors.Is(err, ErrNotOneRun) {
 		t.Errorf("two models: have %v", err)
+	}
+	vllm := inTestdata(t, "vllm/qwen3-normal.rank?.json.gz")
+	_, err := tryChanged(t, vllm, recordings(t, vllm), func(rank int, rec *capture.Recording) {
+		for i, name := range rec.KernelNames {
+			if rank == 2 {
+				rec.KernelNames[i] = strings.Replace(name, "topkGating<8, 128,", "topkGating<8, 256,", 1)
+			}
+		}
+	})
+	if !errors.Is(err, ErrNotOneRun) || !strings.Contains(err.Error(), "rank 0 with a gate of 128 experts and rank 2 with one of 256") {
+		t.Errorf("two models of one engine by their gates: %v", err)
 	}
 	linear := changed(t, normal, func(rank int, rec *capture.Recording) {
 		for i, name := range rec.KernelNames {

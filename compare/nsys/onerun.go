@@ -18,7 +18,8 @@ var ErrNotOneRun = errors.New("the exports are not of one run")
 // leastShared is the share of each rank's compute time that must be in kernels which the
 // other rank runs too, whatever their tiles. In the captures of testdata ranks of one run
 // share at least 0.66, and models on different engines 0.06 to 0.16 one way.
-// Two models on one engine can share more than 0.8: their kernels do not tell them apart.
+// Two models on one engine can share more than 0.8: only their gates or their libraries
+// (see otherModel) can tell them apart.
 const leastShared = 0.2
 
 // mostSkew is by how many nanoseconds the clocks of two hosts of one run can disagree at
@@ -38,22 +39,48 @@ func (r *reduction) oneArm() error {
 	return nil
 }
 
-// oneModel refuses ranks that run almost no kernel in common.
+// oneModel refuses ranks whose gates choose among different numbers of experts, and ranks
+// that run almost no kernel in common.
 func (r *reduction) oneModel() error {
 	first := r.ranks[0]
-	own := first.familyTimes()
+	own, experts := first.familyTimes(), first.gateExperts()
 	for _, p := range r.ranks[1:] {
-		if p.of == first.of {
-			continue
+		found := ""
+		if other := p.gateExperts(); len(experts) > 0 && len(other) > 0 && !slices.ContainsFunc(experts, func(n int) bool { return slices.Contains(other, n) }) {
+			found = fmt.Sprintf("rank %d with a gate of %d experts and rank %d with one of %d", first.rank.Rank, experts[0], p.rank.Rank, other[0])
+		} else if p.of != first.of {
+			other := p.familyTimes()
+			if share := min(sharedTime(own, other), sharedTime(other, own)); share < leastShared {
+				found = fmt.Sprintf("ranks %d and %d, of which one has %s of its compute time in kernels that the other runs", first.rank.Rank, p.rank.Rank, quantity.Percent(share))
+			}
 		}
-		other := p.familyTimes()
-		if share := min(sharedTime(own, other), sharedTime(other, own)); share < leastShared {
-			return &input.Error{File: first.rank.Export + " and " + p.rank.Export, Expected: "ranks that run one model",
-				Found: fmt.Sprintf("ranks %d and %d, of which one has %s of its compute time in kernels that the other runs", first.rank.Rank, p.rank.Rank, quantity.Percent(share)),
-				Try:   "pass the exports of one run", Err: ErrNotOneRun}
+		if found != "" {
+			return &input.Error{File: first.rank.Export + " and " + p.rank.Export, Expected: "ranks that run one model", Found: found,
+				Try: "pass the exports of one run", Err: ErrNotOneRun}
 		}
 	}
 	return nil
+}
+
+// gateExperts are the numbers of experts that the rank's gates are compiled for: several
+// where one model drafts for another, none where no name tells.
+func (p *rankEvents) gateExperts() (numbers []int) {
+	for i, n := range p.counts() {
+		if experts, ok := kernel.GateExperts(p.of.names[i]); ok && n > 0 {
+			numbers = append(numbers, experts)
+		}
+	}
+	slices.Sort(numbers)
+	return slices.Compact(numbers)
+}
+
+// counts is how many kernels of each name the rank ran.
+func (p *rankEvents) counts() []int {
+	counts := make([]int, len(p.of.names))
+	for i := range p.events {
+		counts[p.events[i].name]++
+	}
+	return counts
 }
 
 // leastOwn is the share of a rank's kernels of routed experts, routing and attention that
@@ -82,11 +109,7 @@ func (r *reduction) otherModel() {
 // experts, by library and phase.
 func (p *rankEvents) libraries() map[string]int {
 	counts := map[string]int{}
-	byName := make([]int, len(p.of.names))
-	for i := range p.events {
-		byName[p.events[i].name]++
-	}
-	for i, n := range byName {
+	for i, n := range p.counts() {
 		if c := &p.of.classes[i]; n > 0 && !c.Collective && (c.Phase == PhaseAttention || slices.Contains(routedPhases, c.Phase)) {
 			counts[fmt.Sprintf("%s (%s)", c.Library, c.Phase)] += n
 		}

@@ -58,7 +58,7 @@ func reduce(exports []*exportSummary, options Options) (*Trace, error) {
 	r.waits()
 	r.coverage()
 	r.warnUnevenRanks()
-	if r.trace.Doubt() != "" {
+	if r.trace.Doubt() != "" || r.trace.Missing() > 0 {
 		r.trace.Bound.Gain = router.Undefined()
 	}
 	return r.trace, nil
@@ -234,13 +234,9 @@ func groupLocations(locations []location, key func(location) location) (groupOf 
 // experts lists what ranges of their own show of single experts.
 func (r *reduction) experts() {
 	found := make([][]ExpertStat, len(r.ranks))
-	groups := map[*exportSummary]*expertGroups{}
-	for _, d := range r.exports {
-		groups[d] = newExpertGroups(d)
-	}
 	var wait sync.WaitGroup
 	for i, p := range r.ranks {
-		wait.Go(func() { found[i] = p.experts(groups[p.of]) })
+		wait.Go(func() { found[i] = p.experts() })
 	}
 	wait.Wait()
 	r.trace.Experts = append(r.trace.Experts, slices.Concat(found...)...)
@@ -271,34 +267,21 @@ func (r *reduction) graphs() {
 	}
 }
 
-// expertGroups says which locations of an export belong to one expert of a layer.
-type expertGroups struct {
-	of      []int32 // by location
-	experts []location
-	nobody  int32 // among experts, −1 without
-}
-
-func newExpertGroups(d *exportSummary) *expertGroups {
-	var g expertGroups
-	g.of, g.experts = groupLocations(d.locations, func(l location) location {
+// experts are the experts of one rank that own kernels.
+func (p *rankEvents) experts() (list []ExpertStat) {
+	of, experts := groupLocations(p.of.locations, func(l location) location {
 		if l.Expert == None {
 			return unattributed
 		}
 		return location{Step: None, Layer: l.Layer, Expert: l.Expert}
 	})
-	g.nobody = int32(slices.Index(g.experts, unattributed))
-	return &g
-}
-
-// experts are the experts of one rank that own kernels.
-func (p *rankEvents) experts(groups *expertGroups) (list []ExpertStat) {
-	g := groupDurations([][]kernelEvent{p.events}, len(groups.experts), func(_ int, e *kernelEvent) int32 {
-		if i := groups.of[e.location]; i != groups.nobody {
+	g := groupDurations([][]kernelEvent{p.events}, len(experts), func(_ int, e *kernelEvent) int32 {
+		if i := of[e.location]; experts[i].Expert != None {
 			return i
 		}
 		return -1
 	})
-	for i, at := range groups.experts {
+	for i, at := range experts {
 		if s := g.stats(i); s.Instances > 0 {
 			list = append(list, ExpertStat{Rank: p.rank.Rank, Layer: router.Whole(at.Layer), Expert: int(at.Expert), Basis: imbalance.Observed, Stats: s})
 		}
@@ -309,8 +292,8 @@ func (p *rankEvents) experts(groups *expertGroups) (list []ExpertStat) {
 // warnUnevenRanks warns of ranks that are missing, and of ranks with far fewer
 // kernels than the others: they ended early, lost data, or are not of this run.
 func (r *reduction) warnUnevenRanks() {
-	if world := int(r.trace.World); world > len(r.ranks) {
-		r.warn("missing_ranks", "", fmt.Sprintf("%d of the run's %d ranks were given: imbalance and loss are over these only", len(r.ranks), world))
+	if r.trace.Missing() > 0 {
+		r.warn("missing_ranks", "", fmt.Sprintf("%d of the run's %d ranks were given: imbalance and loss are over these only", len(r.ranks), r.trace.World))
 	}
 	if len(r.ranks) < 2 {
 		return
@@ -343,9 +326,9 @@ const (
 	leastPerExpert = 0.98
 )
 
-// kernelsPer are the rank's kernels, in steps where these are inferred, over the number of its layers, so that the stages of
-// a pipeline can be compared, and a thousand times those in ranges of single experts
-// over how often one ran, 0 without such ranges.
+// kernelsPer are the rank's kernels, in steps where these are inferred, over the number
+// of its layers, so that the stages of a pipeline can be compared, and a thousand times
+// those in ranges of single experts over how often one ran, 0 without such ranges.
 func (p *rankEvents) kernelsPer() (layer, expert int64) {
 	layers, experts := map[int32]bool{}, map[location]bool{}
 	seen := make([]bool, len(p.of.locations))

@@ -13,9 +13,24 @@
 // position between the anchors of an expert block (see evidence). Where no range
 // names the layers of expert GEMMs, steps and MoE layers are inferred rank by rank
 // from the repetition of kernels, by package infer, which says when that fails:
-// blocks are then only numbered. Ranks must agree in steps and layers. Steps that run
-// different MoE kernels (prefill and decode) are of different kinds; imbalance is over
-// the kind with most expert time. What speaks against all of it is a Doubt.
+// blocks are then only numbered. Steps that run different MoE kernels (prefill and
+// decode) are of different kinds; imbalance is over the kind with most expert time. What
+// speaks against all of it is a Doubt.
+//
+// Inference takes these passes. Each keeps what the one before found, or says why layers
+// are unknown.
+//
+//   - By rank: launches are put in order and expert GEMMs into blocks; the steps of ranges
+//     are taken if all but the outermost have equally many blocks, else those of infer.
+//   - By rank: steps that are not whole are dropped, and all of them where the rest holds
+//     less than half of the GPU time.
+//   - Over ranks: where they recorded unequally many steps, those that all recorded whole
+//     are kept, matched by the clocks of their sessions; without these none are.
+//   - Over ranks: unless all now have the same numbers of layers and steps, nothing that
+//     is inferred is kept.
+//
+// So ranks that recorded equally many steps, and not the same ones, are compared step by
+// step as if they had: nothing notices that.
 //
 // Nothing is decided about two arms here; package diff does.
 package nsys
@@ -77,7 +92,7 @@ type Trace struct {
 	StepTimes     []StepTime            `json:"step_times"`
 	StepKinds     []StepKind            `json:"step_kinds"` // by number, see Cell.Kind
 	OverSteps     imbalance.OverSteps   `json:"over_steps"`
-	Bound         imbalance.Bound       `json:"bound"` // from one arm alone; undefined where there is a Doubt
+	Bound         imbalance.Bound       `json:"bound"` // from one arm alone; undefined where there is a Doubt or a rank is missing
 	Collectives   []wait.Collective     `json:"collectives"`
 	Alignment     []wait.Alignment      `json:"alignment"`
 	Waits         []wait.Wait           `json:"waits"`
@@ -192,6 +207,9 @@ func (e ExpertStat) MarshalJSON() ([]byte, error) {
 	}
 	return json.Marshal(row)
 }
+
+// Missing is how many ranks of the run were not given; 0 where that is not recorded.
+func (t *Trace) Missing() int { return max(0, int(t.World)-len(t.Ranks)) }
 
 // RankTime is the imbalance of expert time over ranks; not ok where no layer's is
 // known on two of them.

@@ -179,7 +179,7 @@ func (p *program) place() string {
 		return ""
 	}
 	text := fmt.Sprintf("; expert time is most uneven in layer %d, where rank %d takes %s longer than the mean rank", row.Layer, row.Worst, quantity.Percent(row.Imbalance))
-	if w := t.Waits; len(w) > 0 {
+	if w := t.Waits; len(w) > 0 && w[0].WaitNS > 0 {
 		text += fmt.Sprintf("; ranks wait longest in %s", w[0].Sentence(fmt.Sprintf("layer %d", w[0].Layer)))
 	}
 	return text

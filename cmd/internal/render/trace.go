@@ -165,7 +165,7 @@ func traceHeadline(t *nsys.Trace) string {
 	var facts, doubts []string
 	if reason := t.Doubt(); reason != "" {
 		doubts = append(doubts, reason)
-	} else if len(t.Waits) > 0 {
+	} else if len(t.Waits) > 0 && t.Waits[0].WaitNS > 0 {
 		facts = append(facts, "ranks wait longest in "+t.Waits[0].Sentence(LayerName(t, t.Waits[0].Layer)))
 	}
 	if slices.ContainsFunc(t.Warnings, func(w router.Warning) bool { return w.Code == nsys.CountsContradict }) {

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/nsys/infer"
@@ -123,6 +124,22 @@ var generated = regexp.MustCompile(`^triton_(?:poi|per|red|for|mix)_fused_`)
 
 // Generated reports whether a compiler made the kernel of the name.
 func Generated(name string) bool { return generated.MatchString(name) }
+
+// gate finds the number of experts among the template arguments of the gate that
+// TensorRT-LLM, vLLM and SGLang share: (type,) values per thread, experts, ….
+// Source: vllm csrc/moe/topk_softmax_kernels.cu, sgl-kernel/csrc/moe/moe_topk_*_kernels.cu.
+var gate = regexp.MustCompile(`(?:^|::)topkGating(?:Softmax|Sigmoid)?<(?:[A-Za-z_][\w:]*, ?)?\d+, ?(\d+)[,>]`)
+
+// GateExperts is the number of experts that a gate's kernel is compiled for; not ok where
+// the name does not tell it.
+func GateExperts(name string) (experts int, ok bool) {
+	m := gate.FindStringSubmatch(NormalName(name))
+	if m == nil {
+		return 0, false
+	}
+	experts, err := strconv.Atoi(m[1])
+	return experts, err == nil
+}
 
 // ruleOf is the number of the rule that decides, −1 without one.
 func ruleOf(name string) int {

@@ -7,9 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/nsys/kernel"
@@ -94,18 +92,12 @@ func (c *check) ranks() error {
 	return nil
 }
 
-// gateKernel finds the number of experts among the template arguments of the gate
-// that TensorRT-LLM, vLLM and SGLang share: (type,) values per thread, experts, ….
-// Source: vllm csrc/moe/topk_softmax_kernels.cu, sgl-kernel/csrc/moe/moe_topk_*_kernels.cu.
-var gateKernel = regexp.MustCompile(`(?:^|::)topkGating(?:Softmax|Sigmoid)<(?:[A-Za-z_][\w:]*, ?)?\d+, ?(\d+)[,>]`)
-
 // gate compares the number of experts with what the gate's kernels are made
 // for. Several models may run, one to draft for the other: one of them is enough.
 func (c *check) gate() error {
 	made := map[int]bool{}
 	for _, name := range c.Kernels {
-		if m := gateKernel.FindStringSubmatch(kernel.NormalName(name)); m != nil {
-			experts, _ := strconv.Atoi(m[1])
+		if experts, ok := kernel.GateExperts(name); ok {
 			made[experts] = true
 		}
 	}
