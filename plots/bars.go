@@ -273,5 +273,11 @@ func (s BarSpec) answer() string {
 			out = append(out, series.Name+": all zero.")
 		}
 	}
-	return strings.Join(out, " ")
+	return sentences(out)
+}
+
+// sentences joins sentences. Those that begin with a router get a capital letter; names of
+// files keep theirs.
+func sentences(list []string) string {
+	return strings.NewReplacer(". learned", ". Learned", ". balanced", ". Balanced").Replace(strings.Join(list, " "))
 }

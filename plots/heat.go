@@ -5,7 +5,6 @@ import (
 	"image/color"
 	"math"
 	"slices"
-	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/palette/moreland"
@@ -313,7 +312,7 @@ func (s HeatSpec) answer() string {
 	for _, g := range s.Grids {
 		answers = append(answers, g.extreme(s.RowLabel, s.ColumnLabel))
 	}
-	return strings.Join(answers, " ")
+	return sentences(answers)
 }
 
 // extreme says in words where the grid is largest relative to its row.

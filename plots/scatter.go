@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
@@ -129,7 +128,7 @@ func TimeAgainstLoad(arms ...Arm) ScatterSpec {
 			answers = append(answers, c.answer())
 		}
 	}
-	s.Alt = strings.Join(answers, " ")
+	s.Alt = sentences(answers)
 	return s
 }
 

@@ -265,7 +265,7 @@ func phaseAnswer(arms []Arm, per string) string {
 		out = append(out, fmt.Sprintf("%s: %s of work and %s in collectives%s %s, mean over %s.",
 			arms[i].Name, quantity.Duration(floats.Sum(work)), quantity.Duration(m.Collectives), waiting, per, over))
 	}
-	return strings.Join(out, " ")
+	return sentences(out)
 }
 
 // MeanPhases is the mean over ranks of each arm, and which ranks it is over; "" where

@@ -3,7 +3,6 @@ package plots
 import (
 	"fmt"
 	"image/color"
-	"strings"
 
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -41,7 +40,7 @@ func StepTimes(arms ...Arm) StepSpec {
 			answers = append(answers, fmt.Sprintf("%s: %s per step between the compute of the slowest ranks and of the mean rank.", a.Name, quantity.Duration(lost)))
 		}
 	}
-	s.Alt = strings.Join(answers, " ")
+	s.Alt = sentences(answers)
 	return s
 }
 

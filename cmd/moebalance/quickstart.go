@@ -156,7 +156,7 @@ func (s tourStep) in(dir string) []string {
 var tour = []tourStep{
 	{result: "captures/campaign-deepseek-ep4.json", about: "recorded on 4 H200s", found: render.TourGain},
 	{
-		args:   []string{"compare", "DIR/captures/deepseek-ep4-ranks/normal.*", "DIR/captures/deepseek-ep4-ranks/perfect.*", "--format", "json", "-o", "DIR/deepseek.json"},
+		args:   []string{"compare", "DIR/captures/deepseek-ep4-ranks/normal.*", "DIR/captures/deepseek-ep4-ranks/perfect.*", "--campaign", "DIR/captures/campaign-deepseek-ep4.json", "--step-tokens", "4096", "--format", "json", "-o", "DIR/deepseek.json"},
 		result: "deepseek.json", about: "there, by traces", found: render.TourDifference,
 	}, {
 		args:   []string{"counts", "DIR/captures/deepseek-ep4-ranks/counts-normal", "--format", "json", "-o", "DIR/counts.json"},
@@ -171,7 +171,7 @@ var tour = []tourStep{
 		result: "bench.json", about: "run here: CPU workload", found: render.TourGain,
 	},
 	{args: []string{
-		"report", "--title", "DeepSeek-V3-like layers on 4 H200s, recorded", "-o", "DIR/report.html", "DIR/captures/campaign-deepseek-ep4.json", "DIR/captures/deepseek-ep4-ranks",
+		"report", "--title", "DeepSeek-V3-like layers on 4 H200s, recorded", "--step-tokens", "4096", "-o", "DIR/report.html", "DIR/captures/campaign-deepseek-ep4.json", "DIR/captures/deepseek-ep4-ranks",
 		"--counts-normal", "DIR/captures/deepseek-ep4-ranks/counts-normal", "--counts-perfect", "DIR/captures/deepseek-ep4-ranks/counts-perfect",
 		"--apart", "DIR/bench.json,DIR/logits.json",
 	}},

@@ -34,6 +34,7 @@ type reportOptions struct {
 	counts    [2]string  // of exports, by arm
 	model     modelFlags // of these and of folders of expert statistics
 	steps     *nsys.Steps
+	perStep   float64 // tokens
 	threshold share
 }
 
@@ -51,6 +52,7 @@ func reportCmd() *cobra.Command {
 	f.StringVar(&o.counts[1], "counts-perfect", "", "`DIR` or file of expert statistics of the perfect run")
 	o.model.bindCounts(c)
 	bindSteps(c, &o.steps)
+	f.Float64Var(&o.perStep, "step-tokens", 0, "tokens of all ranks in one step: turns a campaign's tokens/s into the step time of traces")
 	o.threshold.fraction = defaultThreshold
 	f.Var(&o.threshold, "threshold", "flag imbalance above this, in exports and expert statistics")
 	return c
@@ -115,7 +117,7 @@ func (o *reportOptions) gather(ctx context.Context, paths []string, options sour
 	if len(arms[0]) == 1 && len(arms[1]) == 1 {
 		compared := diff.Compare(arms[0][0], arms[1][0])
 		if len(campaigns) == 1 {
-			compared.WithCampaign(campaigns[0].Result, 0)
+			compared.WithCampaign(campaigns[0].Result, o.perStep)
 		}
 		items = append(items, source.Item{Name: "comparison", Compared: &compared})
 	}

@@ -113,7 +113,7 @@ func TestReportTakesWhatVerbsTake(t *testing.T) {
 	if code != exitDone {
 		t.Fatalf("exit %d: %s", code, errs)
 	}
-	for _, want := range []string{"Report</dt><dd>D, moebalance " + version, "vllm-qwen3-normal.counts.json", "Trace of learned router", "Trace of balanced router", `class="answer">Imbalance is significant`, `class="answer">Inconclusive: `, "redicted gain"} {
+	for _, want := range []string{"Report</dt><dd>D, moebalance " + version, "vllm-qwen3-normal.counts.json", "Trace of learned router", "Trace of balanced router", `class="answer">The balanced router changes throughput by`, `imbalance is significant`, `class="answer">Inconclusive: `, "redicted gain"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the page does not say %q", want)
 		}

@@ -87,29 +87,29 @@ func (p *program) verdict(c *source.Campaign) (what, do string) {
 	case c.Chance:
 		return "Not decided: " + change, "Measure against balanced routing, too: random routing is even only on average, so its gain is not that of balance."
 	case c.Verdict == gain.Significant:
-		lead, do := p.placement(c.Threshold)
+		follows, do := p.placement(c.Threshold)
 		if c.Share != nil {
 			do += " " + c.Share.Sentence() + "."
 		}
-		return lead + ": " + change, do
+		return strings.ToUpper(change[:1]) + change[1:] + ": " + follows, do
 	case g.High < 0:
 		return "Leave the routing alone: " + change, "At small batches, balanced routing activates more experts than real traffic does: compare the active experts of the arms."
 	}
 	return "Look elsewhere for speed: " + change, fmt.Sprintf("Even balance wins at most %s, below the threshold of %s: profile other phases.", quantity.Change(g.High), threshold)
 }
 
-// placement is what a significant gain asks for: to place experts anew only where traces
-// of both arms show that this alone can win more than the threshold.
-func (p *program) placement(threshold float64) (lead, do string) {
+// placement is what follows from a significant gain, and what to do: place experts anew
+// only where traces of both arms show that this alone can win more than the threshold.
+func (p *program) placement(threshold float64) (follows, do string) {
 	compared := p.of(func(in source.Item) bool { return isCompared(in) && in.Compared.Split.Known() })
 	if len(compared) == 0 {
-		return "Imbalance is significant", "Traces of both arms show how much of the gain a placement of experts can reach: run 'moebalance compare' on them."
+		return "imbalance is significant", "Traces of both arms show how much of the gain a placement of experts can reach: run 'moebalance compare' on them."
 	}
 	s := compared[0].Compared.Split
 	if s.Placement.GainBound > router.Number(threshold) {
-		return "Place the experts anew", fmt.Sprintf("By the traces, %s: place the experts with 'moebalance place', then measure again.", s.PlacementSentence())
+		return "imbalance is significant, and " + s.PlacementSentence(), fmt.Sprintf("By the traces, %s: place the experts with 'moebalance place', then measure again.", s.PlacementSentence())
 	}
-	return fmt.Sprintf("Imbalance is significant, but %s", s.PlacementSentence()), fmt.Sprintf("By the traces, %s, which is below the threshold of %s: do not expect the gain from placing experts. Its parts are listed below.", s.PlacementSentence(), quantity.Percent(threshold))
+	return "imbalance is significant, but " + s.PlacementSentence(), fmt.Sprintf("By the traces, %s, which is below the threshold of %s: do not expect the gain from placing experts. Its parts are listed below.", s.PlacementSentence(), quantity.Percent(threshold))
 }
 
 // changeSentence is the gain of a campaign with its interval and grade.

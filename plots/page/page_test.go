@@ -177,9 +177,9 @@ func TestWholePage(t *testing.T) {
 	at := -1
 	for _, want := range []string{ // in this order
 		"<h1>A &lt;title&gt; & more</h1>",
-		"Imbalance is significant, but a placement alone wins at most +",
-		"(predicted): the balanced router changes throughput by +20.0 % over the learned router (95.0 % interval +",
-		"balance measured); expert time is most uneven in layer 1, where rank 1 takes 51.5 % longer than the mean rank; ranks wait longest in layer 0: 581 µs per step, for rank 2",
+		"The balanced router changes throughput by +20.0 % over the learned router (95.0 % interval +",
+		"balance measured): imbalance is significant, but a placement alone wins at most +",
+		"(predicted); expert time is most uneven in layer 1, where rank 1 takes 51.5 % longer than the mean rank; ranks wait longest in layer 0: 581 µs per step, for rank 2",
 		"yesterday",
 		"Headline of bench.json.",
 		"Headline of c.",
@@ -272,16 +272,16 @@ func TestVerdictsLeadSomewhere(t *testing.T) {
 		t.Errorf("an invalid campaign has the figure %q", p.Figures()[0].Title)
 	}
 	for want, c := range map[string]*source.Campaign{
-		"Imbalance is significant: the balanced router changes throughput by +20": campaign(0.2),
-		"balance claimed, not measured":                                           claimed,
-		"Look elsewhere for speed: the balanced router changes throughput by +4":  campaign(0.04),
-		"Leave the routing alone: the balanced router changes throughput by −10":  campaign(-0.1),
-		"Run more pairs: 2 are too few for an interval":                           few,
-		"Run more pairs: about ":                                                  near,
-		"No answer: the campaign is invalid, so its gain decides nothing":         unproved,
-		"Not decided: the random router changes throughput by +":                  random,
-		"random routing is even only on average":                                  random,
-		"tokens by the kitchen clock. Gain is":                                    campaign(0.3),
+		"The balanced router changes throughput by +20.0":                        campaign(0.2),
+		"balance claimed, not measured":                                          claimed,
+		"Look elsewhere for speed: the balanced router changes throughput by +4": campaign(0.04),
+		"Leave the routing alone: the balanced router changes throughput by −10": campaign(-0.1),
+		"Run more pairs: 2 are too few for an interval":                          few,
+		"Run more pairs: about ":                                                 near,
+		"No answer: the campaign is invalid, so its gain decides nothing":        unproved,
+		"Not decided: the random router changes throughput by +":                 random,
+		"random routing is even only on average":                                 random,
+		"tokens by the kitchen clock. Gain is":                                   campaign(0.3),
 	} {
 		if _, doc := page(t, source.Item{Name: "bench.json", Campaign: c}); !strings.Contains(doc, want) {
 			t.Errorf("verdict %s: the page does not say %q", c.Verdict, want)

@@ -34,7 +34,7 @@ func TestLossesAgree(t *testing.T) {
 			if math.Abs(float64(lost/compared-1)) > 1e-12 {
 				t.Errorf("%s loses %v, compared %v", name, lost, compared)
 			}
-			if want := name + ": " + quantity.Duration(lost) + " per step"; !strings.Contains(steps.Alt, want) {
+			if want := name[1:] + ": " + quantity.Duration(lost) + " per step"; !strings.Contains(steps.Alt, want) {
 				t.Errorf("want %q, the steps say %q", want, steps.Alt)
 			}
 		}
@@ -72,19 +72,19 @@ func TestPlacementIsAskedForWhereItWins(t *testing.T) {
 	for _, c := range []struct {
 		threshold float64
 		compared  *diff.Comparison
-		lead, do  string
+		then, do  string
 	}{
-		{bound / 2, &compared, "Place the experts anew", ": place the experts with 'moebalance place'"},
+		{bound / 2, &compared, "significant, and a placement alone wins at most +", ": place the experts with 'moebalance place'"},
 		{2 * bound, &compared, "but a placement alone wins at most +", ": do not expect the gain from placing experts"},
-		{0.1, &diff.Comparison{}, "Imbalance is significant", "run 'moebalance compare'"},
-		{0.1, nil, "Imbalance is significant", "run 'moebalance compare'"},
+		{0.1, &diff.Comparison{}, "imbalance is significant", "run 'moebalance compare'"},
+		{0.1, nil, "imbalance is significant", "run 'moebalance compare'"},
 	} {
 		p := program{}
 		if c.compared != nil {
 			p.Inputs = []Input{{Item: source.Item{Compared: c.compared}}}
 		}
-		if lead, do := p.placement(c.threshold); !strings.Contains(lead, c.lead) || !strings.Contains(do, c.do) {
-			t.Errorf("threshold %v of %v: %q, %q", c.threshold, bound, lead, do)
+		if then, do := p.placement(c.threshold); !strings.Contains(then, c.then) || !strings.Contains(do, c.do) {
+			t.Errorf("threshold %v of %v: %q, %q", c.threshold, bound, then, do)
 		}
 	}
 }
