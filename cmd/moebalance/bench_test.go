@@ -164,7 +164,7 @@ echo "{\"perfect_router\":$perfect,\"ranks\":2,\"tokens_per_rank\":8,\"tokens_pe
 		"too few pairs":   {[]string{"--pairs", "5", "--", gain20}, exitUsage, "5 pairs cannot decide at 95.0 % confidence: want --pairs 6 or more"},
 		"too confident":   {[]string{"--pairs", "6", "--confidence", ".99", "--", gain20}, exitUsage, "want --pairs 8 or more"},
 		"verdict wanted":  {[]string{"--pairs", "6", "--require-verdict", "--", uneven, "{pair}"}, exitInconclusive, "inconclusive"},
-		"flag not seen":   {[]string{"--treatment", "env:OTHER=1", "--", gain20}, exitNotComparable, "bench: invalid: the treatment is not proved: perfect arm, ranks"},
+		"flag not seen":   {[]string{"--treatment", "env:OTHER=1", "--", gain20}, exitNotComparable, "bench: invalid: balance is not proved: perfect arm, ranks"},
 		"claimed only":    {[]string{"--pairs", "6", "--require-proof", "measured", "--", gain20}, exitNotComparable, "balance is claimed, not measured"},
 		"proof grade":     {[]string{"--require-proof", "none", "--", gain20}, exitUsage, "want one of claimed, measured"},
 		"wrong ranks":     {[]string{"--treatment", "env:ENABLE_PERFECT_ROUTER=1", "--ranks", "3", "--", gain20}, exitNotComparable, "no evidence of this rank"},

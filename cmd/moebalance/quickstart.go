@@ -89,11 +89,11 @@ func again(called string) string {
 // engines are the commands that measure an engine, by the program that tells that it is
 // there. The first one is shown where none is.
 var engines = []struct{ name, program, measure string }{
-	{"vLLM", "vllm", "%[1]s bench --pairs 6 --treatment vllm --profile --campaign my-campaign -- vllm bench throughput --model Qwen/Qwen3-30B-A3B --tensor-parallel-size 2 --enable-expert-parallel --dataset-name random --random-input-len 1024 --random-output-len 32 --num-prompts 256"},
+	{"vLLM", "vllm", "%[1]s logits generate --model qwen3-30b-a3b --ep 2 --mode tep --cache cache && export MOEBALANCE_CACHE=$PWD/cache\n  %[1]s bench --treatment hook --pairs 6 --campaign my-campaign -- vllm bench throughput --model Qwen/Qwen3-30B-A3B --tensor-parallel-size 2 --enable-expert-parallel --dataset-name random --random-input-len 1024 --random-output-len 32 --num-prompts 256"},
 	{"TensorRT-LLM", "trtllm-bench", "%[1]s bench dataset --num-requests 256 --input-mean 1024 --output-mean 128 -o data.jsonl && %[1]s bench --pairs 6 --profile --campaign my-campaign --same data.jsonl --result '{out}/report.json' -- trtllm-bench --model openai/gpt-oss-20b throughput --dataset data.jsonl --report_json '{out}/report.json'"},
 }
 
-// nextCommands are the two commands to go on with for the engine of this machine.
+// nextCommands are the commands to go on with for the engine of this machine.
 func nextCommands(again string, lookPath func(string) (string, error)) string {
 	engine, where := engines[0], "on a machine with vLLM (for others: "+again+" bench --help)"
 	for _, e := range engines {

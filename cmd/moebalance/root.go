@@ -207,7 +207,7 @@ func command(file string, args cobra.PositionalArgs, run func(*cobra.Command, []
 	if strings.Contains(examples, "testdata/") {
 		examples += "  (testdata is a folder of the source code, https://github.com/moebalance/moebalance)"
 	}
-	c := &cobra.Command{Use: use, Short: short, Long: strings.TrimSpace(long), Example: strings.TrimRight(examples, "\n"), Args: args, RunE: run}
+	c := &cobra.Command{Use: use, Short: short, Long: strings.Trim(long, "\n"), Example: strings.TrimRight(examples, "\n"), Args: args, RunE: run}
 	c.Flags().SortFlags = false // help lists them in the order of their definition
 	return c
 }

@@ -66,7 +66,7 @@ func TestExitCodes(t *testing.T) {
 		{exitUsage, "no folder", []string{"trace", "-o", dir + "/none/x", loop + "normal.sqlite"}},
 		{exitFailed, "nsys export", []string{"trace", dir + "/missing.sqlite"}},
 		{exitFailed, "truncated", []string{"trace", cut}},
-		{exitFailed, "SQLite 3 database", []string{"trace", prose}},
+		{exitFailed, "want an nsys export (SQLite) or a PyTorch trace (JSON)", []string{"trace", prose}},
 		{exitFailed, "git lfs pull", []string{"trace", lfs}},
 		{exitFailed, "nsys export", []string{"trace", rep}},
 		{exitUsage, "normal side", []string{"compare", "a"}},

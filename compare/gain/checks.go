@@ -54,7 +54,7 @@ func (c Campaign) checks(sessions []session, pairs []Pair, g Gain) []Check {
 // ranks is known, none missing.
 func (c Campaign) checkProof() Check {
 	if missing := c.unproved(); len(missing) > 0 {
-		return Check{Name: CheckProof, Status: Fail, Text: "the treatment is not proved: " + strings.Join(missing, "; ")}
+		return Check{Name: CheckProof, Status: Fail, Text: "balance is not proved: " + strings.Join(missing, "; ")}
 	}
 	switch {
 	case c.balance() == Claimed:

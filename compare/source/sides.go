@@ -67,7 +67,7 @@ func Sides(args []string, skipped Skipped) (sides [2]Side, err error) {
 // are named after an arm.
 func folderOfBoth(folder string, skipped Skipped) (parts []string, err error) {
 	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
-		return nil, usagef("compare: want the normal side and the perfect side, or a folder that holds both, have only %s", folder)
+		return nil, usagef("compare: want the normal side and the perfect side, or a folder that holds both, have only %s; 'moebalance trace' reads one arm alone", folder)
 	}
 	files, noFiles := FolderFiles(folder, skipped)
 	if noFiles == nil && nsys.Takes(files[0]) {
@@ -101,7 +101,7 @@ func namedSides(args []string) (named [2][]string, err error) {
 	}
 	for i, arm := range gain.Arms {
 		if len(named[i]) == 0 {
-			return named, usagef("none of %s has %s in its name: give two sides", quantity.Count(len(args), "file"), arm)
+			return named, usagef("none of %s has %s in its name: give two sides; 'moebalance trace' reads one arm alone", quantity.Count(len(args), "file"), arm)
 		}
 	}
 	return named, nil

@@ -155,9 +155,9 @@ func predicted(c *diff.Comparison) string {
 	case !r.Gain.Defined():
 		return "No answer: the traces allow no prediction of the gain"
 	case r.LateHosts && r.Gain > 0:
-		return fmt.Sprintf("Traces predict that balance wins at most %s: ranks wait mostly for late hosts, which balance does not change", quantity.Change(r.Gain))
+		return fmt.Sprintf("Traces predict that balance wins at most %s%s: ranks wait mostly for late hosts, which balance does not change", quantity.Change(r.Gain), c.ForKinds())
 	}
-	text := fmt.Sprintf("Traces predict that balance changes throughput by %s", quantity.Change(r.Gain))
+	text := fmt.Sprintf("Traces predict that balance changes throughput by %s%s", quantity.Change(r.Gain), c.ForKinds())
 	if r.Low.Defined() {
 		text += fmt.Sprintf(" (%s interval %s to %s over the steps of one launch each, which does not hold the variation between launches)", quantity.Confidence(r.Confidence), quantity.Change(r.Low), quantity.Change(r.High))
 	}

@@ -150,7 +150,7 @@ func gainLines(r diff.Comparison) (lines []string) {
 		} else if p.Low.Defined() {
 			basis = interval(p.Confidence, "interval over steps", p.Low, p.High) + "; " + basis
 		}
-		lines = append(lines, fmt.Sprintf("%s (%s)%s", text, basis, placement))
+		lines = append(lines, fmt.Sprintf("%s (%s)%s", text+r.ForKinds(), basis, placement))
 	}
 	if text := r.Split.Sentence(); text != "" {
 		lines = append(lines, text)

@@ -149,14 +149,17 @@ func timeTable(t *nsys.Trace) output.Table {
 
 // traceHeadline is the answer, and under it a line for each fact beside it.
 func traceHeadline(t *nsys.Trace) string {
-	arm := t.Arm + " arm"
-	if t.Arm == "" {
-		arm = "unknown arm"
+	var of []string
+	if t.Arm != "" {
+		of = append(of, t.Arm+" arm")
 	}
 	if t.Steps != "" {
-		arm += ", only steps " + t.Steps
+		of = append(of, "only steps "+t.Steps)
 	}
-	arm += ": "
+	arm := strings.Join(of, ", ")
+	if arm != "" {
+		arm += ": "
+	}
 	ranks := quantity.Count(len(t.Ranks), "rank")
 	if int(t.World) > len(t.Ranks) {
 		ranks = fmt.Sprintf("%d of the run's %d ranks", len(t.Ranks), t.World)
@@ -183,7 +186,7 @@ func traceHeadline(t *nsys.Trace) string {
 		answer = fmt.Sprintf("%s imbalance over %s: mean %s (%s), worst %s (%s %d); %s flagged", expertTime(t), ranks, quantity.Percent(o.Imbalance),
 			quantity.Count(o.Layers, noun), quantity.Percent(o.WorstMaxOverMean-1), noun, o.WorstLayer, quantity.Count(o.Flagged, noun))
 	case len(t.Ranks) == 1:
-		return arm + "one rank; imbalance over ranks needs at least two"
+		return arm + "one rank; imbalance over ranks needs the traces of at least two ranks of one run"
 	case t.Doubt() != "":
 		return arm + ranks + "; imbalance is unknown\n" + t.Doubt()
 	default:

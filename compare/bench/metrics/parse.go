@@ -302,7 +302,7 @@ func (r *Result) add(rep *report, first bool) {
 // nothing says why no result was found.
 func (p *parser) nothing(cut error) error {
 	e := input.Error{Expected: "a benchmark result", Found: "none in " + quantity.Count(p.records, "line"),
-		Try: "name a number with --metric NAME=REGEX or NAME=$.json.path", Err: ErrUnrecognized}
+		Try: "name a number with --metric NAME=REGEX or NAME=$.json.path; 'moebalance counts' reads expert statistics", Err: ErrUnrecognized}
 	switch {
 	case errors.As(cut, new(*input.Error)):
 		at := *cut.(*input.Error)

@@ -114,13 +114,13 @@ func checkFile(path string) (int64, error) {
 	}
 	switch {
 	case len(head) == 0:
-		return fault(ErrNotExport, "a SQLite 3 database", "an empty file", makeExport)
+		return fault(ErrNotExport, "an nsys export (SQLite) or a PyTorch trace (JSON)", "an empty file", makeExport)
 	case bytes.HasPrefix(head, []byte(lfsMark)):
 		return fault(ErrNotExport, "a SQLite 3 database", fmt.Sprintf("a Git LFS pointer of %d bytes", info.Size()), "run 'git lfs pull'")
 	case len(head) < headSize && strings.HasPrefix(sqliteMagic, string(head[:min(len(head), len(sqliteMagic))])):
 		return fault(ErrTruncated, fmt.Sprintf("a header of %d bytes", headSize), fmt.Sprint(len(head)), exportAgain)
 	case !bytes.HasPrefix(head, []byte(sqliteMagic)):
-		return fault(ErrNotExport, "a SQLite 3 database", fmt.Sprintf("a file that begins with %q", head[:min(len(head), 12)]), makeExport)
+		return fault(ErrNotExport, "an nsys export (SQLite) or a PyTorch trace (JSON)", fmt.Sprintf("a file that begins with %q", head[:min(len(head), 12)]), makeExport+"; 'moebalance counts' reads expert statistics")
 	}
 	if want := promisedSize(head); info.Size() < want {
 		return fault(ErrTruncated, fmt.Sprintf("%d bytes", want), fmt.Sprintf("%d, a truncated file", info.Size()), exportAgain)

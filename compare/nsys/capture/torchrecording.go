@@ -145,7 +145,7 @@ func (t *torchReader) idText(id int32) string {
 func (t *torchReader) recording() (*Recording, error) {
 	switch {
 	case !t.listed:
-		return nil, &input.Error{Expected: "an nsys export or a PyTorch trace", Found: "JSON without a list traceEvents", Err: ErrNotExport}
+		return nil, &input.Error{Expected: "an nsys export or a PyTorch trace", Found: "JSON without a list traceEvents", Try: "'moebalance report' reads results, 'moebalance counts' expert statistics", Err: ErrNotExport}
 	case len(t.work.kernels) == 0:
 		return nil, &input.Error{Expected: "GPU kernels", Found: "none", Try: "record with ProfilerActivity.CUDA", Err: ErrNoKernels}
 	case len(t.processes) > 1:
