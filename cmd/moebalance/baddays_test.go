@@ -186,7 +186,7 @@ var writers = []struct{ old, new string }{
 	{"trace LOOP -o OUT", "trace LOOP --format json -o OUT"},
 	{"trace PERFECT --summary OUT", "trace LOOP --summary OUT"},
 	{"trace PERFECT --scrub OUT", "trace LOOP --scrub OUT"},
-	{"report PERFECT -o OUT", "report LOOP -o OUT"},
+	{"report --date today PERFECT -o OUT", "report --date today LOOP -o OUT"}, // a page has the time of its making
 	{"place COUNTS --ep 2 --write-trtllm OUT", "place COUNTS --write-trtllm OUT"},
 	{"report PERFECT --svg OUT", "report LOOP --svg OUT"},
 	{"hook -o OUT", "hook -o OUT"},
