@@ -159,14 +159,8 @@ func Layout(experts int, slots []int32, ranks int) (router.Layout, error) {
 // expert sharing its slots evenly as EPLB assumes: fractions of slots, which add up to
 // the load. len(load) must be the layout's experts.
 func RankLoad(l router.Layout, load []int64) []float64 {
-	out := make([]float64, l.Ranks())
-	for e, n := range load {
-		places := l.Places(e)
-		for _, p := range places {
-			out[p.Rank] += float64(n) / float64(len(places))
-		}
-	}
-	return out
+	slots, _ := Work(l, load, 1, false)
+	return slots
 }
 
 // MaxOverMean is the max/mean of RankLoad, in [1, ranks]; undefined without load.
@@ -199,13 +193,10 @@ func Work(l router.Layout, load []int64, scale float64, expected bool) (slots, a
 func Loaded(from, to router.Layout) []int {
 	out := make([]int, to.Ranks())
 	for rank := range out {
-		had := map[int32]bool{}
-		for _, e := range from.Held(rank) {
-			had[e] = true
-		}
+		had := slices.Clone(from.Held(rank))
 		for _, e := range to.Held(rank) {
-			if !had[e] {
-				had[e] = true
+			if !slices.Contains(had, e) {
+				had = append(had, e)
 				out[rank]++
 			}
 		}
