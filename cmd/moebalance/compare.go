@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/counts"
@@ -147,11 +146,7 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side, options 
 			return err
 		}
 	}
-	document := render.Comparison(result)
-	if o.read.out.table == "" && o.read.out.format != output.CSV {
-		document = render.ComparisonOverview(result)
-	}
-	if err := o.read.out.write(c, document); err != nil {
+	if err := o.read.out.write(c, render.Comparison(result)); err != nil {
 		return err
 	}
 	if !result.Comparable {

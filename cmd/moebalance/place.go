@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/cmd/internal/workload"
@@ -232,11 +231,7 @@ func (o *placeOptions) run(c *cobra.Command, paths []string) error {
 	if err := cmp.Or(o.write(result), o.draw(result)); err != nil {
 		return err
 	}
-	document := render.Place(result)
-	if o.out.table == "" && o.out.format != output.CSV {
-		document = render.PlaceOverview(result)
-	}
-	return o.out.write(c, document)
+	return o.out.write(c, render.Place(result))
 }
 
 // judged reads the records, and learns and judges the placements.

@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/cmd/internal/progress"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/cmd/internal/target"
@@ -136,11 +135,7 @@ func (o *traceOptions) run(c *cobra.Command, args []string) error {
 	if err != nil {
 		return withRankHint(err, rankFlag)
 	}
-	document := render.Trace(t)
-	if o.out.table == "" && o.out.format != output.CSV {
-		document = render.TraceOverview(t)
-	}
-	if err := o.out.write(c, document); err != nil {
+	if err := o.out.write(c, render.Trace(t)); err != nil {
 		return err
 	}
 	if o.failAbove.given {

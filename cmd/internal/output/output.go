@@ -137,6 +137,8 @@ type Document struct {
 	Tables   []Table
 	Notes    []string // footnotes: warnings and the meaning of columns
 	Value    any      // what JSON carries
+	// Overview is what people see who ask for no table; nil is the document itself.
+	Overview *Document
 }
 
 // Brief is the answer alone.
@@ -175,6 +177,9 @@ func Write(w io.Writer, v View, d Document) error {
 			return err
 		}
 		return t.csv(w)
+	}
+	if d.Overview != nil && v.Table == "" {
+		d = *d.Overview
 	}
 	tables, fits, shown := slices.Clone(d.Tables), 20, 12
 	if v.Table != "" {

@@ -15,15 +15,21 @@ import (
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
-// Comparison lays a comparison out for people; JSON carries it as
-// it is.
+// Comparison lays a comparison out for people; JSON carries it as it is. The overview is
+// where the difference is, and what explains it.
 func Comparison(r diff.Comparison) output.Document {
 	d := output.Document{Headline: comparisonHeadline(r), Tables: comparisonTables(r), Value: r,
 		Notes: append(predictionNotes(r.Prediction), warningNotes(r.Warnings, nil)...)}
-	if len(r.Builds) == 2 {
-		return ofBuilds(d, r.Builds)
+	switch {
+	case len(r.Builds) == 2:
+		d = ofBuilds(d, r.Builds)
+		if r.Comparable {
+			return withOverview(d, "more tables: --table layers, ranks, waits, steps or active; everything: --format json", "kinds", "phases", "stragglers", "kernels")
+		}
+	case r.Comparable:
+		return withOverview(d, "more tables: --table layers, ranks, balance, steps, active or kernels; everything: --format json", "kinds", "gain", "phases", "stragglers", "waits", "hardware")
 	}
-	return d
+	return withOverview(d, "phases, layers, ranks and kernels of both sides: --table phases and others, or --format json")
 }
 
 // ofBuilds calls the sides by the names of two builds, without the tables about balance.
@@ -61,29 +67,6 @@ func ofBuilds(d output.Document, builds []string) output.Document {
 }
 
 var armWord = regexp.MustCompile(`\b(normal|perfect)\b`)
-
-// ComparisonOverview is what people see who asked for no table: where the
-// difference is, and what explains it.
-func ComparisonOverview(r diff.Comparison) output.Document {
-	d := Comparison(r)
-	if !r.Comparable {
-		d.Tables = nil
-		d.Notes = append(d.Notes, "phases, layers, ranks and kernels of both sides: --table phases and others, or --format json")
-		return d
-	}
-	var kinds []string
-	if len(r.Kinds) > 0 {
-		kinds = []string{"kinds"}
-	}
-	if len(r.Builds) == 2 {
-		d.Tables = overview(d.Tables, append(kinds, "phases", "stragglers", "kernels")...)
-		d.Notes = append(d.Notes, "more tables: --table layers, ranks, waits, steps or active; everything: --format json")
-		return d
-	}
-	d.Tables = overview(d.Tables, append(kinds, "gain", "phases", "stragglers", "waits", "hardware")...)
-	d.Notes = append(d.Notes, "more tables: --table layers, ranks, balance, steps, active or kernels; everything: --format json")
-	return d
-}
 
 // comparisonHeadline is the answer, and under it a line for each fact it rests on. The GPU
 // time of a step comes last, because a part of it is waiting.

@@ -25,7 +25,7 @@ func TestOverviewOfManyLayers(t *testing.T) {
 		r.RankSpeeds = append(r.RankSpeeds, diff.RankSpeed{Rank: layer, Load: 1 - d/100})
 	}
 	var text strings.Builder
-	if err := output.Write(&text, output.View{Format: output.Text, Top: output.Page}, ComparisonOverview(r)); err != nil {
+	if err := output.Write(&text, output.View{Format: output.Text, Top: output.Page}, Comparison(r)); err != nil {
 		t.Fatal(err)
 	}
 	if n := strings.Count(text.String(), "… and 49 more (largest first"); n != 2 {

@@ -12,25 +12,19 @@ import (
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
-// Place renders judged placements.
+// Place renders judged placements. The overview is without pairs of windows and layers,
+// and of windows it has those of the best placement.
 func Place(result *place.Result) output.Document {
-	res := placeView{result}
-	return output.Document{Headline: res.headline(), Tables: res.tables(), Notes: res.notes(), Value: result}
-}
-
-// PlaceOverview renders what fits on a page: without pairs of windows and layers, and
-// of windows those of the best placement.
-func PlaceOverview(result *place.Result) output.Document {
-	best, of := *result, result.Best().Plan
+	all, best, of := placeView{result}, *result, result.Best().Plan
 	best.Workloads = slices.DeleteFunc(slices.Clone(result.Workloads), func(w place.Workload) bool { return w.Plan != of })
 	best.Decay = slices.DeleteFunc(slices.Clone(result.Decay), func(d place.Decay) bool { return d.Plan != of })
-	d := Place(&best)
-	d.Value = result
-	unpriced := !result.Placements[0].MovedBytes.Defined()
-	d.Tables = slices.DeleteFunc(d.Tables, func(t output.Table) bool {
-		return t.Name == "matrix" || t.Name == "layers" || unpriced && t.Name == "price"
-	})
-	d.Notes = append(d.Notes, "--table matrix and --table layers show pairs of windows and layers; windows here are of the best placement")
+	names := []string{"placements", "workloads", "decay"}
+	if result.Best().MovedBytes.Defined() {
+		names = append(names, "price")
+	}
+	d := output.Document{Headline: all.headline(), Notes: placeView{&best}.notes(), Tables: placeView{&best}.tables(), Value: result}
+	d = withOverview(d, "--table matrix and --table layers show pairs of windows and layers; windows here are of the best placement", names...)
+	d.Tables, d.Notes = all.tables(), all.notes()
 	return d
 }
 
@@ -96,22 +90,14 @@ func (res placeView) tables() []output.Table {
 	window := computed(label("window"), func(w place.Workload) any { return res.label(w.Window) })
 	judged := []output.Column{ratio("judged max/mean"), ratio("contiguous max/mean")}
 	tables := []output.Table{output.Of("placements", "Placements, mean over layers and windows", res.Placements, slices.Concat([]output.Column{count("ranks"), count("redundant"), ratio("learned max/mean")}, judged,
-		[]output.Column{percent("load change", "judged_load_change"), ratio("null p95")}, timeColumns(func(p place.Placement) *place.TimeChange { return p.Time }), []output.Column{label("verdict")})...)}
-	if len(res.Workloads) > 0 {
-		tables = append(tables, output.Of("workloads", "Judged windows, mean over layers", res.Workloads, slices.Concat([]output.Column{count("ranks"), count("redundant"), window}, judged,
-			[]output.Column{percent("load change", "judged_load_change"), ratio("null p95")}, timeColumns(func(w place.Workload) *place.TimeChange { return w.Time }))...))
-	}
-	if len(res.Decay) > 0 {
-		tables = append(tables, output.Of("decay", "Learned on one window, judged on one so many windows later", res.Decay,
-			slices.Concat([]output.Column{count("ranks"), count("redundant"), count("windows later"), count("pairs")}, judged, []output.Column{percent("load change", "judged_load_change")})...))
-	}
+		[]output.Column{percent("load change", "judged_load_change"), ratio("null p95")}, timeColumns(func(p place.Placement) *place.TimeChange { return p.Time }), []output.Column{label("verdict")})...),
+		output.Of("workloads", "Judged windows, mean over layers", res.Workloads, slices.Concat([]output.Column{count("ranks"), count("redundant"), window}, judged,
+			[]output.Column{percent("load change", "judged_load_change"), ratio("null p95")}, timeColumns(func(w place.Workload) *place.TimeChange { return w.Time }))...),
+		output.Of("decay", "Learned on one window, judged on one so many windows later", res.Decay,
+			slices.Concat([]output.Column{count("ranks"), count("redundant"), count("windows later"), count("pairs")}, judged, []output.Column{percent("load change", "judged_load_change")})...)}
 	price := slices.Concat([]output.Column{count("ranks"), count("redundant"), size("copies per rank and layer", "replica_bytes_per_rank_and_layer")}, within("rank", size("copies per rank", "replica_bytes_per_rank")),
 		[]output.Column{count("experts to move", "moved_experts")}, within("moved", size("to move", "moved_bytes")), []output.Column{duration("move"), real("steps to pay back", "paid_back_after_steps"), real("break-even tokens")})
-	tables = append(tables, output.Of("price", "Price of each placement", res.Placements, price...))
-	if len(res.Matrix) > 0 {
-		tables = append(tables, res.matrix())
-	}
-	return append(tables, output.Of("layers", "Per layer, mean over steps", res.Layers,
+	return append(tables, output.Of("price", "Price of each placement", res.Placements, price...), res.matrix(), output.Of("layers", "Per layer, mean over steps", res.Layers,
 		slices.Concat([]output.Column{count("ranks"), count("redundant"), count("layer"), ratio("learned max/mean")}, judged)...).LeadBy("judged_max_over_mean", "learned_max_over_mean"))
 }
 

@@ -86,15 +86,15 @@ func (result Plans) Document() output.Document {
 	result.showUnequal(&t)
 	var parts []string
 	for _, name := range names {
-		part := fmt.Sprintf("%s optimal in %d of %s", name, verdicts[[2]string{name, optimal}], quantity.Count(cases[name], "case"))
+		part := fmt.Sprintf("%s %d of %d", name, verdicts[[2]string{name, optimal}], cases[name])
 		for _, fault := range []string{invalid, refused} {
 			if n := verdicts[[2]string{name, fault}]; n > 0 {
-				part += fmt.Sprintf(" (%s in %d)", fault, n)
+				part += fmt.Sprintf(" (%d %s)", n, fault)
 			}
 		}
 		parts = append(parts, part)
 	}
-	d.Headline = fmt.Sprintf("%s (%s), %s: %s", result.Model, shapeText(result.Shape, result.Method), result.Mode, strings.Join(parts, ", "))
+	d.Headline = fmt.Sprintf("%s (%s), %s: optimal cases: %s", result.Model, shapeText(result.Shape, result.Method), result.Mode, strings.Join(parts, ", "))
 	d.Tables = []output.Table{t}
 	return d
 }

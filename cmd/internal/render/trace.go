@@ -15,39 +15,36 @@ import (
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
-// Trace lays a trace out for people; JSON carries it as it is. All its
-// tables can be chosen by name; TraceOverview keeps those that stay small whatever
-// the number of layers, experts and kernels.
+// Trace lays a trace out for people; JSON carries it as it is. All its tables can be
+// chosen by name. The overview keeps those that stay small whatever the number of layers,
+// experts and kernels: the layers' imbalance, the time by rank and phase, and where the
+// numbers come from.
 func Trace(t *nsys.Trace) output.Document {
-	return output.Document{Headline: traceHeadline(t), Tables: traceTables(t), Notes: traceNotes(t), Value: t}
-}
-
-// TraceOverview is what people see who asked for no table: the layers' imbalance,
-// the time by rank and phase, and where the numbers come from.
-func TraceOverview(t *nsys.Trace) output.Document {
-	d := Trace(t)
+	d := output.Document{Headline: traceHeadline(t), Tables: traceTables(t), Notes: traceNotes(t), Value: t}
 	names, more := []string{"imbalance", "stragglers", "waits", "time", "graphs", "coverage"}, "variants, phases"
 	if len(t.Ranks) <= manyRanks {
 		names = append(names, "exports", "ranks")
 	} else {
 		more = "exports, ranks, variants, phases"
 	}
-	d.Tables = overview(d.Tables, names...)
-	d.Notes = append(d.Notes, "more tables: --table "+more+", collectives, experts, kernels, cells or alignment; everything: --format json")
-	return d
+	return withOverview(d, "more tables: --table "+more+", collectives, experts, kernels, cells or alignment; everything: --format json", names...)
 }
 
 // manyRanks is above how many ranks the overview names them no more.
 const manyRanks = 16
 
-// overview keeps the tables of these names that have rows, in this order.
-func overview(tables []output.Table, names ...string) (kept []output.Table) {
+// withOverview adds an overview: the tables of these names that have rows, in this order,
+// and a note on the others.
+func withOverview(d output.Document, others string, names ...string) output.Document {
+	kept := d
+	kept.Tables, kept.Notes = nil, append(slices.Clone(d.Notes), others)
 	for _, name := range names {
-		if i := slices.IndexFunc(tables, func(t output.Table) bool { return t.Name == name }); len(tables[i].Rows) > 0 {
-			kept = append(kept, Narrow(tables[i]))
+		if i := slices.IndexFunc(d.Tables, func(t output.Table) bool { return t.Name == name }); i >= 0 && len(d.Tables[i].Rows) > 0 {
+			kept.Tables = append(kept.Tables, Narrow(d.Tables[i]))
 		}
 	}
-	return kept
+	d.Overview = &kept
+	return d
 }
 
 func traceTables(t *nsys.Trace) []output.Table {
