@@ -50,7 +50,7 @@ type Cost struct {
 // HeldOut is the error of fits on what they were not fitted to: |predicted/measured − 1|,
 // where one group of observations at a time is left out.
 type HeldOut struct {
-	Regime string        `json:"regime"` // "traced steps", or by tokens
+	Regime string        `json:"regime"` // "steps of the trace" or benchmark, or by tokens
 	Group  string        `json:"left_out"`
 	Groups int           `json:"groups"`
 	N      int           `json:"n"`
@@ -166,7 +166,7 @@ func FromTrace(t *nsys.Trace, r *counts.Record, perStep float64, topK int) (c *C
 }
 
 // FromTimes fits the mean time of each layer's experts on each rank, in milliseconds, to
-// the counts of the same run; see FromTrace.
+// the counts of the same run; see FromTrace. stepMS is 0 where it is not known.
 func FromTimes(path string, ms [][]float64, stepMS float64, r *counts.Record) (c *Cost, reason string, err error) {
 	if len(ms) == 0 || len(ms[0]) < 2 {
 		return nil, "it has no expert time of two or more ranks", nil
@@ -179,7 +179,10 @@ func FromTimes(path string, ms [][]float64, stepMS float64, r *counts.Record) (c
 		}
 		layers[number] = layer
 	}
-	c = &Cost{Basis: "benchmark", Source: path, Ranks: len(ms[0]), Of: imbalance.OfPhase, StepNS: router.Number(1e6 * stepMS), StepBasis: "measured", topK: r.TopK}
+	c = &Cost{Basis: "benchmark", Source: path, Ranks: len(ms[0]), Of: imbalance.OfPhase, StepNS: router.Undefined(), topK: r.TopK}
+	if stepMS > 0 {
+		c.StepNS, c.StepBasis = router.Number(1e6*stepMS), "measured"
+	}
 	return c.fitted(layers, r, 0)
 }
 
@@ -199,7 +202,7 @@ func (c *Cost) fitted(layers map[int]*imbalance.Layer, r *counts.Record, perStep
 	if c.fits, h, reason = fitAll(obs, "layer"); reason != "" {
 		return nil, "its counts and times share " + reason, nil
 	}
-	h.Regime = "traced steps"
+	h.Regime = "steps of the " + c.Basis
 	c.HeldOut, c.off = []HeldOut{h}, h.Median
 	c.publish(known)
 	return c, "", nil

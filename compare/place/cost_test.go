@@ -117,6 +117,29 @@ func TestStepTimeOnH200(t *testing.T) {
 	}
 }
 
+// Times of 0.1 ms and 1 µs per slot give these back; without the time of a step there is
+// none, and with one rank no cost.
+func TestFromTimes(t *testing.T) {
+	var rows strings.Builder
+	var ms [][]float64
+	for layer := range 3 {
+		slots := []int{10 + 40*layer, 200 - 30*layer}
+		fmt.Fprintf(&rows, "0,%d,0,%d\n0,%d,1,%d\n", layer, slots[0], layer, slots[1])
+		ms = append(ms, []float64{0.1 + 0.001*float64(slots[0]), 0.1 + 0.001*float64(slots[1])})
+	}
+	r := read(t, counted(t, rows.String()))[0]
+	c, reason, err := FromTimes("w.json", ms, 2, r)
+	if err != nil || reason != "" || math.Abs((c.FixedNS+c.ExpertNS).Float64()-1e5) > 1 || math.Abs(c.SlotNS.Float64()-1e3) > 1e-3 || c.StepNS != 2e6 || c.HeldOut[0].Regime != "steps of the benchmark" {
+		t.Errorf("%+v, %s, %v", c, reason, err)
+	}
+	if c, reason, err = FromTimes("w.json", ms, 0, r); err != nil || reason != "" || c.StepNS.Defined() || c.StepBasis != "" {
+		t.Errorf("without a step's time: %+v, %s, %v", c, reason, err)
+	}
+	if c, reason, err = FromTimes("w.json", [][]float64{{1}}, 2, r); err != nil || c != nil || !strings.Contains(reason, "two or more ranks") {
+		t.Errorf("one rank: %+v, %s, %v", c, reason, err)
+	}
+}
+
 // Times made by 5 + 2 slots + 7 experts give these back, and no negative part.
 func TestFit(t *testing.T) {
 	var obs []observation
