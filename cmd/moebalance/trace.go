@@ -220,10 +220,8 @@ func showReading(stderr io.Writer, paths []string) (read func(bytes int64), done
 func traceGate(t *nsys.Trace, limit float64) error {
 	o, ok := t.RankTime()
 	switch {
-	case t.Doubt() != "":
-		return withCode(exitInconclusive, fmt.Errorf("--fail-above: imbalance is uncertain: %s", t.Doubt()))
-	case t.Missing() > 0:
-		return withCode(exitInconclusive, fmt.Errorf("--fail-above: imbalance is uncertain: %d of the run's %d ranks were given, and a missing one may be the busiest; give all", len(t.Ranks), t.World))
+	case t.Undecided() != "":
+		return withCode(exitInconclusive, fmt.Errorf("--fail-above: imbalance is uncertain: %s", t.Undecided()))
 	case !ok:
 		return withCode(exitInconclusive, fmt.Errorf("--fail-above: no layer has expert time on two or more ranks"))
 	case router.Above(o.WorstMaxOverMean, router.Undefined(), limit):

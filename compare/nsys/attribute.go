@@ -282,7 +282,7 @@ func (a *attribution) rankEvents() []*rankEvents {
 	for i, name := range a.rec.Operators {
 		a.operators[i] = operatorOf(name)
 	}
-	wants := slices.ContainsFunc(a.classes, func(c kernel.Class) bool { return c.GEMM || c.Collective }) ||
+	inferred := slices.ContainsFunc(a.classes, func(c kernel.Class) bool { return c.GEMM || c.Collective }) ||
 		!slices.ContainsFunc(a.locations.values, func(l location) bool { return l.Step != None })
 	a.origins = a.findOrigins()
 	a.replays = map[[2]int32]int32{}
@@ -308,10 +308,22 @@ func (a *attribution) rankEvents() []*rankEvents {
 		r := ranks[g.Device]
 		r.graphs = append(r.graphs, graphEvent{Graph: g.Graph, Step: step, Start: g.Start, NS: g.End - g.Start})
 	}
+	a.addEvents(ranks, inferred)
+	// a device can be left empty: what it ran was given to another, was ignored, or was no kernel
+	ranks = slices.DeleteFunc(ranks, func(r *rankEvents) bool { return len(r.events) == 0 && len(r.graphs) == 0 })
+	slices.SortFunc(ranks, func(x, y *rankEvents) int {
+		return cmp.Or(cmp.Compare(a.rec.Processes[x.device.Process], a.rec.Processes[y.device.Process]), cmp.Compare(x.device.Ordinal, y.device.Ordinal))
+	})
+	return ranks
+}
+
+// addEvents makes the events of the ranks from their kernels, and infers where these are,
+// if that is wanted, where no range says.
+func (a *attribution) addEvents(ranks []*rankEvents, wanted bool) {
 	infer := make([]func(*rankEvents), len(ranks))
 	for i, r := range ranks {
 		r.late = a.lateness(r)
-		if wants {
+		if wanted {
 			infer[i] = a.inference(r)
 		}
 	}
@@ -330,12 +342,6 @@ func (a *attribution) rankEvents() []*rankEvents {
 		}
 		r.kernels = nil
 	}
-	// a device can be left empty: what it ran was given to another, was ignored, or was no kernel
-	ranks = slices.DeleteFunc(ranks, func(r *rankEvents) bool { return len(r.events) == 0 && len(r.graphs) == 0 })
-	slices.SortFunc(ranks, func(x, y *rankEvents) int {
-		return cmp.Or(cmp.Compare(a.rec.Processes[x.device.Process], a.rec.Processes[y.device.Process]), cmp.Compare(x.device.Ordinal, y.device.Ordinal))
-	})
-	return ranks
 }
 
 // addKernel adds a kernel to its rank, unless a range asks to ignore it, with its

@@ -24,7 +24,7 @@ func (t *Trace) AllWarnings() []router.Warning {
 }
 
 // Doubt says why the imbalance over ranks must not be relied on, empty if nothing
-// speaks against it. Verbs put it into the headline, and no gate passes on it.
+// speaks against it. Verbs put it into the headline.
 func (t *Trace) Doubt() string {
 	all := t.AllWarnings()
 	for _, code := range doubts {
@@ -34,6 +34,18 @@ func (t *Trace) Doubt() string {
 	}
 	return ""
 }
+
+// Undecided says why no gate on the imbalance over ranks may pass: a Doubt, or ranks of
+// the run that were not given, of which one may be the busiest; else empty.
+func (t *Trace) Undecided() string {
+	if i := slices.IndexFunc(t.Warnings, func(w router.Warning) bool { return w.Code == missingRanks }); i >= 0 && t.Doubt() == "" {
+		return t.Warnings[i].Text
+	}
+	return t.Doubt()
+}
+
+// missingRanks is the code of the warning of ranks that were not given.
+const missingRanks = "missing_ranks"
 
 // gap is by how much one rank begins after another one ended, with a sentence on it and
 // their files; 0 where sessions are not recorded, or all overlap.

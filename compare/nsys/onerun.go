@@ -65,8 +65,8 @@ func (r *reduction) oneModel() error {
 // gateExperts are the numbers of experts that the rank's gates are compiled for: several
 // where one model drafts for another, none where no name tells.
 func (p *rankEvents) gateExperts() (numbers []int) {
-	for i, n := range p.counts() {
-		if experts, ok := kernel.GateExperts(p.of.names[i]); ok && n > 0 {
+	for i, ns := range p.nameTimes() {
+		if experts, ok := kernel.GateExperts(p.of.names[i]); ok && ns > 0 {
 			numbers = append(numbers, experts)
 		}
 	}
@@ -74,16 +74,16 @@ func (p *rankEvents) gateExperts() (numbers []int) {
 	return slices.Compact(numbers)
 }
 
-// counts is how many kernels of each name the rank ran.
-func (p *rankEvents) counts() []int {
-	counts := make([]int, len(p.of.names))
+// nameTimes is the time of the rank by kernel name.
+func (p *rankEvents) nameTimes() []int64 {
+	times := make([]int64, len(p.of.names))
 	for i := range p.events {
-		counts[p.events[i].name]++
+		times[p.events[i].name] += p.events[i].duration
 	}
-	return counts
+	return times
 }
 
-// leastOwn is the share of a rank's kernels of routed experts, routing and attention that
+// leastOwn is the share of a rank's time in routed experts, routing and attention that
 // must be of libraries which another rank never uses, to make it one of another model.
 const leastOwn = 0.05
 
@@ -105,26 +105,26 @@ func (r *reduction) otherModel() {
 	}
 }
 
-// libraries counts the rank's kernels that their names place in attention or the routed
-// experts, by library and phase.
-func (p *rankEvents) libraries() map[string]int {
-	counts := map[string]int{}
-	for i, n := range p.counts() {
-		if c := &p.of.classes[i]; n > 0 && !c.Collective && (c.Phase == PhaseAttention || slices.Contains(routedPhases, c.Phase)) {
-			counts[fmt.Sprintf("%s (%s)", c.Library, c.Phase)] += n
+// libraries is the rank's time in kernels that their names place in attention or the
+// routed experts, by library and phase.
+func (p *rankEvents) libraries() map[string]int64 {
+	times := map[string]int64{}
+	for i, ns := range p.nameTimes() {
+		if c := &p.of.classes[i]; ns > 0 && !c.Collective && (c.Phase == PhaseAttention || slices.Contains(routedPhases, c.Phase)) {
+			times[fmt.Sprintf("%s (%s)", c.Library, c.Phase)] += ns
 		}
 	}
-	return counts
+	return times
 }
 
-// librariesOf names the libraries that one rank alone uses, if for enough of its kernels;
+// librariesOf names the libraries that one rank alone uses, if for enough of its time;
 // empty where the other has no such kernels at all, as a stage of a pipeline.
-func librariesOf(own, other map[string]int) string {
-	var all, alone int
+func librariesOf(own, other map[string]int64) string {
+	var all, alone int64
 	var names []string
-	for name, n := range own {
-		if all += n; other[name] == 0 {
-			alone, names = alone+n, append(names, name)
+	for name, ns := range own {
+		if all += ns; other[name] == 0 {
+			alone, names = alone+ns, append(names, name)
 		}
 	}
 	if len(other) == 0 || float64(alone) < leastOwn*float64(max(all, 1)) {
@@ -137,12 +137,8 @@ func librariesOf(own, other map[string]int) string {
 // familyTimes is the compute time of the rank by kernel name, without template and call
 // arguments. kernel.Family, which also drops tile sizes, takes GEMMs of two engines for one.
 func (p *rankEvents) familyTimes() map[string]int64 {
-	byName := make([]int64, len(p.of.names))
-	for i := range p.events {
-		byName[p.events[i].name] += p.events[i].duration
-	}
 	times := map[string]int64{}
-	for i, ns := range byName {
+	for i, ns := range p.nameTimes() {
 		if ns > 0 && !p.of.classes[i].Collective {
 			name := kernel.NormalName(p.of.names[i])
 			if at := strings.IndexAny(name, "<("); at > 0 {

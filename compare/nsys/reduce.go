@@ -58,7 +58,7 @@ func reduce(exports []*exportSummary, options Options) (*Trace, error) {
 	r.waits()
 	r.coverage()
 	r.warnUnevenRanks()
-	if r.trace.Doubt() != "" || r.trace.Missing() > 0 {
+	if r.trace.Undecided() != "" {
 		r.trace.Bound.Gain = router.Undefined()
 	}
 	return r.trace, nil
@@ -138,15 +138,11 @@ func (r *reduction) kernels() {
 // ranks side by side.
 func (r *reduction) cells() {
 	cells, phases := make([][]Cell, len(r.ranks)), make([][]PhaseStat, len(r.ranks))
-	groups := map[*exportSummary]*cellGroups{}
-	for _, d := range r.exports {
-		groups[d] = newCellGroups(d)
-	}
 	r.sums = make([][]int64, len(r.ranks))
 	var wait sync.WaitGroup
 	for i, p := range r.ranks {
 		wait.Go(func() {
-			cells[i], phases[i] = p.cells(groups[p.of])
+			cells[i], phases[i] = p.cells(newCellGroups(p.of))
 			r.sums[i] = p.sums()
 		})
 	}
@@ -292,8 +288,8 @@ func (p *rankEvents) experts() (list []ExpertStat) {
 // warnUnevenRanks warns of ranks that are missing, and of ranks with far fewer
 // kernels than the others: they ended early, lost data, or are not of this run.
 func (r *reduction) warnUnevenRanks() {
-	if r.trace.Missing() > 0 {
-		r.warn("missing_ranks", "", fmt.Sprintf("%d of the run's %d ranks were given: imbalance and loss are over these only", len(r.ranks), r.trace.World))
+	if world := int(r.trace.World); world > len(r.ranks) {
+		r.warn(missingRanks, "", fmt.Sprintf("%d of the run's %d ranks were given: imbalance and loss are over these only", len(r.ranks), world))
 	}
 	if len(r.ranks) < 2 {
 		return

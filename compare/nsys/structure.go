@@ -13,20 +13,13 @@ import (
 // and drops them where they do not: the blocks of two ranks with the same number
 // would be of different steps.
 func (r *reduction) structure() {
-	var all []*rankEvents
-	for _, p := range r.ranks {
-		if p.structure != nil {
-			all = append(all, p)
-		}
-	}
-	if len(all) == 0 {
+	at := slices.IndexFunc(r.ranks, func(p *rankEvents) bool { return p.structure != nil })
+	if at < 0 {
 		r.layerSteps()
 		return
 	}
-	if len(all) == len(r.ranks) {
-		r.commonSteps()
-	}
-	first := all[0]
+	first := r.ranks[at]
+	r.commonSteps()
 	s := *first.structure
 	for _, p := range r.ranks {
 		if reason := first.differs(p); reason != "" {
@@ -75,7 +68,7 @@ func (r *reduction) commonSteps() {
 	spans := make([][]stepSpan, len(r.ranks))
 	fewest := 0
 	for i, p := range r.ranks {
-		if spans[i] = p.stepSpans(); p.structure.Layers != r.ranks[0].structure.Layers || len(spans[i]) != p.structure.Steps || len(spans[i]) == 0 {
+		if spans[i] = p.stepSpans(); p.structure == nil || p.structure.Layers != r.ranks[0].structure.Layers || len(spans[i]) != p.structure.Steps || len(spans[i]) == 0 {
 			return
 		}
 		if len(spans[i]) < len(spans[fewest]) {
@@ -126,26 +119,22 @@ func (p *rankEvents) keepSteps(first, number int32, n int) {
 // layerSteps says that steps were inferred from the order of the layers, and drops them
 // where ranks have different numbers of them.
 func (r *reduction) layerSteps() {
-	var first, steps int32
+	steps := make([]int, len(r.ranks))
 	for i, p := range r.ranks {
-		last := int32(None)
 		for j := range p.events {
 			if at := &p.of.locations[p.events[j].location]; at.Inferred&inferredStep > 0 {
-				last = max(last, at.Step)
+				steps[i] = max(steps[i], int(at.Step)+1)
 			}
 		}
-		if i == 0 {
-			first = last
-		}
-		if steps = last + 1; last != first {
+		if steps[i] != steps[0] {
 			r.warn("ranks_differ", "", fmt.Sprintf("steps are unknown: rank %d has %s and rank %d has %d: kernels were lost, a capture ended early, or the ranks are of different runs or models",
-				r.ranks[0].rank.Rank, quantity.Count(first+1, "step"), p.rank.Rank, steps))
+				r.ranks[0].rank.Rank, quantity.Count(steps[0], "step"), p.rank.Rank, steps[i]))
 			r.dropInferred()
 			return
 		}
 	}
-	if steps > 0 {
-		r.warn("inferred_steps", "", fmt.Sprintf("steps are inferred, no range names them: the layers that ranges name come in order %d times", steps))
+	if steps[0] > 0 {
+		r.warn("inferred_steps", "", fmt.Sprintf("steps are inferred, no range names them: the layers that ranges name come in order %d times", steps[0]))
 	}
 }
 

@@ -92,7 +92,7 @@ type Trace struct {
 	StepTimes     []StepTime            `json:"step_times"`
 	StepKinds     []StepKind            `json:"step_kinds"` // by number, see Cell.Kind
 	OverSteps     imbalance.OverSteps   `json:"over_steps"`
-	Bound         imbalance.Bound       `json:"bound"` // from one arm alone; undefined where there is a Doubt or a rank is missing
+	Bound         imbalance.Bound       `json:"bound"` // from one arm alone; undefined where Undecided says why
 	Collectives   []wait.Collective     `json:"collectives"`
 	Alignment     []wait.Alignment      `json:"alignment"`
 	Waits         []wait.Wait           `json:"waits"`
@@ -207,9 +207,6 @@ func (e ExpertStat) MarshalJSON() ([]byte, error) {
 	}
 	return json.Marshal(row)
 }
-
-// Missing is how many ranks of the run were not given; 0 where that is not recorded.
-func (t *Trace) Missing() int { return max(0, int(t.World)-len(t.Ranks)) }
 
 // RankTime is the imbalance of expert time over ranks; not ok where no layer's is
 // known on two of them.

@@ -341,3 +341,18 @@ func FuzzParseRule(f *testing.F) {
 		Classes([]string{line}, []Rule{rule})
 	})
 }
+
+// Each engine puts other arguments before the number of experts, or none.
+func TestGateExperts(t *testing.T) {
+	for name, want := range map[string]int{
+		"void vllm::moe::topkGating<8, 128, 4, 16, 32, int, __nv_bfloat16, (vllm::moe::ScoringFunc)0>(__nv_bfloat16 const*)": 128,
+		"void topkGatingSoftmax<float, (int)8, (int)256, (int)4, (int)16>(float *)":                                          256,
+		"void topkGatingSigmoid<__nv_bfloat16, 4, 128, 4, 8>()":                                                              128,
+		"topkGatingSoftmax":                             0,
+		"void at::native::sbtopk::gatherTopK<8, 128>()": 0,
+	} {
+		if n, ok := GateExperts(name); n != want || ok != (want > 0) {
+			t.Errorf("%s: %d, %v", name, n, ok)
+		}
+	}
+}
