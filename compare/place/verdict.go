@@ -2,8 +2,6 @@ package place
 
 import (
 	"fmt"
-	"path/filepath"
-	"slices"
 
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -37,8 +35,14 @@ func verdict(p Placement, of []Workload, threshold float64) (Verdict, string) {
 	if len(of) == 0 {
 		return NoVerdict, "no counts are left to judge on; add those of another run with --judge"
 	}
-	if i := slices.IndexFunc(of, func(w Workload) bool { return w.Repeats }); i >= 0 {
-		return NoVerdict, fmt.Sprintf("%s repeats the counts that were learned from; judge on another run with --judge", filepath.Base(of[i].Window))
+	repeats := 0
+	for _, w := range of {
+		if w.Repeats {
+			repeats++
+		}
+	}
+	if repeats > 0 {
+		return NoVerdict, fmt.Sprintf("the learned counts come again in %d of %s; give another run with --judge", repeats, quantity.Count(len(of), "judged window"))
 	}
 	if p.Contiguous <= p.NullP95 && router.Above(p.NullP95, 1, threshold) {
 		return NoVerdict, fmt.Sprintf("too few tokens: contiguous max/mean %s is within chance (null p95 %s)", quantity.Ratio(p.Contiguous), quantity.Ratio(p.NullP95))
