@@ -354,7 +354,7 @@ func TestCompareVerbExitCodes(t *testing.T) {
 		{"swapped", []string{loopPerfect, loopNormal}, exitNotComparable, "swapped"},
 		{"rank of another export", []string{"--rank", "nope.sqlite=0", loopNormal, loopPerfect}, exitUsage, "--rank: no export \"nope.sqlite\""},
 		{"rank of one side", []string{"--rank", "perfect.rank3.sqlite=0", "testdata/gptoss-ep4-ranks/normal.rank0.sqlite", "testdata/gptoss-ep4-ranks/perfect.rank3.sqlite"}, exitDone, ""},
-		{"two of one rank", []string{"testdata/gptoss-graph", loopPerfect}, exitFailed, "want exports of one run, one per rank, have two that claim rank 0 (by environment and by environment); --rank FILE=N gives"},
+		{"two of one rank", []string{"testdata/gptoss-graph", loopPerfect}, exitFailed, "want exports of one run, one per rank, have two that claim rank 0 (by environment and by environment); give those of one run only; --rank FILE=N gives"},
 		{"other models", []string{loopNormal, "testdata/deepseek-ep4-ranks/perfect.rank0.sqlite"}, exitNotComparable, "1 of 4 ranks in common: normal has 0 to 3; perfect has 0; the sides have different layers"},
 		{"counts of another run", []string{"--counts-normal", "testdata/deepseek-ep4-ranks/counts-normal", loopNormal, loopPerfect}, exitUsage, "do not match the trace"},
 		{"counts of a log", []string{"--counts-perfect", "testdata/counts/engine.log", loopNormal, loopPerfect}, exitFailed, "want slots per expert, have engine log lines"},

@@ -233,7 +233,7 @@ func traceGate(t *nsys.Trace, limit float64) error {
 }
 
 // rankFlag is the hint of the verbs that have the flag.
-const rankFlag = "--rank FILE=N gives an export its rank"
+const rankFlag = "give those of one run only; --rank FILE=N gives an export its rank"
 
 // withRankHint adds what to try where two exports are of one rank.
 func withRankHint(err error, hint string) error {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -95,6 +96,9 @@ func IsURL(path string) bool {
 func ReadCounts(ctx context.Context, path string) (*counts.Record, error) {
 	if IsURL(path) {
 		return counts.Scrape(ctx, path)
+	}
+	if _, err := os.Stat(path); err != nil && isPattern(path) {
+		return nil, usagef("%s: no such file, and statistics are not read by patterns: let the shell expand it, without quotes", path)
 	}
 	return counts.Read(path)
 }
