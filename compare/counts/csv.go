@@ -2,6 +2,7 @@ package counts
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -136,10 +137,8 @@ func (r *Record) addRow(parts map[stepKey]map[int]int64, columns csvColumns, row
 	if c := columns["phase"]; c != nil {
 		key.phase, err5 = phaseOf(row[c[0].at])
 	}
-	for _, err := range []error{err1, err2, err3, err4, err5} {
-		if err != nil {
-			return err
-		}
+	if err := cmp.Or(err1, err2, err3, err4, err5); err != nil {
+		return err
 	}
 	if parts[key] == nil {
 		parts[key] = map[int]int64{}
