@@ -48,7 +48,7 @@ func about(items []Input) (facts []Fact) {
 				begun = "begun " + c.Campaign.Created.UTC().Format("2006-01-02 15:04 UTC")
 			}
 			add("Campaign", begun, quantity.Count(c.Gain.N, "complete pair"), shorten(c.Command, 90))
-			add("Benchmark output", c.Campaign.Format)
+			add("Format of the benchmark output", c.Campaign.Format)
 			add("GPUs of the campaign", c.Campaign.GPUs)
 		}
 		if t := in.Trace; t != nil {
