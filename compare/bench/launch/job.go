@@ -198,7 +198,7 @@ func (j Job) start(words []string, stdoutFile, stderrFile string) (*process, err
 func (j Job) lastWords(files ...string) string {
 	for _, name := range files {
 		if line := lastLine(filepath.Join(j.Folder, name)); line != "" {
-			return fmt.Sprintf("; its last line was %q", line)
+			return fmt.Sprintf("; its last line was %q", Mask([]string{line})[0])
 		}
 	}
 	return " and printed nothing"

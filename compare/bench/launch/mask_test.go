@@ -1,6 +1,12 @@
 package launch
 
-import "testing"
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
 
 func TestMask(t *testing.T) {
 	for line, want := range map[string]string{
@@ -20,5 +26,17 @@ func TestMask(t *testing.T) {
 		if got := Quote(Mask(words)); got != want {
 			t.Errorf("%s\nhave %s\nwant %s", line, got, want)
 		}
+	}
+}
+
+// What a failed command printed last is shown without its secrets.
+func TestLastLineIsMasked(t *testing.T) {
+	folder := t.TempDir()
+	_, err := Job{
+		Command: []string{"sh", "-c", "echo 'refused: HF_TOKEN=hf_1 at http://me:pw@host/x' >&2; exit 3"}, Folder: folder, Dir: folder, Env: os.Environ(), Marker: NewMarker("mask-test"),
+		Grace: Grace{time.Second, time.Second}, Ending: func() {},
+	}.Run(context.Background())
+	if want := `its last line was "refused: HF_TOKEN=(redacted) at http://(redacted)@host/x"`; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
 	}
 }
