@@ -1,8 +1,11 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -105,5 +108,57 @@ func TestWarningsOfRecordedCountsArePassedOn(t *testing.T) {
 	}
 	if have := codes("--model", "gpt-oss-20b"); !slices.Equal(have, []string{"counts_no_ranks", "counts_window", "counts_idle"}) {
 		t.Errorf("with the model: have %v", have)
+	}
+}
+
+// Counts of a model whose first three layers are dense begin at layer 3; the trace infers
+// MoE layers from 0. They are taken in order, with the same result.
+func TestCountsAfterDenseLayers(t *testing.T) {
+	content, err := os.ReadFile(fieldResults + "vllm-qwen3-normal.counts.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var counts struct {
+		Layers [][]int `json:"logical_count"`
+	}
+	if err := json.Unmarshal(content, &counts); err != nil {
+		t.Fatal(err)
+	}
+	write := func(name string, layers [][]int) string {
+		counts.Layers = layers
+		content, err := json.Marshal(counts)
+		path := filepath.Join(t.TempDir(), name)
+		if err == nil {
+			err = os.WriteFile(path, content, 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	moe := counts.Layers
+	dense := slices.Repeat([][]int{make([]int, 128)}, 3)
+	plain, shifted := write("c.json", moe), write("c.json", slices.Concat(dense, moe))
+	type answer struct {
+		Structure struct {
+			Counted []int `json:"counted_layers"`
+		}
+		Imbalance, Experts []map[string]any
+	}
+	files := fieldFiles(t, "vllm-qwen3-normal.rank?.json.gz")
+	read := func(path string) (a answer) {
+		fieldJSON(t, &a, append([]string{"trace", "--counts", path}, files...)...)
+		return a
+	}
+	a, b := read(plain), read(shifted)
+	if want := b.Structure.Counted; a.Structure.Counted != nil || len(want) != 48 || want[0] != 3 || want[47] != 50 {
+		t.Errorf("counted layers %v and %v", a.Structure.Counted, want)
+	}
+	if len(a.Imbalance) < 96 || !reflect.DeepEqual(a.Imbalance, b.Imbalance) || !reflect.DeepEqual(a.Experts, b.Experts) {
+		t.Errorf("counts that begin at layer 3 give another result: %d and %d rows, %d and %d experts", len(a.Imbalance), len(b.Imbalance), len(a.Experts), len(b.Experts))
+	}
+	_, stderr, code := invoke(t.Context(), append([]string{"trace", "--counts", write("c.json", slices.Concat(dense, moe[1:]))}, files...)...)
+	if code == exitDone || !strings.Contains(stderr, "number both the same way") {
+		t.Errorf("one layer less: exit %d, %s", code, stderr)
 	}
 }

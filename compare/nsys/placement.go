@@ -24,6 +24,8 @@ type Structure struct {
 	// of a step's first layer to that of the next step's.
 	Share   float64 `json:"share"`
 	Unknown string  `json:"unknown"` // why Layers is 0
+	// Counted are the numbers that recorded counts have for the layers, where others.
+	Counted []int `json:"counted_layers,omitempty"`
 }
 
 // leastShare is the share of GPU time that complete steps must explain.

@@ -35,8 +35,10 @@ func (r *reduction) checkRecorded() error {
 	if len(r.options.Recorded.Load) == 0 {
 		return nil
 	}
-	last := r.ranks[len(r.ranks)-1].rank
-	seen := recorded.Trace{Ranks: r.rankNumbers(), Export: last.Export, World: int(max(0, r.trace.World)), Experts: r.observedExperts(), Layers: map[recorded.Pair]bool{}}
+	if s := r.trace.Structure; s != nil {
+		r.takeInOrder(s)
+	}
+	seen := recorded.Trace{Ranks: r.rankNumbers(), Export: r.ranks[len(r.ranks)-1].rank.Export, World: int(max(0, r.trace.World)), Experts: r.observedExperts(), Layers: map[recorded.Pair]bool{}}
 	for _, k := range r.trace.Kernels {
 		seen.Kernels = append(seen.Kernels, k.Name)
 	}
@@ -51,6 +53,22 @@ func (r *reduction) checkRecorded() error {
 	warnings, err := r.counts().Check(seen)
 	r.trace.Warnings = append(append(r.trace.Warnings, r.options.Recorded.Warnings...), warnings...)
 	return err
+}
+
+// takeInOrder takes the counted layers in their order as the inferred ones, which have no
+// other numbers: counts of a model whose first layers are dense begin at a later one.
+func (r *reduction) takeInOrder(s *Structure) {
+	counts, counted := r.counts().InOrder(s.Layers)
+	if counted == nil {
+		return
+	}
+	given := &r.options.Recorded
+	given.Load, given.Layout, s.Counted = counts.Load, counts.Layout, counted
+	given.Imbalance = slices.Clone(given.Imbalance)
+	for i, row := range given.Imbalance {
+		given.Imbalance[i].Layer = router.Whole(slices.Index(counted, int(row.Layer)))
+	}
+	r.warn("counts_order", "", fmt.Sprintf("the counted layers %d to %d are taken in their order as the inferred layers 0 to %d", counted[0], counted[s.Layers-1], s.Layers-1))
 }
 
 // rankNumbers are the numbers of the ranks, ascending.
@@ -91,24 +109,20 @@ func (r *reduction) loadExperts() {
 		}
 	}
 	grouped := map[[2]int][]int64{} // compute time per step
-	var order [][2]int
 	for _, c := range r.trace.Cells {
 		key := [2]int{c.Rank, int(c.Layer)}
 		if c.Phase != PhaseExperts || !c.Layer.Defined() || observed[key] {
 			continue
 		}
-		if grouped[key] == nil {
-			order = append(order, key)
-		}
 		grouped[key] = append(grouped[key], c.TotalNS-c.CollectiveNS)
 	}
-	if len(order) > 0 && len(r.options.Recorded.Load) == 0 {
+	if len(grouped) > 0 && len(r.options.Recorded.Load) == 0 {
 		r.warn("no_expert_times", "", "one grouped kernel runs all experts of a rank, so no time is measured per expert; pass recorded counts ('trace --counts DIR') to allocate it by load")
 		return
 	}
-	slices.SortFunc(order, func(a, b [2]int) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) })
+	byRank := func(a, b [2]int) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) }
 	missing := 0
-	for _, key := range order {
+	for _, key := range slices.SortedFunc(maps.Keys(grouped), byRank) {
 		parts := r.counts().Allocate(key[0], key[1], grouped[key])
 		if len(parts) == 0 {
 			missing++
@@ -120,7 +134,7 @@ func (r *reduction) loadExperts() {
 		}
 	}
 	if missing > 0 {
-		r.warn("no_load", "", fmt.Sprintf("the recorded counts lack %d of %s of rank and layer: no time is allocated there", missing, quantity.Count(len(order), "pair")))
+		r.warn("no_load", "", fmt.Sprintf("the recorded counts lack %d of %s of rank and layer: no time is allocated there", missing, quantity.Count(len(grouped), "pair")))
 	}
 }
 

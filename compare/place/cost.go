@@ -147,7 +147,11 @@ func FromTrace(t *nsys.Trace, r *counts.Record, perStep float64, topK int) (c *C
 	layers, times := map[int]*imbalance.Layer{}, t.Times(nil)
 	for _, l := range times.Judged() {
 		if l.Number.Defined() && len(l.Ranks) == len(t.Ranks) && len(l.Experts) > 0 {
-			layers[int(l.Number)] = l
+			number := int(l.Number)
+			if s := t.Structure; s != nil && s.Counted != nil {
+				number = s.Counted[number]
+			}
+			layers[number] = l
 		}
 	}
 	switch contradicts := slices.IndexFunc(t.Warnings, func(w router.Warning) bool { return w.Code == nsys.CountsContradict }); {

@@ -4,19 +4,46 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/moebalance/moebalance/router"
 )
+
+// InOrder renumbers the layers with load from 0, and returns their numbers; nil where
+// there are not so many layers, or where they have these numbers.
+func (c Counts) InOrder(layers int) (renumbered Counts, numbers []int) {
+	numbers = c.loaded()
+	if layers == 0 || len(numbers) != layers || numbers[layers-1] == layers-1 {
+		return c, nil
+	}
+	renumbered = Counts{Load: map[int]router.Load{}, Layout: map[int]router.Layout{}}
+	for i, number := range numbers {
+		renumbered.Load[i] = c.Load[number]
+		if layout, ok := c.Layout[number]; ok {
+			renumbered.Layout[i] = layout
+		}
+	}
+	return renumbered, numbers
+}
+
+// loaded are the layers with any load, ascending.
+func (c Counts) loaded() (layers []int) {
+	for _, layer := range slices.Sorted(maps.Keys(c.Load)) {
+		if load := c.Load[layer]; load.Total() > 0 {
+			layers = append(layers, layer)
+		}
+	}
+	return layers
+}
 
 // layers compares the layers in which experts work. Recorded layers without any
 // load are no evidence: some recorders list the dense ones too.
 func (c *check) layers() error {
 	worked, recorded := map[int]bool{}, map[int]bool{}
+	for _, layer := range c.loaded() {
+		recorded[layer] = true
+	}
 	for at := range c.Trace.Layers {
 		worked[at.Layer] = true
-	}
-	for layer, load := range c.Load {
-		if load.Total() > 0 {
-			recorded[layer] = true
-		}
 	}
 	switch {
 	case len(worked) == 0:
