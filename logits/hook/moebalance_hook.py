@@ -482,8 +482,6 @@ def vllm():
         if layer is None:
             layer = vllm_layer(self, version, learned)
         named["router_logits"] = HOOK.logits(layer, learned)
-        if layer.monolithic and variable("COUNTS"):
-            HOOK.seen(layer, named["router_logits"].topk(HOOK.top_k).indices)
         return inner(self, *args, **named)
 
     MoERunner._apply_quant_method = apply
@@ -500,10 +498,9 @@ def vllm_layer(runner, version, learned):
     if not HOOK.layers:
         vllm_steps(version)
     layer = HOOK.layer(runner.layer_name, site, learned, c.experts_per_token, getattr(runner.router, "e_score_correction_bias", None))
-    layer.monolithic = getattr(getattr(getattr(runner, "routed_experts", None), "quant_method", None), "is_monolithic", False)
-    if layer.monolithic and variable("COUNTS") and HOOK.spec == "off":
-        refuse(f"layer {layer.name} chooses its experts inside a monolithic kernel, so learned choices cannot be counted: unset MOEBALANCE_COUNTS")
-    if variable("COUNTS") and not layer.monolithic:
+    # A monolithic kernel chooses the experts itself, unseen: it has no counts, and no measured proof.
+    monolithic = getattr(getattr(getattr(runner, "routed_experts", None), "quant_method", None), "is_monolithic", False)
+    if variable("COUNTS") and not monolithic:
         expect("vLLM " + version, type(runner.router), "select_experts", "router_logits")
         select = runner.router.select_experts
 

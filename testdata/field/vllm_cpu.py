@@ -2,7 +2,7 @@
 
     MOEBALANCE_CACHE=CACHE ENABLE_PERFECT_ROUTER=1 MOEBALANCE_COUNTS=COUNTS python3 vllm_cpu.py MODEL     # a line of JSON
 
-vLLM 0.26 routes inside its CPU kernel's wrapper, where the hook counts the top-k of the logits; 0.32 has a router object.
+vLLM 0.26 routes inside its CPU kernel's wrapper, which the hook does not count; 0.32 has a router object.
 """
 import glob
 import json
@@ -53,11 +53,13 @@ def main():
     for i, rows in enumerate(chosen):
         want = ids[(numpy.arange(len(rows)) + layers[i % len(layers)] * period) % len(ids)]
         wrong += int((rows != want).any(1).sum())
-    counted = numpy.array(moebalance_hook.HOOK.totals()["counts"])
-    slots = numpy.array([numpy.bincount(numpy.concatenate(chosen[i::len(layers)]).ravel(), minlength=counted.shape[1]) for i in range(len(layers))])
+    experts, differ = moebalance_hook.HOOK.experts, None
+    if moebalance_hook.HOOK.counts is not None:
+        slots = [numpy.bincount(numpy.concatenate(chosen[i::len(layers)]).ravel(), minlength=experts) for i in range(len(layers))]
+        differ = int(numpy.abs(numpy.array(slots) - numpy.array(moebalance_hook.HOOK.totals()["counts"])).sum())
     print(json.dumps({"vllm": __version__, "torch": torch.__version__, "model": json.load(open(sys.argv[1] + "/config.json"))["model_type"], "ranks": 1,
-                      "layers": len(layers), "experts": counted.shape[1], "rows_compared": sum(map(len, chosen)), "rows_wrong": wrong,
-                      "counts_differ": int(numpy.abs(slots - counted).sum())}), flush=True)
+                      "layers": len(layers), "experts": experts, "rows_compared": sum(map(len, chosen)), "rows_wrong": wrong,
+                      "counts_differ": differ}), flush=True)
 
 
 if __name__ == "__main__":
