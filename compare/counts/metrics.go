@@ -44,7 +44,7 @@ var knownSeries = map[string]series{
 const scrapeTimeout = 30 * time.Second
 
 // loginOfURL is shown nowhere.
-var loginOfURL = regexp.MustCompile(`//[^/\s@]+@`)
+var loginOfURL = regexp.MustCompile(`//[^/\s]+@`)
 
 // Scrape reads the counters of a metrics endpoint, which run since the engine
 // started; see Since for what two scrapes have between them.

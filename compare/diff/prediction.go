@@ -140,12 +140,7 @@ func (r *Prediction) over(stepNS router.Number, basis StepBasis) {
 func (c *Comparison) WithCampaign(r gain.Result, tokens float64) (timed bool) {
 	p := &c.Prediction
 	p.Measured = &r.Gain
-	var steps []float64
-	for _, pair := range r.Pairs {
-		if ns := r.Metric.StepNS(pair.Perfect.Float64(), tokens); pair.Status == gain.PairComplete && ns.Defined() {
-			steps = append(steps, ns.Float64())
-		}
-	}
+	steps := r.StepsNS(gain.Perfect, tokens)
 	if len(steps) == 0 || len(c.Kinds) > 1 { // the campaign's steps are of all kinds
 		return false
 	}

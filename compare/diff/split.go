@@ -164,8 +164,10 @@ func (s Split) PlacementSentence() string {
 	switch {
 	case !s.Known():
 		return ""
+	case !(s.Placement.GainBound > 0) && s.Placement.High > 0:
+		return "whether a placement alone wins anything is open (predicted)"
 	case !(s.Placement.GainBound > 0):
-		return "a placement alone wins nothing"
+		return "a placement alone wins nothing (predicted)"
 	}
 	return fmt.Sprintf("a placement alone wins at most %s (predicted)", quantity.Change(s.Placement.GainBound))
 }

@@ -204,3 +204,19 @@ func (r Result) Routing() string {
 // SchemaVersion is the version of Result's JSON. Version 2 replaced the keys of
 // Student's t, the sign-flip test and the bootstrap by those of the crossover t.
 const SchemaVersion = 2
+
+// StepsNS are the times of a step, in nanoseconds, in the complete pairs of the normal and
+// the perfect arm; see Metric.StepNS. There are none where several loads were measured:
+// their steps differ.
+func (r Result) StepsNS(arm Arm, tokens float64) (ns []float64) {
+	for _, p := range r.Pairs {
+		value := p.Perfect
+		if arm == Normal {
+			value = p.Normal
+		}
+		if step := r.Metric.StepNS(value.Float64(), tokens); len(r.Points) == 0 && p.Arm == "" && p.Status == PairComplete && step.Defined() {
+			ns = append(ns, step.Float64())
+		}
+	}
+	return ns
+}

@@ -77,6 +77,10 @@ func (t *Times) Bound(over OverSteps) Bound {
 			b.LossNS, slowest = b.LossNS+loss, slowest+loss+mean
 		}
 	}
+	if slowest == 0 { // no layer has expert time on several ranks
+		b.LossNS = router.Undefined()
+		return b
+	}
 	b.Gain = router.GainBound(float64(slowest/b.StepNS), float64((slowest-b.LossNS)/slowest))
 	return b
 }

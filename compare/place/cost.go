@@ -261,12 +261,10 @@ func observed(layers map[int]*imbalance.Layer, r *counts.Record, scale float64) 
 // WithCampaign takes the step time of the learned router in unprofiled launches, of
 // tokens in one step of all ranks, for that under the profiler. The reason says why not.
 func (c *Cost) WithCampaign(r gain.Result, tokens float64) (reason string) {
-	var steps []float64
-	for _, pair := range r.Pairs {
-		if ns := r.Metric.StepNS(pair.Normal.Float64(), tokens); pair.Status == gain.PairComplete && ns.Defined() {
-			steps = append(steps, ns.Float64())
-		}
+	if len(r.Points) > 0 {
+		return "the campaign measured several loads, whose steps differ: give one of a single load"
 	}
+	steps := r.StepsNS(gain.Normal, tokens)
 	if len(steps) == 0 {
 		return fmt.Sprintf("the campaign has no step time: its metric is %s in %s; --step-tokens turns tokens/s into one", r.Metric.Name, r.Metric.Unit)
 	}

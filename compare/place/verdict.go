@@ -35,6 +35,9 @@ func verdict(p Placement, of []Workload, threshold float64) (Verdict, string) {
 	if len(of) == 0 {
 		return NoVerdict, "no counts are left to judge on; add those of another run with --judge"
 	}
+	if !p.Change.Defined() {
+		return NoVerdict, "the judged windows hold no load; give another run with --judge"
+	}
 	repeats := 0
 	for _, w := range of {
 		if w.Repeats {

@@ -118,17 +118,21 @@ func (g *gatherer) folder(ctx context.Context, path string) error {
 
 // statistics adds the expert statistics at a path.
 func (g *gatherer) statistics(ctx context.Context, path string) error {
+	name := filepath.Base(path)
 	judged, err := Interruptible(ctx, func() (*Counts, error) {
 		record, err := ReadCounts(ctx, path)
 		if err != nil {
 			return nil, err
+		}
+		if IsURL(path) {
+			name = record.Source // without a login
 		}
 		judged := NewCounts(g.Threshold)
 		judged.Load = record.ByLayer()
 		return judged, judged.Add(record, counts.Options{Threshold: g.Threshold, Shape: g.Shape})
 	})
 	if err == nil {
-		g.items = append(g.items, Item{Name: filepath.Base(path), Counts: judged})
+		g.items = append(g.items, Item{Name: name, Counts: judged})
 	}
 	return err
 }

@@ -90,9 +90,11 @@ func folderOfBoth(folder string, skipped Skipped) (parts []string, err error) {
 func namedSides(args []string) (named [2][]string, err error) {
 	for _, arg := range args {
 		arm, ok := armOf(arg)
-		if recorded, err := nsys.ReadArm(context.Background(), arg, nsys.Options{}); !ok && err == nil {
-			arm = slices.Index(gain.Arms[:], gain.Arm(recorded))
-			ok = arm >= 0
+		if !ok {
+			if recorded, err := nsys.ReadArm(context.Background(), arg, nsys.Options{}); err == nil {
+				arm = slices.Index(gain.Arms[:], gain.Arm(recorded))
+				ok = arm >= 0
+			}
 		}
 		if !ok {
 			return named, usagef("sides by name: the name of %q contains neither normal nor perfect, and it records no arm: give two sides, with patterns in quotes or commas between files", arg)

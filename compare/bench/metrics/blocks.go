@@ -36,8 +36,8 @@ func ParseBlocks(name string, text []byte, custom []Custom, n int, load string) 
 	for i := range printed {
 		printed[i] = router.Undefined()
 	}
-	load = strings.TrimPrefix(strings.ReplaceAll(load, "-", "_"), "max_")
-	if pattern := printedLoads[load]; pattern != nil {
+	key := strings.TrimPrefix(strings.ReplaceAll(load, "-", "_"), "max_")
+	if pattern := printedLoads[key]; pattern != nil {
 		if found := pattern.FindAllSubmatch(text, -1); len(found) == n {
 			for i, m := range found {
 				v, err := strconv.ParseFloat(string(m[1]), 64)

@@ -27,8 +27,8 @@ var sweepParameters = []string{"max_concurrency", "request_rate", "num_prompts",
 // sweepRun takes a run into the report: its metrics are added to those of the earlier
 // runs, and the last step is finishSweep.
 func (rep *report) sweepRun(f fields) {
-	number, ok := f.number("run_number")
-	if !ok {
+	number := f.need("run_number")
+	if rep.err != nil {
 		return
 	}
 	run := newReport(rep.format)

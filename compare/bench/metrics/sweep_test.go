@@ -120,3 +120,14 @@ Total GPU Power (W):                     500.0000
 		}
 	}
 }
+
+// A run without a number is refused, and neither dropped from the means nor a crash.
+func TestSweepRunWithoutNumber(t *testing.T) {
+	run := sweepRunText(0, 32, 150.87, 0.2121, 434.40, 868.80, 7279.56)
+	without := strings.Replace(run, `"run_number": 0`, `"run_number": null`, 1)
+	for _, text := range []string{"[\n" + without + "\n]", "[\n" + run + ",\n" + without + "\n]"} {
+		if _, err := Parse("summary.json", strings.NewReader(text), nil); err == nil || !strings.Contains(err.Error(), "run_number") {
+			t.Errorf("%v", err)
+		}
+	}
+}
