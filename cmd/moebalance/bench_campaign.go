@@ -150,7 +150,7 @@ func (o *benchOptions) runCampaign(ctx context.Context, campaign *bench.Campaign
 	shown := newBenchProgress(stderr, campaign.Spec.Metric, o.quiet)
 	defer shown.line.Clear()
 	h := thisHost()
-	if campaign.Spec.Treatment.Name == "hook" {
+	if campaign.Spec.Treatment.Name == "hook" && campaign.Left() > 0 {
 		var err error
 		if h.Environ, err = hookEnviron(h.Environ, campaign.Folder); err != nil {
 			return err

@@ -59,6 +59,9 @@ func reportCmd() *cobra.Command {
 }
 
 func (o *reportOptions) run(c *cobra.Command, paths []string) error {
+	if !(o.perStep >= 0) {
+		return usagef("--step-tokens: want a number of tokens above 0, have %g", o.perStep)
+	}
 	shape, err := o.model.shape()
 	if err != nil {
 		return err
