@@ -13,6 +13,8 @@ which CUDA graphs capture.
     MOEBALANCE_COUNTS=DIR       record the slots per step, layer and expert, for 'moebalance counts' and 'bench --counts'
     MOEBALANCE_PROOF=DIR        one JSON file per rank that says what was done (default: MOEBALANCE_COUNTS)
     MOEBALANCE_BIAS=zero        set correction biases to zero, in whatever arm
+    MOEBALANCE_PLACEMENT=FILE   with vLLM's --enable-eplb: move the experts before the first step as 'moebalance place
+                                --write-vllm' wrote, or keep, and leave them there. Counts are those of physical experts
     MOEBALANCE_MODEL=NAME       which model's entries, where the cache holds several of one shape
     MOEBALANCE_TOKENS=N         the engine's largest batch, where CUDA graphs are captured before it is seen
     MOEBALANCE_STEPS=2048       most steps to record     MOEBALANCE_SEED=0   of the drawn routers
@@ -216,8 +218,10 @@ class Hook:
         self.spec, self.own_tables = wanted(), bool(variable("ROUTER"))
         self.layers, self.site, self.entry, self.drawn, self.shared = {}, None, None, None, {}
         self.experts, self.top_k, self.bias = None, None, set()
+        self.slots = self.placement = None  # physical experts, which are counted; what moved them
         self.counts = self.ring = self.base = None
         self.filled, self.steps, self.ended, self.tokens, self.records, self.last = 0, 0, 0, 0, [], None
+        self.known = {}  # rows per layer of the routers set so far
         self.lock, self.writing, self.unfinished = threading.Lock(), threading.Lock(), False  # unfinished: a step that is not recorded yet
 
     def layer(self, name, site, logits, top_k, bias):
@@ -308,22 +312,25 @@ class Hook:
             refuse(f"cannot change from {self.spec} to {spec} within a launch: start it with MOEBALANCE_ROUTER=target:1 or another drawn router")
         drawn = None if spec == "perfect" else Drawn(spec, self.entry, self.site)
         self.spec, self.drawn = spec, drawn
+        if spec not in self.known:
+            self.known[spec] = {layer.index: self.rows(layer.index) for layer in self.layers.values()}
         for layer in self.layers.values():
-            self.fill(layer.table, self.rows(layer.index))
+            self.fill(layer.table, self.known[spec][layer.index])
 
     def seen(self, layer, ids):
         """Adds a layer's choices; id -1 is padding."""
         if self.counts is None:
-            self.counts = persistent(torch.zeros, MOST_LAYERS, self.experts + 1, like=ids, dtype=torch.int64)
+            self.slots = self.slots or self.experts
+            self.counts = persistent(torch.zeros, MOST_LAYERS, self.slots + 1, like=ids, dtype=torch.int64)
             self.one = persistent(torch.ones, 1, like=ids, dtype=torch.int64)
         self.top_k, flat = ids.shape[-1], ids.reshape(-1).long()
-        self.counts[layer.slot].scatter_add_(0, flat.masked_fill(flat < 0, self.experts), self.one.expand(flat.shape))
+        self.counts[layer.slot].scatter_add_(0, flat.masked_fill(flat < 0, self.slots), self.one.expand(flat.shape))
 
     def step(self, tokens=0):
         """Begins a step: what was counted since the last one is the step before. The first one ends the warm-up."""
         with self.lock:
             if self.last is None:
-                self.last = torch.zeros(MOST_LAYERS, self.experts or 1, dtype=torch.int64) if self.counts is None else self.counts[:, :-1].to("cpu", copy=True)
+                self.last = torch.zeros(MOST_LAYERS, self.slots or 1, dtype=torch.int64) if self.counts is None else self.counts[:, :-1].to("cpu", copy=True)
                 atexit.register(self.write)
                 threading.Thread(target=self.write_when_idle, daemon=True).start()
             self.record()
@@ -335,11 +342,11 @@ class Hook:
     def record(self):
         """Ends a step that has begun."""
         if self.unfinished and self.counts is not None and len(self.records) < int(variable("STEPS", "2048")):
-            if self.last.shape[1] != self.experts:
-                self.last = torch.zeros(MOST_LAYERS, self.experts, dtype=torch.int64)
+            if self.last.shape[1] != self.slots:
+                self.last = torch.zeros(MOST_LAYERS, self.slots, dtype=torch.int64)
             if self.ring is None or self.ring.shape[1] != len(self.layers):
                 self.drain()
-                self.ring = persistent(torch.empty, RING, len(self.layers), self.experts, like=self.counts, dtype=torch.int64)
+                self.ring = persistent(torch.empty, RING, len(self.layers), self.slots, like=self.counts, dtype=torch.int64)
             self.ring[self.filled].copy_(self.counts[:len(self.layers), :-1])
             self.filled += 1
             if self.filled == RING:
@@ -390,7 +397,7 @@ class Hook:
             order = list(self.layers.values())
             counts = {f"{i}_{order[slot].index}": row for i, step in enumerate(records) for slot, row in enumerate(step)}
             self.save(folder, f"rank{self.site.rank}.safetensors", lambda path: save_file(counts, path))
-            meta = {"num_experts": self.experts, "num_experts_per_token": self.top_k, "ep_size": self.site.ranks, "mode": self.site.mode}
+            meta = {"num_experts": self.slots, "num_experts_per_token": self.top_k, "ep_size": self.site.ranks, "mode": self.site.mode}
             if self.site.rank == 0:
                 self.save(folder, "meta_info.json", lambda path: pathlib.Path(path).write_text(json.dumps(meta)))
         self.prove()
@@ -407,7 +414,7 @@ class Hook:
             return
         proof = {"schema_version": 1, "kind": "moebalance hook", "claim": self.claim(), "engine": self.site.engine, "engine_version": self.site.version, "rank": self.site.rank,
                  "ranks": self.site.ranks, "mode": self.site.mode, "arm": "perfect" if self.spec == "perfect" else "normal", "router": self.spec,
-                 "layers": len(self.layers), "experts": self.experts, "top_k": self.top_k, "correction_bias": sorted(self.bias),
+                 "layers": len(self.layers), "experts": self.experts, "physical_experts": self.slots, "placement": self.placement, "top_k": self.top_k, "correction_bias": sorted(self.bias),
                  "entry": self.entry and os.path.basename(self.entry.path), "entry_sha256": self.entry and self.entry.sha256,
                  "plan": self.entry and self.entry.meta["plan"], "steps": self.steps, "tokens": self.tokens or None, "steps_recorded": len(self.records)}
         self.save(folder, f"moebalance-hook.rank{self.site.rank}.json", lambda path: pathlib.Path(path).write_text(json.dumps(proof, indent=1) + "\n"))
@@ -492,7 +499,9 @@ def vllm_layer(runner, version, learned):
     if c.dp_size > 1 and c.ep_size not in (1, c.dp_size):
         refuse(f"vLLM with data parallel {c.dp_size} and expert parallel {c.ep_size}: want all data parallel (dep), or none (tep)")
     if getattr(getattr(c, "moe_parallel_config", None), "enable_eplb", False):
-        refuse("vLLM moves experts between ranks with EPLB: want it off")
+        if not variable("PLACEMENT"):
+            refuse("vLLM moves experts between ranks with EPLB: want it off, or MOEBALANCE_PLACEMENT")
+        HOOK.slots = c.num_experts
     site = Site("vllm", version, c.ep_rank if c.ep_size > 1 else 0, c.ep_size, "dep" if c.dp_size > 1 and c.ep_size > 1 else "tep",
                 c.ep_size > 1 or c.tp_rank == 0)
     if not HOOK.layers:
@@ -521,6 +530,8 @@ def vllm_steps(version):
     def execute_model(self, scheduler_output, *args, **named):
         if HOOK.steps == 0 and variable("COUNTS") and self.parallel_config.pipeline_parallel_size > 1:
             refuse("MOEBALANCE_COUNTS does not tell pipeline stages apart: want pipeline_parallel_size 1")
+        if HOOK.placement is None and variable("PLACEMENT"):
+            vllm_place(version, getattr(self.model_runner, "eplb_state", None), variable("PLACEMENT"))
         HOOK.step(scheduler_output.total_num_scheduled_tokens)
         out = execute(self, scheduler_output, *args, **named)
         HOOK.ended = HOOK.steps
@@ -537,6 +548,41 @@ def vllm_steps(version):
         return shutdown(self, *args, **named)
 
     Worker.execute_model, Worker.execute_dummy_batch, Worker.shutdown = execute_model, execute_dummy_batch, close
+
+
+class Placed:
+    """An EPLB policy that knows one placement: slots is the logical expert of each physical one, [layers, physical experts]."""
+
+    def __init__(self, slots):
+        self.slots = slots
+
+    def rebalance_experts(self, *loads_and_sizes):
+        return self.slots
+
+
+def vllm_place(version, state, path):
+    """Has vLLM's EPLB move the experts as a file says. Whenever it rebalances later, it finds them in place."""
+    if state is None:
+        refuse("MOEBALANCE_PLACEMENT: want vLLM with --enable-eplb and VLLM_USE_V2_MODEL_RUNNER=0")
+    expect("vLLM " + version, type(state), "rearrange", "is_profile")
+    model, = state.model_states.values()
+    slots = model.physical_to_logical_map.cpu()
+    if path != "keep":
+        with open(path) as f:
+            given = json.load(f)
+        if given.get("record_type") != "eplb_initial_mapping":
+            refuse(f"{path}: want the file of 'moebalance place --write-vllm'")
+        rows, size = given["initial_global_assignments"], list(slots.shape)
+        slots = torch.tensor([rows[str(layer)] for layer in range(len(rows))])
+        if list(slots.shape) != size:
+            refuse(f"{path}: want {size} layers and physical experts, have {list(slots.shape)}; set the latter with --eplb-config "
+                   '\'{"num_redundant_experts": N}\'')
+        if HOOK.spec == "perfect":
+            refuse(f"{path}: the balanced logits are made for contiguous experts: want MOEBALANCE_PLACEMENT=keep in the perfect arm")
+    state.policy, state.is_async = Placed(slots), False
+    with torch.inference_mode():
+        state.rearrange()
+    HOOK.placement = os.path.basename(path)
 
 
 class ReplaceLinear(torch.overrides.TorchFunctionMode):

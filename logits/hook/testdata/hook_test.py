@@ -25,11 +25,26 @@ def module(name, **members):
 
 class Router:
     def __init__(self, top_k, bias=None):
-        self.top_k, self.e_score_correction_bias = top_k, bias
+        self.top_k, self.e_score_correction_bias, self.eplb = top_k, bias, None
 
     def select_experts(self, hidden_states, router_logits, topk_indices_dtype=None, *, input_ids=None):
         weights, ids = router_logits.float().softmax(-1).topk(self.top_k)
+        if self.eplb:  # the first physical expert of each
+            ids = torch.stack([(self.eplb.slots[0] == e).nonzero()[0, 0] for e in ids.flatten()]).view(ids.shape)
         return weights, ids.int()
+
+
+class EPLB:
+    """vLLM's EplbState with one model of two layers, 32 logical and 36 physical experts on 4 ranks."""
+
+    def __init__(self):
+        self.slots = torch.tensor([[*range(32), 0, 1, 2, 3]] * 2)
+        self.model_states = {"one": types.SimpleNamespace(physical_to_logical_map=self.slots)}
+        self.is_async, self.policy = True, None
+
+    def rearrange(self, is_profile=False, rank_mapping=None):
+        assert not self.is_async and torch.is_inference_mode_enabled()
+        self.slots.copy_(self.policy.rebalance_experts(torch.ones(2, 32), 36, 1, 1, 4, self.slots))
 
 
 def fake_vllm(version="0.26.0"):
@@ -259,6 +274,50 @@ class VLLM(unittest.TestCase):
         hook.HOOK.reset()
         hook.HOOK.seen(next(iter(hook.HOOK.layers.values())), torch.tensor([[0, 5, 31, -1], [-1, -1, -1, -1]], dtype=torch.int32))
         self.assertEqual([e for e, n in enumerate(hook.HOOK.totals()["counts"][0]) if n], [0, 5, 31])
+
+    def test_placement(self):
+        placed = [[*range(31, -1, -1), 0, 1, 2, 3], [*range(32), 4, 5, 6, 7]]
+        given = {"record_type": "eplb_initial_mapping", "initial_global_assignments": {"0": placed[0], "1": placed[1]}}
+        runner = {"rank": 0, "ranks": 4}
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "placed.json")
+
+            def start(text, eplb=True, **variables):
+                with open(path, "w") as f:
+                    json.dump(text, f)
+                hook, worker = self.start("tep4", [runner] * 2, COUNTS=folder, **variables)
+                worker.model_runner = types.SimpleNamespace(eplb_state=EPLB() if eplb else None)
+                for r in worker.runners:
+                    vars(r.moe_config).update(num_experts=36, moe_parallel_config=types.SimpleNamespace(enable_eplb=eplb))
+                    r.router.eplb = worker.model_runner.eplb_state
+                worker.profile(64)
+                return hook, worker
+            for placement, want in ((path, placed), ("keep", [[*range(32), 0, 1, 2, 3]] * 2)):
+                hook, worker = start(given, ROUTER="target:2.0", PLACEMENT=placement)
+                for _ in range(2):
+                    worker.execute_model(steps(64))
+                state = worker.model_runner.eplb_state
+                self.assertEqual(state.slots.tolist(), want)
+                state.rearrange = None  # it has moved them once
+                worker.execute_model(steps(64))
+                self.assertTrue(torch.equal(state.policy.rebalance_experts(None, 36), torch.tensor(want)))
+                worker.shutdown()
+                from safetensors.torch import load_file
+                counts = load_file(os.path.join(folder, "rank0.safetensors"))["0_0"]
+                self.assertEqual((len(counts), int(counts.sum())), (36, 256))
+                rank0 = int(counts[:9].sum())  # its experts have twice the mean, 128, and go to the other end
+                self.assertTrue(rank0 < 64 if placement == path else 100 < rank0, rank0)
+                proof = json.load(open(os.path.join(folder, "moebalance-hook.rank0.json")))
+                self.assertEqual((proof["placement"], proof["experts"], proof["physical_experts"]), (os.path.basename(placement), 32, 36))
+            for text, variables, error in (
+                    ({"physical_to_logical_map": placed}, {}, "want the file of 'moebalance place --write-vllm'"),
+                    ({**given, "initial_global_assignments": {"0": placed[0][:32], "1": placed[0][:32]}}, {}, r"want \[2, 36\] .* have \[2, 32\]; .* num_redundant"),
+                    (given, {"perfect": True}, "the balanced logits are made for contiguous experts"),
+                    (given, {"eplb": False}, "want vLLM with --enable-eplb")):
+                with self.assertRaisesRegex(RuntimeError, error):
+                    start(text, PLACEMENT=path, **{"ROUTER": "target:2.0", **variables})[1].execute_model(steps(4))
+            with self.assertRaisesRegex(RuntimeError, "want it off, or MOEBALANCE_PLACEMENT"):
+                start(given, ROUTER="target:2.0")
 
     def test_correction_bias(self):
         bias = torch.linspace(0, 0.4, 32)
