@@ -16,17 +16,6 @@ const (
 	CheckCarryOver = "carry_over"
 )
 
-// assumptions look for what makes the interval wrong in every design.
-func (c Campaign) assumptions(sessions []session) []Check {
-	var complete []session
-	for _, s := range sessions {
-		if s.pair(c).Status == PairComplete {
-			complete = append(complete, s)
-		}
-	}
-	return []Check{c.checkOutliers(complete), c.checkRepeats(complete), c.checkCarryOver(complete)}
-}
-
 // outlierSDs is how many standard deviations, of normal values by their median absolute
 // deviation, make an outlier.
 const outlierSDs = 7
@@ -70,16 +59,14 @@ func (c Campaign) checkOutliers(complete []session) Check {
 // checkRepeats asks whether the gains of successive pairs are alike, by their lag-1
 // autocorrelation about the mean of their order, which is −1/n ± 1/√n where they are
 // independent.
-func (c Campaign) checkRepeats(complete []session) Check {
+func checkRepeats(complete []session) Check {
 	var residuals []float64
-	means := map[string][]float64{}
+	byOrder := map[string][]float64{}
 	for _, s := range complete {
-		p := s.pair(c)
-		means[p.Order] = append(means[p.Order], math.Log1p(float64(p.Gain)))
+		byOrder[s.pair.Order] = append(byOrder[s.pair.Order], math.Log1p(float64(s.pair.Gain)))
 	}
 	for _, s := range complete {
-		p := s.pair(c)
-		residuals = append(residuals, math.Log1p(float64(p.Gain))-stats.PairedT(means[p.Order], DefaultConfidence).Estimate)
+		residuals = append(residuals, math.Log1p(float64(s.pair.Gain))-stats.PairedT(byOrder[s.pair.Order], DefaultConfidence).Estimate)
 	}
 	products, squares := 0.0, 0.0
 	for i, e := range residuals {
@@ -105,7 +92,7 @@ func (c Campaign) checkRepeats(complete []session) Check {
 func (c Campaign) checkCarryOver(complete []session) Check {
 	var sums logGains
 	for _, s := range complete {
-		sums.add(math.Log(s.normal.Value*s.perfect.Value)/2, s.pair(c).Order)
+		sums.add(math.Log(s.normal.Value*s.perfect.Value)/2, s.pair.Order)
 	}
 	e := stats.OrderEffect(sums.normalFirst, sums.perfectFirst, c.Confidence)
 	if !e.Defined() {

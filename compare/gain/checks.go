@@ -27,7 +27,7 @@ const (
 // driftLevel is the level of the tests of order effect and drift.
 const driftLevel = 0.05
 
-func (c Campaign) checks(sessions []session, pairs []Pair, g Gain) []Check {
+func (c Campaign) checks(sessions, complete []session, logs logGains, r Result) []Check {
 	var checks []Check
 	if !c.builds() {
 		checks = append(checks, c.checkProof())
@@ -35,19 +35,21 @@ func (c Campaign) checks(sessions []session, pairs []Pair, g Gain) []Check {
 	checks = append(checks,
 		c.checkDifferences(),
 		c.checkWork(sessions),
-		checkPairs(pairs),
-		c.checkOrder(pairs),
-		c.checkOrderEffect(pairs),
-		c.checkDrift(sessions),
+		checkPairs(r.Pairs),
+		c.checkOrder(logs),
+		c.checkOrderEffect(logs),
+		c.checkDrift(complete),
+		c.checkOutliers(complete),
+		checkRepeats(complete),
+		c.checkCarryOver(complete),
 	)
-	checks = append(checks, c.assumptions(sessions)...)
-	if noise, ok := c.checkNoise(pairs, g); ok {
+	if noise, ok := c.checkNoise(r.Pairs, r.Gain); ok {
 		checks = append(checks, noise)
 	}
 	if c.builds() {
 		return checks
 	}
-	return append(checks, checkSign(g, Result{Chance: c.Chance}.Routing()))
+	return append(checks, checkSign(r.Gain, r.Routing()))
 }
 
 // checkProof wants every rank of both arms proved, and, where the number of
@@ -145,25 +147,23 @@ func (c Campaign) checkDifferences() Check {
 // shownUnequal is how many differences of work are named.
 const shownUnequal = 4
 
-// checkWork compares what the two launches of each complete pair did.
+// checkWork compares what the two launches of each pair did.
 func (c Campaign) checkWork(sessions []session) Check {
+	sessions = slices.DeleteFunc(slices.Clone(sessions), func(s session) bool { return s.normal == nil || s.perfect == nil })
 	names := workNames(sessions)
 	var unequal, half []string
 	unknown := map[string][]int{} // pairs, by what not both launches reported
 	for _, s := range sessions {
-		if s.normal == nil || s.perfect == nil {
-			continue
-		}
 		for _, name := range names {
 			a, inNormal := s.normal.Work[name]
 			b, inPerfect := s.perfect.Work[name]
 			switch {
 			case !inNormal || !inPerfect:
-				unknown[name] = append(unknown[name], s.number)
+				unknown[name] = append(unknown[name], s.pair.Pair)
 			case name == WorkErrors:
 				unequal = append(unequal, c.tooManyErrors(s, a, b)...)
 			case math.Abs(a-b) > c.Tolerance*max(math.Abs(a), math.Abs(b)):
-				unequal = append(unequal, fmt.Sprintf("pair %d: %s: %s %g, %s %g", s.number, name, c.called(Normal), a, c.called(Perfect), b))
+				unequal = append(unequal, fmt.Sprintf("pair %d: %s: %s %g, %s %g", s.pair.Pair, name, c.called(Normal), a, c.called(Perfect), b))
 			}
 		}
 	}
@@ -188,13 +188,10 @@ func (c Campaign) checkWork(sessions []session) Check {
 	return Check{Name: CheckWork, Status: Pass, Text: text}
 }
 
-// workNames lists what any launch of a complete pair reported, in order.
+// workNames lists what any launch of the pairs reported, in order.
 func workNames(sessions []session) []string {
 	names := map[string]bool{}
 	for _, s := range sessions {
-		if s.normal == nil || s.perfect == nil {
-			continue
-		}
 		for _, l := range []*Launch{s.normal, s.perfect} {
 			for name := range l.Work {
 				names[name] = true
@@ -211,7 +208,7 @@ func (c Campaign) tooManyErrors(s session, normal, perfect float64) []string {
 	for i, errors := range []float64{normal, perfect} {
 		launch := []*Launch{s.normal, s.perfect}[i]
 		if errors > c.Tolerance*launch.Work[WorkRequests] {
-			out = append(out, fmt.Sprintf("pair %d: %g requests of the %s launch failed", s.number, errors, c.called(launch.Arm)))
+			out = append(out, fmt.Sprintf("pair %d: %g requests of the %s launch failed", s.pair.Pair, errors, c.called(launch.Arm)))
 		}
 	}
 	return out
@@ -234,8 +231,7 @@ func checkPairs(pairs []Pair) Check {
 	return Check{Name: CheckPairs, Status: Pass, Text: fmt.Sprintf("%d complete, none excluded", complete)}
 }
 
-func (c Campaign) checkOrder(pairs []Pair) Check {
-	logs := logsOf(pairs)
+func (c Campaign) checkOrder(logs logGains) Check {
 	ab, ba := logs.normalFirst, logs.perfectFirst
 	if len(ab)+len(ba) == 0 {
 		return Check{Name: CheckOrder, Status: Unknown, Text: "no complete pair has a recorded order"}
@@ -248,8 +244,7 @@ func (c Campaign) checkOrder(pairs []Pair) Check {
 }
 
 // checkOrderEffect asks whether running second changes the value.
-func (c Campaign) checkOrderEffect(pairs []Pair) Check {
-	logs := logsOf(pairs)
+func (c Campaign) checkOrderEffect(logs logGains) Check {
 	e := stats.OrderEffect(logs.normalFirst, logs.perfectFirst, c.Confidence)
 	if !e.Defined() {
 		return Check{Name: CheckOrderEffect, Status: Unknown, Text: "too few pairs in both orders"}
@@ -264,15 +259,12 @@ func (c Campaign) checkOrderEffect(pairs []Pair) Check {
 // checkDrift fits one slope to the log values of both arms over the launches'
 // positions. Drift is harmless in a balanced order; when one arm always ran
 // first it cannot be told from the gain.
-func (c Campaign) checkDrift(sessions []session) Check {
+func (c Campaign) checkDrift(complete []session) Check {
 	var x, y []float64
 	var group []int
-	sameOrder := map[bool]bool{}
-	for _, s := range sessions {
-		if s.control || s.normal == nil || s.perfect == nil || math.IsNaN(logGain(s.normal.Value, s.perfect.Value, true)) {
-			continue
-		}
-		if s.normal.Position == UnknownPosition || s.perfect.Position == UnknownPosition {
+	orders := map[string]bool{}
+	for _, s := range complete {
+		if s.pair.Order == "" {
 			continue
 		}
 		for arm, l := range []*Launch{s.normal, s.perfect} {
@@ -280,7 +272,7 @@ func (c Campaign) checkDrift(sessions []session) Check {
 			y = append(y, math.Log(l.Value))
 			group = append(group, arm)
 		}
-		sameOrder[s.normal.Position <= s.perfect.Position] = true
+		orders[s.pair.Order] = true
 	}
 	slope := stats.CommonSlope(x, y, group, c.Confidence)
 	if math.IsNaN(slope.P) {
@@ -291,7 +283,7 @@ func (c Campaign) checkDrift(sessions []session) Check {
 	switch {
 	case slope.P >= driftLevel:
 		return Check{Name: CheckDrift, Status: Pass, Text: text}
-	case len(sameOrder) == 1:
+	case len(orders) == 1:
 		return Check{Name: CheckDrift, Status: Fail, Text: text + ", and one arm always ran first, so drift and gain cannot be separated; alternate the order"}
 	}
 	return Check{Name: CheckDrift, Status: Warn, Text: text + "; a balanced order cancels it"}

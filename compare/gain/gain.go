@@ -87,17 +87,6 @@ type logGains struct {
 	fit                                *fitted // of a design with more arms; nil for two
 }
 
-// logsOf are the log gains of the complete pairs.
-func logsOf(pairs []Pair) logGains {
-	var l logGains
-	for _, p := range pairs {
-		if p.Status == PairComplete {
-			l.add(math.Log1p(float64(p.Gain)), p.Order)
-		}
-	}
-	return l
-}
-
 func (l *logGains) add(log float64, order string) {
 	switch order {
 	case "AB":

@@ -2,6 +2,7 @@ package gain
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 
@@ -32,23 +33,26 @@ func (c Campaign) judge(family int) Result {
 	if len(c.More) > 0 {
 		return c.judgeArms(family)
 	}
-	sessions := pairUp(c.Launches)
+	sessions := c.sessions()
+	complete := slices.DeleteFunc(slices.Clone(sessions), func(s session) bool { return s.pair.Status != PairComplete })
 	pairs := make([]Pair, len(sessions))
 	for i, s := range sessions {
-		pairs[i] = s.pair(c)
+		pairs[i] = s.pair
 	}
-	logs := logsOf(pairs)
-	logs.fit = c.fit
+	logs := logGains{fit: c.fit}
+	for _, s := range complete {
+		logs.add(math.Log1p(float64(s.pair.Gain)), s.pair.Order)
+	}
 	each := simultaneous(c.Confidence, family)
 	r := Result{
 		SchemaVersion: SchemaVersion, Kind: "bench",
 		Command: c.Command, Metric: c.Metric, Threshold: c.Threshold,
-		Pairs: pairs, Gain: logs.gain(each).adjusted(family).atLeast(stats.MinPairs(c.Confidence)), Secondary: c.secondaryGains(sessions, family),
+		Pairs: pairs, Gain: logs.gain(each).adjusted(family).atLeast(stats.MinPairs(c.Confidence)), Secondary: c.secondaryGains(complete, family),
 		PairsNeeded: router.Undefined(), PairsNeededLow: router.Undefined(), PairsNeededHigh: router.Undefined(),
 		Proof: c.Proof, Balance: c.balance(), Chance: c.Chance, Differences: c.Differences, Builds: c.Builds,
 	}
 	r.Precision = precisionOf(logs, r.Gain, each)
-	r.Checks = append(slices.Clone(c.Checks), c.checks(sessions, pairs, r.Gain)...)
+	r.Checks = append(slices.Clone(c.Checks), c.checks(sessions, complete, logs, r)...)
 	if c.builds() {
 		r.Arms = []ArmGain{{Name: c.Builds[0], Gain: logGains{}.gain(each)}, {Name: c.Builds[1], Gain: r.Gain}}
 	}
@@ -99,30 +103,27 @@ func failures(checks []Check) []string {
 	return reasons
 }
 
-// session is the launches of one pair, sorted out.
+// session is one pair with the launches that count: of a control pair the first and second.
 type session struct {
-	number          int
-	control         bool
-	normal, perfect *Launch // the launches that count; of a control pair the first and second
-	notes           []string
+	pair            Pair
+	normal, perfect *Launch
 }
 
-// pairUp groups launches, sorted by pair and position, into sessions.
-func pairUp(launches []Launch) []session {
-	var out []session
-	for from := 0; from < len(launches); {
-		to := from
-		for to < len(launches) && launches[to].Pair == launches[from].Pair {
-			to++
+// sessions groups the launches, which are sorted by pair and position.
+func (c Campaign) sessions() (out []session) {
+	for rest := c.Launches; len(rest) > 0; {
+		n := 1
+		for n < len(rest) && rest[n].Pair == rest[0].Pair {
+			n++
 		}
-		out = append(out, newSession(launches[from:to]))
-		from = to
+		out = append(out, c.session(rest[:n]))
+		rest = rest[n:]
 	}
 	return out
 }
 
-func newSession(launches []Launch) session {
-	s := session{number: launches[0].Pair, control: launches[0].Control}
+func (c Campaign) session(launches []Launch) (s session) {
+	var notes []string
 	for i := range launches {
 		l := &launches[i]
 		note := l.Note
@@ -132,9 +133,14 @@ func newSession(launches []Launch) session {
 			s.take(l)
 		}
 		if note != "" {
-			s.notes = append(s.notes, note)
+			notes = append(notes, note)
 		}
 	}
+	s.pair = Pair{
+		Pair: launches[0].Pair, Point: router.Number(c.point), Status: PairIncomplete, Note: strings.Join(notes, "; "),
+		Normal: router.Undefined(), Perfect: router.Undefined(), Gain: router.Undefined(),
+	}
+	s.compare(c.Metric.HigherIsBetter)
 	return s
 }
 
@@ -142,7 +148,7 @@ func newSession(launches []Launch) session {
 func (s *session) take(l *Launch) {
 	var side **Launch
 	switch {
-	case l.Arm == Perfect, l.Arm == Normal && s.control && s.normal != nil:
+	case l.Arm == Perfect, l.Arm == Normal && l.Control && s.normal != nil:
 		side = &s.perfect
 	case l.Arm == Normal:
 		side = &s.normal
@@ -154,11 +160,9 @@ func (s *session) take(l *Launch) {
 	}
 }
 
-func (s session) pair(c Campaign) Pair {
-	p := Pair{
-		Pair: s.number, Point: router.Number(c.point), Status: PairIncomplete, Note: strings.Join(s.notes, "; "),
-		Normal: router.Undefined(), Perfect: router.Undefined(), Gain: router.Undefined(),
-	}
+// compare fills in what the launches say of the pair.
+func (s *session) compare(higherIsBetter bool) {
+	p := &s.pair
 	if s.normal != nil {
 		p.Normal = router.Number(s.normal.Value)
 	}
@@ -166,10 +170,10 @@ func (s session) pair(c Campaign) Pair {
 		p.Perfect = router.Number(s.perfect.Value)
 	}
 	if s.normal == nil || s.perfect == nil {
-		return p
+		return
 	}
 	switch {
-	case s.control:
+	case s.normal.Control:
 		p.Order = "AA"
 	case s.normal.Position == UnknownPosition || s.perfect.Position == UnknownPosition:
 	case s.normal.Position <= s.perfect.Position:
@@ -177,14 +181,13 @@ func (s session) pair(c Campaign) Pair {
 	default:
 		p.Order = "BA"
 	}
-	p.Gain = fraction(logGain(s.normal.Value, s.perfect.Value, c.Metric.HigherIsBetter))
+	p.Gain = fraction(logGain(s.normal.Value, s.perfect.Value, higherIsBetter))
 	switch {
 	case !p.Gain.Defined():
 		p.Note = strings.TrimPrefix(p.Note+"; no gain: want two positive values", "; ")
-	case s.control:
+	case s.normal.Control:
 		p.Status = PairControl
 	default:
 		p.Status = PairComplete
 	}
-	return p
 }

@@ -25,14 +25,10 @@ type SecondaryGain struct {
 
 // secondaryGains are those of the metrics that both launches of a complete pair
 // reported, by name. A metric counts over the pairs that have it.
-func (c Campaign) secondaryGains(sessions []session, family int) []SecondaryGain {
+func (c Campaign) secondaryGains(complete []session, family int) []SecondaryGain {
 	logs := map[Metric]*logGains{}
 	var found []Metric
-	for _, s := range sessions {
-		pair := s.pair(c)
-		if pair.Status != PairComplete {
-			continue
-		}
+	for _, s := range complete {
 		for _, m := range s.normal.Secondary {
 			i := slices.IndexFunc(s.perfect.Secondary, func(o Reported) bool { return o.Metric == m.Metric })
 			if i < 0 || m.Metric == c.Metric {
@@ -45,7 +41,7 @@ func (c Campaign) secondaryGains(sessions []session, family int) []SecondaryGain
 			if logs[m.Metric] == nil {
 				found, logs[m.Metric] = append(found, m.Metric), &logGains{}
 			}
-			logs[m.Metric].add(log, pair.Order)
+			logs[m.Metric].add(log, s.pair.Order)
 		}
 	}
 	slices.SortFunc(found, func(a, b Metric) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Unit, b.Unit)) })
