@@ -48,8 +48,6 @@ func ParseArm(s string) (ArmSpec, error) {
 	return a, nil
 }
 
-func (s Spec) builds() bool { return s.Builds[0] != "" }
-
 // arms are all, the further ones between the normal and the perfect one.
 func (s Spec) arms() []gain.Arm {
 	return slices.Concat([]gain.Arm{gain.Normal}, s.more(), []gain.Arm{gain.Perfect})
@@ -65,14 +63,9 @@ func (s Spec) more() (more []gain.Arm) {
 	return more
 }
 
-// Called is the name of an arm for people and in {arm}.
-func (s Spec) Called(a gain.Arm) gain.Arm {
-	return gain.Result{Builds: s.Builds}.Called(a)
-}
-
 // arm is what sets an arm apart.
 func (s Spec) arm(a gain.Arm) ArmSpec {
-	if i := slices.IndexFunc(s.Arms, func(o ArmSpec) bool { return o.Name == a || o.Name == s.Called(a) }); i >= 0 {
+	if i := slices.IndexFunc(s.Arms, func(o ArmSpec) bool { return o.Name == a || o.Name == s.Builds.Called(a) }); i >= 0 {
 		return s.Arms[i]
 	}
 	return ArmSpec{Name: a}
@@ -99,11 +92,11 @@ func (s Spec) checkArms() error {
 	switch {
 	case len(s.arms()) > mostArms:
 		return fmt.Errorf("%d arms: want at most %d", len(s.arms()), mostArms)
-	case s.builds() && len(s.more()) > 0:
+	case s.Builds.Named() && len(s.more()) > 0:
 		return fmt.Errorf("--arm %s is none of --arms %s,%s", s.more()[0], s.Builds[0], s.Builds[1])
-	case s.builds() && s.Builds[0] == s.Builds[1]:
+	case s.Builds.Named() && s.Builds[0] == s.Builds[1]:
 		return fmt.Errorf("--arms %s,%s: want two names", s.Builds[0], s.Builds[1])
-	case s.builds() && len(s.Arms) == 0 && len(s.Command.Perfect) == 0 && !in(words, "arm"):
+	case s.Builds.Named() && len(s.Arms) == 0 && len(s.Command.Perfect) == 0 && !in(words, "arm"):
 		return fmt.Errorf("nothing sets the arms apart: write {arm} in the command, or give --arm %s='VARIABLE=VALUE --flag'", s.Builds[1])
 	}
 	for _, a := range s.more() {

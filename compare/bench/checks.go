@@ -196,7 +196,7 @@ func (c *Campaign) checkGPUs() []gain.Check {
 	if len(others) > 0 {
 		checks[0] = warning("other_processes", "other processes used the GPUs: "+strings.Join(slices.Sorted(maps.Keys(others)), ", ")+": stop them before the campaign")
 	}
-	normal, perfect := c.Spec.Called(gain.Normal), c.Spec.Called(gain.Perfect)
+	normal, perfect := c.Spec.Builds.Called(gain.Normal), c.Spec.Builds.Called(gain.Perfect)
 	if a, b := stat.Mean(clock[0], nil), stat.Mean(clock[1], nil); a > 0 && b > 0 {
 		checks = append(checks, passOrWarn("clocks", math.Abs(a-b) <= clockTolerance*max(a, b),
 			fmt.Sprintf("mean SM clock while busy: %s %.0f MHz, %s %.0f MHz", normal, a, perfect, b), "lock the clocks with nvidia-smi --lock-gpu-clocks"))

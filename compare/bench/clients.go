@@ -52,7 +52,7 @@ func (r *runner) clients(l Launch, a Attempt, folder string) ([]launch.Run, erro
 
 // placeholders are those of a launch at one of its points, empty where it has none.
 func (s Spec) placeholders(l Launch, out, point string) placeholders {
-	p := placeholders{launch: l, out: out, arm: s.Called(l.Arm)}
+	p := placeholders{launch: l, out: out, arm: s.Builds.Called(l.Arm)}
 	if s.Points == nil {
 		return p
 	}

@@ -125,7 +125,7 @@ func (s Spec) wordDifferences(arm gain.Arm) []gain.Difference {
 	fill := func(words []string, arm gain.Arm) []string {
 		filled := slices.Clone(words)
 		for i, w := range filled {
-			filled[i] = strings.ReplaceAll(w, "{arm}", string(s.Called(arm)))
+			filled[i] = strings.ReplaceAll(w, "{arm}", string(s.Builds.Called(arm)))
 		}
 		return filled
 	}
@@ -133,7 +133,7 @@ func (s Spec) wordDifferences(arm gain.Arm) []gain.Difference {
 	var found []gain.Difference
 	for _, words := range [][2][]string{{s.Command.Server, s.Command.Server}, {s.Command.Of(gain.Normal), s.Command.Of(arm)}} {
 		for _, d := range wordDiff(fill(words[0], gain.Normal), fill(words[1], arm)) {
-			d.Declared = s.builds() || arm != gain.Perfect || slices.ContainsFunc([]string{d.Name, d.Normal, d.Perfect}, func(w string) bool { return slices.Contains(accepted, w) })
+			d.Declared = s.Builds.Named() || arm != gain.Perfect || slices.ContainsFunc([]string{d.Name, d.Normal, d.Perfect}, func(w string) bool { return slices.Contains(accepted, w) })
 			found = append(found, d)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 // pair stand in for ranks of which the launches themselves prove nothing.
 func (c *Campaign) Evidence(traces gain.TraceProof) Evidence {
 	e := Evidence{Checks: c.checks()}
-	if !c.Spec.builds() {
+	if !c.Spec.Builds.Named() {
 		for _, p := range c.rankProofs() {
 			e.Proofs = append(e.Proofs, p.proof(traces))
 		}

@@ -36,7 +36,7 @@ func (r *runner) launch(ctx context.Context, l *Launch) error {
 }
 
 func (r *runner) failed(l Launch, a Attempt, err error) *LaunchError {
-	l.Arm = r.Spec.Called(l.Arm)
+	l.Arm = r.Spec.Builds.Called(l.Arm)
 	return &LaunchError{Launch: l, Attempt: a, Folder: filepath.Join(r.Folder, a.Folder), Err: err}
 }
 
@@ -51,7 +51,7 @@ func (r *runner) attempt(ctx context.Context, l *Launch) (Attempt, error) {
 	number := len(l.Attempts) + 1
 	a := Attempt{
 		Number: number, Session: r.session, State: Running, ExitCode: -1, OthersCPU: router.Undefined(), Cores: runtime.NumCPU(),
-		Folder: filepath.Join(launchesFolder, fmt.Sprintf("%05d-%s-%d", l.Position, r.Spec.Called(l.Arm), number)),
+		Folder: filepath.Join(launchesFolder, fmt.Sprintf("%05d-%s-%d", l.Position, r.Spec.Builds.Called(l.Arm), number)),
 	}
 	if number > 1 {
 		a.Points = slices.Clone(l.Attempts[number-2].Points) // an engine of its own measures those that are missing

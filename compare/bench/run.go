@@ -155,7 +155,7 @@ type runner struct {
 func (r *runner) report(e Event) {
 	if r.host.Report != nil {
 		e.Done, e.Left = r.Finished(), r.Left()
-		e.Launch.Arm = r.Spec.Called(e.Launch.Arm)
+		e.Launch.Arm = r.Spec.Builds.Called(e.Launch.Arm)
 		r.host.Report(e)
 	}
 }

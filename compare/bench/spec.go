@@ -26,7 +26,7 @@ type Spec struct {
 	Arms []ArmSpec `json:"arms,omitempty"`
 	// Builds name two arms that stand in the places of normal and perfect, with no treatment
 	// and no proof: two releases, or an option on and off.
-	Builds [2]gain.Arm `json:"builds"`
+	Builds gain.Builds `json:"builds"`
 	Points *Points     `json:"points,omitempty"`
 	// Folder is where commands run, and what relative paths start from; empty is
 	// the current folder.
@@ -219,7 +219,7 @@ func (t Treatment) Chance() bool {
 // give.
 func (s Spec) ProofToCome() string {
 	switch t := s.Treatment; {
-	case s.builds():
+	case s.Builds.Named():
 		return ""
 	case s.Counts != "" || t.Records != "":
 		return "proof of balance: measured, by the expert counts of each launch"

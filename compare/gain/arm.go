@@ -20,6 +20,22 @@ const (
 // Arms lists both, in the order reports show them.
 var Arms = [2]Arm{Normal, Perfect}
 
+// Builds name two arms that stand in the places of Normal and Perfect and differ in
+// something else than balance: no proof is wanted, and none is spoken of. The zero value
+// names none.
+type Builds [2]Arm
+
+// Named reports whether there are any.
+func (b Builds) Named() bool { return b[0] != "" }
+
+// Called is the name of an arm for people.
+func (b Builds) Called(a Arm) Arm {
+	if i := slices.Index(Arms[:], a); i >= 0 && b.Named() {
+		return b[i]
+	}
+	return a
+}
+
 // Metric is a number that launches report. Unit is as printed, such as "tok/s".
 type Metric struct {
 	Name           string `json:"name"`

@@ -47,7 +47,7 @@ func (c Campaign) checkOutliers(complete []session) Check {
 	var found []string
 	for _, d := range all {
 		if limit > 0 && math.Abs(d.log) > limit {
-			found = append(found, fmt.Sprintf("%s launch of pair %d (%s from the median of its arm)", c.called(d.launch.Arm), d.launch.Pair, quantity.Change(fraction(d.log))))
+			found = append(found, fmt.Sprintf("%s launch of pair %d (%s from the median of its arm)", c.Builds.Called(d.launch.Arm), d.launch.Pair, quantity.Change(fraction(d.log))))
 		}
 	}
 	if len(found) > 0 {
@@ -98,7 +98,7 @@ func (c Campaign) checkCarryOver(complete []session) Check {
 	if !e.Defined() {
 		return Check{Name: CheckCarryOver, Status: Unknown, Text: "too few pairs in both orders"}
 	}
-	text := fmt.Sprintf("pairs with the %s arm first differ by %s from those with the %s arm first (p = %.2g)", c.called(Normal), quantity.Change(fraction(2*e.Estimate)), c.called(Perfect), e.P(0))
+	text := fmt.Sprintf("pairs with the %s arm first differ by %s from those with the %s arm first (p = %.2g)", c.Builds.Called(Normal), quantity.Change(fraction(2*e.Estimate)), c.Builds.Called(Perfect), e.P(0))
 	if e.P(0) < driftLevel {
 		return Check{Name: CheckCarryOver, Status: Warn, Text: text + ": a launch affects the next by its arm, and the gain contains that; use --cool-down, or restart what stays between launches"}
 	}

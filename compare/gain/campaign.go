@@ -2,7 +2,6 @@ package gain
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -32,10 +31,8 @@ type Campaign struct {
 	Checks []Check
 	// More are the arms beside Normal and Perfect, such as a load balancer: each pair is
 	// then a block that holds every arm once.
-	More []Arm
-	// Builds name two arms that stand in the places of Normal and Perfect and differ in
-	// something else than balance: no proof is wanted, and none is spoken of.
-	Builds [2]Arm
+	More   []Arm
+	Builds Builds
 	// PointName and Points are the load at which the launches were measured, ascending;
 	// empty where there is one load.
 	PointName string
@@ -139,9 +136,8 @@ type Result struct {
 	Chance  bool  `json:"chance,omitempty"`
 	// Arms are all arms of a campaign with further ones, or of two builds; Share is how
 	// much of the ceiling the first further one recovers.
-	Arms   []ArmGain `json:"arms,omitempty"`
-	Share  *Share    `json:"share_of_ceiling,omitempty"`
-	Builds [2]Arm    `json:"-"`
+	Arms  []ArmGain `json:"arms,omitempty"`
+	Share *Share    `json:"share_of_ceiling,omitempty"`
 	// Points are the gains at each load. Gain is then that of the point whose interval
 	// begins highest, and all intervals hold together at SimultaneousConfidence.
 	Points                 []PointGain `json:"points,omitempty"`
@@ -170,28 +166,19 @@ const ChanceArm Arm = "chance"
 // Called is the name of an arm for people: that of random routing is not perfect, and
 // builds have names of their own.
 func (r Result) Called(a Arm) Arm {
-	switch {
-	case r.Builds[0] == "" && len(r.Arms) == 2: // read from JSON
-		r.Builds = [2]Arm{r.Arms[0].Name, r.Arms[1].Name}
-		return r.Called(a)
-	case r.Builds[0] != "":
-		return Campaign{Builds: r.Builds}.called(a)
-	case a == Perfect && r.Chance:
+	if a == Perfect && r.Chance {
 		return ChanceArm
 	}
-	return a
+	return r.builds().Called(a)
 }
 
-// called is the name of an arm in texts.
-func (c Campaign) called(a Arm) Arm {
-	if i := slices.Index(Arms[:], a); i >= 0 && c.Builds[0] != "" {
-		return c.Builds[i]
+// builds are the arms of a result that has two.
+func (r Result) builds() (b Builds) {
+	if len(r.Arms) == len(b) {
+		b = Builds{r.Arms[0].Name, r.Arms[1].Name}
 	}
-	return a
+	return b
 }
-
-// builds reports whether the arms differ in something else than balance.
-func (c Campaign) builds() bool { return c.Builds[0] != "" }
 
 // Routing is how the perfect arm was routed, for people: perfect, or random.
 func (r Result) Routing() string {

@@ -29,7 +29,7 @@ const driftLevel = 0.05
 
 func (c Campaign) checks(sessions, complete []session, logs logGains, r Result) []Check {
 	var checks []Check
-	if !c.builds() {
+	if !c.Builds.Named() {
 		checks = append(checks, c.checkProof())
 	}
 	checks = append(checks,
@@ -46,7 +46,7 @@ func (c Campaign) checks(sessions, complete []session, logs logGains, r Result) 
 	if noise, ok := c.checkNoise(r.Pairs, r.Gain); ok {
 		checks = append(checks, noise)
 	}
-	if c.builds() {
+	if c.Builds.Named() {
 		return checks
 	}
 	return append(checks, checkSign(r.Gain, r.Routing()))
@@ -123,7 +123,7 @@ func (c Campaign) unproved() []string {
 func (c Campaign) checkDifferences() Check {
 	var declared, other []string
 	for _, d := range c.Differences {
-		text := fmt.Sprintf("%s %s: %s %q, %s %q", d.Kind, d.Name, c.called(Normal), d.Normal, c.called(Perfect), d.Perfect)
+		text := fmt.Sprintf("%s %s: %s %q, %s %q", d.Kind, d.Name, c.Builds.Called(Normal), d.Normal, c.Builds.Called(Perfect), d.Perfect)
 		if d.Declared {
 			declared = append(declared, text)
 		} else {
@@ -136,7 +136,7 @@ func (c Campaign) checkDifferences() Check {
 	case !c.Compared:
 		return Check{Name: CheckDifference, Status: Unknown, Text: "environment, arguments and files of the arms were not recorded"}
 	case len(declared) == 0:
-		if c.builds() {
+		if c.Builds.Named() {
 			return Check{Name: CheckDifference, Status: Warn, Text: "nothing that was recorded differs between the arms"}
 		}
 		return Check{Name: CheckDifference, Status: Fail, Text: "nothing differs between the arms: the treatment was not applied"}
@@ -163,7 +163,7 @@ func (c Campaign) checkWork(sessions []session) Check {
 			case name == WorkErrors:
 				unequal = append(unequal, c.tooManyErrors(s, a, b)...)
 			case math.Abs(a-b) > c.Tolerance*max(math.Abs(a), math.Abs(b)):
-				unequal = append(unequal, fmt.Sprintf("pair %d: %s: %s %g, %s %g", s.pair.Pair, name, c.called(Normal), a, c.called(Perfect), b))
+				unequal = append(unequal, fmt.Sprintf("pair %d: %s: %s %g, %s %g", s.pair.Pair, name, c.Builds.Called(Normal), a, c.Builds.Called(Perfect), b))
 			}
 		}
 	}
@@ -208,7 +208,7 @@ func (c Campaign) tooManyErrors(s session, normal, perfect float64) []string {
 	for i, errors := range []float64{normal, perfect} {
 		launch := []*Launch{s.normal, s.perfect}[i]
 		if errors > c.Tolerance*launch.Work[WorkRequests] {
-			out = append(out, fmt.Sprintf("pair %d: %g requests of the %s launch failed", s.pair.Pair, errors, c.called(launch.Arm)))
+			out = append(out, fmt.Sprintf("pair %d: %g requests of the %s launch failed", s.pair.Pair, errors, c.Builds.Called(launch.Arm)))
 		}
 	}
 	return out
@@ -236,7 +236,7 @@ func (c Campaign) checkOrder(logs logGains) Check {
 	if len(ab)+len(ba) == 0 {
 		return Check{Name: CheckOrder, Status: Unknown, Text: "no complete pair has a recorded order"}
 	}
-	text := fmt.Sprintf("%s first in %s, %s first in %d", c.called(Normal), quantity.Count(len(ab), "pair"), c.called(Perfect), len(ba))
+	text := fmt.Sprintf("%s first in %s, %s first in %d", c.Builds.Called(Normal), quantity.Count(len(ab), "pair"), c.Builds.Called(Perfect), len(ba))
 	if d := len(ab) - len(ba); d < -1 || d > 1 {
 		return Check{Name: CheckOrder, Status: Warn, Text: text + ": drift does not cancel"}
 	}
@@ -302,7 +302,7 @@ func (c Campaign) checkNoise(pairs []Pair, g Gain) (Check, bool) {
 	if n == 0 {
 		return Check{}, false
 	}
-	text := fmt.Sprintf("control launches (%[1]s against %[1]s) differ by up to %[2]s in %[3]s", c.called(Normal), quantity.Percent(math.Expm1(most)), quantity.Count(n, "pair"))
+	text := fmt.Sprintf("control launches (%[1]s against %[1]s) differ by up to %[2]s in %[3]s", c.Builds.Called(Normal), quantity.Percent(math.Expm1(most)), quantity.Count(n, "pair"))
 	switch {
 	case !g.Estimate.Defined():
 		return Check{Name: CheckNoise, Status: Unknown, Text: text + "; no complete pair to compare with"}, true

@@ -166,7 +166,7 @@ func (c Campaign) crossover(points []PointGain) *Crossover {
 			x.High = exp(slices.Max(crossings(at, low)))
 		}
 		what := "load balance costs speed"
-		if c.builds() {
+		if c.Builds.Named() {
 			what = fmt.Sprintf("%s is slower than %s", c.Builds[1], c.Builds[0])
 		}
 		x.Text = fmt.Sprintf("crossover at %s %s (%s): %s it %s; %s, interpolated between them",

@@ -49,11 +49,11 @@ func (c Campaign) judge(family int) Result {
 		Command: c.Command, Metric: c.Metric, Threshold: c.Threshold,
 		Pairs: pairs, Gain: logs.gain(each).adjusted(family).atLeast(stats.MinPairs(c.Confidence)), Secondary: c.secondaryGains(complete, family),
 		PairsNeeded: router.Undefined(), PairsNeededLow: router.Undefined(), PairsNeededHigh: router.Undefined(),
-		Proof: c.Proof, Balance: c.balance(), Chance: c.Chance, Differences: c.Differences, Builds: c.Builds,
+		Proof: c.Proof, Balance: c.balance(), Chance: c.Chance, Differences: c.Differences,
 	}
 	r.Precision = precisionOf(logs, r.Gain, each)
 	r.Checks = append(slices.Clone(c.Checks), c.checks(sessions, complete, logs, r)...)
-	if c.builds() {
+	if c.Builds.Named() {
 		r.Arms = []ArmGain{{Name: c.Builds[0], Gain: logGains{}.gain(each)}, {Name: c.Builds[1], Gain: r.Gain}}
 	}
 	if r.Reasons = failures(r.Checks); len(r.Reasons) > 0 {

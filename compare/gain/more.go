@@ -62,7 +62,7 @@ func (c Campaign) judgeArms(family int) Result {
 	labels, checks := []string{string(Perfect)}, [][]Check{r.Checks}
 	for i, arm := range c.More {
 		side := c.only(Normal, arm)
-		side.fit, side.Builds, side.Threshold, side.Checks = &fitted{fit, 2 + i}, [2]Arm{Normal, arm}, 0, nil
+		side.fit, side.Builds, side.Threshold, side.Checks = &fitted{fit, 2 + i}, Builds{Normal, arm}, 0, nil
 		judged := side.judge(family)
 		row := ArmGain{Name: arm, Gain: judged.Gain, Verdict: judged.Verdict, Share: &Share{arm, router.Undefined(), router.Undefined(), router.Undefined(), router.Undefined()}}
 		if ratio := fit.Ratio(2+i, 1, simultaneous(c.Confidence, family)); ratio.Defined() && r.Gain.Low > 0 && row.Gain.Low.Defined() {

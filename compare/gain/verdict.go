@@ -37,8 +37,7 @@ const decisionPower = 0.8
 // decide compares the interval of the gain with the threshold (a fraction).
 // A bound that equals the threshold decides nothing.
 func (r Result) decide() Verdict {
-	g, threshold := r.Gain, r.Threshold
-	builds := r.Builds[0] != ""
+	g, threshold, builds := r.Gain, r.Threshold, r.builds().Named()
 	switch {
 	case builds && float64(g.Low) > threshold:
 		return Faster
@@ -76,12 +75,12 @@ func pairsNeeded(logs logGains, threshold, confidence float64) (n, low, high rou
 
 // explain says in sentences what the verdict on the gain means.
 func (r Result) explain(confidence float64) []string {
-	g := r.Gain
+	g, builds := r.Gain, r.builds()
 	interval := fmt.Sprintf("gain %s, %s interval %s to %s, %s", quantity.Change(g.Estimate), quantity.Confidence(g.Confidence), quantity.Change(g.Low), quantity.Change(g.High), quantity.Count(g.N, "pair"))
 	limit := quantity.Percent(r.Threshold)
 	switch r.Verdict {
 	case Faster, Slower:
-		text := fmt.Sprintf("%s: %s is %s than %s", interval, r.Builds[1], r.Verdict, r.Builds[0])
+		text := fmt.Sprintf("%s: %s is %s than %s", interval, builds[1], r.Verdict, builds[0])
 		if r.Threshold > 0 {
 			text += " by more than the threshold of " + limit
 		}
@@ -105,8 +104,8 @@ func (r Result) explain(confidence float64) []string {
 		return reasons
 	}
 	var reasons []string
-	if g.Low.Defined() && r.Builds[0] != "" {
-		reasons = append(reasons, fmt.Sprintf("%s: it does not show whether %s is faster or slower than %s by more than %s", interval, r.Builds[1], r.Builds[0], limit))
+	if g.Low.Defined() && builds.Named() {
+		reasons = append(reasons, fmt.Sprintf("%s: it does not show whether %s is faster or slower than %s by more than %s", interval, builds[1], builds[0], limit))
 	} else if g.Low.Defined() {
 		reasons = append(reasons, interval+": the interval contains the threshold of "+limit)
 	} else {

@@ -18,8 +18,8 @@ import (
 type ReportOptions struct {
 	Metric   string // name of the metric compared; empty: the first report's primary one
 	Custom   []metrics.Custom
-	Trust    bool        // take the sides as the arms they are given as
-	Builds   [2]gain.Arm // names of two builds in the places of the arms; no proof is wanted then
+	Trust    bool // take the sides as the arms they are given as
+	Builds   gain.Builds
 	Criteria gain.Criteria
 }
 
@@ -99,7 +99,7 @@ func (r *reportReader) read(arm gain.Arm, paths []string) error {
 			}
 		}
 	}
-	if r.Builds[0] == "" {
+	if !r.Builds.Named() {
 		r.set.Campaign.Proof = append(r.set.Campaign.Proof, proof)
 	}
 	return nil
