@@ -205,6 +205,53 @@ func TestOutputsDestroyNothing(t *testing.T) {
 	}
 }
 
+// Two outputs of a verb are two files, whatever they are called: by a link, a way
+// around, or in capitals, which some file systems ignore.
+func TestOutputsAreApart(t *testing.T) {
+	if testing.Short() {
+		t.Skip("every pair of outputs: no concern of the race detector")
+	}
+	outputFolder(t)
+	if err := errors.Join(os.WriteFile("old.txt", nil, 0o644), os.Symlink("old.txt", "link")); err != nil {
+		t.Fatal(err)
+	}
+	pairs := 0
+	for name, c := range outputCases {
+		verb, first, _ := strings.Cut(name, " --")
+		for other := range outputCases {
+			second, ok := strings.CutPrefix(other, verb+" --")
+			sub, _, _ := rootCmd().Find(strings.Fields(verb))
+			_, file := sub.Flag(first).Value.(*target.File)
+			if !ok || first == second || !file {
+				continue
+			}
+			pairs++
+			for _, again := range []string{"old.txt", "./runs/../old.txt", "link", "OLD.txt"} {
+				line := lineOf(c.words, "old.txt")
+				at := len(line)
+				if i := slices.Index(line, "--"); i >= 0 {
+					at = i
+				}
+				checkRefused(t, slices.Insert(line, at, "--"+second, again)...)
+			}
+		}
+	}
+	if pairs < 20 {
+		t.Errorf("%d pairs of outputs, want those of place, report, trace and more", pairs)
+	}
+	if err := os.Mkdir("figures", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	// What a folder of figures will hold is known when it is written.
+	_, stderr, code := invoke(t.Context(), "report", "campaign", "-o", "figures/gain.svg", "--svg", "figures")
+	if code != exitUsage {
+		t.Errorf("a page that is named as a figure: exit %d, %s", code, stderr)
+	}
+	if _, stderr, code := invoke(t.Context(), "report", "campaign", "-o", "page.html", "--png", "both", "--svg", "both"); code != exitDone {
+		t.Errorf("figures of both kinds in one folder: exit %d, %s", code, stderr)
+	}
+}
+
 func checkFile(t *testing.T, name string, c outputCase) {
 	for _, pattern := range strings.Fields(c.inputs) {
 		found, _ := filepath.Glob(pattern)

@@ -38,7 +38,7 @@ const RunsCommand = "moebalance-runs-command"
 // against the files that are there. Each verb that has an output gets the flag
 // --force, which permits everything but the loss of an input.
 func Guard(root *cobra.Command, rules Rules) {
-	g := &guard{rules: rules}
+	g := &guard{rules: rules, claims: map[string]claim{}}
 	g.addForce(root)
 	root.PersistentPreRunE = func(c *cobra.Command, args []string) error {
 		g.collect(c, args)
@@ -59,6 +59,13 @@ type guard struct {
 	inputs []input
 	stores []string // resolved folders that this verb writes its store to
 	wholes []string // resolved folders that are one input
+	claims map[string]claim
+}
+
+// claim is the output that writes a path.
+type claim struct {
+	flag   string
+	folder bool
 }
 
 // input is a file that must not change. One that is not there yet, such as the
@@ -196,6 +203,9 @@ func (o *output) checkFile(path string, ours func(string) bool, regular bool) er
 		return o.refusal("no folder %q to write %q in", folder, filepath.Base(path))
 	}
 	name := resolved(path)
+	if err := o.claim(path, name, false); err != nil {
+		return err
+	}
 	if o.guard.reads(name, there) {
 		return o.refusal("%q is an input, which is never replaced: choose another file", path)
 	}
@@ -211,6 +221,17 @@ func (o *output) checkFile(path string, ours func(string) bool, regular bool) er
 	if o.guard.rules.Data(path) && (ours == nil || !ours(path)) {
 		return o.refusal("%q holds recorded data: choose another file, or replace it with --force", path)
 	}
+	return nil
+}
+
+// claim refuses a path that another output of the verb writes. Two folders of outputs
+// may be one. Names that differ in case are one file for some systems.
+func (o *output) claim(path, resolved string, folder bool) error {
+	name := strings.ToLower(resolved)
+	if by, ok := o.guard.claims[name]; ok && by.flag != o.flag && !(folder && by.folder) {
+		return o.refusal("%q is the output of %s, too: choose another name for one of them", path, by.flag)
+	}
+	o.guard.claims[name] = claim{o.flag, folder}
 	return nil
 }
 

@@ -104,7 +104,11 @@ func (d *Folder) check() error {
 	if err == nil && !info.IsDir() {
 		return d.refusal("want a folder, but %q is a file", d.Path)
 	}
-	return d.checkStore(d.Path, resolved(d.Path), d.Store)
+	folder := resolved(d.Path)
+	if err := d.claim(d.Path, folder, true); err != nil {
+		return err
+	}
+	return d.checkStore(d.Path, folder, d.Store)
 }
 
 // Write writes the file whole or not at all, and with the permissions that it has,
