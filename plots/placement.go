@@ -70,7 +70,11 @@ func (s *series) Plot(c draw.Canvas, p *plot.Plot) {
 // numbers of them on.
 func replication(res *place.Result) (Figure, error) {
 	f := Figure{Name: "replication", Title: "How many redundant experts?", Alt: res.Best().Answer()}
-	f.Caption = fmt.Sprintf("EPLB on %s. Learned: on the windows it was learned from. Judged: on %s that it was not. Mean over steps, layers and windows.", quantity.Count(res.Experts, "expert"), quantity.Count(len(res.Judged), "window"))
+	judged := "No window was left to judge on."
+	if len(res.Judged) > 0 {
+		judged = "Judged: on " + quantity.Count(len(res.Judged), "window") + " that it was not."
+	}
+	f.Caption = fmt.Sprintf("EPLB on %s. Learned: on the windows it was learned from. %s Mean over steps, layers and windows.", quantity.Count(res.Experts, "expert"), judged)
 	load, time := newPanel("", "redundant experts", "max/mean of load over ranks"), newPanel("", "redundant experts", "predicted change of ")
 	byRanks := map[int][]place.Placement{}
 	var ticks valueNames

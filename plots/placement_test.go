@@ -2,6 +2,7 @@ package plots
 
 import (
 	"io"
+	"strings"
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/place"
@@ -30,6 +31,9 @@ func TestPlacementOfAnyResult(t *testing.T) {
 			t.Errorf("%d: %d figures, %v", i, len(figures), err)
 		}
 		for _, f := range figures {
+			if strings.Contains(f.Caption, "Judged: on 0") {
+				t.Errorf("%d: %s", i, f.Caption)
+			}
 			if err := f.SVG(io.Discard); err != nil || f.Alt == "" {
 				t.Error(i, err)
 			}

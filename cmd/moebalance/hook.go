@@ -28,7 +28,7 @@ func hookCmd() *cobra.Command {
 			}
 		}
 		path, err := filepath.Abs(folder.Path)
-		fmt.Fprintf(c.OutOrStdout(), "export PYTHONPATH=%s${PYTHONPATH:+:$PYTHONPATH}\n", path)
+		fmt.Fprintf(c.OutOrStdout(), "export PYTHONPATH=%s${PYTHONPATH:+:$PYTHONPATH}\n", launch.Quote([]string{path}))
 		return err
 	})
 	folder.Bind(c, "output", "o", "`DIR` for PYTHONPATH, created if missing")

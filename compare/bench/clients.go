@@ -10,6 +10,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // clients are the runs of a server's client at the points that attempt a has not measured
@@ -66,17 +67,17 @@ func (s Spec) placeholders(l Launch, out, point string) placeholders {
 // checkPointRuns says which launches measured their points on more than one engine.
 func (c *Campaign) checkPointRuns() (gain.Check, bool) {
 	const name = "one_engine"
-	var split []string
+	var split []int
 	points := false
 	for _, l := range c.Launches {
 		a, ok := l.Done()
 		points = points || ok && len(a.Points) > 0
 		if ok && slices.ContainsFunc(a.Points, func(p PointRun) bool { return p.Attempt != a.Number }) {
-			split = append(split, fmt.Sprint(l.Position))
+			split = append(split, l.Position)
 		}
 	}
 	if len(split) > 0 {
-		return warning(name, fmt.Sprintf("launch %s was interrupted: a fresh engine measured its missing points, so its points are of two engines", strings.Join(split, ", "))), points
+		return warning(name, "two engines measured the points of "+quantity.Numbered("launch", split)+", because of an interruption: a fresh engine measured the missing points"), points
 	}
 	return gain.Check{Name: name, Status: gain.Pass, Text: "each launch measured all its points on one engine"}, points
 }

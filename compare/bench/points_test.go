@@ -341,7 +341,7 @@ func TestKilledInsideAPoint(t *testing.T) {
 	if len(a.Points) != 3 || a.Points[0].Attempt != 1 || a.Points[1].Attempt != 2 || a.Points[2].Attempt != 2 {
 		t.Errorf("points %+v, want the first of attempt 1", a.Points)
 	}
-	if check, _ := c.checkPointRuns(); check.Status != gain.Warn || !strings.Contains(check.Text, "launch 0 was interrupted: a fresh engine measured its missing points") {
+	if check, _ := c.checkPointRuns(); check.Status != gain.Warn || !strings.Contains(check.Text, "two engines measured the points of launch 0, because") {
 		t.Errorf("%+v, want it said", check)
 	}
 }

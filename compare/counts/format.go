@@ -185,6 +185,9 @@ func (s *source) record() (*Record, error) {
 	return nil, unreadable(s.path, s.unknown())
 }
 
+// ErrUnknown is wrapped by the error about what is in no known format.
+var ErrUnknown = errors.New("unknown format")
+
 // errPlacement is what Read says of a file that only ReadPlacement understands.
 var errPlacement = errors.New("this file is a placement of experts, not counts: pass a record of counts ('moebalance counts' takes the placement beside it, with --placement)")
 
@@ -193,8 +196,10 @@ func (s *source) unknown() error {
 	switch has := func(keys ...string) bool { return hasKeys(keys...)(s) }; {
 	case s.content == nil:
 		return errors.New("no expert statistics in this folder: want meta_info.json with rank0.safetensors, … (TensorRT-LLM) or expert_distribution_recorder_*.pt (SGLang); name files of other formats one by one (DIR/*.json); 'moebalance trace' reads traces")
+	case hasMember(".npy")(s) || strings.HasSuffix(s.path, ".npz"):
+		return errors.New("want one array of counts, [layers, experts], have an .npz, which may hold several: save the array by numpy.save, as .npy")
 	case s.members != nil:
-		return errors.New("a zip that is neither of torch.save (no data.pkl) nor of NumPy (no .npy)")
+		return errors.New("want a zip that torch.save wrote, such as expert_distribution_recorder_*.pt of SGLang, have another one")
 	case has("layer_list"), has("initial_global_assignments"), has("physical_to_logical_map"), eplbLine.Match(s.content):
 		return errPlacement
 	case has("benchmark", "results"):
@@ -203,13 +208,13 @@ func (s *source) unknown() error {
 		return s.broken
 	case s.values != nil:
 		names := slices.Sorted(maps.Keys(s.keys))
-		return fmt.Errorf("unknown JSON format: its keys are %s", strings.Join(names[:min(len(names), 8)], ", "))
+		return fmt.Errorf("%w of JSON: its keys are %s", ErrUnknown, strings.Join(names[:min(len(names), 8)], ", "))
 	}
 	var names []string
 	for _, f := range Formats() {
 		names = append(names, f.Name)
 	}
-	return fmt.Errorf("unknown format: want one of %s", strings.Join(names, "; "))
+	return fmt.Errorf("%w: want one of %s", ErrUnknown, strings.Join(names, "; "))
 }
 
 // object decodes the only JSON value of the source.

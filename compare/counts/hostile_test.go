@@ -88,7 +88,8 @@ func TestTorchRefusals(t *testing.T) {
 		"no layers":         {map[string]string{"x/data.pkl": tensorPickle("\x01\x00\x04", "\x08\x04\x01"), "x/data/0": eight}, "[steps, layers, experts]"},
 		"a list":            {map[string]string{"x/data.pkl": "\x80\x02]."}, "want a dictionary"},
 		"another dump":      {map[string]string{"x/data.pkl": "\x80\x02}."}, "logical_count or records"},
-		"no pickle":         {map[string]string{"x/y": ""}, "neither of torch.save"},
+		"no pickle":         {map[string]string{"x/y": ""}, "want a zip that torch.save wrote"},
+		"an array of NumPy": {map[string]string{"counts.npy": ""}, "save the array by numpy.save"},
 	} {
 		if r, err := parse("x", archive(t, c.members)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %+v, %v; want an error with %q", name, r, err, c.want)

@@ -25,7 +25,7 @@ func readTorch(s *source, r *Record) error {
 	case f.Root["records"] != nil:
 		return errors.New("this is one rank's dump of passes, and the load is the sum over the ranks: give the folder that holds all of them")
 	}
-	return errors.New("want logical_count or records, as SGLang's expert distribution recorder writes")
+	return errors.New("want a dump of SGLang's expert distribution recorder, which has logical_count or records, have another file of torch.save")
 }
 
 // readTorchStat reads logical_count [steps, layers, experts], which is summed

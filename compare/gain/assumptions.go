@@ -53,6 +53,9 @@ func (c Campaign) checkOutliers(complete []session) Check {
 	if len(found) > 0 {
 		return Check{Name: CheckOutliers, Status: Warn, Text: strings.Join(found, "; ") + ": an outlier in one arm moves the estimate; find its cause and repeat the campaign"}
 	}
+	if limit > math.Ln2 {
+		return Check{Name: CheckOutliers, Status: Unknown, Text: "launches of one arm differ so much that not even twice or half the median is an outlier"}
+	}
 	return Check{Name: CheckOutliers, Status: Pass, Text: fmt.Sprintf("every launch is within %s of the median of its arm", quantity.Percent(math.Expm1(limit)))}
 }
 

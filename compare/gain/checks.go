@@ -168,7 +168,7 @@ func (c Campaign) checkWork(sessions []session) Check {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(unknown)) {
-		half = append(half, fmt.Sprintf("%s not reported by both launches of pair %s", name, quantity.Ranges(unknown[name])))
+		half = append(half, fmt.Sprintf("%s not reported by both launches of %s", name, quantity.Numbered("pair", unknown[name])))
 	}
 	switch {
 	case len(unequal) > 0:
@@ -215,18 +215,18 @@ func (c Campaign) tooManyErrors(s session, normal, perfect float64) []string {
 }
 
 func checkPairs(pairs []Pair) Check {
-	var open []string
+	var open []int
 	complete := 0
 	for _, p := range pairs {
 		switch p.Status {
 		case PairComplete:
 			complete++
 		case PairIncomplete:
-			open = append(open, fmt.Sprint(p.Pair))
+			open = append(open, p.Pair)
 		}
 	}
 	if len(open) > 0 {
-		return Check{Name: CheckPairs, Status: Warn, Text: fmt.Sprintf("%d complete; excluded as incomplete: pair %s", complete, strings.Join(open, ", "))}
+		return Check{Name: CheckPairs, Status: Warn, Text: fmt.Sprintf("%d complete; excluded as incomplete: %s", complete, quantity.Numbered("pair", open))}
 	}
 	return Check{Name: CheckPairs, Status: Pass, Text: fmt.Sprintf("%d complete, none excluded", complete)}
 }

@@ -46,12 +46,12 @@ func TestInvalidCampaigns(t *testing.T) {
 				work(*c, i, WorkOutputTokens, float64(1000-10*(i%2)))
 			}
 		}, CheckWork, Pass, "within 1.0 %"},
-		{"work of one launch", func(c *Campaign) { work(*c, 0, WorkRequests, 10) }, CheckWork, Warn, "requests not reported by both launches of pair 0 to 5"},
+		{"work of one launch", func(c *Campaign) { work(*c, 0, WorkRequests, 10) }, CheckWork, Warn, "requests not reported by both launches of pairs 0 to 5"},
 		{"work of some pairs", func(c *Campaign) {
 			for i := range 4 {
 				work(*c, i, WorkRequests, 10)
 			}
-		}, CheckWork, Warn, "requests not reported by both launches of pair 2 to 5"},
+		}, CheckWork, Warn, "requests not reported by both launches of pairs 2 to 5"},
 		{"errors", func(c *Campaign) {
 			for i := range 2 {
 				work(*c, i, WorkRequests, 100)

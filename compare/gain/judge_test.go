@@ -366,3 +366,24 @@ func BenchmarkJudge(b *testing.B) {
 		Judge(c)
 	}
 }
+
+// Noise that hides the gain is said in words, not by numbers that nobody uses.
+func TestWordsOfNoise(t *testing.T) {
+	launches := paired(make([]float64, 8)...)
+	for i := range launches {
+		launches[i].Value *= math.Exp(1.5 * math.Sin(float64(17*i)))
+	}
+	r := Judge(valid(launches))
+	if c := check(t, r, CheckOutliers); c.Status != Unknown || strings.Contains(c.Text, "%") {
+		t.Errorf("%+v", c)
+	}
+	for needed, want := range map[router.Number]string{
+		12: "about 12 pairs in all (8 to 1,000 or more, as the spread between pairs is known)", 999: "about 999 pairs in all (8 to 1,000 or more, as the spread between pairs is known)",
+		1000: "1,000 or more pairs", router.Undefined(): "1,000 or more pairs",
+	} {
+		text, ok := Result{PairsNeeded: needed, PairsNeededLow: 8, PairsNeededHigh: 6258}.PairsToDecide()
+		if text != want || ok != (needed < manyPairs) {
+			t.Errorf("%v: %q, %v", needed, text, ok)
+		}
+	}
+}

@@ -111,15 +111,26 @@ func (r Result) explain(confidence float64) []string {
 	} else {
 		reasons = append(reasons, fmt.Sprintf("%s: a %s interval needs at least %d", quantity.Count(g.N, "complete pair"), quantity.Confidence(confidence), stats.MinPairs(confidence)))
 	}
-	if r.PairsNeeded.Defined() {
-		most := "more than a million"
-		if r.PairsNeededHigh.Defined() {
-			most = fmt.Sprintf("%.0f", r.PairsNeededHigh)
-		}
-		reasons = append(reasons, fmt.Sprintf("about %.0f pairs in all (%.0f to %s, as the spread between pairs is known) would decide it with probability %s, if the gain is as estimated",
-			r.PairsNeeded, r.PairsNeededLow, most, quantity.Percent(decisionPower)))
+	if pairs, ok := r.PairsToDecide(); ok {
+		reasons = append(reasons, fmt.Sprintf("%s would decide it with probability %s, if the gain is as estimated", pairs, quantity.Percent(decisionPower)))
 	} else if g.Low.Defined() {
-		reasons = append(reasons, "no practical number of pairs would decide it while the estimate stays this near the threshold")
+		reasons = append(reasons, pairs+" would be needed: the noise between launches hides on which side of the threshold the gain lies")
 	}
 	return reasons
+}
+
+// manyPairs is more than anyone runs.
+const manyPairs = 1000
+
+// PairsToDecide says how many pairs in all would decide, with their range; false where
+// that is more than anyone runs, or not known.
+func (r Result) PairsToDecide() (text string, ok bool) {
+	if !(r.PairsNeeded < manyPairs) {
+		return "1,000 or more pairs", false
+	}
+	most := "1,000 or more"
+	if r.PairsNeededHigh < manyPairs {
+		most = fmt.Sprintf("%.0f", r.PairsNeededHigh)
+	}
+	return fmt.Sprintf("about %.0f pairs in all (%.0f to %s, as the spread between pairs is known)", r.PairsNeeded, r.PairsNeededLow, most), true
 }

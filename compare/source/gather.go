@@ -88,8 +88,8 @@ func (g *gatherer) file(ctx context.Context, path string) error {
 	}
 	item, err := ReadResult(path)
 	if errors.Is(err, ErrUnknown) {
-		if err := g.statistics(ctx, path); err == nil || ctx.Err() != nil {
-			return err
+		if err := g.statistics(ctx, path); !errors.Is(err, counts.ErrUnknown) {
+			return err // of a damaged file, too
 		}
 		if text := bytes.TrimSpace(head); len(text) == 0 || text[0] != '{' {
 			return &input.Error{File: path, Expected: "a campaign folder, the JSON result of bench, trace, compare, counts or logits verify, expert statistics, or exports (.sqlite, PyTorch traces, summaries)"}

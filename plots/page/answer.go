@@ -69,6 +69,7 @@ func (p *program) headlines(kind func(source.Item) bool) (out []string) {
 // verdict is the answer of a campaign, without a stop, and what to do about it.
 func (p *program) verdict(c *source.Campaign) (what, do string) {
 	g, change := c.Gain, changeSentence(c)
+	pairs, practical := c.PairsToDecide()
 	threshold := quantity.Percent(router.Number(c.Threshold))
 	switch {
 	case unfinished(c):
@@ -77,11 +78,10 @@ func (p *program) verdict(c *source.Campaign) (what, do string) {
 		return "No answer: the campaign is invalid, so its gain decides nothing (" + strings.Join(c.Reasons, "; ") + ")", "Mend what the failed checks name (" + strings.Join(broken(c), ", ") + ") and repeat the campaign."
 	case !g.Estimate.Defined() || !g.Low.Defined():
 		return "No answer yet: " + change, fmt.Sprintf("Run more pairs: %d are too few for an interval.", g.N)
-	case c.Verdict == gain.Inconclusive && c.PairsNeeded.Defined():
-		return "Inconclusive: " + change, fmt.Sprintf("Run more pairs: about %s in all (%s to %s, as the spread is known) should decide whether the gain is above %s (have %d). Resume the campaign; its launches are kept.",
-			quantity.Digits4(c.PairsNeeded), quantity.Digits4(c.PairsNeededLow), quantity.Digits4(c.PairsNeededHigh), threshold, g.N)
+	case c.Verdict == gain.Inconclusive && practical:
+		return "Inconclusive: " + change, fmt.Sprintf("Run more pairs: %s should decide whether the gain is above %s (have %d). Resume the campaign; its launches are kept.", pairs, threshold, g.N)
 	case c.Verdict == gain.Inconclusive:
-		return "Inconclusive: " + change, fmt.Sprintf("The gain is near the threshold of %s: no practical number of pairs would decide it. Reduce the spread between launches (%s on the log scale) or decide by cost.", threshold, quantity.Percent(g.LogSD))
+		return "Inconclusive: " + change, fmt.Sprintf("1,000 or more pairs would be needed to decide whether the gain is above %s. Reduce the spread between launches (%s on the log scale) or decide by cost.", threshold, quantity.Percent(g.LogSD))
 	case isBuilds(c):
 		return fmt.Sprintf("%s is %s: %s", called(c, gain.Perfect), c.Verdict, change), fmt.Sprintf("To see where the time went, compare traces of both with 'moebalance compare --arms %s,%s'.", called(c, gain.Normal), called(c, gain.Perfect))
 	case c.Chance:

@@ -167,6 +167,14 @@ func plural(noun string) string {
 	return noun + "s"
 }
 
+// Numbered names what has ascending numbers: launch 3, launches 3, 7.
+func Numbered[N ~int | ~int32](noun string, numbers []N) string {
+	if len(numbers) != 1 {
+		noun = plural(noun)
+	}
+	return noun + " " + Ranges(numbers)
+}
+
 // Ranges writes ascending numbers, three or more in a row by their ends: "0, 3 to 60".
 // It writes "none" for no number.
 func Ranges[N ~int | ~int32](numbers []N) string {

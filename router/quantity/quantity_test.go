@@ -33,6 +33,8 @@ func TestWriting(t *testing.T) {
 		{Confidence(0.999999), "99.9999 %"},
 		{Confidence(1.0), "100.0 %"},
 		{Confidence(math.NaN()), "–"},
+		{Numbered("launch", []int{3}), "launch 3"},
+		{Numbered("launch", []int{3, 7}), "launches 3, 7"},
 		{Ranges[int](nil), "none"},
 		{Ranges([]int{3}), "3"},
 		{Ranges([]int{0, 1, 7}), "0, 1, 7"},

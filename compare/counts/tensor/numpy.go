@@ -42,7 +42,7 @@ func readNumPy(b []byte) (a Array, err error) {
 	}
 	descr, order, shape := npyDescr.FindStringSubmatch(header), npyFortran.FindStringSubmatch(header), npyShape.FindStringSubmatch(header)
 	if descr == nil || order == nil || shape == nil {
-		return a, fmt.Errorf("a header that is not understood: %.80q", header)
+		return a, fmt.Errorf("want an array of integers, have the header %.80q", header)
 	}
 	for _, field := range strings.FieldsFunc(shape[1], func(r rune) bool { return r == ',' || r == ' ' }) {
 		n, err := strconv.ParseInt(strings.TrimSuffix(field, "L"), 10, 63)
@@ -57,7 +57,7 @@ func readNumPy(b []byte) (a Array, err error) {
 	}
 	dtype, ok := npyTypes[kind+width]
 	if !ok {
-		return a, fmt.Errorf("want integers of 1, 2, 4 or 8 bytes, have elements of type %s%s", kind, width)
+		return a, fmt.Errorf("want integers of 1, 2, 4 or 8 bytes, have elements of the NumPy type %s%s; convert whole numbers by .astype(int)", kind, width)
 	}
 	return Dense(data, dtype, a.Shape, order[1] == "True")
 }

@@ -61,7 +61,7 @@ func OpenTorch(members []*zip.File) (*Torch, error) {
 	}
 	dict, ok := root.(Dict)
 	if !ok {
-		return nil, errors.New("want a dictionary")
+		return nil, errors.New("want a dictionary that torch.save wrote, have something else; an array can be saved by numpy.save")
 	}
 	f.Root = dict
 	return f, nil
