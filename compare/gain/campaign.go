@@ -16,9 +16,7 @@ type Campaign struct {
 	// Launches are all launches, in any order. Of several ok launches of one
 	// arm in one pair the earliest counts.
 	Launches []Launch
-	// Ranks is how many ranks must prove their arm, 0 when not known.
-	Ranks int
-	Proof []Proof
+	Proof    []Proof
 	// Chance says that the perfect arm routes at random, which is even only on average.
 	Chance bool
 	// Compared says that environment, arguments and files of the arms were

@@ -105,7 +105,7 @@ func TestGainByHand(t *testing.T) {
 // rejudged is what Judge makes of the pairs of a stored result.
 func rejudged(stored Result) Result {
 	c := valid(nil)
-	c.Command, c.Metric, c.Proof, c.Differences, c.Ranks = stored.Command, stored.Metric, stored.Proof, stored.Differences, 4
+	c.Command, c.Metric, c.Proof, c.Differences = stored.Command, stored.Metric, stored.Proof, stored.Differences
 	for i, p := range stored.Pairs {
 		normal, perfect := 2*i, 2*i+1
 		if p.Order == "BA" {

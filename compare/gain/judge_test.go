@@ -28,7 +28,7 @@ var defaults = Criteria{DefaultThreshold, DefaultConfidence, DefaultTolerance}
 func valid(launches []Launch) Campaign {
 	return Campaign{
 		Criteria: defaults, Command: "bench", Metric: Metric{Name: "output_throughput", Unit: "tok/s", HigherIsBetter: true},
-		Launches: launches, Ranks: 2, Proof: proved(), Compared: true,
+		Launches: launches, Proof: proved(), Compared: true,
 		Differences: []Difference{{Kind: "environment", Name: "ENABLE_PERFECT_ROUTER", Normal: "0", Perfect: "1", Declared: true}},
 	}
 }

@@ -80,7 +80,7 @@ func TestUnequalWorkOfAFurtherArm(t *testing.T) {
 // builds is a campaign of two builds, without proof.
 func builds(gains ...float64) Campaign {
 	c := valid(paired(gains...))
-	c.Proof, c.Ranks, c.Builds, c.Threshold = nil, 0, [2]Arm{"before", "after"}, 0
+	c.Proof, c.Builds, c.Threshold = nil, [2]Arm{"before", "after"}, 0
 	c.Differences = []Difference{{Kind: "argument", Name: "command", Normal: "v1", Perfect: "v2", Declared: true}}
 	return c
 }
