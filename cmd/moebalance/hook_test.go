@@ -4,6 +4,7 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -53,5 +54,19 @@ for rank in 0 1; do echo '{"claim": "moebalance hook: rank '$rank' of 2 routes 4
 				t.Errorf("%s: %+v", grade, p)
 			}
 		}
+	}
+}
+
+// What hook prints is for a shell, whatever the folder is called.
+func TestHookPrintsForAShell(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "it's $HOME `here`")
+	stdout, stderr, code := invoke(t.Context(), "hook", "-o", folder)
+	if code != exitDone {
+		t.Fatalf("exit %d, %s", code, stderr)
+	}
+	command := exec.Command("sh", "-c", stdout+`printf %s "$PYTHONPATH"`)
+	command.Env = []string{"PYTHONPATH=/other"}
+	if out, err := command.Output(); err != nil || string(out) != folder+":/other" {
+		t.Errorf("%q, %v, want %q", out, err, folder+":/other")
 	}
 }

@@ -174,7 +174,7 @@ func TestTraceVerbExitCodes(t *testing.T) {
 		{exitUsage, "remove --fail-above, --format", []string{"--like-nsys", "nvtx_kern_sum", "--fail-above", "1", "--format", "json", loopNormal}},
 		{exitUsage, "remove --counts", []string{"--scrub", "nope.sqlite", "--counts", "nope", loopNormal}},
 		{exitUsage, "remove --summary", []string{"--scrub", "nope.sqlite", "--summary", "nope", loopNormal}},
-		{exitUsage, "remove --output, --table", []string{"--summary", "nope", "-o", "nope", "--table", "phases", loopNormal}},
+		{exitUsage, "remove --output, --table", []string{"--summary", "nope", "-o", "none", "--table", "phases", loopNormal}},
 		{exitUsage, "--summary: no folder \"nodir\"", []string{"--summary", "nodir/nope", loopNormal}},
 		{exitUsage, "is named twice", []string{loopNormal, "testdata/../" + loopNormal}},
 		{exitUsage, "rank 1 is given for the same export", []string{"--rank", "normal.sqlite=1", "--rank", "normal.sqlite=2", loopNormal}},

@@ -128,15 +128,23 @@ type Layer struct {
 
 // Best is the placement with the lowest predicted time, or without time the lowest judged
 // max/mean, or without that the lowest learned; of a sweep over EP sizes, on the most
-// ranks, where balance is hardest.
+// ranks, where balance is hardest. Of those with its verdict whose interval of time
+// overlaps its own, it is the one with the fewest redundant experts.
 func (res *Result) Best() Placement {
-	return slices.MinFunc(res.Placements, func(a, b Placement) int {
+	best := slices.MinFunc(res.Placements, func(a, b Placement) int {
 		timed := 0
 		if a.Time != nil && b.Time != nil {
-			timed = cmp.Compare(a.Time.Estimate, b.Time.Estimate)
+			timed = -cmp.Compare(-a.Time.Estimate, -b.Time.Estimate)
 		}
 		return cmp.Or(cmp.Compare(b.Ranks, a.Ranks), timed, -cmp.Compare(-a.Judged, -b.Judged), cmp.Compare(a.Learned, b.Learned)) // undefined is last
 	})
+	fewest := best
+	for _, p := range res.Placements {
+		if p.Ranks == best.Ranks && p.Redundant < fewest.Redundant && p.Verdict == best.Verdict && p.Time != nil && best.Time != nil && p.Time.Low <= best.Time.High {
+			fewest = p
+		}
+	}
+	return fewest
 }
 
 // Judge learns EPLB's placements from some windows and judges them on others. Errors

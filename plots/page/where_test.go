@@ -69,6 +69,8 @@ func TestPlacementIsAskedForWhereItWins(t *testing.T) {
 	if !(bound > 0.02 && bound < 0.1) {
 		t.Fatalf("a placement wins %v alone", bound)
 	}
+	wide, unknown := compared, compared
+	wide.Split.Placement.High, unknown.Split.Placement.High = router.Number(3*bound), router.Undefined()
 	for _, c := range []struct {
 		threshold float64
 		compared  *diff.Comparison
@@ -76,6 +78,9 @@ func TestPlacementIsAskedForWhereItWins(t *testing.T) {
 	}{
 		{bound / 2, &compared, "significant, and a placement alone wins at most +", ": place the experts with 'moebalance place'"},
 		{2 * bound, &compared, "but a placement alone wins at most +", ": do not expect the gain from placing experts"},
+		{2 * bound, &wide, "significant; a placement alone wins at most +", "is open: a placement alone wins at most +"},
+		{2 * bound, &unknown, "significant; a placement alone wins at most +", "is open: a placement alone wins at most +"},
+		{4 * bound, &wide, "but a placement alone", ": do not expect"},
 		{0.1, &diff.Comparison{}, "imbalance is significant", "run 'moebalance compare'"},
 		{0.1, nil, "imbalance is significant", "run 'moebalance compare'"},
 	} {

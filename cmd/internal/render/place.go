@@ -44,10 +44,10 @@ func (res placeView) headline() string {
 func (res placeView) notes() (notes []string) {
 	for _, w := range res.Workloads {
 		if w.Change > 0 {
-			notes = append(notes, fmt.Sprintf("%s: %s raise the busiest rank's load by %s (max/mean %s, contiguous %s)", res.label(w.Window), quantity.Count(w.Redundant, "redundant expert"),
+			notes = append(notes, fmt.Sprintf("%s: EPLB with %s raises the busiest rank's load by %s (max/mean %s, contiguous %s)", res.label(w.Window), quantity.Count(w.Redundant, "redundant expert"),
 				quantity.Percent(w.Change), quantity.Ratio(w.Judged), quantity.Ratio(w.Contiguous)))
 		} else if w.Time != nil && w.Time.Estimate > 0 {
-			notes = append(notes, fmt.Sprintf("%s: %s even the load and cost time: predicted %s", res.label(w.Window), quantity.Count(w.Redundant, "redundant expert"), w.Time))
+			notes = append(notes, fmt.Sprintf("%s: EPLB with %s evens the load and costs time: predicted %s", res.label(w.Window), quantity.Count(w.Redundant, "redundant expert"), w.Time))
 		}
 	}
 	notes = append(notes, res.costNotes()...)
