@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/gain"
 )
 
@@ -169,7 +170,7 @@ func (c *Campaign) Close() error {
 // printed. It closes the campaign and reports whether it was removed. The folder
 // goes too if it was made for the campaign and nothing else is in it.
 func (c *Campaign) Discard(made bool) (gone bool, err error) {
-	if c.Finished() > 0 || c.printedAnything() {
+	if c.Finished() > 0 || launch.FolderSize(filepath.Join(c.Folder, launchesFolder)) > 0 {
 		return false, c.Close()
 	}
 	err = errors.Join(c.store.db.Close(), os.RemoveAll(filepath.Join(c.Folder, launchesFolder)),
@@ -178,19 +179,6 @@ func (c *Campaign) Discard(made bool) (gone bool, err error) {
 		_ = os.Remove(c.Folder) // fails where somebody else's file is in it
 	}
 	return err == nil, err
-}
-
-func (c *Campaign) printedAnything() bool {
-	printed := false
-	_ = filepath.WalkDir(filepath.Join(c.Folder, launchesFolder), func(_ string, entry os.DirEntry, err error) error {
-		if err == nil && entry.Type().IsRegular() {
-			if info, err := entry.Info(); err == nil && info.Size() > 0 {
-				printed = true
-			}
-		}
-		return nil
-	})
-	return printed
 }
 
 // Confidence is that of the interval to judge the campaign by: under the

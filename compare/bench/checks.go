@@ -98,11 +98,8 @@ func (c *Campaign) changedBetweenSessions() []string {
 	for _, arm := range gain.Arms {
 		attempts := c.counted(arm)
 		for _, a := range attempts {
-			for name := range either(attempts[0].Environment, a.Environment) {
-				before, was := attempts[0].Environment[name]
-				if now, is := a.Environment[name]; now != before || was != is {
-					changed[name] = true
-				}
+			for _, name := range differing(attempts[0].Environment, a.Environment) {
+				changed[name] = true
 			}
 		}
 	}

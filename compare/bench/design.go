@@ -41,13 +41,10 @@ func (d Design) Check() error {
 	return nil
 }
 
-// Plan is the order of launches of two arms, the same for the same design. A/A pairs
-// stand at equal distances between the timed ones. Launches have no attempts yet.
-func (d Design) Plan() []Launch { return d.plan(gain.Arms[:], nil) }
-
-// plan is the order of launches of the arms, of which each pair holds all one after
-// another. Points that have launches of their own follow each other within a pair, in an
-// order drawn for each.
+// plan is the order of launches of the arms, the same for the same design. Each pair holds
+// all arms one after another; A/A pairs stand at equal distances between the timed ones.
+// Points that have launches of their own follow each other within a pair, in an order drawn
+// for each. Launches have no attempts yet.
 func (d Design) plan(arms []gain.Arm, points []string) []Launch {
 	var plan []Launch
 	add := func(kind Kind, pair, place int, arm gain.Arm, point string) {

@@ -35,7 +35,7 @@ func letters(plan []Launch) string {
 
 func TestPlanIsTheSeeds(t *testing.T) {
 	d := Design{Pairs: 6, FloorPairs: 2, WarmUps: 1, Profiled: true, Order: ABBA, Seed: 7}
-	if a, b := letters(d.Plan()), letters(d.Plan()); a != b {
+	if a, b := letters(d.plan(gain.Arms[:], nil)), letters(d.plan(gain.Arms[:], nil)); a != b {
 		t.Fatalf("the same design gave %s and %s", a, b)
 	}
 	other := d
@@ -43,13 +43,13 @@ func TestPlanIsTheSeeds(t *testing.T) {
 	differs := false
 	for seed := range uint64(20) {
 		other.Seed = seed
-		differs = differs || letters(other.Plan()) != letters(d.Plan())
+		differs = differs || letters(other.plan(gain.Arms[:], nil)) != letters(d.plan(gain.Arms[:], nil))
 	}
 	if !differs {
 		t.Error("20 seeds gave one order")
 	}
 	// Floor pairs stand after pairs 3 and 6: (i+1)·2 ≥ (j+1)·6.
-	shape := strings.NewReplacer("N", "x", "P", "x").Replace(letters(d.Plan()))
+	shape := strings.NewReplacer("N", "x", "P", "x").Replace(letters(d.plan(gain.Arms[:], nil)))
 	if want := "np xx xx xx ff xx xx xx ff *x*x"; shape != want {
 		t.Errorf("the plan has the shape %q, want %q", shape, want)
 	}
@@ -61,7 +61,7 @@ func TestPlansAreBalanced(t *testing.T) {
 	for pairs := 1; pairs <= 25; pairs++ {
 		for seed := range uint64(8) {
 			d := Design{Pairs: pairs, FloorPairs: int(seed) % 4, WarmUps: int(seed) % 3, Order: ABBA, Seed: seed}
-			plan := d.Plan()
+			plan := d.plan(gain.Arms[:], nil)
 			if want := 2 * (d.WarmUps + d.Pairs + d.FloorPairs); len(plan) != want {
 				t.Fatalf("%v: %d launches, want %d", d, len(plan), want)
 			}
@@ -132,11 +132,11 @@ func TestDriftDoesNotLookLikeAGain(t *testing.T) {
 		}
 		return float64(n) / trials
 	}
-	if rate := fooled(func(seed uint64) []Launch { return Design{Pairs: 10, Order: ABBA, Seed: seed}.Plan() }); rate > 0.06 {
+	if rate := fooled(func(seed uint64) []Launch { return Design{Pairs: 10, Order: ABBA, Seed: seed}.plan(gain.Arms[:], nil) }); rate > 0.06 {
 		t.Errorf("%.1f %% of null campaigns look significant, want at most 6 %%", 100*rate)
 	}
 	naive := fooled(func(uint64) []Launch {
-		plan := Design{Pairs: 10, Order: ABBA}.Plan()
+		plan := Design{Pairs: 10, Order: ABBA}.plan(gain.Arms[:], nil)
 		for i := range plan {
 			plan[i].Arm = gain.Arms[i%2]
 		}
@@ -199,8 +199,8 @@ func TestLooksKeepTheirError(t *testing.T) {
 	}
 }
 
-func ExampleDesign_Plan() {
-	for _, l := range (Design{Pairs: 2, Order: ABBA, Seed: 1}).Plan() {
+func Example_plan() {
+	for _, l := range (Design{Pairs: 2, Order: ABBA, Seed: 1}).plan(gain.Arms[:], nil) {
 		fmt.Println(l.Position, l.Kind, l.Pair, l.Arm)
 	}
 	// Output:

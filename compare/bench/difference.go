@@ -2,7 +2,6 @@ package bench
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -39,14 +38,28 @@ func (c *Campaign) differences(arm gain.Arm, normal, perfect Attempt) []gain.Dif
 // environmentDifferences are the variables that the arms were given otherwise.
 func (s Spec) environmentDifferences(arm gain.Arm, normal, perfect Attempt) []gain.Difference {
 	var found []gain.Difference
-	for _, name := range slices.Sorted(maps.Keys(either(normal.Environment, perfect.Environment))) {
+	for _, name := range differing(normal.Environment, perfect.Environment) {
 		a, inNormal := normal.Environment[name]
 		b, inPerfect := perfect.Environment[name]
-		if a != b || inNormal != inPerfect {
-			found = append(found, gain.Difference{Kind: "environment", Name: name, Normal: setTo(a, inNormal), Perfect: setTo(b, inPerfect), Declared: s.declares(name, arm)})
-		}
+		found = append(found, gain.Difference{Kind: "environment", Name: name, Normal: setTo(a, inNormal), Perfect: setTo(b, inPerfect), Declared: s.declares(name, arm)})
 	}
 	return found
+}
+
+// differing are the variables that two environments do not have alike, sorted.
+func differing(a, b map[string]string) (names []string) {
+	for name, value := range a {
+		if other, ok := b[name]; !ok || other != value {
+			names = append(names, name)
+		}
+	}
+	for name := range b {
+		if _, ok := a[name]; !ok {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // steadyLaunches is how many launches of an arm must agree on a variable that the command
@@ -63,11 +76,11 @@ func (c *Campaign) ownDifferences(arm gain.Arm, known []gain.Difference) []gain.
 		return nil
 	}
 	var found []gain.Difference
-	for _, name := range slices.Sorted(maps.Keys(either(normal[0], other[0]))) {
+	for _, name := range differing(normal[0], other[0]) {
 		a, inNormal := normal[0][name]
 		b, inOther := other[0][name]
 		given := slices.ContainsFunc(known, func(d gain.Difference) bool { return d.Name == name })
-		if (a != b || inNormal != inOther) && !given && steady(normal, name) && steady(other, name) {
+		if !given && steady(normal, name) && steady(other, name) {
 			found = append(found, gain.Difference{Kind: "environment", Name: name, Normal: changedTo(a, inNormal), Perfect: changedTo(b, inOther)})
 		}
 	}
@@ -113,14 +126,11 @@ func changedTo(value string, changed bool) string {
 	return value
 }
 
-// WordDifferences are the words in which the commands of the arms differ, those of
-// --perfect-command and of {arm}; other placeholders stand as typed. A word is called
-// by its option: --batch for "--batch=8" and for the 8 of "--batch 8". It is declared
-// if Accepted holds that name or one of the words.
-func (s Spec) WordDifferences() []gain.Difference { return s.wordDifferences(gain.Perfect) }
-
-// wordDifferences are those of the normal arm and another. What sets builds and further
-// arms apart is declared by naming them.
+// wordDifferences are the words in which the commands of the normal arm and another differ,
+// those of --perfect-command and of {arm}; other placeholders stand as typed. A word is
+// called by its option: --batch for "--batch=8" and for the 8 of "--batch 8". It is declared
+// if Accepted holds that name or one of the words; what sets builds and further arms apart
+// is declared by naming them.
 func (s Spec) wordDifferences(arm gain.Arm) []gain.Difference {
 	fill := func(words []string, arm gain.Arm) []string {
 		filled := slices.Clone(words)
@@ -206,7 +216,7 @@ func optionOf(words []string, at int) string {
 // empty where there are none.
 func (s Spec) Undeclared() string {
 	var texts []string
-	for _, d := range s.WordDifferences() {
+	for _, d := range s.wordDifferences(gain.Perfect) {
 		if !d.Declared {
 			texts = append(texts, fmt.Sprintf("%s: normal %q, perfect %q", d.Name, d.Normal, d.Perfect))
 		}

@@ -37,7 +37,7 @@ func TestWordDifferences(t *testing.T) {
 		spec := Spec{Command: Command{Normal: strings.Fields(c.normal), Perfect: strings.Fields(c.perfect)}, Accepted: strings.Fields(c.accepted)}
 		var got []string
 		undeclared := 0
-		for _, d := range spec.WordDifferences() {
+		for _, d := range spec.wordDifferences(gain.Perfect) {
 			text := fmt.Sprintf("%s: %s | %s", d.Name, d.Normal, d.Perfect)
 			if d.Declared {
 				text = "+" + text
@@ -54,7 +54,7 @@ func TestWordDifferences(t *testing.T) {
 		}
 	}
 	spec := Spec{Command: Command{Normal: []string{"client"}, Server: []string{"serve", "--eplb={arm}"}}}
-	if got := spec.WordDifferences(); len(got) != 1 || got[0].Name != "--eplb" || got[0].Declared {
+	if got := spec.wordDifferences(gain.Perfect); len(got) != 1 || got[0].Name != "--eplb" || got[0].Declared {
 		t.Errorf("of a server: %+v", got)
 	}
 }
@@ -110,7 +110,7 @@ func TestVariablesOfTheCommandItself(t *testing.T) {
 	script := `if [ "$ENABLE_PERFECT_ROUTER" = 1 ]; then export NCCL_ALGO=Tree HF_TOKEN=hf_$((41+1)) PIN=1; unset GORACE; fi; exec "$0" "$@"`
 	spec.Command.Normal = []string{"sh", "-c", script, self, log}
 	c := runSeen(t, spec)
-	e := c.Evidence(gain.TraceProof{})
+	e := Recorded(c, 0.95, gain.TraceProof{})
 	const other = "changed by the command (value not recorded)"
 	want := []gain.Difference{
 		{Kind: "environment", Name: "ENABLE_PERFECT_ROUTER", Normal: "not set", Perfect: "1", Declared: true},
@@ -128,7 +128,7 @@ func TestVariablesOfTheCommandItself(t *testing.T) {
 		}
 	}
 	c.Spec.Accepted = []string{"PIN"}
-	if d := c.Evidence(gain.TraceProof{}).Differences[4]; !d.Declared {
+	if d := Recorded(c, 0.95, gain.TraceProof{}).Differences[4]; !d.Declared {
 		t.Errorf("accepted by name: %+v", d)
 	}
 }
@@ -151,13 +151,13 @@ func TestVariablesThatChangeFromLaunchToLaunch(t *testing.T) {
 		l.Attempts = []Attempt{{Number: 1, State: Finished, OwnVariables: own}}
 	}
 	want := []gain.Difference{{Kind: "environment", Name: "NCCL_ALGO", Normal: "Ring", Perfect: "Tree"}}
-	if got := c.Evidence(gain.TraceProof{}).Differences; !slices.Equal(got, want) {
+	if got := Recorded(c, 0.95, gain.TraceProof{}).Differences; !slices.Equal(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	for i := range c.Launches[2:] { // the first pair, as it is looked at before more are launched
 		c.Launches[2+i].Attempts = nil
 	}
-	if got := c.Evidence(gain.TraceProof{}).Differences; len(got) != 0 {
+	if got := Recorded(c, 0.95, gain.TraceProof{}).Differences; len(got) != 0 {
 		t.Errorf("of one pair %+v", got)
 	}
 }

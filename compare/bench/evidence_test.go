@@ -81,7 +81,7 @@ func TestChangedFileIsSeen(t *testing.T) {
 	if err := c.Run(context.Background(), h); err != nil {
 		t.Fatal(err)
 	}
-	e := c.Evidence(gain.TraceProof{})
+	e := Recorded(c, 0.95, gain.TraceProof{})
 	if check := e.Checks[0]; check.Name != "same_files" || check.Status != gain.Fail || !strings.Contains(check.Text, file) {
 		t.Errorf("%+v, want a failed check naming the file", check)
 	}
@@ -114,7 +114,7 @@ func TestOtherVariableIsSeen(t *testing.T) {
 	}
 	// Seed 1 launches the perfect arm first: the variable is the normal one's.
 	want := gain.Difference{Kind: "environment", Name: "NCCL_ALGO", Normal: "Ring", Perfect: "not set"}
-	if e := c.Evidence(gain.TraceProof{}); len(e.Differences) != 2 || e.Differences[1] != want {
+	if e := Recorded(c, 0.95, gain.TraceProof{}); len(e.Differences) != 2 || e.Differences[1] != want {
 		t.Errorf("differences %+v, want %+v among them", e.Differences, want)
 	}
 }
@@ -128,7 +128,7 @@ func TestChangeBetweenSessionsIsSeen(t *testing.T) {
 	if check := c.checkSessions(); check.Status != gain.Warn || !strings.HasPrefix(check.Text, "NCCL_ALGO changed") {
 		t.Errorf("%+v, want a warning about NCCL_ALGO", check)
 	}
-	if e := c.Evidence(gain.TraceProof{}); len(e.Differences) != 0 {
+	if e := Recorded(c, 0.95, gain.TraceProof{}); len(e.Differences) != 0 {
 		t.Errorf("differences %+v, want none within pairs", e.Differences)
 	}
 }
@@ -238,7 +238,7 @@ func TestProveByLine(t *testing.T) {
 // campaignOf is a finished campaign of these attempts, by arm.
 func campaignOf(spec Spec, normal, perfect []Attempt) *Campaign {
 	spec.Design = Design{Pairs: len(normal), Order: ABBA}
-	c := &Campaign{Spec: spec, Launches: spec.Design.Plan()}
+	c := &Campaign{Spec: spec, Launches: spec.plan()}
 	for i, l := range c.Launches {
 		a := normal[l.Pair]
 		if l.Arm == gain.Perfect {
@@ -294,9 +294,9 @@ func TestProofOverLaunches(t *testing.T) {
 	silent := Attempt{Result: &metrics.Result{}}
 	for _, perfect := range [][]Attempt{{silent, said(false, 0, 1.5, 2)}, {said(false, 0, 1.5, 2), silent}} {
 		c := campaignOf(Spec{}, []Attempt{silent, silent}, perfect)
-		e := c.Evidence(gain.TraceProof{Proved: true, Evidence: "the traces show it"})
-		if len(e.Proofs) != 2 || e.Proofs[0].Grade != gain.Measured || e.Proofs[1].Grade != gain.None {
-			t.Errorf("with traces: %+v, want the normal arm proved and the perfect arm not", e.Proofs)
+		e := Recorded(c, 0.95, gain.TraceProof{Proved: true, Evidence: "the traces show it"})
+		if len(e.Proof) != 2 || e.Proof[0].Grade != gain.Measured || e.Proof[1].Grade != gain.None {
+			t.Errorf("with traces: %+v, want the normal arm proved and the perfect arm not", e.Proof)
 		}
 	}
 	// A line that one perfect launch, or each, never printed proves nothing by
@@ -337,7 +337,7 @@ func TestGPUsBesideLaunches(t *testing.T) {
 		t.Fatal(err)
 	}
 	byName := make(map[string]gain.Check)
-	for _, check := range c.Evidence(gain.TraceProof{}).Checks {
+	for _, check := range Recorded(c, 0.95, gain.TraceProof{}).Checks {
 		byName[check.Name] = check
 	}
 	if check := byName["other_processes"]; check.Status != gain.Warn || !strings.Contains(check.Text, "stranger (GPU 0)") {

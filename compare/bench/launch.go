@@ -37,7 +37,7 @@ func (r *runner) launch(ctx context.Context, l *Launch) error {
 
 func (r *runner) failed(l Launch, a Attempt, err error) *LaunchError {
 	l.Arm = r.Spec.Builds.Called(l.Arm)
-	return &LaunchError{Launch: l, Attempt: a, Folder: filepath.Join(r.Folder, a.Folder), Err: err}
+	return &LaunchError{Launch: l, Folder: filepath.Join(r.Folder, a.Folder), Err: err}
 }
 
 // errUnusable marks output that another attempt would only repeat.

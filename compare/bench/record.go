@@ -123,12 +123,3 @@ type Found struct {
 	// Failed marks a line that says that the treatment failed.
 	Failed bool `json:"failed,omitempty"`
 }
-
-// Evidence is all that a campaign found beside the values: what a judge needs
-// to know whether the arms may be compared.
-type Evidence struct {
-	Proofs      []gain.Proof // by arm, then rank
-	Compared    bool         // environment, arguments and files of both arms were recorded
-	Differences []gain.Difference
-	Checks      []gain.Check
-}

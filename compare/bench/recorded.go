@@ -14,7 +14,7 @@ import (
 // never started are left out. What traces prove stands in for ranks of which the
 // launches themselves say nothing.
 func Recorded(c *Campaign, confidence float64, traces gain.TraceProof) gain.Campaign {
-	e := c.Evidence(traces)
+	differences, compared := c.allDifferences()
 	r := converter{spec: c.Spec}
 	var launches []gain.Launch
 	for _, l := range c.Launches {
@@ -27,7 +27,7 @@ func Recorded(c *Campaign, confidence float64, traces gain.TraceProof) gain.Camp
 		More: c.Spec.more(), Builds: c.Spec.Builds, PointName: pointName, Points: points,
 		Command: launch.Quote(launch.Mask(c.Spec.Command.Normal)), Metric: r.metric, Launches: launches,
 		Criteria: gain.Criteria{Threshold: c.Spec.Threshold, Confidence: confidence, Tolerance: c.Spec.WorkTolerance},
-		Proof:    e.Proofs, Chance: c.Spec.Treatment.Chance(), Compared: e.Compared, Differences: e.Differences, Checks: e.Checks,
+		Proof:    c.proofs(traces), Chance: c.Spec.Treatment.Chance(), Compared: compared, Differences: differences, Checks: c.checks(),
 	}
 }
 

@@ -21,7 +21,7 @@ func TestRecorded(t *testing.T) {
 			{Name: "ttft", Unit: "ms", Value: 3, Definition: "ttft/d"},
 		}}
 	}
-	c := &Campaign{Spec: spec, Launches: spec.Design.Plan()}
+	c := &Campaign{Spec: spec, Launches: spec.plan()}
 	finish := func(at int, r *metrics.Result) {
 		c.Launches[at].Attempts = append(c.Launches[at].Attempts, Attempt{Number: len(c.Launches[at].Attempts) + 1, State: Finished, Result: r})
 	}

@@ -59,10 +59,9 @@ type Event struct {
 
 // LaunchError is a launch that failed for good.
 type LaunchError struct {
-	Launch  Launch
-	Attempt Attempt
-	Folder  string // of the raw output; "" if there is none
-	Err     error
+	Launch Launch
+	Folder string // of the raw output; "" if there is none
+	Err    error
 }
 
 func (e *LaunchError) Error() string {

@@ -38,19 +38,19 @@ func TestReplayedCampaign(t *testing.T) {
 		t.Fatalf("%d pairs, want 6", len(pairs))
 	}
 	for i, at := range []int{0, 5} {
-		normal, perfect := armsOf(pairs[at])
-		for arm, a := range map[gain.Arm]Attempt{gain.Normal: normal, gain.Perfect: perfect} {
+		for _, l := range pairs[at] {
+			a, _ := l.Done()
 			m, _ := a.Result.Metric(a.Result.Primary)
-			if got := m.Value.Float64(); got < want[arm][i]*(1-1e-5) || got > want[arm][i]*(1+1e-5) {
-				t.Errorf("pair %d, %s: %v, want about %v", at, arm, got, want[arm][i])
+			if got := m.Value.Float64(); got < want[l.Arm][i]*(1-1e-5) || got > want[l.Arm][i]*(1+1e-5) {
+				t.Errorf("pair %d, %s: %v, want about %v", at, l.Arm, got, want[l.Arm][i])
 			}
 		}
 	}
-	e := c.Evidence(gain.TraceProof{})
-	if len(e.Proofs) != 8 {
-		t.Errorf("%d proofs, want one for each of 4 ranks in 2 arms", len(e.Proofs))
+	e := Recorded(c, 0.95, gain.TraceProof{})
+	if len(e.Proof) != 8 {
+		t.Errorf("%d proofs, want one for each of 4 ranks in 2 arms", len(e.Proof))
 	}
-	for _, p := range e.Proofs {
+	for _, p := range e.Proof {
 		if p.Grade != gain.Claimed {
 			t.Errorf("%+v does not prove its arm", p)
 		}
@@ -63,7 +63,7 @@ func TestReplayedCampaign(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer again.Close()
-	if a, b := fmt.Sprintf("%+v", again.Evidence(gain.TraceProof{})), fmt.Sprintf("%+v", e); a != b {
+	if a, b := fmt.Sprintf("%+v", Recorded(again, 0.95, gain.TraceProof{})), fmt.Sprintf("%+v", e); a != b {
 		t.Errorf("read back:\n%s\nwas\n%s", a, b)
 	}
 	if again.Left() != 0 || again.Finished() != 12 {
@@ -114,7 +114,7 @@ func TestRetriesAreRecorded(t *testing.T) {
 	if len(first) != 2 || first[0].State != Failed || first[1].State != Finished || first[0].ExitCode != 1 {
 		t.Fatalf("attempts %+v, want a failed and a finished one", first)
 	}
-	for _, check := range c.Evidence(gain.TraceProof{}).Checks {
+	for _, check := range Recorded(c, 0.95, gain.TraceProof{}).Checks {
 		if check.Name == "first_attempts" && check.Status != gain.Warn {
 			t.Errorf("%+v, want a warning", check)
 		}
@@ -284,7 +284,7 @@ func TestInterruptAndResume(t *testing.T) {
 	}
 	finishedOnce(t, c)
 	// Launch 2 began pair 1 before the interrupt, launch 3 ended it afterwards.
-	for _, check := range c.Evidence(gain.TraceProof{}).Checks {
+	for _, check := range Recorded(c, 0.95, gain.TraceProof{}).Checks {
 		if check.Name == "one_session" && (check.Status != gain.Warn || !strings.Contains(check.Text, "inside pair 1")) {
 			t.Errorf("%+v, want a warning about pair 1", check)
 		}
@@ -408,7 +408,7 @@ func TestServerAndClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	finishedOnce(t, c)
-	for _, p := range c.Evidence(gain.TraceProof{}).Proofs {
+	for _, p := range Recorded(c, 0.95, gain.TraceProof{}).Proof {
 		if p.Grade != gain.Measured {
 			t.Errorf("%+v: the server of this arm did not get the treatment", p)
 		}

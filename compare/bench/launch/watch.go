@@ -134,7 +134,7 @@ func (j Job) watchStall(ctx context.Context) (context.Context, context.CancelFun
 				return
 			case <-time.After(min(j.Stall/8, gpuInterval)):
 			}
-			if now := folderSize(j.Folder); now != bytes {
+			if now := FolderSize(j.Folder); now != bytes {
 				bytes, last = now, time.Now()
 			}
 			if at := j.Worked(); at.After(last) {
@@ -149,8 +149,8 @@ func (j Job) watchStall(ctx context.Context) (context.Context, context.CancelFun
 	return ctx, func() { cancel(nil) }
 }
 
-// folderSize is the size of all files of a folder.
-func folderSize(folder string) (bytes int64) {
+// FolderSize is the size of all files of a folder.
+func FolderSize(folder string) (bytes int64) {
 	_ = filepath.WalkDir(folder, func(_ string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.Type().IsRegular() {
 			if info, err := entry.Info(); err == nil {
