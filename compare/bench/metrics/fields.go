@@ -143,16 +143,22 @@ func (f fields) list(path string) ([]router.Number, bool) {
 	if !ok {
 		return nil, false
 	}
-	n, ok := numbers(v)
-	if !ok {
+	l, ok := v.(*list)
+	var numbers []router.Number
+	for i := 0; ok && i < len(l.items); i++ {
+		var n router.Number
+		n, ok = number(l.items[i])
+		numbers = append(numbers, n)
+	}
+	switch {
+	case !ok:
 		f.wrong(path, "a list of numbers", v)
 		return nil, false
-	}
-	if cut := v.(*list).dropped; cut > 0 {
-		f.rep.warn(fmt.Sprintf("%q is not used: it has %d values beyond the limit of %d per document", path, cut, MaxElements))
+	case l.dropped > 0:
+		f.rep.warn(fmt.Sprintf("%q is not used: it has %d values beyond the limit of %d per document", path, l.dropped, MaxElements))
 		return nil, false
 	}
-	return n, true
+	return numbers, true
 }
 
 // statistics offers the members of an object of percentiles, minimum, maximum and

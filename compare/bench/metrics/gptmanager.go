@@ -26,7 +26,7 @@ var gptManagerText = textFormat{
 		"user_tokens_per_second": "user_speed", "request_queueing_latency": "queue_time",
 	},
 	line:   gptManagerLine,
-	needs:  [][]string{{"output_throughput"}, {"request_throughput"}, {"duration"}},
+	needs:  []string{"output_throughput", "request_throughput", "duration"},
 	finish: finishGPTManager,
 }
 

@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/input"
@@ -66,12 +65,11 @@ func (rep *report) failTwice(line int, what, first, second string) {
 	rep.fail(line, input.Error{Expected: what + " = " + first + " as before", Found: second, Try: try, Err: errTwice})
 }
 
-// demand fails when a report that was found lacks one of the metrics a whole
-// one has, each given by its alternatives.
-func (rep *report) demand(needs [][]string) {
-	for _, alternatives := range needs {
-		if !slices.ContainsFunc(rep.metrics, func(m Metric) bool { return slices.Contains(alternatives, m.Name) }) {
-			rep.fail(0, input.Error{Expected: strings.Join(alternatives, " or "), Found: "none: the output is cut or from an unknown release"})
+// demand fails when a report that was found lacks a metric that a whole one has.
+func (rep *report) demand(needs []string) {
+	for _, name := range needs {
+		if !slices.ContainsFunc(rep.metrics, func(m Metric) bool { return m.Name == name }) {
+			rep.fail(0, input.Error{Expected: name, Found: "none: the output is cut or from an unknown release"})
 		}
 	}
 }
@@ -167,19 +165,4 @@ func number(v any) (router.Number, bool) {
 		return router.Undefined(), ok
 	}
 	return router.Number(x), true
-}
-
-// numbers are the floats of a decoded array, all of which must be numbers.
-func numbers(v any) ([]router.Number, bool) {
-	l, ok := v.(*list)
-	if !ok {
-		return nil, false
-	}
-	out := make([]router.Number, len(l.items))
-	for i, item := range l.items {
-		if out[i], ok = number(item); !ok {
-			return nil, false
-		}
-	}
-	return out, true
 }

@@ -27,7 +27,7 @@ var servingText = textFormat{
 	spread:   regexp.MustCompile(`^(?P<stat>\S+) (?P<of>TTFT|TPOT|ITL|E2EL|E2E Latency) \(ms\)$`),
 	families: servingFamilies,
 	line:     servingLine,
-	needs:    [][]string{{"output_throughput"}, {"request_throughput"}, {"duration"}},
+	needs:    []string{"output_throughput", "request_throughput", "duration"},
 }
 
 var servingLabels = map[string]entry{

@@ -31,8 +31,7 @@ type record struct {
 // source streams the records of an output. Carriage returns end a line as
 // newlines do, which takes progress bars apart from the results they overwrite.
 type source struct {
-	in      *reader
-	started bool
+	in *reader
 	// raw keeps the text of objects too, for the rules of users.
 	raw bool
 	// cut is the first object that did not parse, for the error message when
@@ -117,6 +116,9 @@ func prefix(head []byte) (length, rank int) {
 
 // each offers every record of the output.
 func (s *source) each(offer func(record)) error {
+	if err := s.skipMark(); err != nil {
+		return err
+	}
 	for {
 		rec, err := s.next()
 		switch {
@@ -124,8 +126,6 @@ func (s *source) each(offer func(record)) error {
 			offer(rec)
 		case err == io.EOF:
 			return nil
-		case errors.As(err, new(*input.Error)):
-			return err
 		default:
 			return &input.Error{Position: "line " + strconv.Itoa(s.in.line), Err: err}
 		}
@@ -137,9 +137,6 @@ const prefixBytes = 512
 
 // next returns the next record, or io.EOF.
 func (s *source) next() (record, error) {
-	if err := s.start(); err != nil {
-		return record{}, err
-	}
 	for {
 		head, err := s.in.Peek(prefixBytes)
 		if len(head) == 0 {
@@ -160,12 +157,8 @@ func (s *source) next() (record, error) {
 	}
 }
 
-// start takes a byte order mark off the beginning of the output.
-func (s *source) start() error {
-	if s.started {
-		return nil
-	}
-	s.started = true
+// skipMark takes a byte order mark off the beginning of the output.
+func (s *source) skipMark() error {
 	head, _ := s.in.Peek(3)
 	switch {
 	case bytes.HasPrefix(head, []byte("\xef\xbb\xbf")):

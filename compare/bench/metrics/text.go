@@ -20,9 +20,8 @@ type textFormat struct {
 	families map[string]string
 	// line, where set, looks at a line first and returns its label, which may stand
 	// in another form or have no meaning yet.
-	line func(rec record, rep *report) (label string, v float64)
-	// needs are the metrics a whole report has, each by its alternatives.
-	needs [][]string
+	line  func(rec record, rep *report) (label string, v float64)
+	needs []string // metrics that a whole report has
 	// finish, where set, draws conclusions at the end of a report that was found.
 	finish func(rep *report)
 }

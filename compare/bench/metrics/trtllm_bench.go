@@ -30,7 +30,7 @@ var trtllmText = textFormat{
 	spread:   regexp.MustCompile(`^\[(?P<of>TPOT|TTFT|Latency|GTPS)\] (?P<stat>MINIMUM|MAXIMUM|AVERAGE|P\d{1,2})$`),
 	families: map[string]string{"TPOT": "tpot", "TTFT": "ttft", "Latency": "request_latency", "GTPS": "user_speed"},
 	line:     trtllmLine,
-	needs:    [][]string{{"output_throughput"}, {"request_throughput"}, {"duration"}},
+	needs:    []string{"output_throughput", "request_throughput", "duration"},
 	finish:   finishTRTLLMText,
 }
 

@@ -20,7 +20,7 @@ var vllmThroughputText = textFormat{
 	name:   vllmThroughputFormat + "/stdout",
 	labels: map[string]entry{"Total num prompt tokens": inputTokens, "Total num output tokens": outputTokens},
 	line:   vllmThroughputLine,
-	needs:  [][]string{{"request_throughput"}, {"total_throughput"}},
+	needs:  []string{"request_throughput", "total_throughput"},
 }
 
 var vllmThroughput = regexp.MustCompile(`^Throughput: ([\d.eE+-]+) requests/s, ([\d.eE+-]+) (?:total )?tokens/s(?:, ([\d.eE+-]+) output tokens/s)?$`)
@@ -75,7 +75,7 @@ var vllmLatencyText = textFormat{
 	name:  vllmLatencyFormat + "/stdout",
 	rule:  vllmRule,
 	line:  vllmLatencyLine,
-	needs: [][]string{{"batch_latency_mean"}},
+	needs: []string{"batch_latency_mean"},
 }
 
 var vllmLatency = regexp.MustCompile(`^(?:(Avg)|(\d{1,2})% percentile) latency: ([\d.eE+-]+) seconds$`)
