@@ -26,21 +26,24 @@ const (
 	iteration  = "iteration"
 )
 
-// clockKeys are the names of the times in rows, in the order of preference.
-var clockKeys = []struct{ key, clock string }{
-	{"gpuForwardTimeMS", gpuForward},
-	{"prevDeviceStepTimeMS", deviceStep},
-	{"prev_device_step_time", deviceStep},
-	{"hostStepTimeMS", hostStep},
-	{"host_step_time", hostStep},
-	{"elapsed_time", elapsed},
-	{"iterLatencyMS", iteration},
-}
+// clocks are all of them in that order, clockOf by the names of the times in rows.
+var (
+	clocks  = []string{gpuForward, deviceStep, hostStep, elapsed, iteration}
+	clockOf = map[string]string{
+		"gpuForwardTimeMS":      gpuForward,
+		"prevDeviceStepTimeMS":  deviceStep,
+		"prev_device_step_time": deviceStep,
+		"hostStepTimeMS":        hostStep,
+		"host_step_time":        hostStep,
+		"elapsed_time":          elapsed,
+		"iterLatencyMS":         iteration,
+	}
+)
 
 // row is one line of an iteration log before its time is chosen.
 type row struct {
 	step  Step
-	times map[string]router.Number // by key; undefined for "N/A" and null
+	times map[string]router.Number // by clock; undefined for "N/A" and null
 	stamp time.Time                // of the row's end, to the second; zero where it has none
 }
 
@@ -60,7 +63,10 @@ func (rep *report) row(r row) {
 	}
 	it := rep.log
 	rep.found = true
-	r.step.Clock, r.step.TimeMS = it.clock, r.time(it.clock)
+	r.step.Clock, r.step.TimeMS = it.clock, router.Undefined()
+	if v, ok := r.times[it.clock]; ok {
+		r.step.TimeMS = v
+	}
 	previous, have := it.last[r.step.Rank]
 	if have && len(rep.steps) < MaxSteps && r.step.Iter > rep.steps[previous].Iter+1 {
 		it.gaps += r.step.Iter - rep.steps[previous].Iter - 1
@@ -85,22 +91,12 @@ func (rep *report) row(r row) {
 
 // bestClock is the clock of a row's best time; "" without any.
 func (r row) bestClock() string {
-	for _, c := range clockKeys {
-		if _, ok := r.times[c.key]; ok {
-			return c.clock
+	for _, clock := range clocks {
+		if _, ok := r.times[clock]; ok {
+			return clock
 		}
 	}
 	return ""
-}
-
-// time is the row's time by a clock, undefined where it has none.
-func (r row) time(clock string) router.Number {
-	for _, c := range clockKeys {
-		if v, ok := r.times[c.key]; ok && c.clock == clock {
-			return v
-		}
-	}
-	return router.Undefined()
 }
 
 // maxRanks bounds what a hostile log can make the parser remember.
@@ -169,10 +165,9 @@ func readIterationDict(f fields) {
 			r.step.Rank = router.Whole(v)
 		}
 	}
-	for _, c := range clockKeys {
-		if f.o.has(c.key) {
-			v, _ := f.number(c.key)
-			r.times[c.key] = v
+	for _, key := range f.o.keys {
+		if clock := clockOf[key]; clock != "" {
+			r.times[clock], _ = f.number(key)
 		}
 	}
 	if v, ok := f.number("statsDroppedFrames"); ok && v > 0 {
@@ -246,19 +241,10 @@ func (r *row) head(key, value string) {
 	case "num_scheduled_requests":
 		r.step.Requests = wholeText(value)
 	default:
-		if isClock(key) {
-			r.times[key] = span(value)
+		if clock := clockOf[key]; clock != "" {
+			r.times[clock] = span(value)
 		}
 	}
-}
-
-func isClock(key string) bool {
-	for _, c := range clockKeys {
-		if c.key == key {
-			return true
-		}
-	}
-	return false
 }
 
 // wholeText reads a whole number that is not negative; anything else is undefined.
