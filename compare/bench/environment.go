@@ -8,6 +8,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/moebalance/moebalance/compare/bench/launch"
 )
 
 // recordedPrefixes begin the names of variables that can change what a launch
@@ -54,7 +56,7 @@ func ownVariables(process, given []string, id, folder string) map[string]string 
 			continue
 		}
 		value = strings.ReplaceAll(value, folder, "{out}")
-		if !isRecorded(name) || isSecret(name) {
+		if !isRecorded(name) || isSecret(name) || launch.Mask([]string{value})[0] != value {
 			value = fmt.Sprintf("%s%.4x", hashed, sha256.Sum256([]byte(id+name+"="+value)))
 		}
 		own[name] = value
@@ -99,7 +101,7 @@ func recordEnvironment(env []string, own map[string]string) map[string]string {
 		if isSecret(name) {
 			value = redacted
 		}
-		kept[name] = value
+		kept[name] = launch.Mask([]string{value})[0]
 	}
 	return kept
 }

@@ -170,7 +170,8 @@ func countLines(path string, line *regexp.Regexp, seen map[int]Found) error {
 			rank := rankOf(named, text)
 			f, known := seen[rank]
 			if !known {
-				f = Found{Rank: rank, Text: strings.ToValidUTF8(string(m[0][:min(len(m[0]), 200)]), "")}
+				shown := launch.Mask([]string{string(m[0])})[0]
+				f = Found{Rank: rank, Text: strings.ToValidUTF8(shown[:min(len(shown), 200)], "")}
 			}
 			f.Times++
 			seen[rank] = f

@@ -7,17 +7,20 @@ const hidden = "(redacted)"
 
 // secretName is a name of a flag or variable whose value is a secret: --api-key, HF_TOKEN.
 // It is not --max-num-tokens, --tokenizer or --ssl-keyfile.
-const secretName = `(?:[A-Za-z0-9]+[-_.])*(?i:token|(?:api)?key|secret|password|passwd|passphrase|credentials?|auth)`
+const secretName = `(?:[A-Za-z0-9]+[-_.])*(?i:token|(?:api)?key|secret|password|passwd|passphrase|credentials?|auth(?:orization)?)`
 
 var (
 	secretFlag  = regexp.MustCompile(`^--?` + secretName + `$`)
 	secretWord  = regexp.MustCompile(`^(-{0,2}` + secretName + `=)(?s:.+)$`)
 	secretInner = regexp.MustCompile(`((?:^|[\s;&|"'])(?:-{0,2}` + secretName + `=|--?` + secretName + `\s+|(?i:authorization:\s*(?:bearer|basic)?\s*|bearer\s+)))[^\s;&|"']+`)
+	// A field of JSON, of a Python dictionary or of YAML. Without quotes, "missing key: x" is
+	// none, so the name has two parts there, or is a password's.
+	secretField = regexp.MustCompile(`((?:^|[\s;&|{(,"'])(?:\\?["']` + secretName + `\\?["']|(?:[A-Za-z0-9]+[-_.])+(?i:token|key|secret)|(?i:apikey|password|passwd)):\s*)(?:\\?"[^"\\]*\\?"|'[^']*'|[^\s"',}]+)`)
 	secretLogin = regexp.MustCompile(`(://)[^/\s@]+@`)
 )
 
-// Mask hides the values of secret flags and variables and the logins of URLs, for words
-// that are shown.
+// Mask hides the values of secret flags, variables and fields and the logins of URLs, for
+// words that are shown.
 func Mask(words []string) []string {
 	masked := make([]string, len(words))
 	for i, w := range words {
@@ -27,6 +30,7 @@ func Mask(words []string) []string {
 		}
 		w = secretWord.ReplaceAllString(w, "${1}"+hidden)
 		w = secretInner.ReplaceAllString(w, "${1}"+hidden)
+		w = secretField.ReplaceAllString(w, "${1}"+hidden)
 		masked[i] = secretLogin.ReplaceAllString(w, "${1}"+hidden+"@")
 	}
 	return masked

@@ -18,6 +18,9 @@ func TestMask(t *testing.T) {
 		"curl -H 'Authorization: Bearer abc' http://me:pw@host/x":    "curl -H 'Authorization: Bearer (redacted)' 'http://(redacted)@host/x'",
 		"run --key-value-heads 8 --ssl-keyfile f --tokens=5 a@b.c":   "run --key-value-heads 8 --ssl-keyfile f --tokens=5 a@b.c",
 		"run --token": "run --token",
+		`run --x '{"api_key": "sk-1", "hf_token":"a b","pad_id": 0}'`:                      `run --x '{"api_key": (redacted), "hf_token":(redacted),"pad_id": 0}'`,
+		`run --x "{'headers': {'Authorization': 'sk 1'}}" api_key:sk-1 --y 'password: pw'`: `run --x '{'\''headers'\'': {'\''Authorization'\'': (redacted)}}' 'api_key:(redacted)' --y 'password: (redacted)'`,
+		`run "{\\\"api_key\\\": \\\"sk-1\\\", 'n': 1}" 'missing key: x' max_tokens:5`:      `run '{\"api_key\": (redacted), '\''n'\'': 1}' 'missing key: x' max_tokens:5`,
 	} {
 		words, err := Words(line)
 		if err != nil {
