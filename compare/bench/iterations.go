@@ -1,14 +1,12 @@
 package bench
 
 import (
-	"bytes"
 	"path/filepath"
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/gain"
-	"github.com/moebalance/moebalance/router/input"
 )
 
 // Iterations is what the iteration logs of the timed launches show.
@@ -66,37 +64,9 @@ func (r *runner) iterationLog(l Launch, a Attempt) []metrics.Step {
 		}
 	}
 	for _, path := range paths {
-		if !mentionsIterations(path) {
-			continue
-		}
 		if result, err := r.parseFile(path); err == nil && result.HasShapes() {
 			return result.Steps
 		}
 	}
 	return nil
-}
-
-// mentionsIterations is a quick look for rows of an iteration log, so that other output is
-// not parsed twice.
-func mentionsIterations(path string) bool {
-	f, err := input.Open(path)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	buffer := make([]byte, 1<<16)
-	kept := 0 // of the part before, in which a word may have begun
-	for {
-		n, err := f.Read(buffer[kept:])
-		for _, word := range []string{"iter = ", `'iter'`, `"iter"`, `"Iteration Counter"`} {
-			if bytes.Contains(buffer[:kept+n], []byte(word)) {
-				return true
-			}
-		}
-		if err != nil {
-			return false
-		}
-		end := kept + n
-		kept = copy(buffer, buffer[max(0, end-32):end])
-	}
 }
