@@ -16,6 +16,7 @@ func TestIterationLogsOfACampaign(t *testing.T) {
 		spec := testSpec(t, 1)
 		if spec.IterationLog = file; file != "" {
 			spec.Command.Normal = append(spec.Command.Normal, file)
+			spec.Custom = []string{"speed:tok/s=$.tokens_per_second"} // not in that file
 		}
 		if err := spec.Check(); err != nil {
 			t.Fatal(err)

@@ -163,9 +163,9 @@ func (r *runner) outputOf(l Launch, folder, point string) []string {
 
 // parse reads the report from the first of the files that holds one.
 func (r *runner) parse(paths []string) (metrics.Result, error) {
-	result, err := r.parseFile(paths[0])
+	result, err := parseFile(paths[0], r.custom)
 	if err != nil && len(paths) > 1 {
-		if other, otherErr := r.parseFile(paths[1]); otherErr == nil {
+		if other, otherErr := parseFile(paths[1], r.custom); otherErr == nil {
 			result, err = other, nil
 		}
 	}
@@ -188,7 +188,7 @@ func (r *runner) usable(result *metrics.Result) error {
 
 var errEmpty = errors.New("the result file is empty")
 
-func (r *runner) parseFile(path string) (metrics.Result, error) {
+func parseFile(path string, custom []metrics.Custom) (metrics.Result, error) {
 	f, err := input.Open(path)
 	if err != nil {
 		return metrics.Result{}, fmt.Errorf("the command wrote no result file: %w", err)
@@ -197,7 +197,7 @@ func (r *runner) parseFile(path string) (metrics.Result, error) {
 	if info, err := f.Stat(); err == nil && info.Size() == 0 {
 		return metrics.Result{}, errEmpty
 	}
-	return metrics.Parse(filepath.Base(path), bufio.NewReaderSize(f, 1<<16), r.custom)
+	return metrics.Parse(filepath.Base(path), bufio.NewReaderSize(f, 1<<16), custom)
 }
 
 // fill is the path that a template names for a launch.
