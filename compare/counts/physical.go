@@ -49,7 +49,7 @@ func (r *Record) placeCopies() {
 	if len(r.copies) == 0 {
 		return
 	}
-	p := &Placement{Source: r.Source, Format: r.Format, Experts: r.Experts, Ranks: r.Ranks}
+	p := &Placement{Source: r.Source, Experts: r.Experts, Ranks: r.Ranks}
 	for _, layer := range slices.Sorted(maps.Keys(r.copies)) {
 		if err := p.placeSlots(layer, r.copies[layer]); err != nil {
 			r.warn("no_placement", "the recorded map of copies places no experts: %v", err)

@@ -9,7 +9,6 @@ import (
 // Placement says which rank holds which expert, layer by layer, with replicas.
 type Placement struct {
 	Source  string
-	Format  string
 	Experts int
 	Ranks   int
 
@@ -24,7 +23,7 @@ func Contiguous(experts, ranks int) (*Placement, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Placement{Format: "contiguous", Experts: experts, Ranks: ranks, every: l}, nil
+	return &Placement{Experts: experts, Ranks: ranks, every: l}, nil
 }
 
 // Layout is where the experts of one layer are.

@@ -70,12 +70,12 @@ func (s *source) placement(ranks int) (*Placement, error) {
 		for layer, physical := range file.Layers {
 			slots.Slots, slots.Assignments[layer] = len(physical), physical
 		}
-		return slots.placement(s.path, "SGLang expert location", ranks)
+		return slots.placement(s.path, ranks)
 	}
 	for _, value := range s.values { // in JSONL the mapping is one record of several
 		var slots slotPlacement
 		if err := json.Unmarshal(value, &slots); err == nil && slots.Assignments != nil {
-			return slots.placement(s.path, "slot assignments", ranks)
+			return slots.placement(s.path, ranks)
 		}
 	}
 	if s.values == nil && eplbLine.Match(s.content) {
@@ -83,12 +83,12 @@ func (s *source) placement(ranks int) (*Placement, error) {
 		if err := yaml.Unmarshal(s.content, &slots); err != nil {
 			return nil, fmt.Errorf("not the YAML of an EPLB configuration: %w", err)
 		}
-		return slots.placement(s.path, "EPLB configuration", ranks)
+		return slots.placement(s.path, ranks)
 	}
 	return nil, errors.New("unknown placement format: want an EPLB configuration (num_slots, initial_global_assignments), an expert map (layer_list), vLLM's eplb_initial_mapping or SGLang's physical_to_logical_map")
 }
 
-func (s slotPlacement) placement(path, format string, ranks int) (*Placement, error) {
+func (s slotPlacement) placement(path string, ranks int) (*Placement, error) {
 	switch {
 	case ranks == 0:
 		ranks = s.Ranks
@@ -98,7 +98,7 @@ func (s slotPlacement) placement(path, format string, ranks int) (*Placement, er
 	if ranks == 0 {
 		return nil, fmt.Errorf("%d slots over an unknown number of ranks: give the EP size", s.Slots)
 	}
-	p := &Placement{Source: path, Format: format, Ranks: ranks}
+	p := &Placement{Source: path, Ranks: ranks}
 	for _, slots := range s.Assignments {
 		p.Experts = max(p.Experts, mapped(slots))
 	}
@@ -139,7 +139,7 @@ func readExpertMap(s *source, ranks int) (*Placement, error) {
 	if len(file.List) == 0 || len(file.List) != file.Layers {
 		return nil, fmt.Errorf("want %s (moe_layer_count), have %d", quantity.Count(file.Layers, "layer"), len(file.List))
 	}
-	p := &Placement{Source: s.path, Format: "expert map", Ranks: file.List[0].Devices}
+	p := &Placement{Source: s.path, Ranks: file.List[0].Devices}
 	if ranks != 0 && ranks != p.Ranks {
 		return nil, fmt.Errorf("%d ranks asked for, but the map has %d devices", ranks, p.Ranks)
 	}
