@@ -21,33 +21,14 @@ import (
 func Repeated(paths []string) (path string, ok bool) {
 	var seen []os.FileInfo
 	for _, path := range paths {
-		if info, err := os.Stat(path); err == nil {
-			if isOneOf(seen, info) {
-				return path, true
-			}
-			seen = append(seen, info)
+		info, err := os.Stat(path)
+		if err != nil {
+			continue // left to whoever reads it
 		}
-	}
-	return "", false
-}
-
-func isOneOf(files []os.FileInfo, file os.FileInfo) bool {
-	return slices.ContainsFunc(files, func(other os.FileInfo) bool { return os.SameFile(file, other) })
-}
-
-// shared is the first of a that is the same file as one of b. Files that do not
-// exist are left to whoever reads them.
-func shared(a, b []string) (path string, ok bool) {
-	var files []os.FileInfo
-	for _, path := range b {
-		if info, err := os.Stat(path); err == nil {
-			files = append(files, info)
-		}
-	}
-	for _, path := range a {
-		if info, err := os.Stat(path); err == nil && isOneOf(files, info) {
+		if slices.ContainsFunc(seen, func(other os.FileInfo) bool { return os.SameFile(info, other) }) {
 			return path, true
 		}
+		seen = append(seen, info)
 	}
 	return "", false
 }
@@ -113,15 +94,13 @@ func Exports(args []string, skipped Skipped) (paths []string, err error) {
 
 // bothNamed reports files of which some are named after one arm and some after the other.
 func bothNamed(paths []string) bool {
-	return slices.ContainsFunc(paths, named(gain.Normal)) && slices.ContainsFunc(paths, named(gain.Perfect))
-}
-
-// named reports a file that is named after the arm.
-func named(arm gain.Arm) func(path string) bool {
-	return func(path string) bool {
-		i, ok := armOf(path)
-		return ok && gain.Arms[i] == arm
+	var seen [len(gain.Arms)]bool
+	for _, path := range paths {
+		if arm, ok := armOf(path); ok {
+			seen[arm] = true
+		}
 	}
+	return seen[0] && seen[1]
 }
 
 // FolderFiles lists the files of a folder that is no campaign, sorted by name: its

@@ -56,7 +56,7 @@ func Sides(args []string, skipped Skipped) (sides [2]Side, err error) {
 		return sides, usagef("one side is traces and the other benchmark reports: want two sides of one kind")
 	}
 	if sides[0].Kind == BenchmarkReports {
-		if path, same := shared(sides[0].Paths, sides[1].Paths); same {
+		if path, same := Repeated(slices.Concat(sides[1].Paths, sides[0].Paths)); same {
 			return sides, marked{fmt.Errorf("%s is on both sides: want launches of the two arms", path), ErrNotComparable}
 		}
 	}
@@ -161,19 +161,18 @@ func kindOf(path string) (Kind, error) {
 		return 0, err
 	case nsys.Takes(path):
 		return Captures, nil
-	case traceResult.Match(head):
-		return TraceResults, nil
-	case benchResult.Match(head):
+	}
+	switch kind := resultHead.FindSubmatch(head); {
+	case kind == nil:
+		return BenchmarkReports, nil
+	case string(kind[1]) == "bench":
 		return 0, usagef("%s is a result of bench, which holds both arms: its gain is shown by: moebalance report %s; to set it beside traces: moebalance compare --campaign %[2]s NORMAL PERFECT", path, launch.Quote([]string{path}))
 	}
-	return BenchmarkReports, nil
+	return TraceResults, nil
 }
 
-// traceResult is how the JSON of the verb trace begins.
-var traceResult = regexp.MustCompile(`^\s*\{\s*"schema_version":\s*\d+,\s*"kind":\s*"trace"`)
-
-// benchResult is how the JSON of the verb bench begins.
-var benchResult = regexp.MustCompile(`^\s*\{\s*"schema_version":\s*\d+,\s*"kind":\s*"bench"`)
+// resultHead is how the JSON of these verbs begins.
+var resultHead = regexp.MustCompile(`^\s*\{\s*"schema_version":\s*\d+,\s*"kind":\s*"(trace|bench)"`)
 
 // CheckExports refuses paths that are not exports of one run: a file named twice, files
 // named after both arms, or a result of the verb trace.
