@@ -191,18 +191,12 @@ func (s Statistics) load(threshold float64) (nsys.Recorded, error) {
 	if err != nil {
 		return nsys.Recorded{}, err
 	}
-	r := nsys.Recorded{Load: record.ByLayer(), Layout: map[int]router.Layout{}}
+	r := nsys.Recorded{Load: record.ByLayer(), Imbalance: layers, Layout: map[int]router.Layout{}}
 	for _, w := range slices.Concat(record.Warnings, warnings) {
 		if w.Code == "no_ranks" { // whose text asks for a flag of the verb counts
 			w.Text = "the number of ranks is not recorded, so only expert load is reported, and no time is allocated"
 		}
 		r.Warnings = append(r.Warnings, router.Warning{Code: "counts_" + w.Code, Subject: filepath.Base(w.Subject), Text: w.Text})
-	}
-	for _, l := range layers {
-		r.Imbalance = append(r.Imbalance, imbalance.Row{
-			Layer: router.Whole(l.Layer), Level: l.Level, Quantity: imbalance.Load, Steps: l.Steps, Parts: l.Parts,
-			MaxOverMean: l.MaxOverMean, Imbalance: l.Imbalance, Floor: l.Floor, NullP95: l.NullP95, Flagged: l.Flagged, Worst: l.Worst,
-		})
 	}
 	placement := record.Placement
 	if placement == nil && record.Ranks > 0 {
