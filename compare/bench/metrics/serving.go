@@ -93,7 +93,7 @@ var offlineMembers = []member{
 	{"total_output_tokens", outputTokens, false},
 }
 
-// servingMembers are the totals in the JSON of all clients.
+// servingMembers are the totals in the JSON of all clients; none has all of them.
 var servingMembers = []member{
 	{"output_throughput", entry{metric: "output_throughput"}, true},
 	{"request_throughput", entry{metric: "request_throughput"}, false},
@@ -101,25 +101,17 @@ var servingMembers = []member{
 	{"completed", requests, false},
 	{"total_input_tokens", inputTokens, false},
 	{"total_output_tokens", outputTokens, false},
+	{"failed", failures, false},
+	{"input_throughput", entry{metric: "input_throughput"}, false},
+	{"total_throughput", entry{metric: "total_throughput"}, false},
+	{"total_token_throughput", entry{metric: "total_throughput"}, false},
+	{"user_throughput", entry{metric: "user_throughput"}, false},
+	{"request_goodput:", entry{metric: "request_goodput"}, false}, // trtllm-serve's key really ends in a colon
+	{"request_goodput", entry{metric: "request_goodput"}, false},
+	{"energy/total_energy_j", entry{metric: "energy"}, false},
+	{"energy/total_gpu_power_w", entry{metric: "gpu_power"}, false},
+	{"energy/output_tps_per_w", entry{metric: "output_per_watt"}, false},
 }
-
-// servingMore and sglangMore follow the statistics of each client.
-var (
-	servingMore = []member{
-		{"total_token_throughput", entry{metric: "total_throughput"}, false},
-		{"user_throughput", entry{metric: "user_throughput"}, false},
-		{"request_goodput:", entry{metric: "request_goodput"}, false}, // trtllm-serve's key really ends in a colon
-		{"request_goodput", entry{metric: "request_goodput"}, false},
-		{"failed", failures, false},
-		{"energy/total_energy_j", entry{metric: "energy"}, false},
-		{"energy/total_gpu_power_w", entry{metric: "gpu_power"}, false},
-		{"energy/output_tps_per_w", entry{metric: "output_per_watt"}, false},
-	}
-	sglangMore = []member{
-		{"input_throughput", entry{metric: "input_throughput"}, false},
-		{"total_throughput", entry{metric: "total_throughput"}, false},
-	}
-)
 
 // servingKey is a statistic in the JSON of a client, such as "p99_ttft_ms".
 var servingKey = regexp.MustCompile(`^([^_]+)_(ttft|tpot|itl|e2el|e2e_latency)_ms$`)
@@ -140,7 +132,6 @@ func (f fields) clientTotals() {
 
 func readServing(f fields) {
 	f.clientTotals()
-	f.take(servingMore)
 	if asked, ok := f.number("num_prompts"); ok && !f.rep.work.Errors.Known && f.rep.work.Requests.Known {
 		f.rep.work.Errors = Exactly(max(0, int64(asked)-f.rep.work.Requests.N))
 	}
@@ -148,7 +139,6 @@ func readServing(f fields) {
 
 func readSGLang(f fields) {
 	f.clientTotals()
-	f.take(sglangMore)
 	if accepted, ok := f.number("accept_length"); ok && accepted > 1 {
 		f.rep.warn(speculation)
 	}
