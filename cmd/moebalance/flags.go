@@ -359,7 +359,7 @@ func (o *readOptions) kernelPhases() (list []kernel.Rule, err error) {
 	for _, text := range given {
 		k, err := kernel.ParseRule(text)
 		if err != nil {
-			return nil, usagef("--phase: %v", err)
+			return nil, usagef("--phase or --phase-rules: %v", err)
 		}
 		list = append(list, k)
 	}

@@ -64,9 +64,11 @@ func TestTerminal(t *testing.T) {
 		{"compare", loop + "normal.sqlite", loop + "perfect.sqlite"},
 		{"counts", ranks + "counts-normal"},
 		{"models"},
+		{"place", ranks + "counts-normal", "--redundant", "0,4", "--judge", ranks + "counts-perfect"},
+		{"logits", "plans", "--model", "deepseek-v3", "--ep", "8", "--tokens", "1,8"},
 	} {
 		piped, _, _ := invoke(t.Context(), args...)
-		for _, columns := range []int{40, 80, 200} {
+		for _, columns := range []int{20, 40, 80, 200} {
 			shown := onTerminal(t, columns, args...)
 			for line := range strings.Lines(escapes.ReplaceAllString(shown, "")) {
 				if line = strings.TrimSpace(line); text.StringWidth(line) > columns && (strings.Contains(line, " ") || strings.HasPrefix(line, "─")) {

@@ -167,12 +167,15 @@ func (c shownColumn) widest() (most int) {
 // narrow breaks labels beyond a width, and the heading to the width of the cells.
 func (c *shownColumn) narrow(most int) {
 	for i, cell := range c.cells {
-		if c.cells[i] = broken(cell, most, ""); text.LongestLineLen(c.cells[i]) > most {
-			c.cells[i] = text.WrapText(cell, most)
+		if c.cells[i] = broken(cell, most, ""); text.LongestLineLen(c.cells[i]) > most { // names end a line after _ or /, too
+			c.cells[i] = text.WrapText(joints.Replace(broken(parted.Replace(cell), most, "")), most)
 		}
 	}
 	c.head = strings.ReplaceAll(broken(strings.ReplaceAll(c.head, "/", "/ "), c.widest(), ""), "/ ", "/")
 }
+
+// parted makes the parts of a name words; joints undoes it, also at the end of a line.
+var parted, joints = strings.NewReplacer("_", "_\x00 ", "/", "/\x00 "), strings.NewReplacer("\x00 ", "", "\x00", "")
 
 // only is the value that all rows have, if they do.
 func (c shownColumn) only() (value string, ok bool) {
@@ -199,7 +202,7 @@ func (c shownColumn) dispensable(minor []string) int {
 // gone names the column where it is not shown.
 func (c shownColumn) gone() string {
 	name := strings.ReplaceAll(strings.ReplaceAll(c.head, "/\n", "/"), "\n", " ")
-	if value, ok := c.only(); ok && value != quantity.Unknown {
+	if value, ok := c.only(); ok && value != quantity.Unknown && value != "" {
 		return name + " = " + strings.ReplaceAll(value, "\n", " ")
 	}
 	return name

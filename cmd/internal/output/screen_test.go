@@ -99,6 +99,18 @@ func TestProseIsBrokenBetweenWords(t *testing.T) {
 	}
 }
 
+// Names end a line between their parts, and are cut only where a part is too long.
+func TestNamesAreBrokenBetweenParts(t *testing.T) {
+	for cell, want := range map[string]string{
+		"only_one_difference and": "only_one_\ndifference\nand", "runs/of_a_day/x": "runs/of_a_\nday/x", "abcdefghijklmn": "abcdefghijkl\nmn", "a b": "a b",
+	} {
+		c := shownColumn{cells: []string{cell}}
+		if c.narrow(12); c.cells[0] != want {
+			t.Errorf("%q: %q, want %q", cell, c.cells[0], want)
+		}
+	}
+}
+
 func TestNoScreenBehindAFile(t *testing.T) {
 	f, err := os.Create(t.TempDir() + "/out")
 	if err != nil {

@@ -271,7 +271,7 @@ func comparisonTables(r diff.Comparison) []output.Table {
 		changedPhases(r),
 		changeTable("layers", "Time per step by layer and phase, mean over ranks", r.LayerTimes, []output.Column{count("layer"), label("phase"), timeKind}, slowestColumns...).LeadBy("difference_ns"),
 		changedLosses(r),
-		output.Of("waits", waitTitle, r.Waits, append([]output.Column{label("arm")}, waitColumns()...)...).LeadBy("mean_wait_ns"),
+		output.Of("waits", waitTitle, r.Waits, append([]output.Column{label("arm")}, waitColumns()...)...).LeadBy("mean_wait_ns").Least("last_steps", "most_expert_rank", "last_rank"),
 		changeTable("ranks", "Time per step by rank and phase", r.RankTimes, []output.Column{count("rank"), label("phase"), timeKind}).LeadBy("difference_ns"),
 		output.Of("hardware", "Expert compute per step and rank; hardware and load relative to the mean rank", r.RankSpeeds,
 			count("rank"), duration("normal"), duration("perfect"), ratio("hardware"), ratio("load")).LeadBy("load"),

@@ -13,7 +13,7 @@ const waitTitle = "Waiting at the collective behind the experts: last − mean a
 
 // waitTable is who waits for whom, and why.
 func waitTable(waits []wait.Wait) output.Table {
-	return output.Of("waits", waitTitle, waits, waitColumns()...).LeadBy("mean_wait_ns")
+	return output.Of("waits", waitTitle, waits, waitColumns()...).LeadBy("mean_wait_ns").Least("last_steps", "most_expert_rank", "last_rank")
 }
 
 // Narrow is a table for an overview: waits come without the parts' intervals and what is

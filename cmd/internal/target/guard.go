@@ -38,7 +38,7 @@ const RunsCommand = "moebalance-runs-command"
 // against the files that are there. Each verb that has an output gets the flag
 // --force, which permits everything but the loss of an input.
 func Guard(root *cobra.Command, rules Rules) {
-	g := &guard{rules: rules, claims: map[string]claim{}}
+	g := &guard{rules: rules, claims: map[string]*output{}}
 	g.addForce(root)
 	root.PersistentPreRunE = func(c *cobra.Command, args []string) error {
 		g.collect(c, args)
@@ -57,15 +57,9 @@ type guard struct {
 	rules  Rules
 	force  bool
 	inputs []input
-	stores []string // resolved folders that this verb writes its store to
-	wholes []string // resolved folders that are one input
-	claims map[string]claim
-}
-
-// claim is the output that writes a path.
-type claim struct {
-	flag   string
-	folder bool
+	stores []string           // resolved folders that this verb writes its store to
+	wholes []string           // resolved folders that are one input
+	claims map[string]*output // by the resolved path in small letters
 }
 
 // input is a file that must not change. One that is not there yet, such as the
@@ -203,7 +197,7 @@ func (o *output) checkFile(path string, ours func(string) bool, regular bool) er
 		return o.refusal("no folder %q to write %q in", folder, filepath.Base(path))
 	}
 	name := resolved(path)
-	if err := o.claim(path, name, false); err != nil {
+	if err := o.claim(path, name); err != nil {
 		return err
 	}
 	if o.guard.reads(name, there) {
@@ -226,12 +220,12 @@ func (o *output) checkFile(path string, ours func(string) bool, regular bool) er
 
 // claim refuses a path that another output of the verb writes. Two folders of outputs
 // may be one. Names that differ in case are one file for some systems.
-func (o *output) claim(path, resolved string, folder bool) error {
+func (o *output) claim(path, resolved string) error {
 	name := strings.ToLower(resolved)
-	if by, ok := o.guard.claims[name]; ok && by.flag != o.flag && !(folder && by.folder) {
+	if by := o.guard.claims[name]; by != nil && by != o && !(by.folder && o.folder) {
 		return o.refusal("%q is the output of %s, too: choose another name for one of them", path, by.flag)
 	}
-	o.guard.claims[name] = claim{o.flag, folder}
+	o.guard.claims[name] = o
 	return nil
 }
 

@@ -8,6 +8,7 @@
 package target
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -53,8 +54,9 @@ type Folder struct {
 
 // output is what the guard tells a flag.
 type output struct {
-	flag  string
-	guard *guard
+	flag   string
+	folder bool
+	guard  *guard
 }
 
 // Bind declares the flag.
@@ -65,7 +67,7 @@ func (f *File) Bind(c *cobra.Command, name, short, usage string) {
 
 // Bind declares the flag; the folder's path so far is the default.
 func (d *Folder) Bind(c *cobra.Command, name, short, usage string) {
-	d.flag = "--" + name
+	d.flag, d.folder = "--"+name, true
 	c.Flags().VarP(d, name, short, usage)
 }
 
@@ -105,10 +107,7 @@ func (d *Folder) check() error {
 		return d.refusal("want a folder, but %q is a file", d.Path)
 	}
 	folder := resolved(d.Path)
-	if err := d.claim(d.Path, folder, true); err != nil {
-		return err
-	}
-	return d.checkStore(d.Path, folder, d.Store)
+	return cmp.Or(d.claim(d.Path, folder), d.checkStore(d.Path, folder, d.Store))
 }
 
 // Write writes the file whole or not at all, and with the permissions that it has,
