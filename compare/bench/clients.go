@@ -15,8 +15,7 @@ import (
 
 // clients are the runs of a server's client at the points that attempt a has not measured
 // yet, in the order drawn. Each is on disk as soon as it has ended.
-func (r *runner) clients(l Launch, a Attempt, folder string) ([]launch.Run, error) {
-	runs := []launch.Run{} // not nil where none is missing
+func (r *runner) clients(l Launch, a Attempt, folder string) (runs []launch.Run, err error) {
 	for _, value := range r.Spec.order(l) {
 		if slices.ContainsFunc(a.Points, func(p PointRun) bool { return p.Value == value }) {
 			continue

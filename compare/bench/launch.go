@@ -134,14 +134,14 @@ func (r *runner) prepare(l Launch, a *Attempt) (job launch.Job, err error) {
 	a.Environment = recordEnvironment(env, r.Spec.armVariables())
 	cmd, p := r.Spec.Command, r.Spec.placeholders(l, out, l.Point)
 	job = launch.Job{
-		Command: p.fill(cmd.Of(l.Arm)), Server: p.fill(cmd.Server), Dir: r.Spec.Folder,
+		Runs: []launch.Run{{Words: p.fill(cmd.Of(l.Arm)), Folder: folder}}, Server: p.fill(cmd.Server), Dir: r.Spec.Folder,
 		Env: append(env, r.marker().Environ(l.Position)...), Marker: r.marker(), Folder: folder, Own: r.host.Executable,
 		Ready: p.fill([]string{cmd.Ready})[0], ReadyTimeout: cmd.ReadyTimeout, Timeout: r.Spec.Timeout, Stall: r.Spec.Stall, Grace: r.host.Grace,
 		Ending: func() {
 			r.report(Event{Stage: Cleaning, Launch: l, Attempt: *a, Text: fmt.Sprintf("ending the command of launch %d and everything it started", l.Position)})
 		},
 	}
-	engine := &job.Command
+	engine := &job.Runs[0].Words
 	if len(job.Server) > 0 {
 		engine = &job.Server
 	}
@@ -163,7 +163,7 @@ func (r *runner) prepare(l Launch, a *Attempt) (job launch.Job, err error) {
 		job.Env = launch.Environ(job.Env, profile.Variables())
 	}
 	*engine = slices.DeleteFunc(*engine, func(w string) bool { return w == launch.ProfilerHere }) // of launches without a profiler
-	a.Arguments = slices.Concat(job.Server, job.Command)
+	a.Arguments = slices.Concat(job.Server, job.Runs[0].Words)
 	if r.Spec.perClient() {
 		job.Runs, err = r.clients(l, *a, folder)
 	}

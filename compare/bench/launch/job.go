@@ -25,18 +25,16 @@ const (
 // Logs lists them all.
 var Logs = []string{Stdout, Stderr, ServerStdout, ServerStderr}
 
-// Job is one start of a benchmark command: alone, or between the start and the end
-// of its server.
+// Job is one start of a benchmark command, or of several one after another: alone, or
+// between the start and the end of their server.
 type Job struct {
-	Command []string
-	Server  []string // started first and ended last; nil for none
-	Dir     string   // where both run; empty is the current folder
-	Env     []string // of both
-	Marker  Marker   // in Env, so that everything started inherits it
-	Folder  string   // for the log files
-	Own     string   // the program to start for OwnName where none is on the path
-
-	Runs []Run // started one after another in place of Command, where there are any
+	Runs   []Run
+	Server []string // started first and ended last; nil for none
+	Dir    string   // where all run; empty is the current folder
+	Env    []string // of all
+	Marker Marker   // in Env, so that everything started inherits it
+	Folder string   // for the log files of the server
+	Own    string   // the program to start for OwnName where none is on the path
 
 	Ready        string        // URL that answers 2xx once the server is ready
 	ReadyTimeout time.Duration // 0 is none
@@ -48,13 +46,13 @@ type Job struct {
 	Started      func(Group)      // called with the group of every process started
 }
 
-// Run is one of several commands that a job starts one after another.
+// Run is one measured command.
 type Run struct {
-	Name   string // for errors
+	Name   string // for errors, of several
 	Words  []string
-	Folder string // for its log files
-	Began  func()
-	Done   func() error // called when it has ended well; an error ends the job
+	Folder string       // for its log files
+	Began  func()       // called before it starts; may be nil
+	Done   func() error // called when it has ended well, an error ends the job; may be nil
 }
 
 // Outcome is how a job ended.
@@ -101,12 +99,12 @@ type running struct {
 
 func (j *running) run(ctx context.Context) error {
 	if len(j.Server) == 0 {
-		return j.command(ctx)
+		return j.commands(ctx)
 	}
 	if answers(ctx, j.Ready) {
 		return fmt.Errorf("something answers at %s before the server is started: end it, or use another port", Mask([]string{j.Ready})[0])
 	}
-	server, err := j.start(j.Server, ServerStdout, ServerStderr)
+	server, err := j.start(j.Server, j.Folder, ServerStdout, ServerStderr)
 	if err != nil {
 		return err
 	}
@@ -122,66 +120,63 @@ func (j *running) run(ctx context.Context) error {
 	select {
 	case <-server.done:
 		if err == nil {
-			err = fmt.Errorf("the server ended before the benchmark did%s", j.lastWords(ServerStderr, ServerStdout))
+			err = fmt.Errorf("the server ended before the benchmark did%s", lastWords(j.Folder, ServerStderr, ServerStdout))
 		}
 	default:
 	}
 	return err
 }
 
-// commands runs the measured command, or all that stand in its place.
+// commands runs the measured commands.
 func (j *running) commands(ctx context.Context) error {
-	if j.Runs == nil {
-		return j.command(ctx)
+	for _, r := range j.Runs {
+		if err := j.command(ctx, r); err != nil && r.Name != "" {
+			return fmt.Errorf("%s: %w", r.Name, err)
+		} else if err != nil {
+			return err
+		}
 	}
 	j.outcome.ExitCode = 0
-	for _, r := range j.Runs {
-		one := running{Job: j.Job, outcome: j.outcome}
-		one.Command, one.Folder = r.Words, r.Folder
-		r.Began()
-		err := one.command(ctx)
-		one.outcome.LeftBehind = one.outcome.LeftBehind || j.outcome.LeftBehind
-		if j.outcome = one.outcome; err == nil {
-			err = r.Done()
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", r.Name, err)
-		}
-	}
 	return nil
 }
 
-// command runs the measured command to its end.
-func (j *running) command(ctx context.Context) error {
-	p, err := j.start(j.Command, Stdout, Stderr)
+// command runs one of them to its end.
+func (j *running) command(ctx context.Context, r Run) error {
+	if r.Began != nil {
+		r.Began()
+	}
+	p, err := j.start(r.Words, r.Folder, Stdout, Stderr)
 	if err != nil {
 		return err
 	}
 	left, err := p.wait(ctx, j.Grace, j.Ending)
 	j.outcome.CPU += p.cpu()
-	j.outcome.LeftBehind, j.outcome.Environ = left, p.lastEnviron()
+	j.outcome.LeftBehind, j.outcome.Environ = j.outcome.LeftBehind || left, p.lastEnviron()
 	if ctx.Err() != nil && err != nil {
 		return err
 	}
 	j.outcome.ExitCode = p.exitCode()
-	if err != nil {
-		return fmt.Errorf("the command %s%s", describeExit(err), j.lastWords(Stderr, Stdout))
+	switch {
+	case err != nil:
+		return fmt.Errorf("the command %s%s", describeExit(err), lastWords(r.Folder, Stderr, Stdout))
+	case r.Done != nil:
+		return r.Done()
 	}
 	return nil
 }
 
-// start starts words with their output in two files of the job's folder.
-func (j Job) start(words []string, stdoutFile, stderrFile string) (*process, error) {
+// start starts words with their output in two files of a folder.
+func (j Job) start(words []string, folder, stdoutFile, stderrFile string) (*process, error) {
 	program, err := FindProgram(words[0], j.Dir, j.Own)
 	if err != nil {
 		return nil, err
 	}
-	stdout, err := os.Create(filepath.Join(j.Folder, stdoutFile))
+	stdout, err := os.Create(filepath.Join(folder, stdoutFile))
 	if err != nil {
 		return nil, err
 	}
 	defer stdout.Close() // the child has its own
-	stderr, err := os.Create(filepath.Join(j.Folder, stderrFile))
+	stderr, err := os.Create(filepath.Join(folder, stderrFile))
 	if err != nil {
 		return nil, err
 	}
@@ -195,9 +190,9 @@ func (j Job) start(words []string, stdoutFile, stderrFile string) (*process, err
 }
 
 // lastWords is what a failing command printed last, to add to a message.
-func (j Job) lastWords(files ...string) string {
+func lastWords(folder string, files ...string) string {
 	for _, name := range files {
-		if line := lastLine(filepath.Join(j.Folder, name)); line != "" {
+		if line := lastLine(filepath.Join(folder, name)); line != "" {
 			return fmt.Sprintf("; its last line was %q", Mask([]string{line})[0])
 		}
 	}
@@ -220,7 +215,7 @@ func (j Job) untilReady(ctx context.Context, server *process) error {
 			j.Ending()
 			return context.Cause(ctx)
 		case <-server.done:
-			return fmt.Errorf("the server ended before it was ready%s", j.lastWords(ServerStderr, ServerStdout))
+			return fmt.Errorf("the server ended before it was ready%s", lastWords(j.Folder, ServerStderr, ServerStdout))
 		case <-time.After(100 * time.Millisecond):
 		}
 	}

@@ -53,7 +53,7 @@ func stalled(t *testing.T, stall time.Duration, script string, worked func() tim
 	t.Helper()
 	folder := t.TempDir()
 	_, err := Job{
-		Command: []string{"sh", "-c", strings.ReplaceAll(script, "%", fmt.Sprint(stall.Seconds()/4))}, Folder: folder, Dir: folder, Env: os.Environ(), Marker: NewMarker("stall-test"),
+		Runs: []Run{{Words: []string{"sh", "-c", strings.ReplaceAll(script, "%", fmt.Sprint(stall.Seconds()/4))}, Folder: folder}}, Folder: folder, Dir: folder, Env: os.Environ(), Marker: NewMarker("stall-test"),
 		Grace: Grace{50 * time.Millisecond, 50 * time.Millisecond}, Ending: func() {}, Stall: stall, Worked: worked,
 	}.Run(context.Background())
 	return err
