@@ -46,18 +46,21 @@ func (d Design) Check() error {
 // Points that have launches of their own follow each other within a pair, in an order drawn
 // for each. Launches have no attempts yet.
 func (d Design) plan(arms []gain.Arm, points []string) []Launch {
+	if len(points) == 0 {
+		points = []string{""}
+	}
+	last := points[len(points)-1]
 	var plan []Launch
 	add := func(kind Kind, pair, place int, arm gain.Arm, point string) {
 		plan = append(plan, Launch{Position: len(plan), Kind: kind, Arm: arm, Pair: pair, Place: place, Point: point})
 	}
 	block := func(kind Kind, pair int, order []gain.Arm) {
-		for _, point := range drawn(d.Seed, pair, or(points, "")) {
+		for _, point := range drawn(d.Seed, pair, points) {
 			for place, arm := range order {
 				add(kind, pair, place, arm, point)
 			}
 		}
 	}
-	last := or(points, "")[max(0, len(points)-1)]
 	for i := range len(arms) * d.WarmUps {
 		add(WarmUp, -1, i%len(arms), arms[i%len(arms)], last)
 	}
@@ -77,24 +80,15 @@ func (d Design) plan(arms []gain.Arm, points []string) []Launch {
 	return plan
 }
 
-// or is the list, or one of a single value where it is empty.
-func or(list []string, value string) []string {
-	if len(list) == 0 {
-		return []string{value}
-	}
-	return list
-}
-
-// orders draws the order of the arms in each pair. More than two go in Latin squares: over
-// as many pairs as there are arms, each is once at each place. Every second square is the
-// mirror of the one before, which of three arms makes all six orders.
+// orders draws the order of the arms in each pair: of two as ABBA says. More go in Latin
+// squares: over as many pairs as there are arms, each is once at each place. Every second
+// square is the mirror of the one before, which of three arms makes all six orders.
 func (d Design) orders(arms []gain.Arm) (orders [][]gain.Arm) {
 	draw := rand.New(rand.NewPCG(d.Seed, 0x6d6f6562616c)) // the stream is the design's own
-	if len(arms) == 2 {
-		for _, first := range d.firsts(draw) {
-			orders = append(orders, []gain.Arm{first, other(first)})
-		}
-		return orders
+	for len(arms) == 2 && len(orders) < d.Pairs {
+		first := draw.IntN(2)
+		a, b := arms[first], arms[1-first]
+		orders = append(orders, []gain.Arm{a, b}, []gain.Arm{b, a})
 	}
 	base := slices.Clone(arms)
 	for square := 0; len(orders) < d.Pairs; square++ {
@@ -108,24 +102,4 @@ func (d Design) orders(arms []gain.Arm) (orders [][]gain.Arm) {
 		}
 	}
 	return orders[:d.Pairs]
-}
-
-// firsts draws the first arm of each pair.
-func (d Design) firsts(draw *rand.Rand) []gain.Arm {
-	firsts := make([]gain.Arm, d.Pairs)
-	for i := 0; i < len(firsts); i += 2 {
-		firsts[i] = gain.Arms[draw.IntN(2)]
-		if i+1 < len(firsts) {
-			firsts[i+1] = other(firsts[i])
-		}
-	}
-	return firsts
-}
-
-// other is the arm that a is not.
-func other(a gain.Arm) gain.Arm {
-	if a == gain.Normal {
-		return gain.Perfect
-	}
-	return gain.Normal
 }

@@ -89,11 +89,8 @@ func (s Spec) checkPoints() error {
 	if p == nil {
 		return nil
 	}
-	client, engine := slices.Concat(s.Command.Normal, s.Command.Perfect), slices.Concat(s.Command.Server, s.Command.engine(gain.Normal), s.Command.engine(gain.Perfect))
-	for _, a := range s.Arms {
-		engine = append(engine, a.Flags...)
-	}
-	one, all := in(client, p.Name) || in(engine, p.Name), in(client, allPoints)
+	client := slices.Concat(s.Command.Normal, s.Command.Perfect)
+	one, all := in(client, p.Name) || s.perLaunch() != nil, in(client, allPoints)
 	switch {
 	case one && all:
 		return fmt.Errorf("the command has {%s} and {%s}: want one of them", p.Name, allPoints)
