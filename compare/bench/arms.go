@@ -107,9 +107,9 @@ func (s Spec) checkArms() error {
 	return nil
 }
 
-// environ is base as the arm sees it.
+// environ is base as the arm sees it: of the treatment's variables, a normal arm has none.
 func (s Spec) environ(base []string, a gain.Arm) []string {
-	return launch.Environ(s.Treatment.Environ(base, a), launch.Variables(s.arm(a).Env))
+	return launch.Environ(base, slices.Concat(s.Treatment.variables(a, ""), launch.Variables(s.arm(a).Env)))
 }
 
 // declares reports whether an environment variable may differ between the normal arm and

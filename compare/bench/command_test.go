@@ -34,10 +34,10 @@ func TestTreatments(t *testing.T) {
 	}
 	trtllm, _ := ParseTreatment("trtllm")
 	base := []string{"PATH=/bin", "ENABLE_PERFECT_ROUTER=1", "X=2"}
-	if got := trtllm.Environ(base, gain.Normal); !reflect.DeepEqual(got, []string{"PATH=/bin", "X=2"}) {
+	if got := (Spec{Treatment: trtllm}).environ(base, gain.Normal); !reflect.DeepEqual(got, []string{"PATH=/bin", "X=2"}) {
 		t.Errorf("the normal arm's environment is %q", got)
 	}
-	if got := trtllm.Environ(base, gain.Perfect); !reflect.DeepEqual(got, []string{"PATH=/bin", "X=2", "ENABLE_PERFECT_ROUTER=1"}) {
+	if got := (Spec{Treatment: trtllm}).environ(base, gain.Perfect); !reflect.DeepEqual(got, []string{"PATH=/bin", "X=2", "ENABLE_PERFECT_ROUTER=1"}) {
 		t.Errorf("the perfect arm's environment is %q", got)
 	}
 }

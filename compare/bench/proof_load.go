@@ -38,50 +38,44 @@ const (
 	unbalancedBeyond = 1.01 // max/mean of some layer of a normal launch, more than this
 )
 
-// worstLayer is the load of the worst layer of a launch, over ranks or over experts.
-type worstLayer struct {
+// worstLoad is the load of the worst layer of a launch, over ranks or over experts.
+type worstLoad struct {
 	over           string
 	maxMean, floor router.Number // max/mean, and the least that whole slots allow, where that is known
 }
 
-// within reports whether max/mean is at most so many times its floor; where that is
-// not known, times the 1 of large batches.
-func (w worstLayer) within(limit router.Number) bool {
-	if w.floor.Defined() {
-		limit *= w.floor
-	}
-	return w.maxMean <= limit
+// worstLoads are those that were measured, over ranks before experts.
+type worstLoads []worstLoad
+
+func measured(loads ...worstLoad) worstLoads {
+	return slices.DeleteFunc(loads, func(l worstLoad) bool { return !l.maxMean.Defined() })
 }
 
-func (w worstLayer) String() string {
-	text := quantity.Ratio(w.maxMean) + " over " + w.over
-	if w.floor.Defined() {
-		text += " (floor " + quantity.Ratio(w.floor) + ")"
-	}
-	return text
-}
-
-// worstLayers are those that were measured, over ranks before experts.
-type worstLayers []worstLayer
-
-func measured(layers ...worstLayer) worstLayers {
-	return slices.DeleteFunc(layers, func(w worstLayer) bool { return !w.maxMean.Defined() })
-}
-
-func (w worstLayers) String() string {
+func (w worstLoads) String() string {
 	if len(w) == 0 {
 		return "no loads reported"
 	}
 	var texts []string
 	for _, l := range w {
-		texts = append(texts, l.String())
+		text := quantity.Ratio(l.maxMean) + " over " + l.over
+		if l.floor.Defined() {
+			text += " (floor " + quantity.Ratio(l.floor) + ")"
+		}
+		texts = append(texts, text)
 	}
 	return "worst layer max/mean " + strings.Join(texts, ", ")
 }
 
-// within reports whether there are any and all are within the limit.
-func (w worstLayers) within(limit router.Number) bool {
-	return len(w) > 0 && !slices.ContainsFunc(w, func(l worstLayer) bool { return !l.within(limit) })
+// within reports whether there are any, and max/mean of all is at most so many times its
+// floor; where that is not known, times the 1 of large batches.
+func (w worstLoads) within(limit router.Number) bool {
+	return len(w) > 0 && !slices.ContainsFunc(w, func(l worstLoad) bool {
+		floor := router.Number(1)
+		if l.floor.Defined() {
+			floor = l.floor
+		}
+		return l.maxMean > limit*floor
+	})
 }
 
 // ProveReport judges one report alone.
@@ -97,7 +91,7 @@ func proveByReport(arm gain.Arm, said metrics.Proof, wanted int) []rankProof {
 	for _, l := range said.Layers {
 		ranks, experts = most(ranks, l.RankMaxOverMean), most(experts, l.ExpertMaxOverMean)
 	}
-	worst := measured(worstLayer{"ranks", ranks, router.Undefined()}, worstLayer{"experts", experts, router.Undefined()})
+	worst := measured(worstLoad{"ranks", ranks, router.Undefined()}, worstLoad{"experts", experts, router.Undefined()})
 	report := "report: "
 	if said.Ranks > 1 {
 		report = fmt.Sprintf("report of all %d ranks: ", said.Ranks)
@@ -106,7 +100,7 @@ func proveByReport(arm gain.Arm, said metrics.Proof, wanted int) []rankProof {
 	switch {
 	case wanted == 0 && len(worst) == 0:
 		p.status, p.evidence = unproved, report+"no loads, and the number of ranks is unknown: seen on 1 rank; say --ranks N"
-	case said.Perfect && len(worst) > 0 && !worst[0].within(balancedWithin):
+	case said.Perfect && len(worst) > 0 && !worst[:1].within(balancedWithin):
 		p.status, p.evidence = unproved, report+"perfect router, contradicted by "+worst.String()
 	case said.Perfect:
 		p.status, p.evidence = balanced, report+"perfect router, "+worst.String()
@@ -126,12 +120,12 @@ func proveByReport(arm gain.Arm, said metrics.Proof, wanted int) []rankProof {
 // Even ranks prove the perfect arm (even experts, where no rank is known); unevenness
 // of either proves the normal arm.
 func proveByCounts(arm gain.Arm, c Counted) []rankProof {
-	worst := measured(worstLayer{"ranks", c.RankMaxOverMean, c.RankFloor}, worstLayer{"experts", c.ExpertMaxOverMean, c.ExpertFloor})
+	worst := measured(worstLoad{"ranks", c.RankMaxOverMean, c.RankFloor}, worstLoad{"experts", c.ExpertMaxOverMean, c.ExpertFloor})
 	p := rankProof{arm: arm, launches: 1, measured: true, status: unbalanced, evidence: "recorded expert counts: " + worst.String()}
 	switch {
 	case len(worst) == 0:
 		p.status, p.evidence = unproved, "the recorded expert counts hold no load"
-	case arm == gain.Normal && worst.within(balancedWithin) || arm == gain.Perfect && worst[0].within(balancedWithin):
+	case arm == gain.Normal && worst.within(balancedWithin) || arm == gain.Perfect && worst[:1].within(balancedWithin):
 		p.status = balanced
 	}
 	return p.forRanks(c.Ranks)

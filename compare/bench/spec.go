@@ -247,9 +247,3 @@ func (t Treatment) variables(arm gain.Arm, off string) []launch.Variable {
 	}
 	return variables
 }
-
-// Environ is base as the arm sees it: with the variables in the perfect arm,
-// without them in the normal one.
-func (t Treatment) Environ(base []string, arm gain.Arm) []string {
-	return launch.Environ(base, t.variables(arm, ""))
-}
