@@ -29,7 +29,7 @@ func newAtomicFile(target string) (*atomicFile, error) {
 			continue
 		}
 		if err != nil {
-			return nil, err
+			return nil, &fs.PathError{Op: "open", Path: target, Err: errors.Unwrap(err)}
 		}
 		a := &atomicFile{File: f, target: target}
 		// A cleaner may have come between creation and lock; then this file is

@@ -228,7 +228,7 @@ func (o *placeOptions) run(c *cobra.Command, paths []string) error {
 	if err != nil {
 		return err
 	}
-	if err := cmp.Or(o.write(result), o.draw(result)); err != nil {
+	if err := cmp.Or(o.write(result), o.draw(c, result)); err != nil {
 		return err
 	}
 	return o.out.write(c, render.Place(result))
@@ -321,7 +321,7 @@ func (o *placeOptions) write(result *place.Result) error {
 }
 
 // draw writes the figures that are asked for.
-func (o *placeOptions) draw(result *place.Result) error {
+func (o *placeOptions) draw(c *cobra.Command, result *place.Result) error {
 	if o.png.Path == "" && o.svg.Path == "" {
 		return nil
 	}
@@ -329,5 +329,5 @@ func (o *placeOptions) draw(result *place.Result) error {
 	if err != nil {
 		return err
 	}
-	return cmp.Or(writeFigures(figures, &o.png, "png", plots.Figure.PNG), writeFigures(figures, &o.svg, "svg", plots.Figure.SVG))
+	return cmp.Or(writeFigures(c, figures, &o.png, "png", plots.Figure.PNG), writeFigures(c, figures, &o.svg, "svg", plots.Figure.SVG))
 }

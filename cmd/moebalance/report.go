@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -169,7 +168,7 @@ func (o *reportOptions) write(c *cobra.Command, programs []page.Program) error {
 		return err
 	}
 	figures := p.Figures()
-	if err := errors.Join(writeFigures(figures, &o.png, "png", plots.Figure.PNG), writeFigures(figures, &o.svg, "svg", plots.Figure.SVG)); err != nil {
+	if err := errors.Join(writeFigures(c, figures, &o.png, "png", plots.Figure.PNG), writeFigures(c, figures, &o.svg, "svg", plots.Figure.SVG)); err != nil {
 		return err
 	}
 	switch {
@@ -243,17 +242,20 @@ func armsNamed(text string) string {
 
 var armWord = regexp.MustCompile(`perfect/normal|(^|[\s("“])(normal|perfect)($|[\s,;:)"”])`)
 
-// writeFigures writes each figure to a file of its own in dir; an empty dir
-// writes nothing.
-func writeFigures(figures []plots.Figure, dir *target.Folder, suffix string, write func(plots.Figure, io.Writer) error) error {
+// writeFigures writes each figure to a file of its own in dir, or says that there is none;
+// an empty dir writes nothing.
+func writeFigures(c *cobra.Command, figures []plots.Figure, dir *target.Folder, suffix string, write func(plots.Figure, io.Writer) error) error {
 	if dir.Path == "" {
 		return nil
 	}
 	for _, f := range figures {
 		name := f.Name + "." + suffix
 		if err := dir.Write(name, func(w io.Writer) error { return write(f, w) }); err != nil {
-			return fmt.Errorf("writing %s: %w", filepath.Join(dir.Path, name), err)
+			return fmt.Errorf("figure %s: %w", f.Name, err)
 		}
+	}
+	if len(figures) == 0 {
+		fmt.Fprintf(c.ErrOrStderr(), "--%s: these inputs have no figure\n", suffix)
 	}
 	return nil
 }

@@ -202,6 +202,8 @@ func (s *source) unknown() error {
 		return errors.New("want a zip that torch.save wrote, such as expert_distribution_recorder_*.pt of SGLang, have another one")
 	case has("layer_list"), has("initial_global_assignments"), has("physical_to_logical_map"), eplbLine.Match(s.content):
 		return errPlacement
+	case has("traceEvents"), bytes.HasPrefix(s.content, []byte("SQLite format 3\x00")):
+		return errors.New("this is a trace, not counts: 'moebalance trace' reads it")
 	case has("benchmark", "results"):
 		return errors.New("this is a bench_moe result, which holds no counts per expert")
 	case s.broken != nil:

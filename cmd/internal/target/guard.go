@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"golang.org/x/sys/unix"
 )
 
 // Rules is what the guard has to know about files of ours and of others.
@@ -195,6 +196,9 @@ func (o *output) checkFile(path string, ours func(string) bool, regular bool) er
 		return nil // writing says what is wrong
 	case !isFolder(filepath.Dir(linked(path))):
 		return o.refusal("no folder %q to write %q in", folder, filepath.Base(path))
+	}
+	if err := unix.Access(filepath.Dir(linked(path)), unix.W_OK); err != nil {
+		return &fs.PathError{Op: "open", Path: path, Err: err}
 	}
 	name := resolved(path)
 	if err := o.claim(path, name); err != nil {

@@ -154,3 +154,18 @@ func TestWriteFileFails(t *testing.T) {
 		t.Errorf("%v, want one about %s", err, missing)
 	}
 }
+
+// A folder that nothing can be written in is said before any work.
+func TestUnwritableFolderIsFoundFirst(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root writes everywhere")
+	}
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o555); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "result")
+	if err := guarded(t, path).check(); !errors.Is(err, fs.ErrPermission) || errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), path) {
+		t.Errorf("%v, want one about %s, which is no usage error", err, path)
+	}
+}
