@@ -225,7 +225,7 @@ func traceGate(t *nsys.Trace, limit float64) error {
 	case !ok:
 		return withCode(exitInconclusive, fmt.Errorf("--fail-above: no layer has expert time on two or more ranks"))
 	case router.Above(o.WorstMaxOverMean, router.Undefined(), limit):
-		return withCode(exitGate, fmt.Errorf("expert-time imbalance of %s is %s, limit %s", render.LayerName(t, o.WorstLayer), quantity.Percent(o.WorstMaxOverMean-1), quantity.Percent(limit)))
+		return withCode(exitGate, fmt.Errorf("expert-time imbalance of %s is %s, limit %s", render.LayerName(t.Structure, o.WorstLayer), quantity.Percent(o.WorstMaxOverMean-1), quantity.Percent(limit)))
 	case !o.WorstLayer.Defined():
 		return withCode(exitInconclusive, fmt.Errorf("--fail-above: layers are unknown, and the busy ranks of different layers cancel; name layers by NVTX ranges"))
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -210,37 +209,3 @@ func (g *gatherer) traces(ctx context.Context) error {
 	}
 	return nil
 }
-
-// WarningGroup is a warning with the subjects that it is about.
-type WarningGroup struct {
-	Text     string
-	Subjects []string // each once
-}
-
-// GroupWarnings puts warnings of the same text together, in the order of their first
-// appearance. Texts of one code that differ in numbers only are one, with the first
-// text's numbers, and say so.
-func GroupWarnings(warnings []router.Warning) (groups []WarningGroup) {
-	shapes, texts := map[string]int{}, []map[string]bool{}
-	for _, w := range warnings {
-		shape := w.Code + ": " + quantities.ReplaceAllString(w.Text, "#")
-		i, known := shapes[shape]
-		if !known {
-			i, groups, texts = len(groups), append(groups, WarningGroup{Text: w.Text}), append(texts, map[string]bool{})
-			shapes[shape] = i
-		}
-		texts[i][w.Text] = true
-		if !slices.Contains(groups[i].Subjects, w.Subject) {
-			groups[i].Subjects = append(groups[i].Subjects, w.Subject)
-		}
-	}
-	for i := range groups {
-		if n := len(texts[i]); n > 1 {
-			groups[i].Text += fmt.Sprintf(" (the first of %d with different numbers)", n)
-		}
-	}
-	return groups
-}
-
-// quantities are numbers, with their unit where it follows their size.
-var quantities = regexp.MustCompile(`[0-9][0-9.,]*(?: (?:[nµm]?s|[KMG]iB)\b)?`)

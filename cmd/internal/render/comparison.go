@@ -207,7 +207,7 @@ func worstLoss(r diff.Comparison) (layer string, share router.Number, ok bool) {
 			fall += d
 		}
 		if d > most && s.Layer.Defined() {
-			most, layer = d, layerName(cmp.Or(r.Normal.Structure, r.Perfect.Structure), s.Layer)
+			most, layer = d, LayerName(cmp.Or(r.Normal.Structure, r.Perfect.Structure), s.Layer)
 		}
 	}
 	return layer, most / fall, most > 0

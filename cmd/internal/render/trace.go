@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
-	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -166,7 +166,7 @@ func traceHeadline(t *nsys.Trace) string {
 	if reason := t.Doubt(); reason != "" {
 		doubts = append(doubts, reason)
 	} else if len(t.Waits) > 0 && t.Waits[0].WaitNS > 0 {
-		facts = append(facts, "ranks wait longest in "+t.Waits[0].Sentence(LayerName(t, t.Waits[0].Layer)))
+		facts = append(facts, "ranks wait longest in "+t.Waits[0].Sentence(LayerName(t.Structure, t.Waits[0].Layer)))
 	}
 	if slices.ContainsFunc(t.Warnings, func(w router.Warning) bool { return w.Code == nsys.CountsContradict }) {
 		doubts = append(doubts, "the recorded counts contradict the measured expert time")
@@ -256,29 +256,61 @@ func overSteps(experts string, o imbalance.OverSteps) []string {
 // than that.
 const manyInNote = 7
 
-// warningNotes are the warnings as footnotes, each text once, with how many subjects
-// have it, or with their ranks where they are many and in few ranges.
+// warningGroup are warnings of texts that differ in numbers only.
+type warningGroup struct {
+	texts, subjects []string // each once
+}
+
+// warningNotes are the warnings as footnotes, each text once, in the order of their first
+// appearance, with how many subjects have it, or with their ranks where they are many and in
+// few ranges. Texts of one code that differ in numbers only are one, with the first text's
+// numbers.
 func warningNotes(warnings []router.Warning, ranks map[string][]int) (notes []string) {
-	for _, g := range source.GroupWarnings(warnings) {
-		subject := few(g.Subjects)
-		var known []int
-		for _, s := range g.Subjects {
-			known = append(known, ranks[s]...)
+	var groups []*warningGroup
+	byShape := map[string]*warningGroup{}
+	for _, w := range warnings {
+		shape := w.Code + ": " + quantities.ReplaceAllString(w.Text, "#")
+		if byShape[shape] == nil {
+			byShape[shape] = &warningGroup{}
+			groups = append(groups, byShape[shape])
 		}
-		slices.Sort(known)
-		if list := quantity.Ranges(slices.Compact(known)); len(known) >= manyInNote && strings.Count(list, ",") < manyInNote {
-			subject = "ranks " + list
+		g := byShape[shape]
+		if !slices.Contains(g.texts, w.Text) {
+			g.texts = append(g.texts, w.Text)
 		}
-		notes = append(notes, strings.TrimPrefix(subject+": "+g.Text, ": "))
+		if !slices.Contains(g.subjects, w.Subject) {
+			g.subjects = append(g.subjects, w.Subject)
+		}
+	}
+	for _, g := range groups {
+		notes = append(notes, g.note(ranks))
 	}
 	return notes
 }
 
+// quantities are numbers, with their unit where it follows their size.
+var quantities = regexp.MustCompile(`[0-9][0-9.,]*(?: (?:[nµm]?s|[KMG]iB)\b)?`)
+
+func (g warningGroup) note(ranks map[string][]int) string {
+	subject := few(g.subjects)
+	var known []int
+	for _, s := range g.subjects {
+		known = append(known, ranks[s]...)
+	}
+	slices.Sort(known)
+	if list := quantity.Ranges(slices.Compact(known)); len(known) >= manyInNote && strings.Count(list, ",") < manyInNote {
+		subject = "ranks " + list
+	}
+	text := strings.TrimPrefix(subject+": "+g.texts[0], ": ")
+	if n := len(g.texts); n > 1 {
+		text += fmt.Sprintf(" (the first of %d with different numbers)", n)
+	}
+	return text
+}
+
 // LayerName names a layer in a sentence. Without ranges that name layers, all of them
 // are judged together.
-func LayerName(t *nsys.Trace, layer router.Whole) string { return layerName(t.Structure, layer) }
-
-func layerName(inferred *nsys.Structure, layer router.Whole) string {
+func LayerName(inferred *nsys.Structure, layer router.Whole) string {
 	if !layer.Defined() {
 		return "all layers together"
 	}
