@@ -570,12 +570,19 @@ func TestStepsThatAllRanksRecorded(t *testing.T) {
 				slices.SortFunc(rec.Kernels, func(a, b capture.Kernel) int { return cmp.Compare(a.Start, b.Start) })
 				part := len(rec.Kernels) / 13
 				rec.Kernels = rec.Kernels[from*part*3/4 : len(rec.Kernels)-(2-from)*part*3/4]
+				begin := rec.Launches[rec.Kernels[0].Launch].Start
+				rec.Ranges = slices.DeleteFunc(slices.Clone(rec.Ranges), func(r capture.Range) bool { return r.End < begin })
 			}
 		})
 		if trace.Doubt() != "" || trace.Structure.Layers != 12 || trace.Structure.Steps != whole.Structure.Steps-2 {
 			t.Errorf("%s: %q, %+v", what, trace.Doubt(), trace.Structure)
 		}
 		first := slices.MinFunc(trace.Cells, func(a, b Cell) int { return cmp.Compare(uint32(a.Step), uint32(b.Step)) }).Step
+		for i, s := range trace.StepTimes {
+			if want := whole.StepTimes[from+i].Range; s.Range != want || want == "" {
+				t.Errorf("%s: the range of step %d is %q, want %q", what, s.Step, s.Range, want)
+			}
+		}
 		for rank := range 4 {
 			for step := range whole.Structure.Steps - 2 {
 				if have, want := own(trace, rank, int(first)+step), own(whole, rank, step+from); len(want) != 12 || !slices.Equal(have, want) {

@@ -1,6 +1,7 @@
 package nsys
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -66,16 +67,12 @@ func (p *rankEvents) stepSpans() (spans []stepSpan) {
 // where some began later or ended earlier than others and the times tell which are the same.
 func (r *reduction) commonSteps() {
 	spans := make([][]stepSpan, len(r.ranks))
-	fewest := 0
 	for i, p := range r.ranks {
 		if spans[i] = p.stepSpans(); p.structure == nil || p.structure.Layers != r.ranks[0].structure.Layers || len(spans[i]) != p.structure.Steps || len(spans[i]) == 0 {
 			return
 		}
-		if len(spans[i]) < len(spans[fewest]) {
-			fewest = i
-		}
 	}
-	few := spans[fewest]
+	few := slices.MinFunc(spans, func(a, b []stepSpan) int { return cmp.Compare(len(a), len(b)) })
 	if !slices.ContainsFunc(spans, func(own []stepSpan) bool { return len(own) > len(few) }) {
 		return
 	}
@@ -88,9 +85,9 @@ func (r *reduction) commonSteps() {
 	}
 	for i, p := range r.ranks {
 		if n := len(spans[i]); n > len(few) {
-			r.warn("uncommon_steps", p.rank.Export, fmt.Sprintf("rank %d recorded %s whole and rank %d %d of them: the others are excluded", p.rank.Rank, quantity.Count(n, "step"), r.ranks[fewest].rank.Rank, len(few)))
+			r.warn("uncommon_steps", p.rank.Export, fmt.Sprintf("rank %d recorded %s whole, of which all ranks have %d: the others are excluded", p.rank.Rank, quantity.Count(n, "step"), len(few)))
 		}
-		p.keepSteps(spans[i][begins[i]].step, few[0].step, len(few))
+		p.keepSteps(spans[i][begins[i]].step, spans[0][begins[0]].step, len(few)) // as the first rank's, whose ranges name the steps
 	}
 }
 
