@@ -52,9 +52,26 @@ func repeatRanks(t *testing.T, path string, ranks, copies int) {
 	if err := decoder.Decode(&head); err != nil {
 		t.Fatal(err)
 	}
+	columns := make([][]byte, ranks) // four for every rank, behind the header
+	rest = rest[n+int(length):]
+	for i, e := range head.Exports {
+		events, err := e["ranks"].([]any)[0].(map[string]any)["events"].(json.Number).Int64()
+		if err != nil {
+			t.Fatal(err)
+		}
+		size := 0
+		for range 4 * events {
+			_, n := binary.Uvarint(rest[size:])
+			size += n
+		}
+		columns[i], rest = rest[:size], rest[size:]
+	}
 	exports, rank := []json.RawMessage{}, 0
-	for range copies {
-		for _, e := range head.Exports {
+	var events []byte
+	for number := range copies {
+		for i, e := range head.Exports {
+			start, n := binary.Varint(columns[i]) // no two ranks start at the same nanosecond
+			events = append(binary.AppendVarint(events, start+int64(number)), columns[i][n:]...)
 			e["world"] = ranks * copies
 			e["export"].(map[string]any)["ranks"] = []int{rank}
 			e["ranks"].([]any)[0].(map[string]any)["rank"].(map[string]any)["rank"] = rank
@@ -75,7 +92,7 @@ func repeatRanks(t *testing.T, path string, ranks, copies int) {
 	_, _ = w.Write(append(magic, '\n'))
 	_, _ = w.Write(binary.AppendUvarint(nil, uint64(len(text))))
 	_, _ = w.Write(text)
-	_, _ = w.Write(bytes.Repeat(rest[n+int(length):], copies))
+	_, _ = w.Write(events)
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -26,11 +26,11 @@ func TestArmEvidence(t *testing.T) {
 		equal(t, assignment, trace.Arm, want)
 	}
 	a := newFixture().work(0, 1, 10, 7, "k").environment(`ENABLE_PERFECT_ROUTER="1"`).write(t, "a.sqlite")
-	b := newFixture().work(1, 1, 10, 7, "k").environment(`ENABLE_PERFECT_ROUTER="0"`).write(t, "b.sqlite")
+	b := newFixture().work(1, 1, 10, 8, "k").environment(`ENABLE_PERFECT_ROUTER="0"`).write(t, "b.sqlite")
 	if _, err := Read(context.Background(), []string{a, b}, Options{}); !errors.Is(err, ErrNotOneRun) || !strings.Contains(err.Error(), "compare") {
 		t.Errorf("both arms: have %v", err)
 	}
-	silent := newFixture().work(1, 1, 10, 7, "k").environment(`HOME="/root"`).write(t, "c.sqlite")
+	silent := newFixture().work(1, 1, 10, 8, "k").environment(`HOME="/root"`).write(t, "c.sqlite")
 	if trace := mustRead(t, Options{}, a, silent); trace.Arm != "" || trace.ArmEvidence != "only 1 of 2 exports record the arm" {
 		t.Errorf("one rank says nothing: have arm %q: %s", trace.Arm, trace.ArmEvidence)
 	}

@@ -196,7 +196,7 @@ func TestRankEvidence(t *testing.T) {
 			}
 		})
 	}
-	a, b := kernels(0).write(t, "a.sqlite"), kernels(0).write(t, "b.sqlite")
+	a, b := kernels(0).write(t, "a.sqlite"), kernels(0).work(0, 2, 30, 7, "k").write(t, "b.sqlite")
 	if _, err := Read(t.Context(), []string{a, b}, Options{}); !errors.Is(err, ErrRank) {
 		t.Errorf("two files of rank 0: want ErrRank, have %v", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 
 	"github.com/moebalance/moebalance/compare/nsys/capture"
@@ -153,15 +154,23 @@ var ErrRank = errors.New("ranks cannot be assigned")
 // hand can tell apart. It wraps ErrRank.
 var ErrSameRank = fmt.Errorf("%w", ErrRank)
 
-// checkRanks refuses two ranks of the same number: their times would be added.
+// checkRanks refuses one capture given as two ranks, which would be in perfect balance, and
+// two ranks of the same number: their times would be added.
 func (r *reduction) checkRanks() error {
-	for i := 1; i < len(r.ranks); i++ {
-		a, b := r.ranks[i-1].rank, r.ranks[i].rank
-		if a.Rank == b.Rank {
-			return &input.Error{
-				File: a.Export + " and " + b.Export, Expected: "exports of one run, one per rank",
-				Found: fmt.Sprintf("two that claim rank %d (by %s and by %s)", a.Rank, a.Evidence, b.Evidence), Err: ErrSameRank,
+	sameTime := func(a, b kernelEvent) bool { return a.start == b.start && a.duration == b.duration }
+	for i, p := range r.ranks {
+		for _, o := range r.ranks[:i] {
+			a, b := o.rank, p.rank
+			copied := p.of != o.of && len(p.events) > 0 && slices.EqualFunc(p.events, o.events, sameTime)
+			if !copied && a.Rank != b.Rank {
+				continue
 			}
+			e := &input.Error{File: o.of.export.Path + " and " + p.of.export.Path, Expected: "exports of one run, one per rank"}
+			e.Found, e.Err = fmt.Sprintf("two that claim rank %d (by %s and by %s)", a.Rank, a.Evidence, b.Evidence), ErrSameRank
+			if copied {
+				e.Found, e.Err = "one capture twice: all kernels of both run at the same times", ErrNotOneRun
+			}
+			return e
 		}
 	}
 	return nil

@@ -82,10 +82,7 @@ func newReduction(exports []*exportSummary, options Options) (*reduction, error)
 		}
 	}
 	slices.SortStableFunc(r.ranks, func(a, b *rankEvents) int { return cmp.Compare(a.rank.Rank, b.rank.Rank) })
-	if err := cmp.Or(r.oneArm(), r.checkRanks()); err != nil {
-		return nil, err
-	}
-	if err := cmp.Or(r.oneModel(), r.oneTime()); err != nil {
+	if err := cmp.Or(r.oneArm(), r.checkRanks(), r.oneModel(), r.oneTime()); err != nil {
 		return nil, err
 	}
 	for _, p := range r.ranks {

@@ -113,7 +113,7 @@ func writeSummary(w io.Writer, exports []*exportSummary) error {
 		for _, l := range d.ranks {
 			last := int64(0)
 			for _, e := range l.events {
-				put(zigzag(e.start - last))
+				_, err = out.Write(buf[:binary.PutVarint(buf[:], e.start-last)])
 				last = e.start
 			}
 			for _, e := range l.events {
@@ -129,9 +129,6 @@ func writeSummary(w io.Writer, exports []*exportSummary) error {
 	}
 	return errors.Join(err, out.Flush(), zip.Close())
 }
-
-func zigzag(v int64) uint64   { return uint64(v<<1) ^ uint64(v>>63) }
-func unzigzag(u uint64) int64 { return int64(u>>1) ^ -int64(u&1) }
 
 // IsSummary reports whether a file is a summary, of whatever version.
 func IsSummary(path string) bool {
@@ -292,11 +289,11 @@ func readEvents(in *bufio.Reader, n, locations, names int) ([]kernelEvent, error
 	events := make([]kernelEvent, 0, min(n, 1<<16))
 	last, total := int64(0), uint64(0)
 	for range n {
-		u, err := binary.ReadUvarint(in)
+		difference, err := binary.ReadVarint(in)
 		if err != nil {
 			return nil, err
 		}
-		if last += unzigzag(u); last < -capture.TimeLimit || last > capture.TimeLimit {
+		if last += difference; last < -capture.TimeLimit || last > capture.TimeLimit {
 			return nil, fmt.Errorf("an event starts at %d ns, beyond %d", last, capture.TimeLimit)
 		}
 		events = append(events, kernelEvent{start: last})
