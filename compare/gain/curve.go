@@ -1,6 +1,7 @@
 package gain
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
+	"gonum.org/v1/gonum/floats"
 )
 
 // Point is a load at which both arms were measured.
@@ -64,12 +66,14 @@ func (c Campaign) judgeCurve() Result {
 			head = i
 		}
 	}
-	out := parts[head]
-	for _, r := range parts { // what the point needs that needs most
-		if r.PairsNeeded > out.PairsNeeded || !out.PairsNeeded.Defined() {
-			out.PairsNeeded, out.PairsNeededLow, out.PairsNeededHigh = r.PairsNeeded, r.PairsNeededLow, r.PairsNeededHigh
+	needs := func(r Result) router.Number { // undefined, and so the least, where the verdict stands
+		if r.Verdict == Inconclusive && !r.PairsNeeded.Defined() {
+			return router.Number(math.Inf(1))
 		}
+		return r.PairsNeeded
 	}
+	out, most := parts[head], slices.MaxFunc(parts, func(a, b Result) int { return cmp.Compare(needs(a), needs(b)) })
+	out.PairsNeeded, out.PairsNeededLow, out.PairsNeededHigh = most.PairsNeeded, most.PairsNeededLow, most.PairsNeededHigh
 	out.Pairs, out.Points, out.SimultaneousConfidence = pairs, points, c.Confidence
 	out.Checks, out.Crossover = mergeChecks(labels, checks), c.crossover(points)
 	if reasons := failures(out.Checks); len(reasons) > 0 {
@@ -145,7 +149,10 @@ func (c Campaign) crossover(points []PointGain) *Crossover {
 	side := "below"
 	if estimate[0] > 0 { // mirrored, so that the gain rises
 		side = "above"
-		estimate, low, high = negative(estimate), negative(high), negative(low)
+		low, high = high, low
+		for _, values := range [][]float64{estimate, low, high} {
+			floats.Scale(-1, values)
+		}
 	}
 	measured := "measured at " + quantity.Count(len(points), "point")
 	switch zeros := crossings(at, estimate); {
@@ -198,14 +205,6 @@ func crossings(at, y []float64) (zeros []float64) {
 		}
 	}
 	return zeros
-}
-
-func negative(values []float64) []float64 {
-	out := make([]float64, len(values))
-	for i, v := range values {
-		out[i] = -v
-	}
-	return out
 }
 
 func exp(log float64) router.Number { return router.Number(math.Exp(log)) }

@@ -174,3 +174,44 @@ func TestManyPointsAreCounted(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+// The pairs needed are those of the point that needs most, and unknown where those of a
+// point are: the middle gain is the threshold itself.
+func TestPairsNeededOfPoints(t *testing.T) {
+	judge := func(gains ...float64) Result {
+		var launches []Launch
+		for i := range 8 {
+			for j, gain := range gains {
+				noise := 0.02 * float64(1-2*(i/2%2)) // of equal numbers in both orders
+				for at, v := range []float64{100, 100 * (1 + gain) * math.Exp(noise)} {
+					launches = append(launches, Launch{Pair: i, Point: float64(j + 1), Arm: Arms[at], Position: 2*j + (at+i)%2, Status: StatusOK, Value: v})
+				}
+			}
+		}
+		c := valid(launches)
+		c.PointName = "concurrency"
+		for j := range gains {
+			c.Points = append(c.Points, Point{float64(j + 1), router.Undefined()})
+		}
+		return Judge(c)
+	}
+	near, far := judge(0.095), judge(0.11)
+	if !(near.PairsNeeded > far.PairsNeeded && far.PairsNeeded > 8) {
+		t.Fatalf("alone: %v and %v pairs needed", near.PairsNeeded, far.PairsNeeded)
+	}
+	for what, k := range map[string]struct {
+		gains []float64
+		known bool
+	}{
+		"one undecided":       {[]float64{0.01, 0.11}, true},
+		"on the threshold":    {[]float64{0.11, 0.1, 0.095}, false},
+		"the head has none":   {[]float64{0.1, 0.095}, false},
+		"all are decided":     {[]float64{0.01, 0.02}, false},
+		"two that can decide": {[]float64{0.11, 0.095}, true},
+	} {
+		r := judge(k.gains...)
+		if r.PairsNeeded.Defined() != k.known || r.PairsNeededLow.Defined() != k.known || r.PairsNeededHigh.Defined() && !k.known {
+			t.Errorf("%s: verdict %s, %v (%v to %v) pairs needed", what, r.Verdict, r.PairsNeeded, r.PairsNeededLow, r.PairsNeededHigh)
+		}
+	}
+}
