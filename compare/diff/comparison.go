@@ -175,7 +175,8 @@ type StepTime struct {
 func Compare(normal, perfect *nsys.Trace) Comparison { return compareKinds(normal, perfect, nil) }
 
 // CompareBuilds compares the traces of two builds of these names. Nothing is asked about
-// arms and balance, and no gain of balance is bounded or predicted.
+// arms and balance, and what needs a balanced arm is undefined or empty: the gain of
+// balance, bounded, predicted or split, and the speed of ranks.
 func CompareBuilds(a, b *nsys.Trace, names [2]string) Comparison { return compareKinds(a, b, names[:]) }
 
 func compare(normal, perfect *nsys.Trace, builds []string) Comparison {
@@ -209,7 +210,7 @@ func compare(normal, perfect *nsys.Trace, builds []string) Comparison {
 	c.warnOtherKernels([2]*nsys.Trace{normal, perfect})
 	c.Prediction = p.prediction(&c)
 	if builds != nil {
-		c.Prediction.Gain, c.Prediction.SavedNS, c.Ceiling.GainBound = router.Undefined(), router.Undefined(), router.Undefined()
+		c.Ceiling.GainBound, c.Ceiling.GainBoundWithWork, c.RankSpeeds = router.Undefined(), router.Undefined(), []RankSpeed{}
 	} else {
 		c.caveats()
 	}
@@ -221,12 +222,7 @@ func compare(normal, perfect *nsys.Trace, builds []string) Comparison {
 
 // common returns what both sides have and warns of what one lacks.
 func (c *Comparison) common(what string, normal, perfect []int) []int {
-	both := []int{}
-	for _, v := range normal {
-		if slices.Contains(perfect, v) {
-			both = append(both, v)
-		}
-	}
+	both := slices.DeleteFunc(slices.Clone(normal), func(v int) bool { return !slices.Contains(perfect, v) })
 	for i, own := range [][]int{normal, perfect} {
 		if len(own) == len(both) {
 			continue

@@ -63,15 +63,15 @@ const (
 	Profiled     StepBasis = "profiled" // the perfect arm's own trace, see nsys.StepTime
 )
 
-// prediction is undefined where the sides are not comparable, and without layers, steps
-// or a second rank: busy ranks of different layers then cancel.
+// prediction is undefined where the sides are not comparable or two builds, and without
+// layers, steps or a second rank: busy ranks of different layers then cancel.
 func (p arms) prediction(c *Comparison) Prediction {
 	u := router.Undefined()
 	r := Prediction{
 		Gain: u, Low: u, High: u, Confidence: gain.DefaultConfidence, SavedNS: u, LossNS: u, ExpertsNS: u, OtherNS: u, StepNS: u, ProfilerOverhead: u,
 		Steps: [2]int{len(p.normal.steps), len(p.perfect.steps)},
 	}
-	if !c.Comparable || len(c.Layers) == 0 || len(c.Ranks) < 2 || p.normal.times.Unmarked || p.perfect.times.Unmarked {
+	if !c.Comparable || c.Builds != nil || len(c.Layers) == 0 || len(c.Ranks) < 2 || p.normal.times.Unmarked || p.perfect.times.Unmarked {
 		return r
 	}
 	later := len(p.perfect.times.StepsOf(imbalance.WarmUp)) - len(p.normal.times.StepsOf(imbalance.WarmUp))
@@ -136,13 +136,18 @@ func (r *Prediction) over(stepNS router.Number, basis StepBasis) {
 // the step time of their perfect arm for it and for the split of the gain, which is then the
 // measured one. tokens is how many tokens all ranks together
 // process in a step; it is needed where the campaign measured tokens per second, and 0
-// where it is not known. timed is false where the campaign then has no step time.
-func (c *Comparison) WithCampaign(r gain.Result, tokens float64) (timed bool) {
+// where it is not known. Where the campaign has no time of the steps compared, a warning
+// says why, and all else stays.
+func (c *Comparison) WithCampaign(r gain.Result, tokens float64) {
 	p := &c.Prediction
 	p.Measured = &r.Gain
-	steps := r.StepsNS(gain.Perfect, tokens)
-	if len(steps) == 0 || len(c.Kinds) > 1 { // the campaign's steps are of all kinds
-		return false
+	steps, why := r.StepsNS(gain.Perfect, tokens)
+	if len(c.Kinds) > 1 {
+		why = "its steps are of all kinds"
+	}
+	if why != "" {
+		c.warn("campaign_step_time", "", "the campaign gives no step time: "+why)
+		return
 	}
 	mean := router.Number(stat.Mean(steps, nil))
 	if p.StepBasis == Profiled {
@@ -150,5 +155,4 @@ func (c *Comparison) WithCampaign(r gain.Result, tokens float64) (timed bool) {
 	}
 	p.over(mean, FromCampaign)
 	c.split(p.Measured)
-	return true
 }

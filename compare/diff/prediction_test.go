@@ -1,6 +1,8 @@
 package diff
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/gain"
@@ -39,16 +41,19 @@ func TestPredictionByHand(t *testing.T) {
 		t.Errorf("steps with a wall time: %+v", c.Perfect.OverSteps.Step)
 	}
 	// 64 tokens at 2e9 a second: 32 ns a step, which the profiler makes 25 % longer.
-	timed := c.WithCampaign(gain.Result{Metric: gain.Metric{Unit: "tok/s"}, Pairs: []gain.Pair{
+	c.WithCampaign(gain.Result{Metric: gain.Metric{Unit: "tok/s"}, Pairs: []gain.Pair{
 		{Perfect: 2e9, Status: gain.PairComplete}, {Perfect: 9e9, Status: gain.PairControl},
 	}}, 64)
 	checkNear(t, "gain by campaign", c.Prediction.Gain.Float64(), 0.25, 1e-12)
 	checkNear(t, "overhead", c.Prediction.ProfilerOverhead.Float64(), 0.25, 1e-12)
-	if !timed || c.Prediction.StepBasis != FromCampaign {
-		t.Errorf("by campaign: %v, %+v", timed, c.Prediction)
+	unsaid := func(w router.Warning) bool { return w.Code == "campaign_step_time" }
+	if c.Prediction.StepBasis != FromCampaign || slices.ContainsFunc(c.Warnings, unsaid) {
+		t.Errorf("by campaign: %+v, warnings %v", c.Prediction, c.Warnings)
 	}
-	if c = Compare(normal, perfect); c.WithCampaign(gain.Result{Metric: gain.Metric{Unit: "tok/s"}}, 0) || c.Prediction.StepBasis != Profiled {
-		t.Errorf("without tokens: %+v", c.Prediction)
+	c = Compare(normal, perfect)
+	c.WithCampaign(gain.Result{Metric: gain.Metric{Name: "throughput", Unit: "tok/s"}, Pairs: []gain.Pair{{Perfect: 2e9, Status: gain.PairComplete}}}, 0)
+	if i := slices.IndexFunc(c.Warnings, unsaid); i < 0 || c.Prediction.StepBasis != Profiled || !strings.Contains(c.Warnings[i].Text, "throughput in tok/s; for tokens per second, add --step-tokens") {
+		t.Errorf("without tokens: %+v, warnings %v", c.Prediction, c.Warnings)
 	}
 	perfect.StepTimes = nil
 	if p = Compare(normal, perfect).Prediction; p.Gain.Defined() || !p.SavedNS.Defined() || p.StepBasis != "" {
@@ -83,8 +88,9 @@ func TestPredictionOfCaptures(t *testing.T) {
 			for _, v := range c.perfect {
 				measured.Pairs = append(measured.Pairs, gain.Pair{Perfect: v, Status: gain.PairComplete})
 			}
-			if got.Prediction.StepBasis != Profiled || !got.WithCampaign(measured, c.tokens) {
-				t.Fatalf("step time: %+v", got.Prediction)
+			profiled := got.Prediction.StepBasis
+			if got.WithCampaign(measured, c.tokens); profiled != Profiled || got.Prediction.StepBasis != FromCampaign {
+				t.Fatalf("step time: %s, then %+v", profiled, got.Prediction)
 			}
 			p := got.Prediction
 			checkNear(t, "saved, ms", p.SavedNS.Float64()/1e6, c.savedMS, c.within)

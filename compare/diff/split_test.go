@@ -56,7 +56,7 @@ func TestSplitOfCampaigns(t *testing.T) {
 			if parts := partsAddUp(t, got.Split); got.Split.Basis != Profiled || got.Split.Gain != got.Prediction.Gain || len(parts) != 3 {
 				t.Errorf("without a campaign: %+v", got.Split)
 			}
-			if !got.WithCampaign(r, c.tokens) || got.Split.Basis != FromCampaign || got.Split.Low != r.Gain.Low {
+			if got.WithCampaign(r, c.tokens); got.Split.Basis != FromCampaign || got.Split.Low != r.Gain.Low {
 				t.Fatalf("the measured gain is not split: %+v", got.Split)
 			}
 			parts := partsAddUp(t, got.Split)
@@ -111,9 +111,7 @@ func TestSplitByHand(t *testing.T) {
 	}
 	// Measured by launches, +50 %: 64 tokens at 1.6e9 a second take 40 ns, too.
 	measured := gain.Result{Metric: gain.Metric{Unit: "tok/s"}, Gain: gain.Gain{Estimate: 0.5, Low: 0.4, High: 0.6}, Pairs: []gain.Pair{{Perfect: 1.6e9, Status: gain.PairComplete}}}
-	if !c.WithCampaign(measured, 64) {
-		t.Fatal("no step time")
-	}
+	c.WithCampaign(measured, 64)
 	parts = partsAddUp(t, c.Split)
 	checkNear(t, "rest", parts[Rest].Gain.Float64(), 0.3, 1e-12)
 	checkNear(t, "alone, of 60", c.Split.Placement.GainBound.Float64(), 10.0/50, 1e-12)
@@ -123,5 +121,17 @@ func TestSplitByHand(t *testing.T) {
 	checkNear(t, "recovered gain", c.Split.Placement.RecoveredGain.Float64(), 5.0/55, 1e-12)
 	if c = CompareBuilds(normal, perfect, [2]string{"before", "after"}); c.Split.Gain.Defined() || c.Split.Parts == nil {
 		t.Errorf("two builds have no gain of balance: %+v", c.Split)
+	}
+	k, p := c.Ceiling, c.Prediction
+	for name, v := range map[string]router.Number{
+		"bound": k.GainBound, "bound with work": k.GainBoundWithWork, "gain": p.Gain, "low": p.Low, "high": p.High,
+		"saved": p.SavedNS, "loss": p.LossNS, "experts": p.ExpertsNS, "other": p.OtherNS, "step": p.StepNS,
+	} {
+		if v.Defined() {
+			t.Errorf("two builds need no balance, and %s is %v", name, v)
+		}
+	}
+	if len(Compare(normal, perfect).RankSpeeds) == 0 || c.RankSpeeds == nil || len(c.RankSpeeds) > 0 || p.StepBasis != "" || p.LateHosts {
+		t.Errorf("two builds: speed of ranks %+v, prediction %+v", c.RankSpeeds, p)
 	}
 }

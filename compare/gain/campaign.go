@@ -146,7 +146,9 @@ type Result struct {
 	Gain    Gain    `json:"gain"`
 	Verdict Verdict `json:"verdict"`
 	// PairsNeeded is how many pairs in all would decide an inconclusive campaign, and
-	// its bounds are those of the spread between pairs at the confidence of the gain.
+	// its bounds are those of the spread between pairs at the confidence of the gain. Of
+	// several points they are those of the point that needs most: undefined where one is
+	// inconclusive and no number of pairs is known that would decide it.
 	PairsNeeded     router.Number   `json:"pairs_needed"`
 	PairsNeededLow  router.Number   `json:"pairs_needed_low"`
 	PairsNeededHigh router.Number   `json:"pairs_needed_high"`
@@ -190,18 +192,24 @@ func (r Result) Routing() string {
 // Student's t, the sign-flip test and the bootstrap by those of the crossover t.
 const SchemaVersion = 2
 
-// StepsNS are the times of a step, in nanoseconds, in the complete pairs of the normal and
-// the perfect arm; see Metric.StepNS. There are none where several loads were measured:
-// their steps differ.
-func (r Result) StepsNS(arm Arm, tokens float64) (ns []float64) {
-	for _, p := range r.Pairs {
-		value := p.Perfect
-		if arm == Normal {
-			value = p.Normal
-		}
-		if step := r.Metric.StepNS(value.Float64(), tokens); len(r.Points) == 0 && p.Arm == "" && p.Status == PairComplete && step.Defined() {
-			ns = append(ns, step.Float64())
-		}
+// StepsNS are the times of a step, in nanoseconds, in the complete pairs of the normal or
+// the perfect arm; see Metric.StepNS. Where there are none, why says so of the campaign,
+// and what to give.
+func (r Result) StepsNS(arm Arm, tokens float64) (ns []float64, why string) {
+	if len(r.Points) > 0 {
+		return nil, "it measured several loads, whose steps differ: give one of a single load"
 	}
-	return ns
+	why = "it has no complete pair"
+	for _, p := range r.Pairs {
+		if p.Arm != "" || p.Status != PairComplete {
+			continue
+		}
+		value := map[Arm]router.Number{Normal: p.Normal, Perfect: p.Perfect}[arm]
+		step := r.Metric.StepNS(value.Float64(), tokens)
+		if !step.Defined() {
+			return nil, fmt.Sprintf("its metric is %s in %s; for tokens per second, add --step-tokens, the tokens of all ranks in one step", r.Metric.Name, r.Metric.Unit)
+		}
+		ns, why = append(ns, step.Float64()), ""
+	}
+	return ns, why
 }

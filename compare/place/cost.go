@@ -261,15 +261,11 @@ func observed(layers map[int]*imbalance.Layer, r *counts.Record, scale float64) 
 // WithCampaign takes the step time of the learned router in unprofiled launches, of
 // tokens in one step of all ranks, for that under the profiler. The reason says why not.
 func (c *Cost) WithCampaign(r gain.Result, tokens float64) (reason string) {
-	if len(r.Points) > 0 {
-		return "the campaign measured several loads, whose steps differ: give one of a single load"
+	steps, reason := r.StepsNS(gain.Normal, tokens)
+	if reason == "" {
+		c.StepNS, c.StepBasis, c.Measured = router.Number(stat.Mean(steps, nil)), "campaign", &r.Gain
 	}
-	steps := r.StepsNS(gain.Normal, tokens)
-	if len(steps) == 0 {
-		return fmt.Sprintf("the campaign has no step time: its metric is %s in %s; --step-tokens turns tokens/s into one", r.Metric.Name, r.Metric.Unit)
-	}
-	c.StepNS, c.StepBasis, c.Measured = router.Number(stat.Mean(steps, nil)), "campaign", &r.Gain
-	return ""
+	return reason
 }
 
 // slowest is the predicted time of the slowest rank, by fit.

@@ -163,12 +163,8 @@ func interval[F ~float64](confidence F, noun string, low, high router.Number) st
 // predictionNotes say which step time the gains are of, and how to get a better one.
 func predictionNotes(p diff.Prediction) []string {
 	switch {
-	case !p.SavedNS.Defined():
-		return nil
-	case p.StepBasis == "":
+	case p.SavedNS.Defined() && p.StepBasis == "":
 		return []string{"step time unknown, so no gain is predicted: record two whole steps, or pass --campaign"}
-	case p.StepBasis == diff.Profiled && p.Measured != nil:
-		return []string{"the campaign's metric is no step time, so the parts are those of the predicted gain: for tokens per second add --step-tokens"}
 	case p.ProfilerOverhead.Defined():
 		return []string{"the profiler makes a step of the perfect arm longer by " + quantity.Percent(p.ProfilerOverhead)}
 	}
