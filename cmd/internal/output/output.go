@@ -9,7 +9,6 @@ package output
 import (
 	"cmp"
 	"encoding/csv"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +19,9 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	jsonv1 "github.com/go-json-experiment/json/v1"
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 
@@ -167,10 +169,8 @@ type View struct {
 func Write(w io.Writer, v View, d Document) error {
 	switch v.Format {
 	case JSON:
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		e.SetEscapeHTML(false)
-		return e.Encode(d.Value)
+		e := jsontext.NewEncoder(w, jsontext.WithIndent("  ")) // as it goes: traces of large captures have millions of lines
+		return json.MarshalEncode(e, d.Value, jsonv1.DefaultOptionsV1(), jsontext.EscapeForHTML(false))
 	case CSV:
 		t, err := d.table(v.Table)
 		if err != nil {

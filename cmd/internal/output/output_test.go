@@ -210,3 +210,23 @@ func TestTop(t *testing.T) {
 		t.Error("the document was changed")
 	}
 }
+
+// largestWrite is how many bytes came, and how many at once.
+type largestWrite struct{ all, most int }
+
+func (w *largestWrite) Write(b []byte) (int, error) {
+	w.all, w.most = w.all+len(b), max(w.most, len(b))
+	return len(b), nil
+}
+
+// JSON is written as it is made: that of a large trace would take more memory than the
+// trace.
+func TestJSONIsWrittenInPieces(t *testing.T) {
+	var w largestWrite
+	if err := Write(&w, View{Format: JSON}, Document{Value: make([]struct{ Name string }, 100_000)}); err != nil {
+		t.Fatal(err)
+	}
+	if w.all < 2e6 || w.most > w.all/20 {
+		t.Errorf("%d bytes, up to %d at once", w.all, w.most)
+	}
+}
