@@ -26,7 +26,7 @@ func (t *torchReader) keep(e *torchEvent) {
 		}
 		e.kind = torchRange
 	}
-	if e.kind == torchRange && (bytes.HasPrefix(e.name, []byte("aten::")) || bytes.HasSuffix(e.name, []byte(".py")) || bytes.Contains(e.name, []byte(".py("))) {
+	if (e.kind == torchRange || e.kind == torchProjection) && (bytes.HasPrefix(e.name, []byte("aten::")) || bytes.HasPrefix(e.name, []byte("<built-in ")) || bytes.HasSuffix(e.name, []byte(".py")) || bytes.Contains(e.name, []byte(".py("))) {
 		return // operators and Python frames: they name nothing of the model
 	}
 	if !t.placed {
@@ -95,12 +95,7 @@ func (t *torchReader) keepCall(e *torchEvent, start, end int64) {
 	t.launches = append(t.launches, torchLaunch{Launch{Start: start, End: end, Thread: t.threads.of(torchThread{e.pid, e.tid, false})}, e.correlation, callKindOf(string(e.name)) == kernelCall})
 }
 
-// keepRange keeps a range, unless it is an operator or a Python frame, which name
-// nothing of the model.
 func (t *torchReader) keepRange(e *torchEvent, start, end int64) {
-	if bytes.HasPrefix(e.name, []byte("aten::")) || bytes.Contains(e.name, []byte(".py(")) || bytes.HasPrefix(e.name, []byte("<built-in ")) {
-		return
-	}
 	t.rangesEnd = max(t.rangesEnd, end)
 	if !e.lasting {
 		t.work.issues.OpenRanges++

@@ -314,8 +314,9 @@ type period struct {
 
 // periodAt tests one period.
 func periodAt(segments []segment, inner []int, layers, first int, least float64) (period, bool) {
-	var ratios []float64
-	for b := first; b < len(segments); b += layers {
+	ratios := make([]float64, 0, len(segments)/layers+1)
+	short, most := 0, int(mostExceptions*float64(len(segments)/layers+1))
+	for b := first; b < len(segments) && short <= most; b += layers {
 		if b == 0 {
 			continue // the recording begins here, with or without what precedes a step
 		}
@@ -327,10 +328,12 @@ func periodAt(segments []segment, inner []int, layers, first int, least float64)
 				within = max(within, s.length)
 			}
 		}
+		ratio := float64(segments[b].length + 1)
 		if within > 0 {
-			ratios = append(ratios, float64(segments[b].length)/float64(within))
-		} else {
-			ratios = append(ratios, float64(segments[b].length+1))
+			ratio = float64(segments[b].length) / float64(within)
+		}
+		if ratios = append(ratios, ratio); ratio < least {
+			short++
 		}
 	}
 	if len(ratios) < fewestBoundary {
