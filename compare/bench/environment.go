@@ -21,12 +21,6 @@ var recordedPrefixes = []string{
 	"OMPI_MCA_", "SLURM_JOB_PARTITION", "SLURM_NNODES", "SLURM_NTASKS", "HF_HOME", "HF_HUB_OFFLINE",
 }
 
-// secretParts are parts of names whose values are never recorded.
-var secretParts = []string{"TOKEN", "KEY", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTH"}
-
-// redacted stands for a secret value in a record.
-const redacted = "(redacted)"
-
 // hashed begins the record of a value that is not kept: a hash of it, which tells it
 // from another.
 const hashed = "sha256:"
@@ -56,7 +50,7 @@ func ownVariables(process, given []string, id, folder string) map[string]string 
 			continue
 		}
 		value = strings.ReplaceAll(value, folder, "{out}")
-		if !isRecorded(name) || isSecret(name) || launch.Mask([]string{value})[0] != value {
+		if !isRecorded(name) || launch.Mask([]string{entry})[0] != entry {
 			value = fmt.Sprintf("%s%.4x", hashed, sha256.Sum256([]byte(id+name+"="+value)))
 		}
 		own[name] = value
@@ -84,24 +78,15 @@ func isRecorded(name string) bool {
 	return slices.ContainsFunc(recordedPrefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
-func isSecret(name string) bool {
-	return slices.ContainsFunc(secretParts, func(s string) bool { return strings.Contains(strings.ToUpper(name), s) })
-}
-
 // recordEnvironment keeps the variables of env that can change what a launch measures,
-// and those that the spec sets itself.
+// and those that the spec sets itself, without secrets.
 func recordEnvironment(env []string, own map[string]string) map[string]string {
 	kept := make(map[string]string)
 	for _, kv := range env {
-		name, value, _ := strings.Cut(kv, "=")
-		_, ours := own[name]
-		if !ours && !isRecorded(name) {
-			continue
+		name, value, _ := strings.Cut(launch.Mask([]string{kv})[0], "=")
+		if _, ours := own[name]; ours || isRecorded(name) {
+			kept[name] = value
 		}
-		if isSecret(name) {
-			value = redacted
-		}
-		kept[name] = launch.Mask([]string{value})[0]
 	}
 	return kept
 }

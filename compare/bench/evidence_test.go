@@ -20,9 +20,9 @@ import (
 func TestRecordEnvironment(t *testing.T) {
 	trtllm, _ := ParseTreatment("trtllm")
 	got := recordEnvironment([]string{"HOME=/root", "CUDA_VISIBLE_DEVICES=0,1", "NCCL_DEBUG=a=b", "VLLM_API_KEY=xyz",
-		"TRTLLM_AUTH_TOKEN=q", "ENABLE_PERFECT_ROUTER=1", "SLURM_JOB_ID=7", `VLLM_EXTRA={"api_key": "sk-1", "n": 1}`, "VLLM_URL=http://me:pw@host/"}, trtllm.Perfect)
-	want := map[string]string{"CUDA_VISIBLE_DEVICES": "0,1", "NCCL_DEBUG": "a=b", "VLLM_API_KEY": redacted,
-		"TRTLLM_AUTH_TOKEN": redacted, "ENABLE_PERFECT_ROUTER": "1", "VLLM_EXTRA": `{"api_key": (redacted), "n": 1}`, "VLLM_URL": "http://(redacted)@host/"}
+		"TRTLLM_AUTH_TOKEN=q", "VLLM_API_KEYS=a,b", "VLLM_MAX_NUM_BATCHED_TOKENS=8192", "ENABLE_PERFECT_ROUTER=1", "SLURM_JOB_ID=7", `VLLM_EXTRA={"api_key": "sk-1", "n": 1}`, "VLLM_URL=http://me:pw@host/"}, trtllm.Perfect)
+	want := map[string]string{"CUDA_VISIBLE_DEVICES": "0,1", "NCCL_DEBUG": "a=b", "VLLM_API_KEY": "(redacted)",
+		"TRTLLM_AUTH_TOKEN": "(redacted)", "VLLM_API_KEYS": "(redacted)", "VLLM_MAX_NUM_BATCHED_TOKENS": "8192", "ENABLE_PERFECT_ROUTER": "1", "VLLM_EXTRA": `{"api_key": (redacted), "n": 1}`, "VLLM_URL": "http://(redacted)@host/"}
 	if len(got) != len(want) {
 		t.Errorf("recorded %v, want %v", got, want)
 	}
