@@ -153,16 +153,43 @@ func traceHeadline(t *nsys.Trace) string {
 	if t.Steps != "" {
 		of = append(of, "only steps "+t.Steps)
 	}
-	arm := strings.Join(of, ", ")
-	if arm != "" {
-		arm += ": "
+	answer, known := traceAnswer(t)
+	if len(of) > 0 {
+		answer = strings.Join(of, ", ") + ": " + answer
 	}
-	ranks := quantity.Count(len(t.Ranks), "rank")
+	if !known {
+		return answer
+	}
+	doubts, facts := traceFacts(t)
+	if len(doubts) > 0 {
+		answer += "; uncertain"
+		doubts[0] = "uncertain: " + doubts[0]
+	}
+	return strings.Join(slices.Concat([]string{answer}, doubts, facts), "\n")
+}
+
+// traceAnswer is the imbalance over ranks, or why it is not known.
+func traceAnswer(t *nsys.Trace) (answer string, known bool) {
+	ranks, noun := quantity.Count(len(t.Ranks), "rank"), layerNoun(t.Structure)
 	if int(t.World) > len(t.Ranks) {
 		ranks = fmt.Sprintf("%d of the run's %d ranks", len(t.Ranks), t.World)
 	}
-	o, ok := t.RankTime()
-	var facts, doubts []string
+	switch o, ok := t.RankTime(); {
+	case ok && o.WorstLayer.Defined():
+		return fmt.Sprintf("%s imbalance over %s: mean %s (%s), worst %s (%s %d); %s flagged", expertTime(t), ranks, quantity.Percent(o.Imbalance),
+			quantity.Count(o.Layers, noun), quantity.Percent(o.WorstMaxOverMean-1), noun, o.WorstLayer, quantity.Count(o.Flagged, noun)), true
+	case ok && t.Doubt() == "":
+		return fmt.Sprintf("%s imbalance over %s: %s, all layers together", expertTime(t), ranks, quantity.Percent(o.Imbalance)), true
+	case len(t.Ranks) == 1:
+		return "one rank; imbalance over ranks needs the traces of at least two ranks of one run", false
+	case t.Doubt() != "":
+		return ranks + "; imbalance is unknown\n" + t.Doubt(), false
+	}
+	return ranks + "; no layer has expert time on two of them, so imbalance is unknown", false
+}
+
+// traceFacts are the lines under the answer: what makes it doubtful, and what else is known.
+func traceFacts(t *nsys.Trace) (doubts, facts []string) {
 	if reason := t.Doubt(); reason != "" {
 		doubts = append(doubts, reason)
 	} else if len(t.Waits) > 0 && t.Waits[0].WaitNS > 0 {
@@ -175,25 +202,7 @@ func traceHeadline(t *nsys.Trace) string {
 		facts = append(facts, fmt.Sprintf("balance could win at most %s if every rank had the mean %s: loss %s of a profiled step of %s; from one arm, inferred",
 			quantity.Change(b.Gain), b.Of.ExpertTime(), quantity.Duration(b.LossNS), quantity.Duration(b.StepNS)))
 	}
-	noun, answer := layerNoun(t.Structure), ranks+"; no layer has expert time on two of them, so imbalance is unknown"
-	switch {
-	case ok && !o.WorstLayer.Defined() && t.Doubt() == "":
-		answer = fmt.Sprintf("%s imbalance over %s: %s, all layers together", expertTime(t), ranks, quantity.Percent(o.Imbalance))
-	case ok && o.WorstLayer.Defined():
-		answer = fmt.Sprintf("%s imbalance over %s: mean %s (%s), worst %s (%s %d); %s flagged", expertTime(t), ranks, quantity.Percent(o.Imbalance),
-			quantity.Count(o.Layers, noun), quantity.Percent(o.WorstMaxOverMean-1), noun, o.WorstLayer, quantity.Count(o.Flagged, noun))
-	case len(t.Ranks) == 1:
-		return arm + "one rank; imbalance over ranks needs the traces of at least two ranks of one run"
-	case t.Doubt() != "":
-		return arm + ranks + "; imbalance is unknown\n" + t.Doubt()
-	default:
-		return arm + answer
-	}
-	if len(doubts) > 0 {
-		answer += "; uncertain"
-		doubts[0] = "uncertain: " + doubts[0]
-	}
-	return arm + strings.Join(slices.Concat([]string{answer}, doubts, facts), "\n")
+	return doubts, facts
 }
 
 // expertTime names what the imbalance over ranks is of.
