@@ -91,20 +91,19 @@ func (r *runner) attempt(ctx context.Context, l *Launch) (Attempt, error) {
 	if last.GPUs, failed = gpus.End(); failed != nil {
 		last.Warnings = append(last.Warnings, failed.Error())
 	}
-	if runErr == nil {
+	switch {
+	case runErr == nil:
 		last.State = Ran
-		if err := r.save(*l, *last); err != nil {
-			return *last, err
-		}
-		runErr = r.read(l, last)
-	} else {
+	case ctx.Err() != nil:
+		last.State, last.Error = Interrupted, runErr.Error()
+	default:
 		last.State, last.Error = Failed, runErr.Error()
-		if ctx.Err() != nil {
-			last.State = Interrupted
-		}
-		if err := r.save(*l, *last); err != nil {
-			return *last, err
-		}
+	}
+	if err := r.save(*l, *last); err != nil {
+		return *last, err
+	}
+	if runErr == nil {
+		runErr = r.read(l, last)
 	}
 	r.report(Event{Stage: Ended, Launch: *l, Attempt: *last})
 	return *last, runErr
