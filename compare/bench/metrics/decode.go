@@ -57,18 +57,13 @@ func (o *object) has(keys ...string) bool {
 	return true
 }
 
-// maxDepth bounds the nesting of a document, maxString the bytes kept of one
-// string in it (generated texts are long and never needed).
+// maxDepth bounds the nesting of a document, maxString the bytes kept of one string in it
+// (generated texts are long and never needed). Beyond the budget, maxMembers of the document
+// itself are still kept: totals may stand after the lists of every request.
 const (
-	maxDepth  = 64
-	maxString = 4 << 10
-)
-
-// Beyond the budget, so many members of the document itself are still kept, and
-// so many bytes of a string: totals may stand after the lists of every request.
-const (
+	maxDepth   = 64
+	maxString  = 256
 	maxMembers = 1 << 10
-	shortText  = 64
 )
 
 // decoder reads one object from a stream. It accepts JSON, the NaN and Infinity
@@ -271,10 +266,6 @@ func (d *decoder) text(quote byte) string {
 	d.skip()
 	var b strings.Builder
 	stops := "\n\\" + string(quote)
-	room := maxString
-	if d.budget <= 0 {
-		room = shortText
-	}
 	for d.err == nil {
 		switch d.peek() {
 		case '\n':
@@ -286,13 +277,13 @@ func (d *decoder) text(quote byte) string {
 		case '\\':
 			d.skip()
 			s := d.escape()
-			b.WriteString(s[:min(len(s), max(0, room-b.Len()))])
+			b.WriteString(s[:min(len(s), max(0, maxString-b.Len()))])
 		default:
 			plain, _ := d.in.Peek(d.in.Buffered())
 			if end := bytes.IndexAny(plain, stops); end >= 0 {
 				plain = plain[:end]
 			}
-			b.Write(plain[:min(len(plain), max(0, room-b.Len()))])
+			b.Write(plain[:min(len(plain), max(0, maxString-b.Len()))])
 			if err := d.in.discard(len(plain)); err != nil {
 				d.fail(err)
 			}
