@@ -208,7 +208,8 @@ class Drawn:
 
 class Layer:
     def __init__(self, name, index, slot):
-        self.name, self.index, self.slot, self.table, self.offset, self.captured = name, index, slot, None, 0, False
+        self.name, self.index, self.slot, self.offset, self.captured = name, index, slot, 0, False
+        self.tables = {}  # by dtype: vLLM's gate of DeepSeek-V3 gives small batches float32, large ones bfloat16
 
 
 class Hook:
@@ -271,27 +272,25 @@ class Hook:
             return learned
         tokens = learned.numel() // self.experts
         capturing = learned.is_cuda and torch.cuda.is_current_stream_capturing()
-        if layer.table is None or layer.offset + tokens > len(layer.table):
-            if capturing or layer.captured:
+        table = layer.tables.get(learned.dtype)
+        if table is None or layer.offset + tokens > len(table):
+            if capturing or layer.captured and table is not None:
                 refuse(f"layer {layer.name}: {tokens} tokens, more than before CUDA graphs were captured: set MOEBALANCE_TOKENS to the engine's "
                        "largest batch (vLLM: max_num_batched_tokens)")
-            self.make(layer, tokens, learned)
+            table = layer.tables[learned.dtype] = self.make(layer, tokens, learned)
         layer.captured = layer.captured or capturing
-        if layer.table.dtype != learned.dtype:
-            refuse(f"layer {layer.name}: logits of {learned.dtype} after {layer.table.dtype}")
-        return layer.table[layer.offset:layer.offset + tokens].view(learned.shape)
+        return table[layer.offset:layer.offset + tokens].view(learned.shape)
 
     def make(self, layer, tokens, like):
-        rows = max(tokens, int(variable("TOKENS", "0")))
+        rows = max(tokens, int(variable("TOKENS", "0")), *map(len, layer.tables.values()))
         if self.own_tables or self.drawn:
-            layer.table = persistent(torch.empty, rows, self.experts, like=like, dtype=like.dtype)
-            return self.fill(layer.table, self.rows(layer.index))
+            return self.fill(persistent(torch.empty, rows, self.experts, like=like, dtype=like.dtype), self.rows(layer.index))
         layer.offset, rows = layer.index * self.entry.period % len(self.entry.ids), rows + len(self.entry.ids)
         table = self.shared.get(like.dtype)
         if table is None or len(table) < rows:
             table = self.shared[like.dtype] = self.fill(
                 persistent(torch.empty, rows, self.experts, like=like, dtype=like.dtype), self.entry.ids)
-        layer.table = table
+        return table
 
     def rows(self, layer):
         if self.drawn:
@@ -315,7 +314,8 @@ class Hook:
         if spec not in self.known:
             self.known[spec] = {layer.index: self.rows(layer.index) for layer in self.layers.values()}
         for layer in self.layers.values():
-            self.fill(layer.table, self.known[spec][layer.index])
+            for table in layer.tables.values():
+                self.fill(table, self.known[spec][layer.index])
 
     def seen(self, layer, ids):
         """Adds a layer's choices; id -1 is padding."""
@@ -442,6 +442,9 @@ class WorkerExtension:
 
     def moebalance_router(self, spec):
         HOOK.set_router(spec)
+
+    def moebalance_placement(self, path):
+        vllm_place(HOOK.site.version, self.model_runner.eplb_state, path)
 
     def moebalance_counts_reset(self):
         HOOK.reset()

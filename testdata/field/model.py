@@ -20,7 +20,7 @@ CONFIGS = {
         num_attention_heads=128, num_key_value_heads=128, q_lora_rank=1536, kv_lora_rank=512, qk_nope_head_dim=128, qk_rope_head_dim=64,
         v_head_dim=128, n_routed_experts=256, num_experts_per_tok=8, n_group=8, topk_group=4, n_shared_experts=1, moe_intermediate_size=2048,
         intermediate_size=18432, routed_scaling_factor=2.5, norm_topk_prob=True, scoring_func="sigmoid", topk_method="noaux_tc",
-        num_nextn_predict_layers=0, vocab_size=129280, max_position_embeddings=4096),
+        num_nextn_predict_layers=0, vocab_size=129280, max_position_embeddings=32768),
     "qwen3-tiny": dict(
         architectures=["Qwen3MoeForCausalLM"], model_type="qwen3_moe", hidden_size=256, num_hidden_layers=4, num_attention_heads=4,
         num_key_value_heads=2, head_dim=64, num_experts=32, num_experts_per_tok=4, moe_intermediate_size=128, intermediate_size=512,

@@ -157,7 +157,7 @@ class VLLM(unittest.TestCase):
         layer, = hook.HOOK.layers.values()
         learned = torch.zeros(8, 32).bfloat16()
         view = hook.HOOK.logits(layer, learned)
-        self.assertEqual(view.untyped_storage().data_ptr(), layer.table.untyped_storage().data_ptr())
+        self.assertEqual(view.untyped_storage().data_ptr(), layer.tables[torch.bfloat16].untyped_storage().data_ptr())
         self.assertEqual(view.dtype, torch.bfloat16)
         self.assertEqual(sorted(set(view.flatten().tolist())), [-32.0, 32.0])
 
@@ -211,7 +211,7 @@ class VLLM(unittest.TestCase):
         hook, worker = self.start("tep4", [{"rank": 0, "ranks": 4}] * 2, ROUTER="target:1.5", COUNTS="unused")
         extension = hook.WorkerExtension()
         worker.profile(512)
-        memory = [layer.table.data_ptr() for layer in hook.HOOK.layers.values()]
+        memory = [layer.tables[torch.bfloat16].data_ptr() for layer in hook.HOOK.layers.values()]
         for spec, want in (("perfect", 1.0), ("target:2.0", 2.0), ("target:1.2", 1.2)):
             extension.moebalance_router(spec)
             extension.moebalance_counts_reset()
@@ -228,7 +228,7 @@ class VLLM(unittest.TestCase):
         for ids in worker.profile(4):
             self.assertEqual(ids.sort().values.tolist(), chosen[[0, 1, 2, 0]].tolist())
         hook.set_router("target:1.2")
-        self.assertEqual([layer.table.data_ptr() for layer in hook.HOOK.layers.values()], memory)
+        self.assertEqual([layer.tables[torch.bfloat16].data_ptr() for layer in hook.HOOK.layers.values()], memory)
         with self.assertRaisesRegex(RuntimeError, "cannot change from target:1.2 to off"):
             hook.set_router("off")
         perfect, alone = self.start("tep4", [{"rank": 0, "ranks": 4}], perfect=True)
@@ -267,6 +267,21 @@ class VLLM(unittest.TestCase):
                 self.assertEqual([int(counts[f"{i}_0"].sum()) for i in range(len(counts))], want)
             worker.shutdown()
             self.assertEqual(len(load_file(path)), 3)
+
+    def test_logits_of_two_types(self):
+        hook, worker = self.start("tep4", [{"rank": 0, "ranks": 4}] * 2, ROUTER="target:1.5")
+
+        def route(spec, dtype, tokens):
+            hook.set_router(spec)
+            learned = torch.zeros(tokens, 32, dtype=dtype)
+            ids = worker.runners[1]._apply_quant_method(hidden_states=learned, router_logits=learned, shared_experts_input=None)
+            return max_over_mean(ids, 32, 4)
+        worker.profile(512)
+        for layer in hook.HOOK.layers.values():
+            layer.captured = True  # the largest batches are captured first
+        for spec, want in (("target:1.5", 1.5), ("perfect", 1.0), ("target:1.5", 1.5)):
+            self.assertAlmostEqual(route(spec, torch.bfloat16, 512), want, delta=0.06)
+            self.assertAlmostEqual(route(spec, torch.float32, 512), want, delta=0.06)
 
     def test_padding_is_not_counted(self):
         hook, worker = self.start("tep4", [{"rank": 0, "ranks": 4}], COUNTS="unused")
@@ -311,7 +326,7 @@ class VLLM(unittest.TestCase):
                 self.assertEqual((proof["placement"], proof["experts"], proof["physical_experts"]), (os.path.basename(placement), 32, 36))
             for text, variables, error in (
                     ({"physical_to_logical_map": placed}, {}, "want the file of 'moebalance place --write-vllm'"),
-                    ({**given, "initial_global_assignments": {"0": placed[0][:32], "1": placed[0][:32]}}, {}, r"want \[2, 36\] .* have \[2, 32\]; .* num_redundant"),
+                    ({**given, "initial_global_assignments": {"0": placed[0][:32], "1": placed[0][:32]}}, {}, r"want \[2, 36\] .* have \[2, 32\]; .*num_redundant"),
                     (given, {"perfect": True}, "the balanced logits are made for contiguous experts"),
                     (given, {"eplb": False}, "want vLLM with --enable-eplb")):
                 with self.assertRaisesRegex(RuntimeError, error):
