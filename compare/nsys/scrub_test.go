@@ -136,6 +136,10 @@ func TestScrubRefuses(t *testing.T) {
 	if _, err := capture.Scrub(context.Background(), text, filepath.Join(dir, "out")); !errors.Is(err, capture.ErrNotExport) {
 		t.Errorf("no export: have %v", err)
 	}
+	torch := filepath.Join(testdata, "torch/rank1.pt.trace.json.gz")
+	if _, err := capture.Scrub(context.Background(), torch, filepath.Join(dir, "out")); !errors.Is(err, capture.ErrNotExport) || !strings.Contains(err.Error(), "have a PyTorch trace") {
+		t.Errorf("another profiler's: have %v", err)
+	}
 	stopped, stop := context.WithCancel(context.Background())
 	stop()
 	if _, err := capture.Scrub(stopped, export, filepath.Join(dir, "out")); !errors.Is(err, context.Canceled) {

@@ -65,6 +65,9 @@ const removedVariable = `REMOVED=""`
 //
 // The export is not touched. out is a new or an empty file; an error leaves none.
 func Scrub(ctx context.Context, export, out string) (revealing []string, err error) {
+	if isTorchTrace(export) {
+		return nil, &input.Error{File: export, Expected: "an nsys export (SQLite), the only kind that is scrubbed", Found: "a PyTorch trace", Err: ErrNotExport}
+	}
 	db, err := openDatabase(ctx, export)
 	if err != nil {
 		return nil, err

@@ -279,7 +279,7 @@ func (a *analysis) alignable() bool {
 	case !common:
 		reason = "the ranks' collectives do not correspond"
 	case len(reports) > 1 && !timed:
-		reason = "not every export records when its session started"
+		reason = "not every export records when its session started, which would also show whether all are of one run"
 	}
 	if reason != "" {
 		a.warn("no_wait", "wait and transfer of collectives are unknown: "+reason)
