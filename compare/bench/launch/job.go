@@ -2,7 +2,6 @@ package launch
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -268,9 +267,6 @@ func lastLine(path string) string {
 // OwnName is this program's name: a command with that name can always be started.
 const OwnName = "moebalance"
 
-// ErrNotFound is a command whose program does not exist.
-var ErrNotFound = errors.New("command not found")
-
 // FindProgram is the path of the program that a command of the folder names; own
 // where that is OwnName and no such program is on the path.
 func FindProgram(name, folder, own string) (string, error) {
@@ -287,5 +283,5 @@ func FindProgram(name, folder, own string) (string, error) {
 	case name == OwnName && own != "":
 		return own, nil
 	}
-	return "", fmt.Errorf("%w: %q is neither a program on the path nor an executable file: check the spelling or give its full path", ErrNotFound, name)
+	return "", fmt.Errorf("command not found: %q is neither a program on the path nor an executable file: check the spelling or give its full path", name)
 }

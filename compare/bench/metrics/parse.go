@@ -12,10 +12,6 @@ import (
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
-// ErrUnrecognized is the cause when an output holds no known format and no custom
-// metric was asked for.
-var ErrUnrecognized = errors.New("no benchmark result found")
-
 // layout is one kind of JSON object that a tool writes.
 type layout struct {
 	format string
@@ -49,7 +45,7 @@ func has(keys ...string) func(*object) bool {
 // must be found. With at least one of them the rest of the output need not be a known
 // format, and a report in it that cannot be used is a warning.
 //
-// Otherwise it is an *input.Error when nothing is recognized (ErrUnrecognized), when
+// Otherwise it is an *input.Error when nothing is recognized, when
 // results of two tools or of two launches are in one output, when a required key is
 // missing or contradicts itself, and when reading fails.
 func Parse(name string, r io.Reader, custom []Custom) (Result, error) {
@@ -89,7 +85,7 @@ func ParseRuns(name string, r io.Reader, custom []Custom) ([]Result, error) {
 	case src.cut != nil:
 		return nil, named(name, src.cut)
 	case len(runs) == 0:
-		return nil, &input.Error{File: name, Expected: "one JSON object per launch", Found: "none", Err: ErrUnrecognized}
+		return nil, &input.Error{File: name, Expected: "one JSON object per launch", Found: "none"}
 	}
 	return runs, nil
 }
@@ -302,11 +298,11 @@ func (r *Result) add(rep *report, first bool) {
 // nothing says why no result was found.
 func (p *parser) nothing(cut error) error {
 	e := input.Error{Expected: "a benchmark result", Found: "none in " + quantity.Count(p.records, "line"),
-		Try: "name a number with --metric NAME=REGEX or NAME=$.json.path; 'moebalance counts' reads expert statistics", Err: ErrUnrecognized}
+		Try: "name a number with --metric NAME=REGEX or NAME=$.json.path; 'moebalance counts' reads expert statistics"}
 	switch {
 	case errors.As(cut, new(*input.Error)):
 		at := *cut.(*input.Error)
-		at.Try, at.Err = e.Try, e.Err
+		at.Try = e.Try
 		return &at
 	case p.records == 0:
 		e.Found, e.Try = "an empty output", ""
