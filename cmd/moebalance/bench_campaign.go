@@ -158,7 +158,7 @@ func (o *benchOptions) runCampaign(ctx context.Context, campaign *bench.Campaign
 	}
 	h.Report = shown.event
 	h.Grace.Interrupt = o.grace
-	if campaign.Finished() == 0 {
+	if campaign.Finished() == 0 && !campaign.Spec.Builds.Named() {
 		shown.say(campaign.Spec.ProofToCome())
 	}
 	judge := func(c *bench.Campaign, confidence float64, traces gain.TraceProof) gain.Result {

@@ -21,6 +21,7 @@ import (
 	"github.com/moebalance/moebalance/plots"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/input"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 type placeOptions struct {
@@ -292,7 +293,7 @@ func (o *placeOptions) checkSizes(experts int, sizes []int) error {
 			case n > experts*(ranks-1):
 				return usagef("--redundant: want at most %d, a copy of each expert on each rank, have %d", experts*(ranks-1), n)
 			case over != 0:
-				return usagef("--redundant %d: %d experts and %d copies do not divide over %d ranks; try %d", n, experts, n, ranks, n+ranks-over)
+				return usagef("--redundant %d: %s and %s do not divide over %s; try %d", n, quantity.Count(experts, "expert"), quantity.Count(n, "copy"), quantity.Count(ranks, "rank"), n+ranks-over)
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/moebalance/moebalance/compare/bench/launch"
@@ -81,12 +82,15 @@ func (e *LaunchError) Unwrap() error { return e.Err }
 // Resolve finds the program of every command of the spec, so that a name that
 // is mistyped is found before a campaign exists.
 func (h Host) Resolve(s Spec) error {
-	for _, words := range [][]string{s.Command.Normal, s.Command.Perfect, s.Command.Server} {
-		if len(words) == 0 {
-			continue
-		}
-		if _, err := launch.FindProgram(words[0], s.Folder, h.Executable); err != nil {
-			return err
+	for _, arm := range s.arms() {
+		for _, words := range [][]string{s.Command.Of(arm), s.Command.Server} {
+			if len(words) == 0 {
+				continue
+			}
+			program := strings.ReplaceAll(words[0], "{arm}", string(s.Builds.Called(arm)))
+			if _, err := launch.FindProgram(program, s.Folder, h.Executable); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

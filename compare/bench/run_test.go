@@ -584,6 +584,20 @@ func TestCommandNotFound(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), `command not found: "no-such-benchmark"`) {
 		t.Errorf("error %v", err)
 	}
+	// A program of each build.
+	folder := t.TempDir()
+	builds := Spec{Folder: folder, Builds: gain.Builds{"before", "after"}, Command: Command{Normal: []string{"./build-{arm}"}}}
+	for _, name := range []string{"before", "after"} {
+		if err := h.Resolve(builds); !errors.Is(err, launch.ErrNotFound) || !strings.Contains(err.Error(), "build-"+name) {
+			t.Errorf("without build-%s: %v", name, err)
+		}
+		if err := os.WriteFile(filepath.Join(folder, "build-"+name), nil, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := h.Resolve(builds); err != nil {
+		t.Error(err)
+	}
 }
 
 // A long log goes to disk and is read from there: memory stays small.

@@ -216,11 +216,9 @@ func (t Treatment) Chance() bool {
 }
 
 // ProofToCome says, before the first launch, which proof of balance the launches can
-// give.
+// give; of no use for builds, which need none.
 func (s Spec) ProofToCome() string {
 	switch t := s.Treatment; {
-	case s.Builds.Named():
-		return ""
 	case s.Counts != "" || t.Records != "":
 		return "proof of balance: measured, by the expert counts of each launch"
 	case s.Design.Profiled:

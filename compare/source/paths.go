@@ -140,7 +140,7 @@ func FolderFiles(folder string, skipped Skipped) ([]string, error) {
 		taken = profiles
 	}
 	if len(taken) == 0 {
-		return nil, fmt.Errorf("folder %s contains no file", folder)
+		return nil, fmt.Errorf("folder %s contains no file: want the exports or traces of a run in it", folder)
 	}
 	var left []string
 	for _, path := range files {

@@ -247,7 +247,7 @@ func describeAttempt(a bench.Attempt, metric string) string {
 			metric = a.Result.Primary
 		}
 		if m, ok := a.Result.Metric(metric); ok {
-			return strings.TrimSpace(fmt.Sprintf("%.6g %s", m.Value, m.Unit)) + " in " + took.String()
+			return strings.TrimSpace(quantity.Digits4(m.Value)+" "+m.Unit) + " in " + took.String()
 		}
 	}
 	return fmt.Sprintf("done in %s", took)
