@@ -96,7 +96,7 @@ func (s slotPlacement) placement(path string, ranks int) (*Placement, error) {
 		return nil, fmt.Errorf("%s asked for, but ep_size is %d", quantity.Count(ranks, "rank"), s.Ranks)
 	}
 	if ranks == 0 {
-		return nil, fmt.Errorf("%d slots over an unknown number of ranks: give the EP size", s.Slots)
+		return nil, fmt.Errorf("%d slots over an unknown number of ranks: give the EP size, by --ep", s.Slots)
 	}
 	p := &Placement{Source: path, Ranks: ranks}
 	for _, slots := range s.Assignments {
