@@ -180,7 +180,7 @@ func (p *ProfiledArm) read(ctx context.Context, o nsys.Options, write WriteFile)
 // they do not record say nothing about the arm.
 func (p *ProfiledArm) describe(t *nsys.Trace, treatment bench.Treatment) {
 	p.Ranks, p.GPUNS = len(t.Ranks), t.Coverage.GPUNS
-	if Recorded(treatment) {
+	if recordsSwitch(treatment) {
 		p.SeenArm, p.Evidence = t.Arm, t.ArmEvidence
 	}
 	if o, ok := t.RankTime(); ok {
@@ -188,8 +188,8 @@ func (p *ProfiledArm) describe(t *nsys.Trace, treatment bench.Treatment) {
 	}
 }
 
-// Recorded reports whether traces record the switch of a treatment.
-func Recorded(t bench.Treatment) bool {
+// recordsSwitch reports whether traces record the switch of a treatment.
+func recordsSwitch(t bench.Treatment) bool {
 	return slices.ContainsFunc(t.Names(), func(name string) bool { return slices.Contains(capture.ArmVariables, name) })
 }
 

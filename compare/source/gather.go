@@ -35,7 +35,7 @@ type GatherOptions struct {
 // folders of either, and folders of expert statistics. Exports come last, those of
 // one arm as one trace.
 func Gather(ctx context.Context, paths []string, o GatherOptions) ([]Item, error) {
-	if twice, again := Repeated(paths); again {
+	if twice, again := repeated(paths); again {
 		return nil, usagef("%s is named twice", twice)
 	}
 	g := gatherer{GatherOptions: o, launched: map[string]gain.Arm{}}
@@ -60,7 +60,7 @@ func (g *gatherer) path(ctx context.Context, path string) error {
 	case !isPattern(path):
 		return fmt.Errorf("report: want a result, a campaign folder, exports or expert statistics: %w", err)
 	}
-	found, err := Files(path, g.Skipped)
+	found, err := expand(path, g.Skipped)
 	for _, match := range found {
 		if err == nil {
 			err = g.path(ctx, match)
@@ -77,7 +77,7 @@ type gatherer struct {
 }
 
 func (g *gatherer) file(ctx context.Context, path string) error {
-	head, err := Head(path)
+	head, err := headOf(path)
 	if err != nil {
 		return err
 	}
@@ -150,7 +150,7 @@ func (g *gatherer) campaign(ctx context.Context, folder string) error {
 	for _, arm := range gain.Arms {
 		for _, path := range c.Exports(arm) {
 			g.exports = append(g.exports, path)
-			if !Recorded(c.Spec.Treatment) {
+			if !recordsSwitch(c.Spec.Treatment) {
 				g.launched[path] = arm
 			}
 		}

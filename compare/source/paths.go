@@ -17,8 +17,8 @@ import (
 	"github.com/moebalance/moebalance/router/input"
 )
 
-// Repeated is the first path that is the same file as one before it, by whatever name.
-func Repeated(paths []string) (path string, ok bool) {
+// repeated is the first path that is the same file as one before it, by whatever name.
+func repeated(paths []string) (path string, ok bool) {
 	var seen []os.FileInfo
 	for _, path := range paths {
 		info, err := os.Stat(path)
@@ -44,9 +44,9 @@ func splitList(arg string) []string {
 // Skipped is told which files of a folder are not read. Nil tells nobody.
 type Skipped func(folder string, names []string)
 
-// Files lists the files that a path, folder or pattern names, sorted by name; of a
+// expand lists the files that a path, folder or pattern names, sorted by name; of a
 // folder as FolderFiles does.
-func Files(path string, skipped Skipped) ([]string, error) {
+func expand(path string, skipped Skipped) ([]string, error) {
 	if path == "" {
 		return nil, usagef("want the name of a file, have none")
 	}
@@ -80,7 +80,7 @@ func Exports(args []string, skipped Skipped) (paths []string, err error) {
 		found := []string{arg}
 		info, missing := os.Stat(arg)
 		if missing == nil && info.IsDir() || missing != nil && isPattern(arg) {
-			if found, err = Files(arg, skipped); err != nil {
+			if found, err = expand(arg, skipped); err != nil {
 				return nil, err
 			}
 		}
@@ -176,8 +176,8 @@ func otherForm(path string) bool {
 	return false
 }
 
-// Head is the first bytes of a regular file, at most 64.
-func Head(path string) ([]byte, error) {
+// headOf is the first bytes of a regular file, at most 64.
+func headOf(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err

@@ -56,7 +56,7 @@ func Sides(args []string, skipped Skipped) (sides [2]Side, err error) {
 		return sides, usagef("one side is traces and the other benchmark reports: want two sides of one kind")
 	}
 	if sides[0].Kind == BenchmarkReports {
-		if path, same := Repeated(slices.Concat(sides[1].Paths, sides[0].Paths)); same {
+		if path, same := repeated(slices.Concat(sides[1].Paths, sides[0].Paths)); same {
 			return sides, marked{fmt.Errorf("%s is on both sides: want launches of the two arms", path), ErrNotComparable}
 		}
 	}
@@ -129,7 +129,7 @@ func namedArm(name string) (arm int, ok bool) {
 // openSide resolves the parts of a side, each a file, a folder or a pattern.
 func openSide(parts []string, skipped Skipped) (side Side, err error) {
 	for _, part := range parts {
-		paths, err := Files(part, skipped)
+		paths, err := expand(part, skipped)
 		if err != nil {
 			return side, err
 		}
@@ -145,7 +145,7 @@ func openSide(parts []string, skipped Skipped) (side Side, err error) {
 		}
 		side.Kind = kind
 	}
-	if twice, ok := Repeated(side.Paths); ok {
+	if twice, ok := repeated(side.Paths); ok {
 		return side, usagef("%s is named twice", twice)
 	}
 	if side.Kind == TraceResults && len(side.Paths) > 1 {
@@ -155,7 +155,7 @@ func openSide(parts []string, skipped Skipped) (side Side, err error) {
 }
 
 func kindOf(path string) (Kind, error) {
-	head, err := Head(path)
+	head, err := headOf(path)
 	switch {
 	case err != nil:
 		return 0, err
@@ -180,7 +180,7 @@ func CheckExports(paths []string) error {
 	if bothNamed(paths) {
 		return marked{errors.New("the exports are of both arms by their names, normal and perfect: 'moebalance compare' takes both; for one arm, pass its exports alone"), ErrNotComparable}
 	}
-	if twice, again := Repeated(paths); again {
+	if twice, again := repeated(paths); again {
 		return usagef("%s is named twice", twice)
 	}
 	if i := slices.IndexFunc(paths, func(path string) bool {

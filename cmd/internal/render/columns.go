@@ -1,3 +1,5 @@
+// Package render lays results out as documents: a headline that answers, tables and notes. It
+// computes nothing that a result does not hold.
 package render
 
 import (
