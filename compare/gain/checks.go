@@ -199,7 +199,7 @@ func (c Campaign) tooManyErrors(s session, normal, perfect float64) []string {
 	for i, errors := range []float64{normal, perfect} {
 		launch := []*Launch{s.normal, s.perfect}[i]
 		if errors > c.Tolerance*launch.Work[WorkRequests] {
-			out = append(out, fmt.Sprintf("pair %d: %g requests of the %s launch failed", s.pair.Pair, errors, c.Builds.Called(launch.Arm)))
+			out = append(out, fmt.Sprintf("pair %d: failed requests of the %s launch: %g", s.pair.Pair, c.Builds.Called(launch.Arm), errors))
 		}
 	}
 	return out

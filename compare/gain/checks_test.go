@@ -56,7 +56,7 @@ func TestInvalidCampaigns(t *testing.T) {
 				work(*c, i, WorkRequests, 100)
 				work(*c, i, WorkErrors, 2)
 			}
-		}, CheckWork, Fail, "2 requests of the normal launch failed"},
+		}, CheckWork, Fail, "failed requests of the normal launch: 2"},
 		{"few errors", func(c *Campaign) {
 			for i := range c.Launches {
 				work(*c, i, WorkRequests, 100)
