@@ -249,51 +249,41 @@ const windowLength = 50
 // ProfileWindows proposes iterations to profile: of the longest run of each kind on the
 // first rank of the log, the middle. The first row of a log, which may hold the start of
 // the engine, is left out.
-func ProfileWindows(steps []Step) (w Windows) {
-	if len(steps) == 0 {
-		return w
-	}
-	var rank []Step
-	for _, s := range steps[1:] {
-		if s.Rank == steps[0].Rank {
-			rank = append(rank, s)
+func ProfileWindows(steps []Step) Windows {
+	var steady []int
+	var decode, prefill []int64
+	for i, s := range steps {
+		if i == 0 || s.Rank != steps[0].Rank {
+			continue
+		}
+		if !s.Warmup {
+			steady = append(steady, i)
+		}
+		if s.ContextTokens > 0 {
+			prefill = append(prefill, s.Iter)
 		}
 	}
-	most := router.Whole(0)
-	for _, s := range rank {
-		if size, ok := s.decodeSize(); ok && !s.Warmup {
-			most = max(most, size)
-		}
+	for _, i := range fullSteps(steps, steady) {
+		decode = append(decode, steps[i].Iter)
 	}
-	w.Decode = longestRun(rank, func(s Step) bool {
-		size, ok := s.decodeSize()
-		return ok && !s.Warmup && size == most
-	})
-	w.Prefill = longestRun(rank, func(s Step) bool { return s.ContextTokens > 0 })
-	return w
+	return Windows{Decode: longestRun(decode), Prefill: longestRun(prefill)}
 }
 
-// longestRun is the middle of the longest run of successive iterations of a kind.
-func longestRun(steps []Step, is func(Step) bool) string {
-	var from, length, bestFrom, best int64
-	for _, s := range steps {
-		switch {
-		case !is(s):
-			length = 0
-			continue
-		case length > 0 && s.Iter == from+length:
-			length++
-		default:
-			from, length = s.Iter, 1
+// longestRun is the middle of the longest run of successive iterations; empty for none.
+func longestRun(iterations []int64) string {
+	var from, first, most int64
+	for i, n := range iterations {
+		if i == 0 || n != iterations[i-1]+1 {
+			from = n
 		}
-		if length > best {
-			bestFrom, best = from, length
+		if length := n - from + 1; length > most {
+			first, most = from, length
 		}
 	}
-	if best == 0 {
+	if most == 0 {
 		return ""
 	}
-	n := min(best, windowLength)
-	bestFrom += (best - n) / 2
-	return fmt.Sprintf("%d-%d", bestFrom, bestFrom+n-1)
+	n := min(most, windowLength)
+	first += (most - n) / 2
+	return fmt.Sprintf("%d-%d", first, first+n-1)
 }
