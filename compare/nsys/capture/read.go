@@ -107,7 +107,7 @@ func read(ctx context.Context, db *database, statistics bool) (*Recording, error
 }
 
 // collectAbove is the number of kernels from which memory matters.
-const collectAbove = 1 << 18
+const collectAbove = 1 << 20
 
 // Collect frees what the step before needed and the next one, which is about to
 // allocate as much again, does not. Hardly any of it holds pointers, so that this
