@@ -145,29 +145,28 @@ func claims(run metrics.Result, arm gain.Arm, launch string) (grade gain.Grade, 
 }
 
 func (r *reportReader) add(arm gain.Arm, run metrics.Result) error {
+	pair := r.count[arm]
+	r.count[arm]++
+	r.matcher.Add(slices.Index(gain.Arms[:], arm), run.Steps)
 	name := r.Metric
 	if name == "" && r.compared != nil {
 		name = r.compared.Name
 	}
 	m, err := run.Wanted(name)
-	if err != nil && r.Metric == "" && len(run.Metrics) == 0 && len(run.Steps) > 0 {
+	switch {
+	case err != nil && r.Metric == "" && len(run.Metrics) == 0 && len(run.Steps) > 0:
 		r.untimed = cmp.Or(r.untimed, err)
-		r.count[arm]++
-		r.matcher.Add(slices.Index(gain.Arms[:], arm), run.Steps)
 		return nil
-	}
-	if err != nil {
+	case err != nil:
 		return err
-	}
-	if r.compared == nil {
+	case r.compared == nil:
 		r.compared, r.set.Campaign.Metric = &m, bench.MetricOf(m)
-	} else if err := r.compared.Comparable(m); err != nil {
+	}
+	if err := r.compared.Comparable(m); err != nil {
 		return marked{err, ErrNotComparable}
 	}
 	l := bench.LaunchOf(run, m)
-	l.Pair, l.Arm, l.Position = r.count[arm], arm, gain.UnknownPosition
+	l.Pair, l.Arm, l.Position = pair, arm, gain.UnknownPosition
 	r.set.Campaign.Launches = append(r.set.Campaign.Launches, l)
-	r.count[arm]++
-	r.matcher.Add(slices.Index(gain.Arms[:], arm), run.Steps)
 	return nil
 }
