@@ -1,16 +1,18 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/moebalance/moebalance/compare/stats"
 )
@@ -148,59 +150,175 @@ func TestFieldCampaign(t *testing.T) {
 }
 
 func TestFieldDose(t *testing.T) {
-	file, err := os.Open(fieldResults + "vllm-qwen3-dose.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
 	seconds := map[string][]float64{}
-	for lines := bufio.NewScanner(file); lines.Scan(); {
-		var m struct {
+	read := func(name string, keep func(tokens int) bool) {
+		for _, m := range fieldLines[struct {
 			Tokens  int     `json:"tokens_per_step"`
 			Router  string  `json:"router"`
 			Seconds float64 `json:"seconds_per_step"`
+		}](t, name) {
+			if keep(m.Tokens) {
+				key := fmt.Sprint(m.Tokens, strings.TrimSuffix(m.Router, ":gen2.safetensors"))
+				seconds[key] = append(seconds[key], m.Seconds)
+			}
 		}
-		if err := json.Unmarshal(lines.Bytes(), &m); err != nil {
-			t.Fatal(err)
-		}
-		router := strings.TrimSuffix(m.Router, ":gen2.safetensors")
-		key := fmt.Sprint(m.Tokens, router)
-		seconds[key] = append(seconds[key], m.Seconds)
 	}
+	read("vllm-qwen3-dose.jsonl", func(tokens int) bool { return tokens <= 256 })
+	read("vllm-qwen3-dose-prefill.jsonl", func(tokens int) bool { return tokens > 256 })
 	gain := func(tokens int, router string) string {
 		of, perfect := stats.Median(seconds[fmt.Sprint(tokens, router)]), stats.Median(seconds[fmt.Sprint(tokens, "perfect")])
 		return signed(of/perfect - 1)
 	}
-	for _, tokens := range []int{8, 64, 256} {
-		inReadme(t, fmt.Sprintf("| %d (decode) | %s | %s | %s |", tokens, gain(tokens, "target:1.2"), gain(tokens, "target:1.5"), gain(tokens, "target:1.8")))
+	for tokens, name := range map[int]string{8: "8 (decode)", 64: "64 (decode)", 256: "256 (decode)", 8192: "8,192 (prefill)", 16384: "16,384 (prefill)"} {
+		inReadme(t, fmt.Sprintf("| %s | %s | %s | %s |", name, gain(tokens, "target:1.2"), gain(tokens, "target:1.5"), gain(tokens, "target:1.8")))
 	}
 	if got := gain(8, "file"); got != "−0.4 %" {
 		t.Errorf("second-generation plan at 8 tokens: %s", got)
 	}
 }
 
+// fieldLines are the lines of a file of results.
+func fieldLines[T any](t *testing.T, name string) (all []T) {
+	t.Helper()
+	content, err := os.ReadFile(fieldResults + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(content)) {
+		var m T
+		if err := json.Unmarshal([]byte(line), &m); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, m)
+	}
+	return all
+}
+
+type fieldPlaced struct {
+	Placements []struct {
+		Judged     float64 `json:"judged_max_over_mean"`
+		Contiguous float64 `json:"contiguous_max_over_mean"`
+		Time       struct {
+			Estimate float64 `json:"estimate"`
+			Of       string  `json:"of"`
+		} `json:"predicted_time_change"`
+	} `json:"placements"`
+}
+
+// vLLM moved its experts as 'place' said, which had learned from the counts of another
+// workload: the loads that the hook counted then are the predicted ones, and the gain
+// that was predicted from a trace of contiguous experts lies within the measured one's
+// interval, over the mean log ratios of three launches.
+func TestFieldPlacement(t *testing.T) {
+	content, err := os.ReadFile(fieldResults + "vllm-qwen3-place.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var place fieldPlaced
+	if err := json.Unmarshal(content, &place); err != nil {
+		t.Fatal(err)
+	}
+	predicted := place.Placements[0]
+	seconds, load := map[string]float64{}, map[string][]float64{}
+	rows := fieldLines[struct {
+		Launch, Repetition int
+		Arm                string
+		Seconds            float64
+		Load               float64 `json:"rank_max_over_mean"`
+	}](t, "vllm-qwen3-placement.jsonl")
+	for _, r := range rows {
+		seconds[fmt.Sprint(r.Launch, r.Repetition, r.Arm)] = r.Seconds
+		load[r.Arm] = append(load[r.Arm], r.Load)
+	}
+	for arm, want := range map[string]float64{"contiguous": predicted.Contiguous, "placed": predicted.Judged, "perfect": 1} {
+		if got := stat.Mean(load[arm], nil); math.Abs(got-want) > 1e-4 {
+			t.Errorf("%s: counted max/mean %.4f, want %.4f", arm, got, want)
+		}
+	}
+	measured := func(arm string) (gain, low, high float64) {
+		launches := make([][]float64, 3)
+		for _, r := range rows {
+			if r.Arm == arm {
+				launches[r.Launch] = append(launches[r.Launch], math.Log(seconds[fmt.Sprint(r.Launch, r.Repetition, "contiguous")]/r.Seconds))
+			}
+		}
+		var means []float64
+		for _, l := range launches {
+			means = append(means, stat.Mean(l, nil))
+		}
+		mean, sd := stat.MeanStdDev(means, nil)
+		half := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: 2}.Quantile(0.975) * sd / math.Sqrt(3)
+		return math.Expm1(mean), math.Expm1(mean - half), math.Expm1(mean + half)
+	}
+	gain, low, high := measured("placed")
+	want := 1/(1+predicted.Time.Estimate) - 1
+	if want < low || want > high || predicted.Time.Of != "step time" {
+		t.Errorf("predicted %v of %s, measured %v to %v", want, predicted.Time.Of, low, high)
+	}
+	perfect, _, _ := measured("perfect")
+	inReadme(t, fmt.Sprintf("%.3f instead of %.3f", predicted.Judged, predicted.Contiguous))
+	inReadme(t, fmt.Sprintf("predicts %s step time, a gain of %s", signed(predicted.Time.Estimate), signed(want)))
+	inReadme(t, fmt.Sprintf("%s (95 %% interval %s to %s), balanced logits %s", signed(gain), signed(low), signed(high), signed(perfect)))
+
+	learned := "../../../shared/captures/third-party/lmsys/prefill_in1024.json"
+	if _, err := os.Stat(learned); err != nil {
+		t.Skip("the counts that the placement was learned from are not here")
+	}
+	var again fieldPlaced
+	fieldJSON(t, &again, "place", folded(t, learned, 128, 48), "--judge", fieldResults+"vllm-qwen3-contiguous.counts.json", "--ep", "2", "--redundant", "0",
+		"--trace", fieldResults+"vllm-qwen3-contiguous.rank?.json.gz", "--counts", fieldResults+"vllm-qwen3-contiguous.counts.json")
+	if got := again.Placements[0]; math.Abs(got.Time.Estimate-predicted.Time.Estimate) > 1e-9 || got.Judged != predicted.Judged {
+		t.Errorf("%+v, want %+v", got, predicted)
+	}
+}
+
+// folded are counts of a model with more experts, neighbors added, as by testdata/field/fold.py.
+func folded(t *testing.T, path string, experts, layers int) string {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var counts struct {
+		Rows [][]float64 `json:"logical_count"`
+	}
+	if err := json.Unmarshal(content, &counts); err != nil {
+		t.Fatal(err)
+	}
+	counts.Rows = slices.DeleteFunc(counts.Rows, func(row []float64) bool { return floats.Sum(row) == 0 })[:layers]
+	for i, row := range counts.Rows {
+		small := make([]float64, experts)
+		for e, n := range row {
+			small[e*experts/len(row)] += n
+		}
+		counts.Rows[i] = small
+	}
+	out, err := json.Marshal(counts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "folded.json")
+	if err := os.WriteFile(file, out, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
 func TestFieldRows(t *testing.T) {
 	checkRows(t, "transformers-cpu.jsonl", 1440)
 	checkRows(t, "vllm-cpu.jsonl", 14368)
+	checkRows(t, "transformers-gpu.jsonl", 294912)
 }
 
 func checkRows(t *testing.T, file string, want int) {
 	t.Helper()
-	content, err := os.ReadFile(fieldResults + file)
-	if err != nil {
-		t.Fatal(err)
-	}
 	rows := 0
-	for line := range strings.Lines(string(content)) {
-		var m struct {
-			Compared int `json:"rows_compared"`
-			Wrong    int `json:"rows_wrong"`
-		}
-		if err := json.Unmarshal([]byte(line), &m); err != nil {
-			t.Fatal(err)
-		}
+	for _, m := range fieldLines[struct {
+		Compared int `json:"rows_compared"`
+		Wrong    int `json:"rows_wrong"`
+	}](t, file) {
 		if m.Wrong != 0 {
-			t.Error(line)
+			t.Errorf("%+v", m)
 		}
 		rows += m.Compared
 	}
@@ -211,7 +329,7 @@ func checkRows(t *testing.T, file string, want int) {
 
 // Traces of vLLM record no arm: report takes their names, as compare does.
 func TestFieldReport(t *testing.T) {
-	words := append([]string{"report"}, fieldFiles(t, "vllm-qwen3-*.rank?.json.gz")...)
+	words := append([]string{"report"}, fieldFiles(t, "vllm-qwen3-[np]*.rank?.json.gz")...)
 	page, errs, code := invoke(t.Context(), words...)
 	if code != 0 || !strings.Contains(page, "the learned arm is accepted as labeled") || !strings.Contains(page, "the balanced arm is accepted as labeled") ||
 		!strings.Contains(page, "which hold different numbers of tokens") {
@@ -219,25 +337,53 @@ func TestFieldReport(t *testing.T) {
 	}
 }
 
+// A pair under nsys: vLLM compiled and captured in CUDA graphs, routers of rank max/mean
+// 1.5 and 1. The sums of fused_moe_kernel were made by a script outside.
+func TestFieldNsys(t *testing.T) {
+	for arm, want := range map[string][]float64{"normal": {1.3186, 1.3183, 1.3221, 1.3555}, "perfect": {1.0242, 1.0244, 1.0229, 1.0229}} {
+		var trace fieldImbalance
+		fieldJSON(t, &trace, "trace", fieldResults+"vllm-qwen3-"+arm+".nsys.sqlite")
+		if trace.Coverage.LayerShare < 0.95 {
+			t.Errorf("%s: %.3f of the GPU time is placed in layers", arm, trace.Coverage.LayerShare)
+		}
+		for _, row := range trace.Imbalance {
+			if row.Level == "rank" && row.Layer < len(want) && math.Abs(row.MaxOverMean-want[row.Layer]) > 1e-4 {
+				t.Errorf("%s, layer %d: %.4f, want %.4f", arm, row.Layer, row.MaxOverMean, want[row.Layer])
+			}
+		}
+	}
+	c := fieldComparison(t, fieldResults+"vllm-qwen3-normal.nsys.sqlite", fieldResults+"vllm-qwen3-perfect.nsys.sqlite")
+	if len(c.Kinds) != 2 || math.Abs(c.Kinds[0].Experts.Normal/1e6-61.958) > 0.005 || math.Abs(c.Kinds[0].Experts.Perfect/1e6-45.235) > 0.005 {
+		t.Errorf("%+v: want 61.958 and 45.235 ms of expert time of the slowest ranks in prefill steps", c.Kinds)
+	}
+}
+
+type comparedKinds struct {
+	Prediction struct {
+		Paired    bool
+		Low, High *float64
+	}
+	Kinds []struct {
+		Gain    float64 `json:"predicted_gain"`
+		Experts struct {
+			Normal  float64 `json:"normal_ns"`
+			Perfect float64 `json:"perfect_ns"`
+		} `json:"experts_slowest"`
+	}
+}
+
+func fieldComparison(t *testing.T, files ...string) (c comparedKinds) {
+	t.Helper()
+	fieldJSON(t, &c, append([]string{"compare"}, files...)...)
+	return c
+}
+
 // Steps with as many tokens in both arms are compared one by one. The sums of
 // fused_moe_kernel, slowest rank of each of 48 layers, were made by a script outside, in
 // ms: normal 18.456, 40.706, 40.887, 40.851 and perfect 16.311, 32.082, 32.105, 32.145;
 // decode normal 6.219, 6.214, 6.219 and perfect 7.397, 7.383, 7.375.
 func TestFieldCompare(t *testing.T) {
-	var c struct {
-		Prediction struct {
-			Paired    bool
-			Low, High *float64
-		}
-		Kinds []struct {
-			Gain    float64 `json:"predicted_gain"`
-			Experts struct {
-				Normal  float64 `json:"normal_ns"`
-				Perfect float64 `json:"perfect_ns"`
-			} `json:"experts_slowest"`
-		}
-	}
-	fieldJSON(t, &c, append([]string{"compare"}, fieldFiles(t, "vllm-qwen3-*.rank?.json.gz")...)...)
+	c := fieldComparison(t, fieldFiles(t, "vllm-qwen3-[np]*.rank?.json.gz")...)
 	if !c.Prediction.Paired || c.Prediction.Low == nil || *c.Prediction.Low < 0 || *c.Prediction.High > 0.1 {
 		t.Errorf("prediction %+v: want paired steps, and an interval within 0 to 10 %%", c.Prediction)
 	}
