@@ -152,7 +152,7 @@ func (o *benchOptions) runCampaign(ctx context.Context, campaign *bench.Campaign
 	h := thisHost()
 	if campaign.Spec.Treatment.Name == "hook" && campaign.Left() > 0 {
 		var err error
-		if h.Environ, err = hookEnviron(h.Environ, campaign.Folder); err != nil {
+		if h.Environ, err = hookEnviron(campaign.Folder); err != nil {
 			return err
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -37,18 +36,14 @@ func hookCmd() *cobra.Command {
 
 // hookEnviron is the environment of launches with the hook. Where PYTHONPATH has none,
 // it is written into the campaign, a store of ours.
-func hookEnviron(env []string, campaign string) ([]string, error) {
+func hookEnviron(campaign string) ([]string, error) {
 	if err := checkHookCache(); err != nil {
 		return nil, err
 	}
-	at := slices.IndexFunc(env, func(v string) bool { return strings.HasPrefix(v, "PYTHONPATH=") })
-	known := ""
-	if at >= 0 {
-		known = strings.TrimPrefix(env[at], "PYTHONPATH=")
-	}
+	known := os.Getenv("PYTHONPATH")
 	for _, folder := range filepath.SplitList(known) {
 		if isFile(filepath.Join(folder, "moebalance_hook.py")) {
-			return env, nil
+			return os.Environ(), nil
 		}
 	}
 	folder, err := filepath.Abs(filepath.Join(campaign, "hook"))
@@ -64,7 +59,7 @@ func hookEnviron(env []string, campaign string) ([]string, error) {
 			return nil, err
 		}
 	}
-	return launch.Environ(env, []launch.Variable{{Name: "PYTHONPATH", Value: strings.TrimSuffix(folder+string(filepath.ListSeparator)+known, string(filepath.ListSeparator))}}), nil
+	return launch.Environ(os.Environ(), []launch.Variable{{Name: "PYTHONPATH", Value: strings.TrimSuffix(folder+string(filepath.ListSeparator)+known, string(filepath.ListSeparator))}}), nil
 }
 
 // checkHookCache is an error unless the environment names a cache for the hook.

@@ -89,7 +89,7 @@ func TestTorchRefusals(t *testing.T) {
 		"a list":            {map[string]string{"x/data.pkl": "\x80\x02]."}, "want a dictionary"},
 		"another dump":      {map[string]string{"x/data.pkl": "\x80\x02}."}, "logical_count or records"},
 		"no pickle":         {map[string]string{"x/y": ""}, "want a zip that torch.save wrote"},
-		"an array of NumPy": {map[string]string{"counts.npy": ""}, "save the array by numpy.save"},
+		"an array of NumPy": {map[string]string{"counts.npy": ""}, "save the array of counts"},
 	} {
 		if r, err := parse("x", archive(t, c.members)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %+v, %v; want an error with %q", name, r, err, c.want)

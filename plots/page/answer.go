@@ -99,22 +99,19 @@ func (p *program) verdict(c *source.Campaign) (what, do string) {
 }
 
 // placement is what follows from a significant gain, and what to do: place experts anew
-// only where traces of both arms show that this alone can win more than the threshold, and
-// give that up only where the interval of what it can win lies below.
+// unless traces of both arms show that this alone wins less than the threshold, by the
+// upper end of its interval.
 func (p *program) placement(threshold float64) (follows, do string) {
 	compared := p.of(func(in source.Item) bool { return isCompared(in) && in.Compared.Split.Known() })
 	if len(compared) == 0 {
 		return "imbalance is significant", "Traces of both arms show how much of the gain a placement of experts can reach: run 'moebalance compare' on them."
 	}
 	s := compared[0].Compared.Split
-	if s.Placement.GainBound > router.Number(threshold) {
-		return "imbalance is significant, and " + s.PlacementSentence(), fmt.Sprintf("By the traces, %s: place the experts with 'moebalance place', then measure again.", s.PlacementSentence())
+	wins, high := s.PlacementSentence(), s.Placement.High
+	if !(high < router.Number(threshold)) {
+		return "imbalance is significant, and " + wins, fmt.Sprintf("By the traces, %s, up to %s by its interval: place the experts with 'moebalance place', then measure again.", wins, quantity.Change(high))
 	}
-	if high := s.Placement.High; !(high < router.Number(threshold)) {
-		return "imbalance is significant; " + s.PlacementSentence(), fmt.Sprintf("Whether placing experts wins more than the threshold of %s is open: %s, by the upper end of its interval %s. Place them with 'moebalance place', then measure again.",
-			quantity.Percent(threshold), s.PlacementSentence(), quantity.Change(high))
-	}
-	return "imbalance is significant, but " + s.PlacementSentence(), fmt.Sprintf("By the traces, %s, which is below the threshold of %s: do not expect the gain from placing experts. Its parts are listed below.", s.PlacementSentence(), quantity.Percent(threshold))
+	return "imbalance is significant, but " + wins, fmt.Sprintf("By the traces, %s, up to %s by its interval, which is below the threshold of %s: do not expect the gain from placing experts. Its parts are listed below.", wins, quantity.Change(high), quantity.Percent(threshold))
 }
 
 // changeSentence is the gain of a campaign with its interval and grade.

@@ -61,8 +61,8 @@ func TestComparedSteps(t *testing.T) {
 	}
 }
 
-// Only where traces of both arms show that a placement alone wins more than the threshold
-// does the page ask for one.
+// Unless traces of both arms show that a placement alone wins less than the threshold,
+// the page asks for one.
 func TestPlacementIsAskedForWhereItWins(t *testing.T) {
 	compared := diff.Compare(captures(t, "gptoss-ep4-loop/normal.sqlite"), captures(t, "gptoss-ep4-loop/perfect.sqlite"))
 	bound := compared.Split.Placement.GainBound.Float64()
@@ -78,8 +78,8 @@ func TestPlacementIsAskedForWhereItWins(t *testing.T) {
 	}{
 		{bound / 2, &compared, "significant, and a placement alone wins at most +", ": place the experts with 'moebalance place'"},
 		{2 * bound, &compared, "but a placement alone wins at most +", ": do not expect the gain from placing experts"},
-		{2 * bound, &wide, "significant; a placement alone wins at most +", "is open: a placement alone wins at most +"},
-		{2 * bound, &unknown, "significant; a placement alone wins at most +", "is open: a placement alone wins at most +"},
+		{2 * bound, &wide, "significant, and a placement alone wins at most +", ": place the experts with 'moebalance place'"},
+		{2 * bound, &unknown, "significant, and a placement alone wins at most +", "up to – by its interval: place the experts with 'moebalance place'"},
 		{4 * bound, &wide, "but a placement alone", ": do not expect"},
 		{0.1, &diff.Comparison{}, "imbalance is significant", "run 'moebalance compare'"},
 		{0.1, nil, "imbalance is significant", "run 'moebalance compare'"},
