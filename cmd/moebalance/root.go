@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/counts"
@@ -188,9 +189,9 @@ func plainly(err error) string {
 		}
 		text = strings.ReplaceAll(text, dial.Error(), fmt.Sprintf("no server answers (%v); start it, or check host and port", cause))
 	}
-	text = launch.Mask([]string{text})[0]                           // an error may quote a file
-	lines := slices.Compact(strings.Split(text, "\n"))              // several errors: closing a file repeats that of writing it
-	return strings.ToValidUTF8(strings.Join(lines, "; "), "\uFFFD") // names of files may be anything
+	text = launch.Mask([]string{text})[0]              // an error may quote a file
+	lines := slices.Compact(strings.Split(text, "\n")) // several errors: closing a file repeats that of writing it
+	return output.Visible(strings.Join(lines, "; "))   // names of files may be anything
 }
 
 //go:embed help

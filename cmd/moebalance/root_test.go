@@ -61,6 +61,7 @@ func TestExitCodes(t *testing.T) {
 		{exitUsage, "--brief is one line of text", []string{"models", "--brief", "--format", "json"}},
 		{exitUsage, `--phase or --phase-rules: "api_key: (redacted)": want PHASE=REGEX`, []string{"trace", "--phase-rules", file("engine.yaml", "api_key: sk-1\n"), loop + "normal.sqlite"}},
 		{exitFailed, "this is a trace, not counts: 'moebalance trace' reads it", []string{"counts", loop + "normal.sqlite"}},
+		{exitFailed, "moebalance: \uFFFD(none\uFFFD: no such file", []string{"counts", "\x1b(none\xff"}},
 		{exitFailed, `have "HF_TOKEN=(redacted)"`, []string{"counts", file("secret.csv", "layer,expert,count\n0,1,HF_TOKEN=hf_1\n")}},
 		{exitFailed, "moebalance: " + dir + "/rules: no such file or directory\n", []string{"trace", "--phase-rules", dir + "/rules", loop + "normal.sqlite"}},
 		{exitUsage, "want at least one export", []string{"trace"}},

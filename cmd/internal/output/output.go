@@ -235,9 +235,9 @@ func (t Table) largest(n int) [][]any {
 	return rows[:n]
 }
 
-// visible takes control characters out of a text: names in it come from files
+// Visible takes control characters out of a text: names in it come from files
 // of others, and must not steer a terminal.
-func visible(text string) string {
+func Visible(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\n' && unicode.IsControl(r) {
 			return unicode.ReplacementChar
@@ -311,7 +311,7 @@ func (d Document) render(v View, tables []Table) string {
 	}
 	for i, n := range d.Notes {
 		if v.Format == Markdown {
-			fmt.Fprintf(&b, "%d. %s\n", i+1, visible(n))
+			fmt.Fprintf(&b, "%d. %s\n", i+1, Visible(n))
 		} else {
 			b.WriteString(v.Screen.prose(fmt.Sprintf("[%d] %s", i+1, n), "    ") + "\n")
 		}
@@ -416,7 +416,7 @@ func number(v any) (float64, bool) {
 func (c Column) cell(v any, per float64) string {
 	switch x := reflect.ValueOf(v); x.Kind() {
 	case reflect.String:
-		return visible(strings.ReplaceAll(x.String(), "\n", " ")) // a row stays one line
+		return Visible(strings.ReplaceAll(x.String(), "\n", " ")) // a row stays one line
 	case reflect.Bool:
 		if x.Bool() {
 			return "yes"

@@ -51,7 +51,7 @@ func (s Screen) escape(code, text string) string {
 
 // prose breaks the lines of a text between words where the screen ends.
 func (s Screen) prose(words, indent string) string {
-	words = visible(words)
+	words = Visible(words)
 	if s.Width == 0 {
 		return words
 	}
@@ -104,7 +104,7 @@ func (t Table) sheet() sheet {
 	s := sheet{alarms: make([]bool, len(t.Rows))}
 	for i, c := range t.Columns {
 		unit := t.unit(i)
-		shown := shownColumn{Column: c, at: i, head: visible(c.Name)}
+		shown := shownColumn{Column: c, at: i, head: Visible(c.Name)}
 		if unit.Name != "" {
 			shown.head += " (" + unit.Name + ")"
 		}
