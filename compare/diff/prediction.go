@@ -27,7 +27,9 @@ type Prediction struct {
 	Gain router.Number `json:"gain"` // a fraction
 	// Low and High are the interval of SavedNS over StepNS, at Confidence: Student's t of
 	// the differences where ranges name as many tokens for each step of one arm as for the
-	// other's (Paired), else Welch's. The replicates are steps of one launch of each arm:
+	// other's (Paired), else Welch's. What a step's size explains of its difference is no
+	// spread then: the ratio estimator of Cochran, Sampling Techniques, 3rd ed., §6.3.
+	// The replicates are steps of one launch of each arm:
 	// the interval does not hold the variation between launches, nor that of StepNS.
 	// Undefined for fewer than two steps in an arm.
 	Low        router.Number `json:"low"`
@@ -75,6 +77,7 @@ func (p arms) prediction(c *Comparison) Prediction {
 		return r
 	}
 	later := len(p.perfect.times.StepsOf(imbalance.WarmUp)) - len(p.normal.times.StepsOf(imbalance.WarmUp))
+	needed := after(p.perfect.needed(), -later)
 	r.Paired = sameTokens(after(p.normal.tokens, later), after(p.perfect.tokens, -later))
 	saved := func(of func(*armTimes) []float64) stats.Interval {
 		normal, perfect := after(of(p.normal), later), after(of(p.perfect), -later)
@@ -83,7 +86,7 @@ func (p arms) prediction(c *Comparison) Prediction {
 			return stats.Welch(normal, perfect, r.Confidence)
 		}
 		floats.Sub(normal, perfect)
-		return stats.PairedT(normal, r.Confidence).Interval
+		return stats.PairedT(ofMeanStep(normal, needed), r.Confidence).Interval
 	}
 	r.saved = saved((*armTimes).needed)
 	r.parts = [3]stats.Interval{saved(func(a *armTimes) []float64 { return slices.Clone(a.times.Loss()) }), saved((*armTimes).experts), saved((*armTimes).other)}
@@ -101,6 +104,16 @@ func after[T any](steps []T, first int) []T { return steps[min(max(first, 0), le
 // sameTokens reports steps that hold as many tokens in both arms, one by one.
 func sameTokens(normal, perfect []int) bool {
 	return slices.Equal(normal, perfect) && !slices.Contains(normal, 0)
+}
+
+// ofMeanStep takes from the differences what the size of their steps explains. The mean
+// stays.
+func ofMeanStep(differences, sizes []float64) []float64 {
+	mean, size := stat.Mean(differences, nil), stat.Mean(sizes, nil)
+	for i := range differences {
+		differences[i] -= mean * (sizes[i]/size - 1)
+	}
+	return differences
 }
 
 // needed is, step by step, the compute that a step needs when ranks wait for each other
