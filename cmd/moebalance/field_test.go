@@ -170,7 +170,8 @@ func TestFieldDose(t *testing.T) {
 		return signed(of/perfect - 1)
 	}
 	for tokens, name := range map[int]string{8: "8 (decode)", 64: "64 (decode)", 256: "256 (decode)", 8192: "8,192 (prefill)", 16384: "16,384 (prefill)"} {
-		inReadme(t, fmt.Sprintf("| %s | %s | %s | %s |", name, gain(tokens, "target:1.2"), gain(tokens, "target:1.5"), gain(tokens, "target:1.8")))
+		row := fmt.Sprintf("| %s | %s | %s | %s |", name, gain(tokens, "target:1.2"), gain(tokens, "target:1.5"), gain(tokens, "target:1.8"))
+		inReadme(t, strings.ReplaceAll(row, " %", ""))
 	}
 	if got := gain(8, "file"); got != "−0.4 %" {
 		t.Errorf("second-generation plan at 8 tokens: %s", got)
@@ -255,10 +256,15 @@ func TestFieldPlacement(t *testing.T) {
 	if want < low || want > high || predicted.Time.Of != "step time" {
 		t.Errorf("predicted %v of %s, measured %v to %v", want, predicted.Time.Of, low, high)
 	}
-	perfect, _, _ := measured("perfect")
+	inReadme(t, fmt.Sprintf("%s (95 %% interval %s to %s)", signed(gain), signed(low), signed(high)))
+	perfect, low, high := measured("perfect")
+	c := fieldComparison(t, fieldResults+"vllm-qwen3-contiguous.rank?.json.gz", fieldResults+"vllm-qwen3-balanced.rank?.json.gz")
+	if got := c.Prediction.Gain; got < low || got > high {
+		t.Errorf("balanced logits: predicted %v, measured %v to %v", got, low, high)
+	}
 	inReadme(t, fmt.Sprintf("%.3f instead of %.3f", predicted.Judged, predicted.Contiguous))
 	inReadme(t, fmt.Sprintf("predicts %s step time, a gain of %s", signed(predicted.Time.Estimate), signed(want)))
-	inReadme(t, fmt.Sprintf("%s (95 %% interval %s to %s), balanced logits %s", signed(gain), signed(low), signed(high), signed(perfect)))
+	inReadme(t, fmt.Sprintf("balanced logits: %s, where `compare` predicts %s", signed(perfect), signed(c.Prediction.Gain)))
 
 	learned := "../../../shared/captures/third-party/lmsys/prefill_in1024.json"
 	if _, err := os.Stat(learned); err != nil {
@@ -360,6 +366,7 @@ func TestFieldNsys(t *testing.T) {
 
 type comparedKinds struct {
 	Prediction struct {
+		Gain      float64
 		Paired    bool
 		Low, High *float64
 	}

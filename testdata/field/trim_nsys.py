@@ -8,9 +8,9 @@ import sys
 
 KERNEL, CALL = "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME"
 TABLES = {  # in the order that conditions need them
-    KERNEL: ("start, end, deviceId, contextId, streamId, correlationId, globalPid, demangledName, shortName, gridX, gridY, gridZ, blockX, blockY, blockZ, "
-             "graphNodeId", f"end <= (SELECT min(start) FROM big.{KERNEL}) + 1e6 * ?"),
-    CALL: ("*", f"correlationId IN (SELECT correlationId FROM {KERNEL})"),
+    KERNEL: ("start, end, deviceId, streamId, correlationId, globalPid, demangledName, shortName, graphNodeId",
+             f"end <= (SELECT min(start) FROM big.{KERNEL}) + 1e6 * ?"),
+    CALL: ("start, end, globalTid, correlationId, nameId", f"correlationId IN (SELECT correlationId FROM {KERNEL})"),
     "StringIds": ("*", f"id IN (SELECT nameId FROM {CALL} UNION SELECT demangledName FROM {KERNEL} UNION SELECT shortName FROM {KERNEL})"),
     "TARGET_INFO_GPU": ("id, name, smCount, clockRate", "1"),
 }
