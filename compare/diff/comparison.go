@@ -1,7 +1,6 @@
 package diff
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -184,8 +183,8 @@ func compare(normal, perfect *nsys.Trace, builds []string) Comparison {
 		Builds: builds, SchemaVersion: SchemaVersion, Kind: "compare", Comparable: true, Reasons: []string{},
 		Warnings: []router.Warning{},
 	}
-	ranks := c.common("ranks", ranksOf(normal), ranksOf(perfect))
-	layers := c.common("layers", layersOf(normal), layersOf(perfect))
+	ranks := c.common("rank", ranksOf(normal), ranksOf(perfect))
+	layers := c.common("layer", layersOf(normal), layersOf(perfect))
 	c.Ranks, c.Layers = ranks, named(layers)
 	p := arms{newArmTimes(normal, ranks, layers), newArmTimes(perfect, ranks, layers)}
 	if p.normal.times.Of != p.perfect.times.Of { // what both have: the phase
@@ -228,11 +227,11 @@ func (c *Comparison) common(what string, normal, perfect []int) []int {
 			continue
 		}
 		left := named(slices.DeleteFunc(slices.Clone(own), func(v int) bool { return slices.Contains(both, v) }))
-		text := fmt.Sprintf("%s %s", what, quantity.Ranges(left))
+		text := quantity.Numbered(what, left)
 		if len(left) == 0 {
 			text = "time outside layers"
 		}
-		c.warn("unequal_"+what, string(gain.Arms[i]), text+" excluded: in this arm only")
+		c.warn("unequal_"+what+"s", string(gain.Arms[i]), text+" excluded: in this arm only")
 	}
 	return both
 }

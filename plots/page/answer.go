@@ -79,7 +79,7 @@ func (p *program) verdict(c *source.Campaign) (what, do string) {
 	case !g.Estimate.Defined() || !g.Low.Defined():
 		return "No answer yet: " + change, fmt.Sprintf("Run more pairs: %d are too few for an interval.", g.N)
 	case c.Verdict == gain.Inconclusive && practical:
-		return "Inconclusive: " + change, fmt.Sprintf("Run more pairs: %s should decide whether the gain is above %s (have %d). Resume the campaign; its launches are kept.", pairs, threshold, g.N)
+		return "Inconclusive: " + change, fmt.Sprintf("Run a new campaign with more pairs: %s should decide whether the gain is above %s (have %d). 'bench --until-decided' stops as soon as it is decided.", pairs, threshold, g.N)
 	case c.Verdict == gain.Inconclusive:
 		return "Inconclusive: " + change, fmt.Sprintf("1,000 or more pairs would be needed to decide whether the gain is above %s. Reduce the spread between launches (%s on the log scale) or decide by cost.", threshold, quantity.Percent(g.LogSD))
 	case isBuilds(c):
