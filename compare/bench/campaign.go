@@ -255,7 +255,7 @@ func (c *Campaign) Pairs(kind Kind) [][2]Launch { return c.versus(kind, gain.Per
 // second launch.
 func (c *Campaign) versus(kind Kind, arm gain.Arm) (pairs [][2]Launch) {
 	var two []Launch
-	for i, l := range c.Launches {
+	for _, l := range c.Launches {
 		if l.Kind != kind {
 			continue
 		}
@@ -263,10 +263,9 @@ func (c *Campaign) versus(kind Kind, arm gain.Arm) (pairs [][2]Launch) {
 			two = nil
 		}
 		if _, done := l.Done(); done && (l.Arm == gain.Normal || l.Arm == arm) {
-			two = append(two, l)
-		}
-		if end := i+1 == len(c.Launches) || c.Launches[i+1].Place == 0; end && len(two) == 2 {
-			pairs = append(pairs, [2]Launch(two))
+			if two = append(two, l); len(two) == 2 {
+				pairs = append(pairs, [2]Launch(two))
+			}
 		}
 	}
 	return pairs
