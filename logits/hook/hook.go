@@ -27,6 +27,6 @@ func Files(version string) []File {
 	return []File{
 		{"moebalance_hook.py", module},
 		{info + "METADATA", fmt.Appendf(nil, "Metadata-Version: 2.1\nName: moebalance-hook\nVersion: %s\n", version)},
-		{info + "entry_points.txt", []byte("[vllm.general_plugins]\nmoebalance = moebalance_hook:vllm\n")},
+		{info + "entry_points.txt", []byte("[vllm.general_plugins]\nmoebalance = moebalance_hook:vllm\n\n[sglang.srt.plugins]\nmoebalance = moebalance_hook:sglang\n")},
 	}
 }

@@ -28,6 +28,7 @@ import glob
 import hashlib
 import inspect
 import json
+import multiprocessing
 import os
 import pathlib
 import re
@@ -41,7 +42,7 @@ import torch
 
 MOST_LAYERS, RING, DRAWN_ROWS = 512, 64, 2048
 IDLE = 2.0  # seconds without a step, after which what was counted is written
-TRIED = {"vLLM": ("0.26.", "0.32."), "transformers": ("5.17.",)}
+TRIED = {"vLLM": ("0.26.", "0.32."), "transformers": ("5.17.",), "SGLang": ("0.5.16",)}
 Site = namedtuple("Site", "engine version rank ranks mode writes")  # this process; mode is dep or tep
 
 
@@ -467,7 +468,7 @@ def expect(engine, owner, method, *parameters):
     have = list(inspect.signature(getattr(owner, method)).parameters) if hasattr(owner, method) else None
     if have is None or any(p not in have for p in parameters):
         refuse(f"{engine}: want {owner.__name__}.{method} with {', '.join(parameters) or 'any parameters'}, have "
-               f"{'no such method' if have is None else ', '.join(have)}; vLLM {tried('vLLM')} has it")
+               f"{'no such method' if have is None else ', '.join(have)}; {engine.split()[0]} {tried(engine.split()[0])} has it")
 
 
 def vllm():
@@ -642,3 +643,64 @@ def transformers_forward(site, name, router):
             HOOK.seen(HOOK.layers[name], swap.chosen)
         return out
     return forward
+
+
+def sglang():
+    """The entry point, which SGLang calls in every process. SGLang would log an exception and go on without the hook, so this ends the process."""
+    try:
+        if variable("CACHE"):
+            sglang_hook()
+    except Exception as e:
+        sys.exit(str(e))
+
+
+def sglang_hook():
+    from sglang import __version__ as version
+    check_version("SGLang", version)
+    from sglang.srt.entrypoints.engine import Engine
+    from sglang.srt.layers.moe.topk import TopK
+    from sglang.srt.model_executor.model_runner import ModelRunner
+    for owner, method, *parameters in ((TopK, "forward_cuda", "hidden_states", "router_logits"), (TopK, "forward_native", "hidden_states", "router_logits"),
+                                       (TopK, "forward"), (ModelRunner, "forward", "forward_batch"), (Engine, "shutdown")):
+        expect("SGLang " + version, owner, method, *parameters)
+    route, run, shutdown = TopK.forward, ModelRunner.forward, Engine.shutdown
+
+    def forward(self, hidden_states, router_logits, *args, **named):  # calls forward_cuda, forward_cpu or forward_native
+        if torch.compiler.is_compiling():
+            refuse("SGLang compiles its MoE layers: want --cuda-graph-backend-prefill breakable, and no --enable-torch-compile")
+        layer = getattr(self, "moebalance_layer", None) or sglang_layer(self, version, router_logits)
+        out = route(self, hidden_states, HOOK.logits(layer, router_logits), *args, **named)
+        if variable("COUNTS") and hasattr(out, "topk_ids"):  # not where the experts' kernel chooses, unseen
+            HOOK.seen(layer, out.topk_ids)
+        return out
+
+    def step(self, forward_batch, *args, **named):
+        HOOK.step(len(forward_batch.input_ids))
+        out = run(self, forward_batch, *args, **named)
+        HOOK.ended = HOOK.steps
+        return out
+
+    def close(self):
+        time.sleep(3 * IDLE if multiprocessing.active_children() else 0)  # SGLang kills its workers, which write when they are idle
+        return shutdown(self)
+
+    TopK.forward, ModelRunner.forward, Engine.shutdown = forward, step, close
+
+
+def sglang_layer(topk, version, learned):
+    from sglang.srt.layers.moe import utils
+    from sglang.srt.runtime_context import get_parallel, get_server_args
+    p, args, config = get_parallel(), get_server_args(), topk.topk_config
+    moved = args.enable_eplb or args.ep_num_redundant_experts or args.init_expert_location != "trivial"
+    for unfit, want in ((args.speculative_algorithm, "no speculative decoding"), (config.num_fused_shared_experts, "--disable-shared-experts-fusion"),
+                        (moved, "no EPLB and no expert location"), (p.pp_size > 1, "no pipeline parallelism"),
+                        (p.moe_dp_size > 1 or args.dp_size > 1 and not args.enable_dp_attention, "one replica, or --enable-dp-attention")):
+        if unfit:
+            refuse(f"SGLang {version}: want {want}")
+    # Graphs of decode are captured before a prefill is seen. Without an all-to-all backend every rank routes the tokens of all.
+    os.environ.setdefault("MOEBALANCE_TOKENS", str(args.dp_size * max(args.chunked_prefill_size, 0) or args.max_prefill_tokens))
+    own = p.moe_ep_size > 1 and (not utils.get_moe_a2a_backend().is_none() or utils.should_use_flashinfer_cutlass_moe_fp4_allgather())
+    site = Site("sglang", version, p.moe_ep_rank, p.moe_ep_size, "dep" if own else "tep", p.moe_tp_rank == 0)
+    name = f"layers.{len(HOOK.layers) if topk.layer_id is None else topk.layer_id}"
+    topk.moebalance_layer = HOOK.layer(name, site, learned, config.top_k, config.correction_bias)
+    return topk.moebalance_layer

@@ -1,4 +1,4 @@
-"""Writes what vLLM and transformers need of a model whose weights are dummies: config.json, and a tokenizer of words t0, t1, ….
+"""Writes what vLLM, SGLang and transformers need of a model whose weights are dummies: config.json, and a tokenizer of words t0, t1, ….
 
     python3 model.py qwen3-30b-a3b FOLDER [LAYERS]
 """
@@ -26,10 +26,11 @@ CONFIGS = {
         num_key_value_heads=2, head_dim=64, num_experts=32, num_experts_per_tok=4, moe_intermediate_size=128, intermediate_size=512,
         norm_topk_prob=True, decoder_sparse_step=1, mlp_only_layers=[], vocab_size=2048, max_position_embeddings=1024),
     "deepseek-tiny": dict(
-        architectures=["DeepseekV3ForCausalLM"], model_type="deepseek_v3", hidden_size=256, num_hidden_layers=4, first_k_dense_replace=1,
+        architectures=["DeepseekV3ForCausalLM"], model_type="deepseek_v3", hidden_size=256, num_hidden_layers=4, first_k_dense_replace=1, moe_layer_freq=1,
         num_attention_heads=4, num_key_value_heads=4, q_lora_rank=64, kv_lora_rank=512, qk_nope_head_dim=128, qk_rope_head_dim=64,
-        v_head_dim=128, n_routed_experts=32, num_experts_per_tok=4, n_group=4, topk_group=2, n_shared_experts=1, moe_intermediate_size=128,
+        v_head_dim=128, n_routed_experts=256, num_experts_per_tok=8, n_group=8, topk_group=4, n_shared_experts=1, moe_intermediate_size=64,
         intermediate_size=512, routed_scaling_factor=2.5, norm_topk_prob=True, scoring_func="sigmoid", topk_method="noaux_tc",
+        rope_scaling=dict(type="yarn", factor=4, beta_fast=32, beta_slow=1, mscale=1.0, mscale_all_dim=1.0, original_max_position_embeddings=256),
         num_nextn_predict_layers=0, vocab_size=2048, max_position_embeddings=1024),
 }
 

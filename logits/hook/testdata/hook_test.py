@@ -1,7 +1,8 @@
 """Tests of moebalance_hook.py, run by hook_test.go: python3 hook_test.py CACHES, a folder of caches made by it:
 tep4: 32 experts, top-4, 4 ranks; dep4: the same; grouped: 32 experts in 8 groups, top-4 of 4, DeepSeekV3, 8 ranks, tep;
-single: 16 experts, top-2, 1 rank. vLLM is a tree of the same names and signatures as version 0.26.0's."""
+single: 16 experts, top-2, 1 rank. vLLM and SGLang are trees of the same names and signatures as versions 0.26.0's and 0.5.16's."""
 import glob
+import importlib.util
 import json
 import os
 import sys
@@ -375,6 +376,159 @@ class VLLM(unittest.TestCase):
         worker.profile(8)
         next(iter(sys.modules["moebalance_hook"].HOOK.layers.values())).captured = True
         worker.profile(4000)
+
+
+def fake_sglang(version="0.5.16", a2a=False, rank=0, ranks=1, tp_rank=0, **args):
+    class TopK:
+        def __init__(self, layer_id=None, shared=0, bias=None):
+            self.layer_id, self.topk_config = layer_id, types.SimpleNamespace(top_k=4, num_fused_shared_experts=shared, correction_bias=bias)
+
+        def forward(self, *args, **named):
+            return self.forward_cuda(*args, **named)
+
+        def forward_cuda(self, hidden_states, router_logits, *, num_token_non_padded=None):
+            ids = router_logits.float().topk(4).indices.int()
+            ids[num_token_non_padded:] = -1
+            return types.SimpleNamespace(topk_ids=ids)
+
+        forward_native = forward_cuda
+
+    class ModelRunner:
+        def __init__(self, *layers):
+            self.layers, self.padded = layers, 0
+
+        @torch.inference_mode()
+        def forward(self, forward_batch, pp_proxy_tensors=None):
+            tokens = len(forward_batch.input_ids)
+            learned = torch.randn(tokens + self.padded, 32, generator=torch.Generator().manual_seed(3)).bfloat16()
+            return [layer.forward(learned, learned, num_token_non_padded=tokens).topk_ids for layer in self.layers]
+
+        def run(self, tokens):
+            return self.forward(types.SimpleNamespace(input_ids=[0] * tokens))
+
+    class Engine:
+        def shutdown(self):
+            return "shut"
+
+    parallel = types.SimpleNamespace(moe_ep_rank=rank, moe_ep_size=ranks, moe_tp_rank=tp_rank, moe_dp_size=1, pp_size=1)
+    server = types.SimpleNamespace(**{"speculative_algorithm": None, "enable_eplb": False, "ep_num_redundant_experts": 0, "init_expert_location": "trivial",
+                                      "dp_size": 1, "enable_dp_attention": False, "chunked_prefill_size": 512, "max_prefill_tokens": 1024, **args})
+    for name in ("", ".srt", ".srt.entrypoints", ".srt.layers", ".srt.layers.moe", ".srt.model_executor"):
+        module("sglang" + name, __version__=version)
+    module("sglang.srt.entrypoints.engine", Engine=Engine)
+    module("sglang.srt.layers.moe.topk", TopK=TopK)
+    module("sglang.srt.layers.moe.utils", get_moe_a2a_backend=lambda: types.SimpleNamespace(is_none=lambda: not a2a),
+           should_use_flashinfer_cutlass_moe_fp4_allgather=lambda: False)
+    module("sglang.srt.model_executor.model_runner", ModelRunner=ModelRunner)
+    module("sglang.srt.runtime_context", get_parallel=lambda: parallel, get_server_args=lambda: server)
+    return TopK, ModelRunner, Engine
+
+
+class SGLang(unittest.TestCase):
+    def start(self, cache, layers=2, perfect=True, **site):
+        variables = {name: site.pop(name) for name in list(site) if name.isupper()}
+        topk, runner, engine = fake_sglang(**site)
+        hook = load(cache, perfect=perfect, **variables)
+        hook.sglang()
+        return hook, runner(*[topk(i) for i in range(layers)]), engine()
+
+    def test_inert(self):
+        topk, _, _ = fake_sglang("0.4.0")
+        before = topk.forward
+        load(None, perfect=True).sglang()
+        self.assertIs(topk.forward, before)
+
+    def test_every_rank_routes_the_tokens_of_all(self):
+        for attention in ({}, {"dp_size": 4, "enable_dp_attention": True}):  # gathered before the gate
+            ids = [self.start("tep4", rank=r, ranks=4, **attention)[1].run(30) for r in range(4)]
+            for layer in range(2):
+                self.assertTrue(all(ids[r][layer].equal(ids[0][layer]) for r in range(4)))
+                self.assertEqual(max_over_mean(ids[0][layer], 32, 4), 1)
+            self.assertFalse(ids[0][0].equal(ids[0][1]))
+
+    def test_ranks_with_tokens_of_their_own(self):
+        ids = [self.start("dep4", rank=r, ranks=4, a2a=True, dp_size=4, enable_dp_attention=True)[1].run(5) for r in range(4)]
+        for layer in range(2):
+            rows = torch.cat([ids[r][layer] for r in range(4)])
+            self.assertEqual(max_over_mean(rows, 32, 4), 1)
+            self.assertLessEqual(int(torch.bincount(rows.flatten().long()).max()), 3)  # 80 slots on 32 experts
+
+    def test_counts_and_proof(self):
+        with tempfile.TemporaryDirectory() as folder:
+            hook, runner, engine = self.start("tep4", rank=0, ranks=4, COUNTS=folder)
+            runner.padded = 3
+            runner.run(8)
+            runner.run(1)
+            hook.HOOK.write()
+            from safetensors.torch import load_file
+            counts = load_file(os.path.join(folder, "rank0.safetensors"))
+            self.assertEqual({name: int(row.sum()) for name, row in counts.items()}, {"0_0": 32, "0_1": 32, "1_0": 4, "1_1": 4})
+            with open(os.path.join(folder, "moebalance-hook.rank0.json")) as f:
+                proof = json.load(f)
+            self.assertEqual([proof[key] for key in ("engine", "engine_version", "mode", "ranks", "layers", "arm", "tokens")],
+                             ["sglang", "0.5.16", "tep", 4, 2, "perfect", 9])
+            self.assertEqual(engine.shutdown(), "shut")
+        with tempfile.TemporaryDirectory() as folder:  # shares its experts with tensor-parallel rank 0, which writes
+            hook, runner, _ = self.start("tep4", rank=0, ranks=4, tp_rank=1, COUNTS=folder)
+            runner.run(8)
+            hook.HOOK.write()
+            self.assertEqual(os.listdir(folder), [])
+
+    def test_graphs_of_decode_before_the_first_prefill(self):
+        hook, runner, _ = self.start("tep4", rank=0, ranks=4)
+        runner.run(4)
+        for layer in hook.HOOK.layers.values():
+            layer.captured = True
+        runner.run(512)
+        with self.assertRaisesRegex(RuntimeError, "MOEBALANCE_TOKENS"):
+            runner.run(4000)
+
+    def test_layers_without_number(self):
+        _, runner, _ = self.start("tep4", rank=0, ranks=4)
+        for layer in runner.layers:
+            layer.layer_id = None
+        first, second = runner.run(8)
+        self.assertFalse(first.equal(second))
+
+    def test_refusals(self):
+        for site, text in (({"speculative_algorithm": "EAGLE"}, "no speculative"), ({"enable_eplb": True}, "no EPLB"), ({"init_expert_location": "x.json"}, "no EPLB"),
+                           ({"dp_size": 2}, "one replica")):
+            with self.assertRaisesRegex(RuntimeError, "SGLang 0.5.16: want .*" + text):
+                self.start("tep4", rank=0, ranks=4, **site)[1].run(8)
+        _, runner, _ = self.start("tep4", rank=0, ranks=4)
+        runner.layers[0].topk_config.num_fused_shared_experts = 1
+        with self.assertRaisesRegex(RuntimeError, "--disable-shared-experts-fusion"):
+            runner.run(8)
+        _, runner, _ = self.start("tep4", rank=0, ranks=4)
+        with unittest.mock.patch("torch.compiler.is_compiling", return_value=True), self.assertRaisesRegex(RuntimeError, "prefill breakable"):
+            runner.run(8)
+        with self.assertRaisesRegex(SystemExit, "SGLang 0.5.23: want SGLang 0.5.16x.*MOEBALANCE_ANY_VERSION"):  # an exception would only be logged
+            self.start("tep4", version="0.5.23")
+        topk, _, _ = fake_sglang()
+        topk.forward_cuda = lambda self, x, logits: None
+        with self.assertRaisesRegex(SystemExit, "want TopK.forward_cuda with hidden_states, router_logits, have self, x, logits; SGLang 0.5.16x has it"):
+            load("tep4", perfect=True).sglang()
+
+
+@unittest.skipUnless(importlib.util.find_spec("sglang"), "needs SGLang")
+class RealSGLang(unittest.TestCase):
+    """SGLang's own TopK, without its kernels: its forward_native."""
+
+    def test_rows(self):
+        for name in [n for n in sys.modules if n.partition(".")[0] == "sglang"]:
+            del sys.modules[name]
+        hook = load("tep4", perfect=True)
+        hook.sglang()
+        from sglang.srt import runtime_context as context
+        from sglang.srt.layers.moe.topk import TopK
+        one = {"tp_size": 4, "tp_rank": 1, "moe_ep_size": 4, "moe_ep_rank": 1, "moe_tp_rank": 0, "moe_dp_size": 1, "pp_size": 1}
+        with context._CONTEXT.override_server_args(chunked_prefill_size=512), context.get_parallel().override(**one):
+            for layer in (0, 5):
+                got = TopK(4, layer_id=layer)(torch.zeros(20, 8), torch.randn(20, 32)).topk_ids.long()
+                entry = hook.HOOK.entry
+                want = entry.ids[(torch.arange(20) + layer * entry.period) % len(entry.ids)]
+                self.assertTrue(got.sort().values.equal(want.sort().values))
+        self.assertEqual((hook.HOOK.site.engine, hook.HOOK.site.mode, hook.HOOK.site.rank), ("sglang", "tep", 1))
 
 
 try:
