@@ -313,6 +313,7 @@ func folded(t *testing.T, path string, experts, layers int) string {
 func TestFieldRows(t *testing.T) {
 	checkRows(t, "transformers-cpu.jsonl", 1440)
 	checkRows(t, "vllm-cpu.jsonl", 14368)
+	checkRows(t, "sglang-cpu.jsonl", 26880)
 	checkRows(t, "transformers-gpu.jsonl", 294912)
 }
 

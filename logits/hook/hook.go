@@ -3,7 +3,8 @@
 // needs torch and safetensors, and the engine that it is loaded into.
 //
 // The files are a folder for PYTHONPATH. Beside the module a dist-info declares the
-// entry point of the group vllm.general_plugins, which every process of vLLM loads
+// entry points of the groups vllm.general_plugins and sglang.srt.plugins, which every
+// process of vLLM and SGLang loads
 // (https://docs.vllm.ai/en/latest/design/plugin_system.html).
 package hook
 

@@ -1,4 +1,4 @@
-"""moebalance's perfect router in PyTorch engines: vLLM 0.26 and 0.32 by themselves, transformers 5.17 by one call.
+"""moebalance's perfect router in PyTorch engines: vLLM 0.26 and 0.32 and SGLang 0.5.16 by themselves, transformers 5.17 by one call.
 
 Inert unless MOEBALANCE_CACHE names a folder that 'moebalance logits generate' filled. The learned gate is computed as
 always; its logits are then replaced by a view of a persistent table, which adds no kernel and no synchronization, and
@@ -18,9 +18,9 @@ which CUDA graphs capture.
     MOEBALANCE_MODEL=NAME       which model's entries, where the cache holds several of one shape
     MOEBALANCE_TOKENS=N         the engine's largest batch, where CUDA graphs are captured before it is seen
     MOEBALANCE_STEPS=2048       most steps to record     MOEBALANCE_SEED=0   of the drawn routers
-    MOEBALANCE_ANY_VERSION=1    try other versions of vLLM and transformers than those that were tried
+    MOEBALANCE_ANY_VERSION=1    try other versions of the engines than those that were tried
 
-vLLM finds the entry point by itself with this folder in PYTHONPATH. In a transformers driver, after the model is made:
+vLLM and SGLang find their entry points by themselves with this folder in PYTHONPATH. In a transformers driver, after the model is made:
     import moebalance_hook; moebalance_hook.transformers(model)
 """
 import atexit
@@ -666,8 +666,6 @@ def sglang_hook():
     route, run, shutdown = TopK.forward, ModelRunner.forward, Engine.shutdown
 
     def forward(self, hidden_states, router_logits, *args, **named):  # calls forward_cuda, forward_cpu or forward_native
-        if torch.compiler.is_compiling():
-            refuse("SGLang compiles its MoE layers: want --cuda-graph-backend-prefill breakable, and no --enable-torch-compile")
         layer = getattr(self, "moebalance_layer", None) or sglang_layer(self, version, router_logits)
         out = route(self, hidden_states, HOOK.logits(layer, router_logits), *args, **named)
         if variable("COUNTS") and hasattr(out, "topk_ids"):  # not where the experts' kernel chooses, unseen
@@ -692,8 +690,10 @@ def sglang_layer(topk, version, learned):
     from sglang.srt.runtime_context import get_parallel, get_server_args
     p, args, config = get_parallel(), get_server_args(), topk.topk_config
     moved = args.enable_eplb or args.ep_num_redundant_experts or args.init_expert_location != "trivial"
+    compiled = args.enable_torch_compile or args.cuda_graph_config.prefill.backend == "tc_piecewise"
     for unfit, want in ((args.speculative_algorithm, "no speculative decoding"), (config.num_fused_shared_experts, "--disable-shared-experts-fusion"),
                         (moved, "no EPLB and no expert location"), (p.pp_size > 1, "no pipeline parallelism"),
+                        (compiled, "no --enable-torch-compile, and --cuda-graph-backend-prefill breakable"),
                         (p.moe_dp_size > 1 or args.dp_size > 1 and not args.enable_dp_attention, "one replica, or --enable-dp-attention")):
         if unfit:
             refuse(f"SGLang {version}: want {want}")
