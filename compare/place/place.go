@@ -127,16 +127,16 @@ type Layer struct {
 }
 
 // Best is the placement with the lowest predicted time, or without time the lowest judged
-// max/mean, or without that the lowest learned; of a sweep over EP sizes, on the most
-// ranks, where balance is hardest. Of those with its verdict whose interval of time
-// overlaps its own, it is the one with the fewest redundant experts.
+// max/mean, or without that the fewest redundant experts; of a sweep over EP sizes, on
+// the most ranks, where balance is hardest. Of those with its verdict whose interval of
+// time overlaps its own, it is the one with the fewest redundant experts.
 func (res *Result) Best() Placement {
 	best := slices.MinFunc(res.Placements, func(a, b Placement) int {
 		timed := 0
 		if a.Time != nil && b.Time != nil {
 			timed = -cmp.Compare(-a.Time.Estimate, -b.Time.Estimate)
 		}
-		return cmp.Or(cmp.Compare(b.Ranks, a.Ranks), timed, -cmp.Compare(-a.Judged, -b.Judged), cmp.Compare(a.Learned, b.Learned)) // undefined is last
+		return cmp.Or(cmp.Compare(b.Ranks, a.Ranks), timed, -cmp.Compare(-a.Judged, -b.Judged), cmp.Compare(a.Redundant, b.Redundant)) // undefined is last
 	})
 	fewest := best
 	for _, p := range res.Placements {
