@@ -78,10 +78,6 @@ func hasKeys(keys ...string) func(*source) bool {
 	}
 }
 
-func either(a, b func(*source) bool) func(*source) bool {
-	return func(s *source) bool { return a(s) || b(s) }
-}
-
 func hasLine(line *regexp.Regexp) func(*source) bool {
 	return func(s *source) bool { return s.values == nil && line.Match(s.content) }
 }

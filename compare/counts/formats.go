@@ -66,7 +66,7 @@ var formats = []Format{
 		"fastdeploy", "FastDeploy expert statistics",
 		`{"tokens_per_expert_stats_list": [layers × experts]} or {"data": [layers × experts]}`,
 		"rearrange-experts.json of FastDeploy, or GET /get_per_expert_tokens_stats",
-		either(hasKeys("tokens_per_expert_stats_list"), hasKeys("data")), readFastDeploy,
+		func(s *source) bool { return s.keys["tokens_per_expert_stats_list"] != nil || s.keys["data"] != nil }, readFastDeploy,
 	}, {
 		"matrix", "JSON matrix of loads",
 		"[[0, 5, …], …]: layers × experts",
