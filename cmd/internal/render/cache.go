@@ -5,6 +5,7 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/logits"
@@ -45,10 +46,9 @@ func certificateNotes(balance []logits.BatchBalance) (notes []string) {
 			continue
 		}
 		text := fmt.Sprintf("%s, %s, %s: ", b.Model, quantity.Count(b.Ranks, "rank"), b.Mode)
-		switch {
-		case c.Optimal():
+		if c.Optimal() {
 			text += fmt.Sprintf("at the floors for every equal number of tokens; counted for 1 to %d, after which the table is level and repeats", c.Rows)
-		default:
+		} else {
 			text += fmt.Sprintf("of the batches of 1 to %d equal tokens, not at the floors (group limits included)", c.Rows)
 			for _, m := range []struct {
 				of   string
@@ -62,9 +62,12 @@ func certificateNotes(balance []logits.BatchBalance) (notes []string) {
 				text += "; the table is not level at its end, so nothing is proved beyond it"
 			}
 		}
-		for i, u := range c.Unequal {
-			text += fmt.Sprintf("%s 0 to %d tokens: ranks %s, experts %s", []string{". Unequal tokens, mean max/mean:", ","}[min(i, 1)],
-				u.MostTokens, quantity.Ratio(u.RankMaxOverMean), quantity.Ratio(u.ExpertMaxOverMean))
+		var unequal []string
+		for _, u := range c.Unequal {
+			unequal = append(unequal, fmt.Sprintf("0 to %d tokens: ranks %s, experts %s", u.MostTokens, quantity.Ratio(u.RankMaxOverMean), quantity.Ratio(u.ExpertMaxOverMean)))
+		}
+		if len(unequal) > 0 {
+			text += ". Unequal tokens, mean max/mean: " + strings.Join(unequal, ", ")
 		}
 		notes = append(notes, text)
 	}
