@@ -19,6 +19,9 @@ func (w *wholes) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &values); err != nil {
 		return err
 	}
+	if bytes.Contains(text, []byte("null")) { // that decodes as 0
+		return fmt.Errorf("want whole counts, have null in %.60s", text)
+	}
 	*w = make(wholes, len(values))
 	for i, v := range values {
 		if v != math.Trunc(v) || math.Abs(v) > maxCount {

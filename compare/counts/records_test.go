@@ -99,6 +99,7 @@ func TestMatrices(t *testing.T) {
 		`[[1, 2], [3]]`:                         "want counts of 2 experts, have 1",
 		`[[1.5]]`:                               "want whole counts",
 		`[[-1]]`:                                "have -1",
+		`[[1, null]]`:                           "have null in [1, null]",
 		`[[1]] [[2]]`:                           "have 2 values",
 		`[[[1, 2]]]`:                            "three dimensions",
 		`{"logical_count": null}`:               "holds no counts",
