@@ -24,6 +24,11 @@ func read(t *testing.T, paths ...string) (records []*counts.Record) {
 	return records
 }
 
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
 // near reports whether two numbers agree to the digits that were typed.
 func near(a router.Number, b float64) bool { return math.Abs(float64(a)-b) <= 5.1e-5 }
 
@@ -32,7 +37,7 @@ func near(a router.Number, b float64) bool { return math.Abs(float64(a)-b) <= 5.
 // 1.007 on its own window, and holds 1.109 on traffic nearby.
 func TestMatrixOfLMSYS(t *testing.T) {
 	folder := "../../../shared/captures/third-party/lmsys/"
-	if _, err := os.Stat(folder); err != nil {
+	if !exists(folder) {
 		t.Skip("no shared captures")
 	}
 	names := []string{"prefill_in512", "prefill_in1024", "prefill_in4096", "prefill_in2000out100", "decode_in1000out1000", "decode_in2000out100"}
@@ -70,6 +75,12 @@ func TestMatrixOfLMSYS(t *testing.T) {
 		i := of[w.Window]
 		if base, ok := contiguous[i]; !near(w.Judged, want[1][i]) || ok && !near(w.Contiguous, base) {
 			t.Errorf("%+v", w)
+		}
+	}
+	if other := folder + "decode_in500out1500.json"; exists(other) {
+		res, err := Judge(windows[1:2], Whole(read(t, other)), Options{Ranks: []int{32}, Redundant: []int{32}, Threshold: 0.1})
+		if err != nil || !near(res.Placements[0].Judged, 1.4387) || !near(res.Placements[0].Learned, 1.0070) {
+			t.Errorf("%+v, %v", res.Placements, err)
 		}
 	}
 	p := res.Placements[0]
@@ -122,12 +133,18 @@ func TestHelpsOneHurtsAnother(t *testing.T) {
 	}
 }
 
-// A dozen slots are as uneven by chance.
+// A dozen slots are as uneven by chance. Of n slots drawn alone, one of two ranks gets n/2 ± √n/2,
+// so max/mean is 1 + |z|/√n, above 1 + 1.96/100 once in twenty times for 10,000.
 func TestTooFewTokens(t *testing.T) {
 	windows := Whole(read(t, counted(t, "0,5,0,4\n0,5,1,4\n0,5,2,2\n0,5,3,2\n"), counted(t, "0,5,0,5\n0,5,1,4\n0,5,2,2\n0,5,3,1\n")))
 	res, err := Judge(windows[:1], windows[1:], Options{Ranks: []int{2}, Redundant: []int{0}, Threshold: 0.1})
 	if err != nil || res.Placements[0].Verdict != NoVerdict || !near(res.Placements[0].Change, -2./9) || !strings.Contains(res.Placements[0].Reason, "too few tokens") {
 		t.Errorf("%+v, %v", res, err)
+	}
+	many := Whole(read(t, counted(t, "0,5,0,4000\n0,5,1,3000\n0,5,2,1000\n0,5,3,2000\n")))
+	res, err = Judge(windows, many, Options{Ranks: []int{2}, Redundant: []int{0}, Threshold: 0.1})
+	if err != nil || math.Abs(float64(res.Placements[0].NullP95)-1.0196) > 0.004 || res.Workloads[0].NullP95 != res.Placements[0].NullP95 {
+		t.Errorf("noise floor: %+v, %v", res.Placements, err)
 	}
 }
 

@@ -101,13 +101,14 @@ func (w Window) repeats(other Window) bool {
 
 // plan is where the experts are in every layer.
 type plan struct {
+	from    string // a window that it was learned from
 	slots   counts.Slots
 	layouts map[int]router.Layout
 }
 
 // learned places the experts by the slots of all windows together.
 func learned(windows []Window, experts int, size placement.Size) (plan, error) {
-	p := plan{counts.Slots{}, map[int]router.Layout{}}
+	p := plan{windows[0].Name, counts.Slots{}, map[int]router.Layout{}}
 	sums := map[int]router.Load{}
 	for _, w := range windows {
 		for layer, load := range w.record.ByLayer() {
@@ -132,7 +133,7 @@ func learned(windows []Window, experts int, size placement.Size) (plan, error) {
 
 // flatPlan has contiguous experts in every layer.
 func flatPlan(windows []Window, experts, ranks int) (plan, error) {
-	p := plan{nil, map[int]router.Layout{}}
+	p := plan{"", nil, map[int]router.Layout{}} // of all layers
 	l, err := router.Contiguous(experts, ranks)
 	for _, w := range windows {
 		for _, layer := range w.record.Layers() {
@@ -186,7 +187,7 @@ func (w Window) scores(plans []plan, experts int, cost *Cost) ([]score, error) {
 		for i, p := range plans {
 			layout, ok := p.layouts[s.Layer]
 			if !ok {
-				return nil, &input.Error{File: w.Name, Expected: "the layers that were learned from, " + quantity.Ranges(slices.Sorted(maps.Keys(p.layouts))), Found: fmt.Sprintf("layer %d", s.Layer), Try: "give counts of one model", Err: counts.ErrOptions}
+				return nil, &input.Error{File: w.Name, Expected: fmt.Sprintf("layers %s, as in %s", quantity.Ranges(slices.Sorted(maps.Keys(p.layouts))), p.from), Found: fmt.Sprintf("layer %d", s.Layer), Try: "give counts of one model", Err: counts.ErrOptions}
 			}
 			out[i].ratio[s.Layer] += placement.MaxOverMean(layout, load.PerExpert)
 			if cost != nil && i < timed {
