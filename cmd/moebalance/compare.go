@@ -18,6 +18,7 @@ import (
 	"github.com/moebalance/moebalance/compare/place"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 type compareOptions struct {
@@ -31,6 +32,7 @@ type compareOptions struct {
 	confidence share
 	campaign   string // of unprofiled launches of the same arms
 	stepTokens int
+	placement  string // a result of place
 
 	requireVerdict bool
 }
@@ -53,6 +55,7 @@ func compareCmd() *cobra.Command {
 	f.Var(&o.confidence, "confidence", "confidence level of the gain's interval: 95% and 0.95 are the same")
 	f.StringVar(&o.campaign, "campaign", "", "campaign folder or JSON `RESULT` of bench: step time and measured gain beside traces")
 	f.IntVar(&o.stepTokens, "step-tokens", 0, "tokens of all ranks in one step, for a --campaign in tokens per second")
+	f.StringVar(&o.placement, "place", "", "JSON `RESULT` of place: what its placement recovers")
 	f.BoolVar(&o.requireVerdict, "require-verdict", false, "exit 5 if the verdict on reports is inconclusive")
 	return c
 }
@@ -74,8 +77,8 @@ func (o *compareOptions) run(c *cobra.Command, args []string) error {
 		return err
 	case sides[0].Kind != source.BenchmarkReports:
 		return o.traces(c, sides, options)
-	case o.counts != [2]string{} || o.model.named() || o.campaign != "":
-		return usagef("--counts-normal, --counts-perfect, --model, --config and --campaign go with traces, not with benchmark reports")
+	case o.counts != [2]string{} || o.model.named() || o.campaign != "" || o.placement != "":
+		return usagef("--counts-normal, --counts-perfect, --model, --config, --campaign and --place go with traces, not with benchmark reports")
 	}
 	return o.reports(c, sides)
 }
@@ -141,7 +144,7 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side, options 
 	if o.campaign != "" {
 		result.WithCampaign(measured.Result, float64(o.stepTokens))
 	}
-	if o.counts[0] != "" && result.Split.Known() {
+	if (o.counts[0] != "" || o.placement != "") && result.Split.Known() {
 		if err := o.place(c.Context(), &result, shape); err != nil {
 			return err
 		}
@@ -155,28 +158,47 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side, options 
 	return nil
 }
 
-// place says what EPLB would recover on counts of the normal arm that it was not learned
-// from, without redundant experts.
+// place says what a placement recovers on counts that it was not learned from: that of
+// --place, or EPLB without redundant experts on the counts of the normal arm.
 func (o *compareOptions) place(ctx context.Context, result *diff.Comparison, shape *router.Shape) error {
-	record, err := source.ReadCounts(ctx, o.counts[0])
+	placed, held, err := o.placed(ctx, len(result.Ranks), shape)
 	if err != nil {
 		return err
 	}
-	learn, judge, err := place.Halves([]*counts.Record{record})
-	if err != nil {
-		return err
-	}
-	placed, err := place.Judge(learn, judge, place.Options{Ranks: []int{len(result.Ranks)}, Redundant: []int{0}, Nodes: 1, Shape: shape, Threshold: o.read.threshold.fraction})
-	if err != nil {
-		return err
-	}
-	p := placed.Placements[0]
+	p := placed.Best()
 	if p.Verdict == place.NoVerdict {
 		result.WithPlacement(router.Undefined(), router.Undefined(), "'moebalance place' cannot say what a placement recovers: "+p.Reason)
 		return nil
 	}
-	result.WithPlacement(p.Contiguous, p.Judged, "EPLB without redundant experts, learned on the first half of the counts and judged on the second")
+	result.WithPlacement(p.Contiguous, p.Judged, fmt.Sprintf("EPLB with %s, %s", quantity.Count(p.Redundant, "redundant expert"), held))
 	return nil
+}
+
+// placed are placements on so many ranks; held says what they were learned and judged on.
+func (o *compareOptions) placed(ctx context.Context, ranks int, shape *router.Shape) (res *place.Result, held string, err error) {
+	if o.placement != "" {
+		in, err := source.ReadResult(o.placement)
+		if err != nil {
+			return nil, "", fmt.Errorf("--place: %w", err)
+		}
+		if res = in.Place; res != nil {
+			res.Placements = slices.DeleteFunc(res.Placements, func(p place.Placement) bool { return p.Ranks != ranks })
+		}
+		if res == nil || len(res.Placements) == 0 {
+			return nil, "", usagef("--place: want a result of place on %s, as the traces are of; %s has none", quantity.Count(ranks, "rank"), o.placement)
+		}
+		return res, "as judged in " + in.Name, nil
+	}
+	record, err := source.ReadCounts(ctx, o.counts[0])
+	if err != nil {
+		return nil, "", err
+	}
+	learn, judge, err := place.Halves([]*counts.Record{record})
+	if err != nil {
+		return nil, "", err
+	}
+	res, err = place.Judge(learn, judge, place.Options{Ranks: []int{ranks}, Redundant: []int{0}, Nodes: 1, Shape: shape, Threshold: o.read.threshold.fraction})
+	return res, "learned on the first half of the counts and judged on the second", err
 }
 
 // trustHint is what to try where both sides record that no switch was on: captures

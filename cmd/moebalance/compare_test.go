@@ -117,7 +117,23 @@ func TestCompareSaysWhatAPlacementRecovers(t *testing.T) {
 	if out, errs, _ := runIn(t, args...); !strings.Contains(out, "judged on the second: recovers "+quantity.Percent(want)+" of the uneven load, ") {
 		t.Errorf("%s%s", out, errs)
 	}
-	args[3] = "testdata/deepseek-ep4-ranks/counts-normal"
+	result := filepath.Join(t.TempDir(), "place.json")
+	captured(t, []string{"place", "--format", "json", "--ep", "2,4", "--redundant", "0,4,256", "-o", result, path})
+	ask(t, exitDone, &placed, "place", "--format", "json", "--ep", "4", "--redundant", "256", path)
+	p = placed.Placements[0]
+	want = (p.Contiguous - p.Judged) / (p.Contiguous - 1)
+	args[2], args[3] = "--place", result
+	if out, errs, _ := runIn(t, args...); !strings.Contains(out, "\nEPLB with 256 redundant experts, as judged in place.json: recovers "+quantity.Percent(want)+" of the uneven load, ") {
+		t.Errorf("%s%s", out, errs)
+	}
+	captured(t, []string{"place", "--format", "json", "--ep", "2", "-o", result, path})
+	for _, wrong := range []string{result, "testdata/campaign-deepseek-ep4.json"} {
+		args[3] = wrong
+		if _, errs, code := runIn(t, args...); code != exitUsage || !strings.Contains(errs, "--place: want a result of place on 4 ranks") {
+			t.Errorf("%s: exit %d, %s", wrong, code, errs)
+		}
+	}
+	args[2], args[3] = "--counts-normal", "testdata/deepseek-ep4-ranks/counts-normal"
 	if out, errs, _ := runIn(t, args...); !strings.Contains(out, "\n'moebalance place' cannot say what a placement recovers: no counts are left to judge on") {
 		t.Errorf("%s%s", out, errs)
 	}
