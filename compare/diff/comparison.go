@@ -134,13 +134,13 @@ func (c Comparison) Waiting() (normal, perfect router.Number) {
 
 // lateHosts reports whether most of the normal arm's waiting is for hosts.
 func (c Comparison) lateHosts() bool {
-	var host, all router.Number
+	var waits []wait.Wait
 	for _, w := range c.Waits {
 		if w.Arm == gain.Normal {
-			host, all = host+w.Parts.HostNS, all+w.WaitNS
+			waits = append(waits, w.Wait)
 		}
 	}
-	return 2*host > all
+	return wait.MostlyHosts(waits)
 }
 
 // armWaits lists the layers that both sides have, the normal arm's longest wait first.

@@ -42,6 +42,16 @@ type Wait struct {
 	GILNS router.Number `json:"host_gil_ns"`
 }
 
+// MostlyHosts reports whether more than half of the waiting is for hosts that launch late:
+// steps are then longer than their compute, and less compute is less time only in part.
+func MostlyHosts(waits []Wait) bool {
+	var host, all router.Number
+	for _, w := range waits {
+		host, all = host+w.Parts.HostNS, all+w.WaitNS
+	}
+	return 2*host > all // false where launches are not recorded
+}
+
 // Parts are what the last rank spent more than the mean rank since the ranks' last
 // meeting, in nanoseconds per step. Each can be negative: the last rank had less of it,
 // and was late all the same.
