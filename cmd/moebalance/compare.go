@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -177,17 +178,10 @@ func (o *compareOptions) place(ctx context.Context, result *diff.Comparison, sha
 // placed are placements on so many ranks; held says what they were learned and judged on.
 func (o *compareOptions) placed(ctx context.Context, ranks int, shape *router.Shape) (res *place.Result, held string, err error) {
 	if o.placement != "" {
-		in, err := source.ReadResult(o.placement)
-		if err != nil {
-			return nil, "", fmt.Errorf("--place: %w", err)
+		if res, err = source.ReadPlaced(o.placement, ranks); err != nil {
+			err = fmt.Errorf("--place: %w", err)
 		}
-		if res = in.Place; res != nil {
-			res.Placements = slices.DeleteFunc(res.Placements, func(p place.Placement) bool { return p.Ranks != ranks })
-		}
-		if res == nil || len(res.Placements) == 0 {
-			return nil, "", usagef("--place: want a result of place on %s, as the traces are of; %s has none", quantity.Count(ranks, "rank"), o.placement)
-		}
-		return res, "as judged in " + in.Name, nil
+		return res, "as judged in " + filepath.Base(o.placement), err
 	}
 	record, err := source.ReadCounts(ctx, o.counts[0])
 	if err != nil {

@@ -129,7 +129,7 @@ func TestCompareSaysWhatAPlacementRecovers(t *testing.T) {
 	captured(t, []string{"place", "--format", "json", "--ep", "2", "-o", result, path})
 	for _, wrong := range []string{result, "testdata/campaign-deepseek-ep4.json"} {
 		args[3] = wrong
-		if _, errs, code := runIn(t, args...); code != exitUsage || !strings.Contains(errs, "--place: want a result of place on 4 ranks") {
+		if _, errs, code := runIn(t, args...); code != exitFailed || !strings.Contains(errs, "want a result of place on 4 ranks, have none") {
 			t.Errorf("%s: exit %d, %s", wrong, code, errs)
 		}
 	}

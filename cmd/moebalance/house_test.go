@@ -170,6 +170,7 @@ var imports = map[string][]string{
 		"compare/gain",
 		"compare/imbalance",
 		"compare/nsys",
+		"compare/nsys/wait",
 		"router",
 		"router/input",
 		"router/placement",

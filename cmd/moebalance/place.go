@@ -8,6 +8,7 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -21,7 +22,6 @@ import (
 	"github.com/moebalance/moebalance/plots"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/input"
-	"github.com/moebalance/moebalance/router/quantity"
 )
 
 type placeOptions struct {
@@ -47,6 +47,7 @@ type timeOptions struct {
 	campaign   string
 	table      string
 	stepTokens int
+	stepTime   time.Duration
 	bits       int
 	bandwidth  float64
 }
@@ -59,6 +60,7 @@ func (o *timeOptions) bind(c *cobra.Command) {
 	f.StringVar(&o.campaign, "campaign", "", "campaign folder or JSON `RESULT` of bench: step time of the learned router")
 	f.StringVar(&o.table, "cost-table", "", "CSV `FILE` of measured MoE times in aiconfigurator's columns, for the named model")
 	f.IntVar(&o.stepTokens, "step-tokens", 0, "tokens of all ranks in one step")
+	f.DurationVar(&o.stepTime, "step-time", 0, "measured `TIME` of a step of the learned router without profiler, such as 62.1ms")
 	f.IntVar(&o.bits, "weight-bits", 16, "bits of an expert weight, for the price of copies and of moving them")
 	f.Float64Var(&o.bandwidth, "bandwidth", 0, "GB/s at which a rank loads weights")
 }
@@ -71,8 +73,10 @@ func (o *timeOptions) check() error {
 		return usagef("--counts and --steps are of a trace: add --trace")
 	case o.campaign != "" && len(o.trace) == 0 && o.table == "":
 		return usagef("--campaign has the time of steps and not of slots: add --trace or --cost-table")
-	case o.stepTokens < 0 || o.bits < 1 || !(o.bandwidth >= 0):
-		return usagef("--step-tokens and --bandwidth: want 0 or more, --weight-bits at least 1; have %d, %g, %d", o.stepTokens, o.bandwidth, o.bits)
+	case o.stepTime != 0 && len(o.trace) == 0 && o.table == "" || o.stepTime != 0 && o.campaign != "":
+		return usagef("--step-time: want --trace or --cost-table with it, and no --campaign")
+	case o.stepTime < 0 || o.stepTokens < 0 || o.bits < 1 || !(o.bandwidth >= 0):
+		return usagef("--step-time, --step-tokens and --bandwidth: want 0 or more, --weight-bits at least 1; have %v, %d, %g, %d", o.stepTime, o.stepTokens, o.bandwidth, o.bits)
 	}
 	return nil
 }
@@ -87,13 +91,18 @@ func (o *timeOptions) cost(ctx context.Context, first string, record *counts.Rec
 	case o.stepTokens > 0 && topK == 0:
 		return nil, "", usagef("--step-tokens: name the model with --model or --config, for the experts per token are not recorded")
 	case len(o.trace) > 0:
-		cost, reason, err = o.traced(ctx, first, topK, m, threshold)
+		if cost, reason, err = o.traced(ctx, first, topK, m, threshold); reason != "" {
+			reason = "no time is predicted from the trace: " + reason
+		}
 	case o.table == "":
 		return nil, "no evidence of time: give --trace EXPORT of the same model, or --cost-table FILE", nil
 	case m == nil || m.Hidden == 0:
 		return nil, "", usagef("--cost-table: name the model with --model or --config")
 	default:
 		cost, reason, err = o.tabled(record, *m)
+	}
+	if cost != nil && o.stepTime > 0 {
+		cost.StepNS, cost.StepBasis = router.Number(o.stepTime), "measured"
 	}
 	if cost == nil || err != nil || o.campaign == "" {
 		return cost, reason, err
@@ -116,7 +125,7 @@ func (o *timeOptions) traced(ctx context.Context, first string, topK int, m *rou
 		if err != nil {
 			return nil, "", err
 		}
-		return place.FromTimes(o.trace[0], res.LayerExpertsMS, res.StepMS, record)
+		return place.FromTimes(o.trace[0], res.StepExpertsMS, res.StepMS, record)
 	}
 	paths, err := source.Exports(o.trace, nil)
 	if err != nil {
@@ -134,11 +143,7 @@ func (o *timeOptions) traced(ctx context.Context, first string, topK int, m *rou
 	if err != nil {
 		return nil, "", err
 	}
-	cost, reason, err := place.FromTrace(t, record, float64(o.stepTokens*topK), topK)
-	if reason != "" {
-		reason = "no time is predicted from the trace: " + reason
-	}
-	return cost, reason, err
+	return place.FromTrace(t, record, float64(o.stepTokens*topK), topK)
 }
 
 // readWorkload reads a result of the built-in workload; not ok if the file is something else.
@@ -265,8 +270,10 @@ func (o *placeOptions) judged(ctx context.Context, paths []string) (*place.Resul
 	if err != nil {
 		return nil, err
 	}
-	if err := o.checkSizes(experts, options.Ranks); err != nil {
-		return nil, err
+	for _, n := range o.redundant {
+		if err := place.Possible(experts, n, options.Ranks); err != nil {
+			return nil, usagef("--redundant %d: %v", n, err)
+		}
 	}
 	learn, judge := place.Whole(records[:len(paths)]), place.Whole(records[len(paths):])
 	if len(o.judge) == 0 {
@@ -281,23 +288,6 @@ func (o *placeOptions) judged(ctx context.Context, paths []string) (*place.Resul
 		options.Cost, options.NoTime = nil, fmt.Sprintf("no time is predicted from the trace: it is of %d ranks", c.Ranks)
 	}
 	return place.Judge(learn, judge, options)
-}
-
-// checkSizes refuses copies that leave ranks with different numbers of slots.
-func (o *placeOptions) checkSizes(experts int, sizes []int) error {
-	for _, ranks := range sizes {
-		for _, n := range o.redundant {
-			switch over := (experts + n) % ranks; {
-			case ranks > experts:
-				return usagef("--ep: want at most %d ranks, one for each expert, have %d", experts, ranks)
-			case n > experts*(ranks-1):
-				return usagef("--redundant: want at most %d, a copy of each expert on each rank, have %d", experts*(ranks-1), n)
-			case over != 0:
-				return usagef("--redundant %d: %s and %s do not divide over %s; try %d", n, quantity.Count(experts, "expert"), quantity.Count(n, "copy"), quantity.Count(ranks, "rank"), n+ranks-over)
-			}
-		}
-	}
-	return nil
 }
 
 // write writes the placement for the engines that are asked for.

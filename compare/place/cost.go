@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/compare/nsys/wait"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/placement"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -38,13 +40,15 @@ type Cost struct {
 	StepNS   router.Number `json:"step_ns"`
 	// StepBasis is "profiled", "measured" or "campaign", empty where StepNS is undefined.
 	StepBasis string     `json:"step_basis"`
-	Measured  *gain.Gain `json:"campaign"` // of balanced routing, which no placement should exceed; nil without a campaign
+	LateHosts bool       `json:"late_hosts"` // in the trace, see wait.MostlyHosts
+	Measured  *gain.Gain `json:"campaign"`   // of balanced routing, which no placement should exceed; nil without a campaign
 	HeldOut   []HeldOut  `json:"held_out"`
 
-	slots float64       // that predictions are for, in the unit of the fit
-	fits  [][3]float64  // of all observations, then without one group each
-	off   router.Number // the median held-out error of the fits
-	topK  int           // 0 where not known
+	slots  float64       // that predictions are for, in the unit of the fit
+	fits   [][3]float64  // of all observations, then without one group each
+	off    router.Number // the median held-out error of the fits
+	topK   int           // 0 where not known
+	spread [][]float64   // (measured − fitted)/√fitted time, by step and layer, then rank; nil where the work of single steps is not known
 }
 
 // HeldOut is the error of fits on what they were not fitted to: |predicted/measured − 1|,
@@ -61,7 +65,7 @@ type HeldOut struct {
 // observation is a measured time and the work behind it. Those of one group are left
 // out together.
 type observation struct {
-	group             int
+	group, rank       int
 	slots, active, ns float64
 }
 
@@ -162,32 +166,80 @@ func FromTrace(t *nsys.Trace, r *counts.Record, perStep float64, topK int) (c *C
 	case len(t.Ranks) < 2 || len(layers) == 0:
 		return nil, "it has no expert time of two or more ranks in a known layer", nil
 	}
-	c = &Cost{Basis: "trace", Source: t.Exports[0].Path, Ranks: len(t.Ranks), Of: times.Of, StepNS: t.OverSteps.Step.MeanNS, topK: topK}
+	c = &Cost{Basis: "trace", Source: t.Exports[0].Path, Ranks: len(t.Ranks), Of: times.Of, StepNS: t.OverSteps.Step.MeanNS, LateHosts: wait.MostlyHosts(t.Waits), topK: topK}
 	if c.StepNS.Defined() {
 		c.StepBasis = "profiled"
 	}
 	return c.fitted(layers, r, perStep)
 }
 
-// FromTimes fits the mean time of each layer's experts on each rank, in milliseconds, to
-// the counts of the same run; see FromTrace. stepMS is 0 where it is not known.
-func FromTimes(path string, ms [][]float64, stepMS float64, r *counts.Record) (c *Cost, reason string, err error) {
-	if len(ms) == 0 || len(ms[0]) < 2 {
+// FromTimes fits the time of each layer's experts on each rank, in milliseconds by step,
+// to the counts of the same steps; see FromTrace. stepMS is 0 where it is not known.
+func FromTimes(path string, ms [][][]float64, stepMS float64, r *counts.Record) (c *Cost, reason string, err error) {
+	if len(ms) == 0 || len(ms[0]) == 0 || len(ms[0][0]) < 2 {
 		return nil, "it has no expert time of two or more ranks", nil
 	}
-	layers := map[int]*imbalance.Layer{}
-	for number, row := range ms {
-		layer := &imbalance.Layer{Number: router.Whole(number), Experts: [][]float64{nil}}
-		for rank, t := range row {
-			layer.Ranks, layer.Experts[0] = append(layer.Ranks, rank), append(layer.Experts[0], 1e6*t)
+	for _, step := range ms {
+		if len(step) != len(ms[0]) || slices.ContainsFunc(step, func(row []float64) bool { return len(row) != len(ms[0][0]) }) {
+			return nil, "its steps differ in layers or ranks", nil
 		}
-		layers[number] = layer
 	}
-	c = &Cost{Basis: "benchmark", Source: path, Ranks: len(ms[0]), Of: imbalance.OfPhase, StepNS: router.Undefined(), topK: r.TopK}
+	steps := r.Iterations()
+	if len(steps) != len(ms) {
+		return nil, fmt.Sprintf("it has %s and the counts have %d: give both of one run", quantity.Count(len(ms), "step"), len(steps)), nil
+	}
+	c = &Cost{Basis: "benchmark", Source: path, Ranks: len(ms[0][0]), Of: imbalance.OfPhase, StepNS: router.Undefined(), topK: r.TopK}
 	if stepMS > 0 {
 		c.StepNS, c.StepBasis = router.Number(1e6*stepMS), "measured"
 	}
-	return c.fitted(layers, r, 0)
+	if c, reason, err = c.fitted(layersOf(ms), r, 0); c == nil {
+		return nil, reason, err
+	}
+	for i := 0; i < len(ms); i += (len(ms) + maxSpread - 1) / maxSpread {
+		step, err := r.Between(steps[i], steps[i])
+		if err != nil {
+			return nil, "", err
+		}
+		obs, err := observed(layersOf(ms[i:i+1]), step, 1)
+		if err != nil {
+			return nil, "", err
+		}
+		c.spread = append(c.spread, c.spreadOf(obs)...)
+	}
+	return c, "", nil
+}
+
+// spreadOf is Cost.spread of the observations of one step, in order of their layers; 0
+// for a rank without work.
+func (c *Cost) spreadOf(obs []observation) (spread [][]float64) {
+	for i, o := range obs {
+		if i == 0 || o.group != obs[i-1].group {
+			spread = append(spread, make([]float64, c.Ranks))
+		}
+		if ns := o.at(c.fits[0]); ns > 0 {
+			spread[len(spread)-1][o.rank] = (o.ns - ns) / math.Sqrt(ns)
+		}
+	}
+	return spread
+}
+
+// maxSpread is the most steps that Cost.spread is of: enough for a mean over them.
+const maxSpread = 32
+
+// layersOf has times in milliseconds by step, layer and rank.
+func layersOf(ms [][][]float64) map[int]*imbalance.Layer {
+	layers := map[int]*imbalance.Layer{}
+	for number, row := range ms[0] {
+		l := &imbalance.Layer{Number: router.Whole(number)}
+		for rank := range row {
+			l.Ranks = append(l.Ranks, rank)
+		}
+		for _, step := range ms {
+			l.Experts = append(l.Experts, floats.ScaleTo(make([]float64, len(row)), 1e6, step[number]))
+		}
+		layers[number] = l
+	}
+	return layers
 }
 
 // fitted is the cost with a fit of the times of layers to the counts of the same run, or
@@ -250,7 +302,7 @@ func observed(layers map[int]*imbalance.Layer, r *counts.Record, scale float64) 
 				ns += step[i] / float64(len(l.Experts))
 			}
 			if rank < len(slots) && ns > 0 {
-				obs = append(obs, observation{number, slots[rank], active[rank], ns})
+				obs = append(obs, observation{number, rank, slots[rank], active[rank], ns})
 			}
 		}
 	}
@@ -268,15 +320,26 @@ func (c *Cost) WithCampaign(r gain.Result, tokens float64) (reason string) {
 	return reason
 }
 
-// slowest is the predicted time of the slowest rank, by fit.
+// slowest is the predicted time of the slowest rank, by fit. Ranks of equal work do not
+// take equal time in every step, so that the slowest takes longer than the fit says. Where
+// spread is known, it is the mean over it of the largest t + spread·√t of the fitted times
+// t: the variance is taken to grow with the work. The other fits are scaled alike.
 func (c *Cost) slowest(l router.Layout, load []int64, scale float64, expected bool) []float64 {
 	out := make([]float64, len(c.fits))
+	late := make([]float64, len(c.spread))
 	slots, active := placement.Work(l, load, scale, expected)
 	for rank := range slots {
 		o := observation{slots: slots[rank], active: active[rank]}
 		for i, f := range c.fits {
 			out[i] = max(out[i], o.at(f))
 		}
+		ns := o.at(c.fits[0])
+		for i, of := range c.spread {
+			late[i] = max(late[i], ns+of[rank]*math.Sqrt(ns))
+		}
+	}
+	if len(late) > 0 && out[0] > 0 {
+		floats.Scale(stat.Mean(late, nil)/out[0], out)
 	}
 	return out
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/router"
@@ -117,26 +119,66 @@ func TestStepTimeOnH200(t *testing.T) {
 	}
 }
 
-// Times of 0.1 ms and 1 µs per slot give these back; without the time of a step there is
-// none, and with one rank no cost.
+// Times of 0.1 ms and 1 µs per slot give these back, and a tenth more on one rank and less
+// on the other in turn is their spread; without the time of a step there is none, and with
+// one rank, or the counts of other steps, no cost.
 func TestFromTimes(t *testing.T) {
 	var rows strings.Builder
-	var ms [][]float64
-	for layer := range 3 {
-		slots := []int{10 + 40*layer, 200 - 30*layer}
-		fmt.Fprintf(&rows, "0,%d,0,%d\n0,%d,1,%d\n", layer, slots[0], layer, slots[1])
-		ms = append(ms, []float64{0.1 + 0.001*float64(slots[0]), 0.1 + 0.001*float64(slots[1])})
+	var ms [][][]float64
+	for step := range 2 {
+		ms = append(ms, nil)
+		for layer := range 3 {
+			slots := []int{10 + 40*layer, 200 - 30*layer}
+			fmt.Fprintf(&rows, "%d,%d,0,%d\n%d,%d,1,%d\n", step, layer, slots[0], step, layer, slots[1])
+			off := 0.1 - 0.2*float64(step)
+			ms[step] = append(ms[step], []float64{(1 + off) * (0.1 + 0.001*float64(slots[0])), (1 - off) * (0.1 + 0.001*float64(slots[1]))})
+		}
 	}
 	r := read(t, counted(t, rows.String()))[0]
 	c, reason, err := FromTimes("w.json", ms, 2, r)
 	if err != nil || reason != "" || math.Abs((c.FixedNS+c.ExpertNS).Float64()-1e5) > 1 || math.Abs(c.SlotNS.Float64()-1e3) > 1e-3 || c.StepNS != 2e6 || c.HeldOut[0].Regime != "steps of the benchmark" {
 		t.Errorf("%+v, %s, %v", c, reason, err)
 	}
+	off := func(us, share float64) float64 { return share * math.Sqrt(1e3*us) }
+	if len(c.spread) != 6 || !floats.EqualApprox(c.spread[0], []float64{off(110, 0.1), off(300, -0.1)}, 1e-6) || !floats.EqualApprox(c.spread[5], []float64{off(190, -0.1), off(240, 0.1)}, 1e-6) {
+		t.Error(c.spread)
+	}
 	if c, reason, err = FromTimes("w.json", ms, 0, r); err != nil || reason != "" || c.StepNS.Defined() || c.StepBasis != "" {
 		t.Errorf("without a step's time: %+v, %s, %v", c, reason, err)
 	}
-	if c, reason, err = FromTimes("w.json", [][]float64{{1}}, 2, r); err != nil || c != nil || !strings.Contains(reason, "two or more ranks") {
-		t.Errorf("one rank: %+v, %s, %v", c, reason, err)
+	for want, ms := range map[string][][][]float64{
+		"two or more ranks": {{{1}}}, "no expert time": nil, "differ in layers or ranks": {{{1, 2}}, {{1}}}, "it has 1 step and the counts have 2": ms[:1],
+	} {
+		if c, reason, err = FromTimes("w.json", ms, 2, r); err != nil || c != nil || !strings.Contains(reason, want) {
+			t.Errorf("%s: %+v, %s, %v", want, c, reason, err)
+		}
+	}
+}
+
+// By hand: 121 ns for 100 are 2.1·√100 more; what a rank without work takes is left out.
+func TestSpread(t *testing.T) {
+	c := &Cost{Ranks: 2, fits: [][3]float64{{0, 1, 0}}}
+	have := c.spreadOf([]observation{{3, 0, 0, 0, 5}, {3, 1, 100, 1, 121}, {4, 1, 400, 1, 380}})
+	if len(have) != 2 || !slices.Equal(have[0], []float64{0, 2.1}) || !slices.Equal(have[1], []float64{0, -1}) {
+		t.Error(have)
+	}
+}
+
+// By hand: of ranks of 900 and 100 ns, of which either takes 2·√t longer in turn, the
+// slowest takes 960 or 900; of two of 400, 440 in any case.
+func TestSlowestOfEqualRanks(t *testing.T) {
+	l, err := router.Contiguous(2, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &Cost{fits: [][3]float64{{0, 1, 0}, {0, 2, 0}}, spread: [][]float64{{2, 0}, {0, 2}}}
+	for _, ns := range []struct {
+		load []int64
+		want []float64
+	}{{[]int64{900, 100}, []float64{930, 1860}}, {[]int64{400, 400}, []float64{440, 880}}, {[]int64{0, 0}, []float64{0, 0}}} {
+		if have := c.slowest(l, ns.load, 1, false); !floats.EqualApprox(have, ns.want, 1e-9) {
+			t.Errorf("%v: %v, want %v", ns.load, have, ns.want)
+		}
 	}
 }
 
@@ -145,7 +187,7 @@ func TestFit(t *testing.T) {
 	var obs []observation
 	for i, slots := range []float64{10, 20, 40, 80, 30, 60} {
 		active := float64(1 + i*i%5)
-		obs = append(obs, observation{i, slots, active, 5 + 2*slots + 7*active})
+		obs = append(obs, observation{i, 0, slots, active, 5 + 2*slots + 7*active})
 	}
 	fits, h, reason := fitAll(obs, "layer")
 	if c := fits[0]; reason != "" || math.Abs(c[0]-5) > 1e-6 || math.Abs(c[1]-2) > 1e-6 || math.Abs(c[2]-7) > 1e-6 || h.P90 > 1e-6 || len(fits) != 7 || h.Groups != 6 {
@@ -222,13 +264,15 @@ func TestTimeAndPrice(t *testing.T) {
 	}
 }
 
-// A placement with copies activates more experts: below some batch it costs time.
+// A placement with copies activates more experts: below some batch it costs time. By hand,
+// of T tokens the busiest rank gets 3T/4 and runs 2 experts; with a copy of each, T/2 and 4:
+// at 50 ns per expert the copies save time above 400 tokens.
 func TestBreakEven(t *testing.T) {
 	windows := Whole(read(t, counted(t, "0,0,0,300\n0,0,1,300\n0,0,2,100\n0,0,3,100\n"), counted(t, "0,0,0,290\n0,0,1,310\n0,0,2,110\n0,0,3,90\n")))
-	for perExpert, want := range map[float64]bool{0: false, 50: true, 1e9: false} {
+	for perExpert, want := range map[float64]router.Number{0: router.Undefined(), 50: 512, 1e9: router.Undefined()} {
 		cost := &Cost{Slots: 800, slots: 800, topK: 1, StepNS: router.Undefined(), fits: [][3]float64{{0, 1, perExpert}, {0, 1, perExpert}}}
 		res, err := Judge(windows[:1], windows[1:], Options{Ranks: []int{2}, Redundant: []int{4}, Threshold: 0.1, Cost: cost})
-		if err != nil || res.Placements[0].BreakEvenTokens.Defined() != want {
+		if err != nil || fmt.Sprint(res.Placements[0].BreakEvenTokens) != fmt.Sprint(want) {
 			t.Errorf("%v per expert: %+v, %v", perExpert, res.Placements[0].Price, err)
 		}
 	}

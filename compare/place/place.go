@@ -11,11 +11,14 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/input"
 	"github.com/moebalance/moebalance/router/placement"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // SchemaVersion is the version of the JSON of Result.
@@ -145,6 +148,36 @@ func (res *Result) Best() Placement {
 		}
 	}
 	return fewest
+}
+
+// Possible says whether experts and so many copies leave ranks with equally many slots, as
+// engines ask, on each of several numbers of ranks. Else the error names the nearest numbers
+// of copies that do.
+func Possible(experts, copies int, ranks []int) error {
+	uneven := func(copies int) int {
+		return slices.IndexFunc(ranks, func(n int) bool { return (experts+copies)%n != 0 })
+	}
+	most, at := experts*(slices.Min(ranks)-1), uneven(copies)
+	switch largest := slices.Max(ranks); {
+	case largest > experts:
+		return fmt.Errorf("want at most %s, one for each expert, have %d", quantity.Count(experts, "rank"), largest)
+	case copies > most:
+		return fmt.Errorf("want at most %d, a copy of each expert on each rank", most)
+	case at < 0:
+		return nil
+	}
+	var near []string
+	for _, step := range []int{-1, 1} {
+		n := copies
+		for 0 <= n && n <= most && uneven(n) >= 0 {
+			n += step
+		}
+		if 0 <= n && n <= most {
+			near = append(near, strconv.Itoa(n))
+		}
+	}
+	try := cmp.Or(strings.Join(near, " or "), "other EP sizes")
+	return fmt.Errorf("%s and %s do not divide over %s; try %s", quantity.Count(experts, "expert"), quantity.Count(copies, "copy"), quantity.Count(ranks[at], "rank"), try)
 }
 
 // Judge learns EPLB's placements from some windows and judges them on others. Errors

@@ -25,6 +25,7 @@ type TimeChange struct {
 	Fits     int           `json:"fits"`     // likewise
 	Error    router.Number `json:"error"`    // the cost's median held-out error of the time before, over Of
 	SavedNS  router.Number `json:"saved_ns"` // per step, mean over windows
+	AtMost   bool          `json:"at_most"`  // ranks wait mostly for late hosts: Cost.LateHosts
 }
 
 // change compares the scores of windows, nil without a cost or a window.
@@ -34,7 +35,7 @@ func (c *Cost) change(before, after []score) *TimeChange {
 		return nil
 	}
 	n := router.Number(len(after))
-	t := &TimeChange{Low: router.Number(math.Inf(1)), High: router.Number(math.Inf(-1)), Of: "step time", Basis: "inferred", Windows: len(after), Fits: len(c.fits) - 1}
+	t := &TimeChange{Low: router.Number(math.Inf(1)), High: router.Number(math.Inf(-1)), Of: "step time", Basis: "inferred", Windows: len(after), Fits: len(c.fits) - 1, AtMost: c.LateHosts}
 	for i := range after {
 		for f := range c.fits {
 			was, saved, of := router.Number(before[i].ns[f]), router.Number(before[i].ns[f]-after[i].ns[f]), c.StepNS
@@ -101,7 +102,8 @@ func (c *Cost) breakEven(flat, placed plan, judged []Window) router.Number {
 	if c == nil || c.topK == 0 || !c.Slots.Defined() || len(judged) == 0 {
 		return router.Undefined()
 	}
-	whole := &Cost{fits: c.fits[:1]}
+	whole := *c
+	whole.fits = c.fits[:1]
 	saves := func(tokens int) bool {
 		var ns float64
 		for _, w := range judged {

@@ -112,7 +112,7 @@ func readTable(file string, in io.Reader, m router.Model) (rows []tableRow, err 
 		if tokens, reached, k := v[0], v[1], v[4]; reached < tokens {
 			slots := tokens * k * (1 - math.Pow(1-reached/tokens, 1/k))
 			held := v[6] / v[7]
-			rows = append(rows, tableRow{tokens, observation{int(v[7]), slots, -held * math.Expm1(-slots/held), 1e6 * v[8]}})
+			rows = append(rows, tableRow{tokens, observation{int(v[7]), 0, slots, -held * math.Expm1(-slots/held), 1e6 * v[8]}})
 		}
 	}
 	if len(rows) == 0 {

@@ -93,6 +93,10 @@ func (p Placement) evidence() []string {
 
 // String is the change in words.
 func (t *TimeChange) String() string {
-	return fmt.Sprintf("%s %s (%s to %s over %s, inferred)", t.Of, quantity.Change(t.Estimate), quantity.Change(t.Low), quantity.Change(t.High),
+	of := t.Of
+	if t.AtMost {
+		of += " at most"
+	}
+	return fmt.Sprintf("%s %s (%s to %s over %s, inferred)", of, quantity.Change(t.Estimate), quantity.Change(t.Low), quantity.Change(t.High),
 		quantity.Count(t.Windows, "judged window"))
 }

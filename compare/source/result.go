@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/moebalance/moebalance/compare/place"
 	"github.com/moebalance/moebalance/logits"
 	"github.com/moebalance/moebalance/router/input"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // ErrUnknown is wrapped by ParseResult's refusal of something that is no result.
@@ -42,6 +44,24 @@ func ReadResult(path string) (Item, error) {
 		return Item{}, err
 	}
 	return ParseResult(filepath.Base(path), text)
+}
+
+// ReadPlaced reads a result of place, and of it the placements on so many ranks, of which
+// there is one or more.
+func ReadPlaced(path string, ranks int) (*place.Result, error) {
+	in, err := ReadResult(path)
+	if err != nil {
+		return nil, err
+	}
+	wrong := &input.Error{File: in.Name, Expected: "a result of place on " + quantity.Count(ranks, "rank"), Found: "none"}
+	if in.Place == nil {
+		return nil, wrong
+	}
+	in.Place.Placements = slices.DeleteFunc(in.Place.Placements, func(p place.Placement) bool { return p.Ranks != ranks })
+	if len(in.Place.Placements) == 0 {
+		return nil, wrong
+	}
+	return in.Place, nil
 }
 
 // ParseResult takes the JSON result of a verb and recognizes it by its kind. Errors

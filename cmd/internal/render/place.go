@@ -72,7 +72,7 @@ func (res placeView) costNotes() (notes []string) {
 	for _, h := range c.HeldOut {
 		text += fmt.Sprintf("; held-out error in %s, one %s left out at a time: median %s, p90 %s", h.Regime, h.Group, quantity.Percent(h.Median), quantity.Percent(h.P90))
 	}
-	step := "the time of a whole step is unknown, so changes are of expert time; --campaign gives it"
+	step := "the time of a whole step is unknown, so changes are of expert time; --campaign or --step-time gives it"
 	if c.StepNS.Defined() {
 		step = fmt.Sprintf("a step takes %s (%s)", quantity.Duration(c.StepNS), c.StepBasis)
 	}
@@ -82,7 +82,14 @@ func (res placeView) costNotes() (notes []string) {
 			step += fmt.Sprintf(", and %s are predicted: the cost or the step time is of another run", quantity.Change(1/(1+t.Estimate)-1))
 		}
 	}
-	return []string{text, step + "; the intervals are over judged windows and fits without one group, widened by the median held-out error; they lack what the cost leaves out: dispatch, combine, and expert GEMMs that run faster at equal sizes"}
+	if c.LateHosts {
+		step += "; ranks wait mostly for late hosts, so less time may be saved than predicted"
+	}
+	lack := "dispatch, combine, "
+	if c.Basis != "benchmark" {
+		lack += "different times of ranks with equal load, "
+	}
+	return []string{text, step + "; the intervals are over judged windows and fits without one group, widened by the median held-out error; they lack what the cost leaves out: " + lack + "and expert GEMMs that run faster at equal sizes"}
 }
 
 // tables are all of them.

@@ -56,10 +56,10 @@ type Result struct {
 	DispatchWaitMS []float64 `json:"dispatch_wait_ms"`
 	ExpertsMS      []float64 `json:"experts_ms"`
 	ExpertsWaitMS  []float64 `json:"experts_wait_ms"`
-	// ExpertsMS by layer and rank.
-	LayerExpertsMS [][]float64 `json:"layer_experts_ms"`
-	CombineMS      []float64   `json:"combine_ms"`
-	CombineWaitMS  []float64   `json:"combine_wait_ms"`
+	// The time in experts of every timed step, by layer and rank.
+	StepExpertsMS [][][]float64 `json:"step_experts_ms"`
+	CombineMS     []float64     `json:"combine_ms"`
+	CombineWaitMS []float64     `json:"combine_wait_ms"`
 
 	statistics statistics
 }

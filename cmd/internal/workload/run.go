@@ -52,10 +52,10 @@ func (c Config) emptyResult() Result {
 		InputTokens:       int64(c.Ranks) * int64(c.Tokens) * int64(c.Steps),
 		ExpertMaxOverMean: make([]router.Number, c.Layers), RankMaxOverMean: make([]router.Number, c.Layers),
 		ExpertFloor: router.Floor(slots, c.Gate.Shape.Experts), RankFloor: router.Floor(slots, c.Ranks),
-		RankSlots: make([][]int64, c.Layers), LayerExpertsMS: make([][]float64, c.Layers),
+		RankSlots: make([][]int64, c.Layers),
 	}
 	for l := range res.RankSlots {
-		res.RankSlots[l], res.LayerExpertsMS[l] = make([]int64, c.Ranks), make([]float64, c.Ranks)
+		res.RankSlots[l] = make([]int64, c.Ranks)
 	}
 	return res
 }
@@ -76,6 +76,9 @@ func (l *launch) run(ctx context.Context) (Result, error) {
 		}
 		timed := step >= c.Warmup
 		l.together(func(r *rank) { l.m.embed(r.hidden, step, r.id) })
+		if timed {
+			l.result.StepExpertsMS = append(l.result.StepExpertsMS, nil)
+		}
 		began, sum := c.Now(), time.Duration(0)
 		for layer := range c.Layers {
 			for p := range phases {
@@ -142,12 +145,14 @@ func (l *launch) phase(p phase, layer int, timed bool) (longest time.Duration, e
 	if l.m.c.Clock == CPU {
 		took = longest
 	}
-	for i, r := range l.ranks {
-		if p == experts {
-			l.result.LayerExpertsMS[layer][i] += milliseconds(r.spent) / float64(l.m.c.Steps)
-		}
+	var spent []float64
+	for _, r := range l.ranks {
+		spent = append(spent, milliseconds(r.spent))
 		r.work[p] += r.spent
 		r.wait[p] += took - r.spent
+	}
+	if steps := l.result.StepExpertsMS; p == experts {
+		steps[len(steps)-1] = append(steps[len(steps)-1], spent)
 	}
 	return longest, nil
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -359,13 +361,16 @@ func TestPlacement(t *testing.T) {
 		if reflect.DeepEqual(turns.RankSlots[l], plain.RankSlots[l]) {
 			t.Errorf("layer %d: %v, want other ranks to have the slots", l, turns.RankSlots[l])
 		}
-		var total float64
-		for _, ms := range plain.LayerExpertsMS[l] {
-			total += ms
+	}
+	// Those of all steps and layers are the time of the ranks in experts.
+	total := make([]float64, len(plain.ExpertsMS))
+	for _, step := range plain.StepExpertsMS {
+		for _, ranks := range step {
+			floats.AddScaled(total, 1/float64(plain.Steps), ranks)
 		}
-		if total <= 0 {
-			t.Errorf("layer %d: experts took %v", l, plain.LayerExpertsMS[l])
-		}
+	}
+	if len(plain.StepExpertsMS) != plain.Steps || !floats.EqualApprox(total, plain.ExpertsMS, 1e-9) || floats.Min(total) <= 0 {
+		t.Errorf("experts took %v, want %v", total, plain.ExpertsMS)
 	}
 	placed.Layouts = placed.Layouts[1:]
 	if _, err := Run(context.Background(), placed); err == nil || !strings.Contains(err.Error(), "layers") {
