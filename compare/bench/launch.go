@@ -151,7 +151,7 @@ func (r *runner) prepare(l Launch, a *Attempt) (job launch.Job, err error) {
 		each[i].Value = p.fill([]string{each[i].Value})[0]
 	}
 	job.Env = launch.Environ(job.Env, each)
-	version := r.version((*engine)[0])
+	version := launch.LauncherVersion((*engine)[0])
 	var warning string
 	if *engine, warning = launch.PassOn(*engine, slices.Concat(r.Spec.Treatment.variables(l.Arm, r.Spec.Treatment.Off), each, launch.Variables(own.Env)), version); warning != "" {
 		a.Warnings = append(a.Warnings, warning)
@@ -167,14 +167,4 @@ func (r *runner) prepare(l Launch, a *Attempt) (job launch.Job, err error) {
 		job.Runs, err = r.clients(l, *a, folder)
 	}
 	return job, err
-}
-
-// version is that of a launcher, asked once in a session.
-func (r *runner) version(name string) string {
-	text, known := r.versions[name]
-	if !known {
-		text = launch.LauncherVersion(name)
-		r.versions[name] = text
-	}
-	return text
 }

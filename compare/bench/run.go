@@ -112,7 +112,7 @@ func (c *Campaign) Run(ctx context.Context, h Host) error {
 		return fmt.Errorf("writing the campaign: %w", err)
 	}
 	c.Sessions = session
-	r := runner{Campaign: c, host: h, session: session, hashes: make(fileHasher), versions: make(map[string]string)}
+	r := runner{Campaign: c, host: h, session: session, hashes: make(fileHasher)}
 	if r.custom, err = c.Spec.custom(); err != nil {
 		return err
 	}
@@ -148,11 +148,10 @@ func (c *Campaign) Run(ctx context.Context, h Host) error {
 // runner is one call of Run.
 type runner struct {
 	*Campaign
-	host     Host
-	session  int
-	hashes   fileHasher
-	versions map[string]string // what launchers print for --version
-	custom   []metrics.Custom
+	host    Host
+	session int
+	hashes  fileHasher
+	custom  []metrics.Custom
 }
 
 func (r *runner) report(e Event) {
