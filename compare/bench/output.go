@@ -49,7 +49,8 @@ func (r *runner) readCounts(l Launch, a *Attempt, folder string) error {
 	if path == "" {
 		return nil
 	}
-	counted, err := r.host.Counts(r.fill(l, folder, path, l.Point))
+	filled := r.fill(l, folder, path, l.Point)
+	counted, err := r.host.Counts(filled)
 	if err == nil && !counted.RankMaxOverMean.Defined() && !counted.ExpertMaxOverMean.Defined() {
 		err = fmt.Errorf("%s holds no load: record the measured requests", counted.Source)
 	}
@@ -59,7 +60,9 @@ func (r *runner) readCounts(l Launch, a *Attempt, folder string) error {
 	case r.Spec.Counts != "":
 		return fmt.Errorf("%w: the expert counts: %w", errUnusable, err)
 	default:
-		a.Warnings = append(a.Warnings, fmt.Sprintf("no expert counts, so balance is claimed at most: %v", err))
+		// The same words for every launch are shown once.
+		text := strings.ReplaceAll(err.Error(), filled, path)
+		a.Warnings = append(a.Warnings, "no expert counts, so balance is claimed at most: "+text)
 	}
 	return nil
 }
