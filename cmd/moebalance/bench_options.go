@@ -103,7 +103,7 @@ func (o *benchOptions) bindRun(c *cobra.Command) {
 // bindJudging binds what a launch has to prove, and how it is read and judged.
 func (o *benchOptions) bindJudging(c *cobra.Command) {
 	f := c.Flags()
-	f.StringVar(&o.proof, "proof", "", "log line that proves balance, as `REGEX`; the group (?P<rank>…) is the rank")
+	f.StringVar(&o.proof, "proof", "", "log line that proves balance, as `REGEX`; the groups (?P<rank>…) and (?P<ranks>…) are the rank and how many there are")
 	f.StringVar(&o.Counts, "counts", "", "expert statistics recorded by every launch at this `PATH` (with {out}), as proof of the routing")
 	f.IntVar(&o.Ranks, "ranks", 0, "number of ranks that must prove their arm; 0: as reported, else as seen")
 	choice(c, &o.requireProof, "require-proof", gain.Claimed, "weakest accepted proof of balance: claimed, or measured (exit 4 if it is only claimed)", gain.Claimed, gain.Measured)

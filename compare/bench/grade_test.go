@@ -100,6 +100,21 @@ func TestClaimsThatProveNothing(t *testing.T) {
 	}
 }
 
+// The hook's lines say how many ranks there are: all must claim.
+func TestClaimNamesRanks(t *testing.T) {
+	hook, err := ParseTreatment("hook")
+	if err != nil {
+		t.Fatal(err)
+	}
+	zero, one := "moebalance hook: rank 0 of 2 routes 48 layers by perfect\n", "moebalance hook: rank 1 of 2 routes 48 layers by perfect\n"
+	if r := judged(t, Spec{Treatment: hook}, zero+one, servingReport); r.Verdict == gain.Invalid || r.Balance != gain.Claimed {
+		t.Errorf("%s, balance %s, %q; want a claim", r.Verdict, r.Balance, r.Reasons)
+	}
+	if r := judged(t, Spec{Treatment: hook}, zero, servingReport); r.Verdict != gain.Invalid || !strings.Contains(strings.Join(r.Reasons, " "), "no evidence of this rank") {
+		t.Errorf("%s, %q; want invalid for rank 1", r.Verdict, r.Reasons)
+	}
+}
+
 // A claim of every rank is accepted, as a claim and in no other words.
 func TestClaimOfEveryRank(t *testing.T) {
 	trtllm, err := ParseTreatment("trtllm")

@@ -121,13 +121,19 @@ func (c *Campaign) rankProofs() []rankProof {
 	return proofs
 }
 
-// ranks is how many ranks a launch must prove: those of the spec, else those
-// that its report names; 0 if unknown.
+// ranks is how many ranks a launch must prove: those of the spec, else those that its
+// report names, else its proof lines; 0 if unknown.
 func (c *Campaign) ranks(a Attempt) int {
-	if c.Spec.Ranks == 0 && a.Result != nil {
-		return a.Result.Proof.Ranks
+	ranks := c.Spec.Ranks
+	if ranks == 0 && a.Result != nil {
+		ranks = a.Result.Proof.Ranks
 	}
-	return c.Spec.Ranks
+	if ranks == 0 {
+		for _, f := range a.LinesFound {
+			ranks = max(ranks, f.Ranks)
+		}
+	}
+	return ranks
 }
 
 // printedByPerfect reports whether every counted launch of the perfect arm has

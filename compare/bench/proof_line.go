@@ -158,20 +158,22 @@ func countLines(path string, line *regexp.Regexp, seen map[int]Found) error {
 		return err
 	}
 	defer f.Close()
-	group := line.SubexpIndex("rank")
+	group := func(m [][]byte, name string) []byte {
+		if i := line.SubexpIndex(name); i >= 0 {
+			return m[i]
+		}
+		return nil
+	}
 	r := bufio.NewReaderSize(f, 64<<10)
 	for {
 		text, err := r.ReadSlice('\n')
 		if m := line.FindSubmatch(text); m != nil {
-			var named []byte
-			if group >= 0 {
-				named = m[group]
-			}
-			rank := rankOf(named, text)
+			rank := rankOf(group(m, "rank"), text)
 			f, known := seen[rank]
 			if !known {
 				shown := launch.Mask([]string{string(m[0])})[0]
-				f = Found{Rank: rank, Text: strings.ToValidUTF8(shown[:min(len(shown), 200)], "")}
+				ranks, _ := strconv.Atoi(string(group(m, "ranks"))) // 0 where it names none
+				f = Found{Rank: rank, Ranks: ranks, Text: strings.ToValidUTF8(shown[:min(len(shown), 200)], "")}
 			}
 			f.Times++
 			seen[rank] = f

@@ -117,7 +117,8 @@ type Counted struct {
 
 // Found is how often a rank printed the treatment's proof line.
 type Found struct {
-	Rank  int    `json:"rank"` // −1 where the line does not name one
+	Rank  int    `json:"rank"`            // −1 where the line does not name one
+	Ranks int    `json:"ranks,omitempty"` // how many there are, where the line says it
 	Times int    `json:"times"`
 	Text  string `json:"text"` // what matched first
 	// Failed marks a line that says that the treatment failed.

@@ -130,7 +130,8 @@ type Treatment struct {
 	// one: "0", or empty for "leave it out".
 	Off string `json:"off"`
 	// Line is a regular expression of the line that a rank prints when the
-	// treatment takes effect. A group named "rank" holds the rank's number.
+	// treatment takes effect. A group named "rank" holds the rank's number, one named
+	// "ranks" how many there are.
 	Line string `json:"line,omitempty"`
 	// Failed is a regular expression of the line that says that it failed.
 	Failed string `json:"failed,omitempty"`
@@ -162,7 +163,7 @@ var Treatments = []Treatment{
 		Name:    "hook", // package hook's
 		Perfect: map[string]string{"ENABLE_PERFECT_ROUTER": "1"},
 		Off:     "0",
-		Line:    `moebalance hook: rank (?P<rank>\d+) of \d+ routes \d+ layers by perfect`,
+		Line:    `moebalance hook: rank (?P<rank>\d+) of (?P<ranks>\d+) routes \d+ layers by perfect`,
 		Each:    map[string]string{"MOEBALANCE_COUNTS": "{out}/counts"},
 		Records: "counts",
 	},
