@@ -110,7 +110,7 @@ func (g *gatherer) folder(ctx context.Context, path string) error {
 		return nil
 	}
 	if err := g.statistics(ctx, filepath.Clean(path)); err != nil {
-		return fmt.Errorf("folder %s holds no campaign (campaign.sqlite), no exports (*.sqlite), and no expert statistics: %w", path, err)
+		return fmt.Errorf("folder %s holds no campaign (campaign.sqlite) and no exports (*.sqlite): %w", path, err)
 	}
 	return nil
 }

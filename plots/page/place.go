@@ -13,9 +13,6 @@ func (p *program) placed() section {
 	s := section{ID: "place", Title: "What would another placement win?", shelf: "place"}
 	s.Answer = strings.Join(p.headlines(isPlace), "\n")
 	for i, in := range p.of(isPlace) {
-		if in.Place.NoTime != "" {
-			s.addText(in.Name + ": " + in.Place.NoTime + ".")
-		}
 		figures, err := plots.Placement(in.Place)
 		for _, f := range figures {
 			if i > 0 {
