@@ -21,10 +21,6 @@ const (
 	maxScrape  = 1 << 26 // bytes of one answer of a metrics endpoint
 )
 
-// SchemaVersion is the version of the JSON that Warning and LayerBalance are
-// parts of.
-const SchemaVersion = 1
-
 // Record is what one file or folder says about expert load.
 type Record struct {
 	Source  string // the path it was read from

@@ -19,6 +19,9 @@ import (
 	"github.com/moebalance/moebalance/router/input"
 )
 
+// countsSchema is the version of the JSON of counts.
+const countsSchema = 1
+
 // Counts is the JSON of counts. Its lists repeat the source, so that each row stands
 // alone.
 type Counts struct {
@@ -73,7 +76,7 @@ type CountsReported struct {
 // NewCounts holds no record yet. JSON shows empty lists as such.
 func NewCounts(threshold float64) *Counts {
 	return &Counts{
-		SchemaVersion: counts.SchemaVersion, Kind: "counts", Threshold: threshold,
+		SchemaVersion: countsSchema, Kind: "counts", Threshold: threshold,
 		Records: []CountsRecord{}, Imbalance: []imbalance.SourceRow{}, Summary: []CountsSummary{}, Traffic: []CountsTraffic{}, Reported: []CountsReported{}, Warnings: []router.Warning{},
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/nsys"
@@ -78,7 +77,7 @@ func ParseResult(name string, text []byte) (Item, error) {
 		into   any
 	}{
 		{"trace", nsys.SchemaVersion, &in.Trace}, {"bench", gain.SchemaVersion, &in.Campaign}, {logits.VerificationKind, logits.VerificationSchema, &in.Cache},
-		{"counts", counts.SchemaVersion, &in.Counts}, {"compare", diff.SchemaVersion, &in.Compared}, {"place", place.SchemaVersion, &in.Place},
+		{"counts", countsSchema, &in.Counts}, {"compare", diff.SchemaVersion, &in.Compared}, {"place", place.SchemaVersion, &in.Place},
 	}
 	var kinds []string
 	for _, r := range results {
