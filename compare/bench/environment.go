@@ -92,11 +92,11 @@ func recordEnvironment(env []string, own map[string]string) map[string]string {
 }
 
 // fileHasher hashes files, and not again while size and time of change stay.
-type fileHasher map[string]hashedFile
+type fileHasher map[fileState]File
 
-type hashedFile struct {
-	file    File
-	changed int64 // modification time, ns
+type fileState struct {
+	path           string
+	bytes, changed int64 // modification time, ns
 }
 
 func (h fileHasher) hash(path string) (File, error) {
@@ -107,8 +107,9 @@ func (h fileHasher) hash(path string) (File, error) {
 	if !info.Mode().IsRegular() {
 		return File{}, fmt.Errorf("%s is not a regular file", path)
 	}
-	if known, ok := h[path]; ok && known.file.Bytes == info.Size() && known.changed == info.ModTime().UnixNano() {
-		return known.file, nil
+	state := fileState{path, info.Size(), info.ModTime().UnixNano()}
+	if known, ok := h[state]; ok {
+		return known, nil
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -120,9 +121,8 @@ func (h fileHasher) hash(path string) (File, error) {
 	if err != nil {
 		return File{}, fmt.Errorf("hashing %s: %w", path, err)
 	}
-	file := File{Path: path, SHA256: hex.EncodeToString(sum.Sum(nil)), Bytes: n}
-	h[path] = hashedFile{file, info.ModTime().UnixNano()}
-	return file, nil
+	h[state] = File{Path: path, SHA256: hex.EncodeToString(sum.Sum(nil)), Bytes: n}
+	return h[state], nil
 }
 
 // files hashes all of paths, of which relative ones start from the folder.
