@@ -15,7 +15,7 @@ import (
 
 func logitsCmd() *cobra.Command {
 	c := command("logits", nil, needsVerb)
-	c.AddCommand(logitsGenerateCmd(), logitsVerifyCmd(), logitsListCmd(), logitsPlansCmd())
+	c.AddCommand(logitsGenerateCmd(), logitsVerifyCmd(), logitsListCmd(), logitsPlansCmd(), logitsSchemaCmd())
 	return c
 }
 
