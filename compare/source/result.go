@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -52,15 +53,12 @@ func ReadPlaced(path string, ranks int) (*place.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	wrong := &input.Error{File: in.Name, Expected: "a result of place on " + quantity.Count(ranks, "rank"), Found: "none"}
-	if in.Place == nil {
-		return nil, wrong
+	res := cmp.Or(in.Place, &place.Result{})
+	res.Placements = slices.DeleteFunc(res.Placements, func(p place.Placement) bool { return p.Ranks != ranks })
+	if len(res.Placements) == 0 {
+		return nil, &input.Error{File: in.Name, Expected: "a result of place on " + quantity.Count(ranks, "rank"), Found: "none"}
 	}
-	in.Place.Placements = slices.DeleteFunc(in.Place.Placements, func(p place.Placement) bool { return p.Ranks != ranks })
-	if len(in.Place.Placements) == 0 {
-		return nil, wrong
-	}
-	return in.Place, nil
+	return res, nil
 }
 
 // ParseResult takes the JSON result of a verb and recognizes it by its kind. Errors
