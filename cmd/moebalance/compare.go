@@ -167,20 +167,18 @@ func (o *compareOptions) place(ctx context.Context, result *diff.Comparison, sha
 		return err
 	}
 	p := placed.Best()
+	held = fmt.Sprintf("EPLB with %s, %s", quantity.Count(p.Redundant, "redundant expert"), held)
 	if p.Verdict == place.NoVerdict {
-		result.WithPlacement(router.Undefined(), router.Undefined(), "'moebalance place' cannot say what a placement recovers: "+p.Reason)
-		return nil
+		p.Contiguous, held = router.Undefined(), "'moebalance place' cannot say what a placement recovers: "+p.Reason
 	}
-	result.WithPlacement(p.Contiguous, p.Judged, fmt.Sprintf("EPLB with %s, %s", quantity.Count(p.Redundant, "redundant expert"), held))
+	result.WithPlacement(p.Contiguous, p.Judged, held)
 	return nil
 }
 
 // placed are placements on so many ranks; held says what they were learned and judged on.
 func (o *compareOptions) placed(ctx context.Context, ranks int, shape *router.Shape) (res *place.Result, held string, err error) {
 	if o.placement != "" {
-		if res, err = source.ReadPlaced(o.placement, ranks); err != nil {
-			err = fmt.Errorf("--place: %w", err)
-		}
+		res, err = source.ReadPlaced(o.placement, ranks)
 		return res, "as judged in " + filepath.Base(o.placement), err
 	}
 	record, err := source.ReadCounts(ctx, o.counts[0])

@@ -270,10 +270,8 @@ func (o *placeOptions) judged(ctx context.Context, paths []string) (*place.Resul
 	if err != nil {
 		return nil, err
 	}
-	for _, n := range o.redundant {
-		if err := place.Possible(experts, n, options.Ranks); err != nil {
-			return nil, usagef("--redundant %d: %v", n, err)
-		}
+	if n, err := place.Impossible(experts, o.redundant, options.Ranks); err != nil {
+		return nil, usagef("--redundant %d: %v", n, err)
 	}
 	learn, judge := place.Whole(records[:len(paths)]), place.Whole(records[len(paths):])
 	if len(o.judge) == 0 {

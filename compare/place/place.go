@@ -150,10 +150,19 @@ func (res *Result) Best() Placement {
 	return fewest
 }
 
-// Possible says whether experts and so many copies leave ranks with equally many slots, as
-// engines ask, on each of several numbers of ranks. Else the error names the nearest numbers
-// of copies that do.
-func Possible(experts, copies int, ranks []int) error {
+// Impossible is the first of some numbers of copies that, with the experts, does not leave
+// ranks with equally many slots, as engines ask, on each of several numbers of ranks. The
+// error names the nearest numbers of copies that do; it is nil where all do.
+func Impossible(experts int, copies, ranks []int) (int, error) {
+	for _, n := range copies {
+		if err := possible(experts, n, ranks); err != nil {
+			return n, err
+		}
+	}
+	return 0, nil
+}
+
+func possible(experts, copies int, ranks []int) error {
 	uneven := func(copies int) int {
 		return slices.IndexFunc(ranks, func(n int) bool { return (experts+copies)%n != 0 })
 	}
