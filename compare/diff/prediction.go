@@ -31,7 +31,8 @@ type Prediction struct {
 	// spread then: the ratio estimator of Cochran, Sampling Techniques, 3rd ed., §6.3.
 	// The replicates are steps of one launch of each arm:
 	// the interval does not hold the variation between launches, nor that of StepNS.
-	// Undefined for fewer than two steps in an arm.
+	// Undefined for fewer than two steps in an arm, and for steps of unequal size that are
+	// not paired, whose spread is that of their sizes.
 	Low        router.Number `json:"low"`
 	High       router.Number `json:"high"`
 	Confidence float64       `json:"confidence"`
@@ -79,10 +80,14 @@ func (p arms) prediction(c *Comparison) Prediction {
 	later := len(p.perfect.times.StepsOf(imbalance.WarmUp)) - len(p.normal.times.StepsOf(imbalance.WarmUp))
 	needed := after(p.perfect.needed(), -later)
 	r.Paired = sameTokens(after(p.normal.tokens, later), after(p.perfect.tokens, -later))
+	unlike := !r.Paired && (unequal(needed) || unequal(after(p.normal.needed(), later)))
 	saved := func(of func(*armTimes) []float64) stats.Interval {
 		normal, perfect := after(of(p.normal), later), after(of(p.perfect), -later)
 		r.Steps = [2]int{len(normal), len(perfect)}
-		if !r.Paired {
+		switch {
+		case unlike:
+			return stats.Welch([]float64{stat.Mean(normal, nil)}, []float64{stat.Mean(perfect, nil)}, r.Confidence)
+		case !r.Paired:
 			return stats.Welch(normal, perfect, r.Confidence)
 		}
 		floats.Sub(normal, perfect)
@@ -91,6 +96,10 @@ func (p arms) prediction(c *Comparison) Prediction {
 	r.saved = saved((*armTimes).needed)
 	r.parts = [3]stats.Interval{saved(func(a *armTimes) []float64 { return slices.Clone(a.times.Loss()) }), saved((*armTimes).experts), saved((*armTimes).other)}
 	r.SavedNS, r.LossNS, r.ExpertsNS, r.OtherNS = router.Number(r.saved.Estimate), router.Number(r.parts[0].Estimate), router.Number(r.parts[1].Estimate), router.Number(r.parts[2].Estimate)
+	if unlike {
+		c.warn("unequal_steps", "", "no interval of the predicted gain: steps differ in size, and no range says how many tokens each holds; "+
+			"the gain takes the steps of both arms for the same batches")
+	}
 	r.LateHosts = c.lateHosts()
 	r.over(c.Perfect.OverSteps.Step.MeanNS, Profiled)
 	return r
@@ -104,6 +113,11 @@ func after[T any](steps []T, first int) []T { return steps[min(max(first, 0), le
 // sameTokens reports steps that hold as many tokens in both arms, one by one.
 func sameTokens(normal, perfect []int) bool {
 	return slices.Equal(normal, perfect) && !slices.Contains(normal, 0)
+}
+
+// unequal reports steps that differ in size by more than half.
+func unequal(steps []float64) bool {
+	return len(steps) > 0 && slices.Max(steps) > 1.5*slices.Min(steps)
 }
 
 // ofMeanStep takes from the differences what the size of their steps explains. The mean
