@@ -399,7 +399,7 @@ func TestFieldCompare(t *testing.T) {
 	if len(c.Kinds) != len(want) {
 		t.Fatalf("%d kinds of steps", len(c.Kinds))
 	}
-	inReadme(t, fmt.Sprintf("%s for prefill and %s for decode steps", signed(c.Kinds[0].Gain), signed(c.Kinds[1].Gain)))
+	inReadme(t, fmt.Sprintf("at most %s for prefill and %s for decode steps", signed(c.Kinds[0].Gain), signed(c.Kinds[1].Gain)))
 	for i, k := range c.Kinds {
 		for j, ns := range []float64{k.Experts.Normal, k.Experts.Perfect} {
 			if d := ns/1e6 - want[i][j]; d < -0.005 || d > 0.005 {
