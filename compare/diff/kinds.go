@@ -260,13 +260,13 @@ func compareKinds(normal, perfect *nsys.Trace, builds []string) Comparison {
 			first.warnBatches(pair, steps)
 			return first
 		}
+		c := compare(only(normal, steps[0]), only(perfect, steps[1]), builds)
 		name := cmp.Or(pair[0].like(), pair[1].like())
 		if same := slices.ContainsFunc(pairs, func(o [2]*stepKind) bool { return o != pair && cmp.Or(o[0].like(), o[1].like()) == name }); name == "" || same {
-			name = strings.TrimSpace(name+" steps") + fmt.Sprintf(" of kind %d (%s)", pair[0].Kind, quantity.Count(int(pair[0].kernelsPerStep())/len(ranksOf(normal)), "kernel"))
+			name = strings.TrimSpace(name+" steps") + " of " + quantity.Duration(c.Step.NormalNS) + " GPU time"
 		} else {
 			name += " steps"
 		}
-		c := compare(only(normal, steps[0]), only(perfect, steps[1]), builds)
 		rows = append(rows, KindChange{name, steps[0], steps[1], c.Ceiling.SlowestExperts, c.Ceiling.StragglerLoss, c.Step, c.Prediction.Gain})
 		if i == 0 {
 			first = c
