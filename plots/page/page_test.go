@@ -277,7 +277,7 @@ func TestVerdictsLeadSomewhere(t *testing.T) {
 		"Look elsewhere for speed: the balanced router changes throughput by +4": campaign(0.04),
 		"Leave the routing alone: the balanced router changes throughput by −10": campaign(-0.1),
 		"Run more pairs: 2 are too few for an interval":                          few,
-		"with more pairs: about ":                                                 near,
+		"with more pairs: about ":                                                near,
 		"No answer: the campaign is invalid, so its gain decides nothing":        unproved,
 		"Not decided: the random router changes throughput by +":                 random,
 		"random routing is even only on average":                                 random,
