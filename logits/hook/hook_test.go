@@ -15,6 +15,9 @@ import (
 // The module's own tests run where python3, or MOEBALANCE_TEST_PYTHON, can import
 // torch and safetensors.
 func TestModule(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts Python with torch")
+	}
 	python := os.Getenv("MOEBALANCE_TEST_PYTHON")
 	if python == "" {
 		python = "python3"

@@ -342,7 +342,7 @@ class Hook:
 
     def record(self):
         """Ends a step that has begun."""
-        if self.unfinished and self.counts is not None and len(self.records) < int(variable("STEPS", "2048")):
+        if self.unfinished and self.counts is not None and len(self.records) + self.filled < int(variable("STEPS", "2048")):
             if self.last.shape[1] != self.slots:
                 self.last = torch.zeros(MOST_LAYERS, self.slots, dtype=torch.int64)
             if self.ring is None or self.ring.shape[1] != len(self.layers):
@@ -383,11 +383,12 @@ class Hook:
                 self.write_files(self.snapshot())
 
     def snapshot(self):
-        """The steps so far, the last one ended. Steps wait for it, but not for the files."""
+        """The steps that have ended. Others wait for it to begin, but not for the files."""
         with self.lock:
             if self.counts is not None and self.counts.is_cuda:
                 torch.cuda.synchronize(self.counts.device)  # steps may run in another stream
-            self.record()
+            if self.steps == self.ended:
+                self.record()
             self.drain()
             return list(self.records)
 
@@ -455,7 +456,7 @@ class WorkerExtension:
 
 
 def tried(engine):
-    return " or ".join(version + "x" for version in TRIED[engine])
+    return " or ".join(version + "x" * version.endswith(".") for version in TRIED[engine])
 
 
 def check_version(engine, version):
@@ -506,8 +507,9 @@ def vllm_layer(runner, version, learned):
         if not variable("PLACEMENT"):
             refuse("vLLM moves experts between ranks with EPLB: want it off, or MOEBALANCE_PLACEMENT")
         HOOK.slots = c.num_experts
-    site = Site("vllm", version, c.ep_rank if c.ep_size > 1 else 0, c.ep_size, "dep" if c.dp_size > 1 and c.ep_size > 1 else "tep",
-                c.ep_size > 1 or c.tp_rank == 0)
+    # Quantization methods of the old interface gather the tokens of all ranks before they are routed.
+    own = c.dp_size > 1 and c.ep_size > 1 and not getattr(runner, "do_naive_dispatch_combine", False)
+    site = Site("vllm", version, c.ep_rank if c.ep_size > 1 else 0, c.ep_size, "dep" if own else "tep", c.ep_size > 1 or c.tp_rank == 0)
     if not HOOK.layers:
         vllm_steps(version)
     layer = HOOK.layer(runner.layer_name, site, learned, c.experts_per_token, getattr(runner.router, "e_score_correction_bias", None))
@@ -581,8 +583,8 @@ def vllm_place(version, state, path):
         if list(slots.shape) != size:
             refuse(f"{path}: want {size} layers and physical experts, have {list(slots.shape)}; set the latter with --eplb-config "
                    '\'{"num_redundant_experts": N}\'')
-        if HOOK.spec == "perfect":
-            refuse(f"{path}: the balanced logits are made for contiguous experts: want MOEBALANCE_PLACEMENT=keep in the perfect arm")
+    if HOOK.spec == "perfect" and (path != "keep" or slots.shape[1] > HOOK.experts):
+        refuse(f"{path}: the balanced logits are made for contiguous experts: want MOEBALANCE_PLACEMENT=keep and no redundant experts in the perfect arm")
     state.policy, state.is_async = Placed(slots), False
     with torch.inference_mode():
         state.rearrange()
