@@ -76,7 +76,7 @@ func (o *benchOptions) bindRun(c *cobra.Command) {
 	bindParsed(c, &o.client, launch.Words, "client", "", "measured `COMMAND` with --server, instead of a command after --")
 	f.StringVar(&o.Command.Ready, "ready", "", "`URL` that answers 2xx when the server is ready")
 	f.DurationVar(&o.Command.ReadyTimeout, "ready-timeout", 30*time.Minute, "maximum wait for --ready")
-	f.StringVar(&o.points, "points", "", "measure both arms at each load, as `NAME=VALUE,…` or NAME=A-B: {NAME} in the command is the value")
+	f.StringVar(&o.points, "points", "", "measure both arms at each load, as `NAME=A,B` or NAME=A-B: {NAME} in the command is the value")
 	f.StringArrayVar(&o.armWords, "arm", nil, "`NAME='VARIABLE=VALUE --flag'`: what sets an arm apart; another name than normal and perfect is a further arm")
 	f.StringVar(&o.builds, "arms", "", "`A,B`: compare two builds of these names, without a balanced arm and without proof")
 	o.model.bind(c)

@@ -37,7 +37,7 @@ type resultFlags struct {
 
 // bindTop adds --top where tables can be long.
 func (f *resultFlags) bindTop(c *cobra.Command) {
-	c.Flags().IntVar(&f.top, "top", output.Page, "show people at most `N` rows of a table, the largest; 0 shows all (default: a page)")
+	c.Flags().IntVar(&f.top, "top", output.Page, "print at most `N` rows of a table as text, the largest; 0 prints all (default: a page)")
 	c.Flags().Lookup("top").DefValue = "0" // which help leaves out
 	section(c, outputSection)
 }

@@ -50,7 +50,7 @@ func (s Spec) proveByLine(arm gain.Arm, lines []Found, ranks int, printed bool) 
 		case ranks == 0:
 			doubt = fmt.Sprintf(" seen on %s; say --ranks N", quantity.Count(max(1, named), "rank"))
 		case f.Rank == gain.AllRanks && ranks > 1:
-			doubt = fmt.Sprintf(" names no rank, so %d× are not %d ranks: label the output by rank (srun --label, mpirun --tag-output), or give --counts or --profile", f.Times, ranks)
+			doubt = fmt.Sprintf(" names no rank, so %d× are not %d ranks: name the rank by (?P<rank>…) in --proof, label the output by rank (srun --label, mpirun --tag-output), or give --counts or --profile", f.Times, ranks)
 		default:
 			status = balanced
 		}

@@ -3,6 +3,7 @@ package gain
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/stats"
@@ -53,10 +54,14 @@ func (c Campaign) checkOutliers(complete []session) Check {
 	if len(found) > 0 {
 		return Check{Name: CheckOutliers, Status: Warn, Text: strings.Join(found, "; ") + ": an outlier in one arm moves the estimate; find its cause and repeat the campaign"}
 	}
-	if limit > math.Ln2 {
+	largest := slices.Max(append(sizes, 0))
+	switch {
+	case limit > math.Ln2:
 		return Check{Name: CheckOutliers, Status: Unknown, Text: "launches of one arm differ so much that not even twice or half the median is an outlier"}
+	case limit == 0 && largest > 0:
+		return Check{Name: CheckOutliers, Status: Unknown, Text: "most launches equal the median of their arm, so what is far from it is unknown"}
 	}
-	return Check{Name: CheckOutliers, Status: Pass, Text: fmt.Sprintf("every launch is within %s of the median of its arm", quantity.Percent(math.Expm1(limit)))}
+	return Check{Name: CheckOutliers, Status: Pass, Text: fmt.Sprintf("every launch is within %s of the median of its arm", quantity.Percent(math.Expm1(largest)))}
 }
 
 // checkRepeats asks whether the gains of successive pairs are alike, by their lag-1

@@ -57,3 +57,28 @@ func TestAssumptionsAreChecked(t *testing.T) {
 		}
 	}
 }
+
+// What passes names the largest distance seen, not the limit; values that repeat have none.
+func TestOutliersOfEqualLaunches(t *testing.T) {
+	for name, c := range map[string]struct {
+		last   float64 // of eight launches that else equal the median of their arm
+		status CheckStatus
+		text   string
+	}{
+		"all equal": {1, Pass, "every launch is within 0.0 % of the median of its arm"},
+		"one apart": {0.5, Unknown, "most launches equal the median of their arm, so what is far from it is unknown"},
+	} {
+		launches := paired(0.1, 0.1, 0.1, 0.1)
+		launches[len(launches)-1].Value *= c.last
+		if got := check(t, Judge(valid(launches)), CheckOutliers); got.Status != c.status || got.Text != c.text {
+			t.Errorf("%s: %s %q, want %s %q", name, got.Status, got.Text, c.status, c.text)
+		}
+	}
+	spread := paired(0, 0, 0, 0)
+	for i := range spread {
+		spread[i].Value *= 1 + 0.01*float64(i/2) // 1, 1.01, 1.02, 1.03 in each arm: median 1.015, largest distance 1.015/1 − 1
+	}
+	if got := check(t, Judge(valid(spread)), CheckOutliers); got.Text != "every launch is within 1.5 % of the median of its arm" {
+		t.Errorf("spread: %s %q", got.Status, got.Text)
+	}
+}

@@ -50,7 +50,7 @@ func (t *Times) OverSteps(wall map[router.Whole]float64) OverSteps {
 	return OverSteps{SpreadOf(walls), SpreadOf(experts), SpreadOf(t.Loss())}
 }
 
-// Bound is what even expert time over ranks could win at most, from one arm alone: the
+// Bound is what even expert time over ranks wins by itself, from one arm alone: the
 // straggler loss of expert time, if every rank of a layer took the mean. It is inferred:
 // no step with balanced routing was measured, and experts of equal size may also run
 // faster, which it does not hold.

@@ -75,7 +75,7 @@ func (p *program) verdict(c *source.Campaign) (what, do string) {
 	case unfinished(c):
 		return fmt.Sprintf("No answer yet (%s): so far, %s", state(c), change), fmt.Sprintf("Finish the campaign before using its gain: moebalance bench --resume %s", c.Campaign.Folder)
 	case c.Verdict == gain.Invalid:
-		return "No answer: the campaign is invalid, so its gain decides nothing (" + strings.Join(c.Reasons, "; ") + ")", "Mend what the failed checks name (" + strings.Join(broken(c), ", ") + ") and repeat the campaign."
+		return "No answer: the campaign is invalid, so its gain decides nothing (" + strings.Join(c.Reasons, "; ") + ")", "Mend what the failed checks name (" + strings.Join(checked(c, gain.Fail), ", ") + ") and repeat the campaign."
 	case !g.Estimate.Defined() || !g.Low.Defined():
 		return "No answer yet: " + change, fmt.Sprintf("Run more pairs: %d are too few for an interval.", g.N)
 	case c.Verdict == gain.Inconclusive && practical:
@@ -204,7 +204,7 @@ func (p *program) ofTraces() string {
 	if place := p.place(); place != "" {
 		text := strings.ToUpper(place[2:3]) + place[3:]
 		if b := p.arms[0].Trace.Bound; p.arms[0].Trace.Doubt() == "" && b.Gain.Defined() {
-			text = fmt.Sprintf("Balance could win at most %s (inferred from one arm, without an interval)%s", quantity.Change(b.Gain), place)
+			text = fmt.Sprintf("Evening out ranks wins about %s (inferred from one arm, without an interval)%s", quantity.Change(b.Gain), place)
 		}
 		return text + "."
 	}

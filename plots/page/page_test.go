@@ -491,3 +491,16 @@ func TestPointsArmsAndBuilds(t *testing.T) {
 		}
 	}
 }
+
+// Checks that warn are named where the page says that none fails.
+func TestWarningsOfChecksAreNamed(t *testing.T) {
+	c := campaign(0.2)
+	c.Proof, c.Checks = []gain.Proof{{Arm: gain.Normal, Grade: gain.Measured}}, []gain.Check{{Name: gain.CheckDrift, Status: gain.Pass}}
+	if got, want := proofSentence(c), "The campaign passes its checks, and each arm's routing was measured (1 proof)."; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	c.Checks = append(c.Checks, gain.Check{Name: gain.CheckOutliers, Status: gain.Warn}, gain.Check{Name: "other_load", Status: gain.Warn})
+	if got, want := proofSentence(c), "No check of the campaign fails (warnings: outliers, other load), and each arm's routing was measured (1 proof)."; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

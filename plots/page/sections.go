@@ -220,23 +220,31 @@ func proofSentence(c *source.Campaign) string {
 	for _, proof := range c.Proof {
 		grades[proof.Grade]++
 	}
-	switch broken := broken(c); {
+	switch broken := checked(c, gain.Fail); {
 	case len(broken) > 0:
 		return fmt.Sprintf("No: the campaign fails its checks (%s), so its gain decides nothing.", strings.Join(broken, ", "))
 	case isBuilds(c):
-		return "The campaign passes its checks; it compares two builds, so no balance is to be proved."
+		return passed(c) + "; it compares two builds, so no balance is to be proved."
 	case len(c.Proof) == 0 || grades[gain.None] > 0:
 		return "The routing of the arms is not proved."
 	case grades[gain.Claimed] > 0:
-		return fmt.Sprintf("The campaign passes its checks; balance is claimed (%s), not measured.", quantity.Count(grades[gain.Claimed], "claim"))
+		return fmt.Sprintf("%s; balance is claimed (%s), not measured.", passed(c), quantity.Count(grades[gain.Claimed], "claim"))
 	}
-	return fmt.Sprintf("The campaign passes its checks, and each arm's routing was measured (%s).", quantity.Count(len(c.Proof), "proof"))
+	return fmt.Sprintf("%s, and each arm's routing was measured (%s).", passed(c), quantity.Count(len(c.Proof), "proof"))
 }
 
-// broken names the checks that fail.
-func broken(c *source.Campaign) (names []string) {
+// passed says that no check fails, and which of them warn.
+func passed(c *source.Campaign) string {
+	if warned := checked(c, gain.Warn); len(warned) > 0 {
+		return fmt.Sprintf("No check of the campaign fails (warnings: %s)", strings.Join(warned, ", "))
+	}
+	return "The campaign passes its checks"
+}
+
+// checked names the checks with a status.
+func checked(c *source.Campaign, status gain.CheckStatus) (names []string) {
 	for _, check := range c.Checks {
-		if name := strings.ReplaceAll(check.Name, "_", " "); check.Status == gain.Fail && !slices.Contains(names, name) {
+		if name := strings.ReplaceAll(check.Name, "_", " "); check.Status == status && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}

@@ -211,7 +211,7 @@ func Event(e bench.Event, metric string) string {
 	case bench.Starting:
 		if n := len(e.Launch.Attempts); n > 1 {
 			last := e.Launch.Attempts[n-2]
-			return fmt.Sprintf("%s: attempt %d was %s (%s); trying again", head, last.Number, last.State, last.Error)
+			return fmt.Sprintf("%s: attempt %d %s (%s); trying again", head, last.Number, last.State, last.Error)
 		}
 	case bench.Ended:
 		if e.Attempt.State == bench.Finished { // other ends are reported with the next attempt or as the error

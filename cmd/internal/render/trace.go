@@ -199,7 +199,7 @@ func traceFacts(t *nsys.Trace) (doubts, facts []string) {
 		doubts = append(doubts, "the recorded counts contradict the measured expert time")
 	}
 	if b := t.Bound; b.StepNS > 0 && b.Gain.Defined() { // results of before have none
-		facts = append(facts, fmt.Sprintf("balance could win at most %s if every rank had the mean %s: loss %s of a profiled step of %s; from one arm, inferred",
+		facts = append(facts, fmt.Sprintf("evening out ranks wins about %s: the slowest ranks' %s is %s above the mean in a profiled step of %s; inferred from one arm, balanced routing may win more or less",
 			quantity.Change(b.Gain), b.Of.ExpertTime(), quantity.Duration(b.LossNS), quantity.Duration(b.StepNS)))
 	}
 	return doubts, facts
