@@ -531,29 +531,29 @@ def vllm_steps(version):
     from vllm.v1.worker.gpu_worker import Worker
     for method, parameters in (("execute_model", ["scheduler_output"]), ("execute_dummy_batch", []), ("shutdown", [])):
         expect("vLLM " + version, Worker, method, *parameters)
-    execute, dummy, shutdown = Worker.execute_model, Worker.execute_dummy_batch, Worker.shutdown
+    shutdown = Worker.shutdown
 
-    def execute_model(self, scheduler_output, *args, **named):
-        if HOOK.steps == 0 and variable("COUNTS") and self.parallel_config.pipeline_parallel_size > 1:
-            refuse("MOEBALANCE_COUNTS does not tell pipeline stages apart: want pipeline_parallel_size 1")
-        if HOOK.placement is None and variable("PLACEMENT"):
-            vllm_place(version, getattr(self.model_runner, "eplb_state", None), variable("PLACEMENT"))
-        HOOK.step(scheduler_output.total_num_scheduled_tokens)
-        out = execute(self, scheduler_output, *args, **named)
-        HOOK.ended = HOOK.steps
-        return out
-
-    def execute_dummy_batch(self, *args, **named):
-        HOOK.step()
-        out = dummy(self, *args, **named)
-        HOOK.ended = HOOK.steps
-        return out
+    def stepped(inner, tokens):  # a dummy batch is another data-parallel rank's step, with the same collectives
+        def run(self, *args, **named):
+            scheduled = tokens(*args, **named)
+            if scheduled == 0 and self.parallel_config.distributed_executor_backend != "external_launcher":
+                return inner(self, *args, **named)  # only takes note of ended requests; a dummy batch follows where others compute
+            if HOOK.steps == 0 and variable("COUNTS") and self.parallel_config.pipeline_parallel_size > 1:
+                refuse("MOEBALANCE_COUNTS does not tell pipeline stages apart: want pipeline_parallel_size 1")
+            if HOOK.placement is None and variable("PLACEMENT"):
+                vllm_place(version, getattr(self.model_runner, "eplb_state", None), variable("PLACEMENT"))
+            HOOK.step(scheduled or 0)
+            out = inner(self, *args, **named)
+            HOOK.ended = HOOK.steps
+            return out
+        return run
 
     def close(self, *args, **named):
         HOOK.write()
         return shutdown(self, *args, **named)
 
-    Worker.execute_model, Worker.execute_dummy_batch, Worker.shutdown = execute_model, execute_dummy_batch, close
+    Worker.execute_model = stepped(Worker.execute_model, lambda scheduler_output, *_, **__: scheduler_output.total_num_scheduled_tokens)
+    Worker.execute_dummy_batch, Worker.shutdown = stepped(Worker.execute_dummy_batch, lambda *_, **__: None), close
 
 
 class Placed:

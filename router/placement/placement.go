@@ -21,8 +21,9 @@ type Size struct {
 }
 
 // EPLB is the expert-parallel load balancer of DeepSeek (github.com/deepseek-ai/EPLB)
-// for one layer: the logical expert of each physical slot, ties included. load counts
-// slots per logical expert.
+// for one layer: the logical expert of each physical slot. load counts slots per logical
+// expert. Of equal loads the expert of the lower number goes first, which the sort of the
+// reference leaves open.
 //
 // Where the nodes divide the groups it is hierarchical: groups are packed onto nodes,
 // then each node copies its own experts, and packs the copies onto its ranks.

@@ -64,7 +64,7 @@ def fake_vllm(version="0.26.0"):
             return self._apply_quant_method(hidden_states=learned, router_logits=learned, shared_experts_input=None, input_ids=None)
 
     class Worker:
-        parallel_config = types.SimpleNamespace(pipeline_parallel_size=1)
+        parallel_config = types.SimpleNamespace(pipeline_parallel_size=1, distributed_executor_backend="mp")
 
         def __init__(self, *runners):
             self.runners = runners
@@ -259,9 +259,22 @@ class VLLM(unittest.TestCase):
             self.assertEqual([int(counts[f"{i}_1"].sum()) for i in range(3)], [12, 20, 32])
             proof = json.load(open(os.path.join(folder, "moebalance-hook.rank2.json")))
             for key, want in {"engine": "vllm", "engine_version": "0.26.0", "rank": 2, "ranks": 4, "mode": "tep", "arm": "perfect",
-                              "layers": 2, "steps": 4, "tokens": 16, "steps_recorded": 3, "plan": "diagonal/2", "correction_bias": ["none"]}.items():
+                              "layers": 2, "steps": 3, "tokens": 16, "steps_recorded": 3, "plan": "diagonal/2", "correction_bias": ["none"]}.items():
                 self.assertEqual(proof[key], want, key)
             self.assertTrue(os.path.exists(os.path.join(CACHES, "tep4", proof["entry"])))
+
+    def test_a_rank_whose_requests_have_ended(self):
+        with tempfile.TemporaryDirectory() as folder:
+            hook, worker = self.start("dep4", [{"rank": 0, "ranks": 4, "dp": 4}], perfect=True, COUNTS=folder)
+            worker.profile(10)
+            worker.execute_model(steps(3))
+            worker.execute_model(steps(0))  # in one step of all ranks with the dummy batch
+            worker.execute_dummy_batch()
+            worker.execute_model(steps(5))
+            worker.shutdown()
+            from safetensors.torch import load_file
+            counts = load_file(os.path.join(folder, "rank0.safetensors"))
+            self.assertEqual([int(counts[f"{i}_0"].sum()) for i in range(len(counts))], [12, 4, 20])
 
     def test_most_steps_that_have_ended(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -335,16 +348,20 @@ class VLLM(unittest.TestCase):
                 return hook, worker
             for placement, want in ((path, placed), ("keep", [[*range(32), 0, 1, 2, 3]] * 2)):
                 hook, worker = start(given, ROUTER="target:2.0", PLACEMENT=placement)
-                for _ in range(2):
-                    worker.execute_model(steps(64))
                 state = worker.model_runner.eplb_state
+                if placement == "keep":
+                    worker.execute_model(steps(64))
+                else:  # first step of a data-parallel rank without requests
+                    worker.execute_dummy_batch()
+                self.assertIsNotNone(state.policy)
                 self.assertEqual(state.slots.tolist(), want)
                 state.rearrange = None  # it has moved them once
+                worker.execute_model(scheduler_output=steps(64))
                 worker.execute_model(steps(64))
                 self.assertTrue(torch.equal(state.policy.rebalance_experts(None, 36), torch.tensor(want)))
                 worker.shutdown()
                 from safetensors.torch import load_file
-                counts = load_file(os.path.join(folder, "rank0.safetensors"))["0_0"]
+                counts = load_file(os.path.join(folder, "rank0.safetensors"))["1_0"]
                 self.assertEqual((len(counts), int(counts.sum())), (36, 256))
                 rank0 = int(counts[:9].sum())  # its experts have twice the mean, 128, and go to the other end
                 self.assertTrue(rank0 < 64 if placement == path else 100 < rank0, rank0)
