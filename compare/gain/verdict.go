@@ -105,7 +105,11 @@ func (r Result) explain(confidence float64) []string {
 	}
 	var reasons []string
 	if g.Low.Defined() && builds.Named() {
-		reasons = append(reasons, fmt.Sprintf("%s: it does not show whether %s is faster or slower than %s by more than %s", interval, builds[1], builds[0], limit))
+		text := fmt.Sprintf("%s: it does not show whether %s is faster or slower than %s", interval, builds[1], builds[0])
+		if r.Threshold > 0 {
+			text += " by more than " + limit
+		}
+		reasons = append(reasons, text)
 	} else if g.Low.Defined() {
 		reasons = append(reasons, interval+": the interval contains the threshold of "+limit)
 	} else {

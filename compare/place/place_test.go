@@ -218,6 +218,22 @@ func TestDeepSeekOn64Ranks(t *testing.T) {
 }
 
 // Each verdict on either side of its limit.
+// The change of a step is also said as a gain, which bench measures; that of expert time is none.
+func TestTimeChangeSaysItsGain(t *testing.T) {
+	change := TimeChange{Estimate: -0.2, Low: -0.3, High: -0.1, Of: "step time", Windows: 2}
+	if got, want := change.String(), "step time −20.0 % (−30.0 % to −10.0 % over 2 judged windows, inferred), a gain of +25.0 %"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	change.AtMost = true
+	if got := change.String(); !strings.HasSuffix(got, ", a gain of at most +25.0 %") {
+		t.Errorf("waits for late hosts: %q", got)
+	}
+	change.Of = "expert time"
+	if got := change.String(); strings.Contains(got, "gain") {
+		t.Errorf("expert time: %q", got)
+	}
+}
+
 func TestVerdicts(t *testing.T) {
 	better, worse := Workload{Change: -0.2}, Workload{Change: 0.1}
 	for i, c := range []struct {

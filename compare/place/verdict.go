@@ -93,10 +93,14 @@ func (p Placement) evidence() []string {
 
 // String is the change in words.
 func (t *TimeChange) String() string {
-	of := t.Of
+	of, gain := t.Of, "a gain of "
 	if t.AtMost {
-		of += " at most"
+		of, gain = of+" at most", gain+"at most "
 	}
-	return fmt.Sprintf("%s %s (%s to %s over %s, inferred)", of, quantity.Change(t.Estimate), quantity.Change(t.Low), quantity.Change(t.High),
+	text := fmt.Sprintf("%s %s (%s to %s over %s, inferred)", of, quantity.Change(t.Estimate), quantity.Change(t.Low), quantity.Change(t.High),
 		quantity.Count(t.Windows, "judged window"))
+	if t.Of == "step time" {
+		text += ", " + gain + quantity.Change(1/(1+t.Estimate)-1)
+	}
+	return text
 }

@@ -87,9 +87,9 @@ func (p *program) verdict(c *source.Campaign) (what, do string) {
 	case c.Chance:
 		return "Not decided: " + change, "Measure against balanced routing, too: random routing is even only on average, so its gain is not that of balance."
 	case c.Verdict == gain.Significant:
-		follows, do := p.placement(c.Threshold)
+		follows, do := p.placement(c)
 		if c.Share != nil {
-			do += " " + c.Share.Sentence() + "."
+			change += "; " + c.Share.Sentence()
 		}
 		return strings.ToUpper(change[:1]) + change[1:] + ": " + follows, do
 	case g.High < 0:
@@ -101,17 +101,24 @@ func (p *program) verdict(c *source.Campaign) (what, do string) {
 // placement is what follows from a significant gain, and what to do: place experts anew
 // unless traces of both arms show that this alone wins less than the threshold, by the
 // upper end of its interval.
-func (p *program) placement(threshold float64) (follows, do string) {
+func (p *program) placement(c *source.Campaign) (follows, do string) {
+	says, threshold := "imbalance is significant", c.Threshold
+	if len(c.Points) > 0 {
+		says = c.Reasons[0] // at which points
+	}
 	compared := p.of(func(in source.Item) bool { return isCompared(in) && in.Compared.Split.Known() })
 	if len(compared) == 0 {
-		return "imbalance is significant", "Traces of both arms show how much of the gain a placement of experts can reach: run 'moebalance compare' on them."
+		return says, "Traces of both arms show how much of the gain a placement of experts can reach: run 'moebalance compare' on them."
 	}
 	s := compared[0].Compared.Split
 	wins, high := s.PlacementSentence(), s.Placement.High
-	if !(high < router.Number(threshold)) {
-		return "imbalance is significant, and " + wins, fmt.Sprintf("By the traces, %s, up to %s by its interval: place the experts with 'moebalance place', then measure again.", wins, quantity.Change(high))
+	if !high.Defined() {
+		return says + ", and " + wins, fmt.Sprintf("By the traces, %s, without an interval: place the experts with 'moebalance place', then measure again.", wins)
 	}
-	return "imbalance is significant, but " + wins, fmt.Sprintf("By the traces, %s, up to %s by its interval, which is below the threshold of %s: do not expect the gain from placing experts. Its parts are listed below.", wins, quantity.Change(high), quantity.Percent(threshold))
+	if !(high < router.Number(threshold)) {
+		return says + ", and " + wins, fmt.Sprintf("By the traces, %s, up to %s by its interval: place the experts with 'moebalance place', then measure again.", wins, quantity.Change(high))
+	}
+	return says + ", but " + wins, fmt.Sprintf("By the traces, %s, up to %s by its interval, which is below the threshold of %s: do not expect the gain from placing experts. Its parts are listed below.", wins, quantity.Change(high), quantity.Percent(threshold))
 }
 
 // changeSentence is the gain of a campaign with its interval and grade.

@@ -479,7 +479,7 @@ func TestPointsArmsAndBuilds(t *testing.T) {
 		campaign *source.Campaign
 		want     []string
 	}{
-		{points, []string{"crossover at concurrency", "tokens per active expert", "where it is clearest", "simultaneous interval"}},
+		{points, []string{"significant at concurrency 8, 64; not significant at concurrency 1", "crossover at concurrency", "tokens per active expert", "where it is clearest", "simultaneous interval"}},
 		{arms, []string{"balancer recovers"}},
 		{builds, []string{"Which build is faster?", "gain of after over before", "after changes throughput by", "no balance is to be proved"}},
 	} {

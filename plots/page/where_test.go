@@ -79,16 +79,17 @@ func TestPlacementIsAskedForWhereItWins(t *testing.T) {
 		{bound / 2, &compared, "significant, and a placement alone wins at most +", ": place the experts with 'moebalance place'"},
 		{2 * bound, &compared, "but a placement alone wins at most +", ": do not expect the gain from placing experts"},
 		{2 * bound, &wide, "significant, and a placement alone wins at most +", ": place the experts with 'moebalance place'"},
-		{2 * bound, &unknown, "significant, and a placement alone wins at most +", "up to – by its interval: place the experts with 'moebalance place'"},
+		{2 * bound, &unknown, "significant, and a placement alone wins at most +", ", without an interval: place the experts with 'moebalance place'"},
 		{4 * bound, &wide, "but a placement alone", ": do not expect"},
 		{0.1, &diff.Comparison{}, "imbalance is significant", "run 'moebalance compare'"},
 		{0.1, nil, "imbalance is significant", "run 'moebalance compare'"},
 	} {
-		p := program{}
+		p, campaign := program{}, campaign(0.2)
+		campaign.Threshold = c.threshold
 		if c.compared != nil {
 			p.Inputs = []Input{{Item: source.Item{Compared: c.compared}}}
 		}
-		if then, do := p.placement(c.threshold); !strings.Contains(then, c.then) || !strings.Contains(do, c.do) {
+		if then, do := p.placement(campaign); !strings.Contains(then, c.then) || !strings.Contains(do, c.do) {
 			t.Errorf("threshold %v of %v: %q, %q", c.threshold, bound, then, do)
 		}
 	}

@@ -88,7 +88,7 @@ func impliedDirection(name, unit string) string {
 func ParseWanted(s string) (name string, rule []Custom, err error) {
 	if !strings.Contains(s, "=") {
 		if strings.ContainsAny(s, ` ()[]\|*+?^$`) {
-			return "", nil, fmt.Errorf("metric '%s': want the name of a reported metric, or NAME=REGEX", s)
+			return "", nil, fmt.Errorf("metric '%s': want the name of a reported metric, NAME=REGEX or NAME=$.json.path", s)
 		}
 		return s, nil, nil
 	}
