@@ -7,7 +7,7 @@ const hidden = "(redacted)"
 
 // secretName is a name of a flag or variable whose value is a secret: --api-key, HF_TOKEN.
 // It is not --max-num-tokens, --tokenizer or --ssl-keyfile.
-const secretName = `(?:[A-Za-z0-9]+[-_.])*(?i:token|(?:api)?key|api_?keys|secrets?|password|passwd|passphrase|credentials?|auth(?:orization)?)`
+const secretName = `(?:[A-Za-z0-9]+[-_.])*(?i:(?:api|auth|access)?token|(?:api|auth|access|secret)?key|api_?keys|secrets?|password|passwd|passphrase|credentials?|auth(?:orization)?)`
 
 var (
 	secretFlag  = regexp.MustCompile(`^--?` + secretName + `$`)

@@ -17,6 +17,7 @@ func TestMask(t *testing.T) {
 		"sh -c 'export HF_TOKEN=hf_1; run --password pw; next'":      "sh -c 'export HF_TOKEN=(redacted); run --password (redacted); next'",
 		"curl -H 'Authorization: Bearer abc' http://me:pw@host/x":    "curl -H 'Authorization: Bearer (redacted)' 'http://(redacted)@host/x'",
 		"run --key-value-heads 8 --ssl-keyfile f --tokens=5 a@b.c":   "run --key-value-heads 8 --ssl-keyfile f --tokens=5 a@b.c",
+		"env VLLM_AUTHTOKEN=1 S3_ACCESSKEY=2 --hotkey=3 run":         "env 'VLLM_AUTHTOKEN=(redacted)' 'S3_ACCESSKEY=(redacted)' --hotkey=3 run",
 		"run --token": "run --token",
 		`run --x '{"api_key": "sk-1", "hf_token":"a b","pad_id": 0}'`:                      `run --x '{"api_key": (redacted), "hf_token":(redacted),"pad_id": 0}'`,
 		`run --x "{'headers': {'Authorization': 'sk 1'}}" api_key:sk-1 --y 'password: pw'`: `run --x '{'\''headers'\'': {'\''Authorization'\'': (redacted)}}' 'api_key:(redacted)' --y 'password: (redacted)'`,
