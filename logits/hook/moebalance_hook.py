@@ -14,7 +14,8 @@ which CUDA graphs capture.
     MOEBALANCE_PROOF=DIR        one JSON file per rank that says what was done (default: MOEBALANCE_COUNTS)
     MOEBALANCE_BIAS=zero        set correction biases to zero, in whatever arm
     MOEBALANCE_PLACEMENT=FILE   with vLLM's --enable-eplb: move the experts before the first step as 'moebalance place
-                                --write-vllm' wrote, or keep, and leave them there. Counts are those of physical experts
+                                --write-vllm' wrote, or keep (balanced logits: keep, and no redundant experts), and leave
+                                them there. Counts are those of physical experts
     MOEBALANCE_MODEL=NAME       which model's entries, where the cache holds several of one shape
     MOEBALANCE_TOKENS=N         the engine's largest batch, where CUDA graphs are captured before it is seen
     MOEBALANCE_STEPS=2048       most steps to record     MOEBALANCE_SEED=0   of the drawn routers
