@@ -218,6 +218,19 @@ func TestDeepSeekOn64Ranks(t *testing.T) {
 }
 
 // Each verdict on either side of its limit.
+// Where the cost fits the trace worse than what it predicts, the reason says so.
+func TestVerdictNamesABadFit(t *testing.T) {
+	change := &TimeChange{Estimate: -0.01, Low: -0.08, High: 0.06, Error: 0.07, Of: "step time"}
+	p := Placement{Change: -0.2, Contiguous: 2, NullP95: 1.01, Helped: 1, Time: change}
+	if v, why := verdict(p, []Workload{{}}, 0.1); v != NoVerdict || !strings.HasPrefix(why, "the fitted cost errs by 7.0 % of the step time, more than it predicts") {
+		t.Errorf("%s: %s", v, why)
+	}
+	change.Error = 0.005
+	if v, why := verdict(p, []Workload{{}}, 0.1); v != NoVerdict || why != "the predicted time may rise or fall" {
+		t.Errorf("%s: %s", v, why)
+	}
+}
+
 // The change of a step is also said as a gain, which bench measures; that of expert time is none.
 func TestTimeChangeSaysItsGain(t *testing.T) {
 	change := TimeChange{Estimate: -0.2, Low: -0.3, High: -0.1, Of: "step time", Windows: 2}

@@ -62,6 +62,8 @@ func verdict(p Placement, of []Workload, threshold float64) (Verdict, string) {
 		return NotNow, load
 	case p.Time != nil && p.Time.Low >= 0:
 		return NotNow, "the predicted time rises, though the load is more even"
+	case p.Time != nil && p.Time.High >= 0 && p.Time.Error > max(p.Time.Estimate, -p.Time.Estimate):
+		return NoVerdict, fmt.Sprintf("the fitted cost errs by %s of the %s, more than it predicts; check that the counts are of the traced run (--counts)", quantity.Percent(p.Time.Error), p.Time.Of)
 	case p.Time != nil && p.Time.High >= 0:
 		return NoVerdict, "the predicted time may rise or fall"
 	}
