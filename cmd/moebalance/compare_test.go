@@ -61,7 +61,7 @@ func TestBriefIsTheAnswer(t *testing.T) {
 		want string
 		args []string
 	}{
-		{exitDone, "measured gain +22.9 % (95.0 % interval +19.9 % to +26.0 %); a placement alone wins at most +7.8 % (predicted), mostly in layer 0",
+		{exitDone, "measured gain +22.9 % (95.0 % interval +19.9 % to +26.0 %); a placement alone wins about +7.8 % (predicted), mostly in layer 0",
 			[]string{"compare", "--campaign", "testdata/campaign-deepseek-ep4.json", "--step-tokens", "4096", "testdata/deepseek-ep4-ranks"}},
 		{exitDone, "measured gain +22.9 % (95.0 % interval +19.9 % to +26.0 %)", // the parts are of another step
 			[]string{"compare", "--campaign", "testdata/campaign-deepseek-ep4.json", "testdata/deepseek-ep4-ranks"}},

@@ -308,7 +308,7 @@ func TestFieldPlacement(t *testing.T) {
 	}
 	inReadme(t, fmt.Sprintf("%.3f instead of %.3f", predicted.Judged, predicted.Contiguous))
 	inReadme(t, fmt.Sprintf("predicts %s step time, a gain of %s", signed(predicted.Time.Estimate), signed(want)))
-	inReadme(t, fmt.Sprintf("balanced logits: %s, where `compare` predicts %s", signed(perfect), signed(c.Prediction.Gain)))
+	inReadme(t, fmt.Sprintf("balanced logits: %s (%s to %s), where `compare` predicts %s", signed(perfect), signed(low), signed(high), signed(c.Prediction.Gain)))
 
 	learned := "../../../shared/captures/third-party/lmsys/prefill_in1024.json"
 	if _, err := os.Stat(learned); err != nil {

@@ -57,8 +57,8 @@ const (
 	Rest         PartName = "not explained" // transfer, idle GPUs, the profiler, noise
 )
 
-// Placement is what placing the experts can win alone: it evens out ranks, and leaves the
-// size of the expert GEMMs as it is.
+// Placement is what placing the experts wins alone: it evens out ranks as far as the
+// perfect arm does, and leaves the size of the expert GEMMs as it is.
 //
 //	gain bound = saved / (normal step − saved), saved = Part.SavedNS of EvenRanks
 //
@@ -169,5 +169,5 @@ func (s Split) PlacementSentence() string {
 	case !(s.Placement.GainBound > 0):
 		return "a placement alone wins nothing (predicted)"
 	}
-	return fmt.Sprintf("a placement alone wins at most %s (predicted)", quantity.Change(s.Placement.GainBound))
+	return fmt.Sprintf("a placement alone wins about %s (predicted)", quantity.Change(s.Placement.GainBound))
 }

@@ -178,7 +178,7 @@ func TestWholePage(t *testing.T) {
 	for _, want := range []string{ // in this order
 		"<h1>A &lt;title&gt; & more</h1>",
 		"The balanced router changes throughput by +20.0 % over the learned router (95.0 % interval +",
-		"balance measured): imbalance is significant, but a placement alone wins at most +",
+		"balance measured): imbalance is significant, but a placement alone wins about +",
 		"(predicted); expert time is most uneven in layer 1, where rank 1 takes 51.5 % longer than the mean rank; ranks wait longest in layer 0: 581 µs per step, for rank 2",
 		"yesterday",
 		"Headline of bench.json.",

@@ -76,10 +76,10 @@ func TestPlacementIsAskedForWhereItWins(t *testing.T) {
 		compared  *diff.Comparison
 		then, do  string
 	}{
-		{bound / 2, &compared, "significant, and a placement alone wins at most +", ": place the experts with 'moebalance place'"},
-		{2 * bound, &compared, "but a placement alone wins at most +", ": do not expect the gain from placing experts"},
-		{2 * bound, &wide, "significant, and a placement alone wins at most +", ": place the experts with 'moebalance place'"},
-		{2 * bound, &unknown, "significant, and a placement alone wins at most +", ", without an interval: place the experts with 'moebalance place'"},
+		{bound / 2, &compared, "significant, and a placement alone wins about +", ": place the experts with 'moebalance place'"},
+		{2 * bound, &compared, "but a placement alone wins about +", ": do not expect the gain from placing experts"},
+		{2 * bound, &wide, "significant, and a placement alone wins about +", ": place the experts with 'moebalance place'"},
+		{2 * bound, &unknown, "significant, and a placement alone wins about +", ", without an interval: place the experts with 'moebalance place'"},
 		{4 * bound, &wide, "but a placement alone", ": do not expect"},
 		{0.1, &diff.Comparison{}, "imbalance is significant", "run 'moebalance compare'"},
 		{0.1, nil, "imbalance is significant", "run 'moebalance compare'"},
