@@ -119,11 +119,11 @@ func TestCompareSaysWhatAPlacementRecovers(t *testing.T) {
 	}
 	result := filepath.Join(t.TempDir(), "place.json")
 	captured(t, []string{"place", "--format", "json", "--ep", "2,4", "--redundant", "0,4,256", "-o", result, path})
-	ask(t, exitDone, &placed, "place", "--format", "json", "--ep", "4", "--redundant", "256", path)
+	ask(t, exitDone, &placed, "place", "--format", "json", "--ep", "4", "--redundant", "0", path)
 	p = placed.Placements[0]
 	want = (p.Contiguous - p.Judged) / (p.Contiguous - 1)
 	args[2], args[3] = "--place", result
-	if out, errs, _ := runIn(t, args...); !strings.Contains(out, "\nEPLB with 256 redundant experts, as judged in place.json: recovers "+quantity.Percent(want)+" of the uneven load, ") {
+	if out, errs, _ := runIn(t, args...); !strings.Contains(out, "\nEPLB with 0 redundant experts, as judged in place.json: recovers "+quantity.Percent(want)+" of the uneven load, ") {
 		t.Errorf("%s%s", out, errs)
 	}
 	captured(t, []string{"place", "--format", "json", "--ep", "2", "-o", result, path})

@@ -131,8 +131,10 @@ type Layer struct {
 
 // Best is the placement with the lowest predicted time, or without time the lowest judged
 // max/mean, or without that the fewest redundant experts; of a sweep over EP sizes, on
-// the most ranks, where balance is hardest. Of those with its verdict whose interval of
-// time overlaps its own, it is the one with the fewest redundant experts.
+// the most ranks, where balance is hardest. Of those with its verdict that are hardly
+// worse, it is the one with the fewest redundant experts, which cost memory: the interval
+// of time overlaps its own, or without time the judged max/mean is less than the
+// threshold above its own.
 func (res *Result) Best() Placement {
 	best := slices.MinFunc(res.Placements, func(a, b Placement) int {
 		timed := 0
@@ -141,9 +143,15 @@ func (res *Result) Best() Placement {
 		}
 		return cmp.Or(cmp.Compare(b.Ranks, a.Ranks), timed, -cmp.Compare(-a.Judged, -b.Judged), cmp.Compare(a.Redundant, b.Redundant)) // undefined is last
 	})
+	hardlyWorse := func(p Placement) bool {
+		if p.Time != nil && best.Time != nil {
+			return p.Time.Low <= best.Time.High
+		}
+		return p.Time == nil && best.Time == nil && p.Judged.Float64() < best.Judged.Float64()*(1+res.Threshold)
+	}
 	fewest := best
 	for _, p := range res.Placements {
-		if p.Ranks == best.Ranks && p.Redundant < fewest.Redundant && p.Verdict == best.Verdict && p.Time != nil && best.Time != nil && p.Time.Low <= best.Time.High {
+		if p.Ranks == best.Ranks && p.Redundant < fewest.Redundant && p.Verdict == best.Verdict && hardlyWorse(p) {
 			fewest = p
 		}
 	}

@@ -281,7 +281,8 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// The answer is about no more redundant experts than the intervals of time ask for.
+// The answer is about no more redundant experts than the intervals of time ask for, or
+// without time the threshold of max/mean.
 func TestBestHasTheFewestOfEqualPlacements(t *testing.T) {
 	at := func(redundant int, estimate, half router.Number, verdict Verdict) Placement {
 		return Placement{Plan: Plan{8, redundant}, Time: &TimeChange{Estimate: estimate, Low: estimate - half, High: estimate + half}, Verdict: verdict}
@@ -297,9 +298,10 @@ func TestBestHasTheFewestOfEqualPlacements(t *testing.T) {
 		{[]Placement{at(0, -0.10, 0.01, NotNow), at(16, -0.112, 0.01, Trial)}, 16},
 		{[]Placement{at(0, router.Undefined(), 0.01, Trial), at(8, -0.1, router.Undefined(), Trial)}, 8},
 		{[]Placement{other, at(4, -0.10, 0.02, Trial), at(16, -0.112, 0.001, Trial)}, 4},
-		{[]Placement{{Plan: Plan{8, 0}, Judged: 1.2}, {Plan: Plan{8, 8}, Judged: 1.1}}, 8},
+		{[]Placement{{Plan: Plan{8, 0}, Judged: 1.3}, {Plan: Plan{8, 8}, Judged: 1.12}, {Plan: Plan{8, 16}, Judged: 1.1}}, 8},
+		{[]Placement{{Plan: Plan{8, 0}, Judged: router.Undefined()}, {Plan: Plan{8, 8}, Judged: 1.1}}, 8},
 	} {
-		if best := (&Result{Placements: c.placements}).Best(); best.Redundant != c.want || best.Ranks != 8 {
+		if best := (&Result{Placements: c.placements, Threshold: 0.1}).Best(); best.Redundant != c.want || best.Ranks != 8 {
 			t.Errorf("%d: %+v, want %d redundant experts", i, best.Plan, c.want)
 		}
 	}
