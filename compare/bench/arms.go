@@ -112,13 +112,17 @@ func (s Spec) environ(base []string, a gain.Arm) []string {
 	return launch.Environ(base, slices.Concat(s.Treatment.variables(a, ""), launch.Variables(s.arm(a).Env)))
 }
 
+// declaredByName reports whether naming an arm declares what --arm gives it: a build or a
+// further arm, which stand for it. Normal and perfect stand for the routers alone.
+func (s Spec) declaredByName(a gain.Arm) bool { return s.Builds.Named() || a != gain.Perfect }
+
 // declares reports whether an environment variable may differ between the normal arm and
 // another.
 func (s Spec) declares(name string, a gain.Arm) bool {
 	_, treatment := s.Treatment.Perfect[name]
 	_, base := s.arm(gain.Normal).Env[name]
 	_, own := s.arm(a).Env[name]
-	return treatment && a == gain.Perfect || base || own
+	return treatment && a == gain.Perfect || s.declaredByName(a) && (base || own)
 }
 
 // armVariables are those of the treatment and of all arms.

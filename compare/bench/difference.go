@@ -15,9 +15,6 @@ func (c *Campaign) differences(arm gain.Arm, normal, perfect Attempt) []gain.Dif
 	found := c.Spec.environmentDifferences(arm, normal, perfect)
 	found = append(found, c.ownDifferences(arm, found)...)
 	found = append(found, c.Spec.wordDifferences(arm)...)
-	if a, b := c.Spec.arm(gain.Normal).Flags, c.Spec.arm(arm).Flags; !slices.Equal(a, b) {
-		found = append(found, gain.Difference{Kind: "argument", Name: "flags", Normal: launch.Quote(launch.Mask(a)), Perfect: launch.Quote(launch.Mask(b)), Declared: true})
-	}
 	for i, f := range normal.Files {
 		if i < len(perfect.Files) && perfect.Files[i].SHA256 != f.SHA256 {
 			found = append(found, gain.Difference{Kind: "file", Name: f.Path, Normal: f.SHA256, Perfect: perfect.Files[i].SHA256})
@@ -127,8 +124,8 @@ func changedTo(value string, changed bool) string {
 }
 
 // wordDifferences are the words in which the commands of the normal arm and another differ,
-// those of --perfect-command and of {arm}; other placeholders stand as typed. A word is
-// called by its option: --batch for "--batch=8" and for the 8 of "--batch 8". It is declared
+// those of --perfect-command, of {arm} and the flags of --arm; other placeholders stand as
+// typed. A word is called by its option: --batch for "--batch=8" and for the 8 of "--batch 8". It is declared
 // if Accepted holds that name or one of the words; what sets builds and further arms apart
 // is declared by naming them.
 func (s Spec) wordDifferences(arm gain.Arm) []gain.Difference {
@@ -139,11 +136,21 @@ func (s Spec) wordDifferences(arm gain.Arm) []gain.Difference {
 		}
 		return filled
 	}
+	commands := func(arm gain.Arm) [2][]string {
+		server, client := fill(s.Command.Server, arm), fill(s.Command.Of(arm), arm)
+		if flags := fill(s.arm(arm).Flags, arm); len(server) > 0 {
+			server = append(server, flags...)
+		} else {
+			client = append(client, flags...)
+		}
+		return [2][]string{server, client}
+	}
 	accepted := slices.Concat(fill(s.Accepted, gain.Normal), fill(s.Accepted, arm))
+	normal, other := commands(gain.Normal), commands(arm)
 	var found []gain.Difference
-	for _, words := range [][2][]string{{s.Command.Server, s.Command.Server}, {s.Command.Of(gain.Normal), s.Command.Of(arm)}} {
-		for _, d := range wordDiff(fill(words[0], gain.Normal), fill(words[1], arm)) {
-			d.Declared = s.Builds.Named() || arm != gain.Perfect || slices.ContainsFunc([]string{d.Name, d.Normal, d.Perfect}, func(w string) bool { return slices.Contains(accepted, w) })
+	for i := range normal {
+		for _, d := range wordDiff(normal[i], other[i]) {
+			d.Declared = s.declaredByName(arm) || slices.ContainsFunc([]string{d.Name, d.Normal, d.Perfect}, func(w string) bool { return slices.Contains(accepted, w) })
 			found = append(found, d)
 		}
 	}

@@ -81,6 +81,55 @@ func TestUndeclaredWordsAreNotComparable(t *testing.T) {
 	}
 }
 
+// What --arm gives the normal or the perfect arm is one more difference beside the router;
+// a build or a further arm is named for it.
+func TestArmsOfTheRoutersAddDifferences(t *testing.T) {
+	for name, k := range map[string]struct {
+		arms     []string
+		server   string
+		accepted string
+		builds   gain.Builds
+		arm      gain.Arm
+		want     []string // "name: normal | other", "+" in front where declared
+	}{
+		"of normal":          {arms: []string{"normal=--skew 1"}, want: []string{"--skew: --skew | no such word", "--skew: 1 | no such word"}},
+		"of perfect":         {arms: []string{"perfect=--eplb"}, want: []string{"--eplb: no such word | --eplb"}},
+		"accepted":           {arms: []string{"normal=--skew 1"}, accepted: "--skew", want: []string{"+--skew: --skew | no such word", "+--skew: 1 | no such word"}},
+		"of both, alike":     {arms: []string{"normal=--skew 1", "perfect=--skew 1"}},
+		"of both, otherwise": {arms: []string{"normal=--skew 1", "perfect=--skew 2"}, want: []string{"--skew: 1 | 2"}},
+		"of a server":        {arms: []string{"normal=--skew 1"}, server: "serve", want: []string{"--skew: --skew | no such word", "--skew: 1 | no such word"}},
+		"a variable":         {arms: []string{"normal=SKEW=1"}, want: []string{"SKEW: 1 | not set"}},
+		"of a further arm":   {arms: []string{"more=SKEW=1 --eplb"}, arm: "more", want: []string{"+SKEW: not set | 1", "+--eplb: no such word | --eplb"}},
+		"that perfect lacks": {arms: []string{"more=SKEW=1 --eplb"}},
+		"of a build by name": {arms: []string{"after=SKEW=1 --eplb"}, builds: gain.Builds{"before", "after"}, want: []string{"+SKEW: not set | 1", "+--eplb: no such word | --eplb"}},
+	} {
+		s := Spec{Command: Command{Normal: []string{"run"}, Server: strings.Fields(k.server)}, Accepted: strings.Fields(k.accepted), Builds: k.builds}
+		for _, text := range k.arms {
+			a, err := ParseArm(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.Arms = append(s.Arms, a)
+		}
+		arm := k.arm
+		if arm == "" {
+			arm = gain.Perfect
+		}
+		given := func(a gain.Arm) Attempt { return Attempt{Environment: s.arm(a).Env} }
+		var got []string
+		for _, d := range (&Campaign{Spec: s}).differences(arm, given(gain.Normal), given(arm)) {
+			text := fmt.Sprintf("%s: %s | %s", d.Name, d.Normal, d.Perfect)
+			if d.Declared {
+				text = "+" + text
+			}
+			got = append(got, text)
+		}
+		if !slices.Equal(got, k.want) {
+			t.Errorf("%s: %q, want %q", name, got, k.want)
+		}
+	}
+}
+
 // runSeen runs a campaign whose commands last long enough for the environment of each to
 // be seen: a busy machine may not come to look for a while.
 func runSeen(t *testing.T, spec Spec) *Campaign {

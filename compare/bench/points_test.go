@@ -373,7 +373,7 @@ func TestThreeArms(t *testing.T) {
 	for _, d := range r.Differences {
 		said = append(said, fmt.Sprintf("%s %s %s %t", d.Arm, d.Kind, d.Name, d.Declared))
 	}
-	for _, want := range []string{"balancer environment BENCH_TEST_GAIN true", "balancer argument flags true"} {
+	for _, want := range []string{"balancer environment BENCH_TEST_GAIN true", "balancer argument --n true"} {
 		if !slices.Contains(said, want) {
 			t.Errorf("differences %q, want %q", said, want)
 		}

@@ -468,7 +468,7 @@ func TestPointsArmsAndBuilds(t *testing.T) {
 		for i := range 8 {
 			launches = append(launches, gain.Launch{Pair: i, Arm: "balancer", Position: 100 + i, Status: gain.StatusOK, Value: 110})
 		}
-		c.Differences = append(c.Differences, gain.Difference{Kind: "argument", Name: "flags", Declared: true, Arm: "balancer"})
+		c.Differences = append(c.Differences, gain.Difference{Kind: "argument", Name: "--n", Declared: true, Arm: "balancer"})
 		return launches
 	})
 	builds := judged(func(c *gain.Campaign, launches []gain.Launch) []gain.Launch {
