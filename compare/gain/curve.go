@@ -157,13 +157,13 @@ func (c Campaign) crossover(points []PointGain) *Crossover {
 	measured := "measured at " + quantity.Count(len(points), "point")
 	switch zeros := crossings(at, estimate); {
 	case slices.ContainsFunc(estimate, math.IsNaN):
-		x.Text = measured + ", not at all of them with a gain: no crossover"
+		x.Text = measured + ", not at all of them with a gain: no crossover is shown"
 	case len(points) < leastPoints:
 		x.Text = fmt.Sprintf("%s, which make no curve: a crossover needs %d", measured, leastPoints)
 	case len(zeros) == 0:
-		x.Text = measured + ": the estimates have one sign, so there is no crossover between them"
+		x.Text = measured + ": the estimates have one sign, so no crossover is shown"
 	case len(zeros) > 1:
-		x.Text = fmt.Sprintf("%s: the estimates change sign %d times, so there is no single crossover", measured, len(zeros))
+		x.Text = fmt.Sprintf("%s: the estimates change sign %d times, so no single crossover is shown", measured, len(zeros))
 	default:
 		x.Value = exp(zeros[0])
 		if high[0] < 0 && !slices.ContainsFunc(high, math.IsNaN) {

@@ -84,7 +84,7 @@ func TestCrossover(t *testing.T) {
 		{"wide above", fixed(0.3, -0.6, -0.2, 0.2), 1.5, 0.75, none, "to beyond the largest point"},
 		{"wide", fixed(2, -0.2, 0.2, 0.6), 0.5, none, none, "covers all points"},
 		{"two", fixed(0.1, -0.2, 0.2), none, none, none, "measured at 2 points, which make no curve: a crossover needs 3"},
-		{"one sign", fixed(0.1, 0.2, 0.1, 0.2), none, none, none, "one sign"},
+		{"one sign", fixed(0.1, 0.2, 0.1, 0.2), none, none, none, "the estimates have one sign, so no crossover is shown"},
 		{"there and back", fixed(0.1, -0.2, 0.2, -0.2), none, none, none, "change sign 2 times"},
 		{"a gap", fixed(0.1, -0.2, none, 0.2), none, none, none, "not at all of them with a gain"},
 		{"no bounds", fixed(none, -0.2, 0.2, 0.6), 0.5, none, none, "covers all points"},

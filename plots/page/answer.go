@@ -81,7 +81,7 @@ func (p *program) verdict(c *source.Campaign) (what, do string) {
 	case c.Verdict == gain.Inconclusive && practical:
 		return "Inconclusive: " + change, fmt.Sprintf("Run a new campaign with more pairs: %s should decide whether the gain is above %s (have %d). 'bench --until-decided' stops as soon as it is decided.", pairs, threshold, g.N)
 	case c.Verdict == gain.Inconclusive:
-		return "Inconclusive: " + change, fmt.Sprintf("1,000 or more pairs would be needed to decide whether the gain is above %s. Reduce the spread between launches (%s on the log scale) or decide by cost.", threshold, quantity.Percent(g.LogSD))
+		return "Inconclusive: " + change, fmt.Sprintf("%s would be needed to decide whether the gain is above %s. Reduce the spread between launches (%s on the log scale) or decide by cost.", pairs, threshold, quantity.Percent(g.LogSD))
 	case isBuilds(c):
 		return fmt.Sprintf("%s is %s: %s", called(c, gain.Perfect), c.Verdict, change), fmt.Sprintf("To see where the time went, compare traces of both with 'moebalance compare --arms %s,%s'.", called(c, gain.Normal), called(c, gain.Perfect))
 	case c.Chance:

@@ -268,8 +268,12 @@ func TestVerdictsLeadSomewhere(t *testing.T) {
 	unproved.Verdict, unproved.Reasons = gain.Invalid, []string{"treatment_proved: rank 3 of the perfect arm is not balanced"}
 	claimed := campaign(0.2)
 	claimed.Balance = gain.Claimed
-	if p, _ := page(t, source.Item{Name: "bench.json", Campaign: unproved}); !strings.Contains(p.Figures()[0].Title, "invalid") {
+	p, doc := page(t, source.Item{Name: "bench.json", Campaign: unproved})
+	if !strings.Contains(p.Figures()[0].Title, "invalid") {
 		t.Errorf("an invalid campaign has the figure %q", p.Figures()[0].Title)
+	}
+	if n := strings.Count(doc, unproved.Reasons[0]); n != 1 || !strings.Contains(doc, "Invalid, for the reasons given above.") || strings.Contains(doc, "headline of bench.json") || strings.Contains(doc, "Headline of bench.json") {
+		t.Errorf("the page gives the reasons of an invalid campaign %d times, or a headline with them", n)
 	}
 	for want, c := range map[string]*source.Campaign{
 		"The balanced router changes throughput by +20.0":                        campaign(0.2),

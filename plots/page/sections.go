@@ -20,7 +20,11 @@ func (p *program) gain() section {
 	var said []string
 	for i, in := range p.of(isCampaign) {
 		c := in.Campaign
-		if !unfinished(c) { // else its verdict is none
+		switch {
+		case unfinished(c): // its verdict is none
+		case c.Verdict == gain.Invalid:
+			said = append(said, "Invalid, for the reasons given above.")
+		default:
 			said = append(said, in.Headline)
 		}
 		if isBuilds(c) {
