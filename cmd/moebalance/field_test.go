@@ -8,7 +8,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -171,10 +170,6 @@ func TestFieldCampaign(t *testing.T) {
 	inReadme(t, fmt.Sprintf("%s, 95 %% interval %s to %s: *%s*", signed(c.Gain.Estimate), signed(c.Gain.Low), signed(c.Gain.High), c.Verdict))
 	if c.Balance != "measured" || len(c.Proof) != 4 {
 		t.Errorf("balance %q, %d proofs", c.Balance, len(c.Proof))
-	}
-	page, _, _ := invoke(t.Context(), "report", fieldResults+"vllm-qwen3-campaign.json")
-	if said := regexp.MustCompile(`(?i)about 637 pairs in all [^,]*,[^,]*,`).FindAllString(page, -1); len(said) != 2 || !strings.EqualFold(said[0], said[1]) || !strings.Contains(said[0], "(230 to 1,000 or more,") {
-		t.Errorf("the page says %q of the pairs needed, want the same twice", said)
 	}
 }
 
