@@ -144,6 +144,9 @@ func TestPlacePredictsTime(t *testing.T) {
 	if stdout := captured(t, []string{"place", "--redundant", "8", "--judge", gptossPerfect, gptossNormal}); !strings.Contains(stdout, "no evidence of time: give --trace EXPORT") {
 		t.Error(stdout)
 	}
+	if stdout := captured(t, []string{"place", "--ep", "2,8", "--trace", args[6], gptossNormal}); !strings.Contains(stdout, "it is of 4 ranks; give --ep 4, a trace on 2 ranks, or --cost-table") {
+		t.Error(stdout)
+	}
 	// counts of the other arm contradict the trace
 	if stdout := captured(t, append(args[:len(args)-1:len(args)-1], "--counts", gptossPerfect, gptossNormal)); !strings.Contains(stdout, "no time is predicted from the trace: the recorded counts contradict") {
 		t.Error(stdout)
