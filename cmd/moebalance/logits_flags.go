@@ -72,7 +72,7 @@ func (b *batchFlags) check(most int) error {
 
 func checkTokens(flag string, tokens []int, most int) error {
 	if slices.Max(tokens) > most {
-		return usagef("%s: want 0 to %d tokens per rank, have %v", flag, most, tokens)
+		return usagef("%s: want at most %d tokens per rank, have %v", flag, most, tokens)
 	}
 	return nil
 }

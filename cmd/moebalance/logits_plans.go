@@ -140,13 +140,13 @@ func (o *plansOptions) problem(shape router.Shape, layout router.Layout, tokens 
 	return plan.Problem{Shape: shape, Layout: layout, Mode: o.gate.mode, Layer: o.layer, Tokens: tokens}
 }
 
-// countable is an error for a problem that contradicts itself or is too large.
+// countable is an error for a problem that contradicts itself, is empty or is too large.
 func countable(p plan.Problem) error {
 	if err := p.Validate(); err != nil {
 		return withCode(exitUsage, err)
 	}
-	if slots := slices.Max(p.Tokens) * p.Shape.TopK * p.Layout.Ranks(); slots > mostSlots {
-		return usagef("want at most %d slots (tokens × top-k × ranks), have %d: these are more than can be counted", mostSlots, slots)
+	if slots := slices.Max(p.Tokens) * p.Shape.TopK * p.Layout.Ranks(); slots < 1 || slots > mostSlots {
+		return usagef("--tokens, --unequal: want 1 to %d slots (tokens × top-k × ranks) in a batch, have %d", mostSlots, slots)
 	}
 	return nil
 }
