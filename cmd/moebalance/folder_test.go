@@ -66,6 +66,9 @@ func TestFolderOfBothArms(t *testing.T) {
 	if _, errs, code := runIn(t, "trace", folder); code != exitUsage || !strings.Contains(errs, "compare them with: moebalance compare "+folder+";") {
 		t.Errorf("trace: exit %d, %q", code, errs)
 	}
+	if _, errs, _ := runIn(t, "trace", folder); !strings.HasSuffix(errs, "for one arm, use a pattern such as '"+folder+"/*normal*.sqlite'\n") {
+		t.Errorf("the pattern takes the report too: %q", errs)
+	}
 	split := t.TempDir()
 	for _, arm := range []string{"normal", "perfect"} {
 		if err := os.Symlink(exportFolder(t, arm), filepath.Join(split, "run-"+arm)); err != nil {

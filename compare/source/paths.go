@@ -87,9 +87,25 @@ func Exports(args []string, skipped Skipped) (paths []string, err error) {
 		paths = append(paths, found...)
 	}
 	if info, err := os.Stat(args[0]); len(args) == 1 && err == nil && info.IsDir() && bothNamed(paths) {
-		return nil, usagef("%s holds both arms: compare them with: moebalance compare %s; for one arm, use a pattern such as %s", args[0], launch.Quote(args), launch.Quote([]string{filepath.Join(args[0], "*normal*")}))
+		return nil, usagef("%s holds both arms: compare them with: moebalance compare %s%s", args[0], launch.Quote(args), oneArm(args[0], paths))
 	}
 	return paths, nil
+}
+
+// oneArm suggests a pattern for the captures of the learned router in a folder, and
+// nothing where it would take other files too.
+func oneArm(folder string, captures []string) string {
+	normal := slices.DeleteFunc(slices.Clone(captures), func(path string) bool {
+		arm, ok := armOf(path)
+		return !ok || gain.Arms[arm] != gain.Normal
+	})
+	for _, end := range []string{"", filepath.Ext(captures[0])} {
+		pattern := filepath.Join(folder, "*"+string(gain.Normal)+"*"+end)
+		if found, err := filepath.Glob(pattern); err == nil && len(found) > 0 && slices.Equal(found, normal) {
+			return "; for one arm, use a pattern such as " + launch.Quote([]string{pattern})
+		}
+	}
+	return ""
 }
 
 // bothNamed reports files of which some are named after one arm and some after the other.
