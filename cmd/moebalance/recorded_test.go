@@ -111,6 +111,37 @@ func TestWarningsOfRecordedCountsArePassedOn(t *testing.T) {
 	}
 }
 
+// Counts that record no ranks are on those of the trace, if all are there: then time is
+// allocated, the counts of the other arm contradict it, and those of a deeper model are refused.
+func TestCountsTakeTheRanksOfTheTrace(t *testing.T) {
+	traced := func(counts string, ranks string) (a nsys.Trace, codes []string) {
+		ask(t, exitDone, &a, "trace", "--format", "json", "--counts", fieldResults+counts, fieldResults+"vllm-qwen3-normal.rank"+ranks+".json.gz")
+		for _, w := range a.Warnings {
+			codes = append(codes, w.Code)
+		}
+		return a, codes
+	}
+	a, codes := traced("vllm-qwen3-normal.counts.json", "?")
+	if len(a.Experts) != 48*128 || !slices.Contains(codes, "counts_assumed_ranks") || slices.Contains(codes, "counts_no_ranks") || slices.Contains(codes, nsys.CountsContradict) {
+		t.Fatalf("%d experts, warnings %v", len(a.Experts), codes)
+	}
+	for _, e := range a.Experts {
+		if e.Rank != e.Expert/64 || e.Basis != imbalance.Allocated {
+			t.Fatalf("%+v: want expert %d on rank %d", e, e.Expert, e.Expert/64)
+		}
+	}
+	if _, codes = traced("vllm-qwen3-perfect.counts.json", "?"); !slices.Contains(codes, nsys.CountsContradict) {
+		t.Errorf("counts of the other arm: %v", codes)
+	}
+	if a, codes = traced("vllm-qwen3-normal.counts.json", "0"); len(a.Experts) != 0 || !slices.Contains(codes, "counts_no_ranks") {
+		t.Errorf("one of two ranks: %d experts, %v", len(a.Experts), codes)
+	}
+	_, stderr, code := invoke(t.Context(), "trace", "--counts", fieldResults+"vllm-qwen3-normal.counts.json", fixtures+"vllm/qwen3-normal.rank?.json.gz")
+	if code == exitDone || !strings.Contains(stderr, "counts up to layer 47, and the last layer with experts is 11") {
+		t.Errorf("exit %d, %q", code, stderr)
+	}
+}
+
 // Counts of a model whose first three layers are dense begin at layer 3; the trace infers
 // MoE layers from 0. They are taken in order, with the same result.
 func TestCountsAfterDenseLayers(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/moebalance/moebalance/compare/nsys/recorded"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -19,7 +20,7 @@ func recordedCounts(t *testing.T, ranks int, perExpert []int64, layers ...int) R
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := Recorded{Load: map[int]router.Load{}, Layout: map[int]router.Layout{}}
+	r := Recorded{Counts: recorded.Counts{Load: map[int]router.Load{}, Layout: map[int]router.Layout{}}}
 	for _, layer := range layers {
 		r.Load[layer], r.Layout[layer] = router.Load{PerExpert: slices.Clone(perExpert)}, layout
 	}
@@ -47,7 +48,7 @@ func TestCountsThatDoNotFitAreRefused(t *testing.T) {
 		text     string
 	}{
 		{"fewer experts", recordedCounts(t, 2, []int64{5, 5}, 0, 1), "with 2 experts on 2 ranks, expert 1 of layer 0 belongs to rank 1, in the trace it ran on rank 0"},
-		{"too few experts on the same owners", Recorded{Load: map[int]router.Load{0: {PerExpert: []int64{5, 5}}}}, "counts of 2 experts, expert 2 of layer 0 ran on rank 1"},
+		{"too few experts on the same owners", Recorded{Counts: recorded.Counts{Load: map[int]router.Load{0: {PerExpert: []int64{5, 5}}}}}, "counts of 2 experts, expert 2 of layer 0 ran on rank 1"},
 		{"more experts", recordedCounts(t, 2, make([]int64, 256), 0, 1), "with 256 experts on 2 ranks, expert 2 of layer 0 belongs to rank 0, in the trace it ran on rank 1"},
 		{"fewer ranks", recordedCounts(t, 1, []int64{1, 1, 1, 1}, 0, 1), "of 1 rank, the trace has rank 1"},
 		{"no layer in common", recordedCounts(t, 2, []int64{1, 1, 1, 1}, 3, 4), "counts of layers 3, 4, experts run in layers 0, 1"},
@@ -119,7 +120,7 @@ func TestATraceMayLackLayers(t *testing.T) {
 		{"a pipeline", whole(0, 1).sql("DELETE FROM CUPTI_ACTIVITY_KIND_KERNEL WHERE globalPid = %d AND start > 1000", pid(1)), three, false},
 		{"single layers", whole(0, 1).push(0, -9, -8, `layer_wise_benchmarks args {"layer_indices": [0, 1]}`), three, false},
 		{"a layer between", whole(0, 2), three, false},
-		{"ranks not recorded", whole(0, 1), Recorded{Load: three.Load}, false},
+		{"ranks not recorded", whole(0, 1), Recorded{Counts: recorded.Counts{Load: three.Load}}, false},
 		{"one more of 20", func() *fixture {
 			f := newFixture()
 			for layer := range int64(19) {

@@ -226,7 +226,7 @@ func (r *reduction) expertImbalance(steps []int) {
 // the ranks that are there, by the recorded layout or, without one, by the numbers
 // of the experts that own kernels. One that never ran had no time.
 func (r *reduction) expertParts() (experts []int, ok bool) {
-	held := r.counts().Held(r.rankNumbers())
+	held := r.options.Recorded.Held(r.rankNumbers())
 	if len(held) > 0 {
 		for _, e := range r.expertTimes {
 			held[int(e.Expert)] = true

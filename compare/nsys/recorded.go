@@ -17,23 +17,26 @@ import (
 // Recorded is what expert statistics say about the same run. Traces hold no
 // counts: without them no time is allocated and no load is judged.
 type Recorded struct {
-	Load      map[int]router.Load   // slots per expert, by layer
-	Layout    map[int]router.Layout // which rank owns which expert, by layer
-	Imbalance []imbalance.Row       // of the load, at both levels
-	Warnings  []router.Warning      // of whoever read it, passed on
+	recorded.Counts
+	Imbalance []imbalance.Row  // of the load, at both levels
+	Warnings  []router.Warning // of whoever read it, passed on
+	// OnRanks is the same on the ranks of a run, 0 where unknown, of which some are in
+	// the trace; nil where the counts record their ranks.
+	OnRanks func(run, traced int) (Recorded, error)
 }
 
 // ErrCounts is the error of recorded counts that cannot be of the captured run.
 var ErrCounts = recorded.ErrMismatch
 
-func (r *reduction) counts() recorded.Counts {
-	return recorded.Counts{Load: r.options.Recorded.Load, Layout: r.options.Recorded.Layout}
-}
-
 // checkRecorded holds the recorded counts against what the trace shows.
-func (r *reduction) checkRecorded() error {
+func (r *reduction) checkRecorded() (err error) {
 	if len(r.options.Recorded.Load) == 0 {
 		return nil
+	}
+	if onRanks := r.options.Recorded.OnRanks; onRanks != nil {
+		if r.options.Recorded, err = onRanks(int(max(0, r.trace.World)), len(r.ranks)); err != nil {
+			return err
+		}
 	}
 	if s := r.trace.Structure; s != nil {
 		r.takeInOrder(s)
@@ -50,7 +53,7 @@ func (r *reduction) checkRecorded() error {
 	for _, e := range r.trace.Exports {
 		seen.SingleLayers = seen.SingleLayers || slices.ContainsFunc(e.Warnings, func(w router.Warning) bool { return w.Code == singleLayers })
 	}
-	warnings, err := r.counts().Check(seen)
+	warnings, err := r.options.Recorded.Check(seen)
 	r.trace.Warnings = append(append(r.trace.Warnings, r.options.Recorded.Warnings...), warnings...)
 	return err
 }
@@ -58,12 +61,12 @@ func (r *reduction) checkRecorded() error {
 // takeInOrder takes the counted layers in their order as the inferred ones, which have no
 // other numbers: counts of a model whose first layers are dense begin at a later one.
 func (r *reduction) takeInOrder(s *Structure) {
-	counts, counted := r.counts().InOrder(s.Layers)
+	counts, counted := r.options.Recorded.InOrder(s.Layers)
 	if counted == nil {
 		return
 	}
 	given := &r.options.Recorded
-	given.Load, given.Layout, s.Counted = counts.Load, counts.Layout, counted
+	given.Counts, s.Counted = counts, counted
 	given.Imbalance = slices.Clone(given.Imbalance)
 	for i, row := range given.Imbalance {
 		given.Imbalance[i].Layer = router.Whole(slices.Index(counted, int(row.Layer)))
@@ -110,11 +113,9 @@ func (r *reduction) loadExperts() {
 	}
 	grouped := map[[2]int][]int64{} // compute time per step
 	for _, c := range r.trace.Cells {
-		key := [2]int{c.Rank, int(c.Layer)}
-		if c.Phase != PhaseExperts || !c.Layer.Defined() || observed[key] {
-			continue
+		if key := [2]int{c.Rank, int(c.Layer)}; c.Phase == PhaseExperts && c.Layer.Defined() && !observed[key] {
+			grouped[key] = append(grouped[key], c.TotalNS-c.CollectiveNS)
 		}
-		grouped[key] = append(grouped[key], c.TotalNS-c.CollectiveNS)
 	}
 	if len(grouped) > 0 && len(r.options.Recorded.Load) == 0 {
 		r.warn("no_expert_times", "", "one grouped kernel runs all experts of a rank, so no time is measured per expert; pass recorded counts ('trace --counts DIR') to allocate it by load")
@@ -123,7 +124,7 @@ func (r *reduction) loadExperts() {
 	byRank := func(a, b [2]int) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) }
 	missing := 0
 	for _, key := range slices.SortedFunc(maps.Keys(grouped), byRank) {
-		parts := r.counts().Allocate(key[0], key[1], grouped[key])
+		parts := r.options.Recorded.Allocate(key[0], key[1], grouped[key])
 		if len(parts) == 0 {
 			missing++
 		}
@@ -154,7 +155,7 @@ func (r *reduction) checkLoadFits() {
 		for _, step := range l.Experts {
 			floats.Add(time, step)
 		}
-		clearly, why := r.counts().Uneven(layer, steps[layer], l.Ranks, time)
+		clearly, why := r.options.Recorded.Uneven(layer, steps[layer], l.Ranks, time)
 		if clearly {
 			uneven++
 		}

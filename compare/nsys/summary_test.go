@@ -15,6 +15,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/nsys/capture"
 
+	"github.com/moebalance/moebalance/compare/nsys/recorded"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -195,7 +196,7 @@ func oneExpertRecorded() Options {
 	if err != nil {
 		panic(err)
 	}
-	return Options{Recorded: Recorded{Load: map[int]router.Load{0: {PerExpert: []int64{1, 1}}}, Layout: map[int]router.Layout{0: layout}}}
+	return Options{Recorded: Recorded{Counts: recorded.Counts{Load: map[int]router.Load{0: {PerExpert: []int64{1, 1}}}, Layout: map[int]router.Layout{0: layout}}}}
 }
 
 func FuzzSummary(f *testing.F) {

@@ -170,7 +170,7 @@ type Statistics struct {
 func Trace(ctx context.Context, exports []string, o nsys.Options, s Statistics) (*nsys.Trace, error) {
 	if s.Path != "" {
 		var err error
-		if o.Recorded, err = Interruptible(ctx, func() (nsys.Recorded, error) { return s.load(o.Threshold) }); err != nil {
+		if o.Recorded, err = Interruptible(ctx, func() (nsys.Recorded, error) { return s.load(o.Threshold, 0) }); err != nil {
 			return nil, err
 		}
 	}
@@ -181,8 +181,20 @@ func Trace(ctx context.Context, exports []string, o nsys.Options, s Statistics) 
 	return t, err
 }
 
-// load reads them into what a trace can use of them.
-func (s Statistics) load(threshold float64) (nsys.Recorded, error) {
+// onRanks takes counts that record no ranks to be on those of the trace. That experts are
+// contiguous there is the engines' default, and assumed.
+func (s Statistics) onRanks(threshold float64, ranks int) (nsys.Recorded, error) {
+	r, err := s.load(threshold, ranks)
+	r.Warnings = append(r.Warnings, router.Warning{
+		Code: "counts_assumed_ranks", Subject: filepath.Base(s.Path),
+		Text: fmt.Sprintf("the ranks of the counts are not recorded; assumed: the %d ranks of the trace, contiguous experts", ranks),
+	})
+	return r, err
+}
+
+// load reads them into what a trace can use of them, with contiguous experts on so
+// many ranks; 0 takes the ranks that they record.
+func (s Statistics) load(threshold float64, ranks int) (nsys.Recorded, error) {
 	record, err := counts.Read(s.Path)
 	if err != nil {
 		return nsys.Recorded{}, err
@@ -190,11 +202,12 @@ func (s Statistics) load(threshold float64) (nsys.Recorded, error) {
 	if record.Experts == 0 {
 		return nsys.Recorded{}, &input.Error{File: s.Path, Expected: "slots per expert", Found: record.Format + " without any", Try: "see 'moebalance counts' for its contents"}
 	}
-	layers, warnings, err := record.Imbalance(counts.Options{Threshold: threshold, Shape: s.Shape})
+	layers, warnings, err := record.Imbalance(counts.Options{Threshold: threshold, Shape: s.Shape, Ranks: ranks})
 	if err != nil {
 		return nsys.Recorded{}, err
 	}
-	r := nsys.Recorded{Load: record.ByLayer(), Imbalance: layers, Layout: map[int]router.Layout{}}
+	r := nsys.Recorded{Imbalance: layers}
+	r.Load, r.Layout = record.ByLayer(), map[int]router.Layout{}
 	for _, w := range slices.Concat(record.Warnings, warnings) {
 		if w.Code == "no_ranks" { // whose text asks for a flag of the verb counts
 			w.Text = "the number of ranks is not recorded, so only expert load is reported, and no time is allocated"
@@ -202,8 +215,16 @@ func (s Statistics) load(threshold float64) (nsys.Recorded, error) {
 		r.Warnings = append(r.Warnings, router.Warning{Code: "counts_" + w.Code, Subject: filepath.Base(w.Subject), Text: w.Text})
 	}
 	placement := record.Placement
-	if placement == nil && record.Ranks > 0 {
-		if placement, err = counts.Contiguous(record.Experts, record.Ranks); err != nil {
+	switch ranks = max(ranks, record.Ranks); {
+	case placement == nil && ranks == 0:
+		r.OnRanks = func(run, traced int) (nsys.Recorded, error) {
+			if run != traced || run > record.Experts {
+				return r, nil
+			}
+			return s.onRanks(threshold, run)
+		}
+	case placement == nil:
+		if placement, err = counts.Contiguous(record.Experts, ranks); err != nil {
 			return nsys.Recorded{}, fmt.Errorf("reading expert statistics %q: %w", s.Path, err)
 		}
 	}
