@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"math"
 	"slices"
 
 	"gonum.org/v1/gonum/floats"
@@ -84,11 +85,12 @@ func (p arms) prediction(c *Comparison) Prediction {
 	saved := func(of func(*armTimes) []float64) stats.Interval {
 		normal, perfect := after(of(p.normal), later), after(of(p.perfect), -later)
 		r.Steps = [2]int{len(normal), len(perfect)}
-		switch {
-		case unlike:
-			return stats.Welch([]float64{stat.Mean(normal, nil)}, []float64{stat.Mean(perfect, nil)}, r.Confidence)
-		case !r.Paired:
-			return stats.Welch(normal, perfect, r.Confidence)
+		if !r.Paired {
+			difference := stats.Welch(normal, perfect, r.Confidence)
+			if unlike {
+				difference.Low, difference.High = math.NaN(), math.NaN()
+			}
+			return difference
 		}
 		floats.Sub(normal, perfect)
 		return stats.PairedT(ofMeanStep(normal, needed), r.Confidence).Interval
