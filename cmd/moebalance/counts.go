@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/moebalance/moebalance/cmd/internal/render"
+	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/router"
@@ -43,7 +44,7 @@ func countsCmd() *cobra.Command {
 	o.threshold.fraction = defaultThreshold
 	f.Var(&o.threshold, "threshold", "flag imbalance above this")
 	f.Var(&o.failAbove, "fail-above", "exit 3 if the rank load of any layer exceeds its floor by more than this")
-	o.out.bind(c, func() []string { return render.Counts(&source.Counts{}).TableNames() })
+	o.out.bind(c, func() []string { return render.Counts(&source.Counts{}, "").TableNames() })
 	o.out.bindTop(c)
 	standard := c.HelpFunc()
 	c.SetHelpFunc(func(c *cobra.Command, args []string) {
@@ -100,7 +101,7 @@ func (o *countsOptions) run(c *cobra.Command, paths []string) error {
 	if err != nil {
 		return err
 	}
-	if err := o.out.write(c, render.Counts(result)); err != nil {
+	if err := o.out.write(c, render.Counts(result, launch.Quote(paths))); err != nil {
 		return err
 	}
 	if !o.failAbove.given {

@@ -28,11 +28,11 @@ const defaultThreshold = 0.10
 
 // resultFlags are the flags of every verb that yields data.
 type resultFlags struct {
-	format      output.Format
-	table       string
-	top         int
-	brief, wide bool
-	file        target.File
+	format             output.Format
+	table              string
+	top                int
+	brief, wide, notes bool
+	file               target.File
 }
 
 // bindTop adds --top where tables can be long.
@@ -48,6 +48,7 @@ func (f *resultFlags) bind(c *cobra.Command, tables func() []string) {
 	choice(c, &f.format, "format", output.Text, "output format: text, json, csv or md", output.Formats...)
 	c.Flags().StringVar(&f.table, "table", "", "print this `TABLE` only (csv: default the first)")
 	c.Flags().BoolVar(&f.brief, "brief", false, "print the answer alone, in one line of text")
+	c.Flags().BoolVar(&f.notes, "notes", false, "print all notes after the answer, and the names of the tables")
 	c.Flags().BoolVar(&f.wide, "wide", false, "print all columns of a table, also on a narrow terminal")
 	f.file.Bind(c, "output", "o", "write the result to this `FILE` instead of stdout")
 	section(c, outputSection)
@@ -109,7 +110,7 @@ func (f *resultFlags) write(c *cobra.Command, d output.Document) error {
 		}
 		d = d.Brief()
 	}
-	view := output.View{Format: f.format, Table: f.table, Top: f.top, Wide: f.wide}
+	view := output.View{Format: f.format, Table: f.table, Top: f.top, Wide: f.wide, Notes: f.notes}
 	if f.file.Path == "" && !f.brief {
 		view.Screen = output.ScreenOf(c.OutOrStdout(), os.Getenv)
 	}
@@ -127,7 +128,7 @@ func (f *resultFlags) write(c *cobra.Command, d output.Document) error {
 		err = f.file.Write(render)
 	}
 	if err == nil && f.format == output.CSV {
-		for i, note := range d.Notes {
+		for i, note := range d.AllNotes() {
 			fmt.Fprintf(c.ErrOrStderr(), "[%d] %s\n", i+1, note)
 		}
 	}

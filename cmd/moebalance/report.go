@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -183,44 +182,29 @@ func (o *reportOptions) write(c *cobra.Command, programs []page.Program) error {
 // inputOf is a result with what its verb prints of it.
 func inputOf(in source.Item) page.Input {
 	var d output.Document
-	builds := false
 	switch {
 	case in.Campaign != nil:
-		d, builds = render.Campaign(*in.Campaign), len(in.Campaign.Arms) == 2
+		d = render.Campaign(*in.Campaign)
 	case in.Trace != nil:
-		d = render.Trace(in.Trace)
+		d = render.Trace(in.Trace, in.Name)
 	case in.Compared != nil:
-		d, builds = render.Comparison(*in.Compared), len(in.Compared.Builds) > 0
+		d = render.Comparison(*in.Compared, "NORMAL PERFECT")
 	case in.Counts != nil:
-		d = render.Counts(in.Counts)
+		d = render.Counts(in.Counts, in.Name)
 	case in.Place != nil:
 		d = render.Place(in.Place)
 	case in.Cache != nil:
 		d = render.VerifiedCache(in.Name, *in.Cache)
 	}
-	named := armsNamed
-	if builds {
-		named = func(text string) string { return text }
-	}
-	out := page.Input{Item: in, Headline: named(d.Headline)}
-	for _, note := range d.Notes {
-		out.Notes = append(out.Notes, named(note))
-	}
+	out := page.Input{Item: in, Answer: *d.Answer, Notes: d.AllNotes()}
 	for _, t := range d.Tables {
 		if !page.Shows(page.Kind(in), t.Name) {
 			continue
 		}
-		shown := page.Table{Name: t.Name, Title: named(t.Title)}
+		shown := page.Table{Name: t.Name, Title: t.Title}
 		head, numeric, rows, left := render.Narrow(t).Shown(pageRows)
 		for i, name := range head {
-			shown.Columns = append(shown.Columns, page.Column{Name: named(name), Numeric: numeric[i]})
-		}
-		for _, row := range rows {
-			for i, cell := range row {
-				if !numeric[i] {
-					row[i] = named(cell)
-				}
-			}
+			shown.Columns = append(shown.Columns, page.Column{Name: name, Numeric: numeric[i]})
 		}
 		shown.Rows, shown.Left = rows, left
 		out.Tables = append(out.Tables, shown)
@@ -230,17 +214,6 @@ func inputOf(in source.Item) page.Input {
 
 // pageRows is how many rows of a table a page holds, the largest.
 const pageRows = 150
-
-// armsNamed calls the arms learned and balanced, as pages do, but not in flags and names
-// of files.
-func armsNamed(text string) string {
-	text = strings.NewReplacer("normal (learned router)", "learned router", "perfect (balanced router)", "balanced router").Replace(text)
-	return armWord.ReplaceAllStringFunc(text, func(match string) string {
-		return strings.NewReplacer("normal", "learned", "perfect", "balanced").Replace(match)
-	})
-}
-
-var armWord = regexp.MustCompile(`perfect/normal|(^|[\s("“])(normal|perfect)($|[\s,;:)"”])`)
 
 // writeFigures writes each figure to a file of its own in dir, or says that there is none;
 // an empty dir writes nothing.

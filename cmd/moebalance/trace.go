@@ -19,6 +19,7 @@ import (
 	"github.com/moebalance/moebalance/cmd/internal/progress"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/cmd/internal/target"
+	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/compare/nsys/capture"
 	"github.com/moebalance/moebalance/compare/nsys/like"
@@ -41,7 +42,7 @@ func traceCmd() *cobra.Command {
 	var o traceOptions
 	c := command("trace", argCount(1, -1, "at least one export"), o.run)
 	f := c.Flags()
-	o.readOptions.bind(c, func() []string { return render.Trace(&nsys.Trace{}).TableNames() })
+	o.readOptions.bind(c, func() []string { return render.Trace(&nsys.Trace{}, "").TableNames() })
 	f.StringVar(&o.counts, "counts", "", "`DIR` or file of expert statistics of the same run")
 	o.model.bindCounts(c)
 	o.summary = target.File{Replaces: nsys.IsSummary}
@@ -135,7 +136,7 @@ func (o *traceOptions) run(c *cobra.Command, args []string) error {
 	if err != nil {
 		return withRankHint(err, rankFlag)
 	}
-	if err := o.out.write(c, render.Trace(t)); err != nil {
+	if err := o.out.write(c, render.Trace(t, launch.Quote(args))); err != nil {
 		return err
 	}
 	if o.failAbove.given {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 
+	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/plots"
@@ -29,9 +30,9 @@ type Program struct{ Inputs []Input }
 // Input is one result and how its verb prints it.
 type Input struct {
 	source.Item
-	Headline string
-	Tables   []Table
-	Notes    []string
+	Answer answer.Answer
+	Tables []Table
+	Notes  []string
 }
 
 // New builds a page of at least one input. Without a title it is named after the first
@@ -64,8 +65,7 @@ type program struct {
 	Program
 	Name     string
 	About    []Fact
-	Answer   string
-	Next     []string
+	Answer   answer.Answer
 	Sections []section
 	number   int
 	arms     []plots.Arm // of the traces, learned before balanced
@@ -88,7 +88,7 @@ func build(given Program, number int) (program, error) {
 			p.Sections = append(p.Sections, s)
 		}
 	}
-	p.Answer, p.Next = p.answer()
+	p.Answer = p.answer()
 	return p, nil
 }
 
@@ -163,7 +163,10 @@ var markup string
 //go:embed page.css
 var style string
 
-var layout = template.Must(template.New("page").Funcs(template.FuncMap{"typeset": typeset, "sentence": sentence, "lines": lines}).Parse(markup))
+var layout = template.Must(template.New("page").Funcs(template.FuncMap{"typeset": typeset, "sentence": sentence, "lines": lines, "tone": tone}).Parse(markup))
+
+// tone is the style of a verdict.
+func tone(v answer.Verdict) string { return []string{"warn", "good", "bad"}[v.Tone()] }
 
 // Write writes the page as one HTML document.
 func (p Page) Write(w io.Writer) error {

@@ -11,7 +11,7 @@ import (
 // placed shows what another placement of the experts would win.
 func (p *program) placed() section {
 	s := section{ID: "place", Title: "What would another placement win?", shelf: "place"}
-	s.Answer = strings.Join(p.headlines(isPlace), "\n")
+	s.Answer = strings.Join(p.lines(isPlace), "\n")
 	for i, in := range p.of(isPlace) {
 		figures, err := plots.Placement(in.Place)
 		for _, f := range figures {

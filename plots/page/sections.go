@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/nsys"
@@ -17,16 +18,8 @@ import (
 // gain shows what the balanced router won in each pair of launches, and what traces allow.
 func (p *program) gain() section {
 	s := section{ID: "gain", Title: "What does balance win?", shelf: "gain"}
-	var said []string
 	for i, in := range p.of(isCampaign) {
 		c := in.Campaign
-		switch {
-		case unfinished(c): // its verdict is none
-		case c.Verdict == gain.Invalid:
-			said = append(said, "Invalid, for the reasons given above.")
-		default:
-			said = append(said, in.Headline)
-		}
 		if isBuilds(c) {
 			s.Title = "Which build is faster?"
 		}
@@ -40,7 +33,7 @@ func (p *program) gain() section {
 			s.addFigure(plots.PairedGain(spec))
 		}
 	}
-	s.Answer = strings.Join(said, "\n")
+	s.Answer = strings.Join(p.lines(isCampaign), "\n")
 	return s
 }
 
@@ -57,13 +50,10 @@ func gainSpec(c *source.Campaign) plots.GainSpec {
 		Axis:  fmt.Sprintf("throughput gain, %s over %s", called(c, gain.Perfect), called(c, gain.Normal)),
 		Pairs: slices.DeleteFunc(slices.Clone(c.Pairs), func(p gain.Pair) bool { return p.Arm != "" }), Gain: c.Gain, Threshold: c.Threshold,
 		Caption: fmt.Sprintf("%s of launches; %s. Gain is the ratio of the two launches of a pair, minus 1; launches are the unit of replication.", quantity.Count(c.Gain.N, "complete pair"), metricLabel(c.Metric)),
-		Alt:     changeSentence(c),
+		Alt:     answer.OfCampaign(c).Line,
 	}
-	switch { // the figure may be shown without its page
-	case unfinished(c):
-		s.Title += " Not decided: " + state(c)
-	case c.Verdict == gain.Invalid:
-		s.Title += " Not decided: the campaign is invalid"
+	if text := state(c); text != "" { // the figure may be shown without its page
+		s.Title += " Not decided: " + text
 	}
 	return s
 }
@@ -80,7 +70,7 @@ func metricLabel(m gain.Metric) string {
 // where shows in which phases, layers and steps the time goes.
 func (p *program) where() section {
 	s := section{ID: "where", Title: "Where does the time go?", shelf: "where"}
-	s.Answer = strings.Join(p.headlines(isCompared), "\n")
+	s.Answer = strings.Join(p.lines(isCompared), "\n")
 	if len(p.arms) > 0 {
 		phases := plots.PhaseTimes(p.arms...)
 		s.Answer = cmp.Or(s.Answer, phases.Alt)
@@ -148,7 +138,7 @@ func (p *program) ranks() (n int) {
 // imbalance shows how uneven ranks, layers and experts are.
 func (p *program) imbalance() section {
 	s := section{ID: "imbalance", Title: "How uneven are ranks, layers and experts?", shelf: "imbalance"}
-	s.Answer = strings.Join(append(p.headlines(isTrace), p.headlines(isCounts)...), "\n")
+	s.Answer = strings.Join(append(p.lines(isTrace), p.lines(isCounts)...), "\n")
 	s.addFigure(plots.HeatMap(plots.RecordedLoads(p.recorded()...)))
 	if len(p.arms) == 0 {
 		return s
@@ -202,7 +192,7 @@ func (p *program) data() section {
 		said = append(said, proofSentence(in.Campaign))
 	}
 	for _, in := range p.of(isCache) {
-		said = append(said, brief(in.Headline)+".")
+		said = append(said, in.Answer.Line)
 	}
 	for _, a := range p.arms {
 		said = append(said, fmt.Sprintf("%s of the GPU time of the %s is attributed to layers.", quantity.Percent(a.Trace.Coverage.LayerShare), a.Name))

@@ -2,8 +2,8 @@
 // formats: aligned text for people, JSON for programs, CSV for one table of raw
 // numbers, Markdown for a pull request. It knows no word of the domain.
 //
-// A verb builds one Document: a headline that answers the question in a
-// sentence, tables of typed cells, footnotes, and the value that JSON carries.
+// A verb builds one Document: the answer, tables of typed cells, and the value that JSON
+// carries. People see the answer with one table; they ask for the others by name.
 package output
 
 import (
@@ -25,6 +25,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 
+	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -135,18 +136,58 @@ func (c Column) key() string { return cmp.Or(c.Key, c.Name) }
 
 // Document is one result.
 type Document struct {
-	Headline string // the answer in its first line, a fact in each further one
+	Answer *answer.Answer // nil for listings, which answer nothing
+	Lead   *Table         // what people see with the answer; nil for none
+
+	Headline string // of a listing
 	Tables   []Table
-	Notes    []string // footnotes: warnings and the meaning of columns
+	Notes    []string // beside the caveats of the answer: where files are, what columns mean
 	Value    any      // what JSON carries
-	// Overview is what people see who ask for no table; nil is the document itself.
-	Overview *Document
 }
 
-// Brief is the answer alone.
+// Named is a copy of the table of this name, empty where there is none.
+func (d Document) Named(name string) *Table {
+	t, _ := d.table(name)
+	return &t
+}
+
+// Without is the table without the columns of these keys.
+func (t Table) Without(keys ...string) *Table {
+	out := t
+	out.Columns, out.Rows = nil, make([][]any, len(t.Rows))
+	for i, c := range t.Columns {
+		if slices.Contains(keys, c.key()) {
+			continue
+		}
+		out.Columns = append(out.Columns, c)
+		for r, row := range t.Rows {
+			out.Rows[r] = append(out.Rows[r], row[i])
+		}
+	}
+	return &out
+}
+
+// Brief is the answer's line alone.
 func (d Document) Brief() Document {
-	answer, _, _ := strings.Cut(d.Headline, "\n")
-	return Document{Headline: answer, Value: d.Value}
+	if d.Answer != nil {
+		return Document{Headline: d.Answer.Line, Value: d.Value}
+	}
+	first, _, _ := strings.Cut(d.Headline, "\n")
+	return Document{Headline: first, Value: d.Value}
+}
+
+// AllNotes are the caveats of the answer and the document's own notes.
+func (d Document) AllNotes() (notes []string) {
+	if d.Answer != nil {
+		for _, c := range d.Answer.Caveats {
+			text := c.String()
+			if c.Severity != answer.Note {
+				text = string(c.Severity) + ": " + text
+			}
+			notes = append(notes, text)
+		}
+	}
+	return append(notes, d.Notes...)
 }
 
 // ErrNoTable is wrapped by the error about a table that a document lacks.
@@ -162,6 +203,7 @@ type View struct {
 	Table  string // the only table, by name; "" is all of them, for CSV the first
 	Top    int    // people are shown at most so many rows of a table: 0 is all, Page what a page holds
 	Wide   bool   // all columns, also where the screen is narrower
+	Notes  bool   // all notes, not their number
 	Screen Screen
 }
 
@@ -178,10 +220,7 @@ func Write(w io.Writer, v View, d Document) error {
 		}
 		return t.csv(w)
 	}
-	if d.Overview != nil && v.Table == "" {
-		d = *d.Overview
-	}
-	tables, fits, shown := slices.Clone(d.Tables), 20, 12
+	tables, fits, shown := d.lead(), 10, 10
 	if v.Table != "" {
 		t, err := d.table(v.Table)
 		if err != nil {
@@ -265,58 +304,61 @@ func (d Document) table(name string) (Table, error) {
 	return Table{}, fmt.Errorf("%w: %q; want one of %s%s", ErrNoTable, name, strings.Join(names, ", "), router.Near(name, names))
 }
 
+// lead are the tables that people see who ask for none: that beside an answer, or those of
+// a listing.
+func (d Document) lead() []Table {
+	if d.Answer == nil {
+		return slices.Clone(d.Tables)
+	}
+	if d.Lead == nil || len(d.Lead.Rows) == 0 {
+		return nil
+	}
+	return []Table{*d.Lead}
+}
+
 func (d Document) render(v View, tables []Table) string {
-	var b strings.Builder
-	if d.Headline != "" {
-		headline := d.Headline
-		if v.Format == Markdown {
-			headline = strings.ReplaceAll(headline, "\n", "  \n") // breaks a line
+	w := writer{View: v}
+	switch a := d.Answer; {
+	case v.Table != "":
+		w.table(tables[0])
+		return strings.TrimPrefix(w.String(), "\n")
+	case a == nil:
+		w.headline(d.Headline)
+		for _, t := range tables {
+			w.WriteString("\n")
+			w.table(t)
 		}
-		for i, line := range strings.Split(headline, "\n") {
-			if line = v.Screen.prose(line, ""); i == 0 {
-				line = v.Screen.bold(line)
-			}
-			b.WriteString(line + "\n")
+		w.notes(d.Notes)
+	default:
+		w.answer(a)
+		for _, t := range tables {
+			w.table(t)
 		}
-	}
-	for _, t := range tables {
-		b.WriteString("\n")
-		if t.Title != "" {
-			if v.Format == Markdown {
-				b.WriteString("### ")
-			}
-			b.WriteString(v.Screen.prose(t.Title, "") + "\n")
-			if v.Format == Markdown {
-				b.WriteString("\n")
-			}
-		}
-		shown, hidden := t.pretty(v)
-		b.WriteString(shown + "\n")
-		if t.left > 0 {
-			order := ""
-			if len(t.Leading) > 0 {
-				order = "largest first; "
-			}
-			if v.Format == Markdown {
-				b.WriteString("\n") // or it is a row
-			}
-			b.WriteString(v.Screen.prose(fmt.Sprintf("… and %d more (%s--top 0 shows all)", t.left, order), "  ") + "\n")
-		}
-		if len(hidden) > 0 {
-			b.WriteString(v.Screen.prose(fmt.Sprintf("… %s hidden: %s (--wide shows all)", quantity.Count(len(hidden), "column"), strings.Join(hidden, ", ")), "  ") + "\n")
+		w.follow(a)
+		if v.Notes {
+			w.notes(append(d.AllNotes(), "tables: --table "+strings.Join(d.filled(), ", ")))
+		} else if n := a.CountNotes(len(d.Notes)); n != "" {
+			w.line("", "Notes: "+n+": --notes shows "+them(len(a.Caveats)+len(d.Notes)))
 		}
 	}
-	if len(d.Notes) > 0 {
-		b.WriteString("\n")
+	return w.String()
+}
+
+func them(n int) string {
+	if n == 1 {
+		return "it"
 	}
-	for i, n := range d.Notes {
-		if v.Format == Markdown {
-			fmt.Fprintf(&b, "%d. %s\n", i+1, Visible(n))
-		} else {
-			b.WriteString(v.Screen.prose(fmt.Sprintf("[%d] %s", i+1, n), "    ") + "\n")
+	return "them"
+}
+
+// filled names the tables with rows.
+func (d Document) filled() (names []string) {
+	for _, t := range d.Tables {
+		if len(t.Rows) > 0 {
+			names = append(names, t.Name)
 		}
 	}
-	return b.String()
+	return names
 }
 
 // pretty draws the table for people, and names the columns for which the screen is too

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
+	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/logits"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/plan"
@@ -22,19 +23,16 @@ func VerifiedCache(dir string, v logits.Verification) output.Document {
 			failed = append(failed, []any{e.Path, e.Fault()})
 		}
 	}
-	d := output.Document{Tables: []output.Table{balanceTable(v.Balance)}, Notes: certificateNotes(v.Balance), Value: v}
-	entries := quantity.Count(len(v.Entries), "entry")
-	if len(failed) == 0 {
-		if len(v.Entries) > 1 {
-			entries = "all " + entries
-		}
-		d.Headline = fmt.Sprintf("%s in %s verified; balance at its floor for %d of %s", entries, dir, v.AtFloor(), quantity.Count(len(v.Balance), "batch size"))
-		return d
+	a := answer.OfCache(&v, dir)
+	d := output.Document{Answer: &a, Tables: []output.Table{balanceTable(v.Balance)}, Notes: certificateNotes(v.Balance), Value: struct {
+		Answer answer.Answer `json:"answer"`
+		logits.Verification
+	}{a, v}}
+	if len(failed) > 0 {
+		d.Tables = append(d.Tables, output.Table{
+			Name: "failed", Title: "Failed entries", Columns: []output.Column{{Name: "path"}, {Name: "reason"}}, Rows: failed,
+		})
 	}
-	d.Headline = fmt.Sprintf("%d of %s in %s failed", len(failed), entries, dir)
-	d.Tables = append(d.Tables, output.Table{
-		Name: "failed", Title: "Failed entries", Columns: []output.Column{{Name: "path"}, {Name: "reason"}}, Rows: failed,
-	})
 	return d
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
+	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
@@ -66,7 +67,21 @@ func Campaign(r source.Campaign) output.Document {
 	if r.Iterations != nil && len(r.Iterations.Matched.Strata) > 0 {
 		tables = append(tables, matchedSteps(&r.Iterations.Matched, normal, perfect))
 	}
-	return output.Document{Headline: benchHeadline(r), Tables: tables, Notes: benchNotes(r), Value: r}
+	a := answer.OfCampaign(&r)
+	d := output.Document{Answer: &a, Tables: tables, Notes: benchNotes(r), Value: struct {
+		Answer answer.Answer `json:"answer"`
+		source.Campaign
+	}{a, r}}
+	switch {
+	case r.Verdict == gain.Invalid:
+	case len(r.Points) > 0:
+		d.Lead = d.Named("points")
+	case r.Share != nil:
+		d.Lead = d.Named("arms")
+	case r.Verdict == gain.Inconclusive:
+		d.Lead = d.Named("pairs").Without("order", "status")
+	}
+	return d
 }
 
 // atPoint is the point whose gain is that of the result; empty where there are none.
@@ -119,24 +134,6 @@ func secondaryTable(rows []gain.SecondaryGain) output.Table {
 		t.Rows = append(t.Rows, []any{s.Metric.Name, s.Metric.Unit, s.Gain.Estimate, s.Gain.Low, s.Gain.High, s.Gain.N, s.Gain.P})
 	}
 	return t
-}
-
-// benchHeadline is the verdict with its first reason, and a line for each further one.
-func benchHeadline(r source.Campaign) string {
-	verdict, reasons := string(r.Verdict), slices.Clone(r.Reasons)
-	if r.Verdict != gain.Invalid && r.Balance == gain.Claimed {
-		verdict += ", balance claimed"
-	}
-	switch {
-	case len(reasons) == 0:
-		return verdict
-	case r.Verdict != gain.Invalid && len(r.Points) > 0: // the first reason lists the verdict of every point
-	case r.Verdict != gain.Invalid && r.Share != nil: // the share comes first
-		reasons[0] += "; " + verdict
-	default:
-		reasons[0] = verdict + ": " + reasons[0]
-	}
-	return strings.Join(reasons, "\n")
 }
 
 func benchNotes(r source.Campaign) []string {
@@ -255,6 +252,7 @@ func describeAttempt(a bench.Attempt, metric string) string {
 
 // reportComparison is the JSON of a comparison of benchmark reports.
 type reportComparison struct {
+	Answer answer.Answer `json:"answer"`
 	gain.Result
 	MatchedSteps *metrics.Match `json:"matched_steps,omitempty"`
 }
@@ -266,7 +264,7 @@ func Reports(r gain.Result, set source.ReportSet) output.Document {
 	if set.Matched != nil {
 		d.Tables = append(d.Tables, matchedSteps(set.Matched, string(r.Called(gain.Normal)), string(r.Called(gain.Perfect))))
 	}
-	d.Notes, d.Value = set.Notes, reportComparison{r, set.Matched}
+	d.Notes, d.Value = set.Notes, reportComparison{*d.Answer, r, set.Matched}
 	return d
 }
 

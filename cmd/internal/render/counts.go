@@ -1,92 +1,30 @@
 package render
 
 import (
-	"cmp"
-	"fmt"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
+	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/source"
-	"github.com/moebalance/moebalance/router"
-	"github.com/moebalance/moebalance/router/quantity"
 )
 
-// Counts renders judged expert statistics.
-func Counts(result *source.Counts) output.Document {
-	res := countsView{result}
-	return output.Document{Headline: res.headline(), Tables: res.tables(), Notes: res.notes(), Value: result}
+// Counts renders judged expert statistics, given as arguments of a command.
+func Counts(result *source.Counts, given string) output.Document {
+	a := answer.OfCounts(result, given)
+	d := output.Document{Answer: &a, Tables: countsView{result}.tables(), Value: struct {
+		Answer answer.Answer `json:"answer"`
+		*source.Counts
+	}{a, result}}
+	if len(result.Records) > 1 {
+		d.Lead = d.Named("summary").Without("layers", "flagged", "balancedness", "imbalance", "worst_floor")
+	}
+	return d
 }
 
 // countsView writes counts for people.
 type countsView struct{ *source.Counts }
-
-func (res countsView) headline() string {
-	if len(res.Summary) > 0 {
-		return strings.Join(res.summarySentences(), "\n")
-	}
-	var parts []string
-	for _, phase := range []counts.Phase{"", counts.Prefill, counts.Decode} {
-		var sum router.Number
-		n := 0
-		for _, line := range res.Reported {
-			if line.Phase == phase {
-				sum += line.MaxOverMean
-				n++
-			}
-		}
-		if n > 0 {
-			parts = append(parts, strings.TrimSpace(fmt.Sprintf("%s mean %s (%s)", phase, quantity.Ratio(sum/router.Number(n)), quantity.Count(n, "line"))))
-		}
-	}
-	if len(parts) > 0 {
-		return fmt.Sprintf("reported rank load max/mean: %s; the engine recorded no counts to verify it", strings.Join(parts, ", "))
-	}
-	return "no load recorded"
-}
-
-// summarySentences is one per source, the most uneven first: of the rank load, or else of
-// the experts'.
-func (res countsView) summarySentences() []string {
-	var first []source.CountsSummary
-	for _, s := range res.Summary { // ranks before experts
-		if !slices.ContainsFunc(first, func(f source.CountsSummary) bool { return f.Source == s.Source && f.Phase == s.Phase }) {
-			first = append(first, s)
-		}
-	}
-	slices.SortStableFunc(first, func(a, b source.CountsSummary) int { return cmp.Compare(b.MaxOverMean, a.MaxOverMean) })
-	sentences := make([]string, len(first))
-	for i, s := range first {
-		sentences[i] = fmt.Sprintf("%s load max/mean: mean %s (%s), worst %s (layer %d, floor %s); %s flagged", s.Level, quantity.Ratio(s.MaxOverMean),
-			quantity.Count(s.Layers, "layer"), quantity.Ratio(s.WorstMaxOverMean), s.WorstLayer, quantity.Ratio(s.WorstFloor), quantity.Count(s.Flagged, "layer"))
-		if len(res.Records) > 1 {
-			sentences[i] = res.label(s.Source, s.Phase) + ": " + sentences[i]
-		}
-	}
-	if len(first) > 1 {
-		sentences[0] = fmt.Sprintf("most uneven of %d: %s", len(first), sentences[0])
-	}
-	return sentences
-}
-
-func (res countsView) notes() []string {
-	warnings := slices.Clone(res.Warnings)
-	for i := range warnings {
-		warnings[i].Subject = res.label(warnings[i].Subject, "")
-	}
-	return warningNotes(warnings, nil)
-}
-
-// few lists the first two names and counts the rest.
-func few(names []string) string {
-	if more := len(names) - 2; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:2], ", "), more)
-	}
-	return strings.Join(names, ", ")
-}
 
 func (res countsView) tables() (tables []output.Table) {
 	summary := computed(label("source"), func(s source.CountsSummary) any { return res.label(s.Source, s.Phase) })

@@ -4,42 +4,31 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
+	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/compare/place"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
-// Place renders judged placements. The overview is without pairs of windows and layers,
-// and of windows it has those of the best placement.
+// Place renders judged placements. What is said of windows is of the best placement.
 func Place(result *place.Result) output.Document {
-	all, best, of := placeView{result}, *result, result.Best().Plan
+	a := answer.OfPlacement(result)
+	best, of := *result, result.Best().Plan
 	best.Workloads = slices.DeleteFunc(slices.Clone(result.Workloads), func(w place.Workload) bool { return w.Plan != of })
-	best.Decay = slices.DeleteFunc(slices.Clone(result.Decay), func(d place.Decay) bool { return d.Plan != of })
-	names := []string{"placements", "workloads", "decay"}
-	if result.Best().MovedBytes.Defined() {
-		names = append(names, "price")
+	d := output.Document{Answer: &a, Tables: placeView{result}.tables(), Notes: placeView{&best}.notes(), Value: struct {
+		Answer answer.Answer `json:"answer"`
+		*place.Result
+	}{a, result}}
+	if len(result.Placements) > 1 {
+		d.Lead = d.Named("placements").Without("null_p95", "verdict")
 	}
-	d := output.Document{Headline: all.headline(), Notes: placeView{&best}.notes(), Tables: placeView{&best}.tables(), Value: result}
-	d = withOverview(d, "--table matrix and --table layers show pairs of windows and layers; windows here are of the best placement", names...)
-	d.Tables, d.Notes = all.tables(), all.notes()
 	return d
 }
 
 // placeView writes placements for people.
 type placeView struct{ *place.Result }
-
-// headline is about the best placement: the verdict, and a line for each fact beside it.
-func (res placeView) headline() string {
-	best := res.Best()
-	lines := append([]string{best.Answer()}, best.Evidence...)
-	if res.NoTime != "" {
-		lines = append(lines, res.NoTime)
-	}
-	return strings.Join(lines, "\n")
-}
 
 func (res placeView) notes() (notes []string) {
 	for _, w := range res.Workloads {
@@ -50,12 +39,10 @@ func (res placeView) notes() (notes []string) {
 			notes = append(notes, fmt.Sprintf("%s: EPLB with %s evens the load and costs time: predicted %s", res.label(w.Window), quantity.Count(w.Redundant, "redundant expert"), w.Time))
 		}
 	}
-	notes = append(notes, res.costNotes()...)
-	warnings := slices.Clone(res.Warnings)
-	for i := range warnings {
-		warnings[i].Subject = filepath.Base(warnings[i].Subject)
+	if res.NoTime != "" {
+		notes = append(notes, res.NoTime)
 	}
-	return append(notes, warningNotes(warnings, nil)...)
+	return append(notes, res.costNotes()...)
 }
 
 // costNotes say what time is predicted from, and how far that is off.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -21,7 +22,7 @@ func TourBalance(in source.Item) string {
 }
 
 // TourLoad is the load of expert statistics.
-func TourLoad(in source.Item) string { return Counts(in.Counts).Headline }
+func TourLoad(in source.Item) string { return answer.OfCounts(in.Counts, "").Line }
 
 // TourDifference leads with the expert compute of the slowest rank, which is what
 // balance changes: of the step's GPU time a part is waiting.

@@ -4,47 +4,65 @@ import (
 	"fmt"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
+	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
-// Trace lays a trace out for people; JSON carries it as it is. All its tables can be
-// chosen by name. The overview keeps those that stay small whatever the number of layers,
-// experts and kernels: the layers' imbalance, the time by rank and phase, and where the
-// numbers come from.
-func Trace(t *nsys.Trace) output.Document {
-	d := output.Document{Headline: traceHeadline(t), Tables: traceTables(t), Notes: traceNotes(t), Value: t}
-	names, more := []string{"imbalance", "stragglers", "waits", "time", "graphs", "coverage"}, "variants, phases"
-	if len(t.Ranks) <= manyRanks {
-		names = append(names, "exports", "ranks")
-	} else {
-		more = "exports, ranks, variants, phases"
+// Trace lays a trace out for people; JSON carries it as it is. given are its captures as
+// arguments of a command.
+func Trace(t *nsys.Trace, given string) output.Document {
+	a := answer.OfTrace(t, given)
+	d := output.Document{Answer: &a, Tables: traceTables(t), Notes: traceNotes(t), Value: tracedJSON{a, t}}
+	if a.Verdict == answer.Uneven {
+		d.Lead = unevenLayers(t)
 	}
-	return withOverview(d, "more tables: --table "+more+", collectives, experts, kernels, cells or alignment; everything: --format json", names...)
+	return d
 }
 
-// manyRanks is above how many ranks the overview names them no more.
-const manyRanks = 16
-
-// withOverview adds an overview: the tables of these names that have rows, in this order,
-// and a note on the others.
-func withOverview(d output.Document, others string, names ...string) output.Document {
-	kept := d
-	kept.Tables, kept.Notes = nil, append(slices.Clone(d.Notes), others)
-	for _, name := range names {
-		if i := slices.IndexFunc(d.Tables, func(t output.Table) bool { return t.Name == name }); i >= 0 && len(d.Tables[i].Rows) > 0 {
-			kept.Tables = append(kept.Tables, Narrow(d.Tables[i]))
+// unevenLayers are the layers with the largest loss, by time and, where it is recorded, by load.
+func unevenLayers(t *nsys.Trace) *output.Table {
+	out := &output.Table{Columns: []output.Column{count("layer"), count("slowest rank", "worst_rank"), ratio("time (max/mean)", "time"), ratio("load (max/mean)", "load"), duration("loss per step", "loss_ns")}, Leading: []string{"loss_ns"}}
+	load := map[router.Whole]router.Number{}
+	for _, r := range t.Imbalance {
+		if r.Level == router.LevelRank && r.Quantity == imbalance.Load {
+			load[r.Layer] = r.MaxOverMean
 		}
 	}
-	d.Overview = &kept
-	return d
+	for _, r := range t.Imbalance {
+		if r.Level != router.LevelRank || r.Quantity != imbalance.Time || !r.Layer.Defined() {
+			continue
+		}
+		loss, at := router.Undefined(), router.Undefined()
+		for _, s := range t.Stragglers {
+			if s.Layer != r.Layer {
+				continue
+			}
+			if loss = s.ExpertsLossNS; r.Of == imbalance.OfGEMM {
+				loss = s.GEMMLossNS
+			}
+		}
+		if l, ok := load[r.Layer]; ok {
+			at = l
+		}
+		out.Rows = append(out.Rows, []any{r.Layer, r.Worst, r.MaxOverMean, at, loss})
+	}
+	if len(load) == 0 {
+		return out.Without("load")
+	}
+	return out
+}
+
+// tracedJSON is the JSON of a trace.
+type tracedJSON struct {
+	Answer answer.Answer `json:"answer"`
+	*nsys.Trace
 }
 
 func traceTables(t *nsys.Trace) []output.Table {
@@ -144,94 +162,8 @@ func timeTable(t *nsys.Trace) output.Table {
 	return out
 }
 
-// traceHeadline is the answer, and under it a line for each fact beside it.
-func traceHeadline(t *nsys.Trace) string {
-	var of []string
-	if t.Arm != "" {
-		of = append(of, t.Arm+" arm")
-	}
-	if t.Steps != "" {
-		of = append(of, "only steps "+t.Steps)
-	}
-	answer, known := traceAnswer(t)
-	if len(of) > 0 {
-		answer = strings.Join(of, ", ") + ": " + answer
-	}
-	if !known {
-		return answer
-	}
-	doubts, facts := traceFacts(t)
-	if len(doubts) > 0 {
-		answer += "; uncertain"
-		doubts[0] = "uncertain: " + doubts[0]
-	}
-	return strings.Join(slices.Concat([]string{answer}, doubts, facts), "\n")
-}
-
-// traceAnswer is the imbalance over ranks, or why it is not known.
-func traceAnswer(t *nsys.Trace) (answer string, known bool) {
-	ranks, noun := quantity.Count(len(t.Ranks), "rank"), layerNoun(t.Structure)
-	if int(t.World) > len(t.Ranks) {
-		ranks = fmt.Sprintf("%d of the run's %d ranks", len(t.Ranks), t.World)
-	}
-	switch o, ok := t.RankTime(); {
-	case ok && o.WorstLayer.Defined():
-		return fmt.Sprintf("%s imbalance over %s: mean %s (%s), worst %s (%s %d); %s flagged", expertTime(t), ranks, quantity.Percent(o.Imbalance),
-			quantity.Count(o.Layers, noun), quantity.Percent(o.WorstMaxOverMean-1), noun, o.WorstLayer, quantity.Count(o.Flagged, noun)), true
-	case ok && t.Doubt() == "":
-		return fmt.Sprintf("%s imbalance over %s: %s, all layers together", expertTime(t), ranks, quantity.Percent(o.Imbalance)), true
-	case len(t.Ranks) == 1:
-		return "one rank; imbalance over ranks needs the traces of at least two ranks of one run", false
-	case t.Doubt() != "":
-		return ranks + "; imbalance is unknown\n" + t.Doubt(), false
-	}
-	return ranks + "; no layer has expert time on two of them, so imbalance is unknown", false
-}
-
-// traceFacts are the lines under the answer: what makes it doubtful, and what else is known.
-func traceFacts(t *nsys.Trace) (doubts, facts []string) {
-	if reason := t.Doubt(); reason != "" {
-		doubts = append(doubts, reason)
-	} else if len(t.Waits) > 0 && t.Waits[0].WaitNS > 0 {
-		facts = append(facts, "ranks wait longest in "+t.Waits[0].Sentence(LayerName(t.Structure, t.Waits[0].Layer)))
-	}
-	if slices.ContainsFunc(t.Warnings, func(w router.Warning) bool { return w.Code == nsys.CountsContradict }) {
-		doubts = append(doubts, "the recorded counts contradict the measured expert time")
-	}
-	if b := t.Bound; b.StepNS > 0 && b.Gain.Defined() { // results of before have none
-		facts = append(facts, fmt.Sprintf("evening out ranks wins about %s: the slowest ranks' %s is %s above the mean in a profiled step of %s; inferred from one arm, balanced routing may win more or less",
-			quantity.Change(b.Gain), b.Of.ExpertTime(), quantity.Duration(b.LossNS), quantity.Duration(b.StepNS)))
-	}
-	return doubts, facts
-}
-
-// expertTime names what the imbalance over ranks is of.
-func expertTime(t *nsys.Trace) string {
-	if slices.ContainsFunc(t.Imbalance, func(r imbalance.Row) bool { return r.Of == imbalance.OfGEMM }) {
-		return "expert-GEMM-time"
-	}
-	return "expert-time"
-}
-
-// layerNoun is what the number of a layer counts: layers that ranges name or that are
-// inferred, or blocks where both are unknown.
-func layerNoun(s *nsys.Structure) string {
-	switch {
-	case s == nil:
-		return "layer"
-	case s.Layers > 0:
-		return "inferred layer"
-	}
-	return "block"
-}
-
-func traceNotes(t *nsys.Trace) []string {
-	ranks := map[string][]int{} // by subject of warnings
-	for _, e := range t.Exports {
-		name := filepath.Base(e.Path)
-		ranks[name] = append(ranks[name], e.Ranks...)
-	}
-	notes := warningNotes(t.AllWarnings(), ranks)
+// traceNotes are what a trace says beside its warnings.
+func traceNotes(t *nsys.Trace) (notes []string) {
 	if t.Arm != "" {
 		notes = append(notes, fmt.Sprintf("evidence of the arm (%s): %s", t.Arm, t.ArmEvidence))
 	}
@@ -261,60 +193,16 @@ func overSteps(experts string, o imbalance.OverSteps) []string {
 	return []string{"p50 over steps: " + strings.Join(parts, "; ")}
 }
 
-// manyInNote is from how many on a note names ranks in place of files, in fewer ranges
-// than that.
-const manyInNote = 7
-
-// warningGroup are warnings of texts that differ in numbers only.
-type warningGroup struct {
-	texts, subjects []string // each once
-}
-
-// warningNotes are the warnings as footnotes, each text once, in the order of their first
-// appearance, with how many subjects have it, or with their ranks where they are many and in
-// few ranges. Texts of one code that differ in numbers only are one, with the first text's
-// numbers.
-func warningNotes(warnings []router.Warning, ranks map[string][]int) (notes []string) {
-	var groups []*warningGroup
-	byShape := map[string]*warningGroup{}
-	for _, w := range warnings {
-		shape := w.Code + ": " + quantities.ReplaceAllString(w.Text, "#")
-		if byShape[shape] == nil {
-			byShape[shape] = &warningGroup{}
-			groups = append(groups, byShape[shape])
-		}
-		g := byShape[shape]
-		if !slices.Contains(g.texts, w.Text) {
-			g.texts = append(g.texts, w.Text)
-		}
-		if !slices.Contains(g.subjects, w.Subject) {
-			g.subjects = append(g.subjects, w.Subject)
-		}
+// layerNoun is what the number of a layer counts: layers that ranges name or that are
+// inferred, or blocks where both are unknown.
+func layerNoun(s *nsys.Structure) string {
+	switch {
+	case s == nil:
+		return "layer"
+	case s.Layers > 0:
+		return "inferred layer"
 	}
-	for _, g := range groups {
-		notes = append(notes, g.note(ranks))
-	}
-	return notes
-}
-
-// quantities are numbers, with their unit where it follows their size.
-var quantities = regexp.MustCompile(`[0-9][0-9.,]*(?: (?:[nµm]?s|[KMG]iB)\b)?`)
-
-func (g warningGroup) note(ranks map[string][]int) string {
-	subject := few(g.subjects)
-	var known []int
-	for _, s := range g.subjects {
-		known = append(known, ranks[s]...)
-	}
-	slices.Sort(known)
-	if list := quantity.Ranges(slices.Compact(known)); len(known) >= manyInNote && strings.Count(list, ",") < manyInNote {
-		subject = "ranks " + list
-	}
-	text := strings.TrimPrefix(subject+": "+g.texts[0], ": ")
-	if n := len(g.texts); n > 1 {
-		text += fmt.Sprintf(" (the first of %d with different numbers)", n)
-	}
-	return text
+	return "block"
 }
 
 // LayerName names a layer in a sentence. Without ranges that name layers, all of them

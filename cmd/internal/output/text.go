@@ -1,0 +1,119 @@
+package output
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/moebalance/moebalance/compare/answer"
+	"github.com/moebalance/moebalance/router/quantity"
+)
+
+// writer writes a document as text or Markdown.
+type writer struct {
+	View
+	strings.Builder
+}
+
+// line writes one line of prose, broken where the screen ends.
+func (w *writer) line(indent, text string) { w.WriteString(w.Screen.prose(text, indent) + "\n") }
+
+// headline of a listing: its first line stands out.
+func (w *writer) headline(text string) {
+	if text == "" {
+		return
+	}
+	if w.Format == Markdown {
+		text = strings.ReplaceAll(text, "\n", "  \n") // breaks a line
+	}
+	for i, line := range strings.Split(text, "\n") {
+		if line = w.Screen.prose(line, ""); i == 0 {
+			line = w.Screen.bold(line)
+		}
+		w.WriteString(line + "\n")
+	}
+}
+
+// answer writes the line, the verdict with its basis, and the numbers.
+func (w *writer) answer(a *answer.Answer) {
+	const mostNumbers = 3
+	var numbers []string
+	for _, n := range a.Numbers[:min(mostNumbers, len(a.Numbers))] {
+		numbers = append(numbers, n.String())
+	}
+	status := w.Screen.prose(a.Status(), "")
+	if tone := []string{"33", "32", "31"}[a.Verdict.Tone()]; strings.HasPrefix(status, string(a.Verdict)) {
+		status = w.Screen.escape(tone, string(a.Verdict)) + strings.TrimPrefix(status, string(a.Verdict))
+	}
+	if w.Format == Markdown {
+		fmt.Fprintf(w, "**%s**\n\n%s\n\n", Visible(a.Line), status)
+		if len(numbers) > 0 {
+			fmt.Fprintf(w, "%s\n\n", Visible(strings.Join(numbers, " · ")))
+		}
+		return
+	}
+	w.WriteString(w.Screen.bold(w.Screen.prose(a.Line, "")) + "\n" + status + "\n")
+	if len(numbers) > 0 {
+		w.line("", strings.Join(numbers, "   "))
+	}
+}
+
+// follow writes the reasons and what to do next.
+func (w *writer) follow(a *answer.Answer) {
+	if w.Format == Markdown && len(a.Reasons)+len(a.Next) > 0 {
+		w.WriteString("\n")
+	}
+	for _, r := range a.Reasons {
+		w.line("  ", "- "+r)
+	}
+	for i, step := range a.Next {
+		head := "Next: "
+		if i > 0 {
+			head = "      "
+		}
+		if w.Format == Markdown {
+			fmt.Fprintf(w, "\nNext: `%s`\n", Visible(step.Command))
+			continue
+		}
+		w.WriteString(head + Visible(step.Command) + "\n") // one line, as it is typed
+	}
+}
+
+// table writes a table with its title, and what it leaves out.
+func (w *writer) table(t Table) {
+	if t.Title != "" {
+		title := w.Screen.prose(t.Title, "")
+		if w.Format == Markdown {
+			title = "### " + title + "\n"
+		}
+		w.WriteString(title + "\n")
+	}
+	shown, hidden := t.pretty(w.View)
+	w.WriteString(shown + "\n")
+	if t.left > 0 {
+		order := ""
+		if len(t.Leading) > 0 {
+			order = "largest first; "
+		}
+		if w.Format == Markdown {
+			w.WriteString("\n") // or it is a row
+		}
+		w.line("  ", fmt.Sprintf("… and %d more (%s--top 0 shows all)", t.left, order))
+	}
+	if len(hidden) > 0 {
+		w.line("  ", fmt.Sprintf("… %s hidden: %s (--wide shows all)", quantity.Count(len(hidden), "column"), strings.Join(hidden, ", ")))
+	}
+}
+
+// notes writes them one below the other.
+func (w *writer) notes(notes []string) {
+	if len(notes) > 0 {
+		w.WriteString("\n")
+	}
+	for i, n := range notes {
+		if w.Format == Markdown {
+			fmt.Fprintf(w, "%d. %s\n", i+1, Visible(n))
+		} else {
+			w.line("    ", fmt.Sprintf("[%d] %s", i+1, n))
+		}
+	}
+}

@@ -1,0 +1,161 @@
+package answer
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/moebalance/moebalance/compare/bench/launch"
+	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/compare/source"
+	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
+)
+
+// OfCampaign answers whether the gain of a campaign exceeds its threshold.
+func OfCampaign(c *source.Campaign) Answer {
+	a := Answer{Verdict: Verdict(c.Verdict), Numbers: campaignNumbers(c), Reasons: []string{}, Next: []Step{}, Caveats: campaignCaveats(c)}
+	what := capital(label(c.Called(gain.Perfect)))
+	g, place := c.Gain, atPoint(c)
+	interval := fmt.Sprintf("between %s and %s", quantity.Change(g.Low), quantity.Change(g.High))
+	switch {
+	case c.Campaign.Left > 0:
+		a.Verdict = NoVerdict
+		a.Line = fmt.Sprintf("Unfinished: %d of %s are left.", c.Campaign.Left, quantity.Count(c.Campaign.Left+c.Campaign.Launches, "launch"))
+		a.Next = append(a.Next, Step{"Run the rest.", "moebalance bench --resume " + launch.Quote([]string{c.Campaign.Folder})})
+	case c.Verdict == gain.Invalid:
+		a.invalid(c)
+	case !g.Estimate.Defined():
+		a.Line = "No decision: no pair of launches is complete."
+	case !g.Low.Defined():
+		a.Line = fmt.Sprintf("No decision: %s too few for an interval (at least %d).", are(g.N, "pair"), gain.MinPairs(c.Campaign.Confidence))
+	case c.Verdict == gain.Inconclusive:
+		a.Line = fmt.Sprintf("No decision: the gain is %s%s.", interval, place)
+		if pairs, ok := c.PairsToDecide(); ok {
+			a.Reasons = append(a.Reasons, sentence(pairs+" should decide"))
+		} else {
+			a.Reasons = append(a.Reasons, "More pairs are no cure at this noise between launches.")
+		}
+	case c.Verdict == gain.Equal:
+		a.Line = fmt.Sprintf("%s and %s are equally fast, within 1 %%.", c.Called(gain.Normal), c.Called(gain.Perfect))
+	case len(c.Arms) == 2:
+		a.Line = fmt.Sprintf("%s is %s than %s%s.", what, speed(g.Estimate, ""), c.Called(gain.Normal), place)
+	case g.Low <= 0 && g.High >= 0:
+		a.Line = fmt.Sprintf("No gain shown: %s changes speed by %s to %s%s.", label(c.Called(gain.Perfect)), quantity.Change(g.Low), quantity.Change(g.High), place)
+	default:
+		a.Line = fmt.Sprintf("%s is %s%s.", what, speed(g.Estimate, ""), place)
+	}
+	a.Basis = campaignBasis(c)
+	if lead := leading(c); lead != "" && c.Verdict != gain.Invalid {
+		a.Reasons = slices.Insert(a.Reasons, 0, lead)
+	}
+	if c.Chance {
+		a.Reasons = append(a.Reasons, "Random routing is even only on average, so this is not the gain of balance.")
+	}
+	if s := c.Share; s != nil && s.Estimate.Defined() {
+		a.Reasons = append(a.Reasons, sentence(s.Sentence()))
+	}
+	a.Reasons = a.Reasons[:min(3, len(a.Reasons))]
+	if c.Verdict == gain.Significant && len(a.Next) == 0 {
+		a.Next = append(a.Next, Step{"See it as a page.", "moebalance report -o report.html " + launch.Quote([]string{c.Campaign.Folder})})
+	}
+	return a
+}
+
+// atPoint is the point whose gain the campaign's is; empty where there is one load.
+func atPoint(c *source.Campaign) string {
+	for _, p := range c.Points {
+		if p.Gain.Estimate == c.Gain.Estimate {
+			return fmt.Sprintf(" at %s %g", p.Name, p.Value)
+		}
+	}
+	return ""
+}
+
+func (a *Answer) invalid(c *source.Campaign) {
+	a.Line = "Invalid: a check failed, so the gain decides nothing."
+	if len(c.Reasons) > 0 {
+		a.Line = clause("Invalid: ", c.Reasons[0], a.Line)
+		a.Reasons = reasons(c.Reasons)
+		if len(c.Reasons) == 1 && a.Line == "Invalid: "+c.Reasons[0]+"." {
+			a.Reasons = []string{}
+		}
+	}
+}
+
+// leading is a failed assumption that decides how the gain is to be read.
+func leading(c *source.Campaign) string {
+	for _, name := range []string{"gain_above_load", gain.CheckOutliers} {
+		for _, check := range c.Checks {
+			if check.Name == name && check.Status == gain.Warn {
+				return sentence(check.Text)
+			}
+		}
+	}
+	return ""
+}
+
+func campaignBasis(c *source.Campaign) string {
+	text := fmt.Sprintf("interval of %s", quantity.Count(c.Gain.N, "pair"))
+	threshold := quantity.Percent(c.Threshold)
+	switch c.Verdict {
+	case gain.Significant, gain.Faster:
+		text += " above the threshold of " + threshold
+	case gain.NotSignificant:
+		text += " below the threshold of " + threshold
+	case gain.Inconclusive:
+		text += " contains the threshold of " + threshold
+	case gain.Invalid:
+		return quantity.Count(c.Gain.N, "complete pair")
+	}
+	if !c.Gain.Low.Defined() {
+		text = "no interval from " + quantity.Count(c.Gain.N, "pair")
+	}
+	if len(c.Arms) == 2 {
+		return text
+	}
+	return text + " · balance " + map[gain.Grade]string{gain.Measured: "measured", gain.Claimed: "claimed, not measured", gain.None: "not proved"}[grade(c)]
+}
+
+func grade(c *source.Campaign) gain.Grade {
+	if c.Balance == "" {
+		return gain.None
+	}
+	return c.Balance
+}
+
+func campaignNumbers(c *source.Campaign) []Number {
+	g := c.Gain
+	if c.Verdict == gain.Invalid || !g.Estimate.Defined() {
+		return []Number{}
+	}
+	out := []Number{{"gain", g.Estimate, Fraction, g.Low, g.High, Measured}}
+	gained, least, complete := 0, router.Undefined(), 0
+	for _, p := range c.Pairs {
+		if p.Status != gain.PairComplete || p.Arm != "" || !p.Gain.Defined() {
+			continue
+		}
+		if complete++; p.Gain > 0 {
+			gained++
+		}
+		if !least.Defined() || p.Gain < least {
+			least = p.Gain
+		}
+	}
+	if complete > 0 && len(c.Points) == 0 {
+		out = append(out, NumberOf(fmt.Sprintf("pairs that gain, of %d:", complete), router.Number(gained), Plain, Measured), NumberOf("smallest gain of a pair", least, Fraction, Measured))
+	}
+	return out
+}
+
+func campaignCaveats(c *source.Campaign) []Caveat {
+	var out []router.Warning
+	severities := map[string]Severity{}
+	for _, check := range c.Checks {
+		s, ok := map[gain.CheckStatus]Severity{gain.Fail: Doubt, gain.Warn: Warn, gain.Unknown: Unknown}[check.Status]
+		if !ok {
+			continue
+		}
+		out, severities[check.Name] = append(out, router.Warning{Code: check.Name, Text: check.Text}), s
+	}
+	return caveats(out, func(code string) Severity { return severities[code] })
+}

@@ -1,0 +1,207 @@
+package answer
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/moebalance/moebalance/compare/diff"
+	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
+)
+
+// OfComparison answers what balance, or a build, changes by the traces of both. given are
+// the sides as arguments of a command.
+func OfComparison(c *diff.Comparison, given string) Answer {
+	a := Answer{Numbers: []Number{}, Reasons: []string{}, Next: []Step{}, Caveats: caveats(c.Warnings, comparisonSeverity)}
+	steps := quantity.Count(c.Perfect.Steps, "step")
+	if c.Normal.Steps != c.Perfect.Steps {
+		steps = fmt.Sprintf("%d and %s", c.Normal.Steps, steps)
+	}
+	a.Basis = fmt.Sprintf("%s of one launch per arm · %s", steps, quantity.Count(len(c.Ranks), "rank"))
+	switch {
+	case !c.Comparable:
+		a.Verdict, a.Line = NotComparable, "Not comparable: the sides are no two arms of one run."
+		if len(c.Reasons) > 0 {
+			a.Line = clause("Not comparable: ", c.Reasons[0], "Not comparable: see the first reason.")
+			a.Reasons = reasons(c.Reasons)
+		}
+	case len(c.Builds) > 0:
+		a.builds(c)
+	default:
+		a.predicted(c)
+		a.Next = append(a.Next, Step{"Measure the gain.", "moebalance bench -- YOUR_BENCHMARK"})
+	}
+	return a
+}
+
+// comparisonSeverity of what a comparison warns of.
+func comparisonSeverity(code string) Severity {
+	switch code {
+	case "other_kernels", "perfect_not_balanced", "arms_look_alike", "fewer_active_experts", "more_active_experts", "arm_on_trust", "equal_work_unknown":
+		return Warn
+	}
+	if slices.Contains(traceWarnings, code) {
+		return Warn
+	}
+	return Note
+}
+
+// clause is a sentence from a prefix and a text, or the other one where that has too many words.
+func clause(prefix, text, other string) string {
+	if line := prefix + strings.TrimSuffix(text, ".") + "."; len(strings.Fields(line)) <= MaxWords {
+		return line
+	}
+	return other
+}
+
+// reasons are the first three, as sentences.
+func reasons(texts []string) (out []string) {
+	for _, t := range texts[:min(3, len(texts))] {
+		out = append(out, sentence(t))
+	}
+	return out
+}
+
+func (a *Answer) builds(c *diff.Comparison) {
+	s, names := c.Step, c.Builds
+	change := s.PerfectNS/s.NormalNS - 1
+	a.Verdict = NoVerdict
+	word := "longer"
+	if change < 0 {
+		word = "shorter"
+	}
+	a.Line = fmt.Sprintf("Steps of %s take %s %s GPU time than those of %s.", names[1], quantity.Percent(max(change, -change)),
+		map[string]string{"longer": "more", "shorter": "less"}[word], names[0])
+	a.Basis = "measured in " + a.Basis
+	a.Numbers = append(a.Numbers, NumberOf("GPU time per step, "+names[0], s.NormalNS, NS, Measured),
+		NumberOf("GPU time per step, "+names[1], s.PerfectNS, NS, Measured), NumberOf("change", change, Fraction, Measured))
+	if p, ok := largestPhase(c); ok {
+		a.Reasons = append(a.Reasons, fmt.Sprintf("Most of it is %s: %s per step.", phaseWords(p), signed(p.DifferenceNS)))
+	}
+}
+
+// largestPhase is the phase whose time changes most.
+func largestPhase(c *diff.Comparison) (p diff.PhaseChange, ok bool) {
+	for _, row := range c.Phases {
+		if !ok || abs(row.DifferenceNS) > abs(p.DifferenceNS) {
+			p, ok = row, row.DifferenceNS.Defined()
+		}
+	}
+	return p, ok
+}
+
+func phaseWords(p diff.PhaseChange) string {
+	if p.Collective {
+		return "collectives of " + string(p.Phase)
+	}
+	return string(p.Phase)
+}
+
+func abs(n router.Number) router.Number { return max(n, -n) }
+
+// signed writes nanoseconds with their sign.
+func signed(ns router.Number) string {
+	if ns > 0 {
+		return "+" + quantity.Duration(ns)
+	}
+	return quantity.Duration(ns)
+}
+
+func (a *Answer) predicted(c *diff.Comparison) {
+	s := c.Split
+	a.Verdict = NoVerdict
+	if !s.Known() {
+		a.Verdict, a.Line = NoAnswer, "No answer: these traces allow no prediction of the gain."
+		return
+	}
+	measured := s.Basis == diff.FromCampaign && c.Prediction.Measured != nil
+	gained := Number{"gain", s.Gain, Fraction, s.Low, s.High, Predicted}
+	if measured {
+		gained.Basis = Measured
+		a.Basis = "gain measured, parts predicted from " + a.Basis
+	} else {
+		a.Basis = "predicted from " + a.Basis
+	}
+	a.Line = predictedLine(c, measured)
+	a.Numbers = append(a.Numbers, gained, NumberOf("step with balanced routing", s.PerfectNS, NS, basisIf(measured)))
+	if p := s.Placement.GainBound; p.Defined() {
+		a.Numbers = append(a.Numbers, Number{"gain of even ranks alone", p, Fraction, s.Placement.Low, s.Placement.High, Predicted})
+	}
+	if l, ok := mostLoss(c); ok {
+		a.Reasons = append(a.Reasons, l)
+	}
+	if c.Prediction.LateHosts {
+		a.Reasons = append(a.Reasons, "Ranks wait mostly for late kernel launches (the CPU is behind), which balance does not change.")
+	}
+	if s.Placement.Held != "" && s.Placement.RecoveredGain.Defined() {
+		a.Reasons = append(a.Reasons, fmt.Sprintf("The given placement would gain about %s (%s).", about(s.Placement.RecoveredGain), s.Placement.Held))
+	}
+}
+
+func basisIf(measured bool) Basis {
+	if measured {
+		return Measured
+	}
+	return Predicted
+}
+
+func predictedLine(c *diff.Comparison, measured bool) string {
+	s := c.Split
+	kinds := c.ForKinds()
+	if measured {
+		return fmt.Sprintf("Balanced routing is %s%s%s.", speed(s.Gain, ""), kinds, from(s))
+	}
+	if !(s.Low > 0) && !(s.High < 0) && s.Low.Defined() {
+		return fmt.Sprintf("No gain shown: balanced routing would change speed by %s to %s%s.", quantity.Change(s.Low), quantity.Change(s.High), kinds)
+	}
+	most := "about"
+	if c.Prediction.LateHosts && s.Gain > 0 {
+		most = "at most"
+	}
+	return fmt.Sprintf("Balanced routing would be %s%s%s.", speed(s.Gain, most), kinds, from(s))
+}
+
+// from names the part that makes most of a gain; a cause is named only if it explains
+// more than half.
+func from(s diff.Split) string {
+	words := map[diff.PartName]string{diff.EvenRanks: "even ranks", diff.EvenExperts: "even expert sizes", diff.OtherCompute: "other compute", diff.OtherWaiting: "less waiting"}
+	for _, p := range s.Parts {
+		if word := words[p.Name]; word != "" && s.Gain > 0 && 2*p.Gain > s.Gain {
+			return ", mostly from " + word
+		}
+	}
+	return ""
+}
+
+// mostLoss is the layer that holds most of the reduced straggler loss.
+func mostLoss(c *diff.Comparison) (string, bool) {
+	var all, most router.Number
+	at := router.Whole(router.None)
+	for _, s := range c.Stragglers {
+		if saved := -s.Change.DifferenceNS; saved.Defined() {
+			all += saved
+			if saved > most {
+				most, at = saved, s.Layer
+			}
+		}
+	}
+	if !at.Defined() || !(all > 0) || len(c.Stragglers) < 2 {
+		return "", false
+	}
+	return fmt.Sprintf("Layer %d holds %s of the reduced loss (%s of %s per step).", at, quantity.Percent(most/all), quantity.Duration(most), quantity.Duration(all)), true
+}
+
+// label is what sentences call an arm.
+func label(arm gain.Arm) string {
+	switch arm {
+	case gain.Normal:
+		return "learned routing"
+	case gain.Perfect:
+		return "balanced routing"
+	case gain.ChanceArm:
+		return "random routing"
+	}
+	return string(arm)
+}

@@ -1,0 +1,122 @@
+package answer
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/moebalance/moebalance/compare/imbalance"
+	"github.com/moebalance/moebalance/compare/source"
+	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
+)
+
+// OfCounts answers how uneven recorded load is. given are the records as arguments of a command.
+func OfCounts(c *source.Counts, given string) Answer {
+	a := Answer{Numbers: []Number{}, Reasons: []string{}, Next: []Step{}}
+	warnings := slices.Clone(c.Warnings)
+	for i := range warnings {
+		warnings[i].Subject = filepath.Base(warnings[i].Subject)
+	}
+	a.Caveats = caveats(warnings, func(code string) Severity {
+		switch code {
+		case "ranks_disagree", "incomplete_passes", "incomplete_grid", "repeated_experts", "same_sources", "eplb_not_running", "vllm_axis", "ambiguous_array", "no_placement":
+			return Warn
+		}
+		return Note
+	})
+	s, ok := mostUneven(c)
+	if !ok {
+		a.reported(c)
+		return a
+	}
+	rows := rowsOf(c, s)
+	worst := rows[0]
+	flagged := slices.DeleteFunc(slices.Clone(rows), func(r imbalance.Row) bool { return !r.Flagged })
+	where := ""
+	if len(c.Records) > 1 {
+		where = " of " + filepath.Base(s.Source)
+		if s.Phase != "" {
+			where += " (" + string(s.Phase) + ")"
+		}
+	}
+	switch {
+	case len(flagged) == 0:
+		a.Verdict, a.Line = Even, fmt.Sprintf("The %s load is even: at most %s × the mean in %s%s.", s.Level, quantity.Decimals(worst.MaxOverMean, 2), layerNumber(worst.Layer), where)
+	case len(flagged) == s.Layers && s.Layers > 1:
+		a.Verdict, a.Line = Uneven, fmt.Sprintf("%s gets %s × the mean load in layer %d%s; all %d layers are uneven.", part(worst), quantity.Decimals(worst.MaxOverMean, 2), worst.Layer, where, s.Layers)
+	default:
+		a.Verdict, a.Line = Uneven, fmt.Sprintf("%s gets %s × the mean load in layer %d%s; %d of %s uneven.", part(flagged[0]), quantity.Decimals(flagged[0].MaxOverMean, 2), flagged[0].Layer, where, len(flagged), are(s.Layers, "layer"))
+	}
+	a.Basis = fmt.Sprintf("recorded load over %ss · %s", s.Level, quantity.Count(s.Layers, "layer"))
+	a.Numbers = append(a.Numbers, NumberOf("mean over layers (max/mean)", s.MaxOverMean, MaxMean, Recorded), NumberOf("worst layer", s.WorstMaxOverMean, MaxMean, Recorded),
+		NumberOf("floor there", s.WorstFloor, MaxMean, Recorded))
+	if worst.NullP95.Defined() {
+		a.Numbers = append(a.Numbers, NumberOf("by chance, 95th percentile", worst.NullP95, MaxMean, Predicted))
+	}
+	a.Numbers = slices.DeleteFunc(a.Numbers, func(n Number) bool { return !n.Value.Defined() })
+	if len(flagged) > 1 {
+		a.Reasons = append(a.Reasons, busiest(s.Level, rows))
+	}
+	if s.Level == router.LevelRank && a.Verdict == Uneven {
+		a.Next = append(a.Next, Step{"Place the experts anew, judged on other counts.", fmt.Sprintf("moebalance place --ep %d --judge OTHER_COUNTS %s", worst.Parts, given)})
+	}
+	if s.Level == router.LevelExpert {
+		a.Reasons = append(a.Reasons, "The number of ranks is not known, so this is the load of experts; --ep gives it.")
+	}
+	return a
+}
+
+// mostUneven is the record with the most uneven load, over ranks where that is known.
+func mostUneven(c *source.Counts) (s source.CountsSummary, ok bool) {
+	var first []source.CountsSummary
+	for _, s := range c.Summary { // ranks before experts
+		if !slices.ContainsFunc(first, func(f source.CountsSummary) bool { return f.Source == s.Source && f.Phase == s.Phase }) {
+			first = append(first, s)
+		}
+	}
+	if len(first) == 0 {
+		return s, false
+	}
+	return slices.MaxFunc(first, func(a, b source.CountsSummary) int { return cmp.Compare(a.WorstMaxOverMean, b.WorstMaxOverMean) }), true
+}
+
+// rowsOf are the layers of a summary, the most uneven first.
+func rowsOf(c *source.Counts, s source.CountsSummary) (rows []imbalance.Row) {
+	for _, r := range c.Imbalance {
+		if r.Source == s.Source && r.Phase == string(s.Phase) && r.Level == s.Level && r.MaxOverMean.Defined() {
+			rows = append(rows, r.Row)
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b imbalance.Row) int { return cmp.Compare(b.MaxOverMean, a.MaxOverMean) })
+	return rows
+}
+
+func part(r imbalance.Row) string { return fmt.Sprintf("%s %d", capital(r.Level), r.Worst) }
+
+// busiest is which part is the busiest in how many layers.
+func busiest(level string, rows []imbalance.Row) string {
+	n := map[router.Whole]int{}
+	for _, r := range rows {
+		n[r.Worst]++
+	}
+	most := rows[0].Worst
+	for r, k := range n {
+		if k > n[most] || k == n[most] && r < most {
+			most = r
+		}
+	}
+	return fmt.Sprintf("%s %d is the busiest in %d of %s.", capital(level), most, n[most], quantity.Count(len(rows), "layer"))
+}
+
+// reported is the answer of logs that say how balanced the load was, without counts.
+func (a *Answer) reported(c *source.Counts) {
+	a.Verdict, a.Line = NoAnswer, "No answer: no load is recorded."
+	if n := len(c.Reported); n > 0 {
+		mean := sum(c.Reported, func(r source.CountsReported) router.Number { return r.MaxOverMean }) / router.Number(n)
+		a.Line = fmt.Sprintf("The engine reports a rank load of %s × the mean; it recorded no counts.", quantity.Decimals(mean, 2))
+		a.Basis = "claimed by " + quantity.Count(n, "line")
+		a.Numbers = append(a.Numbers, NumberOf("rank load (max/mean)", mean, MaxMean, Claimed))
+	}
+}

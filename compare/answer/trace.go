@@ -1,0 +1,299 @@
+package answer
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/moebalance/moebalance/compare/imbalance"
+	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/compare/nsys/wait"
+	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
+)
+
+// OfTrace answers what uneven experts cost in the run of a trace. given are its captures
+// as arguments of a command.
+func OfTrace(t *nsys.Trace, given string) Answer {
+	a := Answer{Numbers: []Number{}, Reasons: []string{}, Next: []Step{}, Caveats: traceCaveats(t)}
+	switch {
+	case hiddenNS(t) > t.Coverage.GPUNS:
+		a.hidden(t)
+	case len(t.Ranks) < 2:
+		a.Verdict, a.Line = NoAnswer, "No answer: one rank was given; imbalance needs at least two ranks of one run."
+		a.Next = append(a.Next, Step{"Record all ranks, one report each.", "moebalance profile -- YOUR_COMMAND"})
+	case t.Undecided() != "":
+		a.Verdict, a.Line = NoAnswer, "No answer: "+doubtWords(t)+"."
+		a.Reasons = append(a.Reasons, sentence(t.Undecided()))
+	default:
+		a.judged(t, given)
+	}
+	a.Basis = traceBasis(t, a.Verdict)
+	return a
+}
+
+// hiddenNS is the time of CUDA graphs that were recorded whole.
+func hiddenNS(t *nsys.Trace) (ns int64) {
+	for _, g := range t.Graphs {
+		ns += g.TotalNS
+	}
+	return ns
+}
+
+func (a *Answer) hidden(t *nsys.Trace) {
+	launches := int64(0)
+	for _, g := range t.Graphs {
+		launches += g.Instances
+	}
+	a.Verdict = NoAnswer
+	a.Line = fmt.Sprintf("No answer: %s hide the kernels inside %s of GPU time.",
+		quantity.Count(launches, "CUDA graph launch"), quantity.Duration(float64(hiddenNS(t))))
+	a.Next = append(a.Next, Step{"Record the kernels inside CUDA graphs.", "moebalance profile -- YOUR_COMMAND"})
+}
+
+// judged is the answer of a trace whose expert time over ranks is known.
+func (a *Answer) judged(t *nsys.Trace, given string) {
+	rows := uneven(t)
+	gain, waits := t.Bound.Gain, sum(t.Waits, func(w wait.Wait) router.Number { return w.WaitNS })
+	late := sum(t.Waits, func(w wait.Wait) router.Number { return w.Parts.HostNS })
+	switch {
+	case wait.MostlyHosts(t.Waits) && late > t.Bound.LossNS:
+		rank, layers := lastRank(t.Waits)
+		a.Verdict = LateLaunches
+		a.Line = fmt.Sprintf("Late launches on rank %d stall the others; %s.", rank, wouldGain("balance", gain))
+		a.Numbers = append(a.Numbers, NumberOf("waiting behind experts per step", waits, NS, Measured),
+			NumberOf("late launches", late, NS, Measured))
+		a.Reasons = append(a.Reasons,
+			fmt.Sprintf("Rank %d is last in %d of %s; ranks wait %s per step behind the experts, %s of it for late launches.",
+				rank, layers, quantity.Count(len(t.Waits), "layer"), quantity.Duration(waits), quantity.Duration(late)))
+		if len(rows) > 0 {
+			a.Reasons = append(a.Reasons, slowestWords(rows))
+		}
+		a.Reasons = append(a.Reasons, fmt.Sprintf("Check rank %d's CPU: pinning, other processes, Python garbage collection.", rank))
+	case len(rows) > 0:
+		a.Verdict = Uneven
+		a.Line = capital(fmt.Sprintf("%s; %s.", overloaded(t, rows), wouldGain("perfectly even ranks", gain)))
+		a.Reasons = append(a.Reasons, loadReasons(t, rows)...)
+		if waits > 0 {
+			a.Reasons = append(a.Reasons, fmt.Sprintf("Ranks wait %s per step behind the experts, %s of it for expert load.", quantity.Duration(waits),
+				quantity.Duration(sum(t.Waits, func(w wait.Wait) router.Number { return w.Parts.ExpertNS }))))
+		}
+	default:
+		a.Verdict = Even
+		a.Line = fmt.Sprintf("Expert time is even; %s.", wouldGain("perfectly even ranks", gain))
+	}
+	a.Numbers = append([]Number{NumberOf("gain if even", gain, Fraction, Inferred)}, a.Numbers...)
+	a.Numbers = append(a.Numbers, NumberOf("loss per step", t.Bound.LossNS, NS, Inferred))
+	if o, ok := t.RankTime(); ok {
+		a.Numbers = append(a.Numbers, NumberOf(fmt.Sprintf("worst layer (%s)", layerNumber(o.WorstLayer)), o.WorstMaxOverMean-1, Fraction, basisOf(t)))
+	}
+	a.Numbers = slices.DeleteFunc(a.Numbers, func(n Number) bool { return !n.Value.Defined() })
+	if a.Verdict == LateLaunches {
+		a.Next = append(a.Next, Step{"See who waits for whom.", "moebalance trace --table waits " + given})
+	} else if a.Verdict == Uneven {
+		a.Next = append(a.Next, Step{"See which layers and ranks.", "moebalance trace --table imbalance " + given})
+	}
+}
+
+// wouldGain says what would win how much: "perfectly even ranks would gain about 6.0 %".
+func wouldGain(what string, gain router.Number) string {
+	if !gain.Defined() {
+		return "what that costs is unknown"
+	}
+	return fmt.Sprintf("%s would gain about %s", what, about(gain))
+}
+
+// uneven are the rows of layers whose expert time over ranks is flagged, the largest first.
+func uneven(t *nsys.Trace) []imbalance.Row {
+	rows := slices.DeleteFunc(slices.Clone(t.Imbalance), func(r imbalance.Row) bool {
+		return r.Level != router.LevelRank || r.Quantity != imbalance.Time || !r.Flagged
+	})
+	slices.SortStableFunc(rows, func(a, b imbalance.Row) int { return cmp.Compare(b.MaxOverMean, a.MaxOverMean) })
+	return rows
+}
+
+// overloaded is who is slow where. Load is only spoken of where it is recorded and agrees.
+func overloaded(t *nsys.Trace, rows []imbalance.Row) string {
+	first := rows[0]
+	if !first.Layer.Defined() {
+		return fmt.Sprintf("rank %d is slowest over all layers", first.Worst)
+	}
+	word := "is slowest"
+	if load, ok := loadOf(t, first.Layer, router.LevelRank); ok && load.Flagged && load.Worst == first.Worst {
+		word = "is overloaded"
+	}
+	n, same := len(rows), true
+	for _, r := range rows {
+		same = same && r.Worst == first.Worst
+	}
+	switch {
+	case n == 1:
+		return fmt.Sprintf("rank %d %s in layer %d", first.Worst, word, first.Layer)
+	case same:
+		return fmt.Sprintf("rank %d %s in %d layers, most in layer %d", first.Worst, word, n, first.Layer)
+	}
+	return fmt.Sprintf("%d layers are uneven, most layer %d, where rank %d %s", n, first.Layer, first.Worst, word)
+}
+
+// slowestWords says whether one rank is behind most of the uneven layers.
+func slowestWords(rows []imbalance.Row) string {
+	n := map[router.Whole]int{}
+	for _, r := range rows {
+		n[r.Worst]++
+	}
+	most := rows[0].Worst
+	for r, k := range n {
+		if k > n[most] || k == n[most] && r < most {
+			most = r
+		}
+	}
+	if 2*n[most] > len(rows) {
+		return fmt.Sprintf("%s uneven; rank %d is slowest in %d of them.", are(len(rows), "layer"), most, n[most])
+	}
+	return fmt.Sprintf("%s uneven, but no rank is slowest in more than %d: none is overloaded.", are(len(rows), "layer"), n[most])
+}
+
+// loadReasons say which expert is behind the most uneven layer, by recorded counts.
+func loadReasons(t *nsys.Trace, rows []imbalance.Row) []string {
+	load, ok := loadOf(t, rows[0].Layer, router.LevelExpert)
+	if !ok || !load.Flagged {
+		if len(rows) > 1 {
+			return []string{slowestWords(rows)}
+		}
+		return nil
+	}
+	text := fmt.Sprintf("In layer %d expert %d has %s × the mean load", rows[0].Layer, load.Worst, quantity.Digits3(load.MaxOverMean))
+	if load.NullP95.Defined() {
+		text += fmt.Sprintf("; chance gives %s", quantity.Digits3(load.NullP95))
+	}
+	return []string{text + "."}
+}
+
+func loadOf(t *nsys.Trace, layer router.Whole, level string) (imbalance.Row, bool) {
+	i := slices.IndexFunc(t.Imbalance, func(r imbalance.Row) bool {
+		return r.Layer == layer && r.Level == level && r.Quantity == imbalance.Load
+	})
+	if i < 0 {
+		return imbalance.Row{}, false
+	}
+	return t.Imbalance[i], true
+}
+
+// lastRank is the rank that arrives last in most layers, and in how many.
+func lastRank(waits []wait.Wait) (rank, layers int) {
+	n := map[int]int{}
+	for _, w := range waits {
+		n[w.LastRank]++
+	}
+	for r, k := range n {
+		if k > layers || k == layers && r < rank {
+			rank, layers = r, k
+		}
+	}
+	return rank, layers
+}
+
+func basisOf(t *nsys.Trace) Basis {
+	if t.Structure != nil {
+		return Inferred
+	}
+	return Measured
+}
+
+func traceBasis(t *nsys.Trace, v Verdict) string {
+	text := "from one trace"
+	switch v {
+	case NoAnswer:
+		text = quantity.Duration(float64(t.Coverage.GPUNS)) + " of kernels seen"
+	case LateLaunches:
+		text = "waits measured, gain inferred"
+	default:
+		text = "inferred " + text
+	}
+	parts := []string{text}
+	if steps := t.OverSteps.Experts.Steps; steps > 0 && t.Bound.StepNS.Defined() {
+		parts = append(parts, fmt.Sprintf("%s of %s", quantity.Count(steps, "step"), quantity.Duration(t.Bound.StepNS)))
+	}
+	parts = append(parts, quantity.Count(len(t.Ranks), "rank"))
+	if t.Arm != "" {
+		parts = append(parts, t.Arm+" arm")
+	}
+	return strings.Join(parts, " · ")
+}
+
+// doubtWords are few words on why the trace decides nothing, by the code of the doubt.
+func doubtWords(t *nsys.Trace) string {
+	known := map[string]string{
+		"lost_kernels": "the profiler lost kernels", "ranks_differ": "the ranks recorded different layers or steps",
+		"few_kernels": "one rank's capture lacks kernels", "different_runs": "the captures are of different runs",
+		"graph_mode": "CUDA graphs hide their kernels", "graph_lost": "the kernels of CUDA graphs were lost",
+		"no_experts": "no expert kernel is recognized", "unplaced_experts": "most expert time is in no known layer",
+		"missing_ranks": fmt.Sprintf("only %d of the run's %d ranks were given", len(t.Ranks), t.World),
+	}
+	for _, w := range t.AllWarnings() {
+		if text, ok := known[w.Code]; ok && w.Text == t.Undecided() {
+			return text
+		}
+	}
+	return "the capture leaves imbalance over ranks unknown"
+}
+
+// traceWarnings are the codes that weigh more than a note.
+var traceWarnings = []string{
+	nsys.CountsContradict, "counts_idle", "counts_layers", "counts_ranks", "skew", "other_layers", "graph_coverage", "graph_capture",
+	"loss", "unknown_kernels", "fused_kernels", "no_kernels",
+}
+
+func traceCaveats(t *nsys.Trace) []Caveat {
+	all := t.AllWarnings()
+	for i := range all {
+		all[i].Subject = filepath.Base(all[i].Subject)
+		if all[i].Subject == "." {
+			all[i].Subject = ""
+		}
+	}
+	undecided := t.Undecided()
+	return caveats(all, func(code string) Severity {
+		switch {
+		case undecided != "" && slices.ContainsFunc(all, func(w router.Warning) bool { return w.Code == code && w.Text == undecided }):
+			return Doubt
+		case slices.Contains(traceWarnings, code):
+			return Warn
+		}
+		return Note
+	})
+}
+
+// sum adds a number up over items.
+func sum[T any](items []T, of func(T) router.Number) (total router.Number) {
+	for _, item := range items {
+		total += of(item)
+	}
+	return total
+}
+
+func are(n int, noun string) string {
+	if n == 1 {
+		return quantity.Count(n, noun) + " is"
+	}
+	return quantity.Count(n, noun) + " are"
+}
+
+func layerNumber(l router.Whole) string {
+	if !l.Defined() {
+		return "all layers"
+	}
+	return fmt.Sprintf("layer %d", l)
+}
+
+// sentence begins with a capital and ends with a stop.
+func sentence(text string) string { return strings.TrimSuffix(capital(text), ".") + "." }
+
+func capital(text string) string {
+	if text == "" {
+		return text
+	}
+	return strings.ToUpper(text[:1]) + text[1:]
+}
