@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/moebalance/moebalance/cmd/internal/render"
-	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/diff"
@@ -43,7 +42,7 @@ func compareCmd() *cobra.Command {
 	var o compareOptions
 	c := command("compare", argCount(1, -1, "the normal side and the perfect side"), o.run)
 	f := c.Flags()
-	o.read.bind(c, func() []string { return render.Comparison(diff.Comparison{}, "").TableNames() })
+	o.read.bind(c, func() []string { return render.Comparison(diff.Comparison{}).TableNames() })
 	f.StringVar(&o.counts[0], "counts-normal", "", "`DIR` or file of expert statistics of the normal run")
 	f.StringVar(&o.counts[1], "counts-perfect", "", "`DIR` or file of expert statistics of the perfect run")
 	o.model.bindCounts(c)
@@ -78,7 +77,7 @@ func (o *compareOptions) run(c *cobra.Command, args []string) error {
 	case err != nil:
 		return err
 	case sides[0].Kind != source.BenchmarkReports:
-		return o.traces(c, args, sides, options)
+		return o.traces(c, sides, options)
 	case o.counts != [2]string{} || o.model.named() || o.campaign != "" || o.placement != "":
 		return usagef("--counts-normal, --counts-perfect, --model, --config, --campaign and --place go with traces, not with benchmark reports")
 	}
@@ -108,7 +107,7 @@ func (o *compareOptions) compared(a, b *nsys.Trace) diff.Comparison {
 }
 
 // traces compares the traces of both arms.
-func (o *compareOptions) traces(c *cobra.Command, args []string, sides [2]source.Side, options nsys.Options) error {
+func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side, options nsys.Options) error {
 	if o.metric != "" || o.requireVerdict {
 		return usagef("--metric and --require-verdict go with benchmark reports, not with traces")
 	}
@@ -151,7 +150,7 @@ func (o *compareOptions) traces(c *cobra.Command, args []string, sides [2]source
 			return err
 		}
 	}
-	if err := o.read.out.write(c, render.Comparison(result, launch.Quote(args))); err != nil {
+	if err := o.read.out.write(c, render.Comparison(result)); err != nil {
 		return err
 	}
 	if !result.Comparable {

@@ -188,7 +188,7 @@ func inputOf(in source.Item) page.Input {
 	case in.Trace != nil:
 		d = render.Trace(in.Trace, in.Name)
 	case in.Compared != nil:
-		d = render.Comparison(*in.Compared, "NORMAL PERFECT")
+		d = render.Comparison(*in.Compared)
 	case in.Counts != nil:
 		d = render.Counts(in.Counts, in.Name)
 	case in.Place != nil:
@@ -196,7 +196,7 @@ func inputOf(in source.Item) page.Input {
 	case in.Cache != nil:
 		d = render.VerifiedCache(in.Name, *in.Cache)
 	}
-	out := page.Input{Item: in, Answer: *d.Answer, Notes: d.AllNotes()}
+	out := page.Input{Item: in, Notes: d.AllNotes()}
 	for _, t := range d.Tables {
 		if !page.Shows(page.Kind(in), t.Name) {
 			continue

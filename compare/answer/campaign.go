@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/bench/launch"
+	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/router"
@@ -38,7 +39,7 @@ func OfCampaign(c *source.Campaign) Answer {
 	case c.Verdict == gain.Equal:
 		a.Line = fmt.Sprintf("%s and %s are equally fast, within 1 %%.", c.Called(gain.Normal), c.Called(gain.Perfect))
 	case len(c.Arms) == 2:
-		a.Line = fmt.Sprintf("%s is %s than %s%s.", what, speed(g.Estimate, ""), c.Called(gain.Normal), place)
+		a.Line = fmt.Sprintf("%s is %s than %s%s.", c.Called(gain.Perfect), speed(g.Estimate, ""), c.Called(gain.Normal), place)
 	case g.Low <= 0 && g.High >= 0:
 		a.Line = fmt.Sprintf("No gain shown: %s changes speed by %s to %s%s.", label(c.Called(gain.Perfect)), quantity.Change(g.Low), quantity.Change(g.High), place)
 	default:
@@ -47,6 +48,12 @@ func OfCampaign(c *source.Campaign) Answer {
 	a.Basis = campaignBasis(c)
 	if lead := leading(c); lead != "" && c.Verdict != gain.Invalid {
 		a.Reasons = slices.Insert(a.Reasons, 0, lead)
+	}
+	if len(c.Points) > 0 && len(c.Reasons) > 0 && c.Verdict != gain.Invalid {
+		a.Reasons = append([]string{sentence(c.Reasons[0])}, a.Reasons...) // the verdict at each point
+		if c.Crossover != nil && c.Crossover.Text != "" {
+			a.Reasons = append(a.Reasons, sentence(c.Crossover.Text))
+		}
 	}
 	if c.Chance {
 		a.Reasons = append(a.Reasons, "Random routing is even only on average, so this is not the gain of balance.")
@@ -58,6 +65,28 @@ func OfCampaign(c *source.Campaign) Answer {
 	if c.Verdict == gain.Significant && len(a.Next) == 0 {
 		a.Next = append(a.Next, Step{"See it as a page.", "moebalance report -o report.html " + launch.Quote([]string{c.Campaign.Folder})})
 	}
+	return a
+}
+
+// OfCampaignWith is the answer of a campaign beside traces of both arms, which tell how much
+// of the gain a placement of experts can reach. The gain is the measured one.
+func OfCampaignWith(c *source.Campaign, traces *diff.Comparison) Answer {
+	a, p := OfCampaign(c), traces.Split.Placement
+	if c.Verdict != gain.Significant || c.Campaign.Left > 0 || !traces.Split.Known() || len(c.Arms) > 0 {
+		return a
+	}
+	alone := Number{"gain of even ranks alone", p.GainBound, Fraction, p.Low, p.High, Predicted}
+	a.Numbers = append(a.Numbers[:min(len(a.Numbers), 4)], alone)
+	what := fmt.Sprintf("a placement alone would gain about %s by the traces", about(p.GainBound))
+	if p.High < router.Number(c.Threshold) {
+		a.Reasons = append([]string{fmt.Sprintf("Do not expect the %s from placement: %s.", about(c.Gain.Estimate), what)}, a.Reasons...)
+	} else {
+		a.Next = append([]Step{{sentence(what + "; place the experts, then measure again"), "moebalance place --ep RANKS --judge OTHER_COUNTS COUNTS"}}, a.Next...)
+	}
+	if l, ok := mostLoss(traces); ok {
+		a.Reasons = append(a.Reasons, l)
+	}
+	a.Reasons, a.Next = a.Reasons[:min(3, len(a.Reasons))], a.Next[:min(2, len(a.Next))]
 	return a
 }
 

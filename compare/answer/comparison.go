@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
@@ -11,9 +12,8 @@ import (
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
-// OfComparison answers what balance, or a build, changes by the traces of both. given are
-// the sides as arguments of a command.
-func OfComparison(c *diff.Comparison, given string) Answer {
+// OfComparison answers what balance, or a build, changes by the traces of both.
+func OfComparison(c *diff.Comparison) Answer {
 	a := Answer{Numbers: []Number{}, Reasons: []string{}, Next: []Step{}, Caveats: caveats(c.Warnings, comparisonSeverity)}
 	steps := quantity.Count(c.Perfect.Steps, "step")
 	if c.Normal.Steps != c.Perfect.Steps {
@@ -31,8 +31,11 @@ func OfComparison(c *diff.Comparison, given string) Answer {
 		a.builds(c)
 	default:
 		a.predicted(c)
-		a.Next = append(a.Next, Step{"Measure the gain.", "moebalance bench -- YOUR_BENCHMARK"})
+		if c.Prediction.Measured == nil {
+			a.Next = append(a.Next, Step{"Measure the gain.", "moebalance bench -- YOUR_BENCHMARK"})
+		}
 	}
+	a.Reasons = a.Reasons[:min(3, len(a.Reasons))]
 	return a
 }
 
@@ -50,7 +53,7 @@ func comparisonSeverity(code string) Severity {
 
 // clause is a sentence from a prefix and a text, or the other one where that has too many words.
 func clause(prefix, text, other string) string {
-	if line := prefix + strings.TrimSuffix(text, ".") + "."; len(strings.Fields(line)) <= MaxWords {
+	if line := prefix + strings.TrimSuffix(text, ".") + "."; len(strings.Fields(line)) <= MaxWords && utf8.RuneCountInString(line) <= 100 {
 		return line
 	}
 	return other
@@ -132,6 +135,11 @@ func (a *Answer) predicted(c *diff.Comparison) {
 	if l, ok := mostLoss(c); ok {
 		a.Reasons = append(a.Reasons, l)
 	}
+	for _, k := range c.Kinds[min(1, len(c.Kinds)):] {
+		if k.Gain.Defined() {
+			a.Reasons = append(a.Reasons, fmt.Sprintf("For %s it would be %s.", k.Steps, speed(k.Gain, "about")))
+		}
+	}
 	if c.Prediction.LateHosts {
 		a.Reasons = append(a.Reasons, "Ranks wait mostly for late kernel launches (the CPU is behind), which balance does not change.")
 	}
@@ -149,7 +157,10 @@ func basisIf(measured bool) Basis {
 
 func predictedLine(c *diff.Comparison, measured bool) string {
 	s := c.Split
-	kinds := c.ForKinds()
+	kinds := ""
+	if len(c.Kinds) > 0 {
+		kinds = " for " + c.Kinds[0].Steps
+	}
 	if measured {
 		return fmt.Sprintf("Balanced routing is %s%s%s.", speed(s.Gain, ""), kinds, from(s))
 	}

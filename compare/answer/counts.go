@@ -45,7 +45,7 @@ func OfCounts(c *source.Counts, given string) Answer {
 	case len(flagged) == 0:
 		a.Verdict, a.Line = Even, fmt.Sprintf("The %s load is even: at most %s × the mean in %s%s.", s.Level, quantity.Decimals(worst.MaxOverMean, 2), layerNumber(worst.Layer), where)
 	case len(flagged) == s.Layers && s.Layers > 1:
-		a.Verdict, a.Line = Uneven, fmt.Sprintf("%s gets %s × the mean load in layer %d%s; all %d layers are uneven.", part(worst), quantity.Decimals(worst.MaxOverMean, 2), worst.Layer, where, s.Layers)
+		a.Verdict, a.Line = Uneven, fmt.Sprintf("%s gets %s × the mean load in layer %d%s; %s are uneven.", part(worst), quantity.Decimals(worst.MaxOverMean, 2), worst.Layer, where, all(s.Layers))
 	default:
 		a.Verdict, a.Line = Uneven, fmt.Sprintf("%s gets %s × the mean load in layer %d%s; %d of %s uneven.", part(flagged[0]), quantity.Decimals(flagged[0].MaxOverMean, 2), flagged[0].Layer, where, len(flagged), are(s.Layers, "layer"))
 	}
@@ -56,8 +56,8 @@ func OfCounts(c *source.Counts, given string) Answer {
 		a.Numbers = append(a.Numbers, NumberOf("by chance, 95th percentile", worst.NullP95, MaxMean, Predicted))
 	}
 	a.Numbers = slices.DeleteFunc(a.Numbers, func(n Number) bool { return !n.Value.Defined() })
-	if len(flagged) > 1 {
-		a.Reasons = append(a.Reasons, busiest(s.Level, rows))
+	if text, ok := busiest(s.Level, rows); ok && len(flagged) > 1 {
+		a.Reasons = append(a.Reasons, text)
 	}
 	if s.Level == router.LevelRank && a.Verdict == Uneven {
 		a.Next = append(a.Next, Step{"Place the experts anew, judged on other counts.", fmt.Sprintf("moebalance place --ep %d --judge OTHER_COUNTS %s", worst.Parts, given)})
@@ -95,8 +95,15 @@ func rowsOf(c *source.Counts, s source.CountsSummary) (rows []imbalance.Row) {
 
 func part(r imbalance.Row) string { return fmt.Sprintf("%s %d", capital(r.Level), r.Worst) }
 
-// busiest is which part is the busiest in how many layers.
-func busiest(level string, rows []imbalance.Row) string {
+func all(layers int) string {
+	if layers == 2 {
+		return "both layers"
+	}
+	return fmt.Sprintf("all %d layers", layers)
+}
+
+// busiest is which part is the busiest in how many layers; not ok where that is in few.
+func busiest(level string, rows []imbalance.Row) (text string, ok bool) {
 	n := map[router.Whole]int{}
 	for _, r := range rows {
 		n[r.Worst]++
@@ -107,7 +114,7 @@ func busiest(level string, rows []imbalance.Row) string {
 			most = r
 		}
 	}
-	return fmt.Sprintf("%s %d is the busiest in %d of %s.", capital(level), most, n[most], quantity.Count(len(rows), "layer"))
+	return fmt.Sprintf("%s %d is the busiest in %d of %s.", capital(level), most, n[most], quantity.Count(len(rows), "layer")), 4*n[most] > len(rows) && len(rows) > 2
 }
 
 // reported is the answer of logs that say how balanced the load was, without counts.

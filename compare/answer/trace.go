@@ -59,19 +59,23 @@ func (a *Answer) judged(t *nsys.Trace, given string) {
 	gain, waits := t.Bound.Gain, sum(t.Waits, func(w wait.Wait) router.Number { return w.WaitNS })
 	late := sum(t.Waits, func(w wait.Wait) router.Number { return w.Parts.HostNS })
 	switch {
-	case wait.MostlyHosts(t.Waits) && late > t.Bound.LossNS:
+	case wait.MostlyHosts(t.Waits) && late > t.Bound.LossNS && late > leastLate*t.Bound.StepNS:
 		rank, layers := lastRank(t.Waits)
+		who, check := fmt.Sprintf("on rank %d stall the others", rank), fmt.Sprintf("rank %d's CPU", rank)
+		if 2*layers <= len(t.Waits) {
+			who, check = "stall the ranks in turn", "the CPUs"
+		}
 		a.Verdict = LateLaunches
-		a.Line = fmt.Sprintf("Late launches on rank %d stall the others; %s.", rank, wouldGain("balance", gain))
+		a.Line = fmt.Sprintf("Late launches %s; %s.", who, wouldGain("balance", gain))
 		a.Numbers = append(a.Numbers, NumberOf("waiting behind experts per step", waits, NS, Measured),
 			NumberOf("late launches", late, NS, Measured))
 		a.Reasons = append(a.Reasons,
 			fmt.Sprintf("Rank %d is last in %d of %s; ranks wait %s per step behind the experts, %s of it for late launches.",
-				rank, layers, quantity.Count(len(t.Waits), "layer"), quantity.Duration(waits), quantity.Duration(late)))
+				rank, layers, quantity.Count(len(t.Waits), "layer"), quantity.Duration(waits), share(late, waits)))
 		if len(rows) > 0 {
 			a.Reasons = append(a.Reasons, slowestWords(rows))
 		}
-		a.Reasons = append(a.Reasons, fmt.Sprintf("Check rank %d's CPU: pinning, other processes, Python garbage collection.", rank))
+		a.Reasons = append(a.Reasons, fmt.Sprintf("Check %s: pinning, other processes, Python garbage collection.", check))
 	case len(rows) > 0:
 		a.Verdict = Uneven
 		a.Line = capital(fmt.Sprintf("%s; %s.", overloaded(t, rows), wouldGain("perfectly even ranks", gain)))
@@ -97,10 +101,24 @@ func (a *Answer) judged(t *nsys.Trace, given string) {
 	}
 }
 
+// share is a part of a whole time; one that others make up for is all of it.
+func share(part, whole router.Number) string {
+	if part >= whole {
+		return "all"
+	}
+	return quantity.Duration(part)
+}
+
+// leastLate is the share of a step from which waiting for late launches leads the answer.
+const leastLate = 0.05
+
 // wouldGain says what would win how much: "perfectly even ranks would gain about 6.0 %".
 func wouldGain(what string, gain router.Number) string {
 	if !gain.Defined() {
 		return "what that costs is unknown"
+	}
+	if gain < 0.0005 {
+		return what + " would gain less than 0.1 %"
 	}
 	return fmt.Sprintf("%s would gain about %s", what, about(gain))
 }
@@ -134,7 +152,7 @@ func overloaded(t *nsys.Trace, rows []imbalance.Row) string {
 	case same:
 		return fmt.Sprintf("rank %d %s in %d layers, most in layer %d", first.Worst, word, n, first.Layer)
 	}
-	return fmt.Sprintf("%d layers are uneven, most layer %d, where rank %d %s", n, first.Layer, first.Worst, word)
+	return fmt.Sprintf("%d layers are uneven, most layer %d on rank %d", n, first.Layer, first.Worst)
 }
 
 // slowestWords says whether one rank is behind most of the uneven layers.
@@ -149,7 +167,10 @@ func slowestWords(rows []imbalance.Row) string {
 			most = r
 		}
 	}
-	if 2*n[most] > len(rows) {
+	switch {
+	case len(rows) == 1:
+		return fmt.Sprintf("Layer %d is uneven; rank %d is slowest there.", rows[0].Layer, most)
+	case 2*n[most] > len(rows):
 		return fmt.Sprintf("%s uneven; rank %d is slowest in %d of them.", are(len(rows), "layer"), most, n[most])
 	}
 	return fmt.Sprintf("%s uneven, but no rank is slowest in more than %d: none is overloaded.", are(len(rows), "layer"), n[most])

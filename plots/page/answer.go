@@ -2,7 +2,6 @@ package page
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/compare/gain"
@@ -11,26 +10,14 @@ import (
 )
 
 // answer is that of the strongest evidence: of a campaign before traces of both arms, of
-// these before one arm, of traces before counts. What a comparison adds to a campaign is
-// joined to it, but for the gain, which is then measured.
+// these before one arm, of traces before counts.
 func (p *program) answer() answer.Answer {
 	lead := p.lead()
-	a := lead.Answer
-	if compared := p.of(isCompared); lead.Campaign != nil && len(compared) > 0 && lead.Campaign.Verdict != gain.Invalid {
-		more := compared[0].Answer
-		numbers := slices.DeleteFunc(slices.Clone(more.Numbers), func(n answer.Number) bool { return n.Label == "gain" })
-		a.Numbers = first(mostNumbers, slices.Concat(a.Numbers, numbers))
-		a.Reasons = first(mostReasons, slices.Concat(a.Reasons, more.Reasons))
+	if compared := p.of(isCompared); lead.Campaign != nil && len(compared) > 0 {
+		return answer.OfCampaignWith(lead.Campaign, compared[0].Compared)
 	}
-	return a
+	return lead.answer
 }
-
-const (
-	mostNumbers = 5
-	mostReasons = 3
-)
-
-func first[T any](n int, list []T) []T { return list[:min(n, len(list))] }
 
 // lead is the input whose answer is that of the program.
 func (p *program) lead() Input {
@@ -52,7 +39,7 @@ func (p *program) lead() Input {
 func (p *program) lines(kind func(source.Item) bool) (out []string) {
 	inputs := p.of(kind)
 	for _, in := range inputs {
-		if text := in.Answer.Line; len(inputs) > 1 {
+		if text := in.answer.Line; len(inputs) > 1 {
 			out = append(out, p.called(in)+": "+text)
 		} else {
 			out = append(out, text)

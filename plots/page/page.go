@@ -30,9 +30,9 @@ type Program struct{ Inputs []Input }
 // Input is one result and how its verb prints it.
 type Input struct {
 	source.Item
-	Answer answer.Answer
 	Tables []Table
 	Notes  []string
+	answer answer.Answer
 }
 
 // New builds a page of at least one input. Without a title it is named after the first
@@ -72,6 +72,10 @@ type program struct {
 }
 
 func build(given Program, number int) (program, error) {
+	given.Inputs = slices.Clone(given.Inputs)
+	for i := range given.Inputs {
+		given.Inputs[i].answer = answer.Of(given.Inputs[i].Item)
+	}
 	p := program{Program: given, Name: titleOf(given.Inputs), About: about(given.Inputs), number: number, arms: armsOf(given.Inputs)}
 	for _, of := range []func() section{p.gain, p.placed, p.where, p.imbalance, p.timeLoad, p.data} {
 		s := of()

@@ -192,7 +192,7 @@ func (p *program) data() section {
 		said = append(said, proofSentence(in.Campaign))
 	}
 	for _, in := range p.of(isCache) {
-		said = append(said, in.Answer.Line)
+		said = append(said, in.answer.Line)
 	}
 	for _, a := range p.arms {
 		said = append(said, fmt.Sprintf("%s of the GPU time of the %s is attributed to layers.", quantity.Percent(a.Trace.Coverage.LayerShare), a.Name))

@@ -60,37 +60,3 @@ func TestComparedSteps(t *testing.T) {
 		t.Error("builds are drawn as routers")
 	}
 }
-
-// Unless traces of both arms show that a placement alone wins less than the threshold,
-// the page asks for one.
-func TestPlacementIsAskedForWhereItWins(t *testing.T) {
-	compared := diff.Compare(captures(t, "gptoss-ep4-loop/normal.sqlite"), captures(t, "gptoss-ep4-loop/perfect.sqlite"))
-	bound := compared.Split.Placement.GainBound.Float64()
-	if !(bound > 0.02 && bound < 0.1) {
-		t.Fatalf("a placement wins %v alone", bound)
-	}
-	wide, unknown := compared, compared
-	wide.Split.Placement.High, unknown.Split.Placement.High = router.Number(3*bound), router.Undefined()
-	for _, c := range []struct {
-		threshold float64
-		compared  *diff.Comparison
-		then, do  string
-	}{
-		{bound / 2, &compared, "significant, and a placement alone wins about +", ": place the experts with 'moebalance place'"},
-		{2 * bound, &compared, "but a placement alone wins about +", ": do not expect the gain from placing experts"},
-		{2 * bound, &wide, "significant, and a placement alone wins about +", ": place the experts with 'moebalance place'"},
-		{2 * bound, &unknown, "significant, and a placement alone wins about +", ", without an interval: place the experts with 'moebalance place'"},
-		{4 * bound, &wide, "but a placement alone", ": do not expect"},
-		{0.1, &diff.Comparison{}, "imbalance is significant", "run 'moebalance compare'"},
-		{0.1, nil, "imbalance is significant", "run 'moebalance compare'"},
-	} {
-		p, campaign := program{}, campaign(0.2)
-		campaign.Threshold = c.threshold
-		if c.compared != nil {
-			p.Inputs = []Input{{Item: source.Item{Compared: c.compared}}}
-		}
-		if then, do := p.placement(campaign); !strings.Contains(then, c.then) || !strings.Contains(do, c.do) {
-			t.Errorf("threshold %v of %v: %q, %q", c.threshold, bound, then, do)
-		}
-	}
-}

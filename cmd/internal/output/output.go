@@ -220,7 +220,10 @@ func Write(w io.Writer, v View, d Document) error {
 		}
 		return t.csv(w)
 	}
-	tables, fits, shown := d.lead(), 10, 10
+	tables, fits, shown := d.lead(), 20, 12
+	if d.Answer != nil {
+		fits, shown = 10, 10
+	}
 	if v.Table != "" {
 		t, err := d.table(v.Table)
 		if err != nil {

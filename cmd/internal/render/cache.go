@@ -25,9 +25,9 @@ func VerifiedCache(dir string, v logits.Verification) output.Document {
 	}
 	a := answer.OfCache(&v, dir)
 	d := output.Document{Answer: &a, Tables: []output.Table{balanceTable(v.Balance)}, Notes: certificateNotes(v.Balance), Value: struct {
-		Answer answer.Answer `json:"answer"`
 		logits.Verification
-	}{a, v}}
+		Answer answer.Answer `json:"answer"`
+	}{v, a}}
 	if len(failed) > 0 {
 		d.Tables = append(d.Tables, output.Table{
 			Name: "failed", Title: "Failed entries", Columns: []output.Column{{Name: "path"}, {Name: "reason"}}, Rows: failed,

@@ -69,9 +69,9 @@ func Campaign(r source.Campaign) output.Document {
 	}
 	a := answer.OfCampaign(&r)
 	d := output.Document{Answer: &a, Tables: tables, Notes: benchNotes(r), Value: struct {
-		Answer answer.Answer `json:"answer"`
 		source.Campaign
-	}{a, r}}
+		Answer answer.Answer `json:"answer"`
+	}{r, a}}
 	switch {
 	case r.Verdict == gain.Invalid:
 	case len(r.Points) > 0:
@@ -252,8 +252,8 @@ func describeAttempt(a bench.Attempt, metric string) string {
 
 // reportComparison is the JSON of a comparison of benchmark reports.
 type reportComparison struct {
-	Answer answer.Answer `json:"answer"`
 	gain.Result
+	Answer       answer.Answer  `json:"answer"`
 	MatchedSteps *metrics.Match `json:"matched_steps,omitempty"`
 }
 
@@ -264,7 +264,7 @@ func Reports(r gain.Result, set source.ReportSet) output.Document {
 	if set.Matched != nil {
 		d.Tables = append(d.Tables, matchedSteps(set.Matched, string(r.Called(gain.Normal)), string(r.Called(gain.Perfect))))
 	}
-	d.Notes, d.Value = set.Notes, reportComparison{*d.Answer, r, set.Matched}
+	d.Notes, d.Value = set.Notes, reportComparison{r, *d.Answer, set.Matched}
 	return d
 }
 

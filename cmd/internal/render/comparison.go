@@ -13,14 +13,13 @@ import (
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
-// Comparison lays a comparison out for people; JSON carries it as it is. given are the
-// sides as arguments of a command.
-func Comparison(r diff.Comparison, given string) output.Document {
-	a := answer.OfComparison(&r, given)
+// Comparison lays a comparison out for people; JSON carries it as it is.
+func Comparison(r diff.Comparison) output.Document {
+	a := answer.OfComparison(&r)
 	d := output.Document{Answer: &a, Tables: comparisonTables(r), Notes: predictionNotes(r.Prediction), Value: struct {
-		Answer answer.Answer `json:"answer"`
 		diff.Comparison
-	}{a, r}}
+		Answer answer.Answer `json:"answer"`
+	}{r, a}}
 	if len(r.Builds) == 2 {
 		d.Tables = slices.DeleteFunc(d.Tables, func(t output.Table) bool { return t.Name == "gain" || t.Name == "balance" || t.Name == "hardware" })
 	} else if r.Comparable {

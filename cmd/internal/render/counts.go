@@ -14,9 +14,9 @@ import (
 func Counts(result *source.Counts, given string) output.Document {
 	a := answer.OfCounts(result, given)
 	d := output.Document{Answer: &a, Tables: countsView{result}.tables(), Value: struct {
-		Answer answer.Answer `json:"answer"`
 		*source.Counts
-	}{a, result}}
+		Answer answer.Answer `json:"answer"`
+	}{result, a}}
 	if len(result.Records) > 1 {
 		d.Lead = d.Named("summary").Without("layers", "flagged", "balancedness", "imbalance", "worst_floor")
 	}

@@ -18,9 +18,9 @@ func Place(result *place.Result) output.Document {
 	best, of := *result, result.Best().Plan
 	best.Workloads = slices.DeleteFunc(slices.Clone(result.Workloads), func(w place.Workload) bool { return w.Plan != of })
 	d := output.Document{Answer: &a, Tables: placeView{result}.tables(), Notes: placeView{&best}.notes(), Value: struct {
-		Answer answer.Answer `json:"answer"`
 		*place.Result
-	}{a, result}}
+		Answer answer.Answer `json:"answer"`
+	}{result, a}}
 	if len(result.Placements) > 1 {
 		d.Lead = d.Named("placements").Without("null_p95", "verdict")
 	}

@@ -19,7 +19,7 @@ import (
 // arguments of a command.
 func Trace(t *nsys.Trace, given string) output.Document {
 	a := answer.OfTrace(t, given)
-	d := output.Document{Answer: &a, Tables: traceTables(t), Notes: traceNotes(t), Value: tracedJSON{a, t}}
+	d := output.Document{Answer: &a, Tables: traceTables(t), Notes: traceNotes(t), Value: tracedJSON{t, a}}
 	if a.Verdict == answer.Uneven {
 		d.Lead = unevenLayers(t)
 	}
@@ -61,8 +61,8 @@ func unevenLayers(t *nsys.Trace) *output.Table {
 
 // tracedJSON is the JSON of a trace.
 type tracedJSON struct {
-	Answer answer.Answer `json:"answer"`
 	*nsys.Trace
+	Answer answer.Answer `json:"answer"`
 }
 
 func traceTables(t *nsys.Trace) []output.Table {
