@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"syscall"
@@ -29,6 +30,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(programVariable) != "" {
 		main()
 	}
+	debug.SetGCPercent(400) // thousands of runs of the program, each with its garbage
 	os.Exit(m.Run())
 }
 
