@@ -48,7 +48,7 @@ func program(t *testing.T, args ...string) *exec.Cmd {
 
 // badInputs reads IN in every way there is.
 var badInputs = []string{
-	"trace IN", "trace --counts IN LOOP", "trace --phase-rules IN LOOP", "trace --config IN LOOP", "trace --scrub out IN", "trace --summary out IN", "trace --like-nsys nvtx_kern_sum IN",
+	"trace IN", "trace --counts IN LOOP", "trace --phase-rules IN LOOP", "trace --config IN LOOP", "trace --scrub out IN", "trace --summary out IN",
 	"counts IN", "counts --placement IN COUNTS", "counts --config IN COUNTS", "counts --since IN COUNTS", "place IN", "place --judge IN COUNTS", "place --trace IN COUNTS", "place --cost-table IN --model gpt-oss-20b --step-tokens 64 COUNTS",
 	"compare IN IN", "compare --campaign IN LOOP PERFECT", "compare --counts-normal IN LOOP PERFECT", "compare --trust-arms IN,IN IN", "report -o out IN", "report -o out --counts-normal IN LOOP",
 	"models --config IN", "logits verify IN", "logits list IN", "logits plans --config IN --ep 2", "logits plans --experts 8 --top-k 2 --placement IN",
