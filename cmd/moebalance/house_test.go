@@ -57,7 +57,6 @@ var imports = map[string][]string{
 		"compare/nsys",
 		"compare/nsys/capture",
 		"compare/nsys/kernel",
-		"compare/nsys/like",
 		"compare/place",
 		"compare/source",
 		"logits",
@@ -143,11 +142,6 @@ var imports = map[string][]string{
 	"compare/nsys/kernel": {
 		"compare/nsys/infer",
 		"router",
-	},
-	"compare/nsys/like": {
-		"compare/nsys/capture",
-		"compare/nsys/kernel",
-		"router/input",
 	},
 	"compare/nsys/perstep": {
 		"compare/imbalance",

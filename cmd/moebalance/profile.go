@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -34,16 +33,12 @@ func profileCmd() *cobra.Command {
 	c.Annotations = map[string]string{target.RunsCommand: ""}
 	f := c.Flags()
 	f.StringVar(&o.Windows, "iterations", "", "iterations to record, `A-B[,C-D…]`; one report per window and rank (default all)")
-	f.StringVar(&o.WindowsVariable, "iterations-variable", "", "pass the iterations in this older variable `NAME` (default by program): "+strings.Join(launch.LegacyWindowsVariables, " or "))
 	f.StringVar(&o.GraphTrace, "cuda-graph-trace", "node", "level of CUDA graphs: node or graph")
 	f.BoolVar(&o.PythonGIL, "python-gil", false, "also record the Python GIL")
 	f.BoolVar(&o.GPUMetrics, "gpu-metrics", false, "also sample GPU metrics, on the first rank of each node; needs permission by the driver")
 	f.IntVar(&o.GPUMetricsHz, "gpu-metrics-frequency", 0, "sampling frequency of --gpu-metrics in Hz (default of nsys)")
 	f.StringSliceVar(&o.Trace, "trace", nil, "also record these `APIS`: osrt, cudnn, cublas, mpi, ucx, …")
-	f.StringVar(&o.Sample, "sample", "", "CPU sampling of nsys: process-tree, system-wide or none (default of nsys)")
-	f.StringVar(&o.CUDABacktrace, "cudabacktrace", "", "CPU backtraces of CUDA calls: all, none, kernel, memory, sync or other")
-	f.BoolVar(&o.CUDAMemoryUsage, "cuda-memory-usage", false, "also record the GPU memory in use")
-	f.StringArrayVar(&o.Arguments, "nsys-arg", nil, "any other `OPTION` of nsys profile, such as --nsys-arg=--delay=30; may be repeated")
+	f.StringArrayVar(&o.Arguments, "nsys-arg", nil, "any other `OPTION` of nsys profile, such as --nsys-arg=--sample=none; may be repeated")
 	o.torch.Bind(c, "torch-trace", "", "also write a PyTorch profiler trace to this `FILE` (TLLM_TORCH_PROFILE_TRACE)")
 	f.IntVar(&o.Rank, "rank", -1, "profile this rank only; -1: all")
 	f.StringVar(&o.Nsys, "nsys", "nsys", "nsys `PROGRAM`")

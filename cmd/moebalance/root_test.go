@@ -136,7 +136,6 @@ func TestCompletion(t *testing.T) {
 		"place --format ":                       "csv",
 		"bench --metric ":                       "output_throughput",
 		"compare --metric ":                     "ttft_mean",
-		"trace --like-nsys ":                    "nvtx_gpu_proj_sum",
 		"profile --treatment ":                  "vllm",
 		"logits generate --method ":             "DeepSeekV3",
 		"bench --require-proof ":                "measured",

@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -12,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -143,7 +145,8 @@ func checkRefused(t *testing.T, args ...string) {
 	}
 }
 
-// contents is the names and contents of all files.
+// contents is the names of all files, and what writing to one changes: what it is, its
+// size, and when it was written.
 func contents(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder
@@ -151,9 +154,12 @@ func contents(t *testing.T) string {
 		if err != nil || e.IsDir() {
 			return err
 		}
-		text, err := os.ReadFile(path)
-		all.WriteString(path + "\x00" + string(text) + "\x00")
-		return err
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(&all, path, info.Mode(), info.Sys().(*syscall.Stat_t).Ino, info.Size(), info.ModTime().UnixNano())
+		return nil
 	})
 	if err != nil {
 		t.Fatal(err)

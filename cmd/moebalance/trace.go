@@ -22,7 +22,6 @@ import (
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/compare/nsys/capture"
-	"github.com/moebalance/moebalance/compare/nsys/like"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -33,7 +32,6 @@ type traceOptions struct {
 	counts    string
 	model     modelFlags // of the counts
 	summary   target.File
-	like      string
 	scrub     target.File
 	failAbove share
 }
@@ -47,7 +45,6 @@ func traceCmd() *cobra.Command {
 	o.model.bindCounts(c)
 	o.summary = target.File{Replaces: nsys.IsSummary}
 	o.summary.Bind(c, "summary", "", "write a summary of the exports to this `FILE` for a later trace of summaries, and nothing else")
-	choice(c, &o.like, "like-nsys", "", "print the CSV of 'nsys stats' for this `REPORT`: "+strings.Join(like.Reports, ", "), like.Reports...)
 	o.scrub = target.File{Replaces: capture.IsScrubbed, Regular: true}
 	o.scrub.Bind(c, "scrub", "", "write a copy of the export without environment, host, user, paths and output to this `FILE`, and nothing else")
 	o.threshold.fraction = defaultThreshold
@@ -59,9 +56,8 @@ func traceCmd() *cobra.Command {
 // beside lists, for each flag that replaces the trace by another output, the flags
 // that it can be combined with.
 var beside = map[string][]string{
-	"like-nsys": {"output"},
-	"summary":   {"rank", "step-pattern", "layer-pattern", "expert-pattern", "phase", "phase-rules"},
-	"scrub":     nil,
+	"summary": {"rank", "step-pattern", "layer-pattern", "expert-pattern", "phase", "phase-rules"},
+	"scrub":   nil,
 }
 
 // check finds bad flags before a file is opened, and turns them into options.
@@ -72,8 +68,8 @@ func (o *traceOptions) check(c *cobra.Command, paths []string) (nsys.Options, er
 		return n, err
 	case o.model.named() && o.counts == "":
 		return n, usagef("--model and --config describe recorded counts: add --counts")
-	case (o.like != "" || o.scrub.Path != "") && len(paths) != 1:
-		return n, usagef("--like-nsys and --scrub: want one export, have %d", len(paths))
+	case o.scrub.Path != "" && len(paths) != 1:
+		return n, usagef("--scrub: want one export, have %d", len(paths))
 	}
 	return n, cmp.Or(source.CheckExports(paths), checkBeside(c))
 }
@@ -120,9 +116,6 @@ func (o *traceOptions) run(c *cobra.Command, args []string) error {
 	read, done := showReading(c.ErrOrStderr(), paths)
 	defer done()
 	options.Progress = read
-	if o.like != "" {
-		return o.likeNsys(c, paths, options)
-	}
 	if o.summary.Path != "" {
 		err := o.summary.Write(func(w io.Writer) error { return nsys.Summarize(c.Context(), w, paths, options) })
 		return withRankHint(err, rankFlag)
@@ -160,17 +153,6 @@ func (o *traceOptions) writeScrubbed(c *cobra.Command, export string) error {
 			quantity.Count(len(revealing), "name"), shown)
 	}
 	return err
-}
-
-// likeNsys prints one of the profiler's own reports.
-func (o *traceOptions) likeNsys(c *cobra.Command, paths []string, options nsys.Options) error {
-	report := func(w io.Writer) error {
-		return like.Nsys(c.Context(), w, paths[0], o.like, capture.Options{Converter: options.Converter, Progress: options.Progress})
-	}
-	if o.out.file.Path != "" {
-		return o.out.file.Write(report)
-	}
-	return report(c.OutOrStdout())
 }
 
 // reportConverter finds the profiler's own program, for reports given in place

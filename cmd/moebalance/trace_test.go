@@ -142,14 +142,6 @@ func runIn(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	return out.String(), errs.String(), code
 }
 
-func TestTraceVerbLikeNsys(t *testing.T) {
-	out, errs, code := traceVerb(t, "--like-nsys", "cuda_gpu_kern_sum", loopNormal)
-	want, err := os.ReadFile("testdata/golden/gptoss-ep4-loop-normal.cuda_gpu_kern_sum.csv")
-	if err != nil || code != exitDone || out != string(want) {
-		t.Errorf("exit %d, %s, %v: not what nsys stats prints", code, errs, err)
-	}
-}
-
 func TestTraceVerbExitCodes(t *testing.T) {
 	t.Chdir("../..")
 	for _, c := range []struct {
@@ -169,9 +161,6 @@ func TestTraceVerbExitCodes(t *testing.T) {
 		{exitUsage, "no export \"nope.sqlite\"", []string{"--rank", "nope.sqlite=1", loopNormal}},
 		{exitUsage, "(?P<step>", []string{"--step-pattern", "step", loopNormal}},
 		{exitUsage, "missing closing", []string{"--layer-pattern", "(?P<layer>", loopNormal}},
-		{exitUsage, "want one of cuda_gpu_kern_sum", []string{"--like-nsys", "nope", loopNormal}},
-		{exitUsage, "want one export", []string{"--like-nsys", "nvtx_kern_sum", loopNormal, loopPerfect}},
-		{exitUsage, "remove --fail-above, --format", []string{"--like-nsys", "nvtx_kern_sum", "--fail-above", "1", "--format", "json", loopNormal}},
 		{exitUsage, "remove --counts", []string{"--scrub", "nope.sqlite", "--counts", "nope", loopNormal}},
 		{exitUsage, "remove --summary", []string{"--scrub", "nope.sqlite", "--summary", "nope", loopNormal}},
 		{exitUsage, "remove --output, --table", []string{"--summary", "nope", "-o", "none", "--table", "phases", loopNormal}},
@@ -285,7 +274,7 @@ func TestTraceVerbResolvesPaths(t *testing.T) {
 		"no file matches":       {ranks + "[x].sqlite"},
 		"contains no file":      {t.TempDir()},
 		"is a JSON result of":   {result},
-		"want one export, have": {"--like-nsys", "cuda_gpu_kern_sum", folder},
+		"want one export, have": {"--scrub", filepath.Join(t.TempDir(), "x.sqlite"), folder},
 	} {
 		if out, errs, code := runIn(t, append([]string{"trace"}, args...)...); code == exitDone || out != "" || !strings.Contains(errs, says) {
 			t.Errorf("%v: exit %d, %q, want %q", args, code, errs, says)

@@ -1,7 +1,6 @@
 package gain
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 
@@ -83,37 +82,6 @@ const (
 func Weaker(a, b Grade) Grade {
 	grades := []Grade{None, Claimed, Measured}
 	return grades[min(max(0, slices.Index(grades, a)), max(0, slices.Index(grades, b)))]
-}
-
-// MarshalJSON writes, beside the grade, the key "proved" of results without grades.
-func (p Proof) MarshalJSON() ([]byte, error) {
-	type plain Proof
-	return json.Marshal(struct {
-		plain
-		Proved bool `json:"proved"`
-	}{plain(p), p.Grade == Measured || p.Grade == Claimed})
-}
-
-// UnmarshalJSON reads results without grades, too. Their evidence of measured loads is a
-// max/mean.
-func (p *Proof) UnmarshalJSON(text []byte) error {
-	type plain Proof
-	old := struct {
-		*plain
-		Proved bool `json:"proved"`
-	}{plain: (*plain)(p)}
-	if err := json.Unmarshal(text, &old); err != nil || p.Grade != "" {
-		return err
-	}
-	switch {
-	case !old.Proved:
-		p.Grade = None
-	case strings.Contains(p.Evidence, "max/mean"):
-		p.Grade = Measured
-	default:
-		p.Grade = Claimed
-	}
-	return nil
 }
 
 // AllRanks is the rank of evidence that covers all ranks of an arm together.

@@ -1,7 +1,6 @@
 package gain
 
 import (
-	"encoding/json"
 	"math"
 	"slices"
 
@@ -46,19 +45,7 @@ const (
 	CrossoverT = "crossover t" // both orders were run: their effect is taken out
 	PairedT    = "paired t"    // one order, or unknown ones
 	BlockFit   = "block fit"   // the crossover t of a design with more than two arms
-	SignedRank = "signed rank" // of results before there was another
 )
-
-// UnmarshalJSON reads results of the signed-rank method, too.
-func (g *Gain) UnmarshalJSON(text []byte) error {
-	type plain Gain
-	if err := json.Unmarshal(text, (*plain)(g)); err != nil || g.Method != "" {
-		return err
-	}
-	g.Method = SignedRank
-	g.RankEstimate, g.RankLow, g.RankHigh, g.RankConfidence, g.RankP = g.Estimate, g.Low, g.High, g.Confidence, g.P
-	return nil
-}
 
 // MinPairs is the least number of pairs that can decide at a confidence: that of the
 // exact signed-rank interval, 6 for 0.95.

@@ -117,8 +117,7 @@ func rejudged(stored Result) Result {
 	return Judge(c)
 }
 
-// Stored campaigns are read, of before the crossover too, and their pairs give the same
-// verdict now.
+// The pairs of stored campaigns give the stored verdict and gain.
 func TestStoredCampaigns(t *testing.T) {
 	for name, want := range map[string]struct {
 		verdict  Verdict

@@ -1,17 +1,14 @@
 package nsys
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/nsys/capture"
-	"github.com/moebalance/moebalance/compare/nsys/like"
 )
 
 func TestArmEvidence(t *testing.T) {
@@ -83,36 +80,5 @@ func TestReadArmIsTheTracesArm(t *testing.T) {
 	}
 	if _, err := ReadArm(context.Background(), bad, Options{}); !errors.Is(err, capture.ErrTruncated) {
 		t.Errorf("a summary cut short: have %v", err)
-	}
-}
-
-// A report of the profiler's own that the export cannot answer is an error, and
-// a report file is exported first.
-func TestLikeNsysNeedsRows(t *testing.T) {
-	bare := newFixture().work(0, 1, 10, 7, "k")
-	none := newFixture().push(0, 0, 50, "layer 0 experts").sql("DROP TABLE %s", kernelTable)
-	export := bare.write(t, "bare.sqlite")
-	for _, c := range []struct {
-		path, report, want string
-	}{
-		{none.write(t, "none.sqlite"), "cuda_gpu_kern_sum", "want GPU kernels"},
-		{none.write(t, "none.sqlite"), "nvtx_gpu_proj_sum", "want GPU kernels"},
-		{export, "nvtx_kern_sum", "want ranges"},
-		{export, "cuda_gpu_kern_sum", ""},
-	} {
-		var b bytes.Buffer
-		err := like.Nsys(context.Background(), &b, c.path, c.report, capture.Options{})
-		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || b.Len() > 0) {
-			t.Errorf("%s: want error %q, have %v", c.report, c.want, err)
-		}
-	}
-	report := filepath.Join(t.TempDir(), "x.nsys-rep")
-	if err := os.WriteFile(report, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	var b bytes.Buffer
-	o := Options{Converter: capture.Converter{Nsys: script(t, fmt.Sprintf(`cp %q "$5"`, export)), Cache: t.TempDir()}}
-	if err := like.Nsys(context.Background(), &b, report, "cuda_gpu_kern_sum", capture.Options{Converter: o.Converter, Progress: o.Progress}); err != nil || !strings.HasSuffix(b.String(), ",k\n\n") {
-		t.Errorf("have %q, %v", b.String(), err)
 	}
 }

@@ -144,6 +144,28 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
+// No diagonal fits where an expert has copies, as many cells as ranks or not, or a rank
+// holds nothing: three tokens of each of two ranks fill the copies evenly.
+func TestWhereNoDiagonalFits(t *testing.T) {
+	for _, c := range []struct {
+		held         [][]int32
+		copies, rank int64
+	}{
+		{[][]int32{{0, 1}, {0}}, 2, 4},
+		{[][]int32{{1}, {1, 0}}, 2, 4},
+		{[][]int32{{0, 1}, {}}, 3, 6},
+	} {
+		l, err := router.Placed(2, c.held)
+		if err != nil {
+			t.Fatal(err)
+		}
+		have := certify(t, "diagonal", Problem{Shape: router.Shape{Experts: 2, TopK: 1}, Layout: l, Mode: router.DEP, Tokens: []int{3, 3}}, Options{})
+		if !have.Valid || int64(have.Copy.Max) != c.copies || int64(have.Rank.Max) != c.rank {
+			t.Errorf("%v: copies up to %v and ranks up to %v, want %d and %d", c.held, have.Copy.Max, have.Rank.Max, c.copies, c.rank)
+		}
+	}
+}
+
 func TestUniform(t *testing.T) {
 	p := problem(t, 64, 4, 0, 0, 8, router.DEP, 4000)
 	load := router.NewLoad(64)

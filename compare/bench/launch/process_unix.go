@@ -28,7 +28,7 @@ func groupAlive(group int) bool {
 	if syscall.Kill(-group, 0) != nil {
 		return false
 	}
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	stats := ofProcesses("stat")
 	for _, path := range stats {
 		if fields := status(pidOf(path)); runs(fields) && fields[groupField] == strconv.Itoa(group) {
 			return true
@@ -63,8 +63,7 @@ func (g Group) members() (n int) {
 	if g.Started == 0 || g.Boot != bootID() {
 		return 0
 	}
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
-	for _, path := range stats {
+	for _, path := range ofProcesses("stat") {
 		fields := status(pidOf(path))
 		if !runs(fields) || fields[groupField] != strconv.Itoa(g.ID) {
 			continue
@@ -115,6 +114,16 @@ func status(pid int) []string {
 // runs reports whether a process of such a status is neither gone nor dead.
 func runs(status []string) bool {
 	return len(status) > startField && status[stateField] != "Z" && status[stateField] != "X"
+}
+
+// ofProcesses are the paths of a file that every process has. A pattern that ends with it
+// would read the folder of each.
+func ofProcesses(file string) []string {
+	paths, _ := filepath.Glob("/proc/[0-9]*")
+	for i, folder := range paths {
+		paths[i] = filepath.Join(folder, file)
+	}
+	return paths
 }
 
 // pidOf is the number of a process whose file in /proc is named; 0 for none.
@@ -178,9 +187,8 @@ func campaignOf(pid int) string {
 // has no environment any more, and one that is starting another program has none for
 // a moment.
 func (m Marker) processes() []int {
-	paths, _ := filepath.Glob("/proc/[0-9]*/environ")
 	var pids []int
-	for _, path := range paths {
+	for _, path := range ofProcesses("environ") {
 		env, err := os.ReadFile(path)
 		if err != nil || !bytes.Contains(append([]byte{0}, env...), append([]byte{0}, m...)) {
 			continue

@@ -17,41 +17,38 @@ type Profile struct {
 	// Windows are the iterations to record, "A-B" or several with commas between,
 	// as TLLM_PROFILE_START_STOP takes them. Empty records the whole run.
 	Windows string `json:"windows,omitempty"`
-	// WindowsVariable is a legacy variable to pass Windows in; one of
-	// LegacyWindowsVariables, or empty for the current one.
+	// WindowsVariable is the older variable to pass Windows in, by ForProgram; empty for
+	// the current one.
 	WindowsVariable string `json:"legacy,omitempty"`
 	GraphTrace      string `json:"graph_trace"` // "node" (each kernel of a CUDA graph) or "graph" (the graph as one, cheap)
 	PythonGIL       bool   `json:"python_gil"`  // record who holds Python's lock
 	GPUMetrics      bool   `json:"gpu_metrics"` // sample the GPUs' counters, on one rank of each machine; needs permission from the driver
 	// What else nsys can record, by the names of its options; empty leaves its default.
-	Trace           []string `json:"trace,omitempty"` // APIs beside cuda and nvtx: osrt, cudnn, cublas, mpi, …
-	Sample          string   `json:"sample,omitempty"`
-	CUDABacktrace   string   `json:"cudabacktrace,omitempty"`
-	CUDAMemoryUsage bool     `json:"cuda_memory_usage,omitempty"`
-	GPUMetricsHz    int      `json:"gpu_metrics_hz,omitempty"`
-	Arguments       []string `json:"nsys_arguments,omitempty"` // any other options, as words
-	TorchTrace      string   `json:"torch_trace,omitempty"`
+	Trace        []string `json:"trace,omitempty"` // APIs beside cuda and nvtx: osrt, cudnn, cublas, mpi, …
+	GPUMetricsHz int      `json:"gpu_metrics_hz,omitempty"`
+	Arguments    []string `json:"nsys_arguments,omitempty"` // any other options, as words
+	TorchTrace   string   `json:"torch_trace,omitempty"`
 	// Set are further variables of the command's, such as those of an arm.
 	Set map[string]string `json:"set,omitempty"`
 	// Rank is the only rank to profile; negative profiles every rank.
 	Rank int `json:"rank"`
 }
 
-// ForProgram is p with the window variable of the program that a command runs: that of
-// an older C++ benchmark of TensorRT-LLM, unless one was chosen.
+// ForProgram is p with the window variable of the program that a command runs: older C++
+// benchmarks of TensorRT-LLM have their own.
 func (p Profile) ForProgram(words []string) Profile {
 	for i, program := range []string{"gptManagerBenchmark", "gptSessionBenchmark"} {
 		runs := slices.ContainsFunc(words, func(w string) bool { return filepath.Base(w) == program })
-		if p.Windows != "" && p.WindowsVariable == "" && runs {
-			p.WindowsVariable = LegacyWindowsVariables[i]
+		if p.Windows != "" && runs {
+			p.WindowsVariable = legacyWindowsVariables[i]
 		}
 	}
 	return p
 }
 
-// LegacyWindowsVariables are the window variables of gptManagerBenchmark and
+// legacyWindowsVariables are the window variables of gptManagerBenchmark and
 // gptSessionBenchmark.
-var LegacyWindowsVariables = []string{"TLLM_GPTM_PROFILE_START_STOP", "TLLM_GPTS_PROFILE_START_STOP"}
+var legacyWindowsVariables = []string{"TLLM_GPTM_PROFILE_START_STOP", "TLLM_GPTS_PROFILE_START_STOP"}
 
 var windowList = regexp.MustCompile(`^\d+(-\d+)?(,\d+(-\d+)?)*$`)
 
@@ -60,16 +57,10 @@ func (p Profile) Check() error {
 	if p.GraphTrace != "node" && p.GraphTrace != "graph" {
 		return fmt.Errorf("graph trace %q: want node or graph", p.GraphTrace)
 	}
-	if p.WindowsVariable != "" && !slices.Contains(LegacyWindowsVariables, p.WindowsVariable) {
-		return fmt.Errorf("unknown window variable %q: want %s", p.WindowsVariable, strings.Join(LegacyWindowsVariables, " or "))
-	}
 	if p.GPUMetricsHz < 0 || p.GPUMetricsHz > 0 && !p.GPUMetrics {
 		return fmt.Errorf("a frequency of %d Hz: want a positive one, with GPU metrics", p.GPUMetricsHz)
 	}
 	if p.Windows == "" {
-		if p.WindowsVariable != "" {
-			return fmt.Errorf("%s without the iterations to record", p.WindowsVariable)
-		}
 		return nil
 	}
 	if !windowList.MatchString(p.Windows) {
@@ -181,18 +172,8 @@ func (p Profile) nsys() []string {
 	}
 	words := []string{program, "profile", "-f", "true", "-t", strings.Join(trace, ","), "--cuda-graph-trace", p.GraphTrace,
 		"--trace-fork-before-exec=true", "--export=sqlite"}
-	for _, o := range []struct {
-		given bool
-		word  string
-	}{
-		{p.Sample != "", "--sample=" + p.Sample},
-		{p.CUDABacktrace != "", "--cudabacktrace=" + p.CUDABacktrace},
-		{p.CUDAMemoryUsage, "--cuda-memory-usage=true"},
-		{p.GPUMetricsHz > 0, fmt.Sprintf("--gpu-metrics-frequency=%d", p.GPUMetricsHz)},
-	} {
-		if o.given {
-			words = append(words, o.word)
-		}
+	if p.GPUMetricsHz > 0 {
+		words = append(words, fmt.Sprintf("--gpu-metrics-frequency=%d", p.GPUMetricsHz))
 	}
 	if p.Windows != "" {
 		end := "stop"

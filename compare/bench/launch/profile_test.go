@@ -43,7 +43,6 @@ func TestProfileSwitches(t *testing.T) {
 func TestProfileCheck(t *testing.T) {
 	for _, p := range []Profile{
 		{}, {GraphTrace: "full"}, {GraphTrace: "node", Windows: "9-3"}, {GraphTrace: "node", Windows: "a"}, {GraphTrace: "node", Windows: "1-2,"},
-		{GraphTrace: "node", WindowsVariable: "X", Windows: "1"}, {GraphTrace: "node", WindowsVariable: LegacyWindowsVariables[0]},
 	} {
 		if p.Check() == nil {
 			t.Errorf("%+v passed", p)
@@ -169,10 +168,10 @@ func ExampleProfile_Wrap() {
 
 // The options of nsys that the TensorRT-LLM and nsys documents name, and any other.
 func TestProfileOptions(t *testing.T) {
-	p := Profile{GraphTrace: "node", Rank: -1, PythonGIL: true, GPUMetrics: true, GPUMetricsHz: 20000, Sample: "none", CUDABacktrace: "kernel:10000",
-		CUDAMemoryUsage: true, Trace: []string{"osrt", "cudnn", "cublas", "cuda"}, Arguments: []string{"--delay=30", "--stats=true"}}
+	p := Profile{GraphTrace: "node", Rank: -1, PythonGIL: true, GPUMetrics: true, GPUMetricsHz: 20000,
+		Trace: []string{"osrt", "cudnn", "cublas", "cuda"}, Arguments: []string{"--cudabacktrace=kernel:10000", "--stats=true"}}
 	if got, want := Quote(p.nsys()), "nsys profile -f true -t cuda,nvtx,python-gil,osrt,cudnn,cublas --cuda-graph-trace node --trace-fork-before-exec=true --export=sqlite "+
-		"--sample=none --cudabacktrace=kernel:10000 --cuda-memory-usage=true --gpu-metrics-frequency=20000 --delay=30 --stats=true"; got != want {
+		"--gpu-metrics-frequency=20000 --cudabacktrace=kernel:10000 --stats=true"; got != want {
 		t.Errorf("switches\n%s\nwant\n%s", got, want)
 	}
 	teams := Variable{"NSYS_MPI_STORE_TEAMS_PER_RANK", "1"}
@@ -203,10 +202,6 @@ func TestWindowVariableByProgram(t *testing.T) {
 		if v := p.Variables(); !slices.Contains(v, Variable{want, "5-9"}) {
 			t.Errorf("%q: %v, want %s", line, v, want)
 		}
-	}
-	chosen := Profile{Windows: "5-9", WindowsVariable: LegacyWindowsVariables[1]}
-	if got := chosen.ForProgram([]string{"gptManagerBenchmark"}); got.WindowsVariable != LegacyWindowsVariables[1] {
-		t.Errorf("the chosen variable became %s", got.WindowsVariable)
 	}
 	if got := (Profile{}).ForProgram([]string{"gptManagerBenchmark"}); got.WindowsVariable != "" {
 		t.Errorf("without iterations %s is set", got.WindowsVariable)

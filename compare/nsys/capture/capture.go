@@ -24,9 +24,6 @@ type Options struct {
 	// Progress is told how many bytes more have been read; all calls together sum
 	// to the file's size. It may be called by several goroutines. Nil tells nobody.
 	Progress func(bytes int64)
-	// Statistics asks for copies and fills too, and for names as recorded: without
-	// it, what makes each instance of a PyTorch operator unique is cut off.
-	Statistics bool
 }
 
 // ReadCapture reads an export, a report or a trace of PyTorch's profiler. A
@@ -41,7 +38,7 @@ func Read(ctx context.Context, path string, o Options) (*Recording, error) {
 	}
 	defer db.sql.Close()
 	defer db.meter.finish()
-	rec, err := read(ctx, db, o.Statistics)
+	rec, err := read(ctx, db)
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,6 @@ type merger struct {
 	rec       *Recording
 	threads   *denseIDs[int64]
 	processes *denseIDs[int64]
-	openEnd   int64 // when ranges end that were never closed
 }
 
 // newMerger begins a recording with what ran.
@@ -21,7 +20,7 @@ func newMerger(a *activityReader) *merger {
 	m := &merger{threads: newIDs(), processes: a.processes}
 	m.rec = &Recording{
 		Issues: a.issues, KernelNames: a.names, Devices: a.devices.values, Streams: a.streams.values, Domains: []string{""}, Operators: []string{""},
-		Kernels: a.kernels, GraphNodeIDs: a.nodeIDs, MemoryOps: a.memoryOps, GraphNodes: a.nodes, Graphs: a.graphs, End: a.end,
+		Kernels: a.kernels, GraphNodeIDs: a.nodeIDs, GraphNodes: a.nodes, Graphs: a.graphs, End: a.end,
 	}
 	number := m.renumber(a.threads)
 	for i := range m.rec.GraphNodes {
@@ -60,7 +59,7 @@ func (m *merger) launches(readers []*launchReader, index *correlationIndex, corr
 	}
 	var wait sync.WaitGroup
 	half := len(m.rec.Kernels) / 2
-	for _, list := range [][]Kernel{m.rec.Kernels[:half], m.rec.Kernels[half:], m.rec.MemoryOps} {
+	for _, list := range [][]Kernel{m.rec.Kernels[:half], m.rec.Kernels[half:]} {
 		wait.Go(func() {
 			for i := range list {
 				list[i].Launch = launchOf(list[i].Device, correlations.id(list[i].Launch), list[i].Start)
@@ -142,10 +141,6 @@ func (m *merger) closeUp(again []laterLaunch) (starts []int32) {
 func (m *merger) ranges(r *rangeReader) {
 	m.rec.Ranges, m.rec.RangeNames, m.rec.RangesEnd = r.ranges, r.names.names, r.end
 	m.rec.End = max(m.rec.End, r.end)
-	m.openEnd = m.rec.End
-	if r.statistics {
-		m.openEnd = r.end // as the profiler's statistics have it
-	}
 	m.rec.Issues.add(r.issues)
 	number := m.renumber(r.threads)
 	for i := range m.rec.Ranges {
@@ -167,7 +162,7 @@ func (m *merger) ranges(r *rangeReader) {
 func (m *merger) finish() {
 	for i := range m.rec.Ranges {
 		if r := &m.rec.Ranges[i]; r.End == openEnd {
-			r.End = max(m.openEnd, r.Start)
+			r.End = max(m.rec.End, r.Start)
 		}
 	}
 	for _, tid := range m.threads.values {

@@ -75,7 +75,7 @@ func (t *Issues) believable(start, end int64) bool {
 
 // read streams every table of an export once into a recording: what ran on the
 // GPU in two halves beside the ranges, then the API calls in two halves.
-func read(ctx context.Context, db *database, statistics bool) (*Recording, error) {
+func read(ctx context.Context, db *database) (*Recording, error) {
 	strings, err := db.strings(ctx)
 	if err != nil {
 		return nil, db.failed("reading "+stringTable, err)
@@ -83,9 +83,8 @@ func read(ctx context.Context, db *database, statistics bool) (*Recording, error
 	defer strings.close()
 	left, right := newActivityReader(db, strings), newActivityReader(db, strings)
 	left.share(right)
-	ranges := newRangeReader(db, strings, statistics)
-	readLeft := func(ctx context.Context) error { return left.read(ctx, statistics) }
-	if err := db.each(ctx, readLeft, right.readRest, ranges.read); err != nil {
+	ranges := newRangeReader(db, strings)
+	if err := db.each(ctx, left.read, right.readRest, ranges.read); err != nil {
 		return nil, err
 	}
 	if err := left.join(right); err != nil {

@@ -64,10 +64,8 @@ func (a *activityReader) eachPair(visit func(process int32, id int64)) {
 			visit(a.devices.values[d].Process, id)
 		}
 	}
-	for _, list := range [][]Kernel{a.kernels, a.memoryOps} {
-		for i := range list {
-			see(list[i].Device, a.correlations.id(list[i].Launch))
-		}
+	for i := range a.kernels {
+		see(a.kernels[i].Device, a.correlations.id(a.kernels[i].Launch))
 	}
 	for _, g := range a.graphs {
 		see(g.Device, g.Correlation)

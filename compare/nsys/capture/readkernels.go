@@ -24,7 +24,6 @@ type activityReader struct {
 	nodeIDs      []int64           // of the kernels that a graph replayed
 	kernels      []Kernel          // with their short correlation id in place of the launch
 	space        []Kernel          // for the kernels of both halves
-	memoryOps    []Kernel
 	graphs       []GraphLaunch
 	nodes        []GraphNode
 	end          int64
@@ -40,18 +39,11 @@ func newActivityReader(db *database, strings *stringLookup) *activityReader {
 }
 
 // read reads everything but the second half of the kernels.
-func (a *activityReader) read(ctx context.Context, statistics bool) error {
+func (a *activityReader) read(ctx context.Context) error {
 	a.issues.NoPIDs = a.db.has(kernelTable) && !a.db.has(kernelTable, "globalPid")
 	left, _ := rows.Halves(a.db.lastRow[kernelTable])
 	if err := a.readWork(ctx, kernelTable, left, &a.kernels); err != nil {
 		return err
-	}
-	if statistics {
-		for _, table := range []string{copyTable, fillTable} {
-			if err := a.readWork(ctx, table, rows.All, &a.memoryOps); err != nil {
-				return err
-			}
-		}
 	}
 	if err := a.readGraphs(ctx); err != nil {
 		return err

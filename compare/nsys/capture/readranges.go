@@ -12,7 +12,6 @@ import (
 type rangeReader struct {
 	db         *database
 	strings    *stringLookup
-	statistics bool
 	names      *interner
 	ids        *denseIDs[int64] // of registered names
 	registered []int32          // by number in ids: the number among names
@@ -23,9 +22,9 @@ type rangeReader struct {
 	issues     Issues
 }
 
-func newRangeReader(db *database, strings *stringLookup, statistics bool) *rangeReader {
+func newRangeReader(db *database, strings *stringLookup) *rangeReader {
 	return &rangeReader{
-		db: db, strings: strings, statistics: statistics, names: newInterner(), ids: newIDs(), threads: newIDs(), domains: newDomains(),
+		db: db, strings: strings, names: newInterner(), ids: newIDs(), threads: newIDs(), domains: newDomains(),
 	}
 }
 
@@ -38,16 +37,16 @@ func (r *rangeReader) read(ctx context.Context) error {
 		return err
 	}
 	r.ranges = make([]Range, 0, r.db.room(rangeTable))
-	columns := []string{"start", "end", "eventType", "textId", "globalTid", "endGlobalTid", "domainId"}
+	columns := []string{"start", "end", "eventType", "textId", "globalTid", "domainId"}
 	return r.db.stream(ctx, rows.Query{Table: rangeTable, Integers: columns, Text: "text", Rows: rows.All}, func(row *rows.Row) error {
 		kind := row.Int(2)
 		if !types.matters(kind) || row.Null(2) {
 			return nil
 		}
 		tid := row.Int(4)
-		s := Range{Start: row.Int(0), Thread: r.threads.of(tid), Domain: r.domains.of(tid&processMask, row.Int(6))}
+		s := Range{Start: row.Int(0), Thread: r.threads.of(tid), Domain: r.domains.of(tid&processMask, row.Int(5))}
 		if kind == types.domain {
-			r.domains.names[s.Domain], _, err = r.name(row)
+			r.domains.names[s.Domain], err = r.name(row)
 			return err
 		}
 		if s.End = row.Int(1); !row.Null(1) {
@@ -62,13 +61,7 @@ func (r *rangeReader) read(ctx context.Context) error {
 			s.End = openEnd
 		}
 		r.end = max(r.end, s.Start)
-		switch {
-		case !row.Null(5) && (row.Int(5) != tid || r.statistics):
-			s.Style = CrossThread // the profiler's statistics leave out all that record where they ended
-		case kind == types.startEnd || kind == types.importStartEnd:
-			s.Style = StartEnd
-		}
-		s.Name, s.Unnamed, err = r.name(row)
+		s.Name, err = r.name(row)
 		r.ranges = append(r.ranges, s)
 		return err
 	})
@@ -79,31 +72,23 @@ func (r *rangeReader) read(ctx context.Context) error {
 const openEnd = TimeLimit + 1
 
 // name numbers the name of a row; one without any has the empty text.
-func (r *rangeReader) name(row *rows.Row) (name int32, unnamed bool, err error) {
+func (r *rangeReader) name(row *rows.Row) (int32, error) {
 	text, ok := row.Text()
 	if !ok && row.Null(3) {
-		return r.names.of(nil), true, nil
+		return r.names.of(nil), nil
 	}
 	if ok {
-		return r.names.of(r.shown(text)), false, nil
+		return r.names.of(withoutInstance(text)), nil
 	}
 	id := r.ids.of(row.Int(3))
 	if int(id) == len(r.registered) {
 		text, err := r.strings.find(row.Int(3))
 		if err != nil {
-			return 0, false, err
+			return 0, err
 		}
-		r.registered = append(r.registered, r.names.of(r.shown([]byte(text))))
+		r.registered = append(r.registered, r.names.of(withoutInstance([]byte(text))))
 	}
-	return r.registered[id], false, nil
-}
-
-// shown is a name as the analysis sees it.
-func (r *rangeReader) shown(name []byte) []byte {
-	if r.statistics {
-		return name
-	}
-	return withoutInstance(name)
+	return r.registered[id], nil
 }
 
 // instanceMarks begin what PyTorch appends to an operator's name to make it

@@ -19,7 +19,6 @@ type Recording struct {
 	Domains      []string // of ranges; the first is the default one; "" without a name
 	Kernels      []Kernel
 	GraphNodeIDs []int64  // graph nodes of the kernels that a graph replayed
-	MemoryOps    []Kernel // copies and fills, read for statistics only
 	Launches     []Launch // only those that launched a kernel or a graph
 	Ranges       []Range
 	GraphNodes   []GraphNode   // graph nodes' creations and clones, by id within a process
@@ -92,19 +91,7 @@ type Range struct {
 	Thread     int32
 	Name       int32 // among RangeNames
 	Domain     int32
-	Style      Style
-	Unnamed    bool // neither text nor a registered string, which is not the empty text
 }
-
-// Style is how a range was made.
-type Style uint8
-
-// The styles of ranges.
-const (
-	PushPop Style = iota
-	StartEnd
-	CrossThread // started on one thread and ended on another
-)
 
 // GraphNode is the creation of a graph node, while a stream was captured, or
 // cloned from origin when the graph was instantiated.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/moebalance/moebalance/compare/nsys/infer"
 )
@@ -92,11 +93,29 @@ func Classes(names []string, rules []Rule) []Class {
 
 // Classify reads a kernel's demangled name, of any version of nsys or of
 // PyTorch's profiler. A name that no rule knows is unknown.
-func Classify(name string) Class {
+func Classify(name string) Class { return classes(name) }
+
+var classes = remembered(func(name string) Class {
 	if i := ruleOf(name); i >= 0 {
 		return compiledKernelRules[i].class
 	}
 	return Class{Phase: PhaseUnknown}
+})
+
+// remembered reads each name once, for the ranks of a run have the same kernels; very long
+// names would take more memory than time.
+func remembered[T any](read func(name string) T) func(string) T {
+	var known sync.Map // T by name
+	return func(name string) T {
+		if old, ok := known.Load(name); ok {
+			return old.(T)
+		}
+		t := read(name)
+		if len(name) <= 4096 {
+			known.Store(strings.Clone(name), t)
+		}
+		return t
+	}
 }
 
 // backward are the kernels of a backward pass.
@@ -221,7 +240,9 @@ var (
 // NormalName spells a demangled name in one way for every version:
 // without return type void, anonymous namespaces, casts and suffixes of
 // literals, and spaces before * and &.
-func NormalName(name string) string {
+func NormalName(name string) string { return normalNames(name) }
+
+var normalNames = remembered(func(name string) string {
 	name = spaces.Replace(anonymous.Replace(strings.TrimPrefix(name, "void ")))
 	name = castPattern.ReplaceAllString(name, "$1")
 	name = suffixPattern.ReplaceAllString(name, "$1")
@@ -232,7 +253,7 @@ func NormalName(name string) string {
 		return strings.TrimSuffix(s, "false") + "0"
 	})
 	return lambdaPattern.ReplaceAllString(name, "{lambda($1)#$2}")
-}
+})
 
 var tiles = regexp.MustCompile(`\d+x\d+`)
 
