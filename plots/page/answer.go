@@ -24,7 +24,7 @@ func (p *program) answer() (text string, next []string) {
 	case len(campaigns) > 0:
 		for i, in := range campaigns {
 			what, do := p.verdict(in.Campaign)
-			if i == len(campaigns)-1 && in.Campaign.Verdict != gain.Invalid && !unfinished(in.Campaign) {
+			if i == len(campaigns)-1 && !in.Campaign.Verdict.Refused() && !unfinished(in.Campaign) {
 				what += p.place()
 			}
 			text, next = strings.TrimSpace(text+" "+what+"."), append(next, do)
@@ -74,6 +74,8 @@ func (p *program) verdict(c *source.Campaign) (what, do string) {
 	switch {
 	case unfinished(c):
 		return fmt.Sprintf("No answer yet (%s): so far, %s", state(c), change), fmt.Sprintf("Finish the campaign before using its gain: moebalance bench --resume %s", c.Campaign.Folder)
+	case c.Verdict == gain.NotComparable:
+		return "Not comparable: " + strings.Join(c.Reasons, "; "), "Make both arms do the same work and repeat the campaign."
 	case c.Verdict == gain.Invalid:
 		return "No answer: the campaign is invalid, so its gain decides nothing (" + strings.Join(c.Reasons, "; ") + ")", "Mend what the failed checks name (" + strings.Join(checked(c, gain.Fail), ", ") + ") and repeat the campaign."
 	case !g.Estimate.Defined() || !g.Low.Defined():
@@ -158,7 +160,7 @@ func predicted(c *diff.Comparison) string {
 	r := c.Prediction
 	switch {
 	case !c.Comparable:
-		return "No answer: the traces cannot be compared as two arms: " + strings.Join(c.Reasons, "; ")
+		return "Not comparable: " + strings.Join(c.Reasons, "; ")
 	case len(c.Builds) > 0:
 		return fmt.Sprintf("Traces of %s and %s: GPU time per step changes by %s", c.Builds[0], c.Builds[1], quantity.Change(c.Step.PerfectNS/c.Step.NormalNS-1))
 	case !r.Gain.Defined():

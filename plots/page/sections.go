@@ -22,8 +22,8 @@ func (p *program) gain() section {
 		c := in.Campaign
 		switch {
 		case unfinished(c): // its verdict is none
-		case c.Verdict == gain.Invalid:
-			said = append(said, "Invalid, for the reasons given above.")
+		case c.Verdict.Refused():
+			said = append(said, string(c.Verdict)+", for the reasons given above.")
 		default:
 			said = append(said, in.Headline)
 		}
@@ -62,8 +62,8 @@ func gainSpec(c *source.Campaign) plots.GainSpec {
 	switch { // the figure may be shown without its page
 	case unfinished(c):
 		s.Title += " Not decided: " + state(c)
-	case c.Verdict == gain.Invalid:
-		s.Title += " Not decided: the campaign is invalid"
+	case c.Verdict.Refused():
+		s.Title += " Not decided: the campaign is " + string(c.Verdict)
 	}
 	return s
 }
@@ -91,7 +91,7 @@ func (p *program) where() section {
 			s.addFigure(plots.StepLines(plots.StepTimes(p.arms...)))
 		}
 	}
-	for _, in := range p.of(isCompared) {
+	for _, in := range p.of(func(in source.Item) bool { return isCompared(in) && in.Compared.Comparable }) {
 		s.addFigure(plots.StepLines(comparedSteps(in.Compared)))
 	}
 	return s

@@ -124,14 +124,14 @@ func secondaryTable(rows []gain.SecondaryGain) output.Table {
 // benchHeadline is the verdict with its first reason, and a line for each further one.
 func benchHeadline(r source.Campaign) string {
 	verdict, reasons := string(r.Verdict), slices.Clone(r.Reasons)
-	if r.Verdict != gain.Invalid && r.Balance == gain.Claimed {
+	if !r.Verdict.Refused() && r.Balance == gain.Claimed {
 		verdict += ", balance claimed"
 	}
 	switch {
 	case len(reasons) == 0:
 		return verdict
-	case r.Verdict != gain.Invalid && len(r.Points) > 0: // the first reason lists the verdict of every point
-	case r.Verdict != gain.Invalid && r.Share != nil: // the share comes first
+	case !r.Verdict.Refused() && len(r.Points) > 0: // the first reason lists the verdict of every point
+	case !r.Verdict.Refused() && r.Share != nil: // the share comes first
 		reasons[0] += "; " + verdict
 	default:
 		reasons[0] = verdict + ": " + reasons[0]

@@ -29,7 +29,7 @@ func Comparison(r diff.Comparison) output.Document {
 	case r.Comparable:
 		return withOverview(d, "more tables: --table layers, ranks, balance, steps, active or kernels; everything: --format json", "kinds", "gain", "phases", "stragglers", "waits", "hardware")
 	}
-	return withOverview(d, "phases, layers, ranks and kernels of both sides: --table phases and others, or --format json")
+	return withOverview(d, "phases, layers, ranks and kernels of both sides: --table phases and others, or --format json", "work")
 }
 
 // ofBuilds calls the sides by the names of two builds, without the tables about balance.
@@ -242,6 +242,20 @@ func changedKinds(r diff.Comparison) output.Table {
 	return t
 }
 
+// workTable is what the sides did, as far as balance cannot change it.
+func workTable(r diff.Comparison) output.Table {
+	t := output.Table{Name: "work", Title: "What balance cannot change", Columns: []output.Column{
+		label("quantity"), real("normal"), real("perfect"), percent("differs"), percent("allowed")}}
+	for _, w := range r.Work {
+		name := w.Quantity
+		if w.Unit != "" {
+			name += " (" + w.Unit + ")"
+		}
+		t.Rows = append(t.Rows, []any{name, w.Normal, w.Perfect, w.Differs, w.Allowed})
+	}
+	return t
+}
+
 func changedPhases(r diff.Comparison) output.Table {
 	t := changeTable("phases", "Time per step by phase, mean over ranks (±: standard deviation of one step)", r.Phases, []output.Column{label("phase"), timeKind}, slowestColumns...)
 	s := r.Step
@@ -284,5 +298,8 @@ func comparisonTables(r diff.Comparison) []output.Table {
 	if len(r.Kinds) > 0 {
 		tables = append([]output.Table{changedKinds(r)}, tables...)
 	}
-	return tables
+	if !r.Comparable { // it leads
+		return append([]output.Table{workTable(r)}, tables...)
+	}
+	return append(tables, workTable(r))
 }
