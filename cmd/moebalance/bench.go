@@ -53,8 +53,8 @@ func (o *benchOptions) run(c *cobra.Command, words []string) error {
 // gates turns the result into the exit code that was asked for.
 func (o *benchOptions) gates(r source.Campaign) error {
 	switch {
-	case r.Verdict == gain.Invalid:
-		return withCode(exitNotComparable, fmt.Errorf("bench: invalid: %s", strings.Join(r.Reasons, "; ")))
+	case r.Verdict.Refused():
+		return withCode(exitNotComparable, fmt.Errorf("bench: %s: %s", r.Verdict, strings.Join(r.Reasons, "; ")))
 	case o.lacksProof(r.Result):
 		return withCode(exitNotComparable, errors.New("bench: --require-proof measured: balance is claimed, not measured: add --counts or --profile"))
 	case o.failAbove.given && r.Gain.Low.Float64() > o.failAbove.fraction:

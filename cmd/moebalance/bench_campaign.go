@@ -170,7 +170,7 @@ func (o *benchOptions) runCampaign(ctx context.Context, campaign *bench.Campaign
 	}
 	h.Decide = func(c *bench.Campaign, confidence float64) (bool, error) {
 		r := judge(c, confidence, c.TracesToCome())
-		if r.Verdict == gain.Invalid {
+		if r.Verdict.Refused() {
 			return !o.keepGoing, nil
 		}
 		open := func(p gain.PointGain) bool { return p.Verdict == gain.Inconclusive }
@@ -178,10 +178,10 @@ func (o *benchOptions) runCampaign(ctx context.Context, campaign *bench.Campaign
 	}
 	if !o.keepGoing {
 		h.Accept = func(c *bench.Campaign) error {
-			if judge(c, c.Confidence(), c.TracesToCome()).Verdict == gain.Invalid {
+			if judge(c, c.Confidence(), c.TracesToCome()).Verdict.Refused() {
 				return errNotComparable
 			}
-			if judge(c, c.Confidence(), gain.TraceProof{}).Verdict == gain.Invalid {
+			if judge(c, c.Confidence(), gain.TraceProof{}).Verdict.Refused() {
 				shown.say("no proof of the routing in the first pair; the traces of the profiled pair must provide it")
 			}
 			return nil

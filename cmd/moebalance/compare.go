@@ -229,8 +229,8 @@ func (o *compareOptions) reports(c *cobra.Command, sides [2]source.Side) error {
 		return err
 	}
 	switch {
-	case result.Verdict == gain.Invalid:
-		return withCode(exitNotComparable, fmt.Errorf("no verdict: %s", strings.Join(result.Reasons, "; ")))
+	case result.Verdict.Refused():
+		return withCode(exitNotComparable, fmt.Errorf("%s: %s", result.Verdict, strings.Join(result.Reasons, "; ")))
 	case result.Verdict == gain.Inconclusive && o.requireVerdict:
 		return withCode(exitInconclusive, fmt.Errorf("inconclusive: %s", strings.Join(result.Reasons, "; ")))
 	}

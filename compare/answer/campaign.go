@@ -23,8 +23,8 @@ func OfCampaign(c *source.Campaign) Answer {
 		a.Verdict = NoVerdict
 		a.Line = fmt.Sprintf("Unfinished: %d of %s are left.", c.Campaign.Left, quantity.Count(c.Campaign.Left+c.Campaign.Launches, "launch"))
 		a.Next = append(a.Next, Step{"Run the rest.", "moebalance bench --resume " + launch.Quote([]string{c.Campaign.Folder})})
-	case c.Verdict == gain.Invalid:
-		a.invalid(c)
+	case c.Verdict.Refused():
+		a.refused(c)
 	case !g.Estimate.Defined():
 		a.Line = "No decision: no pair of launches is complete."
 	case !g.Low.Defined():
@@ -46,10 +46,10 @@ func OfCampaign(c *source.Campaign) Answer {
 		a.Line = fmt.Sprintf("%s is %s%s.", what, speed(g.Estimate, ""), place)
 	}
 	a.Basis = campaignBasis(c)
-	if lead := leading(c); lead != "" && c.Verdict != gain.Invalid {
+	if lead := leading(c); lead != "" && !c.Verdict.Refused() {
 		a.Reasons = slices.Insert(a.Reasons, 0, lead)
 	}
-	if len(c.Points) > 0 && len(c.Reasons) > 0 && c.Verdict != gain.Invalid {
+	if len(c.Points) > 0 && len(c.Reasons) > 0 && !c.Verdict.Refused() {
 		a.Reasons = append([]string{sentence(c.Reasons[0])}, a.Reasons...) // the verdict at each point
 		if c.Crossover != nil && c.Crossover.Text != "" {
 			a.Reasons = append(a.Reasons, sentence(c.Crossover.Text))
@@ -100,14 +100,11 @@ func atPoint(c *source.Campaign) string {
 	return ""
 }
 
-func (a *Answer) invalid(c *source.Campaign) {
-	a.Line = "Invalid: a check failed, so the gain decides nothing."
+func (a *Answer) refused(c *source.Campaign) {
+	head := capital(string(c.Verdict)) + ": "
+	a.Line = head + "a check failed, so the gain decides nothing."
 	if len(c.Reasons) > 0 {
-		a.Line = clause("Invalid: ", c.Reasons[0], a.Line)
-		a.Reasons = reasons(c.Reasons)
-		if len(c.Reasons) == 1 && a.Line == "Invalid: "+c.Reasons[0]+"." {
-			a.Reasons = []string{}
-		}
+		a.Line, a.Reasons = refusal(head, c.Reasons, a.Line)
 	}
 }
 
@@ -133,7 +130,7 @@ func campaignBasis(c *source.Campaign) string {
 		text += " below the threshold of " + threshold
 	case gain.Inconclusive:
 		text += " contains the threshold of " + threshold
-	case gain.Invalid:
+	case gain.Invalid, gain.NotComparable:
 		return quantity.Count(c.Gain.N, "complete pair")
 	}
 	if !c.Gain.Low.Defined() {
@@ -154,7 +151,7 @@ func grade(c *source.Campaign) gain.Grade {
 
 func campaignNumbers(c *source.Campaign) []Number {
 	g := c.Gain
-	if c.Verdict == gain.Invalid || !g.Estimate.Defined() {
+	if c.Verdict.Refused() || !g.Estimate.Defined() {
 		return []Number{}
 	}
 	out := []Number{{"gain", g.Estimate, Fraction, g.Low, g.High, Measured}}

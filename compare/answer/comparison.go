@@ -24,8 +24,7 @@ func OfComparison(c *diff.Comparison) Answer {
 	case !c.Comparable:
 		a.Verdict, a.Line = NotComparable, "Not comparable: the sides are no two arms of one run."
 		if len(c.Reasons) > 0 {
-			a.Line = clause("Not comparable: ", c.Reasons[0], "Not comparable: see the first reason.")
-			a.Reasons = reasons(c.Reasons)
+			a.Line, a.Reasons = refusal("Not comparable: ", c.Reasons, "Not comparable: see the first reason.")
 		}
 	case len(c.Builds) > 0:
 		a.builds(c)
@@ -57,6 +56,15 @@ func clause(prefix, text, other string) string {
 		return line
 	}
 	return other
+}
+
+// refusal is a line with the first reason, or the other one where that is too long, and the
+// reasons that it does not say.
+func refusal(head string, why []string, other string) (line string, rest []string) {
+	if line = clause(head, why[0], other); line != other {
+		why = why[1:]
+	}
+	return line, append([]string{}, reasons(why)...)
 }
 
 // reasons are the first three, as sentences.

@@ -14,9 +14,15 @@ import (
 // captured reads one arm of a recorded capture.
 func captured(t *testing.T, capture, arm string) *nsys.Trace {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join("..", "..", "testdata", capture, arm+".*"))
+	return matched(t, filepath.Join(capture, arm+".*"))
+}
+
+// matched reads the captures of testdata that a pattern names.
+func matched(t *testing.T, pattern string) *nsys.Trace {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join("..", "..", "testdata", pattern))
 	if err != nil || len(paths) == 0 {
-		t.Fatalf("no exports of %s %s: %v", capture, arm, err)
+		t.Fatalf("no exports of %s: %v", pattern, err)
 	}
 	trace, err := nsys.Read(context.Background(), paths, nsys.Options{Threshold: 0.1})
 	if err != nil {

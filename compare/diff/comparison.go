@@ -22,8 +22,10 @@ type Comparison struct {
 	// Comparable is false when the sides cannot be one normal and one perfect
 	// arm of the same run; Reasons then say why. The numbers are filled in all
 	// the same where they can be.
-	Comparable bool     `json:"comparable"`
-	Reasons    []string `json:"reasons"`
+	Comparable bool         `json:"comparable"`
+	Verdict    gain.Verdict `json:"verdict"` // not comparable, or no verdict: that takes repeated launches
+	Reasons    []string     `json:"reasons"`
+	Work       []Work       `json:"work"` // what balance cannot change, as far as the sides show it
 
 	// Builds are the names of two builds that stand in the places of normal and perfect;
 	// empty where those are compared.
@@ -181,7 +183,7 @@ func CompareBuilds(a, b *nsys.Trace, names [2]string) Comparison { return compar
 func compare(normal, perfect *nsys.Trace, builds []string) Comparison {
 	c := Comparison{
 		Builds: builds, SchemaVersion: SchemaVersion, Kind: "compare", Comparable: true, Reasons: []string{},
-		Warnings: []router.Warning{},
+		Verdict: gain.NoVerdict, Work: []Work{}, Warnings: []router.Warning{},
 	}
 	ranks := c.common("rank", ranksOf(normal), ranksOf(perfect))
 	layers := c.common("layer", layersOf(normal), layersOf(perfect))
@@ -205,13 +207,16 @@ func compare(normal, perfect *nsys.Trace, builds []string) Comparison {
 	c.Balance = balanceChanges(normal, perfect)
 	c.Kernels = kernelFamilies(normal, perfect)
 	c.Active = activeExperts(normal, perfect, ranks)
-	c.judgeSides(normal, perfect)
+	c.judgeSides(p, normal, perfect)
 	c.warnOtherKernels([2]*nsys.Trace{normal, perfect})
 	c.Prediction = p.prediction(&c)
 	if builds != nil {
 		c.Ceiling.GainBound, c.Ceiling.GainBoundWithWork, c.RankSpeeds = router.Undefined(), router.Undefined(), []RankSpeed{}
 	} else {
 		c.caveats()
+	}
+	if !c.Comparable {
+		c.withoutGain()
 	}
 	c.split(nil)
 	c.pass(gain.Normal, normal)

@@ -256,9 +256,7 @@ func compareKinds(normal, perfect *nsys.Trace, builds []string) Comparison {
 	for i, pair := range pairs {
 		steps := equalBatches(pair)
 		if len(n) == 1 && len(p) == 1 && slices.Equal(steps[0], pair[0].steps) && slices.Equal(steps[1], pair[1].steps) {
-			first = compare(normal, perfect, builds)
-			first.warnBatches(pair, steps)
-			return first
+			return compare(normal, perfect, builds)
 		}
 		c := compare(only(normal, steps[0]), only(perfect, steps[1]), builds)
 		name := cmp.Or(pair[0].like(), pair[1].like())
@@ -267,11 +265,16 @@ func compareKinds(normal, perfect *nsys.Trace, builds []string) Comparison {
 		} else {
 			name += " steps"
 		}
-		rows = append(rows, KindChange{name, steps[0], steps[1], c.Ceiling.SlowestExperts, c.Ceiling.StragglerLoss, c.Step, c.Prediction.Gain})
 		if i == 0 {
 			first = c
+		} else if first.Comparable && !c.Comparable {
+			first.warn("kind_not_comparable", "", name+" excluded: "+strings.Join(c.Reasons, "; "))
+			continue
 		}
-		first.warnBatches(pair, steps)
+		if !first.Comparable {
+			c.Prediction.Gain, c.Step.Ratio = router.Undefined(), router.Undefined()
+		}
+		rows = append(rows, KindChange{name, steps[0], steps[1], c.Ceiling.SlowestExperts, c.Ceiling.StragglerLoss, c.Step, c.Prediction.Gain})
 		for arm, k := range pair {
 			first.warnUnequal(gain.Arms[arm], name, k, steps[arm])
 		}
@@ -293,30 +296,12 @@ func (c *Comparison) warnUnequal(arm gain.Arm, name string, k *stepKind, steps [
 	}
 }
 
-// The codes of warnings of steps with different numbers of tokens.
-const (
-	unequalTokens  = "unequal_tokens"
-	unequalBatches = "unequal_batches"
-)
+// unequalTokens is the code of a warning of steps that were left out.
+const unequalTokens = "unequal_tokens"
 
 // UnequalSteps reports arms whose own steps hold different numbers of tokens, so that
-// means over them are not of equal work.
+// means over all of them are not of equal work.
 func (c Comparison) UnequalSteps() bool {
-	return slices.ContainsFunc(c.Warnings, func(w router.Warning) bool { return w.Code == unequalTokens || w.Code == unequalBatches })
-}
-
-// batchMargin is how far the mean tokens of a step may differ between the arms.
-const batchMargin = 0.01
-
-// warnBatches warns of steps that do not hold as many tokens in both arms.
-func (c *Comparison) warnBatches(pair [2]*stepKind, steps [2][]int) {
-	var mean [2]float64
-	for i, k := range pair {
-		for _, s := range steps[i] {
-			mean[i] += float64(k.batches[s].tokens) / float64(len(steps[i]))
-		}
-	}
-	if least := min(mean[0], mean[1]); least > 0 && max(mean[0], mean[1]) > (1+batchMargin)*least {
-		c.warn(unequalBatches, "", fmt.Sprintf("by their ranges, a step has %.0f tokens in the normal arm and %.0f in the perfect arm (mean), so times per step are not of equal work", mean[0], mean[1]))
-	}
+	return slices.ContainsFunc(c.Warnings, func(w router.Warning) bool { return w.Code == unequalTokens }) ||
+		slices.ContainsFunc(c.Work, func(w Work) bool { return !w.Equal })
 }

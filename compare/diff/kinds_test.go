@@ -87,16 +87,36 @@ func TestBatchOf(t *testing.T) {
 	}
 }
 
-// Steps that have no like in size are compared, and the result says what they lack.
+// Steps that have no like in size are not compared.
 func TestUnequalBatches(t *testing.T) {
 	k := [][]string{{"gemm"}}
 	normal := mixed(k, []int{0, 0}, []string{"step[EXTEND bs=1 toks=100]", "step[EXTEND bs=1 toks=100]"}, []int64{400, 420})
 	perfect := mixed(k, []int{0, 0}, []string{"step[EXTEND bs=1 toks=150]", "step[EXTEND bs=1 toks=150]"}, []int64{430, 440})
-	said := false
-	for _, w := range Compare(normal, perfect).Warnings {
-		said = said || w.Code == "unequal_batches" && strings.Contains(w.Text, "100 tokens in the normal arm and 150")
+	perfect.Arm = "perfect"
+	c := Compare(normal, perfect)
+	if len(c.Reasons) != 1 || !strings.Contains(c.Reasons[0], "100 and 150 tokens per step") {
+		t.Errorf("%v", c.Reasons)
 	}
-	if !said {
-		t.Error("not said")
+}
+
+// Kinds beside the first are left out where they hold other tokens; with another first
+// kind nothing is compared.
+func TestKindsOfOtherTokens(t *testing.T) {
+	const prefill, decode = "execute_context_8(8187)_generation_5(5)", "execute_context_0(0)_generation_32(32)"
+	a, b := []string{"topk", "fused_moe_kernel"}, []string{"topk", "fused_moe_kernel (CUDA graph)"}
+	normal := mixed([][]string{a, b}, []int{0, 1, 1}, []string{prefill, decode, decode}, []int64{400, 20, 20})
+	for ranges, comparable := range map[[2]string]bool{
+		{prefill, "execute_context_0(0)_generation_64(64)"}: true,
+		{"execute_context_1(100)_generation_0(0)", decode}:  false,
+	} {
+		perfect := mixed([][]string{a, b}, []int{0, 1, 1}, []string{ranges[0], ranges[1], ranges[1]}, []int64{360, 30, 30})
+		perfect.Arm = "perfect"
+		c := Compare(normal, perfect)
+		if c.Comparable != comparable || comparable && (len(c.Kinds) != 1 || !warned(c, "kind_not_comparable", "")) {
+			t.Errorf("%v: %v, %+v", ranges, c.Reasons, c.Kinds)
+		}
+		if !comparable {
+			noGain(t, ranges[0], c)
+		}
 	}
 }

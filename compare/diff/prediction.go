@@ -166,8 +166,11 @@ func (r *Prediction) over(stepNS router.Number, basis StepBasis) {
 // measured one. tokens is how many tokens all ranks together
 // process in a step; it is needed where the campaign measured tokens per second, and 0
 // where it is not known. Where the campaign has no time of the steps compared, a warning
-// says why, and all else stays.
+// says why, and all else stays. Sides that are not comparable have no gain beside them.
 func (c *Comparison) WithCampaign(r gain.Result, tokens float64) {
+	if !c.Comparable {
+		return
+	}
 	p := &c.Prediction
 	p.Measured = &r.Gain
 	steps, why := r.StepsNS(gain.Perfect, tokens)

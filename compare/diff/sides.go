@@ -46,7 +46,7 @@ func sorted(set map[int]bool) []int {
 }
 
 // judgeSides asks whether these are the two arms of one run.
-func (c *Comparison) judgeSides(normal, perfect *nsys.Trace) {
+func (c *Comparison) judgeSides(p arms, normal, perfect *nsys.Trace) {
 	refuse := func(format string, args ...any) {
 		c.Comparable = false
 		c.Reasons = append(c.Reasons, fmt.Sprintf(format, args...))
@@ -60,6 +60,9 @@ func (c *Comparison) judgeSides(normal, perfect *nsys.Trace) {
 	}
 	if c.Comparable {
 		c.judgeExtent(normal, perfect, refuse)
+	}
+	if c.Comparable {
+		c.judgeWork(p, [2]*nsys.Trace{normal, perfect}, refuse)
 	}
 	if n, p := byPyTorch(normal), byPyTorch(perfect); n != p {
 		refuse("one side was recorded by Nsight Systems and the other by PyTorch's profiler, which place kernels by different evidence: record both alike")

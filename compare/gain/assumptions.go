@@ -71,10 +71,10 @@ func checkRepeats(complete []session) Check {
 	var residuals []float64
 	byOrder := map[string][]float64{}
 	for _, s := range complete {
-		byOrder[s.pair.Order] = append(byOrder[s.pair.Order], math.Log1p(float64(s.pair.Gain)))
+		byOrder[s.pair.Order] = append(byOrder[s.pair.Order], s.log)
 	}
 	for _, s := range complete {
-		residuals = append(residuals, math.Log1p(float64(s.pair.Gain))-stats.PairedT(byOrder[s.pair.Order], DefaultConfidence).Estimate)
+		residuals = append(residuals, s.log-stats.PairedT(byOrder[s.pair.Order], DefaultConfidence).Estimate)
 	}
 	products, squares := 0.0, 0.0
 	for i, e := range residuals {

@@ -3,8 +3,11 @@ package gain
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/moebalance/moebalance/router"
 )
 
 func TestInvalidCampaigns(t *testing.T) {
@@ -89,8 +92,11 @@ func TestInvalidCampaigns(t *testing.T) {
 		if got.Status != k.status || !strings.Contains(got.Text, k.text) {
 			t.Errorf("%s: %s %q, want %s and %q", k.what, got.Status, got.Text, k.status, k.text)
 		}
-		if (r.Verdict == Invalid) != (k.status == Fail) {
+		if r.Verdict.Refused() != (k.status == Fail) || (r.Verdict == NotComparable) != (k.status == Fail && k.check == CheckWork) {
 			t.Errorf("%s: verdict %q", k.what, r.Verdict)
+		}
+		if r.Verdict == NotComparable {
+			noGain(t, k.what, r)
 		}
 		if r.Verdict == Invalid && (len(r.Reasons) != 1 || r.Reasons[0] != got.Text || !r.Gain.Estimate.Defined()) {
 			t.Errorf("%s: want one reason and the gain still shown, have %v and %v", k.what, r.Reasons, r.Gain.Estimate)
@@ -196,5 +202,36 @@ func TestManyUnequalPairs(t *testing.T) {
 	reasons := Judge(c).Reasons
 	if len(reasons) != 1 || !strings.HasSuffix(reasons[0], "pair 3: output_tokens: normal 100, perfect 120; 2 more (tolerance 1.0 %)") {
 		t.Errorf("%q", reasons)
+	}
+}
+
+// noGain wants nothing in a result that could be read as a gain.
+func noGain(t *testing.T, what string, r Result) {
+	t.Helper()
+	numbers := []router.Number{r.Gain.Estimate, r.Gain.Low, r.Gain.High, r.Gain.RankEstimate, r.Gain.RankLow}
+	for _, p := range r.Pairs {
+		numbers = append(numbers, p.Gain)
+	}
+	for _, s := range r.Secondary {
+		numbers = append(numbers, s.Gain.Estimate)
+	}
+	for _, a := range r.Arms {
+		numbers = append(numbers, a.Gain.Estimate)
+	}
+	if r.Verdict != NotComparable || slices.ContainsFunc(numbers, router.Number.Defined) || r.Share != nil || r.Crossover != nil {
+		t.Errorf("%s: verdict %q, gains %v", what, r.Verdict, numbers)
+	}
+}
+
+// Ratios of any size keep their logarithm; by way of the gain those below 1e-17 were −∞.
+func TestLogGainOfFarValues(t *testing.T) {
+	c := valid(paired(0.1, 0.2, 0.3, 0.1, 0.2, 0.3))
+	for i := range c.Launches {
+		if c.Launches[i].Arm == Perfect {
+			c.Launches[i].Value *= 1e-20
+		}
+	}
+	if g := Judge(c).Gain; !(g.LogSD < 1) {
+		t.Errorf("%+v", g)
 	}
 }

@@ -74,12 +74,13 @@ func (c Campaign) judgeCurve() Result {
 	}
 	out, most := parts[head], slices.MaxFunc(parts, func(a, b Result) int { return cmp.Compare(needs(a), needs(b)) })
 	out.PairsNeeded, out.PairsNeededLow, out.PairsNeededHigh = most.PairsNeeded, most.PairsNeededLow, most.PairsNeededHigh
-	out.Pairs, out.Points, out.SimultaneousConfidence = pairs, points, c.Confidence
-	out.Checks, out.Crossover = mergeChecks(labels, checks), c.crossover(points)
-	if reasons := failures(out.Checks); len(reasons) > 0 {
-		out.Verdict, out.Reasons = Invalid, reasons
+	out.Checks, out.SimultaneousConfidence = mergeChecks(labels, checks), c.Confidence
+	failed := out.fails()
+	out.Pairs, out.Points = pairs, points // each as its own point judges it
+	if failed {
 		return out
 	}
+	out.Crossover = c.crossover(points)
 	out.Verdict = overall(points)
 	out.Reasons = slices.Concat([]string{byVerdict(c.PointName, points), out.Crossover.Text, "at " + labels[head] + ": " + out.Reasons[0]}, out.Reasons[1:])
 	return out

@@ -2,7 +2,6 @@ package gain
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"strings"
 
@@ -12,7 +11,7 @@ import (
 
 // Judge turns a campaign into its result: pairs, gain, checks and verdict.
 // Validity comes first: a failed check makes the verdict Invalid whatever the
-// gain, and the gain is still shown. The same campaign gives the same result,
+// gain, and the gain is still shown, but not of arms that did different work. The same campaign gives the same result,
 // whatever the order of its launches, proofs and differences.
 func Judge(c Campaign) Result {
 	c = c.sorted()
@@ -41,7 +40,7 @@ func (c Campaign) judge(family int) Result {
 	}
 	logs := logGains{fit: c.fit}
 	for _, s := range complete {
-		logs.add(math.Log1p(float64(s.pair.Gain)), s.pair.Order)
+		logs.add(s.log, s.pair.Order)
 	}
 	each := simultaneous(c.Confidence, family)
 	r := Result{
@@ -56,8 +55,7 @@ func (c Campaign) judge(family int) Result {
 	if c.Builds.Named() {
 		r.Arms = []ArmGain{{Name: c.Builds[0], Gain: logGains{}.gain(each)}, {Name: c.Builds[1], Gain: r.Gain}}
 	}
-	if r.Reasons = failures(r.Checks); len(r.Reasons) > 0 {
-		r.Verdict = Invalid
+	if r.fails() {
 		return r
 	}
 	r.Verdict = r.decide()
@@ -91,6 +89,36 @@ func (c Campaign) sorted() Campaign {
 	return c
 }
 
+// fails reports failed checks, which make the verdict; arms that did different work have
+// no gain, whatever else failed.
+func (r *Result) fails() bool {
+	reasons := failures(r.Checks)
+	if len(reasons) == 0 {
+		return false
+	}
+	r.Verdict, r.Reasons = Invalid, reasons
+	if slices.ContainsFunc(r.Checks, func(c Check) bool { return c.Name == CheckWork && c.Status == Fail }) {
+		r.Verdict = NotComparable
+		r.withoutGain()
+	}
+	return true
+}
+
+// withoutGain takes all gains from a result; the values of its launches stay.
+func (r *Result) withoutGain() {
+	none := logGains{}.gain(r.Gain.Confidence.Float64())
+	r.Gain, r.Secondary, r.Share, r.Crossover = none, []SecondaryGain{}, nil, nil
+	r.Precision = Precision{Margin: r.Precision.Margin, P: router.Undefined(), PairsForMargin: router.Undefined()}
+	for i := range r.Pairs {
+		if r.Pairs[i].Status != PairControl {
+			r.Pairs[i].Gain = router.Undefined()
+		}
+	}
+	for i := range r.Arms {
+		r.Arms[i].Gain, r.Arms[i].Verdict, r.Arms[i].Share = none, NotComparable, nil
+	}
+}
+
 // failures are what failed checks found. A check's name says what it wants, so its
 // text stands alone.
 func failures(checks []Check) []string {
@@ -106,6 +134,7 @@ func failures(checks []Check) []string {
 // session is one pair with the launches that count: of a control pair the first and second.
 type session struct {
 	pair            Pair
+	log             float64 // of the gain, where the pair is complete
 	normal, perfect *Launch
 }
 
@@ -181,7 +210,8 @@ func (s *session) compare(higherIsBetter bool) {
 	default:
 		p.Order = "BA"
 	}
-	p.Gain = fraction(logGain(s.normal.Value, s.perfect.Value, higherIsBetter))
+	s.log = logGain(s.normal.Value, s.perfect.Value, higherIsBetter)
+	p.Gain = fraction(s.log)
 	switch {
 	case !p.Gain.Defined():
 		p.Note = strings.TrimPrefix(p.Note+"; no gain: want two positive values", "; ")

@@ -78,8 +78,7 @@ func (c Campaign) judgeArms(family int) Result {
 	r.Arms = append(r.Arms, ArmGain{Name: Perfect, Gain: r.Gain, Verdict: r.Verdict})
 	r.Share, r.Differences = r.Arms[1].Share, c.Differences
 	r.Checks = mergeChecks(labels, checks)
-	if reasons := failures(r.Checks); len(reasons) > 0 {
-		r.Verdict, r.Reasons = Invalid, reasons
+	if r.fails() {
 		return r
 	}
 	var shares []string

@@ -72,7 +72,9 @@ func TestUnequalWorkOfAFurtherArm(t *testing.T) {
 			c.Launches[i].Work[WorkOutputTokens] = 50
 		}
 	}
-	if r := Judge(c); r.Verdict != Invalid || !strings.Contains(r.Reasons[0], "normal 100, balancer 50") {
+	r := Judge(c)
+	noGain(t, "unequal work of a further arm", r)
+	if !strings.Contains(r.Reasons[0], "normal 100, balancer 50") {
 		t.Errorf("verdict %s: %q", r.Verdict, r.Reasons)
 	}
 }

@@ -17,13 +17,18 @@ const (
 	Significant    Verdict = "imbalance significant" // the whole interval lies above the threshold
 	NotSignificant Verdict = "not significant"       // the whole interval lies below it
 	Inconclusive   Verdict = "inconclusive"          // the interval contains the threshold, or there is none
-	Invalid        Verdict = "invalid"               // arms not comparable, or balance not proved
+	Invalid        Verdict = "invalid"               // balance not proved, or another check failed
+	NotComparable  Verdict = "not comparable"        // the arms did different work: there is no gain
+	NoVerdict      Verdict = "no verdict"            // of traces, which are of one launch each
 
 	// Of builds and further arms.
 	Faster Verdict = "faster"     // the whole interval lies above the threshold
 	Slower Verdict = "slower"     // the whole interval lies below the loss that undoes it
 	Equal  Verdict = "equivalent" // shown to be within ±1 %
 )
+
+// Refused reports a campaign whose gain decides nothing.
+func (v Verdict) Refused() bool { return v == Invalid || v == NotComparable }
 
 // DefaultThreshold is the throughput gain above which TensorRT-LLM's
 // perfect-router documentation calls routing imbalance significant

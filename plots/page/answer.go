@@ -69,8 +69,8 @@ func state(c *source.Campaign) string {
 	switch {
 	case c.Campaign.Left > 0:
 		return fmt.Sprintf("unfinished, %d launches left", c.Campaign.Left)
-	case c.Verdict == gain.Invalid:
-		return "the campaign is invalid"
+	case c.Verdict.Refused():
+		return "the campaign is " + string(c.Verdict)
 	}
 	return ""
 }

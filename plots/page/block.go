@@ -53,7 +53,7 @@ type Column struct {
 // table. Those behind ~ are always folded.
 var shelves = map[string][]string{
 	"gain":      {"bench/points", "bench/arms", "bench/gain", "compare/gain", "bench/secondary", "bench/pairs", "bench/steps", "compare/bound"},
-	"where":     {"compare/kinds", "compare/phases", "compare/waits", "compare/stragglers", "compare/hardware", "~compare/steps", "~compare/kernels", "trace/waits", "trace/stragglers", "~trace/time", "~trace/variants", "~trace/kernels"},
+	"where":     {"compare/work", "compare/kinds", "compare/phases", "compare/waits", "compare/stragglers", "compare/hardware", "~compare/steps", "~compare/kernels", "trace/waits", "trace/stragglers", "~trace/time", "~trace/variants", "~trace/kernels"},
 	"imbalance": {"counts/summary", "compare/balance", "trace/imbalance", "counts/imbalance", "counts/reported", "counts/traffic"},
 	"place":     {"place/placements", "place/workloads", "place/price", "place/decay", "~place/layers"},
 	"data":      {"bench/checks", "bench/proof", "bench/profiled", "cache/failed", "cache/balance", "trace/coverage", "trace/graphs", "~trace/exports", "~trace/ranks"},

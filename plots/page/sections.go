@@ -81,7 +81,7 @@ func (p *program) where() section {
 			s.addFigure(plots.StepLines(plots.StepTimes(p.arms...)))
 		}
 	}
-	for _, in := range p.of(isCompared) {
+	for _, in := range p.of(func(in source.Item) bool { return isCompared(in) && in.Compared.Comparable }) {
 		s.addFigure(plots.StepLines(comparedSteps(in.Compared)))
 	}
 	return s

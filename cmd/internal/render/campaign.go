@@ -73,7 +73,7 @@ func Campaign(r source.Campaign) output.Document {
 		Answer answer.Answer `json:"answer"`
 	}{r, a}}
 	switch {
-	case r.Verdict == gain.Invalid:
+	case r.Verdict.Refused():
 	case len(r.Points) > 0:
 		d.Lead = d.Named("points")
 	case r.Share != nil:

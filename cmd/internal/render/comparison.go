@@ -25,6 +25,8 @@ func Comparison(r diff.Comparison) output.Document {
 	} else if r.Comparable {
 		d.Lead = d.Named("gain").Without("gain", "low", "high")
 		d.Lead.Title = ""
+	} else {
+		d.Lead = d.Named("work")
 	}
 	return d
 }
@@ -112,6 +114,20 @@ func (a arms) kinds(r diff.Comparison) output.Table {
 	return t
 }
 
+// work is what the sides did, as far as balance cannot change it.
+func (a arms) work(r diff.Comparison) output.Table {
+	t := output.Table{Name: "work", Title: "What balance cannot change", Columns: slices.Concat([]output.Column{label("quantity")},
+		a.both(real, "", ""), []output.Column{percent("differs"), percent("allowed")})}
+	for _, w := range r.Work {
+		name := w.Quantity
+		if w.Unit != "" {
+			name += " (" + w.Unit + ")"
+		}
+		t.Rows = append(t.Rows, []any{name, w.Normal, w.Perfect, w.Differs, w.Allowed})
+	}
+	return t
+}
+
 func (a arms) phases(r diff.Comparison) output.Table {
 	t := changeTable(a, "phases", "Time per step by phase, mean over ranks (±: standard deviation of one step)", r.Phases, []output.Column{label("phase"), timeKind}, a.slowest()...)
 	s := r.Step
@@ -156,5 +172,8 @@ func comparisonTables(r diff.Comparison) []output.Table {
 	if len(r.Kinds) > 0 {
 		tables = append([]output.Table{a.kinds(r)}, tables...)
 	}
-	return tables
+	if !r.Comparable { // it leads
+		return append([]output.Table{a.work(r)}, tables...)
+	}
+	return append(tables, a.work(r))
 }

@@ -1,0 +1,223 @@
+package diff
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/compare/imbalance"
+	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/compare/nsys/kernel"
+	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
+)
+
+// Work is a quantity that balance cannot change, in both arms: where they differ in it by
+// more than Allowed, they did different work, and no difference of time is a gain.
+type Work struct {
+	Quantity string        `json:"quantity"`
+	Unit     string        `json:"unit"`
+	Normal   router.Number `json:"normal"`
+	Perfect  router.Number `json:"perfect"`
+	// Differs is the larger over the smaller, minus 1; undefined where one is 0. Of a
+	// share of time it is the larger of both.
+	Differs router.Number `json:"differs"`
+	Allowed float64       `json:"allowed"`
+	Equal   bool          `json:"equal"`
+}
+
+// The most that the arms may differ in, as fractions. The pairs of testdata differ in
+// compute outside the MoE blocks by at most 0.014.
+const (
+	tokensMargin  = 0.01
+	computeMargin = 0.05
+	backendMargin = 0.1
+)
+
+// leastOutside is the share of compute outside the MoE blocks below which it says nothing.
+const leastOutside = 0.02
+
+func workOfBoth(name, unit string, normal, perfect, allowed float64) Work {
+	w := Work{Quantity: name, Unit: unit, Normal: router.Number(normal), Perfect: router.Number(perfect), Differs: router.Undefined(), Allowed: allowed}
+	switch least := min(normal, perfect); {
+	case normal == perfect:
+		w.Differs, w.Equal = 0, true
+	case least > 0:
+		w.Differs = router.Number(max(normal, perfect)/least - 1)
+		w.Equal = w.Differs <= router.Number(allowed)
+	}
+	return w
+}
+
+// judgeWork asks whether both arms did the same work, in what balance cannot change. Two
+// builds may compute otherwise, of the same model and as many tokens.
+func (c *Comparison) judgeWork(p arms, sides [2]*nsys.Trace, refuse func(string, ...any)) {
+	check := func(w Work, format string, args ...any) {
+		if c.Work = append(c.Work, w); !w.Equal {
+			refuse(format, args...)
+		}
+	}
+	if n, p := gateExperts(sides[0]), gateExperts(sides[1]); len(n) == 1 && len(p) == 1 {
+		check(workOfBoth("experts of the gate", "", float64(n[0]), float64(p[0]), 0), "the sides run gates of %d and %d experts", n[0], p[0])
+	}
+	tokens := p.tokens()
+	if tokens[0] > 0 && tokens[1] > 0 {
+		check(workOfBoth("tokens per step", "", tokens[0], tokens[1], tokensMargin), "the sides hold %.0f and %.0f tokens per step", tokens[0], tokens[1])
+	}
+	if c.Builds != nil {
+		return
+	}
+	c.judgeBackend(sides, check)
+	c.judgeOutside(p, tokens, check)
+}
+
+// judgeOutside compares the compute outside the MoE blocks, per token where ranges name
+// the tokens of every step. What is in no known phase may be of the blocks. A loop over
+// experts that nothing names counts as outside, so experts must be known.
+func (c *Comparison) judgeOutside(p arms, tokens [2]float64, check func(Work, string, ...any)) {
+	var outside [2]float64
+	known := false
+	for i, a := range p.aligned() {
+		all, experts := stat.Mean(a.compute(every), nil), stat.Mean(a.compute(expertScope.phase), nil)
+		for _, phase := range outsidePhases {
+			outside[i] += stat.Mean(a.compute(slices.Index(phases, phase)), nil)
+		}
+		if !(experts > 0) {
+			known = false
+			break
+		}
+		known = known || outside[i] >= leastOutside*all
+	}
+	if !known {
+		c.warn("equal_work_unknown", "", fmt.Sprintf("equal work unknown: less than %s of the compute is known to lie outside the MoE blocks, too little to tell whether both arms did the same", quantity.Percent(leastOutside)))
+		return
+	}
+	per, unit := "step", quantity.TimeUnit(max(outside[0], outside[1]))
+	if tokens[0] > 0 && tokens[1] > 0 {
+		floats.Div(outside[:], tokens[:])
+		per, unit = "token", quantity.TimeUnit(max(outside[0], outside[1]))
+	}
+	floats.Scale(1/unit.Per, outside[:])
+	w := workOfBoth("compute outside MoE", unit.Name+"/"+per, outside[0], outside[1], computeMargin)
+	check(w, "compute outside the MoE blocks, which balance does not change, takes %s and %s %s per %s", quantity.Digits3(outside[0]), quantity.Digits3(outside[1]), unit.Name, per)
+}
+
+// outsidePhases are those that balance does not change.
+var outsidePhases = []nsys.Phase{nsys.PhaseAttention, nsys.PhaseOther}
+
+// side is one arm in the steps that both begin with.
+type side struct {
+	*armTimes
+	first int
+}
+
+// compute is, step by step, the mean rank's compute of a phase.
+func (s side) compute(phase int) []float64 {
+	return after(s.mean(scope{every, phase}, workOf), s.first)
+}
+
+// aligned are both arms without the first steps that one of them excludes as warm-up.
+func (p arms) aligned() [2]side {
+	later := len(p.perfect.times.StepsOf(imbalance.WarmUp)) - len(p.normal.times.StepsOf(imbalance.WarmUp))
+	return [2]side{{p.normal, later}, {p.perfect, -later}}
+}
+
+// tokens is the mean of a step of each arm; 0 where not every step's range says it.
+func (p arms) tokens() (mean [2]float64) {
+	for i, a := range p.aligned() {
+		steps := after(a.tokens, a.first)
+		if len(steps) == 0 || slices.Contains(steps, 0) {
+			continue
+		}
+		for _, n := range steps {
+			mean[i] += float64(n) / float64(len(steps))
+		}
+	}
+	return mean
+}
+
+// gateExperts are the numbers of experts that the gates' kernels are compiled for.
+func gateExperts(t *nsys.Trace) (numbers []int) {
+	for _, k := range t.Kernels {
+		if n, ok := kernel.GateExperts(k.Name); ok {
+			numbers = append(numbers, n)
+		}
+	}
+	slices.Sort(numbers)
+	return slices.Compact(numbers)
+}
+
+// judgeBackend wants the experts of both arms to run in the same kernels, but for their
+// tiles: those of another library, or a loop instead of a grouped kernel, are another
+// difference than balance.
+func (c *Comparison) judgeBackend(sides [2]*nsys.Trace, check func(Work, string, ...any)) {
+	times := [2]map[string]int64{expertKernels(sides[0]), expertKernels(sides[1])}
+	var share [2]float64
+	for i, own := range times {
+		var all, alone int64
+		for name, ns := range own {
+			if all += ns; times[1-i][name] == 0 {
+				alone += ns
+			}
+		}
+		share[i] = float64(alone) / float64(max(all, 1))
+	}
+	w := workOfBoth("expert time in kernels of this side alone", "", share[0], share[1], backendMargin)
+	if w.Differs = max(w.Normal, w.Perfect); len(times[0])+len(times[1]) > 0 {
+		w.Equal = w.Differs <= backendMargin
+		check(w, "the experts run in other kernels, mostly %s in the normal arm and %s in the perfect arm", longest(times[0]), longest(times[1]))
+	}
+}
+
+// expertKernels is the time of expert GEMMs in the kinds of steps that a trace holds, by
+// library and, of grouped ones, by family.
+func expertKernels(t *nsys.Trace) map[string]int64 {
+	kinds := map[int]bool{}
+	for i := range t.Cells {
+		if t.Cells[i].Step.Defined() {
+			kinds[t.Cells[i].Kind] = true
+		}
+	}
+	ran := map[string]bool{}
+	for _, k := range t.StepKinds {
+		for _, name := range k.Kernels {
+			if kinds[k.Kind] {
+				ran[strings.TrimSuffix(name, " (CUDA graph)")] = true
+			}
+		}
+	}
+	times := map[string]int64{}
+	for _, k := range t.Kernels {
+		class := kernel.Classify(k.Name)
+		given := k.Phase == nsys.PhaseExperts && class.Phase != nsys.PhaseExperts // by a rule of the user
+		switch {
+		case (class.GEMM || class.Phase == nsys.PhaseExperts && len(class.Fused) > 0 || given) && (len(ran) == 0 || ran[k.Name]):
+			times[strings.TrimSuffix(fmt.Sprintf("%s (%s)", kernel.Family(k.Name), class.Library), " ()")] += k.TotalNS
+		case class.Phase == nsys.PhaseOther && k.Placed == nsys.PhaseExperts:
+			times["dense GEMMs ("+class.Library+")"] += k.TotalNS
+		}
+	}
+	return times
+}
+
+// longest names the kernels with most time.
+func longest(times map[string]int64) string {
+	names := slices.Sorted(maps.Keys(times))
+	if len(names) == 0 {
+		return "kernels that no name tells"
+	}
+	return slices.MaxFunc(names, func(a, b string) int { return cmp.Compare(times[a], times[b]) })
+}
+
+// withoutGain takes from sides that are not comparable what could be read as a gain.
+func (c *Comparison) withoutGain() {
+	u := router.Undefined()
+	c.Verdict = gain.NotComparable
+	c.Step.Ratio, c.Ceiling.StepGain, c.Ceiling.GainBound, c.Ceiling.GainBoundWithWork = u, u, u, u
+}

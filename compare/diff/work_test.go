@@ -1,0 +1,183 @@
+package diff
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/router"
+)
+
+func (c Comparison) work(quantity string) (w Work, ok bool) {
+	i := slices.IndexFunc(c.Work, func(w Work) bool { return w.Quantity == quantity })
+	if i < 0 {
+		return Work{}, false
+	}
+	return c.Work[i], true
+}
+
+// Every recorded pair did the same work. What they differ in was summed from the phase
+// tables: attention and other compute, over tokens where ranges name them.
+func TestGenuinePairsDidTheSameWork(t *testing.T) {
+	for _, pair := range []struct {
+		normal, perfect string
+		apart           float64 // −1: bare layers, nothing outside
+		unit            string
+	}{
+		{"gptoss-ep4-loop/normal.*", "gptoss-ep4-loop/perfect.*", -1, ""},
+		{"gptoss-ep4-ranks/normal.*", "gptoss-ep4-ranks/perfect.*", -1, ""},
+		{"deepseek-ep4-ranks/normal.*", "deepseek-ep4-ranks/perfect.*", -1, ""},
+		{"torch/grouped-normal.*", "torch/grouped-perfect.*", -1, ""},
+		{"hf-qwen3-ep4/normal.*", "hf-qwen3-ep4/perfect.*", 0.0038, "ms/step"},
+		{"hf-qwen3-ep4-nsys/normal.*", "hf-qwen3-ep4-nsys/perfect.*", 0.0031, "ms/step"},
+		{"field/results/vllm-qwen3-normal.rank*", "field/results/vllm-qwen3-perfect.rank*", 0.0028, "µs/token"},
+		{"field/results/vllm-qwen3-normal.nsys.*", "field/results/vllm-qwen3-perfect.nsys.*", 0.0114, "ms/step"},
+		{"field/results/vllm-qwen3-contiguous.rank*", "field/results/vllm-qwen3-balanced.rank*", 0.0094, "µs/token"},
+	} {
+		c := Compare(matched(t, pair.normal), matched(t, pair.perfect))
+		w, known := c.work("compute outside MoE")
+		if !c.Comparable || c.Verdict != gain.NoVerdict || known != (pair.apart >= 0) || known == warned(c, "equal_work_unknown", "") || !c.Prediction.Gain.Defined() {
+			t.Errorf("%s: %v, %+v", pair.perfect, c.Reasons, c.Work)
+		}
+		if known && (w.Unit != pair.unit || !w.Equal) {
+			t.Errorf("%s: %+v", pair.perfect, w)
+		}
+		if known {
+			checkNear(t, pair.perfect, w.Differs.Float64(), pair.apart, 1e-4)
+		}
+		for _, w := range c.Work {
+			if !w.Equal {
+				t.Errorf("%s: %+v", pair.perfect, w)
+			}
+		}
+	}
+}
+
+// noGain wants nothing in a comparison that could be read as a gain.
+func noGain(t *testing.T, what string, c Comparison) {
+	t.Helper()
+	numbers := []router.Number{c.Prediction.Gain, c.Prediction.Low, c.Ceiling.StepGain, c.Ceiling.GainBound, c.Ceiling.GainBoundWithWork, c.Step.Ratio, c.Split.Gain, c.Split.Placement.GainBound}
+	for _, k := range c.Kinds {
+		numbers = append(numbers, k.Gain, k.Step.Ratio)
+	}
+	if slices.ContainsFunc(numbers, router.Number.Defined) || c.Comparable || c.Verdict != gain.NotComparable || c.Prediction.Measured != nil {
+		t.Errorf("%s: %v, %q, gains %v", what, c.Comparable, c.Verdict, numbers)
+	}
+}
+
+// scaled is a trace whose kernels take so much longer, or those of some phases alone.
+func scaled(t *nsys.Trace, by float64, phases ...nsys.Phase) *nsys.Trace {
+	part := *t
+	part.Cells = slices.Clone(t.Cells)
+	for i := range part.Cells {
+		if c := &part.Cells[i]; len(phases) == 0 || slices.Contains(phases, c.Phase) {
+			for _, ns := range []*int64{&c.TotalNS, &c.CollectiveNS, &c.BusyNS, &c.GEMMNS} {
+				*ns = int64(by * float64(*ns))
+			}
+		}
+	}
+	return &part
+}
+
+var stepTokens = regexp.MustCompile(`\((\d+)\)`)
+
+// halved is a trace whose ranges name half as many tokens for each step.
+func halved(t *nsys.Trace) *nsys.Trace {
+	half := *t
+	half.StepTimes = slices.Clone(t.StepTimes)
+	for i := range half.StepTimes {
+		half.StepTimes[i].Range = stepTokens.ReplaceAllStringFunc(half.StepTimes[i].Range, func(s string) string {
+			n, _ := strconv.Atoi(strings.Trim(s, "()"))
+			return fmt.Sprintf("(%d)", n/2)
+		})
+	}
+	return &half
+}
+
+// A side that did other work is refused, with the two numbers, and wins nothing.
+func TestOtherWork(t *testing.T) {
+	hf, vllm := "hf-qwen3-ep4-nsys/", "field/results/vllm-qwen3-"
+	normal, perfect := matched(t, hf+"normal.*"), matched(t, hf+"perfect.*")
+	vllmNormal, vllmPerfect := matched(t, vllm+"normal.rank*"), matched(t, vllm+"perfect.rank*")
+	small := *perfect
+	small.Kernels = append(slices.Clone(perfect.Kernels), nsys.KernelStat{Name: "void topkGatingSoftmax<float, (int)8, (int)64, (int)4, (int)16>(float *)"})
+	large := *normal
+	large.Kernels = append(slices.Clone(normal.Kernels), nsys.KernelStat{Name: "void topkGatingSoftmax<float, (int)8, (int)128, (int)4, (int)16>(float *)"})
+	cut := *perfect
+	cut.Cells = slices.DeleteFunc(slices.Clone(perfect.Cells), func(c nsys.Cell) bool { return c.Layer == 2 })
+	triton := *perfect
+	triton.Kernels, triton.StepKinds = slices.Clone(perfect.Kernels), nil
+	for i := range triton.Kernels {
+		if k := &triton.Kernels[i]; strings.Contains(k.Name, "GroupProblemShape") {
+			k.Name = "fused_moe_kernel"
+		}
+	}
+	for _, k := range []struct {
+		what            string
+		normal, perfect *nsys.Trace
+		reason          string
+	}{
+		{"half the batch", normal, scaled(perfect, 0.5), "takes 5.78 and 2.88 ms per step"},
+		{"faster outside", normal, scaled(perfect, 0.9, nsys.PhaseAttention, nsys.PhaseOther), "takes 5.78 and 5.19 ms per step"},
+		{"all faster", normal, scaled(perfect, 0.9), "takes 5.78 and 5.19 ms per step"},
+		{"half the tokens", vllmNormal, scaled(halved(vllmPerfect), 0.5), "tokens per step"},
+		{"other passes of the same engine", vllmNormal, matched(t, vllm+"balanced.rank*"), "5473 and 13107 tokens per step"},
+		{"faster per token", vllmNormal, scaled(vllmPerfect, 0.9), "takes 1.98 and 1.78 µs per token"},
+		{"fewer layers", normal, &cut, "different layers: normal has 0 to 2; perfect has 0, 1"},
+		{"other gate", &large, &small, "gates of 128 and 64 experts"},
+		{"other model", matched(t, "gptoss-ep4-ranks/normal.*"), perfect, "compute outside the MoE blocks"},
+		{"another library", normal, &triton, "cutlass::device_kernel (CUTLASS) in the normal arm and fused_moe_kernel (Triton: vLLM, SGLang)"},
+		{"a loop and a grouped kernel", matched(t, "torch/loop-normal.*"), matched(t, "torch/grouped-perfect.*"), "dense GEMMs (cuBLAS) in the normal arm"},
+	} {
+		c := Compare(OnTrust(k.normal, gain.Normal), OnTrust(k.perfect, gain.Perfect))
+		if !strings.Contains(strings.Join(c.Reasons, "; "), k.reason) {
+			t.Errorf("%s: %v, want %q", k.what, c.Reasons, k.reason)
+		}
+		noGain(t, k.what, c)
+	}
+}
+
+// Two builds may compute otherwise, but not hold other tokens.
+func TestWorkOfBuilds(t *testing.T) {
+	names := [2]string{"a", "b"}
+	normal, perfect := matched(t, "field/results/vllm-qwen3-normal.rank*"), matched(t, "field/results/vllm-qwen3-perfect.rank*")
+	if c := CompareBuilds(normal, scaled(perfect, 0.5), names); !c.Comparable {
+		t.Errorf("a faster build: %v", c.Reasons)
+	}
+	c := CompareBuilds(normal, matched(t, "field/results/vllm-qwen3-balanced.rank*"), names)
+	if w, _ := c.work("tokens per step"); c.Comparable || w.Equal {
+		t.Errorf("other tokens: %+v", c.Work)
+	}
+}
+
+// Bare layers show no compute outside the blocks: equal work is unknown, and said to be.
+// Where nothing names the experts, a loop over them cannot be told from projections.
+func TestUnknownWork(t *testing.T) {
+	normal, perfect := matched(t, "hf-qwen3-ep4-nsys/normal.*"), matched(t, "hf-qwen3-ep4-nsys/perfect.*")
+	bare := func(t *nsys.Trace) *nsys.Trace { return scaled(t, 0.01, nsys.PhaseAttention, nsys.PhaseOther) }
+	unnamed := func(t *nsys.Trace) *nsys.Trace {
+		loop := *t
+		loop.Kernels, loop.Cells = nil, slices.Clone(t.Cells)
+		for i := range loop.Cells {
+			if loop.Cells[i].Phase == nsys.PhaseExperts {
+				loop.Cells[i].Phase = nsys.PhaseOther
+			}
+		}
+		return &loop
+	}
+	for what, c := range map[string]Comparison{
+		"bare layers":     Compare(bare(normal), bare(perfect)),
+		"unnamed experts": Compare(unnamed(normal), unnamed(OnTrust(perfect, gain.Perfect))),
+	} {
+		if !c.Comparable || !warned(c, "equal_work_unknown", "") {
+			t.Errorf("%s: %v", what, c.Reasons)
+		}
+	}
+	// One side alone without compute outside did not do the same.
+	noGain(t, "bare layers against a model", Compare(normal, bare(perfect)))
+}
