@@ -29,11 +29,11 @@ func TestCompareVerbOfBuilds(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{v1, v2}, "faster: gain +10"},
-		{[]string{v2, v1}, "slower: gain −9"},
+		{[]string{v1, v2}, "after is 10.0 % faster than before."},
+		{[]string{v2, v1}, "after is 9.1 % slower than before."},
 		{[]string{v1, v1 + "x"}, "no such file"},
-		{[]string{"../../" + loopNormal, "../../" + loopPerfect}, "per step, before to after: expert time of the slowest rank 1.81 ms to 1.22 ms (−32.5 %)"},
-		{[]string{"../../" + loopPerfect, "../../" + loopNormal}, "per step, before to after: expert time of the slowest rank 1.22 ms to 1.81 ms"},
+		{[]string{"../../" + loopNormal, "../../" + loopPerfect}, "Steps of after take 39.5 % less GPU time than those of before."},
+		{[]string{"../../" + loopPerfect, "../../" + loopNormal}, "more GPU time than those of before."},
 	} {
 		out, errs, code := invoke(t.Context(), append([]string{"compare", "--arms", "before,after"}, k.args...)...)
 		if !strings.Contains(out+errs, k.want) || (code == exitDone) != (errs == "") {

@@ -145,7 +145,7 @@ var whileRejudging = []string{"proof", "threshold", "metric", "ranks", "accept-d
 // recorded the rest.
 var whileResuming = map[string]bool{
 	"resume": true, "require-verdict": true, "require-proof": true, "fail-above": true, "quiet": true, "keep-going": true, "grace": true,
-	"format": true, "table": true, "brief": true, "wide": true, "output": true, "force": true,
+	"format": true, "table": true, "brief": true, "notes": true, "wide": true, "output": true, "force": true,
 }
 
 func (o *benchOptions) check(c *cobra.Command, words []string) error {

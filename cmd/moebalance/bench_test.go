@@ -121,7 +121,7 @@ func TestBenchOnTheRecordedCampaign(t *testing.T) {
 	if answer, stderr, _ := invoke(t.Context(), "bench", "--resume", folder, "--brief"); !strings.HasPrefix(text, answer) || strings.Count(answer, "\n") != 1 {
 		t.Errorf("--brief: %q, %s", answer, stderr)
 	}
-	if first, _, _ := strings.Cut(text, "\n"); !strings.HasPrefix(first, "imbalance significant, balance claimed: gain +20.0 %") {
+	if first, _, _ := strings.Cut(text, "\n"); first != "Balanced routing is 20.0 % faster." || !strings.Contains(text, "balance claimed, not measured") {
 		t.Errorf("the first line is %q", first)
 	}
 }
@@ -229,7 +229,7 @@ func TestBenchNamesTheProofToCome(t *testing.T) {
 func TestBenchThresholdOfNone(t *testing.T) {
 	t.Chdir(t.TempDir())
 	stdout, stderr, code := invoke(t.Context(), "bench", "-q", "--pairs", "6", "--threshold", "0%", "--", script(t, engine(100, 105)))
-	if code != exitDone || !strings.HasPrefix(stdout, "imbalance significant, balance claimed: gain +5.0 %") {
+	if code != exitDone || !strings.HasPrefix(stdout, "Balanced routing is 5.0 % faster.\nimbalance significant") {
 		t.Errorf("exit %d, %q, %q", code, stderr, stdout)
 	}
 }
@@ -239,7 +239,7 @@ func TestBenchStopsWhenArmsCannotBeCompared(t *testing.T) {
 	t.Chdir(t.TempDir())
 	stuck := script(t, `echo '{"perfect_router":false,"ranks":2,"tokens_per_rank":8,"tokens_per_second":5}'`)
 	stdout, stderr, code := invoke(t.Context(), "bench", "--pairs", "6", "--campaign", "c", "--", stuck)
-	if code != exitNotComparable || !strings.HasPrefix(stdout, "invalid: ") {
+	if code != exitNotComparable || !strings.HasPrefix(stdout, "Invalid: ") {
 		t.Errorf("exit %d, %q", code, stdout)
 	}
 	if n := strings.Count(stderr, "] launch "); n != 2 {
@@ -278,7 +278,7 @@ func TestBenchInterruptAndResume(t *testing.T) {
 		t.Fatalf("exit %d, stdout %q, stderr %q", code, stdout, stderr)
 	}
 	stdout, stderr, code = invoke(t.Context(), "bench", "--resume", "c")
-	if code != exitDone || !strings.HasPrefix(stdout, "imbalance significant") || strings.Count(stderr, "] launch ") != 10 {
+	if code != exitDone || !strings.Contains(stdout, "\nimbalance significant") || strings.Count(stderr, "] launch ") != 10 {
 		t.Errorf("exit %d, stdout %q, stderr %q", code, stdout, stderr)
 	}
 }
@@ -354,7 +354,7 @@ func TestBenchReadsAnyNumber(t *testing.T) {
 	odd := script(t, `if [ "$SWITCH" = on ]; then echo "balanced on rank 0"; echo "took 8 s"; else echo "took 10 s"; fi`)
 	stdout, stderr, code := invoke(t.Context(), "bench", "--pairs", "6", "--campaign", "c", "--treatment", "env:SWITCH=on", "--ranks", "1",
 		"--proof", `balanced on rank (?P<rank>\d+)`, "--metric", `time:s:lower=took (\d+)`, "--", odd)
-	if code != exitDone || !strings.HasPrefix(stdout, "imbalance significant, balance claimed: gain +25.0 %") {
+	if code != exitDone || !strings.HasPrefix(stdout, "Balanced routing is 25.0 % faster.\nimbalance significant") {
 		t.Errorf("exit %d, %q, %q", code, stdout, stderr)
 	}
 }
@@ -378,13 +378,13 @@ func TestBenchJudgesAnew(t *testing.T) {
 		says string
 	}{
 		{[]string{"--proof", "even"}, exitNotComparable, "seen on 1 rank; say --ranks N"},
-		{[]string{"--proof", "even", "--ranks", "1"}, exitDone, "not significant, balance claimed: gain +0.0 %"},
-		{[]string{"--proof", "even", "--ranks", "1", "--metric", `time:s:lower=time (\d+)`}, exitDone, "imbalance significant, balance claimed: gain +25.0 %"},
-		{[]string{"--proof", "even", "--ranks", "1", "--metric", `time:s:lower=time (\d+)`, "--threshold", "30%"}, exitDone, "not significant, balance claimed: gain +25.0 %"},
+		{[]string{"--proof", "even", "--ranks", "1"}, exitDone, "\nnot significant"},
+		{[]string{"--proof", "even", "--ranks", "1", "--metric", `time:s:lower=time (\d+)`}, exitDone, "\nimbalance significant"},
+		{[]string{"--proof", "even", "--ranks", "1", "--metric", `time:s:lower=time (\d+)`, "--threshold", "30%"}, exitDone, "\nnot significant"},
 		{[]string{"--proof", "even", "--ranks", "1", "--metric", `time:s:lower=time (\d+)`, "--fail-above", "20%"}, exitGate, "by other rules than the campaign was run under: --metric, --proof, --ranks"},
 		{nil, exitNotComparable, "invalid"},
 	} {
-		stdout, stderr, code := invoke(t.Context(), append([]string{"bench", "-q", "--resume", "c"}, c.args...)...)
+		stdout, stderr, code := invoke(t.Context(), append([]string{"bench", "-q", "--notes", "--resume", "c"}, c.args...)...)
 		if code != c.code || !strings.Contains(stdout, c.says) {
 			t.Errorf("%v: exit %d, want %d; %q in\n%s%s", c.args, code, c.code, c.says, stdout, stderr)
 		}
@@ -470,7 +470,7 @@ echo "rate $rate"
 `, root))
 	args := []string{"bench", "-q", "--pairs", "6", "--campaign", "c", "--treatment", "env:SWITCH=on", "--metric", `rate=rate (\d+)`, "--counts", "{out}/counts", "--", tool, "{out}/counts"}
 	stdout, stderr, code := invoke(t.Context(), args...)
-	if code != exitDone || !strings.HasPrefix(stdout, "imbalance significant: gain +30.0 %") || strings.Count(stdout, "recorded expert counts") != 8 {
+	if code != exitDone || !strings.HasPrefix(stdout, "Balanced routing is 30.0 % faster.\nimbalance significant") {
 		t.Errorf("exit %d, %q\n%s", code, stderr, stdout)
 	}
 	// The same without a switch that does anything: both arms are skewed.
@@ -527,7 +527,7 @@ func TestBenchProvesByTraces(t *testing.T) {
 			putNsys(t, c.perfect)
 			t.Chdir(t.TempDir())
 			args := append([]string{"bench", "--pairs", "6", "--campaign", "c", "--treatment", "env:SWITCH=on", "--metric", `rate=rate (\d+)`}, c.profile...)
-			stdout, stderr, code := invoke(t.Context(), append(args, "--", tool)...)
+			stdout, stderr, code := invoke(t.Context(), append(append(args, "--format", "json"), "--", tool)...)
 			if code != c.code || strings.Count(stderr, "] launch ") != c.launches {
 				t.Errorf("exit %d after %d launches, want %d after %d\n%s", code, strings.Count(stderr, "] launch "), c.code, c.launches, stderr)
 			}

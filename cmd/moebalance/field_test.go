@@ -382,7 +382,7 @@ func checkRows(t *testing.T, file string, want int) {
 func TestFieldReport(t *testing.T) {
 	words := append([]string{"report"}, fieldFiles(t, "vllm-qwen3-[np]*.rank?.json.gz")...)
 	page, errs, code := invoke(t.Context(), words...)
-	if code != 0 || !strings.Contains(page, "the learned arm is accepted as labeled") || !strings.Contains(page, "the balanced arm is accepted as labeled") ||
+	if code != 0 || !strings.Contains(page, "the normal arm is accepted as labeled") || !strings.Contains(page, "the perfect arm is accepted as labeled") ||
 		!strings.Contains(page, "which hold different numbers of tokens") {
 		t.Errorf("exit %d: %s", code, errs)
 	}

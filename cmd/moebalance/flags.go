@@ -128,7 +128,7 @@ func (f *resultFlags) write(c *cobra.Command, d output.Document) error {
 		err = f.file.Write(render)
 	}
 	if err == nil && f.format == output.CSV {
-		for i, note := range d.AllNotes() {
+		for i, note := range d.Notes {
 			fmt.Fprintf(c.ErrOrStderr(), "[%d] %s\n", i+1, note)
 		}
 	}

@@ -375,7 +375,7 @@ func TestLogitsFormats(t *testing.T) {
 			!strings.HasPrefix(lines[1], "e8k2,Renormalize,diagonal/2,dep,0,bfloat16,4,3,1,1,1,1,8,8,4,") {
 			t.Errorf("%s: exit %d: %q", verb, code, csv)
 		}
-		md, _, code := invoke(t.Context(), "logits", verb, "--format", "md", dir)
+		md, _, code := invoke(t.Context(), "logits", verb, "--table", "balance", "--format", "md", dir)
 		if code != exitDone || !strings.Contains(md, "| e8k2 | Renormalize |") {
 			t.Errorf("%s: exit %d: %q", verb, code, md)
 		}

@@ -56,7 +56,7 @@ func TestQuickstart(t *testing.T) {
 	}
 	lines := strings.Split(strings.TrimSuffix(first, "\n"), "\n")
 	want := []string{"throughput by +22.9 % (+19.9 % to +26.0 %, 95.0 % confidence, 6 pairs): imbalance significant", "2 of 2 batch sizes of gpt-oss-120b",
-		"rank load max/mean: mean 1.496 (2 layers), worst 1.847 (layer 0", "", "page: " + filepath.Join(dir, "report.html"), "", "next, ", "  ./mb logits generate ", "  ./mb bench ", "  ./mb report "}
+		"Rank 2 gets 1.85 × the mean load in layer 0; both layers are uneven.", "", "page: " + filepath.Join(dir, "report.html"), "", "next, ", "  ./mb logits generate ", "  ./mb bench ", "  ./mb report "}
 	if len(lines) != len(want) {
 		t.Fatalf("stdout is %q, want %d lines", first, len(want))
 	}

@@ -196,7 +196,7 @@ func inputOf(in source.Item) page.Input {
 	case in.Cache != nil:
 		d = render.VerifiedCache(in.Name, *in.Cache)
 	}
-	out := page.Input{Item: in, Notes: d.AllNotes()}
+	out := page.Input{Item: in, Notes: d.Notes}
 	for _, t := range d.Tables {
 		if !page.Shows(page.Kind(in), t.Name) {
 			continue

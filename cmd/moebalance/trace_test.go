@@ -32,14 +32,14 @@ func TestTraceVerbOverview(t *testing.T) {
 	if code != exitDone || errs != "" {
 		t.Fatalf("exit %d, %s", code, errs)
 	}
+	waits, _, _ := runIn(t, "trace", "--table", "waits", loopNormal)
+	notes, _, _ := runIn(t, "trace", "--notes", loopNormal)
+	out += waits + notes
 	for _, want := range []string{
-		"normal arm: expert-time imbalance over 4 ranks: mean 28.7 % (3 layers), worst 51.5 % (layer 1); 2 layers flagged\nranks wait longest in layer 0: 581 µs per step, for rank 2 in 3 of 3 steps, mostly host lateness; rank 3 has most expert time there\n",
+		"Late launches on rank 2 stall the others; balance would gain about 3.4 %.\nlate launches · ", "· normal arm\n",
 		"Waiting at the collective behind the experts",
-		"layer  steps  last rank  in steps  most experts  wait (µs)  ± (µs)  expert load (µs)  other compute (µs)  different kernels (µs)  host lateness (µs)  not explained (µs)\n",
-		"Compute time per step and layer, collectives excluded",
-		"device ordinal", "2023.4.4.54",
-		"GPU time (ms)  with launch  in a layer  in one expert", // coverage
-		"evidence of the arm (normal): ENABLE_PERFECT_ROUTER=0",
+		"layer  steps  last rank  in steps  most experts  wait (µs)  ± (µs)  expert load (µs)  ",
+		"evidence of the arm (normal): ENABLE_PERFECT_ROUTER=0", "tables: --table imbalance, stragglers, waits, ",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
@@ -129,7 +129,8 @@ func TestTraceVerbSummaries(t *testing.T) {
 		summaries = append(summaries, path)
 	}
 	merged, errs, code := runIn(t, append([]string{"trace", "--format", "json"}, summaries...)...)
-	if code != exitDone || merged != direct {
+	command := regexp.MustCompile(`"command": .*`) // names the files that were given
+	if code != exitDone || command.ReplaceAllString(merged, "") != command.ReplaceAllString(direct, "") {
 		t.Errorf("exit %d, %s: merged summaries are not the direct result", code, errs)
 	}
 }
@@ -215,7 +216,7 @@ func TestTraceVerbScrub(t *testing.T) {
 		t.Fatalf("exit %d, %q, %q", code, out, errs)
 	}
 	want, _, _ := runIn(t, "trace", loopNormal)
-	if have, _, code := runIn(t, "trace", path); code != exitDone || have != want {
+	if have, _, code := runIn(t, "trace", path); code != exitDone || strings.ReplaceAll(have, path, loopNormal) != want {
 		t.Errorf("exit %d: want\n%s\nhave\n%s", code, want, have)
 	}
 }

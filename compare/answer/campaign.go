@@ -19,7 +19,7 @@ func OfCampaign(c *source.Campaign) Answer {
 	g, place := c.Gain, atPoint(c)
 	interval := fmt.Sprintf("between %s and %s", quantity.Change(g.Low), quantity.Change(g.High))
 	switch {
-	case c.Campaign.Left > 0:
+	case c.Campaign.Left > 0 && !(c.Verdict.Refused() && g.N > 0): // a check that fails before any pair may pass yet
 		a.Verdict = NoVerdict
 		a.Line = fmt.Sprintf("Unfinished: %d of %s are left.", c.Campaign.Left, quantity.Count(c.Campaign.Left+c.Campaign.Launches, "launch"))
 		a.Next = append(a.Next, Step{"Run the rest.", "moebalance bench --resume " + launch.Quote([]string{c.Campaign.Folder})})

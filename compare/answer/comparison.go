@@ -127,16 +127,16 @@ func (a *Answer) predicted(c *diff.Comparison) {
 		a.Verdict, a.Line = NoAnswer, "No answer: these traces allow no prediction of the gain."
 		return
 	}
-	measured := s.Basis == diff.FromCampaign && c.Prediction.Measured != nil
+	measured := c.Prediction.Measured
 	gained := Number{"gain", s.Gain, Fraction, s.Low, s.High, Predicted}
-	if measured {
-		gained.Basis = Measured
+	if measured != nil {
+		gained = Number{"gain", measured.Estimate, Fraction, measured.Low, measured.High, Measured}
 		a.Basis = "gain measured, parts predicted from " + a.Basis
 	} else {
 		a.Basis = "predicted from " + a.Basis
 	}
-	a.Line = predictedLine(c, measured)
-	a.Numbers = append(a.Numbers, gained, NumberOf("step with balanced routing", s.PerfectNS, NS, basisIf(measured)))
+	a.Line = predictedLine(c)
+	a.Numbers = append(a.Numbers, gained, NumberOf("step with balanced routing", s.PerfectNS, NS, basisOfStep(s.Basis)))
 	if p := s.Placement.GainBound; p.Defined() {
 		a.Numbers = append(a.Numbers, Number{"gain of even ranks alone", p, Fraction, s.Placement.Low, s.Placement.High, Predicted})
 	}
@@ -152,25 +152,26 @@ func (a *Answer) predicted(c *diff.Comparison) {
 		a.Reasons = append(a.Reasons, "Ranks wait mostly for late kernel launches (the CPU is behind), which balance does not change.")
 	}
 	if s.Placement.Held != "" && s.Placement.RecoveredGain.Defined() {
-		a.Reasons = append(a.Reasons, fmt.Sprintf("The given placement would gain about %s (%s).", about(s.Placement.RecoveredGain), s.Placement.Held))
+		a.Reasons = append([]string{fmt.Sprintf("A placement would recover %s of the uneven load and gain about %s (%s).",
+			quantity.Percent(s.Placement.Recovered), about(s.Placement.RecoveredGain), s.Placement.Held)}, a.Reasons...)
 	}
 }
 
-func basisIf(measured bool) Basis {
-	if measured {
+func basisOfStep(b diff.StepBasis) Basis {
+	if b == diff.FromCampaign {
 		return Measured
 	}
 	return Predicted
 }
 
-func predictedLine(c *diff.Comparison, measured bool) string {
+func predictedLine(c *diff.Comparison) string {
 	s := c.Split
 	kinds := ""
 	if len(c.Kinds) > 0 {
 		kinds = " for " + c.Kinds[0].Steps
 	}
-	if measured {
-		return fmt.Sprintf("Balanced routing is %s%s%s.", speed(s.Gain, ""), kinds, from(s))
+	if m := c.Prediction.Measured; m != nil {
+		return fmt.Sprintf("Balanced routing is %s.", speed(m.Estimate, ""))
 	}
 	if !(s.Low > 0) && !(s.High < 0) && s.Low.Defined() {
 		return fmt.Sprintf("No gain shown: balanced routing would change speed by %s to %s%s.", quantity.Change(s.Low), quantity.Change(s.High), kinds)

@@ -1,11 +1,8 @@
 package diff
 
 import (
-	"fmt"
-
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/router"
-	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // Ceiling relates the load that the traces show to the throughput that a campaign
@@ -43,12 +40,6 @@ type Ceiling struct {
 	// StragglerLoss is the time of a step that ranks spent less than their
 	// slowest peer, work of all phases, over all layers.
 	StragglerLoss Change `json:"straggler_loss"`
-}
-
-// Sentence says the bound, and what it is made of.
-func (k Ceiling) Sentence() string {
-	return fmt.Sprintf("even %s over ranks could win at most %s of GPU time: it is %s of the normal step, balancedness %s",
-		k.Of.ExpertTime(), quantity.Change(k.GainBound), quantity.Percent(k.ExpertShare), quantity.Ratio(k.Balancedness))
 }
 
 func (p arms) ceiling(step Change) Ceiling {

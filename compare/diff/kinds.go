@@ -30,21 +30,6 @@ type KindChange struct {
 	Gain router.Number `json:"predicted_gain"`
 }
 
-// ForKinds says of which kind of steps the predicted gain is, and what the other kinds
-// gain; empty where all steps are of one kind.
-func (c Comparison) ForKinds() string {
-	if len(c.Kinds) == 0 {
-		return ""
-	}
-	text := " for " + c.Kinds[0].Steps
-	for _, k := range c.Kinds[1:] {
-		if k.Gain.Defined() {
-			text += ", " + quantity.Change(k.Gain) + " for " + k.Steps
-		}
-	}
-	return text
-}
-
 // stepKind is one kind of steps of one arm.
 type stepKind struct {
 	nsys.StepKind

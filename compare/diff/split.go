@@ -1,14 +1,11 @@
 package diff
 
 import (
-	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
-	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // Split says what a gain is made of, and how much of it a placement of experts can reach.
@@ -142,32 +139,3 @@ func (c *Comparison) WithPlacement(contiguous, judged router.Number, held string
 
 // Known is false where no gain is predicted, and in results of before.
 func (s Split) Known() bool { return len(s.Parts) > 0 }
-
-// Sentence reconciles the parts with the whole; empty where they are not known.
-func (s Split) Sentence() string {
-	if !s.Known() {
-		return ""
-	}
-	of := "predicted"
-	if s.Basis == FromCampaign {
-		of = "measured"
-	}
-	parts := make([]string, len(s.Parts))
-	for i, p := range s.Parts {
-		parts[i] = string(p.Name) + " " + quantity.Change(p.Gain)
-	}
-	return fmt.Sprintf("%s (%s) = %s", quantity.Change(s.Gain), of, strings.Join(parts, ", "))
-}
-
-// PlacementSentence says what a placement can reach; empty where that is not known.
-func (s Split) PlacementSentence() string {
-	switch {
-	case !s.Known():
-		return ""
-	case !(s.Placement.GainBound > 0) && s.Placement.High > 0:
-		return "whether a placement alone wins anything is open (predicted)"
-	case !(s.Placement.GainBound > 0):
-		return "a placement alone wins nothing (predicted)"
-	}
-	return fmt.Sprintf("a placement alone wins about %s (predicted)", quantity.Change(s.Placement.GainBound))
-}

@@ -9,7 +9,6 @@ import (
 	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
-	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/plots"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -243,9 +242,4 @@ func checked(c *source.Campaign, status gain.CheckStatus) (names []string) {
 		}
 	}
 	return names
-}
-
-// hidesGraphs reports an export that recorded CUDA graphs whole.
-func hidesGraphs(t *nsys.Trace) bool {
-	return slices.ContainsFunc(t.Exports, func(e nsys.Export) bool { return e.GraphMode == "graph" })
 }

@@ -25,7 +25,6 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 
-	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -136,12 +135,12 @@ func (c Column) key() string { return cmp.Or(c.Key, c.Name) }
 
 // Document is one result.
 type Document struct {
-	Answer *answer.Answer // nil for listings, which answer nothing
-	Lead   *Table         // what people see with the answer; nil for none
+	Answer *Answer // nil for listings, which answer nothing
+	Lead   *Table  // what people see with the answer; nil for none
 
 	Headline string // of a listing
 	Tables   []Table
-	Notes    []string // beside the caveats of the answer: where files are, what columns mean
+	Notes    []string // shown on demand beside an answer
 	Value    any      // what JSON carries
 }
 
@@ -167,6 +166,28 @@ func (t Table) Without(keys ...string) *Table {
 	return &out
 }
 
+// Answer is what people read first.
+type Answer struct {
+	Line    string // the answer, in one sentence
+	Verdict string
+	Tone    Tone   // of the verdict
+	Basis   string // what the verdict rests on
+	Numbers []string
+	Reasons []string
+	Next    []string // commands as typed
+	Notes   string   // how many notes there are, in words; empty for none
+}
+
+// Tone is how a verdict is colored.
+type Tone int
+
+// The tones, with their colors.
+const (
+	Undecided Tone = iota // yellow
+	Fine                  // green
+	Costs                 // red
+)
+
 // Brief is the answer's line alone.
 func (d Document) Brief() Document {
 	if d.Answer != nil {
@@ -174,20 +195,6 @@ func (d Document) Brief() Document {
 	}
 	first, _, _ := strings.Cut(d.Headline, "\n")
 	return Document{Headline: first, Value: d.Value}
-}
-
-// AllNotes are the caveats of the answer and the document's own notes.
-func (d Document) AllNotes() (notes []string) {
-	if d.Answer != nil {
-		for _, c := range d.Answer.Caveats {
-			text := c.String()
-			if c.Severity != answer.Note {
-				text = string(c.Severity) + ": " + text
-			}
-			notes = append(notes, text)
-		}
-	}
-	return append(notes, d.Notes...)
 }
 
 // ErrNoTable is wrapped by the error about a table that a document lacks.
@@ -339,9 +346,9 @@ func (d Document) render(v View, tables []Table) string {
 		}
 		w.follow(a)
 		if v.Notes {
-			w.notes(append(d.AllNotes(), "tables: --table "+strings.Join(d.filled(), ", ")))
-		} else if n := a.CountNotes(len(d.Notes)); n != "" {
-			w.line("", "Notes: "+n+": --notes shows "+them(len(a.Caveats)+len(d.Notes)))
+			w.notes(append(slices.Clone(d.Notes), "tables: --table "+strings.Join(d.filled(), ", ")))
+		} else if a.Notes != "" {
+			w.line("", "Notes: "+a.Notes+": --notes shows "+them(len(d.Notes)))
 		}
 	}
 	return w.String()

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
@@ -34,15 +33,16 @@ func (w *writer) headline(text string) {
 }
 
 // answer writes the line, the verdict with its basis, and the numbers.
-func (w *writer) answer(a *answer.Answer) {
+func (w *writer) answer(a *Answer) {
 	const mostNumbers = 3
-	var numbers []string
-	for _, n := range a.Numbers[:min(mostNumbers, len(a.Numbers))] {
-		numbers = append(numbers, n.String())
+	numbers := a.Numbers[:min(mostNumbers, len(a.Numbers))]
+	status := a.Verdict
+	if a.Basis != "" {
+		status += " · " + a.Basis
 	}
-	status := w.Screen.prose(a.Status(), "")
-	if tone := []string{"33", "32", "31"}[a.Verdict.Tone()]; strings.HasPrefix(status, string(a.Verdict)) {
-		status = w.Screen.escape(tone, string(a.Verdict)) + strings.TrimPrefix(status, string(a.Verdict))
+	status = w.Screen.prose(status, "")
+	if rest, whole := strings.CutPrefix(status, a.Verdict); whole {
+		status = w.Screen.escape([]string{"33", "32", "31"}[a.Tone], a.Verdict) + rest
 	}
 	if w.Format == Markdown {
 		fmt.Fprintf(w, "**%s**\n\n%s\n\n", Visible(a.Line), status)
@@ -58,7 +58,7 @@ func (w *writer) answer(a *answer.Answer) {
 }
 
 // follow writes the reasons and what to do next.
-func (w *writer) follow(a *answer.Answer) {
+func (w *writer) follow(a *Answer) {
 	if w.Format == Markdown && len(a.Reasons)+len(a.Next) > 0 {
 		w.WriteString("\n")
 	}
@@ -71,10 +71,10 @@ func (w *writer) follow(a *answer.Answer) {
 			head = "      "
 		}
 		if w.Format == Markdown {
-			fmt.Fprintf(w, "\nNext: `%s`\n", Visible(step.Command))
+			fmt.Fprintf(w, "\nNext: `%s`\n", Visible(step))
 			continue
 		}
-		w.WriteString(head + Visible(step.Command) + "\n") // one line, as it is typed
+		w.WriteString(head + Visible(step) + "\n") // one line, as it is typed
 	}
 }
 

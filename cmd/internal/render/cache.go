@@ -24,10 +24,10 @@ func VerifiedCache(dir string, v logits.Verification) output.Document {
 		}
 	}
 	a := answer.OfCache(&v, dir)
-	d := output.Document{Answer: &a, Tables: []output.Table{balanceTable(v.Balance)}, Notes: certificateNotes(v.Balance), Value: struct {
+	d := document(a, certificateNotes(v.Balance), struct {
 		logits.Verification
 		Answer answer.Answer `json:"answer"`
-	}{v, a}}
+	}{v, a}, balanceTable(v.Balance))
 	if len(failed) > 0 {
 		d.Tables = append(d.Tables, output.Table{
 			Name: "failed", Title: "Failed entries", Columns: []output.Column{{Name: "path"}, {Name: "reason"}}, Rows: failed,

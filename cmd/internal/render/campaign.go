@@ -68,10 +68,10 @@ func Campaign(r source.Campaign) output.Document {
 		tables = append(tables, matchedSteps(&r.Iterations.Matched, normal, perfect))
 	}
 	a := answer.OfCampaign(&r)
-	d := output.Document{Answer: &a, Tables: tables, Notes: benchNotes(r), Value: struct {
+	d := document(a, benchNotes(r), struct {
 		source.Campaign
 		Answer answer.Answer `json:"answer"`
-	}{r, a}}
+	}{r, a}, tables...)
 	switch {
 	case r.Verdict.Refused():
 	case len(r.Points) > 0:
@@ -260,11 +260,12 @@ type reportComparison struct {
 // Reports renders the verdict on two sets of benchmark reports, with their steps of
 // equal batch shape.
 func Reports(r gain.Result, set source.ReportSet) output.Document {
+	a := answer.OfCampaign(&source.Campaign{Result: r})
 	d := Campaign(source.Campaign{Result: r})
 	if set.Matched != nil {
 		d.Tables = append(d.Tables, matchedSteps(set.Matched, string(r.Called(gain.Normal)), string(r.Called(gain.Perfect))))
 	}
-	d.Notes, d.Value = set.Notes, reportComparison{r, *d.Answer, set.Matched}
+	d.Notes, d.Value = append(d.Notes, set.Notes...), reportComparison{r, a, set.Matched}
 	return d
 }
 

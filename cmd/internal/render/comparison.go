@@ -16,16 +16,16 @@ import (
 // Comparison lays a comparison out for people; JSON carries it as it is.
 func Comparison(r diff.Comparison) output.Document {
 	a := answer.OfComparison(&r)
-	d := output.Document{Answer: &a, Tables: comparisonTables(r), Notes: predictionNotes(r.Prediction), Value: struct {
+	d := document(a, predictionNotes(r), struct {
 		diff.Comparison
 		Answer answer.Answer `json:"answer"`
-	}{r, a}}
+	}{r, a}, comparisonTables(r)...)
 	if len(r.Builds) == 2 {
 		d.Tables = slices.DeleteFunc(d.Tables, func(t output.Table) bool { return t.Name == "gain" || t.Name == "balance" || t.Name == "hardware" })
-	} else if r.Comparable {
+	} else if r.Comparable && (r.Prediction.Measured == nil || r.Split.Basis == diff.FromCampaign) { // or the parts are of another step
 		d.Lead = d.Named("gain").Without("gain", "low", "high")
 		d.Lead.Title = ""
-	} else {
+	} else if !r.Comparable {
 		d.Lead = d.Named("work")
 	}
 	return d
@@ -58,15 +58,18 @@ func (a arms) both(column func(string, ...string) output.Column, before, tail st
 	return []output.Column{column(before+a[0], "normal"+tail), column(before+a[1], "perfect"+tail)}
 }
 
-// predictionNotes say which step time the gains are of, and how to get a better one.
-func predictionNotes(p diff.Prediction) []string {
-	switch {
+// predictionNotes say which step time the gains are of, and what is not known of a placement.
+func predictionNotes(r diff.Comparison) (notes []string) {
+	switch p := r.Prediction; {
 	case p.SavedNS.Defined() && p.StepBasis == "":
-		return []string{"step time unknown, so no gain is predicted: record two whole steps, or pass --campaign"}
+		notes = append(notes, "step time unknown, so no gain is predicted: record two whole steps, or pass --campaign")
 	case p.ProfilerOverhead.Defined():
-		return []string{"the profiler makes a step of the perfect arm longer by " + quantity.Percent(p.ProfilerOverhead)}
+		notes = append(notes, "the profiler makes a step of the perfect arm longer by "+quantity.Percent(p.ProfilerOverhead))
 	}
-	return nil
+	if p := r.Split.Placement; p.Held != "" && !p.Recovered.Defined() { // then it says why
+		notes = append(notes, p.Held)
+	}
+	return notes
 }
 
 // splitTable is what the gain is made of: milliseconds that add up.

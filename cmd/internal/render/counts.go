@@ -13,10 +13,10 @@ import (
 // Counts renders judged expert statistics, given as arguments of a command.
 func Counts(result *source.Counts, given string) output.Document {
 	a := answer.OfCounts(result, given)
-	d := output.Document{Answer: &a, Tables: countsView{result}.tables(), Value: struct {
+	d := document(a, nil, struct {
 		*source.Counts
 		Answer answer.Answer `json:"answer"`
-	}{result, a}}
+	}{result, a}, countsView{result}.tables()...)
 	if len(result.Records) > 1 {
 		d.Lead = d.Named("summary").Without("layers", "flagged", "balancedness", "imbalance", "worst_floor")
 	}

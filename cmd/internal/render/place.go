@@ -17,10 +17,10 @@ func Place(result *place.Result) output.Document {
 	a := answer.OfPlacement(result)
 	best, of := *result, result.Best().Plan
 	best.Workloads = slices.DeleteFunc(slices.Clone(result.Workloads), func(w place.Workload) bool { return w.Plan != of })
-	d := output.Document{Answer: &a, Tables: placeView{result}.tables(), Notes: placeView{&best}.notes(), Value: struct {
+	d := document(a, placeView{&best}.notes(), struct {
 		*place.Result
 		Answer answer.Answer `json:"answer"`
-	}{result, a}}
+	}{result, a}, placeView{result}.tables()...)
 	if len(result.Placements) > 1 {
 		d.Lead = d.Named("placements").Without("null_p95", "verdict")
 	}

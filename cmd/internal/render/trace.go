@@ -19,7 +19,7 @@ import (
 // arguments of a command.
 func Trace(t *nsys.Trace, given string) output.Document {
 	a := answer.OfTrace(t, given)
-	d := output.Document{Answer: &a, Tables: traceTables(t), Notes: traceNotes(t), Value: tracedJSON{t, a}}
+	d := document(a, traceNotes(t), tracedJSON{t, a}, traceTables(t)...)
 	if a.Verdict == answer.Uneven {
 		d.Lead = unevenLayers(t)
 	}

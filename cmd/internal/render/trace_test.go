@@ -19,7 +19,7 @@ func TestNotesOfManyRanks(t *testing.T) {
 			trace.Warnings = append(trace.Warnings, router.Warning{Code: "other", Subject: name, Text: fmt.Sprintf("rank %d ended early", rank)})
 		}
 	}
-	notes := Trace(trace, "").AllNotes()
+	notes := Trace(trace, "").Notes
 	if len(notes) != 2 || notes[0] != "rank0.sqlite, rank2.sqlite and 254 more: rank 0 ended early (and 255 more like this)" || notes[1] != "rank0.sqlite, rank1.sqlite and 510 more: events are missing" {
 		t.Errorf("have %d notes: %q", len(notes), notes)
 	}

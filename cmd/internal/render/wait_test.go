@@ -20,23 +20,3 @@ func TestVariantTableShowsTheDifference(t *testing.T) {
 		}
 	}
 }
-
-// The last part that is more than half of the waiting is named, and the rank only if it is
-// last in most steps.
-func TestWaitSentence(t *testing.T) {
-	w := wait.Wait{Layer: 3, Steps: 4, LastRank: 2, LastSteps: 3, MostExpertRank: 2, Agrees: true, WaitNS: 1000, Parts: wait.Parts{ExpertNS: 600, HostNS: 500, UnexplainedNS: -100}}
-	for want, change := range map[string]func(*wait.Wait){
-		"layer 3: 1.00 µs per step, for rank 2 in 3 of 4 steps, mostly expert load":                func(*wait.Wait) {},
-		"layer 3: 1.00 µs per step, for rank 2 in 3 of 4 steps; rank 1 has most expert time there": func(w *wait.Wait) { w.Parts.ExpertNS, w.MostExpertRank, w.Agrees = 400, 1, false },
-		"layer 3: 1.00 µs per step, for different ranks, mostly not explained": func(w *wait.Wait) {
-			w.LastSteps = 2
-			w.Parts = wait.Parts{HostNS: router.Undefined(), UnexplainedNS: 1000}
-		},
-	} {
-		changed := w
-		change(&changed)
-		if have := changed.Sentence("layer 3"); have != want {
-			t.Errorf("have %q, want %q", have, want)
-		}
-	}
-}

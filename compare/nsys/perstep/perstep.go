@@ -308,11 +308,6 @@ func (t *Trace) ObservedByExpert() bool {
 // Inferred reports that layers were found from the repetition of kernels.
 func (t *Trace) Inferred() bool { return t.source.Structure != nil && t.source.Structure.Layers > 0 }
 
-// HasLoad reports that some load is recorded.
-func (t *Trace) HasLoad() bool {
-	return slices.ContainsFunc(t.source.Experts, func(e nsys.ExpertStat) bool { return e.Known })
-}
-
 // TimeAgainstLoad has a point for each expert, or else for each rank. A rank and
 // layer whose load is known only in part, or that has no expert kernel, is left out.
 func (t *Trace) TimeAgainstLoad(byExpert bool) Points {
