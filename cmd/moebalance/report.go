@@ -91,7 +91,31 @@ func (o *reportOptions) run(c *cobra.Command, paths []string) error {
 		}
 		programs = append(programs, programsOf(items)...)
 	}
-	return o.write(c, programs)
+	if err := o.write(c, programs); err != nil {
+		return err
+	}
+	return checkComparable(programs)
+}
+
+// checkComparable refuses sides that did different work, once the page says so: of traces
+// where no campaign judges the arms.
+func checkComparable(programs []page.Program) error {
+	for _, p := range programs {
+		judged := slices.ContainsFunc(p.Inputs, func(in page.Input) bool { return in.Campaign != nil })
+		for _, in := range p.Inputs {
+			var reasons []string
+			switch {
+			case in.Campaign != nil && in.Campaign.Verdict == gain.NotComparable:
+				reasons = in.Campaign.Reasons
+			case in.Compared != nil && !in.Compared.Comparable && !judged:
+				reasons = in.Compared.Reasons
+			default:
+				continue
+			}
+			return withCode(exitNotComparable, fmt.Errorf("%s: not comparable: %s", in.Name, strings.Join(reasons, "; ")))
+		}
+	}
+	return nil
 }
 
 // gather reads inputs of one program, and compares its traces where they are one of each

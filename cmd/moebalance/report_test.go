@@ -197,6 +197,7 @@ func TestReportRefuses(t *testing.T) {
 		{exitUsage, "no export of the perfect arm", []string{"--counts-perfect", "../../testdata/gptoss-ep4-ranks/counts-perfect", normal}},
 		{exitFailed, "no such file", []string{filepath.Join(dir, "missing.json")}},
 		{exitFailed, `want exports of one run, one per rank, have two that claim rank 0 (by environment and by environment); use the JSON of 'moebalance trace --rank`, []string{"../../testdata/gptoss-graph"}},
+		{exitNotComparable, "moebalance compare '../../testdata/field/results/vllm-qwen3-normal.rank*.json.gz' '../../testdata/field/results/vllm-qwen3-balanced.rank*.json.gz'", []string{"../../testdata/field/results/vllm-qwen3-normal.rank?.json.gz", "../../testdata/field/results/vllm-qwen3-balanced.rank?.json.gz"}},
 		{exitFailed, "want a campaign folder", []string{file("notes.txt", "hello")}},
 		{exitFailed, "the file is empty", []string{file("nothing.json", "")}},
 		{exitFailed, `bad.csv: line 2: want a whole number as count, have "x"`, []string{file("bad.csv", "layer,expert,count\n0,1,x\n")}},

@@ -40,6 +40,8 @@ const (
 	backendMargin = 0.1
 )
 
+const tokensPerStep = "tokens per step"
+
 // leastOutside is the share of compute outside the MoE blocks below which it says nothing.
 const leastOutside = 0.02
 
@@ -68,7 +70,7 @@ func (c *Comparison) judgeWork(p arms, sides [2]*nsys.Trace, refuse func(string,
 	}
 	tokens := p.tokens()
 	if tokens[0] > 0 && tokens[1] > 0 {
-		check(workOfBoth("tokens per step", "", tokens[0], tokens[1], tokensMargin), "the sides hold %.0f and %.0f tokens per step", tokens[0], tokens[1])
+		check(workOfBoth(tokensPerStep, "", tokens[0], tokens[1], tokensMargin), "the sides hold %.0f and %.0f tokens per step", tokens[0], tokens[1])
 	}
 	if c.Builds != nil {
 		return
@@ -168,7 +170,7 @@ func (c *Comparison) judgeBackend(sides [2]*nsys.Trace, check func(Work, string,
 		}
 		share[i] = float64(alone) / float64(max(all, 1))
 	}
-	w := workOfBoth("expert time in kernels of this side alone", "", share[0], share[1], backendMargin)
+	w := workOfBoth("expert time in kernels of this side alone", "share", share[0], share[1], backendMargin)
 	if w.Differs = max(w.Normal, w.Perfect); len(times[0])+len(times[1]) > 0 {
 		w.Equal = w.Differs <= backendMargin
 		check(w, "the experts run in other kernels, mostly %s in the normal arm and %s in the perfect arm", longest(times[0]), longest(times[1]))
@@ -213,6 +215,25 @@ func longest(times map[string]int64) string {
 		return "kernels that no name tells"
 	}
 	return slices.MaxFunc(names, func(a, b string) int { return cmp.Compare(times[a], times[b]) })
+}
+
+// CheckCompute asks traces of one launch of each arm whether both did the same work. What
+// depends on the steps that happened to be recorded is no more than a warning.
+func CheckCompute(normal, perfect *nsys.Trace) gain.Check {
+	check := gain.Check{Name: gain.CheckCompute, Status: gain.Unknown, Text: "the traces of the profiled pair do not tell whether both arms did the same work"}
+	for _, w := range Compare(normal, perfect).Work {
+		text := fmt.Sprintf("%s of the profiled pair: normal %s, perfect %s %s", w.Quantity, quantity.Digits4(w.Normal), quantity.Digits4(w.Perfect), w.Unit)
+		switch {
+		case w.Equal && check.Status == gain.Unknown:
+			check.Status, check.Text = gain.Pass, "the profiled pair did the same work, as far as its traces tell"
+		case w.Equal || check.Status == gain.Fail:
+		case w.Quantity == tokensPerStep || strings.HasSuffix(w.Unit, "/step"):
+			check.Status, check.Text = gain.Warn, text+": the recorded steps differ"
+		default:
+			check.Status, check.Text = gain.Fail, "the arms did different work: "+text
+		}
+	}
+	return check
 }
 
 // withoutGain takes from sides that are not comparable what could be read as a gain.

@@ -16,6 +16,7 @@ const (
 	CheckProof       = "treatment_proved"
 	CheckDifference  = "only_one_difference"
 	CheckWork        = "equal_work"
+	CheckCompute     = "equal_compute" // of a profiled pair
 	CheckPairs       = "complete_pairs"
 	CheckOrder       = "balanced_order"
 	CheckOrderEffect = "order_effect"

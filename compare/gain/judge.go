@@ -97,7 +97,7 @@ func (r *Result) fails() bool {
 		return false
 	}
 	r.Verdict, r.Reasons = Invalid, reasons
-	if slices.ContainsFunc(r.Checks, func(c Check) bool { return c.Name == CheckWork && c.Status == Fail }) {
+	if slices.ContainsFunc(r.Checks, func(c Check) bool { return (c.Name == CheckWork || c.Name == CheckCompute) && c.Status == Fail }) {
 		r.Verdict = NotComparable
 		r.withoutGain()
 	}

@@ -30,7 +30,11 @@ func (p *program) answer() (text string, next []string) {
 			text, next = strings.TrimSpace(text+" "+what+"."), append(next, do)
 		}
 	case len(compared) > 0:
-		text = predicted(compared[0].Compared) + p.place() + "."
+		text = predicted(compared[0].Compared)
+		if compared[0].Compared.Comparable {
+			text += p.place()
+		}
+		text += "."
 	case len(p.arms) > 0:
 		text = p.ofTraces()
 	case len(p.of(isCounts)) > 0:
