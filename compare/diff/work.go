@@ -76,6 +76,9 @@ func (c *Comparison) judgeWork(p arms, sides [2]*nsys.Trace, refuse func(string,
 	if tokens[0] > 0 && tokens[1] > 0 {
 		check(workOfBoth(tokensPerStep, "", tokens[0], tokens[1], tokensMargin), "the sides hold %.0f and %.0f tokens per step", tokens[0], tokens[1])
 	}
+	if n, p := stepSlots(sides[0]), stepSlots(sides[1]); n > 0 && p > 0 && tokens == [2]float64{} {
+		check(workOfBoth("slots per step and layer", "", n, p, computeMargin), "by their counts, the sides hold %.0f and %.0f slots per step and layer", n, p)
+	}
 	if c.Builds != nil {
 		return
 	}
@@ -146,6 +149,27 @@ func (p arms) tokens() (mean [2]float64) {
 		}
 	}
 	return mean
+}
+
+// stepSlots is the mean recorded load of a layer in one step; 0 where not all experts of a
+// layer were counted, or where one count is of many passes.
+func stepSlots(t *nsys.Trace) (mean float64) {
+	if slices.ContainsFunc(t.Warnings, func(w router.Warning) bool { return w.Code == "counts_window" }) {
+		return 0
+	}
+	slots, counted := map[router.Whole]float64{}, map[router.Whole]int{}
+	for _, e := range t.Experts {
+		if e.Known {
+			slots[e.Layer], counted[e.Layer] = slots[e.Layer]+float64(e.Slots), counted[e.Layer]+1
+		}
+	}
+	layers := 0.0
+	for _, r := range t.Imbalance {
+		if r.Level == router.LevelExpert && r.Quantity == imbalance.Load && r.Steps > 0 && counted[r.Layer] == r.Parts {
+			mean, layers = mean+slots[r.Layer]/float64(r.Steps), layers+1
+		}
+	}
+	return mean / max(layers, 1)
 }
 
 // gateExperts are the numbers of experts that the gates' kernels are compiled for.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/router"
 )
@@ -139,6 +140,34 @@ func TestOtherWork(t *testing.T) {
 			t.Errorf("%s: %v, want %q", k.what, c.Reasons, k.reason)
 		}
 		noGain(t, k.what, c)
+	}
+}
+
+// Counts say how many tokens a step holds where ranges do not, if they count single steps.
+func TestWorkByCounts(t *testing.T) {
+	counted := func(arm string, slots int64, steps int) *nsys.Trace {
+		part := *captured(t, "deepseek-ep4-ranks", arm)
+		part.Imbalance = append(slices.Clone(part.Imbalance), imbalance.Row{Layer: 0, Level: router.LevelExpert, Quantity: imbalance.Load, Steps: steps, Parts: 256})
+		part.Experts = nil
+		for e := range 256 {
+			part.Experts = append(part.Experts, nsys.ExpertStat{Layer: 0, Expert: e, Rank: e / 64, Slots: slots, Known: true})
+		}
+		return &part
+	}
+	half := Compare(counted("normal", 128, 1), counted("perfect", 64, 1))
+	if !strings.Contains(strings.Join(half.Reasons, "; "), "32768 and 16384 slots per step and layer") {
+		t.Errorf("half the tokens: %v", half.Reasons)
+	}
+	noGain(t, "half the tokens", half)
+	summed := counted("perfect", 64, 1)
+	summed.Warnings = append(slices.Clone(summed.Warnings), router.Warning{Code: "counts_window"})
+	for what, c := range map[string]Comparison{
+		"other numbers of steps": Compare(counted("normal", 128, 1), counted("perfect", 256, 2)),
+		"sums of many passes":    Compare(counted("normal", 128, 1), summed),
+	} {
+		if !c.Comparable {
+			t.Errorf("%s: %v", what, c.Reasons)
+		}
 	}
 }
 

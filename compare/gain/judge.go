@@ -108,6 +108,7 @@ func (r *Result) fails() bool {
 // its launches stay.
 func (r *Result) withoutGain() {
 	none := logGains{}.gain(r.Gain.Confidence.Float64())
+	none.N = r.Gain.N
 	r.Gain, r.Secondary, r.Share, r.Crossover = none, []SecondaryGain{}, nil, nil
 	r.Precision = Precision{Margin: r.Precision.Margin, P: router.Undefined(), PairsForMargin: router.Undefined()}
 	r.Checks = slices.DeleteFunc(slices.Clone(r.Checks), func(c Check) bool {
