@@ -85,37 +85,13 @@ func (o *reportOptions) run(c *cobra.Command, paths []string) error {
 	programs := programsOf(items)
 	options.Counts = nil
 	for _, list := range o.apart {
-		items, err := o.gather(c.Context(), strings.Split(list, ","), options)
+		apart, err := o.gather(c.Context(), strings.Split(list, ","), options)
 		if err != nil {
 			return fmt.Errorf("--apart: %w", err)
 		}
-		programs = append(programs, programsOf(items)...)
+		items, programs = append(items, apart...), append(programs, programsOf(apart)...)
 	}
-	if err := o.write(c, programs); err != nil {
-		return err
-	}
-	return checkComparable(programs)
-}
-
-// checkComparable refuses sides that did different work, once the page says so: of traces
-// where no campaign judges the arms.
-func checkComparable(programs []page.Program) error {
-	for _, p := range programs {
-		judged := slices.ContainsFunc(p.Inputs, func(in page.Input) bool { return in.Campaign != nil })
-		for _, in := range p.Inputs {
-			var reasons []string
-			switch {
-			case in.Campaign != nil && in.Campaign.Verdict == gain.NotComparable:
-				reasons = in.Campaign.Reasons
-			case in.Compared != nil && !in.Compared.Comparable && !judged:
-				reasons = in.Compared.Reasons
-			default:
-				continue
-			}
-			return withCode(exitNotComparable, fmt.Errorf("%s: not comparable: %s", in.Name, strings.Join(reasons, "; ")))
-		}
-	}
-	return nil
+	return cmp.Or(o.write(c, programs), source.Refused(items))
 }
 
 // gather reads inputs of one program, and compares its traces where they are one of each
