@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -345,6 +346,26 @@ func TestCompareVerbOnReports(t *testing.T) {
 	}
 }
 
+// otherPasses are two passes of one engine over different batches.
+var otherPasses = []string{"testdata/field/results/vllm-qwen3-normal.rank?.json.gz", "testdata/field/results/vllm-qwen3-balanced.rank?.json.gz"}
+
+// Sides that did different work have no gain in any form.
+func TestDifferentWork(t *testing.T) {
+	number := regexp.MustCompile(`(?i)(gain|bound|wins|faster)[^\n]{0,20}[0-9]`)
+	campaign := []string{"--campaign", "testdata/campaign-qwen3-ep4.json", "--step-tokens", "4096"}
+	perfectLines := strings.ReplaceAll(strings.Join(recordedLaunches(t, true), "\n"), `"tokens_per_rank": 1024`, `"tokens_per_rank": 512`)
+	reports := []string{writeReports(t, "normal.jsonl", recordedLaunches(t, false)...), writeReports(t, "perfect.jsonl", strings.Split(perfectLines, "\n")...)}
+	t.Chdir("../..")
+	for _, sides := range [][]string{otherPasses, append(campaign, otherPasses...), reports} {
+		for _, form := range [][]string{nil, {"--brief"}, {"--format", "csv"}, {"--format", "md"}, {"--format", "json"}} {
+			out, _, code := invoke(t.Context(), slices.Concat([]string{"compare"}, form, sides)...)
+			if found := number.FindString(out); code != exitNotComparable || found != "" || len(form) != 2 && !strings.HasPrefix(out, "not comparable") {
+				t.Errorf("%v of %v: exit %d, %q in %.200s", form, sides, code, found, out)
+			}
+		}
+	}
+}
+
 func TestCompareVerbExitCodes(t *testing.T) {
 	normalLines, perfectLines := recordedLaunches(t, false), recordedLaunches(t, true)
 	normal, perfect := writeReports(t, "normal.jsonl", normalLines...), writeReports(t, "perfect.jsonl", perfectLines...)
@@ -357,6 +378,13 @@ func TestCompareVerbExitCodes(t *testing.T) {
 	broken := writeReports(t, "broken.sqlite", "this is no database, but it is long enough to look at")
 	empty := t.TempDir()
 	otherSwitch := []string{withoutSwitch(t, loopNormal), withoutSwitch(t, loopPerfect)}
+	changed := func(name, from, to string) string {
+		lines := strings.Join(perfectLines, "\n")
+		if !strings.Contains(lines, from) {
+			t.Fatalf("no %s in %.200s", from, lines)
+		}
+		return writeReports(t, name, strings.Split(strings.ReplaceAll(lines, from, to), "\n")...)
+	}
 	cases := []struct {
 		what string
 		args []string
@@ -400,6 +428,12 @@ func TestCompareVerbExitCodes(t *testing.T) {
 		{"the same report", []string{"--trust-arms", normal, perfect + "," + filepath.Dir(normal) + "/./normal.jsonl"}, exitNotComparable, "is on both sides"},
 		{"on trust", []string{"--trust-arms", "--metric", `speed=speed ([\d.]+)`, silent, faster}, exitDone, ""},
 		{"no such metric", []string{"--metric", "ttft_p99", normal, perfect}, exitFailed, `no metric "ttft_p99"`},
+		{"reports of half the batch", []string{normal, changed("half.jsonl", `"tokens_per_rank": 1024`, `"tokens_per_rank": 512`)}, exitNotComparable, "tokens_per_rank: normal 1024, perfect 512"},
+		{"reports of another model", []string{normal, changed("other.jsonl", `"router": "deepseek`, `"router": "other`)}, exitNotComparable, "router: normal deepseek"},
+		{"reports of a loop", []string{normal, changed("loop.jsonl", `"experts": "grouped"`, `"experts": "loop"`)}, exitNotComparable, "backend: normal grouped, perfect loop"},
+		{"a build of a loop", []string{"--arms", "a,b", normal, changed("build.jsonl", `"experts": "grouped"`, `"experts": "loop"`)}, exitDone, ""},
+		{"other passes", []string{otherPasses[0], otherPasses[1]}, exitNotComparable, "hold 5473 and 13107 tokens per step"},
+		{"other passes of builds", append([]string{"--arms", "a,b"}, otherPasses...), exitNotComparable, "hold 5473 and 13107 tokens per step"},
 		{"no report", []string{silent, faster}, exitFailed, "silent.txt"},
 	}
 	t.Chdir("../..")

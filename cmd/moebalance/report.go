@@ -84,13 +84,13 @@ func (o *reportOptions) run(c *cobra.Command, paths []string) error {
 	programs := programsOf(items)
 	options.Counts = nil
 	for _, list := range o.apart {
-		items, err := o.gather(c.Context(), strings.Split(list, ","), options)
+		apart, err := o.gather(c.Context(), strings.Split(list, ","), options)
 		if err != nil {
 			return fmt.Errorf("--apart: %w", err)
 		}
-		programs = append(programs, programsOf(items)...)
+		items, programs = append(items, apart...), append(programs, programsOf(apart)...)
 	}
-	return o.write(c, programs)
+	return cmp.Or(o.write(c, programs), source.Refused(items))
 }
 
 // gather reads inputs of one program, and compares its traces where they are one of each

@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -197,6 +198,7 @@ func TestReportRefuses(t *testing.T) {
 		{exitUsage, "no export of the perfect arm", []string{"--counts-perfect", "../../testdata/gptoss-ep4-ranks/counts-perfect", normal}},
 		{exitFailed, "no such file", []string{filepath.Join(dir, "missing.json")}},
 		{exitFailed, `want exports of one run, one per rank, have two that claim rank 0 (by environment and by environment); use the JSON of 'moebalance trace --rank`, []string{"../../testdata/gptoss-graph"}},
+		{exitNotComparable, "moebalance compare '../../testdata/field/results/vllm-qwen3-normal.rank*.json.gz' '../../testdata/field/results/vllm-qwen3-balanced.rank*.json.gz'", []string{"../../testdata/field/results/vllm-qwen3-normal.rank?.json.gz", "../../testdata/field/results/vllm-qwen3-balanced.rank?.json.gz"}},
 		{exitFailed, "want a campaign folder", []string{file("notes.txt", "hello")}},
 		{exitFailed, "the file is empty", []string{file("nothing.json", "")}},
 		{exitFailed, `bad.csv: line 2: want a whole number as count, have "x"`, []string{file("bad.csv", "layer,expert,count\n0,1,x\n")}},
@@ -217,6 +219,41 @@ func TestReportRefuses(t *testing.T) {
 		}
 		if _, err := os.Stat(target); err == nil {
 			t.Errorf("%v: left a page behind", c.args)
+		}
+	}
+}
+
+// A page says that the sides did different work, shows no gain and no figure of one, and the
+// verb exits with 4: for traces and for the result of compare.
+func TestReportOfDifferentWork(t *testing.T) {
+	dir := t.TempDir()
+	for arm, as := range map[string]string{"normal": "normal", "balanced": "perfect"} {
+		for _, rank := range []string{"rank0", "rank1"} {
+			content, err := os.ReadFile("../../testdata/field/results/vllm-qwen3-" + arm + "." + rank + ".json.gz")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, as+"."+rank+".json.gz"), content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	result := filepath.Join(t.TempDir(), "compared.json")
+	if _, _, code := invoke(t.Context(), "compare", "--format", "json", "-o", result, dir); code != exitNotComparable {
+		t.Fatalf("compare: exit %d", code)
+	}
+	for _, input := range []string{dir, result} {
+		html := filepath.Join(t.TempDir(), "r.html")
+		code, _, errs := report(t, "-o", html, input)
+		if code != exitNotComparable || !strings.Contains(errs, "not comparable: the sides hold 5473 and 13107 tokens per step") {
+			t.Errorf("%s: exit %d, %q", input, code, errs)
+		}
+		page, err := os.ReadFile(html)
+		if err != nil || !bytes.Contains(page, []byte("Not comparable: the sides hold 5473 and 13107")) || bytes.Contains(page, []byte("compared-steps")) {
+			t.Errorf("%s: %v, %d bytes", input, err, len(page))
+		}
+		if found := regexp.MustCompile(`(?i)(gain|wins)[^<\n]{0,20}[+−][0-9]`).Find(page); found != nil {
+			t.Errorf("%s: the page says %q", input, found)
 		}
 	}
 }

@@ -101,7 +101,7 @@ func MetricOf(m metrics.Metric) gain.Metric {
 // LaunchOf is a launch by its report, compared by one of the report's metrics. Its
 // pair, arm and position are for the caller to fill in.
 func LaunchOf(r metrics.Result, compared metrics.Metric) gain.Launch {
-	l := gain.Launch{Status: gain.StatusOK, Value: compared.Value.Float64(), Work: reportedWork(r.Work)}
+	l := gain.Launch{Status: gain.StatusOK, Value: compared.Value.Float64(), Work: reportedWork(r.Work), Setup: r.Setup}
 	for _, m := range r.Metrics {
 		if m.Name != compared.Name && m.Value.Defined() {
 			l.Secondary = append(l.Secondary, gain.Reported{Metric: MetricOf(m), Value: m.Value.Float64()})

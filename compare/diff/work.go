@@ -40,6 +40,12 @@ const (
 	backendMargin = 0.1
 )
 
+// Quantities.
+const (
+	tokensPerStep = "tokens per step"
+	outsideMoE    = "compute outside MoE"
+)
+
 // leastOutside is the share of compute outside the MoE blocks below which it says nothing.
 const leastOutside = 0.02
 
@@ -68,7 +74,10 @@ func (c *Comparison) judgeWork(p arms, sides [2]*nsys.Trace, refuse func(string,
 	}
 	tokens := p.tokens()
 	if tokens[0] > 0 && tokens[1] > 0 {
-		check(workOfBoth("tokens per step", "", tokens[0], tokens[1], tokensMargin), "the sides hold %.0f and %.0f tokens per step", tokens[0], tokens[1])
+		check(workOfBoth(tokensPerStep, "", tokens[0], tokens[1], tokensMargin), "the sides hold %.0f and %.0f tokens per step", tokens[0], tokens[1])
+	}
+	if n, p := stepSlots(sides[0]), stepSlots(sides[1]); n > 0 && p > 0 && tokens == [2]float64{} {
+		check(workOfBoth("slots per step and layer", "", n, p, computeMargin), "by their counts, the sides hold %.0f and %.0f slots per step and layer", n, p)
 	}
 	if c.Builds != nil {
 		return
@@ -104,7 +113,7 @@ func (c *Comparison) judgeOutside(p arms, tokens [2]float64, check func(Work, st
 		per, unit = "token", quantity.TimeUnit(max(outside[0], outside[1]))
 	}
 	floats.Scale(1/unit.Per, outside[:])
-	w := workOfBoth("compute outside MoE", unit.Name+"/"+per, outside[0], outside[1], computeMargin)
+	w := workOfBoth(outsideMoE, unit.Name+"/"+per, outside[0], outside[1], computeMargin)
 	check(w, "compute outside the MoE blocks, which balance does not change, takes %s and %s %s per %s", quantity.Digits3(outside[0]), quantity.Digits3(outside[1]), unit.Name, per)
 }
 
@@ -142,6 +151,27 @@ func (p arms) tokens() (mean [2]float64) {
 	return mean
 }
 
+// stepSlots is the mean recorded load of a layer in one step; 0 where not all experts of a
+// layer were counted, or where one count is of many passes.
+func stepSlots(t *nsys.Trace) (mean float64) {
+	if slices.ContainsFunc(t.Warnings, func(w router.Warning) bool { return w.Code == "counts_window" }) {
+		return 0
+	}
+	slots, counted := map[router.Whole]float64{}, map[router.Whole]int{}
+	for _, e := range t.Experts {
+		if e.Known {
+			slots[e.Layer], counted[e.Layer] = slots[e.Layer]+float64(e.Slots), counted[e.Layer]+1
+		}
+	}
+	layers := 0.0
+	for _, r := range t.Imbalance {
+		if r.Level == router.LevelExpert && r.Quantity == imbalance.Load && r.Steps > 0 && counted[r.Layer] == r.Parts {
+			mean, layers = mean+slots[r.Layer]/float64(r.Steps), layers+1
+		}
+	}
+	return mean / max(layers, 1)
+}
+
 // gateExperts are the numbers of experts that the gates' kernels are compiled for.
 func gateExperts(t *nsys.Trace) (numbers []int) {
 	for _, k := range t.Kernels {
@@ -168,7 +198,7 @@ func (c *Comparison) judgeBackend(sides [2]*nsys.Trace, check func(Work, string,
 		}
 		share[i] = float64(alone) / float64(max(all, 1))
 	}
-	w := workOfBoth("expert time in kernels of this side alone", "", share[0], share[1], backendMargin)
+	w := workOfBoth("expert time in kernels of this side alone", "share", share[0], share[1], backendMargin)
 	if w.Differs = max(w.Normal, w.Perfect); len(times[0])+len(times[1]) > 0 {
 		w.Equal = w.Differs <= backendMargin
 		check(w, "the experts run in other kernels, mostly %s in the normal arm and %s in the perfect arm", longest(times[0]), longest(times[1]))
@@ -213,6 +243,27 @@ func longest(times map[string]int64) string {
 		return "kernels that no name tells"
 	}
 	return slices.MaxFunc(names, func(a, b string) int { return cmp.Compare(times[a], times[b]) })
+}
+
+// CheckCompute asks traces of one launch of each arm whether both did the same work. What
+// depends on the steps that happened to be recorded is no more than a warning.
+func CheckCompute(normal, perfect *nsys.Trace) gain.Check {
+	check := gain.Check{Name: gain.CheckCompute, Status: gain.Unknown, Text: "the traces of the profiled pair do not tell whether both arms did the same work"}
+	window := false // other steps were recorded
+	for _, w := range Compare(normal, perfect).Work {
+		text := fmt.Sprintf("%s of the profiled pair: normal %s, perfect %s %s", w.Quantity, quantity.Digits4(w.Normal), quantity.Digits4(w.Perfect), w.Unit)
+		switch {
+		case w.Equal && check.Status == gain.Unknown:
+			check.Status, check.Text = gain.Pass, "the profiled pair did the same work, as far as its traces tell"
+		case w.Equal || check.Status == gain.Fail:
+		case w.Quantity == tokensPerStep || w.Quantity == outsideMoE && (window || strings.HasSuffix(w.Unit, "/step")):
+			window = true
+			check.Status, check.Text = gain.Warn, text+": the recorded steps differ"
+		default:
+			check.Status, check.Text = gain.Fail, "the arms did different work: "+text
+		}
+	}
+	return check
 }
 
 // withoutGain takes from sides that are not comparable what could be read as a gain.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/router"
 )
@@ -142,6 +143,34 @@ func TestOtherWork(t *testing.T) {
 	}
 }
 
+// Counts say how many tokens a step holds where ranges do not, if they count single steps.
+func TestWorkByCounts(t *testing.T) {
+	counted := func(arm string, slots int64, steps int) *nsys.Trace {
+		part := *captured(t, "deepseek-ep4-ranks", arm)
+		part.Imbalance = append(slices.Clone(part.Imbalance), imbalance.Row{Layer: 0, Level: router.LevelExpert, Quantity: imbalance.Load, Steps: steps, Parts: 256})
+		part.Experts = nil
+		for e := range 256 {
+			part.Experts = append(part.Experts, nsys.ExpertStat{Layer: 0, Expert: e, Rank: e / 64, Slots: slots, Known: true})
+		}
+		return &part
+	}
+	half := Compare(counted("normal", 128, 1), counted("perfect", 64, 1))
+	if !strings.Contains(strings.Join(half.Reasons, "; "), "32768 and 16384 slots per step and layer") {
+		t.Errorf("half the tokens: %v", half.Reasons)
+	}
+	noGain(t, "half the tokens", half)
+	summed := counted("perfect", 64, 1)
+	summed.Warnings = append(slices.Clone(summed.Warnings), router.Warning{Code: "counts_window"})
+	for what, c := range map[string]Comparison{
+		"other numbers of steps": Compare(counted("normal", 128, 1), counted("perfect", 256, 2)),
+		"sums of many passes":    Compare(counted("normal", 128, 1), summed),
+	} {
+		if !c.Comparable {
+			t.Errorf("%s: %v", what, c.Reasons)
+		}
+	}
+}
+
 // Two builds may compute otherwise, but not hold other tokens.
 func TestWorkOfBuilds(t *testing.T) {
 	names := [2]string{"a", "b"}
@@ -180,4 +209,25 @@ func TestUnknownWork(t *testing.T) {
 	}
 	// One side alone without compute outside did not do the same.
 	noGain(t, "bare layers against a model", Compare(normal, bare(perfect)))
+}
+
+// Of a profiled pair, what depends on the recorded steps is a warning; another library or
+// slower compute for each token is not.
+func TestCheckCompute(t *testing.T) {
+	normal, perfect := matched(t, "field/results/vllm-qwen3-normal.rank*"), matched(t, "field/results/vllm-qwen3-perfect.rank*")
+	hf := matched(t, "hf-qwen3-ep4/perfect.*")
+	for what, k := range map[string]struct {
+		normal, perfect *nsys.Trace
+		want            gain.CheckStatus
+	}{
+		"equal":              {normal, perfect, gain.Pass},
+		"other tokens":       {halved(normal), halved(halved(perfect)), gain.Warn},
+		"slower each token":  {normal, scaled(perfect, 1.1), gain.Fail},
+		"slower each step":   {matched(t, "hf-qwen3-ep4/normal.*"), scaled(hf, 1.1), gain.Warn},
+		"nothing to compare": {normal, hf, gain.Unknown},
+	} {
+		if c := CheckCompute(k.normal, k.perfect); c.Status != k.want {
+			t.Errorf("%s: %+v, want %s", what, c, k.want)
+		}
+	}
 }

@@ -66,6 +66,8 @@ type Launch struct {
 	// Work is what the launch did, by name (WorkRequests, …). A name that is
 	// absent is unknown, not zero.
 	Work map[string]float64
+	// Setup is what the launch's report says of its model and of how that was run.
+	Setup map[string]string
 	// Secondary are the launch's other metrics.
 	Secondary []Reported
 }

@@ -16,6 +16,7 @@ const (
 	CheckProof       = "treatment_proved"
 	CheckDifference  = "only_one_difference"
 	CheckWork        = "equal_work"
+	CheckCompute     = "equal_compute" // of a profiled pair
 	CheckPairs       = "complete_pairs"
 	CheckOrder       = "balanced_order"
 	CheckOrderEffect = "order_effect"
@@ -145,6 +146,7 @@ func (c Campaign) checkWork(sessions []session) Check {
 	var unequal, half []string
 	unknown := map[string][]int{} // pairs, by what not both launches reported
 	for _, s := range sessions {
+		unequal = append(unequal, c.otherSetup(s)...)
 		for _, name := range names {
 			a, inNormal := s.normal.Work[name]
 			b, inPerfect := s.perfect.Work[name]
@@ -177,6 +179,18 @@ func (c Campaign) checkWork(sessions []session) Check {
 		text += "; failed requests not reported"
 	}
 	return Check{Name: CheckWork, Status: Pass, Text: text}
+}
+
+// otherSetup lists what the reports of a pair say differently. Builds are of one model, and
+// may run it otherwise.
+func (c Campaign) otherSetup(s session) (out []string) {
+	for _, name := range slices.Sorted(maps.Keys(s.normal.Setup)) {
+		a, b := s.normal.Setup[name], s.perfect.Setup[name]
+		if may := c.Builds.Named() && (name == "backend" || name == "quantization"); b != "" && a != b && !may {
+			out = append(out, fmt.Sprintf("pair %d: %s: %s %s, %s %s", s.pair.Pair, name, c.Builds.Called(Normal), a, c.Builds.Called(Perfect), b))
+		}
+	}
+	return out
 }
 
 // workNames lists what any launch of the pairs reported, in order.

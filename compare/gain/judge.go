@@ -97,18 +97,23 @@ func (r *Result) fails() bool {
 		return false
 	}
 	r.Verdict, r.Reasons = Invalid, reasons
-	if slices.ContainsFunc(r.Checks, func(c Check) bool { return c.Name == CheckWork && c.Status == Fail }) {
+	if slices.ContainsFunc(r.Checks, func(c Check) bool { return (c.Name == CheckWork || c.Name == CheckCompute) && c.Status == Fail }) {
 		r.Verdict = NotComparable
 		r.withoutGain()
 	}
 	return true
 }
 
-// withoutGain takes all gains from a result; the values of its launches stay.
+// withoutGain takes all gains from a result, and what was checked about them; the values of
+// its launches stay.
 func (r *Result) withoutGain() {
 	none := logGains{}.gain(r.Gain.Confidence.Float64())
+	none.N = r.Gain.N
 	r.Gain, r.Secondary, r.Share, r.Crossover = none, []SecondaryGain{}, nil, nil
 	r.Precision = Precision{Margin: r.Precision.Margin, P: router.Undefined(), PairsForMargin: router.Undefined()}
+	r.Checks = slices.DeleteFunc(slices.Clone(r.Checks), func(c Check) bool {
+		return c.Name == CheckRepeats || c.Name == CheckNoise || c.Name == CheckSign
+	})
 	for i := range r.Pairs {
 		if r.Pairs[i].Status != PairControl {
 			r.Pairs[i].Gain = router.Undefined()

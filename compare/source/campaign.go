@@ -95,12 +95,14 @@ func ReadCampaign(ctx context.Context, path string, threshold float64) (Campaign
 // Exports that cannot be read become an error of their arm; the returned error is
 // that of an interruption.
 func Judge(ctx context.Context, c *bench.Campaign, threshold float64, write WriteFile) (Campaign, error) {
-	arms, proof, tactics, err := readProfiled(ctx, c, threshold, write)
+	arms, proof, found, err := readProfiled(ctx, c, threshold, write)
 	if err != nil {
 		return Campaign{}, err
 	}
+	recorded := bench.Recorded(c, c.Confidence(), proof)
+	recorded.Checks = append(recorded.Checks, found...)
 	r := Campaign{
-		Result:   gain.Judge(bench.Recorded(c, c.Confidence(), proof)),
+		Result:   gain.Judge(recorded),
 		Profiled: arms, Iterations: c.Iterations(),
 		Campaign: CampaignState{
 			Folder: c.Folder, Treatment: c.Spec.Treatment.Name, Order: c.Spec.Design.Order, Seed: c.Spec.Design.Seed, Pairs: c.Spec.Design.Pairs,
@@ -108,7 +110,6 @@ func Judge(ctx context.Context, c *bench.Campaign, threshold float64, write Writ
 			Created: c.Created, GPUs: gpus(c),
 		},
 	}
-	r.Checks = append(r.Checks, tactics...)
 	for _, arm := range arms {
 		if arm.Error == "" && arm.SeenArm != "" {
 			r.Checks = append(r.Checks, arm.check())
@@ -133,7 +134,7 @@ func gpus(c *bench.Campaign) string {
 	return ""
 }
 
-func readProfiled(ctx context.Context, c *bench.Campaign, threshold float64, write WriteFile) (arms []ProfiledArm, proof gain.TraceProof, tactics []gain.Check, err error) {
+func readProfiled(ctx context.Context, c *bench.Campaign, threshold float64, write WriteFile) (arms []ProfiledArm, proof gain.TraceProof, found []gain.Check, err error) {
 	arms = []ProfiledArm{}
 	traces := make(map[gain.Arm]*nsys.Trace)
 	for _, arm := range gain.Arms {
@@ -157,9 +158,12 @@ func readProfiled(ctx context.Context, c *bench.Campaign, threshold float64, wri
 	}
 	if len(traces) == len(gain.Arms) {
 		normal, perfect := traces[gain.Normal], traces[gain.Perfect]
-		proof, tactics = diff.ProveRouting(normal, perfect), []gain.Check{diff.CheckTactics(normal, perfect)}
+		proof, found = diff.ProveRouting(normal, perfect), []gain.Check{diff.CheckTactics(normal, perfect)}
+		if !c.Spec.Builds.Named() {
+			found = append(found, diff.CheckCompute(normal, perfect))
+		}
 	}
-	return arms, proof, tactics, nil
+	return arms, proof, found, nil
 }
 
 // read reads the arm's summary, which it writes first if it may and there is none.

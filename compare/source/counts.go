@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
@@ -178,7 +180,32 @@ func Trace(ctx context.Context, exports []string, o nsys.Options, s Statistics) 
 	if errors.Is(err, nsys.ErrCounts) {
 		err = fmt.Errorf("expert statistics %q: %w", s.Path, err)
 	}
+	if errors.Is(err, nsys.ErrSameRank) {
+		err = cmp.Or(severalRuns(exports), err)
+	}
 	return t, err
+}
+
+// rankNumber is that in the name of an export.
+var rankNumber = regexp.MustCompile(`(?i)(rank[._-]?)\d+`)
+
+// severalRuns names the runs that exports with equal ranks are of, and nothing where their
+// names tell no ranks.
+func severalRuns(exports []string) error {
+	var runs []string
+	for _, path := range exports {
+		folder, name := filepath.Split(path)
+		if !rankNumber.MatchString(name) {
+			return nil
+		}
+		if run := launch.Quote([]string{folder + rankNumber.ReplaceAllString(name, "$1*")}); !slices.Contains(runs, run) {
+			runs = append(runs, run)
+		}
+	}
+	if len(runs) < 2 {
+		return nil
+	}
+	return marked{fmt.Errorf("two files claim one rank, so the exports are of %d runs: %s; give those of one run, or a run per side: moebalance compare %s", len(runs), strings.Join(runs, ", "), strings.Join(runs[:2], " ")), ErrNotComparable}
 }
 
 // onRanks takes counts that record no ranks to be on those of the trace. That experts are

@@ -102,6 +102,21 @@ func ParseResult(name string, text []byte) (Item, error) {
 	return in, unknown
 }
 
+// Refused is the error of sides that are not comparable: those of campaigns, or else of
+// traces; nil where there are none.
+func Refused(items []Item) error {
+	judged := slices.ContainsFunc(items, func(in Item) bool { return in.Campaign != nil })
+	for _, in := range items {
+		switch {
+		case in.Campaign != nil && in.Campaign.Verdict == gain.NotComparable:
+			return marked{fmt.Errorf("%s: not comparable: %s", in.Name, strings.Join(in.Campaign.Reasons, "; ")), ErrNotComparable}
+		case in.Compared != nil && !in.Compared.Comparable && !judged:
+			return marked{fmt.Errorf("%s: not comparable: %s", in.Name, strings.Join(in.Compared.Reasons, "; ")), ErrNotComparable}
+		}
+	}
+	return nil
+}
+
 // Results counts the pointers that are set.
 func (in Item) Results() (n int) {
 	for _, set := range []bool{in.Trace != nil, in.Campaign != nil, in.Cache != nil, in.Counts != nil, in.Compared != nil, in.Place != nil} {

@@ -43,23 +43,7 @@ func certificateNotes(balance []logits.BatchBalance) (notes []string) {
 		if c == nil {
 			continue
 		}
-		text := fmt.Sprintf("%s, %s, %s: ", b.Model, quantity.Count(b.Ranks, "rank"), b.Mode)
-		if c.Optimal() {
-			text += fmt.Sprintf("at the floors for every equal number of tokens; counted for 1 to %d, after which the table is level and repeats", c.Rows)
-		} else {
-			text += fmt.Sprintf("of the batches of 1 to %d equal tokens, not at the floors (group limits included)", c.Rows)
-			for _, m := range []struct {
-				of   string
-				miss plan.Misses
-			}{{"ranks", c.Rank}, {"experts", c.Copy}, {"active experts", c.Active}} {
-				if m.miss.Tokens > 0 {
-					text += fmt.Sprintf(", %s in %d, by up to %d", m.of, m.miss.Tokens, m.miss.Worst)
-				}
-			}
-			if !c.Level {
-				text += "; the table is not level at its end, so nothing is proved beyond it"
-			}
-		}
+		text := fmt.Sprintf("%s, %s, %s: %s", b.Model, quantity.Count(b.Ranks, "rank"), b.Mode, proofSentence(c.Proof))
 		var unequal []string
 		for _, u := range c.Unequal {
 			unequal = append(unequal, fmt.Sprintf("0 to %d tokens: ranks %s, experts %s", u.MostTokens, quantity.Ratio(u.RankMaxOverMean), quantity.Ratio(u.ExpertMaxOverMean)))
@@ -70,6 +54,33 @@ func certificateNotes(balance []logits.BatchBalance) (notes []string) {
 		notes = append(notes, text)
 	}
 	return notes
+}
+
+// proofSentence says for which equal numbers of tokens a table is at the floors.
+func proofSentence(p plan.Proof) string {
+	if p.Optimal() {
+		return fmt.Sprintf("at the floors for every equal number of tokens; counted for 1 to %d, after which the table is level and repeats", p.Rows)
+	}
+	text := fmt.Sprintf("at the floors for 1 to %d equal tokens", p.Rows)
+	var missed []string
+	for _, m := range []struct {
+		of   string
+		miss plan.Misses
+	}{{"ranks", p.Rank}, {"experts", p.Copy}, {"active experts", p.Active}} {
+		if m.miss.Tokens > 0 {
+			missed = append(missed, fmt.Sprintf("%s in %d, by up to %d", m.of, m.miss.Tokens, m.miss.Worst))
+		}
+	}
+	if len(missed) > 0 {
+		text = fmt.Sprintf("of the batches of 1 to %d equal tokens, not at the floors (group limits included), %s", p.Rows, strings.Join(missed, ", "))
+	}
+	if !p.Level {
+		text += "; the table is not level at its end, so nothing is proved beyond it"
+	}
+	if !p.Valid {
+		text += "; tokens have an expert twice or too many groups"
+	}
+	return text
 }
 
 // balanceTable shows balance beside its floor, one row per batch size.

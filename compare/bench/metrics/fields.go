@@ -38,6 +38,33 @@ func (f fields) take(members []member) {
 	}
 }
 
+// setups are where reports say what they ran, with the name of it.
+var setups = [][2]string{
+	{"model", "model_id"}, {"model", "engine/model"}, {"model", "input_config/endpoint/model_names/0"}, {"model", "input_config/model/0"},
+	{"router", "router"}, {"experts", "shape/experts"}, {"top_k", "shape/top_k"}, {"layers", "layers"}, {"hidden", "hidden"},
+	{"tokens_per_rank", "tokens_per_rank"}, {"backend", "engine/backend"}, {"backend", "experts"}, {"quantization", "engine/quantization"},
+}
+
+// setup notes what the object says of its model and of how that was run.
+func (f fields) setup() {
+	for _, s := range setups {
+		switch v, _ := f.value(s[1]); v.(type) {
+		case string, float64:
+			f.rep.set(s[0], fmt.Sprint(v))
+		}
+	}
+}
+
+// set keeps the first value.
+func (rep *report) set(name, value string) {
+	if rep.setup == nil {
+		rep.setup = map[string]string{}
+	}
+	if rep.setup[name] == "" {
+		rep.setup[name] = value
+	}
+}
+
 // value follows a path; absent or null is not ok.
 func (f fields) value(path string) (v any, ok bool) {
 	v = f.o

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"maps"
 	"math"
 	"strings"
 	"testing"
@@ -172,5 +173,22 @@ func TestPercentilesOfDifferentToolsDoNotCompare(t *testing.T) {
 	// Words that are shared and formulas that are not.
 	if err := metric("gptmanager-old.txt", "output_throughput").Comparable(metric("gptmanager.txt", "output_throughput")); err == nil {
 		t.Error("requested and generated tokens compare")
+	}
+}
+
+// What reports say of the model and of how it was run, read off by hand.
+func TestSetup(t *testing.T) {
+	for file, want := range map[string]map[string]string{
+		"trtllm-bench-a.txt":  {"model": "meta-llama/Llama-3.1-8B"},
+		"trtllm-report.json":  {"model": "deepseek-ai/DeepSeek-R1", "backend": "Pytorch", "quantization": "FP8_BLOCK_SCALES"},
+		"serving-trtllm.json": {"model": "openai/gpt-oss-20b"},
+		"serving-vllm.jsonl":  {"model": "m"},
+		"aiperf.json":         {"model": "m"},
+		"genai-perf.json":     {"model": "m"},
+	} {
+		r, err := Parse("output", open(t, "outputs/"+file), nil)
+		if err != nil || !maps.Equal(r.Setup, want) {
+			t.Errorf("%s: have %v, %v, want %v", file, r.Setup, err, want)
+		}
 	}
 }

@@ -152,7 +152,9 @@ func (p *parser) object(rec record) {
 		if l.is(rec.doc) {
 			rep := p.reportOf(l.format)
 			rep.found, rep.rule = true, l.rule
-			l.read(fields{o: rec.doc, line: rec.line, rep: rep})
+			f := fields{o: rec.doc, line: rec.line, rep: rep}
+			l.read(f)
+			f.setup()
 			return
 		}
 	}
@@ -281,7 +283,7 @@ func (r *Result) primary(custom bool) string {
 // custom metric hides the format's own of that name.
 func (r *Result) add(rep *report, first bool) {
 	if first {
-		r.Format, r.Work, r.Proof = rep.format, rep.work, rep.proof
+		r.Format, r.Work, r.Proof, r.Setup = rep.format, rep.work, rep.proof, rep.setup
 	}
 	for _, m := range rep.metrics {
 		if _, taken := r.Metric(m.Name); !taken {

@@ -19,6 +19,7 @@ type report struct {
 	lines    []int // where each metric was found
 	work     Work
 	proof    Proof
+	setup    map[string]string
 	steps    []Step
 	cutRows  int // iteration rows beyond MaxSteps
 	warnings []string

@@ -16,6 +16,8 @@ type Result struct {
 	Work    Work     `json:"work"`
 	Proof   Proof    `json:"proof"`
 	Steps   []Step   `json:"steps,omitempty"`
+	// Setup is what the output says of its model and how that was run, by name.
+	Setup map[string]string `json:"setup,omitempty"`
 	// Warnings are things a reader of the numbers should know, one line each.
 	Warnings []string `json:"warnings,omitempty"`
 }

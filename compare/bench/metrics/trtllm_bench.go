@@ -65,6 +65,9 @@ func trtllmLine(rec record, rep *report) (label string, v float64) {
 	if strings.HasPrefix(rec.text, "= DECODING STATISTICS") {
 		rep.warn(speculation)
 	}
+	if model, ok := strings.CutPrefix(rec.text, "Model:"); ok {
+		rep.set("model", strings.TrimSpace(model))
+	}
 	return rec.label, rec.value
 }
 

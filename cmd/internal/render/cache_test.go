@@ -1,0 +1,33 @@
+package render
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/plan"
+)
+
+// 384 experts on 5 ranks are at every floor of a table that never becomes level; the note
+// said "not at the floors", with no floor that was missed.
+func TestProofSentence(t *testing.T) {
+	layout, err := router.Contiguous(384, 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := plan.Prove(plan.Problem{Shape: router.Shape{Experts: 384, TopK: 8, Groups: 1, TopKGroups: 1}, Layout: layout, Mode: router.DEP, Tokens: []int{1, 1, 1, 1, 1}})
+	if p.Optimal() || p.Level || p.Rank.Tokens+p.Copy.Tokens+p.Active.Tokens != 0 {
+		t.Fatalf("%+v", p)
+	}
+	missed, invalid := p, p
+	missed.Copy, invalid.Valid = plan.Misses{Tokens: 3, Worst: 2}, false
+	for want, p := range map[string]plan.Proof{
+		"at the floors for 1 to 4096 equal tokens; the table is not level":    p,
+		"not at the floors (group limits included), experts in 3, by up to 2": missed,
+		"tokens have an expert twice":                                         invalid,
+	} {
+		if have := proofSentence(p); !strings.Contains(have, want) {
+			t.Errorf("have %q, want %q", have, want)
+		}
+	}
+}
