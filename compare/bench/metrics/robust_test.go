@@ -133,7 +133,7 @@ func TestMemoryStaysConstant(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads long outputs")
 	}
-	const size, limit = 12 << 20, 10 << 20
+	const size, limit = 24 << 20, 20 << 20
 	files := fixtureFiles(t)
 	rows := files["iteration-log.txt"]
 	rows = rows[:bytes.LastIndexByte(rows, '\n')+1]
