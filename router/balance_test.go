@@ -126,3 +126,10 @@ func TestNumberRoundTrip(t *testing.T) {
 		}
 	}
 }
+
+// Of parts that are equal the first is the worst.
+func TestWorstOnATie(t *testing.T) {
+	if b := BalanceOf([]int64{1, 3, 3}); b.Worst != 1 {
+		t.Errorf("part %d, want 1", b.Worst)
+	}
+}

@@ -97,6 +97,7 @@ var imports = map[string][]string{
 		"router/input",
 	},
 	"compare/bench/metrics": {
+		"compare/gain",
 		"router",
 		"router/input",
 		"router/quantity",

@@ -139,7 +139,6 @@ func TestCompletion(t *testing.T) {
 		"profile --treatment ":                  "vllm",
 		"logits generate --method ":             "DeepSeekV3",
 		"bench --require-proof ":                "measured",
-		"workload --clock ":                     "wall",
 		"logits generate --dtype ":              "bfloat16",
 		"logits generate --plan trtllm-gen1 --": "--brief",
 	} {

@@ -8,10 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
-	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/stat"
@@ -37,6 +34,7 @@ type workloadOptions struct {
 
 func workloadCmd() *cobra.Command {
 	o := workloadOptions{}
+	o.Gate.Method = router.Renormalize
 	c := command("workload", argCount(0, 0, "no arguments"), func(c *cobra.Command, _ []string) error {
 		if err := o.check(); err != nil {
 			return err
@@ -51,15 +49,10 @@ func (o *workloadOptions) bind(c *cobra.Command) {
 	f := c.Flags()
 	f.IntVar(&o.Gate.Shape.Experts, "experts", 32, "routed experts of a layer")
 	f.IntVar(&o.Gate.Shape.TopK, "top-k", 4, "experts per token")
-	f.IntVar(&o.Gate.Shape.Groups, "groups", 1, "expert groups; 1: none")
-	f.IntVar(&o.Gate.Shape.TopKGroups, "topk-groups", 1, "groups per token")
-	bindParsed(c, &o.Gate.Method, router.ParseMethod, "method", string(router.Renormalize), "routing method, by its TensorRT-LLM name", methodNames()...)
 	f.IntVar(&o.Hidden, "hidden", 128, "hidden size")
 	f.IntVar(&o.Intermediate, "intermediate", 256, "intermediate size of an expert")
-	choice(c, &o.Activation, "activation", workload.SwiGLU, "activation function: "+strings.Join(workload.Activations, " or "), workload.Activations...)
 	f.IntVar(&o.Layers, "layers", 4, "mixture-of-experts layers")
-	f.IntVar(&o.Ranks, "ranks", 0, "expert-parallel ranks; 0: 4, or with --clock wall one per core, 2 to 4")
-	choice(c, &o.Clock, "clock", workload.DefaultClock(), "clock of the step time: cpu (slowest rank per phase) or wall (needs one core per rank)", workload.Clocks...)
+	f.IntVar(&o.Ranks, "ranks", 4, "expert-parallel ranks")
 	f.IntVar(&o.Tokens, "tokens", 128, "tokens per rank and step")
 	f.IntVar(&o.Steps, "steps", 16, "timed steps")
 	f.IntVar(&o.Warmup, "warmup", 2, "untimed steps before the timed steps")
@@ -73,12 +66,6 @@ func (o *workloadOptions) bind(c *cobra.Command) {
 
 // check finds a bad flag before any work is done.
 func (o *workloadOptions) check() error {
-	if o.Ranks == 0 {
-		o.Ranks = 4
-		if o.Clock == workload.Wall {
-			o.Ranks = min(4, max(2, runtime.GOMAXPROCS(0)))
-		}
-	}
 	// Files of another launch's ranks would be counted as this one's.
 	if entries, err := os.ReadDir(o.stats.Path); err == nil && len(entries) > 0 {
 		return usagef("workload: --stats: want a new or empty folder, have %s in %q", quantity.Count(len(entries), "entry"), o.stats.Path)
@@ -112,8 +99,6 @@ func (o *workloadOptions) place() error {
 }
 
 func (o *workloadOptions) run(ctx context.Context, perfect bool, stdout, stderr io.Writer) (err error) {
-	began := time.Now()
-	o.Now = func() time.Duration { return time.Since(began) }
 	o.Record = o.stats.Path != ""
 	if perfect {
 		if o.cache.Path == "" {
@@ -177,11 +162,7 @@ func summary(res workload.Result) string {
 	if res.PerfectRouter {
 		arm = "perfect"
 	}
-	text := fmt.Sprintf("%s router, %s, %s with %s each: %.0f tokens/s, %s per step (%s clock); rank load max/mean %s, longest wait of a rank %s per step",
+	return fmt.Sprintf("%s router, %s, %s with %s each: %.0f tokens/s, %s per step (%s clock); rank load max/mean %s, longest wait of a rank %s per step",
 		arm, res.Shape, quantity.Count(res.Ranks, "rank"), quantity.Count(res.TokensPerRank, "token"), res.TokensPerSecond, quantity.Duration(1e6*res.StepMS),
 		res.Clock, quantity.Ratio(stat.Mean(ratios, nil)), quantity.Duration(1e6*slices.Max(res.ExpertsWaitMS)))
-	if res.Clock == workload.Wall && res.RanksPerCore > 1 {
-		text += fmt.Sprintf("\n%d ranks share %.0f cores, which hides part of the cost of imbalance", res.Ranks, float64(res.Ranks)/res.RanksPerCore)
-	}
-	return text
 }

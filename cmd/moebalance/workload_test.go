@@ -108,8 +108,7 @@ func TestWorkloadExitCodes(t *testing.T) {
 	}{
 		{[]string{"more"}, exitUsage, "no arguments"},
 		{[]string{"--ranks", "9"}, exitUsage, "ranks between 1 and 8"},
-		{[]string{"--method", "coin"}, exitUsage, "Renormalize"},
-		{[]string{"--groups", "3"}, exitUsage, "groups"},
+		{[]string{"--skew", "-1"}, exitUsage, "skew"},
 		{[]string{"--steps", "many"}, exitUsage, "steps"},
 		{[]string{"--stats", filepath.Dir(file)}, exitUsage, "empty folder"},
 		{[]string{"--stats", file}, exitUsage, "want a folder"},

@@ -74,9 +74,9 @@ func (r *converter) measured(a Attempt) gain.Launch {
 		return gain.Launch{Status: "without " + name}
 	}
 	if r.metric == (gain.Metric{}) {
-		r.metric, r.format, r.ranks = MetricOf(m), a.Result.Format, max(r.spec.Ranks, a.Result.Proof.Ranks)
+		r.metric, r.format, r.ranks = m.Metric, a.Result.Format, max(r.spec.Ranks, a.Result.Proof.Ranks)
 	}
-	if r.metric != MetricOf(m) || r.format != a.Result.Format {
+	if r.metric != m.Metric || r.format != a.Result.Format {
 		return gain.Launch{Status: fmt.Sprintf("reports %s (%s) of %s, not %s (%s) of %s", m.Name, m.Definition, a.Result.Format, r.metric.Name, r.metric.Definition, r.format)}
 	}
 	return LaunchOf(*a.Result, m)
@@ -93,18 +93,13 @@ func attemptNote(l Launch) string {
 	return strings.Join(notes, "; ")
 }
 
-// MetricOf is what a reported number measures.
-func MetricOf(m metrics.Metric) gain.Metric {
-	return gain.Metric{Name: m.Name, Unit: m.Unit, HigherIsBetter: m.HigherIsBetter, Definition: m.Definition}
-}
-
 // LaunchOf is a launch by its report, compared by one of the report's metrics. Its
 // pair, arm and position are for the caller to fill in.
 func LaunchOf(r metrics.Result, compared metrics.Metric) gain.Launch {
 	l := gain.Launch{Status: gain.StatusOK, Value: compared.Value.Float64(), Work: reportedWork(r.Work), Setup: r.Setup}
 	for _, m := range r.Metrics {
 		if m.Name != compared.Name && m.Value.Defined() {
-			l.Secondary = append(l.Secondary, gain.Reported{Metric: MetricOf(m), Value: m.Value.Float64()})
+			l.Secondary = append(l.Secondary, gain.Reported{Metric: m.Metric, Value: m.Value.Float64()})
 		}
 	}
 	return l

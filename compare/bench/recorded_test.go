@@ -17,8 +17,8 @@ func TestRecorded(t *testing.T) {
 	}
 	report := func(format, name string) *metrics.Result {
 		return &metrics.Result{Format: format, Primary: name, Work: metrics.Work{Requests: metrics.Exactly(5)}, Metrics: []metrics.Metric{
-			{Name: name, Unit: "tok/s", HigherIsBetter: true, Value: 100, Definition: name + "/d"},
-			{Name: "ttft", Unit: "ms", Value: 3, Definition: "ttft/d"},
+			{Metric: gain.Metric{Name: name, Unit: "tok/s", HigherIsBetter: true, Definition: name + "/d"}, Value: 100},
+			{Metric: gain.Metric{Name: "ttft", Unit: "ms", Definition: "ttft/d"}, Value: 3},
 		}}
 	}
 	c := &Campaign{Spec: spec, Launches: spec.plan()}

@@ -178,27 +178,3 @@ func TestLoadOfExperts(t *testing.T) {
 		t.Errorf("%+v", none)
 	}
 }
-
-// Two layers of two ranks lose 10 and 4 ns of steps of 100 ns: without them a step takes
-// 86 ns. One rank has nobody to lose against, and no expert time has no bound.
-func TestBound(t *testing.T) {
-	var samples []Sample
-	for step := range router.Whole(3) {
-		samples = append(samples, work(0, step, 0, 30), work(1, step, 0, 10), work(0, step, 1, 6), work(1, step, 1, 14))
-	}
-	over := OverSteps{Step: SpreadOf([]float64{100, 100, 100})}
-	x := New(slices.Values(samples))
-	b := x.Bound(over)
-	near(t, "loss", b.LossNS, 14)
-	near(t, "gain", b.Gain, 14.0/86)
-	near(t, "step", b.StepNS, 100)
-	one := New(slices.Values(slices.DeleteFunc(slices.Clone(samples), func(s Sample) bool { return s.Rank == 1 })))
-	for i := range samples {
-		samples[i].Experts = false
-	}
-	for name, x := range map[string]*Times{"one rank": one, "no expert time": New(slices.Values(samples))} {
-		if b := x.Bound(over); b.Gain.Defined() || b.LossNS.Defined() {
-			t.Errorf("%s: %+v", name, b)
-		}
-	}
-}

@@ -160,7 +160,7 @@ func (r *reportReader) add(arm gain.Arm, run metrics.Result) error {
 	case err != nil:
 		return err
 	case r.compared == nil:
-		r.compared, r.set.Campaign.Metric = &m, bench.MetricOf(m)
+		r.compared, r.set.Campaign.Metric = &m, m.Metric
 	}
 	if err := r.compared.Comparable(m); err != nil {
 		return marked{err, ErrNotComparable}

@@ -6,6 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// clock is what threadTime is called in results.
+const clock = "cpu"
+
 // threadTime is the processor time of the calling thread.
 func threadTime() (time.Duration, error) {
 	var t unix.Timespec

@@ -2,7 +2,6 @@ package workload
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/moebalance/moebalance/router"
 )
@@ -10,9 +9,8 @@ import (
 // Config describes one launch.
 type Config struct {
 	Gate         router.Gate
-	Hidden       int    // H, width of a hidden state
-	Intermediate int    // I, width inside an expert
-	Activation   string // SwiGLU or ReLU2
+	Hidden       int // H, width of a hidden state
+	Intermediate int // I, width inside an expert
 	Layers       int
 	Ranks        int
 	Tokens       int // T, tokens per rank and step
@@ -32,38 +30,7 @@ type Config struct {
 	Balanced func(rank int) ([]float32, error)
 	// Record keeps the counts of every timed step, for WriteStatistics.
 	Record bool
-	// Clock says which time a step takes: Wall or CPU.
-	Clock string
-	// Now is monotonic wall time since any fixed moment.
-	Now func() time.Duration
 }
-
-// The clocks of a step; the package comment says when to use which.
-const (
-	Wall = "wall" // from the moment all ranks begin to the moment the last one ends
-	CPU  = "cpu"  // for each phase the processor time of the rank that used most, added up
-)
-
-// Clocks lists them.
-var Clocks = []string{Wall, CPU}
-
-// DefaultClock is CPU where the system tells a thread's processor time, and
-// Wall elsewhere.
-func DefaultClock() string {
-	if _, err := threadTime(); err != nil {
-		return Wall
-	}
-	return CPU
-}
-
-// The activations of an expert.
-const (
-	SwiGLU = "swiglu" // down·(silu(gate·x) ⊙ up·x), three matrices
-	ReLU2  = "relu2"  // down·max(0, up·x)², two matrices
-)
-
-// Activations lists them.
-var Activations = []string{SwiGLU, ReLU2}
 
 // Contiguous is the placement of expert e on rank ⌊e·R/E⌋.
 const Contiguous = "contiguous"
@@ -85,9 +52,6 @@ func (c Config) Validate() error {
 			return fmt.Errorf("want %s between %d and %d, have %d", n.name, n.least, n.most, n.value)
 		}
 	}
-	if c.Activation != SwiGLU && c.Activation != ReLU2 {
-		return fmt.Errorf("unknown activation %q: want %s or %s", c.Activation, SwiGLU, ReLU2)
-	}
 	if c.Layouts != nil && len(c.Layouts) != c.Layers {
 		return fmt.Errorf("the placement has %d layers, want %d", len(c.Layouts), c.Layers)
 	}
@@ -95,12 +59,6 @@ func (c Config) Validate() error {
 		if l.Experts() != c.Gate.Shape.Experts || l.Ranks() != c.Ranks || l.Replicated() {
 			return fmt.Errorf("layer %d of the placement: want one copy of %d experts on %d ranks", i, c.Gate.Shape.Experts, c.Ranks)
 		}
-	}
-	if c.Clock != Wall && c.Clock != CPU {
-		return fmt.Errorf("unknown clock %q: want %s or %s", c.Clock, Wall, CPU)
-	}
-	if _, err := threadTime(); c.Clock == CPU && err != nil {
-		return fmt.Errorf("clock %q: %w", c.Clock, err)
 	}
 	if !(c.Skew >= 0 && c.Skew <= 100) {
 		return fmt.Errorf("want skew between 0 and 100, have %g", c.Skew)
@@ -116,13 +74,6 @@ const maxWeights = 16 << 30
 
 // floats is how many float32 values the layers' weights are.
 func (c Config) floats() int64 {
-	perExpert := int64(c.matrices()) * int64(c.Hidden) * int64(c.Intermediate)
+	perExpert := 3 * int64(c.Hidden) * int64(c.Intermediate)
 	return int64(c.Layers) * int64(c.Gate.Shape.Experts) * (perExpert + int64(c.Hidden) + 1)
-}
-
-func (c Config) matrices() int {
-	if c.Activation == SwiGLU {
-		return 3
-	}
-	return 2
 }

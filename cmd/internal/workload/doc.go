@@ -13,20 +13,15 @@
 // logits handed in, the gate is still computed and its result is then replaced,
 // as TensorRT-LLM does under ENABLE_PERFECT_ROUTER=1.
 //
-// # Clocks
+// # Time
 //
-// Ranks are goroutines. A rank stands for a processor of its own, which no other rank
-// uses while it waits. By the wall clock this holds only if every rank has a free
-// core. With more ranks than cores, busy ranks use the cores of waiting ones, the step
-// takes total work over cores, and imbalance costs nothing; Result.RanksPerCore shows
-// this. For the same reason a rank must not use idle cores through gonum, which runs
-// large matrix products in parallel: product works in tiles below that size.
-//
-// The CPU clock is independent of other load on the machine, and the default. Each rank
-// has a thread while it works in a phase, which takes the largest processor time of any
-// of them: the wall time if every rank had a core of its own. Work and times are real;
-// that ranks run in parallel and that meeting costs nothing is assumed. The wall clock serves
-// to check this on an idle machine with a core per rank.
+// Ranks are goroutines. Each has a thread while it works in a phase, which takes the
+// largest processor time of any of them: the wall time if every rank had a core of its own,
+// whatever else runs on the machine. Work and times are real; that ranks run in parallel
+// and that meeting costs nothing is assumed. For the same reason a rank must not use idle
+// cores through gonum, which runs large matrix products in parallel: product works in tiles
+// below that size. Systems that do not tell a thread's processor time give wall time, which
+// needs a free core per rank: ranks that share cores hide the cost of imbalance.
 //
 // The routing is deterministic: the same configuration gives the same counts. Only the
 // times vary.

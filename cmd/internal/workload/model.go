@@ -27,9 +27,10 @@ type layer struct {
 	experts []expert
 }
 
-// expert holds its matrices the way they are multiplied: one row per output.
+// expert is a SwiGLU, down·(silu(gate·x) ⊙ up·x). It holds its matrices the way they are
+// multiplied: one row per output.
 type expert struct {
-	up, gate []float32 // [I, H]; gate only for SwiGLU
+	up, gate []float32 // [I, H]
 	down     []float32 // [H, I]
 }
 
@@ -97,14 +98,11 @@ func (c Config) newGate(l int) layer {
 
 func (c Config) newExpert(l, e int) expert {
 	rng := c.rng(expertStream, l, e)
-	x := expert{
+	return expert{
 		up:   uniform(rng, c.Intermediate*c.Hidden, c.Hidden),
 		down: uniform(rng, c.Hidden*c.Intermediate, c.Intermediate),
+		gate: uniform(rng, c.Intermediate*c.Hidden, c.Hidden),
 	}
-	if c.Activation == SwiGLU {
-		x.gate = uniform(rng, c.Intermediate*c.Hidden, c.Hidden)
-	}
-	return x
 }
 
 // uniform draws n weights of variance 1/fanIn.

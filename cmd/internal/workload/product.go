@@ -33,16 +33,9 @@ func product(out, x, w []float32, rows, columns, inner int) {
 func (x expert) forward(out, in, up, gate []float32, rows, hidden, intermediate int) {
 	product(up, in, x.up, rows, intermediate, hidden)
 	inner := up[:rows*intermediate]
-	if x.gate == nil {
-		for i, v := range inner {
-			v = max(v, 0)
-			inner[i] = v * v
-		}
-	} else {
-		product(gate, in, x.gate, rows, intermediate, hidden)
-		for i, g := range gate[:len(inner)] {
-			inner[i] *= g / (1 + float32(math.Exp(float64(-g))))
-		}
+	product(gate, in, x.gate, rows, intermediate, hidden)
+	for i, g := range gate[:len(inner)] {
+		inner[i] *= g / (1 + float32(math.Exp(float64(-g))))
 	}
 	product(out, inner, x.down, rows, hidden, intermediate)
 }

@@ -41,12 +41,8 @@ type rank struct {
 	err        error
 }
 
-// now is the time by the launch's clock. On the processor clock it must be
-// called on the rank's own thread.
+// now is to be called on the rank's own thread.
 func (r *rank) now() time.Duration {
-	if r.m.c.Clock == Wall {
-		return r.m.c.Now()
-	}
 	t, err := threadTime()
 	if err != nil && r.err == nil {
 		r.err = err
@@ -64,10 +60,7 @@ func newRank(id int, m *model) (*rank, error) {
 		ids:    make([]int32, slots), weights: make([]float32, slots),
 		packedRow: make([]int, slots), start: make([]int, c.Gate.Shape.Experts+1),
 		packed: make([]float32, slots*c.Hidden), returned: make([]float32, slots*c.Hidden),
-		up: make([]float32, tileRows*c.Intermediate),
-	}
-	if c.Activation == SwiGLU {
-		r.gate = make([]float32, tileRows*c.Intermediate)
+		up: make([]float32, tileRows*c.Intermediate), gate: make([]float32, tileRows*c.Intermediate),
 	}
 	var err error
 	if r.router, err = router.NewRouter(c.Gate); err != nil {

@@ -14,7 +14,7 @@ import (
 )
 
 // Result is what one launch measured; the command prints it as one JSON line.
-// Times are by Clock. Loads are over all ranks together.
+// Times are the processor time of each rank. Loads are over all ranks together.
 type Result struct {
 	SchemaVersion   int          `json:"schema_version"`
 	Kind            string       `json:"kind"` // "workload"
@@ -24,11 +24,9 @@ type Result struct {
 	Shape           router.Shape `json:"shape"`
 	Hidden          int          `json:"hidden"`
 	Intermediate    int          `json:"intermediate"`
-	Activation      string       `json:"activation"`
 	Layers          int          `json:"layers"`
 	Ranks           int          `json:"ranks"`
-	RanksPerCore    float64      `json:"ranks_per_core"` // above 1 the ranks share cores, and by the wall clock imbalance costs less than it would
-	Clock           string       `json:"clock"`          // Wall or CPU
+	Clock           string       `json:"clock"` // "cpu", or "wall" where the system tells no processor time of a thread
 	TokensPerRank   int          `json:"tokens_per_rank"`
 	Steps           int          `json:"steps"`
 	Warmup          int          `json:"warmup"`

@@ -46,8 +46,8 @@ func (c Config) emptyResult() Result {
 	res := Result{
 		SchemaVersion: 1, Kind: "workload",
 		PerfectRouter: c.Balanced != nil, Router: string(c.Gate.Method), Experts: "loop",
-		Shape: c.Gate.Shape, Hidden: c.Hidden, Intermediate: c.Intermediate, Activation: c.Activation, Layers: c.Layers,
-		Ranks: c.Ranks, RanksPerCore: float64(c.Ranks) / float64(runtime.GOMAXPROCS(0)), Clock: c.Clock,
+		Shape: c.Gate.Shape, Hidden: c.Hidden, Intermediate: c.Intermediate, Layers: c.Layers,
+		Ranks: c.Ranks, Clock: clock,
 		TokensPerRank: c.Tokens, Steps: c.Steps, Warmup: c.Warmup, Skew: c.Skew, Seed: c.Seed, Placement: cmp.Or(c.Placement, Contiguous),
 		InputTokens:       int64(c.Ranks) * int64(c.Tokens) * int64(c.Steps),
 		ExpertMaxOverMean: make([]router.Number, c.Layers), RankMaxOverMean: make([]router.Number, c.Layers),
@@ -79,7 +79,7 @@ func (l *launch) run(ctx context.Context) (Result, error) {
 		if timed {
 			l.result.StepExpertsMS = append(l.result.StepExpertsMS, nil)
 		}
-		began, sum := c.Now(), time.Duration(0)
+		var sum time.Duration
 		for layer := range c.Layers {
 			for p := range phases {
 				longest, err := l.phase(p, layer, timed)
@@ -88,9 +88,6 @@ func (l *launch) run(ctx context.Context) (Result, error) {
 				}
 				sum += longest
 			}
-		}
-		if c.Clock == Wall {
-			sum = c.Now() - began
 		}
 		if timed {
 			l.result.IterationMS = append(l.result.IterationMS, milliseconds(sum))
@@ -112,12 +109,9 @@ func (l *launch) together(work func(*rank)) {
 // phase takes all ranks through a phase of a layer and returns what the slowest
 // one spent in it.
 func (l *launch) phase(p phase, layer int, timed bool) (longest time.Duration, err error) {
-	began := l.m.c.Now()
 	l.together(func(r *rank) {
-		if l.m.c.Clock == CPU {
-			runtime.LockOSThread()
-			defer runtime.UnlockOSThread()
-		}
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
 		from := r.now()
 		switch p {
 		case dispatch:
@@ -129,7 +123,6 @@ func (l *launch) phase(p phase, layer int, timed bool) (longest time.Duration, e
 		}
 		r.spent = r.now() - from
 	})
-	took := l.m.c.Now() - began
 	for _, r := range l.ranks {
 		if r.err != nil {
 			return 0, r.err
@@ -142,14 +135,11 @@ func (l *launch) phase(p phase, layer int, timed bool) (longest time.Duration, e
 	if p == dispatch {
 		l.count(layer)
 	}
-	if l.m.c.Clock == CPU {
-		took = longest
-	}
 	var spent []float64
 	for _, r := range l.ranks {
 		spent = append(spent, milliseconds(r.spent))
 		r.work[p] += r.spent
-		r.wait[p] += took - r.spent
+		r.wait[p] += longest - r.spent
 	}
 	if steps := l.result.StepExpertsMS; p == experts {
 		steps[len(steps)-1] = append(steps[len(steps)-1], spent)

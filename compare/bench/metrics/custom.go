@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router/input"
 )
 
@@ -141,7 +142,7 @@ func (c Custom) text(rec record, rep *report) {
 		return
 	}
 	n, _ := number(v)
-	rep.metric(rec.line, Metric{c.Name, c.Unit, c.HigherIsBetter, n, "custom/" + c.rule()})
+	rep.metric(rec.line, Metric{gain.Metric{Name: c.Name, Unit: c.Unit, HigherIsBetter: c.HigherIsBetter, Definition: "custom/" + c.rule()}, n})
 }
 
 // object follows the path.
@@ -161,5 +162,5 @@ func (c Custom) object(rec record, rep *report) {
 		rep.fail(rec.line, input.Error{Expected: "a number at " + c.rule() + " for metric " + strconv.Quote(c.Name), Found: kind(v)})
 		return
 	}
-	rep.metric(rec.line, Metric{c.Name, c.Unit, c.HigherIsBetter, n, "custom/" + c.rule()})
+	rep.metric(rec.line, Metric{gain.Metric{Name: c.Name, Unit: c.Unit, HigherIsBetter: c.HigherIsBetter, Definition: "custom/" + c.rule()}, n})
 }

@@ -3,19 +3,18 @@ package metrics
 import (
 	"fmt"
 
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
 )
 
-// Metric is one number a benchmark reported.
+// Metric is one number a benchmark reported: the vocabulary's word, such as
+// "output_throughput" or "ttft_p99", without a unit where a custom metric has none, and a
+// definition that tells apart numbers that share a name but are computed by different rules,
+// above all percentiles: "ttft_p99/sorted[floor(n·q)]" of trtllm-bench is not
+// "ttft_p99/linear" of a serving client.
 type Metric struct {
-	Name           string        `json:"name"`             // the vocabulary's word, such as "output_throughput" or "ttft_p99"
-	Unit           string        `json:"unit"`             // "tok/s", "req/s", "ms", …; "" for a custom metric without one
-	HigherIsBetter bool          `json:"higher_is_better"` // throughputs: true; times: false
-	Value          router.Number `json:"value"`            // in Unit; undefined where the output says NaN or an infinity
-	// Definition tells apart numbers that share a name but are computed by
-	// different rules, above all percentiles: "ttft_p99/sorted[floor(n·q)]" of
-	// trtllm-bench is not "ttft_p99/linear" of a serving client.
-	Definition string `json:"definition"`
+	gain.Metric
+	Value router.Number `json:"value"` // undefined where the output says NaN or an infinity
 }
 
 // Comparable returns nil when the two numbers measure the same thing, and

@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/moebalance/moebalance/compare/gain"
 )
 
 func open(t *testing.T, name string) *os.File {
@@ -235,7 +237,7 @@ func TestWantedIsPositive(t *testing.T) {
 			t.Errorf("a value of %s: error %v, want %q", value, err, want)
 		}
 	}
-	if _, err := (Result{Format: "f", Metrics: []Metric{{Name: "a", Value: 1}, {Name: "b", Value: 1}}}).Wanted("c"); err == nil || !strings.Contains(err.Error(), "want one of a, b") {
+	if _, err := (Result{Format: "f", Metrics: []Metric{{gain.Metric{Name: "a"}, 1}, {gain.Metric{Name: "b"}, 1}}}).Wanted("c"); err == nil || !strings.Contains(err.Error(), "want one of a, b") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router/input"
 )
 
@@ -80,7 +81,7 @@ func TestEnergyBlock(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]Metric{
-		"energy": {Unit: "J", Value: 56.1}, "gpu_power": {Unit: "W", Value: 11.83}, "output_per_watt": {Unit: "tok/s/W", Value: 0.285, HigherIsBetter: true},
+		"energy": {gain.Metric{Unit: "J"}, 56.1}, "gpu_power": {gain.Metric{Unit: "W"}, 11.83}, "output_per_watt": {gain.Metric{Unit: "tok/s/W", HigherIsBetter: true}, 0.285},
 	} {
 		if m, _ := r.Metric(name); m.Unit != want.Unit || m.Value != want.Value || m.HigherIsBetter != want.HigherIsBetter {
 			t.Errorf("%s: %+v", name, m)

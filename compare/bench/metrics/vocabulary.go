@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -79,7 +80,7 @@ func metricOf(name, rule, own string, v router.Number) Metric {
 	if own != "" {
 		text = own
 	}
-	return Metric{Name: name, Unit: q.unit, HigherIsBetter: q.higher, Value: v, Definition: name + "/" + text}
+	return Metric{gain.Metric{Name: name, Unit: q.unit, HigherIsBetter: q.higher, Definition: name + "/" + text}, v}
 }
 
 // aggregateName is the vocabulary's word for a tool's: "average" is "mean",

@@ -32,9 +32,6 @@ const processMask = ^int64(0xFFFFFF)
 // PID is the process's number in its operating system.
 func PID(globalPid int64) int64 { return globalPid >> 24 & 0xFFFFFF }
 
-// TID is the thread's number in its operating system.
-func TID(globalTid int64) int64 { return globalTid & 0xFFFFFF }
-
 // Issues counts the rows that could not be used as they are.
 type Issues struct {
 	Backwards          int64 // events that end before they begin, left out

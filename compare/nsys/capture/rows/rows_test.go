@@ -164,7 +164,10 @@ func TestCaptures(t *testing.T) {
 	if testing.Short() {
 		paths = paths[:2]
 	}
-	for _, path := range paths {
+	for i, path := range paths {
+		if i > 0 && i < len(paths)-1 && filepath.Dir(path) == filepath.Dir(paths[i-1]) && filepath.Dir(path) == filepath.Dir(paths[i+1]) {
+			continue // the ranks of one run, by one version of one program, have pages of the same kinds
+		}
 		db := open(t, path)
 		queries := map[string]*Query{}
 		columns, err := db.Query(`SELECT m.name, c.name, c.type FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table' AND c.pk = 0`)

@@ -1,0 +1,56 @@
+package imbalance
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+// Two layers of two ranks lose 10 and 4 ns of steps of 100 ns: without them a step takes
+// 86 ns. One rank has nobody to lose against, and no expert time has no bound.
+func TestBound(t *testing.T) {
+	var samples []Sample
+	for step := range router.Whole(3) {
+		samples = append(samples, work(0, step, 0, 30), work(1, step, 0, 10), work(0, step, 1, 6), work(1, step, 1, 14))
+	}
+	over := OverSteps{Step: SpreadOf([]float64{100, 100, 100})}
+	x := New(slices.Values(samples))
+	b := x.Bound(over)
+	near(t, "loss", b.LossNS, 14)
+	near(t, "gain", b.Gain, 14.0/86)
+	near(t, "step", b.StepNS, 100)
+	one := New(slices.Values(slices.DeleteFunc(slices.Clone(samples), func(s Sample) bool { return s.Rank == 1 })))
+	for i := range samples {
+		samples[i].Experts = false
+	}
+	for name, x := range map[string]*Times{"one rank": one, "no expert time": New(slices.Values(samples))} {
+		if b := x.Bound(over); b.Gain.Defined() || b.LossNS.Defined() {
+			t.Errorf("%s: %+v", name, b)
+		}
+	}
+}
+
+// Expert time is that of GEMMs only where every rank that ran experts ran recognized ones.
+func TestExpertTimeOf(t *testing.T) {
+	for gemm, want := range map[int64]Of{7: OfGEMM, 0: OfPhase} {
+		a, b := work(0, 0, 0, 30), work(1, 0, 0, 10)
+		a.GEMMNS, a.GEMMs, b.GEMMNS, b.GEMMs = 20, 1, gemm, 1
+		if x := New(slices.Values([]Sample{a, b})); x.Of != want {
+			t.Errorf("%d ns in GEMMs of the second rank: time of %q, want %q", gemm, x.Of, want)
+		}
+	}
+}
+
+// A layer on one rank has no slowest rank, and where nobody computes nobody is the worst.
+func TestNobodyIsTheSlowest(t *testing.T) {
+	idle := func(rank int) Sample {
+		return Sample{Rank: rank, Step: 0, Layer: 2, TotalNS: 5, CollectiveNS: 5, BusyNS: 5}
+	}
+	x := New(slices.Values([]Sample{work(0, 0, 0, 30), work(1, 0, 0, 10), work(0, 0, 1, 100), idle(0), idle(1)}))
+	near(t, "slowest", x.Steps[0].SlowestNS, 30)
+	near(t, "mean", x.Steps[0].MeanNS, 20)
+	if s := x.Layers[2].Straggler(); s.WorstRank != router.None || s.WorstSteps != 0 {
+		t.Errorf("the worst of idle ranks is %d, in %d steps", s.WorstRank, s.WorstSteps)
+	}
+}
