@@ -188,6 +188,19 @@ var rectangle = regexp.MustCompile(`M([\d.-]+),([\d.-]+)L([\d.-]+),([\d.-]+)L([\
 
 var hexColor = regexp.MustCompile(`#[0-9A-F]{6}`)
 
+var styled = regexp.MustCompile(`\sstyle="([^"]*)"`)
+
+// attributes are the properties of a style attribute, each as one of its own.
+func attributes(style string) string {
+	var list []string
+	for property := range strings.SplitSeq(styled.FindStringSubmatch(style)[1], ";") {
+		if name, value, ok := strings.Cut(property, ":"); ok {
+			list = append(list, fmt.Sprintf(`%s="%s"`, strings.TrimSpace(name), strings.TrimSpace(value)))
+		}
+	}
+	return " " + strings.Join(list, " ")
+}
+
 // fallback is what stands in for Liberation Sans: first faces of its metrics.
 const fallback = "font-family:'Liberation Sans',Arial,Helvetica,sans-serif;"
 
@@ -198,7 +211,8 @@ func (c *svgCanvas) body(themed bool) string {
 	_, _ = c.WriteTo(&drawn) // a bytes.Buffer takes everything
 	_, body, _ := strings.Cut(drawn.String(), "xlink\">")
 	body = strings.ReplaceAll(body, "font-family:Liberation Sans;", fallback)
-	if themed {
+	if themed { // a page allows no style attributes
+		body = styled.ReplaceAllStringFunc(body, attributes)
 		body = rectangle.ReplaceAllStringFunc(body, func(path string) string {
 			if m := rectangle.FindStringSubmatch(path); m[2] == m[4] && m[3] == m[5] && m[6] == m[8] && m[1] == m[7] {
 				return "M" + m[1] + "," + m[2] + "H" + m[3] + "V" + m[6] + "H" + m[1] + "Z"

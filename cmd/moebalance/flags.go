@@ -21,6 +21,7 @@ import (
 	"github.com/moebalance/moebalance/compare/nsys/kernel"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/input"
+	"github.com/moebalance/moebalance/router/shown"
 )
 
 // defaultThreshold is the imbalance above which load and time are flagged.
@@ -128,7 +129,7 @@ func (f *resultFlags) write(c *cobra.Command, d output.Document) error {
 	}
 	if err == nil && f.format == output.CSV {
 		for i, note := range d.Notes {
-			fmt.Fprintf(c.ErrOrStderr(), "[%d] %s\n", i+1, note)
+			fmt.Fprintf(c.ErrOrStderr(), "[%d] %s\n", i+1, shown.Text(note))
 		}
 	}
 	return err

@@ -17,8 +17,11 @@ var imports = map[string][]string{
 	"cmd/internal/output": {
 		"router",
 		"router/quantity",
+		"router/shown",
 	},
-	"cmd/internal/progress": nil,
+	"cmd/internal/progress": {
+		"router/shown",
+	},
 	"cmd/internal/render": {
 		"cmd/internal/output",
 		"compare/bench",
@@ -69,6 +72,7 @@ var imports = map[string][]string{
 		"router/input",
 		"router/plan",
 		"router/quantity",
+		"router/shown",
 		"testdata",
 	},
 	"compare/bench": {
@@ -78,10 +82,12 @@ var imports = map[string][]string{
 		"router",
 		"router/input",
 		"router/quantity",
+		"router/shown",
 	},
 	"compare/bench/launch": {
 		"router",
 		"router/input",
+		"router/shown",
 	},
 	"compare/bench/metrics": {
 		"router",
@@ -223,6 +229,7 @@ var imports = map[string][]string{
 		"plots",
 		"router",
 		"router/quantity",
+		"router/shown",
 	},
 	"router": nil,
 	"router/chance": {
@@ -236,6 +243,7 @@ var imports = map[string][]string{
 		"router",
 	},
 	"router/quantity": nil,
+	"router/shown":    nil,
 }
 
 func TestArrowsAreThoseDrawn(t *testing.T) {

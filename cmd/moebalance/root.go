@@ -19,15 +19,14 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/cmd/internal/target"
-	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/logits"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
+	"github.com/moebalance/moebalance/router/shown"
 )
 
 // The exit codes, as --help and the README list them.
@@ -189,9 +188,8 @@ func plainly(err error) string {
 		}
 		text = strings.ReplaceAll(text, dial.Error(), fmt.Sprintf("no server answers (%v); start it, or check host and port", cause))
 	}
-	text = launch.Mask([]string{text})[0]              // an error may quote a file
 	lines := slices.Compact(strings.Split(text, "\n")) // several errors: closing a file repeats that of writing it
-	return output.Visible(strings.Join(lines, "; "))   // names of files may be anything
+	return shown.Text(strings.Join(lines, "; "))       // names of files may be anything
 }
 
 //go:embed help
