@@ -2,12 +2,15 @@ package plots
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"html"
 	"image/color"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 
 	"gonum.org/v1/plot"
@@ -54,9 +57,21 @@ func (f Figure) PNG(w io.Writer) error {
 	width, height := f.size(true)
 	c := vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(pngDPI), vgimg.UseBackgroundColor(paper))
 	f.draw(draw.New(c), true)
-	_, err := vgimg.PngCanvas{Canvas: c}.WriteTo(w)
+	var b bytes.Buffer
+	if _, err := (vgimg.PngCanvas{Canvas: c}).WriteTo(&b); err != nil {
+		return err
+	}
+	at := 33 // behind the signature and the header
+	_, err := w.Write(slices.Concat(b.Bytes()[:at], madeBy, b.Bytes()[at:]))
 	return err
 }
+
+// madeBy is the chunk of a PNG that says what program made it.
+var madeBy = func() []byte {
+	const kind, text = "tEXt", "Software\x00moebalance"
+	chunk := append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), kind+text...)
+	return binary.BigEndian.AppendUint32(chunk, crc32.ChecksumIEEE([]byte(kind+text)))
+}()
 
 func (f Figure) svg(alone bool) string {
 	width, height := f.size(alone)

@@ -40,7 +40,9 @@ var imports = map[string][]string{
 		"router/plan",
 		"router/quantity",
 	},
-	"cmd/internal/target": nil,
+	"cmd/internal/target": {
+		"router/draft",
+	},
 	"cmd/internal/workload": {
 		"logits/safetensors",
 		"router",
@@ -202,6 +204,7 @@ var imports = map[string][]string{
 	"logits": {
 		"logits/safetensors",
 		"router",
+		"router/draft",
 		"router/input",
 		"router/plan",
 		"router/quantity",
@@ -235,6 +238,7 @@ var imports = map[string][]string{
 	"router/chance": {
 		"router",
 	},
+	"router/draft": nil,
 	"router/input": nil,
 	"router/placement": {
 		"router",
