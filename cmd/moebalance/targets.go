@@ -39,11 +39,11 @@ func targetRules() target.Rules {
 	}}
 }
 
-// marks are how what we write begins: results, pages, figures, placements as one line of
+// marks are how what we write begins: results, pages, figures, the hook, placements as one line of
 // JSON without blanks or as our YAML, and data sets.
 var marks = regexp.MustCompile(`(?s)^(?:\{\n  "schema_version": \d+,\n  "kind": "|<!DOCTYPE html>.{0,500}<meta name="generator" content="moebalance"/>|` +
 	`.PNG\r\n.{0,60}Software\x00moebalance|\{"physical_to_logical_map":\[\[|\{"initial_global_assignments":\{"|` +
-	`num_slots: \d+\ninitial_global_assignments:\n  \d+: \[|\{"task_id":0,"input_ids":\[\d)`)
+	`"""moebalance's |num_slots: \d+\ninitial_global_assignments:\n  \d+: \[|\{"task_id":0,"input_ids":\[\d)`)
 
 // isKnown reports whether a reader of ours knows a file. One too large to ask counts as
 // known.
