@@ -101,7 +101,7 @@ func flagSections(c *cobra.Command) string {
 
 // write renders the document to stdout, or to the file.
 func (f *resultFlags) write(c *cobra.Command, d output.Document) error {
-	if f.top < output.Page {
+	if f.top < 0 && c.Flags().Changed("top") {
 		return usagef("--top: want 0 or more rows, have %d", f.top)
 	}
 	if f.brief {

@@ -1,18 +1,13 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -43,11 +38,11 @@ const tourMark = ".moebalance-quickstart"
 // stderr.
 func quickstart(ctx context.Context, dir, again string, steps []tourStep, stdout, stderr io.Writer) (err error) {
 	begun := time.Now()
-	kept, err := freshTourFolder(dir)
+	kept, err := target.Fresh(dir, tourMark)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, markTour(dir, kept)) }()
+	defer func() { err = errors.Join(err, target.Mark(dir, tourMark, kept)) }()
 	if err := os.CopyFS(filepath.Join(dir, "captures"), testdata.Captures); err != nil {
 		return fmt.Errorf("unpacking the captures: %w; choose a new folder with --dir", err)
 	}
@@ -110,81 +105,6 @@ func nextCommands(again string, lookPath func(string) (string, error)) string {
 		}
 	}
 	return fmt.Sprintf("next, %[2]s; put in your model:\n  "+engine.measure+"\n  %[1]s report -o my-report.html my-campaign\n", again, where)
-}
-
-// freshTourFolder makes a marked folder without what an earlier tour made in it and nobody
-// changed since, and lists what stays. One that no tour marked is refused unless it is empty.
-func freshTourFolder(dir string) (kept []string, err error) {
-	entries, err := os.ReadDir(dir)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return nil, err
-		}
-	case err != nil:
-		return nil, err
-	case len(entries) > 0:
-		made, err := os.ReadFile(filepath.Join(dir, tourMark))
-		if err != nil || len(made) == 0 {
-			return nil, usagef("quickstart: %q exists and is not from an earlier quickstart: choose a new folder with --dir", dir)
-		}
-		if err := removeTour(dir, strings.Fields(string(made))); err != nil {
-			return nil, err
-		}
-	}
-	return tourFiles(dir)
-}
-
-// removeTour removes what a tour made, as tourFiles listed it, unless it changed or has
-// something else in it.
-func removeTour(dir string, made []string) error {
-	root, err := os.OpenRoot(dir) // no link leads out of it
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	there, err := tourFiles(dir)
-	if err != nil {
-		return err
-	}
-	for _, file := range slices.Backward(made) {
-		if _, name, _ := strings.Cut(file, ":"); slices.Contains(there, file) {
-			if name, err = url.PathUnescape(name); err == nil {
-				_ = root.Remove(name) // a folder with something else in it stays
-			}
-		}
-	}
-	return nil
-}
-
-// tourFiles lists the files and folders below dir, each with a hash of its content.
-func tourFiles(dir string) (files []string, err error) {
-	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		name, notBelow := filepath.Rel(dir, path)
-		if err := cmp.Or(err, notBelow); err != nil || name == "." || name == tourMark {
-			return err
-		}
-		sum := "folder"
-		if entry.Type().IsRegular() {
-			text, err := os.ReadFile(path)
-			if err != nil {
-				return err
-			}
-			sum = fmt.Sprintf("%x", sha256.Sum256(text))
-		} else if !entry.IsDir() {
-			return nil // a link is none of ours
-		}
-		files = append(files, sum+":"+url.PathEscape(name))
-		return nil
-	})
-	return files, err
-}
-
-// markTour writes down what the tour made beside what was kept.
-func markTour(dir string, kept []string) error {
-	files, err := tourFiles(dir)
-	files = slices.DeleteFunc(files, func(file string) bool { return slices.Contains(kept, file) })
-	return errors.Join(err, os.WriteFile(filepath.Join(dir, tourMark), []byte(strings.Join(files, "\n")+"\n"), 0o644))
 }
 
 // tourStep is one command of the tour, and what it found; steps that only

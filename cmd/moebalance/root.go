@@ -82,7 +82,14 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	err := root.ExecuteContext(ctx)
+	var stray error
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(c *cobra.Command, words []string) {
+		if stray = strayWords(c); stray == nil {
+			help(c, words)
+		}
+	})
+	err := cmp.Or(root.ExecuteContext(ctx), stray)
 	if err == nil {
 		return exitDone
 	}
@@ -90,6 +97,19 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		fmt.Fprintf(stderr, "moebalance: %s\n", text)
 	}
 	return exitCode(ctx, err)
+}
+
+// strayWords refuses words beside --help that are no file and no command of somebody else.
+func strayWords(c *cobra.Command) error {
+	if _, command := c.Annotations[target.RunsCommand]; command || c.Flags().ArgsLenAtDash() >= 0 {
+		return nil
+	}
+	for _, word := range c.Flags().Args() {
+		if _, err := os.Stat(word); err != nil {
+			return usagef("%s: %q beside --help is neither a file nor a format; see '%s --help'", c.Name(), word, c.CommandPath())
+		}
+	}
+	return nil
 }
 
 // exitCode maps an error to the exit code: its own, or that of its kind.

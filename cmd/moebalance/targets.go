@@ -8,7 +8,6 @@ import (
 
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/bench"
-	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/compare/source"
@@ -26,7 +25,7 @@ const (
 func targetRules() target.Rules {
 	exports := reportConverter().Cache
 	records := func(folder string) bool { return len(counts.Files(folder)) > 0 }
-	return target.Rules{Expand: filesBehind, Ours: marks.Match, Known: isKnown, Whole: records, Store: func(folder string) string {
+	return target.Rules{Expand: filesBehind, Ours: marks.Match, Known: source.Knows, Whole: records, Store: func(folder string) string {
 		switch {
 		case bench.IsCampaign(folder):
 			return campaignStore
@@ -44,33 +43,6 @@ func targetRules() target.Rules {
 var marks = regexp.MustCompile(`(?s)^(?:\{\n  "schema_version": \d+,\n  "kind": "|<!DOCTYPE html>.{0,500}<meta name="generator" content="moebalance"/>|` +
 	`.PNG\r\n.{0,60}Software\x00moebalance|\{"physical_to_logical_map":\[\[|\{"initial_global_assignments":\{"|` +
 	`"""moebalance's |num_slots: \d+\ninitial_global_assignments:\n  \d+: \[|\{"task_id":0,"input_ids":\[\d)`)
-
-// isKnown reports whether a reader of ours knows a file. One too large to ask counts as
-// known.
-func isKnown(path string) bool {
-	info, err := os.Stat(path)
-	if err != nil || info.Size() > maxSettings || nsys.Takes(path) {
-		return true
-	}
-	if _, err := counts.Read(path); err == nil {
-		return true
-	}
-	for _, ranks := range []int{0, 1} {
-		if _, err := counts.ReadPlacement(path, ranks); err == nil {
-			return true
-		}
-	}
-	if _, err := readModelConfig(path); err == nil {
-		return true
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return true
-	}
-	defer f.Close()
-	_, err = metrics.Parse(path, f, nil)
-	return err == nil
-}
 
 // filesBehind lists the files that a verb reads where it is given a folder, or the
 // index of a sharded checkpoint.
