@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/moebalance/moebalance/logits/safetensors"
+	"github.com/moebalance/moebalance/router/draft"
 	"github.com/moebalance/moebalance/router/plan"
 )
 
@@ -38,7 +39,7 @@ func Open(dir string, spec Spec) (*Cache, error) {
 	if _, err := spec.plan(1); err != nil {
 		return nil, err
 	}
-	if _, err := sweep(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if _, err := draft.Sweep(dir, draftPrefix); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	return &Cache{dir: dir, spec: spec, plans: new(plans)}, nil
@@ -179,20 +180,24 @@ func (c *Cache) compare(ctx context.Context, t target) (w written, err error) {
 	return w, err
 }
 
-// write makes an entry aside and puts it in its place.
+// draftPrefix begins the names of entries that are being written.
+const draftPrefix = ".pending-"
+
+// write makes an entry aside and puts it in its place. After a power cut its length or
+// checksum shows what is missing.
 func (c *Cache) write(ctx context.Context, t target) (written, error) {
 	if err := os.MkdirAll(c.dir, 0o755); err != nil {
 		return written{}, err
 	}
-	a, err := newAtomicFile(t.path)
+	a, err := draft.New(draftPrefix, t.path, 0o644)
 	if err != nil {
 		return written{}, err
 	}
 	w, err := c.writeTo(ctx, t, a)
 	if err != nil {
-		return written{}, fmt.Errorf("writing entry %q: %w", t.path, errors.Join(err, a.discard()))
+		return written{}, fmt.Errorf("writing entry %q: %w", t.path, errors.Join(err, a.Discard()))
 	}
-	return w, a.commit()
+	return w, a.Commit()
 }
 
 // writeTo lets an idle writer write an entry.

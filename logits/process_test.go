@@ -310,30 +310,3 @@ func TestKilledAtAnyMoment(t *testing.T) {
 		}
 	}
 }
-
-func TestSweepSparesTheLiving(t *testing.T) {
-	dir := t.TempDir()
-	living, err := newAtomicFile(filepath.Join(dir, "a"+suffix))
-	if err != nil {
-		t.Fatal(err)
-	}
-	dead := filepath.Join(dir, temporaryPrefix+"dead")
-	other := filepath.Join(dir, "notes.txt")
-	for _, path := range []string{dead, other} {
-		if err := os.WriteFile(path, []byte("half"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if n, err := sweep(dir); n != 1 || err != nil {
-		t.Fatalf("swept %d, %v; want 1", n, err)
-	}
-	if got, want := names(t, dir), []string{filepath.Base(living.Name()), "notes.txt"}; !slices.Equal(got, want) {
-		t.Errorf("left %v, want %v", got, want)
-	}
-	if err := living.commit(); err != nil {
-		t.Fatal(err)
-	}
-	if got, want := names(t, dir), []string{"a" + suffix, "notes.txt"}; !slices.Equal(got, want) {
-		t.Errorf("left %v, want %v", got, want)
-	}
-}

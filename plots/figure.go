@@ -2,12 +2,15 @@ package plots
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"html"
 	"image/color"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 
 	"gonum.org/v1/plot"
@@ -54,9 +57,21 @@ func (f Figure) PNG(w io.Writer) error {
 	width, height := f.size(true)
 	c := vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(pngDPI), vgimg.UseBackgroundColor(paper))
 	f.draw(draw.New(c), true)
-	_, err := vgimg.PngCanvas{Canvas: c}.WriteTo(w)
+	var b bytes.Buffer
+	if _, err := (vgimg.PngCanvas{Canvas: c}).WriteTo(&b); err != nil {
+		return err
+	}
+	at := 33 // behind the signature and the header
+	_, err := w.Write(slices.Concat(b.Bytes()[:at], madeBy, b.Bytes()[at:]))
 	return err
 }
+
+// madeBy is the chunk of a PNG that says what program made it.
+var madeBy = func() []byte {
+	const kind, text = "tEXt", "Software\x00moebalance"
+	chunk := append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), kind+text...)
+	return binary.BigEndian.AppendUint32(chunk, crc32.ChecksumIEEE([]byte(kind+text)))
+}()
 
 func (f Figure) svg(alone bool) string {
 	width, height := f.size(alone)
@@ -188,6 +203,19 @@ var rectangle = regexp.MustCompile(`M([\d.-]+),([\d.-]+)L([\d.-]+),([\d.-]+)L([\
 
 var hexColor = regexp.MustCompile(`#[0-9A-F]{6}`)
 
+var styled = regexp.MustCompile(`\sstyle="([^"]*)"`)
+
+// attributes are the properties of a style attribute, each as one of its own.
+func attributes(style string) string {
+	var list []string
+	for property := range strings.SplitSeq(styled.FindStringSubmatch(style)[1], ";") {
+		if name, value, ok := strings.Cut(property, ":"); ok {
+			list = append(list, fmt.Sprintf(`%s="%s"`, strings.TrimSpace(name), strings.TrimSpace(value)))
+		}
+	}
+	return " " + strings.Join(list, " ")
+}
+
 // fallback is what stands in for Liberation Sans: first faces of its metrics.
 const fallback = "font-family:'Liberation Sans',Arial,Helvetica,sans-serif;"
 
@@ -198,7 +226,8 @@ func (c *svgCanvas) body(themed bool) string {
 	_, _ = c.WriteTo(&drawn) // a bytes.Buffer takes everything
 	_, body, _ := strings.Cut(drawn.String(), "xlink\">")
 	body = strings.ReplaceAll(body, "font-family:Liberation Sans;", fallback)
-	if themed {
+	if themed { // a page allows no style attributes
+		body = styled.ReplaceAllStringFunc(body, attributes)
 		body = rectangle.ReplaceAllStringFunc(body, func(path string) string {
 			if m := rectangle.FindStringSubmatch(path); m[2] == m[4] && m[3] == m[5] && m[6] == m[8] && m[1] == m[7] {
 				return "M" + m[1] + "," + m[2] + "H" + m[3] + "V" + m[6] + "H" + m[1] + "Z"

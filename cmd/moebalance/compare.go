@@ -48,7 +48,7 @@ func compareCmd() *cobra.Command {
 	o.model.bindCounts(c)
 	o.read.threshold.fraction = gain.DefaultThreshold
 	f.Var(&o.read.threshold, "threshold", "significant gain (reports) or imbalance (traces)")
-	f.StringVar(&o.metric, "metric", "", "metric of the reports: a reported `NAME`, or NAME=REGEX or NAME=JSONPATH (default: throughput)")
+	f.StringVar(&o.metric, "metric", "", "metric of the reports: a reported `NAME`, or NAME:UNIT:higher=REGEX or NAME:UNIT:lower=JSONPATH (default: throughput)")
 	complete(c, "metric", metrics.Names()...)
 	f.StringVar(&o.arms, "arms", "", "`A,B`: the sides are two builds of these names, not a normal and a perfect arm")
 	f.BoolVar(&o.trust, "trust-arms", false, "accept the arms as labeled, without proof")

@@ -46,13 +46,12 @@ func countsCmd() *cobra.Command {
 	f.Var(&o.failAbove, "fail-above", "exit 3 if the rank load of any layer exceeds its floor by more than this")
 	o.out.bind(c, func() []string { return render.Counts(&source.Counts{}, "").TableNames() })
 	o.out.bindTop(c)
-	standard := c.HelpFunc()
 	c.SetHelpFunc(func(c *cobra.Command, args []string) {
 		if text := formatHelp(c.Flags().Args()); text != "" {
 			fmt.Fprint(c.OutOrStdout(), text)
 			return
 		}
-		standard(c, args)
+		c.Root().HelpFunc()(c, args)
 	})
 	return c
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/moebalance/moebalance/compare/nsys/kernel"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/input"
+	"github.com/moebalance/moebalance/router/shown"
 )
 
 // defaultThreshold is the imbalance above which load and time are flagged.
@@ -101,7 +102,7 @@ func flagSections(c *cobra.Command) string {
 
 // write renders the document to stdout, or to the file.
 func (f *resultFlags) write(c *cobra.Command, d output.Document) error {
-	if f.top < output.Page {
+	if f.top < 0 && c.Flags().Changed("top") {
 		return usagef("--top: want 0 or more rows, have %d", f.top)
 	}
 	if f.brief {
@@ -129,7 +130,7 @@ func (f *resultFlags) write(c *cobra.Command, d output.Document) error {
 	}
 	if err == nil && f.format == output.CSV {
 		for i, note := range d.Notes {
-			fmt.Fprintf(c.ErrOrStderr(), "[%d] %s\n", i+1, note)
+			fmt.Fprintf(c.ErrOrStderr(), "[%d] %s\n", i+1, shown.Text(note))
 		}
 	}
 	return err

@@ -17,8 +17,11 @@ var imports = map[string][]string{
 	"cmd/internal/output": {
 		"router",
 		"router/quantity",
+		"router/shown",
 	},
-	"cmd/internal/progress": nil,
+	"cmd/internal/progress": {
+		"router/shown",
+	},
 	"cmd/internal/render": {
 		"cmd/internal/output",
 		"compare/answer",
@@ -38,7 +41,9 @@ var imports = map[string][]string{
 		"router/plan",
 		"router/quantity",
 	},
-	"cmd/internal/target": nil,
+	"cmd/internal/target": {
+		"router/draft",
+	},
 	"cmd/internal/workload": {
 		"logits/safetensors",
 		"router",
@@ -69,6 +74,7 @@ var imports = map[string][]string{
 		"router/input",
 		"router/plan",
 		"router/quantity",
+		"router/shown",
 		"testdata",
 	},
 	"compare/answer": {
@@ -91,10 +97,12 @@ var imports = map[string][]string{
 		"router",
 		"router/input",
 		"router/quantity",
+		"router/shown",
 	},
 	"compare/bench/launch": {
 		"router",
 		"router/input",
+		"router/shown",
 	},
 	"compare/bench/metrics": {
 		"compare/gain",
@@ -205,6 +213,7 @@ var imports = map[string][]string{
 	"logits": {
 		"logits/safetensors",
 		"router",
+		"router/draft",
 		"router/input",
 		"router/plan",
 		"router/quantity",
@@ -230,11 +239,13 @@ var imports = map[string][]string{
 		"compare/source",
 		"plots",
 		"router/quantity",
+		"router/shown",
 	},
 	"router": nil,
 	"router/chance": {
 		"router",
 	},
+	"router/draft": nil,
 	"router/input": nil,
 	"router/placement": {
 		"router",
@@ -243,6 +254,7 @@ var imports = map[string][]string{
 		"router",
 	},
 	"router/quantity": nil,
+	"router/shown":    nil,
 }
 
 func TestArrowsAreThoseDrawn(t *testing.T) {

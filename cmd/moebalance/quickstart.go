@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -30,19 +29,22 @@ func quickstartCmd() *cobra.Command {
 	return c
 }
 
-// tourMark is the file that tells a folder of quickstart's from others.
+// tourMark is the file that tells a folder of quickstart's from others, and lists what
+// the tour made.
 const tourMark = ".moebalance-quickstart"
 
 // quickstart runs the steps in dir and prints what they found, the page's path, and the
 // next commands, with again for this program. Commands and their own messages go to
 // stderr.
-func quickstart(ctx context.Context, dir, again string, steps []tourStep, stdout, stderr io.Writer) error {
+func quickstart(ctx context.Context, dir, again string, steps []tourStep, stdout, stderr io.Writer) (err error) {
 	begun := time.Now()
-	if err := freshTourFolder(dir); err != nil {
+	kept, err := target.Fresh(dir, tourMark)
+	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, target.Mark(dir, tourMark, kept)) }()
 	if err := os.CopyFS(filepath.Join(dir, "captures"), testdata.Captures); err != nil {
-		return fmt.Errorf("unpacking the captures: %w", err)
+		return fmt.Errorf("unpacking the captures: %w; choose a new folder with --dir", err)
 	}
 	var found strings.Builder
 	for _, s := range steps {
@@ -64,7 +66,7 @@ func quickstart(ctx context.Context, dir, again string, steps []tourStep, stdout
 	fmt.Fprintf(stderr, "done in %.0f s\n\n", time.Since(begun).Seconds())
 	fmt.Fprintf(&found, "\npage: %s\n\n", filepath.Join(dir, "report.html"))
 	found.WriteString(nextCommands(again, exec.LookPath))
-	_, err := io.WriteString(stdout, found.String())
+	_, err = io.WriteString(stdout, found.String())
 	return err
 }
 
@@ -103,34 +105,6 @@ func nextCommands(again string, lookPath func(string) (string, error)) string {
 		}
 	}
 	return fmt.Sprintf("next, %[2]s; put in your model:\n  "+engine.measure+"\n  %[1]s report -o my-report.html my-campaign\n", again, where)
-}
-
-// tourFiles is all that a tour leaves in its folder.
-var tourFiles = []string{"captures", "cache", "campaign", "figures", "logits.json", "trace.json", "gptoss.json", "deepseek.json", "counts.json", "bench.json", "report.html"}
-
-// freshTourFolder makes a marked folder without the files of an earlier tour. One
-// that no tour marked is refused unless it is empty.
-func freshTourFolder(dir string) error {
-	mark := filepath.Join(dir, tourMark)
-	entries, err := os.ReadDir(dir)
-	switch {
-	case errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0:
-	case err != nil:
-		return err
-	default:
-		if _, err := os.Stat(mark); err != nil {
-			return usagef("quickstart: %q exists and is not from an earlier quickstart: choose a new folder with --dir", dir)
-		}
-		for _, name := range tourFiles {
-			if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
-				return err
-			}
-		}
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(mark, nil, 0o644)
 }
 
 // tourStep is one command of the tour, and what it found; steps that only

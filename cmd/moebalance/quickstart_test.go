@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,7 +27,7 @@ var shortTour = []tourStep{
 func TestQuickstart(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a tour's folder")
 	var first string
-	for round := range 2 { // the second one replaces what the first one made
+	for round := range 4 { // each replaces what the one before made, and nothing else
 		var out, errs bytes.Buffer
 		if err := quickstart(t.Context(), dir, "./mb", shortTour, &out, &errs); err != nil {
 			t.Fatal(err, errs.String())
@@ -41,15 +42,12 @@ func TestQuickstart(t *testing.T) {
 		if want := "$ ./mb logits verify '" + quoted + "/cache' --format json -o '" + quoted + "/logits.json'\n"; !strings.Contains(errs.String(), want) {
 			t.Errorf("stderr %q lacks %q", errs.String(), want)
 		}
-		stale, notes := filepath.Join(dir, "captures", "stale"), filepath.Join(dir, "notes")
-		if _, err := os.Stat(stale); err == nil {
-			t.Error("the captures of the first tour were not replaced")
-		}
-		if _, err := os.Stat(notes); err != nil && round > 0 {
-			t.Errorf("the second tour removed a file that is not its own: %v", err)
-		}
-		for _, path := range []string{stale, notes} {
-			if err := os.WriteFile(path, nil, 0o644); err != nil {
+		for _, name := range []string{"notes", "captures/mine", "cache/mine", "figures/a/mine.svg", "campaign/launches/mine"} {
+			path := filepath.Join(dir, name)
+			if text, err := os.ReadFile(path); round > 0 && (err != nil || string(text) != "mine") {
+				t.Errorf("round %d: %s, which is not the tour's: %q, %v", round, name, text, err)
+			}
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte("mine"), 0o644)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -67,6 +65,42 @@ func TestQuickstart(t *testing.T) {
 	}
 	if page, err := os.ReadFile(filepath.Join(dir, "report.html")); err != nil || !bytes.HasPrefix(page, []byte("<!DOCTYPE html>")) {
 		t.Errorf("report.html: %v, %.20q", err, page)
+	}
+}
+
+// A tour removes nothing that was changed, nothing behind a link, and nothing where no
+// tour wrote down what it made.
+func TestQuickstartSparesWhatChanged(t *testing.T) {
+	dir, outside := filepath.Join(t.TempDir(), "tour"), t.TempDir()
+	run := func() error {
+		var out, errs bytes.Buffer
+		return quickstart(t.Context(), dir, "mb", shortTour[:1], &out, &errs)
+	}
+	if err := run(); err != nil {
+		t.Fatal(err)
+	}
+	capture := filepath.Join(dir, "captures", "campaign-deepseek-ep4.json")
+	text, err := os.ReadFile(capture)
+	if err := errors.Join(err, os.WriteFile(capture, []byte("mine"), 0o644), os.Rename(filepath.Join(dir, "captures", "deepseek-ep4-ranks"), filepath.Join(outside, "d"))); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(outside, "d"), filepath.Join(dir, "captures", "deepseek-ep4-ranks")); err != nil {
+		t.Fatal(err)
+	}
+	if err := run(); err == nil || !strings.Contains(err.Error(), "choose a new folder") {
+		t.Errorf("over a changed capture: %v", err)
+	}
+	if got, err := os.ReadFile(capture); err != nil || string(got) != "mine" || len(text) == 0 {
+		t.Errorf("the changed capture: %q, %v", got, err)
+	}
+	if left, err := os.ReadDir(filepath.Join(outside, "d")); err != nil || len(left) == 0 {
+		t.Errorf("what is behind a link: %v, %v", left, err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, tourMark), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := run(); exitCode(t.Context(), err) != exitUsage {
+		t.Errorf("in a folder of an older tour: %v, want exit 2", err)
 	}
 }
 

@@ -19,15 +19,14 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/cmd/internal/target"
-	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/logits"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
+	"github.com/moebalance/moebalance/router/shown"
 )
 
 // The exit codes, as --help and the README list them.
@@ -83,7 +82,14 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	err := root.ExecuteContext(ctx)
+	var stray error
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(c *cobra.Command, words []string) {
+		if stray = strayWords(c); stray == nil {
+			help(c, words)
+		}
+	})
+	err := cmp.Or(root.ExecuteContext(ctx), stray)
 	if err == nil {
 		return exitDone
 	}
@@ -91,6 +97,19 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		fmt.Fprintf(stderr, "moebalance: %s\n", text)
 	}
 	return exitCode(ctx, err)
+}
+
+// strayWords refuses words beside --help that are no file and no command of somebody else.
+func strayWords(c *cobra.Command) error {
+	if _, command := c.Annotations[target.RunsCommand]; command || c.Flags().ArgsLenAtDash() >= 0 {
+		return nil
+	}
+	for _, word := range c.Flags().Args() {
+		if _, err := os.Stat(word); err != nil {
+			return usagef("%s: %q beside --help is neither a file nor a format; see '%s --help'", c.Name(), word, c.CommandPath())
+		}
+	}
+	return nil
 }
 
 // exitCode maps an error to the exit code: its own, or that of its kind.
@@ -189,9 +208,8 @@ func plainly(err error) string {
 		}
 		text = strings.ReplaceAll(text, dial.Error(), fmt.Sprintf("no server answers (%v); start it, or check host and port", cause))
 	}
-	text = launch.Mask([]string{text})[0]              // an error may quote a file
 	lines := slices.Compact(strings.Split(text, "\n")) // several errors: closing a file repeats that of writing it
-	return output.Visible(strings.Join(lines, "; "))   // names of files may be anything
+	return shown.Text(strings.Join(lines, "; "))       // names of files may be anything
 }
 
 //go:embed help

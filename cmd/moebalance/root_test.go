@@ -61,7 +61,15 @@ func TestExitCodes(t *testing.T) {
 		{exitUsage, "--brief is one line of text", []string{"models", "--brief", "--format", "json"}},
 		{exitUsage, `--phase or --phase-rules: "api_key: (redacted)": want PHASE=REGEX`, []string{"trace", "--phase-rules", file("engine.yaml", "api_key: sk-1\n"), loop + "normal.sqlite"}},
 		{exitFailed, "this is a trace, not counts: 'moebalance trace' reads it", []string{"counts", loop + "normal.sqlite"}},
-		{exitFailed, "moebalance: \uFFFD(none\uFFFD: no such file", []string{"counts", "\x1b(none\xff"}},
+		{exitFailed, "this is a trace, not counts: 'moebalance trace' reads it", []string{"place", "../../testdata/gptoss-ep4-loop"}},
+		{exitFailed, "this is a trace, not counts: 'moebalance trace' reads it", []string{"place", "../../testdata/torch/rank0.pt.trace.json"}},
+		{exitFailed, "this is a trace, not counts: 'moebalance trace' reads it", []string{"place", "../../testdata/field/results/vllm-qwen3-normal.rank0.json.gz"}},
+		{exitFailed, "this is a result of moebalance (", []string{"place", "../../testdata/campaign-qwen3-ep4.json"}},
+		{exitFailed, "unknown format of JSON: it is empty\n", []string{"counts", file("empty.json", "{}")}},
+		{exitUsage, "--top: want 0 or more rows, have -1", []string{"trace", "--top", "-1", loop + "normal.sqlite"}},
+		{exitUsage, `"bogus" beside --help`, []string{"counts", "--help", "bogus"}},
+		{exitUsage, `"bogus" beside --help`, []string{"--help", "bogus"}},
+		{exitFailed, "moebalance: \\x1b(none\\xff: no such file", []string{"counts", "\x1b(none\xff"}},
 		{exitFailed, `have "HF_TOKEN=(redacted)"`, []string{"counts", file("secret.csv", "layer,expert,count\n0,1,HF_TOKEN=hf_1\n")}},
 		{exitFailed, "moebalance: " + dir + "/rules: no such file or directory\n", []string{"trace", "--phase-rules", dir + "/rules", loop + "normal.sqlite"}},
 		{exitUsage, "want at least one export", []string{"trace"}},
@@ -83,7 +91,7 @@ func TestExitCodes(t *testing.T) {
 		{exitFailed, "no such file", []string{"report", dir + "/missing"}},
 		{exitFailed, "no such file", []string{"counts", dir + "/missing"}},
 		{exitUsage, "ranks", []string{"workload", "--ranks", "99"}},
-		{exitUsage, "is not from an earlier quickstart", []string{"quickstart", "--dir", dir}},
+		{exitUsage, "is not from an earlier run", []string{"quickstart", "--dir", dir}},
 	} {
 		stdout, stderr, code := invoke(t.Context(), c.args...)
 		if code != c.code || !strings.Contains(stderr, c.says) {

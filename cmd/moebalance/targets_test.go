@@ -418,3 +418,77 @@ func TestVerbsWriteThroughTargets(t *testing.T) {
 		})
 	}
 }
+
+// A result replaces what this program wrote, and text that no reader of ours knows;
+// nothing else without --force, whatever it is and whatever it is called.
+func TestResultsReplaceOnlyResults(t *testing.T) {
+	if testing.Short() {
+		t.Skip("every format of every kind of file: no concern of the race detector")
+	}
+	root, err := filepath.Abs("../../testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	outputFolder(t)
+	for name, text := range map[string]string{
+		"a.elf": "\x7fELF\x02\x01\x01\x00", "a": "\x7fELF\x02\x01\x01\x00", "m.gguf": "GGUF\x03\x00\x00\x00", "p.png": "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", "p.json": "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", "d.pdf": "%PDF-1.4\n", "d.txt": "%PDF-1.4\n%\xe2\xe3\xcf\xd3\n",
+		"t.tar": "name\x00\x00\x00ustar", "q.parquet": "PAR1\x15\x04", "n.npy": "\x93NUMPY\x01\x00v\x00", "n.txt": "\x93NUMPY\x01\x00v\x00", "z.zst": "\x28\xb5\x2f\xfd", "j.jpg": "\xff\xd8\xff\xe0",
+		"latin.txt": "caf\xe9 latin", "utf16.txt": "\xff\xfea\x00", "main.go": "package main\n", "run.py": "import os\n", "run.sh": "echo\n", "run": "#!/bin/sh\n", "k.pem": "-----BEGIN KEY-----\n", "e.log": "engine log\n", "x.toml": "a = 1\n",
+		"counts.csv": "layer,expert,count\n0,0,5\n0,1,6\n", "m.prom": "# TYPE x counter\nx 1\n", "loads.json": "[[1,2,3,4],[5,6,7,8]]", "place.json": `{"physical_to_logical_map": [[0, 1, 2, 3]]}`,
+		"place.yaml": "initial_global_assignments:\n  0: [0, 1, 2, 3]\nlayer_updates_per_iter: 0\nnum_slots: 4\n",
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		checkRefused(t, "models", "-o", name)
+	}
+	for from, name := range map[string]string{"configs/mixtral-8x7b.json": "config.json", "field/results/vllm-qwen3-normal.rank0.json.gz": "trace.txt"} {
+		text, err := os.ReadFile(filepath.Join(root, from))
+		if err := errors.Join(err, os.WriteFile(name, text, 0o644)); err != nil {
+			t.Fatal(err)
+		}
+		checkRefused(t, "models", "-o", name)
+	}
+	for _, name := range []string{"notes.txt", "notes", "notes.md", "odd.csv"} {
+		if err := os.WriteFile(name, []byte("two words: größe\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, stderr, code := invoke(t.Context(), "models", "-o", name); code != exitDone {
+			t.Errorf("over %s: exit %d, %s", name, code, stderr)
+		}
+	}
+	for i, line := range []string{"models", "trace runs/a.sqlite", "counts counts", "logits list cache", "logits verify cache", "logits plans --config c.json --ep 2 --tokens 1", "place counts", "bench --resume campaign", "compare --trust-arms runs/a.sqlite old.sqlite"} {
+		for _, format := range []string{"text", "csv", "md", "json"} {
+			name := fmt.Sprintf("result-%d-%s", i, format)
+			for range 2 {
+				if _, stderr, code := invoke(t.Context(), append(strings.Fields(line), "--format", format, "-o", name)...); code == exitUsage || code == exitFailed {
+					t.Errorf("%s as %s: exit %d, %s", line, format, code, stderr)
+				}
+			}
+		}
+	}
+	for _, line := range []string{"place counts --write-trtllm ours.yaml --write-sglang ours.json --write-vllm ours.v.json --png figures", "report campaign -o page.html --png figures --svg figures", "hook -o hooks"} {
+		for range 2 {
+			if _, stderr, code := invoke(t.Context(), strings.Fields(line)...); code != exitDone {
+				t.Errorf("%s: exit %d, %s", line, code, stderr)
+			}
+		}
+	}
+}
+
+// What a killed writer left beside an output goes with the next output; nothing else does.
+func TestDraftsOfTheKilledGo(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, name := range []string{".moebalance-0123456789abcdef", ".moebalance-notes", ".moebalance-quickstart"} {
+		if err := os.WriteFile(name, []byte("half"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, stderr, code := invoke(t.Context(), "models", "-o", "result"); code != exitDone {
+		t.Fatal(stderr)
+	}
+	left, err := filepath.Glob(".moebalance-*")
+	if err != nil || !slices.Equal(left, []string{".moebalance-notes", ".moebalance-quickstart"}) {
+		t.Errorf("left %v, %v", left, err)
+	}
+}

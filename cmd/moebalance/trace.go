@@ -25,6 +25,7 @@ import (
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
+	"github.com/moebalance/moebalance/router/shown"
 )
 
 type traceOptions struct {
@@ -148,9 +149,9 @@ func (o *traceOptions) writeScrubbed(c *cobra.Command, export string) error {
 	})
 	if err == nil && len(revealing) > 0 {
 		const most = 3
-		shown := revealing[:min(len(revealing), most)]
+		some := revealing[:min(len(revealing), most)]
 		fmt.Fprintf(c.ErrOrStderr(), "warning: %s in the copy with the capture's user or host name, among them %q: rename these ranges or do not share the copy\n",
-			quantity.Count(len(revealing), "name"), shown)
+			quantity.Count(len(revealing), "name"), some)
 	}
 	return err
 }
@@ -177,7 +178,7 @@ func tellSkipped(stderr io.Writer) source.Skipped {
 		if len(names) > most {
 			more = fmt.Sprintf(" and %d more", len(names)-most)
 		}
-		fmt.Fprintf(stderr, "skipped in %s: %s%s\n", folder, strings.Join(names[:min(len(names), most)], ", "), more)
+		fmt.Fprintln(stderr, shown.Text(fmt.Sprintf("skipped in %s: %s%s", folder, strings.Join(names[:min(len(names), most)], ", "), more)))
 	}
 }
 

@@ -3,6 +3,7 @@ package bench
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -77,7 +78,15 @@ func (s Spec) plan() []Launch { return s.Design.plan(s.arms(), s.perLaunch()) }
 // mostArms bounds a design: blocks of more are too long to be at one time.
 const mostArms = 6
 
+// armName is a name that can stand in a path, in a table and in a command.
+var armName = regexp.MustCompile(`^[\pL\pN][\pL\pN._+-]{0,63}$`)
+
 func (s Spec) checkArms() error {
+	for _, name := range slices.Concat(s.Builds[:], s.more()) {
+		if name != "" && (!armName.MatchString(string(name)) || strings.Contains(string(name), "..")) {
+			return fmt.Errorf("arm %q: want letters, digits and . _ + - only, a letter or digit first, at most 64", name)
+		}
+	}
 	for i, a := range s.Arms {
 		if slices.ContainsFunc(s.Arms[:i], func(o ArmSpec) bool { return o.Name == a.Name }) {
 			return fmt.Errorf("--arm %s is given twice", a.Name)

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -37,7 +38,8 @@ var ErrTaken = errors.New("want a folder without launches of something else")
 var errBusy = errors.New("another process is running this campaign")
 
 // Create writes a new campaign into folder, which is made if it is missing. A
-// campaign without a finished launch is replaced; any other is ErrExists. A
+// campaign without a finished launch is replaced, and the logs of launches that failed
+// stay; any other is ErrExists. A
 // folder of launches that no campaign made is refused: it would be written over.
 func Create(folder string, spec Spec, now time.Time) (*Campaign, error) {
 	if err := spec.Check(); err != nil {
@@ -65,7 +67,8 @@ func Create(folder string, spec Spec, now time.Time) (*Campaign, error) {
 	return openLocked(folder, lock)
 }
 
-// clearUnstarted removes a campaign without a finished launch.
+// clearUnstarted removes a campaign without a finished launch. What its launches wrote is
+// kept as failed-1, failed-2 and so on.
 func clearUnstarted(folder string) error {
 	path := filepath.Join(folder, storeName)
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
@@ -82,7 +85,16 @@ func clearUnstarted(folder string) error {
 	if finished > 0 {
 		return fmt.Errorf("%s: %w (%d): resume it or choose another folder", folder, ErrExists, finished)
 	}
-	return errors.Join(os.RemoveAll(filepath.Join(folder, launchesFolder)), removeStore(folder))
+	launches := filepath.Join(folder, launchesFolder)
+	if launch.FolderSize(launches) == 0 {
+		return errors.Join(os.RemoveAll(launches), removeStore(folder))
+	}
+	for n := 1; ; n++ {
+		kept := filepath.Join(folder, fmt.Sprintf("failed-%d", n))
+		if _, err := os.Lstat(kept); err != nil {
+			return cmp.Or(os.Rename(launches, kept), removeStore(folder))
+		}
+	}
 }
 
 func removeStore(folder string) error {

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/router/shown"
 )
 
 // Command is what one launch starts: the command of its arm, or a server and
@@ -50,7 +50,7 @@ func (c Command) check(t Treatment) error {
 	}
 	if c.Ready != "" {
 		if at, err := url.Parse(c.Ready); err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "" {
-			return fmt.Errorf("--ready %q: want a full URL such as http://localhost:8000/health", launch.Mask([]string{c.Ready})[0])
+			return fmt.Errorf("--ready %q: want a full URL such as http://localhost:8000/health", shown.Masked(c.Ready))
 		}
 	}
 	for _, words := range [][]string{c.Normal, c.Perfect, c.Server} {

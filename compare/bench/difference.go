@@ -7,6 +7,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/router/shown"
 )
 
 // differences compares what was recorded of a launch of the normal arm and one of another,
@@ -177,7 +178,7 @@ func wordDiff(a, b []string) []gain.Difference {
 	}
 	var found []gain.Difference
 	var onlyA, onlyB []int // not common, since the last common word
-	shownA, shownB := launch.Mask(a), launch.Mask(b)
+	shownA, shownB := shown.Mask(a), shown.Mask(b)
 	flush := func() {
 		for n := range max(len(onlyA), len(onlyB)) {
 			d := gain.Difference{Kind: "argument", Normal: noWord, Perfect: noWord}

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/moebalance/moebalance/compare/bench/launch"
+	"github.com/moebalance/moebalance/router/shown"
 )
 
 // recordedPrefixes begin the names of variables that can change what a launch
@@ -50,7 +50,7 @@ func ownVariables(process, given []string, id, folder string) map[string]string 
 			continue
 		}
 		value = strings.ReplaceAll(value, folder, "{out}")
-		if !isRecorded(name) || launch.Mask([]string{entry})[0] != entry {
+		if !isRecorded(name) || shown.Mask([]string{entry})[0] != entry {
 			value = fmt.Sprintf("%s%.4x", hashed, sha256.Sum256([]byte(id+name+"="+value)))
 		}
 		own[name] = value
@@ -83,7 +83,7 @@ func isRecorded(name string) bool {
 func recordEnvironment(env []string, own map[string]string) map[string]string {
 	kept := make(map[string]string)
 	for _, kv := range env {
-		name, value, _ := strings.Cut(launch.Mask([]string{kv})[0], "=")
+		name, value, _ := strings.Cut(shown.Mask([]string{kv})[0], "=")
 		if _, ours := own[name]; ours || isRecorded(name) {
 			kept[name] = value
 		}

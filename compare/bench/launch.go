@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/bench/launch"
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -51,7 +52,7 @@ func (r *runner) attempt(ctx context.Context, l *Launch) (Attempt, error) {
 	number := len(l.Attempts) + 1
 	a := Attempt{
 		Number: number, Session: r.session, State: Running, ExitCode: -1, OthersCPU: router.Undefined(), Cores: runtime.NumCPU(),
-		Folder: filepath.Join(launchesFolder, fmt.Sprintf("%05d-%s-%d", l.Position, r.Spec.Builds.Called(l.Arm), number)),
+		Folder: filepath.Join(launchesFolder, r.folderName(*l, number)),
 	}
 	if number > 1 {
 		a.Points = slices.Clone(l.Attempts[number-2].Points) // an engine of its own measures those that are missing
@@ -107,6 +108,15 @@ func (r *runner) attempt(ctx context.Context, l *Launch) (Attempt, error) {
 	}
 	r.report(Event{Stage: Ended, Launch: *l, Attempt: *last})
 	return *last, runErr
+}
+
+// folderName is that of an attempt's folder, by its position. Only the names of our own
+// arms are in it, which 'compare' knows.
+func (r *runner) folderName(l Launch, attempt int) string {
+	if slices.Contains(gain.Arms[:], l.Arm) && !r.Spec.Builds.Named() {
+		return fmt.Sprintf("%05d-%s-%d", l.Position, l.Arm, attempt)
+	}
+	return fmt.Sprintf("%05d-%d", l.Position, attempt)
 }
 
 // leftBehind is the warning about a command that did not end everything it started.

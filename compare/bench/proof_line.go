@@ -19,6 +19,7 @@ import (
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/input"
 	"github.com/moebalance/moebalance/router/quantity"
+	"github.com/moebalance/moebalance/router/shown"
 )
 
 // proveByLine judges a launch by the proof lines its ranks printed, of which each must
@@ -171,9 +172,9 @@ func countLines(path string, line *regexp.Regexp, seen map[int]Found) error {
 			rank := rankOf(group(m, "rank"), text)
 			f, known := seen[rank]
 			if !known {
-				shown := launch.Mask([]string{string(m[0])})[0]
+				masked := shown.Masked(string(m[0]))
 				ranks, _ := strconv.Atoi(string(group(m, "ranks"))) // 0 where it names none
-				f = Found{Rank: rank, Ranks: ranks, Text: strings.ToValidUTF8(shown[:min(len(shown), 200)], "")}
+				f = Found{Rank: rank, Ranks: ranks, Text: strings.ToValidUTF8(masked[:min(len(masked), 200)], "")}
 			}
 			f.Times++
 			seen[rank] = f

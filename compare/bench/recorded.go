@@ -7,6 +7,7 @@ import (
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/router/shown"
 )
 
 // Recorded is what Judge needs of the launches that bench has recorded so far, to
@@ -25,7 +26,7 @@ func Recorded(c *Campaign, confidence float64, traces gain.TraceProof) gain.Camp
 	pointName, points := c.Spec.Points.judged(r.ranks)
 	return gain.Campaign{
 		More: c.Spec.more(), Builds: c.Spec.Builds, PointName: pointName, Points: points,
-		Command: launch.Quote(launch.Mask(c.Spec.Command.Normal)), Metric: r.metric, Launches: launches,
+		Command: launch.Quote(shown.Mask(c.Spec.Command.Normal)), Metric: r.metric, Launches: launches,
 		Criteria: gain.Criteria{Threshold: c.Spec.Threshold, Confidence: confidence, Tolerance: c.Spec.WorkTolerance},
 		Proof:    c.proofs(traces), Chance: c.Spec.Treatment.Chance(), Compared: compared, Differences: differences, Checks: c.checks(),
 	}

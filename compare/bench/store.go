@@ -91,6 +91,13 @@ func createStore(folder, id string, created time.Time, spec Spec, plan []Launch)
 	if err := os.Remove(draft); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
+	private, err := os.OpenFile(draft, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) // commands may hold secrets
+	if err != nil {
+		return err
+	}
+	if err := private.Close(); err != nil {
+		return err
+	}
 	db, err := openDB(draft, "_pragma=journal_mode(OFF)&_pragma=synchronous(FULL)")
 	if err != nil {
 		return err
@@ -138,6 +145,7 @@ func openStore(folder string, write bool) (store, error) {
 	}
 	parameters := "mode=ro&_pragma=busy_timeout(5000)"
 	if write {
+		_ = os.Chmod(path, 0o600) // of an earlier version; one of somebody else stays as it is
 		parameters = "_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=foreign_keys(1)"
 	} else if _, err := os.Stat(path + "-wal"); err != nil {
 		parameters += "&immutable=1" // nobody is writing: readable even where we may not write

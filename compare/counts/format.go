@@ -198,12 +198,17 @@ func (s *source) unknown() error {
 		return errPlacement
 	case has("traceEvents"), bytes.HasPrefix(s.content, []byte("SQLite format 3\x00")):
 		return errors.New("this is a trace, not counts: 'moebalance trace' reads it")
+	case has("schema_version", "kind"):
+		return fmt.Errorf("this is a result of moebalance (%s), not counts", s.keys["kind"])
 	case has("benchmark", "results"):
 		return errors.New("this is a bench_moe result, which holds no counts per expert")
 	case s.broken != nil:
 		return s.broken
 	case s.values != nil:
 		names := slices.Sorted(maps.Keys(s.keys))
+		if len(names) == 0 {
+			return fmt.Errorf("%w of JSON: it is empty", ErrUnknown)
+		}
 		return fmt.Errorf("%w of JSON: its keys are %s", ErrUnknown, strings.Join(names[:min(len(names), 8)], ", "))
 	}
 	var names []string

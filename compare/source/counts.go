@@ -105,7 +105,20 @@ func ReadCounts(ctx context.Context, path string) (*counts.Record, error) {
 	if _, err := os.Stat(path); err != nil && isPattern(path) {
 		return nil, usagef("%s: no such file, and statistics are not read by patterns: let the shell expand it, without quotes", path)
 	}
-	return counts.Read(path)
+	record, err := counts.Read(path)
+	if err != nil && holdsTraces(path) {
+		return nil, &input.Error{File: path, Found: "this is a trace, not counts: 'moebalance trace' reads it", Err: err}
+	}
+	return record, err
+}
+
+// holdsTraces reports whether a file is a trace, or a folder has one.
+func holdsTraces(path string) bool {
+	if info, err := os.Stat(path); err != nil || !info.IsDir() {
+		return err == nil && nsys.Takes(path)
+	}
+	files, err := FolderFiles(path, nil)
+	return err == nil && len(files) > 0 && nsys.Takes(files[0])
 }
 
 func (res *Counts) addPhase(r *counts.Record, o counts.Options) error {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/plots"
+	"github.com/moebalance/moebalance/router/shown"
 )
 
 // section is one question with its answer and what supports it.
@@ -163,8 +164,10 @@ func (t Table) Class(column int, cell string) string {
 // unbroken is the space between a number and its unit.
 var unbroken = regexp.MustCompile(`([0-9–]) (%|(?:ns|µs|ms|s|B|KiB|MiB|GiB|slots)\b)`)
 
-// typeset keeps numbers and their units on one line.
-func typeset(text string) string { return unbroken.ReplaceAllString(text, "$1\u00a0$2") }
+// typeset leaves secrets out and keeps numbers and their units on one line.
+func typeset(text string) string {
+	return unbroken.ReplaceAllString(shown.Masked(text), "$1\u00a0$2")
+}
 
 func lines(text string) []string { return strings.Split(text, "\n") }
 

@@ -1,17 +1,21 @@
 package page
 
 import (
+	"crypto/sha256"
 	_ "embed"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"html/template"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/plots"
+	"github.com/moebalance/moebalance/router/shown"
 )
 
 // Page is a report, ready to be written. It is immutable.
@@ -172,13 +176,26 @@ var layout = template.Must(template.New("page").Funcs(template.FuncMap{"typeset"
 // tone is the style of a verdict.
 func tone(v answer.Verdict) string { return []string{"warn", "good", "bad"}[v.Tone()] }
 
+// policy lets the page load nothing, run nothing, and have this one style: whatever a
+// name in it is taken for, it does nothing.
+var policy = func() string {
+	sum := sha256.Sum256([]byte(style))
+	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'"
+}()
+
 // Write writes the page as one HTML document.
 func (p Page) Write(w io.Writer) error {
-	return layout.Execute(w, struct {
-		Title    string
-		Style    template.CSS
-		About    []Fact
-		Programs []program
-		Words    []word
-	}{p.title, template.CSS(style), p.about, p.programs, words})
+	var b strings.Builder
+	err := layout.Execute(&b, struct {
+		Title, Policy string
+		Style         template.CSS
+		About         []Fact
+		Programs      []program
+		Words         []word
+	}{p.title, policy, template.CSS(style), p.about, p.programs, words})
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(w, shown.Visible(b.String()))
+	return err
 }

@@ -3,9 +3,12 @@ package page
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"encoding/xml"
 	"errors"
+	"html"
 	"io"
 	"path/filepath"
 	"reflect"
@@ -100,6 +103,7 @@ var reference = regexp.MustCompile(`(?i)(src|href|url|import|action|data)\s*[=(]
 // every figure described and every link's target there.
 func checkPage(t *testing.T, doc string) {
 	t.Helper()
+	checkPolicy(t, doc)
 	ids, links := map[string]bool{}, []string{}
 	d := xml.NewDecoder(strings.NewReader(doc))
 	d.Entity = xml.HTMLEntity
@@ -496,5 +500,41 @@ func TestWarningsOfChecksAreNamed(t *testing.T) {
 	c.Checks = append(c.Checks, gain.Check{Name: gain.CheckOutliers, Status: gain.Warn}, gain.Check{Name: "other_load", Status: gain.Warn})
 	if got, want := proofSentence(c), "No check of the campaign fails (warnings: outliers, other load), and each arm's routing was measured (1 proof)."; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// A name turns no line around, is no markup, and gives no secret away.
+func TestPageOfHostileNames(t *testing.T) {
+	bad := "a\u202eb <script>alert(1)</script> /?api_key=hunter2 sk-abc123def456"
+	in := Input{Item: source.Item{Name: bad, Cache: cache()}, Notes: []string{bad}, Tables: []Table{{Name: "balance", Title: bad, Columns: []Column{{Name: "x"}}, Rows: [][]string{{bad}}}}}
+	p, err := New(bad, []Fact{{"Report", bad}}, Program{Inputs: []Input{in}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	if err := p.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	checkPage(t, b.String())
+	if found := regexp.MustCompile(`<script|\x{202e}|hunter2|sk-abc`).FindAllString(b.String(), -1); len(found) > 0 {
+		t.Errorf("the page holds %q", found)
+	}
+}
+
+// checkPolicy wants a page that allows itself its one style sheet and nothing else, and
+// that needs nothing more.
+func checkPolicy(t *testing.T, doc string) {
+	t.Helper()
+	head, rest, _ := strings.Cut(doc, "<style>")
+	sheet, _, _ := strings.Cut(rest, "</style>")
+	sum := sha256.Sum256([]byte(sheet))
+	want := "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; "
+	_, rest, _ = strings.Cut(head, `http-equiv="Content-Security-Policy" content="`)
+	allowed, _, _ := strings.Cut(rest, `"`)
+	if got := html.UnescapeString(allowed); !strings.HasPrefix(got, want) || strings.Contains(got, "unsafe") {
+		t.Errorf("the policy is %q, want %q first", got, want)
+	}
+	if needs := regexp.MustCompile(`(?i)<[^>]*\s(?:style|on[a-z]+)=|<(?:script|link|iframe|img|object)\b`).FindAllString(doc, -1); len(needs) > 0 {
+		t.Errorf("the page needs more than its policy allows: %q", needs[:min(len(needs), 3)])
 	}
 }

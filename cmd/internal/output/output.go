@@ -17,7 +17,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -27,6 +27,7 @@ import (
 
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
+	"github.com/moebalance/moebalance/router/shown"
 )
 
 // Format is a way of writing a Document.
@@ -219,7 +220,7 @@ func Write(w io.Writer, v View, d Document) error {
 	switch v.Format {
 	case JSON:
 		e := jsontext.NewEncoder(w, jsontext.WithIndent("  ")) // as it goes: traces of large captures have millions of lines
-		return json.MarshalEncode(e, d.Value, jsonv1.DefaultOptionsV1(), jsontext.EscapeForHTML(false))
+		return json.MarshalEncode(e, d.Value, jsonv1.DefaultOptionsV1(), jsontext.EscapeForHTML(false), json.WithMarshalers(masked()))
 	case CSV:
 		t, err := d.table(v.Table)
 		if err != nil {
@@ -227,24 +228,24 @@ func Write(w io.Writer, v View, d Document) error {
 		}
 		return t.csv(w)
 	}
-	tables, fits, shown := d.lead(), 20, 12
+	tables, fits, most := d.lead(), 20, 12
 	if d.Answer != nil {
-		fits, shown = 10, 10
+		fits, most = 10, 10
 	}
 	if v.Table != "" {
 		t, err := d.table(v.Table)
 		if err != nil {
 			return err
 		}
-		tables, fits, shown = []Table{t}, 60, 50
+		tables, fits, most = []Table{t}, 60, 50
 	}
 	if v.Top >= 0 {
-		fits, shown = v.Top, v.Top
+		fits, most = v.Top, v.Top
 	}
 	for i, t := range tables {
 		if v.Top != 0 && len(t.Rows) > fits {
-			tables[i].Rows = t.largest(shown)
-			tables[i].left = len(t.Rows) - shown
+			tables[i].Rows = t.largest(most)
+			tables[i].left = len(t.Rows) - most
 		}
 	}
 	if v.Format != Text {
@@ -252,6 +253,19 @@ func Write(w io.Writer, v View, d Document) error {
 	}
 	_, err := io.WriteString(w, d.render(v, tables))
 	return err
+}
+
+// masked writes texts without secrets. Names of kernels come again and again.
+func masked() *json.Marshalers {
+	known := map[string]string{}
+	return json.MarshalToFunc(func(e *jsontext.Encoder, text string) error {
+		clean, ok := known[text]
+		if !ok {
+			clean = shown.Masked(text)
+			known[text] = clean
+		}
+		return e.WriteToken(jsontext.String(clean))
+	})
 }
 
 // largest is the first n rows in the order of the leading columns, each of them from the
@@ -282,17 +296,6 @@ func (t Table) largest(n int) [][]any {
 		})
 	}
 	return rows[:n]
-}
-
-// Visible takes control characters out of a text: names in it come from files
-// of others, and must not steer a terminal.
-func Visible(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r != '\n' && unicode.IsControl(r) {
-			return unicode.ReplacementChar
-		}
-		return r
-	}, text)
 }
 
 // TableNames are the names of the tables, in their order.
@@ -371,6 +374,18 @@ func (d Document) filled() (names []string) {
 	return names
 }
 
+// prose is a text for the screen, or for Markdown.
+func (v View) prose(words, indent string) string {
+	if v.Format == Markdown {
+		return markdown.Replace(shown.Text(words))
+	}
+	return v.Screen.prose(words, indent)
+}
+
+// markdown keeps names from being read as markup: as HTML, links, code or emphasis. Of
+// bars in cells the table takes care.
+var markdown = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `\`, `\\`, "`", "\\`", "*", `\*`, "[", `\[`, "]", `\]`, "~", `\~`)
+
 // pretty draws the table for people, and names the columns for which the screen is too
 // narrow.
 func (t Table) pretty(v View) (drawn string, hidden []string) {
@@ -399,7 +414,9 @@ func (t Table) pretty(v View) (drawn string, hidden []string) {
 	for row := range t.Rows {
 		cells := make(table.Row, len(s.columns))
 		for i, c := range s.columns {
-			cells[i] = c.cells[row]
+			if cells[i] = c.cells[row]; v.Format == Markdown {
+				cells[i] = markdown.Replace(c.cells[row])
+			}
 			if s.alarms[row] && (c.Kind == Ratio || c.Kind == Percent || slices.Contains(c.Alarm, c.cells[row])) {
 				cells[i] = v.Screen.warn(c.cells[row])
 			}
@@ -468,7 +485,7 @@ func number(v any) (float64, bool) {
 func (c Column) cell(v any, per float64) string {
 	switch x := reflect.ValueOf(v); x.Kind() {
 	case reflect.String:
-		return Visible(strings.ReplaceAll(x.String(), "\n", " ")) // a row stays one line
+		return shown.Text(strings.ReplaceAll(x.String(), "\n", " ")) // a row stays one line
 	case reflect.Bool:
 		if x.Bool() {
 			return "yes"
@@ -520,13 +537,23 @@ func (t Table) csv(w io.Writer) error {
 	return c.Error()
 }
 
+// cellText is a text that no spreadsheet takes for a formula.
+func cellText(text string) string {
+	text = shown.Text(text)
+	first, _ := utf8.DecodeRuneInString(strings.TrimLeft(text, " "))
+	if _, err := strconv.ParseFloat(text, 64); err != nil && strings.ContainsRune("=+-@＝＋－＠", first) {
+		return "'" + text
+	}
+	return text
+}
+
 // raw writes a value for programs: integers digit for digit, for times exceed
 // 2^53, and floats so that reading gives the same bits.
 func raw(v any) string {
 	n, ok := number(v)
 	switch x := reflect.ValueOf(v); {
 	case x.Kind() == reflect.String:
-		return x.String()
+		return cellText(x.String())
 	case x.Kind() == reflect.Bool:
 		return strconv.FormatBool(x.Bool())
 	case !ok:

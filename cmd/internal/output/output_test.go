@@ -1,6 +1,7 @@
 package output
 
 import (
+	"encoding/csv"
 	"math"
 	"strings"
 	"testing"
@@ -74,7 +75,7 @@ func TestCellsOfEveryType(t *testing.T) {
 		value     any
 		text, csv string
 	}{
-		{"a\x1b[2Jb", "a\uFFFD[2Jb", "a\x1b[2Jb"}, {true, "yes", "true"}, {nil, "–", ""}, {struct{}{}, "–", ""},
+		{"a\x1b[2Jb", `a\x1b[2Jb`, `a\x1b[2Jb`}, {true, "yes", "true"}, {nil, "–", ""}, {struct{}{}, "–", ""},
 		{uint64(math.MaxUint64), "1.845e+19", "18446744073709551615"}, {int8(-3), "−3", "-3"}, {uint16(7), "7", "7"},
 		{float32(0.5), "0.5", "0.5"}, {named(0.12345), "0.1235", "0.12345"}, {named(math.NaN()), "–", ""}, {math.Inf(1), "–", ""},
 		{absent(-1), "–", ""}, {absent(4), "4", "4"}, {18711.4, "18711", "18711.4"}, {0.09375, "0.09375", "0.09375"}, {1234.56, "1235", "1234.56"}, {2.5e9, "2.5e+09", "2.5e+09"},
@@ -228,5 +229,48 @@ func TestJSONIsWrittenInPieces(t *testing.T) {
 	}
 	if w.all < 2e6 || w.most > w.all/20 {
 		t.Errorf("%d bytes, up to %d at once", w.all, w.most)
+	}
+}
+
+// Names come from files of others. None is read as HTML, a link, a cell more, a formula
+// or an order to the terminal, and no secret in them is shown, whatever the format.
+func TestHostileNames(t *testing.T) {
+	names := []string{
+		"<script>alert(1)</script>", "a|b", "![x](http://evil/)", "`x` *y*", "=1+1", "+SUM(A1)", "-2+3", "@cmd", " =x", "＝1", "a\u202eb", "\x1b[2J",
+		"run ?api_key=hunter2", "sk-abc123def456", "-1.5", "a&lt;b", `back\|slash`,
+	}
+	d := Document{Headline: names[0], Notes: names, Tables: []Table{{Name: "t", Title: names[0], Columns: []Column{{Name: "name"}}}}, Value: names}
+	for _, n := range names {
+		d.Tables[0].Rows = append(d.Tables[0].Rows, []any{n})
+	}
+	written := map[Format]string{}
+	for _, f := range Formats {
+		var b strings.Builder
+		if err := Write(&b, View{Format: f, Top: 0}, d); err != nil {
+			t.Fatal(err)
+		}
+		written[f] = b.String()
+		for _, bad := range []string{"hunter2", "sk-abc", "\x1b", "\u202e"} {
+			if strings.Contains(b.String(), bad) && (f != JSON || bad != "\u202e") {
+				t.Errorf("%s holds %q:\n%s", f, bad, b.String())
+			}
+		}
+	}
+	for _, want := range []string{"| &lt;script&gt;alert(1)&lt;/script&gt; |", `| a\|b |`, `| !\[x\](http://evil/) |`, "| \\`x\\` \\*y\\* |", "| a&amp;lt;b |", `| back\\\|slash |`, "### &lt;script&gt;", "1. &lt;script&gt;", `a\\u202eb`} {
+		if !strings.Contains(written[Markdown], want) {
+			t.Errorf("Markdown lacks %q:\n%s", want, written[Markdown])
+		}
+	}
+	rows, err := csv.NewReader(strings.NewReader(written[CSV])).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"'=1+1", "'+SUM(A1)", "'-2+3", "'@cmd", "' =x", "'＝1", `a\u202eb`, `\x1b[2J`} {
+		if got := rows[5+i][0]; got != want {
+			t.Errorf("CSV: have %q, want %q", got, want)
+		}
+	}
+	if got := rows[15][0]; got != "-1.5" {
+		t.Errorf("CSV: a number became %q", got)
 	}
 }

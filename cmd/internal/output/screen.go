@@ -12,6 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/moebalance/moebalance/router/quantity"
+	"github.com/moebalance/moebalance/router/shown"
 )
 
 // Screen is what a person reads on. The zero value is a pipe or a file: lines of any
@@ -51,7 +52,7 @@ func (s Screen) escape(code, text string) string {
 
 // prose breaks the lines of a text between words where the screen ends.
 func (s Screen) prose(words, indent string) string {
-	words = Visible(words)
+	words = shown.Text(words)
 	if s.Width == 0 {
 		return words
 	}
@@ -104,16 +105,16 @@ func (t Table) sheet() sheet {
 	s := sheet{alarms: make([]bool, len(t.Rows))}
 	for i, c := range t.Columns {
 		unit := t.unit(i)
-		shown := shownColumn{Column: c, at: i, head: Visible(c.Name)}
+		column := shownColumn{Column: c, at: i, head: shown.Text(c.Name)}
 		if unit.Name != "" {
-			shown.head += " (" + unit.Name + ")"
+			column.head += " (" + unit.Name + ")"
 		}
 		for row, cells := range t.Rows {
 			cell := c.cell(cells[i], unit.Per)
-			shown.cells = append(shown.cells, shortened(cell, c.Width))
+			column.cells = append(column.cells, shortened(cell, c.Width))
 			s.alarms[row] = s.alarms[row] || slices.Contains(c.Alarm, cell)
 		}
-		s.columns = append(s.columns, shown)
+		s.columns = append(s.columns, column)
 	}
 	return s
 }

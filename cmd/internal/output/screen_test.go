@@ -26,7 +26,7 @@ func wideTable() Document {
 	}
 }
 
-func shown(t *testing.T, v View) string {
+func drawn(t *testing.T, v View) string {
 	t.Helper()
 	v.Format = Text
 	var b strings.Builder
@@ -41,7 +41,7 @@ func shown(t *testing.T, v View) string {
 // alone.
 func TestTablesFitTheScreen(t *testing.T) {
 	for width := 20; width <= 130; width++ {
-		got := shown(t, View{Screen: Screen{Width: width}})
+		got := drawn(t, View{Screen: Screen{Width: width}})
 		for line := range strings.Lines(got) {
 			line = strings.TrimSuffix(line, "\n")
 			if text.StringWidth(line) > width && (strings.Contains(strings.TrimSpace(line), " ") || strings.HasPrefix(line, "─")) {
@@ -61,23 +61,23 @@ func TestTablesFitTheScreen(t *testing.T) {
 	for width, want := range map[int]string{
 		75: "… 1 column hidden: floor (--wide shows all)", 65: "… 2 columns hidden: basis = inferred, floor (--wide", 55: "hidden: basis = inferred, floor, minor (--wide", 45: "basis = inferred, floor, minor, flagged (",
 	} {
-		if got := strings.Join(strings.Fields(shown(t, View{Screen: Screen{Width: width}})), " "); !strings.Contains(got, want) {
+		if got := strings.Join(strings.Fields(drawn(t, View{Screen: Screen{Width: width}})), " "); !strings.Contains(got, want) {
 			t.Errorf("width %d: want %q in\n%s", width, want, got)
 		}
 	}
 }
 
 func TestWideIsWhatAPipeGets(t *testing.T) {
-	piped := shown(t, View{})
-	wide := shown(t, View{Wide: true, Screen: Screen{Width: 130}})
-	if narrow := shown(t, View{Wide: true, Screen: Screen{Width: 30}}); strings.Contains(narrow, "hidden") || wide != piped || strings.Contains(piped, "\x1b") {
+	piped := drawn(t, View{})
+	wide := drawn(t, View{Wide: true, Screen: Screen{Width: 130}})
+	if narrow := drawn(t, View{Wide: true, Screen: Screen{Width: 30}}); strings.Contains(narrow, "hidden") || wide != piped || strings.Contains(piped, "\x1b") {
 		t.Errorf("piped\n%s\nwide\n%s\nwide on 30 columns\n%s", piped, wide, narrow)
 	}
 }
 
 // Colour adds escapes and nothing else: without it the same is said.
 func TestColorSaysNothingAlone(t *testing.T) {
-	plain, colored := shown(t, View{Screen: Screen{Width: 60}}), shown(t, View{Screen: Screen{Width: 60, Color: true}})
+	plain, colored := drawn(t, View{Screen: Screen{Width: 60}}), drawn(t, View{Screen: Screen{Width: 60, Color: true}})
 	if bare := regexp.MustCompile("\x1b\\[[0-9]*m").ReplaceAllString(colored, ""); bare != plain || colored == plain {
 		t.Errorf("%q\n%q", colored, plain)
 	}

@@ -9,7 +9,7 @@ func (t Table) Shown(n int) (head []string, numeric []bool, rows [][]string, lef
 	for _, c := range t.sheet().columns {
 		head, numeric = append(head, c.head), append(numeric, c.Kind != Label)
 		for i, cell := range c.cells {
-			rows[i] = append(rows[i], Visible(cell))
+			rows[i] = append(rows[i], cell)
 		}
 	}
 	return head, numeric, rows, left

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/moebalance/moebalance/router/quantity"
+	"github.com/moebalance/moebalance/router/shown"
 )
 
 // writer writes a document as text or Markdown.
@@ -14,19 +15,20 @@ type writer struct {
 }
 
 // line writes one line of prose, broken where the screen ends.
-func (w *writer) line(indent, text string) { w.WriteString(w.Screen.prose(text, indent) + "\n") }
+func (w *writer) line(indent, text string) { w.WriteString(w.prose(text, indent) + "\n") }
 
 // headline of a listing: its first line stands out.
 func (w *writer) headline(text string) {
 	if text == "" {
 		return
 	}
-	if w.Format == Markdown {
-		text = strings.ReplaceAll(text, "\n", "  \n") // breaks a line
-	}
-	for i, line := range strings.Split(text, "\n") {
-		if line = w.Screen.prose(line, ""); i == 0 {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		if line = w.prose(line, ""); i == 0 {
 			line = w.Screen.bold(line)
+		}
+		if w.Format == Markdown && i < len(lines)-1 {
+			line += "  " // breaks a line
 		}
 		w.WriteString(line + "\n")
 	}
@@ -40,18 +42,18 @@ func (w *writer) answer(a *Answer) {
 	if a.Basis != "" {
 		status += " · " + a.Basis
 	}
-	status = w.Screen.prose(status, "")
+	status = w.prose(status, "")
 	if rest, whole := strings.CutPrefix(status, a.Verdict); whole {
 		status = w.Screen.escape([]string{"33", "32", "31"}[a.Tone], a.Verdict) + rest
 	}
 	if w.Format == Markdown {
-		fmt.Fprintf(w, "**%s**\n\n%s\n\n", Visible(a.Line), status)
+		fmt.Fprintf(w, "**%s**\n\n%s\n\n", w.prose(a.Line, ""), status)
 		if len(numbers) > 0 {
-			fmt.Fprintf(w, "%s\n\n", Visible(strings.Join(numbers, " · ")))
+			fmt.Fprintf(w, "%s\n\n", w.prose(strings.Join(numbers, " · "), ""))
 		}
 		return
 	}
-	w.WriteString(w.Screen.bold(w.Screen.prose(a.Line, "")) + "\n" + status + "\n")
+	w.WriteString(w.Screen.bold(w.prose(a.Line, "")) + "\n" + status + "\n")
 	if len(numbers) > 0 {
 		w.line("", strings.Join(numbers, "   "))
 	}
@@ -71,24 +73,24 @@ func (w *writer) follow(a *Answer) {
 			head = "      "
 		}
 		if w.Format == Markdown {
-			fmt.Fprintf(w, "\nNext: `%s`\n", Visible(step))
+			fmt.Fprintf(w, "\nNext: `%s`\n", shown.Text(step))
 			continue
 		}
-		w.WriteString(head + Visible(step) + "\n") // one line, as it is typed
+		w.WriteString(head + shown.Text(step) + "\n") // one line, as it is typed
 	}
 }
 
 // table writes a table with its title, and what it leaves out.
 func (w *writer) table(t Table) {
 	if t.Title != "" {
-		title := w.Screen.prose(t.Title, "")
+		title := w.prose(t.Title, "")
 		if w.Format == Markdown {
 			title = "### " + title + "\n"
 		}
 		w.WriteString(title + "\n")
 	}
-	shown, hidden := t.pretty(w.View)
-	w.WriteString(shown + "\n")
+	drawn, hidden := t.pretty(w.View)
+	w.WriteString(drawn + "\n")
 	if t.left > 0 {
 		order := ""
 		if len(t.Leading) > 0 {
@@ -111,7 +113,7 @@ func (w *writer) notes(notes []string) {
 	}
 	for i, n := range notes {
 		if w.Format == Markdown {
-			fmt.Fprintf(w, "%d. %s\n", i+1, Visible(n))
+			fmt.Fprintf(w, "%d. %s\n", i+1, w.prose(n, ""))
 		} else {
 			w.line("    ", fmt.Sprintf("[%d] %s", i+1, n))
 		}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/term"
+
+	"github.com/moebalance/moebalance/router/shown"
 )
 
 // Line is a line that is drawn over as work proceeds. It may be used by several
@@ -56,7 +58,7 @@ func (l *Line) Show(share float64, format string, args ...any) {
 	if l.width == nil || now.Sub(l.drawn) < pause {
 		return
 	}
-	text := []rune(fmt.Sprintf(format, args...) + l.left(now, share))
+	text := []rune(shown.Text(fmt.Sprintf(format, args...)) + l.left(now, share))
 	fmt.Fprintf(l.w, "\r\x1b[K%s", string(text[:min(len(text), max(0, l.width()-1))]))
 	l.drawn = now
 }
@@ -91,5 +93,5 @@ func (l *Line) Clear() {
 // Println takes the line away and writes text that stays.
 func (l *Line) Println(text string) {
 	l.Clear()
-	fmt.Fprintln(l.w, text)
+	fmt.Fprintln(l.w, shown.Text(text))
 }

@@ -2,7 +2,6 @@ package target
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -27,8 +28,10 @@ type Rules struct {
 	Store func(folder string) (kind string)
 	// Whole reports folders that are one input, which a file more would change.
 	Whole func(folder string) bool
-	// Data reports files of measured data, which no result replaces.
-	Data func(path string) bool
+	// Ours reports by its first bytes whether a file is an earlier result of this program.
+	Ours func(head []byte) bool
+	// Known reports files that a verb reads: recorded data, settings, reports of engines.
+	Known func(path string) bool
 }
 
 // RunsCommand is the annotation of a verb whose arguments are a command.
@@ -213,11 +216,10 @@ func (o *output) checkFile(path string, ours func(string) bool, regular bool) er
 	if err := o.checkStore(path, filepath.Dir(name), ""); err != nil || there == nil || there.Size() == 0 || o.guard.force {
 		return err
 	}
-	if kind := kindOf(path); kind != "" && (ours == nil || !ours(path)) {
-		return o.refusal("%q is an existing %s: choose another file, or replace it with --force", path, kind)
-	}
-	if o.guard.rules.Data(path) && (ours == nil || !ours(path)) {
-		return o.refusal("%q holds recorded data: choose another file, or replace it with --force", path)
+	if ours == nil || !ours(path) {
+		if kind := o.guard.foreign(path); kind != "" {
+			return o.refusal("%q is an existing %s: choose another file, or replace it with --force", path, kind)
+		}
 	}
 	return nil
 }
@@ -263,33 +265,43 @@ func (o *output) checkStore(path, folder, own string) error {
 	}
 }
 
-// kindOf names the kind of an existing file that holds more than text, "" for other
-// files.
-func kindOf(path string) string {
+// texts are the endings of the names of texts that a result may replace: results have
+// them. Programs, settings and logs have others.
+var texts = []string{"", ".txt", ".text", ".md", ".markdown", ".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".html", ".htm", ".svg", ".yaml", ".yml"}
+
+// foreign says what an existing file is that no result replaces: all but what this
+// program wrote, and text that it does not know. "" is for those two.
+func (g *guard) foreign(path string) string {
 	f, err := os.Open(path)
 	if err != nil {
 		return "file that cannot be read"
 	}
 	defer f.Close()
-	head := make([]byte, 16)
+	head := make([]byte, 4096)
 	n, err := io.ReadFull(f, head)
-	if err != nil && n == 0 {
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
+		return "file that cannot be read"
+	}
+	switch head = head[:n]; {
+	case g.rules.Ours(head):
 		return ""
-	}
-	head = head[:n]
-	for _, magic := range []struct{ bytes, kind string }{
-		{"SQLite format 3\x00", "SQLite database"}, {"\x1f\x8b", "gzip file"},
-		{"PK\x03\x04", "zip archive"}, {"PK\x05\x06", "zip archive"}, {"PK\x07\x08", "zip archive"},
-	} {
-		if bytes.HasPrefix(head, []byte(magic.bytes)) {
-			return magic.kind
-		}
-	}
-	// safetensors: the length of a JSON header, and the header.
-	if info, err := f.Stat(); err == nil && n > 8 && head[8] == '{' && binary.LittleEndian.Uint64(head) <= uint64(info.Size()-8) {
-		return "safetensors file"
+	case !isText(head):
+		return "file that is not text"
+	case !slices.Contains(texts, strings.ToLower(filepath.Ext(path))) || bytes.HasPrefix(head, []byte("#!")):
+		return "file of another kind"
+	case g.rules.Known(path):
+		return "file with data or settings"
 	}
 	return ""
+}
+
+// isText reports whether the beginning of a file is text: a character may be cut at its end.
+func isText(head []byte) bool {
+	for cut := 0; cut < utf8.UTFMax && !utf8.Valid(head); cut++ {
+		head = head[:max(0, len(head)-1)]
+	}
+	control := func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune("\t\n\r\f\x1b", r) }
+	return len(head) > 0 && utf8.Valid(head) && !bytes.ContainsFunc(head, control)
 }
 
 // resolved is the absolute path without links. What does not exist keeps its name.

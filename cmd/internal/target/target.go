@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -21,6 +20,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/moebalance/moebalance/router/draft"
 )
 
 // ErrRefused is wrapped by the error about an output that cannot be written or that
@@ -35,8 +36,8 @@ func (r refusal) Unwrap() error { return ErrRefused }
 // File is the flag of an output file. An empty path means no output.
 type File struct {
 	Path string
-	// Replaces reports whether an existing file is an earlier output of the same kind.
-	// Nil is for text, which replaces text only.
+	// Replaces reports whether an existing file is an earlier output of the same kind,
+	// where Rules.Ours cannot tell.
 	Replaces func(path string) bool
 	// Regular refuses pipes and devices, which cannot be filled by Fill.
 	Regular bool
@@ -142,57 +143,51 @@ func (d *Folder) Write(name string, render func(io.Writer) error) error {
 	return d.replace(path, nil, func(draft *os.File) error { return render(draft) })
 }
 
-// replace is atomically where the target may be replaced, before and after.
+// replace is atomically where the target may be replaced by the time that it is.
 func (o *output) replace(path string, ours func(string) bool, fill func(*os.File) error) error {
-	check := func() error { return o.checkFile(path, ours, true) }
-	if err := check(); err != nil {
-		return err
-	}
 	return atomically(path, func(draft *os.File) error {
-		if err := fill(draft); err != nil {
-			return err
-		}
-		return check()
+		return cmp.Or(fill(draft), o.checkFile(path, ours, true))
 	})
 }
 
 // WriteOwn writes a file of a store of ours, whole or not at all, without asking
 // what was there.
 func WriteOwn(path string, render func(io.Writer) error) error {
-	return atomically(path, func(draft *os.File) error { return render(draft) })
+	return atomically(path, func(f *os.File) error { return render(f) })
 }
 
-// atomically makes a draft beside the target and renames it.
-func atomically(path string, fill func(*os.File) error) error {
+// draftPrefix begins the names of outputs that are being written.
+const draftPrefix = ".moebalance-"
+
+// atomically makes a draft beside the target and renames it. Drafts of killed writers
+// beside it go.
+func atomically(path string, fill func(*os.File) error) (err error) {
 	there, err := os.Stat(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	target := linked(path)
-	draft, err := createBeside(target)
+	_, _ = draft.Sweep(filepath.Dir(target), draftPrefix) // what cannot be removed does no harm
+	d, err := draft.New(draftPrefix, target, 0o666)
+	var at *fs.PathError
+	defer func() {
+		if errors.As(err, &at) && (at.Path == target || d != nil && at.Path == d.Name()) {
+			at.Path = path // the name that was asked for
+		}
+	}()
 	if err != nil {
 		return err
 	}
 	if there != nil {
-		err = draft.Chmod(there.Mode().Perm())
+		err = d.Chmod(there.Mode().Perm())
 	}
 	if err == nil {
-		err = fill(draft)
+		err = fill(d.File)
 	}
-	if closed := draft.Close(); err == nil {
-		err = closed
+	if err = cmp.Or(err, d.Sync()); err != nil {
+		return errors.Join(err, d.Discard())
 	}
-	if err == nil {
-		err = os.Rename(draft.Name(), target)
-	}
-	if err != nil {
-		_ = os.Remove(draft.Name()) // the error that led here matters more
-	}
-	var at *fs.PathError
-	if errors.As(err, &at) && at.Path == draft.Name() {
-		at.Path = path // the name that was asked for
-	}
-	return err
+	return d.Commit()
 }
 
 func writeThrough(path string, render func(io.Writer) error) error {
@@ -223,16 +218,4 @@ func linked(path string) string {
 		}
 		path = to
 	}
-}
-
-// createBeside makes a file of a new name in the folder of path. The errors are
-// about path, the name that was asked for.
-func createBeside(path string) (*os.File, error) {
-	name := fmt.Sprintf(".moebalance-%016x", rand.Uint64())
-	f, err := os.OpenFile(filepath.Join(filepath.Dir(path), name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
-	var at *fs.PathError
-	if errors.As(err, &at) {
-		at.Path = path
-	}
-	return f, err
 }

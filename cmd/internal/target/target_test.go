@@ -24,7 +24,8 @@ func guarded(t *testing.T, path string, words ...string) *File {
 	Guard(root, Rules{
 		Expand: func(string) []string { return nil },
 		Store:  func(string) string { return "" },
-		Data:   func(string) bool { return false },
+		Ours:   func([]byte) bool { return false },
+		Known:  func(string) bool { return false },
 	})
 	root.SetArgs(words)
 	if err := root.Execute(); err != nil {

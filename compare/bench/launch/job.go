@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/moebalance/moebalance/router/shown"
 )
 
 // The log files in a job's folder.
@@ -101,7 +103,7 @@ func (j *running) run(ctx context.Context) error {
 		return j.commands(ctx)
 	}
 	if answers(ctx, j.Ready) {
-		return fmt.Errorf("something answers at %s before the server is started: end it, or use another port", Mask([]string{j.Ready})[0])
+		return fmt.Errorf("something answers at %s before the server is started: end it, or use another port", shown.Masked(j.Ready))
 	}
 	server, err := j.start(j.Server, j.Folder, ServerStdout, ServerStderr)
 	if err != nil {
@@ -192,7 +194,7 @@ func (j Job) start(words []string, folder, stdoutFile, stderrFile string) (*proc
 func lastWords(folder string, files ...string) string {
 	for _, name := range files {
 		if line := lastLine(filepath.Join(folder, name)); line != "" {
-			return fmt.Sprintf("; its last line was %q", Mask([]string{line})[0])
+			return fmt.Sprintf("; its last line was %q", shown.Masked(line))
 		}
 	}
 	return " and printed nothing"
@@ -202,7 +204,7 @@ func lastWords(folder string, files ...string) string {
 func (j Job) untilReady(ctx context.Context, server *process) error {
 	if j.ReadyTimeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, j.ReadyTimeout, fmt.Errorf("the server did not answer at %s within %s", Mask([]string{j.Ready})[0], j.ReadyTimeout))
+		ctx, cancel = context.WithTimeoutCause(ctx, j.ReadyTimeout, fmt.Errorf("the server did not answer at %s within %s", shown.Masked(j.Ready), j.ReadyTimeout))
 		defer cancel()
 	}
 	for {

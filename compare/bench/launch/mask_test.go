@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/moebalance/moebalance/router/shown"
 )
 
 func TestMask(t *testing.T) {
@@ -27,7 +29,7 @@ func TestMask(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := Quote(Mask(words)); got != want {
+		if got := Quote(shown.Mask(words)); got != want {
 			t.Errorf("%s\nhave %s\nwant %s", line, got, want)
 		}
 	}

@@ -31,7 +31,7 @@ type Custom struct {
 func ParseCustom(s string) (Custom, error) {
 	name, pattern, ok := strings.Cut(s, "=")
 	if !ok || name == "" || pattern == "" {
-		return Custom{}, fmt.Errorf("metric '%s': want NAME=REGEX or NAME=$.json.path", s)
+		return Custom{}, fmt.Errorf("metric '%s': want NAME:UNIT:higher=REGEX or NAME:UNIT:lower=$.json.path", s)
 	}
 	parts := strings.Split(name, ":")
 	c := Custom{Name: parts[0]}
@@ -58,7 +58,7 @@ func ParseCustom(s string) (Custom, error) {
 	case "higher", "lower":
 		c.HigherIsBetter = direction == "higher"
 	default:
-		return Custom{}, fmt.Errorf("metric '%s': want a direction, %s:%s:higher or %[2]s:%[3]s:lower", s, c.Name, c.Unit)
+		return Custom{}, fmt.Errorf("metric '%s': want a direction: '%s:%s:higher=%s' or '%[2]s:%[3]s:lower=%[4]s'", s, c.Name, c.Unit, pattern)
 	}
 	return c, nil
 }
@@ -89,7 +89,7 @@ func impliedDirection(name, unit string) string {
 func ParseWanted(s string) (name string, rule []Custom, err error) {
 	if !strings.Contains(s, "=") {
 		if strings.ContainsAny(s, ` ()[]\|*+?^$`) {
-			return "", nil, fmt.Errorf("metric '%s': want the name of a reported metric, NAME=REGEX or NAME=$.json.path", s)
+			return "", nil, fmt.Errorf("metric '%s': want the name of a reported metric, NAME:UNIT:higher=REGEX or NAME:UNIT:lower=$.json.path", s)
 		}
 		return s, nil, nil
 	}

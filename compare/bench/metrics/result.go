@@ -41,10 +41,10 @@ func (r Result) Wanted(name string) (Metric, error) {
 	m, ok := r.Metric(name)
 	switch {
 	case len(r.Metrics) == 0 && len(r.Steps) > 0:
-		return m, fmt.Errorf("this %s holds %s and no times: add a report of throughput, or name a number with --metric NAME=REGEX",
+		return m, fmt.Errorf("this %s holds %s and no times: add a report of throughput, or name a number with --metric 'NAME:UNIT:higher=REGEX'",
 			r.Format, quantity.Count(len(r.Steps), "iteration row"))
 	case len(r.Metrics) == 0:
-		return m, fmt.Errorf("this %s report holds no metric: name a number with --metric NAME=REGEX", r.Format)
+		return m, fmt.Errorf("this %s report holds no metric: name a number with --metric 'NAME:UNIT:higher=REGEX'", r.Format)
 	case !ok:
 		var names []string
 		for _, m := range r.Metrics {

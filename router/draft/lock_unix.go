@@ -1,6 +1,6 @@
 //go:build unix
 
-package logits
+package draft
 
 import (
 	"errors"
