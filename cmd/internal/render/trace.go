@@ -11,6 +11,7 @@ import (
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/compare/nsys/perstep"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -58,7 +59,7 @@ func traceTables(t *nsys.Trace) []output.Table {
 	kernel := output.Column{Name: "name", Width: 70} // a row stays on one line
 	file := computed(label("file"), func(e nsys.Export) any { return filepath.Base(e.Path) })
 	return []output.Table{
-		output.Of("imbalance", "Imbalance per layer, mean over steps", t.Imbalance,
+		output.Of("imbalance", "Imbalance per layer: Σ max / Σ mean over the steps that count", t.Imbalance,
 			count("layer"), label("level"), label("quantity"), label("of"), label("basis"), count("steps"), count("parts"), ratio("max/mean"), percent("imbalance"),
 			ratio("floor"), ratio("null p95"), alarming(label("flagged"), "yes"), count("worst")).LeadBy("level", "quantity", "max_over_mean").Least("parts", "steps", "max_over_mean", "quantity", "of", "basis"),
 		output.Of("stragglers", "Compute time per step and layer, collectives excluded", t.Stragglers,
@@ -105,41 +106,35 @@ func statColumns(instances string) []output.Column {
 		duration("mean"), duration("median"), duration("min"), duration("max"), duration("std dev", "stddev_ns"), duration("p90"), duration("p99"))...)
 }
 
-// timeTable sums each rank's time over its layers: work by phase, and waiting
-// and transfer of the collectives apart from it.
+// timeTable is each rank's time per step: work by phase, waiting and transfer of the
+// collectives apart from it, and time without any kernel.
 func timeTable(t *nsys.Trace) output.Table {
-	out := output.Table{Name: "time", Title: "GPU time per rank over all steps, collectives separate", Columns: []output.Column{count("rank")}, Leading: []string{"experts_ns"}}
-	work := map[int]map[nsys.Phase]int64{}
-	collective, total := map[int]int64{}, map[nsys.Phase]int64{}
-	for _, s := range t.Phases {
-		if work[s.Rank] == nil {
-			work[s.Rank] = map[nsys.Phase]int64{}
-		}
-		work[s.Rank][s.Phase] += s.TotalNS - s.CollectiveNS
-		total[s.Phase] += s.TotalNS - s.CollectiveNS
-		collective[s.Rank] += s.CollectiveNS
+	steps := perstep.Of(t)
+	title := "GPU time per rank, collectives separate"
+	if steps.Marked() {
+		title = "Time per rank, mean over the steps that count, collectives separate"
 	}
+	out := output.Table{Name: "time", Title: title, Columns: []output.Column{count("rank")}, Leading: []string{"experts_ns"}}
+	byRank := steps.Phases()
 	var phases []nsys.Phase
 	for _, p := range nsys.Phases() {
-		if total[p] > 0 {
+		if slices.ContainsFunc(byRank, func(r perstep.Phases) bool { return r.Work[p] > 0 }) {
 			phases = append(phases, p)
 			out.Columns = append(out.Columns, duration(string(p)))
 		}
 	}
-	out.Columns = append(out.Columns, duration("collectives", "collective_ns"), duration("wait"), duration("transfer"))
-	for _, r := range t.Ranks {
-		row := []any{r.Rank}
+	out.Columns = append(out.Columns, duration("collectives", "collective_ns"), duration("wait"), duration("transfer"), duration("no kernel"))
+	for i, r := range steps.Ranks {
+		row := []any{r}
 		for _, p := range phases {
-			row = append(row, work[r.Rank][p])
+			row = append(row, byRank[i].Work[p])
 		}
-		var wait, transfer router.Number
-		for _, c := range t.Collectives {
-			if c.Rank == r.Rank {
-				wait += c.WaitNS
-				transfer += c.TransferNS
-			}
+		idle := router.Undefined()
+		if at := slices.IndexFunc(t.Idle, func(o nsys.RankIdle) bool { return o.Rank == r }); at >= 0 {
+			idle = t.Idle[at].NoKernelNS
 		}
-		out.Rows = append(out.Rows, append(row, collective[r.Rank], wait, transfer))
+		p := byRank[i]
+		out.Rows = append(out.Rows, append(row, router.Number(p.Collectives), router.Number(p.Wait), router.Number(p.Transfer), idle))
 	}
 	return out
 }
@@ -165,8 +160,48 @@ func traceHeadline(t *nsys.Trace) string {
 		answer += "; uncertain"
 		doubts[0] = "uncertain: " + doubts[0]
 	}
-	return strings.Join(slices.Concat([]string{answer}, doubts, facts), "\n")
+	return strings.Join(slices.Concat([]string{answer}, doubts, stepKindFacts(t), facts, idleFact(t)), "\n")
 }
+
+// stepKindFacts is a line on the kind of steps that the answer is of, and on the others.
+func stepKindFacts(t *nsys.Trace) []string {
+	counted, others := t.OtherKinds()
+	if counted == nil || len(others) == 0 {
+		return nil
+	}
+	say := func(k *nsys.StepKind) string { return quantity.Numbered("step", k.Steps) + " (" + k.Name + ")" }
+	const most = 3
+	var rest []string
+	for i := range others {
+		text := say(&others[i])
+		if o := others[i].Time; o.Layers > 0 {
+			text += fmt.Sprintf(" mean %s, worst %s", quantity.Percent(o.Imbalance), quantity.Percent(o.WorstMaxOverMean-1))
+		}
+		rest = append(rest, text)
+	}
+	if more := len(rest) - most; more > 0 {
+		rest = append(rest[:most], quantity.Count(more, "other kind"))
+	}
+	return []string{"of " + say(counted) + "; others: " + strings.Join(rest, "; ")}
+}
+
+// idleFact names the rank whose GPU runs no kernel for the largest part of a step, if
+// that is much.
+func idleFact(t *nsys.Trace) []string {
+	var worst nsys.RankIdle
+	for _, r := range t.Idle {
+		if r.NoKernelNS > muchIdle*r.WallNS && r.NoKernelNS > worst.NoKernelNS {
+			worst = r
+		}
+	}
+	if worst.Steps == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("rank %d's GPU runs no kernel for %s of %s per step", worst.Rank, quantity.Duration(worst.NoKernelNS), quantity.Duration(worst.WallNS))}
+}
+
+// muchIdle is the share of a step without a kernel that is worth a line.
+const muchIdle = 0.25
 
 // traceAnswer is the imbalance over ranks, or why it is not known.
 func traceAnswer(t *nsys.Trace) (answer string, known bool) {
