@@ -127,8 +127,25 @@ type Export struct {
 	Ranks         []int            `json:"ranks"`
 	GraphMode     string           `json:"graph_mode"`  // "none", "node" or "graph"
 	GPU           string           `json:"gpu"`         // name of the first one; empty where not recorded
-	CapturedNS    int64            `json:"captured_ns"` // since the epoch; 0 where not recorded
+	CapturedNS    int64            `json:"captured_ns"` // since the epoch; 0 where not recorded, null in JSON
 	Warnings      []router.Warning `json:"warnings"`
+}
+
+// MarshalJSON writes a time that is not recorded as null; it is read back as 0.
+func (e Export) MarshalJSON() ([]byte, error) {
+	type plain Export
+	return json.Marshal(struct {
+		plain
+		CapturedNS *int64 `json:"captured_ns"`
+	}{plain(e), known(e.CapturedNS)})
+}
+
+// known is nil for 0.
+func known[N int | int64](n N) *N {
+	if n == 0 {
+		return nil
+	}
+	return &n
 }
 
 // Coverage says how much of the GPU time the attribution reached. The shares
