@@ -54,8 +54,8 @@ const (
 // ranks that have it, in as many expert GEMMs. In the first and the last step of a rank
 // the recording may begin or end: a layer and a phase of it that lacks there, and in none
 // of the rank's other steps with the layer, was not recorded. Of the only step of one
-// of several ranks the layers are compared; it is not whole either where the recording
-// ended early.
+// of several ranks the layers are compared; where no rank has another, it is not whole
+// either if the recording ended early.
 func (t *Times) excludePartial(sums map[int]*cells, present []bool, endedEarly []int) {
 	layers := slices.DeleteFunc(slices.Sorted(maps.Keys(sums)), func(layer int) bool { return layer == router.None })
 	for i := range t.Steps {
@@ -99,7 +99,7 @@ func (t *Times) excludePartial(sums map[int]*cells, present []bool, endedEarly [
 				routed = append(routed, ran[0])
 			}
 		}
-		if only := len(own) == 1 && len(t.Ranks) > 1 && !t.Unmarked; only && (len(cutEdges(routed)) > 0 || slices.Contains(endedEarly, rank)) {
+		if only := len(own) == 1 && len(t.Ranks) > 1 && !t.Unmarked; only && (len(cutEdges(routed)) > 0 || len(t.Steps) == 1 && slices.Contains(endedEarly, rank)) {
 			t.Steps[own[0]].Excluded = Incomplete
 		}
 	}
