@@ -28,14 +28,14 @@ type KindChange struct {
 	Gain router.Number `json:"predicted_gain"`
 }
 
-// ForKinds says of which kind of steps the predicted gain is, and what the other kinds
-// gain; empty where all steps are of one kind.
+// ForKinds says of which kind of steps the predicted gain is, and what the two kinds with
+// most expert time beside it gain; empty where all steps are of one kind.
 func (c Comparison) ForKinds() string {
 	if len(c.Kinds) == 0 {
 		return ""
 	}
 	text := " for " + c.Kinds[0].Steps
-	for _, k := range c.Kinds[1:] {
+	for _, k := range c.Kinds[1:min(3, len(c.Kinds))] {
 		if k.Gain.Defined() {
 			text += ", " + quantity.Change(k.Gain) + " for " + k.Steps
 		}
