@@ -13,9 +13,9 @@ import (
 // Times are the compute times of the trace by step, layer and rank, of the cells that
 // take lets in; nil takes all.
 func (t *Trace) Times(take func(*Cell) bool) *imbalance.Times {
-	var endedEarly []int
+	var endedEarly []int // matters where no other step was recorded
 	for _, e := range t.Exports {
-		if slices.ContainsFunc(e.Warnings, func(w router.Warning) bool { return w.Code == endedEarlyCode }) {
+		if t.Steps == "" && len(t.StepTimes) < 2 && slices.ContainsFunc(e.Warnings, func(w router.Warning) bool { return w.Code == endedEarlyCode }) {
 			endedEarly = append(endedEarly, e.Ranks...)
 		}
 	}
@@ -86,6 +86,7 @@ func (r *reduction) imbalance() {
 	r.trace.Warnings = append(r.trace.Warnings, times.Warnings()...)
 	r.placedExperts(times)
 	r.stepTimes()
+	r.judgeKinds()
 	r.trace.OverSteps = times.OverSteps(r.trace.WallTimes())
 	r.trace.Bound = times.Bound(r.trace.OverSteps)
 	for _, layer := range times.Judged() {

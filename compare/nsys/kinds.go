@@ -116,7 +116,7 @@ func (r *reduction) kinds() {
 			r.trace.Cells[i].Kind = router.Whole(kind)
 		}
 	}
-	r.describeKinds(steps, batches, work)
+	r.nameKinds(steps, batches, work)
 }
 
 // expertKernels lists by step the kernels that did the work of experts on any rank: a
@@ -158,8 +158,8 @@ func (r *reduction) expertKernels() map[int32][]string {
 // routedPhases are those of routed tokens.
 var routedPhases = []Phase{PhaseRouter, PhaseDispatch, PhaseExperts, PhaseCombine}
 
-// describeKinds names each kind of steps and judges it by itself.
-func (r *reduction) describeKinds(steps []int, batches []Batch, work []imbalance.StepWork) {
+// nameKinds names each kind of steps by what ranges say, else by what its steps take.
+func (r *reduction) nameKinds(steps []int, batches []Batch, work []imbalance.StepWork) {
 	for i := range r.trace.StepKinds {
 		k := &r.trace.StepKinds[i]
 		var tokens []int
@@ -178,6 +178,13 @@ func (r *reduction) describeKinds(steps []int, batches []Batch, work []imbalance
 		default:
 			k.Name += fmt.Sprintf("%s%d to %s", sep, low, quantity.Count(high, "token"))
 		}
+	}
+}
+
+// judgeKinds judges each kind of steps by itself.
+func (r *reduction) judgeKinds() {
+	for i := range r.trace.StepKinds {
+		k := &r.trace.StepKinds[i]
 		var rows []imbalance.Row
 		for _, l := range r.trace.Times(func(c *Cell) bool { return c.Kind == router.Whole(k.Kind) }).Judged() {
 			if row, ok := l.Row(r.options.Threshold); ok {

@@ -22,11 +22,11 @@ import (
 // numbers come from.
 func Trace(t *nsys.Trace) output.Document {
 	d := output.Document{Headline: traceHeadline(t), Tables: traceTables(t), Notes: traceNotes(t), Value: t}
-	names, more := []string{"imbalance", "stragglers", "waits", "time", "graphs", "coverage"}, "variants, phases"
+	names, more := []string{"imbalance", "stragglers", "waits", "time", "graphs", "coverage"}, "kinds, variants, phases"
 	if len(t.Ranks) <= manyRanks {
 		names = append(names, "exports", "ranks")
 	} else {
-		more = "exports, ranks, variants, phases"
+		more = "exports, ranks, kinds, variants, phases"
 	}
 	return withOverview(d, "more tables: --table "+more+", collectives, experts, kernels, cells or alignment; everything: --format json", names...)
 }
@@ -62,6 +62,7 @@ func traceTables(t *nsys.Trace) []output.Table {
 		output.Of("imbalance", "Imbalance per layer: Σ max / Σ mean over the steps that count", t.Imbalance,
 			count("layer"), label("level"), label("quantity"), label("of"), label("basis"), count("steps"), count("parts"), ratio("max/mean"), percent("imbalance"),
 			ratio("floor"), ratio("null p95"), alarming(label("flagged"), "yes"), count("worst")).LeadBy("level", "quantity", "max_over_mean").Least("parts", "steps", "max_over_mean", "quantity", "of", "basis"),
+		kindTable(t.StepKinds),
 		output.Of("stragglers", "Compute time per step and layer, collectives excluded", t.Stragglers,
 			count("layer"), count("steps"), duration("loss"), duration("mean"), duration("max"), count("slowest rank", "worst_rank"), count("in steps", "worst_steps"),
 			duration("loss of GEMM", "gemm_loss_ns"), duration("of experts", "experts_loss_ns")).LeadBy("loss_ns"),
@@ -90,6 +91,22 @@ func traceTables(t *nsys.Trace) []output.Table {
 		output.Of("ranks", "Ranks", t.Ranks,
 			count("rank"), label("evidence"), label("file", "export"), count("process", "pid"), count("device", "device_id"), count("streams")),
 	}
+}
+
+// kindTable judges each kind of steps by itself.
+func kindTable(kinds []nsys.StepKind) output.Table {
+	of := func(c output.Column, value func(imbalance.Summary) any) output.Column {
+		return computed(c, func(k nsys.StepKind) any {
+			if k.Time.Layers == 0 {
+				return nil
+			}
+			return value(k.Time)
+		})
+	}
+	return output.Of("kinds", "Kinds of steps, each by itself", kinds,
+		label("kind", "name"), computed(label("steps"), func(k nsys.StepKind) any { return quantity.Ranges(k.Steps) }),
+		of(percent("mean"), func(s imbalance.Summary) any { return s.Imbalance }), of(percent("worst"), func(s imbalance.Summary) any { return s.WorstMaxOverMean - 1 }),
+		of(count("worst layer"), func(s imbalance.Summary) any { return s.WorstLayer }), of(count("flagged layers"), func(s imbalance.Summary) any { return s.Flagged }))
 }
 
 // statColumns are the columns of nsys.Stats, with the people's word for what is
