@@ -52,6 +52,19 @@ func TestKindsAreMatched(t *testing.T) {
 	}
 }
 
+// Kinds of one set of kernels are matched by their tokens, whichever takes most time.
+func TestKindsAreMatchedByTokens(t *testing.T) {
+	const large, small = "execute_context_8(8192)_generation_0(0)", "execute_context_1(1024)_generation_0(0)"
+	k := [][]string{{"gemm"}, {"gemm"}}
+	normal := mixed(k, []int{0, 1}, []string{large, small}, []int64{400, 60})
+	perfect := mixed(k, []int{1, 0, 0, 0}, []string{large, small, small, small}, []int64{100, 50, 50, 50})
+	perfect.Arm = "perfect"
+	c := Compare(normal, perfect)
+	if len(c.Kinds) != 2 || fmt.Sprint(c.Kinds[0].NormalSteps, c.Kinds[0].PerfectSteps, c.Kinds[1].NormalSteps, c.Kinds[1].PerfectSteps) != "[0] [0] [1] [1]" {
+		t.Errorf("have %+v", c.Kinds)
+	}
+}
+
 // Without ranges, kernels match kinds, and the names say no more than that.
 func TestKindsWithoutRanges(t *testing.T) {
 	a, b, other := []string{"topk", "gemm_64x16"}, []string{"topk", "gemv"}, []string{"sort"}

@@ -1,6 +1,10 @@
 package nsys
 
-import "testing"
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
 
 func TestBatchOf(t *testing.T) {
 	for name, want := range map[string]Batch{
@@ -13,6 +17,31 @@ func TestBatchOf(t *testing.T) {
 	} {
 		if have := BatchOf(name); have != want {
 			t.Errorf("%s: have %+v, want %+v", name, have, want)
+		}
+	}
+}
+
+// What is not known is null in JSON, and read back as it was.
+func TestUnknownIsNull(t *testing.T) {
+	type both struct {
+		Export    Export    `json:"export"`
+		Structure Structure `json:"structure"`
+	}
+	for _, c := range []struct {
+		value both
+		null  int
+	}{{both{}, 3}, {both{Export{CapturedNS: 7}, Structure{Layers: 2, Steps: 3}}, 0}} {
+		text, err := json.Marshal(c.value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		nulls := 0
+		for _, key := range []string{"captured_ns", "layers", "steps"} {
+			nulls += strings.Count(string(text), `"`+key+`":null`)
+		}
+		var back both
+		if err := json.Unmarshal(text, &back); err != nil || nulls != c.null || back.Export.CapturedNS != c.value.Export.CapturedNS || back.Structure.Layers != c.value.Structure.Layers {
+			t.Errorf("%s: read back as %+v (%v)", text, back, err)
 		}
 	}
 }
