@@ -49,7 +49,7 @@ func small() *nsys.Trace {
 	}
 	for rank := range 2 {
 		// 12 µs of collectives per rank in all: 9 waiting, 3 transferring.
-		t.Collectives = append(t.Collectives, wait.Collective{Rank: rank, Layer: 1, Phase: nsys.PhaseDispatch, TotalNS: 12000, WaitNS: 9000, TransferNS: 3000})
+		t.Collectives = append(t.Collectives, wait.Collective{Rank: rank, Layer: 1, Phase: nsys.PhaseDispatch, TotalNS: 12000, WaitNS: 9000, TransferNS: 3000, CountedWaitNS: 9000, CountedTransferNS: 3000})
 	}
 	return t
 }
@@ -212,14 +212,13 @@ func TestPhaseTimes(t *testing.T) {
 	}
 
 	unaligned := small()
-	unaligned.Collectives[0].WaitNS, unaligned.Collectives[0].TransferNS = router.Undefined(), router.Undefined()
+	unaligned.Collectives[0].CountedWaitNS, unaligned.Collectives[0].CountedTransferNS = router.Undefined(), router.Undefined()
 	a = PhaseTimes(NewArm("normal", unaligned)).Arms[0]
 	checkValues(t, "wait where clocks cannot be aligned", a.Wait, []float64{nan, 4500})
 	checkValues(t, "its transfer", a.Transfer, []float64{6000, 1500})
 }
 
-// A warm-up step stays out of the means, not out of the timeline; transfer is
-// what it was, so all that warm-up added was waiting.
+// A warm-up step stays out of the means, not out of the timeline.
 func TestWarmUp(t *testing.T) {
 	trace := small()
 	for _, c := range trace.Cells {
@@ -234,14 +233,14 @@ func TestWarmUp(t *testing.T) {
 		}
 		trace.Cells[i].BusyNS = trace.Cells[i].TotalNS
 	}
-	for i := range trace.Collectives { // per rank 2·103 + 4·3 µs in all, 4.5 of them transfer
+	for i := range trace.Collectives { // per rank 2·103 + 4·3 µs in all, of which 9 + 3 count
 		trace.Collectives[i].TotalNS, trace.Collectives[i].WaitNS, trace.Collectives[i].TransferNS = 218000, 213500, 4500
 	}
 	arm := NewArm("normal", trace)
 	a := PhaseTimes(arm).Arms[0]
 	checkValues(t, "work of rank 0 in steps 6 and 7", a.Work[0], []float64{2000, 50000})
-	checkValues(t, "transfer", a.Transfer, []float64{1500, 1500}) // 4.5 µs over three steps
-	checkValues(t, "wait", a.Wait, []float64{4500, 4500})         // 6 − 1.5 in steps 6 and 7
+	checkValues(t, "transfer", a.Transfer, []float64{1500, 1500}) // in steps 6 and 7
+	checkValues(t, "wait", a.Wait, []float64{4500, 4500})
 	if got := StepTimes(arm).Arms[0]; !slices.Equal(got.Numbers, []int{5, 6, 7}) || !known(got.MaxNS[0]) {
 		t.Errorf("timeline %+v, want steps 5, 6 and 7", got)
 	}
@@ -295,12 +294,14 @@ func TestMissingRank(t *testing.T) {
 func TestMissingStep(t *testing.T) {
 	trace := small()
 	trace.Cells = slices.DeleteFunc(trace.Cells, func(c nsys.Cell) bool { return c.Rank == 1 && c.Step == 6 })
+	for i := range trace.Collectives { // in step 5
+		trace.Collectives[i].CountedWaitNS, trace.Collectives[i].CountedTransferNS = 4500, 1500
+	}
 	arm := NewArm("normal", trace)
 	checkValues(t, "rank times of step 5", RankTimes(arm).Series[0].Values, []float64{30000, 50000})
 	checkValues(t, "layer 1 of step 5", RankLayerTimes(arm).Grids[0].Values[0], []float64{10000, 30000})
 	a := PhaseTimes(arm).Arms[0]
 	checkValues(t, "work of rank 1", a.Work[1], []float64{2000, 50000})
-	// Rank 1 has half of the collectives that the trace's transfer is of, in one step.
 	checkValues(t, "transfer", a.Transfer, []float64{1500, 1500})
 	steps := StepTimes(arm)
 	checkValues(t, "slowest rank", steps.Arms[0].MaxNS, []float64{52000, nan})

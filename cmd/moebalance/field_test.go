@@ -79,8 +79,8 @@ type fieldImbalance struct {
 }
 
 // Times of vLLM's own trace follow the load that the hook counted in the same
-// pass. The values of single layers are sums of fused_moe_kernel per rank,
-// layer and step, made by a script outside.
+// pass. The values of single layers are Σ max / Σ mean of fused_moe_kernel over the
+// steps of 8,192 tokens, made by a script outside.
 func TestFieldTraceFollowsCounts(t *testing.T) {
 	var trace, counts fieldImbalance
 	fieldJSON(t, &trace, append([]string{"trace"}, fieldFiles(t, "vllm-qwen3-normal.rank?.json.gz")...)...)
@@ -100,7 +100,7 @@ func TestFieldTraceFollowsCounts(t *testing.T) {
 			load[row.Layer] = row.MaxOverMean
 		}
 	}
-	for layer, want := range map[int]float64{0: 1.2255, 1: 1.2355, 2: 1.1888, 3: 1.1963} {
+	for layer, want := range map[int]float64{0: 1.2727, 1: 1.2818, 2: 1.2174, 3: 1.2424} {
 		if got := time[layer]; got < want-0.001 || got > want+0.001 {
 			t.Errorf("layer %d: %.4f, want %.4f", layer, got, want)
 		}
@@ -389,9 +389,10 @@ func TestFieldReport(t *testing.T) {
 }
 
 // A pair under nsys: vLLM compiled and captured in CUDA graphs, routers of rank max/mean
-// 1.5 and 1. The sums of fused_moe_kernel were made by a script outside.
+// 1.5 and 1. The sums of fused_moe_kernel over steps 2 and 3, the whole ones of a full
+// batch, were made by a script outside.
 func TestFieldNsys(t *testing.T) {
-	for arm, want := range map[string][]float64{"normal": {1.3186, 1.3183, 1.3221, 1.3555}, "perfect": {1.0242, 1.0244, 1.0229, 1.0229}} {
+	for arm, want := range map[string][]float64{"normal": {1.3640, 1.3644, 1.3676, 1.3942}, "perfect": {1.0245, 1.0243, 1.0236, 1.0238}} {
 		var trace fieldImbalance
 		fieldJSON(t, &trace, "trace", fieldResults+"vllm-qwen3-"+arm+".nsys.sqlite")
 		if trace.Coverage.LayerShare < 0.95 {
@@ -404,8 +405,8 @@ func TestFieldNsys(t *testing.T) {
 		}
 	}
 	c := fieldComparison(t, fieldResults+"vllm-qwen3-normal.nsys.sqlite", fieldResults+"vllm-qwen3-perfect.nsys.sqlite")
-	if len(c.Kinds) != 2 || math.Abs(c.Kinds[0].Experts.Normal/1e6-61.958) > 0.005 || math.Abs(c.Kinds[0].Experts.Perfect/1e6-45.235) > 0.005 {
-		t.Errorf("%+v: want 61.958 and 45.235 ms of expert time of the slowest ranks in prefill steps", c.Kinds)
+	if len(c.Kinds) != 3 || math.Abs(c.Kinds[0].Experts.Normal/1e6-82.656) > 0.005 || math.Abs(c.Kinds[0].Experts.Perfect/1e6-59.056) > 0.005 {
+		t.Errorf("%+v: want 82.656 and 59.056 ms of expert time of the slowest ranks in prefill steps", c.Kinds)
 	}
 }
 
@@ -469,23 +470,23 @@ func fieldExperts(t *testing.T, arm string) (ms []float64) {
 	return ms
 }
 
-// Steps with as many tokens in both arms are compared one by one: of prefill, the steps 0
-// and 2 to 4, the last three of 8,192 tokens; of decode, 6 to 8.
+// Steps with as many tokens in both arms are compared one by one, by kinds: of prefill, the
+// steps 2 to 4 of 8,192 tokens, and 0; of decode, 6 to 8.
 func TestFieldCompare(t *testing.T) {
 	c := fieldComparison(t, fieldFiles(t, "vllm-qwen3-[np]*.rank?.json.gz")...)
-	if !c.Prediction.Paired || c.Prediction.Low == nil || *c.Prediction.Low < 0.03 || *c.Prediction.High > 0.06 {
-		t.Errorf("prediction %+v: want paired steps, and an interval within 3 to 6 %%, since the size of a step is no spread", c.Prediction)
+	if !c.Prediction.Paired || c.Prediction.Low == nil || *c.Prediction.Low < 0.05 || *c.Prediction.High > 0.06 {
+		t.Errorf("prediction %+v: want paired steps, and an interval within 5 to 6 %%, since the size of a step is no spread", c.Prediction)
 	}
 	normal, perfect := fieldExperts(t, "normal"), fieldExperts(t, "perfect")
-	if len(c.Kinds) != 2 || len(normal) != 13 || len(perfect) != 13 {
+	if len(c.Kinds) < 3 || len(normal) != 13 || len(perfect) != 13 {
 		t.Fatalf("%d kinds of steps, %d and %d steps", len(c.Kinds), len(normal), len(perfect))
 	}
-	inReadme(t, fmt.Sprintf("%s for prefill and %s for decode steps", signed(c.Kinds[0].Gain), signed(c.Kinds[1].Gain)))
+	inReadme(t, fmt.Sprintf("%s for prefill and %s for decode steps", signed(c.Kinds[0].Gain), signed(c.Kinds[2].Gain)))
 	inReadme(t, fmt.Sprintf("expert time of the slowest rank %.1f ms with the learned load, %.1f ms balanced. **Decode** of 32 requests: %.1f ms and %.1f ms",
 		stat.Mean(normal[2:5], nil), stat.Mean(perfect[2:5], nil), stat.Mean(normal[6:9], nil), stat.Mean(perfect[6:9], nil)))
-	for i, k := range c.Kinds {
+	for i, k := range c.Kinds[:3] {
 		for arm, ms := range [][]float64{normal, perfect} {
-			want := stat.Mean([][]float64{{ms[0], ms[2], ms[3], ms[4]}, ms[6:9]}[i], nil)
+			want := stat.Mean([][]float64{ms[2:5], ms[:1], ms[6:9]}[i], nil)
 			if got := []float64{k.Experts.Normal, k.Experts.Perfect}[arm] / 1e6; math.Abs(got-want) > 0.005 {
 				t.Errorf("kind %d, arm %d: %.3f ms, want %.3f", i, arm, got, want)
 			}

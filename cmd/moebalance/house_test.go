@@ -33,6 +33,7 @@ var imports = map[string][]string{
 		"compare/gain",
 		"compare/imbalance",
 		"compare/nsys",
+		"compare/nsys/perstep",
 		"compare/nsys/wait",
 		"compare/place",
 		"compare/source",

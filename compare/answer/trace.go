@@ -88,6 +88,10 @@ func (a *Answer) judged(t *nsys.Trace, given string) {
 		a.Verdict = Even
 		a.Line = fmt.Sprintf("Expert time is even; %s.", wouldGain("perfectly even ranks", gain))
 	}
+	a.Reasons = append(a.Reasons, otherKinds(t)...)
+	if extra := len(a.Reasons) - 3; extra > 0 { // what kinds there are says what the answer is of
+		a.Reasons = slices.Delete(a.Reasons, 2, 2+extra)
+	}
 	a.Numbers = append([]Number{NumberOf("gain if even", gain, Fraction, Inferred)}, a.Numbers...)
 	a.Numbers = append(a.Numbers, NumberOf("loss per step", t.Bound.LossNS, NS, Inferred))
 	if o, ok := t.RankTime(); ok {
@@ -107,6 +111,37 @@ func share(part, whole router.Number) string {
 		return "all"
 	}
 	return quantity.Duration(part)
+}
+
+// kindWord is the word of a kind of steps: prefill or decode, or nothing where its name
+// does not begin so.
+func kindWord(k *nsys.StepKind) string {
+	word, _, _ := strings.Cut(k.Name, ",")
+	if word == "prefill" || word == "decode" {
+		return word
+	}
+	return "counted"
+}
+
+// otherKinds is a reason on the steps that the answer is not of; empty where all are of one kind.
+func otherKinds(t *nsys.Trace) []string {
+	kind, others := t.OtherKinds()
+	if kind == nil || len(others) == 0 {
+		return nil
+	}
+	var said []string
+	for _, k := range others {
+		if k.Time.Layers > 0 {
+			said = append(said, fmt.Sprintf("%s (%s) are uneven by %s", quantity.Numbered("step", k.Steps), k.Name, quantity.Percent(k.Time.Imbalance)))
+		}
+	}
+	if more := len(said) - 2; more > 0 {
+		said = append(said[:2], quantity.Count(more, "other kind"))
+	}
+	if len(said) == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("This is of %s (%s); %s.", quantity.Numbered("step", kind.Steps), kind.Name, strings.Join(said, "; "))}
 }
 
 // leastLate is the share of a step from which waiting for late launches leads the answer.
@@ -235,7 +270,11 @@ func traceBasis(t *nsys.Trace, v Verdict) string {
 	}
 	parts := []string{text}
 	if steps := t.OverSteps.Experts.Steps; steps > 0 && t.Bound.StepNS.Defined() {
-		parts = append(parts, fmt.Sprintf("%s of %s", quantity.Count(steps, "step"), quantity.Duration(t.Bound.StepNS)))
+		counted := quantity.Count(steps, "step")
+		if kind, others := t.OtherKinds(); kind != nil && len(others) > 0 {
+			counted = quantity.Count(steps, kindWord(kind)+" step")
+		}
+		parts = append(parts, counted+" of "+quantity.Duration(t.Bound.StepNS))
 	}
 	parts = append(parts, quantity.Count(len(t.Ranks), "rank"))
 	if t.Arm != "" {

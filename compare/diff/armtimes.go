@@ -51,7 +51,7 @@ func newArmTimes(t *nsys.Trace, ranks, layers []int) *armTimes {
 	a.tokens = make([]int, len(a.steps))
 	for _, s := range t.StepTimes {
 		if i := slices.Index(a.steps, int(s.Step)); i >= 0 {
-			a.tokens[i] = batchOf(s.Range).tokens
+			a.tokens[i] = nsys.BatchOf(s.Range).Tokens
 		}
 	}
 	a.cells = make([]cellTime, len(a.steps)*len(ranks)*len(layers)*len(phases))

@@ -3,9 +3,7 @@ package diff
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/gain"
@@ -34,7 +32,7 @@ type KindChange struct {
 type stepKind struct {
 	nsys.StepKind
 	steps     []int
-	batches   map[int]batch // by step
+	batches   map[int]nsys.Batch // by step
 	expertNS  int64
 	instances int64
 }
@@ -43,10 +41,10 @@ type stepKind struct {
 func (k *stepKind) like() string {
 	prefill := 0
 	for _, s := range k.steps {
-		if !k.batches[s].named {
+		if !k.batches[s].Named {
 			return ""
 		}
-		if k.batches[s].prefill {
+		if k.batches[s].Prefill {
 			prefill++
 		}
 	}
@@ -59,44 +57,11 @@ func (k *stepKind) like() string {
 	return ""
 }
 
-// batch is what the range of a step says it runs. A step that holds any prompt is
-// prefill, whatever else it holds.
-type batch struct {
-	named, prefill bool
-	tokens         int // 0 where the range does not say
-}
-
-// The ranges of engines' steps: vLLM's worker, SGLang's scheduler, TensorRT-LLM's executor.
-var (
-	vllmStep     = regexp.MustCompile(`context_(\d+)\((\d+)\)_generation_(\d+)\((\d+)\)`)
-	sglangStep   = regexp.MustCompile(`^step\[([A-Z_]+) bs=(\d+)(?: toks=(\d+))?`)
-	tensorrtStep = regexp.MustCompile(`^\[Executor\] _forward_step \d+: (\d+) ctx reqs, (\d+) gen reqs`)
-)
-
-func batchOf(name string) batch {
-	number := func(text string) int { n, _ := strconv.Atoi(text); return n }
-	if m := vllmStep.FindStringSubmatch(name); m != nil {
-		return batch{true, number(m[1]) > 0, number(m[2]) + number(m[4])}
-	}
-	if m := sglangStep.FindStringSubmatch(name); m != nil {
-		switch m[1] {
-		case "DECODE":
-			return batch{true, false, number(m[2])}
-		case "EXTEND", "MIXED":
-			return batch{true, true, number(m[3])}
-		}
-	}
-	if m := tensorrtStep.FindStringSubmatch(name); m != nil {
-		return batch{true, number(m[1]) > 0, 0}
-	}
-	return batch{}
-}
-
 // stepKinds are those of a trace, the one with most expert time first.
 func stepKinds(t *nsys.Trace) []*stepKind {
 	kinds := make([]*stepKind, len(t.StepKinds))
 	for i, k := range t.StepKinds {
-		kinds[i] = &stepKind{StepKind: k, batches: map[int]batch{}}
+		kinds[i] = &stepKind{StepKind: k, batches: map[int]nsys.Batch{}}
 	}
 	ranges := map[router.Whole]string{}
 	for _, s := range t.StepTimes {
@@ -104,12 +69,12 @@ func stepKinds(t *nsys.Trace) []*stepKind {
 	}
 	for i := range t.Cells {
 		c := &t.Cells[i]
-		if !c.Step.Defined() || c.Kind >= len(kinds) {
+		if !c.Step.Defined() || !c.Kind.Defined() || int(c.Kind) >= len(kinds) {
 			continue
 		}
 		k, step := kinds[c.Kind], int(c.Step)
 		if _, known := k.batches[step]; !known {
-			k.batches[step] = batchOf(ranges[c.Step])
+			k.batches[step] = nsys.BatchOf(ranges[c.Step])
 			k.steps = append(k.steps, step)
 		}
 		k.instances += c.Instances
@@ -155,8 +120,19 @@ func common(a, b []string, name func(string) string) float64 {
 // kernelsPerStep is over all ranks.
 func (k *stepKind) kernelsPerStep() float64 { return float64(k.instances) / float64(len(k.steps)) }
 
+// tokens is the mean over the steps of the kind, 0 where a range does not say.
+func (k *stepKind) tokens() (mean float64) {
+	for _, s := range k.steps {
+		if k.batches[s].Tokens == 0 {
+			return 0
+		}
+		mean += float64(k.batches[s].Tokens) / float64(len(k.steps))
+	}
+	return mean
+}
+
 // match finds for each kind of the normal arm the most alike one of the perfect arm:
-// by MoE kernels, then by kernels per step. What is left is in one arm only.
+// by MoE kernels, then by tokens and kernels per step. What is left is in one arm only.
 func match(normal, perfect []*stepKind) (pairs [][2]*stepKind, alone [2][]*stepKind) {
 	for _, n := range normal {
 		best := -1
@@ -164,11 +140,13 @@ func match(normal, perfect []*stepKind) (pairs [][2]*stepKind, alone [2][]*stepK
 			if alike(n, p) == 0 {
 				continue
 			}
-			apart := func(i int) float64 {
-				a, b := n.kernelsPerStep(), perfect[i].kernelsPerStep()
-				return max(a, b) / min(a, b)
+			apart := func(i int, of func(*stepKind) float64) float64 {
+				a, b := of(n), of(perfect[i])
+				return max(a, b, 1) / max(min(a, b), 1)
 			}
-			if best < 0 || cmp.Or(cmp.Compare(alike(n, p), alike(n, perfect[best])), cmp.Compare(apart(best), apart(i))) > 0 {
+			if best < 0 || cmp.Or(cmp.Compare(alike(n, p), alike(n, perfect[best])),
+				cmp.Compare(apart(best, (*stepKind).tokens), apart(i, (*stepKind).tokens)),
+				cmp.Compare(apart(best, (*stepKind).kernelsPerStep), apart(i, (*stepKind).kernelsPerStep))) > 0 {
 				best = i
 			}
 		}
@@ -190,7 +168,7 @@ func equalBatches(kinds [2]*stepKind) (steps [2][]int) {
 	sizes := [2]map[int][]int{{}, {}}
 	for i, k := range kinds {
 		for _, s := range k.steps {
-			sizes[i][k.batches[s].tokens] = append(sizes[i][k.batches[s].tokens], s)
+			sizes[i][k.batches[s].Tokens] = append(sizes[i][k.batches[s].Tokens], s)
 		}
 	}
 	for tokens, normal := range sizes[0] {

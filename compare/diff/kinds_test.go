@@ -20,7 +20,7 @@ func mixed(kernels [][]string, kinds []int, ranges []string, times []int64) *nsy
 		t.StepTimes = append(t.StepTimes, nsys.StepTime{Step: router.Whole(s), WallNS: 1000, Range: ranges[s]})
 		for rank := range 2 {
 			ns := times[s] * int64(rank+1) / 2
-			t.Cells = append(t.Cells, nsys.Cell{Rank: rank, Step: router.Whole(s), Layer: 0, Phase: nsys.PhaseExperts, Instances: int64(kind + 1), TotalNS: ns, BusyNS: ns, GEMMs: 1, GEMMNS: ns, Kind: kind})
+			t.Cells = append(t.Cells, nsys.Cell{Rank: rank, Step: router.Whole(s), Layer: 0, Phase: nsys.PhaseExperts, Instances: int64(kind + 1), TotalNS: ns, BusyNS: ns, GEMMs: 1, GEMMNS: ns, Kind: router.Whole(kind)})
 		}
 	}
 	return t
@@ -52,6 +52,19 @@ func TestKindsAreMatched(t *testing.T) {
 	}
 }
 
+// Kinds of one set of kernels are matched by their tokens, whichever takes most time.
+func TestKindsAreMatchedByTokens(t *testing.T) {
+	const large, small = "execute_context_8(8192)_generation_0(0)", "execute_context_1(1024)_generation_0(0)"
+	k := [][]string{{"gemm"}, {"gemm"}}
+	normal := mixed(k, []int{0, 1}, []string{large, small}, []int64{400, 60})
+	perfect := mixed(k, []int{1, 0, 0, 0}, []string{large, small, small, small}, []int64{100, 50, 50, 50})
+	perfect.Arm = "perfect"
+	c := Compare(normal, perfect)
+	if len(c.Kinds) != 2 || fmt.Sprint(c.Kinds[0].NormalSteps, c.Kinds[0].PerfectSteps, c.Kinds[1].NormalSteps, c.Kinds[1].PerfectSteps) != "[0] [0] [1] [1]" {
+		t.Errorf("have %+v", c.Kinds)
+	}
+}
+
 // Without ranges, kernels match kinds, and the names say no more than that.
 func TestKindsWithoutRanges(t *testing.T) {
 	a, b, other := []string{"topk", "gemm_64x16"}, []string{"topk", "gemv"}, []string{"sort"}
@@ -69,21 +82,6 @@ func TestKindsWithoutRanges(t *testing.T) {
 	}
 	if alone != 1 {
 		t.Errorf("the kind of one arm only is named %d times", alone)
-	}
-}
-
-func TestBatchOf(t *testing.T) {
-	for name, want := range map[string]batch{
-		"execute_context_9(8172)_generation_20(20)":          {true, true, 8192},
-		"execute_context_0(0)_generation_4(4)":               {true, false, 4},
-		"step[DECODE bs=32]":                                 {true, false, 32},
-		"step[EXTEND bs=15 toks=15360]":                      {true, true, 15360},
-		"[Executor] _forward_step 7: 0 ctx reqs, 3 gen reqs": {true, false, 0},
-		"ProfilerStep#3":                                     {},
-	} {
-		if have := batchOf(name); have != want {
-			t.Errorf("%s: have %+v, want %+v", name, have, want)
-		}
 	}
 }
 

@@ -208,7 +208,7 @@ func (c *Comparison) judgeBackend(sides [2]*nsys.Trace, check func(Work, string,
 // expertKernels is the time of expert GEMMs in the kinds of steps that a trace holds, by
 // library and, of grouped ones, by family.
 func expertKernels(t *nsys.Trace) map[string]int64 {
-	kinds := map[int]bool{}
+	kinds := map[router.Whole]bool{}
 	for i := range t.Cells {
 		if t.Cells[i].Step.Defined() {
 			kinds[t.Cells[i].Kind] = true
@@ -217,7 +217,7 @@ func expertKernels(t *nsys.Trace) map[string]int64 {
 	ran := map[string]bool{}
 	for _, k := range t.StepKinds {
 		for _, name := range k.Kernels {
-			if kinds[k.Kind] {
+			if kinds[router.Whole(k.Kind)] {
 				ran[strings.TrimSuffix(name, " (CUDA graph)")] = true
 			}
 		}

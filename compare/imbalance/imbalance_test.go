@@ -178,3 +178,104 @@ func TestLoadOfExperts(t *testing.T) {
 		t.Errorf("%+v", none)
 	}
 }
+
+// A step counts by its time: of 1000 and 10 ns the imbalance is Σ max / Σ mean, and the
+// loss of the experts is imbalance × mean. Over layers likewise.
+func TestSmallStepsWeighLittle(t *testing.T) {
+	var samples []Sample
+	for step, ns := range [][4]int64{{1000, 500, 400, 400}, {1, 9, 30, 10}} { // by rank of layer 0, of layer 1
+		for i, v := range ns {
+			samples = append(samples, work(i%2, router.Whole(step), router.Whole(i/2), v))
+		}
+	}
+	x := New(slices.Values(samples))
+	var rows []Row
+	for i, want := range []float64{1009 / 755.0, 430 / 420.0} {
+		r, _ := x.Layers[i].Row(0.1)
+		near(t, "max/mean", r.MaxOverMean, want)
+		near(t, "balancedness", r.Balancedness, 1/want)
+		s := x.Layers[i].Straggler()
+		near(t, "loss", s.ExpertsLossNS, float64(r.Imbalance*r.MeanNS))
+		rows = append(rows, r)
+	}
+	near(t, "over layers", Summarize(rows, router.LevelRank, Time).MaxOverMean, (1009+430)/(755+420.0))
+}
+
+func TestKinds(t *testing.T) {
+	for what, c := range map[string]struct {
+		steps []StepWork
+		want  []int
+	}{
+		"tokens twofold apart":                 {[]StepWork{{"a", 8192, 1}, {"a", 1024, 1}, {"a", 4096, 1}, {"a", 1024, 1}}, []int{0, 1, 0, 1}},
+		"a chain of sizes":                     {[]StepWork{{"a", 1024, 1}, {"a", 1536, 1}, {"a", 3000, 1}, {"a", 8192, 1}, {"a", 5000, 1}}, []int{0, 1, 1, 2, 2}},
+		"kernels":                              {[]StepWork{{"a", 8, 1}, {"b", 8, 1}, {"a", 8, 1}}, []int{0, 1, 0}},
+		"times where one has no tokens":        {[]StepWork{{"a", 8192, 100}, {"a", 0, 30}, {"a", 8, 60}}, []int{0, 1, 0}},
+		"experts take long, the rest does not": {[]StepWork{{"a", 0, 99}, {"a", 0, 101}}, []int{0, 0}},
+		"no step":                              {nil, []int{}},
+	} {
+		if have := Kinds(c.steps); !slices.Equal(have, c.want) {
+			t.Errorf("%s: have %v, want %v", what, have, c.want)
+		}
+	}
+}
+
+// The kind with most expert time counts, of whole steps alone: a partial one, however
+// long, is of no kind.
+func TestTheKindOfWholeSteps(t *testing.T) {
+	var samples []Sample
+	for step, ns := range []int64{10, 10, 30, 500} {
+		for rank := range 2 {
+			s := work(rank, router.Whole(step), 0, ns)
+			if s.Kind = router.Whole(step / 2); step == 3 {
+				if s.Kind = router.None; rank == 1 {
+					continue
+				}
+			}
+			samples = append(samples, s)
+		}
+	}
+	x := New(slices.Values(samples))
+	if have := [][]int{x.StepsOf(Counts), x.StepsOf(OtherKind), x.StepsOf(Incomplete)}; x.Kinds != 2 || !slices.Equal(have[0], []int{2}) || !slices.Equal(have[1], []int{0, 1}) || !slices.Equal(have[2], []int{3}) {
+		t.Errorf("have %v of %d kinds", have, x.Kinds)
+	}
+}
+
+// At the ends of a recording a step lacks layers, or the last phases of one.
+func TestEdgesOfARecording(t *testing.T) {
+	steps := func(n int, lost func(step, layer int, phase string) bool) (samples []Sample) {
+		for step := range n {
+			for layer := range 3 {
+				for _, phase := range []string{"router", "experts", "combine"} {
+					for rank := range 2 {
+						if !lost(step, layer, phase) {
+							samples = append(samples, Sample{Rank: rank, Step: router.Whole(step), Layer: router.Whole(layer), Phase: phase, Experts: phase == "experts", TotalNS: 10})
+						}
+					}
+				}
+			}
+		}
+		return samples
+	}
+	for what, c := range map[string]struct {
+		n     int
+		lost  func(step, layer int, phase string) bool
+		early []int
+		want  []int // incomplete
+	}{
+		"whole":                          {4, func(int, int, string) bool { return false }, nil, nil},
+		"the last combine":               {4, func(s, l int, p string) bool { return s == 3 && l == 2 && p == "combine" }, nil, []int{3}},
+		"the first router of two":        {2, func(s, l int, p string) bool { return s == 0 && l == 0 && p == "router" }, nil, []int{0}},
+		"the last layer on all ranks":    {3, func(s, l int, p string) bool { return s == 2 && l == 2 }, nil, []int{2}},
+		"both ends":                      {3, func(s, l int, p string) bool { return s == 0 && l == 0 || s == 2 && l > 0 }, nil, []int{0, 2}},
+		"a phase that only one step has": {3, func(s, l int, p string) bool { return s != 1 && p == "router" }, nil, []int{0, 2}},
+		"a phase that some steps have":   {4, func(s, l int, p string) bool { return s != 1 && p == "router" }, nil, nil},
+		"one step":                       {1, func(int, int, string) bool { return false }, nil, nil},
+		"one step without its end":       {1, func(s, l int, p string) bool { return l == 2 && p == "combine" }, nil, []int{0}},
+		"one step that ended early":      {1, func(int, int, string) bool { return false }, []int{1}, []int{0}},
+		"two steps that ended early":     {2, func(int, int, string) bool { return false }, []int{1}, nil},
+	} {
+		if have := New(slices.Values(steps(c.n, c.lost)), c.early...).StepsOf(Incomplete); !slices.Equal(have, c.want) {
+			t.Errorf("%s: incomplete %v, want %v", what, have, c.want)
+		}
+	}
+}

@@ -42,8 +42,8 @@ func (o Of) ExpertTime() string {
 }
 
 // Row is the imbalance of one layer at one level: each number is computed per step
-// and averaged over the steps that count and have any time or load. All are
-// undefined without such a step.
+// and averaged over the steps that count and have any time or load, of time by how long
+// the steps are, of load all steps alike. All are undefined without such a step.
 type Row struct {
 	Layer        router.Whole  `json:"layer"`    // undefined where no range names a layer and all count as one
 	Level        string        `json:"level"`    // router.LevelRank or router.LevelExpert
@@ -53,9 +53,10 @@ type Row struct {
 	Steps        int           `json:"steps"`
 	Dropped      int           `json:"dropped_steps"` // steps without any time or load, left out
 	Parts        int           `json:"parts"`         // ranks or experts
-	MaxOverMean  router.Number `json:"max_over_mean"` // in [1, parts]
+	MaxOverMean  router.Number `json:"max_over_mean"` // in [1, parts]; of time Σ max / Σ mean over steps
 	Imbalance    router.Number `json:"imbalance"`     // max_over_mean − 1
-	Balancedness router.Number `json:"balancedness"`  // mean of mean/max, not 1/max_over_mean
+	MeanNS       router.Number `json:"mean_ns"`       // of a part per step; time only
+	Balancedness router.Number `json:"balancedness"`  // of time 1/max_over_mean; of load the mean of mean/max
 	CV           router.Number `json:"cv"`
 	Gini         router.Number `json:"gini"`
 	Active       router.Number `json:"active"` // parts with any time or load
@@ -77,9 +78,10 @@ type SourceRow struct {
 
 // LayerMean averages the balance of one layer at one level over steps.
 type LayerMean struct {
-	sum   Row   // the running sums; counts and names as they will stand
-	worst []int // steps in which each part is the largest
-	null  []*chance.Distribution
+	sum    Row           // the running sums; counts and names as they will stand
+	weight router.Number // of all steps together
+	worst  []int         // steps in which each part is the largest
+	null   []*chance.Distribution
 }
 
 // NewLayerMean starts the mean of a layer.
@@ -89,7 +91,8 @@ func NewLayerMean(layer router.Whole, level, quantity string, basis Basis) *Laye
 
 // AddTime adds one step: the time of each rank or expert.
 func (m *LayerMean) AddTime(parts []float64) {
-	m.add(router.BalanceOf(parts), router.Undefined(), nil, router.Undefined())
+	b := router.BalanceOf(parts)
+	m.add(b, router.Number(b.Total)/router.Number(max(b.Parts, 1)), router.Undefined(), nil, router.Undefined())
 }
 
 // AddLoad adds one step: the balance of its load, and the max/mean (nil where the
@@ -97,10 +100,10 @@ func (m *LayerMean) AddTime(parts []float64) {
 // The floor is that of the counts at hand: counters of ranks and experts that were
 // not read at the same moment differ.
 func (m *LayerMean) AddLoad(b router.Balance, null *chance.Distribution, active router.Number) {
-	m.add(b, router.Floor(int64(b.Total), b.Parts), null, active)
+	m.add(b, 1, router.Floor(int64(b.Total), b.Parts), null, active)
 }
 
-func (m *LayerMean) add(b router.Balance, floor router.Number, null *chance.Distribution, active router.Number) {
+func (m *LayerMean) add(b router.Balance, weight, floor router.Number, null *chance.Distribution, active router.Number) {
 	s := &m.sum
 	s.Parts = b.Parts
 	if b.Total == 0 {
@@ -112,24 +115,28 @@ func (m *LayerMean) add(b router.Balance, floor router.Number, null *chance.Dist
 	}
 	s.Steps++
 	m.worst[b.Worst]++
-	s.MaxOverMean += b.MaxOverMean
-	s.Balancedness += b.Balancedness
-	s.CV += b.CV
-	s.Gini += b.Gini
-	s.Active += router.Number(b.Active)
-	s.Floor += floor
-	s.NullActive += active
+	m.weight += weight
+	s.MaxOverMean += weight * b.MaxOverMean
+	s.Balancedness += weight * b.Balancedness
+	s.CV += weight * b.CV
+	s.Gini += weight * b.Gini
+	s.Active += weight * router.Number(b.Active)
+	s.Floor += weight * floor
+	s.NullActive += weight * active
 	m.null = append(m.null, null)
 }
 
 // Row is the mean over the steps added so far. numbers are those of the parts; nil
 // numbers them from 0.
 func (m *LayerMean) Row(threshold float64, numbers []int) Row {
-	r, n := m.sum, router.Number(m.sum.Steps)
+	r := m.sum
 	for _, v := range []*router.Number{&r.MaxOverMean, &r.Balancedness, &r.CV, &r.Gini, &r.Active, &r.Floor, &r.NullActive} {
-		*v /= n // 0/0 is NaN: undefined
+		*v /= m.weight // 0/0 is NaN: undefined
 	}
-	r.Imbalance = r.MaxOverMean - 1
+	r.Imbalance, r.MeanNS = r.MaxOverMean-1, router.Undefined()
+	if r.Quantity == Time {
+		r.Balancedness, r.MeanNS = 1/r.MaxOverMean, m.weight/router.Number(r.Steps)
+	}
 	null := chance.MeanOf(m.null)
 	r.NullMedian, r.NullP95 = null.Median(), null.P95()
 	r.Flagged = router.Flagged(r.MaxOverMean, r.Floor, r.NullP95, threshold)
@@ -145,8 +152,8 @@ func (m *LayerMean) Row(threshold float64, numbers []int) Row {
 	return r
 }
 
-// Summary is the imbalance over layers: the mean of the layers' means, and the
-// worst layer, the lowest one on a tie.
+// Summary is the imbalance over layers: of load the mean of the layers, of time Σ max /
+// Σ mean over layers, and the worst layer, the lowest one on a tie.
 type Summary struct {
 	Level            string        `json:"level"`
 	Quantity         string        `json:"quantity"`
@@ -163,6 +170,7 @@ type Summary struct {
 // Summarize averages the layers of one level and quantity.
 func Summarize(rows []Row, level, quantity string) Summary {
 	s := Summary{Level: level, Quantity: quantity, WorstLayer: router.None, WorstMaxOverMean: router.Undefined(), WorstFloor: router.Undefined()}
+	var weight router.Number
 	for _, r := range rows {
 		if r.Level != level || r.Quantity != quantity || !r.MaxOverMean.Defined() {
 			continue
@@ -170,16 +178,22 @@ func Summarize(rows []Row, level, quantity string) Summary {
 		if s.Layers == 0 || r.MaxOverMean > s.WorstMaxOverMean {
 			s.WorstLayer, s.WorstMaxOverMean, s.WorstFloor = r.Layer, r.MaxOverMean, r.Floor
 		}
+		w := router.Number(1)
+		if quantity == Time {
+			w = r.MeanNS * router.Number(r.Steps)
+		}
 		s.Layers++
-		s.MaxOverMean += r.MaxOverMean
-		s.Balancedness += r.Balancedness
+		weight += w
+		s.MaxOverMean += w * r.MaxOverMean
+		s.Balancedness += w * r.Balancedness
 		if r.Flagged {
 			s.Flagged++
 		}
 	}
-	n := router.Number(s.Layers)
-	s.MaxOverMean /= n // 0/0 is NaN: undefined
-	s.Balancedness /= n
-	s.Imbalance = s.MaxOverMean - 1
+	s.MaxOverMean /= weight // 0/0 is NaN: undefined
+	s.Balancedness /= weight
+	if s.Imbalance = s.MaxOverMean - 1; quantity == Time {
+		s.Balancedness = 1 / s.MaxOverMean
+	}
 	return s
 }

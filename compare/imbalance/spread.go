@@ -1,6 +1,7 @@
 package imbalance
 
 import (
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/moebalance/moebalance/compare/stats"
@@ -57,7 +58,11 @@ func (t *Times) OverSteps(wall map[router.Whole]float64) OverSteps {
 type Bound struct {
 	// Gain is loss/(step − loss), the throughput that a step without the loss would win, a
 	// fraction: router.GainBound with f = slowest/step and b = mean/slowest expert time.
-	Gain   router.Number `json:"gain"`
+	Gain router.Number `json:"gain"`
+	// Low and High bound Gain by Student's t interval of the loss over steps, at 95 %;
+	// undefined for fewer than 2 steps. Steps of one launch are not independent launches.
+	Low    router.Number `json:"gain_low"`
+	High   router.Number `json:"gain_high"`
 	LossNS router.Number `json:"loss_ns"` // Σ over layers of max − mean over ranks, mean over steps
 	StepNS router.Number `json:"step_ns"` // wall time of a step under the profiler, mean over steps
 	Of     Of            `json:"of"`
@@ -66,21 +71,25 @@ type Bound struct {
 // Bound is undefined for one rank, and where no layer is named: busy ranks of different
 // layers cancel.
 func (t *Times) Bound(over OverSteps) Bound {
-	b := Bound{Gain: router.Undefined(), LossNS: router.Undefined(), StepNS: over.Step.MeanNS, Of: t.Of}
+	b := Bound{Gain: router.Undefined(), Low: router.Undefined(), High: router.Undefined(), LossNS: router.Undefined(), StepNS: over.Step.MeanNS, Of: t.Of}
 	if len(t.Ranks) < 2 || t.Unmarked || len(t.Layers) == 0 || !t.Layers[len(t.Layers)-1].Number.Defined() {
 		return b
 	}
-	b.LossNS = 0
-	var slowest router.Number
+	var loss []float64 // by step
 	for _, l := range t.Judged() {
-		if loss, mean := lossAndMean(l.Experts); loss.Defined() {
-			b.LossNS, slowest = b.LossNS+loss, slowest+loss+mean
+		if _, mean := lossAndMean(l.Experts); mean.Defined() && len(l.Ranks) > 1 {
+			if loss == nil {
+				loss = make([]float64, len(l.Experts))
+			}
+			floats.Add(loss, lossOf(l.Experts))
 		}
 	}
-	if slowest == 0 { // no layer has expert time on several ranks
-		b.LossNS = router.Undefined()
+	if loss == nil { // no layer has expert time on several ranks
 		return b
 	}
-	b.Gain = router.GainBound(float64(slowest/b.StepNS), float64((slowest-b.LossNS)/slowest))
+	gain := func(ns float64) router.Number { return router.Number(ns) / (b.StepNS - router.Number(ns)) }
+	over95 := stats.PairedT(loss, 0.95)
+	b.LossNS = router.Number(over95.Estimate)
+	b.Gain, b.Low, b.High = gain(over95.Estimate), gain(over95.Low), gain(over95.High)
 	return b
 }

@@ -1,7 +1,12 @@
 package imbalance
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
 
 	"github.com/moebalance/moebalance/compare/stats"
 	"github.com/moebalance/moebalance/router"
@@ -18,6 +23,7 @@ const WarmUpFactor = 1.5
 // Step is one step of a recording.
 type Step struct {
 	Number   router.Whole // undefined where no step is marked: the whole recording is one
+	Kind     router.Whole // see Sample
 	Excluded Exclusion    // Counts for a step that counts
 	// BusyNS is GPU time, mean over ranks; of a step that is not complete, over
 	// ranks of which some lack kernels.
@@ -42,6 +48,111 @@ const (
 	Lost       Exclusion = "lost_kernels"
 	OtherKind  Exclusion = "other_kind"
 )
+
+// excludePartial marks the steps that not every rank recorded whole. present is which
+// rank has any kernel in which step. A layer that one rank ran must have been run by all
+// ranks that have it, in as many expert GEMMs. In the first and the last step of a rank
+// the recording may begin or end: a layer and a phase of it that lacks there, and in none
+// of the rank's other steps with the layer, was not recorded. Of the only step of one
+// of several ranks the layers are compared; where no rank has another, it is not whole
+// either if the recording ended early.
+func (t *Times) excludePartial(sums map[int]*cells, present []bool, endedEarly []int) {
+	layers := slices.DeleteFunc(slices.Sorted(maps.Keys(sums)), func(layer int) bool { return layer == router.None })
+	for i := range t.Steps {
+		s := &t.Steps[i]
+		if slices.Contains(present[i*len(t.Ranks):(i+1)*len(t.Ranks)], false) {
+			s.Excluded = Incomplete
+		}
+		for _, layer := range layers {
+			c := sums[layer]
+			from, to := i*len(c.ranks), (i+1)*len(c.ranks)
+			if ran := c.ran[from:to]; slices.Contains(ran, 0) && slices.Max(ran) > 0 {
+				s.Excluded = Incomplete
+			}
+			if gemms := c.gemms[from:to]; s.Excluded == Counts && slices.Min(gemms) != slices.Max(gemms) {
+				s.Excluded = Lost
+			}
+		}
+	}
+	for r, rank := range t.Ranks {
+		var own []int // steps
+		for i := range t.Steps {
+			if present[i*len(t.Ranks)+r] {
+				own = append(own, i)
+			}
+		}
+		var routed []phaseSet // of the layers with experts in the first step
+		for _, layer := range layers {
+			c := sums[layer]
+			at, has := slices.BinarySearch(c.ranks, rank)
+			if !has || len(own) == 0 {
+				continue
+			}
+			ran := make([]phaseSet, len(own))
+			for i, step := range own {
+				ran[i] = c.ran[step*len(c.ranks)+at]
+			}
+			for _, edge := range cutEdges(ran) {
+				t.Steps[own[edge]].Excluded = Incomplete
+			}
+			if c.experts[own[0]*len(c.ranks)+at] > 0 {
+				routed = append(routed, ran[0])
+			}
+		}
+		if only := len(own) == 1 && len(t.Ranks) > 1 && !t.Unmarked; only && (len(cutEdges(routed)) > 0 || len(t.Steps) == 1 && slices.Contains(endedEarly, rank)) {
+			t.Steps[own[0]].Excluded = Incomplete
+		}
+	}
+}
+
+// cutEdges says of the first and the last of a list in order whether it lacks phases that
+// all others have: those between, or without any the other one. What lacks altogether
+// between says nothing.
+func cutEdges(ran []phaseSet) (cut []int) {
+	last := len(ran) - 1
+	for _, edge := range slices.Compact([]int{0, last}) {
+		var others []phaseSet
+		switch {
+		case last > 1:
+			others = ran[1:last]
+		case last == 1:
+			others = ran[1-edge : 2-edge]
+		}
+		always, seen := ^phaseSet(0), false
+		for _, phases := range others {
+			if phases > 0 {
+				always, seen = always&phases, true
+			}
+		}
+		if seen && ran[edge]&always != always {
+			cut = append(cut, edge)
+		}
+	}
+	return cut
+}
+
+// excludeOtherKinds leaves the kind of steps with most expert time.
+func (t *Times) excludeOtherKinds(sums map[int]*cells) {
+	time := map[router.Whole]float64{}
+	for i, s := range t.Steps {
+		if s.Excluded == Counts {
+			time[s.Kind] += 0
+			for _, layer := range slices.Sorted(maps.Keys(sums)) {
+				ranks := len(sums[layer].ranks)
+				time[s.Kind] += floats.Sum(sums[layer].experts[i*ranks : (i+1)*ranks])
+			}
+		}
+	}
+	if t.Kinds = len(time); t.Kinds < 2 {
+		return
+	}
+	most := slices.MinFunc(slices.Collect(maps.Keys(time)), func(a, b router.Whole) int { return cmp.Or(cmp.Compare(time[b], time[a]), cmp.Compare(a, b)) })
+	for i := range t.Steps {
+		if s := &t.Steps[i]; s.Excluded == Counts && s.Kind != most {
+			s.Excluded = OtherKind
+		}
+	}
+}
 
 // excludeWarmUp marks the leading complete steps that are warm-up. Of two steps
 // none is.
@@ -83,9 +194,9 @@ func (t *Times) Warnings() []router.Warning {
 			out = append(out, router.Warning{Code: string(e), Text: noun + quantity.Ranges(numbers) + " excluded as " + why})
 		}
 	}
-	say(Incomplete, "incomplete: some rank has no kernels there, or none of a layer that others ran")
+	say(Incomplete, "incomplete: some rank has no kernels there, or lacks a layer, or a phase of one, that it has in other steps")
 	say(Lost, "incomplete: ranks have different numbers of expert GEMMs in a layer, so kernels were lost")
-	say(OtherKind, fmt.Sprintf("of another kind: the capture mixes %d kinds of steps, which run different kernels for the same work (prefill and decode), and the kind with most expert time counts", t.Kinds))
+	say(OtherKind, fmt.Sprintf("of another kind: the capture mixes %d kinds of steps (prefill and decode, or numbers of tokens more than twofold apart), and the one with most expert time counts", t.Kinds))
 	say(WarmUp, fmt.Sprintf("warm-up: GPU time over %g× the median of later steps", WarmUpFactor))
 	return out
 }

@@ -17,13 +17,14 @@ type Sample struct {
 	Rank         int
 	Step         router.Whole // undefined outside every step
 	Layer        router.Whole // undefined outside every layer
+	Phase        string       // of at most 32
 	Experts      bool         // of the phase experts
 	TotalNS      int64        // Σ of kernel durations
 	CollectiveNS int64        // the part of it in collectives
 	BusyNS       int64        // union of the kernels' intervals
 	GEMMNS       int64        // the part of TotalNS in GEMMs of routed experts, recognized as such
 	GEMMs        int64        // how many of them
-	Kind         int          // of the step: steps of different kinds run other kernels for the same work
+	Kind         router.Whole // of the step, see Kinds; undefined of a step that some rank did not record whole
 }
 
 // Times is the compute time of a recording by step, layer and rank.
@@ -38,8 +39,9 @@ type Times struct {
 	OutsideShare router.Number
 	// Of is what expert time is the time of.
 	Of Of
-	// Kinds is how many kinds of steps there are; those of one count, see Kind.
-	Kinds, Kind int
+	// Kinds is how many kinds of whole steps there are. Those of one count, the one with
+	// most expert time.
+	Kinds int
 }
 
 // Layer is the time of one layer in the steps that count.
@@ -58,8 +60,11 @@ type cells struct {
 	compute, experts []float64
 	gemm             []float64
 	gemms            []int64
-	ran              []bool
+	ran              []phaseSet
 }
+
+// phaseSet is which phases ran, a bit for each.
+type phaseSet uint32
 
 func (c *cells) expertTime(of Of) []float64 {
 	if of == OfGEMM {
@@ -69,18 +74,15 @@ func (c *cells) expertTime(of Of) []float64 {
 }
 
 // New adds the samples up and decides which steps count. It reads the sequence
-// twice; the order of the samples does not matter.
-func New(samples iter.Seq[Sample]) *Times {
+// twice; the order of the samples does not matter. endedEarly are ranks whose recording
+// is known to end before their work did.
+func New(samples iter.Seq[Sample], endedEarly ...int) *Times {
 	t := &Times{}
-	ranks, steps := map[int]bool{}, map[int]bool{}
-	ranksOf := map[int]map[int]bool{} // by layer
+	ranks, kindOf := map[int]bool{}, map[int]router.Whole{} // of steps
+	ranksOf := map[int]map[int]bool{}                       // by layer
 	var outside, all int64
-	kinds, kindOf := map[int]int64{}, map[router.Whole]int{} // expert time of each kind of step
 	for s := range samples {
-		if kindOf[s.Step] = s.Kind; s.Experts && s.Step.Defined() {
-			kinds[s.Kind] += s.TotalNS
-		}
-		ranks[s.Rank], steps[int(s.Step)] = true, true
+		ranks[s.Rank], kindOf[int(s.Step)] = true, s.Kind
 		if ranksOf[int(s.Layer)] == nil {
 			ranksOf[int(s.Layer)] = map[int]bool{}
 		}
@@ -90,35 +92,28 @@ func New(samples iter.Seq[Sample]) *Times {
 			outside += s.TotalNS
 		}
 	}
-	if t.Unmarked = len(steps) == 1 && steps[router.None]; t.Unmarked {
+	_, anyOutside := kindOf[router.None]
+	if t.Unmarked = len(kindOf) == 1 && anyOutside; t.Unmarked {
 		outside = 0
 	} else {
-		delete(steps, router.None)
+		delete(kindOf, router.None)
 	}
 	t.OutsideShare = router.Number(float64(outside) / float64(all))
 	t.Ranks = sorted(ranks)
-	t.Kinds = len(kinds)
-	most := int64(-1)
-	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
-		if kinds[kind] > most {
-			most, t.Kind = kinds[kind], kind
-		}
-	}
-	for _, number := range sorted(steps) {
-		s := Step{router.Whole(number), Counts, 0, router.Undefined(), router.Undefined(), router.Undefined(), router.Undefined()}
-		if t.Kinds > 1 && kindOf[s.Number] != t.Kind {
-			s.Excluded = OtherKind
-		}
-		t.Steps = append(t.Steps, s)
+	for _, number := range slices.Sorted(maps.Keys(kindOf)) {
+		t.Steps = append(t.Steps, Step{Number: router.Whole(number), Kind: kindOf[number],
+			SlowestNS: router.Undefined(), MeanNS: router.Undefined(), SlowestExpertsNS: router.Undefined(), MeanExpertsNS: router.Undefined()})
 	}
 	sums := map[int]*cells{}
 	for layer, has := range ranksOf {
 		n := len(has) * len(t.Steps)
-		sums[layer] = &cells{sorted(has), make([]float64, n), make([]float64, n), make([]float64, n), make([]int64, n), make([]bool, n)}
+		sums[layer] = &cells{sorted(has), make([]float64, n), make([]float64, n), make([]float64, n), make([]int64, n), make([]phaseSet, n)}
 	}
 	present := t.fill(samples, sums)
 	t.Of = ofTime(sums)
-	t.sumSteps(sums, present)
+	t.excludePartial(sums, present, endedEarly)
+	t.sumSteps(sums)
+	t.excludeOtherKinds(sums)
 	excludeWarmUp(t.Steps)
 	for _, layer := range slices.Sorted(maps.Keys(sums)) {
 		t.Layers = append(t.Layers, t.layer(layer, sums[layer]))
@@ -133,7 +128,7 @@ func (t *Times) fill(samples iter.Seq[Sample], sums map[int]*cells) (present []b
 		stepAt[s.Number] = i
 	}
 	present = make([]bool, len(t.Steps)*len(t.Ranks))
-	rankIn := map[int]map[int]int{}
+	rankIn, phaseAt := map[int]map[int]int{}, map[string]phaseSet{}
 	for layer, c := range sums {
 		rankIn[layer] = places(c.ranks)
 	}
@@ -145,7 +140,10 @@ func (t *Times) fill(samples iter.Seq[Sample], sums map[int]*cells) (present []b
 		present[step*len(t.Ranks)+rankAt[s.Rank]] = true
 		c := sums[int(s.Layer)]
 		at := step*len(c.ranks) + rankIn[int(s.Layer)][s.Rank]
-		c.ran[at] = true
+		if phaseAt[s.Phase] == 0 {
+			phaseAt[s.Phase] = 1 << len(phaseAt)
+		}
+		c.ran[at] |= phaseAt[s.Phase]
 		compute := float64(s.TotalNS - s.CollectiveNS)
 		c.compute[at] += compute
 		if s.Experts {
@@ -158,27 +156,18 @@ func (t *Times) fill(samples iter.Seq[Sample], sums map[int]*cells) (present []b
 	return present
 }
 
-// sumSteps adds the layers up step by step, and marks the steps that are not complete.
-func (t *Times) sumSteps(sums map[int]*cells, present []bool) {
+// sumSteps adds the layers up step by step.
+func (t *Times) sumSteps(sums map[int]*cells) {
 	layers := slices.Sorted(maps.Keys(sums)) // in order, for sums of fractions depend on it
 	for i := range t.Steps {
 		s := &t.Steps[i]
 		s.BusyNS /= router.Number(len(t.Ranks))
-		if s.Excluded == Counts && slices.Contains(present[i*len(t.Ranks):(i+1)*len(t.Ranks)], false) {
-			s.Excluded = Incomplete
-		}
 		if len(t.Ranks) > 1 {
 			s.SlowestExpertsNS, s.MeanExpertsNS = 0, 0
 		}
 		for _, layer := range layers {
 			c := sums[layer]
 			from, to := i*len(c.ranks), (i+1)*len(c.ranks)
-			if ran := c.ran[from:to]; s.Excluded == Counts && layer != router.None && slices.Contains(ran, true) && slices.Contains(ran, false) {
-				s.Excluded = Incomplete
-			}
-			if n := c.gemms[from:to]; s.Excluded == Counts && layer != router.None && slices.Min(n) != slices.Max(n) {
-				s.Excluded = Lost
-			}
 			if judged := layer != router.None || len(layers) == 1; judged && len(c.ranks) > 1 { // a stage of its own in a pipeline waits for no peer
 				if !s.SlowestNS.Defined() {
 					s.SlowestNS, s.MeanNS = 0, 0

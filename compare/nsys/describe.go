@@ -104,14 +104,14 @@ func (d *exportDescription) warnLosses() {
 func (d *exportDescription) warnSteps() {
 	a := d.attribution
 	if a.stepsWithout > 0 {
-		d.warn("ended_early", "%d of %s have ranges but no kernels, and are excluded: idle, or their kernels were lost", a.stepsWithout, quantity.Count(a.stepsSeen, "step"))
+		d.warn(endedEarlyCode, "%d of %s have ranges but no kernels, and are excluded: idle, or their kernels were lost", a.stepsWithout, quantity.Count(a.stepsSeen, "step"))
 	}
 	after, seen := a.labeledAfter, a.labeled
 	if seen == 0 {
 		after, seen = d.unknownRangesAfter(a.lastWork), len(d.rec.Ranges)
 	}
 	if float64(after) > mostAfter*float64(seen) {
-		d.warn("ended_early", "%d of %s begin after the last kernel ended, over %s: the capture of kernels ended early", after, quantity.Count(seen, "range"), quantity.Duration(float64(d.rec.RangesEnd-a.lastWork)))
+		d.warn(endedEarlyCode, "%d of %s begin after the last kernel ended, over %s: the capture of kernels ended early", after, quantity.Count(seen, "range"), quantity.Duration(float64(d.rec.RangesEnd-a.lastWork)))
 	}
 	if a.idleProcesses > 0 {
 		d.warn("no_kernels", "%s with named ranges but without kernels: idle, or a rank whose kernels were not captured", quantity.Count(a.idleProcesses, "process"))

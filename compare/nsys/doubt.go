@@ -12,7 +12,7 @@ import (
 
 // doubts are the codes of warnings after which the imbalance over ranks is not to be
 // relied on: kernels that are not there would move it without a sign.
-var doubts = []string{"lost_kernels", "ranks_differ", "few_kernels", "different_runs", "graph_mode", "graph_lost", "no_experts", "unplaced_experts"}
+var doubts = []string{"lost_kernels", "ranks_differ", "few_kernels", "different_runs", "graph_mode", "graph_lost", "no_experts", "unplaced_experts", "little_evidence", endedEarlyCode, "open_ranges"}
 
 // AllWarnings are those of the trace and of its exports.
 func (t *Trace) AllWarnings() []router.Warning {
@@ -43,6 +43,9 @@ func (t *Trace) Undecided() string {
 	}
 	return t.Doubt()
 }
+
+// endedEarlyCode is the code of the warning that the capture of kernels ended before the work.
+const endedEarlyCode = "ended_early"
 
 // missingRanks is the code of the warning of ranks that were not given.
 const missingRanks = "missing_ranks"
@@ -99,6 +102,7 @@ const (
 	mostLost     = 0.002 // the share of launches whose kernel may be missing: profilers drop some at the ends
 	mostUnknowns = 1.0   // unknown time over expert time, where expert GEMMs are not recognized
 	mostBeside   = 0.5   // of expert time, likewise: activations and the like
+	leastCounted = 0.01  // the share of compute that the expert time of the steps that count must be
 )
 
 // besideGEMMs is the expert time of kernels that only their name, or their position,
@@ -116,9 +120,10 @@ func (r *reduction) besideGEMMs() (ns int64) {
 
 // placedExperts warns where too little of the experts' time is known for a judgement.
 func (r *reduction) placedExperts(times *imbalance.Times) {
-	var gemms, placed, experts, unknown int64
+	var gemms, placed, experts, unknown, all int64
 	for i := range r.trace.Cells {
 		c := &r.trace.Cells[i]
+		all += c.TotalNS - c.CollectiveNS
 		if gemms += c.GEMMNS; c.Layer.Defined() {
 			placed += c.GEMMNS
 		}
@@ -138,5 +143,31 @@ func (r *reduction) placedExperts(times *imbalance.Times) {
 		r.warn("unplaced_experts", "", fmt.Sprintf("%s of the expert GEMM time is in no layer, where the busy ranks of different layers cancel%s", quantity.Percent(1-float64(placed)/float64(gemms)), record))
 	case times.Of == imbalance.OfPhase && (float64(unknown) > mostUnknowns*float64(experts) || float64(r.besideGEMMs()) > mostBeside*float64(experts)):
 		r.warn("unplaced_experts", "", "no expert GEMM is recognized: the time of the phase experts is that of kernels beside the GEMMs, or less than the unknown time; --phase experts=REGEX names kernels, and NVTX ranges name phases")
+	default:
+		r.warnLittleEvidence(times, all)
+	}
+}
+
+// warnLittleEvidence warns where the steps that count hold next to no expert time, of all
+// ranks or of one. all is the compute of all ranks.
+func (r *reduction) warnLittleEvidence(times *imbalance.Times, all int64) {
+	var sum float64
+	byRank := map[int]float64{}
+	for _, l := range times.Judged() {
+		for _, step := range l.Experts {
+			for i, ns := range step {
+				byRank[l.Ranks[i]] += ns
+				sum += ns
+			}
+		}
+	}
+	idle := slices.IndexFunc(times.Ranks, func(rank int) bool { ns, has := byRank[rank]; return has && ns == 0 })
+	switch {
+	case len(times.StepsOf(imbalance.Counts)) == 0:
+		r.warn("little_evidence", "", "no step was recorded whole by all ranks; record more steps")
+	case sum < leastCounted*float64(all):
+		r.warn("little_evidence", "", fmt.Sprintf("the steps that count hold %s of expert time, %s of the GPU time without collectives; record more whole steps", quantity.Duration(sum), quantity.Percent(sum/float64(all))))
+	case idle >= 0:
+		r.warn("little_evidence", "", fmt.Sprintf("rank %d ran no expert kernel in the steps that count: its kernels were lost, or its experts have no name", times.Ranks[idle]))
 	}
 }

@@ -74,8 +74,8 @@ func TestEnginesWithoutRanges(t *testing.T) {
 		{captures: "hf-qwen3-ep4/perfect.rank?.json.gz", steps: 3, blocks: 9, kinds: 1, loss: 0.12, truth: []float64{1.017, 1.017, 1.018}},
 		{captures: "hf-qwen3-ep4-nsys/normal.rank?.sqlite", steps: 3, blocks: 9, kinds: 1, loss: 4.12, truth: []float64{1.657, 1.314, 1.678}},
 		{captures: "hf-qwen3-ep4-nsys/perfect.rank?.sqlite", steps: 3, blocks: 9, kinds: 1, truth: []float64{1.020, 1.023, 1.025}},
-		{captures: "hf-qwen3-serving/rank0.json.gz", steps: 25, blocks: 125, kinds: 2, truth: []float64{1, 1, 1, 1, 1}},
-		{captures: "vllm/qwen3-normal.rank?.json.gz", steps: 13, blocks: 156, kinds: 2, truth: []float64{1.134, 1.082, 1.224, 1.146, 1.09, 1.19, 1.197, 1.078, 1.2, 1.163, 1.098, 1.198}},
+		{captures: "hf-qwen3-serving/rank0.json.gz", steps: 25, blocks: 125, kinds: 3, truth: []float64{1, 1, 1, 1, 1}},
+		{captures: "vllm/qwen3-normal.rank?.json.gz", steps: 13, blocks: 156, kinds: 5, truth: []float64{1.134, 1.082, 1.224, 1.146, 1.09, 1.19, 1.197, 1.078, 1.2, 1.163, 1.098, 1.198}},
 	} {
 		t.Run(c.captures, func(t *testing.T) {
 			trace := mustRead(t, Options{Threshold: 0.1}, inTestdata(t, c.captures)...)
@@ -107,17 +107,6 @@ func TestEnginesWithoutRanges(t *testing.T) {
 				t.Errorf("loss %.3f ms per step, want %.2f", loss, c.loss)
 			}
 		})
-	}
-}
-
-// Prefill and decode are not averaged: the rows are of the steps of one kind.
-func TestStepsOfOneKindCount(t *testing.T) {
-	trace := mustRead(t, Options{Threshold: 0.1}, inTestdata(t, "vllm/qwen3-normal.rank?.json.gz")...)
-	times := trace.Times(nil)
-	equal(t, "counted", fmt.Sprint(times.StepsOf(imbalance.Counts)), "[0 2 3 4 5]")
-	equal(t, "of another kind", fmt.Sprint(times.StepsOf(imbalance.OtherKind)), "[1 6 7 8 9 10 11 12]")
-	if !hasWarning(trace.Warnings, "other_kind") {
-		t.Error("not said")
 	}
 }
 
@@ -619,9 +608,9 @@ func TestTrainingTraceOfDeepSeek(t *testing.T) {
 		gemm += float64(c.GEMMNS)
 	}
 	// Of the 22.926 ms of grouped GEMM, 11.591 are launched inside mlp(F) and 11.335 inside
-	// mlp(B) (by correlation, with Python): the experts of the backward pass are not counted.
+	// mlp(B) (by correlation, with Python). kernels[] and phases[] call all of them experts.
 	if collective < 0.99*exchange || // all but the layout of dispatch
-		math.Abs(gemm-11.591e6) > 0.001*gpu {
+		gemm != grouped {
 		t.Errorf("collectives take %.1f %%, expert GEMMs %.1f %%", 100*collective/gpu, 100*gemm/gpu)
 	}
 	if s := trace.Structure; s == nil || s.Layers != 0 || !strings.Contains(s.Unknown, "backward") {

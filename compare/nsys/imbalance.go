@@ -13,18 +13,24 @@ import (
 // Times are the compute times of the trace by step, layer and rank, of the cells that
 // take lets in; nil takes all.
 func (t *Trace) Times(take func(*Cell) bool) *imbalance.Times {
+	var endedEarly []int // matters where no other step was recorded
+	for _, e := range t.Exports {
+		if t.Steps == "" && len(t.StepTimes) < 2 && slices.ContainsFunc(e.Warnings, func(w router.Warning) bool { return w.Code == endedEarlyCode }) {
+			endedEarly = append(endedEarly, e.Ranks...)
+		}
+	}
 	return imbalance.New(func(yield func(imbalance.Sample) bool) {
 		for i := range t.Cells {
 			c := &t.Cells[i]
 			if take != nil && !take(c) {
 				continue
 			}
-			s := imbalance.Sample{Rank: c.Rank, Step: c.Step, Layer: c.Layer, Experts: c.Phase == PhaseExperts, TotalNS: c.TotalNS, CollectiveNS: c.CollectiveNS, BusyNS: c.BusyNS, GEMMNS: c.GEMMNS, GEMMs: c.GEMMs, Kind: c.Kind}
+			s := imbalance.Sample{Rank: c.Rank, Step: c.Step, Layer: c.Layer, Phase: string(c.Phase), Experts: c.Phase == PhaseExperts, TotalNS: c.TotalNS, CollectiveNS: c.CollectiveNS, BusyNS: c.BusyNS, GEMMNS: c.GEMMNS, GEMMs: c.GEMMs, Kind: c.Kind}
 			if !yield(s) {
 				return
 			}
 		}
-	})
+	}, endedEarly...)
 }
 
 // warnMissingRanges warns where the ranges do not give steps or layers.
@@ -80,6 +86,7 @@ func (r *reduction) imbalance() {
 	r.trace.Warnings = append(r.trace.Warnings, times.Warnings()...)
 	r.placedExperts(times)
 	r.stepTimes()
+	r.judgeKinds()
 	r.trace.OverSteps = times.OverSteps(r.trace.WallTimes())
 	r.trace.Bound = times.Bound(r.trace.OverSteps)
 	for _, layer := range times.Judged() {
@@ -105,58 +112,6 @@ func (r *reduction) imbalance() {
 			}
 		}
 	}
-}
-
-// stepTimes fills StepTimes.
-func (r *reduction) stepTimes() {
-	starts, end := make([]map[int]int64, len(r.ranks)), make([]int64, len(r.ranks)) // end of the last kernel in a step
-	for i, p := range r.ranks {
-		starts[i] = map[int]int64{}
-		for j := range p.events {
-			e := &p.events[j]
-			step := int(p.of.locations[e.location].Step)
-			if step == None {
-				continue
-			}
-			end[i] = max(end[i], e.start+e.duration)
-			if _, known := starts[i][step]; !known { // events are in the order of time
-				starts[i][step] = e.start
-			}
-		}
-	}
-	steps := map[int]bool{}
-	for _, at := range starts {
-		for step := range at {
-			steps[step] = true
-		}
-	}
-	for _, step := range slices.Sorted(maps.Keys(steps)) {
-		var sum router.Number
-		for i, at := range starts {
-			from, began := at[step]
-			to, next := at[step+1]
-			if len(steps) == 1 {
-				to, next = end[i], began
-			}
-			if !began || !next || to < from {
-				sum = router.Undefined()
-				break
-			}
-			sum += router.Number(to - from)
-		}
-		r.trace.StepTimes = append(r.trace.StepTimes, StepTime{router.Whole(step), sum / router.Number(len(r.ranks)), r.ranks[0].of.stepNames[int32(step)]})
-	}
-}
-
-// WallTimes are the wall times of the steps that have one.
-func (t *Trace) WallTimes() map[router.Whole]float64 {
-	wall := map[router.Whole]float64{}
-	for _, s := range t.StepTimes {
-		if s.WallNS.Defined() {
-			wall[s.Step] = s.WallNS.Float64()
-		}
-	}
-	return wall
 }
 
 // expertTime is the time of one expert in one step of one layer, over all ranks.

@@ -67,7 +67,7 @@ var builtIn = []struct {
 	{`^ProfilerStep#(?P<step>\d+)`, "", false, "PyTorch profiler"},
 	{`^execute_(?:model\b|(?:\d+_)?context_(?:[1-9]\d*\(.*\)_generation_\d+|0\(.*\)_generation_[1-9]\d*)\().*(?P<step>)`, "", false, "vLLM model runner; worker, by requests and tokens, which without a request runs nothing"},
 	{`^step\[[A-Z_]+ bs=\d+.*\](?P<step>)$`, "", false, "SGLang scheduler, by kind of batch: step[DECODE bs=32], step[EXTEND bs=15 toks=15360]"},
-	{`\((?:B|W|BW)\)$|(?:^|[ ./_:])(?:[Bb]ackward|bwd)(?:$|[ ./_:,(])|Backward\d+(?:$|[ ,:(])`, PhaseOther, false, "backward passes: mlp(B) and mlp(W) of DualPipe, GroupedMmBackward0 of PyTorch's emit_nvtx and autograd::engine; their experts are not the forward pass's"},
+	{`\((?:B|W|BW)\)$|(?:^|[ ./_:])(?:[Bb]ackward|bwd)(?:$|[ ./_:,(])|Backward\d+(?:$|[ ,:(])`, PhaseOther, true, "backward passes: mlp(B) and mlp(W) of DualPipe, GroupedMmBackward0 of PyTorch's emit_nvtx and autograd::engine; kernels that say what they are keep their phase"},
 	{`^layer (?P<layer>\d+) (?P<phase>router|dispatch|experts|combine|attention)$`, "", false, "the captures in testdata"},
 	{`^layer (?P<layer>\d+) expert (?P<expert>\d+)$`, PhaseExperts, false, "the captures in testdata"},
 	{`(?:^|[. /'"])(?:layers[._\[/]|(?:layer|h|blocks?|blk)[.\[/])(?P<layer>\d+)(?:\b|_)`, "", false, "modules: model.layers.3.mlp, transformer.h.3, blk.3, decoder/layers_3; no other list counts all layers"},

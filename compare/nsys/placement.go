@@ -2,6 +2,7 @@ package nsys
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -26,6 +27,16 @@ type Structure struct {
 	Unknown string  `json:"unknown"` // why Layers is 0
 	// Counted are the numbers that recorded counts have for the layers, where others.
 	Counted []int `json:"counted_layers,omitempty"`
+}
+
+// MarshalJSON writes layers and steps that are unknown as null; they are read back as 0.
+func (s Structure) MarshalJSON() ([]byte, error) {
+	type plain Structure
+	return json.Marshal(struct {
+		plain
+		Layers *int `json:"layers"`
+		Steps  *int `json:"steps"`
+	}{plain(s), known(s.Layers), known(s.Steps)})
 }
 
 // leastShare is the share of GPU time that complete steps must explain.

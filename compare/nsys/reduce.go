@@ -95,7 +95,7 @@ func newTrace() *Trace {
 	return &Trace{
 		SchemaVersion: SchemaVersion, Kind: "trace", World: None,
 		Ranks: []Rank{}, Exports: []Export{}, Kernels: []KernelStat{}, Phases: []PhaseStat{}, Cells: []Cell{},
-		Experts: []ExpertStat{}, Graphs: []GraphStat{}, Imbalance: []imbalance.Row{}, Overall: []imbalance.Summary{}, Stragglers: []imbalance.Straggler{}, StepTimes: []StepTime{}, StepKinds: []StepKind{},
+		Experts: []ExpertStat{}, Graphs: []GraphStat{}, Imbalance: []imbalance.Row{}, Overall: []imbalance.Summary{}, Stragglers: []imbalance.Straggler{}, StepTimes: []StepTime{}, StepKinds: []StepKind{}, Idle: []RankIdle{},
 		Collectives: []wait.Collective{}, Alignment: []wait.Alignment{}, Waits: []wait.Wait{}, Variants: []wait.Variant{}, Warnings: []router.Warning{},
 	}
 }
@@ -187,7 +187,7 @@ func (p *rankEvents) cells(of *cellGroups) (cells []Cell, phases []PhaseStat) {
 	g := groupDurations([][]kernelEvent{p.events}, len(phases), func(_ int, e *kernelEvent) int32 { return of.phaseOf[of.cellOf[e.location]] })
 	for i, at := range of.cells {
 		c := &cells[i]
-		c.Rank, c.Step, c.Layer, c.Phase, c.BusyNS = p.rank.Rank, router.Whole(at.Step), router.Whole(at.Layer), at.Phase, cellBusy[i].ns
+		c.Rank, c.Step, c.Layer, c.Phase, c.BusyNS, c.Kind = p.rank.Rank, router.Whole(at.Step), router.Whole(at.Layer), at.Phase, cellBusy[i].ns, None
 	}
 	for i, at := range of.phases {
 		s := &phases[i]

@@ -3,9 +3,7 @@ package nsys
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -22,20 +20,19 @@ func (r *reduction) structure() {
 	first := r.ranks[at]
 	r.commonSteps()
 	s := *first.structure
+	r.trace.Structure = &s
 	for _, p := range r.ranks {
 		if reason := first.differs(p); reason != "" {
 			r.warn("ranks_differ", "", "layers and steps are unknown: "+reason+": kernels were lost, a capture ended early, or the ranks are of different runs or models")
 			r.dropInferred()
 			s.Layers, s.Steps, s.Unknown = 0, 0, reason
-			r.trace.Structure = &s
 			return
 		}
 		s.Share = min(s.Share, p.structure.Share)
 	}
-	r.trace.Structure = &s
 	if s.Layers > 0 {
-		r.warn("inferred", "", fmt.Sprintf("layers are inferred, no range names them: kernels repeat as %s of %s, which hold %s of the GPU time; dense layers are not counted",
-			quantity.Count(s.Steps, "step"), quantity.Count(s.Layers, "MoE layer"), quantity.Percent(s.Share)))
+		r.warn("inferred", "", fmt.Sprintf("layers are inferred, no range names them: kernels repeat as %s of %s; dense layers are not counted",
+			quantity.Count(s.Steps, "step"), quantity.Count(s.Layers, "MoE layer")))
 		return
 	}
 	r.warn("blocks", "", fmt.Sprintf("layers and steps are unknown: %s; expert blocks are numbered in order of launch, one for each layer and step", s.Unknown))
@@ -170,56 +167,3 @@ func (r *reduction) dropInferred() {
 		}
 	}
 }
-
-// kinds numbers the kinds of steps, in order of their first step. Steps are of one kind
-// where the ranks together run the same set of MoE kernels in both, replayed by a graph or not:
-// prefill and decode choose other kernels for the same work, and their times are not
-// to be averaged.
-func (r *reduction) kinds() {
-	type use struct {
-		step  int32
-		name  string
-		graph bool
-	}
-	seen := map[use]bool{} // by any rank: a rank that lacks a kernel lost it
-	for _, p := range r.ranks {
-		var last use
-		for j := range p.events {
-			e := &p.events[j]
-			c, at := &p.of.classes[e.name], &p.of.locations[e.location]
-			if at.Step == None || !c.GEMM && !slices.Contains(routedPhases, c.Phase) {
-				continue
-			}
-			if u := (use{at.Step, p.of.names[e.name], at.Graph}); u != last {
-				seen[u], last = true, u
-			}
-		}
-	}
-	ran := map[int32][]string{}
-	for u := range seen {
-		name := u.name
-		if u.graph {
-			name += " (CUDA graph)"
-		}
-		ran[u.step] = append(ran[u.step], name)
-	}
-	number, kind := map[string]int{}, map[int32]int{}
-	for _, step := range slices.Sorted(maps.Keys(ran)) {
-		list := slices.Sorted(slices.Values(ran[step]))
-		key := strings.Join(list, "\n")
-		if _, known := number[key]; !known {
-			number[key] = len(number)
-			r.trace.StepKinds = append(r.trace.StepKinds, StepKind{number[key], list})
-		}
-		kind[step] = number[key]
-	}
-	for i := range r.trace.Cells {
-		c := &r.trace.Cells[i]
-		if c.Step.Defined() {
-			c.Kind = kind[int32(c.Step)]
-		}
-	}
-}
-
-// routedPhases are those of routed tokens.
-var routedPhases = []Phase{PhaseRouter, PhaseDispatch, PhaseExperts, PhaseCombine}

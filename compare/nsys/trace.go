@@ -91,6 +91,7 @@ type Trace struct {
 	Stragglers    []imbalance.Straggler `json:"stragglers"`
 	StepTimes     []StepTime            `json:"step_times"`
 	StepKinds     []StepKind            `json:"step_kinds"` // by number, see Cell.Kind
+	Idle          []RankIdle            `json:"idle"`       // by rank
 	OverSteps     imbalance.OverSteps   `json:"over_steps"`
 	Bound         imbalance.Bound       `json:"bound"` // from one arm alone; undefined where Undecided says why
 	Collectives   []wait.Collective     `json:"collectives"`
@@ -126,8 +127,25 @@ type Export struct {
 	Ranks         []int            `json:"ranks"`
 	GraphMode     string           `json:"graph_mode"`  // "none", "node" or "graph"
 	GPU           string           `json:"gpu"`         // name of the first one; empty where not recorded
-	CapturedNS    int64            `json:"captured_ns"` // since the epoch; 0 where not recorded
+	CapturedNS    int64            `json:"captured_ns"` // since the epoch; 0 where not recorded, null in JSON
 	Warnings      []router.Warning `json:"warnings"`
+}
+
+// MarshalJSON writes a time that is not recorded as null; it is read back as 0.
+func (e Export) MarshalJSON() ([]byte, error) {
+	type plain Export
+	return json.Marshal(struct {
+		plain
+		CapturedNS *int64 `json:"captured_ns"`
+	}{plain(e), known(e.CapturedNS)})
+}
+
+// known is nil for 0.
+func known[N int | int64](n N) *N {
+	if n == 0 {
+		return nil
+	}
+	return &n
 }
 
 // Coverage says how much of the GPU time the attribution reached. The shares
@@ -181,7 +199,7 @@ type Cell struct {
 	BusyNS       int64        `json:"busy_ns"`
 	GEMMs        int64        `json:"gemms"`     // recognized GEMMs of routed experts
 	GEMMNS       int64        `json:"gemm_ns"`   // the part of TotalNS in them
-	Kind         int          `json:"step_kind"` // steps of different kinds run different MoE kernels; 0 outside every step
+	Kind         router.Whole `json:"step_kind"` // see StepKind; undefined outside every whole step
 }
 
 // ExpertStat is the kernel time of one expert on one rank over all steps.
@@ -218,13 +236,6 @@ func (t *Trace) RankTime() (o imbalance.Summary, ok bool) {
 	return t.Overall[i], true
 }
 
-// StepKind is a kind of steps: those in which the ranks together ran exactly these MoE
-// kernels. One that a CUDA graph replayed has " (CUDA graph)" behind its name.
-type StepKind struct {
-	Kind    int      `json:"step_kind"`
-	Kernels []string `json:"kernels"`
-}
-
 // StepTime is the wall time of one step under the profiler: from the step's first kernel
 // to that of the next step, mean over ranks. The last step, and one that the next number
 // does not follow, has none; the only step ends with its last kernel. Undefined
@@ -233,6 +244,16 @@ type StepTime struct {
 	Step   router.Whole  `json:"step"`
 	WallNS router.Number `json:"wall_ns"`
 	Range  string        `json:"range,omitempty"` // the name of the range that marks it
+}
+
+// RankIdle is how long the GPU of a rank runs no kernel in a step, and how long the step
+// is on that rank, both as means over the steps that count and have a wall time (see
+// StepTime). Undefined without any, and where graphs hide kernels.
+type RankIdle struct {
+	Rank       int           `json:"rank"`
+	Steps      int           `json:"steps"`
+	NoKernelNS router.Number `json:"no_kernel_ns"`
+	WallNS     router.Number `json:"wall_ns"`
 }
 
 // GraphStat is one CUDA graph of one rank in a capture that recorded graphs

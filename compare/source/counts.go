@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -33,6 +34,7 @@ type Counts struct {
 	Records       []CountsRecord        `json:"records"`
 	Imbalance     []imbalance.SourceRow `json:"imbalance"`
 	Summary       []CountsSummary       `json:"summary"`
+	Loads         []CountsLoad          `json:"loads"`
 	Traffic       []CountsTraffic       `json:"traffic"`
 	Reported      []CountsReported      `json:"reported"`
 	Warnings      []router.Warning      `json:"warnings"`
@@ -62,6 +64,14 @@ type CountsSummary struct {
 	imbalance.Summary
 }
 
+// CountsLoad is the load of the experts of one layer of a record, over all its steps.
+type CountsLoad struct {
+	Source string       `json:"source"`
+	Phase  counts.Phase `json:"phase,omitempty"` // where the format separates phases
+	Layer  int          `json:"layer"`
+	Slots  []int64      `json:"slots"` // by expert
+}
+
 // CountsTraffic is the traffic between ranks in one layer of a record.
 type CountsTraffic struct {
 	Source string       `json:"source"`
@@ -79,7 +89,7 @@ type CountsReported struct {
 func NewCounts(threshold float64) *Counts {
 	return &Counts{
 		SchemaVersion: countsSchema, Kind: "counts", Threshold: threshold,
-		Records: []CountsRecord{}, Imbalance: []imbalance.SourceRow{}, Summary: []CountsSummary{}, Traffic: []CountsTraffic{}, Reported: []CountsReported{}, Warnings: []router.Warning{},
+		Records: []CountsRecord{}, Imbalance: []imbalance.SourceRow{}, Summary: []CountsSummary{}, Loads: []CountsLoad{}, Traffic: []CountsTraffic{}, Reported: []CountsReported{}, Warnings: []router.Warning{},
 	}
 }
 
@@ -142,6 +152,10 @@ func (res *Counts) addPhase(r *counts.Record, o counts.Options) error {
 		if s := imbalance.Summarize(layers, level, imbalance.Load); s.Layers > 0 {
 			res.Summary = append(res.Summary, CountsSummary{Source: r.Source, Phase: r.Phase, Flagged: s.Flagged, Summary: s})
 		}
+	}
+	loads := r.ByLayer()
+	for _, layer := range slices.Sorted(maps.Keys(loads)) {
+		res.Loads = append(res.Loads, CountsLoad{r.Source, r.Phase, layer, loads[layer].PerExpert})
 	}
 	for _, l := range traffic {
 		res.Traffic = append(res.Traffic, CountsTraffic{Source: r.Source, Phase: r.Phase, LayerTraffic: l})

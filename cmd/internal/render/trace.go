@@ -11,6 +11,7 @@ import (
 	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/compare/nsys/perstep"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -20,8 +21,11 @@ import (
 func Trace(t *nsys.Trace, given string) output.Document {
 	a := answer.OfTrace(t, given)
 	d := document(a, traceNotes(t), tracedJSON{t, a}, traceTables(t)...)
-	if a.Verdict == answer.Uneven {
+	switch a.Verdict {
+	case answer.Uneven:
 		d.Lead = unevenLayers(t)
+	case answer.LateLaunches:
+		d.Lead = lateRanks(t)
 	}
 	return d
 }
@@ -59,6 +63,21 @@ func unevenLayers(t *nsys.Trace) *output.Table {
 	return out
 }
 
+// lateRanks are how long each rank waits in collectives, and how long its GPU runs nothing.
+func lateRanks(t *nsys.Trace) *output.Table {
+	out := &output.Table{Columns: []output.Column{count("rank"), duration("waiting per step", "wait_ns"), duration("no kernel per step", "no_kernel_ns")}, Leading: []string{"no_kernel_ns"}}
+	for _, r := range t.Idle {
+		var wait router.Number
+		for _, c := range t.Collectives {
+			if c.Rank == r.Rank {
+				wait += c.WaitNS / router.Number(r.Steps)
+			}
+		}
+		out.Rows = append(out.Rows, []any{r.Rank, wait, r.NoKernelNS})
+	}
+	return out
+}
+
 // tracedJSON is the JSON of a trace.
 type tracedJSON struct {
 	*nsys.Trace
@@ -76,9 +95,10 @@ func traceTables(t *nsys.Trace) []output.Table {
 	kernel := output.Column{Name: "name", Width: 70} // a row stays on one line
 	file := computed(label("file"), func(e nsys.Export) any { return filepath.Base(e.Path) })
 	return []output.Table{
-		output.Of("imbalance", "Imbalance per layer, mean over steps", t.Imbalance,
+		output.Of("imbalance", "Imbalance per layer: Σ max / Σ mean over the steps that count", t.Imbalance,
 			count("layer"), label("level"), label("quantity"), label("of"), label("basis"), count("steps"), count("parts"), ratio("max/mean"), percent("imbalance"),
 			ratio("floor"), ratio("null p95"), alarming(label("flagged"), "yes"), count("worst")).LeadBy("level", "quantity", "max_over_mean").Least("parts", "steps", "max_over_mean", "quantity", "of", "basis"),
+		kindTable(t.StepKinds),
 		output.Of("stragglers", "Compute time per step and layer, collectives excluded", t.Stragglers,
 			count("layer"), count("steps"), duration("loss"), duration("mean"), duration("max"), count("slowest rank", "worst_rank"), count("in steps", "worst_steps"),
 			duration("loss of GEMM", "gemm_loss_ns"), duration("of experts", "experts_loss_ns")).LeadBy("loss_ns"),
@@ -109,6 +129,22 @@ func traceTables(t *nsys.Trace) []output.Table {
 	}
 }
 
+// kindTable judges each kind of steps by itself.
+func kindTable(kinds []nsys.StepKind) output.Table {
+	of := func(c output.Column, value func(imbalance.Summary) any) output.Column {
+		return computed(c, func(k nsys.StepKind) any {
+			if k.Time.Layers == 0 {
+				return nil
+			}
+			return value(k.Time)
+		})
+	}
+	return output.Of("kinds", "Kinds of steps, each by itself", kinds,
+		label("kind", "name"), computed(label("steps"), func(k nsys.StepKind) any { return quantity.Ranges(k.Steps) }),
+		of(percent("mean"), func(s imbalance.Summary) any { return s.Imbalance }), of(percent("worst"), func(s imbalance.Summary) any { return s.WorstMaxOverMean - 1 }),
+		of(count("worst layer"), func(s imbalance.Summary) any { return s.WorstLayer }), of(count("flagged layers"), func(s imbalance.Summary) any { return s.Flagged }))
+}
+
 // statColumns are the columns of nsys.Stats, with the people's word for what is
 // counted. The statistics of one instance are not read against totals.
 func statColumns(instances string) []output.Column {
@@ -123,41 +159,35 @@ func statColumns(instances string) []output.Column {
 		duration("mean"), duration("median"), duration("min"), duration("max"), duration("std dev", "stddev_ns"), duration("p90"), duration("p99"))...)
 }
 
-// timeTable sums each rank's time over its layers: work by phase, and waiting
-// and transfer of the collectives apart from it.
+// timeTable is each rank's time per step: work by phase, waiting and transfer of the
+// collectives apart from it, and time without any kernel.
 func timeTable(t *nsys.Trace) output.Table {
-	out := output.Table{Name: "time", Title: "GPU time per rank over all steps, collectives separate", Columns: []output.Column{count("rank")}, Leading: []string{"experts_ns"}}
-	work := map[int]map[nsys.Phase]int64{}
-	collective, total := map[int]int64{}, map[nsys.Phase]int64{}
-	for _, s := range t.Phases {
-		if work[s.Rank] == nil {
-			work[s.Rank] = map[nsys.Phase]int64{}
-		}
-		work[s.Rank][s.Phase] += s.TotalNS - s.CollectiveNS
-		total[s.Phase] += s.TotalNS - s.CollectiveNS
-		collective[s.Rank] += s.CollectiveNS
+	steps := perstep.Of(t)
+	title := "GPU time per rank, collectives separate"
+	if steps.Marked() {
+		title = "Time per rank, mean over the steps that count, collectives separate"
 	}
+	out := output.Table{Name: "time", Title: title, Columns: []output.Column{count("rank")}, Leading: []string{"experts_ns"}}
+	byRank := steps.Phases()
 	var phases []nsys.Phase
 	for _, p := range nsys.Phases() {
-		if total[p] > 0 {
+		if slices.ContainsFunc(byRank, func(r perstep.Phases) bool { return r.Work[p] > 0 }) {
 			phases = append(phases, p)
 			out.Columns = append(out.Columns, duration(string(p)))
 		}
 	}
-	out.Columns = append(out.Columns, duration("collectives", "collective_ns"), duration("wait"), duration("transfer"))
-	for _, r := range t.Ranks {
-		row := []any{r.Rank}
+	out.Columns = append(out.Columns, duration("collectives", "collective_ns"), duration("wait"), duration("transfer"), duration("no kernel"))
+	for i, r := range steps.Ranks {
+		row := []any{r}
 		for _, p := range phases {
-			row = append(row, work[r.Rank][p])
+			row = append(row, byRank[i].Work[p])
 		}
-		var wait, transfer router.Number
-		for _, c := range t.Collectives {
-			if c.Rank == r.Rank {
-				wait += c.WaitNS
-				transfer += c.TransferNS
-			}
+		idle := router.Undefined()
+		if at := slices.IndexFunc(t.Idle, func(o nsys.RankIdle) bool { return o.Rank == r }); at >= 0 {
+			idle = t.Idle[at].NoKernelNS
 		}
-		out.Rows = append(out.Rows, append(row, collective[r.Rank], wait, transfer))
+		p := byRank[i]
+		out.Rows = append(out.Rows, append(row, router.Number(p.Collectives), router.Number(p.Wait), router.Number(p.Transfer), idle))
 	}
 	return out
 }

@@ -124,9 +124,6 @@ type Phases struct {
 }
 
 // Phases is the time of each rank by phase; nil work for a rank without any.
-//
-// Transfer is the mean over all steps of the rank, also those that do not count: it
-// does not depend on when ranks arrive, so warm-up does not distort it.
 func (t *Trace) Phases() []Phases {
 	byRank := make([]Phases, len(t.Ranks))
 	for i := range byRank {
@@ -137,12 +134,8 @@ func (t *Trace) Phases() []Phases {
 		counted[router.Whole(s)] = true
 	}
 	n := float64(len(counted))
-	inSteps := make([]float64, len(t.Ranks))
 	for _, c := range t.source.Cells {
 		p := &byRank[t.at[c.Rank]]
-		if c.Step.Defined() || !t.Marked() {
-			inSteps[t.at[c.Rank]] += float64(c.CollectiveNS)
-		}
 		if !counted[c.Step] {
 			continue
 		}
@@ -156,17 +149,14 @@ func (t *Trace) Phases() []Phases {
 		p.Work[phase] += float64(c.TotalNS-c.CollectiveNS) / n
 		p.Collectives += float64(c.CollectiveNS) / n
 	}
-	transfer, total := make([]float64, len(t.Ranks)), make([]float64, len(t.Ranks))
+	split := map[int]bool{}
 	for _, c := range t.source.Collectives {
-		if r, ok := t.at[c.Rank]; ok {
-			transfer[r] += c.TransferNS.Float64()
-			total[r] += float64(c.TotalNS)
-		}
-	}
-	for r := range byRank {
-		if p := &byRank[r]; total[r] > 0 && !math.IsNaN(transfer[r]) && p.Work != nil {
-			p.Transfer = min(p.Collectives, transfer[r]*inSteps[r]/total[r]/float64(t.steps[r]))
-			p.Wait = p.Collectives - p.Transfer
+		if r, ok := t.at[c.Rank]; ok && byRank[r].Work != nil {
+			if p := &byRank[r]; !split[r] {
+				split[r], p.Wait, p.Transfer = true, 0, 0
+			}
+			byRank[r].Wait += c.CountedWaitNS.Float64() / n // NaN stays NaN
+			byRank[r].Transfer += c.CountedTransferNS.Float64() / n
 		}
 	}
 	return byRank

@@ -24,6 +24,9 @@ type Collective struct {
 	TotalNS    int64         `json:"total_ns"`
 	WaitNS     router.Number `json:"wait_ns"`
 	TransferNS router.Number `json:"transfer_ns"`
+	// The parts of both in the steps that count.
+	CountedWaitNS     router.Number `json:"counted_wait_ns"`
+	CountedTransferNS router.Number `json:"counted_transfer_ns"`
 }
 
 // Alignment is how one rank's clock was brought to the lowest rank's: OffsetNS
@@ -218,13 +221,15 @@ func (a *analysis) collectivesOf(r *Rank, arrivals map[key][]int64) []Collective
 		for k, m := range list {
 			s.Instances++
 			s.TotalNS += m.end - m.start
-			if !known {
-				s.WaitNS, s.TransferNS = router.Undefined(), router.Undefined()
-				continue
+			wait, transfer := router.Undefined(), router.Undefined()
+			if known {
+				wait = router.Number(min(max(last[k]-r.offset, m.start), m.end) - m.start)
+				transfer = router.Number(m.end-m.start) - wait
 			}
-			wait := min(max(last[k]-r.offset, m.start), m.end) - m.start
-			s.WaitNS += router.Number(wait)
-			s.TransferNS += router.Number(m.end - m.start - wait)
+			s.WaitNS, s.TransferNS = s.WaitNS+wait, s.TransferNS+transfer
+			if a.Steps[v.Step] {
+				s.CountedWaitNS, s.CountedTransferNS = s.CountedWaitNS+wait, s.CountedTransferNS+transfer
+			}
 		}
 	}
 	slices.SortFunc(stats, func(a, b Collective) int {

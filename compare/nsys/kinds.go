@@ -1,0 +1,209 @@
+package nsys
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/moebalance/moebalance/compare/imbalance"
+	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
+)
+
+// StepKind is a kind of whole steps (see imbalance.Kinds): those in which the ranks
+// together ran exactly these MoE kernels, on numbers of tokens at most twofold apart, and
+// which ranges call prefill or decode alike. A kernel that a CUDA graph replayed has
+// " (CUDA graph)" behind its name.
+type StepKind struct {
+	Kind    int      `json:"step_kind"`
+	Name    string   `json:"name"` // such as "prefill, 7217 to 8192 tokens"
+	Steps   []int    `json:"steps"`
+	Kernels []string `json:"kernels"`
+	// Time is the imbalance of expert time over ranks in the steps of this kind alone;
+	// without layers where it is not known.
+	Time imbalance.Summary `json:"time"`
+}
+
+// Batch is what the range of a step says it runs. A step that holds any prompt is
+// prefill, whatever else it holds.
+type Batch struct {
+	Named, Prefill bool
+	Tokens         int // 0 where the range does not say
+}
+
+// The ranges of engines' steps: vLLM's worker, SGLang's scheduler, TensorRT-LLM's executor.
+var (
+	vllmStep     = regexp.MustCompile(`context_(\d+)\((\d+)\)_generation_(\d+)\((\d+)\)`)
+	sglangStep   = regexp.MustCompile(`^step\[([A-Z_]+) bs=(\d+)(?: toks=(\d+))?`)
+	tensorrtStep = regexp.MustCompile(`^\[Executor\] _forward_step \d+: (\d+) ctx reqs, (\d+) gen reqs`)
+)
+
+// BatchOf reads the name of the range of a step.
+func BatchOf(name string) Batch {
+	number := func(text string) int { n, _ := strconv.Atoi(text); return n }
+	if m := vllmStep.FindStringSubmatch(name); m != nil {
+		return Batch{true, number(m[1]) > 0, number(m[2]) + number(m[4])}
+	}
+	if m := sglangStep.FindStringSubmatch(name); m != nil {
+		switch m[1] {
+		case "DECODE":
+			return Batch{true, false, number(m[2])}
+		case "EXTEND", "MIXED":
+			return Batch{true, true, number(m[3])}
+		}
+	}
+	if m := tensorrtStep.FindStringSubmatch(name); m != nil {
+		return Batch{true, number(m[1]) > 0, 0}
+	}
+	return Batch{}
+}
+
+// String is what the batch is, empty where the range does not say.
+func (b Batch) String() string {
+	switch {
+	case !b.Named:
+		return ""
+	case b.Prefill:
+		return "prefill"
+	}
+	return "decode"
+}
+
+// batch is what the ranges of all ranks say of a step: prefill where any rank has a
+// prompt, and the tokens of the rank with most.
+func (r *reduction) batch(step int32) (all Batch) {
+	for _, p := range r.ranks {
+		b := BatchOf(p.of.stepNames[step])
+		all = Batch{all.Named || b.Named, all.Prefill || b.Prefill, max(all.Tokens, b.Tokens)}
+	}
+	return all
+}
+
+// kinds gives the whole steps their kinds, in cells and StepKinds.
+func (r *reduction) kinds() {
+	kernels := r.expertKernels()
+	var steps []int
+	for _, s := range r.trace.Times(nil).Steps {
+		if s.Number.Defined() && s.Excluded != imbalance.Incomplete && s.Excluded != imbalance.Lost {
+			steps = append(steps, int(s.Number))
+		}
+	}
+	outside := map[router.Whole]float64{}
+	for i := range r.trace.Cells {
+		if c := &r.trace.Cells[i]; c.Phase != PhaseExperts {
+			outside[c.Step] += float64(c.TotalNS - c.CollectiveNS)
+		}
+	}
+	work, batches := make([]imbalance.StepWork, len(steps)), make([]Batch, len(steps))
+	for i, step := range steps {
+		batches[i] = r.batch(int32(step))
+		work[i] = imbalance.StepWork{Kernels: strings.Join(append(kernels[int32(step)], batches[i].String()), "\n"), Tokens: batches[i].Tokens, OutsideNS: outside[router.Whole(step)]}
+	}
+	kindOf := map[router.Whole]int{}
+	for i, kind := range imbalance.Kinds(work) {
+		if kind == len(r.trace.StepKinds) {
+			r.trace.StepKinds = append(r.trace.StepKinds, StepKind{Kind: kind, Kernels: kernels[int32(steps[i])]})
+		}
+		k := &r.trace.StepKinds[kind]
+		k.Steps, kindOf[router.Whole(steps[i])] = append(k.Steps, steps[i]), kind
+	}
+	for i := range r.trace.Cells {
+		if kind, whole := kindOf[r.trace.Cells[i].Step]; whole {
+			r.trace.Cells[i].Kind = router.Whole(kind)
+		}
+	}
+	r.nameKinds(steps, batches, work)
+}
+
+// expertKernels lists by step the kernels that did the work of experts on any rank: a
+// rank that lacks one lost it.
+func (r *reduction) expertKernels() map[int32][]string {
+	type use struct {
+		step  int32
+		name  string
+		graph bool
+	}
+	seen := map[use]bool{}
+	for _, p := range r.ranks {
+		var last use
+		for j := range p.events {
+			e := &p.events[j]
+			c, at := &p.of.classes[e.name], &p.of.locations[e.location]
+			if at.Step == None || !c.GEMM && !slices.Contains(routedPhases, c.Phase) {
+				continue
+			}
+			if u := (use{at.Step, p.of.names[e.name], at.Graph}); u != last {
+				seen[u], last = true, u
+			}
+		}
+	}
+	ran := map[int32][]string{}
+	for _, u := range slices.SortedFunc(maps.Keys(seen), func(a, b use) int { return cmp.Compare(a.name, b.name) }) {
+		name := u.name
+		if u.graph {
+			name += " (CUDA graph)"
+		}
+		ran[u.step] = append(ran[u.step], name)
+	}
+	for _, list := range ran {
+		slices.Sort(list)
+	}
+	return ran
+}
+
+// routedPhases are those of routed tokens.
+var routedPhases = []Phase{PhaseRouter, PhaseDispatch, PhaseExperts, PhaseCombine}
+
+// nameKinds names each kind of steps by what ranges say, else by what its steps take.
+func (r *reduction) nameKinds(steps []int, batches []Batch, work []imbalance.StepWork) {
+	for i := range r.trace.StepKinds {
+		k := &r.trace.StepKinds[i]
+		var tokens []int
+		var outside []float64
+		for _, step := range k.Steps {
+			at, _ := slices.BinarySearch(steps, step)
+			tokens, outside = append(tokens, batches[at].Tokens), append(outside, work[at].OutsideNS/float64(len(r.ranks)))
+			k.Name = batches[at].String()
+		}
+		low, high := slices.Min(tokens), slices.Max(tokens)
+		switch sep := ", "; {
+		case low == 0:
+			k.Name = strings.TrimPrefix(k.Name+sep+quantity.Duration(slices.Max(outside))+" outside the experts", sep)
+		case low == high:
+			k.Name += sep + quantity.Count(low, "token")
+		default:
+			k.Name += fmt.Sprintf("%s%d to %s", sep, low, quantity.Count(high, "token"))
+		}
+	}
+}
+
+// judgeKinds judges each kind of steps by itself.
+func (r *reduction) judgeKinds() {
+	for i := range r.trace.StepKinds {
+		k := &r.trace.StepKinds[i]
+		var rows []imbalance.Row
+		for _, l := range r.trace.Times(func(c *Cell) bool { return c.Kind == router.Whole(k.Kind) }).Judged() {
+			if row, ok := l.Row(r.options.Threshold); ok {
+				rows = append(rows, row)
+			}
+		}
+		k.Time = imbalance.Summarize(rows, router.LevelRank, imbalance.Time)
+	}
+}
+
+// OtherKinds are the kinds of steps that the imbalance is not of.
+func (t *Trace) OtherKinds() (counted *StepKind, others []StepKind) {
+	steps := t.Times(nil).StepsOf(imbalance.Counts)
+	for i := range t.StepKinds {
+		if k := &t.StepKinds[i]; len(steps) > 0 && slices.Contains(k.Steps, steps[0]) {
+			counted = k
+		} else {
+			others = append(others, *k)
+		}
+	}
+	return counted, others
+}

@@ -1,0 +1,182 @@
+package nsys
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/moebalance/moebalance/compare/imbalance"
+	"github.com/moebalance/moebalance/compare/nsys/capture"
+	"github.com/moebalance/moebalance/router"
+)
+
+// rankRows are the max/mean over ranks by layer.
+func rankRows(t *Trace) map[router.Whole]imbalance.Row {
+	rows := map[router.Whole]imbalance.Row{}
+	for _, r := range t.Imbalance {
+		if r.Level == router.LevelRank && r.Quantity == imbalance.Time {
+			rows[r.Layer] = r
+		}
+	}
+	return rows
+}
+
+// A capture that ends at any moment, or begins at any, gives the imbalance of the whole
+// one or none. Where only the first step is left of it, and not whole, it gives none.
+func TestCutCaptures(t *testing.T) {
+	const cuts = 18
+	for _, file := range []string{"gptoss-ep4-loop/normal.sqlite", "gptoss-ep4-loop/perfect.sqlite"} {
+		paths := inTestdata(t, file)
+		whole, list := mustRead(t, Options{Threshold: 0.1}, paths...), recordings(t, paths)
+		want := rankRows(whole)
+		ends := make([]int64, 0, len(list[0].Kernels))
+		for _, k := range list[0].Kernels {
+			ends = append(ends, k.End)
+		}
+		slices.Sort(ends)
+		judged := 0
+		for cut := 1; cut <= cuts; cut++ {
+			at := ends[len(ends)*cut/(cuts+1)]
+			for side, lost := range map[string]func(k capture.Kernel) bool{
+				"end":   func(k capture.Kernel) bool { return k.End > at },
+				"begin": func(k capture.Kernel) bool { return k.Start < at },
+			} {
+				trace := changedAgain(t, paths, list, func(_ int, rec *capture.Recording) {
+					rec.Kernels = slices.DeleteFunc(rec.Kernels, lost)
+				})
+				for layer, row := range rankRows(trace) {
+					judged++
+					if math.Abs(float64(row.MaxOverMean-want[layer].MaxOverMean)) > 0.03 && trace.Undecided() == "" || side == "end" && math.Abs(float64(row.MaxOverMean-want[layer].MaxOverMean)) > 0.03 {
+						t.Errorf("%s cut at its %s, %d of %d: layer %d %.3f over %d steps, whole %.3f", file, side, cut, cuts, layer, row.MaxOverMean, row.Steps, want[layer].MaxOverMean)
+					}
+				}
+			}
+		}
+		if judged < 3*cuts {
+			t.Errorf("%s: %d rows judged", file, judged)
+		}
+	}
+}
+
+// eager gives every kernel that a graph replayed a launch of its own, in their order.
+func eager(rec *capture.Recording) {
+	rec.Launches = slices.Clone(rec.Launches)
+	order := make([]int, len(rec.Kernels))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(rec.Kernels[a].Start, rec.Kernels[b].Start) })
+	for n, i := range order {
+		if k := &rec.Kernels[i]; k.GraphNode > 0 {
+			l := rec.Launches[k.Launch]
+			l.Start += int64(n % 1000)
+			l.Operator, k.GraphNode, k.Launch = 0, 0, int32(len(rec.Launches))
+			rec.Launches = append(rec.Launches, l)
+		}
+	}
+}
+
+// rawBalance works Σ max / Σ mean of layer 5 and over all layers out from the rows of
+// fused_moe_kernel alone, of which a layer runs two: by order of launch, replays by start.
+func rawBalance(list []*capture.Recording, steps []int) (fifth, all float64) {
+	const perLayer, layers = 2, 12
+	var times [][]float64 // by rank, and by layer over all steps
+	for _, rec := range list {
+		var gemms []capture.Kernel
+		for _, k := range rec.Kernels {
+			if rec.KernelNames[k.Name] == "fused_moe_kernel" {
+				gemms = append(gemms, k)
+			}
+		}
+		slices.SortFunc(gemms, func(a, b capture.Kernel) int {
+			return cmp.Or(cmp.Compare(rec.Launches[a.Launch].Start, rec.Launches[b.Launch].Start), cmp.Compare(a.Start, b.Start))
+		})
+		own := make([]float64, len(gemms)/perLayer)
+		for i, k := range gemms {
+			own[i/perLayer] += float64(k.End - k.Start)
+		}
+		times = append(times, own)
+	}
+	var most, mean [2]float64
+	for _, step := range steps {
+		for layer := range layers {
+			var largest, sum float64
+			for _, own := range times {
+				ns := own[step*layers+layer]
+				largest, sum = max(largest, ns), sum+ns
+			}
+			for i, counts := range []bool{layer == 5, true} {
+				if counts {
+					most[i], mean[i] = most[i]+largest, mean[i]+sum/float64(len(times))
+				}
+			}
+		}
+	}
+	return most[0]/mean[0] - 1, most[1]/mean[1] - 1
+}
+
+// Prefill, decode, and batches more than twofold apart are not averaged, whether kernels
+// have the same names in all or graphs mark the decode steps, and whether ranges name the
+// batches or not. Each kind is judged by itself.
+func TestKindsOfStepsStandApart(t *testing.T) {
+	paths := inTestdata(t, "vllm/qwen3-normal.rank?.json.gz")
+	list := recordings(t, paths)
+	none := func(*capture.Recording) {}
+	anonymous := func(rec *capture.Recording) {
+		eager(rec)
+		rec.RangeNames = slices.Clone(rec.RangeNames)
+		for i, name := range rec.RangeNames {
+			if BatchOf(name).Tokens > 0 {
+				rec.RangeNames[i] = "execute_model(x)"
+			}
+		}
+	}
+	for what, change := range map[string]func(*capture.Recording){"graphs": none, "eager": eager, "without tokens": anonymous} {
+		trace := changedAgain(t, paths, list, func(_ int, rec *capture.Recording) { change(rec) })
+		if trace.Doubt() != "" {
+			t.Errorf("%s: %s", what, trace.Doubt())
+		}
+		var kinds []string
+		for _, k := range trace.StepKinds {
+			kinds = append(kinds, k.Name+" "+fmt.Sprint(k.Steps))
+			fifth, all := rawBalance(list, k.Steps)
+			if math.Abs(float64(k.Time.Imbalance)-all) > 1e-9 {
+				t.Errorf("%s: %s: %.4f over layers, want %.4f", what, k.Name, k.Time.Imbalance, all)
+			}
+			if counted, _ := trace.OtherKinds(); counted.Kind == k.Kind && math.Abs(float64(rankRows(trace)[5].Imbalance)-fifth) > 1e-9 {
+				t.Errorf("%s: layer 5 %.4f, want %.4f", what, rankRows(trace)[5].Imbalance, fifth)
+			}
+		}
+		equal(t, what+": counted", fmt.Sprint(trace.Times(nil).StepsOf(imbalance.Counts)), "[2 3 4 5]")
+		if want := "[prefill, 1024 tokens [0] decode, 1 token [1] prefill, 7217 to 8192 tokens [2 3 4 5] decode, 16 to 32 tokens [6 7 8 9 10 11] decode, 8 tokens [12]]"; what != "without tokens" {
+			equal(t, what, fmt.Sprint(kinds), want)
+		}
+		near(t, what+": layer 5 of the steps of 8192 tokens", router.Number(math.Round(1000*float64(rankRows(trace)[5].Imbalance))), 415) // 415.8 in steps 2 to 4, 413.1 in step 5
+	}
+}
+
+// A recording that holds next to nothing of the experts is no evidence.
+func TestLittleEvidence(t *testing.T) {
+	experts := func(steps, ranks int, ns int64) *fixture {
+		f := newFixture()
+		for p := range int64(ranks) {
+			for step := range int64(steps) {
+				at := 10_000_000 * step
+				f.push(p, at, at+9_000_000, fmt.Sprintf("step %d", step))
+				f.push(p, at, at+8_000_000, "layer 0 attention").work(p, 10*step+1, at+10, 4_000_000, "flash_fwd_kernel")
+			}
+			if p == 0 {
+				f.push(p, 8_000_000, 9_000_000, "layer 0 experts").work(p, 900, 8_000_100, ns, "gemm")
+			}
+		}
+		return f
+	}
+	for what, f := range map[string]*fixture{"one kernel": experts(2, 3, 5000), "one rank": experts(1, 3, 5_000_000)} {
+		trace := mustRead(t, Options{Threshold: 0.1}, f.write(t, "little.sqlite"))
+		if trace.Undecided() == "" {
+			t.Errorf("%s: have %+v, no doubt", what, trace.Imbalance)
+		}
+	}
+}
