@@ -181,7 +181,7 @@ func (o *compareOptions) placed(ctx context.Context, ranks int, shape *router.Sh
 		res, err = source.ReadPlaced(o.placement, ranks)
 		return res, "as judged in " + filepath.Base(o.placement), err
 	}
-	record, err := source.ReadCounts(ctx, o.counts[0])
+	record, err := source.ReadCounts(ctx, o.counts[0], nil)
 	if err != nil {
 		return nil, "", err
 	}

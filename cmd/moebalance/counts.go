@@ -23,6 +23,7 @@ type countsOptions struct {
 	ranks     int
 	placement string
 	model     modelFlags
+	axes      string
 	since     string
 	span      time.Duration
 	threshold share
@@ -38,6 +39,7 @@ func countsCmd() *cobra.Command {
 	f.IntVar(&o.ranks, "ep", 0, "place the experts contiguously on this many ranks (default as recorded)")
 	f.StringVar(&o.placement, "placement", "", "place the experts as in this `FILE`: EPLB YAML (with --ep), expert map, slot assignments")
 	o.model.bindCounts(c)
+	bindAxes(c, &o.axes)
 	f.StringVar(&o.since, "since", "", "report only what was added since this earlier `FILE` of the same cumulative counters")
 	f.DurationVar(&o.span, "for", 0, "scrape each URL twice, this long apart, and report what was added")
 	o.threshold.fraction = defaultThreshold
@@ -47,8 +49,13 @@ func countsCmd() *cobra.Command {
 	o.out.bindTop(c)
 	standard := c.HelpFunc()
 	c.SetHelpFunc(func(c *cobra.Command, args []string) {
-		if text := formatHelp(c.Flags().Args()); text != "" {
+		names := c.Flags().Args()
+		if text := formatHelp(names); text != "" {
 			fmt.Fprint(c.OutOrStdout(), text)
+			return
+		}
+		if i := slices.IndexFunc(names, func(name string) bool { return !source.IsURL(name) && !exists(name) }); i >= 0 {
+			c.Root().Annotations = map[string]string{helpFault: fmt.Sprintf("no format %q: want one of those that 'moebalance counts --help' lists", names[i])}
 			return
 		}
 		standard(c, args)
@@ -127,8 +134,12 @@ func (o *countsOptions) judge(ctx context.Context, paths []string) (*source.Coun
 	if err != nil {
 		return nil, err
 	}
+	axes, err := axesOf(o.axes)
+	if err != nil {
+		return nil, err
+	}
 	for i, path := range paths {
-		r, err := source.ReadCounts(ctx, path)
+		r, err := source.ReadCounts(ctx, path, axes)
 		if err == nil && earlier != nil {
 			r, err = r.Since(earlier[i])
 		}
@@ -184,6 +195,24 @@ func (o *countsOptions) earlier(ctx context.Context, paths []string) ([]*counts.
 	case <-time.After(o.span):
 		return records, nil
 	}
+}
+
+// bindAxes binds the flag of what the dimensions of an array are.
+func bindAxes(c *cobra.Command, axes *string) {
+	c.Flags().StringVar(axes, "axes", "", "what the dimensions of an array (.npy, .pt, JSON) are, such as `steps,layers,experts`; or layers,ranks,experts; or tokens,layers,topk for ids of experts")
+}
+
+func axesOf(text string) (counts.Axes, error) {
+	axes, err := counts.ParseAxes(text)
+	if err != nil {
+		return nil, usagef("--axes: %v", err)
+	}
+	return axes, nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 func isFile(path string) bool {

@@ -30,6 +30,7 @@ type placeOptions struct {
 	time      timeOptions
 	nodes     int
 	judge     []string
+	axes      string
 	model     modelFlags
 	threshold share
 	tensorrt  target.File
@@ -121,7 +122,7 @@ func (o *timeOptions) cost(ctx context.Context, first string, record *counts.Rec
 // of its run.
 func (o *timeOptions) traced(ctx context.Context, first string, topK int, m *router.Model, threshold float64) (*place.Cost, string, error) {
 	if res, ok := readWorkload(o.trace[0]); ok && len(o.trace) == 1 {
-		record, err := source.ReadCounts(ctx, cmp.Or(o.counts, first))
+		record, err := source.ReadCounts(ctx, cmp.Or(o.counts, first), nil)
 		if err != nil {
 			return nil, "", err
 		}
@@ -139,7 +140,7 @@ func (o *timeOptions) traced(ctx context.Context, first string, topK int, m *rou
 	if err != nil {
 		return nil, "", fmt.Errorf("--trace: %w", err)
 	}
-	record, err := source.ReadCounts(ctx, statistics.Path)
+	record, err := source.ReadCounts(ctx, statistics.Path, nil)
 	if err != nil {
 		return nil, "", err
 	}
@@ -183,6 +184,7 @@ func placeCmd() *cobra.Command {
 	f.StringArrayVar(&o.judge, "judge", nil, "judge on this `FILE` of expert statistics, learn on the arguments; can be repeated (default: learn on the first half, judge on the second)")
 	f.IntVar(&o.nodes, "nodes", 1, "nodes of the ranks; where they divide the model's expert groups, groups stay on one node")
 	o.model.bindCounts(c)
+	bindAxes(c, &o.axes)
 	o.threshold.fraction = defaultThreshold
 	f.Var(&o.threshold, "threshold", "least reduction of the busiest rank's load that is worth a trial")
 	o.tensorrt.Bind(c, "write-trtllm", "", "write the placement as an EPLB configuration of TensorRT-LLM to this `FILE`")
@@ -252,9 +254,13 @@ func (o *placeOptions) judged(ctx context.Context, paths []string) (*place.Resul
 		model, options.Shape = &found, &found.Shape
 		options.ExpertBytes = 3 * float64(found.Hidden) * float64(found.Intermediate) * float64(o.time.bits) / 8
 	}
+	axes, err := axesOf(o.axes)
+	if err != nil {
+		return nil, err
+	}
 	var records []*counts.Record
 	for _, path := range slices.Concat(paths, o.judge) {
-		r, err := source.ReadCounts(ctx, path)
+		r, err := source.ReadCounts(ctx, path, axes)
 		if err != nil {
 			return nil, err
 		}

@@ -75,6 +75,9 @@ func interruptible() context.Context {
 	return ctx
 }
 
+// helpFault annotates the root with why there is no help, for which cobra has no error.
+const helpFault = "help fault"
+
 // run is the whole program with its streams handed in; it returns the exit
 // code. Results go to stdout, everything else to stderr.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
@@ -84,6 +87,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
+	if text := root.Annotations[helpFault]; text != "" {
+		err = usagef("%s", text)
+	}
 	if err == nil {
 		return exitDone
 	}

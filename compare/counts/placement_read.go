@@ -59,7 +59,7 @@ func (s *source) placement(ranks int) (*Placement, error) {
 	if s.keys["layer_list"] != nil {
 		return readExpertMap(s, ranks)
 	}
-	if s.keys["physical_to_logical_map"] != nil && s.keys["snapshots"] == nil {
+	if s.keys["physical_to_logical_map"] != nil {
 		var file struct {
 			Layers [][]int32 `json:"physical_to_logical_map"`
 		}

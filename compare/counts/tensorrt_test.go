@@ -265,6 +265,7 @@ func TestReadRefusesByName(t *testing.T) {
 		fixture("counts", "expert-map.json"):                              "a placement of experts",
 		fixture("counts", "sglang-floats.pt"):                             "FloatStorage",
 		fixture("counts", "torch-module.pt"):                              "not allowed",
+		fixture("vllm", "qwen3-normal.rank0.json.gz"):                     "as traces and their summaries are",
 		fixture("README.md"):                                              "unknown format",
 		fixture("configs", "deepseek-v3.json"):                            "its keys are architectures",
 		fixture("gptoss-ep4-ranks", "counts-normal", "rank0.safetensors"): "give the folder",
