@@ -163,8 +163,11 @@ func (o *countsOptions) judging() (counts.Options, error) {
 		}
 		judging.Placement = p
 	}
-	var err error
-	judging.Shape, err = o.model.shape()
+	if !o.model.named() {
+		return judging, nil
+	}
+	m, err := o.model.find()
+	judging.Shape, judging.MoELayers = &m.Shape, m.Routed()
 	return judging, err
 }
 

@@ -303,7 +303,7 @@ func (o *placeOptions) write(result *place.Result) error {
 	}{
 		{&o.tensorrt, slots.WriteTensorRT},
 		{&o.sglang, func(w io.Writer) error { return slots.WriteSGLang(w, result.Experts) }},
-		{&o.vllm, func(w io.Writer) error { return slots.WriteVLLM(w, result.Experts) }},
+		{&o.vllm, func(w io.Writer) error { return slots.WriteVLLM(w, result.Experts, result.MoELayers) }},
 	} {
 		if engine.file.Path == "" {
 			continue

@@ -44,6 +44,7 @@ type Result struct {
 	Kind          string           `json:"kind"` // always "place"
 	Policy        string           `json:"policy"`
 	Experts       int              `json:"experts"`
+	MoELayers     []int            `json:"-"`     // of the model, nil where it is not named
 	Ranks         router.Whole     `json:"ranks"` // undefined where several EP sizes are compared
 	Nodes         int              `json:"nodes"`
 	Threshold     float64          `json:"threshold"`

@@ -38,10 +38,10 @@ func TestPickleRefusals(t *testing.T) {
 // Few bytes that would build many objects, each refused before the memory grows.
 func TestPickleBombs(t *testing.T) {
 	for name, c := range map[string]struct{ pickle, want string }{
-		"marks":        {strings.Repeat("(", 50_000_000), "values on the stack"},
-		"lists":        {strings.Repeat("]", 50_000_000), "values on the stack"},
-		"memories":     {"N" + strings.Repeat("\x94", 50_000_000), "operations"},
-		"a long list":  {"]\x94" + strings.Repeat("h\x00a", 20_000_000), "operations"},
+		"marks":        {strings.Repeat("(", 9_000_000), "values on the stack"},
+		"lists":        {strings.Repeat("]", 9_000_000), "values on the stack"},
+		"memories":     {"N" + strings.Repeat("\x94", 9_000_000), "operations"},
+		"a long list":  {"]\x94" + strings.Repeat("h\x00a", 4_500_000), "operations"},
 		"far memories": {"Nr\xff\xff\xff\x7f", "next memory"},
 	} {
 		var before, after runtime.MemStats
