@@ -27,10 +27,12 @@ import (
 type placeOptions struct {
 	ranks     []int
 	redundant []int
+	given     bool // redundant
 	time      timeOptions
 	nodes     int
 	judge     []string
 	axes      string
+	from      string
 	model     modelFlags
 	threshold share
 	tensorrt  target.File
@@ -180,8 +182,9 @@ func placeCmd() *cobra.Command {
 	c := command("place", argCount(1, -1, "at least one file, folder or URL of expert statistics"), o.run)
 	f := c.Flags()
 	bindNumbers(c, &o.ranks, "ep", "", "EP `RANKS` (default as recorded); several are compared")
-	bindNumbers(c, &o.redundant, "redundant", "0", "redundant experts in all (physical less logical experts); several are compared")
+	bindNumbers(c, &o.redundant, "redundant", "0", "redundant experts in all (physical less logical experts); several are compared (default as recorded, else 0)")
 	f.StringArrayVar(&o.judge, "judge", nil, "judge on this `FILE` of expert statistics, learn on the arguments; can be repeated (default: learn on the first half, judge on the second)")
+	f.StringVar(&o.from, "from", "", "`FILE` of the placement that runs, as 'moebalance counts --placement' reads it, from which the load falls and experts move (default as recorded, else contiguous)")
 	f.IntVar(&o.nodes, "nodes", 1, "nodes of the ranks; where they divide the model's expert groups, groups stay on one node")
 	o.model.bindCounts(c)
 	bindAxes(c, &o.axes)
@@ -229,6 +232,7 @@ func (o *placeOptions) run(c *cobra.Command, paths []string) error {
 	if err := o.check(paths); err != nil {
 		return err
 	}
+	o.given = c.Flags().Changed("redundant")
 	result, err := source.Interruptible(c.Context(), func() (*place.Result, error) { return o.judged(c.Context(), paths) })
 	if errors.Is(err, router.ErrShape) {
 		err = withCode(exitUsage, err)
@@ -251,7 +255,7 @@ func (o *placeOptions) judged(ctx context.Context, paths []string) (*place.Resul
 		if err != nil {
 			return nil, err
 		}
-		model, options.Shape = &found, &found.Shape
+		model, options.Shape, options.MoELayers = &found, &found.Shape, found.Routed()
 		options.ExpertBytes = 3 * float64(found.Hidden) * float64(found.Intermediate) * float64(o.time.bits) / 8
 	}
 	axes, err := axesOf(o.axes)
@@ -266,6 +270,16 @@ func (o *placeOptions) judged(ctx context.Context, paths []string) (*place.Resul
 		}
 		records = append(records, r)
 	}
+	if o.from != "" {
+		ranks := 0
+		if len(o.ranks) == 1 {
+			ranks = o.ranks[0]
+		}
+		if options.From, err = counts.ReadPlacement(o.from, cmp.Or(ranks, records[0].Ranks)); err != nil {
+			return nil, err
+		}
+		options.Ranks = []int{options.From.Ranks}
+	}
 	if len(options.Ranks) == 0 {
 		if records[0].Ranks == 0 {
 			return nil, usagef("--ep: want the number of ranks, which %s does not say", paths[0])
@@ -276,7 +290,10 @@ func (o *placeOptions) judged(ctx context.Context, paths []string) (*place.Resul
 	if err != nil {
 		return nil, err
 	}
-	if n, err := place.Impossible(experts, o.redundant, options.Ranks); err != nil {
+	if !o.given {
+		options.Redundant = []int{options.Running(records)}
+	}
+	if n, err := place.Impossible(experts, options.Redundant, options.Ranks); err != nil {
 		return nil, usagef("--redundant %d: %v", n, err)
 	}
 	learn, judge := place.Whole(records[:len(paths)]), place.Whole(records[len(paths):])

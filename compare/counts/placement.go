@@ -72,6 +72,31 @@ func (p *Placement) For(r *Record, moe []int) (*Placement, error) {
 	return p, nil
 }
 
+// Slots is the number of physical experts of a layer.
+func (p *Placement) Slots() (slots int) {
+	l := p.every
+	for _, l = range p.layers {
+		break
+	}
+	for rank := range l.Ranks() {
+		slots += len(l.Held(rank))
+	}
+	return slots
+}
+
+// Same reports whether two placements have the same experts on the same ranks.
+func (p *Placement) Same(other *Placement) bool {
+	same := func(a, b router.Layout) bool {
+		for rank := range min(a.Ranks(), b.Ranks()) {
+			if !slices.Equal(slices.Sorted(slices.Values(a.Held(rank))), slices.Sorted(slices.Values(b.Held(rank)))) {
+				return false
+			}
+		}
+		return a.Ranks() == b.Ranks() && a.Experts() == b.Experts()
+	}
+	return same(p.every, other.every) && maps.EqualFunc(p.layers, other.layers, same)
+}
+
 // renumbered has other numbers of layers; those below 0 are left out.
 func (p *Placement) renumbered(number func(int) int) *Placement {
 	out := *p
