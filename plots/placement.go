@@ -96,7 +96,7 @@ func replication(res *place.Result) (Figure, error) {
 		for _, p := range byRanks[n] {
 			held.add(p.Redundant, p.Judged)
 			own.add(p.Redundant, p.Learned)
-			flat.add(p.Redundant, p.Contiguous)
+			flat.add(p.Redundant, p.Baseline)
 			if t := p.Time; t != nil && (t.Estimate + t.Low + t.High).Defined() {
 				of = t.Of
 				saved.add(p.Redundant, 100*t.Estimate)
@@ -107,7 +107,7 @@ func replication(res *place.Result) (Figure, error) {
 		floats.AddConst(float64(i)*0.012*(ticks[len(ticks)-1].Value-ticks[0].Value), saved.at) // beside those of other EP sizes
 		load.Add(flat, own, held)
 		time.Add(saved)
-		f.legend = append(f.legend, lineKey(fmt.Sprintf("judged, EP%d", n), held.style), lineKey(fmt.Sprintf("learned, EP%d", n), own.style), lineKey(fmt.Sprintf("contiguous, EP%d", n), flat.style))
+		f.legend = append(f.legend, lineKey(fmt.Sprintf("judged, EP%d", n), held.style), lineKey(fmt.Sprintf("learned, EP%d", n), own.style), lineKey(fmt.Sprintf("before, EP%d", n), flat.style))
 	}
 	panels := []*plot.Plot{load}
 	load.Y.Min, load.Y.Max, load.Y.Tick.Marker = 1, 1+headroom(top-1), valueTicks{6, ""}
@@ -190,23 +190,23 @@ func (m *cells) Plot(c draw.Canvas, p *plot.Plot) {
 	}
 }
 
-// rankLoads is the load of each rank in each layer with contiguous experts and with the
+// rankLoads is the load of each rank in each layer before and with the
 // best placement, on the judged windows.
 func rankLoads(res *place.Result) (Figure, error) {
 	best := res.Best()
 	s := HeatSpec{Name: "placement-load", Title: "How even are the ranks, before and after?", RowLabel: "layer", ColumnLabel: "rank", Quantity: "load"}
-	before, after := Grid{Name: "contiguous"}, Grid{Name: "EPLB"}
+	before, after := Grid{Name: best.Running()}, Grid{Name: "EPLB"}
 	for _, l := range res.Layers {
-		if l.Plan == best.Plan && len(l.ContiguousRanks) == best.Ranks && len(l.JudgedRanks) == best.Ranks {
+		if l.Plan == best.Plan && len(l.BaselineRanks) == best.Ranks && len(l.JudgedRanks) == best.Ranks {
 			for r := len(before.Columns); r < best.Ranks; r++ {
 				before.Columns = append(before.Columns, r)
 			}
-			before.Rows, before.Values, after.Values = append(before.Rows, l.Layer), append(before.Values, floatsOf(l.ContiguousRanks)), append(after.Values, floatsOf(l.JudgedRanks))
+			before.Rows, before.Values, after.Values = append(before.Rows, l.Layer), append(before.Values, floatsOf(l.BaselineRanks)), append(after.Values, floatsOf(l.JudgedRanks))
 		}
 	}
 	after.Rows, after.Columns = before.Rows, before.Columns
 	s.Grids = []Grid{before, after}
-	s.Caption = fmt.Sprintf("Load over %s, contiguous and with %s, added over steps, mean over %s. Each cell is relative to the mean of its layer.", quantity.Count(best.Ranks, "rank"), quantity.Count(best.Redundant, "redundant expert"), quantity.Count(len(res.Judged), "judged window"))
+	s.Caption = fmt.Sprintf("Load over %s, with %s and with %s, added over steps, mean over %s. Each cell is relative to the mean of its layer.", quantity.Count(best.Ranks, "rank"), best.Running(), quantity.Count(best.Redundant, "redundant expert"), quantity.Count(len(res.Judged), "judged window"))
 	s.Alt = s.answer()
 	return HeatMap(s)
 }

@@ -2,6 +2,7 @@ package router
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -21,6 +22,16 @@ type Model struct {
 	Dense        []int   `json:"dense_layers"`      // those without, in order; never nil
 	LogitsDType  string  `json:"logits_dtype"`      // in which engines keep the router logits: "f32" or "bf16"
 	Source       string  `json:"source"`            // the published config.json
+}
+
+// Routed are the layers with routed experts, in order.
+func (m Model) Routed() (layers []int) {
+	for layer := range m.Layers {
+		if !slices.Contains(m.Dense, layer) {
+			layers = append(layers, layer)
+		}
+	}
+	return layers
 }
 
 // FindModel returns the preset of that name. Case does not matter, and neither

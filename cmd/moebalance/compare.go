@@ -169,9 +169,9 @@ func (o *compareOptions) place(ctx context.Context, result *diff.Comparison, sha
 	p := placed.Best()
 	held = fmt.Sprintf("EPLB with %s, %s", quantity.Count(p.Redundant, "redundant expert"), held)
 	if p.Verdict == place.NoVerdict {
-		p.Contiguous, held = router.Undefined(), "'moebalance place' cannot say what a placement recovers: "+p.Reason
+		p.Baseline, held = router.Undefined(), "'moebalance place' cannot say what a placement recovers: "+p.Reason
 	}
-	result.WithPlacement(p.Contiguous, p.Judged, held)
+	result.WithPlacement(p.Baseline, p.Judged, held)
 	return nil
 }
 
@@ -181,7 +181,7 @@ func (o *compareOptions) placed(ctx context.Context, ranks int, shape *router.Sh
 		res, err = source.ReadPlaced(o.placement, ranks)
 		return res, "as judged in " + filepath.Base(o.placement), err
 	}
-	record, err := source.ReadCounts(ctx, o.counts[0])
+	record, err := source.ReadCounts(ctx, o.counts[0], nil)
 	if err != nil {
 		return nil, "", err
 	}

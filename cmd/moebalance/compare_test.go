@@ -104,13 +104,13 @@ func TestCompareSaysWhatAPlacementRecovers(t *testing.T) {
 	var placed place.Result
 	ask(t, exitDone, &placed, "place", "--format", "json", "--ep", "4", path)
 	p := placed.Placements[0]
-	want := (p.Contiguous - p.Judged) / (p.Contiguous - 1)
+	want := (p.Baseline - p.Judged) / (p.Baseline - 1)
 	var r diff.Comparison
 	args := []string{"compare", "testdata/deepseek-ep4-ranks", "--counts-normal", path}
 	ask(t, exitDone, &r, append(args, "--format", "json")...)
 	got := r.Split.Placement
 	if !(want > 0.1 && want < 0.95) || math.Abs((got.Recovered-want).Float64()) > 1e-12 || !(got.RecoveredGain > 0 && got.RecoveredGain < want*got.GainBound) {
-		t.Errorf("recovers %v, want %v (max/mean %v to %v); %+v", got.Recovered, want, p.Contiguous, p.Judged, got)
+		t.Errorf("recovers %v, want %v (max/mean %v to %v); %+v", got.Recovered, want, p.Baseline, p.Judged, got)
 	}
 	if out, errs, _ := runIn(t, args...); !strings.Contains(out, "A placement would recover "+quantity.Percent(want)+" of the uneven load and gain about ") {
 		t.Errorf("%s%s", out, errs)
@@ -119,7 +119,7 @@ func TestCompareSaysWhatAPlacementRecovers(t *testing.T) {
 	captured(t, []string{"place", "--format", "json", "--ep", "2,4", "--redundant", "0,4,256", "-o", result, path})
 	ask(t, exitDone, &placed, "place", "--format", "json", "--ep", "4", "--redundant", "0", path)
 	p = placed.Placements[0]
-	want = (p.Contiguous - p.Judged) / (p.Contiguous - 1)
+	want = (p.Baseline - p.Judged) / (p.Baseline - 1)
 	args[2], args[3] = "--place", result
 	if out, errs, _ := runIn(t, args...); !strings.Contains(out, "- A placement would recover "+quantity.Percent(want)+" of the uneven load and gain about ") {
 		t.Errorf("%s%s", out, errs)

@@ -24,6 +24,7 @@ type countsOptions struct {
 	ranks     int
 	placement string
 	model     modelFlags
+	axes      string
 	since     string
 	span      time.Duration
 	threshold share
@@ -39,6 +40,7 @@ func countsCmd() *cobra.Command {
 	f.IntVar(&o.ranks, "ep", 0, "place the experts contiguously on this many ranks (default as recorded)")
 	f.StringVar(&o.placement, "placement", "", "place the experts as in this `FILE`: EPLB YAML (with --ep), expert map, slot assignments")
 	o.model.bindCounts(c)
+	bindAxes(c, &o.axes)
 	f.StringVar(&o.since, "since", "", "report only what was added since this earlier `FILE` of the same cumulative counters")
 	f.DurationVar(&o.span, "for", 0, "scrape each URL twice, this long apart, and report what was added")
 	o.threshold.fraction = defaultThreshold
@@ -127,8 +129,12 @@ func (o *countsOptions) judge(ctx context.Context, paths []string) (*source.Coun
 	if err != nil {
 		return nil, err
 	}
+	axes, err := axesOf(o.axes)
+	if err != nil {
+		return nil, err
+	}
 	for i, path := range paths {
-		r, err := source.ReadCounts(ctx, path)
+		r, err := source.ReadCounts(ctx, path, axes)
 		if err == nil && earlier != nil {
 			r, err = r.Since(earlier[i])
 		}
@@ -152,8 +158,11 @@ func (o *countsOptions) judging() (counts.Options, error) {
 		}
 		judging.Placement = p
 	}
-	var err error
-	judging.Shape, err = o.model.shape()
+	if !o.model.named() {
+		return judging, nil
+	}
+	m, err := o.model.find()
+	judging.Shape, judging.MoELayers = &m.Shape, m.Routed()
 	return judging, err
 }
 
@@ -184,6 +193,24 @@ func (o *countsOptions) earlier(ctx context.Context, paths []string) ([]*counts.
 	case <-time.After(o.span):
 		return records, nil
 	}
+}
+
+// bindAxes binds the flag of what the dimensions of an array are.
+func bindAxes(c *cobra.Command, axes *string) {
+	c.Flags().StringVar(axes, "axes", "", "what the dimensions of an array (.npy, .pt, JSON) are, such as `steps,layers,experts`; or layers,ranks,experts; or tokens,layers,topk for ids of experts")
+}
+
+func axesOf(text string) (counts.Axes, error) {
+	axes, err := counts.ParseAxes(text)
+	if err != nil {
+		return nil, usagef("--axes: %v", err)
+	}
+	return axes, nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 func isFile(path string) bool {

@@ -122,7 +122,7 @@ func TestCountsUnderOtherAssumptions(t *testing.T) {
 	// rank 0 holds 2 1 0 and gets 3 + 2 + 2 (the odd slot goes to the first copy),
 	// rank 1 holds 0 3 1 and gets 5 of 12.
 	var a countsAnswer
-	ask(t, exitDone, &a, "counts", "--format", "json", "--placement", fixtures+"counts/expert-map.json", fixtures+"counts/fastdeploy.json")
+	ask(t, exitDone, &a, "counts", "--format", "json", "--placement", fixtures+"counts/expert-map.json", fixtures+"counts/logical-count.json")
 	if l := a.Imbalance[2]; l.Layer != 1 || l.Level != "rank" || l.MaxOverMean != 7.0/6 || l.Worst != 0 {
 		t.Errorf("placed: %+v", l)
 	}
@@ -225,8 +225,8 @@ func TestCountsByPhase(t *testing.T) {
 // A note about several sources stands once.
 func TestCountsNotesAreGrouped(t *testing.T) {
 	path := fixtures + "counts/"
-	out, _, _ := invoke(t.Context(), "counts", "--notes", path+"sglang.csv", path+"fastdeploy.json", path+"spreadsheet.csv")
-	if strings.Count(out, "the number of ranks is not recorded") != 1 || !strings.Contains(out, "sglang.csv, fastdeploy.json and 1 more: the number of ranks") {
+	out, _, _ := invoke(t.Context(), "counts", "--notes", path+"sglang.csv", path+"logical-count.json", path+"spreadsheet.csv")
+	if strings.Count(out, "the number of ranks is not recorded") != 1 || !strings.Contains(out, "sglang.csv, logical-count.json and 1 more: the number of ranks") {
 		t.Error(out)
 	}
 }
@@ -253,6 +253,10 @@ func TestCountsAndModelsUsage(t *testing.T) {
 		args []string
 	}{
 		{exitUsage, "at least one file, folder or URL", []string{"counts"}},
+		{exitUsage, `no format "nonsense"`, []string{"counts", "--help", "nonsense"}},
+		{exitUsage, "--axes: want each of steps", []string{"counts", "--axes", "layers,layers", path}},
+		{exitFailed, "leave it out", []string{"counts", "--axes", "layers,experts", path}},
+		{exitFailed, "--axes steps,layers,experts", []string{"counts", fixtures + "counts/loads_c.npy"}},
 		{exitUsage, "want URLs only", []string{"counts", "--for", "1s", path}},
 		{exitUsage, "above 0", []string{"counts", "--for", "0s", "http://localhost:1/metrics"}},
 		{exitUsage, "have both", []string{"counts", "--for", "1s", "--since", path, "http://localhost:1/metrics"}},
@@ -270,7 +274,7 @@ func TestCountsAndModelsUsage(t *testing.T) {
 		{exitUsage, "unknown model", []string{"models", "nope"}},
 		{exitUsage, "have both", []string{"models", "--config", "x", "deepseek-v3"}},
 		{exitFailed, "no such file", []string{"models", "--config", "missing.json"}},
-		{exitFailed, "no routed experts", []string{"models", "--config", fixtures + "counts/vllm-dump.json"}},
+		{exitFailed, "no routed experts", []string{"models", "--config", fixtures + "counts/logical-count.json"}},
 	} {
 		stdout, stderr, code := invoke(t.Context(), c.args...)
 		if code != c.code || !strings.Contains(stderr, c.says) || strings.Count(stderr, "\n") != 1 || stdout != "" {

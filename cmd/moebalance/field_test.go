@@ -242,7 +242,7 @@ func fieldLines[T any](t *testing.T, name string) (all []T) {
 type fieldPlaced struct {
 	Placements []struct {
 		Judged     float64 `json:"judged_max_over_mean"`
-		Contiguous float64 `json:"contiguous_max_over_mean"`
+		Contiguous float64 `json:"baseline_max_over_mean"`
 		Time       struct {
 			Estimate float64 `json:"estimate"`
 			Of       string  `json:"of"`

@@ -27,9 +27,12 @@ import (
 type placeOptions struct {
 	ranks     []int
 	redundant []int
+	given     bool // redundant
 	time      timeOptions
 	nodes     int
 	judge     []string
+	axes      string
+	from      string
 	model     modelFlags
 	threshold share
 	tensorrt  target.File
@@ -121,7 +124,7 @@ func (o *timeOptions) cost(ctx context.Context, first string, record *counts.Rec
 // of its run.
 func (o *timeOptions) traced(ctx context.Context, first string, topK int, m *router.Model, threshold float64) (*place.Cost, string, error) {
 	if res, ok := readWorkload(o.trace[0]); ok && len(o.trace) == 1 {
-		record, err := source.ReadCounts(ctx, cmp.Or(o.counts, first))
+		record, err := source.ReadCounts(ctx, cmp.Or(o.counts, first), nil)
 		if err != nil {
 			return nil, "", err
 		}
@@ -139,7 +142,7 @@ func (o *timeOptions) traced(ctx context.Context, first string, topK int, m *rou
 	if err != nil {
 		return nil, "", fmt.Errorf("--trace: %w", err)
 	}
-	record, err := source.ReadCounts(ctx, statistics.Path)
+	record, err := source.ReadCounts(ctx, statistics.Path, nil)
 	if err != nil {
 		return nil, "", err
 	}
@@ -179,10 +182,12 @@ func placeCmd() *cobra.Command {
 	c := command("place", argCount(1, -1, "at least one file, folder or URL of expert statistics"), o.run)
 	f := c.Flags()
 	bindNumbers(c, &o.ranks, "ep", "", "EP `RANKS` (default as recorded); several are compared")
-	bindNumbers(c, &o.redundant, "redundant", "0", "redundant experts in all (physical less logical experts); several are compared")
+	bindNumbers(c, &o.redundant, "redundant", "0", "redundant experts in all (physical less logical experts); several are compared (default as recorded, else 0)")
 	f.StringArrayVar(&o.judge, "judge", nil, "judge on this `FILE` of expert statistics, learn on the arguments; can be repeated (default: learn on the first half, judge on the second)")
+	f.StringVar(&o.from, "from", "", "`FILE` of the placement that runs, as 'moebalance counts --placement' reads it, from which the load falls and experts move (default as recorded, else contiguous)")
 	f.IntVar(&o.nodes, "nodes", 1, "nodes of the ranks; where they divide the model's expert groups, groups stay on one node")
 	o.model.bindCounts(c)
+	bindAxes(c, &o.axes)
 	o.threshold.fraction = defaultThreshold
 	f.Var(&o.threshold, "threshold", "least reduction of the busiest rank's load that is worth a trial")
 	o.tensorrt.Bind(c, "write-trtllm", "", "write the placement as an EPLB configuration of TensorRT-LLM to this `FILE`")
@@ -227,6 +232,7 @@ func (o *placeOptions) run(c *cobra.Command, paths []string) error {
 	if err := o.check(paths); err != nil {
 		return err
 	}
+	o.given = c.Flags().Changed("redundant")
 	result, err := source.Interruptible(c.Context(), func() (*place.Result, error) { return o.judged(c.Context(), paths) })
 	if errors.Is(err, router.ErrShape) {
 		err = withCode(exitUsage, err)
@@ -249,16 +255,30 @@ func (o *placeOptions) judged(ctx context.Context, paths []string) (*place.Resul
 		if err != nil {
 			return nil, err
 		}
-		model, options.Shape = &found, &found.Shape
+		model, options.Shape, options.MoELayers = &found, &found.Shape, found.Routed()
 		options.ExpertBytes = 3 * float64(found.Hidden) * float64(found.Intermediate) * float64(o.time.bits) / 8
+	}
+	axes, err := axesOf(o.axes)
+	if err != nil {
+		return nil, err
 	}
 	var records []*counts.Record
 	for _, path := range slices.Concat(paths, o.judge) {
-		r, err := source.ReadCounts(ctx, path)
+		r, err := source.ReadCounts(ctx, path, axes)
 		if err != nil {
 			return nil, err
 		}
 		records = append(records, r)
+	}
+	if o.from != "" {
+		ranks := 0
+		if len(o.ranks) == 1 {
+			ranks = o.ranks[0]
+		}
+		if options.From, err = counts.ReadPlacement(o.from, cmp.Or(ranks, records[0].Ranks)); err != nil {
+			return nil, err
+		}
+		options.Ranks = []int{options.From.Ranks}
 	}
 	if len(options.Ranks) == 0 {
 		if records[0].Ranks == 0 {
@@ -270,7 +290,10 @@ func (o *placeOptions) judged(ctx context.Context, paths []string) (*place.Resul
 	if err != nil {
 		return nil, err
 	}
-	if n, err := place.Impossible(experts, o.redundant, options.Ranks); err != nil {
+	if !o.given {
+		options.Redundant = []int{options.Running(records)}
+	}
+	if n, err := place.Impossible(experts, options.Redundant, options.Ranks); err != nil {
 		return nil, usagef("--redundant %d: %v", n, err)
 	}
 	learn, judge := place.Whole(records[:len(paths)]), place.Whole(records[len(paths):])
@@ -297,7 +320,7 @@ func (o *placeOptions) write(result *place.Result) error {
 	}{
 		{&o.tensorrt, slots.WriteTensorRT},
 		{&o.sglang, func(w io.Writer) error { return slots.WriteSGLang(w, result.Experts) }},
-		{&o.vllm, func(w io.Writer) error { return slots.WriteVLLM(w, result.Experts) }},
+		{&o.vllm, func(w io.Writer) error { return slots.WriteVLLM(w, result.Experts, result.MoELayers) }},
 	} {
 		if engine.file.Path == "" {
 			continue

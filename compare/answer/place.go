@@ -32,9 +32,9 @@ func OfPlacement(r *place.Result) Answer {
 	default:
 		a.Line = fmt.Sprintf("%s does not cut the busiest rank's load on unseen traffic.", what)
 	}
-	a.Basis = fmt.Sprintf("judged on %s left out · %s", quantity.Count(len(r.Judged), "window"), quantity.Count(best.Ranks, "rank"))
+	a.Basis = fmt.Sprintf("judged on %s left out · %s · baseline: %s", quantity.Count(len(r.Judged), "window"), quantity.Count(best.Ranks, "rank"), baseline(best))
 	if best.Judged.Defined() {
-		a.Numbers = append(a.Numbers, NumberOf("busiest rank now (max/mean)", best.Contiguous, MaxMean, Recorded), NumberOf("placed", best.Judged, MaxMean, Predicted))
+		a.Numbers = append(a.Numbers, NumberOf("busiest rank now (max/mean)", best.Baseline, MaxMean, Recorded), NumberOf("placed", best.Judged, MaxMean, Predicted))
 	}
 	if t := best.Time; t != nil {
 		a.Numbers = append(a.Numbers, Number{"predicted " + t.Of, t.Estimate, Fraction, t.Low, t.High, Predicted})
@@ -46,4 +46,12 @@ func OfPlacement(r *place.Result) Answer {
 		a.Reasons = append(a.Reasons, fmt.Sprintf("Moving the weights is paid back after %s steps.", quantity.Digits3(best.PaidBackAfter)))
 	}
 	return a
+}
+
+// baseline names the placement that every number is set against.
+func baseline(p place.Placement) string {
+	if p.Before == place.Contiguous || p.Before == "" {
+		return "contiguous (assumed)"
+	}
+	return filepath.Base(p.Before)
 }

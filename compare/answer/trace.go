@@ -132,7 +132,7 @@ func otherKinds(t *nsys.Trace) []string {
 	var said []string
 	for _, k := range others {
 		if k.Time.Layers > 0 {
-			said = append(said, fmt.Sprintf("%s (%s) are uneven by %s", quantity.Numbered("step", k.Steps), k.Name, quantity.Percent(k.Time.Imbalance)))
+			said = append(said, fmt.Sprintf("%s in %s (%s)", quantity.Percent(k.Time.Imbalance), quantity.Numbered("step", k.Steps), k.Name))
 		}
 	}
 	if more := len(said) - 2; more > 0 {
@@ -141,7 +141,7 @@ func otherKinds(t *nsys.Trace) []string {
 	if len(said) == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("This is of %s (%s); %s.", quantity.Numbered("step", kind.Steps), kind.Name, strings.Join(said, "; "))}
+	return []string{fmt.Sprintf("Imbalance is %s in %s (%s), and %s.", quantity.Percent(kind.Time.Imbalance), quantity.Numbered("step", kind.Steps), kind.Name, strings.Join(said, ", "))}
 }
 
 // leastLate is the share of a step from which waiting for late launches leads the answer.

@@ -15,17 +15,22 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/moebalance/moebalance/compare/counts/tensor"
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/moebalance/moebalance/router/input"
 )
 
 // Read reads the expert statistics at path, a file or a folder, whatever engine
 // wrote them; see Formats. Errors are of type *input.Error.
-func Read(path string) (*Record, error) {
+func Read(path string) (*Record, error) { return ReadAs(path, nil) }
+
+// ReadAs is Read of an array with the axes, nil for those that the file tells.
+func ReadAs(path string, axes Axes) (*Record, error) {
 	s, err := openSource(path)
 	if err != nil {
 		return nil, unreadable(path, err)
 	}
+	s.axes = axes
 	return s.record()
 }
 
@@ -90,7 +95,7 @@ type source struct {
 	members []*zip.File                // of a zip
 	values  []json.RawMessage          // of JSON, one value or several
 	keys    map[string]json.RawMessage // of the first value, where it is an object
-	numbers *tensor.Array              // of a .npy, once array read it
+	axes    Axes                       // that are asked for
 	broken  error                      // where the text begins like JSON and is none
 }
 
@@ -140,26 +145,77 @@ func newSource(path string, content []byte) (*source, error) {
 	return s, nil
 }
 
-// split splits a text into its JSON values and reads the first one's keys.
-func (s *source) split(text []byte) error {
-	dec := json.NewDecoder(bytes.NewReader(text))
-	for {
-		var value json.RawMessage
-		if err := dec.Decode(&value); err == io.EOF {
-			break
-		} else if err != nil {
-			return fmt.Errorf("value %d is not JSON: %w", len(s.values)+1, err)
-		}
-		s.values = append(s.values, value)
+// split splits a text into its JSON values, without a copy of them, and reads the first
+// one's keys.
+func (s *source) split(text []byte) (err error) {
+	if s.values, err = jsonValues(text); err != nil {
+		return err
 	}
 	if first := s.values[0]; first[0] == '[' {
-		var objects []json.RawMessage
-		if json.Unmarshal(first, &objects) != nil || len(s.values) > 1 || len(objects) == 0 || objects[0][0] != '{' {
+		if inner := bytes.TrimLeft(first[1:], " \t\r\n"); len(s.values) > 1 || inner[0] != '{' {
 			return nil
 		}
-		s.values = objects // a list of what JSON lines hold
+		dec := decoder(first)
+		if _, err := dec.ReadToken(); err != nil {
+			return err
+		}
+		s.values = nil // a list of what JSON lines hold
+		for dec.PeekKind() != ']' {
+			value, err := nextValue(dec, first)
+			if err != nil {
+				return err
+			}
+			s.values = append(s.values, value)
+		}
 	}
-	return json.Unmarshal(s.values[0], &s.keys)
+	s.keys, err = jsonKeys(s.values[0])
+	return err
+}
+
+func decoder(text []byte) *jsontext.Decoder {
+	return jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+}
+
+// nextValue is the part of the text that the next value of its decoder takes.
+func nextValue(dec *jsontext.Decoder, text []byte) (json.RawMessage, error) {
+	value, err := dec.ReadValue()
+	if err != nil {
+		return nil, err
+	}
+	end := dec.InputOffset()
+	return text[end-int64(len(value)) : end : end], nil
+}
+
+// jsonValues are the values of a text, one after another.
+func jsonValues(text []byte) (values []json.RawMessage, err error) {
+	for dec := decoder(text); ; {
+		value, err := nextValue(dec, text)
+		if err == io.EOF {
+			return values, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("value %d is not JSON: %w", len(values)+1, err)
+		}
+		values = append(values, value)
+	}
+}
+
+// jsonKeys are the values of an object, by key.
+func jsonKeys(object []byte) (map[string]json.RawMessage, error) {
+	dec, keys := decoder(object), map[string]json.RawMessage{}
+	if token, err := dec.ReadToken(); err != nil || token.Kind() != '{' {
+		return nil, err
+	}
+	for dec.PeekKind() == '"' {
+		name, err := dec.ReadToken()
+		if err != nil {
+			return nil, err
+		}
+		key := name.String()
+		if keys[key], err = nextValue(dec, object); err != nil {
+			return nil, err
+		}
+	}
+	return keys, nil
 }
 
 // record reads the source in the first format that matches.
@@ -169,6 +225,9 @@ func (s *source) record() (*Record, error) {
 			continue
 		}
 		r := &Record{Source: s.path, Format: f.Name}
+		if s.axes != nil && !f.array {
+			return nil, unreadable(s.path, fmt.Errorf("--axes names the dimensions of arrays, but %s says what its numbers are: leave it out", f.Name))
+		}
 		err := f.read(s, r)
 		if err == nil {
 			err = r.finish()
@@ -200,6 +259,8 @@ func (s *source) unknown() error {
 		return errors.New("this is a trace, not counts: 'moebalance trace' reads it")
 	case has("schema_version", "kind"):
 		return fmt.Errorf("this is a result of moebalance (%s), not counts", s.keys["kind"])
+	case bytes.HasPrefix(s.content, []byte("\x1f\x8b")):
+		return errors.New("this is compressed by gzip, as traces and their summaries are, which 'moebalance trace' reads: decompress counts first")
 	case has("benchmark", "results"):
 		return errors.New("this is a bench_moe result, which holds no counts per expert")
 	case s.broken != nil:
@@ -207,7 +268,7 @@ func (s *source) unknown() error {
 	case s.values != nil:
 		names := slices.Sorted(maps.Keys(s.keys))
 		if len(names) == 0 {
-			return fmt.Errorf("%w of JSON: it is empty", ErrUnknown)
+			return fmt.Errorf("%w of JSON: it is empty, an object without keys; see 'moebalance counts --help'", ErrUnknown)
 		}
 		return fmt.Errorf("%w of JSON: its keys are %s", ErrUnknown, strings.Join(names[:min(len(names), 8)], ", "))
 	}
@@ -224,18 +285,6 @@ func (s *source) object(into any) error {
 		return fmt.Errorf("want one JSON object, have %d", len(s.values))
 	}
 	return json.Unmarshal(s.values[0], into)
-}
-
-// array reads a .npy file.
-func (s *source) array() (tensor.Array, error) {
-	if s.numbers == nil {
-		a, err := tensor.ParseNumPy(s.content)
-		if err != nil {
-			return a, err
-		}
-		s.numbers = &a
-	}
-	return *s.numbers, nil
 }
 
 // named are the folder's files whose name matches.

@@ -85,8 +85,8 @@ func TestTorchRefusals(t *testing.T) {
 		"a wide stride":     {map[string]string{"x/data.pkl": tensorPickle("\x01\x02\x04", "\x08\x05\x01"), "x/data/0": eight}, "outside its storage"},
 		"repeated elements": {map[string]string{"x/data.pkl": tensorPickle("\xff\xff\xff", "\x00\x00\x00"), "x/data/0": eight}, "storage of 8 elements"},
 		"big-endian":        {map[string]string{"x/data.pkl": tensorPickle("\x01\x02\x04", "\x08\x04\x01"), "x/data/0": eight, "x/byteorder": "big"}, "little byte order"},
-		"no layers":         {map[string]string{"x/data.pkl": tensorPickle("\x01\x00\x04", "\x08\x04\x01"), "x/data/0": eight}, "[steps, layers, experts]"},
-		"a list":            {map[string]string{"x/data.pkl": "\x80\x02]."}, "want a dictionary"},
+		"no layers":         {map[string]string{"x/data.pkl": tensorPickle("\x01\x00\x04", "\x08\x04\x01"), "x/data/0": eight}, "want steps, layers and experts"},
+		"a list":            {map[string]string{"x/data.pkl": "\x80\x02]."}, "want a dictionary or a tensor"},
 		"another dump":      {map[string]string{"x/data.pkl": "\x80\x02}."}, "logical_count or records"},
 		"no pickle":         {map[string]string{"x/y": ""}, "want a zip that torch.save wrote"},
 		"an array of NumPy": {map[string]string{"counts.npy": ""}, "save the array of counts"},
@@ -130,8 +130,8 @@ func TestFoldersOfRanks(t *testing.T) {
 // Whatever is accepted can be judged, and its numbers are in range.
 func FuzzParse(f *testing.F) {
 	for _, name := range []string{
-		"bench-result.json", "calibration.json", "engine.log", "eplb.yaml", "expert-map.json", "fastdeploy.json",
-		"loads_c.npy", "loads_fortran.npy", "scrape-1.prom", "sglang-stat.pt", "sglang.csv", "vllm-dump.json", "vllm-lines.jsonl",
+		"bench-result.json", "engine.log", "eplb.yaml", "expert-map.json", "logical-count.json",
+		"loads_c.npy", "loads_fortran.npy", "scrape-1.prom", "sglang-stat.pt", "sglang.csv", "vllm-mapping.json",
 		"sglang-pass/expert_distribution_recorder_17.5_0.pt", "torch-module.pt",
 	} {
 		f.Add(content(f, name))
@@ -176,7 +176,7 @@ func checkParsed(t *testing.T, b []byte) {
 }
 
 func FuzzPlacement(f *testing.F) {
-	for _, name := range []string{"eplb.yaml", "expert-map.json", "vllm-lines.jsonl"} {
+	for _, name := range []string{"eplb.yaml", "expert-map.json", "vllm-mapping.json"} {
 		f.Add(content(f, name), 2)
 	}
 	f.Fuzz(func(t *testing.T, b []byte, ranks int) {

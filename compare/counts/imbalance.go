@@ -17,6 +17,7 @@ type Options struct {
 	// Shape supplies the model's top-k and groups, which change the null; nil takes
 	// the record's top-k and no groups. Its experts must be the record's.
 	Shape     *router.Shape
+	MoELayers []int   // of the model, for a placement that numbers them alone; nil where it is not named
 	Threshold float64 // of router.Flagged, as a fraction
 	Null      chance.Options
 }

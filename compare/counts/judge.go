@@ -75,6 +75,8 @@ func placementOf(r *Record, o Options, experts int) (*Placement, error) {
 		return Contiguous(experts, ranks)
 	case place.Experts != experts && !(r.atLeast && place.Experts > experts):
 		return nil, fmt.Errorf("the placement is of %d experts, the record of %d", place.Experts, experts)
+	case o.Placement != nil:
+		return place.For(r, o.MoELayers)
 	}
 	return place, nil
 }

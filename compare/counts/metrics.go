@@ -159,7 +159,7 @@ func (c counters) addSteps(r *Record) error {
 			r.Experts = max(r.Experts, most)
 		}
 	}
-	layers := stepSet{}
+	layers := stepsByKey{}
 	for key, parts := range c {
 		at := stepKey{layer: key.layer}
 		if layers[at] == nil {

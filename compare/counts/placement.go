@@ -2,8 +2,11 @@ package counts
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // Placement says which rank holds which expert, layer by layer, with replicas.
@@ -12,8 +15,9 @@ type Placement struct {
 	Experts int
 	Ranks   int
 
-	every  router.Layout         // of every layer, when layers is nil
-	layers map[int]router.Layout // by layer
+	every   router.Layout         // of every layer, when layers is nil
+	layers  map[int]router.Layout // by layer
+	moeOnly bool                  // layer i is the model's i-th MoE layer, as vLLM numbers them
 }
 
 // Contiguous places the same contiguous experts in every layer; see
@@ -36,6 +40,92 @@ func (p *Placement) Layout(layer int) (router.Layout, error) {
 		return router.Layout{}, fmt.Errorf("the placement %q has no layer %d", p.Source, layer)
 	}
 	return l, nil
+}
+
+// For is the placement by the layer numbers of a record. Files and records number the layers
+// of the model, or its MoE layers alone: moe, the model's MoE layers, tells which, or else
+// the number of layers; where neither does, it is an error.
+func (p *Placement) For(r *Record, moe []int) (*Placement, error) {
+	layers, placed := r.Layers(), slices.Sorted(maps.Keys(p.layers))
+	first := !slices.ContainsFunc(layers, func(l int) bool { return l >= len(layers) }) // they are 0, 1, …
+	outside := func(l int) bool { return !slices.Contains(moe, l) }
+	switch recordMoE := slices.ContainsFunc(layers, outside); {
+	case p.uniform():
+		return p, nil
+	case moe != nil && recordMoE && len(layers) > 0 && slices.Max(layers) >= len(moe):
+		return nil, fmt.Errorf("layer %d is none of the %s of the model", slices.Max(layers), quantity.Count(len(moe), "MoE layer"))
+	case moe != nil && p.moeOnly && slices.Max(placed) >= len(moe):
+		return nil, fmt.Errorf("the placement %q has MoE layer %d, the model %s", p.Source, slices.Max(placed), quantity.Count(len(moe), "MoE layer"))
+	case moe != nil && p.moeOnly == recordMoE:
+		return p, nil
+	case moe != nil && p.moeOnly:
+		return p.renumbered(func(l int) int { return moe[l] }), nil
+	case moe != nil:
+		return p.renumbered(func(l int) int { return slices.Index(moe, l) }), nil
+	case len(layers) == len(placed) && (p.moeOnly || first):
+		return p.renumbered(func(l int) int { return layers[slices.Index(placed, l)] }), nil
+	case p.moeOnly && !first:
+		return nil, fmt.Errorf("the placement %q numbers %s from 0, the counts are of layers %s: name the model, by --model or --config", p.Source, quantity.Count(len(placed), "MoE layer"), quantity.Ranges(layers))
+	case !p.moeOnly && first && p.beginsDense():
+		return nil, fmt.Errorf("the placement %q begins with dense layers, the counts have load in layer 0, so they number MoE layers alone: name the model, by --model or --config", p.Source)
+	}
+	return p, nil
+}
+
+// Slots is the number of physical experts of a layer.
+func (p *Placement) Slots() (slots int) {
+	l := p.every
+	for _, l = range p.layers {
+		break
+	}
+	for rank := range l.Ranks() {
+		slots += len(l.Held(rank))
+	}
+	return slots
+}
+
+// Same reports whether two placements have the same experts on the same ranks.
+func (p *Placement) Same(other *Placement) bool {
+	same := func(a, b router.Layout) bool {
+		for rank := range min(a.Ranks(), b.Ranks()) {
+			if !slices.Equal(slices.Sorted(slices.Values(a.Held(rank))), slices.Sorted(slices.Values(b.Held(rank)))) {
+				return false
+			}
+		}
+		return a.Ranks() == b.Ranks() && a.Experts() == b.Experts()
+	}
+	return same(p.every, other.every) && maps.EqualFunc(p.layers, other.layers, same)
+}
+
+// renumbered has other numbers of layers; those below 0 are left out.
+func (p *Placement) renumbered(number func(int) int) *Placement {
+	out := *p
+	out.layers = map[int]router.Layout{}
+	for layer, l := range p.layers {
+		if n := number(layer); n >= 0 {
+			out.layers[n] = l
+		}
+	}
+	return &out
+}
+
+// beginsDense reports whether layer 0, unlike others, has expert i mod experts in slot i, as
+// SGLang's files have it for dense layers.
+func (p *Placement) beginsDense() bool {
+	trivial := func(l router.Layout) bool {
+		slot := 0
+		for rank := range l.Ranks() {
+			for _, e := range l.Held(rank) {
+				if int(e) != slot%p.Experts {
+					return false
+				}
+				slot++
+			}
+		}
+		return slot > 0
+	}
+	first, ok := p.layers[0]
+	return ok && trivial(first) && slices.ContainsFunc(slices.Collect(maps.Values(p.layers)), func(l router.Layout) bool { return !trivial(l) })
 }
 
 // uniform reports whether all layers share one layout.

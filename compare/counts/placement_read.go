@@ -21,6 +21,7 @@ var eplbLine = regexp.MustCompile(`(?m)^\s*"?initial_global_assignments"?\s*:`)
 // as TensorRT-LLM's EPLB configuration and vLLM's eplb_initial_mapping do. The
 // slots of a rank are num_slots / ep_size consecutive ones.
 type slotPlacement struct {
+	Type        string          `json:"record_type" yaml:"-"` // of vLLM's
 	Ranks       int             `json:"ep_size" yaml:"ep_size"`
 	Slots       int             `json:"num_slots" yaml:"num_slots"`
 	Assignments map[int][]int32 `json:"initial_global_assignments" yaml:"initial_global_assignments"`
@@ -59,7 +60,7 @@ func (s *source) placement(ranks int) (*Placement, error) {
 	if s.keys["layer_list"] != nil {
 		return readExpertMap(s, ranks)
 	}
-	if s.keys["physical_to_logical_map"] != nil && s.keys["snapshots"] == nil {
+	if s.keys["physical_to_logical_map"] != nil {
 		var file struct {
 			Layers [][]int32 `json:"physical_to_logical_map"`
 		}
@@ -98,7 +99,7 @@ func (s slotPlacement) placement(path string, ranks int) (*Placement, error) {
 	if ranks == 0 {
 		return nil, fmt.Errorf("%d slots over an unknown number of ranks: give the EP size, by --ep", s.Slots)
 	}
-	p := &Placement{Source: path, Ranks: ranks}
+	p := &Placement{Source: path, Ranks: ranks, moeOnly: s.Type == "eplb_initial_mapping"}
 	for _, slots := range s.Assignments {
 		p.Experts = max(p.Experts, mapped(slots))
 	}
@@ -120,7 +121,7 @@ func (s slotPlacement) placement(path string, ranks int) (*Placement, error) {
 	return p, nil
 }
 
-// readExpertMap reads the expert map of vllm-ascend and MindIE.
+// readExpertMap reads the expert map of vllm-ascend and MindIE, which number MoE layers alone.
 func readExpertMap(s *source, ranks int) (*Placement, error) {
 	var file struct {
 		Layers int `json:"moe_layer_count"`
@@ -139,7 +140,7 @@ func readExpertMap(s *source, ranks int) (*Placement, error) {
 	if len(file.List) == 0 || len(file.List) != file.Layers {
 		return nil, fmt.Errorf("want %s (moe_layer_count), have %d", quantity.Count(file.Layers, "layer"), len(file.List))
 	}
-	p := &Placement{Source: s.path, Ranks: file.List[0].Devices}
+	p := &Placement{Source: s.path, Ranks: file.List[0].Devices, moeOnly: true}
 	if ranks != 0 && ranks != p.Ranks {
 		return nil, fmt.Errorf("%d ranks asked for, but the map has %d devices", ranks, p.Ranks)
 	}

@@ -32,11 +32,7 @@ func (s Slots) WriteTensorRT(w io.Writer) error {
 // get the row that SGLang itself starts with: expert i mod experts in slot i.
 func (s Slots) WriteSGLang(w io.Writer, experts int) error {
 	layers, slots := s.size()
-	trivial := make([]int32, slots)
-	for i := range trivial {
-		trivial[i] = int32(i % experts)
-	}
-	rows := slices.Repeat([][]int32{trivial}, layers[len(layers)-1]+1)
+	rows := slices.Repeat([][]int32{trivial(slots, experts)}, layers[len(layers)-1]+1)
 	for layer, row := range s {
 		rows[layer] = row
 	}
@@ -44,16 +40,30 @@ func (s Slots) WriteSGLang(w io.Writer, experts int) error {
 }
 
 // WriteVLLM writes the slots as the initial mapping of vLLM's offline EPLB (pull
-// request 41141). vLLM numbers the MoE layers alone, from 0 on.
-func (s Slots) WriteVLLM(w io.Writer, experts int) error {
+// request 41141). vLLM numbers the MoE layers alone, from 0 on: those of the model, or
+// where it is not named (nil) those that have slots. Others get the row of WriteSGLang.
+func (s Slots) WriteVLLM(w io.Writer, experts int, moe []int) error {
 	layers, slots := s.size()
+	if !slices.ContainsFunc(layers, func(l int) bool { return !slices.Contains(moe, l) }) {
+		layers = moe
+	}
 	rows := map[int][]int32{}
 	for i, layer := range layers {
-		rows[i] = s[layer]
+		if rows[i] = s[layer]; rows[i] == nil {
+			rows[i] = trivial(slots, experts)
+		}
 	}
 	return json.NewEncoder(w).Encode(map[string]any{
 		"record_type": "eplb_initial_mapping", "version": 1, "num_redundant_experts": slots - experts, "num_slots": slots, "initial_global_assignments": rows,
 	})
+}
+
+func trivial(slots, experts int) []int32 {
+	row := make([]int32, slots)
+	for i := range row {
+		row[i] = int32(i % experts)
+	}
+	return row
 }
 
 // size is the layers in order, and the slots of each.

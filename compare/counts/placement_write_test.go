@@ -2,8 +2,15 @@ package counts
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"io"
+	"maps"
+	"slices"
+	"strings"
 	"testing"
+
+	"github.com/moebalance/moebalance/router"
 )
 
 // What engines are given reads back as it was placed, by hand: 3 experts and a copy of
@@ -19,7 +26,7 @@ func TestWrittenPlacementsReadBack(t *testing.T) {
 		{"eplb.yaml", slots.WriteTensorRT, "num_slots: 4\ninitial_global_assignments:\n  1: [2, 0, 1, 2]\n  3: [0, 1, 2, 2]\nlayer_updates_per_iter: 0\n", slots},
 		{"sglang.json", func(w io.Writer) error { return slots.WriteSGLang(w, 3) },
 			`{"physical_to_logical_map":[[0,1,2,0],[2,0,1,2],[0,1,2,0],[0,1,2,2]]}` + "\n", map[int][]int32{0: {0, 1, 2, 0}, 1: slots[1], 2: {0, 1, 2, 0}, 3: slots[3]}},
-		{"vllm.json", func(w io.Writer) error { return slots.WriteVLLM(w, 3) },
+		{"vllm.json", func(w io.Writer) error { return slots.WriteVLLM(w, 3, nil) },
 			`{"initial_global_assignments":{"0":[2,0,1,2],"1":[0,1,2,2]},"num_redundant_experts":1,"num_slots":4,"record_type":"eplb_initial_mapping","version":1}` + "\n", map[int][]int32{0: slots[1], 1: slots[3]}},
 	} {
 		var out bytes.Buffer
@@ -37,4 +44,75 @@ func TestWrittenPlacementsReadBack(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The placement of two layers of a model whose first is dense, by the numbers that each
+// engine gives them, and counts by both, in part and in full. Layer 2 holds 0 2 | 1 3.
+func TestPlacementsNumberLayers(t *testing.T) {
+	slots, moe := Slots{1: {0, 1, 2, 3}, 2: {0, 2, 1, 3}, 3: {0, 3, 1, 2}}, []int{1, 2, 3}
+	files := map[string][]byte{}
+	for name, write := range map[string]func(io.Writer) error{
+		"trtllm": slots.WriteTensorRT, "sglang": func(w io.Writer) error { return slots.WriteSGLang(w, 4) }, "vllm": func(w io.Writer) error { return slots.WriteVLLM(w, 4, nil) },
+	} {
+		var out bytes.Buffer
+		if err := write(&out); err != nil {
+			t.Fatal(err)
+		}
+		files[name] = out.Bytes()
+	}
+	files["ascend"] = []byte(`{"moe_layer_count": 3, "layer_list": [` + strings.Join([]string{ascendLayer(0, 0, 1, 2, 3), ascendLayer(1, 0, 2, 1, 3), ascendLayer(2, 0, 3, 1, 2)}, ", ") + `]}`)
+	ofLayers := func(first, n int) *Record {
+		r := &Record{Experts: 4, Ranks: 2}
+		for layer := first; layer < first+n; layer++ {
+			r.held = append(r.held, Step{Layer: layer, Load: router.Load{PerExpert: []int64{1, 2, 3, 4}}})
+		}
+		if err := r.finish(); err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	for _, c := range []struct {
+		first, n int // layers of the counts
+		moe      []int
+		layer    int // of the counts that is the model's layer 2
+		refused  string
+	}{
+		{1, 3, nil, 2, ""}, {1, 3, moe, 2, ""}, {0, 3, nil, 1, "sglang"}, {0, 3, moe, 1, ""},
+		{1, 2, nil, 2, "ascend vllm"}, {1, 2, moe, 2, ""}, {0, 2, nil, 1, "sglang trtllm"}, {0, 2, moe, 1, ""},
+		{2, 1, nil, 2, "ascend vllm"}, {2, 1, moe, 2, ""}, {2, 5, moe, 0, "ascend sglang trtllm vllm"},
+	} {
+		var refused []string
+		for _, name := range slices.Sorted(maps.Keys(files)) {
+			p, err := parsePlacement(name, files[name], 2)
+			if err != nil {
+				t.Fatal(name, err)
+			}
+			var l router.Layout
+			if p, err = p.For(ofLayers(c.first, c.n), c.moe); err == nil {
+				_, first := p.Layout(c.first)
+				l, err = p.Layout(c.layer)
+				err = errors.Join(first, err)
+			}
+			if err == nil && (!slices.Equal(l.Held(0), []int32{0, 2}) || !slices.Equal(l.Held(1), []int32{1, 3})) {
+				t.Errorf("%s: %d layers from %d, MoE layers %v: %v", name, c.n, c.first, c.moe, l)
+			}
+			if err != nil {
+				refused = append(refused, name)
+			}
+		}
+		if got := strings.Join(refused, " "); got != c.refused {
+			t.Errorf("%d layers from %d, MoE layers %v: refused %q, want %q", c.n, c.first, c.moe, got, c.refused)
+		}
+	}
+	var out bytes.Buffer
+	part := Slots{2: slots[2]}
+	want := `{"initial_global_assignments":{"0":[0,1,2,3],"1":[0,2,1,3],"2":[0,1,2,3]},`
+	if err := part.WriteVLLM(&out, 4, moe); err != nil || !strings.HasPrefix(out.String(), want) {
+		t.Errorf("%s, want %s (%v)", out.String(), want, err)
+	}
+}
+
+// ascendLayer is one layer of an expert map with two experts on each of two devices.
+func ascendLayer(layer, a, b, c, d int) string {
+	return fmt.Sprintf(`{"layer_id": %d, "device_count": 2, "device_list": [{"device_id": 0, "device_expert": [%d, %d]}, {"device_id": 1, "device_expert": [%d, %d]}]}`, layer, a, b, c, d)
 }

@@ -166,11 +166,11 @@ func (k stepKey) String() string { return fmt.Sprintf("iteration %d, layer %d", 
 
 func (s Step) key() stepKey { return stepKey{s.Iteration, s.Layer, s.Phase} }
 
-// stepSet are steps that come in pieces.
-type stepSet map[stepKey]*Step
+// stepsByKey are steps that come in pieces.
+type stepsByKey map[stepKey]*Step
 
 // step is that of a key, empty at first.
-func (c stepSet) step(key stepKey, experts int) *Step {
+func (c stepsByKey) step(key stepKey, experts int) *Step {
 	if c[key] == nil {
 		step := key.step()
 		step.Load = router.NewLoad(experts)
@@ -180,18 +180,18 @@ func (c stepSet) step(key stepKey, experts int) *Step {
 }
 
 // addSteps adds the steps; finish puts them in order.
-func (r *Record) addSteps(c stepSet) {
+func (r *Record) addSteps(c stepsByKey) {
 	for _, s := range c {
 		r.held = append(r.held, *s)
 	}
 }
 
-// recorders counts the ranks that recorded a step. They come in order, and one
+// rankCounts counts the ranks that recorded a step. They come in order, and one
 // that is missing or comes twice spoils the step: the load is the sum over the
 // ranks, and a part of it has another balance.
-type recorders map[stepKey]int
+type rankCounts map[stepKey]int
 
-func (c recorders) add(key stepKey, rank int) {
+func (c rankCounts) add(key stepKey, rank int) {
 	if c[key] == rank {
 		c[key]++
 	} else {
@@ -200,7 +200,7 @@ func (c recorders) add(key stepKey, rank int) {
 }
 
 // warnAboutIncomplete says how many steps not every rank recorded exactly once.
-func (r *Record) warnAboutIncomplete(c recorders) {
+func (r *Record) warnAboutIncomplete(c rankCounts) {
 	dropped := 0
 	for _, ranks := range c {
 		if ranks != r.Ranks {

@@ -1,7 +1,6 @@
 package counts
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/base64"
 	"encoding/json"
@@ -17,40 +16,19 @@ import (
 
 const routedFormat = "routed experts per token"
 
-// hasRoutes reports records of the experts that each token chose: of a request, of
-// a token and layer, or an array of ids.
+// hasRoutes reports records of the experts that each token chose: of a request, or of a
+// token and layer.
 func hasRoutes(s *source) bool {
-	if bytes.HasPrefix(s.content, []byte(tensor.NumPyMagic)) {
-		a, err := s.array()
-		_, sure := likeRoutes(a)
-		return err == nil && sure
-	}
 	for _, value := range s.values[:min(len(s.values), 2)] { // the first may be about the model
+		if value[0] != '{' {
+			continue
+		}
 		var record routedRecord
 		if _ = json.Unmarshal(value, &record); len(record.arrays(0)) > 0 || record.layer() != nil && record.ids() != nil {
 			return true
 		}
 	}
 	return false
-}
-
-// likeRoutes tells ids [tokens, layers, top-k] from loads [layers, ranks, local
-// experts]. A token never chooses an expert twice, while loads of a rank coincide
-// sooner or later: distinct says that none do. Ids also come again and again, which
-// sure says; distinct numbers alone may be either in a small array.
-func likeRoutes(a tensor.Array) (distinct, sure bool) {
-	if len(a.Shape) != 3 || len(a.Values) == 0 || a.Shape[2] > maxTopK {
-		return false, false
-	}
-	k, largest := int(a.Shape[2]), int64(0)
-	for i := 0; i < len(a.Values); i += k {
-		row := a.Values[i : i+k]
-		if repeats(row) && !isPlaceholder(row) {
-			return false, false
-		}
-		largest = max(largest, slices.Max(row))
-	}
-	return true, 4*(largest+1) <= int64(len(a.Values))
 }
 
 // maxTopK is far above any model's.
@@ -140,15 +118,6 @@ func (r *routedRecord) arrays(prompt int) (found []*routedRecord) {
 func readRoutes(s *source, r *Record) error {
 	routes := routes{record: r, layers: map[stepKey]*routedLayer{}}
 	r.Window, r.atLeast = true, true
-	if s.values == nil {
-		a, err := s.array()
-		if err == nil {
-			err = routes.addArray(a, &routedRecord{})
-		}
-		if err != nil {
-			return err
-		}
-	}
 	for i, value := range s.values {
 		if err := routes.addValue(value); err != nil {
 			return fmt.Errorf("record %d: %w", i+1, err)
@@ -224,7 +193,11 @@ func (r *routes) addValue(value json.RawMessage) error {
 // of int32 whose shape stands beside it (SGLang).
 func (r *routedRecord) array() (tensor.Array, error) {
 	if r.Routed[0] == '[' {
-		return nested(r.Routed)
+		a, err := numbers(r.Routed)
+		if err != nil {
+			err = fmt.Errorf("routed_experts: %w", err)
+		}
+		return a, err
 	}
 	text, dtype := "", safetensors.I32
 	if r.Routed[0] == '{' { // of Dynamo's handlers for vLLM, _serialize_routed_experts
@@ -264,30 +237,6 @@ func (r *routedRecord) array() (tensor.Array, error) {
 
 // idTypes are the types of ids by NumPy's names.
 var idTypes = map[string]safetensors.DType{"uint8": safetensors.U8, "int16": safetensors.I16, "uint16": safetensors.U16, "int32": safetensors.I32, "int64": safetensors.I64}
-
-// nested reads lists of tokens × layers × top-k, all of one shape.
-func nested(text []byte) (tensor.Array, error) {
-	var tokens [][][]int64
-	if err := json.Unmarshal(text, &tokens); err != nil {
-		return tensor.Array{}, fmt.Errorf("routed_experts: want tokens × layers × top-k: %w", err)
-	}
-	a := tensor.Array{Shape: []int64{int64(len(tokens)), 0, 0}}
-	for t, layers := range tokens {
-		for l, ids := range layers {
-			if t == 0 && l == 0 {
-				a.Shape[1], a.Shape[2] = int64(len(layers)), int64(len(ids))
-			}
-			if int64(len(layers)) != a.Shape[1] || int64(len(ids)) != a.Shape[2] {
-				return a, fmt.Errorf("routed_experts: token %d, layer %d: want %d layers of %d experts, have %d of %d", t, l, a.Shape[1], a.Shape[2], len(layers), len(ids))
-			}
-			a.Values = append(a.Values, ids...)
-		}
-	}
-	if int64(len(a.Values)) != a.Shape[0]*a.Shape[1]*a.Shape[2] {
-		return a, errors.New("routed_experts: want the same layers for every token")
-	}
-	return a, nil
-}
 
 // addArray adds the ids of one request [tokens, layers, top-k]. The tokens of the
 // prompt were routed in prefill.

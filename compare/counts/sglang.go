@@ -14,32 +14,38 @@ import (
 )
 
 // readTorch reads one dump of SGLang's expert distribution recorder that counts
-// over all ranks.
+// over all ranks, or one tensor.
 func readTorch(s *source, r *Record) error {
 	f, err := tensor.OpenTorch(s.members)
 	switch {
 	case err != nil:
 		return err
 	case f.Root["logical_count"] != nil:
-		return readTorchStat(f, r)
+		return readTorchStat(f, s.axes, r)
 	case f.Root["records"] != nil:
 		return errors.New("this is one rank's dump of passes, and the load is the sum over the ranks: give the folder that holds all of them")
+	case f.Root[tensor.Alone] != nil:
+		a, err := f.Array(f.Root, tensor.Alone)
+		if err != nil {
+			return err
+		}
+		return r.addArray(a, s.axes, nil)
 	}
 	return errors.New("want a dump of SGLang's expert distribution recorder, which has logical_count or records, have another file of torch.save")
 }
 
-// readTorchStat reads logical_count [steps, layers, experts], which is summed
-// over the ranks already. Its steps are a ring buffer: unordered, with rows of
-// zeros where nothing was recorded, which are left out.
-func readTorchStat(f *tensor.Torch, r *Record) error {
+// readTorchStat reads logical_count, which is summed over the ranks already. Its steps
+// are a ring buffer: unordered, with rows of zeros where nothing was recorded, which
+// are left out.
+func readTorchStat(f *tensor.Torch, asked Axes, r *Record) error {
 	a, err := f.Array(f.Root, "logical_count")
 	if err != nil {
 		return err
 	}
-	if len(a.Shape) != 3 || a.Shape[0] < 1 || a.Shape[1] < 1 || a.Shape[1] > maxLayers || bounded(int(a.Shape[2]), 0) != nil {
-		return fmt.Errorf("logical_count: want [steps, layers, experts], have %v", a.Shape)
+	if err := r.addArray(a, asked, logicalAxes(a)); err != nil {
+		return fmt.Errorf("logical_count: %w", err)
 	}
-	return r.addPasses(int(a.Shape[0]), func(step int) [][]int64 { return a.Row(step).Rows() })
+	return nil
 }
 
 var (
@@ -58,7 +64,7 @@ func readTorchFolder(s *source, r *Record) error {
 		}
 		if f.Root["logical_count"] != nil {
 			r.Format = torchStatFormat
-			return readTorchStat(f, r)
+			return readTorchStat(f, nil, r)
 		}
 	}
 	r.Ranks = len(files)
@@ -74,7 +80,7 @@ func readTorchFolder(s *source, r *Record) error {
 		}
 		byRank[rank] = path
 	}
-	passes, recorded := map[stepKey]*torchPass{}, recorders{}
+	passes, recorded := map[stepKey]*torchPass{}, rankCounts{}
 	for rank, path := range byRank {
 		if err := addTorchRank(path, rank, passes, recorded); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
@@ -132,7 +138,7 @@ func openRecorder(path string) (*tensor.Torch, error) {
 }
 
 // addTorchRank adds the passes of one rank's dump.
-func addTorchRank(path string, rank int, passes map[stepKey]*torchPass, recorded recorders) error {
+func addTorchRank(path string, rank int, passes map[stepKey]*torchPass, recorded rankCounts) error {
 	f, err := openRecorder(path)
 	if err != nil {
 		return err

@@ -258,16 +258,17 @@ func TestTensorRTRefusals(t *testing.T) {
 func TestReadRefusesByName(t *testing.T) {
 	empty := t.TempDir()
 	for path, want := range map[string]string{
-		filepath.Join(empty, "missing"):                                   "no such file",
-		empty:                                                             "no expert statistics",
-		fixture("counts", "bench-result.json"):                            "no counts per expert",
-		fixture("counts", "eplb.yaml"):                                    "a placement of experts",
-		fixture("counts", "expert-map.json"):                              "a placement of experts",
-		fixture("counts", "sglang-floats.pt"):                             "FloatStorage",
-		fixture("counts", "torch-module.pt"):                              "not allowed",
-		fixture("README.md"):                                              "unknown format",
-		fixture("configs", "deepseek-v3.json"):                            "its keys are architectures",
-		fixture("gptoss-ep4-ranks", "counts-normal", "rank0.safetensors"): "give the folder",
+		filepath.Join(empty, "missing"):                                            "no such file",
+		empty:                                                                      "no expert statistics",
+		fixture("counts", "bench-result.json"):                                     "no counts per expert",
+		fixture("counts", "eplb.yaml"):                                             "a placement of experts",
+		fixture("counts", "expert-map.json"):                                       "a placement of experts",
+		fixture("counts", "sglang-floats.pt"):                                      "FloatStorage",
+		fixture("counts", "torch-module.pt"):                                       "not allowed",
+		fixture("vllm", "qwen3-normal.rank0.json.gz"):                              "as traces and their summaries are",
+		fixture("README.md"):                                                       "unknown format",
+		fixture("configs", "deepseek-v3.json"):                                     "its keys are architectures",
+		fixture("gptoss-ep4-ranks", "counts-normal", "rank0.safetensors"):          "give the folder",
 		fixture("counts", "sglang-pass", "expert_distribution_recorder_17.5_0.pt"): "give the folder",
 	} {
 		if r, err := Read(path); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {

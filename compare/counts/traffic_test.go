@@ -10,8 +10,11 @@ import (
 // chose 0 3, so 2 slots of each of rank 0's pairs and 1 of rank 1's: 3 of 6
 // stay; pairs 2 2 1 1 of a mean of 1.5, sources 4 and 2 of a mean of 3.
 func TestTraffic(t *testing.T) {
-	traffic, err := mustRead(t, fixture("counts", "calibration.json")).Traffic(Options{})
-	if err != nil || len(traffic) != 2 {
+	folder := tensorrtFolder(t, fourExperts, map[string]map[string][]int64{
+		"rank0.safetensors": {"10_3": {1, 1, 1, 1}}, "rank1.safetensors": {"10_3": {1, 0, 0, 1}},
+	})
+	traffic, err := mustRead(t, folder).Traffic(Options{})
+	if err != nil || len(traffic) != 1 {
 		t.Fatalf("%+v, %v", traffic, err)
 	}
 	first := traffic[0]
@@ -19,14 +22,14 @@ func TestTraffic(t *testing.T) {
 		t.Errorf("%+v", first)
 	}
 	// Experts on four ranks, tokens recorded on two: what would stay is not known.
-	traffic, err = mustRead(t, fixture("counts", "calibration.json")).Traffic(Options{Ranks: 4})
+	traffic, err = mustRead(t, folder).Traffic(Options{Ranks: 4})
 	if err != nil || !reflect.DeepEqual(traffic[0].Slots, [][]int64{{1, 1, 1, 1}, {1, 0, 0, 1}}) || traffic[0].OffRank.Defined() {
 		t.Errorf("%+v, %v", traffic, err)
 	}
-	if traffic, err := mustRead(t, fixture("counts", "vllm-dump.json")).Traffic(Options{}); err != nil || traffic != nil {
+	if traffic, err := mustRead(t, fixture("counts", "logical-count.json")).Traffic(Options{}); err != nil || traffic != nil {
 		t.Errorf("nobody recorded who sent, but: %+v, %v", traffic, err)
 	}
-	if _, err := mustRead(t, fixture("counts", "calibration.json")).Traffic(Options{Ranks: 9}); err == nil {
+	if _, err := mustRead(t, folder).Traffic(Options{Ranks: 9}); err == nil {
 		t.Error("9 ranks for 4 experts")
 	}
 }

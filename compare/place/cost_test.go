@@ -68,7 +68,7 @@ func TestCostPredictsTheOtherArm(t *testing.T) {
 			if err != nil || reason != "" {
 				t.Fatal(reason, err)
 			}
-			flat, err := flatPlan(windows, windows[0].record.Experts, cost.Ranks)
+			flat, _, err := Options{}.baseline(windows, windows[0].record.Experts, cost.Ranks)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -259,7 +259,7 @@ func TestTimeAndPrice(t *testing.T) {
 	if p.Moved != 2 || p.MovedBytes != 2e6 || !near(p.MoveNS, 1e6) || !near(p.PaidBackAfter, 1e6/180.) || p.ReplicaBytes != 0 || p.BreakEvenTokens.Defined() {
 		t.Errorf("%+v", p.Price)
 	}
-	if len(res.Decay) != 2 || res.Decay[0].Pairs != 2 || res.Decay[1].Pairs != 1 || !near(res.Decay[1].Judged, 1.05) || !near(res.Decay[1].Contiguous, 1.5) {
+	if len(res.Decay) != 2 || res.Decay[0].Pairs != 2 || res.Decay[1].Pairs != 1 || !near(res.Decay[1].Judged, 1.05) || !near(res.Decay[1].Baseline, 1.5) {
 		t.Errorf("%+v", res.Decay)
 	}
 }

@@ -26,15 +26,17 @@ const SchemaVersion = 1
 
 // Options says what is placed.
 type Options struct {
-	Ranks       []int         // EP sizes
-	Redundant   []int         // physical experts less logical ones; with each EP size a placement
-	Nodes       int           // above 1, and where they divide the model's groups, EPLB is hierarchical
-	Shape       *router.Shape // of the model, nil where it is not named
-	Threshold   float64       // the least reduction of the busiest rank's load that is worth a trial
-	Cost        *Cost         // of expert work, nil for none
-	NoTime      string        // why there is none
-	ExpertBytes float64       // the weights of an expert, 0 where not known
-	Bandwidth   float64       // bytes per second at which a rank loads weights, 0 where not known
+	Ranks       []int             // EP sizes
+	Redundant   []int             // physical experts less logical ones; with each EP size a placement
+	Nodes       int               // above 1, and where they divide the model's groups, EPLB is hierarchical
+	Shape       *router.Shape     // of the model, nil where it is not named
+	Threshold   float64           // the least reduction of the busiest rank's load that is worth a trial
+	Cost        *Cost             // of expert work, nil for none
+	NoTime      string            // why there is none
+	ExpertBytes float64           // the weights of an expert, 0 where not known
+	From        *counts.Placement // that runs; nil takes the records'
+	MoELayers   []int             // of the model, nil where it is not named
+	Bandwidth   float64           // bytes per second at which a rank loads weights, 0 where not known
 }
 
 // Result is the JSON of place. Its lists repeat what they are about, so that each row
@@ -44,6 +46,7 @@ type Result struct {
 	Kind          string           `json:"kind"` // always "place"
 	Policy        string           `json:"policy"`
 	Experts       int              `json:"experts"`
+	MoELayers     []int            `json:"-"`     // of the model, nil where it is not named
 	Ranks         router.Whole     `json:"ranks"` // undefined where several EP sizes are compared
 	Nodes         int              `json:"nodes"`
 	Threshold     float64          `json:"threshold"`
@@ -72,14 +75,15 @@ type Plan struct {
 // and windows.
 type Placement struct {
 	Plan
-	Learned    router.Number `json:"learned_max_over_mean"`    // on the windows it was learned from
-	Judged     router.Number `json:"judged_max_over_mean"`     // on the others; undefined without any, as are the next two
-	Contiguous router.Number `json:"contiguous_max_over_mean"` // on the same windows
-	Change     router.Number `json:"judged_load_change"`       // of the busiest rank's load: judged over contiguous, less 1
-	NullP95    router.Number `json:"null_p95"`                 // the noise floor: Workload.NullP95, mean over windows
-	Helped     int           `json:"helped_windows"`           // judged windows whose max/mean falls
-	Hurt       int           `json:"hurt_windows"`             // and those where it rises
-	Time       *TimeChange   `json:"predicted_time_change"`    // nil without evidence of time
+	Before   string        `json:"baseline"`               // the placement that runs: its file, or Contiguous
+	Learned  router.Number `json:"learned_max_over_mean"`  // on the windows it was learned from
+	Judged   router.Number `json:"judged_max_over_mean"`   // on the others; undefined without any, as are the next two
+	Baseline router.Number `json:"baseline_max_over_mean"` // on the same windows
+	Change   router.Number `json:"judged_load_change"`     // of the busiest rank's load: judged over baseline, less 1
+	NullP95  router.Number `json:"null_p95"`               // the noise floor: Workload.NullP95, mean over windows
+	Helped   int           `json:"helped_windows"`         // judged windows whose max/mean falls
+	Hurt     int           `json:"hurt_windows"`           // and those where it rises
+	Time     *TimeChange   `json:"predicted_time_change"`  // nil without evidence of time
 	Price
 	Verdict  Verdict  `json:"verdict"`
 	Reason   string   `json:"reason"`   // in a few words
@@ -89,13 +93,13 @@ type Placement struct {
 // Workload is what a placement does to one judged window.
 type Workload struct {
 	Plan
-	Window     string        `json:"window"`
-	Judged     router.Number `json:"judged_max_over_mean"`
-	Contiguous router.Number `json:"contiguous_max_over_mean"`
-	Change     router.Number `json:"judged_load_change"`
-	Time       *TimeChange   `json:"predicted_time_change"`
-	Repeats    bool          `json:"repeats_learned"` // the counts are those of a learned window again
-	NullP95    router.Number `json:"null_p95"`        // of contiguous: what random routing exceeds once in twenty times, mean over layers
+	Window   string        `json:"window"`
+	Judged   router.Number `json:"judged_max_over_mean"`
+	Baseline router.Number `json:"baseline_max_over_mean"`
+	Change   router.Number `json:"judged_load_change"`
+	Time     *TimeChange   `json:"predicted_time_change"`
+	Repeats  bool          `json:"repeats_learned"` // the counts are those of a learned window again
+	NullP95  router.Number `json:"null_p95"`        // of contiguous: what random routing exceeds once in twenty times, mean over layers
 }
 
 // Cell is a placement learned from one window alone, judged on one.
@@ -110,23 +114,23 @@ type Cell struct {
 // from: the mean over such pairs of windows, in the order given.
 type Decay struct {
 	Plan
-	Lag        int           `json:"windows_later"`
-	Pairs      int           `json:"pairs"`
-	Judged     router.Number `json:"judged_max_over_mean"`
-	Contiguous router.Number `json:"contiguous_max_over_mean"`
-	Change     router.Number `json:"judged_load_change"`
+	Lag      int           `json:"windows_later"`
+	Pairs    int           `json:"pairs"`
+	Judged   router.Number `json:"judged_max_over_mean"`
+	Baseline router.Number `json:"baseline_max_over_mean"`
+	Change   router.Number `json:"judged_load_change"`
 }
 
 // Layer is one layer of a placement; see Placement.
 type Layer struct {
 	Plan
-	Layer      int           `json:"layer"`
-	Learned    router.Number `json:"learned_max_over_mean"`
-	Judged     router.Number `json:"judged_max_over_mean"`
-	Contiguous router.Number `json:"contiguous_max_over_mean"`
+	Layer    int           `json:"layer"`
+	Learned  router.Number `json:"learned_max_over_mean"`
+	Judged   router.Number `json:"judged_max_over_mean"`
+	Baseline router.Number `json:"baseline_max_over_mean"`
 	// By rank, the load over the mean rank's, added over steps, mean over judged windows.
-	ContiguousRanks []router.Number `json:"contiguous_rank_load"`
-	JudgedRanks     []router.Number `json:"judged_rank_load"`
+	BaselineRanks []router.Number `json:"baseline_rank_load"`
+	JudgedRanks   []router.Number `json:"judged_rank_load"`
 }
 
 // Best is the placement with the lowest predicted time, or without time the lowest judged
@@ -206,7 +210,7 @@ func Judge(learn, judge []Window, o Options) (*Result, error) {
 		return nil, err
 	}
 	res := &Result{
-		SchemaVersion: SchemaVersion, Kind: "place", Policy: "eplb", Experts: experts, Ranks: router.None, Nodes: o.Nodes, Threshold: o.Threshold,
+		SchemaVersion: SchemaVersion, Kind: "place", Policy: "eplb", Experts: experts, MoELayers: o.MoELayers, Ranks: router.None, Nodes: o.Nodes, Threshold: o.Threshold,
 		Learned: learn, Judged: append([]Window{}, judge...), Cost: o.Cost, NoTime: o.NoTime,
 		Placements: []Placement{}, Workloads: []Workload{}, Matrix: []Cell{}, Decay: []Decay{}, Layers: []Layer{}, Warnings: []router.Warning{}, Slots: map[Plan]counts.Slots{},
 	}
@@ -220,10 +224,11 @@ func Judge(learn, judge []Window, o Options) (*Result, error) {
 		res.Warnings = append(res.Warnings, w.record.Warnings...)
 	}
 	for _, ranks := range o.Ranks {
-		flat, err := flatPlan(all, experts, ranks)
+		flat, warnings, err := o.baseline(all, experts, ranks)
 		if err != nil {
 			return nil, err
 		}
+		res.Warnings = append(res.Warnings, warnings...)
 		null := make([]router.Number, len(judge))
 		for i, w := range judge {
 			if null[i], err = res.nullP95(w, ranks, o); err != nil {
@@ -258,6 +263,11 @@ func (res *Result) add(at Plan, flat plan, null []router.Number, o Options) erro
 		}
 		plans = append(plans, p)
 	}
+	if flat.from != Contiguous {
+		if err := plans[1].renamed(flat, res.Experts, size); err != nil {
+			return err
+		}
+	}
 	placed := plans[1]
 	res.Slots[at] = placed.slots
 	scores := make([][]score, len(all)) // by window and plan
@@ -275,13 +285,13 @@ func (res *Result) add(at Plan, flat plan, null []router.Number, o Options) erro
 	res.decay(at, scores)
 	judged := scores[len(res.Learned):]
 	own, held, base := column(scores[:len(res.Learned)], 1), column(judged, 1), column(judged, 0)
-	res.judge(at, base, own, held, null, o.price(at, flat, placed, res.Judged), o.costOn(at.Ranks))
+	res.judge(at, flat.from, base, own, held, null, o.price(at, flat, placed, res.Judged), o.costOn(at.Ranks))
 	for _, layer := range slices.Sorted(maps.Keys(placed.slots)) {
 		res.Layers = append(res.Layers, Layer{
 			Plan: at, Layer: layer, Learned: mean(own, func(s score) router.Number { return s.at(layer) }),
-			Judged:          mean(held, func(s score) router.Number { return s.at(layer) }),
-			Contiguous:      mean(base, func(s score) router.Number { return s.at(layer) }),
-			ContiguousRanks: rankLoad(res.Judged, flat, layer), JudgedRanks: rankLoad(res.Judged, placed, layer),
+			Judged:        mean(held, func(s score) router.Number { return s.at(layer) }),
+			Baseline:      mean(base, func(s score) router.Number { return s.at(layer) }),
+			BaselineRanks: rankLoad(res.Judged, flat, layer), JudgedRanks: rankLoad(res.Judged, placed, layer),
 		})
 	}
 	return nil
@@ -312,21 +322,21 @@ func (res *Result) decay(at Plan, scores [][]score) {
 		for i := 0; i+lag < len(scores); i++ {
 			held, flat = append(held, scores[i+lag][2+i]), append(flat, scores[i+lag][0])
 		}
-		d := Decay{Plan: at, Lag: lag, Pairs: len(held), Judged: mean(held, score.overall), Contiguous: mean(flat, score.overall)}
-		d.Change = d.Judged/d.Contiguous - 1
+		d := Decay{Plan: at, Lag: lag, Pairs: len(held), Judged: mean(held, score.overall), Baseline: mean(flat, score.overall)}
+		d.Change = d.Judged/d.Baseline - 1
 		res.Decay = append(res.Decay, d)
 	}
 }
 
-// judge compares the placement learned from all learned windows with contiguous.
-func (res *Result) judge(at Plan, base, own, held []score, null []router.Number, price Price, cost *Cost) {
-	p := Placement{Plan: at, Learned: mean(own, score.overall), Judged: mean(held, score.overall), Price: price,
-		Contiguous: mean(base, score.overall), NullP95: mean(null, func(v router.Number) router.Number { return v })}
-	p.Change = p.Judged/p.Contiguous - 1
+// judge compares the placement learned from all learned windows with the baseline.
+func (res *Result) judge(at Plan, from string, base, own, held []score, null []router.Number, price Price, cost *Cost) {
+	p := Placement{Plan: at, Before: from, Learned: mean(own, score.overall), Judged: mean(held, score.overall), Price: price,
+		Baseline: mean(base, score.overall), NullP95: mean(null, func(v router.Number) router.Number { return v })}
+	p.Change = p.Judged/p.Baseline - 1
 	var of []Workload
 	for i, s := range held {
-		w := Workload{Plan: at, Window: res.Judged[i].Name, Judged: s.overall(), Contiguous: base[i].overall(), NullP95: null[i]}
-		w.Change = w.Judged/w.Contiguous - 1
+		w := Workload{Plan: at, Window: res.Judged[i].Name, Judged: s.overall(), Baseline: base[i].overall(), NullP95: null[i]}
+		w.Change = w.Judged/w.Baseline - 1
 		w.Repeats = slices.ContainsFunc(res.Learned, res.Judged[i].repeats)
 		w.Time = cost.change(base[i:i+1], held[i:i+1])
 		switch {

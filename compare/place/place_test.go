@@ -1,6 +1,7 @@
 package place
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -73,7 +74,7 @@ func TestMatrixOfLMSYS(t *testing.T) {
 	}
 	for _, w := range res.Workloads {
 		i := of[w.Window]
-		if base, ok := contiguous[i]; !near(w.Judged, want[1][i]) || ok && !near(w.Contiguous, base) {
+		if base, ok := contiguous[i]; !near(w.Judged, want[1][i]) || ok && !near(w.Baseline, base) {
 			t.Errorf("%+v", w)
 		}
 	}
@@ -115,10 +116,10 @@ func TestHelpsOneHurtsAnother(t *testing.T) {
 		return res, res.Placements[0]
 	}
 	res, p := judge(windows[:1], windows[1:])
-	if w := res.Workloads; len(w) != 2 || !near(w[0].Judged, 1.5) || !near(w[0].Contiguous, 1) || !near(w[0].Change, 0.5) || !near(w[1].Judged, 1) || !near(w[1].Change, -1./3) {
+	if w := res.Workloads; len(w) != 2 || !near(w[0].Judged, 1.5) || !near(w[0].Baseline, 1) || !near(w[0].Change, 0.5) || !near(w[1].Judged, 1) || !near(w[1].Change, -1./3) {
 		t.Errorf("%+v", w)
 	}
-	if p.Verdict != NotNow || !near(p.Judged, 1.25) || !near(p.Contiguous, 1.25) || !near(p.Learned, 1) || !near(p.Change, 0) {
+	if p.Verdict != NotNow || !near(p.Judged, 1.25) || !near(p.Baseline, 1.25) || !near(p.Learned, 1) || !near(p.Change, 0) {
 		t.Errorf("%+v", p)
 	}
 	if _, p = judge(windows[:1], windows[2:]); p.Verdict != Trial {
@@ -203,7 +204,7 @@ func TestDeepSeekOn64Ranks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p := res.Placements[0]; len(res.Layers) != layers || !(p.Judged < 1.2 && p.Contiguous > 2 && p.Learned <= p.Judged) {
+	if p := res.Placements[0]; len(res.Layers) != layers || !(p.Judged < 1.2 && p.Baseline > 2 && p.Learned <= p.Judged) {
 		t.Errorf("%d layers, %+v", len(res.Layers), p)
 	}
 	for layer, slots := range res.Slots[Plan{ranks, 64}] {
@@ -221,7 +222,7 @@ func TestDeepSeekOn64Ranks(t *testing.T) {
 // Where the cost fits the trace worse than what it predicts, the reason says so.
 func TestVerdictNamesABadFit(t *testing.T) {
 	change := &TimeChange{Estimate: -0.01, Low: -0.08, High: 0.06, Error: 0.07, Of: "step time"}
-	p := Placement{Change: -0.2, Contiguous: 2, NullP95: 1.01, Helped: 1, Time: change}
+	p := Placement{Change: -0.2, Baseline: 2, NullP95: 1.01, Helped: 1, Time: change}
 	if v, why := verdict(p, []Workload{{}}, 0.1); v != NoVerdict || !strings.HasPrefix(why, "the fitted cost errs by 7.0 % of the step time, more than it predicts") {
 		t.Errorf("%s: %s", v, why)
 	}
@@ -269,7 +270,7 @@ func TestVerdicts(t *testing.T) {
 		{-0.2, 1.01, []Workload{better}, NoVerdict, &TimeChange{Estimate: -0.1, Low: -0.2, High: 0}},
 		{-0.2, 1.01, []Workload{better}, NotNow, &TimeChange{Estimate: 0.1, Low: 0, High: 0.2}},
 	} {
-		p := Placement{Judged: 1.5 * (1 + c.change), Contiguous: 1.5, Change: c.change, NullP95: c.null, Time: c.time}
+		p := Placement{Judged: 1.5 * (1 + c.change), Baseline: 1.5, Change: c.change, NullP95: c.null, Time: c.time}
 		for _, w := range c.of {
 			if p.Hurt++; w.Change < 0 {
 				p.Hurt, p.Helped = p.Hurt-1, p.Helped+1
@@ -316,7 +317,7 @@ func TestHalves(t *testing.T) {
 		t.Fatalf("%+v, %+v, %v", learn, judge, err)
 	}
 	res, err := Judge(learn, judge, Options{Ranks: []int{2}, Redundant: []int{0}, Threshold: 0.1})
-	if err != nil || !near(res.Placements[0].Learned, 1) || !near(res.Placements[0].Judged, 1.5) || !near(res.Placements[0].Contiguous, 1.5) {
+	if err != nil || !near(res.Placements[0].Learned, 1) || !near(res.Placements[0].Judged, 1.5) || !near(res.Placements[0].Baseline, 1.5) {
 		t.Errorf("%+v, %v", res.Placements, err)
 	}
 	records := read(t, counted(t, rows), counted(t, rows), counted(t, rows))
@@ -325,5 +326,58 @@ func TestHalves(t *testing.T) {
 	}
 	if learn, judge, err = Halves(read(t, counted(t, "1,0,0,1\n1,0,1,1\n"))); err != nil || len(learn) != 1 || judge != nil {
 		t.Errorf("%+v, %+v, %v", learn, judge, err)
+	}
+}
+
+// By hand, the load is 300 300 100 100. Contiguous ranks get 600 and 200. The running
+// placement has 0 with 2 and 1 with 3, as EPLB would, so that nothing is to win and nothing
+// moves; a layer that it places as 0 1 | 2 3 is at 1.5, and there one expert of each rank moves.
+func TestRunningPlacementIsTheBaseline(t *testing.T) {
+	rows := ""
+	for step := range 2 {
+		for layer := 3; layer < 5; layer++ {
+			rows += fmt.Sprintf("%d,%d,0,300\n%[1]d,%d,1,300\n%[1]d,%[2]d,2,100\n%[1]d,%[2]d,3,100\n", step, layer)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "running.yaml")
+	if err := os.WriteFile(path, []byte("num_slots: 4\nep_size: 2\ninitial_global_assignments:\n  3: [0, 2, 1, 3]\n  4: [0, 1, 2, 3]\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	running, err := counts.ReadPlacement(path, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorded := read(t, counted(t, rows))
+	recorded[0].Placement = running
+	for name, c := range map[string]struct {
+		records []*counts.Record
+		from    *counts.Placement
+		before  string
+		base    float64
+		moved   int
+	}{
+		"nothing known": {read(t, counted(t, rows)), nil, Contiguous, 1.5, 4},
+		"recorded":      {recorded, nil, path, 1.25, 2},
+		"given":         {read(t, counted(t, rows)), running, path, 1.25, 2},
+	} {
+		learn, judge, err := Halves(c.records)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := Judge(learn, judge, Options{Ranks: []int{2}, Redundant: []int{0}, Threshold: 0.1, From: c.from})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := res.Placements[0]
+		if p.Before != c.before || math.Abs(float64(p.Baseline)-c.base) > 0.002 || p.Moved != c.moved || math.Abs(float64(p.Change)-(1/c.base-1)) > 0.003 {
+			t.Errorf("%s: %+v", name, p)
+		}
+	}
+	if n := (Options{Ranks: []int{2}}).Running(recorded); n != 0 {
+		t.Errorf("%d redundant experts run", n)
+	}
+	other, _ := counts.Contiguous(8, 2)
+	if res, err := Judge(Whole(recorded), nil, Options{Ranks: []int{2}, Redundant: []int{0}, From: other}); !errors.Is(err, counts.ErrOptions) {
+		t.Errorf("a placement of other experts: %+v, %v", res, err)
 	}
 }

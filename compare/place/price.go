@@ -11,7 +11,7 @@ import (
 	"github.com/moebalance/moebalance/router/placement"
 )
 
-// TimeChange is the predicted change of time from contiguous experts to a placement: the
+// TimeChange is the predicted change of time from the baseline to a placement: the
 // time of the slowest rank, added over layers, after less before, over Of. Low and High
 // are the least and the largest over the judged windows and over the fits of the cost
 // without one group each, widened by Error: they do not hold what the cost leaves out.
@@ -57,7 +57,7 @@ func (c *Cost) change(before, after []score) *TimeChange {
 type Price struct {
 	ReplicaBytes  router.Number `json:"replica_bytes_per_rank_and_layer"` // of redundant experts
 	MemoryBytes   router.Number `json:"replica_bytes_per_rank"`           // in all layers
-	Moved         int           `json:"moved_experts"`                    // that ranks lack with contiguous experts, over ranks and layers
+	Moved         int           `json:"moved_experts"`                    // that ranks lack in the baseline, over ranks and layers
 	MovedBytes    router.Number `json:"moved_bytes"`
 	MoveNS        router.Number `json:"move_ns"`               // of the rank that loads most
 	PaidBackAfter router.Number `json:"paid_back_after_steps"` // undefined also where the interval of the time change reaches 0

@@ -26,7 +26,7 @@ const leastHelped = 0.8
 //
 //   - not enough evidence: there is no such window, or one that repeats the counts that
 //     were learned from, or so few tokens that random routing
-//     is uneven beyond the threshold by chance, and contiguous experts are no more uneven,
+//     is uneven beyond the threshold by chance, and the baseline is no more uneven,
 //     or the predicted time rises in some windows or fits and falls in others;
 //   - not now: it helps fewer than leastHelped of the windows, or lowers the load of the
 //     busiest rank by less than the threshold, or the predicted time rises;
@@ -47,8 +47,8 @@ func verdict(p Placement, of []Workload, threshold float64) (Verdict, string) {
 	if repeats > 0 {
 		return NoVerdict, fmt.Sprintf("the learned counts come again in %d of %s; give another run with --judge", repeats, quantity.Count(len(of), "judged window"))
 	}
-	if p.Contiguous <= p.NullP95 && router.Above(p.NullP95, 1, threshold) {
-		return NoVerdict, fmt.Sprintf("too few tokens: contiguous max/mean %s is within chance (null p95 %s)", quantity.Ratio(p.Contiguous), quantity.Ratio(p.NullP95))
+	if p.Baseline <= p.NullP95 && router.Above(p.NullP95, 1, threshold) {
+		return NoVerdict, fmt.Sprintf("too few tokens: max/mean %s is within chance (null p95 %s)", quantity.Ratio(p.Baseline), quantity.Ratio(p.NullP95))
 	}
 	load := quantity.Percent(-p.Change) + " less load"
 	if p.Change > 0 {
@@ -75,12 +75,20 @@ func (p Placement) Answer() string {
 	return fmt.Sprintf("%s: EPLB with %s on %s: %s", p.Verdict, quantity.Count(p.Redundant, "redundant expert"), quantity.Count(p.Ranks, "rank"), p.Reason)
 }
 
+// Running names the baseline in words.
+func (p Placement) Running() string {
+	if p.Before == Contiguous || p.Before == "" {
+		return "contiguous experts"
+	}
+	return "the running placement"
+}
+
 // evidence is a sentence for each number that is known, the load first.
 func (p Placement) evidence() []string {
 	if !p.Judged.Defined() {
 		return []string{"learned max/mean " + quantity.Ratio(p.Learned) + ", on its own counts, which proves nothing"}
 	}
-	list := []string{fmt.Sprintf("judged max/mean %s, with contiguous experts %s (load of the busiest rank %s)", quantity.Ratio(p.Judged), quantity.Ratio(p.Contiguous), quantity.Change(p.Change))}
+	list := []string{fmt.Sprintf("judged max/mean %s, with %s %s (load of the busiest rank %s)", quantity.Ratio(p.Judged), p.Running(), quantity.Ratio(p.Baseline), quantity.Change(p.Change))}
 	if p.Time != nil {
 		list = append(list, "predicted "+p.Time.String())
 	}

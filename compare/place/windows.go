@@ -1,9 +1,11 @@
 package place
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	"gonum.org/v1/gonum/floats"
 
@@ -131,17 +133,74 @@ func learned(windows []Window, experts int, size placement.Size) (plan, error) {
 	return p, nil
 }
 
-// flatPlan has contiguous experts in every layer.
-func flatPlan(windows []Window, experts, ranks int) (plan, error) {
-	p := plan{"", nil, map[int]router.Layout{}} // of all layers
-	l, err := router.Contiguous(experts, ranks)
-	for _, w := range windows {
-		for _, layer := range w.record.Layers() {
-			p.layouts[layer] = l
+// renamed calls the ranks so that they load the fewest copies coming from the running placement.
+func (p plan) renamed(running plan, experts int, size placement.Size) (err error) {
+	for layer, slots := range p.slots {
+		p.slots[layer] = placement.Renamed(slots, running.layouts[layer], size.Nodes)
+		if p.layouts[layer], err = placement.Layout(experts, p.slots[layer], size.Ranks); err != nil {
+			return err
 		}
 	}
-	return p, err
+	return nil
 }
+
+// baseline is the placement that runs on so many ranks, with its name: the one given, or
+// the last that a window records, or contiguous experts where none is known.
+func (o Options) baseline(windows []Window, experts, ranks int) (p plan, warnings []router.Warning, err error) {
+	running := o.From
+	for _, w := range windows {
+		if own := w.record.Placement; o.From == nil && own != nil && own.Ranks == ranks {
+			if running != nil && !running.Same(own) {
+				warnings = append(warnings, router.Warning{Code: "placements_differ", Subject: w.Name, Text: "this window ran with another placement than the one before: the last one recorded is the baseline"})
+			}
+			running = own
+		}
+	}
+	if running == nil || running.Ranks != ranks {
+		if running, err = counts.Contiguous(experts, ranks); err != nil {
+			return plan{}, nil, err
+		}
+	}
+	p = plan{from: cmp.Or(running.Source, Contiguous), slots: counts.Slots{}, layouts: map[int]router.Layout{}}
+	for _, w := range windows {
+		placed, err := running.For(w.record, o.MoELayers)
+		for _, layer := range w.record.Layers() {
+			if err == nil {
+				p.layouts[layer], err = placed.Layout(layer)
+			}
+		}
+		if err != nil {
+			return plan{}, nil, &input.Error{File: w.Name, Found: err.Error(), Err: counts.ErrOptions}
+		}
+	}
+	for layer, l := range p.layouts {
+		if l.Experts() != experts {
+			return plan{}, nil, &input.Error{File: running.Source, Expected: quantity.Count(experts, "expert"), Found: strconv.Itoa(l.Experts()), Err: counts.ErrOptions}
+		}
+		for rank := range ranks {
+			p.slots[layer] = append(p.slots[layer], l.Held(rank)...)
+		}
+	}
+	return p, warnings, nil
+}
+
+// Running is how many redundant experts run: of the placement given, or of the last recorded
+// one on the first number of ranks; 0 where none is known.
+func (o Options) Running(records []*counts.Record) int {
+	running := o.From
+	for _, r := range records {
+		if o.From == nil && r.Placement != nil && slices.Contains(o.Ranks, r.Placement.Ranks) {
+			running = r.Placement
+		}
+	}
+	if running == nil {
+		return 0
+	}
+	return running.Slots() - running.Experts
+}
+
+// Contiguous names the baseline where no other is known.
+const Contiguous = "contiguous"
 
 // score is what a plan does to a window, mean over its steps.
 type score struct {

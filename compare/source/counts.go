@@ -107,15 +107,15 @@ func IsURL(path string) bool {
 	return strings.HasPrefix(path, "http://") || strings.HasPrefix(path, "https://")
 }
 
-// ReadCounts reads or scrapes a record.
-func ReadCounts(ctx context.Context, path string) (*counts.Record, error) {
+// ReadCounts reads or scrapes a record; of arrays with the axes, nil for those they tell.
+func ReadCounts(ctx context.Context, path string, axes counts.Axes) (*counts.Record, error) {
 	if IsURL(path) {
 		return counts.Scrape(ctx, path)
 	}
 	if _, err := os.Stat(path); err != nil && isPattern(path) {
 		return nil, usagef("%s: no such file, and statistics are not read by patterns: let the shell expand it, without quotes", path)
 	}
-	record, err := counts.Read(path)
+	record, err := counts.ReadAs(path, axes)
 	if err != nil && holdsTraces(path) {
 		return nil, &input.Error{File: path, Found: "this is a trace, not counts: 'moebalance trace' reads it", Err: err}
 	}

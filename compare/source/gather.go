@@ -119,7 +119,7 @@ func (g *gatherer) folder(ctx context.Context, path string) error {
 func (g *gatherer) statistics(ctx context.Context, path string) error {
 	name := filepath.Base(path)
 	judged, err := Interruptible(ctx, func() (*Counts, error) {
-		record, err := ReadCounts(ctx, path)
+		record, err := ReadCounts(ctx, path, nil)
 		if err != nil {
 			return nil, err
 		}

@@ -1,6 +1,7 @@
 package input
 
 import (
+	"bytes"
 	"io"
 	"io/fs"
 	"os"
@@ -54,7 +55,12 @@ func ReadFile(path string, most int64) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, most+1))
+	var b bytes.Buffer
+	if info, err := f.Stat(); err == nil && info.Size() <= most {
+		b.Grow(int(info.Size()) + bytes.MinRead) // else a large file takes twice its size
+	}
+	_, err = b.ReadFrom(io.LimitReader(f, most+1))
+	text := b.Bytes()
 	if err == nil && int64(len(text)) > most {
 		err = &Error{File: path, Expected: "at most " + strconv.FormatInt(most, 10) + " bytes", Found: "more"}
 	}

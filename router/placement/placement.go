@@ -188,19 +188,3 @@ func Work(l router.Layout, load []int64, scale float64, expected bool) (slots, a
 	}
 	return slots, active
 }
-
-// Loaded is how many copies each rank must load that moves from one layout to another:
-// the different experts that it holds in the second and not in the first.
-func Loaded(from, to router.Layout) []int {
-	out := make([]int, to.Ranks())
-	for rank := range out {
-		had := slices.Clone(from.Held(rank))
-		for _, e := range to.Held(rank) {
-			if !slices.Contains(had, e) {
-				had = append(had, e)
-				out[rank]++
-			}
-		}
-	}
-	return out
-}

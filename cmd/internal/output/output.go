@@ -151,6 +151,18 @@ func (d Document) Named(name string) *Table {
 	return &t
 }
 
+// Only is the table with the columns of these keys alone.
+func (t Table) Only(keys ...string) *Table {
+	var others []string
+	for _, c := range t.Columns {
+		if !slices.Contains(keys, c.key()) {
+			others = append(others, c.key())
+		}
+	}
+	t.Title = ""
+	return t.Without(others...)
+}
+
 // Without is the table without the columns of these keys.
 func (t Table) Without(keys ...string) *Table {
 	out := t

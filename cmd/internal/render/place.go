@@ -33,8 +33,8 @@ type placeView struct{ *place.Result }
 func (res placeView) notes() (notes []string) {
 	for _, w := range res.Workloads {
 		if w.Change > 0 {
-			notes = append(notes, fmt.Sprintf("%s: EPLB with %s raises the busiest rank's load by %s (max/mean %s, contiguous %s)", res.label(w.Window), quantity.Count(w.Redundant, "redundant expert"),
-				quantity.Percent(w.Change), quantity.Ratio(w.Judged), quantity.Ratio(w.Contiguous)))
+			notes = append(notes, fmt.Sprintf("%s: EPLB with %s raises the busiest rank's load by %s (max/mean %s, before %s)", res.label(w.Window), quantity.Count(w.Redundant, "redundant expert"),
+				quantity.Percent(w.Change), quantity.Ratio(w.Judged), quantity.Ratio(w.Baseline)))
 		} else if w.Time != nil && w.Time.Estimate > 0 {
 			notes = append(notes, fmt.Sprintf("%s: EPLB with %s evens the load and costs time: predicted %s", res.label(w.Window), quantity.Count(w.Redundant, "redundant expert"), w.Time))
 		}
@@ -82,7 +82,7 @@ func (res placeView) costNotes() (notes []string) {
 // tables are all of them.
 func (res placeView) tables() []output.Table {
 	window := computed(label("window"), func(w place.Workload) any { return res.label(w.Window) })
-	judged := []output.Column{ratio("judged max/mean"), ratio("contiguous max/mean")}
+	judged := []output.Column{ratio("judged max/mean"), ratio("baseline max/mean")}
 	tables := []output.Table{output.Of("placements", "Placements, mean over layers and windows", res.Placements, slices.Concat([]output.Column{count("ranks"), count("redundant"), ratio("learned max/mean")}, judged,
 		[]output.Column{percent("load change", "judged_load_change"), ratio("null p95")}, timeColumns(func(p place.Placement) *place.TimeChange { return p.Time }), []output.Column{label("verdict")})...),
 		output.Of("workloads", "Judged windows, mean over layers", res.Workloads, slices.Concat([]output.Column{count("ranks"), count("redundant"), window}, judged,

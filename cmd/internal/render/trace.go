@@ -65,17 +65,7 @@ func unevenLayers(t *nsys.Trace) *output.Table {
 
 // lateRanks are how long each rank waits in collectives, and how long its GPU runs nothing.
 func lateRanks(t *nsys.Trace) *output.Table {
-	out := &output.Table{Columns: []output.Column{count("rank"), duration("waiting per step", "wait_ns"), duration("no kernel per step", "no_kernel_ns")}, Leading: []string{"no_kernel_ns"}}
-	for _, r := range t.Idle {
-		var wait router.Number
-		for _, c := range t.Collectives {
-			if c.Rank == r.Rank {
-				wait += c.WaitNS / router.Number(r.Steps)
-			}
-		}
-		out.Rows = append(out.Rows, []any{r.Rank, wait, r.NoKernelNS})
-	}
-	return out
+	return timeTable(t).Only("rank", "wait_ns", "no_kernel_ns")
 }
 
 // tracedJSON is the JSON of a trace.

@@ -2,6 +2,8 @@ package tensor
 
 import (
 	"fmt"
+	"iter"
+	"slices"
 
 	"github.com/moebalance/moebalance/logits/safetensors"
 )
@@ -24,6 +26,50 @@ func (a Array) Rows() [][]int64 {
 		rows[i] = a.Row(i).Values
 	}
 	return rows
+}
+
+// Transposed is the array whose dimension i is dimension order[i] of this one.
+func (a Array) Transposed(order []int) Array {
+	if slices.IsSorted(order) {
+		return a
+	}
+	stride := make([]int64, len(a.Shape))
+	for step, d := int64(1), len(a.Shape)-1; d >= 0; d-- {
+		stride[d], step = step, step*a.Shape[d]
+	}
+	out := Array{Values: make([]int64, 0, len(a.Values))}
+	strides := make([]int64, 0, len(order))
+	for _, d := range order {
+		out.Shape, strides = append(out.Shape, a.Shape[d]), append(strides, stride[d])
+	}
+	for at := range offsets(out.Shape, strides) {
+		out.Values = append(out.Values, a.Values[at])
+	}
+	return out
+}
+
+// offsets yields where the elements of a view are, the last dimension running fastest.
+func offsets(shape, stride []int64) iter.Seq[int64] {
+	return func(yield func(int64) bool) {
+		n, err := elements(shape)
+		if err != nil {
+			return
+		}
+		index, at := make([]int64, len(shape)), int64(0)
+		for range n {
+			if !yield(at) {
+				return
+			}
+			for d := len(index) - 1; d >= 0; d-- {
+				at += stride[d] // may wrap; who looks there checks it
+				if index[d]++; index[d] < shape[d] {
+					break
+				}
+				at -= stride[d] * shape[d]
+				index[d] = 0
+			}
+		}
+	}
 }
 
 // maxBytes bounds what shapes may claim, far above any record.
@@ -77,24 +123,16 @@ func strided(raw []byte, dtype safetensors.DType, offset int64, shape, stride []
 		return Array{}, fmt.Errorf("shape %v of a storage of %d elements", shape, held)
 	}
 	out := Array{Shape: shape, Values: make([]int64, n)}
-	index := make([]int64, len(shape))
-	for i := range out.Values {
-		at := offset
-		for d, x := range index {
-			at += x * stride[d] // may wrap; every element is checked
-		}
+	i := 0
+	for at := range offsets(shape, stride) {
+		at += offset
 		if at < 0 || at >= held {
 			return Array{}, fmt.Errorf("element %d lies outside its storage of %d elements", i, held)
 		}
 		if err := safetensors.DecodeIntegers(out.Values[i:i+1], raw[at*size:(at+1)*size], dtype); err != nil {
 			return Array{}, err
 		}
-		for d := len(index) - 1; d >= 0; d-- {
-			if index[d]++; index[d] < shape[d] {
-				break
-			}
-			index[d] = 0
-		}
+		i++
 	}
 	return out, nil
 }

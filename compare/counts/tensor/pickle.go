@@ -17,8 +17,12 @@ import (
 // Values come back as nil, bool, int64, float64, string, []any (tuples too),
 // Dict, *pickleTensor.
 func unpickle(b []byte) (any, error) {
-	p := &pickleReader{rest: b, memo: map[int]any{}}
-	for p.err == nil {
+	p := &pickleReader{rest: b}
+	for operations := 0; p.err == nil; operations++ {
+		if operations == maxOperations {
+			p.fail("want at most %d operations: a dump of so many passes cannot be read; record fewer", maxOperations)
+			break
+		}
 		op := p.take(1)[0]
 		if op == '.' {
 			v := p.pop()
@@ -28,6 +32,13 @@ func unpickle(b []byte) (any, error) {
 	}
 	return nil, fmt.Errorf("pickle: byte %d: %w", len(b)-len(p.rest), p.err)
 }
+
+// Bounds on what a pickle builds, which takes a hundred times its bytes of memory: a pass of
+// SGLang takes about 150 operations, and a list grows by 1,000 items at a time.
+const (
+	maxOperations = 1 << 23
+	maxStack      = 1 << 16
+)
 
 // Dict is a dictionary with string keys; entries under other keys are dropped, as
 // nothing that is read here has any. Its values are nil, bool, int64, float64,
@@ -61,7 +72,7 @@ type pickleMark struct{}
 type pickleReader struct {
 	rest  []byte
 	stack []any
-	memo  map[int]any
+	memo  []any // Python numbers what it remembers from 0 on
 	err   error
 }
 
@@ -117,7 +128,13 @@ func (p *pickleReader) line() string {
 	return strings.TrimSuffix(string(p.take(i+1)), "\n")
 }
 
-func (p *pickleReader) push(v any) { p.stack = append(p.stack, v) }
+func (p *pickleReader) push(v any) {
+	if len(p.stack) == maxStack {
+		p.fail("want at most %d values on the stack", maxStack)
+		return
+	}
+	p.stack = append(p.stack, v)
+}
 
 func (p *pickleReader) pop() any { return p.popN(1)[0] }
 
@@ -149,9 +166,11 @@ func (p *pickleReader) popMark() []any {
 
 // top is the last value, which stays.
 func (p *pickleReader) top() any {
-	v := p.pop()
-	p.push(v)
-	return v
+	if len(p.stack) == 0 {
+		p.fail("the stack is empty")
+		return nil
+	}
+	return p.stack[len(p.stack)-1]
 }
 
 // run runs one opcode other than STOP.
@@ -192,11 +211,11 @@ func (p *pickleReader) run(op byte) {
 	case 0x8c, 'U': // SHORT_BINUNICODE, SHORT_BINSTRING
 		p.push(string(p.take(p.unsigned(1))))
 	case 'q':
-		p.memo[p.unsigned(1)] = p.top()
+		p.remember(p.unsigned(1))
 	case 'r':
-		p.memo[p.unsigned(4)] = p.top()
+		p.remember(p.unsigned(4))
 	case 0x94: // MEMOIZE
-		p.memo[len(p.memo)] = p.top()
+		p.remember(len(p.memo))
 	case 'h':
 		p.recall(p.unsigned(1))
 	case 'j':
@@ -224,12 +243,23 @@ func (p *pickleReader) run(op byte) {
 	}
 }
 
-func (p *pickleReader) recall(key int) {
-	v, ok := p.memo[key]
-	if !ok {
-		p.fail("nothing was remembered as %d", key)
+func (p *pickleReader) remember(key int) {
+	switch v := p.top(); {
+	case key < len(p.memo):
+		p.memo[key] = v
+	case key == len(p.memo):
+		p.memo = append(p.memo, v)
+	default:
+		p.fail("want the next memory to be %d, have %d", len(p.memo), key)
 	}
-	p.push(v)
+}
+
+func (p *pickleReader) recall(key int) {
+	if key >= len(p.memo) {
+		p.fail("nothing was remembered as %d", key)
+		return
+	}
+	p.push(p.memo[key])
 }
 
 // fill adds items to the list or dictionary below them.

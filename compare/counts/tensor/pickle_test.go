@@ -1,6 +1,7 @@
 package tensor
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -30,6 +31,28 @@ func TestPickleRefusals(t *testing.T) {
 	} {
 		if v, err := unpickle([]byte(c.pickle)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, %v; want an error with %q", name, v, err, c.want)
+		}
+	}
+}
+
+// Few bytes that would build many objects, each refused before the memory grows.
+func TestPickleBombs(t *testing.T) {
+	for name, c := range map[string]struct{ pickle, want string }{
+		"marks":        {strings.Repeat("(", 9_000_000), "values on the stack"},
+		"lists":        {strings.Repeat("]", 9_000_000), "values on the stack"},
+		"memories":     {"N" + strings.Repeat("\x94", 9_000_000), "operations"},
+		"a long list":  {"]\x94" + strings.Repeat("h\x00a", 4_500_000), "operations"},
+		"far memories": {"Nr\xff\xff\xff\x7f", "next memory"},
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		v, err := unpickle([]byte(c.pickle))
+		runtime.ReadMemStats(&after)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, %v; want an error with %q", name, v, err, c.want)
+		}
+		if grown := int64(after.TotalAlloc-before.TotalAlloc) - int64(len(c.pickle)); grown > 1<<30 {
+			t.Errorf("%s: %d MiB", name, grown>>20)
 		}
 	}
 }

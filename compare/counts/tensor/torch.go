@@ -29,7 +29,10 @@ var storageTypes = map[string]safetensors.DType{
 	"HalfStorage": "", "BFloat16Storage": "", "FloatStorage": "", "DoubleStorage": "", "BoolStorage": "",
 }
 
-// OpenTorch opens a file whose pickle is a dictionary.
+// Alone is the key of a tensor that is not in a dictionary.
+const Alone = "\x00"
+
+// OpenTorch opens a file whose pickle is a dictionary or a tensor.
 func OpenTorch(members []*zip.File) (*Torch, error) {
 	f := &Torch{members: map[string]*zip.File{}, storages: map[string][]byte{}}
 	found := false
@@ -59,11 +62,14 @@ func OpenTorch(members []*zip.File) (*Torch, error) {
 	if err != nil {
 		return nil, err
 	}
-	dict, ok := root.(Dict)
-	if !ok {
-		return nil, errors.New("want a dictionary that torch.save wrote, have something else; an array can be saved by numpy.save")
+	switch root := root.(type) {
+	case Dict:
+		f.Root = root
+	case *pickleTensor:
+		f.Root = Dict{Alone: root}
+	default:
+		return nil, errors.New("want a dictionary or a tensor that torch.save wrote, have something else")
 	}
-	f.Root = dict
 	return f, nil
 }
 

@@ -91,12 +91,19 @@ func Classes(names []string, rules []Rule) []Class {
 	return list
 }
 
+// Bounds on what is read of a name, which takes seconds for a megabyte: CUTLASS writes some
+// ten thousand bytes, of which the first tell the kernel.
+const (
+	longestName    = 1 << 15
+	mostComponents = 64
+)
+
 // Classify reads a kernel's demangled name, of any version of nsys or of
 // PyTorch's profiler. A name that no rule knows is unknown.
 func Classify(name string) Class { return classes(name) }
 
 var classes = remembered(func(name string) Class {
-	if i := ruleOf(name); i >= 0 {
+	if i := ruleOf(name[:min(len(name), longestName)]); i >= 0 {
 		return compiledKernelRules[i].class
 	}
 	return Class{Phase: PhaseUnknown}
@@ -181,7 +188,7 @@ func componentsOf(function string) []string {
 	list := []string{function}
 	for {
 		_, rest, found := strings.Cut(function, "::")
-		if !found {
+		if !found || len(list) == mostComponents {
 			return list
 		}
 		list, function = append(list, rest), rest

@@ -1,0 +1,179 @@
+package counts
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// arrayFiles are one array as numpy.save, torch.save and a print write it.
+func arrayFiles(t *testing.T, shape []int, values []int64) map[string][]byte {
+	t.Helper()
+	var npy bytes.Buffer
+	dims := strings.Trim(strings.ReplaceAll(fmt.Sprint(shape), " ", ", "), "[]")
+	header := fmt.Sprintf("{'descr': '<i8', 'fortran_order': False, 'shape': (%s,), }\n", dims)
+	npy.WriteString("\x93NUMPY\x01\x00")
+	binary.Write(&npy, binary.LittleEndian, uint16(len(header)))
+	npy.WriteString(header)
+	binary.Write(&npy, binary.LittleEndian, values)
+	var raw bytes.Buffer
+	binary.Write(&raw, binary.LittleEndian, values)
+	number := func(n int) string { return "J" + string(binary.LittleEndian.AppendUint32(nil, uint32(n))) }
+	pickle, strides, step := "\x80\x02ctorch._utils\n_rebuild_tensor_v2\n((X\x07\x00\x00\x00storagectorch\nLongStorage\nX\x01\x00\x00\x000X\x03\x00\x00\x00cpuK\x08tQK\x00(", "", 1
+	nested := any(values)
+	for i := len(shape) - 1; i >= 0; i-- {
+		strides, step = number(step)+strides, step*shape[i]
+		if i > 0 {
+			nested = chunks(nested, shape[i])
+		}
+	}
+	for _, n := range shape {
+		pickle += number(n)
+	}
+	text, err := json.Marshal(nested)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[string][]byte{
+		"npy": npy.Bytes(), "json": text,
+		"pt": archive(t, map[string]string{"x/data.pkl": pickle + "t(" + strides + "ttR.", "x/data/0": raw.String()}),
+	}
+}
+
+func chunks(list any, size int) any {
+	switch list := list.(type) {
+	case []int64:
+		return slices.Collect(slices.Chunk(list, size))
+	case [][]int64:
+		return slices.Collect(slices.Chunk(list, size))
+	}
+	return list
+}
+
+func readArray(t *testing.T, content []byte, text string) (*Record, error) {
+	t.Helper()
+	axes, err := ParseAxes(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := newSource("x", content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.axes = axes
+	return s.record()
+}
+
+// Two steps of two layers of four experts: what the numbers are is asked for, never guessed,
+// and the same in every container.
+func TestAxesOfThreeDimensions(t *testing.T) {
+	values := []int64{8, 0, 0, 0, 1, 2, 3, 4, 0, 0, 0, 8, 4, 3, 2, 1}
+	for name, content := range arrayFiles(t, []int{2, 2, 4}, values) {
+		if r, err := readArray(t, content, ""); err == nil || !strings.Contains(err.Error(), "--axes steps,layers,experts") {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+		for axes, want := range map[string][]step{
+			"steps,layers,experts": {{0, 0, values[:4], nil}, {0, 1, values[4:8], nil}, {1, 0, values[8:12], nil}, {1, 1, values[12:], nil}},
+			"layers,steps,experts": {{0, 0, values[:4], nil}, {0, 1, values[8:12], nil}, {1, 0, values[4:8], nil}, {1, 1, values[12:], nil}},
+			"layers,ranks,experts": {{0, 0, values[:8], nil}, {0, 1, values[8:], nil}},
+			"experts,layers,steps": {{0, 0, []int64{8, 0}, nil}, {0, 1, []int64{1, 4}, nil}, {1, 0, []int64{0, 0}, nil}, {1, 1, []int64{2, 3}, nil},
+				{2, 0, []int64{0, 0}, nil}, {2, 1, []int64{3, 2}, nil}, {3, 0, []int64{0, 8}, nil}, {3, 1, []int64{4, 1}, nil}},
+		} {
+			r, err := readArray(t, content, axes)
+			if err != nil {
+				t.Errorf("%s, %s: %v", name, axes, err)
+				continue
+			}
+			checkSteps(t, r, want)
+			if r.Window == strings.Contains(axes, "steps") || (r.Ranks == 2) != strings.Contains(axes, "ranks") {
+				t.Errorf("%s, %s: %+v", name, axes, r)
+			}
+		}
+		if r, err := readArray(t, content, "layers,experts"); err == nil || !strings.Contains(err.Error(), "want 2 dimensions") {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+	}
+}
+
+// What tokens chose is no count of theirs: 40 tokens of top-2 of 8 experts, by hand expert t%8
+// and t%8+1 mod 8, ten times each.
+func TestIDsAreNoCounts(t *testing.T) {
+	var ids []int64
+	for token := range int64(40) {
+		ids = append(ids, token%8, (token+1)%8)
+	}
+	want := []step{{0, 0, []int64{10, 10, 10, 10, 10, 10, 10, 10}, nil}}
+	for name, content := range arrayFiles(t, []int{40, 2}, ids) {
+		if r, err := readArray(t, content, ""); err == nil || !strings.Contains(err.Error(), "--axes tokens,topk") {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+		r, err := readArray(t, content, "tokens,topk")
+		if err != nil || r.TopK != 2 || r.Experts != 8 {
+			t.Fatalf("%s: %+v, %v", name, r, err)
+		}
+		checkSteps(t, r, want)
+		if r, err = readArray(t, content, "layers,experts"); err != nil || len(r.Layers()) != 40 {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+	}
+	for name, content := range arrayFiles(t, []int{40, 1, 2}, ids) {
+		if r, err := readArray(t, content, ""); err == nil {
+			t.Errorf("%s: %+v", name, r)
+		}
+		r, err := readArray(t, content, "tokens,layers,topk")
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		checkSteps(t, r, want)
+	}
+}
+
+// Counts of layers with equally many slots are no ids, and few ids are read with a warning.
+func TestCountsAreNoIDs(t *testing.T) {
+	var counts []int64
+	for layer := range int64(30) {
+		counts = append(counts, layer, 29-layer+1)
+	}
+	for name, content := range arrayFiles(t, []int{30, 2}, counts) {
+		if r, err := readArray(t, content, ""); err != nil || len(r.Layers()) != 30 || len(r.Warnings) > 0 {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+	}
+	for name, content := range arrayFiles(t, []int{2, 2}, []int64{7, 1, 3, 2}) {
+		if r, err := readArray(t, content, ""); err != nil || !slices.Equal(codes(r.Warnings), []string{"ambiguous_array"}) {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+	}
+}
+
+func TestAxesRefused(t *testing.T) {
+	for _, text := range []string{"steps,layers", "experts,experts", "tokens,experts", "x,experts", "layers,topk,ranks", ","} {
+		if axes, err := ParseAxes(text); err == nil {
+			t.Errorf("%q: %v", text, axes)
+		}
+	}
+	if axes, err := ParseAxes("Tokens, Layers,top-k"); err != nil || !slices.Equal(axes, Axes{"tokens", "layers", "topk"}) {
+		t.Errorf("%v, %v", axes, err)
+	}
+	if r, err := readArray(t, []byte("layer,expert,count\n0,0,1\n"), "layers,experts"); err == nil || !strings.Contains(err.Error(), "leave it out") {
+		t.Errorf("axes of a CSV: %+v, %v", r, err)
+	}
+}
+
+// A deep list, a list of other depths and one of other lengths.
+func TestNumbers(t *testing.T) {
+	for text, shape := range map[string][]int64{"[]": {0}, "[[]]": {1, 0}, "[[1, 2.0],\n[3,4e0]]": {2, 2}, "[-1]": {1}, "[[[[1]]]]": {1, 1, 1, 1}} {
+		if a, err := numbers([]byte(text)); err != nil || !slices.Equal(a.Shape, shape) {
+			t.Errorf("%s: %v, %v", text, a, err)
+		}
+	}
+	for _, text := range []string{"[[[[[1]]]]]", "[1,[2]]", "[[1],2]", "[[1],[2,3]]", "[[[]],[[1]]]", "[true]", `["1"]`, "[[1],[]]", "[[],[1]]", "7", `{"a":[1]}`, "[[[]],[1]]"} {
+		if a, err := numbers([]byte(text)); err == nil {
+			t.Errorf("%s: %v", text, a)
+		}
+	}
+}
