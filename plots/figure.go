@@ -19,6 +19,8 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgimg"
 	"gonum.org/v1/plot/vg/vgsvg"
+
+	"github.com/moebalance/moebalance/router/shown"
 )
 
 // ErrNothing is wrapped by every refusal to draw a figure without data.
@@ -43,7 +45,7 @@ type Figure struct {
 // The text stays text, in Liberation Sans or what the reader's machine has
 // instead, stretched to the width it was laid out with.
 func (f Figure) SVG(w io.Writer) error {
-	_, err := io.WriteString(w, `<?xml version="1.0" encoding="UTF-8"?>`+"\n"+f.svg(true))
+	_, err := io.WriteString(w, `<?xml version="1.0" encoding="UTF-8"?>`+"\n"+shown.Visible(f.svg(true)))
 	return err
 }
 
@@ -225,7 +227,7 @@ func (c *svgCanvas) body(themed bool) string {
 	var drawn bytes.Buffer
 	_, _ = c.WriteTo(&drawn) // a bytes.Buffer takes everything
 	_, body, _ := strings.Cut(drawn.String(), "xlink\">")
-	body = strings.ReplaceAll(body, "font-family:Liberation Sans;", fallback)
+	body = strings.NewReplacer("font-family:Liberation Sans;", fallback, "\t", " ").Replace(body)
 	if themed { // a page allows no style attributes
 		body = styled.ReplaceAllStringFunc(body, attributes)
 		body = rectangle.ReplaceAllStringFunc(body, func(path string) string {

@@ -232,6 +232,7 @@ var imports = map[string][]string{
 		"compare/place",
 		"router",
 		"router/quantity",
+		"router/shown",
 	},
 	"plots/page": {
 		"compare/answer",

@@ -48,13 +48,13 @@ var ordinary = regexp.MustCompile(`^(?:[\d.,:e+-]+(?:/tcp|/udp)?|[A-Z]?[a-z_-]+[
 func Mask(words []string) []string {
 	masked := make([]string, len(words))
 	for i, w := range words {
-		masked[i] = maskText(secretWord.ReplaceAllString(w, "${1}"+hidden))
+		masked[i] = Masked(secretWord.ReplaceAllString(w, "${1}"+hidden))
 		if i == 0 {
 			continue
 		}
-		flag, before := words[i-1], strings.Join(words[:i-1], " ")+" "
+		flag := words[i-1]
 		switch user, password, both := strings.Cut(w, ":"); {
-		case secretFlag.MatchString(flag), flag == "-p" && isPassword(before, w):
+		case secretFlag.MatchString(flag), flag == "-p" && isPassword(strings.Join(words[max(0, i-9):i-1], " ")+" ", w):
 			masked[i] = hidden
 		case both && password != "" && !isNumber(password) && (flag == "-u" || flag == "--user" || flag == "--proxy-user"):
 			masked[i] = user + ":" + hidden
@@ -63,19 +63,24 @@ func Mask(words []string) []string {
 	return masked
 }
 
-// Masked is Mask for one text.
-func Masked(text string) string { return maskText(text) }
+// signs are small letters of which some are in every text with a secret. Most texts have
+// none, and there are millions.
+var signs = []string{
+	"token", "key", "secret", "pass", "pwd", "cred", "auth", "signature", "sig=", "sig'", `sig"`, "--sig", "cookie", "bearer", "@", "-p", "-u", "--user", "--proxy-user",
+	"sk-", "gsk_", "hf_", "xai-", "nvapi-", "r8_", "glpat-", "npm_", "dop_v1_", "wandb_v1_", "ghp_", "gho_", "ghs_", "ghu_", "ghr_", "github_pat_", "xox", "pypi-", "pplx-", "tgp_v1_", "akia", "asia", "aiza", "eyj",
+}
 
-func maskText(w string) string {
+// Masked is Mask for one text.
+func Masked(w string) string {
+	small := strings.ToLower(w)
+	if !slices.ContainsFunc(signs, func(sign string) bool { return strings.Contains(small, sign) }) {
+		return w
+	}
 	w = secretInner.ReplaceAllString(w, "${1}"+hidden)
 	w = secretHeader.ReplaceAllString(w, "${1}"+hidden)
 	w = secretField.ReplaceAllString(w, "${1}"+hidden)
 	w = secretLogin.ReplaceAllString(w, "${1}"+hidden+"@")
-	for _, at := range slices.Backward(secretLetter.FindAllStringSubmatchIndex(w, -1)) {
-		if value := w[at[2]:at[3]]; isPassword(w[:at[0]]+" ", value) {
-			w = w[:at[2]] + hidden + w[at[3]:]
-		}
-	}
+	w = maskLetters(w)
 	w = secretUser.ReplaceAllStringFunc(w, func(found string) string {
 		m := secretUser.FindStringSubmatch(found)
 		if isNumber(m[2]) { // ids of a user and a group
@@ -91,6 +96,22 @@ func maskText(w string) string {
 	})
 	return armored.ReplaceAllString(w, "${1}"+hidden+"${2}")
 }
+
+// maskLetters hides the values of -p.
+func maskLetters(w string) string {
+	var b strings.Builder
+	end := 0
+	for _, at := range secretLetter.FindAllStringSubmatchIndex(w, -1) {
+		if isPassword(w[max(0, at[0]-mostBefore):at[0]]+" ", w[at[2]:at[3]]) {
+			b.WriteString(w[end:at[2]] + hidden)
+			end = at[3]
+		}
+	}
+	return b.String() + w[end:]
+}
+
+// mostBefore is how many bytes before a flag may name its program.
+const mostBefore = 256
 
 func isNumber(text string) bool { return strings.Trim(text, "0123456789") == "" }
 
