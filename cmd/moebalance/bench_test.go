@@ -167,6 +167,7 @@ echo "{\"perfect_router\":$perfect,\"ranks\":2,\"tokens_per_rank\":8,\"tokens_pe
 		"flag not seen":   {[]string{"--treatment", "env:OTHER=1", "--", gain20}, exitNotComparable, "bench: invalid: balance is not proved: perfect arm, ranks"},
 		"claimed only":    {[]string{"--pairs", "6", "--require-proof", "measured", "--", gain20}, exitNotComparable, "balance is claimed, not measured"},
 		"proof grade":     {[]string{"--require-proof", "none", "--", gain20}, exitUsage, "want one of claimed, measured"},
+		"half the batch":  {[]string{"--pairs", "6", "--", script(t, strings.Replace(engine(100, 120), `"tokens_per_rank":8`, `"tokens_per_rank":4`, 1))}, exitNotComparable, "bench: not comparable: the arms did different work: pair 0: tokens_per_rank: normal 8, perfect 4"},
 		"wrong ranks":     {[]string{"--treatment", "env:ENABLE_PERFECT_ROUTER=1", "--ranks", "3", "--", gain20}, exitNotComparable, "no evidence of this rank"},
 	} {
 		t.Run(name, func(t *testing.T) {

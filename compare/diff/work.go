@@ -50,7 +50,10 @@ const (
 const leastOutside = 0.02
 
 func workOfBoth(name, unit string, normal, perfect, allowed float64) Work {
-	w := Work{Quantity: name, Unit: unit, Normal: router.Number(normal), Perfect: router.Number(perfect), Differs: router.Undefined(), Allowed: allowed}
+	w := Work{
+		Quantity: name, Unit: unit, Normal: router.Number(normal), Perfect: router.Number(perfect),
+		Differs: router.Undefined(), Allowed: allowed,
+	}
 	switch least := min(normal, perfect); {
 	case normal == perfect:
 		w.Differs, w.Equal = 0, true
@@ -69,15 +72,18 @@ func (c *Comparison) judgeWork(p arms, sides [2]*nsys.Trace, refuse func(string,
 			refuse(format, args...)
 		}
 	}
-	if n, p := gateExperts(sides[0]), gateExperts(sides[1]); len(n) == 1 && len(p) == 1 {
-		check(workOfBoth("experts of the gate", "", float64(n[0]), float64(p[0]), 0), "the sides run gates of %d and %d experts", n[0], p[0])
+	if a, b := gateExperts(sides[0]), gateExperts(sides[1]); len(a) == 1 && len(b) == 1 {
+		check(workOfBoth("experts of the gate", "", float64(a[0]), float64(b[0]), 0),
+			"the sides run gates of %d and %d experts", a[0], b[0])
 	}
 	tokens := p.tokens()
 	if tokens[0] > 0 && tokens[1] > 0 {
-		check(workOfBoth(tokensPerStep, "", tokens[0], tokens[1], tokensMargin), "the sides hold %.0f and %.0f tokens per step", tokens[0], tokens[1])
+		check(workOfBoth(tokensPerStep, "", tokens[0], tokens[1], tokensMargin),
+			"the sides hold %.0f and %.0f tokens per step", tokens[0], tokens[1])
 	}
-	if n, p := stepSlots(sides[0]), stepSlots(sides[1]); n > 0 && p > 0 && tokens == [2]float64{} {
-		check(workOfBoth("slots per step and layer", "", n, p, computeMargin), "by their counts, the sides hold %.0f and %.0f slots per step and layer", n, p)
+	if a, b := stepSlots(sides[0]), stepSlots(sides[1]); a > 0 && b > 0 && tokens == [2]float64{} {
+		check(workOfBoth("slots per step and layer", "", a, b, computeMargin),
+			"by their counts, the sides hold %.0f and %.0f slots per step and layer", a, b)
 	}
 	if c.Builds != nil {
 		return
@@ -104,7 +110,8 @@ func (c *Comparison) judgeOutside(p arms, tokens [2]float64, check func(Work, st
 		known = known || outside[i] >= leastOutside*all
 	}
 	if !known {
-		c.warn("equal_work_unknown", "", fmt.Sprintf("equal work unknown: less than %s of the compute is known to lie outside the MoE blocks, too little to tell whether both arms did the same", quantity.Percent(leastOutside)))
+		c.warn("equal_work_unknown", "", fmt.Sprintf("equal work unknown: less than %s of the compute is known to lie "+
+			"outside the MoE blocks, too little to tell whether both arms did the same", quantity.Percent(leastOutside)))
 		return
 	}
 	per, unit := "step", quantity.TimeUnit(max(outside[0], outside[1]))
@@ -114,7 +121,8 @@ func (c *Comparison) judgeOutside(p arms, tokens [2]float64, check func(Work, st
 	}
 	floats.Scale(1/unit.Per, outside[:])
 	w := workOfBoth(outsideMoE, unit.Name+"/"+per, outside[0], outside[1], computeMargin)
-	check(w, "compute outside the MoE blocks, which balance does not change, takes %s and %s %s per %s", quantity.Digits3(outside[0]), quantity.Digits3(outside[1]), unit.Name, per)
+	check(w, "compute outside the MoE blocks, which balance does not change, takes %s and %s %s per %s",
+		quantity.Digits3(outside[0]), quantity.Digits3(outside[1]), unit.Name, per)
 }
 
 // outsidePhases are those that balance does not change.
@@ -201,7 +209,8 @@ func (c *Comparison) judgeBackend(sides [2]*nsys.Trace, check func(Work, string,
 	w := workOfBoth("expert time in kernels of this side alone", "share", share[0], share[1], backendMargin)
 	if w.Differs = max(w.Normal, w.Perfect); len(times[0])+len(times[1]) > 0 {
 		w.Equal = w.Differs <= backendMargin
-		check(w, "the experts run in other kernels, mostly %s in the normal arm and %s in the perfect arm", longest(times[0]), longest(times[1]))
+		check(w, "the experts run in other kernels, mostly %s in the normal arm and %s in the perfect arm",
+			longest(times[0]), longest(times[1]))
 	}
 }
 
@@ -227,7 +236,8 @@ func expertKernels(t *nsys.Trace) map[string]int64 {
 		class := kernel.Classify(k.Name)
 		given := k.Phase == nsys.PhaseExperts && class.Phase != nsys.PhaseExperts // by a rule of the user
 		switch {
-		case (class.GEMM || class.Phase == nsys.PhaseExperts && len(class.Fused) > 0 || given) && (len(ran) == 0 || ran[k.Name]):
+		case len(ran) > 0 && !ran[k.Name] && class.Phase == nsys.PhaseExperts: // of other steps
+		case class.GEMM || given || class.Phase == nsys.PhaseExperts && len(class.Fused) > 0:
 			times[strings.TrimSuffix(fmt.Sprintf("%s (%s)", kernel.Family(k.Name), class.Library), " ()")] += k.TotalNS
 		case class.Phase == nsys.PhaseOther && k.Placed == nsys.PhaseExperts:
 			times["dense GEMMs ("+class.Library+")"] += k.TotalNS
@@ -248,10 +258,12 @@ func longest(times map[string]int64) string {
 // CheckCompute asks traces of one launch of each arm whether both did the same work. What
 // depends on the steps that happened to be recorded is no more than a warning.
 func CheckCompute(normal, perfect *nsys.Trace) gain.Check {
-	check := gain.Check{Name: gain.CheckCompute, Status: gain.Unknown, Text: "the traces of the profiled pair do not tell whether both arms did the same work"}
+	check := gain.Check{Name: gain.CheckCompute, Status: gain.Unknown,
+		Text: "the traces of the profiled pair do not tell whether both arms did the same work"}
 	window := false // other steps were recorded
 	for _, w := range Compare(normal, perfect).Work {
-		text := fmt.Sprintf("%s of the profiled pair: normal %s, perfect %s %s", w.Quantity, quantity.Digits4(w.Normal), quantity.Digits4(w.Perfect), w.Unit)
+		text := fmt.Sprintf("%s of the profiled pair: normal %s, perfect %s %s",
+			w.Quantity, quantity.Digits4(w.Normal), quantity.Digits4(w.Perfect), w.Unit)
 		switch {
 		case w.Equal && check.Status == gain.Unknown:
 			check.Status, check.Text = gain.Pass, "the profiled pair did the same work, as far as its traces tell"

@@ -232,7 +232,8 @@ func severalRuns(exports []string) error {
 	if len(runs) < 2 {
 		return nil
 	}
-	return marked{fmt.Errorf("two files claim one rank, so the exports are of %d runs: %s; give those of one run, or a run per side: moebalance compare %s", len(runs), strings.Join(runs, ", "), strings.Join(runs[:2], " ")), ErrNotComparable}
+	return marked{fmt.Errorf("two files claim one rank, so the exports are of %d runs: %s; "+
+		"give those of one run, or a run per side: moebalance compare %s", len(runs), strings.Join(runs, ", "), strings.Join(runs[:2], " ")), ErrNotComparable}
 }
 
 // onRanks takes counts that record no ranks to be on those of the trace. That experts are
