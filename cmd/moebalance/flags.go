@@ -145,7 +145,10 @@ func sectionRank(heading string) int {
 }
 
 // modelFlags name a model.
-type modelFlags struct{ model, config string }
+type modelFlags struct {
+	model, config string
+	method        router.Method // instead of the config's; bound where it can be given
+}
 
 func (m *modelFlags) bind(c *cobra.Command) {
 	f := c.Flags()
@@ -176,11 +179,11 @@ func (m *modelFlags) find() (router.Model, error) {
 	case m.model != "" && m.config != "":
 		return router.Model{}, usagef("want one of --model and --config, have both")
 	case m.config != "":
-		return readModelConfig(m.config)
+		return readModelConfig(m.config, m.method)
 	case isFile(m.model):
-		return readModelConfig(m.model)
+		return readModelConfig(m.model, m.method)
 	case m.model != "" && isFile(filepath.Join(m.model, "config.json")):
-		return readModelConfig(filepath.Join(m.model, "config.json"))
+		return readModelConfig(filepath.Join(m.model, "config.json"), m.method)
 	}
 	found, err := router.FindModel(m.model)
 	return found, withCode(exitUsage, err)
