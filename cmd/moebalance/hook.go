@@ -42,7 +42,7 @@ func hookEnviron(campaign string) ([]string, error) {
 	}
 	known := os.Getenv("PYTHONPATH")
 	for _, folder := range filepath.SplitList(known) {
-		if isFile(filepath.Join(folder, "moebalance_hook.py")) {
+		if isFile(filepath.Join(folder, filepath.FromSlash(hook.Main))) {
 			return os.Environ(), nil
 		}
 	}
