@@ -268,7 +268,7 @@ func TestCountsAndModelsUsage(t *testing.T) {
 		{exitFailed, "no such file", []string{"counts", "--since", "missing", path}},
 		{exitFailed, "unknown format", []string{"counts", fixtures + "README.md"}},
 		{exitUsage, "unknown model", []string{"models", "nope"}},
-		{exitUsage, "have both", []string{"models", "--config", "x", "deepseek-v3"}},
+		{exitUsage, "names of presets, or --config", []string{"models", "--config", "x", "deepseek-v3"}},
 		{exitFailed, "no such file", []string{"models", "--config", "missing.json"}},
 		{exitFailed, "no routed experts", []string{"models", "--config", fixtures + "counts/vllm-dump.json"}},
 	} {

@@ -25,11 +25,8 @@ func modelsCmd() *cobra.Command {
 }
 
 func (o *modelsOptions) run(c *cobra.Command, names []string) error {
-	if o.config != "" && len(names) > 0 {
-		return usagef("models: want names of presets or --config, have both")
-	}
-	if o.method != "" && o.config == "" {
-		return usagef("models: --method needs --config")
+	if o.config != "" && len(names) > 0 || o.config == "" && o.method != "" {
+		return usagef("models: want names of presets, or --config and perhaps --method")
 	}
 	models, err := o.models(names)
 	if err != nil {

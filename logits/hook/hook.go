@@ -11,13 +11,21 @@ package hook
 import (
 	"embed"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 )
 
 //go:embed moebalance_hook/*.py
 var modules embed.FS
 
-// Main is the file by which a folder of PYTHONPATH is known to hold the hook.
-const Main = "moebalance_hook/__init__.py"
+// On reports whether a folder of a PYTHONPATH holds the hook.
+func On(path string) bool {
+	return slices.ContainsFunc(filepath.SplitList(path), func(folder string) bool {
+		info, err := os.Stat(filepath.Join(folder, "moebalance_hook", "__init__.py"))
+		return err == nil && info.Mode().IsRegular()
+	})
+}
 
 // File is one file of the hook.
 type File struct {

@@ -72,7 +72,7 @@ func TestFiles(t *testing.T) {
 			t.Errorf("%s is empty", f.Name)
 		}
 	}
-	for _, want := range []string{hook.Main, "moebalance_hook/hook.py", "moebalance_hook-1.2.3.dist-info/METADATA", "moebalance_hook-1.2.3.dist-info/entry_points.txt"} {
+	for _, want := range []string{"moebalance_hook/__init__.py", "moebalance_hook/hook.py", "moebalance_hook-1.2.3.dist-info/METADATA", "moebalance_hook-1.2.3.dist-info/entry_points.txt"} {
 		if !slices.Contains(names, want) {
 			t.Errorf("no %s in %s", want, names)
 		}
