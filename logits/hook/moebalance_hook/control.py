@@ -57,14 +57,13 @@ class Control:
             self.change(hook, self.sequence, self.arm, self.normal)
 
     def obey(self, hook: "Hook", text: str) -> None:
-        sequence = self.sequence
         try:
             order = json.loads(text)
             sequence, arm, router, expires = order["sequence"], order["arm"], order["router"], order["expires_ns"]
             if not (isinstance(sequence, int) and isinstance(expires, int) and isinstance(arm, str) and isinstance(router, str)):
                 raise ValueError("want whole numbers sequence and expires_ns, and texts arm and router")
         except (ValueError, KeyError, TypeError) as e:
-            return self.answer(hook, sequence, self.arm, error=f"arm.json: {e!r}")
+            return self.answer(hook, self.sequence, self.arm, error=f"arm.json: {e!r}")
         if sequence != self.sequence:
             self.expires, self.expired = expires, False
             self.change(hook, sequence, arm, router)

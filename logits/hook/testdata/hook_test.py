@@ -3,6 +3,7 @@ tep4: 32 experts, top-4, 4 ranks; dep4: the same; grouped: 32 experts in 8 group
 single: 16 experts, top-2, 1 rank. vLLM and SGLang are trees of the same names and signatures as versions 0.26.0's and 0.5.16's."""
 import glob
 import importlib.util
+import io
 import json
 import os
 import shutil
@@ -428,6 +429,159 @@ class VLLM(unittest.TestCase):
         worker.profile(8)
         next(iter(sys.modules["moebalance_hook"].HOOK.layers.values())).captured = True
         worker.profile(4000)
+
+
+class Switch(unittest.TestCase):
+    """Several routers within one launch, by MOEBALANCE_CONTROL."""
+
+    def start(self, control, runners=2, normal="", bias=None, **variables):
+        kind, worker = fake_vllm()
+        hook = load("tep4" if bias is None else "grouped", CONTROL=control, **({"ROUTER": normal} if normal else {}), **variables)
+        hook.vllm()
+        ranks = 4 if bias is None else 8
+        worker = worker(*[kind(i, 0, ranks, 1, 32, 4, bias) for i in range(runners)])
+        worker.profile(64)
+        return hook, worker
+
+    def order(self, folder, sequence, router, arm="perfect", seconds=60.0, text=None):
+        with open(os.path.join(folder, "new"), "w") as f:
+            f.write(text or json.dumps({"sequence": sequence, "arm": arm, "router": router, "expires_ns": time.time_ns() + int(seconds * 1e9)}))
+        os.replace(os.path.join(folder, "new"), os.path.join(folder, "arm.json"))
+        sys.modules["moebalance_hook"].HOOK.control.next = 0.0  # now, rather than a moment later
+
+    def answer(self, folder):
+        with open(os.path.join(folder, "ack.rank0.json")) as f:
+            return json.load(f)
+
+    def test_arms_and_answers(self):
+        plain = fake_vllm()[0](0, 0, 4, 1, 32, 4).run(50)
+        with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as counts:
+            hook, worker = self.start(folder, COUNTS=counts)
+            self.assertEqual([layer.proved for layer in hook.HOOK.layers.values()], [True, True])
+            self.assertTrue(worker.execute_model(steps(50))[0].equal(plain))
+            memory = [layer.tables[torch.bfloat16].data_ptr() for layer in hook.HOOK.layers.values()]
+            for sequence, router in enumerate(("perfect", "off", "target:2.0", "perfect", "off"), 1):
+                self.order(folder, sequence, router, arm="arm of " + router)
+                for tokens in (50, 64):
+                    ids = worker.execute_model(steps(tokens))
+                if router == "off":
+                    self.assertTrue(worker.execute_model(steps(50))[0].equal(plain))
+                else:
+                    self.assertAlmostEqual(max_over_mean(ids[0], 32, 4), {"perfect": 1.0, "target:2.0": 2.0}[router], delta=0.1)
+                ack = self.answer(folder)
+                self.assertEqual([ack[key] for key in ("sequence", "arm", "router", "rank", "ranks")], [sequence, "arm of " + router, router, 0, 1])
+                self.assertNotIn("error", ack)
+            self.assertEqual([layer.tables[torch.bfloat16].data_ptr() for layer in hook.HOOK.layers.values()], memory)
+            worker.shutdown()
+            from safetensors.torch import load_file
+            for sequence, slots in ((0, [200]), (1, [200, 256]), (2, [200, 256, 200]), (4, [200, 256])):
+                recorded = load_file(f"{counts}/sequence{sequence}/rank0.safetensors")
+                self.assertEqual([int(recorded[f"{i}_1"].sum()) for i in range(len(recorded) // 2)], slots)
+                even = all(int(row.max()) == -(-int(row.sum()) // 32) for row in recorded.values())
+                self.assertEqual(even, sequence in (1, 4))
+                with open(f"{counts}/sequence{sequence}/moebalance-hook.rank0.json") as f:
+                    proof = json.load(f)
+                self.assertEqual((proof["sequence"], proof["arm"], proof["layers_proved"]), (sequence, "perfect" if sequence in (1, 4) else "normal", 2))
+
+    def test_where_nothing_new_is_captured(self):
+        """The same operators in all arms: what a graph captured reads the flag and the tables again."""
+        with tempfile.TemporaryDirectory() as folder:
+            hook, worker = self.start(folder, runners=1)
+            layer, = hook.HOOK.layers.values()
+            learned = torch.randn(8, 32, generator=torch.Generator().manual_seed(1)).bfloat16()
+            self.assertTrue(hook.HOOK.logits(layer, learned).equal(learned))
+            flag = hook.HOOK.flag
+            self.order(folder, 1, "perfect")
+            worker.execute_model(steps(8))
+            self.assertIs(hook.HOOK.flag, flag)
+            self.assertEqual(sorted(set(hook.HOOK.logits(layer, learned).flatten().tolist())), [-32.0, 32.0])
+
+    def test_a_driver_that_dies(self):
+        plain = fake_vllm()[0](0, 0, 4, 1, 32, 4).run(50)
+        with tempfile.TemporaryDirectory() as folder:
+            _, worker = self.start(folder)
+            self.order(folder, 7, "perfect", seconds=0.2)
+            worker.execute_model(steps(50))
+            self.assertEqual(self.answer(folder)["router"], "perfect")
+            self.order(folder, 7, "perfect", seconds=0.4)  # renewed
+            time.sleep(0.25)
+            self.assertFalse(worker.execute_model(steps(50))[0].equal(plain))
+            time.sleep(0.25)
+            self.assertTrue(worker.execute_model(steps(50))[0].equal(plain))
+            ack = self.answer(folder)
+            self.assertEqual((ack["sequence"], ack["router"], ack["expired"]), (7, "off", True))
+            self.order(folder, 7, "perfect")  # too late for this sequence
+            self.assertTrue(worker.execute_model(steps(50))[0].equal(plain))
+            self.order(folder, 8, "perfect")
+            self.assertFalse(worker.execute_model(steps(50))[0].equal(plain))
+
+    def test_orders_that_cannot_be_obeyed(self):
+        with tempfile.TemporaryDirectory() as folder:
+            hook, worker = self.start(folder, normal="target:1.5")
+            for sequence, order, error in ((1, {"router": "even"}, "unknown router 'even'"), (2, {"router": "target:9"}, "want a rank max/mean from"),
+                                           (3, {"router": "recorded:" + folder + "/none.json"}, "none.json"), (3, {"text": "{"}, "arm.json"),
+                                           (3, {"text": "[]"}, "arm.json"), (3, {"text": '{"sequence": "4", "arm": "a", "router": "perfect", "expires_ns": 1}'}, "whole numbers")):
+                self.order(folder, sequence, **{"router": "", **order})
+                self.assertAlmostEqual(max_over_mean(worker.execute_model(steps(64))[0], 32, 4), 1.5, delta=0.1)
+                ack = self.answer(folder)
+                self.assertEqual((ack["sequence"], ack["router"]), (sequence, "target:1.5"))
+                self.assertIn(error, ack["error"])
+            self.order(folder, 5, "perfect")
+            worker.execute_model(steps(64))
+            self.assertNotIn("error", self.answer(folder))
+
+    def test_correction_bias(self):
+        """Untouched where the learned logits route; what it outweighs is refused, or it is zero in the other arms alone."""
+        wide = torch.linspace(0, 3, 32)
+        with tempfile.TemporaryDirectory() as folder:
+            with self.assertRaisesRegex(RuntimeError, "spreads over 3"):
+                self.start(folder, bias=wide.clone())
+            bias = wide.clone()
+            _, worker = self.start(folder, bias=bias, BIAS="zero")
+            self.assertTrue(bias.equal(wide))
+            for sequence, router in enumerate(("perfect", "off"), 1):
+                self.order(folder, sequence, router)
+                worker.execute_model(steps(8))
+                self.assertTrue(bias.equal(wide if router == "off" else torch.zeros(32)))
+
+    def test_refusals(self):
+        with tempfile.TemporaryDirectory() as folder:
+            _, worker = fake_vllm()
+            hook = load("tep4", perfect=True, CONTROL=folder)
+            hook.vllm()
+            with self.assertRaisesRegex(RuntimeError, "want ENABLE_PERFECT_ROUTER unset"):
+                worker(sys.modules["vllm.model_executor.layers.fused_moe.runner.moe_runner"].MoERunner(0, 0, 4, 1, 32, 4)).profile(8)
+        load("tep4")
+        with self.assertRaisesRegex(RuntimeError, "alternate: want MOEBALANCE_CONTROL set"):
+            sys.modules["moebalance_hook"].alternate(lambda: None)
+
+    def test_alternate(self):
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch("sys.stdout", io.StringIO()) as printed:
+            _, worker = self.start(folder)
+
+            def measure():
+                return max_over_mean(worker.execute_model(steps(50))[0], 32, 4)
+            record = sys.modules["moebalance_hook"].alternate(measure, blocks=3)
+            self.assertEqual(json.loads(printed.getvalue()), record)
+            self.assertEqual([block["order"] for block in record["blocks"]], ["ABBA", "BAAB", "ABBA"])
+            for block in record["blocks"]:
+                for letter, segment in zip(block["order"], block["segments"]):
+                    self.assertEqual(segment["arm"], "normal" if letter == "A" else "perfect")
+                    self.assertEqual(segment["value"] == 1.0, letter == "B")
+                    self.assertGreater(segment["seconds"], 0)
+            ends = [s["sequence"] for block in record["blocks"] for s in block["segments"]]
+            self.assertEqual(ends, sorted(ends))
+            with open(os.path.join(folder, "arm.json")) as f:
+                self.assertEqual(json.load(f)["router"], "off")
+
+    def test_ranges(self):
+        with tempfile.TemporaryDirectory() as folder:
+            _, worker = self.start(folder)
+            self.order(folder, 1, "perfect")
+            with torch.profiler.profile() as profile:
+                worker.execute_model(steps(50))
+            names = [e.name for e in profile.events()]
+            self.assertTrue({"moebalance step 1 perfect 50 tokens", "layer 0 moe", "layer 1 moe"} <= set(names), names)
 
 
 class Entries(unittest.TestCase):
