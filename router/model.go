@@ -18,8 +18,9 @@ type Model struct {
 	Hidden       int     `json:"hidden_size"`       // width of a token
 	Intermediate int     `json:"intermediate_size"` // width inside one routed expert
 	Layers       int     `json:"layers"`            // all decoder layers
-	MoELayers    int     `json:"moe_layers"`        // those with routed experts
-	Dense        []int   `json:"dense_layers"`      // those without, in order; never nil
+	MoELayers    int     `json:"moe_layers"`        // those with experts that logits choose
+	Dense        []int   `json:"dense_layers"`      // those without experts, in order; never nil
+	Hash         []int   `json:"hash_layers"`       // those with experts that a hash of the token chooses; never nil
 	LogitsDType  string  `json:"logits_dtype"`      // in which engines keep the router logits: "f32" or "bf16"
 	Source       string  `json:"source"`            // the published config.json
 }

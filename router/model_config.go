@@ -5,9 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
+	"regexp"
 	"slices"
-	"strings"
 )
 
 // modelConfig holds the fields of a Hugging Face config.json that say how a
@@ -23,16 +22,21 @@ type modelConfig struct {
 
 	ExpertsPerTok   same `json:"num_experts_per_tok"`
 	ExpertsPerToken same `json:"experts_per_token"` // GPT-OSS beside the usual name
-	MoETopK         same `json:"moe_topk"`          // Hunyuan, a number or a list over layers
-	MoEK            same `json:"moe_k"`             // ERNIE
+	KimiTopK        same `json:"num_experts_per_token"`
+	MoETopK         same `json:"moe_topk"`        // Hunyuan, a number or a list over layers
+	MoEK            same `json:"moe_k"`           // ERNIE
+	ZeroExperts     same `json:"zero_expert_num"` // LongCat: behind the routed ones, and without weights
 
 	Groups        same     `json:"n_group"`
+	KimiGroups    same     `json:"num_expert_group"`
 	TopKGroups    same     `json:"topk_group"`
 	ScoringFunc   string   `json:"scoring_func"`
 	TopKMethod    string   `json:"topk_method"`
 	NormTopKProb  *bool    `json:"norm_topk_prob"`
 	RoutingBias   *bool    `json:"use_routing_bias"` // MiniMax
+	ExpertBias    *bool    `json:"use_expert_bias"`  // LFM2
 	ScalingFactor *float32 `json:"routed_scaling_factor"`
+	RouterScaling *float32 `json:"router_scaling_factor"` // HY-V3
 
 	Hidden          same `json:"hidden_size"`
 	Intermediate    same `json:"intermediate_size"`
@@ -40,11 +44,14 @@ type modelConfig struct {
 	Layers          same `json:"num_hidden_layers"`
 
 	FirstDense    int       `json:"first_k_dense_replace"`     // DeepSeek, GLM
+	NumDense      int       `json:"num_dense_layers"`          // LFM2: the first ones
 	LayerFreq     frequency `json:"moe_layer_freq"`            // DeepSeek: every n-th; MiMo, MiniMax: a list of 0 and 1
 	SparseStep    int       `json:"decoder_sparse_step"`       // Qwen: every n-th, the first being layer n−1
 	MLPOnly       []int     `json:"mlp_only_layers"`           // Qwen
 	Interleave    int       `json:"interleave_moe_layer_step"` // Llama 4: as decoder_sparse_step
 	MoELayerIndex []int     `json:"moe_layers"`                // Llama 4: the layers themselves
+	LayerTypes    []string  `json:"mlp_layer_types"`           // dense, sparse, moe or hash_moe for each layer; decides alone
+	HashLayers    *same     `json:"num_hash_layers"`           // DeepSeek-V4: the first ones
 
 	Text json.RawMessage `json:"text_config"` // the language model inside a multimodal one
 }
@@ -84,13 +91,15 @@ func (f *frequency) UnmarshalJSON(b []byte) error {
 
 // ParseConfig reads how a model routes from its Hugging Face config.json. The
 // language model of a multimodal one is found under text_config. Name is the
-// config's model_type and Title its architecture; Source is left empty.
+// config's model_type and Title its architecture; Source is left empty. A method, if
+// given, stands in the place of the one that the config tells.
 //
 // A model is refused by name when the config does not tell its routing method
 // or names one that this package has not, such as DeepSeek-V2's
 // group_limited_greedy or the sparse mixer of Phi.
-func ParseConfig(config []byte) (Model, error) {
+func ParseConfig(config []byte, method Method) (Model, error) {
 	var c modelConfig
+	config = finite(config)
 	if err := json.Unmarshal(config, &c); err != nil {
 		return Model{}, fmt.Errorf("model config: %w", fieldError(err))
 	}
@@ -103,11 +112,27 @@ func ParseConfig(config []byte) (Model, error) {
 			c.Architectures = architectures
 		}
 	}
-	m, err := c.model()
+	c.Groups, c.ScalingFactor = cmp.Or(c.Groups, c.KimiGroups), cmp.Or(c.ScalingFactor, c.RouterScaling)
+	m, err := c.model(method)
 	if err != nil {
 		return Model{}, fmt.Errorf("model config of type %q: %w", c.ModelType, err)
 	}
 	return m, nil
+}
+
+// notFinite matches strings, to pass over them, and the numbers that Python writes and
+// JSON has not.
+var notFinite = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|-?\bInfinity\b|\bNaN\b`)
+
+// finite has null in the place of the numbers that JSON has not: no field that is read
+// here may be one.
+func finite(config []byte) []byte {
+	return notFinite.ReplaceAllFunc(config, func(b []byte) []byte {
+		if b[0] == '"' {
+			return b
+		}
+		return []byte("null")
+	})
 }
 
 // fieldError names the field of a wrong type without the words of Go.
@@ -123,10 +148,10 @@ func (c modelConfig) experts() int {
 	return int(cmp.Or(c.RoutedExperts, c.NumLocalExperts, c.NumExperts, c.MoENumExperts))
 }
 
-func (c modelConfig) model() (Model, error) {
+func (c modelConfig) model(method Method) (Model, error) {
 	m := Model{
 		Name: c.ModelType, Title: c.ModelType, Scale: 1,
-		Shape:  Shape{Experts: c.experts(), TopK: int(cmp.Or(c.ExpertsPerTok, c.ExpertsPerToken, c.MoETopK, c.MoEK))},
+		Shape:  Shape{Experts: c.experts(), TopK: int(cmp.Or(c.ExpertsPerTok, c.ExpertsPerToken, c.KimiTopK, c.MoETopK, c.MoEK))},
 		Hidden: int(c.Hidden), Intermediate: int(cmp.Or(c.MoEIntermediate, c.Intermediate)), Layers: int(c.Layers),
 	}
 	if len(c.Architectures) > 0 {
@@ -136,6 +161,8 @@ func (c modelConfig) model() (Model, error) {
 		m.Groups, m.TopKGroups = int(c.Groups), int(c.TopKGroups)
 	}
 	switch {
+	case c.ZeroExperts > 0:
+		return m, fmt.Errorf("%d zero experts (zero_expert_num), which take tokens off the routed ones, are not supported", c.ZeroExperts)
 	case m.Experts == 0:
 		return m, fmt.Errorf("no routed experts: want one of n_routed_experts, num_local_experts, num_experts, moe_num_experts")
 	case m.Experts > MaxExperts:
@@ -155,7 +182,9 @@ func (c modelConfig) model() (Model, error) {
 		return m, err
 	}
 	var err error
-	if m.Method, err = c.method(); err != nil {
+	if m.Method, m.Bias, err = c.method(); method != "" {
+		m.Method, m.Bias = method, method.Biased() && c.addsBias(true)
+	} else if err != nil {
 		return m, err
 	}
 	if m.Grouped() && !m.Method.GroupLimited() {
@@ -164,26 +193,26 @@ func (c modelConfig) model() (Model, error) {
 	if c.ScalingFactor != nil {
 		m.Scale = *c.ScalingFactor
 	}
-	m.Bias, m.LogitsDType = m.Method.Biased() && (c.RoutingBias == nil || *c.RoutingBias), logitsDType(m.Method)
-	m.Dense, err = c.denseLayers()
-	m.MoELayers = m.Layers - len(m.Dense)
+	m.LogitsDType = logitsDType(m.Method)
+	m.Dense, m.Hash, err = c.otherLayers()
+	m.MoELayers = m.Layers - len(m.Dense) - len(m.Hash)
 	return m, err
 }
 
-// methodOf is the routing method of the families whose configs do not spell it
-// out.
-var methodOf = map[string]Method{
-	"gpt_oss": Renormalize, "mixtral": Renormalize, "granitemoe": Renormalize,
-	"llama4": Llama4, "llama4_text": Llama4,
-	"deepseek_v3": DeepSeekV3, "deepseek_v32": DeepSeekV3, "kimi_k2": DeepSeekV3, "glm4_moe": DeepSeekV3, "glm_moe_dsa": DeepSeekV3, "dots1": DeepSeekV3,
-	"minimax_m2": MiniMax2, "deepseek_v4": DeepSeekV4,
-}
-
-// normalizes says whether the softmax families divide the chosen probabilities
-// by their sum when the config does not say.
-var normalizes = map[string]bool{
-	"qwen2_moe": false, "qwen3_moe": false, "olmoe": false, "deepseek_v2": false,
-	"qwen3_next": true, "qwen3_vl_moe_text": true, "qwen3_5_moe_text": true, "hunyuan_v1_moe": true,
+// families are the routing methods of model types, where their configs do not say
+// otherwise.
+var families = map[string]Method{
+	"gpt_oss": Renormalize, "mixtral": Renormalize, "granitemoe": Renormalize, "granitemoeshared": Renormalize, "granitemoehybrid": Renormalize, "aria_text": Renormalize,
+	"qwen2_moe": Default, "qwen3_moe": Default, "olmoe": Default, "flex_olmo": Default, "deepseek_v2": Default,
+	"qwen3_next": RenormalizeNaive, "qwen3_vl_moe_text": RenormalizeNaive, "qwen3_omni_moe_text": RenormalizeNaive, "qwen3_5_moe_text": RenormalizeNaive,
+	"qwen4_exp_text": RenormalizeNaive, "hunyuan_v1_moe": RenormalizeNaive, "minimax": RenormalizeNaive, "mistral4": RenormalizeNaive,
+	"mistral_large4_text": RenormalizeNaive, "mellum": RenormalizeNaive,
+	"llama4": Llama4, "llama4_text": Llama4, "flint": SigmoidRenorm,
+	"deepseek_v3": DeepSeekV3, "deepseek_v32": DeepSeekV3, "kimi_k2": DeepSeekV3, "glm4_moe": DeepSeekV3, "glm4_moe_lite": DeepSeekV3, "glm4v_moe_text": DeepSeekV3,
+	"glm_moe_dsa": DeepSeekV3, "glm5_next_text": DeepSeekV3, "dots1": DeepSeekV3, "dots3_note_text": DeepSeekV3, "axk1": DeepSeekV3, "beam": DeepSeekV3,
+	"exaone_moe": DeepSeekV3, "solar_open": DeepSeekV3, "hy_v4": DeepSeekV3, "mimo_v2_flash": DeepSeekV3, "kimi_linear": DeepSeekV3, "bailing_hybrid": DeepSeekV3,
+	"minimax_m2": MiniMax2, "minimax_m3_vl_text": MiniMax2, "hy_v3": MiniMax2, "lfm2_moe": MiniMax2,
+	"deepseek_v4": DeepSeekV4,
 }
 
 // notOurs names methods that no config field describes.
@@ -192,72 +221,147 @@ var notOurs = map[string]string{
 	"ernie4_5_moe": "a bias on softmax scores",
 }
 
-func (c modelConfig) method() (Method, error) {
-	if what, ok := notOurs[c.ModelType]; ok {
-		return "", fmt.Errorf("routes by %s, which is not supported", what)
+// addsBias is whether a correction bias is added, as far as the config says.
+func (c modelConfig) addsBias(unsaid bool) bool {
+	switch {
+	case c.RoutingBias != nil:
+		return *c.RoutingBias
+	case c.ExpertBias != nil:
+		return *c.ExpertBias
+	case c.TopKMethod != "":
+		return c.TopKMethod == "noaux_tc"
 	}
-	if c.TopKMethod == "group_limited_greedy" && c.Groups > 1 {
-		return "", fmt.Errorf("topk_method %q (groups scored by their best softmax probability) is not supported", c.TopKMethod)
-	}
-	if m, ok := methodOf[c.ModelType]; ok {
-		return m, nil
-	}
-	normalized, softmax := normalizes[c.ModelType]
+	return unsaid
+}
+
+// method is how tokens choose their experts, and whether a correction bias has a say.
+// What the config spells out comes first; the family fills in the rest.
+func (c modelConfig) method() (m Method, bias bool, err error) {
+	family := families[c.ModelType]
+	scoring := cmp.Or(c.ScoringFunc, family.scoringName())
+	bias = c.addsBias(scoring == sqrtSoftplusScores || scoring == family.scoringName() && family.Biased())
+	normalized := family == RenormalizeNaive || family.Biased()
 	if c.NormTopKProb != nil {
 		normalized = *c.NormTopKProb
 	}
+	what := ""
 	switch {
-	case softmax || c.ScoringFunc == "softmax":
-		if normalized {
-			return RenormalizeNaive, nil
-		}
-		return Default, nil
-	case c.ScoringFunc == "sqrtsoftplus":
-		return DeepSeekV4, nil
-	case c.ScoringFunc == "sigmoid" && c.TopKMethod == "noaux_tc":
-		return DeepSeekV3, nil
-	case c.ScoringFunc == "sigmoid" && normalized:
-		return SigmoidRenorm, nil
+	case notOurs[c.ModelType] != "":
+		what = notOurs[c.ModelType]
+	case c.TopKMethod == "group_limited_greedy" && c.Groups > 1:
+		what = fmt.Sprintf("topk_method %q (groups scored by their best softmax probability)", c.TopKMethod)
+	case scoring == softmaxScores && bias:
+		what = "a bias on softmax scores"
+	case scoring == sigmoidScores && !bias && c.Groups > 1:
+		what = "groups of sigmoid scores without a bias"
+	case family != "" && family != Default && family != RenormalizeNaive && scoring == family.scoringName() && bias == family.Biased():
+		return family, bias, nil
+	case scoring == softmaxScores && normalized:
+		return RenormalizeNaive, false, nil
+	case scoring == softmaxScores:
+		return Default, false, nil
+	case scoring == sqrtSoftplusScores:
+		return DeepSeekV4, bias, nil
+	case scoring == sigmoidScores && bias && c.RoutingBias != nil && c.Groups <= 1:
+		return MiniMax2, true, nil
+	case scoring == sigmoidScores && bias:
+		return DeepSeekV3, true, nil
+	case scoring == sigmoidScores && normalized:
+		return SigmoidRenorm, false, nil
+	default:
+		return "", false, fmt.Errorf("its routing method is not known, and scoring_func %q with topk_method %q does not tell it: name it with --method", c.ScoringFunc, c.TopKMethod)
 	}
-	known := slices.AppendSeq(slices.Collect(maps.Keys(methodOf)), maps.Keys(normalizes))
-	slices.Sort(known)
-	return "", fmt.Errorf("its routing method is not known and scoring_func %q with topk_method %q does not tell it: known model types are %s", c.ScoringFunc, c.TopKMethod, strings.Join(known, ", "))
+	return "", false, fmt.Errorf("routes by %s, which is not supported", what)
 }
 
-// denseLayers are the layers without routed experts.
-func (c modelConfig) denseLayers() ([]int, error) {
+// The values of scoring_func.
+const (
+	softmaxScores      = "softmax"
+	sigmoidScores      = "sigmoid"
+	sqrtSoftplusScores = "sqrtsoftplus"
+)
+
+// scoringName is the scoring_func of a method, empty without one.
+func (m Method) scoringName() string {
+	switch m {
+	case Default, Renormalize, RenormalizeNaive:
+		return softmaxScores
+	case DeepSeekV3, Llama4, MiniMax2, SigmoidRenorm:
+		return sigmoidScores
+	case DeepSeekV4:
+		return sqrtSoftplusScores
+	}
+	return ""
+}
+
+// otherLayers are those without routed experts, and those that find them by a hash of
+// the token, whatever its logits.
+func (c modelConfig) otherLayers() (dense, hash []int, err error) {
+	layers := int(c.Layers)
+	if err := c.checkLayers(); err != nil {
+		return nil, nil, err
+	}
+	dense, hash = []int{}, []int{}
+	for l := range layers {
+		switch {
+		case !c.isMoE(l):
+			dense = append(dense, l)
+		case c.isHash(l):
+			hash = append(hash, l)
+		}
+	}
+	if len(dense)+len(hash) == layers {
+		return nil, nil, fmt.Errorf("none of its %d layers has routed experts", layers)
+	}
+	return dense, hash, nil
+}
+
+func (c modelConfig) checkLayers() error {
 	layers := int(c.Layers)
 	if n := len(c.LayerFreq.list); n > 0 && n != layers {
-		return nil, fmt.Errorf("moe_layer_freq lists %d layers, num_hidden_layers is %d", n, layers)
+		return fmt.Errorf("moe_layer_freq lists %d layers, num_hidden_layers is %d", n, layers)
+	}
+	if n := len(c.LayerTypes); n > 0 && n != layers {
+		return fmt.Errorf("mlp_layer_types lists %d layers, num_hidden_layers is %d", n, layers)
+	}
+	for layer, kind := range c.LayerTypes {
+		if !slices.Contains([]string{"dense", "sparse", "moe", "hash_moe"}, kind) {
+			return fmt.Errorf("mlp_layer_types: want dense, sparse, moe or hash_moe for layer %d, have %q", layer, kind)
+		}
 	}
 	for layer, sparse := range c.LayerFreq.list {
 		if sparse != 0 && sparse != 1 {
-			return nil, fmt.Errorf("moe_layer_freq: want 1 or 0 for layer %d, have %d", layer, sparse)
+			return fmt.Errorf("moe_layer_freq: want 1 or 0 for layer %d, have %d", layer, sparse)
 		}
 	}
 	if c.FirstDense < 0 {
-		return nil, fmt.Errorf("want first_k_dense_replace of at least 0, have %d", c.FirstDense)
+		return fmt.Errorf("want first_k_dense_replace of at least 0, have %d", c.FirstDense)
 	}
 	for _, step := range []int{c.LayerFreq.every, c.SparseStep, c.Interleave} {
 		if step < 0 {
-			return nil, fmt.Errorf("want moe_layer_freq, decoder_sparse_step and interleave_moe_layer_step of at least 1, have %d", step)
+			return fmt.Errorf("want moe_layer_freq, decoder_sparse_step and interleave_moe_layer_step of at least 1, have %d", step)
 		}
 	}
-	dense := []int{}
-	for l := range layers {
-		if !c.isMoE(l) {
-			dense = append(dense, l)
-		}
+	return nil
+}
+
+// isHash reports a layer that chooses experts by token, not by logits. DeepSeek-V4's
+// config may leave their number out, which is 3 then.
+func (c modelConfig) isHash(layer int) bool {
+	switch {
+	case len(c.LayerTypes) > 0:
+		return c.LayerTypes[layer] == "hash_moe"
+	case c.HashLayers != nil:
+		return layer < int(*c.HashLayers)
 	}
-	if len(dense) == layers {
-		return nil, fmt.Errorf("none of its %d layers has routed experts", layers)
-	}
-	return dense, nil
+	return c.ModelType == "deepseek_v4" && layer < 3
 }
 
 func (c modelConfig) isMoE(layer int) bool {
 	switch {
-	case layer < c.FirstDense,
+	case len(c.LayerTypes) > 0:
+		return c.LayerTypes[layer] != "dense"
+	case layer < c.FirstDense, layer < c.NumDense,
 		slices.Contains(c.MLPOnly, layer),
 		c.LayerFreq.every > 0 && layer%c.LayerFreq.every != 0,
 		len(c.LayerFreq.list) > 0 && c.LayerFreq.list[layer] == 0,

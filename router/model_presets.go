@@ -34,7 +34,7 @@ func preset(name, title, repository string, s Shape, m Method, hidden, intermedi
 	return Model{
 		Name: name, Title: title, Source: repository + " config.json",
 		Shape: s, Method: m, Scale: 1, Bias: m.Biased(), LogitsDType: logitsDType(m),
-		Hidden: hidden, Intermediate: intermediate, Layers: depth, MoELayers: depth, Dense: []int{},
+		Hidden: hidden, Intermediate: intermediate, Layers: depth, MoELayers: depth, Dense: []int{}, Hash: []int{},
 	}
 }
 

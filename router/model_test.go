@@ -23,7 +23,7 @@ func readConfig(t testing.TB, name string) []byte {
 // the preset's name, title and source.
 func TestPresetsAreTheirConfigs(t *testing.T) {
 	for _, want := range Models() {
-		got, err := ParseConfig(readConfig(t, want.Name))
+		got, err := ParseConfig(readConfig(t, want.Name), "")
 		if err != nil {
 			t.Errorf("%s: %v", want.Name, err)
 			continue
@@ -148,8 +148,10 @@ func TestConfigLayers(t *testing.T) {
 		`,"decoder_sparse_step":1,"mlp_only_layers":[3]`:  {3},
 		`,"interleave_moe_layer_step":3`:                  {0, 1, 3, 4},
 		`,"interleave_moe_layer_step":2,"moe_layers":[5]`: {0, 1, 2, 3, 4},
+		`,"num_dense_layers":2`:                           {0, 1},
+		`,"first_k_dense_replace":3,"mlp_layer_types":["dense","sparse","moe","sparse","sparse","dense"]`: {0, 5},
 	} {
-		m, err := ParseConfig([]byte(base + extra + `}`))
+		m, err := ParseConfig([]byte(base+extra+`}`), "")
 		if err != nil || !slices.Equal(m.Dense, dense) || m.MoELayers != 6-len(dense) {
 			t.Errorf("%s: dense %v, %d with experts, %v; want %v", extra, m.Dense, m.MoELayers, err, dense)
 		}
@@ -159,25 +161,80 @@ func TestConfigLayers(t *testing.T) {
 func TestConfigMethods(t *testing.T) {
 	base := `"num_experts":8,"num_experts_per_tok":2,"hidden_size":4,"intermediate_size":4,"num_hidden_layers":2`
 	for extra, want := range map[string]Method{
-		`"model_type":"qwen3_moe"`:                                                        Default, // the family's default is not to normalize
-		`"model_type":"qwen3_moe","norm_topk_prob":true`:                                  RenormalizeNaive,
-		`"model_type":"qwen3_next"`:                                                       RenormalizeNaive,
-		`"model_type":"hunyuan_v1_moe","moe_topk":[2,2]`:                                  RenormalizeNaive,
-		`"model_type":"new","scoring_func":"sigmoid","topk_method":"noaux_tc"`:            DeepSeekV3,
-		`"model_type":"new","scoring_func":"sigmoid","norm_topk_prob":true`:               SigmoidRenorm,
-		`"model_type":"new","scoring_func":"softmax","norm_topk_prob":true`:               RenormalizeNaive,
-		`"model_type":"new","scoring_func":"sqrtsoftplus"`:                                DeepSeekV4,
-		`"model_type":"glm4_moe","n_group":1,"topk_group":1,"routed_scaling_factor":null`: DeepSeekV3,
-		`"model_type":"deepseek_v2","topk_method":"group_limited_greedy","n_group":1`:     Default, // one group limits nothing
+		`"model_type":"qwen3_moe"`:                                                                       Default, // the family's default is not to normalize
+		`"model_type":"qwen3_moe","norm_topk_prob":true`:                                                 RenormalizeNaive,
+		`"model_type":"qwen3_next"`:                                                                      RenormalizeNaive,
+		`"model_type":"hunyuan_v1_moe","moe_topk":[2,2]`:                                                 RenormalizeNaive,
+		`"model_type":"new","scoring_func":"sigmoid","topk_method":"noaux_tc"`:                           DeepSeekV3,
+		`"model_type":"new","scoring_func":"sigmoid","norm_topk_prob":true`:                              SigmoidRenorm,
+		`"model_type":"new","scoring_func":"softmax","norm_topk_prob":true`:                              RenormalizeNaive,
+		`"model_type":"new","scoring_func":"sqrtsoftplus"`:                                               DeepSeekV4,
+		`"model_type":"glm4_moe","n_group":1,"topk_group":1,"routed_scaling_factor":null`:                DeepSeekV3,
+		`"model_type":"deepseek_v2","topk_method":"group_limited_greedy","n_group":1`:                    Default, // one group limits nothing
+		`"model_type":"deepseek_v3","scoring_func":"softmax"`:                                            RenormalizeNaive,
+		`"model_type":"deepseek_v3","scoring_func":"softmax","norm_topk_prob":false`:                     Default,
+		`"model_type":"qwen3_moe","scoring_func":"sigmoid","norm_topk_prob":true`:                        SigmoidRenorm,
+		`"model_type":"mixtral","scoring_func":"softmax"`:                                                Renormalize,
+		`"model_type":"new","scoring_func":"sigmoid","use_routing_bias":true`:                            MiniMax2,
+		`"model_type":"new","scoring_func":"sigmoid","use_expert_bias":true`:                             DeepSeekV3,
+		`"model_type":"new","scoring_func":"sigmoid","use_routing_bias":true,"n_group":4,"topk_group":2`: DeepSeekV3,
+		`"model_type":"minimax_m2","use_routing_bias":false`:                                             SigmoidRenorm,
+		`"model_type":"kimi_linear","num_expert_group":4,"topk_group":2`:                                 DeepSeekV3,
+		`"model_type":"mistral4"`:                                                                        RenormalizeNaive,
 	} {
-		m, err := ParseConfig([]byte(`{` + extra + `,` + base + `}`))
-		if err != nil || m.Method != want || m.Scale != 1 {
+		m, err := ParseConfig([]byte(`{`+extra+`,`+base+`}`), "")
+		if err != nil || m.Method != want || m.Scale != 1 || m.Bias != want.Biased() {
 			t.Errorf("%s: method %q, scale %v, %v; want %q", extra, m.Method, m.Scale, err, want)
 		}
 	}
-	m, err := ParseConfig([]byte(`{"model_type":"minimax_m2","use_routing_bias":false,` + base + `}`))
-	if err != nil || m.Bias {
-		t.Errorf("a config without routing bias: %v, %v", m.Bias, err)
+}
+
+// The method that a user names stands, but for what it cannot do.
+func TestConfigMethodGiven(t *testing.T) {
+	sizes := `"num_experts_per_tok":2,"hidden_size":4,"intermediate_size":4,"num_hidden_layers":2`
+	m, err := ParseConfig([]byte(`{"model_type":"new","num_experts":8,`+sizes+`}`), DeepSeekV3)
+	if err != nil || m.Method != DeepSeekV3 || !m.Bias || m.LogitsDType != "f32" {
+		t.Errorf("%+v, %v", m, err)
+	}
+	if m, err = ParseConfig([]byte(`{"model_type":"deepseek_v3","num_experts":8,`+sizes+`}`), Default); err != nil || m.Method != Default || m.Bias {
+		t.Errorf("%+v, %v", m, err)
+	}
+	for config, want := range map[string]string{
+		`{"num_experts":8,"zero_expert_num":4,` + sizes + `}`:        "4 zero experts",
+		`{"num_experts":8,"n_group":2,"topk_group":1,` + sizes + `}`: "which has none",
+	} {
+		if _, err := ParseConfig([]byte(config), Default); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", config, err, want)
+		}
+	}
+}
+
+// Three layers of DeepSeek-V4 choose experts by a hash of the token: no logits of ours
+// reach them, so they are not counted as routed.
+func TestConfigHashLayers(t *testing.T) {
+	base := `{"model_type":"deepseek_v4","n_routed_experts":8,"num_experts_per_tok":2,"hidden_size":4,"moe_intermediate_size":4,"num_hidden_layers":5,"scoring_func":"sqrtsoftplus"`
+	for extra, hash := range map[string][]int{
+		``:                     {0, 1, 2},
+		`,"num_hash_layers":1`: {0},
+		`,"num_hash_layers":0`: {},
+		`,"mlp_layer_types":["hash_moe","moe","moe","hash_moe","moe"]`: {0, 3},
+	} {
+		m, err := ParseConfig([]byte(base+extra+`}`), "")
+		if err != nil || !slices.Equal(m.Hash, hash) || m.Hash == nil || len(m.Dense) != 0 || m.MoELayers != 5-len(hash) {
+			t.Errorf("%s: hash %v, dense %v, %d routed, %v; want hash %v", extra, m.Hash, m.Dense, m.MoELayers, err, hash)
+		}
+	}
+}
+
+// Python writes numbers that JSON has not. They are read over, and no text is touched.
+func TestConfigInfinity(t *testing.T) {
+	m, err := ParseConfig([]byte(`{"model_type":"qwen3_moe","time_step_limit":[0.0, Infinity, -Infinity],"x":NaN,"architectures":["a \" Infinity NaN"],
+		"num_experts":8,"num_experts_per_tok":2,"hidden_size":4,"intermediate_size":4,"num_hidden_layers":2}`), "")
+	if err != nil || m.Title != `a " Infinity NaN` || m.Layers != 2 {
+		t.Errorf("%+v, %v", m, err)
+	}
+	if _, err := ParseConfig([]byte(`{"model_type":"qwen3_moe","num_experts":8,"num_experts_per_tok":2,"num_hidden_layers":Infinity}`), ""); err == nil || !strings.Contains(err.Error(), "num_hidden_layers") {
+		t.Errorf("an infinite number of layers: %v", err)
 	}
 }
 
@@ -193,6 +250,13 @@ func TestConfigRefusals(t *testing.T) {
 		`{"model_type":"mixtral","num_local_experts":8,"num_experts_per_tok":2,"num_hidden_layers":2}`:                                       "hidden_size",
 		`{"model_type":"new",` + base + `}`:    "routing method is not known",
 		`{"model_type":"phimoe",` + base + `}`: "sparse mixer",
+		`{"model_type":"longcat_flash","zero_expert_num":256,"scoring_func":"softmax",` + base + `}`:                "256 zero experts",
+		`{"model_type":"deepseek_v3","scoring_func":"softmax","topk_method":"noaux_tc",` + base + `}`:               "a bias on softmax scores",
+		`{"model_type":"deepseek_v3","scoring_func":"tanh",` + base + `}`:                                           "\"tanh\"",
+		`{"model_type":"deepseek_v3","topk_method":"greedy","n_group":2,"topk_group":1,` + base + `}`:               "groups of sigmoid scores without a bias",
+		`{"model_type":"mixtral","mlp_layer_types":["sparse"],` + base + `}`:                                        "lists 1 layers",
+		`{"model_type":"mixtral","mlp_layer_types":["sparse","odd"],` + base + `}`:                                  "for layer 1, have \"odd\"",
+		`{"model_type":"deepseek_v4","mlp_layer_types":["hash_moe","hash_moe"],` + base + `}`:                       "none of its 2 layers",
 		`{"model_type":"deepseek_v2","topk_method":"group_limited_greedy","n_group":2,"topk_group":1,` + base + `}`: "group_limited_greedy",
 		`{"model_type":"mixtral","n_group":2,"topk_group":1,` + base + `}`:                                          "which has none",
 		`{"model_type":"deepseek_v3","n_group":3,"topk_group":1,` + base + `}`:                                      "do not divide",
@@ -208,7 +272,7 @@ func TestConfigRefusals(t *testing.T) {
 		`{"model_type":"mixtral","n_routed_experts":"8",` + base + `}`:                                              "n_routed_experts: want a value of another type, have a JSON string",
 		`{"model_type":"llama4","text_config":7}`:                                                                   "text_config",
 	} {
-		if m, err := ParseConfig([]byte(config)); err == nil || !strings.Contains(err.Error(), want) {
+		if m, err := ParseConfig([]byte(config), ""); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %+v, %v; want an error with %q", config, m, err, want)
 		}
 	}
@@ -237,11 +301,11 @@ func FuzzParseConfig(f *testing.F) {
 	}
 	f.Add([]byte(`{"text_config":{"text_config":{}}}`))
 	f.Fuzz(func(t *testing.T, config []byte) {
-		m, err := ParseConfig(config)
+		m, err := ParseConfig(config, "")
 		if err != nil {
 			return
 		}
-		if err := m.Validate(); err != nil || m.MoELayers < 1 || m.MoELayers+len(m.Dense) != m.Layers || m.Method == "" {
+		if err := m.Validate(); err != nil || m.MoELayers < 1 || m.MoELayers+len(m.Dense)+len(m.Hash) != m.Layers || m.Method == "" {
 			t.Errorf("accepted %+v: %v", m, err)
 		}
 	})

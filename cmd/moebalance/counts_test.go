@@ -272,7 +272,7 @@ func TestCountsAndModelsUsage(t *testing.T) {
 		{exitFailed, "no such file", []string{"counts", "--since", "missing", path}},
 		{exitFailed, "unknown format", []string{"counts", fixtures + "README.md"}},
 		{exitUsage, "unknown model", []string{"models", "nope"}},
-		{exitUsage, "have both", []string{"models", "--config", "x", "deepseek-v3"}},
+		{exitUsage, "names of presets, or --config", []string{"models", "--config", "x", "deepseek-v3"}},
 		{exitFailed, "no such file", []string{"models", "--config", "missing.json"}},
 		{exitFailed, "no routed experts", []string{"models", "--config", fixtures + "counts/logical-count.json"}},
 	} {
@@ -304,6 +304,19 @@ func TestModelsVerb(t *testing.T) {
 	if !strings.Contains(out, "2 models") || !strings.Contains(out, "2.827") || !strings.Contains(out, "4 of 8") || strings.Index(out, "kimi-k2") > strings.Index(out, "deepseek-v3") {
 		t.Error(out)
 	}
+	unknown := filepath.Join(t.TempDir(), "config.json")
+	if err := os.WriteFile(unknown, []byte(`{"model_type":"new","n_routed_experts":8,"num_experts_per_tok":2,"hidden_size":4,"intermediate_size":4,"num_hidden_layers":2}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if stderr := ask(t, exitFailed, nil, "models", "--config", unknown); !strings.Contains(stderr, "--method") {
+		t.Error(stderr)
+	}
+	ask(t, exitDone, &all, "models", "--format", "json", "--config", unknown, "--method", "DeepSeekV3")
+	if len(all.Models) != 1 || all.Models[0].Method != router.DeepSeekV3 {
+		t.Errorf("%+v", all.Models)
+	}
+	ask(t, exitDone, nil, "logits", "generate", "--config", unknown, "--method", "DeepSeekV3", "--ep", "2", "--cache", filepath.Join(t.TempDir(), "cache"))
+	ask(t, exitUsage, nil, "models", "mixtral-8x7b", "--method", "DeepSeekV3")
 	file := filepath.Join(t.TempDir(), "models.csv")
 	ask(t, exitDone, nil, "models", "--format", "csv", "-o", file)
 	text, err := os.ReadFile(file)

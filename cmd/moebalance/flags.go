@@ -147,7 +147,10 @@ func sectionRank(heading string) int {
 }
 
 // modelFlags name a model.
-type modelFlags struct{ model, config string }
+type modelFlags struct {
+	model, config string
+	method        router.Method // in the place of the config's; bound where it can be given
+}
 
 func (m *modelFlags) bind(c *cobra.Command) {
 	f := c.Flags()
@@ -177,12 +180,10 @@ func (m *modelFlags) find() (router.Model, error) {
 	switch {
 	case m.model != "" && m.config != "":
 		return router.Model{}, usagef("want one of --model and --config, have both")
-	case m.config != "":
-		return readModelConfig(m.config)
-	case isFile(m.model):
-		return readModelConfig(m.model)
+	case m.config != "" || isFile(m.model):
+		return readModelConfig(m.config+m.model, m.method) // one of them is empty
 	case m.model != "" && isFile(filepath.Join(m.model, "config.json")):
-		return readModelConfig(filepath.Join(m.model, "config.json"))
+		return readModelConfig(filepath.Join(m.model, "config.json"), m.method)
 	}
 	found, err := router.FindModel(m.model)
 	return found, withCode(exitUsage, err)

@@ -41,10 +41,8 @@ func hookEnviron(campaign string) ([]string, error) {
 		return nil, err
 	}
 	known := os.Getenv("PYTHONPATH")
-	for _, folder := range filepath.SplitList(known) {
-		if isFile(filepath.Join(folder, "moebalance_hook.py")) {
-			return os.Environ(), nil
-		}
+	if hook.On(known) {
+		return os.Environ(), nil
 	}
 	folder, err := filepath.Abs(filepath.Join(campaign, "hook"))
 	if err != nil {

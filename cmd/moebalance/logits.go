@@ -24,7 +24,6 @@ type gateFlags struct {
 	modelFlags
 	experts, topK      int
 	groups, topKGroups int
-	method             router.Method
 	scale              float32
 	biasFile           string
 	biasTensor         string

@@ -10,6 +10,7 @@ import (
 
 type modelsOptions struct {
 	config string
+	method router.Method
 	out    resultFlags
 }
 
@@ -17,14 +18,15 @@ func modelsCmd() *cobra.Command {
 	var o modelsOptions
 	c := command("models", argCount(0, -1, "names of presets, or none"), o.run)
 	c.Flags().StringVar(&o.config, "config", "", "Hugging Face config.json `FILE` of a model, instead of the presets")
+	bindParsed(c, &o.method, router.ParseMethod, "method", "", "routing method of --config, whatever it says", methodNames()...)
 	c.ValidArgsFunction = cobra.FixedCompletions(modelNames(), cobra.ShellCompDirectiveNoFileComp)
 	o.out.bind(c, render.Models(nil).TableNames)
 	return c
 }
 
 func (o *modelsOptions) run(c *cobra.Command, names []string) error {
-	if o.config != "" && len(names) > 0 {
-		return usagef("models: want names of presets or --config, have both")
+	if o.config != "" && len(names) > 0 || o.config == "" && o.method != "" {
+		return usagef("models: want names of presets, or --config and perhaps --method")
 	}
 	models, err := o.models(names)
 	if err != nil {
@@ -35,7 +37,7 @@ func (o *modelsOptions) run(c *cobra.Command, names []string) error {
 
 func (o *modelsOptions) models(names []string) ([]router.Model, error) {
 	if o.config != "" {
-		m, err := readModelConfig(o.config)
+		m, err := readModelConfig(o.config, o.method)
 		return []router.Model{m}, err
 	}
 	if len(names) == 0 {
@@ -53,13 +55,13 @@ func (o *modelsOptions) models(names []string) ([]router.Model, error) {
 }
 
 // readModelConfig reads a model from its config.json and names the file as its
-// source.
-func readModelConfig(path string) (router.Model, error) {
+// source. A method given stands in the place of the config's.
+func readModelConfig(path string, method router.Method) (router.Model, error) {
 	text, err := input.ReadFile(path, maxSettings)
 	if err != nil {
 		return router.Model{}, err
 	}
-	m, err := router.ParseConfig(text)
+	m, err := router.ParseConfig(text, method)
 	if err != nil {
 		return router.Model{}, &input.Error{File: path, Err: err}
 	}

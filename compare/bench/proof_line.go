@@ -83,7 +83,7 @@ func (s Spec) groupLimited() string {
 			word = value
 		}
 		if config, err := input.ReadFile(filepath.Join(inFolder(s.Folder, word), "config.json"), 64<<20); err == nil {
-			if m, err := router.ParseConfig(config); err == nil && m.Shape.Grouped() {
+			if m, err := router.ParseConfig(config, ""); err == nil && m.Shape.Grouped() {
 				return word
 			}
 		}

@@ -1,20 +1,31 @@
-// Package hook holds the Python module that routes PyTorch engines by a cache of
-// package logits: moebalance_hook.py, whose first lines describe its variables. It
+// Package hook holds the Python package that routes PyTorch engines by a cache of
+// package logits: moebalance_hook, whose first lines describe its variables. It
 // needs torch and safetensors, and the engine that it is loaded into.
 //
-// The files are a folder for PYTHONPATH. Beside the module a dist-info declares the
+// The files are a folder for PYTHONPATH. Beside the package a dist-info declares the
 // entry points of the groups vllm.general_plugins and sglang.srt.plugins, which every
 // process of vLLM and SGLang loads
 // (https://docs.vllm.ai/en/latest/design/plugin_system.html).
 package hook
 
 import (
-	_ "embed"
+	"embed"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 )
 
-//go:embed moebalance_hook.py
-var module []byte
+//go:embed moebalance_hook/*.py
+var modules embed.FS
+
+// On reports whether a folder of a PYTHONPATH holds the hook.
+func On(path string) bool {
+	return slices.ContainsFunc(filepath.SplitList(path), func(folder string) bool {
+		info, err := os.Stat(filepath.Join(folder, "moebalance_hook", "__init__.py"))
+		return err == nil && info.Mode().IsRegular()
+	})
+}
 
 // File is one file of the hook.
 type File struct {
@@ -24,10 +35,15 @@ type File struct {
 
 // Files are those of the hook, for a version of this tool.
 func Files(version string) []File {
-	info := "moebalance_hook-" + version + ".dist-info/"
-	return []File{
-		{"moebalance_hook.py", module},
-		{info + "METADATA", fmt.Appendf(nil, "Metadata-Version: 2.1\nName: moebalance-hook\nVersion: %s\n", version)},
-		{info + "entry_points.txt", []byte("[vllm.general_plugins]\nmoebalance = moebalance_hook:vllm\n\n[sglang.srt.plugins]\nmoebalance = moebalance_hook:sglang\n")},
+	var files []File
+	list, _ := modules.ReadDir("moebalance_hook") // embedded: neither fails
+	for _, f := range list {
+		name := "moebalance_hook/" + f.Name()
+		text, _ := modules.ReadFile(name)
+		files = append(files, File{name, text})
 	}
+	info := "moebalance_hook-" + version + ".dist-info/"
+	return append(files,
+		File{info + "METADATA", fmt.Appendf(nil, "Metadata-Version: 2.1\nName: moebalance-hook\nVersion: %s\n", version)},
+		File{info + "entry_points.txt", []byte("[vllm.general_plugins]\nmoebalance = moebalance_hook:vllm\n\n[sglang.srt.plugins]\nmoebalance = moebalance_hook:sglang\n")})
 }

@@ -1,0 +1,83 @@
+"""What all files of the hook share."""
+import contextlib
+import inspect
+import os
+import threading
+from typing import Any, Callable, Iterator, NamedTuple, NoReturn
+
+import torch
+
+TRIED = {"vllm": "0.26, 0.32", "sglang": "0.5.16", "transformers": "5.17, 5.23"}  # releases; others are tested as they run
+
+
+class Site(NamedTuple):
+    """This process."""
+    engine: str
+    version: str
+    rank: int  # expert-parallel
+    ranks: int
+    mode: str  # dep or tep
+    writes: bool  # of the processes that share a rank's experts, one writes
+
+
+class Gate(NamedTuple):
+    """What an engine says of a layer's routing, None where it does not."""
+    top_k: int | None = None
+    groups: int | None = None  # 0 or 1: none
+    top_k_groups: int | None = None
+    scoring: str | None = None
+    bias: torch.Tensor | None = None
+
+
+def variable(name: str, default: str = "") -> str:
+    return os.environ.get("MOEBALANCE_" + name) or default
+
+
+def refuse(text: str) -> NoReturn:
+    raise RuntimeError("moebalance_hook: " + text)
+
+
+def persistent(make: Callable, *shape, like: torch.Tensor, **options) -> torch.Tensor:
+    """A tensor that outlives its step: engines compute in inference mode, routers and counts change outside as well."""
+    with torch.inference_mode(False):
+        return make(*shape, device=like.device, **options)
+
+
+def expect(engine: str, owner: Any, method: str, *parameters: str) -> None:
+    """Refuses by name what an engine's release has otherwise."""
+    have = list(inspect.signature(getattr(owner, method)).parameters) if hasattr(owner, method) else None
+    if have is None or any(p not in have for p in parameters):
+        kind = engine.split()[0]
+        refuse(f"{engine}: want {owner.__name__}.{method} with {', '.join(parameters) or 'any parameters'}, have "
+               f"{'no such method' if have is None else ', '.join(have)}; {kind} {TRIED[kind.lower()]} has it")
+
+
+def place_in_world() -> tuple[int, int]:
+    """Global rank and ranks: an expert-parallel rank is not unique under pipelines."""
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        return torch.distributed.get_rank(), torch.distributed.get_world_size()
+    return 0, 1
+
+
+def save(folder: str, name: str, write: Callable[[str], Any]) -> None:
+    """Writes a file aside and renames it, so that nobody reads half of one."""
+    os.makedirs(folder, exist_ok=True)
+    aside = os.path.join(folder, f".{name}.{os.getpid()}.{threading.get_ident()}")
+    write(aside)
+    os.replace(aside, os.path.join(folder, name))
+
+
+@contextlib.contextmanager
+def named(text: str) -> Iterator[None]:
+    """A range in the profiler that listens, if any: PyTorch's, or nsys."""
+    if torch.autograd._profiler_enabled():
+        with torch.profiler.record_function(text):
+            yield
+    elif os.environ.get("NSYS_PROFILING_SESSION_ID") and torch.cuda.is_available():
+        torch.cuda.nvtx.range_push(text)
+        try:
+            yield
+        finally:
+            torch.cuda.nvtx.range_pop()
+    else:
+        yield

@@ -1,0 +1,162 @@
+"""The switch: a driver changes the router of a running engine through the folder MOEBALANCE_CONTROL, fresh for each launch.
+
+The driver replaces DIR/arm.json by renaming:
+
+    {"sequence": 3, "arm": "perfect", "router": "perfect", "expires_ns": 1790000000000000000}
+
+Each rank reads it in the thread that runs the model, at the start of a step, and answers in DIR/ack.rank<global rank>.json:
+
+    {"sequence": 3, "arm": "perfect", "router": "perfect", "steps": 812, "time_ns": ..., "rank": 0, "ranks": 4}
+
+steps are those before. "error" says why the router stayed as it was. So a change needs a step: the driver sends a run that
+it does not time, and times what begins after every rank has answered. It renews expires_ns with the same sequence; when
+that passes, the router is the launch's own again and the answer has "expired": true. Counts and proof of each sequence
+are in folders of their own, sequence<n>, in MOEBALANCE_COUNTS: an answer claims, counts measure.
+"""
+import json
+import os
+import pathlib
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Callable
+
+import torch
+
+from .common import place_in_world, refuse, save, variable
+
+if TYPE_CHECKING:
+    from .hook import Hook
+
+SHARE = 200  # reading the folder takes at most one part in so many of the time
+TERM, RENEWED = 60.0, 10.0  # seconds
+
+
+class Control:
+    def __init__(self, folder: str, normal: str):
+        self.folder, self.normal = folder, normal
+        self.sequence, self.arm, self.expires, self.expired = 0, "normal", None, False
+        self.text, self.next = "", 0.0
+
+    def poll(self, hook: "Hook") -> None:
+        """Obeys the driver: at the start of a step, in the thread that runs the model."""
+        late = self.expires is not None and time.time_ns() > self.expires
+        start = time.monotonic()
+        if not late and start < self.next:
+            return
+        try:
+            text = pathlib.Path(self.folder, "arm.json").read_text()
+        except (OSError, ValueError):
+            text = ""
+        self.next = start + SHARE * (time.monotonic() - start)
+        if text and text != self.text:
+            self.text = text
+            self.obey(hook, text)
+        if self.expires is not None and time.time_ns() > self.expires:
+            self.expires, self.expired = None, True
+            self.change(hook, self.sequence, self.arm, self.normal)
+
+    def obey(self, hook: "Hook", text: str) -> None:
+        try:
+            order = json.loads(text)
+            sequence, arm, router, expires = order["sequence"], order["arm"], order["router"], order["expires_ns"]
+            if not (isinstance(sequence, int) and isinstance(expires, int) and isinstance(arm, str) and isinstance(router, str)):
+                raise ValueError("want whole numbers sequence and expires_ns, and texts arm and router")
+        except (ValueError, KeyError, TypeError) as e:
+            return self.answer(hook, self.sequence, self.arm, error=f"arm.json: {e!r}")
+        if sequence != self.sequence:
+            self.expires, self.expired = expires, False
+            self.change(hook, sequence, arm, router)
+        elif not self.expired:
+            self.expires = expires
+
+    def change(self, hook: "Hook", sequence: int, arm: str, router: str) -> None:
+        cuda = torch.cuda.is_available() and torch.cuda.is_initialized()
+        with hook.writing:
+            hook.end_sequence()
+            self.sequence, self.arm = sequence, arm
+        try:
+            hook.set_router(router)
+            if cuda:
+                torch.cuda.synchronize()
+        except Exception as e:  # a server goes on with the router that it has
+            return self.answer(hook, sequence, arm, error=str(e))
+        self.answer(hook, sequence, arm, **{"expired": True} if self.expired else {})
+
+    def answer(self, hook: "Hook", sequence: int, arm: str, **more: Any) -> None:
+        rank, ranks = place_in_world()
+        said = {"sequence": sequence, "arm": arm, "router": hook.spec, "steps": hook.steps, "time_ns": time.time_ns(), "rank": rank, "ranks": ranks, **more}
+        save(self.folder, f"ack.rank{rank}.json", lambda path: pathlib.Path(path).write_text(json.dumps(said)))
+
+
+class Driver:
+    """The driver's side of the folder."""
+
+    def __init__(self, folder: str, ranks: int | None = None):
+        self.folder, self.ranks, self.sequence, self.order = folder, ranks, 0, {}
+        self.lock, self.over = threading.Lock(), threading.Event()
+        threading.Thread(target=self.renew, daemon=True).start()
+
+    def write(self) -> None:
+        with self.lock:
+            self.order["expires_ns"] = time.time_ns() + int(TERM * 1e9)
+            save(self.folder, "arm.json", lambda path: pathlib.Path(path).write_text(json.dumps(self.order)))
+
+    def renew(self) -> None:
+        while not self.over.wait(RENEWED):
+            if self.order:
+                self.write()
+
+    def set(self, arm: str, router: str) -> None:
+        self.sequence += 1
+        with self.lock:
+            self.order = {"sequence": self.sequence, "arm": arm, "router": router}
+        self.write()
+
+    def acknowledged(self) -> bool:
+        """Whether all ranks have changed."""
+        said = []
+        for path in pathlib.Path(self.folder).glob("ack.rank*.json"):
+            ack = json.loads(path.read_text())
+            if ack["sequence"] == self.sequence:
+                said.append(ack)
+                if "error" in ack or "expired" in ack:
+                    refuse(f"{path}: {ack.get('error', 'expired')}")
+        return bool(said) and len(said) >= (self.ranks or said[0]["ranks"])
+
+
+def alternate(measure: Callable[[], Any], blocks: int = 6, routers: dict[str, str] | None = None, ranks: int | None = None) -> dict[str, Any]:
+    """Measures two routers in turn within one launch, ABBA and BAAB, and prints the record as JSON: for vLLM's LLM,
+    SGLang's Engine, or transformers in this process. The engine must have been started with MOEBALANCE_CONTROL set to a
+    fresh folder, which is this process's too. measure runs the batch and returns nothing, a number, or a dict of numbers;
+    after each change it runs untimed."""
+    folder, arms = variable("CONTROL"), list((routers or {"normal": "off", "perfect": "perfect"}).items())
+    if not folder or len(arms) != 2 or blocks < 1:
+        refuse("alternate: want MOEBALANCE_CONTROL set before the engine starts, two routers and at least one block")
+    driver, record = Driver(folder, ranks), {"schema_version": 1, "kind": "moebalance alternate", "routers": dict(arms), "blocks": []}
+    try:
+        for block in range(blocks):
+            order = "BAAB" if block % 2 else "ABBA"
+            segments = []
+            for letter in order:
+                arm, router = arms["AB".index(letter)]
+                if not segments or segments[-1]["arm"] != arm:
+                    driver.set(arm, router)
+                    for _ in range(100):
+                        measure()
+                        if driver.acknowledged():
+                            break
+                    else:
+                        refuse(f"alternate: no answer of all ranks in {folder}: is the engine started with this MOEBALANCE_CONTROL?")
+                start_ns, start = time.time_ns(), time.perf_counter()
+                value = measure()
+                if torch.cuda.is_available() and torch.cuda.is_initialized():
+                    torch.cuda.synchronize()
+                segments.append({"arm": arm, "sequence": driver.sequence, "start_ns": start_ns, "seconds": time.perf_counter() - start, "value": value})
+                driver.acknowledged()
+            record["blocks"].append({"order": order, "segments": segments})
+    finally:
+        driver.set(*arms[0])
+        driver.over.set()
+    print(json.dumps(record), file=sys.stdout, flush=True)
+    return record

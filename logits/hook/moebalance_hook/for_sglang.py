@@ -1,0 +1,105 @@
+"""SGLang: every MoE layer has a TopK, which its model calls, by forward or by a device's method of it."""
+import inspect
+import multiprocessing
+import os
+import time
+from typing import Any, Callable
+
+import torch
+
+from . import hook as core
+from .common import Gate, Site, expect, named, refuse, variable
+from .hook import HOOK, Layer
+
+
+def install() -> None:
+    from sglang import __version__ as version
+    from sglang.srt.entrypoints.engine import Engine
+    from sglang.srt.layers.moe.topk import TopK
+    from sglang.srt.model_executor.model_runner import ModelRunner
+    for owner, method, *parameters in ((TopK, "forward_cuda", "hidden_states", "router_logits"), (TopK, "forward_native", "hidden_states", "router_logits"),
+                                       (ModelRunner, "forward", "forward_batch"), (Engine, "shutdown")):
+        expect("SGLang " + version, owner, method, *parameters)
+    for name in [n for n in dir(TopK) if n.startswith("forward")]:
+        signature = inspect.signature(getattr(TopK, name))
+        if list(signature.parameters)[1:3] == ["hidden_states", "router_logits"]:
+            setattr(TopK, name, routed(getattr(TopK, name), version))
+    try:
+        from sglang.srt.layers.moe.hash_topk import HashTopK
+        HashTopK.forward = refused(version, HashTopK.forward)
+    except ImportError:
+        pass
+    run, shutdown = ModelRunner.forward, Engine.shutdown
+
+    def step(self, forward_batch, *args, **given):
+        HOOK.step(len(forward_batch.input_ids))
+        out = run(self, forward_batch, *args, **given)
+        HOOK.finish()
+        return out
+
+    def close(self):
+        time.sleep(3 * core.IDLE if multiprocessing.active_children() else 0)  # SGLang kills its workers, which write when they are idle
+        return shutdown(self)
+
+    ModelRunner.forward, Engine.shutdown = step, close
+
+
+def routed(inner: Callable, version: str) -> Callable:
+    def forward(self, hidden_states, router_logits, *args, **given):
+        if getattr(self, "moebalance_inside", False):  # one device's method calls another's
+            return inner(self, hidden_states, router_logits, *args, **given)
+        self.moebalance_inside = True
+        try:
+            layer = getattr(self, "moebalance_layer", None)
+            if layer is None:
+                layer = self.moebalance_layer = make_layer(
+                    self, version, router_logits, given, lambda logits: getattr(inner(self, hidden_states, logits, *args, **given), "topk_ids", None))
+            with named(f"layer {layer.index} router"):
+                out = inner(self, hidden_states, HOOK.logits(layer, router_logits), *args, **given)
+            if variable("COUNTS") and hasattr(out, "topk_ids"):  # not where the experts' kernel chooses, unseen
+                HOOK.seen(layer, out.topk_ids)
+            return out
+        finally:
+            self.moebalance_inside = False
+    return forward
+
+
+def refused(version: str, inner: Callable) -> Callable:
+    def forward(self, *args, **given):
+        if HOOK.spec != "off" or HOOK.control:
+            refuse(f"SGLang {version}: layer {getattr(self, 'layer_id', None)} is a hash layer: tokens choose its experts by their numbers, so no logits "
+                   "balance it; want a model without")
+        return inner(self, *args, **given)
+    return forward
+
+
+def make_layer(topk: Any, version: str, learned: torch.Tensor, given: dict[str, Any], choose: Callable) -> Layer:
+    from sglang.srt.layers.moe import utils
+    from sglang.srt.runtime_context import get_parallel, get_server_args
+    p, args, config = get_parallel(), get_server_args(), topk.topk_config
+    try:  # since 0.5.23 the arguments as given and as resolved differ
+        from sglang.srt.arg_groups.model_override_base import resolving_view
+        args = resolving_view(args)
+    except ImportError:
+        pass
+    shared = getattr(config, "num_fused_shared_experts", None)
+    shared = getattr(config, "num_shared_topk_slots", 0) if shared is None else shared
+    moved = args.enable_eplb or args.ep_num_redundant_experts or args.init_expert_location != "trivial"
+    compiled = args.enable_torch_compile or args.cuda_graph_config.prefill.backend == "tc_piecewise"
+    for unfit, want in ((learned is None or given.get("router_logits_partials") is not None, "a layer whose router has logits"),
+                        (args.speculative_algorithm or getattr(topk, "is_draft", False), "no speculative decoding"),
+                        (shared, "--disable-shared-experts-fusion"), (moved, "no EPLB and no expert location"), (p.pp_size > 1, "no pipeline parallelism"),
+                        (compiled, "no --enable-torch-compile, and --cuda-graph-backend-prefill breakable"),
+                        (p.moe_dp_size > 1 or args.dp_size > 1 and not args.enable_dp_attention, "one replica, or --enable-dp-attention"),
+                        (HOOK.control and variable("BIAS") and config.correction_bias is not None and config.correction_bias.dtype != learned.dtype,
+                         "no MOEBALANCE_BIAS with MOEBALANCE_CONTROL: the engine keeps a copy of the bias")):
+        if unfit:
+            refuse(f"SGLang {version}: want {want}")
+    # Graphs of decode are captured before a prefill is seen. Without an all-to-all backend every rank routes the tokens of all.
+    os.environ.setdefault("MOEBALANCE_TOKENS", str(args.dp_size * max(args.chunked_prefill_size, 0) or args.max_prefill_tokens))
+    own = p.moe_ep_size > 1 and (not utils.get_moe_a2a_backend().is_none() or utils.should_use_flashinfer_cutlass_moe_fp4_allgather())
+    site = Site("sglang", version, p.moe_ep_rank, p.moe_ep_size, "dep" if own else "tep", p.moe_tp_rank == 0)
+    name = f"layers.{len(HOOK.layers) if topk.layer_id is None else topk.layer_id}"
+    grouped = getattr(config, "use_grouped_topk", False)
+    gate = Gate(config.top_k, config.num_expert_group if grouped else 0, config.topk_group if grouped else 0, None, config.correction_bias)
+    return HOOK.layer(name, site, learned, gate, choose)

@@ -1,0 +1,71 @@
+"""transformers: each MoE block has a router of class ...TopKRouter, which computes its logits by F.linear and chooses by topk."""
+import re
+from typing import Any, Callable
+
+import torch
+
+from .common import Gate, Site, named, place_in_world, refuse, variable
+from .hook import HOOK
+
+
+class ReplaceLinear(torch.overrides.TorchFunctionMode):
+    """Replaces what F.linear with the router's weight returns, once it has run, and keeps what the last top-k chose: behind
+    it transformers' expert parallelism renumbers the experts by rank."""
+
+    def __init__(self, experts: int, replace: Callable[[torch.Tensor], torch.Tensor]):
+        super().__init__()
+        self.experts, self.replace, self.chosen = experts, replace, None
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        if func in (torch.topk, torch.Tensor.topk):
+            self.chosen = out.indices
+        if func is torch.nn.functional.linear and self.replace and out.shape[-1] == self.experts:
+            replace, self.replace = self.replace, None
+            return replace(out)
+        return out
+
+
+def install(model: Any, rank: int | None, ranks: int | None, mode: str) -> None:
+    import transformers as engine
+    here, world = place_in_world()
+    site = Site("transformers", engine.__version__, here if rank is None else rank, ranks or world, mode, True)
+    routers = {name: m for name, m in model.named_modules() if re.search(r"Top[kK]Router$", type(m).__name__)}
+    if not routers:
+        refuse(f"transformers {engine.__version__}: no module of {type(model).__name__} is a ...TopKRouter")
+    if HOOK.spec != "off" or HOOK.control:
+        for name, block in model.named_modules():
+            if hasattr(block, "experts") and not any(router.startswith(name + ".") for router in routers):
+                kinds = sorted({type(m).__name__ for m in block.children()} - {type(block.experts).__name__})
+                refuse(f"transformers {engine.__version__}: layer {name} ({', '.join(kinds)}) has no ...TopKRouter: a hash layer, or another kind of "
+                       "router, whose logits are out of reach")
+    for name, router in routers.items():
+        router.forward = routed(site, name, router)
+    model.register_forward_pre_hook(lambda *_: HOOK.step())
+    model.register_forward_hook(lambda *_: HOOK.finish())
+
+
+def routed(site: Site, name: str, router: torch.nn.Module) -> Callable:
+    inner, experts = router.forward, router.weight.shape[0]
+    grouped = next((n for n in (getattr(router, key, None) for key in ("num_group", "n_group")) if n is not None), None)
+    gate = Gate(getattr(router, "top_k", None), grouped, getattr(router, "topk_group", None), None, getattr(router, "e_score_correction_bias", None))
+
+    @torch.compiler.disable
+    def forward(*args, **given):
+        def by(replace: Callable[[torch.Tensor], torch.Tensor]) -> tuple[Any, torch.Tensor | None]:
+            with ReplaceLinear(experts, replace) as swap:
+                out = inner(*args, **given)
+            if swap.replace:
+                refuse(f"router {name} ({type(router).__name__}) computes its logits without F.linear")
+            return out, swap.chosen
+
+        def replace(learned: torch.Tensor) -> torch.Tensor:
+            return HOOK.logits(HOOK.layer(name, site, learned, gate, lambda logits: by(lambda _: logits)[1]), learned)
+        with named(f"layer {name} router"):
+            out, chosen = by(replace)
+        if variable("COUNTS"):
+            if chosen is None:
+                refuse(f"router {name} ({type(router).__name__}) chooses its experts without topk, so they cannot be counted")
+            HOOK.seen(HOOK.layers[name], chosen)
+        return out
+    return forward

@@ -1,0 +1,151 @@
+"""vLLM: MoERunner hands the router's logits to its experts, within an operator that torch.compile does not look into."""
+import inspect
+import json
+import os
+from typing import Any, Callable
+
+import torch
+
+from .common import Gate, Site, expect, named, refuse, variable
+from .hook import HOOK, Layer
+
+
+def install() -> None:
+    from vllm import __version__ as version
+    from vllm.model_executor.layers.fused_moe.runner.moe_runner import MoERunner
+    if hasattr(MoERunner, "moebalance_hook"):
+        return
+    expect("vLLM " + version, MoERunner, "_apply_quant_method", "hidden_states", "router_logits")
+    MoERunner.moebalance_hook, inner = version, MoERunner._apply_quant_method
+    signature = inspect.signature(inner)
+    os.environ.setdefault("VLLM_WORKER_SHUTDOWN_TIMEOUT_SECONDS", "30")  # time to write the counts
+
+    def apply(self, *args, **given):
+        if torch.compiler.is_compiling():
+            refuse("vLLM compiles its MoE layers into the model where there is no GPU: want --enforce-eager")
+        bound = signature.bind(self, *args, **given)
+        layer, learned = HOOK.layers.get(self.layer_name), bound.arguments["router_logits"]
+        if learned is None:
+            refuse(f"layer {self.layer_name} has no logits: its router is in its experts' kernel")
+        if layer is None:
+            layer = make_layer(self, version, bound.arguments)
+        with named(f"layer {layer.index} moe"):
+            bound.arguments["router_logits"] = HOOK.logits(layer, learned)
+            return inner(*bound.args, **bound.kwargs)
+
+    MoERunner._apply_quant_method = apply
+
+
+def make_layer(runner: Any, version: str, call: dict[str, Any]) -> Layer:
+    c, name, router, routes = runner.moe_config, runner.layer_name, runner.router, HOOK.spec != "off" or HOOK.control
+    eplb = getattr(getattr(c, "moe_parallel_config", None), "enable_eplb", False)
+    for unfit, want in ((c.dp_size > 1 and c.ep_size not in (1, c.dp_size), f"data parallel {c.dp_size} and expert parallel {c.ep_size}: want all data "
+                         "parallel (dep), or none (tep)"),
+                        (getattr(c, "is_sequence_parallel", False), "sequence-parallel MoE: want tensor or data parallel, not both"),
+                        (eplb and not variable("PLACEMENT"), "EPLB moves experts between ranks: want it off, or MOEBALANCE_PLACEMENT"),
+                        (routes and getattr(router, "_hash_indices_table", None) is not None, f"layer {name} is a hash layer: tokens choose its experts "
+                         "by their numbers, so no logits balance it; want a model without")):
+        if unfit:
+            refuse(f"vLLM {version}: {want}")
+    if eplb:
+        HOOK.slots = c.num_experts
+    # Quantization methods of the old interface gather the tokens of all ranks before they are routed.
+    own = c.dp_size > 1 and c.ep_size > 1 and not getattr(runner, "do_naive_dispatch_combine", False)
+    site = Site("vllm", version, c.ep_rank if c.ep_size > 1 else 0, c.ep_size, "dep" if own else "tep", c.ep_size > 1 or c.tp_rank == 0)
+    if not HOOK.layers:
+        wrap_steps(version)
+    # A monolithic kernel chooses the experts itself, unseen: it has no counts, and no measured proof.
+    monolithic = getattr(getattr(getattr(runner, "routed_experts", None), "quant_method", None), "is_monolithic", False)
+    if not monolithic:
+        expect("vLLM " + version, type(router), "select_experts", "hidden_states", "router_logits")
+    gate = Gate(c.experts_per_token, getattr(router, "num_expert_group", None), getattr(router, "topk_group", None),
+                getattr(router, "scoring_func", None), getattr(router, "e_score_correction_bias", None))
+    layer = HOOK.layer(name, site, call["router_logits"], gate, None if monolithic else chooser(router, call, eplb))
+    if variable("COUNTS") and not monolithic:
+        select = router.select_experts
+
+        def counted(*args, **given):
+            chosen = select(*args, **given)
+            HOOK.seen(layer, chosen[1])
+            return chosen
+        router.select_experts = counted
+    return layer
+
+
+def chooser(router: Any, call: dict[str, Any], eplb: bool) -> Callable[[torch.Tensor], torch.Tensor]:
+    """What the layer's router chooses by given logits: logical experts, also where EPLB numbers them otherwise."""
+    tokens = {"input_ids": call["input_ids"]} if call.get("input_ids") is not None else {}
+    if eplb and hasattr(router, "_compute_routing"):
+        return lambda logits: router._compute_routing(call["hidden_states"], logits, None, **tokens)[1]
+    return lambda logits: router.select_experts(hidden_states=call["hidden_states"], router_logits=logits, **tokens)[1]
+
+
+def wrap_steps(version: str) -> None:
+    from vllm.v1.worker.gpu_worker import Worker
+    for method, parameters in (("execute_model", ["scheduler_output"]), ("execute_dummy_batch", []), ("shutdown", [])):
+        expect("vLLM " + version, Worker, method, *parameters)
+    shutdown = Worker.shutdown
+
+    def stepped(inner: Callable, tokens: Callable) -> Callable:  # a dummy batch is another data-parallel rank's step
+        def run(self, *args, **given):
+            scheduled = tokens(*args, **given)
+            if scheduled == 0 and self.parallel_config.distributed_executor_backend != "external_launcher":
+                return inner(self, *args, **given)  # only takes note of ended requests; a dummy batch follows where others compute
+            if HOOK.steps == 0:
+                first_step(self, version)
+            HOOK.step(scheduled or 0)
+            out = inner(self, *args, **given)
+            HOOK.finish()
+            return out
+        return run
+
+    def close(self, *args, **given):
+        HOOK.write()
+        return shutdown(self, *args, **given)
+
+    Worker.execute_model = stepped(Worker.execute_model, lambda scheduler_output, *_, **__: scheduler_output.total_num_scheduled_tokens)
+    Worker.execute_dummy_batch, Worker.shutdown = stepped(Worker.execute_dummy_batch, lambda *_, **__: None), close
+
+
+def first_step(worker: Any, version: str) -> None:
+    if variable("COUNTS") and worker.parallel_config.pipeline_parallel_size > 1:
+        refuse("MOEBALANCE_COUNTS does not tell pipeline stages apart: want pipeline_parallel_size 1")
+    if getattr(getattr(worker, "vllm_config", None), "speculative_config", None) is not None:
+        refuse(f"vLLM {version}: speculative decoding runs draft layers in the same steps: want none")
+    if HOOK.placement is None and variable("PLACEMENT"):
+        place(version, getattr(worker.model_runner, "eplb_state", None), variable("PLACEMENT"))
+
+
+class Placed:
+    """An EPLB policy that knows one placement: slots is the logical expert of each physical one, [layers, physical experts]."""
+
+    def __init__(self, slots: torch.Tensor):
+        self.slots = slots
+
+    def rebalance_experts(self, *loads_and_sizes):
+        return self.slots
+
+
+def place(version: str, state: Any, path: str) -> None:
+    """Has vLLM's EPLB move the experts as a file says. Whenever it rebalances later, it finds them in place."""
+    if state is None:
+        refuse("MOEBALANCE_PLACEMENT: want vLLM with --enable-eplb and VLLM_USE_V2_MODEL_RUNNER=0")
+    expect("vLLM " + version, type(state), "rearrange", "is_profile")
+    model, = state.model_states.values()
+    slots = model.physical_to_logical_map.cpu()
+    if path != "keep":
+        with open(path) as f:
+            given = json.load(f)
+        if given.get("record_type") != "eplb_initial_mapping":
+            refuse(f"{path}: want the file of 'moebalance place --write-vllm'")
+        rows, size = given["initial_global_assignments"], list(slots.shape)
+        slots = torch.tensor([rows[str(layer)] for layer in range(len(rows))])
+        if list(slots.shape) != size:
+            refuse(f"{path}: want {size} layers and physical experts, have {list(slots.shape)}; set the latter with --eplb-config "
+                   '\'{"num_redundant_experts": N}\'')
+    if HOOK.spec == "perfect" and (path != "keep" or slots.shape[1] > HOOK.experts):
+        refuse(f"{path}: the balanced logits are made for contiguous experts: want MOEBALANCE_PLACEMENT=keep and no redundant experts in the perfect arm")
+    state.policy, state.is_async = Placed(slots), False
+    with torch.inference_mode():
+        state.rearrange()
+    HOOK.placement = os.path.basename(path)
