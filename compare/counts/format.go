@@ -268,7 +268,7 @@ func (s *source) unknown() error {
 	case s.values != nil:
 		names := slices.Sorted(maps.Keys(s.keys))
 		if len(names) == 0 {
-			return fmt.Errorf("%w of JSON: it is empty, an object without keys; see 'moebalance counts --help'", ErrUnknown)
+			return fmt.Errorf("%w of JSON: it is empty, an object without keys: it holds no counts; see 'moebalance counts --help'", ErrUnknown)
 		}
 		return fmt.Errorf("%w of JSON: its keys are %s", ErrUnknown, strings.Join(names[:min(len(names), 8)], ", "))
 	}

@@ -260,7 +260,7 @@ func TestTextRefusals(t *testing.T) {
 		"   ":                             "empty",
 		"{":                               "not JSON",
 		"[1,2]":                           "want counts of layers × experts, have 1 dimension",
-		"{}":                              "it has no keys",
+		"{}":                              "it is empty",
 		"layer_id,expert_id,count\n0,0\n": "line 2",
 		"layer_id,expert_id,count\n0,0,1\n0,0,2\n":                                    "twice",
 		"layer_id,expert_id,count\n0,0,x\n":                                           "line 2",

@@ -21,7 +21,7 @@ func Knows(path string) bool {
 	if err != nil || nsys.Takes(path) {
 		return true
 	}
-	if _, err := router.ParseConfig(text); err == nil {
+	if _, err := router.ParseConfig(text, ""); err == nil {
 		return true
 	}
 	if _, err := counts.Read(path); err == nil {
