@@ -126,6 +126,11 @@ func (r *runner) prepare(l Launch, a *Attempt) (job launch.Job, err error) {
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return job, err
 	}
+	made, err := os.Stat(out)
+	if err != nil {
+		return job, err
+	}
+	a.Made = made.ModTime()
 	if a.Files, err = r.hashes.files(r.Spec.Folder, r.Spec.Same); err != nil {
 		return job, fmt.Errorf("--same: %w", err)
 	}

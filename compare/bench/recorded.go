@@ -22,12 +22,13 @@ func Recorded(c *Campaign, confidence float64, traces gain.TraceProof) gain.Camp
 			launches = append(launches, r.launches(l)...)
 		}
 	}
+	ranks, load := c.rankLoad()
 	pointName, points := c.Spec.Points.judged(r.ranks)
 	return gain.Campaign{
 		More: c.Spec.more(), Builds: c.Spec.Builds, PointName: pointName, Points: points,
 		Command: launch.Quote(launch.Mask(c.Spec.Command.Normal)), Metric: r.metric, Launches: launches,
 		Criteria: gain.Criteria{Threshold: c.Spec.Threshold, Confidence: confidence, Tolerance: c.Spec.WorkTolerance},
-		Proof:    c.proofs(traces), Chance: c.Spec.Treatment.Chance(), Compared: compared, Differences: differences, Checks: c.checks(),
+		Proof:    c.proofs(traces), Chance: c.Spec.Treatment.Chance(), Ranks: ranks, RankLoad: load, Compared: compared, Differences: differences, Checks: c.checks(),
 	}
 }
 

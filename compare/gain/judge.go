@@ -16,11 +16,25 @@ import (
 // whatever the order of its launches, proofs and differences.
 func Judge(c Campaign) Result {
 	c = c.sorted()
+	r := Result{}
 	if len(c.Points) > 0 {
-		return c.judgeCurve()
+		r = c.judgeCurve()
+	} else {
+		r = c.judge(1)
 	}
-	return c.judge(1)
+	for _, check := range r.Checks {
+		if r.Verdict != Invalid && check.Status == Warn && slices.Contains(leading, check.Name) {
+			r.Caveats = append(r.Caveats, check.Text)
+		}
+	}
+	if c.Ranks == 1 && r.Verdict != Invalid && !c.Builds.Named() {
+		r.Reasons = append(r.Reasons, "one rank: balance acts through the experts alone (how many are active, and how even their GEMMs are)")
+	}
+	return r
 }
+
+// leading are the checks whose warnings lead the answer.
+var leading = []string{CheckExplained, CheckOutliers, CheckServer}
 
 // simultaneous is the confidence of each of so many intervals that hold together at the
 // given one, by Bonferroni.

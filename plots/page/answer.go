@@ -24,6 +24,9 @@ func (p *program) answer() (text string, next []string) {
 	case len(campaigns) > 0:
 		for i, in := range campaigns {
 			what, do := p.verdict(in.Campaign)
+			for _, caveat := range slices.Backward(in.Campaign.Caveats) {
+				what = strings.ToUpper(caveat[:1]) + caveat[1:] + ". " + what
+			}
 			if i == len(campaigns)-1 && in.Campaign.Verdict != gain.Invalid && !unfinished(in.Campaign) {
 				what += p.place()
 			}

@@ -130,6 +130,8 @@ func benchHeadline(r source.Campaign) string {
 	switch {
 	case len(reasons) == 0:
 		return verdict
+	case len(r.Caveats) > 0:
+		reasons = slices.Concat([]string{verdict + ": " + r.Caveats[0]}, r.Caveats[1:], reasons)
 	case r.Verdict != gain.Invalid && len(r.Points) > 0: // the first reason lists the verdict of every point
 	case r.Verdict != gain.Invalid && r.Share != nil: // the share comes first
 		reasons[0] += "; " + verdict

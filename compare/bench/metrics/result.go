@@ -84,6 +84,9 @@ type Proof struct {
 	Perfect bool           `json:"perfect"`          // what it says; meaningless unless Claimed
 	Ranks   int            `json:"ranks,omitempty"`  // expert-parallel ranks; 0 unknown
 	Layers  []LayerBalance `json:"layers,omitempty"` // in layer order
+	// The least max/mean that whole slots allow, in every layer; 0 unknown.
+	ExpertFloor router.Number `json:"expert_floor,omitempty"`
+	RankFloor   router.Number `json:"rank_floor,omitempty"`
 }
 
 // LayerBalance is the load of one layer as the launch measured it, over all its
