@@ -23,6 +23,9 @@ func (c *Campaign) checks() []gain.Check {
 	if check, ok := c.checkPointRuns(); ok {
 		checks = append(checks, check)
 	}
+	if check, ok := c.checkServer(); ok {
+		checks = append(checks, check)
+	}
 	if check, ok := c.checkSlots(); ok {
 		checks = append(checks, check)
 	}

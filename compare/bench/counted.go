@@ -2,6 +2,7 @@ package bench
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -21,24 +22,23 @@ import (
 // foreign says which of the files of counts is not written by this launch; empty where all
 // are. A copy that has a new time is not told from a file of its own.
 func (a Attempt) foreign(path, out string) (found string) {
-	own, err := filepath.EvalSymlinks(out)
-	if err != nil {
-		own = out
+	own, err := filepath.Abs(out)
+	if err == nil {
+		own, err = filepath.EvalSymlinks(own)
 	}
-	_ = filepath.WalkDir(path, func(file string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || found != "" {
-			return nil
-		}
-		name, _ := filepath.Rel(filepath.Dir(path), file)
-		target, err := filepath.EvalSymlinks(file)
-		if err != nil {
-			return nil
-		}
-		info, err := os.Stat(target)
+	root, rootErr := filepath.EvalSymlinks(path)
+	if err := errors.Join(err, rootErr); err != nil {
+		return err.Error()
+	}
+	_ = filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
+		name, _ := filepath.Rel(filepath.Dir(root), file)
+		target, linkErr := filepath.EvalSymlinks(file)
+		info, statErr := os.Stat(target)
 		switch {
-		case err != nil:
+		case errors.Join(err, linkErr, statErr) != nil || found != "": // what cannot be read was not read either
 		case !strings.HasPrefix(target, own+string(filepath.Separator)):
 			found = name + " is a link to " + target + ", outside this launch's folder"
+		case info.IsDir():
 		case linked(info):
 			found = name + " is a hard link to another file"
 		case info.ModTime().Before(a.Made):
@@ -46,9 +46,6 @@ func (a Attempt) foreign(path, out string) (found string) {
 		}
 		return nil
 	})
-	if target, err := filepath.EvalSymlinks(path); found == "" && err == nil && !strings.HasPrefix(target, own+string(filepath.Separator)) {
-		found = filepath.Base(path) + " is a link to " + target + ", outside this launch's folder"
-	}
 	return found
 }
 

@@ -145,6 +145,11 @@ func (r *runner) prepare(l Launch, a *Attempt) (job launch.Job, err error) {
 			r.report(Event{Stage: Cleaning, Launch: l, Attempt: *a, Text: fmt.Sprintf("ending the command of launch %d and everything it started", l.Position)})
 		},
 	}
+	for _, at := range serversOf(job.Runs[0].Words) {
+		if !slices.Contains(r.Spec.Accepted, at) {
+			job.Clients = append(job.Clients, at)
+		}
+	}
 	engine := &job.Runs[0].Words
 	if len(job.Server) > 0 {
 		engine = &job.Server

@@ -7,6 +7,7 @@ import (
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/router"
 )
 
 // Recorded is what Judge needs of the launches that bench has recorded so far, to
@@ -102,7 +103,7 @@ func MetricOf(m metrics.Metric) gain.Metric {
 // LaunchOf is a launch by its report, compared by one of the report's metrics. Its
 // pair, arm and position are for the caller to fill in.
 func LaunchOf(r metrics.Result, compared metrics.Metric) gain.Launch {
-	l := gain.Launch{Status: gain.StatusOK, Value: compared.Value.Float64(), Work: reportedWork(r.Work)}
+	l := gain.Launch{Status: gain.StatusOK, Value: compared.Value.Float64(), Work: reportedWork(r)}
 	for _, m := range r.Metrics {
 		if m.Name != compared.Name && m.Value.Defined() {
 			l.Secondary = append(l.Secondary, gain.Reported{Metric: MetricOf(m), Value: m.Value.Float64()})
@@ -111,8 +112,13 @@ func LaunchOf(r metrics.Result, compared metrics.Metric) gain.Launch {
 	return l
 }
 
-func reportedWork(w metrics.Work) map[string]float64 {
-	work := make(map[string]float64)
+func reportedWork(r metrics.Result) map[string]float64 {
+	w, work := r.Work, make(map[string]float64)
+	for name, length := range map[string]router.Number{gain.WorkInputLength: r.Lengths.Input, gain.WorkOutputLength: r.Lengths.Output} {
+		if length > 0 {
+			work[name] = length.Float64()
+		}
+	}
 	for name, count := range map[string]metrics.Count{
 		gain.WorkRequests: w.Requests, gain.WorkInputTokens: w.InputTokens, gain.WorkOutputTokens: w.OutputTokens, gain.WorkErrors: w.Errors,
 	} {

@@ -87,6 +87,8 @@ const (
 	WorkRequests     = "requests"
 	WorkInputTokens  = "input_tokens"
 	WorkOutputTokens = "output_tokens"
+	WorkInputLength  = "input_length_rms" // root mean square over requests
+	WorkOutputLength = "output_length_rms"
 	WorkErrors       = "errors" // requests that failed: must be within the tolerance of the requests
 )
 

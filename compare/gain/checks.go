@@ -181,6 +181,9 @@ func (c Campaign) checkWork(sessions []session) Check {
 	if !slices.Contains(names, WorkErrors) {
 		text += "; failed requests not reported"
 	}
+	if !slices.Contains(names, WorkInputLength) {
+		text += "; lengths of single requests not reported"
+	}
 	return Check{Name: CheckWork, Status: Pass, Text: text}
 }
 

@@ -281,7 +281,7 @@ func (r *Result) primary(custom bool) string {
 // custom metric hides the format's own of that name.
 func (r *Result) add(rep *report, first bool) {
 	if first {
-		r.Format, r.Work, r.Proof = rep.format, rep.work, rep.proof
+		r.Format, r.Work, r.Lengths, r.Proof = rep.format, rep.work, rep.lengths, rep.proof
 	}
 	for _, m := range rep.metrics {
 		if _, taken := r.Metric(m.Name); !taken {

@@ -14,6 +14,7 @@ type Result struct {
 	Primary string   `json:"primary"` // the metric to compare unless another is asked for: the first custom one, else the format's throughput, else its time; "" without metrics
 	Metrics []Metric `json:"metrics"` // custom ones first, then in the order of the output; names are unique
 	Work    Work     `json:"work"`
+	Lengths Lengths  `json:"lengths,omitzero"`
 	Proof   Proof    `json:"proof"`
 	Steps   []Step   `json:"steps,omitempty"`
 	// Warnings are things a reader of the numbers should know, one line each.
@@ -74,6 +75,14 @@ type Work struct {
 	InputTokens  Count `json:"input_tokens"`
 	OutputTokens Count `json:"output_tokens"`
 	Errors       Count `json:"errors"` // failed requests
+}
+
+// Lengths are the root mean squares of what requests read and wrote, in tokens, as far as a
+// report lists single requests or their percentiles; 0 unknown. Sides of equal totals whose
+// lengths differ have different ones.
+type Lengths struct {
+	Input  router.Number `json:"input,omitempty"`
+	Output router.Number `json:"output,omitempty"`
 }
 
 // Proof is what the output itself says about the treatment. It is evidence of
