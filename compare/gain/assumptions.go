@@ -48,11 +48,11 @@ func (c Campaign) checkOutliers(complete []session) Check {
 	var found []string
 	for _, d := range all {
 		if limit > 0 && math.Abs(d.log) > limit {
-			found = append(found, fmt.Sprintf("%s launch of pair %d (%s from the median of its arm)", c.Builds.Called(d.launch.Arm), d.launch.Pair, quantity.Change(fraction(d.log))))
+			found = append(found, fmt.Sprintf("launch %d (%s, pair %d) is %s from the median of its arm", d.launch.Position, c.Builds.Called(d.launch.Arm), d.launch.Pair, quantity.Change(fraction(d.log))))
 		}
 	}
 	if len(found) > 0 {
-		return Check{Name: CheckOutliers, Status: Warn, Text: strings.Join(found, "; ") + ": an outlier in one arm moves the estimate; find its cause and repeat the campaign"}
+		return Check{Name: CheckOutliers, Status: Warn, Text: strings.Join(found, "; ") + ": look for what disturbed the machine then, and repeat the campaign; an outlier in one arm moves the estimate"}
 	}
 	largest := slices.Max(append(sizes, 0))
 	switch {
