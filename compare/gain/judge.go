@@ -75,6 +75,9 @@ func (c Campaign) judge(family int) Result {
 		return r
 	}
 	r.Verdict = r.decide()
+	if c.hangsOnOutliers(r, complete, each) {
+		r.Verdict = Inconclusive
+	}
 	if r.Verdict == Inconclusive {
 		r.PairsNeeded, r.PairsNeededLow, r.PairsNeededHigh = pairsNeeded(logs, c.Threshold, each)
 	}
@@ -204,4 +207,23 @@ func (s *session) compare(higherIsBetter bool) {
 	default:
 		p.Status = PairComplete
 	}
+}
+
+// hangsOnOutliers reports whether the verdict is another one without the pairs that hold an
+// outlying launch.
+func (c Campaign) hangsOnOutliers(r Result, complete []session, confidence float64) bool {
+	_, outlying := c.outliers(complete)
+	if len(outlying) == 0 || c.fit != nil {
+		return false
+	}
+	var logs logGains
+	for _, s := range complete {
+		if !outlying[s.normal] && !outlying[s.perfect] {
+			logs.add(math.Log1p(float64(s.pair.Gain)), s.pair.Order)
+		}
+	}
+	without := r
+	without.Gain = logs.gain(confidence)
+	without.Precision = precisionOf(logs, without.Gain, confidence)
+	return without.decide() != r.Verdict
 }
