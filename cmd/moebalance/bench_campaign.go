@@ -158,6 +158,10 @@ func (o *benchOptions) runCampaign(ctx context.Context, campaign *bench.Campaign
 	}
 	h.Report = shown.event
 	h.Grace.Interrupt = o.grace
+	if o.grace < launch.DefaultGrace.Interrupt { // all of it, until SIGKILL
+		h.Grace.Terminate = o.grace / 5
+		h.Grace.Interrupt -= h.Grace.Terminate
+	}
 	if campaign.Finished() == 0 && !campaign.Spec.Builds.Named() {
 		shown.say(campaign.Spec.ProofToCome())
 	}

@@ -31,6 +31,9 @@ func OfCampaign(c *source.Campaign) Answer {
 		a.Line = fmt.Sprintf("No decision: %s too few for an interval (at least %d).", are(g.N, "pair"), gain.MinPairs(c.Campaign.Confidence))
 	case c.Verdict == gain.Inconclusive:
 		a.Line = fmt.Sprintf("No decision: the gain is %s%s.", interval, place)
+		if warned(c, gain.CheckOutliers) {
+			a.Line = fmt.Sprintf("No decision: single launches were far off; the gain is %s%s.", interval, place)
+		}
 		if pairs, ok := c.PairsToDecide(); ok {
 			a.Reasons = append(a.Reasons, sentence(pairs+" should decide"))
 		} else {
@@ -43,11 +46,11 @@ func OfCampaign(c *source.Campaign) Answer {
 	case g.Low <= 0 && g.High >= 0:
 		a.Line = fmt.Sprintf("No gain shown: %s changes speed by %s to %s%s.", label(c.Called(gain.Perfect)), quantity.Change(g.Low), quantity.Change(g.High), place)
 	default:
-		a.Line = fmt.Sprintf("%s is %s%s.", what, speed(g.Estimate, ""), place)
+		a.Line = fmt.Sprintf("%s is %s%s%s.", what, speed(g.Estimate, ""), place, caution(c))
 	}
 	a.Basis = campaignBasis(c)
-	if lead := leading(c); lead != "" && !c.Verdict.Refused() {
-		a.Reasons = slices.Insert(a.Reasons, 0, lead)
+	if !c.Verdict.Refused() {
+		a.Reasons = append(reasons(c.Caveats), a.Reasons...)
 	}
 	if len(c.Points) > 0 && len(c.Reasons) > 0 && !c.Verdict.Refused() {
 		a.Reasons = append([]string{sentence(c.Reasons[0])}, a.Reasons...) // the verdict at each point
@@ -108,14 +111,18 @@ func (a *Answer) refused(c *source.Campaign) {
 	}
 }
 
-// leading is a failed assumption that decides how the gain is to be read.
-func leading(c *source.Campaign) string {
-	for _, name := range []string{"gain_above_load", gain.CheckOutliers} {
-		for _, check := range c.Checks {
-			if check.Name == name && check.Status == gain.Warn {
-				return sentence(check.Text)
-			}
-		}
+// warned reports whether a check of this name warns.
+func warned(c *source.Campaign, name string) bool {
+	return slices.ContainsFunc(c.Checks, func(check gain.Check) bool { return check.Name == name && check.Status == gain.Warn })
+}
+
+// caution is what a reader has to know before the gain, in the line itself; empty for most.
+func caution(c *source.Campaign) string {
+	switch {
+	case warned(c, gain.CheckExplained):
+		return ", more than the rank load explains"
+	case warned(c, gain.CheckServer):
+		return ", if the client measured the right server"
 	}
 	return ""
 }

@@ -23,6 +23,12 @@ func (c *Campaign) checks() []gain.Check {
 	if check, ok := c.checkPointRuns(); ok {
 		checks = append(checks, check)
 	}
+	if check, ok := c.checkServer(); ok {
+		checks = append(checks, check)
+	}
+	if check, ok := c.checkSlots(); ok {
+		checks = append(checks, check)
+	}
 	if c.Spec.Treatment.Chance() {
 		checks = append(checks, warning("treatment", "random routing is even only on average: at small batches its busiest rank has more load than under balanced routing"))
 	}

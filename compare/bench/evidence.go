@@ -4,7 +4,9 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/router"
 )
 
 // proofs say how each rank was routed. Traces of the profiled pair stand in for ranks of
@@ -48,4 +50,35 @@ func (c *Campaign) Exports(arm gain.Arm) []string {
 		}
 	}
 	return nil
+}
+
+// rankLoad is how many ranks the launches have, 0 where it is not known, and the largest
+// max/mean of their load in the normal arm, a mean over layers; undefined where no launch
+// shows it.
+func (c *Campaign) rankLoad() (ranks int, load router.Number) {
+	load = router.Undefined()
+	for _, a := range c.counted(gain.Normal) {
+		ranks = max(ranks, c.ranks(a))
+		if a.Counted != nil {
+			ranks = max(ranks, a.Counted.Ranks)
+			if named, _ := a.placement(c.Spec.Folder); named == "" || a.Counted.Placed {
+				load = most(load, a.Counted.RankMean)
+			}
+			continue
+		}
+		if a.Result != nil {
+			load = most(load, RankLoad(a.Result.Proof))
+		}
+	}
+	return ranks, load
+}
+
+// RankLoad is max/mean of the load of ranks, a mean over layers; undefined where a report
+// does not say it.
+func RankLoad(said metrics.Proof) router.Number {
+	sum := router.Number(0)
+	for _, l := range said.Layers {
+		sum += l.RankMaxOverMean
+	}
+	return sum / router.Number(len(said.Layers)) // 0/0 is NaN: undefined
 }

@@ -149,7 +149,8 @@ func TestProveByReport(t *testing.T) {
 		ranks int
 		want  proofStatus
 	}{
-		"perfect and balanced":          {gain.Perfect, said(true, 4, 1, 1, 1.01, 1.2), 4, balanced},
+		"perfect and balanced":          {gain.Perfect, said(true, 4, 1, 1, 1.01, 1.02), 4, balanced},
+		"perfect, uneven experts":       {gain.Perfect, said(true, 4, 1, 1, 1.01, 1.2), 4, unproved},
 		"perfect without loads":         {gain.Perfect, said(true, 1), 1, balanced},
 		"of an unknown number of ranks": {gain.Perfect, said(true, 0), 1, unproved},
 		"perfect by its word only":      {gain.Perfect, said(true, 2, 1, 1, 1.4, 1.6), 2, unproved},
@@ -431,7 +432,8 @@ func TestProveByCounts(t *testing.T) {
 		want                              proofStatus
 	}{
 		"perfect at its floor":             {gain.Perfect, 1.5, 1.5, 4, 4, balanced},
-		"perfect, even ranks only":         {gain.Perfect, 1.04, 1, 3, 1, balanced},
+		"perfect, even ranks only":         {gain.Perfect, 1.04, 1, 3, 1, unbalanced},
+		"perfect, even ranks and experts":  {gain.Perfect, 1.04, 1, 1.04, 1, balanced},
 		"perfect above its floor":          {gain.Perfect, 1.2, 1, 1, 1, unbalanced},
 		"perfect, experts only":            {gain.Perfect, nan, nan, 1.02, 1, balanced},
 		"perfect, uneven experts":          {gain.Perfect, nan, nan, 1.2, 1, unbalanced},
@@ -465,7 +467,7 @@ func TestCountsOfALaunch(t *testing.T) {
 	c := create(t, spec)
 	h := testHost("report")
 	var paths []string
-	h.Counts = func(path string) (Counted, error) {
+	h.Counts = func(path, _ string) (Counted, error) {
 		paths = append(paths, path)
 		if len(paths) == 2 {
 			return Counted{}, os.ErrNotExist

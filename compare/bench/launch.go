@@ -136,6 +136,11 @@ func (r *runner) prepare(l Launch, a *Attempt) (job launch.Job, err error) {
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return job, err
 	}
+	made, err := os.Stat(out)
+	if err != nil {
+		return job, err
+	}
+	a.Made = made.ModTime()
 	if a.Files, err = r.hashes.files(r.Spec.Folder, r.Spec.Same); err != nil {
 		return job, fmt.Errorf("--same: %w", err)
 	}
@@ -149,6 +154,11 @@ func (r *runner) prepare(l Launch, a *Attempt) (job launch.Job, err error) {
 		Ending: func() {
 			r.report(Event{Stage: Cleaning, Launch: l, Attempt: *a, Text: fmt.Sprintf("ending the command of launch %d and everything it started", l.Position)})
 		},
+	}
+	for _, at := range serversOf(job.Runs[0].Words) {
+		if !slices.Contains(r.Spec.Accepted, at) {
+			job.Clients = append(job.Clients, at)
+		}
 	}
 	engine := &job.Runs[0].Words
 	if len(job.Server) > 0 {

@@ -10,3 +10,6 @@ func lockFile(path string) (*os.File, error) {
 }
 
 func isLocked(error) bool { return false }
+
+// linked is not known on this system.
+func linked(os.FileInfo) bool { return false }

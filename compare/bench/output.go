@@ -50,12 +50,14 @@ func (r *runner) readCounts(l Launch, a *Attempt, folder string) error {
 		return nil
 	}
 	filled := r.fill(l, folder, path, l.Point)
-	counted, err := r.host.Counts(filled)
+	_, placement := a.placement(r.Spec.Folder)
+	counted, err := r.host.Counts(filled, placement)
 	if err == nil && !counted.RankMaxOverMean.Defined() && !counted.ExpertMaxOverMean.Defined() {
 		err = fmt.Errorf("%s holds no load: record the measured requests", counted.Source)
 	}
 	switch {
 	case err == nil:
+		counted.Foreign, counted.Recorded = a.foreign(filled, filepath.Join(folder, outName)), recordedShare(filled)
 		a.Counted = &counted
 	case r.Spec.Counts != "":
 		return fmt.Errorf("%w: the expert counts: %w", errUnusable, err)

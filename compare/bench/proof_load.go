@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,7 +21,7 @@ const otherProofs = "--proof, --counts or --profile"
 func (s Spec) prove(arm gain.Arm, a Attempt, ranks int, printed bool) []rankProof {
 	switch {
 	case a.Counted != nil:
-		return proveByCounts(arm, *a.Counted)
+		return s.proveByCounts(arm, a)
 	case a.Result != nil && a.Result.Proof.Claimed:
 		return proveByReport(arm, a.Result.Proof, ranks)
 	case s.Treatment.Line != "":
@@ -91,7 +92,7 @@ func proveByReport(arm gain.Arm, said metrics.Proof, wanted int) []rankProof {
 	for _, l := range said.Layers {
 		ranks, experts = most(ranks, l.RankMaxOverMean), most(experts, l.ExpertMaxOverMean)
 	}
-	worst := measured(worstLoad{"ranks", ranks, router.Undefined()}, worstLoad{"experts", experts, router.Undefined()})
+	worst := measured(worstLoad{"ranks", ranks, floorOf(said.RankFloor)}, worstLoad{"experts", experts, floorOf(said.ExpertFloor)})
 	report := "report: "
 	if said.Ranks > 1 {
 		report = fmt.Sprintf("report of all %d ranks: ", said.Ranks)
@@ -100,7 +101,7 @@ func proveByReport(arm gain.Arm, said metrics.Proof, wanted int) []rankProof {
 	switch {
 	case wanted == 0 && len(worst) == 0:
 		p.status, p.evidence = unproved, report+"no loads, and the number of ranks is unknown: seen on 1 rank; say --ranks N"
-	case said.Perfect && len(worst) > 0 && !worst[:1].within(balancedWithin):
+	case said.Perfect && len(worst) > 0 && !worst.within(balancedWithin):
 		p.status, p.evidence = unproved, report+"perfect router, contradicted by "+worst.String()
 	case said.Perfect:
 		p.status, p.evidence = balanced, report+"perfect router, "+worst.String()
@@ -116,16 +117,31 @@ func proveByReport(arm gain.Arm, said metrics.Proof, wanted int) []rankProof {
 	return p.forRanks(said.Ranks)
 }
 
-// proveByCounts judges a launch by the loads it recorded, each beside its floor.
-// Even ranks prove the perfect arm (even experts, where no rank is known); unevenness
-// of either proves the normal arm.
-func proveByCounts(arm gain.Arm, c Counted) []rankProof {
+// proveByCounts judges a launch by the loads it recorded, each beside its floor. The
+// perfect arm is proved by even ranks and even experts, random routing by ranks where they
+// are known; the normal arm by unevenness of either. Counts that are not this launch's
+// prove nothing.
+func (s Spec) proveByCounts(arm gain.Arm, a Attempt) []rankProof {
+	c := *a.Counted
+	named, _ := a.placement(s.Folder)
+	elsewhere := named != "" && !c.Placed && c.RankMaxOverMean.Defined()
+	if elsewhere {
+		c.RankMaxOverMean = router.Undefined()
+	}
 	worst := measured(worstLoad{"ranks", c.RankMaxOverMean, c.RankFloor}, worstLoad{"experts", c.ExpertMaxOverMean, c.ExpertFloor})
 	p := rankProof{arm: arm, launches: 1, measured: true, status: unbalanced, evidence: "recorded expert counts: " + worst.String()}
-	switch {
+	even := worst.within(balancedWithin)
+	if s.Treatment.Chance() && arm == gain.Perfect && len(worst) > 0 {
+		even = worst[:1].within(balancedWithin)
+	}
+	switch doubt := cmp.Or(c.Foreign, a.otherWork()); {
 	case len(worst) == 0:
 		p.status, p.evidence = unproved, "the recorded expert counts hold no load"
-	case arm == gain.Normal && worst.within(balancedWithin) || arm == gain.Perfect && worst[:1].within(balancedWithin):
+	case doubt != "":
+		p.status, p.evidence = unproved, "the recorded expert counts prove nothing: "+doubt
+	case elsewhere && even && arm == gain.Perfect:
+		p.status, p.evidence = unproved, fmt.Sprintf("%s; the command places experts by %s, which the counts do not record, so the load of ranks is unknown: record counts that say where experts are (SGLang's recorder does)", p.evidence, named)
+	case even:
 		p.status = balanced
 	}
 	return p.forRanks(c.Ranks)
@@ -143,6 +159,14 @@ func (p rankProof) forRanks(ranks int) []rankProof {
 		proofs[rank].rank = rank
 	}
 	return proofs
+}
+
+// floorOf is the floor that a report states; undefined where it states none.
+func floorOf(said router.Number) router.Number {
+	if said >= 1 {
+		return said
+	}
+	return router.Undefined()
 }
 
 // most is the larger of two numbers, as far as they are defined.

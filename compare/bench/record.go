@@ -78,6 +78,7 @@ type Attempt struct {
 	// system did not show it.
 	OwnVariables map[string]string `json:"own_variables"`
 	Groups       []launch.Group    `json:"groups,omitempty"` // of processes that were started
+	Made         time.Time         `json:"made,omitzero"`    // when its folder was, by the clock of the file system
 	Files        []File            `json:"files,omitempty"`
 	GPUs         []launch.GPU      `json:"gpus,omitempty"`
 	LinesFound   []Found           `json:"lines_found,omitempty"` // matches of the treatment's proof line, where it is the best evidence
@@ -103,16 +104,27 @@ type File struct {
 	Bytes  int64  `json:"bytes"`
 }
 
-// Counted is how even the loads are that a launch recorded: max/mean of its
-// worst layer, and the floor there, which is the best that indivisible slots
-// allow. Undefined where the files do not say.
+// Counted is how even the loads are that a launch recorded: max/mean of the layer that
+// is furthest above its floor, which is the best that indivisible slots allow. Undefined
+// where the files do not say.
 type Counted struct {
 	Source            string        `json:"source"`
 	Ranks             int           `json:"ranks"` // 0 unknown
+	TopK              int           `json:"top_k"` // 0 unknown
 	RankMaxOverMean   router.Number `json:"rank_max_over_mean"`
 	RankFloor         router.Number `json:"rank_floor"`
+	RankMean          router.Number `json:"rank_mean"` // of max/mean over layers
 	ExpertMaxOverMean router.Number `json:"expert_max_over_mean"`
 	ExpertFloor       router.Number `json:"expert_floor"`
+	// Slots are those of each layer; Recorded is the share of the steps that hold them,
+	// 0 where the files do not say.
+	Slots    map[int]int64 `json:"slots,omitempty"`
+	Recorded float64       `json:"recorded,omitempty"`
+	// Placed says that the loads of ranks are by the recorded or the named placement; else
+	// they hold for contiguous experts.
+	Placed bool `json:"placed,omitempty"`
+	// Foreign says why the files are not this launch's own; empty for those that are.
+	Foreign string `json:"foreign,omitempty"`
 }
 
 // Found is how often a rank printed the treatment's proof line.

@@ -7,6 +7,7 @@ import (
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/shown"
 )
 
@@ -23,12 +24,13 @@ func Recorded(c *Campaign, confidence float64, traces gain.TraceProof) gain.Camp
 			launches = append(launches, r.launches(l)...)
 		}
 	}
+	ranks, load := c.rankLoad()
 	pointName, points := c.Spec.Points.judged(r.ranks)
 	return gain.Campaign{
 		More: c.Spec.more(), Builds: c.Spec.Builds, PointName: pointName, Points: points,
 		Command: launch.Quote(shown.Mask(c.Spec.Command.Normal)), Metric: r.metric, Launches: launches,
 		Criteria: gain.Criteria{Threshold: c.Spec.Threshold, Confidence: confidence, Tolerance: c.Spec.WorkTolerance},
-		Proof:    c.proofs(traces), Chance: c.Spec.Treatment.Chance(), Compared: compared, Differences: differences, Checks: c.checks(),
+		Proof:    c.proofs(traces), Chance: c.Spec.Treatment.Chance(), Ranks: ranks, RankLoad: load, Compared: compared, Differences: differences, Checks: c.checks(),
 	}
 }
 
@@ -97,7 +99,7 @@ func attemptNote(l Launch) string {
 // LaunchOf is a launch by its report, compared by one of the report's metrics. Its
 // pair, arm and position are for the caller to fill in.
 func LaunchOf(r metrics.Result, compared metrics.Metric) gain.Launch {
-	l := gain.Launch{Status: gain.StatusOK, Value: compared.Value.Float64(), Work: reportedWork(r.Work), Setup: r.Setup}
+	l := gain.Launch{Status: gain.StatusOK, Value: compared.Value.Float64(), Work: reportedWork(r), Setup: r.Setup}
 	for _, m := range r.Metrics {
 		if m.Name != compared.Name && m.Value.Defined() {
 			l.Secondary = append(l.Secondary, gain.Reported{Metric: m.Metric, Value: m.Value.Float64()})
@@ -106,8 +108,13 @@ func LaunchOf(r metrics.Result, compared metrics.Metric) gain.Launch {
 	return l
 }
 
-func reportedWork(w metrics.Work) map[string]float64 {
-	work := make(map[string]float64)
+func reportedWork(r metrics.Result) map[string]float64 {
+	w, work := r.Work, make(map[string]float64)
+	for name, length := range map[string]router.Number{gain.WorkInputLength: r.Lengths.Input, gain.WorkOutputLength: r.Lengths.Output} {
+		if length > 0 {
+			work[name] = length.Float64()
+		}
+	}
 	for name, count := range map[string]metrics.Count{
 		gain.WorkRequests: w.Requests, gain.WorkInputTokens: w.InputTokens, gain.WorkOutputTokens: w.OutputTokens, gain.WorkErrors: w.Errors,
 	} {

@@ -22,9 +22,10 @@ type Host struct {
 	// GPUs is asked at the start of every launch, beside it; nil records none.
 	GPUs  func(context.Context) ([]launch.GPU, error)
 	Grace launch.Grace
-	// Counts reads the expert loads that a launch recorded at a path; needed if
-	// the spec names one.
-	Counts func(path string) (Counted, error)
+	// Counts reads the expert loads that a launch recorded at a path; needed if the spec
+	// names one. Where they do not say where the experts are, a placement file of the
+	// command may; empty for none.
+	Counts func(path, placement string) (Counted, error)
 	// Decide says at a look whether the pairs so far decide the campaign at that
 	// confidence. Needed only under UntilDecided.
 	Decide func(c *Campaign, confidence float64) (bool, error)

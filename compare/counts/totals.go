@@ -82,6 +82,9 @@ func (r *Record) ByLayer() map[int]router.Load { return r.loads }
 // Slots is the number of slots recorded over all steps.
 func (r *Record) Slots() int64 { return r.slots }
 
+// LayerSlots are the slots recorded over all steps, by layer.
+func (r *Record) LayerSlots() map[int]int64 { return r.layers }
+
 // Layers lists the recorded layers in order.
 func (r *Record) Layers() []int { return slices.Sorted(maps.Keys(r.layers)) }
 

@@ -24,8 +24,15 @@ const outlierSDs = 7
 // checkOutliers asks whether a launch is far from the median of its arm, by the median
 // absolute deviation of all launches from theirs.
 func (c Campaign) checkOutliers(complete []session) Check {
+	check, _ := c.outliers(complete)
+	return check
+}
+
+// outliers is that check, with the launches found.
+func (c Campaign) outliers(complete []session) (check Check, launches map[*Launch]bool) {
+	launches = map[*Launch]bool{}
 	if len(complete) == 0 {
-		return Check{Name: CheckOutliers, Status: Unknown, Text: "no complete pair"}
+		return Check{Name: CheckOutliers, Status: Unknown, Text: "no complete pair"}, launches
 	}
 	type deviation struct {
 		launch *Launch
@@ -48,20 +55,21 @@ func (c Campaign) checkOutliers(complete []session) Check {
 	var found []string
 	for _, d := range all {
 		if limit > 0 && math.Abs(d.log) > limit {
-			found = append(found, fmt.Sprintf("%s launch of pair %d (%s from the median of its arm)", c.Builds.Called(d.launch.Arm), d.launch.Pair, quantity.Change(fraction(d.log))))
+			launches[d.launch] = true
+			found = append(found, fmt.Sprintf("launch %d (%s, pair %d) is %s from the median of its arm", d.launch.Position, c.Builds.Called(d.launch.Arm), d.launch.Pair, quantity.Change(fraction(d.log))))
 		}
 	}
 	if len(found) > 0 {
-		return Check{Name: CheckOutliers, Status: Warn, Text: strings.Join(found, "; ") + ": an outlier in one arm moves the estimate; find its cause and repeat the campaign"}
+		return Check{Name: CheckOutliers, Status: Warn, Text: strings.Join(found, "; ") + ": look for what disturbed the machine then, and repeat the campaign; an outlier in one arm moves the estimate"}, launches
 	}
 	largest := slices.Max(append(sizes, 0))
 	switch {
 	case limit > math.Ln2:
-		return Check{Name: CheckOutliers, Status: Unknown, Text: "launches of one arm differ so much that not even twice or half the median is an outlier"}
+		return Check{Name: CheckOutliers, Status: Unknown, Text: "launches of one arm differ so much that not even twice or half the median is an outlier"}, launches
 	case limit == 0 && largest > 0:
-		return Check{Name: CheckOutliers, Status: Unknown, Text: "most launches equal the median of their arm, so what is far from it is unknown"}
+		return Check{Name: CheckOutliers, Status: Unknown, Text: "most launches equal the median of their arm, so what is far from it is unknown"}, launches
 	}
-	return Check{Name: CheckOutliers, Status: Pass, Text: fmt.Sprintf("every launch is within %s of the median of its arm", quantity.Percent(math.Expm1(largest)))}
+	return Check{Name: CheckOutliers, Status: Pass, Text: fmt.Sprintf("every launch is within %s of the median of its arm", quantity.Percent(math.Expm1(largest)))}, launches
 }
 
 // checkRepeats asks whether the gains of successive pairs are alike, by their lag-1

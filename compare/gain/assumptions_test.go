@@ -82,3 +82,28 @@ func TestOutliersOfEqualLaunches(t *testing.T) {
 		t.Errorf("spread: %s %q", got.Status, got.Text)
 	}
 }
+
+// A gain below the threshold that slow launches of one arm lift above it decides nothing.
+func TestVerdictOnOutliers(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 1))
+	for _, slow := range []int{0, 6} {
+		gains := make([]float64, 20)
+		for i := range gains {
+			gains[i] = 0.08
+		}
+		launches := paired(gains...)
+		for i := range launches {
+			launches[i].Value *= math.Exp(0.005 * rng.NormFloat64())
+			if launches[i].Arm == Normal && launches[i].Pair%3 == 0 && launches[i].Pair/3 < slow {
+				launches[i].Value *= 0.7
+			}
+		}
+		r, want := Judge(valid(launches)), NotSignificant
+		if slow > 0 {
+			want = Inconclusive
+		}
+		if r.Verdict != want || (len(r.Caveats) > 0) != (slow > 0) {
+			t.Errorf("%d slow launches: %s, %s, caveats %q; want %s", slow, r.Verdict, r.Reasons[0], r.Caveats, want)
+		}
+	}
+}

@@ -19,6 +19,10 @@ type Campaign struct {
 	Proof    []Proof
 	// Chance says that the perfect arm routes at random, which is even only on average.
 	Chance bool
+	// Ranks is how many there are, 0 where it is not known. RankLoad is max/mean of their
+	// load in the normal arm, a mean over layers: 1 or more where it was recorded.
+	Ranks    int
+	RankLoad router.Number
 	// Compared says that environment, arguments and files of the arms were
 	// recorded and compared; Differences are what was found to differ.
 	Compared    bool
@@ -85,6 +89,8 @@ const (
 	WorkRequests     = "requests"
 	WorkInputTokens  = "input_tokens"
 	WorkOutputTokens = "output_tokens"
+	WorkInputLength  = "input_length_rms" // root mean square over requests
+	WorkOutputLength = "output_length_rms"
 	WorkErrors       = "errors" // requests that failed: must be within the tolerance of the requests
 )
 
@@ -151,15 +157,17 @@ type Result struct {
 	// its bounds are those of the spread between pairs at the confidence of the gain. Of
 	// several points they are those of the point that needs most: undefined where one is
 	// inconclusive and no number of pairs is known that would decide it.
-	PairsNeeded     router.Number   `json:"pairs_needed"`
-	PairsNeededLow  router.Number   `json:"pairs_needed_low"`
-	PairsNeededHigh router.Number   `json:"pairs_needed_high"`
-	Reasons         []string        `json:"reasons"`
-	Precision       Precision       `json:"precision"`
-	Secondary       []SecondaryGain `json:"secondary"` // by name
-	Proof           []Proof         `json:"proof"`     // by arm and rank
-	Differences     []Difference    `json:"differences"`
-	Checks          []Check         `json:"checks"`
+	PairsNeeded     router.Number `json:"pairs_needed"`
+	PairsNeededLow  router.Number `json:"pairs_needed_low"`
+	PairsNeededHigh router.Number `json:"pairs_needed_high"`
+	Reasons         []string      `json:"reasons"`
+	// Caveats are what a reader has to know before the gain: they lead the answer.
+	Caveats     []string        `json:"caveats,omitempty"`
+	Precision   Precision       `json:"precision"`
+	Secondary   []SecondaryGain `json:"secondary"` // by name
+	Proof       []Proof         `json:"proof"`     // by arm and rank
+	Differences []Difference    `json:"differences"`
+	Checks      []Check         `json:"checks"`
 }
 
 // ChanceArm is the name of the perfect arm where it routes at random.

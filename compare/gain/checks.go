@@ -23,6 +23,8 @@ const (
 	CheckDrift       = "drift"
 	CheckNoise       = "noise_floor"
 	CheckSign        = "sign_of_gain"
+	CheckExplained   = "explained_gain"
+	CheckServer      = "one_server" // the caller's
 )
 
 // driftLevel is the level of the tests of order effect and drift.
@@ -49,6 +51,9 @@ func (c Campaign) checks(sessions, complete []session, logs logGains, r Result) 
 	}
 	if c.Builds.Named() {
 		return checks
+	}
+	if explained, ok := c.checkExplained(r.Gain); ok {
+		checks = append(checks, explained)
 	}
 	return append(checks, checkSign(r.Gain, r.Routing()))
 }
@@ -177,6 +182,9 @@ func (c Campaign) checkWork(sessions []session) Check {
 	text := fmt.Sprintf("%s within %s in every pair", strings.Join(names, ", "), quantity.Percent(c.Tolerance))
 	if !slices.Contains(names, WorkErrors) {
 		text += "; failed requests not reported"
+	}
+	if !slices.Contains(names, WorkInputLength) {
+		text += "; lengths of single requests not reported"
 	}
 	return Check{Name: CheckWork, Status: Pass, Text: text}
 }
@@ -327,4 +335,20 @@ func checkSign(g Gain, routing string) Check {
 		return Check{Name: CheckSign, Status: Warn, Text: fmt.Sprintf("%s routing is slower (%s): at small batches it activates more experts than real traffic; see the active experts", routing, quantity.Change(g.Estimate))}
 	}
 	return Check{Name: CheckSign, Status: Pass, Text: routing + " routing is not slower"}
+}
+
+// checkExplained compares the gain with the most that even ranks can give: a step takes as
+// long as its busiest rank, so at most max/mean − 1 of their load, where all of the step is
+// expert compute. False where that is not known, or there is one rank.
+func (c Campaign) checkExplained(g Gain) (Check, bool) {
+	if c.Ranks < 2 || !(c.RankLoad >= 1) || !g.Estimate.Defined() {
+		return Check{}, false
+	}
+	most := c.RankLoad - 1
+	if g.Estimate > most && !(g.Low <= 0) {
+		return Check{Name: CheckExplained, Status: Warn, Text: fmt.Sprintf(
+			"the gain of %s is more than even ranks can give (at most %s: rank load max/mean %s in the normal arm); the rest is of the experts' GEMMs or of something other than balance: compare traces of both arms",
+			quantity.Change(g.Estimate), quantity.Change(most), quantity.Ratio(c.RankLoad))}, true
+	}
+	return Check{Name: CheckExplained, Status: Pass, Text: fmt.Sprintf("even ranks can give up to %s (rank load max/mean %s in the normal arm)", quantity.Change(most), quantity.Ratio(c.RankLoad))}, true
 }

@@ -2,6 +2,7 @@ package gain
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 
@@ -15,11 +16,25 @@ import (
 // whatever the order of its launches, proofs and differences.
 func Judge(c Campaign) Result {
 	c = c.sorted()
+	r := Result{}
 	if len(c.Points) > 0 {
-		return c.judgeCurve()
+		r = c.judgeCurve()
+	} else {
+		r = c.judge(1)
 	}
-	return c.judge(1)
+	for _, check := range r.Checks {
+		if r.Verdict != Invalid && check.Status == Warn && slices.Contains(leading, check.Name) {
+			r.Caveats = append(r.Caveats, check.Text)
+		}
+	}
+	if c.Ranks == 1 && r.Verdict != Invalid && !c.Builds.Named() {
+		r.Reasons = append(r.Reasons, "one rank: balance acts through the experts alone (how many are active, and how even their GEMMs are)")
+	}
+	return r
 }
+
+// leading are the checks whose warnings lead the answer.
+var leading = []string{CheckExplained, CheckOutliers, CheckServer}
 
 // simultaneous is the confidence of each of so many intervals that hold together at the
 // given one, by Bonferroni.
@@ -59,6 +74,9 @@ func (c Campaign) judge(family int) Result {
 		return r
 	}
 	r.Verdict = r.decide()
+	if c.hangsOnOutliers(r, complete, each) {
+		r.Verdict = Inconclusive
+	}
 	if r.Verdict == Inconclusive {
 		r.PairsNeeded, r.PairsNeededLow, r.PairsNeededHigh = pairsNeeded(logs, c.Threshold, each)
 	}
@@ -225,4 +243,23 @@ func (s *session) compare(higherIsBetter bool) {
 	default:
 		p.Status = PairComplete
 	}
+}
+
+// hangsOnOutliers reports whether the verdict is another one without the pairs that hold an
+// outlying launch.
+func (c Campaign) hangsOnOutliers(r Result, complete []session, confidence float64) bool {
+	_, outlying := c.outliers(complete)
+	if len(outlying) == 0 || c.fit != nil {
+		return false
+	}
+	var logs logGains
+	for _, s := range complete {
+		if !outlying[s.normal] && !outlying[s.perfect] {
+			logs.add(math.Log1p(float64(s.pair.Gain)), s.pair.Order)
+		}
+	}
+	without := r
+	without.Gain = logs.gain(confidence)
+	without.Precision = precisionOf(logs, without.Gain, confidence)
+	return without.decide() != r.Verdict
 }

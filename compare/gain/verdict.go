@@ -115,6 +115,8 @@ func (r Result) explain(confidence float64) []string {
 			text += " by more than " + limit
 		}
 		reasons = append(reasons, text)
+	} else if g.Low > router.Number(r.Threshold) || g.High < router.Number(r.Threshold) {
+		return append(reasons, interval+": the verdict hangs on the outlying launches, without which it is another")
 	} else if g.Low.Defined() {
 		reasons = append(reasons, interval+": the interval contains the threshold of "+limit)
 	} else {

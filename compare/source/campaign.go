@@ -220,20 +220,46 @@ func (p ProfiledArm) check() gain.Check {
 }
 
 // RecordedBalance is the balance of the expert statistics at a path, as proof of how
-// a launch was routed.
-func RecordedBalance(path string) (bench.Counted, error) {
+// a launch was routed. The placement is a file of the command, for statistics that do not
+// say where the experts are; empty for none.
+func RecordedBalance(path, placement string) (bench.Counted, error) {
 	record, err := counts.Read(path)
 	if err != nil {
 		return bench.Counted{}, err
 	}
-	layers, _, err := record.Imbalance(counts.Options{})
+	var o counts.Options
+	received := record.Experts > 0
+	for s, err := range record.Steps() {
+		if err != nil {
+			return bench.Counted{}, err
+		}
+		received = received && s.Received != nil
+	}
+	placed := received || record.Placement != nil
+	if !placed && placement != "" {
+		if o.Placement, err = counts.ReadPlacement(placement, record.Ranks); err != nil {
+			return bench.Counted{}, err
+		}
+		placed = true
+	}
+	layers, _, err := record.Imbalance(o)
 	if err != nil {
 		return bench.Counted{}, err
 	}
-	ranks, experts := imbalance.Summarize(layers, router.LevelRank, imbalance.Load), imbalance.Summarize(layers, router.LevelExpert, imbalance.Load)
-	return bench.Counted{
-		Source: path, Ranks: record.Ranks,
-		RankMaxOverMean: ranks.WorstMaxOverMean, RankFloor: ranks.WorstFloor,
-		ExpertMaxOverMean: experts.WorstMaxOverMean, ExpertFloor: experts.WorstFloor,
-	}, nil
+	c := bench.Counted{Source: path, Ranks: record.Ranks, TopK: record.TopK, Slots: record.LayerSlots(), Placed: placed,
+		RankMean: imbalance.Summarize(layers, router.LevelRank, imbalance.Load).MaxOverMean}
+	c.RankMaxOverMean, c.RankFloor = furthest(layers, router.LevelRank)
+	c.ExpertMaxOverMean, c.ExpertFloor = furthest(layers, router.LevelExpert)
+	return c, nil
+}
+
+// furthest is max/mean of the layer that is furthest above its floor, and that floor.
+func furthest(layers []imbalance.Row, level string) (maxOverMean, floor router.Number) {
+	maxOverMean, floor = router.Undefined(), router.Undefined()
+	for _, l := range layers {
+		if l.Level == level && l.MaxOverMean.Defined() && !(l.MaxOverMean/l.Floor <= maxOverMean/floor) {
+			maxOverMean, floor = l.MaxOverMean, l.Floor
+		}
+	}
+	return maxOverMean, floor
 }

@@ -145,6 +145,9 @@ func claims(run metrics.Result, arm gain.Arm, launch string) (grade gain.Grade, 
 }
 
 func (r *reportReader) add(arm gain.Arm, run metrics.Result) error {
+	if load := bench.RankLoad(run.Proof); arm == gain.Normal && load.Defined() {
+		r.set.Campaign.Ranks, r.set.Campaign.RankLoad = run.Proof.Ranks, max(r.set.Campaign.RankLoad, load)
+	}
 	pair := r.count[arm]
 	r.count[arm]++
 	r.matcher.Add(slices.Index(gain.Arms[:], arm), run.Steps)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -37,6 +38,7 @@ type Job struct {
 	Folder string   // for the log files of the server
 	Own    string   // the program to start for OwnName where none is on the path
 
+	Clients      []string      // addresses that the runs name, where nothing may listen before the server does
 	Ready        string        // URL that answers 2xx once the server is ready
 	ReadyTimeout time.Duration // 0 is none
 	Timeout      time.Duration // of the whole job; 0 is none
@@ -104,6 +106,12 @@ func (j *running) run(ctx context.Context) error {
 	}
 	if answers(ctx, j.Ready) {
 		return fmt.Errorf("something answers at %s before the server is started: end it, or use another port", shown.Masked(j.Ready))
+	}
+	for _, address := range j.Clients {
+		if conn, err := net.DialTimeout("tcp", address, 2*time.Second); err == nil {
+			conn.Close()
+			return fmt.Errorf("something listens at %s before the server is started, so the client would measure that: end it or use another port; if it passes requests on to the server, add --accept-difference %[1]s", address)
+		}
 	}
 	server, err := j.start(j.Server, j.Folder, ServerStdout, ServerStderr)
 	if err != nil {

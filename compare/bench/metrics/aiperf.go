@@ -89,6 +89,7 @@ func readAIPerf(f fields) {
 	f.rep.inputLength, _ = f.number("input_sequence_length/avg")
 	f.rep.outputLength, _ = f.number("output_sequence_length/avg")
 	f.rep.countTokens()
+	f.rep.lengths = Lengths{f.lengths("input_sequence_length"), f.lengths("output_sequence_length")}
 }
 
 // aiperfErrors sums the error summary, which lists failed requests by kind even

@@ -3,6 +3,7 @@ package metrics
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -213,4 +214,32 @@ func (f fields) spread(path, family string) {
 	f.statistics(path, func(key, name string) {
 		f.take([]member{{path + "/" + key, entry{metric: family + "_" + name}, false}})
 	})
+}
+
+// lengths is the root mean square of a list of lengths, or of the statistics of one; 0
+// where neither is there, or only its mean.
+func (f fields) lengths(path string) router.Number {
+	var values []any
+	switch v, _ := f.value(path); v := v.(type) {
+	case *list:
+		if v.dropped == 0 {
+			values = v.items
+		}
+	case *object:
+		for _, key := range slices.Sorted(slices.Values(v.keys)) {
+			name, ok := aggregateName(key)
+			if n, known, _ := v.get(key); ok && known && name != "mean" && n != nil {
+				values = append(values, n)
+			}
+		}
+	}
+	sum := 0.0
+	for _, v := range values {
+		n, _ := number(v)
+		sum += float64(n * n)
+	}
+	if mean := sum / float64(len(values)); mean > 0 { // not NaN, of none or of something else
+		return router.Number(math.Sqrt(mean))
+	}
+	return 0
 }

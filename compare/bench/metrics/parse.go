@@ -283,7 +283,7 @@ func (r *Result) primary(custom bool) string {
 // custom metric hides the format's own of that name.
 func (r *Result) add(rep *report, first bool) {
 	if first {
-		r.Format, r.Work, r.Proof, r.Setup = rep.format, rep.work, rep.proof, rep.setup
+		r.Format, r.Work, r.Lengths, r.Proof, r.Setup = rep.format, rep.work, rep.lengths, rep.proof, rep.setup
 	}
 	for _, m := range rep.metrics {
 		if _, taken := r.Metric(m.Name); !taken {

@@ -18,6 +18,7 @@ type report struct {
 	metrics  []Metric
 	lines    []int // where each metric was found
 	work     Work
+	lengths  Lengths
 	proof    Proof
 	setup    map[string]string
 	steps    []Step

@@ -14,6 +14,7 @@ type Result struct {
 	Primary string   `json:"primary"` // the metric to compare unless another is asked for: the first custom one, else the format's throughput, else its time; "" without metrics
 	Metrics []Metric `json:"metrics"` // custom ones first, then in the order of the output; names are unique
 	Work    Work     `json:"work"`
+	Lengths Lengths  `json:"lengths,omitzero"`
 	Proof   Proof    `json:"proof"`
 	Steps   []Step   `json:"steps,omitempty"`
 	// Setup is what the output says of its model and how that was run, by name.
@@ -78,6 +79,14 @@ type Work struct {
 	Errors       Count `json:"errors"` // failed requests
 }
 
+// Lengths are the root mean squares of what requests read and wrote, in tokens, as far as a
+// report lists single requests or their percentiles; 0 unknown. Sides of equal totals whose
+// lengths differ have different ones.
+type Lengths struct {
+	Input  router.Number `json:"input,omitempty"`
+	Output router.Number `json:"output,omitempty"`
+}
+
 // Proof is what the output itself says about the treatment. It is evidence of
 // the launch's own making, weaker than a trace and stronger than a variable in
 // the environment.
@@ -86,6 +95,9 @@ type Proof struct {
 	Perfect bool           `json:"perfect"`          // what it says; meaningless unless Claimed
 	Ranks   int            `json:"ranks,omitempty"`  // expert-parallel ranks; 0 unknown
 	Layers  []LayerBalance `json:"layers,omitempty"` // in layer order
+	// The least max/mean that whole slots allow, in every layer; 0 unknown.
+	ExpertFloor router.Number `json:"expert_floor,omitempty"`
+	RankFloor   router.Number `json:"rank_floor,omitempty"`
 }
 
 // LayerBalance is the load of one layer as the launch measured it, over all its

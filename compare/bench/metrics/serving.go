@@ -119,6 +119,7 @@ var servingKey = regexp.MustCompile(`^([^_]+)_(ttft|tpot|itl|e2el|e2e_latency)_m
 // clientTotals reads what the clients have in common.
 func (f fields) clientTotals() {
 	f.take(servingMembers)
+	f.rep.lengths = Lengths{f.lengths("input_lens"), f.lengths("output_lens")}
 	for _, key := range f.o.keys {
 		m := servingKey.FindStringSubmatch(key)
 		if m == nil {

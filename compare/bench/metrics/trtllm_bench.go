@@ -115,6 +115,7 @@ func readTRTLLMReport(f fields) {
 	f.rep.inputLength, _ = f.number("request_info/avg_input_length")
 	f.rep.outputLength, _ = f.number("request_info/avg_output_length")
 	f.rep.countTokens()
+	f.rep.lengths = Lengths{f.lengths("dataset/isl_stats"), f.lengths("dataset/osl_stats")}
 	if _, ok := f.value("decoding_stats"); ok {
 		f.rep.warn(speculation)
 	}

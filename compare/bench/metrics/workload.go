@@ -25,6 +25,7 @@ const processor = "cpu"
 //	clock                   which time that is; absent or "wall" is wall time
 //	perfect_router, ranks   the launch's own word on the treatment
 //	expert_max_over_mean[], rank_max_over_mean[]   per layer
+//	expert_floor, rank_floor   where given: the least of these that whole slots allow
 //	requests, input_tokens  where given: the work done
 //
 // The H200 program's first_iterations_ms are its warm-up and are not used.
@@ -49,6 +50,12 @@ func readWorkload(f fields) {
 	f.rep.proof.Ranks = int(f.whole("ranks"))
 	f.rep.proof.Perfect, f.rep.proof.Claimed = f.flag("perfect_router"), true
 	f.layers()
+	if floor, ok := f.number("expert_floor"); ok {
+		f.rep.proof.ExpertFloor = floor
+	}
+	if floor, ok := f.number("rank_floor"); ok {
+		f.rep.proof.RankFloor = floor
+	}
 }
 
 // clock is the clock of a workload's steps.

@@ -1,0 +1,174 @@
+package bench
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/moebalance/moebalance/compare/bench/metrics"
+	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/router"
+)
+
+// Counts prove a launch only if it wrote them.
+func TestForeignCounts(t *testing.T) {
+	root := t.TempDir()
+	out, other := filepath.Join(root, "launch", "out"), filepath.Join(root, "other.csv")
+	write := func(path string) string {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte("x"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := Attempt{Made: info.ModTime()}
+	write(other)
+	for name, c := range map[string]struct {
+		make func(path string) error
+		want string
+	}{
+		"own":           {func(path string) error { write(path); return nil }, ""},
+		"kept time":     {func(path string) error { write(path); return os.Chtimes(path, time.Time{}, a.Made.Add(-time.Second)) }, "before this launch began"},
+		"symbolic link": {func(path string) error { return os.Symlink(other, path) }, "outside this launch's folder"},
+		"hard link":     {func(path string) error { return os.Link(other, path) }, "hard link"},
+		"linked folder": {func(path string) error { return os.Symlink(root, path) }, "outside this launch's folder"},
+		"link of its own": {func(path string) error {
+			return os.Symlink(write(filepath.Join(out, "elsewhere", "x.csv")), path)
+		}, ""},
+		"old file of a folder": {func(path string) error {
+			write(filepath.Join(path, "new.csv"))
+			return os.Chtimes(write(filepath.Join(path, "old.csv")), time.Time{}, a.Made.Add(-time.Hour))
+		}, "old.csv"},
+	} {
+		path := filepath.Join(out, name)
+		if err := c.make(path); err != nil {
+			t.Skip(err)
+		}
+		if got := a.foreign(path, out); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// even is counts at their floors of so many slots in each of four layers.
+func even(slots int64) *Counted {
+	return &Counted{Ranks: 2, TopK: 8, RankMaxOverMean: 1, RankFloor: 1, ExpertMaxOverMean: 1, ExpertFloor: 1, Slots: map[int]int64{0: slots, 1: slots, 2: slots, 3: slots}}
+}
+
+func reporting(input, output int64) *metrics.Result {
+	r := &metrics.Result{}
+	if input >= 0 {
+		r.Work.InputTokens = metrics.Exactly(input)
+	}
+	if output >= 0 {
+		r.Work.OutputTokens = metrics.Exactly(output)
+	}
+	return r
+}
+
+// Only a factor of two between counted and reported tokens contradicts the counts.
+func TestCountsAgainstReport(t *testing.T) {
+	for name, c := range map[string]struct {
+		counted *Counted
+		result  *metrics.Result
+		proves  bool
+	}{
+		"equal":                         {even(8 * 32000), reporting(31000, 1000), true},
+		"cached prefixes":               {even(8 * 17000), reporting(31000, 1000), true},
+		"padding":                       {even(8 * 63000), reporting(31000, 1000), true},
+		"32 slots":                      {even(32), reporting(31000, 1000), false},
+		"three times as much":           {even(8 * 96000), reporting(31000, 1000), false},
+		"output alone is a lower bound": {even(8 * 96000), reporting(-1, 1000), true},
+		"less than the output":          {even(8 * 400), reporting(-1, 1000), false},
+		"no tokens reported":            {even(32), reporting(-1, -1), true},
+		"top-k unknown, few":            {&Counted{ExpertMaxOverMean: 1, ExpertFloor: 1, RankMaxOverMean: router.Undefined(), Slots: map[int]int64{3: 32}}, reporting(31000, 1000), false},
+		"top-k unknown, enough":         {&Counted{ExpertMaxOverMean: 1, ExpertFloor: 1, RankMaxOverMean: router.Undefined(), Slots: map[int]int64{3: 8 * 32000}}, reporting(31000, 1000), true},
+		"a tenth of the steps recorded": {&Counted{ExpertMaxOverMean: 1, ExpertFloor: 1, RankMaxOverMean: router.Undefined(), TopK: 8, Recorded: 0.1, Slots: map[int]int64{3: 8 * 3200}}, reporting(31000, 1000), true},
+	} {
+		p := Spec{}.prove(gain.Perfect, Attempt{Counted: c.counted, Result: c.result}, 2, false)[0]
+		if (p.severity() == 0) != c.proves {
+			t.Errorf("%s: %s", name, p.evidence)
+		}
+	}
+	// Of several points, the tokens of all that this engine measured count.
+	a := Attempt{Number: 2, Counted: even(8 * 32000), Points: []PointRun{
+		{Value: "1", Attempt: 1, Result: reporting(900000, 0)}, {Value: "2", Attempt: 2, Result: reporting(15000, 1000)}, {Value: "3", Attempt: 2, Result: reporting(15000, 1000)}}}
+	for _, view := range a.views() {
+		if text := view.otherWork(); text != "" {
+			t.Error(text)
+		}
+	}
+}
+
+// Ranks that look even with contiguous experts prove nothing where the command places
+// experts elsewhere.
+func TestPlacementOfTheCommand(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "map.json")
+	if err := os.WriteFile(file, []byte("{}"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		words []string
+		env   map[string]string
+		named string
+		file  string
+	}{
+		"none":                 {[]string{"vllm", "serve", "M", "--enable-expert-parallel"}, nil, "", ""},
+		"vllm":                 {[]string{"vllm", "--enable-eplb", "--port", "80"}, nil, "--enable-eplb", ""},
+		"round robin":          {[]string{"--expert-placement-strategy=round_robin"}, nil, "--expert-placement-strategy", ""},
+		"linear":               {[]string{"--expert-placement-strategy", "linear"}, nil, "", ""},
+		"sglang":               {[]string{"--init-expert-location", file, "--tp", "8"}, nil, "--init-expert-location", file},
+		"trivial":              {[]string{"--init-expert-location", "trivial", "--ep-num-redundant-experts", "0"}, nil, "", ""},
+		"in a shell":           {[]string{"sh", "-c", "exec serve --init-expert-location '" + file + "' --tp 8"}, nil, "--init-expert-location", file},
+		"in JSON":              {[]string{"--additional-config", `{"expert_map_path": "` + file + `"}`}, nil, "expert_map_path", file},
+		"off in JSON":          {[]string{"--engine", `{"enable_eplb": false}`}, nil, "", ""},
+		"variable":             {nil, map[string]string{"MOEBALANCE_PLACEMENT": file}, "MOEBALANCE_PLACEMENT", file},
+		"kept":                 {nil, map[string]string{"MOEBALANCE_PLACEMENT": "keep", "VLLM_EPLB": ""}, "", ""},
+		"workload":             {[]string{"moebalance", "workload", "--placement", file}, nil, "--placement", file},
+		"of ray":               {[]string{"--placement-group", "2"}, nil, "", ""},
+		"the recorder's mode":  {[]string{"--expert-distribution-recorder-mode", "stat"}, nil, "", ""},
+		"an unrelated setting": {[]string{"--model", "replacement"}, nil, "", ""},
+	} {
+		a := Attempt{Arguments: c.words, Environment: c.env}
+		if named, path := a.placement(""); named != c.named || path != c.file {
+			t.Errorf("%s: %q, %q; want %q, %q", name, named, path, c.named, c.file)
+		}
+		for _, placed := range []bool{false, true} {
+			a.Counted = even(8)
+			a.Counted.Placed = placed
+			if p := (Spec{}).prove(gain.Perfect, a, 2, false)[0]; (p.severity() == 0) != (placed || c.named == "") {
+				t.Errorf("%s, placed %v: %s", name, placed, p.evidence)
+			}
+		}
+	}
+}
+
+// One layer of four whose slots differ is unequal work.
+func TestUnequalSlots(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*Counted)
+		want   gain.CheckStatus
+	}{
+		"alike":           {func(c *Counted) { c.Slots[2] = 992 }, gain.Pass},
+		"one layer":       {func(c *Counted) { c.Slots[2] = 980 }, gain.Fail},
+		"a missing layer": {func(c *Counted) { delete(c.Slots, 3) }, gain.Fail},
+	} {
+		a, b := Attempt{Counted: even(1000)}, Attempt{Counted: even(1000)}
+		c.change(b.Counted)
+		if got, ok := campaignOf(Spec{}, []Attempt{a}, []Attempt{b}).checkSlots(); !ok || got.Status != c.want {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
