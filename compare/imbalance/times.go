@@ -287,6 +287,21 @@ type Straggler struct {
 	Experts Spread `json:"slowest_experts"`
 }
 
+// ExpertsByRank is the expert time of each rank that has a judged layer, in the steps
+// that count, and the sum.
+func (t *Times) ExpertsByRank() (byRank map[int]float64, sum float64) {
+	byRank = map[int]float64{}
+	for _, l := range t.Judged() {
+		for _, step := range l.Experts {
+			for i, ns := range step {
+				byRank[l.Ranks[i]] += ns
+				sum += ns
+			}
+		}
+	}
+	return byRank, sum
+}
+
 // Straggler is the straggler loss over all steps that count.
 func (l *Layer) Straggler() Straggler {
 	loss := router.Number(stat.Mean(l.Loss(), nil)) // of no step NaN

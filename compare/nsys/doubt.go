@@ -110,7 +110,7 @@ const (
 func (r *reduction) besideGEMMs() (ns int64) {
 	for i := range r.trace.Kernels {
 		k := &r.trace.Kernels[i]
-		c := &r.classes[r.names.number(k.Name)]
+		c := &r.classes[r.names.Number(k.Name)]
 		if k.Placed == PhaseExperts && (k.Evidence == byName.String() || k.Evidence == byPosition.String()) && !c.GEMM && len(c.Fused) == 0 {
 			ns += k.TotalNS
 		}
@@ -151,16 +151,7 @@ func (r *reduction) placedExperts(times *imbalance.Times) {
 // warnLittleEvidence warns where the steps that count hold next to no expert time, of all
 // ranks or of one. all is the compute of all ranks.
 func (r *reduction) warnLittleEvidence(times *imbalance.Times, all int64) {
-	var sum float64
-	byRank := map[int]float64{}
-	for _, l := range times.Judged() {
-		for _, step := range l.Experts {
-			for i, ns := range step {
-				byRank[l.Ranks[i]] += ns
-				sum += ns
-			}
-		}
-	}
+	byRank, sum := times.ExpertsByRank()
 	idle := slices.IndexFunc(times.Ranks, func(rank int) bool { ns, has := byRank[rank]; return has && ns == 0 })
 	switch {
 	case len(times.StepsOf(imbalance.Counts)) == 0:

@@ -12,6 +12,7 @@ import (
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/compare/nsys/perstep"
+	"github.com/moebalance/moebalance/compare/nsys/wait"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -147,7 +148,7 @@ func timeTable(t *nsys.Trace) output.Table {
 			row = append(row, byRank[i].Work[p])
 		}
 		idle := router.Undefined()
-		if at := slices.IndexFunc(t.Idle, func(o nsys.RankIdle) bool { return o.Rank == r }); at >= 0 {
+		if at := slices.IndexFunc(t.Idle, func(o wait.Idle) bool { return o.Rank == r }); at >= 0 {
 			idle = t.Idle[at].NoKernelNS
 		}
 		p := byRank[i]
@@ -205,7 +206,7 @@ func stepKindFacts(t *nsys.Trace) []string {
 // idleFact names the rank whose GPU runs no kernel for the largest part of a step, if
 // that is much.
 func idleFact(t *nsys.Trace) []string {
-	var worst nsys.RankIdle
+	var worst wait.Idle
 	for _, r := range t.Idle {
 		if r.NoKernelNS > muchIdle*r.WallNS && r.NoKernelNS > worst.NoKernelNS {
 			worst = r
