@@ -101,13 +101,15 @@ func New(samples iter.Seq[Sample], endedEarly ...int) *Times {
 	t.OutsideShare = router.Number(float64(outside) / float64(all))
 	t.Ranks = sorted(ranks)
 	for _, number := range slices.Sorted(maps.Keys(kindOf)) {
+		none := router.Undefined()
 		t.Steps = append(t.Steps, Step{Number: router.Whole(number), Kind: kindOf[number],
-			SlowestNS: router.Undefined(), MeanNS: router.Undefined(), SlowestExpertsNS: router.Undefined(), MeanExpertsNS: router.Undefined()})
+			SlowestNS: none, MeanNS: none, SlowestExpertsNS: none, MeanExpertsNS: none})
 	}
 	sums := map[int]*cells{}
 	for layer, has := range ranksOf {
 		n := len(has) * len(t.Steps)
-		sums[layer] = &cells{sorted(has), make([]float64, n), make([]float64, n), make([]float64, n), make([]int64, n), make([]phaseSet, n)}
+		of := func() []float64 { return make([]float64, n) }
+		sums[layer] = &cells{sorted(has), of(), of(), of(), make([]int64, n), make([]phaseSet, n)}
 	}
 	present := t.fill(samples, sums)
 	t.Of = ofTime(sums)

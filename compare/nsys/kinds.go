@@ -54,7 +54,8 @@ func (r *reduction) kinds() {
 	work, batches := make([]imbalance.StepWork, len(steps)), make([]kernel.Batch, len(steps))
 	for i, step := range steps {
 		batches[i] = r.batch(int32(step))
-		work[i] = imbalance.StepWork{Kernels: strings.Join(append(kernels[int32(step)], batches[i].String()), "\n"), Tokens: batches[i].Tokens, OutsideNS: outside[router.Whole(step)]}
+		name := strings.Join(append(slices.Clone(kernels[int32(step)]), batches[i].String()), "\n")
+		work[i] = imbalance.StepWork{Kernels: name, Tokens: batches[i].Tokens, OutsideNS: outside[router.Whole(step)]}
 	}
 	kindOf := map[router.Whole]int{}
 	for i, kind := range imbalance.Kinds(work) {

@@ -106,8 +106,10 @@ func kindTable(kinds []nsys.StepKind) output.Table {
 	}
 	return output.Of("kinds", "Kinds of steps, each by itself", kinds,
 		label("kind", "name"), computed(label("steps"), func(k nsys.StepKind) any { return quantity.Ranges(k.Steps) }),
-		of(percent("mean"), func(s imbalance.Summary) any { return s.Imbalance }), of(percent("worst"), func(s imbalance.Summary) any { return s.WorstMaxOverMean - 1 }),
-		of(count("worst layer"), func(s imbalance.Summary) any { return s.WorstLayer }), of(count("flagged layers"), func(s imbalance.Summary) any { return s.Flagged }))
+		of(percent("mean"), func(s imbalance.Summary) any { return s.Imbalance }),
+		of(percent("worst"), func(s imbalance.Summary) any { return s.WorstMaxOverMean - 1 }),
+		of(count("worst layer"), func(s imbalance.Summary) any { return s.WorstLayer }),
+		of(count("flagged layers"), func(s imbalance.Summary) any { return s.Flagged }))
 }
 
 // statColumns are the columns of nsys.Stats, with the people's word for what is
@@ -132,7 +134,8 @@ func timeTable(t *nsys.Trace) output.Table {
 	if steps.Marked() {
 		title = "Time per rank, mean over the steps that count, collectives separate"
 	}
-	out := output.Table{Name: "time", Title: title, Columns: []output.Column{count("rank")}, Leading: []string{"experts_ns"}}
+	out := output.Table{Name: "time", Title: title, Columns: []output.Column{count("rank")}}
+	out.Leading = []string{"experts_ns"}
 	byRank := steps.Phases()
 	var phases []nsys.Phase
 	for _, p := range nsys.Phases() {
@@ -141,7 +144,8 @@ func timeTable(t *nsys.Trace) output.Table {
 			out.Columns = append(out.Columns, duration(string(p)))
 		}
 	}
-	out.Columns = append(out.Columns, duration("collectives", "collective_ns"), duration("wait"), duration("transfer"), duration("no kernel"))
+	out.Columns = append(out.Columns, duration("collectives", "collective_ns"), duration("wait"), duration("transfer"),
+		duration("no kernel"))
 	for i, r := range steps.Ranks {
 		row := []any{r}
 		for _, p := range phases {
@@ -152,7 +156,8 @@ func timeTable(t *nsys.Trace) output.Table {
 			idle = t.Idle[at].NoKernelNS
 		}
 		p := byRank[i]
-		out.Rows = append(out.Rows, append(row, router.Number(p.Collectives), router.Number(p.Wait), router.Number(p.Transfer), idle))
+		row = append(row, router.Number(p.Collectives), router.Number(p.Wait), router.Number(p.Transfer), idle)
+		out.Rows = append(out.Rows, row)
 	}
 	return out
 }
@@ -215,7 +220,8 @@ func idleFact(t *nsys.Trace) []string {
 	if worst.Steps == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("rank %d's GPU runs no kernel for %s of %s per step", worst.Rank, quantity.Duration(worst.NoKernelNS), quantity.Duration(worst.WallNS))}
+	return []string{fmt.Sprintf("rank %d's GPU runs no kernel for %s of %s per step", worst.Rank,
+		quantity.Duration(worst.NoKernelNS), quantity.Duration(worst.WallNS))}
 }
 
 // muchIdle is the share of a step without a kernel that is worth a line.
