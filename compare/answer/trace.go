@@ -88,6 +88,9 @@ func (a *Answer) judged(t *nsys.Trace, given string) {
 		a.Verdict = Even
 		a.Line = fmt.Sprintf("Expert time is even; %s.", wouldGain("perfectly even ranks", gain))
 	}
+	if slices.ContainsFunc(t.Warnings, func(w router.Warning) bool { return w.Code == nsys.CountsContradict }) {
+		a.Reasons = append([]string{"The recorded counts contradict the measured expert time: they may be of another run."}, a.Reasons...)
+	}
 	a.Reasons = append(a.Reasons, otherKinds(t)...)
 	if extra := len(a.Reasons) - 3; extra > 0 { // what kinds there are says what the answer is of
 		a.Reasons = slices.Delete(a.Reasons, 2, 2+extra)
@@ -279,6 +282,9 @@ func traceBasis(t *nsys.Trace, v Verdict) string {
 	parts = append(parts, quantity.Count(len(t.Ranks), "rank"))
 	if t.Arm != "" {
 		parts = append(parts, t.Arm+" arm")
+	}
+	if t.Steps != "" {
+		parts = append(parts, "only steps "+t.Steps)
 	}
 	return strings.Join(parts, " · ")
 }

@@ -32,7 +32,7 @@ type KindChange struct {
 type stepKind struct {
 	nsys.StepKind
 	steps     []int
-	batches   map[int]nsys.Batch // by step
+	batches   map[int]kernel.Batch // by step
 	expertNS  int64
 	instances int64
 }
@@ -61,7 +61,7 @@ func (k *stepKind) like() string {
 func stepKinds(t *nsys.Trace) []*stepKind {
 	kinds := make([]*stepKind, len(t.StepKinds))
 	for i, k := range t.StepKinds {
-		kinds[i] = &stepKind{StepKind: k, batches: map[int]nsys.Batch{}}
+		kinds[i] = &stepKind{StepKind: k, batches: map[int]kernel.Batch{}}
 	}
 	ranges := map[router.Whole]string{}
 	for _, s := range t.StepTimes {
@@ -74,7 +74,7 @@ func stepKinds(t *nsys.Trace) []*stepKind {
 		}
 		k, step := kinds[c.Kind], int(c.Step)
 		if _, known := k.batches[step]; !known {
-			k.batches[step] = nsys.BatchOf(ranges[c.Step])
+			k.batches[step] = kernel.BatchOf(ranges[c.Step])
 			k.steps = append(k.steps, step)
 		}
 		k.instances += c.Instances

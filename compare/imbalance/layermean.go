@@ -103,7 +103,9 @@ func (m *LayerMean) AddLoad(b router.Balance, null *chance.Distribution, active 
 	m.add(b, 1, router.Floor(int64(b.Total), b.Parts), null, active)
 }
 
-func (m *LayerMean) add(b router.Balance, weight, floor router.Number, null *chance.Distribution, active router.Number) {
+func (m *LayerMean) add(
+	b router.Balance, weight, floor router.Number, null *chance.Distribution, active router.Number,
+) {
 	s := &m.sum
 	s.Parts = b.Parts
 	if b.Total == 0 {

@@ -71,7 +71,8 @@ type Bound struct {
 // Bound is undefined for one rank, and where no layer is named: busy ranks of different
 // layers cancel.
 func (t *Times) Bound(over OverSteps) Bound {
-	b := Bound{Gain: router.Undefined(), Low: router.Undefined(), High: router.Undefined(), LossNS: router.Undefined(), StepNS: over.Step.MeanNS, Of: t.Of}
+	none := router.Undefined()
+	b := Bound{Gain: none, Low: none, High: none, LossNS: none, StepNS: over.Step.MeanNS, Of: t.Of}
 	if len(t.Ranks) < 2 || t.Unmarked || len(t.Layers) == 0 || !t.Layers[len(t.Layers)-1].Number.Defined() {
 		return b
 	}

@@ -99,7 +99,8 @@ func (t *Times) excludePartial(sums map[int]*cells, present []bool, endedEarly [
 				routed = append(routed, ran[0])
 			}
 		}
-		if only := len(own) == 1 && len(t.Ranks) > 1 && !t.Unmarked; only && (len(cutEdges(routed)) > 0 || len(t.Steps) == 1 && slices.Contains(endedEarly, rank)) {
+		early := len(t.Steps) == 1 && slices.Contains(endedEarly, rank)
+		if only := len(own) == 1 && len(t.Ranks) > 1 && !t.Unmarked; only && (early || len(cutEdges(routed)) > 0) {
 			t.Steps[own[0]].Excluded = Incomplete
 		}
 	}
@@ -146,7 +147,9 @@ func (t *Times) excludeOtherKinds(sums map[int]*cells) {
 	if t.Kinds = len(time); t.Kinds < 2 {
 		return
 	}
-	most := slices.MinFunc(slices.Collect(maps.Keys(time)), func(a, b router.Whole) int { return cmp.Or(cmp.Compare(time[b], time[a]), cmp.Compare(a, b)) })
+	most := slices.MinFunc(slices.Collect(maps.Keys(time)), func(a, b router.Whole) int {
+		return cmp.Or(cmp.Compare(time[b], time[a]), cmp.Compare(a, b))
+	})
 	for i := range t.Steps {
 		if s := &t.Steps[i]; s.Excluded == Counts && s.Kind != most {
 			s.Excluded = OtherKind
@@ -194,9 +197,11 @@ func (t *Times) Warnings() []router.Warning {
 			out = append(out, router.Warning{Code: string(e), Text: noun + quantity.Ranges(numbers) + " excluded as " + why})
 		}
 	}
-	say(Incomplete, "incomplete: some rank has no kernels there, or lacks a layer, or a phase of one, that it has in other steps")
+	say(Incomplete, "incomplete: some rank has no kernels there, or lacks a layer, or a phase of one, "+
+		"that it has in other steps")
 	say(Lost, "incomplete: ranks have different numbers of expert GEMMs in a layer, so kernels were lost")
-	say(OtherKind, fmt.Sprintf("of another kind: the capture mixes %d kinds of steps (prefill and decode, or numbers of tokens more than twofold apart), and the one with most expert time counts", t.Kinds))
+	say(OtherKind, fmt.Sprintf("of another kind: the capture mixes %d kinds of steps "+
+		"(prefill and decode, or numbers of tokens more than twofold apart), and the one with most expert time counts", t.Kinds))
 	say(WarmUp, fmt.Sprintf("warm-up: GPU time over %g× the median of later steps", WarmUpFactor))
 	return out
 }

@@ -101,13 +101,15 @@ func New(samples iter.Seq[Sample], endedEarly ...int) *Times {
 	t.OutsideShare = router.Number(float64(outside) / float64(all))
 	t.Ranks = sorted(ranks)
 	for _, number := range slices.Sorted(maps.Keys(kindOf)) {
+		none := router.Undefined()
 		t.Steps = append(t.Steps, Step{Number: router.Whole(number), Kind: kindOf[number],
-			SlowestNS: router.Undefined(), MeanNS: router.Undefined(), SlowestExpertsNS: router.Undefined(), MeanExpertsNS: router.Undefined()})
+			SlowestNS: none, MeanNS: none, SlowestExpertsNS: none, MeanExpertsNS: none})
 	}
 	sums := map[int]*cells{}
 	for layer, has := range ranksOf {
 		n := len(has) * len(t.Steps)
-		sums[layer] = &cells{sorted(has), make([]float64, n), make([]float64, n), make([]float64, n), make([]int64, n), make([]phaseSet, n)}
+		of := func() []float64 { return make([]float64, n) }
+		sums[layer] = &cells{sorted(has), of(), of(), of(), make([]int64, n), make([]phaseSet, n)}
 	}
 	present := t.fill(samples, sums)
 	t.Of = ofTime(sums)
@@ -285,6 +287,21 @@ type Straggler struct {
 	// Over the steps: the loss, and the expert time (see Times.Of) of the slowest rank.
 	Loss    Spread `json:"loss"`
 	Experts Spread `json:"slowest_experts"`
+}
+
+// ExpertsByRank is the expert time of each rank that has a judged layer, in the steps
+// that count, and the sum.
+func (t *Times) ExpertsByRank() (byRank map[int]float64, sum float64) {
+	byRank = map[int]float64{}
+	for _, l := range t.Judged() {
+		for _, step := range l.Experts {
+			for i, ns := range step {
+				byRank[l.Ranks[i]] += ns
+				sum += ns
+			}
+		}
+	}
+	return byRank, sum
 }
 
 // Straggler is the straggler loss over all steps that count.

@@ -9,35 +9,6 @@ import (
 	"github.com/moebalance/moebalance/compare/nsys/capture"
 )
 
-// switchedOn reports whether a value switches a variable on. TensorRT-LLM takes
-// "1" and nothing else; "true" leaves its router as it is.
-func switchedOn(variable, value string) bool {
-	if variable == capture.ArmVariables[0] {
-		return value == "1"
-	}
-	return slices.Contains([]string{"1", "true", "True", "uniform_random"}, value)
-}
-
-// armOf says which arm a capture is of, and why.
-func armOf(p *capture.Metadata) (arm, evidence string) {
-	for _, name := range capture.ArmVariables {
-		value, ok := p.Environment[name]
-		switch {
-		case ok && switchedOn(name, value):
-			return "perfect", name + "=" + value
-		case ok && evidence == "":
-			arm, evidence = "normal", name+"="+value
-		}
-	}
-	switch {
-	case evidence != "":
-		return arm, evidence
-	case p.Variables > 0: // absence proves nothing: other engines have other switches
-		return "", fmt.Sprintf("no router switch is among the %d recorded environment variables", p.Variables)
-	}
-	return "", "no environment recorded"
-}
-
 // ReadArm is the arm of a file by its environment: the Arm that Read would give its
 // Trace. It reads no event.
 func ReadArm(ctx context.Context, path string, o Options) (arm string, err error) {
@@ -48,7 +19,7 @@ func ReadArm(ctx context.Context, path string, o Options) (arm string, err error
 	if err != nil {
 		return "", err
 	}
-	arm, _ = armOf(p)
+	arm, _ = p.Arm()
 	return arm, nil
 }
 

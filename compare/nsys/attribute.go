@@ -20,17 +20,17 @@ var libraryDomains = []string{"nccl", "cccl", "cub", "thrust", "cublas", "cublas
 type attribution struct {
 	rec           *capture.Recording
 	options       Options
-	labels        []label          // by range name
-	locations     *index[location] // of launches and graph nodes
-	launches      []int32          // location of each launch
-	created       []int32          // location of each graph node at its creation
-	origins       []int32          // of each graph node, see findOrigins
+	labels        []label                 // by range name
+	locations     *kernel.Index[location] // of launches and graph nodes
+	launches      []int32                 // location of each launch
+	created       []int32                 // location of each graph node at its creation
+	origins       []int32                 // of each graph node, see findOrigins
 	replays       map[[2]int32]int32
-	classes       []kernel.Class   // by kernel name
-	final         *index[location] // of kernels
-	direct        []int32          // by location: the final one plus 1, where no name changes it
-	recent        []recentLocation // by kernel name
-	operators     []int8           // rule of each operator, see operatorOf
+	classes       []kernel.Class          // by kernel name
+	final         *kernel.Index[location] // of kernels
+	direct        []int32                 // by location: the final one plus 1, where no name changes it
+	recent        []recentLocation        // by kernel name
+	operators     []int8                  // rule of each operator, see operatorOf
 	python        capture.Python
 	calls, ranges int // recorded; both are freed as soon as nothing needs them
 	// what is worth a warning
@@ -61,28 +61,28 @@ func attribute(rec *capture.Recording, options Options) *attribution {
 	a.addQueries(lines)
 	var wait sync.WaitGroup
 	at := make([]int32, len(rec.Launches)+len(rec.GraphNodes))
-	found, renumbered := make([]*index[location], len(lines)), make([]bool, len(lines))
+	found, renumbered := make([]*kernel.Index[location], len(lines)), make([]bool, len(lines))
 	most := 0
 	for i := range lines {
 		wait.Go(func() {
 			lines[i].sortRanges()
 			renumbered[i] = lines[i].numberSteps()
-			found[i] = newIndex[location](0)
-			lines[i].locate(a.moment, func(query int32, l location) { at[query] = found[i].number(l) })
+			found[i] = kernel.NewIndex[location](0)
+			lines[i].locate(a.moment, func(query int32, l location) { at[query] = found[i].Number(l) })
 		})
 	}
 	wait.Wait()
 	capture.Collect(len(rec.Kernels))
 	for i := range lines {
-		most = max(most, len(found[i].values)) // threads of several ranks share most locations
+		most = max(most, len(found[i].Values)) // threads of several ranks share most locations
 	}
-	a.locations = newIndex[location](most)
-	a.locations.number(unattributed)
+	a.locations = kernel.NewIndex[location](most)
+	a.locations.Number(unattributed)
 	for i := range lines { // from each thread's own numbers of locations to common ones
 		a.renumbered = a.renumbered || renumbered[i]
-		number := make([]int32, len(found[i].values))
-		for n, l := range found[i].values {
-			number[n] = a.locations.number(l)
+		number := make([]int32, len(found[i].Values))
+		for n, l := range found[i].Values {
+			number[n] = a.locations.Number(l)
 		}
 		wait.Go(func() {
 			for _, q := range lines[i].queries {
@@ -113,7 +113,7 @@ func (a *attribution) findEnd(lines []timeline) {
 	ran := map[step]bool{}
 	var last step // neighbours are mostly of one
 	for i := range a.rec.Launches {
-		n := a.locations.values[a.launches[i]].Step
+		n := a.locations.Values[a.launches[i]].Step
 		if n == None {
 			continue
 		}
@@ -275,7 +275,7 @@ func (a *attribution) findOrigins() []int32 {
 // rankEvents splits what ran by the process and device it ran on, in their order,
 // and gives each kernel its location.
 func (a *attribution) rankEvents() []*rankEvents {
-	a.final = newIndex[location](len(a.locations.values))
+	a.final = kernel.NewIndex[location](len(a.locations.Values))
 	a.recent = make([]recentLocation, len(a.rec.KernelNames))
 	a.classes = kernel.Classes(a.rec.KernelNames, a.options.Phases)
 	a.operators = make([]int8, len(a.rec.Operators))
@@ -283,7 +283,7 @@ func (a *attribution) rankEvents() []*rankEvents {
 		a.operators[i] = operatorOf(name)
 	}
 	inferred := slices.ContainsFunc(a.classes, func(c kernel.Class) bool { return c.GEMM || c.Collective }) ||
-		!slices.ContainsFunc(a.locations.values, func(l location) bool { return l.Step != None })
+		!slices.ContainsFunc(a.locations.Values, func(l location) bool { return l.Step != None })
 	a.origins = a.findOrigins()
 	a.replays = map[[2]int32]int32{}
 	ranks := make([]*rankEvents, len(a.rec.Devices))
@@ -303,7 +303,7 @@ func (a *attribution) rankEvents() []*rankEvents {
 	for _, g := range a.rec.Graphs {
 		step := int32(None)
 		if g.Launch >= 0 {
-			step = a.locations.values[a.launches[g.Launch]].Step
+			step = a.locations.Values[a.launches[g.Launch]].Step
 		}
 		r := ranks[g.Device]
 		r.graphs = append(r.graphs, graphEvent{Graph: g.Graph, Step: step, Start: g.Start, NS: g.End - g.Start})
@@ -408,11 +408,11 @@ func (a *attribution) replay(replayed, created int32) int32 {
 	if i, ok := a.replays[key]; ok {
 		return i
 	}
-	l, c := a.locations.values[replayed], a.locations.values[created]
+	l, c := a.locations.Values[replayed], a.locations.Values[created]
 	if c.Layer != None || c.Phase != "" || c.Expert != None || c.operator != 0 {
 		l.Layer, l.Phase, l.Expert, l.module, l.Evidence, l.operator = c.Layer, c.Phase, c.Expert, c.module, c.Evidence, c.operator
 	}
-	a.replays[key] = a.locations.number(l)
+	a.replays[key] = a.locations.Number(l)
 	return a.replays[key]
 }
 
@@ -422,20 +422,20 @@ func (a *attribution) finalOf(at, name int32, operator int8) int32 {
 	if int(at) < len(a.direct) && a.direct[at] > 0 && !given {
 		return a.direct[at] - 1
 	}
-	l := a.locations.values[at]
+	l := a.locations.Values[at]
 	if l.Phase == phaseIgnored {
 		return -1
 	}
 	ranged := l.Phase != "" && !l.module && !given
 	if given {
 		l.Phase, l.Evidence, l.module, l.operator = a.classes[name].Phase, byUser, false, 0
-		return a.final.number(l)
+		return a.final.Number(l)
 	}
 	l.Phase, l.Evidence = phaseBy(l, cmp.Or(operator, l.operator), a.classes[name].Phase)
 	l.module, l.operator = false, 0
-	to := a.final.number(l)
+	to := a.final.Number(l)
 	if ranged { // whatever the kernel
-		a.direct = append(a.direct, make([]int32, max(0, len(a.locations.values)-len(a.direct)))...)
+		a.direct = append(a.direct, make([]int32, max(0, len(a.locations.Values)-len(a.direct)))...)
 		a.direct[at] = to + 1
 	}
 	return to

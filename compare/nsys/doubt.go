@@ -12,7 +12,8 @@ import (
 
 // doubts are the codes of warnings after which the imbalance over ranks is not to be
 // relied on: kernels that are not there would move it without a sign.
-var doubts = []string{"lost_kernels", "ranks_differ", "few_kernels", "different_runs", "graph_mode", "graph_lost", "no_experts", "unplaced_experts", "little_evidence", endedEarlyCode, "open_ranges"}
+var doubts = []string{"lost_kernels", "ranks_differ", "few_kernels", "different_runs", "graph_mode", "graph_lost", "no_experts", "unplaced_experts",
+	"little_evidence", endedEarlyCode, "open_ranges"}
 
 // AllWarnings are those of the trace and of its exports.
 func (t *Trace) AllWarnings() []router.Warning {
@@ -110,7 +111,7 @@ const (
 func (r *reduction) besideGEMMs() (ns int64) {
 	for i := range r.trace.Kernels {
 		k := &r.trace.Kernels[i]
-		c := &r.classes[r.names.number(k.Name)]
+		c := &r.classes[r.names.Number(k.Name)]
 		if k.Placed == PhaseExperts && (k.Evidence == byName.String() || k.Evidence == byPosition.String()) && !c.GEMM && len(c.Fused) == 0 {
 			ns += k.TotalNS
 		}
@@ -151,23 +152,16 @@ func (r *reduction) placedExperts(times *imbalance.Times) {
 // warnLittleEvidence warns where the steps that count hold next to no expert time, of all
 // ranks or of one. all is the compute of all ranks.
 func (r *reduction) warnLittleEvidence(times *imbalance.Times, all int64) {
-	var sum float64
-	byRank := map[int]float64{}
-	for _, l := range times.Judged() {
-		for _, step := range l.Experts {
-			for i, ns := range step {
-				byRank[l.Ranks[i]] += ns
-				sum += ns
-			}
-		}
-	}
+	byRank, sum := times.ExpertsByRank()
 	idle := slices.IndexFunc(times.Ranks, func(rank int) bool { ns, has := byRank[rank]; return has && ns == 0 })
 	switch {
 	case len(times.StepsOf(imbalance.Counts)) == 0:
 		r.warn("little_evidence", "", "no step was recorded whole by all ranks; record more steps")
 	case sum < leastCounted*float64(all):
-		r.warn("little_evidence", "", fmt.Sprintf("the steps that count hold %s of expert time, %s of the GPU time without collectives; record more whole steps", quantity.Duration(sum), quantity.Percent(sum/float64(all))))
+		r.warn("little_evidence", "", fmt.Sprintf("the steps that count hold %s of expert time, %s of the GPU time without collectives; "+
+			"record more whole steps", quantity.Duration(sum), quantity.Percent(sum/float64(all))))
 	case idle >= 0:
-		r.warn("little_evidence", "", fmt.Sprintf("rank %d ran no expert kernel in the steps that count: its kernels were lost, or its experts have no name", times.Ranks[idle]))
+		r.warn("little_evidence", "", fmt.Sprintf("rank %d ran no expert kernel in the steps that count: "+
+			"its kernels were lost, or its experts have no name", times.Ranks[idle]))
 	}
 }

@@ -14,8 +14,9 @@ import (
 // take lets in; nil takes all.
 func (t *Trace) Times(take func(*Cell) bool) *imbalance.Times {
 	var endedEarly []int // matters where no other step was recorded
+	ended := func(w router.Warning) bool { return w.Code == endedEarlyCode }
 	for _, e := range t.Exports {
-		if t.Steps == "" && len(t.StepTimes) < 2 && slices.ContainsFunc(e.Warnings, func(w router.Warning) bool { return w.Code == endedEarlyCode }) {
+		if t.Steps == "" && len(t.StepTimes) < 2 && slices.ContainsFunc(e.Warnings, ended) {
 			endedEarly = append(endedEarly, e.Ranks...)
 		}
 	}

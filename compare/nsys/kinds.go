@@ -2,14 +2,12 @@ package nsys
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/imbalance"
+	"github.com/moebalance/moebalance/compare/nsys/kernel"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -28,57 +26,12 @@ type StepKind struct {
 	Time imbalance.Summary `json:"time"`
 }
 
-// Batch is what the range of a step says it runs. A step that holds any prompt is
-// prefill, whatever else it holds.
-type Batch struct {
-	Named, Prefill bool
-	Tokens         int // 0 where the range does not say
-}
-
-// The ranges of engines' steps: vLLM's worker, SGLang's scheduler, TensorRT-LLM's executor.
-var (
-	vllmStep     = regexp.MustCompile(`context_(\d+)\((\d+)\)_generation_(\d+)\((\d+)\)`)
-	sglangStep   = regexp.MustCompile(`^step\[([A-Z_]+) bs=(\d+)(?: toks=(\d+))?`)
-	tensorrtStep = regexp.MustCompile(`^\[Executor\] _forward_step \d+: (\d+) ctx reqs, (\d+) gen reqs`)
-)
-
-// BatchOf reads the name of the range of a step.
-func BatchOf(name string) Batch {
-	number := func(text string) int { n, _ := strconv.Atoi(text); return n }
-	if m := vllmStep.FindStringSubmatch(name); m != nil {
-		return Batch{true, number(m[1]) > 0, number(m[2]) + number(m[4])}
-	}
-	if m := sglangStep.FindStringSubmatch(name); m != nil {
-		switch m[1] {
-		case "DECODE":
-			return Batch{true, false, number(m[2])}
-		case "EXTEND", "MIXED":
-			return Batch{true, true, number(m[3])}
-		}
-	}
-	if m := tensorrtStep.FindStringSubmatch(name); m != nil {
-		return Batch{true, number(m[1]) > 0, 0}
-	}
-	return Batch{}
-}
-
-// String is what the batch is, empty where the range does not say.
-func (b Batch) String() string {
-	switch {
-	case !b.Named:
-		return ""
-	case b.Prefill:
-		return "prefill"
-	}
-	return "decode"
-}
-
 // batch is what the ranges of all ranks say of a step: prefill where any rank has a
 // prompt, and the tokens of the rank with most.
-func (r *reduction) batch(step int32) (all Batch) {
+func (r *reduction) batch(step int32) (all kernel.Batch) {
 	for _, p := range r.ranks {
-		b := BatchOf(p.of.stepNames[step])
-		all = Batch{all.Named || b.Named, all.Prefill || b.Prefill, max(all.Tokens, b.Tokens)}
+		b := kernel.BatchOf(p.of.stepNames[step])
+		all = kernel.Batch{Named: all.Named || b.Named, Prefill: all.Prefill || b.Prefill, Tokens: max(all.Tokens, b.Tokens)}
 	}
 	return all
 }
@@ -98,10 +51,11 @@ func (r *reduction) kinds() {
 			outside[c.Step] += float64(c.TotalNS - c.CollectiveNS)
 		}
 	}
-	work, batches := make([]imbalance.StepWork, len(steps)), make([]Batch, len(steps))
+	work, batches := make([]imbalance.StepWork, len(steps)), make([]kernel.Batch, len(steps))
 	for i, step := range steps {
 		batches[i] = r.batch(int32(step))
-		work[i] = imbalance.StepWork{Kernels: strings.Join(append(kernels[int32(step)], batches[i].String()), "\n"), Tokens: batches[i].Tokens, OutsideNS: outside[router.Whole(step)]}
+		name := strings.Join(append(slices.Clone(kernels[int32(step)]), batches[i].String()), "\n")
+		work[i] = imbalance.StepWork{Kernels: name, Tokens: batches[i].Tokens, OutsideNS: outside[router.Whole(step)]}
 	}
 	kindOf := map[router.Whole]int{}
 	for i, kind := range imbalance.Kinds(work) {
@@ -159,24 +113,17 @@ func (r *reduction) expertKernels() map[int32][]string {
 var routedPhases = []Phase{PhaseRouter, PhaseDispatch, PhaseExperts, PhaseCombine}
 
 // nameKinds names each kind of steps by what ranges say, else by what its steps take.
-func (r *reduction) nameKinds(steps []int, batches []Batch, work []imbalance.StepWork) {
+func (r *reduction) nameKinds(steps []int, batches []kernel.Batch, work []imbalance.StepWork) {
 	for i := range r.trace.StepKinds {
 		k := &r.trace.StepKinds[i]
-		var tokens []int
-		var outside []float64
+		var of []kernel.Batch
+		outside := 0.0
 		for _, step := range k.Steps {
 			at, _ := slices.BinarySearch(steps, step)
-			tokens, outside = append(tokens, batches[at].Tokens), append(outside, work[at].OutsideNS/float64(len(r.ranks)))
-			k.Name = batches[at].String()
+			of, outside = append(of, batches[at]), max(outside, work[at].OutsideNS/float64(len(r.ranks)))
 		}
-		low, high := slices.Min(tokens), slices.Max(tokens)
-		switch sep := ", "; {
-		case low == 0:
-			k.Name = strings.TrimPrefix(k.Name+sep+quantity.Duration(slices.Max(outside))+" outside the experts", sep)
-		case low == high:
-			k.Name += sep + quantity.Count(low, "token")
-		default:
-			k.Name += fmt.Sprintf("%s%d to %s", sep, low, quantity.Count(high, "token"))
+		if k.Name = kernel.BatchesName(of); slices.ContainsFunc(of, func(b kernel.Batch) bool { return b.Tokens == 0 }) {
+			k.Name = strings.TrimPrefix(k.Name+", "+quantity.Duration(outside)+" outside the experts", ", ")
 		}
 	}
 }

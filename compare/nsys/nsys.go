@@ -105,19 +105,19 @@ func summarizeFile(ctx context.Context, path string, o Options) ([]*exportSummar
 // their ranks. From here on it does not matter what was read.
 func summarizeRecording(path string, rec *capture.Recording, o Options) (*exportSummary, error) {
 	meta := &rec.Metadata
-	if workingProcesses(rec) > 1 || oneRank(path, meta, o.Rank) {
-		joinDevices(rec)
+	if rec.WorkingProcesses() > 1 || oneRank(path, meta, o.Rank) {
+		rec.JoinDevices()
 	}
 	a := attribute(rec, o)
 	capture.Collect(len(rec.Kernels))
-	e := &exportSummary{names: rec.KernelNames, rules: o.Phases, session: meta.SessionUTC, ranks: a.rankEvents(), classes: a.classes, locations: a.final.values, stepNames: a.stepNames}
+	e := &exportSummary{names: rec.KernelNames, rules: o.Phases, session: meta.SessionUTC, ranks: a.rankEvents(), classes: a.classes, locations: a.final.Values, stepNames: a.stepNames}
 	if len(e.ranks) == 0 {
 		return nil, &input.Error{File: path, Expected: "kernels to analyze", Found: "only kernels in ranges that ask to be ignored", Err: capture.ErrNoKernels}
 	}
 	if err := assignRanks(path, rec, e.ranks, o.Rank); err != nil {
 		return nil, err
 	}
-	e.arm, e.armEvidence = armOf(meta)
+	e.arm, e.armEvidence = meta.Arm()
 	e.world, _ = meta.WorldSize()
 	e.gc, e.gil = len(a.python.Collects) > 0, len(a.python.Locked) > 0
 	e.export = describe(path, rec, a, e.ranks)

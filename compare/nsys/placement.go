@@ -68,7 +68,7 @@ func (a *attribution) inference(r *rankEvents) func(*rankEvents) {
 	var gemms, placed, layered, stepped bool
 	for _, i := range r.kernels {
 		k := &a.rec.Kernels[i]
-		at := &a.final.values[k.GraphNode]
+		at := &a.final.Values[k.GraphNode]
 		layered, stepped = layered || at.Layer != None, stepped || at.Step != None
 		if a.classes[k.Name].GEMM {
 			gemms, placed = true, placed || at.Layer != None
@@ -123,7 +123,7 @@ func (a *attribution) stepsOfLayers(r *rankEvents) {
 		if step >= 0 {
 			l := p.at(i)
 			l.Step, l.Inferred = step, l.Inferred|inferredStep
-			r.events[p.order[i]].location = a.final.number(l)
+			r.events[p.order[i]].location = a.final.Number(l)
 		}
 	}
 }
@@ -166,7 +166,7 @@ func (p *placement) sort() {
 
 func (p *placement) kernel(i int) *capture.Kernel { return &p.a.rec.Kernels[p.r.kernels[p.order[i]]] }
 
-func (p *placement) at(i int) location { return p.a.final.values[p.r.events[p.order[i]].location] }
+func (p *placement) at(i int) location { return p.a.final.Values[p.r.events[p.order[i]].location] }
 
 // stepsOfRanges takes the steps that ranges name where all but the first and the last
 // have the same number of blocks, which is then that of the layers; 0 if they have
@@ -280,7 +280,7 @@ func (p *placement) place() {
 					p.placePhase(&l, i, routed, block)
 				}
 			}
-			p.r.events[p.order[i]].location = p.a.final.number(l)
+			p.r.events[p.order[i]].location = p.a.final.Number(l)
 		}
 		done, tail = p.ends[b]+1, 0
 		if b+1 < len(p.steps) && p.steps[b] != p.steps[b+1] {
@@ -291,7 +291,7 @@ func (p *placement) place() {
 	for i := done; ended && i < len(p.order); i++ {
 		l := p.at(i)
 		p.inStep(&l, p.steps[len(p.steps)-1])
-		p.r.events[p.order[i]].location = p.a.final.number(l)
+		p.r.events[p.order[i]].location = p.a.final.Number(l)
 	}
 }
 

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
 
 	"github.com/moebalance/moebalance/compare/nsys/capture"
 	"github.com/moebalance/moebalance/router/input"
@@ -53,7 +51,7 @@ func assignRanks(path string, rec *capture.Recording, ranks []*rankEvents, flag 
 		return nil
 	}
 	if len(ranks) == 1 {
-		if number, ok := rankInName(path); ok {
+		if number, ok := capture.RankInName(path); ok {
 			set(ranks[0], number, byFileName)
 			return nil
 		}
@@ -132,19 +130,6 @@ func rankByMPI(rec *capture.Recording, ranks []*rankEvents, set func(*rankEvents
 		set(r, number, byMPI)
 	}
 	return true
-}
-
-// rankName wants the whole word: the r1 of "deepseek-r1.rank0.sqlite" is a model's.
-var rankName = regexp.MustCompile(`(?i)(?:^|[^a-z])rank[._-]?(\d{1,6})(?:[^0-9a-z]|$)`)
-
-// rankInName reads "normal.rank3.sqlite" and "report_np8_rank3.sqlite".
-func rankInName(path string) (int, bool) {
-	m := rankName.FindStringSubmatch(filepath.Base(path))
-	if m == nil {
-		return 0, false
-	}
-	n, err := strconv.Atoi(m[1])
-	return n, err == nil
 }
 
 // ErrRank is the error of ranks that cannot be assigned as asked.

@@ -21,7 +21,7 @@ type reduction struct {
 	ranks       []*rankEvents // in rank order
 	sums        [][]int64     // of each rank's time, by location
 	times       *imbalance.Times
-	names       *index[string]
+	names       *kernel.Index[string]
 	nameOf      map[*exportSummary][]int32    // its names among all
 	classes     []kernel.Class                // of names
 	expertTimes []expertTime                  // see sumExperts
@@ -67,7 +67,7 @@ func reduce(exports []*exportSummary, options Options) (*Trace, error) {
 // newReduction puts exports and ranks in order. It fails when two of them cannot
 // be ranks of one run.
 func newReduction(exports []*exportSummary, options Options) (*reduction, error) {
-	r := &reduction{exports: slices.Clone(exports), options: options, trace: newTrace(), names: newIndex[string](0)}
+	r := &reduction{exports: slices.Clone(exports), options: options, trace: newTrace(), names: kernel.NewIndex[string](0)}
 	slices.SortStableFunc(r.exports, func(a, b *exportSummary) int {
 		return cmp.Or(slices.Compare(a.export.Ranks, b.export.Ranks), cmp.Compare(a.export.Path, b.export.Path))
 	})
@@ -95,7 +95,7 @@ func newTrace() *Trace {
 	return &Trace{
 		SchemaVersion: SchemaVersion, Kind: "trace", World: None,
 		Ranks: []Rank{}, Exports: []Export{}, Kernels: []KernelStat{}, Phases: []PhaseStat{}, Cells: []Cell{},
-		Experts: []ExpertStat{}, Graphs: []GraphStat{}, Imbalance: []imbalance.Row{}, Overall: []imbalance.Summary{}, Stragglers: []imbalance.Straggler{}, StepTimes: []StepTime{}, StepKinds: []StepKind{}, Idle: []RankIdle{},
+		Experts: []ExpertStat{}, Graphs: []GraphStat{}, Imbalance: []imbalance.Row{}, Overall: []imbalance.Summary{}, Stragglers: []imbalance.Straggler{}, StepTimes: []StepTime{}, StepKinds: []StepKind{}, Idle: []wait.Idle{},
 		Collectives: []wait.Collective{}, Alignment: []wait.Alignment{}, Waits: []wait.Wait{}, Variants: []wait.Variant{}, Warnings: []router.Warning{},
 	}
 }
@@ -110,7 +110,7 @@ func (r *reduction) kernels() {
 	for _, d := range r.exports {
 		to := make([]int32, len(d.names))
 		for i, name := range d.names {
-			if to[i] = r.names.number(name); int(to[i]) == len(r.classes) {
+			if to[i] = r.names.Number(name); int(to[i]) == len(r.classes) {
 				r.classes = append(r.classes, d.classes[i])
 			}
 		}
@@ -120,8 +120,8 @@ func (r *reduction) kernels() {
 	for i, p := range r.ranks {
 		lists[i], tables[i] = p.events, r.nameOf[p.of]
 	}
-	g := groupDurations(lists, len(r.names.values), func(list int, e *kernelEvent) int32 { return tables[list][e.name] })
-	for i, name := range r.names.values {
+	g := groupDurations(lists, len(r.names.Values), func(list int, e *kernelEvent) int32 { return tables[list][e.name] })
+	for i, name := range r.names.Values {
 		if s := g.stats(i); s.Instances > 0 {
 			r.trace.Kernels = append(r.trace.Kernels, KernelStat{Name: name, Phase: r.classes[i].Phase, Library: r.classes[i].Library, Stats: s})
 		}
@@ -216,12 +216,12 @@ func (p *rankEvents) sums() []int64 {
 
 // groupLocations numbers the locations that fall together under a key.
 func groupLocations(locations []location, key func(location) location) (groupOf []int32, groups []location) {
-	x := newIndex[location](0)
+	x := kernel.NewIndex[location](0)
 	groupOf = make([]int32, len(locations))
 	for i, l := range locations {
-		groupOf[i] = x.number(key(l))
+		groupOf[i] = x.Number(key(l))
 	}
-	return groupOf, x.values
+	return groupOf, x.Values
 }
 
 // experts lists what ranges of their own show of single experts.

@@ -91,7 +91,7 @@ type Trace struct {
 	Stragglers    []imbalance.Straggler `json:"stragglers"`
 	StepTimes     []StepTime            `json:"step_times"`
 	StepKinds     []StepKind            `json:"step_kinds"` // by number, see Cell.Kind
-	Idle          []RankIdle            `json:"idle"`       // by rank
+	Idle          []wait.Idle           `json:"idle"`       // by rank
 	OverSteps     imbalance.OverSteps   `json:"over_steps"`
 	Bound         imbalance.Bound       `json:"bound"` // from one arm alone; undefined where Undecided says why
 	Collectives   []wait.Collective     `json:"collectives"`
@@ -244,16 +244,6 @@ type StepTime struct {
 	Step   router.Whole  `json:"step"`
 	WallNS router.Number `json:"wall_ns"`
 	Range  string        `json:"range,omitempty"` // the name of the range that marks it
-}
-
-// RankIdle is how long the GPU of a rank runs no kernel in a step, and how long the step
-// is on that rank, both as means over the steps that count and have a wall time (see
-// StepTime). Undefined without any, and where graphs hide kernels.
-type RankIdle struct {
-	Rank       int           `json:"rank"`
-	Steps      int           `json:"steps"`
-	NoKernelNS router.Number `json:"no_kernel_ns"`
-	WallNS     router.Number `json:"wall_ns"`
 }
 
 // GraphStat is one CUDA graph of one rank in a capture that recorded graphs

@@ -69,7 +69,7 @@ func (r *reduction) unknownTime() {
 		if k.UnknownNS > 0 {
 			worst = append(worst, k)
 		}
-		if len(r.classes[r.names.number(k.Name)].Fused) > 0 {
+		if len(r.classes[r.names.Number(k.Name)].Fused) > 0 {
 			fused += k.TotalNS
 			hidden = append(hidden, k)
 		}

@@ -12,7 +12,7 @@ import (
 
 // waits fills Collectives, Alignment, Waits and Variants.
 func (r *reduction) waits() {
-	in := wait.Input{World: int(max(0, r.trace.World)), Names: r.names.values, Steps: map[int32]bool{}}
+	in := wait.Input{World: int(max(0, r.trace.World)), Names: r.names.Values, Steps: map[int32]bool{}}
 	for _, step := range r.times.StepsOf(imbalance.Counts) {
 		in.Steps[int32(step)] = true
 	}

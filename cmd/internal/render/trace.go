@@ -12,6 +12,7 @@ import (
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/compare/nsys/perstep"
+	"github.com/moebalance/moebalance/compare/nsys/wait"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -131,8 +132,10 @@ func kindTable(kinds []nsys.StepKind) output.Table {
 	}
 	return output.Of("kinds", "Kinds of steps, each by itself", kinds,
 		label("kind", "name"), computed(label("steps"), func(k nsys.StepKind) any { return quantity.Ranges(k.Steps) }),
-		of(percent("mean"), func(s imbalance.Summary) any { return s.Imbalance }), of(percent("worst"), func(s imbalance.Summary) any { return s.WorstMaxOverMean - 1 }),
-		of(count("worst layer"), func(s imbalance.Summary) any { return s.WorstLayer }), of(count("flagged layers"), func(s imbalance.Summary) any { return s.Flagged }))
+		of(percent("mean"), func(s imbalance.Summary) any { return s.Imbalance }),
+		of(percent("worst"), func(s imbalance.Summary) any { return s.WorstMaxOverMean - 1 }),
+		of(count("worst layer"), func(s imbalance.Summary) any { return s.WorstLayer }),
+		of(count("flagged layers"), func(s imbalance.Summary) any { return s.Flagged }))
 }
 
 // statColumns are the columns of nsys.Stats, with the people's word for what is
@@ -157,7 +160,8 @@ func timeTable(t *nsys.Trace) output.Table {
 	if steps.Marked() {
 		title = "Time per rank, mean over the steps that count, collectives separate"
 	}
-	out := output.Table{Name: "time", Title: title, Columns: []output.Column{count("rank")}, Leading: []string{"experts_ns"}}
+	out := output.Table{Name: "time", Title: title, Columns: []output.Column{count("rank")}}
+	out.Leading = []string{"experts_ns"}
 	byRank := steps.Phases()
 	var phases []nsys.Phase
 	for _, p := range nsys.Phases() {
@@ -166,18 +170,20 @@ func timeTable(t *nsys.Trace) output.Table {
 			out.Columns = append(out.Columns, duration(string(p)))
 		}
 	}
-	out.Columns = append(out.Columns, duration("collectives", "collective_ns"), duration("wait"), duration("transfer"), duration("no kernel"))
+	out.Columns = append(out.Columns, duration("collectives", "collective_ns"), duration("wait"), duration("transfer"),
+		duration("no kernel"))
 	for i, r := range steps.Ranks {
 		row := []any{r}
 		for _, p := range phases {
 			row = append(row, byRank[i].Work[p])
 		}
 		idle := router.Undefined()
-		if at := slices.IndexFunc(t.Idle, func(o nsys.RankIdle) bool { return o.Rank == r }); at >= 0 {
+		if at := slices.IndexFunc(t.Idle, func(o wait.Idle) bool { return o.Rank == r }); at >= 0 {
 			idle = t.Idle[at].NoKernelNS
 		}
 		p := byRank[i]
-		out.Rows = append(out.Rows, append(row, router.Number(p.Collectives), router.Number(p.Wait), router.Number(p.Transfer), idle))
+		row = append(row, router.Number(p.Collectives), router.Number(p.Wait), router.Number(p.Transfer), idle)
+		out.Rows = append(out.Rows, row)
 	}
 	return out
 }

@@ -1,12 +1,10 @@
-package nsys
+package capture
 
-import "github.com/moebalance/moebalance/compare/nsys/capture"
-
-// joinDevices makes one device of every process: that on which it
+// JoinDevices makes one device of every process: that on which it
 // worked longest. A process that also touched another device (a context opened
 // by mistake on device 0 is common) is still one rank. It counts the kernels that
 // ran elsewhere.
-func joinDevices(r *capture.Recording) {
+func (r *Recording) JoinDevices() {
 	worked := make([]int64, len(r.Devices))
 	for i := range r.Kernels {
 		worked[r.Kernels[i].Device] += r.Kernels[i].End - r.Kernels[i].Start
@@ -39,8 +37,8 @@ func joinDevices(r *capture.Recording) {
 	}
 }
 
-// workingProcesses is the number of processes that ran anything.
-func workingProcesses(r *capture.Recording) int {
+// WorkingProcesses is the number of processes that ran anything.
+func (r *Recording) WorkingProcesses() int {
 	seen := map[int32]bool{}
 	for _, u := range r.Devices {
 		seen[u.Process] = true
