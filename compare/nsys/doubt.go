@@ -12,7 +12,8 @@ import (
 
 // doubts are the codes of warnings after which the imbalance over ranks is not to be
 // relied on: kernels that are not there would move it without a sign.
-var doubts = []string{"lost_kernels", "ranks_differ", "few_kernels", "different_runs", "graph_mode", "graph_lost", "no_experts", "unplaced_experts",
+var doubts = []string{"lost_kernels", "ranks_differ", "few_kernels", "different_runs", "graph_mode", "graph_lost", "no_experts", "microbatches",
+	"unplaced_experts",
 	"little_evidence", endedEarlyCode, "open_ranges"}
 
 // AllWarnings are those of the trace and of its exports.

@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/nsys/capture"
 	"github.com/moebalance/moebalance/compare/nsys/infer"
-	"github.com/moebalance/moebalance/compare/nsys/kernel"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
@@ -59,7 +59,6 @@ type placement struct {
 	steps    []int32 // by block
 	layers   []int32
 	ends     []int // last kernel of each block's layer
-	ranged   bool  // steps are from ranges
 }
 
 // inference is what gives the kernels of a rank what no range says: layers where its
@@ -150,14 +149,14 @@ func (p *placement) sort() {
 	}
 	of := make([]infer.Launch, len(p.a.classes)) // by name
 	for i, c := range p.a.classes {
-		of[i] = infer.Launch{Name: int32(i), Anchor: c.Anchor(p.a.rec.KernelNames[i])}
-		if kernel.Generated(p.a.rec.KernelNames[i]) {
-			of[i].Name = infer.Generated
-		}
+		of[i] = c.Launch(p.a.rec.KernelNames[i])
+		of[i].Name = int32(i)
 	}
 	p.launches = make([]infer.Launch, n)
 	for i, at := range p.order {
-		p.launches[i] = of[p.r.events[at].name]
+		e := &p.r.events[at]
+		p.launches[i] = of[e.name]
+		p.launches[i].NS = uint32(min(e.duration, math.MaxUint32))
 		if p.launches[i].Anchor == infer.None && p.at(i).Phase == PhaseOther {
 			p.launches[i].Anchor = infer.Dense
 		}
@@ -168,51 +167,20 @@ func (p *placement) kernel(i int) *capture.Kernel { return &p.a.rec.Kernels[p.r.
 
 func (p *placement) at(i int) location { return p.a.final.Values[p.r.events[p.order[i]].location] }
 
-// stepsOfRanges takes the steps that ranges name where all but the first and the last
-// have the same number of blocks, which is then that of the layers; 0 if they have
-// not.
-func (p *placement) stepsOfRanges() int {
-	blocks := p.found.Blocks
-	p.steps, p.layers = make([]int32, len(blocks)), make([]int32, len(blocks))
-	for b, block := range blocks {
+// stepsOfRanges takes the steps that ranges name where these have the same number of
+// blocks, which is then that of the layers; 0 if they have not.
+func (p *placement) stepsOfRanges() (layers int) {
+	p.steps = make([]int32, len(p.found.Blocks))
+	for b, block := range p.found.Blocks {
 		p.steps[b] = p.at(block.First).Step
 	}
-	if slices.Contains(p.steps, None) || slices.ContainsFunc(p.launches, func(l infer.Launch) bool { return l.Anchor == infer.Backward }) {
-		return 0
-	}
-	var lengths []int
-	for from := 0; from < len(blocks); {
-		to := from
-		for ; to < len(blocks) && p.steps[to] == p.steps[from]; to++ {
-			p.layers[to] = int32(to - from)
-		}
-		lengths, from = append(lengths, to-from), to
-	}
-	layers := slices.Max(lengths)
-	whole := 0
-	for i, n := range lengths {
-		if n == layers {
-			whole++
-		} else if i > 0 && i < len(lengths)-1 {
-			return 0
-		}
-	}
-	if whole < 2 && layers != p.found.Layers || p.found.Layers > layers && p.found.Layers%layers == 0 {
-		return 0 // of the second kind: a range for each piece of a step
-	}
-	p.ranged = true
-	at := 0
-	for _, n := range lengths {
-		for b := at; n < layers && b < at+n; b++ {
-			p.layers[b] = None // a step that is not complete
-		}
-		at += n
-	}
+	p.layers, layers = p.found.LayersOfSteps(p.steps)
 	return layers
 }
 
 // stepsOfPattern takes the complete steps that the repetition shows.
 func (p *placement) stepsOfPattern() {
+	p.layers = make([]int32, len(p.steps))
 	for b := range p.found.Blocks {
 		step, layer := p.found.Place(b)
 		if !p.found.Complete(step) {

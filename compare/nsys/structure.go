@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/moebalance/moebalance/compare/nsys/infer"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
@@ -23,12 +24,15 @@ func (r *reduction) structure() {
 	r.trace.Structure = &s
 	for _, p := range r.ranks {
 		if reason := first.differs(p); reason != "" {
-			r.warn("ranks_differ", "", "layers and steps are unknown: "+reason+": kernels were lost, a capture ended early, or the ranks are of different runs or models")
-			r.dropInferred()
-			s.Layers, s.Steps, s.Unknown = 0, 0, reason
+			r.unknownLayers(s, "ranks_differ", reason, ": kernels were lost, a capture ended early, or the ranks are of different runs or models")
 			return
 		}
 		s.Share = min(s.Share, p.structure.Share)
+	}
+	if s.Layers > 0 && infer.Twins(r.layerTimes(s.Layers)) {
+		r.unknownLayers(s, "microbatches", fmt.Sprintf("of %d inferred layers each two in a row carry the same load", s.Layers),
+			", as where two microbatches run every layer one behind the other")
+		return
 	}
 	if s.Layers > 0 {
 		r.warn("inferred", "", fmt.Sprintf("layers are inferred, no range names them: kernels repeat as %s of %s; dense layers are not counted",
@@ -36,6 +40,30 @@ func (r *reduction) structure() {
 		return
 	}
 	r.warn("blocks", "", fmt.Sprintf("layers and steps are unknown: %s; expert blocks are numbered in order of launch, one for each layer and step", s.Unknown))
+}
+
+// unknownLayers drops what was inferred.
+func (r *reduction) unknownLayers(s Structure, code, reason, cause string) {
+	r.warn(code, "", "layers and steps are unknown: "+reason+cause)
+	r.dropInferred()
+	s.Layers, s.Steps, s.Unknown = 0, 0, reason
+	r.trace.Structure = &s
+}
+
+// layerTimes are the times of expert GEMMs in inferred steps, by rank and layer.
+func (r *reduction) layerTimes(layers int) [][]float64 {
+	times := make([][]float64, len(r.ranks))
+	for rank, p := range r.ranks {
+		times[rank] = make([]float64, layers)
+		for i := range p.events {
+			e := &p.events[i]
+			at := &p.of.locations[e.location]
+			if at.Inferred&inferredLayer > 0 && at.Step != None && at.Layer < int32(layers) && p.of.classes[e.name].GEMM {
+				times[rank][at.Layer] += float64(e.duration)
+			}
+		}
+	}
+	return times
 }
 
 // stepSpan is when a rank ran the inferred layers of a step.

@@ -7,87 +7,197 @@ import (
 	"testing"
 )
 
-// part is a segment: kernels of a layer of some kind, and those that end a step.
-type part struct{ kind, length, more int }
+// The kernels of made models, by what they are. Marks are known by their names.
+const (
+	gemm = 1 + iota
+	activation
+	exchange
+	attention
+	gate
+	projection
+	head      // the LM head, which is no mark
+	embedding = 100
+	positions = 101
+	tables    = 105 // and once more
+	gather    = 102 // layers use it too
+	send      = 103
+	kind      = 1000 // the first of those of a kind of layers
+	mixed     = 3    // the kind of layers without attention
+	mixer     = 104
+)
 
-// launchesOf writes launches: each block is two expert GEMMs with an activation between,
-// each segment a collective, an attention, a router, glue of its kind to a given length,
-// and what is more where a step ends, the LM head among it.
-func launchesOf(parts []part) []Launch {
-	var l []Launch
-	for i, p := range parts {
-		if i > 0 || p.length > 0 {
-			l = append(l, Launch{3, Collective}, Launch{4, Attention})
-			for n := range p.more {
-				l = append(l, Launch{int32(500 + n), []Anchor{Dense, None}[min(n, 1)]})
-			}
-			name := int32(1000 * (1 + p.kind))
-			for n := range p.length - 3 {
-				l = append(l, Launch{name + int32(n), None})
-			}
-			l = append(l, Launch{5, Router})
-		}
-		l = append(l, Launch{1, ExpertGEMM}, Launch{2, None}, Launch{1, ExpertGEMM})
+func launch(name int) Launch {
+	l := Launch{Name: int32(name), NS: 1000}
+	switch name {
+	case gemm:
+		l.Anchor = ExpertGEMM
+	case exchange:
+		l.Anchor = Collective
+	case attention, mixer:
+		l.Anchor = Attention
+	case gate:
+		l.Anchor = Router
+	case projection, head:
+		l.Anchor = Dense
+	case embedding, positions, tables:
+		l.Mark = Sure
+	case gather, gather + 4:
+		l.Mark = Perhaps
+	case send:
+		l.Anchor, l.Mark = Collective, Transfer
 	}
 	return l
 }
 
-// steps repeats a step: a boundary and its inner segments.
-func steps(n int, boundary part, inner ...part) []part {
-	var parts []part
+func launches(names ...int) (l []Launch) {
+	for _, name := range names {
+		l = append(l, launch(name))
+	}
+	return l
+}
+
+// part is a layer: kernels of some kind before its experts, and those before it that begin
+// a step.
+type part struct {
+	kind, length int
+	begin        []int
+}
+
+func launchesOf(parts []part) (l []Launch) {
+	for _, p := range parts {
+		l = append(l, launches(p.begin...)...)
+		token := attention
+		if p.kind == mixed {
+			token = mixer
+		}
+		l = append(l, launches(exchange, token, projection)...)
+		for n := range p.length {
+			l = append(l, launch(kind*(1+p.kind)+n))
+		}
+		l = append(l, launches(gate, gemm, activation, gemm)...)
+	}
+	return append(l, launch(exchange))
+}
+
+// steps repeats a step of layers of some kinds in turn, before which its marks stand.
+func steps(n, layers int, begin []int, kinds ...part) (parts []part) {
 	for range n {
-		parts = append(append(parts, boundary), inner...)
+		step := repeat(layers, kinds...)
+		step[0].begin = begin
+		parts = append(parts, step...)
 	}
 	return parts
 }
 
-// decoder repeats a step of layers of some kinds in turn, with as much more at its end.
-func decoder(n, layers, more int, kinds ...part) []part {
-	inner := repeat(layers, kinds...)
-	boundary := inner[0]
-	boundary.more = more
-	return steps(n, boundary, inner[1:]...)
-}
-
-func repeat(n int, p ...part) []part {
-	var parts []part
+func repeat(n int, p ...part) (parts []part) {
 	for len(parts) < n {
 		parts = append(parts, p...)
 	}
-	return parts[:n]
+	return slices.Clone(parts[:n])
+}
+
+// marksAt puts marks before some layers.
+func marksAt(parts []part, begin []int, at ...int) []part {
+	for _, i := range at {
+		parts[i].begin = append(slices.Clone(parts[i].begin), begin...)
+	}
+	return parts
 }
 
 func TestFind(t *testing.T) {
-	full, sliding := part{kind: 1, length: 20}, part{kind: 2, length: 22}
-	prefill, decode := part{kind: 3, length: 98}, part{kind: 4, length: 89}
-	mixed := slices.Concat(decoder(1, 5, 368, part{kind: 5, length: 96}), decoder(1, 5, 158, prefill), decoder(22, 5, 141, decode), decoder(1, 5, 101, part{kind: 6, length: 89}))
+	begin, other := []int{head, embedding, gather}, []int{head, positions, gather}
+	full, sliding, long := part{kind: 1, length: 20}, part{kind: 2, length: 22}, part{length: 500}
+	plain, linear := part{length: 5}, part{kind: mixed, length: 20}
 	for _, c := range []struct {
 		name          string
 		parts         []part
 		layers, first int
 	}{
-		{"transformers Qwen3-MoE, 3 layers, 3 steps", decoder(3, 3, 28, part{length: 102}), 3, 0},
-		{"one dense layer first", decoder(3, 2, 100, part{length: 100}), 2, 0},
-		{"alternating attention, 36 layers", decoder(3, 36, 20, full, sliding), 36, 0},
-		{"alternating attention, longer kind first", decoder(10, 36, 18, sliding, full), 36, 0},
-		{"a kind of attention in every fourth layer", decoder(5, 48, 20, full, full, full, sliding), 48, 0},
-		{"94 layers, 3 steps", decoder(3, 94, 4, part{length: 10}), 94, 0},
-		{"58 layers, every tenth step with more at its boundary", slices.Concat(decoder(9, 58, 8, part{length: 12}), decoder(1, 58, 10, part{length: 12}), decoder(12, 58, 8, part{length: 12})), 58, 0},
-		{"prefill and decode mixed", mixed, 5, 0},
-		{"begins within a step", decoder(4, 4, 28, part{length: 102})[2:], 4, 2},
-		{"all alike", repeat(12, part{length: 50}), 0, 0},
+		{"3 layers, 3 steps", steps(3, 3, begin, plain), 3, 0},
+		{"2 layers", steps(3, 2, begin, plain), 2, 0},
+		{"94 layers, 3 steps", steps(3, 94, begin, plain), 94, 0},
+		{"alternating attention, 36 layers", steps(3, 36, begin, full, sliding), 36, 0},
+		{"every third layer is much longer than what begins a step", steps(5, 48, begin, plain, plain, long), 48, 0},
+		{"every fourth layer gathers", marksAt(steps(4, 12, append(begin, positions), plain), []int{gather, gather}, 3, 7, 11, 15, 19, 23, 27, 31, 35, 39, 43, 47), 12, 0},
+		{"begins within a step", steps(4, 4, begin, plain)[2:], 4, 2},
+		{"two steps", steps(2, 3, begin, plain), 3, 0},
+		{"two kinds of steps that share no mark", slices.Concat(steps(2, 4, begin, full), steps(2, 4, other, sliding)), 4, 0},
+		{"a layer that predicts a further token", marksAt(steps(4, 6, begin, plain), begin, 5, 11, 17, 23), 6, 0},
+		{"three such layers, and more before a step", marksAt(steps(4, 8, append(begin, positions), plain), begin, 5, 6, 7, 13, 14, 15, 21, 22, 23, 29, 30, 31), 8, 0},
+		{"a stage of a pipeline", steps(4, 7, []int{send}, plain), 7, 0},
+		{"tokens sent in every layer, by the kernel of the stages", marksAt(steps(4, 6, []int{send, send}, plain), []int{send}, 1, 2, 3, 4, 5, 7, 8, 9, 10, 11, 13, 14, 15, 16, 17, 19, 20, 21, 22, 23), 0, 0},
+		{"all alike", repeat(12, plain), 0, 0},
 		{"alternating attention, nothing between steps", repeat(72, full, sliding), 0, 0},
-		{"a kind of attention in every fourth layer, nothing between steps", repeat(72, full, full, full, sliding), 0, 0},
-		{"one step of alternating attention, one GEMM more in each", repeat(24, part{kind: 1, length: 20, more: 1}, part{kind: 2, length: 20}), 0, 0},
-		{"lengths at random", []part{{0, 50, 0}, {1, 60, 0}, {2, 40, 0}, {3, 90, 0}, {4, 41, 0}, {5, 42, 0}, {6, 95, 0}, {7, 30, 0}, {8, 77, 0}}, 0, 0},
-		{"one boundary only", decoder(2, 3, 28, part{length: 102}), 0, 0},
-		{"one layer a step", repeat(9, part{length: 50, more: 1}), 0, 0},
+		{"every third layer is longer, nothing between steps", repeat(72, plain, plain, long), 0, 0},
+		{"one mark alone", steps(4, 6, []int{embedding}, plain), 0, 0},
+		{"gathers alone", steps(4, 6, []int{gather, gather}, plain), 0, 0},
+		{"marks at 4 and at 6 layers", marksAt(steps(6, 4, begin, plain), other, 6, 12, 18), 0, 0},
+		{"marks before two layers of a step", marksAt(steps(5, 6, begin, plain), other, 2, 8, 14, 20, 26), 0, 0},
+		{"steps of different lengths", slices.Concat(steps(2, 4, begin, plain), steps(2, 5, begin, plain), steps(1, 4, begin, plain)), 0, 0},
+		{"one step", steps(1, 9, begin, plain), 0, 0},
+		{"one layer a step", steps(9, 1, begin, plain), 0, 0},
+		{"every second step has all of the others and more", slices.Concat(slices.Repeat(slices.Concat(steps(1, 4, append(begin, head), plain), steps(1, 4, begin, plain)), 5)), 0, 0},
+		{"steps whose layers differ in an order of their own", slices.Concat(steps(2, 4, begin, full), steps(1, 4, begin, full, linear), steps(1, 4, begin, full, full, linear)), 0, 0},
 	} {
-		s := Find(launchesOf(c.parts))
+		s := Find(differently(launchesOf(c.parts)))
 		if s.Layers != c.layers || s.FirstLayer != c.first || len(s.Blocks) != len(c.parts) || (s.Unknown == "") != (c.layers > 0) {
 			t.Errorf("%s: %d layers from %d in %d blocks (%s), want %d from %d in %d", c.name, s.Layers, s.FirstLayer, len(s.Blocks), s.Unknown, c.layers, c.first, len(c.parts))
 		}
 	}
+}
+
+// differently gives the kernels other numbers: names are only labels.
+func differently(l []Launch) []Launch {
+	rename := rand.New(rand.NewPCG(1, 2)).Perm(20000)
+	for i := range l {
+		l[i].Name = int32(rename[l[i].Name])
+	}
+	return l
+}
+
+// Prefill in a regular order begins no longer step: its kernels are others, or take longer.
+func TestKindsOfSteps(t *testing.T) {
+	begin, sampled := []int{head, embedding, positions, gather}, []int{tables, gather + 4}
+	prefill := func(change func(*Launch)) []Launch {
+		var l []Launch
+		for n := range 12 {
+			marks := append(begin[:len(begin):len(begin)], head+60)
+			if n%3 == 0 {
+				marks = append(begin[:len(begin):len(begin)], sampled...)
+			}
+			step := launchesOf(steps(1, 4, marks, part{length: 5}))
+			for i := range step {
+				if n%3 == 0 {
+					change(&step[i])
+				}
+			}
+			l = append(l, step...)
+		}
+		return l
+	}
+	for name, c := range map[string]struct {
+		change func(*Launch)
+		layers int
+	}{
+		"other attention":    {func(l *Launch) { l.Name += 5 * int32(b2i(l.Anchor == Attention)) }, 4},
+		"other expert GEMMs": {func(l *Launch) { l.Name += 50 * int32(b2i(l.Anchor == ExpertGEMM)) }, 4},
+		"longer dense GEMMs": {func(l *Launch) { l.NS *= 2 }, 4},
+		"longer by a third":  {func(l *Launch) { l.NS = l.NS * 4 / 3 }, 0},
+		"nothing of its own": {func(*Launch) {}, 0},
+		"longer attention":   {func(l *Launch) { l.NS *= 1 + uint32(b2i(l.Anchor == Attention)) }, 0},
+	} {
+		l := prefill(c.change)
+		if s := Find(l); s.Layers != c.layers {
+			t.Errorf("%s: %d layers (%s), want %d", name, s.Layers, s.Unknown, c.layers)
+		}
+	}
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 func TestPlaceAndComplete(t *testing.T) {
@@ -100,65 +210,111 @@ func TestPlaceAndComplete(t *testing.T) {
 	if s.Complete(0) || !s.Complete(1) || !s.Complete(2) || s.Complete(3) {
 		t.Error("the completeness of steps is wrong")
 	}
+	if s.CutLast = true; !s.Complete(1) || s.Complete(2) {
+		t.Error("a cut block completes a step")
+	}
+	s = Structure{Blocks: make([]Block, 6), Layers: 3, CutFirst: true}
+	if s.Complete(0) || !s.Complete(1) {
+		t.Error("a cut block completes a step")
+	}
 	if step, layer := (Structure{Blocks: make([]Block, 2)}).Place(1); step != -1 || layer != -1 {
 		t.Error("an unknown structure places blocks")
 	}
 }
 
+// A recording that ends or begins within a layer has a step less.
+func TestCutLayers(t *testing.T) {
+	l := launchesOf(steps(4, 3, []int{embedding, gather}, part{length: 5}))
+	first := slices.IndexFunc(l, func(l Launch) bool { return l.Name == attention })
+	for name, c := range map[string]struct {
+		from, to    int
+		first, last bool
+	}{
+		"whole":                   {0, len(l), false, false},
+		"not combined":            {0, len(l) - 1, false, true},
+		"a GEMM is missing":       {0, len(l) - 2, false, true},
+		"begins behind attention": {first + 1, len(l), true, false},
+	} {
+		s := Find(l[c.from:c.to])
+		if s.Layers != 3 || s.CutFirst != c.first || s.CutLast != c.last {
+			t.Errorf("%s: %d layers (%s), cut %t, %t", name, s.Layers, s.Unknown, s.CutFirst, s.CutLast)
+		}
+	}
+}
+
+// All GEMMs of a step are lost, or the experts of a layer in it.
+func TestLostGEMMs(t *testing.T) {
+	l := launchesOf(steps(5, 3, []int{embedding, gather}, part{length: 5}))
+	for name, to := range map[string]int{"a step": 6, "a layer": 2} {
+		n := 0
+		lost := slices.DeleteFunc(slices.Clone(l), func(l Launch) bool { n += b2i(l.Name == gemm); return l.Name == gemm && n <= to })
+		if s := Find(lost); s.Layers != 0 {
+			t.Errorf("%s: %d layers", name, s.Layers)
+		}
+	}
+}
+
 // Training runs forward and backward blocks, which are no layers of a step.
 func TestBackward(t *testing.T) {
-	l := launchesOf(decoder(3, 2, 28, part{length: 102}))
+	l := launchesOf(steps(3, 2, []int{embedding, gather}, part{length: 5}))
 	l[len(l)/2].Anchor = Backward
 	if s := Find(l); s.Layers != 0 || s.Unknown == "" {
 		t.Errorf("%d layers in a training trace", s.Layers)
 	}
 }
 
-// With two microbatches, as vLLM's dual-batch overlap and SGLang's two-batch overlap run
-// them, a layer has two runs of expert GEMMs: behind one another, or with the attention
-// of the next layer between, which nothing tells from that of its own.
-func TestMicrobatches(t *testing.T) {
-	attention, experts := []Launch{{4, Attention}, {6, Dense}, {5, Router}}, []Launch{{3, Collective}, {1, ExpertGEMM}, {2, None}, {1, ExpertGEMM}, {3, Collective}}
+// Blocks with no attention between are one layer: token chunks and microbatches, whatever
+// stands between. Dense GEMMs there may be a mixer that nobody knows, unless every layer
+// has a router.
+func TestPiecesOfLayers(t *testing.T) {
 	const layers, n = 26, 4
-	var behind, between []Launch
-	for range n {
-		between = append(append(between, attention...), attention...)
-		for l := range layers {
-			behind = slices.Concat(behind, attention, attention, experts, experts)
-			for range 2 {
-				if between = append(between, experts...); l < layers-1 {
-					between = append(between, attention...)
-				}
+	experts := []int{gemm, activation, gemm}
+	shared := []int{projection, activation, projection}
+	for _, c := range []struct {
+		name   string
+		layer  []int
+		layers int
+	}{
+		{"chunks", slices.Concat([]int{attention, gate}, experts, []int{exchange}, experts), layers},
+		{"chunks with routers of their own", slices.Concat([]int{attention, gate}, experts, []int{projection, gate}, experts), layers},
+		{"two microbatches", slices.Concat([]int{attention, gate, attention, gate, exchange}, experts, []int{exchange}, experts, []int{exchange}), layers},
+		{"chunks and shared experts", slices.Concat([]int{attention, gate}, experts, []int{exchange}, shared, experts), layers},
+		{"a mixer that nobody knows", slices.Concat([]int{attention, gate}, experts, shared, []int{gate}, experts), 0},
+		{"no router that is known", slices.Concat([]int{attention}, experts, []int{exchange}, shared, experts), 0},
+		{"no attention that is known", slices.Concat([]int{gate}, experts), 0},
+		{"overlapping microbatches", slices.Concat([]int{attention, gate, gemm, attention, gate, gemm, gemm, attention, gemm}), 0},
+	} {
+		var l []Launch
+		for range n {
+			l = append(l, launches(embedding, gather)...)
+			for range layers {
+				l = append(l, launches(c.layer...)...)
 			}
 		}
-		end := []Launch{{8, Dense}, {9, None}, {10, None}, {11, None}}
-		behind, between = append(behind, end...), append(between, end...)
-	}
-	if s := Find(behind); s.Layers != layers || len(s.Blocks) != n*layers {
-		t.Errorf("%d layers in %d blocks (%s), want %d in %d", s.Layers, len(s.Blocks), s.Unknown, layers, n*layers)
-	}
-	if s := Find(between); s.Layers != 0 || !strings.Contains(s.Unknown, "microbatches") {
-		t.Errorf("%d layers (%s), want none", s.Layers, s.Unknown)
+		if s := Find(l); s.Layers != c.layers || s.Layers > 0 && len(s.Blocks) != n*layers {
+			t.Errorf("%s: %d layers in %d blocks (%s), want %d in %d", c.name, s.Layers, len(s.Blocks), s.Unknown, c.layers, n*layers)
+		}
 	}
 }
 
-// A compiler fuses other operators in the first layer than in the others, as in traces of
-// vLLM: the segment between two steps lacks a kernel of every segment within them.
-func TestGeneratedKernels(t *testing.T) {
-	for name, want := range map[int32]int{Generated: 24, 7: 0} {
-		var l []Launch
-		for range 5 {
-			l = append(l, Launch{11, Dense}, Launch{12, None}, Launch{13, Dense}, Launch{14, None})
-			for layer := range 24 {
-				if layer > 0 {
-					l = append(l, Launch{name, None})
+// With the attention of the next layer between, microbatches leave two blocks together in
+// the last layer only.
+func TestMicrobatches(t *testing.T) {
+	attend, experts := launches(attention, projection, gate), launches(exchange, gemm, activation, gemm, exchange)
+	const layers, n = 26, 4
+	var l []Launch
+	for range n {
+		l = slices.Concat(l, launches(embedding, gather), attend, attend)
+		for at := range layers {
+			for range 2 {
+				if l = append(l, experts...); at < layers-1 {
+					l = append(l, attend...)
 				}
-				l = append(l, Launch{4, Attention}, Launch{6, Dense}, Launch{5, Router}, Launch{1, ExpertGEMM})
 			}
 		}
-		if s := Find(l); s.Layers != want {
-			t.Errorf("kernel %d: %d layers (%s), want %d", name, s.Layers, s.Unknown, want)
-		}
+	}
+	if s := Find(l); s.Layers != 0 || !strings.Contains(s.Unknown, "microbatches") {
+		t.Errorf("%d layers (%s), want none", s.Layers, s.Unknown)
 	}
 }
 
@@ -170,14 +326,12 @@ func TestKernelsOfAnotherStream(t *testing.T) {
 		random := rand.New(rand.NewPCG(seed, 0))
 		var l []Launch
 		for range 6 {
-			for n := range int32(12) { // norm, LM head, sampling, embedding
-				l = append(l, Launch{50 + n, []Anchor{Dense, None}[min(n, 1)]})
-			}
+			l = append(l, launches(head, positions, embedding, gather)...)
 			for range layers {
-				main := []Launch{{3, Collective}, {4, Attention}, {6, Dense}, {16, None}, {5, Router}, {17, None}, {18, None}, {1, ExpertGEMM}, {2, None}, {1, ExpertGEMM}, {19, None}, {20, None}, {3, Collective}}
-				for at, n := 5, int32(0); n < 3; n++ {
+				main := launches(exchange, attention, projection, 16, gate, 17, 18, gemm, activation, gemm, 19, 20, exchange)
+				for at, n := 5, 0; n < 3; n++ {
 					at += random.IntN(len(main) - at)
-					main = slices.Insert(main, at, Launch{30 + n, Dense})
+					main = slices.Insert(main, at, Launch{Name: int32(30 + n), Anchor: Dense})
 					at++
 				}
 				l = append(l, main...)
@@ -189,21 +343,29 @@ func TestKernelsOfAnotherStream(t *testing.T) {
 	}
 }
 
-// Names are only labels: renaming them changes nothing.
-func TestRenaming(t *testing.T) {
-	l := launchesOf(decoder(5, 3, 28, part{length: 102}, part{kind: 1, length: 104}))
-	want := Find(l)
-	rename := rand.New(rand.NewPCG(1, 2)).Perm(20000)
-	for i := range l {
-		l[i].Name = int32(rename[l[i].Name])
-	}
-	if got := Find(l); got.Layers != want.Layers || got.FirstLayer != want.FirstLayer || want.Layers != 3 {
-		t.Errorf("%d layers after renaming, %d before", got.Layers, want.Layers)
+func TestTwins(t *testing.T) {
+	for name, c := range map[string]struct {
+		times [][]float64
+		want  bool
+	}{
+		"pairs over ranks":         {[][]float64{{10, 10.1, 20, 20, 12, 12}, {20, 20, 10, 10.1, 18, 18}}, true},
+		"pairs of unequal halves":  {[][]float64{{10, 30, 20, 60, 12, 36}, {20, 60, 10, 30, 18, 54}}, true},
+		"pairs on one rank":        {[][]float64{{10, 10.1, 20, 20, 12, 12}}, true},
+		"two layers":               {[][]float64{{10, 10, 20, 20}, {20, 20, 10, 10}}, true},
+		"one pair is none":         {[][]float64{{10, 10, 20, 20, 12, 14}, {20, 20, 10, 10, 18, 14}}, false},
+		"equal loads":              {[][]float64{{10, 10, 10.1, 10.1, 10, 10}, {10, 10, 10, 10, 10, 10}}, false},
+		"an odd number":            {[][]float64{{10, 10, 20, 20, 12}, {20, 20, 10, 10, 18}}, false},
+		"pairs from the second on": {[][]float64{{10, 20, 20, 12, 12, 16}, {20, 10, 10, 18, 18, 16}}, false},
+		"two layers of one model":  {[][]float64{{10, 20}, {20, 10}}, false},
+	} {
+		if have := Twins(c.times); have != c.want {
+			t.Errorf("%s: %t", name, have)
+		}
 	}
 }
 
 func BenchmarkFind(b *testing.B) {
-	l := launchesOf(decoder(200, 58, 28, part{length: 12}))
+	l := launchesOf(steps(200, 58, []int{head, embedding, gather}, part{length: 22}))
 	b.ReportMetric(float64(len(l)), "launches")
 	for b.Loop() {
 		Find(l)

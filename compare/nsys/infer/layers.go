@@ -48,6 +48,48 @@ func sameLayers(steps [][]int32) bool {
 		!slices.ContainsFunc(steps[1:n-1], func(s []int32) bool { return !slices.Equal(s, whole) })
 }
 
+// LayersOfSteps numbers the blocks in steps that are known by other means, −1 for no step,
+// where all but the first and the last have the same number of blocks, which is then that
+// of the layers. It is 0 if they have not, where a step may be a piece of one, and where
+// microbatches overlap. Blocks of steps that are not whole have layer −1.
+func (s Structure) LayersOfSteps(steps []int32) (layers []int32, n int) {
+	if len(steps) == 0 || slices.Contains(steps, -1) || s.Backward {
+		return nil, 0
+	}
+	var begins []int
+	for b := range steps {
+		if b == 0 || steps[b] != steps[b-1] {
+			begins = append(begins, b)
+		}
+	}
+	begins = append(begins, len(steps))
+	whole := 0
+	for i, b := range begins[1:] {
+		n = max(n, b-begins[i])
+	}
+	layers = make([]int32, len(steps))
+	for i, b := range begins[1:] {
+		switch own := b - begins[i]; {
+		case own == n:
+			whole++
+		case 0 < i && i < len(begins)-2:
+			return nil, 0
+		}
+		for at := begins[i]; at < b; at++ {
+			if layers[at] = int32(at - begins[i]); b-begins[i] < n {
+				layers[at] = -1
+			}
+		}
+	}
+	if whole < 2 && n != s.Layers || s.Layers > n && s.Layers%n == 0 {
+		return nil, 0 // of the second kind: a range for each piece of a step
+	}
+	if s.of.parts != nil && s.of.overlap(period{n, begins[1] % n}) != "" {
+		return nil, 0
+	}
+	return layers, n
+}
+
 // Ends is the last launch of the layer of each block: the first collective behind it, or
 // without one what stands before the next attention or dense GEMM.
 func (s Structure) Ends(launches []Launch) []int {
@@ -69,7 +111,7 @@ func endOf(launches []Launch, last int) int {
 		case Collective:
 			return i
 		case None:
-		case Dense:
+		case Dense, Norm:
 			dense = true
 		default:
 			return end

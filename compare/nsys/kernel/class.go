@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-
-	"github.com/moebalance/moebalance/compare/nsys/infer"
 )
 
 // Class is what a kernel's own name says about it.
@@ -124,32 +122,6 @@ func remembered[T any](read func(name string) T) func(string) T {
 		return t
 	}
 }
-
-// backward are the kernels of a backward pass.
-var backward = regexp.MustCompile(`(?i)_?bwd_|backward|FlashAttnBwd`)
-
-// Anchor is what a kernel of the name is to infer.Find.
-func (c Class) Anchor(name string) infer.Anchor {
-	switch {
-	case backward.MatchString(name):
-		return infer.Backward
-	case c.GEMM:
-		return infer.ExpertGEMM
-	case c.Collective:
-		return infer.Collective
-	case c.Phase == PhaseAttention:
-		return infer.Attention
-	case c.Phase == PhaseRouter || c.TopK:
-		return infer.Router
-	}
-	return infer.None
-}
-
-// generated are the fused kernels of PyTorch's compiler, but for its GEMMs.
-var generated = regexp.MustCompile(`^triton_(?:poi|per|red|for|mix)_fused_`)
-
-// Generated reports whether a compiler made the kernel of the name.
-func Generated(name string) bool { return generated.MatchString(name) }
 
 // gate finds the number of experts among the template arguments of the gate that
 // TensorRT-LLM, vLLM and SGLang share: (type,) values per thread, experts, ….

@@ -1,0 +1,130 @@
+package infer
+
+import (
+	"encoding/binary"
+	"slices"
+)
+
+// recording is one rank's launches, cut into runs of expert GEMMs, and these joined to
+// layers.
+type recording struct {
+	launches []Launch
+	runs     []Block
+	layers   []Block
+	parts    []int // the first run of each layer, and the number of runs behind the last
+}
+
+// fewestBlocks is less than two steps of two layers have.
+const fewestBlocks = 4
+
+// runsOf are the runs of expert GEMMs with no anchors between them but those of GEMMs and
+// norms, of shared experts.
+func runsOf(launches []Launch) []Block {
+	var runs []Block
+	inside := false
+	for i, l := range launches {
+		switch l.Anchor {
+		case ExpertGEMM:
+			if !inside {
+				runs = append(runs, Block{First: i})
+			}
+			runs[len(runs)-1].Last, inside = i, true
+		case Attention, Router, Collective, Backward:
+			inside = false
+		}
+	}
+	return runs
+}
+
+func (r *recording) backward() bool {
+	return slices.ContainsFunc(r.launches, func(l Launch) bool { return l.Anchor == Backward })
+}
+
+// join makes layers of the runs, and says why that cannot be: each run is then one.
+func (r *recording) join() (unknown string) {
+	r.layers = r.runs
+	switch {
+	case len(r.runs) == 0:
+		return "no kernel is recognized as an expert GEMM"
+	case r.backward():
+		return "forward and backward kernels are mixed, so expert blocks are not the layers of a step"
+	case len(r.runs) < fewestBlocks:
+		return "too few expert blocks for two steps"
+	}
+	layers, parts := slices.Clone(r.runs[:1]), []int{0}
+	routed, several := true, [2]bool{} // gaps of several dense GEMMs and no mixer, without a router and with one
+	for i := 1; i < len(r.runs); i++ {
+		var n [Norm + 1]int
+		for _, l := range r.launches[r.runs[i-1].Last+1 : r.runs[i].First] {
+			n[l.Anchor]++
+		}
+		if n[Attention] > 0 {
+			routed = routed && n[Router] > 0
+			layers, parts = append(layers, r.runs[i]), append(parts, i)
+			continue
+		}
+		layers[len(layers)-1].Last = r.runs[i].Last
+		if n[Dense] > 1 { // the gate is one
+			several[min(n[Router], 1)] = true
+		}
+	}
+	switch {
+	case len(layers) == 1:
+		return "no attention is recognized between expert blocks, so layers and parts of layers look alike"
+	case several[1] || several[0] && !routed: // where every layer has a router, what has none is no layer
+		return "between some expert blocks are dense GEMMs and no attention that is recognized: layers, or parts of one"
+	case len(layers) < fewestBlocks:
+		return "too few MoE layers for two steps"
+	}
+	r.layers, r.parts = layers, append(parts, len(r.runs))
+	return ""
+}
+
+// segment is what was launched between the layer before and the one of its index; that
+// of index 0 is what precedes all, the last one what follows all.
+func (r *recording) segment(i int) []Launch {
+	from, to := 0, len(r.launches)
+	if i > 0 {
+		from = r.layers[i-1].Last + 1
+	}
+	if i < len(r.layers) {
+		to = r.layers[i].First
+	}
+	return r.launches[from:to]
+}
+
+// symbols number lists of names by first sight.
+type symbols struct {
+	numbers map[string]int32
+	names   []int32
+	key     []byte
+}
+
+func newSymbols() *symbols { return &symbols{numbers: map[string]int32{}} }
+
+// of is the number of the names of the launches that are taken, in whatever order: streams
+// that overlap start them in any.
+func (s *symbols) of(launches []Launch, take func(Anchor) bool) int32 {
+	s.names = s.names[:0]
+	for _, l := range launches {
+		if take(l.Anchor) {
+			s.names = append(s.names, l.Name)
+		}
+	}
+	slices.Sort(s.names)
+	return s.number()
+}
+
+// number is that of the names, in their order.
+func (s *symbols) number() int32 {
+	s.key = s.key[:0]
+	for _, n := range s.names {
+		s.key = binary.LittleEndian.AppendUint32(s.key, uint32(n))
+	}
+	number, known := s.numbers[string(s.key)]
+	if !known {
+		number = int32(len(s.numbers))
+		s.numbers[string(s.key)] = number
+	}
+	return number
+}

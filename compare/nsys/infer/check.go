@@ -1,0 +1,332 @@
+package infer
+
+import (
+	"maps"
+	"slices"
+)
+
+// group is what the layers of some steps have in common.
+type group struct {
+	gemms, attention map[int32]bool
+	dense, experts   []uint32 // durations
+}
+
+// kinds reports whether the steps that begin a coarse period differ from the others as a
+// whole, as prefill does from decode. All layers of a step have the same tokens: the same
+// attention and expert kernels, and equally long dense GEMMs.
+func (r *recording) kinds(fine, coarse period) bool {
+	var groups [2]group
+	for i := range groups {
+		groups[i].gemms, groups[i].attention = map[int32]bool{}, map[int32]bool{}
+	}
+	for i, b := range r.layers {
+		g := &groups[0]
+		if coarse.at(i) >= fine.layers {
+			g = &groups[1]
+		}
+		for _, l := range r.launches[b.First : b.Last+1] {
+			if l.Anchor == ExpertGEMM {
+				g.gemms[l.Name] = true
+				g.experts = append(g.experts, l.NS)
+			}
+		}
+		if fine.at(i) == 0 {
+			continue
+		}
+		for _, l := range r.segment(i) {
+			switch l.Anchor {
+			case Attention:
+				g.attention[l.Name] = true
+			case Dense:
+				g.dense = append(g.dense, l.NS)
+			}
+		}
+	}
+	a, b := groups[0], groups[1]
+	x, y := a.typical(), b.typical()
+	return disjoint(a.gemms, b.gemms) || disjoint(a.attention, b.attention) || 2*max(x, y) > 3*min(x, y)
+}
+
+// typical is the median time of a dense GEMM, or without any of an expert GEMM.
+func (g *group) typical() uint64 {
+	times := g.dense
+	if len(times) == 0 {
+		times = g.experts
+	}
+	if len(times) == 0 {
+		return 0
+	}
+	slices.Sort(times)
+	return uint64(times[(len(times)-1)/2]) + uint64(times[len(times)/2])
+}
+
+// disjoint reports whether two sets have members and none in common.
+func disjoint(a, b map[int32]bool) bool {
+	for name := range a {
+		if b[name] {
+			return false
+		}
+	}
+	return len(a) > 0 && len(b) > 0
+}
+
+// leastAlike is the share of steps that must agree on which of their layers are alike.
+const leastAlike = 0.75
+
+// contradiction says what speaks against a period, if anything does.
+func (r *recording) contradiction(p period) string {
+	whole := 0
+	for b := p.first; b+p.layers <= len(r.layers); b += p.layers {
+		whole++
+	}
+	switch {
+	case p.layers > mostLayers:
+		return "kernels that models run once a step recur after more MoE layers than any model has"
+	case whole < 2:
+		return "fewer than two whole steps were recorded"
+	case r.alike(p, whole, anything) < leastAlike && r.alike(p, whole, anchored) < leastAlike:
+		return "steps differ in which of their layers are alike"
+	}
+	if overlap := r.overlap(p); overlap != "" {
+		return overlap
+	}
+	switch {
+	case r.lost():
+		return "more attention is before the first expert block, or behind the last, than between any two: kernels were lost"
+	case r.coarser(p):
+		return "in a regular order more runs between some steps than between the others: they may be parts of steps"
+	}
+	return ""
+}
+
+// mostLayers is more than published models have in a step; the deepest has 94.
+const mostLayers = 256
+
+func anything(Anchor) bool { return true }
+
+func anchored(a Anchor) bool { return a == Attention || a == Router || a == Collective }
+
+// alike is the share of whole steps whose segments are alike in the pattern of most.
+func (r *recording) alike(p period, whole int, take func(Anchor) bool) float64 {
+	segments, patterns := newSymbols(), newSymbols()
+	times := map[int32]int{}
+	most := 0
+	for b := p.first; b+p.layers <= len(r.layers); b += p.layers {
+		seen := map[int32]int32{}
+		var pattern []int32
+		for i := b + 1; i < b+p.layers; i++ {
+			s := segments.of(r.segment(i), take)
+			if _, known := seen[s]; !known {
+				seen[s] = int32(len(seen))
+			}
+			pattern = append(pattern, seen[s])
+		}
+		patterns.names = pattern
+		n := patterns.number()
+		times[n]++
+		most = max(most, times[n])
+	}
+	return float64(most) / float64(whole)
+}
+
+// uses are the GEMMs of a block, by name.
+type uses map[int32]int
+
+// within reports whether all GEMMs of a block are in another.
+func (u uses) within(o uses) bool {
+	for name, n := range u {
+		if o[name] < n {
+			return false
+		}
+	}
+	return true
+}
+
+// usesOf are those of the blocks of some layers, each kind once, or of the pieces of one.
+func (r *recording) usesOf(from, to int) (kinds []uses) {
+	for _, run := range r.runs[r.parts[from]:r.parts[to]] {
+		u := uses{}
+		for _, l := range r.launches[run.First : run.Last+1] {
+			if l.Anchor == ExpertGEMM {
+				u[l.Name]++
+			}
+		}
+		if !slices.ContainsFunc(kinds, func(k uses) bool { return maps.Equal(k, u) }) {
+			kinds = append(kinds, u)
+		}
+	}
+	return kinds
+}
+
+// overlap says how the blocks of a step show that microbatches overlap, if they do: all
+// layers of a step have equally many blocks, and none of these a part of another's GEMMs.
+// The outermost layers may be cut by the ends of the recording.
+func (r *recording) overlap(p period) string {
+	n := len(r.layers)
+	for b := p.first; b+p.layers <= n; b += p.layers {
+		from, to := max(b, 1), min(b+p.layers, n-1)
+		for i := from; i < to; i++ {
+			if r.parts[i+1]-r.parts[i] != r.parts[from+1]-r.parts[from] {
+				return "layers of one step have different numbers of expert blocks, as where microbatches overlap"
+			}
+		}
+		kinds := r.usesOf(from, to)
+		for i, u := range kinds {
+			if slices.ContainsFunc(append(kinds[:i:i], kinds[i+1:]...), u.within) {
+				return "some expert blocks hold a part of the GEMMs of others, as where microbatches overlap"
+			}
+		}
+	}
+	return ""
+}
+
+// cut reports whether the outermost layers are not whole: they have fewer blocks or other
+// GEMMs than their neighbours, no attention before them, or no collective behind.
+func (r *recording) cut() (first, last bool) {
+	n := len(r.layers)
+	other := func(i, j int) bool {
+		a, b := r.usesOf(i, i+1), r.usesOf(j, j+1)
+		return r.parts[i+1]-r.parts[i] != r.parts[j+1]-r.parts[j] || !slices.EqualFunc(a, b, maps.Equal[uses, uses])
+	}
+	count := func(i int, a Anchor) (n int) {
+		for _, l := range r.segment(i) {
+			if l.Anchor == a {
+				n++
+			}
+		}
+		return n
+	}
+	return other(0, 1) || count(0, Attention) == 0, other(n-1, n-2) || count(n, Collective) == 0 && r.combined(n-2)
+}
+
+// combined reports whether a collective stands behind a layer, before anything that only
+// another layer has.
+func (r *recording) combined(layer int) bool {
+	for _, l := range r.segment(layer + 1) {
+		switch l.Anchor {
+		case Collective:
+			return true
+		case Attention, Router, Dense:
+			return false
+		}
+	}
+	return false
+}
+
+// lost reports whether more attention and routers precede the first block, or follow the
+// last, than stand between any two: their expert GEMMs are not there. Attention of another
+// model, of pictures or of drafts, has other names.
+func (r *recording) lost() bool {
+	n := len(r.layers)
+	known := map[int32]bool{}
+	count := func(i int) (times int) {
+		for _, l := range r.segment(i) {
+			if l.Anchor != Attention && l.Anchor != Router {
+				continue
+			}
+			if 0 < i && i < n {
+				known[l.Name] = true
+			}
+			if known[l.Name] {
+				times++
+			}
+		}
+		return times
+	}
+	most := 0
+	for i := 1; i < n; i++ {
+		most = max(most, count(i))
+	}
+	return max(count(0), count(n)) > most
+}
+
+// coarser reports whether, between steps of the same kinds, every m-th segment holds all
+// that the others do and more: then these are the ends of steps. What runs within steps
+// too, as on another stream, does not count.
+func (r *recording) coarser(p period) bool {
+	n := len(r.layers)
+	inner := map[int32]bool{}
+	kinds, last := newSymbols(), int32(-1)
+	edges := map[[2]int32][]int{} // boundaries by the kinds of steps on both sides
+	for b := p.first - p.layers; b < n; b += p.layers {
+		kinds.names = kinds.names[:0]
+		seen := map[int32]bool{}
+		for i := max(b, 0) + 1; i < min(b+p.layers, n); i++ {
+			for _, l := range r.segment(i) {
+				inner[l.Name] = true
+				if (l.Anchor == Attention || l.Anchor == Dense) && !seen[l.Name] {
+					seen[l.Name] = true
+					kinds.names = append(kinds.names, l.Name)
+				}
+			}
+		}
+		slices.Sort(kinds.names)
+		kind := kinds.number()
+		if b > 0 {
+			edges[[2]int32{last, kind}] = append(edges[[2]int32{last, kind}], b)
+		}
+		last = kind
+	}
+	for _, boundaries := range edges {
+		if len(boundaries) > fewestMore && r.regularlyMore(boundaries, inner) {
+			return true
+		}
+	}
+	return false
+}
+
+// fewestMore are the segments that show a regular order.
+const fewestMore = 3
+
+// regularlyMore reports whether segments at regular places of a list hold all that the
+// others do and more, but for the kernels within steps.
+func (r *recording) regularlyMore(list []int, inner map[int32]bool) bool {
+	counts := map[int32][]int32{}
+	for j, b := range list {
+		for _, l := range r.segment(b) {
+			if inner[l.Name] {
+				continue
+			}
+			if counts[l.Name] == nil {
+				counts[l.Name] = make([]int32, len(list))
+			}
+			counts[l.Name][j]++
+		}
+	}
+	for _, own := range counts {
+		least := slices.Min(own)
+		var places []int
+		for j, n := range own {
+			if n > least {
+				places = append(places, j+1)
+			}
+		}
+		if len(places) < fewestMore || len(places) == len(list) {
+			continue
+		}
+		if _, regular := progression(places, len(list)+1); !regular {
+			continue
+		}
+		most := places[0] - 1
+		if !lacking(counts, func(n []int32) bool {
+			for j := range n {
+				if own[j] == least && n[j] > n[most] {
+					return true
+				}
+			}
+			return false
+		}) {
+			return true
+		}
+	}
+	return false
+}
+
+func lacking(counts map[int32][]int32, lacks func([]int32) bool) bool {
+	for _, n := range counts {
+		if lacks(n) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,244 @@
+package infer
+
+import (
+	"maps"
+	"slices"
+)
+
+// period is a way to cut layers into steps: before layer first and every layers
+// ones after it.
+type period struct{ layers, first int }
+
+// at is the place of a layer in its step.
+func (p period) at(layer int) int { return ((layer-p.first)%p.layers + p.layers) % p.layers }
+
+// tally is how often a kernel was launched in a segment.
+type tally struct{ segment, n int }
+
+// mark is a kernel that models run once a step, and where it was launched.
+type mark struct {
+	weight int
+	counts []tally
+	peaks  []int
+}
+
+// marks are those of the recording, in order of first launch.
+func (r *recording) marks() []*mark {
+	numbers := map[int32]*mark{}
+	var list []*mark
+	for i := range len(r.layers) + 1 {
+		for _, l := range r.segment(i) {
+			if l.Mark == 0 {
+				continue
+			}
+			m := numbers[l.Name]
+			if m == nil {
+				m = &mark{weight: int(l.Mark)}
+				numbers[l.Name], list = m, append(list, m)
+			}
+			if n := len(m.counts); n == 0 || m.counts[n-1].segment < i {
+				m.counts = append(m.counts, tally{i, 0})
+			}
+			m.counts[len(m.counts)-1].n++
+		}
+	}
+	for _, m := range list {
+		m.peaks = m.findPeaks(len(r.layers))
+		if m.weight == int(Transfer) && 2*m.between(len(r.layers)) > len(r.layers) { // layers exchange tokens by it
+			m.weight = int(Perhaps)
+		}
+	}
+	return list
+}
+
+// between is in how many of the segments between n layers the kernel was launched.
+func (m *mark) between(n int) (segments int) {
+	for _, t := range m.counts {
+		if 0 < t.segment && t.segment < n {
+			segments++
+		}
+	}
+	return segments
+}
+
+// in is how often the kernel was launched in a segment.
+func (m *mark) in(segment int) int {
+	i, found := slices.BinarySearchFunc(m.counts, segment, func(t tally, s int) int { return t.segment - s })
+	if !found {
+		return 0
+	}
+	return m.counts[i].n
+}
+
+// mostFurther are the layers behind a model's own that predict further tokens: each has an
+// embedding and a head, and the last of them ends the step.
+const mostFurther = 5
+
+// findPeaks are the segments before one of n layers that have more of the kernel than the
+// neighbours on both sides. Of equal neighbours in a row the last is one. Before the last
+// layer there is none: a row may go on behind it.
+func (m *mark) findPeaks(n int) (peaks []int) {
+	for _, t := range m.counts {
+		from := t.segment
+		for t.segment-from < mostFurther && from > 1 && m.in(from-1) == t.n {
+			from--
+		}
+		if t.segment > 0 && t.segment < n-1 && t.n > m.in(t.segment+1) && m.in(from-1) < t.n {
+			peaks = append(peaks, t.segment)
+		}
+	}
+	return peaks
+}
+
+// progression is the period in which all of the places lie, from the beginning to the end
+// of segments of which the last has a number.
+func progression(places []int, last int) (period, bool) {
+	if len(places) < 2 {
+		return period{}, false
+	}
+	d := places[1] - places[0]
+	for i := range places[1:] {
+		if places[i+1]-places[i] != d {
+			return period{}, false
+		}
+	}
+	return period{d, places[0] % max(d, 1)}, d > 1 && places[0] <= d && places[len(places)-1]+d >= last
+}
+
+// twoSteps is the period of n layers that begin as a step does and have one more
+// beginning among them.
+func (m *mark) twoSteps(n int) (period, bool) {
+	if len(m.peaks) != 1 || m.in(0) <= m.in(1) {
+		return period{}, false
+	}
+	return period{m.peaks[0], 0}, 2*m.peaks[0] >= n && m.peaks[0] > 1
+}
+
+// votes are the periods that marks of enough weight show, each with the weight.
+func votes(marks []*mark, n int) map[period]int {
+	votes := map[period]int{}
+	for _, m := range marks {
+		if p, ok := progression(m.peaks, n-1); ok {
+			votes[p] += m.weight
+		}
+	}
+	strong := func(p period, weight int) bool { return weight <= enough }
+	if maps.DeleteFunc(votes, strong); len(votes) > 0 {
+		return votes
+	}
+	for _, m := range marks {
+		if p, ok := progression(m.peaks, n-1); ok {
+			votes[p] += m.weight
+		} else if p, ok := m.twoSteps(n); ok {
+			votes[p] += m.weight
+		}
+	}
+	if maps.DeleteFunc(votes, strong); len(votes) > 0 {
+		return votes
+	}
+	if p, ok := together(marks, n); ok {
+		votes[p] = 1
+	}
+	return votes
+}
+
+const (
+	longRecording = 20   // beginnings of steps among which there may be exceptions
+	mostIrregular = 0.05 // their share
+)
+
+// together is the period in which the peaks of all marks lie, where kinds of steps share
+// none of them.
+func together(marks []*mark, n int) (period, bool) {
+	weight := map[int]int{}
+	for _, m := range marks {
+		for _, p := range m.peaks {
+			weight[p] += m.weight
+		}
+	}
+	maps.DeleteFunc(weight, func(_, w int) bool { return w <= enough })
+	places := slices.Sorted(maps.Keys(weight))
+	if p, ok := progression(places, n-1); len(places) > 2 && ok {
+		return p, true
+	}
+	if len(places) <= longRecording {
+		return period{}, false
+	}
+	distances, offsets := map[int]int{}, map[int]int{}
+	for i := range places[1:] {
+		distances[places[i+1]-places[i]]++
+	}
+	d, _ := most(distances)
+	for _, p := range places {
+		offsets[p%d]++
+	}
+	first, hits := most(offsets)
+	least := (1 - mostIrregular) * float64(max(len(places), n/d))
+	return period{d, first}, d > 1 && float64(hits) >= least
+}
+
+// most is the key of the largest value, the smallest of equal ones.
+func most(counts map[int]int) (key, n int) {
+	for _, k := range slices.Sorted(maps.Keys(counts)) {
+		if counts[k] > n {
+			key, n = k, counts[k]
+		}
+	}
+	return key, n
+}
+
+// period is the one that the marks show, or why none is known.
+func (r *recording) period() (best period, unknown string) {
+	n, marks := len(r.layers), r.marks()
+	votes := votes(marks, n)
+	if len(votes) == 0 {
+		return best, "no kernel that models run once a step (embedding, positions, sampling, transfer between stages) " +
+			"recurs at a fixed number of MoE layers"
+	}
+	strongest := map[int]period{} // by distance
+	tied := map[int]bool{}
+	for p, w := range votes {
+		o, known := strongest[p.layers]
+		switch {
+		case !known || w > votes[o]:
+			strongest[p.layers], tied[p.layers] = p, false
+		case w == votes[o]:
+			tied[p.layers] = true
+			if p.first > o.first {
+				strongest[p.layers] = p
+			}
+		}
+	}
+	distances := slices.Sorted(maps.Keys(strongest))
+	best = strongest[distances[0]]
+	for _, d := range distances[1:] {
+		if o := strongest[d]; d%best.layers != 0 || o.first%best.layers != best.first || !r.kinds(best, o) {
+			best = o
+		}
+	}
+	switch weight := votes[best]; {
+	case slices.ContainsFunc(distances, func(d int) bool { return d < best.layers && best.layers%d != 0 }):
+		return best, "kernels that models run once a step recur at several numbers of MoE layers"
+	case tied[best.layers]:
+		return best, "kernels that models run once a step stand before several of its layers"
+	case weight > 1 && leftOver(marks, best, n) >= weight:
+		return best, "kernels that models run once a step stand elsewhere too: before some layers, or between other steps"
+	}
+	return best, ""
+}
+
+// leftOver is the weight of the marks that have peaks, and not where steps begin.
+func leftOver(marks []*mark, p period, n int) (weight int) {
+	var begins []int
+	for b := p.first; b < n-1; b += p.layers {
+		if b > 0 {
+			begins = append(begins, b)
+		}
+	}
+	for _, m := range marks {
+		if len(m.peaks) > 0 && !slices.Equal(m.peaks, begins) {
+			weight += m.weight
+		}
+	}
+	return weight
+}

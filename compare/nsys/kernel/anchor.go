@@ -1,0 +1,95 @@
+package kernel
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/moebalance/moebalance/compare/nsys/infer"
+)
+
+// backward are the kernels of a backward pass.
+var backward = regexp.MustCompile(`(?i)_?bwd_|backward|FlashAttnBwd`)
+
+// mixers are in the names of kernels that mix tokens, and that no rule knows: of state
+// space models and of linear and sparse attention.
+var mixers = []string{
+	"attention", "flash_attn", "fmha", "sdpa", "mla_", "paged_attn", "mqa_logits", "indexer", "linear_attn", "lightning",
+	"mamba", "ssm_", "ssd_", "selective_", "causal_conv1d", "state_passing",
+	"chunk_state", "chunk_scan", "chunk_cumsum", "chunk_fwd", "chunk_gated", "bmm_chunk",
+	"gated_delta", "recurrent", "retention", "wkv", "_gla_", "_kda_",
+}
+
+// eagerSoftmax is the softmax of attention in a framework's own operators, over more
+// tokens than there are experts, and in the type of the activations.
+var eagerSoftmax = regexp.MustCompile(
+	`softmax_warp_forward<[^<>]*(?:BFloat16|Half)[^<>]*, ?(?:\(int\))?(?:9|1\d),|cunn_SoftMaxForward\w*<[^<>]*(?:BFloat16|Half)`)
+
+// marks are in the names of kernels by what these do once a step. Those of rotary
+// embedding are of attention, and run in every layer.
+var marks = []struct {
+	mark  infer.Mark
+	words []string
+}{
+	{infer.Transfer, []string{"sendrecv"}},
+	{infer.Sure, []string{
+		"embedding", "argmax", "sampl", "multinomial", "logits", "penalt", "topp_", "top_p_", "cos_kernel", "sin_kernel",
+		"slot_mapping", "block_table", "position", "req_to_token", "kv_indices",
+	}},
+	{infer.Perhaps, []string{
+		"vectorized_gather", "indexselect", "distribution_", "arange", "tensor_kernel_scan", "triu_tril", "and_kernel_cuda", "allgather",
+	}},
+}
+
+// Launch is what a kernel of the name is to infer.Find, but for its number and time.
+func (c Class) Launch(name string) infer.Launch {
+	lower := strings.ToLower(name)
+	l := infer.Launch{Anchor: c.anchor(name, lower)}
+	switch l.Anchor {
+	case infer.None, infer.Norm, infer.Dense, infer.Collective:
+		l.Mark = markOf(lower, l.Anchor == infer.Collective)
+	}
+	return l
+}
+
+func (c Class) anchor(name, lower string) infer.Anchor {
+	within := func(word string) bool { return strings.Contains(lower, word) }
+	switch {
+	case backward.MatchString(name):
+		return infer.Backward
+	case c.GEMM:
+		return infer.ExpertGEMM
+	case c.Collective:
+		return infer.Collective
+	case c.Phase == PhaseAttention:
+		return infer.Attention
+	case c.Phase == PhaseRouter || c.TopK:
+		return infer.Router
+	case c.Phase == PhaseOther && !c.Given && (c.Library == "norms" || within("splitkreduce")):
+		return infer.Norm
+	case c.Phase == PhaseOther:
+		return infer.Dense
+	case c.Phase != PhaseUnknown || generated.MatchString(name):
+	case slices.ContainsFunc(mixers, within) || eagerSoftmax.MatchString(name):
+		return infer.Attention
+	}
+	return infer.None
+}
+
+// markOf is the mark of a name in lower case. Of collectives, only transfers are marks,
+// and gathers perhaps.
+func markOf(lower string, collective bool) infer.Mark {
+	if strings.Contains(lower, "rotary") {
+		return 0
+	}
+	for _, m := range marks {
+		named := slices.ContainsFunc(m.words, func(word string) bool { return strings.Contains(lower, word) })
+		if named && (!collective || m.mark != infer.Sure) {
+			return m.mark
+		}
+	}
+	return 0
+}
+
+// generated are the fused kernels of PyTorch's compiler, but for its GEMMs.
+var generated = regexp.MustCompile(`^triton_(?:poi|per|red|for|mix)_fused_`)
