@@ -25,6 +25,10 @@ vLLM and SGLang find their entry points by themselves with this folder in PYTHON
 the model is made:
 
     import moebalance_hook; moebalance_hook.transformers(model)
+
+A step is a call of the model. Where a graph of the driver's own replays it, the driver says so:
+
+    with moebalance_hook.step(tokens): graph.replay()
 """
 import sys
 
@@ -32,7 +36,8 @@ from .common import refuse, variable
 from .control import alternate
 from .hook import HOOK
 
-__all__ = ["HOOK", "WorkerExtension", "alternate", "set_router", "sglang", "transformers", "vllm"]
+__all__ = ["HOOK", "WorkerExtension", "alternate", "set_router", "sglang", "step", "transformers", "vllm"]
+step = HOOK.running
 
 
 def vllm() -> None:

@@ -43,6 +43,10 @@ def persistent(make: Callable, *shape, like: torch.Tensor, **options) -> torch.T
         return make(*shape, device=like.device, **options)
 
 
+def capturing() -> bool:
+    return torch.cuda.is_available() and torch.cuda.is_current_stream_capturing()
+
+
 def expect(engine: str, owner: Any, method: str, *parameters: str) -> None:
     """Refuses by name what an engine's release has otherwise."""
     have = list(inspect.signature(getattr(owner, method)).parameters) if hasattr(owner, method) else None

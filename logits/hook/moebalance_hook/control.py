@@ -28,7 +28,7 @@ from .common import place_in_world, refuse, save, variable
 if TYPE_CHECKING:
     from .hook import Hook
 
-SHARE = 200  # reading the folder takes at most one part in so many of the time
+SHARE, MOST = 200, 0.1  # reading the folder takes one part in so many of the time; seconds between
 TERM, RENEWED = 60.0, 10.0  # seconds
 
 
@@ -48,7 +48,7 @@ class Control:
             text = pathlib.Path(self.folder, "arm.json").read_text()
         except (OSError, ValueError):
             text = ""
-        self.next = start + SHARE * (time.monotonic() - start)
+        self.next = start + min(MOST, SHARE * (time.monotonic() - start))
         if text and text != self.text:
             self.text = text
             self.obey(hook, text)

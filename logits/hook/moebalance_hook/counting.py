@@ -4,7 +4,7 @@ import triton
 import triton.language as tl
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["slots"])
 def _count(ids, counts, slots, experts, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     expert = tl.load(ids + at, mask=at < slots, other=-1).to(tl.int64)

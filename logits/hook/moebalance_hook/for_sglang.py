@@ -32,10 +32,8 @@ def install() -> None:
     run, shutdown = ModelRunner.forward, Engine.shutdown
 
     def step(self, forward_batch, *args, **given):
-        HOOK.step(len(forward_batch.input_ids))
-        out = run(self, forward_batch, *args, **given)
-        HOOK.finish()
-        return out
+        with HOOK.running(len(forward_batch.input_ids)):
+            return run(self, forward_batch, *args, **given)
 
     def close(self):
         time.sleep(3 * core.IDLE if multiprocessing.active_children() else 0)  # SGLang kills its workers, which write when they are idle

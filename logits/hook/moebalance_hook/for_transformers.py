@@ -4,7 +4,7 @@ from typing import Any, Callable
 
 import torch
 
-from .common import Gate, Site, named, place_in_world, refuse, variable
+from .common import Gate, Site, capturing, named, place_in_world, refuse, variable
 from .hook import HOOK
 
 
@@ -41,8 +41,8 @@ def install(model: Any, rank: int | None, ranks: int | None, mode: str) -> None:
                        "router, whose logits are out of reach")
     for name, router in routers.items():
         router.forward = routed(site, name, router)
-    model.register_forward_pre_hook(lambda *_: HOOK.step())
-    model.register_forward_hook(lambda *_: HOOK.finish())
+    model.register_forward_pre_hook(lambda *_: None if capturing() else HOOK.step())
+    model.register_forward_hook(lambda *_: None if capturing() else HOOK.finish())
 
 
 def routed(site: Site, name: str, router: torch.nn.Module) -> Callable:

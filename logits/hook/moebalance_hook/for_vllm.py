@@ -93,10 +93,8 @@ def wrap_steps(version: str) -> None:
                 return inner(self, *args, **given)  # only takes note of ended requests; a dummy batch follows where others compute
             if HOOK.steps == 0:
                 first_step(self, version)
-            HOOK.step(scheduled or 0)
-            out = inner(self, *args, **given)
-            HOOK.finish()
-            return out
+            with HOOK.running(scheduled or 0):
+                return inner(self, *args, **given)
         return run
 
     def close(self, *args, **given):

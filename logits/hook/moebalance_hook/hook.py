@@ -1,5 +1,6 @@
 """What a process replaces and records: the layers' tables, the switch between routers, counts and proof."""
 import atexit
+import contextlib
 import hashlib
 import json
 import os
@@ -9,11 +10,11 @@ import struct
 import sys
 import threading
 import time
-from typing import Any, Callable
+from typing import Any, Callable, Iterator
 
 import torch
 
-from .common import TRIED, Gate, Site, named, persistent, place_in_world, refuse, save, variable
+from .common import TRIED, Gate, Site, capturing, named, persistent, place_in_world, refuse, save, variable
 from .control import Control
 from .drawn import Drawn
 from .entry import Entry, find
@@ -60,7 +61,7 @@ class Hook:
         self.site, experts, number = site, learned.shape[-1], re.search(r"\.(\d+)\.", name + ".")
         if self.experts not in (0, experts):
             refuse(f"layer {name} has {experts} experts, others {self.experts}")
-        if learned.is_cuda and torch.cuda.is_current_stream_capturing():
+        if capturing():
             refuse(f"layer {name} is first called in a CUDA graph: want a batch without graphs before")
         if len(self.layers) >= MOST_LAYERS:
             refuse(f"want at most {MOST_LAYERS} layers")
@@ -137,14 +138,13 @@ class Hook:
         if self.spec == "off" and not self.control:
             return learned
         tokens = learned.numel() // self.experts
-        capturing = learned.is_cuda and torch.cuda.is_current_stream_capturing()
-        table = layer.tables.get(learned.dtype)
+        captured, table = capturing(), layer.tables.get(learned.dtype)
         if table is None or layer.offset + tokens > len(table):
-            if capturing or layer.captured and table is not None:
+            if captured or layer.captured and table is not None:
                 refuse(f"layer {layer.name}: {tokens} tokens, more than before CUDA graphs were captured: set MOEBALANCE_TOKENS to the engine's "
                        "largest batch (vLLM: max_num_batched_tokens)")
             table = layer.tables[learned.dtype] = self.make(layer, tokens, learned)
-        layer.captured = layer.captured or capturing
+        layer.captured = layer.captured or captured
         view = table[layer.offset:layer.offset + tokens].view(learned.shape)
         return torch.where(self.flag, view, learned) if self.control else view
 
@@ -202,7 +202,8 @@ class Hook:
         """Adds a layer's choices; id -1 is padding."""
         if self.counts is None:
             self.slots = self.slots or self.experts
-            self.counts = persistent(torch.zeros, MOST_LAYERS, self.slots + 1, like=ids, dtype=torch.int64)
+            width = self.slots + 1 + (self.slots + 1) % 2  # one for padding; rows begin at multiples of 16 bytes
+            self.counts = persistent(torch.zeros, MOST_LAYERS, width, like=ids, dtype=torch.int64)
             self.one = persistent(torch.ones, 1, like=ids, dtype=torch.int64)
         self.top_k, row = ids.shape[-1], self.counts[layer.slot]
         if ids.is_cuda:
@@ -213,7 +214,7 @@ class Hook:
             row.scatter_add_(0, flat.masked_fill(flat < 0, self.slots), self.one.expand(flat.shape))
 
     def counted(self) -> torch.Tensor:
-        return torch.zeros(MOST_LAYERS, self.slots or 1, dtype=torch.int64) if self.counts is None else self.counts[:, :-1].to("cpu", copy=True)
+        return torch.zeros(MOST_LAYERS, self.slots or 1, dtype=torch.int64) if self.counts is None else self.counts[:, :self.slots].to("cpu", copy=True)
 
     def step(self, tokens: int = 0) -> None:
         """Begins a step: what was counted since the last one is the step before. The first one ends the warm-up."""
@@ -239,6 +240,13 @@ class Hook:
         self.close_range()
         self.ended = self.steps
 
+    @contextlib.contextmanager
+    def running(self, tokens: int) -> Iterator[None]:
+        """Around a step."""
+        self.step(tokens)
+        yield
+        self.finish()
+
     def close_range(self) -> None:
         if self.range is not None:
             self.range.__exit__(None, None, None)
@@ -252,7 +260,7 @@ class Hook:
             if self.ring is None or self.ring.shape[1] != len(self.layers):
                 self.drain()
                 self.ring = persistent(torch.empty, RING, len(self.layers), self.slots, like=self.counts, dtype=torch.int64)
-            self.ring[self.filled].copy_(self.counts[:len(self.layers), :-1])
+            self.ring[self.filled].copy_(self.counts[:len(self.layers), :self.slots])
             self.filled += 1
             if self.filled == RING:
                 self.drain()
@@ -277,12 +285,12 @@ class Hook:
 
     def totals(self) -> dict[str, Any]:
         """Slots per layer and expert since reset."""
-        now = self.counts[:len(self.layers), :-1].cpu()
+        now = self.counts[:len(self.layers), :self.slots].cpu()
         counts = now if self.base is None else now - self.base
         return {"layers": [layer.index for layer in self.layers.values()], "counts": counts.tolist()}
 
     def reset(self) -> None:
-        self.base = self.counts[:len(self.layers), :-1].to("cpu", copy=True)
+        self.base = self.counts[:len(self.layers), :self.slots].to("cpu", copy=True)
 
     # Files
 
