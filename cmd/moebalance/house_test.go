@@ -141,7 +141,6 @@ var imports = map[string][]string{
 	"compare/imbalance": {
 		"compare/stats",
 		"router",
-		"router/chance",
 		"router/quantity",
 	},
 	"compare/nsys": {

@@ -203,7 +203,7 @@ func TestReportRefuses(t *testing.T) {
 		{exitFailed, "the file is empty", []string{file("nothing.json", "")}},
 		{exitFailed, `bad.csv: line 2: want a whole number as count, have "x"`, []string{file("bad.csv", "layer,expert,count\n0,1,x\n")}},
 		{exitFailed, `have kind "lunch"`, []string{file("lunch.json", `{"kind":"lunch"}`)}},
-		{exitFailed, "cut.json: value 1 is not JSON: unexpected EOF", []string{file("cut.json", `{"kind":"trace","cel`)}},
+		{exitFailed, "cut.json: value 1 is not JSON: jsontext: unexpected EOF", []string{file("cut.json", `{"kind":"trace","cel`)}},
 		{exitFailed, "holds no campaign (campaign.sqlite) and no exports (*.sqlite): ", []string{empty}},
 		{exitFailed, "cut.sqlite", []string{file("cut.sqlite", "SQLite format 3\x00 and no more")}},
 		{exitFailed, "pointer.sqlite", []string{file("pointer.sqlite", "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n")}},
@@ -245,11 +245,11 @@ func TestReportOfDifferentWork(t *testing.T) {
 	for _, input := range []string{dir, result} {
 		html := filepath.Join(t.TempDir(), "r.html")
 		code, _, errs := report(t, "-o", html, input)
-		if code != exitNotComparable || !strings.Contains(errs, "not comparable: the sides hold 5473 and 13107 tokens per step") {
+		if code != exitNotComparable || !strings.Contains(errs, "not comparable: the sides hold 8192 and 15872 tokens per step") {
 			t.Errorf("%s: exit %d, %q", input, code, errs)
 		}
 		page, err := os.ReadFile(html)
-		if err != nil || !bytes.Contains(page, []byte("Not comparable: the sides hold 5473 and 13107")) || bytes.Contains(page, []byte("compared-steps")) {
+		if err != nil || !bytes.Contains(page, []byte("Not comparable: the sides hold 8192 and 15872")) || bytes.Contains(page, []byte("compared-steps")) {
 			t.Errorf("%s: %v, %d bytes", input, err, len(page))
 		}
 		if found := regexp.MustCompile(`(?i)(gain|wins)[^<\n]{0,20}[+−][0-9]`).Find(page); found != nil {

@@ -65,7 +65,7 @@ func TestExitCodes(t *testing.T) {
 		{exitFailed, "this is a trace, not counts: 'moebalance trace' reads it", []string{"place", "../../testdata/torch/rank0.pt.trace.json"}},
 		{exitFailed, "this is a trace, not counts: 'moebalance trace' reads it", []string{"place", "../../testdata/field/results/vllm-qwen3-normal.rank0.json.gz"}},
 		{exitFailed, "this is a result of moebalance (", []string{"place", "../../testdata/campaign-qwen3-ep4.json"}},
-		{exitFailed, "unknown format of JSON: it is empty\n", []string{"counts", file("empty.json", "{}")}},
+		{exitFailed, "unknown format of JSON: it is empty, ", []string{"counts", file("empty.json", "{}")}},
 		{exitUsage, "--top: want 0 or more rows, have -1", []string{"trace", "--top", "-1", loop + "normal.sqlite"}},
 		{exitUsage, `"bogus" beside --help`, []string{"counts", "--help", "bogus"}},
 		{exitUsage, `"bogus" beside --help`, []string{"--help", "bogus"}},

@@ -39,7 +39,7 @@ func TestTraceVerbOverview(t *testing.T) {
 		"Late launches on rank 2 stall the others; balance would gain about 3.4 %.\nlate launches · ", "· normal arm\n",
 		"Waiting at the collective behind the experts",
 		"layer  steps  last rank  in steps  most experts  wait (µs)  ± (µs)  expert load (µs)  ",
-		"evidence of the arm (normal): ENABLE_PERFECT_ROUTER=0", "tables: --table imbalance, stragglers, waits, ",
+		"evidence of the arm (normal): ENABLE_PERFECT_ROUTER=0", "tables: --table imbalance, kinds, stragglers, waits, ",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)

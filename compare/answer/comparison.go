@@ -135,7 +135,14 @@ func (a *Answer) predicted(c *diff.Comparison) {
 	} else {
 		a.Basis = "predicted from " + a.Basis
 	}
-	a.Line = predictedLine(c)
+	kinds := ""
+	if len(c.Kinds) > 0 && c.Prediction.Measured == nil {
+		kinds = " for " + c.Kinds[0].Steps
+	}
+	if a.Line = predictedLine(c, kinds); len(strings.Fields(a.Line)) > MaxWords {
+		a.Line = predictedLine(c, "")
+		a.Reasons = append(a.Reasons, sentence("this is"+kinds))
+	}
 	a.Numbers = append(a.Numbers, gained, NumberOf("step with balanced routing", s.PerfectNS, NS, basisOfStep(s.Basis)))
 	if p := s.Placement.GainBound; p.Defined() {
 		a.Numbers = append(a.Numbers, Number{"gain of even ranks alone", p, Fraction, s.Placement.Low, s.Placement.High, Predicted})
@@ -164,12 +171,8 @@ func basisOfStep(b diff.StepBasis) Basis {
 	return Predicted
 }
 
-func predictedLine(c *diff.Comparison) string {
+func predictedLine(c *diff.Comparison, kinds string) string {
 	s := c.Split
-	kinds := ""
-	if len(c.Kinds) > 0 {
-		kinds = " for " + c.Kinds[0].Steps
-	}
 	if m := c.Prediction.Measured; m != nil {
 		return fmt.Sprintf("Balanced routing is %s.", speed(m.Estimate, ""))
 	}

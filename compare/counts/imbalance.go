@@ -54,13 +54,15 @@ func (r *Record) Imbalance(o Options) ([]imbalance.Row, []router.Warning, error)
 		layer int
 		level string
 	}
-	means := map[key]*imbalance.LayerMean{}
-	mean := func(layer int, level string) *imbalance.LayerMean {
+	means, nulls := map[key]*imbalance.LayerMean{}, map[key][]*chance.Distribution{}
+	add := func(layer int, level string, b router.Balance, null *chance.Distribution, active router.Number) {
 		k := key{layer, level}
 		if means[k] == nil {
 			means[k] = imbalance.NewLayerMean(router.Whole(layer), level, imbalance.Load, imbalance.Recorded)
 		}
-		return means[k]
+		if means[k].AddLoad(b, active); b.Total > 0 {
+			nulls[k] = append(nulls[k], null)
+		}
 	}
 	for s, err := range r.Steps() {
 		if err != nil {
@@ -71,17 +73,18 @@ func (r *Record) Imbalance(o Options) ([]imbalance.Row, []router.Warning, error)
 			return nil, nil, r.contradicted(err)
 		}
 		if perRank != nil {
-			mean(s.Layer, router.LevelRank).AddLoad(router.BalanceOf(perRank), null.Rank, router.Undefined())
+			add(s.Layer, router.LevelRank, router.BalanceOf(perRank), null.Rank, router.Undefined())
 		}
 		if perExpert != nil {
-			mean(s.Layer, router.LevelExpert).AddLoad(router.BalanceOf(perExpert), null.Expert, null.ActiveMean)
+			add(s.Layer, router.LevelExpert, router.BalanceOf(perExpert), null.Expert, null.ActiveMean)
 		}
 	}
 	var rows []imbalance.Row
 	for _, layer := range r.Layers() {
 		for _, level := range []string{router.LevelRank, router.LevelExpert} {
 			if m := means[key{layer, level}]; m != nil {
-				rows = append(rows, m.Row(o.Threshold, nil))
+				null := chance.MeanOf(nulls[key{layer, level}])
+				rows = append(rows, m.Row(o.Threshold, imbalance.Null{Median: null.Median(), P95: null.P95()}, nil))
 			}
 		}
 	}

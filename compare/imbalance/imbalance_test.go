@@ -157,10 +157,10 @@ func TestRecordingWithoutSteps(t *testing.T) {
 
 func TestLoadOfExperts(t *testing.T) {
 	m := NewLayerMean(4, router.LevelExpert, Load, Recorded)
-	m.AddLoad(router.BalanceOf([]int64{3, 1, 1}), nil, router.Undefined())
-	m.AddLoad(router.BalanceOf([]int64{0, 0, 0}), nil, router.Undefined())
-	m.AddLoad(router.BalanceOf([]int64{1, 2, 3}), nil, router.Undefined())
-	r := m.Row(0.1, []int{10, 20, 30})
+	m.AddLoad(router.BalanceOf([]int64{3, 1, 1}), router.Undefined())
+	m.AddLoad(router.BalanceOf([]int64{0, 0, 0}), router.Undefined())
+	m.AddLoad(router.BalanceOf([]int64{1, 2, 3}), router.Undefined())
+	r := m.Row(0.1, NoNull(), []int{10, 20, 30})
 	near(t, "max/mean", r.MaxOverMean, (9.0/5+9.0/6)/2)
 	near(t, "floor", r.Floor, (6.0/5+1)/2)
 	near(t, "active", r.Active, 3)

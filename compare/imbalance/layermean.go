@@ -2,7 +2,6 @@ package imbalance
 
 import (
 	"github.com/moebalance/moebalance/router"
-	"github.com/moebalance/moebalance/router/chance"
 )
 
 // The quantities of a Row.
@@ -81,7 +80,6 @@ type LayerMean struct {
 	sum    Row           // the running sums; counts and names as they will stand
 	weight router.Number // of all steps together
 	worst  []int         // steps in which each part is the largest
-	null   []*chance.Distribution
 }
 
 // NewLayerMean starts the mean of a layer.
@@ -92,20 +90,18 @@ func NewLayerMean(layer router.Whole, level, quantity string, basis Basis) *Laye
 // AddTime adds one step: the time of each rank or expert.
 func (m *LayerMean) AddTime(parts []float64) {
 	b := router.BalanceOf(parts)
-	m.add(b, router.Number(b.Total)/router.Number(max(b.Parts, 1)), router.Undefined(), nil, router.Undefined())
+	m.add(b, router.Number(b.Total)/router.Number(max(b.Parts, 1)), router.Undefined(), router.Undefined())
 }
 
-// AddLoad adds one step: the balance of its load, and the max/mean (nil where the
-// shape is not known) and the number of active experts that random routing gives.
+// AddLoad adds one step: the balance of its load, and the number of active experts that
+// random routing gives.
 // The floor is that of the counts at hand: counters of ranks and experts that were
 // not read at the same moment differ.
-func (m *LayerMean) AddLoad(b router.Balance, null *chance.Distribution, active router.Number) {
-	m.add(b, 1, router.Floor(int64(b.Total), b.Parts), null, active)
+func (m *LayerMean) AddLoad(b router.Balance, active router.Number) {
+	m.add(b, 1, router.Floor(int64(b.Total), b.Parts), active)
 }
 
-func (m *LayerMean) add(
-	b router.Balance, weight, floor router.Number, null *chance.Distribution, active router.Number,
-) {
+func (m *LayerMean) add(b router.Balance, weight, floor, active router.Number) {
 	s := &m.sum
 	s.Parts = b.Parts
 	if b.Total == 0 {
@@ -125,12 +121,17 @@ func (m *LayerMean) add(
 	s.Active += weight * router.Number(b.Active)
 	s.Floor += weight * floor
 	s.NullActive += weight * active
-	m.null = append(m.null, null)
 }
+
+// Null is the max/mean of a mean over as many steps that random routing gives.
+type Null struct{ Median, P95 router.Number }
+
+// NoNull is that of times, and of load of an unknown shape.
+func NoNull() Null { return Null{router.Undefined(), router.Undefined()} }
 
 // Row is the mean over the steps added so far. numbers are those of the parts; nil
 // numbers them from 0.
-func (m *LayerMean) Row(threshold float64, numbers []int) Row {
+func (m *LayerMean) Row(threshold float64, null Null, numbers []int) Row {
 	r := m.sum
 	for _, v := range []*router.Number{&r.MaxOverMean, &r.Balancedness, &r.CV, &r.Gini, &r.Active, &r.Floor, &r.NullActive} {
 		*v /= m.weight // 0/0 is NaN: undefined
@@ -139,8 +140,7 @@ func (m *LayerMean) Row(threshold float64, numbers []int) Row {
 	if r.Quantity == Time {
 		r.Balancedness, r.MeanNS = 1/r.MaxOverMean, m.weight/router.Number(r.Steps)
 	}
-	null := chance.MeanOf(m.null)
-	r.NullMedian, r.NullP95 = null.Median(), null.P95()
+	r.NullMedian, r.NullP95 = null.Median, null.P95
 	r.Flagged = router.Flagged(r.MaxOverMean, r.Floor, r.NullP95, threshold)
 	r.Worst = router.None
 	for part, steps := range m.worst {

@@ -236,7 +236,7 @@ func (l *Layer) Row(threshold float64) (r Row, ok bool) {
 	for _, step := range l.Experts {
 		m.AddTime(step)
 	}
-	r = m.Row(threshold, l.Ranks)
+	r = m.Row(threshold, NoNull(), l.Ranks)
 	r.Of = l.of
 	return r, r.Steps > 0
 }

@@ -172,7 +172,7 @@ func (r *reduction) expertImbalance(steps []int) {
 				m.AddTime(times)
 			}
 		}
-		if row := m.Row(r.options.Threshold, experts); row.Steps > 0 {
+		if row := m.Row(r.options.Threshold, imbalance.NoNull(), experts); row.Steps > 0 {
 			r.trace.Imbalance = append(r.trace.Imbalance, row)
 		}
 	}

@@ -27,6 +27,9 @@ func On(path string) bool {
 	})
 }
 
+// Mark begins every Python file of the hook, so that a later version may replace it.
+const Mark = "# moebalance's hook"
+
 // File is one file of the hook.
 type File struct {
 	Name string // its path in the folder for PYTHONPATH
@@ -40,7 +43,7 @@ func Files(version string) []File {
 	for _, f := range list {
 		name := "moebalance_hook/" + f.Name()
 		text, _ := modules.ReadFile(name)
-		files = append(files, File{name, text})
+		files = append(files, File{name, append(fmt.Appendf(nil, "%s, version %s.\n", Mark, version), text...)})
 	}
 	info := "moebalance_hook-" + version + ".dist-info/"
 	return append(files,
