@@ -22,6 +22,7 @@ import (
 	"github.com/moebalance/moebalance/plots"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/input"
+	"github.com/moebalance/moebalance/router/placement"
 )
 
 type placeOptions struct {
@@ -33,6 +34,9 @@ type placeOptions struct {
 	judge     []string
 	axes      string
 	from      string
+	maxMoves  string
+	goal      string
+	policy    string
 	model     modelFlags
 	threshold share
 	tensorrt  target.File
@@ -185,6 +189,9 @@ func placeCmd() *cobra.Command {
 	bindNumbers(c, &o.redundant, "redundant", "0", "redundant experts in all (physical less logical experts); several are compared (default as recorded, else 0)")
 	f.StringArrayVar(&o.judge, "judge", nil, "judge on this `FILE` of expert statistics, learn on the arguments; can be repeated (default: learn on the first half, judge on the second)")
 	f.StringVar(&o.from, "from", "", "`FILE` of the placement that runs, as 'moebalance counts --placement' reads it, from which the load falls and experts move (default as recorded, else contiguous)")
+	f.StringVar(&o.maxMoves, "max-moves", "", "the most that may move from what runs: `SHARE` of the copies such as 10%, bytes such as 2GB (with --model), or the time of a rank such as 50ms (with --bandwidth)")
+	f.StringVar(&o.policy, "plan", place.PlanRobust, "robust, for traffic that differs between windows, or eplb, DeepSeek's on the sum of all")
+	f.StringVar(&o.goal, "goal", "", "lower this of the busiest rank's load in the learned windows, after evening all ranks: mean, max or a quantile such as p90")
 	f.IntVar(&o.nodes, "nodes", 1, "nodes of the ranks; where they divide the model's expert groups, groups stay on one node")
 	o.model.bindCounts(c)
 	bindAxes(c, &o.axes)
@@ -249,6 +256,22 @@ func (o *placeOptions) run(c *cobra.Command, paths []string) error {
 // judged reads the records, and learns and judges the placements.
 func (o *placeOptions) judged(ctx context.Context, paths []string) (*place.Result, error) {
 	options := place.Options{Ranks: o.ranks, Redundant: o.redundant, Nodes: o.nodes, Threshold: o.threshold.fraction, Bandwidth: 1e9 * o.time.bandwidth}
+	var err error
+	if o.maxMoves != "" {
+		if options.MaxMoves, err = place.ParseBudget(o.maxMoves); err != nil {
+			return nil, usagef("--max-moves: %v", err)
+		}
+	}
+	switch o.policy {
+	case place.PlanEPLB:
+		options.Policy = place.PlanEPLB
+	case place.PlanRobust:
+	default:
+		return nil, usagef("--plan: want robust or eplb, have %q", o.policy)
+	}
+	if options.Goal, err = placement.ParseGoal(o.goal); err != nil {
+		return nil, usagef("--goal: %v", err)
+	}
 	var model *router.Model
 	if o.model.named() {
 		found, err := o.model.find()
@@ -257,6 +280,9 @@ func (o *placeOptions) judged(ctx context.Context, paths []string) (*place.Resul
 		}
 		model, options.Shape, options.MoELayers = &found, &found.Shape, found.Routed()
 		options.ExpertBytes = 3 * float64(found.Hidden) * float64(found.Intermediate) * float64(o.time.bits) / 8
+	}
+	if b := options.MaxMoves; b != nil && (b.Bytes > 0 || b.Time > 0) && (options.ExpertBytes == 0 || b.Time > 0 && options.Bandwidth == 0) {
+		return nil, usagef("--max-moves %s: name the model with --model or --config, for the size of an expert, and for a time the --bandwidth", o.maxMoves)
 	}
 	axes, err := axesOf(o.axes)
 	if err != nil {

@@ -1,6 +1,7 @@
 package place
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/moebalance/moebalance/router"
@@ -72,7 +73,13 @@ func verdict(p Placement, of []Workload, threshold float64) (Verdict, string) {
 
 // Answer is the verdict with its reason, in a line.
 func (p Placement) Answer() string {
-	return fmt.Sprintf("%s: EPLB with %s on %s: %s", p.Verdict, quantity.Count(p.Redundant, "redundant expert"), quantity.Count(p.Ranks, "rank"), p.Reason)
+	return fmt.Sprintf("%s: %s on %s: %s", p.Verdict, p.Title(), quantity.Count(p.Ranks, "rank"), p.Reason)
+}
+
+// Title names the placement in words.
+func (p Placement) Title() string {
+	name := map[string]string{PlanRobust: "a robust plan", PlanMoves: "few moves"}[p.Name]
+	return cmp.Or(name, "EPLB") + " with " + quantity.Count(p.Redundant, "redundant expert")
 }
 
 // Running names the baseline in words.

@@ -23,13 +23,14 @@ type Window struct {
 	Iterations int    `json:"iterations"`
 	Slots      int64  `json:"slots"`
 	record     *counts.Record
+	shares     map[int][]float64 // of each expert, by layer with load
 }
 
 // Whole takes each record as a window.
 func Whole(records []*counts.Record) []Window {
 	list := []Window{}
 	for _, r := range records {
-		list = append(list, Window{Name: r.Source, Iterations: len(r.Iterations()), Slots: r.Slots(), record: r})
+		list = append(list, Window{Name: r.Source, Iterations: len(r.Iterations()), Slots: r.Slots(), record: r, shares: sharesOf(r)})
 	}
 	return list
 }
@@ -103,14 +104,15 @@ func (w Window) repeats(other Window) bool {
 
 // plan is where the experts are in every layer.
 type plan struct {
-	from    string // a window that it was learned from
+	from    string // a window that it was learned from, or the file of what runs
+	name    string
 	slots   counts.Slots
 	layouts map[int]router.Layout
 }
 
 // learned places the experts by the slots of all windows together.
 func learned(windows []Window, experts int, size placement.Size) (plan, error) {
-	p := plan{windows[0].Name, counts.Slots{}, map[int]router.Layout{}}
+	p := newPlan(windows[0].Name, PlanEPLB)
 	sums := map[int]router.Load{}
 	for _, w := range windows {
 		for layer, load := range w.record.ByLayer() {
@@ -161,7 +163,7 @@ func (o Options) baseline(windows []Window, experts, ranks int) (p plan, warning
 			return plan{}, nil, err
 		}
 	}
-	p = plan{from: cmp.Or(running.Source, Contiguous), slots: counts.Slots{}, layouts: map[int]router.Layout{}}
+	p = newPlan(cmp.Or(running.Source, Contiguous), "baseline")
 	for _, w := range windows {
 		placed, err := running.For(w.record, o.MoELayers)
 		for _, layer := range w.record.Layers() {

@@ -35,24 +35,34 @@ type Size struct {
 //
 // Arithmetic is in single precision, as in the reference. Errors wrap router.ErrShape.
 func EPLB(load []int64, s Size) ([]int32, error) {
-	s.Groups, s.Nodes = max(s.Groups, 1), max(s.Nodes, 1)
-	if s.Groups%s.Nodes != 0 {
-		s.Groups, s.Nodes = 1, 1
-	}
-	if err := s.check(len(load)); err != nil {
-		return nil, err
-	}
 	weights := make([]float32, len(load))
 	for e, n := range load {
 		weights[e] = float32(n)
 	}
+	return eplb(weights, s)
+}
+
+func eplb(weights []float32, s Size) ([]int32, error) {
+	s = s.hierarchy()
+	if err := s.check(len(weights)); err != nil {
+		return nil, err
+	}
 	order := grouped(weights, s.Groups, s.Nodes)
-	perNode := len(load) / s.Nodes
+	perNode := len(weights) / s.Nodes
 	var slots []int32
 	for node := range s.Nodes {
 		slots = append(slots, spread(weights, order[node*perNode:(node+1)*perNode], s.Slots/s.Nodes, s.Ranks/s.Nodes)...)
 	}
 	return slots, nil
+}
+
+// hierarchy has the nodes that groups stay on, or one where they do not divide the groups.
+func (s Size) hierarchy() Size {
+	s.Groups, s.Nodes = max(s.Groups, 1), max(s.Nodes, 1)
+	if s.Groups%s.Nodes != 0 {
+		s.Groups, s.Nodes = 1, 1
+	}
+	return s
 }
 
 func (s Size) check(experts int) error {
