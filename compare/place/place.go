@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/input"
@@ -250,11 +252,9 @@ func Judge(learn, judge []Window, o Options) (*Result, error) {
 			return nil, err
 		}
 		res.Warnings = append(res.Warnings, warnings...)
-		null := make([]router.Number, len(judge))
-		for i, w := range judge {
-			if null[i], err = res.nullP95(w, ranks, o); err != nil {
-				return nil, err
-			}
+		null, err := res.nulls(ranks, o)
+		if err != nil {
+			return nil, err
 		}
 		for _, redundant := range o.Redundant {
 			if err := res.add(Plan{ranks, redundant}, flat, null, o); err != nil {
@@ -291,10 +291,17 @@ func (res *Result) add(at Plan, flat plan, null []router.Number, o Options) erro
 	own := len(plans) // the first plan of the way
 	plans = append(plans, l.way...)
 	scores := make([][]score, len(all)) // by window and plan
+	var group errgroup.Group
 	for i, w := range all {
-		if scores[i], err = w.scores(plans, res.Experts, o.costOn(at.Ranks)); err != nil {
+		group.Go(func() (err error) {
+			scores[i], err = w.scores(plans, res.Experts, o.costOn(at.Ranks))
 			return err
-		}
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	for i, w := range all {
 		for j, s := range scores[i][first:own] {
 			res.Matrix = append(res.Matrix, Cell{Plan: at, Learned: all[j].Name, Judged: w.Name, MaxOverMean: s.overall()})
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"golang.org/x/sync/errgroup"
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/moebalance/moebalance/compare/counts"
@@ -122,17 +123,10 @@ func learned(windows []Window, experts int, size placement.Size) (plan, error) {
 			sums[layer].Merge(load)
 		}
 	}
-	for layer, load := range sums {
-		slots, err := placement.EPLB(load.PerExpert, size)
-		if err != nil {
-			return p, err
-		}
-		p.slots[layer] = slots
-		if p.layouts[layer], err = placement.Layout(experts, slots, size.Ranks); err != nil {
-			return p, err
-		}
-	}
-	return p, nil
+	err := p.replace(slices.Sorted(maps.Keys(sums)), experts, size, func(layer int) ([]int32, error) {
+		return placement.EPLB(sums[layer].PerExpert, size)
+	})
+	return p, err
 }
 
 // renamed calls the ranks so that they load the fewest copies coming from the running placement.
@@ -269,16 +263,26 @@ func (w Window) scores(plans []plan, experts int, cost *Cost) ([]score, error) {
 	return out, nil
 }
 
-// nullP95 is what random routing exceeds on a window once in twenty times, with contiguous
-// experts, mean over layers. Where the top-k is not known, it takes every slot for a token
-// of its own, which varies more than distinct choices do.
-func (res *Result) nullP95(w Window, ranks int, o Options) (router.Number, error) {
-	shape := o.Shape
-	if shape == nil && w.record.TopK == 0 {
-		shape = &router.Shape{Experts: res.Experts, TopK: 1}
+// nulls are what random routing exceeds on each judged window once in twenty times, with
+// contiguous experts, mean over layers. Where the top-k is not known, it takes every slot for
+// a token of its own, which varies more than distinct choices do.
+func (res *Result) nulls(ranks int, o Options) ([]router.Number, error) {
+	null, warnings := make([]router.Number, len(res.Judged)), make([][]router.Warning, len(res.Judged))
+	var group errgroup.Group
+	for i, w := range res.Judged {
+		group.Go(func() (err error) {
+			shape := o.Shape
+			if shape == nil && w.record.TopK == 0 {
+				shape = &router.Shape{Experts: res.Experts, TopK: 1}
+			}
+			var rows []imbalance.Row
+			rows, warnings[i], err = w.record.Imbalance(counts.Options{Ranks: ranks, Shape: shape, Threshold: o.Threshold})
+			ofRanks := slices.DeleteFunc(rows, func(r imbalance.Row) bool { return r.Level != router.LevelRank || r.Steps == 0 })
+			null[i] = mean(ofRanks, func(r imbalance.Row) router.Number { return r.NullP95 })
+			return err
+		})
 	}
-	rows, warnings, err := w.record.Imbalance(counts.Options{Ranks: ranks, Shape: shape, Threshold: o.Threshold})
-	res.Warnings = append(res.Warnings, warnings...)
-	ofRanks := slices.DeleteFunc(rows, func(r imbalance.Row) bool { return r.Level != router.LevelRank || r.Steps == 0 })
-	return mean(ofRanks, func(r imbalance.Row) router.Number { return r.NullP95 }), err
+	err := group.Wait()
+	res.Warnings = append(res.Warnings, slices.Concat(warnings...)...)
+	return null, err
 }

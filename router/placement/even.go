@@ -23,7 +23,11 @@ func Robust(windows [][]float64, s Size, goal Goal) ([]int32, error) {
 	for e, v := range meanOf(shares) {
 		mean[e] = float32(v)
 	}
-	slots, err := eplb(mean, s)
+	h := s.hierarchy()
+	if s.Ranks > 0 && s.Slots > len(mean)*s.Ranks/h.Nodes {
+		return nil, fmt.Errorf("%w: %d slots of %d experts on %d ranks take two copies on a rank", router.ErrShape, s.Slots, len(mean), s.Ranks)
+	}
+	slots, err := eplb(mean, s, s.Ranks/h.Nodes)
 	if err != nil {
 		return nil, err
 	}
@@ -78,14 +82,13 @@ type even struct {
 	product []float64 // by expert and expert: of the loads of one copy of each
 	onRank  []float64 // by rank and expert: of the rank's load and that of a copy
 	own     []float64 // by slot: of its copy with itself, less that with its rank
-	row     []float64 // scratch of look, by expert
 	changes []float64 // scratch of look, by slot of a rank
 }
 
 func newEven(shares [][]float64, slots []int32, s Size) *even {
 	n := len(shares[0])
 	x := &even{slots: slices.Clone(slots), perRank: len(slots) / s.Ranks, perNode: s.Ranks, experts: n, product: make([]float64, n*n), onRank: make([]float64, s.Ranks*n),
-		own: make([]float64, len(slots)), row: make([]float64, n), changes: make([]float64, len(slots)/s.Ranks)}
+		own: make([]float64, len(slots)), changes: make([]float64, len(slots)/s.Ranks)}
 	if s = s.hierarchy(); s.Nodes > 1 {
 		x.perNode = s.Ranks / s.Nodes
 	}
@@ -134,21 +137,14 @@ func (x *even) settle(rank int) {
 	}
 }
 
-// face prepares look for a slot, until the next swap.
-func (x *even) face(a int) {
-	rank, products := x.onRank[a/x.perRank*x.experts:], x.product[int(x.slots[a])*x.experts:]
-	for e := range x.row {
-		x.row[e] = rank[e] - 2*products[e]
-	}
-}
-
-// look is by how much half the sum of squares changes if the slot that is faced swaps its
-// expert with each slot of another rank.
+// look is by how much half the sum of squares changes if a slot swaps its expert with each
+// slot of another rank.
 func (x *even) look(a, rank int) []float64 {
-	first := rank * x.perRank
-	base, own := x.own[a]+x.onRank[rank*x.experts+int(x.slots[a])], x.own[first:first+x.perRank]
+	first, n := rank*x.perRank, x.experts
+	base, own := x.own[a]+x.onRank[rank*n+int(x.slots[a])], x.own[first:first+x.perRank]
+	onRank, product := x.onRank[a/x.perRank*n:][:n], x.product[int(x.slots[a])*n:][:n]
 	for i, e := range x.slots[first : first+x.perRank] {
-		x.changes[i] = base + own[i] + x.row[e]
+		x.changes[i] = base + own[i] + onRank[e] - 2*product[e]
 	}
 	return x.changes
 }
@@ -190,7 +186,6 @@ const least = -1e-12
 // sweep swaps each slot with every one that betters it, once.
 func (x *even) sweep() (swapped bool) {
 	for a := range x.slots {
-		x.face(a)
 		first, end := x.partners(a)
 		for rank := first; rank < end; rank++ {
 			if rank == a/x.perRank {
@@ -200,7 +195,6 @@ func (x *even) sweep() (swapped bool) {
 			for i := range changes {
 				if b := rank*x.perRank + i; changes[i] < least && x.allowed(a, b) {
 					x.swap(a, b)
-					x.face(a)
 					changes, swapped = x.look(a, rank), true
 				}
 			}
@@ -215,7 +209,6 @@ func (x *even) separate() {
 		if !x.doubles(a, x.slots[a]) {
 			continue
 		}
-		x.face(a)
 		to, cost := -1, 0.0
 		for rank, end := x.partners(a); rank < end; rank++ {
 			for i, d := range x.look(a, rank) {
@@ -230,29 +223,6 @@ func (x *even) separate() {
 	}
 }
 
-// best is the swap that betters most, with none of the full ranks; its gain is 0 without one.
-func (x *even) best(full []bool) (a, b int, gain float64) {
-	for i := range x.slots {
-		own := i / x.perRank
-		if full[own] {
-			continue
-		}
-		x.face(i)
-		_, end := x.partners(i)
-		for rank := own + 1; rank < end; rank++ {
-			if full[rank] {
-				continue
-			}
-			for j, d := range x.look(i, rank) {
-				if j += rank * x.perRank; d < least && -d > gain && x.allowed(i, j) {
-					a, b, gain = i, j, -d
-				}
-			}
-		}
-	}
-	return a, b, gain
-}
-
 // Mover betters running placements of several layers by one swap after another, each the one
 // that evens most, as Robust does.
 type Mover struct {
@@ -262,11 +232,49 @@ type Mover struct {
 	full   []bool
 }
 
+// moving is a layer, with the best swap of each slot with one of a later rank of its node.
 type moving struct {
 	*even
 	from []int32
-	a, b int
-	gain float64
+	to   []int     // by slot
+	gain []float64 // likewise; 0 for no swap
+}
+
+// seek finds the best swaps of a slot with some later ranks, besides the one that it has.
+func (x *moving) seek(a, first, end int, full []bool) {
+	own := a / x.perRank
+	if full[own] {
+		return
+	}
+	for rank := max(first, own+1); rank < end; rank++ {
+		if full[rank] {
+			continue
+		}
+		for i, d := range x.look(a, rank) {
+			if b := rank*x.perRank + i; d < least && -d > x.gain[a] && x.allowed(a, b) {
+				x.to[a], x.gain[a] = b, -d
+			}
+		}
+	}
+}
+
+// renew finds the best swaps again after one of two ranks; those of other ranks with each
+// other are as good as they were. Without two ranks it finds all.
+func (x *moving) renew(ra, rb int, full []bool) {
+	for a := range x.slots {
+		own, with := a/x.perRank, x.to[a]/x.perRank
+		_, end := x.partners(a)
+		if ra == rb || own == ra || own == rb || x.gain[a] > 0 && (with == ra || with == rb) {
+			x.gain[a] = 0
+			x.seek(a, own+1, end, full)
+			continue
+		}
+		for _, rank := range [2]int{ra, rb} {
+			if rank < end {
+				x.seek(a, rank, rank+1, full)
+			}
+		}
+	}
 }
 
 // NewMover takes the load of windows and experts, and the slots, of each layer. No rank loads
@@ -277,8 +285,8 @@ func NewMover(windows [][][]float64, slots [][]int32, s Size, most int) (*Mover,
 		if len(slots[l]) == 0 || len(slots[l])%s.Ranks != 0 {
 			return nil, fmt.Errorf("%w: %d physical experts do not divide over %d ranks", router.ErrShape, len(slots[l]), s.Ranks)
 		}
-		x := moving{even: newEven(normal(windows[l], s.Ranks), slots[l], s), from: slots[l]}
-		x.a, x.b, x.gain = x.best(m.full)
+		x := moving{even: newEven(normal(windows[l], s.Ranks), slots[l], s), from: slots[l], to: make([]int, len(slots[l])), gain: make([]float64, len(slots[l]))}
+		x.renew(0, 0, m.full)
 		m.layers = append(m.layers, x)
 	}
 	return m, nil
@@ -287,33 +295,35 @@ func NewMover(windows [][][]float64, slots [][]int32, s Size, most int) (*Mover,
 // Next makes the next swap, and says in which layer, and how many copies more are then moved
 // in all. Not ok: no swap betters anything.
 func (m *Mover) Next() (layer, copies int, ok bool) {
-	for {
-		layer = 0
-		for i, x := range m.layers {
-			if x.gain > m.layers[layer].gain {
-				layer = i
+	a := -1
+	for l := range m.layers {
+		for slot, gain := range m.layers[l].gain {
+			if gain > 0 && (a < 0 || gain > m.layers[layer].gain[a]) {
+				layer, a = l, slot
 			}
 		}
-		x := &m.layers[layer]
-		ra, rb := x.a/x.perRank, x.b/x.perRank
-		switch {
-		case x.gain <= 0:
-			return 0, 0, false
-		case m.full[ra] || m.full[rb]:
-			x.a, x.b, x.gain = x.best(m.full)
-			continue
-		}
-		before := [2]int{x.lacks(ra), x.lacks(rb)}
-		x.swap(x.a, x.b)
-		for i, r := range [2]int{ra, rb} {
-			d := x.lacks(r) - before[i]
-			m.loaded[r] += d
-			copies += d
-			m.full[r] = m.most > 0 && m.loaded[r] >= m.most
-		}
-		x.a, x.b, x.gain = x.best(m.full)
-		return layer, copies, true
 	}
+	if a < 0 {
+		return 0, 0, false
+	}
+	x := &m.layers[layer]
+	b, filled := x.to[a], false
+	ra, rb := a/x.perRank, b/x.perRank
+	before := [2]int{x.lacks(ra), x.lacks(rb)}
+	x.swap(a, b)
+	for i, r := range [2]int{ra, rb} {
+		d := x.lacks(r) - before[i]
+		m.loaded[r] += d
+		copies += d
+		full := m.most > 0 && m.loaded[r] >= m.most
+		filled, m.full[r] = filled || full != m.full[r], full
+	}
+	if x.renew(ra, rb, m.full); filled {
+		for l := range m.layers {
+			m.layers[l].renew(0, 0, m.full)
+		}
+	}
+	return layer, copies, true
 }
 
 // lacks is how many experts a rank must load.
@@ -326,8 +336,8 @@ func (x *moving) lacks(rank int) int {
 func (m *Mover) Slots(layer int) []int32 { return slices.Clone(m.layers[layer].slots) }
 
 // Grown has the copies of a running placement where they are, and fills further slots, as
-// many on each rank, with copies of the experts of the largest load per copy, each on the
-// rank of the least load that lacks it. Not ok where a rank has more copies than slots.
+// many on each rank: the rank of the least load takes the expert of the largest load per copy
+// that it lacks. Not ok where a rank has more copies than slots, or fewer experts to take.
 func Grown(running router.Layout, windows [][]float64, s Size) (slots []int32, ok bool) {
 	perRank, mean := s.Slots/s.Ranks, meanOf(normal(windows, s.Ranks))
 	held, copies := make([][]int32, s.Ranks), make([]float64, len(mean))
@@ -346,23 +356,24 @@ func Grown(running router.Layout, windows [][]float64, s Size) (slots []int32, o
 		return sum
 	}
 	for {
-		to, e := -1, 0
-		for f, v := range mean {
-			if v/copies[f] > mean[e]/copies[e] {
-				e = f
-			}
-		}
-		for pass := 0; pass < 2 && to < 0; pass++ { // a second copy only where no rank lacks it
-			for r := range held {
-				if len(held[r]) < perRank && (pass > 0 || !slices.Contains(held[r], int32(e))) && (to < 0 || load(r) < load(to)) {
-					to = r
-				}
+		to, most := -1, -1
+		for r := range held {
+			if len(held[r]) < perRank && (to < 0 || load(r) < load(to)) {
+				to = r
 			}
 		}
 		if to < 0 {
 			return slices.Concat(held...), true
 		}
-		held[to] = append(held[to], int32(e))
-		copies[e]++
+		for e, v := range mean {
+			if !slices.Contains(held[to], int32(e)) && (most < 0 || v/copies[e] > mean[most]/copies[most]) {
+				most = e
+			}
+		}
+		if most < 0 {
+			return nil, false
+		}
+		held[to] = append(held[to], int32(most))
+		copies[most]++
 	}
 }

@@ -39,10 +39,11 @@ func EPLB(load []int64, s Size) ([]int32, error) {
 	for e, n := range load {
 		weights[e] = float32(n)
 	}
-	return eplb(weights, s)
+	return eplb(weights, s, s.Slots)
 }
 
-func eplb(weights []float32, s Size) ([]int32, error) {
+// eplb is EPLB of the weights, with at most so many copies of an expert.
+func eplb(weights []float32, s Size, most int) ([]int32, error) {
 	s = s.hierarchy()
 	if err := s.check(len(weights)); err != nil {
 		return nil, err
@@ -51,7 +52,7 @@ func eplb(weights []float32, s Size) ([]int32, error) {
 	perNode := len(weights) / s.Nodes
 	var slots []int32
 	for node := range s.Nodes {
-		slots = append(slots, spread(weights, order[node*perNode:(node+1)*perNode], s.Slots/s.Nodes, s.Ranks/s.Nodes)...)
+		slots = append(slots, spread(weights, order[node*perNode:(node+1)*perNode], s.Slots/s.Nodes, s.Ranks/s.Nodes, most)...)
 	}
 	return slots, nil
 }
@@ -95,8 +96,9 @@ func grouped(weights []float32, groups, nodes int) []int32 {
 	return order
 }
 
-// spread copies the experts until they fill the slots, and packs them onto the ranks.
-func spread(weights []float32, experts []int32, slots, ranks int) []int32 {
+// spread copies the experts, each at most so often, until they fill the slots, and packs them
+// onto the ranks.
+func spread(weights []float32, experts []int32, slots, ranks, limit int) []int32 {
 	copies := make([]int, len(experts))
 	share := make([]float32, len(experts)) // load per copy
 	of := make([]int, 0, slots)            // by physical copy: the index of its expert
@@ -105,9 +107,9 @@ func spread(weights []float32, experts []int32, slots, ranks int) []int32 {
 		of = append(of, i)
 	}
 	for len(of) < slots {
-		most := 0
+		most := -1
 		for i, w := range share {
-			if w > share[most] {
+			if copies[i] < limit && (most < 0 || w > share[most]) {
 				most = i
 			}
 		}
