@@ -243,6 +243,7 @@ func Judge(learn, judge []Window, o Options) (*Result, error) {
 	for _, w := range all {
 		res.Warnings = append(res.Warnings, w.record.Warnings...)
 	}
+	res.warnOf(learn, judge)
 	if len(clusters(learn)) < 2 && o.Policy == "" {
 		res.Warnings = append(res.Warnings, router.Warning{Code: "one_window", Subject: learn[0].Name, Text: "one window to learn from is not enough: the plan is EPLB's, which fits what it has seen; give counts of other traffic as well (windows within 3 % count as one)"})
 	}
@@ -263,6 +264,22 @@ func Judge(learn, judge []Window, o Options) (*Result, error) {
 		}
 	}
 	return res, nil
+}
+
+// warnOf says of which windows no number can be trusted to hold.
+func (res *Result) warnOf(learn, judge []Window) {
+	phases := map[counts.Phase]bool{}
+	for _, w := range learn {
+		phases[w.record.Phase] = true
+	}
+	if phases[counts.Prefill] && phases[counts.Decode] {
+		res.Warnings = append(res.Warnings, router.Warning{Code: "two_phases", Subject: learn[0].Name, Text: "prefill and decode want placements of their own: learn on one of them where they run apart"})
+	}
+	for _, w := range judge {
+		if near := slices.IndexFunc(learn, func(l Window) bool { return distance(l.shares, w.shares) <= nearlySame }); near >= 0 {
+			res.Warnings = append(res.Warnings, router.Warning{Code: "judged_learned", Subject: w.Name, Text: "a judged window within 3 % of a learned one flatters every plan: --table plans leaves out both"})
+		}
+	}
 }
 
 // add learns placements from all learned windows, the first of them the default, and EPLB's

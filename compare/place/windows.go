@@ -27,13 +27,27 @@ type Window struct {
 	shares     map[int][]float64 // of each expert, by layer with load
 }
 
-// Whole takes each record as a window.
+// Whole takes each record as a window, or each phase of one that tells them apart.
 func Whole(records []*counts.Record) []Window {
 	list := []Window{}
 	for _, r := range records {
-		list = append(list, Window{Name: r.Source, Iterations: len(r.Iterations()), Slots: r.Slots(), record: r, shares: sharesOf(r)})
+		phases, err := r.Phases()
+		if err != nil {
+			phases = []*counts.Record{r} // whose steps will say so
+		}
+		for _, part := range phases {
+			name := r.Source
+			if part.Phase != "" {
+				name += fmt.Sprintf(" (%s)", part.Phase)
+			}
+			list = append(list, windowOf(name, part))
+		}
 	}
 	return list
+}
+
+func windowOf(name string, r *counts.Record) Window {
+	return Window{Name: name, Iterations: len(r.Iterations()), Slots: r.Slots(), record: r, shares: sharesOf(r)}
 }
 
 // maxParts is the most windows of either half of a single record: enough to see a gain
@@ -68,7 +82,7 @@ func parts(record *counts.Record, iterations []int64) (windows []Window, err err
 		if err != nil {
 			return nil, err
 		}
-		w := Whole([]*counts.Record{r})[0]
+		w := windowOf(r.Source, r)
 		if w.Name += fmt.Sprintf(" (iteration %d)", part[0]); len(part) > 1 {
 			w.Name = fmt.Sprintf("%s (iterations %d to %d)", r.Source, part[0], part[len(part)-1])
 		}
@@ -157,6 +171,9 @@ func (o Options) baseline(windows []Window, experts, ranks int) (p plan, warning
 			return plan{}, nil, err
 		}
 	}
+	if running.Experts != experts {
+		return plan{}, nil, &input.Error{File: running.Source, Expected: quantity.Count(experts, "expert"), Found: strconv.Itoa(running.Experts), Err: counts.ErrOptions}
+	}
 	p = newPlan(cmp.Or(running.Source, Contiguous), "baseline")
 	for _, w := range windows {
 		placed, err := running.For(w.record, o.MoELayers)
@@ -170,9 +187,6 @@ func (o Options) baseline(windows []Window, experts, ranks int) (p plan, warning
 		}
 	}
 	for layer, l := range p.layouts {
-		if l.Experts() != experts {
-			return plan{}, nil, &input.Error{File: running.Source, Expected: quantity.Count(experts, "expert"), Found: strconv.Itoa(l.Experts()), Err: counts.ErrOptions}
-		}
 		for rank := range ranks {
 			p.slots[layer] = append(p.slots[layer], l.Held(rank)...)
 		}

@@ -34,7 +34,7 @@ type placeView struct{ *place.Result }
 // headline is about the best placement: the verdict, and a line for each fact beside it.
 func (res placeView) headline() string {
 	best := res.Best()
-	lines := append([]string{best.Answer()}, best.Evidence...)
+	lines := slices.Concat([]string{best.Answer()}, best.Evidence, res.Beyond())
 	if res.NoTime != "" {
 		lines = append(lines, res.NoTime)
 	}
