@@ -239,7 +239,7 @@ func TestPlaceRefuses(t *testing.T) {
 		"--max-moves 10 " + gptossNormal:                                   "--max-moves: want a share such as 10%",
 		"--max-moves 2GB " + gptossNormal:                                  "name the model with --model",
 		"--max-moves 5ms --model gpt-oss-20b " + gptossNormal:              "--bandwidth",
-		"--redundant 8 --max-moves 5% " + gptossNormal:                     "the redundant experts alone are 24 copies",
+		"--redundant 8 --max-moves 5% " + gptossNormal:                     "more than --max-moves allows: the redundant experts alone are 24 copies",
 		"--ep 2 --from " + fixtures + "counts/eplb.yaml " + gptossNormal:   "have 6",
 		"--ep 0 " + gptossNormal:                                           "want at least 1 rank",
 		"--ep 4,64 " + gptossNormal:                                        "--redundant 0: want at most 32 ranks, one for each expert, have 64",

@@ -1,6 +1,7 @@
 package place
 
 import (
+	"errors"
 	"maps"
 	"slices"
 
@@ -106,11 +107,12 @@ func (res *Result) ways(flat plan, rest, held []Window, size placement.Size, o O
 		}
 	}
 	if flat.from != Contiguous || o.MaxMoves != nil {
+		few := o
 		if o.MaxMoves == nil {
-			o.MaxMoves = &Budget{Share: fewMoves}
+			few.MaxMoves = &Budget{Share: fewMoves}
 		}
-		way, inBudget, err := o.way(flat, rest, res.Experts, size, true)
-		if err != nil {
+		way, inBudget, err := few.way(flat, rest, res.Experts, size, true)
+		if err != nil && (o.MaxMoves != nil || !errors.Is(err, errOverBudget)) {
 			return nil, err
 		}
 		if len(way) > 0 {
@@ -134,9 +136,11 @@ func (r *LeftOut) add(p, flat plan, held []Window) {
 			layers = append(layers, sum/n)
 		}
 	}
+	if r.Folds++; len(layers) == 0 {
+		return
+	}
 	slices.Sort(layers)
 	of := router.Number(stat.Mean(layers, nil))
-	r.Folds++
 	r.Judged += of
 	r.Worst = max(r.Worst, of)
 	r.P95 += router.Number(stat.Quantile(0.95, stat.Empirical, layers, nil))

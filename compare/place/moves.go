@@ -94,7 +94,7 @@ func (o Options) way(running plan, learn []Window, experts int, size placement.S
 	all, done := size.Slots*len(layers), moved(running, plans[0])
 	most, onRank := o.budget(all)
 	if done > most {
-		return nil, 0, fmt.Errorf("%w: the redundant experts alone are %s, more than --max-moves allows", router.ErrShape, quantity.Count(done, "copy"))
+		return nil, 0, fmt.Errorf("%w: the redundant experts alone are %s", errOverBudget, quantity.Count(done, "copy"))
 	}
 	m, err := placement.NewMover(windows, slots, size, onRank)
 	if err != nil {
@@ -123,6 +123,9 @@ func (o Options) way(running plan, learn []Window, experts int, size placement.S
 	}
 	return plans, inBudget, err
 }
+
+// errOverBudget is of growth that takes more than all moves.
+var errOverBudget = fmt.Errorf("%w: more than --max-moves allows", router.ErrShape)
 
 // budget is how many of all copies may move, and how many to one rank, 0 for any number.
 func (o Options) budget(all int) (most, onRank int) {

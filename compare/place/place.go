@@ -382,7 +382,12 @@ func (res *Result) rank(at Plan, flat plan, rivals []plan, scores [][]score, nul
 		res.judge(at, i == 0, p, base, column(learned, 1+i), column(judged, 1+i), null, o.price(at, flat, p, res.Judged), flat.from, o.costOn(at.Ranks))
 	}
 	placed, own, held := rivals[0], column(learned, 1), column(judged, 1)
-	res.Slots[at] = placed.slots
+	res.Slots[at] = maps.Clone(placed.slots)
+	for layer, slots := range flat.beyond { // what is not learned stays
+		if _, ok := placed.slots[layer]; !ok && len(slots) == res.Experts+at.Redundant {
+			res.Slots[at][layer] = slots
+		}
+	}
 	for _, layer := range slices.Sorted(maps.Keys(placed.slots)) {
 		res.Layers = append(res.Layers, Layer{
 			Plan: at, Layer: layer, Learned: mean(own, func(s score) router.Number { return s.at(layer) }),

@@ -122,6 +122,7 @@ type plan struct {
 	from    string // a window that it was learned from, or the file of what runs
 	name    string
 	slots   counts.Slots
+	beyond  counts.Slots // of what runs: layers that no window may have
 	layouts map[int]router.Layout
 }
 
@@ -185,6 +186,7 @@ func (o Options) baseline(windows []Window, experts, ranks int) (p plan, warning
 		if err != nil {
 			return plan{}, nil, &input.Error{File: w.Name, Found: err.Error(), Err: counts.ErrOptions}
 		}
+		p.beyond = placed.Placed(o.MoELayers)
 	}
 	for layer, l := range p.layouts {
 		for rank := range ranks {
