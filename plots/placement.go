@@ -74,11 +74,11 @@ func replication(res *place.Result) (Figure, error) {
 	if len(res.Judged) > 0 {
 		judged = "Judged: on " + quantity.Count(len(res.Judged), "window") + " that it was not."
 	}
-	f.Caption = fmt.Sprintf("EPLB on %s. Learned: on the windows it was learned from. %s Mean over steps, layers and windows.", quantity.Count(res.Experts, "expert"), judged)
+	f.Caption = fmt.Sprintf("Placements of %s. Learned: on the windows it was learned from. %s Mean over steps, layers and windows.", quantity.Count(res.Experts, "expert"), judged)
 	load, time := newPanel("", "redundant experts", "max/mean of load over ranks"), newPanel("", "redundant experts", "predicted change of ")
 	byRanks := map[int][]place.Placement{}
 	var ticks valueNames
-	for _, p := range res.Placements {
+	for _, p := range res.Defaults() {
 		if byRanks[p.Ranks] = append(byRanks[p.Ranks], p); p.Ranks == res.Placements[0].Ranks {
 			ticks = append(ticks, plot.Tick{Value: float64(p.Redundant), Label: strconv.Itoa(p.Redundant)})
 		}
@@ -195,7 +195,7 @@ func (m *cells) Plot(c draw.Canvas, p *plot.Plot) {
 func rankLoads(res *place.Result) (Figure, error) {
 	best := res.Best()
 	s := HeatSpec{Name: "placement-load", Title: "How even are the ranks, before and after?", RowLabel: "layer", ColumnLabel: "rank", Quantity: "load"}
-	before, after := Grid{Name: best.Running()}, Grid{Name: "EPLB"}
+	before, after := Grid{Name: best.Running()}, Grid{Name: best.Title()}
 	for _, l := range res.Layers {
 		if l.Plan == best.Plan && len(l.BaselineRanks) == best.Ranks && len(l.JudgedRanks) == best.Ranks {
 			for r := len(before.Columns); r < best.Ranks; r++ {

@@ -19,7 +19,6 @@ import (
 	"github.com/moebalance/moebalance/compare/place"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/router"
-	"github.com/moebalance/moebalance/router/quantity"
 )
 
 type compareOptions struct {
@@ -167,7 +166,7 @@ func (o *compareOptions) place(ctx context.Context, result *diff.Comparison, sha
 		return err
 	}
 	p := placed.Best()
-	held = fmt.Sprintf("EPLB with %s, %s", quantity.Count(p.Redundant, "redundant expert"), held)
+	held = p.Title() + ", " + held
 	if p.Verdict == place.NoVerdict {
 		p.Baseline, held = router.Undefined(), "'moebalance place' cannot say what a placement recovers: "+p.Reason
 	}

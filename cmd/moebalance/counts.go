@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/compare/bench/launch"
@@ -125,13 +124,13 @@ func (o *countsOptions) judge(ctx context.Context, paths []string) (*source.Coun
 		return nil, err
 	}
 	result := source.NewCounts(o.threshold.fraction)
-	earlier, err := o.earlier(ctx, paths)
+	earlier, err := source.Earlier(ctx, paths, o.since, o.span)
 	if err != nil {
 		return nil, err
 	}
-	axes, err := axesOf(o.axes)
+	axes, err := counts.ParseAxes(o.axes)
 	if err != nil {
-		return nil, err
+		return nil, usagef("--axes: %v", err)
 	}
 	for i, path := range paths {
 		r, err := source.ReadCounts(ctx, path, axes)
@@ -166,46 +165,9 @@ func (o *countsOptions) judging() (counts.Options, error) {
 	return judging, err
 }
 
-// earlier are the records of each path to subtract, nil for none. With --for it
-// scrapes them now, and waits.
-func (o *countsOptions) earlier(ctx context.Context, paths []string) ([]*counts.Record, error) {
-	switch {
-	case o.since != "":
-		r, err := counts.Read(o.since)
-		return slices.Repeat([]*counts.Record{r}, len(paths)), err
-	case o.span == 0:
-		return nil, nil
-	}
-	records := make([]*counts.Record, len(paths))
-	var group errgroup.Group
-	for i, url := range paths {
-		group.Go(func() (err error) {
-			records[i], err = counts.Scrape(ctx, url)
-			return err
-		})
-	}
-	if err := group.Wait(); err != nil {
-		return nil, err
-	}
-	select {
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-time.After(o.span):
-		return records, nil
-	}
-}
-
 // bindAxes binds the flag of what the dimensions of an array are.
 func bindAxes(c *cobra.Command, axes *string) {
 	c.Flags().StringVar(axes, "axes", "", "what the dimensions of an array (.npy, .pt, JSON) are, such as `steps,layers,experts`; or layers,ranks,experts; or tokens,layers,topk for ids of experts")
-}
-
-func axesOf(text string) (counts.Axes, error) {
-	axes, err := counts.ParseAxes(text)
-	if err != nil {
-		return nil, usagef("--axes: %v", err)
-	}
-	return axes, nil
 }
 
 func exists(path string) bool {

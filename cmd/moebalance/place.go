@@ -30,9 +30,7 @@ type placeOptions struct {
 	given     bool // redundant
 	time      timeOptions
 	nodes     int
-	judge     []string
-	axes      string
-	from      string
+	placing   source.Placing
 	model     modelFlags
 	threshold share
 	tensorrt  target.File
@@ -183,11 +181,14 @@ func placeCmd() *cobra.Command {
 	f := c.Flags()
 	bindNumbers(c, &o.ranks, "ep", "", "EP `RANKS` (default as recorded); several are compared")
 	bindNumbers(c, &o.redundant, "redundant", "0", "redundant experts in all (physical less logical experts); several are compared (default as recorded, else 0)")
-	f.StringArrayVar(&o.judge, "judge", nil, "judge on this `FILE` of expert statistics, learn on the arguments; can be repeated (default: learn on the first half, judge on the second)")
-	f.StringVar(&o.from, "from", "", "`FILE` of the placement that runs, as 'moebalance counts --placement' reads it, from which the load falls and experts move (default as recorded, else contiguous)")
+	f.StringArrayVar(&o.placing.Judge, "judge", nil, "judge on this `FILE` of expert statistics, learn on the arguments; can be repeated (default: learn on the first half, judge on the second)")
+	f.StringVar(&o.placing.From, "from", "", "`FILE` of the placement that runs, as 'moebalance counts --placement' reads it, from which the load falls and experts move (default as recorded, else contiguous)")
+	f.StringVar(&o.placing.MaxMoves, "max-moves", "", "the most that may move from what runs: `SHARE` of the copies such as 10%, bytes such as 2GB (with --model), or the time of a rank such as 50ms (with --bandwidth)")
+	f.StringVar(&o.placing.Plan, "plan", place.PlanRobust, "robust, for traffic that differs between windows, or eplb, DeepSeek's on the sum of all")
+	f.StringVar(&o.placing.Goal, "goal", "", "lower this of the busiest rank's load in the learned windows, after evening all ranks: mean, max or a quantile such as p90")
 	f.IntVar(&o.nodes, "nodes", 1, "nodes of the ranks; where they divide the model's expert groups, groups stay on one node")
 	o.model.bindCounts(c)
-	bindAxes(c, &o.axes)
+	bindAxes(c, &o.placing.Axes)
 	o.threshold.fraction = defaultThreshold
 	f.Var(&o.threshold, "threshold", "least reduction of the busiest rank's load that is worth a trial")
 	o.tensorrt.Bind(c, "write-trtllm", "", "write the placement as an EPLB configuration of TensorRT-LLM to this `FILE`")
@@ -220,8 +221,8 @@ func (o *placeOptions) check(paths []string) error {
 		slices.Sort(*values)
 		*values = slices.Compact(*values)
 	}
-	for i, path := range slices.Concat(paths, o.judge) {
-		if slices.ContainsFunc(slices.Concat(paths, o.judge)[:i], func(other string) bool { return filepath.Clean(other) == filepath.Clean(path) }) {
+	for i, path := range slices.Concat(paths, o.placing.Judge) {
+		if slices.ContainsFunc(slices.Concat(paths, o.placing.Judge)[:i], func(other string) bool { return filepath.Clean(other) == filepath.Clean(path) }) {
 			return usagef("want each of the counts once, have %s twice: learning and judging on the same counts proves nothing", path)
 		}
 	}
@@ -248,61 +249,28 @@ func (o *placeOptions) run(c *cobra.Command, paths []string) error {
 
 // judged reads the records, and learns and judges the placements.
 func (o *placeOptions) judged(ctx context.Context, paths []string) (*place.Result, error) {
-	options := place.Options{Ranks: o.ranks, Redundant: o.redundant, Nodes: o.nodes, Threshold: o.threshold.fraction, Bandwidth: 1e9 * o.time.bandwidth}
-	var model *router.Model
+	p := &o.placing
+	p.Learn, p.WeightBits = paths, o.time.bits
+	p.Options = place.Options{Ranks: o.ranks, Nodes: o.nodes, Threshold: o.threshold.fraction, Bandwidth: 1e9 * o.time.bandwidth}
+	if o.given {
+		p.Options.Redundant = o.redundant
+	}
 	if o.model.named() {
 		found, err := o.model.find()
 		if err != nil {
 			return nil, err
 		}
-		model, options.Shape, options.MoELayers = &found, &found.Shape, found.Routed()
-		options.ExpertBytes = 3 * float64(found.Hidden) * float64(found.Intermediate) * float64(o.time.bits) / 8
+		p.Model = &found
 	}
-	axes, err := axesOf(o.axes)
+	if err := p.Read(ctx); err != nil {
+		return nil, err
+	}
+	learn, judge, err := p.Windows()
 	if err != nil {
 		return nil, err
 	}
-	var records []*counts.Record
-	for _, path := range slices.Concat(paths, o.judge) {
-		r, err := source.ReadCounts(ctx, path, axes)
-		if err != nil {
-			return nil, err
-		}
-		records = append(records, r)
-	}
-	if o.from != "" {
-		ranks := 0
-		if len(o.ranks) == 1 {
-			ranks = o.ranks[0]
-		}
-		if options.From, err = counts.ReadPlacement(o.from, cmp.Or(ranks, records[0].Ranks)); err != nil {
-			return nil, err
-		}
-		options.Ranks = []int{options.From.Ranks}
-	}
-	if len(options.Ranks) == 0 {
-		if records[0].Ranks == 0 {
-			return nil, usagef("--ep: want the number of ranks, which %s does not say", paths[0])
-		}
-		options.Ranks = []int{records[0].Ranks}
-	}
-	experts, err := records[0].ExpertsOf(options.Shape)
-	if err != nil {
-		return nil, err
-	}
-	if !o.given {
-		options.Redundant = []int{options.Running(records)}
-	}
-	if n, err := place.Impossible(experts, options.Redundant, options.Ranks); err != nil {
-		return nil, usagef("--redundant %d: %v", n, err)
-	}
-	learn, judge := place.Whole(records[:len(paths)]), place.Whole(records[len(paths):])
-	if len(o.judge) == 0 {
-		if learn, judge, err = place.Halves(records); err != nil {
-			return nil, err
-		}
-	}
-	if options.Cost, options.NoTime, err = o.time.cost(ctx, paths[0], records[0], model, o.threshold.fraction); err != nil {
+	options := p.Options
+	if options.Cost, options.NoTime, err = o.time.cost(ctx, paths[0], p.Records[0], p.Model, o.threshold.fraction); err != nil {
 		return nil, err
 	}
 	if c := options.Cost; c != nil && c.Ranks != 0 && !slices.Contains(options.Ranks, c.Ranks) {

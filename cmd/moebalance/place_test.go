@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/counts"
+	"github.com/moebalance/moebalance/router/placement"
 )
 
 const (
@@ -51,7 +52,7 @@ func TestPlaceAnswers(t *testing.T) {
 	stdout := captured(t, []string{"place", "--notes", "--redundant", "8", "--judge", gptossPerfect, gptossNormal})
 	for _, want := range []string{
 		"Placement with 8 copies does not cut the busiest rank's load on unseen traffic.\nnot now · ", "It helps 0 and hurts 1 of 1 judged window.", "busiest rank now (max/mean) 1.00   placed 1.06",
-		"counts-perfect: EPLB with 8 redundant experts raises the busiest rank's load by",
+		"counts-perfect: the plan with 8 redundant experts raises the busiest rank's load by",
 	} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("no %q in\n%s", want, stdout)
@@ -233,6 +234,13 @@ func TestPlaceRefuses(t *testing.T) {
 		"--redundant 132 " + gptossNormal:                                  "want at most 96",
 		"--redundant -4 " + gptossNormal:                                   "want whole numbers",
 		"--redundant 0,4 --write-vllm x " + gptossNormal:                   "want one value",
+		"--plan best " + gptossNormal:                                      "--plan: want robust or eplb",
+		"--goal median " + gptossNormal:                                    "--goal: want mean, max or a quantile",
+		"--max-moves 10 " + gptossNormal:                                   "--max-moves: want a share such as 10%",
+		"--max-moves 2GB " + gptossNormal:                                  "name the model with --model",
+		"--max-moves 5ms --model gpt-oss-20b " + gptossNormal:              "--bandwidth",
+		"--redundant 8 --max-moves 5% " + gptossNormal:                     "more than --max-moves allows: the redundant experts alone are 24 copies",
+		"--ep 2 --from " + fixtures + "counts/eplb.yaml " + gptossNormal:   "have 6",
 		"--ep 0 " + gptossNormal:                                           "want at least 1 rank",
 		"--ep 4,64 " + gptossNormal:                                        "--redundant 0: want at most 32 ranks, one for each expert, have 64",
 		"--ep 4,8 --write-vllm x " + gptossNormal:                          "want one value",
@@ -254,5 +262,54 @@ func TestPlaceRefuses(t *testing.T) {
 	}
 	if stderr := ask(t, exitFailed, nil, "place", "--ep", "2", fixtures+"counts/sglang.log"); !strings.Contains(stderr, "want slots per expert") {
 		t.Error(stderr)
+	}
+}
+
+// From a placement that runs, a file of few moves holds most of it, and nothing is learned
+// where it is moved to what it is.
+func TestPlaceMovesFew(t *testing.T) {
+	dir := t.TempDir()
+	running, next := filepath.Join(dir, "running.yaml"), filepath.Join(dir, "next.yaml")
+	captured(t, []string{"place", "--redundant", "8", "--write-trtllm", running, gptossPerfect})
+	var a struct {
+		Placements []struct {
+			Plan, Baseline string
+			Default        bool
+			Redundant      int
+			Moved          int     `json:"moved_experts"`
+			Share          float64 `json:"moved_share"`
+		}
+		Curve []struct {
+			Moved int `json:"moved_experts"`
+		}
+	}
+	ask(t, exitDone, &a, "place", "--format", "json", "--ep", "4", "--from", running, "--max-moves", "10%", "--write-trtllm", next, gptossNormal)
+	p := a.Placements[0]
+	if p.Plan != "moves" || !p.Default || p.Baseline != running || p.Redundant != 8 || p.Moved == 0 || p.Share > 0.1 || len(a.Curve) < 3 {
+		t.Fatalf("%+v", a)
+	}
+	from, err1 := counts.ReadPlacement(running, 4)
+	to, err2 := counts.ReadPlacement(next, 4)
+	if err1 != nil || err2 != nil {
+		t.Fatal(err1, err2)
+	}
+	moved := 0
+	for layer := range 3 {
+		before, _ := from.Layout(layer)
+		after, err := to.Layout(layer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range placement.Loaded(before, after) {
+			moved += n
+		}
+	}
+	if moved != p.Moved || moved > 3*40/10 {
+		t.Errorf("the file moves %d copies, the result %d", moved, p.Moved)
+	}
+	again := a
+	ask(t, exitDone, &again, "place", "--format", "json", "--from", next, "--max-moves", "0%", gptossNormal)
+	if again.Placements[0].Moved != 0 {
+		t.Errorf("%+v", again.Placements)
 	}
 }

@@ -42,9 +42,13 @@ func OfPlacement(r *place.Result) Answer {
 	if best.Verdict != place.Trial {
 		a.Reasons = append(a.Reasons, sentence(best.Reason))
 	}
+	for _, text := range r.Beyond() {
+		a.Reasons = append(a.Reasons, sentence(text))
+	}
 	if best.PaidBackAfter.Defined() {
 		a.Reasons = append(a.Reasons, fmt.Sprintf("Moving the weights is paid back after %s steps.", quantity.Digits3(best.PaidBackAfter)))
 	}
+	a.Reasons = a.Reasons[:min(3, len(a.Reasons))]
 	return a
 }
 

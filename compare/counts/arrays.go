@@ -114,7 +114,7 @@ func rowsOf(a tensor.Array, step int) [][]int64 {
 // assumed are the axes of an array that nothing names.
 func (r *Record) assumed(a tensor.Array) (Axes, error) {
 	if len(a.Shape) != 2 {
-		return nil, fmt.Errorf("want counts of layers × experts, have %s, %v, whose order the file does not tell: name them, as in --axes steps,layers,experts or layers,ranks,experts or tokens,layers,topk", quantity.Count(len(a.Shape), "dimension"), a.Shape)
+		return nil, fmt.Errorf("want counts of layers × experts, have %s, %v, whose order the file does not tell: 'moebalance counts' and 'place' take --axes steps,layers,experts or layers,ranks,experts or tokens,layers,topk", quantity.Count(len(a.Shape), "dimension"), a.Shape)
 	}
 	switch ids, sure := likeIDs(a); {
 	case sure:

@@ -193,7 +193,7 @@ func jsonValues(text []byte) (values []json.RawMessage, err error) {
 		if err == io.EOF {
 			return values, nil
 		} else if err != nil {
-			return nil, fmt.Errorf("value %d is not JSON: %w", len(values)+1, err)
+			return nil, fmt.Errorf("value %d is not JSON: %s", len(values)+1, strings.TrimPrefix(err.Error(), "jsontext: "))
 		}
 		values = append(values, value)
 	}

@@ -72,6 +72,20 @@ func (p *Placement) For(r *Record, moe []int) (*Placement, error) {
 	return p, nil
 }
 
+// Placed are the layers that are placed one by one, by number; those of moe where it is not
+// nil, else those that are not as dense layers stand in files: expert i mod experts in slot i.
+func (p *Placement) Placed(moe []int) Slots {
+	slots := Slots{}
+	for layer, l := range p.layers {
+		if moe != nil && slices.Contains(moe, layer) || moe == nil && !p.trivial(l) {
+			for rank := range l.Ranks() {
+				slots[layer] = append(slots[layer], l.Held(rank)...)
+			}
+		}
+	}
+	return slots
+}
+
 // Slots is the number of physical experts of a layer.
 func (p *Placement) Slots() (slots int) {
 	l := p.every
@@ -112,20 +126,22 @@ func (p *Placement) renumbered(number func(int) int) *Placement {
 // beginsDense reports whether layer 0, unlike others, has expert i mod experts in slot i, as
 // SGLang's files have it for dense layers.
 func (p *Placement) beginsDense() bool {
-	trivial := func(l router.Layout) bool {
-		slot := 0
-		for rank := range l.Ranks() {
-			for _, e := range l.Held(rank) {
-				if int(e) != slot%p.Experts {
-					return false
-				}
-				slot++
-			}
-		}
-		return slot > 0
-	}
 	first, ok := p.layers[0]
-	return ok && trivial(first) && slices.ContainsFunc(slices.Collect(maps.Values(p.layers)), func(l router.Layout) bool { return !trivial(l) })
+	return ok && p.trivial(first) && slices.ContainsFunc(slices.Collect(maps.Values(p.layers)), func(l router.Layout) bool { return !p.trivial(l) })
+}
+
+// trivial reports expert i mod experts in slot i.
+func (p *Placement) trivial(l router.Layout) bool {
+	slot := 0
+	for rank := range l.Ranks() {
+		for _, e := range l.Held(rank) {
+			if int(e) != slot%p.Experts {
+				return false
+			}
+			slot++
+		}
+	}
+	return slot > 0
 }
 
 // uniform reports whether all layers share one layout.

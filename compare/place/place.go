@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/input"
@@ -35,6 +37,9 @@ type Options struct {
 	NoTime      string            // why there is none
 	ExpertBytes float64           // the weights of an expert, 0 where not known
 	From        *counts.Placement // that runs; nil takes the records'
+	MaxMoves    *Budget           // from the baseline; nil for any number
+	Policy      string            // PlanEPLB; "" for the default
+	Goal        placement.Goal    // of a robust plan
 	MoELayers   []int             // of the model, nil where it is not named
 	Bandwidth   float64           // bytes per second at which a rank loads weights, 0 where not known
 }
@@ -44,7 +49,6 @@ type Options struct {
 type Result struct {
 	SchemaVersion int              `json:"schema_version"`
 	Kind          string           `json:"kind"` // always "place"
-	Policy        string           `json:"policy"`
 	Experts       int              `json:"experts"`
 	MoELayers     []int            `json:"-"`     // of the model, nil where it is not named
 	Ranks         router.Whole     `json:"ranks"` // undefined where several EP sizes are compared
@@ -59,6 +63,8 @@ type Result struct {
 	Matrix        []Cell           `json:"matrix"`
 	Decay         []Decay          `json:"decay"`
 	Layers        []Layer          `json:"layers"`
+	Plans         []LeftOut        `json:"plans"`
+	Curve         []Point          `json:"curve"`
 	Warnings      []router.Warning `json:"warnings"`
 	// Slots are where the experts go.
 	Slots map[Plan]counts.Slots `json:"-"`
@@ -75,15 +81,18 @@ type Plan struct {
 // and windows.
 type Placement struct {
 	Plan
-	Before   string        `json:"baseline"`               // the placement that runs: its file, or Contiguous
-	Learned  router.Number `json:"learned_max_over_mean"`  // on the windows it was learned from
-	Judged   router.Number `json:"judged_max_over_mean"`   // on the others; undefined without any, as are the next two
-	Baseline router.Number `json:"baseline_max_over_mean"` // on the same windows
-	Change   router.Number `json:"judged_load_change"`     // of the busiest rank's load: judged over baseline, less 1
-	NullP95  router.Number `json:"null_p95"`               // the noise floor: Workload.NullP95, mean over windows
-	Helped   int           `json:"helped_windows"`         // judged windows whose max/mean falls
-	Hurt     int           `json:"hurt_windows"`           // and those where it rises
-	Time     *TimeChange   `json:"predicted_time_change"`  // nil without evidence of time
+	Name       string        `json:"plan"`                   // PlanRobust, …
+	Default    bool          `json:"default"`                // of its number of redundant experts
+	MovedShare router.Number `json:"moved_share"`            // of the copies, which ranks must load
+	Before     string        `json:"baseline"`               // the placement that runs: its file, or Contiguous
+	Learned    router.Number `json:"learned_max_over_mean"`  // on the windows it was learned from
+	Judged     router.Number `json:"judged_max_over_mean"`   // on the others; undefined without any, as are the next two
+	Baseline   router.Number `json:"baseline_max_over_mean"` // on the same windows
+	Change     router.Number `json:"judged_load_change"`     // of the busiest rank's load: judged over baseline, less 1
+	NullP95    router.Number `json:"null_p95"`               // the noise floor: Workload.NullP95, mean over windows
+	Helped     int           `json:"helped_windows"`         // judged windows whose max/mean falls
+	Hurt       int           `json:"hurt_windows"`           // and those where it rises
+	Time       *TimeChange   `json:"predicted_time_change"`  // nil without evidence of time
 	Price
 	Verdict  Verdict  `json:"verdict"`
 	Reason   string   `json:"reason"`   // in a few words
@@ -133,14 +142,25 @@ type Layer struct {
 	JudgedRanks   []router.Number `json:"judged_rank_load"`
 }
 
-// Best is the placement with the lowest predicted time, or without time the lowest judged
-// max/mean, or without that the fewest redundant experts; of a sweep over EP sizes, on
+// Defaults are the default placements, one of each number of ranks and redundant experts;
+// all of a result that marks none.
+func (res *Result) Defaults() []Placement {
+	list := slices.DeleteFunc(slices.Clone(res.Placements), func(p Placement) bool { return !p.Default })
+	if len(list) == 0 {
+		return res.Placements
+	}
+	return list
+}
+
+// Best is the default placement with the lowest predicted time, or without time the lowest
+// judged max/mean, or without that the fewest redundant experts; of a sweep over EP sizes, on
 // the most ranks, where balance is hardest. Of those with its verdict that are hardly
 // worse, it is the one with the fewest redundant experts, which cost memory: the interval
 // of time overlaps its own, or without time the judged max/mean is less than the
 // threshold above its own.
 func (res *Result) Best() Placement {
-	best := slices.MinFunc(res.Placements, func(a, b Placement) int {
+	defaults := res.Defaults()
+	best := slices.MinFunc(defaults, func(a, b Placement) int {
 		timed := 0
 		if a.Time != nil && b.Time != nil {
 			timed = -cmp.Compare(-a.Time.Estimate, -b.Time.Estimate)
@@ -154,7 +174,7 @@ func (res *Result) Best() Placement {
 		return p.Time == nil && best.Time == nil && p.Judged.Float64() < best.Judged.Float64()*(1+res.Threshold)
 	}
 	fewest := best
-	for _, p := range res.Placements {
+	for _, p := range defaults {
 		if p.Ranks == best.Ranks && p.Redundant < fewest.Redundant && p.Verdict == best.Verdict && hardlyWorse(p) {
 			fewest = p
 		}
@@ -210,9 +230,9 @@ func Judge(learn, judge []Window, o Options) (*Result, error) {
 		return nil, err
 	}
 	res := &Result{
-		SchemaVersion: SchemaVersion, Kind: "place", Policy: "eplb", Experts: experts, MoELayers: o.MoELayers, Ranks: router.None, Nodes: o.Nodes, Threshold: o.Threshold,
+		SchemaVersion: SchemaVersion, Kind: "place", Experts: experts, MoELayers: o.MoELayers, Ranks: router.None, Nodes: o.Nodes, Threshold: o.Threshold,
 		Learned: learn, Judged: append([]Window{}, judge...), Cost: o.Cost, NoTime: o.NoTime,
-		Placements: []Placement{}, Workloads: []Workload{}, Matrix: []Cell{}, Decay: []Decay{}, Layers: []Layer{}, Warnings: []router.Warning{}, Slots: map[Plan]counts.Slots{},
+		Placements: []Placement{}, Workloads: []Workload{}, Matrix: []Cell{}, Decay: []Decay{}, Layers: []Layer{}, Plans: []LeftOut{}, Curve: []Point{}, Warnings: []router.Warning{}, Slots: map[Plan]counts.Slots{},
 	}
 	if len(o.Ranks) == 1 {
 		res.Ranks = router.Whole(o.Ranks[0])
@@ -223,17 +243,19 @@ func Judge(learn, judge []Window, o Options) (*Result, error) {
 	for _, w := range all {
 		res.Warnings = append(res.Warnings, w.record.Warnings...)
 	}
+	res.warnOf(learn, judge)
+	if len(clusters(learn)) < 2 && o.Policy == "" {
+		res.Warnings = append(res.Warnings, router.Warning{Code: "one_window", Subject: learn[0].Name, Text: "one window to learn from is not enough: the plan is EPLB's, which fits what it has seen; give counts of other traffic as well (windows within 3 % count as one)"})
+	}
 	for _, ranks := range o.Ranks {
 		flat, warnings, err := o.baseline(all, experts, ranks)
 		if err != nil {
 			return nil, err
 		}
 		res.Warnings = append(res.Warnings, warnings...)
-		null := make([]router.Number, len(judge))
-		for i, w := range judge {
-			if null[i], err = res.nullP95(w, ranks, o); err != nil {
-				return nil, err
-			}
+		null, err := res.nulls(ranks, o)
+		if err != nil {
+			return nil, err
 		}
 		for _, redundant := range o.Redundant {
 			if err := res.add(Plan{ranks, redundant}, flat, null, o); err != nil {
@@ -244,48 +266,128 @@ func Judge(learn, judge []Window, o Options) (*Result, error) {
 	return res, nil
 }
 
-// add learns one placement from all learned windows, and one from each window alone.
+// warnOf says of which windows no number can be trusted to hold.
+func (res *Result) warnOf(learn, judge []Window) {
+	phases := map[counts.Phase]bool{}
+	for _, w := range learn {
+		phases[w.record.Phase] = true
+	}
+	if phases[counts.Prefill] && phases[counts.Decode] {
+		res.Warnings = append(res.Warnings, router.Warning{Code: "two_phases", Subject: learn[0].Name, Text: "prefill and decode want placements of their own: learn on one of them where they run apart"})
+	}
+	for _, w := range judge {
+		if near := slices.IndexFunc(learn, func(l Window) bool { return distance(l.shares, w.shares) <= nearlySame }); near >= 0 {
+			res.Warnings = append(res.Warnings, router.Warning{Code: "judged_learned", Subject: w.Name, Text: "a judged window within 3 % of a learned one flatters every plan: --table plans leaves out both"})
+		}
+	}
+}
+
+// add learns placements from all learned windows, the first of them the default, and EPLB's
+// from each window alone.
 func (res *Result) add(at Plan, flat plan, null []router.Number, o Options) error {
 	size := placement.Size{Slots: res.Experts + at.Redundant, Ranks: at.Ranks, Nodes: o.Nodes}
 	if o.Shape != nil {
 		size.Groups = o.Shape.Groups
 	}
 	all := slices.Concat(res.Learned, res.Judged)
-	sets := [][]Window{res.Learned}
-	for i := range all {
-		sets = append(sets, all[i:i+1])
+	l, err := res.learn(flat, size, o)
+	if err != nil {
+		return err
 	}
-	plans := []plan{flat}
-	for _, set := range sets {
-		p, err := learned(set, res.Experts, size)
-		if err != nil {
-			return err
-		}
-		plans = append(plans, p)
-	}
-	if flat.from != Contiguous {
-		if err := plans[1].renamed(flat, res.Experts, size); err != nil {
-			return err
-		}
-	}
-	placed := plans[1]
-	res.Slots[at] = placed.slots
-	scores := make([][]score, len(all)) // by window and plan
-	for i, w := range all {
-		var err error
-		if scores[i], err = w.scores(plans, res.Experts, o.costOn(at.Ranks)); err != nil {
-			return err
-		}
-		for j, s := range scores[i][2:] {
-			if len(all) > 1 {
-				res.Matrix = append(res.Matrix, Cell{Plan: at, Learned: all[j].Name, Judged: w.Name, MaxOverMean: s.overall()})
+	plans := append([]plan{flat}, l.rivals...)
+	first := len(plans)
+	if len(all) > 1 {
+		for i := range all {
+			p, err := learned(all[i:i+1], res.Experts, size)
+			if err != nil {
+				return err
 			}
+			plans = append(plans, p)
 		}
 	}
-	res.decay(at, scores)
-	judged := scores[len(res.Learned):]
-	own, held, base := column(scores[:len(res.Learned)], 1), column(judged, 1), column(judged, 0)
-	res.judge(at, flat.from, base, own, held, null, o.price(at, flat, placed, res.Judged), o.costOn(at.Ranks))
+	own := len(plans) // the first plan of the way
+	plans = append(plans, l.way...)
+	scores := make([][]score, len(all)) // by window and plan
+	var group errgroup.Group
+	for i, w := range all {
+		group.Go(func() (err error) {
+			scores[i], err = w.scores(plans, res.Experts, o.costOn(at.Ranks))
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	for i, w := range all {
+		for j, s := range scores[i][first:own] {
+			res.Matrix = append(res.Matrix, Cell{Plan: at, Learned: all[j].Name, Judged: w.Name, MaxOverMean: s.overall()})
+		}
+	}
+	if len(all) > 1 {
+		res.decay(at, scores, first)
+	}
+	res.rank(at, flat, l.rivals, scores, null, o)
+	if len(l.way) > 0 {
+		for i, s := range scores {
+			scores[i] = append(s[own:len(s):len(s)], s[1+l.afresh])
+		}
+		res.Curve = append(res.Curve, o.points(at, flat, l, scores, len(res.Learned))...)
+	}
+	return res.leaveOut(at, flat, size, o)
+}
+
+// learnt is the plans that are compared, the default first, and the way from what runs.
+type learnt struct {
+	rivals   []plan
+	afresh   int // which of them is the default but for --max-moves
+	way      []plan
+	inBudget int // which of the way
+}
+
+func (res *Result) learn(flat plan, size placement.Size, o Options) (l learnt, err error) {
+	best, err := o.best(res.Learned, res.Experts, size)
+	if err != nil {
+		return l, err
+	}
+	if l.rivals = []plan{best}; best.name == PlanRobust {
+		eplb, err := learned(res.Learned, res.Experts, size)
+		if err != nil {
+			return l, err
+		}
+		l.rivals = append(l.rivals, eplb)
+	}
+	if flat.from == Contiguous && o.MaxMoves == nil {
+		return l, nil
+	}
+	for _, p := range l.rivals {
+		if err := p.renamed(flat, res.Experts, size); err != nil {
+			return l, err
+		}
+	}
+	if l.way, l.inBudget, err = o.way(flat, res.Learned, res.Experts, size, false); err != nil || o.MaxMoves == nil {
+		return l, err
+	}
+	if len(l.way) == 0 {
+		return l, fmt.Errorf("%w: a rank of the running placement has more copies than %d physical experts on %d ranks leave it", router.ErrShape, size.Slots, size.Ranks)
+	}
+	l.rivals, l.afresh = append([]plan{l.way[l.inBudget]}, l.rivals...), 1
+	return l, nil
+}
+
+// rank judges the plans, of which the first is the default, whose layers and slots are shown.
+func (res *Result) rank(at Plan, flat plan, rivals []plan, scores [][]score, null []router.Number, o Options) {
+	learned, judged := scores[:len(res.Learned)], scores[len(res.Learned):]
+	base := column(judged, 0)
+	for i, p := range rivals {
+		res.judge(at, i == 0, p, base, column(learned, 1+i), column(judged, 1+i), null, o.price(at, flat, p, res.Judged), flat.from, o.costOn(at.Ranks))
+	}
+	placed, own, held := rivals[0], column(learned, 1), column(judged, 1)
+	res.Slots[at] = maps.Clone(placed.slots)
+	for layer, slots := range flat.beyond { // what is not learned stays
+		if _, ok := placed.slots[layer]; !ok && len(slots) == res.Experts+at.Redundant {
+			res.Slots[at][layer] = slots
+		}
+	}
 	for _, layer := range slices.Sorted(maps.Keys(placed.slots)) {
 		res.Layers = append(res.Layers, Layer{
 			Plan: at, Layer: layer, Learned: mean(own, func(s score) router.Number { return s.at(layer) }),
@@ -294,7 +396,6 @@ func (res *Result) add(at Plan, flat plan, null []router.Number, o Options) erro
 			BaselineRanks: rankLoad(res.Judged, flat, layer), JudgedRanks: rankLoad(res.Judged, placed, layer),
 		})
 	}
-	return nil
 }
 
 // rankLoad is that of Layer.
@@ -315,12 +416,13 @@ func rankLoad(windows []Window, p plan, layer int) []router.Number {
 	return out
 }
 
-// decay takes the means over the pairs of windows of each distance.
-func (res *Result) decay(at Plan, scores [][]score) {
-	for lag := 0; lag < len(scores) && len(scores) > 1; lag++ {
+// decay takes the means over the pairs of windows of each distance, of the plans of the windows
+// alone from the first on.
+func (res *Result) decay(at Plan, scores [][]score, first int) {
+	for lag := range scores {
 		var held, flat []score
 		for i := 0; i+lag < len(scores); i++ {
-			held, flat = append(held, scores[i+lag][2+i]), append(flat, scores[i+lag][0])
+			held, flat = append(held, scores[i+lag][first+i]), append(flat, scores[i+lag][0])
 		}
 		d := Decay{Plan: at, Lag: lag, Pairs: len(held), Judged: mean(held, score.overall), Baseline: mean(flat, score.overall)}
 		d.Change = d.Judged/d.Baseline - 1
@@ -329,10 +431,11 @@ func (res *Result) decay(at Plan, scores [][]score) {
 }
 
 // judge compares the placement learned from all learned windows with the baseline.
-func (res *Result) judge(at Plan, from string, base, own, held []score, null []router.Number, price Price, cost *Cost) {
-	p := Placement{Plan: at, Before: from, Learned: mean(own, score.overall), Judged: mean(held, score.overall), Price: price,
+func (res *Result) judge(at Plan, best bool, placed plan, base, own, held []score, null []router.Number, price Price, from string, cost *Cost) {
+	p := Placement{Plan: at, Name: placed.name, Default: best, Before: from, Learned: mean(own, score.overall), Judged: mean(held, score.overall), Price: price,
 		Baseline: mean(base, score.overall), NullP95: mean(null, func(v router.Number) router.Number { return v })}
 	p.Change = p.Judged/p.Baseline - 1
+	p.MovedShare = router.Number(price.Moved) / router.Number(max(1, placed.copies()))
 	var of []Workload
 	for i, s := range held {
 		w := Workload{Plan: at, Window: res.Judged[i].Name, Judged: s.overall(), Baseline: base[i].overall(), NullP95: null[i]}
@@ -352,7 +455,10 @@ func (res *Result) judge(at Plan, from string, base, own, held []score, null []r
 	}
 	p.Verdict, p.Reason = verdict(p, of, res.Threshold)
 	p.Evidence = p.evidence()
-	res.Placements, res.Workloads = append(res.Placements, p), append(res.Workloads, of...)
+	res.Placements = append(res.Placements, p)
+	if best {
+		res.Workloads = append(res.Workloads, of...)
+	}
 }
 
 // column takes one plan's score of each window.

@@ -94,10 +94,15 @@ func TestMatrixOfLMSYS(t *testing.T) {
 func counted(t *testing.T, rows string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "counts.csv")
-	if err := os.WriteFile(path, []byte("step,layer,expert,count\n"+rows), 0o644); err != nil {
+	write(t, path, "step,layer,expert,count\n"+rows)
+	return path
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	return path
 }
 
 // By hand: learned on 300 300 100 100, EPLB puts experts 0 2 and 1 3 together. Where
@@ -340,9 +345,7 @@ func TestRunningPlacementIsTheBaseline(t *testing.T) {
 		}
 	}
 	path := filepath.Join(t.TempDir(), "running.yaml")
-	if err := os.WriteFile(path, []byte("num_slots: 4\nep_size: 2\ninitial_global_assignments:\n  3: [0, 2, 1, 3]\n  4: [0, 1, 2, 3]\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	write(t, path, "num_slots: 4\nep_size: 2\ninitial_global_assignments:\n  3: [0, 2, 1, 3]\n  4: [0, 1, 2, 3]\n")
 	running, err := counts.ReadPlacement(path, 0)
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package place
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/moebalance/moebalance/router"
@@ -72,7 +73,13 @@ func verdict(p Placement, of []Workload, threshold float64) (Verdict, string) {
 
 // Answer is the verdict with its reason, in a line.
 func (p Placement) Answer() string {
-	return fmt.Sprintf("%s: EPLB with %s on %s: %s", p.Verdict, quantity.Count(p.Redundant, "redundant expert"), quantity.Count(p.Ranks, "rank"), p.Reason)
+	return fmt.Sprintf("%s: %s on %s: %s", p.Verdict, p.Title(), quantity.Count(p.Ranks, "rank"), p.Reason)
+}
+
+// Title names the placement in words.
+func (p Placement) Title() string {
+	name := map[string]string{PlanRobust: "a robust plan", PlanMoves: "few moves"}[p.Name]
+	return cmp.Or(name, "EPLB") + " with " + quantity.Count(p.Redundant, "redundant expert")
 }
 
 // Running names the baseline in words.
@@ -113,4 +120,34 @@ func (t *TimeChange) String() string {
 		text += ", " + gain + quantity.Change(1/(1+t.Estimate)-1)
 	}
 	return text
+}
+
+// Beyond is what is known of the best placement beyond its own numbers, a sentence each: how its
+// way of learning does on what is left out of it, and what fewer moves reach.
+func (res *Result) Beyond() (list []string) {
+	best, on := res.Best(), map[string]LeftOut{}
+	for _, p := range res.Plans {
+		if p.Plan == best.Plan {
+			on[p.Name] = p
+		}
+	}
+	if own, eplb := on[best.Name], on[PlanEPLB]; own.Folds > 0 && best.Name != PlanEPLB {
+		list = append(list, fmt.Sprintf("on windows left out of learning: max/mean %s, worst %s; EPLB's %s, worst %s", quantity.Ratio(own.Judged), quantity.Ratio(own.Worst), quantity.Ratio(eplb.Judged), quantity.Ratio(eplb.Worst)))
+	}
+	var none, knee, all *Point
+	for i, p := range res.Curve {
+		switch of := &res.Curve[i]; {
+		case p.Plan != best.Plan:
+		case none == nil:
+			none = of
+		case p.Knee:
+			knee = of
+		case p.Afresh:
+			all = of
+		}
+	}
+	if none != nil && knee != nil && all != nil {
+		list = append(list, fmt.Sprintf("moving %s of the copies lowers the learned max/mean from %s to %s, and %s to %s", quantity.Percent(knee.MovedShare), quantity.Ratio(none.Learned), quantity.Ratio(knee.Learned), quantity.Percent(all.MovedShare), quantity.Ratio(all.Learned)))
+	}
+	return list
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"golang.org/x/sync/errgroup"
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/moebalance/moebalance/compare/counts"
@@ -23,15 +24,30 @@ type Window struct {
 	Iterations int    `json:"iterations"`
 	Slots      int64  `json:"slots"`
 	record     *counts.Record
+	shares     map[int][]float64 // of each expert, by layer with load
 }
 
-// Whole takes each record as a window.
+// Whole takes each record as a window, or each phase of one that tells them apart.
 func Whole(records []*counts.Record) []Window {
 	list := []Window{}
 	for _, r := range records {
-		list = append(list, Window{Name: r.Source, Iterations: len(r.Iterations()), Slots: r.Slots(), record: r})
+		phases, err := r.Phases()
+		if err != nil {
+			phases = []*counts.Record{r} // whose steps will say so
+		}
+		for _, part := range phases {
+			name := r.Source
+			if part.Phase != "" {
+				name += fmt.Sprintf(" (%s)", part.Phase)
+			}
+			list = append(list, windowOf(name, part))
+		}
 	}
 	return list
+}
+
+func windowOf(name string, r *counts.Record) Window {
+	return Window{Name: name, Iterations: len(r.Iterations()), Slots: r.Slots(), record: r, shares: sharesOf(r)}
 }
 
 // maxParts is the most windows of either half of a single record: enough to see a gain
@@ -66,7 +82,7 @@ func parts(record *counts.Record, iterations []int64) (windows []Window, err err
 		if err != nil {
 			return nil, err
 		}
-		w := Whole([]*counts.Record{r})[0]
+		w := windowOf(r.Source, r)
 		if w.Name += fmt.Sprintf(" (iteration %d)", part[0]); len(part) > 1 {
 			w.Name = fmt.Sprintf("%s (iterations %d to %d)", r.Source, part[0], part[len(part)-1])
 		}
@@ -103,14 +119,16 @@ func (w Window) repeats(other Window) bool {
 
 // plan is where the experts are in every layer.
 type plan struct {
-	from    string // a window that it was learned from
+	from    string // a window that it was learned from, or the file of what runs
+	name    string
 	slots   counts.Slots
+	beyond  counts.Slots // of what runs: layers that no window may have
 	layouts map[int]router.Layout
 }
 
 // learned places the experts by the slots of all windows together.
 func learned(windows []Window, experts int, size placement.Size) (plan, error) {
-	p := plan{windows[0].Name, counts.Slots{}, map[int]router.Layout{}}
+	p := newPlan(windows[0].Name, PlanEPLB)
 	sums := map[int]router.Load{}
 	for _, w := range windows {
 		for layer, load := range w.record.ByLayer() {
@@ -120,17 +138,10 @@ func learned(windows []Window, experts int, size placement.Size) (plan, error) {
 			sums[layer].Merge(load)
 		}
 	}
-	for layer, load := range sums {
-		slots, err := placement.EPLB(load.PerExpert, size)
-		if err != nil {
-			return p, err
-		}
-		p.slots[layer] = slots
-		if p.layouts[layer], err = placement.Layout(experts, slots, size.Ranks); err != nil {
-			return p, err
-		}
-	}
-	return p, nil
+	err := p.replace(slices.Sorted(maps.Keys(sums)), experts, size, func(layer int) ([]int32, error) {
+		return placement.EPLB(sums[layer].PerExpert, size)
+	})
+	return p, err
 }
 
 // renamed calls the ranks so that they load the fewest copies coming from the running placement.
@@ -161,7 +172,10 @@ func (o Options) baseline(windows []Window, experts, ranks int) (p plan, warning
 			return plan{}, nil, err
 		}
 	}
-	p = plan{from: cmp.Or(running.Source, Contiguous), slots: counts.Slots{}, layouts: map[int]router.Layout{}}
+	if running.Experts != experts {
+		return plan{}, nil, &input.Error{File: running.Source, Expected: quantity.Count(experts, "expert"), Found: strconv.Itoa(running.Experts), Err: counts.ErrOptions}
+	}
+	p = newPlan(cmp.Or(running.Source, Contiguous), "baseline")
 	for _, w := range windows {
 		placed, err := running.For(w.record, o.MoELayers)
 		for _, layer := range w.record.Layers() {
@@ -172,11 +186,9 @@ func (o Options) baseline(windows []Window, experts, ranks int) (p plan, warning
 		if err != nil {
 			return plan{}, nil, &input.Error{File: w.Name, Found: err.Error(), Err: counts.ErrOptions}
 		}
+		p.beyond = placed.Placed(o.MoELayers)
 	}
 	for layer, l := range p.layouts {
-		if l.Experts() != experts {
-			return plan{}, nil, &input.Error{File: running.Source, Expected: quantity.Count(experts, "expert"), Found: strconv.Itoa(l.Experts()), Err: counts.ErrOptions}
-		}
 		for rank := range ranks {
 			p.slots[layer] = append(p.slots[layer], l.Held(rank)...)
 		}
@@ -267,16 +279,26 @@ func (w Window) scores(plans []plan, experts int, cost *Cost) ([]score, error) {
 	return out, nil
 }
 
-// nullP95 is what random routing exceeds on a window once in twenty times, with contiguous
-// experts, mean over layers. Where the top-k is not known, it takes every slot for a token
-// of its own, which varies more than distinct choices do.
-func (res *Result) nullP95(w Window, ranks int, o Options) (router.Number, error) {
-	shape := o.Shape
-	if shape == nil && w.record.TopK == 0 {
-		shape = &router.Shape{Experts: res.Experts, TopK: 1}
+// nulls are what random routing exceeds on each judged window once in twenty times, with
+// contiguous experts, mean over layers. Where the top-k is not known, it takes every slot for
+// a token of its own, which varies more than distinct choices do.
+func (res *Result) nulls(ranks int, o Options) ([]router.Number, error) {
+	null, warnings := make([]router.Number, len(res.Judged)), make([][]router.Warning, len(res.Judged))
+	var group errgroup.Group
+	for i, w := range res.Judged {
+		group.Go(func() (err error) {
+			shape := o.Shape
+			if shape == nil && w.record.TopK == 0 {
+				shape = &router.Shape{Experts: res.Experts, TopK: 1}
+			}
+			var rows []imbalance.Row
+			rows, warnings[i], err = w.record.Imbalance(counts.Options{Ranks: ranks, Shape: shape, Threshold: o.Threshold})
+			ofRanks := slices.DeleteFunc(rows, func(r imbalance.Row) bool { return r.Level != router.LevelRank || r.Steps == 0 })
+			null[i] = mean(ofRanks, func(r imbalance.Row) router.Number { return r.NullP95 })
+			return err
+		})
 	}
-	rows, warnings, err := w.record.Imbalance(counts.Options{Ranks: ranks, Shape: shape, Threshold: o.Threshold})
-	res.Warnings = append(res.Warnings, warnings...)
-	ofRanks := slices.DeleteFunc(rows, func(r imbalance.Row) bool { return r.Level != router.LevelRank || r.Steps == 0 })
-	return mean(ofRanks, func(r imbalance.Row) router.Number { return r.NullP95 }), err
+	err := group.Wait()
+	res.Warnings = append(res.Warnings, slices.Concat(warnings...)...)
+	return null, err
 }

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -129,6 +130,35 @@ func holdsTraces(path string) bool {
 	}
 	files, err := FolderFiles(path, nil)
 	return err == nil && len(files) > 0 && nsys.Takes(files[0])
+}
+
+// Earlier are the records of each path to subtract, nil for none: that of the file since, or
+// what each URL says now, after which it waits for the span.
+func Earlier(ctx context.Context, paths []string, since string, span time.Duration) ([]*counts.Record, error) {
+	switch {
+	case since != "":
+		r, err := counts.Read(since)
+		return slices.Repeat([]*counts.Record{r}, len(paths)), err
+	case span == 0:
+		return nil, nil
+	}
+	records := make([]*counts.Record, len(paths))
+	var group errgroup.Group
+	for i, url := range paths {
+		group.Go(func() (err error) {
+			records[i], err = counts.Scrape(ctx, url)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-time.After(span):
+		return records, nil
+	}
 }
 
 func (res *Counts) addPhase(r *counts.Record, o counts.Options) error {

@@ -35,24 +35,35 @@ type Size struct {
 //
 // Arithmetic is in single precision, as in the reference. Errors wrap router.ErrShape.
 func EPLB(load []int64, s Size) ([]int32, error) {
-	s.Groups, s.Nodes = max(s.Groups, 1), max(s.Nodes, 1)
-	if s.Groups%s.Nodes != 0 {
-		s.Groups, s.Nodes = 1, 1
-	}
-	if err := s.check(len(load)); err != nil {
-		return nil, err
-	}
 	weights := make([]float32, len(load))
 	for e, n := range load {
 		weights[e] = float32(n)
 	}
+	return eplb(weights, s, s.Slots)
+}
+
+// eplb is EPLB of the weights, with at most so many copies of an expert.
+func eplb(weights []float32, s Size, most int) ([]int32, error) {
+	s = s.hierarchy()
+	if err := s.check(len(weights)); err != nil {
+		return nil, err
+	}
 	order := grouped(weights, s.Groups, s.Nodes)
-	perNode := len(load) / s.Nodes
+	perNode := len(weights) / s.Nodes
 	var slots []int32
 	for node := range s.Nodes {
-		slots = append(slots, spread(weights, order[node*perNode:(node+1)*perNode], s.Slots/s.Nodes, s.Ranks/s.Nodes)...)
+		slots = append(slots, spread(weights, order[node*perNode:(node+1)*perNode], s.Slots/s.Nodes, s.Ranks/s.Nodes, most)...)
 	}
 	return slots, nil
+}
+
+// hierarchy has the nodes that groups stay on, or one where they do not divide the groups.
+func (s Size) hierarchy() Size {
+	s.Groups, s.Nodes = max(s.Groups, 1), max(s.Nodes, 1)
+	if s.Groups%s.Nodes != 0 {
+		s.Groups, s.Nodes = 1, 1
+	}
+	return s
 }
 
 func (s Size) check(experts int) error {
@@ -85,8 +96,9 @@ func grouped(weights []float32, groups, nodes int) []int32 {
 	return order
 }
 
-// spread copies the experts until they fill the slots, and packs them onto the ranks.
-func spread(weights []float32, experts []int32, slots, ranks int) []int32 {
+// spread copies the experts, each at most so often, until they fill the slots, and packs them
+// onto the ranks.
+func spread(weights []float32, experts []int32, slots, ranks, limit int) []int32 {
 	copies := make([]int, len(experts))
 	share := make([]float32, len(experts)) // load per copy
 	of := make([]int, 0, slots)            // by physical copy: the index of its expert
@@ -95,9 +107,9 @@ func spread(weights []float32, experts []int32, slots, ranks int) []int32 {
 		of = append(of, i)
 	}
 	for len(of) < slots {
-		most := 0
+		most := -1
 		for i, w := range share {
-			if w > share[most] {
+			if copies[i] < limit && (most < 0 || w > share[most]) {
 				most = i
 			}
 		}

@@ -33,10 +33,10 @@ type placeView struct{ *place.Result }
 func (res placeView) notes() (notes []string) {
 	for _, w := range res.Workloads {
 		if w.Change > 0 {
-			notes = append(notes, fmt.Sprintf("%s: EPLB with %s raises the busiest rank's load by %s (max/mean %s, before %s)", res.label(w.Window), quantity.Count(w.Redundant, "redundant expert"),
+			notes = append(notes, fmt.Sprintf("%s: the plan with %s raises the busiest rank's load by %s (max/mean %s, before %s)", res.label(w.Window), quantity.Count(w.Redundant, "redundant expert"),
 				quantity.Percent(w.Change), quantity.Ratio(w.Judged), quantity.Ratio(w.Baseline)))
 		} else if w.Time != nil && w.Time.Estimate > 0 {
-			notes = append(notes, fmt.Sprintf("%s: EPLB with %s evens the load and costs time: predicted %s", res.label(w.Window), quantity.Count(w.Redundant, "redundant expert"), w.Time))
+			notes = append(notes, fmt.Sprintf("%s: the plan with %s evens the load and costs time: predicted %s", res.label(w.Window), quantity.Count(w.Redundant, "redundant expert"), w.Time))
 		}
 	}
 	if res.NoTime != "" {
@@ -83,14 +83,18 @@ func (res placeView) costNotes() (notes []string) {
 func (res placeView) tables() []output.Table {
 	window := computed(label("window"), func(w place.Workload) any { return res.label(w.Window) })
 	judged := []output.Column{ratio("judged max/mean"), ratio("baseline max/mean")}
-	tables := []output.Table{output.Of("placements", "Placements, mean over layers and windows", res.Placements, slices.Concat([]output.Column{count("ranks"), count("redundant"), ratio("learned max/mean")}, judged,
-		[]output.Column{percent("load change", "judged_load_change"), ratio("null p95")}, timeColumns(func(p place.Placement) *place.TimeChange { return p.Time }), []output.Column{label("verdict")})...),
+	tables := []output.Table{output.Of("placements", "Placements, mean over layers and windows", res.Placements, slices.Concat([]output.Column{count("ranks"), count("redundant"), label("plan"), ratio("learned max/mean")}, judged,
+		[]output.Column{percent("load change", "judged_load_change"), ratio("null p95")}, timeColumns(func(p place.Placement) *place.TimeChange { return p.Time }), []output.Column{percent("moved", "moved_share"), label("verdict")})...),
 		output.Of("workloads", "Judged windows, mean over layers", res.Workloads, slices.Concat([]output.Column{count("ranks"), count("redundant"), window}, judged,
 			[]output.Column{percent("load change", "judged_load_change"), ratio("null p95")}, timeColumns(func(w place.Workload) *place.TimeChange { return w.Time }))...),
 		output.Of("decay", "Learned on one window, judged on one so many windows later", res.Decay,
 			slices.Concat([]output.Column{count("ranks"), count("redundant"), count("windows later"), count("pairs")}, judged, []output.Column{percent("load change", "judged_load_change")})...)}
 	price := slices.Concat([]output.Column{count("ranks"), count("redundant"), size("copies per rank and layer", "replica_bytes_per_rank_and_layer")}, within("rank", size("copies per rank", "replica_bytes_per_rank")),
 		[]output.Column{count("experts to move", "moved_experts")}, within("moved", size("to move", "moved_bytes")), []output.Column{duration("move"), real("steps to pay back", "paid_back_after_steps"), real("break-even tokens")})
+	plans := []output.Column{count("ranks"), count("redundant"), label("plan"), count("left out"), ratio("judged max/mean"), ratio("p95 over layers", "judged_p95_over_layers"), ratio("worst left out", "judged_worst_of_left_out"), percent("moved", "moved_share")}
+	curve := slices.Concat([]output.Column{count("ranks"), count("redundant"), percent("moved", "moved_share"), count("experts to move", "moved_experts")}, within("moved", size("to move", "moved_bytes")),
+		[]output.Column{ratio("learned max/mean"), ratio("judged max/mean"), label("knee"), label("afresh"), label("in budget")})
+	tables = append(tables, output.Of("plans", "Ways of learning, on windows left out of it, mean over layers and windows", res.Plans, plans...), output.Of("curve", "From the running placement on, by moves", res.Curve, curve...))
 	return append(tables, output.Of("price", "Price of each placement", res.Placements, price...), res.matrix(), output.Of("layers", "Per layer, mean over steps", res.Layers,
 		slices.Concat([]output.Column{count("ranks"), count("redundant"), count("layer"), ratio("learned max/mean")}, judged)...).LeadBy("judged_max_over_mean", "learned_max_over_mean"))
 }

@@ -1,0 +1,199 @@
+package place
+
+import (
+	"maps"
+	"math"
+	"runtime"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/moebalance/moebalance/compare/counts"
+	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/placement"
+)
+
+// nearlySame is the most total variation of expert shares, mean over layers, between windows
+// that count as one: steps of one run differ by less, other traffic by more.
+const nearlySame = 0.03
+
+// lesson is windows to learn from, by layer: the share of each expert in each cluster of
+// windows that are nearly the same, so that none counts for more because it came often.
+type lesson struct {
+	clusters [][]Window
+	shares   map[int][][]float64 // of the clusters with load in the layer
+}
+
+func lessonOf(windows []Window, experts int) lesson {
+	l := lesson{clusters: clusters(windows), shares: map[int][][]float64{}}
+	for _, cluster := range l.clusters {
+		for layer, share := range shareOf(cluster, experts) {
+			l.shares[layer] = append(l.shares[layer], share)
+		}
+	}
+	return l
+}
+
+// shareOf is the mean share of each expert in the windows, by layer.
+func shareOf(windows []Window, experts int) map[int][]float64 {
+	shares, n := map[int][]float64{}, map[int]float64{}
+	for _, w := range windows {
+		for layer, share := range w.shares {
+			if shares[layer] == nil {
+				shares[layer] = make([]float64, experts)
+			}
+			n[layer]++
+			for e, v := range share {
+				shares[layer][e] += v
+			}
+		}
+	}
+	for layer, share := range shares {
+		for e := range share {
+			share[e] /= n[layer]
+		}
+	}
+	return shares
+}
+
+// sharesOf are those of one record.
+func sharesOf(r *counts.Record) map[int][]float64 {
+	shares := map[int][]float64{}
+	for layer, load := range r.ByLayer() {
+		if total := float64(load.Total()); total > 0 {
+			shares[layer] = make([]float64, len(load.PerExpert))
+			for e, slots := range load.PerExpert {
+				shares[layer][e] = float64(slots) / total
+			}
+		}
+	}
+	return shares
+}
+
+// clusters joins windows that are nearly the same as one of the cluster.
+func clusters(windows []Window) [][]Window {
+	joined := make([]int, len(windows))
+	for i, w := range windows {
+		joined[i] = i
+		for j := range i {
+			if from, to := joined[i], joined[j]; from != to && distance(w.shares, windows[j].shares) <= nearlySame {
+				for k := range joined[:i+1] {
+					if joined[k] == from {
+						joined[k] = to
+					}
+				}
+			}
+		}
+	}
+	var list [][]Window
+	at := map[int]int{}
+	for i, w := range windows {
+		if _, ok := at[joined[i]]; !ok {
+			at[joined[i]] = len(list)
+			list = append(list, nil)
+		}
+		list[at[joined[i]]] = append(list[at[joined[i]]], w)
+	}
+	return list
+}
+
+// distance is the total variation, mean over the layers of both.
+func distance(a, b map[int][]float64) float64 {
+	sum, n := 0.0, 0.0
+	for _, layer := range slices.Sorted(maps.Keys(a)) {
+		long, short := a[layer], b[layer]
+		if len(long) < len(short) {
+			long, short = short, long
+		}
+		if len(short) == 0 {
+			continue
+		}
+		n++
+		for e, share := range long {
+			if e < len(short) {
+				share -= short[e]
+			}
+			sum += math.Abs(share) / 2
+		}
+	}
+	return sum / n // of none: undefined, which is no small distance
+}
+
+// The plans by name.
+const (
+	PlanRobust  = "robust"
+	PlanEPLB    = "eplb"
+	PlanNearest = "eplb of the nearest window"
+	PlanMoves   = "moves"
+)
+
+// best places the experts for all clusters of windows; with a single one, and where it is
+// asked for, by EPLB.
+func (o Options) best(windows []Window, experts int, size placement.Size) (p plan, err error) {
+	if p, err = learned(windows, experts, size); err != nil || o.Policy == PlanEPLB {
+		return p, err
+	}
+	l := lessonOf(windows, experts)
+	if len(l.clusters) < 2 {
+		return p, nil
+	}
+	p.name = PlanRobust
+	err = p.replace(slices.Sorted(maps.Keys(l.shares)), experts, size, func(layer int) ([]int32, error) {
+		return placement.Robust(l.shares[layer], size, o.Goal)
+	})
+	return p, err
+}
+
+// replace sets the slots of some layers, which are found side by side.
+func (p *plan) replace(layers []int, experts int, size placement.Size, slotsOf func(layer int) ([]int32, error)) error {
+	var group errgroup.Group
+	var mutex sync.Mutex
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for _, layer := range layers {
+		group.Go(func() error {
+			slots, err := slotsOf(layer)
+			if err != nil {
+				return err
+			}
+			layout, err := placement.Layout(experts, slots, size.Ranks)
+			mutex.Lock()
+			defer mutex.Unlock()
+			p.slots[layer], p.layouts[layer] = slots, layout
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+// moved is how many copies ranks load that come from one plan to another.
+func moved(from, to plan) (n int) {
+	for layer, l := range to.layouts {
+		for _, loaded := range placement.Loaded(from.layouts[layer], l) {
+			n += loaded
+		}
+	}
+	return n
+}
+
+// movedShare is that of all copies of the second plan.
+func movedShare(from, to plan) router.Number {
+	return router.Number(moved(from, to)) / router.Number(max(1, to.copies()))
+}
+
+func (p plan) copies() (n int) {
+	for _, slots := range p.slots {
+		n += len(slots)
+	}
+	return n
+}
+
+func (p plan) clone() plan {
+	p.slots, p.layouts = maps.Clone(p.slots), maps.Clone(p.layouts)
+	return p
+}
+
+// newPlan is one without layers.
+func newPlan(from, name string) plan {
+	return plan{from: from, name: name, slots: counts.Slots{}, layouts: map[int]router.Layout{}}
+}

@@ -1,0 +1,160 @@
+package place
+
+import (
+	"errors"
+	"maps"
+	"slices"
+
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/placement"
+)
+
+// LeftOut is what a way of learning placements does on windows that it has not seen: each
+// cluster of nearly equal windows is left out in turn, the rest is learned from, and what was
+// left out is judged, by the sums of its windows.
+type LeftOut struct {
+	Plan
+	Name       string        `json:"plan"`
+	Default    bool          `json:"default"`
+	Folds      int           `json:"left_out"`                 // how often something was left out
+	Judged     router.Number `json:"judged_max_over_mean"`     // mean over layers, then over what was left out
+	P95        router.Number `json:"judged_p95_over_layers"`   // likewise of the layers' 95th percentile
+	Worst      router.Number `json:"judged_worst_of_left_out"` // of the means over layers
+	MovedShare router.Number `json:"moved_share"`              // from the baseline
+}
+
+// fewMoves is the share of the copies that may move where no budget is given.
+const fewMoves = 0.1
+
+// mostFolds bounds how often something is left out; of more clusters, several are at once.
+const mostFolds = 6
+
+// leaveOut judges each way of learning on all windows, those to learn from and to judge on:
+// nothing is chosen by it.
+func (res *Result) leaveOut(at Plan, flat plan, size placement.Size, o Options) error {
+	all := clusters(slices.Concat(res.Learned, res.Judged))
+	if len(all) < 2 {
+		return nil
+	}
+	folds := make([][]Window, min(len(all), mostFolds))
+	for i, c := range all {
+		folds[i%len(folds)] = append(folds[i%len(folds)], c...)
+	}
+	name := ""
+	for _, p := range res.Placements {
+		if p.Plan == at && p.Default {
+			name = p.Name
+		}
+	}
+	var names []string
+	rows := map[string]*LeftOut{}
+	for i, held := range folds {
+		rest := slices.Concat(slices.Concat(folds[:i]...), slices.Concat(folds[i+1:]...))
+		plans, err := res.ways(flat, rest, held, size, o)
+		if err != nil {
+			return err
+		}
+		for _, p := range plans {
+			if rows[p.name] == nil {
+				names = append(names, p.name)
+				rows[p.name] = &LeftOut{Plan: at, Name: p.name, Default: p.name == name}
+			}
+			rows[p.name].add(p, flat, held)
+		}
+	}
+	for _, name := range names {
+		r := rows[name]
+		n := router.Number(r.Folds)
+		r.Judged, r.P95, r.MovedShare = r.Judged/n, r.P95/n, r.MovedShare/n
+		res.Plans = append(res.Plans, *r)
+	}
+	return nil
+}
+
+// ways are the placements that each way of learning takes from the rest.
+func (res *Result) ways(flat plan, rest, held []Window, size placement.Size, o Options) ([]plan, error) {
+	best, err := o.best(rest, res.Experts, size)
+	if err != nil {
+		return nil, err
+	}
+	plans := []plan{flat}
+	if best.name == PlanRobust {
+		plans = append(plans, best)
+	}
+	sum, err := learned(rest, res.Experts, size)
+	if err != nil {
+		return nil, err
+	}
+	near, target := 0, shareOf(held, res.Experts)
+	for i := range rest {
+		if distance(rest[i].shares, target) < distance(rest[near].shares, target) {
+			near = i
+		}
+	}
+	nearest, err := learned(rest[near:near+1], res.Experts, size)
+	if err != nil {
+		return nil, err
+	}
+	nearest.name = PlanNearest
+	plans = append(plans, sum, nearest)
+	if flat.from != Contiguous {
+		for _, p := range plans[1:] {
+			if err := p.renamed(flat, res.Experts, size); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if flat.from != Contiguous || o.MaxMoves != nil {
+		few := o
+		if o.MaxMoves == nil {
+			few.MaxMoves = &Budget{Share: fewMoves}
+		}
+		way, inBudget, err := few.way(flat, rest, res.Experts, size, true)
+		if err != nil && (o.MaxMoves != nil || !errors.Is(err, errOverBudget)) {
+			return nil, err
+		}
+		if len(way) > 0 {
+			plans = append(plans, way[inBudget])
+		}
+	}
+	return plans, nil
+}
+
+// add adds what a plan does to the windows that were left out.
+func (r *LeftOut) add(p, flat plan, held []Window) {
+	var layers []float64
+	for _, layer := range slices.Sorted(maps.Keys(p.layouts)) {
+		sum, n := 0.0, 0.0
+		for _, w := range held {
+			if share := w.shares[layer]; share != nil {
+				sum, n = sum+peak(p.layouts[layer], share), n+1
+			}
+		}
+		if n > 0 {
+			layers = append(layers, sum/n)
+		}
+	}
+	if r.Folds++; len(layers) == 0 {
+		return
+	}
+	slices.Sort(layers)
+	of := router.Number(stat.Mean(layers, nil))
+	r.Judged += of
+	r.Worst = max(r.Worst, of)
+	r.P95 += router.Number(stat.Quantile(0.95, stat.Empirical, layers, nil))
+	r.MovedShare += movedShare(flat, p)
+}
+
+// peak is the max/mean over ranks of a layer's shares.
+func peak(l router.Layout, share []float64) float64 {
+	load := make([]float64, l.Ranks())
+	for e, v := range share {
+		places := l.Places(e)
+		for _, place := range places {
+			load[place.Rank] += v / float64(len(places))
+		}
+	}
+	return slices.Max(load) * float64(l.Ranks())
+}

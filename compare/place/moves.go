@@ -1,0 +1,173 @@
+package place
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/placement"
+	"github.com/moebalance/moebalance/router/quantity"
+)
+
+// ParseGoal reads --goal; see placement.Goal.
+func ParseGoal(text string) (placement.Goal, error) { return placement.ParseGoal(text) }
+
+// Budget is the most that may move from the placement that runs: one of its fields.
+type Budget struct {
+	Share float64       // of the copies of all ranks and layers
+	Bytes float64       // of weights, all ranks together
+	Time  time.Duration // of the rank that loads most
+}
+
+// ParseBudget reads 10%, 2GB or 50ms.
+func ParseBudget(text string) (*Budget, error) {
+	refused := fmt.Errorf("want a share such as 10%%, bytes such as 2GB, or a time such as 50ms, have %q", text)
+	for _, unit := range []struct {
+		suffix string
+		scale  float64
+	}{{"%", 0}, {"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}, {"GiB", 1 << 30}, {"MiB", 1 << 20}} {
+		number, ok := strings.CutSuffix(text, unit.suffix)
+		if !ok {
+			continue
+		}
+		v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+		switch {
+		case err != nil || !(v >= 0) || unit.scale == 0 && v > 100:
+			return nil, refused
+		case unit.scale == 0:
+			return &Budget{Share: v / 100}, nil
+		}
+		return &Budget{Bytes: v * unit.scale}, nil
+	}
+	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
+		return &Budget{Time: d}, nil
+	}
+	return nil, refused
+}
+
+// Point is a placement on the way from the one that runs: what so many moves reach.
+type Point struct {
+	Plan
+	Moved      int           `json:"moved_experts"`
+	MovedShare router.Number `json:"moved_share"` // of all copies
+	MovedBytes router.Number `json:"moved_bytes"`
+	Learned    router.Number `json:"learned_max_over_mean"`
+	Judged     router.Number `json:"judged_max_over_mean"`
+	Knee       bool          `json:"knee"`      // from here on moves bring less than on average
+	Afresh     bool          `json:"afresh"`    // learned without regard to what runs
+	InBudget   bool          `json:"in_budget"` // the most that --max-moves allows
+}
+
+// shares at which the way is looked at.
+var milestones = []float64{0.005, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.12, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9}
+
+// way is the placements from the running one on, each with a few more moves, to the one that
+// no swap betters, or but to the last within the budget, which is that of the number. There
+// are none where the running one has more copies on a rank than are asked for.
+func (o Options) way(running plan, learn []Window, experts int, size placement.Size, stop bool) (plans []plan, inBudget int, err error) {
+	l := lessonOf(learn, experts)
+	layers := slices.Sorted(maps.Keys(l.shares))
+	at := newPlan(running.from, PlanMoves)
+	maps.Copy(at.slots, running.slots)
+	maps.Copy(at.layouts, running.layouts)
+	var windows [][][]float64
+	var slots [][]int32
+	for _, layer := range layers {
+		grown, ok := placement.Grown(running.layouts[layer], l.shares[layer], size)
+		if !ok {
+			return nil, 0, nil
+		}
+		windows, slots = append(windows, l.shares[layer]), append(slots, grown)
+	}
+	keep := func(slotsOf func(i int) []int32) error {
+		p := at.clone()
+		plans = append(plans, p)
+		return p.replace(layers, experts, size, func(layer int) ([]int32, error) { return slotsOf(slices.Index(layers, layer)), nil })
+	}
+	if err := keep(func(i int) []int32 { return slots[i] }); err != nil {
+		return nil, 0, err
+	}
+	all, done := size.Slots*len(layers), moved(running, plans[0])
+	most, onRank := o.budget(all)
+	if done > most {
+		return nil, 0, fmt.Errorf("%w: the redundant experts alone are %s", errOverBudget, quantity.Count(done, "copy"))
+	}
+	m, err := placement.NewMover(windows, slots, size, onRank)
+	if err != nil {
+		return nil, 0, err
+	}
+	inBudget = -1
+	for next, kept := 0, done; err == nil; {
+		if inBudget < 0 && done+2 > most { // a swap moves two
+			if inBudget, err, kept = len(plans), keep(m.Slots), done; stop {
+				return plans, inBudget, err
+			}
+		}
+		_, copies, ok := m.Next()
+		if done += copies; !ok {
+			err = keep(m.Slots)
+			break
+		}
+		for next < len(milestones) && float64(done) >= milestones[next]*float64(all) {
+			if next++; done > kept+2 && (next == len(milestones) || float64(done) < milestones[next]*float64(all)) {
+				err, kept = keep(m.Slots), done
+			}
+		}
+	}
+	if inBudget < 0 {
+		inBudget = len(plans) - 1
+	}
+	return plans, inBudget, err
+}
+
+// errOverBudget is of growth that takes more than all moves.
+var errOverBudget = fmt.Errorf("%w: more than --max-moves allows", router.ErrShape)
+
+// budget is how many of all copies may move, and how many to one rank, 0 for any number.
+func (o Options) budget(all int) (most, onRank int) {
+	switch b := o.MaxMoves; {
+	case b == nil:
+		return all, 0
+	case b.Time > 0:
+		return all, max(1, int(b.Time.Seconds()*o.Bandwidth/o.ExpertBytes))
+	case b.Bytes > 0:
+		return int(b.Bytes / o.ExpertBytes), 0
+	default:
+		return int(b.Share*float64(all) + 1e-9), 0
+	}
+}
+
+// points are what the placements on the way reach, and the one learned afresh.
+func (o Options) points(at Plan, running plan, l learnt, scores [][]score, learn int) (points []Point) {
+	afresh := l.rivals[l.afresh]
+	for i, p := range append(slices.Clone(l.way), afresh) {
+		q := Point{Plan: at, Moved: moved(running, p), MovedBytes: router.Undefined(), Afresh: i == len(l.way), InBudget: o.MaxMoves != nil && i == l.inBudget,
+			Learned: mean(column(scores[:learn], i), score.overall), Judged: mean(column(scores[learn:], i), score.overall)}
+		if q.MovedShare = movedShare(running, p); o.ExpertBytes > 0 {
+			q.MovedBytes = router.Number(o.ExpertBytes) * router.Number(q.Moved)
+		}
+		points = append(points, q)
+	}
+	if k := knee(points[:len(l.way)]); k > 0 {
+		points[k].Knee = true
+	}
+	return points
+}
+
+// knee is the point furthest below the line from the first to the last, on what was learned;
+// 0 for none.
+func knee(points []Point) (at int) {
+	first, last := points[0], points[len(points)-1]
+	depth := router.Number(0)
+	for i, p := range points {
+		along := (p.MovedShare - first.MovedShare) / (last.MovedShare - first.MovedShare)
+		if d := first.Learned + along*(last.Learned-first.Learned) - p.Learned; d > depth {
+			at, depth = i, d
+		}
+	}
+	return at
+}

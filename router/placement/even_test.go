@@ -1,0 +1,250 @@
+package placement
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+// randomWindows are loads that share a skew and differ from window to window.
+func randomWindows(rng *rand.Rand, windows, experts int) [][]float64 {
+	out := make([][]float64, windows)
+	skew := make([]float64, experts)
+	for e := range skew {
+		skew[e] = math.Exp(rng.NormFloat64())
+	}
+	for w := range out {
+		for _, v := range skew {
+			out[w] = append(out[w], v*math.Exp(rng.NormFloat64()/2)*float64(1+w))
+		}
+	}
+	return out
+}
+
+// squares is the sum of squares of the ranks' loads over the mean load, over windows.
+func squares(windows [][]float64, slots []int32, ranks int) (sum float64) {
+	copies := map[int32]float64{}
+	for _, e := range slots {
+		copies[e]++
+	}
+	for _, load := range windows {
+		total := 0.0
+		for _, n := range load {
+			total += n
+		}
+		for rank := range slices.Chunk(slots, len(slots)/ranks) {
+			on := 0.0
+			for _, e := range rank {
+				on += load[e] / copies[e]
+			}
+			sum += on * on * float64(ranks*ranks) / (total * total)
+		}
+	}
+	return sum
+}
+
+func hasDouble(slots []int32, ranks int) bool {
+	for rank := range slices.Chunk(slots, len(slots)/ranks) {
+		if slices.Sort(rank); len(slices.Compact(slices.Clone(rank))) < len(rank) {
+			return true
+		}
+	}
+	return false
+}
+
+// No swap betters a robust placement, which is looked for one by one; it keeps EPLB's copies
+// and nodes, and no rank has two copies of an expert.
+func TestRobustIsLocallyBest(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 7))
+	for range 30 {
+		nodes := 1 + rng.IntN(2)
+		s := Size{Ranks: 4 * nodes, Slots: 4 * nodes * (3 + rng.IntN(3)), Groups: nodes * 2, Nodes: nodes}
+		experts := 8 * nodes
+		windows := randomWindows(rng, 2+rng.IntN(4), experts)
+		slots, err := Robust(windows, s, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l, err := Layout(experts, slots, s.Ranks); err != nil || l.Ranks() != s.Ranks {
+			t.Fatal(err)
+		}
+		value, perRank := squares(windows, slots, s.Ranks), s.Slots/s.Ranks
+		clone := slices.Clone(slots)
+		if hasDouble(clone, s.Ranks) {
+			t.Errorf("%+v: %v has an expert twice on a rank", s, slots)
+		}
+		for a := range slots {
+			for b := range slots {
+				ra, rb := a/perRank, b/perRank
+				if ra/4 != rb/4 || ra == rb {
+					continue
+				}
+				other := slices.Clone(slots)
+				other[a], other[b] = slots[b], slots[a]
+				if v := squares(windows, other, s.Ranks); v < value-1e-9 && !hasDouble(slices.Clone(other), s.Ranks) {
+					t.Fatalf("%+v: swapping slots %d and %d makes %v of %v", s, a, b, v, value)
+				}
+			}
+		}
+		node := map[int32]int{} // no expert stands on two nodes
+		for i, e := range slots {
+			if at, ok := node[e]; ok && at != i/perRank/4 {
+				t.Fatalf("%+v: expert %d leaves its node in %v", s, e, slots)
+			}
+			node[e] = i / perRank / 4
+		}
+	}
+	if slots, err := Robust([][]float64{{1, 2}, {2, 1}}, Size{Slots: 3, Ranks: 2}, ""); !errors.Is(err, router.ErrShape) {
+		t.Error(slots, err)
+	}
+}
+
+// By hand: experts 0 and 1 are hot in turn, 2 and 3 when neither is. By their mean all four
+// are equal, so that any two may stand together; over the windows, 0 and 1 must not stand with
+// what is hot at the same time.
+func TestRobustSeparatesWhatIsHotTogether(t *testing.T) {
+	windows := [][]float64{{3, 3, 1, 1}, {1, 1, 3, 3}, {30, 30, 10, 10}} // the unit of a window does not matter
+	slots, err := Robust(windows, Size{Slots: 4, Ranks: 2}, "")
+	if err != nil || slots[0]/2 == slots[1]/2 {
+		t.Errorf("%v, %v", slots, err)
+	}
+	if v := squares(windows, slots, 2); math.Abs(v-6) > 1e-12 {
+		t.Errorf("sum of squares %v, want 2 ranks at 1 in 3 windows", v)
+	}
+}
+
+// A goal is met no worse with swaps towards it than without.
+func TestGoals(t *testing.T) {
+	rng := rand.New(rand.NewPCG(8, 8))
+	peaks := func(windows [][]float64, slots []int32, ranks int) (out []float64) {
+		l, err := Layout(len(windows[0]), slots, ranks)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, load := range windows {
+			whole := make([]int64, len(load))
+			for e, n := range load {
+				whole[e] = int64(1e9 * n)
+			}
+			out = append(out, MaxOverMean(l, whole).Float64())
+		}
+		return out
+	}
+	for _, goal := range []Goal{"mean", "max", "p50"} {
+		better := 0
+		for range 10 {
+			windows := randomWindows(rng, 5, 32)
+			s := Size{Slots: 40, Ranks: 8}
+			without, err1 := Robust(windows, s, "")
+			with, err2 := Robust(windows, s, goal)
+			if err1 != nil || err2 != nil {
+				t.Fatal(err1, err2)
+			}
+			a, b := goal.of(peaks(windows, without, 8)), goal.of(peaks(windows, with, 8))
+			if b > a+1e-6 || hasDouble(slices.Clone(with), 8) {
+				t.Errorf("%s: %v, without %v", goal, b, a)
+			}
+			if b < a-1e-6 {
+				better++
+			}
+		}
+		if better == 0 {
+			t.Errorf("%s: no goal is met better", goal)
+		}
+	}
+	for goal, want := range map[Goal]float64{"mean": 2.5, "max": 4, "p50": 3, "p10": 1} {
+		if got := goal.of([]float64{3, 1, 4, 2}); got != want {
+			t.Errorf("%s: %v, want %v", goal, got, want)
+		}
+	}
+	for _, text := range []string{"median", "p", "p0", "p100", "pNaN", "p-5"} {
+		if g, err := ParseGoal(text); err == nil {
+			t.Error(text, g)
+		}
+	}
+}
+
+// Each swap of a mover evens more than no swap, it counts what ranks load, and it heeds how
+// much one rank may; at the end no swap betters anything.
+func TestMover(t *testing.T) {
+	rng := rand.New(rand.NewPCG(9, 9))
+	s := Size{Slots: 40, Ranks: 8}
+	var windows [][][]float64
+	var slots [][]int32
+	for range 3 {
+		w := randomWindows(rng, 3, 32)
+		stale, err := EPLB([]int64{5, 1, 9, 3, 5, 1, 9, 3, 5, 1, 9, 3, 5, 1, 9, 3, 5, 1, 9, 3, 5, 1, 9, 3, 5, 1, 9, 3, 5, 1, 9, 3}, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		windows, slots = append(windows, w), append(slots, stale)
+	}
+	for _, most := range []int{0, 4} {
+		m, err := NewMover(windows, slots, s, most)
+		if err != nil {
+			t.Fatal(err)
+		}
+		value, done := math.Inf(1), 0
+		for steps := 0; ; steps++ {
+			sum, loaded, onRank := 0.0, 0, make([]int, s.Ranks)
+			for l := range slots {
+				from, _ := Layout(32, slots[l], s.Ranks)
+				to, err := Layout(32, m.Slots(l), s.Ranks)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for r, n := range Loaded(from, to) {
+					loaded, onRank[r] = loaded+n, onRank[r]+n
+				}
+				sum += squares(windows[l], m.Slots(l), s.Ranks)
+			}
+			if sum >= value || loaded != done || most > 0 && slices.Max(onRank) > most {
+				t.Fatalf("step %d: %v after %v, %d copies of %d, on ranks %v", steps, sum, value, loaded, done, onRank)
+			}
+			value = sum
+			_, copies, ok := m.Next()
+			if !ok {
+				if steps < 5 {
+					t.Errorf("%d steps", steps)
+				}
+				break
+			}
+			done += copies
+		}
+	}
+	if _, err := NewMover(windows, [][]int32{{0, 1, 2}}, Size{Ranks: 2}, 0); !errors.Is(err, router.ErrShape) {
+		t.Error(err)
+	}
+}
+
+// By hand: rank 0 holds 0 1 with 7 of 10, rank 1 holds 2 3 and takes a copy of 0, after which
+// they have 4 and 6; rank 0 takes 2, which is hotter than 3.
+func TestGrown(t *testing.T) {
+	running, _ := router.Contiguous(4, 2)
+	load := [][]float64{{6, 1, 2, 1}}
+	if slots, ok := Grown(running, load, Size{Slots: 6, Ranks: 2}); !ok || !slices.Equal(slots, []int32{0, 1, 2, 2, 3, 0}) {
+		t.Error(slots, ok)
+	}
+	if slots, ok := Grown(running, load, Size{Slots: 4, Ranks: 2}); !ok || !slices.Equal(slots, []int32{0, 1, 2, 3}) {
+		t.Error(slots, ok)
+	}
+	if slots, ok := Grown(running, load, Size{Slots: 2, Ranks: 2}); ok {
+		t.Error(slots)
+	}
+}
+
+// 58 layers of DeepSeek-R1's size and 24 windows.
+func BenchmarkRobustDeepSeek(b *testing.B) {
+	windows := randomWindows(rand.New(rand.NewPCG(1, 2)), 24, 256)
+	for b.Loop() {
+		for range 58 {
+			if _, err := Robust(windows, Size{Slots: 288, Ranks: 32}, ""); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+}
