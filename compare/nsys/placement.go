@@ -230,6 +230,9 @@ func (p *placement) place() {
 			} else {
 				p.inStep(&l, p.steps[b])
 			}
+			if p.launches[i].Anchor != infer.ExpertGEMM && p.a.classes[p.r.events[p.order[i]].name].GEMM && l.Evidence == byName {
+				l.Phase, l.Evidence = PhaseOther, byPosition // of shared experts
+			}
 			if i >= begin && p.layers[b] != None {
 				l.Layer, l.Inferred = p.layers[b], l.Inferred|inferredLayer
 				l.Graph = replayed && p.launches[i].Anchor == infer.ExpertGEMM

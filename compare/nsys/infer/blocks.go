@@ -80,6 +80,33 @@ func (r *recording) join() (unknown string) {
 	return ""
 }
 
+// sharedFirst reports whether the first block of every layer precedes the router: it is of
+// shared experts, which all tokens pass. Its GEMMs become dense.
+func (r *recording) sharedFirst() bool {
+	routed := func(l []Launch) bool {
+		return slices.ContainsFunc(l, func(l Launch) bool { return l.Anchor == Router })
+	}
+	for i := range r.layers {
+		blocks := r.runs[r.parts[i]:r.parts[i+1]]
+		between := r.launches[blocks[0].Last+1 : blocks[len(blocks)-1].Last+1]
+		if i > 0 && (routed(r.segment(i)) || !routed(between)) { // the first layer may be cut
+			return false
+		}
+	}
+	for i := range r.layers {
+		first := r.runs[r.parts[i]]
+		if i == 0 && r.parts[1]-r.parts[0] != r.parts[2]-r.parts[1] {
+			continue
+		}
+		for at := first.First; at <= first.Last; at++ {
+			if r.launches[at].Anchor == ExpertGEMM {
+				r.launches[at].Anchor = Dense
+			}
+		}
+	}
+	return true
+}
+
 // segment is what was launched between the layer before and the one of its index; that
 // of index 0 is what precedes all, the last one what follows all.
 func (r *recording) segment(i int) []Launch {

@@ -2,7 +2,10 @@ package infer
 
 import (
 	"maps"
+	"math"
 	"slices"
+
+	"gonum.org/v1/gonum/stat"
 )
 
 // group is what the layers of some steps have in common.
@@ -91,6 +94,8 @@ func (r *recording) contradiction(p period) string {
 		return overlap
 	}
 	switch {
+	case r.sharedBehind(p):
+		return "some expert GEMMs take equally long in all layers and others do not: they may be of shared experts"
 	case r.lost():
 		return "more attention is before the first expert block, or behind the last, than between any two: kernels were lost"
 	case r.coarser(p):
@@ -329,4 +334,49 @@ func lacking(counts map[int32][]int32, lacks func([]int32) bool) bool {
 		}
 	}
 	return false
+}
+
+const (
+	mostSteady  = 0.03 // the standard deviation of a GEMM's time over layers, over the mean, where all tokens pass
+	leastUneven = 0.06 // the same of GEMMs whose tokens depend on the load
+)
+
+// sharedBehind reports whether, of more GEMMs in a layer than two, some take equally long in
+// all layers of a step and others do not. Chunks of tokens differ alike.
+func (r *recording) sharedBehind(p period) bool {
+	steady, uneven, steps := 0, 0, 0
+	for b := p.first; b+p.layers <= len(r.layers); b += p.layers {
+		var times [][]float64 // by GEMM and layer
+		for i, layer := range r.layers[b : b+p.layers] {
+			n := 0
+			for _, l := range r.launches[layer.First : layer.Last+1] {
+				if l.Anchor != ExpertGEMM {
+					continue
+				}
+				if n == len(times) && i == 0 {
+					times = append(times, nil)
+				}
+				if n < len(times) {
+					times[n] = append(times[n], float64(l.NS))
+				}
+				n++
+			}
+		}
+		if len(times) < 3 {
+			continue
+		}
+		least, most := math.Inf(1), 0.0
+		for _, t := range times {
+			mean, deviation := stat.MeanStdDev(t, nil)
+			least, most = min(least, deviation/mean), max(most, deviation/mean)
+		}
+		steps++
+		if least < mostSteady {
+			steady++
+		}
+		if most > leastUneven {
+			uneven++
+		}
+	}
+	return 2*min(steady, uneven) > steps
 }

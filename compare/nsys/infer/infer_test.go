@@ -297,6 +297,47 @@ func TestPiecesOfLayers(t *testing.T) {
 	}
 }
 
+// Shared experts run as GEMMs of the same name: before the router, where their place tells
+// them from routed ones, or behind it, where only equal times in all layers do.
+func TestSharedExperts(t *testing.T) {
+	const layers, n = 6, 4
+	routed := func(layer int) []Launch {
+		l := launches(gemm, activation, gemm)
+		l[0].NS, l[2].NS = uint32(500+100*layer), uint32(300+60*layer)
+		return l
+	}
+	same := launches(gemm, activation, gemm)
+	attend, choose, combine := launches(attention, projection), launches(projection, gate), launches(exchange)
+	for _, c := range []struct {
+		name   string
+		layer  func(routed []Launch) []Launch
+		layers int
+		gemms  int // by layer
+	}{
+		{"none", func(l []Launch) []Launch { return slices.Concat(attend, choose, l, combine) }, layers, 2},
+		{"before", func(l []Launch) []Launch { return slices.Concat(attend, same, choose, l, combine) }, layers, 2},
+		{"behind", func(l []Launch) []Launch { return slices.Concat(attend, choose, same, combine, l, combine) }, 0, 4},
+		{"chunks", func(l []Launch) []Launch { return slices.Concat(attend, choose, l, combine, l, combine) }, layers, 4},
+		{"routed chunks", func(l []Launch) []Launch { return slices.Concat(attend, choose, l, choose, l, combine) }, layers, 4},
+		{"first chunks of equal time", func(l []Launch) []Launch { return slices.Concat(attend, choose, same, choose, l, combine) }, 0, 4},
+	} {
+		var l []Launch
+		for range n {
+			l = append(l, launches(embedding, gather)...)
+			for layer := range layers {
+				l = append(l, c.layer(routed(layer))...)
+			}
+		}
+		s, gemms := Find(l), 0
+		for _, l := range l {
+			gemms += b2i(l.Anchor == ExpertGEMM)
+		}
+		if s.Layers != c.layers || gemms != c.gemms*layers*n {
+			t.Errorf("%s: %d layers (%s), want %d; %d GEMMs, want %d", c.name, s.Layers, s.Unknown, c.layers, gemms, c.gemms*layers*n)
+		}
+	}
+}
+
 // With the attention of the next layer between, microbatches leave two blocks together in
 // the last layer only.
 func TestMicrobatches(t *testing.T) {
