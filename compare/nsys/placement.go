@@ -230,7 +230,7 @@ func (p *placement) place() {
 			} else {
 				p.inStep(&l, p.steps[b])
 			}
-			if p.launches[i].Anchor != infer.ExpertGEMM && p.a.classes[p.r.events[p.order[i]].name].GEMM && l.Evidence == byName {
+			if p.launches[i].Anchor == infer.Dense && p.a.classes[p.r.events[p.order[i]].name].GEMM && l.Evidence == byName {
 				l.Phase, l.Evidence = PhaseOther, byPosition // of shared experts
 			}
 			if i >= begin && p.layers[b] != None {

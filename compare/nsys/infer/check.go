@@ -2,7 +2,6 @@ package infer
 
 import (
 	"maps"
-	"math"
 	"slices"
 
 	"gonum.org/v1/gonum/stat"
@@ -339,12 +338,13 @@ func lacking(counts map[int32][]int32, lacks func([]int32) bool) bool {
 const (
 	mostSteady  = 0.03 // the standard deviation of a GEMM's time over layers, over the mean, where all tokens pass
 	leastUneven = 0.06 // the same of GEMMs whose tokens depend on the load
+	leastTime   = 0.05 // of a GEMM that counts, over the longest
 )
 
 // sharedBehind reports whether, of more GEMMs in a layer than two, some take equally long in
 // all layers of a step and others do not. Chunks of tokens differ alike.
 func (r *recording) sharedBehind(p period) bool {
-	steady, uneven, steps := 0, 0, 0
+	shared, steps := 0, 0
 	for b := p.first; b+p.layers <= len(r.layers); b += p.layers {
 		var times [][]float64 // by GEMM and layer
 		for i, layer := range r.layers[b : b+p.layers] {
@@ -365,18 +365,18 @@ func (r *recording) sharedBehind(p period) bool {
 		if len(times) < 3 {
 			continue
 		}
-		least, most := math.Inf(1), 0.0
+		longest, even, odd := 0.0, false, false
+		for _, t := range times {
+			longest = max(longest, stat.Mean(t, nil))
+		}
 		for _, t := range times {
 			mean, deviation := stat.MeanStdDev(t, nil)
-			least, most = min(least, deviation/mean), max(most, deviation/mean)
+			even = even || deviation < mostSteady*mean && mean > leastTime*longest
+			odd = odd || deviation > leastUneven*mean
 		}
-		steps++
-		if least < mostSteady {
-			steady++
-		}
-		if most > leastUneven {
-			uneven++
+		if steps++; even && odd {
+			shared++
 		}
 	}
-	return 2*min(steady, uneven) > steps
+	return 2*shared > steps
 }
