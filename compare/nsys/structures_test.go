@@ -153,6 +153,7 @@ func models() (list []model) {
 		func(m *model) { m.early, m.steps = 0.6, 5 },
 		func(m *model) { m.late, m.steps = 0.6, 5 },
 		func(m *model) { m.early, m.late, m.steps = 0.3, 0.3, 6 },
+		func(m *model) { m.prefill, m.early, m.steps = "first", 0.4, 6 },
 	}
 	for i, change := range changes {
 		for _, layers := range []int{2, 3, 6, 12, []int{24, 48, 94}[i%3]} {

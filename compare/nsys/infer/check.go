@@ -311,25 +311,21 @@ func (r *recording) regularlyMore(list []int, inner map[int32]bool) bool {
 		if _, regular := progression(places, len(list)+1); !regular {
 			continue
 		}
-		most := places[0] - 1
-		if !lacking(counts, func(n []int32) bool {
-			for j := range n {
-				if own[j] == least && n[j] > n[most] {
-					return true
-				}
-			}
-			return false
-		}) {
+		if !lacking(counts, own, places[0]-1) {
 			return true
 		}
 	}
 	return false
 }
 
-func lacking(counts map[int32][]int32, lacks func([]int32) bool) bool {
+// lacking reports whether a segment lacks of what one with the fewest of a kernel has.
+func lacking(counts map[int32][]int32, own []int32, segment int) bool {
+	least := slices.Min(own)
 	for _, n := range counts {
-		if lacks(n) {
-			return true
+		for j := range n {
+			if own[j] == least && n[j] > n[segment] {
+				return true
+			}
 		}
 	}
 	return false
