@@ -81,30 +81,30 @@ func (r *recording) join() (unknown string) {
 }
 
 // sharedFirst reports whether the first block of every layer precedes the router: it is of
-// shared experts, which all tokens pass. Its GEMMs become dense.
+// shared experts, which all tokens pass. Its GEMMs become dense. The outermost layers may
+// be cut.
 func (r *recording) sharedFirst() bool {
 	routed := func(l []Launch) bool {
 		return slices.ContainsFunc(l, func(l Launch) bool { return l.Anchor == Router })
 	}
-	for i := range r.layers {
-		blocks := r.runs[r.parts[i]:r.parts[i+1]]
-		between := r.launches[blocks[0].Last+1 : blocks[len(blocks)-1].Last+1]
-		if i > 0 && (routed(r.segment(i)) || !routed(between)) { // the first layer may be cut
+	var shared []Block
+	for i, layer := range r.layers {
+		first := r.runs[r.parts[i]]
+		switch last := i == len(r.layers)-1; {
+		case !routed(r.segment(i)) && (last || routed(r.launches[first.Last+1:layer.Last+1])):
+			shared = append(shared, first)
+		case i > 0 && !last:
 			return false
 		}
 	}
-	for i := range r.layers {
-		first := r.runs[r.parts[i]]
-		if i == 0 && r.parts[1]-r.parts[0] != r.parts[2]-r.parts[1] {
-			continue
-		}
-		for at := first.First; at <= first.Last; at++ {
-			if r.launches[at].Anchor == ExpertGEMM {
-				r.launches[at].Anchor = Dense
+	for _, b := range shared {
+		for i := b.First; i <= b.Last; i++ {
+			if r.launches[i].Anchor == ExpertGEMM {
+				r.launches[i].Anchor = Dense
 			}
 		}
 	}
-	return true
+	return len(shared) > 0
 }
 
 // segment is what was launched between the layer before and the one of its index; that

@@ -95,7 +95,7 @@ func (r *recording) contradiction(p period) string {
 	switch {
 	case r.sharedBehind(p):
 		return "some expert GEMMs take equally long in all layers and others do not: they may be of shared experts"
-	case r.lost():
+	case r.lost(p):
 		return "more attention is before the first expert block, or behind the last, than between any two: kernels were lost"
 	case r.coarser(p):
 		return "in a regular order more runs between some steps than between the others: they may be parts of steps"
@@ -218,20 +218,21 @@ func (r *recording) combined(layer int) bool {
 }
 
 // lost reports whether more attention and routers precede the first block, or follow the
-// last, than stand between any two: their expert GEMMs are not there. Attention of another
-// model, of pictures or of drafts, has other names.
-func (r *recording) lost() bool {
+// last, than stand between any two: their expert GEMMs are not there. Only kernels that
+// run within steps count: attention of another model, of pictures or of drafts, is in none.
+func (r *recording) lost(p period) bool {
 	n := len(r.layers)
-	known := map[int32]bool{}
+	within := map[int32]bool{}
+	for i := 1; i < n; i++ {
+		for _, l := range r.segment(i) {
+			if p.at(i) > 0 && (l.Anchor == Attention || l.Anchor == Router) {
+				within[l.Name] = true
+			}
+		}
+	}
 	count := func(i int) (times int) {
 		for _, l := range r.segment(i) {
-			if l.Anchor != Attention && l.Anchor != Router {
-				continue
-			}
-			if 0 < i && i < n {
-				known[l.Name] = true
-			}
-			if known[l.Name] {
+			if within[l.Name] {
 				times++
 			}
 		}

@@ -122,6 +122,9 @@ func TestFind(t *testing.T) {
 		{"begins within a step", steps(4, 4, begin, plain)[2:], 4, 2},
 		{"two steps", steps(2, 3, begin, plain), 3, 0},
 		{"two kinds of steps that share no mark", slices.Concat(steps(2, 4, begin, full), steps(2, 4, other, sliding)), 4, 0},
+		{"drafts of another model, fewer each time", slices.Concat(
+			steps(1, 3, []int{embedding, gather, mixer, mixer, mixer}, plain), steps(1, 3, []int{embedding, gather, mixer, mixer}, plain),
+			steps(2, 3, []int{embedding, gather, mixer}, plain)), 3, 0},
 		{"a layer that predicts a further token", marksAt(steps(4, 6, begin, plain), begin, 5, 11, 17, 23), 6, 0},
 		{"three such layers, and more before a step", marksAt(steps(4, 8, append(begin, positions), plain), begin, 5, 6, 7, 13, 14, 15, 21, 22, 23, 29, 30, 31), 8, 0},
 		{"a stage of a pipeline", steps(4, 7, []int{send}, plain), 7, 0},
@@ -334,6 +337,20 @@ func TestSharedExperts(t *testing.T) {
 		}
 		if s.Layers != c.layers || gemms != c.gemms*layers*n {
 			t.Errorf("%s: %d layers (%s), want %d; %d GEMMs, want %d", c.name, s.Layers, s.Unknown, c.layers, gemms, c.gemms*layers*n)
+		}
+	}
+}
+
+// The outermost layers may be cut between the shared experts and the routed ones.
+func TestSharedExpertsOfCutLayers(t *testing.T) {
+	layer := launches(attention, gemm, activation, gemm, gate, gemm, activation, gemm, exchange)
+	step := slices.Concat(launches(embedding, gather), layer, layer, layer)
+	l := slices.Repeat(step, 5)
+	for from, first := range map[int]int{0: 0, 6: 0, 7: 0, 11: 1} { // whole, before the router, behind it, one layer less
+		for _, cut := range []int{0, 1, 4, 5, 9} {
+			if s := Find(slices.Clone(l[from : len(l)-cut])); s.Layers != 3 || s.FirstLayer != first {
+				t.Errorf("from %d, without the last %d: %d layers from %d (%s)", from, cut, s.Layers, s.FirstLayer, s.Unknown)
+			}
 		}
 	}
 }
