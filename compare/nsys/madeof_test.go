@@ -89,18 +89,19 @@ func partsOf(t *testing.T, rec *capture.Recording, layers, step int) parts {
 // they say something else.
 type model struct {
 	layers, steps int
-	first         int  // dense layers in front
-	every         int  // of so many layers the last one has experts
-	sliding       int  // every so many have another kind of attention
-	hybrid        int  // of so many layers the last one has attention, the others state space models
-	extra         int  // every so many run more kernels, as a gather and a range
-	chunks        int  // of tokens, in which the experts run
-	routed        bool // each behind a router of its own
-	exchanged     bool // each before a collective of its own
-	further       int  // layers that predict further tokens
-	stage         bool // of a pipeline, between two others
-	draft         int  // passes of a dense model before each step, at most: they differ
-	shared        bool // experts on a stream of their own, in a graph
+	first         int    // dense layers in front
+	every         int    // of so many layers the last one has experts
+	sliding       int    // every so many have another kind of attention
+	hybrid        int    // of so many layers the last one has attention, the others state space models
+	extra         int    // every so many run more kernels, as a gather and a range
+	chunks        int    // of tokens, in which the experts run
+	routed        bool   // each behind a router of its own
+	exchanged     bool   // each before a collective of its own
+	further       int    // layers that predict further tokens
+	stage         bool   // of a pipeline, between two others
+	draft         int    // passes of a dense model before each step, at most: they differ
+	shared        bool   // experts on a stream of their own, in a graph
+	grouped       string // shared experts of the same kernel: "before" the router, "behind" it, or "last"
 	graphs        string
 	prefill       string // steps that run other kernels: "first", "third" or "random" ones
 	batches       string // two: "aligned", "behind", "apart" or "overlapped"
@@ -215,6 +216,14 @@ func (m *maker) moe(mixer, experts []op) {
 				at++
 			}
 		}
+		switch group := shared(m.experts); m.grouped {
+		case "before":
+			list = slices.Concat(group, list)
+		case "behind":
+			list = slices.Insert(slices.Clone(list), len(route), group...)
+		case "last":
+			list = slices.Concat(list, group)
+		}
 		if !m.exchanged && m.chunks > 1 {
 			list = list[:len(list)-len(m.combine)]
 		}
@@ -320,4 +329,15 @@ func (m model) String() string {
 		}
 	}
 	return strings.Join(list, ", ")
+}
+
+// shared are experts that all tokens pass: their GEMMs take equally long in all layers.
+func shared(experts []op) []op {
+	experts = slices.Clone(experts)
+	for i := range experts {
+		if experts[i].expert {
+			experts[i].ns = 400_000
+		}
+	}
+	return experts
 }

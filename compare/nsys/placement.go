@@ -39,8 +39,9 @@ func (s Structure) MarshalJSON() ([]byte, error) {
 	}{plain(s), known(s.Layers), known(s.Steps)})
 }
 
-// leastShare is the share of GPU time that complete steps must explain.
-const leastShare = 0.5
+// leastShare is the share of GPU time that complete steps must explain: a cut prefill may
+// take most of it, but not nearly all.
+const leastShare = 0.1
 
 // placement gives the kernels of one rank their step and MoE layer by position.
 //
@@ -240,6 +241,9 @@ func (p *placement) place() {
 				p.inStep(&l, p.steps[b-1])
 			} else {
 				p.inStep(&l, p.steps[b])
+			}
+			if p.launches[i].Anchor == infer.Dense && p.a.classes[p.r.events[p.order[i]].name].GEMM && l.Evidence == byName {
+				l.Phase, l.Evidence = PhaseOther, byPosition // of shared experts
 			}
 			if i >= begin && p.layers[b] != None {
 				l.Layer, l.Inferred = p.layers[b], l.Inferred|inferredLayer

@@ -76,7 +76,7 @@ func tryModel(t *testing.T, e engine, m model, ranks int, seed uint64) outcome {
 
 // told reports whether the steps and layers of a model can be told from its kernels.
 func (m model) told() bool {
-	return !m.unmarked && m.batches != "apart" && m.batches != "overlapped"
+	return !m.unmarked && m.grouped != "behind" && m.grouped != "last" && m.batches != "apart" && m.batches != "overlapped"
 }
 
 // Of all models whose structure can be told, the layers are found and their imbalance is
@@ -142,6 +142,9 @@ func models() (list []model) {
 		func(m *model) { m.prefill = "first" },
 		func(m *model) { m.prefill, m.steps = "third", 9 },
 		func(m *model) { m.prefill, m.steps = "random", 12 },
+		func(m *model) { m.grouped = "before" },
+		func(m *model) { m.grouped = "behind" },
+		func(m *model) { m.grouped, m.first = "last", 1 },
 		func(m *model) { m.batches = "aligned" },
 		func(m *model) { m.batches, m.first = "behind", 2 },
 		func(m *model) { m.batches = "apart" },
@@ -150,6 +153,7 @@ func models() (list []model) {
 		func(m *model) { m.early, m.steps = 0.6, 5 },
 		func(m *model) { m.late, m.steps = 0.6, 5 },
 		func(m *model) { m.early, m.late, m.steps = 0.3, 0.3, 6 },
+		func(m *model) { m.prefill, m.early, m.steps = "first", 0.4, 6 },
 	}
 	for i, change := range changes {
 		for _, layers := range []int{2, 3, 6, 12, []int{24, 48, 94}[i%3]} {

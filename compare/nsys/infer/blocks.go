@@ -80,6 +80,33 @@ func (r *recording) join() (unknown string) {
 	return ""
 }
 
+// sharedFirst reports whether the first block of every layer precedes the router: it is of
+// shared experts, which all tokens pass. Its GEMMs become dense. The outermost layers may
+// be cut.
+func (r *recording) sharedFirst() bool {
+	routed := func(l []Launch) bool {
+		return slices.ContainsFunc(l, func(l Launch) bool { return l.Anchor == Router })
+	}
+	var shared []Block
+	for i, layer := range r.layers {
+		first := r.runs[r.parts[i]]
+		switch last := i == len(r.layers)-1; {
+		case !routed(r.segment(i)) && (last || routed(r.launches[first.Last+1:layer.Last+1])):
+			shared = append(shared, first)
+		case i > 0 && !last:
+			return false
+		}
+	}
+	for _, b := range shared {
+		for i := b.First; i <= b.Last; i++ {
+			if r.launches[i].Anchor == ExpertGEMM {
+				r.launches[i].Anchor = Dense
+			}
+		}
+	}
+	return len(shared) > 0
+}
+
 // segment is what was launched between the layer before and the one of its index; that
 // of index 0 is what precedes all, the last one what follows all.
 func (r *recording) segment(i int) []Launch {

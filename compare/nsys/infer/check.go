@@ -3,6 +3,8 @@ package infer
 import (
 	"maps"
 	"slices"
+
+	"gonum.org/v1/gonum/stat"
 )
 
 // group is what the layers of some steps have in common.
@@ -91,7 +93,9 @@ func (r *recording) contradiction(p period) string {
 		return overlap
 	}
 	switch {
-	case r.lost():
+	case r.sharedBehind(p):
+		return "some expert GEMMs take equally long in all layers and others do not: they may be of shared experts"
+	case r.lost(p):
 		return "more attention is before the first expert block, or behind the last, than between any two: kernels were lost"
 	case r.coarser(p):
 		return "in a regular order more runs between some steps than between the others: they may be parts of steps"
@@ -214,20 +218,21 @@ func (r *recording) combined(layer int) bool {
 }
 
 // lost reports whether more attention and routers precede the first block, or follow the
-// last, than stand between any two: their expert GEMMs are not there. Attention of another
-// model, of pictures or of drafts, has other names.
-func (r *recording) lost() bool {
+// last, than stand between any two: their expert GEMMs are not there. Only kernels that
+// run within steps count: attention of another model, of pictures or of drafts, is in none.
+func (r *recording) lost(p period) bool {
 	n := len(r.layers)
-	known := map[int32]bool{}
+	within := map[int32]bool{}
+	for i := 1; i < n; i++ {
+		for _, l := range r.segment(i) {
+			if p.at(i) > 0 && (l.Anchor == Attention || l.Anchor == Router) {
+				within[l.Name] = true
+			}
+		}
+	}
 	count := func(i int) (times int) {
 		for _, l := range r.segment(i) {
-			if l.Anchor != Attention && l.Anchor != Router {
-				continue
-			}
-			if 0 < i && i < n {
-				known[l.Name] = true
-			}
-			if known[l.Name] {
+			if within[l.Name] {
 				times++
 			}
 		}
@@ -307,26 +312,68 @@ func (r *recording) regularlyMore(list []int, inner map[int32]bool) bool {
 		if _, regular := progression(places, len(list)+1); !regular {
 			continue
 		}
-		most := places[0] - 1
-		if !lacking(counts, func(n []int32) bool {
-			for j := range n {
-				if own[j] == least && n[j] > n[most] {
-					return true
-				}
-			}
-			return false
-		}) {
+		if !lacking(counts, own, places[0]-1) {
 			return true
 		}
 	}
 	return false
 }
 
-func lacking(counts map[int32][]int32, lacks func([]int32) bool) bool {
+// lacking reports whether a segment lacks of what one with the fewest of a kernel has.
+func lacking(counts map[int32][]int32, own []int32, segment int) bool {
+	least := slices.Min(own)
 	for _, n := range counts {
-		if lacks(n) {
-			return true
+		for j := range n {
+			if own[j] == least && n[j] > n[segment] {
+				return true
+			}
 		}
 	}
 	return false
+}
+
+const (
+	mostSteady  = 0.03 // the standard deviation of a GEMM's time over layers, over the mean, where all tokens pass
+	leastUneven = 0.06 // the same of GEMMs whose tokens depend on the load
+	leastTime   = 0.05 // of a GEMM that counts, over the longest
+)
+
+// sharedBehind reports whether, of more GEMMs in a layer than two, some take equally long in
+// all layers of a step and others do not. Chunks of tokens differ alike.
+func (r *recording) sharedBehind(p period) bool {
+	shared, steps := 0, 0
+	for b := p.first; b+p.layers <= len(r.layers); b += p.layers {
+		var times [][]float64 // by GEMM and layer
+		for i, layer := range r.layers[b : b+p.layers] {
+			n := 0
+			for _, l := range r.launches[layer.First : layer.Last+1] {
+				if l.Anchor != ExpertGEMM {
+					continue
+				}
+				if n == len(times) && i == 0 {
+					times = append(times, nil)
+				}
+				if n < len(times) {
+					times[n] = append(times[n], float64(l.NS))
+				}
+				n++
+			}
+		}
+		if len(times) < 3 {
+			continue
+		}
+		longest, even, odd := 0.0, false, false
+		for _, t := range times {
+			longest = max(longest, stat.Mean(t, nil))
+		}
+		for _, t := range times {
+			mean, deviation := stat.MeanStdDev(t, nil)
+			even = even || deviation < mostSteady*mean && mean > leastTime*longest
+			odd = odd || deviation > leastUneven*mean
+		}
+		if steps++; even && odd {
+			shared++
+		}
+	}
+	return 2*shared > steps
 }

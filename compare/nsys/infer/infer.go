@@ -20,6 +20,7 @@
 //	layers that predict further tokens  of up to six segments in a row with equal marks the last begins a step
 //	prefill and decode                  marks of both; in a regular order other attention, GEMMs or times
 //	other streams, CUDA graphs          marks, wherever else kernels start
+//	shared experts in grouped GEMMs     their place before the router
 //
 //	unknown                             why
 //	one MoE layer a step, one step      nothing recurs, or it recurs everywhere
@@ -27,6 +28,7 @@
 //	nothing between steps               no marks, as in loops over layers and replays without sampling
 //	marks at several distances          speculation of varying depth, schedules of pipelines, lost kernels
 //	microbatches that overlap           blocks differ in number within a step, or hold a part of others' GEMMs
+//	shared experts behind the router    some GEMMs take equally long in all layers, and others do not
 //	forward and backward                blocks are not the layers of a step
 //
 // Where layers are unknown they are 0, never 1, and blocks are only numbered.
@@ -118,10 +120,15 @@ func (s Structure) Complete(step int) bool {
 
 // Find infers the structure of one rank's launches, given in the order in which its
 // threads launched them, or for replayed graphs in the order of graph launch and
-// start. It takes time in proportion to the launches.
+// start. It takes time in proportion to the launches. Expert GEMMs that precede the router of
+// every layer are of shared experts: they become dense, in launches too.
 func Find(launches []Launch) Structure {
 	r := &recording{launches: launches, runs: runsOf(launches)}
 	why := r.join()
+	if why == "" && r.sharedFirst() {
+		r.runs = runsOf(launches)
+		why = r.join()
+	}
 	s := Structure{Blocks: r.layers, Backward: r.backward(), Unknown: why, of: r}
 	if why != "" {
 		return s

@@ -122,6 +122,9 @@ func TestFind(t *testing.T) {
 		{"begins within a step", steps(4, 4, begin, plain)[2:], 4, 2},
 		{"two steps", steps(2, 3, begin, plain), 3, 0},
 		{"two kinds of steps that share no mark", slices.Concat(steps(2, 4, begin, full), steps(2, 4, other, sliding)), 4, 0},
+		{"drafts of another model, fewer each time", slices.Concat(
+			steps(1, 3, []int{embedding, gather, mixer, mixer, mixer}, plain), steps(1, 3, []int{embedding, gather, mixer, mixer}, plain),
+			steps(2, 3, []int{embedding, gather, mixer}, plain)), 3, 0},
 		{"a layer that predicts a further token", marksAt(steps(4, 6, begin, plain), begin, 5, 11, 17, 23), 6, 0},
 		{"three such layers, and more before a step", marksAt(steps(4, 8, append(begin, positions), plain), begin, 5, 6, 7, 13, 14, 15, 21, 22, 23, 29, 30, 31), 8, 0},
 		{"a stage of a pipeline", steps(4, 7, []int{send}, plain), 7, 0},
@@ -293,6 +296,61 @@ func TestPiecesOfLayers(t *testing.T) {
 		}
 		if s := Find(l); s.Layers != c.layers || s.Layers > 0 && len(s.Blocks) != n*layers {
 			t.Errorf("%s: %d layers in %d blocks (%s), want %d in %d", c.name, s.Layers, len(s.Blocks), s.Unknown, c.layers, n*layers)
+		}
+	}
+}
+
+// Shared experts run as GEMMs of the same name: before the router, where their place tells
+// them from routed ones, or behind it, where only equal times in all layers do.
+func TestSharedExperts(t *testing.T) {
+	const layers, n = 6, 4
+	routed := func(layer int) []Launch {
+		l := launches(gemm, activation, gemm)
+		l[0].NS, l[2].NS = uint32(500+100*layer), uint32(300+60*layer)
+		return l
+	}
+	same := launches(gemm, activation, gemm)
+	attend, choose, combine := launches(attention, projection), launches(projection, gate), launches(exchange)
+	for _, c := range []struct {
+		name   string
+		layer  func(routed []Launch) []Launch
+		layers int
+		gemms  int // by layer
+	}{
+		{"none", func(l []Launch) []Launch { return slices.Concat(attend, choose, l, combine) }, layers, 2},
+		{"before", func(l []Launch) []Launch { return slices.Concat(attend, same, choose, l, combine) }, layers, 2},
+		{"behind", func(l []Launch) []Launch { return slices.Concat(attend, choose, same, combine, l, combine) }, 0, 4},
+		{"chunks", func(l []Launch) []Launch { return slices.Concat(attend, choose, l, combine, l, combine) }, layers, 4},
+		{"routed chunks", func(l []Launch) []Launch { return slices.Concat(attend, choose, l, choose, l, combine) }, layers, 4},
+		{"first chunks of equal time", func(l []Launch) []Launch { return slices.Concat(attend, choose, same, choose, l, combine) }, 0, 4},
+	} {
+		var l []Launch
+		for range n {
+			l = append(l, launches(embedding, gather)...)
+			for layer := range layers {
+				l = append(l, c.layer(routed(layer))...)
+			}
+		}
+		s, gemms := Find(l), 0
+		for _, l := range l {
+			gemms += b2i(l.Anchor == ExpertGEMM)
+		}
+		if s.Layers != c.layers || gemms != c.gemms*layers*n {
+			t.Errorf("%s: %d layers (%s), want %d; %d GEMMs, want %d", c.name, s.Layers, s.Unknown, c.layers, gemms, c.gemms*layers*n)
+		}
+	}
+}
+
+// The outermost layers may be cut between the shared experts and the routed ones.
+func TestSharedExpertsOfCutLayers(t *testing.T) {
+	layer := launches(attention, gemm, activation, gemm, gate, gemm, activation, gemm, exchange)
+	step := slices.Concat(launches(embedding, gather), layer, layer, layer)
+	l := slices.Repeat(step, 5)
+	for from, first := range map[int]int{0: 0, 6: 0, 7: 0, 11: 1} { // whole, before the router, behind it, one layer less
+		for _, cut := range []int{0, 1, 4, 5, 9} {
+			if s := Find(slices.Clone(l[from : len(l)-cut])); s.Layers != 3 || s.FirstLayer != first {
+				t.Errorf("from %d, without the last %d: %d layers from %d (%s)", from, cut, s.Layers, s.FirstLayer, s.Unknown)
+			}
 		}
 	}
 }
