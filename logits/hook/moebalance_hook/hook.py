@@ -131,7 +131,16 @@ class Hook:
             row = int(wrong.nonzero()[0, 0])
             refuse(f"layer {layer.name}: its router is not that of {entry.path} ({entry.method}): of {int(seen.sum())} tokens {int(wrong.sum())} go to "
                    f"other experts than the entry's, token {row} to {got[row].tolist()} in the place of {want[row].tolist()}")
+        if variable("COUNTS"):
+            self.prove_counting(layer, chosen.reshape(tokens, -1), got)
         return bool(seen.any())
+
+    def prove_counting(self, layer: Layer, chosen: torch.Tensor, known: torch.Tensor) -> None:
+        """What was chosen, counted as steps are, must be what it is."""
+        row = torch.zeros(self.experts + 1, dtype=torch.int64, device=chosen.device)
+        self.add(chosen, row, self.experts)
+        if row[:-1].tolist() != torch.bincount(known[known >= 0], minlength=self.experts).tolist():
+            refuse(f"layer {layer.name}: the slots that were counted on this device are not those that were chosen: leave MOEBALANCE_COUNTS unset")
 
     def logits(self, layer: Layer, learned: torch.Tensor) -> torch.Tensor:
         """What routes: a view of the layer's table, the learned logits, or with control one of them by the flag."""
@@ -204,14 +213,16 @@ class Hook:
             self.slots = self.slots or self.experts
             width = self.slots + 1 + (self.slots + 1) % 2  # one for padding; rows begin at multiples of 16 bytes
             self.counts = persistent(torch.zeros, MOST_LAYERS, width, like=ids, dtype=torch.int64)
-            self.one = persistent(torch.ones, 1, like=ids, dtype=torch.int64)
-        self.top_k, row = ids.shape[-1], self.counts[layer.slot]
+        self.top_k = ids.shape[-1]
+        self.add(ids, self.counts[layer.slot], self.slots)
+
+    def add(self, ids: torch.Tensor, row: torch.Tensor, experts: int) -> None:
         if ids.is_cuda:
             from .counting import add
-            add(ids, row, self.slots)
+            add(ids, row, experts)
         else:
             flat = ids.reshape(-1).long()
-            row.scatter_add_(0, flat.masked_fill(flat < 0, self.slots), self.one.expand(flat.shape))
+            row.scatter_add_(0, flat.masked_fill(flat < 0, experts), torch.ones_like(flat))
 
     def counted(self) -> torch.Tensor:
         return torch.zeros(MOST_LAYERS, self.slots or 1, dtype=torch.int64) if self.counts is None else self.counts[:, :self.slots].to("cpu", copy=True)
