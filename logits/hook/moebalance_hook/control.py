@@ -36,10 +36,14 @@ class Control:
     def __init__(self, folder: str, normal: str):
         self.folder, self.normal = folder, normal
         self.sequence, self.arm, self.expires, self.expired = 0, "normal", None, False
-        self.text, self.next = "", 0.0
+        self.text, self.next, self.begun = "", 0.0, False
 
     def poll(self, hook: "Hook") -> None:
         """Obeys the driver: at the start of a step, in the thread that runs the model."""
+        if not self.begun:
+            self.begun, path = True, os.path.join(self.folder, f"ack.rank{place_in_world()[0]}.json")
+            if os.path.exists(path):
+                refuse(f"MOEBALANCE_CONTROL: want a fresh folder for each launch, have {path} of an earlier one, or of another engine")
         late = self.expires is not None and time.time_ns() > self.expires
         start = time.monotonic()
         if not late and start < self.next:

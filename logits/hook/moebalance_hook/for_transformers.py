@@ -41,8 +41,14 @@ def install(model: Any, rank: int | None, ranks: int | None, mode: str) -> None:
                        "router, whose logits are out of reach")
     for name, router in routers.items():
         router.forward = routed(site, name, router)
-    model.register_forward_pre_hook(lambda *_: None if capturing() else HOOK.step())
+    model.register_forward_pre_hook(lambda _, args, given: None if capturing() else HOOK.step(tokens_of(args, given)), with_kwargs=True)
     model.register_forward_hook(lambda *_: None if capturing() else HOOK.finish())
+
+
+def tokens_of(args: tuple, given: dict[str, Any]) -> int:
+    """As many as there are numbers, or embedded ones."""
+    ids, embedded = args[0] if args else given.get("input_ids"), given.get("inputs_embeds")
+    return ids.numel() if isinstance(ids, torch.Tensor) else embedded[..., 0].numel() if embedded is not None else 0
 
 
 def routed(site: Site, name: str, router: torch.nn.Module) -> Callable:
@@ -61,7 +67,7 @@ def routed(site: Site, name: str, router: torch.nn.Module) -> Callable:
 
         def replace(learned: torch.Tensor) -> torch.Tensor:
             return HOOK.logits(HOOK.layer(name, site, learned, gate, lambda logits: by(lambda _: logits)[1]), learned)
-        with named(f"layer {name} router"):
+        with named(f"{name} router"):
             out, chosen = by(replace)
         if variable("COUNTS"):
             if chosen is None:

@@ -42,6 +42,8 @@ def make_layer(runner: Any, version: str, call: dict[str, Any]) -> Layer:
     for unfit, want in ((c.dp_size > 1 and c.ep_size not in (1, c.dp_size), f"data parallel {c.dp_size} and expert parallel {c.ep_size}: want all data "
                          "parallel (dep), or none (tep)"),
                         (getattr(c, "is_sequence_parallel", False), "sequence-parallel MoE: want tensor or data parallel, not both"),
+                        (routes and os.environ.get("VLLM_MOE_ROUTING_SIMULATION_STRATEGY"), "its own simulation routes, whatever the logits: want "
+                         "VLLM_MOE_ROUTING_SIMULATION_STRATEGY unset"),
                         (eplb and not variable("PLACEMENT"), "EPLB moves experts between ranks: want it off, or MOEBALANCE_PLACEMENT"),
                         (routes and getattr(router, "_hash_indices_table", None) is not None, f"layer {name} is a hash layer: tokens choose its experts "
                          "by their numbers, so no logits balance it; want a model without")):

@@ -243,7 +243,7 @@ class Hook:
             self.prove()
             print(self.claim(), file=sys.stderr, flush=True)
         self.close_range()
-        self.range = named(f"moebalance step {self.steps} {self.spec} {tokens} tokens")
+        self.range = named(f"step {self.steps} {self.spec} {tokens} tokens")
         self.range.__enter__()
 
     def finish(self) -> None:

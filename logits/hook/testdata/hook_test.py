@@ -409,6 +409,9 @@ class VLLM(unittest.TestCase):
         with self.assertRaisesRegex(RuntimeError, "not those that were chosen"):
             worker.profile(8)
         _, worker = self.start("tep4", [{"rank": 0, "ranks": 4}], perfect=True)
+        with unittest.mock.patch.dict(os.environ, {"VLLM_MOE_ROUTING_SIMULATION_STRATEGY": "uniform_random"}), self.assertRaisesRegex(RuntimeError, "its own simulation"):
+            worker.profile(8)
+        _, worker = self.start("tep4", [{"rank": 0, "ranks": 4}], perfect=True)
         worker.runners[0].moe_config.is_sequence_parallel = True
         with self.assertRaisesRegex(RuntimeError, "sequence-parallel MoE"):
             worker.profile(8)
@@ -560,6 +563,10 @@ class Switch(unittest.TestCase):
             hook.vllm()
             with self.assertRaisesRegex(RuntimeError, "want ENABLE_PERFECT_ROUTER unset"):
                 worker(sys.modules["vllm.model_executor.layers.fused_moe.runner.moe_runner"].MoERunner(0, 0, 4, 1, 32, 4)).profile(8)
+            with open(os.path.join(folder, "ack.rank0.json"), "w") as f:
+                f.write("{}")
+            with self.assertRaisesRegex(RuntimeError, "want a fresh folder for each launch, have .*ack.rank0.json"):
+                self.start(folder)[1].execute_model(steps(8))
         load("tep4")
         with self.assertRaisesRegex(RuntimeError, "alternate: want MOEBALANCE_CONTROL set"):
             sys.modules["moebalance_hook"].alternate(lambda: None)
@@ -590,7 +597,7 @@ class Switch(unittest.TestCase):
             with torch.profiler.profile() as profile:
                 worker.execute_model(steps(50))
             names = [e.name for e in profile.events()]
-            self.assertTrue({"moebalance step 1 perfect 50 tokens", "layer 0 moe", "layer 1 moe"} <= set(names), names)
+            self.assertTrue({"step 1 perfect 50 tokens", "layer 0 moe", "layer 1 moe"} <= set(names), names)
 
 
 class Entries(unittest.TestCase):
