@@ -129,38 +129,58 @@ class Driver:
         return bool(said) and len(said) >= (self.ranks or said[0]["ranks"])
 
 
+def agreed(value: bool) -> bool:
+    """What the first rank says, where ranks run the same program."""
+    if place_in_world()[1] > 1:
+        said = [value]
+        torch.distributed.broadcast_object_list(said, src=0)
+        return said[0]
+    return value
+
+
 def alternate(measure: Callable[[], Any], blocks: int = 6, routers: dict[str, str] | None = None, ranks: int | None = None) -> dict[str, Any]:
     """Measures two routers in turn within one launch, ABBA and BAAB, and prints the record as JSON: for vLLM's LLM,
-    SGLang's Engine, or transformers in this process. The engine must have been started with MOEBALANCE_CONTROL set to a
-    fresh folder, which is this process's too. measure runs the batch and returns nothing, a number, or a dict of numbers;
-    after each change it runs untimed."""
+    SGLang's Engine, or transformers in this process, under torchrun in each. The engine must have been started with
+    MOEBALANCE_CONTROL set to a fresh folder, which is this process's too. measure runs the batch and returns nothing, a
+    number, or a dict of numbers; after each change it runs untimed."""
     folder, arms = variable("CONTROL"), list((routers or {"normal": "off", "perfect": "perfect"}).items())
     if not folder or len(arms) != 2 or blocks < 1:
         refuse("alternate: want MOEBALANCE_CONTROL set before the engine starts, two routers and at least one block")
-    driver, record = Driver(folder, ranks), {"schema_version": 1, "kind": "moebalance alternate", "routers": dict(arms), "blocks": []}
+    driver = Driver(folder, ranks) if place_in_world()[0] == 0 else None
+    record = {"schema_version": 1, "kind": "moebalance alternate", "routers": dict(arms), "blocks": []}
+
+    def change(arm: str, router: str) -> None:
+        if driver:
+            driver.set(arm, router)
+        for _ in range(100):
+            measure()
+            if agreed(driver is not None and driver.acknowledged()):
+                return
+        refuse(f"alternate: no answer of all ranks in {folder}: is the engine started with this MOEBALANCE_CONTROL?")
+
+    def segment(arm: str) -> dict[str, Any]:
+        start_ns, start = time.time_ns(), time.perf_counter()
+        value = measure()
+        if torch.cuda.is_available() and torch.cuda.is_initialized():
+            torch.cuda.synchronize()
+        seconds = time.perf_counter() - start
+        if driver:
+            driver.acknowledged()  # refuses what expired meanwhile
+        return {"arm": arm, "sequence": driver.sequence if driver else None, "start_ns": start_ns, "seconds": seconds, "value": value}
     try:
         for block in range(blocks):
-            order = "BAAB" if block % 2 else "ABBA"
-            segments = []
+            order, now, segments = "BAAB" if block % 2 else "ABBA", None, []
             for letter in order:
                 arm, router = arms["AB".index(letter)]
-                if not segments or segments[-1]["arm"] != arm:
-                    driver.set(arm, router)
-                    for _ in range(100):
-                        measure()
-                        if driver.acknowledged():
-                            break
-                    else:
-                        refuse(f"alternate: no answer of all ranks in {folder}: is the engine started with this MOEBALANCE_CONTROL?")
-                start_ns, start = time.time_ns(), time.perf_counter()
-                value = measure()
-                if torch.cuda.is_available() and torch.cuda.is_initialized():
-                    torch.cuda.synchronize()
-                segments.append({"arm": arm, "sequence": driver.sequence, "start_ns": start_ns, "seconds": time.perf_counter() - start, "value": value})
-                driver.acknowledged()
+                if arm != now:
+                    change(arm, router)
+                    now = arm
+                segments.append(segment(arm))
             record["blocks"].append({"order": order, "segments": segments})
     finally:
-        driver.set(*arms[0])
-        driver.over.set()
-    print(json.dumps(record), file=sys.stdout, flush=True)
+        if driver:
+            driver.set(*arms[0])
+            driver.over.set()
+    if driver:
+        print(json.dumps(record), file=sys.stdout, flush=True)
     return record

@@ -30,6 +30,9 @@ def install(model: Any, rank: int | None, ranks: int | None, mode: str) -> None:
     import transformers as engine
     here, world = place_in_world()
     site = Site("transformers", engine.__version__, here if rank is None else rank, ranks or world, mode, True)
+    spread = getattr(getattr(model, "config", None), "distributed_config", None)
+    if rank is None and (getattr(spread, "ep_size", None) or 1) > max(1, getattr(spread, "tp_size", None) or 1):
+        refuse(f"transformers {engine.__version__}: expert-parallel ranks with tokens of their own: want rank, ranks and mode='dep'")
     routers = {name: m for name, m in model.named_modules() if re.search(r"Top[kK]Router$", type(m).__name__)}
     if not routers:
         refuse(f"transformers {engine.__version__}: no module of {type(model).__name__} is a ...TopKRouter")

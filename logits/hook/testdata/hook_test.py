@@ -946,6 +946,13 @@ class Transformers(unittest.TestCase):
             else:
                 hook.transformers(model)
 
+    def test_ranks_with_tokens_of_their_own(self):
+        model = self.model()
+        model.config.distributed_config = types.SimpleNamespace(ep_size=4, tp_size=1)
+        with self.assertRaisesRegex(RuntimeError, "want rank, ranks and mode='dep'"):
+            load("single", perfect=True).transformers(model)
+        load("single", perfect=True).transformers(model, rank=0, ranks=1)
+
     def test_generates_and_compiles(self):
         model = load("single", perfect=True).transformers(self.model())
         with torch.no_grad():
