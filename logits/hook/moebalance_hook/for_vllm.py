@@ -23,15 +23,15 @@ def install() -> None:
     def apply(self, *args, **given):
         if torch.compiler.is_compiling():
             refuse("vLLM compiles its MoE layers into the model where there is no GPU: want --enforce-eager")
-        bound = signature.bind(self, *args, **given)
-        layer, learned = HOOK.layers.get(self.layer_name), bound.arguments["router_logits"]
+        if args:
+            given = signature.bind(self, *args, **given).arguments
+            del given["self"]
+        learned = given["router_logits"]
         if learned is None:
             refuse(f"layer {self.layer_name} has no logits: its router is in its experts' kernel")
-        if layer is None:
-            layer = make_layer(self, version, bound.arguments)
+        layer = HOOK.layers.get(self.layer_name) or make_layer(self, version, given)
         with named(f"layer {layer.index} moe"):
-            bound.arguments["router_logits"] = HOOK.logits(layer, learned)
-            return inner(*bound.args, **bound.kwargs)
+            return inner(self, **{**given, "router_logits": HOOK.logits(layer, learned)})
 
     MoERunner._apply_quant_method = apply
 

@@ -318,7 +318,7 @@ class VLLM(unittest.TestCase):
         def route(spec, dtype, tokens):
             hook.set_router(spec)
             learned = torch.zeros(tokens, 32, dtype=dtype)
-            ids = worker.runners[1]._apply_quant_method(hidden_states=learned, router_logits=learned, shared_experts_input=None)
+            ids = worker.runners[1]._apply_quant_method(learned, learned, shared_experts_input=None)
             return max_over_mean(ids, 32, 4)
         worker.profile(512)
         for layer in hook.HOOK.layers.values():
