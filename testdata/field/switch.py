@@ -33,6 +33,13 @@ def config():
                                        decoder_sparse_step=1, mlp_only_layers=[])
 
 
+def batch(model, size):
+    """Tokens with their positions and mask, so that nothing is left to be made while a graph is captured."""
+    length = torch.arange(size[1])
+    return {"input_ids": torch.randint(0, model.config.vocab_size, size), "position_ids": length.expand(size),
+            "attention_mask": (length.view(-1, 1) >= length).expand(size[0], 1, size[1], size[1]).contiguous(), "use_cache": False}
+
+
 def sync():
     if GPU:
         torch.cuda.synchronize()
@@ -41,11 +48,11 @@ def sync():
 def learned_counts(model, batches):
     """Slots per layer and expert of each batch, by the routers' own outputs."""
     counts = {}
-    for point, tokens in batches.items():
+    for point, given in batches.items():
         rows = []
         handles = [m.register_forward_hook(lambda _, __, out: rows.append(torch.bincount(out[2].flatten().cpu(), minlength=EXPERTS)))
                    for m in model.modules() if type(m).__name__.endswith("TopKRouter")]
-        model.model(tokens, use_cache=False)
+        model.model(**given)
         for handle in handles:
             handle.remove()
         counts[point] = torch.stack(rows)
@@ -55,22 +62,22 @@ def learned_counts(model, batches):
 def graphs(model, batches):
     """For each batch, what runs it again, and its output."""
     again = {}
-    for point, tokens in batches.items():
+    for point, given in batches.items():
         if not GPU:
             out = [None]
 
-            def run(tokens=tokens, out=out):
-                out[0] = model.model(tokens, use_cache=False).last_hidden_state
+            def run(given=given, out=out):
+                out[0] = model.model(**given).last_hidden_state
             again[point] = (run, out)
             continue
         graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
             for _ in range(3):
-                model.model(tokens, use_cache=False)
+                model.model(**given)
         torch.cuda.current_stream().wait_stream(stream)
         with torch.cuda.graph(graph):
-            out = model.model(tokens, use_cache=False).last_hidden_state
+            out = model.model(**given).last_hidden_state
         again[point] = (graph.replay, [out])
     return again
 
@@ -82,7 +89,7 @@ def run(kind, out):
     torch.set_default_dtype(torch.bfloat16 if GPU else torch.float32)
     with torch.device(device):
         model = transformers.AutoModelForCausalLM.from_config(config(), experts_implementation="grouped_mm").eval()
-        batches = {point: torch.randint(0, model.config.vocab_size, size) for point, size in POINTS.items()}
+        batches = {point: batch(model, size) for point, size in POINTS.items()}
     before, plain = learned_counts(model, batches), {}
     for point, (again, result) in graphs(model, batches).items():
         again()
@@ -92,8 +99,8 @@ def run(kind, out):
     if kind != "none":
         moebalance_hook.transformers(model)
         with moebalance_hook.step(0):
-            for tokens in batches.values():  # the largest first, eager: each layer's choice is compared with the cache
-                model.model(tokens, use_cache=False)
+            for given in batches.values():  # the largest first, eager: each layer's choice is compared with the cache
+                model.model(**given)
     replayed = graphs(model, batches)
 
     def measure():
@@ -103,7 +110,7 @@ def run(kind, out):
             sync()
             start, n = time.perf_counter(), REPLAYS[point.partition(":")[0]]
             for _ in range(n):
-                with moebalance_hook.step(batches[point].numel()):
+                with moebalance_hook.step(batches[point]["input_ids"].numel()):
                     again()
             sync()
             took[point] = (time.perf_counter() - start) / n * 1e3
@@ -137,7 +144,7 @@ def median(runs):
 def judge(out, before, batches):
     """The recorded steps of all sequences against the floor, or against the model without the hook."""
     from safetensors.torch import load_file
-    tokens = {t.numel() * TOP_K: point for point, t in batches.items()}
+    tokens = {given["input_ids"].numel() * TOP_K: point for point, given in batches.items()}
     said = {"balanced_rows": 0, "balanced_rows_off_floor": 0, "learned_rows": 0, "learned_slots": 0, "learned_slots_elsewhere": 0}
     for folder in sorted(glob.glob(f"{out}/counts/sequence*")):
         proof = json.loads(pathlib.Path(folder, "moebalance-hook.rank0.json").read_text())

@@ -4,6 +4,7 @@ cache's entry, then three steps are profiled without a range of anybody's.
     python3 transformers_ep.py make qwen3 MODEL
     MOEBALANCE_CACHE=CACHE ENABLE_PERFECT_ROUTER=1 torchrun --nproc-per-node 2 transformers_ep.py run MODEL OUT
 """
+import inspect
 import json
 import os
 import re
@@ -61,10 +62,12 @@ def run(folder, out, batch=8, length=1024):
     device = f"cuda:{rank}" if gpu else "cpu"
     if gpu:
         torch.cuda.set_device(rank)
+    newer = "ep_size" in inspect.signature(DistributedConfig).parameters  # since 5.18 or so
+    expert_parallel = {"ep_size": ranks} if newer else {"enable_expert_parallel": True}
     chosen = watch()
     model = transformers.AutoModelForCausalLM.from_pretrained(
         folder, dtype=torch.bfloat16, experts_implementation="grouped_mm",
-        distributed_config=DistributedConfig(tp_size=ranks, enable_expert_parallel=True)).eval()
+        distributed_config=DistributedConfig(tp_size=ranks, **expert_parallel)).eval()
     moebalance_hook.transformers(model)
     torch.manual_seed(1)
     tokens = torch.randint(0, 32000, (int(batch), int(length)), device=device)

@@ -9,14 +9,14 @@ must choose the entry's experts; what is not as expected is refused by name.
     ENABLE_PERFECT_ROUTER=1     balanced logits; without it MOEBALANCE_ROUTER decides
     MOEBALANCE_ROUTER=SPEC      off (the learned logits, the default), target:1.5 (drawn: rank max/mean 1.5), or
                                 recorded:FILE (drawn: follows {"logical_count": [[...], ...]}, a list per layer), or
-                                file:FILE (rows of the tensor "logits" of a safetensors file, in every layer from the first)
+                                file:FILE (rows of the tensor "logits" of a safetensors file, in every layer)
     MOEBALANCE_CONTROL=DIR      a fresh folder, through which a driver changes the router within the launch: control.py
-    MOEBALANCE_COUNTS=DIR       record the slots per step, layer and expert, for 'moebalance counts' and 'bench --counts'
+    MOEBALANCE_COUNTS=DIR       record slots per step, layer and expert, for 'moebalance counts' and 'bench --counts'
     MOEBALANCE_PROOF=DIR        one JSON file per rank that says what was done (default: MOEBALANCE_COUNTS)
     MOEBALANCE_BIAS=zero        set correction biases to zero, in whatever arm but a learned one of MOEBALANCE_CONTROL
     MOEBALANCE_PLACEMENT=FILE   with vLLM's --enable-eplb: move the experts before the first step as 'moebalance place
-                                --write-vllm' wrote, or keep (balanced logits: keep, and no redundant experts), and leave
-                                them there. Counts are those of physical experts
+                                --write-vllm' wrote, or keep (balanced logits: keep, and no redundant experts), and
+                                leave them there. Counts are those of physical experts
     MOEBALANCE_MODEL=NAME       which model's entries, where the cache holds several of one shape
     MOEBALANCE_TOKENS=N         the engine's largest batch, where CUDA graphs are captured before it is seen
     MOEBALANCE_STEPS=2048       most steps to record     MOEBALANCE_SEED=0   of the drawn routers

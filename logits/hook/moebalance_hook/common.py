@@ -1,13 +1,19 @@
 """What all files of the hook share."""
 import contextlib
 import inspect
+import json
 import os
+import pathlib
 import threading
 from typing import Any, Callable, Iterator, NamedTuple, NoReturn
 
 import torch
 
-TRIED = {"vllm": "0.26, 0.32", "sglang": "0.5.16", "transformers": "5.17, 5.23"}  # releases; others are tested as they run
+# Releases; others are tested as they run.
+TRIED = {"vllm": "0.26, 0.32", "sglang": "0.5.16, 0.5.23 without its kernels", "transformers": "5.17, 5.23"}
+
+
+HASH = "tokens choose its experts by their numbers, so no logits balance it; want a model without"
 
 
 class Site(NamedTuple):
@@ -71,13 +77,17 @@ def save(folder: str, name: str, write: Callable[[str], Any]) -> None:
     os.replace(aside, os.path.join(folder, name))
 
 
+def save_json(folder: str, name: str, value: dict[str, Any]) -> None:
+    save(folder, name, lambda path: pathlib.Path(path).write_text(json.dumps(value, indent=1) + "\n"))
+
+
 @contextlib.contextmanager
 def named(text: str) -> Iterator[None]:
     """A range in the profiler that listens, if any: PyTorch's, or nsys."""
     if torch.autograd._profiler_enabled():
         with torch.profiler.record_function(text):
             yield
-    elif os.environ.get("NSYS_PROFILING_SESSION_ID") and torch.cuda.is_available():
+    elif {"NVTX_INJECTION64_PATH", "NSYS_PROFILING_SESSION_ID"} & os.environ.keys() and torch.cuda.is_available():
         torch.cuda.nvtx.range_push(text)
         try:
             yield

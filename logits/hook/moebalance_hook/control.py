@@ -1,17 +1,17 @@
-"""The switch: a driver changes the router of a running engine through the folder MOEBALANCE_CONTROL, fresh for each launch.
+"""The switch: a driver changes a running engine's router through the folder MOEBALANCE_CONTROL, fresh for each launch.
 
 The driver replaces DIR/arm.json by renaming:
 
     {"sequence": 3, "arm": "perfect", "router": "perfect", "expires_ns": 1790000000000000000}
 
-Each rank reads it in the thread that runs the model, at the start of a step, and answers in DIR/ack.rank<global rank>.json:
+Each rank reads it in the thread that runs the model, at the start of a step, and answers in DIR/ack.rank<global>.json:
 
     {"sequence": 3, "arm": "perfect", "router": "perfect", "steps": 812, "time_ns": ..., "rank": 0, "ranks": 4}
 
-steps are those before. "error" says why the router stayed as it was. So a change needs a step: the driver sends a run that
-it does not time, and times what begins after every rank has answered. It renews expires_ns with the same sequence; when
-that passes, the router is the launch's own again and the answer has "expired": true. Counts and proof of each sequence
-are in folders of their own, sequence<n>, in MOEBALANCE_COUNTS: an answer claims, counts measure.
+steps are those before. "error" says why the router stayed as it was. So a change needs a step: the driver sends a run
+that it does not time, and times what begins after every rank has answered. It renews expires_ns with the same sequence;
+when that passes, the router is the launch's own again and the answer has "expired": true. Counts and proof of each
+sequence are in folders of their own, sequence<n>, in MOEBALANCE_COUNTS: an answer claims, counts measure.
 """
 import json
 import os
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Callable
 
 import torch
 
-from .common import place_in_world, refuse, save, variable
+from .common import place_in_world, refuse, save_json, variable
 
 if TYPE_CHECKING:
     from .hook import Hook
@@ -36,10 +36,14 @@ class Control:
     def __init__(self, folder: str, normal: str):
         self.folder, self.normal = folder, normal
         self.sequence, self.arm, self.expires, self.expired = 0, "normal", None, False
-        self.text, self.next = "", 0.0
+        self.text, self.next, self.begun = "", 0.0, False
 
     def poll(self, hook: "Hook") -> None:
         """Obeys the driver: at the start of a step, in the thread that runs the model."""
+        if not self.begun:
+            self.begun, path = True, os.path.join(self.folder, f"ack.rank{place_in_world()[0]}.json")
+            if os.path.exists(path):
+                refuse(f"MOEBALANCE_CONTROL: want a fresh folder for each launch, have {path} of another one")
         late = self.expires is not None and time.time_ns() > self.expires
         start = time.monotonic()
         if not late and start < self.next:
@@ -60,7 +64,7 @@ class Control:
         try:
             order = json.loads(text)
             sequence, arm, router, expires = order["sequence"], order["arm"], order["router"], order["expires_ns"]
-            if not (isinstance(sequence, int) and isinstance(expires, int) and isinstance(arm, str) and isinstance(router, str)):
+            if [type(x) for x in (sequence, arm, router, expires)] != [int, str, str, int]:
                 raise ValueError("want whole numbers sequence and expires_ns, and texts arm and router")
         except (ValueError, KeyError, TypeError) as e:
             return self.answer(hook, self.sequence, self.arm, error=f"arm.json: {e!r}")
@@ -85,8 +89,9 @@ class Control:
 
     def answer(self, hook: "Hook", sequence: int, arm: str, **more: Any) -> None:
         rank, ranks = place_in_world()
-        said = {"sequence": sequence, "arm": arm, "router": hook.spec, "steps": hook.steps, "time_ns": time.time_ns(), "rank": rank, "ranks": ranks, **more}
-        save(self.folder, f"ack.rank{rank}.json", lambda path: pathlib.Path(path).write_text(json.dumps(said)))
+        said = {"sequence": sequence, "arm": arm, "router": hook.spec, "steps": hook.steps, "time_ns": time.time_ns(),
+                "rank": rank, "ranks": ranks, **more}
+        save_json(self.folder, f"ack.rank{rank}.json", said)
 
 
 class Driver:
@@ -100,7 +105,7 @@ class Driver:
     def write(self) -> None:
         with self.lock:
             self.order["expires_ns"] = time.time_ns() + int(TERM * 1e9)
-            save(self.folder, "arm.json", lambda path: pathlib.Path(path).write_text(json.dumps(self.order)))
+            save_json(self.folder, "arm.json", self.order)
 
     def renew(self) -> None:
         while not self.over.wait(RENEWED):
@@ -125,38 +130,63 @@ class Driver:
         return bool(said) and len(said) >= (self.ranks or said[0]["ranks"])
 
 
-def alternate(measure: Callable[[], Any], blocks: int = 6, routers: dict[str, str] | None = None, ranks: int | None = None) -> dict[str, Any]:
+def agreed(value: str) -> str:
+    """What the first rank says, where ranks run the same program."""
+    if place_in_world()[1] > 1:
+        said = [value]
+        torch.distributed.broadcast_object_list(said, src=0)
+        return said[0]
+    return value
+
+
+def alternate(measure: Callable[[], Any], blocks: int = 6, routers: dict[str, str] | None = None,
+              ranks: int | None = None) -> dict[str, Any]:
     """Measures two routers in turn within one launch, ABBA and BAAB, and prints the record as JSON: for vLLM's LLM,
-    SGLang's Engine, or transformers in this process. The engine must have been started with MOEBALANCE_CONTROL set to a
-    fresh folder, which is this process's too. measure runs the batch and returns nothing, a number, or a dict of numbers;
-    after each change it runs untimed."""
+    SGLang's Engine, or transformers in this process, under torchrun in each. The engine must have been started with
+    MOEBALANCE_CONTROL set to a fresh folder, which is this process's too. measure runs the batch and returns nothing, a
+    number, or a dict of numbers; after each change it runs untimed."""
     folder, arms = variable("CONTROL"), list((routers or {"normal": "off", "perfect": "perfect"}).items())
     if not folder or len(arms) != 2 or blocks < 1:
         refuse("alternate: want MOEBALANCE_CONTROL set before the engine starts, two routers and at least one block")
-    driver, record = Driver(folder, ranks), {"schema_version": 1, "kind": "moebalance alternate", "routers": dict(arms), "blocks": []}
+    driver = Driver(folder, ranks) if place_in_world()[0] == 0 else None
+    record = {"schema_version": 1, "kind": "moebalance alternate", "routers": dict(arms), "blocks": []}
+
+    def change(arm: str, router: str) -> None:
+        if driver:
+            driver.set(arm, router)
+        end, state = time.monotonic() + TERM, "wait"
+        while state == "wait":
+            measure()
+            if driver:
+                state = "done" if driver.acknowledged() else "late" if time.monotonic() > end else "wait"
+            state = agreed(state)
+        if state == "late":
+            refuse(f"alternate: no answer of all ranks in {folder}: is the engine started with this MOEBALANCE_CONTROL?")
+
+    def segment(arm: str) -> dict[str, Any]:
+        start_ns, start = time.time_ns(), time.perf_counter()
+        value = measure()
+        if torch.cuda.is_available() and torch.cuda.is_initialized():
+            torch.cuda.synchronize()
+        seconds = time.perf_counter() - start
+        if driver:
+            driver.acknowledged()  # refuses what expired meanwhile
+        sequence = driver.sequence if driver else None
+        return {"arm": arm, "sequence": sequence, "start_ns": start_ns, "seconds": seconds, "value": value}
     try:
         for block in range(blocks):
-            order = "BAAB" if block % 2 else "ABBA"
-            segments = []
+            order, now, segments = "BAAB" if block % 2 else "ABBA", None, []
             for letter in order:
                 arm, router = arms["AB".index(letter)]
-                if not segments or segments[-1]["arm"] != arm:
-                    driver.set(arm, router)
-                    for _ in range(100):
-                        measure()
-                        if driver.acknowledged():
-                            break
-                    else:
-                        refuse(f"alternate: no answer of all ranks in {folder}: is the engine started with this MOEBALANCE_CONTROL?")
-                start_ns, start = time.time_ns(), time.perf_counter()
-                value = measure()
-                if torch.cuda.is_available() and torch.cuda.is_initialized():
-                    torch.cuda.synchronize()
-                segments.append({"arm": arm, "sequence": driver.sequence, "start_ns": start_ns, "seconds": time.perf_counter() - start, "value": value})
-                driver.acknowledged()
+                if arm != now:
+                    change(arm, router)
+                    now = arm
+                segments.append(segment(arm))
             record["blocks"].append({"order": order, "segments": segments})
     finally:
-        driver.set(*arms[0])
-        driver.over.set()
-    print(json.dumps(record), file=sys.stdout, flush=True)
+        if driver:
+            driver.set(*arms[0])
+            driver.over.set()
+    if driver:
+        print(json.dumps(record), file=sys.stdout, flush=True)
     return record

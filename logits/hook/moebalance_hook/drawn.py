@@ -61,7 +61,8 @@ class Drawn:
             middle = (low + high) / 2
             low, high = (middle, high) if reached(middle) < target else (low, middle)
         if abs(reached(low) - target) > 0.02:
-            refuse(f"target:{target}: want a rank max/mean from {reached(0.0):.2f} to {reached(40.0):.2f} for {e.ranks} ranks")
+            refuse(f"target:{target}: want a rank max/mean from {reached(0.0):.2f} to {reached(40.0):.2f} "
+                   f"for {e.ranks} ranks")
         return choose(low * shape)
 
     def follow(self, counts: torch.Tensor, seed: int) -> torch.Tensor:
@@ -100,8 +101,8 @@ class Drawn:
         e = self.entry
         one = torch.ones_like(ids, dtype=torch.float64)
         load = torch.zeros(len(ids), e.ranks, dtype=torch.float64).scatter_add_(1, e.owner[ids], one)
-        share, total, free = load.mean(0), torch.zeros(e.ranks, dtype=torch.float64), torch.zeros(len(ids), dtype=torch.float64)
-        order = []
+        share, order = load.mean(0), []
+        total, free = torch.zeros(e.ranks, dtype=torch.float64), torch.zeros(len(ids), dtype=torch.float64)
         for t in range(first):
             i = int(((total + load - (t + 1) * share) ** 2).sum(1).add(free).argmin())
             order.append(i)

@@ -10,10 +10,11 @@ import torch
 
 from .common import Gate, Site, refuse, variable
 
-SCORING = {"Default": "softmax", "Renormalize": "softmax", "RenormalizeNaive": "softmax", "DeepSeekV3": "sigmoid", "MiniMax2": "sigmoid",
-           "SigmoidRenorm": "sigmoid", "Llama4": "sigmoid", "DeepSeekV4": "sqrtsoftplus"}
+SCORING = {"Default": "softmax", "Renormalize": "softmax", "RenormalizeNaive": "softmax", "DeepSeekV3": "sigmoid",
+           "MiniMax2": "sigmoid", "SigmoidRenorm": "sigmoid", "DeepSeekV4": "sqrtsoftplus"}
 BIASED = ("DeepSeekV3", "DeepSeekV4", "MiniMax2")
-SAME = ("model", "method", "groups", "top_k_groups", "bias_sha256", "layout")  # entries that differ in one are of different caches
+SAME = ("model", "method", "groups", "top_k_groups", "bias_sha256", "layout")  # of the entries of one cache
+NUMBERS = ("experts", "top_k", "groups", "top_k_groups", "ranks", "rank", "layer")
 SCHEMA = "moebalance.logits/1"
 MOST_HEADER = 100 << 20
 
@@ -48,12 +49,13 @@ class Entry:
         except (OSError, ValueError, AttributeError, TypeError) as e:
             self.wrong("a safetensors file", str(e))
         if self.meta.get("schema") != SCHEMA:
-            self.wrong(f"an entry of schema {SCHEMA}", f"schema {self.meta.get('schema')!r}; keep other files out of the cache")
-        self.number = {key: self.whole(key) for key in ("experts", "top_k", "groups", "top_k_groups", "ranks", "rank", "layer")}
+            self.wrong(f"an entry of schema {SCHEMA}", f"schema {self.meta.get('schema')!r}; keep other files elsewhere")
+        self.number = {key: self.whole(key) for key in NUMBERS}
         self.periodic = self.meta.get("tokens_per_rank") == "any"
         self.experts, self.top_k = self.number["experts"], self.number["top_k"]
         self.groups, self.keep = max(1, self.number["groups"]), self.number["top_k_groups"]
-        self.ranks, self.method = self.number["ranks"], self.meta.get("method", "")
+        self.ranks, self.method, self.mode = self.number["ranks"], self.meta.get("method", ""), self.meta.get("mode")
+        self.model = self.meta.get("model", "")
 
     def wrong(self, want: str, have: str) -> NoReturn:
         refuse(f"{self.path}: want {want}, have {have}".replace("\n", " "))
@@ -72,14 +74,16 @@ class Entry:
 
     def __str__(self) -> str:
         groups = f" in {self.keep} of {self.groups} groups" if self.groups > 1 else ""
-        return f"{self.meta.get('model')}: {self.experts} experts, top-{self.top_k}{groups}, {self.method}, {self.ranks} ranks, {self.meta.get('mode')}"
+        return f"{self.model}: {self.experts} experts, top-{self.top_k}{groups}, {self.method}, {self.ranks} ranks, {self.mode}"
 
     def fits(self, site: Site, experts: int, gate: Gate) -> bool:
         """Whether it is of the model's shape and routing method, as far as the engine says."""
-        groups = gate.groups is None or max(1, gate.groups) == self.groups and (self.groups == 1 or gate.top_k_groups in (None, self.keep))
-        return (self.experts == experts and gate.top_k in (None, self.top_k) and groups and gate.scoring in (None, SCORING.get(self.method))
-                and (gate.bias is None or self.method in BIASED) and self.ranks == site.ranks
-                and (site.ranks == 1 or self.meta.get("mode") == site.mode) and variable("MODEL", self.meta.get("model", "")) == self.meta.get("model"))
+        scores = gate.scoring in (None, SCORING.get(self.method, gate.scoring)) and (gate.bias is None or self.method in BIASED)
+        groups = gate.groups is None or (max(1, gate.groups) == self.groups
+                                         and (self.groups == 1 or gate.top_k_groups in (None, self.keep)))
+        ranks = self.ranks == site.ranks and (site.ranks == 1 or self.mode == site.mode)
+        return (self.experts == experts and gate.top_k in (None, self.top_k) and groups and scores and ranks
+                and variable("MODEL", self.model) == self.model)
 
     def load(self) -> "Entry":
         """Reads and checks the content."""
@@ -90,15 +94,12 @@ class Entry:
         if have != self.meta.get("checksum"):
             self.wrong(f"content of checksum {self.meta.get('checksum')}", f"{have}: a damaged file; generate it anew")
         self.period, rows = self.whole("period"), self.whole("rows", 1)
-        tensor = self.tensors.get("expert_ids", {})
-        try:
-            begin, end = tensor["data_offsets"]
-            fits = tensor["dtype"] == "I32" and tensor["shape"] == [rows, self.top_k] and 0 <= begin and end - begin == 4 * rows * self.top_k <= len(data) - self.start
-        except (KeyError, TypeError, ValueError):
-            fits = False
-        if not fits:
-            self.wrong(f"the tensor expert_ids, I32 [{rows}, {self.top_k}]", str(tensor))
-        self.ids = torch.frombuffer(bytearray(data[self.start + begin:self.start + end]), dtype=torch.int32).view(rows, self.top_k).long()
+        tensor, size = self.tensors.get("expert_ids"), 4 * rows * self.top_k
+        want = {"dtype": "I32", "shape": [rows, self.top_k], "data_offsets": [0, size]}  # the first tensor
+        if tensor != want or size > len(data) - self.start:
+            self.wrong(f"the tensor expert_ids, {want}", str(tensor))
+        ids = torch.frombuffer(bytearray(data[self.start:self.start + size]), dtype=torch.int32)
+        self.ids = ids.view(rows, self.top_k).long()
         self.check_rows()
         self.high, self.low, self.tolerates = self.real("high"), self.real("low"), self.real("bias_spread_survived")
         self.owner = self.owners()
@@ -109,18 +110,20 @@ class Entry:
         wrong = (ordered[:, 0] < 0) | (ordered[:, -1] >= self.experts) | (ordered[:, 1:] == ordered[:, :-1]).any(-1)
         if self.groups > 1:
             size = self.experts // self.groups
-            entered = torch.zeros(len(self.ids), self.groups, dtype=torch.bool).scatter_(1, (self.ids // size).clamp(0, self.groups - 1), True)
-            wrong |= entered.sum(-1) > self.keep
+            entered = torch.zeros(len(self.ids), self.groups, dtype=torch.bool)
+            wrong |= entered.scatter_(1, (self.ids // size).clamp(0, self.groups - 1), True).sum(-1) > self.keep
         if wrong.any():
             row = int(wrong.nonzero()[0, 0])
-            self.wrong(f"{self.top_k} distinct experts from 0 to {self.experts - 1}{f' in at most {self.keep} groups' if self.groups > 1 else ''}",
-                       f"{self.ids[row].tolist()} in row {row}")
+            groups = f" in at most {self.keep} groups" if self.groups > 1 else ""
+            self.wrong(f"{self.top_k} distinct experts from 0 to {self.experts - 1}{groups}", f"{self.ids[row].tolist()} in row {row}")
 
     def owners(self) -> torch.Tensor:
         """The first rank of each expert."""
         n, ranks, layout = self.experts, self.ranks, self.meta.get("layout")
         try:
-            held = json.loads(layout) if layout != "contiguous" else [range(-(-r * n // ranks), -(-(r + 1) * n // ranks)) for r in range(ranks)]
+            held = [range(-(-r * n // ranks), -(-(r + 1) * n // ranks)) for r in range(ranks)]
+            if layout != "contiguous":
+                held = json.loads(layout)
             owner = torch.full((n,), -1)
             for rank, own in reversed(list(enumerate(held))):
                 owner[list(own)] = rank
@@ -150,8 +153,9 @@ def find(site: Site, experts: int, gate: Gate) -> Entry:
             found[tuple(entry.meta.get(key) for key in SAME)] = entry
     if len(found) != 1:
         groups = f" in {gate.top_k_groups} of {gate.groups} groups" if gate.groups and gate.groups > 1 else ""
-        refuse(f"MOEBALANCE_CACHE={folder}: want one periodic entry for {experts} experts, top-{gate.top_k}{groups}, "
-               f"{gate.scoring or 'any'} scores{' with a bias' if gate.bias is not None else ''}, rank {site.rank} of {site.ranks}, {site.mode}; "
-               f"have {len(found)}. Choose with MOEBALANCE_MODEL, or make it with 'moebalance logits generate --ep {site.ranks} --mode {site.mode}'. "
-               f"The cache holds: {'; '.join(sorted(others)) or 'none'}")
+        scores = f"{gate.scoring or 'any'} scores{' with a bias' if gate.bias is not None else ''}"
+        refuse(f"MOEBALANCE_CACHE={folder}: want one periodic entry for {experts} experts, top-{gate.top_k}{groups}, {scores}, "
+               f"rank {site.rank} of {site.ranks}, {site.mode}; have {len(found)}. Choose with MOEBALANCE_MODEL, or make it with "
+               f"'moebalance logits generate --ep {site.ranks} --mode {site.mode}'. The cache holds: "
+               f"{'; '.join(sorted(others)) or 'none'}")
     return next(iter(found.values())).load()

@@ -8,7 +8,7 @@ from typing import Any, Callable
 import torch
 
 from . import hook as core
-from .common import Gate, Site, expect, named, refuse, variable
+from .common import HASH, Gate, Site, expect, named, refuse, variable
 from .hook import HOOK, Layer
 
 
@@ -17,7 +17,8 @@ def install() -> None:
     from sglang.srt.entrypoints.engine import Engine
     from sglang.srt.layers.moe.topk import TopK
     from sglang.srt.model_executor.model_runner import ModelRunner
-    for owner, method, *parameters in ((TopK, "forward_cuda", "hidden_states", "router_logits"), (TopK, "forward_native", "hidden_states", "router_logits"),
+    for owner, method, *parameters in ((TopK, "forward_cuda", "hidden_states", "router_logits"),
+                                       (TopK, "forward_native", "hidden_states", "router_logits"),
                                        (ModelRunner, "forward", "forward_batch"), (Engine, "shutdown")):
         expect("SGLang " + version, owner, method, *parameters)
     for name in [n for n in dir(TopK) if n.startswith("forward")]:
@@ -35,8 +36,8 @@ def install() -> None:
         with HOOK.running(len(forward_batch.input_ids)):
             return run(self, forward_batch, *args, **given)
 
-    def close(self):
-        time.sleep(3 * core.IDLE if multiprocessing.active_children() else 0)  # SGLang kills its workers, which write when they are idle
+    def close(self):  # SGLang kills its workers, which write when they are idle
+        time.sleep(3 * core.IDLE if multiprocessing.active_children() else 0)
         return shutdown(self)
 
     ModelRunner.forward, Engine.shutdown = step, close
@@ -50,8 +51,9 @@ def routed(inner: Callable, version: str) -> Callable:
         try:
             layer = getattr(self, "moebalance_layer", None)
             if layer is None:
-                layer = self.moebalance_layer = make_layer(
-                    self, version, router_logits, given, lambda logits: getattr(inner(self, hidden_states, logits, *args, **given), "topk_ids", None))
+                def choose(logits: torch.Tensor) -> torch.Tensor | None:
+                    return getattr(inner(self, hidden_states, logits, *args, **given), "topk_ids", None)
+                layer = self.moebalance_layer = make_layer(self, version, router_logits, given, choose)
             with named(f"layer {layer.index} router"):
                 out = inner(self, hidden_states, HOOK.logits(layer, router_logits), *args, **given)
             if variable("COUNTS") and hasattr(out, "topk_ids"):  # not where the experts' kernel chooses, unseen
@@ -65,8 +67,7 @@ def routed(inner: Callable, version: str) -> Callable:
 def refused(version: str, inner: Callable) -> Callable:
     def forward(self, *args, **given):
         if HOOK.spec != "off" or HOOK.control:
-            refuse(f"SGLang {version}: layer {getattr(self, 'layer_id', None)} is a hash layer: tokens choose its experts by their numbers, so no logits "
-                   "balance it; want a model without")
+            refuse(f"SGLang {version}: layer {getattr(self, 'layer_id', None)} is a hash layer: " + HASH)
         return inner(self, *args, **given)
     return forward
 
@@ -84,20 +85,26 @@ def make_layer(topk: Any, version: str, learned: torch.Tensor, given: dict[str, 
     shared = getattr(config, "num_shared_topk_slots", 0) if shared is None else shared
     moved = args.enable_eplb or args.ep_num_redundant_experts or args.init_expert_location != "trivial"
     compiled = args.enable_torch_compile or args.cuda_graph_config.prefill.backend == "tc_piecewise"
-    for unfit, want in ((learned is None or given.get("router_logits_partials") is not None, "a layer whose router has logits"),
-                        (args.speculative_algorithm or getattr(topk, "is_draft", False), "no speculative decoding"),
-                        (shared, "--disable-shared-experts-fusion"), (moved, "no EPLB and no expert location"), (p.pp_size > 1, "no pipeline parallelism"),
-                        (compiled, "no --enable-torch-compile, and --cuda-graph-backend-prefill breakable"),
-                        (p.moe_dp_size > 1 or args.dp_size > 1 and not args.enable_dp_attention, "one replica, or --enable-dp-attention"),
-                        (HOOK.control and variable("BIAS") and config.correction_bias is not None and config.correction_bias.dtype != learned.dtype,
-                         "no MOEBALANCE_BIAS with MOEBALANCE_CONTROL: the engine keeps a copy of the bias")):
+    bias, replicas = config.correction_bias, p.moe_dp_size > 1 or args.dp_size > 1 and not args.enable_dp_attention
+    for unfit, want in (
+            (learned is None or given.get("router_logits_partials") is not None, "a layer whose router has logits"),
+            (args.speculative_algorithm or getattr(topk, "is_draft", False), "no speculative decoding"),
+            (shared, "--disable-shared-experts-fusion"),
+            (moved, "no EPLB and no expert location"),
+            (p.pp_size > 1, "no pipeline parallelism"),
+            (compiled, "no --enable-torch-compile, and --cuda-graph-backend-prefill breakable"),
+            (replicas, "one replica, or --enable-dp-attention"),
+            (HOOK.control and variable("BIAS") and bias is not None and bias.dtype != learned.dtype,
+             "no MOEBALANCE_BIAS with MOEBALANCE_CONTROL: the engine keeps a copy of the bias")):
         if unfit:
             refuse(f"SGLang {version}: want {want}")
-    # Graphs of decode are captured before a prefill is seen. Without an all-to-all backend every rank routes the tokens of all.
-    os.environ.setdefault("MOEBALANCE_TOKENS", str(args.dp_size * max(args.chunked_prefill_size, 0) or args.max_prefill_tokens))
-    own = p.moe_ep_size > 1 and (not utils.get_moe_a2a_backend().is_none() or utils.should_use_flashinfer_cutlass_moe_fp4_allgather())
+    # Graphs of decode are captured before a prefill is seen. Without an all-to-all backend each rank routes all tokens.
+    most = args.dp_size * max(args.chunked_prefill_size, 0) or args.max_prefill_tokens
+    os.environ.setdefault("MOEBALANCE_TOKENS", str(most))
+    own = not utils.get_moe_a2a_backend().is_none() or utils.should_use_flashinfer_cutlass_moe_fp4_allgather()
+    own = own and p.moe_ep_size > 1
     site = Site("sglang", version, p.moe_ep_rank, p.moe_ep_size, "dep" if own else "tep", p.moe_tp_rank == 0)
     name = f"layers.{len(HOOK.layers) if topk.layer_id is None else topk.layer_id}"
-    grouped = getattr(config, "use_grouped_topk", False)
-    gate = Gate(config.top_k, config.num_expert_group if grouped else 0, config.topk_group if grouped else 0, None, config.correction_bias)
+    groups = (config.num_expert_group, config.topk_group) if getattr(config, "use_grouped_topk", False) else (0, 0)
+    gate = Gate(config.top_k, *groups, None, bias)
     return HOOK.layer(name, site, learned, gate, choose)

@@ -1,4 +1,4 @@
-"""transformers: each MoE block has a router of class ...TopKRouter, which computes its logits by F.linear and chooses by topk."""
+"""transformers: each MoE block has a router of class ...TopKRouter, whose logits come from F.linear, its choice from topk."""
 import re
 from typing import Any, Callable
 
@@ -9,8 +9,8 @@ from .hook import HOOK
 
 
 class ReplaceLinear(torch.overrides.TorchFunctionMode):
-    """Replaces what F.linear with the router's weight returns, once it has run, and keeps what the last top-k chose: behind
-    it transformers' expert parallelism renumbers the experts by rank."""
+    """Replaces what F.linear with the router's weight returns, once it has run, and keeps what the last top-k chose:
+    behind it transformers' expert parallelism renumbers the experts by rank."""
 
     def __init__(self, experts: int, replace: Callable[[torch.Tensor], torch.Tensor]):
         super().__init__()
@@ -29,26 +29,40 @@ class ReplaceLinear(torch.overrides.TorchFunctionMode):
 def install(model: Any, rank: int | None, ranks: int | None, mode: str) -> None:
     import transformers as engine
     here, world = place_in_world()
+    version = "transformers " + engine.__version__
     site = Site("transformers", engine.__version__, here if rank is None else rank, ranks or world, mode, True)
+    spread = getattr(getattr(model, "config", None), "distributed_config", None)
+    if rank is None and (getattr(spread, "ep_size", None) or 1) > max(1, getattr(spread, "tp_size", None) or 1):
+        refuse(f"{version}: expert-parallel ranks with tokens of their own: want rank, ranks and mode='dep'")
     routers = {name: m for name, m in model.named_modules() if re.search(r"Top[kK]Router$", type(m).__name__)}
     if not routers:
-        refuse(f"transformers {engine.__version__}: no module of {type(model).__name__} is a ...TopKRouter")
+        refuse(f"{version}: no module of {type(model).__name__} is a ...TopKRouter")
     if HOOK.spec != "off" or HOOK.control:
         for name, block in model.named_modules():
             if hasattr(block, "experts") and not any(router.startswith(name + ".") for router in routers):
                 kinds = sorted({type(m).__name__ for m in block.children()} - {type(block.experts).__name__})
-                refuse(f"transformers {engine.__version__}: layer {name} ({', '.join(kinds)}) has no ...TopKRouter: a hash layer, or another kind of "
+                refuse(f"{version}: layer {name} ({', '.join(kinds)}) has no ...TopKRouter: a hash layer, or another kind of "
                        "router, whose logits are out of reach")
     for name, router in routers.items():
         router.forward = routed(site, name, router)
-    model.register_forward_pre_hook(lambda *_: None if capturing() else HOOK.step())
+
+    def begin(_: Any, args: tuple, given: dict[str, Any]) -> None:
+        if not capturing():
+            HOOK.step(tokens_of(args, given))
+    model.register_forward_pre_hook(begin, with_kwargs=True)
     model.register_forward_hook(lambda *_: None if capturing() else HOOK.finish())
+
+
+def tokens_of(args: tuple, given: dict[str, Any]) -> int:
+    """As many as there are numbers, or embedded ones."""
+    ids, embedded = args[0] if args else given.get("input_ids"), given.get("inputs_embeds")
+    return ids.numel() if isinstance(ids, torch.Tensor) else embedded[..., 0].numel() if embedded is not None else 0
 
 
 def routed(site: Site, name: str, router: torch.nn.Module) -> Callable:
     inner, experts = router.forward, router.weight.shape[0]
-    grouped = next((n for n in (getattr(router, key, None) for key in ("num_group", "n_group")) if n is not None), None)
-    gate = Gate(getattr(router, "top_k", None), grouped, getattr(router, "topk_group", None), None, getattr(router, "e_score_correction_bias", None))
+    says = [getattr(router, key, None) for key in ("top_k", "num_group", "topk_group", "e_score_correction_bias")]
+    gate = Gate(*says[:3], None, says[3])
 
     @torch.compiler.disable
     def forward(*args, **given):
@@ -61,11 +75,11 @@ def routed(site: Site, name: str, router: torch.nn.Module) -> Callable:
 
         def replace(learned: torch.Tensor) -> torch.Tensor:
             return HOOK.logits(HOOK.layer(name, site, learned, gate, lambda logits: by(lambda _: logits)[1]), learned)
-        with named(f"layer {name} router"):
+        with named(f"{name} router"):
             out, chosen = by(replace)
         if variable("COUNTS"):
             if chosen is None:
-                refuse(f"router {name} ({type(router).__name__}) chooses its experts without topk, so they cannot be counted")
+                refuse(f"router {name} ({type(router).__name__}) chooses without topk, so its experts cannot be counted")
             HOOK.seen(HOOK.layers[name], chosen)
         return out
     return forward

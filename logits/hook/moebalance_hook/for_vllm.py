@@ -1,4 +1,4 @@
-"""vLLM: MoERunner hands the router's logits to its experts, within an operator that torch.compile does not look into."""
+"""vLLM: MoERunner hands the router's logits to its experts, in an operator that torch.compile does not look into."""
 import inspect
 import json
 import os
@@ -6,7 +6,7 @@ from typing import Any, Callable
 
 import torch
 
-from .common import Gate, Site, expect, named, refuse, variable
+from .common import HASH, Gate, Site, expect, named, refuse, variable
 from .hook import HOOK, Layer
 
 
@@ -23,15 +23,15 @@ def install() -> None:
     def apply(self, *args, **given):
         if torch.compiler.is_compiling():
             refuse("vLLM compiles its MoE layers into the model where there is no GPU: want --enforce-eager")
-        bound = signature.bind(self, *args, **given)
-        layer, learned = HOOK.layers.get(self.layer_name), bound.arguments["router_logits"]
+        if args:
+            given = signature.bind(self, *args, **given).arguments
+            del given["self"]
+        learned = given["router_logits"]
         if learned is None:
             refuse(f"layer {self.layer_name} has no logits: its router is in its experts' kernel")
-        if layer is None:
-            layer = make_layer(self, version, bound.arguments)
+        layer = HOOK.layers.get(self.layer_name) or make_layer(self, version, given)
         with named(f"layer {layer.index} moe"):
-            bound.arguments["router_logits"] = HOOK.logits(layer, learned)
-            return inner(*bound.args, **bound.kwargs)
+            return inner(self, **{**given, "router_logits": HOOK.logits(layer, learned)})
 
     MoERunner._apply_quant_method = apply
 
@@ -39,26 +39,30 @@ def install() -> None:
 def make_layer(runner: Any, version: str, call: dict[str, Any]) -> Layer:
     c, name, router, routes = runner.moe_config, runner.layer_name, runner.router, HOOK.spec != "off" or HOOK.control
     eplb = getattr(getattr(c, "moe_parallel_config", None), "enable_eplb", False)
-    for unfit, want in ((c.dp_size > 1 and c.ep_size not in (1, c.dp_size), f"data parallel {c.dp_size} and expert parallel {c.ep_size}: want all data "
-                         "parallel (dep), or none (tep)"),
-                        (getattr(c, "is_sequence_parallel", False), "sequence-parallel MoE: want tensor or data parallel, not both"),
-                        (eplb and not variable("PLACEMENT"), "EPLB moves experts between ranks: want it off, or MOEBALANCE_PLACEMENT"),
-                        (routes and getattr(router, "_hash_indices_table", None) is not None, f"layer {name} is a hash layer: tokens choose its experts "
-                         "by their numbers, so no logits balance it; want a model without")):
+    for unfit, want in (
+            (c.dp_size > 1 and c.ep_size not in (1, c.dp_size),
+             f"data parallel {c.dp_size} and expert parallel {c.ep_size}: want all data parallel (dep), or none (tep)"),
+            (getattr(c, "is_sequence_parallel", False), "sequence-parallel MoE: want tensor or data parallel, not both"),
+            (routes and os.environ.get("VLLM_MOE_ROUTING_SIMULATION_STRATEGY"),
+             "its own simulation routes, whatever the logits: want VLLM_MOE_ROUTING_SIMULATION_STRATEGY unset"),
+            (eplb and not variable("PLACEMENT"), "EPLB moves experts between ranks: want it off, or MOEBALANCE_PLACEMENT"),
+            (routes and getattr(router, "_hash_indices_table", None) is not None, f"layer {name} is a hash layer: {HASH}")):
         if unfit:
             refuse(f"vLLM {version}: {want}")
     if eplb:
         HOOK.slots = c.num_experts
     # Quantization methods of the old interface gather the tokens of all ranks before they are routed.
     own = c.dp_size > 1 and c.ep_size > 1 and not getattr(runner, "do_naive_dispatch_combine", False)
-    site = Site("vllm", version, c.ep_rank if c.ep_size > 1 else 0, c.ep_size, "dep" if own else "tep", c.ep_size > 1 or c.tp_rank == 0)
+    many = c.ep_size > 1
+    site = Site("vllm", version, c.ep_rank if many else 0, c.ep_size, "dep" if own else "tep", many or c.tp_rank == 0)
     if not HOOK.layers:
         wrap_steps(version)
     # A monolithic kernel chooses the experts itself, unseen: it has no counts, and no measured proof.
     monolithic = getattr(getattr(getattr(runner, "routed_experts", None), "quant_method", None), "is_monolithic", False)
     if not monolithic:
         expect("vLLM " + version, type(router), "select_experts", "hidden_states", "router_logits")
-    gate = Gate(c.experts_per_token, getattr(router, "num_expert_group", None), getattr(router, "topk_group", None),
+    groups = getattr(router, "num_expert_group", None) if getattr(router, "use_grouped_topk", True) else 0
+    gate = Gate(c.experts_per_token, groups, getattr(router, "topk_group", None),
                 getattr(router, "scoring_func", None), getattr(router, "e_score_correction_bias", None))
     layer = HOOK.layer(name, site, call["router_logits"], gate, None if monolithic else chooser(router, call, eplb))
     if variable("COUNTS") and not monolithic:
@@ -90,7 +94,7 @@ def wrap_steps(version: str) -> None:
         def run(self, *args, **given):
             scheduled = tokens(*args, **given)
             if scheduled == 0 and self.parallel_config.distributed_executor_backend != "external_launcher":
-                return inner(self, *args, **given)  # only takes note of ended requests; a dummy batch follows where others compute
+                return inner(self, *args, **given)  # of ended requests; a dummy batch follows where others compute
             if HOOK.steps == 0:
                 first_step(self, version)
             with HOOK.running(scheduled or 0):
@@ -101,7 +105,9 @@ def wrap_steps(version: str) -> None:
         HOOK.write()
         return shutdown(self, *args, **given)
 
-    Worker.execute_model = stepped(Worker.execute_model, lambda scheduler_output, *_, **__: scheduler_output.total_num_scheduled_tokens)
+    def scheduled(scheduler_output: Any, *_: Any, **__: Any) -> int:
+        return scheduler_output.total_num_scheduled_tokens
+    Worker.execute_model = stepped(Worker.execute_model, scheduled)
     Worker.execute_dummy_batch, Worker.shutdown = stepped(Worker.execute_dummy_batch, lambda *_, **__: None), close
 
 
@@ -115,7 +121,7 @@ def first_step(worker: Any, version: str) -> None:
 
 
 class Placed:
-    """An EPLB policy that knows one placement: slots is the logical expert of each physical one, [layers, physical experts]."""
+    """An EPLB policy that knows one placement: slots [layers, physical experts] is the logical expert of each."""
 
     def __init__(self, slots: torch.Tensor):
         self.slots = slots
@@ -139,10 +145,11 @@ def place(version: str, state: Any, path: str) -> None:
         rows, size = given["initial_global_assignments"], list(slots.shape)
         slots = torch.tensor([rows[str(layer)] for layer in range(len(rows))])
         if list(slots.shape) != size:
-            refuse(f"{path}: want {size} layers and physical experts, have {list(slots.shape)}; set the latter with --eplb-config "
-                   '\'{"num_redundant_experts": N}\'')
+            refuse(f"{path}: want {size} layers and physical experts, have {list(slots.shape)}; set the latter with "
+                   '--eplb-config \'{"num_redundant_experts": N}\'')
     if HOOK.spec == "perfect" and (path != "keep" or slots.shape[1] > HOOK.experts):
-        refuse(f"{path}: the balanced logits are made for contiguous experts: want MOEBALANCE_PLACEMENT=keep and no redundant experts in the perfect arm")
+        refuse(f"{path}: the balanced logits are made for contiguous experts: want MOEBALANCE_PLACEMENT=keep and no redundant "
+               "experts in the perfect arm")
     state.policy, state.is_async = Placed(slots), False
     with torch.inference_mode():
         state.rearrange()

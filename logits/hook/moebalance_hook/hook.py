@@ -2,9 +2,7 @@
 import atexit
 import contextlib
 import hashlib
-import json
 import os
-import pathlib
 import re
 import struct
 import sys
@@ -14,7 +12,7 @@ from typing import Any, Callable, Iterator
 
 import torch
 
-from .common import TRIED, Gate, Site, capturing, named, persistent, place_in_world, refuse, save, variable
+from .common import TRIED, Gate, Site, capturing, named, persistent, place_in_world, refuse, save, save_json, variable
 from .control import Control
 from .drawn import Drawn
 from .entry import Entry, find
@@ -27,7 +25,8 @@ Chooser = Callable[[torch.Tensor], "torch.Tensor | None"]  # the engine's own ch
 class Layer:
     def __init__(self, name: str, index: int, slot: int):
         self.name, self.index, self.slot, self.offset = name, index, slot, 0
-        self.captured, self.proved, self.spread = False, False, 0.0  # of the correction bias, which tables must outweigh
+        self.captured, self.proved = False, False
+        self.spread = 0.0  # of the correction bias, which tables must outweigh
         self.bias: torch.Tensor | None = None  # set to zero but where the learned logits route
         self.learned_bias: torch.Tensor | None = None
         self.tables: dict[torch.dtype, torch.Tensor] = {}  # DeepSeek-V3's gate in vLLM: float32, large batches bfloat16
@@ -105,17 +104,20 @@ class Hook:
         return "tolerated"
 
     def tolerate(self, layer: Layer, drawn: Drawn | None) -> None:
-        limit = self.entry.tolerates if drawn is None else min(self.entry.tolerates, 0.5 if self.entry.groups > 1 else 1.0)
+        limit = self.entry.tolerates
+        if drawn:
+            limit = min(limit, 0.5 if self.entry.groups > 1 else 1.0)
         if not layer.spread < limit:
-            refuse(f"layer {layer.name}: the correction bias spreads over {layer.spread:g}, the logits tolerate less than {limit:g}: set "
-                   "MOEBALANCE_BIAS=zero in both arms, or make the entry with the bias ('moebalance logits generate --bias')")
+            refuse(f"layer {layer.name}: the correction bias spreads over {layer.spread:g}, the logits tolerate less than "
+                   f"{limit:g}: set MOEBALANCE_BIAS=zero in both arms, or make the entry with the bias ('moebalance logits "
+                   "generate --bias')")
 
     def set_bias(self, layer: Layer) -> None:
         if layer.bias is not None and self.control:
             layer.bias.data.copy_(layer.learned_bias if self.spec == "off" else torch.zeros_like(layer.learned_bias))
 
     def prove_choice(self, layer: Layer, learned: torch.Tensor, choose: Chooser) -> bool:
-        """Given the balanced logits, the engine's own router must choose the entry's experts. False: it cannot be seen."""
+        """Given the balanced logits, the engine's own router must choose the entry's experts. False: that is unseen."""
         entry, tokens = self.entry, learned.numel() // self.experts
         want = entry.of_layer(layer.index, tokens)
         balanced = torch.full((tokens, self.experts), entry.low, dtype=learned.dtype, device=learned.device)
@@ -124,14 +126,25 @@ class Hook:
             return False
         got = chosen.reshape(tokens, -1).long().cpu()
         if got.shape[1] != entry.top_k:
-            refuse(f"layer {layer.name}: the engine chooses {got.shape[1]} experts a token, {entry.path} has {entry.top_k}")
+            refuse(f"layer {layer.name}: the engine chooses {got.shape[1]} experts a token, {entry.path} {entry.top_k}")
         seen = (got >= 0).all(-1)  # -1 is padding
         wrong = (got.sort(-1).values != want.sort(-1).values).any(-1) & seen
         if wrong.any():
             row = int(wrong.nonzero()[0, 0])
-            refuse(f"layer {layer.name}: its router is not that of {entry.path} ({entry.method}): of {int(seen.sum())} tokens {int(wrong.sum())} go to "
-                   f"other experts than the entry's, token {row} to {got[row].tolist()} in the place of {want[row].tolist()}")
+            refuse(f"layer {layer.name}: its router is not that of {entry.path} ({entry.method}): of {int(seen.sum())} tokens "
+                   f"{int(wrong.sum())} go to other experts than the entry's, token {row} to {got[row].tolist()} in the place "
+                   f"of {want[row].tolist()}")
+        if variable("COUNTS"):
+            self.prove_counting(layer, chosen.reshape(tokens, -1), got)
         return bool(seen.any())
+
+    def prove_counting(self, layer: Layer, chosen: torch.Tensor, known: torch.Tensor) -> None:
+        """What was chosen, counted as steps are, must be what it is."""
+        row = torch.zeros(self.experts + 1, dtype=torch.int64, device=chosen.device)
+        self.add(chosen, row, self.experts)
+        if row[:-1].tolist() != torch.bincount(known[known >= 0], minlength=self.experts).tolist():
+            refuse(f"layer {layer.name}: the slots that were counted on this device are not those that were chosen: leave "
+                   "MOEBALANCE_COUNTS unset")
 
     def logits(self, layer: Layer, learned: torch.Tensor) -> torch.Tensor:
         """What routes: a view of the layer's table, the learned logits, or with control one of them by the flag."""
@@ -141,8 +154,8 @@ class Hook:
         captured, table = capturing(), layer.tables.get(learned.dtype)
         if table is None or layer.offset + tokens > len(table):
             if captured or layer.captured and table is not None:
-                refuse(f"layer {layer.name}: {tokens} tokens, more than before CUDA graphs were captured: set MOEBALANCE_TOKENS to the engine's "
-                       "largest batch (vLLM: max_num_batched_tokens)")
+                refuse(f"layer {layer.name}: {tokens} tokens, more than before CUDA graphs were captured: set "
+                       "MOEBALANCE_TOKENS to the engine's largest batch (vLLM: max_num_batched_tokens)")
             table = layer.tables[learned.dtype] = self.make(layer, tokens, learned)
         layer.captured = layer.captured or captured
         view = table[layer.offset:layer.offset + tokens].view(learned.shape)
@@ -173,12 +186,12 @@ class Hook:
             table.fill_(self.entry.low).scatter_(1, rows, self.entry.high)
 
     def set_router(self, spec: str) -> None:
-        """Another router in the same tables: also for CUDA graphs already captured. Nothing changes if it is refused."""
+        """Another router in the same tables, also for CUDA graphs already captured. One refused changes nothing."""
         if spec == self.spec:
             return
         if not self.control and ("off" in (spec, self.spec) or not self.own_tables):
-            refuse(f"cannot change from {self.spec} to {spec} within a launch: start it with MOEBALANCE_CONTROL, or with MOEBALANCE_ROUTER=target:1 "
-                   "or another drawn router")
+            refuse(f"cannot change from {self.spec} to {spec} within a launch: start it with MOEBALANCE_CONTROL, or with "
+                   "MOEBALANCE_ROUTER=target:1 or another drawn router")
         if self.entry:
             drawn = self.draw(spec)
             for layer in self.layers.values():
@@ -204,17 +217,21 @@ class Hook:
             self.slots = self.slots or self.experts
             width = self.slots + 1 + (self.slots + 1) % 2  # one for padding; rows begin at multiples of 16 bytes
             self.counts = persistent(torch.zeros, MOST_LAYERS, width, like=ids, dtype=torch.int64)
-            self.one = persistent(torch.ones, 1, like=ids, dtype=torch.int64)
-        self.top_k, row = ids.shape[-1], self.counts[layer.slot]
+        self.top_k = ids.shape[-1]
+        self.add(ids, self.counts[layer.slot], self.slots)
+
+    def add(self, ids: torch.Tensor, row: torch.Tensor, experts: int) -> None:
         if ids.is_cuda:
             from .counting import add
-            add(ids, row, self.slots)
+            add(ids, row, experts)
         else:
             flat = ids.reshape(-1).long()
-            row.scatter_add_(0, flat.masked_fill(flat < 0, self.slots), self.one.expand(flat.shape))
+            row.scatter_add_(0, flat.masked_fill(flat < 0, experts), torch.ones_like(flat))
 
     def counted(self) -> torch.Tensor:
-        return torch.zeros(MOST_LAYERS, self.slots or 1, dtype=torch.int64) if self.counts is None else self.counts[:, :self.slots].to("cpu", copy=True)
+        if self.counts is None:
+            return torch.zeros(MOST_LAYERS, self.slots or 1, dtype=torch.int64)
+        return self.counts[:, :self.slots].to("cpu", copy=True)
 
     def step(self, tokens: int = 0) -> None:
         """Begins a step: what was counted since the last one is the step before. The first one ends the warm-up."""
@@ -232,7 +249,7 @@ class Hook:
             self.prove()
             print(self.claim(), file=sys.stderr, flush=True)
         self.close_range()
-        self.range = named(f"moebalance step {self.steps} {self.spec} {tokens} tokens")
+        self.range = named(f"step {self.steps} {self.spec} {tokens} tokens")
         self.range.__enter__()
 
     def finish(self) -> None:
@@ -254,12 +271,14 @@ class Hook:
 
     def record(self) -> None:
         """Records a step that has begun."""
-        if self.unfinished and self.counts is not None and len(self.records) + self.filled < int(variable("STEPS", "2048")):
+        most = int(variable("STEPS", "2048"))
+        if self.unfinished and self.counts is not None and len(self.records) + self.filled < most:
             if self.last.shape[1] != self.slots:
                 self.last = torch.zeros(MOST_LAYERS, self.slots, dtype=torch.int64)
             if self.ring is None or self.ring.shape[1] != len(self.layers):
                 self.drain()
-                self.ring = persistent(torch.empty, RING, len(self.layers), self.slots, like=self.counts, dtype=torch.int64)
+                shape = RING, len(self.layers), self.slots
+                self.ring = persistent(torch.empty, *shape, like=self.counts, dtype=torch.int64)
             self.ring[self.filled].copy_(self.counts[:len(self.layers), :self.slots])
             self.filled += 1
             if self.filled == RING:
@@ -329,32 +348,35 @@ class Hook:
         folder = self.folder("COUNTS")
         if folder and records and self.site.writes:
             from safetensors.torch import save_file
-            order = list(self.layers.values())
-            counts = {f"{i}_{order[slot].index}": row for i, step in enumerate(records) for slot, row in enumerate(step)}
+            index = [layer.index for layer in self.layers.values()]
+            counts = {f"{i}_{index[slot]}": row for i, step in enumerate(records) for slot, row in enumerate(step)}
             save(folder, f"rank{self.site.rank}.safetensors", lambda path: save_file(counts, path))
-            meta = {"num_experts": self.slots, "num_experts_per_token": self.top_k, "ep_size": self.site.ranks, "mode": self.site.mode}
             if self.site.rank == 0:
-                save(folder, "meta_info.json", lambda path: pathlib.Path(path).write_text(json.dumps(meta)))
+                save_json(folder, "meta_info.json", {"num_experts": self.slots, "num_experts_per_token": self.top_k,
+                                                     "ep_size": self.site.ranks, "mode": self.site.mode})
         self.prove(len(records))
 
     def claim(self) -> str:
-        return f"moebalance hook: rank {self.site.rank} of {self.site.ranks} routes {len(self.layers)} layers by {self.spec}"
+        rank, ranks = self.site.rank, self.site.ranks
+        return f"moebalance hook: rank {rank} of {ranks} routes {len(self.layers)} layers by {self.spec}"
 
     def prove(self, recorded: int = 0) -> None:
         folder = self.folder("PROOF") or self.folder("COUNTS")
         if not folder or not self.site.writes:
             return
         site, entry = self.site, self.entry
-        proof = {"schema_version": 1, "kind": "moebalance hook", "claim": self.claim(), "engine": site.engine, "engine_version": site.version,
-                 "releases_tried": TRIED[site.engine], "rank": site.rank, "ranks": site.ranks, "global_rank": place_in_world()[0], "mode": site.mode,
-                 "arm": "perfect" if self.spec == "perfect" else "normal", "router": self.spec, "layers": len(self.layers),
-                 "layers_proved": sum(layer.proved for layer in self.layers.values()), "experts": self.experts, "physical_experts": self.slots or None,
-                 "placement": self.placement, "top_k": self.top_k, "correction_bias": sorted(self.bias),
-                 "entry": entry and os.path.basename(entry.path), "entry_sha256": entry and entry.sha256, "plan": entry and entry.meta.get("plan"),
-                 "steps": self.steps, "tokens": self.tokens or None, "steps_recorded": recorded}
+        proof = {
+            "schema_version": 1, "kind": "moebalance hook", "claim": self.claim(), "engine": site.engine,
+            "engine_version": site.version, "releases_tried": TRIED[site.engine], "rank": site.rank, "ranks": site.ranks,
+            "global_rank": place_in_world()[0], "mode": site.mode, "arm": "perfect" if self.spec == "perfect" else "normal",
+            "router": self.spec, "layers": len(self.layers), "layers_proved": sum(layer.proved for layer in self.layers.values()),
+            "experts": self.experts, "physical_experts": self.slots or None, "placement": self.placement, "top_k": self.top_k,
+            "correction_bias": sorted(self.bias), "entry": entry and os.path.basename(entry.path),
+            "entry_sha256": entry and entry.sha256, "plan": entry and entry.meta.get("plan"), "steps": self.steps,
+            "tokens": self.tokens or None, "steps_recorded": recorded}
         if self.control:
             proof.update(sequence=self.control.sequence, sequence_arm=self.control.arm)
-        save(folder, f"moebalance-hook.rank{site.rank}.json", lambda path: pathlib.Path(path).write_text(json.dumps(proof, indent=1) + "\n"))
+        save_json(folder, f"moebalance-hook.rank{site.rank}.json", proof)
 
 
 HOOK = Hook()

@@ -318,7 +318,7 @@ class VLLM(unittest.TestCase):
         def route(spec, dtype, tokens):
             hook.set_router(spec)
             learned = torch.zeros(tokens, 32, dtype=dtype)
-            ids = worker.runners[1]._apply_quant_method(hidden_states=learned, router_logits=learned, shared_experts_input=None)
+            ids = worker.runners[1]._apply_quant_method(learned, learned, shared_experts_input=None)
             return max_over_mean(ids, 32, 4)
         worker.profile(512)
         for layer in hook.HOOK.layers.values():
@@ -399,6 +399,18 @@ class VLLM(unittest.TestCase):
             self.start("tep4", [{"rank": 0, "ranks": 2}], perfect=True)[1].profile(8)
         with self.assertRaisesRegex(RuntimeError, "want all data parallel"):
             self.start("tep4", [{"rank": 0, "ranks": 4, "dp": 2}], perfect=True)[1].profile(8)
+        _, worker = self.start("tep4", [{"rank": 0, "ranks": 4}], perfect=True, COUNTS="unused")
+        worker.profile(8)
+        worker.parallel_config = types.SimpleNamespace(pipeline_parallel_size=2, distributed_executor_backend="mp")
+        with self.assertRaisesRegex(RuntimeError, "does not tell pipeline stages apart"):
+            worker.execute_model(steps(8))
+        hook, worker = self.start("tep4", [{"rank": 0, "ranks": 4}], perfect=True, COUNTS="unused")
+        hook.HOOK.add = lambda ids, row, experts: None
+        with self.assertRaisesRegex(RuntimeError, "not those that were chosen"):
+            worker.profile(8)
+        _, worker = self.start("tep4", [{"rank": 0, "ranks": 4}], perfect=True)
+        with unittest.mock.patch.dict(os.environ, {"VLLM_MOE_ROUTING_SIMULATION_STRATEGY": "uniform_random"}), self.assertRaisesRegex(RuntimeError, "its own simulation"):
+            worker.profile(8)
         _, worker = self.start("tep4", [{"rank": 0, "ranks": 4}], perfect=True)
         worker.runners[0].moe_config.is_sequence_parallel = True
         with self.assertRaisesRegex(RuntimeError, "sequence-parallel MoE"):
@@ -551,6 +563,10 @@ class Switch(unittest.TestCase):
             hook.vllm()
             with self.assertRaisesRegex(RuntimeError, "want ENABLE_PERFECT_ROUTER unset"):
                 worker(sys.modules["vllm.model_executor.layers.fused_moe.runner.moe_runner"].MoERunner(0, 0, 4, 1, 32, 4)).profile(8)
+            with open(os.path.join(folder, "ack.rank0.json"), "w") as f:
+                f.write("{}")
+            with self.assertRaisesRegex(RuntimeError, "want a fresh folder for each launch, have .*ack.rank0.json"):
+                self.start(folder)[1].execute_model(steps(8))
         load("tep4")
         with self.assertRaisesRegex(RuntimeError, "alternate: want MOEBALANCE_CONTROL set"):
             sys.modules["moebalance_hook"].alternate(lambda: None)
@@ -581,7 +597,7 @@ class Switch(unittest.TestCase):
             with torch.profiler.profile() as profile:
                 worker.execute_model(steps(50))
             names = [e.name for e in profile.events()]
-            self.assertTrue({"moebalance step 1 perfect 50 tokens", "layer 0 moe", "layer 1 moe"} <= set(names), names)
+            self.assertTrue({"step 1 perfect 50 tokens", "layer 0 moe", "layer 1 moe"} <= set(names), names)
 
 
 class Entries(unittest.TestCase):
@@ -698,7 +714,7 @@ class Entries(unittest.TestCase):
             worker.runners[0]._apply_quant_method(hidden_states=None, router_logits=None, shared_experts_input=None)
 
 
-def fake_sglang(version="0.5.16", a2a=False, prefill="breakable", rank=0, ranks=1, tp_rank=0, **args):
+def fake_sglang(version="0.5.16", a2a=False, prefill="breakable", rank=0, ranks=1, tp_rank=0, pp_size=1, **args):
     class TopK:
         def __init__(self, layer_id=None, shared=0, bias=None):
             self.layer_id, self.topk_config = layer_id, types.SimpleNamespace(
@@ -731,7 +747,7 @@ def fake_sglang(version="0.5.16", a2a=False, prefill="breakable", rank=0, ranks=
         def shutdown(self):
             return "shut"
 
-    parallel = types.SimpleNamespace(moe_ep_rank=rank, moe_ep_size=ranks, moe_tp_rank=tp_rank, moe_dp_size=1, pp_size=1)
+    parallel = types.SimpleNamespace(moe_ep_rank=rank, moe_ep_size=ranks, moe_tp_rank=tp_rank, moe_dp_size=1, pp_size=pp_size)
     server = types.SimpleNamespace(**{"speculative_algorithm": None, "enable_eplb": False, "ep_num_redundant_experts": 0, "init_expert_location": "trivial",
                                       "enable_torch_compile": False, "cuda_graph_config": types.SimpleNamespace(prefill=types.SimpleNamespace(backend=prefill)),
                                       "dp_size": 1, "enable_dp_attention": False, "chunked_prefill_size": 512, "max_prefill_tokens": 1024, **args})
@@ -836,7 +852,7 @@ class SGLang(unittest.TestCase):
 
     def test_refusals(self):
         for site, text in (({"speculative_algorithm": "EAGLE"}, "no speculative"), ({"enable_eplb": True}, "no EPLB"), ({"init_expert_location": "x.json"}, "no EPLB"),
-                           ({"dp_size": 2}, "one replica"), ({"prefill": "tc_piecewise"}, "prefill breakable")):
+                           ({"dp_size": 2}, "one replica"), ({"pp_size": 2}, "no pipeline parallelism"), ({"prefill": "tc_piecewise"}, "prefill breakable")):
             with self.assertRaisesRegex(RuntimeError, "SGLang 0.5.16: want .*" + text):
                 self.start("tep4", rank=0, ranks=4, **site)[1].run(8)
         _, runner, _ = self.start("tep4", rank=0, ranks=4)
@@ -852,7 +868,7 @@ class SGLang(unittest.TestCase):
             hashes.forward(None, None, input_ids=torch.zeros(3, 4))
         topk, _, _ = fake_sglang()
         topk.forward_cuda = lambda self, x, logits: None
-        with self.assertRaisesRegex(SystemExit, "want TopK.forward_cuda with hidden_states, router_logits, have self, x, logits; SGLang 0.5.16 has it"):
+        with self.assertRaisesRegex(SystemExit, "want TopK.forward_cuda with hidden_states, router_logits, have self, x, logits; SGLang 0.5.16, 0.5.23 .* has it"):
             load("tep4", perfect=True).sglang()
 
 
@@ -868,7 +884,8 @@ class RealSGLang(unittest.TestCase):
         from sglang.srt import runtime_context as context
         from sglang.srt.layers.moe.topk import TopK
         graphs = types.SimpleNamespace(prefill=types.SimpleNamespace(backend="breakable"))
-        one = {"tp_size": 4, "tp_rank": 1, "moe_ep_size": 4, "moe_ep_rank": 1, "moe_tp_rank": 0, "moe_dp_size": 1, "pp_size": 1}
+        one = {"tp_size": 4, "tp_rank": 1, "moe_ep_size": 4, "moe_ep_rank": 1, "moe_tp_rank": 0, "moe_dp_size": 1, "pp_size": 1,
+               "attn_tp_size": 4, "attn_tp_rank": 1}
         with context._CONTEXT.override_server_args(chunked_prefill_size=512, cuda_graph_config=graphs), context.get_parallel().override(**one):
             for layer in (0, 5):
                 got = TopK(4, layer_id=layer)(torch.zeros(20, 8), torch.randn(20, 32)).topk_ids.long()
@@ -928,6 +945,13 @@ class Transformers(unittest.TestCase):
                     hook.transformers(model)
             else:
                 hook.transformers(model)
+
+    def test_ranks_with_tokens_of_their_own(self):
+        model = self.model()
+        model.config.distributed_config = types.SimpleNamespace(ep_size=4, tp_size=1)
+        with self.assertRaisesRegex(RuntimeError, "want rank, ranks and mode='dep'"):
+            load("single", perfect=True).transformers(model)
+        load("single", perfect=True).transformers(model, rank=0, ranks=1)
 
     def test_generates_and_compiles(self):
         model = load("single", perfect=True).transformers(self.model())
