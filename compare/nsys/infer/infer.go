@@ -134,7 +134,12 @@ func Find(launches []Launch) Structure {
 		return s
 	}
 	p, why := r.period()
-	if why == "" {
+	switch {
+	case why != "":
+	case r.overlap(p):
+		s.Blocks, s.of = r.runs, nil // what was joined may be of several layers
+		why = "layers of a step have different expert blocks, as where microbatches overlap"
+	default:
 		why = r.contradiction(p)
 	}
 	if s.Unknown = why; why == "" {

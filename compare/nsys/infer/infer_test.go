@@ -371,8 +371,12 @@ func TestMicrobatches(t *testing.T) {
 			}
 		}
 	}
-	if s := Find(l); s.Layers != 0 || !strings.Contains(s.Unknown, "microbatches") {
-		t.Errorf("%d layers (%s), want none", s.Layers, s.Unknown)
+	s := Find(l)
+	if s.Layers != 0 || len(s.Blocks) != 2*layers*n || !strings.Contains(s.Unknown, "microbatches") {
+		t.Errorf("%d layers in %d blocks (%s), want none", s.Layers, len(s.Blocks), s.Unknown)
+	}
+	if list, layers := s.LayersOfSteps(make([]int32, len(s.Blocks))); layers != 0 {
+		t.Errorf("layers %v of overlapping microbatches", list)
 	}
 }
 
