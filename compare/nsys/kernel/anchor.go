@@ -45,9 +45,11 @@ var marks = []struct {
 func (c Class) Launch(name string) infer.Launch {
 	lower := strings.ToLower(name)
 	l := infer.Launch{Anchor: c.anchor(name, lower)}
-	switch l.Anchor {
-	case infer.None, infer.Norm, infer.Dense, infer.Collective:
-		l.Mark = markOf(lower, l.Anchor == infer.Collective)
+	switch c.Phase {
+	case PhaseUnknown, PhaseOther, PhaseCommunication: // the others are of layers
+		if l.Anchor != infer.Attention && l.Anchor != infer.Router && l.Anchor != infer.Backward {
+			l.Mark = markOf(lower, l.Anchor == infer.Collective)
+		}
 	}
 	return l
 }
