@@ -125,6 +125,9 @@ func TestFind(t *testing.T) {
 		{"drafts of another model, fewer each time", slices.Concat(
 			steps(1, 3, []int{embedding, gather, mixer, mixer, mixer}, plain), steps(1, 3, []int{embedding, gather, mixer, mixer}, plain),
 			steps(2, 3, []int{embedding, gather, mixer}, plain)), 3, 0},
+		{"every third step is of a kind that has marks of its own", repeat(48, slices.Concat(
+			steps(1, 4, []int{embedding, tables}, linear), steps(2, 4, other, plain))...), 4, 0},
+		{"a mark in some steps only", marksAt(steps(6, 4, begin, plain), []int{tables, positions, gather + 4}, 4, 8, 20), 4, 0},
 		{"a layer that predicts a further token", marksAt(steps(4, 6, begin, plain), begin, 5, 11, 17, 23), 6, 0},
 		{"three such layers, and more before a step", marksAt(steps(4, 8, append(begin, positions), plain), begin, 5, 6, 7, 13, 14, 15, 21, 22, 23, 29, 30, 31), 8, 0},
 		{"a stage of a pipeline", steps(4, 7, []int{send}, plain), 7, 0},
