@@ -180,7 +180,7 @@ func (r *recording) overlap(p period) bool {
 }
 
 // cut reports whether the outermost layers are not whole: they have fewer blocks or other
-// GEMMs than their neighbours, no attention before them, or no collective behind.
+// GEMMs than their neighbors, no attention before them, or no collective behind.
 func (r *recording) cut() (first, last bool) {
 	n := len(r.layers)
 	other := func(i, j int) bool {

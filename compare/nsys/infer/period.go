@@ -75,7 +75,7 @@ func (m *mark) in(segment int) int {
 const mostFurther = 5
 
 // findPeaks are the segments before one of n layers that have more of the kernel than the
-// neighbours on both sides. Of equal neighbours in a row the last is one. Before the last
+// neighbors on both sides. Of equal neighbors in a row the last is one. Before the last
 // layer there is none: a row may go on behind it.
 func (m *mark) findPeaks(n int) (peaks []int) {
 	for _, t := range m.counts {
