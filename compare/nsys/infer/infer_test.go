@@ -135,6 +135,9 @@ func TestFind(t *testing.T) {
 		{"all alike", repeat(12, plain), 0, 0},
 		{"alternating attention, nothing between steps", repeat(72, full, sliding), 0, 0},
 		{"every third layer is longer, nothing between steps", repeat(72, plain, plain, long), 0, 0},
+		{"marks in the first half only", marksAt(repeat(24, plain), begin, 0, 4, 8, 12), 0, 0},
+		{"marks in the second half only", marksAt(repeat(24, plain), begin, 12, 16, 20), 0, 0},
+		{"one beginning of a step, and none before it", marksAt(repeat(8, plain), begin, 4), 0, 0},
 		{"one mark alone", steps(4, 6, []int{embedding}, plain), 0, 0},
 		{"gathers alone", steps(4, 6, []int{gather, gather}, plain), 0, 0},
 		{"marks at 4 and at 6 layers", marksAt(steps(6, 4, begin, plain), other, 6, 12, 18), 0, 0},
@@ -248,6 +251,15 @@ func TestCutLayers(t *testing.T) {
 	}
 }
 
+// Without any collective, as on one rank, none is missing.
+func TestNoCollectives(t *testing.T) {
+	l := launchesOf(steps(4, 3, []int{embedding, gather}, part{length: 5}))
+	l = slices.DeleteFunc(l, func(l Launch) bool { return l.Anchor == Collective })
+	if s := Find(l); s.Layers != 3 || s.CutFirst || s.CutLast {
+		t.Errorf("%d layers (%s), cut %t, %t", s.Layers, s.Unknown, s.CutFirst, s.CutLast)
+	}
+}
+
 // All GEMMs of a step are lost, or the experts of a layer in it.
 func TestLostGEMMs(t *testing.T) {
 	l := launchesOf(steps(5, 3, []int{embedding, gather}, part{length: 5}))
@@ -323,6 +335,9 @@ func TestSharedExperts(t *testing.T) {
 		{"none", func(l []Launch) []Launch { return slices.Concat(attend, choose, l, combine) }, layers, 2},
 		{"before", func(l []Launch) []Launch { return slices.Concat(attend, same, choose, l, combine) }, layers, 2},
 		{"behind", func(l []Launch) []Launch { return slices.Concat(attend, choose, same, combine, l, combine) }, 0, 4},
+		{"short ones", func(l []Launch) []Launch {
+			return slices.Concat(attend, choose, []Launch{{Name: 9, NS: 9, Anchor: ExpertGEMM}}, l, combine)
+		}, layers, 3},
 		{"chunks", func(l []Launch) []Launch { return slices.Concat(attend, choose, l, combine, l, combine) }, layers, 4},
 		{"routed chunks", func(l []Launch) []Launch { return slices.Concat(attend, choose, l, choose, l, combine) }, layers, 4},
 		{"first chunks of equal time", func(l []Launch) []Launch { return slices.Concat(attend, choose, same, choose, l, combine) }, 0, 4},
@@ -355,6 +370,17 @@ func TestSharedExpertsOfCutLayers(t *testing.T) {
 				t.Errorf("from %d, without the last %d: %d layers from %d (%s)", from, cut, s.Layers, s.FirstLayer, s.Unknown)
 			}
 		}
+	}
+}
+
+// Where some layers have GEMMs before the router and others have none, these may be anything.
+func TestGEMMsBeforeSomeRouters(t *testing.T) {
+	plain := launches(attention, gate, gemm, activation, gemm, exchange)
+	more := launches(attention, gemm, activation, gemm, gate, gemm, activation, gemm, exchange)
+	l := slices.Repeat(slices.Concat(launches(embedding, gather), more, plain, more), 4)
+	s := Find(l)
+	if n := len(slices.DeleteFunc(l, func(l Launch) bool { return l.Anchor != ExpertGEMM })); s.Layers != 0 || n != 40 {
+		t.Errorf("%d layers, %d GEMMs", s.Layers, n)
 	}
 }
 
@@ -417,6 +443,7 @@ func TestTwins(t *testing.T) {
 		"pairs of unequal halves":  {[][]float64{{10, 30, 20, 60, 12, 36}, {20, 60, 10, 30, 18, 54}}, true},
 		"pairs on one rank":        {[][]float64{{10, 10.1, 20, 20, 12, 12}}, true},
 		"two layers":               {[][]float64{{10, 10, 20, 20}, {20, 20, 10, 10}}, true},
+		"two layers, less alike":   {[][]float64{{10, 11, 20, 20}, {20, 19, 10, 10}}, false},
 		"one pair is none":         {[][]float64{{10, 10, 20, 20, 12, 14}, {20, 20, 10, 10, 18, 14}}, false},
 		"equal loads":              {[][]float64{{10, 10, 10.1, 10.1, 10, 10}, {10, 10, 10, 10, 10, 10}}, false},
 		"an odd number":            {[][]float64{{10, 10, 20, 20, 12}, {20, 20, 10, 10, 18}}, false},

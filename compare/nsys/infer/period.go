@@ -196,17 +196,10 @@ func (r *recording) period() (best period, unknown string) {
 			"recurs at a fixed number of MoE layers"
 	}
 	strongest := map[int]period{} // by distance
-	tied := map[int]bool{}
 	for p, w := range votes {
 		o, known := strongest[p.layers]
-		switch {
-		case !known || w > votes[o]:
-			strongest[p.layers], tied[p.layers] = p, false
-		case w == votes[o]:
-			tied[p.layers] = true
-			if p.first > o.first {
-				strongest[p.layers] = p
-			}
+		if !known || w > votes[o] || w == votes[o] && p.first > o.first {
+			strongest[p.layers] = p
 		}
 	}
 	distances := slices.Sorted(maps.Keys(strongest))
@@ -220,18 +213,16 @@ func (r *recording) period() (best period, unknown string) {
 	if ok && best.layers%all.layers == 0 && best.layers > all.layers && r.kinds(all, best) {
 		return all, ""
 	}
-	return best, doubt(marks, votes, best, tied[best.layers])
+	return best, doubt(marks, votes, best)
 }
 
 // doubt says what speaks against the period that marks show, if anything does.
-func doubt(marks []*mark, votes map[period]int, best period, tied bool) string {
+func doubt(marks []*mark, votes map[period]int, best period) string {
 	weight := votes[best]
 	divides := func(p period) bool { return p.layers >= best.layers || best.layers%p.layers == 0 }
 	switch {
 	case slices.ContainsFunc(slices.Collect(maps.Keys(votes)), func(p period) bool { return !divides(p) }):
 		return "kernels that models run once a step recur at several numbers of MoE layers"
-	case tied:
-		return "kernels that models run once a step stand before several of its layers"
 	case weight > 1 && leftOver(marks, best) >= weight:
 		return "kernels that models run once a step stand elsewhere too: before some layers, or between other steps"
 	}
