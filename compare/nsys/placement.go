@@ -242,8 +242,9 @@ func (p *placement) place() {
 			} else {
 				p.inStep(&l, p.steps[b])
 			}
-			if p.launches[i].Anchor == infer.Dense && p.a.classes[p.r.events[p.order[i]].name].GEMM && l.Evidence == byName {
-				l.Phase, l.Evidence = PhaseOther, byPosition // of shared experts
+			shared := p.launches[i].Anchor == infer.Dense && p.a.classes[p.r.events[p.order[i]].name].GEMM
+			if shared && l.Evidence >= byOperator {
+				l.Phase, l.Evidence = PhaseOther, byPosition
 			}
 			if i >= begin && p.layers[b] != None {
 				l.Layer, l.Inferred = p.layers[b], l.Inferred|inferredLayer

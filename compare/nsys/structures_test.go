@@ -165,3 +165,27 @@ func models() (list []model) {
 	}
 	return list
 }
+
+// Shared experts before the router are not of the phase experts, whatever their operator.
+func TestSharedExpertsAreOtherCompute(t *testing.T) {
+	e := enginesOf(t)[1]
+	m := model{layers: 4, steps: 4, grouped: "before"}
+	trace := changedAgain(t, e.paths[:1], e.list, func(_ int, rec *capture.Recording) {
+		maker := maker{model: m, parts: e.ranks[0], load: []float64{1, 1, 1, 1},
+			random: rand.New(rand.NewPCG(1, 2)), noise: rand.New(rand.NewPCG(1, 3))}
+		*rec = *record(rec, maker.make())
+		rec.Operators = append(rec.Operators, "aten::_grouped_mm")
+		for _, k := range rec.Kernels {
+			if realGEMM.MatchString(rec.KernelNames[k.Name]) {
+				rec.Launches[k.Launch].Operator = 1
+			}
+		}
+	})
+	gemms := int64(0)
+	for _, c := range trace.Cells {
+		if gemms += c.GEMMs; c.Phase == PhaseExperts && c.Layer == None {
+			t.Errorf("experts in no layer: %+v", c)
+		}
+	}
+	equal(t, "GEMMs of routed experts", gemms, int64(2*m.layers*m.steps))
+}

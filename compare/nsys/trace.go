@@ -26,8 +26,8 @@
 //     less than half of the GPU time.
 //   - Over ranks: where they recorded unequally many steps, those that all recorded whole
 //     are kept, matched by the clocks of their sessions; without these none are.
-//   - Over ranks: unless all now have the same numbers of layers and steps, nothing that
-//     is inferred is kept.
+//   - Over ranks: unless all now have the same numbers of layers and steps, and layers do
+//     not carry the same load in pairs, nothing that is inferred is kept.
 //
 // So ranks that recorded equally many steps, and not the same ones, are compared step by
 // step as if they had: nothing notices that.

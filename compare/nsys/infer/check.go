@@ -88,11 +88,6 @@ func (r *recording) contradiction(p period) string {
 		return "fewer than two whole steps were recorded"
 	case r.alike(p, whole, anything) < leastAlike && r.alike(p, whole, anchored) < leastAlike:
 		return "steps differ in which of their layers are alike"
-	}
-	if overlap := r.overlap(p); overlap != "" {
-		return overlap
-	}
-	switch {
 	case r.sharedBehind(p):
 		return "some expert GEMMs take equally long in all layers and others do not: they may be of shared experts"
 	case r.lost(p):
@@ -162,30 +157,30 @@ func (r *recording) usesOf(from, to int) (kinds []uses) {
 	return kinds
 }
 
-// overlap says how the blocks of a step show that microbatches overlap, if they do: all
-// layers of a step have equally many blocks, and none of these a part of another's GEMMs.
-// The outermost layers may be cut by the ends of the recording.
-func (r *recording) overlap(p period) string {
+// overlap reports whether the blocks of a step show that microbatches overlap: its layers
+// have different numbers of blocks, or some of these a part of another's GEMMs. The
+// outermost layers may be cut by the ends of the recording.
+func (r *recording) overlap(p period) bool {
 	n := len(r.layers)
 	for b := p.first; b+p.layers <= n; b += p.layers {
 		from, to := max(b, 1), min(b+p.layers, n-1)
 		for i := from; i < to; i++ {
 			if r.parts[i+1]-r.parts[i] != r.parts[from+1]-r.parts[from] {
-				return "layers of one step have different numbers of expert blocks, as where microbatches overlap"
+				return true
 			}
 		}
 		kinds := r.usesOf(from, to)
 		for i, u := range kinds {
 			if slices.ContainsFunc(append(kinds[:i:i], kinds[i+1:]...), u.within) {
-				return "some expert blocks hold a part of the GEMMs of others, as where microbatches overlap"
+				return true
 			}
 		}
 	}
-	return ""
+	return false
 }
 
 // cut reports whether the outermost layers are not whole: they have fewer blocks or other
-// GEMMs than their neighbours, no attention before them, or no collective behind.
+// GEMMs than their neighbors, no attention before them, or no collective behind.
 func (r *recording) cut() (first, last bool) {
 	n := len(r.layers)
 	other := func(i, j int) bool {

@@ -6,7 +6,7 @@
 // between them. Blocks with no attention or other mixer between are pieces of one MoE
 // layer: token chunks, or microbatches that run one behind the other. The launches between
 // two layers are a segment. A mark is a kernel that models run once a step (Mark). Where a
-// segment has more of one than both of its neighbours, a step may begin. Marks of which
+// segment has more of one than both of its neighbors, a step may begin. Marks of which
 // all these places lie at one distance vote for that distance: two at least, one of
 // them sure, or a transfer between stages of a pipeline alone. The finest distance is
 // taken that no coarser one replaces.
@@ -18,7 +18,8 @@
 //	microbatches side by side           the same
 //	stages of a pipeline                transfers, where layers do not exchange tokens by the same kernel
 //	layers that predict further tokens  of up to six segments in a row with equal marks the last begins a step
-//	prefill and decode                  marks of both; in a regular order other attention, GEMMs or times
+//	prefill and decode                  marks of all steps, or of each kind; where kinds come in a regular
+//	                                    order, other attention, GEMMs or times
 //	other streams, CUDA graphs          marks, wherever else kernels start
 //	shared experts in grouped GEMMs     their place before the router
 //
@@ -26,7 +27,7 @@
 //	one MoE layer a step, one step      nothing recurs, or it recurs everywhere
 //	attention of unknown names          layers and pieces of layers look alike
 //	nothing between steps               no marks, as in loops over layers and replays without sampling
-//	marks at several distances          speculation of varying depth, schedules of pipelines, lost kernels
+//	marks at several distances          drafts with experts in varying number, schedules of pipelines, lost kernels
 //	microbatches that overlap           blocks differ in number within a step, or hold a part of others' GEMMs
 //	shared experts behind the router    some GEMMs take equally long in all layers, and others do not
 //	forward and backward                blocks are not the layers of a step
@@ -34,8 +35,8 @@
 // Where layers are unknown they are 0, never 1, and blocks are only numbered.
 //
 // One failure is not noticed here: every layer run twice, attention included, once for each
-// microbatch, looks like twice the layers. Twins finds that over layers and ranks whose
-// loads differ.
+// microbatch, looks like twice the layers. Twins finds that over ranks whose loads differ
+// from layer to layer, if the model has two MoE layers at least.
 //
 // Where ranges name the layers and no step, StepsOfLayers needs none of this.
 package infer
@@ -134,7 +135,12 @@ func Find(launches []Launch) Structure {
 		return s
 	}
 	p, why := r.period()
-	if why == "" {
+	switch {
+	case why != "":
+	case r.overlap(p):
+		s.Blocks, s.of = r.runs, nil // what was joined may be of several layers
+		why = "layers of a step have different expert blocks, as where microbatches overlap"
+	default:
 		why = r.contradiction(p)
 	}
 	if s.Unknown = why; why == "" {

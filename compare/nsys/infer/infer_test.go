@@ -125,6 +125,9 @@ func TestFind(t *testing.T) {
 		{"drafts of another model, fewer each time", slices.Concat(
 			steps(1, 3, []int{embedding, gather, mixer, mixer, mixer}, plain), steps(1, 3, []int{embedding, gather, mixer, mixer}, plain),
 			steps(2, 3, []int{embedding, gather, mixer}, plain)), 3, 0},
+		{"every third step is of a kind that has marks of its own", repeat(48, slices.Concat(
+			steps(1, 4, []int{embedding, tables}, linear), steps(2, 4, other, plain))...), 4, 0},
+		{"a mark in some steps only", marksAt(steps(6, 4, begin, plain), []int{tables, positions, gather + 4}, 4, 8, 20), 4, 0},
 		{"a layer that predicts a further token", marksAt(steps(4, 6, begin, plain), begin, 5, 11, 17, 23), 6, 0},
 		{"three such layers, and more before a step", marksAt(steps(4, 8, append(begin, positions), plain), begin, 5, 6, 7, 13, 14, 15, 21, 22, 23, 29, 30, 31), 8, 0},
 		{"a stage of a pipeline", steps(4, 7, []int{send}, plain), 7, 0},
@@ -132,6 +135,9 @@ func TestFind(t *testing.T) {
 		{"all alike", repeat(12, plain), 0, 0},
 		{"alternating attention, nothing between steps", repeat(72, full, sliding), 0, 0},
 		{"every third layer is longer, nothing between steps", repeat(72, plain, plain, long), 0, 0},
+		{"marks in the first half only", marksAt(repeat(24, plain), begin, 0, 4, 8, 12), 0, 0},
+		{"marks in the second half only", marksAt(repeat(24, plain), begin, 12, 16, 20), 0, 0},
+		{"one beginning of a step, and none before it", marksAt(repeat(8, plain), begin, 4), 0, 0},
 		{"one mark alone", steps(4, 6, []int{embedding}, plain), 0, 0},
 		{"gathers alone", steps(4, 6, []int{gather, gather}, plain), 0, 0},
 		{"marks at 4 and at 6 layers", marksAt(steps(6, 4, begin, plain), other, 6, 12, 18), 0, 0},
@@ -245,6 +251,15 @@ func TestCutLayers(t *testing.T) {
 	}
 }
 
+// Without any collective, as on one rank, none is missing.
+func TestNoCollectives(t *testing.T) {
+	l := launchesOf(steps(4, 3, []int{embedding, gather}, part{length: 5}))
+	l = slices.DeleteFunc(l, func(l Launch) bool { return l.Anchor == Collective })
+	if s := Find(l); s.Layers != 3 || s.CutFirst || s.CutLast {
+		t.Errorf("%d layers (%s), cut %t, %t", s.Layers, s.Unknown, s.CutFirst, s.CutLast)
+	}
+}
+
 // All GEMMs of a step are lost, or the experts of a layer in it.
 func TestLostGEMMs(t *testing.T) {
 	l := launchesOf(steps(5, 3, []int{embedding, gather}, part{length: 5}))
@@ -320,6 +335,9 @@ func TestSharedExperts(t *testing.T) {
 		{"none", func(l []Launch) []Launch { return slices.Concat(attend, choose, l, combine) }, layers, 2},
 		{"before", func(l []Launch) []Launch { return slices.Concat(attend, same, choose, l, combine) }, layers, 2},
 		{"behind", func(l []Launch) []Launch { return slices.Concat(attend, choose, same, combine, l, combine) }, 0, 4},
+		{"short ones", func(l []Launch) []Launch {
+			return slices.Concat(attend, choose, []Launch{{Name: 9, NS: 9, Anchor: ExpertGEMM}}, l, combine)
+		}, layers, 3},
 		{"chunks", func(l []Launch) []Launch { return slices.Concat(attend, choose, l, combine, l, combine) }, layers, 4},
 		{"routed chunks", func(l []Launch) []Launch { return slices.Concat(attend, choose, l, choose, l, combine) }, layers, 4},
 		{"first chunks of equal time", func(l []Launch) []Launch { return slices.Concat(attend, choose, same, choose, l, combine) }, 0, 4},
@@ -355,6 +373,17 @@ func TestSharedExpertsOfCutLayers(t *testing.T) {
 	}
 }
 
+// Where some layers have GEMMs before the router and others have none, these may be anything.
+func TestGEMMsBeforeSomeRouters(t *testing.T) {
+	plain := launches(attention, gate, gemm, activation, gemm, exchange)
+	more := launches(attention, gemm, activation, gemm, gate, gemm, activation, gemm, exchange)
+	l := slices.Repeat(slices.Concat(launches(embedding, gather), more, plain, more), 4)
+	s := Find(l)
+	if n := len(slices.DeleteFunc(l, func(l Launch) bool { return l.Anchor != ExpertGEMM })); s.Layers != 0 || n != 40 {
+		t.Errorf("%d layers, %d GEMMs", s.Layers, n)
+	}
+}
+
 // With the attention of the next layer between, microbatches leave two blocks together in
 // the last layer only.
 func TestMicrobatches(t *testing.T) {
@@ -371,8 +400,12 @@ func TestMicrobatches(t *testing.T) {
 			}
 		}
 	}
-	if s := Find(l); s.Layers != 0 || !strings.Contains(s.Unknown, "microbatches") {
-		t.Errorf("%d layers (%s), want none", s.Layers, s.Unknown)
+	s := Find(l)
+	if s.Layers != 0 || len(s.Blocks) != 2*layers*n || !strings.Contains(s.Unknown, "microbatches") {
+		t.Errorf("%d layers in %d blocks (%s), want none", s.Layers, len(s.Blocks), s.Unknown)
+	}
+	if list, layers := s.LayersOfSteps(make([]int32, len(s.Blocks))); layers != 0 {
+		t.Errorf("layers %v of overlapping microbatches", list)
 	}
 }
 
@@ -410,6 +443,7 @@ func TestTwins(t *testing.T) {
 		"pairs of unequal halves":  {[][]float64{{10, 30, 20, 60, 12, 36}, {20, 60, 10, 30, 18, 54}}, true},
 		"pairs on one rank":        {[][]float64{{10, 10.1, 20, 20, 12, 12}}, true},
 		"two layers":               {[][]float64{{10, 10, 20, 20}, {20, 20, 10, 10}}, true},
+		"two layers, less alike":   {[][]float64{{10, 11, 20, 20}, {20, 19, 10, 10}}, false},
 		"one pair is none":         {[][]float64{{10, 10, 20, 20, 12, 14}, {20, 20, 10, 10, 18, 14}}, false},
 		"equal loads":              {[][]float64{{10, 10, 10.1, 10.1, 10, 10}, {10, 10, 10, 10, 10, 10}}, false},
 		"an odd number":            {[][]float64{{10, 10, 20, 20, 12}, {20, 20, 10, 10, 18}}, false},

@@ -53,7 +53,7 @@ func sameLayers(steps [][]int32) bool {
 // of the layers. It is 0 if they have not, where a step may be a piece of one, and where
 // microbatches overlap. Blocks of steps that are not whole have layer −1.
 func (s Structure) LayersOfSteps(steps []int32) (layers []int32, n int) {
-	if len(steps) == 0 || slices.Contains(steps, -1) || s.Backward {
+	if len(steps) == 0 || slices.Contains(steps, -1) || s.Backward || s.of == nil {
 		return nil, 0
 	}
 	var begins []int
@@ -84,7 +84,7 @@ func (s Structure) LayersOfSteps(steps []int32) (layers []int32, n int) {
 	if whole < 2 && n != s.Layers || s.Layers > n && s.Layers%n == 0 {
 		return nil, 0 // of the second kind: a range for each piece of a step
 	}
-	if s.of.parts != nil && s.of.overlap(period{n, begins[1] % n}) != "" {
+	if s.of.parts != nil && s.of.overlap(period{n, begins[1] % n}) {
 		return nil, 0
 	}
 	return layers, n

@@ -75,7 +75,7 @@ func (m *mark) in(segment int) int {
 const mostFurther = 5
 
 // findPeaks are the segments before one of n layers that have more of the kernel than the
-// neighbours on both sides. Of equal neighbours in a row the last is one. Before the last
+// neighbors on both sides. Of equal neighbors in a row the last is one. Before the last
 // layer there is none: a row may go on behind it.
 func (m *mark) findPeaks(n int) (peaks []int) {
 	for _, t := range m.counts {
@@ -196,17 +196,10 @@ func (r *recording) period() (best period, unknown string) {
 			"recurs at a fixed number of MoE layers"
 	}
 	strongest := map[int]period{} // by distance
-	tied := map[int]bool{}
 	for p, w := range votes {
 		o, known := strongest[p.layers]
-		switch {
-		case !known || w > votes[o]:
-			strongest[p.layers], tied[p.layers] = p, false
-		case w == votes[o]:
-			tied[p.layers] = true
-			if p.first > o.first {
-				strongest[p.layers] = p
-			}
+		if !known || w > votes[o] || w == votes[o] && p.first > o.first {
+			strongest[p.layers] = p
 		}
 	}
 	distances := slices.Sorted(maps.Keys(strongest))
@@ -216,27 +209,32 @@ func (r *recording) period() (best period, unknown string) {
 			best = o
 		}
 	}
-	switch weight := votes[best]; {
-	case slices.ContainsFunc(distances, func(d int) bool { return d < best.layers && best.layers%d != 0 }):
-		return best, "kernels that models run once a step recur at several numbers of MoE layers"
-	case tied[best.layers]:
-		return best, "kernels that models run once a step stand before several of its layers"
-	case weight > 1 && leftOver(marks, best, n) >= weight:
-		return best, "kernels that models run once a step stand elsewhere too: before some layers, or between other steps"
+	all, ok := together(marks, n) // steps of one kind may be at a regular distance, and those of others between
+	if ok && best.layers%all.layers == 0 && best.layers > all.layers && r.kinds(all, best) {
+		return all, ""
 	}
-	return best, ""
+	return best, doubt(marks, votes, best)
 }
 
-// leftOver is the weight of the marks that have peaks, and not where steps begin.
-func leftOver(marks []*mark, p period, n int) (weight int) {
-	var begins []int
-	for b := p.first; b < n-1; b += p.layers {
-		if b > 0 {
-			begins = append(begins, b)
-		}
+// doubt says what speaks against the period that marks show, if anything does.
+func doubt(marks []*mark, votes map[period]int, best period) string {
+	weight := votes[best]
+	divides := func(p period) bool { return p.layers >= best.layers || best.layers%p.layers == 0 }
+	switch {
+	case slices.ContainsFunc(slices.Collect(maps.Keys(votes)), func(p period) bool { return !divides(p) }):
+		return "kernels that models run once a step recur at several numbers of MoE layers"
+	case weight > 1 && leftOver(marks, best) >= weight:
+		return "kernels that models run once a step stand elsewhere too: before some layers, or between other steps"
 	}
+	return ""
+}
+
+// leftOver is the weight of the marks that have a peak within steps. Kinds of steps may
+// begin with different marks.
+func leftOver(marks []*mark, p period) (weight int) {
+	within := func(segment int) bool { return p.at(segment) > 0 }
 	for _, m := range marks {
-		if len(m.peaks) > 0 && !slices.Equal(m.peaks, begins) {
+		if slices.ContainsFunc(m.peaks, within) {
 			weight += m.weight
 		}
 	}

@@ -13,7 +13,7 @@ const (
 	mostApart   = 0.25 // of those of a pair, over that
 )
 
-// Twins reports whether layers 2i and 2i+1 carry the same load and their neighbours do
+// Twins reports whether layers 2i and 2i+1 carry the same load and their neighbors do
 // not, as where two microbatches run every layer one behind the other. It takes the time of
 // expert GEMMs by rank and layer. Equal loads everywhere show nothing.
 func Twins(times [][]float64) bool {

@@ -23,7 +23,8 @@ var mixers = []string{
 // eagerSoftmax is the softmax of attention in a framework's own operators, over more
 // tokens than there are experts, and in the type of the activations.
 var eagerSoftmax = regexp.MustCompile(
-	`softmax_warp_forward<[^<>]*(?:BFloat16|Half)[^<>]*, ?(?:\(int\))?(?:9|1\d),|cunn_SoftMaxForward\w*<[^<>]*(?:BFloat16|Half)`)
+	`softmax_warp_forward<[^<>]*(?:BFloat16|Half)[^<>]*, ?(?:\(int\))?(?:9|1\d),|` +
+		`cunn_SoftMaxForward\w*<[^<>]*(?:BFloat16|Half)`)
 
 // marks are in the names of kernels by what these do once a step. Those of rotary
 // embedding are of attention, and run in every layer.
@@ -37,7 +38,8 @@ var marks = []struct {
 		"slot_mapping", "block_table", "position", "req_to_token", "kv_indices",
 	}},
 	{infer.Perhaps, []string{
-		"vectorized_gather", "indexselect", "distribution_", "arange", "tensor_kernel_scan", "triu_tril", "and_kernel_cuda", "allgather",
+		"vectorized_gather", "indexselect", "distribution_", "arange", "tensor_kernel_scan", "triu_tril",
+		"and_kernel_cuda", "allgather",
 	}},
 }
 
@@ -45,9 +47,11 @@ var marks = []struct {
 func (c Class) Launch(name string) infer.Launch {
 	lower := strings.ToLower(name)
 	l := infer.Launch{Anchor: c.anchor(name, lower)}
-	switch l.Anchor {
-	case infer.None, infer.Norm, infer.Dense, infer.Collective:
-		l.Mark = markOf(lower, l.Anchor == infer.Collective)
+	switch c.Phase {
+	case PhaseUnknown, PhaseOther, PhaseCommunication: // the others are of layers
+		if l.Anchor != infer.Attention && l.Anchor != infer.Router && l.Anchor != infer.Backward {
+			l.Mark = markOf(lower, l.Anchor == infer.Collective)
+		}
 	}
 	return l
 }

@@ -33,6 +33,7 @@ func TestLaunch(t *testing.T) {
 		"ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)":                                              {Anchor: infer.Collective},
 		"ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)":                                                       {Anchor: infer.Collective, Mark: infer.Perhaps},
 		"ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)":                                                                {Anchor: infer.Collective, Mark: infer.Transfer},
+		"computeSendRecvIndicesKernel":                                                                                            {},
 		"_compute_slot_mapping_kernel":                                                                                            {Mark: infer.Sure},
 		"triton_red_fused__to_copy_embedding_mean_0":                                                                              {Mark: infer.Sure},
 		"create_flashinfer_kv_indices_triton":                                                                                     {Mark: infer.Sure},
