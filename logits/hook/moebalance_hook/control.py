@@ -57,8 +57,9 @@ class Control:
             self.text = text
             self.obey(hook, text)
         if self.expires is not None and time.time_ns() > self.expires:
-            self.expires, self.expired = None, True
-            self.change(hook, self.sequence, self.arm, self.normal)
+            self.expires = None
+            if hook.spec != self.normal:
+                self.change(hook, self.sequence, self.arm, self.normal, expired=True)
 
     def obey(self, hook: "Hook", text: str) -> None:
         try:
@@ -69,16 +70,16 @@ class Control:
         except (ValueError, KeyError, TypeError) as e:
             return self.answer(hook, self.sequence, self.arm, error=f"arm.json: {e!r}")
         if sequence != self.sequence:
-            self.expires, self.expired = expires, False
+            self.expires = expires
             self.change(hook, sequence, arm, router)
         elif not self.expired:
             self.expires = expires
 
-    def change(self, hook: "Hook", sequence: int, arm: str, router: str) -> None:
+    def change(self, hook: "Hook", sequence: int, arm: str, router: str, expired: bool = False) -> None:
         cuda = torch.cuda.is_available() and torch.cuda.is_initialized()
         with hook.writing:
             hook.end_sequence()
-            self.sequence, self.arm = sequence, arm
+            self.sequence, self.arm, self.expired = sequence, arm, expired
         try:
             hook.set_router(router)
             if cuda:

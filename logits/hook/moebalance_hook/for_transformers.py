@@ -34,7 +34,7 @@ def install(model: Any, rank: int | None, ranks: int | None, mode: str) -> None:
     spread = getattr(getattr(model, "config", None), "distributed_config", None)
     if rank is None and (getattr(spread, "ep_size", None) or 1) > max(1, getattr(spread, "tp_size", None) or 1):
         refuse(f"{version}: expert-parallel ranks with tokens of their own: want rank, ranks and mode='dep'")
-    routers = {name: m for name, m in model.named_modules() if re.search(r"Top[kK]Router$", type(m).__name__)}
+    routers = {name: m for name, m in model.named_modules() if re.search(r"(Top[kK]|Llama4)Router$", type(m).__name__)}
     if not routers:
         refuse(f"{version}: no module of {type(model).__name__} is a ...TopKRouter")
     if HOOK.spec != "off" or HOOK.control:

@@ -342,7 +342,9 @@ class Hook:
     def folder(self, name: str) -> str:
         """Where a variable says to write; with control, what belongs to the sequence."""
         folder = variable(name)
-        return os.path.join(folder, f"sequence{self.control.sequence}") if folder and self.control else folder
+        if not folder or not self.control:
+            return folder
+        return os.path.join(folder, f"sequence{self.control.sequence}{'.expired' if self.control.expired else ''}")
 
     def write_files(self, records: list[torch.Tensor]) -> None:
         folder = self.folder("COUNTS")

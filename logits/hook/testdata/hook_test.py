@@ -510,8 +510,8 @@ class Switch(unittest.TestCase):
 
     def test_a_driver_that_dies(self):
         plain = fake_vllm()[0](0, 0, 4, 1, 32, 4).run(50)
-        with tempfile.TemporaryDirectory() as folder:
-            _, worker = self.start(folder)
+        with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as counts:
+            _, worker = self.start(folder, COUNTS=counts)
             self.order(folder, 7, "perfect", seconds=0.2)
             worker.execute_model(steps(50))
             self.assertEqual(self.answer(folder)["router"], "perfect")
@@ -526,6 +526,11 @@ class Switch(unittest.TestCase):
             self.assertTrue(worker.execute_model(steps(50))[0].equal(plain))
             self.order(folder, 8, "perfect")
             self.assertFalse(worker.execute_model(steps(50))[0].equal(plain))
+            worker.shutdown()
+            self.assertEqual(sorted(os.listdir(counts)), ["sequence7", "sequence7.expired", "sequence8"])
+            from safetensors.torch import load_file
+            even = [{int(row.max()) for row in load_file(f"{counts}/{name}/rank0.safetensors").values()} == {7} for name in sorted(os.listdir(counts))]
+            self.assertEqual(even, [True, False, True])
 
     def test_orders_that_cannot_be_obeyed(self):
         with tempfile.TemporaryDirectory() as folder:
