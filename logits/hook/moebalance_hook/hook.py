@@ -40,6 +40,7 @@ class Hook:
         self.flag: torch.Tensor | None = None  # on the GPU: tables rather than the learned logits, with control
         self.layers: dict[str, Layer] = {}
         self.site: Site | None = None
+        self.world = 0, 1  # global rank, and how many
         self.entry: Entry | None = None
         self.drawn: Drawn | None = None
         self.shared: dict[torch.dtype, torch.Tensor] = {}
@@ -237,7 +238,7 @@ class Hook:
         """Begins a step: what was counted since the last one is the step before. The first one ends the warm-up."""
         with self.lock:
             if self.last is None:
-                self.last = self.counted()
+                self.last, self.world = self.counted(), place_in_world()
                 atexit.register(self.write)
                 threading.Thread(target=self.write_when_idle, daemon=True).start()
             self.record()
@@ -370,7 +371,7 @@ class Hook:
         proof = {
             "schema_version": 1, "kind": "moebalance hook", "claim": self.claim(), "engine": site.engine,
             "engine_version": site.version, "releases_tried": TRIED[site.engine], "rank": site.rank, "ranks": site.ranks,
-            "global_rank": place_in_world()[0], "mode": site.mode, "arm": "perfect" if self.spec == "perfect" else "normal",
+            "global_rank": self.world[0], "mode": site.mode, "arm": "perfect" if self.spec == "perfect" else "normal",
             "router": self.spec, "layers": len(self.layers), "layers_proved": sum(layer.proved for layer in self.layers.values()),
             "experts": self.experts, "physical_experts": self.slots or None, "placement": self.placement, "top_k": self.top_k,
             "correction_bias": sorted(self.bias), "entry": entry and os.path.basename(entry.path),
