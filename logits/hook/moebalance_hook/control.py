@@ -82,7 +82,8 @@ class Control:
             return self.answer(hook, self.sequence, self.arm, error=f"arm.json: {e!r}")
         if order.sequence != self.sequence:
             if not self.wanted or self.wanted.sequence != order.sequence:
-                save_json(self.folder, f"seen.rank{hook.world[0]}.json", {"sequence": order.sequence, "steps": hook.steps})
+                seen = {"sequence": order.sequence, "steps": hook.steps}
+                save_json(self.folder, f"seen.rank{hook.world[0]}.json", seen)
             self.wanted = order
         elif not self.expired:
             self.expires = order.expires
@@ -99,7 +100,8 @@ class Control:
             self.wanted, self.expires = None, order.expires
             self.change(hook, order.sequence, order.arm, order.router, missed=hook.steps - agreed)
 
-    def change(self, hook: "Hook", sequence: int, arm: str, router: str, expired: bool = False, missed: int = 0) -> None:
+    def change(self, hook: "Hook", sequence: int, arm: str, router: str, expired: bool = False,
+               missed: int = 0) -> None:
         cuda = torch.cuda.is_available() and torch.cuda.is_initialized()
         with hook.writing:
             hook.end_sequence()
@@ -110,7 +112,9 @@ class Control:
                 torch.cuda.synchronize()
         except Exception as e:  # a server goes on with the router that it has
             return self.answer(hook, sequence, arm, error=str(e))
-        more = {"error": f"changed {missed} steps after other ranks"} if missed else {"expired": True} if expired else {}
+        more = {"expired": True} if expired else {}
+        if missed:
+            more = {"error": f"changed {missed} steps after other ranks"}
         self.answer(hook, sequence, arm, **more)
 
     def answer(self, hook: "Hook", sequence: int, arm: str, **more: Any) -> None:
@@ -187,7 +191,7 @@ def alternate(measure: Callable[[], Any], blocks: int = 6, routers: dict[str, st
                 state = "done" if driver.acknowledged() else "late" if time.monotonic() > end else "wait"
             state = agreed(state)
         if state == "late":
-            refuse(f"alternate: no answer of all ranks in {folder}: is the engine started with this MOEBALANCE_CONTROL?")
+            refuse(f"alternate: no answer of all ranks in {folder}: was the engine started with it in MOEBALANCE_CONTROL?")
 
     def segment(arm: str) -> dict[str, Any]:
         start_ns, start = time.time_ns(), time.perf_counter()
