@@ -191,7 +191,7 @@ def alternate(measure: Callable[[], Any], blocks: int = 6, routers: dict[str, st
                 state = "done" if driver.acknowledged() else "late" if time.monotonic() > end else "wait"
             state = agreed(state)
         if state == "late":
-            refuse(f"alternate: no answer of all ranks in {folder}: was the engine started with it in MOEBALANCE_CONTROL?")
+            refuse(f"alternate: no answer of all ranks in {folder}: was the engine started with MOEBALANCE_CONTROL?")
 
     def segment(arm: str) -> dict[str, Any]:
         start_ns, start = time.time_ns(), time.perf_counter()

@@ -159,6 +159,6 @@ def find(site: Site, experts: int, gate: Gate) -> Entry:
         scores = f"{gate.scoring or 'any'} scores{' with a bias' if gate.bias is not None else ''}"
         refuse(f"MOEBALANCE_CACHE={folder}: want one periodic entry for {experts} experts, top-{gate.top_k}{groups}, "
                f"{scores}, rank {site.rank} of {site.ranks}, {site.mode}; have {len(found)}. Choose with "
-               f"MOEBALANCE_MODEL, or make it with 'moebalance logits generate --ep {site.ranks} --mode {site.mode}'. The cache holds: "
-               f"{'; '.join(sorted(others)) or 'none'}")
+               f"MOEBALANCE_MODEL, or make it with 'moebalance logits generate --ep {site.ranks} --mode {site.mode}'. "
+               f"The cache holds: {'; '.join(sorted(others)) or 'none'}")
     return next(iter(found.values())).load()
