@@ -27,7 +27,7 @@ def routers():
             model = importlib.import_module(f"transformers.models.{folder.name}.modeling_{folder.name}")
         except Exception:  # not a model, or one that needs what is not here
             continue
-        kinds = [c for name, c in vars(model).items() if re.search(r"Top[kK]Router$", name) and inspect.isclass(c) and c.__module__ == model.__name__]
+        kinds = [c for name, c in vars(model).items() if re.search(r"(Top[kK]|Llama4)Router$", name) and inspect.isclass(c) and c.__module__ == model.__name__]
         for name, c in vars(config).items():
             if kinds and inspect.isclass(c) and issubclass(c, PreTrainedConfig) and c.__module__ == config.__name__:
                 try:
@@ -57,7 +57,8 @@ class Host(torch.nn.Module):
             router = layer["gate"]
             bias = [torch.zeros(router.num_experts)] if "bias" in " ".join(list(inspect.signature(type(router).forward).parameters)[2:]) else []
             out = router(hidden, *bias)
-            chosen.append(next(x for x in out if not x.is_floating_point()))
+            ids = [x for x in out if not x.is_floating_point()]  # Llama 4's returns scores alone
+            chosen.append(ids[0] if ids else out[0].topk(router.top_k).indices)
         return chosen
 
 
@@ -75,7 +76,7 @@ def check(program, folder, config, kind, router):
         del sys.modules[name]
     import moebalance_hook
     router.made = config
-    hidden = torch.randn(1, TOKENS, config.hidden_size)
+    hidden = torch.randn(TOKENS, config.hidden_size)
     try:
         model = moebalance_hook.transformers(Host(router, 2))
         with torch.no_grad():

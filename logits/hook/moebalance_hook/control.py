@@ -8,8 +8,9 @@ Each rank reads it in the thread that runs the model, at the start of a step, an
 
     {"sequence": 3, "arm": "perfect", "router": "perfect", "steps": 812, "time_ns": ..., "rank": 0, "ranks": 4}
 
-steps are those before. "error" says why the router stayed as it was. So a change needs a step: the driver sends a run
-that it does not time, and times what begins after every rank has answered. It renews expires_ns with the same sequence;
+steps are those before. "error" says why the router stayed as it was. All ranks change at the same step, a few after the
+last has seen the order (seen.rank<global>.json). So a change needs steps: the driver sends runs that it does not time,
+and times what begins after every rank has answered. It renews expires_ns with the same sequence;
 when that passes, the router is the launch's own again and the answer has "expired": true. Counts and proof of each
 sequence are in folders of their own, sequence<n>, in MOEBALANCE_COUNTS: an answer claims, counts measure.
 """
@@ -19,7 +20,7 @@ import pathlib
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Callable
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 
 import torch
 
@@ -29,7 +30,15 @@ if TYPE_CHECKING:
     from .hook import Hook
 
 SHARE, MOST = 200, 0.1  # reading the folder takes one part in so many of the time; seconds between
+AHEAD = 8  # steps that a rank may be ahead of another one
 TERM, RENEWED = 60.0, 10.0  # seconds
+
+
+class Order(NamedTuple):
+    sequence: int
+    arm: str
+    router: str
+    expires: int
 
 
 class Control:
@@ -37,58 +46,79 @@ class Control:
         self.folder, self.normal = folder, normal
         self.sequence, self.arm, self.expires, self.expired = 0, "normal", None, False
         self.text, self.next, self.begun = "", 0.0, False
+        self.wanted: Order | None = None  # not obeyed yet
 
     def poll(self, hook: "Hook") -> None:
         """Obeys the driver: at the start of a step, in the thread that runs the model."""
         if not self.begun:
-            self.begun, path = True, os.path.join(self.folder, f"ack.rank{place_in_world()[0]}.json")
+            self.begun, path = True, os.path.join(self.folder, f"ack.rank{hook.world[0]}.json")
             if os.path.exists(path):
                 refuse(f"MOEBALANCE_CONTROL: want a fresh folder for each launch, have {path} of another one")
         late = self.expires is not None and time.time_ns() > self.expires
         start = time.monotonic()
-        if not late and start < self.next:
-            return
-        try:
-            text = pathlib.Path(self.folder, "arm.json").read_text()
-        except (OSError, ValueError):
-            text = ""
-        self.next = start + min(MOST, SHARE * (time.monotonic() - start))
-        if text and text != self.text:
-            self.text = text
-            self.obey(hook, text)
+        if late or start >= self.next:
+            try:
+                text = pathlib.Path(self.folder, "arm.json").read_text()
+            except (OSError, ValueError):
+                text = ""
+            self.next = start + min(MOST, SHARE * (time.monotonic() - start))
+            if text and text != self.text:
+                self.text = text
+                self.take(hook, text)
+        if self.wanted:
+            self.obey(hook, self.wanted)
         if self.expires is not None and time.time_ns() > self.expires:
-            self.expires, self.expired = None, True
-            self.change(hook, self.sequence, self.arm, self.normal)
+            self.expires = None
+            if hook.spec != self.normal:
+                self.change(hook, self.sequence, self.arm, self.normal, expired=True)
 
-    def obey(self, hook: "Hook", text: str) -> None:
+    def take(self, hook: "Hook", text: str) -> None:
         try:
-            order = json.loads(text)
-            sequence, arm, router, expires = order["sequence"], order["arm"], order["router"], order["expires_ns"]
-            if [type(x) for x in (sequence, arm, router, expires)] != [int, str, str, int]:
+            said = json.loads(text)
+            order = Order(said["sequence"], said["arm"], said["router"], said["expires_ns"])
+            if [type(x) for x in order] != [int, str, str, int]:
                 raise ValueError("want whole numbers sequence and expires_ns, and texts arm and router")
         except (ValueError, KeyError, TypeError) as e:
             return self.answer(hook, self.sequence, self.arm, error=f"arm.json: {e!r}")
-        if sequence != self.sequence:
-            self.expires, self.expired = expires, False
-            self.change(hook, sequence, arm, router)
+        if order.sequence != self.sequence:
+            if not self.wanted or self.wanted.sequence != order.sequence:
+                seen = {"sequence": order.sequence, "steps": hook.steps}
+                save_json(self.folder, f"seen.rank{hook.world[0]}.json", seen)
+            self.wanted = order
         elif not self.expired:
-            self.expires = expires
+            self.expires = order.expires
 
-    def change(self, hook: "Hook", sequence: int, arm: str, router: str) -> None:
+    def obey(self, hook: "Hook", order: Order) -> None:
+        """Changes at the step on which all ranks agree, from what each has said it has seen."""
+        ranks, seen = hook.world[1], []
+        for path in pathlib.Path(self.folder).glob("seen.rank*.json"):
+            said = json.loads(path.read_text())
+            if said["sequence"] == order.sequence:
+                seen.append(said["steps"])
+        agreed = max(seen) + (AHEAD if ranks > 1 else 0)
+        if len(seen) >= ranks and hook.steps >= agreed:
+            self.wanted, self.expires = None, order.expires
+            self.change(hook, order.sequence, order.arm, order.router, missed=hook.steps - agreed)
+
+    def change(self, hook: "Hook", sequence: int, arm: str, router: str, expired: bool = False,
+               missed: int = 0) -> None:
         cuda = torch.cuda.is_available() and torch.cuda.is_initialized()
         with hook.writing:
             hook.end_sequence()
-            self.sequence, self.arm = sequence, arm
+            self.sequence, self.arm, self.expired = sequence, arm, expired
         try:
             hook.set_router(router)
             if cuda:
                 torch.cuda.synchronize()
         except Exception as e:  # a server goes on with the router that it has
             return self.answer(hook, sequence, arm, error=str(e))
-        self.answer(hook, sequence, arm, **{"expired": True} if self.expired else {})
+        more = {"expired": True} if expired else {}
+        if missed:
+            more = {"error": f"changed {missed} steps after other ranks"}
+        self.answer(hook, sequence, arm, **more)
 
     def answer(self, hook: "Hook", sequence: int, arm: str, **more: Any) -> None:
-        rank, ranks = place_in_world()
+        rank, ranks = hook.world
         said = {"sequence": sequence, "arm": arm, "router": hook.spec, "steps": hook.steps, "time_ns": time.time_ns(),
                 "rank": rank, "ranks": ranks, **more}
         save_json(self.folder, f"ack.rank{rank}.json", said)
@@ -161,7 +191,7 @@ def alternate(measure: Callable[[], Any], blocks: int = 6, routers: dict[str, st
                 state = "done" if driver.acknowledged() else "late" if time.monotonic() > end else "wait"
             state = agreed(state)
         if state == "late":
-            refuse(f"alternate: no answer of all ranks in {folder}: is the engine started with this MOEBALANCE_CONTROL?")
+            refuse(f"alternate: no answer of all ranks in {folder}: was the engine started with MOEBALANCE_CONTROL?")
 
     def segment(arm: str) -> dict[str, Any]:
         start_ns, start = time.time_ns(), time.perf_counter()

@@ -49,7 +49,7 @@ class Entry:
         except (OSError, ValueError, AttributeError, TypeError) as e:
             self.wrong("a safetensors file", str(e))
         if self.meta.get("schema") != SCHEMA:
-            self.wrong(f"an entry of schema {SCHEMA}", f"schema {self.meta.get('schema')!r}; keep other files elsewhere")
+            self.wrong(f"an entry of schema {SCHEMA}", f"schema {self.meta.get('schema')!r}: keep such files elsewhere")
         self.number = {key: self.whole(key) for key in NUMBERS}
         self.periodic = self.meta.get("tokens_per_rank") == "any"
         self.experts, self.top_k = self.number["experts"], self.number["top_k"]
@@ -74,11 +74,13 @@ class Entry:
 
     def __str__(self) -> str:
         groups = f" in {self.keep} of {self.groups} groups" if self.groups > 1 else ""
-        return f"{self.model}: {self.experts} experts, top-{self.top_k}{groups}, {self.method}, {self.ranks} ranks, {self.mode}"
+        gate = f"{self.experts} experts, top-{self.top_k}{groups}, {self.method}"
+        return f"{self.model}: {gate}, {self.ranks} ranks, {self.mode}"
 
     def fits(self, site: Site, experts: int, gate: Gate) -> bool:
         """Whether it is of the model's shape and routing method, as far as the engine says."""
-        scores = gate.scoring in (None, SCORING.get(self.method, gate.scoring)) and (gate.bias is None or self.method in BIASED)
+        scores = gate.scoring in (None, SCORING.get(self.method, gate.scoring))
+        scores = scores and (gate.bias is None or self.method in BIASED)
         groups = gate.groups is None or (max(1, gate.groups) == self.groups
                                          and (self.groups == 1 or gate.top_k_groups in (None, self.keep)))
         ranks = self.ranks == site.ranks and (site.ranks == 1 or self.mode == site.mode)
@@ -115,7 +117,8 @@ class Entry:
         if wrong.any():
             row = int(wrong.nonzero()[0, 0])
             groups = f" in at most {self.keep} groups" if self.groups > 1 else ""
-            self.wrong(f"{self.top_k} distinct experts from 0 to {self.experts - 1}{groups}", f"{self.ids[row].tolist()} in row {row}")
+            self.wrong(f"{self.top_k} distinct experts from 0 to {self.experts - 1}{groups}",
+                       f"{self.ids[row].tolist()} in row {row}")
 
     def owners(self) -> torch.Tensor:
         """The first rank of each expert."""
@@ -154,8 +157,8 @@ def find(site: Site, experts: int, gate: Gate) -> Entry:
     if len(found) != 1:
         groups = f" in {gate.top_k_groups} of {gate.groups} groups" if gate.groups and gate.groups > 1 else ""
         scores = f"{gate.scoring or 'any'} scores{' with a bias' if gate.bias is not None else ''}"
-        refuse(f"MOEBALANCE_CACHE={folder}: want one periodic entry for {experts} experts, top-{gate.top_k}{groups}, {scores}, "
-               f"rank {site.rank} of {site.ranks}, {site.mode}; have {len(found)}. Choose with MOEBALANCE_MODEL, or make it with "
-               f"'moebalance logits generate --ep {site.ranks} --mode {site.mode}'. The cache holds: "
-               f"{'; '.join(sorted(others)) or 'none'}")
+        refuse(f"MOEBALANCE_CACHE={folder}: want one periodic entry for {experts} experts, top-{gate.top_k}{groups}, "
+               f"{scores}, rank {site.rank} of {site.ranks}, {site.mode}; have {len(found)}. Choose with "
+               f"MOEBALANCE_MODEL, or make it with 'moebalance logits generate --ep {site.ranks} --mode {site.mode}'. "
+               f"The cache holds: {'; '.join(sorted(others)) or 'none'}")
     return next(iter(found.values())).load()

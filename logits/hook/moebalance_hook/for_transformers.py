@@ -1,4 +1,4 @@
-"""transformers: each MoE block has a router of class ...TopKRouter, whose logits come from F.linear, its choice from topk."""
+"""transformers: each MoE block has a router, class ...TopKRouter, with logits by F.linear and a choice by topk."""
 import re
 from typing import Any, Callable
 
@@ -34,15 +34,15 @@ def install(model: Any, rank: int | None, ranks: int | None, mode: str) -> None:
     spread = getattr(getattr(model, "config", None), "distributed_config", None)
     if rank is None and (getattr(spread, "ep_size", None) or 1) > max(1, getattr(spread, "tp_size", None) or 1):
         refuse(f"{version}: expert-parallel ranks with tokens of their own: want rank, ranks and mode='dep'")
-    routers = {name: m for name, m in model.named_modules() if re.search(r"Top[kK]Router$", type(m).__name__)}
+    routers = {name: m for name, m in model.named_modules() if re.search(r"(Top[kK]|Llama4)Router$", type(m).__name__)}
     if not routers:
         refuse(f"{version}: no module of {type(model).__name__} is a ...TopKRouter")
     if HOOK.spec != "off" or HOOK.control:
         for name, block in model.named_modules():
             if hasattr(block, "experts") and not any(router.startswith(name + ".") for router in routers):
                 kinds = sorted({type(m).__name__ for m in block.children()} - {type(block.experts).__name__})
-                refuse(f"{version}: layer {name} ({', '.join(kinds)}) has no ...TopKRouter: a hash layer, or another kind of "
-                       "router, whose logits are out of reach")
+                refuse(f"{version}: layer {name} ({', '.join(kinds)}) has no ...TopKRouter: a hash layer, or another "
+                       "kind of router, whose logits are out of reach")
     for name, router in routers.items():
         router.forward = routed(site, name, router)
 
@@ -79,7 +79,7 @@ def routed(site: Site, name: str, router: torch.nn.Module) -> Callable:
             out, chosen = by(replace)
         if variable("COUNTS"):
             if chosen is None:
-                refuse(f"router {name} ({type(router).__name__}) chooses without topk, so its experts cannot be counted")
+                refuse(f"router {name} ({type(router).__name__}) chooses without topk: its experts cannot be counted")
             HOOK.seen(HOOK.layers[name], chosen)
         return out
     return forward

@@ -42,11 +42,12 @@ def make_layer(runner: Any, version: str, call: dict[str, Any]) -> Layer:
     for unfit, want in (
             (c.dp_size > 1 and c.ep_size not in (1, c.dp_size),
              f"data parallel {c.dp_size} and expert parallel {c.ep_size}: want all data parallel (dep), or none (tep)"),
-            (getattr(c, "is_sequence_parallel", False), "sequence-parallel MoE: want tensor or data parallel, not both"),
+            (getattr(c, "is_sequence_parallel", False), "sequence-parallel MoE: want tensor or data parallel"),
             (routes and os.environ.get("VLLM_MOE_ROUTING_SIMULATION_STRATEGY"),
              "its own simulation routes, whatever the logits: want VLLM_MOE_ROUTING_SIMULATION_STRATEGY unset"),
-            (eplb and not variable("PLACEMENT"), "EPLB moves experts between ranks: want it off, or MOEBALANCE_PLACEMENT"),
-            (routes and getattr(router, "_hash_indices_table", None) is not None, f"layer {name} is a hash layer: {HASH}")):
+            (eplb and not variable("PLACEMENT"), "EPLB moves experts: want it off, or MOEBALANCE_PLACEMENT"),
+            (routes and getattr(router, "_hash_indices_table", None) is not None,
+             f"layer {name} is a hash layer: {HASH}")):
         if unfit:
             refuse(f"vLLM {version}: {want}")
     if eplb:
@@ -148,8 +149,8 @@ def place(version: str, state: Any, path: str) -> None:
             refuse(f"{path}: want {size} layers and physical experts, have {list(slots.shape)}; set the latter with "
                    '--eplb-config \'{"num_redundant_experts": N}\'')
     if HOOK.spec == "perfect" and (path != "keep" or slots.shape[1] > HOOK.experts):
-        refuse(f"{path}: the balanced logits are made for contiguous experts: want MOEBALANCE_PLACEMENT=keep and no redundant "
-               "experts in the perfect arm")
+        refuse(f"{path}: the balanced logits are made for contiguous experts: want MOEBALANCE_PLACEMENT=keep and no "
+               "redundant experts in the perfect arm")
     state.policy, state.is_async = Placed(slots), False
     with torch.inference_mode():
         state.rearrange()

@@ -40,6 +40,7 @@ class Hook:
         self.flag: torch.Tensor | None = None  # on the GPU: tables rather than the learned logits, with control
         self.layers: dict[str, Layer] = {}
         self.site: Site | None = None
+        self.world = 0, 1  # global rank, and how many
         self.entry: Entry | None = None
         self.drawn: Drawn | None = None
         self.shared: dict[torch.dtype, torch.Tensor] = {}
@@ -108,9 +109,9 @@ class Hook:
         if drawn:
             limit = min(limit, 0.5 if self.entry.groups > 1 else 1.0)
         if not layer.spread < limit:
-            refuse(f"layer {layer.name}: the correction bias spreads over {layer.spread:g}, the logits tolerate less than "
-                   f"{limit:g}: set MOEBALANCE_BIAS=zero in both arms, or make the entry with the bias ('moebalance logits "
-                   "generate --bias')")
+            refuse(f"layer {layer.name}: the correction bias spreads over {layer.spread:g}, the logits tolerate less "
+                   f"than {limit:g}: set MOEBALANCE_BIAS=zero in both arms, or make the entry with the bias "
+                   "('moebalance logits generate --bias')")
 
     def set_bias(self, layer: Layer) -> None:
         if layer.bias is not None and self.control:
@@ -131,9 +132,9 @@ class Hook:
         wrong = (got.sort(-1).values != want.sort(-1).values).any(-1) & seen
         if wrong.any():
             row = int(wrong.nonzero()[0, 0])
-            refuse(f"layer {layer.name}: its router is not that of {entry.path} ({entry.method}): of {int(seen.sum())} tokens "
-                   f"{int(wrong.sum())} go to other experts than the entry's, token {row} to {got[row].tolist()} in the place "
-                   f"of {want[row].tolist()}")
+            refuse(f"layer {layer.name}: its router is not that of {entry.path} ({entry.method}): of {int(seen.sum())} "
+                   f"tokens {int(wrong.sum())} go to other experts than the entry's, token {row} to "
+                   f"{got[row].tolist()} in the place of {want[row].tolist()}")
         if variable("COUNTS"):
             self.prove_counting(layer, chosen.reshape(tokens, -1), got)
         return bool(seen.any())
@@ -143,8 +144,8 @@ class Hook:
         row = torch.zeros(self.experts + 1, dtype=torch.int64, device=chosen.device)
         self.add(chosen, row, self.experts)
         if row[:-1].tolist() != torch.bincount(known[known >= 0], minlength=self.experts).tolist():
-            refuse(f"layer {layer.name}: the slots that were counted on this device are not those that were chosen: leave "
-                   "MOEBALANCE_COUNTS unset")
+            refuse(f"layer {layer.name}: the slots that were counted on this device are not those that were chosen: "
+                   "leave MOEBALANCE_COUNTS unset")
 
     def logits(self, layer: Layer, learned: torch.Tensor) -> torch.Tensor:
         """What routes: a view of the layer's table, the learned logits, or with control one of them by the flag."""
@@ -190,8 +191,8 @@ class Hook:
         if spec == self.spec:
             return
         if not self.control and ("off" in (spec, self.spec) or not self.own_tables):
-            refuse(f"cannot change from {self.spec} to {spec} within a launch: start it with MOEBALANCE_CONTROL, or with "
-                   "MOEBALANCE_ROUTER=target:1 or another drawn router")
+            refuse(f"cannot change from {self.spec} to {spec} within a launch: start it with MOEBALANCE_CONTROL, or "
+                   "with MOEBALANCE_ROUTER=target:1 or another drawn router")
         if self.entry:
             drawn = self.draw(spec)
             for layer in self.layers.values():
@@ -237,7 +238,7 @@ class Hook:
         """Begins a step: what was counted since the last one is the step before. The first one ends the warm-up."""
         with self.lock:
             if self.last is None:
-                self.last = self.counted()
+                self.last, self.world = self.counted(), place_in_world()
                 atexit.register(self.write)
                 threading.Thread(target=self.write_when_idle, daemon=True).start()
             self.record()
@@ -342,7 +343,9 @@ class Hook:
     def folder(self, name: str) -> str:
         """Where a variable says to write; with control, what belongs to the sequence."""
         folder = variable(name)
-        return os.path.join(folder, f"sequence{self.control.sequence}") if folder and self.control else folder
+        if not folder or not self.control:
+            return folder
+        return os.path.join(folder, f"sequence{self.control.sequence}{'.expired' if self.control.expired else ''}")
 
     def write_files(self, records: list[torch.Tensor]) -> None:
         folder = self.folder("COUNTS")
@@ -364,14 +367,14 @@ class Hook:
         folder = self.folder("PROOF") or self.folder("COUNTS")
         if not folder or not self.site.writes:
             return
-        site, entry = self.site, self.entry
+        site, entry, arm = self.site, self.entry, "perfect" if self.spec == "perfect" else "normal"
         proof = {
             "schema_version": 1, "kind": "moebalance hook", "claim": self.claim(), "engine": site.engine,
-            "engine_version": site.version, "releases_tried": TRIED[site.engine], "rank": site.rank, "ranks": site.ranks,
-            "global_rank": place_in_world()[0], "mode": site.mode, "arm": "perfect" if self.spec == "perfect" else "normal",
-            "router": self.spec, "layers": len(self.layers), "layers_proved": sum(layer.proved for layer in self.layers.values()),
-            "experts": self.experts, "physical_experts": self.slots or None, "placement": self.placement, "top_k": self.top_k,
-            "correction_bias": sorted(self.bias), "entry": entry and os.path.basename(entry.path),
+            "engine_version": site.version, "releases_tried": TRIED[site.engine], "rank": site.rank,
+            "ranks": site.ranks, "global_rank": self.world[0], "mode": site.mode, "arm": arm, "router": self.spec,
+            "layers": len(self.layers), "layers_proved": sum(layer.proved for layer in self.layers.values()),
+            "experts": self.experts, "physical_experts": self.slots or None, "placement": self.placement,
+            "top_k": self.top_k, "correction_bias": sorted(self.bias), "entry": entry and os.path.basename(entry.path),
             "entry_sha256": entry and entry.sha256, "plan": entry and entry.meta.get("plan"), "steps": self.steps,
             "tokens": self.tokens or None, "steps_recorded": recorded}
         if self.control:

@@ -508,10 +508,39 @@ class Switch(unittest.TestCase):
             self.assertIs(hook.HOOK.flag, flag)
             self.assertEqual(sorted(set(hook.HOOK.logits(layer, learned).flatten().tolist())), [-32.0, 32.0])
 
-    def test_a_driver_that_dies(self):
+    def test_all_ranks_at_one_step(self):
         plain = fake_vllm()[0](0, 0, 4, 1, 32, 4).run(50)
         with tempfile.TemporaryDirectory() as folder:
-            _, worker = self.start(folder)
+            hook, worker = self.start(folder)
+            worker.execute_model(steps(50))
+            hook.HOOK.world = 0, 2
+
+            def other(sequence, step):
+                with open(os.path.join(folder, "seen.rank1.json"), "w") as f:
+                    json.dump({"sequence": sequence, "steps": step}, f)
+
+            def balanced():
+                return not worker.execute_model(steps(50))[0].equal(plain)
+            self.order(folder, 1, "perfect")
+            self.assertEqual([balanced() for _ in range(20)], [False] * 20)  # until the other one has seen it
+            self.assertFalse(os.path.exists(os.path.join(folder, "ack.rank0.json")))
+            other(1, hook.HOOK.steps + 2)
+            self.assertEqual([balanced() for _ in range(12)], [False] * 10 + [True] * 2)
+            ack = self.answer(folder)
+            self.assertEqual((ack["sequence"], ack["ranks"], "error" in ack), (1, 2, False))
+            self.order(folder, 2, "off")
+            other(2, hook.HOOK.steps - 30)
+            self.assertEqual([balanced() for _ in range(9)], [True] * 8 + [False])
+            self.order(folder, 3, "perfect")
+            self.assertEqual([balanced() for _ in range(12)], [False] * 12)
+            other(3, hook.HOOK.steps - 12)  # which this one sees too late
+            self.assertTrue(balanced())
+            self.assertIn("changed 4 steps after other ranks", self.answer(folder)["error"])
+
+    def test_a_driver_that_dies(self):
+        plain = fake_vllm()[0](0, 0, 4, 1, 32, 4).run(50)
+        with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as counts:
+            _, worker = self.start(folder, COUNTS=counts)
             self.order(folder, 7, "perfect", seconds=0.2)
             worker.execute_model(steps(50))
             self.assertEqual(self.answer(folder)["router"], "perfect")
@@ -526,6 +555,11 @@ class Switch(unittest.TestCase):
             self.assertTrue(worker.execute_model(steps(50))[0].equal(plain))
             self.order(folder, 8, "perfect")
             self.assertFalse(worker.execute_model(steps(50))[0].equal(plain))
+            worker.shutdown()
+            self.assertEqual(sorted(os.listdir(counts)), ["sequence7", "sequence7.expired", "sequence8"])
+            from safetensors.torch import load_file
+            even = [{int(row.max()) for row in load_file(f"{counts}/{name}/rank0.safetensors").values()} == {7} for name in sorted(os.listdir(counts))]
+            self.assertEqual(even, [True, False, True])
 
     def test_orders_that_cannot_be_obeyed(self):
         with tempfile.TemporaryDirectory() as folder:
