@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -31,7 +32,12 @@ func ReadAs(path string, axes Axes) (*Record, error) {
 		return nil, unreadable(path, err)
 	}
 	s.axes = axes
-	return s.record()
+	large := len(s.content) > 1<<24
+	r, err := s.record()
+	if large {
+		runtime.GC() // the text is of no use any more, and the collector would wait for as much again
+	}
+	return r, err
 }
 
 // parse is Read of a file's content.
