@@ -53,7 +53,8 @@ func (axes Axes) order() Axes {
 // canonical is the array with all axes of the order, those that it lacks of length 1.
 func (axes Axes) canonical(a tensor.Array) (tensor.Array, error) {
 	if len(axes) != len(a.Shape) {
-		return a, fmt.Errorf("want %s as --axes %s says, have an array of %v", quantity.Count(len(axes), "dimension"), strings.Join(axes, ","), a.Shape)
+		return a, fmt.Errorf("want %s as --axes %s says, have an array of %v",
+			quantity.Count(len(axes), "dimension"), strings.Join(axes, ","), a.Shape)
 	}
 	var order []int
 	var shape []int64
@@ -93,8 +94,10 @@ func (r *Record) addArray(a tensor.Array, asked, axes Axes) error {
 		return routes.finish()
 	}
 	steps, layers, ranks, local := a.Shape[0], a.Shape[1], a.Shape[2], a.Shape[3]
-	if steps < 1 || layers < 1 || layers > maxLayers || ranks > maxRanks || local > maxExperts || bounded(int(ranks*local), int(ranks)) != nil {
-		return fmt.Errorf("want steps, layers and experts such as models have, have %v (%s)", a.Shape, strings.Join(countAxes, ", "))
+	if steps < 1 || layers < 1 || layers > maxLayers || ranks > maxRanks || local > maxExperts ||
+		bounded(int(ranks*local), int(ranks)) != nil {
+		return fmt.Errorf("want steps, layers and experts such as models have, have %v (%s)", a.Shape,
+			strings.Join(countAxes, ", "))
 	}
 	if slices.Contains(axes, "ranks") {
 		r.Ranks = int(ranks)
@@ -114,13 +117,17 @@ func rowsOf(a tensor.Array, step int) [][]int64 {
 // assumed are the axes of an array that nothing names.
 func (r *Record) assumed(a tensor.Array) (Axes, error) {
 	if len(a.Shape) != 2 {
-		return nil, fmt.Errorf("want counts of layers × experts, have %s, %v, whose order the file does not tell: 'moebalance counts' and 'place' take --axes steps,layers,experts or layers,ranks,experts or tokens,layers,topk", quantity.Count(len(a.Shape), "dimension"), a.Shape)
+		return nil, fmt.Errorf("want counts of layers × experts, have %s, %v, whose order the file does not tell: "+
+			"'moebalance counts' and 'place' take --axes steps,layers,experts or layers,ranks,experts or "+
+			"tokens,layers,topk", quantity.Count(len(a.Shape), "dimension"), a.Shape)
 	}
 	switch ids, sure := likeIDs(a); {
 	case sure:
-		return nil, fmt.Errorf("want counts of layers × experts, have numbers that look like the experts each token chose, %v: name the dimensions, by --axes tokens,topk or --axes layers,experts", a.Shape)
+		return nil, fmt.Errorf("want counts of layers × experts, have numbers that look like the experts each "+
+			"token chose, %v: name the dimensions, by --axes tokens,topk or --axes layers,experts", a.Shape)
 	case ids:
-		r.warn("ambiguous_array", "read as counts of [layers, experts]; so few numbers could also be the experts each token chose (--axes tokens,topk)")
+		r.warn("ambiguous_array", "read as counts of [layers, experts]; so few numbers could also be the experts "+
+			"each token chose (--axes tokens,topk)")
 	}
 	return Axes{"layers", "experts"}, nil
 }
@@ -175,7 +182,8 @@ func numbers(text []byte) (a tensor.Array, err error) {
 			if n := open[at]; a.Shape[at] < 0 {
 				a.Shape[at] = n
 			} else if a.Shape[at] != n {
-				return a, fmt.Errorf("want lists of one length, have %d and %d numbers or lists in two of them", a.Shape[at], n)
+				return a, fmt.Errorf("want lists of one length, have %d and %d numbers or lists in two of them",
+					a.Shape[at], n)
 			}
 			if open = open[:at]; at > 0 {
 				open[at-1]++
@@ -270,7 +278,8 @@ func (r *Record) addPasses(n int, layers func(pass int) [][]int64) error {
 		}
 	}
 	if empty > 0 {
-		r.warn("empty_steps", "%d of %s excluded: they hold no counts, as the recorder's buffer was not full", empty, quantity.Count(n, "step"))
+		r.warn("empty_steps", "%d of %s excluded: they hold no counts, as the recorder's buffer was not full",
+			empty, quantity.Count(n, "step"))
 	}
 	return nil
 }

@@ -162,7 +162,9 @@ func (o Options) baseline(windows []Window, experts, ranks int) (p plan, warning
 	for _, w := range windows {
 		if own := w.record.Placement; o.From == nil && own != nil && own.Ranks == ranks {
 			if running != nil && !running.Same(own) {
-				warnings = append(warnings, router.Warning{Code: "placements_differ", Subject: w.Name, Text: "this window ran with another placement than the one before: the last one recorded is the baseline"})
+				warnings = append(warnings, router.Warning{Code: "placements_differ", Subject: w.Name,
+					Text: "this window ran with another placement than the one before: the last one recorded is " +
+						"the baseline"})
 			}
 			running = own
 		}
@@ -173,7 +175,8 @@ func (o Options) baseline(windows []Window, experts, ranks int) (p plan, warning
 		}
 	}
 	if running.Experts != experts {
-		return plan{}, nil, &input.Error{File: running.Source, Expected: quantity.Count(experts, "expert"), Found: strconv.Itoa(running.Experts), Err: counts.ErrOptions}
+		return plan{}, nil, &input.Error{File: running.Source, Expected: quantity.Count(experts, "expert"),
+			Found: strconv.Itoa(running.Experts), Err: counts.ErrOptions}
 	}
 	p = newPlan(cmp.Or(running.Source, Contiguous), "baseline")
 	for _, w := range windows {
@@ -292,8 +295,11 @@ func (res *Result) nulls(ranks int, o Options) ([]router.Number, error) {
 				shape = &router.Shape{Experts: res.Experts, TopK: 1}
 			}
 			var rows []imbalance.Row
-			rows, warnings[i], err = w.record.Imbalance(counts.Options{Ranks: ranks, Shape: shape, Threshold: o.Threshold})
-			ofRanks := slices.DeleteFunc(rows, func(r imbalance.Row) bool { return r.Level != router.LevelRank || r.Steps == 0 })
+			rows, warnings[i], err = w.record.Imbalance(counts.Options{Ranks: ranks, Shape: shape,
+				Threshold: o.Threshold})
+			ofRanks := slices.DeleteFunc(rows, func(r imbalance.Row) bool {
+				return r.Level != router.LevelRank || r.Steps == 0
+			})
 			null[i] = mean(ofRanks, func(r imbalance.Row) router.Number { return r.NullP95 })
 			return err
 		})

@@ -25,7 +25,8 @@ func Robust(windows [][]float64, s Size, goal Goal) ([]int32, error) {
 	}
 	h := s.hierarchy()
 	if s.Ranks > 0 && s.Slots > len(mean)*s.Ranks/h.Nodes {
-		return nil, fmt.Errorf("%w: %d slots of %d experts on %d ranks take two copies on a rank", router.ErrShape, s.Slots, len(mean), s.Ranks)
+		return nil, fmt.Errorf("%w: %d slots of %d experts on %d ranks take two copies on a rank",
+			router.ErrShape, s.Slots, len(mean), s.Ranks)
 	}
 	slots, err := eplb(mean, s, s.Ranks/h.Nodes)
 	if err != nil {
@@ -87,7 +88,8 @@ type even struct {
 
 func newEven(shares [][]float64, slots []int32, s Size) *even {
 	n := len(shares[0])
-	x := &even{slots: slices.Clone(slots), perRank: len(slots) / s.Ranks, perNode: s.Ranks, experts: n, product: make([]float64, n*n), onRank: make([]float64, s.Ranks*n),
+	x := &even{slots: slices.Clone(slots), perRank: len(slots) / s.Ranks, perNode: s.Ranks, experts: n,
+		product: make([]float64, n*n), onRank: make([]float64, s.Ranks*n),
 		own: make([]float64, len(slots)), changes: make([]float64, len(slots)/s.Ranks)}
 	if s = s.hierarchy(); s.Nodes > 1 {
 		x.perNode = s.Ranks / s.Nodes
@@ -283,9 +285,11 @@ func NewMover(windows [][][]float64, slots [][]int32, s Size, most int) (*Mover,
 	m := &Mover{most: most, loaded: make([]int, s.Ranks), full: make([]bool, s.Ranks)}
 	for l := range slots {
 		if len(slots[l]) == 0 || len(slots[l])%s.Ranks != 0 {
-			return nil, fmt.Errorf("%w: %d physical experts do not divide over %d ranks", router.ErrShape, len(slots[l]), s.Ranks)
+			return nil, fmt.Errorf("%w: %d physical experts do not divide over %d ranks", router.ErrShape,
+				len(slots[l]), s.Ranks)
 		}
-		x := moving{even: newEven(normal(windows[l], s.Ranks), slots[l], s), from: slots[l], to: make([]int, len(slots[l])), gain: make([]float64, len(slots[l]))}
+		x := moving{even: newEven(normal(windows[l], s.Ranks), slots[l], s), from: slots[l],
+			to: make([]int, len(slots[l])), gain: make([]float64, len(slots[l]))}
 		x.renew(0, 0, m.full)
 		m.layers = append(m.layers, x)
 	}

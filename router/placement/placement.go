@@ -52,7 +52,8 @@ func eplb(weights []float32, s Size, most int) ([]int32, error) {
 	perNode := len(weights) / s.Nodes
 	var slots []int32
 	for node := range s.Nodes {
-		slots = append(slots, spread(weights, order[node*perNode:(node+1)*perNode], s.Slots/s.Nodes, s.Ranks/s.Nodes, most)...)
+		slots = append(slots, spread(weights, order[node*perNode:(node+1)*perNode], s.Slots/s.Nodes,
+			s.Ranks/s.Nodes, most)...)
 	}
 	return slots, nil
 }
