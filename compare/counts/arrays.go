@@ -132,29 +132,37 @@ func (r *Record) assumed(a tensor.Array) (Axes, error) {
 	return Axes{"layers", "experts"}, nil
 }
 
-// likeIDs tells the ids of [tokens, top-k] from counts of [layers, experts]. A token never
-// chooses an expert twice, while counts coincide sooner or later, and the layers of a
-// model have equally many slots. Ids also come again and again, which makes it sure.
+// likeIDs tells the ids of [tokens, top-k] from counts of [layers, experts]: a token never
+// chooses an expert twice, and the layers of a model have equally many slots. It is sure where
+// numbers that come again as often would coincide within the rows at least surely times.
 func likeIDs(a tensor.Array) (ids, sure bool) {
 	if len(a.Values) == 0 || a.Shape[1] < 2 || a.Shape[1] > maxTopK {
 		return false, false
 	}
-	var largest int64
-	totals := map[int64]bool{}
+	totals, times := map[int64]bool{}, map[int64]float64{}
 	for _, row := range a.Rows() {
 		if repeats(row) && !isPlaceholder(row) {
 			return false, false
 		}
 		var total int64
 		for _, n := range row {
-			largest, total = max(largest, n), total+n
+			total += n
+			times[n]++
 		}
 		if total > 0 {
 			totals[total] = true
 		}
 	}
-	return len(totals) > 1, len(totals) > 1 && 4*(largest+1) <= int64(len(a.Values))
+	again, n := 0.0, float64(len(a.Values)) // pairs of equal numbers, of n·(n − 1)
+	for _, t := range times {
+		again += t * (t - 1)
+	}
+	within := n * float64(a.Shape[1]-1) / 2 * again / (n * max(1, n-1))
+	return len(totals) > 1, len(totals) > 1 && within >= surely
 }
+
+// surely is how many coincidences do not fail to come but once in fifty times.
+const surely = 4
 
 // maxDimensions is more than any axes have.
 const maxDimensions = 4
