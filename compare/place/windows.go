@@ -147,7 +147,7 @@ func learned(windows []Window, experts int, size placement.Size) (plan, error) {
 // renamed calls the ranks so that they load the fewest copies coming from the running placement.
 func (p plan) renamed(running plan, experts int, size placement.Size) (err error) {
 	for layer, slots := range p.slots {
-		p.slots[layer] = placement.Renamed(slots, running.layouts[layer], size.Nodes)
+		p.slots[layer] = placement.Renamed(slots, running.layouts[layer], size)
 		if p.layouts[layer], err = placement.Layout(experts, p.slots[layer], size.Ranks); err != nil {
 			return err
 		}
