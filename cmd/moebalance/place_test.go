@@ -51,7 +51,7 @@ func TestPlaceAnswers(t *testing.T) {
 	}
 	stdout := captured(t, []string{"place", "--redundant", "8", "--judge", gptossPerfect, gptossNormal})
 	for _, want := range []string{
-		"not now: EPLB with 8 redundant experts on 4 ranks: it helps 0 and hurts 1 of 1 judged window", "\njudged max/mean 1.062, with contiguous experts 1.000 (load of the busiest rank +6.2 %)\n",
+		"not now: EPLB with 8 redundant experts on 4 ranks: worse in 1 judged window", "\njudged max/mean 1.062, with contiguous experts 1.000 (load of the busiest rank +6.2 %)\n",
 		"counts-perfect: the plan with 8 redundant experts raises the busiest rank's load by",
 	} {
 		if !strings.Contains(stdout, want) {

@@ -59,7 +59,7 @@ func verdict(p Placement, of []Workload, threshold float64) (Verdict, string) {
 	load = fmt.Sprintf("the busiest rank gets %s on other counts (threshold %s)", load, quantity.Percent(threshold))
 	switch {
 	case float64(p.Helped) < leastHelped*float64(len(of)):
-		return NotNow, fmt.Sprintf("it helps %d and hurts %d of %s", p.Helped, p.Hurt, quantity.Count(len(of), "judged window"))
+		return NotNow, outcome(p, len(of))
 	case float64(p.Change) > -threshold:
 		return NotNow, load
 	case p.Time != nil && p.Time.Low >= 0:
@@ -70,6 +70,18 @@ func verdict(p Placement, of []Workload, threshold float64) (Verdict, string) {
 		return NoVerdict, "the predicted time may rise or fall"
 	}
 	return Trial, load
+}
+
+// outcome is how the judged windows went.
+func outcome(p Placement, windows int) string {
+	of := quantity.Count(windows, "judged window")
+	switch {
+	case p.Helped == 0 && p.Hurt == 0:
+		return "no change in " + of
+	case p.Hurt == windows:
+		return "worse in " + of
+	}
+	return fmt.Sprintf("better in %d of %s, worse in %d", p.Helped, of, p.Hurt)
 }
 
 // Answer is the verdict with its reason, in a line.
@@ -94,7 +106,7 @@ func (p Placement) Running() string {
 // evidence is a sentence for each number that is known, the load first.
 func (p Placement) evidence() []string {
 	if !p.Judged.Defined() {
-		return []string{"learned max/mean " + quantity.Ratio(p.Learned) + ", on its own counts, which proves nothing"}
+		return []string{"learned max/mean " + quantity.Ratio(p.Learned) + ", not tested on other counts"}
 	}
 	list := []string{fmt.Sprintf("judged max/mean %s, with %s %s (load of the busiest rank %s)",
 		quantity.Ratio(p.Judged), p.Running(), quantity.Ratio(p.Baseline), quantity.Change(p.Change))}
