@@ -239,7 +239,32 @@ func readLogicalCount(s *source, r *Record) error {
 	if err != nil {
 		return fmt.Errorf("logical_count: %w", err)
 	}
+	for _, key := range mapKeys {
+		if text := s.keys[key]; len(text) > 0 && text[0] == '[' {
+			placed, err := numbers(text)
+			if err != nil {
+				return fmt.Errorf("%s: %w", key, err)
+			}
+			r.keepMap(placed)
+		}
+	}
 	return r.addArray(a, s.axes, logicalAxes(a))
+}
+
+// mapKeys may stand beside logical_count: the expert of each physical slot, by layer.
+var mapKeys = []string{"physical_to_logical_map", "last_physical_to_logical_map", "p2l_map"}
+
+// keepMap keeps where the experts are, once the number of ranks is known; see Running.
+func (r *Record) keepMap(placed tensor.Array) {
+	if len(placed.Shape) != 2 || len(placed.Values) == 0 {
+		return
+	}
+	r.copies = map[int][]int32{}
+	for layer, row := range placed.Rows() {
+		for _, e := range row {
+			r.copies[layer] = append(r.copies[layer], int32(min(max(e, -1), maxExperts)))
+		}
+	}
 }
 
 // logicalAxes are those of SGLang's logical_count.

@@ -160,7 +160,7 @@ func (p plan) renamed(running plan, experts int, size placement.Size) (err error
 func (o Options) baseline(windows []Window, experts, ranks int) (p plan, warnings []router.Warning, err error) {
 	running := o.From
 	for _, w := range windows {
-		if own := w.record.Placement; o.From == nil && own != nil && own.Ranks == ranks {
+		if own := w.record.Running(ranks); o.From == nil && own != nil {
 			if running != nil && !running.Same(own) {
 				warnings = append(warnings, router.Warning{Code: "placements_differ", Subject: w.Name,
 					Text: "this window ran with another placement than the one before: the last one recorded is " +
@@ -204,8 +204,10 @@ func (o Options) baseline(windows []Window, experts, ranks int) (p plan, warning
 func (o Options) Running(records []*counts.Record) int {
 	running := o.From
 	for _, r := range records {
-		if o.From == nil && r.Placement != nil && slices.Contains(o.Ranks, r.Placement.Ranks) {
-			running = r.Placement
+		for _, ranks := range o.Ranks {
+			if own := r.Running(ranks); o.From == nil && own != nil {
+				running = own
+			}
 		}
 	}
 	if running == nil {
