@@ -78,12 +78,13 @@ func (o Options) way(running plan, learn []Window, experts int, size placement.S
 	maps.Copy(at.layouts, running.layouts)
 	var windows [][][]float64
 	var slots [][]int32
+	var runs []router.Layout
 	for _, layer := range layers {
 		grown, ok := placement.Grown(running.layouts[layer], l.shares[layer], size)
 		if !ok {
 			return nil, 0, nil
 		}
-		windows, slots = append(windows, l.shares[layer]), append(slots, grown)
+		windows, slots, runs = append(windows, l.shares[layer]), append(slots, grown), append(runs, running.layouts[layer])
 	}
 	keep := func(slotsOf func(i int) []int32) error {
 		p := at.clone()
@@ -100,7 +101,7 @@ func (o Options) way(running plan, learn []Window, experts int, size placement.S
 	if done > most {
 		return nil, 0, fmt.Errorf("%w: the redundant experts alone are %s", errOverBudget, quantity.Count(done, "copy"))
 	}
-	m, err := placement.NewMover(windows, slots, size, onRank)
+	m, err := placement.NewMover(windows, runs, slots, size, onRank)
 	if err != nil {
 		return nil, 0, err
 	}

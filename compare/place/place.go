@@ -363,13 +363,8 @@ func (res *Result) learn(flat plan, size placement.Size, o Options) (l learnt, e
 		}
 		l.rivals = append(l.rivals, eplb)
 	}
-	if flat.from == Contiguous && o.MaxMoves == nil {
-		return l, nil
-	}
-	for _, p := range l.rivals {
-		if err := p.renamed(flat, res.Experts, size); err != nil {
-			return l, err
-		}
+	if err := o.rename(l.rivals, flat, res.Experts, size); err != nil || flat.from == Contiguous && o.MaxMoves == nil {
+		return l, err
 	}
 	if l.way, l.inBudget, err = o.way(flat, res.Learned, res.Experts, size, false); err != nil || o.MaxMoves == nil {
 		return l, err

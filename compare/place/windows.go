@@ -144,11 +144,18 @@ func learned(windows []Window, experts int, size placement.Size) (plan, error) {
 	return p, err
 }
 
-// renamed calls the ranks so that they load the fewest copies coming from the running placement.
-func (p plan) renamed(running plan, experts int, size placement.Size) (err error) {
-	for layer, slots := range p.slots {
-		p.slots[layer] = placement.Renamed(slots, running.layouts[layer], size)
-		if p.layouts[layer], err = placement.Layout(experts, p.slots[layer], size.Ranks); err != nil {
+// rename calls the ranks of plans so that they load the fewest copies coming from what runs.
+// Where that is not known, EPLB's plan stays what others make of it.
+func (o Options) rename(plans []plan, running plan, experts int, size placement.Size) error {
+	for _, p := range plans {
+		if running.from == Contiguous && p.name != PlanRobust {
+			continue
+		}
+		slots := maps.Clone(p.slots)
+		err := p.replace(slices.Sorted(maps.Keys(slots)), experts, size, func(layer int) ([]int32, error) {
+			return placement.Renamed(slots[layer], running.layouts[layer], size), nil
+		})
+		if err != nil {
 			return err
 		}
 	}
