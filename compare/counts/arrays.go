@@ -53,7 +53,8 @@ func (axes Axes) order() Axes {
 // canonical is the array with all axes of the order, those that it lacks of length 1.
 func (axes Axes) canonical(a tensor.Array) (tensor.Array, error) {
 	if len(axes) != len(a.Shape) {
-		return a, fmt.Errorf("want %s as --axes %s says, have an array of %v", quantity.Count(len(axes), "dimension"), strings.Join(axes, ","), a.Shape)
+		return a, fmt.Errorf("want %s as --axes %s says, have an array of %v",
+			quantity.Count(len(axes), "dimension"), strings.Join(axes, ","), a.Shape)
 	}
 	var order []int
 	var shape []int64
@@ -93,8 +94,10 @@ func (r *Record) addArray(a tensor.Array, asked, axes Axes) error {
 		return routes.finish()
 	}
 	steps, layers, ranks, local := a.Shape[0], a.Shape[1], a.Shape[2], a.Shape[3]
-	if steps < 1 || layers < 1 || layers > maxLayers || ranks > maxRanks || local > maxExperts || bounded(int(ranks*local), int(ranks)) != nil {
-		return fmt.Errorf("want steps, layers and experts such as models have, have %v (%s)", a.Shape, strings.Join(countAxes, ", "))
+	if steps < 1 || layers < 1 || layers > maxLayers || ranks > maxRanks || local > maxExperts ||
+		bounded(int(ranks*local), int(ranks)) != nil {
+		return fmt.Errorf("want steps, layers and experts such as models have, have %v (%s)", a.Shape,
+			strings.Join(countAxes, ", "))
 	}
 	if slices.Contains(axes, "ranks") {
 		r.Ranks = int(ranks)
@@ -114,40 +117,52 @@ func rowsOf(a tensor.Array, step int) [][]int64 {
 // assumed are the axes of an array that nothing names.
 func (r *Record) assumed(a tensor.Array) (Axes, error) {
 	if len(a.Shape) != 2 {
-		return nil, fmt.Errorf("want counts of layers × experts, have %s, %v, whose order the file does not tell: 'moebalance counts' and 'place' take --axes steps,layers,experts or layers,ranks,experts or tokens,layers,topk", quantity.Count(len(a.Shape), "dimension"), a.Shape)
+		return nil, fmt.Errorf("want counts of layers × experts, have %s, %v, whose order the file does not tell: "+
+			"'moebalance counts' and 'place' take --axes steps,layers,experts or layers,ranks,experts or "+
+			"tokens,layers,topk", quantity.Count(len(a.Shape), "dimension"), a.Shape)
 	}
 	switch ids, sure := likeIDs(a); {
 	case sure:
-		return nil, fmt.Errorf("want counts of layers × experts, have numbers that look like the experts each token chose, %v: name the dimensions, by --axes tokens,topk or --axes layers,experts", a.Shape)
+		return nil, fmt.Errorf("want counts of layers × experts, have numbers that look like the experts each "+
+			"token chose, %v: name the dimensions, by --axes tokens,topk or --axes layers,experts", a.Shape)
 	case ids:
-		r.warn("ambiguous_array", "read as counts of [layers, experts]; so few numbers could also be the experts each token chose (--axes tokens,topk)")
+		r.warn("ambiguous_array", "read as counts of [layers, experts]; so few numbers could also be the experts "+
+			"each token chose (--axes tokens,topk)")
 	}
 	return Axes{"layers", "experts"}, nil
 }
 
-// likeIDs tells the ids of [tokens, top-k] from counts of [layers, experts]. A token never
-// chooses an expert twice, while counts coincide sooner or later, and the layers of a
-// model have equally many slots. Ids also come again and again, which makes it sure.
+// likeIDs tells the ids of [tokens, top-k] from counts of [layers, experts]: a token never
+// chooses an expert twice, and the layers of a model have equally many slots. It is sure where
+// numbers that come again as often would coincide within the rows at least surely times.
 func likeIDs(a tensor.Array) (ids, sure bool) {
 	if len(a.Values) == 0 || a.Shape[1] < 2 || a.Shape[1] > maxTopK {
 		return false, false
 	}
-	var largest int64
-	totals := map[int64]bool{}
+	totals, times := map[int64]bool{}, map[int64]float64{}
 	for _, row := range a.Rows() {
 		if repeats(row) && !isPlaceholder(row) {
 			return false, false
 		}
 		var total int64
 		for _, n := range row {
-			largest, total = max(largest, n), total+n
+			total += n
+			times[n]++
 		}
 		if total > 0 {
 			totals[total] = true
 		}
 	}
-	return len(totals) > 1, len(totals) > 1 && 4*(largest+1) <= int64(len(a.Values))
+	again, n := 0.0, float64(len(a.Values)) // pairs of equal numbers, of n·(n − 1)
+	for _, t := range times {
+		again += t * (t - 1)
+	}
+	within := n * float64(a.Shape[1]-1) / 2 * again / (n * max(1, n-1))
+	return len(totals) > 1, len(totals) > 1 && within >= surely
 }
+
+// surely is how many coincidences do not fail to come but once in fifty times.
+const surely = 4
 
 // maxDimensions is more than any axes have.
 const maxDimensions = 4
@@ -175,7 +190,8 @@ func numbers(text []byte) (a tensor.Array, err error) {
 			if n := open[at]; a.Shape[at] < 0 {
 				a.Shape[at] = n
 			} else if a.Shape[at] != n {
-				return a, fmt.Errorf("want lists of one length, have %d and %d numbers or lists in two of them", a.Shape[at], n)
+				return a, fmt.Errorf("want lists of one length, have %d and %d numbers or lists in two of them",
+					a.Shape[at], n)
 			}
 			if open = open[:at]; at > 0 {
 				open[at-1]++
@@ -223,7 +239,32 @@ func readLogicalCount(s *source, r *Record) error {
 	if err != nil {
 		return fmt.Errorf("logical_count: %w", err)
 	}
+	for _, key := range mapKeys {
+		if text := s.keys[key]; len(text) > 0 && text[0] == '[' {
+			placed, err := numbers(text)
+			if err != nil {
+				return fmt.Errorf("%s: %w", key, err)
+			}
+			r.keepMap(placed)
+		}
+	}
 	return r.addArray(a, s.axes, logicalAxes(a))
+}
+
+// mapKeys may stand beside logical_count: the expert of each physical slot, by layer.
+var mapKeys = []string{"physical_to_logical_map", "last_physical_to_logical_map", "p2l_map"}
+
+// keepMap keeps where the experts are, once the number of ranks is known; see Running.
+func (r *Record) keepMap(placed tensor.Array) {
+	if len(placed.Shape) != 2 || len(placed.Values) == 0 {
+		return
+	}
+	r.copies = map[int][]int32{}
+	for layer, row := range placed.Rows() {
+		for _, e := range row {
+			r.copies[layer] = append(r.copies[layer], int32(min(max(e, -1), maxExperts)))
+		}
+	}
 }
 
 // logicalAxes are those of SGLang's logical_count.
@@ -270,7 +311,8 @@ func (r *Record) addPasses(n int, layers func(pass int) [][]int64) error {
 		}
 	}
 	if empty > 0 {
-		r.warn("empty_steps", "%d of %s excluded: they hold no counts, as the recorder's buffer was not full", empty, quantity.Count(n, "step"))
+		r.warn("empty_steps", "%d of %s excluded: they hold no counts, as the recorder's buffer was not full",
+			empty, quantity.Count(n, "step"))
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -145,6 +146,32 @@ func TestCountsAreNoIDs(t *testing.T) {
 	}
 	for name, content := range arrayFiles(t, []int{2, 2}, []int64{7, 1, 3, 2}) {
 		if r, err := readArray(t, content, ""); err != nil || !slices.Equal(codes(r.Warnings), []string{"ambiguous_array"}) {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+	}
+}
+
+// Random ids of 256 experts, top-8: 100 tokens are told from counts, and so are as many counts.
+func TestRandomIDs(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	var ids, counts []int64
+	for range 100 {
+		for _, e := range rng.Perm(256)[:8] {
+			ids = append(ids, int64(e))
+		}
+	}
+	for range 30 {
+		for range 16 {
+			counts = append(counts, rng.Int64N(2000))
+		}
+	}
+	for name, content := range arrayFiles(t, []int{100, 8}, ids) {
+		if r, err := readArray(t, content, ""); err == nil {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+	for name, content := range arrayFiles(t, []int{30, 16}, counts) {
+		if r, err := readArray(t, content, ""); err != nil || len(r.Layers()) != 30 {
 			t.Errorf("%s: %+v, %v", name, r, err)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -31,7 +32,12 @@ func ReadAs(path string, axes Axes) (*Record, error) {
 		return nil, unreadable(path, err)
 	}
 	s.axes = axes
-	return s.record()
+	large := len(s.content) > 1<<24
+	r, err := s.record()
+	if large {
+		runtime.GC() // the text is of no use any more, and the collector would wait for as much again
+	}
+	return r, err
 }
 
 // parse is Read of a file's content.
@@ -173,7 +179,8 @@ func (s *source) split(text []byte) (err error) {
 }
 
 func decoder(text []byte) *jsontext.Decoder {
-	return jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	return jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true),
+		jsontext.AllowInvalidUTF8(true))
 }
 
 // nextValue is the part of the text that the next value of its decoder takes.
@@ -193,7 +200,8 @@ func jsonValues(text []byte) (values []json.RawMessage, err error) {
 		if err == io.EOF {
 			return values, nil
 		} else if err != nil {
-			return nil, fmt.Errorf("value %d is not JSON: %s", len(values)+1, strings.TrimPrefix(err.Error(), "jsontext: "))
+			return nil, fmt.Errorf("value %d is not JSON: %s", len(values)+1,
+				strings.TrimPrefix(err.Error(), "jsontext: "))
 		}
 		values = append(values, value)
 	}
@@ -226,7 +234,8 @@ func (s *source) record() (*Record, error) {
 		}
 		r := &Record{Source: s.path, Format: f.Name}
 		if s.axes != nil && !f.array {
-			return nil, unreadable(s.path, fmt.Errorf("--axes names the dimensions of arrays, but %s says what its numbers are: leave it out", f.Name))
+			return nil, unreadable(s.path, fmt.Errorf("--axes names the dimensions of arrays, but %s says what its "+
+				"numbers are: leave it out", f.Name))
 		}
 		err := f.read(s, r)
 		if err == nil {
@@ -260,7 +269,8 @@ func (s *source) unknown() error {
 	case has("schema_version", "kind"):
 		return fmt.Errorf("this is a result of moebalance (%s), not counts", s.keys["kind"])
 	case bytes.HasPrefix(s.content, []byte("\x1f\x8b")):
-		return errors.New("this is compressed by gzip, as traces and their summaries are, which 'moebalance trace' reads: decompress counts first")
+		return errors.New("this is compressed by gzip, as traces and their summaries are, which 'moebalance trace' " +
+			"reads: decompress counts first")
 	case has("benchmark", "results"):
 		return errors.New("this is a bench_moe result, which holds no counts per expert")
 	case s.broken != nil:

@@ -117,13 +117,13 @@ type counterKey struct {
 }
 
 // add adds a sample to its counter; those of other metrics are passed over.
-func (c counters) add(name, labelled, value string) error {
+func (c counters) add(name, labeled, value string) error {
 	s, ok := knownSeries[name]
 	if !ok {
 		return nil
 	}
 	labels := map[string]string{}
-	for _, l := range metricsLabel.FindAllStringSubmatch(labelled, -1) {
+	for _, l := range metricsLabel.FindAllStringSubmatch(labeled, -1) {
 		labels[l[1]] = l[2]
 	}
 	if s.histogram && labels[s.part] == "+Inf" {

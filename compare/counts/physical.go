@@ -46,17 +46,38 @@ func (r *Record) addPhysical(key stepKey, copies []int64, logical []int32) error
 // placeCopies turns the recorded maps of copies into the record's placement.
 // The loads per rank do not depend on it: a map that is none is only a warning.
 func (r *Record) placeCopies() {
-	if len(r.copies) == 0 {
+	if len(r.copies) == 0 || r.Ranks == 0 {
 		return
 	}
-	p := &Placement{Source: r.Source, Experts: r.Experts, Ranks: r.Ranks}
-	for _, layer := range slices.Sorted(maps.Keys(r.copies)) {
-		if err := p.placeSlots(layer, r.copies[layer]); err != nil {
-			r.warn("no_placement", "the recorded map of copies places no experts: %v", err)
-			return
-		}
+	p, err := r.placeOn(r.Ranks)
+	if err != nil {
+		r.warn("no_placement", "the recorded map of copies places no experts: %v", err)
+		return
 	}
 	r.Placement = p
+}
+
+func (r *Record) placeOn(ranks int) (*Placement, error) {
+	p := &Placement{Source: r.Source, Experts: r.Experts, Ranks: ranks}
+	for _, layer := range slices.Sorted(maps.Keys(r.copies)) {
+		if err := p.placeSlots(layer, r.copies[layer]); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+// Running is the placement that a record was made with, on so many ranks where it does not
+// say how many there were; nil where it does not say, or had other ranks.
+func (r *Record) Running(ranks int) *Placement {
+	p := r.Placement
+	if p == nil && len(r.copies) > 0 && r.Ranks == 0 && ranks > 0 {
+		p, _ = r.placeOn(ranks) // a map that does not divide is of other ranks
+	}
+	if p == nil || p.Ranks != ranks {
+		return nil
+	}
+	return p
 }
 
 // addLayers adds one step per row, a row being the slots per logical expert of

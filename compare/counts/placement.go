@@ -48,14 +48,18 @@ func (p *Placement) Layout(layer int) (router.Layout, error) {
 func (p *Placement) For(r *Record, moe []int) (*Placement, error) {
 	layers, placed := r.Layers(), slices.Sorted(maps.Keys(p.layers))
 	first := !slices.ContainsFunc(layers, func(l int) bool { return l >= len(layers) }) // they are 0, 1, …
-	outside := func(l int) bool { return !slices.Contains(moe, l) }
+	outside := func(l int) bool {                                                       // and not behind the others, as layers of MTP are
+		return !slices.Contains(moe, l) && len(moe) > 0 && l < moe[len(moe)-1]
+	}
 	switch recordMoE := slices.ContainsFunc(layers, outside); {
 	case p.uniform():
 		return p, nil
 	case moe != nil && recordMoE && len(layers) > 0 && slices.Max(layers) >= len(moe):
-		return nil, fmt.Errorf("layer %d is none of the %s of the model", slices.Max(layers), quantity.Count(len(moe), "MoE layer"))
+		return nil, fmt.Errorf("layer %d is none of the %s of the model", slices.Max(layers),
+			quantity.Count(len(moe), "MoE layer"))
 	case moe != nil && p.moeOnly && slices.Max(placed) >= len(moe):
-		return nil, fmt.Errorf("the placement %q has MoE layer %d, the model %s", p.Source, slices.Max(placed), quantity.Count(len(moe), "MoE layer"))
+		return nil, fmt.Errorf("the placement %q has MoE layer %d, the model %s", p.Source, slices.Max(placed),
+			quantity.Count(len(moe), "MoE layer"))
 	case moe != nil && p.moeOnly == recordMoE:
 		return p, nil
 	case moe != nil && p.moeOnly:
@@ -65,9 +69,11 @@ func (p *Placement) For(r *Record, moe []int) (*Placement, error) {
 	case len(layers) == len(placed) && (p.moeOnly || first):
 		return p.renumbered(func(l int) int { return layers[slices.Index(placed, l)] }), nil
 	case p.moeOnly && !first:
-		return nil, fmt.Errorf("the placement %q numbers %s from 0, the counts are of layers %s: name the model, by --model or --config", p.Source, quantity.Count(len(placed), "MoE layer"), quantity.Ranges(layers))
+		return nil, fmt.Errorf("the placement %q numbers %s from 0, the counts are of layers %s: name the model, "+
+			"by --model or --config", p.Source, quantity.Count(len(placed), "MoE layer"), quantity.Ranges(layers))
 	case !p.moeOnly && first && p.beginsDense():
-		return nil, fmt.Errorf("the placement %q begins with dense layers, the counts have load in layer 0, so they number MoE layers alone: name the model, by --model or --config", p.Source)
+		return nil, fmt.Errorf("the placement %q begins with dense layers, the counts have load in layer 0, so "+
+			"they number MoE layers alone: name the model, by --model or --config", p.Source)
 	}
 	return p, nil
 }
@@ -127,7 +133,8 @@ func (p *Placement) renumbered(number func(int) int) *Placement {
 // SGLang's files have it for dense layers.
 func (p *Placement) beginsDense() bool {
 	first, ok := p.layers[0]
-	return ok && p.trivial(first) && slices.ContainsFunc(slices.Collect(maps.Values(p.layers)), func(l router.Layout) bool { return !p.trivial(l) })
+	return ok && p.trivial(first) && slices.ContainsFunc(slices.Collect(maps.Values(p.layers)),
+		func(l router.Layout) bool { return !p.trivial(l) })
 }
 
 // trivial reports expert i mod experts in slot i.

@@ -38,7 +38,7 @@ const firstIteration, firstLayer = 100, 3
 // slots is what every rank sends in each step.
 func (m recording) slots() int64 { return int64(8 * m.experts) }
 
-// write writes the folder. Neighbouring experts take a random part of each
+// write writes the folder. Neighboring experts take a random part of each
 // other's eight slots, so a rank's slots add up to the same in every step.
 func (m recording) write(t testing.TB, dir string) {
 	t.Helper()

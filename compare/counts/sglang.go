@@ -42,6 +42,15 @@ func readTorchStat(f *tensor.Torch, asked Axes, r *Record) error {
 	if err != nil {
 		return err
 	}
+	for _, key := range mapKeys {
+		if f.Root[key] != nil {
+			placed, err := f.Array(f.Root, key)
+			if err != nil {
+				return err
+			}
+			r.keepMap(placed)
+		}
+	}
 	if err := r.addArray(a, asked, logicalAxes(a)); err != nil {
 		return fmt.Errorf("logical_count: %w", err)
 	}

@@ -99,12 +99,8 @@ func (res *Result) ways(flat plan, rest, held []Window, size placement.Size, o O
 	}
 	nearest.name = PlanNearest
 	plans = append(plans, sum, nearest)
-	if flat.from != Contiguous {
-		for _, p := range plans[1:] {
-			if err := p.renamed(flat, res.Experts, size); err != nil {
-				return nil, err
-			}
-		}
+	if err := o.rename(plans[1:], flat, res.Experts, size); err != nil {
+		return nil, err
 	}
 	if flat.from != Contiguous || o.MaxMoves != nil {
 		few := o

@@ -63,12 +63,14 @@ type Point struct {
 }
 
 // shares at which the way is looked at.
-var milestones = []float64{0.005, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.12, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9}
+var milestones = []float64{0.005, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.12, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6,
+	0.7, 0.8, 0.9}
 
 // way is the placements from the running one on, each with a few more moves, to the one that
 // no swap betters, or but to the last within the budget, which is that of the number. There
 // are none where the running one has more copies on a rank than are asked for.
-func (o Options) way(running plan, learn []Window, experts int, size placement.Size, stop bool) (plans []plan, inBudget int, err error) {
+func (o Options) way(running plan, learn []Window, experts int, size placement.Size, stop bool) (
+	plans []plan, inBudget int, err error) {
 	l := lessonOf(learn, experts)
 	layers := slices.Sorted(maps.Keys(l.shares))
 	at := newPlan(running.from, PlanMoves)
@@ -76,17 +78,20 @@ func (o Options) way(running plan, learn []Window, experts int, size placement.S
 	maps.Copy(at.layouts, running.layouts)
 	var windows [][][]float64
 	var slots [][]int32
+	var runs []router.Layout
 	for _, layer := range layers {
 		grown, ok := placement.Grown(running.layouts[layer], l.shares[layer], size)
 		if !ok {
 			return nil, 0, nil
 		}
-		windows, slots = append(windows, l.shares[layer]), append(slots, grown)
+		windows, slots, runs = append(windows, l.shares[layer]), append(slots, grown), append(runs, running.layouts[layer])
 	}
 	keep := func(slotsOf func(i int) []int32) error {
 		p := at.clone()
 		plans = append(plans, p)
-		return p.replace(layers, experts, size, func(layer int) ([]int32, error) { return slotsOf(slices.Index(layers, layer)), nil })
+		return p.replace(layers, experts, size, func(layer int) ([]int32, error) {
+			return slotsOf(slices.Index(layers, layer)), nil
+		})
 	}
 	if err := keep(func(i int) []int32 { return slots[i] }); err != nil {
 		return nil, 0, err
@@ -96,7 +101,7 @@ func (o Options) way(running plan, learn []Window, experts int, size placement.S
 	if done > most {
 		return nil, 0, fmt.Errorf("%w: the redundant experts alone are %s", errOverBudget, quantity.Count(done, "copy"))
 	}
-	m, err := placement.NewMover(windows, slots, size, onRank)
+	m, err := placement.NewMover(windows, runs, slots, size, onRank)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -145,8 +150,9 @@ func (o Options) budget(all int) (most, onRank int) {
 func (o Options) points(at Plan, running plan, l learnt, scores [][]score, learn int) (points []Point) {
 	afresh := l.rivals[l.afresh]
 	for i, p := range append(slices.Clone(l.way), afresh) {
-		q := Point{Plan: at, Moved: moved(running, p), MovedBytes: router.Undefined(), Afresh: i == len(l.way), InBudget: o.MaxMoves != nil && i == l.inBudget,
-			Learned: mean(column(scores[:learn], i), score.overall), Judged: mean(column(scores[learn:], i), score.overall)}
+		q := Point{Plan: at, Moved: moved(running, p), MovedBytes: router.Undefined(), Afresh: i == len(l.way),
+			InBudget: o.MaxMoves != nil && i == l.inBudget, Learned: mean(column(scores[:learn], i), score.overall),
+			Judged: mean(column(scores[learn:], i), score.overall)}
 		if q.MovedShare = movedShare(running, p); o.ExpertBytes > 0 {
 			q.MovedBytes = router.Number(o.ExpertBytes) * router.Number(q.Moved)
 		}

@@ -245,7 +245,9 @@ func Judge(learn, judge []Window, o Options) (*Result, error) {
 	}
 	res.warnOf(learn, judge)
 	if len(clusters(learn)) < 2 && o.Policy == "" {
-		res.Warnings = append(res.Warnings, router.Warning{Code: "one_window", Subject: learn[0].Name, Text: "one window to learn from is not enough: the plan is EPLB's, which fits what it has seen; give counts of other traffic as well (windows within 3 % count as one)"})
+		res.Warnings = append(res.Warnings, router.Warning{Code: "one_window", Subject: learn[0].Name,
+			Text: "one window to learn from is not enough: the plan is EPLB's, which fits what it has seen; give " +
+				"counts of other traffic as well (windows within 3 % count as one)"})
 	}
 	for _, ranks := range o.Ranks {
 		flat, warnings, err := o.baseline(all, experts, ranks)
@@ -273,11 +275,15 @@ func (res *Result) warnOf(learn, judge []Window) {
 		phases[w.record.Phase] = true
 	}
 	if phases[counts.Prefill] && phases[counts.Decode] {
-		res.Warnings = append(res.Warnings, router.Warning{Code: "two_phases", Subject: learn[0].Name, Text: "prefill and decode want placements of their own: learn on one of them where they run apart"})
+		res.Warnings = append(res.Warnings, router.Warning{Code: "two_phases", Subject: learn[0].Name,
+			Text: "prefill and decode want placements of their own: learn on one of them where they run apart"})
 	}
 	for _, w := range judge {
-		if near := slices.IndexFunc(learn, func(l Window) bool { return distance(l.shares, w.shares) <= nearlySame }); near >= 0 {
-			res.Warnings = append(res.Warnings, router.Warning{Code: "judged_learned", Subject: w.Name, Text: "a judged window within 3 % of a learned one flatters every plan: --table plans leaves out both"})
+		near := func(l Window) bool { return distance(l.shares, w.shares) <= nearlySame }
+		if slices.ContainsFunc(learn, near) {
+			res.Warnings = append(res.Warnings, router.Warning{Code: "judged_learned", Subject: w.Name,
+				Text: "a judged window within 3 % of a learned one flatters every plan: --table plans leaves both " +
+					"out"})
 		}
 	}
 }
@@ -320,7 +326,8 @@ func (res *Result) add(at Plan, flat plan, null []router.Number, o Options) erro
 	}
 	for i, w := range all {
 		for j, s := range scores[i][first:own] {
-			res.Matrix = append(res.Matrix, Cell{Plan: at, Learned: all[j].Name, Judged: w.Name, MaxOverMean: s.overall()})
+			res.Matrix = append(res.Matrix, Cell{Plan: at, Learned: all[j].Name, Judged: w.Name,
+				MaxOverMean: s.overall()})
 		}
 	}
 	if len(all) > 1 {
@@ -356,19 +363,15 @@ func (res *Result) learn(flat plan, size placement.Size, o Options) (l learnt, e
 		}
 		l.rivals = append(l.rivals, eplb)
 	}
-	if flat.from == Contiguous && o.MaxMoves == nil {
-		return l, nil
-	}
-	for _, p := range l.rivals {
-		if err := p.renamed(flat, res.Experts, size); err != nil {
-			return l, err
-		}
+	if err := o.rename(l.rivals, flat, res.Experts, size); err != nil || flat.from == Contiguous && o.MaxMoves == nil {
+		return l, err
 	}
 	if l.way, l.inBudget, err = o.way(flat, res.Learned, res.Experts, size, false); err != nil || o.MaxMoves == nil {
 		return l, err
 	}
 	if len(l.way) == 0 {
-		return l, fmt.Errorf("%w: a rank of the running placement has more copies than %d physical experts on %d ranks leave it", router.ErrShape, size.Slots, size.Ranks)
+		return l, fmt.Errorf("%w: a rank of the running placement has more copies than %d physical experts on %d "+
+			"ranks leave it", router.ErrShape, size.Slots, size.Ranks)
 	}
 	l.rivals, l.afresh = append([]plan{l.way[l.inBudget]}, l.rivals...), 1
 	return l, nil
@@ -379,7 +382,8 @@ func (res *Result) rank(at Plan, flat plan, rivals []plan, scores [][]score, nul
 	learned, judged := scores[:len(res.Learned)], scores[len(res.Learned):]
 	base := column(judged, 0)
 	for i, p := range rivals {
-		res.judge(at, i == 0, p, base, column(learned, 1+i), column(judged, 1+i), null, o.price(at, flat, p, res.Judged), flat.from, o.costOn(at.Ranks))
+		res.judge(at, i == 0, p, base, column(learned, 1+i), column(judged, 1+i), null,
+			o.price(at, flat, p, res.Judged), flat.from, o.costOn(at.Ranks))
 	}
 	placed, own, held := rivals[0], column(learned, 1), column(judged, 1)
 	res.Slots[at] = maps.Clone(placed.slots)
@@ -424,21 +428,25 @@ func (res *Result) decay(at Plan, scores [][]score, first int) {
 		for i := 0; i+lag < len(scores); i++ {
 			held, flat = append(held, scores[i+lag][first+i]), append(flat, scores[i+lag][0])
 		}
-		d := Decay{Plan: at, Lag: lag, Pairs: len(held), Judged: mean(held, score.overall), Baseline: mean(flat, score.overall)}
+		d := Decay{Plan: at, Lag: lag, Pairs: len(held), Judged: mean(held, score.overall),
+			Baseline: mean(flat, score.overall)}
 		d.Change = d.Judged/d.Baseline - 1
 		res.Decay = append(res.Decay, d)
 	}
 }
 
 // judge compares the placement learned from all learned windows with the baseline.
-func (res *Result) judge(at Plan, best bool, placed plan, base, own, held []score, null []router.Number, price Price, from string, cost *Cost) {
-	p := Placement{Plan: at, Name: placed.name, Default: best, Before: from, Learned: mean(own, score.overall), Judged: mean(held, score.overall), Price: price,
+func (res *Result) judge(at Plan, best bool, placed plan, base, own, held []score, null []router.Number,
+	price Price, from string, cost *Cost) {
+	p := Placement{Plan: at, Name: placed.name, Default: best, Before: from, Learned: mean(own, score.overall),
+		Judged: mean(held, score.overall), Price: price,
 		Baseline: mean(base, score.overall), NullP95: mean(null, func(v router.Number) router.Number { return v })}
 	p.Change = p.Judged/p.Baseline - 1
 	p.MovedShare = router.Number(price.Moved) / router.Number(max(1, placed.copies()))
 	var of []Workload
 	for i, s := range held {
-		w := Workload{Plan: at, Window: res.Judged[i].Name, Judged: s.overall(), Baseline: base[i].overall(), NullP95: null[i]}
+		w := Workload{Plan: at, Window: res.Judged[i].Name, Judged: s.overall(), Baseline: base[i].overall(),
+			NullP95: null[i]}
 		w.Change = w.Judged/w.Baseline - 1
 		w.Repeats = slices.ContainsFunc(res.Learned, res.Judged[i].repeats)
 		w.Time = cost.change(base[i:i+1], held[i:i+1])

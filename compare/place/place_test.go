@@ -376,6 +376,15 @@ func TestRunningPlacementIsTheBaseline(t *testing.T) {
 			t.Errorf("%s: %+v", name, p)
 		}
 	}
+	// The map may stand beside the counts, and be of physical experts on any ranks.
+	beside := filepath.Join(t.TempDir(), "beside.json")
+	write(t, beside, `{"logical_count": [[300, 300, 100, 100]], "p2l_map": [[0, 2, 1, 3, 0, 1]]}`)
+	for ranks, base := range map[int]float64{2: 1, 3: 1.125} { // copies of 0 and 1 get 150: 400 400, or 250 250 300
+		res, err := Judge(Whole(read(t, beside)), Whole(read(t, beside)), Options{Ranks: []int{ranks}, Redundant: []int{2}})
+		if err != nil || res.Placements[0].Before != beside || !near(res.Placements[0].Baseline, base) || (Options{Ranks: []int{ranks}}).Running(read(t, beside)) != 2 {
+			t.Errorf("%d ranks: %+v, %v, want %v", ranks, res, err, base)
+		}
+	}
 	if n := (Options{Ranks: []int{2}}).Running(recorded); n != 0 {
 		t.Errorf("%d redundant experts run", n)
 	}

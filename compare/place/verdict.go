@@ -49,7 +49,8 @@ func verdict(p Placement, of []Workload, threshold float64) (Verdict, string) {
 		return NoVerdict, fmt.Sprintf("the learned counts come again in %d of %s; give another run with --judge", repeats, quantity.Count(len(of), "judged window"))
 	}
 	if p.Baseline <= p.NullP95 && router.Above(p.NullP95, 1, threshold) {
-		return NoVerdict, fmt.Sprintf("too few tokens: max/mean %s is within chance (null p95 %s)", quantity.Ratio(p.Baseline), quantity.Ratio(p.NullP95))
+		return NoVerdict, fmt.Sprintf("too few tokens: max/mean %s is within chance (null p95 %s)",
+			quantity.Ratio(p.Baseline), quantity.Ratio(p.NullP95))
 	}
 	load := quantity.Percent(-p.Change) + " less load"
 	if p.Change > 0 {
@@ -58,7 +59,7 @@ func verdict(p Placement, of []Workload, threshold float64) (Verdict, string) {
 	load = fmt.Sprintf("the busiest rank gets %s on other counts (threshold %s)", load, quantity.Percent(threshold))
 	switch {
 	case float64(p.Helped) < leastHelped*float64(len(of)):
-		return NotNow, fmt.Sprintf("it helps %d and hurts %d of %s", p.Helped, p.Hurt, quantity.Count(len(of), "judged window"))
+		return NotNow, outcome(p, len(of))
 	case float64(p.Change) > -threshold:
 		return NotNow, load
 	case p.Time != nil && p.Time.Low >= 0:
@@ -69,6 +70,18 @@ func verdict(p Placement, of []Workload, threshold float64) (Verdict, string) {
 		return NoVerdict, "the predicted time may rise or fall"
 	}
 	return Trial, load
+}
+
+// outcome is how the judged windows went.
+func outcome(p Placement, windows int) string {
+	of := quantity.Count(windows, "judged window")
+	switch {
+	case p.Helped == 0 && p.Hurt == 0:
+		return "no change in " + of
+	case p.Hurt == windows:
+		return "worse in " + of
+	}
+	return fmt.Sprintf("better in %d of %s, worse in %d", p.Helped, of, p.Hurt)
 }
 
 // Answer is the verdict with its reason, in a line.
@@ -93,9 +106,10 @@ func (p Placement) Running() string {
 // evidence is a sentence for each number that is known, the load first.
 func (p Placement) evidence() []string {
 	if !p.Judged.Defined() {
-		return []string{"learned max/mean " + quantity.Ratio(p.Learned) + ", on its own counts, which proves nothing"}
+		return []string{"learned max/mean " + quantity.Ratio(p.Learned) + ", not tested on other counts"}
 	}
-	list := []string{fmt.Sprintf("judged max/mean %s, with %s %s (load of the busiest rank %s)", quantity.Ratio(p.Judged), p.Running(), quantity.Ratio(p.Baseline), quantity.Change(p.Change))}
+	list := []string{fmt.Sprintf("judged max/mean %s, with %s %s (load of the busiest rank %s)",
+		quantity.Ratio(p.Judged), p.Running(), quantity.Ratio(p.Baseline), quantity.Change(p.Change))}
 	if p.Time != nil {
 		list = append(list, "predicted "+p.Time.String())
 	}
@@ -132,7 +146,9 @@ func (res *Result) Beyond() (list []string) {
 		}
 	}
 	if own, eplb := on[best.Name], on[PlanEPLB]; own.Folds > 0 && best.Name != PlanEPLB {
-		list = append(list, fmt.Sprintf("on windows left out of learning: max/mean %s, worst %s; EPLB's %s, worst %s", quantity.Ratio(own.Judged), quantity.Ratio(own.Worst), quantity.Ratio(eplb.Judged), quantity.Ratio(eplb.Worst)))
+		list = append(list, fmt.Sprintf("on windows left out of learning: max/mean %s, worst %s; EPLB's %s, worst %s",
+			quantity.Ratio(own.Judged), quantity.Ratio(own.Worst), quantity.Ratio(eplb.Judged),
+			quantity.Ratio(eplb.Worst)))
 	}
 	var none, knee, all *Point
 	for i, p := range res.Curve {
@@ -147,7 +163,9 @@ func (res *Result) Beyond() (list []string) {
 		}
 	}
 	if none != nil && knee != nil && all != nil {
-		list = append(list, fmt.Sprintf("moving %s of the copies lowers the learned max/mean from %s to %s, and %s to %s", quantity.Percent(knee.MovedShare), quantity.Ratio(none.Learned), quantity.Ratio(knee.Learned), quantity.Percent(all.MovedShare), quantity.Ratio(all.Learned)))
+		const text = "moving %s of the copies lowers the learned max/mean from %s to %s, and %s to %s"
+		list = append(list, fmt.Sprintf(text, quantity.Percent(knee.MovedShare), quantity.Ratio(none.Learned),
+			quantity.Ratio(knee.Learned), quantity.Percent(all.MovedShare), quantity.Ratio(all.Learned)))
 	}
 	return list
 }

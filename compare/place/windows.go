@@ -144,11 +144,18 @@ func learned(windows []Window, experts int, size placement.Size) (plan, error) {
 	return p, err
 }
 
-// renamed calls the ranks so that they load the fewest copies coming from the running placement.
-func (p plan) renamed(running plan, experts int, size placement.Size) (err error) {
-	for layer, slots := range p.slots {
-		p.slots[layer] = placement.Renamed(slots, running.layouts[layer], size.Nodes)
-		if p.layouts[layer], err = placement.Layout(experts, p.slots[layer], size.Ranks); err != nil {
+// rename calls the ranks of plans so that they load the fewest copies coming from what runs.
+// Where that is not known, EPLB's plan stays what others make of it.
+func (o Options) rename(plans []plan, running plan, experts int, size placement.Size) error {
+	for _, p := range plans {
+		if running.from == Contiguous && p.name != PlanRobust {
+			continue
+		}
+		slots := maps.Clone(p.slots)
+		err := p.replace(slices.Sorted(maps.Keys(slots)), experts, size, func(layer int) ([]int32, error) {
+			return placement.Renamed(slots[layer], running.layouts[layer], size), nil
+		})
+		if err != nil {
 			return err
 		}
 	}
@@ -160,9 +167,11 @@ func (p plan) renamed(running plan, experts int, size placement.Size) (err error
 func (o Options) baseline(windows []Window, experts, ranks int) (p plan, warnings []router.Warning, err error) {
 	running := o.From
 	for _, w := range windows {
-		if own := w.record.Placement; o.From == nil && own != nil && own.Ranks == ranks {
+		if own := w.record.Running(ranks); o.From == nil && own != nil {
 			if running != nil && !running.Same(own) {
-				warnings = append(warnings, router.Warning{Code: "placements_differ", Subject: w.Name, Text: "this window ran with another placement than the one before: the last one recorded is the baseline"})
+				warnings = append(warnings, router.Warning{Code: "placements_differ", Subject: w.Name,
+					Text: "this window ran with another placement than the one before: the last one recorded is " +
+						"the baseline"})
 			}
 			running = own
 		}
@@ -173,7 +182,8 @@ func (o Options) baseline(windows []Window, experts, ranks int) (p plan, warning
 		}
 	}
 	if running.Experts != experts {
-		return plan{}, nil, &input.Error{File: running.Source, Expected: quantity.Count(experts, "expert"), Found: strconv.Itoa(running.Experts), Err: counts.ErrOptions}
+		return plan{}, nil, &input.Error{File: running.Source, Expected: quantity.Count(experts, "expert"),
+			Found: strconv.Itoa(running.Experts), Err: counts.ErrOptions}
 	}
 	p = newPlan(cmp.Or(running.Source, Contiguous), "baseline")
 	for _, w := range windows {
@@ -201,8 +211,10 @@ func (o Options) baseline(windows []Window, experts, ranks int) (p plan, warning
 func (o Options) Running(records []*counts.Record) int {
 	running := o.From
 	for _, r := range records {
-		if o.From == nil && r.Placement != nil && slices.Contains(o.Ranks, r.Placement.Ranks) {
-			running = r.Placement
+		for _, ranks := range o.Ranks {
+			if own := r.Running(ranks); o.From == nil && own != nil {
+				running = own
+			}
 		}
 	}
 	if running == nil {
@@ -292,8 +304,11 @@ func (res *Result) nulls(ranks int, o Options) ([]router.Number, error) {
 				shape = &router.Shape{Experts: res.Experts, TopK: 1}
 			}
 			var rows []imbalance.Row
-			rows, warnings[i], err = w.record.Imbalance(counts.Options{Ranks: ranks, Shape: shape, Threshold: o.Threshold})
-			ofRanks := slices.DeleteFunc(rows, func(r imbalance.Row) bool { return r.Level != router.LevelRank || r.Steps == 0 })
+			rows, warnings[i], err = w.record.Imbalance(counts.Options{Ranks: ranks, Shape: shape,
+				Threshold: o.Threshold})
+			ofRanks := slices.DeleteFunc(rows, func(r imbalance.Row) bool {
+				return r.Level != router.LevelRank || r.Steps == 0
+			})
 			null[i] = mean(ofRanks, func(r imbalance.Row) router.Number { return r.NullP95 })
 			return err
 		})

@@ -70,7 +70,8 @@ func (p *Placing) choose() (err error) {
 		return usagef("--max-moves: %v", err)
 	}
 	if b := o.MaxMoves; (b.Bytes > 0 || b.Time > 0) && o.ExpertBytes == 0 || b.Time > 0 && o.Bandwidth == 0 {
-		return usagef("--max-moves %s: name the model with --model or --config, for the size of an expert, and for a time the --bandwidth", p.MaxMoves)
+		return usagef("--max-moves %s: name the model with --model or --config, for the size of an expert, and for "+
+			"a time the --bandwidth", p.MaxMoves)
 	}
 	return nil
 }
@@ -82,7 +83,8 @@ func (p *Placing) size() (err error) {
 		if len(o.Ranks) > 1 {
 			return usagef("--from: want one --ep with it, have %v", o.Ranks)
 		}
-		if o.From, err = counts.ReadPlacement(p.From, cmp.Or(slices.Max(append([]int{0}, o.Ranks...)), first.Ranks)); err != nil {
+		ranks := cmp.Or(slices.Max(append([]int{0}, o.Ranks...)), first.Ranks)
+		if o.From, err = counts.ReadPlacement(p.From, ranks); err != nil {
 			return err
 		}
 		o.Ranks = []int{o.From.Ranks}

@@ -25,7 +25,8 @@ func Robust(windows [][]float64, s Size, goal Goal) ([]int32, error) {
 	}
 	h := s.hierarchy()
 	if s.Ranks > 0 && s.Slots > len(mean)*s.Ranks/h.Nodes {
-		return nil, fmt.Errorf("%w: %d slots of %d experts on %d ranks take two copies on a rank", router.ErrShape, s.Slots, len(mean), s.Ranks)
+		return nil, fmt.Errorf("%w: %d slots of %d experts on %d ranks take two copies on a rank",
+			router.ErrShape, s.Slots, len(mean), s.Ranks)
 	}
 	slots, err := eplb(mean, s, s.Ranks/h.Nodes)
 	if err != nil {
@@ -87,7 +88,8 @@ type even struct {
 
 func newEven(shares [][]float64, slots []int32, s Size) *even {
 	n := len(shares[0])
-	x := &even{slots: slices.Clone(slots), perRank: len(slots) / s.Ranks, perNode: s.Ranks, experts: n, product: make([]float64, n*n), onRank: make([]float64, s.Ranks*n),
+	x := &even{slots: slices.Clone(slots), perRank: len(slots) / s.Ranks, perNode: s.Ranks, experts: n,
+		product: make([]float64, n*n), onRank: make([]float64, s.Ranks*n),
 		own: make([]float64, len(slots)), changes: make([]float64, len(slots)/s.Ranks)}
 	if s = s.hierarchy(); s.Nodes > 1 {
 		x.perNode = s.Ranks / s.Nodes
@@ -235,9 +237,9 @@ type Mover struct {
 // moving is a layer, with the best swap of each slot with one of a later rank of its node.
 type moving struct {
 	*even
-	from []int32
-	to   []int     // by slot
-	gain []float64 // likewise; 0 for no swap
+	from router.Layout // that runs
+	to   []int         // by slot
+	gain []float64     // likewise; 0 for no swap
 }
 
 // seek finds the best swaps of a slot with some later ranks, besides the one that it has.
@@ -277,17 +279,28 @@ func (x *moving) renew(ra, rb int, full []bool) {
 	}
 }
 
-// NewMover takes the load of windows and experts, and the slots, of each layer. No rank loads
-// more than so many copies, 0 for any number. Errors wrap router.ErrShape.
-func NewMover(windows [][][]float64, slots [][]int32, s Size, most int) (*Mover, error) {
+// NewMover takes of each layer the load of windows and experts, what runs, and the slots to
+// begin with: those that run, or Grown from them. No rank loads more than so many copies, 0 for
+// any number. Errors wrap router.ErrShape.
+func NewMover(windows [][][]float64, running []router.Layout, slots [][]int32, s Size, most int) (*Mover, error) {
 	m := &Mover{most: most, loaded: make([]int, s.Ranks), full: make([]bool, s.Ranks)}
 	for l := range slots {
 		if len(slots[l]) == 0 || len(slots[l])%s.Ranks != 0 {
-			return nil, fmt.Errorf("%w: %d physical experts do not divide over %d ranks", router.ErrShape, len(slots[l]), s.Ranks)
+			return nil, fmt.Errorf("%w: %d physical experts do not divide over %d ranks", router.ErrShape,
+				len(slots[l]), s.Ranks)
 		}
-		x := moving{even: newEven(normal(windows[l], s.Ranks), slots[l], s), from: slots[l], to: make([]int, len(slots[l])), gain: make([]float64, len(slots[l]))}
-		x.renew(0, 0, m.full)
+		x := moving{even: newEven(normal(windows[l], s.Ranks), slots[l], s), from: running[l],
+			to: make([]int, len(slots[l])), gain: make([]float64, len(slots[l]))}
+		for rank := range m.loaded {
+			m.loaded[rank] += x.lacks(rank)
+		}
 		m.layers = append(m.layers, x)
+	}
+	for rank, n := range m.loaded {
+		m.full[rank] = most > 0 && n >= most
+	}
+	for l := range m.layers {
+		m.layers[l].renew(0, 0, m.full)
 	}
 	return m, nil
 }
@@ -328,8 +341,7 @@ func (m *Mover) Next() (layer, copies int, ok bool) {
 
 // lacks is how many experts a rank must load.
 func (x *moving) lacks(rank int) int {
-	i, j := rank*x.perRank, (rank+1)*x.perRank
-	return lacks(x.from[i:j], x.slots[i:j])
+	return lacks(x.from.Held(rank), x.slots[rank*x.perRank:(rank+1)*x.perRank])
 }
 
 // Slots are those of a layer now.

@@ -175,16 +175,21 @@ func TestMover(t *testing.T) {
 	s := Size{Slots: 40, Ranks: 8}
 	var windows [][][]float64
 	var slots [][]int32
+	var runs []router.Layout
 	for range 3 {
 		w := randomWindows(rng, 3, 32)
 		stale, err := EPLB([]int64{5, 1, 9, 3, 5, 1, 9, 3, 5, 1, 9, 3, 5, 1, 9, 3, 5, 1, 9, 3, 5, 1, 9, 3, 5, 1, 9, 3, 5, 1, 9, 3}, s)
 		if err != nil {
 			t.Fatal(err)
 		}
-		windows, slots = append(windows, w), append(slots, stale)
+		l, err := Layout(32, stale, s.Ranks)
+		if err != nil {
+			t.Fatal(err)
+		}
+		windows, slots, runs = append(windows, w), append(slots, stale), append(runs, l)
 	}
 	for _, most := range []int{0, 4} {
-		m, err := NewMover(windows, slots, s, most)
+		m, err := NewMover(windows, runs, slots, s, most)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -216,7 +221,7 @@ func TestMover(t *testing.T) {
 			done += copies
 		}
 	}
-	if _, err := NewMover(windows, [][]int32{{0, 1, 2}}, Size{Ranks: 2}, 0); !errors.Is(err, router.ErrShape) {
+	if _, err := NewMover(windows, runs, [][]int32{{0, 1, 2}}, Size{Ranks: 2}, 0); !errors.Is(err, router.ErrShape) {
 		t.Error(err)
 	}
 }

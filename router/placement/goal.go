@@ -72,7 +72,8 @@ func (x *even) reach(shares [][]float64, goal Goal) {
 						continue
 					}
 					for w, share := range shares {
-						peaks[w] = swapped(load[w], rank, b/x.perRank, share[x.slots[b]]/copies[x.slots[b]]-share[x.slots[a]]/copies[x.slots[a]])
+						peaks[w] = swapped(load[w], rank, b/x.perRank,
+							share[x.slots[b]]/copies[x.slots[b]]-share[x.slots[a]]/copies[x.slots[a]])
 					}
 					if v := goal.of(peaks); v < value+least {
 						value, from, to = v, a, b

@@ -30,8 +30,8 @@ func lacks(had, wanted []int32) (n int) {
 // Renamed is a placement with the same load, whose ranks are called so that they load the
 // fewest copies coming from another, and hold what stays in the slot where it was. Ranks
 // of one node stay together.
-func Renamed(slots []int32, from router.Layout, nodes int) []int32 {
-	ranks, nodes := from.Ranks(), max(nodes, 1)
+func Renamed(slots []int32, from router.Layout, s Size) []int32 {
+	ranks, nodes := from.Ranks(), s.hierarchy().Nodes
 	if len(slots)%ranks != 0 || ranks%nodes != 0 {
 		return slots
 	}

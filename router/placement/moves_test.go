@@ -12,18 +12,18 @@ import (
 // each rank loads one.
 func TestRenamed(t *testing.T) {
 	from, _ := router.Placed(4, [][]int32{{0, 2}, {1, 3}})
-	if out := Renamed([]int32{3, 1, 2, 0}, from, 1); !slices.Equal(out, []int32{0, 2, 1, 3}) {
+	if out := Renamed([]int32{3, 1, 2, 0}, from, Size{}); !slices.Equal(out, []int32{0, 2, 1, 3}) {
 		t.Error(out)
 	}
-	if out := Renamed([]int32{3, 2, 1, 0}, from, 1); !slices.Equal(out, []int32{3, 2, 1, 0}) && !slices.Equal(out, []int32{0, 1, 2, 3}) {
+	if out := Renamed([]int32{3, 2, 1, 0}, from, Size{}); !slices.Equal(out, []int32{3, 2, 1, 0}) && !slices.Equal(out, []int32{0, 1, 2, 3}) {
 		t.Error(out)
 	}
 	// Two nodes of two ranks: 0 | 1 and 2 | 3 keep together.
 	nodes, _ := router.Placed(4, [][]int32{{0}, {1}, {2}, {3}})
-	if out := Renamed([]int32{3, 2, 1, 0}, nodes, 2); !slices.Equal(out, []int32{0, 1, 2, 3}) {
+	if out := Renamed([]int32{3, 2, 1, 0}, nodes, Size{Groups: 2, Nodes: 2}); !slices.Equal(out, []int32{0, 1, 2, 3}) {
 		t.Error(out)
 	}
-	if out := Renamed([]int32{3, 1, 2, 0}, nodes, 2); lacksOf(nodes, out) != 2 {
+	if out := Renamed([]int32{3, 1, 2, 0}, nodes, Size{Groups: 2, Nodes: 2}); lacksOf(nodes, out) != 2 {
 		t.Error(out)
 	}
 }

@@ -52,7 +52,8 @@ func eplb(weights []float32, s Size, most int) ([]int32, error) {
 	perNode := len(weights) / s.Nodes
 	var slots []int32
 	for node := range s.Nodes {
-		slots = append(slots, spread(weights, order[node*perNode:(node+1)*perNode], s.Slots/s.Nodes, s.Ranks/s.Nodes, most)...)
+		slots = append(slots, spread(weights, order[node*perNode:(node+1)*perNode], s.Slots/s.Nodes,
+			s.Ranks/s.Nodes, most)...)
 	}
 	return slots, nil
 }
@@ -172,7 +173,14 @@ func Layout(experts int, slots []int32, ranks int) (router.Layout, error) {
 // expert sharing its slots evenly as EPLB assumes: fractions of slots, which add up to
 // the load. len(load) must be the layout's experts.
 func RankLoad(l router.Layout, load []int64) []float64 {
-	slots, _ := Work(l, load, 1, false)
+	slots := make([]float64, l.Ranks())
+	for e, total := range load {
+		places := l.Places(e)
+		n := float64(total) / float64(len(places))
+		for _, p := range places {
+			slots[p.Rank] += n
+		}
+	}
 	return slots
 }
 

@@ -111,7 +111,7 @@ func Dense(raw []byte, dtype safetensors.DType, shape []int64, fortran bool) (Ar
 }
 
 // strided decodes a view of raw elements: stride says for each dimension how many
-// elements lie between neighbours.
+// elements lie between neighbors.
 func strided(raw []byte, dtype safetensors.DType, offset int64, shape, stride []int64) (Array, error) {
 	n, err := elements(shape)
 	if err != nil {
