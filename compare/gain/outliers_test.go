@@ -1,10 +1,13 @@
 package gain
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
+	"strings"
 	"testing"
 )
 
@@ -75,7 +78,7 @@ func (c slowCell) simulate(trials int, gain float64) slowOutcome {
 // it is far from it, and verdict and interval are as they were without any. With -v -outliers
 // it prints the table of the package comment.
 func TestSlowLaunches(t *testing.T) {
-	trials, sizes, noises := 80, []int{8, 20}, []float64{0.01, 0.02}
+	trials, sizes, noises := 50, []int{8, 20}, []float64{0.01, 0.02}
 	if *simulateAll {
 		trials, sizes, noises = 2000, []int{6, 8, 12, 20}, []float64{0.01, 0.02, 0.05}
 	}
@@ -105,5 +108,34 @@ func TestSlowLaunches(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// The campaign of the field names its two slow launches, and asks for no more pairs.
+func TestOutliersOfTheField(t *testing.T) {
+	content, err := os.ReadFile("../../testdata/field/results/vllm-qwen3-campaign.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var recorded Result
+	if err := json.Unmarshal(content, &recorded); err != nil {
+		t.Fatal(err)
+	}
+	var launches []Launch
+	for _, p := range recorded.Pairs {
+		second := map[string]int{"AB": 1}[p.Order]
+		launches = append(launches,
+			Launch{Pair: p.Pair, Arm: Normal, Position: 2*p.Pair + 1 - second, Status: StatusOK, Value: p.Normal.Float64()},
+			Launch{Pair: p.Pair, Arm: Perfect, Position: 2*p.Pair + second, Status: StatusOK, Value: p.Perfect.Float64()})
+	}
+	r := Judge(valid(launches))
+	if len(r.Outliers) != 2 || r.Outliers[0].Launch != 7 || r.Outliers[0].Arm != Perfect || r.Outliers[1].Launch != 8 || r.Outliers[1].Pair != 4 {
+		t.Errorf("outliers %+v, want launch 7 of the perfect arm and 8 of the normal one", r.Outliers)
+	}
+	if r.Verdict != Inconclusive || r.PairsNeeded.Defined() || strings.Contains(strings.Join(r.Reasons, " "), "or more pairs") {
+		t.Errorf("%s, %v pairs needed: %q", r.Verdict, r.PairsNeeded, r.Reasons)
+	}
+	if r.Gain.Low != recorded.Gain.Low || r.Gain.High != recorded.Gain.High {
+		t.Errorf("%v to %v, want %v to %v", r.Gain.Low, r.Gain.High, recorded.Gain.Low, recorded.Gain.High)
 	}
 }
