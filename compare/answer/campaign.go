@@ -3,6 +3,7 @@ package answer
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/diff"
@@ -31,10 +32,9 @@ func OfCampaign(c *source.Campaign) Answer {
 		a.Line = fmt.Sprintf("No decision: %s too few for an interval (at least %d).", are(g.N, "pair"), gain.MinPairs(c.Campaign.Confidence))
 	case c.Verdict == gain.Inconclusive:
 		a.Line = fmt.Sprintf("No decision: the gain is %s%s.", interval, place)
-		if warned(c, gain.CheckOutliers) {
-			a.Line = fmt.Sprintf("No decision: single launches were far off; the gain is %s%s.", interval, place)
-		}
-		if pairs, ok := c.PairsToDecide(); ok {
+		if len(c.Outliers) > 0 {
+			a.outliers(c, place)
+		} else if pairs, ok := c.PairsToDecide(); ok {
 			a.Reasons = append(a.Reasons, sentence(pairs+" should decide"))
 		} else {
 			a.Reasons = append(a.Reasons, "More pairs are no cure at this noise between launches.")
@@ -50,7 +50,9 @@ func OfCampaign(c *source.Campaign) Answer {
 	}
 	a.Basis = campaignBasis(c)
 	if !c.Verdict.Refused() {
-		a.Reasons = append(reasons(c.Caveats), a.Reasons...)
+		a.Reasons = append(reasons(slices.DeleteFunc(slices.Clone(c.Caveats), func(text string) bool {
+			return c.Verdict == gain.Inconclusive && len(c.Outliers) > 0 && said(c, gain.CheckOutliers, text)
+		})), a.Reasons...)
 	}
 	if len(c.Points) > 0 && len(c.Reasons) > 0 && !c.Verdict.Refused() {
 		a.Reasons = append([]string{sentence(c.Reasons[0])}, a.Reasons...) // the verdict at each point
@@ -109,6 +111,49 @@ func (a *Answer) refused(c *source.Campaign) {
 	if len(c.Reasons) > 0 {
 		a.Line, a.Reasons = refusal(head, c.Reasons, a.Line)
 	}
+}
+
+// outliers says which launches leave a campaign open, and what to do.
+func (a *Answer) outliers(c *source.Campaign, place string) {
+	var numbers []int
+	slow, fast := 0, 0
+	for _, o := range c.Outliers {
+		if o.Launch.Defined() {
+			numbers = append(numbers, int(o.Launch))
+		}
+		if (o.Change < 0) == c.Metric.HigherIsBetter {
+			slow++
+		} else {
+			fast++
+		}
+	}
+	n, how := len(c.Outliers), "far off"
+	switch {
+	case fast == 0:
+		how = "slow"
+	case slow == 0:
+		how = "fast"
+	}
+	what := quantity.Count(n, "launch")
+	if len(numbers) == n && n <= 2 {
+		what = strings.ReplaceAll(quantity.Numbered("launch", numbers), ",", " and")
+	}
+	was := map[bool]string{true: "was", false: "were"}[n == 1]
+	whole := func(f router.Number) string { return strings.TrimSuffix(quantity.Change(f), " %") }
+	a.Line = fmt.Sprintf("No decision: %s %s %s; the gain is between %s and %s%s.", what, was, how, whole(c.Gain.Low), quantity.Change(c.Gain.High), place)
+	if n > 2 && len(numbers) == n {
+		a.Reasons = append(a.Reasons, sentence(fmt.Sprintf("these were %s", quantity.Numbered("launch", numbers))))
+	}
+	if len(numbers) == n && n > 1 && numbers[n-1]-numbers[0] == n-1 {
+		a.Reasons = append(a.Reasons, "They ran back to back: look for what disturbed the machine then.")
+	} else {
+		a.Reasons = append(a.Reasons, "Look for what disturbed the machine then, and repeat the campaign.")
+	}
+}
+
+// said reports whether a text is that of the check of this name.
+func said(c *source.Campaign, name, text string) bool {
+	return slices.ContainsFunc(c.Checks, func(check gain.Check) bool { return check.Name == name && check.Text == text })
 }
 
 // warned reports whether a check of this name warns.

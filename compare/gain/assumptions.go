@@ -1,12 +1,14 @@
 package gain
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/stats"
+	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
@@ -17,59 +19,75 @@ const (
 	CheckCarryOver = "carry_over"
 )
 
-// outlierSDs is how many standard deviations, of normal values by their median absolute
-// deviation, make an outlier.
-const outlierSDs = 7
-
-// checkOutliers asks whether a launch is far from the median of its arm, by the median
-// absolute deviation of all launches from theirs.
-func (c Campaign) checkOutliers(complete []session) Check {
-	check, _ := c.outliers(complete)
-	return check
+// An Outlier is a launch far from the others of its arm.
+type Outlier struct {
+	Launch router.Whole  `json:"launch"` // its position; null where that was not recorded
+	Arm    Arm           `json:"arm"`
+	Pair   int           `json:"pair"`
+	Point  router.Number `json:"point,omitempty"` // value of the point, in campaigns with points
+	Change router.Number `json:"change"`          // of its value against the median of its arm, a fraction
 }
 
-// outliers is that check, with the launches found.
-func (c Campaign) outliers(complete []session) (check Check, launches map[*Launch]bool) {
-	launches = map[*Launch]bool{}
+// outlierLimit is how many standard deviations, of normal values by their median absolute
+// deviation, make an outlier of so many launches. Fewer know their deviation worse: with
+// normal noise about 2 % of campaigns have one, whatever their size.
+func outlierLimit(launches int) float64 { return 3 + 48/float64(launches) }
+
+// outliers asks whether a launch is far from the median of its arm, by the median absolute
+// deviation of all launches from theirs, and lists those that are by position.
+func (c Campaign) outliers(complete []session) (check Check, found []Outlier) {
+	check = Check{Name: CheckOutliers, Status: Unknown, Text: "no complete pair"}
 	if len(complete) == 0 {
-		return Check{Name: CheckOutliers, Status: Unknown, Text: "no complete pair"}, launches
+		return check, nil
 	}
-	type deviation struct {
-		launch *Launch
-		log    float64
-	}
-	var all []deviation
-	var sizes []float64
-	for _, side := range []func(session) *Launch{func(s session) *Launch { return s.normal }, func(s session) *Launch { return s.perfect }} {
-		var logs []float64
+	var launches []*Launch
+	var logs, sizes []float64 // distances from the median of the arm
+	for arm := range Arms {
+		var values []float64
 		for _, s := range complete {
-			logs = append(logs, math.Log(side(s).Value))
+			launches, values = append(launches, s.launches()[arm]), append(values, math.Log(s.launches()[arm].Value))
 		}
-		center := stats.Median(logs)
-		for i, s := range complete {
-			d := deviation{side(s), logs[i] - center}
-			all, sizes = append(all, d), append(sizes, math.Abs(d.log))
-		}
-	}
-	limit := outlierSDs * 1.4826 * stats.Median(sizes)
-	var found []string
-	for _, d := range all {
-		if limit > 0 && math.Abs(d.log) > limit {
-			launches[d.launch] = true
-			found = append(found, fmt.Sprintf("launch %d (%s, pair %d) is %s from the median of its arm", d.launch.Position, c.Builds.Called(d.launch.Arm), d.launch.Pair, quantity.Change(fraction(d.log))))
+		center := stats.Median(values)
+		for _, v := range values {
+			logs, sizes = append(logs, v-center), append(sizes, math.Abs(v-center))
 		}
 	}
-	if len(found) > 0 {
-		return Check{Name: CheckOutliers, Status: Warn, Text: strings.Join(found, "; ") + ": look for what disturbed the machine then, and repeat the campaign; an outlier in one arm moves the estimate"}, launches
+	limit := outlierLimit(len(sizes)) * 1.4826 * stats.Median(sizes)
+	for i, l := range launches {
+		if limit > 0 && sizes[i] > limit {
+			found = append(found, Outlier{router.Whole(l.Position), c.Builds.Called(l.Arm), l.Pair, router.Number(c.point), fraction(logs[i])})
+		}
 	}
-	largest := slices.Max(append(sizes, 0))
+	found = sortOutliers(found)
+	largest := slices.Max(sizes)
 	switch {
+	case len(found) > 0:
+		check.Status, check.Text = Warn, outlierText(found)
 	case limit > math.Ln2:
-		return Check{Name: CheckOutliers, Status: Unknown, Text: "launches of one arm differ so much that not even twice or half the median is an outlier"}, launches
+		check.Text = "launches of one arm differ so much that not even twice or half the median is an outlier"
 	case limit == 0 && largest > 0:
-		return Check{Name: CheckOutliers, Status: Unknown, Text: "most launches equal the median of their arm, so what is far from it is unknown"}, launches
+		check.Text = "most launches equal the median of their arm, so what is far from it is unknown"
+	default:
+		check.Status, check.Text = Pass, fmt.Sprintf("every launch is within %s of the median of its arm", quantity.Percent(math.Expm1(largest)))
 	}
-	return Check{Name: CheckOutliers, Status: Pass, Text: fmt.Sprintf("every launch is within %s of the median of its arm", quantity.Percent(math.Expm1(largest)))}, launches
+	return check, found
+}
+
+func sortOutliers(found []Outlier) []Outlier {
+	slices.SortStableFunc(found, func(a, b Outlier) int { return cmp.Compare(a.Launch, b.Launch) })
+	return found
+}
+
+func outlierText(found []Outlier) string {
+	var parts []string
+	for _, o := range found {
+		name := fmt.Sprintf("launch %d (%s, pair %d)", o.Launch, o.Arm, o.Pair)
+		if o.Launch == UnknownPosition {
+			name = fmt.Sprintf("the %s launch of pair %d", o.Arm, o.Pair)
+		}
+		parts = append(parts, fmt.Sprintf("%s is %s from the median of its arm", name, quantity.Change(o.Change)))
+	}
+	return strings.Join(parts, "; ") + ": look for what disturbed the machine then, and repeat the campaign; an outlier in one arm moves the estimate"
 }
 
 // checkRepeats asks whether the gains of successive pairs are alike, by their lag-1

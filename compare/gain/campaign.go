@@ -153,6 +153,9 @@ type Result struct {
 	Pairs   []Pair  `json:"pairs"` // by pair
 	Gain    Gain    `json:"gain"`
 	Verdict Verdict `json:"verdict"`
+	// Outliers are the launches far from the others of their arm, by position; where there
+	// are any, the interval of the gain is the wider one of the package comment.
+	Outliers []Outlier `json:"outliers,omitempty"`
 	// PairsNeeded is how many pairs in all would decide an inconclusive campaign, and
 	// its bounds are those of the spread between pairs at the confidence of the gain. Of
 	// several points they are those of the point that needs most: undefined where one is

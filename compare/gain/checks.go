@@ -30,7 +30,7 @@ const (
 // driftLevel is the level of the tests of order effect and drift.
 const driftLevel = 0.05
 
-func (c Campaign) checks(sessions, complete []session, logs logGains, r Result) []Check {
+func (c Campaign) checks(sessions, complete []session, logs logGains, r Result, outliers Check) []Check {
 	var checks []Check
 	if !c.Builds.Named() {
 		checks = append(checks, c.checkProof())
@@ -42,7 +42,7 @@ func (c Campaign) checks(sessions, complete []session, logs logGains, r Result) 
 		c.checkOrder(logs),
 		c.checkOrderEffect(logs),
 		c.checkDrift(complete),
-		c.checkOutliers(complete),
+		outliers,
 		checkRepeats(complete),
 		c.checkCarryOver(complete),
 	)
@@ -205,7 +205,7 @@ func (c Campaign) otherSetup(s session) (out []string) {
 func workNames(sessions []session) []string {
 	names := map[string]bool{}
 	for _, s := range sessions {
-		for _, l := range []*Launch{s.normal, s.perfect} {
+		for _, l := range s.launches() {
 			for name := range l.Work {
 				names[name] = true
 			}
@@ -219,7 +219,7 @@ func workNames(sessions []session) []string {
 func (c Campaign) tooManyErrors(s session, normal, perfect float64) []string {
 	var out []string
 	for i, errors := range []float64{normal, perfect} {
-		launch := []*Launch{s.normal, s.perfect}[i]
+		launch := s.launches()[i]
 		if errors > c.Tolerance*launch.Work[WorkRequests] {
 			out = append(out, fmt.Sprintf("pair %d: failed requests of the %s launch: %g", s.pair.Pair, c.Builds.Called(launch.Arm), errors))
 		}
@@ -280,7 +280,7 @@ func (c Campaign) checkDrift(complete []session) Check {
 		if s.pair.Order == "" {
 			continue
 		}
-		for arm, l := range []*Launch{s.normal, s.perfect} {
+		for arm, l := range s.launches() {
 			x = append(x, float64(l.Position))
 			y = append(y, math.Log(l.Value))
 			group = append(group, arm)

@@ -60,8 +60,9 @@ func (c Campaign) judgeCurve() Result {
 	head := 0
 	var pairs []Pair
 	var checks [][]Check
+	var outliers []Outlier
 	for i, r := range parts {
-		pairs, checks = append(pairs, r.Pairs...), append(checks, r.Checks)
+		pairs, checks, outliers = append(pairs, r.Pairs...), append(checks, r.Checks), append(outliers, r.Outliers...)
 		if r.Gain.Low > parts[head].Gain.Low || !parts[head].Gain.Low.Defined() && r.Gain.Low.Defined() {
 			head = i
 		}
@@ -76,6 +77,7 @@ func (c Campaign) judgeCurve() Result {
 	out.PairsNeeded, out.PairsNeededLow, out.PairsNeededHigh = most.PairsNeeded, most.PairsNeededLow, most.PairsNeededHigh
 	out.Checks, out.SimultaneousConfidence = mergeChecks(labels, checks), c.Confidence
 	failed := out.fails()
+	out.Outliers = sortOutliers(outliers)
 	out.Pairs, out.Points = pairs, points // each as its own point judges it
 	if failed {
 		return out

@@ -2,7 +2,6 @@ package gain
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"strings"
 
@@ -58,26 +57,24 @@ func (c Campaign) judge(family int) Result {
 		logs.add(s.log, s.pair.Order)
 	}
 	each := simultaneous(c.Confidence, family)
+	outlying, outliers := c.outliers(complete)
+	g, precision, low, high := c.gain(logs, complete, outliers, each)
 	r := Result{
 		SchemaVersion: SchemaVersion, Kind: "bench",
 		Command: c.Command, Metric: c.Metric, Threshold: c.Threshold,
-		Pairs: pairs, Gain: logs.gain(each).adjusted(family).atLeast(stats.MinPairs(c.Confidence)), Secondary: c.secondaryGains(complete, family),
+		Pairs: pairs, Gain: g.adjusted(family).atLeast(stats.MinPairs(c.Confidence)), Precision: precision, Outliers: outliers, Secondary: c.secondaryGains(complete, family),
 		PairsNeeded: router.Undefined(), PairsNeededLow: router.Undefined(), PairsNeededHigh: router.Undefined(),
 		Proof: c.Proof, Balance: c.balance(), Chance: c.Chance, Differences: c.Differences,
 	}
-	r.Precision = precisionOf(logs, r.Gain, each)
-	r.Checks = append(slices.Clone(c.Checks), c.checks(sessions, complete, logs, r)...)
+	r.Checks = append(slices.Clone(c.Checks), c.checks(sessions, complete, logs, r, outlying)...)
 	if c.Builds.Named() {
 		r.Arms = []ArmGain{{Name: c.Builds[0], Gain: logGains{}.gain(each)}, {Name: c.Builds[1], Gain: r.Gain}}
 	}
 	if r.fails() {
 		return r
 	}
-	r.Verdict = r.decide()
-	if c.hangsOnOutliers(r, complete, each) {
-		r.Verdict = Inconclusive
-	}
-	if r.Verdict == Inconclusive {
+	r.Verdict = r.decide(low, high)
+	if r.Verdict == Inconclusive && len(r.Outliers) == 0 {
 		r.PairsNeeded, r.PairsNeededLow, r.PairsNeededHigh = pairsNeeded(logs, c.Threshold, each)
 	}
 	r.Reasons = append(r.explain(c.Confidence), r.Precision.sentence()...)
@@ -160,6 +157,8 @@ type session struct {
 	log             float64 // of the gain, where the pair is complete
 	normal, perfect *Launch
 }
+
+func (s session) launches() [2]*Launch { return [2]*Launch{s.normal, s.perfect} }
 
 // sessions groups the launches, which are sorted by pair and position.
 func (c Campaign) sessions() (out []session) {
@@ -245,21 +244,34 @@ func (s *session) compare(higherIsBetter bool) {
 	}
 }
 
-// hangsOnOutliers reports whether the verdict is another one without the pairs that hold an
-// outlying launch.
-func (c Campaign) hangsOnOutliers(r Result, complete []session, confidence float64) bool {
-	_, outlying := c.outliers(complete)
-	if len(outlying) == 0 || c.fit != nil {
-		return false
+// sure is the confidence of intervals with and without outliers, which together have the
+// one asked for: 0.99 for 0.95.
+func sure(confidence float64) float64 { return 1 - (1-confidence)/5 }
+
+// gain is the gain of pairs and how sharp it is. Beside outlying launches two intervals
+// decide together, with and without the pairs that hold them, each surer than asked for; low
+// and high are their bounds, and those of the gain where enough pairs remain.
+func (c Campaign) gain(logs logGains, complete []session, outliers []Outlier, confidence float64) (g Gain, p Precision, low, high router.Number) {
+	g = logs.gain(confidence)
+	p = precisionOf(logs, g, confidence)
+	if len(outliers) == 0 {
+		return g, p, g.Low, g.High
 	}
-	var logs logGains
+	var without logGains
 	for _, s := range complete {
-		if !outlying[s.normal] && !outlying[s.perfect] {
-			logs.add(math.Log1p(float64(s.pair.Gain)), s.pair.Order)
+		if !slices.ContainsFunc(outliers, func(o Outlier) bool { return o.Pair == s.pair.Pair }) {
+			without.add(s.log, s.pair.Order)
 		}
 	}
-	without := r
-	without.Gain = logs.gain(confidence)
-	without.Precision = precisionOf(logs, without.Gain, confidence)
-	return without.decide() != r.Verdict
+	low, high = g.Low, g.High
+	for _, l := range []logGains{logs, without} {
+		each := l.gain(sure(confidence))
+		low, high = min(low, each.Low), max(high, each.High)
+		within := precisionOf(l, each, sure(confidence))
+		p.Equivalent, p.P = p.Equivalent && within.Equivalent, max(p.P, within.P)
+	}
+	if len(without.all()) >= stats.MinPairs(c.Confidence) {
+		g.Low, g.High = low, high
+	}
+	return g, p, low, high
 }

@@ -70,11 +70,13 @@ func (c Campaign) judgeArms(family int) Result {
 		}
 		r.Arms = append(r.Arms, row)
 		labels, checks = append(labels, string(arm)), append(checks, judged.Checks)
+		r.Outliers = append(r.Outliers, slices.DeleteFunc(judged.Outliers, func(o Outlier) bool { return o.Arm == Normal })...)
 		for _, p := range judged.Pairs {
 			p.Arm = arm
 			r.Pairs = append(r.Pairs, p)
 		}
 	}
+	r.Outliers = sortOutliers(r.Outliers)
 	r.Arms = append(r.Arms, ArmGain{Name: Perfect, Gain: r.Gain, Verdict: r.Verdict})
 	r.Share, r.Differences = r.Arms[1].Share, c.Differences
 	r.Checks = mergeChecks(labels, checks)

@@ -39,21 +39,22 @@ const DefaultThreshold = 0.10
 // decisionPower is the probability with which pairsNeeded pairs would decide.
 const decisionPower = 0.8
 
-// decide compares the interval of the gain with the threshold (a fraction).
-// A bound that equals the threshold decides nothing.
-func (r Result) decide() Verdict {
-	g, threshold, builds := r.Gain, r.Threshold, r.builds().Named()
+// decide compares an interval of the gain with the threshold (a fraction). A bound that
+// equals the threshold decides nothing, nor does any interval of a gain that has none.
+func (r Result) decide(low, high router.Number) Verdict {
+	threshold, builds := r.Threshold, r.builds().Named()
 	switch {
-	case builds && float64(g.Low) > threshold:
+	case !r.Gain.Low.Defined():
+	case builds && float64(low) > threshold:
 		return Faster
-	case builds && float64(g.High) < 1/(1+threshold)-1:
+	case builds && float64(high) < 1/(1+threshold)-1:
 		return Slower
 	case builds && r.Precision.Equivalent:
 		return Equal
 	case builds:
-	case float64(g.Low) > threshold:
+	case float64(low) > threshold:
 		return Significant
-	case float64(g.High) < threshold:
+	case float64(high) < threshold:
 		return NotSignificant
 	}
 	return Inconclusive
@@ -116,11 +117,14 @@ func (r Result) explain(confidence float64) []string {
 		}
 		reasons = append(reasons, text)
 	} else if g.Low > router.Number(r.Threshold) || g.High < router.Number(r.Threshold) {
-		return append(reasons, interval+": the verdict hangs on the outlying launches, without which it is another")
+		reasons = append(reasons, interval+": too few pairs remain without the outlying launches to be sure of it")
 	} else if g.Low.Defined() {
 		reasons = append(reasons, interval+": the interval contains the threshold of "+limit)
 	} else {
 		reasons = append(reasons, fmt.Sprintf("%s: a %s interval needs at least %d", quantity.Count(g.N, "complete pair"), quantity.Confidence(confidence), stats.MinPairs(confidence)))
+	}
+	if len(r.Outliers) > 0 {
+		return append(reasons, "launches are far off: find their cause; more pairs are no cure")
 	}
 	if pairs, ok := r.PairsToDecide(); ok {
 		reasons = append(reasons, fmt.Sprintf("%s would decide it with probability %s, if the gain is as estimated", pairs, quantity.Percent(decisionPower)))
