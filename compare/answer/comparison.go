@@ -7,7 +7,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/moebalance/moebalance/compare/diff"
-	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -26,7 +25,7 @@ func OfComparison(c *diff.Comparison) Answer {
 		if len(c.Reasons) > 0 {
 			a.Line, a.Reasons = refusal("Not comparable: ", c.Reasons, "Not comparable: see the first reason.")
 		}
-	case len(c.Builds) > 0:
+	case c.Builds.Named():
 		a.builds(c)
 	default:
 		a.predicted(c)
@@ -86,8 +85,8 @@ func (a *Answer) builds(c *diff.Comparison) {
 	a.Line = fmt.Sprintf("Steps of %s take %s %s GPU time than those of %s.", names[1], quantity.Percent(max(change, -change)),
 		map[string]string{"longer": "more", "shorter": "less"}[word], names[0])
 	a.Basis = "measured in " + a.Basis
-	a.Numbers = append(a.Numbers, NumberOf("GPU time per step, "+names[0], s.NormalNS, NS, Measured),
-		NumberOf("GPU time per step, "+names[1], s.PerfectNS, NS, Measured), NumberOf("change", change, Fraction, Measured))
+	a.Numbers = append(a.Numbers, NumberOf("GPU time per step, "+string(names[0]), s.NormalNS, NS, Measured),
+		NumberOf("GPU time per step, "+string(names[1]), s.PerfectNS, NS, Measured), NumberOf("change", change, Fraction, Measured))
 	if p, ok := largestPhase(c); ok {
 		a.Reasons = append(a.Reasons, fmt.Sprintf("Most of it is %s: %s per step.", phaseWords(p), signed(p.DifferenceNS)))
 	}
@@ -211,17 +210,4 @@ func mostLoss(c *diff.Comparison) (string, bool) {
 		return "", false
 	}
 	return fmt.Sprintf("Layer %d holds %s of the reduced loss (%s of %s per step).", at, quantity.Percent(most/all), quantity.Duration(most), quantity.Duration(all)), true
-}
-
-// label is what sentences call an arm.
-func label(arm gain.Arm) string {
-	switch arm {
-	case gain.Normal:
-		return "learned routing"
-	case gain.Perfect:
-		return "balanced routing"
-	case gain.ChanceArm:
-		return "random routing"
-	}
-	return string(arm)
 }

@@ -170,9 +170,6 @@ type Result struct {
 	Checks      []Check         `json:"checks"`
 }
 
-// ChanceArm is the name of the perfect arm where it routes at random.
-const ChanceArm Arm = "chance"
-
 // Called is the name of an arm for people: that of random routing is not perfect, and
 // builds have names of their own.
 func (r Result) Called(a Arm) Arm {
