@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/moebalance/moebalance/compare/diff"
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -135,7 +136,7 @@ func (a *Answer) predicted(c *diff.Comparison) {
 		a.Basis = "predicted from " + a.Basis
 	}
 	a.Line = predictedLine(c)
-	a.Numbers = append(a.Numbers, gained, NumberOf("step with balanced routing", s.PerfectNS, NS, basisOfStep(s.Basis)))
+	a.Numbers = append(a.Numbers, gained, NumberOf("step with "+gain.Perfect.Label(), s.PerfectNS, NS, basisOfStep(s.Basis)))
 	if p := s.Placement.GainBound; p.Defined() {
 		a.Numbers = append(a.Numbers, Number{"gain of even ranks alone", p, Fraction, s.Placement.Low, s.Placement.High, Predicted})
 	}
@@ -164,22 +165,21 @@ func basisOfStep(b diff.StepBasis) Basis {
 }
 
 func predictedLine(c *diff.Comparison) string {
-	s := c.Split
-	kinds := ""
+	s, kinds, balanced := c.Split, "", gain.Perfect.Label()
 	if len(c.Kinds) > 0 {
 		kinds = " for " + c.Kinds[0].Steps
 	}
 	if m := c.Prediction.Measured; m != nil {
-		return fmt.Sprintf("Balanced routing is %s.", speed(m.Estimate, ""))
+		return fmt.Sprintf("%s is %s.", capital(balanced), speed(m.Estimate, ""))
 	}
 	if !(s.Low > 0) && !(s.High < 0) && s.Low.Defined() {
-		return fmt.Sprintf("No gain shown: balanced routing would change speed by %s to %s%s.", quantity.Change(s.Low), quantity.Change(s.High), kinds)
+		return fmt.Sprintf("No gain shown: %s would change speed by %s to %s%s.", balanced, quantity.Change(s.Low), quantity.Change(s.High), kinds)
 	}
 	most := "about"
 	if c.Prediction.LateHosts && s.Gain > 0 {
 		most = "at most"
 	}
-	return fmt.Sprintf("Balanced routing would be %s%s%s.", speed(s.Gain, most), kinds, from(s))
+	return fmt.Sprintf("%s would be %s%s%s.", capital(balanced), speed(s.Gain, most), kinds, from(s))
 }
 
 // from names the part that makes most of a gain; a cause is named only if it explains

@@ -153,11 +153,10 @@ func (c *Comparison) judgeArms(refuse func(string, ...any)) {
 	case n.Arm == "" || p.Arm == "":
 		c.warn("arm_unknown", "", "only one side records its arm")
 	}
-	if n.Arm != "" && n.Arm != string(gain.Normal) {
-		refuse("the normal side records the arm %q (%s)", n.Arm, n.Evidence)
-	}
-	if p.Arm != "" && p.Arm != string(gain.Perfect) {
-		refuse("the perfect side records the arm %q (%s)", p.Arm, p.Evidence)
+	for i, s := range []Side{n, p} {
+		if s.Arm != "" && s.Arm != string(gain.Arms[i]) {
+			refuse("the %s side records the arm %q (%s)", gain.Arms[i], s.Arm, s.Evidence)
+		}
 	}
 }
 
@@ -234,11 +233,12 @@ func (c *Comparison) caveats() {
 	for _, a := range c.Active {
 		normal, perfect = normal+a.Normal, perfect+a.Perfect
 	}
+	text := fmt.Sprintf("%s activates %d experts, %s %d (all layers): at small batches it reads ", gain.Perfect.Label(), perfect, gain.Normal.Label(), normal)
 	switch {
 	case float64(perfect) < (1-activeMargin)*float64(normal):
-		c.warn("fewer_active_experts", string(gain.Perfect), fmt.Sprintf("perfect routing activates %d experts, normal routing %d (all layers): at small batches it reads fewer weights, a gain that is not balance", perfect, normal))
+		c.warn("fewer_active_experts", string(gain.Perfect), text+"fewer weights, a gain that is not balance")
 	case float64(perfect) > (1+activeMargin)*float64(normal):
-		c.warn("more_active_experts", string(gain.Perfect), fmt.Sprintf("perfect routing activates %d experts, normal routing %d (all layers): at small batches it reads more weights, which can cost more than balance gains", perfect, normal))
+		c.warn("more_active_experts", string(gain.Perfect), text+"more weights, which can cost more than balance gains")
 	}
 }
 

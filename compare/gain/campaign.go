@@ -187,14 +187,6 @@ func (r Result) builds() (b Builds) {
 	return b
 }
 
-// Routing is how the perfect arm was routed, for people: perfect, or random.
-func (r Result) Routing() string {
-	if r.Chance {
-		return "random"
-	}
-	return string(Perfect)
-}
-
 // SchemaVersion is the version of Result's JSON. Version 2 replaced the keys of
 // Student's t, the sign-flip test and the bootstrap by those of the crossover t.
 const SchemaVersion = 2
