@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"image/color"
 
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/router/quantity"
 	"gonum.org/v1/plot"
@@ -77,13 +78,13 @@ func StepLines(s StepSpec) (Figure, error) {
 	unit := quantity.TimeUnit(most)
 	var panels []*plot.Plot
 	keys := [2]color.NRGBA{ink, ink}
-	if s.Upper == Learned {
+	if s.Upper == gain.Normal.Label() {
 		keys = [2]color.NRGBA{vermillion, blue}
 	}
 	for i, a := range s.Arms {
 		p := newPanel(a.Name, "step", "compute time ("+unit.Name+")")
 		upper, lower := armColor(a.Name, i), armColor(a.Name, i)
-		if s.Upper == Learned {
+		if s.Upper == gain.Normal.Label() {
 			upper, lower = keys[0], keys[1]
 		}
 		p.X.Tick.Marker = indexTicks{a.Numbers, 8}

@@ -15,6 +15,7 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
@@ -54,19 +55,13 @@ var (
 	wine       = color.NRGBA{0x9c, 0x3f, 0x6b, 0xff}
 )
 
-// The names of the arms in figures.
-const (
-	Learned  = "learned router"
-	Balanced = "balanced router"
-)
-
 // armColor is the colour of an arm or series: the two routers have their own, others
 // have those of their place, which repeat.
 func armColor(name string, i int) color.NRGBA {
 	switch name {
-	case Learned:
+	case gain.Normal.Label():
 		return vermillion
-	case Balanced:
+	case gain.Perfect.Label():
 		return blue
 	}
 	return []color.NRGBA{slate, wine, ink}[i%3]

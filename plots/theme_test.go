@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/moebalance/moebalance/compare/gain"
 )
 
 // luminance is that of WCAG 2, of a colour such as #1D232A.
@@ -68,7 +70,7 @@ func TestDarkMode(t *testing.T) {
 			t.Errorf("phase %s on the dark ground: contrast %.2f", phase, got)
 		}
 	}
-	f, err := BarChart(BarSpec{Groups: []int{0}, Series: []BarSeries{{Learned, []float64{1}, nan}, {Balanced, []float64{1}, nan}}, Mean: true})
+	f, err := BarChart(BarSpec{Groups: []int{0}, Series: []BarSeries{{gain.Normal.Label(), []float64{1}, nan}, {gain.Perfect.Label(), []float64{1}, nan}}, Mean: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,8 +90,8 @@ func TestOneColorPerMeaning(t *testing.T) {
 		}
 		seen[fmt.Sprint(c)] = meaning
 	}
-	add("learned", armColor(Learned, 1))
-	add("balanced", armColor(Balanced, 0))
+	add("learned", armColor(gain.Normal.Label(), 1))
+	add("balanced", armColor(gain.Perfect.Label(), 0))
 	add("waiting", waitInk)
 	for i := range 2 { // the third is that of text
 		add("another arm", armColor("a.json", i))

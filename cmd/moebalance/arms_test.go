@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -41,6 +42,58 @@ func TestCompareVerbOfBuilds(t *testing.T) {
 		}
 		if said := regexp.MustCompile(`\b(normal|perfect|balance|balanced|router)\b`).FindString(strings.ReplaceAll(out, "router    compute", "")); said != "" && errs == "" {
 			t.Errorf("%q: the output speaks of %q:\n%s", k.args, said, out)
+		}
+	}
+}
+
+// The names of two builds stand wherever an arm does, and the files keep theirs.
+func TestCompareVerbNamesBuilds(t *testing.T) {
+	args := []string{"compare", "--arms", "before,after", "--top", "0", "../../testdata/deepseek-ep4-ranks"}
+	text, _, _ := invoke(t.Context(), append(args, "--format", "json")...)
+	arms := map[string]int{}
+	var walk func(key string, v any)
+	walk = func(key string, v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			for k, of := range v {
+				walk(k, of)
+			}
+		case []any:
+			for _, of := range v {
+				walk(key, of)
+			}
+		case string:
+			name, file, _ := strings.Cut(v, ": ")
+			switch {
+			case key == "arm" || key == "subject" || key == "subjects":
+				arms[name]++
+			case key == "exports":
+				file = filepath.Base(v)
+			}
+			if file = strings.TrimSpace(file); (key == "subject" || key == "exports") && file != "" && !strings.HasPrefix(file, "normal.rank") && !strings.HasPrefix(file, "perfect.rank") {
+				t.Errorf("%s: the file %q, which is none", key, file)
+			}
+		}
+	}
+	var result map[string]any
+	if err := json.Unmarshal([]byte(text), &result); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"waits", "steps", "kernels", "warnings", "answer"} {
+		walk(key, result[key])
+	}
+	for _, side := range []string{"normal", "perfect"} {
+		walk("exports", result[side].(map[string]any)["exports"])
+	}
+	if len(arms) != 2 || arms["before"] == 0 || arms["after"] == 0 {
+		t.Errorf("JSON names the arms %v", arms)
+	}
+	for _, table := range []string{"waits", "steps", "kernels"} {
+		text, _, _ := invoke(t.Context(), append(args, "--format", "csv", "--table", table)...)
+		for _, line := range strings.Split(strings.TrimSpace(text), "\n")[1:] {
+			if arm, _, _ := strings.Cut(line, ","); arm != "before" && arm != "after" {
+				t.Errorf("CSV, %s: the arm %q", table, arm)
+			}
 		}
 	}
 }

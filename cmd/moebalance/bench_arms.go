@@ -53,7 +53,7 @@ func (o *benchOptions) checkArms(c *cobra.Command) error {
 }
 
 // buildNames reads the two names of --arms.
-func buildNames(s string) (names [2]gain.Arm, err error) {
+func buildNames(s string) (names gain.Builds, err error) {
 	a, b, _ := strings.Cut(s, ",")
 	a, b = strings.TrimSpace(a), strings.TrimSpace(b)
 	if a == "" || b == "" || a == b || strings.Contains(b, ",") {

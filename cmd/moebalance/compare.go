@@ -28,7 +28,7 @@ type compareOptions struct {
 	metric     string
 	trust      bool
 	arms       string
-	builds     [2]gain.Arm
+	builds     gain.Builds
 	confidence share
 	campaign   string // of unprofiled launches of the same arms
 	stepTokens int
@@ -99,8 +99,8 @@ func (o *compareOptions) checkArms() (err error) {
 
 // compared compares two traces.
 func (o *compareOptions) compared(a, b *nsys.Trace) diff.Comparison {
-	if o.builds[0] != "" {
-		return diff.CompareBuilds(a, b, [2]string{string(o.builds[0]), string(o.builds[1])})
+	if o.builds.Named() {
+		return diff.CompareBuilds(a, b, o.builds)
 	}
 	return diff.Compare(a, b)
 }
@@ -207,7 +207,7 @@ func (o *compareOptions) reports(c *cobra.Command, sides [2]source.Side) error {
 	if err != nil {
 		return withCode(exitUsage, fmt.Errorf("--metric: %w", err))
 	}
-	if o.builds[0] != "" && !o.read.threshold.given {
+	if o.builds.Named() && !o.read.threshold.given {
 		o.read.threshold.fraction = 0
 	}
 	set, err := source.ReadReports(sides, source.ReportOptions{

@@ -114,7 +114,7 @@ func TestReportTakesWhatVerbsTake(t *testing.T) {
 	if code != exitDone {
 		t.Fatalf("exit %d: %s", code, errs)
 	}
-	for _, want := range []string{"Report</dt><dd>D, moebalance " + version, "vllm-qwen3-normal.counts.json", "Trace of learned router", "Trace of balanced router", "class=\"answer\">Balanced routing is 22.9\u00a0% faster.", "imbalance significant", `class="answer">No decision: `, "gain of even ranks alone"} {
+	for _, want := range []string{"Report</dt><dd>D, moebalance " + version, "vllm-qwen3-normal.counts.json", "Trace of learned routing", "Trace of balanced routing", "class=\"answer\">Balanced routing is 22.9\u00a0% faster.", "imbalance significant", `class="answer">No decision: `, "gain of even ranks alone"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the page does not say %q", want)
 		}

@@ -16,7 +16,7 @@ import (
 // OfCampaign answers whether the gain of a campaign exceeds its threshold.
 func OfCampaign(c *source.Campaign) Answer {
 	a := Answer{Verdict: Verdict(c.Verdict), Numbers: campaignNumbers(c), Reasons: []string{}, Next: []Step{}, Caveats: campaignCaveats(c)}
-	what := capital(label(c.Called(gain.Perfect)))
+	what := capital(c.Called(gain.Perfect).Label())
 	g, place := c.Gain, atPoint(c)
 	interval := fmt.Sprintf("between %s and %s", quantity.Change(g.Low), quantity.Change(g.High))
 	switch {
@@ -44,7 +44,7 @@ func OfCampaign(c *source.Campaign) Answer {
 	case len(c.Arms) == 2:
 		a.Line = fmt.Sprintf("%s is %s than %s%s.", c.Called(gain.Perfect), speed(g.Estimate, ""), c.Called(gain.Normal), place)
 	case g.Low <= 0 && g.High >= 0:
-		a.Line = fmt.Sprintf("No gain shown: %s changes speed by %s to %s%s.", label(c.Called(gain.Perfect)), quantity.Change(g.Low), quantity.Change(g.High), place)
+		a.Line = fmt.Sprintf("No gain shown: %s changes speed by %s to %s%s.", c.Called(gain.Perfect).Label(), quantity.Change(g.Low), quantity.Change(g.High), place)
 	default:
 		a.Line = fmt.Sprintf("%s is %s%s%s.", what, speed(g.Estimate, ""), place, caution(c))
 	}

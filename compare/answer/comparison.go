@@ -26,7 +26,7 @@ func OfComparison(c *diff.Comparison) Answer {
 		if len(c.Reasons) > 0 {
 			a.Line, a.Reasons = refusal("Not comparable: ", c.Reasons, "Not comparable: see the first reason.")
 		}
-	case len(c.Builds) > 0:
+	case c.Builds.Named():
 		a.builds(c)
 	default:
 		a.predicted(c)
@@ -86,8 +86,8 @@ func (a *Answer) builds(c *diff.Comparison) {
 	a.Line = fmt.Sprintf("Steps of %s take %s %s GPU time than those of %s.", names[1], quantity.Percent(max(change, -change)),
 		map[string]string{"longer": "more", "shorter": "less"}[word], names[0])
 	a.Basis = "measured in " + a.Basis
-	a.Numbers = append(a.Numbers, NumberOf("GPU time per step, "+names[0], s.NormalNS, NS, Measured),
-		NumberOf("GPU time per step, "+names[1], s.PerfectNS, NS, Measured), NumberOf("change", change, Fraction, Measured))
+	a.Numbers = append(a.Numbers, NumberOf("GPU time per step, "+string(names[0]), s.NormalNS, NS, Measured),
+		NumberOf("GPU time per step, "+string(names[1]), s.PerfectNS, NS, Measured), NumberOf("change", change, Fraction, Measured))
 	if p, ok := largestPhase(c); ok {
 		a.Reasons = append(a.Reasons, fmt.Sprintf("Most of it is %s: %s per step.", phaseWords(p), signed(p.DifferenceNS)))
 	}
@@ -143,7 +143,7 @@ func (a *Answer) predicted(c *diff.Comparison) {
 		a.Line = predictedLine(c, "")
 		a.Reasons = append(a.Reasons, sentence("this is"+kinds))
 	}
-	a.Numbers = append(a.Numbers, gained, NumberOf("step with balanced routing", s.PerfectNS, NS, basisOfStep(s.Basis)))
+	a.Numbers = append(a.Numbers, gained, NumberOf("step with "+gain.Perfect.Label(), s.PerfectNS, NS, basisOfStep(s.Basis)))
 	if p := s.Placement.GainBound; p.Defined() {
 		a.Numbers = append(a.Numbers, Number{"gain of even ranks alone", p, Fraction, s.Placement.Low, s.Placement.High, Predicted})
 	}
@@ -172,18 +172,18 @@ func basisOfStep(b diff.StepBasis) Basis {
 }
 
 func predictedLine(c *diff.Comparison, kinds string) string {
-	s := c.Split
+	s, balanced := c.Split, gain.Perfect.Label()
 	if m := c.Prediction.Measured; m != nil {
-		return fmt.Sprintf("Balanced routing is %s.", speed(m.Estimate, ""))
+		return fmt.Sprintf("%s is %s.", capital(balanced), speed(m.Estimate, ""))
 	}
 	if !(s.Low > 0) && !(s.High < 0) && s.Low.Defined() {
-		return fmt.Sprintf("No gain shown: balanced routing would change speed by %s to %s%s.", quantity.Change(s.Low), quantity.Change(s.High), kinds)
+		return fmt.Sprintf("No gain shown: %s would change speed by %s to %s%s.", balanced, quantity.Change(s.Low), quantity.Change(s.High), kinds)
 	}
 	most := "about"
 	if c.Prediction.LateHosts && s.Gain > 0 {
 		most = "at most"
 	}
-	return fmt.Sprintf("Balanced routing would be %s%s%s.", speed(s.Gain, most), kinds, from(s))
+	return fmt.Sprintf("%s would be %s%s%s.", capital(balanced), speed(s.Gain, most), kinds, from(s))
 }
 
 // from names the part that makes most of a gain; a cause is named only if it explains
@@ -214,17 +214,4 @@ func mostLoss(c *diff.Comparison) (string, bool) {
 		return "", false
 	}
 	return fmt.Sprintf("Layer %d holds %s of the reduced loss (%s of %s per step).", at, quantity.Percent(most/all), quantity.Duration(most), quantity.Duration(all)), true
-}
-
-// label is what sentences call an arm.
-func label(arm gain.Arm) string {
-	switch arm {
-	case gain.Normal:
-		return "learned routing"
-	case gain.Perfect:
-		return "balanced routing"
-	case gain.ChanceArm:
-		return "random routing"
-	}
-	return string(arm)
 }

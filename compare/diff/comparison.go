@@ -27,9 +27,8 @@ type Comparison struct {
 	Reasons    []string     `json:"reasons"`
 	Work       []Work       `json:"work"` // what balance cannot change, as far as the sides show it
 
-	// Builds are the names of two builds that stand in the places of normal and perfect;
-	// empty where those are compared.
-	Builds []string `json:"builds,omitempty"`
+	// Builds are the names of two builds that stand in the places of normal and perfect.
+	Builds gain.Builds `json:"builds,omitzero"`
 
 	Normal  Side  `json:"normal"`
 	Perfect Side  `json:"perfect"`
@@ -125,7 +124,7 @@ type ArmWait struct {
 // step; 0 where there are none.
 func (c Comparison) Waiting() (normal, perfect router.Number) {
 	for _, w := range c.Waits {
-		if w.Arm == gain.Normal {
+		if w.Arm == c.Builds.Names()[0] {
 			normal += w.WaitNS
 		} else {
 			perfect += w.WaitNS
@@ -138,7 +137,7 @@ func (c Comparison) Waiting() (normal, perfect router.Number) {
 func (c Comparison) lateHosts() bool {
 	var waits []wait.Wait
 	for _, w := range c.Waits {
-		if w.Arm == gain.Normal {
+		if w.Arm == c.Builds.Names()[0] {
 			waits = append(waits, w.Wait)
 		}
 	}
@@ -146,12 +145,12 @@ func (c Comparison) lateHosts() bool {
 }
 
 // armWaits lists the layers that both sides have, the normal arm's longest wait first.
-func armWaits(layers []int, normal, perfect *nsys.Trace) []ArmWait {
+func armWaits(names [2]gain.Arm, layers []int, normal, perfect *nsys.Trace) []ArmWait {
 	rows := []ArmWait{}
 	for _, n := range normal.Waits {
 		i := slices.IndexFunc(perfect.Waits, func(p wait.Wait) bool { return p.Layer == n.Layer })
 		if i >= 0 && slices.Contains(layers, int(n.Layer)) {
-			rows = append(rows, ArmWait{gain.Normal, n}, ArmWait{gain.Perfect, perfect.Waits[i]})
+			rows = append(rows, ArmWait{names[0], n}, ArmWait{names[1], perfect.Waits[i]})
 		}
 	}
 	return rows
@@ -173,14 +172,16 @@ type StepTime struct {
 // numbers are per step, so the arms may have recorded different numbers of
 // steps. It does not fail: sides that are no pair of arms come back with
 // Comparable false.
-func Compare(normal, perfect *nsys.Trace) Comparison { return compareKinds(normal, perfect, nil) }
+func Compare(normal, perfect *nsys.Trace) Comparison {
+	return compareKinds(normal, perfect, gain.Builds{})
+}
 
 // CompareBuilds compares the traces of two builds of these names. Nothing is asked about
 // arms and balance, and what needs a balanced arm is undefined or empty: the gain of
 // balance, bounded, predicted or split, and the speed of ranks.
-func CompareBuilds(a, b *nsys.Trace, names [2]string) Comparison { return compareKinds(a, b, names[:]) }
+func CompareBuilds(a, b *nsys.Trace, names gain.Builds) Comparison { return compareKinds(a, b, names) }
 
-func compare(normal, perfect *nsys.Trace, builds []string) Comparison {
+func compare(normal, perfect *nsys.Trace, builds gain.Builds) Comparison {
 	c := Comparison{
 		Builds: builds, SchemaVersion: SchemaVersion, Kind: "compare", Comparable: true, Reasons: []string{},
 		Verdict: gain.NoVerdict, Work: []Work{}, Warnings: []router.Warning{},
@@ -192,25 +193,26 @@ func compare(normal, perfect *nsys.Trace, builds []string) Comparison {
 	if p.normal.times.Of != p.perfect.times.Of { // what both have: the phase
 		p = arms{newArmTimes(withoutGEMMs(normal), ranks, layers), newArmTimes(withoutGEMMs(perfect), ranks, layers)}
 	}
-	c.Steps = slices.Concat([]StepTime{}, p.normal.stepTimes(gain.Normal), p.perfect.stepTimes(gain.Perfect))
+	names := builds.Names()
+	c.Steps = slices.Concat([]StepTime{}, p.normal.stepTimes(names[0]), p.perfect.stepTimes(names[1]))
 	c.Normal, c.Perfect = sideOf(normal, p.normal), sideOf(perfect, p.perfect)
-	c.warnOfSteps(gain.Normal, p.normal.times)
-	c.warnOfSteps(gain.Perfect, p.perfect.times)
+	c.warnOfSteps(names[0], p.normal.times)
+	c.warnOfSteps(names[1], p.perfect.times)
 	c.Step = p.change(scope{every, every}, busyOf)
 	c.Phases = p.phases()
 	c.LayerTimes = p.layerTimes()
 	c.RankTimes = p.rankTimes()
 	c.Stragglers = p.stragglers()
-	c.Waits = armWaits(layers, normal, perfect)
+	c.Waits = armWaits(names, layers, normal, perfect)
 	c.RankSpeeds = p.rankSpeeds()
 	c.Ceiling = p.ceiling(c.Step)
 	c.Balance = balanceChanges(normal, perfect)
-	c.Kernels = kernelFamilies(normal, perfect)
+	c.Kernels = kernelFamilies(names, normal, perfect)
 	c.Active = activeExperts(normal, perfect, ranks)
 	c.judgeSides(p, normal, perfect)
 	c.warnOtherKernels([2]*nsys.Trace{normal, perfect})
 	c.Prediction = p.prediction(&c)
-	if builds != nil {
+	if builds.Named() {
 		c.Ceiling.GainBound, c.Ceiling.GainBoundWithWork, c.RankSpeeds = router.Undefined(), router.Undefined(), []RankSpeed{}
 	} else {
 		c.caveats()
@@ -219,8 +221,8 @@ func compare(normal, perfect *nsys.Trace, builds []string) Comparison {
 		c.withoutGain()
 	}
 	c.split(nil)
-	c.pass(gain.Normal, normal)
-	c.pass(gain.Perfect, perfect)
+	c.pass(names[0], normal)
+	c.pass(names[1], perfect)
 	return c
 }
 
@@ -236,7 +238,7 @@ func (c *Comparison) common(what string, normal, perfect []int) []int {
 		if len(left) == 0 {
 			text = "time outside layers"
 		}
-		c.warn("unequal_"+what+"s", string(gain.Arms[i]), text+" excluded: in this arm only")
+		c.warn("unequal_"+what+"s", string(c.Builds.Names()[i]), text+" excluded: in this arm only")
 	}
 	return both
 }

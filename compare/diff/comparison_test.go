@@ -449,7 +449,7 @@ func TestKernelFamilies(t *testing.T) {
 		kernel("nvjet_sm90_tst_192x128_64x5_2x4_v_bz_NNT", 1, 10),
 		kernel("silu<4u, float>(T1*)", 1, 5), // another demangler's spelling
 	}}
-	rows := kernelFamilies(normal, perfect)
+	rows := kernelFamilies(gain.Arms, normal, perfect)
 	if len(rows) != 3 {
 		t.Fatalf("have %+v, want three families", rows)
 	}

@@ -34,8 +34,8 @@ type KernelFamily struct {
 }
 
 // kernelFamilies lists them by arm, the most time first.
-func kernelFamilies(normal, perfect *nsys.Trace) []KernelFamily {
-	rows := append(onlyIn(gain.Normal, normal, perfect), onlyIn(gain.Perfect, perfect, normal)...)
+func kernelFamilies(names [2]gain.Arm, normal, perfect *nsys.Trace) []KernelFamily {
+	rows := append(onlyIn(names[0], normal, perfect), onlyIn(names[1], perfect, normal)...)
 	return append([]KernelFamily{}, rows...)
 }
 
@@ -95,7 +95,7 @@ const otherMargin = 0.1
 
 // warnOtherKernels warns of an arm that ran kernel families of its own.
 func (c *Comparison) warnOtherKernels(sides [2]*nsys.Trace) {
-	for i, arm := range gain.Arms {
+	for i, arm := range c.Builds.Names() {
 		var alone, total int64
 		for _, k := range sides[i].Kernels {
 			total += k.TotalNS
@@ -121,7 +121,7 @@ const tacticsMargin = 0.01
 func CheckTactics(normal, perfect *nsys.Trace) gain.Check {
 	check := gain.Check{Name: "kernel_tactics", Status: gain.Pass, Text: "both arms of the profiled pair launched the same kernel variants"}
 	var found []string
-	for _, f := range kernelFamilies(normal, perfect) {
+	for _, f := range kernelFamilies(gain.Arms, normal, perfect) {
 		trace := map[gain.Arm]*nsys.Trace{gain.Normal: normal, gain.Perfect: perfect}[f.Arm]
 		if share := float64(f.TotalNS) / float64(trace.Coverage.GPUNS); f.Elsewhere && share >= tacticsMargin {
 			found = append(found, fmt.Sprintf("%s of %s (%s of the kernel time of the %s arm)", quantity.Count(len(f.Names), "variant"), f.Family, quantity.Percent(share), f.Arm))

@@ -208,7 +208,7 @@ func only(t *nsys.Trace, steps []int) *nsys.Trace {
 
 // compareKinds compares each kind of steps with its like. The comparison is that of the
 // kind with most expert time in the normal arm.
-func compareKinds(normal, perfect *nsys.Trace, builds []string) Comparison {
+func compareKinds(normal, perfect *nsys.Trace, builds gain.Builds) Comparison {
 	n, p := stepKinds(normal), stepKinds(perfect)
 	pairs, alone := match(n, p)
 	if len(pairs) == 0 {
@@ -239,13 +239,13 @@ func compareKinds(normal, perfect *nsys.Trace, builds []string) Comparison {
 		}
 		rows = append(rows, KindChange{name, steps[0], steps[1], c.Ceiling.SlowestExperts, c.Ceiling.StragglerLoss, c.Step, c.Prediction.Gain})
 		for arm, k := range pair {
-			first.warnUnequal(gain.Arms[arm], name, k, steps[arm])
+			first.warnUnequal(builds.Names()[arm], name, k, steps[arm])
 		}
 	}
 	first.Kinds = rows
 	for i, list := range alone {
 		for _, k := range list {
-			first.warn("kind_in_one_arm", string(gain.Arms[i]), fmt.Sprintf("steps %s excluded: the other arm has no steps of their kind (%s)", quantity.Ranges(k.steps), quantity.Count(len(k.Kernels), "MoE kernel")))
+			first.warn("kind_in_one_arm", string(builds.Names()[i]), fmt.Sprintf("steps %s excluded: the other arm has no steps of their kind (%s)", quantity.Ranges(k.steps), quantity.Count(len(k.Kernels), "MoE kernel")))
 		}
 	}
 	return first

@@ -75,7 +75,7 @@ func (p arms) prediction(c *Comparison) Prediction {
 		Gain: u, Low: u, High: u, Confidence: gain.DefaultConfidence, SavedNS: u, LossNS: u, ExpertsNS: u, OtherNS: u, StepNS: u, ProfilerOverhead: u,
 		Steps: [2]int{len(p.normal.steps), len(p.perfect.steps)},
 	}
-	if !c.Comparable || c.Builds != nil || len(c.Layers) == 0 || len(c.Ranks) < 2 || p.normal.times.Unmarked || p.perfect.times.Unmarked {
+	if !c.Comparable || c.Builds.Named() || len(c.Layers) == 0 || len(c.Ranks) < 2 || p.normal.times.Unmarked || p.perfect.times.Unmarked {
 		return r
 	}
 	later := len(p.perfect.times.StepsOf(imbalance.WarmUp)) - len(p.normal.times.StepsOf(imbalance.WarmUp))

@@ -51,11 +51,12 @@ func (c *Comparison) judgeSides(p arms, normal, perfect *nsys.Trace) {
 		c.Comparable = false
 		c.Reasons = append(c.Reasons, fmt.Sprintf(format, args...))
 	}
+	names := c.Builds.Names()
 	for i, side := range []*nsys.Trace{normal, perfect} {
 		if len(side.Cells) == 0 {
-			refuse("the %s side has no kernel time; kernels of CUDA graphs need --cuda-graph-trace=node", gain.Arms[i])
-		} else if c.Builds == nil && !slices.ContainsFunc(side.Cells, func(x nsys.Cell) bool { return slices.Contains(moePhases, x.Phase) }) {
-			refuse("the %s side has no MoE kernel, so no routing is compared", gain.Arms[i])
+			refuse("the %s side has no kernel time; kernels of CUDA graphs need --cuda-graph-trace=node", names[i])
+		} else if !c.Builds.Named() && !slices.ContainsFunc(side.Cells, func(x nsys.Cell) bool { return slices.Contains(moePhases, x.Phase) }) {
+			refuse("the %s side has no MoE kernel, so no routing is compared", names[i])
 		}
 	}
 	if c.Comparable {
@@ -70,7 +71,7 @@ func (c *Comparison) judgeSides(p arms, normal, perfect *nsys.Trace) {
 	if rank, same := sameRecording(normal, perfect); same {
 		refuse("rank %d is the same recording on both sides", rank)
 	}
-	if c.Builds != nil {
+	if c.Builds.Named() {
 		return
 	}
 	c.judgeArms(refuse)
@@ -90,19 +91,20 @@ var moePhases = []nsys.Phase{nsys.PhaseRouter, nsys.PhaseDispatch, nsys.PhaseExp
 // same ranks. A report of a rank can get lost, a layer cannot: every step goes
 // through all.
 func (c *Comparison) judgeExtent(normal, perfect *nsys.Trace, refuse func(string, ...any)) {
+	names := c.Builds.Names()
 	if most := max(len(c.Normal.Ranks), len(c.Perfect.Ranks)); 2*len(c.Ranks) < most {
-		refuse("the sides have %d of %d ranks in common: normal has %s; perfect has %s", len(c.Ranks), most, quantity.Ranges(c.Normal.Ranks), quantity.Ranges(c.Perfect.Ranks))
+		refuse("the sides have %d of %d ranks in common: %s has %s; %s has %s", len(c.Ranks), most, names[0], quantity.Ranges(c.Normal.Ranks), names[1], quantity.Ranges(c.Perfect.Ranks))
 	}
 	for i, t := range []*nsys.Trace{normal, perfect} {
 		if doubt := t.Doubt(); doubt != "" {
-			refuse("the %s side is uncertain: %s", gain.Arms[i], doubt)
+			refuse("the %s side is uncertain: %s", names[i], doubt)
 		}
 	}
 	if n, p := named(layersOf(normal)), named(layersOf(perfect)); !slices.Equal(n, p) {
-		refuse("the sides have different layers: normal has %s; perfect has %s", quantity.Ranges(n), quantity.Ranges(p))
+		refuse("the sides have different layers: %s has %s; %s has %s", names[0], quantity.Ranges(n), names[1], quantity.Ranges(p))
 	}
 	if n, p := recordedExperts(normal), recordedExperts(perfect); n > 0 && p > 0 && n != p {
-		refuse("the recorded load covers %s in the normal arm and %d in the perfect arm", quantity.Count(n, "expert"), p)
+		refuse("the recorded load covers %s in the %s arm and %d in the %s arm", quantity.Count(n, "expert"), names[0], p, names[1])
 	}
 }
 
@@ -151,11 +153,10 @@ func (c *Comparison) judgeArms(refuse func(string, ...any)) {
 	case n.Arm == "" || p.Arm == "":
 		c.warn("arm_unknown", "", "only one side records its arm")
 	}
-	if n.Arm != "" && n.Arm != string(gain.Normal) {
-		refuse("the normal side records the arm %q (%s)", n.Arm, n.Evidence)
-	}
-	if p.Arm != "" && p.Arm != string(gain.Perfect) {
-		refuse("the perfect side records the arm %q (%s)", p.Arm, p.Evidence)
+	for i, s := range []Side{n, p} {
+		if s.Arm != "" && s.Arm != string(gain.Arms[i]) {
+			refuse("the %s side records the arm %q (%s)", gain.Arms[i], s.Arm, s.Evidence)
+		}
 	}
 }
 
@@ -232,11 +233,12 @@ func (c *Comparison) caveats() {
 	for _, a := range c.Active {
 		normal, perfect = normal+a.Normal, perfect+a.Perfect
 	}
+	text := fmt.Sprintf("%s activates %d experts, %s %d (all layers): at small batches it reads ", gain.Perfect.Label(), perfect, gain.Normal.Label(), normal)
 	switch {
 	case float64(perfect) < (1-activeMargin)*float64(normal):
-		c.warn("fewer_active_experts", string(gain.Perfect), fmt.Sprintf("perfect routing activates %d experts, normal routing %d (all layers): at small batches it reads fewer weights, a gain that is not balance", perfect, normal))
+		c.warn("fewer_active_experts", string(gain.Perfect), text+"fewer weights, a gain that is not balance")
 	case float64(perfect) > (1+activeMargin)*float64(normal):
-		c.warn("more_active_experts", string(gain.Perfect), fmt.Sprintf("perfect routing activates %d experts, normal routing %d (all layers): at small batches it reads more weights, which can cost more than balance gains", perfect, normal))
+		c.warn("more_active_experts", string(gain.Perfect), text+"more weights, which can cost more than balance gains")
 	}
 }
 

@@ -119,7 +119,7 @@ func (c *Comparison) otherWaiting() (saved, half router.Number) {
 	for _, w := range c.Waits {
 		width := w.Intervals.Wait.High - w.Intervals.Wait.Low
 		half += width * width / 4
-		if i := slices.IndexFunc(c.Stragglers, func(s StragglerChange) bool { return s.Layer == w.Layer }); i >= 0 && w.Arm == gain.Normal { // once a layer
+		if i := slices.IndexFunc(c.Stragglers, func(s StragglerChange) bool { return s.Layer == w.Layer }); i >= 0 && w.Arm == c.Builds.Names()[0] { // once a layer
 			saved += c.Stragglers[i].Change.DifferenceNS
 		}
 	}

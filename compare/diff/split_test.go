@@ -112,7 +112,7 @@ func TestSplitByHand(t *testing.T) {
 	c.WithPlacement(1.5, 1.25, "half")
 	checkNear(t, "recovered", c.Split.Placement.Recovered.Float64(), 0.5, 1e-12)
 	checkNear(t, "recovered gain", c.Split.Placement.RecoveredGain.Float64(), 5.0/55, 1e-12)
-	if c = CompareBuilds(normal, perfect, [2]string{"before", "after"}); c.Split.Gain.Defined() || c.Split.Parts == nil {
+	if c = CompareBuilds(normal, perfect, gain.Builds{"before", "after"}); c.Split.Gain.Defined() || c.Split.Parts == nil {
 		t.Errorf("two builds have no gain of balance: %+v", c.Split)
 	}
 	k, p := c.Ceiling, c.Prediction

@@ -85,7 +85,7 @@ func (c *Comparison) judgeWork(p arms, sides [2]*nsys.Trace, refuse func(string,
 		check(workOfBoth("slots per step and layer", "", a, b, computeMargin),
 			"by their counts, the sides hold %.0f and %.0f slots per step and layer", a, b)
 	}
-	if c.Builds != nil {
+	if c.Builds.Named() {
 		return
 	}
 	c.judgeBackend(sides, check)

@@ -173,7 +173,7 @@ func TestWorkByCounts(t *testing.T) {
 
 // Two builds may compute otherwise, but not hold other tokens.
 func TestWorkOfBuilds(t *testing.T) {
-	names := [2]string{"a", "b"}
+	names := gain.Builds{"a", "b"}
 	normal, perfect := matched(t, "field/results/vllm-qwen3-normal.rank*"), matched(t, "field/results/vllm-qwen3-perfect.rank*")
 	if c := CompareBuilds(normal, scaled(perfect, 0.5), names); !c.Comparable {
 		t.Errorf("a faster build: %v", c.Reasons)

@@ -1,20 +1,28 @@
 package gain
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
 	"github.com/moebalance/moebalance/router"
 )
 
-// Arm is one of the two things compared.
+// Arm is one of the two things compared, by its name in tables, flags and JSON.
 type Arm string
 
-// The arms.
+// The arms that differ in routing alone; all others are builds, and further arms.
 const (
-	Normal  Arm = "normal"  // the learned router
-	Perfect Arm = "perfect" // balanced routing
+	Normal    Arm = "normal"  // the learned router
+	Perfect   Arm = "perfect" // balanced routing
+	ChanceArm Arm = "chance"  // what Perfect is called where it routes at random
 )
+
+// labels are what sentences and figures call the arms.
+var labels = map[Arm]string{Normal: "learned routing", Perfect: "balanced routing", ChanceArm: "random routing"}
+
+// Label is what sentences and figures call an arm: builds by their names.
+func (a Arm) Label() string { return cmp.Or(labels[a], string(a)) }
 
 // Arms lists both, in the order reports show them.
 var Arms = [2]Arm{Normal, Perfect}
@@ -27,10 +35,18 @@ type Builds [2]Arm
 // Named reports whether there are any.
 func (b Builds) Named() bool { return b[0] != "" }
 
+// Names are the names of both arms.
+func (b Builds) Names() [2]Arm {
+	if b.Named() {
+		return b
+	}
+	return Arms
+}
+
 // Called is the name of an arm for people.
 func (b Builds) Called(a Arm) Arm {
-	if i := slices.Index(Arms[:], a); i >= 0 && b.Named() {
-		return b[i]
+	if i := slices.Index(Arms[:], a); i >= 0 {
+		return b.Names()[i]
 	}
 	return a
 }

@@ -173,9 +173,6 @@ type Result struct {
 	Checks      []Check         `json:"checks"`
 }
 
-// ChanceArm is the name of the perfect arm where it routes at random.
-const ChanceArm Arm = "chance"
-
 // Called is the name of an arm for people: that of random routing is not perfect, and
 // builds have names of their own.
 func (r Result) Called(a Arm) Arm {
@@ -191,14 +188,6 @@ func (r Result) builds() (b Builds) {
 		b = Builds{r.Arms[0].Name, r.Arms[1].Name}
 	}
 	return b
-}
-
-// Routing is how the perfect arm was routed, for people: perfect, or random.
-func (r Result) Routing() string {
-	if r.Chance {
-		return "random"
-	}
-	return string(Perfect)
 }
 
 // SchemaVersion is the version of Result's JSON. Version 2 replaced the keys of

@@ -55,7 +55,7 @@ func (c Campaign) checks(sessions, complete []session, logs logGains, r Result, 
 	if explained, ok := c.checkExplained(r.Gain); ok {
 		checks = append(checks, explained)
 	}
-	return append(checks, checkSign(r.Gain, r.Routing()))
+	return append(checks, checkSign(r.Gain, r.Called(Perfect).Label()))
 }
 
 // checkProof wants every rank of both arms proved.
@@ -332,9 +332,9 @@ func checkSign(g Gain, routing string) Check {
 	case !g.Estimate.Defined():
 		return Check{Name: CheckSign, Status: Unknown, Text: "no complete pair"}
 	case g.Estimate < 0:
-		return Check{Name: CheckSign, Status: Warn, Text: fmt.Sprintf("%s routing is slower (%s): at small batches it activates more experts than real traffic; see the active experts", routing, quantity.Change(g.Estimate))}
+		return Check{Name: CheckSign, Status: Warn, Text: fmt.Sprintf("%s is slower (%s): at small batches it activates more experts than real traffic; see the active experts", routing, quantity.Change(g.Estimate))}
 	}
-	return Check{Name: CheckSign, Status: Pass, Text: routing + " routing is not slower"}
+	return Check{Name: CheckSign, Status: Pass, Text: routing + " is not slower"}
 }
 
 // checkExplained compares the gain with the most that even ranks can give: a step takes as

@@ -37,7 +37,7 @@ type Share struct {
 // Sentence says the share, or why there is none.
 func (s Share) Sentence() string {
 	if !s.Estimate.Defined() {
-		return fmt.Sprintf("%s: no share of the ceiling, because the gain of perfect routing is not above zero", s.Arm)
+		return fmt.Sprintf("%s: no share of the ceiling, because the gain of %s is not above zero", s.Arm, Perfect.Label())
 	}
 	return fmt.Sprintf("%s recovers %s of the ceiling, %s interval %s to %s",
 		s.Arm, quantity.Percent(s.Estimate), quantity.Confidence(s.Confidence), quantity.Percent(s.Low), quantity.Percent(s.High))

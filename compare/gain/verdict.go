@@ -99,9 +99,9 @@ func (r Result) explain(confidence float64) []string {
 		reasons := []string{interval + ": below the threshold of " + limit}
 		switch {
 		case g.High < 0 && r.Chance:
-			reasons = append(reasons, "random routing is slower")
+			reasons = append(reasons, ChanceArm.Label()+" is slower")
 		case g.High < 0:
-			reasons = append(reasons, "perfect routing is slower: load imbalance does not limit throughput here")
+			reasons = append(reasons, Perfect.Label()+" is slower: load imbalance does not limit throughput here")
 		case g.Low > 0:
 			reasons = append(reasons, "the interval is above zero: there is a gain, below the threshold")
 		default:

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/moebalance/moebalance/compare/gain"
-	"github.com/moebalance/moebalance/plots"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
@@ -63,8 +62,7 @@ func about(items []Input) (facts []Fact) {
 				}
 				gpus, profilers = append(gpus, e.GPU), append(profilers, profiler)
 			}
-			arm := map[string]string{string(gain.Normal): plots.Learned, string(gain.Perfect): plots.Balanced}[t.Arm]
-			add("Trace of "+cmp.Or(arm, in.Name), slices.Concat(days[:min(1, len(days))], []string{quantity.Count(len(t.Ranks), "rank")}, gpus[:min(1, len(gpus))], profilers[:min(1, len(profilers))])...)
+			add("Trace of "+cmp.Or(gain.Arm(t.Arm).Label(), in.Name), slices.Concat(days[:min(1, len(days))], []string{quantity.Count(len(t.Ranks), "rank")}, gpus[:min(1, len(gpus))], profilers[:min(1, len(profilers))])...)
 		}
 		if in.Counts != nil {
 			for _, r := range in.Counts.Records {

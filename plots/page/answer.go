@@ -6,7 +6,6 @@ import (
 	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/source"
-	"github.com/moebalance/moebalance/plots"
 )
 
 // answer is that of the strongest evidence: of a campaign before traces of both arms, of
@@ -46,20 +45,6 @@ func (p *program) lines(kind func(source.Item) bool) (out []string) {
 		}
 	}
 	return out
-}
-
-// called is the name of an arm for people.
-func called(c *source.Campaign, arm gain.Arm) string {
-	switch name := c.Called(arm); name {
-	case gain.Normal:
-		return plots.Learned
-	case gain.Perfect:
-		return plots.Balanced
-	case gain.ChanceArm:
-		return "random router"
-	default:
-		return string(name)
-	}
 }
 
 func isBuilds(c *source.Campaign) bool { return len(c.Arms) == 2 }

@@ -125,9 +125,9 @@ func armsOf(inputs []Input) []plots.Arm {
 		case t.Arm == "" || times[t.Arm] > 1:
 			rest = append(rest, plots.NewArm(shorten(in.Name, 32), t))
 		case t.Arm == string(gain.Normal):
-			first = append(first, plots.NewArm(plots.Learned, t))
+			first = append(first, plots.NewArm(gain.Normal.Label(), t))
 		case t.Arm == string(gain.Perfect):
-			second = append(second, plots.NewArm(plots.Balanced, t))
+			second = append(second, plots.NewArm(gain.Perfect.Label(), t))
 		default:
 			rest = append(rest, plots.NewArm(shorten(t.Arm, 32), t))
 		}

@@ -379,7 +379,7 @@ func TestUndefinedStaysUndefined(t *testing.T) {
 		Kernels:    []nsys.KernelStat{{Name: "k", Stats: nsys.Stats{MedianNS: nan}}},
 		Cells:      []nsys.Cell{{Rank: 0, Step: 0, Layer: 0, Phase: nsys.PhaseExperts, TotalNS: 10}},
 	}
-	if _, doc := page(t, source.Item{Name: "x", Trace: trace}); !strings.Contains(doc, "– of the GPU time of the learned router is attributed") || !strings.Contains(doc, "No answer: one rank was given;") {
+	if _, doc := page(t, source.Item{Name: "x", Trace: trace}); !strings.Contains(doc, "– of the GPU time of learned routing is attributed") || !strings.Contains(doc, "No answer: one rank was given;") {
 		t.Error("an undefined share or answer is not shown as unknown")
 	}
 }

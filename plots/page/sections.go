@@ -44,9 +44,9 @@ func curveSpec(s plots.GainSpec, c *source.Campaign) plots.CurveSpec {
 }
 
 func gainSpec(c *source.Campaign) plots.GainSpec {
+	over := c.Called(gain.Perfect).Label() + " over " + c.Called(gain.Normal).Label()
 	s := plots.GainSpec{
-		Name: "gain", Title: fmt.Sprintf("Throughput gain of %s over %s", called(c, gain.Perfect), called(c, gain.Normal)),
-		Axis:  fmt.Sprintf("throughput gain, %s over %s", called(c, gain.Perfect), called(c, gain.Normal)),
+		Name: "gain", Title: "Throughput gain of " + over, Axis: "throughput gain, " + over,
 		Pairs: slices.DeleteFunc(slices.Clone(c.Pairs), func(p gain.Pair) bool { return p.Arm != "" }), Gain: c.Gain, Threshold: c.Threshold,
 		Caption: fmt.Sprintf("%s of launches; %s. Gain is the ratio of the two launches of a pair, minus 1; launches are the unit of replication.", quantity.Count(c.Gain.N, "complete pair"), metricLabel(c.Metric)),
 		Alt:     answer.OfCampaign(c).Line,
@@ -89,27 +89,27 @@ func (p *program) where() section {
 // comparedSteps sets the steps that a comparison counts side by side, which hold equally
 // many tokens where ranges name them.
 func comparedSteps(c *diff.Comparison) plots.StepSpec {
-	times := map[gain.Arm][]float64{}
+	times, names := map[gain.Arm][]float64{}, c.Builds.Names()
 	for _, step := range c.Steps {
 		if step.Compared {
 			times[step.Arm] = append(times[step.Arm], step.ExpertsNS.Float64())
 		}
 	}
 	k := plots.Steps{Name: "steps compared"}
-	n := min(len(times[gain.Normal]), len(times[gain.Perfect]))
+	n := min(len(times[names[0]]), len(times[names[1]]))
 	for i := range n {
-		k.Numbers, k.MaxNS, k.MeanNS = append(k.Numbers, i+1), append(k.MaxNS, times[gain.Normal][i]), append(k.MeanNS, times[gain.Perfect][i])
+		k.Numbers, k.MaxNS, k.MeanNS = append(k.Numbers, i+1), append(k.MaxNS, times[names[0]][i]), append(k.MeanNS, times[names[1]][i])
 	}
 	s := plots.StepSpec{
-		Name: "compared-steps", Title: "How long do the experts take in the steps compared?", Upper: plots.Learned, Lower: plots.Balanced, Between: "difference",
+		Name: "compared-steps", Title: "How long do the experts take in the steps compared?", Upper: names[0].Label(), Lower: names[1].Label(), Between: "difference",
 		Caption: fmt.Sprintf("%s of each arm in its own order: those that the comparison counts. Observed %s of the slowest rank of each layer, added over layers.", quantity.Count(n, "step"), c.Ceiling.Of.ExpertTime()),
 	}
-	if n == 0 || len(c.Builds) > 0 {
+	if n == 0 {
 		return s
 	}
 	s.Arms = []plots.Steps{k}
 	e := c.Ceiling.SlowestExperts
-	s.Alt = fmt.Sprintf("Mean over the steps: %s with the learned router, %s with the balanced one.", quantity.Duration(e.NormalNS), quantity.Duration(e.PerfectNS))
+	s.Alt = fmt.Sprintf("Mean over the steps: %s with %s, %s with %s.", quantity.Duration(e.NormalNS), s.Upper, quantity.Duration(e.PerfectNS), s.Lower)
 	return s
 }
 
@@ -121,7 +121,7 @@ const longStepShare = 0.5
 func (p *program) addLongSteps(s *section) {
 	for _, a := range p.arms {
 		if step, part := a.PerStep.LongestCollectives(); part > longStepShare {
-			s.addText(fmt.Sprintf("Step %d alone holds %s of the collective time of the %s. Ranks that enter a capture at different times wait for each other once; routing does not change that.", step, quantity.Percent(part), a.Name))
+			s.addText(fmt.Sprintf("Step %d alone holds %s of the collective time of %s. Ranks that enter a capture at different times wait for each other once; routing does not change that.", step, quantity.Percent(part), a.Name))
 		}
 	}
 }
@@ -194,7 +194,7 @@ func (p *program) data() section {
 		said = append(said, in.answer.Line)
 	}
 	for _, a := range p.arms {
-		said = append(said, fmt.Sprintf("%s of the GPU time of the %s is attributed to layers.", quantity.Percent(a.Trace.Coverage.LayerShare), a.Name))
+		said = append(said, fmt.Sprintf("%s of the GPU time of %s is attributed to layers.", quantity.Percent(a.Trace.Coverage.LayerShare), a.Name))
 	}
 	if len(p.arms) > 0 && len(p.of(isCampaign)) > 0 {
 		said = append(said, "Campaign and traces were recorded separately and are of one program by the word of who made this page.")

@@ -2,10 +2,12 @@ package page
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/diff"
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/plots"
@@ -55,8 +57,10 @@ func TestComparedSteps(t *testing.T) {
 			t.Errorf("arm %d: mean of %d steps %g, the comparison has %g", arm, len(of), sum/3, want)
 		}
 	}
-	c.Builds = []string{"before", "after"}
-	if s := comparedSteps(&c); len(s.Arms) > 0 {
-		t.Error("builds are drawn as routers")
+	names := gain.Builds{"before", "after"}
+	c = diff.CompareBuilds(captures(t, "deepseek-ep4-ranks/normal.*.sqlite"), captures(t, "deepseek-ep4-ranks/perfect.*.sqlite"), names)
+	b := comparedSteps(&c)
+	if len(b.Arms) == 0 || !slices.Equal(b.Arms[0].MaxNS, s.Arms[0].MaxNS) || b.Upper != "before" || b.Lower != "after" || strings.Contains(b.Alt, "routing") {
+		t.Errorf("builds are drawn as routers: %+v", b)
 	}
 }

@@ -113,7 +113,7 @@ func curveTables(r gain.Result) (tables []output.Table) {
 		tables = append(tables, output.Of("points", fmt.Sprintf("Gain by %s; the intervals hold together at %s (Bonferroni)", name, quantity.Confidence(r.SimultaneousConfidence)), r.Points, columns...))
 	}
 	if r.Share != nil && len(r.Points) == 0 {
-		t := output.Table{Name: "arms", Title: "Gain of each arm over normal, and share of the gain of perfect routing that it recovers",
+		t := output.Table{Name: "arms", Title: "Gain of each arm over normal, and share of the gain of balanced routing that it recovers",
 			Columns: []output.Column{label("arm"), percent("gain"), percent("low"), percent("high"), alarming(label("verdict"), string(gain.Significant)), percent("share", "share_of_ceiling"), percent("share low"), percent("share high")}}
 		for _, a := range r.Arms[1:] {
 			share := gain.Share{Estimate: 1, Low: router.Undefined(), High: router.Undefined()}

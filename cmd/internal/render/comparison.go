@@ -20,7 +20,7 @@ func Comparison(r diff.Comparison) output.Document {
 		diff.Comparison
 		Answer answer.Answer `json:"answer"`
 	}{r, a}, comparisonTables(r)...)
-	if len(r.Builds) == 2 {
+	if r.Builds.Named() {
 		d.Tables = slices.DeleteFunc(d.Tables, func(t output.Table) bool { return t.Name == "gain" || t.Name == "balance" || t.Name == "hardware" })
 	} else if r.Comparable && (r.Prediction.Measured == nil || r.Split.Basis == diff.FromCampaign) { // or the parts are of another step
 		d.Lead = d.Named("gain").Without("gain", "low", "high")
@@ -31,31 +31,12 @@ func Comparison(r diff.Comparison) output.Document {
 	return d
 }
 
-// arms are the names of the sides as tables print them.
-type arms [2]string
-
-func armsOf(r diff.Comparison) arms {
-	if len(r.Builds) == 2 {
-		return arms(r.Builds)
-	}
-	return arms{string(gain.Normal), string(gain.Perfect)}
-}
-
-// named is a column of both sides' names.
-func (a arms) named(of func(item any) gain.Arm) output.Column {
-	c := label("arm")
-	c.Cell = func(item any) any {
-		if of(item) == gain.Normal {
-			return a[0]
-		}
-		return a[1]
-	}
-	return c
-}
+// arms are the sides whose names tables print.
+type arms [2]gain.Arm
 
 // both are two columns, one for each side, of the keys normal and perfect with this tail.
 func (a arms) both(column func(string, ...string) output.Column, before, tail string) []output.Column {
-	return []output.Column{column(before+a[0], "normal"+tail), column(before+a[1], "perfect"+tail)}
+	return []output.Column{column(before+string(a[0]), "normal"+tail), column(before+string(a[1]), "perfect"+tail)}
 }
 
 // predictionNotes say which step time the gains are of, and what is not known of a placement.
@@ -89,7 +70,7 @@ func splitTable(s diff.Split) output.Table {
 
 // changeTable is a table of times in both arms, whose items embed a diff.Change.
 func changeTable[T any](a arms, name, title string, items []T, before []output.Column, after ...output.Column) output.Table {
-	of := computed(percent("of "+a[0], "difference_of_normal"), func(c interface{ OfNormal() router.Number }) any { return c.OfNormal() })
+	of := computed(percent("of "+string(a[0]), "difference_of_normal"), func(c interface{ OfNormal() router.Number }) any { return c.OfNormal() })
 	return output.Of(name, title, items, slices.Concat(before, a.both(duration, "", "_ns"),
 		[]output.Column{duration("difference"), duration("±", "difference_sd_ns"), of}, after)...)
 }
@@ -151,13 +132,13 @@ func (a arms) losses(r diff.Comparison) output.Table {
 }
 
 func comparisonTables(r diff.Comparison) []output.Table {
-	a := armsOf(r)
+	a := arms(r.Builds.Names())
 	variants := computed(count("variants"), func(k diff.KernelFamily) any { return len(k.Names) })
 	tables := []output.Table{
 		a.phases(r),
 		changeTable(a, "layers", "Time per step by layer and phase, mean over ranks", r.LayerTimes, []output.Column{count("layer"), label("phase"), timeKind}, a.slowest()...).LeadBy("difference_ns"),
 		a.losses(r),
-		output.Of("waits", waitTitle, r.Waits, append([]output.Column{a.named(func(w any) gain.Arm { return w.(diff.ArmWait).Arm })}, waitColumns()...)...).
+		output.Of("waits", waitTitle, r.Waits, append([]output.Column{label("arm")}, waitColumns()...)...).
 			LeadBy("mean_wait_ns").Least("last_steps", "most_expert_rank", "last_rank"),
 		changeTable(a, "ranks", "Time per step by rank and phase", r.RankTimes, []output.Column{count("rank"), label("phase"), timeKind}).LeadBy("difference_ns"),
 		output.Of("hardware", "Expert compute per step and rank; hardware and load relative to the mean rank", r.RankSpeeds,
@@ -165,11 +146,11 @@ func comparisonTables(r diff.Comparison) []output.Table {
 		splitTable(r.Split),
 		output.Of("balance", "max/mean in both arms, mean over steps", r.Balance,
 			append([]output.Column{count("layer"), label("level"), label("quantity")}, a.both(ratio, "", "_max_over_mean")...)...),
-		output.Of("steps", "Steps", r.Steps, a.named(func(s any) gain.Arm { return s.(diff.StepTime).Arm }),
+		output.Of("steps", "Steps", r.Steps, label("arm"),
 			count("step"), label("compared"), duration("GPU time, mean rank", "mean_ns"), duration("experts, slowest rank", "experts_slowest_ns"), duration("wall time", "wall_ns")),
 		output.Of("active", "Active experts", r.Active, append([]output.Column{count("layer")}, a.both(count, "", "")...)...),
 		output.Of("kernels", "Kernels launched by one arm only", r.Kernels,
-			append([]output.Column{a.named(func(k any) gain.Arm { return k.(diff.KernelFamily).Arm }), label("phase"), label("family"), label("family in other arm"), variants, count("instances"), duration("total")},
+			append([]output.Column{label("arm"), label("phase"), label("family"), label("family in other arm"), variants, count("instances"), duration("total")},
 				within("each", duration("mean"), duration("mean in other arm", "other_arm_mean_ns"))...)...).LeadBy("total_ns"),
 	}
 	if len(r.Kinds) > 0 {
