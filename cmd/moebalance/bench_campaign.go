@@ -126,7 +126,7 @@ func thisHost() bench.Host {
 	executable, _ := os.Executable() // without it, a command named moebalance must be on the path
 	h := bench.Host{
 		Environ: os.Environ(), Executable: executable,
-		Now: time.Now, Sleep: sleep, Grace: launch.DefaultGrace, Counts: source.RecordedBalance,
+		Now: time.Now, Sleep: sleep, Counts: source.RecordedBalance,
 	}
 	if smi, err := exec.LookPath("nvidia-smi"); err == nil {
 		h.GPUs = func(ctx context.Context) ([]launch.GPU, error) { return launch.NvidiaSMI(ctx, smi) }
@@ -157,11 +157,10 @@ func (o *benchOptions) runCampaign(ctx context.Context, campaign *bench.Campaign
 		}
 	}
 	h.Report = shown.event
-	h.Grace.Interrupt = o.grace
-	if o.grace < launch.DefaultGrace.Interrupt { // all of it, until SIGKILL
-		h.Grace.Terminate = o.grace / 5
-		h.Grace.Interrupt -= h.Grace.Terminate
-	}
+	h.Grace = launch.GraceOf(o.grace)
+	var done func()
+	h.Grace.Cut, done = secondSignal()
+	defer done()
 	if campaign.Finished() == 0 && !campaign.Spec.Builds.Named() {
 		shown.say(campaign.Spec.ProofToCome())
 	}

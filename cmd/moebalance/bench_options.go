@@ -94,7 +94,7 @@ func (o *benchOptions) bindRun(c *cobra.Command) {
 
 	f.DurationVar(&o.Timeout, "timeout", 0, "time limit of a launch, after which it failed; 0: none")
 	f.DurationVar(&o.Stall, "stall", 0, "time without output and GPU work after which a launch failed, such as 10m; 0: none")
-	f.DurationVar(&o.grace, "grace", launch.DefaultGrace.Interrupt, "time for a command to end after SIGINT, before SIGTERM")
+	f.DurationVar(&o.grace, "grace", launch.DefaultGrace, "time for a command to end after SIGINT, until SIGKILL")
 	f.IntVar(&o.Retries, "retries", 0, "additional attempts at a failed launch")
 	f.BoolVar(&o.keepGoing, "keep-going", false, "continue if the first pair is invalid")
 	section(c, "Failed launches")

@@ -65,13 +65,31 @@ func withCode(code int, err error) error {
 // interruptible is a context that the first signal to end the program cancels. The
 // second signal ends the program at once.
 func interruptible() context.Context {
+	ctx, stop := signal.NotifyContext(context.Background(), endingSignals()...)
+	context.AfterFunc(ctx, stop)
+	return ctx
+}
+
+func endingSignals() []os.Signal {
 	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores it
 		signals = append(signals, syscall.SIGHUP)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), signals...)
-	context.AfterFunc(ctx, stop)
-	return ctx
+	return signals
+}
+
+// secondSignal is closed by the second signal to end the program, until stop is called.
+// Only the third then ends the program at once.
+func secondSignal() (second <-chan struct{}, stop func()) {
+	heard, closed := make(chan os.Signal, 2), make(chan struct{})
+	signal.Notify(heard, endingSignals()...)
+	go func() {
+		<-heard
+		<-heard
+		signal.Stop(heard)
+		close(closed)
+	}()
+	return closed, func() { signal.Stop(heard) }
 }
 
 // run is the whole program with its streams handed in; it returns the exit

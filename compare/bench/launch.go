@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/gain"
@@ -87,6 +88,9 @@ func (r *runner) attempt(ctx context.Context, l *Launch) (Attempt, error) {
 	}
 	if outcome.LeftBehind && ctx.Err() == nil {
 		last.Warnings = append(last.Warnings, leftBehind)
+	}
+	if names := outcome.Survivors; len(names) > 0 {
+		last.Warnings = append(last.Warnings, fmt.Sprintf("could not end %s: end it before the next launch", strings.Join(names, ", ")))
 	}
 	var failed error
 	if last.GPUs, failed = gpus.End(); failed != nil {

@@ -176,7 +176,7 @@ func (r *runner) recover() error {
 		switch last.State {
 		case Running:
 			r.report(Event{Stage: Cleaning, Launch: *l, Attempt: *last, Text: "ending the processes of an interrupted run"})
-			ended := launch.EndGroups(last.Groups, r.host.Grace) + r.marker().End(r.host.Grace)
+			ended := launch.End(r.marker(), last.Groups, r.host.Grace)
 			last.State, last.ExitCode = Interrupted, -1
 			last.Error = fmt.Sprintf("bench was killed while the command ran (%s still running)", quantity.Count(ended, "process"))
 			if err := r.save(*l, *last); err != nil {

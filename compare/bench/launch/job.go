@@ -61,7 +61,8 @@ type Run struct {
 // Outcome is how a job ended.
 type Outcome struct {
 	ExitCode   int           // of the command; −1 when it was ended by a signal or never ran
-	LeftBehind bool          // the command ended before everything it had started
+	LeftBehind bool          // the command ended, and something that it had started did not
+	Survivors  []string      // the processes that could not be ended
 	CPU        time.Duration // used by what was started, as far as it has ended
 	// Environ is what the process of the engine, the server where there is one, ended up
 	// with; nil where the system does not show it.
@@ -84,13 +85,16 @@ func (j Job) Run(ctx context.Context) (Outcome, error) {
 	if j.Started == nil {
 		j.Started = func(Group) {}
 	}
-	r := running{Job: j, outcome: Outcome{ExitCode: -1}}
+	r := running{Job: j, outcome: Outcome{ExitCode: -1}, family: family{marker: j.Marker, before: children()}}
 	err := r.run(ctx)
-	// Processes that have left the process group of their parent, as MPI's daemons
-	// do, are found by their marker.
-	if j.Marker.End(j.Grace) > 0 {
-		r.outcome.LeftBehind = true
+	r.end()
+	for _, p := range r.started {
+		r.outcome.CPU += p.cpu()
+		if environ := p.lastEnviron(); len(j.Server) == 0 || p == r.started[0] {
+			r.outcome.Environ = environ
+		}
 	}
+	r.outcome.CPU += r.family.cpu
 	return r.outcome, err
 }
 
@@ -98,6 +102,39 @@ func (j Job) Run(ctx context.Context) (Outcome, error) {
 type running struct {
 	Job
 	outcome Outcome
+	started []*process
+	family  family
+}
+
+// end ends everything that is left of the job: what runs is asked to end, in its groups,
+// and everything else is left to it at first, as the daemons of MPI and nsys are.
+func (j *running) end() {
+	asked := slices.DeleteFunc(slices.Clone(j.started), func(p *process) bool { return !p.running() })
+	for _, p := range asked {
+		signal(-p.cmd.Process.Pid, interrupt)
+	}
+	grace, began := j.Grace, time.Now()
+	if len(asked) == 0 {
+		grace = grace.ofLeftovers()
+	}
+	if grace.wait(grace.Interrupt, func() bool { return !slices.ContainsFunc(asked, (*process).running) }) {
+		if grace.wait(min(settling, grace.Interrupt-time.Since(began)), func() bool { return len(j.family.find()) == 0 }) {
+			return
+		}
+		j.outcome.LeftBehind = true
+	}
+	for _, pid := range grace.end(j.family.find) {
+		j.outcome.Survivors = append(j.outcome.Survivors, nameOf(pid))
+	}
+}
+
+// endGroup ends what a command that has ended left in its group: it would disturb the next.
+func (j *running) endGroup(p *process) {
+	grace := j.Grace.ofLeftovers()
+	if !grace.wait(grace.Interrupt, func() bool { return !p.running() }) {
+		j.outcome.LeftBehind = true
+		grace.end(func() []int { return inGroup(p.cmd.Process.Pid) })
+	}
 }
 
 func (j *running) run(ctx context.Context) error {
@@ -117,11 +154,6 @@ func (j *running) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer func() {
-		server.stop(j.Grace)
-		j.outcome.CPU += server.cpu()
-		j.outcome.Environ = server.lastEnviron()
-	}()
 	if err := j.untilReady(ctx, server); err != nil {
 		return err
 	}
@@ -158,16 +190,17 @@ func (j *running) command(ctx context.Context, r Run) error {
 	if err != nil {
 		return err
 	}
-	left, err := p.wait(ctx, j.Grace, j.Ending)
-	j.outcome.CPU += p.cpu()
-	j.outcome.LeftBehind, j.outcome.Environ = j.outcome.LeftBehind || left, p.lastEnviron()
-	if ctx.Err() != nil && err != nil {
-		return err
+	select {
+	case <-p.done:
+	case <-ctx.Done():
+		j.Ending()
+		return context.Cause(ctx)
 	}
+	j.endGroup(p)
 	j.outcome.ExitCode = p.exitCode()
 	switch {
-	case err != nil:
-		return fmt.Errorf("the command %s%s", describeExit(err), lastWords(r.Folder, Stderr, Stdout))
+	case p.err != nil:
+		return fmt.Errorf("the command %s%s", describeExit(p.err), lastWords(r.Folder, Stderr, Stdout))
 	case r.Done != nil:
 		return r.Done()
 	}
@@ -175,7 +208,7 @@ func (j *running) command(ctx context.Context, r Run) error {
 }
 
 // start starts words with their output in two files of a folder.
-func (j Job) start(words []string, folder, stdoutFile, stderrFile string) (*process, error) {
+func (j *running) start(words []string, folder, stdoutFile, stderrFile string) (*process, error) {
 	program, err := FindProgram(words[0], j.Dir, j.Own)
 	if err != nil {
 		return nil, err
@@ -194,6 +227,7 @@ func (j Job) start(words []string, folder, stdoutFile, stderrFile string) (*proc
 	if err != nil {
 		return nil, fmt.Errorf("starting %s: %w", words[0], err)
 	}
+	j.started, j.family.leaders = append(j.started, p), append(j.family.leaders, p.cmd.Process.Pid)
 	j.Started(p.group())
 	return p, nil
 }

@@ -2,7 +2,6 @@ package launch
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -13,14 +12,26 @@ import (
 
 // Grace is the shutdown grace: how long a command is given to end after each signal.
 type Grace struct {
-	Interrupt time.Duration // after SIGINT, before SIGTERM
-	Terminate time.Duration // after SIGTERM, before SIGKILL
+	Interrupt time.Duration   // after SIGINT, before SIGTERM
+	Terminate time.Duration   // after SIGTERM, before SIGKILL
+	Cut       <-chan struct{} // closed to send SIGKILL without more waiting; may be nil
 }
 
 // DefaultGrace suits engines that must release GPUs on several ranks.
-var DefaultGrace = Grace{Interrupt: 15 * time.Second, Terminate: 10 * time.Second}
+const DefaultGrace = 20 * time.Second
 
-// stage is the signal that processes are sent next.
+// GraceOf is the grace that lasts so long in all.
+func GraceOf(total time.Duration) Grace {
+	return Grace{Interrupt: total - total/5, Terminate: total / 5}
+}
+
+// ofLeftovers is the grace of what outlives a command that has ended.
+func (g Grace) ofLeftovers() Grace {
+	g.Interrupt, g.Terminate = min(g.Interrupt, settling), min(g.Terminate, settling)
+	return g
+}
+
+// stage is a signal that processes are sent.
 type stage int
 
 const (
@@ -29,19 +40,67 @@ const (
 	kill
 )
 
-// afterKill is the wait after SIGKILL: for the system, not for the process.
-const afterKill = 5 * time.Second
+const (
+	// settling is how long what outlives its command has to end by itself, as the workers of
+	// a healthy engine do, and then to end on SIGTERM.
+	settling = 3 * time.Second
+	// afterKill is the wait after SIGKILL: for the system, not for the process.
+	afterKill = 5 * time.Second
+)
 
-// end sends one signal after the other, with waits between, until all are gone.
-func (g Grace) end(signal func(stage), gone func() bool) {
-	for s, wait := range []time.Duration{interrupt: g.Interrupt, terminate: g.Terminate, kill: afterKill} {
-		signal(stage(s))
-		for until := time.Now().Add(wait); time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
-			if gone() {
-				return
-			}
+// wait waits until it is over, and reports whether it is when the time has passed.
+func (g Grace) wait(limit time.Duration, over func() bool) bool {
+	passed := time.After(limit)
+	for pause := 5 * time.Millisecond; !over(); pause = min(2*pause, 100*time.Millisecond) {
+		select {
+		case <-passed:
+			return over()
+		case <-g.Cut:
+			return over()
+		case <-time.After(pause):
 		}
 	}
+	return true
+}
+
+// end ends what find finds, and returns what it cannot end.
+func (g Grace) end(find func() []int) []int {
+	signalAll(find(), terminate)
+	if g.wait(g.Terminate, func() bool { return len(find()) == 0 }) {
+		return nil
+	}
+	Grace{}.wait(afterKill, func() bool {
+		left := find() // again each time: a process may have started another
+		signalAll(left, kill)
+		return len(left) == 0
+	})
+	return find()
+}
+
+func signalAll(pids []int, s stage) {
+	for _, pid := range pids {
+		signal(pid, s)
+	}
+}
+
+// family is what a job, or a campaign that was killed, has started.
+type family struct {
+	marker  Marker         // of its processes
+	groups  []Group        // as they were recorded
+	leaders []int          // the processes that this one has started
+	before  map[int]string // the children of this process before the job, by their start times; nil for no job
+	seen    map[int]string // its processes so far, by their start times
+	cpu     time.Duration  // used by those that have become this process's own and ended
+}
+
+// End ends what a campaign whose bench process was killed has left, by its marker and the
+// groups that it recorded, and returns how many processes that was. It finds none on
+// systems without /proc.
+func End(m Marker, groups []Group, grace Grace) int {
+	f := family{marker: m, groups: groups}
+	grace.wait(10*time.Millisecond, func() bool { return len(f.find()) > 0 }) // one that starts another program is unknown for a moment
+	grace.end(f.find)
+	return len(f.seen)
 }
 
 // process is a started command with a process group of its own, so that it can
@@ -122,34 +181,14 @@ func (p *process) lastEnviron() []string {
 // errTimeout ends a launch that ran past its time limit.
 var errTimeout = errors.New("time limit")
 
-// wait until the command ends or ctx does; in the second case ending is called, the
-// whole group ended, and the cause of ctx returned. Processes that the command left
-// behind are ended, too, and reported: they would disturb the next launch.
-func (p *process) wait(ctx context.Context, grace Grace, ending func()) (left bool, err error) {
+// running reports whether the command or a process of its group does.
+func (p *process) running() bool {
 	select {
 	case <-p.done:
-	case <-ctx.Done():
-		ending()
-		p.stop(grace)
-		return false, context.Cause(ctx)
+		return len(inGroup(p.cmd.Process.Pid)) > 0
+	default:
+		return true
 	}
-	if left = groupAlive(p.cmd.Process.Pid); left {
-		p.stop(grace)
-	}
-	return left, p.err
-}
-
-// stop ends the group.
-func (p *process) stop(grace Grace) {
-	group := p.cmd.Process.Pid
-	grace.end(func(s stage) { signalGroup(group, s) }, func() bool {
-		select {
-		case <-p.done:
-			return !groupAlive(group)
-		default:
-			return false
-		}
-	})
 }
 
 // exitCode is how the command ended: its code, or −1 for a signal.

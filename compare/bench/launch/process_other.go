@@ -11,20 +11,10 @@ import (
 
 func ownGroup(*exec.Cmd) {}
 
-func signalGroup(pid int, _ stage) {
-	if p, err := os.FindProcess(pid); err == nil {
+func signal(pid int, _ stage) {
+	if p, err := os.FindProcess(max(pid, -pid)); err == nil {
 		_ = p.Kill()
 	}
 }
 
-func groupAlive(int) bool { return false }
-
-// End finds no processes on this system.
-func (m Marker) End(Grace) int { return 0 }
-
-func campaignOf(int) string { return "" }
-
-func (p *process) group() Group { return Group{} }
-
-// EndGroups finds no processes on this system.
-func EndGroups([]Group, Grace) int { return 0 }
+func groupRuns(int) bool { return false }

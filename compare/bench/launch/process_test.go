@@ -27,7 +27,7 @@ func TestRestlessDaemonIsEnded(t *testing.T) {
 		go func() { _ = cmd.Wait() }()
 		ended := 0
 		for until := time.Now().Add(5 * time.Second); ended == 0 && time.Now().Before(until); {
-			ended = Marker(mark).End(Grace{Interrupt: 50 * time.Millisecond, Terminate: 50 * time.Millisecond})
+			ended = End(Marker(mark), nil, Grace{Interrupt: 50 * time.Millisecond, Terminate: 50 * time.Millisecond})
 		}
 		if pid := cmd.Process.Pid; ended == 0 || alive(pid) {
 			_ = cmd.Process.Kill() // the test has failed already

@@ -54,7 +54,7 @@ func stalled(t *testing.T, stall time.Duration, script string, worked func() tim
 	folder := t.TempDir()
 	_, err := Job{
 		Runs: []Run{{Words: []string{"sh", "-c", strings.ReplaceAll(script, "%", fmt.Sprint(stall.Seconds()/4))}, Folder: folder}}, Folder: folder, Dir: folder, Env: os.Environ(), Marker: NewMarker("stall-test"),
-		Grace: Grace{50 * time.Millisecond, 50 * time.Millisecond}, Ending: func() {}, Stall: stall, Worked: worked,
+		Grace: Grace{Interrupt: 50 * time.Millisecond, Terminate: 50 * time.Millisecond}, Ending: func() {}, Stall: stall, Worked: worked,
 	}.Run(context.Background())
 	return err
 }
@@ -106,9 +106,9 @@ func TestEndGroups(t *testing.T) {
 	} else {
 		t.Skip(err)
 	}
-	defer p.stop(Grace{})
+	defer signal(-p.cmd.Process.Pid, kill)
 	g := p.group()
-	grace := Grace{50 * time.Millisecond, 5 * time.Second}
+	grace := Grace{Interrupt: 50 * time.Millisecond, Terminate: 5 * time.Second}
 	for name, other := range map[string]Group{
 		"of another boot":    {g.ID, g.Session, g.Started, "x"},
 		"of another session": {g.ID, g.Session + "1", g.Started, g.Boot},
@@ -117,12 +117,12 @@ func TestEndGroups(t *testing.T) {
 		"not recorded":       {},
 		"of another number":  {1 << 22, g.Session, g.Started, g.Boot},
 	} {
-		if n := EndGroups([]Group{other}, grace); n != 0 {
+		if n := End("", []Group{other}, grace); n != 0 {
 			t.Errorf("%s: ended %d processes", name, n)
 		}
 	}
-	if n := EndGroups([]Group{g, g}, grace); n < 1 || groupAlive(g.ID) {
-		t.Errorf("ended %d processes, group alive %v", n, groupAlive(g.ID))
+	if n := End("", []Group{g, g}, grace); n < 1 || len(inGroup(g.ID)) > 0 {
+		t.Errorf("ended %d processes, group has %v", n, inGroup(g.ID))
 	}
 }
 

@@ -1,0 +1,30 @@
+//go:build !linux
+
+package launch
+
+import "fmt"
+
+// Without /proc the processes that left their group are unknown.
+
+func children() map[int]string { return nil }
+
+// find lists the groups of the job that run, by their negative numbers.
+func (f *family) find() (groups []int) {
+	for _, leader := range f.leaders {
+		groups = append(groups, inGroup(leader)...)
+	}
+	return groups
+}
+
+func inGroup(group int) []int {
+	if groupRuns(group) {
+		return []int{-group}
+	}
+	return nil
+}
+
+func nameOf(group int) string { return fmt.Sprintf("process group %d", -group) }
+
+func campaignOf(int) string { return "" }
+
+func (p *process) group() Group { return Group{} }
