@@ -52,7 +52,7 @@ func (r *Record) placeCopies() {
 	p := &Placement{Source: r.Source, Experts: r.Experts, Ranks: r.Ranks}
 	for _, layer := range slices.Sorted(maps.Keys(r.copies)) {
 		if err := p.placeSlots(layer, r.copies[layer]); err != nil {
-			r.warn("no_placement", "the recorded map of copies places no experts: %v", err)
+			r.warn("no_placement", "error", err.Error())
 			return
 		}
 	}

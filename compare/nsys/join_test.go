@@ -290,7 +290,7 @@ func TestOtherLayersAreSaid(t *testing.T) {
 		}
 		return f.write(t, "r.rank"+layers[0]+".sqlite")
 	}
-	if trace := mustRead(t, Options{}, of("0", "1"), of("2")); !hasWarning(trace.Warnings, "other_layers") || trace.Doubt() != "" {
+	if trace := mustRead(t, Options{}, of("0", "1"), of("2")); !hasWarning(trace.Warnings, "other_layers") || trace.Doubt().Code != "" {
 		t.Errorf("stages: have %v", trace.Warnings)
 	}
 	if trace := mustRead(t, Options{}, of("0", "1"), of("1")); !strings.Contains(trace.Doubt(), "share layers") {
