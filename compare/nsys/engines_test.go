@@ -228,7 +228,7 @@ func TestStrippedOfRanges(t *testing.T) {
 			s := without.Structure
 			if s == nil {
 				if blocks > 0 || without.Doubt().Code == "" {
-					t.Errorf("no expert block was found, doubt: %q", without.Doubt())
+					t.Errorf("no expert block was found, doubt: %v", without.Doubt())
 				}
 				return
 			}
@@ -503,8 +503,8 @@ func TestLostKernelsNeverMoveAFlagSilently(t *testing.T) {
 func TestFewKernelsPerExpert(t *testing.T) {
 	for _, pattern := range []string{"gptoss-ep4-ranks/normal.rank?.sqlite", "gptoss-ep4-ranks/perfect.rank?.sqlite", "torch/loop-normal.rank?.json.gz"} {
 		paths := inTestdata(t, pattern)
-		if doubt := mustRead(t, Options{}, paths...).Doubt(); doubt != "" {
-			t.Errorf("%s: a whole capture is doubted: %s", pattern, doubt)
+		if doubt := mustRead(t, Options{}, paths...).Doubt(); doubt.Code != "" {
+			t.Errorf("%s: a whole capture is doubted: %v", pattern, doubt)
 		}
 	}
 	paths := inTestdata(t, "gptoss-ep4-ranks/normal.rank?.sqlite")
@@ -514,8 +514,8 @@ func TestFewKernelsPerExpert(t *testing.T) {
 				lose(rec, func(l lostAt) bool { return l.gemm && l.gemms%mod == 0 }, false)
 			}
 		})
-		if !strings.Contains(trace.Doubt(), "per expert") {
-			t.Errorf("one in %d GEMMs lost: doubt %q", mod, trace.Doubt())
+		if doubt := trace.Doubt(); doubt.Code != "few_kernels" || doubt.Args["why"] != "expert" {
+			t.Errorf("one in %d GEMMs lost: doubt %v", mod, trace.Doubt())
 		}
 	}
 }
@@ -524,8 +524,8 @@ func TestFewKernelsPerExpert(t *testing.T) {
 // expert GEMM, so that only the number of kernels tells.
 func TestMissingKernelsRaiseADoubt(t *testing.T) {
 	paths := inTestdata(t, "hf-qwen3-ep4-nsys/normal.rank?.sqlite")
-	if doubt := mustRead(t, Options{}, paths...).Doubt(); doubt != "" {
-		t.Errorf("a whole capture is doubted: %s", doubt)
+	if doubt := mustRead(t, Options{}, paths...).Doubt(); doubt.Code != "" {
+		t.Errorf("a whole capture is doubted: %v", doubt)
 	}
 	for offset := range 5 {
 		trace := changed(t, paths, func(rank int, rec *capture.Recording) {
@@ -564,7 +564,7 @@ func TestStepsThatAllRanksRecorded(t *testing.T) {
 			}
 		})
 		if trace.Doubt().Code != "" || trace.Structure.Layers != 12 || trace.Structure.Steps != whole.Structure.Steps-2 {
-			t.Errorf("%s: %q, %+v", what, trace.Doubt(), trace.Structure)
+			t.Errorf("%s: %v, %+v", what, trace.Doubt(), trace.Structure)
 		}
 		first := slices.MinFunc(trace.Cells, func(a, b Cell) int { return cmp.Compare(uint32(a.Step), uint32(b.Step)) }).Step
 		for i, s := range trace.StepTimes {
@@ -647,8 +647,8 @@ func TestRanksOfDifferentRuns(t *testing.T) {
 			}
 		}
 	})
-	if doubt := linear.Doubt(); !strings.Contains(doubt, "rank 2 runs kernels of flash-linear-attention") {
-		t.Errorf("two models of one engine: %q", doubt)
+	if doubt := linear.Doubt(); doubt.Args["why"] != "models" || doubt.Args["rank"] != 2.0 || !strings.Contains(fmt.Sprint(doubt.Args["libraries"]), "flash-linear-attention") {
+		t.Errorf("two models of one engine: %v", doubt)
 	}
 }
 

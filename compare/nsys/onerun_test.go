@@ -54,6 +54,6 @@ func TestOneCaptureAsTwoRanks(t *testing.T) {
 		}
 	}
 	if trace := mustRead(t, Options{}, paths...); trace.Doubt().Code != "" {
-		t.Errorf("two ranks of one run: %s", trace.Doubt())
+		t.Errorf("two ranks of one run: %v", trace.Doubt())
 	}
 }

@@ -137,7 +137,7 @@ func TestKindsOfStepsStandApart(t *testing.T) {
 	for what, change := range map[string]func(*capture.Recording){"graphs": none, "eager": eager, "without tokens": anonymous} {
 		trace := changedAgain(t, paths, list, func(_ int, rec *capture.Recording) { change(rec) })
 		if trace.Doubt().Code != "" {
-			t.Errorf("%s: %s", what, trace.Doubt())
+			t.Errorf("%s: %v", what, trace.Doubt())
 		}
 		var kinds []string
 		for _, k := range trace.StepKinds {
