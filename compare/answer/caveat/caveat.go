@@ -75,14 +75,14 @@ var placeholder = regexp.MustCompile(`\{(\w+)(?::([^}]*))?\}`)
 
 func fill(text string, args router.Args) string {
 	return placeholder.ReplaceAllStringFunc(text, func(p string) string {
-		of := placeholder.FindStringSubmatch(p)
-		return write(args[of[1]], of[2])
+		parts := placeholder.FindStringSubmatch(p)
+		return write(args[parts[1]], parts[2])
 	})
 }
 
 // write is a value in a format; of several in a unit, the least and the most.
 func write(v any, format string) string {
-	words, numbers := split(v)
+	words, numbers := of[string](list(v)), of[float64](list(v))
 	switch {
 	case len(words) > 0:
 		return some(words)
@@ -129,21 +129,22 @@ func some(words []string) string {
 	return strings.Join(words, ", ")
 }
 
-// split takes a value apart, which is one or a list.
-func split(v any) (words []string, numbers []float64) {
-	list, ok := v.([]any)
-	if !ok {
-		list = []any{v}
+// list is a value as a list, which it may be.
+func list(v any) []any {
+	if l, ok := v.([]any); ok {
+		return l
 	}
+	return []any{v}
+}
+
+// of are the values of a list that are of one type.
+func of[T any](list []any) (out []T) {
 	for _, v := range list {
-		switch v := v.(type) {
-		case string:
-			words = append(words, v)
-		case float64:
-			numbers = append(numbers, v)
+		if v, ok := v.(T); ok {
+			out = append(out, v)
 		}
 	}
-	return words, numbers
+	return out
 }
 
 func whole(numbers []float64) []int {
@@ -162,8 +163,8 @@ func Join(w, o router.Warning) router.Warning {
 	for name, v := range w.Args {
 		joined[name] = union(v, o.Args[name])
 	}
-	for _, of := range placeholder.FindAllStringSubmatch(e.text, -1) {
-		name, format := of[1], of[2]
+	for _, p := range placeholder.FindAllStringSubmatch(e.text, -1) {
+		name, format := p[1], p[2]
 		a, first := w.Args[name].(float64)
 		b, second := o.Args[name].(float64)
 		if first && second && format != "" && !strings.ContainsAny(format, "#.%") && format != "ns" {
@@ -174,22 +175,16 @@ func Join(w, o router.Warning) router.Warning {
 	return w
 }
 
+// union lists the values of both, each once.
 func union(v, o any) any {
-	list, ok := v.([]any)
-	if !ok {
-		list = []any{v}
-	}
-	more, ok := o.([]any)
-	if !ok {
-		more = []any{o}
-	}
-	for _, m := range more {
-		if !slices.Contains(list, m) {
-			list = append(list[:len(list):len(list)], m)
+	all := slices.Clone(list(v))
+	for _, more := range list(o) {
+		if !slices.Contains(all, more) {
+			all = append(all, more)
 		}
 	}
-	if len(list) == 1 {
-		return list[0]
+	if len(all) == 1 {
+		return all[0]
 	}
-	return list
+	return all
 }
