@@ -218,12 +218,12 @@ func few(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// caveats groups warnings by code and case, the most severe first.
+// caveats groups warnings of one case of a code, the most severe first.
 func caveats(warnings []router.Warning, severity func(router.Warning) Severity) []Caveat {
 	var keys []string
 	groups := map[string][]router.Warning{}
 	for _, w := range warnings {
-		key := caveat.Key(w)
+		key := caveat.Group(w)
 		if groups[key] == nil {
 			keys = append(keys, key)
 		}
@@ -240,7 +240,7 @@ func caveats(warnings []router.Warning, severity func(router.Warning) Severity) 
 	return out
 }
 
-// group makes one caveat of warnings of one key.
+// group makes one caveat of several warnings.
 func group(warnings []router.Warning, severity func(router.Warning) Severity) Caveat {
 	all := warnings[0]
 	c := Caveat{Code: all.Code, Severity: severity(all)}

@@ -86,8 +86,8 @@ var catalog = map[string]entry{
 	"no_layers": {Note, "no range names a layer: all layers count as one; 'trace --layer-pattern' says which names do", ""},
 	"partial_steps": {Note, "{steps:#step} excluded as incomplete: some rank has no kernels there, or lacks a layer, or a phase of one, " +
 		"that it has in other steps", ""},
-	"other_kind": {Note, "{steps:#step} excluded as of another kind: the capture mixes {kinds} kinds of steps " +
-		"(prefill and decode, or numbers of tokens more than twofold apart), and the one with most expert time counts", ""},
+	"other_kind": {Note, "{steps:#step} excluded: of {kinds} kinds of steps (prefill and decode, or token counts more than twofold apart) " +
+		"only the one with most expert time counts", ""},
 	"start_up": {Note, "{steps:#step} excluded as warm-up: GPU time over {factor}× the median of later steps", ""},
 
 	// Expert time.
@@ -135,7 +135,7 @@ var catalog = map[string]entry{
 	"even_replicas": {Note, "slots of replicated experts are assumed to be split evenly among the copies", ""},
 	"experts_seen": {Note, "the number of experts is not recorded; {experts} are assumed, up to the largest that occurs; " +
 		"name the model if it has more", ""},
-	"no_top_k": {Note, "the experts per token are not recorded, so there is no null to compare with; name the model", ""},
+	"no_top_k": {Note, "the experts per token are not recorded, so load is not compared with random routing; name the model", ""},
 	"window": {Note, "each step is a sum over forward passes, in which busy ranks that alternate cancel; " +
 		"the imbalance of single passes, weighted by slots, is at least this", ""},
 	"cumulative": {Note, "these counters run since the engine started, warm-up included; compare two scrapes with --since or --for",

@@ -4,6 +4,7 @@ package caveat
 
 import (
 	"cmp"
+	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -39,6 +40,18 @@ func Key(w router.Warning) string {
 		return w.Code + "." + why
 	}
 	return w.Code
+}
+
+// Group is what warnings that make one caveat have in common: their Key, and lists of
+// numbers, as those of the steps of one arm.
+func Group(w router.Warning) string {
+	lists := router.Args{}
+	for name, v := range w.Args {
+		if numbers, ok := v.([]any); ok && len(of[float64](numbers)) > 0 {
+			lists[name] = v
+		}
+	}
+	return Key(w) + fmt.Sprint(lists)
 }
 
 // find is the entry of a warning. What the reader of counts says beside a trace has a prefix.
@@ -94,9 +107,9 @@ func write(v any, format string) string {
 	noun, numbered := strings.CutPrefix(format, "#")
 	switch {
 	case numbered:
-		return quantity.Numbered(noun, whole(numbers))
+		return short(quantity.Numbered(noun, whole(numbers)))
 	case format == "" && len(numbers) > 1:
-		return quantity.Ranges(whole(numbers))
+		return short(quantity.Ranges(whole(numbers)))
 	}
 	least, most := one(numbers[0], format), one(numbers[len(numbers)-1], format)
 	if least == most {
@@ -127,6 +140,16 @@ func some(words []string) string {
 		return strings.Join(words[:most], ", ") + " and " + strconv.Itoa(more) + " more"
 	}
 	return strings.Join(words, ", ")
+}
+
+// short cuts a long list of numbers: 0, 2, 4, …
+func short(ranges string) string {
+	const most = 8
+	if parts := strings.SplitN(ranges, ", ", most+1); len(parts) > most {
+		parts[most] = "…"
+		return strings.Join(parts, ", ")
+	}
+	return ranges
 }
 
 // list is a value as a list, which it may be.

@@ -144,6 +144,19 @@ func TestJoin(t *testing.T) {
 	}
 }
 
+// Each arm excludes steps of its own; ranks that lack kernels are one caveat.
+func TestGroup(t *testing.T) {
+	if Group(router.Warn("start_up", "normal", "steps", []int{0})) == Group(router.Warn("start_up", "perfect", "steps", []int{0, 1})) {
+		t.Error("steps of two arms are one caveat")
+	}
+	lacks := func(rank, kernels int) router.Warning {
+		return router.Warn("few_kernels", "", "why", "all", "rank", rank, "kernels", kernels, "median", 9)
+	}
+	if Group(lacks(0, 1)) != Group(lacks(3, 2)) {
+		t.Error("two ranks without kernels are no one caveat")
+	}
+}
+
 // A warning that was written is the one read back.
 func TestWarningsSurviveJSON(t *testing.T) {
 	w := router.Warn("unknown_kernels", "a.sqlite", "share", router.Number(0.25), "kernels", []string{"a"}, "steps", []int32{1, 2}, "none", router.Undefined())
