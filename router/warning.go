@@ -1,11 +1,49 @@
 package router
 
-// Warning is something the reader of a result must know. Code is stable and for
-// programs, Text for people; Subject names the file, arm or rank
-// concerned. It stands here because traces, counts and comparisons all have warnings,
-// and pass on those of each other.
+import "reflect"
+
+// Warning is something the reader of a result must know: a stable code and the values that
+// its words need. Subject names the file, arm or rank concerned. Package caveat words it;
+// Text is of results that were worded before. It stands here because traces, counts and
+// comparisons all have warnings, and pass on those of each other.
 type Warning struct {
 	Code    string `json:"code"`
 	Subject string `json:"subject,omitempty"`
-	Text    string `json:"text"`
+	Args    Args   `json:"args,omitempty"`
+	Text    string `json:"text,omitempty"`
+}
+
+// Args are named values: numbers, words and lists of either, as encoding/json decodes
+// them, so that a warning read back is the one written. An undefined number is nil.
+type Args map[string]any
+
+// Warn makes a warning of a code, and of names and values in turn. The name "why" stands for
+// one of several cases of a code.
+func Warn(code, subject string, args ...any) Warning {
+	w := Warning{Code: code, Subject: subject}
+	for i := 0; i+1 < len(args); i += 2 {
+		if w.Args == nil {
+			w.Args = Args{}
+		}
+		w.Args[args[i].(string)] = decoded(reflect.ValueOf(args[i+1]))
+	}
+	return w
+}
+
+func decoded(v reflect.Value) any {
+	switch {
+	case v.CanInt():
+		return float64(v.Int())
+	case v.CanFloat() && Number(v.Float()).Defined():
+		return v.Float()
+	case v.Kind() == reflect.String:
+		return v.String()
+	case v.Kind() == reflect.Slice:
+		list := make([]any, v.Len())
+		for i := range list {
+			list[i] = decoded(v.Index(i))
+		}
+		return list
+	}
+	return nil
 }

@@ -55,6 +55,7 @@ var imports = map[string][]string{
 		"cmd/internal/render",
 		"cmd/internal/target",
 		"cmd/internal/workload",
+		"compare/answer/caveat",
 		"compare/bench",
 		"compare/bench/launch",
 		"compare/bench/metrics",
@@ -79,6 +80,7 @@ var imports = map[string][]string{
 		"testdata",
 	},
 	"compare/answer": {
+		"compare/answer/caveat",
 		"compare/bench/launch",
 		"compare/diff",
 		"compare/gain",
@@ -88,6 +90,10 @@ var imports = map[string][]string{
 		"compare/place",
 		"compare/source",
 		"logits",
+		"router",
+		"router/quantity",
+	},
+	"compare/answer/caveat": {
 		"router",
 		"router/quantity",
 	},
@@ -124,6 +130,7 @@ var imports = map[string][]string{
 		"logits/safetensors",
 	},
 	"compare/diff": {
+		"compare/answer/caveat",
 		"compare/gain",
 		"compare/imbalance",
 		"compare/nsys",
@@ -141,7 +148,6 @@ var imports = map[string][]string{
 	"compare/imbalance": {
 		"compare/stats",
 		"router",
-		"router/quantity",
 	},
 	"compare/nsys": {
 		"compare/imbalance",
@@ -180,9 +186,9 @@ var imports = map[string][]string{
 		"compare/nsys/kernel",
 		"compare/stats",
 		"router",
-		"router/quantity",
 	},
 	"compare/place": {
+		"compare/answer/caveat",
 		"compare/counts",
 		"compare/gain",
 		"compare/imbalance",

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/moebalance/moebalance/compare/answer/caveat"
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
 )
@@ -97,8 +98,8 @@ func TestWarningsOfRecordedCountsArePassedOn(t *testing.T) {
 			if strings.HasPrefix(w.Code, "counts_") {
 				codes = append(codes, w.Code) // counts_idle is the trace's own: some of the experts never ran
 			}
-			if strings.Contains(w.Text, "EP size") {
-				t.Errorf("trace has no flag for the EP size, and the warning asks for it: %s", w.Text)
+			if text := caveat.Text(w); strings.Contains(text, "EP size") {
+				t.Errorf("trace has no flag for the EP size, and the warning asks for it: %s", text)
 			}
 		}
 		return codes

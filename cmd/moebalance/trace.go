@@ -19,6 +19,7 @@ import (
 	"github.com/moebalance/moebalance/cmd/internal/progress"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/cmd/internal/target"
+	"github.com/moebalance/moebalance/compare/answer/caveat"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/compare/nsys/capture"
@@ -204,8 +205,8 @@ func showReading(stderr io.Writer, paths []string) (read func(bytes int64), done
 func traceGate(t *nsys.Trace, limit float64) error {
 	o, ok := t.RankTime()
 	switch {
-	case t.Undecided() != "":
-		return withCode(exitInconclusive, fmt.Errorf("--fail-above: imbalance is uncertain: %s", t.Undecided()))
+	case t.Undecided().Code != "":
+		return withCode(exitInconclusive, fmt.Errorf("--fail-above: imbalance is uncertain: %s", caveat.Text(t.Undecided())))
 	case !ok:
 		return withCode(exitInconclusive, fmt.Errorf("--fail-above: no layer has expert time on two or more ranks"))
 	case router.Above(o.WorstMaxOverMean, router.Undefined(), limit):

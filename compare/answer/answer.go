@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/moebalance/moebalance/compare/answer/caveat"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/router"
@@ -176,24 +177,25 @@ type Step struct {
 }
 
 // Severity is how much a caveat weighs.
-type Severity string
+type Severity = caveat.Severity
 
 // The severities, in the order in which they are shown.
 const (
-	Doubt   Severity = "doubt"   // no gate passes
-	Warn    Severity = "warning" // may change how the numbers read
-	Unknown Severity = "unknown" // a check whose input was not recorded
-	Note    Severity = "note"
+	Doubt   = caveat.Doubt
+	Warn    = caveat.Warn
+	Unknown = caveat.Unknown
+	Note    = caveat.Note
 )
 
-// Caveat is something to keep in mind. Those of one code are one, with the subjects they
-// are about.
+// Caveat is something to keep in mind. Those of one case of a code are one, with the
+// subjects they are about and their values together.
 type Caveat struct {
-	Code     string   `json:"code"`
-	Severity Severity `json:"severity"`
-	Subjects []string `json:"subjects,omitempty"`
-	Text     string   `json:"text"`
-	More     int      `json:"more,omitempty"` // further ones of the code, with other numbers
+	Code     string      `json:"code"`
+	Args     router.Args `json:"args,omitempty"`
+	Severity Severity    `json:"severity"`
+	Subjects []string    `json:"subjects,omitempty"`
+	Text     string      `json:"text"`
+	More     int         `json:"more,omitempty"` // further ones of a code that brings its own words
 }
 
 // String is the caveat in a line.
@@ -216,31 +218,46 @@ func few(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// caveats groups warnings by code, the most severe first.
-func caveats(warnings []router.Warning, severity func(code string) Severity) []Caveat {
-	out := []Caveat{}
-	at, texts := map[string]int{}, map[string]bool{}
+// caveats groups warnings of one case of a code, the most severe first.
+func caveats(warnings []router.Warning, severity func(router.Warning) Severity) []Caveat {
+	var keys []string
+	groups := map[string][]router.Warning{}
 	for _, w := range warnings {
-		i, ok := at[w.Code]
-		if !ok {
-			i = len(out)
-			at[w.Code] = i
-			out = append(out, Caveat{Code: w.Code, Severity: severity(w.Code), Text: w.Text})
+		key := caveat.Group(w)
+		if groups[key] == nil {
+			keys = append(keys, key)
 		}
-		c := &out[i]
-		if w.Subject != "" && !slices.Contains(c.Subjects, w.Subject) {
-			c.Subjects = append(c.Subjects, w.Subject)
-		}
-		if key := w.Code + "\x00" + w.Text; w.Text != c.Text && !texts[key] {
-			texts[key] = true
-			c.More++
-		}
+		groups[key] = append(groups[key], w)
+	}
+	out := []Caveat{}
+	for _, key := range keys {
+		out = append(out, group(groups[key], severity))
 	}
 	weight := []Severity{Doubt, Warn, Unknown, Note}
 	slices.SortStableFunc(out, func(a, b Caveat) int {
 		return slices.Index(weight, a.Severity) - slices.Index(weight, b.Severity)
 	})
 	return out
+}
+
+// group makes one caveat of several warnings.
+func group(warnings []router.Warning, severity func(router.Warning) Severity) Caveat {
+	all := warnings[0]
+	c := Caveat{Code: all.Code, Severity: severity(all)}
+	own := []string{}
+	for i, w := range warnings {
+		if i > 0 {
+			all = caveat.Join(all, w)
+		}
+		if w.Subject != "" && !slices.Contains(c.Subjects, w.Subject) {
+			c.Subjects = append(c.Subjects, w.Subject)
+		}
+		if w.Text != "" && !slices.Contains(own, w.Text) {
+			own = append(own, w.Text)
+		}
+	}
+	c.Args, c.Text, c.More = all.Args, caveat.Text(all), max(0, len(own)-1)
+	return c
 }
 
 // Status is line 2: the verdict and what it rests on.

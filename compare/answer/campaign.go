@@ -235,5 +235,5 @@ func campaignCaveats(c *source.Campaign) []Caveat {
 		}
 		out, severities[check.Name] = append(out, router.Warning{Code: check.Name, Text: check.Text}), s
 	}
-	return caveats(out, func(code string) Severity { return severities[code] })
+	return caveats(out, func(w router.Warning) Severity { return severities[w.Code] })
 }

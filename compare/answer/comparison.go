@@ -2,10 +2,10 @@ package answer
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/moebalance/moebalance/compare/answer/caveat"
 	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
@@ -39,15 +39,12 @@ func OfComparison(c *diff.Comparison) Answer {
 }
 
 // comparisonSeverity of what a comparison warns of.
-func comparisonSeverity(code string) Severity {
-	switch code {
+func comparisonSeverity(w router.Warning) Severity {
+	switch w.Code {
 	case "other_kernels", "perfect_not_balanced", "arms_look_alike", "fewer_active_experts", "more_active_experts", "arm_on_trust", "equal_work_unknown":
 		return Warn
 	}
-	if slices.Contains(traceWarnings, code) {
-		return Warn
-	}
-	return Note
+	return caveat.SeverityOf(w)
 }
 
 // clause is a sentence from a prefix and a text, or the other one where that has too many words.

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/moebalance/moebalance/compare/answer/caveat"
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/router"
@@ -14,18 +15,7 @@ import (
 
 // OfCounts answers how uneven recorded load is. given are the records as arguments of a command.
 func OfCounts(c *source.Counts, given string) Answer {
-	a := Answer{Numbers: []Number{}, Reasons: []string{}, Next: []Step{}}
-	warnings := slices.Clone(c.Warnings)
-	for i := range warnings {
-		warnings[i].Subject = filepath.Base(warnings[i].Subject)
-	}
-	a.Caveats = caveats(warnings, func(code string) Severity {
-		switch code {
-		case "ranks_disagree", "incomplete_passes", "incomplete_grid", "repeated_experts", "same_sources", "eplb_not_running", "vllm_axis", "ambiguous_array", "no_placement":
-			return Warn
-		}
-		return Note
-	})
+	a := Answer{Numbers: []Number{}, Reasons: []string{}, Next: []Step{}, Caveats: caveats(byFile(c.Warnings), caveat.SeverityOf)}
 	s, ok := mostUneven(c)
 	if !ok {
 		a.reported(c)

@@ -3,8 +3,8 @@ package answer
 import (
 	"fmt"
 	"path/filepath"
-	"slices"
 
+	"github.com/moebalance/moebalance/compare/answer/caveat"
 	"github.com/moebalance/moebalance/compare/place"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -12,12 +12,7 @@ import (
 // OfPlacement answers whether a placement is worth a trial.
 func OfPlacement(r *place.Result) Answer {
 	best := r.Best()
-	a := Answer{Verdict: Verdict(best.Verdict), Numbers: []Number{}, Reasons: []string{}, Next: []Step{}}
-	warnings := slices.Clone(r.Warnings)
-	for i := range warnings {
-		warnings[i].Subject = filepath.Base(warnings[i].Subject)
-	}
-	a.Caveats = caveats(warnings, func(string) Severity { return Note })
+	a := Answer{Verdict: Verdict(best.Verdict), Numbers: []Number{}, Reasons: []string{}, Next: []Step{}, Caveats: caveats(byFile(r.Warnings), caveat.SeverityOf)}
 	what := "Placement without copies"
 	if best.Redundant > 0 {
 		what = "Placement with " + quantity.Count(best.Redundant, "copy")

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/moebalance/moebalance/compare/answer/caveat"
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/compare/nsys/wait"
@@ -24,9 +25,9 @@ func OfTrace(t *nsys.Trace, given string) Answer {
 	case len(t.Ranks) < 2:
 		a.Verdict, a.Line = NoAnswer, "No answer: one rank was given; imbalance needs at least two ranks of one run."
 		a.Next = append(a.Next, Step{"Record all ranks, one report each.", "moebalance profile -- YOUR_COMMAND"})
-	case t.Undecided() != "":
-		a.Verdict, a.Line = NoAnswer, "No answer: "+doubtWords(t)+"."
-		a.Reasons = append(a.Reasons, sentence(t.Undecided()))
+	case t.Undecided().Code != "":
+		a.Verdict, a.Line = NoAnswer, "No answer: "+caveat.Brief(t.Undecided())+"."
+		a.Reasons = append(a.Reasons, sentence(caveat.Text(t.Undecided())))
 	default:
 		a.judged(t, given)
 	}
@@ -289,47 +290,25 @@ func traceBasis(t *nsys.Trace, v Verdict) string {
 	return strings.Join(parts, " · ")
 }
 
-// doubtWords are few words on why the trace decides nothing, by the code of the doubt.
-func doubtWords(t *nsys.Trace) string {
-	known := map[string]string{
-		"lost_kernels": "the profiler lost kernels", "ranks_differ": "the ranks recorded different layers or steps",
-		"few_kernels": "one rank's capture lacks kernels", "different_runs": "the captures are of different runs",
-		"graph_mode": "CUDA graphs hide their kernels", "graph_lost": "the kernels of CUDA graphs were lost",
-		"no_experts": "no expert kernel is recognized", "unplaced_experts": "most expert time is in no known layer",
-		"missing_ranks": fmt.Sprintf("only %d of the run's %d ranks were given", len(t.Ranks), t.World),
-	}
-	for _, w := range t.AllWarnings() {
-		if text, ok := known[w.Code]; ok && w.Text == t.Undecided() {
-			return text
-		}
-	}
-	return "the capture leaves imbalance over ranks unknown"
-}
-
-// traceWarnings are the codes that weigh more than a note.
-var traceWarnings = []string{
-	nsys.CountsContradict, "counts_idle", "counts_layers", "counts_ranks", "skew", "other_layers", "graph_coverage", "graph_capture",
-	"loss", "unknown_kernels", "fused_kernels", "no_kernels",
-}
-
 func traceCaveats(t *nsys.Trace) []Caveat {
-	all := t.AllWarnings()
-	for i := range all {
-		all[i].Subject = filepath.Base(all[i].Subject)
-		if all[i].Subject == "." {
-			all[i].Subject = ""
+	undecided := caveat.Key(t.Undecided())
+	return caveats(byFile(t.AllWarnings()), func(w router.Warning) Severity {
+		if caveat.Key(w) == undecided {
+			return Doubt
+		}
+		return caveat.SeverityOf(w)
+	})
+}
+
+// byFile names the files that warnings are of by the last part of their paths.
+func byFile(warnings []router.Warning) []router.Warning {
+	out := slices.Clone(warnings)
+	for i := range out {
+		if out[i].Subject != "" {
+			out[i].Subject = filepath.Base(out[i].Subject)
 		}
 	}
-	undecided := t.Undecided()
-	return caveats(all, func(code string) Severity {
-		switch {
-		case undecided != "" && slices.ContainsFunc(all, func(w router.Warning) bool { return w.Code == code && w.Text == undecided }):
-			return Doubt
-		case slices.Contains(traceWarnings, code):
-			return Warn
-		}
-		return Note
-	})
+	return out
 }
 
 // sum adds a number up over items.

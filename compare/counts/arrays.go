@@ -126,8 +126,7 @@ func (r *Record) assumed(a tensor.Array) (Axes, error) {
 		return nil, fmt.Errorf("want counts of layers × experts, have numbers that look like the experts each "+
 			"token chose, %v: name the dimensions, by --axes tokens,topk or --axes layers,experts", a.Shape)
 	case ids:
-		r.warn("ambiguous_array", "read as counts of [layers, experts]; so few numbers could also be the experts "+
-			"each token chose (--axes tokens,topk)")
+		r.warn("ambiguous_array")
 	}
 	return Axes{"layers", "experts"}, nil
 }
@@ -311,8 +310,7 @@ func (r *Record) addPasses(n int, layers func(pass int) [][]int64) error {
 		}
 	}
 	if empty > 0 {
-		r.warn("empty_steps", "%d of %s excluded: they hold no counts, as the recorder's buffer was not full",
-			empty, quantity.Count(n, "step"))
+		r.warn("empty_steps", "empty", empty, "steps", n)
 	}
 	return nil
 }

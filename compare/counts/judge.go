@@ -89,22 +89,22 @@ func (j *judge) warnAbout(r *Record, o Options) {
 	received := j.received && r.received
 	switch {
 	case j.place == nil && r.Ranks == 0:
-		j.warn(r, "no_ranks", "the number of ranks is not recorded, so only expert load is reported; give the EP size")
+		j.warn(r, "no_ranks")
 	case j.place != nil && j.place.replicated() && !received:
-		j.warn(r, "even_replicas", "slots of replicated experts are assumed to be split evenly among the copies")
+		j.warn(r, "even_replicas")
 	case r.atLeast && r.Experts > 0 && j.place != nil && o.Shape == nil && o.Placement == nil:
-		j.warn(r, "experts_seen", fmt.Sprintf("the number of experts is not recorded; %d are assumed, up to the largest that occurs; name the model if it has more", r.Experts))
+		j.warn(r, "experts_seen", "experts", r.Experts)
 	}
 	if j.shape.TopK == 0 {
-		j.warn(r, "no_top_k", "the experts per token are not recorded, so there is no null to compare with; name the model")
+		j.warn(r, "no_top_k")
 	}
 	if r.Window {
-		j.warn(r, "window", "each step is a sum over forward passes, in which busy ranks that alternate cancel; the imbalance of single passes, weighted by slots, is at least this")
+		j.warn(r, "window")
 	}
 }
 
-func (j *judge) warn(r *Record, code, text string) {
-	j.warnings = append(j.warnings, router.Warning{Code: code, Subject: r.Source, Text: text})
+func (j *judge) warn(r *Record, code string, args ...any) {
+	j.warnings = append(j.warnings, router.Warn(code, r.Source, args...))
 }
 
 // loads are the slots of a step per rank and per expert, nil where they are not

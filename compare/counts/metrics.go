@@ -104,7 +104,7 @@ func readMetrics(s *source, r *Record) error {
 		return err
 	}
 	r.Window, r.atLeast = true, true
-	r.warn("cumulative", "these counters run since the engine started, warm-up included; compare two scrapes with --since or --for")
+	r.warn("cumulative")
 	return c.addSteps(r)
 }
 

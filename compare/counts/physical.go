@@ -51,7 +51,7 @@ func (r *Record) placeCopies() {
 	}
 	p, err := r.placeOn(r.Ranks)
 	if err != nil {
-		r.warn("no_placement", "the recorded map of copies places no experts: %v", err)
+		r.warn("no_placement", "error", err.Error())
 		return
 	}
 	r.Placement = p

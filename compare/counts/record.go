@@ -9,7 +9,6 @@ import (
 	"sort"
 
 	"github.com/moebalance/moebalance/router"
-	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // Bounds on what a file may claim, far above any model, so that a few hostile
@@ -211,12 +210,12 @@ func (r *Record) warnAboutIncomplete(c rankCounts) {
 		}
 	}
 	if dropped > 0 {
-		r.warn("incomplete_passes", "%d of %d iterations × layers excluded: not every one of the %d ranks recorded them exactly once", dropped, len(c), r.Ranks)
+		r.warn("incomplete_passes", "excluded", dropped, "passes", len(c), "ranks", r.Ranks)
 	}
 }
 
-func (r *Record) warn(code, format string, args ...any) {
-	r.Warnings = append(r.Warnings, router.Warning{Code: code, Subject: r.Source, Text: fmt.Sprintf(format, args...)})
+func (r *Record) warn(code string, args ...any) {
+	r.Warnings = append(r.Warnings, router.Warn(code, r.Source, args...))
 }
 
 // finish sorts the steps that are held and checks what every format must satisfy.
@@ -253,7 +252,7 @@ func (r *Record) dropDense() error {
 	if len(dense) == 0 || r.slots == 0 || r.held == nil {
 		return nil
 	}
-	r.warn("dense_layers", "%s excluded (%s): no step has a slot there, as in dense layers", quantity.Count(len(dense), "layer"), quantity.Ranges(dense))
+	r.warn("dense_layers", "layers", dense)
 	kept, err := r.with(slices.DeleteFunc(r.held, func(s Step) bool { return r.layers[s.Layer] == 0 }))
 	*r = *kept
 	return err

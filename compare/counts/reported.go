@@ -10,7 +10,6 @@ import (
 	"strconv"
 
 	"github.com/moebalance/moebalance/router"
-	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // Reported is one line in which an engine states its own balance over ranks.
@@ -87,10 +86,10 @@ func readLog(s *source, r *Record) error {
 	}
 	timers.warn(r)
 	if idle > 0 {
-		r.warn("idle_steps", "%s excluded", quantity.Count(idle, "idle step"))
+		r.warn("idle_steps", "steps", idle)
 	}
 	if vllm {
-		r.warn("vllm_axis", "several vLLM releases computed this balancedness over layers instead of ranks (fixed with pull request 51813): check the version")
+		r.warn("vllm_axis")
 	}
 	return nil
 }
@@ -139,9 +138,9 @@ func (c countdowns) warn(r *Record) {
 	for _, model := range slices.Sorted(maps.Keys(c)) {
 		switch last := c[model]; {
 		case last.left < 0:
-			r.warn("eplb_not_running", "EPLB is not running for model %s: the countdown to the next rearrangement is at %s (vLLM issue 57883); the balance reported here is that of the last placement", model, quantity.Decimals(float64(last.left), 0))
+			r.warn("eplb_not_running", "why", "overdue", "model", model, "left", last.left)
 		case last.step > 0 && last.frozen >= 2:
-			r.warn("eplb_not_running", "EPLB is not running for model %s: the last %d lines are all of step %d (vLLM issue 57883)", model, last.frozen+1, last.step)
+			r.warn("eplb_not_running", "why", "stuck", "model", model, "lines", last.frozen+1, "step", last.step)
 		}
 	}
 }

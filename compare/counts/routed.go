@@ -11,7 +11,6 @@ import (
 
 	"github.com/moebalance/moebalance/compare/counts/tensor"
 	"github.com/moebalance/moebalance/logits/safetensors"
-	"github.com/moebalance/moebalance/router/quantity"
 )
 
 const routedFormat = "routed experts per token"
@@ -324,13 +323,13 @@ func (r *routes) finish() error {
 		return errors.New("want expert ids, have only 0 or −1: the engine recorded no routing")
 	}
 	if repeated > 0 {
-		record.warn("repeated_experts", "%d of %d choices name an expert twice, which no router does: the engine recorded them wrongly, or simulated the routing with replacement", repeated, rows)
+		record.warn("repeated_experts", "repeated", repeated, "choices", rows)
 	}
 	if alike > 0 {
-		record.warn("alike_tokens", "%d of %s of tokens that choose the same experts %d times or more in a row excluded: an engine's memory profiling or warm-up, not text", alike, quantity.Count(rows, "choice"), longRun)
+		record.warn("alike_tokens", "excluded", alike, "choices", rows, "run", longRun)
 	}
 	if padded > 0 {
-		record.warn("padded_tokens", "%s of padding excluded", quantity.Count(padded, "choice"))
+		record.warn("padded_tokens", "choices", padded)
 	}
 	return nil
 }

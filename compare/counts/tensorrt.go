@@ -53,7 +53,7 @@ func readTensorRT(s *source, r *Record) error {
 		r.warnAboutGaps()
 		r.warnAboutSameSources()
 		if differ := int(index.differ.Load()); differ > 0 {
-			r.warn("ranks_disagree", "%s says that all ranks hold the same tokens (tep), but their counts differ in %s of iterations × layers; those of rank 0 are taken", tensorrtMeta, quantity.Count(differ, "case"))
+			r.warn("ranks_disagree", "file", tensorrtMeta, "cases", differ)
 		}
 	}
 	return nil
@@ -114,7 +114,7 @@ func (s *source) tensorrtFiles(r *Record) ([]string, error) {
 		}
 	}
 	if len(other) > 0 {
-		r.warn("other_statistics", "%s of other statistics excluded, as they hold no counts: %s", quantity.Count(len(other), "file"), strings.Join(other, ", "))
+		r.warn("other_statistics", "files", other)
 	}
 	return files, nil
 }
@@ -124,10 +124,10 @@ func (s *source) tensorrtFiles(r *Record) ([]string, error) {
 func (r *Record) warnAboutGaps() {
 	iterations, layers := r.Iterations(), r.Layers()
 	if n := len(iterations); n > 1 && iterations[n-1]-iterations[0] != int64(n-1) {
-		r.warn("missing_iterations", "iterations %d to %d are recorded with gaps: %d of %d", iterations[0], iterations[n-1], n, iterations[n-1]-iterations[0]+1)
+		r.warn("missing_iterations", "first", iterations[0], "last", iterations[n-1], "recorded", n, "all", iterations[n-1]-iterations[0]+1)
 	}
 	if want := len(iterations) * len(layers); r.steps != want {
-		r.warn("incomplete_grid", "%s of %s should be %d counts, have %d", quantity.Count(len(iterations), "iteration"), quantity.Count(len(layers), "layer"), want, r.steps)
+		r.warn("incomplete_grid", "iterations", len(iterations), "layers", len(layers), "expected", want, "recorded", r.steps)
 	}
 }
 
@@ -137,6 +137,6 @@ func (r *Record) warnAboutGaps() {
 // those are not suspicious.
 func (r *Record) warnAboutSameSources() {
 	if r.Ranks > 1 && !r.sources.differ && r.sources.uneven {
-		r.warn("same_sources", "all %d ranks recorded the same counts: if they hold the same tokens (tep), the load is %d times too large, and floor and chance are those of as many tokens; max/mean is not affected", r.Ranks, r.Ranks)
+		r.warn("same_sources", "ranks", r.Ranks)
 	}
 }

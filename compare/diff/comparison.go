@@ -252,7 +252,8 @@ func (c *Comparison) warnOfSteps(arm gain.Arm, t *imbalance.Times) {
 		c.warn("no_steps", string(arm), "no range marks the steps, so the whole capture counts as one step: arms with different numbers of steps are not comparable")
 	}
 	for _, w := range t.Warnings() {
-		c.warn(w.Code, string(arm), w.Text)
+		w.Subject = string(arm)
+		c.Warnings = append(c.Warnings, w)
 	}
 	if t.OutsideShare > outsideMargin {
 		c.warn("outside_steps", string(arm), quantity.Percent(t.OutsideShare)+" of the kernel time is outside every step and excluded")
@@ -262,7 +263,8 @@ func (c *Comparison) warnOfSteps(arm gain.Arm, t *imbalance.Times) {
 // pass takes over what a side's reader had to say.
 func (c *Comparison) pass(arm gain.Arm, t *nsys.Trace) {
 	about := func(w router.Warning) {
-		c.warn(w.Code, strings.TrimSuffix(string(arm)+": "+w.Subject, ": "), w.Text)
+		w.Subject = strings.TrimSuffix(string(arm)+": "+w.Subject, ": ")
+		c.Warnings = append(c.Warnings, w)
 	}
 	for _, w := range t.Warnings {
 		switch imbalance.Exclusion(w.Code) {

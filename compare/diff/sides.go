@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/moebalance/moebalance/compare/answer/caveat"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
@@ -96,8 +97,8 @@ func (c *Comparison) judgeExtent(normal, perfect *nsys.Trace, refuse func(string
 		refuse("the sides have %d of %d ranks in common: %s has %s; %s has %s", len(c.Ranks), most, names[0], quantity.Ranges(c.Normal.Ranks), names[1], quantity.Ranges(c.Perfect.Ranks))
 	}
 	for i, t := range []*nsys.Trace{normal, perfect} {
-		if doubt := t.Doubt(); doubt != "" {
-			refuse("the %s side is uncertain: %s", names[i], doubt)
+		if doubt := t.Doubt(); doubt.Code != "" {
+			refuse("the %s side is uncertain: %s", names[i], caveat.Text(doubt))
 		}
 	}
 	if n, p := named(layersOf(normal)), named(layersOf(perfect)); !slices.Equal(n, p) {

@@ -2,7 +2,6 @@ package imbalance
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -10,7 +9,6 @@ import (
 
 	"github.com/moebalance/moebalance/compare/stats"
 	"github.com/moebalance/moebalance/router"
-	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // WarmUpFactor is how many times the median of the later steps the GPU time of a
@@ -188,20 +186,14 @@ func (t *Times) StepsOf(e Exclusion) []int {
 // Warnings say which steps were excluded, and why.
 func (t *Times) Warnings() []router.Warning {
 	var out []router.Warning
-	say := func(e Exclusion, why string) {
+	warn := func(e Exclusion, args ...any) {
 		if numbers := t.StepsOf(e); len(numbers) > 0 {
-			noun := "step "
-			if len(numbers) > 1 {
-				noun = "steps "
-			}
-			out = append(out, router.Warning{Code: string(e), Text: noun + quantity.Ranges(numbers) + " excluded as " + why})
+			out = append(out, router.Warn(string(e), "", append(args, "steps", numbers)...))
 		}
 	}
-	say(Incomplete, "incomplete: some rank has no kernels there, or lacks a layer, or a phase of one, "+
-		"that it has in other steps")
-	say(Lost, "incomplete: ranks have different numbers of expert GEMMs in a layer, so kernels were lost")
-	say(OtherKind, fmt.Sprintf("of another kind: the capture mixes %d kinds of steps "+
-		"(prefill and decode, or numbers of tokens more than twofold apart), and the one with most expert time counts", t.Kinds))
-	say(WarmUp, fmt.Sprintf("warm-up: GPU time over %g× the median of later steps", WarmUpFactor))
+	warn(Incomplete)
+	warn(Lost, "why", "steps")
+	warn(OtherKind, "kinds", t.Kinds)
+	warn(WarmUp, "factor", WarmUpFactor)
 	return out
 }

@@ -68,7 +68,7 @@ func TestCountsThatFitInPartAreWarnedOf(t *testing.T) {
 		var all []string
 		for _, w := range mustRead(t, Options{Recorded: r}, path).Warnings {
 			if strings.HasPrefix(w.Code, "counts_") {
-				all = append(all, w.Text)
+				all = append(all, fmt.Sprint(w.Code, w.Args))
 			}
 		}
 		return strings.Join(all, "\n")
@@ -76,7 +76,7 @@ func TestCountsThatFitInPartAreWarnedOf(t *testing.T) {
 	if all := text(recordedCounts(t, 2, []int64{3, 1, 1, 0}, 0, 1)); all != "" {
 		t.Errorf("the run's own counts: %s", all)
 	}
-	if all := text(recordedCounts(t, 2, []int64{0, 0, 0, 0}, 5)); all != "the recorded counts are all zero, so no time is allocated by them" {
+	if all := text(recordedCounts(t, 2, []int64{0, 0, 0, 0}, 5)); all != "counts_layersmap[why:zero]" {
 		t.Errorf("no load: %s", all)
 	}
 	dense := recordedCounts(t, 2, []int64{3, 1, 1, 0}, 0, 1)
@@ -86,9 +86,9 @@ func TestCountsThatFitInPartAreWarnedOf(t *testing.T) {
 	}
 	all := text(recordedCounts(t, 2, []int64{3, 1, 0, 4}, 0))
 	for _, want := range []string{
-		"the recorded counts lack these layers, in which experts run: 1",
-		"layer 0: 1 expert with 50.0 % of the recorded load never ran", // 4 of 8 slots are expert 3's
-		"layer 0: 1 expert without recorded load ran",
+		"counts_layersmap[layers:[1] why:without]",
+		"counts_idlemap[experts:1 layer:0 share:0.5 why:unused]", // 4 of 8 slots are expert 3's
+		"counts_idlemap[experts:1 layer:0 why:unloaded]",
 	} {
 		if !strings.Contains(all, want) {
 			t.Errorf("no %q in\n%s", want, all)

@@ -1,7 +1,6 @@
 package nsys
 
 import (
-	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -9,7 +8,6 @@ import (
 	"github.com/moebalance/moebalance/compare/nsys/capture"
 
 	"github.com/moebalance/moebalance/router"
-	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // describe is the export's entry in the result, with everything its reader must
@@ -43,8 +41,8 @@ type exportDescription struct {
 	replayed    int64 // kernels that a graph replayed
 }
 
-func (d *exportDescription) warn(code, format string, args ...any) {
-	d.Warnings = append(d.Warnings, router.Warning{Code: code, Subject: filepath.Base(d.Path), Text: fmt.Sprintf(format, args...)})
+func (d *exportDescription) warn(code string, args ...any) {
+	d.Warnings = append(d.Warnings, router.Warn(code, filepath.Base(d.Path), args...))
 }
 
 // describeGraphs tells the mode in which CUDA graphs were recorded, and what it hides.
@@ -53,17 +51,17 @@ func (d *exportDescription) describeGraphs() {
 	switch {
 	case whole > 0:
 		d.GraphMode = "graph"
-		d.warn("graph_mode", "%s recorded as a whole: the time of the kernels inside is excluded; capture with --cuda-graph-trace=node to see them", quantity.Count(whole, "graph launch"))
+		d.warn("graph_mode", "graphs", whole)
 		if called > whole {
-			d.warn("graph_coverage", "%d of %s have a recorded time: the others were lost", whole, quantity.Count(called, "graph launch"))
+			d.warn("graph_coverage", "recorded", whole, "launches", called)
 		}
 	case d.replayed > 0, called > 0 && d.launchedTogether():
 		d.GraphMode = "node"
 	case called > 0:
-		d.warn("graph_lost", "%s without any recorded graph node: the kernels of graphs were lost, or are counted without a layer", quantity.Count(called, "graph launch"))
+		d.warn("graph_lost", "launches", called)
 	}
 	if n := d.attribution.detached; n > 0 {
-		d.warn("graph_capture", "%d of %s belong to graphs captured before the recording began: their layer is unknown; start the capture before CUDA graphs are captured", n, quantity.Count(d.replayed, "replayed kernel"))
+		d.warn("graph_capture", "detached", n, "replayed", d.replayed)
 	}
 }
 
@@ -84,19 +82,19 @@ func (d *exportDescription) launchedTogether() bool {
 // warnLosses tells what the capture or the export left out.
 func (d *exportDescription) warnLosses() {
 	if texts := d.rec.Metadata.Losses; len(texts) > 0 {
-		d.warn("loss", "the profiler says: %s", strings.Join(texts, "; "))
+		d.warn("loss", "messages", texts)
 	}
 	if d.rec.Metadata.Partial != "" {
-		d.warn("partial_export", "a partial export (%s): times outside it are excluded", d.rec.Metadata.Partial)
+		d.warn("partial_export", "filter", d.rec.Metadata.Partial)
 	}
 	if a := d.attribution; a.ignored > 0 {
-		d.warn("ignored", "%d of %s (%s) in ranges that ask to be ignored: excluded", a.ignored, quantity.Count(d.Kernels, "kernel"), quantity.Duration(float64(a.ignoredNS)))
+		d.warn("ignored", "ignored", a.ignored, "kernels", d.Kernels, "time_ns", a.ignoredNS)
 	}
 	if lost, all := d.rec.LostKernels, d.rec.LostKernels+int64(d.attribution.calls); float64(lost) > mostLost*float64(all) {
-		d.warn("lost_kernels", "%d of %s have no kernel: it was lost; record a shorter capture, and let the profiler finish", lost, quantity.Count(all, "launch"))
+		d.warn("lost_kernels", "lost", lost, "launches", all)
 	}
 	if n := d.attribution.launchless; n > 0 {
-		d.warn("no_launch", "%d of %s without a recorded launch: no range of a thread locates them", n, quantity.Count(d.Kernels, "kernel"))
+		d.warn("no_launch", "kernels", n, "all", d.Kernels)
 	}
 }
 
@@ -104,20 +102,20 @@ func (d *exportDescription) warnLosses() {
 func (d *exportDescription) warnSteps() {
 	a := d.attribution
 	if a.stepsWithout > 0 {
-		d.warn(endedEarlyCode, "%d of %s have ranges but no kernels, and are excluded: idle, or their kernels were lost", a.stepsWithout, quantity.Count(a.stepsSeen, "step"))
+		d.warn(endedEarlyCode, "why", "steps", "without", a.stepsWithout, "steps", a.stepsSeen)
 	}
 	after, seen := a.labeledAfter, a.labeled
 	if seen == 0 {
 		after, seen = d.unknownRangesAfter(a.lastWork), len(d.rec.Ranges)
 	}
 	if float64(after) > mostAfter*float64(seen) {
-		d.warn(endedEarlyCode, "%d of %s begin after the last kernel ended, over %s: the capture of kernels ended early", after, quantity.Count(seen, "range"), quantity.Duration(float64(d.rec.RangesEnd-a.lastWork)))
+		d.warn(endedEarlyCode, "why", "ranges", "after", after, "ranges", seen, "time_ns", d.rec.RangesEnd-a.lastWork)
 	}
 	if a.idleProcesses > 0 {
-		d.warn("no_kernels", "%s with named ranges but without kernels: idle, or a rank whose kernels were not captured", quantity.Count(a.idleProcesses, "process"))
+		d.warn("no_kernels", "processes", a.idleProcesses)
 	}
 	if a.renumbered {
-		d.warn("steps_renumbered", "numbers of steps are missing or repeated: steps are numbered in order of start")
+		d.warn("steps_renumbered")
 	}
 }
 
@@ -133,7 +131,7 @@ const singleLayers = "single_layers"
 func (d *exportDescription) warnSingleLayers() {
 	// TensorRT-LLM's range has its arguments behind.
 	if slices.ContainsFunc(d.rec.RangeNames, func(name string) bool { return strings.HasPrefix(name, "layer_wise_benchmarks args ") }) {
-		d.warn(singleLayers, "a benchmark of single layers: a step of the whole model runs more layers than these")
+		d.warn(singleLayers)
 	}
 }
 
@@ -156,25 +154,20 @@ func (d *exportDescription) unknownRangesAfter(at int64) (n int) {
 func (d *exportDescription) warnIssues() {
 	t := d.rec.Issues
 	for _, w := range []struct {
-		n                int64
-		code, what, text string
+		code string
+		rows int64
 	}{
-		{t.Backwards, "backwards", "event", "that end before they begin: excluded"},
-		{t.OutOfRange, "out_of_range", "event", "at impossible times (beyond 104 days): excluded"},
-		{t.ReusedCorrelations, "correlation_reused", "call", "with the correlation id of another call: each kernel is joined to the last call before it"},
-		{t.Unended, "unended_kernels", "kernel", "without a recorded duration: excluded"},
-		{t.OpenRanges, "open_ranges", "range", "never closed: taken to end with the capture"},
-		{t.NoPID, "no_process", "kernel", "without a recorded process: assigned to an extra rank; others may be renumbered. Export one file per rank to avoid this"},
-		{t.OtherDevice, "other_device", "kernel", "on another device than most of their process: counted for the same rank"},
+		{"backwards", t.Backwards}, {"out_of_range", t.OutOfRange}, {"correlation_reused", t.ReusedCorrelations}, {"unended_kernels", t.Unended},
+		{"open_ranges", t.OpenRanges}, {"no_process", t.NoPID}, {"other_device", t.OtherDevice},
 	} {
-		if w.n > 0 {
-			d.warn(w.code, "%s %s", quantity.Count(w.n, w.what), w.text)
+		if w.rows > 0 {
+			d.warn(w.code, "rows", w.rows)
 		}
 	}
 	if t.Adopted > 0 {
-		d.warn("no_process", "%d of %s without a recorded process: assigned to the only one", t.Adopted, quantity.Count(d.Kernels, "kernel"))
+		d.warn("no_process", "why", "adopted", "rows", t.Adopted, "kernels", d.Kernels)
 	}
 	if t.NoPIDs {
-		d.warn("no_process", "no kernel has a recorded process: kernels are joined to calls by correlation id alone")
+		d.warn("no_process", "why", "none")
 	}
 }

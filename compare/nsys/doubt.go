@@ -25,25 +25,26 @@ func (t *Trace) AllWarnings() []router.Warning {
 	return all
 }
 
-// Doubt says why the imbalance over ranks must not be relied on, empty if nothing
-// speaks against it. Verbs put it into the headline.
-func (t *Trace) Doubt() string {
+// Doubt is the warning for which the imbalance over ranks must not be relied on, without a
+// code if nothing speaks against it. Verbs put it into the headline.
+func (t *Trace) Doubt() router.Warning {
 	all := t.AllWarnings()
 	for _, code := range doubts {
 		if i := slices.IndexFunc(all, func(w router.Warning) bool { return w.Code == code }); i >= 0 {
-			return all[i].Text
+			return all[i]
 		}
 	}
-	return ""
+	return router.Warning{}
 }
 
-// Undecided says why no gate on the imbalance over ranks may pass: a Doubt, or ranks of
-// the run that were not given, of which one may be the busiest; else empty.
-func (t *Trace) Undecided() string {
-	if i := slices.IndexFunc(t.Warnings, func(w router.Warning) bool { return w.Code == missingRanks }); i >= 0 && t.Doubt() == "" {
-		return t.Warnings[i].Text
+// Undecided is the warning for which no gate on the imbalance over ranks may pass: a Doubt, or
+// ranks of the run that were not given, of which one may be the busiest; else without a code.
+func (t *Trace) Undecided() router.Warning {
+	doubt := t.Doubt()
+	if i := slices.IndexFunc(t.Warnings, func(w router.Warning) bool { return w.Code == missingRanks }); i >= 0 && doubt.Code == "" {
+		return t.Warnings[i]
 	}
-	return t.Doubt()
+	return doubt
 }
 
 // endedEarlyCode is the code of the warning that the capture of kernels ended before the work.
@@ -52,18 +53,17 @@ const endedEarlyCode = "ended_early"
 // missingRanks is the code of the warning of ranks that were not given.
 const missingRanks = "missing_ranks"
 
-// gap is by how much one rank begins after another one ended, with a sentence on it and
-// their files; 0 where sessions are not recorded, or all overlap.
-func (r *reduction) gap() (ns int64, text, files string) {
+// gap is by how much the last rank begins after the first one ended; 0 where sessions are
+// not recorded, or all overlap.
+func (r *reduction) gap() (ns int64, firstRank, lastRank *rankEvents) {
 	type span struct {
 		of       *rankEvents
 		from, to int64
 	}
-	var first span // the one that ended first
-	var last span  // the one that began last
+	var first, last span // the one that ended first and the one that began last
 	for _, p := range r.ranks {
 		if p.of.session == 0 || len(p.events) == 0 {
-			return 0, "", ""
+			return 0, nil, nil
 		}
 		end := p.events[len(p.events)-1]
 		s := span{p, p.of.session + p.events[0].start, p.of.session + end.start + end.duration}
@@ -74,15 +74,14 @@ func (r *reduction) gap() (ns int64, text, files string) {
 			last = s
 		}
 	}
-	ns = max(0, last.from-first.to)
-	return ns, fmt.Sprintf("rank %d begins %s after rank %d ended", last.of.rank.Rank, quantity.Duration(float64(ns)), first.of.rank.Rank), first.of.rank.Export + " and " + last.of.rank.Export
+	return max(0, last.from-first.to), first.of, last.of
 }
 
 // differentRuns warns of ranks that ran at different times, which one run's ranks never
 // do: they meet in every layer. It warns of different models too.
 func (r *reduction) differentRuns() {
-	if ns, text, _ := r.gap(); ns > clockError {
-		r.warn("different_runs", "", text+": they are not of one run")
+	if ns, first, last := r.gap(); ns > clockError {
+		r.warn("different_runs", "", "why", "times", "rank", last.rank.Rank, "gap_ns", ns, "other", first.rank.Rank)
 		return
 	}
 	r.otherModel()
@@ -90,8 +89,9 @@ func (r *reduction) differentRuns() {
 
 // oneTime refuses ranks that ran at times too far apart for any clocks.
 func (r *reduction) oneTime() error {
-	if ns, text, files := r.gap(); ns > mostSkew {
-		return &input.Error{File: files, Expected: "ranks of one run", Found: text, Try: "pass the exports of one run", Err: ErrNotOneRun}
+	if ns, first, last := r.gap(); ns > mostSkew {
+		found := fmt.Sprintf("rank %d begins %s after rank %d ended", last.rank.Rank, quantity.Duration(float64(ns)), first.rank.Rank)
+		return &input.Error{File: first.rank.Export + " and " + last.rank.Export, Expected: "ranks of one run", Found: found, Try: "pass the exports of one run", Err: ErrNotOneRun}
 	}
 	return nil
 }
@@ -136,15 +136,14 @@ func (r *reduction) placedExperts(times *imbalance.Times) {
 			unknown += c.TotalNS
 		}
 	}
-	const record = "; name steps and layers by NVTX ranges, or record more whole steps"
 	switch {
 	case experts == 0:
-		r.warn("no_experts", "", "no kernel is recognized as an expert GEMM, and no range names experts: a dense model, or plain GEMMs for each expert; record NVTX ranges (vLLM --enable-layerwise-nvtx-tracing, SGLang --enable-layerwise-nvtx-marker, or your own, such as 'layer 3 experts'), or name kernels by --phase experts=REGEX")
+		r.warn("no_experts", "")
 	case len(r.ranks) < 2:
 	case float64(placed) < leastPlaced*float64(gemms):
-		r.warn("unplaced_experts", "", fmt.Sprintf("%s of the expert GEMM time is in no layer, where the busy ranks of different layers cancel%s", quantity.Percent(1-float64(placed)/float64(gemms)), record))
+		r.warn("unplaced_experts", "", "why", "layers", "share", 1-float64(placed)/float64(gemms))
 	case times.Of == imbalance.OfPhase && (float64(unknown) > mostUnknowns*float64(experts) || float64(r.besideGEMMs()) > mostBeside*float64(experts)):
-		r.warn("unplaced_experts", "", "no expert GEMM is recognized: the time of the phase experts is that of kernels beside the GEMMs, or less than the unknown time; --phase experts=REGEX names kernels, and NVTX ranges name phases")
+		r.warn("unplaced_experts", "", "why", "gemms")
 	default:
 		r.warnLittleEvidence(times, all)
 	}
@@ -157,12 +156,10 @@ func (r *reduction) warnLittleEvidence(times *imbalance.Times, all int64) {
 	idle := slices.IndexFunc(times.Ranks, func(rank int) bool { ns, has := byRank[rank]; return has && ns == 0 })
 	switch {
 	case len(times.StepsOf(imbalance.Counts)) == 0:
-		r.warn("little_evidence", "", "no step was recorded whole by all ranks; record more steps")
+		r.warn("little_evidence", "", "why", "no_step")
 	case sum < leastCounted*float64(all):
-		r.warn("little_evidence", "", fmt.Sprintf("the steps that count hold %s of expert time, %s of the GPU time without collectives; "+
-			"record more whole steps", quantity.Duration(sum), quantity.Percent(sum/float64(all))))
+		r.warn("little_evidence", "", "why", "time", "expert_ns", sum, "share", sum/float64(all))
 	case idle >= 0:
-		r.warn("little_evidence", "", fmt.Sprintf("rank %d ran no expert kernel in the steps that count: "+
-			"its kernels were lost, or its experts have no name", times.Ranks[idle]))
+		r.warn("little_evidence", "", "why", "rank", "rank", times.Ranks[idle])
 	}
 }

@@ -79,7 +79,7 @@ func TestEnginesWithoutRanges(t *testing.T) {
 	} {
 		t.Run(c.captures, func(t *testing.T) {
 			trace := mustRead(t, Options{Threshold: 0.1}, inTestdata(t, c.captures)...)
-			if trace.Doubt() != "" {
+			if trace.Doubt().Code != "" {
 				t.Error(trace.Doubt())
 			}
 			s := trace.Structure
@@ -227,8 +227,8 @@ func TestStrippedOfRanges(t *testing.T) {
 			without := changed(t, paths, func(_ int, rec *capture.Recording) { rec.Ranges = nil })
 			s := without.Structure
 			if s == nil {
-				if blocks > 0 || without.Doubt() == "" {
-					t.Errorf("no expert block was found, doubt: %q", without.Doubt())
+				if blocks > 0 || without.Doubt().Code == "" {
+					t.Errorf("no expert block was found, doubt: %v", without.Doubt())
 				}
 				return
 			}
@@ -381,7 +381,7 @@ func TestStepsFromTheOrderOfLayers(t *testing.T) {
 			}
 		}
 		if len(paths) == 4 { // a rank that ended two steps early
-			if lost := without(int(mustRead(t, Options{}, paths[1]).Exports[0].Kernels / 2)); lost.Doubt() == "" {
+			if lost := without(int(mustRead(t, Options{}, paths[1]).Exports[0].Kernels / 2)); lost.Doubt().Code == "" {
 				t.Errorf("%s: a rank that ended early is not doubted", pattern)
 			}
 		}
@@ -489,7 +489,7 @@ func TestLostKernelsNeverMoveAFlagSilently(t *testing.T) {
 							lose(rec, lost, launched)
 						}
 					})
-					if have := flags(trace); trace.Doubt() == "" && !slices.Equal(have, want) {
+					if have := flags(trace); trace.Doubt().Code == "" && !slices.Equal(have, want) {
 						t.Errorf("%s, stripped %t, %s, %.0f %%, launches recorded %t: %v, want %v or a doubt", c.captures, c.stripped, way, 100*share, launched, have, want)
 					}
 				}
@@ -503,8 +503,8 @@ func TestLostKernelsNeverMoveAFlagSilently(t *testing.T) {
 func TestFewKernelsPerExpert(t *testing.T) {
 	for _, pattern := range []string{"gptoss-ep4-ranks/normal.rank?.sqlite", "gptoss-ep4-ranks/perfect.rank?.sqlite", "torch/loop-normal.rank?.json.gz"} {
 		paths := inTestdata(t, pattern)
-		if doubt := mustRead(t, Options{}, paths...).Doubt(); doubt != "" {
-			t.Errorf("%s: a whole capture is doubted: %s", pattern, doubt)
+		if doubt := mustRead(t, Options{}, paths...).Doubt(); doubt.Code != "" {
+			t.Errorf("%s: a whole capture is doubted: %v", pattern, doubt)
 		}
 	}
 	paths := inTestdata(t, "gptoss-ep4-ranks/normal.rank?.sqlite")
@@ -514,8 +514,8 @@ func TestFewKernelsPerExpert(t *testing.T) {
 				lose(rec, func(l lostAt) bool { return l.gemm && l.gemms%mod == 0 }, false)
 			}
 		})
-		if !strings.Contains(trace.Doubt(), "per expert") {
-			t.Errorf("one in %d GEMMs lost: doubt %q", mod, trace.Doubt())
+		if doubt := trace.Doubt(); doubt.Code != "few_kernels" || doubt.Args["why"] != "expert" {
+			t.Errorf("one in %d GEMMs lost: doubt %v", mod, trace.Doubt())
 		}
 	}
 }
@@ -524,8 +524,8 @@ func TestFewKernelsPerExpert(t *testing.T) {
 // expert GEMM, so that only the number of kernels tells.
 func TestMissingKernelsRaiseADoubt(t *testing.T) {
 	paths := inTestdata(t, "hf-qwen3-ep4-nsys/normal.rank?.sqlite")
-	if doubt := mustRead(t, Options{}, paths...).Doubt(); doubt != "" {
-		t.Errorf("a whole capture is doubted: %s", doubt)
+	if doubt := mustRead(t, Options{}, paths...).Doubt(); doubt.Code != "" {
+		t.Errorf("a whole capture is doubted: %v", doubt)
 	}
 	for offset := range 5 {
 		trace := changed(t, paths, func(rank int, rec *capture.Recording) {
@@ -534,7 +534,7 @@ func TestMissingKernelsRaiseADoubt(t *testing.T) {
 				rec.Kernels = slices.DeleteFunc(rec.Kernels, func(capture.Kernel) bool { i++; return i%5 == offset })
 			}
 		})
-		if trace.Doubt() == "" {
+		if trace.Doubt().Code == "" {
 			t.Errorf("offset %d: no doubt", offset)
 		}
 	}
@@ -563,8 +563,8 @@ func TestStepsThatAllRanksRecorded(t *testing.T) {
 				rec.Ranges = slices.DeleteFunc(slices.Clone(rec.Ranges), func(r capture.Range) bool { return r.End < begin })
 			}
 		})
-		if trace.Doubt() != "" || trace.Structure.Layers != 12 || trace.Structure.Steps != whole.Structure.Steps-2 {
-			t.Errorf("%s: %q, %+v", what, trace.Doubt(), trace.Structure)
+		if trace.Doubt().Code != "" || trace.Structure.Layers != 12 || trace.Structure.Steps != whole.Structure.Steps-2 {
+			t.Errorf("%s: %v, %+v", what, trace.Doubt(), trace.Structure)
 		}
 		first := slices.MinFunc(trace.Cells, func(a, b Cell) int { return cmp.Compare(uint32(a.Step), uint32(b.Step)) }).Step
 		for i, s := range trace.StepTimes {
@@ -622,7 +622,7 @@ func TestTrainingTraceOfDeepSeek(t *testing.T) {
 func TestRanksOfDifferentRuns(t *testing.T) {
 	normal, perfect := inTestdata(t, "hf-qwen3-ep4-nsys/normal.rank?.sqlite"), inTestdata(t, "hf-qwen3-ep4-nsys/perfect.rank?.sqlite")
 	paths := []string{normal[0], normal[1], perfect[2], perfect[3]}
-	if trace := mustRead(t, Options{}, paths...); trace.Doubt() == "" {
+	if trace := mustRead(t, Options{}, paths...); trace.Doubt().Code == "" {
 		t.Errorf("%v: no doubt in %v", paths, trace.Warnings)
 	}
 	other := inTestdata(t, "deepseek-ep4-ranks/normal.rank?.sqlite")
@@ -647,8 +647,8 @@ func TestRanksOfDifferentRuns(t *testing.T) {
 			}
 		}
 	})
-	if doubt := linear.Doubt(); !strings.Contains(doubt, "rank 2 runs kernels of flash-linear-attention") {
-		t.Errorf("two models of one engine: %q", doubt)
+	if doubt := linear.Doubt(); doubt.Args["why"] != "models" || doubt.Args["rank"] != 2.0 || !strings.Contains(fmt.Sprint(doubt.Args["libraries"]), "flash-linear-attention") {
+		t.Errorf("two models of one engine: %v", doubt)
 	}
 }
 

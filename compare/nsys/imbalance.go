@@ -2,7 +2,6 @@ package nsys
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -42,16 +41,16 @@ func (r *reduction) warnMissingRanges() {
 		return // the ranges may be there, and what ran inside them is hidden
 	}
 	if !slices.ContainsFunc(r.trace.Cells, func(c Cell) bool { return c.Step.Defined() }) {
-		r.warn("no_steps", "", "no range names a step: the whole capture counts as one step; 'trace --step-pattern' says which names do")
+		r.warn("no_steps", "")
 	}
 	switch ranks, overlap := r.otherLayers(); {
 	case overlap: // no stages
-		r.warn("ranks_differ", "", fmt.Sprintf("ranks %d and %d share layers, and one has layers that the other lacks: kernels were lost, or the ranks are of different runs or models", ranks[0], ranks[1]))
+		r.warn("ranks_differ", "", "why", "shared", "rank", ranks[0], "other", ranks[1])
 	case len(ranks) > 0:
-		r.warn("other_layers", "", fmt.Sprintf("rank %d has other layers than rank %d: pipeline stages, or exports of different runs", ranks[1], ranks[0]))
+		r.warn("other_layers", "", "rank", ranks[1], "other", ranks[0])
 	}
 	if r.judged(None) {
-		r.warn("no_layers", "", "no range names a layer: all layers count as one; 'trace --layer-pattern' says which names do")
+		r.warn("no_layers", "")
 	}
 }
 
@@ -199,7 +198,7 @@ func (r *reduction) expertParts() (experts []int, ok bool) {
 			first = last + 1 // experts between two neighbours that never ran belong to one of them
 		}
 		if end-first > maxParts {
-			r.warn("expert_numbers", "", fmt.Sprintf("experts are numbered from %d to %d, more than any model has: expert imbalance is not computed", first, end-1))
+			r.warn("expert_numbers", "", "first", first, "last", end-1)
 			return nil, false
 		}
 		for e := first; e < end; e++ {

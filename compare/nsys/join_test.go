@@ -4,7 +4,6 @@ import (
 	"errors"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/moebalance/moebalance/router"
@@ -290,10 +289,10 @@ func TestOtherLayersAreSaid(t *testing.T) {
 		}
 		return f.write(t, "r.rank"+layers[0]+".sqlite")
 	}
-	if trace := mustRead(t, Options{}, of("0", "1"), of("2")); !hasWarning(trace.Warnings, "other_layers") || trace.Doubt() != "" {
+	if trace := mustRead(t, Options{}, of("0", "1"), of("2")); !hasWarning(trace.Warnings, "other_layers") || trace.Doubt().Code != "" {
 		t.Errorf("stages: have %v", trace.Warnings)
 	}
-	if trace := mustRead(t, Options{}, of("0", "1"), of("1")); !strings.Contains(trace.Doubt(), "share layers") {
+	if trace := mustRead(t, Options{}, of("0", "1"), of("1")); trace.Doubt().Args["why"] != "shared" {
 		t.Errorf("one with a layer more: have %v", trace.Warnings)
 	}
 }

@@ -95,11 +95,11 @@ func (r *reduction) otherModel() {
 	for _, p := range r.ranks[1:] {
 		own, a, b := p.libraries(), p, first
 		names := librariesOf(own, firsts)
-		if names == "" {
+		if len(names) == 0 {
 			names, a, b = librariesOf(firsts, own), first, p
 		}
-		if names != "" {
-			r.warn("different_runs", "", fmt.Sprintf("rank %d runs kernels of %s, and rank %d has none: they are of different models", a.rank.Rank, names, b.rank.Rank))
+		if len(names) > 0 {
+			r.warn("different_runs", "", "why", "models", "rank", a.rank.Rank, "libraries", names, "other", b.rank.Rank)
 			return
 		}
 	}
@@ -119,19 +119,18 @@ func (p *rankEvents) libraries() map[string]int64 {
 
 // librariesOf names the libraries that one rank alone uses, if for enough of its time;
 // empty where the other has no such kernels at all, as a stage of a pipeline.
-func librariesOf(own, other map[string]int64) string {
+func librariesOf(own, other map[string]int64) (names []string) {
 	var all, alone int64
-	var names []string
 	for name, ns := range own {
 		if all += ns; other[name] == 0 {
 			alone, names = alone+ns, append(names, name)
 		}
 	}
 	if len(other) == 0 || float64(alone) < leastOwn*float64(max(all, 1)) {
-		return ""
+		return nil
 	}
 	slices.Sort(names)
-	return strings.Join(names, ", ")
+	return names
 }
 
 // familyTimes is the compute time of the rank by kernel name, without template and call

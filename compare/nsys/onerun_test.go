@@ -53,7 +53,7 @@ func TestOneCaptureAsTwoRanks(t *testing.T) {
 			}
 		}
 	}
-	if trace := mustRead(t, Options{}, paths...); trace.Doubt() != "" {
-		t.Errorf("two ranks of one run: %s", trace.Doubt())
+	if trace := mustRead(t, Options{}, paths...); trace.Doubt().Code != "" {
+		t.Errorf("two ranks of one run: %v", trace.Doubt())
 	}
 }

@@ -2,7 +2,6 @@ package nsys
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -10,7 +9,6 @@ import (
 	"github.com/moebalance/moebalance/compare/nsys/kernel"
 	"github.com/moebalance/moebalance/compare/nsys/recorded"
 	"github.com/moebalance/moebalance/router"
-	"github.com/moebalance/moebalance/router/quantity"
 	"gonum.org/v1/gonum/floats"
 )
 
@@ -71,7 +69,7 @@ func (r *reduction) takeInOrder(s *Structure) {
 	for i, row := range given.Imbalance {
 		given.Imbalance[i].Layer = router.Whole(slices.Index(counted, int(row.Layer)))
 	}
-	r.warn("counts_order", "", fmt.Sprintf("the counted layers %d to %d are taken in their order as the inferred layers 0 to %d", counted[0], counted[s.Layers-1], s.Layers-1))
+	r.warn("counts_order", "", "first", counted[0], "last", counted[s.Layers-1], "most", s.Layers-1)
 }
 
 // rankNumbers are the numbers of the ranks, ascending.
@@ -118,7 +116,7 @@ func (r *reduction) loadExperts() {
 		}
 	}
 	if len(grouped) > 0 && len(r.options.Recorded.Load) == 0 {
-		r.warn("no_expert_times", "", "one grouped kernel runs all experts of a rank, so no time is measured per expert; pass recorded counts ('trace --counts DIR') to allocate it by load")
+		r.warn("no_expert_times", "")
 		return
 	}
 	byRank := func(a, b [2]int) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) }
@@ -135,7 +133,7 @@ func (r *reduction) loadExperts() {
 		}
 	}
 	if missing > 0 {
-		r.warn("no_load", "", fmt.Sprintf("the recorded counts lack %d of %s of rank and layer: no time is allocated there", missing, quantity.Count(len(grouped), "pair")))
+		r.warn("no_load", "", "missing", missing, "pairs", len(grouped))
 	}
 }
 
@@ -146,7 +144,7 @@ func (r *reduction) checkLoadFits() {
 	for _, row := range r.options.Recorded.Imbalance {
 		steps[int(row.Layer)] = max(row.Steps, steps[int(row.Layer)])
 	}
-	uneven, against, reason := 0, 0, ""
+	uneven, against, reason, at := 0, 0, "", 0
 	for _, l := range r.times.Judged() {
 		if len(l.Experts) == 0 || len(l.Ranks) < 2 {
 			continue
@@ -160,11 +158,13 @@ func (r *reduction) checkLoadFits() {
 			uneven++
 		}
 		if why != "" {
-			against, reason = against+1, cmp.Or(reason, fmt.Sprintf("in layer %d %s", layer, why))
+			if against++; against == 1 {
+				reason, at = why, layer
+			}
 		}
 	}
 	if against > 0 && 2*against > uneven {
-		r.warn(CountsContradict, "", fmt.Sprintf("the recorded counts contradict the measured expert time (%s): they may be of the other arm or of another run", reason))
+		r.warn(CountsContradict, "", "why", reason, "layer", at)
 	}
 }
 

@@ -2,7 +2,6 @@ package nsys
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"sync"
 
@@ -10,7 +9,6 @@ import (
 	"github.com/moebalance/moebalance/compare/nsys/kernel"
 	"github.com/moebalance/moebalance/compare/nsys/wait"
 	"github.com/moebalance/moebalance/router"
-	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // reduction turns export summaries into a Trace.
@@ -58,7 +56,7 @@ func reduce(exports []*exportSummary, options Options) (*Trace, error) {
 	r.waits()
 	r.coverage()
 	r.warnUnevenRanks()
-	if r.trace.Undecided() != "" {
+	if r.trace.Undecided().Code != "" {
 		r.trace.Bound.Gain = router.Undefined()
 	}
 	return r.trace, nil
@@ -100,8 +98,8 @@ func newTrace() *Trace {
 	}
 }
 
-func (r *reduction) warn(code, subject, text string) {
-	r.trace.Warnings = append(r.trace.Warnings, router.Warning{Code: code, Subject: subject, Text: text})
+func (r *reduction) warn(code, subject string, args ...any) {
+	r.trace.Warnings = append(r.trace.Warnings, router.Warn(code, subject, args...))
 }
 
 // kernels groups by name over all ranks, the most time first.
@@ -286,7 +284,7 @@ func (p *rankEvents) experts() (list []ExpertStat) {
 // kernels than the others: they ended early, lost data, or are not of this run.
 func (r *reduction) warnUnevenRanks() {
 	if world := int(r.trace.World); world > len(r.ranks) {
-		r.warn(missingRanks, "", fmt.Sprintf("%d of the run's %d ranks were given: imbalance and loss are over these only", len(r.ranks), world))
+		r.warn(missingRanks, "", "given", len(r.ranks), "world", world)
 	}
 	if len(r.ranks) < 2 {
 		return
@@ -301,11 +299,11 @@ func (r *reduction) warnUnevenRanks() {
 	for i, p := range r.ranks {
 		switch {
 		case float64(counts[i]) < all/2:
-			r.warn("few_kernels", p.rank.Export, fmt.Sprintf("rank %d has %s, the median rank %.0f: its capture ended early or lost data", p.rank.Rank, quantity.Count(counts[i], "kernel"), all))
+			r.warn("few_kernels", p.rank.Export, "why", "all", "rank", p.rank.Rank, "kernels", counts[i], "median", all)
 		case float64(perLayer[i]) < leastKernels*layered:
-			r.warn("few_kernels", p.rank.Export, fmt.Sprintf("rank %d has %s per layer, the median rank %.0f: kernels were lost", p.rank.Rank, quantity.Count(perLayer[i], "kernel"), layered))
+			r.warn("few_kernels", p.rank.Export, "why", "layer", "rank", p.rank.Rank, "kernels", perLayer[i], "median", layered)
 		case float64(perExpert[i]) < leastPerExpert*owned:
-			r.warn("few_kernels", p.rank.Export, fmt.Sprintf("rank %d has %s kernels per expert, the median rank %s: kernels were lost", p.rank.Rank, quantity.Decimals(float64(perExpert[i])/1000, 2), quantity.Decimals(owned/1000, 2)))
+			r.warn("few_kernels", p.rank.Export, "why", "expert", "rank", p.rank.Rank, "kernels", float64(perExpert[i])/1000, "median", owned/1000)
 		}
 	}
 }

@@ -60,7 +60,7 @@ func (r *reduction) selectSteps() error {
 		p.graphs = slices.DeleteFunc(p.graphs, func(g graphEvent) bool { return !within(g.Step) })
 	}
 	r.trace.Steps = want.String()
-	r.warn("selected_steps", "", fmt.Sprintf("only steps %s of %s count (--steps)", want, Steps{least, most}))
+	r.warn("selected_steps", "", "first", want.First, "last", want.Last, "least", least, "most", most)
 	return nil
 }
 

@@ -2,11 +2,9 @@ package nsys
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/nsys/infer"
-	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // structure takes the layers that were inferred rank by rank where the ranks agree,
@@ -23,30 +21,28 @@ func (r *reduction) structure() {
 	s := *first.structure
 	r.trace.Structure = &s
 	for _, p := range r.ranks {
-		if reason := first.differs(p); reason != "" {
-			r.unknownLayers(s, "ranks_differ", reason, ": kernels were lost, a capture ended early, or the ranks are of different runs or models")
+		if args := first.differs(p); args != nil {
+			r.unknownLayers(s, "ranks_differ", args...)
 			return
 		}
 		s.Share = min(s.Share, p.structure.Share)
 	}
 	if s.Layers > 0 && infer.Twins(r.layerTimes(s.Layers)) {
-		r.unknownLayers(s, "microbatches", fmt.Sprintf("of %d inferred layers each two in a row carry the same load", s.Layers),
-			", as where two microbatches run every layer one behind the other")
+		r.unknownLayers(s, "microbatches", "layers", s.Layers)
 		return
 	}
 	if s.Layers > 0 {
-		r.warn("inferred", "", fmt.Sprintf("layers are inferred, no range names them: kernels repeat as %s of %s; dense layers are not counted",
-			quantity.Count(s.Steps, "step"), quantity.Count(s.Layers, "MoE layer")))
+		r.warn("inferred", "", "steps", s.Steps, "layers", s.Layers)
 		return
 	}
-	r.warn("blocks", "", fmt.Sprintf("layers and steps are unknown: %s; expert blocks are numbered in order of launch, one for each layer and step", s.Unknown))
+	r.warn("blocks", "", "reason", s.Unknown)
 }
 
 // unknownLayers drops what was inferred.
-func (r *reduction) unknownLayers(s Structure, code, reason, cause string) {
-	r.warn(code, "", "layers and steps are unknown: "+reason+cause)
+func (r *reduction) unknownLayers(s Structure, code string, args ...any) {
+	r.warn(code, "", args...)
 	r.dropInferred()
-	s.Layers, s.Steps, s.Unknown = 0, 0, reason
+	s.Layers, s.Steps, s.Unknown = 0, 0, code
 	r.trace.Structure = &s
 }
 
@@ -110,7 +106,7 @@ func (r *reduction) commonSteps() {
 	}
 	for i, p := range r.ranks {
 		if n := len(spans[i]); n > len(few) {
-			r.warn("uncommon_steps", p.rank.Export, fmt.Sprintf("rank %d recorded %s whole, of which all ranks have %d: the others are excluded", p.rank.Rank, quantity.Count(n, "step"), len(few)))
+			r.warn("uncommon_steps", p.rank.Export, "rank", p.rank.Rank, "steps", n, "common", len(few))
 		}
 		p.keepSteps(spans[i][begins[i]].step, spans[0][begins[0]].step, len(few)) // as the first rank's, whose ranges name the steps
 	}
@@ -149,34 +145,34 @@ func (r *reduction) layerSteps() {
 			}
 		}
 		if steps[i] != steps[0] {
-			r.warn("ranks_differ", "", fmt.Sprintf("steps are unknown: rank %d has %s and rank %d has %d: kernels were lost, a capture ended early, or the ranks are of different runs or models",
-				r.ranks[0].rank.Rank, quantity.Count(steps[0], "step"), p.rank.Rank, steps[i]))
+			r.warn("ranks_differ", "", "why", "layer_steps", "rank", r.ranks[0].rank.Rank, "own", steps[0], "other", p.rank.Rank, "others", steps[i])
 			r.dropInferred()
 			return
 		}
 	}
 	if steps[0] > 0 {
-		r.warn("inferred_steps", "", fmt.Sprintf("steps are inferred, no range names them: the layers that ranges name come in order %d times", steps[0]))
+		r.warn("inferred_steps", "", "steps", steps[0])
 	}
 }
 
-// differs says in what the structures of two ranks differ, empty if they agree.
-func (p *rankEvents) differs(o *rankEvents) string {
+// differs are the arguments of a warning on what the structures of two ranks differ in, none
+// if they agree.
+func (p *rankEvents) differs(o *rankEvents) []any {
 	a, b := p.structure, o.structure
-	say := func(x, y int, noun string) string {
-		return fmt.Sprintf("rank %d has %s and rank %d has %d", p.rank.Rank, quantity.Count(x, noun), o.rank.Rank, y)
+	differ := func(why string, x, y int) []any {
+		return []any{"why", why, "rank", p.rank.Rank, "own", x, "other", o.rank.Rank, "others", y}
 	}
 	switch {
 	case b == nil:
-		return fmt.Sprintf("rank %d has ranges that name layers, or no expert GEMM, and rank %d has none that do", o.rank.Rank, p.rank.Rank)
+		return []any{"why", "ranges", "rank", o.rank.Rank, "other", p.rank.Rank}
 	case a.Layers != b.Layers:
-		return say(a.Layers, b.Layers, "inferred MoE layer")
+		return differ("layers", a.Layers, b.Layers)
 	case a.Steps != b.Steps:
-		return say(a.Steps, b.Steps, "complete step")
+		return differ("steps", a.Steps, b.Steps)
 	case a.Layers == 0 && a.Blocks != b.Blocks:
-		return say(a.Blocks, b.Blocks, "expert block")
+		return differ("blocks", a.Blocks, b.Blocks)
 	}
-	return ""
+	return nil
 }
 
 // dropInferred takes all inferred layers and steps back.

@@ -2,13 +2,10 @@ package nsys
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/moebalance/moebalance/compare/nsys/kernel"
-	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // unknownShare is the share of GPU time from which unknown time is worth a
@@ -76,40 +73,32 @@ func (r *reduction) unknownTime() {
 	}
 	slices.SortStableFunc(worst, func(a, b *KernelStat) int { return cmp.Compare(b.UnknownNS, a.UnknownNS) })
 	if float64(unknown) > unknownShare*float64(total) {
-		r.warn("unknown_kernels", "", fmt.Sprintf("%s of the GPU time is in kernels whose phase neither a range nor their name tells: %s; see 'trace --table kernels'",
-			quantity.Percent(float64(unknown)/float64(total)), firstFunctions(worst)))
+		r.warn("unknown_kernels", "", "share", float64(unknown)/float64(total), "kernels", functions(worst))
 	}
 	if fused > 0 {
 		own, others := fusedPhases(hidden[0].Name)
-		r.warn("fused_kernels", "", fmt.Sprintf("%s of the GPU time is in kernels that fuse several phases (%s): it counts as %s, and includes %s",
-			quantity.Percent(float64(fused)/float64(total)), firstFunctions(hidden), own, others))
+		r.warn("fused_kernels", "", "share", float64(fused)/float64(total), "kernels", functions(hidden), "phase", own, "others", others)
 	}
 }
 
-// firstFunctions names the functions of the first few kernels.
-func firstFunctions(list []*KernelStat) string {
-	var names []string
+// functions names those of kernels, each once.
+func functions(list []*KernelStat) (names []string) {
 	for _, k := range list {
 		function, _ := kernel.Parts(kernel.NormalName(k.Name))
 		if !slices.Contains(names, function) {
 			names = append(names, function)
 		}
 	}
-	const most = 3
-	if len(names) > most {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
-	}
-	return strings.Join(names, ", ")
+	return names
 }
 
 // fusedPhases are the phase as which a kernel counts, and the others that it does.
-func fusedPhases(name string) (own Phase, others string) {
+func fusedPhases(name string) (own Phase, others []Phase) {
 	c := kernel.Classify(name)
-	var words []string
 	for _, p := range c.Fused {
 		if p != c.Phase {
-			words = append(words, string(p))
+			others = append(others, p)
 		}
 	}
-	return c.Phase, strings.Join(words, " and ")
+	return c.Phase, others
 }

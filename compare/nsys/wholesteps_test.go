@@ -49,7 +49,7 @@ func TestCutCaptures(t *testing.T) {
 				})
 				for layer, row := range rankRows(trace) {
 					judged++
-					if math.Abs(float64(row.MaxOverMean-want[layer].MaxOverMean)) > 0.03 && trace.Undecided() == "" || side == "end" && math.Abs(float64(row.MaxOverMean-want[layer].MaxOverMean)) > 0.03 {
+					if math.Abs(float64(row.MaxOverMean-want[layer].MaxOverMean)) > 0.03 && trace.Undecided().Code == "" || side == "end" && math.Abs(float64(row.MaxOverMean-want[layer].MaxOverMean)) > 0.03 {
 						t.Errorf("%s cut at its %s, %d of %d: layer %d %.3f over %d steps, whole %.3f", file, side, cut, cuts, layer, row.MaxOverMean, row.Steps, want[layer].MaxOverMean)
 					}
 				}
@@ -136,8 +136,8 @@ func TestKindsOfStepsStandApart(t *testing.T) {
 	}
 	for what, change := range map[string]func(*capture.Recording){"graphs": none, "eager": eager, "without tokens": anonymous} {
 		trace := changedAgain(t, paths, list, func(_ int, rec *capture.Recording) { change(rec) })
-		if trace.Doubt() != "" {
-			t.Errorf("%s: %s", what, trace.Doubt())
+		if trace.Doubt().Code != "" {
+			t.Errorf("%s: %v", what, trace.Doubt())
 		}
 		var kinds []string
 		for _, k := range trace.StepKinds {
@@ -176,7 +176,7 @@ func TestLittleEvidence(t *testing.T) {
 	}
 	for what, f := range map[string]*fixture{"one kernel": experts(2, 3, 5000), "one rank": experts(1, 3, 5_000_000)} {
 		trace := mustRead(t, Options{Threshold: 0.1}, f.write(t, "little.sqlite"))
-		if trace.Undecided() == "" {
+		if trace.Undecided().Code == "" {
 			t.Errorf("%s: have %+v, no doubt", what, trace.Imbalance)
 		}
 	}

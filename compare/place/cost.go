@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/moebalance/moebalance/compare/answer/caveat"
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/imbalance"
@@ -160,9 +161,9 @@ func FromTrace(t *nsys.Trace, r *counts.Record, perStep float64, topK int) (c *C
 	}
 	switch contradicts := slices.IndexFunc(t.Warnings, func(w router.Warning) bool { return w.Code == nsys.CountsContradict }); {
 	case contradicts >= 0:
-		return nil, t.Warnings[contradicts].Text, nil
-	case t.Doubt() != "":
-		return nil, t.Doubt(), nil
+		return nil, caveat.Text(t.Warnings[contradicts]), nil
+	case t.Doubt().Code != "":
+		return nil, caveat.Text(t.Doubt()), nil
 	case len(t.Ranks) < 2 || len(layers) == 0:
 		return nil, "it has no expert time of two or more ranks in a known layer", nil
 	}

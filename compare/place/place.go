@@ -238,7 +238,7 @@ func Judge(learn, judge []Window, o Options) (*Result, error) {
 		res.Ranks = router.Whole(o.Ranks[0])
 	}
 	if o.Nodes > 1 && (o.Shape == nil || o.Shape.Groups%o.Nodes != 0 || !o.Shape.Grouped()) {
-		res.Warnings = append(res.Warnings, router.Warning{Code: "global", Subject: "EPLB", Text: fmt.Sprintf("the model named, if any, has no expert groups that divide over %d nodes, so experts are placed on any node", o.Nodes)})
+		res.Warnings = append(res.Warnings, router.Warn("global", "EPLB", "nodes", o.Nodes))
 	}
 	for _, w := range all {
 		res.Warnings = append(res.Warnings, w.record.Warnings...)

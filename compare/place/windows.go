@@ -169,9 +169,7 @@ func (o Options) baseline(windows []Window, experts, ranks int) (p plan, warning
 	for _, w := range windows {
 		if own := w.record.Running(ranks); o.From == nil && own != nil {
 			if running != nil && !running.Same(own) {
-				warnings = append(warnings, router.Warning{Code: "placements_differ", Subject: w.Name,
-					Text: "this window ran with another placement than the one before: the last one recorded is " +
-						"the baseline"})
+				warnings = append(warnings, router.Warn("placements_differ", w.Name))
 			}
 			running = own
 		}

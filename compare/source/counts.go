@@ -270,10 +270,7 @@ func severalRuns(exports []string) error {
 // contiguous there is the engines' default, and assumed.
 func (s Statistics) onRanks(threshold float64, ranks int) (nsys.Recorded, error) {
 	r, err := s.load(threshold, ranks)
-	r.Warnings = append(r.Warnings, router.Warning{
-		Code: "counts_assumed_ranks", Subject: filepath.Base(s.Path),
-		Text: fmt.Sprintf("the ranks of the counts are not recorded; assumed: the %d ranks of the trace, contiguous experts", ranks),
-	})
+	r.Warnings = append(r.Warnings, router.Warn("counts_assumed_ranks", filepath.Base(s.Path), "ranks", ranks))
 	return r, err
 }
 
@@ -294,10 +291,8 @@ func (s Statistics) load(threshold float64, ranks int) (nsys.Recorded, error) {
 	r := nsys.Recorded{Imbalance: layers}
 	r.Load, r.Layout = record.ByLayer(), map[int]router.Layout{}
 	for _, w := range slices.Concat(record.Warnings, warnings) {
-		if w.Code == "no_ranks" { // whose text asks for a flag of the verb counts
-			w.Text = "the number of ranks is not recorded, so only expert load is reported, and no time is allocated"
-		}
-		r.Warnings = append(r.Warnings, router.Warning{Code: "counts_" + w.Code, Subject: filepath.Base(w.Subject), Text: w.Text})
+		w.Code, w.Subject = "counts_"+w.Code, filepath.Base(w.Subject)
+		r.Warnings = append(r.Warnings, w)
 	}
 	placement := record.Placement
 	switch ranks = max(ranks, record.Ranks); {

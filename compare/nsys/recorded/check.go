@@ -48,8 +48,8 @@ type check struct {
 	warnings []router.Warning
 }
 
-func (c *check) warn(code, format string, args ...any) {
-	c.warnings = append(c.warnings, router.Warning{Code: code, Text: fmt.Sprintf(format, args...)})
+func (c *check) warn(code string, args ...any) {
+	c.warnings = append(c.warnings, router.Warn(code, "", args...))
 }
 
 // Check compares the counts with what the trace shows. It refuses, with an error that
@@ -85,7 +85,7 @@ func (c *check) ranks() error {
 			return fmt.Errorf("%w: counts of %s, the trace has rank %d (%q)", ErrMismatch, quantity.Count(ranks, "rank"), last, c.Export)
 		}
 		if c.World > 0 && c.World != ranks {
-			c.warn("counts_ranks", "the recorded counts have %s, the run had %d", quantity.Count(ranks, "rank"), c.World)
+			c.warn("counts_ranks", "ranks", ranks, "world", c.World)
 			return nil
 		}
 	}
@@ -167,11 +167,10 @@ func (c *check) idleExperts() {
 			}
 		}
 		if float64(idle) > idleShare*float64(total) {
-			c.warn("counts_idle", "layer %d: %s with %s of the recorded load never ran in the trace: the counts may be of another run or other steps",
-				layer, quantity.Count(unused, "expert"), quantity.Percent(float64(idle)/float64(total)))
+			c.warn("counts_idle", "why", "unused", "layer", layer, "experts", unused, "share", float64(idle)/float64(total))
 		}
 		if unloaded > 0 {
-			c.warn("counts_idle", "layer %d: %s without recorded load ran in the trace: the counts are of another run or other steps", layer, quantity.Count(unloaded, "expert"))
+			c.warn("counts_idle", "why", "unloaded", "layer", layer, "experts", unloaded)
 		}
 	}
 }

@@ -3,7 +3,7 @@ package recorded
 import "slices"
 
 // Uneven reports whether the expert time of ranks or their recorded load in a layer is
-// clearly uneven, and why they cannot be of one run; empty where nothing says so, or
+// clearly uneven, and a code of why they cannot be of one run; empty where nothing says so, or
 // where the counts lack the layer or a rank. Time is by rank, over all steps; steps is
 // how many were recorded.
 func (c Counts) Uneven(layer, steps int, ranks []int, time []float64) (uneven bool, contradiction string) {
@@ -27,7 +27,7 @@ func (c Counts) Uneven(layer, steps int, ranks []int, time []float64) (uneven bo
 // excess is max/mean − 1.
 func excess(v []float64) float64 { return slices.Max(v)*float64(len(v))/sum(v) - 1 }
 
-// contradicts is why the recorded load of a layer cannot be that of its measured expert
+// contradicts is a code of why the recorded load of a layer cannot be that of its measured expert
 // time; empty where nothing says so. Both are by rank, over the same ranks; slots is
 // the mean number of slots of an expert and step.
 func contradicts(time, load []float64, slots float64) string {
@@ -36,11 +36,11 @@ func contradicts(time, load []float64, slots float64) string {
 	switch {
 	case max(t, l) < clearlyUneven:
 	case t < follows*l && slots >= computeBound:
-		return "the load is uneven and the time is even"
+		return "even_time"
 	case l < follows*t:
-		return "the time is uneven and the load is even"
+		return "even_load"
 	case min(t, l) > clearlyUneven && load[busiest] < sum(load)/float64(len(load)) && time[loaded] < sum(time)/float64(len(time)):
-		return "the rank with most time has little load"
+		return "other_rank"
 	}
 	return ""
 }

@@ -47,10 +47,10 @@ func (c *check) layers() error {
 	}
 	switch {
 	case len(worked) == 0:
-		c.warn("counts_layers", "the trace has no expert time in a numbered layer, so no time is allocated by the recorded counts")
+		c.warn("counts_layers", "why", "no_time")
 		return nil
 	case len(recorded) == 0:
-		c.warn("counts_layers", "the recorded counts are all zero, so no time is allocated by them")
+		c.warn("counts_layers", "why", "zero")
 		return nil
 	}
 	without, idle := missingFrom(worked, recorded), missingFrom(recorded, worked)
@@ -63,10 +63,10 @@ func (c *check) layers() error {
 			ErrMismatch, slices.Max(idle), slices.Max(slices.Collect(maps.Keys(worked))))
 	}
 	if len(without) > 0 {
-		c.warn("counts_layers", "the recorded counts lack these layers, in which experts run: %s", numberList(without))
+		c.warn("counts_layers", "why", "without", "layers", without)
 	}
 	if len(idle) > 0 {
-		c.warn("counts_layers", "the recorded counts have layers in which no expert runs in the trace: %s", numberList(idle))
+		c.warn("counts_layers", "why", "idle", "layers", idle)
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package wait
 
 import (
 	"cmp"
-	"fmt"
 	"iter"
 	"maps"
 	"slices"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/moebalance/moebalance/compare/nsys/kernel"
 	"github.com/moebalance/moebalance/router"
-	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // Collective splits the collectives of one rank, layer and phase into wait
@@ -238,8 +236,8 @@ func (a *analysis) collectivesOf(r *Rank, arrivals map[key][]int64) []Collective
 	return stats
 }
 
-func (a *analysis) warn(code, text string) {
-	a.Warnings = append(a.Warnings, router.Warning{Code: code, Text: text})
+func (a *analysis) warn(code string, args ...any) {
+	a.Warnings = append(a.Warnings, router.Warn(code, "", args...))
 }
 
 // warnSkew warns where ranks leave the same collectives so far apart that
@@ -256,8 +254,7 @@ func (a *analysis) warnSkew() (skewed bool) {
 	for _, l := range a.Alignment {
 		if left := float64(l.ResidualNS); instances > 0 && left > transfer/instances {
 			skewed = true
-			a.warn("skew", fmt.Sprintf("rank %d leaves collectives %s apart from the first rank (median), longer than their mean transfer of %s: wait and transfer are uncertain by as much, and which rank the others wait for is unknown",
-				l.Rank, quantity.Duration(left), quantity.Duration(transfer/instances)))
+			a.warn("skew", "rank", l.Rank, "spread_ns", left, "transfer_ns", transfer/instances)
 		}
 	}
 	return skewed
@@ -268,7 +265,6 @@ func (a *analysis) alignable() bool {
 	if len(a.order) == 0 {
 		return false
 	}
-	reason := ""
 	common := slices.ContainsFunc(a.order, func(v key) bool { return a.matched[v] })
 	reports := map[int]bool{}
 	timed := true
@@ -278,18 +274,17 @@ func (a *analysis) alignable() bool {
 	}
 	switch {
 	case len(a.Ranks) < 2:
-		reason = "only one rank was given"
+		a.warn("no_wait", "why", "one_rank")
 	case a.World > len(a.Ranks):
-		reason = fmt.Sprintf("%d of the run's %d ranks were given, and another one may have arrived last", len(a.Ranks), a.World)
+		a.warn("no_wait", "why", "missing", "given", len(a.Ranks), "world", a.World)
 	case !common:
-		reason = "the ranks' collectives do not correspond"
+		a.warn("no_wait", "why", "unmatched")
 	case len(reports) > 1 && !timed:
-		reason = "not every export records when its session started, which would also show whether all are of one run"
+		a.warn("no_wait", "why", "no_sessions")
+	default:
+		return true
 	}
-	if reason != "" {
-		a.warn("no_wait", "wait and transfer of collectives are unknown: "+reason)
-	}
-	return reason == ""
+	return false
 }
 
 // align finds what to add to each rank's times, and fills Alignment.

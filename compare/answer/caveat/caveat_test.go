@@ -1,0 +1,186 @@
+package caveat
+
+import (
+	"encoding/json"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+// sources are those of the packages that leave their words to the catalog.
+func sources(t *testing.T) string {
+	var all strings.Builder
+	for _, folder := range []string{"nsys", "counts", "source", "place", "imbalance"} {
+		err := filepath.WalkDir(filepath.Join("../..", folder), func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			content, err := os.ReadFile(path)
+			all.Write(content)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all.String()
+}
+
+var (
+	constant = regexp.MustCompile(`(?m)^\s*(?:const )?(\w+)(?: \w+)? = ("\w+")`)
+	warns    = regexp.MustCompile(`(?:\.warn|router\.Warn|unknownLayers|\bwarn)\((?:r, |s, )?("?\w+"?)(.*)`)
+	row      = regexp.MustCompile(`\{("\w+"), t\.\w+\}`)
+	reason   = regexp.MustCompile(`"why", "(\w+)"`)
+)
+
+// computed are the cases that are no literals where a package warns of them.
+var computed = []string{
+	"counts_contradict.even_time", "counts_contradict.even_load", "counts_contradict.other_rank",
+	"ranks_differ.ranges", "ranks_differ.layers", "ranks_differ.steps", "ranks_differ.blocks",
+	"partial_steps", "lost_kernels.steps", "other_kind", "start_up",
+}
+
+// Every code that a package warns of has words, and the words have no value that the
+// warning lacks.
+func TestEveryWarningIsWorded(t *testing.T) {
+	text, constants := sources(t), map[string]string{}
+	for _, c := range constant.FindAllStringSubmatch(text, -1) {
+		constants[c[1]] = c[2]
+	}
+	found := warns.FindAllStringSubmatch(text, -1)
+	for _, r := range row.FindAllStringSubmatch(text, -1) {
+		found = append(found, []string{r[0], r[1], `"rows"`})
+	}
+	seen := 0
+	for _, w := range found {
+		code := strings.Trim(w[1], `"`)
+		if code == w[1] {
+			if code = strings.Trim(constants[code], `"`); code == "" {
+				continue // a parameter
+			}
+		}
+		if seen++; strings.Contains(w[2], "args...") || strings.Contains(w[2], `"why", reason`) {
+			continue // computed
+		}
+		key := code
+		if why := reason.FindStringSubmatch(w[2]); why != nil {
+			key += "." + why[1]
+		}
+		e, ok := catalog[key]
+		if !ok {
+			t.Errorf("%s has no words: %s", key, w[0])
+		}
+		for _, p := range placeholder.FindAllStringSubmatch(e.text+e.brief, -1) {
+			if p[1] != "steps" && !strings.Contains(w[2], `"`+p[1]+`"`) { // steps: imbalance.Times.Warnings adds them to all
+				t.Errorf("%s lacks the value %s: %s", key, p[1], w[0])
+			}
+		}
+	}
+	for _, key := range computed {
+		if _, ok := catalog[key]; !ok {
+			t.Errorf("%s has no words", key)
+		}
+	}
+	if seen < 70 {
+		t.Errorf("found %d warnings only", seen)
+	}
+}
+
+// Every code with words, every case of it and every value in it is one that a package has.
+func TestEveryWordIsUsed(t *testing.T) {
+	text := sources(t)
+	for key, e := range catalog {
+		code, why, cases := strings.Cut(key, ".")
+		used := []string{strings.TrimPrefix(code, "counts_")}
+		if strings.Contains(text, `"`+code+`"`) {
+			used[0] = code
+		}
+		if cases {
+			used = append(used, why)
+		}
+		for _, p := range placeholder.FindAllStringSubmatch(e.text+e.brief, -1) {
+			used = append(used, p[1])
+		}
+		for _, word := range used {
+			if !strings.Contains(text, `"`+word+`"`) {
+				t.Errorf("%s: no package has %q", key, word)
+			}
+		}
+	}
+}
+
+// The words once, and the formats of values.
+func TestText(t *testing.T) {
+	for want, w := range map[string]router.Warning{
+		"1 of 2 kernels (5.00 ns) in ranges that ask to be ignored: excluded":      router.Warn("ignored", "", "ignored", 1, "kernels", int64(2), "time_ns", 5),
+		"3 of 1 launch have no kernel: it was lost; record a shorter capture, and": router.Warn("lost_kernels", "", "lost", 3, "launches", 1),
+		"steps 0 to 2, 7 excluded as incomplete":                                   router.Warn("partial_steps", "", "steps", []int{0, 1, 2, 7}),
+		"20.0 % of the GPU time is in kernels whose phase neither a range nor their name tells: a, b, c and 1 more;": router.Warn(
+			"unknown_kernels", "", "share", 0.2, "kernels", []string{"a", "b", "c", "d"}),
+		"the recorded counts are all zero": router.Warn("counts_layers", "", "why", "zero"),
+		"each step is a sum over":          router.Warn("counts_window", ""), // beside a trace
+		"as it was":                        {Code: "no_steps", Text: "as it was"},
+		"is at −2000 (vLLM issue 57883)":   router.Warn("eplb_not_running", "", "why", "overdue", "model", "m", "left", -2000),
+		"hold – of expert time, 50.0 %":    router.Warn("little_evidence", "", "why", "time", "expert_ns", router.Undefined(), "share", 0.5),
+	} {
+		if have := Text(w); !strings.Contains(have, want) {
+			t.Errorf("have %q, want %q", have, want)
+		}
+	}
+}
+
+// Of several files, things are added up, numbers are listed and shares are a range.
+func TestJoin(t *testing.T) {
+	for want, all := range map[string][]router.Warning{
+		"12 of 300 launches have no kernel": {router.Warn("lost_kernels", "", "lost", 5, "launches", 100), router.Warn("lost_kernels", "", "lost", 7, "launches", 200)},
+		"ranks 0 to 2: collectives end 2.00 µs to 3.00 µs apart": {router.Warn("skew", "", "rank", 2, "spread_ns", 2e3, "transfer_ns", 1e3),
+			router.Warn("skew", "", "rank", 0, "spread_ns", 3e3, "transfer_ns", 1e3), router.Warn("skew", "", "rank", 1, "spread_ns", 2e3, "transfer_ns", 1e3)},
+		"layers 3, 5: 4 experts with 10.0 % to 20.0 % of": {router.Warn("counts_idle", "", "why", "unused", "layer", 3, "experts", 1, "share", 0.2),
+			router.Warn("counts_idle", "", "why", "unused", "layer", 5, "experts", 3, "share", 0.1)},
+	} {
+		w := all[0]
+		for _, o := range all[1:] {
+			w = Join(w, o)
+		}
+		if have := Text(w); !strings.HasPrefix(have, want) {
+			t.Errorf("have %q, want %q", have, want)
+		}
+	}
+}
+
+// Each arm excludes steps of its own; ranks that lack kernels are one caveat.
+func TestGroup(t *testing.T) {
+	if Group(router.Warn("start_up", "normal", "steps", []int{0})) == Group(router.Warn("start_up", "perfect", "steps", []int{0, 1})) {
+		t.Error("steps of two arms are one caveat")
+	}
+	lacks := func(rank, kernels int) router.Warning {
+		return router.Warn("few_kernels", "", "why", "all", "rank", rank, "kernels", kernels, "median", 9)
+	}
+	if Group(lacks(0, 1)) != Group(lacks(3, 2)) {
+		t.Error("two ranks without kernels are no one caveat")
+	}
+}
+
+// A warning that was written is the one read back.
+func TestWarningsSurviveJSON(t *testing.T) {
+	w := router.Warn("unknown_kernels", "a.sqlite", "share", router.Number(0.25), "kernels", []string{"a"}, "steps", []int32{1, 2}, "none", router.Undefined())
+	content, err := json.Marshal(w)
+	var back router.Warning
+	if err == nil {
+		err = json.Unmarshal(content, &back)
+	}
+	if err != nil || !reflect.DeepEqual(back, w) {
+		t.Errorf("%s: have %v, want %v, %v", content, back, w, err)
+	}
+	if !slices.Equal(slices.Sorted(maps.Keys(w.Args)), []string{"kernels", "none", "share", "steps"}) {
+		t.Errorf("have %v", w.Args)
+	}
+}
