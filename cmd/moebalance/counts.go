@@ -208,11 +208,6 @@ func axesOf(text string) (counts.Axes, error) {
 	return axes, nil
 }
 
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
-}
-
 func isFile(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && !info.IsDir()
