@@ -18,6 +18,7 @@ var imports = map[string][]string{
 		"router",
 		"router/quantity",
 		"router/shown",
+		"router/table",
 	},
 	"cmd/internal/progress": {
 		"router/shown",
@@ -41,6 +42,7 @@ var imports = map[string][]string{
 		"router",
 		"router/plan",
 		"router/quantity",
+		"router/table",
 	},
 	"cmd/internal/target": {
 		"router/draft",
@@ -247,6 +249,7 @@ var imports = map[string][]string{
 		"plots",
 		"router/quantity",
 		"router/shown",
+		"router/table",
 	},
 	"router": nil,
 	"router/chance": {
@@ -262,6 +265,10 @@ var imports = map[string][]string{
 	},
 	"router/quantity": nil,
 	"router/shown":    nil,
+	"router/table": {
+		"router/quantity",
+		"router/shown",
+	},
 }
 
 func TestArrowsAreThoseDrawn(t *testing.T) {

@@ -198,22 +198,10 @@ func inputOf(in source.Item) page.Input {
 	}
 	out := page.Input{Item: in, Notes: d.Notes}
 	for _, t := range d.Tables {
-		if !page.Shows(page.Kind(in), t.Name) {
-			continue
-		}
-		shown := page.Table{Name: t.Name, Title: t.Title}
-		head, numeric, rows, left := render.Narrow(t).Shown(pageRows)
-		for i, name := range head {
-			shown.Columns = append(shown.Columns, page.Column{Name: name, Numeric: numeric[i]})
-		}
-		shown.Rows, shown.Left = rows, left
-		out.Tables = append(out.Tables, shown)
+		out.Tables = append(out.Tables, render.Narrow(t))
 	}
 	return out
 }
-
-// pageRows is how many rows of a table a page holds, the largest.
-const pageRows = 150
 
 // writeFigures writes each figure to a file of its own in dir, or says that there is none;
 // an empty dir writes nothing.

@@ -135,12 +135,6 @@ type Step struct {
 	Sent []router.Load
 }
 
-// send adds what the next source rank sent.
-func (s *Step) send(sent router.Load) {
-	s.Sent = append(s.Sent, sent)
-	s.Load.Merge(sent)
-}
-
 // total is the slots of the step.
 func (s Step) total() int64 {
 	if s.Load.PerExpert != nil {
@@ -170,16 +164,6 @@ func (s Step) key() stepKey { return stepKey{s.Iteration, s.Layer, s.Phase} }
 
 // stepsByKey are steps that come in pieces.
 type stepsByKey map[stepKey]*Step
-
-// step is that of a key, empty at first.
-func (c stepsByKey) step(key stepKey, experts int) *Step {
-	if c[key] == nil {
-		step := key.step()
-		step.Load = router.NewLoad(experts)
-		c[key] = &step
-	}
-	return c[key]
-}
 
 // addSteps adds the steps; finish puts them in order.
 func (r *Record) addSteps(c stepsByKey) {

@@ -12,6 +12,7 @@ import (
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/plots"
 	"github.com/moebalance/moebalance/router/shown"
+	"github.com/moebalance/moebalance/router/table"
 )
 
 // section is one question with its answer and what supports it.
@@ -27,28 +28,13 @@ type section struct {
 type block struct {
 	Text   string
 	Figure *plots.Figure
-	Table  *Table
+	Table  *table.Table
+	Folded bool // of a table, which opens on demand and in print
 	Notes  []string
 }
 
 // SVG is the figure's drawing. Figures escape their own text.
 func (b block) SVG() template.HTML { return template.HTML(b.Figure.Inline()) }
-
-// Table is rows of finished text, worst first. Folded ones open on demand and in print.
-type Table struct {
-	Name    string // as the verb calls it
-	Title   string
-	Columns []Column
-	Rows    [][]string
-	Left    int // rows that the table lacks
-	Folded  bool
-}
-
-// Column is a heading; numbers are set to the right.
-type Column struct {
-	Name    string
-	Numeric bool
-}
 
 // shelves are the tables of each section in their order, as kind of result and name of
 // table. Those behind ~ are always folded.
@@ -60,18 +46,8 @@ var shelves = map[string][]string{
 	"data":      {"bench/checks", "bench/proof", "bench/profiled", "cache/failed", "cache/balance", "trace/coverage", "trace/graphs", "~trace/exports", "~trace/ranks"},
 }
 
-// Shows reports whether a page has room for a table of a kind of result.
-func Shows(kind, table string) bool {
-	for _, names := range shelves {
-		if slices.Contains(names, kind+"/"+table) || slices.Contains(names, "~"+kind+"/"+table) {
-			return true
-		}
-	}
-	return false
-}
-
-// Kind is that of a result, as tables are known by.
-func Kind(in source.Item) string {
+// kindOf is that of a result, as tables are known by.
+func kindOf(in source.Item) string {
 	switch {
 	case in.Campaign != nil:
 		return "bench"
@@ -93,6 +69,9 @@ var compared = []string{"waits", "stragglers"}
 // longTable is the number of rows from which a table is folded.
 const longTable = 13
 
+// mostRows is how many rows of a table the page holds, the largest.
+const mostRows = 150
+
 // addTables appends the tables of the section that have rows.
 func (s *section) addTables(p *program) {
 	for _, place := range shelves[s.shelf] {
@@ -101,7 +80,7 @@ func (s *section) addTables(p *program) {
 		if kind == "trace" && slices.Contains(compared, name) && len(p.of(isCompared)) > 0 {
 			continue
 		}
-		same := p.of(func(in source.Item) bool { return Kind(in) == kind })
+		same := p.of(func(in source.Item) bool { return kindOf(in) == kind })
 		for _, in := range same {
 			for _, t := range in.Tables {
 				if t.Name != name || len(t.Rows) == 0 {
@@ -110,8 +89,8 @@ func (s *section) addTables(p *program) {
 				if len(same) > 1 {
 					t.Title = p.called(in) + ": " + t.Title
 				}
-				t.Folded = folded || len(t.Rows) >= longTable
-				s.Blocks = append(s.Blocks, block{Table: &t})
+				t = t.Cut(mostRows)
+				s.Blocks = append(s.Blocks, block{Table: &t, Folded: folded || len(t.Rows) >= longTable})
 			}
 		}
 	}
@@ -148,11 +127,11 @@ var marks = map[string]string{
 // longText is the length from which a cell breaks into lines.
 const longText = 36
 
-// Class is the style of a cell in a column: numbers to the right, marks in colour,
+// class is the style of a cell in a column: numbers to the right, marks in color,
 // sentences broken into lines.
-func (t Table) Class(column int, cell string) string {
+func class(c table.Shown, cell string) string {
 	names := []string{marks[cell]}
-	if t.Columns[column].Numeric {
+	if c.Numeric() {
 		names = append(names, "n")
 	}
 	if len(cell) > longText {

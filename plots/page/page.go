@@ -16,6 +16,7 @@ import (
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/plots"
 	"github.com/moebalance/moebalance/router/shown"
+	"github.com/moebalance/moebalance/router/table"
 )
 
 // Page is a report, ready to be written. It is immutable.
@@ -34,7 +35,7 @@ type Program struct{ Inputs []Input }
 // Input is one result and how its verb prints it.
 type Input struct {
 	source.Item
-	Tables []Table
+	Tables []table.Table
 	Notes  []string
 	answer answer.Answer
 }
@@ -171,7 +172,7 @@ var markup string
 //go:embed page.css
 var style string
 
-var layout = template.Must(template.New("page").Funcs(template.FuncMap{"typeset": typeset, "sentence": sentence, "lines": lines, "tone": tone}).Parse(markup))
+var layout = template.Must(template.New("page").Funcs(template.FuncMap{"typeset": typeset, "sentence": sentence, "lines": lines, "tone": tone, "class": class}).Parse(markup))
 
 // tone is the style of a verdict.
 func tone(v answer.Verdict) string { return []string{"warn", "good", "bad"}[v.Tone()] }

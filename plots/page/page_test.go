@@ -24,6 +24,7 @@ import (
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/logits"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/table"
 )
 
 var defaults = gain.Criteria{Threshold: gain.DefaultThreshold, Confidence: gain.DefaultConfidence, Tolerance: gain.DefaultTolerance}
@@ -387,11 +388,11 @@ func TestUndefinedStaysUndefined(t *testing.T) {
 // Tables stand in the section of their kind, long ones folded, unknown ones nowhere.
 func TestTables(t *testing.T) {
 	p := programOf(source.Item{Name: "bench.json", Campaign: campaign(0.2)})
-	rows := slices.Repeat([][]string{{"pass", "12"}}, longTable)
-	columns := []Column{{"status", false}, {"n", true}}
-	p.Inputs[0].Tables = []Table{{Name: "checks", Title: "T<1>", Columns: columns, Rows: rows, Left: 5}, {Name: "pairs", Title: "T2", Columns: columns, Rows: rows[:1]}, {Name: "odd", Title: "T3", Columns: columns, Rows: rows}, {Name: "proof", Title: "T4", Columns: columns}}
+	rows := slices.Repeat([][]any{{"pass", 12}}, mostRows+5)
+	columns := []table.Column{{Name: "status"}, {Name: "n", Kind: table.Count}}
+	p.Inputs[0].Tables = []table.Table{{Name: "checks", Title: "T<1>", Columns: columns, Rows: rows}, {Name: "pairs", Title: "T2", Columns: columns, Rows: rows[:1]}, {Name: "odd", Title: "T3", Columns: columns, Rows: rows}, {Name: "proof", Title: "T4", Columns: columns}}
 	_, doc := write(t, p)
-	for want, is := range map[string]bool{"<summary>T&lt;1&gt; (13 rows, 5 more left out)</summary>": true, `<h3 class="caption">T2</h3>`: true, "T3": false, "T4": false, `<td class="good">pass</td><td class="n">12</td>`: true} {
+	for want, is := range map[string]bool{"<summary>T&lt;1&gt; (150 rows, 5 more left out)</summary>": true, `<h3 class="caption">T2</h3>`: true, "T3": false, "T4": false, `<td class="good">pass</td><td class="n">12</td>`: true} {
 		if strings.Contains(doc, want) != is {
 			t.Errorf("%q: want %t", want, is)
 		}
@@ -506,7 +507,7 @@ func TestWarningsOfChecksAreNamed(t *testing.T) {
 // A name turns no line around, is no markup, and gives no secret away.
 func TestPageOfHostileNames(t *testing.T) {
 	bad := "a\u202eb <script>alert(1)</script> /?api_key=hunter2 sk-abc123def456"
-	in := Input{Item: source.Item{Name: bad, Cache: cache()}, Notes: []string{bad}, Tables: []Table{{Name: "balance", Title: bad, Columns: []Column{{Name: "x"}}, Rows: [][]string{{bad}}}}}
+	in := Input{Item: source.Item{Name: bad, Cache: cache()}, Notes: []string{bad}, Tables: []table.Table{{Name: "balance", Title: bad, Columns: []table.Column{{Name: "x"}}, Rows: [][]any{{bad}}}}}
 	p, err := New(bad, []Fact{{"Report", bad}}, Program{Inputs: []Input{in}})
 	if err != nil {
 		t.Fatal(err)

@@ -5,27 +5,29 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"github.com/moebalance/moebalance/router/table"
 )
 
 func sample() Document {
 	return Document{
 		Headline: "Rank 2 waits least.",
-		Tables: []Table{{
+		Tables: []table.Table{{
 			Name:  "phases",
 			Title: "Phases",
-			Columns: []Column{
+			Columns: []table.Column{
 				{Name: "phase"},
-				{Name: "launches", Key: "instances", Kind: Count},
-				{Name: "total", Key: "total_ns", Kind: Duration},
-				{Name: "max/mean", Key: "max_over_mean", Kind: Ratio},
-				{Name: "imbalance", Kind: Percent},
-				{Name: "size", Key: "size_bytes", Kind: Bytes},
+				{Name: "launches", Key: "instances", Kind: table.Count},
+				{Name: "total", Key: "total_ns", Kind: table.Duration},
+				{Name: "max/mean", Key: "max_over_mean", Kind: table.Ratio},
+				{Name: "imbalance", Kind: table.Percent},
+				{Name: "size", Key: "size_bytes", Kind: table.Bytes},
 			},
 			Rows: [][]any{
 				{"experts", int64(384), int64(9_007_199_254_740_993), 1.25, 0.25, int64(3 << 20)},
 				{"a | b", 1, int64(2_500_000), math.NaN(), nil, int64(1 << 19)},
 			},
-		}, {Name: "empty", Columns: []Column{{Name: "only"}}}},
+		}, {Name: "empty", Columns: []table.Column{{Name: "only"}}}},
 		Notes: []string{"time is kernel time"},
 		Value: map[string]any{"schema_version": 1, "note": "<a>"},
 	}
@@ -80,7 +82,7 @@ func TestCellsOfEveryType(t *testing.T) {
 		{float32(0.5), "0.5", "0.5"}, {named(0.12345), "0.1235", "0.12345"}, {named(math.NaN()), "–", ""}, {math.Inf(1), "–", ""},
 		{absent(-1), "–", ""}, {absent(4), "4", "4"}, {18711.4, "18711", "18711.4"}, {0.09375, "0.09375", "0.09375"}, {1234.56, "1235", "1234.56"}, {2.5e9, "2.5e+09", "2.5e+09"},
 	} {
-		d := Document{Tables: []Table{{Columns: []Column{{Name: "x", Kind: Real}}, Rows: [][]any{{c.value}}}}}
+		d := Document{Tables: []table.Table{{Columns: []table.Column{{Name: "x", Kind: table.Real}}, Rows: [][]any{{c.value}}}}}
 		for format, want := range map[Format]string{Text: c.text, CSV: c.csv} {
 			var b strings.Builder
 			if err := Write(&b, View{Format: format, Top: Page}, d); err != nil {
@@ -97,8 +99,8 @@ func TestCellsOfEveryType(t *testing.T) {
 // Times of a table share the unit of the largest, so that no column can be misread
 // beside another; only columns of another group have a unit of their own.
 func TestColumnsShareAUnit(t *testing.T) {
-	d := Document{Tables: []Table{{
-		Columns: []Column{{Name: "a", Kind: Duration}, {Name: "b", Kind: Duration}, {Name: "c", Kind: Duration, Group: "each"}},
+	d := Document{Tables: []table.Table{{
+		Columns: []table.Column{{Name: "a", Kind: table.Duration}, {Name: "b", Kind: table.Duration}, {Name: "c", Kind: table.Duration, Group: "each"}},
 		Rows:    [][]any{{12e6, 500, 500}},
 	}}}
 	var b strings.Builder
@@ -114,7 +116,7 @@ func TestColumnsShareAUnit(t *testing.T) {
 
 // What people see of a long text fits the column, and programs get all of it.
 func TestWidth(t *testing.T) {
-	d := Document{Tables: []Table{{Name: "t", Columns: []Column{{Name: "name", Width: 5}}, Rows: [][]any{{"abcdefg"}, {"ab\ncé"}}}}}
+	d := Document{Tables: []table.Table{{Name: "t", Columns: []table.Column{{Name: "name", Width: 5}}, Rows: [][]any{{"abcdefg"}, {"ab\ncé"}}}}}
 	for f, want := range map[Format][]string{Text: {"abcd…\n", "ab cé\n"}, Markdown: {"| abcd… |", "| ab cé |"}, CSV: {"abcdefg\n", "\"ab\ncé\"\n"}} {
 		var b strings.Builder
 		if err := Write(&b, View{Format: f, Top: Page}, d); err != nil {
@@ -160,9 +162,9 @@ func TestTableOfFields(t *testing.T) {
 		Name string `json:"name,omitempty"`
 		inner
 	}
-	twice := Column{Name: "twice", Cell: func(i any) any { return 2 * i.(item).Total }}
-	table := Of("t", "", []item{{"a", inner{3}}}, Column{Name: "name"}, Column{Name: "total", Key: "total_ns"}, twice)
-	if got := table.Rows[0]; got[0] != "a" || got[1] != int64(3) || got[2] != int64(6) {
+	twice := table.Column{Name: "twice", Cell: func(i any) any { return 2 * i.(item).Total }}
+	made := table.Of("t", "", []item{{"a", inner{3}}}, table.Column{Name: "name"}, table.Column{Name: "total", Key: "total_ns"}, twice)
+	if got := made.Rows[0]; got[0] != "a" || got[1] != int64(3) || got[2] != int64(6) {
 		t.Errorf("row %v", got)
 	}
 	defer func() {
@@ -170,13 +172,13 @@ func TestTableOfFields(t *testing.T) {
 			t.Errorf("a column without a field: %v", fault)
 		}
 	}()
-	Of("t", "", []item{}, Column{Name: "other"})
+	table.Of("t", "", []item{}, table.Column{Name: "other"})
 }
 
 // People are shown the largest rows of a long table, and how many more there are; CSV is
 // whole.
 func TestTop(t *testing.T) {
-	d := Document{Tables: []Table{{Name: "long", Columns: []Column{{Name: "rank", Kind: Count}, {Name: "level"}, {Name: "max/mean", Kind: Ratio}}}}}
+	d := Document{Tables: []table.Table{{Name: "long", Columns: []table.Column{{Name: "rank", Kind: table.Count}, {Name: "level"}, {Name: "max/mean", Kind: table.Ratio}}}}}
 	for rank := range 61 {
 		d.Tables[0].Rows = append(d.Tables[0].Rows, []any{rank, []string{"expert", "rank"}[rank%2], 1 + float64(rank%40)/100})
 	}
@@ -239,7 +241,7 @@ func TestHostileNames(t *testing.T) {
 		"<script>alert(1)</script>", "a|b", "![x](http://evil/)", "`x` *y*", "=1+1", "+SUM(A1)", "-2+3", "@cmd", " =x", "＝1", "a\u202eb", "\x1b[2J",
 		"run ?api_key=hunter2", "sk-abc123def456", "-1.5", "a&lt;b", `back\|slash`,
 	}
-	d := Document{Headline: names[0], Notes: names, Tables: []Table{{Name: "t", Title: names[0], Columns: []Column{{Name: "name"}}}}, Value: names}
+	d := Document{Headline: names[0], Notes: names, Tables: []table.Table{{Name: "t", Title: names[0], Columns: []table.Column{{Name: "name"}}}}, Value: names}
 	for _, n := range names {
 		d.Tables[0].Rows = append(d.Tables[0].Rows, []any{n})
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/moebalance/moebalance/router/quantity"
 	"github.com/moebalance/moebalance/router/shown"
+	"github.com/moebalance/moebalance/router/table"
 )
 
 // Screen is what a person reads on. The zero value is a pipe or a file: lines of any
@@ -93,28 +94,15 @@ type sheet struct {
 	alarms  []bool // by row
 }
 
-type shownColumn struct {
-	Column
-	at    int // in the table
-	head  string
-	cells []string
-}
+type shownColumn struct{ table.Shown }
 
-// sheet writes the cells of a table, each column in its unit.
-func (t Table) sheet() sheet {
+func sheetOf(t table.Table) sheet {
 	s := sheet{alarms: make([]bool, len(t.Rows))}
-	for i, c := range t.Columns {
-		unit := t.unit(i)
-		column := shownColumn{Column: c, at: i, head: shown.Text(c.Name)}
-		if unit.Name != "" {
-			column.head += " (" + unit.Name + ")"
-		}
-		for row, cells := range t.Rows {
-			cell := c.cell(cells[i], unit.Per)
-			column.cells = append(column.cells, shortened(cell, c.Width))
+	for _, c := range t.Shown() {
+		s.columns = append(s.columns, shownColumn{c})
+		for row, cell := range c.Cells {
 			s.alarms[row] = s.alarms[row] || slices.Contains(c.Alarm, cell)
 		}
-		s.columns = append(s.columns, column)
 	}
 	return s
 }
@@ -141,7 +129,7 @@ func (s *sheet) fit(width int, minor []string) (hidden []string) {
 		left = append(left, s.columns[last])
 		s.columns = slices.Delete(s.columns, last, last+1)
 	}
-	slices.SortFunc(left, func(a, b shownColumn) int { return a.at - b.at })
+	slices.SortFunc(left, func(a, b shownColumn) int { return a.At - b.At })
 	for _, c := range left {
 		hidden = append(hidden, c.gone())
 	}
@@ -155,11 +143,11 @@ func (s *sheet) width() (sum int) {
 	return sum
 }
 
-func (c shownColumn) width() int { return max(text.LongestLineLen(c.head), c.widest()) + len(gap) }
+func (c shownColumn) width() int { return max(text.LongestLineLen(c.Head), c.widest()) + len(gap) }
 
 // widest is the width of the cells.
 func (c shownColumn) widest() (most int) {
-	for _, cell := range c.cells {
+	for _, cell := range c.Cells {
 		most = max(most, text.LongestLineLen(cell))
 	}
 	return most
@@ -167,12 +155,12 @@ func (c shownColumn) widest() (most int) {
 
 // narrow breaks labels beyond a width, and the heading to the width of the cells.
 func (c *shownColumn) narrow(most int) {
-	for i, cell := range c.cells {
-		if c.cells[i] = broken(cell, most, ""); text.LongestLineLen(c.cells[i]) > most { // names end a line after _ or /, too
-			c.cells[i] = text.WrapText(joints.Replace(broken(parted.Replace(cell), most, "")), most)
+	for i, cell := range c.Cells {
+		if c.Cells[i] = broken(cell, most, ""); text.LongestLineLen(c.Cells[i]) > most { // names end a line after _ or /, too
+			c.Cells[i] = text.WrapText(joints.Replace(broken(parted.Replace(cell), most, "")), most)
 		}
 	}
-	c.head = strings.ReplaceAll(broken(strings.ReplaceAll(c.head, "/", "/ "), c.widest(), ""), "/ ", "/")
+	c.Head = strings.ReplaceAll(broken(strings.ReplaceAll(c.Head, "/", "/ "), c.widest(), ""), "/ ", "/")
 }
 
 // parted makes the parts of a name words; joints undoes it, also at the end of a line.
@@ -180,19 +168,19 @@ var parted, joints = strings.NewReplacer("_", "_\x00 ", "/", "/\x00 "), strings.
 
 // only is the value that all rows have, if they do.
 func (c shownColumn) only() (value string, ok bool) {
-	if len(slices.Compact(slices.Clone(c.cells))) != 1 {
+	if len(slices.Compact(slices.Clone(c.Cells))) != 1 {
 		return "", false
 	}
-	return c.cells[0], true
+	return c.Cells[0], true
 }
 
 // dispensable is the rank by which columns are hidden, the highest first.
 func (c shownColumn) dispensable(minor []string) int {
 	value, same := c.only()
-	switch at := slices.Index(minor, c.key()); {
+	switch at := slices.Index(minor, c.ID()); {
 	case same && value == quantity.Unknown:
 		return len(minor) + 2
-	case same && len(c.cells) > 1:
+	case same && len(c.Cells) > 1:
 		return len(minor) + 1
 	case at >= 0:
 		return len(minor) - at
@@ -202,7 +190,7 @@ func (c shownColumn) dispensable(minor []string) int {
 
 // gone names the column where it is not shown.
 func (c shownColumn) gone() string {
-	name := strings.ReplaceAll(strings.ReplaceAll(c.head, "/\n", "/"), "\n", " ")
+	name := strings.ReplaceAll(strings.ReplaceAll(c.Head, "/\n", "/"), "\n", " ")
 	if value, ok := c.only(); ok && value != quantity.Unknown && value != "" {
 		return name + " = " + strings.ReplaceAll(value, "\n", " ")
 	}

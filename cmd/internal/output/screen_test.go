@@ -9,15 +9,17 @@ import (
 	"testing"
 
 	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/moebalance/moebalance/router/table"
 )
 
 // wideTable has columns of every rank: without a value, of one value, minor, and others.
 func wideTable() Document {
 	return Document{
 		Headline: "rank 1 is slowest: 12.5 % more time than the mean over all of the ranks of this run\nmore about it",
-		Tables: []Table{Table{Name: "t", Title: "Time per layer", Columns: []Column{
-			{Name: "layer", Kind: Count}, {Name: "basis"}, {Name: "quite a long name", Kind: Count}, {Name: "kernel"}, {Name: "floor", Kind: Ratio},
-			{Name: "minor", Kind: Count}, {Name: "imbalance", Kind: Percent}, {Name: "flagged", Alarm: []string{"yes"}},
+		Tables: []table.Table{table.Table{Name: "t", Title: "Time per layer", Columns: []table.Column{
+			{Name: "layer", Kind: table.Count}, {Name: "basis"}, {Name: "quite a long name", Kind: table.Count}, {Name: "kernel"}, {Name: "floor", Kind: table.Ratio},
+			{Name: "minor", Kind: table.Count}, {Name: "imbalance", Kind: table.Percent}, {Name: "flagged", Alarm: []string{"yes"}},
 		}, Rows: [][]any{
 			{0, "inferred", 3, "void gemm<float, 128, 64>(long, long, long)", math.NaN(), 7, 0.5, true},
 			{1, "inferred", 4, "short", nil, 8, 0.1, false},
@@ -104,9 +106,9 @@ func TestNamesAreBrokenBetweenParts(t *testing.T) {
 	for cell, want := range map[string]string{
 		"only_one_difference and": "only_one_\ndifference\nand", "runs/of_a_day/x": "runs/of_a_\nday/x", "abcdefghijklmn": "abcdefghijkl\nmn", "a b": "a b",
 	} {
-		c := shownColumn{cells: []string{cell}}
-		if c.narrow(12); c.cells[0] != want {
-			t.Errorf("%q: %q, want %q", cell, c.cells[0], want)
+		c := shownColumn{table.Shown{Cells: []string{cell}}}
+		if c.narrow(12); c.Cells[0] != want {
+			t.Errorf("%q: %q, want %q", cell, c.Cells[0], want)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/moebalance/moebalance/router/quantity"
 	"github.com/moebalance/moebalance/router/shown"
+	"github.com/moebalance/moebalance/router/table"
 )
 
 // writer writes a document as text or Markdown.
@@ -81,7 +82,7 @@ func (w *writer) follow(a *Answer) {
 }
 
 // table writes a table with its title, and what it leaves out.
-func (w *writer) table(t Table) {
+func (w *writer) table(t table.Table) {
 	if t.Title != "" {
 		title := w.prose(t.Title, "")
 		if w.Format == Markdown {
@@ -89,9 +90,9 @@ func (w *writer) table(t Table) {
 		}
 		w.WriteString(title + "\n")
 	}
-	drawn, hidden := t.pretty(w.View)
+	drawn, hidden := pretty(t, w.View)
 	w.WriteString(drawn + "\n")
-	if t.left > 0 {
+	if t.Left > 0 {
 		order := ""
 		if len(t.Leading) > 0 {
 			order = "largest first; "
@@ -99,7 +100,7 @@ func (w *writer) table(t Table) {
 		if w.Format == Markdown {
 			w.WriteString("\n") // or it is a row
 		}
-		w.line("  ", fmt.Sprintf("… and %d more (%s--top 0 shows all)", t.left, order))
+		w.line("  ", fmt.Sprintf("… and %d more (%s--top 0 shows all)", t.Left, order))
 	}
 	if len(hidden) > 0 {
 		w.line("  ", fmt.Sprintf("… %s hidden: %s (--wide shows all)", quantity.Count(len(hidden), "column"), strings.Join(hidden, ", ")))

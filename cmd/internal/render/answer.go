@@ -3,10 +3,11 @@ package render
 import (
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/compare/answer"
+	"github.com/moebalance/moebalance/router/table"
 )
 
 // document is an answer with its tables; notes come beside its caveats.
-func document(a answer.Answer, notes []string, value any, tables ...output.Table) output.Document {
+func document(a answer.Answer, notes []string, value any, tables ...table.Table) output.Document {
 	shown := &output.Answer{
 		Line: a.Line, Verdict: string(a.Verdict), Tone: output.Tone(a.Verdict.Tone()), Basis: a.Basis, Reasons: a.Reasons, Notes: a.CountNotes(len(notes)),
 	}

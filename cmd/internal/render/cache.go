@@ -13,6 +13,7 @@ import (
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/plan"
 	"github.com/moebalance/moebalance/router/quantity"
+	"github.com/moebalance/moebalance/router/table"
 )
 
 // VerifiedCache lays out what verify found.
@@ -29,8 +30,8 @@ func VerifiedCache(dir string, v logits.Verification) output.Document {
 		Answer answer.Answer `json:"answer"`
 	}{v, a}, balanceTable(v.Balance))
 	if len(failed) > 0 {
-		d.Tables = append(d.Tables, output.Table{
-			Name: "failed", Title: "Failed entries", Columns: []output.Column{{Name: "path"}, {Name: "reason"}}, Rows: failed,
+		d.Tables = append(d.Tables, table.Table{
+			Name: "failed", Title: "Failed entries", Columns: []table.Column{{Name: "path"}, {Name: "reason"}}, Rows: failed,
 		})
 	}
 	return d
@@ -84,8 +85,8 @@ func proofSentence(p plan.Proof) string {
 }
 
 // balanceTable shows balance beside its floor, one row per batch size.
-func balanceTable(balance []logits.BatchBalance) output.Table {
-	return output.Of("balance", "Balance over all ranks together", balance,
+func balanceTable(balance []logits.BatchBalance) table.Table {
+	return table.Of("balance", "Balance over all ranks together", balance,
 		label("model"), label("method"), label("plan"), label("mode"), count("layer"),
 		computed(label("dtype"), func(b logits.BatchBalance) any { return contentText(b.DType, b.Content == "ids") }),
 		count("ranks"), computed(count("tokens/rank", "tokens_per_rank"), func(b logits.BatchBalance) any { return tokensText(int(b.TokensPerRank)) }), ratio("expert max/mean"), ratio("floor", "expert_floor"),
@@ -155,7 +156,7 @@ func ListedCache(dir string, v logits.Verification) output.Document {
 	}
 	return output.Document{
 		Headline: fmt.Sprintf("%s for %s in %s, %s", quantity.Count(entries, "entry"), quantity.Count(len(v.Balance), "batch size"), dir, quantity.Bytes(float64(result.Bytes))),
-		Tables:   []output.Table{balanceTable(v.Balance)}, Notes: result.Warnings, Value: result,
+		Tables:   []table.Table{balanceTable(v.Balance)}, Notes: result.Warnings, Value: result,
 	}
 }
 
@@ -200,7 +201,7 @@ func GeneratedEntries(cache string, s logits.Spec, ranks int, list []logits.Outc
 		SchemaVersion: 1, Kind: "logits generate", Cache: cache, Model: s.Model, Method: s.Gate.Method,
 		Shape: s.Gate.Shape, Mode: s.Mode, Ranks: s.Layout.Ranks(), DType: s.DType, Plan: s.Plan,
 	}
-	t := output.Table{Name: "entries", Columns: []output.Column{
+	t := table.Table{Name: "entries", Columns: []table.Column{
 		count("tokens/rank", "tokens_per_rank"), count("entries"), count("new"), count("replaced"), size("size", "bytes"),
 		label("status"), real("bias spread tolerated", "bias_spread_survived"),
 	}}
@@ -215,7 +216,7 @@ func GeneratedEntries(cache string, s logits.Spec, ranks int, list []logits.Outc
 	return output.Document{
 		Headline: fmt.Sprintf("%s (%s) on %s, %s, %s, plan %s: %s in %s, %s, %s",
 			s.Model, shapeText(s.Gate.Shape, s.Gate.Method), quantity.Count(s.Layout.Ranks(), "rank"), s.Mode, contentText(s.DType, s.IDsOnly), s.Plan, quantity.Count(len(list), "entry"), cache, quantity.Bytes(float64(all.bytes)), all.made()),
-		Tables: []output.Table{t}, Notes: append(damageNotes(list), biasNotes(s.Gate, list)...), Value: result,
+		Tables: []table.Table{t}, Notes: append(damageNotes(list), biasNotes(s.Gate, list)...), Value: result,
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
+	"github.com/moebalance/moebalance/router/table"
 )
 
 // CampaignTables are the names of the tables of a result, some of which may be
@@ -37,7 +38,7 @@ func Campaign(r source.Campaign) output.Document {
 	})
 	arm := computed(label("arm"), func(p gain.Proof) any { return r.Called(p.Arm) })
 	g, normal, perfect := r.Gain, string(r.Called(gain.Normal)), string(r.Called(gain.Perfect))
-	pairColumns := []output.Column{count("pair"), label("order"), real(normal, "normal"), real(perfect, "perfect"), percent("gain"), label("status"), label("note")}
+	pairColumns := []table.Column{count("pair"), label("order"), real(normal, "normal"), real(perfect, "perfect"), percent("gain"), label("status"), label("note")}
 	if r.Share != nil { // pairs of several arms, told apart by the one beside normal
 		pairColumns[3] = real("other arm", "perfect")
 		pairColumns = slices.Insert(pairColumns, 2, computed(label("arm"), func(p gain.Pair) any { return cmp.Or(p.Arm, gain.Perfect) }))
@@ -46,8 +47,8 @@ func Campaign(r source.Campaign) output.Document {
 		pairColumns = slices.Insert(pairColumns, 1, real(r.Points[0].Name, "point"))
 	}
 	tables := append(curveTables(r.Result), // their names are CampaignTables
-		output.Of("pairs", fmt.Sprintf("Pairs, %s (AB: %s first)", quantity, normal), r.Pairs, pairColumns...),
-		output.Table{Name: "gain", Title: fmt.Sprintf("Gain of %s over %s%s", perfect, normal, atPoint(r.Result)), Columns: []output.Column{
+		table.Of("pairs", fmt.Sprintf("Pairs, %s (AB: %s first)", quantity, normal), r.Pairs, pairColumns...),
+		table.Table{Name: "gain", Title: fmt.Sprintf("Gain of %s over %s%s", perfect, normal, atPoint(r.Result)), Columns: []table.Column{
 			label("method"), percent("estimate"), percent("low"), percent("high"), percent("confidence"), count("pairs"),
 		}, Rows: [][]any{
 			{g.Method + " (decides)", g.Estimate, g.Low, g.High, g.Confidence, g.N},
@@ -58,9 +59,9 @@ func Campaign(r source.Campaign) output.Document {
 		tables = append(tables, secondaryTable(r.Secondary))
 	}
 	if len(r.Proof) > 0 {
-		tables = append(tables, output.Of("proof", "Evidence of the routing", r.Proof, arm, rank, label("grade"), label("evidence")))
+		tables = append(tables, table.Of("proof", "Evidence of the routing", r.Proof, arm, rank, label("grade"), label("evidence")))
 	}
-	tables = append(tables, output.Of("checks", "Checks", r.Checks, computed(label("check"), func(c gain.Check) any { return c.Name }), alarming(label("status"), "warn", "fail"), label("text")))
+	tables = append(tables, table.Of("checks", "Checks", r.Checks, computed(label("check"), func(c gain.Check) any { return c.Name }), alarming(label("status"), "warn", "fail"), label("text")))
 	if len(r.Profiled) > 0 {
 		tables = append(tables, profiledTable(r.Profiled))
 	}
@@ -95,13 +96,13 @@ func atPoint(r gain.Result) string {
 }
 
 // curveTables are the gain at each point and of each arm, where there are several.
-func curveTables(r gain.Result) (tables []output.Table) {
+func curveTables(r gain.Result) (tables []table.Table) {
 	if len(r.Points) > 0 {
 		name := r.Points[0].Name
-		gained := func(key string, of func(gain.Gain) router.Number) output.Column {
+		gained := func(key string, of func(gain.Gain) router.Number) table.Column {
 			return computed(percent(key), func(p gain.PointGain) any { return of(p.Gain) })
 		}
-		columns := []output.Column{real(name, "value"),
+		columns := []table.Column{real(name, "value"),
 			gained("gain", func(g gain.Gain) router.Number { return g.Estimate }), gained("low", func(g gain.Gain) router.Number { return g.Low }), gained("high", func(g gain.Gain) router.Number { return g.High }),
 			computed(count("pairs"), func(p gain.PointGain) any { return p.Gain.N }), alarming(label("verdict"), string(gain.Significant))}
 		if slices.ContainsFunc(r.Points, func(p gain.PointGain) bool { return p.TokensPerExpert.Defined() }) {
@@ -110,11 +111,11 @@ func curveTables(r gain.Result) (tables []output.Table) {
 		if r.Share != nil {
 			columns = append(columns, computed(percent("share of ceiling"), func(p gain.PointGain) any { return p.Share.Estimate }))
 		}
-		tables = append(tables, output.Of("points", fmt.Sprintf("Gain by %s; the intervals hold together at %s (Bonferroni)", name, quantity.Confidence(r.SimultaneousConfidence)), r.Points, columns...))
+		tables = append(tables, table.Of("points", fmt.Sprintf("Gain by %s; the intervals hold together at %s (Bonferroni)", name, quantity.Confidence(r.SimultaneousConfidence)), r.Points, columns...))
 	}
 	if r.Share != nil && len(r.Points) == 0 {
-		t := output.Table{Name: "arms", Title: "Gain of each arm over normal, and share of the gain of balanced routing that it recovers",
-			Columns: []output.Column{label("arm"), percent("gain"), percent("low"), percent("high"), alarming(label("verdict"), string(gain.Significant)), percent("share", "share_of_ceiling"), percent("share low"), percent("share high")}}
+		t := table.Table{Name: "arms", Title: "Gain of each arm over normal, and share of the gain of balanced routing that it recovers",
+			Columns: []table.Column{label("arm"), percent("gain"), percent("low"), percent("high"), alarming(label("verdict"), string(gain.Significant)), percent("share", "share_of_ceiling"), percent("share low"), percent("share high")}}
 		for _, a := range r.Arms[1:] {
 			share := gain.Share{Estimate: 1, Low: router.Undefined(), High: router.Undefined()}
 			if a.Share != nil {
@@ -127,8 +128,8 @@ func curveTables(r gain.Result) (tables []output.Table) {
 	return tables
 }
 
-func secondaryTable(rows []gain.SecondaryGain) output.Table {
-	t := output.Table{Name: "secondary", Title: "Other metrics (positive gain: better; interval and p adjusted for all)", Columns: []output.Column{
+func secondaryTable(rows []gain.SecondaryGain) table.Table {
+	t := table.Table{Name: "secondary", Title: "Other metrics (positive gain: better; interval and p adjusted for all)", Columns: []table.Column{
 		label("metric"), label("unit"), percent("gain"), percent("low"), percent("high"), count("pairs"), real("p")}}
 	for _, s := range rows {
 		t.Rows = append(t.Rows, []any{s.Metric.Name, s.Metric.Unit, s.Gain.Estimate, s.Gain.Low, s.Gain.High, s.Gain.N, s.Gain.P})
@@ -169,14 +170,14 @@ func iterationNotes(i *bench.Iterations) (notes []string) {
 	return notes
 }
 
-func profiledTable(arms []source.ProfiledArm) output.Table {
+func profiledTable(arms []source.ProfiledArm) table.Table {
 	evidence := computed(label("evidence"), func(p source.ProfiledArm) any {
 		if p.Error != "" {
 			return "unreadable: " + p.Error
 		}
 		return p.Evidence
 	})
-	return output.Of("profiled", "Profiled pair (not timed)", arms, label("arm"), count("ranks"), duration("GPU time", "gpu_ns"),
+	return table.Of("profiled", "Profiled pair (not timed)", arms, label("arm"), count("ranks"), duration("GPU time", "gpu_ns"),
 		count("worst layer", "layer"), ratio("expert time over ranks, max/mean", "rank_time_max_over_mean"), evidence)
 }
 
@@ -269,14 +270,14 @@ func Reports(r gain.Result, set source.ReportSet) output.Document {
 	return d
 }
 
-func matchedSteps(m *metrics.Match, normal, perfect string) output.Table {
+func matchedSteps(m *metrics.Match, normal, perfect string) table.Table {
 	gained := computed(percent("gain"), func(s metrics.Stratum) any { return s.NormalMeanMS/s.PerfectMeanMS - 1 })
 	title := "Steps of equal batch shape, without times"
 	if m.Clock != "" {
 		title = fmt.Sprintf("Steps of equal batch shape: gain %s by %s time; share of the step time: %s %s, %s %s",
 			quantity.Change(m.Gain), m.Clock, normal, quantity.Percent(m.NormalShare), perfect, quantity.Percent(m.PerfectShare))
 	}
-	return output.Of("steps", title, m.Strata,
+	return table.Of("steps", title, m.Strata,
 		label("kind"), count("rank"), count("requests"), count("context tokens"), count("generated tokens"), count(normal+" steps", "normal_steps"), count(perfect+" steps", "perfect_steps"),
 		real(normal+" mean (ms)", "normal_mean_ms"), real(perfect+" mean (ms)", "perfect_mean_ms"), gained)
 }
@@ -296,5 +297,5 @@ func Iterations(set source.ReportSet) output.Document {
 		headline += fmt.Sprintf(", the first that differs is %d", m.FirstDifferent)
 	}
 	notes := append([]string{"step times come with print_iter_log or --iteration_log; reports of throughput give the gain"}, set.Notes...)
-	return output.Document{Headline: headline, Tables: []output.Table{matchedSteps(m, string(gain.Normal), string(gain.Perfect))}, Notes: notes, Value: iterationMatch{1, "iterations", m}}
+	return output.Document{Headline: headline, Tables: []table.Table{matchedSteps(m, string(gain.Normal), string(gain.Perfect))}, Notes: notes, Value: iterationMatch{1, "iterations", m}}
 }

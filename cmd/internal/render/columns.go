@@ -5,29 +5,29 @@ package render
 import (
 	"strings"
 
-	"github.com/moebalance/moebalance/cmd/internal/output"
+	"github.com/moebalance/moebalance/router/table"
 )
 
 // The columns of each kind. The key, which is also the JSON key of the field, is the
 // name with underscores unless given; that of a duration ends in _ns.
-func label(name string, key ...string) output.Column   { return column(output.Label, name, key) }
-func count(name string, key ...string) output.Column   { return column(output.Count, name, key) }
-func ratio(name string, key ...string) output.Column   { return column(output.Ratio, name, key) }
-func percent(name string, key ...string) output.Column { return column(output.Percent, name, key) }
-func size(name string, key ...string) output.Column    { return column(output.Bytes, name, key) }
-func real(name string, key ...string) output.Column    { return column(output.Real, name, key) }
+func label(name string, key ...string) table.Column   { return column(table.Label, name, key) }
+func count(name string, key ...string) table.Column   { return column(table.Count, name, key) }
+func ratio(name string, key ...string) table.Column   { return column(table.Ratio, name, key) }
+func percent(name string, key ...string) table.Column { return column(table.Percent, name, key) }
+func size(name string, key ...string) table.Column    { return column(table.Bytes, name, key) }
+func real(name string, key ...string) table.Column    { return column(table.Real, name, key) }
 
-func duration(name string, key ...string) output.Column {
+func duration(name string, key ...string) table.Column {
 	if key == nil {
-		key = []string{column(output.Duration, name, nil).Key + "_ns"}
+		key = []string{column(table.Duration, name, nil).Key + "_ns"}
 	}
-	return column(output.Duration, name, key)
+	return column(table.Duration, name, key)
 }
 
 var keyed = strings.NewReplacer(" ", "_", "-", "_", "/", "_over_")
 
-func column(kind output.Kind, name string, key []string) output.Column {
-	c := output.Column{Name: name, Key: keyed.Replace(name), Kind: kind}
+func column(kind table.Kind, name string, key []string) table.Column {
+	c := table.Column{Name: name, Key: keyed.Replace(name), Kind: kind}
 	if key != nil {
 		c.Key = key[0]
 	}
@@ -35,13 +35,13 @@ func column(kind output.Kind, name string, key []string) output.Column {
 }
 
 // computed is a column of cells that are no field of the item.
-func computed[T any](c output.Column, cell func(T) any) output.Column {
+func computed[T any](c table.Column, cell func(T) any) table.Column {
 	c.Cell = func(item any) any { return cell(item.(T)) }
 	return c
 }
 
 // within keeps the columns' unit apart from that of others of the same kind.
-func within(group string, columns ...output.Column) []output.Column {
+func within(group string, columns ...table.Column) []table.Column {
 	for i := range columns {
 		columns[i].Group = group
 	}
@@ -49,7 +49,7 @@ func within(group string, columns ...output.Column) []output.Column {
 }
 
 // alarming marks the rows in which the column has one of these cells.
-func alarming(c output.Column, cells ...string) output.Column {
+func alarming(c table.Column, cells ...string) table.Column {
 	c.Alarm = cells
 	return c
 }

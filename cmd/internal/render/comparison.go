@@ -11,6 +11,7 @@ import (
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
+	"github.com/moebalance/moebalance/router/table"
 )
 
 // Comparison lays a comparison out for people; JSON carries it as it is.
@@ -21,7 +22,7 @@ func Comparison(r diff.Comparison) output.Document {
 		Answer answer.Answer `json:"answer"`
 	}{r, a}, comparisonTables(r)...)
 	if r.Builds.Named() {
-		d.Tables = slices.DeleteFunc(d.Tables, func(t output.Table) bool { return t.Name == "gain" || t.Name == "balance" || t.Name == "hardware" })
+		d.Tables = slices.DeleteFunc(d.Tables, func(t table.Table) bool { return t.Name == "gain" || t.Name == "balance" || t.Name == "hardware" })
 	} else if r.Comparable && (r.Prediction.Measured == nil || r.Split.Basis == diff.FromCampaign) { // or the parts are of another step
 		d.Lead = d.Named("gain").Without("gain", "low", "high")
 		d.Lead.Title = ""
@@ -35,8 +36,8 @@ func Comparison(r diff.Comparison) output.Document {
 type arms [2]gain.Arm
 
 // both are two columns, one for each side, of the keys normal and perfect with this tail.
-func (a arms) both(column func(string, ...string) output.Column, before, tail string) []output.Column {
-	return []output.Column{column(before+string(a[0]), "normal"+tail), column(before+string(a[1]), "perfect"+tail)}
+func (a arms) both(column func(string, ...string) table.Column, before, tail string) []table.Column {
+	return []table.Column{column(before+string(a[0]), "normal"+tail), column(before+string(a[1]), "perfect"+tail)}
 }
 
 // predictionNotes say which step time the gains are of, and what is not known of a placement.
@@ -54,9 +55,9 @@ func predictionNotes(r diff.Comparison) (notes []string) {
 }
 
 // splitTable is what the gain is made of: milliseconds that add up.
-func splitTable(s diff.Split) output.Table {
-	t := output.Table{Name: "gain", Title: fmt.Sprintf("Parts of the gain, predicted from the traces: time saved per step (a step of the perfect arm takes %s, %s)", quantity.Duration(s.PerfectNS), s.Basis),
-		Columns: []output.Column{label("part"), duration("saved per step", "saved_ns"), duration("95 % low", "saved_low_ns"), duration("95 % high", "saved_high_ns"), percent("gain"), percent("low"), percent("high")}}
+func splitTable(s diff.Split) table.Table {
+	t := table.Table{Name: "gain", Title: fmt.Sprintf("Parts of the gain, predicted from the traces: time saved per step (a step of the perfect arm takes %s, %s)", quantity.Duration(s.PerfectNS), s.Basis),
+		Columns: []table.Column{label("part"), duration("saved per step", "saved_ns"), duration("95 % low", "saved_low_ns"), duration("95 % high", "saved_high_ns"), percent("gain"), percent("low"), percent("high")}}
 	var total router.Number
 	for _, p := range s.Parts {
 		t.Rows = append(t.Rows, []any{p.Name, p.SavedNS, p.Low * s.PerfectNS, p.High * s.PerfectNS, p.Gain, p.Low, p.High})
@@ -69,28 +70,28 @@ func splitTable(s diff.Split) output.Table {
 }
 
 // changeTable is a table of times in both arms, whose items embed a diff.Change.
-func changeTable[T any](a arms, name, title string, items []T, before []output.Column, after ...output.Column) output.Table {
+func changeTable[T any](a arms, name, title string, items []T, before []table.Column, after ...table.Column) table.Table {
 	of := computed(percent("of "+string(a[0]), "difference_of_normal"), func(c interface{ OfNormal() router.Number }) any { return c.OfNormal() })
-	return output.Of(name, title, items, slices.Concat(before, a.both(duration, "", "_ns"),
-		[]output.Column{duration("difference"), duration("±", "difference_sd_ns"), of}, after)...)
+	return table.Of(name, title, items, slices.Concat(before, a.both(duration, "", "_ns"),
+		[]table.Column{duration("difference"), duration("±", "difference_sd_ns"), of}, after)...)
 }
 
 // slowest are the times of the slowest ranks, and the number of kernels.
-func (a arms) slowest() []output.Column {
+func (a arms) slowest() []table.Column {
 	return append(a.both(duration, "slowest ", "_slowest_ns"), a.both(real, "kernels ", "_instances")...)
 }
 
 // timeKind names the kind of time of a field "collective".
-var timeKind = output.Column{Name: "kind", Cell: func(item any) any {
+var timeKind = table.Column{Name: "kind", Cell: func(item any) any {
 	if reflect.ValueOf(item).FieldByName("Collective").Bool() {
 		return "collective"
 	}
 	return "compute"
 }}
 
-func (a arms) kinds(r diff.Comparison) output.Table {
-	t := output.Table{Name: "kinds", Title: "Kinds of steps, each compared with its like; the other tables are of the first", Columns: slices.Concat([]output.Column{label("steps")},
-		a.both(count, "steps ", "_steps"), a.both(duration, "experts slowest ", "_experts_slowest_ns"), a.both(duration, "loss ", "_loss_ns"), []output.Column{percent("predicted gain", "predicted_gain")})}
+func (a arms) kinds(r diff.Comparison) table.Table {
+	t := table.Table{Name: "kinds", Title: "Kinds of steps, each compared with its like; the other tables are of the first", Columns: slices.Concat([]table.Column{label("steps")},
+		a.both(count, "steps ", "_steps"), a.both(duration, "experts slowest ", "_experts_slowest_ns"), a.both(duration, "loss ", "_loss_ns"), []table.Column{percent("predicted gain", "predicted_gain")})}
 	for _, k := range r.Kinds {
 		e, l := k.SlowestExperts, k.StragglerLoss
 		t.Rows = append(t.Rows, []any{k.Steps, len(k.NormalSteps), len(k.PerfectSteps), e.NormalNS, e.PerfectNS, l.NormalNS, l.PerfectNS, k.Gain})
@@ -99,9 +100,9 @@ func (a arms) kinds(r diff.Comparison) output.Table {
 }
 
 // work is what the sides did, as far as balance cannot change it.
-func (a arms) work(r diff.Comparison) output.Table {
-	t := output.Table{Name: "work", Title: "What balance cannot change", Columns: slices.Concat([]output.Column{label("quantity")},
-		a.both(real, "", ""), []output.Column{percent("differs"), percent("allowed")})}
+func (a arms) work(r diff.Comparison) table.Table {
+	t := table.Table{Name: "work", Title: "What balance cannot change", Columns: slices.Concat([]table.Column{label("quantity")},
+		a.both(real, "", ""), []table.Column{percent("differs"), percent("allowed")})}
 	for _, w := range r.Work {
 		name := w.Quantity
 		if w.Unit != "" {
@@ -112,14 +113,14 @@ func (a arms) work(r diff.Comparison) output.Table {
 	return t
 }
 
-func (a arms) phases(r diff.Comparison) output.Table {
-	t := changeTable(a, "phases", "Time per step by phase, mean over ranks (±: standard deviation of one step)", r.Phases, []output.Column{label("phase"), timeKind}, a.slowest()...)
+func (a arms) phases(r diff.Comparison) table.Table {
+	t := changeTable(a, "phases", "Time per step by phase, mean over ranks (±: standard deviation of one step)", r.Phases, []table.Column{label("phase"), timeKind}, a.slowest()...)
 	s := r.Step
 	t.Rows = append(t.Rows, []any{"step", "busy", s.NormalNS, s.PerfectNS, s.DifferenceNS, s.DifferenceSDNS, s.OfNormal(), nil, nil, nil, nil})
 	return t
 }
 
-func (a arms) losses(r diff.Comparison) output.Table {
+func (a arms) losses(r diff.Comparison) table.Table {
 	type loss struct {
 		Layer router.Whole `json:"layer"`
 		diff.Change
@@ -128,36 +129,36 @@ func (a arms) losses(r diff.Comparison) output.Table {
 	for _, s := range r.Stragglers {
 		losses = append(losses, loss{s.Layer, s.Change})
 	}
-	return changeTable(a, "stragglers", "Straggler loss per step: slowest rank − mean, compute of all phases", losses, []output.Column{count("layer")}).LeadBy("difference_ns")
+	return changeTable(a, "stragglers", "Straggler loss per step: slowest rank − mean, compute of all phases", losses, []table.Column{count("layer")}).LeadBy("difference_ns")
 }
 
-func comparisonTables(r diff.Comparison) []output.Table {
+func comparisonTables(r diff.Comparison) []table.Table {
 	a := arms(r.Builds.Names())
 	variants := computed(count("variants"), func(k diff.KernelFamily) any { return len(k.Names) })
-	tables := []output.Table{
+	tables := []table.Table{
 		a.phases(r),
-		changeTable(a, "layers", "Time per step by layer and phase, mean over ranks", r.LayerTimes, []output.Column{count("layer"), label("phase"), timeKind}, a.slowest()...).LeadBy("difference_ns"),
+		changeTable(a, "layers", "Time per step by layer and phase, mean over ranks", r.LayerTimes, []table.Column{count("layer"), label("phase"), timeKind}, a.slowest()...).LeadBy("difference_ns"),
 		a.losses(r),
-		output.Of("waits", waitTitle, r.Waits, append([]output.Column{label("arm")}, waitColumns()...)...).
+		table.Of("waits", waitTitle, r.Waits, append([]table.Column{label("arm")}, waitColumns()...)...).
 			LeadBy("mean_wait_ns").Least("last_steps", "most_expert_rank", "last_rank"),
-		changeTable(a, "ranks", "Time per step by rank and phase", r.RankTimes, []output.Column{count("rank"), label("phase"), timeKind}).LeadBy("difference_ns"),
-		output.Of("hardware", "Expert compute per step and rank; hardware and load relative to the mean rank", r.RankSpeeds,
-			slices.Concat([]output.Column{count("rank")}, a.both(duration, "", "_ns"), []output.Column{ratio("hardware"), ratio("load")})...).LeadBy("load"),
+		changeTable(a, "ranks", "Time per step by rank and phase", r.RankTimes, []table.Column{count("rank"), label("phase"), timeKind}).LeadBy("difference_ns"),
+		table.Of("hardware", "Expert compute per step and rank; hardware and load relative to the mean rank", r.RankSpeeds,
+			slices.Concat([]table.Column{count("rank")}, a.both(duration, "", "_ns"), []table.Column{ratio("hardware"), ratio("load")})...).LeadBy("load"),
 		splitTable(r.Split),
-		output.Of("balance", "max/mean in both arms, mean over steps", r.Balance,
-			append([]output.Column{count("layer"), label("level"), label("quantity")}, a.both(ratio, "", "_max_over_mean")...)...),
-		output.Of("steps", "Steps", r.Steps, label("arm"),
+		table.Of("balance", "max/mean in both arms, mean over steps", r.Balance,
+			append([]table.Column{count("layer"), label("level"), label("quantity")}, a.both(ratio, "", "_max_over_mean")...)...),
+		table.Of("steps", "Steps", r.Steps, label("arm"),
 			count("step"), label("compared"), duration("GPU time, mean rank", "mean_ns"), duration("experts, slowest rank", "experts_slowest_ns"), duration("wall time", "wall_ns")),
-		output.Of("active", "Active experts", r.Active, append([]output.Column{count("layer")}, a.both(count, "", "")...)...),
-		output.Of("kernels", "Kernels launched by one arm only", r.Kernels,
-			append([]output.Column{label("arm"), label("phase"), label("family"), label("family in other arm"), variants, count("instances"), duration("total")},
+		table.Of("active", "Active experts", r.Active, append([]table.Column{count("layer")}, a.both(count, "", "")...)...),
+		table.Of("kernels", "Kernels launched by one arm only", r.Kernels,
+			append([]table.Column{label("arm"), label("phase"), label("family"), label("family in other arm"), variants, count("instances"), duration("total")},
 				within("each", duration("mean"), duration("mean in other arm", "other_arm_mean_ns"))...)...).LeadBy("total_ns"),
 	}
 	if len(r.Kinds) > 0 {
-		tables = append([]output.Table{a.kinds(r)}, tables...)
+		tables = append([]table.Table{a.kinds(r)}, tables...)
 	}
 	if !r.Comparable { // it leads
-		return append([]output.Table{a.work(r)}, tables...)
+		return append([]table.Table{a.work(r)}, tables...)
 	}
 	return append(tables, a.work(r))
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/source"
+	"github.com/moebalance/moebalance/router/table"
 )
 
 // Counts renders judged expert statistics, given as arguments of a command.
@@ -26,25 +27,25 @@ func Counts(result *source.Counts, given string) output.Document {
 // countsView writes counts for people.
 type countsView struct{ *source.Counts }
 
-func (res countsView) tables() (tables []output.Table) {
+func (res countsView) tables() (tables []table.Table) {
 	summary := computed(label("source"), func(s source.CountsSummary) any { return res.label(s.Source, s.Phase) })
 	layer := computed(label("source"), func(l imbalance.SourceRow) any { return res.label(l.Source, counts.Phase(l.Phase)) })
 	traffic := computed(label("source"), func(l source.CountsTraffic) any { return res.label(l.Source, l.Phase) })
 	line := computed(label("source"), func(l source.CountsReported) any { return res.label(l.Source, l.Phase) })
 	if len(res.Imbalance) > 0 || len(res.Reported) == 0 {
-		tables = append(tables, output.Of("imbalance", "Per layer, mean over steps", res.Imbalance,
+		tables = append(tables, table.Of("imbalance", "Per layer, mean over steps", res.Imbalance,
 			layer, count("layer"), label("level"), count("steps"), ratio("max/mean"), percent("imbalance"), ratio("balancedness"), ratio("CV", "cv"), ratio("Gini", "gini"),
 			real("active"), ratio("floor"), ratio("null median"), ratio("null p95"), alarming(label("flagged"), "yes"), count("worst"),
-		).LeadBy("level", "max_over_mean").Least("cv", "gini", "balancedness", "active", "null_median", "null_p95", "floor", "max_over_mean"), output.Of("summary", "Over layers", res.Summary,
+		).LeadBy("level", "max_over_mean").Least("cv", "gini", "balancedness", "active", "null_median", "null_p95", "floor", "max_over_mean"), table.Of("summary", "Over layers", res.Summary,
 			summary, label("level"), count("layers"), count("flagged"), ratio("max/mean"), percent("imbalance"), ratio("balancedness"),
 			count("worst layer"), ratio("its max/mean", "worst_max_over_mean"), ratio("its floor", "worst_floor")).Least("balancedness"))
 	}
 	if len(res.Traffic) > 0 {
-		tables = append(tables, output.Of("traffic", "Traffic between ranks, mean over steps", res.Traffic,
+		tables = append(tables, table.Of("traffic", "Traffic between ranks, mean over steps", res.Traffic,
 			traffic, count("layer"), percent("off-rank"), ratio("pair max/mean"), ratio("sent max/mean")))
 	}
 	if len(res.Reported) > 0 {
-		tables = append(tables, output.Of("reported", "Rank load as reported by the engine", res.Reported,
+		tables = append(tables, table.Of("reported", "Rank load as reported by the engine", res.Reported,
 			line, count("step"), ratio("balancedness"), ratio("max/mean")))
 	}
 	return tables

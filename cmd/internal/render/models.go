@@ -7,6 +7,7 @@ import (
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
+	"github.com/moebalance/moebalance/router/table"
 )
 
 // modelsResult is the JSON of models.
@@ -24,11 +25,11 @@ func Models(models []router.Model) output.Document {
 		}
 		return fmt.Sprintf("%d of %d", m.TopKGroups, m.Groups)
 	})
-	t := output.Of("models", "", models,
+	t := table.Of("models", "", models,
 		label("name"), count("experts"), count("top-k"), groups, label("method"), label("bias"),
 		computed(real("scale"), func(m router.Model) any { return decimal(m.Scale) }), count("hidden", "hidden_size"), count("intermediate", "intermediate_size"),
 		count("layers"), count("MoE layers", "moe_layers"), label("logits", "logits_dtype"), label("source"))
-	return output.Document{Headline: quantity.Count(len(models), "model"), Tables: []output.Table{t}, Value: modelsResult{SchemaVersion: 1, Kind: "models", Models: models}}
+	return output.Document{Headline: quantity.Count(len(models), "model"), Tables: []table.Table{t}, Value: modelsResult{SchemaVersion: 1, Kind: "models", Models: models}}
 }
 
 // decimal is the float64 of the same shortest decimal text: 2.827 stays 2.827.

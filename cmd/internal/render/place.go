@@ -10,6 +10,7 @@ import (
 	"github.com/moebalance/moebalance/compare/place"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
+	"github.com/moebalance/moebalance/router/table"
 )
 
 // Place renders judged placements. What is said of windows is of the best placement.
@@ -80,28 +81,28 @@ func (res placeView) costNotes() (notes []string) {
 }
 
 // tables are all of them.
-func (res placeView) tables() []output.Table {
+func (res placeView) tables() []table.Table {
 	window := computed(label("window"), func(w place.Workload) any { return res.label(w.Window) })
-	judged := []output.Column{ratio("judged max/mean"), ratio("baseline max/mean")}
-	tables := []output.Table{output.Of("placements", "Placements, mean over layers and windows", res.Placements, slices.Concat([]output.Column{count("ranks"), count("redundant"), label("plan"), ratio("learned max/mean")}, judged,
-		[]output.Column{percent("load change", "judged_load_change"), ratio("null p95")}, timeColumns(func(p place.Placement) *place.TimeChange { return p.Time }), []output.Column{percent("moved", "moved_share"), label("verdict")})...),
-		output.Of("workloads", "Judged windows, mean over layers", res.Workloads, slices.Concat([]output.Column{count("ranks"), count("redundant"), window}, judged,
-			[]output.Column{percent("load change", "judged_load_change"), ratio("null p95")}, timeColumns(func(w place.Workload) *place.TimeChange { return w.Time }))...),
-		output.Of("decay", "Learned on one window, judged on one so many windows later", res.Decay,
-			slices.Concat([]output.Column{count("ranks"), count("redundant"), count("windows later"), count("pairs")}, judged, []output.Column{percent("load change", "judged_load_change")})...)}
-	price := slices.Concat([]output.Column{count("ranks"), count("redundant"), size("copies per rank and layer", "replica_bytes_per_rank_and_layer")}, within("rank", size("copies per rank", "replica_bytes_per_rank")),
-		[]output.Column{count("experts to move", "moved_experts")}, within("moved", size("to move", "moved_bytes")), []output.Column{duration("move"), real("steps to pay back", "paid_back_after_steps"), real("break-even tokens")})
-	plans := []output.Column{count("ranks"), count("redundant"), label("plan"), count("left out"), ratio("judged max/mean"), ratio("p95 over layers", "judged_p95_over_layers"), ratio("worst left out", "judged_worst_of_left_out"), percent("moved", "moved_share")}
-	curve := slices.Concat([]output.Column{count("ranks"), count("redundant"), percent("moved", "moved_share"), count("experts to move", "moved_experts")}, within("moved", size("to move", "moved_bytes")),
-		[]output.Column{ratio("learned max/mean"), ratio("judged max/mean"), label("knee"), label("afresh"), label("in budget")})
-	tables = append(tables, output.Of("plans", "Ways of learning, on windows left out of it, mean over layers and windows", res.Plans, plans...), output.Of("curve", "From the running placement on, by moves", res.Curve, curve...))
-	return append(tables, output.Of("price", "Price of each placement", res.Placements, price...), res.matrix(), output.Of("layers", "Per layer, mean over steps", res.Layers,
-		slices.Concat([]output.Column{count("ranks"), count("redundant"), count("layer"), ratio("learned max/mean")}, judged)...).LeadBy("judged_max_over_mean", "learned_max_over_mean"))
+	judged := []table.Column{ratio("judged max/mean"), ratio("baseline max/mean")}
+	tables := []table.Table{table.Of("placements", "Placements, mean over layers and windows", res.Placements, slices.Concat([]table.Column{count("ranks"), count("redundant"), label("plan"), ratio("learned max/mean")}, judged,
+		[]table.Column{percent("load change", "judged_load_change"), ratio("null p95")}, timeColumns(func(p place.Placement) *place.TimeChange { return p.Time }), []table.Column{percent("moved", "moved_share"), label("verdict")})...),
+		table.Of("workloads", "Judged windows, mean over layers", res.Workloads, slices.Concat([]table.Column{count("ranks"), count("redundant"), window}, judged,
+			[]table.Column{percent("load change", "judged_load_change"), ratio("null p95")}, timeColumns(func(w place.Workload) *place.TimeChange { return w.Time }))...),
+		table.Of("decay", "Learned on one window, judged on one so many windows later", res.Decay,
+			slices.Concat([]table.Column{count("ranks"), count("redundant"), count("windows later"), count("pairs")}, judged, []table.Column{percent("load change", "judged_load_change")})...)}
+	price := slices.Concat([]table.Column{count("ranks"), count("redundant"), size("copies per rank and layer", "replica_bytes_per_rank_and_layer")}, within("rank", size("copies per rank", "replica_bytes_per_rank")),
+		[]table.Column{count("experts to move", "moved_experts")}, within("moved", size("to move", "moved_bytes")), []table.Column{duration("move"), real("steps to pay back", "paid_back_after_steps"), real("break-even tokens")})
+	plans := []table.Column{count("ranks"), count("redundant"), label("plan"), count("left out"), ratio("judged max/mean"), ratio("p95 over layers", "judged_p95_over_layers"), ratio("worst left out", "judged_worst_of_left_out"), percent("moved", "moved_share")}
+	curve := slices.Concat([]table.Column{count("ranks"), count("redundant"), percent("moved", "moved_share"), count("experts to move", "moved_experts")}, within("moved", size("to move", "moved_bytes")),
+		[]table.Column{ratio("learned max/mean"), ratio("judged max/mean"), label("knee"), label("afresh"), label("in budget")})
+	tables = append(tables, table.Of("plans", "Ways of learning, on windows left out of it, mean over layers and windows", res.Plans, plans...), table.Of("curve", "From the running placement on, by moves", res.Curve, curve...))
+	return append(tables, table.Of("price", "Price of each placement", res.Placements, price...), res.matrix(), table.Of("layers", "Per layer, mean over steps", res.Layers,
+		slices.Concat([]table.Column{count("ranks"), count("redundant"), count("layer"), ratio("learned max/mean")}, judged)...).LeadBy("judged_max_over_mean", "learned_max_over_mean"))
 }
 
 // timeColumns are the predicted change of time and its interval.
-func timeColumns[T any](of func(T) *place.TimeChange) []output.Column {
-	cell := func(c output.Column, number func(*place.TimeChange) router.Number) output.Column {
+func timeColumns[T any](of func(T) *place.TimeChange) []table.Column {
+	cell := func(c table.Column, number func(*place.TimeChange) router.Number) table.Column {
 		return computed(c, func(item T) any {
 			if t := of(item); t != nil {
 				return number(t)
@@ -109,7 +110,7 @@ func timeColumns[T any](of func(T) *place.TimeChange) []output.Column {
 			return router.Undefined()
 		})
 	}
-	return []output.Column{
+	return []table.Column{
 		cell(percent("time change", "predicted_time_change"), func(t *place.TimeChange) router.Number { return t.Estimate }),
 		cell(percent("low", "predicted_time_change_low"), func(t *place.TimeChange) router.Number { return t.Low }),
 		cell(percent("high", "predicted_time_change_high"), func(t *place.TimeChange) router.Number { return t.High }),
@@ -117,8 +118,8 @@ func timeColumns[T any](of func(T) *place.TimeChange) []output.Column {
 }
 
 // matrix has a row for each window to learn from, and a column for each to judge on.
-func (res placeView) matrix() output.Table {
-	t := output.Table{Name: "matrix", Title: "max/mean, learned on the row, judged on the column", Columns: []output.Column{count("ranks"), count("redundant"), label("learned on", "learned")}}
+func (res placeView) matrix() table.Table {
+	t := table.Table{Name: "matrix", Title: "max/mean, learned on the row, judged on the column", Columns: []table.Column{count("ranks"), count("redundant"), label("learned on", "learned")}}
 	type line struct {
 		place.Plan
 		learned string

@@ -9,6 +9,7 @@ import (
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/plan"
 	"github.com/moebalance/moebalance/router/quantity"
+	"github.com/moebalance/moebalance/router/table"
 )
 
 // Plans is the JSON of logits plans.
@@ -63,7 +64,7 @@ type PlannedCase struct {
 
 // Document lays the plans out, with how often each is optimal.
 func (result Plans) Document() output.Document {
-	t := output.Table{Name: "plans", Columns: []output.Column{
+	t := table.Table{Name: "plans", Columns: []table.Column{
 		count("ranks"), count("tokens/rank", "tokens_per_rank"), label("plan"), ratio("rank max/mean"), ratio("floor", "rank_floor"),
 		ratio("expert max/mean"), ratio("floor", "expert_floor"), count("active experts"), count("ideal", "active_experts_ideal"),
 		count("pair excess", "pair_excess_slots"), count("receiver conflict"), label("verdict"),
@@ -95,7 +96,7 @@ func (result Plans) Document() output.Document {
 		parts = append(parts, part)
 	}
 	d.Headline = fmt.Sprintf("%s (%s), %s: optimal cases: %s", result.Model, shapeText(result.Shape, result.Method), result.Mode, strings.Join(parts, ", "))
-	d.Tables = []output.Table{t}
+	d.Tables = []table.Table{t}
 	return d
 }
 
@@ -159,12 +160,12 @@ func (row PlannedCase) fault() string {
 
 // showUnequal adds a column behind that of tokens per rank if some cases are about
 // ranks that hold unequally many: the tokens of each, as --unequal takes them.
-func (result Plans) showUnequal(t *output.Table) {
+func (result Plans) showUnequal(t *table.Table) {
 	if !slices.ContainsFunc(result.Plans, func(row PlannedCase) bool { return row.TokensOfRanks != nil }) {
 		return
 	}
-	at := 1 + slices.IndexFunc(t.Columns, func(c output.Column) bool { return c.Key == "tokens_per_rank" })
-	t.Columns = slices.Insert(t.Columns, at, output.Column{Name: "tokens of ranks", Key: "tokens_of_ranks"})
+	at := 1 + slices.IndexFunc(t.Columns, func(c table.Column) bool { return c.Key == "tokens_per_rank" })
+	t.Columns = slices.Insert(t.Columns, at, table.Column{Name: "tokens of ranks", Key: "tokens_of_ranks"})
 	for i, row := range result.Plans {
 		var cell any
 		if row.TokensOfRanks != nil {

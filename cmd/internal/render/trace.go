@@ -15,6 +15,7 @@ import (
 	"github.com/moebalance/moebalance/compare/nsys/wait"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
+	"github.com/moebalance/moebalance/router/table"
 )
 
 // Trace lays a trace out for people; JSON carries it as it is. given are its captures as
@@ -32,8 +33,8 @@ func Trace(t *nsys.Trace, given string) output.Document {
 }
 
 // unevenLayers are the layers with the largest loss, by time and, where it is recorded, by load.
-func unevenLayers(t *nsys.Trace) *output.Table {
-	out := &output.Table{Columns: []output.Column{count("layer"), count("slowest rank", "worst_rank"), ratio("time (max/mean)", "time"), ratio("load (max/mean)", "load"), duration("loss per step", "loss_ns")}, Leading: []string{"loss_ns"}}
+func unevenLayers(t *nsys.Trace) *table.Table {
+	out := &table.Table{Columns: []table.Column{count("layer"), count("slowest rank", "worst_rank"), ratio("time (max/mean)", "time"), ratio("load (max/mean)", "load"), duration("loss per step", "loss_ns")}, Leading: []string{"loss_ns"}}
 	load := map[router.Whole]router.Number{}
 	for _, r := range t.Imbalance {
 		if r.Level == router.LevelRank && r.Quantity == imbalance.Load {
@@ -65,7 +66,7 @@ func unevenLayers(t *nsys.Trace) *output.Table {
 }
 
 // lateRanks are how long each rank waits in collectives, and how long its GPU runs nothing.
-func lateRanks(t *nsys.Trace) *output.Table {
+func lateRanks(t *nsys.Trace) *table.Table {
 	return timeTable(t).Only("rank", "wait_ns", "no_kernel_ns")
 }
 
@@ -75,7 +76,7 @@ type tracedJSON struct {
 	Answer answer.Answer `json:"answer"`
 }
 
-func traceTables(t *nsys.Trace) []output.Table {
+func traceTables(t *nsys.Trace) []table.Table {
 	slots := computed(count("slots"), func(e nsys.ExpertStat) any {
 		if !e.Known {
 			return nil
@@ -83,46 +84,46 @@ func traceTables(t *nsys.Trace) []output.Table {
 		return e.Slots
 	})
 	share := computed(percent("share"), func(k nsys.KernelStat) any { return float64(k.TotalNS) / float64(t.Coverage.GPUNS) })
-	kernel := output.Column{Name: "name", Width: 70} // a row stays on one line
+	kernel := table.Column{Name: "name", Width: 70} // a row stays on one line
 	file := computed(label("file"), func(e nsys.Export) any { return filepath.Base(e.Path) })
-	return []output.Table{
-		output.Of("imbalance", "Imbalance per layer: Σ max / Σ mean over the steps that count", t.Imbalance,
+	return []table.Table{
+		table.Of("imbalance", "Imbalance per layer: Σ max / Σ mean over the steps that count", t.Imbalance,
 			count("layer"), label("level"), label("quantity"), label("of"), label("basis"), count("steps"), count("parts"), ratio("max/mean"), percent("imbalance"),
 			ratio("floor"), ratio("null p95"), alarming(label("flagged"), "yes"), count("worst")).LeadBy("level", "quantity", "max_over_mean").Least("parts", "steps", "max_over_mean", "quantity", "of", "basis"),
 		kindTable(t.StepKinds),
-		output.Of("stragglers", "Compute time per step and layer, collectives excluded", t.Stragglers,
+		table.Of("stragglers", "Compute time per step and layer, collectives excluded", t.Stragglers,
 			count("layer"), count("steps"), duration("loss"), duration("mean"), duration("max"), count("slowest rank", "worst_rank"), count("in steps", "worst_steps"),
 			duration("loss of GEMM", "gemm_loss_ns"), duration("of experts", "experts_loss_ns")).LeadBy("loss_ns"),
 		waitTable(t.Waits),
 		variantTable(t.Variants),
-		output.Of("phases", "GPU time per rank, layer and phase, over all steps", t.Phases,
-			append([]output.Column{count("rank"), count("layer"), label("phase"), duration("collective")}, statColumns("kernels")...)...).LeadBy("total_ns"),
-		output.Of("collectives", "Collectives over all steps: wait for the last rank, and transfer", t.Collectives,
+		table.Of("phases", "GPU time per rank, layer and phase, over all steps", t.Phases,
+			append([]table.Column{count("rank"), count("layer"), label("phase"), duration("collective")}, statColumns("kernels")...)...).LeadBy("total_ns"),
+		table.Of("collectives", "Collectives over all steps: wait for the last rank, and transfer", t.Collectives,
 			count("rank"), count("layer"), label("phase"), count("instances"), duration("total"), duration("wait"), duration("transfer")).LeadBy("total_ns"),
-		output.Of("experts", "Time per expert, over all steps", t.Experts,
-			append([]output.Column{count("layer"), count("expert"), count("rank"), label("basis"), slots}, statColumns("instances")...)...).LeadBy("total_ns"),
-		output.Of("kernels", "Kernels, all ranks and steps", t.Kernels,
-			slices.Concat([]output.Column{share}, statColumns("instances"), []output.Column{duration("unknown"), label("phase", "placed"), label("evidence"), label("phase by name", "phase"), label("library"), kernel})...).
+		table.Of("experts", "Time per expert, over all steps", t.Experts,
+			append([]table.Column{count("layer"), count("expert"), count("rank"), label("basis"), slots}, statColumns("instances")...)...).LeadBy("total_ns"),
+		table.Of("kernels", "Kernels, all ranks and steps", t.Kernels,
+			slices.Concat([]table.Column{share}, statColumns("instances"), []table.Column{duration("unknown"), label("phase", "placed"), label("evidence"), label("phase by name", "phase"), label("library"), kernel})...).
 			Least("p99_ns", "p90_ns", "stddev_ns", "min_ns", "max_ns", "median_ns", "busy_ns", "unknown_ns", "library", "phase", "evidence", "mean_ns", "instances", "placed", "total_ns"),
-		output.Of("cells", "GPU time per rank, step, layer and phase", t.Cells,
+		table.Of("cells", "GPU time per rank, step, layer and phase", t.Cells,
 			count("rank"), count("step"), count("layer"), label("phase"), count("kernels", "instances"), duration("total"), duration("collective"), duration("busy")).LeadBy("total_ns"),
-		output.Of("graphs", "CUDA graphs recorded as a whole", t.Graphs,
-			append([]output.Column{count("rank"), count("graph", "graph_id")}, statColumns("launches")...)...),
+		table.Of("graphs", "CUDA graphs recorded as a whole", t.Graphs,
+			append([]table.Column{count("rank"), count("graph", "graph_id")}, statColumns("launches")...)...),
 		timeTable(t),
-		output.Of("coverage", "Attributed share of the GPU time", []nsys.Coverage{t.Coverage},
+		table.Of("coverage", "Attributed share of the GPU time", []nsys.Coverage{t.Coverage},
 			duration("GPU time", "gpu_ns"), percent("with launch", "launch_share"), percent("in a layer", "layer_share"), percent("in one expert", "expert_share")),
-		output.Of("alignment", "Clock alignment of the ranks", t.Alignment, append([]output.Column{
+		table.Of("alignment", "Clock alignment of the ranks", t.Alignment, append([]table.Column{
 			count("rank"), label("basis"), duration("offset"), count("collectives")}, within("residual", duration("median residual", "residual_ns"))...)...).LeadBy("residual_ns"),
-		output.Of("exports", "Exports", t.Exports,
+		table.Of("exports", "Exports", t.Exports,
 			file, label("nsys", "nsys_version"), label("schema", "schema_version"), count("kernels"), count("API calls", "launches"), count("ranges"), label("CUDA graphs", "graph_mode")),
-		output.Of("ranks", "Ranks", t.Ranks,
+		table.Of("ranks", "Ranks", t.Ranks,
 			count("rank"), label("evidence"), label("file", "export"), count("process", "pid"), count("device", "device_id"), count("streams")),
 	}
 }
 
 // kindTable judges each kind of steps by itself.
-func kindTable(kinds []nsys.StepKind) output.Table {
-	of := func(c output.Column, value func(imbalance.Summary) any) output.Column {
+func kindTable(kinds []nsys.StepKind) table.Table {
+	of := func(c table.Column, value func(imbalance.Summary) any) table.Column {
 		return computed(c, func(k nsys.StepKind) any {
 			if k.Time.Layers == 0 {
 				return nil
@@ -130,7 +131,7 @@ func kindTable(kinds []nsys.StepKind) output.Table {
 			return value(k.Time)
 		})
 	}
-	return output.Of("kinds", "Kinds of steps, each by itself", kinds,
+	return table.Of("kinds", "Kinds of steps, each by itself", kinds,
 		label("kind", "name"), computed(label("steps"), func(k nsys.StepKind) any { return quantity.Ranges(k.Steps) }),
 		of(percent("mean"), func(s imbalance.Summary) any { return s.Imbalance }),
 		of(percent("worst"), func(s imbalance.Summary) any { return s.WorstMaxOverMean - 1 }),
@@ -140,7 +141,7 @@ func kindTable(kinds []nsys.StepKind) output.Table {
 
 // statColumns are the columns of nsys.Stats, with the people's word for what is
 // counted. The statistics of one instance are not read against totals.
-func statColumns(instances string) []output.Column {
+func statColumns(instances string) []table.Column {
 	busy := duration("busy")
 	busy.Cell = func(item any) any { // whole nanoseconds
 		if ns := reflect.ValueOf(item).FieldByName("BusyNS").Interface().(router.Number); ns.Defined() {
@@ -148,19 +149,19 @@ func statColumns(instances string) []output.Column {
 		}
 		return nil
 	}
-	return append([]output.Column{count(instances, "instances"), duration("total"), busy}, within("each",
+	return append([]table.Column{count(instances, "instances"), duration("total"), busy}, within("each",
 		duration("mean"), duration("median"), duration("min"), duration("max"), duration("std dev", "stddev_ns"), duration("p90"), duration("p99"))...)
 }
 
 // timeTable is each rank's time per step: work by phase, waiting and transfer of the
 // collectives apart from it, and time without any kernel.
-func timeTable(t *nsys.Trace) output.Table {
+func timeTable(t *nsys.Trace) table.Table {
 	steps := perstep.Of(t)
 	title := "GPU time per rank, collectives separate"
 	if steps.Marked() {
 		title = "Time per rank, mean over the steps that count, collectives separate"
 	}
-	out := output.Table{Name: "time", Title: title, Columns: []output.Column{count("rank")}}
+	out := table.Table{Name: "time", Title: title, Columns: []table.Column{count("rank")}}
 	out.Leading = []string{"experts_ns"}
 	byRank := steps.Phases()
 	var phases []nsys.Phase

@@ -4,21 +4,21 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/compare/nsys/wait"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/table"
 )
 
 const waitTitle = "Waiting at the collective behind the experts: last − mean arrival per step, and its parts: last − mean rank (±: 95 % over steps)"
 
 // waitTable is who waits for whom, and why.
-func waitTable(waits []wait.Wait) output.Table {
-	return output.Of("waits", waitTitle, waits, waitColumns()...).LeadBy("mean_wait_ns").Least("last_steps", "most_expert_rank", "last_rank")
+func waitTable(waits []wait.Wait) table.Table {
+	return table.Of("waits", waitTitle, waits, waitColumns()...).LeadBy("mean_wait_ns").Least("last_steps", "most_expert_rank", "last_rank")
 }
 
 // Narrow is a table for an overview: waits come without the parts' intervals and what is
 // unknown in every row.
-func Narrow(t output.Table) output.Table {
+func Narrow(t table.Table) table.Table {
 	if t.Name != "waits" {
 		return t
 	}
@@ -41,9 +41,9 @@ func Narrow(t output.Table) output.Table {
 }
 
 // waitColumns are those of an item that is or embeds a Wait.
-func waitColumns() []output.Column {
+func waitColumns() []table.Column {
 	type waiting interface{ All() []wait.Part }
-	columns := []output.Column{count("layer"), count("steps"), count("last rank"), count("in steps", "last_steps"), count("most experts", "most_expert_rank")}
+	columns := []table.Column{count("layer"), count("steps"), count("last rank"), count("in steps", "last_steps"), count("most experts", "most_expert_rank")}
 	for i, p := range (wait.Wait{}).All() {
 		columns = append(columns, computed(duration(p.Name, p.Key), func(w waiting) any { return w.All()[i].NS }),
 			computed(duration("±", strings.TrimSuffix(p.Key, "_ns")+"_half_width_ns"), func(w waiting) any { in := w.All()[i].Interval; return (in.High - in.Low) / 2 }))
@@ -53,7 +53,7 @@ func waitColumns() []output.Column {
 
 // variantTable is which rank ran which variant of a kernel. People see where the names
 // of a family differ, which in those of templates is far from their beginning.
-func variantTable(variants []wait.Variant) output.Table {
+func variantTable(variants []wait.Variant) table.Table {
 	type group struct {
 		layer         router.Whole
 		phase, family string
@@ -63,13 +63,13 @@ func variantTable(variants []wait.Variant) output.Table {
 	for _, v := range variants {
 		names[of(v)] = append(names[of(v)], v.Name)
 	}
-	differs := computed(output.Column{Name: "variant", Width: 70}, func(v wait.Variant) any {
+	differs := computed(table.Column{Name: "variant", Width: 70}, func(v wait.Variant) any {
 		if from := sharedStart(names[of(v)]); from > len(v.Family) {
 			return "…" + v.Name[from:]
 		}
 		return v.Name
 	})
-	return output.Of("variants", "Kernels of which ranks ran different variants for the same work, over the steps that count", variants,
+	return table.Of("variants", "Kernels of which ranks ran different variants for the same work, over the steps that count", variants,
 		count("layer"), label("phase"), label("chosen by"), count("rank"), count("instances"), duration("total"), duration("mean"), label("family"), differs).LeadBy("total_ns")
 }
 

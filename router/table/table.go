@@ -1,0 +1,336 @@
+// Package table is the one model of a table: typed cells below columns that are described
+// once. Text, Markdown, CSV and HTML are written from it.
+package table
+
+import (
+	"cmp"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/moebalance/moebalance/router/quantity"
+	"github.com/moebalance/moebalance/router/shown"
+)
+
+// Kind is how people read a column; CSV writes its raw value whatever the kind.
+type Kind int
+
+// The kinds of columns, with the raw unit of their cells.
+const (
+	Label    Kind = iota // text, left-aligned
+	Count                // integers
+	Ratio                // dimensionless, three decimals: 1.234
+	Percent              // a fraction, shown as 12.3 %
+	Duration             // nanoseconds, shown in the unit that fits the column
+	Bytes                // bytes, shown as KiB, MiB or GiB
+	Real                 // a number of no fixed unit: four significant digits, more only before the point
+)
+
+// Column is a heading. Name is for people; Key is the CSV header and carries
+// the unit ("total_ns"). An empty Key means Name.
+type Column struct {
+	Name string
+	Key  string
+	Kind Kind
+	// Group tells columns of a kind apart that are not read against each other, such
+	// as totals and the statistics of one instance. Within a group, and so by default
+	// within a table, all columns of a kind share a unit.
+	Group string
+	// Width is how much of a longer text people are shown, 0 for all of it.
+	Width int
+	// Alarm are the cells, as people read them, that mark a row to look at.
+	Alarm []string
+	// Cell computes the cell of an item, for columns that are no field of it.
+	Cell func(item any) any
+}
+
+// Table holds rows of cells: string, bool, any integer or float type. A NaN, an
+// infinity, nil, or a number that itself says so (definite) means undefined: "–" for
+// people, an empty cell in CSV.
+type Table struct {
+	Name    string // selects the table with --table
+	Title   string
+	Columns []Column
+	Rows    [][]any
+	Left    int      // rows that were cut
+	Leading []string // keys of columns: a table that is cut keeps the rows that are largest in these
+	Minor   []string // keys of the columns that a narrow screen hides first
+}
+
+// LeadBy names the columns whose largest rows are kept where the table is cut.
+func (t Table) LeadBy(keys ...string) Table {
+	t.Leading = keys
+	return t
+}
+
+// Least names the columns that a narrow screen hides first, in this order. After them it
+// hides from the right.
+func (t Table) Least(keys ...string) Table {
+	t.Minor = keys
+	return t
+}
+
+// Of is a table with a row for each item. Unless a column computes its cells, they are
+// the field whose JSON key is the column's; a column that is neither is a programming
+// error, and panics.
+func Of[T any](name, title string, items []T, columns ...Column) Table {
+	fields := map[string][]int{}
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[T]()) {
+		key, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		fields[key] = f.Index
+	}
+	t := Table{Name: name, Title: title, Columns: columns}
+	for i, c := range columns {
+		if c.Cell != nil {
+			continue
+		}
+		index, ok := fields[c.ID()]
+		if !ok {
+			panic(fmt.Sprintf("table %s: %T has no field with the JSON key %q", name, *new(T), c.ID()))
+		}
+		columns[i].Cell = func(item any) any { return reflect.ValueOf(item).FieldByIndex(index).Interface() }
+	}
+	for _, item := range items {
+		row := make([]any, len(columns))
+		for i, c := range columns {
+			row[i] = c.Cell(item)
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// ID is the column's key.
+func (c Column) ID() string { return cmp.Or(c.Key, c.Name) }
+
+// Only is the table with the columns of these keys alone.
+func (t Table) Only(keys ...string) *Table {
+	var others []string
+	for _, c := range t.Columns {
+		if !slices.Contains(keys, c.ID()) {
+			others = append(others, c.ID())
+		}
+	}
+	t.Title = ""
+	return t.Without(others...)
+}
+
+// Without is the table without the columns of these keys.
+func (t Table) Without(keys ...string) *Table {
+	out := t
+	out.Columns, out.Rows = nil, make([][]any, len(t.Rows))
+	for i, c := range t.Columns {
+		if slices.Contains(keys, c.ID()) {
+			continue
+		}
+		out.Columns = append(out.Columns, c)
+		for r, row := range t.Rows {
+			out.Rows[r] = append(out.Rows[r], row[i])
+		}
+	}
+	return &out
+}
+
+// Cut is the table with the first n rows in the order of the leading columns, each of them
+// from the largest down: texts by letter, ratios by their distance from 1, other numbers from 0.
+// Rows in which a number is undefined come last.
+func (t Table) Cut(n int) Table {
+	n = min(n, len(t.Rows))
+	rows := slices.Clone(t.Rows)
+	for _, key := range slices.Backward(t.Leading) {
+		i := slices.IndexFunc(t.Columns, func(c Column) bool { return c.ID() == key })
+		if i < 0 {
+			continue
+		}
+		size := func(row []any) float64 {
+			x, ok := number(row[i])
+			if t.Columns[i].Kind == Ratio {
+				x--
+			}
+			if !ok {
+				return -1
+			}
+			return math.Abs(x)
+		}
+		slices.SortStableFunc(rows, func(a, b []any) int {
+			if t.Columns[i].Kind == Label {
+				return strings.Compare(fmt.Sprint(b[i]), fmt.Sprint(a[i]))
+			}
+			return cmp.Compare(size(b), size(a))
+		})
+	}
+	t.Rows, t.Left = rows[:n], len(rows)-n
+	return t
+}
+
+// Shown is a column as people read it.
+type Shown struct {
+	Column
+	At    int    // in the table
+	Head  string // with the unit
+	Cells []string
+}
+
+// Numeric reports a column that is set to the right.
+func (c Column) Numeric() bool { return c.Kind != Label }
+
+// Shown are the columns with their cells, each in its unit.
+func (t Table) Shown() []Shown {
+	columns := make([]Shown, len(t.Columns))
+	for i, c := range t.Columns {
+		unit := t.unit(i)
+		column := Shown{Column: c, At: i, Head: shown.Text(c.Name)}
+		if unit.Name != "" {
+			column.Head += " (" + unit.Name + ")"
+		}
+		for _, cells := range t.Rows {
+			column.Cells = append(column.Cells, shortened(c.cell(cells[i], unit.Per), c.Width))
+		}
+		columns[i] = column
+	}
+	return columns
+}
+
+// shortened cuts a text to a width, with a sign that there is more.
+func shortened(text string, width int) string {
+	runes := []rune(text)
+	if width == 0 || len(runes) <= width {
+		return text
+	}
+	return string(runes[:width-1]) + "…"
+}
+
+// unit is what a column is shown in. The largest cell of the column and of those it
+// is read against has at least 10 of it, so that smaller ones keep their digits.
+func (t Table) unit(col int) quantity.Unit {
+	kind, most := t.Columns[col].Kind, 0.0
+	if kind != Duration && kind != Bytes {
+		return quantity.Unit{Per: 1}
+	}
+	for i, c := range t.Columns {
+		if c.Kind != kind || c.Group != t.Columns[col].Group {
+			continue
+		}
+		for _, row := range t.Rows {
+			if x, ok := number(row[i]); ok {
+				most = max(most, math.Abs(x))
+			}
+		}
+	}
+	if kind == Duration {
+		return quantity.TimeUnit(most / 10)
+	}
+	return quantity.SizeUnit(most)
+}
+
+// definite is a number that knows whether it has a value.
+type definite interface{ Defined() bool }
+
+// number is the numeric value of a cell, false for text and undefined.
+func number(v any) (float64, bool) {
+	if d, ok := v.(definite); ok && !d.Defined() {
+		return 0, false
+	}
+	x := reflect.ValueOf(v)
+	switch {
+	case x.CanInt():
+		return float64(x.Int()), true
+	case x.CanUint():
+		return float64(x.Uint()), true
+	case x.CanFloat():
+		return x.Float(), !math.IsNaN(x.Float()) && !math.IsInf(x.Float(), 0)
+	}
+	return 0, false
+}
+
+// cell writes a value for people, in multiples of per.
+func (c Column) cell(v any, per float64) string {
+	switch x := reflect.ValueOf(v); x.Kind() {
+	case reflect.String:
+		return shown.Text(strings.ReplaceAll(x.String(), "\n", " ")) // a row stays one line
+	case reflect.Bool:
+		if x.Bool() {
+			return "yes"
+		}
+		return "no"
+	}
+	x, ok := number(v)
+	if !ok {
+		return quantity.Unknown
+	}
+	switch x /= per; {
+	case c.Kind == Count || c.Kind == Label:
+		return quantity.Plain(x)
+	case c.Kind == Ratio:
+		return quantity.Ratio(x)
+	case c.Kind == Percent:
+		return quantity.Percent(x)
+	case c.Kind == Real:
+		return quantity.Digits4(x)
+	case per == 1:
+		return quantity.Decimals(x, 0)
+	case x > 0 && x < 0.005: // and no zero
+		return "<0.01"
+	case x < 0 && x > -0.005:
+		return ">−0.01"
+	}
+	return quantity.Decimals(x, 2)
+}
+
+// CSV writes the raw values.
+func (t Table) CSV(w io.Writer) error {
+	c := csv.NewWriter(w)
+	head := make([]string, len(t.Columns))
+	for i, col := range t.Columns {
+		head[i] = col.ID()
+	}
+	if err := c.Write(head); err != nil {
+		return err
+	}
+	for _, row := range t.Rows {
+		cells := make([]string, len(row))
+		for i, v := range row {
+			cells[i] = raw(v)
+		}
+		if err := c.Write(cells); err != nil {
+			return err
+		}
+	}
+	c.Flush()
+	return c.Error()
+}
+
+// cellText is a text that no spreadsheet takes for a formula.
+func cellText(text string) string {
+	text = shown.Text(text)
+	first, _ := utf8.DecodeRuneInString(strings.TrimLeft(text, " "))
+	if _, err := strconv.ParseFloat(text, 64); err != nil && strings.ContainsRune("=+-@＝＋－＠", first) {
+		return "'" + text
+	}
+	return text
+}
+
+// raw writes a value for programs: integers digit for digit, for times exceed
+// 2^53, and floats so that reading gives the same bits.
+func raw(v any) string {
+	n, ok := number(v)
+	switch x := reflect.ValueOf(v); {
+	case x.Kind() == reflect.String:
+		return cellText(x.String())
+	case x.Kind() == reflect.Bool:
+		return strconv.FormatBool(x.Bool())
+	case !ok:
+		return ""
+	case x.CanInt():
+		return strconv.FormatInt(x.Int(), 10)
+	case x.CanUint():
+		return strconv.FormatUint(x.Uint(), 10)
+	}
+	return strconv.FormatFloat(n, 'g', -1, 64)
+}
