@@ -45,7 +45,7 @@ func countsCmd() *cobra.Command {
 	o.threshold.fraction = defaultThreshold
 	f.Var(&o.threshold, "threshold", "flag imbalance above this")
 	f.Var(&o.failAbove, "fail-above", "exit 3 if the rank load of any layer exceeds its floor by more than this")
-	o.out.bind(c, func() []string { return render.Counts(&source.Counts{}, "").TableNames() })
+	o.out.bind(c, func() []string { return render.Counts(&counts.Result{}, "").TableNames() })
 	o.out.bindTop(c)
 	c.SetHelpFunc(func(c *cobra.Command, args []string) {
 		if text := formatHelp(c.Flags().Args()); text != "" {
@@ -97,7 +97,7 @@ func (o *countsOptions) run(c *cobra.Command, paths []string) error {
 	if err := o.check(c, paths); err != nil {
 		return err
 	}
-	result, err := source.Interruptible(c.Context(), func() (*source.Counts, error) { return o.judge(c.Context(), paths) })
+	result, err := source.Interruptible(c.Context(), func() (*counts.Result, error) { return o.judge(c.Context(), paths) })
 	if err != nil {
 		return err
 	}
@@ -118,12 +118,12 @@ func (o *countsOptions) run(c *cobra.Command, paths []string) error {
 }
 
 // judge reads the records and judges them.
-func (o *countsOptions) judge(ctx context.Context, paths []string) (*source.Counts, error) {
+func (o *countsOptions) judge(ctx context.Context, paths []string) (*counts.Result, error) {
 	judging, err := o.judging()
 	if err != nil {
 		return nil, err
 	}
-	result := source.NewCounts(o.threshold.fraction)
+	result := counts.NewResult(o.threshold.fraction)
 	earlier, err := source.Earlier(ctx, paths, o.since, o.span)
 	if err != nil {
 		return nil, err

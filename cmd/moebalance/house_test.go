@@ -84,13 +84,13 @@ var imports = map[string][]string{
 	"compare/answer": {
 		"compare/answer/caveat",
 		"compare/bench/launch",
+		"compare/counts",
 		"compare/diff",
 		"compare/gain",
 		"compare/imbalance",
 		"compare/nsys",
 		"compare/nsys/wait",
 		"compare/place",
-		"compare/source",
 		"logits",
 		"router",
 		"router/quantity",
@@ -243,6 +243,7 @@ var imports = map[string][]string{
 	},
 	"plots/page": {
 		"compare/answer",
+		"compare/bench/launch",
 		"compare/diff",
 		"compare/gain",
 		"compare/source",

@@ -13,8 +13,6 @@ import (
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/answer/caveat"
-	"github.com/moebalance/moebalance/compare/bench/launch"
-	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -30,24 +28,6 @@ type Answer struct {
 	Reasons []string `json:"reasons"` // at most three: where, why, how much of the effect
 	Next    []Step   `json:"next"`    // at most two
 	Caveats []Caveat `json:"caveats"` // grouped by code, doubts first
-}
-
-// Of is the answer of a result as a report has it, whose commands name it by its name.
-func Of(in source.Item) Answer {
-	name := launch.Quote([]string{in.Name})
-	switch {
-	case in.Campaign != nil:
-		return OfCampaign(in.Campaign)
-	case in.Trace != nil:
-		return OfTrace(in.Trace, name)
-	case in.Compared != nil:
-		return OfComparison(in.Compared)
-	case in.Counts != nil:
-		return OfCounts(in.Counts, name)
-	case in.Place != nil:
-		return OfPlacement(in.Place)
-	}
-	return OfCache(in.Cache, in.Name)
 }
 
 // MaxWords is the most words of a line, a number with its unit counting as two.

@@ -8,32 +8,40 @@ import (
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
-	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
+// campaign is a result with how its campaign stands.
+type campaign struct {
+	gain.Result
+	run gain.Run
+}
+
 // OfCampaign answers whether the gain of a campaign exceeds its threshold.
-func OfCampaign(c *source.Campaign) Answer {
+func OfCampaign(r gain.Result, run gain.Run) Answer {
+	c := &campaign{r, run}
 	a := Answer{Verdict: Verdict(c.Verdict), Numbers: campaignNumbers(c), Reasons: []string{}, Next: []Step{}, Caveats: campaignCaveats(c)}
 	what := capital(c.Called(gain.Perfect).Label())
 	g, place := c.Gain, atPoint(c)
 	interval := fmt.Sprintf("between %s and %s", quantity.Change(g.Low), quantity.Change(g.High))
 	switch {
-	case c.Campaign.Left > 0 && !(c.Verdict.Refused() && g.N > 0): // a check that fails before any pair may pass yet
+	case c.run.Left > 0 && !(c.Verdict.Refused() && g.N > 0): // a check that fails before any pair may pass yet
 		a.Verdict = NoVerdict
-		a.Line = fmt.Sprintf("Unfinished: %d of %s are left.", c.Campaign.Left, quantity.Count(c.Campaign.Left+c.Campaign.Launches, "launch"))
-		a.Next = append(a.Next, Step{"Run the rest.", "moebalance bench --resume " + launch.Quote([]string{c.Campaign.Folder})})
+		a.Line = fmt.Sprintf("Unfinished: %d of %s are left.", c.run.Left, quantity.Count(c.run.Left+c.run.Launches, "launch"))
+		a.Next = append(a.Next, Step{"Run the rest.", "moebalance bench --resume " + launch.Quote([]string{c.run.Folder})})
 	case c.Verdict.Refused():
 		a.refused(c)
 	case !g.Estimate.Defined():
 		a.Line = "No decision: no pair of launches is complete."
 	case !g.Low.Defined():
-		a.Line = fmt.Sprintf("No decision: %s too few for an interval (at least %d).", are(g.N, "pair"), gain.MinPairs(c.Campaign.Confidence))
+		a.Line = fmt.Sprintf("No decision: %s too few for an interval (at least %d).", are(g.N, "pair"), gain.MinPairs(c.run.Confidence))
 	case c.Verdict == gain.Inconclusive:
 		a.Line = fmt.Sprintf("No decision: the gain is %s%s.", interval, place)
 		if len(c.Outliers) > 0 {
 			a.outliers(c, place)
+		} else if warned(c, gain.CheckOutliers) { // a result that does not name the launches
+			a.Line = fmt.Sprintf("No decision: single launches were far off; the gain is %s%s.", interval, place)
 		} else if pairs, ok := c.PairsToDecide(); ok {
 			a.Reasons = append(a.Reasons, sentence(pairs+" should decide"))
 		} else {
@@ -68,16 +76,16 @@ func OfCampaign(c *source.Campaign) Answer {
 	}
 	a.Reasons = a.Reasons[:min(3, len(a.Reasons))]
 	if c.Verdict == gain.Significant && len(a.Next) == 0 {
-		a.Next = append(a.Next, Step{"See it as a page.", "moebalance report -o report.html " + launch.Quote([]string{c.Campaign.Folder})})
+		a.Next = append(a.Next, Step{"See it as a page.", "moebalance report -o report.html " + launch.Quote([]string{c.run.Folder})})
 	}
 	return a
 }
 
 // OfCampaignWith is the answer of a campaign beside traces of both arms, which tell how much
 // of the gain a placement of experts can reach. The gain is the measured one.
-func OfCampaignWith(c *source.Campaign, traces *diff.Comparison) Answer {
-	a, p := OfCampaign(c), traces.Split.Placement
-	if c.Verdict != gain.Significant || c.Campaign.Left > 0 || !traces.Split.Known() || len(c.Arms) > 0 {
+func OfCampaignWith(c gain.Result, run gain.Run, traces *diff.Comparison) Answer {
+	a, p := OfCampaign(c, run), traces.Split.Placement
+	if c.Verdict != gain.Significant || run.Left > 0 || !traces.Split.Known() || len(c.Arms) > 0 {
 		return a
 	}
 	alone := Number{"gain of even ranks alone", p.GainBound, Fraction, p.Low, p.High, Predicted}
@@ -96,7 +104,7 @@ func OfCampaignWith(c *source.Campaign, traces *diff.Comparison) Answer {
 }
 
 // atPoint is the point whose gain the campaign's is; empty where there is one load.
-func atPoint(c *source.Campaign) string {
+func atPoint(c *campaign) string {
 	for _, p := range c.Points {
 		if p.Gain.Estimate == c.Gain.Estimate {
 			return fmt.Sprintf(" at %s %g", p.Name, p.Value)
@@ -105,7 +113,7 @@ func atPoint(c *source.Campaign) string {
 	return ""
 }
 
-func (a *Answer) refused(c *source.Campaign) {
+func (a *Answer) refused(c *campaign) {
 	head := capital(string(c.Verdict)) + ": "
 	a.Line = head + "a check failed, so the gain decides nothing."
 	if len(c.Reasons) > 0 {
@@ -114,7 +122,7 @@ func (a *Answer) refused(c *source.Campaign) {
 }
 
 // outliers says which launches leave a campaign open, and what to do.
-func (a *Answer) outliers(c *source.Campaign, place string) {
+func (a *Answer) outliers(c *campaign, place string) {
 	var numbers []int
 	slow, fast := 0, 0
 	for _, o := range c.Outliers {
@@ -152,17 +160,17 @@ func (a *Answer) outliers(c *source.Campaign, place string) {
 }
 
 // said reports whether a text is that of the check of this name.
-func said(c *source.Campaign, name, text string) bool {
+func said(c *campaign, name, text string) bool {
 	return slices.ContainsFunc(c.Checks, func(check gain.Check) bool { return check.Name == name && check.Text == text })
 }
 
 // warned reports whether a check of this name warns.
-func warned(c *source.Campaign, name string) bool {
+func warned(c *campaign, name string) bool {
 	return slices.ContainsFunc(c.Checks, func(check gain.Check) bool { return check.Name == name && check.Status == gain.Warn })
 }
 
 // caution is what a reader has to know before the gain, in the line itself; empty for most.
-func caution(c *source.Campaign) string {
+func caution(c *campaign) string {
 	switch {
 	case warned(c, gain.CheckExplained):
 		return ", more than the rank load explains"
@@ -172,7 +180,7 @@ func caution(c *source.Campaign) string {
 	return ""
 }
 
-func campaignBasis(c *source.Campaign) string {
+func campaignBasis(c *campaign) string {
 	text := fmt.Sprintf("interval of %s", quantity.Count(c.Gain.N, "pair"))
 	threshold := quantity.Percent(c.Threshold)
 	switch c.Verdict {
@@ -194,14 +202,14 @@ func campaignBasis(c *source.Campaign) string {
 	return text + " · balance " + map[gain.Grade]string{gain.Measured: "measured", gain.Claimed: "claimed, not measured", gain.None: "not proved"}[grade(c)]
 }
 
-func grade(c *source.Campaign) gain.Grade {
+func grade(c *campaign) gain.Grade {
 	if c.Balance == "" {
 		return gain.None
 	}
 	return c.Balance
 }
 
-func campaignNumbers(c *source.Campaign) []Number {
+func campaignNumbers(c *campaign) []Number {
 	g := c.Gain
 	if c.Verdict.Refused() || !g.Estimate.Defined() {
 		return []Number{}
@@ -225,7 +233,7 @@ func campaignNumbers(c *source.Campaign) []Number {
 	return out
 }
 
-func campaignCaveats(c *source.Campaign) []Caveat {
+func campaignCaveats(c *campaign) []Caveat {
 	var out []router.Warning
 	severities := map[string]Severity{}
 	for _, check := range c.Checks {

@@ -7,14 +7,14 @@ import (
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/answer/caveat"
+	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/imbalance"
-	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // OfCounts answers how uneven recorded load is. given are the records as arguments of a command.
-func OfCounts(c *source.Counts, given string) Answer {
+func OfCounts(c *counts.Result, given string) Answer {
 	a := Answer{Numbers: []Number{}, Reasons: []string{}, Next: []Step{}, Caveats: caveats(byFile(c.Warnings), caveat.SeverityOf)}
 	s, ok := mostUneven(c)
 	if !ok {
@@ -59,21 +59,21 @@ func OfCounts(c *source.Counts, given string) Answer {
 }
 
 // mostUneven is the record with the most uneven load, over ranks where that is known.
-func mostUneven(c *source.Counts) (s source.CountsSummary, ok bool) {
-	var first []source.CountsSummary
+func mostUneven(c *counts.Result) (s counts.Summary, ok bool) {
+	var first []counts.Summary
 	for _, s := range c.Summary { // ranks before experts
-		if !slices.ContainsFunc(first, func(f source.CountsSummary) bool { return f.Source == s.Source && f.Phase == s.Phase }) {
+		if !slices.ContainsFunc(first, func(f counts.Summary) bool { return f.Source == s.Source && f.Phase == s.Phase }) {
 			first = append(first, s)
 		}
 	}
 	if len(first) == 0 {
 		return s, false
 	}
-	return slices.MaxFunc(first, func(a, b source.CountsSummary) int { return cmp.Compare(a.WorstMaxOverMean, b.WorstMaxOverMean) }), true
+	return slices.MaxFunc(first, func(a, b counts.Summary) int { return cmp.Compare(a.WorstMaxOverMean, b.WorstMaxOverMean) }), true
 }
 
 // rowsOf are the layers of a summary, the most uneven first.
-func rowsOf(c *source.Counts, s source.CountsSummary) (rows []imbalance.Row) {
+func rowsOf(c *counts.Result, s counts.Summary) (rows []imbalance.Row) {
 	for _, r := range c.Imbalance {
 		if r.Source == s.Source && r.Phase == string(s.Phase) && r.Level == s.Level && r.MaxOverMean.Defined() {
 			rows = append(rows, r.Row)
@@ -108,10 +108,10 @@ func busiest(level string, rows []imbalance.Row) (text string, ok bool) {
 }
 
 // reported is the answer of logs that say how balanced the load was, without counts.
-func (a *Answer) reported(c *source.Counts) {
+func (a *Answer) reported(c *counts.Result) {
 	a.Verdict, a.Line = NoAnswer, "No answer: no load is recorded."
 	if n := len(c.Reported); n > 0 {
-		mean := sum(c.Reported, func(r source.CountsReported) router.Number { return r.MaxOverMean }) / router.Number(n)
+		mean := sum(c.Reported, func(r counts.ResultReported) router.Number { return r.MaxOverMean }) / router.Number(n)
 		a.Line = fmt.Sprintf("The engine reports a rank load of %s × the mean; it recorded no counts.", quantity.Decimals(mean, 2))
 		a.Basis = "claimed by " + quantity.Count(n, "line")
 		a.Numbers = append(a.Numbers, NumberOf("rank load (max/mean)", mean, MaxMean, Claimed))

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/gain"
-	"github.com/moebalance/moebalance/compare/source"
 )
 
 // The answer of an open campaign names the launches that are far off, and what to do.
@@ -23,12 +22,12 @@ func TestOutlyingLaunches(t *testing.T) {
 			[]string{"These were launches 1, 3, 9.", look}},
 		{[]gain.Outlier{{Launch: gain.UnknownPosition, Change: -0.2}}, "No decision: 1 launch was slow; " + gap, []string{look}},
 	} {
-		c := &source.Campaign{}
+		c := &campaign{}
 		c.Verdict, c.Metric.HigherIsBetter, c.Threshold, c.Outliers = gain.Inconclusive, true, 0.1, k.launches
 		c.Gain = gain.Gain{Estimate: 0.0726, Low: -0.171, High: 0.387, N: 6}
 		c.Caveats = []string{"far off"}
 		c.Checks = []gain.Check{{Name: gain.CheckOutliers, Status: gain.Warn, Text: "far off"}}
-		a := OfCampaign(c)
+		a := OfCampaign(c.Result, c.run)
 		if a.Line != k.line {
 			t.Errorf("%q, want %q", a.Line, k.line)
 		}

@@ -190,6 +190,13 @@ func (r Result) builds() (b Builds) {
 	return b
 }
 
+// Run is how a campaign stands that has a result.
+type Run struct {
+	Folder         string
+	Launches, Left int     // finished, and still to be launched
+	Confidence     float64 // asked for
+}
+
 // SchemaVersion is the version of Result's JSON. Version 2 replaced the keys of
 // Student's t, the sign-flip test and the bootstrap by those of the crossover t.
 const SchemaVersion = 2

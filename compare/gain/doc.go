@@ -70,9 +70,8 @@
 //	                        12    93.8    5.9    0.3   28.6        70.8
 //	                        20    95.6    4.4    0.0   22.6        98.1
 //
-// In the cells of 12 and 20 pairs at 2 % with 20 % slow the crossover t alone is falsely above
-// in 12 and 41 %, the signed-rank interval no less. Noise of 5 % hides launches that are 10 %
-// slow, and no rule tried that keeps its width without them finds those.
+// Noise of 5 % hides launches that are 10 % slow, and no rule tried that keeps its width without
+// them finds those.
 //
 // # Points
 //

@@ -263,3 +263,16 @@ func furthest(layers []imbalance.Row, level string) (maxOverMean, floor router.N
 	}
 	return maxOverMean, floor
 }
+
+// known is a number of which 0 means that it was not recorded.
+func known(n int) router.Whole {
+	if n == 0 {
+		return router.None
+	}
+	return router.Whole(n)
+}
+
+// Asked is the campaign as its answer needs it.
+func (c *Campaign) Asked() (gain.Result, gain.Run) {
+	return c.Result, gain.Run{Folder: c.Campaign.Folder, Left: c.Campaign.Left, Launches: c.Campaign.Launches, Confidence: c.Campaign.Confidence}
+}

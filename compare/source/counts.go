@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -17,91 +16,10 @@ import (
 
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/counts"
-	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/input"
 )
-
-// countsSchema is the version of the JSON of counts.
-const countsSchema = 1
-
-// Counts is the JSON of counts. Its lists repeat the source, so that each row stands
-// alone.
-type Counts struct {
-	SchemaVersion int                   `json:"schema_version"`
-	Kind          string                `json:"kind"` // always "counts"
-	Threshold     float64               `json:"threshold"`
-	Records       []CountsRecord        `json:"records"`
-	Imbalance     []imbalance.SourceRow `json:"imbalance"`
-	Summary       []CountsSummary       `json:"summary"`
-	Loads         []CountsLoad          `json:"loads"`
-	Traffic       []CountsTraffic       `json:"traffic"`
-	Reported      []CountsReported      `json:"reported"`
-	Warnings      []router.Warning      `json:"warnings"`
-	// Load is the recorded load by layer, for a heat map. It comes from the statistics
-	// themselves.
-	Load map[int]router.Load `json:"-"`
-}
-
-// CountsRecord is what a record says of itself.
-type CountsRecord struct {
-	Source     string       `json:"source"`
-	Phase      counts.Phase `json:"phase,omitempty"` // where the format separates phases
-	Format     string       `json:"format"`
-	Experts    router.Whole `json:"experts"` // these three are undefined where the format does not say
-	TopK       router.Whole `json:"top_k"`
-	Ranks      router.Whole `json:"ranks"`
-	Iterations int          `json:"iterations"`
-	Layers     int          `json:"layers"`
-	Slots      int64        `json:"slots"`
-}
-
-// CountsSummary is the imbalance over the layers of a record.
-type CountsSummary struct {
-	Source  string       `json:"source"`
-	Phase   counts.Phase `json:"phase,omitempty"` // where the format separates phases
-	Flagged int          `json:"flagged"`         // as flagged_layers
-	imbalance.Summary
-}
-
-// CountsLoad is the load of the experts of one layer of a record, over all its steps.
-type CountsLoad struct {
-	Source string       `json:"source"`
-	Phase  counts.Phase `json:"phase,omitempty"` // where the format separates phases
-	Layer  int          `json:"layer"`
-	Slots  []int64      `json:"slots"` // by expert
-}
-
-// CountsTraffic is the traffic between ranks in one layer of a record.
-type CountsTraffic struct {
-	Source string       `json:"source"`
-	Phase  counts.Phase `json:"phase,omitempty"` // where the format separates phases
-	counts.LayerTraffic
-}
-
-// CountsReported is one line of a log that reports balance.
-type CountsReported struct {
-	Source string `json:"source"`
-	counts.Reported
-}
-
-// NewCounts holds no record yet. JSON shows empty lists as such.
-func NewCounts(threshold float64) *Counts {
-	return &Counts{
-		SchemaVersion: countsSchema, Kind: "counts", Threshold: threshold,
-		Records: []CountsRecord{}, Imbalance: []imbalance.SourceRow{}, Summary: []CountsSummary{}, Loads: []CountsLoad{}, Traffic: []CountsTraffic{}, Reported: []CountsReported{}, Warnings: []router.Warning{},
-	}
-}
-
-// Add judges a record, each of its phases on its own.
-func (res *Counts) Add(r *counts.Record, o counts.Options) error {
-	phases, err := r.Phases()
-	for _, phase := range phases {
-		err = cmp.Or(err, res.addPhase(phase, o))
-	}
-	return err
-}
 
 // IsURL reports whether a path is to be scraped.
 func IsURL(path string) bool {
@@ -159,62 +77,6 @@ func Earlier(ctx context.Context, paths []string, since string, span time.Durati
 	case <-time.After(span):
 		return records, nil
 	}
-}
-
-func (res *Counts) addPhase(r *counts.Record, o counts.Options) error {
-	var layers []imbalance.Row
-	var warnings []router.Warning
-	var traffic []counts.LayerTraffic
-	var group errgroup.Group // both read every step anew
-	group.Go(func() (err error) { layers, warnings, err = r.Imbalance(o); return err })
-	group.Go(func() (err error) { traffic, err = r.Traffic(o); return err })
-	if err := group.Wait(); err != nil {
-		return err
-	}
-	res.Records = append(res.Records, CountsRecord{
-		Source: r.Source, Phase: r.Phase, Format: r.Format, Experts: known(r.Experts), TopK: known(r.TopK), Ranks: known(r.Ranks),
-		Iterations: len(r.Iterations()), Layers: len(r.Layers()), Slots: r.Slots(),
-	})
-	for _, l := range layers {
-		res.Imbalance = append(res.Imbalance, imbalance.SourceRow{Source: r.Source, Phase: string(r.Phase), Row: l})
-	}
-	for _, level := range []string{router.LevelRank, router.LevelExpert} {
-		if s := imbalance.Summarize(layers, level, imbalance.Load); s.Layers > 0 {
-			res.Summary = append(res.Summary, CountsSummary{Source: r.Source, Phase: r.Phase, Flagged: s.Flagged, Summary: s})
-		}
-	}
-	loads := r.ByLayer()
-	for _, layer := range slices.Sorted(maps.Keys(loads)) {
-		res.Loads = append(res.Loads, CountsLoad{r.Source, r.Phase, layer, loads[layer].PerExpert})
-	}
-	for _, l := range traffic {
-		res.Traffic = append(res.Traffic, CountsTraffic{Source: r.Source, Phase: r.Phase, LayerTraffic: l})
-	}
-	for _, line := range r.Reported {
-		res.Reported = append(res.Reported, CountsReported{Source: r.Source, Reported: line})
-	}
-	res.Warnings = append(append(res.Warnings, r.Warnings...), warnings...)
-	return nil
-}
-
-// WorstRank is the layer whose rank load is furthest above its floor; nil if none has
-// a known load per rank.
-func (res *Counts) WorstRank() *imbalance.SourceRow {
-	var worst *imbalance.SourceRow
-	for i, l := range res.Imbalance {
-		if l.Level == router.LevelRank && l.Steps > 0 && (worst == nil || l.MaxOverMean/l.Floor > worst.MaxOverMean/worst.Floor) {
-			worst = &res.Imbalance[i]
-		}
-	}
-	return worst
-}
-
-// known is a number of which 0 means that it was not recorded.
-func known(n int) router.Whole {
-	if n == 0 {
-		return router.None
-	}
-	return router.Whole(n)
 }
 
 // Statistics are the expert statistics of a traced run, none where the path is

@@ -16,7 +16,7 @@ func TestLoadsOfExperts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	res := NewCounts(0.1)
+	res := counts.NewResult(0.1)
 	if err := res.Add(record, counts.Options{Threshold: 0.1}); err != nil {
 		t.Fatal(err)
 	}

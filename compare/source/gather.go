@@ -118,7 +118,7 @@ func (g *gatherer) folder(ctx context.Context, path string) error {
 // statistics adds the expert statistics at a path.
 func (g *gatherer) statistics(ctx context.Context, path string) error {
 	name := filepath.Base(path)
-	judged, err := Interruptible(ctx, func() (*Counts, error) {
+	judged, err := Interruptible(ctx, func() (*counts.Result, error) {
 		record, err := ReadCounts(ctx, path, nil)
 		if err != nil {
 			return nil, err
@@ -126,7 +126,7 @@ func (g *gatherer) statistics(ctx context.Context, path string) error {
 		if IsURL(path) {
 			name = record.Source // without a login
 		}
-		judged := NewCounts(g.Threshold)
+		judged := counts.NewResult(g.Threshold)
 		judged.Load = record.ByLayer()
 		return judged, judged.Add(record, counts.Options{Threshold: g.Threshold, Shape: g.Shape})
 	})

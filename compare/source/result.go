@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/nsys"
@@ -29,7 +30,7 @@ type Item struct {
 	Trace    *nsys.Trace
 	Campaign *Campaign // judged, also while it runs
 	Cache    *logits.Verification
-	Counts   *Counts
+	Counts   *counts.Result
 	Compared *diff.Comparison
 	Place    *place.Result
 }
@@ -75,7 +76,7 @@ func ParseResult(name string, text []byte) (Item, error) {
 		into   any
 	}{
 		{"trace", nsys.SchemaVersion, &in.Trace}, {"bench", gain.SchemaVersion, &in.Campaign}, {logits.VerificationKind, logits.VerificationSchema, &in.Cache},
-		{"counts", countsSchema, &in.Counts}, {"compare", diff.SchemaVersion, &in.Compared}, {"place", place.SchemaVersion, &in.Place},
+		{"counts", counts.ResultSchema, &in.Counts}, {"compare", diff.SchemaVersion, &in.Compared}, {"place", place.SchemaVersion, &in.Place},
 	}
 	var kinds []string
 	for _, r := range results {

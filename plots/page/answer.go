@@ -4,16 +4,36 @@ import (
 	"fmt"
 
 	"github.com/moebalance/moebalance/compare/answer"
+	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/source"
 )
+
+// answerOf is the answer of a result, whose commands name it by its name.
+func answerOf(in source.Item) answer.Answer {
+	name := launch.Quote([]string{in.Name})
+	switch {
+	case in.Campaign != nil:
+		return answer.OfCampaign(in.Campaign.Asked())
+	case in.Trace != nil:
+		return answer.OfTrace(in.Trace, name)
+	case in.Compared != nil:
+		return answer.OfComparison(in.Compared)
+	case in.Counts != nil:
+		return answer.OfCounts(in.Counts, name)
+	case in.Place != nil:
+		return answer.OfPlacement(in.Place)
+	}
+	return answer.OfCache(in.Cache, in.Name)
+}
 
 // answer is that of the strongest evidence: of a campaign before traces of both arms, of
 // these before one arm, of traces before counts.
 func (p *program) answer() answer.Answer {
 	lead := p.lead()
 	if compared := p.of(isCompared); lead.Campaign != nil && len(compared) > 0 {
-		return answer.OfCampaignWith(lead.Campaign, compared[0].Compared)
+		result, run := lead.Campaign.Asked()
+		return answer.OfCampaignWith(result, run, compared[0].Compared)
 	}
 	return lead.answer
 }

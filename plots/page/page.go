@@ -79,7 +79,7 @@ type program struct {
 func build(given Program, number int) (program, error) {
 	given.Inputs = slices.Clone(given.Inputs)
 	for i := range given.Inputs {
-		given.Inputs[i].answer = answer.Of(given.Inputs[i].Item)
+		given.Inputs[i].answer = answerOf(given.Inputs[i].Item)
 	}
 	p := program{Program: given, Name: titleOf(given.Inputs), About: about(given.Inputs), number: number, arms: armsOf(given.Inputs)}
 	for _, of := range []func() section{p.gain, p.placed, p.where, p.imbalance, p.timeLoad, p.data} {

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/imbalance"
@@ -243,7 +244,7 @@ func TestSectionsFollowInputs(t *testing.T) {
 	}{
 		{source.Item{Name: "bench.json", Campaign: campaign(0.05)}, []string{"gain", "data"}, "Balanced routing is 5.0 % faster."},
 		{source.Item{Name: "cache.json", Cache: cache()}, []string{"data"}, "All 0 files are exact; 1 of 2 batch sizes are as balanced as can be."},
-		{source.Item{Name: "counts.json", Counts: &source.Counts{}}, []string{"imbalance"}, "No answer: no load is recorded."},
+		{source.Item{Name: "counts.json", Counts: &counts.Result{}}, []string{"imbalance"}, "No answer: no load is recorded."},
 		{source.Item{Name: "graph.json", Trace: captures(t, "gptoss-graph/node-normal.sqlite")}, []string{"where", "imbalance", "time-load", "data"}, "No answer: one rank was given;"},
 		{source.Item{Name: "hidden.json", Trace: captures(t, "gptoss-graph/graph-normal.sqlite")}, []string{"where", "imbalance", "time-load", "data"}, "hide the kernels inside"},
 		{source.Item{Name: "one.json", Trace: captures(t, "gptoss-ep4-loop/normal.sqlite")}, []string{"where", "imbalance", "time-load", "data"}, "would gain about"},

@@ -49,7 +49,7 @@ func gainSpec(c *source.Campaign) plots.GainSpec {
 		Name: "gain", Title: "Throughput gain of " + over, Axis: "throughput gain, " + over,
 		Pairs: slices.DeleteFunc(slices.Clone(c.Pairs), func(p gain.Pair) bool { return p.Arm != "" }), Gain: c.Gain, Threshold: c.Threshold,
 		Caption: fmt.Sprintf("%s of launches; %s. Gain is the ratio of the two launches of a pair, minus 1; launches are the unit of replication.", quantity.Count(c.Gain.N, "complete pair"), metricLabel(c.Metric)),
-		Alt:     answer.OfCampaign(c).Line,
+		Alt:     answer.OfCampaign(c.Asked()).Line,
 	}
 	if text := state(c); text != "" { // the figure may be shown without its page
 		s.Title += " Not decided: " + text

@@ -68,7 +68,7 @@ func Campaign(r source.Campaign) output.Document {
 	if r.Iterations != nil && len(r.Iterations.Matched.Strata) > 0 {
 		tables = append(tables, matchedSteps(&r.Iterations.Matched, normal, perfect))
 	}
-	a := answer.OfCampaign(&r)
+	a := answer.OfCampaign(r.Asked())
 	d := document(a, benchNotes(r), struct {
 		source.Campaign
 		Answer answer.Answer `json:"answer"`
@@ -261,7 +261,7 @@ type reportComparison struct {
 // Reports renders the verdict on two sets of benchmark reports, with their steps of
 // equal batch shape.
 func Reports(r gain.Result, set source.ReportSet) output.Document {
-	a := answer.OfCampaign(&source.Campaign{Result: r})
+	a := answer.OfCampaign(r, gain.Run{})
 	d := Campaign(source.Campaign{Result: r})
 	if set.Matched != nil {
 		d.Tables = append(d.Tables, matchedSteps(set.Matched, string(r.Called(gain.Normal)), string(r.Called(gain.Perfect))))

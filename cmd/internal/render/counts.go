@@ -7,15 +7,14 @@ import (
 	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/imbalance"
-	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/router/table"
 )
 
 // Counts renders judged expert statistics, given as arguments of a command.
-func Counts(result *source.Counts, given string) output.Document {
+func Counts(result *counts.Result, given string) output.Document {
 	a := answer.OfCounts(result, given)
 	d := document(a, nil, struct {
-		*source.Counts
+		*counts.Result
 		Answer answer.Answer `json:"answer"`
 	}{result, a}, countsView{result}.tables()...)
 	if len(result.Records) > 1 {
@@ -25,13 +24,13 @@ func Counts(result *source.Counts, given string) output.Document {
 }
 
 // countsView writes counts for people.
-type countsView struct{ *source.Counts }
+type countsView struct{ *counts.Result }
 
 func (res countsView) tables() (tables []table.Table) {
-	summary := computed(label("source"), func(s source.CountsSummary) any { return res.label(s.Source, s.Phase) })
+	summary := computed(label("source"), func(s counts.Summary) any { return res.label(s.Source, s.Phase) })
 	layer := computed(label("source"), func(l imbalance.SourceRow) any { return res.label(l.Source, counts.Phase(l.Phase)) })
-	traffic := computed(label("source"), func(l source.CountsTraffic) any { return res.label(l.Source, l.Phase) })
-	line := computed(label("source"), func(l source.CountsReported) any { return res.label(l.Source, l.Phase) })
+	traffic := computed(label("source"), func(l counts.ResultTraffic) any { return res.label(l.Source, l.Phase) })
+	line := computed(label("source"), func(l counts.ResultReported) any { return res.label(l.Source, l.Phase) })
 	if len(res.Imbalance) > 0 || len(res.Reported) == 0 {
 		tables = append(tables, table.Of("imbalance", "Per layer, mean over steps", res.Imbalance,
 			layer, count("layer"), label("level"), count("steps"), ratio("max/mean"), percent("imbalance"), ratio("balancedness"), ratio("CV", "cv"), ratio("Gini", "gini"),

@@ -1,0 +1,147 @@
+package counts
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/moebalance/moebalance/compare/imbalance"
+	"github.com/moebalance/moebalance/router"
+	"golang.org/x/sync/errgroup"
+)
+
+// ResultSchema is the version of the JSON of
+const ResultSchema = 1
+
+// Result is the JSON of  Its lists repeat the source, so that each row stands
+// alone.
+type Result struct {
+	SchemaVersion int                   `json:"schema_version"`
+	Kind          string                `json:"kind"` // always "counts"
+	Threshold     float64               `json:"threshold"`
+	Records       []ResultRecord        `json:"records"`
+	Imbalance     []imbalance.SourceRow `json:"imbalance"`
+	Summary       []Summary             `json:"summary"`
+	Loads         []ResultLoad          `json:"loads"`
+	Traffic       []ResultTraffic       `json:"traffic"`
+	Reported      []ResultReported      `json:"reported"`
+	Warnings      []router.Warning      `json:"warnings"`
+	// Load is the recorded load by layer, for a heat map. It comes from the statistics
+	// themselves.
+	Load map[int]router.Load `json:"-"`
+}
+
+// ResultRecord is what a record says of itself.
+type ResultRecord struct {
+	Source     string       `json:"source"`
+	Phase      Phase        `json:"phase,omitempty"` // where the format separates phases
+	Format     string       `json:"format"`
+	Experts    router.Whole `json:"experts"` // these three are undefined where the format does not say
+	TopK       router.Whole `json:"top_k"`
+	Ranks      router.Whole `json:"ranks"`
+	Iterations int          `json:"iterations"`
+	Layers     int          `json:"layers"`
+	Slots      int64        `json:"slots"`
+}
+
+// Summary is the imbalance over the layers of a record.
+type Summary struct {
+	Source  string `json:"source"`
+	Phase   Phase  `json:"phase,omitempty"` // where the format separates phases
+	Flagged int    `json:"flagged"`         // as flagged_layers
+	imbalance.Summary
+}
+
+// ResultLoad is the load of the experts of one layer of a record, over all its steps.
+type ResultLoad struct {
+	Source string  `json:"source"`
+	Phase  Phase   `json:"phase,omitempty"` // where the format separates phases
+	Layer  int     `json:"layer"`
+	Slots  []int64 `json:"slots"` // by expert
+}
+
+// ResultTraffic is the traffic between ranks in one layer of a record.
+type ResultTraffic struct {
+	Source string `json:"source"`
+	Phase  Phase  `json:"phase,omitempty"` // where the format separates phases
+	LayerTraffic
+}
+
+// ResultReported is one line of a log that reports balance.
+type ResultReported struct {
+	Source string `json:"source"`
+	Reported
+}
+
+// NewResult holds no record yet. JSON shows empty lists as such.
+func NewResult(threshold float64) *Result {
+	return &Result{
+		SchemaVersion: ResultSchema, Kind: "counts", Threshold: threshold,
+		Records: []ResultRecord{}, Imbalance: []imbalance.SourceRow{}, Summary: []Summary{}, Loads: []ResultLoad{}, Traffic: []ResultTraffic{}, Reported: []ResultReported{}, Warnings: []router.Warning{},
+	}
+}
+
+// Add judges a record, each of its phases on its own.
+func (res *Result) Add(r *Record, o Options) error {
+	phases, err := r.Phases()
+	for _, phase := range phases {
+		err = cmp.Or(err, res.addPhase(phase, o))
+	}
+	return err
+}
+
+func (res *Result) addPhase(r *Record, o Options) error {
+	var layers []imbalance.Row
+	var warnings []router.Warning
+	var traffic []LayerTraffic
+	var group errgroup.Group // both read every step anew
+	group.Go(func() (err error) { layers, warnings, err = r.Imbalance(o); return err })
+	group.Go(func() (err error) { traffic, err = r.Traffic(o); return err })
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	res.Records = append(res.Records, ResultRecord{
+		Source: r.Source, Phase: r.Phase, Format: r.Format, Experts: known(r.Experts), TopK: known(r.TopK), Ranks: known(r.Ranks),
+		Iterations: len(r.Iterations()), Layers: len(r.Layers()), Slots: r.Slots(),
+	})
+	for _, l := range layers {
+		res.Imbalance = append(res.Imbalance, imbalance.SourceRow{Source: r.Source, Phase: string(r.Phase), Row: l})
+	}
+	for _, level := range []string{router.LevelRank, router.LevelExpert} {
+		if s := imbalance.Summarize(layers, level, imbalance.Load); s.Layers > 0 {
+			res.Summary = append(res.Summary, Summary{Source: r.Source, Phase: r.Phase, Flagged: s.Flagged, Summary: s})
+		}
+	}
+	loads := r.ByLayer()
+	for _, layer := range slices.Sorted(maps.Keys(loads)) {
+		res.Loads = append(res.Loads, ResultLoad{r.Source, r.Phase, layer, loads[layer].PerExpert})
+	}
+	for _, l := range traffic {
+		res.Traffic = append(res.Traffic, ResultTraffic{Source: r.Source, Phase: r.Phase, LayerTraffic: l})
+	}
+	for _, line := range r.Reported {
+		res.Reported = append(res.Reported, ResultReported{Source: r.Source, Reported: line})
+	}
+	res.Warnings = append(append(res.Warnings, r.Warnings...), warnings...)
+	return nil
+}
+
+// WorstRank is the layer whose rank load is furthest above its floor; nil if none has
+// a known load per rank.
+func (res *Result) WorstRank() *imbalance.SourceRow {
+	var worst *imbalance.SourceRow
+	for i, l := range res.Imbalance {
+		if l.Level == router.LevelRank && l.Steps > 0 && (worst == nil || l.MaxOverMean/l.Floor > worst.MaxOverMean/worst.Floor) {
+			worst = &res.Imbalance[i]
+		}
+	}
+	return worst
+}
+
+// known is a number of which 0 means that it was not recorded.
+func known(n int) router.Whole {
+	if n == 0 {
+		return router.None
+	}
+	return router.Whole(n)
+}
