@@ -33,6 +33,9 @@ type Answer struct {
 // MaxWords is the most words of a line, a number with its unit counting as two.
 const MaxWords = 20
 
+// mostRunes is the most characters of a line that ends in somebody else's words.
+const mostRunes = 110
+
 // Verdict is one of a closed set; those of campaigns, comparisons and placements are the
 // verdicts of packages gain and place.
 type Verdict string

@@ -2,6 +2,7 @@ package answer
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -24,7 +25,7 @@ func OfComparison(c *diff.Comparison) Answer {
 	case !c.Comparable:
 		a.Verdict, a.Line = NotComparable, "Not comparable: the sides are no two arms of one run."
 		if len(c.Reasons) > 0 {
-			a.Line, a.Reasons = refusal("Not comparable: ", c.Reasons, "Not comparable: see the first reason.")
+			a.Line, a.Reasons = refusal("Not comparable: ", c.Reasons, "Not comparable: the sides differ in what balance cannot change.")
 		}
 	case c.Builds.Named():
 		a.builds(c)
@@ -33,6 +34,9 @@ func OfComparison(c *diff.Comparison) Answer {
 		if c.Prediction.Measured == nil {
 			a.Next = append(a.Next, Step{"Measure the gain.", "moebalance bench -- YOUR_BENCHMARK"})
 		}
+	}
+	if c.Comparable && slices.ContainsFunc(c.Warnings, func(w router.Warning) bool { return w.Code == "equal_work_unknown" }) {
+		a.Reasons = append([]string{"Equal work is unknown: too little compute lies outside the MoE blocks to show that both sides did the same."}, a.Reasons...)
 	}
 	a.Reasons = a.Reasons[:min(3, len(a.Reasons))]
 	return a
@@ -49,7 +53,7 @@ func comparisonSeverity(w router.Warning) Severity {
 
 // clause is a sentence from a prefix and a text, or the other one where that has too many words.
 func clause(prefix, text, other string) string {
-	if line := prefix + strings.TrimSuffix(text, ".") + "."; len(strings.Fields(line)) <= MaxWords && utf8.RuneCountInString(line) <= 100 {
+	if line := prefix + strings.TrimSuffix(text, ".") + "."; len(strings.Fields(line)) <= MaxWords && utf8.RuneCountInString(line) <= mostRunes {
 		return line
 	}
 	return other
@@ -58,8 +62,12 @@ func clause(prefix, text, other string) string {
 // refusal is a line with the first reason, or the other one where that is too long, and the
 // reasons that it does not say.
 func refusal(head string, why []string, other string) (line string, rest []string) {
-	if line = clause(head, why[0], other); line != other {
+	if line = clause(head, why[0], ""); line != "" {
 		why = why[1:]
+	} else if at := strings.IndexAny(why[0], ":,"); at > 0 { // its first clause
+		line = clause(head, why[0][:at], other)
+	} else {
+		line = other
 	}
 	return line, append([]string{}, reasons(why)...)
 }

@@ -66,6 +66,10 @@ func mostUneven(c *counts.Result) (s counts.Summary, ok bool) {
 			first = append(first, s)
 		}
 	}
+	first = slices.DeleteFunc(first, func(f counts.Summary) bool { return !f.WorstMaxOverMean.Defined() })
+	if slices.ContainsFunc(first, func(f counts.Summary) bool { return f.Level == router.LevelRank }) {
+		first = slices.DeleteFunc(first, func(f counts.Summary) bool { return f.Level != router.LevelRank })
+	}
 	if len(first) == 0 {
 		return s, false
 	}

@@ -89,12 +89,12 @@ func (a *Answer) judged(t *nsys.Trace, given string) {
 		a.Verdict = Even
 		a.Line = fmt.Sprintf("Expert time is even; %s.", wouldGain("perfectly even ranks", gain))
 	}
-	if slices.ContainsFunc(t.Warnings, func(w router.Warning) bool { return w.Code == nsys.CountsContradict }) {
+	if t.Contradicted() {
 		a.Reasons = append([]string{"The recorded counts contradict the measured expert time: they may be of another run."}, a.Reasons...)
 	}
 	a.Reasons = append(a.Reasons, otherKinds(t)...)
 	if extra := len(a.Reasons) - 3; extra > 0 { // what kinds there are says what the answer is of
-		a.Reasons = slices.Delete(a.Reasons, 2, 2+extra)
+		a.Reasons = slices.Delete(a.Reasons, 1, 1+extra)
 	}
 	a.Numbers = append([]Number{NumberOf("gain if even", gain, Fraction, Inferred)}, a.Numbers...)
 	a.Numbers = append(a.Numbers, NumberOf("loss per step", t.Bound.LossNS, NS, Inferred))
@@ -140,12 +140,12 @@ func otherKinds(t *nsys.Trace) []string {
 		}
 	}
 	if more := len(said) - 2; more > 0 {
-		said = append(said[:2], quantity.Count(more, "other kind"))
+		said = append(said[:2], quantity.Count(more, "more kind")+" of steps not shown")
 	}
 	if len(said) == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("Imbalance is %s in %s (%s), and %s.", quantity.Percent(kind.Time.Imbalance), quantity.Numbered("step", kind.Steps), kind.Name, strings.Join(said, ", "))}
+	return []string{fmt.Sprintf("Imbalance is %s in %s (%s); elsewhere %s.", quantity.Percent(kind.Time.Imbalance), quantity.Numbered("step", kind.Steps), kind.Name, strings.Join(said, ", "))}
 }
 
 // leastLate is the share of a step from which waiting for late launches leads the answer.
@@ -212,13 +212,13 @@ func slowestWords(rows []imbalance.Row) string {
 	case 2*n[most] > len(rows):
 		return fmt.Sprintf("%s uneven; rank %d is slowest in %d of them.", are(len(rows), "layer"), most, n[most])
 	}
-	return fmt.Sprintf("%s uneven, but no rank is slowest in more than %d: none is overloaded.", are(len(rows), "layer"), n[most])
+	return fmt.Sprintf("%s uneven, but no rank is slowest in more than %d: the slow rank changes from layer to layer.", are(len(rows), "layer"), n[most])
 }
 
 // loadReasons say which expert is behind the most uneven layer, by recorded counts.
 func loadReasons(t *nsys.Trace, rows []imbalance.Row) []string {
 	load, ok := loadOf(t, rows[0].Layer, router.LevelExpert)
-	if !ok || !load.Flagged {
+	if contradicts := t.Contradicted(); !ok || !load.Flagged || contradicts {
 		if len(rows) > 1 {
 			return []string{slowestWords(rows)}
 		}

@@ -163,3 +163,8 @@ func (r *reduction) warnLittleEvidence(times *imbalance.Times, all int64) {
 		r.warn("little_evidence", "", "why", "rank", "rank", times.Ranks[idle])
 	}
 }
+
+// Contradicted reports recorded counts that contradict the measured expert time.
+func (t *Trace) Contradicted() bool {
+	return slices.ContainsFunc(t.Warnings, func(w router.Warning) bool { return w.Code == CountsContradict })
+}

@@ -221,7 +221,7 @@ func possible(experts, copies int, ranks []int) error {
 	return fmt.Errorf("%s and %s do not divide over %s; try %s", quantity.Count(experts, "expert"), quantity.Count(copies, "copy"), quantity.Count(ranks[at], "rank"), try)
 }
 
-// Judge learns EPLB's placements from some windows and judges them on others. Errors
+// Judge learns placements, robust ones unless EPLB's are asked for, from some windows and judges them on others. Errors
 // about windows are of type *input.Error, those about sizes wrap router.ErrShape.
 func Judge(learn, judge []Window, o Options) (*Result, error) {
 	all := slices.Concat(learn, judge)
