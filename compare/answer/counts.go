@@ -37,11 +37,12 @@ func OfCounts(c *counts.Result, given string) Answer {
 	case len(flagged) == s.Layers && s.Layers > 1:
 		a.Verdict, a.Line = Uneven, fmt.Sprintf("%s gets %s × the mean load in layer %d%s; %s are uneven.", part(worst), quantity.Decimals(worst.MaxOverMean, 2), worst.Layer, where, all(s.Layers))
 	default:
-		a.Verdict, a.Line = Uneven, fmt.Sprintf("%s gets %s × the mean load in layer %d%s; %d of %s uneven.", part(flagged[0]), quantity.Decimals(flagged[0].MaxOverMean, 2), flagged[0].Layer, where, len(flagged), are(s.Layers, "layer"))
+		worst = flagged[0] // a more uneven layer may be so by chance
+		a.Verdict, a.Line = Uneven, fmt.Sprintf("%s gets %s × the mean load in layer %d%s; %d of %s uneven.", part(worst), quantity.Decimals(worst.MaxOverMean, 2), worst.Layer, where, len(flagged), are(s.Layers, "layer"))
 	}
 	a.Basis = fmt.Sprintf("recorded load over %ss · %s", s.Level, quantity.Count(s.Layers, "layer"))
-	a.Numbers = append(a.Numbers, NumberOf("mean over layers (max/mean)", s.MaxOverMean, MaxMean, Recorded), NumberOf("worst layer", s.WorstMaxOverMean, MaxMean, Recorded),
-		NumberOf("floor there", s.WorstFloor, MaxMean, Recorded))
+	a.Numbers = append(a.Numbers, NumberOf("mean over layers (max/mean)", s.MaxOverMean, MaxMean, Recorded), NumberOf("worst layer", worst.MaxOverMean, MaxMean, Recorded),
+		NumberOf("floor there", worst.Floor, MaxMean, Recorded))
 	if worst.NullP95.Defined() {
 		a.Numbers = append(a.Numbers, NumberOf("by chance, 95th percentile", worst.NullP95, MaxMean, Predicted))
 	}
